@@ -8,6 +8,8 @@
         print the records at positions P, P + 1, ...
     shardorder.py share MODE N P R B q
         print the count of steps, then step, row, position, padded
+    shardorder.py mix L SEED WEIGHTS SIZES KIND r w u P COUNT
+        print component, pass and record at positions P, P + 1, ... of a mixture
 
 Plain and slow on purpose: names and formulas are those of ORDER.md.  Needs nothing but Python 3.
 """
@@ -22,9 +24,11 @@ G = 0x9E3779B97F4A7C15
 M1 = 0xBF58476D1CE4E5B9
 M2 = 0x94D049BB133111EB
 RECORDS, PHASE, RUNS, WINDOWS, TWEAKS, TABLE, REST = range(1, 8)
+SLOTS, COMPONENTS = 17, 18
 TABLE_MAX = 65536
 ROUNDS = 12
 RECORDS_MAX = 2**62
+VECTORS = ("key", "order", "at", "share", "mix", "mixat")
 
 
 # Part 2: random words
@@ -197,12 +201,75 @@ def share(mode, N, P, R, B, q):
             yield (s, j, y % N, 1) if y >= N else (s, j, y, 0)
 
 
-# Part 9: vectors
+# Part 12: mixtures
+
+
+class Mixture:
+    def __init__(self, L, seed, weights):
+        W = sum(weights)
+        if not (weights and min(weights) >= 1 and W <= 4096 and 1 <= L and W * L <= 2**22):
+            raise ValueError("mixture: outside the ranges of ORDER.md part 12")
+        self.L, self.weights, self.W = L, weights, W
+        self.slots, self.components = key(seed, 0, SLOTS), key(seed, 0, COMPONENTS)
+        self.of = [d for d, w in enumerate(weights) for _ in range(w)]
+        self.blocks, self.orders = {}, {}
+
+    def block(self, l, b):
+        """(d, j) of each slot."""
+        if (l, b) not in self.blocks:
+            y = perm(self.W, draw(self.slots, b * self.L + l))
+            count, slots = [0] * len(self.weights), []
+            for s in range(self.W):
+                d = self.of[y(s)]
+                slots.append((d, count[d]))
+                count[d] += 1
+            self.blocks[l, b] = slots
+        return self.blocks[l, b]
+
+    def __call__(self, P):
+        """The component, and its own position."""
+        t, l = divmod(P, self.L)
+        b, s = divmod(t, self.W)
+        d, j = self.block(l, b)[s]
+        return d, (b * self.weights[d] + j) * self.L + l
+
+    def inverse(self, d, q):
+        x, l = divmod(q, self.L)
+        b, j = divmod(x, self.weights[d])
+        return (b * self.W + self.block(l, b).index((d, j))) * self.L + l
+
+    def record(self, P, sizes, kind, r, w, u):
+        """The component, its pass, and the record."""
+        d, q = self(P)
+        number, p = divmod(q, sizes[d])
+        if (d, number) not in self.orders:
+            self.orders[d, number] = Order(kind, sizes[d], r, w, self.L, u, draw(self.components, d), number)
+        return d, number, self.orders[d, number](p)
+
+
+# Vectors
+
+
+def whole(text):
+    return [int(n) for n in text.split(",")]
+
+
+def answer_mix(what, L, seed, weights, *args):
+    m = Mixture(int(L), int(seed), whole(weights))
+    if what == "mix":
+        found = [m(P) for P in range(int(args[0]))]
+        digest = hashlib.sha256(b"".join(n.to_bytes(8, "little") for both in found for n in both)).hexdigest()
+        return " ".join([digest, *(f"{d}:{q}" for d, q in found[:4])])
+    sizes, kind, r, w, u, P = args
+    P = int(P)
+    return " ".join(map(str, [*m.record(P, whole(sizes), kind, int(r), int(w), int(u)), m.inverse(*m(P))]))
 
 
 def answer(question):
-    """What ORDER.md part 9 prints after the arrow, for the words before it."""
+    """What ORDER.md parts 9 and 12 print after the arrow, for the words before it."""
     what, *args = question.split()
+    if what in ("mix", "mixat"):
+        return answer_mix(what, *args)
     if what == "key":
         k = key(*map(int, args))
         return f"{k:016x} {draw(k, 0):016x} {draw(k, 1):016x}"
@@ -224,7 +291,7 @@ def answer(question):
 def check():
     document = os.path.join(os.path.dirname(os.path.abspath(__file__)), "ORDER.md")
     with open(document, encoding="utf-8") as f:
-        lines = [line.strip() for line in f if " -> " in line and line.split()[0] in ("key", "order", "at", "share")]
+        lines = [line.strip() for line in f if " -> " in line and line.split()[0] in VECTORS]
     wrong = 0
     for line in lines:
         question, want = line.split(" -> ")
@@ -245,6 +312,12 @@ def main(argv):
         first, count = numbers[7:] or (0, o.N)
         for p in range(first, first + count):
             print(o(p))
+        return 0
+    if len(argv) == 11 and argv[0] == "mix":
+        m = Mixture(int(argv[1]), int(argv[2]), whole(argv[3]))
+        r, w, u, first, count = map(int, argv[6:])
+        for P in range(first, first + count):
+            print(*m.record(P, whole(argv[4]), argv[5], r, w, u))
         return 0
     if len(argv) == 7 and argv[0] == "share":
         steps, *rows = share(argv[1], *map(int, argv[2:]))

@@ -10,8 +10,8 @@
  *   dataset   a folder: dataset.manifest and the shards it names, one index space
  *   loader    turns an epoch's order of records into batches in large memory slots
  *
- * shard_select.h chooses records, shard_pack.h writes datasets, shard_gpu.h has batches on a GPU.
- * In all four:
+ * shard_select.h chooses records, shard_mix.h mixes datasets, shard_gpu.h has batches on a GPU,
+ * shard_pack.h writes datasets.  In all five:
  *
  *   Result     SHARD_OK is 0, and errors are negative.  SHARD_END is the one positive value; it is
  *              not an error.  On error, output arguments keep their values.
@@ -236,6 +236,7 @@ SHARD_API int shard_dataset_verify(struct shard_dataset *ds, const struct shard_
 
 struct shard_loader;
 struct shard_selection;
+struct shard_mix;
 
 /* format/ORDER.md defines them all: which record stands where, on any machine, for any world. */
 enum shard_shuffle {
@@ -280,7 +281,6 @@ struct shard_loader_options {
 	uint32_t tail;		/* enum shard_tail, for records that do not fill the last step */
 	uint32_t slot_count;	/* batches in memory, lent or prefetched; default 4, at least 2 */
 	uint32_t thread_count;	/* threads that fill slots; default: one per CPU, at most 4 */
-
 	/*
 	 * The windows of format/ORDER.md.  The defaults (0) are runs of 256 KiB, windows of 40
 	 * runs, and 64 lanes.  They depend on the size of a record only.  If world divides
@@ -288,10 +288,8 @@ struct shard_loader_options {
 	 */
 	uint32_t window_runs, lane_count;
 	uint64_t run_records, phase_unit_records;
-
 	uint32_t path;	     /* enum shard_path */
 	uint32_t on_corrupt; /* enum shard_on_corrupt */
-
 	/*
 	 * The most memory for decoded chunks of compressed groups, besides the ring.  The default
 	 * of 0 is as much as one window of this rank needs, or in a global order as much as all
@@ -299,7 +297,6 @@ struct shard_loader_options {
 	 * With less than it needs, a loader is slower: it decodes chunks more than once an epoch.
 	 */
 	uint64_t stage_bytes;
-
 	uint32_t device_slot_count; /* batches in a GPU's memory, lent or on their way: 2 to 4; default 3 */
 	uint32_t pool_in_place;	    /* 0 or 1; shard_gpu.h explains it */
 	uint64_t pool_bytes;	    /* not 0: a pool in a GPU's memory; shard_gpu.h explains it */
@@ -308,6 +305,7 @@ struct shard_loader_options {
 	void *gpu_stream;	    /* of that GPU, or NULL */
 	uint64_t corrupt_most;	    /* rows of an epoch to replace; more: CORRUPT; default 1024, UINT64_MAX: no limit */
 	const struct shard_selection *selection; /* NULL: all records; shard_select.h explains it */
+	const struct shard_mix *mix;		 /* NULL, or what to load instead of a dataset: shard_mix.h */
 };
 
 /* Row i of record_count is at data + i x stride; with row_at not NULL, at data + row_at[i]. */
@@ -321,12 +319,14 @@ enum shard_row_flag { SHARD_ROW_PADDED = 1, SHARD_ROW_SUBSTITUTED = 2, SHARD_ROW
 
 struct shard_batch {
 	uint64_t epoch;
-	uint64_t position;	  /* where the step of all ranks starts; rank q has positions p with p mod world = q */
-	uint64_t step;		  /* position / (world x batch_records): counts from 0 in each epoch */
-	uint32_t record_count;	  /* batch_records, or fewer in the last batch with SHARD_KEEP */
-	uint32_t slot;		  /* the loader's own; hand it back unchanged */
-	const uint64_t *record;	  /* [record_count] dataset index of each row; of the substitute if it is one */
-	const uint8_t *row_flags; /* [record_count] enum shard_row_flag */
+	/* Where the step of all ranks starts.  Rank q has those from there that are q mod world. */
+	uint64_t position;
+	uint64_t step;		   /* position / (world x batch_records): counts from 0 in each epoch */
+	uint32_t record_count;	   /* batch_records, or fewer in the last batch with SHARD_KEEP */
+	uint32_t slot;		   /* the loader's own; hand it back unchanged */
+	const uint64_t *record;	   /* [record_count] dataset index of each row; of the substitute if it is one */
+	const uint8_t *row_flags;  /* [record_count] enum shard_row_flag */
+	const uint16_t *component; /* [record_count] of a mixture: whose record it is; else NULL */
 	struct shard_rows group[SHARD_GROUPS_MAX]; /* one block from a stride of 4096 on; else its first field */
 	struct shard_rows field[SHARD_FIELDS_MAX]; /* any field; of groups below 4096, a dense array */
 };

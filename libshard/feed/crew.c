@@ -118,7 +118,7 @@ static void look_ahead(struct crew *c, struct member *m, const struct place *p, 
 	m->scratch.has_cold = false;
 	m->ahead.place = *p;
 	m->ahead.rows = steps_ahead(c->steps, order, p, c->thread_count, c->supply->paths.fetch->apart_records,
-				    m->ahead.record, m->ahead.row_flags);
+				    slot_rows(&m->ahead));
 	slot_fetch(c->supply, &m->scratch, &m->ahead);
 }
 
@@ -129,10 +129,11 @@ static void fill(struct crew *c, struct member *m, uint32_t slot, const struct o
 	struct claim *claim = &c->claim[slot];
 
 	look_ahead(c, m, &s->place, order);
-	s->rows = steps_fill(c->steps, order, &s->place, s->record, s->row_flags);
+	s->rows = steps_fill(c->steps, order, &s->place, slot_rows(s));
 	claim->rc = slot_fill(c->supply, &m->scratch, s, counts, &claim->why);
 	if (!claim->rc)
 		claim->rc = repair_rows(c->supply, &m->scratch, s, counts, &claim->why);
+	steps_name(c->steps, slot_rows(s), s->rows);
 	claim->repaired = counts->substituted + counts->masked;
 }
 
@@ -256,10 +257,11 @@ static bool lacks_first_slot(void *context)
 int crew_open(struct crew *c, struct supply *supply, struct ring *ring, const struct steps *steps,
 	      uint32_t thread_count, struct place from, struct shard_error *err)
 {
+	struct order_params params = steps_params(steps, 0);
 	int rc;
 
 	*c = (struct crew){.supply = supply, .ring = ring, .steps = steps, .thread_count = thread_count, .next = from};
-	rc = epoch_orders_open(&c->orders, thread_count, &steps->params, err);
+	rc = epoch_orders_open(&c->orders, thread_count, &params, err);
 	if (!rc && (!open_members(c) || !open_queue(c)))
 		rc = error_set(err, SHARD_E_MEMORY, "no memory for %u threads", thread_count);
 	if (rc) {

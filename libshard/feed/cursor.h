@@ -21,6 +21,13 @@ struct place {
 	uint64_t epoch, first_position, step;
 };
 
+/* The rows of a step: arrays of batch_records. */
+struct step_rows {
+	uint64_t *record;
+	uint8_t *row_flags;
+	uint16_t *component; /* only of mixtures */
+};
+
 struct cursor {
 	struct place at; /* the next step */
 	pid_t owner;	 /* the process that started the threads; 0: no process has yet */

@@ -11,6 +11,7 @@
 #include "libshard/base/error.h"
 #include "libshard/base/mem.h"
 #include "libshard/feed/block.h"
+#include "libshard/mix/mix_order.h"
 #include "libshard/store/read/dataset.h"
 
 #define STEPS_AHEAD 4u /* per thread; a thread that is further behind decodes some chunks again */
@@ -170,7 +171,13 @@ int feed_adopt(struct feed *f, const struct order_params *params, struct shard_e
 	struct epoch_orders orders;
 	int rc;
 
-	if (f->cursor.owner) {
+	if (f->steps.mix) {
+		rc = mix_order_adopt(f->steps.mix, params, err); /* feed_move() drops what is being filled */
+		if (rc)
+			return rc;
+		if (f->cursor.owner)
+			crew_rest(&f->crew);
+	} else if (f->cursor.owner) {
 		rc = epoch_orders_open(&orders, f->o.thread_count, params, err);
 		if (rc)
 			return rc;

@@ -9,7 +9,7 @@
 #include "libshard/feed/layout.h"
 #include "libshard/io/direct.h"
 #include "libshard/io/file.h"
-#include "libshard/store/read/dataset.h"
+#include "libshard/store/read/dataset_join.h"
 #include "libshard/store/read/fetch.h"
 #include "shard_pack.h"
 
@@ -163,7 +163,7 @@ bool paths_open(struct paths *p, struct shard_dataset *ds, const struct layout *
 
 	shard_dataset_info(ds, &info);
 	*p = (struct paths){.layout = layout, .shard_count = ds->m.shard_count, .asked = asked};
-	p->is_remote = asked == SHARD_PATH_AUTO && file_is_remote(ds->dir);
+	p->is_remote = asked == SHARD_PATH_AUTO && dataset_is_remote(ds);
 	p->fits = info.data_bytes <= path_fits_bytes();
 	for (uint32_t k = 0; k < layout->group_count; k++) {
 		const struct shard_group *g = &s->group[layout->group[k]];

@@ -39,21 +39,24 @@ static void mask(const struct layout *layout, struct slot *s, uint32_t row)
 static int substitute(struct supply *supply, struct scratch *scratch, struct slot *s, uint32_t row,
 		      struct fill_counts *counts, struct shard_error *err)
 {
-	const struct shard_selection *selection = supply->steps->selection;
-	uint64_t damaged = s->record[row], count = selection ? selection->count : supply->ds->m.record_count;
+	struct steps_source from = steps_source(supply->steps, slot_rows(s), row);
+	const struct shard_dataset *ds = from.ds ? from.ds : supply->ds;
+	uint64_t damaged = s->record[row] - from.base, at = damaged;
+	uint64_t count = from.selection ? from.selection->count : ds->m.record_count;
 	uint64_t tries = count - 1 < TRIES ? count - 1 : TRIES;
 	struct shown shown;
 	int rc = SHARD_E_CORRUPT;
 
 	for (uint64_t i = 1; rc == SHARD_E_CORRUPT && i <= tries; i++) {
-		s->record[row] = selection ? selection_next(selection, s->record[row] + 1) : (damaged + i) % count;
+		at = from.selection ? selection_next(from.selection, at + 1) : (at + 1) % count;
+		s->record[row] = from.base + at;
 		rc = slot_fill_one(supply, scratch, s, row, counts, err);
 	}
 	if (rc == SHARD_E_CORRUPT)
 		return error_set(err, rc,
 				 "%s: record %" PRIu64 " and the next %" PRIu64 " are damaged, so no substitute was "
 				 "found; restore the shard, or open with SHARD_CORRUPT_MASK",
-				 show(&shown, supply->ds->dir), damaged, tries);
+				 show(&shown, ds->dir), damaged, tries);
 	return rc;
 }
 

@@ -12,6 +12,7 @@
 #include "libshard/disk/schema.h"
 #include "libshard/feed/layout.h"
 #include "libshard/feed/path.h"
+#include "libshard/mix/mixture.h"
 #include "libshard/select/selection.h"
 #include "libshard/store/read/dataset.h"
 #include "libshard/store/read/fetch.h"
@@ -120,10 +121,45 @@ static enum order_kind kind_of(uint32_t shuffle)
 	return shuffle == SHARD_SHUFFLE_GLOBAL ? ORDER_ONE_LEVEL : ORDER_TWO_LEVELS;
 }
 
+/* What a mixture decides by itself. */
+static int check_mix(const struct shard_loader_options *o, struct shard_error *err)
+{
+	if (o->selection)
+		return error_set(err, SHARD_E_ARGUMENT,
+				 "options: there are a mixture and a selection; give the selection to "
+				 "shard_mix_open(), with its dataset");
+	if (o->tail != SHARD_DROP)
+		return error_set(err, SHARD_E_ARGUMENT,
+				 "options: tail is %u; an epoch of a mixture has no tail, as its last step takes "
+				 "positions of the next epoch: leave tail at 0",
+				 o->tail);
+	if (o->pool_bytes)
+		return error_set(err, SHARD_E_UNSUPPORTED,
+				 "options: pool_bytes is %" PRIu64 ", but a pool cannot hold a mixture; leave it at 0",
+				 o->pool_bytes);
+	return mixture_check_fields(o->mix, o->fields, err);
+}
+
+static enum order_last last_of(const struct shard_loader_options *o)
+{
+	if (o->mix)
+		return ORDER_RUN_ON;
+	if (o->tail == SHARD_PAD)
+		return ORDER_PAD;
+	return o->tail == SHARD_KEEP ? ORDER_KEEP : ORDER_DROP;
+}
+
+static uint64_t record_count_of(const struct shard_loader_options *o, const struct shard_dataset *ds)
+{
+	if (o->mix)
+		return o->mix->epoch_records;
+	return o->selection ? o->selection->count : ds->m.record_count;
+}
+
 int settle_options(struct shard_loader_options *o, const struct shard_dataset *ds, struct steps *out,
 		   struct shard_error *err)
 {
-	uint64_t record_count;
+	uint64_t record_count = record_count_of(o, ds);
 	uint32_t cpus;
 	int rc;
 
@@ -137,14 +173,14 @@ int settle_options(struct shard_loader_options *o, const struct shard_dataset *d
 	rc = check(o, err);
 	if (rc)
 		return rc;
-	rc = o->selection ? selection_check(o->selection, ds, "options: the selection", err) : SHARD_OK;
-	if (rc)
-		return rc;
 	rc = settle_fields(o, &ds->m.schema, err);
+	if (!rc && o->mix)
+		rc = check_mix(o, err);
+	else if (!rc && o->selection)
+		rc = selection_check(o->selection, ds, "options: the selection", err);
 	if (rc)
 		return rc;
 	settle_windows(o, &ds->m.schema);
-	record_count = o->selection ? o->selection->count : ds->m.record_count;
 	*out = (struct steps){.selection = o->selection};
 	out->params = (struct order_params){
 		.kind = kind_of(o->shuffle),
@@ -153,16 +189,14 @@ int settle_options(struct shard_loader_options *o, const struct shard_dataset *d
 		.run_records = o->run_records,
 		.phase_unit_records = o->phase_unit_records,
 		.window_runs = o->window_runs,
-		.lane_count = o->lane_count,
+		.lane_count = o->mix && !o->lane_count ? LANES : o->lane_count,
 	};
 	out->rank = (struct order_rank){
 		.record_count = record_count,
 		.batch_records = o->batch_records,
 		.rank = o->rank,
 		.world = o->world,
-		.last = o->tail == SHARD_PAD	? ORDER_PAD
-			: o->tail == SHARD_KEEP ? ORDER_KEEP
-						: ORDER_DROP,
+		.last = last_of(o),
 	};
 	if (order_rank_check(&out->rank))
 		return error_set(err, SHARD_E_ARGUMENT,

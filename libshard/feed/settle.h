@@ -10,7 +10,9 @@
 
 #include "libshard/feed/steps.h"
 
-/* Fails with ARGUMENT if options do not fit together. */
+/*
+ * Fails with ARGUMENT if options do not fit together.  The steps of a mixture have no order yet.
+ */
 int settle_options(struct shard_loader_options *o, const struct shard_dataset *ds, struct steps *out,
 		   struct shard_error *err);
 

@@ -12,13 +12,15 @@ bool slot_open(struct slot *s, uint8_t *memory, uint32_t batch_records)
 	s->memory = memory;
 	s->record = mem_array(batch_records, sizeof(*s->record));
 	s->row_flags = mem_array(batch_records, sizeof(*s->row_flags));
-	return s->record && s->row_flags;
+	s->component = mem_array(batch_records, sizeof(*s->component));
+	return s->record && s->row_flags && s->component;
 }
 
 void slot_close(struct slot *s)
 {
 	mem_free(s->record);
 	mem_free(s->row_flags);
+	mem_free(s->component);
 }
 
 void slot_describe(const struct slot *s, const struct layout *layout, const struct steps *steps, uint32_t number,
@@ -34,6 +36,7 @@ void slot_describe(const struct slot *s, const struct layout *layout, const stru
 	out->slot = number;
 	out->record = s->record;
 	out->row_flags = s->row_flags;
+	out->component = steps->mix ? s->component : NULL;
 	/* Backwards, so that a small group ends up with its first field. */
 	for (uint32_t f = schema->field_count; f-- > 0;) {
 		const struct shard_field *field = &schema->field[f];

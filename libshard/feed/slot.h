@@ -17,6 +17,7 @@ struct slot {
 	uint8_t *memory; /* const: a part of a ring, or an address of a GPU's memory */
 	uint64_t *record;
 	uint8_t *row_flags;
+	uint16_t *component; /* used by mixtures only */
 	struct place place;
 	uint32_t rows;
 	bool lent; /* the caller has the batch */
@@ -28,6 +29,11 @@ struct slot {
  */
 bool slot_open(struct slot *s, uint8_t *memory, uint32_t batch_records);
 void slot_close(struct slot *s);
+
+static inline struct step_rows slot_rows(const struct slot *s)
+{
+	return (struct step_rows){s->record, s->row_flags, s->component};
+}
 
 /* Describe the batch in the slot.  The caller gives it back as slot `number`. */
 void slot_describe(const struct slot *s, const struct layout *layout, const struct steps *steps, uint32_t number,

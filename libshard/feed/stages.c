@@ -85,12 +85,27 @@ static uint64_t window_chunks(const struct steps *steps, uint64_t unit, bool who
 	return add_capped(window > rest ? window : rest, margin);
 }
 
+/* Of a mixture: of all components together. */
+static uint64_t mixed_chunks(const struct steps *steps, uint64_t unit, bool whole, uint64_t rows)
+{
+	struct steps one;
+	uint64_t chunks = 0;
+
+	for (uint32_t d = 0; steps_of_component(steps, d, &one); d++)
+		chunks = add_capped(chunks, window_chunks(&one, unit, whole, rows));
+	return chunks;
+}
+
 static uint64_t wanted_chunks(const struct shard_dataset *ds, const struct steps *steps, uint64_t rows_ahead,
 			      uint64_t unit)
 {
 	bool whole;
 	uint64_t chunks = count_chunks(ds, unit, &whole), wanted = chunks;
 
+	if (steps->mix)
+		return steps->params.kind == ORDER_TWO_LEVELS
+			       ? min_u64(mixed_chunks(steps, unit, whole, rows_ahead), chunks)
+			       : chunks;
 	if (steps->params.kind == ORDER_TWO_LEVELS)
 		wanted = window_chunks(steps, unit, whole, rows_ahead);
 	if (steps->params.kind == ORDER_SEQUENTIAL)
@@ -101,7 +116,7 @@ static uint64_t wanted_chunks(const struct shard_dataset *ds, const struct steps
 /* Does this rank take all records of a chunk? */
 static bool has_whole_chunks(const struct steps *steps)
 {
-	if (steps->selection)
+	if (steps->selection || steps->mix)
 		return false;
 	return steps->rank.world == 1 ||
 	       (steps->params.kind == ORDER_TWO_LEVELS && steps->params.lane_count % steps->rank.world == 0);

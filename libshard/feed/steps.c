@@ -7,6 +7,8 @@
 #include <string.h>
 
 #include "libshard/base/bytes.h"
+#include "libshard/mix/mix_order.h"
+#include "libshard/mix/mixture.h"
 #include "libshard/order/share.h"
 #include "libshard/select/selection.h"
 
@@ -14,6 +16,8 @@ struct order_params steps_params(const struct steps *s, uint64_t epoch)
 {
 	struct order_params p = s->params;
 
+	if (s->mix) /* nobody asks this order anything, and it needs no table */
+		return (struct order_params){.kind = ORDER_SEQUENTIAL, .record_count = p.record_count};
 	p.epoch = s->is_held ? s->held_epoch : epoch;
 	return p;
 }
@@ -23,6 +27,10 @@ struct order_rank steps_rank(const struct steps *s, const struct place *p)
 	struct order_rank rank = s->rank;
 
 	rank.first_position = p->first_position;
+	if (s->mix) { /* whose positions are not counted anew in each epoch */
+		rank.first_position += p->epoch * s->rank.record_count;
+		rank.record_count += p->epoch * s->rank.record_count;
+	}
 	return rank;
 }
 
@@ -30,13 +38,21 @@ bool steps_ended(const struct steps *s, const struct place *p)
 {
 	struct order_rank rank = steps_rank(s, p);
 
+	if (s->mix)
+		return steps_position(s, p) >= s->rank.record_count;
 	return p->step >= order_rank_steps(&rank);
+}
+
+struct place steps_epoch_after(const struct steps *s, const struct place *p)
+{
+	return (struct place){.epoch = p->epoch + 1,
+			      .first_position = s->mix ? steps_position(s, p) - s->rank.record_count : 0};
 }
 
 struct place steps_next(const struct steps *s, struct place p)
 {
 	while (steps_ended(s, &p))
-		p = (struct place){.epoch = p.epoch + 1};
+		p = steps_epoch_after(s, &p);
 	return p;
 }
 
@@ -56,14 +72,21 @@ void steps_select(const struct steps *s, uint64_t *record, size_t count)
 		selection_many(s->selection, record, count);
 }
 
-/* As steps_fill(), in numbers of the order. */
-static uint32_t fill(const struct steps *s, const struct order *order, const struct place *p, uint64_t *record,
-		     uint8_t *row_flags)
+/* As steps_fill(), in numbers of the order, or of the joined dataset. */
+static uint32_t fill(const struct steps *s, const struct order *order, const struct place *p, struct step_rows to)
 {
 	struct order_rank rank = steps_rank(s, p);
 	uint32_t rows = order_rank_rows(&rank, p->step), first_padded = rows;
+	uint64_t *record = to.record;
+	uint8_t *row_flags = to.row_flags;
 	bool padded = false;
 
+	if (s->mix) {
+		memset(row_flags, 0, rows);
+		mix_order_fill(s->mix, order_rank_position(&rank, p->step, 0, &padded), rank.world, to.component,
+			       record, rows);
+		return rows;
+	}
 	if (s->share) {
 		memset(row_flags, 0, rows);
 		order_share_fill(s->share, order, steps_position(s, p), record, rows);
@@ -82,13 +105,44 @@ static uint32_t fill(const struct steps *s, const struct order *order, const str
 	return rows;
 }
 
-uint32_t steps_fill(const struct steps *s, const struct order *order, const struct place *p, uint64_t *record,
-		    uint8_t *row_flags)
+uint32_t steps_fill(const struct steps *s, const struct order *order, const struct place *p, struct step_rows rows)
 {
-	uint32_t rows = fill(s, order, p, record, row_flags);
+	uint32_t count = fill(s, order, p, rows);
 
-	steps_select(s, record, rows);
-	return rows;
+	steps_select(s, rows.record, count);
+	return count;
+}
+
+/* ---- mixtures ---- */
+
+struct steps_source steps_source(const struct steps *s, struct step_rows rows, uint32_t row)
+{
+	const struct component *c;
+
+	if (!s->mix)
+		return (struct steps_source){.selection = s->selection};
+	c = &mix_order_mixture(s->mix)->component[rows.component[row]];
+	return (struct steps_source){.selection = c->selection, .ds = c->ds, .base = c->base};
+}
+
+void steps_name(const struct steps *s, struct step_rows rows, uint32_t count)
+{
+	for (uint32_t i = 0; s->mix && i < count; i++)
+		rows.record[i] -= steps_source(s, rows, i).base;
+}
+
+bool steps_of_component(const struct steps *s, uint32_t component, struct steps *out)
+{
+	const struct shard_mix *m = mix_order_mixture(s->mix);
+
+	if (component >= m->component_count)
+		return false;
+	*out = *s;
+	out->mix = NULL;
+	out->selection = m->component[component].selection;
+	out->params = mix_order_params(s->mix, component);
+	out->rank.record_count = out->params.record_count;
+	return true;
 }
 
 /* ---- what a disk shall begin to read ---- */
@@ -137,16 +191,16 @@ static uint32_t name_window(const struct steps *s, const struct order *o, const 
 }
 
 uint32_t steps_ahead(const struct steps *s, const struct order *o, const struct place *p, uint64_t distance,
-		     uint64_t run_records, uint64_t *record, uint8_t *row_flags)
+		     uint64_t run_records, struct step_rows to)
 {
 	struct place later = *p;
 	uint32_t rows;
 
 	if (o->params.kind == ORDER_TWO_LEVELS && !s->share) {
-		rows = name_window(s, o, p, run_records, record);
-		steps_select(s, record, rows);
+		rows = name_window(s, o, p, run_records, to.record);
+		steps_select(s, to.record, rows);
 		return rows;
 	}
 	later.step += distance;
-	return steps_ended(s, &later) ? 0 : steps_fill(s, o, &later, record, row_flags);
+	return steps_ended(s, &later) ? 0 : steps_fill(s, o, &later, to);
 }

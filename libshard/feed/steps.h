@@ -8,7 +8,9 @@
 #include "libshard/feed/cursor.h"
 #include "libshard/order/order.h"
 
+struct mix_order;
 struct order_share;
+struct shard_dataset;
 struct shard_selection;
 
 struct steps {			    /* changes only while no thread fills a slot */
@@ -18,14 +20,18 @@ struct steps {			    /* changes only while no thread fills a slot */
 	const struct order_share *share;
 	/* The numbers of the order are places in this selection.  NULL: they are records. */
 	const struct shard_selection *selection;
+	/* The steps are those of a mixture; record_count is the length of an epoch.  Or NULL. */
+	struct mix_order *mix;
 	bool is_held; /* every epoch has the order of held_epoch */
 	uint64_t held_epoch;
 };
 
-/* Returns the parameters of the order in an epoch. */
+/* Returns the parameters of the order in an epoch.  A mixture has orders of its own. */
 struct order_params steps_params(const struct steps *s, uint64_t epoch);
 /* Is the epoch over at `p`? */
 bool steps_ended(const struct steps *s, const struct place *p);
+/* Returns the start of the epoch that follows, when the epoch of `p` is over there. */
+struct place steps_epoch_after(const struct steps *s, const struct place *p);
 /* Returns `p`, or the start of the next epoch if the epoch is over there. */
 struct place steps_next(const struct steps *s, struct place p);
 /* Returns the rank, for order_rank_*(), in the part of an epoch that was entered at `p`. */
@@ -44,9 +50,25 @@ uint64_t steps_position(const struct steps *s, const struct place *p);
 /* Turn numbers of the order into records of the dataset, in place. */
 void steps_select(const struct steps *s, uint64_t *record, size_t count);
 
-/* Write the records of a step and their flags.  Returns how many rows there are. */
-uint32_t steps_fill(const struct steps *s, const struct order *order, const struct place *p, uint64_t *record,
-		    uint8_t *row_flags);
+/*
+ * Write the rows of a step.  Returns how many there are.  Of a mixture, records are numbers of the
+ * joined dataset.
+ */
+uint32_t steps_fill(const struct steps *s, const struct order *order, const struct place *p, struct step_rows rows);
+
+/* Of a mixture: turn numbers of the joined dataset into those of each row's own dataset. */
+void steps_name(const struct steps *s, struct step_rows rows, uint32_t count);
+
+/* What the record of a row was chosen from. */
+struct steps_source {
+	const struct shard_selection *selection; /* NULL: all records */
+	const struct shard_dataset *ds;		 /* NULL: the dataset of the feed */
+	uint64_t base;				 /* its record 0 is number `base` of the dataset of the feed */
+};
+struct steps_source steps_source(const struct steps *s, struct step_rows rows, uint32_t row);
+
+/* Of a mixture: as the steps of one component.  Returns false behind the last one. */
+bool steps_of_component(const struct steps *s, uint32_t component, struct steps *out);
 
 /* ---- what a disk shall begin to read while a step is filled ---- */
 
@@ -64,6 +86,6 @@ uint32_t steps_fill(const struct steps *s, const struct order *order, const stru
  * steps behind `p`.
  */
 uint32_t steps_ahead(const struct steps *s, const struct order *o, const struct place *p, uint64_t distance,
-		     uint64_t run_records, uint64_t *record, uint8_t *row_flags);
+		     uint64_t run_records, struct step_rows rows);
 
 #endif

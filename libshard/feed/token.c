@@ -15,16 +15,23 @@
 static const char *const kind_names[] = {
 	[ORDER_SEQUENTIAL] = "sequential", [ORDER_ONE_LEVEL] = "one_level", [ORDER_TWO_LEVELS] = "two_levels"};
 
+/* Of the order, and of what is loaded. */
+static const char *const names[] = {"shuffle-v1 ", "mix-v1 "};
+static const char *const things[] = {" dataset ", " mixture "};
+
 void token_write(const struct token *t, char text[SHARD_TOKEN_BYTES])
 {
 	const struct order_params *p = &t->params;
 	int used = snprintf(text, SHARD_TOKEN_BYTES,
-			    "shuffle-v1 %s N %" PRIu64 " r %" PRIu64 " w %" PRIu32 " L %" PRIu32 " u %" PRIu64
-			    " seed %" PRIu64 " epoch %" PRIu64 " position %" PRIu64 " dataset %s subset %s",
-			    kind_names[p->kind], p->record_count, p->run_records, p->window_runs, p->lane_count,
-			    p->phase_unit_records, p->seed, p->epoch, t->position, t->dataset_id,
-			    *t->selection ? t->selection : "all");
+			    "%s%s N %" PRIu64 " r %" PRIu64 " w %" PRIu32 " L %" PRIu32 " u %" PRIu64 " seed %" PRIu64
+			    " epoch %" PRIu64 " position %" PRIu64 "%s%s",
+			    names[t->is_mix], kind_names[p->kind], p->record_count, p->run_records, p->window_runs,
+			    p->lane_count, p->phase_unit_records, p->seed, p->epoch, t->position, things[t->is_mix],
+			    t->dataset_id);
 
+	if (!t->is_mix)
+		used += snprintf(text + used, SHARD_TOKEN_BYTES - (size_t)used, " subset %s",
+				 *t->selection ? t->selection : "all");
 	if (t->pixels)
 		used += snprintf(text + used, SHARD_TOKEN_BYTES - (size_t)used, " pixels %s",
 				 shard_pixels_name(t->pixels));
@@ -95,13 +102,16 @@ bool token_read(const char *text, struct token *t)
 	uint64_t windows, lanes;
 
 	memset(t, 0, sizeof(*t));
-	if (strnlen(text, SHARD_TOKEN_BYTES) == SHARD_TOKEN_BYTES || strncmp(at, "shuffle-v1 ", 11))
+	if (strnlen(text, SHARD_TOKEN_BYTES) == SHARD_TOKEN_BYTES)
 		return false;
-	at += 11;
+	t->is_mix = !strncmp(at, names[1], strlen(names[1]));
+	if (strncmp(at, names[t->is_mix], strlen(names[t->is_mix])))
+		return false;
+	at += strlen(names[t->is_mix]);
 	if (!take_kind(&at, &p->kind) || !take(&at, " N ", &p->record_count) || !take(&at, " r ", &p->run_records) ||
 	    !take(&at, " w ", &windows) || !take(&at, " L ", &lanes) || !take(&at, " u ", &p->phase_unit_records) ||
 	    !take(&at, " seed ", &p->seed) || !take(&at, " epoch ", &p->epoch) ||
-	    !take(&at, " position ", &t->position) || strncmp(at, " dataset ", 9) || strnlen(at + 9, 64) < 64)
+	    !take(&at, " position ", &t->position) || strncmp(at, things[t->is_mix], 9) || strnlen(at + 9, 64) < 64)
 		return false;
 	p->window_runs = (uint32_t)windows;
 	p->lane_count = (uint32_t)lanes;

@@ -5,6 +5,9 @@
  *   shuffle-v1 two_levels N 1000000 r 128 w 40 L 64 u 1 seed 7 epoch 3 position 65536
  *   dataset 66e2... subset all pixels pillow-13 check 0123456789abcdef
  *
+ * The token of a mixture begins with mix-v1, and has `mixture` and its digest in place of dataset
+ * and subset.  N is the length of its epochs.
+ *
  * The words are those of format/ORDER.md.  `pixels` is there only if images are resized: it says
  * whose pixels that gives.  `subset` is followed by `all`, or by the digest of a selection: then N
  * is the number of its records.  `check` is the XXH3-64 of the text before it, so a token that lost
@@ -21,9 +24,10 @@
 struct token {
 	struct order_params params; /* of the token's epoch */
 	uint64_t position;
-	char dataset_id[65];
-	char selection[65]; /* its digest; empty: all records */
-	uint32_t pixels;    /* enum shard_pixels; SHARD_PIXELS_RECIPE: the token does not say */
+	bool is_mix;
+	char dataset_id[65]; /* or the digest of the mixture */
+	char selection[65];  /* its digest; empty: all records */
+	uint32_t pixels;     /* enum shard_pixels; SHARD_PIXELS_RECIPE: the token does not say */
 };
 
 void token_write(const struct token *t, char text[SHARD_TOKEN_BYTES]);

@@ -124,6 +124,7 @@ static void take_rows(struct slot *to, const struct slot *from)
 {
 	memcpy(to->record, from->record, from->rows * sizeof(*from->record));
 	memcpy(to->row_flags, from->row_flags, from->rows);
+	memcpy(to->component, from->component, from->rows * sizeof(*from->component));
 	to->place = from->place;
 	to->rows = from->rows;
 }

@@ -16,6 +16,8 @@
 #include "libshard/base/options.h"
 #include "libshard/feed/settle.h"
 #include "libshard/gpu/device_copy.h"
+#include "libshard/mix/mix_order.h"
+#include "libshard/mix/mixture.h"
 #include "libshard/pool/pool.h"
 #include "libshard/store/read/dataset.h"
 
@@ -66,6 +68,8 @@ static int open_parts(struct shard_loader *l, struct shard_error *err)
 		rc = settle_options(&l->o, l->ds, &l->steps, err);
 	if (!rc)
 		rc = refuse_empty(l, err);
+	if (!rc && l->o.mix)
+		rc = mix_order_open(&l->steps.mix, l->o.mix, &l->steps.params, err);
 	if (rc)
 		return rc;
 	if (!layout_plan(&l->layout, schema, l->o.fields, l->o.batch_records, l->o.pool_in_place))
@@ -80,6 +84,19 @@ static int open_parts(struct shard_loader *l, struct shard_error *err)
 	return feed_open(&l->feed, l->ds, &l->o, &l->layout, &l->steps, err);
 }
 
+static int take_dataset(struct shard_loader *l, struct shard_dataset *ds, struct shard_error *err)
+{
+	if (l->o.mix && ds)
+		return error_set(
+			err, SHARD_E_ARGUMENT,
+			"there are a dataset and, in the options, a mixture; open the loader of a mixture with "
+			"NULL for the dataset");
+	if (!l->o.mix && !ds)
+		return error_set(err, SHARD_E_ARGUMENT, "there is no dataset, and no mixture in the options");
+	l->ds = l->o.mix ? l->o.mix->ds : ds;
+	return SHARD_OK;
+}
+
 int shard_loader_open(struct shard_loader **out, struct shard_dataset *ds, const struct shard_loader_options *opt,
 		      struct shard_error *err)
 {
@@ -90,12 +107,14 @@ int shard_loader_open(struct shard_loader **out, struct shard_dataset *ds, const
 		return error_set(err, SHARD_E_MEMORY, "no memory for a loader");
 	rc = options_take(&l->o, sizeof(l->o), opt, err);
 	if (!rc) {
-		l->ds = ds;
 		l->asked = l->o;
-		rc = open_parts(l, err);
+		rc = take_dataset(l, ds, err);
 	}
+	if (!rc)
+		rc = open_parts(l, err);
 	if (rc) {
 		cuda_close(l->cuda);
+		mix_order_close(l->steps.mix, false);
 		mem_free(l);
 		return rc;
 	}
@@ -143,7 +162,7 @@ bool loader_ends_epoch(struct shard_loader *l)
 {
 	if (!steps_ended(&l->steps, &l->cursor.at))
 		return false;
-	l->cursor.at = (struct place){.epoch = l->cursor.at.epoch + 1};
+	l->cursor.at = steps_epoch_after(&l->steps, &l->cursor.at);
 	return true;
 }
 
@@ -203,5 +222,6 @@ void shard_loader_close(struct shard_loader *l)
 		return;
 	close_device(l, cursor_is_inherited(&l->cursor) || (l->cuda && cuda_is_inherited(l->cuda)));
 	feed_close(l->feed);
+	mix_order_close(l->steps.mix, cursor_is_inherited(&l->cursor));
 	mem_free(l);
 }

@@ -8,6 +8,11 @@
 #include "libshard/base/error.h"
 #include "libshard/base/mem.h"
 #include "libshard/loader/loader.h"
+#include "libshard/mix/mix_order.h"
+#include "libshard/order/mix.h"
+#include "shard_mix.h"
+
+#define PIECE 1024u /* rows of a mixture */
 
 uint64_t shard_loader_step_count(const struct shard_loader *l)
 {
@@ -20,6 +25,13 @@ static uint64_t row_count(const struct shard_loader *l)
 	uint64_t steps = shard_loader_step_count(l);
 
 	return steps ? (steps - 1) * l->o.batch_records + order_rank_rows(&l->steps.rank, steps - 1) : 0;
+}
+
+static int refuse_rows(uint64_t first, uint64_t count, uint64_t rows, struct shard_error *err)
+{
+	return error_set(err, SHARD_E_ARGUMENT,
+			 "rows %" PRIu64 " to %" PRIu64 " were asked for; this rank has %" PRIu64 " rows in an epoch",
+			 first, first + count - 1, rows);
 }
 
 /* Row i of this rank stands at position i x world + rank.  Rows that pad begin anew at 0. */
@@ -36,6 +48,57 @@ static void fill(const struct shard_loader *l, const struct order *order, uint64
 	steps_select(&l->steps, idx, (size_t)count);
 }
 
+/* ---- mixtures ---- */
+
+/* The first position of this rank in an epoch, and how many it has there. */
+static uint64_t own_positions(const struct shard_loader *l, uint64_t epoch, uint64_t *count)
+{
+	uint64_t world = l->steps.rank.world, length = l->steps.rank.record_count, from = epoch * length;
+	uint64_t first = from + (l->steps.rank.rank + world - from % world) % world;
+
+	*count = first < from + length ? ceil_div(from + length - first, world) : 0;
+	return first;
+}
+
+int shard_loader_mix_order(const struct shard_loader *l, uint64_t epoch, uint64_t first, uint64_t count,
+			   uint16_t *component, uint64_t *idx, struct shard_error *err)
+{
+	uint64_t world = l->steps.rank.world, own, from;
+
+	if (!l->steps.mix)
+		return error_set(err, SHARD_E_ARGUMENT, "this loader has no mixture; call shard_loader_order()");
+	if (epoch >= MIX_POSITIONS_MAX / l->steps.rank.record_count - 1)
+		return error_set(err, SHARD_E_ARGUMENT, "epoch is %" PRIu64 "; a mixture has at most 2^62 positions",
+				 epoch);
+	from = own_positions(l, epoch, &own);
+	if (first > own || count > own - first)
+		return refuse_rows(first, count, own, err);
+	for (uint64_t done = 0, n; done < count; done += n) {
+		struct step_rows rows = {.record = idx + done, .component = component + done};
+
+		n = min_u64(PIECE, count - done);
+		mix_order_fill(l->steps.mix, from + (first + done) * world, world, rows.component, rows.record,
+			       (uint32_t)n);
+		steps_name(&l->steps, rows, (uint32_t)n);
+	}
+	return SHARD_OK;
+}
+
+static int order_of_mixture(const struct shard_loader *l, uint64_t epoch, uint64_t first, uint64_t count, uint64_t *idx,
+			    struct shard_error *err)
+{
+	uint16_t component[PIECE];
+	int rc = SHARD_OK;
+
+	if (!count) /* it may still be out of range */
+		rc = shard_loader_mix_order(l, epoch, first, 0, component, idx, err);
+	for (uint64_t done = 0, n; !rc && done < count; done += n) {
+		n = min_u64(PIECE, count - done);
+		rc = shard_loader_mix_order(l, epoch, first + done, n, component, idx + done, err);
+	}
+	return rc;
+}
+
 int shard_loader_order(const struct shard_loader *l, uint64_t epoch, uint64_t first, uint64_t count, uint64_t *idx,
 		       struct shard_error *err)
 {
@@ -43,11 +106,10 @@ int shard_loader_order(const struct shard_loader *l, uint64_t epoch, uint64_t fi
 	uint64_t rows = row_count(l);
 	struct order *order;
 
+	if (l->steps.mix)
+		return order_of_mixture(l, epoch, first, count, idx, err);
 	if (first > rows || count > rows - first)
-		return error_set(err, SHARD_E_ARGUMENT,
-				 "rows %" PRIu64 " to %" PRIu64 " were asked for; this rank has %" PRIu64 " rows in "
-				 "an epoch",
-				 first, first + count - 1, rows);
+		return refuse_rows(first, count, rows, err);
 	order = order_in(mem_alloc(order_bytes(&params)), &params);
 	if (!order)
 		return error_set(err, SHARD_E_MEMORY, "no memory for an order of %" PRIu64 " records",

@@ -9,6 +9,9 @@
 #include "libshard/disk/names.h"
 #include "libshard/feed/token.h"
 #include "libshard/loader/loader.h"
+#include "libshard/mix/mix_order.h"
+#include "libshard/mix/mixture.h"
+#include "libshard/order/mix.h"
 #include "libshard/pool/pool.h"
 #include "libshard/select/selection.h"
 #include "libshard/store/read/dataset.h"
@@ -30,6 +33,9 @@ static int move(struct shard_loader *l, uint64_t epoch, uint64_t position, struc
 		return error_set(err, SHARD_E_ARGUMENT,
 				 "position is %" PRIu64 "; must be at most %" PRIu64 ", the records of an epoch",
 				 position, l->steps.rank.record_count);
+	if (l->steps.mix && epoch >= MIX_POSITIONS_MAX / l->steps.rank.record_count - 1)
+		return error_set(err, SHARD_E_ARGUMENT, "epoch is %" PRIu64 "; a mixture has at most 2^62 positions",
+				 epoch);
 	cursor_move(&l->cursor, to);
 	device_slots_forget(&l->device_slots);
 	if (l->pool)
@@ -48,12 +54,22 @@ int shard_loader_seek(struct shard_loader *l, uint64_t epoch, uint64_t position,
 
 /* ---- tokens ---- */
 
+/* The id of the dataset, or the digest of the mixture. */
+static void identify(const struct shard_loader *l, char id[65])
+{
+	if (l->steps.mix)
+		memcpy(id, mix_order_mixture(l->steps.mix)->digest, 65);
+	else
+		dataset_id(l->ds, id);
+}
+
 void shard_loader_token(const struct shard_loader *l, char token[SHARD_TOKEN_BYTES])
 {
 	uint32_t pixels = l->transform_pixels;
 	struct token t = {.params = l->steps.params, .pixels = pixels ? pixels : l->token_pixels};
 
-	dataset_id(l->ds, t.dataset_id);
+	identify(l, t.dataset_id);
+	t.is_mix = l->steps.mix;
 	if (l->steps.selection)
 		memcpy(t.selection, l->steps.selection->digest, sizeof(t.selection));
 	shard_loader_tell(l, &t.params.epoch, &t.position);
@@ -67,10 +83,10 @@ static int check_token(const struct shard_loader *l, const struct token *t, stru
 	const struct shard_loader_options *o = &l->asked;
 	char id[65];
 
-	dataset_id(l->ds, id);
-	if (strcmp(t->dataset_id, id))
-		return error_set(err, SHARD_E_MISMATCH,
-				 "the token belongs to dataset %.16s..., and this is dataset %.16s...", t->dataset_id,
+	identify(l, id);
+	if (t->is_mix != (l->steps.mix != NULL) || strcmp(t->dataset_id, id))
+		return error_set(err, SHARD_E_MISMATCH, "the token belongs to %s %.16s..., and this is %s %.16s...",
+				 t->is_mix ? "mixture" : "dataset", t->dataset_id, l->steps.mix ? "mixture" : "dataset",
 				 id);
 	if (strcmp(t->selection, l->steps.selection ? l->steps.selection->digest : ""))
 		return error_set(err, SHARD_E_MISMATCH,
@@ -78,7 +94,7 @@ static int check_token(const struct shard_loader *l, const struct token *t, stru
 				 *t->selection ? "selection " : "all", t->selection, *t->selection ? "..." : "",
 				 l->steps.selection ? "selection " : "all",
 				 l->steps.selection ? l->steps.selection->digest : "", l->steps.selection ? "..." : "");
-	if (want->record_count != have->record_count || want->seed != have->seed)
+	if ((!t->is_mix && want->record_count != have->record_count) || want->seed != have->seed)
 		return error_set(err, SHARD_E_MISMATCH,
 				 "the token belongs to %" PRIu64 " records and seed %" PRIu64 "; the loader has "
 				 "%" PRIu64 " records and seed %" PRIu64,
@@ -116,14 +132,29 @@ static bool same_order(const struct order_params *a, const struct order_params *
 /* Use the order of the token instead of ours. */
 static int adopt(struct shard_loader *l, const struct token *t, struct shard_error *err)
 {
+	struct order_params want = t->params;
 	int rc;
 
 	if (same_order(&l->steps.params, &t->params))
 		return SHARD_OK;
-	rc = l->pool ? pool_adopt(&l->pool, &t->params, err) : feed_adopt(l->feed, &t->params, err);
+	want.record_count = l->steps.params.record_count;
+	rc = l->pool ? pool_adopt(&l->pool, &want, err) : feed_adopt(l->feed, &want, err);
 	if (!rc)
 		l->steps.params = loader_feed(l)->steps.params;
 	return rc;
+}
+
+/* A position of a mixture is in no epoch by itself: say where it is in those of this loader. */
+static int count_anew(const struct shard_loader *l, struct token *t, struct shard_error *err)
+{
+	uint64_t of = t->params.record_count, epoch_records = l->steps.rank.record_count, at;
+
+	if (!of || t->params.epoch >= MIX_POSITIONS_MAX / of - 1)
+		return error_set(err, SHARD_E_ARGUMENT, "the token names an impossible order");
+	at = t->params.epoch * of + t->position;
+	t->params.epoch = at / epoch_records;
+	t->position = at % epoch_records;
+	return SHARD_OK;
 }
 
 int shard_loader_resume(struct shard_loader *l, const char *token, struct shard_error *err)
@@ -134,12 +165,14 @@ int shard_loader_resume(struct shard_loader *l, const char *token, struct shard_
 	if (rc)
 		return rc;
 	if (!token_read(token, &t))
-		return error_set(err, SHARD_E_ARGUMENT, "not a complete token of shuffle-v1");
+		return error_set(err, SHARD_E_ARGUMENT, "not a complete token of shuffle-v1 or mix-v1");
 	rc = check_token(l, &t, err);
 	if (!rc)
 		rc = check_pixels(l, &t, err);
 	if (!rc && (!order_params_allowed(&t.params) || t.position > t.params.record_count))
 		rc = error_set(err, SHARD_E_ARGUMENT, "the token names an impossible order");
+	if (!rc && t.is_mix)
+		rc = count_anew(l, &t, err);
 	if (!rc)
 		rc = adopt(l, &t, err);
 	if (!rc)

@@ -258,14 +258,12 @@ static void ticks_of(const struct order *o, uint64_t first, uint64_t stride, str
 	}
 }
 
-/* at_lanes for at most CHUNK positions, all in windows of one size. */
-static void fill_lanes(const struct order *o, uint64_t first, uint64_t stride, uint64_t *records, size_t count)
+/* The records at the ticks of at most CHUNK positions, all in windows of one size. */
+static void fill_ticks(const struct order *o, const struct tick *k, uint64_t *records, size_t count)
 {
 	uint64_t tweak[CHUNK] = {0}, slot[CHUNK] = {0}, r = o->params.run_records;
-	const struct feistel *f = &o->window[tick_of(o, first).longer];
-	struct tick k[CHUNK];
+	const struct feistel *f = &o->window[k[0].longer];
 
-	ticks_of(o, first, stride, k, count);
 	for (size_t i = 0; i < count; i++) {
 		tweak[i] = tweak_of(o, &k[i]);
 		slot[i] = k[i].x;
@@ -287,7 +285,10 @@ static void fill_some(const struct order *o, uint64_t first, uint64_t stride, ui
 	uint64_t last = first + (count - 1) * stride, longs_end = o->long_ticks * o->params.lane_count;
 
 	if (o->params.kind == ORDER_TWO_LEVELS && last < o->lanes_end && (last < longs_end || first >= longs_end)) {
-		fill_lanes(o, first, stride, records, count);
+		struct tick k[CHUNK];
+
+		ticks_of(o, first, stride, k, count);
+		fill_ticks(o, k, records, count);
 		return;
 	}
 	if (o->params.kind != ORDER_ONE_LEVEL) { /* sequential, the rest, and the few chunks across a border */
@@ -306,13 +307,40 @@ void order_fill(const struct order *o, uint64_t first, uint64_t stride, uint64_t
 		fill_some(o, first + i * stride, stride, records + i, count - i < CHUNK ? count - i : CHUNK);
 }
 
+static void some_many(const struct order *o, uint64_t *at, size_t count)
+{
+	bool together = o->params.kind == ORDER_TWO_LEVELS;
+	struct tick k[CHUNK];
+
+	for (size_t i = 0; together && i < count; i++) {
+		together = at[i] < o->lanes_end;
+		if (together)
+			k[i] = tick_of(o, at[i]);
+		together = together && k[i].longer == k[0].longer;
+	}
+	if (together)
+		fill_ticks(o, k, at, count);
+	else if (o->params.kind == ORDER_ONE_LEVEL)
+		permutation_many(&o->records, at, count);
+	else /* as in fill_some() */
+		for (size_t i = 0; i < count; i++)
+			at[i] = order_at(o, at[i]);
+}
+
+void order_many(const struct order *o, uint64_t *at, size_t count)
+{
+	for (size_t i = 0; i < count; i += CHUNK)
+		some_many(o, at + i, count - i < CHUNK ? count - i : CHUNK);
+}
+
 int order_rank_check(const struct order_rank *k)
 {
 	if (k->record_count > ORDER_RECORDS_MAX || k->first_position > k->record_count || k->rank >= k->world)
 		return SHARD_E_ARGUMENT;
 	if (!k->batch_records || (uint64_t)k->world * k->batch_records > ORDER_STEP_RECORDS_MAX)
 		return SHARD_E_ARGUMENT;
-	if (k->last == ORDER_DROP || k->last == ORDER_PAD || (k->last == ORDER_KEEP && k->world == 1))
+	if (k->last == ORDER_DROP || k->last == ORDER_PAD || k->last == ORDER_RUN_ON ||
+	    (k->last == ORDER_KEEP && k->world == 1))
 		return SHARD_OK;
 	return SHARD_E_ARGUMENT;
 }
@@ -337,6 +365,6 @@ uint64_t order_rank_position(const struct order_rank *k, uint64_t step, uint32_t
 	uint64_t start = k->first_position + ((uint64_t)k->rank + k->world - k->first_position % k->world) % k->world;
 	uint64_t y = start + (step * k->batch_records + row) * k->world;
 
-	*padded = y >= k->record_count;
+	*padded = k->last != ORDER_RUN_ON && y >= k->record_count;
 	return *padded ? y % k->record_count : y;
 }

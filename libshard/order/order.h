@@ -82,6 +82,8 @@ uint64_t order_at(const struct order *o, uint64_t position);
 
 /* records[i] = order_at(first + i * stride): the same numbers in a fraction of the time. */
 void order_fill(const struct order *o, uint64_t first, uint64_t stride, uint64_t *records, size_t count);
+/* at[i] becomes order_at(at[i]). */
+void order_many(const struct order *o, uint64_t *at, size_t count);
 
 /*
  * The same in two steps.  A place is one in the row of permuted runs, run after run: neighbours
@@ -104,7 +106,8 @@ uint64_t order_largest_band(const struct order_params *p); /* positions of the l
 enum order_last { /* the fate of positions that do not fill a step of all ranks */
 		  ORDER_DROP = 0,
 		  ORDER_PAD = 1,
-		  ORDER_KEEP = 2, /* world 1 only */
+		  ORDER_KEEP = 2,   /* world 1 only */
+		  ORDER_RUN_ON = 3, /* the last step takes positions of the next epoch, too: of mixtures */
 };
 
 struct order_rank {
@@ -124,7 +127,7 @@ int order_rank_check(const struct order_rank *k);
 uint64_t order_rank_steps(const struct order_rank *k);
 /* Rows of a step below order_rank_steps: batch_records, or fewer in the last step of ORDER_KEEP. */
 uint32_t order_rank_rows(const struct order_rank *k, uint64_t step);
-/* Position of a row; *padded says that it is a repetition. */
+/* Position of a row; *padded says that it is a repetition.  ORDER_RUN_ON: record_count or more. */
 uint64_t order_rank_position(const struct order_rank *k, uint64_t step, uint32_t row, bool *padded);
 
 #endif

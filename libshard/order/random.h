@@ -15,8 +15,8 @@
 #define RANDOM_M2 0x94d049bb133111ebu
 
 /*
- * Streams keep the draws for different purposes apart.  1 to 15 are ORDER.md's; augmentation and
- * others follow.
+ * Streams keep the draws for different purposes apart.  ORDER.md, parts 2 to 6, has 1 to 15;
+ * augmentation and mixtures follow.
  */
 enum random_stream {
 	RANDOM_RECORDS = 1,
@@ -26,7 +26,9 @@ enum random_stream {
 	RANDOM_TWEAKS = 5,
 	RANDOM_TABLE = 6,
 	RANDOM_REST = 7,
-	RANDOM_FINISH = 16, /* docs/TRANSFORM.md */
+	RANDOM_FINISH = 16,    /* docs/TRANSFORM.md */
+	RANDOM_MIX_SLOTS = 17, /* ORDER.md, part 12 */
+	RANDOM_MIX_SEEDS = 18,
 };
 
 static inline uint64_t random_mix(uint64_t z)

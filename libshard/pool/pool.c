@@ -300,7 +300,7 @@ static int send(struct pool *p, struct shard_error *err)
 	int rc = device_slots_begin(o, to, err);
 
 	to->as.place = p->claim;
-	to->as.rows = steps_fill(&p->steps, order, &p->claim, to->as.record, to->as.row_flags);
+	to->as.rows = steps_fill(&p->steps, order, &p->claim, slot_rows(&to->as));
 	if (!rc)
 		rc = pool_gather_launch(&p->gather, &p->steps, order, to, err);
 	if (!rc)

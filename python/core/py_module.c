@@ -10,6 +10,7 @@
 #include "python/core/base/py_errors.h"
 #include "python/core/base/py_memory.h"
 #include "python/core/dataset/py_dataset_type.h"
+#include "python/core/dataset/py_mix.h"
 #include "python/core/dataset/py_selection.h"
 #include "python/core/loader/py_batch.h"
 #include "python/core/loader/py_loader_type.h"
@@ -28,9 +29,9 @@ static PyObject *version(PyObject *self, PyObject *unused)
 PyMODINIT_FUNC PyInit__core(void);
 PyMODINIT_FUNC PyInit__core(void)
 {
-	static int (*const inits[])(PyObject * module) = {memory_init,	array_init,	lease_init,
-							  dataset_init, selection_init, batch_init,
-							  loader_init,	layout_init,	writer_init};
+	static int (*const inits[])(PyObject * module) = {memory_init,	  array_init,	 lease_init, dataset_init,
+							  selection_init, mix_type_init, batch_init, loader_init,
+							  layout_init,	  writer_init};
 	static PyMethodDef functions[] = {
 		{"version", version, METH_NOARGS,
 		 "version()\n--\n\nVersion of the C library, and of the libraries in it."},

@@ -30,6 +30,7 @@ from ._errors import (
     UnsupportedError,
 )
 from ._loader import MASKED, PADDED, SUBSTITUTED, Loader
+from ._mix import Mixture, balanced, mix
 from ._pack import pack
 from ._selection import Selection
 from ._show import Preview
@@ -54,6 +55,7 @@ __all__ = [
     "Field",
     "Loader",
     "MismatchError",
+    "Mixture",
     "NotFoundError",
     "OutOfMemoryError",
     "Preview",
@@ -65,6 +67,8 @@ __all__ = [
     "UnsupportedError",
     "VerifyReport",
     "Writer",
+    "balanced",
+    "mix",
     "open",
     "pack",
     "version_details",

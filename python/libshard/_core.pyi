@@ -110,16 +110,25 @@ class Selection:
     def amplification(self, dataset: Dataset, /) -> float: ...
     def write(self, path: Path, /) -> None: ...
 
-# Of a framework's own making the last five are None.
+@final
+class Mix:
+    def __new__(cls, sources: tuple[tuple[Dataset, Selection | None, int], ...], epoch_records: int = 0, stop: int = 0) -> Self: ...
+    def info(self) -> dict[str, Any]: ...
+    def weights(self) -> list[int]: ...
+    @staticmethod
+    def rounded(shares: list[float], /) -> list[int]: ...
+
+# Of a framework's own making the last six are None.
 class Batch(dict[str, _T]):
     index: _T
     flags: _T
     epoch: int
     step: int
     position: int
+    component: _T | None
     def __init__(
         self, fields: Mapping[str, _T], index: _T | None = None, flags: _T | None = None, epoch: int | None = None, step: int | None = None,
-        position: int | None = None
+        position: int | None = None, component: _T | None = None
     ) -> None: ...
 
 class Loader:
@@ -148,7 +157,7 @@ class Loader:
         stream: object = None,
         pool_bytes: int = 0,
         corrupt_most: int = 0,
-        selection: Selection | None = None,
+        source: Selection | Mix | None = None,
         fields: int = 0,
     ) -> Self: ...
     @property

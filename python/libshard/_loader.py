@@ -12,6 +12,7 @@ from ._core import Batch
 from ._dataset import Dataset
 from ._dataset import open as _open_dataset
 from ._errors import ArgumentError
+from ._mix import Mixture
 from ._options import choice, whole
 from ._selection import Selection
 
@@ -50,7 +51,7 @@ class LoaderBase(Generic[T]):
 
     def __init__(
         self,
-        dataset: Dataset | Selection | Path,
+        dataset: Dataset | Selection | Mixture | Path,
         batch_size: SupportsIndex,
         *,
         fields: Iterable[str] | None = None,
@@ -78,9 +79,9 @@ class LoaderBase(Generic[T]):
         pool_bytes: SupportsIndex | str = 0,
     ) -> None:
         """
-        ``dataset``: a :class:`Dataset`, a :class:`Selection` of one, or the path of one.
-        ``batch_size``: records per rank.  ``fields``: the names of those that are wanted; by
-        default all.  What is stored apart from them is neither read nor checked.
+        ``dataset``: a :class:`Dataset`, a :class:`Selection` of one, a :class:`Mixture` of several,
+        or the path of one.  ``batch_size``: records per rank.  ``fields``: the names of those that
+        are wanted; by default all.  What is stored apart from them is neither read nor checked.
 
         ``shuffle``: True picks by the size of a record between ``"global"`` (any record may follow
         any other) and ``"windows"`` (runs of neighbours, mixed: large reads); False is
@@ -94,7 +95,7 @@ class LoaderBase(Generic[T]):
         smaller batch (world 1 only, and the default there), ``"drop"`` them (the default of larger
         worlds), or ``"pad"`` with records from the start of the epoch, flagged (the default of
         larger worlds with ``shuffle=False``).  ``drop_last`` True and False are ``"drop"`` and
-        ``"keep"``.
+        ``"keep"``.  Of a mixture neither is given: its last batch takes records of the next epoch.
 
         ``prefetch``: batches that are prepared ahead.  ``max_held``: batches that may be alive when
         the next is asked for; 1 is the one of the loop before.  The loader's memory is for the sum
@@ -134,7 +135,9 @@ class LoaderBase(Generic[T]):
         if place != "cpu" and copy:
             raise ArgumentError("copy=True needs device='cpu'; on a GPU copy what is to be kept", "bad argument")
         self.selection = dataset if isinstance(dataset, Selection) else None
-        if isinstance(dataset, Selection):
+        self.mixture = dataset if isinstance(dataset, Mixture) else None
+        source = self.selection or self.mixture
+        if isinstance(dataset, (Selection, Mixture)):
             dataset = dataset.dataset
         self.dataset = dataset if isinstance(dataset, Dataset) else _open_dataset(dataset)
         share = _ranks.given(rank, world)
@@ -148,7 +151,7 @@ class LoaderBase(Generic[T]):
             rank=whole("rank", self.rank),
             world=whole("world", self.world, least=1),
             shuffle=kind,
-            tail=_tail(tail, drop_last, self.world, self._is_sequential),
+            tail=_no_tail(tail, drop_last) if self.mixture else _tail(tail, drop_last, self.world, self._is_sequential),
             prefetch=whole("prefetch", prefetch),
             max_held=whole("max_held", max_held),
             thread_count=whole("threads", threads),
@@ -164,11 +167,11 @@ class LoaderBase(Generic[T]):
             gpu=gpu,
             stream=whole("stream", stream, 64) if isinstance(stream, SupportsIndex) else stream,
             pool_bytes=_pool(pool_bytes),
-            selection=self.selection and self.selection._core,
+            source=source and source._core,
             fields=_fields(self.dataset, fields),
         )
         self.batch_size = operator.index(batch_size)
-        if self.world > 1 and self._is_sequential and tail is None and drop_last is None:
+        if self.world > 1 and self._is_sequential and not self.mixture and tail is None and drop_last is None:
             self._warn_of_repeats()
         if memory is not None:
             self._core.lend(memory)
@@ -188,7 +191,11 @@ class LoaderBase(Generic[T]):
         self.close()
 
     def __len__(self) -> int:
-        """Batches of a whole epoch, the same number on every rank."""
+        """Batches of a whole epoch, the same number on every rank.
+
+        Of a mixture, those of the first epoch: a later one has one less if the epoch before took
+        some of its records.
+        """
         return self._core.step_count()
 
     def __iter__(self) -> Iterator[Batch[T]]:
@@ -281,7 +288,7 @@ class LoaderBase(Generic[T]):
             if self.closed
             else f"{len(self):,} batches of {self.batch_size:,} an epoch, {self.order['kind']} order"
         )
-        return f"<libshard.Loader of {self.selection or repr(self.dataset.path)}: {state}>"
+        return f"<libshard.Loader of {self.selection or self.mixture or repr(self.dataset.path)}: {state}>"
 
 
 class Loader(LoaderBase["Array"]):
@@ -349,6 +356,16 @@ def _pool(wanted: SupportsIndex | str) -> int:
             raise ArgumentError(f"pool_bytes={wanted!r}; must be a number or 'all'", "bad argument")
         return _POOL_ALL
     return whole("pool_bytes", wanted, 64)
+
+
+def _no_tail(tail: str | None, drop_last: bool | None) -> int:
+    if tail is None and drop_last is None:
+        return 0
+    raise ArgumentError(
+        "tail or drop_last is given; an epoch of a mixture has no tail, as its last batch takes records of the next "
+        "epoch: leave both out",
+        "bad argument",
+    )
 
 
 def _tail(tail: str | None, drop_last: bool | None, world: int, is_sequential: bool) -> int:

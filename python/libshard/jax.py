@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from ._core import Array
     from ._dataset import Dataset
+    from ._mix import Mixture
     from ._selection import Selection
     from ._types import LoaderOptions, Path
 
@@ -46,7 +47,7 @@ class Loader(LoaderBase["jax.Array"]):
 
     def __init__(
         self,
-        dataset: Dataset | Selection | Path,
+        dataset: Dataset | Selection | Mixture | Path,
         batch_size: SupportsIndex,
         *,
         sharding: Any = None,
@@ -90,6 +91,7 @@ class Loader(LoaderBase["jax.Array"]):
         for name, array in batch.items():
             batch[name] = _array(array)
         batch.index, batch.flags = _array(batch.index), _array(batch.flags)
+        batch.component = None if batch.component is None else _array(batch.component)
         if self.sharding is not None:
             batch.update(jax.device_put(dict(batch), self.sharding))
         self._kept()

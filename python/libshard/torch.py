@@ -27,6 +27,7 @@ from ._ranks import Mesh, of_mesh
 
 if TYPE_CHECKING:
     from ._core import Array
+    from ._mix import Mixture
     from ._selection import Selection
     from ._types import LoaderOptions, Path
 
@@ -37,8 +38,8 @@ class Loader(LoaderBase[torch.Tensor]):
     """Batches of a dataset as tensors; for the rest as :class:`libshard.Loader`.
 
     A loop is an epoch, ``len()`` the number of its batches, ``set_epoch`` and ``state_dict`` are
-    there.  A batch is a dict of tensors, which has ``index``, ``flags``, ``epoch``, ``step`` and
-    ``position`` as well.
+    there.  A batch is a dict of tensors, which has ``index``, ``flags``, ``epoch``, ``step``,
+    ``position`` and ``component`` as well.
 
     Large fields lie in the loader's memory.  It is used for another batch when the last tensor that
     looks into it is gone, in whatever thread; who keeps batches for later must ``clone()``, or say
@@ -50,7 +51,7 @@ class Loader(LoaderBase[torch.Tensor]):
 
     def __init__(
         self,
-        dataset: Dataset | Selection | Path,
+        dataset: Dataset | Selection | Mixture | Path,
         batch_size: SupportsIndex,
         *,
         channels_last: bool = False,
@@ -106,6 +107,7 @@ class Loader(LoaderBase[torch.Tensor]):
         for name, array in batch.items():
             batch[name] = _tensor(array, name in self._turned)
         batch.index, batch.flags = _tensor(batch.index), _tensor(batch.flags)
+        batch.component = None if batch.component is None else _tensor(batch.component)
         return batch
 
 

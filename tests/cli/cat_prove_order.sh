@@ -125,23 +125,8 @@ uint64_t __wrap_order_rank_steps(const struct order_rank *k)
 	return BREAK == 8 && steps > 2 ? steps - 1 : BREAK == 9 ? steps + 1000 : steps;
 }
 C
-san=
-case ${VARIANT-} in asan) san=-fsanitize=address,undefined ;; tsan) san=-fsanitize=thread ;; esac
-read -r CC _ <"$BUILD/flags" # the compiler that made the objects
-objects=("$BUILD/tools/shardcat/manual.o")
-for source in $(cd "$ROOT" && find tools/shardcat tools/cli tools/common -name '*.c'); do
-	objects+=("$BUILD/$source")
-done
-objects=("${objects[@]/%.c/.o}")
-work=$PWD
-break_library() {
-	# shellcheck disable=SC2046,SC2086 # words of flags and names
-	(cd "$ROOT" && $CC -std=c11 -pthread -D_GNU_SOURCE -O1 -g $san -DBREAK="$1" -Iinclude -I. -o "$work/broken" \
-		"$work/broken.c" \
-		"${objects[@]}" $(sed "s,[^ ]* *,$BUILD/&,g" "$BUILD/objects") \
-		-Wl,--wrap=order_fill,--wrap=order_rank_position,--wrap=slot_describe,--wrap=order_rank_steps \
-		$(pkg-config --libs liblz4 libpng) $(pkg-config --silence-errors --libs liburing) -ldl -lm)
-}
+wraps="order_fill order_rank_position slot_describe order_rank_steps"
+. "$ROOT/tests/cli/broken.sh"
 
 breaks=0
 # finds "WHAT..." OPTIONS...: exit code 1, the verdict, and what is wrong with the epochs

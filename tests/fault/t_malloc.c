@@ -19,7 +19,9 @@
 
 #include "libshard/base/error.h"
 #include "libshard/base/mem.h"
+#include "shard_mix.h"
 #include "shard_pack.h"
+#include "shard_select.h"
 #include "tests/fault/story.h"
 
 /* ---- the allocator that refuses ---- */
@@ -255,6 +257,35 @@ static int preview(struct shard_error *err)
 	return rc;
 }
 
+static int mix_some(struct shard_error *err)
+{
+	struct shard_loader_options o = {.size = sizeof(o), .batch_records = 7, .seed = 3};
+	struct shard_mix_source source[2] = {{.weight = 1}, {.weight = 2}};
+	struct shard_selection *s = NULL;
+	struct shard_dataset *ds = NULL;
+	struct shard_loader *l = NULL;
+	struct shard_mix *m = NULL;
+	uint64_t idx[RECORDS];
+	int rc = shard_dataset_open(&ds, ready, NULL, err);
+
+	if (!rc)
+		rc = shard_select_fraction(&s, ds, NULL, 0, 0.5, 1, err);
+	source[0].ds = source[1].ds = ds;
+	source[1].selection = s;
+	if (!rc)
+		rc = shard_mix_open(&m, source, 2, NULL, err);
+	o.mix = m;
+	if (!rc)
+		rc = shard_loader_open(&l, NULL, &o, err);
+	if (!rc)
+		rc = shard_loader_order(l, 1, 0, RECORDS, idx, err);
+	shard_loader_close(l);
+	shard_mix_close(m);
+	shard_selection_close(s);
+	shard_dataset_close(ds);
+	return rc;
+}
+
 static int publish_note(struct shard_error *err)
 {
 	char path[8192];
@@ -285,6 +316,7 @@ static const struct story {
 	{"verify, problems told", verify_told, NULL, ANY_NUMBER},
 	{"loader, one epoch", load_epoch, NULL, ANY_NUMBER},
 	{"order and shuffle", preview, NULL, 0},
+	{"selection, mixture, order", mix_some, NULL, 0},
 	{"publish a file", publish_note, "note", 0},
 };
 

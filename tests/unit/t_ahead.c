@@ -93,7 +93,8 @@ TEST(the_steps_of_a_window_name_each_run_of_the_next_one)
 				band = first;
 				memset(named, 0, sizeof(named));
 			}
-			named_rows = steps_ahead(&s, &o, &p, 3, ahead, record, flags);
+			named_rows = steps_ahead(&s, &o, &p, 3, ahead,
+						 (struct step_rows){.record = record, .row_flags = flags});
 			CHECK(named_rows <= s.rank.batch_records + STEPS_AHEAD_ROWS);
 			for (uint32_t i = 0; i < named_rows; i++)
 				named[run_of(&o, record[i])] = 1;
@@ -132,7 +133,7 @@ TEST(of_a_run_no_part_is_left_out)
 	struct order o;
 
 	CHECK_EQ(order_init(&o, &s.params, table), SHARD_OK);
-	CHECK_EQ(steps_ahead(&s, &o, &p, 1, 16, record, flags),
+	CHECK_EQ(steps_ahead(&s, &o, &p, 1, 16, (struct step_rows){.record = record, .row_flags = flags}),
 		 5); /* parts of 16 records: 4 of them, and the last record */
 	for (uint32_t i = 0; i < 4; i++)
 		CHECK_EQ(record[i], (record[0] + 16 * i) % 1024);
@@ -155,9 +156,15 @@ TEST(other_orders_name_the_rows_of_a_later_step)
 		CHECK_EQ(order_init(&o, &s.params, table), SHARD_OK);
 		for (struct place p = {0}; !steps_ended(&s, &p); p.step++) {
 			struct place later = {.step = p.step + distance};
-			uint32_t rows = steps_ended(&s, &later) ? 0 : steps_fill(&s, &o, &later, twin, twin_flags);
+			uint32_t rows =
+				steps_ended(&s, &later)
+					? 0
+					: steps_fill(&s, &o, &later,
+						     (struct step_rows){.record = twin, .row_flags = twin_flags});
 
-			CHECK_EQ(steps_ahead(&s, &o, &p, distance, 4, record, flags), rows);
+			CHECK_EQ(steps_ahead(&s, &o, &p, distance, 4,
+					     (struct step_rows){.record = record, .row_flags = flags}),
+				 rows);
 			CHECK(!rows || !memcmp(record, twin, rows * sizeof(*twin)));
 		}
 		free(table);

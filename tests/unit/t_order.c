@@ -574,7 +574,7 @@ TEST(shares_outside_are_refused)
 	rows[3].rank = 2;
 	rows[4].world = 0;
 	rows[5].last = ORDER_KEEP;
-	rows[6].last = (enum order_last)3;
+	rows[6].last = (enum order_last)4;
 	rows[7].world = rows[7].batch_records = 1 << 25;
 	for (size_t i = 0; i < 8; i++) {
 		STORY("row %zu", i);

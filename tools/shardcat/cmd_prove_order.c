@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "tools/common/signals.h"
+#include "tools/shardcat/prove/mix_proof.h"
 #include "tools/shardcat/prove/proof.h"
 #include "tools/shardcat/shardcat.h"
 
@@ -22,7 +23,7 @@
 
 struct prove_options {
 	struct order_options order; /* first: see order_options.h */
-	const char *path, *worlds, *select;
+	const char *path, *worlds, *select, *mix;
 	uint64_t batch, epochs, threads;
 	int tail; /* enum shard_tail */
 };
@@ -253,6 +254,26 @@ static int check_worlds(const struct proof *p, struct plan *n, bool given)
 	return EXIT_DONE;
 }
 
+/* A dataset or a mixture, not both. */
+static int check_what(const struct cli_args *args, const struct prove_options *o)
+{
+	if (o->mix && o->path)
+		return cli_misuse(args, "%s and --mix %s: give one of them", o->path, o->mix);
+	if (!o->mix && !o->path)
+		return cli_misuse(args, "DIR is missing, or --mix FILE");
+	if (o->mix && (o->select || cli_given(args, "tail")))
+		return cli_misuse(args, "--%s does not go with --mix: %s", o->select ? "select" : "tail",
+				  o->select ? "name selections in the file" : "an epoch of a mixture has no tail");
+	return EXIT_DONE;
+}
+
+static int run_mix(const struct plan *n, struct shard_loader_options *options)
+{
+	options->tail = SHARD_DROP;
+	options->batch_records = n->o->batch ? (uint32_t)n->o->batch : BATCH_DEFAULT;
+	return mix_proof(n->o->mix, options, n->world, n->world_count, n->o->epochs);
+}
+
 static int run(const struct cli_args *args)
 {
 	struct plan n = {.o = args->options};
@@ -265,7 +286,11 @@ static int run(const struct cli_args *args)
 	p.loader.slot_count = PROOF_SLOTS;
 	p.loader.thread_count = (uint32_t)n.o->threads;
 	if (!rc)
+		rc = check_what(args, n.o);
+	if (!rc)
 		rc = take_worlds(args, &n);
+	if (!rc && n.o->mix)
+		return run_mix(&n, &p.loader);
 	if (!rc)
 		rc = target_open_dataset(&p.t, n.o->path);
 	if (!rc && n.o->select) {
@@ -293,7 +318,10 @@ static int run(const struct cli_args *args)
 }
 
 /* clang-format off */
-static const struct cli_option positionals[] = {ONLY_DIR(struct prove_options), {0}};
+static const struct cli_option positionals[] = {
+	{.name = "DIR", .kind = CLI_DIR, .offset = offsetof(struct prove_options, path), .help = "dataset folder"},
+	{0},
+};
 
 static const struct cli_option options[] = {
 	{.name = "worlds",
@@ -307,6 +335,11 @@ static const struct cli_option options[] = {
 	 .arg_name = "FILE",
 	 .offset = offsetof(struct prove_options, select),
 	 .help = "of a selection that shardcat select wrote"},
+	{.name = "mix",
+	 .kind = CLI_FILE,
+	 .arg_name = "FILE",
+	 .offset = offsetof(struct prove_options, mix),
+	 .help = "instead of DIR, a mixture: lines WEIGHT DIR [SELECTION]"},
 	{.name = "batch",
 	 .kind = CLI_U64,
 	 .arg_name = "N",

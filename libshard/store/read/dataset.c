@@ -193,13 +193,15 @@ void shard_dataset_close(struct shard_dataset *ds)
 {
 	if (!ds)
 		return;
-	for (uint64_t i = 0; ds->reader && i < ds->m.shard_count; i++)
+	for (uint64_t i = 0; ds->reader && !ds->part_count && i < ds->m.shard_count; i++)
 		shard_reader_close(atomic_load(&ds->reader[i]));
 	for (uint32_t i = 0; i < SHARD_FIELDS_MAX; i++) {
 		mem_free(ds->moments[i]);
 		mem_free(ds->class_records[i]);
 	}
 	mem_free((void *)ds->reader);
+	mem_free(ds->part_shard);
+	mem_free(ds->part);
 	mem_free(ds->class_at);
 	mem_free(ds->class_names);
 	mem_free(ds->line);
@@ -211,6 +213,23 @@ void shard_dataset_close(struct shard_dataset *ds)
 }
 
 /* ---- shards ---- */
+
+/* The part of a joined dataset that has a shard; *shard becomes its number there. */
+static struct shard_dataset *part_of(const struct shard_dataset *ds, uint64_t *shard)
+{
+	uint32_t low = 0, high = ds->part_count; /* part_shard[low] <= *shard < part_shard[high] */
+
+	while (high - low > 1) {
+		uint32_t middle = low + (high - low) / 2;
+
+		if (ds->part_shard[middle] <= *shard)
+			low = middle;
+		else
+			high = middle;
+	}
+	*shard -= ds->part_shard[low];
+	return ds->part[low];
+}
 
 /* The line was checked at open; taken apart again it cannot fail. */
 static void parse_entry(const struct shard_dataset *ds, uint64_t idx, struct manifest_shard *out)
@@ -286,6 +305,14 @@ static int open_shard(struct shard_dataset *ds, uint64_t idx, struct shard_reade
 	return SHARD_OK;
 }
 
+static int get_from_part(const struct shard_dataset *ds, uint64_t idx, struct shard_reader **out,
+			 struct shard_error *err)
+{
+	struct shard_dataset *part = part_of(ds, &idx);
+
+	return shard_dataset_reader(part, idx, out, err);
+}
+
 int shard_dataset_reader(struct shard_dataset *ds, uint64_t idx, struct shard_reader **out, struct shard_error *err)
 {
 	struct shard_reader *r, *there = NULL;
@@ -300,7 +327,11 @@ int shard_dataset_reader(struct shard_dataset *ds, uint64_t idx, struct shard_re
 	 * no lock, which a child might inherit locked: two threads may open it, and one of them
 	 * throws it away
 	 */
-	if (!r) {
+	if (!r && ds->part_count) {
+		rc = get_from_part(ds, idx, &r, err);
+		if (!rc)
+			atomic_store_explicit(&ds->reader[idx], r, memory_order_release);
+	} else if (!r) {
 		rc = open_shard(ds, idx, &r, err);
 		if (!rc && !atomic_compare_exchange_strong(&ds->reader[idx], &there, r)) {
 			shard_reader_close(r);
@@ -320,6 +351,10 @@ int shard_dataset_entry(const struct shard_dataset *ds, uint64_t idx, struct sha
 	if (idx >= ds->m.shard_count)
 		return error_set(err, SHARD_E_ARGUMENT, "%s: there is no shard %" PRIu64 "; the dataset has %" PRIu64,
 				 show(&s, ds->dir), idx, ds->m.shard_count);
+	if (ds->part_count) {
+		ds = part_of(ds, &idx);
+		return shard_dataset_entry(ds, idx, out, err);
+	}
 	parse_entry(ds, idx, &m);
 	*out = (struct shard_entry){.file = m.file,
 				    .file_name_bytes = (uint32_t)m.file_name_bytes,
@@ -346,62 +381,7 @@ uint64_t dataset_shard_of(const struct shard_dataset *ds, uint64_t idx)
 	return low;
 }
 
-/* ---- records ---- */
-
-/* Reader and index within it. */
-static int locate(struct shard_dataset *ds, uint64_t idx, struct shard_reader **r, uint64_t *inside,
-		  struct shard_error *err)
-{
-	struct shown s;
-	uint64_t shard;
-
-	if (idx >= ds->m.record_count)
-		return error_set(err, SHARD_E_ARGUMENT, "%s: there is no record %" PRIu64 "; the dataset has %" PRIu64,
-				 show(&s, ds->dir), idx, ds->m.record_count);
-	shard = dataset_shard_of(ds, idx);
-	*inside = idx - ds->first_record[shard];
-	return shard_dataset_reader(ds, shard, r, err);
-}
-
-/* again: these were read, and are checked and copied once more. */
-static int read_records(struct shard_dataset *ds, const uint64_t *idx, size_t count, void *const *dst, bool again,
-			struct shard_error *err)
-{
-	struct shard_reader *r = NULL;
-	uint64_t inside = 0;
-	int rc = SHARD_OK;
-
-	for (size_t i = 0; !rc && i < count; i++) {
-		rc = locate(ds, idx[i], &r, &inside, err);
-		for (uint32_t g = 0; !rc && g < ds->m.schema.group_count; g++)
-			if (dst[g]) {
-				if (again)
-					reader_forget(r, g, inside, 1);
-				rc = reader_read(r, g, inside, 1, (uint8_t *)dst[g] + i * ds->m.schema.group[g].stride,
-						 err);
-			}
-	}
-	return rc;
-}
-
-int shard_dataset_read(struct shard_dataset *ds, const uint64_t *idx, size_t count, void *const *dst,
-		       struct shard_error *err)
-{
-	int rc = read_records(ds, idx, count, dst, false, err);
-
-	if (!rc && ds->o.check == SHARD_CHECK_DEVICE && reader_had_faults())
-		rc = read_records(ds, idx, count, dst, true, err);
-	return rc;
-}
-
-int shard_dataset_key(struct shard_dataset *ds, uint64_t idx, struct shard_view *out, struct shard_error *err)
-{
-	struct shard_reader *r = NULL;
-	uint64_t inside = 0;
-	int rc = locate(ds, idx, &r, &inside, err);
-
-	return rc ? rc : shard_reader_key(r, inside, out, err);
-}
+/* ---- what it is ---- */
 
 void dataset_id(const struct shard_dataset *ds, char id[65])
 {

@@ -29,6 +29,11 @@ struct shard_dataset { /* const after open, but for the readers, which appear */
 	uint64_t *class_records[SHARD_FIELDS_MAX];
 	uint64_t stat_count[2][SHARD_FIELDS_MAX]; /* [kind - 1] */
 	_Atomic(struct shard_reader *) *reader;	  /* [shard_count] */
+
+	/* Of a joined dataset (dataset_join.h), whose readers belong to its parts. */
+	struct shard_dataset **part; /* [part_count] */
+	uint64_t *part_shard;	     /* [part_count + 1]: part p has the shards [part_shard[p], part_shard[p + 1]) */
+	uint32_t part_count;	     /* 0: it is an ordinary dataset */
 };
 
 /* Which shard holds record `idx`, which must be below record_count. */

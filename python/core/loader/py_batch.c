@@ -20,7 +20,7 @@
 static PyTypeObject *batch_type;
 
 /* They stand behind the dict, whose size depends on the interpreter. */
-enum { INDEX, FLAGS, EPOCH, STEP, POSITION, PARTS };
+enum { INDEX, FLAGS, EPOCH, STEP, POSITION, COMPONENT, PARTS };
 static Py_ssize_t tail_at;
 
 static newfunc dict_new;
@@ -37,11 +37,11 @@ static PyObject **tail(PyObject *batch)
 
 static int init(PyObject *self, PyObject *args, PyObject *kwargs)
 {
-	static char *names[] = {"fields", "index", "flags", "epoch", "step", "position", NULL};
+	static char *names[] = {"fields", "index", "flags", "epoch", "step", "position", "component", NULL};
 	PyObject *fields, *part[PARTS] = {NULL};
 
-	if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|OOOOO:Batch", names, &fields, &part[INDEX], &part[FLAGS],
-					 &part[EPOCH], &part[STEP], &part[POSITION]) ||
+	if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|OOOOOO:Batch", names, &fields, &part[INDEX], &part[FLAGS],
+					 &part[EPOCH], &part[STEP], &part[POSITION], &part[COMPONENT]) ||
 	    PyDict_Update(self, fields) < 0)
 		return -1;
 	for (int i = 0; i < PARTS; i++) {
@@ -113,6 +113,9 @@ static bool pocket_open(struct pocket *p, const struct loader *l, const struct s
 	const struct shard_schema *s = shard_dataset_schema(l->dataset->ds);
 	size_t bytes = aligned(b->record_count * sizeof(*b->record)) + aligned(b->record_count);
 
+	if (b->component)
+		bytes += aligned(b->record_count * sizeof(int64_t));
+
 	for (uint32_t f = 0; f < s->field_count; f++)
 		if (!is_view(l, s, f))
 			bytes += aligned(b->record_count * (size_t)b->field[f].stride);
@@ -135,6 +138,17 @@ static PyObject *row_array(struct pocket *p, uint32_t dtype, const void *data, u
 	const void *numbers = put(p, data, count * shard_dtype_bytes(dtype));
 
 	return (PyObject *)array_of_numbers((PyObject *)p->memory, numbers, dtype, count);
+}
+
+/* In the type of `index`, because it is used as an index, too. */
+static PyObject *component_array(struct pocket *p, const struct shard_batch *b)
+{
+	int64_t *to = (int64_t *)(void *)((char *)p->memory->data + p->used);
+
+	for (uint32_t i = 0; i < b->record_count; i++)
+		to[i] = b->component[i];
+	p->used += aligned(b->record_count * sizeof(*to));
+	return (PyObject *)array_of_numbers((PyObject *)p->memory, to, SHARD_I64, b->record_count);
 }
 
 static PyObject *field_array(struct pocket *p, const struct loader *l, struct lease *lease, uint32_t f)
@@ -168,6 +182,7 @@ static bool fill(PyObject *batch, struct pocket *p, const struct loader *l, stru
 	}
 	return good && (part[INDEX] = row_array(p, SHARD_I64, b->record, b->record_count)) &&
 	       (part[FLAGS] = row_array(p, SHARD_U8, b->row_flags, b->record_count)) &&
+	       (!b->component || (part[COMPONENT] = component_array(p, b))) &&
 	       (part[EPOCH] = PyLong_FromUnsignedLongLong(b->epoch)) &&
 	       (part[STEP] = PyLong_FromUnsignedLongLong(b->step)) &&
 	       (part[POSITION] = PyLong_FromUnsignedLongLong(b->position));
@@ -197,6 +212,7 @@ int batch_init(PyObject *module)
 		{"epoch", T_OBJECT, EPOCH, 0, "Counts from 0."},
 		{"step", T_OBJECT, STEP, 0, "Of the epoch; counts from 0."},
 		{"position", T_OBJECT, POSITION, 0, "Where the step begins in the epoch's order."},
+		{"component", T_OBJECT, COMPONENT, 0, "Of a mixture: the number of each row's source; else None."},
 		{NULL, 0, 0, 0, NULL},
 	};
 	static PyMethodDef methods[] = {
@@ -212,12 +228,13 @@ int batch_init(PyObject *module)
 		{Py_tp_members, members},
 		{Py_tp_base, &PyDict_Type},
 		{Py_tp_doc,
-		 "Batch(fields, index=None, flags=None, epoch=None, step=None, position=None)\n--\n\n"
+		 "Batch(fields, index=None, flags=None, epoch=None, step=None, position=None, component=None)\n--\n\n"
 		 "Field name to array, with the records on the first axis; and where they come from.\n\n"
 		 "``index`` has the number of each row's record in the dataset; ``flags`` is 0 for ordinary rows,\n"
 		 "else bits of ``libshard.PADDED``, ``SUBSTITUTED`` and ``MASKED``; ``epoch`` and ``step`` count from "
 		 "0;\n"
-		 "``position`` is where the step begins in the epoch's order, the same on all ranks.\n\n"
+		 "``position`` is where the step begins in the epoch's order, the same on all ranks.  Of a mixture,\n"
+		 "``component`` has the number of each row's source, and ``index`` is the number in its dataset.\n\n"
 		 "Frameworks that move batches to a device make another one of the fields alone: ``Batch({...})``;\n"
 		 "these are then None."},
 		{0, NULL},

@@ -130,6 +130,8 @@ int loader_next_batch(struct loader *l, struct shard_batch *b)
 		rc = wait_for_batch(lender, &err);
 	if (!rc)
 		rc = lender->on_device ? next_on_device(lender, b, &err) : shard_loader_next(lender->l, b, &err);
+	if (!rc)
+		l->epoch = b->epoch;
 	if (rc && rc != SHARD_END && lender->on_device)
 		fail_device(&err);
 	else if (rc && rc != SHARD_END)

@@ -11,9 +11,10 @@
 struct loader {
 	struct lender lender;
 	struct dataset *dataset;
-	PyObject *selection; /* None, or of the records that it delivers */
+	PyObject *source; /* None, or the selection or mixture that it delivers */
 	uint32_t max_held;
 	uint64_t place_count; /* how often a loop began, or was given its place; only the last loop may go on */
+	uint64_t epoch;	      /* of the last batch, or of the place that it was given */
 	bool placed;	      /* the next loop begins where the loader stands; false if the last one was left early */
 };
 

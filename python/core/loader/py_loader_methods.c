@@ -25,8 +25,11 @@ static PyObject *tell(PyObject *self, PyObject *unused)
 /* The next loop begins here, and the one that is under way is over. */
 static void placed_anew(struct loader *l)
 {
+	uint64_t position;
+
 	l->placed = true;
 	l->place_count++;
+	shard_loader_tell(l->lender.l, &l->epoch, &position);
 }
 
 static PyObject *seek(PyObject *self, PyObject *args)

@@ -6,6 +6,7 @@
 
 #include "python/core/base/py_errors.h"
 #include "python/core/dataset/py_dataset_type.h"
+#include "python/core/dataset/py_mix.h"
 #include "python/core/dataset/py_selection.h"
 #include "python/core/loader/py_batch.h"
 #include "python/core/loader/py_loader_methods.h"
@@ -37,6 +38,23 @@ static bool plan_slots(const struct loader *l, struct shard_loader_options *o, u
 	return true;
 }
 
+/* A selection or a mixture, or None; else an exception is set. */
+static bool take_source(struct loader *l, PyObject *source, struct shard_loader_options *o)
+{
+	l->source = ref(source);
+	if (PyObject_TypeCheck(source, selection_type)) {
+		o->selection = ((struct selection *)source)->s;
+		return true;
+	}
+	if (PyObject_TypeCheck(source, mix_type)) {
+		o->mix = ((struct mix *)source)->m;
+		return true;
+	}
+	if (source != Py_None)
+		PyErr_SetString(PyExc_TypeError, "source must be a selection, a mixture, or None");
+	return source == Py_None;
+}
+
 static bool take_options(struct loader *l, PyObject *args, PyObject *kwargs, struct shard_loader_options *o)
 {
 	static char *names[] = {"dataset",
@@ -61,12 +79,12 @@ static bool take_options(struct loader *l, PyObject *args, PyObject *kwargs, str
 				"stream",
 				"pool_bytes",
 				"corrupt_most",
-				"selection",
+				"source",
 				"fields",
 				NULL};
 	unsigned long long seed = 0, run_records = 0, phase = 0, stage = 0, pool = 0, corrupt_most = 0;
 	unsigned int prefetch = 2;
-	PyObject *dataset, *gpu = Py_None, *stream = Py_None, *selection = Py_None;
+	PyObject *dataset, *gpu = Py_None, *stream = Py_None, *source = Py_None;
 	int device = 0;
 
 	l->placed = true;
@@ -75,18 +93,14 @@ static bool take_options(struct loader *l, PyObject *args, PyObject *kwargs, str
 					 &seed, &o->batch_records, &o->rank, &o->world, &o->shuffle, &o->tail,
 					 &prefetch, &l->max_held, &o->thread_count, &o->window_runs, &o->lane_count,
 					 &run_records, &phase, &o->path, &o->on_corrupt, &stage, &device, &gpu, &stream,
-					 &pool, &corrupt_most, &selection, &o->fields) ||
+					 &pool, &corrupt_most, &source, &o->fields) ||
 	    !dataset_is_open((struct dataset *)dataset))
 		return false;
 	if (!plan_slots(l, o, prefetch, device))
 		return false;
-	if (selection != Py_None && !PyObject_TypeCheck(selection, selection_type)) {
-		PyErr_SetString(PyExc_TypeError, "selection must be a libshard._core.Selection, or None");
+	if (!take_source(l, source, o))
 		return false;
-	}
 	l->dataset = ref(dataset);
-	l->selection = ref(selection);
-	o->selection = selection == Py_None ? NULL : ((struct selection *)selection)->s;
 	o->pool_bytes = pool;
 	o->corrupt_most = corrupt_most;
 	o->seed = seed;
@@ -113,7 +127,7 @@ static PyObject *new (PyTypeObject *type, PyObject *args, PyObject *kwargs)
 		unref(l);
 		return PyErr_NoMemory();
 	}
-	rc = shard_loader_open(&l->lender.l, l->dataset->ds, &o, &err);
+	rc = shard_loader_open(&l->lender.l, o.mix ? NULL : l->dataset->ds, &o, &err);
 	if (rc) {
 		fail(&err);
 		unref(l);
@@ -132,7 +146,7 @@ static void dealloc(PyObject *self)
 	PyMem_Free(l->lender.late);
 	stream_drop(&l->lender.stream);
 	unref(l->dataset);
-	unref(l->selection);
+	unref(l->source);
 	release(self);
 	Py_DECREF(type);
 }
@@ -208,9 +222,13 @@ static PyObject *iterate(PyObject *self)
 	if (!lender_is_usable(&l->lender))
 		return NULL;
 	if (!l->placed) {
-		/* position 0: the next epoch begins here already */
 		shard_loader_tell(l->lender.l, &epoch, &position);
-		if (shard_loader_seek(l->lender.l, position ? epoch + 1 : epoch, 0, &err))
+		/* Else the next epoch begins already: at 0, or of a mixture behind a step. */
+		if (position && epoch == l->epoch) {
+			epoch++;
+			position = 0;
+		}
+		if (shard_loader_seek(l->lender.l, epoch, position, &err))
 			return fail(&err);
 	}
 	e = PyObject_New(struct epoch, epoch_type);
@@ -245,7 +263,7 @@ int loader_init(PyObject *module)
 		 "Loader(dataset, *, seed=0, batch_records=0, rank=0, world=0, shuffle=0, tail=0, prefetch=2, "
 		 "max_held=2, thread_count=0, window_runs=0, lane_count=0, run_records=0, phase_unit_records=0, "
 		 "path=0, on_corrupt=0, stage_bytes=0, device=False, gpu=None, stream=None, pool_bytes=0, "
-		 "corrupt_most=0, selection=None, fields=0)\n--\n\n"},
+		 "corrupt_most=0, source=None, fields=0)\n--\n\n"},
 		{0, NULL},
 	};
 	static PyType_Spec spec = {

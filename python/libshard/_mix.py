@@ -1,0 +1,139 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Mixtures: several datasets in one loader, in exact proportions."""
+
+from __future__ import annotations
+
+import operator
+import os
+from array import array
+from typing import TYPE_CHECKING, Any, SupportsFloat, SupportsIndex
+
+from . import _core
+from ._dataset import Dataset
+from ._dataset import open as _open_dataset
+from ._errors import ArgumentError
+from ._options import choice, whole
+from ._selection import Selection
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from ._types import Path
+
+_STOPS = ("longest", "shortest")
+WEIGHTS_MAX = 4096  # the sum of all weights
+
+
+class Mixture:
+    """Several datasets or selections, with weights: ``libshard.Loader(mixture, ...)`` mixes them.
+
+    ``libshard.mix()`` and ``libshard.balanced()`` make one.
+    """
+
+    def __init__(
+        self,
+        sources: Sequence[Dataset | Selection],
+        weights: Sequence[int] | None,
+        epoch_records: int,
+        stop: int,
+    ) -> None:
+        self.sources = tuple(sources)
+        parts = [(s.dataset, s._core) if isinstance(s, Selection) else (s, None) for s in self.sources]
+        given = weights or [0] * len(parts)
+        self.dataset = parts[0][0]  #: of the first source, whose fields a loader has
+        self._core = _core.Mix(tuple((d, s, w) for (d, s), w in zip(parts, given)), epoch_records, stop)
+
+    @property
+    def weights(self) -> list[int]:
+        """The whole numbers that are used."""
+        return self._core.weights()
+
+    @property
+    def epoch_records(self) -> int:
+        """Records of an epoch, of all ranks together."""
+        return self._core.info()["epoch_records"]
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of datasets, selections and weights: what states of loaders hold."""
+        return self._core.info()["digest"]
+
+    def __len__(self) -> int:
+        return self.epoch_records
+
+    def __repr__(self) -> str:
+        return f"<libshard.Mixture of {len(self.sources)} sources: {self.epoch_records:,} records an epoch>"
+
+
+def mix(
+    sources: Iterable[Dataset | Selection | Path],
+    weights: Iterable[SupportsIndex | SupportsFloat] | None = None,
+    *,
+    epoch_records: SupportsIndex | None = None,
+    stop: str = "longest",
+) -> Mixture:
+    """Train on several datasets at once: ``Loader(libshard.mix([web, books], [3, 1]), 256)``.
+
+    ``sources``: datasets, their paths, or selections.  They have the fields that the loader is
+    asked for, stored in the same way.
+
+    ``weights``: whole numbers of 1 and more, which are used as they are: each block of
+    ``64 * sum(weights)`` records has exactly their share of each source.  ``[3, 1]`` and ``[6, 2]``
+    are two orders, and with larger numbers the order is nearer to chance.  If one is not whole,
+    they are rounded so that their sum is 4096.  None: by the number of records.
+
+    ``epoch_records``: how long an epoch is; by default, until each source has come once
+    (``stop="longest"``), or until the first one is used up (``"shortest"``).  An epoch is only
+    where a loop ends: sources run on from epoch to epoch, and each comes in passes that have every
+    record once.
+    """
+    if isinstance(sources, (Dataset, Selection, Mixture, str, os.PathLike)):
+        raise TypeError("sources: must be a list of datasets or selections")
+    parts = [_source(s) for s in sources]
+    if not 1 <= len(parts) <= WEIGHTS_MAX:
+        raise ArgumentError(f"sources: there are {len(parts)}; must be 1 to {WEIGHTS_MAX}", "bad argument")
+    chosen = None if weights is None else _weights(list(weights), len(parts))
+    length = 0 if epoch_records is None else whole("epoch_records", epoch_records, 62, least=1)
+    return Mixture(parts, chosen, length, choice("stop", stop, _STOPS))
+
+
+def balanced(dataset: Dataset | Selection | Path, *, field: str = "label", stop: str = "longest") -> Mixture:
+    """All classes equally often, whatever their sizes: a mixture of a selection for each class.
+
+    ``field``: an integer scalar; its values are the classes.  With the default ``stop``, an epoch
+    ends when each class has come once; with ``"shortest"`` when the smallest one has.
+    """
+    source = _source(dataset)
+    whole_dataset = source.dataset if isinstance(source, Selection) else source
+    values = _core.Selection.column(whole_dataset, field).tolist()
+    classes: dict[Any, array[int]] = {}
+    for record in source.records.tolist() if isinstance(source, Selection) else range(len(values)):
+        value = values[record]
+        if value not in classes:
+            classes[value] = array("q")
+        classes[value].append(record)
+    if len(classes) > WEIGHTS_MAX:
+        raise ArgumentError(f"{field} has {len(classes)} values; a mixture has at most {WEIGHTS_MAX}", "bad argument")
+    parts = [Selection(whole_dataset, _core.Selection.of_records(whole_dataset, classes[v])) for v in sorted(classes)]
+    return mix(parts, [1] * len(parts), stop=stop)
+
+
+def _source(source: Dataset | Selection | Path) -> Dataset | Selection:
+    if isinstance(source, Mixture):
+        raise TypeError("sources: a mixture cannot be a source; name its sources, with their weights")
+    return source if isinstance(source, (Dataset, Selection)) else _open_dataset(source)
+
+
+def _weights(weights: list[Any], count: int) -> list[int]:
+    if len(weights) != count:
+        raise ArgumentError(f"weights: there are {len(weights)} for {count} sources", "bad argument")
+    if not all(hasattr(w, "__index__") for w in weights):
+        return _core.Mix.rounded([float(w) for w in weights])
+    numbers = [operator.index(w) for w in weights]
+    if min(numbers) < 1 or sum(numbers) > WEIGHTS_MAX:
+        raise ArgumentError(
+            f"weights={numbers}; each must be 1 or more, and their sum, {sum(numbers)}, at most {WEIGHTS_MAX}; floats "
+            "are rounded to that sum",
+            "bad argument",
+        )
+    return numbers

@@ -1,0 +1,638 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * t_mix.c - a loader of a mixture delivers what format/ORDER.md, part 12, says: on every path, for
+ * any world, behind ends of epochs, resumed in other worlds, and where records are damaged
+ *
+ * The slow twin asks libshard/order for one position at a time.
+ *
+ * LDFLAGS: -Wl,--wrap=mix_block
+ * TIMEOUT: 300
+ */
+#include "libshard/mix/mixture.h"
+#include "libshard/order/mix.h"
+#include "libshard/order/order.h"
+#include "libshard/select/selection.h"
+#include "shard_mix.h"
+#include "shard_select.h"
+#include "tests/store/fixture.h"
+
+#define PARTS	   2u
+#define COMPONENTS 3u
+#define BATCH	   7u
+
+static const uint64_t sizes[PARTS][3] = {{40, 1, 62}, {9, 8, 0}};
+static const uint64_t first_photo[PARTS] = {0, 5000};
+static const uint32_t weights[COMPONENTS] = {3, 1, 2};
+static const uint32_t part_of[COMPONENTS] = {0, 1, 0};
+
+static struct path folder[PARTS];
+static struct shard_schema schema;
+static struct shard_dataset *part[PARTS];
+static struct shard_selection *selection;
+static struct shard_mix *mix;
+static bool forgets; /* a broken library: each block is the first one */
+
+void __real_mix_block(const struct mix *m, uint64_t lane, uint64_t block, struct mix_slot *slot, uint16_t *scratch);
+void __wrap_mix_block(const struct mix *m, uint64_t lane, uint64_t block, struct mix_slot *slot, uint16_t *scratch);
+
+void __wrap_mix_block(const struct mix *m, uint64_t lane, uint64_t block, struct mix_slot *slot, uint16_t *scratch)
+{
+	__real_mix_block(m, lane, forgets ? 0 : block, slot, scratch);
+}
+
+static void open_part(uint32_t p)
+{
+	shard_dataset_close(part[p]);
+	part[p] = NULL;
+	CHECK_OK(shard_dataset_open(&part[p], folder[p].text, NULL, &fixture_err));
+}
+
+static void make_part(uint32_t p, uint32_t side, uint32_t codec)
+{
+	schema = photo_schema(side, codec);
+	new_folder(&folder[p], p ? "two" : "one");
+	fixture_first = first_photo[p];
+	write_dataset(folder[p].text, &schema, sizes[p], 3);
+	fixture_first = 0;
+	open_part(p);
+}
+
+static void sources_of(struct shard_mix_source s[COMPONENTS])
+{
+	for (uint32_t d = 0; d < COMPONENTS; d++)
+		s[d] = (struct shard_mix_source){
+			.ds = part[part_of[d]], .selection = d == 2 ? selection : NULL, .weight = weights[d]};
+}
+
+static struct shard_mix *mix_of(uint64_t epoch_records)
+{
+	struct shard_mix_options o = {.size = sizeof(o), .epoch_records = epoch_records};
+	struct shard_mix_source s[COMPONENTS];
+	struct shard_mix *m;
+
+	sources_of(s);
+	CHECK_OK(shard_mix_open(&m, s, COMPONENTS, &o, &fixture_err));
+	return m;
+}
+
+static void drop_all(void)
+{
+	shard_mix_close(mix);
+	shard_selection_close(selection);
+	mix = NULL;
+	selection = NULL;
+	for (uint32_t p = 0; p < PARTS; p++) {
+		shard_dataset_close(part[p]);
+		part[p] = NULL;
+	}
+}
+
+/* Two datasets, and a selection of the first one. */
+static void make_all(uint32_t side, uint32_t codec, uint64_t epoch_records)
+{
+	drop_all();
+	for (uint32_t p = 0; p < PARTS; p++)
+		make_part(p, side, codec);
+	CHECK_OK(shard_select_fraction(&selection, part[0], NULL, 0.25, 0.5, 3, &fixture_err));
+	mix = mix_of(epoch_records);
+}
+
+/* ---- the twin ---- */
+
+static const struct shard_loader_options kinds[] = {
+	{.shuffle = SHARD_SEQUENTIAL},
+	{.shuffle = SHARD_SHUFFLE_GLOBAL},
+	{.shuffle = SHARD_SHUFFLE_WINDOWS,
+	 .run_records = 5,
+	 .window_runs = 2,
+	 .lane_count = 4,
+	 .phase_unit_records = 2},
+};
+
+static struct shard_loader_options of_kind(size_t kind)
+{
+	struct shard_loader_options o = kinds[kind];
+
+	o.size = sizeof(o);
+	o.batch_records = BATCH;
+	o.seed = 5;
+	o.slot_count = 3;
+	o.thread_count = 2;
+	o.mix = mix;
+	return o;
+}
+
+struct found {
+	uint32_t component;
+	uint64_t pass, record;
+};
+
+static struct found twin(const struct shard_loader_options *o, uint64_t position)
+{
+	static struct mix_slot slots[8];
+	static uint16_t scratch[32], table[ORDER_TABLE_ENTRIES_MAX];
+	struct order_params p = {.kind = o->shuffle == SHARD_SEQUENTIAL	      ? ORDER_SEQUENTIAL
+					 : o->shuffle == SHARD_SHUFFLE_GLOBAL ? ORDER_ONE_LEVEL
+									      : ORDER_TWO_LEVELS,
+				 .run_records = o->run_records,
+				 .window_runs = o->window_runs,
+				 .lane_count = o->lane_count ? o->lane_count : 64,
+				 .phase_unit_records = o->phase_unit_records};
+	struct found found;
+	struct mix_place at;
+	struct order order;
+	struct mix m;
+	uint64_t own;
+
+	mix_init(&m, weights, COMPONENTS, p.lane_count, o->seed);
+	at = mix_place_of(&m, position);
+	__real_mix_block(&m, at.lane, at.block, slots, scratch);
+	found.component = slots[at.slot].component;
+	own = mix_own_position(&m, &at, &slots[at.slot]);
+	p.record_count = shard_mix_records(mix, found.component);
+	p.seed = mix_component_seed(&m, found.component);
+	p.epoch = found.pass = own / p.record_count;
+	CHECK_EQ(order_init(&order, &p, table), SHARD_OK);
+	found.record = order_at(&order, own % p.record_count);
+	if (found.component == 2)
+		found.record = selection_at(selection, found.record);
+	return found;
+}
+
+static char complaint[200];
+
+__attribute__((format(printf, 1, 2))) static void complain(const char *fmt, ...)
+{
+	va_list ap;
+
+	if (complaint[0])
+		return;
+	va_start(ap, fmt);
+	vsnprintf(complaint, sizeof(complaint), fmt, ap);
+	va_end(ap);
+}
+
+static void check_bytes(const struct shard_batch *b, uint32_t row, uint32_t component)
+{
+	static uint8_t want[2][48 * 48 * 3 + 4096];
+
+	for (uint32_t g = 0; g < 2; g++)
+		photo_record(&schema, g, first_photo[part_of[component]] + b->record[row], want[g]);
+	for (uint32_t f = 0; f < schema.field_count; f++) {
+		const struct shard_field *field = &schema.field[f];
+		const struct shard_rows *got = &b->field[f];
+
+		if (memcmp((const uint8_t *)got->data + row * got->stride, want[field->group] + field->offset,
+			   (size_t)field->bytes))
+			complain("row %u: %s is not that of record %" PRIu64 " of component %u", row, field->name,
+				 b->record[row], component);
+	}
+}
+
+/* A batch of a step of all ranks that begins at this position of the mixture. */
+static void check_batch(const struct shard_loader_options *o, const struct shard_batch *b, uint64_t position)
+{
+	uint32_t world = o->world ? o->world : 1;
+	uint64_t own = position + (o->rank + world - position % world) % world;
+
+	if (b->record_count != o->batch_records || b->epoch != position / mix->epoch_records ||
+	    b->position != position % mix->epoch_records)
+		complain("a batch of %u rows of epoch %" PRIu64 ", position %" PRIu64 " came for position %" PRIu64,
+			 b->record_count, b->epoch, b->position, position);
+	for (uint32_t i = 0; i < b->record_count; i++) {
+		struct found want = twin(o, own + (uint64_t)i * world);
+
+		if (b->component[i] != want.component || b->record[i] != want.record || b->row_flags[i])
+			complain("position %" PRIu64 ": record %" PRIu64 " of component %u came instead of record "
+				 "%" PRIu64 " of %u",
+				 own + (uint64_t)i * world, b->record[i], b->component[i], want.record, want.component);
+		else
+			check_bytes(b, i, want.component);
+	}
+}
+
+/* `steps` of them from a position on, with an END behind each epoch. */
+static uint64_t run(const struct shard_loader_options *o, struct shard_loader *l, uint64_t position, unsigned steps)
+{
+	uint64_t epoch = position / mix->epoch_records;
+	struct shard_batch b;
+
+	while (steps && !complaint[0]) {
+		bool over = position / mix->epoch_records != epoch;
+		int rc = shard_loader_next(l, &b, &fixture_err);
+
+		CHECK_EQ(rc, over ? SHARD_END : SHARD_OK);
+		epoch += over;
+		if (rc)
+			continue;
+		check_batch(o, &b, position);
+		CHECK_OK(shard_loader_release(l, &b, &fixture_err));
+		position += (uint64_t)(o->world ? o->world : 1) * o->batch_records;
+		steps--;
+	}
+	return position;
+}
+
+/* ---- what comes ---- */
+
+TEST(every_path_codec_and_rank)
+{
+	for (uint32_t side = 8; side <= 48; side += 40)
+		for (uint32_t codec = SHARD_RAW; codec <= SHARD_LZ4; codec++) {
+			make_all(side, codec, 100);
+			for (size_t kind = 0; kind < COUNT(kinds); kind++)
+				for (uint32_t rank = 0; rank < 4; rank++) {
+					struct shard_loader_options o = of_kind(kind);
+					struct shard_loader *l;
+
+					o.world = rank < 3 ? 3 : 1;
+					o.rank = rank < 3 ? rank : 0;
+					o.path = rank;
+					STORY("side %u, codec %u, order %u, rank %u of %u", side, codec, (unsigned)kind,
+					      o.rank, o.world);
+					CHECK_OK(shard_loader_open(&l, NULL, &o, &fixture_err));
+					run(&o, l, 0, 60);
+					shard_loader_close(l);
+					CHECK_STR(complaint, "");
+				}
+		}
+	drop_all();
+}
+
+/* The control: a library whose blocks are all alike is noticed. */
+TEST(blocks_that_repeat_are_noticed)
+{
+	struct shard_loader_options o;
+	struct shard_loader *l;
+
+	make_all(8, SHARD_RAW, 100);
+	o = of_kind(2);
+	CHECK_OK(shard_loader_open(&l, NULL, &o, &fixture_err));
+	forgets = true;
+	run(&o, l, 0, 60);
+	forgets = false;
+	shard_loader_close(l);
+	CHECK(complaint[0]);
+	complaint[0] = 0;
+	drop_all();
+}
+
+TEST(steps_longer_than_an_epoch_leave_nothing_out)
+{
+	struct shard_loader_options o;
+	struct shard_loader *l;
+	struct shard_batch b;
+	unsigned ends = 0;
+
+	make_all(8, SHARD_RAW, 5);
+	o = of_kind(2);
+	CHECK_OK(shard_loader_open(&l, NULL, &o, &fixture_err));
+	for (uint64_t position = 0; position < 70;) {
+		int rc = shard_loader_next(l, &b, &fixture_err);
+
+		ends += rc == SHARD_END;
+		if (rc)
+			continue;
+		check_batch(&o, &b, position);
+		CHECK_OK(shard_loader_release(l, &b, &fixture_err));
+		position += BATCH;
+	}
+	CHECK_STR(complaint, "");
+	CHECK_EQ(ends, 63 / 5); /* before the batch at position 63 */
+	shard_loader_close(l);
+	drop_all();
+}
+
+TEST(the_order_can_be_asked_for)
+{
+	struct shard_loader_options o;
+	struct shard_loader *l;
+	uint16_t component[50];
+	uint64_t idx[50], again[50];
+
+	make_all(8, SHARD_RAW, 100);
+	for (uint32_t rank = 0; rank < 3; rank++) {
+		o = of_kind(2);
+		o.world = 3;
+		o.rank = rank;
+		CHECK_OK(shard_loader_open(&l, NULL, &o, &fixture_err));
+		for (uint64_t epoch = 0; epoch < 4; epoch++) {
+			uint64_t first = epoch * 100 + (rank + 3 - epoch * 100 % 3) % 3,
+				 n = (epoch * 100 + 102 - first) / 3;
+
+			CHECK_OK(shard_loader_mix_order(l, epoch, 2, n - 2, component, idx, &fixture_err));
+			CHECK_OK(shard_loader_order(l, epoch, 2, n - 2, again, &fixture_err));
+			for (uint64_t i = 0; i < n - 2; i++) {
+				struct found want = twin(&o, first + (i + 2) * 3);
+
+				CHECK_EQ(component[i], want.component);
+				CHECK_EQ(idx[i], want.record);
+				CHECK_EQ(again[i], want.record);
+			}
+			CHECK_EQ(shard_loader_mix_order(l, epoch, 2, n - 1, component, idx, NULL), SHARD_E_ARGUMENT);
+			CHECK_EQ(shard_loader_order(l, epoch, n + 1, 0, again, NULL), SHARD_E_ARGUMENT);
+		}
+		shard_loader_close(l);
+	}
+	drop_all();
+}
+
+/* ---- tokens ---- */
+
+/* Worlds 8, 3, 16, with other batch sizes and epochs: what all ranks get is the order, once. */
+TEST(a_job_goes_on_in_other_worlds)
+{
+	static const uint32_t worlds[] = {8, 3, 16, 1}, batches[] = {4, 9, 2, 11};
+	static const uint64_t epochs[] = {100, 37, 1000, 64};
+
+	for (size_t kind = 0; kind < COUNT(kinds); kind++) {
+		char token[SHARD_TOKEN_BYTES] = "";
+		uint64_t position = 0, behind = 0;
+
+		for (size_t i = 0; i < COUNT(worlds); i++) {
+			make_all(8, SHARD_RAW, epochs[i]);
+			for (uint32_t rank = 0; rank < worlds[i]; rank++) {
+				struct shard_loader_options o = of_kind(kind);
+				struct shard_loader *l;
+				char now[SHARD_TOKEN_BYTES];
+
+				o.world = worlds[i];
+				o.rank = rank;
+				o.batch_records = batches[i];
+				CHECK_OK(shard_loader_open(&l, NULL, &o, &fixture_err));
+				if (i)
+					CHECK_OK(shard_loader_resume(l, token, &fixture_err));
+				behind = run(&o, l, position, 5);
+				CHECK_STR(complaint, "");
+				shard_loader_token(l, now);
+				CHECK(strstr(now, mix->digest));
+				if (rank == worlds[i] - 1)
+					memcpy(token, now, sizeof(token));
+				shard_loader_close(l);
+			}
+			position = behind;
+		}
+	}
+	drop_all();
+}
+
+TEST(a_token_brings_its_order_and_fits_no_other_mixture)
+{
+	struct shard_loader_options o;
+	char token[SHARD_TOKEN_BYTES], plain[SHARD_TOKEN_BYTES];
+	struct shard_mix_source s[COMPONENTS];
+	struct shard_loader *l;
+	struct shard_mix *other;
+	struct shard_error err;
+
+	make_all(8, SHARD_RAW, 100);
+	o = of_kind(2);
+	CHECK_OK(shard_loader_open(&l, NULL, &o, &fixture_err));
+	run(&o, l, 0, 3);
+	shard_loader_token(l, token);
+	CHECK(!strncmp(token, "mix-v1 two_levels N 100 ", 24));
+	shard_loader_close(l);
+
+	o.shuffle = SHARD_SHUFFLE_BY_SIZE;
+	o.run_records = o.phase_unit_records = 0;
+	o.window_runs = o.lane_count = 0;
+	CHECK_OK(shard_loader_open(&l, NULL, &o, &fixture_err));
+	CHECK_OK(shard_loader_seek(l, 3, 10, &fixture_err));
+	CHECK_OK(shard_loader_resume(l, token, &fixture_err));
+	o = of_kind(2);
+	run(&o, l, 21, 30);
+	CHECK_STR(complaint, "");
+	shard_loader_close(l);
+
+	sources_of(s);
+	s[0].weight = 4;
+	CHECK_OK(shard_mix_open(&other, s, COMPONENTS, NULL, &fixture_err));
+	o.mix = other;
+	CHECK_OK(shard_loader_open(&l, NULL, &o, &fixture_err));
+	CHECK_EQ(shard_loader_resume(l, token, &err), SHARD_E_MISMATCH);
+	CHECK(strstr(err.message, "the token belongs to mixture "));
+	shard_loader_close(l);
+	shard_mix_close(other);
+
+	o.mix = NULL;
+	CHECK_OK(shard_loader_open(&l, part[0], &o, &fixture_err));
+	shard_loader_token(l, plain);
+	CHECK_EQ(shard_loader_resume(l, token, &err), SHARD_E_MISMATCH);
+	CHECK(strstr(err.message, "and this is dataset "));
+	shard_loader_close(l);
+	o.mix = mix;
+	CHECK_OK(shard_loader_open(&l, NULL, &o, &fixture_err));
+	CHECK_EQ(shard_loader_resume(l, plain, &err), SHARD_E_MISMATCH);
+	for (size_t cut = 0; token[cut]; cut++) {
+		char less[SHARD_TOKEN_BYTES];
+
+		memcpy(less, token, sizeof(less));
+		less[cut] = 0;
+		CHECK_EQ(shard_loader_resume(l, less, NULL), SHARD_E_ARGUMENT);
+	}
+	shard_loader_close(l);
+	drop_all();
+}
+
+/* ---- damage ---- */
+
+TEST(a_substitute_is_of_the_same_component)
+{
+	struct shard_loader_options o;
+	struct shard_loader *l;
+	struct shard_batch b;
+	unsigned substituted[COMPONENTS] = {0};
+
+	make_all(48, SHARD_RAW, 100);
+	for (uint64_t i = 0; i < 9; i++) /* the first shard of the second dataset; and record 41 of the first */
+		damage_record(&folder[1], 0, 0, i * schema.group[0].stride + 9);
+	for (uint64_t i = 0; i < 20; i++)
+		damage_record(&folder[0], 0, 0, i * schema.group[0].stride + 9);
+	shard_mix_close(mix);
+	open_part(0);
+	open_part(1);
+	mix = mix_of(100);
+	o = of_kind(0);
+	o.on_corrupt = SHARD_CORRUPT_SUBSTITUTE;
+	CHECK_OK(shard_loader_open(&l, NULL, &o, &fixture_err));
+	for (uint64_t position = 0; position < 105; position += BATCH) {
+		if (shard_loader_next(l, &b, &fixture_err) == SHARD_END)
+			CHECK_OK(shard_loader_next(l, &b, &fixture_err));
+		for (uint32_t i = 0; i < b.record_count; i++) {
+			struct found want = twin(&o, position + i);
+			uint64_t bad = want.component == 1 ? 9 : 20;
+
+			CHECK_EQ(b.component[i], want.component);
+			if (want.record >= bad) {
+				CHECK_EQ(b.record[i], want.record);
+			} else {
+				CHECK_EQ(b.record[i], want.component == 2 ? selection_next(selection, bad) : bad);
+				CHECK_EQ(b.row_flags[i], SHARD_ROW_SUBSTITUTED);
+				substituted[want.component]++;
+			}
+			check_bytes(&b, i, want.component);
+		}
+		CHECK_OK(shard_loader_release(l, &b, &fixture_err));
+	}
+	CHECK_STR(complaint, "");
+	CHECK(substituted[0] && substituted[1] && substituted[2]);
+	shard_loader_close(l);
+	drop_all();
+}
+
+/* ---- what is refused ---- */
+
+static void check_mix_refused(const struct shard_mix_source *s, uint32_t count, const struct shard_mix_options *o,
+			      int status, const char *words)
+{
+	struct shard_error err = {.message = ""};
+	struct shard_mix *m;
+
+	CHECK_EQ(shard_mix_open(&m, s, count, o, &err), status);
+	if (!strstr(err.message, words))
+		CHECK_STR(err.message, words);
+}
+
+TEST(mixtures_that_cannot_be_are_refused)
+{
+	struct shard_mix_options o = {.size = sizeof(o), .stop = 2};
+	struct shard_mix_source s[COMPONENTS];
+
+	make_all(8, SHARD_RAW, 100);
+	sources_of(s);
+	check_mix_refused(s, 0, NULL, SHARD_E_ARGUMENT, "1 to 4096 sources, not 0");
+	check_mix_refused(s, 3, &o, SHARD_E_ARGUMENT, "stop is 2");
+	s[1].weight = 0;
+	check_mix_refused(s, 3, NULL, SHARD_E_ARGUMENT, "source 1 of the mixture has weight 0");
+	s[1].weight = 4092;
+	check_mix_refused(s, 3, NULL, SHARD_E_ARGUMENT, "add up to 4097");
+	s[1].weight = 4091;
+	{
+		struct shard_mix *m;
+
+		CHECK_OK(shard_mix_open(&m, s, 3, NULL, &fixture_err));
+		shard_mix_close(m);
+	}
+	s[1].selection = selection;
+	check_mix_refused(s, 3, NULL, SHARD_E_MISMATCH, "the selection of source 1");
+	s[1].ds = NULL;
+	check_mix_refused(s, 3, NULL, SHARD_E_ARGUMENT, "source 1 of the mixture has no dataset");
+	drop_all();
+}
+
+static void check_loader_refused(const struct shard_loader_options *o, struct shard_dataset *ds, int status,
+				 const char *words)
+{
+	struct shard_error err = {.message = ""};
+	struct shard_loader *l;
+
+	CHECK_EQ(shard_loader_open(&l, ds, o, &err), status);
+	if (!strstr(err.message, words))
+		CHECK_STR(err.message, words);
+}
+
+TEST(loaders_that_cannot_be_are_refused)
+{
+	struct shard_loader_options o;
+
+	make_all(8, SHARD_RAW, 100);
+	o = of_kind(2);
+	check_loader_refused(&o, part[0], SHARD_E_ARGUMENT, "a dataset and, in the options, a mixture");
+	o.mix = NULL;
+	check_loader_refused(&o, NULL, SHARD_E_ARGUMENT, "there is no dataset");
+	o = of_kind(2);
+	o.selection = selection;
+	check_loader_refused(&o, NULL, SHARD_E_ARGUMENT, "a mixture and a selection");
+	o = of_kind(2);
+	o.tail = SHARD_PAD;
+	check_loader_refused(&o, NULL, SHARD_E_ARGUMENT, "leave tail at 0");
+	o = of_kind(2);
+	o.pool_bytes = 1 << 20;
+	check_loader_refused(&o, NULL, SHARD_E_UNSUPPORTED, "a pool cannot hold a mixture");
+	o = of_kind(2);
+	o.lane_count = 1u << 20;
+	check_loader_refused(&o, NULL, SHARD_E_ARGUMENT, "1048576 lanes");
+	drop_all();
+}
+
+/* A label is a number of a class, so the classes must be the same; the other fields do not care. */
+TEST(datasets_that_differ_are_refused)
+{
+	struct shard_dataset_options always = {.size = sizeof(always), .check = SHARD_CHECK_ALWAYS};
+	struct shard_mix_source s[COMPONENTS];
+	struct shard_loader_options o;
+	struct shard_loader *l;
+
+	drop_all();
+	make_part(0, 8, SHARD_RAW);
+	fixture_class = "another";
+	make_part(1, 8, SHARD_RAW);
+	fixture_class = "a";
+	sources_of(s);
+	CHECK_OK(shard_mix_open(&mix, s, 2, NULL, &fixture_err));
+	o = of_kind(2);
+	check_loader_refused(&o, NULL, SHARD_E_MISMATCH, "class 0 is 'a' in ");
+	o.fields = 1;
+	CHECK_OK(shard_loader_open(&l, NULL, &o, &fixture_err));
+	shard_loader_close(l);
+
+	drop_all();
+	make_part(0, 8, SHARD_RAW);
+	make_part(1, 9, SHARD_RAW);
+	sources_of(s);
+	CHECK_OK(shard_mix_open(&mix, s, 2, NULL, &fixture_err));
+	o = of_kind(2);
+	check_loader_refused(&o, NULL, SHARD_E_MISMATCH, "field 'image' of ");
+	o.fields = 6;
+	CHECK_OK(shard_loader_open(&l, NULL, &o, &fixture_err));
+	shard_loader_close(l);
+
+	shard_dataset_close(part[1]);
+	shard_mix_close(mix);
+	mix = NULL;
+	CHECK_OK(shard_dataset_open(&part[1], folder[1].text, &always, &fixture_err));
+	sources_of(s);
+	check_mix_refused(s, 2, NULL, SHARD_E_ARGUMENT, "different options check or guard");
+	drop_all();
+}
+
+/* ---- weights and epochs ---- */
+
+TEST(weights_and_epochs_by_size)
+{
+	struct shard_mix_options o = {.size = sizeof(o)};
+	struct shard_mix_source s[COMPONENTS];
+	struct shard_mix_info info;
+	struct shard_mix *m;
+	double share = -1;
+	uint32_t weight;
+
+	make_all(8, SHARD_RAW, 100);
+	sources_of(s);
+	CHECK_OK(shard_mix_open(&m, s, 3, &o, &fixture_err));
+	shard_mix_info(m, &info);
+	CHECK_EQ(info.component_count, 3);
+	CHECK_EQ(info.weight_sum, 6);
+	CHECK_EQ(info.epoch_records, 206); /* 103 x 6 / 3; the second has 17 x 6 */
+	shard_mix_close(m);
+	o.stop = SHARD_MIX_SHORTEST;
+	CHECK_OK(shard_mix_open(&m, s, 3, &o, &fixture_err));
+	shard_mix_info(m, &info);
+	CHECK_EQ(info.epoch_records, selection->count * 6 / 2);
+	shard_mix_close(m);
+	for (uint32_t d = 0; d < 3; d++)
+		s[d].weight = 0;
+	CHECK_OK(shard_mix_open(&m, s, 2, NULL, &fixture_err));
+	CHECK_EQ(shard_mix_weight(m, 0), 3516); /* 4096 x 103 / 120 is 3515.7 */
+	CHECK_EQ(shard_mix_weight(m, 1), 580);
+	CHECK_EQ(shard_mix_weight(m, 2), 0);
+	CHECK_EQ(shard_mix_records(m, 1), 17);
+	shard_mix_close(m);
+	CHECK_EQ(shard_mix_round(&share, 1, &weight, NULL), SHARD_E_ARGUMENT);
+	share = 0.2;
+	CHECK_OK(shard_mix_round(&share, 1, &weight, &fixture_err));
+	CHECK_EQ(weight, 4096);
+	drop_all();
+}
+
+TEST_MAIN()

@@ -1,0 +1,145 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Mixtures: rows of loaders, ends of epochs and states, against format/shardorder.py."""
+
+import os
+import sys
+import unittest
+
+import data
+import libshard
+import numpy as np
+
+sys.path.insert(0, os.path.join(os.environ["ROOT"], "format"))
+
+import shardorder  # noqa: E402
+
+SIZES = (103, 41)
+OPTIONS = {"shuffle": "windows", "lanes": 4, "run_records": 3, "window_runs": 2, "phase_unit_records": 1}
+
+
+class Mixtures(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.want = [data.pack_images(f"part{i}", n, "--shard-records", "40") for i, n in enumerate(SIZES)]
+        cls.want[1]["image"] = 255 - cls.want[1]["image"]
+        data.pack_raw("part1", cls.want[1], "image:u8[40,40,3],label:i64", "--shard-records", "40", "--replace")
+        cls.parts = [libshard.open(f"part{i}") for i in range(2)]
+
+    def rows(self, batch):
+        """Of a batch: (source, record), after its bytes were compared."""
+        component, index = np.asarray(batch.component), np.asarray(batch.index)
+        for i, (d, r) in enumerate(zip(component, index)):
+            self.assertTrue((np.asarray(batch["image"])[i] == self.want[d]["image"][r]).all())
+        return list(zip(component.tolist(), index.tolist()))
+
+    def twin(self, weights, seed, sizes, count):
+        m = shardorder.Mixture(OPTIONS["lanes"], seed, weights)
+        found = [m.record(p, sizes, "two_levels", 3, 2, 1) for p in range(count)]
+        return [(d, r) for d, _, r in found]
+
+    def test_rows_and_epochs(self):
+        mixture = libshard.mix(self.parts, [3, 1], epoch_records=100)
+        self.assertEqual((mixture.weights, len(mixture), len(mixture.digest)), ([3, 1], 100, 64))
+        loader = libshard.Loader(mixture, batch_size=16, seed=7, **OPTIONS)
+        self.assertEqual(len(loader), 7)
+        want, seen, lengths = self.twin([3, 1], 7, SIZES, 320), [], []
+        for epoch in range(3):
+            batches = 0
+            for batch in loader:
+                self.assertEqual(batch.epoch, epoch)
+                seen += self.rows(batch)
+                batches += 1
+            lengths.append(batches)
+        self.assertEqual(seen, want[: len(seen)])
+        self.assertEqual(lengths, [7, 6, 6])  # steps begin at 0 to 96, 112 to 192, 208 to 288
+        self.assertIn("Mixture of 2 sources", repr(loader))
+
+    def test_a_loop_that_is_left_early(self):
+        mixture = libshard.mix(self.parts, [3, 1], epoch_records=100)
+        want = self.twin([3, 1], 7, SIZES, 320)
+        for taken, begins in ((3, 100), (7, 112)):  # in the middle; behind the last batch, which takes 12 of the next
+            loader = libshard.Loader(mixture, batch_size=16, seed=7, **OPTIONS)
+            for number, batch in enumerate(loader, 1):
+                if number == taken:
+                    break
+            del batch
+            batch = next(iter(loader))
+            self.assertEqual(batch.epoch, 1)
+            self.assertEqual(self.rows(batch), want[begins : begins + 16])
+
+    def test_states(self):
+        mixture = libshard.mix(self.parts, [3, 1])
+        loader = libshard.Loader(mixture, batch_size=16, seed=7, **OPTIONS)
+        steps = iter(loader)
+        for _ in range(3):
+            next(steps)
+        state = loader.state_dict()
+        want = self.twin([3, 1], 7, SIZES, 48 + 20)[48:]
+        for world in (1, 2):
+            seen = {}
+            for rank in range(world):
+                again = libshard.Loader(mixture, batch_size=5, seed=7, rank=rank, world=world, **OPTIONS)
+                again.load_state_dict(state)
+                for step, batch in zip(range(2), again):
+                    for i, row in enumerate(self.rows(batch)):
+                        seen[(step * 5 + i) * world + rank] = row
+            self.assertEqual([seen[i] for i in range(len(seen))], want[: len(seen)])
+        for other in (libshard.mix(self.parts, [2, 1]), libshard.mix(self.parts[:1]), self.parts[0]):
+            with self.assertRaises(libshard.MismatchError):
+                libshard.Loader(other, batch_size=16, seed=7).load_state_dict(state)
+
+    def test_selections_and_balance(self):
+        rare = self.parts[0].select([*range(0, 100, 5), 1, 2, 6, 7, 3])  # 20 of label 0, 2, 2, and 1
+        mixture = libshard.balanced(rare)
+        self.assertEqual((len(mixture.sources), mixture.weights), (4, [1, 1, 1, 1]))
+        self.assertEqual(mixture.epoch_records, 80)
+        labels = []
+        for batch in libshard.Loader(mixture, batch_size=8):
+            labels += np.asarray(batch["label"]).tolist()
+            self.assertEqual(np.asarray(batch.component).tolist(), np.asarray(batch["label"]).tolist())
+            self.assertTrue(set(np.asarray(batch.index).tolist()) <= set(np.asarray(rare.records).tolist()))
+        self.assertEqual(len(labels), 80)
+        counts = np.bincount(np.array(labels[:64]), minlength=4)  # lanes are 64: each has a slot of the first block
+        self.assertEqual(counts.sum(), 64)
+        several = libshard.Loader(libshard.balanced(rare), batch_size=256)
+        self.assertEqual(np.bincount(np.asarray(next(iter(several))["label"])).tolist(), [64] * 4)
+        self.assertEqual(len(libshard.balanced(rare, stop="shortest")), 4)
+
+    def test_weights(self):
+        by_size = libshard.mix(self.parts)
+        self.assertEqual(by_size.weights, [2930, 1166])  # 4096 x 103 / 144 is 2929.8
+        self.assertEqual(libshard.mix(self.parts, [0.5, 0.5]).weights, [2048, 2048])
+        self.assertEqual(libshard.mix(self.parts, np.array([3, 1])).weights, [3, 1])
+        self.assertEqual(len(libshard.mix(self.parts, [1, 1], stop="shortest")), 82)
+        self.assertEqual(len(libshard.mix(["part0", "part1"], [1, 1])), 206)
+
+    def test_what_is_refused(self):
+        for sources, options in (
+            ([], {}),
+            (self.parts, {"weights": [1]}),
+            (self.parts, {"weights": [0, 1]}),
+            (self.parts, {"weights": [-1, 1]}),
+            (self.parts, {"weights": [4096, 1]}),
+            (self.parts, {"weights": [0.0, 1.0]}),
+            (self.parts, {"weights": [float("nan"), 1.0]}),
+            (self.parts, {"stop": "never"}),
+            (self.parts, {"epoch_records": 0}),
+        ):
+            with self.assertRaises(libshard.ArgumentError):
+                libshard.mix(sources, **options)
+        mixture = libshard.mix(self.parts)
+        for wrong in ("part0", self.parts[0], [mixture], mixture):
+            with self.assertRaises(TypeError):
+                libshard.mix(wrong)
+        for options in ({"tail": "drop"}, {"drop_last": True}, {"tail": "keep"}):
+            with self.assertRaises(libshard.ArgumentError):
+                libshard.Loader(mixture, batch_size=4, **options)
+        data.pack_images("smaller", 20, side=32)
+        with self.assertRaisesRegex(libshard.MismatchError, "field 'image' of "):
+            libshard.Loader(libshard.mix([self.parts[0], "smaller"]), batch_size=4)
+        labels = libshard.Loader(libshard.mix([self.parts[0], "smaller"]), batch_size=4, fields="label")
+        self.assertEqual(set(next(iter(labels))), {"label"})
+
+
+if __name__ == "__main__":
+    unittest.main()
