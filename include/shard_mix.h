@@ -13,8 +13,8 @@
  *
  * format/ORDER.md, part 12, says which record stands where.  In short:
  *
- *   Weights    A block is 64 x (sum of all weights) positions.  In each, every component has exactly
- *              its share.  [3, 1] and [6, 2] are two orders: longer blocks are nearer to
+ *   Weights    A block is 64 x (sum of all weights) positions, and has exactly its share of each
+ *              component.  [3, 1] and [6, 2] are two orders: longer blocks are nearer to
  *              chance.
  *   Passes     Each component comes in passes: all of its records, then all of them again in
  *              another order.  A pass goes on where an epoch ends.  So each record comes once in a

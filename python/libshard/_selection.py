@@ -110,11 +110,15 @@ class Selection(Selectable):
 
     def __getitem__(self, place: SupportsIndex) -> dict[str, Value]:
         """The record at a place of the selection."""
-        place = range(len(self))[operator.index(place)]
-        return self.dataset[self._core.records(place, 1).tolist()[0]]
+        return self.dataset[self.numbers([place])[0]]
 
     def __iter__(self) -> Iterator[dict[str, Value]]:
         return (self[i] for i in range(len(self)))
+
+    def numbers(self, places: Iterable[SupportsIndex]) -> list[int]:
+        """The records at these places of the selection: their numbers in the dataset."""
+        inside = range(len(self))
+        return [self._core.records(inside[operator.index(p)], 1).tolist()[0] for p in places]
 
     @property
     def records(self) -> Array:

@@ -24,11 +24,11 @@ from ._dataset import open as _open_dataset
 from ._errors import ArgumentError, DeviceError
 from ._loader import LoaderBase
 from ._ranks import Mesh, of_mesh
+from ._selection import Selection
 
 if TYPE_CHECKING:
     from ._core import Array
     from ._mix import Mixture
-    from ._selection import Selection
     from ._types import LoaderOptions, Path
 
 __all__ = ["Loader", "ShardDataset", "collate"]
@@ -123,15 +123,18 @@ class ShardDataset(torch.utils.data.Dataset[Any]):
     ``collate_fn=libshard.torch.collate`` they are not taken apart and put together again.
     """
 
-    def __init__(self, dataset: Dataset | Path, *, transform: Callable[[dict[str, Any]], Any] | None = None,
-                 channels_last: bool = False) -> None:
+    def __init__(self, dataset: Dataset | Selection | Path, *,
+                 transform: Callable[[dict[str, Any]], Any] | None = None, channels_last: bool = False) -> None:
         """
-        ``dataset``: a :class:`libshard.Dataset`, or the path of one.  ``transform``: of a sample,
-        what to make of it.
+        ``dataset``: a :class:`libshard.Dataset`, a :class:`libshard.Selection` of one, or the path
+        of one.  ``transform``: of a sample, what to make of it.
 
         ``channels_last``: images that are stored as [height, width, channels] become [C, H, W]: the
         same bytes.
         """
+        self.selection = dataset if isinstance(dataset, Selection) else None
+        if isinstance(dataset, Selection):
+            dataset = dataset.dataset
         self.dataset = dataset if isinstance(dataset, Dataset) else _open_dataset(dataset)
         self.transform = transform
         self.channels_last = channels_last
@@ -144,12 +147,14 @@ class ShardDataset(torch.utils.data.Dataset[Any]):
         return self.dataset.classes
 
     def __len__(self) -> int:
-        return len(self.dataset)
+        return len(self.dataset if self.selection is None else self.selection)
 
     def __getitem__(self, number: SupportsIndex) -> Any:
         return self.__getitems__([number])[0]
 
     def __getitems__(self, numbers: Sequence[SupportsIndex]) -> list[Any]:
+        if self.selection is not None:
+            numbers = self.selection.numbers(numbers)
         samples = self._read_rows(numbers) if self._even else [self._read_record(i) for i in numbers]
         return samples if self.transform is None else [self.transform(s) for s in samples]
 

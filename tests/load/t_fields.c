@@ -9,29 +9,16 @@
  */
 #include "libshard/feed/layout.h"
 #include "tests/load/inject.h"
+#include "tests/load/kinds.h"
 
 static const uint64_t sizes[] = {40, 1, 0, 62};
 static struct wanted wanted;
 
-static const struct shard_loader_options kinds[] = {
-	{.shuffle = SHARD_SHUFFLE_GLOBAL},
-	{.shuffle = SHARD_SHUFFLE_WINDOWS,
-	 .run_records = 5,
-	 .window_runs = 2,
-	 .lane_count = 4,
-	 .phase_unit_records = 2},
-};
-
-static struct shard_loader_options of_kind(size_t kind, uint32_t fields)
+static struct shard_loader_options with_fields(size_t kind, uint32_t fields)
 {
-	struct shard_loader_options o = kinds[kind];
+	struct shard_loader_options o = of_kind(kind);
 
-	o.size = sizeof(o);
-	o.batch_records = 7;
-	o.seed = 5;
 	o.tail = SHARD_KEEP;
-	o.slot_count = 3;
-	o.thread_count = 2;
 	o.fields = fields;
 	return o;
 }
@@ -92,9 +79,9 @@ TEST(any_fields_in_the_order_of_all_of_them)
 		for (uint32_t codec = SHARD_RAW; codec <= SHARD_LZ4; codec++) {
 			open_photos(side, codec, sizes, COUNT(sizes));
 			for (uint32_t fields = 1; fields < 8; fields++)
-				for (size_t kind = 0; kind < COUNT(kinds); kind++)
+				for (size_t kind = 0; kind < KINDS; kind++)
 					for (uint32_t path = SHARD_PATH_AUTO; path <= SHARD_PATH_PREAD; path++) {
-						struct shard_loader_options o = of_kind(kind, fields);
+						struct shard_loader_options o = with_fields(kind, fields);
 
 						STORY("side %u, codec %u, fields %u, order %u, path %u", side, codec,
 						      fields, (unsigned)kind, path);
@@ -113,7 +100,7 @@ TEST(groups_that_nobody_wants_are_not_read)
 	for (uint32_t damaged = 0; damaged < 2; damaged++)
 		for (uint32_t fields = 1; fields < 8; fields++) {
 			uint32_t in_group[] = {1, 6}; /* the image; label and weight */
-			struct shard_loader_options o = of_kind(0, fields);
+			struct shard_loader_options o = with_fields(GLOBALLY, fields);
 			struct shard_error err;
 			int rc = SHARD_OK;
 
@@ -135,7 +122,7 @@ TEST(groups_that_nobody_wants_are_not_read)
 
 TEST(a_masked_row_has_zeros_in_what_is_wanted)
 {
-	struct shard_loader_options o = of_kind(0, 1);
+	struct shard_loader_options o = with_fields(GLOBALLY, 1);
 	struct shard_loader *l;
 	struct shard_batch b;
 	bool met = false;
@@ -163,7 +150,7 @@ TEST(a_masked_row_has_zeros_in_what_is_wanted)
 
 TEST(unknown_fields_are_refused)
 {
-	struct shard_loader_options o = of_kind(0, 8);
+	struct shard_loader_options o = with_fields(GLOBALLY, 8);
 	struct shard_loader *l;
 	struct shard_error err;
 

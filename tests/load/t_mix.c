@@ -10,15 +10,14 @@
  */
 #include "libshard/mix/mixture.h"
 #include "libshard/order/mix.h"
-#include "libshard/order/order.h"
 #include "libshard/select/selection.h"
 #include "shard_mix.h"
 #include "shard_select.h"
+#include "tests/load/kinds.h"
 #include "tests/store/fixture.h"
 
 #define PARTS	   2u
 #define COMPONENTS 3u
-#define BATCH	   7u
 
 static const uint64_t sizes[PARTS][3] = {{40, 1, 62}, {9, 8, 0}};
 static const uint64_t first_photo[PARTS] = {0, 5000};
@@ -99,25 +98,10 @@ static void make_all(uint32_t side, uint32_t codec, uint64_t epoch_records)
 
 /* ---- the twin ---- */
 
-static const struct shard_loader_options kinds[] = {
-	{.shuffle = SHARD_SEQUENTIAL},
-	{.shuffle = SHARD_SHUFFLE_GLOBAL},
-	{.shuffle = SHARD_SHUFFLE_WINDOWS,
-	 .run_records = 5,
-	 .window_runs = 2,
-	 .lane_count = 4,
-	 .phase_unit_records = 2},
-};
-
-static struct shard_loader_options of_kind(size_t kind)
+static struct shard_loader_options mixed(size_t kind)
 {
-	struct shard_loader_options o = kinds[kind];
+	struct shard_loader_options o = of_kind(kind);
 
-	o.size = sizeof(o);
-	o.batch_records = BATCH;
-	o.seed = 5;
-	o.slot_count = 3;
-	o.thread_count = 2;
 	o.mix = mix;
 	return o;
 }
@@ -131,19 +115,14 @@ static struct found twin(const struct shard_loader_options *o, uint64_t position
 {
 	static struct mix_slot slots[8];
 	static uint16_t scratch[32], table[ORDER_TABLE_ENTRIES_MAX];
-	struct order_params p = {.kind = o->shuffle == SHARD_SEQUENTIAL	      ? ORDER_SEQUENTIAL
-					 : o->shuffle == SHARD_SHUFFLE_GLOBAL ? ORDER_ONE_LEVEL
-									      : ORDER_TWO_LEVELS,
-				 .run_records = o->run_records,
-				 .window_runs = o->window_runs,
-				 .lane_count = o->lane_count ? o->lane_count : 64,
-				 .phase_unit_records = o->phase_unit_records};
+	struct order_params p = params_of_kind(o, 0, 0);
 	struct found found;
 	struct mix_place at;
 	struct order order;
 	struct mix m;
 	uint64_t own;
 
+	p.lane_count = p.lane_count ? p.lane_count : 64;
 	mix_init(&m, weights, COMPONENTS, p.lane_count, o->seed);
 	at = mix_place_of(&m, position);
 	__real_mix_block(&m, at.lane, at.block, slots, scratch);
@@ -240,9 +219,9 @@ TEST(every_path_codec_and_rank)
 	for (uint32_t side = 8; side <= 48; side += 40)
 		for (uint32_t codec = SHARD_RAW; codec <= SHARD_LZ4; codec++) {
 			make_all(side, codec, 100);
-			for (size_t kind = 0; kind < COUNT(kinds); kind++)
+			for (size_t kind = 0; kind < KINDS; kind++)
 				for (uint32_t rank = 0; rank < 4; rank++) {
-					struct shard_loader_options o = of_kind(kind);
+					struct shard_loader_options o = mixed(kind);
 					struct shard_loader *l;
 
 					o.world = rank < 3 ? 3 : 1;
@@ -266,7 +245,7 @@ TEST(blocks_that_repeat_are_noticed)
 	struct shard_loader *l;
 
 	make_all(8, SHARD_RAW, 100);
-	o = of_kind(2);
+	o = mixed(IN_WINDOWS);
 	CHECK_OK(shard_loader_open(&l, NULL, &o, &fixture_err));
 	forgets = true;
 	run(&o, l, 0, 60);
@@ -285,7 +264,7 @@ TEST(steps_longer_than_an_epoch_leave_nothing_out)
 	unsigned ends = 0;
 
 	make_all(8, SHARD_RAW, 5);
-	o = of_kind(2);
+	o = mixed(IN_WINDOWS);
 	CHECK_OK(shard_loader_open(&l, NULL, &o, &fixture_err));
 	for (uint64_t position = 0; position < 70;) {
 		int rc = shard_loader_next(l, &b, &fixture_err);
@@ -295,7 +274,7 @@ TEST(steps_longer_than_an_epoch_leave_nothing_out)
 			continue;
 		check_batch(&o, &b, position);
 		CHECK_OK(shard_loader_release(l, &b, &fixture_err));
-		position += BATCH;
+		position += 7;
 	}
 	CHECK_STR(complaint, "");
 	CHECK_EQ(ends, 63 / 5); /* before the batch at position 63 */
@@ -312,7 +291,7 @@ TEST(the_order_can_be_asked_for)
 
 	make_all(8, SHARD_RAW, 100);
 	for (uint32_t rank = 0; rank < 3; rank++) {
-		o = of_kind(2);
+		o = mixed(IN_WINDOWS);
 		o.world = 3;
 		o.rank = rank;
 		CHECK_OK(shard_loader_open(&l, NULL, &o, &fixture_err));
@@ -345,14 +324,14 @@ TEST(a_job_goes_on_in_other_worlds)
 	static const uint32_t worlds[] = {8, 3, 16, 1}, batches[] = {4, 9, 2, 11};
 	static const uint64_t epochs[] = {100, 37, 1000, 64};
 
-	for (size_t kind = 0; kind < COUNT(kinds); kind++) {
+	for (size_t kind = 0; kind < KINDS; kind++) {
 		char token[SHARD_TOKEN_BYTES] = "";
 		uint64_t position = 0, behind = 0;
 
 		for (size_t i = 0; i < COUNT(worlds); i++) {
 			make_all(8, SHARD_RAW, epochs[i]);
 			for (uint32_t rank = 0; rank < worlds[i]; rank++) {
-				struct shard_loader_options o = of_kind(kind);
+				struct shard_loader_options o = mixed(kind);
 				struct shard_loader *l;
 				char now[SHARD_TOKEN_BYTES];
 
@@ -386,7 +365,7 @@ TEST(a_token_brings_its_order_and_fits_no_other_mixture)
 	struct shard_error err;
 
 	make_all(8, SHARD_RAW, 100);
-	o = of_kind(2);
+	o = mixed(IN_WINDOWS);
 	CHECK_OK(shard_loader_open(&l, NULL, &o, &fixture_err));
 	run(&o, l, 0, 3);
 	shard_loader_token(l, token);
@@ -399,7 +378,7 @@ TEST(a_token_brings_its_order_and_fits_no_other_mixture)
 	CHECK_OK(shard_loader_open(&l, NULL, &o, &fixture_err));
 	CHECK_OK(shard_loader_seek(l, 3, 10, &fixture_err));
 	CHECK_OK(shard_loader_resume(l, token, &fixture_err));
-	o = of_kind(2);
+	o = mixed(IN_WINDOWS);
 	run(&o, l, 21, 30);
 	CHECK_STR(complaint, "");
 	shard_loader_close(l);
@@ -452,10 +431,10 @@ TEST(a_substitute_is_of_the_same_component)
 	open_part(0);
 	open_part(1);
 	mix = mix_of(100);
-	o = of_kind(0);
+	o = mixed(IN_SEQUENCE);
 	o.on_corrupt = SHARD_CORRUPT_SUBSTITUTE;
 	CHECK_OK(shard_loader_open(&l, NULL, &o, &fixture_err));
-	for (uint64_t position = 0; position < 105; position += BATCH) {
+	for (uint64_t position = 0; position < 105; position += 7) {
 		if (shard_loader_next(l, &b, &fixture_err) == SHARD_END)
 			CHECK_OK(shard_loader_next(l, &b, &fixture_err));
 		for (uint32_t i = 0; i < b.record_count; i++) {
@@ -536,20 +515,20 @@ TEST(loaders_that_cannot_be_are_refused)
 	struct shard_loader_options o;
 
 	make_all(8, SHARD_RAW, 100);
-	o = of_kind(2);
+	o = mixed(IN_WINDOWS);
 	check_loader_refused(&o, part[0], SHARD_E_ARGUMENT, "a dataset and, in the options, a mixture");
 	o.mix = NULL;
 	check_loader_refused(&o, NULL, SHARD_E_ARGUMENT, "there is no dataset");
-	o = of_kind(2);
+	o = mixed(IN_WINDOWS);
 	o.selection = selection;
 	check_loader_refused(&o, NULL, SHARD_E_ARGUMENT, "a mixture and a selection");
-	o = of_kind(2);
+	o = mixed(IN_WINDOWS);
 	o.tail = SHARD_PAD;
 	check_loader_refused(&o, NULL, SHARD_E_ARGUMENT, "leave tail at 0");
-	o = of_kind(2);
+	o = mixed(IN_WINDOWS);
 	o.pool_bytes = 1 << 20;
 	check_loader_refused(&o, NULL, SHARD_E_UNSUPPORTED, "a pool cannot hold a mixture");
-	o = of_kind(2);
+	o = mixed(IN_WINDOWS);
 	o.lane_count = 1u << 20;
 	check_loader_refused(&o, NULL, SHARD_E_ARGUMENT, "1048576 lanes");
 	drop_all();
@@ -570,7 +549,7 @@ TEST(datasets_that_differ_are_refused)
 	fixture_class = "a";
 	sources_of(s);
 	CHECK_OK(shard_mix_open(&mix, s, 2, NULL, &fixture_err));
-	o = of_kind(2);
+	o = mixed(IN_WINDOWS);
 	check_loader_refused(&o, NULL, SHARD_E_MISMATCH, "class 0 is 'a' in ");
 	o.fields = 1;
 	CHECK_OK(shard_loader_open(&l, NULL, &o, &fixture_err));
@@ -581,7 +560,7 @@ TEST(datasets_that_differ_are_refused)
 	make_part(1, 9, SHARD_RAW);
 	sources_of(s);
 	CHECK_OK(shard_mix_open(&mix, s, 2, NULL, &fixture_err));
-	o = of_kind(2);
+	o = mixed(IN_WINDOWS);
 	check_loader_refused(&o, NULL, SHARD_E_MISMATCH, "field 'image' of ");
 	o.fields = 6;
 	CHECK_OK(shard_loader_open(&l, NULL, &o, &fixture_err));

@@ -10,6 +10,7 @@
  */
 #include "libshard/select/selection.h"
 #include "tests/load/inject.h"
+#include "tests/load/kinds.h"
 
 static const uint64_t sizes[] = {40, 1, 0, 62};
 static struct wanted wanted;
@@ -32,25 +33,10 @@ static struct shard_selection *some(double begin, double end)
 	return s;
 }
 
-static const struct shard_loader_options kinds[] = {
-	{.shuffle = SHARD_SEQUENTIAL},
-	{.shuffle = SHARD_SHUFFLE_GLOBAL},
-	{.shuffle = SHARD_SHUFFLE_WINDOWS,
-	 .run_records = 5,
-	 .window_runs = 2,
-	 .lane_count = 4,
-	 .phase_unit_records = 2},
-};
-
-static struct shard_loader_options of_kind(size_t kind, const struct shard_selection *s)
+static struct shard_loader_options selected(size_t kind, const struct shard_selection *s)
 {
-	struct shard_loader_options o = kinds[kind];
+	struct shard_loader_options o = of_kind(kind);
 
-	o.size = sizeof(o);
-	o.batch_records = 7;
-	o.seed = 5;
-	o.slot_count = 3;
-	o.thread_count = 2;
 	o.selection = s;
 	return o;
 }
@@ -65,19 +51,10 @@ TEST(the_order_is_that_of_as_many_records)
 
 	open_photos(8, SHARD_RAW, sizes, COUNT(sizes));
 	s = some(0, 0.6);
-	for (size_t kind = 0; kind < COUNT(kinds); kind++)
+	for (size_t kind = 0; kind < KINDS; kind++)
 		for (uint64_t epoch = 0; epoch < 3; epoch++) {
-			struct shard_loader_options o = of_kind(kind, s);
-			struct order_params p = {.kind = kind == 0   ? ORDER_SEQUENTIAL
-							 : kind == 1 ? ORDER_ONE_LEVEL
-								     : ORDER_TWO_LEVELS,
-						 .record_count = s->count,
-						 .seed = o.seed,
-						 .epoch = epoch,
-						 .run_records = o.run_records,
-						 .window_runs = o.window_runs,
-						 .lane_count = o.lane_count,
-						 .phase_unit_records = o.phase_unit_records};
+			struct shard_loader_options o = selected(kind, s);
+			struct order_params p = params_of_kind(&o, s->count, epoch);
 			uint16_t *table = calloc(order_table_entries(&p) + 1, sizeof(*table));
 			static struct order order;
 
@@ -117,9 +94,9 @@ TEST(every_path_codec_rank_and_tail)
 
 			open_photos(side, codec, sizes, COUNT(sizes));
 			s = some(0.2, 0.9);
-			for (size_t kind = 0; kind < COUNT(kinds); kind++)
+			for (size_t kind = 0; kind < KINDS; kind++)
 				for (uint32_t rank = 0; rank < 4; rank++) {
-					struct shard_loader_options o = of_kind(kind, s);
+					struct shard_loader_options o = selected(kind, s);
 
 					o.world = rank < 3 ? 3 : 1;
 					o.rank = rank < 3 ? rank : 0;
@@ -141,7 +118,7 @@ TEST(numbers_of_the_order_are_no_records)
 
 	open_photos(8, SHARD_RAW, sizes, COUNT(sizes));
 	s = some(0.2, 0.9);
-	wanted_open(&wanted, of_kind(1, s));
+	wanted_open(&wanted, selected(GLOBALLY, s));
 	forgets = true;
 	{
 		struct shard_loader *l = loader_of(&wanted);
@@ -169,10 +146,10 @@ TEST(a_token_resumes_in_another_world_and_in_no_other_selection)
 	s = some(0.2, 0.9);
 	other = some(0.1, 0.8);
 	CHECK_EQ(s->count, other->count);
-	for (size_t kind = 0; kind < COUNT(kinds); kind++) {
+	for (size_t kind = 0; kind < KINDS; kind++) {
 		struct shard_error err;
 
-		o = of_kind(kind, s);
+		o = selected(kind, s);
 		wanted_open(&wanted, o);
 		l = loader_of(&wanted);
 		for (int i = 0; i < 3; i++) {
@@ -234,7 +211,7 @@ TEST(a_substitute_is_of_the_selection)
 		damage_record(&folder, (unsigned)damaged[i][0], 0, damaged[i][1] * schema.group[0].stride + 9);
 	reopen(NULL);
 	CHECK_OK(shard_select_open(&s, ds, idx, COUNT(idx), &fixture_err));
-	o = of_kind(0, s);
+	o = selected(IN_SEQUENCE, s);
 	o.batch_records = 5;
 	o.on_corrupt = SHARD_CORRUPT_SUBSTITUTE;
 	CHECK_OK(shard_loader_open(&l, ds, &o, &fixture_err));
@@ -261,7 +238,7 @@ TEST(a_selection_of_another_dataset_is_refused)
 	open_photos(8, SHARD_RAW, sizes, COUNT(sizes));
 	s = some(0, 0.5);
 	open_photos(8, SHARD_RAW, less, COUNT(less));
-	o = of_kind(0, s);
+	o = selected(IN_SEQUENCE, s);
 	CHECK_EQ(shard_loader_open(&l, ds, &o, &err), SHARD_E_MISMATCH);
 	CHECK(strstr(err.message, "options: the selection is of dataset"));
 	shard_selection_close(s);

@@ -164,7 +164,6 @@ static int run(const struct cli_args *args)
 	const struct print_options *o = args->options;
 	struct shard_loader *loader = NULL, *whole = NULL;
 	struct shard_selection *selection = NULL;
-	struct shard_error err;
 	struct target t;
 	int rc;
 
@@ -178,11 +177,8 @@ static int run(const struct cli_args *args)
 	rc = target_open_dataset(&t, o->path);
 	if (!rc && !t.record_count && o->token)
 		rc = fail(EXIT_MISMATCH, "%s: has no records, so the token belongs to another dataset", o->path);
-	if (!rc && o->select) {
-		rc = shard_selection_read(&selection, t.dataset, o->select, &err);
-		if (rc)
-			rc = fail_with(rc, &err);
-	}
+	if (!rc)
+		rc = target_selection(&t, o->select, &selection);
 	if (!rc && t.record_count) /* an epoch of no records has an order, which is empty, though no loader */
 		rc = open_loaders(o, cli_given(args, "seed"), &t, selection, &loader, &whole);
 	if (!rc && loader)

@@ -293,12 +293,9 @@ static int run(const struct cli_args *args)
 		return run_mix(&n, &p.loader);
 	if (!rc)
 		rc = target_open_dataset(&p.t, n.o->path);
-	if (!rc && n.o->select) {
-		rc = shard_selection_read(&selection, p.t.dataset, n.o->select, &err);
-		if (rc)
-			rc = fail_with(rc, &err);
-		p.loader.selection = selection;
-	}
+	if (!rc)
+		rc = target_selection(&p.t, n.o->select, &selection);
+	p.loader.selection = selection;
 	if (!rc) {
 		n.batch = n.o->batch ? (uint32_t)n.o->batch : default_batch(&p, &n);
 		rc = check_worlds(&p, &n, cli_given(args, "worlds"));
@@ -318,10 +315,7 @@ static int run(const struct cli_args *args)
 }
 
 /* clang-format off */
-static const struct cli_option positionals[] = {
-	{.name = "DIR", .kind = CLI_DIR, .offset = offsetof(struct prove_options, path), .help = "dataset folder"},
-	{0},
-};
+static const struct cli_option positionals[] = {DIR_UNLESS_MIX(struct prove_options), {0}};
 
 static const struct cli_option options[] = {
 	{.name = "worlds",
@@ -335,11 +329,7 @@ static const struct cli_option options[] = {
 	 .arg_name = "FILE",
 	 .offset = offsetof(struct prove_options, select),
 	 .help = "of a selection that shardcat select wrote"},
-	{.name = "mix",
-	 .kind = CLI_FILE,
-	 .arg_name = "FILE",
-	 .offset = offsetof(struct prove_options, mix),
-	 .help = "instead of DIR, a mixture: lines WEIGHT DIR [SELECTION]"},
+	MIX_OPTION(struct prove_options),
 	{.name = "batch",
 	 .kind = CLI_U64,
 	 .arg_name = "N",

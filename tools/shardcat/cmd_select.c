@@ -25,7 +25,7 @@ struct select_options {
 	bool rest, list;
 };
 
-/* What the conditions have left; NULL: all records. */
+/* The records that the conditions leave; NULL stands for all. */
 struct choice {
 	struct target t;
 	struct shard_selection *left;
@@ -41,19 +41,6 @@ static int take(struct choice *c, int status, struct shard_selection **chosen, c
 }
 
 /* ---- --where FIELD=VALUE,VALUE,... ---- */
-
-/* The class of this name, of `bytes` bytes.  Returns false if there is none. */
-static bool find_class(const struct target *t, const char *name, size_t bytes, int64_t *out)
-{
-	const char *known;
-
-	for (uint64_t i = 0; (known = target_class_name(t, i)) != NULL; i++)
-		if (strlen(known) == bytes && !memcmp(known, name, bytes)) {
-			*out = (int64_t)i;
-			return true;
-		}
-	return false;
-}
 
 static bool take_number(const char *text, size_t bytes, int64_t *out)
 {
@@ -77,14 +64,14 @@ static int take_value(const struct cli_args *args, const struct choice *c, const
 	int64_t named;
 
 	if (take_number(text, bytes, out)) {
-		if (is_label && find_class(&c->t, text, bytes, &named) && named != *out)
+		if (is_label && target_find_class(&c->t, text, bytes, &named) && named != *out)
 			return cli_misuse(args,
 					  "--where %s=%.*s: is the index of one class and the name of another, %" PRId64
 					  "; give the index of the class that you mean, after a zero: 0%" PRId64,
 					  field->name, (int)bytes, text, named, named);
 		return EXIT_DONE;
 	}
-	if (is_label && find_class(&c->t, text, bytes, out))
+	if (is_label && target_find_class(&c->t, text, bytes, out))
 		return EXIT_DONE;
 	return cli_misuse(args, "--where %s=%.*s: %s", field->name, (int)bytes, text,
 			  is_label ? "there is no class of that name; 'shardcat stats' lists them"

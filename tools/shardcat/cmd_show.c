@@ -87,17 +87,12 @@ static int read_label(struct sheet *s, uint64_t idx, int64_t *value)
 static int find_class(const struct cli_args *args, const struct sheet *s, int64_t *value)
 {
 	const struct show_options *o = args->options;
-	const char *name;
 	char *end;
 
 	if (!s->label)
 		return cli_misuse(args, "--class %s: %s has no labels", o->class_name, s->target.path);
-	for (uint64_t i = 0; (name = target_class_name(&s->target, i)); i++) {
-		if (!strcmp(name, o->class_name)) {
-			*value = (int64_t)i;
-			return EXIT_DONE;
-		}
-	}
+	if (target_find_class(&s->target, o->class_name, strlen(o->class_name), value))
+		return EXIT_DONE;
 	*value = strtoll(o->class_name, &end, 10);
 	if (*end || target_class_name(&s->target, 0))
 		return cli_misuse(args, "--class %s: %s has no such class; 'shardcat info -v' lists them",

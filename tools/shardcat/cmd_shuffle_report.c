@@ -18,6 +18,7 @@
 #include "tools/common/signals.h"
 #include "tools/shardcat/dataset/number.h"
 #include "tools/shardcat/dataset/target.h"
+#include "tools/shardcat/prove/mix_report.h"
 #include "tools/shardcat/prove/mixing.h"
 #include "tools/shardcat/prove/order_options.h"
 #include "tools/shardcat/shardcat.h"
@@ -31,7 +32,7 @@
 
 struct report_options {
 	struct order_options order; /* first: see order_options.h */
-	const char *path, *field;
+	const char *path, *field, *mix;
 	uint64_t batch, epochs;
 };
 
@@ -367,14 +368,26 @@ static int find_label(const struct cli_args *args, struct study *s)
 	return EXIT_DONE;
 }
 
+static int run_mix(const struct cli_args *args, const struct report_options *o)
+{
+	struct shard_loader_options options = order_loader_options(&o->order);
+
+	if (o->path || o->field)
+		return cli_misuse(args, "%s and --mix %s: give one of them", o->path ? o->path : "--field", o->mix);
+	options.batch_records = o->batch ? (uint32_t)o->batch : BATCH_DEFAULT;
+	return mix_report(o->mix, &options, o->epochs);
+}
+
 static int run(const struct cli_args *args)
 {
 	struct study s = {.o = args->options};
 	uint64_t quarter;
 	int rc = order_options_check(args, &s.o->order);
 
-	if (rc)
-		return rc;
+	if (!rc && !s.o->path && !s.o->mix)
+		rc = cli_misuse(args, "DIR is missing, or --mix FILE");
+	if (rc || s.o->mix)
+		return rc ? rc : run_mix(args, s.o);
 	rc = target_open_dataset(&s.t, s.o->path);
 	if (!rc)
 		rc = find_label(args, &s);
@@ -398,9 +411,10 @@ static int run(const struct cli_args *args)
 }
 
 /* clang-format off */
-static const struct cli_option positionals[] = {ONLY_DIR(struct report_options), {0}};
+static const struct cli_option positionals[] = {DIR_UNLESS_MIX(struct report_options), {0}};
 
 static const struct cli_option options[] = {
+	MIX_OPTION(struct report_options),
 	{.name = "batch",
 	 .kind = CLI_U64,
 	 .arg_name = "N",

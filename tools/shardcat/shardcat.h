@@ -21,6 +21,16 @@
 		.name = "DIR", .kind = CLI_DIR, .required = true, .offset = offsetof(type, path), \
 		.help = "dataset folder"                                                          \
 	}
+/* Of verbs that take a dataset or a mixture. */
+#define DIR_UNLESS_MIX(type)                                                                             \
+	{                                                                                                \
+		.name = "DIR", .kind = CLI_DIR, .offset = offsetof(type, path), .help = "dataset folder" \
+	}
+#define MIX_OPTION(type)                                                                            \
+	{                                                                                           \
+		.name = "mix", .kind = CLI_FILE, .arg_name = "FILE", .offset = offsetof(type, mix), \
+		.help = "instead of DIR, a mixture: lines WEIGHT DIR [SELECTION]"                   \
+	}
 #define AS_JSON(type, text)                                                                      \
 	{                                                                                        \
 		.name = "json", .kind = CLI_FLAG, .offset = offsetof(type, json), .help = (text) \

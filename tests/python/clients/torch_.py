@@ -461,6 +461,16 @@ class MapStyle(unittest.TestCase):
         turned = libshard.torch.ShardDataset("set", channels_last=True)[5]["image"]
         np.testing.assert_array_equal(turned.numpy(), want["image"][5].transpose(2, 0, 1))
 
+    def test_samples_of_a_selection(self):
+        chosen = libshard.open("set").select([31, 5, 9])
+        ds = libshard.torch.ShardDataset(chosen)
+        self.assertEqual(len(ds), 3)
+        self.assertEqual([int(ds[i]["label"]) for i in (0, 1, -1)], want["label"][[5, 9, 31]].tolist())
+        with self.assertRaises(IndexError):
+            ds[3]
+        loader = DataLoader(ds, batch_size=2, num_workers=1, multiprocessing_context="spawn")
+        self.assertEqual([n for b in loader for n in b["label"].tolist()], want["label"][[5, 9, 31]].tolist())
+
     def test_samples_are_copies(self):
         ds = libshard.torch.ShardDataset("set")
         sample = ds[3]

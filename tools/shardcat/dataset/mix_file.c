@@ -60,8 +60,7 @@ static int take_line(struct mix_file *f, char *line, unsigned number)
 {
 	char *rest = NULL, *end, *weight = strtok_r(line, BLANK, &rest), *dir, *selection;
 	struct shard_mix_source *s = &f->source[f->count];
-	struct shard_selection *chosen = NULL;
-	struct shard_error err;
+	struct shard_selection *chosen;
 	unsigned long value;
 	int rc;
 
@@ -81,11 +80,9 @@ static int take_line(struct mix_file *f, char *line, unsigned number)
 	rc = open_target(f, dir, &f->of[f->count]);
 	if (rc)
 		return rc;
-	if (selection) {
-		rc = shard_selection_read(&chosen, f->of[f->count]->dataset, selection, &err);
-		if (rc)
-			return fail_with(rc, &err);
-	}
+	rc = target_selection(f->of[f->count], selection, &chosen);
+	if (rc)
+		return rc;
 	*s = (struct shard_mix_source){.ds = f->of[f->count]->dataset, .selection = chosen, .weight = (uint32_t)value};
 	f->count++;
 	return EXIT_DONE;

@@ -218,6 +218,28 @@ const char *target_class_name(const struct target *t, uint64_t class_idx)
 	return t->dataset ? shard_dataset_class_name(t->dataset, class_idx) : NULL;
 }
 
+bool target_find_class(const struct target *t, const char *name, size_t bytes, int64_t *out)
+{
+	const char *known;
+
+	for (uint64_t i = 0; (known = target_class_name(t, i)) != NULL; i++)
+		if (strlen(known) == bytes && !memcmp(known, name, bytes)) {
+			*out = (int64_t)i;
+			return true;
+		}
+	return false;
+}
+
+int target_selection(const struct target *t, const char *path, struct shard_selection **out)
+{
+	struct shard_error err;
+	int rc;
+
+	*out = NULL;
+	rc = path ? shard_selection_read(out, t->dataset, path, &err) : SHARD_OK;
+	return rc ? fail_with(rc, &err) : EXIT_DONE;
+}
+
 static bool is_integer(uint32_t dtype)
 {
 	return dtype >= SHARD_U8 && dtype <= SHARD_I64;

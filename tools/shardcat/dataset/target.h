@@ -14,6 +14,7 @@
 
 #include "shard.h"
 #include "shard_pack.h"
+#include "shard_select.h"
 
 struct target {
 	const char *path;
@@ -60,6 +61,11 @@ int target_class_records(struct target *t, uint32_t field, uint64_t class_idx, u
 
 /* NULL if there is no such class or, in a shard on its own, no names. */
 const char *target_class_name(const struct target *t, uint64_t class_idx);
+/* The class of this name, of `bytes` bytes.  Returns false if there is none. */
+bool target_find_class(const struct target *t, const char *name, size_t bytes, int64_t *out);
+
+/* The selection in a file; *out becomes NULL if `path` is.  Returns an exit code. */
+int target_selection(const struct target *t, const char *path, struct shard_selection **out);
 
 /* The first field that holds the index of a class, or NULL.  It is a scalar integer. */
 const struct shard_field *target_label_field(const struct target *t);
