@@ -218,12 +218,24 @@ def make_cold(folder):
     return stayed / max(pages, 1)
 
 
+def make_hot(folder):
+    """Have the files in the page cache as training has them there: read in order, once.  Who wrote
+    them has them there in other pages, or not at all."""
+    make_cold(folder)
+    piece = bytearray(1 << 20)
+    for path in files(folder):
+        with open(path, "rb", buffering=0) as f:
+            while f.readinto(piece):
+                pass
+
+
 def touch_free_memory(count):
     """Touch so many bytes, and give them back.  A virtual machine may report free memory to its
-    host, which finds it anew when it is used again; of this much that is over before a run."""
+    host, which finds it anew when it is used again; of this much that is over before a run.  (Huge
+    pages are those that it reports; shared memory would be touched in small ones.)"""
     import mmap
 
-    with mmap.mmap(-1, count) as m:
+    with mmap.mmap(-1, count, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS) as m:
         m.madvise(mmap.MADV_HUGEPAGE)
         pages = np.frombuffer(m, np.uint8)[::PAGE]
         pages[:] = 1

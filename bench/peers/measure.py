@@ -90,6 +90,8 @@ def timed(reader, epoch, use):
 
 
 def hot(line, corpus, out, workers):
+    common.make_hot(out)
+    common.touch_free_memory(common.size(out))
     memory = common.Memory()
     memory.start()
     reader, open_s = opened(line, out, workers)
@@ -125,6 +127,8 @@ def resume(line, corpus, out, workers):
     """From nothing to the first batch after the state.  Without one: again, less what was seen."""
     with open(out + ".state", "rb") as f:
         steps, state, wanted = pickle.load(f)
+    common.make_hot(out)
+    common.touch_free_memory(common.size(out))
     begin = time.perf_counter()
     reader = line(out, workers)
     if state is not None:
