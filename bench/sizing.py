@@ -7,6 +7,13 @@ the table.  With --peers, a file of bench/results/peers says what other loaders 
 """
 import argparse
 import json
+import os
+import statistics
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "peers"))
+
+import table  # noqa: E402
 
 # Per GPU, with the page that says so: docs/SIZING.md has the addresses.
 MODELS = [
@@ -24,12 +31,14 @@ CASES = [  # head of the column, rows of the bench: the first that is there coun
 
 
 def read_rows(path):
+    """The median of each row, over the processes that were not disturbed."""
     rows = {}
-    for line in open(path):
-        row = json.loads(line)
-        if "ours" in row:
-            rows[row["bench"]] = row["ours"]
-    return rows
+    with open(path) as f:
+        for line in f:
+            row = json.loads(line)
+            if "ours" in row and "marked" not in row:
+                rows.setdefault(row["bench"], []).append(row["ours"])
+    return {name: statistics.median(values) for name, values in rows.items()}
 
 
 def figure(rows, names, size, missing):
@@ -59,15 +68,21 @@ def print_needs(rows, args):
         print(f"not measured: {name}")
 
 
+def peer_costs(path):
+    """(name, CPU seconds per GB) of the loaders of a file of bench/results/peers."""
+    with open(path) as f:
+        found = json.load(f)
+    rows = [(table.full_name(r), table.figures(r).get("cpu")) for r in table.published(found) if r["line"] != "Common"]
+    return sorted(((name, cpu[0]) for name, cpu in rows if cpu and not table.spread("cpu", cpu)), key=lambda r: r[1])
+
+
 def print_peers(path, args):
-    peers = json.load(open(path))["rows"]
     images = [(name, rate * args.gpus * size / 1e9) for name, rate, size, near in MODELS if near == "150528"]
     print(f"\nbeside other loaders: cores at work, pictures in memory, {args.gpus} GPUs")
-    print(f"{'':40}{'CPU s/GB':>9}" + "".join(f"{name.split(',')[0]:>13}" for name, _ in images))
-    for row in sorted((r for r in peers if r.get("cpu_s_per_GB")), key=lambda r: r["cpu_s_per_GB"]):
-        cost = row["cpu_s_per_GB"]
+    print(f"{'':48}{'CPU s/GB':>9}" + "".join(f"{name.split(',')[0]:>13}" for name, _ in images))
+    for name, cost in peer_costs(path):
         cells = (cell(cost * speed, 12) + ("*" if cost * speed > args.cores else " ") for _, speed in images)
-        print(f"{row['name']:40}{cost:9.2f}{''.join(cells).rstrip()}")
+        print(f"{name:48}{cost:9.2f}{''.join(cells).rstrip()}")
     print(f"* more than {args.cores} cores")
 
 
