@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "libshard/base/bytes.h"
 #include "libshard/base/error.h"
 #include "libshard/base/mem.h"
 #include "libshard/base/options.h"
@@ -16,6 +17,7 @@
 #include "libshard/cuda/ptx.h"
 #include "libshard/gpu/device_slots.h"
 #include "libshard/transform/transform.h"
+#include "libshard/transform/transform_fast.h"
 #include "shard_gpu.h"
 
 #define PAGE_BYTES	  4096u
@@ -26,6 +28,7 @@
 struct shard_transform {
 	struct transform_plan plan;
 	uint32_t field_idx;
+	bool is_fast;  /* the CPU may take the fast path */
 	void *scratch; /* for rows on the CPU */
 
 	/* For the GPU. */
@@ -79,6 +82,7 @@ static int open_plan(struct shard_transform *f, const struct shard_schema *schem
 	f->plan.seed = draws->seed;
 	f->plan.rank = draws->rank;
 	f->plan.world = draws->world;
+	f->plan.epoch_records = draws->epoch_records;
 	return rc;
 }
 
@@ -93,7 +97,9 @@ int batch_transform_open(struct shard_transform **out, const struct shard_schema
 		return error_set(err, SHARD_E_MEMORY, "no memory to transform batches");
 	rc = open_plan(f, schema, field, opt, draws, err);
 	if (!rc) {
-		f->scratch = mem_aligned(16, (size_t)transform_twin_bytes(&f->plan));
+		f->is_fast = transform_fast_applies(&f->plan);
+		f->scratch = mem_aligned(32, (size_t)max_u64(transform_twin_bytes(&f->plan),
+							     f->is_fast ? transform_fast_bytes(&f->plan) : 0));
 		if (!f->scratch)
 			rc = error_set(err, SHARD_E_MEMORY, "no memory for images of %" PRIu32 " x %" PRIu32,
 				       f->plan.in_height, f->plan.in_width);
@@ -159,7 +165,8 @@ static void draw(const struct shard_transform *f, const struct shard_batch *batc
 		 struct shard_transform_row *row)
 {
 	row->from = i;
-	transform_draw(&f->plan, batch->epoch, transform_position(&f->plan, batch, i), view, row);
+	transform_draw(&f->plan, f->plan.epoch_records ? 0 : batch->epoch, transform_position(&f->plan, batch, i), view,
+		       row);
 }
 
 void shard_transform_draw(const struct shard_transform *f, const struct shard_batch *batch, uint32_t view,
@@ -188,6 +195,13 @@ static int check(const struct shard_transform *f, const struct shard_batch *batc
 	return SHARD_OK;
 }
 
+static void transform_one(const struct shard_transform *f, const struct shard_transform_row *row, const uint8_t *image,
+			  void *to)
+{
+	if (!f->is_fast || !transform_fast(&f->plan, row, image, to, f->scratch))
+		transform_twin(&f->plan, row, image, to, f->scratch);
+}
+
 int shard_transform_host(struct shard_transform *f, const struct shard_batch *batch,
 			 const struct shard_transform_row *rows, uint64_t row_count, void *to, struct shard_error *err)
 {
@@ -201,8 +215,8 @@ int shard_transform_host(struct shard_transform *f, const struct shard_batch *ba
 			row = rows[i];
 		else
 			draw(f, batch, (uint32_t)i, 0, &row);
-		transform_twin(&f->plan, &row, (const uint8_t *)field->data + row.from * field->stride,
-			       (uint8_t *)to + i * f->plan.row_bytes, f->scratch);
+		transform_one(f, &row, (const uint8_t *)field->data + row.from * field->stride,
+			      (uint8_t *)to + i * f->plan.row_bytes);
 	}
 	return rc;
 }

@@ -15,7 +15,8 @@
 struct batch_draws {
 	uint64_t seed;
 	uint32_t rank, world;
-	uint32_t pixels; /* if the options name none: enum shard_pixels */
+	uint32_t pixels;	/* if the options name none: enum shard_pixels */
+	uint64_t epoch_records; /* of a mixture; else 0 */
 };
 
 int batch_transform_open(struct shard_transform **out, const struct shard_schema *schema, const char *field,

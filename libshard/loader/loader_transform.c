@@ -30,6 +30,14 @@ static int check_field(const struct shard_loader *l, const char *name, struct sh
 	return batch_transform_check_reach(l->pool->plan.slab_count * slab_bytes, group->stride | slab_bytes, err);
 }
 
+static int pixels_of(struct shard_dataset *ds, uint64_t shard, uint32_t *pixels, struct shard_error *err)
+{
+	struct shard_reader *reader;
+	int rc = shard_dataset_reader(ds, shard, &reader, err);
+
+	return rc ? rc : shard_reader_pixels(reader, pixels, err);
+}
+
 /*
  * Whose pixels does a resize give?  Those of the options; if they do not say, those of the token
  * that the loader went on from; else as the dataset was packed.  0 if nothing is resized.
@@ -38,7 +46,6 @@ static int choose_pixels(const struct shard_loader *l, const struct shard_transf
 			 struct shard_error *err)
 {
 	struct shard_transform_options o;
-	struct shard_reader *reader;
 	int rc = options_take(&o, sizeof(o), opt, err);
 
 	*pixels = 0;
@@ -47,8 +54,18 @@ static int choose_pixels(const struct shard_loader *l, const struct shard_transf
 	*pixels = o.pixels ? o.pixels : l->token_pixels;
 	if (*pixels)
 		return SHARD_OK;
-	rc = shard_dataset_reader(l->ds, 0, &reader, err);
-	return rc ? rc : shard_reader_pixels(reader, pixels, err);
+	rc = pixels_of(l->ds, 0, pixels, err);
+	for (uint32_t p = 1; !rc && p < l->ds->part_count; p++) { /* of a mixture */
+		uint32_t other = 0;
+
+		rc = pixels_of(l->ds, l->ds->part_shard[p], &other, err);
+		if (!rc && other != *pixels)
+			rc = error_set(err, SHARD_E_MISMATCH,
+				       "datasets of the mixture were packed with pixels of %s and of %s; name in the "
+				       "options those that the transform shall give",
+				       shard_pixels_name(*pixels), shard_pixels_name(other));
+	}
+	return rc;
 }
 
 /*
@@ -77,7 +94,10 @@ static int settle_pixels(struct shard_loader *l, uint32_t pixels, struct shard_e
 int shard_transform_open(struct shard_transform **out, struct shard_loader *l, const char *field,
 			 const struct shard_transform_options *opt, struct shard_error *err)
 {
-	struct batch_draws draws = {l->steps.params.seed, l->o.rank, l->o.world, 0};
+	struct batch_draws draws = {.seed = l->steps.params.seed,
+				    .rank = l->o.rank,
+				    .world = l->o.world,
+				    .epoch_records = l->steps.mix ? l->steps.rank.record_count : 0};
 	struct shard_transform *f;
 	int rc = choose_pixels(l, opt, &draws.pixels, err);
 

@@ -108,7 +108,7 @@ void transform_draw(const struct transform_plan *p, uint64_t epoch, uint64_t pos
 
 uint64_t transform_position(const struct transform_plan *p, const struct shard_batch *batch, uint32_t i)
 {
-	uint64_t world = p->world, behind = (p->rank + world - batch->position % world) % world;
+	uint64_t world = p->world, position = p->epoch_records * batch->epoch + batch->position;
 
-	return batch->position + behind + i * world;
+	return position + (p->rank + world - position % world) % world + i * world;
 }

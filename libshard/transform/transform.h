@@ -33,6 +33,7 @@ struct transform_plan {
 	double ratio_root[TRANSFORM_RATIO_BITS]; /* (ratio_max / ratio_min) ^ (1/2, 1/4, 1/8, ...) */
 	uint64_t seed;
 	uint32_t rank, world;
+	uint64_t epoch_records; /* of a mixture, whose positions go on from epoch to epoch; else 0 */
 	uint32_t bits[TRANSFORM_CHANNELS_MAX][256]; /* of dtype, in the low bytes */
 };
 
@@ -63,7 +64,10 @@ bool transform_fill_table(struct transform_plan *p, const float *mean, const flo
 /* What chance says of the row of a batch that stands at `position` of its epoch. */
 void transform_draw(const struct transform_plan *p, uint64_t epoch, uint64_t position, uint32_t view,
 		    struct shard_transform_row *out);
-/* The position of row `i` of this rank's batch: format/ORDER.md, part 7. */
+/*
+ * The position of row `i` of this rank's batch: format/ORDER.md, part 7.  Of a mixture it is counted
+ * from the start, and draws are those of epoch 0.
+ */
 uint64_t transform_position(const struct transform_plan *p, const struct shard_batch *batch, uint32_t i);
 
 /* ---- taps.c ---- */

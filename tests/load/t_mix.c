@@ -11,6 +11,7 @@
 #include "libshard/mix/mixture.h"
 #include "libshard/order/mix.h"
 #include "libshard/select/selection.h"
+#include "shard_gpu.h"
 #include "shard_mix.h"
 #include "shard_select.h"
 #include "tests/load/kinds.h"
@@ -410,6 +411,61 @@ TEST(a_token_brings_its_order_and_fits_no_other_mixture)
 		CHECK_EQ(shard_loader_resume(l, less, NULL), SHARD_E_ARGUMENT);
 	}
 	shard_loader_close(l);
+	drop_all();
+}
+
+/* ---- transforms ---- */
+
+#define DRAWN 150u /* positions */
+
+/* What is drawn for the positions of a job: crops, as one number each. */
+static void draw_all(uint32_t world, uint32_t batch, uint64_t epoch_records, uint32_t drawn[DRAWN])
+{
+	struct shard_transform_options to = {
+		.size = sizeof(to), .height = 3, .width = 3, .crop = SHARD_CROP_RANDOM, .flip = 0.5};
+	struct shard_transform_row row[16];
+
+	shard_mix_close(mix);
+	mix = mix_of(epoch_records);
+	for (uint32_t rank = 0; rank < world; rank++) {
+		struct shard_loader_options o = mixed(IN_WINDOWS);
+		struct shard_transform *t;
+		struct shard_loader *l;
+		struct shard_batch b;
+
+		o.world = world;
+		o.rank = rank;
+		o.batch_records = batch;
+		CHECK_OK(shard_loader_open(&l, NULL, &o, &fixture_err));
+		CHECK_OK(shard_transform_open(&t, l, "image", &to, &fixture_err));
+		for (uint64_t position = 0; position < DRAWN; position += (uint64_t)world * batch) {
+			while (shard_loader_next(l, &b, &fixture_err) == SHARD_END)
+				;
+			shard_transform_draw(t, &b, 0, row);
+			for (uint32_t i = 0; i < batch; i++) {
+				uint64_t at = position + (rank + world - position % world) % world + i * world;
+
+				if (at < DRAWN)
+					drawn[at] = row[i].x | row[i].y << 8 | (uint32_t)row[i].flip << 16;
+			}
+			CHECK_OK(shard_loader_release(l, &b, &fixture_err));
+		}
+		shard_transform_close(t);
+		shard_loader_close(l);
+	}
+}
+
+/* A job that goes on in another world, or with other epochs, sees the same crops. */
+TEST(what_is_drawn_depends_on_the_position_of_the_mixture_alone)
+{
+	uint32_t drawn[DRAWN], again[DRAWN];
+
+	make_all(8, SHARD_RAW, 100);
+	draw_all(1, 12, 100, drawn);
+	draw_all(3, 5, 37, again);
+	CHECK_MEM(drawn, again, sizeof(drawn));
+	draw_all(4, 7, 1000, again);
+	CHECK_MEM(drawn, again, sizeof(drawn));
 	drop_all();
 }
 

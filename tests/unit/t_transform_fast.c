@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * t_transform_fast.c - transforming with vectors gives the bits of transform_twin(), and reads no
+ * byte behind the image
+ *
+ * LDFLAGS: -Wl,--wrap=transform_taps_fill
+ * TIMEOUT: 300
+ */
+#include <sys/mman.h>
+
+#include "libshard/transform/transform_fast.h"
+#include "tests/store/fixture.h"
+
+#define ROUNDS	  400u
+#define PAGE	  4096u
+#define SIDE_MOST 90u
+#define BYTES	  (8 * PAGE) /* for an image of 90 x 90 */
+
+static struct transform_plan plan;
+static bool wrong_weights; /* a broken twin: the weight of the second tap is a bit less */
+
+struct transform_taps __real_transform_taps_fill(uint32_t in, uint32_t out, uint32_t at, int32_t *weight,
+						 uint32_t most);
+struct transform_taps __wrap_transform_taps_fill(uint32_t in, uint32_t out, uint32_t at, int32_t *weight,
+						 uint32_t most);
+
+struct transform_taps __wrap_transform_taps_fill(uint32_t in, uint32_t out, uint32_t at, int32_t *weight, uint32_t most)
+{
+	struct transform_taps taps = __real_transform_taps_fill(in, out, at, weight, most);
+
+	if (wrong_weights && most > 1)
+		weight[1] /= 2;
+	return taps;
+}
+
+/* Memory for an image that ends where a page begins that nobody may touch. */
+static uint8_t *image_at_end(uint8_t *pages, size_t bytes)
+{
+	return pages + BYTES - bytes;
+}
+
+static uint32_t side(struct prng *p)
+{
+	return 1 + (uint32_t)prng_below(p, prng_below(p, 3) ? SIDE_MOST : 8);
+}
+
+static void any_plan(struct prng *p, uint32_t round)
+{
+	struct shard_field field = {.name = "image", .dtype = SHARD_U8, .layout = SHARD_HWC, .ndim = 3};
+	struct shard_transform_options o = {
+		.size = sizeof(o),
+		.dtype = round % 3 == 0	  ? SHARD_F32
+			 : round % 3 == 1 ? SHARD_F16
+					  : SHARD_BF16,
+		.layout = round % 2 ? SHARD_HWC : SHARD_CHW,
+		.crop = round % 4 == 3 ? SHARD_CROP_RANDOM : SHARD_CROP_RESIZED,
+		.mean = {0.485f, 0.456f, 0.406f},
+		.std = {0.229f, 0.224f, 0.225f},
+		.pixels = round % 5 ? SHARD_PIXELS_ROWS_FIRST : SHARD_PIXELS_PILLOW_13,
+	};
+
+	field.shape[0] = side(p);
+	field.shape[1] = side(p);
+	field.shape[2] = 3;
+	field.bytes = (uint64_t)field.shape[0] * field.shape[1] * 3;
+	o.height = o.crop == SHARD_CROP_RESIZED ? side(p) : 1 + (uint32_t)prng_below(p, field.shape[0]);
+	o.width = o.crop == SHARD_CROP_RESIZED ? side(p) : 1 + (uint32_t)prng_below(p, field.shape[1]);
+	CHECK_OK(transform_plan_make(&plan, &field, &o, &fixture_err));
+}
+
+static struct shard_transform_row any_row(struct prng *p)
+{
+	bool resizes = plan.crop == SHARD_CROP_RESIZED;
+	struct shard_transform_row row = {.flip = (uint32_t)prng_below(p, 2)};
+
+	row.width = resizes ? 1 + (uint32_t)prng_below(p, plan.in_width) : plan.width;
+	row.height = resizes ? 1 + (uint32_t)prng_below(p, plan.in_height) : plan.height;
+	row.x = (uint32_t)prng_below(p, plan.in_width - row.width + 1);
+	row.y = (uint32_t)prng_below(p, plan.in_height - row.height + 1);
+	return row;
+}
+
+/* How many rows of random plans differ; *done: how many the fast path took. */
+static unsigned compare(unsigned *done)
+{
+	uint8_t *pages = mmap(NULL, BYTES + PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	struct prng p = {77};
+	unsigned differ = 0;
+
+	CHECK(pages != MAP_FAILED && !mprotect(pages + BYTES, PAGE, PROT_NONE));
+	*done = 0;
+	for (uint32_t round = 0; round < ROUNDS; round++) {
+		void *scratch, *twin_scratch, *got, *want;
+		struct shard_transform_row row;
+		uint8_t *image;
+
+		any_plan(&p, round);
+		row = any_row(&p);
+		image = image_at_end(pages, (size_t)plan.image_bytes);
+		prng_fill(&p, image, (size_t)plan.image_bytes);
+		scratch = aligned_alloc(32, (size_t)(transform_fast_bytes(&plan) + 31) / 32 * 32);
+		twin_scratch = aligned_alloc(32, (size_t)(transform_twin_bytes(&plan) + 31) / 32 * 32);
+		got = calloc(1, (size_t)plan.row_bytes);
+		want = calloc(1, (size_t)plan.row_bytes);
+		STORY("round %u: %u x %u, part %u x %u at (%u, %u), to %u x %u", round, plan.in_height, plan.in_width,
+		      row.height, row.width, row.y, row.x, plan.height, plan.width);
+		if (transform_fast(&plan, &row, image, got, scratch)) {
+			bool is_control = wrong_weights;
+
+			wrong_weights = false;
+			transform_twin(&plan, &row, image, want, twin_scratch);
+			wrong_weights = is_control;
+			differ += memcmp(got, want, (size_t)plan.row_bytes) != 0;
+			if (!is_control)
+				CHECK_MEM(got, want, (size_t)plan.row_bytes);
+			++*done;
+		} else {
+			CHECK(plan.crop == SHARD_CROP_RESIZED && transform_is_down_first(&plan, &row));
+		}
+		free(scratch);
+		free(twin_scratch);
+		free(got);
+		free(want);
+	}
+	munmap(pages, BYTES + PAGE);
+	return differ;
+}
+
+TEST(vectors_give_the_bits_of_the_twin)
+{
+	unsigned done;
+
+	any_plan(&(struct prng){1}, 0);
+	if (!transform_fast_applies(&plan))
+		SKIP("this CPU has no AVX2");
+	CHECK_EQ(compare(&done), 0);
+	CHECK(done > ROUNDS * 3 / 4);
+}
+
+/* The control: other weights are noticed. */
+TEST(wrong_weights_are_noticed)
+{
+	unsigned done;
+
+	any_plan(&(struct prng){1}, 0);
+	if (!transform_fast_applies(&plan))
+		SKIP("this CPU has no AVX2");
+	wrong_weights = true;
+	CHECK(compare(&done) > ROUNDS / 4);
+	wrong_weights = false;
+}
+
+/* Images that are stored otherwise are not for the fast path. */
+TEST(what_does_not_apply)
+{
+	struct shard_field planar = {
+		.name = "a", .dtype = SHARD_U8, .layout = SHARD_CHW, .ndim = 3, .shape = {3, 5, 6}};
+	struct shard_field gray = {.name = "a", .dtype = SHARD_U8, .layout = SHARD_HWC, .ndim = 2, .shape = {5, 6}};
+	struct shard_transform_options o = {.size = sizeof(o)};
+
+	CHECK_OK(transform_plan_make(&plan, &planar, &o, &fixture_err));
+	CHECK(!transform_fast_applies(&plan));
+	CHECK_OK(transform_plan_make(&plan, &gray, &o, &fixture_err));
+	CHECK(!transform_fast_applies(&plan));
+}
+
+TEST_MAIN()
