@@ -65,8 +65,8 @@ bool transform_fill_table(struct transform_plan *p, const float *mean, const flo
 void transform_draw(const struct transform_plan *p, uint64_t epoch, uint64_t position, uint32_t view,
 		    struct shard_transform_row *out);
 /*
- * The position of row `i` of this rank's batch: format/ORDER.md, part 7.  Of a mixture it is counted
- * from the start, and draws are those of epoch 0.
+ * The position of row `i` of this rank's batch: format/ORDER.md, part 7.  Of a mixture it is
+ * counted from the start, and draws are those of epoch 0.
  */
 uint64_t transform_position(const struct transform_plan *p, const struct shard_batch *batch, uint32_t i);
 

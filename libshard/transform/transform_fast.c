@@ -268,35 +268,35 @@ AVX2 static void resize_down(const struct transform_plan *p, const struct shard_
 
 /* ---- numbers ---- */
 
-/* A line of samples, mirrored if need be, to its places in the output.  `bytes` is a constant. */
-__attribute__((always_inline)) static inline void put_line(const struct transform_plan *p, const uint8_t *line,
-							   bool flip, uint32_t y, uint8_t *out, uint32_t bytes)
+/*
+ * One channel of a line of samples: look up and lay out, `step` bytes apart.  The table and the
+ * numbers do not overlap, which the compiler has to be told.
+ */
+static void put_32(const uint8_t *from, ptrdiff_t from_step, const uint32_t *restrict table, uint8_t *restrict to,
+		   size_t step, uint32_t count)
 {
-	size_t plane = (size_t)p->height * p->width, channel = p->is_planar ? plane : 1;
-	size_t pixel = p->is_planar ? 1 : CHANNELS;
+	for (uint32_t x = 0; x < count; x++)
+		store32(to + x * step, table[from[(ptrdiff_t)x * from_step]]);
+}
+
+static void put_16(const uint8_t *from, ptrdiff_t from_step, const uint32_t *restrict table, uint8_t *restrict to,
+		   size_t step, uint32_t count)
+{
+	for (uint32_t x = 0; x < count; x++)
+		store16(to + x * step, (uint16_t)table[from[(ptrdiff_t)x * from_step]]);
+}
+
+/* A line of samples, mirrored if need be, to its places in the output. */
+static void put_line(const struct transform_plan *p, const uint8_t *line, bool flip, uint32_t y, uint8_t *out)
+{
+	size_t bytes = p->element_bytes, plane = (size_t)p->height * p->width * bytes;
+	size_t pixel = p->is_planar ? bytes : CHANNELS * bytes, channel = p->is_planar ? plane : bytes;
 	const uint8_t *from = flip ? line + (p->width - 1) * CHANNELS : line;
-	ptrdiff_t step = flip ? -(ptrdiff_t)CHANNELS : (ptrdiff_t)CHANNELS;
-	uint8_t *to = out + (size_t)y * p->width * pixel * bytes;
+	ptrdiff_t from_step = flip ? -(ptrdiff_t)CHANNELS : (ptrdiff_t)CHANNELS;
+	uint8_t *to = out + (size_t)y * p->width * pixel;
 
-	for (uint32_t x = 0; x < p->width; x++, from += step, to += pixel * bytes)
-		for (uint32_t c = 0; c < CHANNELS; c++) {
-			uint32_t number = p->bits[c][from[c]];
-
-			if (bytes == 4)
-				store32(to + c * channel * bytes, number);
-			else
-				store16(to + c * channel * bytes, (uint16_t)number);
-		}
-}
-
-static void put_line_16(const struct transform_plan *p, const uint8_t *line, bool flip, uint32_t y, uint8_t *out)
-{
-	put_line(p, line, flip, y, out, 2);
-}
-
-static void put_line_32(const struct transform_plan *p, const uint8_t *line, bool flip, uint32_t y, uint8_t *out)
-{
-	put_line(p, line, flip, y, out, 4);
+	for (uint32_t c = 0; c < CHANNELS; c++)
+		(bytes == 4 ? put_32 : put_16)(from + c, from_step, p->bits[c], to + c * channel, pixel, p->width);
 }
 
 bool transform_fast(const struct transform_plan *p, const struct shard_transform_row *row, const uint8_t *image,
@@ -319,7 +319,7 @@ bool transform_fast(const struct transform_plan *p, const struct shard_transform
 			resize_down(p, row, y, &f);
 			line = f.line;
 		}
-		(p->element_bytes == 4 ? put_line_32 : put_line_16)(p, line, row->flip, y, out);
+		put_line(p, line, row->flip, y, out);
 	}
 	return true;
 }
