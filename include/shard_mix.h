@@ -23,6 +23,10 @@
  *              takes the first positions of the next epoch; nothing is dropped or padded.
  *   Resume     The place is one number.  World, batch size and length of epochs may be others.
  *
+ * In batches, `component` says whose record a row is, and `record` its number in that dataset.
+ * Rank q has the positions epoch x epoch_records + position that are q mod world.  The first source
+ * chooses runs and the kind of order.
+ *
  * A component of fewer records than 64 runs has one window, from which all ranks read single
  * records.  Each open window of a component takes memory: 64 lanes of 40 runs of 256 KiB, unless
  * options say otherwise, in the page cache or as decoded chunks.
@@ -46,8 +50,9 @@ struct shard_mix_source {
 };
 
 enum shard_mix_stop {
-	SHARD_MIX_LONGEST = 0,	/* an epoch ends when each component has had a whole pass */
-	SHARD_MIX_SHORTEST = 1, /* it ends before a component begins its second pass */
+	/* About a pass of the component that takes longest: exactly, if it is whole blocks. */
+	SHARD_MIX_LONGEST = 0,
+	SHARD_MIX_SHORTEST = 1, /* of the one that takes shortest */
 };
 
 struct shard_mix_options {
@@ -76,7 +81,7 @@ SHARD_API int shard_mix_round(const double *share, uint32_t count, uint32_t *wei
 struct shard_mix_info {
 	uint64_t epoch_records; /* positions of an epoch */
 	uint32_t component_count, weight_sum;
-	char digest[65]; /* SHA-256 in hex of datasets, selections and weights; tokens have it */
+	char digest[65]; /* SHA-256 in hex of datasets, selections and weights; a token contains it */
 };
 SHARD_API void shard_mix_info(const struct shard_mix *m, struct shard_mix_info *out);
 /* The weight that a component has, and how many records; 0 past the last component. */
@@ -85,7 +90,9 @@ SHARD_API uint64_t shard_mix_records(const struct shard_mix *m, uint32_t compone
 
 /*
  * As shard_loader_order(), of a loader of a mixture: component[i] has the record idx[i] of its
- * dataset.
+ * dataset.  The rows are those of positions epoch x epoch_records and up that belong to this rank;
+ * another rank may have one more or less.  The batches of an epoch begin some positions later, if
+ * the last step of the epoch before has taken these.
  */
 SHARD_API int shard_loader_mix_order(const struct shard_loader *l, uint64_t epoch, uint64_t first, uint64_t count,
 				     uint16_t *component, uint64_t *idx, struct shard_error *err);

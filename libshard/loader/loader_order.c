@@ -64,10 +64,14 @@ int shard_loader_mix_order(const struct shard_loader *l, uint64_t epoch, uint64_
 			   uint16_t *component, uint64_t *idx, struct shard_error *err)
 {
 	uint64_t world = l->steps.rank.world, own, from;
+	int rc;
 
 	if (!l->steps.mix)
 		return error_set(err, SHARD_E_ARGUMENT, "this loader has no mixture; call shard_loader_order()");
-	if (epoch >= MIX_POSITIONS_MAX / l->steps.rank.record_count - 1)
+	rc = cursor_check_owner(&l->cursor, err); /* a lock of the parent's may be held for ever */
+	if (rc)
+		return rc;
+	if (!mix_has_epoch(epoch, l->steps.rank.record_count))
 		return error_set(err, SHARD_E_ARGUMENT, "epoch is %" PRIu64 "; a mixture has at most 2^62 positions",
 				 epoch);
 	from = own_positions(l, epoch, &own);

@@ -33,7 +33,7 @@ static int move(struct shard_loader *l, uint64_t epoch, uint64_t position, struc
 		return error_set(err, SHARD_E_ARGUMENT,
 				 "position is %" PRIu64 "; must be at most %" PRIu64 ", the records of an epoch",
 				 position, l->steps.rank.record_count);
-	if (l->steps.mix && epoch >= MIX_POSITIONS_MAX / l->steps.rank.record_count - 1)
+	if (l->steps.mix && !mix_has_epoch(epoch, l->steps.rank.record_count))
 		return error_set(err, SHARD_E_ARGUMENT, "epoch is %" PRIu64 "; a mixture has at most 2^62 positions",
 				 epoch);
 	cursor_move(&l->cursor, to);
@@ -149,9 +149,13 @@ static int count_anew(const struct shard_loader *l, struct token *t, struct shar
 {
 	uint64_t of = t->params.record_count, epoch_records = l->steps.rank.record_count, at;
 
-	if (!of || t->params.epoch >= MIX_POSITIONS_MAX / of - 1)
+	if (!of || !t->params.lane_count || !mix_has_epoch(t->params.epoch, of))
 		return error_set(err, SHARD_E_ARGUMENT, "the token names an impossible order");
 	at = t->params.epoch * of + t->position;
+	if (!mix_has_epoch(at / epoch_records, epoch_records))
+		return error_set(err, SHARD_E_ARGUMENT,
+				 "the token's position, %" PRIu64 ", is in no epoch of %" PRIu64 " records below 2^62",
+				 at, epoch_records);
 	t->params.epoch = at / epoch_records;
 	t->position = at % epoch_records;
 	return SHARD_OK;

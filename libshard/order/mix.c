@@ -64,7 +64,7 @@ static double owed(const double *share, uint32_t i, double sum)
 	return share[i] / sum * MIX_WEIGHT_SUM_MAX;
 }
 
-/* Give one to whoever lacks most of what it is owed, or take one from whoever has most of it. */
+/* Give one to the component that lacks most of what it is owed, or take one from that with most. */
 static void correct(const double *share, uint32_t count, double sum, uint32_t *weight, bool give)
 {
 	uint32_t best = count;

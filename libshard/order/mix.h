@@ -36,6 +36,12 @@ struct mix_place {
 	uint32_t slot;
 };
 
+/* Are all positions of this epoch within the limit? */
+static inline bool mix_has_epoch(uint64_t epoch, uint64_t epoch_records)
+{
+	return epoch < MIX_POSITIONS_MAX / epoch_records;
+}
+
 /* The weights are lent until the mixture is no longer used. */
 void mix_init(struct mix *m, const uint32_t *weight, uint32_t component_count, uint32_t lane_count, uint64_t seed);
 

@@ -227,8 +227,13 @@ class LoaderBase(Generic[T]):
         raise NotImplementedError
 
     def set_epoch(self, epoch: int) -> None:
-        """The next loop is that of this epoch, from its start."""
-        self._core.seek(epoch, 0)
+        """The next loop is that of this epoch, from its start.
+
+        Of a mixture, that is behind the records that the last batch of the epoch before has taken,
+        if that is the epoch that comes next.
+        """
+        if self.mixture is None or not self._core.begins(epoch):
+            self._core.seek(epoch, 0)
 
     @property
     def epoch(self) -> int:
@@ -250,8 +255,10 @@ class LoaderBase(Generic[T]):
     def indices(self, epoch: int, first: int, count: int) -> Array:
         """The records of this rank's rows ``[first, first + count)`` of an epoch, an int64 array.
 
-        None of them is read.
+        None of them is read.  Not of mixtures: there a number alone does not name a record.
         """
+        if self.mixture is not None:
+            raise ArgumentError("indices() is not for mixtures; see batch.component and batch.index", "bad argument")
         return self._core.order(epoch, first, count)
 
     def state_dict(self) -> dict[str, Any]:
@@ -264,7 +271,8 @@ class LoaderBase(Generic[T]):
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Go on where ``state_dict()`` was called.  Reads no record before that place.
 
-        Raises :class:`MismatchError` if the state is of another dataset, seed or order.
+        Raises :class:`MismatchError` if the state is of another dataset, selection or mixture, or
+        of another seed or order.
         """
         if not isinstance(state, dict) or state.get("libshard") != 1 or not isinstance(state.get("token"), str):
             raise ArgumentError("this state is not from state_dict() of a libshard loader", "bad argument")

@@ -79,13 +79,13 @@ def mix(
 
     ``weights``: whole numbers of 1 and more, which are used as they are: each block of
     ``64 * sum(weights)`` records has exactly their share of each source.  ``[3, 1]`` and ``[6, 2]``
-    are two orders, and with larger numbers the order is nearer to chance.  If one is not whole,
-    they are rounded so that their sum is 4096.  None: by the number of records.
+    are two orders, and with larger numbers the order is nearer to chance.  Floats are rounded to
+    whole numbers with the sum 4096, also 3.0.  None: by the number of records.
 
-    ``epoch_records``: how long an epoch is; by default, until each source has come once
-    (``stop="longest"``), or until the first one is used up (``"shortest"``).  An epoch is only
-    where a loop ends: sources run on from epoch to epoch, and each comes in passes that have every
-    record once.
+    ``epoch_records``: how long an epoch is.  By default it is about as long as one pass of the
+    source that takes longest (``stop="longest"``), or shortest (``"shortest"``): exactly, if that
+    is a number of whole blocks.  An epoch is only where a loop ends.  Sources run on from epoch to
+    epoch, and each comes in passes that have every record once.
     """
     if isinstance(sources, (Dataset, Selection, Mixture, str, os.PathLike)):
         raise TypeError("sources: must be a list of datasets or selections")
@@ -100,8 +100,7 @@ def mix(
 def balanced(dataset: Dataset | Selection | Path, *, field: str = "label", stop: str = "longest") -> Mixture:
     """All classes equally often, whatever their sizes: a mixture of a selection for each class.
 
-    ``field``: an integer scalar; its values are the classes.  With the default ``stop``, an epoch
-    ends when each class has come once; with ``"shortest"`` when the smallest one has.
+    ``field``: an integer scalar; its values are the classes.  ``stop`` is that of :func:`mix`.
     """
     source = _source(dataset)
     whole_dataset = source.dataset if isinstance(source, Selection) else source
@@ -127,9 +126,10 @@ def _source(source: Dataset | Selection | Path) -> Dataset | Selection:
 def _weights(weights: list[Any], count: int) -> list[int]:
     if len(weights) != count:
         raise ArgumentError(f"weights: there are {len(weights)} for {count} sources", "bad argument")
-    if not all(hasattr(w, "__index__") for w in weights):
+    try:
+        numbers = [operator.index(w) for w in weights]
+    except TypeError:
         return _core.Mix.rounded([float(w) for w in weights])
-    numbers = [operator.index(w) for w in weights]
     if min(numbers) < 1 or sum(numbers) > WEIGHTS_MAX:
         raise ArgumentError(
             f"weights={numbers}; each must be 1 or more, and their sum, {sum(numbers)}, at most {WEIGHTS_MAX}; floats "

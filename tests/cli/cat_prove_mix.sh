@@ -93,7 +93,6 @@ void __wrap_mix_block(const struct mix *m, uint64_t lane, uint64_t block, struct
 }
 C
 wraps="mix_order_fill mix_block"
-. "$ROOT/tests/cli/broken.sh"
 
 # finds BREAK WHAT: exit code 1, no proof, and what is said of it
 finds() {

@@ -126,7 +126,6 @@ uint64_t __wrap_order_rank_steps(const struct order_rank *k)
 }
 C
 wraps="order_fill order_rank_position slot_describe order_rank_steps"
-. "$ROOT/tests/cli/broken.sh"
 
 breaks=0
 # finds "WHAT..." OPTIONS...: exit code 1, the verdict, and what is wrong with the epochs

@@ -184,3 +184,20 @@ EOF
 	echo "$(cat peak) MiB, at most $most: $*"
 	[ "$(cat peak)" -le "$most" ] || die "too much"
 }
+
+# break_library NUMBER: ./broken is shardcat with a library that is wrong in one place.  Write
+# broken.c first, whose BREAK is then NUMBER, and set wraps to the functions that it stands before.
+break_library() {
+	local san= objects=("$BUILD/tools/shardcat/manual.o") source cc work=$PWD
+	case ${VARIANT-} in asan) san=-fsanitize=address,undefined ;; tsan) san=-fsanitize=thread ;; esac
+	read -r cc _ <"$BUILD/flags" # the compiler that made the objects
+	for source in $(cd "$ROOT" && find tools/shardcat tools/cli tools/common -name '*.c'); do
+		objects+=("$BUILD/${source%.c}.o")
+	done
+	# shellcheck disable=SC2046,SC2086 # words of flags and names
+	(cd "$ROOT" && $cc -std=c11 -pthread -D_GNU_SOURCE -O1 -g $san -DBREAK="$1" -Iinclude -I. -o "$work/broken" \
+		"$work/broken.c" \
+		"${objects[@]}" $(sed "s,[^ ]* *,$BUILD/&,g" "$BUILD/objects") \
+		$(printf ' -Wl,--wrap=%s' $wraps) \
+		$(pkg-config --libs liblz4 libpng) $(pkg-config --silence-errors --libs liburing) -ldl -lm)
+}

@@ -8,6 +8,7 @@
  * LDFLAGS: -Wl,--wrap=mix_block
  * TIMEOUT: 300
  */
+#include "libshard/feed/token.h"
 #include "libshard/mix/mixture.h"
 #include "libshard/order/mix.h"
 #include "libshard/select/selection.h"
@@ -410,6 +411,53 @@ TEST(a_token_brings_its_order_and_fits_no_other_mixture)
 		less[cut] = 0;
 		CHECK_EQ(shard_loader_resume(l, less, NULL), SHARD_E_ARGUMENT);
 	}
+	shard_loader_close(l);
+	drop_all();
+}
+
+/* An epoch may be as long as all positions, and none may lie beyond. */
+TEST(epochs_without_an_end)
+{
+	struct token t = {.is_mix = true, .params = {.kind = ORDER_ONE_LEVEL, .record_count = 100, .seed = 5}};
+	struct shard_loader_options o;
+	char token[SHARD_TOKEN_BYTES];
+	struct shard_loader *l;
+	struct shard_error err;
+	struct shard_batch b;
+
+	make_all(8, SHARD_RAW, MIX_POSITIONS_MAX);
+	o = mixed(GLOBALLY);
+	CHECK_OK(shard_loader_open(&l, NULL, &o, &fixture_err));
+	CHECK_OK(shard_loader_seek(l, 0, 700, &fixture_err));
+	CHECK_EQ(shard_loader_seek(l, 1, 0, NULL), SHARD_E_ARGUMENT);
+	run(&o, l, 700, 3);
+	shard_loader_token(l, token);
+	CHECK_OK(shard_loader_resume(l, token, &fixture_err));
+	run(&o, l, 721, 3);
+	CHECK_STR(complaint, "");
+
+	/* Tokens that nobody was given. */
+	memcpy(t.dataset_id, mix->digest, sizeof(t.dataset_id));
+	token_write(&t, token);
+	CHECK_EQ(shard_loader_resume(l, token, &err), SHARD_E_ARGUMENT); /* L is 0 */
+	t.params.lane_count = 64;
+	t.params.epoch = MIX_POSITIONS_MAX / 100;
+	token_write(&t, token);
+	CHECK_EQ(shard_loader_resume(l, token, &err), SHARD_E_ARGUMENT);
+	shard_loader_close(l);
+
+	shard_mix_close(mix);
+	mix = mix_of((UINT64_C(1) << 61) + 1);
+	o = mixed(IN_SEQUENCE);
+	o.shuffle = SHARD_SHUFFLE_BY_SIZE;
+	CHECK_OK(shard_loader_open(&l, NULL, &o, &fixture_err));
+	CHECK_OK(shard_loader_next(l, &b, &fixture_err));
+	CHECK_OK(shard_loader_release(l, &b, &fixture_err));
+	t.params.epoch = MIX_POSITIONS_MAX / 100 - 1; /* behind this loader's only epoch, and of another order */
+	token_write(&t, token);
+	CHECK_EQ(shard_loader_resume(l, token, &err), SHARD_E_ARGUMENT);
+	CHECK_OK(shard_loader_next(l, &b, &fixture_err)); /* it goes on where it was */
+	CHECK_EQ(b.position, 7);
 	shard_loader_close(l);
 	drop_all();
 }

@@ -54,6 +54,20 @@ class Mixtures(unittest.TestCase):
         self.assertEqual(lengths, [7, 6, 6])  # steps begin at 0 to 96, 112 to 192, 208 to 288
         self.assertIn("Mixture of 2 sources", repr(loader))
 
+    def test_set_epoch(self):
+        """As loops of PyTorch call it: records that the last batch has taken do not come again."""
+        loader = libshard.Loader(libshard.mix(self.parts, [3, 1], epoch_records=100), batch_size=16, seed=7, **OPTIONS)
+        seen = []
+        for epoch in range(3):
+            loader.set_epoch(epoch)
+            for batch in loader:
+                seen += self.rows(batch)
+        self.assertEqual(seen, self.twin([3, 1], 7, SIZES, 320)[: len(seen)])
+        loader.set_epoch(1)  # which is no longer the next one
+        self.assertEqual(self.rows(next(iter(loader))), self.twin([3, 1], 7, SIZES, 320)[100:116])
+        with self.assertRaises(libshard.ArgumentError):
+            loader.indices(0, 0, 10)
+
     def test_a_loop_that_is_left_early(self):
         mixture = libshard.mix(self.parts, [3, 1], epoch_records=100)
         want = self.twin([3, 1], 7, SIZES, 320)
@@ -110,6 +124,7 @@ class Mixtures(unittest.TestCase):
         self.assertEqual(by_size.weights, [2930, 1166])  # 4096 x 103 / 144 is 2929.8
         self.assertEqual(libshard.mix(self.parts, [0.5, 0.5]).weights, [2048, 2048])
         self.assertEqual(libshard.mix(self.parts, np.array([3, 1])).weights, [3, 1])
+        self.assertEqual(libshard.mix(self.parts, [3.0, 1]).weights, [3072, 1024])
         self.assertEqual(len(libshard.mix(self.parts, [1, 1], stop="shortest")), 82)
         self.assertEqual(len(libshard.mix(["part0", "part1"], [1, 1])), 206)
 

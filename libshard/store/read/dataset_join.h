@@ -2,8 +2,8 @@
 /*
  * dataset_join.h - several datasets as one: the records and shards of the first, then of the second
  *
- * It has no manifest and no id.  Its schema is that of the first part: whoever reads a field of
- * others checks dataset_agree() before.
+ * It has no manifest and no id.  Its schema is that of the first part: call dataset_agree() before
+ * a field of other parts is read.
  */
 #ifndef SHARD_READ_DATASET_JOIN_H
 #define SHARD_READ_DATASET_JOIN_H
@@ -21,13 +21,13 @@ int dataset_join(struct shard_dataset **out, struct shard_dataset *const *part, 
 uint64_t dataset_part_base(const struct shard_dataset *ds, uint32_t part);
 
 /*
- * Have the datasets the same fields, of those that `fields` has a bit for, stored in the same way,
- * and the same classes?  MISMATCH if not: what differs, and what to do.
+ * MISMATCH unless the datasets have the same fields, of those that `fields` has a bit for, stored
+ * in the same way, and the same classes.  The message says what differs, and what to do.
  */
 int dataset_agree(const struct shard_dataset *a, const struct shard_dataset *b, uint32_t fields,
 		  struct shard_error *err);
 
-/* Does it, or a part of it, lie on a network file system? */
+/* Returns whether it, or a part of it, lies on a network file system. */
 bool dataset_is_remote(const struct shard_dataset *ds);
 
 #endif

@@ -46,6 +46,19 @@ static PyObject *seek(PyObject *self, PyObject *args)
 	return Py_NewRef(Py_None);
 }
 
+/* Is the next batch the first of this epoch, and was no place in it given? */
+static PyObject *begins(PyObject *self, PyObject *args)
+{
+	struct loader *l = (struct loader *)self;
+	unsigned long long epoch;
+	uint64_t now, position;
+
+	if (!PyArg_ParseTuple(args, "K", &epoch) || !lender_is_usable(&l->lender))
+		return NULL;
+	shard_loader_tell(l->lender.l, &now, &position);
+	return PyBool_FromLong(now == epoch && l->epoch < epoch);
+}
+
 static PyObject *token(PyObject *self, PyObject *unused)
 {
 	struct lender *l = (struct lender *)self;
@@ -234,6 +247,7 @@ PyMethodDef loader_methods[] = {
 	 "No more batches.  Arrays that are held stay valid, and its memory goes with the last of them."},
 	{"tell", tell, METH_NOARGS, "tell($self, /)\n--\n\n"},
 	{"seek", seek, METH_VARARGS, "seek($self, epoch, position, /)\n--\n\n"},
+	{"begins", begins, METH_VARARGS, "begins($self, epoch, /)\n--\n\n"},
 	{"token", token, METH_NOARGS, "token($self, /)\n--\n\n"},
 	{"resume", resume, METH_O, "resume($self, token, /)\n--\n\n"},
 	{"step_count", step_count, METH_NOARGS, "step_count($self, /)\n--\n\n"},

@@ -293,6 +293,14 @@ static int measure(struct mix_proof *p, uint64_t epochs)
 
 	if (rc)
 		return fail_with(rc, &err);
+	for (uint32_t t = 1; t < p->file.target_count; t++)
+		if (p->file.target[t].schema->field_count != p->file.target[0].schema->field_count) {
+			shard_loader_close(l);
+			return fail(EXIT_USAGE,
+				    "%s has other fields than %s, and the proof compares all of them; mix datasets "
+				    "with the same fields",
+				    p->file.target[t].path, p->file.target[0].path);
+		}
 	shard_loader_order_info(l, &order);
 	shard_loader_close(l);
 	shard_mix_info(p->file.mix, &info);
