@@ -251,8 +251,8 @@ TEST(blocks_that_repeat_are_noticed)
 	CHECK_OK(shard_loader_open(&l, NULL, &o, &fixture_err));
 	forgets = true;
 	run(&o, l, 0, 60);
-	forgets = false;
 	shard_loader_close(l);
+	forgets = false;
 	CHECK(complaint[0]);
 	complaint[0] = 0;
 	drop_all();
