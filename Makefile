@@ -6,8 +6,10 @@
 #   CC CFLAGS CPPFLAGS LDFLAGS                        as usual; gcc and clang both build
 #   WERROR=0          let warnings pass; they are errors otherwise
 #   URING=0|1         leave io_uring out or demand it; found by itself otherwise
+#   ARCHIVE=0|1 GIF=0|1   the same for libarchive and giflib, of shardpack
 #   DEPS=skip         install nothing: else tests, `demo` and `fuzz` install what is missing
 #   T=pattern         run only the tests whose name contains the pattern
+#   CHECKOUTS=dir     repositories of others, for `gauntlet` and `check-peers-tests`
 #   BENCH=pattern     the same for benchmarks
 #   V=1               print every command
 #
@@ -20,6 +22,8 @@ LIBDIR       ?= $(PREFIX)/lib
 CFLAGS       ?= -O2 -g
 WERROR       ?= 1
 URING        ?= $(if $(wildcard libshard/io/engine_uring.c),$(call has_package,liburing),0)
+ARCHIVE      ?= $(call has_package,libarchive)
+GIF          ?= $(call has_package,libgif)
 JOBS         ?= $(shell nproc)
 FUZZ_SECONDS ?= 60
 Q            := $(if $(V),,@)
@@ -36,7 +40,8 @@ SONAME  := libshard.so.$(MAJOR)$(if $(filter 0,$(MAJOR)),.$(MINOR))
 # ---- what we use: packages by their pkg-config names ----
 
 PKG_LIB       := liblz4 $(if $(filter 1,$(URING)),liburing)
-PKG_shardpack := libjpeg libpng libwebp jansson zlib libzstd
+PKG_shardpack := libjpeg libpng libwebp jansson zlib libzstd $(if $(filter 1,$(ARCHIVE)),libarchive) \
+                 $(if $(filter 1,$(GIF)),libgif)
 PKG_shardcat  := libpng
 PKG_bench     := libxxhash# the library itself is compiled from its header
 PKG_ALL       := $(sort $(PKG_LIB) $(PKG_bench) $(PKG_shardpack) $(PKG_shardcat))
@@ -55,6 +60,7 @@ PROG_LIBS = $(LIBS) -lm# programs may compute; the library does not
 # Pillow, torchvision and every other machine: the compiler may not fuse a multiply with an add.
 UNFUSED   := tools/shardpack/image/resize_taps.c tools/shardpack/image/boxes.c \
              libshard/transform/draw.c libshard/transform/transform_plan.c libshard/transform/taps.c \
+             libshard/transform/transform_beside.c libshard/select/select.c \
              $(wildcard tests/cuda/t_transform*.c) tests/ptx/t_ptx_device.c
 NO_ERRNO  := libshard/transform/draw.c libshard/transform/transform_plan.c# a square root is one instruction
 UNROLLED  := tools/shardpack/image/resize_portable.c tools/shardpack/image/resize_avx2.c
@@ -68,6 +74,7 @@ $(call add_flags,$(UNROLLED),-O3)
 
 # An optional part is a file or its stub with the same functions, never an #ifdef.
 either = $(wildcard libshard/$(1)$(if $(filter 1,$(2)),,_stub).c)
+other  = tools/shardpack/$(1)$(if $(filter 1,$(2)),_stub).c# the one that is left out
 SRC   := $(filter-out libshard/io/engine_uring%,$(sort $(wildcard libshard/*/*.c libshard/*/*/*.c))) \
          $(call either,io/engine_uring,$(URING))
 OBJ   := $(SRC:%.c=$(BUILD)/%.o)
@@ -77,7 +84,9 @@ SO    := $(BUILD)/libshard.so.$(VERSION)
 comma    := ,
 objects   = $(patsubst %.c,$(BUILD)/%.o,$(sort $(wildcard $(1))))
 programs  = $(patsubst %.c,$(BUILD)/%,$(sort $(wildcard $(1))))
-tool_objs = $(call objects,$(addprefix tools/,$(1)/*.c $(1)/*/*.c cli/*.c common/*.c)) \
+LEFT_OUT  := $(call other,input/unpack_archive,$(ARCHIVE)) $(call other,decode/decode_gif,$(GIF))
+tool_objs = $(filter-out $(LEFT_OUT:%.c=$(BUILD)/%.o), \
+            $(call objects,$(addprefix tools/,$(1)/*.c $(1)/*/*.c cli/*.c common/*.c))) \
             $(BUILD)/tools/$(1)/manual.o
 TOOLS    := $(patsubst tools/%/main.c,$(BUILD)/bin/%,$(wildcard tools/*/main.c))
 MANUALS  := $(TOOLS:$(BUILD)/bin/%=$(BUILD)/tools/%/manual.c)
@@ -122,7 +131,13 @@ VENV_torch := torch==2.13.0 numpy==2.4.6 mypy==2.4.1
 PILLOWS    := 12.1.1 12.2.0 13.0.0
 $(foreach v,$(PILLOWS),$(eval VENV_pillow-$v := pillow==$v numpy==2.4.6))
 VENV_pillow-newest := pillow numpy
+VENV_frameworks := torch==2.13.0 numpy==2.4.6 lightning==2.6.6 transformers==5.24.0 accelerate==1.15.0 \
+                   torchdata==0.11.0 grain==0.2.18 jax==0.10.2 jaxlib==0.10.2 tyro==1.0.17 \
+                   --no-deps torchtitan==0.3.0# which asks for more than its data loaders use
 VENV_jax   := jax==0.10.2 jaxlib==0.10.2 numpy==2.4.6
+# Other loaders, in the versions that tests/gauntlet and tests/peers_tests have results of.
+VENV_peers := torch==2.13.0 numpy==2.4.6 accelerate==1.15.0 datasets==5.2.0 torchdata==0.11.0 grain==0.2.18 \
+              tyro==1.0.17 tokenizers==0.23.3 spmd_types==0.2.3 pytest==9.2.0 parameterized==0.9.0 expecttest==0.3.0
 # The converter's parts, for tests/pack and for the bare loop that bench/ compares it with.
 PACK      := $(BUILD)/tools/shardpack.a
 PACK_USER := tests/pack/% tests/fuzz/fuzz_pack_% bench/bound_pack bench/resize
@@ -130,10 +145,10 @@ PACK_USER := $(filter $(PACK_USER:%=$(BUILD)/%),$(TESTS) $(HELPERS) $(FUZZERS) $
 
 .DELETE_ON_ERROR:
 .SECONDEXPANSION:
-.PHONY: all tests check check-run check-python check-python-run check-clients check-order \
+.PHONY: all tests check check-run check-python check-python-run check-clients check-frameworks check-order \
         check-readers check-ptx ptx-counts check-pillow check-newest check-pillows-run pillows \
-        check-docs long-run asan tsan fuzz fuzz-run format lint demo bench bench-gpu bench-peers \
-        install uninstall deps clean help FORCE
+        check-docs long-run gauntlet check-peers-tests asan tsan fuzz fuzz-run format lint demo \
+        bench bench-gpu bench-peers install uninstall deps clean help FORCE
 
 all: $(A) $(SO) $(TOOLS) $(EXAMPLES) $(BENCHES) ## library, tools, examples and benchmarks
 
@@ -303,6 +318,15 @@ check-python-run: all $(BUILD)/tests/twin/dump_transform $(VENV)/torch/libshard
 	$(Q)$(call run_tests,python,$(CLIENTS))
 check-clients: all $(VENV)/jax/libshard ## by hand: the Python package with JAX
 	$(Q)$(call run_tests,,$(wildcard tests/python/clients/_jax*.sh))
+peers = $(Q)env -u PYTHONPATH GLOO_SOCKET_IFNAME=lo OMP_NUM_THREADS=1 $(VENV)/peers/bin/python $(1) \
+        $(if $(CHECKOUTS),--checkouts $(abspath $(CHECKOUTS))) --only '$(T)'
+gauntlet: $(VENV)/peers/libshard ## by hand: resumes that go wrong elsewhere, and with libshard; CHECKOUTS=dir
+	$(call peers,tests/gauntlet/gauntlet.py)
+check-peers-tests: $(VENV)/peers/libshard ## by hand: tests of other loaders, against libshard; CHECKOUTS=dir
+	$(call peers,tests/peers_tests/suites.py)
+check-frameworks: all $(VENV)/frameworks/libshard ## by hand: what each framework does, and docs/FRAMEWORKS.md
+	$(Q)$(call run_tests,,$(wildcard tests/frameworks/_*.sh))
+	$(Q)cat $(BUILD)/frameworks
 .PRECIOUS: $(VENV)/%/packages
 $(VENV)/%/packages: tests/python/clients/_venv.sh
 	$(Q)$< $(@D) packages $(VENV_$*)
@@ -396,4 +420,4 @@ clean: ## remove BUILD
 	rm -rf $(BUILD)
 
 help: ## this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-13s %s\n", $$1, $$2}' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-17s %s\n", $$1, $$2}' Makefile

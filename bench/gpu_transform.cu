@@ -7,7 +7,8 @@
  * makes; the bound is a copy from device to device that reads and writes as many together.
  *
  * Both go round more memory than a GPU's cache holds: CACHES times as much, and ROUND_BYTES at
- * least, of what is read, and more of what is written.  The batches are copies of a delivered one.
+ * least, of what is read, and more of what is written.  The batches are copies of a delivered one,
+ * whose images are larger than what is made of them.
  */
 #include <string.h>
 
@@ -24,6 +25,7 @@
 
 struct transforming {
 	struct job *j;
+	struct trainer trainer; /* of DATA_LARGE_IMAGE_BYTES */
 	struct shard_transform *transform;
 	struct shard_batch batch;
 	uint32_t image;	      /* the number of the field */
@@ -93,7 +95,7 @@ static void transform_row(struct bench *b, struct transforming *f, const char *n
 	o.flip = 0.5;
 	memcpy(o.mean, (const float[]){0.485f, 0.456f, 0.406f}, 3 * sizeof(float));
 	memcpy(o.std, (const float[]){0.229f, 0.224f, 0.225f}, 3 * sizeof(float));
-	if (shard_transform_open(&f->transform, f->j->trainer.loader, "image", &o, &why))
+	if (shard_transform_open(&f->transform, f->trainer.loader, "image", &o, &why))
 		bench_die("%s", why.message);
 	out = f->batch.record_count * shard_transform_row_bytes(f->transform);
 	f->moved_bytes = (f->batch.record_count * pixels + out) / 2 * 2;
@@ -134,22 +136,28 @@ static void open_batches(struct transforming *f)
 
 void transform_rows(struct bench *b, struct job *j)
 {
+	const struct data_shape shape = {"photos-256", DATA_LARGE_IMAGE_BYTES, 1, 2 * BATCH, SHARD_RAW};
 	struct transforming f = {};
 	struct shard_error why;
 
+	if (!bench_wants(b, "gpu/transform/f16") && !bench_wants(b, "gpu/transform/f32") &&
+	    !bench_wants(b, "gpu/transform/f16/resized"))
+		return;
 	f.j = j;
-	trainer_open_loader(&j->trainer);
-	if (shard_loader_next_device(j->trainer.loader, j->stream, &f.batch, &why))
+	f.trainer.dir = data_make(b, &shape);
+	f.trainer.options = j->trainer.options;
+	trainer_open_loader(&f.trainer);
+	if (shard_loader_next_device(f.trainer.loader, j->stream, &f.batch, &why))
 		bench_die("%s", why.message);
-	while (f.batch.field[f.image].stride < DATA_IMAGE_BYTES)
+	while (f.batch.field[f.image].stride < DATA_LARGE_IMAGE_BYTES)
 		f.image++;
 	open_batches(&f);
 	transform_row(b, &f, "gpu/transform/f16", SHARD_CROP_RANDOM, 224, SHARD_F16);
-	transform_row(b, &f, "gpu/transform/f16/crop-192", SHARD_CROP_RANDOM, 192, SHARD_F16);
 	transform_row(b, &f, "gpu/transform/f32", SHARD_CROP_RANDOM, 224, SHARD_F32);
 	transform_row(b, &f, "gpu/transform/f16/resized", SHARD_CROP_RESIZED, 224, SHARD_F16);
 	CUDA(cudaFree(f.batches));
-	if (shard_loader_release_after(j->trainer.loader, &f.batch, j->stream, &why))
+	if (shard_loader_release_after(f.trainer.loader, &f.batch, j->stream, &why))
 		bench_die("%s", why.message);
-	job_close_loader(j);
+	trainer_close(&f.trainer);
+	data_remove((char *)f.trainer.dir);
 }

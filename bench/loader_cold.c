@@ -136,8 +136,8 @@ struct job {
 	uint8_t *hashed;		     /* [HASHED_BYTES] of the row `checked` */
 	double ours_cpu, loop_cpu, hash_cpu; /* seconds, of all runs */
 	double more_gbs, more_cpu;	     /* of the epochs behind the first one: the last run's */
-	bool defaults;
-	double share_least, share_most; /* of what our side was expected to read at least, all runs */
+	bool defaults, fills_memory;	     /* its epochs end with all records in memory */
+	double share_least, share_most;	     /* of what our side was expected to read at least, all runs */
 };
 
 static double run_ours(void *context)
@@ -223,7 +223,7 @@ static bool make_cold_and_open(void *context)
 
 	if (!make_cold(j))
 		return false;
-	if (j->defaults) /* its epochs end with all records in memory */
+	if (j->fills_memory)
 		data_touch_free_memory(j->files.bytes + j->files.bytes / 4);
 	trainer_open_loader(&j->trainer);
 	return true;
@@ -378,7 +378,8 @@ static bool has_defaults(const struct cold *c)
 
 static void cold_row(struct bench *b, const struct cold *c)
 {
-	struct job j = {.share_least = INFINITY, .defaults = has_defaults(c)};
+	struct job j = {
+		.share_least = INFINITY, .defaults = has_defaults(c), .fills_memory = c->path == SHARD_PATH_AUTO};
 	struct bench_row row = {.name = c->name,
 				.unit = "GB/s",
 				.cpu_unit = "CPU s/GB",

@@ -5,12 +5,9 @@
  * 1,281,167 is ImageNet's; both sizes are too large for a table, so each index runs through the
  * network.
  */
-#include <stdio.h>
 #include <stdlib.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
-#include "bench/common/data.h"
+#include "bench/common/column.h"
 #include "shard_pack.h"
 
 #define IMAGENET    UINT64_C(1281167)
@@ -44,44 +41,6 @@ static double run_loader(void *context)
 	return (bench_seconds() - begin) * 1e9 / (double)INDEX_COUNT;
 }
 
-/* A dataset of that many records of one byte, in one shard. */
-static char *make_small(const char *in, uint64_t record_count)
-{
-	struct shard_schema schema = {.group_count = 1, .field_count = 1, .field = {{.name = "x", .dtype = SHARD_U8}}};
-	struct shard_writer_options o = {.size = sizeof(o), .planned_records = record_count, .skip_read_back = 1};
-	struct shard_seal_options so = {.size = sizeof(so)};
-	struct shard_written written;
-	struct shard_writer *w;
-	struct shard_seal *seal;
-	struct shard_error err;
-	char *dir, path[4096];
-	int rc;
-
-	if (asprintf(&dir, "%s/small", in) < 0)
-		bench_die("out of memory");
-	snprintf(path, sizeof(path), "%s/dataset.manifest", dir);
-	if (access(path, F_OK) == 0)
-		return dir;
-	snprintf(path, sizeof(path), "%s/00000.shard", dir);
-	if (mkdir(dir, 0777))
-		bench_die("%s: cannot be made", dir);
-	rc = shard_schema_lay_out(&schema, 0, &err);
-	if (!rc)
-		rc = shard_writer_open(&w, path, &schema, &o, &err);
-	for (uint64_t i = 0; !rc && i < record_count; i++) {
-		uint8_t x = (uint8_t)i;
-		const void *group[] = {&x};
-
-		rc = shard_writer_append(w, group, NULL, 0, &err);
-	}
-	if (rc || shard_writer_finish(w, &written, &err) || shard_seal_open(&seal, dir, &so, &err) ||
-	    shard_seal_add(seal, "00000.shard", written.sha256, &err) || shard_seal_finish(seal, &err))
-		bench_die("%s", err.message);
-	shard_seal_close(seal);
-	shard_writer_close(w);
-	return dir;
-}
-
 static void loader_row(struct bench *b, struct job *j, const struct bench_row *row)
 {
 	struct shard_loader_options o = {.size = sizeof(o), .batch_records = 256, .seed = 1};
@@ -91,7 +50,7 @@ static void loader_row(struct bench *b, struct job *j, const struct bench_row *r
 
 	if (!bench_wants(b, row->name))
 		return;
-	dir = make_small(bench_dir(b), IMAGENET);
+	dir = data_make_column(b, "small", SHARD_U8, IMAGENET);
 	if (shard_dataset_open(&ds, dir, NULL, &err) || shard_loader_open(&j->loader, ds, &o, &err))
 		bench_die("%s", err.message);
 	bench_run(b, row);

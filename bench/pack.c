@@ -108,16 +108,27 @@ static bool check(void *context)
 	return true;
 }
 
-static double run_shardpack(void *context)
+static double run_shardpack_with(struct job *j, char *option)
 {
-	struct job *j = context;
 	char *const argv[] = {j->shardpack, "images", j->source, "-o",	     j->out, "--resize", "256",
-			      "--crop",	    "224",    "-j",	 j->threads, "-q",   NULL};
+			      "--crop",	    "224",    "-j",	 j->threads, "-q",   option,	 NULL};
 	char answer[4096];
 	double begin = bench_seconds();
 
 	run_program(argv, "/dev/null", answer, sizeof(answer));
 	return (double)j->photo_count / (bench_seconds() - begin);
+}
+
+static double run_shardpack(void *context)
+{
+	return run_shardpack_with(context, NULL);
+}
+
+static double run_sandbox(void *context)
+{
+	char option[] = "--sandbox";
+
+	return run_shardpack_with(context, option);
 }
 
 static double run_bound(void *context)
@@ -162,9 +173,9 @@ static void list_photos(struct job *j)
 
 static const struct {
 	const char *name, *folder, *threads;
-} rows[] = {{"pack/images/1", "train", "1"}, {"pack/images/2", "train", "2"}, {"pack/pillow", "train", "1"},
-	    {"pack/png/1", "png", "1"},	     {"pack/png/2", "png", "2"},      {"pack/webp/1", "webp", "1"},
-	    {"pack/webp/2", "webp", "2"}};
+} rows[] = {{"pack/images/1", "train", "1"}, {"pack/images/2", "train", "2"},  {"pack/pillow", "train", "1"},
+	    {"pack/png/1", "png", "1"},	     {"pack/png/2", "png", "2"},       {"pack/webp/1", "webp", "1"},
+	    {"pack/webp/2", "webp", "2"},    {"pack/sandbox/1", "train", "1"}, {"pack/sandbox/2", "train", "2"}};
 
 #define ROWS (sizeof(rows) / sizeof(rows[0]))
 
@@ -184,14 +195,24 @@ static void measure(struct bench *b, struct job *j, size_t row)
 		.context = j,
 		.side = {{"shardpack images -j 1, start to end", run_shardpack, prepare, check, 0},
 			 {"a loop with Pillow that has the same bytes, one process", run_pillow, prepare, NULL, 0}}};
+	struct bench_row without = {
+		.name = rows[row].name,
+		.unit = "images/s",
+		.cpu_unit = "CPU s/image",
+		.context = j,
+		.side = {{"shardpack images --sandbox, start to end", run_sandbox, prepare, check, 0},
+			 {"the same without --sandbox", run_shardpack, prepare, check, 0}}};
+	struct bench_row *r = !strcmp(rows[row].name, "pack/pillow")	      ? &beside_pillow
+			      : !strncmp(rows[row].name, "pack/sandbox/", 13) ? &without
+									      : &beside_loop;
 
 	if (!bench_wants(b, rows[row].name))
 		return;
 	snprintf(j->source, sizeof(j->source), "%s/%s", bench_corpus(b), rows[row].folder);
 	snprintf(j->threads, sizeof(j->threads), "%s", rows[row].threads);
 	list_photos(j);
-	beside_loop.cpu_work = (double)j->photo_count;
-	bench_run(b, !strcmp(rows[row].name, "pack/pillow") ? &beside_pillow : &beside_loop);
+	beside_loop.cpu_work = without.cpu_work = (double)j->photo_count;
+	bench_run(b, r);
 }
 
 int main(int argc, char **argv)

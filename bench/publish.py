@@ -210,15 +210,15 @@ def count_text(run):
 def numbers_block(run, _, old):
     text = wrap(f"{run.machine['cpu']}, {run.machine['cores']} cores, {run.date}. {count_text(run)} "
                 "[bench/RESULTS.md](bench/RESULTS.md#which-targets-are-missed) lists them, with all figures.")
-    text += "\n| what | figure |\n|---|---|\n"
+    text += "\n| what | figure (range) | `make bench RUNS=2 PROCESSES=3` |\n|---|---|---|\n"
     for name, what, beside in NUMBERS:
         row = run.rows.get(name)
         figure = "not measured on a quiet machine yet"
         if row and row.published:
-            figure = f"{number(row.median('ours'))} {row.unit}"
+            figure = row.range("ours", f" {row.unit}")
             if beside and row.median("bound") is not None:
                 figure += f"; {beside} {number(row.median('bound'))} {row.unit}"
-        text += f"| {what} | {figure} |\n"
+        text += f"| {what} | {figure} | `BENCH={name}` |\n"
     kept = [line for line in old.splitlines() if line.startswith("| images per second in PyTorch")]
     return text + "".join(f"{line}\n" for line in kept)
 

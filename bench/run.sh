@@ -40,8 +40,8 @@ echo "{\"commit\": \"$COMMIT\", \"command\": \"$command\"}" | tee "$dir/all.json
 process=1
 while [ "$process" -le "$PROCESSES" ]; do
 	machine=
-	for program in open verify resize pack pack_records order loader loader_packed loader_life loader_cold hash \
-		python_package; do
+	for program in open verify resize pack pack_records order select mix loader loader_packed loader_life \
+		loader_cold hash transform python_package; do
 		{
 			"$BUILD/bench/$program" --dir "$dir" --corpus "$corpus" --only "$BENCH" --process "$process" \
 				${RUNS:+--runs "$RUNS"} ${WAIT:+--wait "$WAIT"} $machine && : >"$dir/done"
@@ -51,4 +51,8 @@ while [ "$process" -le "$PROCESSES" ]; do
 	done
 	process=$((process + 1))
 done
+if ! grep -q '"bench"' "$dir/all.json"; then
+	echo "bench: no row has '$BENCH' in its name, or, if that is a wildcard, as its name" >&2
+	exit 2
+fi
 [ "$PROCESSES" = 1 ] || python3 bench/processes.py "$dir/all.json" >&2

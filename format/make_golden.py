@@ -154,6 +154,7 @@ def golden_schemas():
     golden_shard("full_tables", groups, fields, [[] for _ in groups],
                  extra=[sf.SectionDraft(100 + i, 0, i, b"") for i in range(16)])
     golden_ragged()
+    golden_whole()
 
 
 def golden_ragged():
@@ -176,6 +177,41 @@ def golden_ragged():
         records.append(struct.pack("<4I", rows, columns, boxes, len(raw)) + grid
                        + noise(500 + rows, 16 * boxes).ljust(48, b"\0") + raw)
     golden_shard("ragged_string", [sf.Group(128, 128, 6, unit_records=32)], fields, [records])
+
+
+def whole_fields(channels=3):
+    """A whole image of at most 12 pixels, and a field that only looks like one: it has no size."""
+    return [sf.Field("image", sf.U8, (12, channels), layout=sf.HWC, semantic=1, kind=sf.RAGGED, ragged_axes=1,
+                     length_field=1),
+            sf.Field("image_length", sf.U32, (1,), 1, semantic=3),
+            sf.Field("image_size", sf.U32, (2,), 1, 4),
+            sf.Field("patch", sf.U8, (4, 3), 1, 16, layout=sf.HWC, semantic=1, kind=sf.RAGGED, ragged_axes=1,
+                     length_field=4),
+            sf.Field("patch_length", sf.U32, (1,), 1, 12, semantic=3)]
+
+
+def whole_groups(channels=3):
+    return [sf.Group(48, 12 * channels, 4, unit_records=128), sf.Group(32, 28, 4, unit_records=128)]
+
+
+def whole_records(sizes, channels=3):
+    """Two columns of records; a size is height, width, and the pixels that are said and there."""
+    large = [noise(700 + i, pixels * channels).ljust(48, b"\0") for i, (_, _, pixels) in enumerate(sizes)]
+    small = [struct.pack("<4I", pixels, height, width, i % 3) + noise(i, 3 * (i % 3)).ljust(16, b"\0")
+             for i, (height, width, pixels) in enumerate(sizes)]
+    return [large, small]
+
+
+def golden_whole():
+    sizes = [(3, 4, 12), (4, 3, 12), (1, 12, 12), (12, 1, 12), (1, 1, 1), (2, 5, 10), (11, 1, 11)]
+    for name, channels in (("whole_images", 3), ("whole_images_gray", 1)):
+        golden_shard(name, whole_groups(channels), whole_fields(channels), whole_records(sizes, channels))
+    fields = whole_fields()
+    fields[2] = sf.Field("image_size", sf.U32, (2,), 2)     # apart from the length
+    large, small = whole_records(sizes)
+    golden_shard("whole_images_apart", [*whole_groups(), sf.Group(16, 8, 4, unit_records=256)], fields,
+                 [large, [row[:4] + bytes(8) + row[12:] for row in small],
+                  [row[4:12].ljust(16, b"\0") for row in small]])
 
 
 DATASET_GROUPS = [sf.Group(48, 48, 4, unit_records=128), sf.Group(16, 8, 4, unit_records=256)]
@@ -553,6 +589,10 @@ def bad_ragged():
     fields = [sf.Field("n", sf.U32, (1,), semantic=3),
               sf.Field("value", sf.U8, (2, 2), offset=4, kind=sf.RAGGED, ragged_axes=2, length_field=0)]
     bad_shard("I58", "byte_past_length_of_inner_axis", tiny([u32(1) + b"a\0bc"], fields=fields))
+    for name, size in (("height_0", (0, 4, 0)), ("width_0", (4, 0, 0)), ("pixel_more", (2, 4, 9)),
+                       ("pixel_less", (2, 4, 7)), ("no_pixels", (2, 4, 0)), ("product_wraps", (65536, 65536, 0)),
+                       ("product_wraps_to_length", (65537, 4294311946, 10))):
+        bad_shard("I59", name, sf.draft_shard(whole_groups(), whole_fields(), whole_records([(3, 4, 12), size])))
 
 
 # --------------------------------------------------------------------------------------------------
@@ -662,7 +702,7 @@ def make_bad():
 # --------------------------------------------------------------------------------------------------
 # Writing and checking.
 
-RULES = ["I%d" % i for i in range(1, 59)] + ["M%d" % i for i in range(1, 18)] + ["D%d" % i for i in range(1, 8)]
+RULES = ["I%d" % i for i in range(1, 60)] + ["M%d" % i for i in range(1, 18)] + ["D%d" % i for i in range(1, 8)]
 
 
 def write_tree(folder, files):

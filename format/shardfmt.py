@@ -485,6 +485,7 @@ U8, U32, I64, F32 = 1, 5, 8, 11
 LAST_INTEGER = 8
 LAYOUTS = ("none", "hwc", "chw", "yuv420", "tokens")
 HWC, CHW = 1, 2
+IMAGE = 1                           # a semantic
 SEMANTICS = ("none", "image", "label", "length", "tokens", "mask", "boxes", "text")
 
 DATA, HASH, CIDX, KOFF, KBLB, STAT, MISS, PROV = range(1, 9)
@@ -1235,7 +1236,7 @@ def read_shard(data, skip=(), place="", after_pages=None):
 
 
 # --------------------------------------------------------------------------------------------------
-# Shard verifier: I11 and I43 to I58.
+# Shard verifier: I11 and I43 to I59.
 
 def parse_stat(shard, rules, verify=False):
     """I53, and with `verify` I54 of each block directly after it."""
@@ -1408,8 +1409,26 @@ def ragged_lengths(shard, index, f):
     return dict(zip(f.axes(), struct.unpack("<%dI" % (len(data) // 4), data)))
 
 
+def size_field(fields, f):
+    """The field of height and width of whole images (SHARD.md 2.11), or None for other fields."""
+    whole = (f.kind == RAGGED and f.dtype == U8 and f.semantic == IMAGE and f.layout == HWC and len(f.shape) == 2
+             and f.axes() == [0] and 1 <= f.shape[1] <= 4)
+    return next((g for g in fields if whole and g.name == f.name + "_size" and g.kind == TENSOR and g.dtype == U32
+                 and tuple(g.shape) == (2,)), None)
+
+
+def check_size(shard, rules, index, i, f, pixels):
+    """I59."""
+    size = size_field(shard.fields, f)
+    if size:
+        height, width = struct.unpack_from("<2I", shard.stride_bytes(index, size.group), size.offset)
+        if height * width != pixels or not pixels:
+            rules.fail("I59", "record %d, field %d: height %d and width %d, but %d pixels"
+                       % (index, i, height, width, pixels))
+
+
 def check_ragged(shard, rules):
-    """I57 and I58, record after record, and in it field after field."""
+    """I57, I58 and I59, record after record, and in it field after field."""
     ragged = [(i, f) for i, f in enumerate(shard.fields) if f.kind in (RAGGED, STRING)]
     for index in range(shard.record_count if ragged else 0):
         for i, f in ragged:
@@ -1421,6 +1440,7 @@ def check_ragged(shard, rules):
             data = shard.stride_bytes(index, f.group)[f.offset:f.offset + f.bytes]
             if not tail_is_zero(data, f.shape, f.item_bytes(), lengths):
                 rules.fail("I58", "record %d, field %d: bytes past its lengths are not all 0" % (index, i))
+            check_size(shard, rules, index, i, f, lengths.get(0))
 
 
 def check_tables(shard, rules):
@@ -1451,7 +1471,7 @@ def check_units(shard, rules):
 
 
 def verify_open_shard(shard):
-    """I11 and I43 to I58 of a shard that read_shard() opened, in the order of SHARD.md 2.10."""
+    """I11 and I43 to I59 of a shard that read_shard() opened, in the order of SHARD.md 2.10."""
     rules = shard.rules
     if shard.compat:
         rules.fail("I11", "feature compat is 0x%x, no bit of it is known" % shard.compat, "unsupported")
@@ -1461,7 +1481,7 @@ def verify_open_shard(shard):
 
 
 def verify_shard(data, skip=(), place="", after_pages=None):
-    """All of I1 to I58. Gives the shard."""
+    """All of I1 to I59. Gives the shard."""
     shard = read_shard(data, skip, place, after_pages)
     verify_open_shard(shard)
     return shard

@@ -10,11 +10,14 @@
         print the count of steps, then step, row, position, padded
     shardorder.py mix L SEED WEIGHTS SIZES KIND r w u P COUNT
         print component, pass and record at positions P, P + 1, ... of a mixture
+    shardorder.py answer QUESTION
+        print the answer to a question that test vectors ask, such as fold 10 0 0 3
 
 Plain and slow on purpose: names and formulas are those of ORDER.md.  Needs nothing but Python 3.
 """
 
 import hashlib
+import itertools
 import math
 import os
 import sys
@@ -28,7 +31,7 @@ SLOTS, COMPONENTS = 17, 18
 TABLE_MAX = 65536
 ROUNDS = 12
 RECORDS_MAX = 2**62
-VECTORS = ("key", "order", "at", "share", "mix", "mixat")
+CHANCE_EPOCH = 2**64 - 2
 
 
 # Part 2: random words
@@ -201,6 +204,45 @@ def share(mode, N, P, R, B, q):
             yield (s, j, y % N, 1) if y >= N else (s, j, y, 0)
 
 
+# Part 11: selections
+
+
+def part(n, seed, a, b):
+    """The places that the part from a to b chooses, in the order by chance."""
+    if not 0 <= a < b <= 1:
+        raise ValueError(f"the part from {a} to {b} is outside the range of ORDER.md part 11")
+
+    def c(x):
+        return n if x == 1 else min(n, int(x * float(n) + 0.5))
+
+    return by_chance(n, seed, range(c(a), c(b)))
+
+
+def fold(n, seed, k, K, others=False):
+    if not 0 <= k < K < 2**32:
+        raise ValueError(f"fold {k} of {K} is outside the range of ORDER.md part 11")
+    begin, end = n * k // K, n * (k + 1) // K
+    return by_chance(n, seed, [*range(begin), *range(end, n)] if others else range(begin, end))
+
+
+def by_chance(n, seed, positions):
+    if not positions:
+        raise ValueError("there is no empty selection")
+    o = Order("one_level", n, seed=seed, epoch=CHANCE_EPOCH)
+    return sorted(o(p) for p in positions)
+
+
+def leb128(number):
+    low = number & 127
+    return bytes([low]) if number < 128 else bytes([low | 128]) + leb128(number >> 7)
+
+
+def selection_text(dataset, n, records):
+    gaps = b"".join(leb128(record - before - 1) for before, record in zip([-1, *records], records))
+    head = f"libshard selection 1\ndataset {dataset}\nrecords {n}\nselected {len(records)}\ngaps {len(gaps)}\n"
+    return head.encode() + gaps + b"\n"
+
+
 # Part 12: mixtures
 
 
@@ -247,6 +289,22 @@ class Mixture:
         return d, number, self.orders[d, number](p)
 
 
+def run_on(E, P, R, B, q):
+    """Yields the epoch of each step, and the positions of rank q in it."""
+    if not (1 <= E <= RECORDS_MAX and R >= 1 and B >= 1 and R * B <= 2**48 and q < R):
+        raise ValueError("run_on: outside the ranges of ORDER.md part 12")
+    while (P // E + 1) * E <= RECORDS_MAX:
+        d = (q - P) % R
+        yield P // E, [P + j * R + d for j in range(B)]
+        P += R * B
+
+
+def mixture_text(components):
+    """Of (weight, dataset, subset) of each component."""
+    lines = [f"weight {w} dataset {dataset} subset {subset}\n" for w, dataset, subset in components]
+    return "".join(["libshard mixture 1\n", *lines]).encode()
+
+
 # Vectors
 
 
@@ -254,44 +312,99 @@ def whole(text):
     return [int(n) for n in text.split(",")]
 
 
-def answer_mix(what, L, seed, weights, *args):
+def hashed(numbers):
+    return hashlib.sha256(b"".join(n.to_bytes(8, "little") for n in numbers)).hexdigest()
+
+
+def answer_key(*numbers):
+    k = key(*map(int, numbers))
+    return f"{k:016x}", f"{draw(k, 0):016x}", f"{draw(k, 1):016x}"
+
+
+def answer_order(kind, *numbers):
+    o = Order(kind, *map(int, numbers))
+    records = [o(p) for p in range(o.N)]
+    return hashed(records), *records[:4]
+
+
+def answer_at(kind, *numbers):
+    *numbers, p = map(int, numbers)
+    return (Order(kind, *numbers)(p),)
+
+
+def answer_share(mode, *numbers):
+    steps, *rows = share(mode, *map(int, numbers))
+    return steps, *(f"{y}+" if padded else y for _, _, y, padded in rows)
+
+
+def answer_records(records):
+    return len(records), hashed(records), *records[:4]
+
+
+def answer_part(n, seed, a, b):
+    return answer_records(part(int(n), int(seed), float(a), float(b)))
+
+
+def answer_fold(*numbers):
+    return answer_records(fold(*map(int, numbers)))
+
+
+def answer_others(*numbers):
+    return answer_records(fold(*map(int, numbers), others=True))
+
+
+def answer_selected(dataset, n, records):
+    return (hashlib.sha256(selection_text(dataset, int(n), whole(records))).hexdigest(),)
+
+
+def answer_mix(L, seed, weights, count):
     m = Mixture(int(L), int(seed), whole(weights))
-    if what == "mix":
-        found = [m(P) for P in range(int(args[0]))]
-        digest = hashlib.sha256(b"".join(n.to_bytes(8, "little") for both in found for n in both)).hexdigest()
-        return " ".join([digest, *(f"{d}:{q}" for d, q in found[:4])])
-    sizes, kind, r, w, u, P = args
-    P = int(P)
-    return " ".join(map(str, [*m.record(P, whole(sizes), kind, int(r), int(w), int(u)), m.inverse(*m(P))]))
+    found = [m(P) for P in range(int(count))]
+    return hashed(n for both in found for n in both), *(f"{d}:{q}" for d, q in found[:4])
+
+
+def answer_mixat(L, seed, weights, sizes, kind, *numbers):
+    m = Mixture(int(L), int(seed), whole(weights))
+    *shape, P = map(int, numbers)
+    return *m.record(P, whole(sizes), kind, *shape), m.inverse(*m(P))
+
+
+def answer_mixture(*words):
+    return (hashlib.sha256(mixture_text(zip(words[::3], words[1::3], words[2::3]))).hexdigest(),)
+
+
+def answer_run_on(*numbers):
+    *numbers, count = map(int, numbers)
+    steps = itertools.islice(run_on(*numbers), count)
+    return tuple(f"{epoch}:{','.join(map(str, rows))}" for epoch, rows in steps)
+
+
+ANSWERS = {
+    "key": answer_key,
+    "order": answer_order,
+    "at": answer_at,
+    "share": answer_share,
+    "part": answer_part,
+    "fold": answer_fold,
+    "others": answer_others,
+    "selected": answer_selected,
+    "mix": answer_mix,
+    "mixat": answer_mixat,
+    "mixture": answer_mixture,
+    "run_on": answer_run_on,
+}
 
 
 def answer(question):
-    """What ORDER.md parts 9 and 12 print after the arrow, for the words before it."""
+    """What ORDER.md prints after the arrow, for the words before it."""
     what, *args = question.split()
-    if what in ("mix", "mixat"):
-        return answer_mix(what, *args)
-    if what == "key":
-        k = key(*map(int, args))
-        return f"{k:016x} {draw(k, 0):016x} {draw(k, 1):016x}"
-    kind, *numbers = args
-    numbers = list(map(int, numbers))
-    if what == "order":
-        o = Order(kind, *numbers)
-        records = [o(p) for p in range(o.N)]
-        digest = hashlib.sha256(b"".join(x.to_bytes(8, "little") for x in records)).hexdigest()
-        return " ".join([digest, *map(str, records[:4])])
-    if what == "at":
-        return str(Order(kind, *numbers[:-1])(numbers[-1]))
-    if what == "share":
-        steps, *rows = share(kind, *numbers)
-        return " ".join([str(steps), *(f"{y}+" if padded else str(y) for _, _, y, padded in rows)])
-    raise ValueError(f"unknown vector {what!r}")
+    return " ".join(map(str, ANSWERS[what](*args)))
 
 
 def check():
     document = os.path.join(os.path.dirname(os.path.abspath(__file__)), "ORDER.md")
     with open(document, encoding="utf-8") as f:
-        lines = [line.strip() for line in f if " -> " in line and line.split()[0] in VECTORS]
+        lines = [line.strip() for line in f if " -> " in line and line.split()[0] in ANSWERS]
     wrong = 0
     for line in lines:
         question, want = line.split(" -> ")
@@ -318,6 +431,9 @@ def main(argv):
         r, w, u, first, count = map(int, argv[6:])
         for P in range(first, first + count):
             print(*m.record(P, whole(argv[4]), argv[5], r, w, u))
+        return 0
+    if len(argv) > 1 and argv[0] == "answer" and argv[1] in ANSWERS:
+        print(answer(" ".join(argv[1:])))
         return 0
     if len(argv) == 7 and argv[0] == "share":
         steps, *rows = share(argv[1], *map(int, argv[2:]))

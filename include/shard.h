@@ -235,8 +235,6 @@ SHARD_API int shard_dataset_verify(struct shard_dataset *ds, const struct shard_
 /* ---- loader: batches, in a reproducible order ------------------------------------------- */
 
 struct shard_loader;
-struct shard_selection;
-struct shard_mix;
 
 /* format/ORDER.md defines them all: which record stands where, on any machine, for any world. */
 enum shard_shuffle {
@@ -262,9 +260,9 @@ enum shard_path {
 };
 
 /*
- * What becomes of a row whose record is damaged: the hash of a unit is wrong, or a chunk does not
- * decode.  Shapes never change, and the result depends on the dataset's bytes alone, not on ranks
- * or threads.  Damaged tables of a shard, and disks that cannot be read, always fail.
+ * What becomes of a row whose record is damaged: a wrong hash, a chunk that does not decode, or a
+ * size that is not that of the image.  Shapes never change, and the result depends on the dataset's
+ * bytes alone, not on ranks or threads.  Damaged tables and unreadable disks always fail.
  */
 enum shard_on_corrupt {
 	SHARD_CORRUPT_FAIL = 0,
@@ -304,8 +302,9 @@ struct shard_loader_options {
 	uint32_t fields;	    /* bit f: field f is wanted; others are not read, and have no data; 0: all */
 	void *gpu_stream;	    /* of that GPU, or NULL */
 	uint64_t corrupt_most;	    /* rows of an epoch to replace; more: CORRUPT; default 1024, UINT64_MAX: no limit */
-	const struct shard_selection *selection; /* NULL: all records; shard_select.h explains it */
-	const struct shard_mix *mix;		 /* NULL, or what to load instead of a dataset: shard_mix.h */
+	const struct shard_selection *selection;	/* NULL: all records; shard_select.h explains it */
+	const struct shard_mix *mix;			/* NULL, or what to load instead of a dataset: shard_mix.h */
+	const struct shard_loader_transform *transform; /* NULL, or how to transform images: shard_gpu.h */
 };
 
 /* Row i of record_count is at data + i x stride; with row_at not NULL, at data + row_at[i]. */
@@ -313,6 +312,7 @@ struct shard_rows {
 	const void *data;	/* in a slot of the ring, 4096-aligned for groups; or on a GPU, see shard_gpu.h */
 	uint64_t stride;	/* bytes */
 	const uint64_t *row_at; /* NULL, or in host memory: only with pool_in_place */
+	const struct shard_size *size; /* NULL, or in host memory, of images that differ in size: shard_pack.h */
 };
 
 enum shard_row_flag { SHARD_ROW_PADDED = 1, SHARD_ROW_SUBSTITUTED = 2, SHARD_ROW_MASKED = 4 };

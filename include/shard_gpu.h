@@ -153,8 +153,8 @@ enum shard_transform_crop {
 
 struct shard_transform_options {
 	size_t size;
-	uint32_t height, width;	     /* of the output, in pixels; 0: those of the field */
-	uint32_t dtype;		     /* SHARD_F16, SHARD_BF16 or SHARD_F32; 0: SHARD_F32 */
+	uint32_t height, width;	     /* of the output, in pixels; 0: those of the field, if all are alike */
+	uint32_t dtype;		     /* SHARD_U8, SHARD_F16, SHARD_BF16 or SHARD_F32; 0: SHARD_F32 */
 	uint32_t layout;	     /* SHARD_CHW or SHARD_HWC; 0: SHARD_CHW */
 	uint32_t crop;		     /* enum shard_transform_crop */
 	uint32_t pixels;	     /* SHARD_CROP_RESIZED: enum shard_pixels */
@@ -175,8 +175,12 @@ struct shard_transform_row {
 /*
  * Prepare to transform batches of this loader, whose rank, world and seed fix what is drawn.
  * `field` has u8 images: [height, width, channels] or [channels, height, width] as its layout says,
- * or [height, width], with 1 to 4 channels.  The loader is not used after this call.  A handle
- * belongs to one thread at a time; several handles of one loader are independent.
+ * or [height, width], with 1 to 4 channels.  Or its images differ in size, as
+ * shard_image_size_field() knows them.  Then the options name height and width, and each image is
+ * transformed with its own size, which is in `size` of struct shard_rows.
+ *
+ * The loader is not used after this call.  A handle belongs to one thread at a time; several
+ * handles of one loader are independent.
  *
  * With SHARD_CROP_RESIZED all handles of a loader give the same `pixels`, and its tokens name them.
  * After shard_loader_resume(), SHARD_PIXELS_RECIPE means those of the token, if it names any.
@@ -211,6 +215,10 @@ SHARD_API void shard_transform_draw(const struct shard_transform *t, const struc
  * Transform rows of a batch in host memory.  `to` has room for row_count rows, at any alignment.
  * `rows` NULL: each row of the batch once, as shard_transform_draw() says for view 0; row_count is
  * then the batch's.
+ *
+ * Of images that differ in size, ARGUMENT if one is smaller than a crop that resizes nothing.
+ * UNSUPPORTED if one is longer than 4 times the side of the largest square, which shardpack never
+ * writes.
  */
 SHARD_API int shard_transform_host(struct shard_transform *t, const struct shard_batch *batch,
 				   const struct shard_transform_row *rows, uint64_t row_count, void *to,
@@ -232,6 +240,54 @@ SHARD_API int shard_transform_host(struct shard_transform *t, const struct shard
 SHARD_API int shard_transform_launch(struct shard_transform *t, const struct shard_batch *batch,
 				     const struct shard_transform_row *rows, uint64_t row_count, void *stream, void *to,
 				     struct shard_error *err);
+
+/* ---- transform in the loader: ahead of the trainer, or with the batch ----------------------- */
+
+#define SHARD_VIEWS_MAX 16
+
+/*
+ * For `transform` in struct shard_loader_options: batches have transformed images.  The field has
+ * the results in each row, view by view: those of shard_transform_draw() and
+ * shard_transform_host(), bit for bit.  A masked row is transformed as a black image.  The options
+ * need not outlive shard_loader_open().
+ *
+ * Masks and boxes follow: fields of semantic SHARD_MASK, of the images' height and width, by the
+ * nearest pixel; those of SHARD_BOXES, f32 [n,4] as x, y, x, y in pixels of the image.  They have
+ * as many views.  Masks cannot follow images that differ in size: that is UNSUPPORTED.  All other
+ * fields are delivered as they are.  So are further fields of images.
+ *
+ * The pixels of a resize are those that the options or the dataset's recipe name.  A token of
+ * others is MISMATCH.
+ *
+ * If the options of the loader name a GPU or a pool, a kernel does it.  shard_loader_next_device()
+ * queues it on its stream.  Each device slot has memory of the GPU for the results as well;
+ * group[] still has the images as they are stored.  Masks and boxes are done on the CPU and copied.
+ * UNSUPPORTED with a pool if there are masks or boxes among the fields that are wanted.
+ *
+ * Else the threads that fill batches do it, ahead of the trainer, and the ring has the size of the
+ * results.  Each thread needs memory for 8 MiB of records, or for 8 records.  In the group of the
+ * images each field is an array of its own.
+ */
+struct shard_loader_transform {
+	size_t size;
+	uint32_t views;	   /* results of each image, each drawn by itself: up to SHARD_VIEWS_MAX; 0 means 1 */
+	const char *field; /* as for shard_transform_open() */
+	const struct shard_transform_options *options;
+};
+
+/*
+ * What a field of the schema is in the batches of this loader: dtype, layout, shape, and bytes of a
+ * row.  `field` is below the schema's field_count.  With more than one view the first axis of the
+ * shape has the views.
+ */
+SHARD_API void shard_loader_field(const struct shard_loader *l, uint32_t field, struct shard_field *out);
+
+/*
+ * Tell which part of each image was taken, and whether it was mirrored.  Entry i * views + view of
+ * `row` is that of row i of the batch.  ARGUMENT if the loader has no transform.
+ */
+SHARD_API int shard_loader_drawn(const struct shard_loader *l, const struct shard_batch *batch,
+				 struct shard_transform_row *row, struct shard_error *err);
 
 /* ---- doctor: what this machine has for a loader to use ------------------------------------- */
 

@@ -20,7 +20,8 @@
  *              another order.  A pass goes on where an epoch ends.  So each record comes once in a
  *              pass, not in an epoch.
  *   Epochs     An epoch of a mixture is only where SHARD_END is said.  A step that crosses its end
- *              takes the first positions of the next epoch; nothing is dropped or padded.
+ *              takes the first positions of the next epoch; nothing is dropped or padded.  Behind
+ *              the last epoch that ends at position 2^62 or before, next is ARGUMENT.
  *   Resume     The place is one number.  World, batch size and length of epochs may be others.
  *
  * In batches, `component` says whose record a row is, and `record` its number in that dataset.
@@ -57,7 +58,7 @@ enum shard_mix_stop {
 
 struct shard_mix_options {
 	size_t size;
-	uint64_t epoch_records; /* 0: as `stop` says */
+	uint64_t epoch_records; /* at most 2^62; 0: as `stop` says */
 	uint32_t stop;		/* enum shard_mix_stop */
 	uint32_t reserved;	/* 0 */
 };

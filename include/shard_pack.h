@@ -147,6 +147,40 @@ SHARD_API int shard_tally_write(const struct shard_tally *t, struct shard_writer
 #define SHARD_TALLY_CHANNELS_MAX 4
 SHARD_API uint32_t shard_field_channels(const struct shard_field *field);
 
+/* Of an image, in pixels. */
+struct shard_size {
+	uint32_t height, width;
+};
+
+/*
+ * The number of the field that holds height and width of the images in field number `field`, if
+ * each image has a size of its own.  Such images are called whole (format/SHARD.md 2.11): `field`
+ * is ragged u8 [A,C] with semantic SHARD_IMAGE, layout SHARD_HWC, 1 to 4 channels, and axis 0
+ * alone varies.  The other is the tensor u32 [2] with the name of the first and "_size" behind it.
+ * SHARD_FIELDS_MAX for every other field, so compare the result with field_count.
+ *
+ * A loader checks sizes.  It delivers the fields with lengths and sizes beside the images, whatever
+ * its option `fields` says.  And `size` of struct shard_rows has [record_count] sizes of the images
+ * as they are stored: 0 x 0 for a masked row.  These are in host memory even if the batch is on a
+ * GPU.
+ */
+SHARD_API uint32_t shard_image_size_field(const struct shard_schema *schema, uint32_t field);
+
+/*
+ * 1 if the field has a list of texts (format/SHARD.md 2.12), else 0: ragged u8 [N,B], SHARD_TEXT.
+ * Each row is a text in UTF-8, which ends before the first zero byte or with the row.
+ */
+SHARD_API int shard_field_is_texts(const struct shard_field *field);
+
+/*
+ * Height and width of the whole image `field` of a record: group[g] points to the record's bytes in
+ * group g, of which those of the length and the size are read.  Opening a dataset does not look at
+ * sizes, so use this before you use one: CORRUPT, and I57 or I59, if the image would not lie in its
+ * field.  The message names `record`.  ARGUMENT if that field is no whole image.
+ */
+SHARD_API int shard_image_size(const struct shard_schema *schema, uint32_t field, const void *const *group,
+			       uint64_t record, struct shard_size *size, struct shard_error *err);
+
 /* Add bytes to exact sums: sums[c] gets the bytes c, c + channels, c + 2 * channels and so on. */
 SHARD_API void shard_sum_bytes(const void *data, uint64_t bytes, uint32_t channels, struct shard_moments *sums);
 
@@ -161,7 +195,12 @@ enum shard_miss_reason {
 	SHARD_MISS_TRUNCATED = 5,
 	SHARD_MISS_LIMIT = 6, /* too many pixels or scans, or too much memory */
 	SHARD_MISS_UNSUPPORTED = 7,
-	SHARD_MISS_KEY = 8, /* the key is not UTF-8, or too long */
+	SHARD_MISS_KEY = 8,	    /* the key is not UTF-8, or too long */
+	SHARD_MISS_MISSING = 9,	    /* there is no such file */
+	SHARD_MISS_INCOMPLETE = 10, /* a part of the input is not there: image, label or field */
+	SHARD_MISS_VALUE = 11,	    /* a label, or the value of a field, is none that can be */
+	SHARD_MISS_MEMBER = 12,	    /* of an archive that is cut, or a member that is a link */
+	SHARD_MISS_VANISHED = 13,   /* its file was there for the plan, and is not any more */
 };
 enum shard_miss_how { SHARD_SKIPPED = 1, SHARD_QUARANTINED = 2 };
 

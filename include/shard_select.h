@@ -49,6 +49,14 @@ SHARD_API int shard_select_where(struct shard_selection **out, struct shard_data
 				 uint64_t value_count, struct shard_error *err);
 
 /*
+ * By any other rule: the records i whose mask[i] is not 0.  There is a byte for each record of the
+ * dataset, whatever `of` is.  shard_dataset_column() below reads what a rule needs.
+ */
+SHARD_API int shard_select_mask(struct shard_selection **out, struct shard_dataset *ds,
+				const struct shard_selection *of, const uint8_t *mask, uint64_t count,
+				struct shard_error *err);
+
+/*
  * Records [begin x n, end x n), rounded to the nearest, of n records in an order that `seed` fixes.
  * 0 to 0.9 and 0.9 to 1 are a training set and a validation set that have no record in common.
  */

@@ -25,6 +25,8 @@ build|libpng-dev|libpng-devel|shardpack reads PNG, shardcat writes it
 build|libwebp-dev|libwebp-devel|shardpack reads WebP
 build|zlib1g-dev|zlib-devel|libpng stands on it, and shardpack unpacks .gz and .npz
 build|libzstd-dev|libzstd-devel|shardpack unpacks .zst
+build|libarchive-dev|libarchive-devel|shardpack unpacks .bz2 and .xz; without it a build leaves these out
+build|libgif-dev|giflib-devel|shardpack reads GIF; without it a build leaves GIF out
 build|libjansson-dev|jansson-devel|shardpack reads JSON labels
 check|g++|gcc-c++|a C++ program must be able to use shard.h
 check|git|git|shows that a build leaves the tree alone

@@ -23,15 +23,16 @@ static char *join(const char *dir, const char *name)
 
 void data_schema(uint64_t record_bytes, uint32_t codec, struct shard_schema *schema)
 {
-	static const struct shard_field image = {.name = "image",
-						 .dtype = SHARD_U8,
-						 .layout = SHARD_HWC,
-						 .semantic = SHARD_IMAGE,
-						 .ndim = 3,
-						 .shape = {224, 224, 3}};
+	const uint32_t side = record_bytes == DATA_IMAGE_BYTES ? 224 : 256;
+	const struct shard_field image = {.name = "image",
+					  .dtype = SHARD_U8,
+					  .layout = SHARD_HWC,
+					  .semantic = SHARD_IMAGE,
+					  .ndim = 3,
+					  .shape = {side, side, 3}};
 	static const struct shard_field label = {
 		.name = "label", .dtype = SHARD_I64, .semantic = SHARD_LABEL, .group = 1};
-	bool photos = record_bytes == DATA_IMAGE_BYTES;
+	bool photos = record_bytes == DATA_IMAGE_BYTES || record_bytes == DATA_LARGE_IMAGE_BYTES;
 	struct shard_error err;
 
 	*schema = (struct shard_schema){

@@ -13,12 +13,13 @@
 extern "C" {
 #endif
 
-#define DATA_IMAGE_BYTES UINT64_C(150528) /* u8 [224,224,3], also the stride */
+#define DATA_IMAGE_BYTES       UINT64_C(150528) /* u8 [224,224,3], also the stride */
+#define DATA_LARGE_IMAGE_BYTES UINT64_C(196608) /* u8 [256,256,3], likewise */
 
 /*
- * Records of DATA_IMAGE_BYTES are photos: an image in group 0 and a label in group 1.  Others are
- * one field of as many bytes, a multiple of 64, which is also their stride.  LZ4 makes some two
- * fifths of compressed ones.
+ * Records of DATA_IMAGE_BYTES or DATA_LARGE_IMAGE_BYTES are photos: an image in group 0 and a label
+ * in group 1.  Others are one field of as many bytes, a multiple of 64, which is also their stride.
+ * LZ4 makes some two fifths of compressed ones.
  */
 struct data_shape {
 	const char *name; /* of its folder in bench_dir() */

@@ -132,7 +132,13 @@ static void text(char out[32], double v)
 {
 	double size = fabs(v);
 
-	snprintf(out, 32, "%.*f", size >= 1000 ? 0 : size >= 100 ? 1 : size >= 1 ? 2 : 4, v);
+	snprintf(out, 32, "%.*f",
+		 size >= 1000		    ? 0
+		 : size >= 100		    ? 1
+		 : size >= 1		    ? 2
+		 : size >= 0.1 || size == 0 ? 4
+					    : 6,
+		 v);
 }
 
 static void heading(void)

@@ -69,7 +69,7 @@ def accuracy(model, dataset, batch_size):
     """Over every record once: those that pad the last step are flagged, and do not count."""
     right = looked = 0
     for batch in libshard.torch.Loader(dataset, batch_size, shuffle=False, tail="pad", channels_last=True):
-        counts = batch.flags & libshard.PADDED == 0
+        counts = batch["valid"]
         right += int((model(batch["image"] / 255).argmax(1) == batch["label"])[counts].sum())
         looked += int(counts.sum())
     right, looked = over_ranks([right, looked]).tolist()

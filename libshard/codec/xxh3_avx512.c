@@ -19,6 +19,8 @@
 #endif
 
 #define XXH_VECTOR XXH_AVX512
+/* The header would take 512 here, which is 8 to 12 % slower on an AMD EPYC (Zen 4). */
+#define XXH_PREFETCH_DIST 384
 #include "libshard/codec/xxh3_code.h"
 
 #if defined(__clang__)

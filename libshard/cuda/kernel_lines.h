@@ -65,11 +65,30 @@ FORCED uint32_t least(uint32_t a, uint32_t b)
 
 /* ---- where samples are ---- */
 
-FORCED uint64_t address_of(const struct transform_call *call, const struct transform_row *row, uint32_t line,
-			   uint32_t channel)
+/* The part of an image that a block makes something of, and how far its lines are apart. */
+struct part {
+	uint32_t from, line_step;
+	uint16_t x, y, width, height;
+};
+
+FORCED struct part part_of(const struct transform_call *call)
+{
+	const struct transform_row row = call->row[blockIdx.y];
+	struct part part;
+
+	part.from = row.from;
+	part.line_step = call->line_pixels[blockIdx.y] * call->pixel_step;
+	part.x = row.x;
+	part.y = row.y;
+	part.width = row.width;
+	part.height = row.height;
+	return part;
+}
+
+FORCED uint64_t address_of(const struct transform_call *call, const struct part *row, uint32_t line, uint32_t channel)
 {
 	return call->from + row->from * call->record_step +
-	       (uint64_t)((row->y & TRANSFORM_SIDE_MAX) + line) * call->line_step +
+	       (uint64_t)((row->y & TRANSFORM_SIDE_MAX) + line) * row->line_step +
 	       (uint64_t)(row->x & TRANSFORM_SIDE_MAX) * call->pixel_step + (uint64_t)channel * call->channel_step;
 }
 
@@ -81,7 +100,7 @@ struct lines {
 	uint32_t chunks;       /* of 16 bytes: a span begins within its first */
 };
 
-FORCED uint64_t chunk_at(const struct transform_call *call, const struct transform_row *row, const struct lines *lines,
+FORCED uint64_t chunk_at(const struct transform_call *call, const struct part *row, const struct lines *lines,
 			 uint32_t span, uint32_t chunk)
 {
 	uint32_t line = divide_by_channels(span, call->span_count);
@@ -91,7 +110,7 @@ FORCED uint64_t chunk_at(const struct transform_call *call, const struct transfo
 }
 
 /* Of the spans of a part, as wide as it is, wherever they begin. */
-FORCED uint32_t chunks_of(const struct transform_call *call, const struct transform_row *row)
+FORCED uint32_t chunks_of(const struct transform_call *call, const struct part *row)
 {
 	return (row->width * call->pixel_step + 30) / 16;
 }
@@ -123,7 +142,7 @@ FORCED uint4 load_within(const struct transform_call *call, uint64_t at)
  * they bring, so it waits once for all of them.  At the ends of a batch, where 16 bytes may be more
  * than there are, it goes byte by byte.
  */
-FORCED void bring_lines(const struct transform_call *call, const struct transform_row *row, const struct lines *lines)
+FORCED void bring_lines(const struct transform_call *call, const struct part *row, const struct lines *lines)
 {
 	uint32_t spans = lines->count * call->span_count, count = spans * lines->chunks;
 	struct spot p = spot_of(threadIdx.x, lines->chunks), step = spot_of(blockDim.x, lines->chunks);

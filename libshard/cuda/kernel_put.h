@@ -10,6 +10,8 @@
 /* What a sample becomes, in the part of the table that begins at byte `table`. */
 FORCED uint32_t look_up_at(uint32_t table, uint32_t sample, uint32_t bytes)
 {
+	if (bytes == 1) /* they stay what they are */
+		return sample;
 	return bytes == 4 ? *SHARED(const uint32_t, table + sample * 4) : *SHARED(const uint16_t, table + sample * 2);
 }
 
@@ -19,7 +21,7 @@ FORCED uint32_t look_up(uint32_t channel, uint32_t sample, uint32_t bytes)
 }
 
 /* Store any output.  A thread stores one number at a time. */
-FORCED void put_any(const struct transform_call *call, const struct transform_row *row, uint32_t first, uint32_t lines,
+FORCED void put_any(const struct transform_call *call, const struct part *row, uint32_t first, uint32_t lines,
 		    int resized, uint32_t bytes)
 {
 	uint32_t planes = call->is_planar ? call->channels : 1, spans = resized ? 1 : call->span_count;
@@ -41,9 +43,11 @@ FORCED void put_any(const struct transform_call *call, const struct transform_ro
 		uint32_t bits;
 
 		if (!resized) /* a span begins within 16 bytes */
-			at += (begin + line * call->line_step + (spans == 1 ? 0 : c * call->channel_step)) & 15;
+			at += (begin + line * row->line_step + (spans == 1 ? 0 : c * call->channel_step)) & 15;
 		bits = look_up(c, SHARED(const uint8_t, call->at_tile)[at], bytes);
-		if (bytes == 4)
+		if (bytes == 1)
+			*(uint8_t *)(uintptr_t)to = (uint8_t)bits;
+		else if (bytes == 4)
 			*(uint32_t *)(uintptr_t)to = bits;
 		else
 			*(uint16_t *)(uintptr_t)to = (uint16_t)bits;
@@ -103,12 +107,12 @@ FORCED void put_planes(uint32_t at, uint64_t to, uint64_t plane_bytes, int flip,
 	}
 }
 
-FORCED void put_chw(const struct transform_call *call, const struct transform_row *row, uint32_t first, uint32_t lines,
+FORCED void put_chw(const struct transform_call *call, const struct part *row, uint32_t first, uint32_t lines,
 		    int resized, uint32_t bytes)
 {
 	const uint32_t count = 16 / bytes;
 	uint32_t groups = call->width / count, shift = resized ? 0 : (uint32_t)address_of(call, row, first, 0);
-	uint32_t line_step = resized ? 0 : call->line_step, flip = row->x & TRANSFORM_FLIP;
+	uint32_t line_step = resized ? 0 : row->line_step, flip = row->x & TRANSFORM_FLIP;
 	uint64_t plane_bytes = (uint64_t)call->height * call->width * bytes;
 	uint64_t to =
 		call->to + blockIdx.y * 3 * plane_bytes + (uint64_t)first * call->width * bytes + threadIdx.x * 16;
@@ -171,13 +175,13 @@ FORCED void put_run(uint32_t at, const uint32_t *choice, const uint32_t *table, 
  * Threads go on by a multiple of six runs: of three, so each begins with one channel always; and of
  * two, so each warp begins with a whole sector.
  */
-FORCED void put_hwc(const struct transform_call *call, const struct transform_row *row, uint32_t first, uint32_t lines,
+FORCED void put_hwc(const struct transform_call *call, const struct part *row, uint32_t first, uint32_t lines,
 		    int resized, uint32_t bytes)
 {
 	const uint32_t count = 16 / bytes, pixels = (count + 4) / 3;
 	uint32_t runs = call->width * 3 / count, stride = blockDim.x < 6 ? 6 : blockDim.x - blockDim.x % 6;
 	uint32_t shift = resized ? 0 : (uint32_t)address_of(call, row, first, 0);
-	uint32_t line_step = resized ? 0 : call->line_step, flip = row->x & TRANSFORM_FLIP;
+	uint32_t line_step = resized ? 0 : row->line_step, flip = row->x & TRANSFORM_FLIP;
 	uint64_t out = call->to + ((uint64_t)blockIdx.y * call->height + first) * call->width * 3 * bytes;
 	struct spot step = spot_of(stride, runs);
 

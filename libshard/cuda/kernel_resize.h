@@ -45,7 +45,7 @@ FORCED uint8_t clip(int32_t sum)
 	return (uint8_t)(sum < 0 ? 0 : sum > 255 ? 255 : sum);
 }
 
-FORCED void fill_across(const struct transform_call *call, const struct transform_row *row)
+FORCED void fill_across(const struct transform_call *call, const struct part *row)
 {
 	struct transform_taps *across = SHARED(struct transform_taps, call->at_across);
 
@@ -54,8 +54,7 @@ FORCED void fill_across(const struct transform_call *call, const struct transfor
 		across[x] = fill_taps(row->width, call->width, x, (int32_t *)(across + call->width) + x, call->width);
 }
 
-FORCED void fill_down(const struct transform_call *call, const struct transform_row *row, uint32_t first,
-		      uint32_t lines)
+FORCED void fill_down(const struct transform_call *call, const struct part *row, uint32_t first, uint32_t lines)
 {
 	struct transform_taps *down = SHARED(struct transform_taps, call->at_down);
 
@@ -134,13 +133,13 @@ FORCED uint32_t staged_at(const struct transform_call *call, const struct lines 
 				     : call->at_tile + (line * call->span_count + c) * lines->chunks * 16;
 }
 
-FORCED uint32_t phase_of(const struct transform_call *call, const struct transform_row *row, uint32_t line, uint32_t c)
+FORCED uint32_t phase_of(const struct transform_call *call, const struct part *row, uint32_t line, uint32_t c)
 {
 	return (uint32_t)address_of(call, row, line, call->span_count == 1 ? 0 : c);
 }
 
 /* Resize lines of the part across, for lines `to` and on of those that the band needs. */
-FORCED void filter_across(const struct transform_call *call, const struct transform_row *row, int is_shared,
+FORCED void filter_across(const struct transform_call *call, const struct part *row, int is_shared,
 			  const struct lines *lines, uint32_t to)
 {
 	const struct transform_taps *across = SHARED(const struct transform_taps, call->at_across);
@@ -168,7 +167,7 @@ FORCED void filter_across(const struct transform_call *call, const struct transf
 }
 
 /* Down first: lines `begin` to `end` of the band, as wide as the part, without gaps. */
-FORCED void filter_down(const struct transform_call *call, const struct transform_row *row, int is_shared,
+FORCED void filter_down(const struct transform_call *call, const struct part *row, int is_shared,
 			const struct lines *lines, uint32_t begin, uint32_t end)
 {
 	const struct transform_taps *down = SHARED(const struct transform_taps, call->at_down) + begin;
@@ -182,13 +181,13 @@ FORCED void filter_down(const struct transform_call *call, const struct transfor
 
 		COMPACT
 		for (uint32_t c = 0; c < call->channels; c += side_by_side) {
-			struct walk walk = walk_from(address_of(call, row, first, c) + x, call->line_step);
+			struct walk walk = walk_from(address_of(call, row, first, c) + x, row->line_step);
 
 			if (is_shared) {
 				walk.from = staged_at(call, lines, first - lines->first, c) + x;
 				walk.step = lines->chunks * 16 * call->span_count;
 				walk.phase = phase_of(call, row, first, c);
-				walk.phase_step = call->line_step;
+				walk.phase_step = row->line_step;
 			}
 			if (is_shared && side_by_side == 3)
 				filter_pixel(1, walk, 3, taps, weight, call->band_lines, to);
@@ -229,7 +228,7 @@ FORCED void next_step(const struct transform_taps *down, uint32_t down_first, ui
  * The first pass of a band.  The tile is not needed yet, so lines of the part come there first, as
  * many as it holds; if those of one line of the output are more, samples are read where they lie.
  */
-FORCED void first_pass(const struct transform_call *call, const struct transform_row *row, uint32_t band)
+FORCED void first_pass(const struct transform_call *call, const struct part *row, uint32_t band)
 {
 	const struct transform_taps *down = SHARED(const struct transform_taps, call->at_down);
 	uint32_t down_first = row->y & TRANSFORM_DOWN_FIRST, most, count;
@@ -291,7 +290,7 @@ FORCED void resize_down(const struct transform_call *call, uint32_t lines)
 	}
 }
 
-FORCED void part_across(const struct transform_call *call, const struct transform_row *row, uint32_t lines)
+FORCED void part_across(const struct transform_call *call, const struct part *row, uint32_t lines)
 {
 	const struct transform_taps *across = SHARED(const struct transform_taps, call->at_across);
 	struct spot p = spot_of(threadIdx.x, call->width), step = spot_of(blockDim.x, call->width);

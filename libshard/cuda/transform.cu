@@ -9,6 +9,7 @@
  *   (1) It brings the samples of the band to shared memory, as they lie (kernel_lines.h) or resized
  *       (kernel_resize.h).
  *   (2) Each thread takes some of them, looks up their numbers, and stores 16 bytes (kernel_put.h).
+ *       If samples stay bytes, it stores them one by one.
  *
  * A sample is a byte, and a table has the number that it becomes, so numbers are exact.  Only
  * weights are computed with fractions.  They are doubles, and a product is never fused with a sum
@@ -26,8 +27,8 @@ extern "C" {
 
 enum { ANY = TRANSFORM_ANY, CHW = TRANSFORM_CHW, HWC = TRANSFORM_HWC };
 
-FORCED void put(const struct transform_call *call, const struct transform_row *row, uint32_t first, uint32_t lines,
-		int resized, uint32_t shape, uint32_t bytes)
+FORCED void put(const struct transform_call *call, const struct part *row, uint32_t first, uint32_t lines, int resized,
+		uint32_t shape, uint32_t bytes)
 {
 	if (shape == ANY)
 		put_any(call, row, first, lines, resized, bytes);
@@ -39,7 +40,7 @@ FORCED void put(const struct transform_call *call, const struct transform_row *r
 
 FORCED void transform_crop(const struct transform_call *call, uint32_t shape, uint32_t bytes)
 {
-	const struct transform_row row = call->row[blockIdx.y];
+	const struct part row = part_of(call);
 	uint32_t first = blockIdx.x * call->band_lines, table_chunks = call->channels * 256 * bytes / 16;
 	uint4 table = load_table(call, table_chunks);
 	struct lines lines;
@@ -56,7 +57,7 @@ FORCED void transform_crop(const struct transform_call *call, uint32_t shape, ui
 /* Weights across are the same for all bands of a block; those down are of the band. */
 FORCED void transform_resize(const struct transform_call *call, uint32_t bytes)
 {
-	const struct transform_row row = call->row[blockIdx.y];
+	const struct part row = part_of(call);
 	uint32_t first = blockIdx.x * call->block_lines, end = least(first + call->block_lines, call->height), lines;
 	uint32_t table_chunks = call->channels * 256 * bytes / 16;
 	uint4 table = load_table(call, table_chunks);
@@ -75,7 +76,7 @@ FORCED void transform_resize(const struct transform_call *call, uint32_t bytes)
 		else
 			resize_down(call, lines);
 		__syncthreads();
-		put(call, &row, first, lines, 1, call->shape, bytes);
+		put(call, &row, first, lines, 1, bytes == 1 ? ANY : call->shape, bytes);
 	}
 }
 
@@ -87,12 +88,14 @@ FORCED void transform_resize(const struct transform_call *call, uint32_t bytes)
 		body_;                                                                                                 \
 	}
 
+KERNEL(transform_crop_any_8, transform_crop(&call, ANY, 1))
 KERNEL(transform_crop_any_16, transform_crop(&call, ANY, 2))
 KERNEL(transform_crop_any_32, transform_crop(&call, ANY, 4))
 KERNEL(transform_crop_chw_16, transform_crop(&call, CHW, 2))
 KERNEL(transform_crop_chw_32, transform_crop(&call, CHW, 4))
 KERNEL(transform_crop_hwc_16, transform_crop(&call, HWC, 2))
 KERNEL(transform_crop_hwc_32, transform_crop(&call, HWC, 4))
+KERNEL(transform_resize_8, transform_resize(&call, 1))
 KERNEL(transform_resize_16, transform_resize(&call, 2))
 KERNEL(transform_resize_32, transform_resize(&call, 4))
 

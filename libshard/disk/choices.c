@@ -88,6 +88,12 @@ uint32_t shard_field_channels(const struct shard_field *f)
 	return channels <= SHARD_TALLY_CHANNELS_MAX ? channels : 0;
 }
 
+int shard_field_is_texts(const struct shard_field *f)
+{
+	return f->kind == SHARD_RAGGED && f->dtype == SHARD_U8 && f->semantic == SHARD_TEXT && f->ndim == 2 &&
+	       f->ragged_axes == 1;
+}
+
 const struct shard_field *shard_schema_label(const struct shard_schema *schema)
 {
 	for (uint32_t i = 0; i < schema->field_count; i++) {

@@ -25,8 +25,8 @@ static const char *const semantics[] = {"none", "image", "label", "length", "tok
 static const char *const codecs[] = {"raw", "lz4"};
 static const char *const sections[] = {"?", "DATA", "HASH", "CIDX", "KOFF", "KBLB", "STAT", "MISS", "PROV"};
 static const char *const reasons[] = {
-	NULL,	     "empty",	     "not an image", "decoder failed", "damaged",
-	"truncated", "over a limit", "unsupported",  "bad key",
+	NULL,	       "empty",	  "not an image", "decoder failed", "damaged",	 "truncated",  "over a limit",
+	"unsupported", "bad key", "missing",	  "incomplete",	    "bad value", "bad member", "vanished",
 };
 
 static const char *const pixel_names[] = {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * record.c - the bytes of a record: where fields are not, and where ragged fields end
+ * record.c - the bytes of a record: where fields are not, where ragged fields end, sizes of images
  *
- * Pure.  The rules I49, I57 and I58 of format/SHARD.md.
+ * Pure.  The rules I49, I57, I58 and I59 of format/SHARD.md.
  */
 #include "libshard/disk/record.h"
 
@@ -55,6 +55,15 @@ int record_check_holes(const struct record_holes *holes, const void *data, uint6
 	return SHARD_OK;
 }
 
+int record_check_length(const struct shard_field *f, uint32_t axis, uint32_t length, uint64_t record,
+			struct shard_error *err)
+{
+	MUST("I57", length <= f->shape[axis],
+	     "record %" PRIu64 ": field '%.47s' says length %u on axis %u; must be at most %u", record, f->name, length,
+	     axis, f->shape[axis]);
+	return SHARD_OK;
+}
+
 int record_check_ragged(const struct shard_field *f, const uint8_t *field_data, const uint8_t *lengths, uint64_t record,
 			struct shard_error *err)
 {
@@ -62,15 +71,16 @@ int record_check_ragged(const struct shard_field *f, const uint8_t *field_data, 
 	size_t item = shard_dtype_bytes(f->dtype);
 	uint64_t elements = schema_elements(f), last = f->shape[f->ndim - 1]; /* a ragged field has an axis: I32 */
 	uint32_t k = 0;
+	int rc;
 
 	for (uint32_t d = 0; d < f->ndim; d++) {
 		limit[d] = f->shape[d];
 		if (!(f->ragged_axes >> d & 1))
 			continue;
 		limit[d] = load32(lengths + 4 * k++);
-		MUST("I57", limit[d] <= f->shape[d],
-		     "record %" PRIu64 ": field '%.47s' says length %u on axis %u; must be at most %u", record, f->name,
-		     limit[d], d, f->shape[d]);
+		rc = record_check_length(f, d, limit[d], record, err);
+		if (rc)
+			return rc;
 	}
 	for (uint64_t row = 0; row < elements; row += last) { /* neighbours along the last axis */
 		bool inside = true;
@@ -89,5 +99,17 @@ int record_check_ragged(const struct shard_field *f, const uint8_t *field_data, 
 			at[d] = 0;
 		}
 	}
+	return SHARD_OK;
+}
+
+int record_check_size(const struct shard_field *f, const uint8_t *size, const uint8_t *length, uint64_t record,
+		      struct shard_error *err)
+{
+	uint32_t height = load32(size), width = load32(size + 4), pixels = load32(length);
+
+	MUST("I59", height && width && (uint64_t)height * width == pixels,
+	     "record %" PRIu64 ": field '%.47s': height %u and width %u, but %u pixels; must be at least 1 each, and "
+	     "their product the number of pixels",
+	     record, f->name, height, width, pixels);
 	return SHARD_OK;
 }

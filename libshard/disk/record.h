@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * record.h - the bytes of a record: where fields are not, and where ragged fields end
+ * record.h - the bytes of a record: where fields are not, where ragged fields end, sizes of images
  */
 #ifndef SHARD_DISK_RECORD_H
 #define SHARD_DISK_RECORD_H
@@ -25,6 +25,18 @@ int record_check_holes(const struct record_holes *holes, const void *data, uint6
 /* One record: `field_data` of a ragged field and `lengths`, the bytes of its length field. */
 int record_check_ragged(const struct shard_field *f, const uint8_t *field_data, const uint8_t *lengths, uint64_t record,
 			struct shard_error *err);
+
+/* I57 of one axis of one record. */
+int record_check_length(const struct shard_field *f, uint32_t axis, uint32_t length, uint64_t record,
+			struct shard_error *err);
+
+/*
+ * I59 of one record.  `f` is an image that has a size of its own: shard_image_size_field().  `size`
+ * are the 8 bytes of its size, `length` the 4 bytes of its length field.  If this is OK, height x
+ * width pixels lie at the start of the field, as long as I57 holds too.
+ */
+int record_check_size(const struct shard_field *f, const uint8_t *size, const uint8_t *length, uint64_t record,
+		      struct shard_error *err);
 
 /* The compiler turns lengths that it knows into moves, and the others into calls. */
 __attribute__((always_inline)) static inline void record_copy_field(uint8_t *dst, const uint8_t *src, uint32_t bytes)

@@ -11,12 +11,6 @@
 
 #define BLOCK_ROWS 64u
 
-/* What is counted while slots are filled. */
-struct fill_counts {
-	uint64_t checked_units, decoded_chunks, direct_bytes, pread_bytes, substituted, masked;
-	bool uring; /* direct_bytes and pread_bytes came by io_uring */
-};
-
 /* Where the record of a row is. */
 struct located {
 	struct shard_reader *r;

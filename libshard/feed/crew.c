@@ -11,160 +11,11 @@
 #include "libshard/base/error.h"
 #include "libshard/base/mem.h"
 #include "libshard/base/thread.h"
-#include "libshard/feed/repair.h"
 #include "libshard/feed/slot_cold.h"
-#include "libshard/feed/slot_fill.h"
 #include "libshard/feed/slot_packed.h"
-#include "libshard/feed/steps.h"
+#include "libshard/feed/transformed.h"
 #include "libshard/io/guard.h"
-#include "libshard/store/read/fetch.h"
-
-/* ---- filling ---- */
-
-/* With lock. */
-static void stop_being_busy(struct crew *c)
-{
-	if (!--c->busy && c->resting)
-		pthread_cond_broadcast(&c->ready);
-}
-
-/* With lock, which is given up meanwhile.  Returns NULL if the caller has to look again. */
-static struct epoch_order *get_order(struct crew *c, uint64_t epoch)
-{
-	struct epoch_order *e = epoch_orders_find(&c->orders, epoch);
-	struct order_params params;
-
-	if (e->state == ORDER_MADE && e->epoch == epoch)
-		return e;
-	if (e->state == ORDER_MAKING) {
-		pthread_cond_wait(&c->work, &c->lock);
-		return NULL;
-	}
-	e->state = ORDER_MAKING;
-	e->epoch = epoch;
-	params = steps_params(c->steps, epoch);
-	c->busy++;
-	pthread_mutex_unlock(&c->lock);
-	order_init(&e->order, &params, e->table); /* cannot fail: the parameters were checked */
-	pthread_mutex_lock(&c->lock);
-	e->state = ORDER_MADE;
-	stop_being_busy(c);
-	pthread_cond_broadcast(&c->work);
-	return NULL;
-}
-
-/* With lock. */
-static void push_free(struct crew *c, uint32_t slot)
-{
-	c->claim[slot].state = CLAIM_FREE;
-	c->free[c->free_count++] = slot;
-}
-
-/* With lock.  Give a free slot to the next place, and return it. */
-static uint32_t claim(struct crew *c)
-{
-	uint32_t slot = c->free[--c->free_count];
-
-	c->queue[(c->queue_head + c->queue_count++) % c->ring->slot_count] = slot;
-	c->claim[slot].state = CLAIM_FILLING;
-	c->claim[slot].stale = false;
-	c->ring->slot[slot].place = c->next;
-	c->next.step++;
-	c->busy++;
-	return slot;
-}
-
-/* With lock. */
-static void count(struct shard_loader_stats *s, const struct fill_counts *counts, uint64_t rows, uint64_t bytes)
-{
-	s->filled_record_count += rows;
-	s->filled_bytes += bytes;
-	s->direct_bytes += counts->direct_bytes;
-	s->pread_bytes += counts->pread_bytes;
-	s->has_uring |= counts->uring;
-	s->substituted_count += counts->substituted;
-	s->masked_count += counts->masked;
-	s->mapped_bytes += bytes - counts->direct_bytes - counts->pread_bytes;
-}
-
-/*
- * With lock.  The slot was filled.  Returns the condition to signal after unlocking, or NULL.
- * (Signal without the lock, because the thread that wakes up takes the lock first.)
- */
-static pthread_cond_t *finish(struct crew *c, uint32_t slot, uint64_t fill_ns, const struct fill_counts *counts)
-{
-	struct claim *claim = &c->claim[slot];
-	uint64_t rows = c->ring->slot[slot].rows;
-
-	stop_being_busy(c);
-	c->stats.fill_ns += fill_ns;
-	c->stats.checked_unit_count += counts->checked_units;
-	c->stats.decoded_chunk_count += counts->decoded_chunks;
-	if (!claim->rc)
-		count(&c->stats, counts, rows, rows * c->supply->layout->record_bytes);
-	if (claim->stale) {
-		push_free(c, slot);
-		return &c->work;
-	}
-	claim->state = CLAIM_READY;
-	return c->queue[c->queue_head] == slot ? &c->ready : NULL;
-}
-
-/* If the thread has met shards that are not in memory, fetch what a later step needs. */
-static void look_ahead(struct crew *c, struct member *m, const struct place *p, const struct order *order)
-{
-	if (!m->scratch.has_cold)
-		return;
-	m->scratch.has_cold = false;
-	m->ahead.place = *p;
-	m->ahead.rows = steps_ahead(c->steps, order, p, c->thread_count, c->supply->paths.fetch->apart_records,
-				    slot_rows(&m->ahead));
-	slot_fetch(c->supply, &m->scratch, &m->ahead);
-}
-
-/* Without the lock.  The slot belongs to this thread. */
-static void fill(struct crew *c, struct member *m, uint32_t slot, const struct order *order, struct fill_counts *counts)
-{
-	struct slot *s = &c->ring->slot[slot];
-	struct claim *claim = &c->claim[slot];
-
-	look_ahead(c, m, &s->place, order);
-	s->rows = steps_fill(c->steps, order, &s->place, slot_rows(s));
-	claim->rc = slot_fill(c->supply, &m->scratch, s, counts, &claim->why);
-	if (!claim->rc)
-		claim->rc = repair_rows(c->supply, &m->scratch, s, counts, &claim->why);
-	steps_name(c->steps, slot_rows(s), s->rows);
-	claim->repaired = counts->substituted + counts->masked;
-}
-
-/* With lock, which is given up while it works.  Fill a free slot, if there still is one. */
-static void fill_one(struct crew *c, struct member *m)
-{
-	struct fill_counts counts = {0};
-	struct epoch_order *e;
-	pthread_cond_t *change;
-	uint64_t begin;
-	uint32_t slot;
-
-	c->next = steps_next(c->steps, c->next);
-	e = get_order(c, c->next.epoch);
-	if (!e || c->stop || c->resting || !c->free_count)
-		return;
-	slot = claim(c);
-	e->users++;
-	pthread_mutex_unlock(&c->lock);
-	begin = clock_now_ns();
-	fill(c, m, slot, &e->order, &counts);
-	begin = clock_now_ns() - begin;
-	pthread_mutex_lock(&c->lock);
-	e->users--;
-	change = finish(c, slot, begin, &counts);
-	if (!change)
-		return;
-	pthread_mutex_unlock(&c->lock);
-	pthread_cond_broadcast(change);
-	pthread_mutex_lock(&c->lock);
-}
+#include "libshard/steps/steps.h"
 
 static void *work(void *context)
 {
@@ -174,8 +25,12 @@ static void *work(void *context)
 
 	pthread_mutex_lock(&c->lock);
 	while (!c->stop) {
+		if (c->shared != NO_SLOT) {
+			crew_help(c, m);
+			continue;
+		}
 		if (c->free_count && !c->resting) {
-			fill_one(c, m);
+			crew_fill_one(c, m);
 			continue;
 		}
 		begin = clock_now_ns();
@@ -206,7 +61,8 @@ static bool open_members(struct crew *c)
 		c->member[i].crew = c;
 		c->member[i].scratch.chunk = mem_alloc(chunk_bytes);
 		if (!c->member[i].scratch.chunk ||
-		    !slot_open(&c->member[i].ahead, NULL, c->steps->rank.batch_records + STEPS_AHEAD_ROWS))
+		    (c->transformed && !transformed_open_scratch(c->transformed, &c->member[i].scratch)) ||
+		    !slot_open(&c->member[i].ahead, NULL, c->steps->rank.batch_records + STEPS_AHEAD_ROWS, 0))
 			return false;
 	}
 	return c->member;
@@ -232,6 +88,8 @@ static void free_all(struct crew *c, bool inherited)
 {
 	for (uint32_t i = 0; c->member && i < c->thread_count; i++) {
 		slot_cold_close(&c->member[i].scratch, inherited);
+		if (c->transformed)
+			transformed_close_scratch(c->transformed, &c->member[i].scratch, inherited);
 		mem_free(c->member[i].scratch.chunk);
 		slot_close(&c->member[i].ahead);
 	}
@@ -254,16 +112,16 @@ static bool lacks_first_slot(void *context)
 	return lacks;
 }
 
-int crew_open(struct crew *c, struct supply *supply, struct ring *ring, const struct steps *steps,
-	      uint32_t thread_count, struct place from, struct shard_error *err)
+int crew_open(struct crew *c, struct place from, struct shard_error *err)
 {
-	struct order_params params = steps_params(steps, 0);
-	int rc;
+	struct order_params params = steps_params(c->steps, 0);
+	int rc = epoch_orders_open(&c->orders, c->thread_count, &params, err);
 
-	*c = (struct crew){.supply = supply, .ring = ring, .steps = steps, .thread_count = thread_count, .next = from};
-	rc = epoch_orders_open(&c->orders, thread_count, &params, err);
+	c->next = from;
+	c->shared = NO_SLOT;
+	c->is_awaited = true;
 	if (!rc && (!open_members(c) || !open_queue(c)))
-		rc = error_set(err, SHARD_E_MEMORY, "no memory for %u threads", thread_count);
+		rc = error_set(err, SHARD_E_MEMORY, "no memory for %u threads", c->thread_count);
 	if (rc) {
 		free_all(c, false);
 		return rc;
@@ -367,7 +225,7 @@ uint32_t crew_take(struct crew *c)
 		guard_ask(); /* this thread fills slots, and is the caller's */
 	pthread_mutex_lock(&c->lock);
 	for (await(c, NULL); !head_is_ready(c); await(c, NULL))
-		fill_one(c, &c->member[0]);
+		crew_fill_one(c, &c->member[0]);
 	slot = c->queue[c->queue_head];
 	c->queue_head = (c->queue_head + 1) % c->ring->slot_count;
 	c->queue_count--;
@@ -383,7 +241,7 @@ void crew_give(struct crew *c, uint32_t slot)
 	bool awaited;
 
 	pthread_mutex_lock(&c->lock);
-	push_free(c, slot);
+	crew_push_free(c, slot);
 	awaited = c->awaits_slot;
 	pthread_mutex_unlock(&c->lock);
 	pthread_cond_signal(&c->work);
@@ -398,10 +256,11 @@ static void forget(struct crew *c)
 		uint32_t slot = c->queue[c->queue_head];
 
 		if (c->claim[slot].state == CLAIM_READY)
-			push_free(c, slot);
+			crew_push_free(c, slot);
 		else
 			c->claim[slot].stale = true;
 	}
+	c->shared = NO_SLOT;
 }
 
 void crew_move(struct crew *c, struct place to)
@@ -409,6 +268,7 @@ void crew_move(struct crew *c, struct place to)
 	pthread_mutex_lock(&c->lock);
 	forget(c);
 	c->next = to;
+	c->is_awaited = true;
 	c->resting = false;
 	pthread_cond_broadcast(&c->work);
 	pthread_mutex_unlock(&c->lock);

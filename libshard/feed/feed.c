@@ -10,7 +10,8 @@
 #include "libshard/base/bytes.h"
 #include "libshard/base/error.h"
 #include "libshard/base/mem.h"
-#include "libshard/feed/block.h"
+#include "libshard/feed/crew.h"
+#include "libshard/feed/transformed.h"
 #include "libshard/mix/mix_order.h"
 #include "libshard/store/read/dataset.h"
 
@@ -19,7 +20,8 @@
 /* ---- life ---- */
 
 int feed_open(struct feed **out, struct shard_dataset *ds, const struct shard_loader_options *o,
-	      const struct layout *layout, const struct steps *steps, struct shard_error *err)
+	      const struct layout *layout, const struct transformed *transformed, const struct steps *steps,
+	      struct shard_error *err)
 {
 	struct feed *f = mem_zalloc(sizeof(*f));
 
@@ -28,6 +30,7 @@ int feed_open(struct feed **out, struct shard_dataset *ds, const struct shard_lo
 	f->ds = ds;
 	f->o = *o;
 	f->layout = *layout;
+	f->transformed = transformed;
 	f->steps = *steps;
 	f->ring.slot_bytes = layout->slot_bytes;
 	f->ring.slot_count = o->slot_count;
@@ -74,13 +77,20 @@ static uint64_t rows_ahead(const struct feed *f)
 
 int feed_start(struct feed *f, struct shard_error *err)
 {
-	int rc = ring_open(&f->ring, f->steps.rank.batch_records, err);
+	int rc = ring_open(&f->ring, f->steps.rank.batch_records, f->layout.whole_count, err);
 
 	if (rc)
 		return rc;
-	rc = supply_open(&f->supply, f->ds, &f->o, &f->layout, &f->steps, rows_ahead(f), err);
+	f->crew = (struct crew){.supply = &f->supply,
+				.ring = &f->ring,
+				.steps = &f->steps,
+				.transformed = f->transformed,
+				.layout = &f->layout,
+				.thread_count = f->o.thread_count};
+	rc = supply_open(&f->supply, f->ds, &f->o, f->transformed ? &f->transformed->records : &f->layout, &f->steps,
+			 rows_ahead(f), err);
 	if (!rc) {
-		rc = crew_open(&f->crew, &f->supply, &f->ring, &f->steps, f->o.thread_count, f->cursor.at, err);
+		rc = crew_open(&f->crew, f->cursor.at, err);
 		if (rc)
 			supply_close(&f->supply, false);
 	}
@@ -124,7 +134,8 @@ int feed_next(struct feed *f, uint32_t *slot, struct shard_error *err)
 	*slot = crew_take(&f->crew);
 	claim = &f->crew.claim[*slot];
 	if (!claim->rc)
-		claim->rc = count_repaired(f, f->ring.slot[*slot].place.epoch, claim->repaired, &claim->why);
+		claim->rc = count_repaired(f, f->ring.slot[*slot].place.epoch,
+					   claim->counts.substituted + claim->counts.masked, &claim->why);
 	if (claim->rc) {
 		rc = cursor_fail(&f->cursor, claim->rc, &claim->why, err);
 		crew_give(&f->crew, *slot);

@@ -11,16 +11,17 @@
 #ifndef SHARD_FEED_FEED_H
 #define SHARD_FEED_FEED_H
 
-#include "libshard/feed/crew.h"
-#include "libshard/feed/steps.h"
+#include "libshard/feed/crew_fill.h"
+#include "libshard/steps/steps.h"
 
 struct feed {
-	struct shard_dataset *ds;      /* const after open, as: */
-	struct shard_loader_options o; /* settled; a feed uses those of slots, threads and paths */
-	struct layout layout;
-	struct steps steps;   /* changes only while the crew rests */
-	struct cursor cursor; /* of the consumer */
-	uint32_t lent_count;  /* of the consumer: slots that its caller has */
+	struct shard_dataset *ds;	       /* const after open, as: */
+	struct shard_loader_options o;	       /* settled; a feed uses those of slots, threads and paths */
+	const struct transformed *transformed; /* NULL: slots have records as they are */
+	struct layout layout;		       /* of slots */
+	struct steps steps;		       /* changes only while the crew rests */
+	struct cursor cursor;		       /* of the consumer */
+	uint32_t lent_count;		       /* of the consumer: slots that its caller has */
 	/* of the consumer: substituted and masked rows of slots that it has taken, in one epoch */
 	uint64_t repaired, repaired_epoch;
 
@@ -29,9 +30,13 @@ struct feed {
 	struct crew crew;
 };
 
-/* The dataset must outlive the feed.  The other arguments are copied. */
+/*
+ * The dataset and `transformed`, which may be NULL, must outlive the feed.  The other arguments are
+ * copied.
+ */
 int feed_open(struct feed **out, struct shard_dataset *ds, const struct shard_loader_options *o,
-	      const struct layout *layout, const struct steps *steps, struct shard_error *err);
+	      const struct layout *layout, const struct transformed *transformed, const struct steps *steps,
+	      struct shard_error *err);
 /* A forked child may call this too: then it only frees memory. */
 void feed_close(struct feed *f);
 

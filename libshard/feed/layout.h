@@ -3,8 +3,9 @@
  * layout.h - where the arrays of a batch lie in its memory
  *
  * A batch holds one block for each large group.  Of small groups it holds one dense array for each
- * field.  Each array begins on a page of its own.  Fields that nobody wants have no array, and a
- * group of such fields alone has no place at all: it is neither read nor hashed.
+ * field, and so it does of the group of a field whose rows are remade.  Each array begins on a page
+ * of its own.  Fields that nobody wants have no array, and a group of such fields alone has no
+ * place at all: it is neither read nor hashed.
  */
 #ifndef SHARD_FEED_LAYOUT_H
 #define SHARD_FEED_LAYOUT_H
@@ -16,24 +17,30 @@
 #include "shard.h"
 
 #define LAYOUT_ALIGN	 4096u
-#define LAYOUT_LARGE	 4096u /* a group is large if its records have so many bytes */
-#define LAYOUT_SLOTS_MAX 1024u /* the size of so many batches fits a size_t */
+#define LAYOUT_LARGE	 4096u			/* a group is large if its records have so many bytes */
+#define LAYOUT_SLOTS_MAX 1024u			/* the size of so many batches fits a size_t */
+#define LAYOUT_WHOLE_MAX (SHARD_FIELDS_MAX / 2) /* each has a field with its sizes */
 #define UNIT_ODD	 UINT32_MAX
 
 struct layout { /* const once it is planned */
 	const struct shard_schema *schema;
 	uint32_t fields;			       /* a bit for each field that is wanted */
 	uint32_t group_count, group[SHARD_GROUPS_MAX]; /* the groups that have a wanted field, ascending */
+	uint32_t blocks;			       /* a bit for each of them that is one block */
 	uint64_t group_at[SHARD_GROUPS_MAX], field_at[SHARD_FIELDS_MAX];
 	uint64_t slot_bytes;
 	uint64_t record_bytes; /* of one row in all arrays */
 	uint32_t field_count[SHARD_GROUPS_MAX];
 	struct spread_field {
 		uint64_t at;			     /* where the array of the field begins */
-		uint32_t bytes;			     /* of the field in one record */
+		uint64_t bytes;			     /* of the field in one row */
 		uint32_t offset;		     /* of the field in the record */
 	} field[SHARD_GROUPS_MAX][SHARD_FIELDS_MAX]; /* the fields of each group */
 	uint32_t unit_shift[SHARD_GROUPS_MAX];	     /* log2 of unit_records, or UNIT_ODD */
+	uint32_t whole_count;
+	struct whole_field { /* numbers of fields: images that differ in size, and what says how large they are */
+		uint32_t image, size, length;
+	} whole[LAYOUT_WHOLE_MAX]; /* those that are wanted */
 };
 
 /* A large group is delivered as it lies in the shard, a small one field by field. */
@@ -44,20 +51,38 @@ static inline bool layout_is_large(const struct shard_group *g)
 
 /*
  * `fields` has a bit for each field that is wanted.  With `in_place` large groups have no array.
- * Returns false if a batch would not fit memory.
+ * `remade` is NULL, or says for each field how many bytes a row of it has in a batch; 0: those of
+ * the record.  Returns false if a batch would not fit memory.
  */
 bool layout_plan(struct layout *out, const struct shard_schema *schema, uint32_t fields, uint32_t batch_records,
-		 bool in_place);
+		 bool in_place, const uint64_t *remade);
 
 static inline bool layout_has_field(const struct layout *l, uint32_t field)
 {
 	return l->fields >> field & 1;
 }
 
+static inline bool layout_is_block(const struct layout *l, uint32_t group)
+{
+	return l->blocks >> group & 1;
+}
+
+/* Returns the array of a wanted field of a group that is no block. */
+const struct spread_field *layout_array(const struct layout *l, uint32_t field);
+
 /* Does a batch hold anything of the group? */
 static inline bool layout_has_group(const struct layout *l, uint32_t group)
 {
 	return l->field_count[group];
+}
+
+/* Returns where row 0 of a wanted field is in a batch; rows are *stride apart. */
+static inline uint64_t layout_rows(const struct layout *l, uint32_t field, uint64_t *stride)
+{
+	const struct shard_field *f = &l->schema->field[field];
+
+	*stride = layout_is_block(l, f->group) ? f->stride : layout_array(l, field)->bytes;
+	return l->field_at[field];
 }
 
 /* Returns the bytes of so many rows of a group in a batch; *at becomes where they begin. */
@@ -78,7 +103,7 @@ static inline void layout_spread(const struct layout *l, uint32_t group, const u
 	for (uint32_t i = 0; i < l->field_count[group]; i++) {
 		const struct spread_field *f = &l->field[group][i];
 
-		record_copy_field(slot + f->at + row * f->bytes, record + f->offset, f->bytes);
+		record_copy_field(slot + f->at + row * f->bytes, record + f->offset, (uint32_t)f->bytes);
 	}
 }
 

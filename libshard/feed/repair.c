@@ -11,8 +11,8 @@
 
 #include "libshard/base/error.h"
 #include "libshard/feed/slot_fill.h"
-#include "libshard/feed/steps.h"
 #include "libshard/select/selection.h"
+#include "libshard/steps/steps.h"
 #include "libshard/store/read/dataset.h"
 
 #define TRIES 1024u /* more damaged records in a row are not a few bad sectors */
@@ -21,6 +21,8 @@ static void mask(const struct layout *layout, struct slot *s, uint32_t row)
 {
 	const struct shard_schema *schema = layout->schema;
 
+	for (uint32_t k = 0; k < layout->whole_count; k++)
+		slot_sizes(s, k)[row] = (struct shard_size){0, 0};
 	for (uint32_t k = 0; k < layout->group_count; k++) {
 		uint32_t g = layout->group[k];
 		uint64_t stride = schema->group[g].stride;
@@ -67,7 +69,7 @@ int repair_rows(struct supply *supply, struct scratch *scratch, struct slot *s, 
 
 	if (supply->on_corrupt == SHARD_CORRUPT_FAIL)
 		return SHARD_OK;
-	for (uint32_t row = 0; !rc && row < s->rows; row++) {
+	for (uint32_t row = s->first; !rc && row < s->rows; row++) {
 		if (!(s->row_flags[row] & ROW_DAMAGED))
 			continue;
 		s->row_flags[row] &= (uint8_t)~ROW_DAMAGED;

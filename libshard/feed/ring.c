@@ -16,7 +16,7 @@ uint64_t ring_bytes(const struct ring *r)
 	return r->slot_bytes * r->slot_count;
 }
 
-static bool open_slots(struct ring *r, uint32_t batch_records)
+static bool open_slots(struct ring *r, uint32_t batch_records, uint32_t whole_count)
 {
 	r->slot = mem_array(r->slot_count, sizeof(*r->slot));
 	r->memory = r->lent ? r->lent : buffer_open((size_t)ring_bytes(r));
@@ -25,14 +25,14 @@ static bool open_slots(struct ring *r, uint32_t batch_records)
 	if (!r->lent)
 		buffer_keep(r->memory, (size_t)ring_bytes(r));
 	for (uint32_t i = 0; i < r->slot_count; i++)
-		if (!slot_open(&r->slot[i], r->memory + i * r->slot_bytes, batch_records))
+		if (!slot_open(&r->slot[i], r->memory + i * r->slot_bytes, batch_records, whole_count))
 			return false;
 	return true;
 }
 
-int ring_open(struct ring *r, uint32_t batch_records, struct shard_error *err)
+int ring_open(struct ring *r, uint32_t batch_records, uint32_t whole_count, struct shard_error *err)
 {
-	if (open_slots(r, batch_records))
+	if (open_slots(r, batch_records, whole_count))
 		return SHARD_OK;
 	ring_close(r, false);
 	return error_set(err, SHARD_E_MEMORY,

@@ -16,8 +16,8 @@ struct ring { /* const after ring_open(), except for the contents of slots */
 };
 
 uint64_t ring_bytes(const struct ring *r);
-/* Fill in slot_bytes, slot_count and lent before. */
-int ring_open(struct ring *r, uint32_t batch_records, struct shard_error *err);
+/* Fill in slot_bytes, slot_count and lent before.  `whole_count` is that of the layout. */
+int ring_open(struct ring *r, uint32_t batch_records, uint32_t whole_count, struct shard_error *err);
 /* `inherited`: the caller is a forked child, which does not have the memory of the ring. */
 /*
  * While a thread fills the first slot from its begin, clear its pages from its end, as long as

@@ -5,15 +5,17 @@
 #include "libshard/feed/slot.h"
 
 #include "libshard/base/mem.h"
-#include "libshard/feed/steps.h"
+#include "libshard/steps/steps.h"
 
-bool slot_open(struct slot *s, uint8_t *memory, uint32_t batch_records)
+bool slot_open(struct slot *s, uint8_t *memory, uint32_t batch_records, uint32_t whole_count)
 {
 	s->memory = memory;
 	s->record = mem_array(batch_records, sizeof(*s->record));
 	s->row_flags = mem_array(batch_records, sizeof(*s->row_flags));
 	s->component = mem_array(batch_records, sizeof(*s->component));
-	return s->record && s->row_flags && s->component;
+	s->size = whole_count ? mem_array((size_t)batch_records * whole_count, sizeof(*s->size)) : NULL;
+	s->size_rows = batch_records;
+	return s->record && s->row_flags && s->component && (s->size || !whole_count);
 }
 
 void slot_close(struct slot *s)
@@ -21,6 +23,7 @@ void slot_close(struct slot *s)
 	mem_free(s->record);
 	mem_free(s->row_flags);
 	mem_free(s->component);
+	mem_free(s->size);
 }
 
 void slot_describe(const struct slot *s, const struct layout *layout, const struct steps *steps, uint32_t number,
@@ -40,16 +43,17 @@ void slot_describe(const struct slot *s, const struct layout *layout, const stru
 	/* Backwards, so that a small group ends up with its first field. */
 	for (uint32_t f = schema->field_count; f-- > 0;) {
 		const struct shard_field *field = &schema->field[f];
-		bool large = layout_is_large(&schema->group[field->group]);
+		struct shard_rows *rows = &out->field[f];
 
 		if (!layout_has_field(layout, f))
 			continue;
-		out->field[f] = (struct shard_rows){s->memory + layout->field_at[f],
-						    large ? field->stride : field->bytes, NULL};
-		out->group[field->group] =
-			large ? (struct shard_rows){s->memory + layout->group_at[field->group], field->stride, NULL}
-			      : out->field[f];
+		rows->data = s->memory + layout_rows(layout, f, &rows->stride);
+		out->group[field->group] = *rows;
+		if (layout_is_block(layout, field->group))
+			out->group[field->group].data = s->memory + layout->group_at[field->group];
 	}
+	for (uint32_t k = 0; k < layout->whole_count; k++)
+		out->field[layout->whole[k].image].size = slot_sizes(s, k);
 }
 
 bool slot_is_lent_as(const struct slot *s, const struct steps *steps, const struct shard_batch *batch)

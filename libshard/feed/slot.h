@@ -8,8 +8,9 @@
 #ifndef SHARD_FEED_SLOT_H
 #define SHARD_FEED_SLOT_H
 
-#include "libshard/feed/cursor.h"
 #include "libshard/feed/layout.h"
+#include "libshard/steps/cursor.h"
+#include "shard_pack.h"
 
 struct steps;
 
@@ -18,17 +19,27 @@ struct slot {
 	uint64_t *record;
 	uint8_t *row_flags;
 	uint16_t *component; /* used by mixtures only */
+	/* [whole_count of the layout][size_rows]; NULL: no images differ in size */
+	struct shard_size *size;
+	uint32_t size_rows;
 	struct place place;
 	uint32_t rows;
-	bool lent; /* the caller has the batch */
+	uint32_t first; /* 0; or of a copy, which stands for the rows from here on */
+	bool lent;	/* the caller has the batch */
 };
 
 /*
  * Allocate what describes the rows.  Returns false if there is no memory.  Call slot_close() in
  * either case.
  */
-bool slot_open(struct slot *s, uint8_t *memory, uint32_t batch_records);
+bool slot_open(struct slot *s, uint8_t *memory, uint32_t batch_records, uint32_t whole_count);
 void slot_close(struct slot *s);
+
+/* The sizes of images number `k` of the layout, [rows]. */
+static inline struct shard_size *slot_sizes(const struct slot *s, uint32_t k)
+{
+	return s->size + (size_t)k * s->size_rows;
+}
 
 static inline struct step_rows slot_rows(const struct slot *s)
 {

@@ -3,7 +3,7 @@
  * slot_fill.c - see slot_fill.h
  *
  * A block of rows at a time: locate their records, fetch what is needed soon, then copy group by
- * group.
+ * group.  When all rows are there, sizes of images are checked.
  */
 #include "libshard/feed/slot_fill.h"
 
@@ -12,6 +12,7 @@
 #include "libshard/feed/slot_cold.h"
 #include "libshard/feed/slot_packed.h"
 #include "libshard/feed/slot_row.h"
+#include "libshard/feed/slot_sizes.h"
 #include "libshard/io/guard.h"
 #include "libshard/store/read/dataset.h"
 #include "libshard/store/read/fetch.h"
@@ -401,7 +402,8 @@ int slot_fill_one(struct supply *supply, struct scratch *scratch, struct slot *s
 	finished = slot_cold_finish(scratch, s->place.epoch, &once_more.checked_units, rc ? NULL : err);
 	counts->checked_units += once_more.checked_units;
 	copy_fence();
-	return rc ? rc : finished;
+	rc = rc ? rc : finished;
+	return rc ? rc : slot_sizes_take(supply, s, row, row + 1, true, err);
 }
 
 int slot_fill(struct supply *supply, struct scratch *scratch, struct slot *s, struct fill_counts *counts,
@@ -413,6 +415,7 @@ int slot_fill(struct supply *supply, struct scratch *scratch, struct slot *s, st
 			  .slot = s,
 			  .counts = counts,
 			  .err = err,
+			  .first = s->first,
 			  .strict = supply->on_corrupt == SHARD_CORRUPT_FAIL,
 			  .times = paths_times(&supply->paths, s->place.epoch)};
 	uint64_t faults = scratch_faults(scratch);
@@ -422,5 +425,6 @@ int slot_fill(struct supply *supply, struct scratch *scratch, struct slot *s, st
 	finished = slot_cold_finish(scratch, s->place.epoch, &counts->checked_units, rc ? NULL : err);
 	paths_doubt(&supply->paths, scratch_faults(scratch) - faults, b.hot_rows);
 	copy_fence();
-	return rc ? rc : finished;
+	rc = rc ? rc : finished;
+	return rc ? rc : slot_sizes_take(supply, s, s->first, s->rows, b.strict, err);
 }

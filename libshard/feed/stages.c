@@ -9,10 +9,10 @@
 #include "libshard/base/bytes.h"
 #include "libshard/base/error.h"
 #include "libshard/feed/layout.h"
-#include "libshard/feed/steps.h"
 #include "libshard/io/buffer.h"
 #include "libshard/io/direct.h"
 #include "libshard/select/selection.h"
+#include "libshard/steps/steps.h"
 #include "libshard/store/read/dataset.h"
 
 #define BLOCK_ALIGN  64u

@@ -35,9 +35,17 @@ struct supply {
 	atomic_bool stripe[SUPPLY_STRIPES];
 };
 
+/* What is counted while slots are filled. */
+struct fill_counts {
+	uint64_t checked_units, decoded_chunks, direct_bytes, pread_bytes, substituted, masked;
+	bool uring; /* direct_bytes and pread_bytes came by io_uring */
+};
+
 /* What each thread has for itself. */
 struct scratch {
 	uint8_t *chunk;	   /* room for the longest decoded chunk */
+	uint8_t *records;  /* on their way to a batch whose images are transformed; or NULL */
+	void *transform;   /* the memory that transform_cpu() works in; or NULL */
 	struct cold *cold; /* reads past the map; NULL: there were none yet */
 	uint64_t faults;   /* scratch_faults() when it last decoded a chunk */
 	uint64_t awaited;  /* major faults of the thread in paths_await() */

@@ -5,6 +5,7 @@
 #include "libshard/gpu/batch_transform.h"
 
 #include <inttypes.h>
+#include <stddef.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -16,19 +17,18 @@
 #include "libshard/cuda/module.h"
 #include "libshard/cuda/ptx.h"
 #include "libshard/gpu/device_slots.h"
-#include "libshard/transform/transform.h"
-#include "libshard/transform/transform_fast.h"
+#include "libshard/gpu/row_places.h"
+#include "libshard/transform/transform_cpu.h"
 #include "shard_gpu.h"
+#include "shard_pack.h"
 
 #define PAGE_BYTES	  4096u
-#define GIB		  (1024.0 * 1024 * 1024)
 #define SHARED_MOST_BYTES (227u * 1024) /* of shared memory for a block: no GPU of today has more */
 #define BLOCKS_EACH	  4u		/* of a multiprocessor, at a time: see grid.c */
 
 struct shard_transform {
 	struct transform_plan plan;
 	uint32_t field_idx;
-	bool is_fast;  /* the CPU may take the fast path */
 	void *scratch; /* for rows on the CPU */
 
 	/* For the GPU. */
@@ -46,26 +46,9 @@ struct shard_transform {
 
 /* ---- life ---- */
 
-static uint64_t lowest_bit(uint64_t bits)
-{
-	return bits ? bits & -bits : 1;
-}
-
-int batch_transform_check_reach(uint64_t bytes, uint64_t places, struct shard_error *err)
-{
-	uint64_t unit = lowest_bit(places);
-
-	if (bytes / unit <= UINT32_MAX)
-		return SHARD_OK;
-	return error_set(err, SHARD_E_UNSUPPORTED,
-			 "images in the pool lie up to %.1f GiB apart, at multiples of %" PRIu64 " bytes, and kernels "
-			 "reach %.1f GiB: give a smaller pool_bytes, or set pool_in_place to 0",
-			 (double)bytes / GIB, unit, (double)UINT32_MAX * (double)unit / GIB);
-}
-
-static int open_plan(struct shard_transform *f, const struct shard_schema *schema, const char *name,
-		     const struct shard_transform_options *opt, const struct batch_draws *draws,
-		     struct shard_error *err)
+int batch_transform_plan(struct transform_plan *out, uint32_t *field_idx, const struct shard_schema *schema,
+			 const char *name, const struct shard_transform_options *opt, const struct batch_draws *draws,
+			 struct shard_error *err)
 {
 	const struct shard_field *field = shard_schema_find(schema, name);
 	struct shard_transform_options o;
@@ -76,40 +59,49 @@ static int open_plan(struct shard_transform *f, const struct shard_schema *schem
 		return rc;
 	if (!field)
 		return error_set(err, SHARD_E_ARGUMENT, "the dataset has no field %s", show(&shown, name));
+	*field_idx = (uint32_t)(field - schema->field);
+	if (field->kind == SHARD_RAGGED && shard_image_size_field(schema, *field_idx) >= schema->field_count)
+		return error_set(err, SHARD_E_ARGUMENT,
+				 "field %s is ragged, but not of whole images: those are u8 [pixels,channels] of "
+				 "semantic image and layout hwc, with their sizes in a field u32 [2], here %s_size",
+				 show(&shown, name), name);
 	o.pixels = o.pixels ? o.pixels : draws->pixels;
-	rc = transform_plan_make(&f->plan, field, &o, err);
-	f->field_idx = (uint32_t)(field - schema->field);
-	f->plan.seed = draws->seed;
-	f->plan.rank = draws->rank;
-	f->plan.world = draws->world;
-	f->plan.epoch_records = draws->epoch_records;
+	rc = transform_plan_make(out, field, &o, err);
+	out->seed = draws->seed;
+	out->rank = draws->rank;
+	out->world = draws->world;
+	out->epoch_records = draws->epoch_records;
 	return rc;
+}
+
+int batch_transform_of_plan(struct shard_transform **out, const struct transform_plan *plan, uint32_t field_idx,
+			    struct shard_error *err)
+{
+	struct shard_transform *f = mem_zalloc(sizeof(*f));
+
+	if (!f)
+		return error_set(err, SHARD_E_MEMORY, "no memory to transform batches");
+	f->plan = *plan;
+	f->field_idx = field_idx;
+	f->scratch = mem_aligned(TRANSFORM_CPU_ALIGN, (size_t)transform_cpu_bytes(plan));
+	if (!f->scratch) {
+		shard_transform_close(f);
+		return error_set(err, SHARD_E_MEMORY, "no memory for images of %" PRIu32 " x %" PRIu32, plan->in_height,
+				 plan->in_width);
+	}
+	*out = f;
+	return SHARD_OK;
 }
 
 int batch_transform_open(struct shard_transform **out, const struct shard_schema *schema, const char *field,
 			 const struct shard_transform_options *opt, const struct batch_draws *draws,
 			 struct shard_error *err)
 {
-	struct shard_transform *f = mem_zalloc(sizeof(*f));
-	int rc;
+	struct transform_plan plan;
+	uint32_t field_idx;
+	int rc = batch_transform_plan(&plan, &field_idx, schema, field, opt, draws, err);
 
-	if (!f)
-		return error_set(err, SHARD_E_MEMORY, "no memory to transform batches");
-	rc = open_plan(f, schema, field, opt, draws, err);
-	if (!rc) {
-		f->is_fast = transform_fast_applies(&f->plan);
-		f->scratch = mem_aligned(32, (size_t)max_u64(transform_twin_bytes(&f->plan),
-							     f->is_fast ? transform_fast_bytes(&f->plan) : 0));
-		if (!f->scratch)
-			rc = error_set(err, SHARD_E_MEMORY, "no memory for images of %" PRIu32 " x %" PRIu32,
-				       f->plan.in_height, f->plan.in_width);
-	}
-	if (rc) {
-		shard_transform_close(f);
-		return rc;
-	}
-	*out = f;
-	return SHARD_OK;
+	return rc ? rc : batch_transform_of_plan(out, &plan, field_idx, err);
 }
 
 /*
@@ -161,62 +153,66 @@ uint64_t shard_transform_row_bytes(const struct shard_transform *f)
 
 /* ---- rows ---- */
 
-static void draw(const struct shard_transform *f, const struct shard_batch *batch, uint32_t i, uint32_t view,
-		 struct shard_transform_row *row)
+/* The image of row i of a batch: its size and, in host memory, its bytes. */
+static struct transform_image image_of(const struct shard_transform *f, const struct shard_batch *batch, uint32_t i)
 {
-	row->from = i;
-	transform_draw(&f->plan, f->plan.epoch_records ? 0 : batch->epoch, transform_position(&f->plan, batch, i), view,
-		       row);
+	const struct shard_rows *field = &batch->field[f->field_idx];
+
+	return transform_image_of(&f->plan, (const uint8_t *)field->data + i * field->stride, field->size, i);
 }
 
 void shard_transform_draw(const struct shard_transform *f, const struct shard_batch *batch, uint32_t view,
 			  struct shard_transform_row *row)
 {
-	for (uint32_t i = 0; i < batch->record_count; i++)
-		draw(f, batch, i, view, &row[i]);
+	for (uint32_t i = 0; i < batch->record_count; i++) {
+		struct transform_image image = image_of(f, batch, i);
+
+		transform_draw_row(&f->plan, &image, batch, i, view, &row[i]);
+	}
 }
 
 /*
- * Check that the batch is in the right memory, and that the rows exist in it.  Without rows,
- * *row_count becomes that of the batch.
+ * Check that the batch is in the right memory, that the rows exist in it, and that images that
+ * differ in size can be transformed.  Without rows, *row_count becomes that of the batch.
  */
 static int check(const struct shard_transform *f, const struct shard_batch *batch,
 		 const struct shard_transform_row *rows, uint64_t *row_count, bool on_device, struct shard_error *err)
 {
+	int rc = SHARD_OK;
+
 	if (!(batch->slot & DEVICE_BATCH) == on_device)
 		return error_set(err, SHARD_E_ARGUMENT,
 				 on_device
 					 ? "this batch is in host memory; transform it with shard_transform_host(), or "
 					   "take it with shard_loader_next_device()"
 					 : "this batch is on a GPU; transform it with shard_transform_launch()");
+	*row_count = rows ? *row_count : batch->record_count;
 	if (rows)
-		return transform_rows_check(&f->plan, rows, *row_count, batch->record_count, err);
-	*row_count = batch->record_count;
-	return SHARD_OK;
-}
+		rc = transform_rows_check(&f->plan, rows, *row_count, batch->record_count,
+					  batch->field[f->field_idx].size, err);
+	for (uint64_t i = 0; !rc && f->plan.is_whole && i < *row_count; i++) {
+		uint32_t from = rows ? rows[i].from : (uint32_t)i;
+		struct transform_image image = image_of(f, batch, from);
 
-static void transform_one(const struct shard_transform *f, const struct shard_transform_row *row, const uint8_t *image,
-			  void *to)
-{
-	if (!f->is_fast || !transform_fast(&f->plan, row, image, to, f->scratch))
-		transform_twin(&f->plan, row, image, to, f->scratch);
+		rc = transform_image_check(&f->plan, &image, batch->record[from], err);
+	}
+	return rc;
 }
 
 int shard_transform_host(struct shard_transform *f, const struct shard_batch *batch,
 			 const struct shard_transform_row *rows, uint64_t row_count, void *to, struct shard_error *err)
 {
-	const struct shard_rows *field = &batch->field[f->field_idx];
 	int rc = check(f, batch, rows, &row_count, false, err);
 
 	for (uint64_t i = 0; !rc && i < row_count; i++) {
+		struct transform_image image = image_of(f, batch, rows ? rows[i].from : (uint32_t)i);
 		struct shard_transform_row row;
 
 		if (rows)
 			row = rows[i];
 		else
-			draw(f, batch, (uint32_t)i, 0, &row);
-		transform_one(f, &row, (const uint8_t *)field->data + row.from * field->stride,
-			      (uint8_t *)to + i * f->plan.row_bytes);
+			transform_draw_row(&f->plan, &image, batch, (uint32_t)i, 0, &row);
+		transform_cpu(&f->plan, &row, &image, (uint8_t *)to + i * f->plan.row_bytes, f->scratch);
 	}
 	return rc;
 }
@@ -302,6 +298,11 @@ static int open_device(struct shard_transform *f, const void *batch, struct shar
 	return rc;
 }
 
+int batch_transform_begin(struct shard_transform *f, const void *memory, struct shard_error *err)
+{
+	return f->cuda ? SHARD_OK : open_device(f, memory, err);
+}
+
 int batch_transform_check_gpu(const struct shard_transform *f, const struct cuda_device *cuda, struct shard_error *err)
 {
 	struct transform_call call;
@@ -310,63 +311,83 @@ int batch_transform_check_gpu(const struct shard_transform *f, const struct cuda
 	return transform_grid(&f->plan, cuda ? cuda_shared_most(cuda) : SHARED_MOST_BYTES, &call, &shared_bytes, err);
 }
 
-/* Where the images of a batch are. */
-struct rows_at {
-	const uint64_t *row_at; /* the place of each row in bytes; NULL: row i is at i * unit */
-	uint64_t unit;		/* all places are multiples of it */
-	uint64_t last;		/* the largest place */
+/* What a call of the caller's asks for. */
+struct wanted {
+	const struct shard_batch *batch;
+	const struct shard_transform_row *rows; /* NULL: as drawn */
+	struct row_places at;
 };
 
-static struct rows_at find_rows(const struct shard_rows *rows, uint32_t count)
+/* Put rows `first` and on into a launch.  Returns the height and width of the largest parts. */
+static struct shard_size put_rows(const struct shard_transform *f, const struct wanted *w, uint64_t first,
+				  uint32_t count, struct transform_call *call)
 {
-	struct rows_at at = {rows->row_at, rows->stride, (count - UINT64_C(1)) * rows->stride};
-	uint64_t bits = 0;
+	struct shard_size most = {0, 0};
 
-	if (!rows->row_at)
-		return at;
-	at.last = 0;
 	for (uint32_t i = 0; i < count; i++) {
-		bits |= rows->row_at[i];
-		at.last = rows->row_at[i] > at.last ? rows->row_at[i] : at.last;
+		uint32_t from = w->rows ? w->rows[first + i].from : (uint32_t)(first + i);
+		struct transform_image image = image_of(f, w->batch, from);
+		struct shard_transform_row row;
+
+		if (w->rows)
+			row = w->rows[first + i];
+		else
+			transform_draw_row(&f->plan, &image, w->batch, from, 0, &row);
+		most.height = row.height > most.height ? row.height : most.height;
+		most.width = row.width > most.width ? row.width : most.width;
+		transform_put_row(&f->plan, call, i, &row, image.width,
+				  w->at.row_at ? (uint32_t)(w->at.row_at[from] / w->at.unit) : from);
 	}
-	at.unit = lowest_bit(bits);
-	return at;
+	return most;
 }
 
-static void put_row(const struct transform_plan *p, struct transform_row *to, const struct rows_at *at,
-		    const struct shard_transform_row *row)
+/*
+ * Of images that differ in size, few are as long as one may be.  So a launch is laid out for the
+ * largest parts that it has, which need no more shared memory than the longest images.
+ */
+static int lay_out(const struct shard_transform *f, struct shard_size most, struct transform_call *call,
+		   uint32_t *shared_bytes, struct shard_error *err)
 {
-	*to = transform_row_of(p, row, at->row_at ? (uint32_t)(at->row_at[row->from] / at->unit) : row->from);
+	struct transform_plan plan;
+
+	memcpy(call, &f->call, offsetof(struct transform_call, row));
+	*shared_bytes = f->shared_bytes;
+	if (!f->plan.is_whole || f->plan.crop != SHARD_CROP_RESIZED)
+		return SHARD_OK;
+	plan = f->plan;
+	plan.in_height = most.height;
+	plan.in_width = most.width;
+	return transform_grid(&plan,
+			      f->shared_bytes > TRANSFORM_SHARED_BYTES ? f->shared_bytes : TRANSFORM_SHARED_BYTES, call,
+			      shared_bytes, err);
 }
 
 /* Launch a kernel for each 256 rows, because its parameter has room for so many. */
-static int launch(struct shard_transform *f, const struct shard_batch *batch, const struct shard_transform_row *rows,
-		  uint64_t row_count, void *stream, void *to, struct shard_error *err)
+static int launch(struct shard_transform *f, const struct wanted *w, uint64_t row_count, void *stream, void *to,
+		  struct shard_error *err)
 {
-	const struct shard_rows *field = &batch->field[f->field_idx];
-	struct rows_at at = find_rows(field, batch->record_count);
-	struct transform_call call = f->call;
 	bool aligned = (uintptr_t)to % 16 == 0;
-	int rc = at.row_at ? batch_transform_check_reach(at.last, at.unit, err) : SHARD_OK;
+	struct transform_call call;
+	int rc = w->at.row_at ? row_places_check_reach(w->at.last, w->at.unit, err) : SHARD_OK;
 
-	call.shape = f->shape[aligned];
-	call.from = (uintptr_t)field->data;
-	call.from_end = call.from + at.last + f->plan.image_bytes;
-	call.record_step = at.unit;
-	call.table = f->table;
 	for (uint64_t first = 0, count; !rc && first < row_count; first += count) {
-		count = row_count - first < TRANSFORM_ROWS ? row_count - first : TRANSFORM_ROWS;
-		for (uint64_t i = 0; i < count; i++) {
-			struct shard_transform_row row;
+		struct shard_size most;
+		uint32_t shared_bytes;
 
-			if (!rows)
-				draw(f, batch, (uint32_t)(first + i), 0, &row);
-			put_row(&f->plan, &call.row[i], &at, rows ? &rows[first + i] : &row);
-		}
+		count = row_count - first < TRANSFORM_ROWS ? row_count - first : TRANSFORM_ROWS;
+		most = put_rows(f, w, first, (uint32_t)count, &call);
+		rc = lay_out(f, most, &call, &shared_bytes, err);
+		if (rc)
+			return rc;
+		call.shape = f->shape[aligned];
+		call.from = (uintptr_t)w->batch->field[f->field_idx].data;
+		call.from_end = call.from + w->at.last + f->plan.image_bytes;
+		call.record_step = w->at.unit;
+		call.table = f->table;
 		call.to = (uintptr_t)to + first * f->plan.row_bytes;
 		transform_spread(&call, (uint32_t)count, f->blocks);
 		rc = cuda_launch(f->cuda, f->kernel[aligned], transform_blocks(&call), (uint32_t)count,
-				 TRANSFORM_THREADS, f->shared_bytes, &call, stream, err);
+				 TRANSFORM_THREADS, shared_bytes, &call, stream, err);
 	}
 	return rc;
 }
@@ -387,6 +408,7 @@ int shard_transform_launch(struct shard_transform *f, const struct shard_batch *
 			   struct shard_error *err)
 {
 	const void *from = batch->field[f->field_idx].data;
+	struct wanted w = {.batch = batch, .rows = rows};
 	int rc = check(f, batch, rows, &row_count, true, err), noted = SHARD_OK;
 
 	if (!rc && (uintptr_t)to % f->plan.element_bytes)
@@ -403,7 +425,8 @@ int shard_transform_launch(struct shard_transform *f, const struct shard_batch *
 	if (!rc)
 		rc = cuda_check_stream(f->cuda, stream, err);
 	if (!rc) {
-		rc = launch(f, batch, rows, row_count, stream, to, err);
+		w.at = row_places_find(&batch->field[f->field_idx], batch->record_count);
+		rc = launch(f, &w, row_count, stream, to, err);
 		noted = note_launch(f, stream, rc ? NULL : err); /* some kernels may be queued all the same */
 	}
 	return cuda_leave(f->cuda, rc ? rc : noted, err);

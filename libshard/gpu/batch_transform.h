@@ -8,6 +8,7 @@
 #ifndef SHARD_GPU_BATCH_TRANSFORM_H
 #define SHARD_GPU_BATCH_TRANSFORM_H
 
+#include "libshard/transform/transform.h"
 #include "shard.h"
 #include "shard_gpu.h"
 
@@ -19,15 +20,25 @@ struct batch_draws {
 	uint64_t epoch_records; /* of a mixture; else 0 */
 };
 
+/* What is asked of which field, checked.  Fails with ARGUMENT. */
+int batch_transform_plan(struct transform_plan *out, uint32_t *field_idx, const struct shard_schema *schema,
+			 const char *name, const struct shard_transform_options *opt, const struct batch_draws *draws,
+			 struct shard_error *err);
+
+/* Opens a transform of that plan, which is copied. */
+int batch_transform_of_plan(struct shard_transform **out, const struct transform_plan *plan, uint32_t field_idx,
+			    struct shard_error *err);
+
+/* Both in turn. */
 int batch_transform_open(struct shard_transform **out, const struct shard_schema *schema, const char *field,
 			 const struct shard_transform_options *opt, const struct batch_draws *draws,
 			 struct shard_error *err);
 
 /*
- * Can kernels reach images that lie so many bytes apart?  They count in units, with 32 bits.  The
- * unit is the lowest bit that is set in `places`.  Fails with UNSUPPORTED.
+ * Load the kernels into the context that `memory` of a GPU belongs to, unless that was done.  The
+ * first launch does it by itself.  The context is not entered.
  */
-int batch_transform_check_reach(uint64_t bytes, uint64_t places, struct shard_error *err);
+int batch_transform_begin(struct shard_transform *f, const void *memory, struct shard_error *err);
 
 struct cuda_device;
 

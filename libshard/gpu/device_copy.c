@@ -120,11 +120,13 @@ static int give_behind(struct device_copy *d, void *event, uint32_t host, struct
 }
 
 /* Copy what describes the rows now, because the host slot will soon belong to the crew. */
-static void take_rows(struct slot *to, const struct slot *from)
+static void take_rows(struct slot *to, const struct slot *from, uint32_t whole_count)
 {
 	memcpy(to->record, from->record, from->rows * sizeof(*from->record));
 	memcpy(to->row_flags, from->row_flags, from->rows);
 	memcpy(to->component, from->component, from->rows * sizeof(*from->component));
+	for (uint32_t k = 0; k < whole_count; k++)
+		memcpy(slot_sizes(to, k), slot_sizes(from, k), from->rows * sizeof(*from->size));
 	to->place = from->place;
 	to->rows = from->rows;
 }
@@ -136,7 +138,7 @@ static int send(struct device_copy *d, uint32_t host, struct device_slot *to, st
 	struct shard_error why;
 	int rc;
 
-	take_rows(&to->as, &d->feed->ring.slot[host]);
+	take_rows(&to->as, &d->feed->ring.slot[host], d->feed->layout.whole_count);
 	rc = device_slots_begin(o, to, &why);
 	if (!rc)
 		rc = copy_groups(d, host, &to->as, &why);

@@ -10,19 +10,20 @@
 /* ---- life ---- */
 
 static int open_slot(struct device_slots *o, struct device_slot *s, uint64_t memory, uint32_t batch_records,
-		     struct shard_error *err)
+		     uint32_t whole_count, struct shard_error *err)
 {
 	int rc;
 
-	if (!slot_open(&s->as, (uint8_t *)(uintptr_t)memory, batch_records))
+	if (!slot_open(&s->as, (uint8_t *)(uintptr_t)memory, batch_records, whole_count))
 		return error_set(err, SHARD_E_MEMORY, "no memory for a batch of %u records", batch_records);
 	rc = cuda_event_make(o->cuda, &s->ready, err);
 	return rc ? rc : cuda_event_make(o->cuda, &s->done, err);
 }
 
-int device_slots_open(struct device_slots *o, const struct cuda_device *cuda, uint32_t slot_count, uint64_t slot_bytes,
-		      uint32_t batch_records, struct shard_error *err)
+int device_slots_open(struct device_slots *o, const struct cuda_device *cuda, uint32_t slot_count,
+		      const struct layout *layout, uint32_t batch_records, struct shard_error *err)
 {
+	uint64_t slot_bytes = layout->slot_bytes;
 	int rc;
 
 	*o = (struct device_slots){.cuda = cuda};
@@ -37,7 +38,7 @@ int device_slots_open(struct device_slots *o, const struct cuda_device *cuda, ui
 	if (!rc && slot_bytes)
 		rc = cuda_alloc(cuda, slot_bytes * slot_count, &o->memory, err);
 	for (uint32_t i = 0; !rc && i < slot_count; i++)
-		rc = open_slot(o, &o->slot[i], o->memory + i * slot_bytes, batch_records, err);
+		rc = open_slot(o, &o->slot[i], o->memory + i * slot_bytes, batch_records, layout->whole_count, err);
 	if (rc)
 		device_slots_close(o, false);
 	return rc;

@@ -41,9 +41,9 @@ struct device_slots {
 	uint32_t queue_count;
 };
 
-/* Allocate the slots, and make the filling stream. */
-int device_slots_open(struct device_slots *o, const struct cuda_device *cuda, uint32_t slot_count, uint64_t slot_bytes,
-		      uint32_t batch_records, struct shard_error *err);
+/* Allocate the slots, of that layout, and make the filling stream. */
+int device_slots_open(struct device_slots *o, const struct cuda_device *cuda, uint32_t slot_count,
+		      const struct layout *layout, uint32_t batch_records, struct shard_error *err);
 /*
  * Call device_slots_finish() before.  A forked child calls this too, with `inherited`, without
  * entering the context.  Then it only frees memory.

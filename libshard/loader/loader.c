@@ -14,10 +14,12 @@
 #include "libshard/base/error.h"
 #include "libshard/base/mem.h"
 #include "libshard/base/options.h"
-#include "libshard/feed/settle.h"
+#include "libshard/feed/transformed.h"
 #include "libshard/gpu/device_copy.h"
+#include "libshard/loader/settle.h"
 #include "libshard/mix/mix_order.h"
 #include "libshard/mix/mixture.h"
+#include "libshard/order/mix.h"
 #include "libshard/pool/pool.h"
 #include "libshard/store/read/dataset.h"
 
@@ -70,18 +72,27 @@ static int open_parts(struct shard_loader *l, struct shard_error *err)
 		rc = refuse_empty(l, err);
 	if (!rc && l->o.mix)
 		rc = mix_order_open(&l->steps.mix, l->o.mix, &l->steps.params, err);
+	if (!rc)
+		rc = loader_open_transformed(l, err);
 	if (rc)
 		return rc;
-	if (!layout_plan(&l->layout, schema, l->o.fields, l->o.batch_records, l->o.pool_in_place))
+	if (!layout_plan(&l->layout, schema, l->o.fields, l->o.batch_records, l->o.pool_in_place,
+			 l->transformed ? l->transformed->remade : NULL))
 		return error_set(err, SHARD_E_MEMORY,
 				 "a batch of %u records does not fit memory; ask for smaller batches",
 				 l->o.batch_records);
 	rc = l->o.gpu ? cuda_open(&l->cuda, l->o.gpu, l->o.gpu_stream, err) : SHARD_OK;
+	if (!rc && l->transformed && l->transformed->has_kernel)
+		rc = loader_open_kernel(l, err);
 	if (rc)
 		return rc;
-	if (l->o.pool_bytes)
-		return pool_open(&l->pool, l->ds, &l->o, &l->layout, &l->steps, &l->device_slots, err);
-	return feed_open(&l->feed, l->ds, &l->o, &l->layout, &l->steps, err);
+	if (l->o.pool_bytes) {
+		rc = pool_open(&l->pool, l->ds, &l->o, &l->layout, &l->steps, &l->device_slots, err);
+		return rc ? rc : loader_check_kernel(l, err);
+	}
+	return feed_open(&l->feed, l->ds, &l->o, &l->layout,
+			 l->transformed && transformed_has_work(l->transformed) ? l->transformed : NULL, &l->steps,
+			 err);
 }
 
 static int take_dataset(struct shard_loader *l, struct shard_dataset *ds, struct shard_error *err)
@@ -113,8 +124,11 @@ int shard_loader_open(struct shard_loader **out, struct shard_dataset *ds, const
 	if (!rc)
 		rc = open_parts(l, err);
 	if (rc) {
+		pool_close(l->pool, false);
+		loader_close_kernel(l, false);
 		cuda_close(l->cuda);
 		mix_order_close(l->steps.mix, false);
+		mem_free(l->transformed);
 		mem_free(l);
 		return rc;
 	}
@@ -151,11 +165,26 @@ int loader_start(struct shard_loader *l, struct shard_error *err)
 	return SHARD_OK;
 }
 
+int loader_check_epoch(const struct shard_loader *l, uint64_t epoch, struct shard_error *err)
+{
+	uint64_t records = l->steps.rank.record_count;
+
+	if (!l->steps.mix || mix_has_epoch(epoch, records))
+		return SHARD_OK;
+	return error_set(err, SHARD_E_ARGUMENT,
+			 "epoch %" PRIu64
+			 " of the mixture would end behind position 2^62, where mixtures end; the last "
+			 "epoch of %" PRIu64 " records is %" PRIu64,
+			 epoch, records, MIX_POSITIONS_MAX / records - 1);
+}
+
 int loader_begin(struct shard_loader *l, struct shard_error *err)
 {
 	int rc = loader_start(l, err);
 
-	return rc ? rc : cursor_error(&l->cursor, err);
+	if (!rc)
+		rc = cursor_error(&l->cursor, err);
+	return rc ? rc : loader_check_epoch(l, l->cursor.at.epoch, err);
 }
 
 bool loader_ends_epoch(struct shard_loader *l)
@@ -192,6 +221,7 @@ static void close_device(struct shard_loader *l, bool inherited)
 
 	if (!inherited)
 		device_slots_finish(&l->device_slots, true, NULL);
+	loader_close_kernel(l, inherited);
 	pool_close(l->pool, inherited);
 	device_copy_close(l->copy, inherited);
 	device_slots_close(&l->device_slots, inherited);
@@ -223,5 +253,6 @@ void shard_loader_close(struct shard_loader *l)
 	close_device(l, cursor_is_inherited(&l->cursor) || (l->cuda && cuda_is_inherited(l->cuda)));
 	feed_close(l->feed);
 	mix_order_close(l->steps.mix, cursor_is_inherited(&l->cursor));
+	mem_free(l->transformed);
 	mem_free(l);
 }

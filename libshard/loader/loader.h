@@ -16,11 +16,22 @@
 
 struct device_copy;
 struct pool;
+struct shard_transform_row;
+struct transformed;
+
+/* A transform of the loader's own that a kernel does. */
+struct loader_kernel {
+	struct shard_transform *transform;
+	struct shard_transform_row *rows; /* [batch_records x views] */
+	uint64_t slot_bytes, memory;	  /* for the results of a device slot; of all of them, on the GPU */
+};
 
 struct shard_loader {
 	struct shard_dataset *ds;	      /* const after open, as: */
 	struct shard_loader_options asked, o; /* as given, and with defaults filled in */
 	struct layout layout;		      /* of batches */
+	struct transformed *transformed;      /* NULL: fields are delivered as they are stored */
+	struct loader_kernel *kernel;	      /* NULL: the feed transforms, if anything does */
 	struct feed *feed;		      /* NULL: there is a pool */
 	struct pool *pool;		      /* NULL: there is a feed; a token of another order replaces it */
 
@@ -42,9 +53,32 @@ struct feed *loader_feed(const struct shard_loader *l);
 /* The copies to the GPU, which may be those of the pool; or NULL. */
 struct device_copy *loader_device_copy(const struct shard_loader *l);
 
+/*
+ * Take the transform of the options, if there is one.  The options and the steps are settled, and
+ * the layout is not planned.
+ */
+int loader_open_transformed(struct shard_loader *l, struct shard_error *err);
+
+/*
+ * If a kernel does it, open that, behind the GPU that the options may name; and check that it
+ * reaches all images of the pool, behind the pool.
+ */
+int loader_open_kernel(struct shard_loader *l, struct shard_error *err);
+int loader_check_kernel(const struct shard_loader *l, struct shard_error *err);
+/* Borrowers of device slots are done.  The context is entered, if there is one. */
+void loader_close_kernel(struct shard_loader *l, bool inherited);
+/* Allocate memory for results, unless that was done.  The context is entered. */
+int loader_alloc_results(struct shard_loader *l, struct shard_error *err);
+/* Load what the kernel needs, behind that.  The context is not entered. */
+int loader_begin_kernel(struct shard_loader *l, struct shard_error *err);
+/* Transform a batch that was lent, and put the results in its place. */
+int loader_run_kernel(struct shard_loader *l, struct shard_batch *batch, void *stream, struct shard_error *err);
+
 /* Start, unless that was done.  Fails with ARGUMENT in a forked child. */
 int loader_start(struct shard_loader *l, struct shard_error *err);
-/* Start, or return the error that the loader stopped with. */
+/* Fails with ARGUMENT if a mixture has no such epoch: format/ORDER.md, part 12. */
+int loader_check_epoch(const struct shard_loader *l, uint64_t epoch, struct shard_error *err);
+/* Start, or return the error that the loader stopped with, or that the mixture ends here. */
 int loader_begin(struct shard_loader *l, struct shard_error *err);
 /* Is the epoch over?  If so, move on to the next one. */
 bool loader_ends_epoch(struct shard_loader *l);

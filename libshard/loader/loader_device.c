@@ -14,10 +14,12 @@
 /* Allocate memory for batches, unless that was done. */
 static int open_device_slots(struct shard_loader *l, struct shard_error *err)
 {
-	if (l->device_slots.slot_count)
-		return SHARD_OK;
-	return device_slots_open(&l->device_slots, l->cuda, l->o.device_slot_count, l->layout.slot_bytes,
-				 l->o.batch_records, err);
+	int rc = SHARD_OK;
+
+	if (!l->device_slots.slot_count)
+		rc = device_slots_open(&l->device_slots, l->cuda, l->o.device_slot_count, &l->layout,
+				       l->o.batch_records, err);
+	return rc ? rc : loader_alloc_results(l, err);
 }
 
 /* Make sure that a batch is in the queue.  Errors repeat, except for that of a full pool. */
@@ -65,6 +67,19 @@ static void lend(struct shard_loader *l, struct shard_batch *batch)
 	loader_count(l, batch);
 }
 
+/* A batch that could not be transformed goes back. */
+static int transform(struct shard_loader *l, struct shard_batch *batch, void *stream, struct shard_error *err)
+{
+	struct shard_error why;
+	int rc = l->kernel ? loader_run_kernel(l, batch, stream, &why) : SHARD_OK;
+
+	if (!rc)
+		return rc;
+	rc = cursor_fail(&l->cursor, rc, &why, err);
+	shard_loader_release_after(l, batch, stream, NULL);
+	return rc;
+}
+
 int shard_loader_next_device(struct shard_loader *l, void *stream, struct shard_batch *batch, struct shard_error *err)
 {
 	int rc = loader_begin(l, err);
@@ -78,9 +93,10 @@ int shard_loader_next_device(struct shard_loader *l, void *stream, struct shard_
 	rc = cuda_enter(l->cuda, err);
 	if (!rc)
 		rc = cuda_leave(l->cuda, next_device(l, stream, err), err);
-	if (!rc)
-		lend(l, batch);
-	return rc;
+	if (rc)
+		return rc;
+	lend(l, batch);
+	return transform(l, batch, stream, err);
 }
 
 /* ---- begin ---- */
@@ -102,7 +118,9 @@ int shard_loader_begin_device(struct shard_loader *l, void *stream, struct shard
 		rc = loader_open_device(l, stream, err);
 	if (!rc)
 		rc = cuda_enter(l->cuda, err);
-	return rc ? rc : cuda_leave(l->cuda, begin(l, stream, err), err);
+	if (!rc)
+		rc = cuda_leave(l->cuda, begin(l, stream, err), err);
+	return rc ? rc : loader_begin_kernel(l, err);
 }
 
 /* ---- release ---- */

@@ -15,6 +15,10 @@ static int check_host(const struct shard_loader *l, struct shard_error *err)
 		return error_set(err, SHARD_E_ARGUMENT,
 				 "this loader has a pool on a GPU and delivers batches there, with "
 				 "shard_loader_next_device(); open another loader for batches in host memory");
+	if (l->kernel)
+		return error_set(err, SHARD_E_ARGUMENT,
+				 "this loader transforms images on its GPU and delivers batches there, with "
+				 "shard_loader_next_device(); leave gpu at 0 to transform on the CPU");
 	if (l->device_slots.slot_count)
 		return error_set(err, SHARD_E_ARGUMENT,
 				 "this loader has delivered to a GPU since shard_loader_next_device() was called; "
@@ -55,7 +59,8 @@ int shard_loader_wait(struct shard_loader *l, uint64_t timeout_ns, struct shard_
 	if (rc)
 		return rc;
 	/* Where next would return at once, there is nothing to wait for. */
-	if (l->cursor.failed || steps_ended(&l->steps, &l->cursor.at) || device_slots_answers(&l->device_slots))
+	if (l->cursor.failed || loader_check_epoch(l, l->cursor.at.epoch, NULL) ||
+	    steps_ended(&l->steps, &l->cursor.at) || device_slots_answers(&l->device_slots))
 		return SHARD_OK;
 	if (l->pool)
 		return l->device_slots.slot_count ? pool_wait(l->pool, timeout_ns, err) : SHARD_OK;

@@ -9,7 +9,6 @@
 #include "libshard/base/mem.h"
 #include "libshard/loader/loader.h"
 #include "libshard/mix/mix_order.h"
-#include "libshard/order/mix.h"
 #include "shard_mix.h"
 
 #define PIECE 1024u /* rows of a mixture */
@@ -71,9 +70,9 @@ int shard_loader_mix_order(const struct shard_loader *l, uint64_t epoch, uint64_
 	rc = cursor_check_owner(&l->cursor, err); /* a lock of the parent's may be held for ever */
 	if (rc)
 		return rc;
-	if (!mix_has_epoch(epoch, l->steps.rank.record_count))
-		return error_set(err, SHARD_E_ARGUMENT, "epoch is %" PRIu64 "; a mixture has at most 2^62 positions",
-				 epoch);
+	rc = loader_check_epoch(l, epoch, err);
+	if (rc)
+		return rc;
 	from = own_positions(l, epoch, &own);
 	if (first > own || count > own - first)
 		return refuse_rows(first, count, own, err);

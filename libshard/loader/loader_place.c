@@ -7,8 +7,8 @@
 
 #include "libshard/base/error.h"
 #include "libshard/disk/names.h"
-#include "libshard/feed/token.h"
 #include "libshard/loader/loader.h"
+#include "libshard/loader/token.h"
 #include "libshard/mix/mix_order.h"
 #include "libshard/mix/mixture.h"
 #include "libshard/order/mix.h"
@@ -33,9 +33,6 @@ static int move(struct shard_loader *l, uint64_t epoch, uint64_t position, struc
 		return error_set(err, SHARD_E_ARGUMENT,
 				 "position is %" PRIu64 "; must be at most %" PRIu64 ", the records of an epoch",
 				 position, l->steps.rank.record_count);
-	if (l->steps.mix && !mix_has_epoch(epoch, l->steps.rank.record_count))
-		return error_set(err, SHARD_E_ARGUMENT, "epoch is %" PRIu64 "; a mixture has at most 2^62 positions",
-				 epoch);
 	cursor_move(&l->cursor, to);
 	device_slots_forget(&l->device_slots);
 	if (l->pool)
@@ -49,6 +46,8 @@ int shard_loader_seek(struct shard_loader *l, uint64_t epoch, uint64_t position,
 {
 	int rc = cursor_check_owner(&l->cursor, err);
 
+	if (!rc)
+		rc = loader_check_epoch(l, epoch, err);
 	return rc ? rc : move(l, epoch, position, err);
 }
 
@@ -119,8 +118,9 @@ static int check_pixels(const struct shard_loader *l, const struct token *t, str
 		return SHARD_OK;
 	return error_set(err, SHARD_E_MISMATCH,
 			 "the token belongs to pixels of %s, and a transform of this loader gives those of %s; name %s "
-			 "in its options, or resume before it is opened",
-			 shard_pixels_name(t->pixels), shard_pixels_name(have), shard_pixels_name(t->pixels));
+			 "in its options%s",
+			 shard_pixels_name(t->pixels), shard_pixels_name(have), shard_pixels_name(t->pixels),
+			 l->transformed ? "" : ", or resume before it is opened");
 }
 
 static bool same_order(const struct order_params *a, const struct order_params *b)
@@ -144,20 +144,19 @@ static int adopt(struct shard_loader *l, const struct token *t, struct shard_err
 	return rc;
 }
 
-/* A position of a mixture is in no epoch by itself: say where it is in those of this loader. */
+/*
+ * A position of a mixture is in no epoch by itself: say where it is in those of this loader.  It
+ * may be where a mixture ends: the last step begins below 2^62, and ends behind it.
+ */
 static int count_anew(const struct shard_loader *l, struct token *t, struct shard_error *err)
 {
-	uint64_t of = t->params.record_count, epoch_records = l->steps.rank.record_count, at;
+	uint64_t of = t->params.record_count, epoch_records = l->steps.rank.record_count;
+	unsigned __int128 at = (unsigned __int128)t->params.epoch * of + t->position;
 
-	if (!of || !t->params.lane_count || !mix_has_epoch(t->params.epoch, of))
+	if (!of || !t->params.lane_count || at >= MIX_POSITIONS_MAX + ORDER_STEP_RECORDS_MAX)
 		return error_set(err, SHARD_E_ARGUMENT, "the token names an impossible order");
-	at = t->params.epoch * of + t->position;
-	if (!mix_has_epoch(at / epoch_records, epoch_records))
-		return error_set(err, SHARD_E_ARGUMENT,
-				 "the token's position, %" PRIu64 ", is in no epoch of %" PRIu64 " records below 2^62",
-				 at, epoch_records);
-	t->params.epoch = at / epoch_records;
-	t->position = at % epoch_records;
+	t->params.epoch = (uint64_t)at / epoch_records;
+	t->position = (uint64_t)at % epoch_records;
 	return SHARD_OK;
 }
 

@@ -1,33 +1,50 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * loader_transform.c - opens a transform for the batches of a loader
+ * loader_transform.c - a transform for the batches of a loader: of its own, or opened beside it
  */
 #include <stdatomic.h>
+#include <string.h>
 
 #include "libshard/base/error.h"
+#include "libshard/base/mem.h"
 #include "libshard/base/options.h"
+#include "libshard/feed/transformed.h"
 #include "libshard/gpu/batch_transform.h"
+#include "libshard/gpu/row_places.h"
 #include "libshard/loader/loader.h"
 #include "libshard/pool/pool.h"
 #include "libshard/store/read/dataset.h"
 #include "shard_gpu.h"
 #include "shard_pack.h"
 
-/* The field must be in batches.  In place, an image may lie anywhere in the pool. */
+/* In place, an image may lie anywhere in the pool.  Can kernels reach it? */
+static int check_reach(const struct shard_loader *l, uint32_t group_idx, struct shard_error *err)
+{
+	const struct shard_group *group = &l->layout.schema->group[group_idx];
+	uint64_t slab_bytes;
+
+	if (!l->o.pool_in_place || !layout_is_large(group))
+		return SHARD_OK;
+	slab_bytes = l->pool->plan.slab.slot_bytes;
+	return row_places_check_reach(l->pool->plan.slab_count * slab_bytes, group->stride | slab_bytes, err);
+}
+
+/* The field must be in batches, as it is stored. */
 static int check_field(const struct shard_loader *l, const char *name, struct shard_error *err)
 {
 	const struct shard_schema *schema = l->layout.schema;
 	const struct shard_field *field = shard_schema_find(schema, name);
-	const struct shard_group *group = &schema->group[field->group];
-	uint64_t slab_bytes;
+	uint32_t idx = (uint32_t)(field - schema->field);
 
-	if (!layout_has_field(&l->layout, (uint32_t)(field - schema->field)))
+	if (!layout_has_field(&l->layout, idx))
 		return error_set(err, SHARD_E_ARGUMENT,
 				 "field '%s' is not in the loader's batches; add it to its fields", name);
-	if (!l->o.pool_in_place || !layout_is_large(group))
-		return SHARD_OK;
-	slab_bytes = l->pool->plan.slab.slot_bytes;
-	return batch_transform_check_reach(l->pool->plan.slab_count * slab_bytes, group->stride | slab_bytes, err);
+	if (l->transformed && (l->transformed->field == idx || l->transformed->remade[idx]))
+		return error_set(err, SHARD_E_ARGUMENT,
+				 "field '%s' is transformed by the loader itself; open another loader, without a "
+				 "transform in its options",
+				 name);
+	return check_reach(l, field->group, err);
 }
 
 static int pixels_of(struct shard_dataset *ds, uint64_t shard, uint32_t *pixels, struct shard_error *err)
@@ -91,13 +108,18 @@ static int settle_pixels(struct shard_loader *l, uint32_t pixels, struct shard_e
 			 shard_pixels_name(pixels), shard_pixels_name(have));
 }
 
-int shard_transform_open(struct shard_transform **out, struct shard_loader *l, const char *field,
-			 const struct shard_transform_options *opt, struct shard_error *err)
+static struct batch_draws draws_of(const struct shard_loader *l)
 {
-	struct batch_draws draws = {.seed = l->steps.params.seed,
+	return (struct batch_draws){.seed = l->steps.params.seed,
 				    .rank = l->o.rank,
 				    .world = l->o.world,
 				    .epoch_records = l->steps.mix ? l->steps.rank.record_count : 0};
+}
+
+int shard_transform_open(struct shard_transform **out, struct shard_loader *l, const char *field,
+			 const struct shard_transform_options *opt, struct shard_error *err)
+{
+	struct batch_draws draws = draws_of(l);
 	struct shard_transform *f;
 	int rc = choose_pixels(l, opt, &draws.pixels, err);
 
@@ -115,4 +137,142 @@ int shard_transform_open(struct shard_transform **out, struct shard_loader *l, c
 	else
 		*out = f;
 	return rc;
+}
+
+/* ---- by the threads that fill batches ---- */
+
+static int take_options(const struct shard_loader *l, struct shard_loader_transform *out, struct shard_error *err)
+{
+	int rc = options_take(out, sizeof(*out), l->o.transform, err);
+
+	if (rc)
+		return rc;
+	out->views = out->views ? out->views : 1;
+	if (!out->field || !out->options)
+		return error_set(err, SHARD_E_ARGUMENT,
+				 "options: transform names no %s; must name a field and what to do with it",
+				 out->field ? "options" : "field");
+	if (out->views > SHARD_VIEWS_MAX)
+		return error_set(err, SHARD_E_ARGUMENT, "options: transform has %u views; must be 1 to %u", out->views,
+				 SHARD_VIEWS_MAX);
+	return SHARD_OK;
+}
+
+static int plan(struct shard_loader *l, struct transformed *t, const struct shard_loader_transform *o,
+		struct shard_error *err)
+{
+	const struct shard_schema *schema = &l->ds->m.schema;
+	struct batch_draws draws = draws_of(l);
+	int rc = choose_pixels(l, o->options, &draws.pixels, err);
+
+	if (!rc)
+		rc = batch_transform_plan(&t->plan, &t->field, schema, o->field, o->options, &draws, err);
+	if (rc)
+		return rc;
+	if (!(l->o.fields >> t->field & 1))
+		return error_set(err, SHARD_E_ARGUMENT,
+				 "options: field '%s' is to be transformed, but is not in the loader's batches; add it "
+				 "to its fields",
+				 o->field);
+	t->views = o->views;
+	t->has_kernel = l->o.gpu || l->o.pool_bytes;
+	rc = transformed_find_fields(t, schema, l->o.fields, err);
+	if (!rc && l->o.pool_bytes && transformed_has_work(t))
+		rc = error_set(err, SHARD_E_UNSUPPORTED,
+			       "options: the dataset has masks or boxes, which have to follow the images, and a pool "
+			       "keeps them as they are; leave them out of `fields`, or set pool_bytes to 0");
+	if (rc)
+		return rc;
+	if (!transformed_lay_out(t, schema, l->o.fields))
+		return error_set(err, SHARD_E_MEMORY, "records of this dataset do not fit memory");
+	return settle_pixels(l, draws.pixels, err);
+}
+
+int loader_open_transformed(struct shard_loader *l, struct shard_error *err)
+{
+	struct shard_loader_transform o;
+	struct transformed *t;
+	int rc;
+
+	if (!l->o.transform)
+		return SHARD_OK;
+	rc = take_options(l, &o, err);
+	if (rc)
+		return rc;
+	t = mem_zalloc(sizeof(*t));
+	rc = t ? plan(l, t, &o, err) : error_set(err, SHARD_E_MEMORY, "no memory for a transform");
+	if (rc)
+		mem_free(t);
+	else
+		l->transformed = t;
+	return rc;
+}
+
+int loader_check_kernel(const struct shard_loader *l, struct shard_error *err)
+{
+	return l->kernel ? check_reach(l, l->layout.schema->field[l->transformed->field].group, err) : SHARD_OK;
+}
+
+/* ---- what batches have ---- */
+
+/* What is made of the images. */
+static void describe_results(const struct transformed *t, struct shard_field *out)
+{
+	bool has_channels = out->ndim == 3 || t->plan.is_whole;
+	uint32_t at = 0;
+
+	out->dtype = t->plan.dtype;
+	out->kind = SHARD_TENSOR;
+	out->ragged_axes = out->length_field = 0;
+	if (has_channels && t->plan.is_planar)
+		out->shape[at++] = t->plan.channels;
+	out->shape[at++] = t->plan.height;
+	out->shape[at++] = t->plan.width;
+	if (has_channels && !t->plan.is_planar)
+		out->shape[at++] = t->plan.channels;
+	out->layout = !has_channels ? SHARD_LAYOUT_NONE : t->plan.is_planar ? SHARD_CHW : SHARD_HWC;
+	out->ndim = at;
+}
+
+/* An axis in front of the others. */
+static void add_views(const struct transformed *t, struct shard_field *out)
+{
+	if (t->views == 1)
+		return;
+	memmove(out->shape + 1, out->shape, out->ndim * sizeof(*out->shape));
+	out->shape[0] = t->views;
+	out->ndim++;
+	out->ragged_axes <<= 1;
+}
+
+void shard_loader_field(const struct shard_loader *l, uint32_t field, struct shard_field *out)
+{
+	const struct transformed *t = l->transformed;
+
+	*out = l->layout.schema->field[field];
+	if (t && (field == t->field || t->remade[field])) {
+		if (field == t->field) {
+			describe_results(t, out);
+		} else if (out->semantic == SHARD_MASK) {
+			out->shape[0] = t->plan.height;
+			out->shape[1] = t->plan.width;
+		}
+		add_views(t, out);
+		out->bytes = out->stride = field == t->field ? t->row_bytes : t->remade[field];
+		out->offset = 0;
+	} else if (layout_has_field(&l->layout, field) && !layout_is_block(&l->layout, out->group)) {
+		out->bytes = out->stride = layout_array(&l->layout, field)->bytes;
+		out->offset = 0;
+	}
+}
+
+int shard_loader_drawn(const struct shard_loader *l, const struct shard_batch *batch, struct shard_transform_row *row,
+		       struct shard_error *err)
+{
+	const struct transformed *t = l->transformed;
+
+	if (!t)
+		return error_set(err, SHARD_E_ARGUMENT, "the loader has no transform in its options");
+	transformed_draw_batch(t, batch, row);
+	return SHARD_OK;
 }

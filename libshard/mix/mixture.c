@@ -137,6 +137,9 @@ static int settle_epoch(struct shard_mix *m, const struct shard_mix_options *o, 
 		least = d && least < down ? least : down;
 		most = most > up ? most : up;
 	}
+	if (o->epoch_records > MIX_POSITIONS_MAX)
+		return error_set(err, SHARD_E_ARGUMENT, "options: epoch_records is %" PRIu64 "; must be at most 2^62",
+				 o->epoch_records);
 	if (!o->epoch_records)
 		most = o->stop == SHARD_MIX_LONGEST ? most : least;
 	else

@@ -36,7 +36,7 @@ struct mix_place {
 	uint32_t slot;
 };
 
-/* Are all positions of this epoch within the limit? */
+/* Does this epoch exist: does it end at 2^62 or before? */
 static inline bool mix_has_epoch(uint64_t epoch, uint64_t epoch_records)
 {
 	return epoch < MIX_POSITIONS_MAX / epoch_records;

@@ -32,7 +32,7 @@ static int open_feed(struct pool *p, struct feed **out, struct shard_error *err)
 					 .batch_records = p->plan.slab_rows,
 					 .world = 1,
 					 .last = ORDER_KEEP};
-	return feed_open(out, p->ds, &p->o, &p->plan.slab, &steps, err);
+	return feed_open(out, p->ds, &p->o, &p->plan.slab, NULL, &steps, err);
 }
 
 static int open_parts(struct pool *p, struct shard_error *err)

@@ -114,6 +114,8 @@ static uint32_t place_row(struct pool_gather *g, struct device_slot *to, uint32_
 	slab = &slabs->device_slots.slot[which].as;
 	to->as.record[i] = slab->record[inside]; /* it may be a substitute */
 	to->as.row_flags[i] |= slab->row_flags[inside];
+	for (uint32_t k = 0; k < g->batch->whole_count; k++)
+		slot_sizes(&to->as, k)[i] = slot_sizes(slab, k)[inside];
 	for (uint32_t group = 0; g->row_at && group < schema->group_count; group++)
 		row_at(g, (uint32_t)(to - slabs->batches->slot), group)[i] =
 			which * g->plan->slab.slot_bytes + inside * schema->group[group].stride;
@@ -166,7 +168,10 @@ void pool_gather_describe(const struct pool_gather *g, uint32_t which, struct sh
 
 		if (!layout_is_large(&schema->group[group]) || !layout_has_field(slab, f))
 			continue;
-		out->group[group] = (struct shard_rows){memory + slab->group_at[group], stride, at};
-		out->field[f] = (struct shard_rows){memory + slab->field_at[f], stride, at};
+		out->group[group] =
+			(struct shard_rows){.data = memory + slab->group_at[group], .stride = stride, .row_at = at};
+		out->field[f].data = memory + slab->field_at[f];
+		out->field[f].stride = stride;
+		out->field[f].row_at = at;
 	}
 }

@@ -10,8 +10,8 @@
 #define SHARD_POOL_POOL_PLAN_H
 
 #include "libshard/feed/layout.h"
-#include "libshard/feed/steps.h"
 #include "libshard/order/share.h"
+#include "libshard/steps/steps.h"
 
 struct pool_plan {
 	struct order_share share;

@@ -47,8 +47,8 @@ int slabs_begin(struct slabs *s, struct shard_error *err)
 	if (!rc && !s->copy)
 		rc = device_copy_open(&s->copy, s->feed, &s->device_slots, cuda, err);
 	if (!rc && !s->device_slots.slot_count)
-		rc = device_slots_open(&s->device_slots, cuda, s->plan->slab_count, s->plan->slab.slot_bytes,
-				       s->plan->slab_rows, err);
+		rc = device_slots_open(&s->device_slots, cuda, s->plan->slab_count, &s->plan->slab, s->plan->slab_rows,
+				       err);
 	return rc;
 }
 

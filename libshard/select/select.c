@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * select.c - selections by number, by value and by chance: see shard_select.h
+ *
+ * Built with -ffp-contract=off: a cut is rounded after each operation.
  */
 #include "shard_select.h"
 
@@ -16,6 +18,10 @@
 #include "libshard/order/order.h"
 #include "libshard/select/selection_text.h"
 #include "libshard/store/read/dataset.h"
+
+#ifdef __clang__
+#pragma STDC FP_CONTRACT OFF
+#endif
 
 #define CHANCE_EPOCH (UINT64_MAX - 1) /* of the order that fractions are taken of; packing has UINT64_MAX */
 #define PIECE	     4096u	      /* places of an order that are looked at together */
@@ -168,6 +174,29 @@ int shard_select_where(struct shard_selection **out, struct shard_dataset *ds, c
 		keep_selected(w.bits, of);
 	snprintf(what, sizeof(what), "where %.48s is one of %" PRIu64 " values", field, value_count);
 	return selection_make(out, ds, w.bits, what, err);
+}
+
+int shard_select_mask(struct shard_selection **out, struct shard_dataset *ds, const struct shard_selection *of,
+		      const uint8_t *mask, uint64_t count, struct shard_error *err)
+{
+	uint64_t *bits;
+	int rc = check_of(ds, of, err);
+
+	if (rc)
+		return rc;
+	if (count != ds->m.record_count)
+		return error_set(err, SHARD_E_ARGUMENT,
+				 "the mask has %" PRIu64 " bytes; must be one for each of %" PRIu64 " records", count,
+				 ds->m.record_count);
+	rc = selection_open_bits(ds, &bits, err);
+	if (rc)
+		return rc;
+	for (uint64_t i = 0; i < count; i++)
+		if (mask[i])
+			selection_set_bit(bits, i);
+	if (of)
+		keep_selected(bits, of);
+	return selection_make(out, ds, bits, "the mask", err);
 }
 
 /* ---- by chance ---- */

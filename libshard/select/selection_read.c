@@ -141,7 +141,11 @@ static int parse(struct shard_selection **out, const struct shard_dataset *ds, c
 		mem_free(bits);
 		return refuse(path, "is damaged: its gaps are not those of so many records", err);
 	}
-	return selection_make(out, ds, bits, path, err);
+	rc = selection_make(out, ds, bits, path, err);
+	if (rc || !memcmp((*out)->digest, text + bytes - 65, 64))
+		return rc;
+	shard_selection_close(*out); /* a selection has one digest, so it has one text */
+	return refuse(path, "is a selection, but not written as libshard writes it", err);
 }
 
 int shard_selection_read(struct shard_selection **out, struct shard_dataset *ds, const char *path,

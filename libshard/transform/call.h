@@ -42,15 +42,15 @@ struct transform_taps {
  * of 16.
  */
 struct transform_call {
-	uint64_t from, from_end;		      /* images; the first byte that may not be read */
-	uint64_t to;				      /* 16-aligned, unless stored one by one */
-	uint64_t table;				      /* [channel][256] numbers of the output's type, for each sample */
-	uint64_t record_step;			      /* bytes, as all steps: between images */
-	uint32_t line_step, pixel_step, channel_step; /* within an image */
-	uint32_t channels, height, width;	      /* of the output; channels of the image, too */
-	uint32_t is_planar;			      /* the output is CHW */
-	uint32_t band_lines;			      /* of the output, that a block makes together */
-	uint32_t block_lines;			      /* that it makes: one band, or resize: several */
+	uint64_t from, from_end;	   /* images; the first byte that may not be read */
+	uint64_t to;			   /* 16-aligned, unless stored one by one */
+	uint64_t table;			   /* [channel][256] numbers of the output's type, for each sample */
+	uint64_t record_step;		   /* bytes, as all steps: between images */
+	uint32_t pixel_step, channel_step; /* within an image; lines: see line_pixels */
+	uint32_t channels, height, width;  /* of the output; channels of the image, too */
+	uint32_t is_planar;		   /* the output is CHW */
+	uint32_t band_lines;		   /* of the output, that a block makes together */
+	uint32_t block_lines;		   /* that it makes: one band, or resize: several */
 	/* crop: neighbouring bytes of an output line in the image: one span, or one per plane */
 	uint32_t span_count, span_bytes;
 	uint32_t across_taps, down_taps; /* resize: the most that a pixel has */
@@ -70,6 +70,8 @@ struct transform_call {
 	uint32_t at_lines;
 	uint32_t shape;				  /* TRANSFORM_ANY and so on; of crops the kernel's name says it */
 	struct transform_row row[TRANSFORM_ROWS]; /* blockIdx.y */
+	/* How wide the image of each row is.  Within a row it would take 4 bytes. */
+	uint16_t line_pixels[TRANSFORM_ROWS];
 };
 
 #endif

@@ -29,6 +29,11 @@ static uint32_t nearest(double x)
 	return (uint32_t)(x + 0.5);
 }
 
+static uint32_t least(uint32_t a, uint32_t b)
+{
+	return a < b ? a : b;
+}
+
 /* Half of what is left over, a half to even, as Python's round() in torchvision's CenterCrop. */
 static uint32_t middle(uint32_t in, uint32_t out)
 {
@@ -51,58 +56,60 @@ static double draw_ratio(const struct transform_plan *p, uint64_t word)
 	return ratio;
 }
 
-static bool draw_part(const struct transform_plan *p, uint64_t key, int attempt, struct shard_transform_row *out)
+static bool draw_part(const struct transform_plan *p, const struct transform_image *image, uint64_t key, int attempt,
+		      struct shard_transform_row *out)
 {
 	uint64_t first = DRAWS_OF_ATTEMPT * (uint64_t)attempt;
-	double area = (double)p->in_height * p->in_width, ratio = draw_ratio(p, random_draw(key, first + DRAW_RATIO));
+	double area = (double)image->height * image->width, ratio = draw_ratio(p, random_draw(key, first + DRAW_RATIO));
 
 	area *= p->area_min + unit(random_draw(key, first + DRAW_AREA)) * (p->area_max - p->area_min);
 	out->width = nearest(__builtin_sqrt(area * ratio));
 	out->height = nearest(__builtin_sqrt(area / ratio));
-	if (!out->width || out->width > p->in_width || !out->height || out->height > p->in_height)
+	if (!out->width || out->width > image->width || !out->height || out->height > image->height)
 		return false;
-	out->y = (uint32_t)random_below(random_draw(key, first + DRAW_TOP), p->in_height - out->height + UINT64_C(1));
-	out->x = (uint32_t)random_below(random_draw(key, first + DRAW_LEFT), p->in_width - out->width + UINT64_C(1));
+	out->y = (uint32_t)random_below(random_draw(key, first + DRAW_TOP), image->height - out->height + UINT64_C(1));
+	out->x = (uint32_t)random_below(random_draw(key, first + DRAW_LEFT), image->width - out->width + UINT64_C(1));
 	return true;
 }
 
 /* No attempt lay within the image: the largest part of its middle whose ratio is allowed. */
-static void take_middle(const struct transform_plan *p, struct shard_transform_row *out)
+static void take_middle(const struct transform_plan *p, const struct transform_image *image,
+			struct shard_transform_row *out)
 {
-	double ratio = (double)p->in_width / p->in_height;
+	double ratio = (double)image->width / image->height;
 
-	out->width = p->in_width;
-	out->height = p->in_height;
+	out->width = image->width;
+	out->height = image->height;
 	if (ratio < p->ratio_min)
-		out->height = nearest(p->in_width / p->ratio_min);
+		out->height = nearest(image->width / p->ratio_min);
 	else if (ratio > p->ratio_max)
-		out->width = nearest(p->in_height * p->ratio_max);
+		out->width = nearest(image->height * p->ratio_max);
 	out->height += !out->height;
 	out->width += !out->width;
-	out->y = (p->in_height - out->height) / 2;
-	out->x = (p->in_width - out->width) / 2;
+	out->y = (image->height - out->height) / 2;
+	out->x = (image->width - out->width) / 2;
 }
 
-void transform_draw(const struct transform_plan *p, uint64_t epoch, uint64_t position, uint32_t view,
-		    struct shard_transform_row *out)
+void transform_draw(const struct transform_plan *p, const struct transform_image *image, uint64_t epoch,
+		    uint64_t position, uint32_t view, struct shard_transform_row *out)
 {
 	uint64_t key = random_absorb(random_absorb(random_key(p->seed, epoch, RANDOM_FINISH), position), view);
 	int attempt = 0;
 
 	out->flip = unit(random_draw(key, DRAW_FLIP)) < p->flip;
-	out->width = p->width;
-	out->height = p->height;
+	out->width = least(p->width, image->width);
+	out->height = least(p->height, image->height);
 	if (p->crop == SHARD_CROP_CENTER) {
-		out->y = middle(p->in_height, p->height);
-		out->x = middle(p->in_width, p->width);
+		out->y = middle(image->height, out->height);
+		out->x = middle(image->width, out->width);
 	} else if (p->crop == SHARD_CROP_RANDOM) {
-		out->y = (uint32_t)random_below(random_draw(key, DRAW_TOP), p->in_height - p->height + UINT64_C(1));
-		out->x = (uint32_t)random_below(random_draw(key, DRAW_LEFT), p->in_width - p->width + UINT64_C(1));
+		out->y = (uint32_t)random_below(random_draw(key, DRAW_TOP), image->height - out->height + UINT64_C(1));
+		out->x = (uint32_t)random_below(random_draw(key, DRAW_LEFT), image->width - out->width + UINT64_C(1));
 	} else {
-		while (attempt < TRANSFORM_ATTEMPTS && !draw_part(p, key, attempt, out))
+		while (attempt < TRANSFORM_ATTEMPTS && !draw_part(p, image, key, attempt, out))
 			attempt++;
 		if (attempt == TRANSFORM_ATTEMPTS)
-			take_middle(p, out);
+			take_middle(p, image, out);
 	}
 }
 

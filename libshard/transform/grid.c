@@ -91,7 +91,6 @@ int transform_grid(const struct transform_plan *p, uint32_t shared_most, struct 
 	uint32_t band = p->height < BAND_MOST ? p->height : BAND_MOST, bands;
 
 	memset(c, 0, offsetof(struct transform_call, row));
-	c->line_step = p->in_width * (p->in_is_planar ? 1 : p->channels);
 	c->pixel_step = p->in_is_planar ? 1 : p->channels;
 	c->channel_step = p->in_is_planar ? p->in_width * p->in_height : 1;
 	c->channels = p->channels;
@@ -116,16 +115,17 @@ int transform_grid(const struct transform_plan *p, uint32_t shared_most, struct 
 	return SHARD_OK;
 }
 
-struct transform_row transform_row_of(const struct transform_plan *p, const struct shard_transform_row *row,
-				      uint32_t from)
+void transform_put_row(const struct transform_plan *p, struct transform_call *c, uint32_t i,
+		       const struct shard_transform_row *row, uint32_t image_width, uint32_t from)
 {
 	bool down_first = p->crop == SHARD_CROP_RESIZED && transform_is_down_first(p, row);
 
-	return (struct transform_row){.from = from,
-				      .x = (uint16_t)(row->x | (row->flip ? TRANSFORM_FLIP : 0)),
-				      .y = (uint16_t)(row->y | (down_first ? TRANSFORM_DOWN_FIRST : 0)),
-				      .width = (uint16_t)row->width,
-				      .height = (uint16_t)row->height};
+	c->row[i] = (struct transform_row){.from = from,
+					   .x = (uint16_t)(row->x | (row->flip ? TRANSFORM_FLIP : 0)),
+					   .y = (uint16_t)(row->y | (down_first ? TRANSFORM_DOWN_FIRST : 0)),
+					   .width = (uint16_t)row->width,
+					   .height = (uint16_t)row->height};
+	c->line_pixels[i] = (uint16_t)image_width;
 }
 
 void transform_spread(struct transform_call *c, uint32_t rows, uint32_t blocks)
@@ -146,7 +146,7 @@ void transform_shape(const struct transform_plan *p, bool aligned, struct transf
 {
 	static const char *const shapes[] = {[TRANSFORM_ANY] = "any", [TRANSFORM_CHW] = "chw", [TRANSFORM_HWC] = "hwc"};
 	uint32_t together = 16 / p->element_bytes; /* pixels whose numbers one thread stores side by side */
-	bool fast = aligned && p->channels == 3 && p->width % together == 0 &&
+	bool fast = aligned && p->element_bytes > 1 && p->channels == 3 && p->width % together == 0 &&
 		    (p->crop == SHARD_CROP_RESIZED || !p->in_is_planar);
 
 	c->shape = !fast ? TRANSFORM_ANY : p->is_planar ? TRANSFORM_CHW : TRANSFORM_HWC;

@@ -74,8 +74,8 @@ bool transform_fill_table(struct transform_plan *p, const float *mean, const flo
 			float value = (float)x / 255;
 
 			value -= mean[c];
-			p->bits[c][x] = transform_round(value / by, p->dtype);
-			if (!is_finite(p->bits[c][x], p->dtype))
+			p->bits[c][x] = p->dtype == SHARD_U8 ? x : transform_round(value / by, p->dtype);
+			if (p->dtype != SHARD_U8 && !is_finite(p->bits[c][x], p->dtype))
 				return false;
 		}
 	}

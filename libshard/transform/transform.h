@@ -14,13 +14,24 @@
 #include "libshard/transform/call.h"
 #include "shard.h"
 #include "shard_gpu.h"
+#include "shard_pack.h"
 
 #define TRANSFORM_ATTEMPTS   10 /* to draw a part that lies within the image; then its middle is taken */
 #define TRANSFORM_RATIO_BITS 32
 #define TRANSFORM_NAME_BYTES 32
 
+#define TRANSFORM_LONGER 4u /* the longest side of whole images: so many sides of the largest square */
+
+/* An image, and how large it is. */
+struct transform_image {
+	const uint8_t *at;
+	uint32_t height, width;
+};
+
 struct transform_plan {
-	uint32_t in_height, in_width, channels;
+	bool is_whole;		      /* images differ in size, and are HWC */
+	uint32_t in_height, in_width; /* of all images; of whole ones, the most that is transformed */
+	uint32_t channels;
 	bool in_is_planar;
 	uint32_t height, width;
 	bool is_planar;
@@ -28,7 +39,7 @@ struct transform_plan {
 	uint32_t crop;	      /* enum shard_transform_crop */
 	uint32_t pixels;      /* enum shard_pixels */
 	uint64_t row_bytes;   /* of the output */
-	uint64_t image_bytes; /* of the field */
+	uint64_t image_bytes; /* of the field; of whole images, the most */
 	double flip, area_min, area_max, ratio_min, ratio_max;
 	double ratio_root[TRANSFORM_RATIO_BITS]; /* (ratio_max / ratio_min) ^ (1/2, 1/4, 1/8, ...) */
 	uint64_t seed;
@@ -45,9 +56,18 @@ struct transform_plan {
  */
 int transform_plan_make(struct transform_plan *p, const struct shard_field *field,
 			const struct shard_transform_options *opt, struct shard_error *err);
+/*
+ * Image i of a field whose rows have these sizes, NULL if all are alike.  A masked row has the size
+ * 0 x 0: it counts as a black image of one pixel or, if nothing is resized, of the output's size.
+ */
+struct transform_image transform_image_of(const struct transform_plan *p, const uint8_t *at,
+					  const struct shard_size *size, uint32_t i);
+/* Is the image neither too long nor too small?  Of images that are alike that is known already. */
+int transform_image_check(const struct transform_plan *p, const struct transform_image *image, uint64_t record,
+			  struct shard_error *err);
 /* Explicit rows, of a batch of `records`. */
 int transform_rows_check(const struct transform_plan *p, const struct shard_transform_row *row, uint64_t row_count,
-			 uint32_t records, struct shard_error *err);
+			 uint32_t records, const struct shard_size *size, struct shard_error *err);
 
 /* ---- table.c ---- */
 
@@ -61,14 +81,26 @@ bool transform_fill_table(struct transform_plan *p, const float *mean, const flo
 
 /* ---- draw.c ---- */
 
-/* What chance says of the row of a batch that stands at `position` of its epoch. */
-void transform_draw(const struct transform_plan *p, uint64_t epoch, uint64_t position, uint32_t view,
-		    struct shard_transform_row *out);
+/*
+ * What chance says of the row of a batch that stands at `position` of its epoch.  Where an image is
+ * smaller than a crop, the part ends with the image.
+ */
+void transform_draw(const struct transform_plan *p, const struct transform_image *image, uint64_t epoch,
+		    uint64_t position, uint32_t view, struct shard_transform_row *out);
 /*
  * The position of row `i` of this rank's batch: format/ORDER.md, part 7.  Of a mixture it is
  * counted from the start, and draws are those of epoch 0.
  */
 uint64_t transform_position(const struct transform_plan *p, const struct shard_batch *batch, uint32_t i);
+
+/* What chance says of row `i` of a batch, of which epoch and position are set. */
+static inline void transform_draw_row(const struct transform_plan *p, const struct transform_image *image,
+				      const struct shard_batch *batch, uint32_t i, uint32_t view,
+				      struct shard_transform_row *out)
+{
+	out->from = i;
+	transform_draw(p, image, p->epoch_records ? 0 : batch->epoch, transform_position(p, batch, i), view, out);
+}
 
 /* ---- taps.c ---- */
 
@@ -87,8 +119,8 @@ struct transform_taps transform_taps_fill(uint32_t in, uint32_t out, uint32_t at
 
 uint64_t transform_twin_bytes(const struct transform_plan *p); /* of scratch */
 /* One row: an image to p->row_bytes at `out`, of any alignment.  `scratch` is 16-aligned. */
-void transform_twin(const struct transform_plan *p, const struct shard_transform_row *row, const uint8_t *image,
-		    void *out, void *scratch);
+void transform_twin(const struct transform_plan *p, const struct shard_transform_row *row,
+		    const struct transform_image *image, void *out, void *scratch);
 
 /* ---- grid.c: how a call is spread over blocks ---- */
 
@@ -98,9 +130,9 @@ void transform_twin(const struct transform_plan *p, const struct shard_transform
  */
 int transform_grid(const struct transform_plan *p, uint32_t shared_most, struct transform_call *call,
 		   uint32_t *shared_bytes, struct shard_error *err);
-/* A row as the call has it; `from` is in the units of the call. */
-struct transform_row transform_row_of(const struct transform_plan *p, const struct shard_transform_row *row,
-				      uint32_t from);
+/* Put row i of an image that is so wide into the call; `from` is in the units of the call. */
+void transform_put_row(const struct transform_plan *p, struct transform_call *c, uint32_t i,
+		       const struct shard_transform_row *row, uint32_t image_width, uint32_t from);
 /*
  * Give each block as many bands as leave about `blocks` of them for so many rows.  Before, each has
  * one.

@@ -30,8 +30,8 @@ uint64_t transform_fast_bytes(const struct transform_plan *p)
 	return 0;
 }
 
-bool transform_fast(const struct transform_plan *p, const struct shard_transform_row *row, const uint8_t *image,
-		    void *out, void *scratch)
+bool transform_fast(const struct transform_plan *p, const struct shard_transform_row *row,
+		    const struct transform_image *image, void *out, void *scratch)
 {
 	(void)p, (void)row, (void)image, (void)out, (void)scratch;
 	return false;
@@ -41,12 +41,14 @@ bool transform_fast(const struct transform_plan *p, const struct shard_transform
 
 #include <immintrin.h>
 
-#define AVX2	    __attribute__((target("avx2")))
-#define AVX2_INLINE __attribute__((target("avx2"), always_inline)) static inline
-#define HALF	    (1 << (TRANSFORM_FRACTION_BITS - 1))
-#define LOW_BITS    8
-#define READ_BYTES  8u	/* a pair of pixels is read with so many */
-#define DOWN_BYTES  16u /* samples of a line that are summed together */
+#define AVX2	     __attribute__((target("avx2")))
+#define AVX2_INLINE  __attribute__((target("avx2"), always_inline)) static inline
+#define HALF	     (1 << (TRANSFORM_FRACTION_BITS - 1))
+#define LOW_BITS     8
+#define READ_BYTES   8u	  /* a pair of pixels is read with so many */
+#define DOWN_BYTES   16u  /* samples of a line that are summed together */
+#define MIRRORED     5u	  /* pixels */
+#define STREAM_BYTES 800u /* the least part of a line that goes past the caches */
 
 /* Weights of a pair of taps for two neighbouring pixels of the output, a pixel in each half. */
 struct pair {
@@ -62,6 +64,7 @@ struct fast {
 	int32_t *weight;     /* [most taps] */
 	uint8_t *last;	     /* a copy of a line, with room behind it */
 	uint8_t *line;	     /* [pitch] */
+	uint8_t *numbers;    /* of a line of the output, or of one of its planes */
 	uint8_t *lines;	     /* [in_height + 1][pitch] resized across */
 	uint32_t pairs;	     /* of taps, of each pixel of a row */
 	uint32_t across_most, down_most;
@@ -95,6 +98,8 @@ static uint64_t lay_out(const struct transform_plan *p, uint8_t *base, struct fa
 	at += align_up(((uint64_t)p->in_width + f->across_most) * CHANNELS + READ_BYTES, 32);
 	f->line = base + at;
 	at += f->pitch;
+	f->numbers = base + at;
+	at += align_up((uint64_t)p->width * CHANNELS * p->element_bytes + 1, 32); /* 1: see mirror_8() */
 	f->lines = base + at;
 	return at + (p->crop == SHARD_CROP_RESIZED ? ((uint64_t)p->in_height + 1) * f->pitch : 0);
 }
@@ -217,17 +222,17 @@ AVX2 static void line_across(const struct transform_plan *p, const struct fast *
  * beyond the image: there a copy of the line is read.
  */
 AVX2 static void resize_across(const struct transform_plan *p, const struct shard_transform_row *row,
-			       const uint8_t *image, struct fast *f)
+			       const struct transform_image *image, struct fast *f)
 {
-	size_t line_bytes = (size_t)p->in_width * CHANNELS, read_bytes = 0;
-	const uint8_t *end = image + p->in_height * line_bytes;
+	size_t line_bytes = (size_t)image->width * CHANNELS, read_bytes = 0;
+	const uint8_t *end = image->at + image->height * line_bytes;
 
 	for (uint32_t x = 0; x <= p->width; x++)
 		if (f->first[x] > read_bytes)
 			read_bytes = f->first[x];
 	read_bytes += (size_t)f->pairs * 2 * CHANNELS + READ_BYTES;
 	for (uint32_t y = 0; y < row->height; y++) {
-		const uint8_t *line = image + (row->y + y) * line_bytes + (size_t)row->x * CHANNELS;
+		const uint8_t *line = image->at + (row->y + y) * line_bytes + (size_t)row->x * CHANNELS;
 		size_t bytes = (size_t)(end - line);
 
 		if (bytes < read_bytes) {
@@ -268,39 +273,103 @@ AVX2 static void resize_down(const struct transform_plan *p, const struct shard_
 
 /* ---- numbers ---- */
 
-/*
- * One channel of a line of samples: look up and lay out, `step` bytes apart.  The table and the
- * numbers do not overlap, which the compiler has to be told.
- */
-static void put_32(const uint8_t *from, ptrdiff_t from_step, const uint32_t *restrict table, uint8_t *restrict to,
-		   size_t step, uint32_t count)
+/* Pixels that lie so many bytes apart: look up so many channels of each.  These are a line. */
+__attribute__((always_inline)) static inline void look_up_32(const uint8_t *from, ptrdiff_t step, uint32_t count,
+							     const uint32_t (*table)[256], uint32_t channels,
+							     uint32_t *restrict to)
 {
-	for (uint32_t x = 0; x < count; x++)
-		store32(to + x * step, table[from[(ptrdiff_t)x * from_step]]);
+	for (; count; count--, from += step)
+		for (uint32_t c = 0; c < channels; c++)
+			*to++ = table[c][from[c]];
 }
 
-static void put_16(const uint8_t *from, ptrdiff_t from_step, const uint32_t *restrict table, uint8_t *restrict to,
-		   size_t step, uint32_t count)
+__attribute__((always_inline)) static inline void look_up_16(const uint8_t *from, ptrdiff_t step, uint32_t count,
+							     const uint32_t (*table)[256], uint32_t channels,
+							     uint16_t *restrict to)
+{
+	for (; count; count--, from += step)
+		for (uint32_t c = 0; c < channels; c++)
+			*to++ = (uint16_t)table[c][from[c]];
+}
+
+/* One channel of pixels, which stay bytes. */
+static void take_8(const uint8_t *from, ptrdiff_t step, uint32_t count, uint8_t *restrict to)
 {
 	for (uint32_t x = 0; x < count; x++)
-		store16(to + x * step, (uint16_t)table[from[(ptrdiff_t)x * from_step]]);
+		to[x] = from[(ptrdiff_t)x * step];
+}
+
+/*
+ * A line of pixels from right to left, MIRRORED at a time, which are read with one byte behind
+ * them.  The first ones go alone, since the line may be the last of its image.
+ */
+AVX2 static void mirror_8(const uint8_t *line, uint32_t width, uint8_t *to)
+{
+	const __m128i turned = _mm_setr_epi8(12, 13, 14, 9, 10, 11, 6, 7, 8, 3, 4, 5, 0, 1, 2, -1);
+	uint32_t x = 0;
+
+	for (; x < width && x < MIRRORED; x++)
+		memcpy(to + (size_t)x * CHANNELS, line + (size_t)(width - 1 - x) * CHANNELS, CHANNELS);
+	for (; width - x >= MIRRORED; x += MIRRORED) {
+		const uint8_t *from = line + (size_t)(width - MIRRORED - x) * CHANNELS;
+
+		_mm_storeu_si128((void *)(to + (size_t)x * CHANNELS),
+				 _mm_shuffle_epi8(_mm_loadu_si128((const void *)from), turned));
+	}
+	for (; x < width; x++)
+		memcpy(to + (size_t)x * CHANNELS, line + (size_t)(width - 1 - x) * CHANNELS, CHANNELS);
+}
+
+/*
+ * To memory, past the caches if it is a long piece: a batch is larger than they are, and what is
+ * written through them is read first.  For short pieces that costs more than it saves.
+ */
+AVX2 static void put_bytes(uint8_t *to, const uint8_t *from, size_t bytes)
+{
+	if ((uintptr_t)to % 32 || bytes % 32 || bytes < STREAM_BYTES) {
+		memcpy(to, from, bytes);
+		return;
+	}
+	for (size_t i = 0; i < bytes; i += 32)
+		_mm256_stream_si256((void *)(to + i), _mm256_load_si256((const void *)(from + i)));
 }
 
 /* A line of samples, mirrored if need be, to its places in the output. */
-static void put_line(const struct transform_plan *p, const uint8_t *line, bool flip, uint32_t y, uint8_t *out)
+AVX2 static void put_line(const struct transform_plan *p, struct fast *f, const uint8_t *line, bool flip, uint32_t y,
+			  uint8_t *out)
 {
-	size_t bytes = p->element_bytes, plane = (size_t)p->height * p->width * bytes;
-	size_t pixel = p->is_planar ? bytes : CHANNELS * bytes, channel = p->is_planar ? plane : bytes;
+	size_t line_bytes = (size_t)p->width * p->element_bytes, plane = p->height * line_bytes;
 	const uint8_t *from = flip ? line + (p->width - 1) * CHANNELS : line;
-	ptrdiff_t from_step = flip ? -(ptrdiff_t)CHANNELS : (ptrdiff_t)CHANNELS;
-	uint8_t *to = out + (size_t)y * p->width * pixel;
+	ptrdiff_t step = flip ? -(ptrdiff_t)CHANNELS : (ptrdiff_t)CHANNELS;
+	void *numbers = f->numbers;
 
-	for (uint32_t c = 0; c < CHANNELS; c++)
-		(bytes == 4 ? put_32 : put_16)(from + c, from_step, p->bits[c], to + c * channel, pixel, p->width);
+	if (!p->is_planar && p->element_bytes == 1 && !flip) {
+		memcpy(out + y * CHANNELS * line_bytes, line, CHANNELS * line_bytes);
+		return;
+	}
+	if (!p->is_planar) {
+		if (p->element_bytes == 4)
+			look_up_32(from, step, p->width, p->bits, CHANNELS, numbers);
+		else if (p->element_bytes == 2)
+			look_up_16(from, step, p->width, p->bits, CHANNELS, numbers);
+		else
+			mirror_8(line, p->width, numbers);
+		put_bytes(out + y * CHANNELS * line_bytes, numbers, CHANNELS * line_bytes);
+		return;
+	}
+	for (uint32_t c = 0; c < CHANNELS; c++) {
+		if (p->element_bytes == 4)
+			look_up_32(from + c, step, p->width, &p->bits[c], 1, numbers);
+		else if (p->element_bytes == 2)
+			look_up_16(from + c, step, p->width, &p->bits[c], 1, numbers);
+		else
+			take_8(from + c, step, p->width, numbers);
+		put_bytes(out + c * plane + y * line_bytes, numbers, line_bytes);
+	}
 }
 
-bool transform_fast(const struct transform_plan *p, const struct shard_transform_row *row, const uint8_t *image,
-		    void *out, void *scratch)
+bool transform_fast(const struct transform_plan *p, const struct shard_transform_row *row,
+		    const struct transform_image *image, void *out, void *scratch)
 {
 	bool resizes = p->crop == SHARD_CROP_RESIZED;
 	struct fast f;
@@ -313,14 +382,15 @@ bool transform_fast(const struct transform_plan *p, const struct shard_transform
 		resize_across(p, row, image, &f);
 	}
 	for (uint32_t y = 0; y < p->height; y++) {
-		const uint8_t *line = image + ((size_t)(row->y + y) * p->in_width + row->x) * CHANNELS;
+		const uint8_t *line = image->at + ((size_t)(row->y + y) * image->width + row->x) * CHANNELS;
 
 		if (resizes) {
 			resize_down(p, row, y, &f);
 			line = f.line;
 		}
-		put_line(p, line, row->flip, y, out);
+		put_line(p, &f, line, row->flip, y, out);
 	}
+	_mm_sfence(); /* others may read it now */
 	return true;
 }
 

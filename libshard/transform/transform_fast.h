@@ -16,7 +16,7 @@ uint64_t transform_fast_bytes(const struct transform_plan *p); /* of scratch */
  * As transform_twin(); `scratch` is 32-aligned.  Returns false, and does nothing, for a part that
  * is resized down before across.
  */
-bool transform_fast(const struct transform_plan *p, const struct shard_transform_row *row, const uint8_t *image,
-		    void *out, void *scratch);
+bool transform_fast(const struct transform_plan *p, const struct shard_transform_row *row,
+		    const struct transform_image *image, void *out, void *scratch);
 
 #endif

@@ -12,7 +12,28 @@
 
 /* ---- the field ---- */
 
-static int take_field(struct transform_plan *p, const struct shard_field *f, struct shard_error *err)
+/*
+ * Whole images: u8 [pixels,channels], of which the pixels vary.  Their sides are not in the schema.
+ * Packed images are at most so many times longer than the largest square.
+ */
+static int take_whole(struct transform_plan *p, const struct shard_field *f, struct shard_error *err)
+{
+	struct shown name;
+
+	if (f->dtype != SHARD_U8 || f->ndim != 2 || f->layout != SHARD_HWC || f->ragged_axes != 1)
+		return error_set(
+			err, SHARD_E_ARGUMENT,
+			"field %s is ragged; images that differ in size must be u8 [pixels,channels] of layout "
+			"hwc, of which axis 0 varies",
+			show(&name, f->name));
+	p->is_whole = true;
+	p->channels = f->shape[1];
+	p->in_height = TRANSFORM_LONGER * (uint32_t)__builtin_sqrt(f->shape[0]);
+	p->in_height = p->in_width = p->in_height < TRANSFORM_SIDE_MAX ? p->in_height : TRANSFORM_SIDE_MAX;
+	return SHARD_OK;
+}
+
+static int take_even(struct transform_plan *p, const struct shard_field *f, struct shard_error *err)
 {
 	uint32_t at = f->layout == SHARD_CHW && f->ndim == 3; /* where the height stands in the shape */
 	struct shown name;
@@ -29,6 +50,17 @@ static int take_field(struct transform_plan *p, const struct shard_field *f, str
 	p->in_height = f->shape[at];
 	p->in_width = f->shape[at + 1];
 	p->channels = f->ndim == 2 ? 1 : f->shape[at ? 0 : 2];
+	return SHARD_OK;
+}
+
+static int take_field(struct transform_plan *p, const struct shard_field *f, struct shard_error *err)
+{
+	struct shown name;
+	int rc = f->kind == SHARD_RAGGED ? take_whole(p, f, err) : take_even(p, f, err);
+
+	if (rc)
+		return rc;
+	show(&name, f->name);
 	p->image_bytes = f->bytes;
 	if (!p->channels || p->channels > TRANSFORM_CHANNELS_MAX)
 		return error_set(err, SHARD_E_ARGUMENT, "field %s has %u channels; must be 1 to %u", name.text,
@@ -43,15 +75,21 @@ static int take_field(struct transform_plan *p, const struct shard_field *f, str
 
 static int take_output(struct transform_plan *p, const struct shard_transform_options *o, struct shard_error *err)
 {
+	if (p->is_whole && (!o->height || !o->width))
+		return error_set(err, SHARD_E_ARGUMENT,
+				 "options: output of %" PRIu32 " x %" PRIu32
+				 ", but the images differ in size; name the height and the width of the output",
+				 o->height, o->width);
 	p->height = o->height ? o->height : p->in_height;
 	p->width = o->width ? o->width : p->in_width;
 	p->dtype = o->dtype ? o->dtype : SHARD_F32;
 	p->is_planar = o->layout != SHARD_HWC;
 	p->crop = o->crop;
 	p->pixels = o->pixels;
-	if (p->dtype != SHARD_F16 && p->dtype != SHARD_BF16 && p->dtype != SHARD_F32)
+	if (p->dtype != SHARD_U8 && p->dtype != SHARD_F16 && p->dtype != SHARD_BF16 && p->dtype != SHARD_F32)
 		return error_set(err, SHARD_E_ARGUMENT,
-				 "options: dtype is %" PRIu32 "; must be SHARD_F16, SHARD_BF16 or SHARD_F32", p->dtype);
+				 "options: dtype is %" PRIu32 "; must be SHARD_U8, SHARD_F16, SHARD_BF16 or SHARD_F32",
+				 p->dtype);
 	if (o->layout && o->layout != SHARD_HWC && o->layout != SHARD_CHW)
 		return error_set(err, SHARD_E_ARGUMENT,
 				 "options: layout is %" PRIu32 "; must be SHARD_CHW or SHARD_HWC", o->layout);
@@ -71,6 +109,13 @@ static int take_output(struct transform_plan *p, const struct shard_transform_op
 				 " cannot be cropped from images of %" PRIu32 " x %" PRIu32
 				 "; ask for less, or for SHARD_CROP_RESIZED",
 				 p->height, p->width, p->in_height, p->in_width);
+	if (p->is_whole && p->crop != SHARD_CROP_RESIZED &&
+	    (uint64_t)p->height * p->width * p->channels > p->image_bytes)
+		return error_set(err, SHARD_E_ARGUMENT,
+				 "options: output of %" PRIu32 " x %" PRIu32
+				 " cannot be cropped from images of at most %" PRIu64
+				 " pixels; ask for less, or for SHARD_CROP_RESIZED",
+				 p->height, p->width, p->image_bytes / p->channels);
 	p->element_bytes = (uint32_t)shard_dtype_bytes(p->dtype);
 	p->row_bytes = (uint64_t)p->height * p->width * p->channels * p->element_bytes;
 	return SHARD_OK;
@@ -130,6 +175,11 @@ static int take_numbers(struct transform_plan *p, const struct shard_transform_o
 			return refuse_large("mean", c, o->mean[c], err);
 		if (o->std[c] > 1)
 			return refuse_large("std", c, o->std[c], err);
+		if (p->dtype == SHARD_U8 && (o->mean[c] != 0 || (o->std[c] != 0 && o->std[c] != 1)))
+			return error_set(err, SHARD_E_ARGUMENT,
+					 "options: mean[%" PRIu32 "] is %g and std[%" PRIu32 "] %g, but with SHARD_U8 "
+					 "samples stay what they are; leave both at 0, or ask for another dtype",
+					 c, (double)o->mean[c], c, (double)o->std[c]);
 	}
 	if (!transform_fill_table(p, o->mean, o->std, &c))
 		return error_set(err, SHARD_E_ARGUMENT,
@@ -153,23 +203,57 @@ int transform_plan_make(struct transform_plan *p, const struct shard_field *fiel
 	return rc ? rc : take_numbers(p, opt, err);
 }
 
+/* ---- images ---- */
+
+struct transform_image transform_image_of(const struct transform_plan *p, const uint8_t *at,
+					  const struct shard_size *size, uint32_t i)
+{
+	bool resizes = p->crop == SHARD_CROP_RESIZED;
+
+	if (!p->is_whole)
+		return (struct transform_image){at, p->in_height, p->in_width};
+	if (!size[i].height)
+		return (struct transform_image){at, resizes ? 1 : p->height, resizes ? 1 : p->width};
+	return (struct transform_image){at, size[i].height, size[i].width};
+}
+
+int transform_image_check(const struct transform_plan *p, const struct transform_image *image, uint64_t record,
+			  struct shard_error *err)
+{
+	if (image->height > p->in_height || image->width > p->in_width)
+		return error_set(err, SHARD_E_UNSUPPORTED,
+				 "record %" PRIu64 " has an image of %" PRIu32 " x %" PRIu32 "; of images of up to "
+				 "%" PRIu64 " pixels, those with sides of at most %" PRIu32 " can be transformed",
+				 record, image->height, image->width, p->image_bytes / p->channels, p->in_height);
+	if (p->crop != SHARD_CROP_RESIZED && (p->height > image->height || p->width > image->width))
+		return error_set(err, SHARD_E_ARGUMENT,
+				 "record %" PRIu64 " has an image of %" PRIu32 " x %" PRIu32
+				 ", and an output of %" PRIu32 " x %" PRIu32
+				 " cannot be cropped from it; ask for less, or for SHARD_CROP_RESIZED",
+				 record, image->height, image->width, p->height, p->width);
+	return SHARD_OK;
+}
+
 /* ---- rows ---- */
 
 int transform_rows_check(const struct transform_plan *p, const struct shard_transform_row *row, uint64_t row_count,
-			 uint32_t records, struct shard_error *err)
+			 uint32_t records, const struct shard_size *size, struct shard_error *err)
 {
 	for (uint64_t i = 0; i < row_count; i++, row++) {
+		struct transform_image in;
+
 		if (row->from >= records)
 			return error_set(err, SHARD_E_ARGUMENT,
 					 "rows: row %" PRIu64 " is from record %" PRIu32 "; must be below %" PRIu32
 					 ", the records of the batch",
 					 i, row->from, records);
-		if (!row->width || row->width > p->in_width || row->x > p->in_width - row->width || !row->height ||
-		    row->height > p->in_height || row->y > p->in_height - row->height)
+		in = transform_image_of(p, NULL, size, row->from);
+		if (!row->width || row->width > in.width || row->x > in.width - row->width || !row->height ||
+		    row->height > in.height || row->y > in.height - row->height)
 			return error_set(err, SHARD_E_ARGUMENT,
 					 "rows: row %" PRIu64 " is %" PRIu32 " x %" PRIu32 " pixels from (%" PRIu32
 					 ", %" PRIu32 "); must lie within %" PRIu32 " x %" PRIu32,
-					 i, row->height, row->width, row->y, row->x, p->in_height, p->in_width);
+					 i, row->height, row->width, row->y, row->x, in.height, in.width);
 		if (p->crop != SHARD_CROP_RESIZED && (row->width != p->width || row->height != p->height))
 			return error_set(err, SHARD_E_ARGUMENT,
 					 "rows: row %" PRIu64 " is %" PRIu32 " x %" PRIu32

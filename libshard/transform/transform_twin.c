@@ -61,11 +61,12 @@ static uint8_t clip(int32_t sum)
 }
 
 /* Where sample (y, x, c) of the image is. */
-static const uint8_t *sample(const struct transform_plan *p, const uint8_t *image, uint32_t y, uint32_t x, uint32_t c)
+static const uint8_t *sample(const struct transform_plan *p, const struct transform_image *image, uint32_t y,
+			     uint32_t x, uint32_t c)
 {
 	if (p->in_is_planar)
-		return image + ((size_t)c * p->in_height + y) * p->in_width + x;
-	return image + ((size_t)y * p->in_width + x) * p->channels + c;
+		return image->at + ((size_t)c * image->height + y) * image->width + x;
+	return image->at + ((size_t)y * image->width + x) * p->channels + c;
 }
 
 static uint32_t pixel_step(const struct transform_plan *p)
@@ -96,16 +97,16 @@ static void line_across(const struct transform_plan *p, const struct scratch *s,
 		}
 }
 
-static size_t channel_step(const struct transform_plan *p)
+static size_t channel_step(const struct transform_plan *p, const struct transform_image *image)
 {
-	return p->in_is_planar ? (size_t)p->in_height * p->in_width : 1;
+	return p->in_is_planar ? (size_t)image->height * image->width : 1;
 }
 
-static void resize_across(const struct transform_plan *p, const struct shard_transform_row *row, const uint8_t *image,
-			  const struct scratch *s)
+static void resize_across(const struct transform_plan *p, const struct shard_transform_row *row,
+			  const struct transform_image *image, const struct scratch *s)
 {
 	for (uint32_t y = 0; y < row->height; y++)
-		line_across(p, s, sample(p, image, row->y + y, row->x, 0), pixel_step(p), channel_step(p),
+		line_across(p, s, sample(p, image, row->y + y, row->x, 0), pixel_step(p), channel_step(p, image),
 			    s->lines + (size_t)y * p->width * p->channels);
 }
 
@@ -127,10 +128,10 @@ static void resize_down(const struct transform_plan *p, const struct shard_trans
 
 /* Line y of the output from the image itself: down, and then across. */
 static void resize_down_first(const struct transform_plan *p, const struct shard_transform_row *row,
-			      const uint8_t *image, uint32_t y, const struct scratch *s)
+			      const struct transform_image *image, uint32_t y, const struct scratch *s)
 {
 	struct transform_taps taps = transform_taps_fill(row->height, p->height, y, s->down, s->down_most);
-	size_t line_step = (size_t)p->in_width * pixel_step(p);
+	size_t line_step = (size_t)image->width * pixel_step(p);
 
 	for (uint32_t x = 0; x < row->width; x++)
 		for (uint32_t c = 0; c < p->channels; c++) {
@@ -144,8 +145,8 @@ static void resize_down_first(const struct transform_plan *p, const struct shard
 	line_across(p, s, s->tall, p->channels, 1, s->line);
 }
 
-static void crop(const struct transform_plan *p, const struct shard_transform_row *row, const uint8_t *image,
-		 uint32_t y, uint8_t *line)
+static void crop(const struct transform_plan *p, const struct shard_transform_row *row,
+		 const struct transform_image *image, uint32_t y, uint8_t *line)
 {
 	if (!p->in_is_planar) {
 		memcpy(line, sample(p, image, row->y + y, row->x, 0), (size_t)p->width * p->channels);
@@ -170,14 +171,16 @@ static void put_line(const struct transform_plan *p, const uint8_t *line, bool f
 
 			if (p->element_bytes == 4)
 				store32(out + to * 4, bits);
-			else
+			else if (p->element_bytes == 2)
 				store16(out + to * 2, (uint16_t)bits);
+			else
+				out[to] = (uint8_t)bits;
 		}
 	}
 }
 
-void transform_twin(const struct transform_plan *p, const struct shard_transform_row *row, const uint8_t *image,
-		    void *out, void *scratch)
+void transform_twin(const struct transform_plan *p, const struct shard_transform_row *row,
+		    const struct transform_image *image, void *out, void *scratch)
 {
 	bool resizes = p->crop == SHARD_CROP_RESIZED, down_first = resizes && transform_is_down_first(p, row);
 	struct scratch s;

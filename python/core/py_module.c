@@ -11,6 +11,7 @@
 #include "python/core/base/py_memory.h"
 #include "python/core/dataset/py_dataset_type.h"
 #include "python/core/dataset/py_mix.h"
+#include "python/core/dataset/py_rows.h"
 #include "python/core/dataset/py_selection.h"
 #include "python/core/loader/py_batch.h"
 #include "python/core/loader/py_loader_type.h"
@@ -29,12 +30,14 @@ static PyObject *version(PyObject *self, PyObject *unused)
 PyMODINIT_FUNC PyInit__core(void);
 PyMODINIT_FUNC PyInit__core(void)
 {
-	static int (*const inits[])(PyObject * module) = {memory_init,	  array_init,	 lease_init, dataset_init,
-							  selection_init, mix_type_init, batch_init, loader_init,
-							  layout_init,	  writer_init};
+	static int (*const inits[])(PyObject * module) = {memory_init, array_init,     lease_init,    dataset_init,
+							  rows_init,   selection_init, mix_type_init, batch_init,
+							  loader_init, layout_init,    writer_init};
 	static PyMethodDef functions[] = {
 		{"version", version, METH_NOARGS,
 		 "version()\n--\n\nVersion of the C library, and of the libraries in it."},
+		{"_array", array_unpickle, METH_VARARGS,
+		 "_array(dtype, shape, data, /)\n--\n\nAn array that was pickled."},
 		{"describe", source_describe, METH_O,
 		 "describe(value, /)\n--\n\ndtype and shape of an array of any library; None if it is none."},
 		{"meaning", layout_meaning, METH_VARARGS,

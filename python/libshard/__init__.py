@@ -11,6 +11,7 @@ Arrays are read-only.  NumPy, PyTorch and JAX take those of batches without a co
 ``numpy.asarray(batch["image"])``, and those of records with one.
 """
 
+from . import _batch  # noqa: F401
 from ._core import Array, Batch
 from ._core import version as _version
 from ._dataset import Dataset, open
@@ -34,6 +35,7 @@ from ._mix import Mixture, balanced, mix
 from ._pack import pack
 from ._selection import Selection
 from ._show import Preview
+from ._transform import Transform
 from ._writer import Writer
 
 __version__, version_details = _version()
@@ -64,6 +66,7 @@ __all__ = [
     "Selection",
     "Stats",
     "StorageError",
+    "Transform",
     "UnsupportedError",
     "VerifyReport",
     "Writer",

@@ -36,9 +36,11 @@ class Dataset(_core.Dataset, Selectable):
     """A packed dataset, open for reading.  ``libshard.open(path)`` makes one.
 
     ``len(ds)`` is the number of records.  ``ds[i]`` is one record as a dict: numbers for scalars,
-    ``str`` or ``bytes`` for strings, read-only arrays for all others, which point into the file
-    (uncompressed data is not copied).  ``ds[10:20]`` and ``ds[[5, 3, 8]]`` give several, with the
-    records on the first axis: views where the records are neighbours in one shard, copies else.
+    ``str`` or ``bytes`` for strings, a list of ``str`` for a list of texts, read-only arrays for
+    all others, which point into the file (uncompressed data is not copied).  ``ds[10:20]`` and
+    ``ds[[5, 3, 8]]`` give several, with the records on the first axis: views where the records
+    are neighbours in one shard, copies else.  They are read when they are looked into, and no
+    other group of fields with them.
     Every record is checked against its hash when it is first used, and when it is read from a disk
     again.
 
@@ -186,7 +188,8 @@ class Dataset(_core.Dataset, Selectable):
         if self.closed:
             return f"<libshard.Dataset {self.path!r}, closed>"
         fields = ", ".join(str(f) for f in self.schema if f.semantic != "length")
-        return f"<libshard.Dataset {self.path!r}: {len(self):,} records of ({fields}), {self.shard_count:,} shards>"
+        shards = f"{self.shard_count:,} shard{'s' * (self.shard_count != 1)}"
+        return f"<libshard.Dataset {self.path!r}: {len(self):,} records of ({fields}), {shards}>"
 
 
 def _advice(path: Path) -> str:

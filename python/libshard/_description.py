@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from ._core import Array
 
 #: A field of one record.
-Value: TypeAlias = Union["Array", int, float, bool, str, bytes]
+Value: TypeAlias = Union["Array", int, float, bool, str, bytes, list[str]]
 
 
 @dataclass(frozen=True)

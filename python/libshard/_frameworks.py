@@ -27,8 +27,16 @@ def check_loop(world: int, sequential: bool) -> None:
                 "use the loader without prepare(), or open it with rank=0 and world=1",
                 "bad argument",
             )
-        if not sequential and module.startswith(_LIGHTNING):
-            _check_overfit(frame)
+        frame = frame.f_back
+    check_overfit(sequential)
+
+
+def check_overfit(sequential: bool) -> None:
+    """Raise if Lightning wants one epoch to be like another, and this loader shuffles."""
+    frame: FrameType | None = None if sequential else sys._getframe(1)
+    while frame is not None:
+        if (frame.f_globals.get("__name__") or "").startswith(_LIGHTNING):
+            _refuse_overfit(frame)
         frame = frame.f_back
 
 
@@ -43,7 +51,7 @@ def _check_worker() -> None:
         )
 
 
-def _check_overfit(frame: FrameType) -> None:
+def _refuse_overfit(frame: FrameType) -> None:
     trainer = getattr(frame.f_locals.get("self"), "trainer", None)
     wanted = getattr(trainer, "overfit_batches", 0)
     if wanted:

@@ -15,9 +15,10 @@ from ._errors import ArgumentError
 from ._mix import Mixture
 from ._options import choice, whole
 from ._selection import Selection
+from ._transform import Transform
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from _typeshed import WriteableBuffer
 
@@ -29,6 +30,7 @@ T = TypeVar("T")  # what a batch is made of
 _SHUFFLES = ("auto", "sequential", "global", "windows")
 _TAILS = ("drop", "pad", "keep")
 _PATHS = ("auto", "map", "direct", "pread")
+_STRINGS = ("rows", "lists")
 _CORRUPT = ("fail", "substitute", "mask")
 _POOL_ALL = 2**64 - 1
 # Names in messages of C.
@@ -43,10 +45,14 @@ _IN_PYTHON = {
 
 PADDED, SUBSTITUTED, MASKED = 1, 2, 4  #: bits of ``Batch.flags``
 
+_ROW_PARTS = ("index", "flags", "valid", "component")  # of a batch: they have a number for each row
+_PARTS = (*_ROW_PARTS, "epoch", "step", "position")
+
 
 class LoaderBase(Generic[T]):
     """What loaders have in common, whatever they make of a batch."""
 
+    _wide_tokens = False  # are token ids int64, whatever is stored?
     _needs_group = False  # is a share that only torchrun's variables name a guess?
 
     def __init__(
@@ -55,6 +61,9 @@ class LoaderBase(Generic[T]):
         batch_size: SupportsIndex,
         *,
         fields: Iterable[str] | None = None,
+        items: str | Iterable[str] = "rows",
+        strings: str = "rows",
+        transform: Transform | Callable[[Batch[Any]], Any] | None = None,
         shuffle: bool | str = True,
         seed: SupportsIndex = 0,
         rank: SupportsIndex | None = None,
@@ -82,6 +91,16 @@ class LoaderBase(Generic[T]):
         ``dataset``: a :class:`Dataset`, a :class:`Selection` of one, a :class:`Mixture` of several,
         or the path of one.  ``batch_size``: records per rank.  ``fields``: the names of those that
         are wanted; by default all.  What is stored apart from them is neither read nor checked.
+        ``items``: the other items of a batch, behind its fields.  ``"rows"`` are ``index``,
+        ``flags``, ``valid`` and, of mixtures, ``component``: all that has a number for each row.
+        ``"all"`` are these and ``epoch``, ``step`` and ``position``, which are plain numbers; else
+        it is names of these, or ``()`` for fields alone.  The attributes of a batch are there in
+        any case, but a framework that makes another mapping of a batch keeps its items only.
+        ``strings``: ``"rows"`` of bytes, as long as the longest string, with their lengths beside
+        them; or ``"lists"`` of ``str``, or of ``bytes`` where they are no text.  Of a field that is
+        a list of texts, each row is a list of ``str``.
+        ``transform``: a :class:`Transform` of images, by the threads that fill batches; or a
+        function of a batch, which is called in the loop, and what it returns is delivered.
 
         ``shuffle``: True picks by the size of a record between ``"global"`` (any record may follow
         any other) and ``"windows"`` (runs of neighbours, mixed: large reads); False is
@@ -143,7 +162,19 @@ class LoaderBase(Generic[T]):
         share = _ranks.given(rank, world)
         self._is_given, (self.rank, self.world) = share is not None, share or _ranks.found()
         kind = choice("shuffle", shuffle, _SHUFFLES) if isinstance(shuffle, str) else 0 if shuffle else 1
+        if not (transform is None or isinstance(transform, Transform) or callable(transform)):
+            raise TypeError(f"transform={transform!r}; must be a libshard.Transform or a function of a batch")
+        self.transform = transform
         self.copy, self._is_sequential = bool(copy), kind == 1
+        lists = choice("strings", strings, _STRINGS) == 1
+        if lists and place != "cpu":
+            raise ArgumentError("strings='lists' needs device='cpu': a GPU has no strings", "bad argument")
+        wanted = _fields(self.dataset, fields)
+        self._items = _items(items, self.dataset, wanted, self.mixture is not None)
+        # Of each row, and no items: whoever makes something else of arrays does so with these.
+        self._attributes = [
+            name for name in _ROW_PARTS if name not in self._items and (name != "component" or self.mixture)
+        ]
         self._core = _open_core(
             self.dataset,
             seed=whole("seed", seed, 64),
@@ -168,9 +199,14 @@ class LoaderBase(Generic[T]):
             stream=whole("stream", stream, 64) if isinstance(stream, SupportsIndex) else stream,
             pool_bytes=_pool(pool_bytes),
             source=source and source._core,
-            fields=_fields(self.dataset, fields),
+            fields=wanted,
+            items=_item_bits(self._items),
+            strings=lists,
+            wide_tokens=self._wide_tokens,
+            transform=transform._for(self.dataset) if isinstance(transform, Transform) else None,
         )
         self.batch_size = operator.index(batch_size)
+        self._resumed_at: tuple[int, int] | None = None  # where a state put the loader last
         if self.world > 1 and self._is_sequential and not self.mixture and tail is None and drop_last is None:
             self._warn_of_repeats()
         if memory is not None:
@@ -204,7 +240,13 @@ class LoaderBase(Generic[T]):
 
         An epoch that a loop left early is over: the next loop begins the next one.
         """
-        return map(self._make, self._batches())
+        return self._finish(map(self._make, self._batches()))
+
+    def _finish(self, batches: Iterator[Batch[T]]) -> Iterator[Any]:
+        """By the function that was given as transform, if one was."""
+        if self.transform is None or isinstance(self.transform, Transform):
+            return batches
+        return map(self.transform, batches)
 
     def _batches(self) -> Iterator[Batch[Array]]:
         """The batches of a loop, if it may begin."""
@@ -217,8 +259,8 @@ class LoaderBase(Generic[T]):
         repeats = -len(self.selection or self.dataset) % (self.batch_size * self.world)
         if repeats:
             warnings.warn(
-                f"{repeats} rows of the last step are repeats, so that all {self.world} ranks have it: leave rows out "
-                "whose batch.flags have libshard.PADDED, and say tail='pad'; or say tail='drop'",
+                f"{repeats} rows of the last step are repeats, so that all {self.world} ranks have it: leave out the "
+                "rows where batch['valid'] is False, and say tail='pad'; or say tail='drop'",
                 stacklevel=4,
             )
 
@@ -229,11 +271,28 @@ class LoaderBase(Generic[T]):
     def set_epoch(self, epoch: int) -> None:
         """The next loop is that of this epoch, from its start.
 
+        Right after ``load_state_dict()`` of a state in the middle of this epoch, from there.
+
         Of a mixture, that is behind the records that the last batch of the epoch before has taken,
         if that is the epoch that comes next.
         """
+        if self._resumed_at and self._resumed_at == self._core.tell() and epoch == self._resumed_at[0]:
+            return
         if self.mixture is None or not self._core.begins(epoch):
             self._core.seek(epoch, 0)
+
+    def _skip(self, steps: int) -> None:
+        """Leave out the first steps of the epoch."""
+        if steps == 0:
+            return
+        epoch, position = self._core.tell()
+        if position or self.mixture is not None:
+            raise ArgumentError(
+                f"{steps} batches are to be left out, and the loader stands behind the start of epoch {epoch} already, "
+                "or delivers a mixture; state_dict() and load_state_dict() are enough to go on",
+                "bad argument",
+            )
+        self._core.seek(epoch, steps * self.batch_size * self.world)
 
     @property
     def epoch(self) -> int:
@@ -277,6 +336,7 @@ class LoaderBase(Generic[T]):
         if not isinstance(state, dict) or state.get("libshard") != 1 or not isinstance(state.get("token"), str):
             raise ArgumentError("this state is not from state_dict() of a libshard loader", "bad argument")
         self._core.resume(state["token"])
+        self._resumed_at = self._core.tell()
 
     def stats(self) -> dict[str, int | bool]:
         """Counters since the loader was opened: a dict; times in nanoseconds, sums over threads."""
@@ -311,7 +371,7 @@ class Loader(LoaderBase["Array"]):
     """
 
     def __iter__(self) -> Iterator[Batch[Array]]:
-        return self._batches()
+        return self._finish(self._batches())
 
 
 def _open_core(dataset: Dataset, **options: Any) -> _core.Loader:
@@ -336,9 +396,38 @@ def _fields(dataset: Dataset, wanted: Iterable[str] | None) -> int:
     return 0 if wanted is None else sum(1 << i for i, name in enumerate(names) if name in chosen)
 
 
+def _items(wanted: str | Iterable[str], dataset: Dataset, fields: int, is_mixture: bool) -> tuple[str, ...]:
+    """The names of what is an item of a batch, and no field."""
+    there = [name for name in _PARTS if name != "component" or is_mixture]
+    if isinstance(wanted, str) and wanted in ("rows", "all"):
+        names = [name for name in there if wanted == "all" or name in _ROW_PARTS]
+    else:
+        names = [wanted] if isinstance(wanted, str) else list(wanted)
+    for name in names:
+        if name not in there:
+            raise ArgumentError(
+                f"items: {name!r}; must be 'rows', 'all' or names of {', '.join(there)}", "bad argument"
+            )
+    taken = [f.name for i, f in enumerate(dataset.schema) if f.name in names and (not fields or fields >> i & 1)]
+    if taken:
+        rest = tuple(name for name in names if name not in taken)
+        raise ArgumentError(
+            f"the dataset has a field {taken[0]!r}, and batches have an item of that name: say items={rest!r}, and "
+            f"read batch.{taken[0]} for what is the loader's",
+            "bad argument",
+        )
+    return tuple(name for name in _PARTS if name in names)
+
+
+def _item_bits(names: tuple[str, ...]) -> int:
+    return sum(1 << _PARTS.index(name) for name in names)
+
+
 def _copied(batch: Batch[Array]) -> Batch[Array]:
+    others = batch.item_names  # they have memory of their own
     for name, array in batch.items():
-        batch[name] = array.copy()
+        if name not in others:
+            batch[name] = array.copy()
     return batch
 
 

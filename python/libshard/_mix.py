@@ -93,7 +93,7 @@ def mix(
     if not 1 <= len(parts) <= WEIGHTS_MAX:
         raise ArgumentError(f"sources: there are {len(parts)}; must be 1 to {WEIGHTS_MAX}", "bad argument")
     chosen = None if weights is None else _weights(list(weights), len(parts))
-    length = 0 if epoch_records is None else whole("epoch_records", epoch_records, 62, least=1)
+    length = 0 if epoch_records is None else whole("epoch_records", epoch_records, 64, least=1)
     return Mixture(parts, chosen, length, choice("stop", stop, _STOPS))
 
 
@@ -105,6 +105,8 @@ def balanced(dataset: Dataset | Selection | Path, *, field: str = "label", stop:
     source = _source(dataset)
     whole_dataset = source.dataset if isinstance(source, Selection) else source
     values = _core.Selection.column(whole_dataset, field).tolist()
+    if values and isinstance(values[0], list):
+        raise ArgumentError(f"{field} has several numbers in each record, so a record has no one class", "bad argument")
     classes: dict[Any, array[int]] = {}
     for record in source.records.tolist() if isinstance(source, Selection) else range(len(values)):
         value = values[record]

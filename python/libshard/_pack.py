@@ -187,6 +187,9 @@ class _Plan:
             yield from enumerate(self.source)
 
     def _named(self, sample: Any, what: str) -> Mapping[str, Any]:
+        if isinstance(sample, _core.Batch):  # of a loader: what says where its records came from is no field
+            others = sample.item_names
+            return {name: value for name, value in sample.items() if name not in others}
         if isinstance(sample, Mapping):
             return sample
         names = self.names or (("image", "label") if isinstance(sample, (tuple, list)) and len(sample) == 2 else None)

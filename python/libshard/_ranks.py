@@ -44,10 +44,10 @@ def given(rank: SupportsIndex | None, world: SupportsIndex | None) -> tuple[int,
 
 
 def found() -> tuple[int, int]:
-    """What ``torch.distributed`` says, if it is in use, else what torchrun says."""
+    """As ``torch.distributed`` or ``jax.distributed`` says, if in use, else as torchrun says."""
     distributed = torch_distributed()
     if distributed is None:
-        return _from_environment()
+        return _of_jax() or _from_environment()
     rank, world = distributed.get_rank(), distributed.get_world_size()
     if world > 1:
         _refuse_smaller_groups(distributed, world)
@@ -64,6 +64,14 @@ def torch_distributed() -> Any:
     """The module, if this process is in a group; else None.  Does not import PyTorch."""
     distributed = getattr(sys.modules.get("torch"), "distributed", None)
     return distributed if distributed and distributed.is_available() and distributed.is_initialized() else None
+
+
+def _of_jax() -> tuple[int, int] | None:
+    """None if JAX was not told of other processes.  Does not import it."""
+    jax = sys.modules.get("jax")
+    if jax is None or not jax.distributed.is_initialized():
+        return None
+    return jax.process_index(), jax.process_count()
 
 
 def of_mesh(mesh: Mesh, dims: str | Sequence[str]) -> tuple[int, int]:

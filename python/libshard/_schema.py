@@ -84,6 +84,8 @@ def _from_text(name: str, text: str) -> Field:
         shape = tuple(int(a) for a in axes.split(",")) if axes is not None else ()
     except ValueError:
         fail(f"field {name!r}: {text!r}: the shape must be numbers, as in [32,32,3]")
+    if word == "text" and most and len(shape) == 2:
+        return Field(name, "uint8", shape, "ragged", "none", "text")
     if word in ("text", "bytes"):
         if len(shape) != 1:
             fail(f"field {name!r}: {text!r}: give the greatest number of bytes, as in {word}[<=200]")

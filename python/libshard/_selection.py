@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import operator
 from array import array
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, SupportsIndex
 
 from . import _core
@@ -12,7 +13,8 @@ from ._errors import ArgumentError
 from ._options import whole
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
+    from typing import TypeAlias
 
     from ._core import Array
     from ._dataset import Dataset
@@ -20,6 +22,9 @@ if TYPE_CHECKING:
     from ._types import Path
 
 Wanted = SupportsIndex | str
+if TYPE_CHECKING:
+    Rule: TypeAlias = Callable[[Any], Any]  # a NumPy array -> a mask
+_NUMBERS = frozenset("bBhHiIlLqQnN")  # formats of buffers
 
 
 class Selectable:
@@ -32,31 +37,42 @@ class Selectable:
     def select(self, records: Iterable[SupportsIndex]) -> Selection:
         """Those with these numbers, of the dataset in either case: a :class:`Selection`.
 
-        Each once, in any order.  Numbers below 0 are refused.
+        Each once, in any order.  Numbers below 0 are refused.  Arrays of integers are taken as they
+        are, however long.  An array of bools is a mask with one for each record of the dataset.
         """
         dataset, of = self._source()
-        chosen = _core.Selection.of_records(dataset, _numbers("records", records))
+        values = _buffer(records)
+        if isinstance(values, memoryview) and values.format == "?":
+            chosen = _core.Selection.of_mask(dataset, None, values)
+        else:
+            chosen = _core.Selection.of_records(dataset, values)
         if of is not None:
-            inside = set(of.records(0, len(of)).tolist())
-            outside = [r for r in chosen.records(0, len(chosen)).tolist() if r not in inside]
-            if outside:
-                few = f"{len(outside)} of them, such as {outside[0]}"
+            count, which = chosen.outside(of)
+            if count:
+                few = f"{count} of them, such as {which}"
                 raise ArgumentError(f"records: {few}, are not in the selection", "bad argument")
         return Selection(dataset, chosen)
 
-    def where(self, **fields: Wanted | Iterable[Wanted]) -> Selection:
+    def where(self, **fields: Wanted | Iterable[Wanted] | Rule) -> Selection:
         """Those whose fields have one of these values: ``ds.where(label=[3, 7])``.
 
-        Fields are integer scalars.  Of the label, names of classes do as well.  Several fields must
-        all fit.  Reads these fields alone.
+        Such fields are integer scalars.  Of the label, names of classes do as well.  Of any field
+        that :meth:`Dataset.column` reads, a function may choose: ``ds.where(score=lambda score:
+        score > 0.5)``.  It is called once, with the field of all records to choose from as a NumPy
+        array, and returns an array of as many bools.  Several fields must all fit.  Reads these
+        fields alone.
         """
         dataset, of = self._source()
         if not fields:
             raise ArgumentError("where(): name a field and its values, such as label=[3, 7]", "bad argument")
+        chosen = of
         for name, wanted in fields.items():
-            of = _core.Selection.where(dataset, of, name, _values(dataset, name, wanted))
-        assert of is not None
-        return Selection(dataset, of)
+            if callable(wanted):
+                chosen = _core.Selection.of_mask(dataset, chosen, _mask(dataset, of, name, wanted))
+            else:
+                chosen = _core.Selection.where(dataset, chosen, name, _values(dataset, name, wanted))
+        assert chosen is not None
+        return Selection(dataset, chosen)
 
     def split(self, *fractions: float, seed: SupportsIndex = 0) -> tuple[Selection, ...]:
         """Parts by chance, without a record in common.
@@ -143,7 +159,7 @@ class Selection(Selectable):
         self._core.write(path)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _again, (self.dataset, self.records.tolist())
+        return _again, (self.dataset, array("q", self.records.tobytes()))
 
     def __repr__(self) -> str:
         return f"<libshard.Selection: {len(self):,} of {len(self.dataset):,} records of {self.dataset.path!r}>"
@@ -153,8 +169,26 @@ def load_selection(dataset: Dataset, path: Path) -> Selection:
     return Selection(dataset, _core.Selection.read(dataset, path))
 
 
-def _again(dataset: Dataset, records: list[int]) -> Selection:
+def _again(dataset: Dataset, records: array[int]) -> Selection:
     return dataset.select(records)
+
+
+def _buffer(records: Iterable[SupportsIndex]) -> memoryview | array[int]:
+    """Numbers or a mask where they lie; or, of objects without a buffer of either, a list."""
+    if hasattr(records, "__array__") and not isinstance(records, _core.Array):
+        try:
+            records = import_module("numpy").asarray(records)  # of a tensor, a series
+        except ImportError:
+            pass
+    try:
+        view = memoryview(records)  # type: ignore[arg-type]
+    except (TypeError, ValueError):  # no buffer, or one of a type that has no format
+        return _numbers("records", records)
+    if view.ndim != 1:
+        raise TypeError(f"records: an array of {view.ndim} axes; must have one")
+    if view.format == "?" or view.format in _NUMBERS:
+        return view if view.c_contiguous else memoryview(view.tobytes()).cast(view.format)
+    return _numbers("records", records)  # such as those of another byte order
 
 
 def _numbers(what: str, values: Iterable[SupportsIndex]) -> array[int]:
@@ -167,10 +201,31 @@ def _numbers(what: str, values: Iterable[SupportsIndex]) -> array[int]:
     except OverflowError:
         raise ArgumentError(f"{what}: a number is not one of 64 bits with a sign", "bad argument") from None
     if any(isinstance(v, bool) for v in listed):
-        raise TypeError(f"{what}: a mask of bools is no list of numbers; numpy.flatnonzero(mask) gives numbers")
-    if what == "records" and numbers and min(numbers) < 0:
-        raise ArgumentError(f"{what}: {min(numbers)} is below 0", "bad argument")
+        raise TypeError(f"{what}: a list of bools is no list of numbers; numpy.array(list) makes a mask of it")
     return numbers
+
+
+def _mask(dataset: Dataset, of: _core.Selection | None, name: str, rule: Rule) -> Any:
+    """A bool for each record of the dataset: does the rule choose it?"""
+    try:
+        numpy = import_module("numpy")
+    except ImportError:
+        raise ImportError(f"where({name}=<function>) calls it with a NumPy array, and there is no NumPy") from None
+    column = numpy.asarray(dataset.column(name))
+    places = numpy.asarray(of.records(0, len(of))) if of is not None else None
+    if places is not None:
+        column = column[places]
+    chosen = numpy.asarray(rule(column))
+    if chosen.dtype != bool or chosen.shape != column.shape[:1]:
+        raise TypeError(
+            f"{name}: the function gave {chosen.dtype} of shape {chosen.shape};"
+            f" must be an array of {len(column)} bools, one for each record"
+        )
+    if places is None:
+        return numpy.ascontiguousarray(chosen)
+    mask = numpy.zeros(len(dataset), bool)
+    mask[places[chosen]] = True
+    return mask
 
 
 def _values(dataset: Dataset, name: str, wanted: Wanted | Iterable[Wanted]) -> array[int]:

@@ -4,12 +4,15 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Protocol, SupportsIndex, TypeAlias, TypedDict, Union
+from typing import TYPE_CHECKING, Any, Protocol, SupportsIndex, TypeAlias, TypedDict, Union
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from _typeshed import WriteableBuffer
+
+    from ._core import Batch
+    from ._transform import Transform
 
 Path: TypeAlias = Union[str, bytes, "os.PathLike[str]", "os.PathLike[bytes]"]
 
@@ -36,6 +39,9 @@ class LoaderOptions(TypedDict, total=False):
     """Of a loader; what they mean is said in ``libshard.Loader``."""
 
     fields: Iterable[str] | None
+    items: str | Iterable[str]
+    strings: str
+    transform: Transform | Callable[[Batch[Any]], Any] | None
     shuffle: bool | str
     seed: SupportsIndex
     drop_last: bool | None

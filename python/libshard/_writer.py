@@ -56,8 +56,9 @@ class Writer:
         name to such a type, to ``(dtype, shape)``, or to None for a field that the first record
         tells; the schema of a dataset; or None, and the first record tells all.
         ``float32[<=64,4]`` has at most 64 rows, ``text[<=200]`` and ``bytes[<=200]`` are strings of
-        at most so many bytes.  A number ``label`` is the class, an array ``image`` of 1, 3 or 4
-        channels an image, with mean and deviation in ``ds.stats``.
+        at most so many bytes, ``text[<=5,200]`` is a list of at most 5 texts.  A number ``label``
+        is the class, an array ``image`` of 1, 3 or 4 channels an image, with mean and deviation in
+        ``ds.stats``.
 
         ``classes``: names of the classes.  Labels are then checked, counted, and may be given by
         name.

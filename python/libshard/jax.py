@@ -10,24 +10,40 @@ from __future__ import annotations
 import gc
 import time
 import weakref
-from typing import TYPE_CHECKING, Any, SupportsIndex, Unpack
+from typing import TYPE_CHECKING, Any, SupportsIndex, TypeAlias, Unpack
 
 import jax
 
-from ._core import Batch
+from ._core import Array, Batch
 from ._errors import ArgumentError
 from ._loader import LoaderBase
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
-    from ._core import Array
     from ._dataset import Dataset
     from ._mix import Mixture
     from ._selection import Selection
     from ._types import LoaderOptions, Path
 
 __all__ = ["Loader"]
+
+_Known: TypeAlias = tuple[tuple[str, ...], tuple[str, ...]]  # of a batch: its keys, and those that are no fields
+
+
+def _flatten(batch: Batch[Any]) -> tuple[tuple[Any, ...], _Known]:
+    return tuple(batch.values()), (tuple(batch), batch.item_names)
+
+
+def _flatten_with_keys(batch: Batch[Any]) -> tuple[tuple[tuple[Any, Any], ...], _Known]:
+    return tuple((jax.tree_util.DictKey(k), v) for k, v in batch.items()), _flatten(batch)[1]
+
+
+def _unflatten(known: _Known, values: Iterable[Any]) -> Batch[Any]:
+    return Batch(dict(zip(known[0], values)), items=known[1])
+
+
+jax.tree_util.register_pytree_with_keys(Batch, _flatten_with_keys, _unflatten, _flatten)
 
 _PATIENCE_SECONDS = 120  # for computations that still read a batch
 
@@ -36,9 +52,12 @@ class Loader(LoaderBase["jax.Array"]):
     """Batches of a dataset as arrays of JAX; for the rest as :class:`libshard.Loader`.
 
     A batch is a dict of arrays in the memory of the CPU, which has ``index``, ``flags``, ``epoch``,
-    ``step`` and ``position`` as well.  Large fields are not copied where they are dense and JAX
-    takes their alignment, else they are.  Without ``jax_enable_x64`` JAX makes 64-bit numbers
-    32-bit ones.
+    ``step``, ``position`` and ``component`` as well.  Large fields are not copied where they are
+    dense and JAX takes their alignment, else they are.  Without ``jax_enable_x64`` JAX makes 64-bit
+    numbers 32-bit ones.
+
+    A batch is a pytree: ``jax.jit``, ``jax.tree.map`` and ``jax.device_put`` take it as it is, and
+    give back a batch of its items.
 
     JAX computes while Python goes on.  A batch whose computation has not ended is still in use: if
     more than ``max_held`` are, the next one waits for them.  Arrays of batches that Python keeps
@@ -57,7 +76,8 @@ class Loader(LoaderBase["jax.Array"]):
     ) -> None:
         """
         ``sharding``: a device or a ``jax.sharding.Sharding`` that every field is put to, such as
-        one that spreads the first axis; by default nothing is moved.
+        one that spreads the first axis; by default nothing is moved.  Over devices of several
+        processes, an array has the rows of all of them.
 
         ``rank``, ``world``: by default JAX's own number of this process and of all, if these are
         several, else as for :class:`libshard.Loader`.
@@ -74,7 +94,7 @@ class Loader(LoaderBase["jax.Array"]):
         self._delivered: list[list[weakref.ref[jax.Array]]] = []  # of each batch, what lies in the loader's memory
 
     def __iter__(self) -> Iterator[Batch[jax.Array]]:
-        return map(self._make, self._patiently(self._batches()))
+        return self._finish(map(self._make, self._patiently(self._batches())))
 
     def _patiently(self, batches: Iterator[Batch[Array]]) -> Iterator[Batch[Array]]:
         while True:
@@ -87,16 +107,21 @@ class Loader(LoaderBase["jax.Array"]):
             del batch
 
     def _make(self, batch: Batch[Any]) -> Batch[jax.Array]:
-        lent = {name: array.data_ptr for name, array in batch.items() if self._core.lent(array)}
-        for name, array in batch.items():
-            batch[name] = _array(array)
-        batch.index, batch.flags = _array(batch.index), _array(batch.flags)
-        batch.component = None if batch.component is None else _array(batch.component)
-        if self.sharding is not None:
-            batch.update(jax.device_put(dict(batch), self.sharding))
+        arrays = {name: value for name, value in batch.items() if type(value) is Array}
+        lent = {name: array.data_ptr for name, array in arrays.items() if self._core.lent(array)}
+        ours = {name: _array(array) for name, array in arrays.items()}
+        batch.update(ours if self.sharding is None else self._put(ours))
+        for name in self._attributes:
+            setattr(batch, name, _array(getattr(batch, name)))
         self._kept()
         self._delivered.append([weakref.ref(batch[name]) for name, at in lent.items() if _is_at(batch[name], at)])
         return batch
+
+    def _put(self, arrays: dict[str, jax.Array]) -> dict[str, jax.Array]:
+        """Where ``sharding`` says; of several processes, each has its rows of the step's array."""
+        if getattr(self.sharding, "is_fully_addressable", True):
+            return jax.device_put(arrays, self.sharding)
+        return {name: jax.make_array_from_process_local_data(self.sharding, a) for name, a in arrays.items()}
 
     def _wait_for_computations(self) -> None:
         """If it is Python that holds batches, waiting does not help, and the core says so."""

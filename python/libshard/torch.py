@@ -11,35 +11,62 @@ other datasets are wanted.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, SupportsIndex, Unpack
+import weakref
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any, SupportsIndex, TypeAlias, Unpack
 
 import torch
-from torch.utils.data import default_collate
+from torch.utils import _pytree as pytree
+from torch.utils.data import SequentialSampler, default_collate
+from torch.utils.data._utils.collate import default_collate_fn_map  # the place that PyTorch's documents name
 from torch.utils.dlpack import from_dlpack
 
-from ._core import Batch
+from . import _frameworks
+from ._core import Array, Batch
 from ._dataset import Dataset
 from ._dataset import open as _open_dataset
 from ._errors import ArgumentError, DeviceError
 from ._loader import LoaderBase
 from ._ranks import Mesh, of_mesh
 from ._selection import Selection
+from ._transform import Transform
 
 if TYPE_CHECKING:
-    from ._core import Array
+    from collections.abc import Iterator
+
     from ._mix import Mixture
     from ._types import LoaderOptions, Path
 
+# Of each field that varies: the name of its lengths, the longest shape, the axes that vary.
+_Rooms: TypeAlias = dict[str, tuple[str, tuple[int, ...], list[int]]]
+
+# Of a batch: its keys, and those that are no fields.
+_Known: TypeAlias = tuple[tuple[str, ...], tuple[str, ...]]
+
 __all__ = ["Loader", "ShardDataset", "collate"]
+
+
+def _flatten(batch: Batch[Any]) -> tuple[list[Any], _Known]:
+    return list(batch.values()), (tuple(batch), batch.item_names)
+
+
+def _flatten_with_keys(batch: Batch[Any]) -> tuple[list[tuple[Any, Any]], _Known]:
+    return [(pytree.MappingKey(k), v) for k, v in batch.items()], _flatten(batch)[1]
+
+
+def _unflatten(values: Iterable[Any], known: _Known) -> Batch[Any]:
+    return Batch(dict(zip(known[0], values)), items=known[1])
+
+
+pytree.register_pytree_node(Batch, _flatten, _unflatten, flatten_with_keys_fn=_flatten_with_keys)
 
 
 class Loader(LoaderBase[torch.Tensor]):
     """Batches of a dataset as tensors; for the rest as :class:`libshard.Loader`.
 
     A loop is an epoch, ``len()`` the number of its batches, ``set_epoch`` and ``state_dict`` are
-    there.  A batch is a dict of tensors, which has ``index``, ``flags``, ``epoch``, ``step``,
-    ``position`` and ``component`` as well.
+    there.  A batch is a dict of tensors, and a pytree, which has ``index``, ``flags``, ``valid``,
+    ``epoch``, ``step``, ``position`` and ``component`` as well.
 
     Large fields lie in the loader's memory.  It is used for another batch when the last tensor that
     looks into it is gone, in whatever thread; who keeps batches for later must ``clone()``, or say
@@ -48,6 +75,7 @@ class Loader(LoaderBase[torch.Tensor]):
     """
 
     _needs_group = True
+    prefetch_factor = None  #: of worker processes, which a loader has none of
 
     def __init__(
         self,
@@ -59,11 +87,14 @@ class Loader(LoaderBase[torch.Tensor]):
         world: SupportsIndex | None = None,
         mesh: Mesh | None = None,
         dims: str | Sequence[str] = ("dp",),
+        tokens: str | None = "int64",
         **options: Unpack[LoaderOptions],
     ) -> None:
         """
-        ``channels_last``: images that are stored as [height, width, channels] become [N, C, H, W],
-        with the strides of ``torch.channels_last``: the same bytes.
+        ``channels_last``: images that are [height, width, channels], as they are stored or as a
+        transform makes them, become [N, C, H, W], with the strides of ``torch.channels_last``: the
+        same bytes.  With several views they become [N, views, C, H, W].  Whole images, which differ
+        in size, become [N, C, pixels], and ``batch.images()`` has them as [C, H, W].
 
         ``rank``, ``world``: by default those of ``torch.distributed`` if it was initialized, else
         as torchrun sets RANK and WORLD_SIZE; that is a guess if not all processes want rows of
@@ -71,6 +102,9 @@ class Loader(LoaderBase[torch.Tensor]):
 
         ``mesh``: a ``DeviceMesh`` to take rank and world from.  ``dims``: its data-parallel
         dimensions; processes that differ in others only get the same rows.
+
+        ``tokens``: the type of token ids, fields whose ``semantic`` is ``"tokens"``: ``"int64"`` or
+        ``"int32"``, which embeddings take; None: as they are stored.  A change of type copies them.
 
         ``device="cuda"``: tensors on the GPU, ready on the stream that was current when the loader
         was made, and given back behind the stream that was current when they were made;
@@ -86,6 +120,7 @@ class Loader(LoaderBase[torch.Tensor]):
             if rank is not None or world is not None:
                 raise ArgumentError("mesh and rank or world are both given; give one of them", "bad argument")
             rank, world = of_mesh(mesh, dims)
+        self._wide_tokens = tokens == "int64"
         device = str(options.get("device", "cpu"))
         if device.startswith("cuda") and not torch.cuda.is_available():
             raise DeviceError(
@@ -101,36 +136,116 @@ class Loader(LoaderBase[torch.Tensor]):
         else:
             super().__init__(dataset, batch_size, rank=rank, world=world, **options)
         self.channels_last = channels_last
-        self._turned = _images(self.dataset) if channels_last else frozenset()
+        self._turned = self._hwc() if channels_last else frozenset()
+        self._types = _types(self.dataset, tokens)
+        self._steps: weakref.ref[_Steps] | None = None
+
+    def __getitem__(self, number: object) -> Any:
+        raise TypeError(
+            "a loader makes batches, and has no samples to take one of; where a framework wants a dataset, give it "
+            "libshard.torch.ShardDataset, or return the loader where it asks for a DataLoader: with Hugging Face's "
+            "Trainer, from get_train_dataloader()"
+        )
+
+    @property
+    def sampler(self) -> SequentialSampler | None:
+        """For frameworks that ask a DataLoader whether it shuffles."""
+        _frameworks.check_overfit(self._is_sequential)
+        return SequentialSampler(self.dataset) if self._is_sequential else None
+
+    @property
+    def batch_sampler(self) -> _Steps:
+        """For ``skip_first_batches()`` of Accelerate and of Hugging Face's Trainer."""
+        steps = self._steps and self._steps()
+        if not steps:
+            steps = _Steps(self)
+            self._steps = weakref.ref(steps)
+        return steps
+
+    @property
+    def collate_fn(self) -> Callable[[list[Any]], Any]:
+        return self.batch_sampler.batch
+
+    def _hwc(self) -> frozenset[str]:
+        """Images whose channels come last in a batch."""
+        names, transform = _images(self.dataset), self.transform
+        if not isinstance(transform, Transform):
+            return names
+        field = transform._for(self.dataset)[0]
+        stored = self.dataset.schema[field]
+        turns = transform.layout == "hwc" and (len(stored.shape) == 3 or stored.kind == "ragged")  # else no channels
+        return names | {field} if turns else names - {field}
 
     def _make(self, batch: Batch[Any]) -> Batch[torch.Tensor]:
-        for name, array in batch.items():
-            batch[name] = _tensor(array, name in self._turned)
-        batch.index, batch.flags = _tensor(batch.index), _tensor(batch.flags)
-        batch.component = None if batch.component is None else _tensor(batch.component)
+        for name, value in batch.items():
+            if type(value) is Array:
+                batch[name] = _tensor(value, name in self._turned, self._types.get(name))
+        for name in self._attributes:
+            setattr(batch, name, _tensor(getattr(batch, name)))
         return batch
+
+
+class _Steps:
+    """Steps of a loader, for a ``DataLoader`` that leaves out the first of them.
+
+    Frameworks make one of a loader's ``dataset``, ``batch_sampler`` and ``collate_fn``.  This
+    yields a list of no samples for each step, of which ``batch()`` makes the loader's next batch.
+    Steps that were left out before the first one are not read.
+    """
+
+    def __init__(self, loader: Loader) -> None:
+        self.loader = loader
+        self.asked = self.given = 0
+        self.loop: Iterator[Any] | None = None
+
+    def __len__(self) -> int:
+        return len(self.loader)
+
+    def set_epoch(self, epoch: int) -> None:
+        self.loader.set_epoch(epoch)
+
+    def __iter__(self) -> Iterator[list[Any]]:
+        self.loop = None
+        for self.asked in range(1, len(self) + 1):
+            yield []
+
+    def batch(self, samples: list[Any]) -> Any:
+        starts = self.loop is None and self.asked > 0
+        if samples or not (starts or self.asked == self.given + 1):
+            raise ArgumentError(
+                "batches were left out between two others, or made of samples; a loader is a share of its rank "
+                "already: do not give what skip_first_batches() made of it to prepare(), or to workers",
+                "bad argument",
+            )
+        if self.loop is None:
+            self.loader._skip(self.asked - 1)
+            self.loop = iter(self.loader)
+        self.given = self.asked
+        return next(self.loop)
 
 
 class ShardDataset(torch.utils.data.Dataset[Any]):
     """Records by number, for ``torch.utils.data.DataLoader`` with as many workers as one likes,
     forked or spawned.
 
-    A sample is a dict of tensors, of the dtype that is stored; scalars are tensors without axes,
-    ragged fields as long as they are, strings ``str`` or ``bytes``.  They are copies, and may be
-    written to.
+    A sample is a dict of tensors; scalars are tensors without axes, ragged fields as long as they
+    are, strings ``str`` or ``bytes``.  They are copies, and may be written to.  In a batch of a
+    ``DataLoader`` ragged fields are as a loader has them: as long as the longest of the dataset,
+    with the lengths in ``NAME_length``.
 
     A ``DataLoader`` asks for whole batches, which are read in one call.  With
     ``collate_fn=libshard.torch.collate`` they are not taken apart and put together again.
     """
 
     def __init__(self, dataset: Dataset | Selection | Path, *,
-                 transform: Callable[[dict[str, Any]], Any] | None = None, channels_last: bool = False) -> None:
+                 transform: Callable[[dict[str, Any]], Any] | None = None, channels_last: bool = False,
+                 tokens: str | None = "int64") -> None:
         """
         ``dataset``: a :class:`libshard.Dataset`, a :class:`libshard.Selection` of one, or the path
         of one.  ``transform``: of a sample, what to make of it.
 
         ``channels_last``: images that are stored as [height, width, channels] become [C, H, W]: the
-        same bytes.
+        same bytes.  ``tokens``: the type of token ids, as for :class:`Loader`.
         """
         self.selection = dataset if isinstance(dataset, Selection) else None
         if isinstance(dataset, Selection):
@@ -139,7 +254,10 @@ class ShardDataset(torch.utils.data.Dataset[Any]):
         self.transform = transform
         self.channels_last = channels_last
         self._turned = _images(self.dataset) if channels_last else frozenset()
-        self._even = all(f.kind == "tensor" for f in self.dataset.schema)
+        self._types = _types(self.dataset, tokens)
+        self._kinds = {f.name: f.kind for f in self.dataset.schema}
+        self._even = set(self._kinds.values()) == {"tensor"}
+        self._rooms = _rooms(self.dataset)
 
     @property
     def classes(self) -> list[str]:
@@ -159,17 +277,26 @@ class ShardDataset(torch.utils.data.Dataset[Any]):
         return samples if self.transform is None else [self.transform(s) for s in samples]
 
     def _read_rows(self, numbers: Sequence[SupportsIndex]) -> list[Any]:
-        return _Rows(_tensors(self.dataset[list(numbers)], self._turned))
+        return _Rows(self._tensors(self.dataset[list(numbers)]))
 
     def _read_record(self, number: SupportsIndex) -> dict[str, Any]:
         """With values that differ in length, one at a time."""
         record = self.dataset[number]
-        rows = _tensors(self.dataset[[number]], self._turned)  # for what has axes that do not vary, and scalars
-        kinds = {f.name: f.kind for f in self.dataset.schema}
-        return {
-            k: rows[k][0] if kinds[k] == "tensor" else _tensor(v.copy()) if hasattr(v, "copy") else v
+        rows = self._tensors(self.dataset[[number]])  # for what has axes that do not vary, and scalars
+        sample = _Sample(
+            (k, rows[k][0] if self._kinds[k] == "tensor" else _tensor(v.copy(), False, self._types.get(k))
+             if isinstance(v, Array) else v)
             for k, v in record.items()
-        }
+        )  # fmt: skip
+        sample.rooms = self._rooms
+        return sample
+
+    def _tensors(self, fields: dict[str, Array]) -> dict[str, torch.Tensor]:
+        tensors = {k: _tensor(a, k in self._turned, self._types.get(k)) for k, a in fields.items()}
+        for f in self.dataset.schema:
+            if f.semantic == "length" and f.shape == (1,):  # as in batches of a loader
+                tensors[f.name] = tensors[f.name][:, 0]
+        return tensors
 
 
 class _Rows(list[dict[str, torch.Tensor]]):
@@ -180,6 +307,51 @@ class _Rows(list[dict[str, torch.Tensor]]):
         self.fields = fields
 
 
+class _Sample(dict[str, Any]):
+    """A record with fields that vary, which knows how long they may be."""
+
+    __slots__ = ("rooms",)
+    rooms: _Rooms
+
+
+def _collate_samples(samples: list[_Sample], *, collate_fn_map: Any = None) -> dict[str, Any]:
+    """As :func:`default_collate` does with dicts, but for fields that vary."""
+    rooms, batch = samples[0].rooms, {}
+    for name in samples[0]:
+        values = [sample[name] for sample in samples]
+        if all(isinstance(v, list) for v in values):  # of texts, which differ in number
+            batch[name] = values
+            continue
+        if name not in rooms or not all(isinstance(v, torch.Tensor) for v in values):
+            batch[name] = default_collate(values)
+            continue
+        lengths, room, axes = rooms[name]
+        batch[name] = _padded(name, values, room, axes)
+        if lengths not in samples[0]:
+            sizes = torch.tensor([[v.shape[i] for i in axes] for v in values])
+            batch[lengths] = sizes[:, 0] if len(axes) == 1 else sizes
+    return batch
+
+
+def _padded(name: str, values: list[torch.Tensor], room: tuple[int, ...], axes: list[int]) -> torch.Tensor:
+    out = values[0].new_zeros((len(values), *room))
+    for row, value in zip(out, values):
+        fits = value.ndim == len(room) and all(
+            have <= most if i in axes else have == most for i, (have, most) in enumerate(zip(value.shape, room))
+        )
+        if not fits or value.dtype != out.dtype:
+            raise ArgumentError(
+                f"field {name!r}: a sample of {value.dtype} {list(value.shape)} does not fit {out.dtype} {list(room)}, "
+                "the longest of the dataset; give the DataLoader a collate_fn of your own",
+                "bad argument",
+            )
+        row[tuple(slice(n) for n in value.shape)] = value
+    return out
+
+
+default_collate_fn_map[_Sample] = _collate_samples
+
+
 def collate(samples: Sequence[Any]) -> Any:
     """Samples to a batch, as a ``DataLoader`` does; but rows of one tensor stay together."""
     return samples.fields if isinstance(samples, _Rows) else default_collate(samples)  # type: ignore[arg-type]
@@ -187,20 +359,44 @@ def collate(samples: Sequence[Any]) -> Any:
 
 def _images(dataset: Dataset) -> frozenset[str]:
     return frozenset(
-        f.name for f in dataset.schema if f.semantic == "image" and f.layout == "hwc" and len(f.shape) == 3
+        f.name
+        for f in dataset.schema
+        if f.semantic == "image" and f.layout == "hwc" and (len(f.shape) == 3 or f.kind == "ragged")
     )
 
 
-def _tensor(array: Array, turned: bool = False) -> torch.Tensor:
-    """``turned``: as [N, C, H, W]."""
+def _types(dataset: Dataset, tokens: str | None) -> dict[str, torch.dtype]:
+    """Of fields whose numbers are to be of another type than they have in a batch of arrays."""
+    if tokens not in ("int64", "int32", None):
+        raise ArgumentError(f"tokens={tokens!r}; must be 'int64', 'int32' or None", "bad argument")
+    types = {f.name: torch.int64 for f in dataset.schema if f.semantic == "length"}
+    wanted = None if tokens is None else getattr(torch, tokens)
+    for f in dataset.schema:
+        if f.semantic == "tokens" and wanted is not None and f.dtype != tokens:
+            if tokens == "int32" and f.dtype in ("uint32", "int64", "uint64"):
+                raise ArgumentError(f"field {f.name!r} has tokens of {f.dtype}: tokens must be 'int64'", "bad argument")
+            types[f.name] = wanted
+    return types
+
+
+def _rooms(dataset: Dataset) -> _Rooms:
+    fields = dataset._fields()
+    return {
+        f["name"]: (fields[f["length_field"]]["name"], f["shape"], [i for i in range(8) if f["ragged_axes"] >> i & 1])
+        for f in fields
+        if f["kind"] == "ragged"
+    }
+
+
+def _tensor(array: Array, turned: bool = False, dtype: torch.dtype | None = None) -> torch.Tensor:
+    """``turned``: as [..., C, H, W]."""
     kind, number = array.__dlpack_device__()
     if kind == 1:
         tensor = from_dlpack(array.__dlpack__())
     else:
         tensor = from_dlpack(array.__dlpack__(stream=torch.cuda.current_stream(number).cuda_stream or 1))
-    return tensor.permute(0, 3, 1, 2) if turned else tensor
-
-
-def _tensors(fields: dict[str, Array], turned: frozenset[str]) -> dict[str, torch.Tensor]:
-    """Those in ``turned`` as [N, C, H, W]."""
-    return {k: _tensor(a, k in turned) for k, a in fields.items()}
+    if dtype is not None and tensor.dtype is not dtype:
+        tensor = tensor.to(dtype)
+    if turned and tensor.ndim < 4:  # pixels of whole images have one axis
+        return tensor.movedim(-1, -2)
+    return tensor.movedim(-1, -3) if turned else tensor

@@ -62,8 +62,14 @@ grep -q "I44" err || die "damage is not named: $(cat err)"
 cat >broken.c <<'C'
 #include <string.h>
 #include "libshard/feed/slot.h"
+#include "libshard/steps/steps.h"
 #include "libshard/order/order.h"
+#include "libshard/select/selection.h"
 
+uint32_t __real_steps_fill(const struct steps *s, const struct order *order, const struct place *p,
+			   struct step_rows rows);
+uint32_t __wrap_steps_fill(const struct steps *s, const struct order *order, const struct place *p,
+			   struct step_rows rows);
 void __real_order_fill(const struct order *o, uint64_t first, uint64_t stride, uint64_t *records, size_t count);
 void __wrap_order_fill(const struct order *o, uint64_t first, uint64_t stride, uint64_t *records, size_t count);
 uint64_t __real_order_rank_position(const struct order_rank *k, uint64_t step, uint32_t row, bool *padded);
@@ -81,6 +87,17 @@ void __wrap_order_fill(const struct order *o, uint64_t first, uint64_t stride, u
 	for (size_t i = 0; BREAK == 1 && i < count; i++) /* one record comes in the place of another */
 		if (first + i * stride == 22)
 			records[i] = order_at(o, 21);
+}
+
+uint32_t __wrap_steps_fill(const struct steps *s, const struct order *order, const struct place *p,
+			   struct step_rows rows)
+{
+	uint32_t count = __real_steps_fill(s, order, p, rows);
+
+	for (uint32_t i = 0; BREAK == 10 && s->selection && i < count; i++) /* a record that is not selected */
+		if (rows.record[i] == selection_at(s->selection, 0))
+			rows.record[i]--;
+	return count;
 }
 
 uint64_t __wrap_order_rank_position(const struct order_rank *k, uint64_t step, uint32_t row, bool *padded)
@@ -125,7 +142,7 @@ uint64_t __wrap_order_rank_steps(const struct order_rank *k)
 	return BREAK == 8 && steps > 2 ? steps - 1 : BREAK == 9 ? steps + 1000 : steps;
 }
 C
-wraps="order_fill order_rank_position slot_describe order_rank_steps"
+wraps="order_fill order_rank_position slot_describe order_rank_steps steps_fill"
 
 breaks=0
 # finds "WHAT..." OPTIONS...: exit code 1, the verdict, and what is wrong with the epochs
@@ -177,4 +194,14 @@ finds "6 of 6 epochs" --batch 5 --worlds 1,2
 break_library 9
 finds "6 of 6 epochs" --batch 5 --worlds 1,2 --tail pad
 grep -q "^shardcat: world 1, batch 5, epoch 0: the epoch does not end" err || die "break 9: $(cat err)"
+# A record of the dataset that is not of the selection, in the place of one that is.
+run 0 "$CAT" select ds --where label=1 -o ones.sel
+run 0 "$CAT" select ds --where label=1 --list
+first=$(head -n 1 out)
+break_library 10
+finds "10 of 10 epochs" --select ones.sel --batch 2 --tail pad --worlds 1,2,3,8
+grep -q "^shardcat: world 1, batch 2, epoch 0: rank 0, .*: record $((first - 1)) is not in the selection" err ||
+	die "break 10: $(cat err)"
+said "shardcat: world 1, batch 2, epoch 0: never delivered: record $first"
+run 0 ./broken prove-order ds --batch 5 # without a selection nothing is wrong with it
 echo "$breaks broken libraries"

@@ -58,7 +58,7 @@ class Target:
         return None
 
     def array(self, index, field):
-        """The field's true value: a ragged one cut to its lengths."""
+        """The field's true value: a ragged one cut to its lengths, a whole image in its shape."""
         import numpy
         value = numpy.frombuffer(self.field_bytes(index, field), NUMPY[field.dtype]).reshape(field.shape)
         if field.kind == 0:
@@ -67,7 +67,9 @@ class Target:
         cut = [slice(None)] * len(field.shape)
         for axis, length in zip(field.axes(), lengths):
             cut[axis] = slice(0, length)
-        return value[tuple(cut)]
+        size = sf.size_field(self.fields, field)
+        value = value[tuple(cut)]
+        return value.reshape(struct.unpack("<2I", self.field_bytes(index, size)) + (-1,)) if size else value
 
 
 def run(*command):

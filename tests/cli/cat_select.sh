@@ -31,8 +31,7 @@ awk '$1 == 1 { print NR - 1 }' labels >ones
 awk '$1 != 1 { print NR - 1 }' labels >others
 selected ones --where label=1
 selected others --where label=2,0
-name=$("$CAT" stats ds --json | "$PYTHON" -c 'import json, sys
-print(json.load(sys.stdin)["classes"][1]["name"])' 2>/dev/null || sed -n 2p <(ls src))
+name=$(printf '%s\n' src/* | sed -n '2s|.*/||p') # class 1 is the second folder
 selected ones --where "label=$name"
 for seed in 0 7; do
 	places 0 46 all $seed >want
@@ -59,6 +58,23 @@ grep -q '^proven: .* every record of the selection, and no other, was delivered 
 run 0 "$CAT" order ds --select ones.sel --seed 4
 sort -n out | diff ones - >&2 || die "the order has other records"
 run 0 "$CAT" select ds --part 0.5 -o half.sel
+
+# The doctor says what a selection costs: little, if each image is a unit; else a unit for a record.
+run 0 "$PACK" images src -o large --resize 40 --crop 40
+run 0 "$CAT" select large --where label=1 -o large.sel
+run 0 "$CAT" doctor large --select large.sel
+grep -q "^good     selection      $(wc -l <ones) of 61 records; a loader reads 1\.0[0-9]* times what it" out || die "$(cat out)"
+"$PYTHON" -c 'open("numbers.bin", "wb").write(bytes(64 * 20000))'
+run 0 "$PACK" raw numbers.bin --schema 'x:u8[64]' -o small -q
+run 0 "$CAT" select small --part 0.001 -o few.sel # of 64 in a unit
+run 0 "$CAT" doctor small --select few.sel
+grep -Eq '^slower   selection      20 of 20000 records; a loader reads (6[0-4]|5[0-9])' out || die "$(cat out)"
+run 0 "$CAT" doctor small --select few.sel --json
+[ "$(json out '[f["facts"]["records"] for f in d["findings"] if f["name"] == "selection"]')" = '[20]' ] || die "$(cat out)"
+run 5 "$CAT" doctor large --select few.sel
+[ ! -s out ] || die "$(cat out)"
+run 2 "$CAT" doctor --select few.sel
+grep -q 'few.sel: of which dataset' err || die "$(cat err)"
 run 0 "$PACK" images src -o other --resize 8 --crop 4
 run 5 "$CAT" order other --select half.sel
 printf 'x' | dd of=half.sel bs=1 seek=200 conv=notrunc 2>/dev/null
@@ -77,8 +93,7 @@ refused 'exclude each other' --part 0.5 --fold 0/2 --list
 refused '--rest needs --fold' --part 0.5 --rest --list
 refused 'must be a part from 0 to 1' --part 1.5 --list
 refused 'must be a part from 0 to 1' --part 0.5-0.5 --list
-refused 'must be FIELD=VALUE' --where label --list
 refused 'has no field of that name' --where cat=1 --list
 refused 'there is no class of that name' --where label=unicorn --list
-refused 'selects none of the 61 records' --where label=17 --list
+refused 'selects none of the 61 records' --where label=17 -o bad.sel
 [ ! -e bad.sel ] || die "a file was left"

@@ -14,6 +14,7 @@ done
 
 # The same figures from definitions, with exact fractions where it is about expectations.
 cat >twin.py <<'PY'
+import os
 import sys
 from fractions import Fraction
 from math import comb
@@ -21,7 +22,11 @@ import numpy as np
 labels = np.loadtxt(sys.argv[1], dtype=np.int64)
 batch, run = int(sys.argv[2]), int(sys.argv[3])
 epochs = [np.loadtxt(name, dtype=np.int64) for name in sys.argv[4:]]
-n, shard = len(labels), 500
+record = np.arange(len(labels))
+if "SELECT" in os.environ:  # places of a selection stand for records
+    record = np.loadtxt(os.environ["SELECT"], dtype=np.int64)
+    labels, epochs = labels[record], [np.searchsorted(record, e) for e in epochs]
+n, shard = len(labels), record // 500
 
 def ideal(groups):
     sizes = np.unique(groups, return_counts=True)[1]
@@ -40,7 +45,7 @@ for order in epochs:
         rows["classes"].append((counts > 0).sum())
         rows["variance"].append(((counts - batch * p) ** 2).sum() / least)
         rows["runs"].append(len(set(b // run)) if run else 0)
-        rows["shards"].append(len(set(b // shard)))
+        rows["shards"].append(len(set(shard[b])))
         rows["distance"].append(np.abs(np.diff(b)).mean())
         if before is not None:
             expected = comb(batch, 2) * len(batches) * comb(batch, 2) / comb(n, 2)
@@ -48,7 +53,7 @@ for order in epochs:
     before = together
 every = np.arange(n)
 ideals = {"classes": ideal(labels), "variance": 1, "runs": ideal(every // run) if run else 0,
-          "shards": ideal(every // shard),
+          "shards": ideal(shard),
           "distance": float(Fraction(sum(2 * d * (n - d) for d in range(n)), n * (n - 1))), "pairs": 1}
 for name in rows:
     if name != "runs" or run:
@@ -63,6 +68,11 @@ figures() {
 		s/^  pairs that meet again next epoch */pairs /p' out | awk '{print $1, $2, $4}'
 }
 
+# Of four classes, so that the shards have different shares of it.
+run 0 "$CAT" select sorted --where 'label<=3' --part 0.6 -o some.sel
+run 0 "$CAT" select sorted --where 'label<=3' --part 0.6 --list
+mv out some.sel.records
+
 compared=0
 while read -r ds batch run epochs options; do
 	names=()
@@ -71,7 +81,9 @@ while read -r ds batch run epochs options; do
 		"$CAT" order $ds --epoch $e --seed 3 --batch "$batch" $options >order.$e
 		names+=("order.$e")
 	done
-	"$PYTHON" twin.py "$ds.labels" "$batch" "$run" "${names[@]}" >want
+	SELECT=
+	[[ $options != *--select* ]] || SELECT=some.sel.records
+	env ${SELECT:+SELECT=$SELECT} "$PYTHON" twin.py "$ds.labels" "$batch" "$run" "${names[@]}" >want
 	# shellcheck disable=SC2086 # words
 	run 0 "$CAT" shuffle-report $ds --epochs "$epochs" --seed 3 --batch "$batch" $options
 	figures | diff want - >&2 || die "other figures for $ds, batches of $batch, $options"
@@ -81,6 +93,8 @@ sorted 25 0 3 --shuffle global
 sorted 70 0 2 --shuffle sequential
 sorted 25 10 4 --shuffle windows --run-records 10 --phase-unit 1 --window-runs 12 --lanes 1
 mixed 33 7 3 --shuffle windows --run-records 7 --phase-unit 7 --window-runs 5 --lanes 4
+sorted 25 0 2 --shuffle global --select some.sel
+sorted 40 8 2 --shuffle windows --run-records 8 --phase-unit 1 --window-runs 5 --lanes 2 --select some.sel
 END
 
 # measured WHAT: "figure error" of a row of the last run

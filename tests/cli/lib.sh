@@ -69,6 +69,25 @@ refused() {
 	n=$((n + 1))
 }
 
+# bad_input WHY ARGUMENT...: the same words, but an input alone is bad.  Exit 1, a warning that ends
+# so, and nothing made.
+bad_input() {
+	local why=$1
+	shift
+	run 1 "$PACK" "${VERB[@]}" "$@" -o no "${ARGS[@]}"
+	said_of_one "$why"
+	[ ! -e no ] || die "made for nothing: $*"
+	n=$((n + 1))
+}
+
+# The last `run` warned of an input with these words.
+said_of_one() {
+	grep '^shardpack: warning: ' err | grep -qF -- ": $1" || {
+		sed 's/^/  /' err >&2
+		die "a warning that ends so was expected: $1"
+	}
+}
+
 # same DIR DIR: the same names with the same bytes, hidden ones included
 same() {
 	diff -r "$1" "$2" >&2 || die "$1 and $2 differ"
@@ -136,6 +155,13 @@ need_pillow() {
 	skip "$why"
 }
 
+# needs_part FILE LIBRARY: shardpack was built with that optional file, which needs a library
+needs_part() {
+	! grep -q "/${1}_stub.o" "$BUILD/parts" && return
+	[ "${CI:-}" != true ] || die "this shardpack was built without $2"
+	skip "this shardpack was built without $2"
+}
+
 # --pixels of the Pillow that is here, as ${LIKE[@]}; for what is compared with its resize
 pixels_of_pillow() {
 	local name
@@ -144,23 +170,38 @@ pixels_of_pillow() {
 	LIKE=(--pixels "$name")
 }
 
-# break_pack FILE SED: ./broken is shardpack with that file of it edited so, for tests of tests;
-# "s/x/x/" changes nothing
-break_pack() {
-	local file objects=("$BUILD/tools/shardpack/manual.o") source san=
-	file=$(cd "$ROOT" && find tools/shardpack tools/cli tools/common -name "$1")
+# link_pack OUT SOURCE FILE: OUT is shardpack with SOURCE in the place of that file of it
+link_pack() {
+	local objects=("$BUILD/tools/shardpack/manual.o") object san= library libraries=()
 	case ${VARIANT-} in asan) san=-fsanitize=address,undefined ;; tsan) san=-fsanitize=thread ;; esac
-	read -r CC _ <"$BUILD/flags" # the compiler that made the objects
-	sed "$2" "$ROOT/$file" >broken.c
-	[ "$2" = s/x/x/ ] || ! cmp -s broken.c "$ROOT/$file" || die "this edits nothing: $2"
-	for source in $(cd "$ROOT" && find tools/shardpack tools/cli tools/common -name '*.c'); do
-		[ "$source" = "$file" ] || objects+=("$BUILD/$source")
+	read -r CC object _ <"$BUILD/flags" # the compiler that made the objects
+	[ "$CC" != ccache ] || CC=$object
+	for object in $(tr ' ' '\n' <"$BUILD/parts" | grep -E '^tools/(shardpack|cli|common)/.*\.o$' | sort -u); do
+		case $object in tools/shardpack/manual.o | "${3%.c}.o") continue ;; esac
+		objects+=("$BUILD/$object")
+	done
+	for library in libjpeg libpng libwebp jansson zlib libzstd liblz4 liburing libarchive libgif; do
+		! pkg-config --exists $library || libraries+=("$library")
 	done
 	# shellcheck disable=SC2046,SC2086 # words of flags
 	(cd "$ROOT" && $CC -std=c11 -pthread -D_GNU_SOURCE -D_FILE_OFFSET_BITS=64 -O1 $san -Iinclude -I. \
-		-o "$OLDPWD/broken" "$OLDPWD/broken.c" "${objects[@]/%.c/.o}" "$BUILD/libshard.a" \
-		$(pkg-config --libs libjpeg libpng libwebp jansson zlib libzstd liblz4) \
-		$(pkg-config --silence-errors --libs liburing) -ldl -lm)
+		-o "$OLDPWD/$1" "$2" "${objects[@]}" "$BUILD/libshard.a" $(pkg-config --libs "${libraries[@]}") \
+		-ldl -lm)
+}
+
+# break_pack FILE SED: ./broken is shardpack with that file of it edited so, for tests of tests;
+# "s/x/x/" changes nothing
+break_pack() {
+	local file
+	file=$(cd "$ROOT" && find tools/shardpack tools/cli tools/common -name "$1")
+	sed "$2" "$ROOT/$file" >broken.c
+	[ "$2" = s/x/x/ ] || ! cmp -s broken.c "$ROOT/$file" || die "this edits nothing: $2"
+	link_pack broken "$PWD/broken.c" "$file"
+}
+
+# without_pack FILE: ./without is shardpack as a build without the library of that optional file
+without_pack() {
+	link_pack without "$ROOT/${1%.c}_stub.c" "$1"
 }
 
 # replan SED FROM TO: TO has the plan of FROM, edited so, with the digest of what it is now;

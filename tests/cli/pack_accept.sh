@@ -183,7 +183,7 @@ grep -q "^16 records, 13 of them accepted, [0-9]* with Pillow's pixels$" judged 
 
 cat >eoi.said <<END
 shardpack: warning: src/a/01eoi.jpg: accepted: $lacks
-shardpack: warning: 5 of 8 records come from damaged images, accepted with warnings; their field damage is not 0
+shardpack: warning: 5 of 8 records come from damaged images, accepted with warnings; there the field damage is not 0
 END
 grep -e /01eoi -e records eoi.err | diff eoi.said - >&2
 run 0 "$PACK" images src -o eoi --crop 40 --shard-records 4 --on-error skip --order source --accept eoi \

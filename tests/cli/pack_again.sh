@@ -47,7 +47,7 @@ compared() {
 	run 5 "$PACK" build ds --again
 	said "shardpack: ds/$shard.shard: has other bytes than these sources make; if they are the right ones, \
 remove it and .shardpack/receipt-$shard, and build it of them"
-	said "shardpack: ds: 1 shards have other bytes than these sources make"
+	said "shardpack: ds: 1 shard has other bytes than these sources make"
 	[ "$before" = "$(sha256sum ds/*.shard ds/.shardpack/*)" ] || die "$*: --again changed something: $(contents ds)"
 	run 0 "$PACK" build ds --again --part 0/2 -j3
 	grep -qx "shardpack: ds: [0-9]* shards have the bytes that these sources make" err || die "$(cat err)"

@@ -92,7 +92,7 @@ same once planned
 run 0 "$PACK" plan images t.csv -o resumed "${SMALL[@]}" "${FIELDS[@]}" -q
 run 0 "$PACK" build resumed --part 1/4 -q
 run 0 "$PACK" images t.csv -o resumed "${SMALL[@]}" "${FIELDS[@]}"
-said "shardpack: resumed: 1 of 4 shards are there already; continuing"
+said "shardpack: resumed: 1 of 4 shards is there already; continuing"
 same once resumed
 run 0 "$PACK" images t.csv -o packed "${SMALL[@]}" "${FIELDS[@]}" --compress lz4 -q
 "$PYTHON" -c 'import records

@@ -34,9 +34,15 @@ wrong caption:kind=text,max=4x4 "max of kind=text must be one number"
 wrong caption:kind=text,max=4,max=5 "max is given twice"
 wrong caption:kind=text,max "max needs a value"
 wrong caption:kind=text,max=4,optional=1 "optional takes no value"
+wrong caption:kind=text,max=4,pick=all "pick=all needs count=N, the room for so many texts in each record"
+wrong caption:kind=text,max=4,count=2 "count=N belongs to pick=all"
+wrong caption:kind=text,max=4,pick=first,count=2 "count=N belongs to pick=all"
+wrong caption:kind=text,max=4,pick=all,count=0 "count=0: must be a whole number, 1 to 4294967295"
+wrong caption:kind=text,max=4,pick=last "pick=last: must be first or all"
+wrong blob:kind=bytes,max=4,pick=first "pick does not belong to kind=bytes"
 wrong caption:kind=text,max=4,shape=4 "shape does not belong to kind=text"
-options="kind, from, optional, fill, format, turn, dtype, shape, max, resize, fit, crop, filter, layout, mean, std or \
-decode-scale"
+options="kind, from, optional, fill, format, scale, turn, pick, count, dtype, shape, max, resize, fit, crop, filter, \
+layout, mean, std, decode-scale or map"
 wrong caption:kind=text,max=4,maximum=4 "'maximum=4' is not an option; must be $options"
 wrong caption:kind=text,max=4,from= "from=: must be UTF-8 of 1 to 255 bytes; it has 0"
 wrong 1st:kind=text,max=4 \
@@ -54,7 +60,16 @@ wrong ids:kind=ragged,max=4,dtype=int \
 misused "--field ids: dtype=f16: must be u8 to i64, f32, f64 or bool for numbers" \
 	--field ids:kind=ragged,max=4,dtype=f16 "${SMALL[@]}"
 wrong mask:kind=mask,fill=256 "fill=256: must be a whole number, 0 to 255"
-wrong boxes:kind=boxes,max=4,format=yxyx "format=yxyx: must be xyxy or xywh"
+wrong boxes:kind=boxes,max=4,format=yxyx "format=yxyx: must be xyxy, xywh, cxcywh or yolo"
+wrong boxes:kind=boxes,max=4,scale=percent "scale=percent: must be pixels or unit"
+wrong boxes:kind=boxes,max=4,format=yolo,scale=unit "format=yolo has a scale of its own, unit; leave scale out"
+wrong ids:kind=ragged,max=4,dtype=i64,format=xyxy \
+	"of kind=ragged, format= must be yolo, which gives one number for each box, so max=N"
+wrong ids:kind=ragged,max=4x2,dtype=i64,format=yolo \
+	"of kind=ragged, format= must be yolo, which gives one number for each box, so max=N"
+wrong ids:kind=ragged,max=4,dtype=i64,scale=unit "scale does not belong to kind=ragged"
+misused "--field boxes: from=json:boxes: format=yolo is for files of text; must be cxcywh, with scale=unit" \
+	--field boxes:kind=boxes,max=4,from=json:boxes,format=yolo "${SMALL[@]}"
 wrong mask:kind=mask,turn=left "turn=left: must be image, own or none"
 wrong caption:kind=text,max=4,turn=none "turn does not belong to kind=text"
 wrong boxes:kind=boxes,max=4,turn=own \
@@ -98,6 +113,14 @@ refused() { # refused CODE LINE ARGUMENT...
 	[ ! -e no ] || die "made for nothing: $*"
 	n=$((n + 1))
 }
+bad_input() { # bad_input WHY ARGUMENT...
+	local why=$1
+	shift
+	run 1 "$PACK" images "$@" -o no "${SMALL[@]}"
+	said_of_one "$why"
+	[ ! -e no ] || die "made for nothing: $*"
+	n=$((n + 1))
+}
 cell() { # cell FIELD VALUE WHAT: the value, in the column x of a JSON line and of a CSV
 	"$PYTHON" - "$IMG" "$2" <<'PY'
 import csv, json, sys
@@ -105,9 +128,20 @@ row = {"path": sys.argv[1], "label": 0, "x": sys.argv[2]}
 with open("t1.csv", "w", newline="") as f:
     csv.writer(f).writerows([list(row), list(row.values())])
 PY
-	refused 1 "./t1.csv: line 2: column x, field x: $3" t1.csv --field "x:$1"
+	bad_input "t1.csv: line 2: column x, field x: $3" t1.csv --field "x:$1"
 }
 cell kind=text,max=5 'hällo' "6 bytes; the limit is max=5, raise it or shorten the value"
+ALL=kind=text,max=5,pick=all,count=2
+cell $ALL '["a","b","c"]' "3 texts; the limit is count=2, raise it"
+cell $ALL '["a","hällo"]' "text 1 has 6 bytes; the limit is max=5, raise it or shorten the text"
+cell $ALL '["a",null]' "element 1 of the list is no text"
+cell $ALL '["a",["b"]]' "element 1 of the list is no text"
+cell $ALL '{"a":"b"}' "neither a text nor a list of texts"
+cell $ALL "['a','b']" "no list of texts in JSON, at byte 2: invalid token near '''"
+cell $ALL 'on a mat' "no list of texts in JSON, at byte 2: invalid token near 'on'"
+cell kind=text,max=5,pick=first '[]' "a list without a text; add one, or say optional"
+cell kind=text,max=5,pick=first '["hällo","a"]' "text 0 has 6 bytes; the limit is max=5, raise it or shorten the text"
+cell kind=text,max=5,pick=first '["a",5]' "element 1 of the list is no text"
 cell kind=ragged,dtype=i32,max=2 '[1,2,3]' "3 of them; the limit is max=2, raise it"
 cell kind=ragged,dtype=i32,max=2 '1' "axis 0 is no array; the field has 1 axes"
 cell kind=ragged,dtype=i32,max=2 '[1,[2]]' "element 1 is no number"
@@ -130,30 +164,34 @@ cell kind=boxes,max=2,format=xywh '[[1,2,3,-4]]' "box 0 is [1, 2, 3, -4] (x, y, 
 cell kind=boxes,max=2 '[[1,2,3]]' "axis 1 has 3 elements; the field has 4"
 cell kind=boxes,max=1 '[[1,2,3,4],[1,2,3,4]]' "2 of them; the limit is max=1, raise it"
 printf 'path,label,x\n%s,0,\n' $IMG >t1.csv
-refused 1 "./t1.csv: line 2: column x is empty, and field x comes from it" t1.csv --field x:kind=boxes,max=1
-refused 1 "./t1.csv: line 2: column x is empty, and field x comes from it" t1.csv --field x:kind=mask
-refused 1 "./t1.csv: line 1: no column is called y, which --field y needs" t1.csv --field y:kind=text,max=1
+bad_input "t1.csv: line 2: column x is empty, and field x comes from it" t1.csv --field x:kind=boxes,max=1
+bad_input "t1.csv: line 2: column x is empty, and field x comes from it" t1.csv --field x:kind=mask
+refused 1 "./t1.csv: line 1: no column is called y, which --field y needs; \
+the columns are 'path' 'label' 'x'" t1.csv --field y:kind=text,max=1
 printf 'path,label,x\n%s,0,\377\n' $IMG >t1.csv
-refused 1 "./t1.csv: line 2: column x, field x: not UTF-8 at byte 0; kind=bytes takes any" t1.csv \
+bad_input "t1.csv: line 2: column x, field x: not UTF-8 at byte 0; kind=bytes takes any" t1.csv \
 	--field x:kind=text,max=5
 printf 'path,label,x\n%s,0,gone.png\n' $IMG >t1.csv
-refused 3 "./t1.csv: line 2: 'gone.png': No such file or directory" t1.csv --field x:kind=mask
+bad_input "t1.csv: line 2: 'gone.png': No such file or directory" t1.csv --field x:kind=mask
 printf 'path,label,x\n%s,0,../gone.png\n' $IMG >t1.csv
 refused 1 "./t1.csv: line 2: '../gone.png' lies outside of .; name a folder that holds all images with --root" t1.csv \
 	--field x:kind=image
 printf '{"path": "%s", "label": 0, "x": 5}\n' $IMG >t1.jsonl
-refused 1 "./t1.jsonl: line 1: no text called x, which --field x needs" t1.jsonl --field x:kind=text,max=5
-refused 1 "./t1.jsonl: line 1: column y is empty, and field y comes from it" t1.jsonl --field y:kind=text,max=5
+bad_input "t1.jsonl: line 1: no text called x, which --field x needs" t1.jsonl --field x:kind=text,max=5
+printf '{"path": "%s", "label": 0, "x": ["a", "b"]}\n' $IMG >t1.jsonl
+bad_input "t1.jsonl: line 1: x is a list, and --field x is one text; say pick=first for its first text, or \
+pick=all,count=N for all of them in one record" t1.jsonl --field x:kind=text,max=5
+bad_input "t1.jsonl: line 1: column y is empty, and field y comes from it" t1.jsonl --field y:kind=text,max=5
 
 # ---- files and archives, when they are listed ----
 
 refused 2 "--field mask: from= must be a path below img that contains {}, which stands for the image's path \
 without extension, such as from=mask/{}.png" img --field mask:kind=mask
-refused 3 "./mask/a/00.jpg: field mask of 'a/00.png': No such file or directory" img --root . \
+bad_input "field mask, mask/a/00.jpg: No such file or directory" img --root . \
 	--field 'mask:kind=mask,from=mask/{}.jpg'
 refused 1 "img/a/00.png: --field mask: from=../mask/{}.png does not lead to a path below img" img \
 	--field 'mask:kind=mask,from=../mask/{}.png'
-refused 1 "./wds.tar: sample '0000' at offset 2048 has no .seg.jpg, which --field mask needs" wds.tar \
+bad_input "sample '0000' at offset 2048 has no .seg.jpg, which --field mask needs" wds.tar \
 	--field mask:kind=mask,from=seg.jpg
 
 # ---- what is in them is a verdict on the sample ----
@@ -188,6 +226,9 @@ bad = [
      "box 0 is [3, 2, 1, 4] (x1, y1, x2, y2): its right side is left of its left side"),
     ("json", b'{"other": 1}', "no key boxes; add it, or say optional"),
     ("json", b'[1]', "no key boxes; add it, or say optional"),
+    ("json", b'{"boxes": [], "one": ["a"]}', "a list; say pick=first for its first text, or pick=all,count=N for all "
+     "of them in one record"),
+    ("json", b'{"boxes": [], "all": ["a", "b", "c"]}', "3 texts; the limit is count=2, raise it"),
     ("json", b'{', "no JSON, at byte 1: string or '}' expected near end of file"),
     ("seg.png", png(Image.new("L", (40, 30))),
      "a mask of 40 x 30, and its image has 30 x 40; they must be of one size"),
@@ -209,16 +250,18 @@ with tarfile.open("bad.tar") as tar:
 fields = {"txt": "caption", "npy": "ids", "json": "boxes", "seg.png": "mask"}
 with open("want", "w") as f:
     for i, (suffix, data, line) in enumerate(bad, 1):
-        f.write("%04d.png: field %s, %d bytes at offset %d of bad.tar: %s\n" % (
-            i, fields[suffix], at["%04d.%s" % (i, suffix)][1], at["%04d.%s" % (i, suffix)][0], line or "*"))
+        field = "one" if b'"one"' in data else "all" if b'"all"' in data else fields[suffix]
+        offset, size = at["%04d.%s" % (i, suffix)]
+        f.write("%04d.png: field %s, %d bytes at offset %d of bad.tar: %s\n" % (i, field, size, offset, line or "*"))
 PY
 FIELDS=("--field=caption:kind=text,max=8,from=txt" "--field=ids:kind=ragged,dtype=i32,max=4,from=npy" \
-	"--field=boxes:kind=boxes,max=3,from=json:boxes" "--field=mask:kind=mask,from=seg.png")
+	"--field=boxes:kind=boxes,max=3,from=json:boxes" "--field=mask:kind=mask,from=seg.png" \
+	"--field=one:kind=text,max=4,from=json:one,optional" "--field=all:$ALL,from=json:all,optional")
 run 1 "$PACK" images bad.tar -o no "${SMALL[@]}" "${FIELDS[@]}" --order source
 [ ! -e no ] || die "a dataset with bad samples"
 run 0 "$PACK" images bad.tar -o kept "${SMALL[@]}" "${FIELDS[@]}" --order source --on-error quarantine \
 	--quarantine away --report kept.json
-said "shardpack: 22 inputs = 1 written + 0 skipped + 21 quarantined + 0 failed"
+said "shardpack: 24 inputs = 1 written + 0 skipped + 23 quarantined + 0 failed"
 "$PYTHON" - <<'PY'
 import io, json, os, tarfile
 want = [line.rstrip("\n") for line in open("want")]
@@ -300,4 +343,4 @@ grep -q 'box 0 is \[nan, 0, 0, 0\] (x1, y1, x2, y2): its numbers must be finite$
 # The edit that changes nothing shows that the others failed for what they changed.
 replan s/x/x/ planned same
 run 0 "$PACK" build same -q && run 0 "$PACK" seal same -q
-echo "$n refusals and spoilt plans, 21 verdicts on samples"
+echo "$n refusals and spoilt plans, 23 verdicts on samples"

@@ -105,11 +105,53 @@ flat = lambda arrays: np.concatenate([np.ascontiguousarray(x).view("u1").reshape
 records.same_set(flat([b["f"], b["label"], b["image"]]), flat(rows), "rows stay together")
 records.same(records.read("c")["big"], np.load("big.npy"), "big")
 PY
+# Labels that are narrow in the first file and wide in the second.
+"$PYTHON" - <<'PY'
+import os
+import numpy as np
+for name, dtype, first in ("u", "u1", 0), ("v", "<i8", 1000), ("w", ">u2", 60000):
+    os.mkdir(name)
+    np.save(name + "/label.npy", (first + np.arange(5)).astype(dtype))
+    np.save(name + "/x.npy", np.arange(20).reshape(5, 4).astype("<f4"))
+PY
+run 0 "$PACK" array u/label.npy u/x.npy v/label.npy v/x.npy w/label.npy w/x.npy -o widths --order source -q
+run 0 "$PACK" array u/label.npy u/x.npy v/label.npy v/x.npy w/label.npy w/x.npy -o widths.mixed -q
+"$PYTHON" - <<'PY'
+import numpy as np, records
+labels = np.concatenate([np.load(f"{n}/label.npy").astype("<i8") for n in "uvw"])
+records.same(records.read("widths")["label"], labels, "labels of several widths")
+records.same_set(records.read("widths.mixed")["label"], labels, "labels of several widths, shuffled")
+PY
 mean=$("$PYTHON" -c 'import numpy as np
 i = np.concatenate([np.load("image.npy"), np.load("more/image.npy")]) / 255
 print("%.6f %.6f %.6f" % tuple(i.mean(axis=(0, 1, 2))))')
 run 0 "$CAT" info b
 printed "  image mean $mean"
+
+# bfloat16 as ml_dtypes saves it, in both orders of axes: NumPy calls it two bytes without a name.
+
+"$PYTHON" - <<'PY'
+import numpy as np
+wide = np.random.RandomState(3).standard_normal((6, 4, 3)).astype("<f4")
+bits = (wide.view("<u4") >> 16).astype("<u2")
+for name, order in ("row.npy", "C"), ("column.npy", "F"):
+    head = "{'descr': '<V2', 'fortran_order': %s, 'shape': (6, 4, 3), }" % (order == "F")
+    head = head.ljust(117) + "\n"
+    open(name, "wb").write(b"\x93NUMPY\1\0" + bytes([len(head), 0]) + head.encode() + bits.tobytes(order))
+np.save("old.npy", bits.view("V2"))
+assert b"'|V2'" in open("old.npy", "rb").read()
+np.savez_compressed("bits.npz", bits=bits)
+np.savez("named.npz", kept=wide, void=bits.view("V2"))
+PY
+run 0 "$PACK" array row.npy column.npy old.npy named.npz --v2 bf16 -o bf16 --order source -q
+"$PYTHON" -c 'import numpy as np, records
+got, bits = records.read("bf16"), np.load("bits.npz")["bits"]
+assert list(got) == ["row", "column", "old", "kept", "void"]
+for name in "row", "column", "old", "void":
+    records.same(got[name], bits, name)
+records.same(got["kept"], np.load("named.npz")["kept"], "kept")'
+run 0 "$CAT" info bf16
+grep -q '^  row  *bf16 \[4,3\]' out || die "bf16 is not named: $(cat out)"
 
 # ---- raw records: fields, skipped bytes, byte orders, several files, gzip ----
 

@@ -24,6 +24,8 @@ npy("long.npy", good, bytes(13))
 npy("v9.npy", good, bytes(12), version=9)
 npy("objects.npy", good.replace("<i4", "|O"), bytes(12))
 npy("complex.npy", good.replace("<i4", "<c8"), bytes(24))
+npy("void.npy", good.replace("<i4", "<V2"), bytes(6))
+npy("big.void.npy", good.replace("<i4", ">V2"), bytes(6))
 npy("struct.npy", good.replace("'<i4'", "[('a', '<i4')]"), bytes(12))
 npy("twice.npy", good.replace("'shape'", "'descr'"), bytes(12))
 npy("nokey.npy", good.replace("'shape': (3,), ", ""), bytes(12))
@@ -137,6 +139,11 @@ refused 1 "./objects.npy: offset 24: dtype '|O': Python objects, which only Pyth
 	array objects.npy
 refused 1 "./complex.npy: offset 25: dtype '<c8' is not supported; convert the array to integers, f2, f4, f8 or bool" \
 	array complex.npy
+refused 1 "./void.npy: dtype 'V2' does not say what its two bytes are; ml_dtypes saves bfloat16 so: if it is that, say \
+--v2 bf16" array void.npy
+refused 1 "./big.void.npy: offset 25: dtype '>V2' is not supported; convert the array to integers, f2, f4, f8 or bool" \
+	array big.void.npy --v2 bf16
+refused 1 "--v2 bf16: no array has dtype V2; leave it out, other arrays keep their type" array good.npy --v2 bf16
 refused 1 "./struct.npy: offset 20: an array of structures; save its fields as arrays of their own" array struct.npy
 refused 1 "./twice.npy: offset 59: key 'descr' is there twice" array twice.npy
 refused 1 "./nokey.npy: offset 128: the head has no key 'shape'" array nokey.npy

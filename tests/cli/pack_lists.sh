@@ -147,7 +147,7 @@ grep -q "^shardpack: spoilt/.shardpack/plan: line [0-9]*: not the numbers of --c
 # ---- flat folders, single files, lists of them ----
 
 run 0 "$PACK" images flat -o regex "${ARGS[@]}" --label-regex '[0-9]_([a-c])\.'
-said "shardpack: 1 other file in the source: ignored"
+said "shardpack: 1 other file in the source: ignored (.txt 1)"
 as_set regex
 [ "$(sed -n 's/^class //p' regex/dataset.manifest | tr '\n' ,)" = "0 a,1 b,2 c," ] || die "class names"
 run 0 "$PACK" images flat -o listed "${ARGS[@]}" --labels flat.csv -q
@@ -169,15 +169,22 @@ table() { # table NAME LINES: with printf's escapes
 	printf -- "$2" >"$1"
 }
 I=src/class_00/00000.jpg J=src/class_01/00001.jpg
-no_path="no column is called path, file_name or image; the first line must name the columns, and has"
-no_label="no column is called label; name the column of labels with --label-key; the columns are"
+# no_path LIKELY, no_label LIKELY: the messages, up to the names of columns
+no_path() {
+	echo "no column is called path, file_name or image; say which one holds the paths with --path-key $1; \
+the columns are"
+}
+no_label() {
+	echo "no column is called label; say which one holds the labels with --label-key $1, or pack without labels \
+with --no-label; the columns are"
+}
 root="name a folder that holds all images with --root"
 table t.csv "path,label\n$I,1\n$J\n" &&
 	refused 1 "./t.csv: line 3: 1 fields; the first line has 2 (a field that contains a comma must be quoted)" t.csv
-table t.csv "path,label\n$I,\n" && refused 1 "./t.csv: line 2: no label for '$I'" t.csv
-table t.csv "path,label\n,1\n" && refused 1 "./t.csv: line 2: no path" t.csv
-table t.csv "file,label\n$I,1\n" && refused 1 "./t.csv: line 1: $no_path 'file' 'label'" t.csv
-table t.csv "path,labels\n$I,1\n" && refused 1 "./t.csv: line 1: $no_label 'path' 'labels'" t.csv
+table t.csv "path,label\n$I,\n" && bad_input "t.csv: line 2: no label for '$I'" t.csv
+table t.csv "path,label\n,1\n" && bad_input "t.csv: line 2: no path" t.csv
+table t.csv "file,label\n$I,1\n" && refused 1 "./t.csv: line 1: $(no_path file) 'file' 'label'" t.csv
+table t.csv "path,labels\n$I,1\n" && refused 1 "./t.csv: line 1: $(no_label labels) 'path' 'labels'" t.csv
 table t.csv "path,label\n\"$I,1\n" && refused 1 "./t.csv: line 2: field 1: a quote is not closed" t.csv
 table t.csv "path,label\n\"$I\"x,1\n" && refused 1 "./t.csv: line 2: field 1: text follows a closing quote" t.csv
 table t.csv "path,label\na\"b,1\n" &&
@@ -185,19 +192,31 @@ table t.csv "path,label\na\"b,1\n" &&
 		t.csv
 table t.csv "path,label\na\rb,1\n" && refused 1 "./t.csv: line 2: field 1: a carriage return without a line feed" t.csv
 table t.csv "path,label\na\0b,1\n" && refused 1 "./t.csv: line 2: field 1: a NUL byte" t.csv
-table t.csv "path,label\n$I,1\n./$I,1\n" && refused 1 "./$I: appears twice; each image must appear once" t.csv
 table t.csv "path,label\n\nsrc/gone.jpg,1\n" &&
-	refused 3 "./t.csv: line 3: 'src/gone.jpg': No such file or directory" t.csv
+	bad_input "t.csv: line 3: 'src/gone.jpg': No such file or directory" t.csv
 table t.csv "path,label\n../x.jpg,1\n" &&
 	refused 1 "./t.csv: line 2: '../x.jpg' lies outside of .; $root" t.csv
 table t.csv "path,label\n/etc/x.jpg,1\n" &&
 	refused 1 "./t.csv: line 2: '/etc/x.jpg' lies outside of .; $root" t.csv
 table real/t.csv "path,label\n$PWD/link/../src/x.jpg,1\n" &&
 	refused 1 "real/t.csv: line 2: '$PWD/link/../src/x.jpg' lies outside of real; $root" real/t.csv
-table t.csv "Path;label\n$I;1\n" && refused 1 "./t.csv: line 1: $no_path 'Path;label'" t.csv
-table t.csv "path, label\n$I,1\n" && refused 1 "./t.csv: line 1: $no_label 'path' ' label'" t.csv
+table t.csv "path, label\n$I,1\n" && refused 1 "./t.csv: line 1: $(no_label NAME) 'path' ' label'" t.csv
+table t.csv "Path,Label\n$I,1\n" && refused 1 "./t.csv: line 1: $(no_path Path) 'Path' 'Label'" t.csv
+refused 1 "./t.csv: line 1: $(no_label Label) 'Path' 'Label'" t.csv --path-key Path
+table t.csv "x,filename,class\n1,$I,1\n" &&
+	refused 1 "./t.csv: line 1: $(no_path filename) 'x' 'filename' 'class'" t.csv
+refused 1 "./t.csv: line 1: $(no_label class) 'x' 'filename' 'class'" t.csv --path-key filename
+refused 1 "./t.csv: line 1: no column is called path, which --path-key names; the columns are 'x' 'filename' 'class'" \
+	t.csv --path-key path
+refused 1 "./t.csv: line 1: no column is called age, which --columns needs; the columns are 'x' 'filename' 'class'" \
+	t.csv --path-key filename --label-key class --columns age:u8
+refused 2 "src: --path-key is for tables: .csv, .tsv or .jsonl" src --path-key x
+refused 2 "./src: --path-key is for tables: .csv, .tsv or .jsonl" src t.csv --path-key x
+table t.csv "path\tlabel\n$I\t1\n" && refused 1 "./t.csv: line 1: $(no_path NAME) 'path\\tlabel'" t.csv
+table t.csv "path;label\n$I;1;2\n" && run 1 "$PACK" images t.csv -o no "${ARGS[@]}"
+said "shardpack: ./t.csv: line 2: 3 fields; the first line has 2 (a field that contains a semicolon must be quoted)"
 table t.csv "path,label\n$I,caf\351\n" &&
-	refused 1 "./t.csv: line 2: label 'caf\351' must be UTF-8 of 1 to 1024 bytes; it has 4" t.csv
+	bad_input "t.csv: line 2: label 'caf\351' must be UTF-8 of 1 to 1024 bytes; it has 4" t.csv
 for f in csv jsonl; do
 	for code in UTF-16 UTF-16LE UTF-16BE; do
 		iconv -f UTF-8 -t $code train.$f >wide.$f
@@ -313,24 +332,54 @@ for rows in "$I,2\n$J,10\n" "$J,10\n$I,2\n"; do
 	refused 1 "./$I: label '2' is not one of the 4 classes of --classes some2" t.csv --classes some2
 done
 table t.jsonl "{\"path\": \"$I\", \"label\": 1.5}\n" &&
-	refused 1 "./t.jsonl: line 1: no text or whole number called label; name the key of labels with --label-key" \
-	t.jsonl
+	refused 1 "./t.jsonl: line 1: no text or whole number is called label; say which one holds the labels with \
+--label-key NAME, or pack without labels with --no-label; the keys are 'path' 'label'" t.jsonl
 table t.jsonl "{\"path\": 1, \"label\": 1}\n" &&
-	refused 1 "./t.jsonl: line 1: no text called path, file_name or image" t.jsonl
+	refused 1 "./t.jsonl: line 1: no text is called path, file_name or image; say which one holds the paths with \
+--path-key NAME; the keys are 'path' 'label'" t.jsonl
+table t.jsonl "{\"Path\": \"$I\", \"label\": 1}\n" &&
+	refused 1 "./t.jsonl: line 1: no text is called path, file_name or image; say which one holds the paths with \
+--path-key Path; the keys are 'Path' 'label'" t.jsonl
 table t.jsonl "[1]\n" &&
-	refused 1 "./t.jsonl: line 1: not an object; must be an object, such as {\"path\": ..., \"label\": ...}" t.jsonl
+	bad_input "t.jsonl: line 1: not an object; must be an object, such as {\"path\": ..., \"label\": ...}" t.jsonl
 table t.jsonl "\n{\"path\": \"a\", \"path\": \"b\"}\n" &&
-	refused 1 "./t.jsonl: line 2: duplicate object key near '\"path\"'" t.jsonl
+	bad_input "t.jsonl: line 2: duplicate object key near '\"path\"'" t.jsonl
 for row in age:f32,1.5x 'age:f32,' age:f32,1e39 age:f64,-1e309 site:u16,65536 site:u16,-1 small:i8,-129 ok:bool,2 \
 	ok:bool,True far:i64,9223372036854775808 far:i64,1.0 'far:u64,+1' 'far:u64, 1'; do
 	name=${row%%:*} type=${row%%,*} value=${row#*,}
 	table t.csv "path,label,$name\n$I,1,$value\n"
-	refused 1 "./t.csv: line 2: '$value' in column $name is not a value of type ${type#*:}" t.csv --columns "$type"
+	end=
+	[ -n "$value" ] || end="; for empty cells, --columns NAME:TYPE:default=V"
+	bad_input "t.csv: line 2: '$value' in column $name is not a value of type ${type#*:}$end" t.csv \
+		--columns "$type"
 done
-table t.csv "path,label\n$I,1\n" && refused 1 "./t.csv: line 1: no column is called age, which --columns needs" t.csv \
-	--columns age:f32
+# An empty cell, a key that is missing and null have the default of their column, and are counted.
+printf 'path,label,age,site\n%s,1,,7\n%s,1,2.5,\n%s,1,,\n' "$I" "$J" "$K" >t.csv
+printf '{"path":"%s","label":1,"site":7}\n{"path":"%s","label":1,"age":2.5,"site":null}\n{"path":"%s","label":1}\n' \
+	"$I" "$J" "$K" >t.jsonl
+printf 'path,label,age,site\n%s,1,-1,7\n%s,1,2.5,9\n%s,1,-1,9\n' "$I" "$J" "$K" >full.csv
+for t in t.csv t.jsonl; do
+	run 0 "$PACK" images $t -o $t.default "${ARGS[@]}" --columns age:f32:default=-1,site:u16:default=9
+	said "shardpack: ./$t: 2 empty cells in column age: packed as -1"
+	said "shardpack: ./$t: 2 empty cells in column site: packed as 9"
+	run 0 "$PACK" images full.csv -o $t.full "${ARGS[@]}" --columns age:f32,site:u16 -q
+	for i in 0 1 2; do
+		diff <("$CAT" get $t.default $i | tail -n +2) <("$CAT" get $t.full $i | tail -n +2)
+	done
+	rm -r $t.default $t.full
+done
+run 0 "$PACK" images t.csv -o nan "${ARGS[@]}" --columns age:f32:default=nan,site:u16:default=0 -q
+rm -r nan
+run 2 "$PACK" images t.csv -o no "${ARGS[@]}" --columns age:u8:default=-1
+said "shardpack: --columns age:u8:default=-1: '-1' is not a value of type u8"
+run 2 "$PACK" images t.csv -o no "${ARGS[@]}" --columns age:u8:defalt=1
+said "shardpack: --columns age:u8:defalt=1: ':defalt=1' must be :default=V, a number of at most 40 characters, which \
+is packed for empty cells"
+table t.csv "path,label\n$I,1\n" &&
+	refused 1 "./t.csv: line 1: no column is called age, which --columns needs; the columns are 'path' 'label'" \
+		t.csv --columns age:f32
 table t.jsonl "{\"path\": \"$I\", \"label\": 1, \"age\": \"7\"}\n" &&
-	refused 1 "./t.jsonl: line 1: no number called age, which --columns needs" t.jsonl --columns age:f32
+	bad_input "t.jsonl: line 1: no number called age, which --columns needs" t.jsonl --columns age:f32
 refused 2 "src: --columns is for tables: .csv, .tsv or .jsonl" src --columns age:f32
 label_comes="the field label comes from --label-key, --labels, --label-regex or the source's folders, not from --field"
 while read -r bad line; do
@@ -361,28 +410,38 @@ table t.csv "path,label\n$I,class_00\n$J,class_07\n" &&
 	refused 1 "./$J: label 'class_07' is not one of the 2 classes of --classes some" t.csv --classes some
 head -n 5 flat.csv >part.csv
 run 1 "$PACK" images flat -o no "${ARGS[@]}" --labels part.csv
-grep -q "^shardpack: flat/.*: --labels part.csv has no line for '.*'$" err || die "$(cat err)"
+grep -q "^shardpack: warning: flat/.*: --labels part.csv has no line for '.*'$" err || die "$(cat err)"
 { cat flat.csv && echo "gone.jpg,1"; } >more.csv
-refused 1 "more.csv: line 32: 'gone.jpg' is not an image of the source (1 such lines)" flat --labels more.csv
+bad_input "more.csv: line 32: 'gone.jpg' is not an image of the source" flat --labels more.csv
 { cat flat.csv && tail -n 1 flat.csv; } >twice.csv
 refused 1 "twice.csv: lines 31 and 32: '$(tail -n 1 flat.csv | sed 's/^"\(.*\)",.*/\1/; s/""/"/g')' appears twice" \
 	flat --labels twice.csv
-refused 1 "flat/00_a.000.jpg: --label-regex ^x(.) does not match '00_a.000.jpg'" flat --label-regex '^x(.)'
+bad_input "--label-regex ^x(.) does not match '00_a.000.jpg'" flat --label-regex '^x(.)'
 run 2 "$PACK" images flat -o no --label-regex 'x'
 grep -q "^shardpack: --label-regex x: needs a part in brackets, which is the label: '^(\[^_\]\*)_'$" err ||
 	die "$(cat err)"
+for regex in '(\d+)' '(.+?)_' '(?:a)(b)' '([a-z]*?)_' 'x(a{2}?)'; do
+	run 2 "$PACK" images flat -o no --label-regex "$regex"
+	grep -qF "is of Perl's expressions, and these are POSIX extended ones: write [0-9] for a digit" err ||
+		die "$(cat err)"
+done
+for regex in '[0-9]_([a-c])[*?.]' '[]*?]*_([a-c])' '\*?_([a-c])\.'; do # ? in brackets, and of a star
+	run 0 "$PACK" images flat -o posix --dry-run --label-regex "$regex"
+done
 run 2 "$PACK" images flat -o no --label-regex '(x'
 run 2 "$PACK" images flat -o no --label-regex '(x)' --labels flat.csv
 run 2 "$PACK" images flat -o no --labels flat.txt
 refused 1 "flat/00_a.000.jpg: its class would be the folder that holds it, but that lies outside of flat; \
-name a folder above it with --root, or give labels with --labels FILE or --label-regex RE" flat/00_a.000.jpg
+name a folder above it with --root, or give labels with --labels FILE or --label-regex RE, \
+or pack without labels with --no-label" flat/00_a.000.jpg
 mkdir bare && cp $I bare/x.jpg
-refused 1 "./bare/x.jpg: is in no class folder; give labels with --labels FILE or --label-regex RE" bare src
+refused 1 "./bare/x.jpg: is in no class folder; give labels with --labels FILE or --label-regex RE, \
+or pack without labels with --no-label" bare src
 refused 2 "'': the name of an input must not be empty" ''
 code=0
 printf '%s\n%s\r\n' $J $I | "$PACK" images - -o no "${ARGS[@]}" 2>err || code=$?
-[ "$code" = 3 ] || die "exit code $code"
-said_only "shardpack: standard input, line 2: $I\\r: No such file or directory"
+[ "$code" = 1 ] || die "exit code $code"
+grep -qF "shardpack: warning: $PWD/$I\\r: No such file or directory" err || die "$(cat err)"
 # A list without a newline is not read to its end, which may never come.
 code=0
 { printf '%s\n' $J && yes | tr -d '\n'; } | "$PACK" images - -o no "${ARGS[@]}" 2>err || code=$?

@@ -175,7 +175,7 @@ said "shardpack: odd/odd/truncated.jpg: the quarantine $(realpath bad) has anoth
 for max in 3 30%; do
 	rm -rf m
 	run 1 "$PACK" images odd -o m "${SIZE[@]}" --on-error skip --max-bad $max -j2
-	grep -q "^shardpack: 4 bad inputs are more than --max-bad allows; stopped at input [0-9]* of 12$" err ||
+	grep -q "^shardpack: --max-bad allows 3 bad inputs, and there are 4; stopped at input [0-9]* of 12$" err ||
 		die "$(cat err)"
 	[ ! -e m/dataset.manifest ] || die "sealed"
 done

@@ -330,7 +330,7 @@ said "shardpack: --fit long needs --resize N"
 run 2 "$PACK" images src -o x --fit pad --crop 20 --resize 30
 said "shardpack: --crop 20: --fit pad fills the whole square of --resize 30, so nothing is cropped; leave --crop out"
 run 2 "$PACK" images src -o x --fit cover --resize 30
-said "shardpack: --fit cover: must be short, long, stretch or pad"
+said "shardpack: --fit cover: must be short, long, stretch, pad or area"
 run 2 "$PACK" images src -o x --exif auto --resize 30
 said "shardpack: --exif auto: must be ignore or apply"
 run 2 "$PACK" images src -o x --resize 30 --mean 0.5,0.5,0.5

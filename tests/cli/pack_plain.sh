@@ -46,7 +46,7 @@ ln -s ../../tree/b tree/10/link
 echo text >tree/b/notes.txt
 echo text >tree/README
 run 0 "$PACK" images tree -o tree.ds --order source --resize 40 --crop 32 --filter bicubic --report tree.json
-said "shardpack: 3 other files in the source: ignored"
+said "shardpack: 3 other files in the source: ignored (.txt 2, no ending 1)"
 run 0 "$CAT" list tree.ds --json
 mv out list.json
 "$PYTHON" - tree tree.ds "$CAT" <<'PY'
@@ -76,6 +76,56 @@ print(len(want), "records as torchvision and Pillow have them")
 PY
 [ "$(json tree.json 'd["ignored_files"]')" = 3 ] ||
 	die "3 files are ignored: two notes (one seen through a link), one README"
+[ "$(json tree.json 'sorted(d["ignored"]), d["ignored_endings"]')" = \
+	"(['10/link/notes.txt', 'README', 'b/notes.txt'], {'.txt': 2, '': 1})" ] || die "$(json tree.json 'd["ignored"]')"
+
+# ---- images of kinds that are not read are warned of ----
+
+mkdir -p kinds/a && cp "$PHOTOS"/train/cat/cat_000.jpg kinds/a
+for name in x.HEIC y.heic z.psd .gitignore no.ending. long.thisisnoending; do echo text >"kinds/a/$name"; done
+run 0 "$PACK" images kinds -o kinds.ds --resize 40 -q
+said_only "shardpack: warning: 3 ignored files are images of a kind that is not read: .heic 2, .psd 1"
+run 0 "$PACK" images kinds -o kinds.ds2 --resize 40 --report kinds.html
+said "shardpack: 6 other files in the source: ignored (no ending 3, .heic 2, .psd 1)"
+grep -q "Ignored files: 6 (no ending 3, .heic 2, .psd 1)" kinds.html || die "$(grep Ignored kinds.html)"
+
+# ---- class folders that are called as none is ----
+
+mkdir -p split/Train split/val split/.ipynb_checkpoints split/@eaDir
+for d in split/*/ split/.ipynb_checkpoints/; do cp "$PHOTOS"/train/cat/cat_000.jpg "$d"; done
+run 0 "$PACK" images split -o split.ds --resize 40 -q
+said_only "shardpack: warning: class folder 'Train' is called like a part of a dataset, and is packed as a class; to \
+pack that part, name the folder itself as the source
+shardpack: warning: class folder '.ipynb_checkpoints' is called like what programs leave behind, and is packed as a \
+class, as others are; remove it if it is none"
+
+# ---- --classes: one name on each line, or JSON ----
+
+mkdir -p two/cat two/dog && cp "$PHOTOS"/train/cat/cat_000.jpg two/cat && cp "$PHOTOS"/train/cat/cat_001.jpg two/dog
+printf '\xEF\xBB\xBFdog\r\nfox\r\ncat\r\n' >names.txt
+echo '["dog", "fox", "cat"]' >names.json
+echo '{"cat": 2, "dog": 0, "fox": 1}' >NUMBERS.JSON
+for list in names.txt names.json NUMBERS.JSON; do
+	run 0 "$PACK" images two -o "two.$list" --resize 40 --classes $list -q --order source
+	same "two.names.txt" "two.$list"
+done
+[ "$("$CAT" list two.names.txt | cut -f2 | tr '\n' ' ')" = "2 0 " ] || die "$("$CAT" list two.names.txt)"
+# what the file holds, and what is said of it
+while IFS='|' read -r text line; do
+	printf '%s' "$text" >bad.json
+	run 1 "$PACK" images two -o no --resize 40 --classes bad.json -q
+	said_only "shardpack: --classes bad.json: $line"
+done <<'EOF'
+{"cat": 0, "dog": 2}|class 'dog' has no number from 0 to 1; an object must say {"name": number} for all of its 2 classes
+{"cat": 1, "dog": 1}|classes 'cat' and 'dog' both have the number 1
+{"0": ["n01", "cat"], "1": ["n02", "dog"]}|class '0' has no number from 0 to 1; an object must say {"name": number} for all of its 2 classes
+["cat", 3]|element 1 of the array is no text; must be the name of a class
+["cat", "d\u0000"]|no JSON, at byte 17: a text has a NUL character (\u0000); texts and names must have none
+3|no JSON, at byte 1: '[' or '{' expected near '3'
+[]|no class names in it
+EOF
+run 3 "$PACK" images two -o no --resize 40 --classes none.json -q
+said_only "shardpack: --classes none.json: No such file or directory"
 
 # ---- layouts hold the same pixels ----
 

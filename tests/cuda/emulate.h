@@ -51,9 +51,10 @@ static const struct {
 	emulated_kernel run;
 } emulated_kernels[] = {
 #define EMULATED(name_) {#name_, name_},
-	EMULATED(transform_crop_any_16) EMULATED(transform_crop_any_32) EMULATED(transform_crop_chw_16)
-		EMULATED(transform_crop_chw_32) EMULATED(transform_crop_hwc_16) EMULATED(transform_crop_hwc_32)
-			EMULATED(transform_resize_16) EMULATED(transform_resize_32)};
+	EMULATED(transform_crop_any_8) EMULATED(transform_resize_8) EMULATED(transform_crop_any_16)
+		EMULATED(transform_crop_any_32) EMULATED(transform_crop_chw_16) EMULATED(transform_crop_chw_32)
+			EMULATED(transform_crop_hwc_16) EMULATED(transform_crop_hwc_32) EMULATED(transform_resize_16)
+				EMULATED(transform_resize_32)};
 #define EMULATED_KERNELS (sizeof(emulated_kernels) / sizeof(emulated_kernels[0]))
 
 struct emulated_launch {

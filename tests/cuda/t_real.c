@@ -156,17 +156,21 @@ TEST(batches_are_those_that_were_written)
 /* Each kind of crop, type and layout; widths for the fast kernels, and one for the slow ones. */
 static struct shard_transform_options transform_of(unsigned i)
 {
-	static const uint32_t dtypes[] = {SHARD_F16, SHARD_BF16, SHARD_F32};
+	static const uint32_t dtypes[] = {SHARD_F16, SHARD_BF16, SHARD_F32, SHARD_U8};
 
-	return (struct shard_transform_options){.size = sizeof(struct shard_transform_options),
-						.height = 56,
-						.width = i % 5 == 4 ? 61 : 56,
-						.dtype = dtypes[i % 3],
-						.layout = i / 3 % 2 ? SHARD_HWC : SHARD_CHW,
-						.crop = i / 6,
-						.flip = 0.5,
-						.mean = {0.485f, 0.456f, 0.406f},
-						.std = {0.229f, 0.224f, 0.225f}};
+	struct shard_transform_options o = {.size = sizeof(o),
+					    .height = 56,
+					    .width = i % 5 == 4 ? 61 : 56,
+					    .dtype = dtypes[i % 4],
+					    .layout = i / 3 % 2 ? SHARD_HWC : SHARD_CHW,
+					    .crop = i / 6,
+					    .flip = 0.5};
+
+	if (o.dtype != SHARD_U8) {
+		memcpy(o.mean, (const float[]){0.485f, 0.456f, 0.406f}, 3 * sizeof(float));
+		memcpy(o.std, (const float[]){0.229f, 0.224f, 0.225f}, 3 * sizeof(float));
+	}
+	return o;
 }
 
 static void check_transform(const struct job *job, unsigned i, unsigned steps)

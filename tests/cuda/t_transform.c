@@ -17,12 +17,12 @@ static struct shard_error err;
 
 TEST(the_gpu_makes_what_the_host_makes)
 {
-	static const uint32_t dtypes[] = {SHARD_F16, SHARD_BF16, SHARD_F32};
+	static const uint32_t dtypes[] = {SHARD_F16, SHARD_BF16, SHARD_F32, SHARD_U8};
 
 	open_photos(40, SHARD_RAW, sizes, COUNT(sizes));
-	for (uint32_t i = 0; i < 18; i++) {
+	for (uint32_t i = 0; i < 24; i++) {
 		struct shard_transform_options o =
-			imagenet(i % 3, dtypes[i / 3 % 3], i % 2 ? SHARD_HWC : SHARD_CHW, i < 9 ? 24 : 17);
+			imagenet(i % 3, dtypes[i / 3 % 4], i % 2 ? SHARD_HWC : SHARD_CHW, i < 12 ? 24 : 17);
 		struct shard_loader_options lo = {.batch_records = 9, .tail = SHARD_KEEP, .seed = i};
 		struct transforming f;
 

@@ -14,7 +14,7 @@
 #include "shard_gpu.h"
 #include "tests/child.h"
 #include "tests/cuda/emulate.h"
-#include "tests/store/fixture.h"
+#include "tests/store/whole.h"
 
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
 #define TRIES 200
@@ -32,6 +32,7 @@ struct scene {
 	char name[TRANSFORM_NAME_BYTES];
 	uint8_t *memory, *images; /* what was allocated; the first image in it */
 	uint64_t stride;
+	struct shard_size size[RECORDS]; /* of the images, if they differ */
 	struct shard_transform_row row[ROWS];
 	uint32_t row_count;
 	uint8_t *table, *got, *want;
@@ -44,12 +45,12 @@ static struct shard_error err;
 
 static struct shard_transform_options random_options(struct prng *p, struct shard_field *field)
 {
-	static const uint32_t dtypes[] = {SHARD_F16, SHARD_BF16, SHARD_F32};
+	static const uint32_t dtypes[] = {SHARD_F16, SHARD_BF16, SHARD_F32, SHARD_F32, SHARD_U8};
 	uint32_t height = 1 + (uint32_t)prng_below(p, 70), width = 1 + (uint32_t)prng_below(p, 70),
 		 channels = 1 + (uint32_t)prng_below(p, 4);
 	bool planar = prng_below(p, 3) == 0, likely = prng_below(p, 2); /* what the fast kernels are for */
 	struct shard_transform_options o = {.crop = SHARD_CROP_RANDOM + (uint32_t)prng_below(p, 2),
-					    .dtype = dtypes[prng_below(p, 3)],
+					    .dtype = dtypes[prng_below(p, 5)],
 					    .layout = prng_below(p, 2) ? SHARD_CHW : SHARD_HWC,
 					    .pixels = (height + width) % 4,
 					    .flip = 0.5};
@@ -77,7 +78,7 @@ static struct shard_transform_options random_options(struct prng *p, struct shar
 		o.height = 1 + (uint32_t)prng_below(p, height);
 		o.width = likely ? 8 * (1 + (uint32_t)prng_below(p, width / 8)) : 1 + (uint32_t)prng_below(p, width);
 	}
-	for (int c = 0; c < 4; c++) {
+	for (int c = 0; c < 4 && o.dtype != SHARD_U8; c++) {
 		o.mean[c] = (float)(prng_below(p, 1000) / 1000.0);
 		o.std[c] = (float)(0.1 + prng_below(p, 900) / 1000.0);
 	}
@@ -91,6 +92,31 @@ static uint16_t line_word(const struct transform_plan *plan, const struct shard_
 	return (uint16_t)(row->y | (down_first ? TRANSFORM_DOWN_FIRST : 0));
 }
 
+/* Half of what is stored HWC differs in size; half of that is laid out for its largest image. */
+static void make_plan(struct scene *s, struct prng *p, struct shard_field *field,
+		      const struct shard_transform_options *o)
+{
+	bool resizes = o->crop == SHARD_CROP_RESIZED;
+	struct shard_size least = {resizes ? 1 : o->height, resizes ? 1 : o->width};
+	struct transform_plan bounds;
+
+	if (field->layout == SHARD_HWC && prng_below(p, 2))
+		whole_field(p, field, least, s->size, RECORDS);
+	CHECK_OK(transform_plan_make(&s->plan, field, o, &err));
+	s->plan.seed = prng_next(p);
+	bounds = s->plan;
+	if (s->plan.is_whole && prng_below(p, 2)) {
+		bounds.in_height = s->size[0].height;
+		bounds.in_width = s->size[0].width;
+	}
+	CHECK_OK(transform_grid(&bounds, TRANSFORM_SHARED_BYTES, &s->call, &s->shared_bytes, &err));
+}
+
+static struct transform_image image_at(const struct scene *s, uint32_t from)
+{
+	return transform_image_of(&s->plan, s->images + from * s->stride, s->size, from);
+}
+
 static void scene_open(struct scene *s, struct prng *p)
 {
 	struct shard_field field;
@@ -98,9 +124,7 @@ static void scene_open(struct scene *s, struct prng *p)
 	size_t before = prng_below(p, 20), bytes;
 
 	memset(s, 0, sizeof(*s));
-	CHECK_OK(transform_plan_make(&s->plan, &field, &o, &err));
-	s->plan.seed = prng_next(p);
-	CHECK_OK(transform_grid(&s->plan, TRANSFORM_SHARED_BYTES, &s->call, &s->shared_bytes, &err));
+	make_plan(s, p, &field, &o);
 	s->stride = field.bytes + prng_below(p, 40);
 	bytes = before + (RECORDS - 1) * s->stride + field.bytes;
 	s->memory = malloc(bytes);
@@ -108,8 +132,12 @@ static void scene_open(struct scene *s, struct prng *p)
 	prng_fill(p, s->memory, bytes);
 	s->row_count = 1 + (uint32_t)prng_below(p, ROWS);
 	for (uint32_t i = 0; i < s->row_count; i++) {
-		transform_draw(&s->plan, 7, prng_next(p), 0, &s->row[i]);
-		s->row[i].from = (uint32_t)prng_below(p, RECORDS);
+		uint32_t from = (uint32_t)prng_below(p, RECORDS);
+		struct transform_image image = image_at(s, from);
+
+		transform_draw(&s->plan, &image, 7, prng_next(p), 0, &s->row[i]);
+		s->row[i].from = from;
+		s->call.line_pixels[i] = (uint16_t)image.width;
 	}
 	s->misaligned = prng_below(p, 4) ? 0 : s->plan.element_bytes;
 	s->table = malloc(s->plan.channels * 256 * s->plan.element_bytes);
@@ -150,9 +178,12 @@ static bool scene_agrees(struct scene *s, uint32_t bands)
 
 	memset(s->got, 0xa5, bytes);
 	memset(s->want, 0xa5, bytes);
-	for (uint32_t i = 0; i < s->row_count; i++)
-		transform_twin(&s->plan, &s->row[i], s->images + s->row[i].from * s->stride,
-			       s->want + s->misaligned + i * s->plan.row_bytes, s->scratch);
+	for (uint32_t i = 0; i < s->row_count; i++) {
+		struct transform_image image = image_at(s, s->row[i].from);
+
+		transform_twin(&s->plan, &s->row[i], &image, s->want + s->misaligned + i * s->plan.row_bytes,
+			       s->scratch);
+	}
 	emulate(s->name, &s->call, bands, s->row_count, s->shared_bytes, s->threads);
 	return !memcmp(s->got, s->want, bytes);
 }
@@ -216,7 +247,10 @@ TEST(images_of_the_usual_size)
 		s.want = malloc(2 * s.plan.row_bytes + 64);
 		s.scratch = aligned_alloc(16, (transform_twin_bytes(&s.plan) + 15) & ~UINT64_C(15));
 		for (uint32_t i = 0; i < 2; i++) {
-			transform_draw(&s.plan, 0, i, 0, &s.row[i]);
+			struct transform_image image = image_at(&s, RECORDS - 1 - i);
+
+			transform_draw(&s.plan, &image, 0, i, 0, &s.row[i]);
+			s.call.line_pixels[i] = (uint16_t)image.width;
 			s.row[i].from = RECORDS - 1 - i;
 			s.call.row[i] = (struct transform_row){
 				s.row[i].from, (uint16_t)(s.row[i].x | (s.row[i].flip ? TRANSFORM_FLIP : 0)),
@@ -242,7 +276,7 @@ static void wrong_stride(struct scene *s)
 
 static void wrong_line(struct scene *s)
 {
-	s->call.line_step += 1;
+	s->call.line_pixels[0] += 1;
 }
 
 static void wrong_from(struct scene *s)

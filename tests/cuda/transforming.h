@@ -31,15 +31,19 @@ struct transforming {
 
 static inline struct shard_transform_options imagenet(uint32_t crop, uint32_t dtype, uint32_t layout, uint32_t side)
 {
-	return (struct shard_transform_options){.size = sizeof(struct shard_transform_options),
-						.height = side,
-						.width = side,
-						.dtype = dtype,
-						.layout = layout,
-						.crop = crop,
-						.flip = 0.5,
-						.mean = {0.485f, 0.456f, 0.406f},
-						.std = {0.229f, 0.224f, 0.225f}};
+	struct shard_transform_options o = {.size = sizeof(o),
+					    .height = side,
+					    .width = side,
+					    .dtype = dtype,
+					    .layout = layout,
+					    .crop = crop,
+					    .flip = 0.5};
+
+	if (dtype != SHARD_U8) {
+		memcpy(o.mean, (const float[]){0.485f, 0.456f, 0.406f}, 3 * sizeof(float));
+		memcpy(o.std, (const float[]){0.229f, 0.224f, 0.225f}, 3 * sizeof(float));
+	}
+	return o;
 }
 
 static struct comparison {

@@ -36,9 +36,11 @@ from dataclasses import dataclass, field
 RUN = ("sh", "c", "python")
 LEFT_OUT_MAX = 8
 MARK = re.compile(r"<!-- (not run|needs|file|with|prints)(?:: (\S.*?))? -->\Z")
+FRAMEWORKS = ("lightning", "transformers", "accelerate", "torchdata", "grain", "torchtitan")
 NEEDS = {
     "torch": re.compile(r"\btorch(run)?\b"),
     "jax": re.compile(r"\bjax\b"),
+    **{name: re.compile(rf"^(import|from) {name}\b", re.M) for name in FRAMEWORKS},
     "pip": re.compile(r"^\s*(\S*/)?(python3? -m )?pip3? install\b", re.M),
 }
 WITH = "tests/docs/with"

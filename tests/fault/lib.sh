@@ -25,7 +25,7 @@ exec_shim() {
 	shift
 	# The address sanitizer wants to be first, which it need not be for what the shim does.
 	SHIM=$shim LD_PRELOAD=$PWD/shim.so ASAN_OPTIONS="${ASAN_OPTIONS-}:verify_asan_link_order=0" \
-		exec env --default-signal=INT "$@"
+		exec env --default-signal=INT,HUP "$@"
 }
 
 # The images at src, and what an undisturbed run makes of them, at reference.

@@ -25,7 +25,8 @@ interruptions=0
 for try in $(seq 50); do # where one was done before its signal came, it begins anew
 	[ $interruptions -lt 4 ] || break
 	[ ! -e resumed/dataset.manifest ] || rm -r resumed
-	signal=$([ $((try % 2)) = 0 ] && echo TERM || echo INT)
+	signals=(TERM INT HUP)
+	signal=${signals[try % 3]}
 	SHIM_SEED=$((try + 5)) exec_shim delay "$PACK" images src -o resumed -j3 "${RECIPE[@]}" 2>err &
 	pid=$!
 	count=$(shards_in resumed)

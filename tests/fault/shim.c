@@ -8,7 +8,12 @@
  *           threads finish in another order each time; nothing else changes
  *   die     kill -9 at the SHIM_DIE_AT-th call that changes a folder or makes one durable;
  *           SHIM_COUNT names a file that then gets one byte per such call
- *   blind   what has a path that ends in SHIM_PATH cannot be looked at: EIO
+ *   blind   what has a path that ends in SHIM_PATH cannot be looked at, but for the first SHIM_SEES
+ *           times: EIO
+ *   gone    the same, as if nothing had that name: ENOENT
+ *   hold    the second open of what has a path that ends in SHIM_HOLD waits until there is a file
+ *           with the name in SHIM_UNTIL; the first one is for a fingerprint.  While it waits there
+ *           is a link with this name and ".held" behind it
  *   room    the file system claims to have room, so that a full disk is met only by writing
  *
  * and, for the negative controls, what a broken shardpack would do:
@@ -120,6 +125,29 @@ static bool final_name(const char *temp, char *out)
 	return true;
 }
 
+/* Does a path end as the variable says? */
+static bool ends_as(const char *path, const char *variable)
+{
+	const char *end = getenv(variable);
+	size_t bytes = strlen(path), end_bytes = end ? strlen(end) : 0;
+
+	return end_bytes && bytes >= end_bytes && !strcmp(path + bytes - end_bytes, end);
+}
+
+static void maybe_hold(const char *path)
+{
+	static _Atomic unsigned count;
+	char held[4096];
+
+	if (!wants("hold") || !ends_as(path, "SHIM_HOLD") || ++count != 2)
+		return;
+	snprintf(held, sizeof(held), "%s.held", getenv("SHIM_UNTIL"));
+	if (symlink("here", held) != 0)
+		abort();
+	while (access(getenv("SHIM_UNTIL"), F_OK) != 0)
+		usleep(1000);
+}
+
 int openat(int dir_fd, const char *path, int flags, ...)
 {
 	char name[256];
@@ -131,6 +159,7 @@ int openat(int dir_fd, const char *path, int flags, ...)
 		mode = va_arg(ap, mode_t);
 	va_end(ap);
 	maybe_wait();
+	maybe_hold(path);
 	if (flags & O_CREAT)
 		moment();
 	if (wants("direct") && flags & O_CREAT && final_name(path, name))
@@ -252,12 +281,11 @@ int statvfs64(const char *path, struct statvfs64 *out)
 
 static bool is_hidden(const char *path)
 {
-	const char *end = getenv("SHIM_PATH");
-	size_t bytes = strlen(path), end_bytes = end ? strlen(end) : 0;
+	static _Atomic uint64_t looks;
 
-	if (!wants("blind") || !end_bytes || bytes < end_bytes || strcmp(path + bytes - end_bytes, end))
+	if ((!wants("blind") && !wants("gone")) || !ends_as(path, "SHIM_PATH") || looks++ < number("SHIM_SEES", 0))
 		return false;
-	errno = EIO;
+	errno = wants("gone") ? ENOENT : EIO;
 	return true;
 }
 

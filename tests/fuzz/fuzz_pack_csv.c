@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * fuzz_pack_csv.c - any bytes as CSV and as TSV
+ * fuzz_pack_csv.c - any bytes as CSV, with commas or semicolons, and as TSV
  *
  * The text lies at the end of its memory but for the one byte that may be written, so a sanitizer
  * sees the first touch outside.  What was read, written out with every field in quotes, must read
@@ -14,7 +14,7 @@ struct table {
 	size_t bytes, rows, fields;
 };
 
-static void read_table(const uint8_t *data, size_t size, bool tabs, struct table *out, bool *good)
+static void read_table(const uint8_t *data, size_t size, char separator, struct table *out, bool *good)
 {
 	char *text = malloc(size + 1), why[200] = "";
 	struct csv_row *row = malloc(sizeof(*row));
@@ -25,7 +25,7 @@ static void read_table(const uint8_t *data, size_t size, bool tabs, struct table
 	out->text = malloc(size + 1 + size); /* every byte is a separator at most once */
 	must(text && row && out->text, "no memory");
 	memcpy(text, data, size);
-	csv_start(&c, text, size, tabs);
+	csv_start(&c, text, size, separator);
 	out->bytes = out->rows = out->fields = 0;
 	while ((status = csv_next(&c, row, why, sizeof(why))) == CSV_ROW) {
 		must(row->count >= 1 && row->count <= CSV_FIELDS_MAX, "a row has no fields");
@@ -51,7 +51,7 @@ static void read_table(const uint8_t *data, size_t size, bool tabs, struct table
 }
 
 /* All fields on a line of their own, in quotes. */
-static void turn_round(const struct table *t)
+static void turn_round(const struct table *t, char separator)
 {
 	char *text = malloc(2 * t->bytes + 3 * t->fields + 1), *to = text;
 	struct table again;
@@ -68,7 +68,7 @@ static void turn_round(const struct table *t)
 		*to++ = '"';
 		*to++ = '\n';
 	}
-	read_table((uint8_t *)text, (size_t)(to - text), false, &again, &good);
+	read_table((uint8_t *)text, (size_t)(to - text), separator, &again, &good);
 	must(good && again.rows == t->fields && again.bytes == t->bytes && !memcmp(again.text, t->text, t->bytes),
 	     "what was read does not read the same again");
 	free(again.text);
@@ -80,10 +80,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct table t;
 	bool good;
 
-	for (int tabs = 0; tabs < 2; tabs++) {
-		read_table(data, size, tabs, &t, &good);
+	for (const char *separator = ",;\t"; *separator; separator++) {
+		read_table(data, size, *separator, &t, &good);
 		if (good && size < 1 << 20)
-			turn_round(&t);
+			turn_round(&t, csv_separator((const char *)data, size));
 		free(t.text);
 	}
 	return 0;

@@ -24,6 +24,7 @@ static bool read_field(const char *text, bool encoded, struct shard_field *f, st
 		  field_option_settle(&o, &image, f, s, why, sizeof(why));
 
 	must(ok || why[0] || !strcmp(o.name, "image"), "a refusal has no reason");
+	field_option_free(&o);
 	return ok;
 }
 
@@ -46,6 +47,7 @@ static void turn_round(const struct shard_field *f, const struct field_source *s
 	     "another field than was written");
 	text_format(&again, "%s:", g.name);
 	field_option_write(&g, &t, &again);
+	mask_map_free(&t.map);
 	must(again.bytes == written.bytes && !memcmp(again.data, written.data, again.bytes), "a field has two texts");
 	text_free(&written);
 	text_free(&again);
@@ -87,6 +89,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		turn_round(&f, &s);
 		if (!field_is_picture(s.kind) && field_value_room(&f) <= ROOM_MAX)
 			take_value(&f, &s, data + line + (lf != NULL), size - line - (lf != NULL));
+		mask_map_free(&s.map);
+	}
+	if (read_field(text, true, &f, &s)) { /* as a plan would have it, maps included */
+		turn_round(&f, &s);
+		mask_map_free(&s.map);
 	}
 	free(text);
 	return 0;

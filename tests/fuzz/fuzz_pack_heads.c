@@ -93,9 +93,15 @@ static void use_tokens(const uint8_t *data, size_t size)
 	struct megatron_index index;
 	unsigned percent = 0, number = 0;
 	uint64_t counted = 0;
+	char why[256] = "";
 
-	if (megatron_index_parse(data, size, &index))
-		must(!index.dtype || shard_dtype_bytes(index.dtype), "an index has tokens of no type");
+	if (megatron_index_parse(data, size, size, &index, why, sizeof(why)))
+		must(shard_dtype_bytes(index.dtype) && index.lengths_at <= index.begins_at &&
+			     index.begins_at <= index.documents_at &&
+			     index.documents_at + 8 * (index.document_count + 1) == size,
+		     "an index has tokens of no type, or arrays that are not the rest of it");
+	else
+		check_why(why, sizeof(why));
 	memset(&census, 0, sizeof(census));
 	token_census_add(&census, data, size);
 	for (unsigned k = 0; k < TOKEN_WIDTH_PLACES; k++)

@@ -26,6 +26,7 @@ static struct {
 	atomic_bool fails;
 	uint64_t fail_epoch, fail_step;
 	enum broken broken; /* in step 3 of any epoch */
+	bool shares;	    /* threads may be in one slot together, so a sanitizer is not to see them there */
 	struct shard_loader *watched;
 	int (*meanwhile)(struct feed *f); /* called in the middle of filling */
 } inject;
@@ -104,6 +105,12 @@ static inline struct feed *feed_of(struct supply *supply)
 	return (struct feed *)((uint8_t *)supply - offsetof(struct feed, supply));
 }
 
+/* The number of the slot that is filled; threads may have copies of it, for parts. */
+static inline uint32_t number_of(const struct feed *f, const struct slot *s)
+{
+	return (uint32_t)((uint64_t)(s->memory - f->ring.memory) / f->ring.slot_bytes);
+}
+
 static inline void note_place(const struct feed *f, const struct slot *s)
 {
 	uint64_t position = steps_position(&f->steps, &s->place);
@@ -129,7 +136,8 @@ static inline void enter(const struct feed *f, uint32_t slot)
 		atomic_fetch_add(&together, 1);
 	if (atomic_load(&lent_out[slot]))
 		atomic_fetch_add(&while_lent, 1);
-	plain[slot]++;
+	if (!inject.shares)
+		plain[slot]++;
 }
 
 static inline int fill(struct supply *supply, struct scratch *scratch, struct slot *s, struct fill_counts *counts,
@@ -148,7 +156,7 @@ static inline int fill(struct supply *supply, struct scratch *scratch, struct sl
 	if (now && inject.broken == STALE_SLOT)
 		return SHARD_OK;
 	if (now && inject.broken == WRITES_BESIDE) /* into a neighbour, as if two threads had one slot */
-		s->memory = f->ring.slot[(uint32_t)(s - f->ring.slot + 1) % f->ring.slot_count].memory;
+		s->memory = f->ring.slot[(number_of(f, s) + 1) % f->ring.slot_count].memory;
 	rc = __real_slot_fill(supply, scratch, s, counts, err);
 	if (s->memory != memory)
 		s->memory = memory;
@@ -163,7 +171,7 @@ int __wrap_slot_fill(struct supply *supply, struct scratch *scratch, struct slot
 	struct feed *f = feed_of(supply);
 	struct prng p = {atomic_load(&fills)};
 	unsigned delay_us = atomic_load(&inject.delay_us);
-	uint32_t slot = (uint32_t)(s - f->ring.slot);
+	uint32_t slot = number_of(f, s);
 	int rc;
 
 	enter(f, slot);

@@ -8,7 +8,7 @@
  * LDFLAGS: -Wl,--wrap=mix_block
  * TIMEOUT: 300
  */
-#include "libshard/feed/token.h"
+#include "libshard/loader/token.h"
 #include "libshard/mix/mixture.h"
 #include "libshard/order/mix.h"
 #include "libshard/select/selection.h"
@@ -441,23 +441,109 @@ TEST(epochs_without_an_end)
 	token_write(&t, token);
 	CHECK_EQ(shard_loader_resume(l, token, &err), SHARD_E_ARGUMENT); /* L is 0 */
 	t.params.lane_count = 64;
-	t.params.epoch = MIX_POSITIONS_MAX / 100;
+	t.params.epoch = (MIX_POSITIONS_MAX + ORDER_STEP_RECORDS_MAX) / 100 + 1; /* no step ends so late */
 	token_write(&t, token);
 	CHECK_EQ(shard_loader_resume(l, token, &err), SHARD_E_ARGUMENT);
+	CHECK_STR(err.message, "the token names an impossible order");
+	CHECK_OK(shard_loader_next(l, &b, &fixture_err)); /* it goes on where it was */
+	CHECK_EQ(b.position, 742);
 	shard_loader_close(l);
+	drop_all();
+}
 
+static struct shard_loader *open_at(const struct shard_loader_options *o, const char *token)
+{
+	struct shard_loader *l;
+
+	CHECK_OK(shard_loader_open(&l, NULL, o, &fixture_err));
+	if (token)
+		CHECK_OK(shard_loader_resume(l, token, &fixture_err));
+	return l;
+}
+
+/* Each call says that the mixture is at its end, and none waits. */
+static void check_ended(struct shard_loader *l)
+{
+	struct shard_batch b;
+
+	for (int i = 0; i < 2; i++) {
+		struct shard_error err = {.message = ""};
+
+		CHECK_EQ(shard_loader_next(l, &b, &err), SHARD_E_ARGUMENT);
+		CHECK(strstr(err.message, " would end behind position 2^62, where mixtures end; the last epoch of "));
+		CHECK_OK(shard_loader_wait(l, 0, &fixture_err));
+	}
+}
+
+/* The last steps begin in the last epoch.  Behind them are END and an error, which tokens keep. */
+TEST(a_mixture_ends_with_its_last_epoch)
+{
+	static const uint64_t lengths[] = {1, 5, 7, 1000, (UINT64_C(1) << 61) + 1, MIX_POSITIONS_MAX};
+
+	for (size_t i = 0; i < COUNT(lengths); i++) {
+		uint64_t length = lengths[i], end = MIX_POSITIONS_MAX / length * length, at = end - 100;
+		char token[SHARD_TOKEN_BYTES];
+		struct shard_loader_options o;
+		struct shard_loader *l;
+		struct shard_batch b;
+
+		STORY("epochs of %" PRIu64, length);
+		make_all(8, SHARD_RAW, length);
+		o = mixed(IN_WINDOWS);
+		l = open_at(&o, NULL);
+		CHECK_EQ(shard_loader_seek(l, end / length, 0, NULL), SHARD_E_ARGUMENT);
+		CHECK_OK(shard_loader_seek(l, at / length, at % length, &fixture_err));
+		at = run(&o, l, at, 15); /* 14 x 7 positions, and a step across the end */
+		CHECK_STR(complaint, "");
+		CHECK_EQ(at, end + 5);
+		for (uint64_t epoch = (at - 7) / length; epoch < end / length; epoch++)
+			CHECK_EQ(shard_loader_next(l, &b, &fixture_err), SHARD_END);
+		check_ended(l);
+		shard_loader_token(l, token);
+		shard_loader_close(l);
+
+		l = open_at(&o, token);
+		check_ended(l);
+		CHECK_OK(shard_loader_seek(l, end / length - 1, 0, &fixture_err));
+		run(&o, l, end - length, 1);
+		shard_loader_close(l);
+
+		/* Longer epochs may go on there, and the position is the same. */
+		shard_mix_close(mix);
+		mix = mix_of(MIX_POSITIONS_MAX);
+		o = mixed(IN_WINDOWS);
+		l = open_at(&o, token);
+		if (at < MIX_POSITIONS_MAX)
+			run(&o, l, at, 1);
+		else
+			check_ended(l);
+		CHECK_STR(complaint, "");
+		shard_loader_close(l);
+	}
+	drop_all();
+}
+
+/* Of a token that was given behind the last epoch of a loader with other epochs. */
+TEST(a_token_may_name_an_epoch_that_does_not_exist)
+{
+	char token[SHARD_TOKEN_BYTES];
+	struct shard_loader_options o;
+	struct shard_loader *l;
+
+	make_all(8, SHARD_RAW, MIX_POSITIONS_MAX);
+	o = mixed(IN_WINDOWS);
+	l = open_at(&o, NULL);
+	CHECK_OK(shard_loader_seek(l, 0, MIX_POSITIONS_MAX - 100, &fixture_err));
+	shard_loader_token(l, token);
+	shard_loader_close(l);
 	shard_mix_close(mix);
 	mix = mix_of((UINT64_C(1) << 61) + 1);
-	o = mixed(IN_SEQUENCE);
-	o.shuffle = SHARD_SHUFFLE_BY_SIZE;
-	CHECK_OK(shard_loader_open(&l, NULL, &o, &fixture_err));
-	CHECK_OK(shard_loader_next(l, &b, &fixture_err));
-	CHECK_OK(shard_loader_release(l, &b, &fixture_err));
-	t.params.epoch = MIX_POSITIONS_MAX / 100 - 1; /* behind this loader's only epoch, and of another order */
-	token_write(&t, token);
-	CHECK_EQ(shard_loader_resume(l, token, &err), SHARD_E_ARGUMENT);
-	CHECK_OK(shard_loader_next(l, &b, &fixture_err)); /* it goes on where it was */
-	CHECK_EQ(b.position, 7);
+	o = mixed(IN_WINDOWS);
+	l = open_at(&o, token);
+	check_ended(l);
+	CHECK_OK(shard_loader_seek(l, 0, 70, &fixture_err));
+	run(&o, l, 70, 3);
+	CHECK_STR(complaint, "");
 	shard_loader_close(l);
 	drop_all();
 }
@@ -585,6 +671,8 @@ TEST(mixtures_that_cannot_be_are_refused)
 	sources_of(s);
 	check_mix_refused(s, 0, NULL, SHARD_E_ARGUMENT, "1 to 4096 sources, not 0");
 	check_mix_refused(s, 3, &o, SHARD_E_ARGUMENT, "stop is 2");
+	o = (struct shard_mix_options){.size = sizeof(o), .epoch_records = MIX_POSITIONS_MAX + 1};
+	check_mix_refused(s, 3, &o, SHARD_E_ARGUMENT, "epoch_records is 4611686018427387905; must be at most 2^62");
 	s[1].weight = 0;
 	check_mix_refused(s, 3, NULL, SHARD_E_ARGUMENT, "source 1 of the mixture has weight 0");
 	s[1].weight = 4092;

@@ -10,7 +10,7 @@
  * TIMEOUT: 300
  */
 #include "libshard/codec/checksum.h"
-#include "libshard/feed/token.h"
+#include "libshard/loader/token.h"
 #include "tests/load/inject.h"
 
 static const uint64_t sizes[] = {40, 1, 0, 62};

@@ -31,7 +31,7 @@ int main(void)
 		struct decode_verdict v;
 
 		opt.fit = (enum transform_fit)fit;
-		if (boxes_read((enum boxes_format)format, box, 1, box, &v) != DECODE_OK) {
+		if (boxes_read((enum boxes_format)format, false, box, 1, box, &v) != DECODE_OK) {
 			printf("bad %s\n", v.message);
 			continue;
 		}

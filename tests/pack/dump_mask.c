@@ -41,8 +41,8 @@ static void print_whole(struct decoder *d, const uint8_t *bytes, size_t size)
 
 static void print_record(struct decoder *d, const uint8_t *bytes, size_t size, const struct job *job)
 {
-	struct mask *m = must(mask_open(&job->opt, (uint8_t)job->fill), "out of memory");
-	uint8_t *record = must(malloc(mask_record_bytes(&job->opt)), "out of memory");
+	struct mask *m = must(mask_open(&job->opt, 1, (uint32_t)job->fill), "out of memory");
+	uint8_t *record = must(malloc(mask_record_bytes(&job->opt, 1)), "out of memory");
 	uint32_t orientation = 0;
 	struct decode_verdict v;
 
@@ -50,7 +50,7 @@ static void print_record(struct decoder *d, const uint8_t *bytes, size_t size, c
 		must(NULL, "out of memory");
 	if (decoder_mask(d, bytes, size, mask_sink(m, orientation ? orientation : 1, record), &v) == DECODE_OK) {
 		printf("ok %" PRIu32 " %" PRIu32 "\n", job->opt.crop, job->opt.crop);
-		fwrite(record, 1, mask_record_bytes(&job->opt), stdout);
+		fwrite(record, 1, mask_record_bytes(&job->opt, 1), stdout);
 	} else {
 		printf("bad %d %s\n", v.reason, v.message);
 	}

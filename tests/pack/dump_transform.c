@@ -7,11 +7,12 @@
  *     FILE RESIZE CROP FILTER LAYOUT FIT PIXELS SCALE EXIF
  *
  * (FILTER: 0 box 1 bilinear 2 bicubic 3 lanczos; LAYOUT: 0 HWC 1 CHW; FIT: 0 short 1 long 2 stretch
- * 3 pad; PIXELS: 0 rows-first 1 pillow-12 2 pillow-13; SCALE: 0 to 3: 1, 1/2, 1/4, 1/8, 4 auto;
- * EXIF: 1 turns the image)
+ * 3 pad 4 area; PIXELS: 0 rows-first 1 pillow-12 2 pillow-13; SCALE: 0 to 3: 1, 1/2, 1/4, 1/8,
+ * 4 auto; EXIF: 1 turns the image)
  *
  * answered by "ok WIDTH HEIGHT" and the samples, or "bad REASON MESSAGE".  CROP 0 stops after
- * decoding.  All jobs share one decoder, so nothing may be left over from one image to the next.
+ * decoding.  Of a whole image (area) only its own pixels are written; behind them must be zeros.
+ * All jobs share one decoder, so nothing may be left over from one image to the next.
  */
 #include <inttypes.h>
 
@@ -53,6 +54,21 @@ static enum decode_status stream(struct decoder *d, const uint8_t *bytes, size_t
 	return status;
 }
 
+/* Of a whole image, whose record ends with zeros. */
+static void whole_size(const struct transform *t, const struct transform_options *opt, uint8_t *record, uint32_t *width,
+		       uint32_t *height)
+{
+	struct transform_geometry g;
+	size_t end = (size_t)opt->crop * opt->crop * IMAGE_CHANNELS;
+
+	transform_source_size(t, width, height);
+	g = transform_geometry(opt, *width, *height);
+	*width = g.width;
+	*height = g.height;
+	for (size_t i = (size_t)g.width * g.height * IMAGE_CHANNELS; i < end; i++)
+		must(record[i] ? NULL : record, "a byte behind the image is not zero");
+}
+
 static void run_job(struct decoder *d, const char *path, const struct transform_options *opt, bool upright)
 {
 	struct decode_verdict v;
@@ -73,12 +89,17 @@ static void run_job(struct decoder *d, const char *path, const struct transform_
 		free(k.pixels);
 	} else {
 		struct transform *t = must(transform_open(opt), "out of memory");
-		uint8_t *record = must(malloc((size_t)opt->crop * opt->crop * IMAGE_CHANNELS), "out of memory");
+		size_t record_bytes = (size_t)opt->crop * opt->crop * IMAGE_CHANNELS;
+		uint8_t *record = must(malloc(record_bytes), "out of memory");
+		uint32_t width = opt->crop, height = opt->crop;
 
+		memset(record, 0xa5, record_bytes);
 		status = stream(d, bytes, size, orientation, transform_sink(t, record), &v);
 		if (status == DECODE_OK)
 			transform_finish(t);
-		print_answer(status, &v, opt->crop, opt->crop, record);
+		if (status == DECODE_OK && opt->fit == FIT_AREA)
+			whole_size(t, opt, record, &width, &height);
+		print_answer(status, &v, width, height, record);
 		free(record);
 		transform_close(t);
 	}

@@ -12,18 +12,38 @@
 #include "shard_pack.h"
 #include "tests/test.h"
 
-TEST(both_formats_are_read)
+TEST(all_formats_are_read)
 {
+	static const float middles[] = {2.5f, 4, 3, 4, 5, 5, 0, 0, -0.5f, 0.125f, 2, 0.25f};
 	static const float in[] = {1, 2, 3, 4, 5, 5, 0, 0, -1.5f, 0, 2, 0.25f};
 	static const float corners[] = {1, 2, 4, 6, 5, 5, 5, 5, -1.5f, 0, 0.5f, 0.25f};
 	struct decode_verdict v;
 	float out[12];
 
-	CHECK_EQ(boxes_read(BOXES_XYWH, in, 3, out, &v), DECODE_OK);
+	CHECK_EQ(boxes_read(BOXES_XYWH, false, in, 3, out, &v), DECODE_OK);
 	CHECK_MEM(out, corners, sizeof(out));
-	CHECK_EQ(boxes_read(BOXES_XYXY, out, 3, out, &v), DECODE_OK);
+	CHECK_EQ(boxes_read(BOXES_XYXY, false, out, 3, out, &v), DECODE_OK);
 	CHECK_MEM(out, corners, sizeof(out));
-	CHECK_EQ(boxes_read(BOXES_XYXY, NULL, 0, NULL, &v), DECODE_OK);
+	CHECK_EQ(boxes_read(BOXES_XYXY, false, NULL, 0, NULL, &v), DECODE_OK);
+	CHECK_EQ(boxes_read(BOXES_CXCYWH, false, middles, 3, out, &v), DECODE_OK);
+	CHECK_MEM(out, corners, sizeof(out));
+}
+
+TEST(parts_of_the_image_become_pixels)
+{
+	static const float in[] = {0.5f, 0.25f, 0.5f, 0.5f}, corners[] = {0.25f, 0, 0.75f, 0.5f};
+	static const float pixels[] = {50, 0, 150, 50};
+	struct decode_verdict v;
+	float out[4];
+
+	CHECK_EQ(boxes_read(BOXES_CXCYWH, true, in, 1, out, &v), DECODE_OK);
+	CHECK_MEM(out, corners, sizeof(out));
+	boxes_scale(200, 100, out, 1);
+	CHECK_MEM(out, pixels, sizeof(out));
+	CHECK_EQ(boxes_read(BOXES_CXCYWH, true, (const float[]){0.5f, 0.5f, 1.01f, -0.0f}, 1, out, &v), DECODE_OK);
+	CHECK_EQ(boxes_read(BOXES_CXCYWH, true, pixels, 1, out, &v), DECODE_BAD_INPUT);
+	CHECK_STR(v.message, "box 0 is [50, 0, 150, 50] (middle x and y, width, height): numbers of scale=unit must be "
+			     "from 0 to 1; are these pixels?");
 }
 
 TEST(what_is_no_box_says_why)
@@ -56,7 +76,7 @@ TEST(what_is_no_box_says_why)
 
 		STORY("row %zu", i);
 		memcpy(boxes + 4, rows[i].box, sizeof(rows[i].box));
-		CHECK_EQ(boxes_read(rows[i].format, boxes, 2, boxes, &v), DECODE_BAD_INPUT);
+		CHECK_EQ(boxes_read(rows[i].format, false, boxes, 2, boxes, &v), DECODE_BAD_INPUT);
 		CHECK_STR(v.message, rows[i].sentence);
 		CHECK_EQ(v.reason, SHARD_MISS_UNSUPPORTED);
 	}

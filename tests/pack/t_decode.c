@@ -132,7 +132,7 @@ TEST(what_is_no_image_is_named)
 		{"<!DOCTYPE html><html>", 21, SHARD_MISS_NOT_AN_IMAGE, "starts with 3c 21 44 4f 43"},
 		{"BMW is a car, not a bitmap", 26, SHARD_MISS_NOT_AN_IMAGE, "starts with 42 4d 57"},
 		{"RIFFsizeWAVE", 12, SHARD_MISS_NOT_AN_IMAGE, "starts with 52 49 46 46"},
-		{"GIF89a", 6, SHARD_MISS_UNSUPPORTED, "(GIF8): GIF is not supported"},
+		{"GIF89a", 6, SHARD_MISS_UNSUPPORTED, "GIF"},
 		{"P3\n1 1 255\n1 2 3", 16, SHARD_MISS_UNSUPPORTED, "(P3): PPM is not supported"},
 		{"II*\0\10\0\0\0", 8, SHARD_MISS_UNSUPPORTED, "(II): TIFF is not supported"},
 		{"\0\0\0\x20"

@@ -192,15 +192,17 @@ TEST(a_value_above_255_is_named)
 		while (value_at(9, i, 0) < 256)
 			i++;
 		snprintf(sentence, sizeof(sentence),
-			 "PNG has the value %u at column %u of row %u: a mask holds 0 to 255", value_at(9, i, 0),
-			 (unsigned)(i % 3), (unsigned)(i / 3));
+			 "PNG has the value %u at column %u of row %u: a mask of u8 holds 0 to 255; dtype=u16 takes it",
+			 value_at(9, i, 0), (unsigned)(i % 3), (unsigned)(i / 3));
 		STORY("interlaced %d", interlaced);
 		expect_bad(d, make_png_below(GRAY_16, 9, 3, 50, interlaced, 0), SHARD_MISS_UNSUPPORTED, sentence);
 	}
 	expect_bad(d, FILE_OF("P5 2 2 65535\n\0\1\0\2\0\3\1\0"), SHARD_MISS_UNSUPPORTED,
-		   "PGM has the value 256 at column 1 of row 1: a mask holds 0 to 255");
+		   "PGM has the value 256 at column 1 of row 1: a mask of u8 holds 0 to 255; dtype=u16 takes it");
 	decoder_close(d);
 }
+
+#define OR_CODES "; or give map=FILE, or dtype=u32 for ids R + 256 G + 65536 B"
 
 TEST(what_is_no_mask_says_why)
 {
@@ -209,11 +211,13 @@ TEST(what_is_no_mask_says_why)
 		const char *sentence;
 	} colours[] = {
 		{{PNG_COLOR_TYPE_GRAY_ALPHA, 8, ""},
-		 "PNG has 2 channels: a mask has one, save it as gray or with a palette"},
-		{{PNG_COLOR_TYPE_RGB, 8, ""}, "PNG has 3 channels: a mask has one, save it as gray or with a palette"},
-		{{PNG_COLOR_TYPE_RGB, 16, ""}, "PNG has 3 channels: a mask has one, save it as gray or with a palette"},
+		 "PNG has 2 channels: a mask has one, save it as gray or with a palette" OR_CODES},
+		{{PNG_COLOR_TYPE_RGB, 8, ""},
+		 "PNG has 3 channels: a mask has one, save it as gray or with a palette" OR_CODES},
+		{{PNG_COLOR_TYPE_RGB, 16, ""},
+		 "PNG has 3 channels: a mask has one, save it as gray or with a palette" OR_CODES},
 		{{PNG_COLOR_TYPE_RGB_ALPHA, 8, ""},
-		 "PNG has 4 channels: a mask has one, save it as gray or with a palette"},
+		 "PNG has 4 channels: a mask has one, save it as gray or with a palette" OR_CODES},
 	};
 	static const struct {
 		struct file file;
@@ -229,11 +233,11 @@ TEST(what_is_no_mask_says_why)
 		{ROW("\xff\x0a"), SHARD_MISS_UNSUPPORTED,
 		 "starts with ff 0a: JPEG XL is not supported, convert it to PNG"},
 		{ROW("P6 1 1 255\nabc"), SHARD_MISS_UNSUPPORTED,
-		 "PPM has 3 channels: a mask has one, save it as gray or with a palette"},
+		 "PPM has 3 channels: a mask has one, save it as gray or with a palette" OR_CODES},
 		{ROW("P5 1 1 1000\n\0\1"), SHARD_MISS_UNSUPPORTED, "PGM has samples up to 1000: convert it to 8 bits"},
 		{ROW("P5 2 1 65535\n\0\1\0"), SHARD_MISS_TRUNCATED, "PGM data ends early: has 3 bytes of 4"},
 		{ROW("BM\0\0\0\0\0\0\0\0\x1a\0\0\0\x0c\0\0\0\1\0\1\0\1\0\x18\0abc\0"), SHARD_MISS_UNSUPPORTED,
-		 "BMP has 3 channels: a mask has one, save it as gray or with a palette"},
+		 "BMP has 3 channels: a mask has one, save it as gray or with a palette" OR_CODES},
 		{ROW("0 1 2"), SHARD_MISS_NOT_AN_IMAGE, "starts with 30 20 31 20 32: not a mask (PNG, BMP, PGM)"},
 		{ROW(""), SHARD_MISS_EMPTY, "is empty (0 bytes)"},
 	};

@@ -14,13 +14,13 @@
 static void run(const struct transform_options *opt, uint32_t orientation, const char *in, uint32_t width,
 		uint32_t height, uint32_t at_once, char *out, uint32_t *upright_width, uint32_t *upright_height)
 {
-	struct mask *m = mask_open(opt, '-');
+	struct mask *m = mask_open(opt, 1, '-');
 	struct image_window w;
 	const struct image_sink *sink;
 
 	CHECK(m);
-	memset(out, '?', mask_record_bytes(opt));
-	out[mask_record_bytes(opt)] = '\0';
+	memset(out, '?', mask_record_bytes(opt, 1));
+	out[mask_record_bytes(opt, 1)] = '\0';
 	sink = mask_sink(m, orientation, (uint8_t *)out);
 	CHECK(sink->begin(sink->context, &(struct image_size){.width = width, .height = height, .scale = 1}, &w));
 	CHECK(w.width && w.height && w.x + w.width <= width && w.y + w.height <= height);

@@ -56,11 +56,23 @@ static int second_request(void)
 	return 50;
 }
 
+/* The kernel sends it, and then the shell, however long that takes. */
+static int terminal_closed(void)
+{
+	signals_start();
+	raise(SIGHUP);
+	pause_ms(400);
+	raise(SIGHUP);
+	return interrupted() ? 50 : 2;
+}
+
 static int ignored_from_outside(void)
 {
 	signal(SIGINT, SIG_IGN);
+	signal(SIGHUP, SIG_IGN);
 	signals_start();
 	raise(SIGINT);
+	raise(SIGHUP);
 	return interrupted() ? 2 : 50;
 }
 
@@ -98,6 +110,7 @@ TEST(signals)
 		code = in_child(same_request_twice);
 	CHECK_EQ(code, 50);
 	CHECK_EQ(in_child(second_request), EXIT_INTERRUPTED);
+	CHECK_EQ(in_child(terminal_closed), 50);
 	CHECK_EQ(in_child(ignored_from_outside), 50);
 	CHECK_EQ(in_child(broken_pipe), 50);
 	CHECK_EQ(in_child(file_too_large), 50);

@@ -14,12 +14,13 @@
 #include "libshard/transform/transform.h"
 #include "shard_gpu.h"
 #include "tests/ptx/ptx.h"
-#include "tests/store/fixture.h"
+#include "tests/store/whole.h"
 
-#define SCENE_FROM  UINT64_C(0x7f1000000000)
-#define SCENE_TABLE UINT64_C(0x7f2000000000)
-#define SCENE_TO    UINT64_C(0x7f3000000000)
-#define SCENE_GUARD 64u
+#define SCENE_FROM    UINT64_C(0x7f1000000000)
+#define SCENE_TABLE   UINT64_C(0x7f2000000000)
+#define SCENE_TO      UINT64_C(0x7f3000000000)
+#define SCENE_GUARD   64u
+#define SCENE_RECORDS 5u
 
 struct scene {
 	char name[TRANSFORM_NAME_BYTES], story[200];
@@ -30,7 +31,8 @@ struct scene {
 	} call;
 	uint8_t *from, *table, *got, *want, *written;
 	uint64_t out_bytes;
-	bool partly; /* gather: bytes between arrays stay as they are */
+	struct shard_size size[SCENE_RECORDS]; /* of images, if they differ */
+	bool partly;			       /* gather: bytes between arrays stay as they are */
 };
 
 /* The program of a text, which the library ships, or a plant changed. */
@@ -46,14 +48,14 @@ static inline struct ptx_program *read_well(const char *text)
 
 static inline struct shard_transform_options scene_options(struct prng *p, struct shard_field *field)
 {
-	static const uint32_t dtypes[] = {SHARD_F16, SHARD_BF16, SHARD_F32, SHARD_F32};
+	static const uint32_t dtypes[] = {SHARD_F16, SHARD_BF16, SHARD_F32, SHARD_F32, SHARD_U8};
 	bool likely = prng_below(p, 2),
 	     planar = !likely && !prng_below(p, 2); /* likely: what the fast kernels are for */
 	uint32_t height = 1 + (uint32_t)prng_below(p, 70), width = 1 + (uint32_t)prng_below(p, 70) + 8 * likely,
 		 channels = likely ? 3 : 1 + (uint32_t)prng_below(p, 4);
 	struct shard_transform_options o = {.size = sizeof(o),
 					    .crop = (uint32_t)prng_below(p, 3),
-					    .dtype = dtypes[prng_below(p, 4)],
+					    .dtype = dtypes[prng_below(p, 5)],
 					    .layout = prng_below(p, 2) ? SHARD_CHW : SHARD_HWC,
 					    .pixels = (uint32_t)prng_below(p, 4),
 					    .flip = 0.5};
@@ -74,7 +76,7 @@ static inline struct shard_transform_options scene_options(struct prng *p, struc
 		o.ratio_min = 0.1;
 		o.ratio_max = 10;
 	}
-	for (int c = 0; c < 4; c++) {
+	for (int c = 0; c < 4 && o.dtype != SHARD_U8; c++) {
 		o.mean[c] = (float)(prng_below(p, 1000) / 1000.0);
 		o.std[c] = (float)(0.1 + prng_below(p, 900) / 1000.0);
 	}
@@ -82,31 +84,29 @@ static inline struct shard_transform_options scene_options(struct prng *p, struc
 }
 
 /*
- * With `edges`, half of the rows touch edges of their image, and half of these lie at the first or
+ * With `edges`, half of the rows touch edges of their image, and most of these lie at the first or
  * the last byte of the batch.  There the bytes end that a kernel may read, and it has to leave its
  * fast way.
  */
-static inline void scene_row(const struct transform_plan *plan, struct prng *p, bool edges, uint32_t records,
-			     struct shard_transform_row *row)
+static inline void scene_row(const struct scene *s, const struct transform_plan *plan, struct prng *p, bool edges,
+			     uint32_t records, struct shard_transform_row *row)
 {
-	transform_draw(plan, 7, prng_next(p), 0, row);
-	row->from = (uint32_t)prng_below(p, records);
-	if (!edges || prng_below(p, 2))
+	uint32_t from = (uint32_t)prng_below(p, records);
+	bool touches = edges && prng_below(p, 2), corner = touches && prng_below(p, 4), last = prng_below(p, 2);
+	struct transform_image image;
+
+	from = !corner ? from : last ? records - 1 : 0;
+	image = transform_image_of(plan, NULL, s->size, from);
+	transform_draw(plan, &image, 7, prng_next(p), 0, row);
+	row->from = from;
+	if (!touches)
 		return;
 	if (plan->crop == SHARD_CROP_RESIZED) {
-		row->width = prng_below(p, 2) ? plan->in_width : 1 + (uint32_t)prng_below(p, plan->in_width);
-		row->height = prng_below(p, 2) ? plan->in_height : 1 + (uint32_t)prng_below(p, plan->in_height);
+		row->width = prng_below(p, 2) ? image.width : 1 + (uint32_t)prng_below(p, image.width);
+		row->height = prng_below(p, 2) ? image.height : 1 + (uint32_t)prng_below(p, image.height);
 	}
-	if (prng_below(p, 2)) { /* a corner of the batch */
-		bool last = prng_below(p, 2);
-
-		row->x = last ? plan->in_width - row->width : 0;
-		row->y = last ? plan->in_height - row->height : 0;
-		row->from = last ? records - 1 : 0;
-		return;
-	}
-	row->x = prng_below(p, 2) ? plan->in_width - row->width : 0;
-	row->y = prng_below(p, 2) ? plan->in_height - row->height : 0;
+	row->x = (corner ? last : prng_below(p, 2)) ? image.width - row->width : 0;
+	row->y = (corner ? last : prng_below(p, 2)) ? image.height - row->height : 0;
 }
 
 static inline void scene_output(struct scene *s, struct prng *p, uint64_t bytes, uint32_t shift)
@@ -138,12 +138,13 @@ static inline void scene_rows(struct scene *s, struct prng *p, const struct tran
 	void *scratch = aligned_alloc(16, (transform_twin_bytes(plan) + 15) & ~UINT64_C(15));
 
 	for (uint32_t i = 0; i < s->launch.grid[1]; i++) {
+		struct transform_image image;
 		struct shard_transform_row row;
 
-		scene_row(plan, p, l->edges, l->records, &row);
-		c->row[i] = transform_row_of(plan, &row, row.from);
-		transform_twin(plan, &row, s->from + l->before + row.from * c->record_step,
-			       s->want + i * plan->row_bytes, scratch);
+		scene_row(s, plan, p, l->edges, l->records, &row);
+		image = transform_image_of(plan, s->from + l->before + row.from * c->record_step, s->size, row.from);
+		transform_put_row(plan, c, i, &row, image.width, row.from);
+		transform_twin(plan, &row, &image, s->want + i * plan->row_bytes, scratch);
 	}
 	free(scratch);
 }
@@ -153,10 +154,15 @@ static inline void scene_lay_out(struct scene *s, struct prng *p, const struct t
 {
 	struct transform_call *c = &s->call.transform;
 	uint64_t bytes, table = (uint64_t)plan->channels * 256 * plan->element_bytes;
+	struct transform_plan largest = *plan;
 	uint32_t shared;
 	struct shard_error err;
 
-	CHECK_OK(transform_grid(plan, TRANSFORM_SHARED_BYTES, c, &shared, &err));
+	if (s->size[0].height && plan->crop == SHARD_CROP_RESIZED) { /* the library lays it out so, too */
+		largest.in_height = s->size[0].height;
+		largest.in_width = s->size[0].width;
+	}
+	CHECK_OK(transform_grid(&largest, TRANSFORM_SHARED_BYTES, c, &shared, &err));
 	transform_shape(plan, !l->shift, c, s->name);
 	scene_output(s, p, l->rows * plan->row_bytes, l->shift);
 	s->launch.threads = TRANSFORM_THREADS;
@@ -187,13 +193,21 @@ static inline void scene_transform(struct scene *s, struct prng *p)
 {
 	struct shard_field field;
 	struct shard_transform_options o = scene_options(p, &field);
-	struct scene_layout l = {
-		.records = 1 + (uint32_t)prng_below(p, 5), .rows = 1 + (uint32_t)prng_below(p, 4), .edges = true};
+	struct scene_layout l = {.records = 1 + (uint32_t)prng_below(p, SCENE_RECORDS),
+				 .rows = 1 + (uint32_t)prng_below(p, 4),
+				 .edges = true};
 	struct transform_plan plan;
 	struct shard_error err;
 
 	l.before = prng_below(p, 20);
 	l.lead = prng_below(p, 64);
+	if (field.layout == SHARD_HWC && prng_below(p, 2)) { /* images differ in size */
+		bool resizes = o.crop == SHARD_CROP_RESIZED;
+
+		whole_field(p, &field, (struct shard_size){resizes ? 1 : o.height, resizes ? 1 : o.width}, s->size,
+			    SCENE_RECORDS);
+		s->size[l.records - 1] = s->size[0]; /* so that some end with the batch */
+	}
 	CHECK_OK(transform_plan_make(&plan, &field, &o, &err));
 	plan.seed = prng_next(p);
 	if (!prng_below(p, 40) && plan.row_bytes < 2000)

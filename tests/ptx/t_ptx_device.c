@@ -148,7 +148,7 @@ static void kernels_open(void)
 
 static void transform_batches(unsigned kind, unsigned steps, bool in_place)
 {
-	static const uint32_t dtypes[] = {SHARD_F16, SHARD_BF16, SHARD_F32};
+	static const uint32_t dtypes[] = {SHARD_F16, SHARD_U8, SHARD_F32};
 	struct shard_transform_options o = imagenet(kind % 3, dtypes[kind / 3 % 3],
 						    kind / 9 % 2 ? SHARD_HWC : SHARD_CHW, kind < KINDS / 2 ? 24 : 17);
 	struct shard_loader_options lo = {.batch_records = 5, .tail = SHARD_KEEP, .seed = kind};

@@ -39,7 +39,7 @@ static void open_programs(void)
 		return;
 	transform = read_well(transform_ptx);
 	gather = read_well(gather_ptx);
-	run_cases(0, getenv("ALL_N") ? 300 : 120);
+	run_cases(0, getenv("ALL_N") ? 300 : 280);
 }
 
 static void check_kernels(const struct ptx_program *p)

@@ -59,7 +59,7 @@ class EveryDtype(unittest.TestCase):
                     memoryview(self.rows[name])
                 continue
             view = memoryview(self.rows[name])
-            self.assertEqual(view.format, np.dtype(self.want[name].dtype).char.replace("l", "q").replace("L", "Q"))
+            self.assertEqual(view.format, np.dtype(self.want[name].dtype).char)
             self.assertTrue(view.readonly)
             self.assertEqual(view.shape, (60, 3))
             self.assertEqual(view.tobytes(), self.want[name].tobytes())
@@ -237,15 +237,6 @@ class WritersOfWhatIsReadOnly(unittest.TestCase):
         short = libshard.open("long")[1:60]["x"]
         self.assertNotRegex(data.file_at(np.asarray(short).ctypes.data) or "", "/long/")
 
-    def test_equal_arrays_are_not_called_different(self):
-        a, b = self.ds[3]["image"], self.ds[3]["image"]
-        for compare in (lambda: a == b, lambda: a != b, lambda: a == 3, lambda: self.ds[0:1] == self.ds[0:1]):
-            with self.assertRaisesRegex(TypeError, "not compared by == and !=; compare numpy.asarray"):
-                compare()
-        with self.assertRaisesRegex(TypeError, "unhashable"):
-            hash(a)
-        self.assertTrue((np.asarray(a) == np.asarray(b)).all())
-
     def test_libraries_that_look_for_a_method_find_it(self):
         # Hugging Face does, and stored the attributes of the array where it found none.
         a = self.ds[3]["image"]
@@ -253,6 +244,8 @@ class WritersOfWhatIsReadOnly(unittest.TestCase):
         self.assertEqual(a.__array__("float32").dtype, np.float32)
         copy = a.__array__(copy=True)
         copy[:] = 0
+        with self.assertRaisesRegex(TypeError, "unhashable"):
+            hash(a)
         np.testing.assert_array_equal(np.asarray(a), self.want["image"][3])
 
 
@@ -288,9 +281,6 @@ class Parts(unittest.TestCase):
     def test_what_is_no_index_is_refused(self):
         for key in (12, -13, 1 << 70):
             with self.assertRaises(IndexError):
-                self.a[key]
-        for key in ("x", (0, 0), 1.0, None, [1], True):
-            with self.assertRaisesRegex(TypeError, "first axis"):
                 self.a[key]
 
     def test_rows_that_are_apart_need_strides(self):

@@ -8,6 +8,7 @@ under a map sends the same signal.
 """
 
 import contextlib
+import copy
 import ctypes
 import faulthandler
 import io
@@ -108,6 +109,14 @@ WAYS = {
     "tobytes": (lambda ds: ds[3]["image"], lambda a: a.tobytes()),
     "tolist": (lambda ds: ds[3]["image"], lambda a: a.tolist()),
     "pickle of numbers": (lambda ds: ds[3]["image"], lambda a: pickle.dumps(np.asarray(a))),
+    "pickle": (lambda ds: ds[3], pickle.dumps),
+    "deepcopy": (lambda ds: ds[3], copy.deepcopy),
+    "comparison": (lambda ds: ds[3]["image"], lambda a: a == 3),
+    "arithmetic": (lambda ds: ds[2:5]["image"], lambda a: 255 - a),
+    "a method of NumPy": (lambda ds: ds[3]["image"], lambda a: a.mean()),
+    "numpy()": (lambda ds: ds[3]["image"], lambda a: a.numpy()),
+    "mask": (lambda ds: ds[3]["image"], lambda a: a[[True] * 20 + [False] * 20]),
+    "one of several axes": (lambda ds: ds[3]["image"], lambda a: a[1, 2, 0]),
     "item": (lambda ds: ds[3]["corner"], lambda a: a[:1].item()),
     "element": (lambda ds: ds[3]["corner"], lambda a: a[1]),
     "iteration of an array": (lambda ds: ds[3]["corner"], list),
@@ -121,7 +130,7 @@ WAYS = {
     "column": (lambda ds: ds[:]["label"], np.asarray),
     "column of text": (lambda ds: ds[:]["text"], lambda a: a.tobytes()),
     "row of a slice": (lambda ds: ds[2:5]["image"], lambda a: np.asarray(a[1])),
-    "gather": (lambda ds: ds, lambda ds: ds[[1, 2]]),
+    "gather": (lambda ds: ds, lambda ds: np.asarray(ds[[1, 2]]["image"])),
     "iteration": (lambda ds: ds, lambda ds: [np.asarray(r["image"]) for r in ds]),
     "key": (lambda ds: ds, lambda ds: ds.key(3)),
     "writer": (lambda ds: ds[3]["image"], write),
@@ -177,6 +186,7 @@ def in_child(path, work, **options):
             for record in ds:
                 bytes(repr(record), "utf-8")
             taken = take(ds)
+            is_mapped(taken)  # looks into it, so it is read now
             cut(mine)
             status = outcome(lambda: use(taken))
             if outcome(lambda: use(taken)) != status:  # the signal must not stay blocked, say
@@ -235,6 +245,10 @@ class Cut(unittest.TestCase):
             ("dlpack", dlpack, RAISED),
             ("part", lambda a: np.asarray(a[5:9]), RAISED),
             ("element", lambda a: a[5], RAISED),
+            ("element of axes", lambda a: a[5,], RAISED),
+            ("comparison", lambda a: a == 3, RAISED),
+            ("method", lambda a: a.max(), RAISED),
+            ("pickle", pickle.dumps, RAISED),
             ("NumPy", lambda a: np.asarray(a)[5], -signal.SIGBUS),
         ):
             status = in_child("wide", (lambda ds: ds[0]["x"], use))

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Datasets: records by number, slice and index; descriptions, damage, closing, other processes."""
 
+import copy
 import gc
 import multiprocessing
 import os
@@ -146,6 +147,57 @@ class Records(unittest.TestCase):
         self.assertEqual(wrong, [])
 
 
+class WholeImages(unittest.TestCase):
+    """Images with sizes of their own, of so many pixels that none of them is resized."""
+
+    SIZES = [(8, 8), (4, 16), (16, 4), (2, 32), (32, 2), (6, 10), (10, 6)]
+
+    @classmethod
+    def setUpClass(cls):
+        os.makedirs("ppm/a")
+        rng = np.random.default_rng(4)
+        cls.want = [rng.integers(0, 256, (*size, 3), np.uint8) for size in cls.SIZES]
+        for i, image in enumerate(cls.want):
+            with open(f"ppm/a/{i}.ppm", "wb") as f:
+                f.write(b"P6 %d %d 255\n" % image.shape[1::-1] + image.tobytes())
+        for out, codec in (("whole", "none"), ("whole.lz4", "lz4")):
+            data.shardpack("images", "ppm", "-o", out, "--fit", "area", "--resize", 8, "--order", "source",
+                           "--compress", codec)  # fmt: skip
+
+    def test_a_record_has_the_shape_of_its_image(self):
+        for ds in map(libshard.open, ("whole", "whole.lz4")):
+            for i, want in enumerate(self.want):
+                record = ds[i]
+                self.assertEqual(list(record), ["image", "image_size", "label"])
+                self.assertEqual(record["image"].shape, want.shape)
+                self.assertEqual(np.asarray(record["image"]).tolist(), want.tolist())
+                self.assertEqual(record["image_size"].tolist(), [*want.shape[:2]])
+
+    def test_several_lie_as_they_are_stored(self):
+        ds = libshard.open("whole")
+        for rows in (ds[:], ds[list(range(len(ds)))]):
+            self.assertEqual(rows["image"].shape, (len(self.want), 64, 3))
+            self.assertEqual(rows["image_size"].tolist(), [[*want.shape[:2]] for want in self.want])
+            for row, length, want in zip(rows["image"], np.asarray(rows["image_length"]).ravel(), self.want):
+                self.assertEqual(np.asarray(row)[:length].tolist(), want.reshape(-1, 3).tolist())
+                self.assertFalse(np.asarray(row)[length:].any())
+
+    def test_a_size_that_is_wrong_is_damage(self):
+        for size, pixels in (([9, 8], 64), ([8, 7], 64), ([0, 8], 0), ([65, 1], 65), ([1 << 16, 1 << 16], 0),
+                             ([65537, 4294311946], 10)):
+            shutil.rmtree("wrong", ignore_errors=True)
+            shutil.copytree("whole", "wrong")
+            with open("wrong/00000.shard", "r+b") as f:
+                file = f.read()
+                at = file.index(np.array([64, 8, 8], "<u4").tobytes())
+                f.seek(at)
+                f.write(np.array([pixels, *size], "<u4").tobytes())
+            ds = libshard.open("wrong", check="never")
+            with self.assertRaisesRegex(libshard.CorruptError, "field image: height .* and width .*, but .* pixels"):
+                ds[0]
+            self.assertEqual(ds[1]["image"].shape, (4, 16, 3))
+
+
 class Descriptions(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
@@ -183,6 +235,19 @@ class Descriptions(unittest.TestCase):
         with self.assertRaises(IndexError):
             self.ds.key(9)
 
+    def test_images_without_a_label(self):
+        data.shardpack("images", "photos", "-o", "unlabelled", "--crop", "24", "--no-label")
+        ds = libshard.open("unlabelled")
+        self.assertEqual((ds.schema.names, ds.classes), (["image"], []))
+        for i, r in enumerate(ds):
+            self.assertEqual(list(r), ["image"])
+            self.assertEqual(r["image"].tobytes(), self.pixels[ds.key(i)].tobytes())
+        with libshard.Loader(ds, batch_size=4) as loader:
+            batches = list(loader)
+        self.assertEqual([list(b) for b in batches], 3 * [["image", "index", "flags", "valid"]])
+        seen = {ds.key(int(i)): x.tobytes() for b in batches for i, x in zip(b["index"], b["image"])}
+        self.assertEqual(seen, {key: a.tobytes() for key, a in self.pixels.items()})
+
     def test_stats_are_those_of_numpy(self):
         all_pixels = np.stack(list(self.pixels.values())).reshape(-1, 3).astype(np.float64)
         stats = self.ds.stats
@@ -200,7 +265,7 @@ class Descriptions(unittest.TestCase):
         self.assertEqual(self.ds.nbytes, os.path.getsize("described/00000.shard"))
         self.assertEqual(
             repr(self.ds),
-            "<libshard.Dataset 'described': 9 records of (image: uint8[24,24,3], label: int64), 1 shards>",
+            "<libshard.Dataset 'described': 9 records of (image: uint8[24,24,3], label: int64), 1 shard>",
         )
 
     def test_paths_of_any_kind(self):
@@ -226,11 +291,69 @@ class Damage(unittest.TestCase):
         self.assertEqual(ds[24]["image"].tobytes(), self.want[24]["image"].tobytes())
         for key in (25, slice(20, 30), [0, 25], slice(39, 19, -1)):
             with self.assertRaisesRegex(libshard.CorruptError, "00001.shard"):
-                ds[key]
+                np.asarray(ds[key]["image"])
         self.assertEqual(libshard.open("damaged", check="never")[25]["label"], 0)
         choices = "check='x'; must be one of 'device', 'always', 'never', 'first'"
         with self.assertRaisesRegex(libshard.ArgumentError, choices):
             libshard.open("damaged", check="x")
+
+    def test_each_way_to_look_into_a_promised_array_finds_the_damage(self):
+        for name, use in {
+            "data_ptr": lambda a: a.data_ptr, "interface": lambda a: a.__array_interface__, "buffer": memoryview,
+            "dlpack": lambda a: a.__dlpack__(), "__array__": lambda a: a.__array__(), "numpy": lambda a: a.numpy(),
+            "asarray": np.asarray, "copy": lambda a: a.copy(), "tobytes": lambda a: a.tobytes(), "item": lambda a: a[0],
+            "tolist": lambda a: a.tolist(), "slice": lambda a: a[1:3], "axes": lambda a: a[0, 0], "iter": list,
+            "compare": lambda a: a == 1, "pickle": pickle.dumps, "deepcopy": copy.deepcopy,
+        }.items():  # fmt: skip
+            for key in (slice(25, 26), [25]):
+                array = libshard.open("damaged")[key]["image"]
+                self.assertEqual((array.shape, array.nbytes), ((1, 40, 40, 3), 4800))
+                for _ in range(2):
+                    with self.assertRaisesRegex((libshard.CorruptError, BufferError), "00001.shard", msg=name):
+                        use(array)
+    def test_what_is_not_looked_into_is_not_read(self):
+        for key in (slice(None), slice(20, 40), [25, 0, 39]):
+            rows = libshard.open("damaged")[key]
+            self.assertEqual(rows["label"].tolist(), self.want[key]["label"].tolist())
+            with self.assertRaisesRegex(libshard.CorruptError, "00001.shard"):
+                rows["image"].tobytes()
+
+    def test_labels_cost_no_images(self):
+        samples = ({"image": np.zeros((100, 100, 12), np.uint8), "label": np.int64(i)} for i in range(300))
+        ds = libshard.pack(samples, None, "costly", shard_records=50)
+        self.assertEqual(ds.shard_count, 6)
+
+        def resident():
+            gc.collect()
+            with open("/proc/self/statm") as f:
+                return int(f.read().split()[1]) * 4096
+
+        ds[:2]["label"].tolist()  # which opens a shard
+        before = resident()
+        labels = ds[:]["label"]
+        self.assertEqual(labels.tolist(), [*range(300)])
+        self.assertLess(resident() - before, 4 << 20)
+        images = ds[:]["image"]
+        images.tobytes()
+        self.assertGreater(resident() - before, 30 << 20)  # the control: they are 36 MB
+
+    def test_several_threads_may_look_at_once(self):
+        ds = libshard.open("damaged", check="never")
+        for key in (slice(None), slice(0, 20)):
+            rows = ds[key]
+            found, start = [], threading.Barrier(8)
+
+            def look(rows=rows, found=found, start=start):
+                start.wait()
+                found.append((rows["label"].tolist(), rows["image"].tobytes()))
+
+            threads = [threading.Thread(target=look) for _ in range(8)]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+            self.assertEqual(len(found), 8)
+            self.assertEqual({image for _, image in found}, {rows["image"].tobytes()})
 
     def test_verify_tells(self):
         ds = libshard.open("damaged")

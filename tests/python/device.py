@@ -148,14 +148,14 @@ class Device(unittest.TestCase):
         self.addCleanup(self.consumer.close)
 
     def wanted(self, **options):
-        with libshard.Loader(self.ds, 7, seed=3, **options) as loader:
+        with libshard.Loader(self.ds, 7, seed=3, items=(), **options) as loader:
             return [{k: v.tobytes() for k, v in b.items()} | {"index": b.index.tolist()} for _ in range(2) for b in loader]
 
     def take(self, stream_of, keep=False, seed=1, release=None, **options):
         """All batches of two epochs, as copies that the consumer queues find them."""
         CONTROL.seed(seed, 800)
         found = []
-        with libshard.Loader(self.ds, 7, seed=3, device="cuda", **options) as loader:
+        with libshard.Loader(self.ds, 7, seed=3, device="cuda", items=(), **options) as loader:
             for _ in range(2):
                 for batch in loader:
                     outs, capsules = {}, []
@@ -533,10 +533,10 @@ class TwoGPUs(unittest.TestCase):
     def go(self, loader, number):
         """An epoch, in which the arrays are where they say."""
         for batch in loader:
-            for array in batch.values():
-                self.assertEqual(array.__dlpack_device__(), (2, number))
-                self.assertEqual(self.context_of(array), number)
-            del batch, array
+            for name in set(batch) - set(batch.item_names):
+                self.assertEqual(batch[name].__dlpack_device__(), (2, number))
+                self.assertEqual(self.context_of(batch[name]), number)
+            del batch
 
     def each(self):
         """Loaders for GPU 1, named or current, with or without a pool."""

@@ -3,12 +3,14 @@
 
 import collections
 import gc
+import importlib
 import itertools
 import mmap
 import multiprocessing
 import os
 import pickle
 import signal
+import sys
 import threading
 import time
 import unittest
@@ -56,7 +58,7 @@ class Loading(unittest.TestCase):
 
     def check(self, batch):
         index = np.asarray(batch.index)
-        self.assertEqual(list(batch), ["image", "label"])
+        self.assertEqual(list(batch), ["image", "label", "index", "flags", "valid"])
         self.assertEqual(np.asarray(batch["image"]).tobytes(), self.want[index]["image"].tobytes())
         self.assertEqual(batch["label"].tolist(), self.want[index]["label"].tolist())
         return index.tolist()
@@ -157,7 +159,7 @@ class Order(Loading):
 
     def test_validation_leaves_no_record_out(self):
         for shuffle in (False, "sequential"):
-            with self.assertWarnsRegex(UserWarning, "25 rows of the last step are repeats.*PADDED"):
+            with self.assertWarnsRegex(UserWarning, r"25 rows of .* repeats.*batch\['valid'\] is False"):
                 loaders = [libshard.Loader(self.ds, 64, shuffle=shuffle, rank=r, world=2) for r in range(2)]
             seen = [i for l in loaders for b in l for i, f in zip(b.index.tolist(), b.flags.tolist()) if not f]
             self.assertEqual(sorted(seen), list(range(N)))
@@ -196,6 +198,18 @@ class Order(Loading):
                             first = self.check(begin())
                             self.assertEqual(self.check(begin()) == first, not shuffle)
 
+    def test_rank_and_world_of_jax(self):
+        """Only if it was told of other processes: to ask it otherwise would start it."""
+        jax = mock.Mock(process_index=lambda: 1, process_count=lambda: 2)
+        with mock.patch.dict(sys.modules, jax=jax):
+            for there in (True, False):
+                jax.distributed.is_initialized = lambda: there  # noqa: B023
+                with libshard.Loader(self.ds, 8) as loader:
+                    self.assertEqual((loader.rank, loader.world), (1, 2) if there else (0, 1))
+            with self.assertRaisesRegex(libshard.ArgumentError, "made for rank 0 of 1, but this is rank 1 of 2"):
+                jax.distributed.is_initialized = lambda: True
+                iter(loader)
+
     def test_rank_and_world_as_torchrun_sets_them(self):
         try:
             os.environ.update(RANK="1", WORLD_SIZE="2")
@@ -229,6 +243,23 @@ class Order(Loading):
                 break
             loader.set_epoch(7)
             self.assertEqual([(b.epoch, b.step) for b in loader][0], (7, 0))
+
+    def test_the_epoch_that_a_state_is_in_may_be_set_again(self):
+        """Frameworks do so at the start of each epoch, also of one that is resumed."""
+        with libshard.Loader(self.ds, 8) as loader:
+            loader.set_epoch(1)
+            for batch in loader:
+                if batch.step == 4:
+                    state = loader.state_dict()
+            for epoch, first in ((1, 5), (2, 0), (0, 0)):
+                loader.load_state_dict(state)
+                loader.set_epoch(epoch)
+                loader.set_epoch(epoch)
+                self.assertEqual([(b.epoch, b.step) for b in loader], [(epoch, s) for s in range(first, 13)])
+            loader.load_state_dict(state)
+            next(iter(loader))  # it went on from there
+            loader.set_epoch(1)
+            self.assertEqual(len([b.step for b in loader]), 13)
 
     def test_only_the_last_loop_goes_on(self):
         over = self.assertRaisesRegex(libshard.ArgumentError, "this loop is over: another one began, or set_epoch")
@@ -461,11 +492,6 @@ class Memory(Loading):
             with self.assertRaisesRegex(libshard.ClosedError, "this loader is closed; open it again"):
                 call()
 
-    def test_batches_are_not_pickled(self):
-        with libshard.Loader(self.ds, 8) as loader:
-            with self.assertRaisesRegex(TypeError, "cannot be pickled; copy"):
-                pickle.dumps(next(iter(loader)))
-
     def test_memory_comes_back(self):
         def resident():
             with open("/proc/self/statm") as f:
@@ -676,6 +702,61 @@ class Waiting(Loading):
         thread.join(timeout=60)
         self.assertEqual(got, [self.loader.indices(0, 8 * i, 8).tolist() for i in (1, 2, 3)])
         self.assertEqual(self.filled(self.loader, 7), 7)  # all three are the threads' again
+
+
+class Base:
+    """Of Grain's classes, what libshard.grain uses."""
+
+    def __class_getitem__(cls, item):
+        return cls
+
+    def close(self):
+        pass
+
+
+class Grain(unittest.TestCase):
+    """libshard.grain without Grain; `make check-frameworks` has the real one."""
+
+    setUpClass = classmethod(lambda cls: Loading.setUpClass.__func__(cls))
+
+    def setUp(self):
+        patch = mock.patch.dict(sys.modules, grain=mock.Mock(IterDataset=Base, DatasetIterator=Base))
+        patch.start()
+        self.addCleanup(patch.stop)
+        self.addCleanup(sys.modules.pop, "libshard.grain")
+        self.grain = importlib.import_module("libshard.grain")
+
+    def test_epochs_and_every_state(self):
+        with libshard.Loader(self.ds, 8, seed=3) as loader:
+            want_rows = [b.index.tolist() for _ in range(2) for b in loader]
+        batches = self.grain.IterDataset(self.ds, 8, epochs=2, seed=3)
+        self.assertEqual((batches.batches, len(want_rows)), (13, 26))
+        iterator, states = iter(batches), []
+        for row in want_rows:
+            states.append(iterator.get_state())
+            self.assertEqual(next(iterator)["index"].tolist(), row)
+        self.assertIsNone(next(iterator, None))
+        for i, state in enumerate(states):
+            iterator = iter(batches)
+            next(iterator)
+            iterator.set_state(pickle.loads(pickle.dumps(state)))
+            self.assertEqual(iterator.get_state(), state)
+            self.assertEqual([b["index"].tolist() for b in until_stop(iterator)], want_rows[i:])
+
+    def test_no_end_and_memory_of_their_own(self):
+        iterator = iter(self.grain.IterDataset(self.ds, 8, seed=3))
+        held = [next(iterator) for _ in range(40)]
+        for batch in held:
+            self.assertIs(type(batch["image"]), np.ndarray)
+            np.testing.assert_array_equal(batch["image"], self.want["image"][batch["index"]])
+        iterator.close()
+        with self.assertRaises(ValueError):
+            next(iterator)
+
+
+def until_stop(iterator):
+    while (batch := next(iterator, None)) is not None:
+        yield batch
 
 
 if __name__ == "__main__":

@@ -119,6 +119,11 @@ class Mixtures(unittest.TestCase):
         self.assertEqual(np.bincount(np.asarray(next(iter(several))["label"])).tolist(), [64] * 4)
         self.assertEqual(len(libshard.balanced(rare, stop="shortest")), 4)
 
+    def test_an_epoch_of_all_positions(self):
+        mixture = libshard.mix(self.parts, epoch_records=2**62)
+        self.assertEqual(len(mixture), 2**62)
+        self.assertEqual(next(iter(libshard.Loader(mixture, batch_size=4))).position, 0)
+
     def test_weights(self):
         by_size = libshard.mix(self.parts)
         self.assertEqual(by_size.weights, [2930, 1166])  # 4096 x 103 / 144 is 2929.8
@@ -139,6 +144,8 @@ class Mixtures(unittest.TestCase):
             (self.parts, {"weights": [float("nan"), 1.0]}),
             (self.parts, {"stop": "never"}),
             (self.parts, {"epoch_records": 0}),
+            (self.parts, {"epoch_records": 2**62 + 1}),
+            (self.parts, {"epoch_records": 2**64}),
         ):
             with self.assertRaises(libshard.ArgumentError):
                 libshard.mix(sources, **options)
@@ -153,7 +160,7 @@ class Mixtures(unittest.TestCase):
         with self.assertRaisesRegex(libshard.MismatchError, "field 'image' of "):
             libshard.Loader(libshard.mix([self.parts[0], "smaller"]), batch_size=4)
         labels = libshard.Loader(libshard.mix([self.parts[0], "smaller"]), batch_size=4, fields="label")
-        self.assertEqual(set(next(iter(labels))), {"label"})
+        self.assertEqual(set(next(iter(labels))), {"label", "index", "flags", "valid", "component"})
 
 
 if __name__ == "__main__":

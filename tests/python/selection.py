@@ -2,7 +2,10 @@
 """Selections: which records, in loaders, in states and in files, against NumPy."""
 
 import pickle
+import sys
 import unittest
+import unittest.mock
+from array import array
 
 import data
 import libshard
@@ -52,6 +55,76 @@ class Selections(unittest.TestCase):
             self.ds.select([True, False])
         with self.assertRaises(TypeError):
             self.ds.select([0.5])
+
+    def test_rules(self):
+        rule = self.labels > 2
+        self.assertEqual(self.records(self.ds.where(label=lambda x: x > 2)), np.flatnonzero(rule).tolist())
+        both = self.ds.where(image=lambda x: x[:, 0, 0, 0] < 128, label=[3, 4])
+        fit = (self.want["image"][:, 0, 0, 0] < 128) & (self.labels > 2) & (self.labels < 5)
+        self.assertEqual(self.records(both), np.flatnonzero(fit).tolist())
+        # A selection's rule gets the selection's records, whatever else is asked for beside it.
+        part = self.ds.select(range(50, N))
+        seen = []
+        chosen = part.where(
+            label=lambda x: seen.append(x) or x == x[0], image=lambda x: seen.append(x) or x.any((1, 2, 3))
+        )
+        self.assertEqual([len(x) for x in seen], [N - 50] * 2)
+        self.assertEqual(seen[0].tolist(), self.labels[50:].tolist())
+        same = np.flatnonzero(self.labels == self.labels[50])
+        self.assertEqual(self.records(chosen), same[same >= 50].tolist())
+        for wrong in (lambda x: x, lambda x: x[:5] > 0, lambda x: True, lambda x: np.flatnonzero(x > 2)):
+            with self.assertRaisesRegex(TypeError, "label: the function gave .* must be an array of 103 bools"):
+                self.ds.where(label=wrong)
+        with self.assertRaisesRegex(libshard.ArgumentError, "selects none"):
+            self.ds.where(label=lambda x: x > 17)
+        with self.assertRaises(libshard.ArgumentError):
+            self.ds.where(cat=lambda x: x > 17)
+        with unittest.mock.patch.dict(sys.modules, {"numpy": None}):
+            with self.assertRaisesRegex(ImportError, "label=<function>.*there is no NumPy"):
+                self.ds.where(label=lambda x: x > 2)
+
+    def test_arrays_of_numbers(self):
+        numbers = [50, 3, 102]
+        for dtype in ("i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8", ">i4", ">u8"):
+            self.assertEqual(self.records(self.ds.select(np.array(numbers, dtype))), [3, 50, 102])
+        for same in (array("l", numbers), memoryview(array("h", numbers)), bytes(numbers), numbers.__iter__(),
+                     np.array([50, 0, 3, 0, 102])[::2], np.array(numbers, object), range(3, 4),
+                     self.ds.select(numbers).records):
+            self.assertIn(self.records(self.ds.select(same)), ([3, 50, 102], [3]))
+        for wrong in (np.array([1, 1]), np.array([103]), np.array([-1]), np.array([5, -128], "i1"),
+                      np.array([1 << 63], "u8"), np.array([], "i4")):
+            with self.assertRaises(libshard.ArgumentError):
+                self.ds.select(wrong)
+        for wrong in (np.array([0.0, 1.0]), np.array([[1, 2]]), np.array(3), np.array(["a"]), [0, True]):
+            with self.assertRaises(TypeError):
+                self.ds.select(wrong)
+
+    def test_masks(self):
+        mask = self.labels == 2
+        for same in (mask, np.repeat(mask, 2)[::2], memoryview(mask)):
+            self.assertEqual(self.records(self.ds.select(same)), np.flatnonzero(mask).tolist())
+        twos = self.ds.select(mask)
+        self.assertEqual(self.records(twos.select(mask)), self.records(twos))
+        for wrong in (mask[1:], np.array([True, False]), np.zeros(N, bool)):
+            with self.assertRaisesRegex(libshard.ArgumentError, "the mask"):
+                self.ds.select(wrong)
+        with self.assertRaisesRegex(libshard.ArgumentError, "the mask has .* must be one for each of 103 records"):
+            twos.select(np.ones(len(twos), bool))  # its numbers are the dataset's
+        with self.assertRaisesRegex(libshard.ArgumentError, f"{N - len(twos)} of them, such as .* not in"):
+            twos.select(np.ones(N, bool))
+
+    def test_records_outside(self):
+        draw = np.random.default_rng(5)
+        big = libshard.open(data.pack_raw("many", np.zeros(20_000, [("x", "u1")]), "x:u8"))
+        for share in (0.01, 0.5, 0.99):
+            mine, theirs = (np.flatnonzero(draw.random(20_000) < s) for s in (share, 0.6))
+            of = big.select(theirs)
+            outside = np.setdiff1d(mine, theirs)
+            inside = np.intersect1d(mine, theirs)
+            self.assertEqual(self.records(of.select(inside)), inside.tolist())
+            with self.assertRaises(libshard.ArgumentError) as e:
+                of.select(mine)
+            self.assertIn(f"records: {len(outside)} of them, such as {outside[-1]}, are not", str(e.exception))
 
     def test_split_and_folds(self):
         for fractions in ((0.9,), (0.8, 0.1), (0.5, 0.5), (1 / 3, 1 / 3, 1 / 3)):
@@ -133,7 +206,7 @@ class Selections(unittest.TestCase):
             loader = libshard.Loader(self.ds, batch_size=16, seed=3, fields=wanted)
             all_fields = libshard.Loader(self.ds, batch_size=16, seed=3)
             for batch, whole in zip(loader, all_fields, strict=True):
-                self.assertEqual(set(batch), set(names))
+                self.assertEqual(set(batch) - set(batch.item_names), set(names))
                 self.assertEqual(np.asarray(batch.index).tolist(), np.asarray(whole.index).tolist())
                 for name in names:
                     self.assertTrue((np.asarray(batch[name]) == np.asarray(whole[name])).all())

@@ -205,10 +205,11 @@ static inline void photo_record(const struct shard_schema *s, uint32_t group, ui
 		for (uint64_t i = 0; i < s->field[PHOTO_IMAGE].bytes; i += 16)
 			memset(out + i, (uint8_t)(start + i / 16),
 			       s->field[PHOTO_IMAGE].bytes - i < 16 ? (size_t)(s->field[PHOTO_IMAGE].bytes - i) : 16);
-		return;
 	}
-	out[s->field[PHOTO_LABEL].offset] = (uint8_t)(idx % PHOTO_CLASSES);
-	prng_fill(&p, out + s->field[PHOTO_WEIGHT].offset, 12);
+	if (s->field[PHOTO_LABEL].group == group)
+		out[s->field[PHOTO_LABEL].offset] = (uint8_t)(idx % PHOTO_CLASSES);
+	if (s->field[PHOTO_WEIGHT].group == group)
+		prng_fill(&p, out + s->field[PHOTO_WEIGHT].offset, 12);
 }
 
 static inline size_t photo_key(uint64_t idx, char out[64])

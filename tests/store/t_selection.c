@@ -7,6 +7,8 @@
  */
 #include <limits.h>
 
+#include "libshard/base/bytes.h"
+#include "libshard/codec/sha256.h"
 #include "libshard/select/selection_text.h"
 #include "libshard/store/read/dataset.h"
 #include "shard_select.h"
@@ -192,6 +194,25 @@ TEST(records_by_label)
 	shard_dataset_close(ds);
 }
 
+TEST(records_of_a_mask)
+{
+	uint8_t mask[103] = {[0] = 1, [41] = 255, [102] = 1};
+	bool flag[103] = {[0] = true, [41] = true, [102] = true};
+	struct shard_selection *s, *both;
+
+	open_photos();
+	CHECK_OK(shard_select_mask(&s, ds, NULL, mask, 103, &fixture_err));
+	mask[1] = 1; /* not of s */
+	mask[41] = flag[41] = 0;
+	CHECK_OK(shard_select_mask(&both, ds, s, mask, 103, &fixture_err));
+	check_is(both, flag, 103);
+	CHECK_EQ(shard_select_mask(&s, ds, NULL, mask, 102, &fixture_err), SHARD_E_ARGUMENT);
+	CHECK_STR(fixture_err.message, "the mask has 102 bytes; must be one for each of 103 records");
+	shard_selection_close(both);
+	shard_selection_close(s);
+	shard_dataset_close(ds);
+}
+
 /* Of labels alone: a damaged image is not read. */
 TEST(only_the_group_of_the_field_is_read)
 {
@@ -312,6 +333,30 @@ TEST(fractions_share_no_record_and_leave_none)
 	shard_dataset_close(ds);
 }
 
+/* A fused multiply-add chooses no record here: format/ORDER.md, part 11. */
+TEST(a_cut_is_rounded_after_each_operation)
+{
+	static const struct {
+		uint64_t n, seed;
+		double end;
+		uint64_t record; /* the only one */
+	} rows[] = {{100, 1, 0.004999999999999999, 50}, {11, 3, 0.045454545454545449, 8}};
+
+	open_photos();
+	for (size_t i = 0; i < COUNT(rows); i++) {
+		struct shard_selection *s = NULL;
+
+		STORY("%" PRIu64 " records", rows[i].n);
+		ds->m.record_count = rows[i].n; /* as if it had so many */
+		CHECK_OK(shard_select_fraction(&s, ds, NULL, 0, rows[i].end, rows[i].seed, &fixture_err));
+		CHECK_EQ(s->count, 1);
+		CHECK_EQ(selection_at(s, 0), rows[i].record);
+		shard_selection_close(s);
+	}
+	ds->m.record_count = 103;
+	shard_dataset_close(ds);
+}
+
 TEST(folds_of_a_selection)
 {
 	static const int64_t values[] = {0, 1, 2, 3};
@@ -400,6 +445,47 @@ TEST(a_damaged_file_is_refused)
 	unlink(bad.text);
 	unlink(file.text);
 	free(text);
+	shard_dataset_close(ds);
+}
+
+/* A second text would give the same selection a second digest. */
+TEST(a_text_that_libshard_would_not_write_is_refused)
+{
+	static const char *const gaps[] = {"\x05\n", "\x85\0\n", "\x05 "}; /* good, too long, no newline */
+	static const uint8_t bytes[] = {1, 2, 1};
+	struct shard_selection *s;
+	struct path file;
+
+	open_photos();
+	tmp(&file, "t_selection.%d.sel", (int)getpid());
+	for (size_t i = 0; i < COUNT(gaps); i++) {
+		uint8_t digest[SHA256_BYTES];
+		struct shard_error err = {.message = ""};
+		char text[512], id[65];
+		struct sha256 sha;
+		size_t used;
+
+		STORY("text %u", (unsigned)i);
+		dataset_id(ds, id);
+		used = (size_t)snprintf(text, sizeof(text),
+					"libshard selection 1\ndataset %s\nrecords 103\nselected 1\ngaps %u\n", id,
+					bytes[i]);
+		memcpy(text + used, gaps[i], bytes[i] + 1u);
+		used += bytes[i] + 1u;
+		sha256_init(&sha);
+		sha256_update(&sha, text, used);
+		sha256_final(&sha, digest);
+		used += (size_t)sprintf(text + used, "sha256 ");
+		hex_from_bytes(text + used, digest, sizeof(digest));
+		text[used + 64] = '\n';
+		file_make(file.text, (const uint8_t *)text, used + 65);
+		CHECK_EQ(shard_selection_read(&s, ds, file.text, &err), i ? SHARD_E_CORRUPT : SHARD_OK);
+		if (i)
+			CHECK(strstr(err.message, "not written as libshard writes it"));
+		else
+			shard_selection_close(s);
+	}
+	unlink(file.text);
 	shard_dataset_close(ds);
 }
 

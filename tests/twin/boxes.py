@@ -14,7 +14,7 @@ import sys
 import numpy as np
 from PIL import Image, ImageOps
 
-from pillow import FILTERS, LONG, PAD, SHORT, STRETCH, resized, transform
+from pillow import AREA, FILTERS, FITS, LONG, PAD, SHORT, STRETCH, resized, target, transform
 
 SEED = 29
 ORIENTATION = 0x0112
@@ -60,17 +60,18 @@ def moved(box, size, n, crop, fit, sizes):
         box[2:] += box[:2]
     new, place = offset(size, n, crop, fit)
     box = box * np.array([new[0] / size[0], new[1] / size[1]] * 2).astype(F32)
-    return np.clip(box + np.array([*place] * 2, F32), F32(0), F32(crop))
+    most = [*new] * 2 if fit == AREA else [crop] * 4
+    return np.clip(box + np.array([*place] * 2, F32), F32(0), np.array(most, F32))
 
 
 def choose(rng):
     size = rng.randint(1, 300), rng.randint(1, 300)
-    fit, n = rng.choice([SHORT, LONG, STRETCH, PAD]), rng.randint(1, 250)
-    if fit in (LONG, PAD) and n * min(size) <= max(size):
+    fit, n = rng.choice(FITS), rng.randint(1, 250)
+    if fit in (LONG, PAD) and n * min(size) <= max(size) or fit == AREA and not target(size, n, fit):
         fit = STRETCH
     if fit == SHORT and (rng.random() < 0.2 or n * max(size) > 600 * min(size)):
         n = 0
-    crop = n if fit == PAD else rng.randint(max(1, (n or max(size)) - 200), 300)
+    crop = n if fit in (PAD, AREA) else rng.randint(max(1, (n or max(size)) - 200), 300)
     sizes = rng.randrange(2)
     x, y = rng.uniform(-20, 300), rng.uniform(-20, 300)
     w, h = rng.uniform(0, 300), rng.uniform(0, 300)

@@ -10,7 +10,7 @@ import shardfmt as sf
 
 
 def random_schema(rng):
-    """Groups and fields, some of them strings."""
+    """Groups and fields, some of them strings, some of them whole images."""
     groups, fields = [], []
     for number in range(rng.randint(1, 4)):
         offset = 0
@@ -28,6 +28,14 @@ def random_schema(rng):
                                    length_field=len(fields) + 1))
             fields.append(sf.Field("l-%d" % number, sf.U32, (), number, offset, semantic=3))
             offset += 4
+        if rng.random() < 0.3 and not any(f.kind == sf.RAGGED for f in fields):      # a whole image, one of all
+            offset = sf.align(offset, 4)
+            channels = rng.randint(1, 4)
+            fields.append(sf.Field("w-%d" % number, sf.U8, (12, channels), number, offset + 12, layout=sf.HWC,
+                                   semantic=sf.IMAGE, kind=sf.RAGGED, ragged_axes=1, length_field=len(fields) + 1))
+            fields.append(sf.Field("n-%d" % number, sf.U32, (1,), number, offset + 8, semantic=3))
+            fields.append(sf.Field("w-%d_size" % number, sf.U32, (2,), number, offset))
+            offset += 12 + 12 * channels
         log2 = rng.choice([0, 4, 6])
         unit = rng.choice([1, 2, 7, 256])
         codec = rng.choice([sf.RAW, sf.LZ4])
@@ -50,4 +58,11 @@ def random_record(rng, groups, fields, number):
             length = rng.randint(0, 7)
             record[f.offset + length:f.offset + 7] = bytes(7 - length)
             struct.pack_into("<I", record, fields[f.length_field].offset, length)
+        elif f.group == number and f.kind == sf.RAGGED:
+            height = rng.randint(1, 12)
+            width = rng.randint(1, 12 // height)
+            used = height * width * f.shape[1]
+            record[f.offset + used:f.offset + f.bytes] = bytes(f.bytes - used)
+            struct.pack_into("<I", record, fields[f.length_field].offset, height * width)
+            struct.pack_into("<2I", record, sf.size_field(fields, f).offset, height, width)
     return bytes(record)

@@ -20,7 +20,7 @@ from random_shards import random_record, random_schema  # noqa: E402
 DUMP, FOLDER, SEED = sys.argv[1], sys.argv[2], int(sys.argv[3])
 GOLDEN = "format/golden"
 PAGES, MANIFESTS = 420, 260     # mutated files
-C_SHARDS, PY_SHARDS = 60, 60
+C_SHARDS, PY_SHARDS, WHOLE_SHARDS = 60, 60, 300
 NEAR_ROUNDS = 8                 # how often faults of the same unit or record are paired
 STATUS = {"corrupt": "corrupt", "unsupported": "unsupported", "mismatch": "not as the manifest says"}
 
@@ -751,6 +751,42 @@ def fault_pairs(rng, what, faults, make, verdict, place):
     assert both >= tried // 2, "too few of the files break two rules"
 
 
+def whole_shard(rng):
+    """A whole image with drawn sizes; in half of the shards one change makes it an ordinary one."""
+    image = dict(name="x", dtype=sf.U8, shape=(12, 3), layout=sf.HWC, semantic=sf.IMAGE, kind=sf.RAGGED, ragged_axes=1,
+                 length_field=1)
+    size = dict(name="x_size", dtype=sf.U32, shape=(2,), offset=4, group=1)
+    if rng.random() < 0.5:
+        field, change = rng.choice([
+            (image, {"dtype": 2}), (image, {"layout": sf.CHW}), (image, {"layout": 0}), (image, {"semantic": 5}),
+            (image, {"shape": (12, 5)}), (image, {"shape": (12, 3, 1)}), (image, {"shape": (36,)}),
+            (image, {"name": "x_size_size"}), (size, {"name": "y_size"}), (size, {"dtype": 6}), (size, {"dtype": 7,
+             "shape": ()}), (size, {"shape": (2, 1)}), (size, {"shape": (1, 2)}), (size, {"semantic": 3})])
+        field.update(change)
+    fields = [sf.Field(**image), sf.Field("n", sf.U32, (1,), 1, semantic=3), sf.Field(**size)]
+    columns = [[], []]
+    for _ in range(4):
+        pixels, height, width = rng.choice([
+            (12, 3, 4), (6, 2, 3), (1, 1, 1), (12, 12, 1), (12, 3, 4), (6, 2, 3), (12, 4, 4), (0, 0, 0), (0, 0, 3),
+            (13, 13, 1), (10, 65537, 4294311946), (0, 1 << 16, 1 << 16), (5, 5, 0), (11, 12, 1)])
+        columns[0].append(bytes([1 + pixels % 200] * min(3 * pixels, 36)).ljust(64, b"\0"))
+        columns[1].append(struct.pack("<3I", pixels, height, width).ljust(16, b"\0"))
+    groups = [sf.Group(64, 60, 4, unit_records=64), sf.Group(16, 12, 4, unit_records=256)]
+    return sf.draft_shard(groups, fields, columns).pack()
+
+
+def whole_images(rng):
+    cases, paths = [], []
+    for i in range(WHOLE_SHARDS):
+        data = whole_shard(rng)
+        cases.append(("shard %d" % i, python_verdict(data)))
+        paths.append(write("whole-%d.shard" % i, data))
+    compare_verdicts("whole images", cases, paths)
+    seen = [said.split()[1] if " " in said else said for _, said in cases]
+    print("whole images: %d good, %d break I59" % (seen.count("ok"), seen.count("I59")))
+    assert min(seen.count("ok"), seen.count("I59")) >= WHOLE_SHARDS // 10, "too few of a kind"
+
+
 def two_faults(rng):
     def place_manifest(number, data):
         os.mkdir(path_of("two-%d" % number))
@@ -783,6 +819,7 @@ def main():
     good_files(rng)
     bad_files(rng)
     two_faults(rng)
+    whole_images(rng)
 
 
 main()

@@ -53,6 +53,13 @@ def pillow(pixels, out, box, flip, crop):
     return np.stack(planes, axis=2)
 
 
+def most_pixels(rng, height, width):
+    """Of a field with images of this size and of others; 0: all have this size."""
+    if rng.random() < 0.5:
+        return 0
+    return max(height * width, (max(height, width) + 3) // 4 * ((max(height, width) + 3) // 4)) + rng.randint(0, 99)
+
+
 def transform_jobs(count):
     rng = random.Random(SEED)
     noise = np.random.default_rng(SEED)
@@ -88,13 +95,14 @@ def transform_jobs(count):
             std,
             box,
             rng.random() < 0.5,
+            most_pixels(rng, height, width),
         )
 
 
 def check_transform(program, count):
     jobs = list(transform_jobs(count))
     wanted = []
-    for pixels, _, out, dtype, to, crop, mean, std, box, flip in jobs:
+    for pixels, _, out, dtype, to, crop, mean, std, box, flip, _ in jobs:
         channels = pixels.shape[2]
         want = numbers(pillow(pixels, out, box, flip, crop), dtype, mean[:channels], std[:channels])
         wanted.append((want if to == HWC else want.transpose(2, 0, 1)).tobytes())
@@ -109,9 +117,10 @@ def check_transform(program, count):
 def run(program, jobs, variant, wanted):
     """The bytes of each row, with these pixels."""
     text = b""
-    for pixels, layout, out, dtype, to, crop, mean, std, box, flip in jobs:
+    for pixels, layout, out, dtype, to, crop, mean, std, box, flip, most in jobs:
+        layout = HWC if most else layout
         height, width, channels = pixels.shape
-        words = [channels, height, width, layout, *out, dtype, to, crop, 1 + variant]
+        words = [most, channels, height, width, layout, *out, dtype, to, crop, 1 + variant]
         words += [*map(repr, mean), *map(repr, std), *box, int(flip)]
         text += (
             f"transform {' '.join(map(str, words))}\n".encode()
@@ -156,6 +165,8 @@ def expect_row(field, out, crop, flip, area, ratio, seed, epoch, position, view)
         key = absorb(key, x)
     height, width = field
     mirrored = int(unit(word(key, 0)) < flip)
+    if crop != RESIZED:  # of images that differ in size, some may be smaller than the crop
+        out = min(out[0], height), min(out[1], width)
     if crop == CENTER:
         return (round((width - out[1]) / 2), round((height - out[0]) / 2), out[1], out[0], mirrored)
     if crop == RANDOM:
@@ -192,13 +203,16 @@ def draw_jobs(count):
         field = (256, 256) if i % 3 == 0 else (rng.randint(1, 500), rng.randint(1, 500))
         crop = rng.choice([CENTER, RANDOM, RESIZED, RESIZED])
         out = (rng.randint(1, field[0]), rng.randint(1, field[1]))
+        most = most_pixels(rng, *field)
+        if most and i % 5 == 0:
+            out = (rng.randint(1, math.isqrt(most)), rng.randint(1, math.isqrt(most)))
         low, ratio = rng.uniform(0.01, 1), 10 ** rng.uniform(-1, 1)
         area, ratio = (low, rng.uniform(low, 1)), (ratio, ratio * 10 ** rng.uniform(0, 1))
         if i % 3 == 0:
             area, ratio = (0.08, 1.0), (3 / 4, 4 / 3)
         world = rng.randint(1, 9)
         yield (
-            field,
+            (most, *field),
             out,
             crop,
             rng.choice([0, 0.5, 1, rng.random()]),
@@ -217,16 +231,16 @@ def draw_jobs(count):
 def check_draws(program, count):
     jobs = list(draw_jobs(count))
     # In the first two no attempt can succeed.
-    jobs[0] = ((2, 300), (1, 1), RESIZED, 0.5, (0.9, 1.0), (3 / 4, 4 / 3), 1, 0, 1, 0, 0, 0, 5)
-    jobs[1] = ((300, 2), (1, 1), RESIZED, 0.5, (0.9, 1.0), (3 / 4, 4 / 3), 1, 0, 1, 0, 0, 0, 5)
+    jobs[0] = ((0, 2, 300), (1, 1), RESIZED, 0.5, (0.9, 1.0), (3 / 4, 4 / 3), 1, 0, 1, 0, 0, 0, 5)
+    jobs[1] = ((7000, 300, 2), (1, 1), RESIZED, 0.5, (0.9, 1.0), (3 / 4, 4 / 3), 1, 0, 1, 0, 0, 0, 5)
     text = "".join(f"draw {' '.join(map(str, (*f, *o, c, repr(flip), *map(repr, a + r), s, *rest)))}\n"
                    for f, o, c, flip, a, r, s, *rest in jobs)
     lines = subprocess.run([program], input=text, text=True, stdout=subprocess.PIPE, check=True).stdout.splitlines()
     want = []
-    for field, out, crop, flip, area, ratio, seed, rank, world, epoch, position, view, rows in jobs:
+    for (_, *size), out, crop, flip, area, ratio, seed, rank, world, epoch, position, view, rows in jobs:
         first = next(p for p in range(position, position + world) if p % world == rank)
         want += [
-            " ".join(map(str, expect_row(field, out, crop, flip, area, ratio, seed, epoch, first + i * world, view)))
+            " ".join(map(str, expect_row(size, out, crop, flip, area, ratio, seed, epoch, first + i * world, view)))
             for i in range(rows)
         ]
     assert len(lines) == len(want)
@@ -237,7 +251,7 @@ def check_draws(program, count):
 def check_spread(program):
     """Of many draws: areas and logarithms of ratios lie evenly, half is mirrored."""
     count = 20000
-    text = f"draw 1000 1000 8 8 2 0.5 0.1 0.4 0.5 2.0 3 0 1 0 0 0 {count}\n"
+    text = f"draw 0 1000 1000 8 8 2 0.5 0.1 0.4 0.5 2.0 3 0 1 0 0 0 {count}\n"
     rows = subprocess.run([program], input=text, text=True, stdout=subprocess.PIPE, check=True).stdout.split()
     x, y, width, height, flip = np.array(rows, np.float64).reshape(count, 5).T
     area, ratio = width * height / 1e6, np.log2(width / height)

@@ -74,7 +74,9 @@ TEST(sections_and_reasons_always_have_a_word)
 	CHECK_STR(shard_miss_reason_name(SHARD_MISS_EMPTY), "empty");
 	CHECK_STR(shard_miss_reason_name(SHARD_MISS_KEY), "bad key");
 	CHECK_STR(shard_miss_reason_name(0), "other");
-	CHECK_STR(shard_miss_reason_name(9), "other");
+	CHECK_STR(shard_miss_reason_name(SHARD_MISS_MISSING), "missing");
+	CHECK_STR(shard_miss_reason_name(SHARD_MISS_VANISHED), "vanished");
+	CHECK_STR(shard_miss_reason_name(14), "other");
 	CHECK_STR(shard_miss_reason_name(UINT32_MAX), "other");
 }
 

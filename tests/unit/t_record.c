@@ -164,4 +164,38 @@ TEST(every_element_past_a_length_is_looked_at)
 	}
 }
 
+TEST(the_size_of_an_image)
+{
+	static const struct {
+		const char *story;
+		uint32_t height, width, pixels;
+		int want;
+	} sizes[] = {
+		{"as it should be", 3, 5, 15, SHARD_OK},
+		{"a single pixel", 1, 1, 1, SHARD_OK},
+		{"as many pixels as the length can say", UINT32_MAX, 1, UINT32_MAX, SHARD_OK},
+		{"no pixels", 0, 0, 0, SHARD_E_CORRUPT},
+		{"no height", 0, 5, 0, SHARD_E_CORRUPT},
+		{"no width", 5, 0, 0, SHARD_E_CORRUPT},
+		{"a pixel more", 3, 5, 16, SHARD_E_CORRUPT},
+		{"a pixel less", 3, 5, 14, SHARD_E_CORRUPT},
+		{"the product is 2^32", 65536, 65536, 0, SHARD_E_CORRUPT},
+		{"the product is 2^32 + 65536", 65536, 65537, 65536, SHARD_E_CORRUPT},
+		{"the greatest product, which is 1 in 32 bits", UINT32_MAX, UINT32_MAX, 1, SHARD_E_CORRUPT},
+	};
+	struct shard_field f = {.name = "picture"};
+
+	for (size_t i = 0; i < COUNT(sizes); i++) {
+		struct shard_error err = {.message = ""};
+		uint8_t size[8], length[4];
+
+		STORY("%s", sizes[i].story);
+		store32(size, sizes[i].height);
+		store32(size + 4, sizes[i].width);
+		store32(length, sizes[i].pixels);
+		CHECK_EQ(record_check_size(&f, size, length, 77, &err), sizes[i].want);
+		CHECK(!sizes[i].want || !strncmp(err.message, "I59: record 77: field 'picture'", 31));
+	}
+}
+
 TEST_MAIN()

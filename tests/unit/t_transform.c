@@ -77,7 +77,7 @@ TEST(options_that_do_not_fit)
 		struct shard_transform_options o;
 		const char *message;
 	} rows[] = {
-		{{.dtype = SHARD_F64}, "options: dtype is 12; must be SHARD_F16, SHARD_BF16 or SHARD_F32"},
+		{{.dtype = SHARD_F64}, "options: dtype is 12; must be SHARD_U8, SHARD_F16, SHARD_BF16 or SHARD_F32"},
 		{{.layout = SHARD_YUV420}, "options: layout is 3; must be SHARD_CHW or SHARD_HWC"},
 		{{.crop = 3}, "options: crop is 3; must be 0 to 2"},
 		{{.crop = SHARD_CROP_RESIZED, .width = 32768},
@@ -162,7 +162,8 @@ TEST(rows_that_do_not_fit)
 
 		STORY("row %zu", i);
 		CHECK_EQ(transform_plan_make(&plan, &photo, &o, &err), SHARD_OK);
-		CHECK_EQ(transform_rows_check(&plan, two, 2, 3, &err), rows[i].message ? SHARD_E_ARGUMENT : SHARD_OK);
+		CHECK_EQ(transform_rows_check(&plan, two, 2, 3, NULL, &err),
+			 rows[i].message ? SHARD_E_ARGUMENT : SHARD_OK);
 		if (rows[i].message)
 			CHECK_STR(err.message, rows[i].message);
 	}

@@ -9,7 +9,7 @@
 #include <sys/mman.h>
 
 #include "libshard/transform/transform_fast.h"
-#include "tests/store/fixture.h"
+#include "tests/store/whole.h"
 
 #define ROUNDS	  400u
 #define PAGE	  4096u
@@ -17,7 +17,8 @@
 #define BYTES	  (8 * PAGE) /* for an image of 90 x 90 */
 
 static struct transform_plan plan;
-static bool wrong_weights; /* a broken twin: the weight of the second tap is a bit less */
+static struct shard_size size; /* of the image */
+static bool wrong_weights;     /* a broken twin: the weight of the second tap is a bit less */
 
 struct transform_taps __real_transform_taps_fill(uint32_t in, uint32_t out, uint32_t at, int32_t *weight,
 						 uint32_t most);
@@ -46,25 +47,30 @@ static uint32_t side(struct prng *p)
 
 static void any_plan(struct prng *p, uint32_t round)
 {
+	static const uint32_t dtypes[] = {SHARD_F32, SHARD_F16, SHARD_BF16, SHARD_U8};
 	struct shard_field field = {.name = "image", .dtype = SHARD_U8, .layout = SHARD_HWC, .ndim = 3};
 	struct shard_transform_options o = {
 		.size = sizeof(o),
-		.dtype = round % 3 == 0	  ? SHARD_F32
-			 : round % 3 == 1 ? SHARD_F16
-					  : SHARD_BF16,
-		.layout = round % 2 ? SHARD_HWC : SHARD_CHW,
-		.crop = round % 4 == 3 ? SHARD_CROP_RANDOM : SHARD_CROP_RESIZED,
-		.mean = {0.485f, 0.456f, 0.406f},
-		.std = {0.229f, 0.224f, 0.225f},
+		.dtype = dtypes[round % COUNT(dtypes)],
+		.layout = round / 4 % 2 ? SHARD_HWC : SHARD_CHW,
+		.crop = round % 7 < 2 ? SHARD_CROP_RANDOM : SHARD_CROP_RESIZED,
 		.pixels = round % 5 ? SHARD_PIXELS_ROWS_FIRST : SHARD_PIXELS_PILLOW_13,
 	};
 
+	for (int c = 0; c < 3 && o.dtype != SHARD_U8; c++) {
+		o.mean[c] = 0.4f + 0.03f * (float)c;
+		o.std[c] = 0.22f + 0.002f * (float)c;
+	}
 	field.shape[0] = side(p);
 	field.shape[1] = side(p);
 	field.shape[2] = 3;
 	field.bytes = (uint64_t)field.shape[0] * field.shape[1] * 3;
 	o.height = o.crop == SHARD_CROP_RESIZED ? side(p) : 1 + (uint32_t)prng_below(p, field.shape[0]);
 	o.width = o.crop == SHARD_CROP_RESIZED ? side(p) : 1 + (uint32_t)prng_below(p, field.shape[1]);
+	size = (struct shard_size){field.shape[0], field.shape[1]};
+	if (round % 3 == 0) { /* images differ in size, and this one is as long as may be */
+		whole_field(p, &field, size, &size, 1);
+	}
 	CHECK_OK(transform_plan_make(&plan, &field, &o, &fixture_err));
 }
 
@@ -73,10 +79,10 @@ static struct shard_transform_row any_row(struct prng *p)
 	bool resizes = plan.crop == SHARD_CROP_RESIZED;
 	struct shard_transform_row row = {.flip = (uint32_t)prng_below(p, 2)};
 
-	row.width = resizes ? 1 + (uint32_t)prng_below(p, plan.in_width) : plan.width;
-	row.height = resizes ? 1 + (uint32_t)prng_below(p, plan.in_height) : plan.height;
-	row.x = (uint32_t)prng_below(p, plan.in_width - row.width + 1);
-	row.y = (uint32_t)prng_below(p, plan.in_height - row.height + 1);
+	row.width = resizes ? 1 + (uint32_t)prng_below(p, size.width) : plan.width;
+	row.height = resizes ? 1 + (uint32_t)prng_below(p, size.height) : plan.height;
+	row.x = (uint32_t)prng_below(p, size.width - row.width + 1);
+	row.y = (uint32_t)prng_below(p, size.height - row.height + 1);
 	return row;
 }
 
@@ -92,23 +98,27 @@ static unsigned compare(unsigned *done)
 	for (uint32_t round = 0; round < ROUNDS; round++) {
 		void *scratch, *twin_scratch, *got, *want;
 		struct shard_transform_row row;
-		uint8_t *image;
+		struct transform_image image;
+		uint8_t *pixels;
+		size_t bytes;
 
 		any_plan(&p, round);
 		row = any_row(&p);
-		image = image_at_end(pages, (size_t)plan.image_bytes);
-		prng_fill(&p, image, (size_t)plan.image_bytes);
+		bytes = (size_t)size.height * size.width * 3;
+		pixels = image_at_end(pages, bytes);
+		prng_fill(&p, pixels, bytes);
+		image = transform_image_of(&plan, pixels, &size, 0);
 		scratch = aligned_alloc(32, (size_t)(transform_fast_bytes(&plan) + 31) / 32 * 32);
 		twin_scratch = aligned_alloc(32, (size_t)(transform_twin_bytes(&plan) + 31) / 32 * 32);
 		got = calloc(1, (size_t)plan.row_bytes);
 		want = calloc(1, (size_t)plan.row_bytes);
-		STORY("round %u: %u x %u, part %u x %u at (%u, %u), to %u x %u", round, plan.in_height, plan.in_width,
+		STORY("round %u: %u x %u, part %u x %u at (%u, %u), to %u x %u", round, size.height, size.width,
 		      row.height, row.width, row.y, row.x, plan.height, plan.width);
-		if (transform_fast(&plan, &row, image, got, scratch)) {
+		if (transform_fast(&plan, &row, &image, got, scratch)) {
 			bool is_control = wrong_weights;
 
 			wrong_weights = false;
-			transform_twin(&plan, &row, image, want, twin_scratch);
+			transform_twin(&plan, &row, &image, want, twin_scratch);
 			wrong_weights = is_control;
 			differ += memcmp(got, want, (size_t)plan.row_bytes) != 0;
 			if (!is_control)

@@ -17,6 +17,7 @@
 #include "shard_pack.h"
 #include "tools/common/exit_code.h"
 #include "tools/common/message.h"
+#include "tools/common/shelf.h"
 
 int files_path(char *out, const char *dir, const char *name)
 {
@@ -33,6 +34,24 @@ int files_numbered(char *out, const char *dir, const char *prefix, uint64_t numb
 
 	snprintf(name, sizeof(name), "%s%05" PRIu64 "%s", prefix, number, suffix);
 	return files_path(out, dir, name);
+}
+
+uint64_t files_read_at(int fd, void *out, uint64_t bytes, uint64_t offset)
+{
+	uint64_t have = 0;
+
+	while (have < bytes) {
+		ssize_t n = pread(fd, (uint8_t *)out + have, (size_t)(bytes - have), (off_t)(offset + have));
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0) {
+			errno = n < 0 ? errno : 0;
+			break;
+		}
+		have += (uint64_t)n;
+	}
+	return have;
 }
 
 uint64_t files_ns(const struct timespec *t)
@@ -76,7 +95,7 @@ int files_read(const char *path, struct text *out, bool *found)
 	if (n < 0)
 		code = fail(EXIT_IO, "%s: %s", path, strerror(errno));
 	else if (text_failed(out))
-		code = fail(EXIT_IO, "%s: out of memory after %zu bytes", path, out->bytes);
+		code = shelf_refuse(out->shelf, "%s, after %zu bytes", path, out->bytes);
 	close(fd);
 	return code;
 }

@@ -23,9 +23,15 @@ int files_numbered(char *out, const char *dir, const char *prefix, uint64_t numb
 
 /*
  * All of a file of text, read as it grows; a hole in it is an error.  *found is false if there is
- * none.  Starts with an empty text.
+ * none.  Starts with an empty text, which may be on a shelf.
  */
 int files_read(const char *path, struct text *out, bool *found);
+
+/*
+ * Read at an offset.  Returns the bytes that were read; if those are fewer, errno says why, and is
+ * 0 at the end of the file.  Says nothing.
+ */
+uint64_t files_read_at(int fd, void *out, uint64_t bytes, uint64_t offset);
 
 /* A time of stat(), as nanoseconds since 1970. */
 uint64_t files_ns(const struct timespec *t);

@@ -32,23 +32,33 @@ static void on_signal(int number)
 	int64_t now_ns = (int64_t)monotonic_ns() + 1; /* never the 0 that means none */
 	int64_t first_ns = 0;
 
-	(void)number;
-	if (!atomic_compare_exchange_strong(&first_signal_ns, &first_ns, now_ns) && now_ns - first_ns > SAME_REQUEST_NS)
+	if (!atomic_compare_exchange_strong(&first_signal_ns, &first_ns, now_ns) && number != SIGHUP &&
+	    now_ns - first_ns > SAME_REQUEST_NS)
 		_exit(EXIT_INTERRUPTED);
+}
+
+/* Stop at this signal, unless it was ignored from outside. */
+static void stop_at(int number, const struct sigaction *stop)
+{
+	struct sigaction old;
+
+	if (sigaction(number, NULL, &old) == 0 && old.sa_handler != SIG_IGN)
+		sigaction(number, stop, NULL);
 }
 
 void signals_start(void)
 {
-	struct sigaction stop = {.sa_handler = on_signal, .sa_flags = SA_RESTART}, old;
+	struct sigaction stop = {.sa_handler = on_signal, .sa_flags = SA_RESTART};
 	struct sigaction ignore = {.sa_handler = SIG_IGN};
 
 	sigemptyset(&stop.sa_mask);
 	sigaddset(&stop.sa_mask, SIGINT);
 	sigaddset(&stop.sa_mask, SIGTERM);
+	sigaddset(&stop.sa_mask, SIGHUP);
 	sigemptyset(&ignore.sa_mask);
 	sigaction(SIGTERM, &stop, NULL);
-	if (sigaction(SIGINT, NULL, &old) == 0 && old.sa_handler != SIG_IGN)
-		sigaction(SIGINT, &stop, NULL);
+	stop_at(SIGINT, &stop);
+	stop_at(SIGHUP, &stop);
 	sigaction(SIGPIPE, &ignore, NULL);
 	sigaction(SIGXFSZ, &ignore, NULL);
 }

@@ -2,10 +2,11 @@
 /*
  * signals.h - Ctrl-C asks a tool to stop; the tool stops at a clean place
  *
- * SIGINT and SIGTERM set a flag, which long work looks at between records; it then removes
- * its temporary files and returns EXIT_INTERRUPTED.  A second signal ends the process at
- * once with that code.  SIGPIPE and SIGXFSZ are ignored: the write that met them fails
- * with EPIPE or EFBIG and is reported like any other.
+ * SIGINT, SIGTERM and SIGHUP set a flag, which long work looks at between records.  It then removes
+ * its temporary files and returns EXIT_INTERRUPTED.  A second signal ends the process at once with
+ * that code.  SIGHUP never does: when a terminal is closed, the kernel and the shell both send it.
+ * SIGPIPE and SIGXFSZ are ignored: the write that met them fails with EPIPE or EFBIG and is
+ * reported like any other.
  */
 #ifndef SHARD_COMMON_SIGNALS_H
 #define SHARD_COMMON_SIGNALS_H
@@ -15,12 +16,12 @@
 #include "tools/common/exit_code.h"
 
 /*
- * Called once by main, before threads.  A SIGINT that was ignored from outside (`nohup`, `&` in a
- * script) stays so.
+ * Called once by main, before threads.  A SIGHUP or SIGINT that was ignored from outside (`nohup`,
+ * `&` in a script) stays so.
  */
 void signals_start(void);
 
-/* True once SIGINT or SIGTERM came.  Any thread may ask; it costs a load. */
+/* True once one of these signals came.  Any thread may ask; it costs a load. */
 bool interrupted(void);
 
 #endif

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tools/common/shelf.h"
 #include "tools/common/utf8.h"
 
 static const char hex_upper[] = "0123456789ABCDEF";
@@ -17,24 +18,20 @@ static const char hex_lower[] = "0123456789abcdef";
 /* Room for `more` bytes and a NUL. */
 static bool reserve(struct text *t, size_t more)
 {
-	size_t want = t->capacity_bytes ? t->capacity_bytes : 4096;
 	char *data;
 
-	if (t->failed || more > SIZE_MAX / 4 || t->bytes > SIZE_MAX / 4) {
+	if (t->failed || more > SIZE_MAX / 8 || t->bytes > SIZE_MAX / 8) {
 		t->failed = true;
 		return false;
 	}
 	if (t->bytes + more < t->capacity_bytes)
 		return true;
-	while (want <= t->bytes + more)
-		want *= 2;
-	data = realloc(t->data, want);
+	data = shelf_grow(t->shelf, t->data, &t->capacity_bytes, t->bytes + more + 1);
 	if (!data) {
 		t->failed = true;
 		return false;
 	}
 	t->data = data;
-	t->capacity_bytes = want;
 	return true;
 }
 
@@ -96,7 +93,7 @@ bool text_failed(const struct text *t)
 
 void text_free(struct text *t)
 {
-	free(t->data);
+	shelf_free(t->shelf, t->data);
 	memset(t, 0, sizeof(*t));
 }
 

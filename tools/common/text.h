@@ -13,10 +13,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
+struct shelf;
+
 struct text {	    /* start it zeroed */
 	char *data; /* NUL-terminated once anything was added */
 	size_t bytes, capacity_bytes;
 	bool failed;
+	struct shelf *shelf; /* where it lies if it is large; NULL: in memory */
 };
 
 void text_add(struct text *t, const void *data, size_t bytes);

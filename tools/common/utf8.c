@@ -4,6 +4,8 @@
  */
 #include "tools/common/utf8.h"
 
+#include <string.h>
+
 size_t utf8_sequence(const char *text, size_t text_bytes, uint32_t *code_point)
 {
 	static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000}; /* by length: no overlong forms */
@@ -52,4 +54,9 @@ size_t utf8_invalid_at(const char *text, size_t text_bytes)
 		at += length;
 	}
 	return at;
+}
+
+size_t utf8_mark(const char *text, size_t text_bytes)
+{
+	return text_bytes >= UTF8_MARK_BYTES && !memcmp(text, "\xEF\xBB\xBF", UTF8_MARK_BYTES) ? UTF8_MARK_BYTES : 0;
 }

@@ -19,4 +19,8 @@ size_t utf8_sequence(const char *text, size_t text_bytes, uint32_t *code_point);
 /* Position of the first byte that begins no character, or `text_bytes`.  A NUL is a character. */
 size_t utf8_invalid_at(const char *text, size_t text_bytes);
 
+/* Bytes of the mark that some editors put in front of a text, 3; 0 if it has none. */
+#define UTF8_MARK_BYTES 3
+size_t utf8_mark(const char *text, size_t text_bytes);
+
 #endif

@@ -21,8 +21,10 @@
 #define TEXT_COLUMN	24
 #define LINE_BYTES	4096
 
+#define MUCH_READ 1.5 /* times what is delivered: from here on, it counts as slower */
+
 struct doctor_options {
-	const char *path;
+	const char *path, *select;
 	bool json;
 };
 
@@ -93,9 +95,36 @@ static void on_finding(void *context, const struct shard_finding *f)
 		print_finding(f);
 }
 
-static int run(const struct cli_args *args)
+/* What a selection costs: a loader reads whole units and chunks. */
+static void look_at_selection(struct talk *t, const struct target *target, const struct shard_selection *s)
 {
-	const struct doctor_options *o = args->options;
+	struct shard_finding f = {.name = "selection", .so = "", .advice = "", .verdict = SHARD_GOOD};
+	double times = shard_selection_amplification(s, target->dataset);
+	struct shard_selection_info info;
+	struct shard_fact facts[3] = {{.name = "records"}, {.name = "of"}, {.name = "read_thousandths"}};
+	char found[128];
+
+	shard_selection_info(s, &info);
+	snprintf(found, sizeof(found), "%" PRIu64 " of %" PRIu64 " records; a loader reads %.3g times what it delivers",
+		 info.record_count, info.of_count, times);
+	facts[0].number = info.record_count;
+	facts[1].number = info.of_count;
+	facts[2].number = (uint64_t)(times * 1000 + 0.5);
+	f.found = found;
+	f.fact = facts;
+	f.fact_count = 3;
+	if (times >= MUCH_READ) {
+		f.verdict = SHARD_SLOWER;
+		f.so = "small records are hashed, and compressed ones decoded, several at a time: for one that is "
+		       "selected, all of these are read";
+		f.advice = "if the files are not in memory, pack these records as a dataset of their own";
+	}
+	on_finding(t, &f);
+}
+
+/* `selection` may be NULL. */
+static int examine(const struct doctor_options *o, const struct target *target, const struct shard_selection *selection)
+{
 	struct talk t = {.is_json = o->json};
 	const struct shard_doctor_options options = {
 		.size = sizeof(options),
@@ -112,6 +141,8 @@ static int run(const struct cli_args *args)
 		json_out_array(&t.json, "findings");
 	}
 	rc = shard_doctor(&options, &err);
+	if (!rc && selection)
+		look_at_selection(&t, target, selection);
 	if (t.is_json) {
 		json_out_end(&t.json);
 		json_out_end(&t.json);
@@ -127,6 +158,26 @@ static int run(const struct cli_args *args)
 	return EXIT_DONE;
 }
 
+static int run(const struct cli_args *args)
+{
+	const struct doctor_options *o = args->options;
+	struct shard_selection *selection = NULL;
+	struct target target = {.path = o->path};
+	int rc = EXIT_DONE;
+
+	if (o->select && !o->path)
+		return cli_misuse(args, "--select %s: of which dataset? name its folder, too", o->select);
+	if (o->select)
+		rc = target_open_dataset(&target, o->path);
+	if (!rc)
+		rc = target_selection(&target, o->select, &selection);
+	if (!rc)
+		rc = examine(o, &target, selection);
+	shard_selection_close(selection);
+	target_close(&target);
+	return rc;
+}
+
 /* clang-format off */
 static const struct cli_option positionals[] = {
 	{.name = "PATH",
@@ -136,7 +187,11 @@ static const struct cli_option positionals[] = {
 	{0},
 };
 
-static const struct cli_option options[] = {AS_JSON(struct doctor_options, "print one JSON document"), {0}};
+static const struct cli_option options[] = {
+	SELECT_OPTION(struct doctor_options),
+	AS_JSON(struct doctor_options, "print one JSON document"),
+	{0},
+};
 /* clang-format on */
 
 const struct cli_verb verb_doctor = {

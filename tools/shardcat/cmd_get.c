@@ -152,7 +152,7 @@ static int run(const struct cli_args *args)
 {
 	const struct get_options *o = args->options;
 	const struct shard_field *field = NULL;
-	struct record record = {{NULL}};
+	struct record record = {.idx = 0};
 	struct tensor tensor = {0};
 	struct target t = {0};
 	bool is_file = o->raw || o->npy || o->png;

@@ -4,8 +4,6 @@
  *
  * Each condition chooses from what the one before it has left.
  */
-#include <ctype.h>
-#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,9 +11,8 @@
 
 #include "shard_select.h"
 #include "tools/shardcat/dataset/target.h"
+#include "tools/shardcat/dataset/where.h"
 #include "tools/shardcat/shardcat.h"
-
-#define VALUES_MAX 65536u
 
 struct select_options {
 	const char *path, *out, *part;
@@ -40,81 +37,12 @@ static int take(struct choice *c, int status, struct shard_selection **chosen, c
 	return EXIT_DONE;
 }
 
-/* ---- --where FIELD=VALUE,VALUE,... ---- */
-
-static bool take_number(const char *text, size_t bytes, int64_t *out)
-{
-	char *end;
-
-	if (!bytes || !(isdigit((unsigned char)text[0]) || text[0] == '-'))
-		return false;
-	errno = 0;
-	*out = strtoll(text, &end, 10);
-	return !errno && end == text + bytes;
-}
-
-/*
- * A number, or of the label field the name of a class.  A class whose name is a number needs its
- * index.
- */
-static int take_value(const struct cli_args *args, const struct choice *c, const struct shard_field *field,
-		      const char *text, size_t bytes, int64_t *out)
-{
-	bool is_label = field == target_label_field(&c->t);
-	int64_t named;
-
-	if (take_number(text, bytes, out)) {
-		if (is_label && target_find_class(&c->t, text, bytes, &named) && named != *out)
-			return cli_misuse(args,
-					  "--where %s=%.*s: is the index of one class and the name of another, %" PRId64
-					  "; give the index of the class that you mean, after a zero: 0%" PRId64,
-					  field->name, (int)bytes, text, named, named);
-		return EXIT_DONE;
-	}
-	if (is_label && target_find_class(&c->t, text, bytes, out))
-		return EXIT_DONE;
-	return cli_misuse(args, "--where %s=%.*s: %s", field->name, (int)bytes, text,
-			  is_label ? "there is no class of that name; 'shardcat stats' lists them"
-				   : "must be a number");
-}
-
 static int apply_where(const struct cli_args *args, struct choice *c, const char *text)
 {
-	size_t name_bytes = strcspn(text, "=");
-	char name[SHARD_NAME_BYTES];
-	const struct shard_field *field = NULL;
-	const char *at = text + name_bytes;
 	struct shard_selection *chosen = NULL;
-	struct shard_error err;
-	uint64_t count = 0;
-	int64_t *value;
-	int rc = EXIT_DONE;
+	int rc = where_select(&chosen, args, &c->t, c->left, text);
 
-	if (!*at)
-		return cli_misuse(args, "--where %s: must be FIELD=VALUE, or FIELD=VALUE,VALUE,...", text);
-	snprintf(name, sizeof(name), "%.*s", (int)name_bytes, text);
-	if (name_bytes < sizeof(name))
-		field = shard_schema_find(c->t.schema, name);
-	if (!field)
-		return cli_misuse(args, "--where %s: %s has no field of that name; 'shardcat info' lists them", text,
-				  c->t.path);
-	value = malloc(VALUES_MAX * sizeof(*value));
-	if (!value)
-		return fail(EXIT_IO, "out of memory");
-	do {
-		size_t bytes = strcspn(++at, ",");
-
-		if (count == VALUES_MAX)
-			rc = cli_misuse(args, "--where %s: has more than %u values", name, VALUES_MAX);
-		else
-			rc = take_value(args, c, field, at, bytes, &value[count++]);
-		at += bytes;
-	} while (!rc && *at);
-	if (!rc)
-		rc = take(c, shard_select_where(&chosen, c->t.dataset, c->left, name, value, count, &err), &chosen,
-			  &err);
-	free(value);
-	return rc;
+	return rc ? rc : take(c, SHARD_OK, &chosen, NULL);
 }
 
 /* ---- by chance ---- */
@@ -249,9 +177,9 @@ static const struct cli_option options[] = {
 	{.name = "where",
 	 .kind = CLI_STRING,
 	 .many = true,
-	 .arg_name = "FIELD=V,...",
+	 .arg_name = "CONDITION",
 	 .offset = offsetof(struct select_options, where),
-	 .help = "records whose integer field, such as label, has one of these values; classes also by name"},
+	 .help = "records that fit: label=cat,3 or 'score>=0.5'; signs are = != < <= > >="},
 	{.name = "part",
 	 .kind = CLI_STRING,
 	 .arg_name = "A-B",

@@ -290,8 +290,8 @@ static int write_sheet(const struct sheet *s, const char *path)
 		rc = fail(EXIT_IO, "%s", error);
 	rc = out_file_close(&file, path, rc);
 	if (!rc && strcmp(path, "-"))
-		note("%s: %" PRIu64 " records, %" PRIu32 " x %" PRIu32 " pixels", path, s->record_count,
-		     s->canvas.width, s->canvas.height);
+		note("%s: %" PRIu64 " record%s, %" PRIu32 " x %" PRIu32 " pixels", path, s->record_count,
+		     s->record_count == 1 ? "" : "s", s->canvas.width, s->canvas.height);
 	return rc;
 }
 

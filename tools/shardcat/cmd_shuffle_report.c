@@ -16,23 +16,22 @@
 #include "tools/common/human.h"
 #include "tools/common/progress.h"
 #include "tools/common/signals.h"
-#include "tools/shardcat/dataset/number.h"
 #include "tools/shardcat/dataset/target.h"
+#include "tools/shardcat/prove/label_classes.h"
 #include "tools/shardcat/prove/mix_report.h"
 #include "tools/shardcat/prove/mixing.h"
 #include "tools/shardcat/prove/order_options.h"
 #include "tools/shardcat/shardcat.h"
 
 #define BATCH_DEFAULT	 256
-#define LABEL_BYTES	 (UINT64_C(4) << 20) /* read at a time */
-#define ORDER_RECORDS	 65536		     /* asked for at a time, about */
-#define SURE_ERRORS	 4.0		     /* standard errors: chance does that once in 16,000 */
-#define SMALL_DIFFERENCE 0.01		     /* too small to matter, however sure */
-#define VARIANCE_LIMIT	 1.1		     /* above it there is a warning */
+#define ORDER_RECORDS	 65536 /* asked for at a time, about */
+#define SURE_ERRORS	 4.0   /* standard errors: chance does that once in 16,000 */
+#define SMALL_DIFFERENCE 0.01  /* too small to matter, however sure */
+#define VARIANCE_LIMIT	 1.1   /* above it there is a warning */
 
 struct report_options {
 	struct order_options order; /* first: see order_options.h */
-	const char *path, *field, *mix;
+	const char *path, *field, *mix, *select;
 	uint64_t batch, epochs;
 };
 
@@ -41,91 +40,59 @@ struct study {
 	struct target t;
 	const struct shard_field *label; /* NULL: there is none */
 	struct mixing_data data;
-	uint32_t *class_of;
-	uint64_t *class_records, *shard_first;
+	struct classes classes;
+	struct shard_selection *selection; /* NULL: all records */
+	uint64_t *record;		   /* of it, by place: what is studied are places */
+	uint64_t *shard_first;
 	struct shard_loader *loader;
 	struct shard_order_info order;
 	struct progress progress;
 };
 
-static int no_memory(const struct study *s)
-{
-	return fail(EXIT_IO, "%s: out of memory for %" PRIu64 " records; each needs about 24 bytes", s->t.path,
-		    s->t.record_count);
-}
-
-/* ---- labels ---- */
-
-static int compare(const void *a, const void *b)
-{
-	int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
-
-	return (x > y) - (x < y);
-}
-
-static int read_labels(struct study *s, int64_t *labels)
-{
-	uint64_t stride = s->label->stride, at_a_time = LABEL_BYTES / stride ? LABEL_BYTES / stride : 1;
-	uint8_t *rows = malloc((size_t)(at_a_time * stride));
-	int rc = rows ? EXIT_DONE : no_memory(s);
-
-	for (uint64_t first = 0; first < s->t.record_count && !rc; first += at_a_time) {
-		uint64_t now = s->t.record_count - first < at_a_time ? s->t.record_count - first : at_a_time;
-
-		rc = target_read(&s->t, s->label->group, first, now, rows);
-		for (uint64_t i = 0; i < now && !rc; i++)
-			labels[first + i] = number_integer(s->label->dtype, rows + i * stride + s->label->offset);
-		progress_add(&s->progress, now, 0, 0);
-		progress_tick(&s->progress);
-		if (!rc && interrupted())
-			rc = EXIT_INTERRUPTED;
-	}
-	free(rows);
-	return rc;
-}
-
-/* Labels may be any integers; classes are counted from 0. */
-static int number_classes(struct study *s, const int64_t *labels, int64_t *values)
-{
-	uint64_t count = 0;
-
-	memcpy(values, labels, (size_t)s->t.record_count * sizeof(*values));
-	qsort(values, (size_t)s->t.record_count, sizeof(*values), compare);
-	for (uint64_t i = 0; i < s->t.record_count; i++)
-		if (!count || values[i] != values[count - 1])
-			values[count++] = values[i];
-	s->class_of = calloc((size_t)s->t.record_count, sizeof(*s->class_of));
-	s->class_records = calloc((size_t)count, sizeof(*s->class_records));
-	if (!s->class_of || !s->class_records || count > UINT32_MAX)
-		return no_memory(s);
-	for (uint64_t i = 0; i < s->t.record_count; i++) {
-		const int64_t *found = bsearch(&labels[i], values, (size_t)count, sizeof(*values), compare);
-
-		s->class_of[i] = (uint32_t)(found - values);
-		s->class_records[s->class_of[i]]++;
-	}
-	s->data.class_of = s->class_of;
-	s->data.class_records = s->class_records;
-	s->data.class_count = (uint32_t)count;
-	return EXIT_DONE;
-}
-
 static int take_classes(struct study *s)
 {
-	int64_t *labels = calloc((size_t)s->t.record_count, sizeof(*labels));
-	int64_t *values = calloc((size_t)s->t.record_count, sizeof(*values));
-	int rc;
+	int rc = classes_take(&s->classes, &s->t, s->label, s->record, s->data.record_count, &s->progress);
 
-	if (labels && values) {
-		rc = read_labels(s, labels);
-		if (!rc)
-			rc = number_classes(s, labels, values);
-	} else {
-		rc = no_memory(s);
-	}
-	free(labels);
-	free(values);
+	s->data.class_of = s->classes.class_of;
+	s->data.class_records = s->classes.class_records;
+	s->data.class_count = s->classes.class_count;
 	return rc;
+}
+
+/* ---- a selection ---- */
+
+/* The place of a record in the selection; or, if it is not in it, of the next one. */
+static uint64_t place_of(const struct study *s, uint64_t record)
+{
+	uint64_t first = 0, end = s->data.record_count;
+
+	while (s->record && first < end) {
+		uint64_t middle = first + (end - first) / 2;
+
+		if (s->record[middle] < record)
+			first = middle + 1;
+		else
+			end = middle;
+	}
+	return s->record ? first : record;
+}
+
+static int take_selection(struct study *s)
+{
+	struct shard_selection_info info;
+	struct shard_error err;
+	int rc = target_selection(&s->t, s->o->select, &s->selection);
+
+	s->data.record_count = s->t.record_count;
+	if (rc || !s->selection)
+		return rc;
+	shard_selection_info(s->selection, &info);
+	s->data.record_count = info.record_count;
+	s->record = malloc((size_t)info.record_count * sizeof(*s->record));
+	if (!s->record)
+		return classes_no_memory(&s->t);
+	rc = shard_selection_records(s->selection, 0, info.record_count, s->record, &err);
+	return rc ? fail_with(rc, &err) : EXIT_DONE;
 }
 
 /* ---- the order ---- */
@@ -139,15 +106,15 @@ static int take_shards(struct study *s)
 	shard_dataset_info(s->t.dataset, &info);
 	s->shard_first = calloc((size_t)info.shard_count + 1, sizeof(*s->shard_first));
 	if (!s->shard_first)
-		return no_memory(s);
+		return classes_no_memory(&s->t);
 	for (uint64_t i = 0; i < info.shard_count; i++) {
 		int rc = shard_dataset_entry(s->t.dataset, i, &entry, &err);
 
 		if (rc)
 			return fail_with(rc, &err);
-		s->shard_first[i] = entry.first_record;
+		s->shard_first[i] = place_of(s, entry.first_record);
 	}
-	s->shard_first[info.shard_count] = s->t.record_count;
+	s->shard_first[info.shard_count] = s->data.record_count;
 	s->data.shard_first = s->shard_first;
 	s->data.shard_count = info.shard_count;
 	return EXIT_DONE;
@@ -160,11 +127,12 @@ static int open_loader(struct study *s)
 	int rc;
 
 	options.batch_records = s->data.batch_records;
+	options.selection = s->selection;
 	rc = shard_loader_open(&s->loader, s->t.dataset, &options, &err);
 	if (rc)
 		return fail_with(rc, &err);
 	shard_loader_order_info(s->loader, &s->order);
-	s->data.run_records = s->order.kind == SHARD_SHUFFLE_WINDOWS && s->order.run_records < s->t.record_count
+	s->data.run_records = s->order.kind == SHARD_SHUFFLE_WINDOWS && s->order.run_records < s->data.record_count
 				      ? s->order.run_records
 				      : 0;
 	s->data.batch_count = shard_loader_step_count(s->loader) * s->o->epochs;
@@ -176,7 +144,7 @@ static int feed(struct study *s, struct mixing *m)
 	uint64_t batch = s->data.batch_records, rows = shard_loader_step_count(s->loader) * batch;
 	uint64_t at_a_time = ORDER_RECORDS / batch ? ORDER_RECORDS / batch * batch : batch;
 	uint64_t *idx = malloc((size_t)at_a_time * sizeof(*idx));
-	int rc = idx ? EXIT_DONE : no_memory(s);
+	int rc = idx ? EXIT_DONE : classes_no_memory(&s->t);
 	struct shard_error err;
 
 	for (uint64_t e = 0; e < s->o->epochs && !rc; e++) {
@@ -188,6 +156,8 @@ static int feed(struct study *s, struct mixing *m)
 				rc = fail_with(rc, &err);
 				break;
 			}
+			for (uint64_t i = 0; i < now; i++)
+				idx[i] = place_of(s, idx[i]);
 			for (uint64_t i = 0; i < now; i += batch)
 				mixing_batch(m, e, idx + i);
 			progress_add(&s->progress, now, 0, 0);
@@ -235,7 +205,7 @@ static void print_table(const struct study *s, const struct mixing *m, double ru
 	char records[HUMAN_CHARS], batches[HUMAN_CHARS], text[ORDER_TEXT_CHARS], name[64];
 
 	printf("order     %s\n", order_text(text, &s->order));
-	printf("records   %s in %" PRIu64 " shard%s", human_count(records, s->t.record_count), s->data.shard_count,
+	printf("records   %s in %" PRIu64 " shard%s", human_count(records, s->data.record_count), s->data.shard_count,
 	       s->data.shard_count == 1 ? "" : "s");
 	if (s->data.class_of)
 		printf(", %" PRIu32 " class%s of field %s", s->data.class_count, s->data.class_count == 1 ? "" : "es",
@@ -261,7 +231,7 @@ static void print_table(const struct study *s, const struct mixing *m, double ru
 static uint64_t enough_window_runs(const struct study *s, double run_correlation)
 {
 	struct shard_order_info order = s->order;
-	uint64_t all = s->t.record_count / order.run_records / order.lane_count;
+	uint64_t all = s->data.record_count / order.run_records / order.lane_count;
 
 	for (uint64_t w = order.window_runs; w <= all / 2; w += (w + 7) / 8) {
 		order.window_runs = (uint32_t)w;
@@ -326,7 +296,8 @@ static int report(struct study *s)
 	double run_correlation = NAN, predicted = NAN;
 	int rc = EXIT_DONE;
 
-	progress_start(&s->progress, "studying", "records", s->t.record_count * (s->o->epochs + (s->label != NULL)));
+	progress_start(&s->progress, "studying", "records",
+		       s->data.record_count * s->o->epochs + (s->label ? s->t.record_count : 0));
 	if (s->label)
 		rc = take_classes(s);
 	if (!rc)
@@ -335,7 +306,7 @@ static int report(struct study *s)
 		rc = open_loader(s);
 	if (!rc) {
 		m = mixing_open(&s->data);
-		rc = m ? feed(s, m) : no_memory(s);
+		rc = m ? feed(s, m) : classes_no_memory(&s->t);
 	}
 	progress_abandon(&s->progress);
 	if (rc == EXIT_INTERRUPTED)
@@ -372,8 +343,12 @@ static int run_mix(const struct cli_args *args, const struct report_options *o)
 {
 	struct shard_loader_options options = order_loader_options(&o->order);
 
-	if (o->path || o->field)
-		return cli_misuse(args, "%s and --mix %s: give one of them", o->path ? o->path : "--field", o->mix);
+	if (o->path || o->field || o->select)
+		return cli_misuse(args, "%s and --mix %s: give one of them",
+				  o->path    ? o->path
+				  : o->field ? "--field"
+					     : "--select",
+				  o->mix);
 	options.batch_records = o->batch ? (uint32_t)o->batch : BATCH_DEFAULT;
 	return mix_report(o->mix, &options, o->epochs);
 }
@@ -391,20 +366,22 @@ static int run(const struct cli_args *args)
 	rc = target_open_dataset(&s.t, s.o->path);
 	if (!rc)
 		rc = find_label(args, &s);
+	if (!rc)
+		rc = take_selection(&s);
 	if (!rc) {
-		quarter = s.t.record_count / 4 > 2 ? s.t.record_count / 4 : 2;
-		s.data.record_count = s.t.record_count;
+		quarter = s.data.record_count / 4 > 2 ? s.data.record_count / 4 : 2;
 		s.data.batch_records = s.o->batch ? (uint32_t)s.o->batch
 						  : (uint32_t)(quarter < BATCH_DEFAULT ? quarter : BATCH_DEFAULT);
-		if (s.data.batch_records > s.t.record_count)
+		if (s.data.batch_records > s.data.record_count)
 			rc = fail(EXIT_USAGE, "%s: %" PRIu64 " records are too few for a batch of %" PRIu32, s.t.path,
-				  s.t.record_count, s.data.batch_records);
+				  s.data.record_count, s.data.batch_records);
 	}
 	if (!rc)
 		rc = report(&s);
 	shard_loader_close(s.loader);
-	free(s.class_of);
-	free(s.class_records);
+	shard_selection_close(s.selection);
+	classes_free(&s.classes);
+	free(s.record);
 	free(s.shard_first);
 	target_close(&s.t);
 	return rc;
@@ -415,6 +392,7 @@ static const struct cli_option positionals[] = {DIR_UNLESS_MIX(struct report_opt
 
 static const struct cli_option options[] = {
 	MIX_OPTION(struct report_options),
+	SELECT_OPTION(struct report_options),
 	{.name = "batch",
 	 .kind = CLI_U64,
 	 .arg_name = "N",

@@ -161,7 +161,8 @@ static int print_classes(const struct census *c, const struct stats_options *o)
 		printf("  and %" PRIu64 " more: --classes N shows N classes, --json shows all\n",
 		       c->class_count - shown);
 	if (c->other_labels)
-		printf("  %" PRIu64 " records have a label that is not a class\n", c->other_labels);
+		printf("  %" PRIu64 " record%s a label that is not a class\n", c->other_labels,
+		       c->other_labels == 1 ? " has" : "s have");
 	free(rows);
 	return EXIT_DONE;
 }

@@ -31,6 +31,11 @@
 		.name = "mix", .kind = CLI_FILE, .arg_name = "FILE", .offset = offsetof(type, mix), \
 		.help = "instead of DIR, a mixture: lines WEIGHT DIR [SELECTION]"                   \
 	}
+#define SELECT_OPTION(type)                                                                               \
+	{                                                                                                 \
+		.name = "select", .kind = CLI_FILE, .arg_name = "FILE", .offset = offsetof(type, select), \
+		.help = "of a selection that shardcat select wrote"                                       \
+	}
 #define AS_JSON(type, text)                                                                      \
 	{                                                                                        \
 		.name = "json", .kind = CLI_FLAG, .offset = offsetof(type, json), .help = (text) \

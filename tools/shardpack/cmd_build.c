@@ -13,7 +13,6 @@
 #include "tools/common/files.h"
 #include "tools/common/message.h"
 #include "tools/common/monotonic.h"
-#include "tools/shardpack/build/build.h"
 #include "tools/shardpack/build/job.h"
 #include "tools/shardpack/build/output.h"
 #include "tools/shardpack/build/seal_dataset.h"
@@ -23,6 +22,7 @@
 #include "tools/shardpack/input/origin_check.h"
 #include "tools/shardpack/input/place.h"
 #include "tools/shardpack/input/stored.h"
+#include "tools/shardpack/input/token_windows.h"
 #include "tools/shardpack/plan/plan.h"
 #include "tools/shardpack/report/report.h"
 
@@ -34,7 +34,8 @@ struct build_options {
 	int read_back; /* 0: yes */
 	struct cli_amount max_bad;
 	const char *report;
-	bool verify, trust_names, again;
+	bool verify, trust_names, again, sandbox;
+	int on_error; /* 1: leave out files that are gone */
 };
 
 #define AT(member) .offset = offsetof(struct build_options, member)
@@ -46,8 +47,6 @@ static const struct cli_option out_positional[] = {
 static const struct cli_option source_options[] = {
 	{.name = "source", .kind = CLI_DIR, AT(source), .arg_name = "SRC", .default_note = "from the plan",
 	 .help = "folder of the inputs, if it has moved"},
-	{.name = "spool", .kind = CLI_DIR, AT(spool), .arg_name = "DIR", .default_note = "beside DIR",
-	 .help = "folder for unpacked files"},
 	{.name = "trust-names", .kind = CLI_FLAG, AT(trust_names), .help = "ignore source times"},
 	{0}};
 
@@ -58,6 +57,9 @@ static const struct cli_option build_options[] = {
 	 .help = "verify what was written"},
 	{.name = "max-bad", .kind = CLI_COUNT_OR_PERCENT, AT(max_bad), .arg_name = "N|P%", .default_note = "no limit",
 	 .help = "stop if more inputs are bad"},
+	{.name = "on-error", .kind = CLI_CHOICE, AT(on_error), .arg_name = "HOW", .choices = "fail|skip",
+	 .default_value = "fail", .help = "skip: leave out files that are gone since the plan"},
+	{.name = "sandbox", .kind = CLI_FLAG, AT(sandbox), .help = "lock up decoders"},
 	{.name = "again", .kind = CLI_FLAG, AT(again), .help = "build also shards that are there, and compare"},
 	{0}};
 
@@ -66,6 +68,8 @@ static const struct cli_option seal_options[] = {
 	{0}};
 
 static const struct cli_option common_options[] = {
+	{.name = "spool", .kind = CLI_DIR, AT(spool), .arg_name = "DIR", .default_note = "beside DIR",
+	 .help = "folder for temporary files"},
 	{.name = "jobs", .short_name = 'j', .kind = CLI_U64, AT(jobs), .arg_name = "N", .min = 1, .max = 1024,
 	 .default_note = "one per CPU", .help = "how many threads compute at once"},
 	{.name = "report", .kind = CLI_FILE, AT(report), .arg_name = "FILE",
@@ -140,14 +144,15 @@ static int open_source(struct started *s, const struct build_options *o)
 	if (!o->trust_names)
 		s->job.origin = &s->origin;
 	if (code == EXIT_DONE && s->plan.file_count) {
-		code = stored_open(&s->stored, &s->place, o->spool ? o->spool : o->out);
+		code = stored_open(&s->stored, &s->place, o->spool ? o->spool : o->out, NULL);
 		s->job.stored = s->stored;
 	}
 	if (code == EXIT_DONE && s->stored)
 		code = stored_attach(s->stored, &s->plan, s->job.anew);
 	if (code != EXIT_DONE)
 		return code;
-	return found ? compare_sources(s, o->trust_names) : go_without_origin(s);
+	code = found ? compare_sources(s, o->trust_names) : go_without_origin(s);
+	return code == EXIT_DONE ? token_windows_again(s->stored, &s->plan, s->job.anew) : code;
 }
 
 /* The plan in OUT, and all that it implies. */
@@ -164,6 +169,8 @@ static int start(struct started *s, const struct build_options *o, bool needs_so
 	s->job.worker_count = o->jobs ? (unsigned)o->jobs : cpus_allowed();
 	if (code == EXIT_DONE)
 		code = output_set_dir(&s->job, o->out);
+	if (code == EXIT_DONE)
+		code = command_open_shelf(&s->plan, o->spool ? o->spool : o->out);
 	if (code == EXIT_DONE)
 		code = output_load(&s->job, &s->plan, &s->source, &s->quarantine_dir, &s->sealed);
 	if (code == EXIT_DONE && s->sealed && o->again)
@@ -198,6 +205,7 @@ static int start(struct started *s, const struct build_options *o, bool needs_so
 
 static void end(struct started *s)
 {
+	command_end_build(&s->job);
 	origin_close(&s->origin);
 	stored_close(s->stored);
 	place_close(&s->place);
@@ -238,7 +246,7 @@ static int verify_sealed(const char *dir)
 	}
 	if (rc != SHARD_OK)
 		return fail(exit_code_of_status(err.status), "%s", err.message);
-	note("%s: %" PRIu64 " shards verified", dir, report.shard_count);
+	note("%s: %" PRIu64 " shard%s verified", dir, report.shard_count, report.shard_count == 1 ? "" : "s");
 	return EXIT_DONE;
 }
 
@@ -256,9 +264,10 @@ static int build(const struct cli_args *args)
 	if (code == EXIT_DONE && !s.sealed) {
 		s.job.part = o->part;
 		s.job.again = o->again;
+		s.job.leave_vanished = o->on_error == 1;
 		s.job.max_bad = cli_given(args, "max-bad") ? &o->max_bad : NULL;
 		s.job.read_back = o->read_back == 0;
-		report.exit_code = build_run(&s.job);
+		report.exit_code = command_build(&s.job, o->sandbox);
 		report.elapsed_ns = monotonic_ns() - start_ns;
 		code = command_finish(&report, s.report_path);
 	}

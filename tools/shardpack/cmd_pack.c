@@ -7,7 +7,6 @@
  */
 #include "tools/shardpack/cmd_pack.h"
 
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,8 +18,8 @@
 #include "tools/common/files.h"
 #include "tools/common/message.h"
 #include "tools/common/monotonic.h"
-#include "tools/shardpack/build/build.h"
 #include "tools/shardpack/build/job.h"
+#include "tools/shardpack/build/known_bad.h"
 #include "tools/shardpack/build/output.h"
 #include "tools/shardpack/build/replacement.h"
 #include "tools/shardpack/build/seal_dataset.h"
@@ -67,16 +66,6 @@ struct packing {
 	char why[OUTPUT_WHY_BYTES];
 };
 
-/* How many records go into a shard; needs the schema, and the number of inputs. */
-static int settle_shard_size(struct packing *w)
-{
-	struct shard_error err;
-	int rc = shard_schema_shard_records(&w->job.schema, w->o->shard_records, w->o->shard_bytes, w->plan.input_count,
-					    &w->plan.recipe.shard_records, &err);
-
-	return rc == SHARD_OK ? EXIT_DONE : fail(exit_code_of_status(rc), "%s", err.message);
-}
-
 static int settle_recipe(struct packing *w)
 {
 	const struct pack_options *o = w->o;
@@ -117,34 +106,11 @@ static int settle_source(struct packing *w)
 	int (*settle)(const struct request *r) = source_table[w->recipe.source]->settle;
 	int code = settle ? settle(&r) : EXIT_DONE;
 
+	if (code == EXIT_DONE && w->recipe.source != SOURCE_IMAGES)
+		code = pack_options_unpack(w->o, w->args, &w->recipe.limits);
 	if (code == EXIT_DONE && w->recipe.source == SOURCE_IMAGES &&
 	    recipe_schema(&w->recipe, &schema, &err) != SHARD_OK)
 		code = fail(exit_code_of_status(err.status), "%s", err.message);
-	return code;
-}
-
-/*
- * Folders that are read must not be written to, and the reverse.  The folder of a single file may.
- */
-static int keep_from_sources(const struct packing *w, const char *option, const char *path)
-{
-	char folder[FILES_PATH_BYTES];
-	int code = EXIT_DONE;
-
-	for (uint64_t i = 0; code == EXIT_DONE && i < w->place.item_count; i++) {
-		const struct source_item *item = &w->place.item[i];
-		bool whole = !item->path[0];
-
-		code = whole ? EXIT_DONE : files_path(folder, w->place.root_absolute, item->path);
-		if (code != EXIT_DONE)
-			return code;
-		if (item->is_dir)
-			code = command_keep_apart(option, path, "the source", whole ? w->place.root_absolute : folder);
-		if (code == EXIT_DONE && strcmp(option, "--report"))
-			code = command_keep_apart("the source", whole ? w->place.root_absolute : folder, option, path);
-		else if (code == EXIT_DONE && !item->is_dir && !strcmp(folder, path))
-			code = fail(EXIT_USAGE, "%s: is the source (%s); give another path", option, folder);
-	}
 	return code;
 }
 
@@ -153,8 +119,11 @@ static int settle_places(struct packing *w)
 {
 	const struct pack_options *o = w->o;
 	char *quarantine;
-	int code = place_open(&w->place, o->sources.items, o->sources.count, o->root);
+	int code = command_open_shelf(&w->plan, o->spool ? o->spool : o->out);
 
+	w->place.paths.shelf = w->plan.text.shelf;
+	if (code == EXIT_DONE)
+		code = place_open(&w->place, o->sources.items, o->sources.count, o->root);
 	if (code != EXIT_DONE)
 		return code;
 	w->job.source_fd = w->place.root_fd;
@@ -165,15 +134,15 @@ static int settle_places(struct packing *w)
 	if (!w->out || (o->quarantine && !quarantine) || (o->report && !w->report_path))
 		code = EXIT_IO;
 	if (code == EXIT_DONE)
-		code = keep_from_sources(w, "--out", w->out);
+		code = command_keep_from_sources(&w->place, "--out", w->out);
 	if (code == EXIT_DONE && quarantine)
-		code = keep_from_sources(w, "--quarantine", quarantine);
+		code = command_keep_from_sources(&w->place, "--quarantine", quarantine);
 	if (code == EXIT_DONE && quarantine)
 		code = command_keep_apart("--quarantine", quarantine, "--out", w->out);
 	if (code == EXIT_DONE && quarantine)
 		code = command_keep_apart("--out", w->out, "--quarantine", quarantine);
 	if (code == EXIT_DONE && o->report)
-		code = keep_from_sources(w, "--report", w->report_path);
+		code = command_keep_from_sources(&w->place, "--report", w->report_path);
 	if (code == EXIT_DONE && o->report && quarantine)
 		code = command_keep_apart("--report", w->report_path, "--quarantine", quarantine);
 	if (code == EXIT_DONE && o->report)
@@ -181,14 +150,15 @@ static int settle_places(struct packing *w)
 	if (code == EXIT_DONE && o->report)
 		code = command_check_report(w->report_path);
 	free(quarantine);
-	return code == EXIT_DONE ? stored_open(&w->stored, &w->place, o->spool ? o->spool : w->out) : code;
+	return code == EXIT_DONE ? stored_open(&w->stored, &w->place, o->spool ? o->spool : w->out, &w->recipe.limits)
+				 : code;
 }
 
 static int make_plan(struct packing *w)
 {
 	struct request r = request_of(w);
 	struct shard_error err;
-	int code = source_table[w->recipe.source]->scan(&r);
+	int code = source_scan(&r);
 
 	if (code != EXIT_DONE)
 		return code;
@@ -196,7 +166,7 @@ static int make_plan(struct packing *w)
 		return fail(exit_code_of_status(err.status), "%s", err.message);
 	if (w->plan.file_count)
 		w->job.stored = w->stored;
-	code = settle_shard_size(w);
+	code = plan_settle_shard_size(&w->plan, &w->job.schema, w->o->shard_records, w->o->shard_bytes);
 	if (code == EXIT_DONE)
 		code = plan_finish(&w->plan);
 	return code == EXIT_DONE ? origin_collect(&w->now, &w->plan, &w->place, w->stored) : code;
@@ -282,14 +252,13 @@ static int choose_output(struct packing *w, enum output_state *state)
 
 static int build_and_seal(struct packing *w)
 {
-	struct account whole = {0};
-	int code = build_run(&w->job);
+	struct account whole;
+	int code = command_build(&w->job, w->o->sandbox);
 
 	if (code != EXIT_DONE)
 		return code;
 	/* Count what is on disk, of this process and of others. */
-	whole.shown = w->account.shown;
-	whole.accepted_shown = w->account.accepted_shown;
+	whole = (struct account){.shown = w->account.shown, .accepted_shown = w->account.accepted_shown};
 	account_free(&w->account);
 	w->account = whole;
 	code = seal_run(&w->job);
@@ -325,6 +294,10 @@ static int carry_out(struct packing *w, bool plan_only)
 		return code;
 	if (w->sealed)
 		return find_sealed(w);
+	if (w->plan.bad_count && w->recipe.on_error == ON_ERROR_FAIL) {
+		w->began = true;
+		return known_bad_look(&w->job, w->o->trust_names ? NULL : &w->now);
+	}
 	if (w->o->quarantine) {
 		code = quarantine_open(&w->quarantine, w->o->quarantine);
 		w->job.quarantine = &w->quarantine;
@@ -385,10 +358,14 @@ static int run_with_places(struct packing *w, bool plan_only)
 
 	if (code == EXIT_DONE)
 		code = make_plan(w);
-	if (code != EXIT_DONE || w->o->dry_run)
-		return code == EXIT_DONE ? show_plan(w) : code;
+	if (code == EXIT_DONE && w->o->dry_run)
+		code = show_plan(w);
+	if (code == EXIT_DONE && (plan_only || w->o->dry_run))
+		code = known_bad_judge(&w->job, &w->began);
+	if (w->o->dry_run || (code != EXIT_DONE && !w->began))
+		return code;
 	w->job.max_bad = !plan_only && cli_given(w->args, "max-bad") ? &w->o->max_bad : NULL;
-	code = carry_out(w, plan_only);
+	code = code == EXIT_DONE ? carry_out(w, plan_only) : code;
 	if (plan_only && code == EXIT_DONE && !w->sealed) {
 		command_tell_plan(&w->job, &w->scan);
 		return code;
@@ -421,11 +398,13 @@ static int run(const struct cli_args *args, bool plan_only)
 		code = settle_places(&w);
 	if (code == EXIT_DONE)
 		code = run_with_places(&w, plan_only);
+	command_end_build(&w.job);
 	origin_close(&w.origin);
 	origin_close(&w.now);
 	stored_close(w.stored);
 	place_close(&w.place);
 	plan_free(&w.plan);
+	recipe_free(&w.recipe);
 	scan_free(&w.scan);
 	account_free(&w.account);
 	quarantine_close(&w.quarantine);

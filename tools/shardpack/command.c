@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -14,19 +15,46 @@
 #include "tools/common/exit_code.h"
 #include "tools/common/files.h"
 #include "tools/common/message.h"
+#include "tools/common/shelf.h"
 #include "tools/common/special.h"
+#include "tools/shardpack/build/build.h"
 #include "tools/shardpack/build/job.h"
 #include "tools/shardpack/convert/account.h"
+#include "tools/shardpack/convert/pictures.h"
+#include "tools/shardpack/input/place.h"
 #include "tools/shardpack/plan/plan.h"
 #include "tools/shardpack/report/report.h"
 #include "tools/shardpack/report/report_file.h"
 #include "tools/shardpack/report/report_text.h"
+#include "tools/shardpack/sandbox/sandbox.h"
 
 int command_keep_apart(const char *option, const char *path, const char *dir_name, const char *dir)
 {
 	if (files_is_below(path, dir))
 		return fail(EXIT_USAGE, "%s: lies in %s (%s); give a place outside of it", option, dir_name, dir);
 	return EXIT_DONE;
+}
+
+int command_keep_from_sources(const struct source_place *p, const char *option, const char *path)
+{
+	char folder[FILES_PATH_BYTES];
+	int code = EXIT_DONE;
+
+	for (uint64_t i = 0; code == EXIT_DONE && i < p->item_count; i++) {
+		const struct source_item *item = &p->item[i];
+		bool whole = !item->path[0];
+
+		code = whole ? EXIT_DONE : files_path(folder, p->root_absolute, item->path);
+		if (code != EXIT_DONE)
+			return code;
+		if (item->is_dir)
+			code = command_keep_apart(option, path, "the source", whole ? p->root_absolute : folder);
+		if (code == EXIT_DONE && strcmp(option, "--report"))
+			code = command_keep_apart("the source", whole ? p->root_absolute : folder, option, path);
+		else if (code == EXIT_DONE && !item->is_dir && !strcmp(folder, path))
+			code = fail(EXIT_USAGE, "%s: is the source (%s); give another path", option, folder);
+	}
+	return code;
 }
 
 int command_check_report(const char *path)
@@ -45,6 +73,18 @@ int command_check_report(const char *path)
 	if (access(folder, W_OK | X_OK) != 0)
 		return fail(EXIT_IO, "--report %s: cannot write into %s: %s", path, folder, strerror(errno));
 	return EXIT_DONE;
+}
+
+int command_open_shelf(struct plan *p, const char *dir)
+{
+	char *there = strdup(dir);
+
+	if (there && files_nearest(there)) /* else the first file on it says why there can be none */
+		p->text.shelf = shelf_open(there);
+	else if (there)
+		p->text.shelf = shelf_open(dir);
+	free(there);
+	return p->text.shelf ? EXIT_DONE : fail(EXIT_IO, "out of memory");
 }
 
 char *command_plan_again(const char *dir)
@@ -68,8 +108,9 @@ void command_tell_plan(const struct job *job, const struct scan *scan)
 	text_shell_word(&words, job->out_dir);
 	report_ignored(scan);
 	if (!text_failed(&words) && !text_failed(&digest)) {
-		note("plan %s: %" PRIu64 " inputs in %" PRIu64 " shards", digest.data, job->plan->input_count,
-		     job->plan->shard_count);
+		note("plan %s: %" PRIu64 " input%s in %" PRIu64 " shard%s", digest.data, job->plan->input_count,
+		     job->plan->input_count == 1 ? "" : "s", job->plan->shard_count,
+		     job->plan->shard_count == 1 ? "" : "s");
 		note("next: shardpack build %s --part 0/N to N-1/N, on any machines; then shardpack seal %s",
 		     words.data, words.data);
 	}
@@ -103,6 +144,26 @@ static void say_how_to_leave_out(const struct report *r)
 		hint("--on-error skip or quarantine leaves bad inputs out");
 }
 
+/* Files are gone, and nothing else is wrong. */
+static void say_how_to_do_without(const struct report *r)
+{
+	struct text out = {0};
+
+	text_format(&out, "`shardpack build ");
+	text_shell_word(&out, r->job->out_dir);
+	text_format(&out, " --on-error skip`");
+	if (r->scan) {
+		text_format(&out, ", then `shardpack seal ");
+		text_shell_word(&out, r->job->out_dir);
+		text_format(&out, "`");
+	}
+	if (!text_failed(&out))
+		hint("complete shards are kept; bring the files back and run the same command again, or leave them "
+		     "out: %s",
+		     out.data);
+	text_free(&out);
+}
+
 static void say_how_to_go_on(const struct report *r)
 {
 	struct text command = {0};
@@ -111,6 +172,9 @@ static void say_how_to_go_on(const struct report *r)
 		hint("interrupted; to continue: %s", command.data);
 	else if (r->exit_code == EXIT_INTERRUPTED)
 		hint("interrupted; run the same command again to continue");
+	else if (r->exit_code == EXIT_IO && r->job->account->gone == r->job->account->unreadable &&
+		 r->job->account->gone)
+		say_how_to_do_without(r);
 	else if (r->exit_code == EXIT_IO)
 		hint("complete shards are kept; remove the cause, then run the same command again to continue");
 	else if (r->exit_code == EXIT_BAD && r->job->plan->recipe.on_error == ON_ERROR_FAIL && r->job->account->bad)
@@ -131,4 +195,21 @@ int command_finish(const struct report *r, const char *report_path)
 	say_how_to_go_on(r);
 	report_tell(r);
 	return code;
+}
+
+int command_build(struct job *job, bool sandbox)
+{
+	int code = EXIT_DONE;
+
+	if (sandbox && !plan_names_inputs(job->plan))
+		return fail(EXIT_USAGE, "--sandbox is for images: nothing of this source is decoded");
+	if (sandbox) /* before there are threads */
+		code = pictures_sandbox(&job->sandbox, &job->plan->recipe);
+	return code == EXIT_DONE ? build_run(job) : code;
+}
+
+void command_end_build(struct job *job)
+{
+	sandbox_close(job->sandbox);
+	job->sandbox = NULL;
 }

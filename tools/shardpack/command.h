@@ -5,18 +5,40 @@
 #ifndef SHARD_SHARDPACK_COMMAND_H
 #define SHARD_SHARDPACK_COMMAND_H
 
+#include <stdbool.h>
+
 struct job;
+struct plan;
 struct report;
 struct scan;
+struct source_place;
 
 /* Fails with EXIT_USAGE if `path` (of `option`) lies in `dir`, or is it.  Both absolute. */
 int command_keep_apart(const char *option, const char *path, const char *dir_name, const char *dir);
 
+/*
+ * Folders that are read must not be written to, and the reverse.  The folder of a single file may.
+ */
+int command_keep_from_sources(const struct source_place *p, const char *option, const char *path);
+
 /* Can a report be written to this absolute path?  Asked first, as it is written last. */
 int command_check_report(const char *path);
 
+/*
+ * Give a plan a shelf in that folder, or the nearest one above that exists, for itself and for what
+ * it is made of.
+ */
+int command_open_shelf(struct plan *p, const char *dir);
+
 /* For a command that cannot replace: how to pack anew what is in `dir`.  To be freed, or NULL. */
 char *command_plan_again(const char *dir);
+
+/*
+ * Make the shards, images in a sandbox if the user asked for it: it stays in the job until
+ * command_end_build(), which every job may be given.  Returns the exit code.
+ */
+int command_build(struct job *job, bool sandbox);
+void command_end_build(struct job *job);
 
 /* The end of `shardpack plan`: what it made, and what comes next. */
 void command_tell_plan(const struct job *job, const struct scan *scan);

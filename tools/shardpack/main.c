@@ -6,6 +6,7 @@
 
 #include "tools/shardpack/cmd_build.h"
 #include "tools/shardpack/cmd_pack.h"
+#include "tools/shardpack/decode/decode_formats.h"
 #include "tools/shardpack/decode/decode_versions.h"
 #include "tools/shardpack/plan/recipe.h"
 #include "tools/shardpack/scan/pack_options.h"
@@ -16,7 +17,11 @@ static void print_version(FILE *out)
 {
 	fprintf(out, "shardpack %d.%d.%d\n", SHARD_VERSION_MAJOR, SHARD_VERSION_MINOR, SHARD_VERSION_PATCH);
 	fprintf(out, "libshard %s: %s\n", shard_version(), shard_version_details());
-	fprintf(out, "%s, %s, %s\n", decoder_jpeg_version(), decoder_png_version(), decoder_webp_version());
+	fprintf(out, "%s, %s, %s", decoder_jpeg_version(), decoder_png_version(), decoder_webp_version());
+	for (const struct decode_format_name *f = decode_format_names; f->bit; f++)
+		if (f->version())
+			fprintf(out, ", %s", f->version());
+	putc('\n', out);
 }
 
 /* First what packs, then what plans, then what goes on from a plan. */
@@ -24,18 +29,19 @@ static void list_verbs(struct cli_verb *verbs)
 {
 	for (uint32_t i = 0; i < SOURCE_COUNT; i++) {
 		const struct source *s = source_table[i];
+		const struct cli_option *unpack = i == SOURCE_IMAGES ? NULL : pack_unpack_options;
 
 		verbs[i] = (struct cli_verb){
 			.name = s->name,
 			.positionals = s->positionals,
-			.options = {pack_output_options, s->options, pack_run_options, pack_input_options},
+			.options = {pack_output_options, s->options, pack_run_options, pack_input_options, unpack},
 			.options_bytes = sizeof(struct pack_options),
 			.run = cmd_pack,
 			.row = i};
 		verbs[SOURCE_COUNT + i] =
 			(struct cli_verb){.name = s->plan_name,
 					  .positionals = s->positionals,
-					  .options = {pack_output_options, s->options, pack_input_options},
+					  .options = {pack_output_options, s->options, pack_input_options, unpack},
 					  .options_bytes = sizeof(struct pack_options),
 					  .run = cmd_plan,
 					  .row = i};

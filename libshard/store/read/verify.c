@@ -176,6 +176,7 @@ bool verify_has_ragged(const struct shard_schema *s)
 struct ragged_job {
 	struct shard_reader *r;
 	uint8_t *record[SHARD_GROUPS_MAX]; /* records of each group, as they lie */
+	uint32_t size[SHARD_FIELDS_MAX];   /* shard_image_size_field() of each field */
 	verify_on_problem *on_problem;
 	void *context;
 	struct shard_error *err, first;
@@ -195,6 +196,11 @@ static int tell_ragged(struct ragged_job *j, int rc)
 	return SHARD_OK;
 }
 
+static const uint8_t *ragged_bytes(const struct ragged_job *j, const struct shard_field *f, uint64_t at)
+{
+	return j->record[f->group] + at * f->stride + f->offset;
+}
+
 /* Record `idx` of the shard, number `at` of those read. */
 static int check_ragged_record(struct ragged_job *j, uint64_t idx, uint64_t at)
 {
@@ -206,8 +212,10 @@ static int check_ragged_record(struct ragged_job *j, uint64_t idx, uint64_t at)
 
 		if (field->kind == SHARD_TENSOR)
 			continue;
-		rc = record_check_ragged(field, j->record[field->group] + at * field->stride + field->offset,
-					 j->record[length->group] + at * length->stride + length->offset, idx, j->err);
+		rc = record_check_ragged(field, ragged_bytes(j, field, at), ragged_bytes(j, length, at), idx, j->err);
+		if (!rc && j->size[f] < s->field_count)
+			rc = record_check_size(field, ragged_bytes(j, &s->field[j->size[f]], at),
+					       ragged_bytes(j, length, at), idx, j->err);
 	}
 	return rc ? tell_ragged(j, rc) : SHARD_OK;
 }
@@ -259,6 +267,8 @@ int verify_ragged(struct shard_reader *r, uint64_t first, uint64_t count, verify
 		if (!j.record[g])
 			rc = error_set(err, SHARD_E_MEMORY, "no memory for %" PRIu64 " records", room);
 	}
+	for (uint32_t f = 0; f < r->schema->field_count; f++)
+		j.size[f] = shard_image_size_field(r->schema, f);
 	for (uint64_t n; !rc && count; first += n, count -= n) {
 		n = min_u64(room, count);
 		rc = check_ragged_records(&j, first, n);

@@ -20,7 +20,7 @@ int verify_tables(struct shard_reader *r, struct shard_error *err);
 void verify_fetch_tables(const struct shard_reader *r, const char *path);
 
 /*
- * I57, I58 of records [first, first + count): ragged fields, whose lengths may lie in another
+ * I57 to I59 of records [first, first + count): ragged fields, whose lengths may lie in another
  * group.  on_problem as above.  A piece is the work of one thread at once.
  */
 bool verify_has_ragged(const struct shard_schema *s);

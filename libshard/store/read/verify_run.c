@@ -34,7 +34,7 @@ struct cursor {
 	struct shard_reader *r; /* of that shard; NULL: not opened yet */
 	uint32_t group;
 	uint64_t unit;
-	uint64_t ragged; /* the next record to be checked for I57 and I58 */
+	uint64_t ragged; /* the next record to be checked for I57 to I59 */
 	bool sha256_due;
 };
 

@@ -22,6 +22,7 @@ struct array *array_new(PyObject *owner, int field, const struct view *v)
 		return NULL;
 	a->owner = Py_NewRef(owner);
 	a->field = field;
+	a->group = -1;
 	a->v = *v;
 	if (field >= 0)
 		((struct lease *)owner)->view_count[field]++;
@@ -42,6 +43,36 @@ struct array *array_of_field(PyObject *owner, int field, const struct shard_fiel
 		v.shape[rows + (int)i] = f->shape[i];
 	view_set_dense_strides(&v, rows);
 	return array_new(owner, field, &v);
+}
+
+struct array *array_promised(struct promise *p, const struct shard_field *f, Py_ssize_t count, Py_ssize_t row_stride)
+{
+	struct array *a = array_of_field((PyObject *)p, -1, f, (const char *)(uintptr_t)f->offset, count, row_stride);
+
+	if (a)
+		a->group = (int)f->group;
+	return a;
+}
+
+bool array_settle(struct array *a)
+{
+	struct promise *p = a->group < 0 ? NULL : (struct promise *)a->owner;
+
+	if (!p)
+		return true;
+	p = ref(p); /* another thread may settle the array meanwhile */
+	if (!p->keep(p, a->group)) {
+		unref(p);
+		return false;
+	}
+	if (a->group >= 0) {
+		a->v.data = p->data[a->group] + (uintptr_t)a->v.data;
+		a->owner = ref(p->owner[a->group]);
+		a->group = -1;
+		unref(p); /* the array's */
+	}
+	unref(p);
+	return true;
 }
 
 struct array *array_of_numbers(PyObject *owner, const void *data, uint32_t dtype, Py_ssize_t count)
@@ -113,12 +144,12 @@ struct array *array_alloc(uint32_t dtype, uint64_t count, void **data)
 
 /* ---- where the bytes are ---- */
 
-bool array_is_reachable(const struct array *a)
+bool array_is_reachable(struct array *a)
 {
 	const struct lender *l = a->field < 0 ? NULL : ((struct lease *)a->owner)->lender;
 
 	if (!l || l->owner_pid == (long)getpid())
-		return true;
+		return array_settle(a);
 	fail_argument("this batch belongs to process %ld; open a loader in this process after fork", l->owner_pid);
 	return false;
 }
@@ -130,7 +161,7 @@ struct lease *array_lease_on_device(const struct array *a)
 	return lease && lease->lender->on_device ? lease : NULL;
 }
 
-bool array_is_readable(const struct array *a)
+bool array_is_readable(struct array *a)
 {
 	const struct lease *lease = array_lease_on_device(a);
 

@@ -9,9 +9,17 @@
 #include "python/core/base/py_view.h"
 
 struct array {
-	PyObject_HEAD PyObject *owner; /* of the bytes */
+	PyObject_HEAD PyObject *owner; /* of the bytes, or a promise of them */
 	int field;		       /* the field of a batch, if the owner is a lease; else -1 */
+	int group;		       /* of a promise, in which `v.data` is an offset; else -1 */
 	struct view v;
+};
+
+/* Records that will be read, group by group, when one of their arrays is looked into. */
+struct promise {
+	PyObject_HEAD bool (*keep)(struct promise *p, int group); /* else an exception is set */
+	const char *data[SHARD_GROUPS_MAX];			  /* NULL: not yet */
+	PyObject *owner[SHARD_GROUPS_MAX];
 };
 extern PyTypeObject *array_type; /* set by array_init() of py_array_type.h */
 
@@ -21,6 +29,10 @@ struct array *array_new(PyObject *owner, int field, const struct view *v);
 /* A field of neighbouring rows, [count, ...shape], or that of one record if `count` is -1. */
 struct array *array_of_field(PyObject *owner, int field, const struct shard_field *f, const void *data,
 			     Py_ssize_t count, Py_ssize_t row_stride);
+
+/* As array_of_field(), in rows that are promised. */
+struct array *array_promised(struct promise *p, const struct shard_field *f, Py_ssize_t count, Py_ssize_t row_stride);
+bool array_settle(struct array *a); /* read it now, if it is promised; else an exception is set */
 
 /* Numbers that lie one behind the other. */
 struct array *array_of_numbers(PyObject *owner, const void *data, uint32_t dtype, Py_ssize_t count);
@@ -46,8 +58,11 @@ bool array_is_mapped(const struct array *a);
 
 struct lease *array_lease_on_device(const struct array *a); /* NULL: the array is in the memory of the CPU */
 
-/* Can this process follow the array's pointer?  And can the CPU?  Else an exception is set. */
-bool array_is_reachable(const struct array *a);
-bool array_is_readable(const struct array *a);
+/*
+ * Can this process follow the array's pointer?  And can the CPU?  Else an exception is set.  All
+ * that look into an array ask first, so what was promised is read here.
+ */
+bool array_is_reachable(struct array *a);
+bool array_is_readable(struct array *a);
 
 #endif

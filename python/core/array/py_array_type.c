@@ -7,9 +7,12 @@
  */
 #include "python/core/array/py_array_type.h"
 
+#include <string.h>
+
 #include "python/core/array/py_array.h"
 #include "python/core/array/py_buffer.h"
 #include "python/core/array/py_dlpack.h"
+#include "python/core/array/py_operators.h"
 #include "python/core/base/py_errors.h"
 #include "python/core/base/py_map.h"
 #include "python/core/base/py_number.h"
@@ -62,16 +65,6 @@ static PyObject *item(PyObject *self, PyObject *unused)
 
 /* ---- parts ---- */
 
-static PyObject *part(const struct array *a, Py_ssize_t first, Py_ssize_t step, Py_ssize_t count)
-{
-	struct view v = a->v;
-
-	v.data += first * v.stride[0];
-	v.shape[0] = count;
-	v.stride[0] *= count < 2 ? 1 : step; /* a step that is not taken may be any number */
-	return (PyObject *)array_new(a->owner, a->field, &v);
-}
-
 static PyObject *element(const struct array *a, Py_ssize_t i)
 {
 	struct view row = view_row(&a->v, i);
@@ -93,28 +86,97 @@ static PyObject *sq_item(PyObject *self, Py_ssize_t i)
 	return element(a, i);
 }
 
+/* Is it the plain kind of index: a number, a slice or an ellipsis?  To NumPy a bool is a mask. */
+static bool is_plain(PyObject *key)
+{
+	return (PyIndex_Check(key) && !PyBool_Check(key) && !PyObject_HasAttrString(key, "__len__")) ||
+	       PySlice_Check(key) || key == Py_Ellipsis;
+}
+
+/* One axis of `from` by one key: the next axis of `to`, or none.  Else an exception is set. */
+static bool take_axis(const struct view *from, int axis, PyObject *key, struct view *to)
+{
+	Py_ssize_t n = from->shape[axis], first, stop, step;
+
+	if (PySlice_Check(key)) {
+		if (PySlice_Unpack(key, &first, &stop, &step) < 0)
+			return false;
+		n = PySlice_AdjustIndices(n, &first, &stop, step);
+		to->shape[to->axis_count] = n;
+		/* a step that is not taken may be any number */
+		to->stride[to->axis_count++] = from->stride[axis] * (n < 2 ? 1 : step);
+		to->data += n ? first * from->stride[axis] : 0;
+		return true;
+	}
+	first = PyNumber_AsSsize_t(key, PyExc_IndexError);
+	if (first == -1 && PyErr_Occurred())
+		return false;
+	if (first < -n || first >= n) {
+		PyErr_Format(PyExc_IndexError, "index %zd is out of range; axis %d has %zd", first, axis, n);
+		return false;
+	}
+	to->data += (first < 0 ? first + n : first) * from->stride[axis];
+	return true;
+}
+
+/* Several plain keys: a view of the same memory, or a number. */
+static PyObject *subscript_axes(struct array *a, PyObject *keys)
+{
+	Py_ssize_t count = PyTuple_Size(keys), ellipses = 0;
+	struct view v = {.data = a->v.data, .dtype = a->v.dtype};
+	int axis = 0, whole;
+
+	for (Py_ssize_t k = 0; k < count; k++)
+		ellipses += PyTuple_GetItem(keys, k) == Py_Ellipsis;
+	whole = a->v.axis_count - (int)(count - ellipses); /* axes that no key is for */
+	if (whole < 0 || ellipses > 1) {
+		PyErr_Format(PyExc_IndexError,
+			     ellipses > 1 ? "an index can only have one ellipsis"
+					  : "too many indices: the array has %d axes",
+			     a->v.axis_count);
+		return NULL;
+	}
+	for (Py_ssize_t k = 0; k <= count; k++) {
+		PyObject *key = k < count ? PyTuple_GetItem(keys, k) : NULL;
+
+		for (; whole && (key == Py_Ellipsis || (!key && !ellipses)); whole--, axis++) {
+			v.shape[v.axis_count] = a->v.shape[axis];
+			v.stride[v.axis_count++] = a->v.stride[axis];
+		}
+		if (key && key != Py_Ellipsis && !take_axis(&a->v, axis++, key, &v))
+			return NULL;
+	}
+	if (v.axis_count || ellipses)
+		return (PyObject *)array_new(a->owner, a->field, &v);
+	return array_is_readable(a) ? number_at(a, &v) : NULL;
+}
+
+/* What is not plain: by NumPy, which may copy. */
+static PyObject *subscript_numpy(struct array *a, PyObject *key)
+{
+	PyObject *array = array_numpy(a), *out = array ? PyObject_GetItem(array, key) : NULL;
+
+	Py_XDECREF(array);
+	return out;
+}
+
 static PyObject *subscript(PyObject *self, PyObject *key)
 {
 	struct array *a = (struct array *)self;
-	Py_ssize_t first, stop, step, i;
+	Py_ssize_t count = PyTuple_Check(key) ? PyTuple_Size(key) : -1, i;
+	PyObject *keys, *out;
+	bool plain = count >= 0 || is_plain(key);
 
-	if (!a->v.axis_count)
-		return fail_argument("an array without axes cannot be indexed; item() returns its value");
-	if (PySlice_Check(key)) {
-		if (PySlice_Unpack(key, &first, &stop, &step) < 0)
-			return NULL;
-		i = PySlice_AdjustIndices(a->v.shape[0], &first, &stop, step);
-		return part(a, first, step, i);
-	}
-	if (!PyIndex_Check(key) || PyBool_Check(key)) { /* to NumPy a bool is a mask */
-		PyErr_SetString(PyExc_TypeError, "an index must be a number or a slice of the first axis; "
-						 "index numpy.asarray(array) instead");
+	for (i = 0; plain && i < count; i++)
+		plain = is_plain(PyTuple_GetItem(key, i));
+	if (!plain)
+		return subscript_numpy(a, key);
+	if (!array_is_reachable(a))
 		return NULL;
-	}
-	i = PyNumber_AsSsize_t(key, PyExc_IndexError);
-	if (i == -1 && PyErr_Occurred())
-		return NULL;
-	return sq_item(self, i < 0 ? i + a->v.shape[0] : i);
+	keys = count >= 0 ? Py_NewRef(key) : PyTuple_Pack(1, key);
+	out = keys ? subscript_axes(a, keys) : NULL;
+	Py_XDECREF(keys);
+	return out;
 }
 
 static Py_ssize_t length(PyObject *self)
@@ -133,6 +195,40 @@ static PyObject *copy(PyObject *self, PyObject *unused)
 	return array_is_readable((struct array *)self) ? (PyObject *)array_copy((struct array *)self) : NULL;
 }
 
+/* Is this the shape of so many bytes? */
+static bool take_shape(struct view *v, PyObject *shape, Py_ssize_t bytes)
+{
+	Py_ssize_t axes = PyTuple_Size(shape), n, used = view_item_bytes(v);
+
+	for (Py_ssize_t i = 0; axes <= VIEW_AXES_MAX && i < axes; i++) {
+		n = PyNumber_AsSsize_t(PyTuple_GetItem(shape, i), PyExc_OverflowError);
+		if (n < 0 || (n && used > bytes / n))
+			return false;
+		v->shape[v->axis_count++] = n;
+		used *= n;
+	}
+	return axes <= VIEW_AXES_MAX && used == bytes;
+}
+
+/* Without NumPy, whose reshape() can do more. */
+static PyObject *reshape(PyObject *self, PyObject *shape)
+{
+	struct array *a = (struct array *)self;
+	struct view v;
+
+	if (!array_is_reachable(a))
+		return NULL;
+	v = a->v;
+	v.axis_count = 0;
+	if (!PyTuple_Check(shape) || !view_is_dense(&a->v) ||
+	    !take_shape(&v, shape, view_item_count(&a->v) * view_item_bytes(&a->v)))
+		return PyErr_Occurred()
+			       ? NULL
+			       : fail_argument("reshape: needs a dense array, and a shape of as many elements");
+	view_set_dense_strides(&v, 0);
+	return (PyObject *)array_new(a->owner, a->field, &v);
+}
+
 static PyObject *tobytes(PyObject *self, PyObject *unused)
 {
 	struct array *a = (struct array *)self;
@@ -145,16 +241,62 @@ static PyObject *tobytes(PyObject *self, PyObject *unused)
 	return out;
 }
 
-/* By default Python would compare addresses, so that equal arrays were not equal. */
-static PyObject *compare(PyObject *self, PyObject *other, int op)
+/* ---- other copies ---- */
+
+static PyObject *deep_copy(PyObject *self, PyObject *memo)
 {
+	(void)memo;
+	return copy(self, NULL);
+}
+
+static PyObject *to_numpy(PyObject *self, PyObject *unused)
+{
+	(void)unused;
+	return array_numpy((struct array *)self);
+}
+
+/* An array in memory of its own, whatever this one looks into. */
+static PyObject *reduce(PyObject *self, PyObject *unused)
+{
+	struct array *a = (struct array *)self;
+	PyObject *core = PyImport_ImportModule("libshard._core"), *make = NULL, *bytes = NULL, *out = NULL;
+
+	(void)unused;
+	if (core)
+		make = PyObject_GetAttrString(core, "_array");
+	if (make)
+		bytes = tobytes(self, NULL);
+	if (bytes)
+		out = Py_BuildValue("(O(sNO))", make, number_name(a->v.dtype), view_shape(&a->v), bytes);
+	Py_XDECREF(bytes);
+	Py_XDECREF(make);
+	Py_XDECREF(core);
+	return out;
+}
+
+PyObject *array_unpickle(PyObject *self, PyObject *args)
+{
+	const char *name, *bytes;
+	PyObject *shape;
+	Py_ssize_t count;
+	struct view v = {.data = NULL};
+	struct array *a;
+	void *data;
+
 	(void)self;
-	(void)other;
-	if (op != Py_EQ && op != Py_NE)
-		return Py_NewRef(Py_NotImplemented);
-	PyErr_SetString(PyExc_TypeError, "arrays of libshard are not compared by == and !=; "
-					 "compare numpy.asarray(array), or array.tolist()");
-	return NULL;
+	if (!PyArg_ParseTuple(args, "sO!y#", &name, &PyTuple_Type, &shape, &bytes, &count))
+		return NULL;
+	v.dtype = number_named(name);
+	if (!v.dtype || !take_shape(&v, shape, count))
+		return PyErr_Occurred() ? NULL : fail_argument("these are no bytes of an array of %s", name);
+	a = array_alloc(v.dtype, (uint64_t)view_item_count(&v), &data);
+	if (!a)
+		return NULL;
+	memcpy(data, bytes, (size_t)count);
+	v.data = data;
+	view_set_dense_strides(&v, 0);
+	a->v = v;
+	return (PyObject *)a;
 }
 
 /* ---- attributes ---- */
@@ -190,6 +332,8 @@ static PyObject *get_number(PyObject *self, void *which)
 	case 'c':
 		return PyLong_FromSsize_t(count);
 	case 'p':
+		if (!array_settle(a))
+			return NULL;
 		if (array_lease_on_device(a))
 			lease_use_own(array_lease_on_device(a));
 		return PyLong_FromVoidPtr((void *)(uintptr_t)a->v.data);
@@ -219,43 +363,54 @@ static PyObject *repr(PyObject *self)
 	return text;
 }
 
+static PyMethodDef methods[] = {
+	{"tolist", tolist, METH_NOARGS, "tolist($self, /)\n--\n\nThe values, as nested lists of numbers."},
+	{"item", item, METH_NOARGS, "item($self, /)\n--\n\nThe value of an array of one element."},
+	{"copy", copy, METH_NOARGS,
+	 "copy($self, /)\n--\n\nThe same in memory of its own: dense, and no longer part of a batch or a map."},
+	{"_reshape", reshape, METH_O, "_reshape($self, shape, /)\n--\n\n"},
+	{"tobytes", tobytes, METH_NOARGS, "tobytes($self, /)\n--\n\nThe elements one behind the other."},
+	{"numpy", to_numpy, METH_NOARGS,
+	 "numpy($self, /)\n--\n\n"
+	 "An array of NumPy of the same numbers, to be read: bfloat16 as float32, what lies in a file as a "
+	 "copy."},
+	{"__reduce__", reduce, METH_NOARGS, NULL},
+	{"__deepcopy__", deep_copy, METH_O, NULL},
+	{"__array__", (PyCFunction)(void (*)(void))array_to_numpy, METH_VARARGS | METH_KEYWORDS,
+	 "__array__($self, /, dtype=None, *, copy=None)\n--\n\nAs an array of NumPy."},
+	{"__dlpack__", (PyCFunction)(void (*)(void))array_dlpack, METH_VARARGS | METH_KEYWORDS,
+	 "__dlpack__($self, /, *, stream=None, max_version=None, dl_device=None, copy=None)\n--\n\n"
+	 "A DLPack capsule of the same memory, of version 1 if max_version says so."},
+	{"__dlpack_device__", array_dlpack_device, METH_NOARGS,
+	 "__dlpack_device__($self, /)\n--\n\nWhere it is: (1, 0), the CPU, or (2, n), GPU number n."},
+	{NULL, NULL, 0, NULL},
+};
+
+static PyGetSetDef getters[] = {
+	{"shape", get_shape, NULL, "Lengths of the axes.", NULL},
+	{"strides", get_strides, NULL, "From one element of an axis to the next, in bytes.", NULL},
+	{"dtype", get_dtype, NULL, "As NumPy calls it, such as 'uint8'; also 'bfloat16'.", NULL},
+	{"ndim", get_number, NULL, "Number of axes.", "a"},
+	{"itemsize", get_number, NULL, "Bytes of an element.", "i"},
+	{"size", get_number, NULL, "Number of elements.", "c"},
+	{"nbytes", get_number, NULL, "Bytes of all elements.", "b"},
+	{"data_ptr", get_number, NULL, "Address of the first element.", "p"},
+	{"__array_interface__", array_interface, NULL, "For numpy.asarray().", NULL},
+	{"__cuda_array_interface__", array_cuda_interface, NULL, "For Numba, CuPy and others, of arrays on a GPU.",
+	 NULL},
+	{NULL, NULL, NULL, NULL, NULL},
+};
+
 int array_init(PyObject *module)
 {
-	static PyMethodDef methods[] = {
-		{"tolist", tolist, METH_NOARGS, "tolist($self, /)\n--\n\nThe values, as nested lists of numbers."},
-		{"item", item, METH_NOARGS, "item($self, /)\n--\n\nThe value of an array of one element."},
-		{"copy", copy, METH_NOARGS,
-		 "copy($self, /)\n--\n\nThe same in memory of its own: dense, and no longer part of a batch or a map."},
-		{"tobytes", tobytes, METH_NOARGS, "tobytes($self, /)\n--\n\nThe elements one behind the other."},
-		{"__array__", (PyCFunction)(void (*)(void))array_to_numpy, METH_VARARGS | METH_KEYWORDS,
-		 "__array__($self, /, dtype=None, *, copy=None)\n--\n\nAs an array of NumPy."},
-		{"__dlpack__", (PyCFunction)(void (*)(void))array_dlpack, METH_VARARGS | METH_KEYWORDS,
-		 "__dlpack__($self, /, *, stream=None, max_version=None, dl_device=None, copy=None)\n--\n\n"
-		 "A DLPack capsule of the same memory, of version 1 if max_version says so."},
-		{"__dlpack_device__", array_dlpack_device, METH_NOARGS,
-		 "__dlpack_device__($self, /)\n--\n\nWhere it is: (1, 0), the CPU, or (2, n), GPU number n."},
-		{NULL, NULL, 0, NULL},
-	};
-	static PyGetSetDef getters[] = {
-		{"shape", get_shape, NULL, "Lengths of the axes.", NULL},
-		{"strides", get_strides, NULL, "From one element of an axis to the next, in bytes.", NULL},
-		{"dtype", get_dtype, NULL, "As NumPy calls it, such as 'uint8'; also 'bfloat16'.", NULL},
-		{"ndim", get_number, NULL, "Number of axes.", "a"},
-		{"itemsize", get_number, NULL, "Bytes of an element.", "i"},
-		{"size", get_number, NULL, "Number of elements.", "c"},
-		{"nbytes", get_number, NULL, "Bytes of all elements.", "b"},
-		{"data_ptr", get_number, NULL, "Address of the first element.", "p"},
-		{"__array_interface__", array_interface, NULL, "For numpy.asarray().", NULL},
-		{"__cuda_array_interface__", array_cuda_interface, NULL,
-		 "For Numba, CuPy and others, of arrays on a GPU.", NULL},
-		{NULL, NULL, NULL, NULL, NULL},
-	};
-	static PyType_Slot slots[] = {
+	PyType_Slot slots[64] = {
 		{Py_tp_dealloc, dealloc},
+		{Py_tp_iter, PySeqIter_New},
+		{Py_tp_getattro, array_attribute},
 		{Py_tp_methods, methods},
 		{Py_tp_getset, getters},
 		{Py_tp_repr, repr},
-		{Py_tp_richcompare, compare},
+		{Py_tp_richcompare, array_compare},
 		{Py_tp_hash, PyObject_HashNotImplemented},
 		{Py_bf_getbuffer, array_buffer},
 		{Py_mp_subscript, subscript},
@@ -266,16 +421,21 @@ int array_init(PyObject *module)
 		 "A read-only view of numbers, which NumPy, PyTorch and JAX take: those of batches without a copy,\n"
 		 "and those that lie in a file with one.\n\n"
 		 "numpy.asarray(array), or any function that takes arrays, does it.  The memory stays while a view of "
-		 "it lives."},
+		 "it lives.\n\n"
+		 "Where NumPy is there, an array has its operators and methods: array == 3, array.mean(), "
+		 "array[mask].\nWhat these give are arrays of NumPy."},
 		{0, NULL},
 	};
-	static PyType_Spec spec = {
+	PyType_Spec spec = {
 		.name = "libshard.Array",
 		.basicsize = sizeof(struct array),
 		.flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION | Py_TPFLAGS_IMMUTABLETYPE,
 		.slots = slots,
 	};
 
+	for (PyType_Slot *to = slots, *from = array_operators; from->slot; to++)
+		if (!to->slot)
+			*to = *from++;
 	array_type = add_type(module, "Array", &spec);
 	return array_type ? 0 : -1;
 }

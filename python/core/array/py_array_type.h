@@ -8,5 +8,6 @@
 #include "python/core/base/py_object.h"
 
 int array_init(PyObject *module);
+PyObject *array_unpickle(PyObject *self, PyObject *args); /* _array(dtype, shape, bytes) of the module */
 
 #endif

@@ -79,6 +79,27 @@ PyObject *map_text(PyObject *owner, const void *from, Py_ssize_t bytes)
 	return text;
 }
 
+PyObject *texts_of_rows(const char *rows, uint32_t count, uint32_t row_bytes)
+{
+	PyObject *list = PyList_New(count), *text;
+
+	for (uint32_t i = 0; list && i < count; i++, rows += row_bytes) {
+		text = PyUnicode_DecodeUTF8(rows, (Py_ssize_t)strnlen(rows, row_bytes), "strict");
+		if (!text || PyList_SetItem(list, i, text) < 0)
+			Py_CLEAR(list);
+	}
+	return list;
+}
+
+PyObject *map_texts(PyObject *owner, const void *rows, uint32_t count, uint32_t row_bytes)
+{
+	PyObject *copy = map_bytes(owner, rows, (Py_ssize_t)count * row_bytes);
+	PyObject *list = copy ? texts_of_rows(PyBytes_AsString(copy), count, row_bytes) : NULL;
+
+	Py_XDECREF(copy);
+	return list;
+}
+
 PyObject *map_number(PyObject *owner, uint32_t dtype, const void *from)
 {
 	char bytes[8];

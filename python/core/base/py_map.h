@@ -25,6 +25,13 @@ bool map_copy_view(PyObject *owner, const struct view *v, char *to); /* as view_
 /* Objects of Python that are made of such bytes.  NULL with an exception set if that fails. */
 PyObject *map_bytes(PyObject *owner, const void *from, Py_ssize_t bytes);
 PyObject *map_text(PyObject *owner, const void *from, Py_ssize_t bytes);
+PyObject *map_texts(PyObject *owner, const void *rows, uint32_t count, uint32_t row_bytes); /* as texts_of_rows() */
 PyObject *map_number(PyObject *owner, uint32_t dtype, const void *from);
+
+/*
+ * A list of `count` texts.  Each is a row of row_bytes bytes, and ends before the first zero byte.
+ * The rows are no part of a map.
+ */
+PyObject *texts_of_rows(const char *rows, uint32_t count, uint32_t row_bytes);
 
 #endif

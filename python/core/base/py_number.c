@@ -7,14 +7,17 @@
 #include <math.h>
 #include <string.h>
 
-/* NumPy's name, the buffer protocol's format, and NumPy's short code for __array_interface__. */
+/*
+ * NumPy's name, the buffer protocol's format, and NumPy's short code for __array_interface__.  Its
+ * int64 is C's long: of a long long it would make another type.
+ */
 static const struct {
 	const char *name, *format, *code;
 } dtypes[] = {
 	[SHARD_U8] = {"uint8", "B", "|u1"},    [SHARD_I8] = {"int8", "b", "|i1"},
 	[SHARD_U16] = {"uint16", "H", "<u2"},  [SHARD_I16] = {"int16", "h", "<i2"},
 	[SHARD_U32] = {"uint32", "I", "<u4"},  [SHARD_I32] = {"int32", "i", "<i4"},
-	[SHARD_U64] = {"uint64", "Q", "<u8"},  [SHARD_I64] = {"int64", "q", "<i8"},
+	[SHARD_U64] = {"uint64", "L", "<u8"},  [SHARD_I64] = {"int64", "l", "<i8"},
 	[SHARD_F16] = {"float16", "e", "<f2"}, [SHARD_BF16] = {"bfloat16", NULL, "<V2"},
 	[SHARD_F32] = {"float32", "f", "<f4"}, [SHARD_F64] = {"float64", "d", "<f8"},
 	[SHARD_BOOL] = {"bool", "?", "|b1"},
@@ -23,6 +26,14 @@ static const struct {
 const char *number_name(uint32_t dtype)
 {
 	return dtypes[dtype].name;
+}
+
+uint32_t number_named(const char *name)
+{
+	for (uint32_t d = SHARD_U8; d <= SHARD_BOOL; d++)
+		if (!strcmp(dtypes[d].name, name))
+			return d;
+	return 0;
 }
 
 const char *number_format(uint32_t dtype)

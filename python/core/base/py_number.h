@@ -8,6 +8,7 @@
 #include "python/core/base/py_object.h"
 
 const char *number_name(uint32_t dtype);    /* as NumPy has it: "uint8", "bfloat16", ... */
+uint32_t number_named(const char *name);    /* the dtype of that name, or 0 */
 const char *number_format(uint32_t dtype);  /* of the buffer protocol; NULL for bfloat16, which it does not have */
 const char *number_typestr(uint32_t dtype); /* of __array_interface__ */
 PyObject *number_scalar(uint32_t dtype, const void *at); /* an int, float or bool */

@@ -8,6 +8,7 @@
 #include "python/core/base/py_map.h"
 #include "python/core/base/py_schema.h"
 #include "python/core/dataset/py_record.h"
+#include "python/core/dataset/py_rows.h"
 #include "shard_pack.h"
 
 PyTypeObject *dataset_type;
@@ -109,7 +110,7 @@ static bool take_index(const struct dataset *d, PyObject *number, uint64_t *idx)
 static PyObject *gather_sequence(struct dataset *d, PyObject *indices)
 {
 	Py_ssize_t count = PySequence_Size(indices), i;
-	PyObject *number, *dict = NULL;
+	PyObject *number;
 	uint64_t *idx;
 
 	if (count < 0) {
@@ -135,9 +136,9 @@ static PyObject *gather_sequence(struct dataset *d, PyObject *indices)
 			break;
 	}
 	if (i == count)
-		dict = record_gather(d, idx, (size_t)count);
+		return rows_gather(d, idx, (size_t)count);
 	PyMem_Free(idx);
-	return dict;
+	return NULL;
 }
 
 static PyObject *subscript(PyObject *self, PyObject *key);
@@ -168,7 +169,7 @@ static PyObject *subscript(PyObject *self, PyObject *key)
 		if (PySlice_Unpack(key, &first, &stop, &step) < 0)
 			return NULL;
 		count = PySlice_AdjustIndices((Py_ssize_t)shard_dataset_record_count(d->ds), &first, &stop, step);
-		return record_slice(d, (uint64_t)first, step, (uint64_t)count);
+		return rows_slice(d, (uint64_t)first, step, (uint64_t)count);
 	}
 	/* These would pass for a number or a sequence. */
 	if (PyBool_Check(key) || PyUnicode_Check(key) || PyBytes_Check(key)) {

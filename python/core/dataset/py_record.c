@@ -1,21 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * py_record.c - records as dicts of values
+ * py_record.c - a record as a dict of values
  *
- * One record has numbers for scalars, text for strings, the used part of ragged fields, and arrays
- * for all others.  Several records have an array for each field, with the records on its first axis
- * and padding as it is stored.  If the records are neighbours in one shard and not compressed,
- * arrays lie in the shard's map; else they are copies.
+ * It has numbers for scalars, text for strings, the used part of ragged fields, whole images in
+ * their shape, and arrays for all others.  If a group is not compressed, its arrays lie in the
+ * shard's map; else they are copies.
  */
 #include "python/core/dataset/py_record.h"
+
+#include <stdio.h>
 
 #include "python/core/array/py_array.h"
 #include "python/core/base/py_errors.h"
 #include "python/core/base/py_map.h"
 #include "python/core/base/py_memory.h"
 #include "shard_pack.h"
-
-/* ---- one record ---- */
 
 /* The used part of a string or ragged field: [lengths...] of its shape. */
 static PyObject *ragged_value(PyObject *const *owner, const struct shard_schema *s, const struct shard_field *f,
@@ -34,6 +33,8 @@ static PyObject *ragged_value(PyObject *const *owner, const struct shard_schema 
 		return f->semantic == SHARD_TEXT ? map_text(owner[f->group], data, bytes)
 						 : map_bytes(owner[f->group], data, bytes);
 	}
+	if (shard_field_is_texts(f))
+		return map_texts(owner[f->group], data, n[0] < f->shape[0] ? n[0] : f->shape[0], f->shape[1]);
 	a = array_of_field(owner[f->group], -1, f, data, -1, 0);
 	for (uint32_t i = 0; a && i < f->ndim; i++)
 		if (f->ragged_axes >> i & 1) {
@@ -43,11 +44,40 @@ static PyObject *ragged_value(PyObject *const *owner, const struct shard_schema 
 	return (PyObject *)a;
 }
 
+/* [height, width, channels] of a whole image: its pixels, as long as its size is right. */
+static PyObject *whole_value(PyObject *const *owner, const struct shard_schema *s, const struct shard_field *f,
+			     const struct shard_field *of, const char *const *group)
+{
+	const struct shard_field *length = &s->field[f->length_field];
+	struct shard_error err = {.status = SHARD_E_CORRUPT};
+	struct view v = {.data = group[f->group] + f->offset, .dtype = f->dtype, .axis_count = 3};
+	uint32_t pixels, size[2];
+
+	if (!map_copy(owner[length->group], group[length->group] + length->offset, sizeof(pixels), &pixels) ||
+	    !map_copy(owner[of->group], group[of->group] + of->offset, sizeof(size), size))
+		return NULL;
+	if (!pixels || pixels > f->shape[0] || (uint64_t)size[0] * size[1] != pixels) {
+		snprintf(err.message, sizeof(err.message),
+			 "field %s: height %u and width %u, but %u pixels of at most %u; the dataset is damaged, see "
+			 "'shardcat verify'",
+			 f->name, size[0], size[1], pixels, f->shape[0]);
+		return fail(&err);
+	}
+	v.shape[0] = size[0];
+	v.shape[1] = size[1];
+	v.shape[2] = f->shape[1];
+	view_set_dense_strides(&v, 0);
+	return (PyObject *)array_new(owner[f->group], -1, &v);
+}
+
 static PyObject *value_of(PyObject *const *owner, const struct shard_schema *s, const struct shard_field *f,
 			  const char *const *group)
 {
 	const char *data = group[f->group] + f->offset;
+	uint32_t size = shard_image_size_field(s, (uint32_t)(f - s->field));
 
+	if (size < s->field_count)
+		return whole_value(owner, s, f, &s->field[size], group);
 	if (f->kind != SHARD_TENSOR)
 		return ragged_value(owner, s, f, group);
 	return f->ndim ? (PyObject *)array_of_field(owner[f->group], -1, f, data, -1, 0)
@@ -101,135 +131,5 @@ PyObject *record_at(struct dataset *d, uint64_t idx)
 		dict = record_dict(d, owner, group);
 	for (g = 0; g < s->group_count; g++)
 		unref(owner[g]);
-	return dict;
-}
-
-/* ---- several ---- */
-
-/* Records that lie one `stride` apart from `data` on, in each group. */
-static PyObject *rows_dict(struct dataset *d, PyObject *const *owner, const char *const *data, const Py_ssize_t *stride,
-			   size_t count)
-{
-	const struct shard_schema *s = shard_dataset_schema(d->ds);
-	PyObject *dict = PyDict_New(), *value;
-
-	for (uint32_t f = 0; dict && f < s->field_count; f++) {
-		uint32_t g = s->field[f].group;
-
-		value = (PyObject *)array_of_field(owner[g], -1, &s->field[f], data[g] + s->field[f].offset,
-						   (Py_ssize_t)count, stride[g]);
-		if (!value || PyDict_SetItem(dict, d->name[f], value) < 0)
-			Py_CLEAR(dict);
-		Py_XDECREF(value);
-	}
-	return dict;
-}
-
-#define GATHER_BYTES (UINT64_C(64) << 20) /* between two looks for ^C */
-
-static int gather(struct dataset *d, const uint64_t *idx, size_t count, void *const *dst, struct shard_error *err)
-{
-	const struct shard_schema *s = shard_dataset_schema(d->ds);
-	uint64_t record_bytes = 1;
-	void *at[SHARD_GROUPS_MAX];
-	size_t piece, n;
-	int rc = SHARD_OK;
-
-	for (uint32_t g = 0; g < s->group_count; g++)
-		record_bytes += s->group[g].stride;
-	piece = (size_t)(GATHER_BYTES / record_bytes) + 1;
-	for (size_t i = 0; !rc && i < count; i += n) {
-		n = count - i < piece ? count - i : piece;
-		for (uint32_t g = 0; g < s->group_count; g++)
-			at[g] = (char *)dst[g] + i * s->group[g].stride;
-		Py_BEGIN_ALLOW_THREADS rc = shard_dataset_read(d->ds, idx + i, n, at, err);
-		Py_END_ALLOW_THREADS if (!rc && PyErr_CheckSignals() < 0) rc = SHARD_E_CANCELLED;
-	}
-	return rc;
-}
-
-PyObject *record_gather(struct dataset *d, const uint64_t *idx, size_t count)
-{
-	const struct shard_schema *s = shard_dataset_schema(d->ds);
-	PyObject *owner[SHARD_GROUPS_MAX] = {NULL}, *dict = NULL;
-	Py_ssize_t stride[SHARD_GROUPS_MAX];
-	const char *data[SHARD_GROUPS_MAX];
-	void *dst[SHARD_GROUPS_MAX];
-	struct shard_error err;
-	uint32_t g;
-	int rc = SHARD_OK;
-
-	for (g = 0; g < s->group_count; g++) {
-		bool fits = count <= SIZE_MAX / 2 / s->group[g].stride;
-
-		stride[g] = (Py_ssize_t)s->group[g].stride;
-		/* SIZE_MAX fails */
-		owner[g] = (PyObject *)memory_new(fits ? count * s->group[g].stride : SIZE_MAX);
-		if (!owner[g])
-			break;
-		dst[g] = ((struct memory *)owner[g])->data;
-		data[g] = dst[g];
-	}
-	if (g == s->group_count) {
-		rc = gather(d, idx, count, dst, &err);
-		dict = rc ? fail(&err) : rows_dict(d, owner, data, stride, count);
-	}
-	for (g = 0; g < s->group_count; g++)
-		unref(owner[g]);
-	return dict;
-}
-
-/* Arrays in the map of one shard, over neighbours that are all checked. */
-static PyObject *view_slice(struct dataset *d, struct shard_reader *reader, uint64_t within, int64_t step,
-			    uint64_t count)
-{
-	const struct shard_schema *s = shard_dataset_schema(d->ds);
-	PyObject *owner[SHARD_GROUPS_MAX];
-	Py_ssize_t stride[SHARD_GROUPS_MAX];
-	const char *data[SHARD_GROUPS_MAX];
-	struct shard_error err;
-	struct shard_view view;
-	int rc = SHARD_OK;
-
-	Py_BEGIN_ALLOW_THREADS for (uint32_t g = 0; !rc && g < s->group_count; g++)
-	{
-		owner[g] = (PyObject *)d;
-		stride[g] = (Py_ssize_t)(step * (int64_t)s->group[g].stride);
-		for (uint64_t i = 0; !rc && i < count; i++) {
-			rc = shard_reader_view(reader, g, (uint64_t)((int64_t)within + step * (int64_t)i), &view, &err);
-			if (!rc && !i)
-				data[g] = view.data;
-		}
-	}
-	Py_END_ALLOW_THREADS return rc ? fail(&err) : rows_dict(d, owner, data, stride, (size_t)count);
-}
-
-PyObject *record_slice(struct dataset *d, uint64_t first, int64_t step, uint64_t count)
-{
-	const struct shard_schema *s = shard_dataset_schema(d->ds);
-	struct shard_reader *reader;
-	uint64_t within, end, last, *idx;
-	struct shard_error err;
-	PyObject *dict;
-	bool raw = count > 0;
-
-	if (count < 2)
-		step = 1; /* a step that is not taken may be any number */
-	last = (uint64_t)((int64_t)first + step * (int64_t)(count ? count - 1 : 0));
-	for (uint32_t g = 0; g < s->group_count; g++)
-		raw = raw && s->group[g].codec == SHARD_RAW;
-	if (raw) {
-		if (dataset_find(d, first, &reader, &within, &end, &err))
-			return fail(&err);
-		if (last < end && within + last >= first) /* in the same shard, in either direction */
-			return view_slice(d, reader, within, step, count);
-	}
-	idx = count > SIZE_MAX / sizeof(*idx) - 1 ? NULL : PyMem_Malloc((size_t)(count + 1) * sizeof(*idx));
-	if (!idx)
-		return PyErr_NoMemory();
-	for (uint64_t i = 0; i < count; i++)
-		idx[i] = (uint64_t)((int64_t)first + step * (int64_t)i);
-	dict = record_gather(d, idx, (size_t)count);
-	PyMem_Free(idx);
 	return dict;
 }

@@ -7,6 +7,8 @@
  */
 #include "python/core/dataset/py_selection.h"
 
+#include <string.h>
+
 #include "python/core/array/py_array.h"
 #include "python/core/base/py_errors.h"
 #include "python/core/dataset/py_dataset_type.h"
@@ -52,26 +54,81 @@ static void dealloc(PyObject *self)
 
 /* ---- making one ---- */
 
+/* A number of any integer type; false if it is below 0. */
+static bool load_number(const uint8_t *at, size_t bytes, bool is_signed, uint64_t *out)
+{
+	*out = 0;
+	memcpy(out, at, bytes);
+	return !is_signed || !(*out >> (8 * bytes - 1));
+}
+
+/* The numbers as the library takes them, in new memory; else an exception is set. */
+static uint64_t *take_numbers(const Py_buffer *b, uint64_t count)
+{
+	bool is_signed = b->format && strchr("bhilqn", b->format[0]);
+	uint64_t *idx = PyMem_Malloc(count ? count * sizeof(*idx) : 1), i = 0;
+
+	if (!idx) {
+		PyErr_NoMemory();
+		return NULL;
+	}
+	while (i < count &&
+	       load_number((uint8_t *)b->buf + i * (uint64_t)b->itemsize, (size_t)b->itemsize, is_signed, &idx[i]))
+		i++;
+	if (i == count)
+		return idx;
+	PyMem_Free(idx);
+	fail_argument("records[%llu] is below 0", (unsigned long long)i);
+	return NULL;
+}
+
+/* The records with these numbers, a buffer of any integer type, in native bytes. */
 static PyObject *of_records(PyObject *unused, PyObject *args)
 {
 	struct shard_selection *s = NULL;
+	uint64_t *idx = NULL, count;
 	struct dataset *d;
 	struct shard_error err;
+	PyObject *object, *out = NULL;
 	Py_buffer numbers;
-	PyObject *out;
 	int rc;
 
 	(void)unused;
-	if (!PyArg_ParseTuple(args, "O!y*", dataset_type, &d, &numbers))
+	if (!PyArg_ParseTuple(args, "O!O", dataset_type, &d, &object) || !dataset_is_open(d) ||
+	    PyObject_GetBuffer(object, &numbers, PyBUF_FORMAT | PyBUF_C_CONTIGUOUS) < 0)
 		return NULL;
-	if (!dataset_is_open(d)) {
-		PyBuffer_Release(&numbers);
+	count = (uint64_t)(numbers.len / numbers.itemsize);
+	idx = take_numbers(&numbers, count);
+	PyBuffer_Release(&numbers);
+	if (idx) {
+		Py_BEGIN_ALLOW_THREADS rc = shard_select_open(&s, d->ds, idx, count, &err);
+		Py_END_ALLOW_THREADS out = made(rc, s, &err);
+	}
+	PyMem_Free(idx);
+	return out;
+}
+
+/* The records whose byte in `mask` is not 0. */
+static PyObject *of_mask(PyObject *unused, PyObject *args)
+{
+	const struct shard_selection *from;
+	struct shard_selection *s = NULL;
+	PyObject *of, *out;
+	struct dataset *d;
+	struct shard_error err;
+	Py_buffer mask;
+	int rc;
+
+	(void)unused;
+	if (!PyArg_ParseTuple(args, "O!Oy*", dataset_type, &d, &of, &mask))
+		return NULL;
+	if (!take_of(of, &from) || !dataset_is_open(d)) {
+		PyBuffer_Release(&mask);
 		return NULL;
 	}
-	Py_BEGIN_ALLOW_THREADS rc =
-		shard_select_open(&s, d->ds, numbers.buf, (uint64_t)numbers.len / sizeof(uint64_t), &err);
+	Py_BEGIN_ALLOW_THREADS rc = shard_select_mask(&s, d->ds, from, mask.buf, (uint64_t)mask.len, &err);
 	Py_END_ALLOW_THREADS out = made(rc, s, &err);
-	PyBuffer_Release(&numbers);
+	PyBuffer_Release(&mask);
 	return out;
 }
 
@@ -187,6 +244,52 @@ static PyObject *records(PyObject *self, PyObject *args)
 	return fail(&err);
 }
 
+#define PIECE 4096u /* records that are compared at a time */
+
+/* How many records are not in `of`, and one of them. */
+static uint64_t count_outside(const struct shard_selection *s, const struct shard_selection *of, uint64_t *which)
+{
+	uint64_t mine[PIECE], theirs[PIECE], at = 0, have = 0, outside = 0, n = 0;
+	struct shard_selection_info all, info;
+	struct shard_error err;
+
+	shard_selection_info(of, &all);
+	shard_selection_info(s, &info);
+	for (uint64_t i = 0; i < info.record_count; i++) {
+		uint64_t left = info.record_count - i;
+
+		if (i % PIECE == 0)
+			shard_selection_records(s, i, left < PIECE ? left : PIECE, mine, &err);
+		while (at < all.record_count && (at == have || theirs[at % PIECE] < mine[i % PIECE])) {
+			if (at == have) {
+				n = all.record_count - at < PIECE ? all.record_count - at : PIECE;
+				shard_selection_records(of, at, n, theirs, &err);
+				have += n;
+			} else {
+				at++;
+			}
+		}
+		if (at == all.record_count || theirs[at % PIECE] != mine[i % PIECE]) {
+			outside++;
+			*which = mine[i % PIECE];
+		}
+	}
+	return outside;
+}
+
+/* (how many records are not in another selection, one of them) */
+static PyObject *outside(PyObject *self, PyObject *args)
+{
+	const struct shard_selection *from;
+	uint64_t count, which = 0;
+	PyObject *of;
+
+	if (!PyArg_ParseTuple(args, "O!", selection_type, &of) || !take_of(of, &from))
+		return NULL;
+	Py_BEGIN_ALLOW_THREADS count = count_outside(((struct selection *)self)->s, from, &which);
+	Py_END_ALLOW_THREADS return Py_BuildValue("KK", (unsigned long long)count, (unsigned long long)which);
+}
+
 static PyObject *digest(PyObject *self, PyObject *unused)
 {
 	struct shard_selection_info i;
@@ -270,6 +373,7 @@ int selection_init(PyObject *module)
 {
 	static PyMethodDef methods[] = {
 		{"of_records", of_records, METH_VARARGS | METH_STATIC, "of_records(dataset, numbers, /)\n--\n\n"},
+		{"of_mask", of_mask, METH_VARARGS | METH_STATIC, "of_mask(dataset, of, mask, /)\n--\n\n"},
 		{"where", where, METH_VARARGS | METH_STATIC, "where(dataset, of, field, values, /)\n--\n\n"},
 		{"fraction", fraction, METH_VARARGS | METH_STATIC,
 		 "fraction(dataset, of, begin, end, seed, /)\n--\n\n"},
@@ -277,6 +381,7 @@ int selection_init(PyObject *module)
 		{"read", read_file, METH_VARARGS | METH_STATIC, "read(dataset, path, /)\n--\n\n"},
 		{"column", column, METH_VARARGS | METH_STATIC, "column(dataset, field, /)\n--\n\n"},
 		{"records", records, METH_VARARGS, "records($self, first, count, /)\n--\n\n"},
+		{"outside", outside, METH_VARARGS, "outside($self, of, /)\n--\n\n"},
 		{"digest", digest, METH_NOARGS, "digest($self, /)\n--\n\n"},
 		{"amplification", amplification, METH_VARARGS, "amplification($self, dataset, /)\n--\n\n"},
 		{"write", write_file, METH_VARARGS, "write($self, path, /)\n--\n\n"},

@@ -2,6 +2,9 @@
 /*
  * py_batch.c - a batch as Python has it: a dict of arrays, and where the records come from
  *
+ * The latter are its parts: `index`, `flags` and others.  All of them are attributes.  A part may
+ * also be an item of the dict, behind the fields; then it is that item and nothing else.
+ *
  * Batches are made once a step, when the trainer's work has filled all caches.  So one is made with
  * few allocations and without a line of Python.  Large fields are arrays in the slot; small ones
  * are copied out of it, to one piece of memory. On a GPU all fields are arrays in the slot.
@@ -10,17 +13,20 @@
 
 #include <stddef.h>
 #include <string.h>
-#include <structmember.h>
 
-#include "python/core/array/py_array.h"
-#include "python/core/base/py_memory.h"
-
-#define VIEW_STRIDE_MIN 4096 /* fields of smaller groups are copied out of the slot: 256 labels are 2 KiB */
+#include "python/core/loader/py_pocket.h"
 
 static PyTypeObject *batch_type;
 
-/* They stand behind the dict, whose size depends on the interpreter. */
-enum { INDEX, FLAGS, EPOCH, STEP, POSITION, COMPONENT, PARTS };
+enum { INDEX, FLAGS, VALID, COMPONENT, EPOCH, STEP, POSITION, PARTS };
+static const char *const part_names[PARTS] = {"index", "flags", "valid", "component", "epoch", "step", "position"};
+static PyObject *part_key[PARTS];
+
+/* It stands behind the dict, whose size depends on the interpreter. */
+struct tail {
+	PyObject *part[PARTS]; /* those that are no items */
+	unsigned int items;    /* a bit for each part that is an item */
+};
 static Py_ssize_t tail_at;
 
 static newfunc dict_new;
@@ -28,29 +34,123 @@ static traverseproc dict_traverse;
 static inquiry dict_clear;
 static destructor dict_dealloc;
 
-static PyObject **tail(PyObject *batch)
+static struct tail *tail(PyObject *batch)
 {
-	return (PyObject **)(void *)((char *)batch + tail_at);
+	return (struct tail *)(void *)((char *)batch + tail_at);
+}
+
+/* ---- parts ---- */
+
+/* Takes over the reference to `value`, which may be NULL: then an exception is set. */
+static bool set_part(PyObject *batch, int i, PyObject *value)
+{
+	struct tail *t = tail(batch);
+	bool good = value;
+
+	if (good && t->items >> i & 1) {
+		good = !PyDict_SetItem(batch, part_key[i], value);
+		Py_DECREF(value);
+	} else if (good) {
+		PyObject *old = t->part[i];
+
+		t->part[i] = value;
+		Py_XDECREF(old);
+	}
+	return good;
+}
+
+/* A borrowed reference, or NULL; then an exception may be set. */
+static PyObject *find_part(PyObject *batch, int i)
+{
+	return tail(batch)->items >> i & 1 ? PyDict_GetItemWithError(batch, part_key[i]) : tail(batch)->part[i];
+}
+
+static int number_of(const char *part)
+{
+	int i = 0;
+
+	while (i < PARTS && strcmp(part_names[i], part))
+		i++;
+	return i;
+}
+
+static PyObject *get_part(PyObject *self, void *name)
+{
+	PyObject *value = find_part(self, number_of(name));
+
+	if (!value && !PyErr_Occurred())
+		PyErr_Format(PyExc_AttributeError,
+			     "this batch has no %s: it was made anew of the items of another one, as frameworks do, or "
+			     "the item is gone; batch['%s'] is there if the loader's items= name it",
+			     (const char *)name, (const char *)name);
+	return Py_XNewRef(value);
+}
+
+static int set_attribute(PyObject *self, PyObject *value, void *name)
+{
+	if (value)
+		return set_part(self, number_of(name), Py_NewRef(value)) ? 0 : -1;
+	PyErr_Format(PyExc_AttributeError, "%s of a batch cannot be deleted", (const char *)name);
+	return -1;
+}
+
+static PyObject *item_names(PyObject *self, void *unused)
+{
+	unsigned int items = tail(self)->items;
+	PyObject *list = PyList_New(0), *names = NULL;
+
+	(void)unused;
+	for (int i = 0; list && i < PARTS; i++)
+		if (items >> i & 1 && PyList_Append(list, part_key[i]) < 0)
+			Py_CLEAR(list);
+	if (list)
+		names = PyList_AsTuple(list);
+	Py_XDECREF(list);
+	return names;
 }
 
 /* ---- the type ---- */
 
+/* Which parts have these names?  False with an exception if one is no part, or no item. */
+static bool take_items(PyObject *batch, PyObject *names)
+{
+	PyObject *list = PySequence_List(names);
+	Py_ssize_t count = list ? PyList_Size(list) : 0;
+	bool good = list;
+
+	for (Py_ssize_t k = 0; good && k < count; k++) {
+		PyObject *name = PyList_GetItem(list, k);
+		int i = 0;
+
+		while (i < PARTS && PyObject_RichCompareBool(part_key[i], name, Py_EQ) != 1)
+			i++;
+		good = i < PARTS && PyDict_Contains(batch, name) == 1;
+		if (good)
+			tail(batch)->items |= 1U << i;
+		else
+			PyErr_Format(PyExc_ValueError, "items: %R is no part of a batch, or not in it", name);
+	}
+	Py_XDECREF(list);
+	return good;
+}
+
 static int init(PyObject *self, PyObject *args, PyObject *kwargs)
 {
-	static char *names[] = {"fields", "index", "flags", "epoch", "step", "position", "component", NULL};
-	PyObject *fields, *part[PARTS] = {NULL};
+	static char *names[] = {"fields", "index", "flags",    "valid", "component",
+				"epoch",  "step",  "position", "items", NULL};
+	PyObject *fields, *part[PARTS] = {NULL}, *items = NULL;
 
-	if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|OOOOOO:Batch", names, &fields, &part[INDEX], &part[FLAGS],
-					 &part[EPOCH], &part[STEP], &part[POSITION], &part[COMPONENT]) ||
-	    PyDict_Update(self, fields) < 0)
+	if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|OOOOOOOO:Batch", names, &fields, &part[INDEX], &part[FLAGS],
+					 &part[VALID], &part[COMPONENT], &part[EPOCH], &part[STEP], &part[POSITION],
+					 &items) ||
+	    PyDict_Update(self, fields) < 0 || (items && !take_items(self, items)))
 		return -1;
-	for (int i = 0; i < PARTS; i++) {
-		PyObject *old = tail(self)[i];
-
-		Py_XINCREF(part[i]);
-		tail(self)[i] = part[i];
-		Py_XDECREF(old);
-	}
+	/* Only a batch of a loader's making has an index, and can say that it is of no mixture. */
+	if (!part[COMPONENT] && ((part[INDEX] && part[INDEX] != Py_None) || tail(self)->items >> INDEX & 1))
+		part[COMPONENT] = Py_None;
+	for (int i = 0; i < PARTS; i++)
+		if (part[i] && !(tail(self)->items >> i & 1) && (i == COMPONENT || part[i] != Py_None))
+			(void)set_part(self, i, Py_NewRef(part[i]));
 	return 0;
 }
 
@@ -58,14 +158,14 @@ static int traverse(PyObject *self, visitproc visit, void *arg)
 {
 	Py_VISIT(Py_TYPE(self));
 	for (int i = 0; i < PARTS; i++)
-		Py_VISIT(tail(self)[i]);
+		Py_VISIT(tail(self)->part[i]);
 	return dict_traverse(self, visit, arg);
 }
 
 static int clear(PyObject *self)
 {
 	for (int i = 0; i < PARTS; i++)
-		Py_CLEAR(tail(self)[i]);
+		Py_CLEAR(tail(self)->part[i]);
 	return dict_clear(self);
 }
 
@@ -75,117 +175,51 @@ static void dealloc(PyObject *self)
 
 	PyObject_GC_UnTrack(self);
 	for (int i = 0; i < PARTS; i++)
-		Py_CLEAR(tail(self)[i]);
+		Py_CLEAR(tail(self)->part[i]);
 	dict_dealloc(self);
 	Py_DECREF(type);
 }
 
+/* As what it holds: arrays are copied then, and no part of a loader's memory any more. */
 static PyObject *reduce(PyObject *self, PyObject *unused)
 {
-	(void)self;
+	PyObject *part[PARTS], *fields = PyDict_New(), *items = item_names(self, NULL), *out = NULL;
+
 	(void)unused;
-	PyErr_SetString(
-		PyExc_TypeError,
-		"a batch is a part of its loader's memory and cannot be pickled; copy() the arrays that are wanted");
-	return NULL;
+	for (int i = 0; i < PARTS; i++)
+		part[i] = tail(self)->part[i] ? tail(self)->part[i] : Py_None;
+	if (fields && items && !PyDict_Update(fields, self))
+		out = Py_BuildValue("(O(OOOOOOOOO))", Py_TYPE(self), fields, part[INDEX], part[FLAGS], part[VALID],
+				    part[COMPONENT], part[EPOCH], part[STEP], part[POSITION], items);
+	Py_XDECREF(items);
+	Py_XDECREF(fields);
+	return out;
 }
 
 /* ---- making them ---- */
 
-/* Memory for the small fields, and how much of it is taken. */
-struct pocket {
-	struct memory *memory;
-	size_t used;
-};
-
-static size_t aligned(size_t bytes)
-{
-	return (bytes + MEMORY_ALIGN_BYTES - 1) / MEMORY_ALIGN_BYTES * MEMORY_ALIGN_BYTES;
-}
-
-static bool is_view(const struct loader *l, const struct shard_schema *s, uint32_t f)
-{
-	return l->lender.on_device || s->group[s->field[f].group].stride >= VIEW_STRIDE_MIN;
-}
-
-static bool pocket_open(struct pocket *p, const struct loader *l, const struct shard_batch *b)
-{
-	const struct shard_schema *s = shard_dataset_schema(l->dataset->ds);
-	size_t bytes = aligned(b->record_count * sizeof(*b->record)) + aligned(b->record_count);
-
-	if (b->component)
-		bytes += aligned(b->record_count * sizeof(int64_t));
-
-	for (uint32_t f = 0; f < s->field_count; f++)
-		if (!is_view(l, s, f))
-			bytes += aligned(b->record_count * (size_t)b->field[f].stride);
-	p->memory = memory_new(bytes);
-	p->used = 0;
-	return p->memory;
-}
-
-static const void *put(struct pocket *p, const void *data, size_t bytes)
-{
-	void *to = (char *)p->memory->data + p->used;
-
-	memcpy(to, data, bytes);
-	p->used += aligned(bytes);
-	return to;
-}
-
-static PyObject *row_array(struct pocket *p, uint32_t dtype, const void *data, uint32_t count)
-{
-	const void *numbers = put(p, data, count * shard_dtype_bytes(dtype));
-
-	return (PyObject *)array_of_numbers((PyObject *)p->memory, numbers, dtype, count);
-}
-
-/* In the type of `index`, because it is used as an index, too. */
-static PyObject *component_array(struct pocket *p, const struct shard_batch *b)
-{
-	int64_t *to = (int64_t *)(void *)((char *)p->memory->data + p->used);
-
-	for (uint32_t i = 0; i < b->record_count; i++)
-		to[i] = b->component[i];
-	p->used += aligned(b->record_count * sizeof(*to));
-	return (PyObject *)array_of_numbers((PyObject *)p->memory, to, SHARD_I64, b->record_count);
-}
-
-static PyObject *field_array(struct pocket *p, const struct loader *l, struct lease *lease, uint32_t f)
-{
-	const struct shard_schema *s = shard_dataset_schema(l->dataset->ds);
-	const struct shard_rows *rows = &lease->as.batch.field[f];
-	uint32_t count = lease->as.batch.record_count;
-
-	if (is_view(l, s, f))
-		return (PyObject *)array_of_field((PyObject *)lease, (int)f, &s->field[f], rows->data, count,
-						  (Py_ssize_t)rows->stride);
-	return (PyObject *)array_of_field((PyObject *)p->memory, -1, &s->field[f],
-					  put(p, rows->data, count * (size_t)rows->stride), count,
-					  (Py_ssize_t)rows->stride);
-}
-
 /* If this returns False, an exception is set and `batch` is incomplete. */
 static bool fill(PyObject *batch, struct pocket *p, const struct loader *l, struct lease *lease)
 {
-	const struct shard_schema *s = shard_dataset_schema(l->dataset->ds);
+	const struct shard_schema *s = l->schema;
 	const struct shard_batch *b = &lease->as.batch;
-	PyObject **part = tail(batch), *value;
+	PyObject *value;
 	bool good = true;
 
 	for (uint32_t f = 0; good && f < s->field_count; f++) {
-		if (!b->field[f].data) /* nobody wants it */
+		if (!pocket_wants(l, b, f))
 			continue;
-		value = field_array(p, l, lease, f);
+		value = pocket_field(p, l, lease, f);
 		good = value && !PyDict_SetItem(batch, l->dataset->name[f], value);
 		Py_XDECREF(value);
 	}
-	return good && (part[INDEX] = row_array(p, SHARD_I64, b->record, b->record_count)) &&
-	       (part[FLAGS] = row_array(p, SHARD_U8, b->row_flags, b->record_count)) &&
-	       (!b->component || (part[COMPONENT] = component_array(p, b))) &&
-	       (part[EPOCH] = PyLong_FromUnsignedLongLong(b->epoch)) &&
-	       (part[STEP] = PyLong_FromUnsignedLongLong(b->step)) &&
-	       (part[POSITION] = PyLong_FromUnsignedLongLong(b->position));
+	return good && set_part(batch, INDEX, pocket_rows(p, SHARD_I64, b->record, b->record_count)) &&
+	       set_part(batch, FLAGS, pocket_rows(p, SHARD_U8, b->row_flags, b->record_count)) &&
+	       set_part(batch, VALID, pocket_valid(p, b)) &&
+	       set_part(batch, COMPONENT, b->component ? pocket_component(p, b) : Py_NewRef(Py_None)) &&
+	       set_part(batch, EPOCH, PyLong_FromUnsignedLongLong(b->epoch)) &&
+	       set_part(batch, STEP, PyLong_FromUnsignedLongLong(b->step)) &&
+	       set_part(batch, POSITION, PyLong_FromUnsignedLongLong(b->position));
 }
 
 PyObject *batch_new(struct loader *l, const struct shard_batch *b)
@@ -196,6 +230,8 @@ PyObject *batch_new(struct loader *l, const struct shard_batch *b)
 
 	if (lease && nothing && pocket_open(&p, l, b))
 		batch = dict_new(batch_type, nothing, NULL);
+	if (batch)
+		tail(batch)->items = l->items;
 	if (batch && !fill(batch, &p, l, lease))
 		Py_CLEAR(batch);
 	unref(p.memory);
@@ -204,16 +240,36 @@ PyObject *batch_new(struct loader *l, const struct shard_batch *b)
 	return batch;
 }
 
+#define PART(name, text)                                                     \
+	{                                                                    \
+		name, get_part, set_attribute, text, (void *)(uintptr_t)name \
+	}
+
+static const char doc[] =
+	"Batch(fields, index=None, flags=None, valid=None, component=None, epoch=None, step=None, "
+	"position=None, items=())\n--\n\n"
+	"Field name to array, with the records on the first axis; and where they come from.\n\n"
+	"``index`` has the number of each row's record in the dataset.  ``flags`` is 0 for ordinary rows,\n"
+	"else bits of ``libshard.PADDED``, ``SUBSTITUTED`` and ``MASKED``.  ``valid`` is True for ordinary\n"
+	"rows, and False for those that must not count.  ``epoch`` and ``step`` count from 0.\n"
+	"``position`` is where the step begins in the epoch's order, the same on all ranks.  Of a mixture,\n"
+	"``component`` has the number of each row's source, and ``index`` is the number in its dataset.\n\n"
+	"Those that the loader's ``items=`` name are items of the dict as well, behind the fields, and\n"
+	"``item_names`` are their names.  Frameworks that move batches to a device make another one of the\n"
+	"items alone, ``Batch({...})``: there ``batch['index']`` is left, and ``batch.index`` raises.";
+
 int batch_init(PyObject *module)
 {
-	static PyMemberDef members[] = {
-		{"index", T_OBJECT, INDEX, 0, "The record of each row: its number in the dataset."},
-		{"flags", T_OBJECT, FLAGS, 0, "Of each row: 0, or bits of PADDED, SUBSTITUTED and MASKED."},
-		{"epoch", T_OBJECT, EPOCH, 0, "Counts from 0."},
-		{"step", T_OBJECT, STEP, 0, "Of the epoch; counts from 0."},
-		{"position", T_OBJECT, POSITION, 0, "Where the step begins in the epoch's order."},
-		{"component", T_OBJECT, COMPONENT, 0, "Of a mixture: the number of each row's source; else None."},
-		{NULL, 0, 0, 0, NULL},
+	static PyGetSetDef getters[] = {
+		PART("index", "The record of each row: its number in the dataset."),
+		PART("flags", "Of each row: 0, or bits of PADDED, SUBSTITUTED and MASKED."),
+		PART("valid", "Of each row: does it count?  False if it has a flag."),
+		PART("component", "Of a mixture: the number of each row's source; else None."),
+		PART("epoch", "Counts from 0."),
+		PART("step", "Of the epoch; counts from 0."),
+		PART("position", "Where the step begins in the epoch's order."),
+		{"item_names", item_names, NULL, "Of the items that are no fields.", NULL},
+		{NULL, NULL, NULL, NULL, NULL},
 	};
 	static PyMethodDef methods[] = {
 		{"__reduce__", reduce, METH_NOARGS, NULL},
@@ -225,18 +281,9 @@ int batch_init(PyObject *module)
 		{Py_tp_clear, clear},
 		{Py_tp_dealloc, dealloc},
 		{Py_tp_methods, methods},
-		{Py_tp_members, members},
+		{Py_tp_getset, getters},
 		{Py_tp_base, &PyDict_Type},
-		{Py_tp_doc,
-		 "Batch(fields, index=None, flags=None, epoch=None, step=None, position=None, component=None)\n--\n\n"
-		 "Field name to array, with the records on the first axis; and where they come from.\n\n"
-		 "``index`` has the number of each row's record in the dataset; ``flags`` is 0 for ordinary rows,\n"
-		 "else bits of ``libshard.PADDED``, ``SUBSTITUTED`` and ``MASKED``; ``epoch`` and ``step`` count from "
-		 "0;\n"
-		 "``position`` is where the step begins in the epoch's order, the same on all ranks.  Of a mixture,\n"
-		 "``component`` has the number of each row's source, and ``index`` is the number in its dataset.\n\n"
-		 "Frameworks that move batches to a device make another one of the fields alone: ``Batch({...})``;\n"
-		 "these are then None."},
+		{Py_tp_doc, (char *)(uintptr_t)doc},
 		{0, NULL},
 	};
 	static PyType_Spec spec = {
@@ -254,9 +301,12 @@ int batch_init(PyObject *module)
 	Py_XDECREF(bytes);
 	if (tail_at < 0)
 		return -1;
-	for (int i = 0; i < PARTS; i++)
-		members[i].offset = tail_at + i * (Py_ssize_t)sizeof(PyObject *);
-	spec.basicsize = (int)(tail_at + PARTS * (Py_ssize_t)sizeof(PyObject *));
+	for (int i = 0; i < PARTS; i++) {
+		part_key[i] = PyUnicode_InternFromString(part_names[i]);
+		if (!part_key[i])
+			return -1;
+	}
+	spec.basicsize = (int)(tail_at + (Py_ssize_t)sizeof(struct tail));
 	batch_type = add_type(module, "Batch", &spec);
 	return batch_type ? 0 : -1;
 }

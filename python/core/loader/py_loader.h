@@ -11,8 +11,12 @@
 struct loader {
 	struct lender lender;
 	struct dataset *dataset;
-	PyObject *source; /* None, or the selection or mixture that it delivers */
+	PyObject *source;	     /* None, or the selection or mixture that it delivers */
+	struct shard_schema *schema; /* the dataset's, with fields as they are in batches */
 	uint32_t max_held;
+	unsigned int items;   /* the parts of a batch that are items of it: bits, see py_batch.c */
+	int strings;	      /* true: strings are lists, else rows of bytes */
+	int wide_tokens;      /* true: tokens are int64 */
 	uint64_t place_count; /* how often a loop began, or was given its place; only the last loop may go on */
 	uint64_t epoch;	      /* of the last batch, or of the place that it was given */
 	bool placed;	      /* the next loop begins where the loader stands; false if the last one was left early */

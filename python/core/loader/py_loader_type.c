@@ -10,6 +10,7 @@
 #include "python/core/dataset/py_selection.h"
 #include "python/core/loader/py_batch.h"
 #include "python/core/loader/py_loader_methods.h"
+#include "python/core/loader/py_transform.h"
 
 #define SLOTS_MAX	1024 /* of a loader */
 #define DEVICE_HELD_MAX 3    /* of a GPU's 4 slots */
@@ -55,51 +56,38 @@ static bool take_source(struct loader *l, PyObject *source, struct shard_loader_
 	return source == Py_None;
 }
 
-static bool take_options(struct loader *l, PyObject *args, PyObject *kwargs, struct shard_loader_options *o)
+/* clang-format off */
+static char *option_names[] = {
+	"dataset", "seed", "batch_records", "rank", "world", "shuffle", "tail", "prefetch", "max_held", "thread_count",
+	"window_runs", "lane_count", "run_records", "phase_unit_records", "path", "on_corrupt", "stage_bytes", "device",
+	"gpu", "stream", "pool_bytes", "corrupt_most", "source", "fields", "transform", "items", "strings",
+	"wide_tokens", NULL,
+};
+/* clang-format on */
+
+static bool take_options(struct loader *l, PyObject *args, PyObject *kwargs, struct shard_loader_options *o,
+			 struct transform *t)
 {
-	static char *names[] = {"dataset",
-				"seed",
-				"batch_records",
-				"rank",
-				"world",
-				"shuffle",
-				"tail",
-				"prefetch",
-				"max_held",
-				"thread_count",
-				"window_runs",
-				"lane_count",
-				"run_records",
-				"phase_unit_records",
-				"path",
-				"on_corrupt",
-				"stage_bytes",
-				"device",
-				"gpu",
-				"stream",
-				"pool_bytes",
-				"corrupt_most",
-				"source",
-				"fields",
-				NULL};
 	unsigned long long seed = 0, run_records = 0, phase = 0, stage = 0, pool = 0, corrupt_most = 0;
 	unsigned int prefetch = 2;
-	PyObject *dataset, *gpu = Py_None, *stream = Py_None, *source = Py_None;
+	PyObject *dataset, *gpu = Py_None, *stream = Py_None, *source = Py_None, *transform = Py_None;
 	int device = 0;
 
 	l->placed = true;
 	l->max_held = 2;
-	if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O!|$KIIIIIIIIIIKKIIKpOOKKOI", names, dataset_type, &dataset,
-					 &seed, &o->batch_records, &o->rank, &o->world, &o->shuffle, &o->tail,
+	if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O!|$KIIIIIIIIIIKKIIKpOOKKOIOIpp", option_names, dataset_type,
+					 &dataset, &seed, &o->batch_records, &o->rank, &o->world, &o->shuffle, &o->tail,
 					 &prefetch, &l->max_held, &o->thread_count, &o->window_runs, &o->lane_count,
 					 &run_records, &phase, &o->path, &o->on_corrupt, &stage, &device, &gpu, &stream,
-					 &pool, &corrupt_most, &source, &o->fields) ||
+					 &pool, &corrupt_most, &source, &o->fields, &transform, &l->items, &l->strings,
+					 &l->wide_tokens) ||
 	    !dataset_is_open((struct dataset *)dataset))
 		return false;
 	if (!plan_slots(l, o, prefetch, device))
 		return false;
-	if (!take_source(l, source, o))
+	if (!take_source(l, source, o) || (transform != Py_None && !transform_take(transform, t)))
 		return false;
+	o->transform = transform == Py_None ? NULL : &t->t;
 	l->dataset = ref(dataset);
 	o->pool_bytes = pool;
 	o->corrupt_most = corrupt_most;
@@ -110,15 +98,30 @@ static bool take_options(struct loader *l, PyObject *args, PyObject *kwargs, str
 	return !device || loader_choose_device(l, gpu, stream, o);
 }
 
+/* Fields as they are in batches.  If there is no memory, an exception is set. */
+static bool describe(struct loader *l)
+{
+	l->schema = PyMem_Malloc(sizeof(*l->schema));
+	if (!l->schema) {
+		PyErr_NoMemory();
+		return false;
+	}
+	*l->schema = *shard_dataset_schema(l->dataset->ds);
+	for (uint32_t f = 0; f < l->schema->field_count; f++)
+		shard_loader_field(l->lender.l, f, &l->schema->field[f]);
+	return true;
+}
+
 static PyObject *new (PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
 	struct shard_loader_options o = {.size = sizeof(o)};
 	PyObject *(*alloc)(PyTypeObject *, Py_ssize_t) = PyType_GetSlot(type, Py_tp_alloc);
 	struct loader *l = (struct loader *)alloc(type, 0);
 	struct shard_error err;
+	struct transform t;
 	int rc;
 
-	if (!l || !take_options(l, args, kwargs, &o)) {
+	if (!l || !take_options(l, args, kwargs, &o, &t)) {
 		unref(l);
 		return NULL;
 	}
@@ -128,8 +131,9 @@ static PyObject *new (PyTypeObject *type, PyObject *args, PyObject *kwargs)
 		return PyErr_NoMemory();
 	}
 	rc = shard_loader_open(&l->lender.l, o.mix ? NULL : l->dataset->ds, &o, &err);
-	if (rc) {
+	if (rc)
 		fail(&err);
+	if (rc || !describe(l)) {
 		unref(l);
 		l = NULL;
 	}
@@ -144,6 +148,7 @@ static void dealloc(PyObject *self)
 
 	lender_let_go(&l->lender);
 	PyMem_Free(l->lender.late);
+	PyMem_Free(l->schema);
 	stream_drop(&l->lender.stream);
 	unref(l->dataset);
 	unref(l->source);
@@ -263,7 +268,8 @@ int loader_init(PyObject *module)
 		 "Loader(dataset, *, seed=0, batch_records=0, rank=0, world=0, shuffle=0, tail=0, prefetch=2, "
 		 "max_held=2, thread_count=0, window_runs=0, lane_count=0, run_records=0, phase_unit_records=0, "
 		 "path=0, on_corrupt=0, stage_bytes=0, device=False, gpu=None, stream=None, pool_bytes=0, "
-		 "corrupt_most=0, source=None, fields=0)\n--\n\n"},
+		 "corrupt_most=0, source=None, fields=0, transform=None, items=0, strings=False, "
+		 "wide_tokens=False)\n--\n\n"},
 		{0, NULL},
 	};
 	static PyType_Spec spec = {

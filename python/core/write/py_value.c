@@ -11,6 +11,7 @@
 #include "python/core/base/py_errors.h"
 #include "python/core/base/py_number.h"
 #include "python/core/write/py_source.h"
+#include "shard_pack.h"
 
 struct target {
 	const struct shard_field *f;
@@ -320,15 +321,16 @@ static bool put(const struct target *t, PyObject *value, int axis, char *to)
 
 /* ---- strings, and fields whose length varies ---- */
 
-static bool refuse_length(const struct target *t, Py_ssize_t n, const char *what)
+static bool refuse_length(const struct target *t, Py_ssize_t n, uint32_t room, const char *what)
 {
 	fail_record(t->record, t->f->name,
 		    "%zd %s; must be at most %lu. Leave the record out, cut it, or raise the length in the schema", n,
-		    what, (unsigned long)t->f->shape[0]);
+		    what, (unsigned long)room);
 	return false;
 }
 
-static bool put_string(const struct target *t, PyObject *value, char *to, uint32_t *length)
+/* `room`: bytes at most. */
+static bool put_string(const struct target *t, PyObject *value, uint32_t room, char *to, uint32_t *length)
 {
 	bool text = t->f->semantic == SHARD_TEXT;
 	Py_buffer b = {.obj = NULL};
@@ -350,12 +352,31 @@ static bool put_string(const struct target *t, PyObject *value, char *to, uint32
 		data = b.buf;
 		bytes = b.len;
 	}
-	ok = bytes <= (Py_ssize_t)t->f->shape[0] || refuse_length(t, bytes, "bytes");
+	ok = bytes <= (Py_ssize_t)room || refuse_length(t, bytes, room, "bytes");
 	if (ok && bytes)
 		memcpy(to, data, (size_t)bytes);
 	*length = (uint32_t)bytes;
 	if (b.obj)
 		PyBuffer_Release(&b);
+	return ok;
+}
+
+/* A list of texts, a row for each. */
+static bool put_texts(const struct target *t, PyObject *value, Py_ssize_t count, char *to)
+{
+	uint32_t room = t->f->shape[1], length;
+	bool ok = !PyUnicode_Check(value) || refuse(t, "the field is a list of texts; give a list of str");
+
+	for (Py_ssize_t i = 0; ok && i < count; i++, to += room) {
+		PyObject *text = PySequence_GetItem(value, i);
+
+		ok = text && put_string(t, text, room, to, &length);
+		if (ok)
+			memset(to + length, 0, room - length);
+		if (ok && memchr(to, 0, length))
+			ok = refuse(t, "a text of a list has a NUL, which would end it");
+		Py_XDECREF(text);
+	}
 	return ok;
 }
 
@@ -387,16 +408,16 @@ bool value_put(const struct shard_schema *s, uint32_t field, PyObject *value, ch
 	if (f->kind == SHARD_TENSOR)
 		return put(&t, value, 0, to);
 	if (f->kind == SHARD_STRING) {
-		if (!put_string(&t, value, to, &length))
+		if (!put_string(&t, value, f->shape[0], to, &length))
 			return false;
 	} else {
 		n = length_of(&t, value);
 		if (n < 0)
 			return false;
 		if (n > (Py_ssize_t)f->shape[0])
-			return refuse_length(&t, n, "items");
+			return refuse_length(&t, n, f->shape[0], "items");
 		t.shape[0] = n;
-		if (n && !put(&t, value, 0, to))
+		if (shard_field_is_texts(f) ? !put_texts(&t, value, n, to) : n && !put(&t, value, 0, to))
 			return false;
 		length = (uint32_t)n;
 	}

@@ -9,6 +9,7 @@ import glob
 import io
 import json
 import os
+import shutil
 import tarfile
 import zipfile
 
@@ -54,6 +55,11 @@ for path in photos:
     target = "photos/masks/" + os.path.relpath(path, "photos/train").rsplit(".", 1)[0] + ".png"
     os.makedirs(os.path.dirname(target), exist_ok=True)
     mask.save(target)
+
+# Images that a table beside them describes.
+os.makedirs("imagefolder")
+for name in ("00000.jpg", "00004.jpg"):
+    shutil.copy(f"photos/train/class_00/{name}", "imagefolder")
 
 # Arrays, raw records, tokens.
 np.save("image.npy", rng.integers(0, 256, (60, 32, 32, 3), dtype=np.uint8))

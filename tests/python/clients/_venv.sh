@@ -3,9 +3,9 @@
 # tests/python/clients/_venv.sh VENV packages NAME==VERSION...|libshard - make a virtual environment, or install libshard in it
 #
 # The first package comes alone, so that nothing else decides on its version; from where is up to
-# pip's configuration.  Of PyTorch a build for the CPU is enough.  libshard comes as from a package
-# index: an sdist made of a copy, in which nothing but the sdist's own files are there to build
-# from.
+# pip's configuration.  Those behind --no-deps come without what they ask for.  Of PyTorch a build
+# for the CPU is enough.  libshard comes as from a package index: an sdist made of a copy, in which
+# nothing but the sdist's own files are there to build from.
 set -eu
 venv=$1 step=$2
 pip="$venv/bin/pip --disable-pip-version-check --quiet"
@@ -15,9 +15,16 @@ packages)
 	rm -rf "$venv"
 	echo "  VENV  $venv"
 	"${PYTHON3:-python3}" -m venv "$venv"
-	$pip install "$3"
+	first=$3 names= bare=
 	shift 3
-	$pip install "$@" 'setuptools>=77'
+	$pip install "$first"
+	for name in "$@"; do
+		case $bare$name in *--no-deps*) bare="$bare $name" ;; *) names="$names $name" ;; esac
+	done
+	# shellcheck disable=SC2086 # names hold no blanks
+	$pip install "$first" $names 'setuptools>=77'
+	# shellcheck disable=SC2086
+	[ -z "$bare" ] || $pip install "$first" $bare
 	;;
 libshard)
 	echo "  WHEEL libshard"

@@ -116,7 +116,7 @@ class Ddp(unittest.TestCase):
         output, status = train(2, "ds/train ds/val --epochs 2 --batch-size 10")
         self.assertEqual(status, [0, 0], output)
         self.check_proof(output, range(2), 100, 8)
-        unmasked = ("counts = batch.flags & libshard.PADDED == 0", "counts = batch.flags == batch.flags")
+        unmasked = ('counts = batch["valid"]', 'counts = batch["flags"] >= 0')
         output, status = train(2, "ds/train ds/val --epochs 1 --batch-size 10", changes=[unmasked])
         self.assertEqual(status[0], 1)
         self.assertIn("accuracy: 40 records were looked at; there are 36", output)

@@ -131,6 +131,30 @@ class Jax(unittest.TestCase):
             np.testing.assert_array_equal(np.asarray(plus(array)), self.want["image"][3] + np.uint8(1))
         np.testing.assert_array_equal(np.asarray(ds[3]["image"]), self.want["image"][3])
 
+    def test_batches_are_trees(self):
+        @jax.jit
+        def twice(batch):
+            return jax.tree.map(lambda x: x * 2, batch)
+
+        for items in ("rows", "all", ()):
+            batch = next(iter(libshard.jax.Loader("set", 8, seed=5, items=items)))
+            for got in (twice(batch), jax.tree.map(lambda x: x * 2, batch)):
+                self.assertEqual((type(got), list(got), got.item_names), (type(batch), list(batch), batch.item_names))
+                for name in batch:
+                    np.testing.assert_array_equal(np.asarray(got[name]), np.asarray(batch[name] * 2))
+            moved = jax.device_put(batch, jax.devices()[1])
+            self.assertEqual({d.id for d in moved["image"].devices()}, {1})
+            np.testing.assert_array_equal(np.asarray(moved["image"]), np.asarray(batch["image"]))
+            paths = [jax.tree_util.keystr(path) for path, _ in jax.tree_util.tree_leaves_with_path(batch)]
+            self.assertEqual(paths, [f"['{name}']" for name in batch])
+        self.assertEqual(twice._cache_size(), 3)  # one for each choice of items, and none for each step
+        loader = libshard.jax.Loader("set", 8, items="all", drop_last=True)
+        steps = [int(twice(batch)["step"]) for batch in loader]
+        self.assertEqual((steps, twice._cache_size()), ([2 * i for i in range(N // 8)], 3))
+        spread = jax.sharding.NamedSharding(jax.make_mesh((2,), ("data",)), jax.sharding.PartitionSpec("data"))
+        moved = jax.device_put(next(iter(libshard.jax.Loader("set", 8))), spread)
+        self.assertEqual({len(x.devices()) for x in moved.values()}, {2})
+
     def test_spread_over_devices(self):
         mesh = jax.make_mesh((2,), ("data",))
         sharding = jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec("data"))

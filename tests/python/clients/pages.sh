@@ -1,6 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# tests/python/clients/pages.sh - pages that need PyTorch, run from their first block to their last
+# tests/python/clients/pages.sh [HAVE PAGE] - pages that need PyTorch, run from their first block to
+# their last; or one page, in the virtual environment of CLIENT, which has HAVE
 # TIMEOUT: 900
 # TAKES: 120
 set -eu
@@ -19,4 +20,5 @@ for script in pip torchrun; do
 done
 PIP_NO_BUILD_ISOLATION=0 # which is how pip spells that setuptools is there already
 export PIP_NO_BUILD_ISOLATION
-run_pages --only "${CLIENT:-torch}" "${CLIENT:-torch},pip"
+[ $# != 0 ] || set -- --only "${CLIENT:-torch}" "${CLIENT:-torch},pip"
+run_pages "$@"

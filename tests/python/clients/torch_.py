@@ -13,6 +13,7 @@ import shutil
 import threading
 import unittest
 import warnings
+import weakref
 from collections import OrderedDict
 from unittest import mock
 
@@ -22,6 +23,7 @@ import libshard.torch
 import numpy as np
 import torch
 import torch.distributed.device_mesh
+from torch.distributed import checkpoint
 from torch.testing._internal.distributed.fake_pg import FakeStore
 from torch.utils.data import DataLoader, Subset, default_collate
 
@@ -95,6 +97,51 @@ class Loading(unittest.TestCase):
                 self.assertTrue(image.is_contiguous(memory_format=torch.channels_last))
                 np.testing.assert_array_equal(image.permute(0, 2, 3, 1).numpy(), want["image"][batch.index.numpy()])
 
+    def test_channels_of_transformed_images(self):
+        """What the transform delivers is turned, whatever the dataset has."""
+        for layout, views in (("hwc", 1), ("chw", 1), ("hwc", 2)):
+            augment = libshard.Transform(size=SIDE - 2, dtype="f32", layout=layout, views=views)
+            with libshard.torch.Loader("set", 8, channels_last=True, transform=augment) as loader:
+                for batch in loader:
+                    image, middle = batch["image"], want["image"][batch.index.numpy()][:, 1:-1, 1:-1]
+                    self.assertEqual(image.shape[-3:], (3, SIDE - 2, SIDE - 2))
+                    self.assertEqual((image.dtype, image.ndim), (torch.float32, 3 + (views > 1) + 1))
+                    for view in image.unbind(1) if views > 1 else [image]:
+                        got = (view * 255).round().permute(0, 2, 3, 1).numpy()
+                        np.testing.assert_array_equal(got, middle)
+
+    def test_images_without_channels_are_not_turned(self):
+        grey = libshard.Field("image", "uint8", (20, 30), semantic="image")
+        samples = [{"image": np.full((20, 30), i, np.uint8)} for i in range(16)]
+        ds = libshard.pack(samples, [grey], "grey")
+        for views, shape in ((1, (8, 10, 16)), (2, (8, 2, 10, 16))):
+            augment = libshard.Transform(size=(10, 16), views=views)
+            with libshard.torch.Loader(ds, 8, channels_last=True, transform=augment, shuffle=False) as loader:
+                for batch in loader:
+                    self.assertEqual(batch["image"].shape, shape)
+                    self.assertEqual(batch["image"].flatten(1)[:, 0].tolist(), batch.index.tolist())
+
+    def test_whole_images(self):
+        """Each has a size of its own.  Those of one row, and of one column, are turned as well."""
+        schema = [
+            libshard.Field("image", "uint8", (40, 3), "ragged", "hwc", "image"),
+            libshard.Field("image_size", "uint32", (2,)),
+        ]
+        whole = [np.random.default_rng(i).integers(0, 256, (1 + i % 8, 1 + i % 5, 3), np.uint8) for i in range(40)]
+        samples = [{"image": x.reshape(-1, 3), "image_size": np.array(x.shape[:2], np.uint32)} for x in whole]
+        ds = libshard.pack(samples, schema, "whole")
+        for turned in (False, True):
+            with libshard.torch.Loader(ds, 8, channels_last=turned) as loader:
+                for batch in loader:
+                    memory = batch["image"].untyped_storage().data_ptr()
+                    for image, i in zip(batch.images(), batch.index.tolist(), strict=True):
+                        want = whole[i].transpose(2, 0, 1) if turned else whole[i]
+                        np.testing.assert_array_equal(image.numpy(), want)
+                        self.assertEqual(image.untyped_storage().data_ptr(), memory)
+            with libshard.torch.Loader(ds, 8, channels_last=turned, transform=libshard.Transform(size=1)) as loader:
+                for batch in loader:
+                    self.assertEqual(batch["image"].shape[1:], (3, 1, 1) if turned else (1, 1, 3))
+
     def test_tensors_lie_in_the_ring(self):
         with libshard.torch.Loader("set", 8) as probe:
             need = probe.ring_bytes
@@ -132,7 +179,7 @@ class Loading(unittest.TestCase):
 
     def test_memory_that_nobody_holds_would_be_seen(self):
         """Of a loader whose tensors were no part of its batches."""
-        loose = lambda a, turned=False: torch.frombuffer(  # noqa: E731
+        loose = lambda a, *how: torch.frombuffer(  # noqa: E731
             (ctypes.c_uint8 * a.nbytes).from_address(a.data_ptr), dtype=torch.uint8
         )
         with (
@@ -194,13 +241,55 @@ class Loading(unittest.TestCase):
                 with self.assertRaises(libshard.MismatchError):
                     wrong.load_state_dict(state)
 
+    def test_a_distributed_checkpoint_for_another_world(self):
+        with libshard.torch.Loader("set", 8, seed=3) as loader:
+            batches = iter(loader)
+            for _ in range(3):
+                next(batches)
+            with warnings.catch_warnings(action="ignore"):  # that there is no group
+                checkpoint.save({"dataloader": loader}, checkpoint_id="checkpoint")
+            rest = [sorted(self.check(batch)) for batch in batches if len(batch.index) == 8]
+        ranks = [libshard.torch.Loader("set", 4, seed=3, rank=rank, world=2) for rank in range(2)]
+        for loader in ranks:
+            with warnings.catch_warnings(action="ignore"):
+                checkpoint.load({"dataloader": loader}, checkpoint_id="checkpoint")
+        self.assertEqual([sorted(self.check(a) + self.check(b)) for a, b in zip(*ranks, strict=True)], rest)
+        self.assertEqual(len(rest), 9)
+
     def test_batches_as_frameworks_rebuild_them(self):
         batch = next(iter(libshard.torch.Loader("set", 8)))
         moved = type(batch)(OrderedDict((k, v.to("cpu", copy=True)) for k, v in batch.items()))
-        self.assertEqual((list(moved), moved.index), (["image", "label"], None))
-        self.assertTrue(torch.equal(moved["image"], batch["image"]))
-        with self.assertRaisesRegex(TypeError, "cannot be pickled"):
-            pickle.dumps(batch)
+        self.assertEqual(list(moved), ["image", "label", "index", "flags", "valid"])
+        for name in moved:
+            self.assertTrue(torch.equal(moved[name], batch[name]))
+        self.assertEqual([moved[name].dtype for name in ("index", "flags", "valid")],
+                         [torch.int64, torch.uint8, torch.bool])  # fmt: skip
+        with self.assertRaisesRegex(AttributeError, r"batch\['index'\] is there"):
+            moved.index  # noqa: B018
+        bare = next(iter(libshard.torch.Loader("set", 8, items=())))
+        self.assertEqual((list(bare), bare.index.dtype, bare.valid.all()), (["image", "label"], torch.int64, True))
+        again = pickle.loads(pickle.dumps(batch))
+        self.assertEqual((type(again), again.item_names, again.step), (type(batch), batch.item_names, 0))
+        self.assertTrue(torch.equal(again["image"], batch["image"]) and torch.equal(again.valid, batch.valid))
+
+    def test_batches_are_trees(self):
+        from torch.utils import _pytree as pytree
+
+        for items, names in (("rows", ("index", "flags", "valid")), ("valid", ("valid",)), ((), ())):
+            batch = next(iter(libshard.torch.Loader("set", 8, items=items)))
+            mapped = pytree.tree_map(lambda t: t * 1, batch)
+            self.assertEqual((type(mapped), list(mapped)), (libshard.Batch, ["image", "label", *names]))
+            self.assertEqual(mapped.item_names, names)
+            for name in mapped:
+                self.assertTrue(torch.equal(mapped[name], batch[name]))
+            self.assertEqual([hasattr(mapped, name) for name in ("index", "valid")],
+                             [name in names for name in ("index", "valid")])  # fmt: skip
+            paths = [pytree.keystr(path) for path, _ in pytree.tree_flatten_with_path(batch)[0]]
+            self.assertEqual(paths, [f"['{name}']" for name in batch])
+            both = pytree.tree_map(torch.equal, batch, batch)
+            self.assertEqual(set(both.values()), {True})
+        compiled = torch.compile(lambda b: b["label"] * 2, backend="eager")
+        self.assertTrue(torch.equal(compiled(batch), batch["label"] * 2))
 
     def test_rank_and_world_of_torch_distributed(self):
         with libshard.torch.Loader("set", 8, rank=1, world=2) as loader:
@@ -219,6 +308,179 @@ class Loading(unittest.TestCase):
         finally:
             del os.environ["RANK"], os.environ["WORLD_SIZE"]
             torch.distributed.destroy_process_group()
+
+
+class Ragged(unittest.TestCase):
+    """Fields whose length differs from record to record, and token ids."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.boxes = [np.full((i % 7, 4), i, np.float32) for i in range(30)]
+        cls.fields = [
+            libshard.Field("boxes", "float32", (6, 4), kind="ragged"),
+            libshard.Field("tokens", "uint16", (9,), kind="ragged", semantic="tokens"),
+            libshard.Field("caption", "uint8", (12,), kind="string", semantic="text"),
+            libshard.Field("window", "uint32", (5,), semantic="tokens"),
+            libshard.Field("plain", "uint16", (5,)),
+        ]
+        samples = (
+            {"boxes": boxes, "tokens": np.arange(i % 9, dtype=np.uint16) + 65000, "caption": f"picture {i}",
+             "window": np.full(5, 4_000_000_000 + i, np.uint32), "plain": np.zeros(5, np.uint16)}
+            for i, boxes in enumerate(cls.boxes)
+        )  # fmt: skip
+        cls.ds = libshard.pack(samples, cls.fields, "ragged")
+
+    def test_lengths_and_tokens_have_types_that_are_indices(self):
+        for batch in libshard.torch.Loader(self.ds, 8, seed=1):
+            index = batch["index"].tolist()
+            types = {name: batch[name].dtype for name in ("boxes_length", "tokens", "tokens_length", "window", "plain")}
+            self.assertEqual(types, {name: torch.int64 for name in types} | {"plain": torch.uint16})
+            self.assertEqual(batch["boxes_length"].tolist(), [i % 7 for i in index])
+            self.assertEqual(batch["window"][:, 3].tolist(), [4_000_000_000 + i for i in index])
+            inside = torch.arange(9) < batch["tokens_length"][:, None]
+            self.assertEqual(batch["tokens"][inside].tolist(), [65000 + k for i in index for k in range(i % 9)])
+            torch.nn.functional.embedding(batch["tokens"] * inside % 10, torch.zeros(10, 2))
+
+    def test_other_types_of_tokens(self):
+        stored = next(iter(libshard.torch.Loader(self.ds, 8, tokens=None)))
+        self.assertEqual((stored["tokens"].dtype, stored["window"].dtype), (torch.uint16, torch.uint32))
+        short = libshard.pack(({"t": np.full(5, 65535 - i, np.uint16)} for i in range(9)),
+                              [libshard.Field("t", "uint16", (5,), semantic="tokens")], "short")  # fmt: skip
+        batch = next(iter(libshard.torch.Loader(short, 3, shuffle=False, tokens="int32")))
+        self.assertEqual((batch["t"].dtype, batch["t"][:, 0].tolist()), (torch.int32, [65535, 65534, 65533]))
+        self.assertEqual(libshard.torch.ShardDataset(short)[2]["t"].dtype, torch.int64)
+        self.assertEqual(libshard.torch.ShardDataset(short, tokens=None)[2]["t"].dtype, torch.uint16)
+        for make in (libshard.torch.Loader, lambda ds, n, **options: libshard.torch.ShardDataset(ds, **options)):
+            with self.assertRaisesRegex(libshard.ArgumentError, "field 'window' has tokens of uint32: .*'int64'"):
+                make(self.ds, 8, tokens="int32")
+            with self.assertRaisesRegex(libshard.ArgumentError, "tokens='int8'; must be 'int64', 'int32' or None"):
+                make(self.ds, 8, tokens="int8")
+
+    def equal(self, got, want):
+        self.assertEqual(set(got), set(want))
+        for name, value in got.items():
+            if isinstance(value, torch.Tensor):
+                self.assertEqual(value.dtype, want[name].dtype, name)
+                self.assertTrue(torch.equal(value, want[name]), name)
+            else:
+                self.assertEqual(value, want[name])
+
+    def test_batches_of_a_dataloader_are_those_of_a_loader(self):
+        loader = libshard.torch.Loader(self.ds, 8, shuffle=False, items=(), strings="lists", copy=True)
+        wanted = list(loader)
+        for options in ({}, {"collate_fn": libshard.torch.collate}, {"num_workers": 1},
+                        {"collate_fn": default_collate}):  # fmt: skip
+            for samples in (
+                libshard.torch.ShardDataset(self.ds),
+                libshard.torch.ShardDataset(self.ds, transform=lambda sample: sample),
+                Subset(libshard.torch.ShardDataset(self.ds), range(30)),
+            ):
+                for got, want in zip(DataLoader(samples, 8, **options), wanted, strict=True):
+                    self.equal(got, want)
+        sample = libshard.torch.ShardDataset(self.ds)[5]
+        self.assertEqual((sample["tokens"].dtype, sample["tokens"].tolist()), (torch.int64, [*range(65000, 65005)]))
+        del sample["plain"]  # PyTorch unpickles no uint16
+        self.equal(default_collate([sample] * 2), default_collate(pickle.loads(pickle.dumps([sample] * 2))))
+
+    def test_samples_that_a_transform_changed(self):
+        def batch_with(make):
+            def transform(sample):
+                sample["boxes"] = make(sample["boxes"])
+                return sample
+
+            return next(iter(DataLoader(libshard.torch.ShardDataset(self.ds, transform=transform), 8)))
+
+        batch = batch_with(lambda boxes: boxes[:2])
+        self.assertEqual(batch["boxes_length"].tolist(), [min(i % 7, 2) for i in range(8)])
+        for make in (
+            lambda boxes: torch.zeros(7, 4),
+            lambda boxes: torch.zeros(2, 3),
+            lambda boxes: torch.zeros(8),
+            lambda boxes: boxes if len(boxes) == 1 else boxes.double(),
+        ):
+            with self.assertRaisesRegex(libshard.ArgumentError, "field 'boxes': a sample of .* does not fit"):
+                batch_with(make)
+
+
+class Skip:
+    """A batch sampler without the first batches of another, as accelerate makes one."""
+
+    def __init__(self, batches, count, every=1):
+        self.batches, self.count, self.every = batches, count, every
+
+    def __iter__(self):
+        return itertools.islice(self.batches, self.count, None, self.every)
+
+    def __len__(self):
+        return len(self.batches) - self.count
+
+
+def skip_first(loader, count, **options):
+    """What accelerate's skip_first_batches() does with anything that is not its own."""
+    return DataLoader(
+        loader.dataset,
+        batch_sampler=Skip(loader.batch_sampler, count, **options),
+        collate_fn=loader.collate_fn,
+        prefetch_factor=loader.prefetch_factor,
+    )
+
+
+class Skipped(unittest.TestCase):
+    """A loader that is taken for a DataLoader, of which some batches are left out."""
+
+    def test_the_first_batches_are_left_out_and_not_read(self):
+        for share in ({}, {"rank": 1, "world": 2}):
+            whole = libshard.torch.Loader("set", 8, seed=3, **share)
+            whole.set_epoch(2)
+            rows = [b.index.tolist() for b in whole]
+            loader = libshard.torch.Loader("set", 8, seed=3, **share)
+            rest = skip_first(loader, 4)
+            rest.batch_sampler.batches.set_epoch(2)
+            self.assertEqual(len(rest), len(loader) - 4)
+            stats = loader.stats
+            del loader  # the rest has it
+            self.assertEqual([b["index"].tolist() for b in rest], rows[4:])
+            self.assertEqual(stats()["batch_count"], len(rows) - 4)
+            self.assertEqual(sum(b["label"].numel() for b in rest), sum(map(len, rows[4:])), "the next epoch")
+
+    def test_nothing_is_left_out(self):
+        loader = libshard.torch.Loader("set", 8, seed=3)
+        rows = [b.index.tolist() for b in libshard.torch.Loader("set", 8, seed=3)]
+        self.assertEqual([b["index"].tolist() for b in skip_first(loader, 0)], rows)
+
+    def refuse(self, words, batches):
+        with self.assertRaisesRegex(libshard.ArgumentError, words):
+            for _ in batches:
+                pass
+
+    def test_batches_that_would_be_lost_or_come_twice(self):
+        loader = libshard.torch.Loader("set", 8, seed=3)
+        self.refuse("batches were left out between two others", skip_first(loader, 1, every=2))
+        loader.set_epoch(0)
+        next(iter(loader))  # the second comes next, as a state might say
+        self.refuse("1 batches are to be left out, and the loader stands behind the start", skip_first(loader, 1))
+        mixture = libshard.torch.Loader(libshard.mix(["set", "set"]), 8)
+        self.refuse("or delivers a mixture", skip_first(mixture, 1))
+        samples = DataLoader(loader.dataset, batch_size=4, collate_fn=loader.collate_fn)
+        self.refuse("or made of samples", samples)
+
+    def test_a_loader_is_no_dataset(self):
+        with self.assertRaisesRegex(TypeError, "no samples.*ShardDataset.*get_train_dataloader"):
+            libshard.torch.Loader("set", 8)[0]
+        self.assertIsNone(libshard.torch.Loader("set", 8).sampler)
+        in_order = libshard.torch.Loader("set", 8, shuffle=False)
+        self.assertIsInstance(in_order.sampler, torch.utils.data.SequentialSampler)
+
+    def test_a_loader_dies_with_its_last_name(self):
+        loader = libshard.torch.Loader("set", 8)
+        skip_first(loader, 1)
+        alive = weakref.ref(loader)
+        gc.disable()
+        try:
+            del loader
+            self.assertIsNone(alive())
+        finally:
+            gc.enable()
 
 
 class Ranks(unittest.TestCase):

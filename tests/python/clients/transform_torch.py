@@ -55,7 +55,7 @@ def main():
         if resized:  # plain samples, to compare them
             mean, std = torch.zeros(len(mean)), torch.full((len(std),), 1 / 255)
         text += (
-            f"transform {' '.join(map(str, image.shape))} {CHW} {out[0]} {out[1]} {dtype} {CHW} {2 * resized}"
+            f"transform 0 {' '.join(map(str, image.shape))} {CHW} {out[0]} {out[1]} {dtype} {CHW} {2 * resized}"
             f" {four(mean)} {four(std)} {x} {y} {box[1]} {box[0]} {int(flip)}\n"
         ).encode() + bytes(image.flatten().tolist())
     got, at, furthest = subprocess.run([sys.argv[1]], input=text, stdout=subprocess.PIPE, check=True).stdout, 0, 0.0

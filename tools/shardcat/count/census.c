@@ -186,7 +186,7 @@ static int add_record(struct census *c, struct reading *r, uint64_t idx, const s
 static int add_block(struct census *c, struct reading *r, uint64_t first, uint64_t count)
 {
 	const struct shard_schema *schema = c->target->schema;
-	struct record record = {{NULL}};
+	struct record record = {.idx = 0};
 	int rc = EXIT_DONE;
 
 	for (uint32_t g = 0; g < schema->group_count && !rc; g++)
@@ -194,6 +194,7 @@ static int add_block(struct census *c, struct reading *r, uint64_t first, uint64
 	for (uint64_t i = 0; i < count && !rc; i++) {
 		for (uint32_t g = 0; g < schema->group_count; g++)
 			record.group[g] = (uint8_t *)r->group[g] + i * schema->group[g].stride;
+		record.idx = first + i;
 		rc = add_record(c, r, first + i, &record);
 	}
 	return rc;

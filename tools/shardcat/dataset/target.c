@@ -153,16 +153,21 @@ int target_read(struct target *t, uint32_t group, uint64_t first, uint64_t count
 
 static bool group_is_needed(const struct shard_schema *schema, uint32_t group, const struct shard_field *field)
 {
-	/* The lengths of a ragged field may lie in another group. */
-	return !field || field->group == group ||
-	       (field->kind != SHARD_TENSOR && schema->field[field->length_field].group == group);
+	uint32_t size;
+
+	/* Lengths of a ragged field may lie in another group, and the size of a whole image. */
+	if (!field || field->group == group ||
+	    (field->kind != SHARD_TENSOR && schema->field[field->length_field].group == group))
+		return true;
+	size = shard_image_size_field(schema, (uint32_t)(field - schema->field));
+	return size < schema->field_count && schema->field[size].group == group;
 }
 
 int record_read(struct target *t, uint64_t idx, const struct shard_field *field, struct record *out)
 {
 	int rc = target_check_index(t, idx);
 
-	*out = (struct record){{NULL}};
+	*out = (struct record){.idx = idx};
 	for (uint32_t g = 0; g < t->schema->group_count && !rc; g++) {
 		if (!group_is_needed(t->schema, g, field))
 			continue;
@@ -183,7 +188,7 @@ void record_free(struct record *record)
 {
 	for (uint32_t g = 0; g < SHARD_GROUPS_MAX; g++)
 		free(record->group[g]);
-	*record = (struct record){{NULL}};
+	*record = (struct record){.idx = 0};
 }
 
 int target_key(struct target *t, uint64_t idx, struct shard_view *out)

@@ -27,6 +27,7 @@ struct target {
 /* One record, decoded: group by group; NULL for groups that were not asked for. */
 struct record {
 	void *group[SHARD_GROUPS_MAX];
+	uint64_t idx;
 };
 
 /* Print the library's message; returns the exit code for it. */

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "shard_pack.h"
 #include "tools/common/escape.h"
 #include "tools/common/exit_code.h"
 #include "tools/common/message.h"
@@ -69,6 +70,26 @@ static uint8_t *gather(const struct tensor *tensor, uint32_t axis, const uint8_t
 	return to;
 }
 
+/* The pixels of a whole image, which stand next to each other, get its height and width. */
+static int take_size(const struct target *t, const struct record *record, struct tensor *tensor)
+{
+	uint32_t field = (uint32_t)(tensor->field - t->schema->field);
+	struct shard_size size;
+	struct shard_error err;
+	int rc;
+
+	if (shard_image_size_field(t->schema, field) >= t->schema->field_count)
+		return EXIT_DONE;
+	rc = shard_image_size(t->schema, field, (const void *const *)record->group, record->idx, &size, &err);
+	if (rc)
+		return fail(exit_code_of_status(rc), "%s: %s", t->path, err.message);
+	tensor->ndim = 3;
+	tensor->shape[2] = tensor->shape[1];
+	tensor->shape[0] = size.height;
+	tensor->shape[1] = size.width;
+	return EXIT_DONE;
+}
+
 int tensor_take(const struct target *t, const struct record *record, const struct shard_field *field,
 		struct tensor *out)
 {
@@ -93,7 +114,7 @@ int tensor_take(const struct target *t, const struct record *record, const struc
 		return fail(EXIT_IO, "out of memory for field %s of %" PRIu64 " bytes", field->name, field->bytes);
 	if (out->element_count)
 		gather(out, 0, (const uint8_t *)record->group[field->group] + field->offset, field->bytes, out->data);
-	return EXIT_DONE;
+	return take_size(t, record, out);
 }
 
 void tensor_free(struct tensor *tensor)
@@ -129,6 +150,34 @@ static void print_range(const struct tensor *tensor, FILE *out)
 	fprintf(out, "min %.6g  max %.6g  mean %.6g", least, greatest, sum / (double)tensor->element_count);
 }
 
+/* One of several texts: a quote in it is marked, so that it does not end the text. */
+static void print_text(const char *text, size_t bytes, FILE *out)
+{
+	const char *end = text + bytes, *quote;
+
+	fputc('"', out);
+	for (; (quote = memchr(text, '"', (size_t)(end - text))) != NULL; text = quote + 1) {
+		escape_write(out, text, (size_t)(quote - text), ESCAPE_EXACT);
+		fputs("\\\"", out);
+	}
+	escape_write(out, text, (size_t)(end - text), ESCAPE_EXACT);
+	fputc('"', out);
+}
+
+static void print_texts(const struct tensor *tensor, FILE *out)
+{
+	const uint64_t *shape = tensor->shape, shown = shape[0] < ELEMENTS_SHOWN ? shape[0] : ELEMENTS_SHOWN;
+
+	fputc('[', out);
+	for (uint64_t i = 0; i < shown; i++) {
+		const char *row = (const char *)tensor->data + i * shape[1];
+
+		fputs(i ? ", " : "", out);
+		print_text(row, strnlen(row, shape[1]), out);
+	}
+	fputs(shown < shape[0] ? ", ...]" : "]", out);
+}
+
 void tensor_print(const struct tensor *tensor, FILE *out)
 {
 	if (tensor->field->kind == SHARD_STRING) {
@@ -138,6 +187,8 @@ void tensor_print(const struct tensor *tensor, FILE *out)
 		fputc('"', out);
 		escape_write(out, (const char *)tensor->data, shown, ESCAPE_EXACT);
 		fputs(shown < tensor->element_count ? "\"..." : "\"", out);
+	} else if (shard_field_is_texts(tensor->field)) {
+		print_texts(tensor, out);
 	} else if (tensor->element_count <= ELEMENTS_SHOWN) {
 		print_elements(tensor, out);
 	} else {

@@ -3,8 +3,8 @@
  * tensor.h - the value of one field of one record
  *
  * A ragged field is stored at its greatest shape; here it has its true one, and its elements
- * stand next to each other.  Its forms as text, .npy and PNG are here too, each in
- * memory: a record is small.
+ * stand next to each other.  A whole image has height, width and channels.  Its forms as text, .npy
+ * and PNG are here too, each in memory: a record is small.
  */
 #ifndef SHARD_DATASET_TENSOR_H
 #define SHARD_DATASET_TENSOR_H

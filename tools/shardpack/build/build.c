@@ -2,9 +2,8 @@
 /*
  * build.c - make the shards of a plan that are not there yet
  *
- * One thread, this one, takes results in order and fills the writers.  Bad inputs do not
- * stop it when they only spoil their own shard: the run goes on, so that the user sees all
- * of them at once.
+ * One thread, this one, takes results in order and fills the writers.  Bad inputs do not stop it
+ * when they only spoil their own shard: the run goes on, and the user sees all of them at once.
  */
 #include "tools/shardpack/build/build.h"
 
@@ -101,10 +100,12 @@ static int survey(struct build *b)
 	b->todo_count = n;
 	b->again_count = again;
 	if (code == EXIT_DONE && again)
-		note("%s: building %" PRIu64 " of %" PRIu64 " shards again, to compare them", job->out_dir, again, n);
+		note("%s: building %" PRIu64 " of %" PRIu64 " shard%s again, to compare them", job->out_dir, again, n,
+		     n == 1 ? "" : "s");
 	if (code == EXIT_DONE && there_count)
-		note("%s: %" PRIu64 " of %" PRIu64 " shards are there already%s", job->out_dir, there_count,
-		     n + there_count, n ? "; continuing" : "");
+		note("%s: %" PRIu64 " of %" PRIu64 " shard%s %s there already%s", job->out_dir, there_count,
+		     n + there_count, n + there_count == 1 ? "" : "s", there_count == 1 ? "is" : "are",
+		     n ? "; continuing" : "");
 	progress_start(&b->progress, "packing", plan_names_inputs(job->plan) ? "images" : "records",
 		       job->account->input_count);
 	progress_resume(&b->progress, there_inputs, 0);
@@ -145,7 +146,7 @@ static int begin_shard(struct build *b, uint64_t range_idx)
 	shard_tally_clear(b->tally);
 	b->writer = b->next_writer;
 	b->next_writer = NULL;
-	return b->writer ? EXIT_DONE : open_writer(b, range_idx, &b->writer);
+	return b->writer || b->job->look_only ? EXIT_DONE : open_writer(b, range_idx, &b->writer);
 }
 
 /* In a turn.  The shard cannot be complete: give its room back, and go on looking at its inputs. */
@@ -208,11 +209,8 @@ static int take_record(struct build *b, const struct result *r)
 static int take_bad(struct build *b, uint64_t ordinal, const char *path, uint32_t reason, const char *message)
 {
 	const struct job *job = b->job;
-	uint32_t policy = job->plan->recipe.on_error;
-	struct shard_miss miss = {.ordinal = ordinal,
-				  .reason = reason,
-				  .how = policy == ON_ERROR_QUARANTINE ? SHARD_QUARANTINED : SHARD_SKIPPED};
-	enum problem_how how = policy == ON_ERROR_FAIL ? PROBLEM_BAD : (enum problem_how)miss.how;
+	enum problem_how how = account_how(job->plan->recipe.on_error, reason);
+	struct shard_miss miss = {.ordinal = ordinal, .reason = reason, .how = (uint32_t)how};
 	struct shard_error err;
 	int code = account_problem(job->account, ordinal, reason, how, message);
 
@@ -226,12 +224,7 @@ static int take_bad(struct build *b, uint64_t ordinal, const char *path, uint32_
 		if (shard_writer_miss(b->writer, &miss, &err) != SHARD_OK)
 			return finisher_fail(&b->finisher, &err);
 	}
-	if (account_exceeds(job->account, job->max_bad))
-		return fail(EXIT_BAD,
-			    "%" PRIu64 " bad inputs are more than --max-bad allows; stopped at input %" PRIu64
-			    " of %" PRIu64,
-			    job->account->bad, ordinal + 1, job->plan->input_count);
-	return EXIT_DONE;
+	return account_check_bad(job->account, job->max_bad, ordinal, job->plan->input_count);
 }
 
 static int take_result(struct build *b, const struct result *r)
@@ -243,7 +236,14 @@ static int take_result(struct build *b, const struct result *r)
 	case OUTCOME_RECORD:
 		return take_record(b, r);
 	case OUTCOME_BAD:
+		if (b->job->look_only && r->input.bad_reason) /* entered before */
+			return EXIT_DONE;
 		return take_bad(b, r->ordinal, r->path, r->verdict.reason, r->verdict.message);
+	case OUTCOME_VANISHED:
+		if (b->job->leave_vanished)
+			return take_bad(b, r->ordinal, r->path, SHARD_MISS_VANISHED, r->verdict.message);
+		a->gone++;
+		/* fall through */
 	case OUTCOME_FAILED:
 	case OUTCOME_CHANGED:
 		a->changed += r->verdict.outcome == OUTCOME_CHANGED;
@@ -254,7 +254,8 @@ static int take_result(struct build *b, const struct result *r)
 	case OUTCOME_STOP:
 		break;
 	}
-	return fail(EXIT_IO, "%s/%s: %s", b->job->source, r->path, r->verdict.message);
+	return interrupted() ? EXIT_INTERRUPTED
+			     : fail(EXIT_IO, "%s/%s: %s", b->job->source, r->path, r->verdict.message);
 }
 
 /* All of a shard, out of the workers' slots. */
@@ -419,14 +420,14 @@ int build_run(const struct job *job)
 
 	if (!allocate(&b))
 		code = fail(EXIT_IO, "out of memory for %" PRIu64 " shards", job->plan->shard_count);
-	if (code == EXIT_DONE &&
+	if (code == EXIT_DONE && !job->look_only &&
 	    (shard_remove_temps(job->out_dir, NULL, &err) != SHARD_OK ||
 	     (shard_remove_temps(job->state_dir, NULL, &err) != SHARD_OK && err.os_code != ENOENT)))
 		code = library_failure(&err);
 	if (code == EXIT_DONE)
 		code = survey(&b);
 	if (code == EXIT_DONE && b.todo_count) {
-		code = space_check(job, space_needed(job, b.todo));
+		code = job->look_only ? EXIT_DONE : space_check(job, space_needed(job, b.todo));
 		if (code == EXIT_DONE)
 			code = fill_all(&b);
 	}

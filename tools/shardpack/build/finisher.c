@@ -13,6 +13,7 @@
 #include "tools/common/exit_code.h"
 #include "tools/common/message.h"
 #include "tools/shardpack/build/job.h"
+#include "tools/shardpack/build/published_shard.h"
 #include "tools/shardpack/build/receipt.h"
 #include "tools/shardpack/convert/account.h"
 #include "tools/shardpack/input/origin_check.h"
@@ -104,6 +105,38 @@ static int leave_receipt(struct finisher *f, uint64_t shard_idx, const struct sh
 	return EXIT_DONE;
 }
 
+/*
+ * Another process published this shard first, with other bytes.  If a file vanished for one of both
+ * and not for the other, its shard is as good as ours: keep it, and say what is different.
+ */
+static int settle_other(struct finisher *f, uint64_t shard_idx, const struct shard_error *err, struct receipt *r)
+{
+	const struct job *job = f->job;
+	char path[PLAN_PATH_BYTES_MAX];
+	struct receipt theirs = {0};
+	struct plan_input input;
+	uint64_t ours_gone = 0, theirs_gone = 0;
+	bool there = false, we, they;
+	int code = published_find(job, shard_idx, &theirs, &there);
+
+	we = receipt_vanished(r, &theirs, &ours_gone);
+	they = code == EXIT_DONE && there && receipt_vanished(&theirs, r, &theirs_gone);
+	if (code != EXIT_DONE || !there || (!we && !they)) {
+		receipt_free(&theirs);
+		return code == EXIT_DONE ? finisher_fail(f, err) : code;
+	}
+	plan_input(job->plan, plan_input_at(job->plan, they ? theirs_gone : ours_gone), &input);
+	plan_input_path(job->plan, &input, path);
+	background_lock(&f->threads);
+	warn("%s/%05" PRIu64 ".shard: another process published it first, and its shard stays: %s/%s vanished for %s "
+	     "only",
+	     job->out_dir, shard_idx, job->source, path, they ? "that process" : "this one");
+	background_unlock(&f->threads);
+	receipt_free(r);
+	*r = theirs;
+	return EXIT_DONE;
+}
+
 /* One shard or two, which are hashed together.  The places stay as they are meanwhile. */
 static void finish_together(struct finisher *f, struct finishing *const *p, unsigned count, struct receipt *r,
 			    int *code)
@@ -132,6 +165,8 @@ static void finish_together(struct finisher *f, struct finishing *const *p, unsi
 			code[of[k]] = leave_receipt(f, shard_idx, &written[k], &r[of[k]]);
 		else if (f->job->again && err[k].status == SHARD_E_EXISTS)
 			code[of[k]] = count_other(f, shard_idx, &r[of[k]]);
+		else if (err[k].status == SHARD_E_EXISTS)
+			code[of[k]] = settle_other(f, shard_idx, &err[k], &r[of[k]]);
 		else
 			code[of[k]] = finisher_fail(f, &err[k]);
 	}
@@ -203,12 +238,13 @@ int finisher_start(struct finisher *f, const struct job *job, struct shard_turns
 /* With the lock, or when all threads have ended: what was done in a place goes into the account. */
 static void enter_result(struct finisher *f, struct finishing *p)
 {
-	uint64_t misses = p->result.miss_count;
+	uint64_t skipped;
 
 	if (!p->has_result)
 		return;
-	account_published(f->job->account, p->result.record_count, receipt_accepted_count(&p->result),
-			  f->job->quarantine ? 0 : misses, f->job->quarantine ? misses : 0);
+	skipped = receipt_skipped_count(&p->result);
+	account_published(f->job->account, p->result.record_count, receipt_accepted_count(&p->result), skipped,
+			  p->result.miss_count - skipped);
 	receipt_free(&p->result);
 	p->has_result = false;
 }
@@ -273,7 +309,7 @@ int finisher_stop(struct finisher *f)
 	for (unsigned i = 0; i < FINISHER_SHARDS; i++)
 		enter_result(f, &f->place[i]);
 	if (f->code == EXIT_DONE && f->other_count)
-		f->code = fail(EXIT_MISMATCH, "%s: %" PRIu64 " shards have other bytes than these sources make",
-			       f->job->out_dir, f->other_count);
+		f->code = fail(EXIT_MISMATCH, "%s: %" PRIu64 " shard%s other bytes than these sources make",
+			       f->job->out_dir, f->other_count, f->other_count == 1 ? " has" : "s have");
 	return f->code;
 }

@@ -61,7 +61,7 @@ static void *begin(void *context)
 	struct image_workers *p = context;
 
 	return converter_open(p->job->plan, p->job->source_fd, p->job->stored, p->job->origin, p->job->quarantine,
-			      &p->budget);
+			      &p->budget, p->job->sandbox);
 }
 
 static void end(void *own)

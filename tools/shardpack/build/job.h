@@ -14,6 +14,7 @@ struct account;
 struct origin;
 struct plan;
 struct quarantine;
+struct sandbox;
 struct stored;
 
 struct job { /* all const while it runs, but for what `account` points to */
@@ -25,12 +26,15 @@ struct job { /* all const while it runs, but for what `account` points to */
 	int source_fd;			     /* -1 if the inputs are not at hand */
 	const struct stored *stored;	     /* the plan's files; NULL if it has none, or the inputs are not at hand */
 	const struct quarantine *quarantine; /* NULL unless that is the policy */
+	struct sandbox *sandbox;	     /* of images; or NULL */
 	const struct origin *origin;	     /* when sources were written; NULL: not compared */
 	const struct origin *kept;	     /* of these a finished dataset keeps fingerprints; NULL: of none */
 	const char *anew;		     /* for messages: how this command makes all of the dataset anew */
 	unsigned worker_count;
 	bool read_back;			  /* each shard before it gets its name; one that was not is verified */
 	bool verify_all;		  /* shards that are there are read once more, whatever receipts say */
+	bool leave_vanished;		  /* files that were there for the plan and are gone */
+	bool look_only;			  /* no dataset can come of it: find all that is bad, write nothing */
 	bool again;			  /* they are built once more, and must become the same */
 	struct cli_part part;		  /* shards s with s % count == idx */
 	const struct cli_amount *max_bad; /* or NULL */

@@ -131,7 +131,7 @@ static int examine_state(const char *out_dir, const struct plan *plan, const str
 			 enum output_state *state, char why[OUTPUT_WHY_BYTES])
 {
 	char path[FILES_PATH_BYTES];
-	struct text there = {0};
+	struct text there = {.shelf = plan->text.shelf};
 	bool found = false;
 	int code = files_path(path, out_dir, STATE_DIR);
 
@@ -319,11 +319,11 @@ static int load_none(const struct job *job, bool *sealed)
 int output_load(const struct job *job, struct plan *plan, char **source, char **quarantine, bool *sealed)
 {
 	char path[FILES_PATH_BYTES];
-	struct text text = {0};
+	struct text text = {.shelf = plan->text.shelf};
 	bool found = false;
 	int code = files_path(path, job->state_dir, "plan");
 
-	memset(plan, 0, sizeof(*plan));
+	*plan = (struct plan){.text.shelf = text.shelf};
 	*source = *quarantine = NULL;
 	*sealed = false;
 	if (code == EXIT_DONE)

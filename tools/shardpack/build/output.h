@@ -71,8 +71,9 @@ int output_add_prints(const struct job *job, const struct origin *then, const st
 int output_check_sealed(const struct job *job, const struct origin *now, bool trust_names, bool *kept);
 
 /*
- * Read the plan that is in OUT, and the places beside it; NULL where there are none, else to be
- * freed.  *sealed if OUT is a dataset that has no plan any more: then nothing was read.
+ * Read the plan that is in OUT, to the shelf that `plan` has, and the places beside it; NULL where
+ * there are none, else to be freed.  *sealed if OUT is a dataset that has no plan any more: then
+ * nothing was read.
  */
 int output_load(const struct job *job, struct plan *plan, char **source, char **quarantine, bool *sealed);
 

@@ -93,7 +93,8 @@ static int list_problems(const struct job *job, uint64_t shard_idx, const char *
 		return fail(EXIT_IO, "%s: out of memory", path);
 	l.result->record = malloc(converter_record_bytes(&job->schema));
 	if (l.result->record && job->source_fd >= 0)
-		l.c = converter_open(job->plan, job->source_fd, job->stored, job->origin, job->quarantine, NULL);
+		l.c = converter_open(job->plan, job->source_fd, job->stored, job->origin, job->quarantine, NULL,
+				     job->sandbox);
 	code = list_misses(job, path, reader, &l);
 	if (code == EXIT_DONE)
 		code = accepted_find(job, shard_idx, reader, list_accepted, &l);
@@ -200,7 +201,7 @@ int published_find(const struct job *job, uint64_t shard_idx, struct receipt *r,
 	int code = files_numbered(path, job->out_dir, "", shard_idx, ".shard");
 
 	*there = false;
-	if (code != EXIT_DONE)
+	if (code != EXIT_DONE || job->look_only)
 		return code;
 	if (lstat(path, &st) != 0)
 		return errno == ENOENT ? EXIT_DONE : fail(EXIT_IO, "%s: %s", path, strerror(errno));

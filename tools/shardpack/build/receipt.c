@@ -171,6 +171,53 @@ static bool read_line(const char *line, struct shard_miss *out, bool *accepted, 
 	return at != 0;
 }
 
+uint64_t receipt_skipped_count(const struct receipt *r)
+{
+	const char *line = r->lines.data, *end = line + r->lines.bytes, *message;
+	struct shard_miss miss;
+	bool accepted;
+	uint64_t count = 0;
+
+	for (; line < end; line += strcspn(line, "\n") + 1)
+		count += read_line(line, &miss, &accepted, &message) && !accepted && miss.how == SHARD_SKIPPED;
+	return count;
+}
+
+/* The next input from *line on that vanished.  False if there is no more. */
+static bool next_vanished(const char **line, const char *end, uint64_t *ordinal)
+{
+	const char *message;
+	struct shard_miss miss;
+	bool accepted;
+
+	while (*line < end) {
+		bool found =
+			read_line(*line, &miss, &accepted, &message) && !accepted && miss.reason == SHARD_MISS_VANISHED;
+
+		*line += strcspn(*line, "\n") + 1;
+		*ordinal = miss.ordinal;
+		if (found)
+			return true;
+	}
+	return false;
+}
+
+bool receipt_vanished(const struct receipt *r, const struct receipt *other, uint64_t *ordinal)
+{
+	const char *line = r->lines.data, *end = line + r->lines.bytes;
+	const char *at = other->lines.data, *at_end = at + other->lines.bytes;
+	uint64_t theirs = 0;
+	bool more = next_vanished(&at, at_end, &theirs);
+
+	while (next_vanished(&line, end, ordinal)) { /* both ascend */
+		while (more && theirs < *ordinal)
+			more = next_vanished(&at, at_end, &theirs);
+		if (!more || theirs != *ordinal)
+			return true;
+	}
+	return false;
+}
+
 int receipt_account(const struct receipt *r, const struct plan *plan, struct account *a)
 {
 	const char *line = r->lines.data, *end = line + r->lines.bytes;

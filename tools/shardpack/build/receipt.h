@@ -40,8 +40,12 @@ struct receipt { /* start it zeroed */
 void receipt_add_miss(struct text *lines, const struct shard_miss *miss, const char *message);
 void receipt_add_accepted(struct text *lines, uint64_t ordinal, uint32_t reason, const char *message);
 
-/* How many lines of the second kind there are. */
+/* How many lines of the second kind there are; and of the first, of inputs that were skipped. */
 uint64_t receipt_accepted_count(const struct receipt *r);
+uint64_t receipt_skipped_count(const struct receipt *r);
+
+/* The first input that vanished after it was planned, and not for `other`; false if none did. */
+bool receipt_vanished(const struct receipt *r, const struct receipt *other, uint64_t *ordinal);
 
 /*
  * Write the receipt of a shard into the state folder.  Returns SHARD_OK or a status.  It is fine if

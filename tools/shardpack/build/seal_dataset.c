@@ -85,10 +85,11 @@ static int add_shards(const struct job *job, struct shard_seal *seal)
 	}
 	if (code == EXIT_DONE && missing_count)
 		code = fail(EXIT_MISMATCH,
-			    "%s: %" PRIu64 " of %" PRIu64 " shards are not there yet: %s%s; "
-			    "`shardpack build` makes them",
-			    job->out_dir, missing_count, job->plan->shard_count, missing.data ? missing.data : "",
-			    missing_count > MISSING_SHOWN_MAX ? " ..." : "");
+			    "%s: %" PRIu64 " of %" PRIu64 " shard%s %s not there yet: %s%s; "
+			    "`shardpack build` makes %s",
+			    job->out_dir, missing_count, job->plan->shard_count, job->plan->shard_count == 1 ? "" : "s",
+			    missing_count == 1 ? "is" : "are", missing.data ? missing.data : "",
+			    missing_count > MISSING_SHOWN_MAX ? " ..." : "", missing_count == 1 ? "it" : "them");
 	text_free(&missing);
 	return code;
 }
@@ -117,6 +118,9 @@ static int refuse_empty(const struct job *job)
 		return EXIT_DONE;
 	plan_input(job->plan, plan_input_at(job->plan, a->problems.item[0].ordinal), &input);
 	plan_input_path(job->plan, &input, path);
+	if (a->problems.count == 1)
+		return fail(EXIT_BAD, "%s: the only input is bad, so no dataset was made: %s%s%s: %s", job->out_dir,
+			    job->source, job->source[0] ? "/" : "", path, a->problems.item[0].message);
 	return fail(EXIT_BAD, "%s: all %" PRIu64 " inputs are bad, so no dataset was made; the first is %s%s%s: %s",
 		    job->out_dir, a->problems.count, job->source, job->source[0] ? "/" : "", path,
 		    a->problems.item[0].message);

@@ -13,11 +13,19 @@
 #include "tools/common/exit_code.h"
 #include "tools/common/grow.h"
 #include "tools/common/message.h"
+#include "tools/shardpack/plan/recipe.h"
 
 bool account_miss_fits(const struct shard_miss *miss, uint64_t input_count)
 {
 	return miss->ordinal < input_count && miss->reason >= 1 && miss->reason <= UINT16_MAX &&
 	       (miss->how == SHARD_SKIPPED || miss->how == SHARD_QUARANTINED);
+}
+
+enum problem_how account_how(uint32_t on_error, uint32_t reason)
+{
+	if (reason == SHARD_MISS_VANISHED || on_error == ON_ERROR_SKIP)
+		return PROBLEM_SKIPPED;
+	return on_error == ON_ERROR_QUARANTINE ? PROBLEM_QUARANTINED : PROBLEM_BAD;
 }
 
 int account_problem(struct account *a, uint64_t ordinal, uint32_t reason, enum problem_how how, const char *message)
@@ -36,6 +44,7 @@ int account_problem(struct account *a, uint64_t ordinal, uint32_t reason, enum p
 		a->unreadable++;
 	else if (how != PROBLEM_ACCEPTED)
 		a->bad++;
+	a->vanished += how == PROBLEM_SKIPPED && reason == SHARD_MISS_VANISHED;
 	return EXIT_DONE;
 }
 
@@ -88,14 +97,20 @@ void account_sort(struct account *a)
 	sort(&a->accepted_inputs);
 }
 
-bool account_exceeds(const struct account *a, const struct cli_amount *max)
+int account_check_bad(const struct account *a, const struct cli_amount *max, uint64_t ordinal, uint64_t planned)
 {
+	uint64_t allowed;
+
 	if (!max)
-		return false;
-	if (!max->is_percent)
-		return a->bad > max->count;
+		return EXIT_DONE;
 	/* The product of a count below 2^40 and parts of a million stays below 2^64. */
-	return a->bad * UINT64_C(1000000) > a->input_count * max->parts_per_million;
+	allowed = max->is_percent ? a->input_count * max->parts_per_million / UINT64_C(1000000) : max->count;
+	if (a->bad <= allowed)
+		return EXIT_DONE;
+	return fail(EXIT_BAD,
+		    "--max-bad allows %" PRIu64 " bad input%s, and there are %" PRIu64 "; stopped at input %" PRIu64
+		    " of %" PRIu64,
+		    allowed, allowed == 1 ? "" : "s", a->bad, ordinal + 1, planned);
 }
 
 uint64_t account_failed(const struct account *a)
@@ -118,17 +133,18 @@ int account_judge(const struct account *a, bool bad_fails, const char *anew)
 {
 	if (a->changed && a->changed == a->unreadable)
 		return fail(EXIT_MISMATCH,
-			    "%" PRIu64 " inputs changed since the plan was made; shards that need one of them were not "
+			    "%" PRIu64
+			    " input%s changed since the plan was made; shards that need one of them were not "
 			    "published; bring back the files of then, or %s",
-			    a->changed, anew);
+			    a->changed, a->changed == 1 ? "" : "s", anew);
 	if (a->unreadable)
 		return fail(EXIT_IO,
-			    "%" PRIu64 " inputs could not be read; shards that need one of them were not "
+			    "%" PRIu64 " input%s could not be read; shards that need one of them were not "
 			    "published",
-			    a->unreadable);
-	if (a->bad && bad_fails)
-		return fail(EXIT_BAD, "%" PRIu64 " bad inputs; shards that need one of them were not published",
-			    a->bad);
+			    a->unreadable, a->unreadable == 1 ? "" : "s");
+	if (a->bad > a->vanished && bad_fails)
+		return fail(EXIT_BAD, "%" PRIu64 " bad input%s; shards that need one of them were not published",
+			    a->bad - a->vanished, a->bad - a->vanished == 1 ? "" : "s");
 	return EXIT_DONE;
 }
 

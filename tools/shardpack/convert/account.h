@@ -46,6 +46,8 @@ struct account {				/* start it zeroed */
 	uint64_t bad;				/* verdicts on bytes, whatever came of them */
 	uint64_t unreadable;
 	uint64_t changed;		     /* of these: not the file that was planned */
+	uint64_t gone;			     /* of these: there was a file */
+	uint64_t vanished;		     /* of those that are bad: left out, because there was a file */
 	uint64_t accepted;		     /* of the written ones */
 	struct problem_list problems;	     /* inputs that are no records */
 	struct problem_list accepted_inputs; /* also those of shards that were not published */
@@ -53,6 +55,9 @@ struct account {				/* start it zeroed */
 };
 
 #define PROBLEMS_SHOWN_MAX 20
+
+/* What becomes of a bad input.  One that vanished leaves nothing that quarantine could keep. */
+enum problem_how account_how(uint32_t on_error, uint32_t reason);
 
 /* Remember a problem; the message is copied.  Returns the exit code. */
 int account_problem(struct account *a, uint64_t ordinal, uint32_t reason, enum problem_how how, const char *message);
@@ -69,8 +74,12 @@ void account_show_accepted(struct account *a, const char *source, const char *pa
 
 void account_sort(struct account *a);
 
-/* More bad inputs than `max` allows?  Percents are of the inputs.  No limit if max is NULL. */
-bool account_exceeds(const struct account *a, const struct cli_amount *max);
+/*
+ * Are there more bad inputs than `max` allows?  Percents are of the inputs.  No limit if max is
+ * NULL.  Says so, with the input that was looked at last and how many are planned, and returns the
+ * exit code.
+ */
+int account_check_bad(const struct account *a, const struct cli_amount *max, uint64_t ordinal, uint64_t planned);
 
 /* Inputs that are not written, skipped or quarantined; 0 also if those are more than all. */
 uint64_t account_failed(const struct account *a);

@@ -14,7 +14,6 @@
 #include "tools/shardpack/convert/record_fields.h"
 #include "tools/shardpack/convert/result.h"
 #include "tools/shardpack/decode/image.h"
-#include "tools/shardpack/image/transform_image.h"
 #include "tools/shardpack/input/origin.h"
 
 struct converter {
@@ -25,7 +24,6 @@ struct converter {
 	const struct origin *origin; /* or NULL */
 	const struct quarantine *quarantine;
 	struct pictures pictures;
-	struct transform *transform;
 	struct record_fields *fields;
 	struct scratch file; /* the bytes of the input */
 };
@@ -43,7 +41,7 @@ size_t converter_record_bytes(const struct shard_schema *s)
 
 struct converter *converter_open(const struct plan *plan, int source_fd, const struct stored *stored,
 				 const struct origin *origin, const struct quarantine *quarantine,
-				 struct budget *budget)
+				 struct budget *budget, struct sandbox *sandbox)
 {
 	struct converter *c = calloc(1, sizeof(*c));
 	struct shard_error err;
@@ -56,11 +54,9 @@ struct converter *converter_open(const struct plan *plan, int source_fd, const s
 	c->stored = stored;
 	c->origin = origin;
 	c->quarantine = quarantine;
-	if (pictures_open(&c->pictures, &plan->recipe, budget)) {
-		c->transform = transform_open(&plan->recipe.transform);
+	if (pictures_open(&c->pictures, &plan->recipe, budget, sandbox))
 		c->fields = record_fields_open(plan, &c->schema, source_fd, stored, origin, &c->pictures);
-	}
-	if (c->transform && c->fields)
+	if (c->fields)
 		return c;
 	converter_close(c);
 	return NULL;
@@ -71,7 +67,6 @@ void converter_close(struct converter *c)
 	if (!c)
 		return;
 	pictures_close(&c->pictures);
-	transform_close(c->transform);
 	record_fields_close(c->fields);
 	scratch_free(&c->file);
 	free(c);
@@ -91,6 +86,7 @@ static void convert(struct converter *c, struct result *r)
 {
 	const uint8_t *data = c->file.data;
 	uint64_t bytes = r->input.source_bytes;
+	struct picture made = {0};
 	struct record_image image = {.is_held = c->file.capacity_bytes > BUDGET_SMALL_BYTES};
 
 	if (!text_is_name(r->path, r->path_bytes, SHARD_KEY_BYTES_MAX)) {
@@ -99,10 +95,11 @@ static void convert(struct converter *c, struct result *r)
 			    SHARD_KEY_BYTES_MAX, r->path_bytes);
 		return;
 	}
-	if (!pictures_orientation(&c->pictures, data, bytes, &image.orientation, &r->verdict) ||
-	    !pictures_image(&c->pictures, c->transform, data, bytes, image.orientation, r->record, &r->verdict))
+	if (!pictures_make(&c->pictures, PICTURES_IMAGE, 1, data, bytes, r->record, &made, &r->verdict))
 		return;
-	transform_source_size(c->transform, &image.width, &image.height);
+	image.width = made.width;
+	image.height = made.height;
+	image.orientation = made.orientation;
 	if (!record_fields_put(c->fields, &image, r))
 		return;
 	put_damage(c, r);
@@ -114,11 +111,35 @@ static void keep(struct converter *c, struct result *r)
 {
 	struct verdict *v = &r->verdict;
 
-	if (quarantine_keep(c->quarantine, r->path, c->file.data, r->input.source_bytes, v->message,
-			    sizeof(v->message)))
+	char path[PLAN_PATH_BYTES_MAX]; /* rows of one file share its copy */
+
+	plan_input_file(&r->input, path);
+	if (quarantine_keep(c->quarantine, path, c->file.data, r->input.source_bytes, v->message, sizeof(v->message)))
 		record_fields_keep(c->fields, c->quarantine, r);
 	else
 		v->outcome = OUTCOME_STOP;
+}
+
+/*
+ * The plan knows that it is bad, so it is not read for a verdict.  Quarantine gets what there is of
+ * it; a file that has gone meanwhile leaves nothing to keep.
+ */
+static void take_known(struct converter *c, const struct input_bytes *in, struct result *r)
+{
+	struct verdict reading = {.message = ""};
+
+	verdict_set(&r->verdict, OUTCOME_BAD, r->input.bad_reason, "%s", "");
+	plan_bad_message(&r->input, r->verdict.message);
+	if (!c->quarantine || !in->bytes)
+		return;
+	pictures_claim_file(&c->pictures, in->bytes);
+	if (!input_bytes_read(in, c->source_fd, c->stored, &c->file, &reading)) {
+		if (reading.outcome == OUTCOME_FAILED || reading.outcome == OUTCOME_STOP)
+			r->verdict = reading;
+	} else if (!quarantine_keep(c->quarantine, r->path, c->file.data, in->bytes, r->verdict.message,
+				    sizeof(r->verdict.message))) {
+		r->verdict.outcome = OUTCOME_STOP;
+	}
 }
 
 /* What is kept from input to input is small. */
@@ -132,6 +153,7 @@ static void shrink(struct converter *c)
 
 void converter_run(struct converter *c, struct result *r)
 {
+	char path[PLAN_PATH_BYTES_MAX];
 	struct input_bytes in;
 	bool have_bytes;
 
@@ -140,8 +162,14 @@ void converter_run(struct converter *c, struct result *r)
 	r->meta = r->record + meta_offset(&c->schema);
 	plan_input(c->plan, plan_input_at(c->plan, r->ordinal), &r->input);
 	r->path_bytes = plan_input_path(c->plan, &r->input, r->path);
-	in = (struct input_bytes){r->path, r->input.file, r->input.offset, r->input.source_bytes,
+	plan_input_file(&r->input, path);
+	in = (struct input_bytes){path, r->input.file, r->input.offset, r->input.source_bytes,
 				  c->origin ? origin_of_input(c->origin, r->input.input_idx, 0) : ORIGIN_NO_TIME};
+	if (r->input.bad_reason) {
+		take_known(c, &in, r);
+		shrink(c);
+		return;
+	}
 	pictures_claim_file(&c->pictures, in.bytes);
 	have_bytes = input_bytes_read(&in, c->source_fd, c->stored, &c->file, &r->verdict);
 	if (have_bytes)

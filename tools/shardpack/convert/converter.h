@@ -12,6 +12,7 @@ struct origin;
 struct plan;
 struct quarantine;
 struct result;
+struct sandbox;
 struct shard_schema;
 struct stored;
 
@@ -24,11 +25,12 @@ struct converter;
 /*
  * `stored` may be NULL if the plan has no files.  Inputs that are bad are copied to the quarantine,
  * unless that is NULL.  These and the plan must outlive the converter, and so must the budget,
- * which all converters share; a converter that is alone needs no budget.  NULL when memory ran out.
+ * which all converters share; a converter that is alone needs no budget.  Pictures are made in the
+ * sandbox, unless that is NULL.  NULL when memory ran out.
  */
 struct converter *converter_open(const struct plan *plan, int source_fd, const struct stored *stored,
 				 const struct origin *origin, const struct quarantine *quarantine,
-				 struct budget *budget);
+				 struct budget *budget, struct sandbox *sandbox);
 void converter_close(struct converter *c);
 
 /* Make the record of the input at r->ordinal, with its fields, in r.  r->record must be set. */

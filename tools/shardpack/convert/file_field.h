@@ -12,7 +12,7 @@
 struct plan_slice; /* plan/plan.h */
 
 /*
- * The other order of bytes is swapped, and integers become i64 where the schema says so.  `in` has
+ * The other order of bytes is swapped, and integers get the width of the field.  `in` has
  * `have` bytes of the file: a whole field has as many as it says, a ragged one may have fewer.  Of
  * that the rest becomes 0, and its length is written as well.  `group` are those of the record.
  */

@@ -15,6 +15,7 @@
 #include "shard_pack.h"
 #include "tools/common/exit_code.h"
 #include "tools/shardpack/convert/file_field.h"
+#include "tools/shardpack/convert/packed_records.h"
 #include "tools/shardpack/convert/quarantine.h"
 #include "tools/shardpack/decode/image.h"
 #include "tools/shardpack/input/place.h"
@@ -41,6 +42,7 @@ struct fixed {
 	const struct stored *stored;
 	struct stream stream[SHARD_FIELDS_MAX];
 	uint32_t stream_count;
+	struct packed *packed; /* instead of streams; NULL: records do not hold packed documents */
 	struct scratch raw;
 	const struct shard_field *label;	       /* NULL: every label is right */
 	uint32_t label_field;			       /* its number */
@@ -56,6 +58,15 @@ static uint64_t items_of(const struct shard_field *f)
 static uint64_t stored_field_bytes(const struct fixed *f, uint32_t field, const struct plan_slice *s)
 {
 	return items_of(&f->schema->field[field]) * shard_dtype_bytes(s->dtype);
+}
+
+/*
+ * Bytes of one record in this slice of the stream.  A field that is read alone may have another
+ * dtype in each file.
+ */
+static uint64_t span_of(const struct fixed *f, const struct stream *st, const struct plan_slice *lead)
+{
+	return st->field_count == 1 ? stored_field_bytes(f, st->lead, lead) : st->span;
 }
 
 /* Is `field` wherever `lead` is, at the same distance and in the same records? */
@@ -153,13 +164,18 @@ struct fixed *fixed_open(const struct plan *plan, const struct shard_schema *sch
 	if (!plan->class_count && !has_wide_labels(f))
 		f->label = NULL;
 	find_streams(f);
-	return f;
+	f->packed = plan->pack ? packed_open(plan, schema, stored) : NULL;
+	if (!plan->pack || f->packed)
+		return f;
+	fixed_close(f);
+	return NULL;
 }
 
 void fixed_close(struct fixed *f)
 {
 	if (!f)
 		return;
+	packed_close(f->packed);
 	scratch_free(&f->raw);
 	free(f);
 }
@@ -253,14 +269,15 @@ static void prefetch_record(struct fixed *f, const struct fixed_block *b, const 
 	if (!st->near || i >= b->place.count)
 		return;
 	s = slice_of(f, st->lead, b->input_idx[i]);
-	stored_prefetch(f->stored, s->file, s->offset + (b->input_idx[i] - s->first) * s->stride, st->span);
+	stored_prefetch(f->stored, s->file, s->offset + (b->input_idx[i] - s->first) * s->stride, span_of(f, st, s));
 }
 
 /* Records [i, i + n) of the block, from the stream that they lie side by side in. */
 static bool read_run(struct fixed *f, struct fixed_block *b, const struct stream *st, uint64_t i, uint64_t n)
 {
 	const struct plan_slice *lead = slice_of(f, st->lead, b->input_idx[i]);
-	uint64_t skip = (b->input_idx[i] - lead->first) * lead->stride, bytes = (n - 1) * lead->stride + st->span;
+	uint64_t skip = (b->input_idx[i] - lead->first) * lead->stride, span = span_of(f, st, lead);
+	uint64_t bytes = (n - 1) * lead->stride + span;
 	const struct shard_field *to = &f->schema->field[st->lead];
 	uint64_t record_bytes = f->schema->group[to->group].record_bytes;
 	uint8_t *group[SHARD_GROUPS_MAX], *place = b->group[to->group] + i * record_bytes + to->offset;
@@ -268,7 +285,7 @@ static bool read_run(struct fixed *f, struct fixed_block *b, const struct stream
 	if (to->kind == SHARD_RAGGED && bytes > lead->bytes - skip)
 		bytes = lead->bytes - skip;
 	if (st->direct && lead->dtype == to->dtype && (!lead->swap || shard_dtype_bytes(to->dtype) == 1) &&
-	    (n == 1 || (lead->stride == record_bytes && st->span == record_bytes)))
+	    (n == 1 || (lead->stride == record_bytes && span == record_bytes)))
 		return read_bytes(f, st, lead->file, lead->offset + skip, place, bytes, why) ||
 		       fail_block(f, b, lead->file, why);
 	if (!scratch_reserve(&f->raw, (size_t)bytes))
@@ -310,9 +327,9 @@ static void expect_stream(struct fixed *f, const struct fixed_block *b, struct s
 	for (uint64_t i = 0; !near && i < b->place.count; i += n) {
 		const struct plan_slice *s = slice_of(f, st->lead, b->input_idx[i]);
 
-		n = run_of(b, i, s, st->span);
+		n = run_of(b, i, s, span_of(f, st, s));
 		stored_expect(f->stored, s->file, s->offset + (b->input_idx[i] - s->first) * s->stride,
-			      (n - 1) * s->stride + st->span);
+			      (n - 1) * s->stride + span_of(f, st, s));
 	}
 }
 
@@ -356,11 +373,15 @@ void fixed_fill(struct fixed *f, struct fixed_block *b)
 		verdict_set(&b->verdict, OUTCOME_STOP, 0, "the order of its records could not be computed");
 		return;
 	}
+	if (f->packed && !packed_fill(f->packed, b->input_idx, b->place.count, b->group, &b->verdict))
+		return;
 	for (uint32_t s = 0; s < f->stream_count; s++)
 		expect_stream(f, b, &f->stream[s]);
 	for (uint32_t s = 0; s < f->stream_count; s++)
 		for (uint64_t i = 0; i < b->place.count; i += n) {
-			n = run_of(b, i, slice_of(f, f->stream[s].lead, b->input_idx[i]), f->stream[s].span);
+			const struct plan_slice *lead = slice_of(f, f->stream[s].lead, b->input_idx[i]);
+
+			n = run_of(b, i, lead, span_of(f, &f->stream[s], lead));
 			if (n == 1)
 				prefetch_record(f, b, &f->stream[s], i + AHEAD);
 			if (!read_run(f, b, &f->stream[s], i, n))

@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -78,6 +79,25 @@ static bool read_open(const struct input_bytes *in, int fd, const struct stat *b
 	return true;
 }
 
+/*
+ * Why a file cannot be read.  One that is gone was removed, if its folder is still there.  If that
+ * is gone, too, a disk may be missing, and that says nothing about the file.
+ */
+static bool cannot_read(const struct input_bytes *in, int source_fd, struct verdict *v)
+{
+	char folder[3 * PLAN_PATH_BYTES_MAX + 2];
+	size_t bytes = files_folder_bytes(in->path);
+	enum outcome outcome = OUTCOME_FAILED;
+	int error = errno;
+	struct stat st;
+
+	if (error == ENOENT && bytes < sizeof(folder) - 2) {
+		snprintf(folder, sizeof(folder), "./%.*s", (int)bytes, in->path);
+		outcome = fstatat(source_fd, folder, &st, 0) == 0 ? OUTCOME_VANISHED : OUTCOME_FAILED;
+	}
+	return verdict_set(v, outcome, 0, "%s", strerror(error));
+}
+
 /* A file of its own. */
 static bool read_file(const struct input_bytes *in, int source_fd, struct scratch *to, struct verdict *v)
 {
@@ -87,12 +107,12 @@ static bool read_file(const struct input_bytes *in, int source_fd, struct scratc
 
 	/* First look, then open: to open a FIFO waits, and to open a device may do something. */
 	if (fstatat(source_fd, in->path, &st, 0) != 0)
-		return verdict_set(v, OUTCOME_FAILED, 0, "%s", strerror(errno));
+		return cannot_read(in, source_fd, v);
 	if (!S_ISREG(st.st_mode))
 		return verdict_set(v, OUTCOME_BAD, SHARD_MISS_NOT_AN_IMAGE, "%s, not a file", kind_of(st.st_mode));
 	fd = openat(source_fd, in->path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
 	if (fd < 0 || fstat(fd, &st) != 0) {
-		verdict_set(v, OUTCOME_FAILED, 0, "%s", strerror(errno));
+		cannot_read(in, source_fd, v);
 		if (fd >= 0)
 			close(fd);
 		return false;

@@ -8,12 +8,14 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "tools/shardpack/input/unpack.h"
+
 struct scratch;
 struct stored;
 struct verdict;
 
 /* An input that is more than this cannot be an image worth packing, and is not read. */
-#define INPUT_BYTES_MAX (UINT64_C(1) << 30)
+#define INPUT_BYTES_MAX UNPACK_MEMBER_BYTES_MAX
 
 /* Bytes that are a file of their own, or part of a file of the plan. */
 struct input_bytes {

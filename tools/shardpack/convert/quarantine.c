@@ -65,7 +65,7 @@ bool quarantine_keep(const struct quarantine *q, const char *path, const void *b
 
 static void write_line(FILE *out, const struct plan *plan, const struct problem *problem)
 {
-	char class_name[SHARD_KEY_BYTES_MAX + 1], path[PLAN_PATH_BYTES_MAX];
+	char class_name[PLAN_CLASS_NAMES_BYTES], path[PLAN_PATH_BYTES_MAX];
 	struct plan_input input;
 	struct json_out j;
 
@@ -74,12 +74,10 @@ static void write_line(FILE *out, const struct plan *plan, const struct problem 
 	json_out_start(&j, out);
 	json_out_object_line(&j, NULL);
 	json_out_string(&j, "input", path);
-	if (plan_names_inputs(plan)) {
-		plan_class_name(plan, input.class_idx, class_name);
+	if (plan_class_names(plan, &input, class_name))
 		json_out_string(&j, "class", class_name);
-	} else {
+	else
 		json_out_null(&j, "class");
-	}
 	json_out_u64(&j, "bytes", input.source_bytes);
 	json_out_u64(&j, "ordinal", problem->ordinal);
 	json_out_string(&j, "reason", shard_miss_reason_name(problem->reason));

@@ -15,13 +15,16 @@
 #include "tools/shardpack/convert/pictures.h"
 #include "tools/shardpack/convert/quarantine.h"
 #include "tools/shardpack/convert/result.h"
+#include "tools/shardpack/convert/shape_mask.h"
 #include "tools/shardpack/decode/image.h"
 #include "tools/shardpack/image/boxes.h"
 #include "tools/shardpack/image/mask.h"
 #include "tools/shardpack/image/transform_image.h"
 #include "tools/shardpack/image/turn.h"
 #include "tools/shardpack/input/origin.h"
+#include "tools/shardpack/plan/classes.h"
 #include "tools/shardpack/plan/field_part.h"
+#include "tools/shardpack/plan/field_texts.h"
 #include "tools/shardpack/plan/field_value.h"
 
 struct record_fields {
@@ -31,10 +34,9 @@ struct record_fields {
 	const struct stored *stored;
 	const struct origin *origin; /* or NULL */
 	struct pictures *pictures;
-	struct transform *transform[SHARD_FIELDS_MAX]; /* of further images, by their numbers in the recipe */
-	struct mask *mask[SHARD_FIELDS_MAX];	       /* of masks, likewise */
-	struct scratch part;			       /* the bytes of a field */
-	char path[3 * PLAN_PATH_BYTES_MAX];	       /* of the file that they are */
+	struct shape_mask *shapes;	    /* of masks that are drawn */
+	struct scratch part;		    /* the bytes of a field */
+	char path[3 * PLAN_PATH_BYTES_MAX]; /* of the file that they are */
 };
 
 /* A field of the record being made. */
@@ -64,12 +66,10 @@ struct record_fields *record_fields_open(const struct plan *plan, const struct s
 	f->origin = origin;
 	f->pictures = pictures;
 	for (uint32_t i = 0; ok && i < plan->recipe.field_count; i++) {
-		const struct field_source *s = &plan->recipe.from[i];
+		const struct field_source *from = &plan->recipe.from[i];
 
-		if (s->kind == FIELD_IMAGE)
-			ok = (f->transform[i] = transform_open(&s->transform)) != NULL;
-		else if (s->kind == FIELD_MASK)
-			ok = (f->mask[i] = mask_open(&plan->recipe.transform, s->fill)) != NULL;
+		if (from->kind == FIELD_MASK && field_coco_key(from) && !f->shapes)
+			ok = (f->shapes = shape_mask_open(plan, stored)) != NULL;
 	}
 	if (!ok) {
 		record_fields_close(f);
@@ -82,10 +82,7 @@ void record_fields_close(struct record_fields *f)
 {
 	if (!f)
 		return;
-	for (uint32_t i = 0; i < SHARD_FIELDS_MAX; i++) {
-		transform_close(f->transform[i]);
-		mask_close(f->mask[i]);
-	}
+	shape_mask_close(f->shapes);
 	scratch_free(&f->part);
 	free(f);
 }
@@ -94,6 +91,7 @@ void record_fields_shrink(struct record_fields *f)
 {
 	if (f->part.capacity_bytes > BUDGET_SMALL_BYTES)
 		scratch_free(&f->part);
+	shape_mask_shrink(f->shapes);
 }
 
 /* The first token behind that of --columns. */
@@ -177,28 +175,68 @@ static bool put_value(const struct target *t, const struct input_bytes *in, size
 	return verdict_set(&t->r->verdict, OUTCOME_BAD, (uint32_t)v.reason, "%s", v.message);
 }
 
-/* How a mask or a further image is to be turned.  Guessing would put it beside its object. */
-static bool find_orientation(const struct target *t, const struct input_bytes *in, uint32_t *out)
+/* A mask or a further image.  To guess how it is turned would put it beside its object. */
+static bool put_picture(const struct target *t, const struct input_bytes *in, struct picture *made)
 {
-	return pictures_orientation_of(t->all->pictures, t->source->turn, t->image->orientation, t->all->part.data,
-				       in->bytes, out, &t->r->verdict);
+	return pictures_make(t->all->pictures, t->i, t->image->orientation, t->all->part.data, in->bytes, t->at, made,
+			     &t->r->verdict);
 }
 
 static bool put_mask(const struct target *t, const struct input_bytes *in)
 {
-	struct mask *mask = t->all->mask[t->i];
-	uint32_t orientation, width, height;
+	struct picture made;
 
-	if (!find_orientation(t, in, &orientation) ||
-	    !pictures_mask(t->all->pictures, mask, t->all->part.data, in->bytes, orientation, t->at, &t->r->verdict))
+	if (!put_picture(t, in, &made))
 		return false;
-	mask_source_size(mask, &width, &height);
-	if (width == t->image->width && height == t->image->height)
+	if (made.width == t->image->width && made.height == t->image->height)
 		return true;
 	return verdict_set(&t->r->verdict, OUTCOME_BAD, SHARD_MISS_UNSUPPORTED,
 			   "a mask of %" PRIu32 " x %" PRIu32 ", and its image has %" PRIu32 " x %" PRIu32
 			   "; they must be of one size",
-			   width, height, t->image->width, t->image->height);
+			   made.width, made.height, t->image->width, t->image->height);
+}
+
+/* How large the picture is that a mask or boxes belong to: the file's, or the upright one. */
+static void frame_size(const struct target *t, uint32_t *width, uint32_t *height)
+{
+	bool lies = t->source->turn != TURN_NONE && turn_axes(t->image->orientation).lies;
+
+	*width = lies ? t->image->height : t->image->width;
+	*height = lies ? t->image->width : t->image->height;
+}
+
+/* The size that was written beside boxes and outlines; those of another picture lie elsewhere. */
+static bool check_size(const struct target *t, const struct field_part *part)
+{
+	uint32_t width, height;
+
+	frame_size(t, &width, &height);
+	if (!part->width || (part->width == width && part->height == height) ||
+	    (t->source->turn == TURN_UNSAID && t->image->orientation != 1))
+		return true;
+	return verdict_set(&t->r->verdict, OUTCOME_BAD, SHARD_MISS_UNSUPPORTED,
+			   "field %s: belongs to an image of %" PRIu32 " x %" PRIu32 ", and its image has %" PRIu32
+			   " x %" PRIu32,
+			   t->f->name, part->width, part->height, width, height);
+}
+
+/* A mask of objects. */
+static bool put_shapes(const struct target *t, const struct field_part *part)
+{
+	struct verdict *v = &t->r->verdict;
+	char why[sizeof(v->message)];
+	uint32_t width, height, orientation, sample_bytes = (uint32_t)shard_dtype_bytes(t->f->dtype);
+
+	frame_size(t, &width, &height);
+	if (!t->image->is_held)
+		pictures_give_back(t->all->pictures);
+	pictures_claim_file(t->all->pictures, (uint64_t)width * height * sample_bytes);
+	if (pictures_orientation_of(t->all->pictures, t->source->turn, t->image->orientation, &orientation, v) &&
+	    shape_mask_put(t->all->shapes, part, width, height, sample_bytes, orientation, t->all->pictures->mask[t->i],
+			   t->at, v))
+		return true;
+	memcpy(why, v->message, sizeof(why));
+	return verdict_set(v, v->outcome, v->reason, "field %s, %s", t->f->name, why);
 }
 
 /* Boxes of the source image, XYXY, become those of the record. */
@@ -207,7 +245,7 @@ static bool move_boxes(const struct target *t, size_t bytes)
 	float *boxes = (float *)(void *)t->at; /* aligned: the format sees to it */
 	uint64_t count = bytes / (4 * sizeof(*boxes));
 	const struct record_image *image = t->image;
-	bool lies = turn_axes(image->orientation).lies;
+	uint32_t width, height;
 	struct decode_verdict v = {0};
 
 	if (count && image->orientation != 1 && t->source->turn == TURN_UNSAID)
@@ -216,11 +254,13 @@ static bool move_boxes(const struct target *t, size_t bytes)
 				   "belong to the pixels of the file, or turn=none if they belong to the upright image",
 				   t->f->name, image->orientation);
 	/* A plan's have not been looked at. */
-	if (!verdict_of_decoder(&t->r->verdict, boxes_read(BOXES_XYXY, boxes, count, boxes, &v), &v))
+	if (!verdict_of_decoder(&t->r->verdict, boxes_read(BOXES_XYXY, false, boxes, count, boxes, &v), &v))
 		return false;
+	frame_size(t, &width, &height);
+	if (t->source->unit)
+		boxes_scale(width, height, boxes, count);
 	if (t->source->turn != TURN_NONE)
-		boxes_turn(image->orientation, lies ? image->height : image->width, lies ? image->width : image->height,
-			   boxes, count);
+		boxes_turn(image->orientation, width, height, boxes, count);
 	boxes_move(&t->all->plan->recipe.transform, image->width, image->height, boxes, count);
 	return true;
 }
@@ -228,13 +268,11 @@ static bool move_boxes(const struct target *t, size_t bytes)
 /* From a file or member, whose bytes are in `part`.  `bytes` is what a value has. */
 static bool put_part(const struct target *t, const struct input_bytes *in, size_t *bytes)
 {
-	uint32_t orientation;
+	struct picture made;
 
 	switch (t->source->kind) {
 	case FIELD_IMAGE:
-		return find_orientation(t, in, &orientation) &&
-		       pictures_image(t->all->pictures, t->all->transform[t->i], t->all->part.data, in->bytes,
-				      orientation, t->at, &t->r->verdict);
+		return put_picture(t, in, &made);
 	case FIELD_MASK:
 		return put_mask(t, in);
 	default:
@@ -254,6 +292,8 @@ static bool put_field(const struct target *t, const struct field_part *part)
 	uint32_t reason = t->r->verdict.reason;
 	size_t bytes = 0;
 
+	if (!check_size(t, part))
+		return false;
 	if (part_bytes(t->all, t->r->input.input_idx, t->i, part, &in)) {
 		if (!t->image->is_held)
 			pictures_give_back(t->all->pictures);
@@ -261,15 +301,61 @@ static bool put_field(const struct target *t, const struct field_part *part)
 			return blame(t, &in);
 		if (t->r->verdict.reason != reason) /* its damage was accepted */
 			blame(t, &in);
+	} else if (part->kind == FIELD_PART_VALUE && t->source->pick == PICK_ALL) {
+		bytes = field_texts_put(t->f, part, t->at);
 	} else if (part->kind == FIELD_PART_VALUE) {
 		bytes = part->bytes;
 		text_unhex(part->text, part->text_bytes, t->at, bytes);
+	} else if (part->kind == FIELD_PART_SHAPES) {
+		if (!put_shapes(t, part))
+			return false;
 	} else if (t->source->kind == FIELD_MASK) {
-		memset(t->at, t->source->fill, (size_t)t->f->bytes);
+		mask_fill(&t->all->plan->recipe.transform, (uint32_t)shard_dtype_bytes(t->f->dtype), t->source->fill,
+			  t->at);
 	}
 	if (t->f->kind != SHARD_TENSOR)
 		put_length(t, bytes);
 	return t->source->kind != FIELD_BOXES || move_boxes(t, bytes);
+}
+
+/* Of a whole image: how many pixels it has, and its height and width. */
+static void put_size(const struct record_fields *all, const struct record_image *image, struct result *r)
+{
+	const struct transform_options *t = &all->plan->recipe.transform;
+	const struct shard_schema *s = all->schema;
+	struct transform_geometry g;
+	uint32_t size[2], pixels;
+
+	if (t->fit != FIT_AREA)
+		return;
+	g = transform_geometry(t, image->width, image->height);
+	size[0] = g.height;
+	size[1] = g.width;
+	pixels = g.width * g.height;
+	memcpy(r->meta + s->field[RECIPE_LENGTH].offset, &pixels, sizeof(pixels));
+	memcpy(r->meta + s->field[RECIPE_SIZE].offset, size, sizeof(size));
+}
+
+static void put_label(const struct record_fields *all, struct result *r)
+{
+	const struct recipe *recipe = &all->plan->recipe;
+	const struct shard_field *f = &all->schema->field[recipe_label_field(recipe)];
+	uint8_t *to = r->meta + f->offset;
+	const char *at = r->input.classes;
+	int64_t label = r->input.class_idx;
+	uint32_t class_idx, count = 0;
+
+	if (!at)
+		memcpy(to, &label, sizeof(label));
+	for (; at && class_list_next(&at, &class_idx); count++) {
+		label = class_idx;
+		if (recipe->label == LABEL_HOT)
+			to[class_idx] = 1;
+		else
+			memcpy(to + count * sizeof(label), &label, sizeof(label));
+	}
+	if (recipe->label == LABEL_LIST)
+		memcpy(r->meta + all->schema->field[f->length_field].offset, &count, sizeof(count));
 }
 
 bool record_fields_put(struct record_fields *all, const struct record_image *image, struct result *r)
@@ -277,15 +363,16 @@ bool record_fields_put(struct record_fields *all, const struct record_image *ima
 	const struct recipe *recipe = &all->plan->recipe;
 	const struct shard_schema *s = all->schema;
 	const char *column = r->input.parts + 1, *parts = first_part(all, r);
-	int64_t label = r->input.class_idx;
 	struct field_part part;
 	/* Where fields are not, and behind the end of what is ragged, there are zeros. */
 	memset(r->record + s->field[RECIPE_IMAGE].bytes, 0,
 	       (size_t)(s->group[0].record_bytes - s->field[RECIPE_IMAGE].bytes));
 	memset(r->meta, 0, (size_t)s->group[1].record_bytes);
-	memcpy(r->meta + s->field[RECIPE_LABEL].offset, &label, sizeof(label));
+	if (recipe_has_label(recipe))
+		put_label(all, r);
+	put_size(all, image, r);
 	for (uint32_t i = 0; i < recipe->field_count; i++) {
-		const struct shard_field *f = &s->field[RECIPE_FIRST + i];
+		const struct shard_field *f = &s->field[recipe_first(recipe) + i];
 		struct target t = {all, image, r, i, &recipe->from[i], f, (f->group ? r->meta : r->record) + f->offset};
 
 		if (t.source->column) {

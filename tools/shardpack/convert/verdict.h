@@ -15,11 +15,12 @@
 #include "tools/shardpack/decode/decode.h"
 
 enum outcome {
-	OUTCOME_RECORD,	 /* there is a record */
-	OUTCOME_BAD,	 /* `reason` and `message`: the bytes are no good */
-	OUTCOME_FAILED,	 /* `message`: the input could not be read */
-	OUTCOME_CHANGED, /* `message`: it is not the one that was planned */
-	OUTCOME_STOP,	 /* `message`: no memory, or no quarantine; going on makes no sense */
+	OUTCOME_RECORD,	  /* there is a record */
+	OUTCOME_BAD,	  /* `reason` and `message`: the bytes are no good */
+	OUTCOME_FAILED,	  /* `message`: the input could not be read */
+	OUTCOME_CHANGED,  /* `message`: it is not the one that was planned */
+	OUTCOME_VANISHED, /* `message`: the file is gone, and the folder that held it is there */
+	OUTCOME_STOP,	  /* `message`: no memory, or no quarantine; going on makes no sense */
 };
 
 struct verdict {

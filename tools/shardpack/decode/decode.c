@@ -13,6 +13,8 @@
 
 #include "shard_pack.h"
 #include "tools/shardpack/decode/decode_bmp.h"
+#include "tools/shardpack/decode/decode_formats.h"
+#include "tools/shardpack/decode/decode_gif.h"
 #include "tools/shardpack/decode/decode_jpeg.h"
 #include "tools/shardpack/decode/decode_png.h"
 #include "tools/shardpack/decode/decode_ppm.h"
@@ -63,6 +65,7 @@ struct magic {
 	const char *pattern;
 	uint8_t length;
 	const char *tag, *name; /* tag: the first bytes as text, where people know them */
+	uint32_t format;	/* 0, or the bit without which it is not read */
 	enum decode_status (*run)(struct decoder *d, const uint8_t *bytes, size_t size, struct image *out,
 				  struct decode_verdict *v);
 };
@@ -70,30 +73,30 @@ struct magic {
 #define MAGIC(s) s, sizeof(s) - 1
 
 static const struct magic magics[] = {
-	{MAGIC("\xff\xd8\xff"), NULL, "JPEG", jpeg_run},
-	{MAGIC("\x89PNG\r\n\x1a\n"), NULL, "PNG", png_run},
-	{MAGIC("RIFF????WEBP"), NULL, "WebP", webp_run},
-	{MAGIC("GIF8"), "GIF8", "GIF", NULL},
-	{MAGIC("BM????\0\0\0\0"), NULL, "BMP", bmp_run},
-	{MAGIC("II*\0"), "II", "TIFF", NULL},
-	{MAGIC("MM\0*"), "MM", "TIFF", NULL},
-	{MAGIC("II+\0"), "II", "TIFF", NULL},
-	{MAGIC("MM\0+"), "MM", "TIFF", NULL},
-	{MAGIC("P1\n"), "P1", "PBM", NULL},
-	{MAGIC("P2\n"), "P2", "PGM", NULL},
-	{MAGIC("P3\n"), "P3", "PPM", NULL},
-	{MAGIC("P4\n"), "P4", "PBM", NULL},
-	{MAGIC("P5\n"), NULL, "PGM", ppm_run},
-	{MAGIC("P5 "), NULL, "PGM", ppm_run},
-	{MAGIC("P6\n"), NULL, "PPM", ppm_run},
-	{MAGIC("P6 "), NULL, "PPM", ppm_run},
-	{MAGIC("P7\n"), "P7", "PAM", NULL},
-	{MAGIC("????ftypavif"), NULL, "AVIF", NULL},
-	{MAGIC("????ftyphei"), NULL, "HEIF", NULL},
-	{MAGIC("????ftypmif1"), NULL, "HEIF", NULL},
-	{MAGIC("\xff\x0a"), NULL, "JPEG XL", NULL},
-	{MAGIC("\0\0\0\x0cJXL \r\n\x87\n"), NULL, "JPEG XL", NULL},
-	{MAGIC("\0\0\0\x0cjP  \r\n\x87\n"), NULL, "JPEG 2000", NULL},
+	{MAGIC("\xff\xd8\xff"), NULL, "JPEG", 0, jpeg_run},
+	{MAGIC("\x89PNG\r\n\x1a\n"), NULL, "PNG", 0, png_run},
+	{MAGIC("RIFF????WEBP"), NULL, "WebP", 0, webp_run},
+	{MAGIC("GIF8"), "GIF8", "GIF", DECODE_GIF, gif_run},
+	{MAGIC("BM????\0\0\0\0"), NULL, "BMP", 0, bmp_run},
+	{MAGIC("II*\0"), "II", "TIFF", 0, NULL},
+	{MAGIC("MM\0*"), "MM", "TIFF", 0, NULL},
+	{MAGIC("II+\0"), "II", "TIFF", 0, NULL},
+	{MAGIC("MM\0+"), "MM", "TIFF", 0, NULL},
+	{MAGIC("P1\n"), "P1", "PBM", 0, NULL},
+	{MAGIC("P2\n"), "P2", "PGM", 0, NULL},
+	{MAGIC("P3\n"), "P3", "PPM", 0, NULL},
+	{MAGIC("P4\n"), "P4", "PBM", 0, NULL},
+	{MAGIC("P5\n"), NULL, "PGM", 0, ppm_run},
+	{MAGIC("P5 "), NULL, "PGM", 0, ppm_run},
+	{MAGIC("P6\n"), NULL, "PPM", 0, ppm_run},
+	{MAGIC("P6 "), NULL, "PPM", 0, ppm_run},
+	{MAGIC("P7\n"), "P7", "PAM", 0, NULL},
+	{MAGIC("????ftypavif"), NULL, "AVIF", 0, NULL},
+	{MAGIC("????ftyphei"), NULL, "HEIF", 0, NULL},
+	{MAGIC("????ftypmif1"), NULL, "HEIF", 0, NULL},
+	{MAGIC("\xff\x0a"), NULL, "JPEG XL", 0, NULL},
+	{MAGIC("\0\0\0\x0cJXL \r\n\x87\n"), NULL, "JPEG XL", 0, NULL},
+	{MAGIC("\0\0\0\x0cjP  \r\n\x87\n"), NULL, "JPEG 2000", 0, NULL},
 };
 
 static bool starts_with(const uint8_t *bytes, size_t size, const struct magic *m)
@@ -116,6 +119,21 @@ static const char *first_bytes(const uint8_t *bytes, size_t count, char text[3 *
 	return text;
 }
 
+static const struct decode_format_name *format_of(uint32_t bit)
+{
+	const struct decode_format_name *f = decode_format_names;
+
+	while (f->bit != bit)
+		f++;
+	return f;
+}
+
+/* A build without it says so itself. */
+static bool is_read(const struct decoder *d, uint32_t format)
+{
+	return (d->limit.formats & format) || !format_of(format)->version();
+}
+
 static enum decode_status run(struct decoder *d, const void *bytes, size_t size, uint32_t channels, struct image *out,
 			      struct decode_verdict *v)
 {
@@ -123,7 +141,7 @@ static enum decode_status run(struct decoder *d, const void *bytes, size_t size,
 	char hex[3 * HEX_BYTES + 1];
 
 	d->channels = channels;
-	d->pixel_bytes = channels;
+	d->pixel_bytes = d->codes ? MASK_PIXEL_BYTES : channels;
 	v->reason = 0;
 	v->message[0] = '\0';
 	if (!size)
@@ -133,8 +151,14 @@ static enum decode_status run(struct decoder *d, const void *bytes, size_t size,
 
 		if (!starts_with(bytes, size, m))
 			continue;
-		if (m->run)
+		if (m->run && (!m->format || (channels != 1 && is_read(d, m->format))))
 			return m->run(d, bytes, size, out, v);
+		if (m->run && channels != 1)
+			return decode_bad(v, SHARD_MISS_UNSUPPORTED,
+					  "starts with %s (%s): %s is read only from plans in which the name of an "
+					  "image ends so; rename it to .%s and pack anew",
+					  first_bytes(bytes, strlen(m->tag), hex), m->tag, m->name,
+					  format_of(m->format)->name);
 		if (m->tag)
 			return decode_bad(v, SHARD_MISS_UNSUPPORTED,
 					  "starts with %s (%s): %s is not supported, convert it to %s",
@@ -151,18 +175,19 @@ static enum decode_status run(struct decoder *d, const void *bytes, size_t size,
 			  channels == 1 ? "a mask (PNG, BMP, PGM)" : "an image (JPEG, PNG, WebP, BMP, PPM)");
 }
 
-static enum decode_status stream(struct decoder *d, const void *bytes, size_t size, uint32_t channels,
-				 const struct image_sink *sink, struct decode_verdict *v)
+static enum decode_status stream(struct decoder *d, const struct mask_codes *codes, const void *bytes, size_t size,
+				 uint32_t channels, const struct image_sink *sink, struct decode_verdict *v)
 {
 	struct image image;
 	enum decode_status rc;
 
+	d->codes = codes;
 	d->sink = sink;
 	d->sink_begun = false;
 	rc = run(d, bytes, size, channels, &image, v);
 	if (rc == DECODE_OK && !d->sink_begun && /* it was decoded as a whole */
 	    !image_give(sink, &(struct image_size){.width = image.width, .height = image.height, .scale = 1},
-			image.pixels, channels))
+			image.pixels, decode_given_bytes(d)))
 		return decode_no_memory(v);
 	if (d->pixels.capacity_bytes > KEPT_BYTES)
 		scratch_free(&d->pixels);
@@ -172,11 +197,17 @@ static enum decode_status stream(struct decoder *d, const void *bytes, size_t si
 enum decode_status decoder_stream(struct decoder *d, const void *bytes, size_t size, const struct image_sink *sink,
 				  struct decode_verdict *v)
 {
-	return stream(d, bytes, size, IMAGE_CHANNELS, sink, v);
+	return stream(d, NULL, bytes, size, IMAGE_CHANNELS, sink, v);
 }
 
 enum decode_status decoder_mask(struct decoder *d, const void *bytes, size_t size, const struct image_sink *sink,
 				struct decode_verdict *v)
 {
-	return stream(d, bytes, size, 1, sink, v);
+	return stream(d, NULL, bytes, size, 1, sink, v);
+}
+
+enum decode_status decoder_coded_mask(struct decoder *d, const struct mask_codes *codes, const void *bytes, size_t size,
+				      const struct image_sink *sink, struct decode_verdict *v)
+{
+	return stream(d, codes, bytes, size, 1, sink, v);
 }

@@ -18,6 +18,7 @@
 #include "tools/shardpack/decode/decode_options.h"
 #include "tools/shardpack/decode/decode_verdict.h"
 #include "tools/shardpack/decode/image.h"
+#include "tools/shardpack/decode/mask_codes.h"
 
 /* One per thread. */
 struct decoder;
@@ -43,5 +44,12 @@ enum decode_status decoder_stream(struct decoder *d, const void *bytes, size_t s
  */
 enum decode_status decoder_mask(struct decoder *d, const void *bytes, size_t size, const struct image_sink *sink,
 				struct decode_verdict *v);
+
+/*
+ * The same of a mask whose pixels are classes by a map, or ids of more than 8 bits: the sink gets
+ * codes->sample_bytes for each.  Colours are read as well.
+ */
+enum decode_status decoder_coded_mask(struct decoder *d, const struct mask_codes *codes, const void *bytes, size_t size,
+				      const struct image_sink *sink, struct decode_verdict *v);
 
 #endif

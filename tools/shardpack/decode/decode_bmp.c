@@ -99,7 +99,7 @@ static enum decode_status read_format(struct bmp *b, struct decode_verdict *v)
 	if (b->compression != BI_RGB && !(wide && b->compression == BI_BITFIELDS))
 		return decode_bad(v, SHARD_MISS_UNSUPPORTED, "BMP with compression %" PRIu32 ": save it without",
 				  b->compression);
-	if (b->d->channels == 1 && b->bits > 8)
+	if (b->d->channels == 1 && b->bits > 8 && !b->d->codes)
 		return decode_bad_channels(v, "BMP", IMAGE_CHANNELS);
 	if (wide)
 		return read_masks(b, v);
@@ -158,6 +158,29 @@ static uint32_t read_row(const struct bmp *b, const uint8_t *in, uint8_t *out)
 	return largest;
 }
 
+/* A row of a mask of codes: by its colours, as an image's, or by its indices. */
+static enum decode_status read_codes(const struct bmp *b, const uint8_t *in, const struct image *out, uint32_t y,
+				     uint32_t *largest, struct decode_verdict *v)
+{
+	bool colours = b->bits > 8 || (b->d->codes->map && b->d->codes->map->of_colours);
+	struct mask_pixels kind = {.format = "BMP", .channels = colours ? IMAGE_CHANNELS : 1};
+	enum decode_status rc;
+
+	kind.palette = colours ? NULL : b->bytes;
+	rc = mask_codes_check(b->d->codes, &kind, v);
+	if (rc)
+		return rc;
+	if (!scratch_reserve(&b->d->line, (size_t)b->width * IMAGE_CHANNELS))
+		return decode_no_memory(v);
+	if (colours)
+		*largest = read_row(b, in, b->d->line.data);
+	else
+		read_values(b, in, b->d->line.data);
+	if (b->bits <= 8 && *largest >= b->palette_count)
+		return DECODE_OK; /* some have no colour: bmp_run() says so */
+	return decode_codes(b->d, out, &kind, b->d->line.data, y, v);
+}
+
 enum decode_status bmp_run(struct decoder *d, const uint8_t *bytes, size_t size, struct image *out,
 			   struct decode_verdict *v)
 {
@@ -188,11 +211,13 @@ enum decode_status bmp_run(struct decoder *d, const uint8_t *bytes, size_t size,
 		const uint8_t *in = bytes + b.pixels_at + y * row_bytes;
 		uint32_t largest = 0;
 
-		if (d->channels == 1)
+		if (d->codes)
+			rc = read_codes(&b, in, out, to, &largest, v);
+		else if (d->channels == 1)
 			read_values(&b, in, decode_row(d, out, to));
 		else
 			largest = read_row(&b, in, decode_row(d, out, to));
-		if (b.palette_count && b.bits <= 8 && largest >= b.palette_count)
+		if (rc == DECODE_OK && b.palette_count && b.bits <= 8 && largest >= b.palette_count)
 			rc = decode_bad(v, SHARD_MISS_DAMAGED,
 					"BMP data is damaged: palette index %" PRIu32
 					", but the palette ends at %" PRIu32,

@@ -11,7 +11,7 @@
 enum decode_status decode_check_size(struct decoder *d, uint64_t width, uint64_t height, struct decode_verdict *v)
 {
 	const struct decode_options *limit = &d->limit;
-	char what_to_do[64] = "";
+	char what_to_do[64] = "", why[160];
 
 	if (limit->max_side < DECODE_SIDE_MAX && width <= DECODE_SIDE_MAX && height <= DECODE_SIDE_MAX)
 		snprintf(what_to_do, sizeof(what_to_do), "; --limit side=%" PRIu64 " takes it",
@@ -26,6 +26,8 @@ enum decode_status decode_check_size(struct decoder *d, uint64_t width, uint64_t
 				  "is %" PRIu64 " x %" PRIu64 " = %" PRIu64 " pixels: more than the limit of %" PRIu64
 				  "; --limit pixels=%" PRIu64 " takes it",
 				  width, height, width * height, limit->max_pixels, width * height);
+	if (d->sink->fits && !d->sink->fits(d->sink->context, (uint32_t)width, (uint32_t)height, why, sizeof(why)))
+		return decode_bad(v, SHARD_MISS_LIMIT, "is %" PRIu64 " x %" PRIu64 " pixels: %s", width, height, why);
 	return DECODE_OK;
 }
 
@@ -67,6 +69,14 @@ void decode_spread_gray(uint8_t *row, uint32_t width)
 		row[1] = g;
 		row[2] = g;
 	}
+}
+
+enum decode_status decode_codes(struct decoder *d, const struct image *out, const struct mask_pixels *p,
+				const uint8_t *row, uint32_t y, struct decode_verdict *v)
+{
+	size_t row_bytes = (size_t)out->width * d->codes->sample_bytes;
+
+	return mask_codes_row(d->codes, p, row, out->width, y, d->pixels.data + y * row_bytes, v);
 }
 
 uint32_t decode_16_to_8(const uint8_t *row, uint32_t width, uint8_t *to, uint32_t *bad_x)

@@ -8,15 +8,20 @@
 #include "tools/shardpack/decode/decode_options.h"
 #include "tools/shardpack/decode/decode_verdict.h"
 #include "tools/shardpack/decode/image.h"
+#include "tools/shardpack/decode/mask_codes.h"
 
 struct decoder {
 	struct decode_options limit; /* no zeros; const after open */
 	struct scratch pixels;	     /* the image, or some rows of it, always the last one */
 	struct scratch line;	     /* one row in the file's own channels */
 	uint32_t channels;	     /* IMAGE_CHANNELS, or 1 for a mask */
-	/* in `pixels`: channels, or 2 for a mask of 16 bits until its values are known to fit */
+	/*
+	 * In `pixels`: channels, or 2 for a mask of 16 bits until its values are known to fit;
+	 * MASK_PIXEL_BYTES for a mask of codes, until decode_codes() has made its samples.
+	 */
 	uint32_t pixel_bytes;
-	const struct image_sink *sink; /* takes the rows */
+	const struct mask_codes *codes; /* of a mask; NULL: its values are its samples */
+	const struct image_sink *sink;	/* takes the rows */
 	/* its rows are given by the format's decoder; else decode.c does it at the end */
 	bool sink_begun;
 };
@@ -43,6 +48,16 @@ static inline uint8_t *decode_narrow_row(uint8_t *row, uint32_t width)
 {
 	return row + 2 * (size_t)width;
 }
+
+/* What the sink gets for a pixel. */
+static inline uint32_t decode_given_bytes(const struct decoder *d)
+{
+	return d->codes ? d->codes->sample_bytes : d->channels;
+}
+
+/* Of a mask of codes: a row as the file has it becomes row y; decode_begin() was called. */
+enum decode_status decode_codes(struct decoder *d, const struct image *out, const struct mask_pixels *p,
+				const uint8_t *row, uint32_t y, struct decode_verdict *v);
 
 /*
  * Samples of 16 bits, the high byte first, to bytes.  The first one above 255 gets its column into

@@ -13,7 +13,6 @@
 #include "tools/shardpack/decode/decode_png.h"
 
 #include <setjmp.h>
-#include <stdio.h>
 #include <string.h>
 
 #include <png.h>
@@ -38,6 +37,7 @@ struct png {
 	bool narrow;			  /* rows have one sample per pixel and are spread to three */
 	bool wide;			  /* rows of a mask have 16 bits and are to become 8 */
 	uint32_t bad_value, bad_x, bad_y; /* the first one above 255; 0: none */
+	struct mask_pixels coded;	  /* of a mask of codes */
 };
 
 static _Noreturn void fail(struct png *p, enum decode_status status)
@@ -143,13 +143,29 @@ static bool is_animated(const struct png *p)
 	return false;
 }
 
+/* And for one of codes: the file's own channels. */
+static void choose_codes(struct png *p, int type, int bits)
+{
+	enum decode_status rc;
+	int count = 0;
+
+	p->coded = (struct mask_pixels){
+		.format = "PNG", .channels = png_get_channels(p->png, p->info), .wide = bits == 16};
+	if (type == PNG_COLOR_TYPE_PALETTE && png_get_PLTE(p->png, p->info, &p->palette, &count))
+		p->coded.palette = &p->palette->red; /* three bytes each, in this order */
+	p->coded.palette_count = (uint32_t)count;
+	rc = mask_codes_check(p->d->codes, &p->coded, p->v);
+	if (rc)
+		fail(p, rc);
+}
+
 /* The same for a mask: one value per pixel, of 8 bits or 16. */
 static void choose_values(struct png *p)
 {
 	int type = png_get_color_type(p->png, p->info);
 	int bits = png_get_bit_depth(p->png, p->info);
 
-	if (type != PNG_COLOR_TYPE_GRAY && type != PNG_COLOR_TYPE_PALETTE)
+	if (!p->d->codes && type != PNG_COLOR_TYPE_GRAY && type != PNG_COLOR_TYPE_PALETTE)
 		fail(p, decode_bad_channels(p->v, "PNG", png_get_channels(p->png, p->info)));
 	if (type == PNG_COLOR_TYPE_PALETTE)
 		png_set_check_for_invalid_index(p->png, 0);
@@ -157,6 +173,10 @@ static void choose_values(struct png *p)
 		png_set_packing(p->png);
 	else if (bits < 8)
 		png_set_expand_gray_1_2_4_to_8(p->png);
+	if (p->d->codes) {
+		choose_codes(p, type, bits);
+		return;
+	}
 	p->wide = bits == 16;
 	p->d->pixel_bytes = p->wide ? 2 : 1;
 }
@@ -189,12 +209,25 @@ static void check_values(struct png *p)
 				   p->palette_count - 1));
 }
 
+/* Where libpng puts a row: at the end of its place if it is to be spread from there. */
+static uint8_t *place_of_row(const struct png *p, uint8_t *row, uint32_t width)
+{
+	if (p->coded.format)
+		return row + (MASK_PIXEL_BYTES - mask_pixel_bytes(&p->coded)) * (size_t)width;
+	return p->narrow ? decode_narrow_row(row, width) : row;
+}
+
 /* Row y as libpng gave it, to what it is to be, at `to`: where it lies unless it is wide. */
 static void finish_row(struct png *p, uint8_t *row, uint32_t width, uint32_t y, uint8_t *to)
 {
 	uint32_t value, x;
+	enum decode_status rc;
 
-	if (p->wide) {
+	if (p->coded.format) {
+		rc = mask_codes_row(p->d->codes, &p->coded, place_of_row(p, row, width), width, y, to, p->v);
+		if (rc)
+			fail(p, rc);
+	} else if (p->wide) {
 		value = decode_16_to_8(row, width, to, &x);
 		if (value && !p->bad_value) {
 			p->bad_value = value;
@@ -211,15 +244,16 @@ static void finish_row(struct png *p, uint8_t *row, uint32_t width, uint32_t y, 
 static void read_rows(struct png *p, int passes)
 {
 	uint32_t width = p->out->width, height = p->out->height;
+	size_t given_bytes = decode_given_bytes(p->d);
 
 	for (int pass = 0; pass < passes; pass++)
 		for (uint32_t y = 0; y < height; y++) {
 			uint8_t *row = decode_row(p->d, p->out, y);
 
-			png_read_row(p->png, p->narrow ? decode_narrow_row(row, width) : row, NULL);
+			png_read_row(p->png, place_of_row(p, row, width), NULL);
 		}
 	for (uint32_t y = 0; y < height; y++)
-		finish_row(p, decode_row(p->d, p->out, y), width, y, p->d->pixels.data + (size_t)y * width);
+		finish_row(p, decode_row(p->d, p->out, y), width, y, p->d->pixels.data + y * given_bytes * width);
 	p->d->pixel_bytes = p->d->channels;
 }
 
@@ -241,11 +275,12 @@ static void stream_rows(struct png *p, uint32_t width, uint32_t height)
 		bool wanted = y >= part.y && y - part.y < part.height;
 		uint8_t *row = strip + count * stride_bytes;
 
-		png_read_row(p->png, p->narrow ? decode_narrow_row(row, width) : row, NULL);
+		png_read_row(p->png, place_of_row(p, row, width), NULL);
 		finish_row(p, row, width, y, row); /* what is not wanted too: an index may be bad */
 		count += wanted;
 		if (count && (count == STRIP_ROWS || y + 1 == part.y + part.height)) {
-			sink->rows(sink->context, strip + p->d->channels * (size_t)part.x, stride_bytes, count);
+			sink->rows(sink->context, strip + decode_given_bytes(p->d) * (size_t)part.x, stride_bytes,
+				   count);
 			count = 0;
 		}
 	}

@@ -30,8 +30,9 @@ enum decode_status decode_no_memory(struct decode_verdict *v)
 enum decode_status decode_bad_channels(struct decode_verdict *v, const char *format, int channel_count)
 {
 	return decode_bad(v, SHARD_MISS_UNSUPPORTED,
-			  "%s has %d channels: a mask has one, save it as gray or with a palette", format,
-			  channel_count);
+			  "%s has %d channels: a mask has one, save it as gray or with a palette; or give map=FILE, "
+			  "or dtype=u32 for ids R + 256 G + 65536 B",
+			  format, channel_count);
 }
 
 enum decode_status decode_bad_value(struct decode_verdict *v, const char *format, uint32_t value, uint32_t x,
@@ -39,6 +40,6 @@ enum decode_status decode_bad_value(struct decode_verdict *v, const char *format
 {
 	return decode_bad(v, SHARD_MISS_UNSUPPORTED,
 			  "%s has the value %" PRIu32 " at column %" PRIu32 " of row %" PRIu32
-			  ": a mask holds 0 to 255",
+			  ": a mask of u8 holds 0 to 255; dtype=u16 takes it",
 			  format, value, x, y);
 }

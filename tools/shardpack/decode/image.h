@@ -67,12 +67,16 @@ struct image_scaling {
  *
  * scaling() is asked before, if it is there, by a decoder that can; false if the scale that is
  * asked for would leave less than the wanted size.  The others decode the whole image, at scale 1.
+ *
+ * fits() is asked first, if it is there: false, and `why` says why not, if no record can be made of
+ * an image of this size.
  */
 struct image_sink {
 	bool (*begin)(void *context, const struct image_size *size, struct image_window *wanted);
 	void (*rows)(void *context, const uint8_t *pixels, size_t stride_bytes, uint32_t row_count);
 	void *context;
 	bool (*scaling)(void *context, uint32_t width, uint32_t height, struct image_scaling *out);
+	bool (*fits)(void *context, uint32_t width, uint32_t height, char *why, size_t why_bytes);
 };
 
 /* All of an image that lies in memory, of so many samples a pixel.  False if begin() says so. */

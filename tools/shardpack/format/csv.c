@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * csv.c - rows of a table in text: CSV as RFC 4180 has it, or TSV
+ * csv.c - rows of a table in text: CSV as RFC 4180 has it, the same with semicolons, or TSV
  */
 #include "tools/shardpack/format/csv.h"
 
@@ -8,11 +8,29 @@
 #include <stdio.h>
 #include <string.h>
 
-void csv_start(struct csv *c, char *text, size_t bytes, bool tabs)
+#include "tools/common/utf8.h"
+
+char csv_separator(const char *text, size_t bytes)
 {
-	*c = (struct csv){.at = text, .end = text + bytes, .tabs = tabs, .line = 1};
-	if (bytes >= 3 && !memcmp(text, "\xEF\xBB\xBF", 3))
-		c->at += 3;
+	bool quoted = false, any = false, semicolon = false;
+
+	for (size_t i = 0; i < bytes; i++) {
+		quoted = quoted != (text[i] == '"');
+		if (quoted)
+			continue;
+		if (text[i] == ',')
+			return ',';
+		semicolon = semicolon || text[i] == ';';
+		if (text[i] == '\n' && any)
+			break;
+		any = any || (text[i] != '\n' && text[i] != '\r'); /* empty lines are no rows */
+	}
+	return semicolon ? ';' : ',';
+}
+
+void csv_start(struct csv *c, char *text, size_t bytes, char separator)
+{
+	*c = (struct csv){.at = text + utf8_mark(text, bytes), .end = text + bytes, .separator = separator, .line = 1};
 }
 
 /* LF or CRLF at `at`: how many bytes, 0 if neither. */
@@ -44,7 +62,7 @@ static const char *take_quoted(struct csv *c, char **next)
 		*to++ = *from;
 	}
 	*next = from + 1;
-	if (*next < c->end && **next != ',' && !line_end(c, *next))
+	if (*next < c->end && **next != c->separator && !line_end(c, *next))
 		return "text follows a closing quote";
 	*to = '\0'; /* at the latest where the closing quote was */
 	return NULL;
@@ -52,14 +70,14 @@ static const char *take_quoted(struct csv *c, char **next)
 
 static const char *take_plain(struct csv *c, char **next)
 {
-	char separator = c->tabs ? '\t' : ',', *at = c->at;
+	char *at = c->at;
 
-	while (at < c->end && *at != separator && !line_end(c, at)) {
+	while (at < c->end && *at != c->separator && !line_end(c, at)) {
 		if (*at == '\0')
 			return "a NUL byte";
 		if (*at == '\r')
 			return "a carriage return without a line feed";
-		if (*at == '"' && !c->tabs)
+		if (*at == '"' && c->separator != '\t')
 			return "a quote within a field; quote the whole field, and write the quote twice";
 		at++;
 	}
@@ -90,7 +108,8 @@ enum csv_status csv_next(struct csv *c, struct csv_row *row, char *why, size_t w
 			return CSV_BAD;
 		}
 		row->field[row->count++] = c->at;
-		wrong = !c->tabs && c->at < c->end && *c->at == '"' ? take_quoted(c, &next) : take_plain(c, &next);
+		wrong = c->separator != '\t' && c->at < c->end && *c->at == '"' ? take_quoted(c, &next)
+										: take_plain(c, &next);
 		/*
 		 * an open quote swallows the rest of the file, so the line is that where the field
 		 * begins

@@ -102,9 +102,9 @@ static bool take_descr(struct cursor *c, struct npy *out)
 	static const struct {
 		char type[3];
 		uint32_t dtype;
-	} types[] = {{"u1", SHARD_U8},	{"i1", SHARD_I8},  {"u2", SHARD_U16}, {"i2", SHARD_I16},
-		     {"u4", SHARD_U32}, {"i4", SHARD_I32}, {"u8", SHARD_U64}, {"i8", SHARD_I64},
-		     {"f2", SHARD_F16}, {"f4", SHARD_F32}, {"f8", SHARD_F64}, {"b1", SHARD_BOOL}};
+	} types[] = {{"u1", SHARD_U8},	{"i1", SHARD_I8},   {"u2", SHARD_U16}, {"i2", SHARD_I16}, {"u4", SHARD_U32},
+		     {"i4", SHARD_I32}, {"u8", SHARD_U64},  {"i8", SHARD_I64}, {"f2", SHARD_F16}, {"f4", SHARD_F32},
+		     {"f8", SHARD_F64}, {"b1", SHARD_BOOL}, {"V2", SHARD_BF16}};
 	char descr[32];
 
 	skip_blanks(c);
@@ -113,9 +113,10 @@ static bool take_descr(struct cursor *c, struct npy *out)
 	if (!take_string(c, descr, sizeof(descr)))
 		return wrong(c, "the dtype is not a string of a few characters");
 	out->swap = descr[0] == '>';
+	out->unnamed = !strcmp(descr, "<V2") || !strcmp(descr, "|V2"); /* ml_dtypes has no other order */
 	if (descr[0] && strchr("<>|=", descr[0]))
 		for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++)
-			if (!strcmp(descr + 1, types[i].type)) {
+			if (!strcmp(descr + 1, types[i].type) && (types[i].dtype != SHARD_BF16 || out->unnamed)) {
 				out->dtype = types[i].dtype;
 				return true;
 			}

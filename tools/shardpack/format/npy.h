@@ -19,7 +19,12 @@
 struct npy {
 	uint32_t dtype; /* enum shard_dtype */
 	bool swap;	/* big-endian */
-	bool fortran;	/* the first axis changes fastest */
+	/*
+	 * Two bytes that NumPy has no name for: '<V2', as which ml_dtypes saves bfloat16.  The
+	 * dtype is SHARD_BF16, but the file does not say so.
+	 */
+	bool unnamed;
+	bool fortran; /* the first axis changes fastest */
 	uint32_t ndim;
 	uint64_t shape[NPY_DIMS_MAX];
 	uint64_t data_offset, data_bytes; /* no sum or product of them passes 2^62 */

@@ -305,7 +305,10 @@ static enum tar_status take_header(struct tar *t, struct tar_member *out, bool *
 	if (!checksum_is_right(block))
 		return bad(t,
 			   t->at ? "the header at offset %" PRIu64 " has a wrong checksum; the archive is damaged there"
-				 : "the header at offset %" PRIu64 " has a wrong checksum; this is not a tar archive",
+			   : !memcmp(block, "PAR1", 4)
+				   ? "this is a Parquet file, which is not read; write its images and texts with the "
+				     "Python package, libshard.Writer"
+				   : "the header at offset %" PRIu64 " has a wrong checksum; this is not a tar archive",
 			   t->at);
 	if (!read_number(block + SIZE, SIZE_BYTES, &bytes))
 		return bad(t, "the size in the header at offset %" PRIu64 " is not a number", t->at);

@@ -21,17 +21,38 @@ static bool finite4(const float *box)
 	return isfinite(box[0]) && isfinite(box[1]) && isfinite(box[2]) && isfinite(box[3]);
 }
 
-enum decode_status boxes_read(enum boxes_format format, const float *in, uint64_t count, float *out,
+/* The right side is the left one plus the width, also of boxes that have a middle. */
+static void corners(enum boxes_format format, const float *in, float *out)
+{
+	bool sizes = format != BOXES_XYXY, middle = sizes && format != BOXES_XYWH;
+	for (int n = 0; n < 2; n++) {
+		out[n] = middle ? in[n] - in[2 + n] / 2 : in[n];
+		out[2 + n] = sizes ? out[n] + in[2 + n] : in[2 + n];
+	}
+}
+
+static bool is_of_unit(const float *in)
+{
+	for (int n = 0; n < NUMBERS; n++)
+		if (in[n] < -0.01F || in[n] > 1.01F)
+			return false;
+	return true;
+}
+
+enum decode_status boxes_read(enum boxes_format format, bool unit, const float *in, uint64_t count, float *out,
 			      struct decode_verdict *v)
 {
-	bool sizes = format == BOXES_XYWH;
+	bool sizes = format != BOXES_XYXY;
 
 	for (uint64_t i = 0; i < count; i++, in += NUMBERS, out += NUMBERS) {
-		float box[NUMBERS] = {in[0], in[1], sizes ? in[0] + in[2] : in[2], sizes ? in[1] + in[3] : in[3]};
 		const char *wrong = NULL;
+		float box[NUMBERS];
 
+		corners(format, in, box);
 		if (!finite4(in) || !finite4(box))
 			wrong = "its numbers must be finite";
+		else if (unit && !is_of_unit(in))
+			wrong = "numbers of scale=unit must be from 0 to 1; are these pixels?";
 		else if (sizes ? in[2] < 0 : box[2] < box[0])
 			wrong = sizes ? "its width is below 0" : "its right side is left of its left side";
 		else if (sizes ? in[3] < 0 : box[3] < box[1])
@@ -40,11 +61,20 @@ enum decode_status boxes_read(enum boxes_format format, const float *in, uint64_
 			return decode_bad(v, SHARD_MISS_UNSUPPORTED,
 					  "box %" PRIu64 " is [%.9g, %.9g, %.9g, %.9g] (%s): %s", i, (double)in[0],
 					  (double)in[1], (double)in[2], (double)in[3],
-					  sizes ? "x, y, width, height" : "x1, y1, x2, y2", wrong);
+					  !sizes		 ? "x1, y1, x2, y2"
+					  : format == BOXES_XYWH ? "x, y, width, height"
+								 : "middle x and y, width, height",
+					  wrong);
 		for (int n = 0; n < NUMBERS; n++)
 			out[n] = box[n];
 	}
 	return DECODE_OK;
+}
+
+void boxes_scale(uint32_t width, uint32_t height, float *boxes, uint64_t count)
+{
+	for (uint64_t i = 0; i < count * NUMBERS; i++)
+		boxes[i] *= (float)(i % 2 ? height : width);
 }
 
 /* The range [*low, *high] of a side, seen from its other end. */
@@ -91,7 +121,9 @@ void boxes_move(const struct transform_options *opt, uint32_t width, uint32_t he
 	struct transform_geometry g = transform_geometry(opt, width, height);
 	float ratio[2] = {(float)((double)g.width / width), (float)((double)g.height / height)};
 	float offset[2] = {(float)g.across.from - (float)g.across.to, (float)g.down.from - (float)g.down.to};
+	bool whole = opt->fit == FIT_AREA;
+	uint32_t most[2] = {whole ? g.width : opt->crop, whole ? g.height : opt->crop};
 
 	for (uint64_t i = 0; i < count * NUMBERS; i++)
-		boxes[i] = clamped(boxes[i] * ratio[i % 2] - offset[i % 2], opt->crop);
+		boxes[i] = clamped(boxes[i] * ratio[i % 2] - offset[i % 2], most[i % 2]);
 }

@@ -41,6 +41,9 @@ static bool settle_sizes(const struct settling *s, char *assumed, size_t assumed
 
 	t->resize = (uint32_t)w->resize;
 	t->crop = (uint32_t)w->crop;
+	if (t->fit == FIT_AREA && w->crop)
+		return refuse(s, "%scrop %" PRIu64 ": %sfit area keeps images whole; leave %scrop out", dashes, w->crop,
+			      dashes, dashes);
 	if (w->resize && w->crop > w->resize)
 		return refuse(s, "%scrop %" PRIu64 " is larger than %sresize %" PRIu64, dashes, w->crop, dashes,
 			      w->resize);
@@ -51,7 +54,11 @@ static bool settle_sizes(const struct settling *s, char *assumed, size_t assumed
 			      "%scrop %" PRIu64 ": %sfit pad fills the whole square of %sresize %" PRIu64 ", so "
 			      "nothing is cropped; leave %scrop out",
 			      dashes, w->crop, dashes, dashes, w->resize, dashes);
-	if (!w->resize && !w->crop) {
+	if (t->fit == FIT_AREA) {
+		t->resize = t->crop = w->resize ? t->resize : DEFAULT_RESIZE;
+		if (!w->resize)
+			snprintf(assumed, assumed_bytes, "no size was given: %sresize %" PRIu32, dashes, t->resize);
+	} else if (!w->resize && !w->crop) {
 		t->resize = t->fit == FIT_SHORT ? DEFAULT_RESIZE : DEFAULT_CROP;
 		t->crop = DEFAULT_CROP;
 		snprintf(assumed, assumed_bytes, "no size was given: %sresize %" PRIu32 " %scrop %" PRIu32, dashes,
@@ -123,6 +130,22 @@ static bool check_scale(const struct settling *s)
 		      mean ? "mean" : "std", mean ? w->mean : w->std, mean ? "from -1 to 1" : "at most 1", better);
 }
 
+/* Whole images are bytes, row by row: planes would have other places in each record. */
+static bool settle_whole(const struct settling *s)
+{
+	const char *dashes = s->w->dashes;
+
+	if (s->t->fit != FIT_AREA)
+		return true;
+	if (s->w->samples != IMAGE_U8)
+		return refuse(s, "%sdtype %s: %sfit area needs u8; let the trainer normalise", dashes,
+			      transform_samples_names[s->w->samples], dashes);
+	if (s->t->layout != IMAGE_HWC)
+		return refuse(s, "%slayout %s: %sfit area needs hwc; let the trainer make planes", dashes,
+			      transform_layout_names[s->t->layout], dashes);
+	return true;
+}
+
 static bool settle_samples(const struct settling *s)
 {
 	static const char *const most[] = {[IMAGE_F16] = "65,504", [IMAGE_BF16] = "3.39e38", [IMAGE_F32] = "3.4e38"};
@@ -167,5 +190,5 @@ bool image_options_settle(const struct image_wish *w, struct transform_options *
 	t->pixels = w->pixels;
 	t->scale = w->scale;
 	t->layout = w->layout;
-	return settle_sizes(&s, assumed, assumed_bytes) && settle_samples(&s);
+	return settle_sizes(&s, assumed, assumed_bytes) && settle_whole(&s) && settle_samples(&s);
 }

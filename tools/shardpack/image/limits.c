@@ -28,6 +28,7 @@ static const struct {
 	[LIMIT_SCANS] = {"scans", DECODE_SCANS_DEFAULT, INT_MAX},	    /* libjpeg counts in an int */
 	[LIMIT_MEMORY] = {"memory", DECODE_MEMORY_DEFAULT_BYTES, LONG_MAX}, /* and has this in a long */
 	[LIMIT_MEMBERS] = {"members", MEMBERS_DEFAULT, MEMBERS_MAX},
+	[LIMIT_UNPACK] = {"unpack", 0, INT64_MAX}, /* by default stored.c decides, by the size of the file */
 };
 
 uint64_t limits_most(const struct limits *l, enum limit which)
@@ -43,8 +44,9 @@ static bool refuse_name(const char *word, char *why, size_t why_bytes)
 	for (int i = 0; i < LIMITS; i++)
 		names[i] = kinds[i].name;
 	nearest = cli_nearest(word, names, LIMITS);
-	snprintf(why, why_bytes, "'%s' is not a limit: must be pixels, side, scans, memory or members%s%s%s", word,
-		 nearest < 0 ? "" : "; did you mean '", nearest < 0 ? "" : names[nearest], nearest < 0 ? "" : "'?");
+	snprintf(why, why_bytes, "'%s' is not a limit: must be pixels, side, scans, memory, members or unpack%s%s%s",
+		 word, nearest < 0 ? "" : "; did you mean '", nearest < 0 ? "" : names[nearest],
+		 nearest < 0 ? "" : "'?");
 	return false;
 }
 
@@ -98,12 +100,20 @@ bool limits_parse(const char *text, struct limits *out, char *why, size_t why_by
 	}
 }
 
+bool limits_parse_unpack(const char *text, struct limits *out, char *why, size_t why_bytes)
+{
+	if (!strncmp(text, "unpack=", strlen("unpack=")) && !strchr(text, ','))
+		return limits_parse(text, out, why, why_bytes);
+	snprintf(why, why_bytes, "must be unpack=SIZE, such as unpack=20G; the other limits are those of images");
+	return false;
+}
+
 void limits_write(const struct limits *l, struct text *out)
 {
 	const char *before = "limit ";
 
 	for (int i = 0; i < LIMITS; i++)
-		if (l->most[i]) {
+		if (l->most[i] && i != LIMIT_UNPACK) {
 			text_format(out, "%s%s=%" PRIu64, before, kinds[i].name, l->most[i]);
 			before = ",";
 		}

@@ -26,7 +26,7 @@ struct mask {
 	uint32_t source_width, source_height, orientation;
 	struct axis columns, rows;
 	uint32_t row, rows_done; /* row: of the wanted part, the next to come; rows_done: of the table */
-	uint8_t fill;
+	uint32_t sample_bytes, fill;
 };
 
 static const uint32_t *table_of(const struct axis *a)
@@ -60,11 +60,23 @@ static uint32_t choose(struct axis *a, uint32_t size, uint32_t resized, const st
 	return begin;
 }
 
-/* Where in the record that goes.  Along the axis its pixels are `stride` apart. */
+/* Where in the record that goes.  Along the axis its pixels are `stride` bytes apart. */
 static void place(struct axis *a, const struct transform_span *span, bool back, ptrdiff_t stride)
 {
 	a->first = ((ptrdiff_t)span->to + (back ? span->count - 1 : 0)) * stride;
 	a->step = back ? -stride : stride;
+}
+
+void mask_fill(const struct transform_options *opt, uint32_t sample_bytes, uint32_t fill, uint8_t *dst)
+{
+	size_t bytes = mask_record_bytes(opt, sample_bytes);
+	uint16_t half = (uint16_t)fill;
+
+	if (sample_bytes == 1)
+		memset(dst, (int)fill, bytes);
+	else
+		for (size_t i = 0; i < bytes; i += sample_bytes)
+			memcpy(dst + i, sample_bytes == 2 ? (const void *)&half : &fill, sample_bytes);
 }
 
 /* A mask is never scaled. */
@@ -74,6 +86,7 @@ static bool begin(void *context, const struct image_size *size, struct image_win
 	struct turn_axes turn = turn_axes(m->orientation);
 	struct transform_geometry g;
 	uint32_t crop = m->opt.crop, width = size->width, height = size->height;
+	ptrdiff_t pixel_bytes = m->sample_bytes, row_bytes = crop * pixel_bytes;
 
 	m->source_width = turn.lies ? height : width;
 	m->source_height = turn.lies ? width : height;
@@ -84,17 +97,17 @@ static bool begin(void *context, const struct image_size *size, struct image_win
 		return false;
 	g = transform_geometry(&m->opt, m->source_width, m->source_height);
 	if (g.across.count < crop || g.down.count < crop)
-		memset(m->record, m->fill, mask_record_bytes(&m->opt));
+		mask_fill(&m->opt, m->sample_bytes, m->fill, m->record);
 	if (turn.lies) {
 		wanted->x = choose(&m->columns, width, g.height, &g.down, turn.columns_back, &wanted->width);
 		wanted->y = choose(&m->rows, height, g.width, &g.across, turn.rows_back, &wanted->height);
-		place(&m->columns, &g.down, turn.columns_back, crop);
-		place(&m->rows, &g.across, turn.rows_back, 1);
+		place(&m->columns, &g.down, turn.columns_back, row_bytes);
+		place(&m->rows, &g.across, turn.rows_back, pixel_bytes);
 	} else {
 		wanted->x = choose(&m->columns, width, g.width, &g.across, turn.columns_back, &wanted->width);
 		wanted->y = choose(&m->rows, height, g.height, &g.down, turn.rows_back, &wanted->height);
-		place(&m->columns, &g.across, turn.columns_back, 1);
-		place(&m->rows, &g.down, turn.rows_back, crop);
+		place(&m->columns, &g.across, turn.columns_back, pixel_bytes);
+		place(&m->rows, &g.down, turn.rows_back, row_bytes);
 	}
 	return true;
 }
@@ -103,8 +116,15 @@ static void take_row(const struct mask *m, const uint8_t *values, uint8_t *to)
 {
 	const uint32_t *columns = table_of(&m->columns);
 
-	for (uint32_t i = 0; i < m->columns.count; i++, to += m->columns.step)
-		*to = values[columns[i]];
+	if (m->sample_bytes == 1)
+		for (uint32_t i = 0; i < m->columns.count; i++, to += m->columns.step)
+			*to = values[columns[i]];
+	else if (m->sample_bytes == 2)
+		for (uint32_t i = 0; i < m->columns.count; i++, to += m->columns.step)
+			memcpy(to, values + 2 * (size_t)columns[i], 2);
+	else
+		for (uint32_t i = 0; i < m->columns.count; i++, to += m->columns.step)
+			memcpy(to, values + 4 * (size_t)columns[i], 4);
 }
 
 static void rows(void *context, const uint8_t *values, size_t stride_bytes, uint32_t row_count)
@@ -118,13 +138,14 @@ static void rows(void *context, const uint8_t *values, size_t stride_bytes, uint
 				 m->record + m->columns.first + m->rows.first + (ptrdiff_t)m->rows_done * m->rows.step);
 }
 
-struct mask *mask_open(const struct transform_options *opt, uint8_t fill)
+struct mask *mask_open(const struct transform_options *opt, uint32_t sample_bytes, uint32_t fill)
 {
 	struct mask *m = calloc(1, sizeof(*m));
 
 	if (!m)
 		return NULL;
 	m->opt = *opt;
+	m->sample_bytes = sample_bytes;
 	m->fill = fill;
 	m->sink = (struct image_sink){.begin = begin, .rows = rows, .context = m};
 	return m;
@@ -139,9 +160,9 @@ void mask_close(struct mask *m)
 	free(m);
 }
 
-size_t mask_record_bytes(const struct transform_options *opt)
+size_t mask_record_bytes(const struct transform_options *opt, uint32_t sample_bytes)
 {
-	return (size_t)opt->crop * opt->crop;
+	return (size_t)opt->crop * opt->crop * sample_bytes;
 }
 
 const struct image_sink *mask_sink(struct mask *m, uint32_t orientation, uint8_t *dst)

@@ -18,16 +18,22 @@
 /* One thread's memory from mask to mask. */
 struct mask;
 
-/* Of the options, the size, crop and fit count.  NULL when memory ran out. */
-struct mask *mask_open(const struct transform_options *opt, uint8_t fill);
+/*
+ * Of the options, the size, crop and fit count.  A pixel has `sample_bytes`: 1, 2 or 4.  NULL when
+ * memory ran out.
+ */
+struct mask *mask_open(const struct transform_options *opt, uint32_t sample_bytes, uint32_t fill);
 void mask_close(struct mask *m);
 
-/* crop * crop: what is written for a mask. */
-size_t mask_record_bytes(const struct transform_options *opt);
+/* crop * crop pixels: what is written for a mask. */
+size_t mask_record_bytes(const struct transform_options *opt, uint32_t sample_bytes);
+
+/* A record of nothing but `fill`. */
+void mask_fill(const struct transform_options *opt, uint32_t sample_bytes, uint32_t fill, uint8_t *dst);
 
 /*
- * Takes a mask from decoder_mask() and makes it one record at `dst`, which is complete when that
- * returns well.  One mask at a time.  `orientation`: 1 to 8, see exif.h.
+ * Takes a mask from decoder_mask() or decoder_coded_mask() and makes it one record at `dst`, which
+ * is complete when that returns well.  One mask at a time.  `orientation`: 1 to 8, see exif.h.
  */
 const struct image_sink *mask_sink(struct mask *m, uint32_t orientation, uint8_t *dst);
 

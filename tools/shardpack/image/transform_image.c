@@ -7,7 +7,9 @@
  */
 #include "tools/shardpack/image/transform_image.h"
 
+#include <inttypes.h>
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 const char *const transform_filter_names[] = {
@@ -18,7 +20,8 @@ const char *const transform_filter_names[] = {
 	NULL,
 };
 const char *const transform_fit_names[] = {
-	[FIT_SHORT] = "short", [FIT_LONG] = "long", [FIT_STRETCH] = "stretch", [FIT_PAD] = "pad", NULL,
+	[FIT_SHORT] = "short", [FIT_LONG] = "long", [FIT_STRETCH] = "stretch",
+	[FIT_PAD] = "pad",     [FIT_AREA] = "area", NULL,
 };
 const char *const transform_scale_names[] = {
 	[SCALE_1] = "1", [SCALE_2] = "2", [SCALE_4] = "4", [SCALE_8] = "8", [SCALE_AUTO] = "auto", NULL,
@@ -66,6 +69,37 @@ static uint32_t scaled_nearest(uint32_t n, uint32_t part, uint32_t whole)
 	return side >= 1 ? (uint32_t)side : 1;
 }
 
+#define AREA_SIDE_MAX(n) (4 * (uint64_t)(n))
+
+static bool area_fits(uint32_t n, uint64_t s, uint32_t shorter, uint32_t longer)
+{
+	uint64_t side = s * longer / shorter;
+
+	return s * side <= (uint64_t)n * n && side <= AREA_SIDE_MAX(n);
+}
+
+/* The s of FIT_AREA, 0 if there is none.  It is at most n: s * side is at least s * s. */
+static uint32_t area_side(uint32_t n, uint32_t shorter, uint32_t longer)
+{
+	uint32_t fits = 0, above = n + 1;
+
+	while (above - fits > 1) {
+		uint32_t s = fits + (above - fits) / 2;
+
+		if (area_fits(n, s, shorter, longer))
+			fits = s;
+		else
+			above = s;
+	}
+	return fits;
+}
+
+bool transform_has_geometry(const struct transform_options *opt, uint32_t width, uint32_t height)
+{
+	return opt->fit != FIT_AREA ||
+	       area_fits(opt->resize, 1, width < height ? width : height, width < height ? height : width);
+}
+
 /* The size after the resize.  Fits: 65,500 * 65,500 < 2^32. */
 static void resized_size(const struct transform_options *opt, uint32_t w, uint32_t h, uint32_t *width, uint32_t *height)
 {
@@ -87,6 +121,11 @@ static void resized_size(const struct transform_options *opt, uint32_t w, uint32
 	case FIT_PAD:
 		*(w < h ? width : height) = w < h ? scaled_nearest(n, w, h) : scaled_nearest(n, h, w);
 		break;
+	case FIT_AREA:
+		n = area_side(n, w < h ? w : h, w < h ? h : w);
+		*width = w < h ? n : scaled(n, w, h);
+		*height = w < h ? scaled(n, h, w) : n;
+		break;
 	}
 }
 
@@ -101,6 +140,8 @@ static struct transform_span center(const struct transform_options *opt, uint32_
 {
 	uint32_t crop = opt->crop;
 
+	if (opt->fit == FIT_AREA)
+		return (struct transform_span){0, 0, size};
 	if (size > crop)
 		return (struct transform_span){half_to_even(size - crop), 0, crop};
 	return (struct transform_span){0, opt->fit == FIT_PAD ? half_to_even(crop - size) : (crop - size) / 2, size};
@@ -129,14 +170,29 @@ static bool scaling(void *context, uint32_t width, uint32_t height, struct image
 	return scale == 1 || (width / scale >= g.width && height / scale >= g.height);
 }
 
+/* struct image_sink's fits. */
+static bool fits(void *context, uint32_t width, uint32_t height, char *why, size_t why_bytes)
+{
+	const struct transform *t = context;
+	uint64_t n = t->opt.resize;
+
+	if (transform_has_geometry(&t->opt, width, height))
+		return true;
+	snprintf(why, why_bytes,
+		 "no whole image of this shape has at most %" PRIu64 " pixels and sides of at most %" PRIu64
+		 "; crop it, or use another fit than area",
+		 n * n, AREA_SIDE_MAX(n));
+	return false;
+}
+
 /* struct image_sink's begin: where the record is, is known. */
 static bool begin(void *context, const struct image_size *size, struct image_window *wanted)
 {
 	struct transform *t = context;
-	uint32_t crop = t->opt.crop;
-	bool planes = t->opt.layout == IMAGE_CHW;
-	size_t pixel_bytes = planes ? 1 : IMAGE_CHANNELS, row_bytes = crop * pixel_bytes;
 	struct transform_geometry g = transform_geometry(&t->opt, size->width, size->height);
+	uint32_t crop = t->opt.crop, columns = t->opt.fit == FIT_AREA ? g.width : crop;
+	bool planes = t->opt.layout == IMAGE_CHW;
+	size_t pixel_bytes = planes ? 1 : IMAGE_CHANNELS, row_bytes = columns * pixel_bytes;
 	struct resize_job job = {.in_width = image_columns(size),
 				 .in_height = image_rows(size),
 				 .width = g.width,
@@ -160,7 +216,9 @@ static bool begin(void *context, const struct image_size *size, struct image_win
 	job.target.pixels = t->u8 + g.down.to * row_bytes + g.across.to * pixel_bytes;
 	job.target.row_bytes = row_bytes;
 	job.target.plane_bytes = planes ? (size_t)crop * crop : 0;
-	if (g.across.count < crop || g.down.count < crop)
+	if (t->opt.fit == FIT_AREA)
+		memset(t->u8 + g.height * row_bytes, 0, sample_count(&t->opt) - g.height * row_bytes);
+	else if (g.across.count < crop || g.down.count < crop)
 		memset(t->u8, 0, sample_count(&t->opt));
 	return resizer_begin(t->resizer, &job, wanted);
 }
@@ -180,7 +238,7 @@ struct transform *transform_open(const struct transform_options *opt)
 	if (!t)
 		return NULL;
 	t->opt = *opt;
-	t->sink = (struct image_sink){begin, rows, t, scaling};
+	t->sink = (struct image_sink){begin, rows, t, scaling, fits};
 	if (opt->samples != IMAGE_U8)
 		normal_fill(&t->normal, opt->samples, &opt->normal, &channel);
 	t->resizer = resizer_open();

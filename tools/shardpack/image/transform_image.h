@@ -11,12 +11,17 @@
  *   FIT_STRETCH  Resize((N, N)), CenterCrop(crop)
  *   FIT_PAD      PIL.ImageOps.pad(image, (N, N)): the long side becomes N,
  *                the short one N * short / long to the nearest, a half to even
+ *   FIT_AREA     Resize(s), and no crop: the image stays whole.  s is the greatest for which
+ *                s * floor(s * long / short) <= N * N and floor(s * long / short) <= 4 * N
  *
  * A side that would become 0, which is an error there, becomes 1.  The crop is crop x crop, its
  * offsets rounded half to even; where the image is smaller it is padded with zeros, the odd one
  * right and below.  FIT_PAD has no crop of its own, crop is N; what it pads before the image is
  * half of it, rounded half to even.  A crop size is always given, since it is what makes all
  * records the same shape.
+ *
+ * A record of FIT_AREA has room for N * N pixels, and crop is N.  The rows of the image lie one
+ * behind the other, then come zeros.  There may be no such s: then the image is bad input.
  */
 #ifndef SHARD_IMAGE_TRANSFORM_IMAGE_H
 #define SHARD_IMAGE_TRANSFORM_IMAGE_H
@@ -34,7 +39,7 @@
  */
 enum transform_scale { SCALE_1, SCALE_2, SCALE_4, SCALE_8, SCALE_AUTO };
 
-enum transform_fit { FIT_SHORT, FIT_LONG, FIT_STRETCH, FIT_PAD };
+enum transform_fit { FIT_SHORT, FIT_LONG, FIT_STRETCH, FIT_PAD, FIT_AREA };
 
 /*
  * Names as on the command line and in plans; NULL ends the list.  The place in the list is the
@@ -71,6 +76,9 @@ struct transform_geometry {
 };
 
 struct transform_geometry transform_geometry(const struct transform_options *opt, uint32_t width, uint32_t height);
+
+/* Is there a geometry?  Not for FIT_AREA if the image is too long for its width. */
+bool transform_has_geometry(const struct transform_options *opt, uint32_t width, uint32_t height);
 
 /* One thread's memory from image to image. */
 struct transform;

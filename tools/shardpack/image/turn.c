@@ -78,6 +78,16 @@ static bool scaling(void *context, uint32_t width, uint32_t height, struct image
 	return ok;
 }
 
+/* The same. */
+static bool fits(void *context, uint32_t width, uint32_t height, char *why, size_t why_bytes)
+{
+	const struct turn *t = context;
+	bool lies = turn_axes(t->orientation).lies;
+
+	return !t->to->fits ||
+	       t->to->fits(t->to->context, lies ? height : width, lies ? width : height, why, why_bytes);
+}
+
 static void rows(void *context, const uint8_t *pixels, size_t stride_bytes, uint32_t row_count)
 {
 	struct turn *t = context;
@@ -100,7 +110,7 @@ const struct image_sink *turn_sink(struct turn *t, uint32_t orientation, const s
 {
 	t->orientation = orientation;
 	t->to = to;
-	t->sink = (struct image_sink){begin, rows, t, scaling};
+	t->sink = (struct image_sink){begin, rows, t, scaling, fits};
 	return &t->sink;
 }
 

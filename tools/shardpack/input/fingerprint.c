@@ -8,9 +8,9 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "shard_pack.h"
+#include "tools/common/files.h"
 
 #define ALL_BYTES	(UINT64_C(1) << 30)
 #define WHOLE_BYTES_MIN (UINT64_C(1) << 16)
@@ -50,32 +50,14 @@ uint64_t fingerprint_page(const struct fingerprint_rule *rule, uint64_t file_byt
 	return i * stretch + z % (stretch - FINGERPRINT_PAGE_BYTES + 1);
 }
 
-static bool read_at(int fd, uint8_t *out, uint64_t offset, uint64_t bytes)
-{
-	while (bytes) {
-		ssize_t n = pread(fd, out, (size_t)bytes, (off_t)offset);
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n <= 0) {
-			errno = n < 0 ? errno : 0;
-			return false;
-		}
-		out += n;
-		offset += (uint64_t)n;
-		bytes -= (uint64_t)n;
-	}
-	return true;
-}
-
 static bool read_pages(int fd, uint64_t bytes, const struct fingerprint_rule *rule, uint8_t *out)
 {
 	/* Ask for all of them at once, so that the disk has many to choose from. */
 	for (uint64_t i = 0; i < rule->page_count; i++)
 		posix_fadvise(fd, (off_t)fingerprint_page(rule, bytes, i), FINGERPRINT_PAGE_BYTES, POSIX_FADV_WILLNEED);
 	for (uint64_t i = 0; i < rule->page_count; i++)
-		if (!read_at(fd, out + i * FINGERPRINT_PAGE_BYTES, fingerprint_page(rule, bytes, i),
-			     FINGERPRINT_PAGE_BYTES))
+		if (files_read_at(fd, out + i * FINGERPRINT_PAGE_BYTES, FINGERPRINT_PAGE_BYTES,
+				  fingerprint_page(rule, bytes, i)) < FINGERPRINT_PAGE_BYTES)
 			return false;
 	return true;
 }
@@ -90,7 +72,7 @@ bool fingerprint_take(int fd, uint64_t bytes, const struct fingerprint_rule *rul
 		errno = ENOMEM;
 		return false;
 	}
-	ok = whole ? read_at(fd, data, 0, bytes) : read_pages(fd, bytes, rule, data);
+	ok = whole ? files_read_at(fd, data, bytes, 0) == bytes : read_pages(fd, bytes, rule, data);
 	if (ok) {
 		shard_sha256(data, (size_t)room, sha256);
 		memcpy(out, sha256, FINGERPRINT_BYTES);

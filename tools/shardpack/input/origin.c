@@ -19,6 +19,7 @@
 #include "tools/common/exit_code.h"
 #include "tools/common/files.h"
 #include "tools/common/message.h"
+#include "tools/common/shelf.h"
 #include "tools/common/signals.h"
 #include "tools/shardpack/input/place.h"
 #include "tools/shardpack/input/stored.h"
@@ -75,10 +76,10 @@ static bool path_of(const struct plan *p, const struct plan_input *in, uint64_t 
 	struct field_part part;
 
 	*bytes = in->source_bytes;
-	if (!entry && in->file != PLAN_NO_FILE)
+	if (in->bad_reason || (!entry && in->file != PLAN_NO_FILE))
 		return false;
 	if (!entry)
-		return plan_input_path(p, in, out) > 0;
+		return plan_input_file(in, out) > 0;
 	find_part(p, in, entry - 1, &part);
 	*bytes = part.bytes;
 	return part.kind == FIELD_PART_FILE && text_decode(part.text, part.text_bytes, true, out) > 0;
@@ -151,13 +152,16 @@ static void clear_prints(struct origin *o)
 static bool start(struct origin *o, const struct plan *p)
 {
 	uint64_t count;
+	size_t room = 0;
 
 	o->input_count = plan_names_inputs(p) ? p->input_count : 0;
 	o->per_input = o->input_count ? 1 + parts_of(&p->recipe) : 0;
 	o->file_count = p->file_count;
 	count = origin_own_slots(o) + o->file_count;
-	o->data = malloc(HEAD_BYTES + (size_t)count * sizeof(*o->entry) +
-			 (size_t)(ORIGIN_OWN_PRINTS_MAX + o->file_count) * sizeof(*o->print));
+	o->shelf = p->text.shelf;
+	o->data = shelf_grow(o->shelf, NULL, &room,
+			     HEAD_BYTES + (size_t)count * sizeof(*o->entry) +
+				     (size_t)(ORIGIN_OWN_PRINTS_MAX + o->file_count) * sizeof(*o->print));
 	if (!o->data)
 		return false;
 	lay_out(o);
@@ -186,7 +190,7 @@ static int look_at_inputs(struct origin *o, const struct plan *p, const struct s
 
 			if (!path_of(p, &in, k, path, &bytes))
 				continue;
-			code = place_look_at_entry(place, path, &st);
+			code = place_look_at_entry(place, path, &st, NULL);
 			if (code != EXIT_DONE)
 				break;
 			++*own;
@@ -205,7 +209,7 @@ int origin_collect(struct origin *o, const struct plan *p, const struct source_p
 	int code;
 
 	if (!start(o, p))
-		return fail(EXIT_IO, "out of memory for the times of %" PRIu64 " inputs", p->input_count);
+		return shelf_refuse(p->text.shelf, "the times of %" PRIu64 " inputs", p->input_count);
 	code = look_at_inputs(o, p, place, &own);
 	if (!own)
 		o->per_input = 0;
@@ -281,6 +285,7 @@ int origin_share(struct origin *o, const struct origin *of)
 
 	*o = *of;
 	o->is_map = false;
+	o->shelf = NULL;
 	o->data = malloc(bytes + (size_t)(of->own_print_count + of->file_count) * sizeof(*o->print) + 1);
 	if (!o->data)
 		return fail(EXIT_IO, "out of memory for the times of %" PRIu64 " files", of->file_count);
@@ -301,7 +306,7 @@ void origin_close(struct origin *o)
 	if (o->is_map)
 		munmap(o->data, o->bytes);
 	else if (o->data != MAP_FAILED)
-		free(o->data);
+		shelf_free(o->shelf, o->data);
 	memset(o, 0, sizeof(*o));
 }
 

@@ -25,6 +25,7 @@
 #include "tools/shardpack/input/fingerprint.h"
 
 struct plan;
+struct shelf;
 struct source_place;
 struct stat;
 struct stored;
@@ -42,6 +43,7 @@ struct origin { /* start it zeroed */
 	void *data;
 	size_t bytes;
 	bool is_map;
+	struct shelf *shelf;		     /* on which `data` is, if it is no map; NULL: in memory */
 	struct origin_entry *entry;	     /* of inputs */
 	struct origin_entry *file_entry;     /* of files that hold many */
 	uint8_t (*print)[FINGERPRINT_BYTES]; /* of own files, then of those that hold many inputs */
@@ -53,7 +55,10 @@ struct origin { /* start it zeroed */
 
 /* All functions that return int say why they fail, and return the exit code. */
 
-/* Look at every file of a plan that was just made.  There are no fingerprints yet. */
+/*
+ * Look at every file of a plan that was just made; entries go to its shelf.  There are no
+ * fingerprints yet.
+ */
 int origin_collect(struct origin *o, const struct plan *p, const struct source_place *place, const struct stored *s);
 
 /* What was written then; *found is false if there is no such file. */

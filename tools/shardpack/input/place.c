@@ -10,17 +10,20 @@
 #include <glob.h>
 #include <inttypes.h>
 #include <limits.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "shard_pack.h"
 #include "tools/common/exit_code.h"
 #include "tools/common/files.h"
 #include "tools/common/grow.h"
 #include "tools/common/line.h"
 #include "tools/common/message.h"
+#include "tools/common/shelf.h"
+#include "tools/shardpack/decode/file_name.h"
+#include "tools/shardpack/plan/bad_input.h"
 #include "tools/shardpack/plan/plan.h"
 
 static int out_of_memory(void)
@@ -28,22 +31,36 @@ static int out_of_memory(void)
 	return fail(EXIT_IO, "out of memory for a list of inputs");
 }
 
+static int out_of_room(const struct source_place *p)
+{
+	return shelf_refuse(p->paths.shelf, "a list of %" PRIu64 " inputs", p->item_count);
+}
+
+/* Paths lie in p->paths in the order of the items.  While that grows, they move. */
+static void find_paths(struct source_place *p)
+{
+	char *path = p->paths.data;
+
+	for (uint64_t i = 0; i < p->item_count; i++) {
+		p->item[i].path = path;
+		path += strlen(path) + 1;
+	}
+}
+
 /* The path is kept as it is; settle_paths() makes it relative.  `line` is of a list, else 0. */
 static int add_item(struct source_place *p, const char *path, uint64_t line)
 {
-	struct stat st;
+	struct stat st = {0};
+	bool there = stat(path, &st) == 0, missing = !there && errno == ENOENT && line;
 
-	if (stat(path, &st) != 0)
+	if (!there && !missing)
 		return line ? fail(EXIT_IO, "standard input, line %" PRIu64 ": %s: %s", line, path, strerror(errno))
 			    : fail(EXIT_IO, "%s: %s", path, strerror(errno));
-	if (!grow(&p->item, &p->item_capacity, p->item_count + 1, sizeof(*p->item)))
-		return out_of_memory();
-	p->item[p->item_count].is_dir = S_ISDIR(st.st_mode);
-	p->item[p->item_count].path = strdup(path);
-	if (!p->item[p->item_count].path)
-		return out_of_memory();
-	p->item_count++;
-	return EXIT_DONE;
+	if (!grow_on(p->paths.shelf, &p->item, &p->item_capacity, p->item_count + 1, sizeof(*p->item)))
+		return out_of_room(p);
+	p->item[p->item_count++] = (struct source_item){.is_dir = S_ISDIR(st.st_mode), .missing = missing};
+	text_add(&p->paths, path, strlen(path) + 1);
+	return text_failed(&p->paths) ? out_of_room(p) : EXIT_DONE;
 }
 
 /*
@@ -191,11 +208,57 @@ static void shorten_to_common(char *root, const char *path)
 	root[common ? common : 1] = '\0';
 }
 
+/* --root is the root, or lies below it. */
+static int settle_below(struct source_place *p, const char *root)
+{
+	size_t bytes = strlen(p->root_absolute);
+	char *whole = root ? realpath(root, NULL) : NULL;
+	const char *rest = whole && bytes < strlen(whole) ? whole + (bytes > 1 ? bytes : 0) : "";
+
+	if (root && !whole)
+		return fail(EXIT_IO, "--root %s: %s", root, strerror(errno));
+	p->below = strdup(rest + strspn(rest, "/"));
+	if (whole && bytes < strlen(whole)) {
+		free(p->root);
+		p->root = strdup(p->root_absolute);
+	}
+	free(whole);
+	return p->below && p->root ? EXIT_DONE : out_of_memory();
+}
+
+/* An item from "/", and the root that is above it. */
+static int settle_far_path(struct source_place *p, const struct source_item *item, const char *root,
+			   struct text *settled)
+{
+	char *path = files_above_resolved(item->path);
+	int code = EXIT_DONE;
+
+	if (!path)
+		return fail(EXIT_IO, "%s: %s", item->path, strerror(errno));
+	if (!root && !p->root_absolute) {
+		p->root_absolute = strndup(path, item->is_dir ? strlen(path) : files_folder_bytes(path));
+		if (!p->root_absolute)
+			code = out_of_memory();
+	} else if (!root) {
+		shorten_to_common(p->root_absolute, path);
+	} else if (!files_is_below(path, p->root_absolute) && file_name_is_coco(path)) {
+		/* the images are below --root, and the list of them beside it */
+		shorten_to_common(p->root_absolute, path);
+	} else if (!files_is_below(path, p->root_absolute)) {
+		code = fail(EXIT_USAGE, "%s: lies outside of --root %s", item->path, root);
+	}
+	text_add(settled, path, strlen(path) + 1);
+	free(path);
+	return code == EXIT_DONE && text_failed(settled) ? out_of_room(p) : code;
+}
+
 /*
  * Every item from "/", then relative to the root: that of --root, or the lowest folder above all.
  */
 static int settle_far_paths(struct source_place *p, const char *root)
 {
+	struct text settled = {.shelf = p->paths.shelf};
+	int code = EXIT_DONE;
 	size_t bytes;
 
 	if (root && !(p->root = strdup(root)))
@@ -203,26 +266,15 @@ static int settle_far_paths(struct source_place *p, const char *root)
 	p->root_absolute = root ? realpath(root, NULL) : NULL;
 	if (root && !p->root_absolute)
 		return fail(EXIT_IO, "--root %s: %s", root, strerror(errno));
-	for (uint64_t i = 0; i < p->item_count; i++) {
-		char *path = files_above_resolved(p->item[i].path);
-
-		if (!path)
-			return fail(EXIT_IO, "%s: %s", p->item[i].path, strerror(errno));
-		if (!root && !p->root_absolute) {
-			p->root_absolute = strndup(path, p->item[i].is_dir ? strlen(path) : files_folder_bytes(path));
-			if (!p->root_absolute)
-				return out_of_memory();
-		} else if (!root) {
-			shorten_to_common(p->root_absolute, path);
-		}
-		if (root && !files_is_below(path, p->root_absolute)) {
-			fail(EXIT_USAGE, "%s: lies outside of --root %s", p->item[i].path, root);
-			free(path);
-			return EXIT_USAGE;
-		}
-		free(p->item[i].path);
-		p->item[i].path = path;
+	for (uint64_t i = 0; code == EXIT_DONE && i < p->item_count; i++)
+		code = settle_far_path(p, &p->item[i], root, &settled);
+	if (code != EXIT_DONE) {
+		text_free(&settled);
+		return code;
 	}
+	text_free(&p->paths);
+	p->paths = settled;
+	find_paths(p);
 	bytes = strlen(p->root_absolute);
 	for (uint64_t i = 0; i < p->item_count; i++) {
 		char *path = p->item[i].path, *rest = path + (bytes > 1 ? bytes : 0);
@@ -232,24 +284,27 @@ static int settle_far_paths(struct source_place *p, const char *root)
 	}
 	if (!p->root)
 		p->root = strdup(p->root_absolute);
-	return p->root ? EXIT_DONE : out_of_memory();
+	return p->root ? settle_below(p, root) : out_of_memory();
 }
 
-static int compare_items(const void *a, const void *b)
+static int compare_items(const void *a, const void *b, void *unused)
 {
+	(void)unused;
 	return strcmp((*(const struct source_item *const *)a)->path, (*(const struct source_item *const *)b)->path);
 }
 
 static int refuse_twice(const struct source_place *p)
 {
-	const struct source_item **sorted = calloc(p->item_count + 1, sizeof(*sorted));
+	const struct source_item **sorted = NULL;
+	uint64_t capacity = 0;
 	int code = EXIT_DONE;
 
-	if (!sorted)
-		return out_of_memory();
+	if (!grow_on(p->paths.shelf, &sorted, &capacity, p->item_count, sizeof(*sorted)))
+		return out_of_room(p);
 	for (uint64_t i = 0; i < p->item_count; i++)
 		sorted[i] = &p->item[i];
-	qsort(sorted, p->item_count, sizeof(*sorted), compare_items);
+	if (!shelf_sort(p->paths.shelf, sorted, p->item_count, sizeof(*sorted), compare_items, NULL))
+		code = out_of_room(p);
 	for (uint64_t i = 1; code == EXIT_DONE && i < p->item_count; i++)
 		if (!strcmp(sorted[i - 1]->path, sorted[i]->path))
 			code = fail(EXIT_USAGE, "%s/%s: given twice", p->root, sorted[i]->path);
@@ -257,7 +312,7 @@ static int refuse_twice(const struct source_place *p)
 		if (strlen(p->item[i].path) >= PLAN_PATH_BYTES_MAX)
 			code = fail(EXIT_USAGE, "%s/%s: a path of %zu bytes; the limit is %d", p->root, p->item[i].path,
 				    strlen(p->item[i].path), PLAN_PATH_BYTES_MAX - 1);
-	free(sorted);
+	shelf_free(p->paths.shelf, sorted);
 	return code;
 }
 
@@ -281,7 +336,7 @@ static size_t dangling_bytes(const struct source_place *p, const char *path)
 	return 0;
 }
 
-int place_look(const struct source_place *p, const char *path, struct stat *st, bool *there)
+int place_look(const struct source_place *p, const char *path, struct stat *st, bool *there, struct bad_input *bad)
 {
 	size_t dangling;
 
@@ -291,20 +346,25 @@ int place_look(const struct source_place *p, const char *path, struct stat *st, 
 	if (errno != ENOENT)
 		return fail(EXIT_IO, "%s/%s: %s", p->root, path, strerror(errno));
 	dangling = dangling_bytes(p, path);
+	if (dangling && bad)
+		return bad_input(bad, SHARD_MISS_MISSING, "a link to a file that does not exist%s%.*s",
+				 path[dangling] ? ": " : "", path[dangling] ? (int)dangling : 0, path);
 	if (dangling)
 		return fail(EXIT_IO, "%s/%.*s: %s (a link to a file that does not exist?)", p->root, (int)dangling,
 			    path, strerror(ENOENT));
 	return errno == ENOENT ? EXIT_DONE : fail(EXIT_IO, "%s/%s: %s", p->root, path, strerror(errno));
 }
 
-int place_look_at_entry(const struct source_place *p, const char *path, struct stat *st)
+int place_look_at_entry(const struct source_place *p, const char *path, struct stat *st, struct bad_input *bad)
 {
 	bool there;
-	int code = place_look(p, path, st, &there);
+	int code = place_look(p, path, st, &there, bad);
 
-	return code != EXIT_DONE || there
-		       ? code
-		       : fail(EXIT_IO, "%s/%s: was removed while the folder was listed", p->root, path);
+	if (code != EXIT_DONE || there)
+		return code;
+	if (bad)
+		return bad_input(bad, SHARD_MISS_MISSING, "was removed while the folder was listed");
+	return fail(EXIT_IO, "%s/%s: was removed while the folder was listed", p->root, path);
 }
 
 int place_open_root(struct source_place *p, const char *root)
@@ -327,11 +387,12 @@ int place_open(struct source_place *p, const char *const *named, size_t named_co
 		code = !strcmp(named[i], "-") ? add_list(p) : add_named(p, named[i]);
 	if (code != EXIT_DONE)
 		return code;
+	find_paths(p);
 	if (!root && p->item_count == 1 && p->item[0].is_dir) {
-		p->root = p->item[0].path;
-		p->item[0].path = strdup("");
-		if (!p->item[0].path)
+		p->root = strdup(p->item[0].path);
+		if (!p->root)
 			return out_of_memory();
+		p->item[0].path[0] = '\0';
 	} else if (root || !share_folder(p)) {
 		code = settle_far_paths(p, root);
 	}
@@ -344,10 +405,10 @@ void place_close(struct source_place *p)
 {
 	if (p->root_fd >= 0)
 		close(p->root_fd);
-	for (uint64_t i = 0; i < p->item_count; i++)
-		free(p->item[i].path);
-	free(p->item);
+	shelf_free(p->paths.shelf, p->item);
+	text_free(&p->paths);
 	free(p->root);
 	free(p->root_absolute);
+	free(p->below);
 	*p = (struct source_place){.root_fd = -1};
 }

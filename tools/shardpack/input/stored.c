@@ -20,6 +20,8 @@
 #include "tools/common/grow.h"
 #include "tools/common/human.h"
 #include "tools/common/message.h"
+#include "tools/common/shelf.h"
+#include "tools/shardpack/image/limits.h"
 #include "tools/shardpack/input/free_space.h"
 #include "tools/shardpack/input/mapped.h"
 #include "tools/shardpack/input/unpack.h"
@@ -28,10 +30,15 @@
 #define PREFETCH_BYTES	 512  /* of a record; the processor sees by itself how it goes on */
 #define MAPPED_FILES_MAX 1024 /* a process may have some 65,000 maps, and its memory takes some of them */
 
+/* What a file may unpack to by default: the larger one.  Data seldom shrink to a hundredth. */
+#define UNPACK_DEFAULT_BYTES (UINT64_C(1) << 30)
+#define UNPACK_DEFAULT_RATIO 100
+
 struct handle {
 	int fd;
 	const uint8_t *map; /* of all of it; NULL: not mapped */
 	bool made;	    /* an unnamed file of our own */
+	uint64_t unpacked;  /* what was made of it so far */
 	uint64_t bytes;
 	struct stat opened; /* how it was then */
 	struct fingerprint_rule rule;
@@ -42,6 +49,7 @@ struct handle {
 struct stored {
 	const struct source_place *place;
 	char *spool_dir;
+	uint64_t unpack_most; /* 0: by the size of the file */
 	struct handle *file;
 	uint32_t count;
 	uint64_t capacity;
@@ -63,13 +71,15 @@ static void raise_limit(void)
 	}
 }
 
-int stored_open(struct stored **out, const struct source_place *place, const char *spool_dir)
+int stored_open(struct stored **out, const struct source_place *place, const char *spool_dir,
+		const struct limits *limits)
 {
 	struct stored *s = calloc(1, sizeof(*s));
 
 	if (!s)
 		return out_of_memory();
 	s->place = place;
+	s->unpack_most = limits ? limits_most(limits, LIMIT_UNPACK) : 0;
 	s->spool_dir = strdup(spool_dir);
 	if (!s->spool_dir) {
 		stored_close(s);
@@ -79,18 +89,23 @@ int stored_open(struct stored **out, const struct source_place *place, const cha
 	return EXIT_DONE;
 }
 
+/* The file that was added last. */
+static void drop_last(struct stored *s)
+{
+	struct handle *h = &s->file[--s->count];
+
+	mapped_close(h->map, h->bytes);
+	if (h->fd >= 0)
+		close(h->fd); /* nothing that anyone will read was written */
+	free(h->path);
+}
+
 void stored_close(struct stored *s)
 {
 	if (!s)
 		return;
-	while (s->count) {
-		struct handle *h = &s->file[--s->count];
-
-		mapped_close(h->map, h->bytes);
-		if (h->fd >= 0)
-			close(h->fd); /* nothing that anyone will read was written */
-		free(h->path);
-	}
+	while (s->count)
+		drop_last(s);
 	free(s->file);
 	free(s->spool_dir);
 	free(s);
@@ -142,13 +157,10 @@ static int open_file(struct stored *s, const char *path)
 	return EXIT_DONE;
 }
 
-/*
- * An unnamed file in the spool folder, or the nearest one above that exists.  Where there are no
- * such files, it has for a moment a name that any packer removes.
- */
+/* An unnamed file in the spool folder, or the nearest one above that exists. */
 static int open_unnamed(const struct stored *s, const char *of, int *out)
 {
-	char *dir = strdup(s->spool_dir), *name = NULL;
+	char *dir = strdup(s->spool_dir);
 
 	if (!dir)
 		return out_of_memory();
@@ -156,13 +168,7 @@ static int open_unnamed(const struct stored *s, const char *of, int *out)
 		free(dir);
 		return fail(EXIT_IO, "%s: %s", s->spool_dir, strerror(errno));
 	}
-	*out = open(dir, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
-	if (*out < 0 && (errno == EOPNOTSUPP || errno == EISDIR) && asprintf(&name, "%s/.tmp.spool.XXXXXX", dir) >= 0) {
-		*out = mkostemp(name, O_CLOEXEC);
-		if (*out >= 0)
-			unlink(name);
-		free(name);
-	}
+	*out = shelf_open_unnamed(dir);
 	if (*out < 0)
 		fail(EXIT_IO,
 		     "%s: cannot create a file in %s for unpacking: %s; choose another folder with --spool "
@@ -172,28 +178,79 @@ static int open_unnamed(const struct stored *s, const char *of, int *out)
 	return *out < 0 ? EXIT_IO : EXIT_DONE;
 }
 
-static int open_unpacked(struct stored *s, uint32_t of, const char *how, uint64_t bytes_known)
+int stored_scratch(const struct stored *s, const char *of, uint64_t bytes, int *fd)
+{
+	int code = open_unnamed(s, of, fd), error;
+
+	if (code == EXIT_DONE)
+		code = free_space_check_spool(*fd, of, bytes, s->spool_dir);
+	/* All of its blocks, so that none is missing when it is written to through a map. */
+	error = code == EXIT_DONE ? posix_fallocate(*fd, 0, (off_t)bytes) : 0;
+	if (error)
+		code = fail(EXIT_IO, "%s: cannot keep %" PRIu64 " bytes in %s: %s", of, bytes, s->spool_dir,
+			    strerror(error));
+	return code;
+}
+
+/* Only what was compressed can become much larger. */
+static uint64_t unpack_most(const struct stored *s, const char *how, uint64_t in_bytes)
+{
+	if (!strncmp(how, "fortran", strlen("fortran")))
+		return UINT64_MAX;
+	if (s->unpack_most)
+		return s->unpack_most;
+	if (in_bytes <= UNPACK_DEFAULT_BYTES / UNPACK_DEFAULT_RATIO)
+		return UNPACK_DEFAULT_BYTES;
+	return in_bytes > UINT64_MAX / UNPACK_DEFAULT_RATIO ? UINT64_MAX : in_bytes * UNPACK_DEFAULT_RATIO;
+}
+
+/* The last bytes of a gzip say its size; those of one that is cut say anything. */
+static int refuse_size(const char *name, const struct handle *from, const char *how, uint64_t says, uint64_t most)
+{
+	char bytes[HUMAN_CHARS];
+
+	return fail(EXIT_BAD,
+		    "%s: has %" PRIu64 " bytes and says that it unpacks to %" PRIu64 " (%s); the limit is %" PRIu64
+		    "; if %syou trust it, give --limit unpack=%" PRIu64,
+		    name, from->bytes, says, human_bytes(bytes, says), most,
+		    strcmp(how, "gzip") ? "" : "it is not cut short and ", says);
+}
+
+/*
+ * What `of` unpacks to.  `bytes_known` is what it will be, 0 if that is not known; `planned` says
+ * that a plan has it.
+ */
+static int open_unpacked(struct stored *s, uint32_t of, const char *how, uint64_t bytes_known, bool planned)
 {
 	char bytes[HUMAN_CHARS], *name = stored_name(s, of);
 	struct handle *h;
 	struct stat st;
 	int code = name ? next_handle(s, s->file[of].path, &h) : out_of_memory();
+	struct handle *from = &s->file[of];
+	uint64_t written = 0;
+	bool known = bytes_known && !(planned && !strcmp(how, "zip")); /* a plan's has holes, too */
+	uint64_t says = known ? bytes_known : unpack_least_bytes(how, from->fd, from->bytes);
+	uint64_t all = unpack_most(s, how, from->bytes);
+	struct unpack_most most = {all - (from->unpacked < all ? from->unpacked : all), EXIT_BAD,
+				   "that is its limit; if you trust it, give --limit unpack=SIZE"};
 
+	if (planned)
+		most = (struct unpack_most){bytes_known, EXIT_MISMATCH, "that is what it had when the plan was made"};
+	else if (code == EXIT_DONE && says > most.bytes)
+		code = refuse_size(name, from, how, from->unpacked + says, all);
 	if (code == EXIT_DONE)
 		code = open_unnamed(s, name, &h->fd);
 	if (code == EXIT_DONE)
-		code = free_space_check_spool(h->fd, name,
-					      bytes_known ? bytes_known
-							  : unpack_least_bytes(how, s->file[of].fd, s->file[of].bytes),
-					      s->spool_dir);
+		code = free_space_check_spool(h->fd, name, says, s->spool_dir);
 	if (code == EXIT_DONE)
-		code = unpack_run(how, s->file[of].fd, s->file[of].bytes, h->fd, name);
+		code = unpack_run(how, from->fd, from->bytes, h->fd, name, &most, &written);
 	if (code == EXIT_DONE && fstat(h->fd, &st) != 0)
 		code = fail(EXIT_IO, "%s: %s", s->spool_dir, strerror(errno));
 	if (code == EXIT_DONE) {
 		h->made = true;
 		h->bytes = (uint64_t)st.st_size;
-		note("%s: unpacked once; uses %s on disk until this command ends", name, human_bytes(bytes, h->bytes));
+		from->unpacked += written;
+		note("%s: unpacked once; uses %s on disk until this command ends", name, human_bytes(bytes, written));
 	}
 	free(name);
 	return code;
@@ -201,16 +258,22 @@ static int open_unpacked(struct stored *s, uint32_t of, const char *how, uint64_
 
 int stored_add(struct stored *s, struct plan *p, const char *path, uint32_t *file)
 {
+	uint32_t before = s->count;
 	int code = open_file(s, path);
 
+	if (code != EXIT_DONE && s->count > before)
+		drop_last(s);
 	*file = s->count - 1;
 	return code == EXIT_DONE ? plan_add_file(p, s->file[*file].bytes, path, PLAN_NO_FILE, NULL) : code;
 }
 
 int stored_unpack(struct stored *s, struct plan *p, uint32_t of, const char *how, uint64_t bytes, uint32_t *file)
 {
-	int code = open_unpacked(s, of, how, bytes);
+	uint32_t before = s->count;
+	int code = open_unpacked(s, of, how, bytes, false);
 
+	if (code != EXIT_DONE && s->count > before)
+		drop_last(s);
 	*file = s->count - 1;
 	return code == EXIT_DONE ? plan_add_file(p, s->file[*file].bytes, s->file[of].path, of, how) : code;
 }
@@ -222,7 +285,7 @@ int stored_attach(struct stored *s, const struct plan *p, const char *anew)
 	for (uint64_t i = 0; code == EXIT_DONE && i < p->file_count; i++) {
 		const struct plan_file *f = &p->file[i];
 
-		code = f->how ? open_unpacked(s, f->of, f->how, f->bytes) : open_file(s, f->path);
+		code = f->how ? open_unpacked(s, f->of, f->how, f->bytes, true) : open_file(s, f->path);
 		if (code == EXIT_DONE && s->file[i].bytes != f->bytes)
 			code = fail(EXIT_MISMATCH,
 				    "%s/%s: changed since the plan was made: %" PRIu64 " bytes then, %" PRIu64
@@ -245,24 +308,13 @@ uint64_t stored_bytes(const struct stored *s, uint32_t file)
 bool stored_read(const struct stored *s, uint32_t file, uint64_t offset, void *out, size_t bytes, char *message,
 		 size_t message_bytes)
 {
-	const struct handle *h = &s->file[file];
-	uint8_t *at = out;
-	ssize_t n;
+	uint64_t have = files_read_at(s->file[file].fd, out, bytes, offset);
 
-	while (bytes) {
-		n = pread(h->fd, at, bytes, (off_t)offset);
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n <= 0) {
-			snprintf(message, message_bytes, "%s at offset %" PRIu64,
-				 n < 0 ? strerror(errno) : "became shorter: there is nothing", offset);
-			return false;
-		}
-		at += n;
-		offset += (uint64_t)n;
-		bytes -= (size_t)n;
-	}
-	return true;
+	if (have == bytes)
+		return true;
+	snprintf(message, message_bytes, "%s at offset %" PRIu64,
+		 errno ? strerror(errno) : "became shorter: there is nothing", offset + have);
+	return false;
 }
 
 bool stored_copy(const struct stored *s, uint32_t file, uint64_t offset, void *out, size_t bytes)

@@ -8,6 +8,7 @@
  *
  *   gzip                                all of it, whatever number of members
  *   zstd                                the same of Zstandard frames
+ *   bzip2, xz                           the same of these, if there is libarchive
  *   deflate,OFFSET,BYTES,CRC            one member of a ZIP
  *   zip                                 all of its members, in the order of its directory
  *   fortran,OFFSET,ITEM,COUNT,DIMS...   an array whose first index changes fastest, to one whose
@@ -19,6 +20,7 @@
 #include "tools/shardpack/input/fingerprint.h"
 #include "tools/shardpack/input/place.h"
 
+struct limits;
 struct plan;
 struct stat;
 
@@ -26,19 +28,29 @@ struct stored;
 
 /*
  * `place` must outlive it; unnamed files are made in the folder `spool_dir`, or the nearest one
- * above it that exists.
+ * above it that exists.  Of the limits LIMIT_UNPACK counts: what a compressed file may unpack to,
+ * all its members together.  The default, also of NULL, is 1 GiB, or 100 times the size of the file
+ * if that is more.
  */
-int stored_open(struct stored **out, const struct source_place *place, const char *spool_dir);
+int stored_open(struct stored **out, const struct source_place *place, const char *spool_dir,
+		const struct limits *limits);
 void stored_close(struct stored *s);
 
 /*
  * Add a file below the root to the plan, or what is made of one that is there.  Must be called in
  * the order of the plan's numbers.  Says why it fails and returns the exit code: EXIT_BAD if bytes
- * are no good, EXIT_IO if they could not be read.  `bytes` is what will be unpacked, 0 if that is
- * not known; it is compared with the room on disk.
+ * are no good, EXIT_IO if they could not be read.  One that fails has no number.  `bytes` is what
+ * will be unpacked, 0 if that is not known; it is compared with the limit and with the room on disk
+ * before anything is written.
  */
 int stored_add(struct stored *s, struct plan *p, const char *path, uint32_t *file);
 int stored_unpack(struct stored *s, struct plan *p, uint32_t of, const char *how, uint64_t bytes, uint32_t *file);
+
+/*
+ * An unnamed file of this many zeros, to be mapped and written; `of` is for messages.  *fd is to be
+ * closed; -1 if there is none.
+ */
+int stored_scratch(const struct stored *s, const char *of, uint64_t bytes, int *fd);
 
 /*
  * Open all files of a plan that was read.  A file whose size has changed is EXIT_MISMATCH; `anew`

@@ -4,17 +4,13 @@
  */
 #include "tools/shardpack/plan/classes.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
-#include "shard.h"
 #include "tools/common/exit_code.h"
 #include "tools/common/grow.h"
-#include "tools/common/line.h"
 #include "tools/common/message.h"
 #include "tools/common/text.h"
 
@@ -101,68 +97,6 @@ int64_t classes_find(const struct classes *c, const char *name)
 	return -1;
 }
 
-static int add_from_dataset(struct classes *c, const char *path)
-{
-	struct shard_dataset *ds;
-	struct shard_error err;
-	const char *name;
-	int code = EXIT_DONE;
-
-	if (shard_dataset_open(&ds, path, NULL, &err) != SHARD_OK)
-		return fail(exit_code_of_status(err.status), "--classes: %s", err.message);
-	for (uint64_t i = 0; code == EXIT_DONE && (name = shard_dataset_class_name(ds, i)) != NULL; i++)
-		code = classes_add(c, name, strlen(name), path);
-	shard_dataset_close(ds);
-	if (code == EXIT_DONE && !c->count)
-		code = fail(EXIT_BAD, "--classes %s: this dataset has no class names", path);
-	return code;
-}
-
-static int add_from_file(struct classes *c, const char *path)
-{
-	FILE *in = fopen(path, "re");
-	struct line line = {.number = 0};
-	char file[4200], where[4300];
-	int code = EXIT_DONE;
-
-	if (!in)
-		return fail(EXIT_IO, "--classes %s: %s", path, strerror(errno));
-	snprintf(file, sizeof(file), "--classes %s", path);
-	while (code == EXIT_DONE) {
-		const char *name = line.text;
-		size_t bytes;
-
-		code = line_next(&line, in, file, "one class name per line");
-		if (code != EXIT_DONE || line.is_end)
-			break;
-		snprintf(where, sizeof(where), "%s, line %" PRIu64, file, line.number);
-		/* What editors elsewhere add to a line and to a file is not part of a name. */
-		bytes = line.bytes;
-		if (bytes && name[bytes - 1] == '\r')
-			bytes--;
-		if (line.number == 1 && bytes >= 3 && !memcmp(name, "\xEF\xBB\xBF", 3)) {
-			name += 3;
-			bytes -= 3;
-		}
-		code = classes_add(c, name, bytes, where);
-	}
-	if (code == EXIT_DONE && !c->count)
-		code = fail(EXIT_BAD, "%s: the file is empty; it must have one class name per line", file);
-	fclose(in);
-	return code;
-}
-
-int classes_from_list(struct classes *c, const char *path)
-{
-	struct stat st;
-	int code;
-
-	if (stat(path, &st) != 0)
-		return fail(EXIT_IO, "--classes %s: %s", path, strerror(errno));
-	code = S_ISDIR(st.st_mode) ? add_from_dataset(c, path) : add_from_file(c, path);
-	return code == EXIT_DONE ? classes_index(c, path) : code;
-}
-
 void classes_free(struct classes *c)
 {
 	for (uint64_t i = 0; i < c->count; i++)
@@ -170,4 +104,36 @@ void classes_free(struct classes *c)
 	free(c->name);
 	free(c->by_name);
 	memset(c, 0, sizeof(*c));
+}
+
+/* ---- lists of classes ---- */
+
+bool class_list_is(const char *token, size_t bytes, uint64_t class_count, uint64_t most)
+{
+	const char *end = token + bytes;
+	uint64_t value, count = 0;
+
+	if (bytes == 1 && token[0] == '-')
+		return true;
+	for (;; token++) {
+		const char *comma = memchr(token, ',', (size_t)(end - token)), *stop = comma ? comma : end;
+
+		if (++count > most || !text_u64(token, (size_t)(stop - token), &value) || value >= class_count)
+			return false;
+		token = stop;
+		if (token == end)
+			return true;
+	}
+}
+
+bool class_list_next(const char **at, uint32_t *class_idx)
+{
+	const char *digit = *at + (**at == ',');
+
+	if (*digit < '0' || *digit > '9')
+		return false;
+	for (*class_idx = 0; *digit >= '0' && *digit <= '9'; digit++)
+		*class_idx = 10 * *class_idx + (uint32_t)(*digit - '0');
+	*at = digit;
+	return true;
 }

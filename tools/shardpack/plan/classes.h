@@ -8,6 +8,7 @@
 #ifndef SHARD_PLAN_CLASSES_H
 #define SHARD_PLAN_CLASSES_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -38,9 +39,17 @@ int classes_index(struct classes *c, const char *where);
 /* Number of a name, or -1.  Needs classes_index(). */
 int64_t classes_find(const struct classes *c, const char *name);
 
-/* All of a list: `path` is a dataset's folder, or a file with one name per line.  Indexed. */
-int classes_from_list(struct classes *c, const char *path);
-
 void classes_free(struct classes *c);
+
+/*
+ * The classes of an image that may have several, as one token: "0,17,4", numbers of classes in the
+ * order of the source, none twice; or "-", none.
+ */
+
+/* Is that such a token, with numbers below `class_count`, and at most `most` of them? */
+bool class_list_is(const char *token, size_t bytes, uint64_t class_count, uint64_t most);
+
+/* Take the next class of a token that is one.  False at its end. */
+bool class_list_next(const char **at, uint32_t *class_idx);
 
 #endif

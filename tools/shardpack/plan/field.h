@@ -12,10 +12,13 @@
 #include <stdint.h>
 
 #include "shard.h"
+#include "tools/shardpack/decode/mask_map.h"
 #include "tools/shardpack/image/transform_image.h"
 
 #define FIELD_FROM_BYTES_MAX 255
+#define FIELD_EMPTY_BYTES    40 /* a number */
 #define FIELD_LENGTH_SUFFIX  "_length"
+#define FIELD_SIZE_SUFFIX    "_size"
 
 enum field_kind {
 	FIELD_LENGTH, /* of the field before it; has no source */
@@ -40,12 +43,22 @@ enum field_turn {
 	TURN_NONE,  /* those of the image set upright; not turned */
 };
 
+/* Of kind=text, which texts of a list are packed.  Without a word of it a list is refused. */
+enum field_pick {
+	PICK_UNSAID,
+	PICK_FIRST,
+	PICK_ALL, /* ragged u8 [count, max]: a row for each, with zeros behind its text */
+};
+
 /* Names as on the command line and in plans; NULL ends the list.  The first one has none there. */
 extern const char *const field_kind_names[];
 
 extern const char *const field_turn_names[]; /* in a plan only if it was said */
+extern const char *const field_pick_names[]; /* the same */
 
 extern const char *const field_boxes_names[]; /* enum boxes_format; the same */
+
+extern const char *const field_scale_names[]; /* false, true: is it a part of the image? */
 
 struct field_source {
 	uint32_t kind; /* enum field_kind */
@@ -55,12 +68,31 @@ struct field_source {
 	 * one token
 	 */
 	bool column;
-	uint8_t fill;			     /* of a mask: where there is no image, and no mask */
-	uint32_t boxes;			     /* enum boxes_format: how they are written */
+	char empty[FIELD_EMPTY_BYTES + 1];   /* of a column: what an empty cell counts as; in no plan */
+	uint32_t fill;			     /* of a mask: where there is no image, and no mask */
+	struct mask_map map;		     /* of a mask: empty if its values are stored; recipe_free() */
+	uint32_t boxes;			     /* enum boxes_format: how they are written; of numbers only BOXES_YOLO */
+	bool unit;			     /* of boxes: as parts of the image */
 	uint32_t turn;			     /* enum field_turn, of a mask, boxes or an image */
+	uint32_t pick;			     /* enum field_pick, of text */
 	char from[FIELD_FROM_BYTES_MAX + 1]; /* column; suffix of a member, or json:KEY; DIR/{}.EXT */
 	struct transform_options transform;  /* of an image */
 };
+
+/* The largest value of a mask of that dtype; 0 is u8. */
+uint64_t field_mask_most(uint64_t dtype);
+
+/* Are the pixels of a mask looked up, or wider than a byte?  Then they are codes; mask_codes.h */
+bool field_is_coded(const struct shard_field *f, const struct field_source *s);
+
+/* Why a value is none of a field. */
+struct field_verdict {
+	int reason;	   /* enum shard_miss_reason */
+	char message[240]; /* one line, without the names of field and file */
+};
+
+/* Returns false, for functions that say so when there is no value. */
+bool field_verdict_bad(struct field_verdict *v, int reason, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 
 /* May a field have this name? */
 bool field_is_name(const char *name, size_t bytes);
@@ -83,7 +115,11 @@ void field_set(struct shard_field *f, const struct field_source *s, const struct
 /* The field of its lengths, if it has some, which are those of axis 0. */
 bool field_set_length(struct shard_field *length, const struct shard_field *f);
 
-/* NULL in `from`, or what stands behind "json:". */
+/* The field of the height and width of whole images: shard_image_size_field(). */
+void field_set_size(struct shard_field *size, const struct shard_field *image);
+
+/* NULL in `from`, or what stands behind "json:", or "coco:", which a plan alone says. */
 const char *field_json_key(const struct field_source *s);
+const char *field_coco_key(const struct field_source *s);
 
 #endif

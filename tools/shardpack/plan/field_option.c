@@ -8,10 +8,12 @@
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "tools/common/text.h"
 #include "tools/shardpack/decode/image.h"
+#include "tools/shardpack/image/boxes.h"
 #include "tools/shardpack/image/transform_image.h"
 
 #define OPTION_BYTES (3 * FIELD_FROM_BYTES_MAX + 32)
@@ -50,16 +52,20 @@ static bool read_word(const struct reading *r, enum field_key key, const char *v
 static bool read_dtype(const struct reading *r, enum field_key key, const char *value);
 static bool read_shape(const struct reading *r, enum field_key key, const char *value);
 static bool read_text(const struct reading *r, enum field_key key, const char *value);
+static bool read_map(const struct reading *r, enum field_key key, const char *value);
 
 static const struct key keys[FIELD_KEYS] = {
 	[FIELD_KEY_KIND] = {"kind", OF_ALL, read_word, field_kind_names, 0, 0},
 	[FIELD_KEY_FROM] = {"from", OF_ALL, read_text, NULL, 0, FIELD_FROM_BYTES_MAX},
 	[FIELD_KEY_OPTIONAL] = {"optional", OF_LISTS | OF(FIELD_MASK), NULL, NULL, 0, 0},
-	[FIELD_KEY_FILL] = {"fill", OF(FIELD_MASK), read_number, NULL, 0, 255},
-	[FIELD_KEY_FORMAT] = {"format", OF(FIELD_BOXES), read_word, field_boxes_names, 0, 0},
+	[FIELD_KEY_FILL] = {"fill", OF(FIELD_MASK), read_number, NULL, 0, UINT32_MAX},
+	[FIELD_KEY_FORMAT] = {"format", OF(FIELD_BOXES) | OF(FIELD_RAGGED), read_word, field_boxes_names, 0, 0},
 	[FIELD_KEY_TURN] = {"turn", OF(FIELD_BOXES) | OF(FIELD_IMAGE) | OF(FIELD_MASK), read_word, field_turn_names, 0,
 			    0},
-	[FIELD_KEY_DTYPE] = {"dtype", OF(FIELD_TENSOR) | OF(FIELD_RAGGED) | OF(FIELD_IMAGE), read_dtype, NULL, 0, 0},
+	[FIELD_KEY_PICK] = {"pick", OF(FIELD_TEXT), read_word, field_pick_names, 0, 0},
+	[FIELD_KEY_COUNT] = {"count", OF(FIELD_TEXT), read_number, NULL, 1, UINT32_MAX},
+	[FIELD_KEY_DTYPE] = {"dtype", OF(FIELD_TENSOR) | OF(FIELD_RAGGED) | OF(FIELD_IMAGE) | OF(FIELD_MASK),
+			     read_dtype, NULL, 0, 0},
 	[FIELD_KEY_SHAPE] = {"shape", OF(FIELD_TENSOR), read_shape, NULL, 0, 0},
 	[FIELD_KEY_MAX] = {"max", OF_LISTS, read_shape, NULL, 0, 0},
 	[FIELD_KEY_RESIZE] = {"resize", OF(FIELD_IMAGE), read_number, NULL, 1, TRANSFORM_SIDE_MAX},
@@ -70,6 +76,8 @@ static const struct key keys[FIELD_KEYS] = {
 	[FIELD_KEY_MEAN] = {"mean", OF(FIELD_IMAGE), read_text, NULL, 0, FIELD_CHANNELS_BYTES - 1},
 	[FIELD_KEY_STD] = {"std", OF(FIELD_IMAGE), read_text, NULL, 0, FIELD_CHANNELS_BYTES - 1},
 	[FIELD_KEY_SCALE] = {"decode-scale", OF(FIELD_IMAGE), read_word, transform_scale_names, 0, 0},
+	[FIELD_KEY_UNIT] = {"scale", OF(FIELD_BOXES), read_word, field_scale_names, 0, 0},
+	[FIELD_KEY_MAP] = {"map", OF(FIELD_MASK), read_map, NULL, 0, FIELD_FROM_BYTES_MAX},
 };
 
 static bool is_given(const struct field_option *o, enum field_key key)
@@ -141,7 +149,10 @@ static bool read_shape(const struct reading *r, enum field_key key, const char *
 
 static bool read_text(const struct reading *r, enum field_key key, const char *value)
 {
-	char *to = key == FIELD_KEY_FROM ? r->o->from : key == FIELD_KEY_MEAN ? r->o->mean : r->o->std;
+	char *to = key == FIELD_KEY_FROM   ? r->o->from
+		   : key == FIELD_KEY_MEAN ? r->o->mean
+		   : key == FIELD_KEY_MAP  ? r->o->map_path
+					   : r->o->std;
 	char decoded[OPTION_BYTES];
 
 	if (r->encoded && key == FIELD_KEY_FROM) {
@@ -156,6 +167,14 @@ static bool read_text(const struct reading *r, enum field_key key, const char *v
 	return true;
 }
 
+/* The map itself, or the file that it is in. */
+static bool read_map(const struct reading *r, enum field_key key, const char *value)
+{
+	if (!r->encoded)
+		return read_text(r, key, value);
+	return mask_map_read(&r->o->map, value, strlen(value)) || refuse(r, "%s=%.60s: no map", keys[key].name, value);
+}
+
 /* ---- the text ---- */
 
 /* One option, "KEY=VALUE" or "optional". */
@@ -168,16 +187,29 @@ static bool read_option(const struct reading *r, const char *text)
 	for (i = 0; i < FIELD_KEYS && (strlen(keys[i].name) != bytes || memcmp(keys[i].name, text, bytes)); i++)
 		;
 	if (i == FIELD_KEYS)
-		return refuse(r,
-			      "'%s' is not an option; must be kind, from, optional, fill, format, turn, dtype, "
-			      "shape, max, resize, fit, crop, filter, layout, mean, std or decode-scale",
-			      text);
+		return refuse(
+			r,
+			"'%s' is not an option; must be kind, from, optional, fill, format, scale, turn, pick, "
+			"count, dtype, shape, max, resize, fit, crop, filter, layout, mean, std, decode-scale or map",
+			text);
 	if (is_given(r->o, i))
 		return refuse(r, "%s is given twice", keys[i].name);
 	r->o->given |= 1u << i;
 	if ((keys[i].read == NULL) == (equals != NULL))
 		return refuse(r, equals ? "%s takes no value" : "%s needs a value", keys[i].name);
 	return !equals || keys[i].read(r, i, equals + 1);
+}
+
+static bool check_mask(const struct reading *r)
+{
+	uint64_t dtype = r->o->value[FIELD_KEY_DTYPE], fill = r->o->value[FIELD_KEY_FILL];
+
+	if (is_given(r->o, FIELD_KEY_DTYPE) && dtype != SHARD_U8 && dtype != SHARD_U16 && dtype != SHARD_U32)
+		return refuse(r, "dtype=%s: must be u8, u16 or u32 for a mask", shard_dtype_name((uint32_t)dtype));
+	if (fill > field_mask_most(dtype))
+		return refuse(r, "fill=%" PRIu64 ": must be a whole number, 0 to %" PRIu64, fill,
+			      field_mask_most(dtype));
+	return true;
 }
 
 /* Options that belong to another kind, and those that this one must have. */
@@ -192,9 +224,20 @@ static bool check_kind(const struct reading *r)
 		return refuse(r, "kind=%s needs max=N, the room in each record", field_kind_names[kind]);
 	if (lists && kind != FIELD_RAGGED && r->o->ndim != 1)
 		return refuse(r, "max of kind=%s must be one number", field_kind_names[kind]);
+	if (is_given(r->o, FIELD_KEY_COUNT) != (r->o->value[FIELD_KEY_PICK] == PICK_ALL))
+		return refuse(r, is_given(r->o, FIELD_KEY_COUNT)
+					 ? "count=N belongs to pick=all"
+					 : "pick=all needs count=N, the room for so many texts in each record");
 	if (kind == FIELD_BOXES && r->o->value[FIELD_KEY_TURN] == TURN_OWN)
 		return refuse(r, "turn=own does not belong to kind=boxes, which have no EXIF data; must be image or "
 				 "none");
+	if (kind == FIELD_RAGGED && is_given(r->o, FIELD_KEY_FORMAT) &&
+	    (r->o->value[FIELD_KEY_FORMAT] != BOXES_YOLO || r->o->ndim != 1))
+		return refuse(r, "of kind=ragged, format= must be yolo, which gives one number for each box, so max=N");
+	if (r->o->value[FIELD_KEY_FORMAT] == BOXES_YOLO && is_given(r->o, FIELD_KEY_UNIT))
+		return refuse(r, "format=yolo has a scale of its own, unit; leave scale out");
+	if (kind == FIELD_MASK && !check_mask(r))
+		return false;
 	if ((kind == FIELD_TENSOR || kind == FIELD_RAGGED) && !is_given(r->o, FIELD_KEY_DTYPE))
 		return refuse(r, "kind=%s needs dtype=TYPE", field_kind_names[kind]);
 	return true;
@@ -215,26 +258,34 @@ static bool read_name(const struct reading *r, const char *text, size_t bytes)
 	return true;
 }
 
+/* All options behind the name, from the colon on. */
+static bool read_options(const struct reading *r, const char *at)
+{
+	bool ok = true;
+
+	while (ok && *at) {
+		size_t bytes = strcspn(++at, ",");
+		bool has_map = r->encoded && !strncmp(at, "map=", 4); /* a plan has the map itself */
+		char *option;
+
+		if (bytes >= OPTION_BYTES && !has_map)
+			return refuse(r, "an option of %zu bytes; the limit is %d", bytes, OPTION_BYTES - 1);
+		option = strndup(at, bytes);
+		ok = option ? read_option(r, option) : refuse(r, "out of memory for an option");
+		free(option);
+		at += bytes;
+	}
+	return ok;
+}
+
 bool field_option_parse(const char *text, bool encoded, struct field_option *out, char *why, size_t why_bytes)
 {
 	struct reading r = {out, encoded, why, why_bytes};
 	const char *at = text + strcspn(text, ":");
-	char option[OPTION_BYTES];
 
 	memset(out, 0, sizeof(*out));
-	if (!read_name(&r, text, (size_t)(at - text)))
+	if (!read_name(&r, text, (size_t)(at - text)) || !read_options(&r, at))
 		return false;
-	while (*at) {
-		size_t bytes = strcspn(++at, ",");
-
-		if (bytes >= sizeof(option))
-			return refuse(&r, "an option of %zu bytes; the limit is %zu", bytes, sizeof(option) - 1);
-		memcpy(option, at, bytes);
-		option[bytes] = '\0';
-		if (!read_option(&r, option))
-			return false;
-		at += bytes;
-	}
 	if (!is_given(out, FIELD_KEY_KIND) && strcmp(out->name, "image"))
 		return refuse(&r, "needs kind=tensor, ragged, text, bytes, boxes, image or mask");
 	if (!is_given(out, FIELD_KEY_KIND))
@@ -248,113 +299,21 @@ bool field_option_parse(const char *text, bool encoded, struct field_option *out
 	return check_kind(&r);
 }
 
-/* ---- what follows ---- */
-
-static uint32_t samples_of(uint64_t dtype)
+void field_option_free(struct field_option *o)
 {
-	static const uint8_t samples[] = {
-		[SHARD_U8] = IMAGE_U8, [SHARD_F16] = IMAGE_F16, [SHARD_BF16] = IMAGE_BF16, [SHARD_F32] = IMAGE_F32};
-	uint32_t i = dtype < sizeof(samples) ? samples[dtype] : 0;
-
-	return i || dtype == SHARD_U8 ? i : UINT32_MAX;
+	mask_map_free(&o->map);
 }
 
-void field_option_image(const struct field_option *o, struct image_wish *out)
-{
-	if (is_given(o, FIELD_KEY_RESIZE))
-		out->resize = o->value[FIELD_KEY_RESIZE];
-	if (is_given(o, FIELD_KEY_CROP))
-		out->crop = o->value[FIELD_KEY_CROP];
-	if (is_given(o, FIELD_KEY_FIT))
-		out->fit = (enum transform_fit)o->value[FIELD_KEY_FIT];
-	if (is_given(o, FIELD_KEY_FILTER))
-		out->filter = (enum resize_filter)o->value[FIELD_KEY_FILTER];
-	if (is_given(o, FIELD_KEY_SCALE))
-		out->scale = (enum transform_scale)o->value[FIELD_KEY_SCALE];
-	if (is_given(o, FIELD_KEY_LAYOUT))
-		out->layout = (enum image_layout)o->value[FIELD_KEY_LAYOUT];
-	if (is_given(o, FIELD_KEY_DTYPE))
-		out->samples = (enum image_samples)samples_of(o->value[FIELD_KEY_DTYPE]);
-	if (is_given(o, FIELD_KEY_MEAN))
-		out->mean = o->mean;
-	if (is_given(o, FIELD_KEY_STD))
-		out->std = o->std;
-}
+/* ---- a plan's ---- */
 
 /* "0.485/0.456/0.406" */
-static void channels_text(const double *value, char out[FIELD_CHANNELS_BYTES])
+void field_channels_text(const double *value, char out[FIELD_CHANNELS_BYTES])
 {
 	char number[IMAGE_CHANNELS][TEXT_DOUBLE_CHARS];
 	for (uint32_t c = 0; c < IMAGE_CHANNELS; c++)
 		text_double(number[c], value[c]);
 	snprintf(out, FIELD_CHANNELS_BYTES, "%s/%s/%s", number[0], number[1], number[2]);
 }
-
-static bool settle_image(const struct field_option *o, const struct transform_options *image,
-			 struct transform_options *out, char *why, size_t why_bytes)
-{
-	char mean[FIELD_CHANNELS_BYTES], std[FIELD_CHANNELS_BYTES], assumed[200];
-	struct image_wish w = {.fit = image->fit,
-			       .filter = image->filter,
-			       .pixels = image->pixels,
-			       .layout = image->layout,
-			       .samples = image->samples,
-			       .scale = image->scale,
-			       .separator = '/',
-			       .dashes = ""};
-
-	/* one size follows from the other, so both or none */
-	if (!is_given(o, FIELD_KEY_RESIZE) && !is_given(o, FIELD_KEY_CROP)) {
-		w.resize = image->resize;
-		w.crop = image->crop;
-	}
-	if (!is_given(o, FIELD_KEY_DTYPE) && image->samples != IMAGE_U8) {
-		channels_text(image->normal.mean, mean);
-		channels_text(image->normal.std, std);
-		w.mean = mean;
-		w.std = std;
-	}
-	field_option_image(o, &w);
-	return image_options_settle(&w, out, assumed, sizeof(assumed), why, why_bytes);
-}
-
-bool field_option_settle(const struct field_option *o, const struct transform_options *image, struct shard_field *f,
-			 struct field_source *s, char *why, size_t why_bytes)
-{
-	*f = (struct shard_field){.dtype = (uint32_t)o->value[FIELD_KEY_DTYPE], .ndim = o->ndim};
-	*s = (struct field_source){.kind = (uint32_t)o->value[FIELD_KEY_KIND],
-				   .optional = is_given(o, FIELD_KEY_OPTIONAL),
-				   .fill = (uint8_t)o->value[FIELD_KEY_FILL],
-				   .boxes = (uint32_t)o->value[FIELD_KEY_FORMAT],
-				   .turn = (uint32_t)o->value[FIELD_KEY_TURN]};
-	strcpy(f->name, o->name);
-	strcpy(s->from, o->from[0] ? o->from : o->name);
-	for (uint32_t i = 0; i < o->ndim; i++)
-		f->shape[i] = (uint32_t)o->shape[i];
-	if (s->kind == FIELD_IMAGE) {
-		f->dtype = 0;
-		if (is_given(o, FIELD_KEY_DTYPE) && samples_of(o->value[FIELD_KEY_DTYPE]) == UINT32_MAX) {
-			snprintf(why, why_bytes, "dtype=%s: must be u8, f16, bf16 or f32 for an image",
-				 shard_dtype_name((uint32_t)o->value[FIELD_KEY_DTYPE]));
-			return false;
-		}
-		if (!settle_image(o, image, &s->transform, why, why_bytes))
-			return false;
-	}
-	if (field_is_picture(s->kind) && field_json_key(s)) {
-		snprintf(why, why_bytes, "from=%s: an image or a mask cannot come from JSON", s->from);
-		return false;
-	}
-	if (f->dtype == SHARD_F16 || f->dtype == SHARD_BF16) {
-		snprintf(why, why_bytes, "dtype=%s: must be u8 to i64, f32, f64 or bool for numbers",
-			 shard_dtype_name(f->dtype));
-		return false;
-	}
-	field_set(f, s, image);
-	return true;
-}
-
-/* ---- a plan's ---- */
 
 static void write_image(const struct transform_options *t, struct text *out)
 {
@@ -369,16 +328,16 @@ static void write_image(const struct transform_options *t, struct text *out)
 		text_format(out, ",decode-scale=%s", transform_scale_names[t->scale]);
 	if (t->samples == IMAGE_U8)
 		return;
-	channels_text(t->normal.mean, channels);
+	field_channels_text(t->normal.mean, channels);
 	text_format(out, ",mean=%s", channels);
-	channels_text(t->normal.std, channels);
+	field_channels_text(t->normal.std, channels);
 	text_format(out, ",std=%s", channels);
 }
 
 void field_option_write(const struct shard_field *f, const struct field_source *s, struct text *out)
 {
 	const char *key = s->kind == FIELD_TENSOR ? "shape" : "max";
-	uint32_t ndim = s->kind == FIELD_BOXES ? 1 : field_is_picture(s->kind) ? 0 : f->ndim;
+	uint32_t ndim = s->kind == FIELD_BOXES ? 1 : field_is_picture(s->kind) ? 0 : f->ndim, first = 0;
 
 	text_format(out, "kind=%s,from=", field_kind_names[s->kind]);
 	text_encode(out, s->from, strlen(s->from), true);
@@ -386,16 +345,26 @@ void field_option_write(const struct shard_field *f, const struct field_source *
 		text_add(out, ",optional", 9);
 	if (s->kind == FIELD_MASK && s->fill)
 		text_format(out, ",fill=%u", s->fill);
-	if (s->kind == FIELD_BOXES)
+	if (s->kind == FIELD_BOXES || s->boxes)
 		text_format(out, ",format=%s", field_boxes_names[s->boxes]);
+	if (s->unit && s->boxes != BOXES_YOLO)
+		text_format(out, ",scale=%s", field_scale_names[s->unit]);
 	if (s->turn != TURN_UNSAID)
 		text_format(out, ",turn=%s", field_turn_names[s->turn]);
-	if (s->kind == FIELD_TENSOR || s->kind == FIELD_RAGGED)
+	if (s->pick != PICK_UNSAID)
+		text_format(out, ",pick=%s", field_pick_names[s->pick]);
+	if (s->pick == PICK_ALL)
+		text_format(out, ",count=%" PRIu32, f->shape[first++]);
+	if (s->kind == FIELD_TENSOR || s->kind == FIELD_RAGGED || (s->kind == FIELD_MASK && f->dtype != SHARD_U8))
 		text_format(out, ",dtype=%s", shard_dtype_name(f->dtype));
 	if (ndim)
 		text_format(out, ",%s", key);
-	for (uint32_t i = 0; i < ndim; i++)
-		text_format(out, "%c%" PRIu32, i ? 'x' : '=', f->shape[i]);
+	for (uint32_t i = first; i < ndim; i++)
+		text_format(out, "%c%" PRIu32, i > first ? 'x' : '=', f->shape[i]);
 	if (s->kind == FIELD_IMAGE)
 		write_image(&s->transform, out);
+	if (s->map.count) {
+		text_format(out, ",map=");
+		mask_map_write(&s->map, out);
+	}
 }

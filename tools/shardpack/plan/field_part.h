@@ -6,6 +6,9 @@
  *   7066,masks/a.png   a file: bytes, path in the source
  *   1536,24,0          a part of a file of the plan: offset, bytes, number of the file
  *   -                  nothing, if the field is optional
+ *   640x480=0000803f   a value, of an image that must have this width and height
+ *   640x480@0,7,90,5   objects of a mask: the number of a file, and of each object offset, bytes
+ *                      and the mask's value there; coco_shape.h.  The size may be absent
  *
  * Each field has one such token.  Only the numbers of --columns share a token: it comes first, and
  * has them in the order of the columns.
@@ -17,13 +20,19 @@
 
 #include "tools/common/text.h"
 
-enum field_part_kind { FIELD_PART_NONE, FIELD_PART_VALUE, FIELD_PART_FILE, FIELD_PART_MEMBER };
+enum field_part_kind { FIELD_PART_NONE, FIELD_PART_VALUE, FIELD_PART_FILE, FIELD_PART_MEMBER, FIELD_PART_SHAPES };
 
 struct field_part {
 	enum field_part_kind kind;
 	uint64_t bytes, offset, file;
-	const char *text; /* of a value the hex, of a file the encoded path; not NUL-terminated */
-	size_t text_bytes;
+	const char *text;	/* of a value the hex, of a file the encoded path, of objects all but the file */
+	size_t text_bytes;	/* there is no NUL */
+	uint32_t width, height; /* 0: not said */
+};
+
+struct field_shape {
+	uint64_t offset, bytes;
+	uint32_t value;
 };
 
 /* Add a token, with a blank before it. */
@@ -31,6 +40,17 @@ void field_part_add_none(struct text *out);
 void field_part_add_value(struct text *out, const void *value, size_t bytes);
 void field_part_add_file(struct text *out, uint64_t bytes, const char *path);
 void field_part_add_member(struct text *out, uint64_t offset, uint64_t bytes, uint64_t file);
+
+/* The same with the size of the image; 0 x 0: it is not known.  Objects follow one by one. */
+void field_part_add_sized(struct text *out, uint32_t width, uint32_t height, const void *value, size_t bytes);
+void field_part_begin_shapes(struct text *out, uint32_t width, uint32_t height, uint32_t file);
+void field_part_add_shape(struct text *out, const struct field_shape *shape);
+
+/* The objects in turn, from *at = part->text on.  False at the end; *wrong: the rest is none. */
+bool field_part_next_shape(const struct field_part *part, const char **at, struct field_shape *out, bool *wrong);
+
+/* Are they all sound, in a file of so many bytes, and no value larger than `most`? */
+bool field_part_shapes_fit(const struct field_part *part, uint64_t file_bytes, uint64_t most);
 
 /* Read a token of `bytes` bytes.  False if it is none; what it says is not checked further. */
 bool field_part_read(const char *token, size_t bytes, struct field_part *out);

@@ -7,7 +7,6 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,8 +15,12 @@
 
 #include "shard_pack.h"
 #include "tools/common/utf8.h"
+#include "tools/shardpack/format/integer.h"
+#include "tools/shardpack/format/json_why.h"
 #include "tools/shardpack/format/npy.h"
+#include "tools/shardpack/format/yolo.h"
 #include "tools/shardpack/image/boxes.h"
+#include "tools/shardpack/plan/field_texts.h"
 #include "tools/shardpack/plan/recipe.h"
 
 struct taking {
@@ -35,17 +38,6 @@ struct number {
 	double real;
 };
 
-__attribute__((format(printf, 3, 4))) static bool bad(struct taking *t, int reason, const char *fmt, ...)
-{
-	va_list ap;
-
-	va_start(ap, fmt);
-	vsnprintf(t->v->message, sizeof(t->v->message), fmt, ap);
-	va_end(ap);
-	t->v->reason = reason;
-	return false;
-}
-
 size_t field_value_room(const struct shard_field *f)
 {
 	return (size_t)(recipe_field_items(f) * shard_dtype_bytes(f->dtype));
@@ -57,7 +49,7 @@ size_t field_value_room(const struct shard_field *f)
 static void range_of(uint32_t dtype, __int128 *least, __int128 *most)
 {
 	unsigned bits = 8 * (unsigned)shard_dtype_bytes(dtype);
-	bool is_signed = dtype == SHARD_I8 || dtype == SHARD_I16 || dtype == SHARD_I32 || dtype == SHARD_I64;
+	bool is_signed = integer_is_signed(dtype);
 
 	*most = ((__int128)1 << (is_signed ? bits - 1 : bits)) - 1;
 	*least = is_signed ? -*most - 1 : 0;
@@ -106,8 +98,9 @@ static bool refuse_number(struct taking *t, const struct number *n, uint64_t idx
 		snprintf(text, sizeof(text), "%" PRId64, (int64_t)n->whole);
 	else
 		snprintf(text, sizeof(text), "%" PRIu64, (uint64_t)n->whole);
-	return bad(t, SHARD_MISS_UNSUPPORTED, "number %" PRIu64 ", %s, is no %s; choose a dtype that holds it", idx,
-		   text, shard_dtype_name(t->f->dtype));
+	return field_verdict_bad(t->v, SHARD_MISS_UNSUPPORTED,
+				 "number %" PRIu64 ", %s, is no %s; choose a dtype that holds it", idx, text,
+				 shard_dtype_name(t->f->dtype));
 }
 
 /* Is an axis of `size` elements one of the field?  Axis 0 of a ragged one may be shorter. */
@@ -116,11 +109,12 @@ static bool check_axis(struct taking *t, uint32_t axis, uint64_t size)
 	uint64_t want = t->f->shape[axis];
 
 	if (!axis && t->f->kind == SHARD_RAGGED)
-		return size <= want || bad(t, SHARD_MISS_LIMIT,
-					   "%" PRIu64 " of them; the limit is max=%" PRIu64 ", raise it", size, want);
+		return size <= want ||
+		       field_verdict_bad(t->v, SHARD_MISS_LIMIT,
+					 "%" PRIu64 " of them; the limit is max=%" PRIu64 ", raise it", size, want);
 	return size == want ||
-	       bad(t, SHARD_MISS_UNSUPPORTED, "axis %" PRIu32 " has %" PRIu64 " elements; the field has %" PRIu64, axis,
-		   size, want);
+	       field_verdict_bad(t->v, SHARD_MISS_UNSUPPORTED,
+				 "axis %" PRIu32 " has %" PRIu64 " elements; the field has %" PRIu64, axis, size, want);
 }
 
 /* ---- JSON ---- */
@@ -137,7 +131,7 @@ static bool take_json_number(struct taking *t, const json_t *value)
 	else if (json_is_real(value))
 		n = (struct number){.kind = REAL, .real = json_real_value(value)};
 	else
-		return bad(t, SHARD_MISS_UNSUPPORTED, "element %zu is no number", t->out_bytes / item);
+		return field_verdict_bad(t->v, SHARD_MISS_UNSUPPORTED, "element %zu is no number", t->out_bytes / item);
 	if (!put_number(t->f->dtype, &n, t->out + t->out_bytes))
 		return refuse_number(t, &n, t->out_bytes / item);
 	t->out_bytes += item;
@@ -149,8 +143,9 @@ static bool take_json(struct taking *t, const json_t *value, uint32_t axis)
 	if (axis == t->f->ndim)
 		return take_json_number(t, value);
 	if (!json_is_array(value))
-		return bad(t, SHARD_MISS_UNSUPPORTED, "axis %" PRIu32 " is no array; the field has %" PRIu32 " axes",
-			   axis, t->f->ndim);
+		return field_verdict_bad(t->v, SHARD_MISS_UNSUPPORTED,
+					 "axis %" PRIu32 " is no array; the field has %" PRIu32 " axes", axis,
+					 t->f->ndim);
 	if (!check_axis(t, axis, json_array_size(value)))
 		return false;
 	for (size_t i = 0; i < json_array_size(value); i++)
@@ -161,7 +156,9 @@ static bool take_json(struct taking *t, const json_t *value, uint32_t axis)
 
 static bool bad_json(struct taking *t, const json_error_t *error)
 {
-	return bad(t, SHARD_MISS_DECODE, "no JSON, at byte %d: %s", error->position, error->text);
+	return field_verdict_bad(t->v, SHARD_MISS_DECODE, "no %s, at byte %d: %s",
+				 t->kind == FIELD_TEXT ? "list of texts in JSON" : "JSON", error->position,
+				 json_why(error));
 }
 
 /* ---- NumPy ---- */
@@ -230,20 +227,50 @@ static bool take_npy(struct taking *t, const uint8_t *data, size_t bytes)
 	struct npy head;
 	char why[160];
 	if (!npy_parse(data, bytes, &head, why, sizeof(why)))
-		return bad(t, SHARD_MISS_DECODE, "an array of NumPy: %s", why);
+		return field_verdict_bad(t->v, SHARD_MISS_DECODE, "an array of NumPy: %s", why);
 	if (head.data_bytes != bytes - head.data_offset)
-		return bad(t, head.data_bytes > bytes - head.data_offset ? SHARD_MISS_TRUNCATED : SHARD_MISS_DAMAGED,
-			   "an array of NumPy: its shape asks for %" PRIu64 " bytes, and %" PRIu64 " follow its head",
-			   head.data_bytes, (uint64_t)bytes - head.data_offset);
-	if (head.dtype == SHARD_F16)
-		return bad(t, SHARD_MISS_UNSUPPORTED, "an array of NumPy: dtype f2; save it as f4");
+		return field_verdict_bad(
+			t->v, head.data_bytes > bytes - head.data_offset ? SHARD_MISS_TRUNCATED : SHARD_MISS_DAMAGED,
+			"an array of NumPy: its shape asks for %" PRIu64 " bytes, and %" PRIu64 " follow its head",
+			head.data_bytes, (uint64_t)bytes - head.data_offset);
+	if (head.dtype == SHARD_F16 || head.dtype == SHARD_BF16)
+		return field_verdict_bad(t->v, SHARD_MISS_UNSUPPORTED, "an array of NumPy: dtype %s; save it as f4",
+					 head.dtype == SHARD_F16 ? "f2" : "V2");
 	if (head.ndim != t->f->ndim)
-		return bad(t, SHARD_MISS_UNSUPPORTED, "an array of NumPy with %" PRIu32 " axes; the field has %" PRIu32,
-			   head.ndim, t->f->ndim);
+		return field_verdict_bad(t->v, SHARD_MISS_UNSUPPORTED,
+					 "an array of NumPy with %" PRIu32 " axes; the field has %" PRIu32, head.ndim,
+					 t->f->ndim);
 	for (uint32_t axis = 0; axis < head.ndim; axis++)
 		if (!check_axis(t, axis, head.shape[axis]))
 			return false;
 	return take_npy_data(t, &head, data + head.data_offset);
+}
+
+/* ---- lines of YOLO ---- */
+
+/* Boxes are four numbers of each line, and what stands beside them is the class. */
+static bool take_yolo(struct taking *t, const char *data, size_t bytes)
+{
+	struct yolo y = {data, data + bytes, 0};
+	struct yolo_box box;
+	enum yolo_status status;
+	uint64_t count = 0;
+	char why[YOLO_WHY_BYTES];
+
+	while ((status = yolo_next(&y, &box, why)) == YOLO_BOX) {
+		struct number class = {.kind = WHOLE, .whole = box.class_idx};
+
+		if (!check_axis(t, 0, ++count))
+			return false;
+		for (int n = 0; n < 4 && t->kind == FIELD_BOXES; n++, t->out_bytes += sizeof(float))
+			memcpy(t->out + t->out_bytes, &box.number[n], sizeof(float));
+		if (t->kind == FIELD_BOXES)
+			continue;
+		if (!put_number(t->f->dtype, &class, t->out + t->out_bytes))
+			return refuse_number(t, &class, count - 1);
+		t->out_bytes += shard_dtype_bytes(t->f->dtype);
+	}
+	return status == YOLO_END || field_verdict_bad(t->v, SHARD_MISS_DECODE, "%s", why);
 }
 
 /* ---- text and bytes ---- */
@@ -253,12 +280,12 @@ static bool take_text(struct taking *t, const char *data, size_t bytes)
 	size_t at;
 
 	if (bytes > t->f->shape[0])
-		return bad(t, SHARD_MISS_LIMIT,
-			   "%zu bytes; the limit is max=%" PRIu32 ", raise it or shorten the value", bytes,
-			   t->f->shape[0]);
+		return field_verdict_bad(t->v, SHARD_MISS_LIMIT,
+					 "%zu bytes; the limit is max=%" PRIu32 ", raise it or shorten the value",
+					 bytes, t->f->shape[0]);
 	at = t->kind == FIELD_TEXT ? utf8_invalid_at(data, bytes) : bytes;
 	if (at < bytes)
-		return bad(t, SHARD_MISS_DECODE, "not UTF-8 at byte %zu; kind=bytes takes any", at);
+		return field_verdict_bad(t->v, SHARD_MISS_DECODE, "not UTF-8 at byte %zu; kind=bytes takes any", at);
 	if (bytes)
 		memcpy(t->out, data, bytes);
 	t->out_bytes = bytes;
@@ -273,14 +300,29 @@ static bool settle_boxes(struct taking *t, const struct field_source *s)
 	float *boxes = (float *)(void *)t->out; /* where a record has them, or malloc() gave room */
 	struct decode_verdict v;
 
-	if (boxes_read((enum boxes_format)s->boxes, boxes, t->out_bytes / (4 * sizeof(*boxes)), boxes, &v) == DECODE_OK)
+	if (boxes_read((enum boxes_format)s->boxes, s->unit, boxes, t->out_bytes / (4 * sizeof(*boxes)), boxes, &v) ==
+	    DECODE_OK)
 		return true;
-	return bad(t, v.reason, "%s", v.message);
+	return field_verdict_bad(t->v, v.reason, "%s", v.message);
 }
 
 static bool is_text(const struct field_source *s)
 {
 	return s->kind == FIELD_TEXT || s->kind == FIELD_BYTES;
+}
+
+/* What JSON has for the field. */
+static bool take_value(struct taking *t, const struct field_source *s, const json_t *value)
+{
+	if (is_text(s) && s->pick != PICK_UNSAID)
+		return field_texts_take(t->f, s, value, t->out, &t->out_bytes, t->v);
+	if (s->kind == FIELD_TEXT && json_is_array(value))
+		return field_verdict_bad(t->v, SHARD_MISS_UNSUPPORTED, "a list; " FIELD_LIST_REMEDY);
+	if (is_text(s) && !json_is_string(value))
+		return field_verdict_bad(t->v, SHARD_MISS_UNSUPPORTED, "the value of %s is no text", field_json_key(s));
+	if (is_text(s))
+		return take_text(t, json_string_value(value), json_string_length(value));
+	return take_json(t, value, 0);
 }
 
 bool field_value(const struct shard_field *f, const struct field_source *s, const void *data, size_t bytes,
@@ -291,13 +333,15 @@ bool field_value(const struct shard_field *f, const struct field_source *s, cons
 	json_t *value;
 	bool ok;
 
-	if (is_text(s)) {
+	if (is_text(s) && s->pick == PICK_UNSAID) {
 		ok = take_text(&t, data, bytes);
-	} else if (bytes >= NPY_MAGIC_BYTES && !memcmp(data, NPY_MAGIC, NPY_MAGIC_BYTES)) {
+	} else if (s->boxes == BOXES_YOLO) {
+		ok = take_yolo(&t, data, bytes);
+	} else if (s->kind != FIELD_TEXT && bytes >= NPY_MAGIC_BYTES && !memcmp(data, NPY_MAGIC, NPY_MAGIC_BYTES)) {
 		ok = take_npy(&t, data, bytes);
 	} else {
 		value = json_loadb(data, bytes, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, &error);
-		ok = value ? take_json(&t, value, 0) : bad_json(&t, &error);
+		ok = value ? take_value(&t, s, value) : bad_json(&t, &error);
 		json_decref(value);
 	}
 	ok = ok && (s->kind != FIELD_BOXES || settle_boxes(&t, s));
@@ -318,13 +362,9 @@ bool field_value_of_key(const struct shard_field *f, const struct field_source *
 	if (!object)
 		ok = bad_json(&t, &error);
 	else if (!*there)
-		ok = bad(&t, SHARD_MISS_EMPTY, "no key %s; add it, or say optional", key);
-	else if (is_text(s) && !json_is_string(value))
-		ok = bad(&t, SHARD_MISS_UNSUPPORTED, "the value of %s is no text", key);
-	else if (is_text(s))
-		ok = take_text(&t, json_string_value(value), json_string_length(value));
+		ok = field_verdict_bad(t.v, SHARD_MISS_EMPTY, "no key %s; add it, or say optional", key);
 	else
-		ok = take_json(&t, value, 0) && (s->kind != FIELD_BOXES || settle_boxes(&t, s));
+		ok = take_value(&t, s, value) && (s->kind != FIELD_BOXES || settle_boxes(&t, s));
 	json_decref(object);
 	*out_bytes = t.out_bytes;
 	return ok;

@@ -2,7 +2,8 @@
 /*
  * field_value.h - the value of a field: from the form in its source to the bytes of a record
  *
- * Text and bytes are taken as they are, to the last one.  Numbers come as a JSON array, or as an
+ * Text and bytes are taken as they are, to the last one.  With pick= the texts are a list in JSON,
+ * or one text in JSON.  Numbers come as a JSON array, or as an
  * array of NumPy, told by its magic.  A whole number may become any type that holds it, a float one
  * of floating point, rounded to nearest.  Boxes become XYXY, still in the pixels of their image.
  */
@@ -13,10 +14,8 @@
 
 #include "tools/shardpack/plan/field.h"
 
-struct field_verdict {
-	int reason;	   /* enum shard_miss_reason */
-	char message[240]; /* one line, without the names of field and file */
-};
+/* Of kind=text that finds a list: what to type. */
+#define FIELD_LIST_REMEDY "say pick=first for its first text, or pick=all,count=N for all of them in one record"
 
 /* Room that the value of a field takes at most. */
 size_t field_value_room(const struct shard_field *f);

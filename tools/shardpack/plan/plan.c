@@ -17,10 +17,14 @@
 #include "tools/common/files.h"
 #include "tools/common/grow.h"
 #include "tools/common/message.h"
+#include "tools/common/shelf.h"
+#include "tools/shardpack/plan/bad_input.h"
+#include "tools/shardpack/plan/classes.h"
+#include "tools/shardpack/plan/token_pack.h"
 
 static int out_of_memory(const struct plan *p)
 {
-	return fail(EXIT_IO, "out of memory for a plan of %" PRIu64 " inputs", p->input_count);
+	return shelf_refuse(p->text.shelf, "a plan of %" PRIu64 " inputs", p->input_count);
 }
 
 int plan_add_file(struct plan *p, uint64_t bytes, const char *path, uint32_t of, const char *how)
@@ -44,15 +48,20 @@ int plan_add_slice(struct plan *p, const struct plan_slice *slice)
 	return EXIT_DONE;
 }
 
+bool plan_grow_inputs(struct plan *p)
+{
+	return grow_on(p->text.shelf, &p->input_at, &p->input_capacity, p->input_count + 1, sizeof(*p->input_at));
+}
+
 int plan_settle_order(struct plan *p)
 {
 	struct shard_error err;
+	uint64_t capacity = 0;
 
 	if (p->recipe.order != SHARD_ORDER_SHUFFLE || !p->input_count ||
 	    (!plan_names_inputs(p) && p->input_count > PLAN_ORDER_MAX))
 		return EXIT_DONE;
-	p->order = calloc(p->input_count, sizeof(*p->order));
-	if (!p->order)
+	if (!grow_on(p->text.shelf, &p->order, &capacity, p->input_count, sizeof(*p->order)))
 		return out_of_memory(p);
 	if (shard_shuffle(p->recipe.seed, p->input_count, 0, p->input_count, p->order, &err) != SHARD_OK)
 		return fail(exit_code_of_status(err.status), "%s", err.message);
@@ -109,7 +118,10 @@ int plan_check_versions(const struct plan *p, const char *name)
 
 void plan_free(struct plan *p)
 {
-	text_free(&p->text);
+	struct shelf *shelf = p->text.shelf;
+
+	recipe_free(&p->recipe);
+	token_pack_free(p->pack);
 	for (uint64_t i = 0; i < p->file_count; i++) {
 		free(p->file[i].path);
 		free(p->file[i].how);
@@ -117,14 +129,21 @@ void plan_free(struct plan *p)
 	free(p->file);
 	free(p->slice);
 	free(p->class_at);
-	free(p->input_at);
-	free(p->order);
+	shelf_free(p->text.shelf, p->input_at);
+	shelf_free(p->text.shelf, p->order);
+	text_free(&p->text);
+	shelf_close(shelf);
 	memset(p, 0, sizeof(*p));
 }
 
 bool plan_names_inputs(const struct plan *p)
 {
 	return recipe_is_images(&p->recipe);
+}
+
+bool plan_has_labels(const struct plan *p)
+{
+	return recipe_has_label(&p->recipe);
 }
 
 /* A number of a checked line, and the space behind it. */
@@ -149,9 +168,17 @@ static bool is_number_next(const char *at)
 /* Of fixed records, which have no line: the place of the first field. */
 static void describe_record(const struct plan *p, uint64_t input_idx, struct plan_input *out)
 {
-	const struct plan_slice *s = plan_find_slice(p, p->slice[0].field, input_idx);
+	const struct plan_slice *s;
 
+	if (p->pack) {
+		*out = (struct plan_input){.input_idx = input_idx,
+					   .file = p->pack->stream[0].file,
+					   .source_bytes = p->source_bytes / p->input_count};
+		return;
+	}
+	s = plan_find_slice(p, p->slice[0].field, input_idx);
 	*out = (struct plan_input){.input_idx = input_idx,
+				   .class_idx = PLAN_NO_CLASS,
 				   .file = s->file,
 				   .offset = s->offset + (input_idx - s->first) * s->stride,
 				   .source_bytes = p->source_bytes / p->input_count};
@@ -168,12 +195,25 @@ void plan_input(const struct plan *p, uint64_t input_idx, struct plan_input *out
 	at = p->text.data + p->input_at[input_idx] + strlen("input ");
 	out->input_idx = take_number(&at);
 	assert(out->input_idx == input_idx);
-	out->class_idx = (uint32_t)take_number(&at);
+	out->class_idx = PLAN_NO_CLASS;
+	out->classes = recipe_is_multi_label(&p->recipe) ? at : NULL;
+	if (out->classes)
+		at += strcspn(at, " ") + 1;
+	else if (*at == '-')
+		at += strlen("- ");
+	else
+		out->class_idx = (uint32_t)take_number(&at);
 	out->source_bytes = take_number(&at);
 	out->encoded_path = at;
 	out->file = PLAN_NO_FILE;
 	out->offset = 0;
-	at += strcspn(at, " \n");
+	out->row = 1;
+	at += strcspn(at, "# \n");
+	if (*at == '#') {
+		at++;
+		out->row = take_number(&at);
+		at--; /* the blank or LF behind it */
+	}
 	if (is_number_next(at)) {
 		at++;
 		out->file = (uint32_t)take_number(&at);
@@ -181,17 +221,34 @@ void plan_input(const struct plan *p, uint64_t input_idx, struct plan_input *out
 		at--;
 	}
 	out->parts = at + (at[0] == ' ');
+	out->bad_reason = bad_input_begins(out->parts) ? bad_input_reason(out->parts, strcspn(out->parts, " ")) : 0;
+}
+
+void plan_bad_message(const struct plan_input *in, char *out)
+{
+	const char *at = in->parts + strcspn(in->parts, " ") + 1;
+
+	bad_input_message(at, strcspn(at, "\n"), out);
 }
 
 void plan_count_classes(const struct plan *p, uint64_t *count)
 {
 	struct plan_input input;
+	uint32_t class_idx;
 
 	memset(count, 0, p->class_count * sizeof(*count));
 	for (uint64_t i = 0; i < p->input_count; i++) {
 		plan_input(p, i, &input);
-		count[input.class_idx]++;
+		if (input.class_idx != PLAN_NO_CLASS)
+			count[input.class_idx]++;
+		while (input.classes && class_list_next(&input.classes, &class_idx))
+			count[class_idx]++;
 	}
+}
+
+size_t plan_input_file(const struct plan_input *in, char out[PLAN_PATH_BYTES_MAX])
+{
+	return (size_t)text_decode(in->encoded_path, strcspn(in->encoded_path, "# \n"), true, out);
 }
 
 size_t plan_input_path(const struct plan *p, const struct plan_input *in, char out[PLAN_PATH_BYTES_MAX])
@@ -199,8 +256,16 @@ size_t plan_input_path(const struct plan *p, const struct plan_input *in, char o
 	const struct plan_slice *s;
 	int bytes;
 
-	if (in->encoded_path)
-		return (size_t)text_decode(in->encoded_path, strcspn(in->encoded_path, " \n"), true, out);
+	if (in->encoded_path) {
+		size_t path_bytes = plan_input_file(in, out);
+
+		if (in->row == 1)
+			return path_bytes;
+		return path_bytes + (size_t)snprintf(out + path_bytes, PLAN_PATH_BYTES_MAX - path_bytes, "#%" PRIu64,
+						     in->row); /* it was seen that it fits */
+	}
+	if (p->pack)
+		return (size_t)snprintf(out, PLAN_PATH_BYTES_MAX, "window#%" PRIu64, in->input_idx);
 	s = plan_find_slice(p, p->slice[0].field, in->input_idx);
 	bytes = snprintf(out, PLAN_PATH_BYTES_MAX, "%s#%" PRIu64, p->file[s->file].path, in->input_idx - s->first);
 	return bytes < PLAN_PATH_BYTES_MAX ? (size_t)bytes : PLAN_PATH_BYTES_MAX - 1;
@@ -266,4 +331,25 @@ void plan_class_name(const struct plan *p, uint64_t class_idx, char *out)
 
 	assert(class_idx < p->class_count);
 	text_decode(at, strcspn(at, "\n"), false, out);
+}
+
+bool plan_class_names(const struct plan *p, const struct plan_input *in, char *out)
+{
+	const char *at = in->classes;
+	char name[SHARD_KEY_BYTES_MAX + 1];
+	size_t used = 0, room = PLAN_CLASS_NAMES_BYTES - sizeof("...");
+	uint32_t class_idx;
+
+	out[0] = '\0';
+	if (in->class_idx != PLAN_NO_CLASS)
+		plan_class_name(p, in->class_idx, out);
+	while (at && class_list_next(&at, &class_idx)) {
+		plan_class_name(p, class_idx, name);
+		if (used + strlen(name) + 1 >= room) {
+			strcpy(out + used, "...");
+			break;
+		}
+		used += (size_t)sprintf(out + used, "%s%s", used ? "," : "", name);
+	}
+	return out[0];
 }

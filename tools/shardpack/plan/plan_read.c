@@ -17,14 +17,19 @@
 #include "tools/common/files.h"
 #include "tools/common/grow.h"
 #include "tools/common/message.h"
+#include "tools/common/shelf.h"
+#include "tools/shardpack/plan/bad_input.h"
 #include "tools/shardpack/plan/classes.h"
 #include "tools/shardpack/plan/field_part.h"
+#include "tools/shardpack/plan/field_texts.h"
 #include "tools/shardpack/plan/plan.h"
+#include "tools/shardpack/plan/plan_slice.h"
 #include "tools/shardpack/plan/plan_tokens.h"
 #include "tools/shardpack/plan/recipe_read.h"
+#include "tools/shardpack/plan/token_pack.h"
+#include "tools/shardpack/plan/token_pack_text.h"
 
-#define BYTES_MAX	   (UINT64_C(1) << 60) /* of a file or an input; sums of a few stay below 2^64 */
-#define ENCODED_PATH_BYTES (3 * (size_t)PLAN_PATH_BYTES_MAX)
+#define BYTES_MAX PLAN_BYTES_MAX
 
 struct parser {
 	struct plan *plan;
@@ -46,18 +51,6 @@ static bool next_line(struct parser *p, struct plan_tokens *l)
 
 	p->number += there;
 	return there;
-}
-
-/* A path below the source, decoded into `out` of ENCODED_PATH_BYTES; false if it is none. */
-static bool decode_path(const char *text, size_t bytes, char *out)
-{
-	return bytes < ENCODED_PATH_BYTES && text_decode(text, bytes, true, out) > 0 &&
-	       strlen(out) < PLAN_PATH_BYTES_MAX && text_stays_below(out);
-}
-
-static bool path_at(const struct plan_tokens *l, unsigned token, char *out)
-{
-	return l->token_count > token && decode_path(l->token[token], l->bytes[token], out);
 }
 
 static bool file_has(const struct plan *p, uint64_t file, uint64_t offset, uint64_t bytes)
@@ -95,7 +88,7 @@ static int read_unpack(struct parser *p, const struct plan_tokens *l)
 static int read_files(struct parser *p, struct plan_tokens *l)
 {
 	struct plan *plan = p->plan;
-	char path[ENCODED_PATH_BYTES];
+	char path[PLAN_ENCODED_BYTES];
 	uint64_t idx, bytes;
 	int code = EXIT_DONE;
 
@@ -106,7 +99,8 @@ static int read_files(struct parser *p, struct plan_tokens *l)
 			return broken(p, "files are not numbered from 0");
 		if (plan_tokens_is(l, 0, "unpack"))
 			code = read_unpack(p, l);
-		else if (l->token_count != 4 || !plan_tokens_number(l, 2, BYTES_MAX, &bytes) || !path_at(l, 3, path))
+		else if (l->token_count != 4 || !plan_tokens_number(l, 2, BYTES_MAX, &bytes) ||
+			 !plan_tokens_path(l, 3, path))
 			return broken(p, "not a file below the source");
 		else
 			code = plan_add_file(plan, bytes, path, PLAN_NO_FILE, NULL);
@@ -139,7 +133,8 @@ static int read_classes(struct parser *p, struct plan_tokens *l)
 		plan->class_at[plan->class_count++] = (uint64_t)(l->token[2] - plan->text.data);
 	}
 	if (!plan_tokens_is(l, 0, "classes") || l->token_count != 2 || !plan_tokens_number(l, 1, CLASSES_MAX, &idx) ||
-	    idx != plan->class_count)
+	    idx != plan->class_count || (idx && plan_names_inputs(plan) && !recipe_names_classes(&plan->recipe)) ||
+	    (plan->recipe.label == LABEL_HOT && idx != plan->recipe.label_room))
 		return broken(p, "the number of classes is missing or wrong");
 	return EXIT_DONE;
 }
@@ -147,18 +142,6 @@ static int read_classes(struct parser *p, struct plan_tokens *l)
 static bool is_hex(const struct field_part *value)
 {
 	return strspn(value->text, "0123456789abcdef") >= value->text_bytes;
-}
-
-/* A value has its bytes in hex, and as many as such a field may have. */
-static bool value_fits(const struct shard_field *f, const struct field_part *part)
-{
-	uint64_t item = shard_dtype_bytes(f->dtype), row = item * recipe_field_items(f);
-
-	if (!is_hex(part) || part->bytes > row)
-		return false;
-	if (f->kind == SHARD_TENSOR)
-		return part->bytes == row;
-	return part->bytes % (row / f->shape[0]) == 0;
 }
 
 /* NULL, or what is wrong with the token of a field; `path` is room for what is decoded. */
@@ -173,14 +156,21 @@ static const char *judge_part(const struct plan *p, uint32_t field, const char *
 	case FIELD_PART_NONE:
 		return s->optional ? NULL : "a field that is not optional is missing";
 	case FIELD_PART_VALUE:
-		return !field_is_picture(s->kind) && value_fits(&p->recipe.field[field], &part)
+		return !field_is_picture(s->kind) && is_hex(&part) && field_texts_fit(&p->recipe.field[field], s, &part)
 			       ? NULL
 			       : "not a value of its field";
 	case FIELD_PART_FILE:
-		return decode_path(part.text, part.text_bytes, path) ? NULL : "a field's path leaves the source";
+		return plan_tokens_decode_path(part.text, part.text_bytes, path) ? NULL
+										 : "a field's path leaves the source";
 	case FIELD_PART_MEMBER:
 		return file_has(p, part.file, part.offset, part.bytes) ? NULL
 								       : "the bytes of a field are not within a file";
+	case FIELD_PART_SHAPES:
+		return s->kind == FIELD_MASK && field_coco_key(s) && part.file < p->file_count &&
+				       field_part_shapes_fit(&part, p->file[part.file].bytes,
+							     field_mask_most(p->recipe.field[field].dtype))
+			       ? NULL
+			       : "the objects of a mask are not within a file";
 	}
 	return NULL;
 }
@@ -205,37 +195,53 @@ static unsigned part_count(const struct recipe *r)
 	return count;
 }
 
+/* Is it a line of an input that is known to be bad, with both tokens at its end? */
+static bool is_bad(const struct plan_tokens *l)
+{
+	unsigned n = l->token_count;
+	char message[BAD_INPUT_MESSAGE_BYTES];
+
+	return (n == 7 || n == 9) && bad_input_reason(l->token[n - 2], l->bytes[n - 2]) &&
+	       bad_input_message(l->token[n - 1], l->bytes[n - 1], message);
+}
+
 /* NULL, or what is wrong with a line "input ...". */
 static const char *judge_input(const struct plan *plan, const struct plan_tokens *l, unsigned parts, char *path,
 			       uint64_t *bytes)
 {
 	size_t column_bytes = recipe_column_bytes(&plan->recipe);
-	unsigned count = l->token_count - (column_bytes > 0) - parts;
-	uint64_t idx, class_idx, file, offset;
+	bool bad = is_bad(l);
+	unsigned count = l->token_count - (bad ? 2 : (column_bytes > 0) + parts);
+	uint64_t idx, class_idx, file, offset, row;
 	struct field_part columns;
 
 	if (l->token_count > PLAN_TOKENS_MAX || (count != 5 && count != 7) ||
 	    !plan_tokens_number(l, 1, PLAN_INPUTS_MAX - 1, &idx) || idx != plan->input_count)
 		return "inputs are not numbered from 0";
-	if (!plan_tokens_number(l, 2, CLASSES_MAX, &class_idx) || class_idx >= plan->class_count)
+	if (recipe_is_multi_label(&plan->recipe)
+		    ? !class_list_is(l->token[2], l->bytes[2], plan->class_count, plan->recipe.label_room)
+	    : plan_has_labels(plan) && !(bad && plan_tokens_is(l, 2, "-"))
+		    ? !plan_tokens_number(l, 2, CLASSES_MAX, &class_idx) || class_idx >= plan->class_count
+		    : !plan_tokens_is(l, 2, "-"))
 		return "there is no such class";
 	if (!plan_tokens_number(l, 3, BYTES_MAX, bytes) || plan->source_bytes > UINT64_C(1) << 61)
 		return "not a size";
-	if (!path_at(l, 4, path))
+	if (!plan_tokens_input(l, 4, path, &row) || (row > 1 && count == 7))
 		return "not a path below the source";
-	if (column_bytes && (!field_part_read(l->token[count], l->bytes[count], &columns) ||
-			     columns.kind != FIELD_PART_VALUE || columns.bytes != column_bytes || !is_hex(&columns)))
+	if (!bad && column_bytes &&
+	    (!field_part_read(l->token[count], l->bytes[count], &columns) || columns.kind != FIELD_PART_VALUE ||
+	     columns.bytes != column_bytes || !is_hex(&columns)))
 		return "not the numbers of --columns";
 	if (count == 7 && (!plan_tokens_number(l, 5, PLAN_FILES_MAX, &file) ||
 			   !plan_tokens_number(l, 6, BYTES_MAX, &offset) || !file_has(plan, file, offset, *bytes)))
 		return "not a part of a file";
-	return judge_parts(plan, l, count + (column_bytes > 0), path);
+	return bad ? NULL : judge_parts(plan, l, count + (column_bytes > 0), path);
 }
 
 static int read_inputs(struct parser *p, struct plan_tokens *l)
 {
 	struct plan *plan = p->plan;
-	char *path = malloc(ENCODED_PATH_BYTES);
+	char *path = malloc(PLAN_ENCODED_BYTES);
 	const char *wrong = NULL;
 	unsigned parts = part_count(&plan->recipe);
 	bool fits = path != NULL;
@@ -243,65 +249,17 @@ static int read_inputs(struct parser *p, struct plan_tokens *l)
 
 	while (fits && !wrong && next_line(p, l) && plan_tokens_is(l, 0, "input")) {
 		wrong = judge_input(plan, l, parts, path, &bytes);
-		fits = wrong ||
-		       grow(&plan->input_at, &plan->input_capacity, plan->input_count + 1, sizeof(*plan->input_at));
+		fits = wrong || plan_grow_inputs(plan);
 		if (wrong || !fits)
 			break;
 		plan->input_at[plan->input_count++] = (uint64_t)(l->token[0] - plan->text.data);
+		plan->bad_count += is_bad(l);
 		plan->source_bytes += bytes;
 	}
 	free(path);
 	if (!fits)
-		return fail(EXIT_IO, "%s: out of memory for its inputs", p->name);
+		return shelf_refuse(plan->text.shelf, "the inputs of %s", p->name);
 	return wrong ? broken(p, wrong) : EXIT_DONE;
-}
-
-/* A dtype as in a file, '>' before it for the other byte order. */
-static bool dtype_at(const struct plan_tokens *l, unsigned token, struct plan_slice *s)
-{
-	uint32_t dtype;
-
-	s->swap = l->bytes[token] && l->token[token][0] == '>';
-	dtype = text_named(shard_dtype_name, l->token[token] + s->swap, l->bytes[token] - s->swap, SHARD_U8);
-	s->dtype = (uint8_t)dtype;
-	return dtype != TEXT_NO_NAME;
-}
-
-/* All inputs of a slice must lie in it, with the dtype that they have in the file. */
-static bool slice_fits(const struct plan *plan, const struct plan_slice *s)
-{
-	const struct shard_field *f = &plan->recipe.field[s->field];
-	uint64_t item = shard_dtype_bytes(s->dtype), last;
-
-	if (!s->count || s->count > PLAN_INPUTS_MAX || s->first > PLAN_INPUTS_MAX - s->count ||
-	    s->offset > plan->file[s->file].bytes || s->bytes > plan->file[s->file].bytes - s->offset || !s->bytes)
-		return false;
-	if (s->stride && s->count - 1 > s->bytes / s->stride)
-		return false;
-	last = (s->count - 1) * s->stride; /* at most s->bytes */
-	if (s->dtype != f->dtype && (s->dtype > SHARD_I64 || f->dtype != SHARD_I64))
-		return false;
-	if (last >= s->bytes)
-		return false;
-	if (f->kind == SHARD_RAGGED)
-		return s->bytes - last <= recipe_field_items(f) * item && (s->bytes - last) % item == 0;
-	return s->bytes - last == recipe_field_items(f) * item;
-}
-
-static const char *judge_slice(const struct plan *plan, const struct plan_tokens *l, struct plan_slice *s)
-{
-	uint64_t field, file;
-
-	if (l->token_count != 9 || !plan_tokens_number(l, 1, SHARD_FIELDS_MAX, &field) ||
-	    field >= plan->recipe.field_count || !plan_tokens_number(l, 2, PLAN_INPUTS_MAX, &s->first) ||
-	    !plan_tokens_number(l, 3, PLAN_INPUTS_MAX, &s->count) || !plan_tokens_number(l, 4, PLAN_FILES_MAX, &file) ||
-	    file >= plan->file_count || !plan_tokens_number(l, 5, BYTES_MAX, &s->offset) ||
-	    !plan_tokens_number(l, 6, BYTES_MAX, &s->stride) || !plan_tokens_number(l, 7, BYTES_MAX, &s->bytes) ||
-	    !dtype_at(l, 8, s))
-		return "not a slice within a file";
-	s->field = (uint16_t)field;
-	s->file = (uint32_t)file;
-	return slice_fits(plan, s) ? NULL : "a slice does not fit its file or its field";
 }
 
 /* Every field but those of lengths has slices for the same number of inputs, without a hole. */
@@ -329,6 +287,29 @@ static bool slices_tile(struct plan *plan)
 	return plan->input_count > 0;
 }
 
+/* Begins with the line that is in `l`, leaves the one behind `pack`. */
+static int read_pack(struct parser *p, struct plan_tokens *l)
+{
+	struct plan *plan = p->plan;
+	uint64_t count;
+
+	plan->pack = calloc(1, sizeof(*plan->pack));
+	if (!plan->pack)
+		return fail(EXIT_IO, "%s: out of memory", p->name);
+	for (; plan_tokens_is(l, 0, "stream"); next_line(p, l))
+		if (!token_pack_read_stream(plan->pack, l, plan))
+			return broken(p, "not tokens within a file");
+	if (!plan_tokens_is(l, 0, "streams") || l->token_count != 2 || !plan_tokens_number(l, 1, UINT64_MAX, &count) ||
+	    count != plan->pack->stream_count)
+		return broken(p, "the number of streams is missing or wrong");
+	if (!next_line(p, l) || !token_pack_read(plan->pack, l, &plan->recipe))
+		return broken(p, "not a way to pack documents");
+	plan->input_count = plan->pack->window_count;
+	plan_settle_slices(plan);
+	next_line(p, l);
+	return EXIT_DONE;
+}
+
 static int read_slices(struct parser *p, struct plan_tokens *l)
 {
 	struct plan *plan = p->plan;
@@ -337,8 +318,11 @@ static int read_slices(struct parser *p, struct plan_tokens *l)
 	uint64_t count;
 	int code = EXIT_DONE;
 
-	while (code == EXIT_DONE && next_line(p, l) && plan_tokens_is(l, 0, "slice")) {
-		wrong = judge_slice(plan, l, &s);
+	next_line(p, l);
+	if (plan_tokens_is(l, 0, "stream"))
+		return read_pack(p, l);
+	for (; code == EXIT_DONE && plan_tokens_is(l, 0, "slice"); next_line(p, l)) {
+		wrong = plan_slice_read(plan, l, &s);
 		if (!wrong && plan->slice_count && s.field < plan->slice[plan->slice_count - 1].field)
 			wrong = "slices are not in the order of fields";
 		if (wrong)

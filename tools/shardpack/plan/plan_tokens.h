@@ -13,8 +13,12 @@
 #include <stdint.h>
 
 #include "shard.h"
+#include "tools/shardpack/plan/plan.h"
 
-#define PLAN_TOKENS_MAX (8 + SHARD_FIELDS_MAX)
+#define PLAN_TOKENS_MAX	   (8 + SHARD_FIELDS_MAX)
+#define PLAN_ENCODED_BYTES (3 * (size_t)PLAN_PATH_BYTES_MAX) /* room that a path takes when it is decoded */
+
+#define PLAN_BYTES_MAX (UINT64_C(1) << 60) /* of a file or an input; sums of a few stay below 2^64 */
 
 struct plan_tokens {
 	const char *token[PLAN_TOKENS_MAX];
@@ -30,5 +34,15 @@ bool plan_tokens_is(const struct plan_tokens *l, unsigned token, const char *wor
 
 /* A number of at most `max`. */
 bool plan_tokens_number(const struct plan_tokens *l, unsigned token, uint64_t max, uint64_t *out);
+
+/* A path below the source, decoded into `out` of PLAN_ENCODED_BYTES; false if it is none. */
+bool plan_tokens_decode_path(const char *text, size_t bytes, char *out);
+bool plan_tokens_path(const struct plan_tokens *l, unsigned token, char *out);
+
+/*
+ * The same of an input, whose path may have a number behind it, as "a.jpg#2": *row, else 1.  The
+ * two together must be no longer than a path may be.
+ */
+bool plan_tokens_input(const struct plan_tokens *l, unsigned token, char *out, uint64_t *row);
 
 #endif

@@ -6,24 +6,29 @@
 
 #include <assert.h>
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "shard_pack.h"
 #include "tools/common/exit_code.h"
-#include "tools/common/grow.h"
 #include "tools/common/message.h"
+#include "tools/common/shelf.h"
+#include "tools/shardpack/decode/decode_formats.h"
+#include "tools/shardpack/plan/bad_input.h"
 #include "tools/shardpack/plan/classes.h"
 #include "tools/shardpack/plan/plan.h"
+#include "tools/shardpack/plan/token_pack_text.h"
 
 static int out_of_memory(const struct plan *p)
 {
-	return fail(EXIT_IO, "out of memory for a plan of %" PRIu64 " inputs", p->input_count);
+	return shelf_refuse(p->text.shelf, "a plan of %" PRIu64 " inputs", p->input_count);
 }
 
 int plan_begin(struct plan *p, const struct recipe *recipe, const struct classes *classes)
 {
-	p->recipe = *recipe;
+	if (!recipe_copy(recipe, &p->recipe))
+		return out_of_memory(p);
 	p->class_count = classes->count;
 	p->class_at = calloc(classes->count + 1, sizeof(*p->class_at));
 	if (!p->class_at)
@@ -38,21 +43,79 @@ int plan_begin(struct plan *p, const struct recipe *recipe, const struct classes
 	return text_failed(&p->text) ? out_of_memory(p) : EXIT_DONE;
 }
 
+/* By the names of an input and of its further images; that of a member is the suffix in from=. */
+static void note_formats(struct recipe *r, const char *path, const char *fields)
+{
+	r->formats |= decode_format_of(path, strlen(path));
+	for (size_t bytes; *fields; fields += bytes) {
+		bytes = strcspn(fields + 1, " ") + 1;
+		r->formats |= decode_format_of(fields, bytes);
+	}
+	for (uint32_t i = 0; i < r->field_count; i++)
+		if (r->from[i].kind == FIELD_IMAGE)
+			r->formats |= decode_format_of(r->from[i].from, strlen(r->from[i].from));
+}
+
+/* The line of an input up to its path. */
+static bool begin_input(struct plan *p, const char *classes, uint64_t source_bytes, const char *path,
+			const char *fields)
+{
+	if (!plan_grow_inputs(p))
+		return false;
+	p->input_at[p->input_count] = p->text.bytes;
+	note_formats(&p->recipe, path, fields);
+	text_format(&p->text, "input %" PRIu64 " ", p->input_count);
+	text_add(&p->text, classes, strlen(classes));
+	text_format(&p->text, " %" PRIu64 " ", source_bytes);
+	text_encode(&p->text, path, strlen(path), true);
+	p->input_count++;
+	p->source_bytes += source_bytes;
+	return true;
+}
+
+static int end_input(struct plan *p, const char *fields)
+{
+	p->bad_count += bad_input_begins(fields);
+	text_add(&p->text, fields, strlen(fields));
+	text_add(&p->text, "\n", 1);
+	return text_failed(&p->text) ? out_of_memory(p) : EXIT_DONE;
+}
+
+int plan_add_labelled(struct plan *p, const char *classes, uint64_t source_bytes, const char *path, uint64_t row,
+		      uint32_t file, uint64_t offset, const char *fields)
+{
+	if (!begin_input(p, classes, source_bytes, path, fields))
+		return out_of_memory(p);
+	if (row > 1)
+		text_format(&p->text, "#%" PRIu64, row);
+	else if (file != PLAN_NO_FILE)
+		text_format(&p->text, " %" PRIu32 " %" PRIu64, file, offset);
+	return end_input(p, fields);
+}
+
+static const char *class_text(const struct plan *p, uint64_t class_idx, char out[24])
+{
+	if (!plan_has_labels(p) || class_idx == PLAN_NO_CLASS)
+		return "-";
+	snprintf(out, 24, "%" PRIu64, class_idx);
+	return out;
+}
+
 int plan_add_part(struct plan *p, uint64_t class_idx, uint64_t source_bytes, const char *path, uint32_t file,
 		  uint64_t offset, const char *fields)
 {
-	if (!grow(&p->input_at, &p->input_capacity, p->input_count + 1, sizeof(*p->input_at)))
-		return out_of_memory(p);
-	p->input_at[p->input_count] = p->text.bytes;
-	text_format(&p->text, "input %" PRIu64 " %" PRIu64 " %" PRIu64 " ", p->input_count, class_idx, source_bytes);
-	text_encode(&p->text, path, strlen(path), true);
-	if (file != PLAN_NO_FILE)
-		text_format(&p->text, " %" PRIu32 " %" PRIu64, file, offset);
-	text_add(&p->text, fields, strlen(fields));
-	text_add(&p->text, "\n", 1);
-	p->input_count++;
-	p->source_bytes += source_bytes;
-	return text_failed(&p->text) ? out_of_memory(p) : EXIT_DONE;
+	char number[24];
+
+	return plan_add_labelled(p, class_text(p, class_idx, number), source_bytes, path, 1, file, offset, fields);
+}
+
+int plan_add_row(struct plan *p, uint64_t class_idx, uint64_t source_bytes, const char *path, uint64_t row,
+		 const char *fields)
+{
+	char number[24];
+
+	assert(row > 1 && row <= PLAN_ROWS_MAX);
+	return plan_add_labelled(p, class_text(p, class_idx, number), source_bytes, path, row, PLAN_NO_FILE, 0, fields);
 }
 
 static void write_files(const struct plan *p, struct text *out)
@@ -115,6 +178,15 @@ static void put_head(struct plan *p)
 	text_free(&head);
 }
 
+int plan_settle_shard_size(struct plan *p, const struct shard_schema *s, uint64_t shard_records, uint64_t shard_bytes)
+{
+	struct shard_error err;
+	int rc = shard_schema_shard_records(s, shard_records, shard_bytes, p->input_count, &p->recipe.shard_records,
+					    &err);
+
+	return rc == SHARD_OK ? EXIT_DONE : fail(exit_code_of_status(rc), "%s", err.message);
+}
+
 int plan_finish(struct plan *p)
 {
 	uint64_t first, count;
@@ -122,7 +194,9 @@ int plan_finish(struct plan *p)
 	assert(p->recipe.shard_records > 0);
 	put_head(p);
 	p->shard_count = (p->input_count + p->recipe.shard_records - 1) / p->recipe.shard_records;
-	if (!plan_names_inputs(p))
+	if (p->pack)
+		token_pack_write(p->pack, &p->text);
+	else if (!plan_names_inputs(p))
 		write_slices(p);
 	text_format(&p->text, "inputs %" PRIu64 "\n", p->input_count);
 	for (uint64_t k = 0; k < p->shard_count; k++) {

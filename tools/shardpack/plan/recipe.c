@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "shard_pack.h"
+#include "tools/shardpack/decode/decode_formats.h"
 #include "tools/shardpack/decode/decode_options.h"
 #include "tools/shardpack/decode/decode_versions.h"
 #include "tools/shardpack/decode/image.h"
@@ -26,6 +27,8 @@ const char *const recipe_source_names[] = {
 	[SOURCE_MNIST] = "mnist",
 	NULL,
 };
+const char *const recipe_label_names[] = {
+	[LABEL_CLASS] = "class", [LABEL_NONE] = "none", [LABEL_LIST] = "list", [LABEL_HOT] = "hot", NULL};
 const char *const recipe_exif_names[] = {[EXIF_IGNORE] = "ignore", [EXIF_APPLY] = "apply", NULL};
 const char *const recipe_accept_names[] = {
 	[ACCEPT_NONE] = "none",
@@ -76,8 +79,19 @@ static void write_channels(const char *key, const double *value, struct text *ou
 
 static void write_transform(const struct recipe *r, struct text *out)
 {
+	if (r->label != LABEL_CLASS) /* defaults are not named: plans are older than these options */
+		text_format(out, "label %s\n", recipe_label_names[r->label]);
+	if (recipe_is_multi_label(r))
+		text_format(out, "label-room %" PRIu32 "\n", r->label_room);
 	limits_write(&r->limits, out);
-	if (r->accept != ACCEPT_NONE) /* defaults are not named: plans are older than these options */
+	if (r->formats) {
+		text_format(out, "formats");
+		for (const struct decode_format_name *f = decode_format_names; f->bit; f++)
+			if (r->formats & f->bit)
+				text_format(out, " %s", f->name);
+		text_add(out, "\n", 1);
+	}
+	if (r->accept != ACCEPT_NONE)
 		text_format(out, "accept %s\n", recipe_accept_names[r->accept]);
 	if (r->exif != EXIF_IGNORE)
 		text_format(out, "exif %s\n", recipe_exif_names[r->exif]);
@@ -86,7 +100,8 @@ static void write_transform(const struct recipe *r, struct text *out)
 	text_format(out, "resize %" PRIu32 "\n", r->transform.resize);
 	if (r->transform.fit != FIT_SHORT)
 		text_format(out, "fit %s\n", transform_fit_names[r->transform.fit]);
-	text_format(out, "crop %" PRIu32 "\n", r->transform.crop);
+	if (r->transform.fit != FIT_AREA)
+		text_format(out, "crop %" PRIu32 "\n", r->transform.crop);
 	text_format(out, "filter %s\n", transform_filter_names[r->transform.filter]);
 	if (r->transform.pixels != RESIZE_ROWS_FIRST)
 		text_format(out, "pixels %s\n", transform_pixels_names[r->transform.pixels]);
@@ -140,9 +155,28 @@ void recipe_write_versions(const struct recipe *r, struct text *out)
 		text_format(out, "version %s\n", decoder_jpeg_version());
 		text_format(out, "version %s\n", decoder_png_version());
 		text_format(out, "version %s\n", decoder_webp_version());
+		for (const struct decode_format_name *f = decode_format_names; f->bit; f++)
+			if (r->formats & f->bit)
+				text_format(out, "version %s\n", f->version() ? f->version() : f->name);
 	}
 	if (r->codec == SHARD_LZ4)
 		write_linked_version(out, "lz4");
+}
+
+bool recipe_copy(const struct recipe *r, struct recipe *out)
+{
+	bool ok = true;
+
+	*out = *r;
+	for (uint32_t i = 0; i < r->field_count; i++)
+		ok = mask_map_copy(&r->from[i].map, &out->from[i].map) && ok;
+	return ok;
+}
+
+void recipe_free(struct recipe *r)
+{
+	for (uint32_t i = 0; i < SHARD_FIELDS_MAX; i++)
+		mask_map_free(&r->from[i].map);
 }
 
 uint64_t recipe_field_items(const struct shard_field *f)
@@ -178,9 +212,37 @@ static int fixed_schema(const struct recipe *r, struct shard_schema *out, struct
 	return shard_schema_lay_out(out, r->align, err);
 }
 
+bool recipe_has_label(const struct recipe *r)
+{
+	return recipe_is_images(r) && r->label != LABEL_NONE;
+}
+
+bool recipe_names_classes(const struct recipe *r)
+{
+	bool names = recipe_has_label(r);
+	for (uint32_t i = 0; i < r->field_count && !names; i++)
+		names = field_coco_key(&r->from[i]) != NULL;
+	return names;
+}
+
+bool recipe_is_multi_label(const struct recipe *r)
+{
+	return recipe_is_images(r) && (r->label == LABEL_LIST || r->label == LABEL_HOT);
+}
+
+uint32_t recipe_label_field(const struct recipe *r)
+{
+	return (r->transform.fit == FIT_AREA ? RECIPE_SIZE : RECIPE_IMAGE) + 1;
+}
+
+uint32_t recipe_first(const struct recipe *r)
+{
+	return recipe_label_field(r) + recipe_has_label(r) + (recipe_is_images(r) && r->label == LABEL_LIST);
+}
+
 uint32_t recipe_named_max(const struct recipe *r)
 {
-	return RECIPE_NAMED_MAX - (r->accept != ACCEPT_NONE);
+	return SHARD_FIELDS_MAX - recipe_first(r) - (r->accept != ACCEPT_NONE);
 }
 
 const struct shard_field *recipe_damage(const struct recipe *r, const struct shard_schema *s)
@@ -190,9 +252,9 @@ const struct shard_field *recipe_damage(const struct recipe *r, const struct sha
 
 static int images_schema(const struct recipe *r, struct shard_schema *out, struct shard_error *err)
 {
-	struct shard_field *image, *label;
+	struct shard_field *image;
 	memset(out, 0, sizeof(*out));
-	out->field_count = RECIPE_FIRST;
+	out->field_count = recipe_first(r);
 	out->group[0].codec = r->codec;
 	out->group[1].codec = SHARD_RAW;
 
@@ -200,18 +262,36 @@ static int images_schema(const struct recipe *r, struct shard_schema *out, struc
 	strcpy(image->name, "image");
 	field_set_image(image, &r->transform);
 
-	label = &out->field[RECIPE_LABEL];
-	strcpy(label->name, "label");
-	label->dtype = SHARD_I64;
-	label->semantic = SHARD_LABEL;
-	label->group = 1;
+	if (field_set_length(&out->field[RECIPE_LENGTH], image)) {
+		image->length_field = RECIPE_LENGTH;
+		field_set_size(&out->field[RECIPE_SIZE], image);
+		out->field[RECIPE_LENGTH].group = out->field[RECIPE_SIZE].group = 1;
+	}
+	if (recipe_has_label(r)) {
+		uint32_t i = recipe_label_field(r);
+		struct shard_field *label = &out->field[i];
+
+		strcpy(label->name, "label");
+		label->dtype = r->label == LABEL_HOT ? SHARD_U8 : SHARD_I64;
+		label->semantic = SHARD_LABEL;
+		label->group = 1;
+		label->ndim = recipe_is_multi_label(r);
+		label->shape[0] = r->label_room;
+		if (r->label == LABEL_LIST) {
+			label->kind = SHARD_RAGGED;
+			label->ragged_axes = 1;
+			label->length_field = i + 1;
+			field_set_length(&out->field[i + 1], label);
+			out->field[i + 1].group = 1;
+		}
+	}
 	for (uint32_t i = 0; i < r->field_count; i++) {
 		struct shard_field *f = &out->field[out->field_count++];
 
 		*f = r->field[i];
 		f->group = SHARD_GROUP_BY_SIZE;
 		if (f->kind != SHARD_TENSOR)
-			f->length_field += RECIPE_FIRST;
+			f->length_field += recipe_first(r);
 	}
 	if (r->accept != ACCEPT_NONE) {
 		struct shard_field *damage = &out->field[out->field_count++];

@@ -21,14 +21,25 @@ enum on_error { ON_ERROR_FAIL, ON_ERROR_SKIP, ON_ERROR_QUARANTINE };
 /* The orientation in EXIF: ImageFolder ignores it, PIL.ImageOps.exif_transpose() applies it. */
 enum recipe_exif { EXIF_IGNORE, EXIF_APPLY };
 
+/* What says to which class an image belongs, if anything does. */
+enum recipe_label {
+	LABEL_CLASS,
+	LABEL_NONE,
+	LABEL_LIST, /* several classes: their numbers, at most label_room of them */
+	LABEL_HOT,  /* several classes: 0 or 1 for each of label_room classes */
+};
+
 /* What is packed.  Images have a line each in the plan; the others are records of files. */
 enum recipe_source { SOURCE_IMAGES, SOURCE_ARRAY, SOURCE_RAW, SOURCE_TOKENS, SOURCE_CIFAR, SOURCE_MNIST, SOURCE_COUNT };
 
 struct recipe {
 	uint32_t source;		    /* enum recipe_source */
+	uint32_t label;			    /* enum recipe_label, of images */
+	uint32_t label_room;		    /* of LABEL_LIST and LABEL_HOT */
 	struct transform_options transform; /* of images */
 	uint32_t exif;			    /* enum recipe_exif */
 	uint32_t accept;		    /* enum decode_accept: which damage is packed, with a field that tells */
+	uint32_t formats;		    /* of images: bits of decode_formats.h, by the names of all inputs */
 	struct limits limits;		    /* of images; in a plan only those that are not the default */
 	/* upper parts: of fixed records all, of images those behind the label */
 	struct shard_field field[SHARD_FIELDS_MAX];
@@ -44,11 +55,16 @@ struct recipe {
 
 /* Names as on the command line and in plans; NULL ends the list.  The place is the value. */
 extern const char *const recipe_source_names[];
-extern const char *const recipe_exif_names[];	/* in a plan only if it is not the first */
+extern const char *const recipe_label_names[];	/* in a plan only if it is not the first */
+extern const char *const recipe_exif_names[];	/* the same */
 extern const char *const recipe_accept_names[]; /* enum decode_accept; the same */
 extern const char *const recipe_codec_names[];	/* enum shard_codec */
 extern const char *const recipe_order_names[];	/* [0] is never used */
 extern const char *const recipe_on_error_names[];
+
+/* A copy with maps of its own.  False without memory; free it all the same. */
+bool recipe_copy(const struct recipe *r, struct recipe *out);
+void recipe_free(struct recipe *r);
 
 /* The recipe, as lines of a plan. */
 void recipe_write(const struct recipe *r, struct text *out);
@@ -59,20 +75,34 @@ void recipe_write_versions(const struct recipe *r, struct text *out);
 bool recipe_is_images(const struct recipe *r);
 
 /*
- * Of images, fields 0 `image`, in group 0, and 1 `label`, in group 1, and then those of the recipe;
- * if damage is accepted the last one is `damage`, a u8 in group 1: 0, or what was accepted, an enum
- * shard_miss_reason.  Of fixed records, as the fields say.  The fields that the recipe names are
- * grouped by shard_schema_group().  ARGUMENT if such records cannot be.
+ * Of images, field 0 is `image`, in group 0; whole images have `image_length` and `image_size`
+ * behind it, in group 1.  Then come `label`, in group 1, unless there is none, `label_length` if it
+ * is a list, and those of the recipe.  If damage is accepted the last one is `damage`, a u8 in
+ * group 1: 0, or what was accepted, an enum shard_miss_reason.  Of fixed records, as the fields
+ * say.  The fields that the recipe names are grouped by shard_schema_group().  ARGUMENT if such
+ * records cannot be.
  */
 #define RECIPE_IMAGE	 0
-#define RECIPE_LABEL	 1
-#define RECIPE_FIRST	 2 /* of those that the recipe names */
-#define RECIPE_NAMED_MAX (SHARD_FIELDS_MAX - RECIPE_FIRST)
+#define RECIPE_LENGTH	 1 /* these two of whole images only */
+#define RECIPE_SIZE	 2
+#define RECIPE_NAMED_MAX (SHARD_FIELDS_MAX - 1)
 #define RECIPE_DAMAGE	 "damage"
-uint32_t recipe_named_max(const struct recipe *r); /* RECIPE_NAMED_MAX, or one less if there is a field of damage */
+uint32_t recipe_first(const struct recipe *r);		  /* of those that the recipe names; behind the label, if any */
+uint32_t recipe_named_max(const struct recipe *r);	  /* how many it may name, at most RECIPE_NAMED_MAX */
 uint64_t recipe_field_items(const struct shard_field *f); /* elements; UINT64_MAX / 16 if that many cannot be */
 size_t recipe_column_bytes(const struct recipe *r);	  /* of the numbers of --columns of one input */
 int recipe_schema(const struct recipe *r, struct shard_schema *out, struct shard_error *err);
+
+/* Have its images a label?  False of fixed records, which say so in their fields. */
+bool recipe_has_label(const struct recipe *r);
+/* May images have names of classes: those of the label, or of COCO's categories? */
+bool recipe_names_classes(const struct recipe *r);
+
+/* May an image have several labels?  Then an input of the plan has a list as in classes.h. */
+bool recipe_is_multi_label(const struct recipe *r);
+
+/* The number of the field `label` of images that have one. */
+uint32_t recipe_label_field(const struct recipe *r);
 
 /* The field `damage` of the recipe's schema; NULL if there is none. */
 const struct shard_field *recipe_damage(const struct recipe *r, const struct shard_schema *s);

@@ -10,6 +10,7 @@
 
 #include <string.h>
 
+#include "tools/shardpack/decode/decode_formats.h"
 #include "tools/shardpack/decode/image.h"
 #include "tools/shardpack/image/transform_image.h"
 #include "tools/shardpack/plan/field_option.h"
@@ -125,7 +126,7 @@ static bool read_source(const struct recipe *r, const char *word, size_t bytes, 
 			struct field_source *s)
 {
 	struct text typed = {0}, again = {0};
-	struct field_option o;
+	struct field_option o = {.given = 0};
 	char why[320];
 	bool ok;
 
@@ -138,6 +139,7 @@ static bool read_source(const struct recipe *r, const char *word, size_t bytes, 
 		field_option_write(f, s, &again);
 		ok = !text_failed(&again) && again.bytes == bytes && !memcmp(again.data, word, bytes);
 	}
+	field_option_free(&o);
 	text_free(&typed);
 	text_free(&again);
 	return ok;
@@ -241,7 +243,7 @@ static bool take_samples(struct cursor *c, struct transform_options *t)
 	t->samples = (enum image_samples)samples;
 	if (t->samples == IMAGE_U8)
 		return true;
-	if (!take_channels(c, "mean", t->normal.mean) || !take_channels(c, "std", t->normal.std))
+	if (t->fit == FIT_AREA || !take_channels(c, "mean", t->normal.mean) || !take_channels(c, "std", t->normal.std))
 		return false;
 	if (normal_fill(&table, t->samples, &t->normal, &channel))
 		return true;
@@ -276,24 +278,62 @@ static bool take_limits(struct cursor *c, struct limits *l)
 	return ok;
 }
 
+/* Names of formats, in their one order. */
+static bool take_formats(struct cursor *c, uint32_t *formats)
+{
+	struct cursor start = *c;
+	const struct decode_format_name *f = decode_format_names;
+	const char *at, *end;
+	size_t bytes;
+
+	if (!take_line(c, "formats", &at, &bytes))
+		return true;
+	for (end = at + bytes; f->bit && at < end; f++) {
+		size_t n = strlen(f->name);
+
+		if ((size_t)(end - at) < n || memcmp(at, f->name, n) || (at + n < end && at[n] != ' '))
+			continue;
+		*formats |= f->bit;
+		at += n + (at + n < end);
+	}
+	if (*formats && at == end && end[-1] != ' ')
+		return true;
+	*c = start;
+	return false;
+}
+
+/* A line that is there if an image may have several labels. */
+static bool take_label_room(struct cursor *c, struct recipe *r)
+{
+	uint64_t room = 0;
+
+	if (recipe_is_multi_label(r) && !take_number(c, "label-room", 1, UINT32_MAX, &room))
+		return false;
+	r->label_room = (uint32_t)room;
+	return true;
+}
+
 static bool take_transform(struct cursor *c, struct recipe *r)
 {
 	uint64_t resize = 0, crop = 0;
 	uint32_t fit = 0, filter = 0, pixels = 0, layout = 0, scale = 0;
 
-	if (!take_limits(c, &r->limits) || !take_optional_word(c, "accept", recipe_accept_names, &r->accept) ||
+	if (!take_optional_word(c, "label", recipe_label_names, &r->label) || !take_label_room(c, r) ||
+	    !take_limits(c, &r->limits) || !take_formats(c, &r->formats) ||
+	    !take_optional_word(c, "accept", recipe_accept_names, &r->accept) ||
 	    !take_optional_word(c, "exif", recipe_exif_names, &r->exif) ||
 	    !take_optional_word(c, "decode-scale", transform_scale_names, &scale) ||
 	    !take_number(c, "resize", 0, TRANSFORM_SIDE_MAX, &resize) ||
 	    !take_optional_word(c, "fit", transform_fit_names, &fit) ||
-	    !take_number(c, "crop", 1, TRANSFORM_SIDE_MAX, &crop) ||
+	    !(fit == FIT_AREA || take_number(c, "crop", 1, TRANSFORM_SIDE_MAX, &crop)) ||
 	    !take_word(c, "filter", transform_filter_names, 0, &filter) ||
 	    !take_optional_word(c, "pixels", transform_pixels_names, &pixels) ||
 	    !take_word(c, "layout", transform_layout_names, 0, &layout) || (resize && crop > resize) ||
-	    ((fit != FIT_SHORT || scale != SCALE_1) && !resize) || (fit == FIT_PAD && crop != resize))
+	    ((fit != FIT_SHORT || scale != SCALE_1) && !resize) || (fit == FIT_PAD && crop != resize) ||
+	    (fit == FIT_AREA && layout != IMAGE_HWC))
 		return false;
 	r->transform.resize = (uint32_t)resize;
-	r->transform.crop = (uint32_t)crop;
+	r->transform.crop = (uint32_t)(fit == FIT_AREA ? resize : crop);
 	r->transform.fit = (enum transform_fit)fit;
 	r->transform.scale = (enum transform_scale)scale;
 	r->transform.filter = (enum resize_filter)filter;

@@ -48,8 +48,8 @@ static void print_classes(const struct plan *plan, const uint64_t *inputs)
 		plan_class_name(plan, i, name);
 		printf("class %" PRIu64 " ", i);
 		escape_write(stdout, name, strlen(name), ESCAPE_EXACT);
-		if (plan_names_inputs(plan))
-			printf(" %" PRIu64 " images", inputs[i]);
+		if (plan_has_labels(plan))
+			printf(" %" PRIu64 " image%s", inputs[i], inputs[i] == 1 ? "" : "s");
 		putchar('\n');
 	}
 }
@@ -61,8 +61,10 @@ static void print_first(const struct plan *plan)
 	for (uint64_t ordinal = 0; ordinal < plan->input_count && ordinal < FIRST_RECORDS; ordinal++) {
 		plan_input(plan, plan_input_at(plan, ordinal), &input);
 		printf("record %" PRIu64 " ", ordinal);
-		if (plan_names_inputs(plan))
+		if (input.class_idx != PLAN_NO_CLASS)
 			printf("class %" PRIu32 " ", input.class_idx);
+		else if (input.classes)
+			printf("classes %.*s ", (int)strcspn(input.classes, " "), input.classes);
 		escape_write(stdout, path, plan_input_path(plan, &input, path), ESCAPE_EXACT);
 		putchar('\n');
 	}
@@ -97,7 +99,7 @@ int dry_run(const struct job *job, const struct scan *scan)
 	if (!inputs) {
 		code = fail(EXIT_IO, "out of memory");
 	} else if (code == EXIT_DONE) {
-		if (plan_names_inputs(plan))
+		if (plan_has_labels(plan))
 			plan_count_classes(plan, inputs);
 		recipe_provenance(&plan->recipe, plan->digest, &provenance);
 		for (uint64_t i = 0; i < plan->shard_count; i++)
@@ -106,7 +108,7 @@ int dry_run(const struct job *job, const struct scan *scan)
 		print_classes(plan, inputs);
 		printf("inputs %" PRIu64 ", %s (%" PRIu64 " bytes); %" PRIu64 " other files are ignored\n",
 		       plan->input_count, human_bytes(source, plan->source_bytes), plan->source_bytes,
-		       scan->ignored_count);
+		       scan->ignored.count);
 		print_record(&job->schema);
 		printf("shards %" PRIu64 " of up to %" PRIu64 " records, %s%" PRIu64 " bytes in all\n",
 		       plan->shard_count, plan->recipe.shard_records, plan->recipe.codec == SHARD_RAW ? "" : "at most ",

@@ -37,7 +37,7 @@ int report_file_write(const struct report *r, const char *path)
 	bool ok = inputs && out;
 	int code = EXIT_DONE, written = EXIT_DONE;
 
-	if (ok && plan_names_inputs(plan))
+	if (ok && plan_has_labels(plan))
 		plan_count_classes(plan, inputs);
 	if (r->sealed && shard_dataset_open(&ds, r->job->out_dir, NULL, &err) != SHARD_OK)
 		code = fail(exit_code_of_status(err.status), "%s", err.message);

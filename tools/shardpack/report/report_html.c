@@ -23,6 +23,7 @@
 #include "tools/shardpack/plan/plan.h"
 #include "tools/shardpack/report/report.h"
 #include "tools/shardpack/scan/image_list.h"
+#include "tools/shardpack/scan/scan.h"
 
 #define BAD_LISTED	 500
 #define CLASSES_LISTED	 200
@@ -31,7 +32,7 @@
 #define PICTURE_SIDE	 64
 #define PICTURE_BYTES	 (256 << 10) /* of all of them, as they stand in the page */
 #define LABELS_READ	 16384	     /* records in which the first of each class are looked for */
-#define REASONS		 (SHARD_MISS_KEY + 1)
+#define REASONS		 (SHARD_MISS_VANISHED + 1)
 
 /* Text from elsewhere. */
 static void put_text(FILE *out, const char *text, size_t bytes)
@@ -101,6 +102,7 @@ static void put_outcome(const struct report *r, FILE *out, struct shard_dataset 
 	uint64_t not_done = account_not_done(a);
 	char shards[HUMAN_CHARS], bytes[HUMAN_CHARS], time[HUMAN_CHARS];
 	struct shard_dataset_info info;
+	struct text ignored = {0};
 
 	fputs("<h1>", out);
 	put(out, r->job->out_dir);
@@ -125,6 +127,13 @@ static void put_outcome(const struct report *r, FILE *out, struct shard_dataset 
 	put_count(out, "failed", account_failed(a) - not_done);
 	put_count(out, "not done", not_done);
 	fputs("</table>\n", out);
+	if (!r->scan || !r->scan->ignored.count)
+		return;
+	ignored_list(&r->scan->ignored, &ignored);
+	fprintf(out, "<p>Ignored files: %s (", human_count(shards, r->scan->ignored.count));
+	put(out, text_failed(&ignored) ? "out of memory" : ignored.data);
+	fputs(")</p>\n", out);
+	text_free(&ignored);
 }
 
 static void put_reasons(const struct account *a, FILE *out)
@@ -186,8 +195,8 @@ struct gallery {
 	struct shard_dataset *ds;
 	const struct shard_field *image, *label; /* NULL: none */
 	uint64_t a_class, left_bytes;
-	uint64_t record[PICTURES]; /* a_class of each class shown; UINT64_MAX: none found */
-	uint8_t *bytes;		   /* a record's group */
+	uint64_t record[PICTURES];     /* a_class of each class shown; UINT64_MAX: none found */
+	void *group[SHARD_GROUPS_MAX]; /* of a record: those that the image needs; all NULL if there are no pictures */
 	uint8_t small[PICTURE_SIDE * PICTURE_SIDE * 3];
 };
 
@@ -223,33 +232,59 @@ static void shrink(const struct png_image *in, uint32_t step, uint8_t *to, const
 			}
 }
 
-static struct png_image picture_of(const struct shard_field *f, const uint8_t *pixels)
+static bool is_whole(const struct shard_schema *s, const struct shard_field *f)
 {
-	uint32_t planes = f->layout == SHARD_CHW, channels = shard_field_channels(f);
-	struct png_image in = {
-		.pixels = pixels, .height = f->shape[planes], .width = f->shape[planes + 1], .channel_count = channels};
+	return shard_image_size_field(s, (uint32_t)(f - s->field)) < s->field_count;
+}
 
+/* How many channels a picture of this field has; 0 if there is none. */
+static uint32_t channels_of(const struct shard_schema *s, const struct shard_field *f)
+{
+	return is_whole(s, f) ? f->shape[1] : shard_field_channels(f);
+}
+
+/* The record is there. */
+static int picture_of(const struct gallery *g, uint64_t record, struct png_image *out)
+{
+	const struct shard_schema *s = shard_dataset_schema(g->ds);
+	const struct shard_field *f = g->image;
+	uint32_t planes = f->layout == SHARD_CHW, channels = channels_of(s, f);
+	struct shard_size size = {f->shape[planes], f->shape[planes + 1]};
+	struct png_image in = {.pixels = (uint8_t *)g->group[f->group] + f->offset, .channel_count = channels};
+	struct shard_error err;
+	int rc = SHARD_OK;
+
+	if (is_whole(s, f))
+		rc = shard_image_size(s, (uint32_t)(f - s->field), (const void *const *)g->group, record, &size, &err);
+	if (rc)
+		return fail(exit_code_of_status(rc), "%s", err.message);
+	in.height = size.height;
+	in.width = size.width;
 	in.pixel_bytes = planes ? 1 : channels;
 	in.row_bytes = in.width * in.pixel_bytes;
 	in.channel_bytes = planes ? in.row_bytes * in.height : 1;
-	return in;
+	*out = in;
+	return EXIT_DONE;
 }
 
 static int put_picture(struct gallery *g, FILE *out, uint64_t record)
 {
-	struct png_image in = picture_of(g->image, g->bytes + g->image->offset), thumb = in;
-	uint32_t side = in.width > in.height ? in.width : in.height, step = (side + PICTURE_SIDE - 1) / PICTURE_SIDE;
-	void *dst[SHARD_GROUPS_MAX] = {NULL};
+	struct png_image in, thumb;
 	struct shard_error err;
 	char error[200], *png = NULL;
+	uint32_t side, step;
 	size_t bytes = 0;
 	FILE *stream;
-	int rc;
+	int rc = shard_dataset_read(g->ds, &record, 1, g->group, &err);
 
-	dst[g->image->group] = g->bytes;
-	rc = shard_dataset_read(g->ds, &record, 1, dst, &err);
 	if (rc)
 		return fail(exit_code_of_status(rc), "%s", err.message);
+	rc = picture_of(g, record, &in);
+	if (rc)
+		return rc;
+	side = in.width > in.height ? in.width : in.height;
+	step = (side + PICTURE_SIDE - 1) / PICTURE_SIDE;
+	thumb = in;
 	thumb.pixels = g->small;
 	thumb.width = (in.width + step - 1) / step;
 	thumb.height = (in.height + step - 1) / step;
@@ -308,7 +343,7 @@ static int gallery_open(struct gallery *g, struct shard_dataset *ds, uint64_t cl
 
 	*g = (struct gallery){.ds = ds, .left_bytes = PICTURE_BYTES};
 	for (uint32_t i = 0; i < s->field_count && !g->image; i++)
-		if (shard_field_channels(&s->field[i]) == 1 || shard_field_channels(&s->field[i]) == 3)
+		if (channels_of(s, &s->field[i]) == 1 || channels_of(s, &s->field[i]) == 3)
 			g->image = &s->field[i];
 	g->label = shard_schema_label(s);
 	if (!g->image || !g->label || !class_count)
@@ -316,9 +351,13 @@ static int gallery_open(struct gallery *g, struct shard_dataset *ds, uint64_t cl
 	g->a_class = PICTURES / class_count < 1 ? 1 : PICTURES / class_count;
 	g->a_class = g->a_class < PICTURES_A_CLASS ? g->a_class : PICTURES_A_CLASS;
 	memset(g->record, 0xff, sizeof(g->record));
-	g->bytes = malloc((size_t)g->image->stride);
-	if (!g->bytes)
-		return fail(EXIT_IO, "out of memory for a record of %" PRIu64 " bytes", g->image->stride);
+	for (uint32_t i = 0; i < s->group_count; i++) {
+		if (i != g->image->group && !is_whole(s, g->image))
+			continue;
+		g->group[i] = malloc((size_t)s->group[i].stride);
+		if (!g->group[i])
+			return fail(EXIT_IO, "out of memory for a record of %" PRIu64 " bytes", s->group[i].stride);
+	}
 	return find_records(g);
 }
 
@@ -326,7 +365,9 @@ static int put_pictures(struct gallery *g, FILE *out, uint64_t class_idx)
 {
 	int code = EXIT_DONE;
 
-	for (uint64_t k = 0; g->bytes && k < g->a_class && class_idx < PICTURES / g->a_class && code == EXIT_DONE; k++)
+	for (uint64_t k = 0; g->image && g->group[g->image->group] && k < g->a_class &&
+			     class_idx < PICTURES / g->a_class && code == EXIT_DONE;
+	     k++)
 		if (g->record[class_idx * g->a_class + k] != UINT64_MAX)
 			code = put_picture(g, out, g->record[class_idx * g->a_class + k]);
 	return code;
@@ -375,7 +416,7 @@ static int put_classes(const struct report *r, FILE *out, const uint64_t *inputs
 		fputs("<tr><td>", out);
 		put(out, name);
 		fprintf(out, "</td><td class=\"n\">%s</td><td class=\"n\">",
-			plan_names_inputs(plan) ? human_count(number, inputs[i]) : "");
+			plan_has_labels(plan) ? human_count(number, inputs[i]) : "");
 		if (class_records(g, i, &records))
 			fputs(human_count(number, records), out);
 		fprintf(out, "</td><td><hr style=\"width:%.0fpx\">",
@@ -401,6 +442,7 @@ int report_html(const struct report *r, FILE *out, struct shard_dataset *ds, con
 	put_problems(r->job->plan, &r->job->account->problems, "Bad inputs", "bad", out);
 	put_problems(r->job->plan, &r->job->account->accepted_inputs, "Accepted with warnings", "accepted", out);
 	fputs("</body>\n</html>\n", out);
-	free(gallery.bytes);
+	for (uint32_t i = 0; i < SHARD_GROUPS_MAX; i++)
+		free(gallery.group[i]);
 	return code;
 }

@@ -55,6 +55,7 @@ static void write_recipe(struct json_out *j, const struct recipe *r)
 	json_out_object(j, "recipe");
 	json_out_string(j, "source", recipe_source_names[r->source]);
 	if (recipe_is_images(r)) {
+		json_out_string(j, "label", recipe_label_names[r->label]);
 		json_out_string(j, "accept", recipe_accept_names[r->accept]);
 		json_out_string(j, "exif", recipe_exif_names[r->exif]);
 		if (r->transform.resize)
@@ -63,7 +64,10 @@ static void write_recipe(struct json_out *j, const struct recipe *r)
 			json_out_null(j, "resize");
 		json_out_string(j, "decode_scale", transform_scale_names[r->transform.scale]);
 		json_out_string(j, "fit", transform_fit_names[r->transform.fit]);
-		json_out_u64(j, "crop", r->transform.crop);
+		if (r->transform.fit == FIT_AREA)
+			json_out_null(j, "crop");
+		else
+			json_out_u64(j, "crop", r->transform.crop);
 		json_out_string(j, "filter", transform_filter_names[r->transform.filter]);
 		json_out_string(j, "pixels", transform_pixels_names[r->transform.pixels]);
 		json_out_string(j, "layout", transform_layout_names[r->transform.layout]);
@@ -123,7 +127,7 @@ static void write_classes(struct json_out *j, const struct plan *plan, const str
 		plan_class_name(plan, i, name);
 		json_out_object_line(j, NULL);
 		json_out_string(j, "name", name);
-		if (plan_names_inputs(plan))
+		if (plan_has_labels(plan))
 			json_out_u64(j, "inputs", inputs[i]);
 		else
 			json_out_null(j, "inputs");
@@ -164,7 +168,7 @@ static void write_problems(struct json_out *j, const char *key, const struct pla
 					  [PROBLEM_BAD] = "failed",
 					  [PROBLEM_UNREADABLE] = "failed",
 					  [PROBLEM_ACCEPTED] = "accepted"};
-	char class_name[SHARD_KEY_BYTES_MAX + 1], path[PLAN_PATH_BYTES_MAX];
+	char class_name[PLAN_CLASS_NAMES_BYTES], path[PLAN_PATH_BYTES_MAX];
 	struct plan_input input;
 	json_out_array(j, key);
 	for (uint64_t i = 0; i < list->count; i++) {
@@ -174,12 +178,10 @@ static void write_problems(struct json_out *j, const char *key, const struct pla
 		plan_input_path(plan, &input, path);
 		json_out_object_line(j, NULL);
 		json_out_string(j, "input", path);
-		if (plan_names_inputs(plan)) {
-			plan_class_name(plan, input.class_idx, class_name);
+		if (plan_class_names(plan, &input, class_name))
 			json_out_string(j, "class", class_name);
-		} else {
+		else
 			json_out_null(j, "class");
-		}
 		json_out_u64(j, "ordinal", p->ordinal);
 		json_out_string(j, "reason",
 				p->how == PROBLEM_UNREADABLE ? "unreadable" : shard_miss_reason_name(p->reason));
@@ -205,6 +207,28 @@ static void write_statistics(struct json_out *j, const struct shard_dataset *ds)
 	}
 }
 
+/* Not of a dataset that another process planned: that one listed the source. */
+static void write_ignored(struct json_out *j, const struct scan *scan)
+{
+	const char *name, *end;
+
+	if (!scan) {
+		json_out_null(j, "ignored_files");
+		return;
+	}
+	json_out_u64(j, "ignored_files", scan->ignored.count);
+	json_out_object_line(j, "ignored_endings");
+	for (uint32_t i = 0; i < scan->ignored.ending_count; i++)
+		json_out_u64(j, scan->ignored.ending[i].text, scan->ignored.ending[i].count);
+	json_out_end(j);
+	json_out_array(j, "ignored");
+	name = scan->ignored.names.data;
+	end = name + scan->ignored.names.bytes;
+	for (; name < end; name += strlen(name) + 1)
+		json_out_string(j, NULL, name);
+	json_out_end(j);
+}
+
 void report_json(const struct report *r, FILE *out, const struct shard_dataset *ds, const uint64_t *inputs)
 {
 	const struct plan *plan = r->job->plan;
@@ -224,10 +248,7 @@ void report_json(const struct report *r, FILE *out, const struct shard_dataset *
 	write_recipe(&j, &plan->recipe);
 	write_versions(&j, plan);
 	write_account(&j, r->job->account);
-	if (r->scan)
-		json_out_u64(&j, "ignored_files", r->scan->ignored_count);
-	else
-		json_out_null(&j, "ignored_files");
+	write_ignored(&j, r->scan);
 	write_classes(&j, plan, ds, inputs);
 	write_problems(&j, "bad_inputs", plan, &r->job->account->problems);
 	write_problems(&j, "accepted_inputs", plan, &r->job->account->accepted_inputs);

@@ -37,9 +37,14 @@ static void tell_dataset(const struct report *r, struct shard_dataset *ds)
 
 void report_ignored(const struct scan *scan)
 {
-	if (scan->ignored_count)
-		note("%" PRIu64 " other file%s in the source: ignored", scan->ignored_count,
-		     scan->ignored_count == 1 ? "" : "s");
+	struct text list = {0};
+
+	if (!scan->ignored.count)
+		return;
+	ignored_list(&scan->ignored, &list);
+	note("%" PRIu64 " other file%s in the source: ignored (%s)", scan->ignored.count,
+	     scan->ignored.count == 1 ? "" : "s", text_failed(&list) ? "out of memory" : list.data);
+	text_free(&list);
 }
 
 /* Is there something to look at? */
@@ -78,11 +83,16 @@ void report_tell(const struct report *r)
 		snprintf(last, sizeof(last), " + %" PRIu64 " not done", not_done);
 	if (a->accepted) {
 		snprintf(accepted, sizeof(accepted), " (%" PRIu64 " accepted with warnings)", a->accepted);
-		warn("%" PRIu64 " of %" PRIu64 " records come from damaged images, accepted with warnings; their "
+		warn("%" PRIu64 " of %" PRIu64
+		     " record%s come%s from damaged images, accepted with warnings; there the "
 		     "field " RECIPE_DAMAGE " is not 0",
-		     a->accepted, a->written);
+		     a->accepted, a->written, a->written == 1 ? "" : "s", a->accepted == 1 ? "s" : "");
 	}
-	note("%" PRIu64 " inputs = %" PRIu64 " written%s + %" PRIu64 " skipped + %" PRIu64 " quarantined + %" PRIu64
+	if (a->vanished)
+		warn("%" PRIu64 " of the skipped inputs vanished: their files were there when the plan was made",
+		     a->vanished);
+	note("%" PRIu64 " input%s = %" PRIu64 " written%s + %" PRIu64 " skipped + %" PRIu64 " quarantined + %" PRIu64
 	     " failed%s",
-	     a->input_count, a->written, accepted, a->skipped, a->quarantined, account_failed(a) - not_done, last);
+	     a->input_count, a->input_count == 1 ? "" : "s", a->written, accepted, a->skipped, a->quarantined,
+	     account_failed(a) - not_done, last);
 }

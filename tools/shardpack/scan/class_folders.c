@@ -13,24 +13,27 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "shard_pack.h"
 #include "tools/common/escape.h"
 #include "tools/common/exit_code.h"
 #include "tools/common/grow.h"
 #include "tools/common/message.h"
 #include "tools/common/progress.h"
+#include "tools/common/shelf.h"
 #include "tools/common/signals.h"
 #include "tools/common/text.h"
+#include "tools/shardpack/decode/file_name.h"
 #include "tools/shardpack/input/place.h"
+#include "tools/shardpack/plan/bad_input.h"
 #include "tools/shardpack/plan/classes.h"
+#include "tools/shardpack/plan/classes_list.h"
 #include "tools/shardpack/plan/plan.h"
 #include "tools/shardpack/plan/plan_write.h"
 #include "tools/shardpack/scan/field_files.h"
-#include "tools/shardpack/scan/file_name.h"
 #include "tools/shardpack/scan/input_file.h"
 #include "tools/shardpack/scan/pack_options.h"
 #include "tools/shardpack/scan/request.h"
@@ -47,6 +50,7 @@ struct file {
 	uint64_t name_at; /* in names */
 	uint64_t folder;  /* number; after sorting, rank */
 	uint64_t bytes;
+	uint64_t missing_at; /* in names, why there is none; 0: there is one */
 };
 
 /* What is below one class. */
@@ -54,7 +58,7 @@ struct walk {
 	const struct request *request;
 	const char *source;
 	int source_fd;
-	struct text names; /* NUL-terminated, one behind the other */
+	struct text names; /* NUL-terminated, one behind the other; its shelf has all lists */
 	struct folder *folder;
 	uint64_t folder_count, folder_capacity;
 	struct file *file;
@@ -65,7 +69,7 @@ struct walk {
 
 static int out_of_memory(const struct walk *w)
 {
-	return fail(EXIT_IO, "%s: out of memory for a list of %" PRIu64 " files", w->source, w->file_count);
+	return shelf_refuse(w->names.shelf, "a list of %" PRIu64 " files of %s", w->file_count, w->source);
 }
 
 /* Keep a string and say where; at failure `names` remembers it. */
@@ -90,18 +94,22 @@ static int add_folder(struct walk *w, const char *path, uint64_t parent, const s
 			break;
 		up = w->folder[up].parent;
 	}
-	if (!grow(&w->folder, &w->folder_capacity, w->folder_count + 1, sizeof(*w->folder)))
+	if (!grow_on(w->names.shelf, &w->folder, &w->folder_capacity, w->folder_count + 1, sizeof(*w->folder)))
 		return out_of_memory(w);
 	w->folder[w->folder_count] = (struct folder){keep(w, path), parent, st->st_dev, st->st_ino};
 	w->folder_count++;
 	return text_failed(&w->names) ? out_of_memory(w) : EXIT_DONE;
 }
 
-static int add_file(struct walk *w, const char *name, uint64_t folder, const struct stat *st)
+/* `missing`: NULL, or why there is none. */
+static int add_file(struct walk *w, const char *name, uint64_t folder, const struct stat *st, const char *missing)
 {
-	if (!grow(&w->file, &w->file_capacity, w->file_count + 1, sizeof(*w->file)))
+	if (!grow_on(w->names.shelf, &w->file, &w->file_capacity, w->file_count + 1, sizeof(*w->file)))
 		return out_of_memory(w);
-	w->file[w->file_count] = (struct file){keep(w, name), folder, input_file_bytes(st)};
+	w->file[w->file_count] = (struct file){.name_at = keep(w, name),
+					       .folder = folder,
+					       .bytes = missing ? 0 : input_file_bytes(st),
+					       .missing_at = missing ? keep(w, missing) : 0};
 	w->file_count++;
 	progress_add(w->progress, 1, 0, 0);
 	if (w->file_count % 256 == 0)
@@ -115,11 +123,13 @@ static int add_entry(struct walk *w, uint64_t folder, const struct dirent *entry
 	const char *parent = w->names.data + w->folder[folder].path_at;
 	char path[PLAN_PATH_BYTES_MAX];
 	bool image = file_name_is_image(entry->d_name) && !field_files_has(w->request->recipe, entry->d_name);
-	struct stat st;
+	struct bad_input bad = {0};
+	struct stat st = {0};
+	int code;
 	size_t bytes = strlen(parent) + 1 + strlen(entry->d_name);
 
 	if (entry->d_type == DT_REG && !image) {
-		w->scan->ignored_count++;
+		ignored_add(&w->scan->ignored, parent, entry->d_name);
 		return EXIT_DONE;
 	}
 	if (bytes >= sizeof(path))
@@ -127,13 +137,16 @@ static int add_entry(struct walk *w, uint64_t folder, const struct dirent *entry
 			    entry->d_name, bytes, sizeof(path) - 1);
 	strcpy(stpcpy(stpcpy(path, parent), "/"), entry->d_name);
 	/* Whatever its name is: it may be a folder of images. */
-	if (place_look_at_entry(w->request->place, path, &st) != EXIT_DONE)
-		return EXIT_IO;
+	code = place_look_at_entry(w->request->place, path, &st, &bad);
+	if (bad_input_is(&bad, code) && !field_files_has(w->request->recipe, entry->d_name))
+		return add_file(w, entry->d_name, folder, &st, bad.message);
+	if (code != EXIT_DONE && !bad.reason)
+		return code;
 	if (S_ISDIR(st.st_mode))
 		return add_folder(w, path, folder, &st);
 	if (image)
-		return add_file(w, entry->d_name, folder, &st);
-	w->scan->ignored_count++;
+		return add_file(w, entry->d_name, folder, &st, NULL);
+	ignored_add(&w->scan->ignored, parent, entry->d_name);
 	return EXIT_DONE;
 }
 
@@ -184,44 +197,76 @@ static int compare_files(const void *a, const void *b, void *context)
 	return strcmp(w->names.data + x->name_at, w->names.data + y->name_at);
 }
 
+/* The tokens of its fields, or of what is wrong with it. */
+static int find_fields(const struct walk *w, const struct file *f, const char *path, struct text *fields)
+{
+	struct bad_input bad = {0};
+	int code = f->missing_at ? bad_input(&bad, SHARD_MISS_MISSING, "%s", w->names.data + f->missing_at)
+				 : field_files_find(w->request, path, fields, &bad);
+
+	if (!bad_input_is(&bad, code))
+		return code;
+	bad_input_write(&bad, fields);
+	return text_failed(fields) ? out_of_memory(w) : EXIT_DONE;
+}
+
+/* An input that stands for the images that should be there. */
+static int add_empty(const struct walk *w, const char *name, uint64_t class_idx, uint64_t others, struct plan *plan)
+{
+	struct text fields = {0};
+	struct bad_input bad = {0};
+	int code;
+
+	bad_input(&bad, SHARD_MISS_EMPTY,
+		  "a class without images (%" PRIu64 " other files); remove the folder or add images", others);
+	bad_input_write(&bad, &fields);
+	code = text_failed(&fields) ? out_of_memory(w)
+				    : plan_add_part(plan, class_idx, 0, name, PLAN_NO_FILE, 0, fields.data);
+	text_free(&fields);
+	return code;
+}
+
 /* Folders by path, files by folder and name, into the plan. */
 static int add_sorted(struct walk *w, struct plan *plan, uint64_t class_idx)
 {
-	uint64_t *by_path = calloc(w->folder_count + 1, 2 * sizeof(*by_path)), *rank;
+	struct shelf *shelf = w->names.shelf;
+	uint64_t *by_path = NULL, *rank, capacity = 0;
 	struct text fields = {0};
 	char path[PLAN_PATH_BYTES_MAX];
 	int code = EXIT_DONE;
 
-	if (!by_path)
+	if (!grow_on(shelf, &by_path, &capacity, 2 * w->folder_count, sizeof(*by_path)))
 		return out_of_memory(w);
 	rank = by_path + w->folder_count;
 	for (uint64_t i = 0; i < w->folder_count; i++)
 		by_path[i] = i;
-	qsort_r(by_path, w->folder_count, sizeof(*by_path), compare_folders, w);
+	if (!shelf_sort(shelf, by_path, w->folder_count, sizeof(*by_path), compare_folders, w))
+		code = out_of_memory(w);
 	for (uint64_t i = 0; i < w->folder_count; i++)
 		rank[by_path[i]] = i;
 	for (uint64_t i = 0; i < w->file_count; i++)
 		w->file[i].folder = rank[w->file[i].folder];
-	qsort_r(w->file, w->file_count, sizeof(*w->file), compare_files, w);
+	if (code == EXIT_DONE && !shelf_sort(shelf, w->file, w->file_count, sizeof(*w->file), compare_files, w))
+		code = out_of_memory(w);
 
 	for (uint64_t i = 0; code == EXIT_DONE && i < w->file_count; i++) {
 		const struct file *f = &w->file[i];
 		char *end = stpcpy(path, w->names.data + w->folder[by_path[f->folder]].path_at);
 
 		stpcpy(stpcpy(end, "/"), w->names.data + f->name_at); /* add_entry() saw that it fits */
-		code = field_files_find(w->request, path, &fields);
+		code = find_fields(w, f, path, &fields);
 		if (code == EXIT_DONE)
 			code = plan_add_part(plan, class_idx, f->bytes, path, PLAN_NO_FILE, 0,
 					     fields.bytes ? fields.data : "");
 	}
 	text_free(&fields);
-	free(by_path);
+	shelf_free(shelf, by_path);
 	return code;
 }
 
 static int scan_class(struct walk *w, const char *name, uint64_t class_idx, struct plan *plan)
 {
-	uint64_t ignored_before = w->scan->ignored_count;
+	uint64_t ignored_before = w->scan->ignored.count;
 	struct stat st;
 	int code;
 
@@ -238,24 +283,26 @@ static int scan_class(struct walk *w, const char *name, uint64_t class_idx, stru
 		code = for_each_entry(w, path, i, add_entry);
 	}
 	if (code == EXIT_DONE && !w->file_count)
-		code = fail(EXIT_BAD,
-			    "%s/%s: a class without images (%" PRIu64 " other files); remove the folder or add images",
-			    w->source, name, w->scan->ignored_count - ignored_before);
+		return add_empty(w, name, class_idx, w->scan->ignored.count - ignored_before, plan);
 	return code == EXIT_DONE ? add_sorted(w, plan, class_idx) : code;
 }
 
 /* An entry of the source itself: a folder is a class, whose name goes to names. */
 static int add_top(struct walk *w, uint64_t unused, const struct dirent *entry)
 {
-	struct stat st;
+	struct bad_input bad = {0};
+	struct stat st = {0};
 
 	(void)unused;
-	if (place_look_at_entry(w->request->place, entry->d_name, &st) != EXIT_DONE)
+	/* A link that leads nowhere may be a class, unless it is called like an image. */
+	if (place_look_at_entry(w->request->place, entry->d_name, &st,
+				file_name_is_image(entry->d_name) ? &bad : NULL) != EXIT_DONE &&
+	    !bad.reason)
 		return EXIT_IO;
 	if (S_ISDIR(st.st_mode)) {
 		keep(w, entry->d_name);
 	} else {
-		w->scan->ignored_count++;
+		ignored_add(&w->scan->ignored, "", entry->d_name);
 		if (file_name_is_image(entry->d_name) &&
 		    (!w->scan->stray_count++ || strcmp(entry->d_name, w->scan->stray) < 0))
 			snprintf(w->scan->stray, sizeof(w->scan->stray), "%s", entry->d_name);
@@ -276,8 +323,8 @@ static int find_folders(struct walk *w, struct classes *folders)
 		code = fail(EXIT_BAD,
 			    "%s: no class folders in it (%" PRIu64
 			    " files found). Make one folder per class, or give the labels with "
-			    "--labels FILE or --label-regex RE",
-			    w->source, w->scan->ignored_count);
+			    "--labels FILE or --label-regex RE, or pack without labels with --no-label",
+			    w->source, w->scan->ignored.count);
 	classes_sort(folders);
 	return code;
 }
@@ -299,8 +346,12 @@ int class_folders_scan(const struct request *r)
 {
 	const char *source = r->place->root, *class_list = r->o->classes;
 	struct progress progress;
-	struct walk w = {
-		.request = r, .source = source, .source_fd = r->place->root_fd, .scan = r->scan, .progress = &progress};
+	struct walk w = {.request = r,
+			 .names.shelf = r->plan->text.shelf,
+			 .source = source,
+			 .source_fd = r->place->root_fd,
+			 .scan = r->scan,
+			 .progress = &progress};
 	struct classes folders = {0}, listed = {0};
 	const struct classes *classes = class_list ? &listed : &folders;
 	int code = class_list ? classes_from_list(&listed, class_list) : EXIT_DONE;
@@ -311,8 +362,10 @@ int class_folders_scan(const struct request *r)
 		code = classes_index(&folders, source);
 	if (code == EXIT_DONE)
 		warn_of_strays(r->scan, source);
-	if (code == EXIT_DONE && !class_list)
+	if (code == EXIT_DONE && !class_list) {
+		scan_warn_of_folders(r->scan, &folders);
 		scan_warn_of_numbers(r->scan, &folders);
+	}
 	for (uint64_t i = 0; code == EXIT_DONE && i < folders.count; i++)
 		if (classes_find(classes, folders.name[i]) < 0)
 			code = fail(EXIT_BAD,
@@ -327,8 +380,8 @@ int class_folders_scan(const struct request *r)
 	progress_abandon(&progress);
 	classes_free(&folders);
 	classes_free(&listed);
+	shelf_free(w.names.shelf, w.folder);
+	shelf_free(w.names.shelf, w.file);
 	text_free(&w.names);
-	free(w.folder);
-	free(w.file);
 	return code;
 }

@@ -9,9 +9,11 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "shard_pack.h"
 #include "tools/common/exit_code.h"
 #include "tools/common/message.h"
 #include "tools/shardpack/input/place.h"
+#include "tools/shardpack/plan/bad_input.h"
 #include "tools/shardpack/plan/field_part.h"
 #include "tools/shardpack/plan/plan.h"
 #include "tools/shardpack/scan/input_file.h"
@@ -27,13 +29,15 @@ static bool fill_in(const char *from, const char *below, char out[PLAN_PATH_BYTE
 	return bytes < PLAN_PATH_BYTES_MAX;
 }
 
-static int add_file(const struct request *r, const char *below, uint32_t i, struct text *out)
+static int add_file(const struct request *r, const char *below, uint32_t i, struct text *out, struct bad_input *bad)
 {
 	const struct field_source *s = &r->recipe->from[i];
 	const char *name = r->recipe->field[i].name;
 	char path[PLAN_PATH_BYTES_MAX];
+	struct bad_input gone = {0};
 	struct stat st = {0};
 	bool there;
+	int code;
 
 	if (!strstr(s->from, "{}"))
 		return fail(EXIT_USAGE,
@@ -43,26 +47,28 @@ static int add_file(const struct request *r, const char *below, uint32_t i, stru
 	if (!fill_in(s->from, below, path) || !text_stays_below(path))
 		return fail(EXIT_BAD, "%s/%s: --field %s: from=%s does not lead to a path below %s", r->place->root,
 			    below, name, s->from, r->place->root);
-	if (place_look(r->place, path, &st, &there) != EXIT_DONE)
-		return EXIT_IO;
+	code = place_look(r->place, path, &st, &there, &gone);
+	if (code != EXIT_DONE)
+		return bad_input_is(&gone, code)
+			       ? bad_input(bad, gone.reason, "field %s, %.120s: %s", name, path, gone.message)
+			       : code;
 	if (there)
 		field_part_add_file(out, input_file_bytes(&st), path);
 	else if (s->optional)
 		field_part_add_none(out);
 	else
-		return fail(EXIT_IO, "%s/%s: field %s of '%s': %s", r->place->root, path, name, below,
-			    strerror(ENOENT));
+		return bad_input(bad, SHARD_MISS_MISSING, "field %s, %.200s: %s", name, path, strerror(ENOENT));
 	return EXIT_DONE;
 }
 
-int field_files_find(const struct request *r, const char *below, struct text *out)
+int field_files_find(const struct request *r, const char *below, struct text *out, struct bad_input *bad)
 {
 	int code = EXIT_DONE;
 
 	out->bytes = 0;
 	for (uint32_t i = 0; code == EXIT_DONE && i < r->recipe->field_count; i++)
 		if (field_has_part(&r->recipe->from[i]))
-			code = add_file(r, below, i, out);
+			code = add_file(r, below, i, out, bad);
 	return code == EXIT_DONE && text_failed(out) ? fail(EXIT_IO, "out of memory for the fields of an input") : code;
 }
 

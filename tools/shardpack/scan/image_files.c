@@ -6,21 +6,29 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
+#include "shard_pack.h"
 #include "tools/common/exit_code.h"
 #include "tools/common/files.h"
+#include "tools/common/grow.h"
 #include "tools/common/message.h"
 #include "tools/common/progress.h"
+#include "tools/common/shelf.h"
 #include "tools/common/signals.h"
+#include "tools/common/text.h"
+#include "tools/shardpack/decode/file_name.h"
 #include "tools/shardpack/input/place.h"
+#include "tools/shardpack/plan/bad_input.h"
 #include "tools/shardpack/plan/classes.h"
 #include "tools/shardpack/plan/plan.h"
 #include "tools/shardpack/scan/field_files.h"
-#include "tools/shardpack/scan/file_name.h"
 #include "tools/shardpack/scan/image_list.h"
 #include "tools/shardpack/scan/input_file.h"
 #include "tools/shardpack/scan/labels.h"
@@ -29,14 +37,19 @@
 
 /* ---- folders ---- */
 
-/* An image with its fields: `path` from the root, `below` from what was named. */
+/*
+ * An image with its fields: `path` from the root, `below` from what was named.  `bad` says whether
+ * something is wrong with it already; then `label` may be NULL.
+ */
 static int add_file(struct image_list *images, const char *path, const char *below, const char *label,
-		    const struct stat *st)
+		    const struct stat *st, struct bad_input *bad)
 {
 	struct text fields = {0};
-	int code = field_files_find(images->request, below, &fields);
+	int code = bad->reason ? EXIT_BAD : field_files_find(images->request, below, &fields, bad);
 
-	if (code == EXIT_DONE)
+	if (bad_input_is(bad, code))
+		code = image_list_add_bad(images, path, label, input_file_bytes(st), PLAN_NO_FILE, 0, bad);
+	else if (code == EXIT_DONE)
 		code = image_list_add(images, path, label, input_file_bytes(st), PLAN_NO_FILE, 0, &fields);
 	text_free(&fields);
 	return code;
@@ -70,26 +83,72 @@ static int out_of_room(const struct tree *t, const char *name, size_t bytes)
 }
 
 /* An image at t->path. */
-static int add_below(struct tree *t, const struct stat *st)
+static int add_below(struct tree *t, const struct stat *st, struct bad_input *bad)
 {
+	struct bad_input no_label = {0};
 	char label[CLASS_NAME_BYTES_MAX + 1], first[PLAN_PATH_BYTES_MAX], where[2 * FILES_PATH_BYTES];
 	const char *below = t->path + t->top_bytes, *slash = strchr(below, '/');
 	int code;
 
 	snprintf(first, sizeof(first), "%.*s", slash ? (int)(slash - below) : 0, below);
 	snprintf(where, sizeof(where), "%s/%s", root_of(t->images), t->path);
-	code = labels_find(t->labels, where, below, slash ? first : NULL, label);
-	return code == EXIT_DONE ? add_file(t->images, t->path, below, label, st) : code;
+	if (bad->reason && !slash && !labels_given(t->labels)) /* which class it would have is not known */
+		return add_file(t->images, t->path, below, NULL, st, bad);
+	code = labels_find(t->labels, where, below, slash ? first : NULL, label, &no_label);
+	if (code != EXIT_DONE && !no_label.reason)
+		return code;
+	return add_file(t->images, t->path, below, no_label.reason ? NULL : label, st, bad->reason ? bad : &no_label);
 }
 
-static int by_name(const struct dirent **a, const struct dirent **b)
+/* The names in a folder, in byte order. */
+struct names {
+	struct text text; /* NUL-terminated, one behind the other; its shelf has `at`, too */
+	uint64_t *at, count, capacity;
+};
+
+static int by_name(const void *a, const void *b, void *context)
 {
-	return strcmp((*a)->d_name, (*b)->d_name);
+	const struct names *n = context;
+
+	return strcmp(n->text.data + *(const uint64_t *)a, n->text.data + *(const uint64_t *)b);
 }
 
-static int is_listed(const struct dirent *entry)
+static void names_free(struct names *n)
 {
-	return strcmp(entry->d_name, ".") && strcmp(entry->d_name, "..");
+	shelf_free(n->text.shelf, n->at);
+	text_free(&n->text);
+}
+
+static int names_add(struct names *n, const char *name)
+{
+	if (!strcmp(name, ".") || !strcmp(name, ".."))
+		return EXIT_DONE;
+	if (grow_on(n->text.shelf, &n->at, &n->capacity, n->count + 1, sizeof(*n->at))) {
+		n->at[n->count++] = n->text.bytes;
+		text_add(&n->text, name, strlen(name) + 1);
+		if (!text_failed(&n->text))
+			return EXIT_DONE;
+	}
+	return shelf_refuse(n->text.shelf, "a list of %" PRIu64 " files", n->count);
+}
+
+static int names_read(struct names *n, const char *root, int root_fd, const char *path)
+{
+	int fd = openat(root_fd, path[0] ? path : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), code = EXIT_DONE;
+	DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
+	struct dirent *entry = NULL;
+
+	while (dir && code == EXIT_DONE && (errno = 0, entry = readdir(dir)) != NULL)
+		code = interrupted() ? EXIT_INTERRUPTED : names_add(n, entry->d_name);
+	if (!dir || (!entry && errno))
+		code = fail(EXIT_IO, "%s/%s: cannot read this folder: %s", root, path, strerror(errno));
+	if (dir)
+		closedir(dir);
+	else if (fd >= 0)
+		close(fd);
+	if (code == EXIT_DONE && !shelf_sort(n->text.shelf, n->at, n->count, sizeof(*n->at), by_name, n))
+		code = shelf_refuse(n->text.shelf, "a list of %" PRIu64 " files", n->count);
+	return code;
 }
 
 static int walk(struct tree *t, const struct stat *st, const struct above *up);
@@ -99,7 +158,9 @@ static int take_entry(struct tree *t, const char *name, const struct above *up)
 {
 	const struct request *r = t->images->request;
 	size_t old = up->path_bytes, bytes = old + (old > 0) + strlen(name);
-	struct stat st;
+	bool field = field_files_has(r->recipe, name), image = file_name_is_image(name) && !field;
+	struct bad_input bad = {0};
+	struct stat st = {0};
 	int code;
 
 	if (interrupted())
@@ -107,44 +168,40 @@ static int take_entry(struct tree *t, const char *name, const struct above *up)
 	if (bytes >= sizeof(t->path))
 		return out_of_room(t, name, bytes);
 	stpcpy(stpcpy(t->path + old, old ? "/" : ""), name);
-	code = place_look_at_entry(r->place, t->path, &st);
-	if (code == EXIT_DONE && S_ISDIR(st.st_mode))
+	code = place_look_at_entry(r->place, t->path, &st, &bad);
+	if (bad_input_is(&bad, code) && field) /* its image says so */
+		code = EXIT_DONE;
+	else if (bad_input_is(&bad, code))
+		code = add_below(t, &st, &bad);
+	else if (code == EXIT_DONE && S_ISDIR(st.st_mode))
 		code = walk(t, &st, up);
-	else if (code == EXIT_DONE && file_name_is_image(name) && !field_files_has(r->recipe, name))
-		code = add_below(t, &st);
+	else if (code == EXIT_DONE && image)
+		code = add_below(t, &st, &bad);
 	else if (code == EXIT_DONE)
-		r->scan->ignored_count++;
+		ignored_add(&r->scan->ignored, "", t->path);
 	t->path[old] = '\0';
 	progress_add(&t->progress, 1, 0, 0);
 	progress_tick(&t->progress);
 	return code;
 }
 
-/*
- * The folder at t->path, in byte order.  scandirat() says if the listing is not complete; fts does
- * not.
- */
+/* The folder at t->path, in byte order. */
 static int walk(struct tree *t, const struct stat *st, const struct above *up)
 {
+	const struct source_place *place = t->images->request->place;
 	struct above here = {st->st_dev, st->st_ino, strlen(t->path), up};
-	struct dirent **entry = NULL;
-	int code = EXIT_DONE, count;
+	struct names names = {.text.shelf = t->images->text.shelf};
+	int code;
 
 	for (const struct above *a = up; a; a = a->up)
 		if (a->dev == st->st_dev && a->ino == st->st_ino)
 			return fail(EXIT_BAD, "%s/%s: this link leads back to %s%s%.*s; following it would never end",
 				    root_of(t->images), t->path, root_of(t->images), a->path_bytes ? "/" : "",
 				    (int)a->path_bytes, t->path);
-	count = scandirat(t->images->request->place->root_fd, t->path[0] ? t->path : ".", &entry, is_listed, by_name);
-	if (count < 0)
-		return fail(EXIT_IO, "%s/%s: cannot read this folder: %s", root_of(t->images), t->path,
-			    strerror(errno));
-	for (int i = 0; i < count; i++) {
-		if (code == EXIT_DONE)
-			code = take_entry(t, entry[i]->d_name, &here);
-		free(entry[i]);
-	}
-	free(entry);
+	code = names_read(&names, root_of(t->images), place->root_fd, t->path);
+	for (uint64_t i = 0; code == EXIT_DONE && i < names.count; i++)
+		code = take_entry(t, names.text.data + names.at[i], &here);
+	names_free(&names);
 	return code;
 }
 
@@ -162,7 +219,7 @@ int image_files_add_folder(struct image_list *images, struct labels *labels, con
 		*t = (struct tree){.images = images, .labels = labels, .top_bytes = bytes + (bytes > 0)};
 		memcpy(t->path, path, bytes); /* place.c saw that it fits */
 		images->by_folder = !labels_given(labels);
-		code = place_look_at_entry(images->request->place, bytes ? t->path : ".", &st);
+		code = place_look_at_entry(images->request->place, bytes ? t->path : ".", &st, NULL);
 	}
 	if (code == EXIT_DONE) {
 		progress_start(&t->progress, "listing", "files", 0);
@@ -182,22 +239,27 @@ int image_files_add(struct image_list *images, struct labels *labels, const char
 {
 	char label[CLASS_NAME_BYTES_MAX + 1], folder[PLAN_PATH_BYTES_MAX] = "", where[2 * FILES_PATH_BYTES];
 	const char *slash = strrchr(path, '/'), *start = slash ? memrchr(path, '/', (size_t)(slash - path)) : NULL;
-	struct stat st;
+	struct bad_input bad = {0}, no_label = {0};
+	struct stat st = {0};
 	int code;
 
-	if (fstatat(images->request->place->root_fd, path, &st, 0) != 0)
+	if (fstatat(images->request->place->root_fd, path, &st, 0) != 0 && errno == ENOENT)
+		bad_input(&bad, SHARD_MISS_MISSING, "%s", strerror(ENOENT));
+	else if (!st.st_mode)
 		return fail(EXIT_IO, "%s/%s: %s", images->request->place->root, path, strerror(errno));
 	if (!slash && !labels_given(labels))
 		return fail(EXIT_BAD,
 			    "%s/%s: its class would be the folder that holds it, but that lies outside of "
 			    "%s; name a folder above it with --root, or give labels with --labels FILE or "
-			    "--label-regex RE",
+			    "--label-regex RE, or pack without labels with --no-label",
 			    images->request->place->root, path, images->request->place->root);
 	start = start ? start + 1 : path;
 	images->by_folder = !labels_given(labels);
 	if (slash)
 		snprintf(folder, sizeof(folder), "%.*s", (int)(slash - start), start);
 	snprintf(where, sizeof(where), "%s/%s", images->request->place->root, path);
-	code = labels_find(labels, where, path, slash ? folder : NULL, label);
-	return code == EXIT_DONE ? add_file(images, path, path, label, &st) : code;
+	code = labels_find(labels, where, path, slash ? folder : NULL, label, &no_label);
+	if (code != EXIT_DONE && !no_label.reason)
+		return code;
+	return add_file(images, path, path, no_label.reason ? NULL : label, &st, bad.reason ? &bad : &no_label);
 }

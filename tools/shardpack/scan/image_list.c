@@ -9,26 +9,25 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "shard_pack.h"
 #include "tools/common/exit_code.h"
-#include "tools/common/files.h"
 #include "tools/common/grow.h"
-#include "tools/common/human.h"
-#include "tools/common/message.h"
+#include "tools/common/shelf.h"
 #include "tools/common/text.h"
-#include "tools/shardpack/input/place.h"
+#include "tools/shardpack/format/json_why.h"
 #include "tools/shardpack/plan/classes.h"
-#include "tools/shardpack/plan/plan_write.h"
+#include "tools/shardpack/plan/recipe.h"
 #include "tools/shardpack/scan/pack_options.h"
 #include "tools/shardpack/scan/request.h"
-#include "tools/shardpack/scan/scan.h"
+
+#define LABELS_MAX 10000 /* of an image: each is compared with all others */
 
 static int out_of_memory(const struct image_list *images)
 {
-	return fail(EXIT_IO, "out of memory for a list of %" PRIu64 " images", images->count);
+	return shelf_refuse(images->text.shelf, "a list of %" PRIu64 " images", images->count);
 }
 
-/* " -1", "07" or "3.0": meant as a number. */
-static bool reads_as_number(const char *label)
+bool image_label_is_number(const char *label)
 {
 	size_t digits;
 
@@ -42,7 +41,7 @@ static bool reads_as_number(const char *label)
 
 static void note_label(struct image_list *images, const char *label)
 {
-	bool number = reads_as_number(label);
+	bool number = image_label_is_number(label);
 	struct image_label *first = number ? &images->number : &images->name;
 
 	if (images->by_folder)
@@ -52,332 +51,261 @@ static void note_label(struct image_list *images, const char *label)
 		*first = (struct image_label){true, images->count, images->table, images->line};
 }
 
-int image_list_add(struct image_list *images, const char *path, const char *label, uint64_t bytes, uint32_t file,
-		   uint64_t offset, const struct text *fields)
+static void keep_label(struct image_list *images, struct image_item *i, const char *label)
+{
+	if (images->has_label && !strcmp(images->text.data + images->last_label_at, label)) {
+		i->label_at = images->last_label_at;
+	} else {
+		i->label_at = images->last_label_at = images->text.bytes;
+		text_add(&images->text, label, strlen(label) + 1);
+	}
+	images->has_label = true;
+	i->by_folder = images->by_folder;
+	images->by_folder_count += images->by_folder;
+	note_label(images, label);
+}
+
+static int add(struct image_list *images, const char *path, const char *label, uint64_t bytes, uint32_t file,
+	       uint64_t offset, const struct text *fields);
+
+/* All labels of the image, if they are known. */
+static int keep_every_label(struct image_list *images, struct image_item *i, const char *path, bool known)
+{
+	static const struct text no_fields;
+	const char *name = images->next.names.data;
+	int code = EXIT_DONE;
+
+	if (!images->every && (images->every = calloc(1, sizeof(*images->every))) != NULL)
+		*images->every = (struct image_list){
+			.text.shelf = images->text.shelf, .request = images->request, .is_every = true};
+	if (!images->every)
+		return out_of_memory(images);
+	i->label_at = images->every->count;
+	images->every->table = images->table;
+	images->every->line = images->line;
+	for (uint64_t k = 0; known && code == EXIT_DONE && k < images->next.count; k++, name += strlen(name) + 1)
+		code = add(images->every, path, name, 0, PLAN_NO_FILE, 0, &no_fields);
+	return code;
+}
+
+/* `label` NULL: it is not known. */
+static int add(struct image_list *images, const char *path, const char *label, uint64_t bytes, uint32_t file,
+	       uint64_t offset, const struct text *fields)
 {
 	struct image_item *i;
+	int code = EXIT_DONE;
 
-	if (!grow(&images->item, &images->capacity, images->count + 1, sizeof(*images->item)))
+	if (!grow_on(images->text.shelf, &images->item, &images->capacity, images->count + 1, sizeof(*images->item)))
 		return out_of_memory(images);
 	i = &images->item[images->count];
 	*i = (struct image_item){.path_at = images->text.bytes,
 				 .bytes = bytes,
 				 .file = file,
 				 .offset = offset,
-				 .by_folder = images->by_folder};
+				 .unlabelled = !label,
+				 .in_table = images->in_table};
 	text_add(&images->text, path, strlen(path) + 1);
 	if (text_failed(&images->text))
 		return out_of_memory(images);
-	if (images->count && !strcmp(images->text.data + images->last_label_at, label)) {
-		i->label_at = images->last_label_at;
-	} else {
-		i->label_at = images->last_label_at = images->text.bytes;
-		text_add(&images->text, label, strlen(label) + 1);
-	}
+	if (recipe_is_multi_label(images->request->recipe) && !images->is_every)
+		code = keep_every_label(images, i, path, label);
+	else if (label)
+		keep_label(images, i, label);
+	else
+		images->unlabelled_count++;
 	i->fields_at = i->path_at + strlen(path); /* an empty text */
 	if (fields->bytes) {
 		i->fields_at = images->text.bytes;
 		text_add(&images->text, fields->data, fields->bytes + 1);
 	}
-	note_label(images, label);
 	images->count++;
-	images->by_folder_count += images->by_folder;
-	return text_failed(&images->text) ? out_of_memory(images) : EXIT_DONE;
+	return text_failed(&images->text) ? out_of_memory(images) : code;
 }
 
-static const char *path_of(const struct image_list *images, uint64_t i)
+int image_list_add(struct image_list *images, const char *path, const char *label, uint64_t bytes, uint32_t file,
+		   uint64_t offset, const struct text *fields)
+{
+	return add(images, path, label, bytes, file, offset, fields);
+}
+
+int image_list_add_bad(struct image_list *images, const char *path, const char *label, uint64_t bytes, uint32_t file,
+		       uint64_t offset, const struct bad_input *why)
+{
+	struct text fields = {0};
+	int code;
+
+	bad_input_write(why, &fields);
+	code = text_failed(&fields) ? out_of_memory(images) : add(images, path, label, bytes, file, offset, &fields);
+	text_free(&fields);
+	return code;
+}
+
+bool image_list_row(const char *table, uint64_t line, char out[PLAN_PATH_BYTES_MAX])
+{
+	return snprintf(out, PLAN_PATH_BYTES_MAX, "%s#%" PRIu64, table, line) < PLAN_PATH_BYTES_MAX;
+}
+
+const char *image_list_path(const struct image_list *images, uint64_t i)
 {
 	return images->text.data + images->item[i].path_at;
 }
 
-static const char *label_of(const struct image_list *images, uint64_t i)
+bool image_list_is_bad(const struct image_list *images, uint64_t i)
 {
-	return images->text.data + images->item[i].label_at;
+	return bad_input_begins(images->text.data + images->item[i].fields_at);
 }
 
-static int compare_paths(const void *a, const void *b, void *context)
+/* ---- several labels of an image ---- */
+
+static bool has_name(const struct label_list *l, const char *name, size_t bytes)
 {
-	return strcmp(path_of(context, *(const uint64_t *)a), path_of(context, *(const uint64_t *)b));
-}
+	const char *at = l->names.data;
 
-static int compare_labels(const void *a, const void *b, void *context)
-{
-	return strcmp(label_of(context, *(const uint64_t *)a), label_of(context, *(const uint64_t *)b));
-}
-
-static uint64_t *sorted(struct image_list *images, int (*compare)(const void *a, const void *b, void *context))
-{
-	uint64_t *order = calloc(images->count + 1, sizeof(*order));
-
-	for (uint64_t i = 0; order && i < images->count; i++)
-		order[i] = i;
-	if (order)
-		qsort_r(order, images->count, sizeof(*order), compare, images);
-	return order;
-}
-
-static int refuse_twice(struct image_list *images)
-{
-	uint64_t *order = sorted(images, compare_paths);
-	int code = order ? EXIT_DONE : out_of_memory(images);
-
-	for (uint64_t i = 1; code == EXIT_DONE && i < images->count; i++)
-		if (!strcmp(path_of(images, order[i - 1]), path_of(images, order[i])))
-			code = fail(EXIT_BAD, "%s/%s: appears twice; each image must appear once",
-				    images->request->place->root, path_of(images, order[i]));
-	free(order);
-	return code;
-}
-
-/* The first item whose label is that number. */
-static const char *path_of_number(const struct image_list *images, uint64_t number)
-{
-	uint64_t i, value = 0;
-
-	for (i = 0; i + 1 < images->count; i++)
-		if (text_u64(label_of(images, i), strlen(label_of(images, i)), &value) && value == number)
-			break;
-	return path_of(images, i);
-}
-
-/* All labels are numbers, without leading zeros, that can be classes?  *largest is the largest. */
-static bool are_numbers(const struct image_list *images, uint64_t *largest)
-{
-	uint64_t i, value;
-
-	for (i = 0, *largest = 0; i < images->count; i++) {
-		if (!text_u64(label_of(images, i), strlen(label_of(images, i)), &value) || value >= CLASSES_MAX)
-			return false;
-		*largest = value > *largest ? value : *largest;
-	}
-	return true;
-}
-
-/*
- * Numbers of which one cannot be a class would all become names, and "10" sorts before "2": each
- * label another class than it says.  Digits of one width ("00" to "42") sort as they count.
- */
-static int refuse_odd_numbers(const struct image_list *images)
-{
-	size_t width = strlen(label_of(images, 0));
-	bool same_width = true;
-	uint64_t odd = images->count, value;
-
-	for (uint64_t i = 0; i < images->count; i++) {
-		const char *label = label_of(images, i);
-
-		if (!reads_as_number(label))
-			return EXIT_DONE;
-		same_width = same_width && strlen(label) == width && strspn(label, "0123456789") == width;
-		if (odd == images->count && (!text_u64(label, strlen(label), &value) || value >= CLASSES_MAX))
-			odd = i;
-	}
-	if (same_width)
-		return EXIT_DONE;
-	return fail(EXIT_BAD,
-		    "%s/%s: label '%s' is a number but not of a class: must be 0 to %" PRIu32 " without "
-		    "sign, blanks or leading zeros; correct it, or name the classes with --classes",
-		    images->request->place->root, path_of(images, odd), label_of(images, odd), CLASSES_MAX - 1);
-}
-
-/* Number 10 of a list and folder "10", which is a name: two classes or one? */
-static int refuse_mixture(const struct image_list *images)
-{
-	uint64_t folder = images->count, list = images->count;
-
-	for (uint64_t i = images->count; i-- > 0;)
-		*(images->item[i].by_folder ? &folder : &list) = i;
-	return fail(EXIT_BAD,
-		    "%s: folder '%s' gives its images a class by name, but '%s' has its class by the number "
-		    "%s; name the classes with --classes FILE",
-		    images->request->place->root, label_of(images, folder), path_of(images, list),
-		    label_of(images, list));
-}
-
-static void say_where(const struct image_list *images, const struct image_label *l, char *out, size_t bytes)
-{
-	const char *root = images->request->place->root;
-
-	if (l->table)
-		snprintf(out, bytes, "%s/%s: line %" PRIu64, root, l->table, l->line);
-	else
-		snprintf(out, bytes, "%s/%s", root, path_of(images, l->item));
-}
-
-/*
- * Numbers and names.  If most are numbers, of the images or of the classes, a name is a mistake or
- * stands for no label, and to sort the numbers as text would make other classes of them.  If most
- * are names, a number may well be one.
- */
-static int judge_numbers(const struct image_list *images, const struct classes *names)
-{
-	uint64_t listed = images->count - images->by_folder_count, numbers = images->number_count, classes = 0;
-	char where[3 * FILES_PATH_BYTES], count[HUMAN_CHARS], of[HUMAN_CHARS];
-	const char *label;
-
-	if (!numbers || (numbers == listed && !images->by_folder_count))
-		return EXIT_DONE;
-	if (numbers == listed)
-		return refuse_mixture(images);
-	for (uint64_t i = 0; i < names->count; i++)
-		classes += reads_as_number(names->name[i]);
-	human_count(count, numbers);
-	human_count(of, listed);
-	if (2 * numbers >= listed || (2 * classes >= names->count && !images->by_folder_count)) {
-		say_where(images, &images->name, where, sizeof(where));
-		return fail(EXIT_BAD,
-			    "%s: label '%s' is no number, but %s of %s labels are; correct it, or list all classes "
-			    "by name with --classes FILE",
-			    where, label_of(images, images->name.item), count, of);
-	}
-	say_where(images, &images->number, where, sizeof(where));
-	label = label_of(images, images->number.item);
-	scan_warn(images->request->scan,
-		  "%s: label '%s' is taken as a name, and is class %" PRId64 ": %s of %s labels are numbers, the "
-		  "others are names; set the numbers with --classes FILE",
-		  where, label, classes_find(names, label), count, of);
-	return EXIT_DONE;
-}
-
-/* All numbers up to the largest are classes; a hole may be meant, or one label be wrong. */
-static void warn_of_holes(const struct image_list *images, uint64_t largest)
-{
-	uint8_t *has = calloc(1, (size_t)largest + 1);
-	uint64_t value = 0, empty = 0, first = 0;
-
-	for (uint64_t i = 0; has && i < images->count; i++)
-		has[text_u64(label_of(images, i), strlen(label_of(images, i)), &value) ? value : 0] = 1;
-	for (uint64_t i = 0; has && i <= largest; i++)
-		if (!has[i] && !empty++)
-			first = i;
-	free(has);
-	if (empty)
-		scan_warn(images->request->scan,
-			  "%" PRIu64 " of %" PRIu64 " classes have no image: labels are "
-			  "numbers, the largest is %" PRIu64 " (%s), and no image has %" PRIu64,
-			  empty, largest + 1, largest, path_of_number(images, largest), first);
-}
-
-/* Each label once, in byte order. */
-static int collect_names(struct image_list *images, struct classes *out)
-{
-	uint64_t *order = sorted(images, compare_labels);
-	int code = order ? EXIT_DONE : out_of_memory(images);
-
-	for (uint64_t i = 0; code == EXIT_DONE && i < images->count; i++)
-		if (!i || strcmp(label_of(images, order[i - 1]), label_of(images, order[i])))
-			code = classes_add(out, label_of(images, order[i]), strlen(label_of(images, order[i])),
-					   path_of(images, order[i]));
-	free(order);
-	return code;
-}
-
-static bool is_any_listed(const struct image_list *images, const struct classes *list)
-{
-	for (uint64_t i = 0; i < images->count; i++)
-		if (classes_find(list, label_of(images, i)) >= 0)
+	for (uint64_t i = 0; i < l->count; i++, at += strlen(at) + 1)
+		if (strlen(at) == bytes && !memcmp(at, name, bytes))
 			return true;
 	return false;
 }
 
-static int settle_classes(struct image_list *images, struct classes *out, bool *by_number)
+static int add_label(const struct request *r, struct label_list *l, const char *name, size_t bytes,
+		     struct bad_input *bad)
 {
-	const char *list = images->request->o->classes;
-	uint64_t largest;
-	int code;
+	if (!text_is_name(name, bytes, CLASS_NAME_BYTES_MAX))
+		return bad_input(bad, SHARD_MISS_VALUE,
+				 "label '%.*s' must be UTF-8 of 1 to %d bytes; it has %zu; no label is an empty list",
+				 (int)(bytes < 100 ? bytes : 100), name, CLASS_NAME_BYTES_MAX, bytes);
+	if (l->count == LABELS_MAX)
+		return bad_input(bad, SHARD_MISS_LIMIT, "more labels than the limit of %d for an image", LABELS_MAX);
+	if (has_name(l, name, bytes))
+		return bad_input(bad, SHARD_MISS_VALUE, "label '%.*s' is there twice", (int)(bytes < 100 ? bytes : 100),
+				 name);
+	l->count++;
+	text_add(&l->names, name, bytes);
+	text_add(&l->names, "", 1);
+	if (r->recipe->label == LABEL_LIST && l->count > r->recipe->label_room)
+		return bad_input(bad, SHARD_MISS_LIMIT,
+				 "more labels than --multi-label %" PRIu32 " has room for; raise it",
+				 r->recipe->label_room);
+	return text_failed(&l->names) ? fail(EXIT_IO, "out of memory for labels") : EXIT_DONE;
+}
 
-	*by_number = are_numbers(images, &largest) && images->by_folder_count < images->count;
-	if (*by_number && images->by_folder_count && !list)
-		return refuse_mixture(images);
-	if (list) {
-		code = classes_from_list(out, list);
-		/* Numbers of which any is a name in the list are names; so are those of folders. */
-		if (code == EXIT_DONE && *by_number)
-			*by_number = !images->by_folder_count && !is_any_listed(images, out);
-		if (code == EXIT_DONE && *by_number && largest >= out->count)
-			code = fail(EXIT_BAD,
-				    "%s/%s: label %" PRIu64 ", but --classes %s has %" PRIu64 " classes, "
-				    "numbered from 0",
-				    images->request->place->root, path_of_number(images, largest), largest, list,
-				    out->count);
+/* Blanks beside a separator are no part of a label; one that is a blank may be repeated. */
+static int split(const struct request *r, const char *text, size_t bytes, struct label_list *out, struct bad_input *bad)
+{
+	const char *separator = r->o->label_separator, *end = text + bytes, *next;
+	size_t width = separator ? strlen(separator) : 0;
+	bool is_blank = separator && strspn(separator, " ") == width;
+	int code = EXIT_DONE;
+
+	while (text < end && *text == ' ')
+		text++;
+	while (text < end && end[-1] == ' ')
+		end--;
+	for (bool more = text < end; code == EXIT_DONE && more; text = next + width) {
+		const char *stop;
+
+		next = width ? memmem(text, (size_t)(end - text), separator, width) : NULL;
+		more = next != NULL;
+		stop = next ? next : end;
+		while (text < stop && *text == ' ')
+			text++;
+		while (stop > text && stop[-1] == ' ')
+			stop--;
+		if (stop > text || !is_blank)
+			code = add_label(r, out, text, (size_t)(stop - text), bad);
+		if (!more)
+			break;
+	}
+	return code;
+}
+
+static int add_json(const struct request *r, const json_t *value, struct label_list *out, struct bad_input *bad)
+{
+	char number[24];
+
+	if (json_is_string(value))
+		return add_label(r, out, json_string_value(value), json_string_length(value), bad);
+	if (!json_is_integer(value))
+		return bad_input(bad, SHARD_MISS_VALUE, "element %" PRIu64 " of the labels is no text or whole number",
+				 out->count);
+	snprintf(number, sizeof(number), "%" JSON_INTEGER_FORMAT, json_integer_value(value));
+	return add_label(r, out, number, strlen(number), bad);
+}
+
+static void empty(struct label_list *l)
+{
+	l->count = 0;
+	l->names.bytes = 0;
+}
+
+int label_list_of_json(const struct request *r, const json_t *value, struct label_list *out, struct bad_input *bad)
+{
+	char number[24];
+	int code = EXIT_DONE;
+
+	empty(out);
+	if (json_is_string(value))
+		return label_list_of_text(r, json_string_value(value), json_string_length(value), false, out, bad);
+	if (json_is_integer(value)) {
+		snprintf(number, sizeof(number), "%" JSON_INTEGER_FORMAT, json_integer_value(value));
+		return label_list_of_text(r, number, strlen(number), false, out, bad);
+	}
+	if (!json_is_array(value))
+		return bad_input(bad, SHARD_MISS_VALUE, "the labels are no list of texts or whole numbers");
+	for (size_t i = 0; code == EXIT_DONE && i < json_array_size(value); i++)
+		code = add_json(r, json_array_get(value, i), out, bad);
+	return code;
+}
+
+int label_list_of_text(const struct request *r, const char *text, size_t bytes, bool lines, struct label_list *out,
+		       struct bad_input *bad)
+{
+	const char *end = text + bytes;
+	json_error_t error;
+	json_t *value;
+	int code = EXIT_DONE;
+
+	empty(out);
+	if (bytes && text[0] == '[') {
+		value = json_loadb(text, bytes, JSON_REJECT_DUPLICATES, &error);
+		code = value ? label_list_of_json(r, value, out, bad)
+			     : bad_input(bad, SHARD_MISS_VALUE, "labels '%.*s' are no list in JSON, at byte %d: %s",
+					 (int)(bytes < 60 ? bytes : 60), text, error.position, json_why(&error));
+		json_decref(value);
 		return code;
 	}
-	if (*by_number) {
-		warn_of_holes(images, largest);
-		return classes_add_numbers(out, largest + 1);
+	if (bytes && !lines && !r->o->label_separator)
+		return bad_input(bad, SHARD_MISS_VALUE,
+				 "labels '%.*s' are no list in JSON; say what separates them with --label-separator, "
+				 "such as ' ' or '|'",
+				 (int)(bytes < 60 ? bytes : 60), text);
+	while (code == EXIT_DONE && text < end) {
+		const char *lf = lines ? memchr(text, '\n', (size_t)(end - text)) : NULL;
+		size_t line = (size_t)((lf ? lf : end) - text), kept = line;
+
+		while (lines && kept && text[kept - 1] == '\r')
+			kept--;
+		code = split(r, text, kept, out, bad);
+		text += line + (lf != NULL);
 	}
-	code = images->by_folder_count < images->count ? refuse_odd_numbers(images) : EXIT_DONE;
-	if (code == EXIT_DONE)
-		code = collect_names(images, out);
-	if (code == EXIT_DONE)
-		code = classes_index(out, images->request->place->root);
-	if (code == EXIT_DONE)
-		code = judge_numbers(images, out);
-	if (code == EXIT_DONE && images->by_folder_count)
-		scan_warn_of_numbers(images->request->scan, out);
 	return code;
 }
 
-/* A label that --classes lacks.  Was it meant as a number, and is a name for another's sake? */
-static void refuse_unlisted(const struct image_list *images, uint64_t i, const struct classes *classes)
+void label_list_free(struct label_list *l)
 {
-	char where[3 * FILES_PATH_BYTES], because[4 * FILES_PATH_BYTES] = "";
-
-	if (reads_as_number(label_of(images, i)) && images->name.there) {
-		say_where(images, &images->name, where, sizeof(where));
-		snprintf(because, sizeof(because), "; it is taken as a name, because %s has label '%s'", where,
-			 label_of(images, images->name.item));
-	}
-	fail(EXIT_BAD, "%s/%s: label '%s' is not one of the %" PRIu64 " classes of --classes %s%s",
-	     images->request->place->root, path_of(images, i), label_of(images, i), classes->count,
-	     images->request->o->classes, because);
-}
-
-/* The class of an item, or -1 and a message. */
-static int64_t class_of(const struct image_list *images, uint64_t i, const struct classes *classes, bool by_number)
-{
-	int64_t class_idx;
-	uint64_t value = 0;
-
-	if (by_number) {
-		text_u64(label_of(images, i), strlen(label_of(images, i)), &value);
-		return (int64_t)value;
-	}
-	class_idx = classes_find(classes, label_of(images, i));
-	if (class_idx < 0)
-		refuse_unlisted(images, i, classes);
-	return class_idx;
-}
-
-int image_list_plan(struct image_list *images)
-{
-	const struct request *r = images->request;
-	struct classes classes = {0};
-	bool by_number = false;
-	int code = images->count ? refuse_twice(images) : scan_refuse_barren(r->scan, r->place->root, "images", "");
-
-	if (code == EXIT_DONE) {
-		scan_warn_of_barren(r->scan, "image");
-		code = settle_classes(images, &classes, &by_number);
-	}
-	if (code == EXIT_DONE)
-		code = plan_begin(r->plan, r->recipe, &classes);
-	for (uint64_t i = 0; code == EXIT_DONE && i < images->count; i++) {
-		const struct image_item *x = &images->item[i];
-		int64_t class_idx = class_of(images, i, &classes, by_number);
-
-		code = class_idx < 0 ? EXIT_BAD
-				     : plan_add_part(r->plan, (uint64_t)class_idx, x->bytes, path_of(images, i),
-						     x->file, x->offset, images->text.data + x->fields_at);
-	}
-	classes_free(&classes);
-	return code;
+	text_free(&l->names);
+	l->count = 0;
 }
 
 void image_list_free(struct image_list *images)
 {
+	if (images->every)
+		image_list_free(images->every);
+	free(images->every);
+	images->every = NULL;
+	label_list_free(&images->next);
+	shelf_free(images->text.shelf, images->item);
 	text_free(&images->text);
-	free(images->item);
 	images->item = NULL;
 	images->count = images->capacity = 0;
 }

@@ -9,17 +9,21 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
+#include "shard_pack.h"
 #include "tools/common/exit_code.h"
 #include "tools/common/files.h"
 #include "tools/common/message.h"
 #include "tools/shardpack/input/place.h"
+#include "tools/shardpack/plan/bad_input.h"
 #include "tools/shardpack/plan/classes.h"
 #include "tools/shardpack/plan/field_part.h"
+#include "tools/shardpack/plan/field_texts.h"
 #include "tools/shardpack/plan/field_value.h"
 #include "tools/shardpack/plan/plan.h"
 #include "tools/shardpack/scan/image_list.h"
@@ -28,19 +32,37 @@
 #include "tools/shardpack/scan/pack_options.h"
 #include "tools/shardpack/scan/path_table.h"
 #include "tools/shardpack/scan/request.h"
+#include "tools/shardpack/scan/scan.h"
 
 struct image_table {
 	const struct request *request;
 	struct image_list *images;
 	struct labels *labels;
-	const char *path;    /* of the table, below the root */
-	size_t folder_bytes; /* of that path, with the slash: what paths in it are relative to; 0: the root */
-	struct text fields;  /* of the row */
+	const char *path;     /* of the table, below the root */
+	size_t folder_bytes;  /* of that path, with the slash: what paths in it are relative to; 0: the root */
+	struct text fields;   /* of the row */
+	struct bad_input bad; /* likewise: what is wrong with it, if anything is */
+	bool warned;	      /* that a text looks like a list */
+	uint64_t filled[RECIPE_NAMED_MAX]; /* empty cells of each column that have its default */
 };
 
 static int out_of_memory(void)
 {
 	return fail(EXIT_IO, "out of memory for the fields of an input");
+}
+
+/* This row is bad; the next one may be good.  Returns EXIT_BAD. */
+__attribute__((format(printf, 4, 5))) static int bad_row(struct image_table *t, uint64_t line, uint32_t reason,
+							 const char *fmt, ...)
+{
+	char why[BAD_INPUT_MESSAGE_BYTES];
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(why, sizeof(why), fmt, ap);
+	va_end(ap);
+	return t->bad.reason ? EXIT_BAD
+			     : bad_input(&t->bad, reason, "%.120s: line %" PRIu64 ": %s", t->path, line, why);
 }
 
 /* "a/./b//../c" to "a/c".  False if it leads above the root. */
@@ -86,15 +108,19 @@ static bool below_root(const struct source_place *place, const char *path, char 
 	return true;
 }
 
-/* From a path in a row to one below the root, into `out` of 2 x PLAN_PATH_BYTES_MAX. */
-static int find_listed(const struct image_table *t, uint64_t line, const char *listed, char *out, struct stat *st)
+/*
+ * From a path in a row to one below the root, into `out` of 2 x PLAN_PATH_BYTES_MAX, which is empty
+ * if the row is bad and there is no such path.
+ */
+static int find_listed(struct image_table *t, uint64_t line, const char *listed, char *out, struct stat *st)
 {
 	const struct source_place *place = t->request->place;
 	char joined[2 * PLAN_PATH_BYTES_MAX];
 
+	out[0] = '\0';
 	if (strlen(listed) >= PLAN_PATH_BYTES_MAX)
-		return fail(EXIT_BAD, "%s/%s: line %" PRIu64 ": a path of %zu bytes; the limit is %d", place->root,
-			    t->path, line, strlen(listed), PLAN_PATH_BYTES_MAX - 1);
+		return bad_row(t, line, SHARD_MISS_VALUE, "a path of %zu bytes; the limit is %d", strlen(listed),
+			       PLAN_PATH_BYTES_MAX - 1);
 	if (listed[0] != '/')
 		snprintf(joined, sizeof(joined), "%.*s%s", (int)t->folder_bytes, t->path, listed);
 	else if (!below_root(place, listed, joined, sizeof(joined)))
@@ -105,26 +131,31 @@ static int find_listed(const struct image_table *t, uint64_t line, const char *l
 			    "%s/%s: line %" PRIu64 ": '%s' lies outside of %s; name a folder that holds all "
 			    "images with --root",
 			    place->root, t->path, line, listed, place->root);
-	if (fstatat(place->root_fd, out, st, 0) != 0)
-		return fail(EXIT_IO, "%s/%s: line %" PRIu64 ": '%s': %s", place->root, t->path, line, listed,
-			    strerror(errno));
-	return EXIT_DONE;
+	if (fstatat(place->root_fd, out, st, 0) == 0)
+		return EXIT_DONE;
+	if (errno == ENOENT || errno == ENOTDIR)
+		return bad_row(t, line, SHARD_MISS_MISSING, "'%.150s': %s", listed, strerror(errno));
+	return fail(EXIT_IO, "%s/%s: line %" PRIu64 ": '%s': %s", place->root, t->path, line, listed, strerror(errno));
 }
 
 /* The numbers of --columns, one behind the other, in one token. */
-static int add_columns(const struct image_table *t, const struct path_row *row, struct text *out)
+static int add_columns(struct image_table *t, const struct path_row *row, struct text *out)
 {
 	const struct recipe *r = t->request->recipe;
+	const char *cell;
 	uint8_t value[8];
 	for (uint32_t i = 0; i < r->field_count; i++) {
 		const struct shard_field *f = &r->field[i];
 
 		if (!r->from[i].column)
 			continue;
-		if (!field_value_of_column(f, row->value[i], value))
-			return fail(EXIT_BAD, "%s/%s: line %" PRIu64 ": '%s' in column %s is not a value of type %s",
-				    t->request->place->root, t->path, row->line, row->value[i], f->name,
-				    shard_dtype_name(f->dtype));
+		cell = row->value[i][0] ? row->value[i] : r->from[i].empty;
+		t->filled[i] += cell == r->from[i].empty && cell[0];
+		if (!field_value_of_column(f, cell, value))
+			return bad_row(t, row->line, SHARD_MISS_VALUE,
+				       "'%.100s' in column %s is not a value of type %s%s", cell, f->name,
+				       shard_dtype_name(f->dtype),
+				       cell[0] ? "" : "; for empty cells, --columns NAME:TYPE:default=V");
 		if (!out->bytes)
 			text_add(out, " =", 2);
 		text_hex(out, value, shard_dtype_bytes(f->dtype));
@@ -132,7 +163,24 @@ static int add_columns(const struct image_table *t, const struct path_row *row, 
 	return EXIT_DONE;
 }
 
-static int add_value(const struct image_table *t, const struct path_row *row, uint32_t i, struct text *out)
+/* A list that nobody asked to read is one text, brackets and all. */
+static void warn_of_list(struct image_table *t, const struct path_row *row, uint32_t i)
+{
+	const struct recipe *r = t->request->recipe;
+	const char *value = row->value[i];
+	size_t bytes = strlen(value);
+
+	if (t->warned || r->from[i].kind != FIELD_TEXT || r->from[i].pick != PICK_UNSAID || bytes < 4 ||
+	    strncmp(value, "[\"", 2) || strcmp(value + bytes - 2, "\"]"))
+		return;
+	t->warned = true;
+	scan_warn(t->request->scan,
+		  "%s/%s: line %" PRIu64 ": column %s looks like a list, and is packed as one text with its brackets; "
+		  "to read lists, " FIELD_LIST_REMEDY,
+		  t->request->place->root, t->path, row->line, r->from[i].from);
+}
+
+static int add_value(struct image_table *t, const struct path_row *row, uint32_t i, struct text *out)
 {
 	const struct recipe *r = t->request->recipe;
 	uint8_t *value = malloc(field_value_room(&r->field[i]));
@@ -142,28 +190,32 @@ static int add_value(const struct image_table *t, const struct path_row *row, ui
 
 	if (!value)
 		return out_of_memory();
-	if (field_value(&r->field[i], &r->from[i], row->value[i], strlen(row->value[i]), value, &bytes, &v))
-		field_part_add_value(out, value, bytes);
+	warn_of_list(t, row, i);
+	if (!field_value(&r->field[i], &r->from[i], row->value[i], strlen(row->value[i]), value, &bytes, &v))
+		code = bad_row(t, row->line, (uint32_t)v.reason, "column %s, field %s: %s", r->from[i].from,
+			       r->field[i].name, v.message);
+	else if (r->from[i].pick == PICK_ALL)
+		field_texts_add(&r->field[i], value, bytes, out);
 	else
-		code = fail(EXIT_BAD, "%s/%s: line %" PRIu64 ": column %s, field %s: %s", t->request->place->root,
-			    t->path, row->line, r->from[i].from, r->field[i].name, v.message);
+		field_part_add_value(out, value, bytes);
 	free(value);
 	return code;
 }
 
-/* An empty cell is an empty text, and nothing of any other kind. */
-static int add_cell(const struct image_table *t, const struct path_row *row, uint32_t i, struct text *out)
+/* An empty cell is an empty text, and nothing of any other kind; it is no list of texts either. */
+static int add_cell(struct image_table *t, const struct path_row *row, uint32_t i, struct text *out)
 {
 	const struct field_source *s = &t->request->recipe->from[i];
+	bool takes_empty = (s->kind == FIELD_TEXT && s->pick == PICK_UNSAID) || s->kind == FIELD_BYTES;
 	char path[2 * PLAN_PATH_BYTES_MAX];
 	struct stat st = {0};
 	int code;
 
-	if (!row->value[i] || (!row->value[i][0] && s->kind != FIELD_TEXT && s->kind != FIELD_BYTES)) {
+	if (!row->value[i] || (!row->value[i][0] && !takes_empty)) {
 		if (!s->optional)
-			return fail(EXIT_BAD, "%s/%s: line %" PRIu64 ": column %s is empty, and field %s comes from it",
-				    t->request->place->root, t->path, row->line, s->from,
-				    t->request->recipe->field[i].name);
+			return bad_row(t, row->line, SHARD_MISS_INCOMPLETE,
+				       "column %s is empty, and field %s comes from it", s->from,
+				       t->request->recipe->field[i].name);
 		field_part_add_none(out);
 		return EXIT_DONE;
 	}
@@ -190,31 +242,84 @@ static int find_fields(struct image_table *t, const struct path_row *row)
 	return code == EXIT_DONE && text_failed(out) ? out_of_memory() : code;
 }
 
+/* The label of a row, into `out` of CLASS_NAME_BYTES_MAX + 1. */
+static int find_label(struct image_table *t, const struct path_row *row, char *out)
+{
+	char where[3 * FILES_PATH_BYTES];
+	struct bad_input bad = {0};
+	int code;
+
+	if (!row->label) {
+		snprintf(where, sizeof(where), "%s/%s: line %" PRIu64 ": '%s'", t->request->place->root, t->path,
+			 row->line, row->path);
+		code = labels_find(t->labels, where, row->path, NULL, out, &bad);
+		return bad_input_is(&bad, code) ? bad_row(t, row->line, bad.reason, "%s", bad.message) : code;
+	}
+	if (recipe_is_multi_label(t->request->recipe)) {
+		out[0] = '\0';
+		code = label_list_of_text(t->request, row->label, strlen(row->label), false, &t->images->next, &bad);
+		return bad_input_is(&bad, code) ? bad_row(t, row->line, bad.reason, "%s", bad.message) : code;
+	}
+	if (!text_is_name(row->label, strlen(row->label), CLASS_NAME_BYTES_MAX))
+		return bad_row(t, row->line, SHARD_MISS_VALUE,
+			       "label '%.150s' must be UTF-8 of 1 to %d bytes; it has %zu", row->label,
+			       CLASS_NAME_BYTES_MAX, strlen(row->label));
+	strcpy(out, row->label);
+	return EXIT_DONE;
+}
+
+/* A bad row.  `path` is empty if it has none that can be. */
+static int add_bad(struct image_table *t, const struct path_row *row, const char *path, const char *label,
+		   const struct stat *st)
+{
+	char name[PLAN_PATH_BYTES_MAX];
+
+	if (!path[0] && !image_list_row(t->path, row->line, name))
+		return fail(EXIT_BAD, "%s/%s: the name is too long", t->request->place->root, t->path);
+	return image_list_add_bad(t->images, path[0] ? path : name, label, path[0] ? input_file_bytes(st) : 0,
+				  PLAN_NO_FILE, 0, &t->bad);
+}
+
 static int take_row(void *context, const struct path_row *row)
 {
 	struct image_table *t = context;
-	char path[2 * PLAN_PATH_BYTES_MAX], label[CLASS_NAME_BYTES_MAX + 1], where[3 * FILES_PATH_BYTES];
-	struct stat st;
-	int code = find_listed(t, row->line, row->path, path, &st);
+	char path[2 * PLAN_PATH_BYTES_MAX] = "", label[CLASS_NAME_BYTES_MAX + 1];
+	struct stat st = {0};
+	bool labelled;
+	int code = EXIT_DONE;
 
-	if (code == EXIT_DONE && row->label && !text_is_name(row->label, strlen(row->label), CLASS_NAME_BYTES_MAX))
-		code = fail(EXIT_BAD,
-			    "%s/%s: line %" PRIu64 ": label '%.200s' must be UTF-8 of 1 to %d bytes; it has "
-			    "%zu",
-			    t->request->place->root, t->path, row->line, row->label, CLASS_NAME_BYTES_MAX,
-			    strlen(row->label));
-	if (code == EXIT_DONE && !row->label) {
-		snprintf(where, sizeof(where), "%s/%s: line %" PRIu64 ": '%s'", t->request->place->root, t->path,
-			 row->line, row->path);
-		code = labels_find(t->labels, where, row->path, NULL, label);
-	}
-	if (code == EXIT_DONE)
-		code = find_fields(t, row);
+	t->bad.reason = 0;
 	t->images->table = row->label ? t->path : NULL;
 	t->images->line = row->line;
-	return code == EXIT_DONE ? image_list_add(t->images, path, row->label ? row->label : label,
-						  input_file_bytes(&st), PLAN_NO_FILE, 0, &t->fields)
-				 : code;
+	if (row->bad)
+		bad_row(t, row->line, row->bad->reason, "%s", row->bad->message);
+	if (row->path)
+		code = find_listed(t, row->line, row->path, path, &st);
+	if (code != EXIT_DONE && !bad_input_is(&t->bad, code))
+		return code;
+	/* Of a bad row, too: it tells which classes there are. */
+	code = row->path && (row->label || !row->bad) ? find_label(t, row, label) : EXIT_BAD;
+	labelled = code == EXIT_DONE;
+	if (!labelled && !bad_input_is(&t->bad, code))
+		return code;
+	if (!t->bad.reason)
+		code = find_fields(t, row);
+	if (t->bad.reason && (code == EXIT_DONE || code == EXIT_BAD))
+		return add_bad(t, row, path, labelled ? label : NULL, &st);
+	return code == EXIT_DONE
+		       ? image_list_add(t->images, path, label, input_file_bytes(&st), PLAN_NO_FILE, 0, &t->fields)
+		       : code;
+}
+
+/* How many empty cells have the default of their column. */
+static void tell_filled(const struct image_table *t, const char *name)
+{
+	const struct recipe *r = t->request->recipe;
+
+	for (uint32_t i = 0; i < r->field_count; i++)
+		if (t->filled[i])
+			note("%s: %" PRIu64 " empty cell%s in column %s: packed as %s", name, t->filled[i],
+			     t->filled[i] == 1 ? "" : "s", r->field[i].name, r->from[i].empty);
 }
 
 int image_table_add(struct image_list *images, struct labels *labels, const char *path)
@@ -234,9 +339,14 @@ int image_table_add(struct image_list *images, struct labels *labels, const char
 		code = fail(EXIT_IO, "out of memory");
 	}
 	images->by_folder = false;
+	images->in_table = true;
 	if (code == EXIT_DONE)
-		code = path_table_read(file, name, labels_given(labels) ? NULL : key, r->recipe, take_row, &t);
+		code = path_table_read(file, name, r->o->path_key, labels_given(labels) ? NULL : key, r->recipe,
+				       images->text.shelf, take_row, &t);
+	if (code == EXIT_DONE)
+		tell_filled(&t, name);
 	images->table = NULL;
+	images->in_table = false;
 	text_free(&t.fields);
 	free(name);
 	return code;

@@ -7,14 +7,16 @@
 #include <sys/stat.h>
 
 #include "tools/common/exit_code.h"
+#include "tools/shardpack/decode/file_name.h"
 #include "tools/shardpack/input/stored.h"
-#include "tools/shardpack/scan/file_name.h"
 #include "tools/shardpack/scan/request.h"
 
 /* By the name, not by the first bytes: tokens and raw records may begin with any. */
 static const char *packed_how(const char *path)
 {
-	static const char *const ends[][2] = {{".gz", "gzip"}, {".tgz", "gzip"}, {".zst", "zstd"}};
+	static const char *const ends[][2] = {{".gz", "gzip"},	 {".tgz", "gzip"},   {".zst", "zstd"},
+					      {".bz2", "bzip2"}, {".tbz2", "bzip2"}, {".tbz", "bzip2"},
+					      {".xz", "xz"},	 {".txz", "xz"}};
 
 	for (size_t i = 0; i < sizeof(ends) / sizeof(ends[0]); i++)
 		if (file_name_has_extension(path, ends[i][0]))

@@ -5,22 +5,66 @@
 #include "tools/shardpack/scan/labels.h"
 
 #include <inttypes.h>
-#include <stdlib.h>
 #include <string.h>
 
+#include "shard_pack.h"
 #include "tools/common/exit_code.h"
 #include "tools/common/grow.h"
 #include "tools/common/message.h"
+#include "tools/common/shelf.h"
 #include "tools/common/text.h"
+#include "tools/shardpack/plan/bad_input.h"
 #include "tools/shardpack/plan/classes.h"
+#include "tools/shardpack/plan/plan.h"
+#include "tools/shardpack/scan/image_list.h"
 #include "tools/shardpack/scan/pack_options.h"
 #include "tools/shardpack/scan/path_table.h"
 #include "tools/shardpack/scan/request.h"
 
+/*
+ * What Perl and Python would read otherwise than POSIX does, at `at`: there it is a part of a valid
+ * expression with another meaning, and so gives wrong labels.  0 if it is none; else its length.
+ */
+static int perl_only(const char *at)
+{
+	if (at[0] == '\\' && at[1] && strchr("dDAZ", at[1]))
+		return 2;
+	if (at[0] == '(' && at[1] == '?')
+		return 2;
+	return at[0] && strchr("*+?}", at[0]) && at[1] == '?' ? 2 : 0;
+}
+
+/* The first such part, outside of brackets such as [^_]; NULL if there is none. */
+static const char *find_perl(const char *text)
+{
+	const char *at = text;
+
+	while (*at && !perl_only(at)) {
+		if (*at == '[') {
+			at += at[1] == '^' ? 2 : 1;
+			at += *at == ']';
+			at += strcspn(at, "]");
+			at += *at == ']';
+		} else {
+			at += at[0] == '\\' && at[1] ? 2 : 1;
+		}
+	}
+	return *at ? at : NULL;
+}
+
 static int open_regex(struct labels *l, const struct request *r)
 {
+	const char *perl = find_perl(r->o->label_regex);
 	char why[200];
-	int rc = regcomp(&l->regex, r->o->label_regex, REG_EXTENDED);
+	int rc;
+
+	if (perl)
+		return cli_misuse(
+			r->args,
+			"--label-regex %s: '%.*s' is of Perl's expressions, and these are POSIX extended ones: "
+			"write [0-9] for a digit, ( ) for each group, and [^_]*_ for what ends before a _",
+			r->o->label_regex, perl_only(perl), perl);
+	rc = regcomp(&l->regex, r->o->label_regex, REG_EXTENDED);
 
 	if (rc != 0) {
 		regerror(rc, &l->regex, why, sizeof(why));
@@ -35,19 +79,28 @@ static int open_regex(struct labels *l, const struct request *r)
 	return EXIT_DONE;
 }
 
+static int out_of_memory(const struct labels *l)
+{
+	return shelf_refuse(l->text.shelf, "a list of %" PRIu64 " labels", l->count);
+}
+
 static int add_entry(void *context, const struct path_row *row)
 {
 	struct labels *l = context;
+	const char *label;
 
-	if (!grow(&l->entry, &l->capacity, l->count + 1, sizeof(*l->entry)))
-		return fail(EXIT_IO, "out of memory for a list of labels");
+	if (row->bad && !row->path)
+		return fail(EXIT_BAD, "%s: line %" PRIu64 ": %s", l->list_name, row->line, row->bad->message);
+	if (!grow_on(l->text.shelf, &l->entry, &l->capacity, l->count + 1, sizeof(*l->entry)))
+		return out_of_memory(l);
 	l->entry[l->count].path_at = l->text.bytes;
 	text_add(&l->text, row->path, strlen(row->path) + 1);
 	l->entry[l->count].label_at = l->text.bytes;
-	text_add(&l->text, row->label, strlen(row->label) + 1);
+	label = row->label ? row->label : ""; /* of a row that is bad: then its image is */
+	text_add(&l->text, label, strlen(label) + 1);
 	l->entry[l->count].line = row->line;
 	l->entry[l->count++].used = false;
-	return text_failed(&l->text) ? fail(EXIT_IO, "out of memory for a list of labels") : EXIT_DONE;
+	return text_failed(&l->text) ? out_of_memory(l) : EXIT_DONE;
 }
 
 static int compare_entries(const void *a, const void *b, void *context)
@@ -68,10 +121,13 @@ static int open_list(struct labels *l, const struct request *r)
 				  r->o->label_list);
 	l->has_list = true;
 	l->list_name = r->o->label_list;
-	code = path_table_read(r->o->label_list, r->o->label_list, key, NULL, add_entry, l);
+	l->text.shelf = r->plan->text.shelf;
+	code = path_table_read(r->o->label_list, r->o->label_list, r->o->path_key, key, NULL, l->text.shelf, add_entry,
+			       l);
 	if (code != EXIT_DONE)
 		return code;
-	qsort_r(l->entry, l->count, sizeof(*l->entry), compare_entries, l);
+	if (!shelf_sort(l->text.shelf, l->entry, l->count, sizeof(*l->entry), compare_entries, l))
+		return out_of_memory(l);
 	for (uint64_t i = 1; i < l->count; i++)
 		if (!strcmp(l->text.data + l->entry[i - 1].path_at, l->text.data + l->entry[i].path_at))
 			return fail(EXIT_BAD, "%s: lines %" PRIu64 " and %" PRIu64 ": '%s' appears twice", l->list_name,
@@ -81,6 +137,7 @@ static int open_list(struct labels *l, const struct request *r)
 
 int labels_open(struct labels *l, const struct request *r)
 {
+	l->none = r->o->no_label;
 	if (r->o->label_regex && r->o->label_list)
 		return cli_misuse(r->args, "--label-regex and --labels exclude each other");
 	if (r->o->label_regex)
@@ -92,37 +149,38 @@ void labels_close(struct labels *l)
 {
 	if (l->has_regex)
 		regfree(&l->regex);
+	shelf_free(l->text.shelf, l->entry);
 	text_free(&l->text);
-	free(l->entry);
 	memset(l, 0, sizeof(*l));
 }
 
 bool labels_given(const struct labels *l)
 {
-	return l->has_regex || l->has_list;
+	return l->has_regex || l->has_list || l->none;
 }
 
-static int copy_label(const char *where, const char *label, size_t bytes, char *out)
+static int copy_label(const char *label, size_t bytes, char *out, struct bad_input *bad)
 {
 	if (!text_is_name(label, bytes, CLASS_NAME_BYTES_MAX))
-		return fail(EXIT_BAD, "%s: label '%.*s' must be UTF-8 of 1 to %d bytes; it has %zu", where,
-			    (int)(bytes < 200 ? bytes : 200), label, CLASS_NAME_BYTES_MAX, bytes);
+		return bad_input(bad, SHARD_MISS_VALUE, "label '%.*s' must be UTF-8 of 1 to %d bytes; it has %zu",
+				 (int)(bytes < 200 ? bytes : 200), label, CLASS_NAME_BYTES_MAX, bytes);
 	memcpy(out, label, bytes);
 	out[bytes] = '\0';
 	return EXIT_DONE;
 }
 
-static int match(const struct labels *l, const char *where, const char *path, char *out)
+static int match(const struct labels *l, const char *path, char *out, struct bad_input *bad)
 {
 	regmatch_t part[2];
 
 	if (regexec(&l->regex, path, 2, part, 0) != 0)
-		return fail(EXIT_BAD, "%s: --label-regex %s does not match '%s'", where, l->regex_text, path);
-	return copy_label(where, path + part[1].rm_so, part[1].rm_so < 0 ? 0 : (size_t)(part[1].rm_eo - part[1].rm_so),
-			  out);
+		return bad_input(bad, SHARD_MISS_INCOMPLETE, "--label-regex %s does not match '%.150s'", l->regex_text,
+				 path);
+	return copy_label(path + part[1].rm_so, part[1].rm_so < 0 ? 0 : (size_t)(part[1].rm_eo - part[1].rm_so), out,
+			  bad);
 }
 
-static int look_up(struct labels *l, const char *where, const char *path, char *out)
+static int look_up(struct labels *l, const char *path, char *out, struct bad_input *bad)
 {
 	uint64_t low = 0, high = l->count;
 
@@ -134,36 +192,62 @@ static int look_up(struct labels *l, const char *where, const char *path, char *
 			const char *label = l->text.data + l->entry[middle].label_at;
 
 			l->entry[middle].used = true;
-			return copy_label(where, label, strlen(label), out);
+			if (!label[0])
+				return bad_input(bad, SHARD_MISS_INCOMPLETE, "%.150s: line %" PRIu64 ": no label",
+						 l->list_name, l->entry[middle].line);
+			return copy_label(label, strlen(label), out, bad);
 		}
 		if (order < 0)
 			high = middle;
 		else
 			low = middle + 1;
 	}
-	return fail(EXIT_BAD, "%s: --labels %s has no line for '%s'", where, l->list_name, path);
+	return bad_input(bad, SHARD_MISS_INCOMPLETE, "--labels %s has no line for '%.150s'", l->list_name, path);
 }
 
-int labels_find(struct labels *l, const char *where, const char *path, const char *folder, char *out)
+int labels_missing(const char *where, const char *more)
+{
+	return fail(EXIT_BAD,
+		    "%s: is in no class folder; give labels with --labels FILE%s or --label-regex RE, or pack without "
+		    "labels with --no-label",
+		    where, more);
+}
+
+int labels_find(struct labels *l, const char *where, const char *path, const char *folder, char *out,
+		struct bad_input *bad)
 {
 	if (l->has_regex)
-		return match(l, where, path, out);
+		return match(l, path, out, bad);
 	if (l->has_list)
-		return look_up(l, where, path, out);
+		return look_up(l, path, out, bad);
 	if (folder)
-		return copy_label(where, folder, strlen(folder), out);
-	return fail(EXIT_BAD, "%s: is in no class folder; give labels with --labels FILE or --label-regex RE", where);
+		return copy_label(folder, strlen(folder), out, bad);
+	if (!l->none)
+		return labels_missing(where, "");
+	out[0] = '\0';
+	return EXIT_DONE;
 }
 
-int labels_check_used(const struct labels *l)
+int labels_add_unused(const struct labels *l, struct image_list *images)
 {
-	uint64_t unused = 0, first = 0;
+	char name[PLAN_PATH_BYTES_MAX];
+	struct bad_input bad;
+	int code = EXIT_DONE;
 
-	for (uint64_t i = 0; i < l->count; i++)
-		if (!l->entry[i].used && (!unused++ || l->entry[i].line < l->entry[first].line))
-			first = i;
-	if (!unused)
-		return EXIT_DONE;
-	return fail(EXIT_BAD, "%s: line %" PRIu64 ": '%s' is not an image of the source (%" PRIu64 " such lines)",
-		    l->list_name, l->entry[first].line, l->text.data + l->entry[first].path_at, unused);
+	images->by_folder = false;
+	for (uint64_t i = 0; code == EXIT_DONE && i < l->count; i++) {
+		const struct labels_entry *e = &l->entry[i];
+		const char *path = l->text.data + e->path_at, *label = l->text.data + e->label_at;
+		bool is_label = text_is_name(label, strlen(label), CLASS_NAME_BYTES_MAX);
+
+		if (e->used)
+			continue;
+		bad_input(&bad, SHARD_MISS_MISSING, "%.120s: line %" PRIu64 ": '%.120s' is not an image of the source",
+			  l->list_name, e->line, path);
+		image_list_row("labels", e->line, name);
+		if (strlen(path) < PLAN_PATH_BYTES_MAX && text_stays_below(path))
+			strcpy(name, path);
+		code = image_list_add_bad(images, name, is_label ? label : NULL, 0, PLAN_NO_FILE, 0, &bad);
+	}
+	return code;
 }

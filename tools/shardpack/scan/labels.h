@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * labels.h - the label of an image, by --labels, --label-regex or its folder
+ * labels.h - the label of an image, by --labels, --label-regex or its folder, or none by --no-label
  */
 #ifndef SHARD_SCAN_LABELS_H
 #define SHARD_SCAN_LABELS_H
@@ -11,10 +11,12 @@
 
 #include "tools/common/text.h"
 
+struct bad_input;
+struct image_list;
 struct request;
 
 struct labels { /* start it zeroed */
-	bool has_regex, has_list;
+	bool has_regex, has_list, none;
 	regex_t regex;
 	const char *regex_text;
 	const char *list_name;
@@ -27,21 +29,29 @@ struct labels { /* start it zeroed */
 	uint64_t count, capacity;
 };
 
-/* As --label-regex or --labels say.  Returns the exit code. */
+/* As --label-regex, --labels or --no-label say.  Returns the exit code. */
 int labels_open(struct labels *l, const struct request *r);
 void labels_close(struct labels *l);
 
-/* Was one of these two options given? */
+/* Was one of these three options given? */
 bool labels_given(const struct labels *l);
 
 /*
  * The label of an image, into `out` of CLASS_NAME_BYTES_MAX + 1.  `path` is what the user sees
  * below SRC: --labels looks it up in its list, --label-regex is matched with it.  `folder` (or
- * NULL) is the label without these options; `where` names the image in messages.
+ * NULL) is the label without these options; `where` names the image in messages.  With --no-label
+ * it is an empty text.  An image whose label cannot be is bad input, which `bad` says.
  */
-int labels_find(struct labels *l, const char *where, const char *path, const char *folder, char *out);
+int labels_find(struct labels *l, const char *where, const char *path, const char *folder, char *out,
+		struct bad_input *bad);
 
-/* Check that every line of --labels belongs to an image.  Returns the exit code. */
-int labels_check_used(const struct labels *l);
+/*
+ * Says that an image has no label, and which options help; `more` names another one.  Returns the
+ * exit code.
+ */
+int labels_missing(const char *where, const char *more);
+
+/* Lines of --labels that belong to no image are bad inputs: their files are missing. */
+int labels_add_unused(const struct labels *l, struct image_list *images);
 
 #endif

@@ -4,6 +4,9 @@
  */
 #include "tools/shardpack/scan/pack_options.h"
 
+#include "tools/common/exit_code.h"
+#include "tools/shardpack/image/limits.h"
+
 #define AT(member) .offset = offsetof(struct pack_options, member)
 
 /* clang-format off */
@@ -11,9 +14,9 @@ const struct cli_option pack_output_options[] = {
 	{.name = "out", .short_name = 'o', .kind = CLI_DIR, .required = true, AT(out), .arg_name = "DIR",
 	 .help = "folder of the dataset; created if missing"},
 	{.name = "order", .kind = CLI_CHOICE, AT(order), .arg_name = "ORDER", .choices = "shuffle|source",
-	 .default_value = "shuffle", .help = "order of the records"},
-	{.name = "seed", .kind = CLI_U64, AT(seed), .arg_name = "N", .default_value = "0",
-	 .help = "seed of the shuffle"},
+	 .default_value = "shuffle", .help = "order"},
+	{.name = "seed", .kind = CLI_U64, AT(seed), .arg_name = "N",
+	 .help = "seed", .beside = true},
 	{.name = "shard-records", .kind = CLI_U64, AT(shard_records), .arg_name = "N", .min = 1,
 	 .default_note = "by --shard-bytes", .help = "records per shard"},
 	{.name = "shard-bytes", .kind = CLI_SIZE, AT(shard_bytes), .arg_name = "SIZE", .min = 1,
@@ -30,7 +33,8 @@ const struct cli_option pack_output_options[] = {
 
 const struct cli_option pack_run_options[] = {
 	{.name = "jobs", .short_name = 'j', .kind = CLI_U64, AT(jobs), .arg_name = "N", .min = 1, .max = 1024,
-	 .default_note = "one per CPU", .help = "how many threads compute at once"},
+	 .default_note = "one per CPU", .help = "threads"},
+	{.name = "sandbox", .kind = CLI_FLAG, AT(sandbox), .help = "lock up decoders", .beside = true},
 	{.name = "read-back", .kind = CLI_CHOICE, AT(read_back), .choices = "yes|no", .default_value = "yes",
 	 .help = "verify what was written"},
 	{.name = "replace", .kind = CLI_FLAG, AT(replace), .help = "build anew", .beside = true},
@@ -44,8 +48,24 @@ const struct cli_option pack_input_options[] = {
 	{.name = "root", .kind = CLI_DIR, AT(root), .arg_name = "DIR", .default_note = "by SRC",
 	 .help = "folder that relative paths start from"},
 	{.name = "spool", .kind = CLI_DIR, AT(spool), .arg_name = "DIR", .default_note = "beside --out",
-	 .help = "folder for unpacked files"},
+	 .help = "folder for temporary files"},
 	{.name = "trust-names", .kind = CLI_FLAG, AT(trust_names), .help = "ignore source times"},
 	{.name = "dry-run", .kind = CLI_FLAG, AT(dry_run), .help = "print the plan only", .beside = true},
 	{0}};
+
+const struct cli_option pack_unpack_options[] = {
+	{.name = "limit", .kind = CLI_STRING, AT(limit), .arg_name = "unpack=SIZE",
+	 .default_note = "100 times its size", .help = "what a file may unpack to"},
+	{0}};
 /* clang-format on */
+
+int pack_options_unpack(const struct pack_options *o, const struct cli_args *args, struct limits *out)
+{
+	char why[200];
+
+	if (o->sandbox)
+		return cli_misuse(args, "--sandbox is for images: nothing of this source is decoded");
+	if (!o->limit || limits_parse_unpack(o->limit, out, why, sizeof(why)))
+		return EXIT_DONE;
+	return cli_misuse(args, "--limit %s: %s", o->limit, why);
+}

@@ -9,6 +9,8 @@
 
 #include "tools/cli/cli.h"
 
+struct limits;
+
 struct pack_options {
 	struct cli_strings sources;
 	const char *out;
@@ -17,13 +19,16 @@ struct pack_options {
 	uint64_t resize, crop;
 	int exif, fit, filter, pixels, layout, dtype;
 	const char *mean, *std;
-	const char *label_regex, *label_list, *label_key, *columns;
+	const char *label_regex, *label_list, *label_key, *multi_label, *label_separator, *path_key, *columns;
+	bool no_label;
 	struct cli_strings fields;
-	const char *limit;
 	int accept; /* enum decode_accept */
 
 	/* images, array, raw */
 	const char *classes;
+
+	/* array */
+	int v2; /* what arrays of two unnamed bytes hold; 0: not said */
 
 	/* raw */
 	const char *schema;
@@ -32,6 +37,7 @@ struct pack_options {
 	/* tokens */
 	uint64_t sequence, overlap, end_of_text;
 	int token_dtype;
+	bool pack, position_ids;
 
 	/* cifar, mnist */
 	int coarse, split;
@@ -44,8 +50,8 @@ struct pack_options {
 	int read_back; /* 0: yes */
 	int on_error;  /* enum on_error */
 	struct cli_amount max_bad;
-	const char *quarantine, *report;
-	bool replace;
+	const char *quarantine, *report, *limit;
+	bool replace, sandbox;
 	const char *root, *spool;
 	bool trust_names, dry_run;
 };
@@ -54,5 +60,9 @@ struct pack_options {
 extern const struct cli_option pack_output_options[]; /* --out, and what else decides bytes */
 extern const struct cli_option pack_run_options[];    /* what does not */
 extern const struct cli_option pack_input_options[];  /* where things are, and --dry-run */
+extern const struct cli_option pack_unpack_options[]; /* --limit, of sources without images */
+
+/* What these sources say to that option, and to --sandbox.  Returns the exit code. */
+int pack_options_unpack(const struct pack_options *o, const struct cli_args *args, struct limits *out);
 
 #endif

@@ -8,27 +8,45 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include <jansson.h>
 
+#include "shard_pack.h"
 #include "tools/common/exit_code.h"
 #include "tools/common/files.h"
 #include "tools/common/message.h"
+#include "tools/common/utf8.h"
+#include "tools/shardpack/decode/file_name.h"
 #include "tools/shardpack/format/csv.h"
+#include "tools/shardpack/format/json_why.h"
+#include "tools/shardpack/plan/bad_input.h"
+#include "tools/shardpack/plan/field_value.h"
 #include "tools/shardpack/plan/recipe.h"
-#include "tools/shardpack/scan/file_name.h"
 
 struct reading {
-	const char *name, *label_key;
-	const struct recipe *columns; /* never NULL */
+	const char *name, *path_key, *label_key; /* path_key NULL: the usual names */
+	const struct recipe *columns;		 /* never NULL */
 	int (*each)(void *context, const struct path_row *row);
 	void *context;
 	uint64_t row_count;
+	uint64_t path_count, label_count;	  /* of JSON lines that have one */
+	char why_no_path[600], why_no_label[600]; /* what to say if none has */
 };
 
-static const char *const path_keys[] = {"path", "file_name", "image"};
-#define PATH_KEYS	    3
-#define COLUMNS_SHOWN_BYTES 200
+/* Columns of a table, or keys of an object. */
+struct names {
+	const char *name[CSV_FIELDS_MAX];
+	uint32_t count;
+};
+
+static const char *const path_keys[] = {"path", "file_name", "image", NULL};
+/* What they are often called.  Only --path-key and --label-key take these. */
+static const char *const likely_paths[] = {"path",	"file_name",  "image",	    "file",	"filename", "filepath",
+					   "file_path", "image_path", "image_name", "img_path", "img",	    NULL};
+static const char *const likely_labels[] = {"label",	  "labels",   "class",	"classes", "class_name",
+					    "label_name", "category", "target", NULL};
+#define NAMES_SHOWN_BYTES 200
 
 static bool is_json(const char *name)
 {
@@ -40,111 +58,193 @@ bool path_table_is_one(const char *name)
 	return is_json(name) || file_name_has_extension(name, ".csv") || file_name_has_extension(name, ".tsv");
 }
 
-/* Path and label of `row` may be empty. */
-static int row_done(struct reading *r, const struct path_row *row)
+/* Path and label of `row` may be empty, and the path NULL if something is wrong. */
+static int row_done(struct reading *r, struct path_row *row, struct bad_input *bad)
 {
-	if (!row->path[0])
-		return fail(EXIT_BAD, "%s: line %" PRIu64 ": no path", r->name, row->line);
-	if (row->label && !row->label[0])
-		return fail(EXIT_BAD, "%s: line %" PRIu64 ": no label for '%s'", r->name, row->line, row->path);
+	if (row->path && !row->path[0]) {
+		bad_input(bad, SHARD_MISS_INCOMPLETE, "no path");
+		row->path = NULL;
+	} else if (!bad->reason && row->label && !row->label[0] && !recipe_is_multi_label(r->columns)) {
+		bad_input(bad, SHARD_MISS_INCOMPLETE, "no label for '%s'", row->path);
+		row->label = NULL;
+	}
+	row->bad = bad->reason ? bad : NULL;
 	r->row_count++;
 	return r->each(r->context, row);
 }
 
+/* All of them, so that a blank or a tab among them is seen. */
+static const char *list_names(const struct names *n, char out[NAMES_SHOWN_BYTES])
+{
+	size_t at = 0;
+
+	out[0] = '\0';
+	for (uint32_t i = 0; i < n->count && at < NAMES_SHOWN_BYTES; i++)
+		at += (size_t)snprintf(out + at, NAMES_SHOWN_BYTES - at, "%s'%s'", i ? " " : "", n->name[i]);
+	if (at >= NAMES_SHOWN_BYTES)
+		memcpy(out + NAMES_SHOWN_BYTES - 4, "...", 4);
+	return out;
+}
+
+/*
+ * The first one that is called as such things often are, but not `tried`, whose value was none;
+ * else what stands for a name.
+ */
+static const char *likely_name(const struct names *n, const char *const *often, const char *tried)
+{
+	for (; *often; often++)
+		for (uint32_t i = 0; i < n->count; i++)
+			if (!strcasecmp(n->name[i], *often) && strcmp(n->name[i], tried))
+				return n->name[i];
+	return "NAME";
+}
+
+/*
+ * There is no path, or no label.  A table of which no row has one was given without the option that
+ * it needs, and that is what it is refused for.  A row among others is bad.  `what`: "column" or
+ * "text"; `all`: what `n` are.
+ */
+static int no_path(struct reading *r, uint64_t line, const struct names *n, const char *what, const char *all,
+		   struct bad_input *bad)
+{
+	char there[NAMES_SHOWN_BYTES];
+
+	list_names(n, there);
+	if (r->path_count || r->why_no_path[0])
+		return bad_input(bad, SHARD_MISS_INCOMPLETE, "no path");
+	if (r->path_key)
+		snprintf(r->why_no_path, sizeof(r->why_no_path),
+			 "line %" PRIu64 ": no %s is called %s, which --path-key names; the %s are %s", line, what,
+			 r->path_key, all, there);
+	else
+		snprintf(r->why_no_path, sizeof(r->why_no_path),
+			 "line %" PRIu64 ": no %s is called path, file_name or image; say which one holds the paths "
+			 "with --path-key %s; the %s are %s",
+			 line, what, likely_name(n, likely_paths, path_keys[0]), all, there);
+	return bad_input(bad, SHARD_MISS_INCOMPLETE, "no path");
+}
+
+static int no_label(struct reading *r, uint64_t line, const struct names *n, const char *what, const char *all,
+		    struct bad_input *bad)
+{
+	char there[NAMES_SHOWN_BYTES];
+
+	if (!r->label_count && !r->why_no_label[0])
+		snprintf(r->why_no_label, sizeof(r->why_no_label),
+			 "line %" PRIu64 ": no %s is called %s; say which one holds the labels with --label-key %s, or "
+			 "pack without labels with --no-label; the %s are %s",
+			 line, what, r->label_key, likely_name(n, likely_labels, r->label_key), all,
+			 list_names(n, there));
+	return bad_input(bad, SHARD_MISS_INCOMPLETE, "no %s is called %s", what, r->label_key);
+}
+
+static int refuse(const struct reading *r, const char *why)
+{
+	return fail(EXIT_BAD, "%s: %s", r->name, why);
+}
+
 /* ---- CSV and TSV ---- */
 
-static int find_column(const struct csv_row *head, const char *name)
+static int find_column(const struct names *head, const char *name)
 {
 	for (uint32_t i = 0; i < head->count; i++)
-		if (!strcmp(head->field[i], name))
+		if (!strcmp(head->name[i], name))
 			return (int)i;
 	return -1;
 }
 
 /* Which of two columns of one name is meant cannot be known. */
-static int refuse_twin(const struct reading *r, const struct csv_row *head, int column)
+static int refuse_twin(const struct reading *r, const struct names *head, uint64_t line, int column)
 {
 	for (uint32_t i = (uint32_t)column + 1; i < head->count; i++)
-		if (!strcmp(head->field[i], head->field[column]))
+		if (!strcmp(head->name[i], head->name[column]))
 			return fail(EXIT_BAD,
 				    "%s: line %" PRIu64 ": columns %d and %" PRIu32 " are both called %s; rename one",
-				    r->name, head->line, column + 1, i + 1, head->field[column]);
+				    r->name, line, column + 1, i + 1, head->name[column]);
 	return EXIT_DONE;
 }
 
-/* The names of all columns, so that a blank or a semicolon among them is seen. */
-static const char *list_columns(const struct csv_row *head, char out[COLUMNS_SHOWN_BYTES])
-{
-	size_t at = 0;
-	for (uint32_t i = 0; i < head->count && at < COLUMNS_SHOWN_BYTES; i++)
-		at += (size_t)snprintf(out + at, COLUMNS_SHOWN_BYTES - at, "%s'%s'", i ? " " : "", head->field[i]);
-	if (at >= COLUMNS_SHOWN_BYTES)
-		memcpy(out + COLUMNS_SHOWN_BYTES - 4, "...", 4);
-	return out;
-}
-
 /* Where path, label and extra columns are; -1 for a label that is not asked for. */
-static int settle_columns(const struct reading *r, const struct csv_row *head, int *path, int *label, int *extra)
+static int settle_columns(struct reading *r, const struct names *head, uint64_t line, int *path, int *label, int *extra)
 {
-	char there[COLUMNS_SHOWN_BYTES];
-	*path = *label = -1;
-	for (size_t i = 0; i < PATH_KEYS && *path < 0; i++)
+	struct bad_input bad = {0};
+	char there[NAMES_SHOWN_BYTES];
+
+	*path = r->path_key ? find_column(head, r->path_key) : -1;
+	*label = r->label_key ? find_column(head, r->label_key) : -1;
+	for (size_t i = 0; !r->path_key && path_keys[i] && *path < 0; i++)
 		*path = find_column(head, path_keys[i]);
 	if (*path < 0)
-		return fail(EXIT_BAD,
-			    "%s: line %" PRIu64 ": no column is called path, file_name or image; the first line must "
-			    "name the columns, and has %s",
-			    r->name, head->line, list_columns(head, there));
-	if (r->label_key)
-		*label = find_column(head, r->label_key);
-	if (r->label_key && *label < 0)
-		return fail(EXIT_BAD,
-			    "%s: line %" PRIu64 ": no column is called %s; name the column of labels with "
-			    "--label-key; the columns are %s",
-			    r->name, head->line, r->label_key, list_columns(head, there));
-	if (refuse_twin(r, head, *path) != EXIT_DONE || (*label >= 0 && refuse_twin(r, head, *label) != EXIT_DONE))
+		no_path(r, line, head, "column", "columns", &bad);
+	else if (r->label_key && *label < 0)
+		no_label(r, line, head, "column", "columns", &bad);
+	if (bad.reason)
+		return refuse(r, r->why_no_path[0] ? r->why_no_path : r->why_no_label);
+	if (refuse_twin(r, head, line, *path) != EXIT_DONE ||
+	    (*label >= 0 && refuse_twin(r, head, line, *label) != EXIT_DONE))
 		return EXIT_BAD;
 	for (size_t i = 0; i < r->columns->field_count; i++) {
 		const struct field_source *s = &r->columns->from[i];
 
 		extra[i] = s->kind == FIELD_LENGTH ? *path : find_column(head, s->from);
 		if (extra[i] < 0)
-			return fail(EXIT_BAD, "%s: line %" PRIu64 ": no column is called %s, which %s%s needs", r->name,
-				    head->line, s->from, s->column ? "--columns" : "--field ",
-				    s->column ? "" : r->columns->field[i].name);
-		if (refuse_twin(r, head, extra[i]) != EXIT_DONE)
+			return fail(EXIT_BAD,
+				    "%s: line %" PRIu64
+				    ": no column is called %s, which %s%s needs; the columns are %s",
+				    r->name, line, s->from, s->column ? "--columns" : "--field ",
+				    s->column ? "" : r->columns->field[i].name, list_names(head, there));
+		if (refuse_twin(r, head, line, extra[i]) != EXIT_DONE)
 			return EXIT_BAD;
 	}
 	return EXIT_DONE;
 }
 
-static int read_csv(struct reading *r, char *text, size_t bytes, bool tabs)
+/* ',', ';' or a tab, and a word on the one that is not usual. */
+static char separator_of(const struct reading *r, const char *text, size_t bytes)
 {
-	struct csv_row head, row;
-	struct path_row out;
-	enum csv_status status;
-	struct csv c;
-	char why[200];
+	char separator = file_name_has_extension(r->name, ".tsv") ? '\t' : csv_separator(text, bytes);
+
+	if (separator == ';')
+		note("%s: columns are separated by semicolons, because the first line has no comma", r->name);
+	return separator;
+}
+
+static int refuse_count(const struct reading *r, const struct csv_row *row, uint32_t count, char separator)
+{
+	return fail(EXIT_BAD, "%s: line %" PRIu64 ": %" PRIu32 " fields; the first line has %" PRIu32 "%s", r->name,
+		    row->line, row->count, count,
+		    separator == ','   ? " (a field that contains a comma must be quoted)"
+		    : separator == ';' ? " (a field that contains a semicolon must be quoted)"
+				       : "");
+}
+
+static int read_csv(struct reading *r, char *text, size_t bytes)
+{
+	char separator = separator_of(r, text, bytes), why[200];
 	int path, label, extra[RECIPE_NAMED_MAX], code;
-	csv_start(&c, text, bytes, tabs);
+	struct csv_row head, row;
+	enum csv_status status;
+	struct names names;
+	struct path_row out;
+	struct csv c;
+
+	csv_start(&c, text, bytes, separator);
 	status = csv_next(&c, &head, why, sizeof(why));
 	if (status == CSV_ROW) {
-		code = settle_columns(r, &head, &path, &label, extra);
+		names.count = head.count;
+		memcpy(names.name, head.field, head.count * sizeof(*head.field));
+		code = settle_columns(r, &names, head.line, &path, &label, extra);
 		if (code != EXIT_DONE)
 			return code;
 		while ((status = csv_next(&c, &row, why, sizeof(why))) == CSV_ROW) {
 			if (row.count != head.count)
-				return fail(EXIT_BAD,
-					    "%s: line %" PRIu64 ": %" PRIu32 " fields; the first line has %" PRIu32
-					    "%s",
-					    r->name, row.line, row.count, head.count,
-					    tabs ? "" : " (a field that contains a comma must be quoted)");
+				return refuse_count(r, &row, head.count, separator);
 			out = (struct path_row){.path = row.field[path],
 						.label = label < 0 ? NULL : row.field[label],
 						.line = row.line};
 			for (uint32_t i = 0; i < r->columns->field_count; i++)
 				out.value[i] = row.field[extra[i]];
-			code = row_done(r, &out);
+			code = row_done(r, &out, &(struct bad_input){.reason = 0});
 			if (code != EXIT_DONE)
 				return code;
 		}
@@ -168,16 +268,22 @@ static const char *label_text(const json_t *value, char out[24])
 /*
  * The value of a field, as text that reads back as the same; *own is what must be freed.  Numbers
  * of columns are numbers or truths, text and paths are text, and of other fields whatever stands
- * there is dumped.  *out is NULL if nothing does.
+ * there is dumped.  *out is NULL if nothing does, or empty for a column that has a default.
  */
 static bool value_text(const json_t *value, const struct field_source *s, const char **out, char **own)
 {
-	bool is_text = s->kind == FIELD_TEXT || s->kind == FIELD_BYTES || field_is_picture(s->kind);
+	bool is_text = (s->kind == FIELD_TEXT && s->pick == PICK_UNSAID) || s->kind == FIELD_BYTES ||
+		       field_is_picture(s->kind),
+	     none = !value || json_is_null(value);
 
 	*out = NULL;
 	*own = NULL;
-	if (s->kind == FIELD_LENGTH || (!s->column && (!value || json_is_null(value))))
+	if (s->kind == FIELD_LENGTH || (none && !s->column))
 		return true;
+	if (none && s->empty[0]) {
+		*out = "";
+		return true;
+	}
 	if (s->column && !json_is_number(value) && !json_is_boolean(value))
 		return false;
 	if (is_text && !json_is_string(value))
@@ -188,44 +294,68 @@ static bool value_text(const json_t *value, const struct field_source *s, const 
 	return *out != NULL;
 }
 
+/* The keys of an object, for a message. */
+static struct names *keys_of(const json_t *object, struct names *out)
+{
+	const char *key;
+	json_t *value;
+
+	out->count = 0;
+	json_object_foreach((json_t *)(uintptr_t)object, key, value) if (out->count < CSV_FIELDS_MAX)
+		out->name[out->count++] = key;
+	return out;
+}
+
 static int json_row(struct reading *r, const json_t *object, uint64_t line)
 {
-	const json_t *path = NULL, *label = r->label_key ? json_object_get(object, r->label_key) : NULL;
+	const json_t *path = r->path_key ? json_object_get(object, r->path_key) : NULL,
+		     *label = r->label_key ? json_object_get(object, r->label_key) : NULL;
 	const char *text = NULL;
-	char number[24], *own[RECIPE_NAMED_MAX] = {NULL};
+	char number[24], *labels = NULL, *own[RECIPE_NAMED_MAX] = {NULL};
+	struct bad_input bad = {0};
 	struct path_row row;
-	int code = EXIT_DONE;
+	struct names names;
+	int code;
 
-	for (size_t i = 0; i < PATH_KEYS && !path; i++)
+	for (size_t i = 0; !r->path_key && path_keys[i] && !path; i++)
 		path = json_object_get(object, path_keys[i]);
 	if (!json_is_string(path))
-		return fail(EXIT_BAD, "%s: line %" PRIu64 ": no text called path, file_name or image", r->name, line);
-	if (r->label_key && !(text = label_text(label, number)))
-		return fail(EXIT_BAD,
-			    "%s: line %" PRIu64 ": no text or whole number called %s; name the key of "
-			    "labels with --label-key",
-			    r->name, line, r->label_key);
+		no_path(r, line, keys_of(object, &names), "text", "keys", &bad);
+	else if (json_is_array(label) && recipe_is_multi_label(r->columns))
+		text = labels = json_dumps(label, JSON_COMPACT);
+	else if (json_is_array(label))
+		bad_input(&bad, SHARD_MISS_VALUE, "%s is a list; --multi-label takes several labels", r->label_key);
+	else if (r->label_key && !(text = label_text(label, number)))
+		no_label(r, line, keys_of(object, &names), "text or whole number", "keys", &bad);
+	r->path_count += json_is_string(path);
+	r->label_count += text != NULL;
 	row = (struct path_row){.path = json_string_value(path), .label = text, .line = line};
-	for (size_t i = 0; code == EXIT_DONE && i < r->columns->field_count; i++) {
+	for (size_t i = 0; !bad.reason && i < r->columns->field_count; i++) {
 		const struct field_source *s = &r->columns->from[i];
+		const json_t *value = json_object_get(object, s->from);
 
-		if (value_text(json_object_get(object, s->from), s, &row.value[i], &own[i]))
+		if (value_text(value, s, &row.value[i], &own[i]))
 			continue;
-		code = s->column ? fail(EXIT_BAD, "%s: line %" PRIu64 ": no number called %s, which --columns needs",
-					r->name, line, s->from)
-				 : fail(EXIT_BAD, "%s: line %" PRIu64 ": no text called %s, which --field %s needs",
-					r->name, line, s->from, r->columns->field[i].name);
+		if (s->column)
+			bad_input(&bad, SHARD_MISS_VALUE, "no number called %s, which --columns needs", s->from);
+		else if (json_is_array(value) && s->kind == FIELD_TEXT)
+			bad_input(&bad, SHARD_MISS_VALUE,
+				  "%s is a list, and --field %s is one text; " FIELD_LIST_REMEDY, s->from,
+				  r->columns->field[i].name);
+		else
+			bad_input(&bad, SHARD_MISS_VALUE, "no text called %s, which --field %s needs", s->from,
+				  r->columns->field[i].name);
 	}
-	if (code == EXIT_DONE)
-		code = row_done(r, &row);
+	code = row_done(r, &row, &bad);
 	for (size_t i = 0; i < r->columns->field_count; i++)
 		free(own[i]);
+	free(labels);
 	return code;
 }
 
 static int read_json(struct reading *r, char *text, size_t bytes)
 {
-	char *at = text + (bytes >= 3 && !memcmp(text, "\xEF\xBB\xBF", 3) ? 3 : 0), *end = text + bytes;
+	char *at = text + utf8_mark(text, bytes), *end = text + bytes;
 	uint64_t line = 0;
 	int code = EXIT_DONE;
 
@@ -241,12 +371,17 @@ static int read_json(struct reading *r, char *text, size_t bytes)
 			continue;
 		}
 		value = json_loadb(at, n, JSON_REJECT_DUPLICATES, &error);
-		if (!json_is_object(value))
-			code = fail(EXIT_BAD, "%s: line %" PRIu64 ": %s", r->name, line,
-				    value ? "not an object; must be an object, such as {\"path\": ..., \"label\": ...}"
-					  : error.text);
-		else
+		if (!json_is_object(value)) {
+			struct path_row row = {.line = line};
+			struct bad_input bad = {0};
+
+			bad_input(&bad, SHARD_MISS_VALUE, "%s",
+				  value ? "not an object; must be an object, such as {\"path\": ..., \"label\": ...}"
+					: json_why(&error));
+			code = row_done(r, &row, &bad);
+		} else {
 			code = json_row(r, value, line);
+		}
 		json_decref(value);
 		at += n + 1;
 	}
@@ -259,16 +394,18 @@ static bool is_utf16(const uint8_t *text)
 	return (text[0] == 0xff && text[1] == 0xfe) || (text[0] == 0xfe && text[1] == 0xff) || !text[0] != !text[1];
 }
 
-int path_table_read(const char *file, const char *name, const char *label_key, const struct recipe *columns,
+int path_table_read(const char *file, const char *name, const char *path_key, const char *label_key,
+		    const struct recipe *columns, struct shelf *shelf,
 		    int (*each)(void *context, const struct path_row *row), void *context)
 {
 	static const struct recipe none = {0};
 	struct reading r = {.name = name,
+			    .path_key = path_key,
 			    .label_key = label_key,
 			    .columns = columns ? columns : &none,
 			    .each = each,
 			    .context = context};
-	struct text text = {0};
+	struct text text = {.shelf = shelf};
 	bool found = false;
 	int code = files_read(file, &text, &found);
 
@@ -277,9 +414,12 @@ int path_table_read(const char *file, const char *name, const char *label_key, c
 	if (code == EXIT_DONE && text.bytes >= 2 && is_utf16((const uint8_t *)text.data))
 		code = fail(EXIT_BAD, "%s: is UTF-16; save it as UTF-8", name);
 	else if (code == EXIT_DONE && text.bytes)
-		code = is_json(name) ? read_json(&r, text.data, text.bytes)
-				     : read_csv(&r, text.data, text.bytes, file_name_has_extension(name, ".tsv"));
+		code = is_json(name) ? read_json(&r, text.data, text.bytes) : read_csv(&r, text.data, text.bytes);
 	text_free(&text);
+	if (code == EXIT_DONE && r.why_no_path[0] && !r.path_count)
+		code = refuse(&r, r.why_no_path);
+	else if (code == EXIT_DONE && r.why_no_label[0] && !r.label_count)
+		code = refuse(&r, r.why_no_label);
 	if (code == EXIT_DONE && !r.row_count)
 		code = fail(EXIT_BAD, "%s: no rows in it", name);
 	return code;

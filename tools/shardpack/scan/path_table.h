@@ -2,9 +2,9 @@
 /*
  * path_table.h - a list of files with labels: CSV, TSV or JSON lines, by the extension of its name
  *
- * The first line of a CSV or TSV names the columns.  Files stand in the column `path`; if there is
- * none, in `file_name`, else in `image`.  Labels stand in the column `label`, or in
- * the one that --label-key names.
+ * The first line of a CSV or TSV names the columns.  Files stand in the column that --path-key
+ * names, else in `path`; if there is none, in `file_name`, else in `image`.  Labels stand in the
+ * column `label`, or in the one that --label-key names.
  */
 #ifndef SHARD_SCAN_PATH_TABLE_H
 #define SHARD_SCAN_PATH_TABLE_H
@@ -14,22 +14,29 @@
 
 #include "tools/shardpack/plan/recipe.h"
 
+struct bad_input;
+struct shelf;
+
 struct path_row {
 	const char *path, *label; /* label: NULL if none was asked for */
 	/* of the recipe's fields that have a column, as text; in JSON NULL if there is none */
 	const char *value[RECIPE_NAMED_MAX];
 	uint64_t line;
+	const struct bad_input *bad; /* what is wrong with this row alone, or NULL; then `path` may be NULL, too */
 };
 
 /* Has the name such an extension? */
 bool path_table_is_one(const char *name);
 
 /*
- * Call `each` for every row, until it returns another code than EXIT_DONE.  `label_key` NULL means
- * that labels are not looked for, `columns` NULL that nothing else is.  Says what is wrong, with
- * `name` and the line, and returns the exit code.
+ * Call `each` for every row, until it returns another code than EXIT_DONE.  `path_key` NULL means
+ * the usual names, `label_key` NULL that labels are not looked for, `columns` NULL that nothing
+ * else is.  A large table lies on the shelf meanwhile.  Says what is wrong with the table, with
+ * `name` and the line, and returns the exit code.  A row that is bad, while the next one can be
+ * read, is a row like any other: `each` decides.
  */
-int path_table_read(const char *file, const char *name, const char *label_key, const struct recipe *columns,
+int path_table_read(const char *file, const char *name, const char *path_key, const char *label_key,
+		    const struct recipe *columns, struct shelf *shelf,
 		    int (*each)(void *context, const struct path_row *row), void *context);
 
 #endif

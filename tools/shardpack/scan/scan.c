@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "tools/common/exit_code.h"
 #include "tools/common/message.h"
@@ -49,6 +50,47 @@ int scan_refuse_barren(const struct scan *s, const char *root, const char *what,
 	return fail(EXIT_BAD, "%s: no %s in it%s", s->barren_count ? s->barren : root, what, remedy);
 }
 
+static bool is_part(const char *name)
+{
+	static const char *const parts[] = {"train", "training", "val", "valid", "validation",
+					    "test",  "testing",	 "dev", NULL};
+
+	for (const char *const *p = parts; *p; p++)
+		if (!strcasecmp(name, *p))
+			return true;
+	return false;
+}
+
+/* What file managers, notebooks and storage systems make. */
+static bool is_left_behind(const char *name)
+{
+	return name[0] == '.' || name[0] == '@' || !strcmp(name, "__MACOSX") || !strcmp(name, "lost+found");
+}
+
+void scan_warn_of_folders(struct scan *scan, const struct classes *folders)
+{
+	const char *part = NULL, *left = NULL;
+	uint64_t part_count = 0, left_count = 0;
+
+	for (uint64_t i = 0; i < folders->count; i++) {
+		if (is_part(folders->name[i]) && !part_count++)
+			part = folders->name[i];
+		if (is_left_behind(folders->name[i]) && !left_count++)
+			left = folders->name[i];
+	}
+	if (part && (part_count > 1 || folders->count == 1))
+		scan_warn(
+			scan,
+			"class folder '%s' is called like a part of a dataset, and is packed as a class; to pack that "
+			"part, name the folder itself as the source",
+			part);
+	if (left)
+		scan_warn(scan,
+			  "class folder '%s' is called like what programs leave behind, and is packed as a class%s; "
+			  "remove it if it is none",
+			  left, left_count > 1 ? ", as others are" : "");
+}
+
 static bool is_digits(const char *name)
 {
 	return strspn(name, "0123456789") == strlen(name);
@@ -82,7 +124,31 @@ void scan_warn_of_numbers(struct scan *scan, const struct classes *folders)
 	}
 }
 
+int scan_end(struct scan *scan)
+{
+	struct text kinds = {0};
+	uint64_t count = 0;
+
+	ignored_sort(&scan->ignored);
+	for (uint32_t i = 0; i < scan->ignored.ending_count; i++) {
+		const struct ignored_ending *e = &scan->ignored.ending[i];
+
+		if (!ignored_is_foreign_image(e->text))
+			continue;
+		text_format(&kinds, "%s%s %" PRIu64, count ? ", " : "", e->text, e->count);
+		count += e->count;
+	}
+	if (count)
+		scan_warn(scan, "%" PRIu64 " ignored file%s of a kind that is not read: %s", count,
+			  count == 1 ? " is an image" : "s are images", text_failed(&kinds) ? "" : kinds.data);
+	text_free(&kinds);
+	return text_failed(&scan->ignored.names)
+		       ? fail(EXIT_IO, "out of memory for the names of %" PRIu64 " ignored files", scan->ignored.count)
+		       : EXIT_DONE;
+}
+
 void scan_free(struct scan *scan)
 {
+	ignored_free(&scan->ignored);
 	text_free(&scan->warnings);
 }

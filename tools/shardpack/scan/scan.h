@@ -8,11 +8,12 @@
 #include <stdint.h>
 
 #include "tools/common/text.h"
+#include "tools/shardpack/scan/ignored.h"
 
 struct classes;
 
 struct scan {			/* start it zeroed */
-	uint64_t ignored_count; /* files, or members of files, that are not inputs */
+	struct ignored ignored; /* files, or members of files, that are not inputs */
 	uint64_t stray_count;	/* those of them that would be images, but lie in no class's folder */
 	char stray[256];	/* the first of these in byte order */
 	uint64_t barren_count;	/* files of records that have none, archives without images */
@@ -21,6 +22,12 @@ struct scan {			/* start it zeroed */
 };
 
 void scan_free(struct scan *scan);
+
+/*
+ * All is listed: put ignored files in order, and warn of images of kinds that are not read.
+ * Returns the exit code.
+ */
+int scan_end(struct scan *scan);
 
 /* Print a line and keep it for the report; without the newline. */
 void scan_warn(struct scan *scan, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
@@ -32,6 +39,12 @@ void scan_warn(struct scan *scan, const char *fmt, ...) __attribute__((format(pr
 void scan_barren(struct scan *scan, const char *where);
 void scan_warn_of_barren(struct scan *scan, const char *what);
 int scan_refuse_barren(const struct scan *scan, const char *root, const char *what, const char *remedy);
+
+/*
+ * Warn of class folders whose names say that they are none: parts of a dataset, such as train and
+ * val, and what programs leave behind.
+ */
+void scan_warn_of_folders(struct scan *scan, const struct classes *folders);
 
 /*
  * Warn if the names of folders are numbers, and byte order gives them other classes than these.

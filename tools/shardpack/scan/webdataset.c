@@ -15,14 +15,20 @@
 
 #include <jansson.h>
 
+#include "shard_pack.h"
 #include "tools/common/exit_code.h"
+#include "tools/common/grow.h"
 #include "tools/common/message.h"
+#include "tools/common/shelf.h"
+#include "tools/shardpack/decode/file_name.h"
+#include "tools/shardpack/format/json_why.h"
 #include "tools/shardpack/input/stored.h"
+#include "tools/shardpack/plan/bad_input.h"
 #include "tools/shardpack/plan/classes.h"
 #include "tools/shardpack/plan/field_part.h"
 #include "tools/shardpack/plan/recipe.h"
-#include "tools/shardpack/scan/file_name.h"
 #include "tools/shardpack/scan/image_archive.h"
+#include "tools/shardpack/scan/image_list.h"
 #include "tools/shardpack/scan/pack_options.h"
 #include "tools/shardpack/scan/request.h"
 #include "tools/shardpack/scan/scan.h"
@@ -48,6 +54,23 @@ bool webdataset_has_labels(const struct image_archive *a)
 	return false;
 }
 
+int webdataset_check_keys(const struct image_archive *a)
+{
+	for (uint64_t i = 0; i < a->count; i++) {
+		const struct archive_member *m = &a->member[i];
+		const char *name = image_archive_name(a, m);
+
+		if (m->key_bytes && file_name_has_extension(name, ".cls"))
+			return fail(
+				EXIT_BAD,
+				"%s: a key ends at the first dot of a name, so '%s' is no .cls, but the '%s' of the "
+				"sample '%.*s'; rename the members so that the only dot is that before cls, or give "
+				"labels with --labels FILE or --label-regex RE",
+				a->where, name, suffix_of(a, m), (int)m->key_bytes, name);
+	}
+	return EXIT_DONE;
+}
+
 static int compare_keys(const void *x, const void *y, void *context)
 {
 	const struct image_archive *a = context;
@@ -67,15 +90,15 @@ static bool same_key(const struct image_archive *a, const struct archive_member 
 }
 
 /* All of a member as text; NULL, and *code, if it cannot be. */
-static char *read_text(const struct image_archive *a, const struct archive_member *m, int *code)
+static char *read_text(const struct image_archive *a, const struct archive_member *m, int *code, struct bad_input *bad)
 {
 	char *text = NULL;
 
 	if (m->bytes > LABEL_BYTES_MAX)
-		*code = fail(EXIT_BAD,
-			     "%s: '%s' at offset %" PRIu64 " has %" PRIu64 " bytes; a label must have at "
-			     "most %" PRIu64,
-			     a->where, image_archive_name(a, m), m->offset, m->bytes, LABEL_BYTES_MAX);
+		*code = bad_input(bad, SHARD_MISS_VALUE,
+				  "'%.150s' at offset %" PRIu64 " has %" PRIu64
+				  " bytes; a label must have at most %" PRIu64,
+				  image_archive_name(a, m), m->offset, m->bytes, LABEL_BYTES_MAX);
 	else if (!(text = malloc((size_t)m->bytes + 1)))
 		*code = image_archive_out_of_memory(a);
 	else
@@ -89,22 +112,24 @@ static char *read_text(const struct image_archive *a, const struct archive_membe
 }
 
 static int take_label(const struct image_archive *a, const struct archive_member *m, const char *label, size_t bytes,
-		      char *out)
+		      char *out, struct bad_input *bad)
 {
 	if (!text_is_name(label, bytes, CLASS_NAME_BYTES_MAX))
-		return fail(EXIT_BAD,
-			    "%s: the label in '%s' at offset %" PRIu64 " must be UTF-8 of 1 to %d bytes; it "
-			    "has %zu",
-			    a->where, image_archive_name(a, m), m->offset, CLASS_NAME_BYTES_MAX, bytes);
+		return bad_input(bad, SHARD_MISS_VALUE,
+				 "the label in '%.150s' at offset %" PRIu64
+				 " must be UTF-8 of 1 to %d bytes; it has %zu",
+				 image_archive_name(a, m), m->offset, CLASS_NAME_BYTES_MAX, bytes);
 	memcpy(out, label, bytes);
 	out[bytes] = '\0';
 	return EXIT_DONE;
 }
 
-static int label_of_cls(const struct image_archive *a, const struct archive_member *m, char *out)
+/* `many` is NULL, or gets the labels of an image that may have several. */
+static int label_of_cls(const struct image_archive *a, const struct archive_member *m, char *out,
+			struct label_list *many, struct bad_input *bad)
 {
 	int code = EXIT_DONE;
-	char *text = read_text(a, m, &code), *at = text;
+	char *text = read_text(a, m, &code, bad), *at = text;
 	size_t bytes;
 
 	if (!text)
@@ -113,16 +138,18 @@ static int label_of_cls(const struct image_archive *a, const struct archive_memb
 	bytes = (size_t)(text + m->bytes - at);
 	while (bytes && strchr(" \t\r\n", at[bytes - 1]))
 		bytes--;
-	code = take_label(a, m, at, bytes, out);
+	code = many ? label_list_of_text(a->request, at, bytes, true, many, bad)
+		    : take_label(a, m, at, bytes, out, bad);
 	free(text);
 	return code;
 }
 
-static int label_of_json(const struct image_archive *a, const struct archive_member *m, char *out)
+static int label_of_json(const struct image_archive *a, const struct archive_member *m, char *out,
+			 struct label_list *many, struct bad_input *bad)
 {
 	const char *key = a->request->o->label_key;
 	int code = EXIT_DONE;
-	char *text = read_text(a, m, &code);
+	char *text = read_text(a, m, &code, bad);
 	json_error_t error;
 	json_t *object, *value;
 
@@ -131,15 +158,22 @@ static int label_of_json(const struct image_archive *a, const struct archive_mem
 	object = json_loadb(text, (size_t)m->bytes, JSON_REJECT_DUPLICATES, &error);
 	value = json_object_get(object, key);
 	if (!json_is_object(object))
-		code = fail(EXIT_BAD, "%s: '%s' at offset %" PRIu64 ": %s", a->where, image_archive_name(a, m),
-			    m->offset, object ? "not an object" : error.text);
+		code = bad_input(bad, SHARD_MISS_VALUE, "'%.150s' at offset %" PRIu64 ": %s", image_archive_name(a, m),
+				 m->offset, object ? "not an object" : json_why(&error));
+	else if (many && value && !json_is_null(value))
+		code = label_list_of_json(a->request, value, many, bad);
+	else if (json_is_array(value))
+		code = bad_input(bad, SHARD_MISS_VALUE,
+				 "'%.150s' at offset %" PRIu64 ": %.80s is a list; --multi-label takes several labels",
+				 image_archive_name(a, m), m->offset, key);
 	else if (json_is_integer(value))
 		snprintf(out, 24, "%" JSON_INTEGER_FORMAT, json_integer_value(value));
 	else if (json_is_string(value))
-		code = take_label(a, m, json_string_value(value), json_string_length(value), out);
+		code = take_label(a, m, json_string_value(value), json_string_length(value), out, bad);
 	else
-		code = fail(EXIT_BAD, "%s: '%s' at offset %" PRIu64 ": no text or whole number called %s", a->where,
-			    image_archive_name(a, m), m->offset, key);
+		code = bad_input(bad, SHARD_MISS_INCOMPLETE,
+				 "'%.150s' at offset %" PRIu64 ": no text or whole number called %s",
+				 image_archive_name(a, m), m->offset, key);
 	json_decref(object);
 	free(text);
 	return code;
@@ -153,10 +187,11 @@ struct sample {
 	uint64_t member_count;
 };
 
-static int compare_samples(const void *x, const void *y)
+static int compare_samples(const void *x, const void *y, void *unused)
 {
 	const struct sample *a = x, *b = y;
 
+	(void)unused;
 	return a->first < b->first ? -1 : a->first > b->first;
 }
 
@@ -183,22 +218,43 @@ static bool is_image(const struct image_archive *a, const struct archive_member 
 				      (by_name && file_name_is_image(image_archive_name(a, m))));
 }
 
-static int refuse_twin(const struct image_archive *a, const struct archive_member *m, uint64_t i)
+static int refuse_twin(const struct image_archive *a, const struct archive_member *m, uint64_t i, struct bad_input *bad)
 {
 	for (uint64_t k = 0; k < i; k++)
 		if (!strcasecmp(suffix_of(a, &m[k]), suffix_of(a, &m[i])))
-			return fail(EXIT_BAD, "%s: '%s' appears twice, at offsets %" PRIu64 " and %" PRIu64, a->where,
-				    image_archive_name(a, &m[i]), m[k].offset, m[i].offset);
+			return bad_input(bad, SHARD_MISS_UNSUPPORTED,
+					 "'%.150s' appears twice, at offsets %" PRIu64 " and %" PRIu64,
+					 image_archive_name(a, &m[i]), m[k].offset, m[i].offset);
 	return EXIT_DONE;
 }
 
-/* The members [0, n) at `e` have one key.  `label_suffix` NULL: the label is none of them. */
-static int settle_sample(struct image_archive *a, const struct archive_member *m, uint64_t n, const char *label_suffix,
-			 struct sample *out)
+/* What a sample must have, and whether the archive is cut within it. */
+static int check_sample(const struct image_archive *a, const struct sample *s, const char *label_suffix,
+			struct bad_input *bad)
 {
-	uint64_t most = limits_most(&a->request->recipe->limits, LIMIT_MEMBERS);
+	const struct archive_member *m = s->member;
 
-	*out = (struct sample){.first = m[0].number, .member = m, .member_count = n};
+	for (uint64_t i = 0; i < s->member_count; i++)
+		if (m[i].kind != MEMBER_FILE)
+			return image_archive_blame(a, &m[i], bad);
+	if (!s->image || (label_suffix && !s->label))
+		return bad_input(bad, SHARD_MISS_INCOMPLETE, "sample '%.*s' at offset %" PRIu64 " has no %s%s",
+				 m->key_bytes < 150 ? (int)m->key_bytes : 150, image_archive_name(a, m), m->offset,
+				 s->image ? "." : "image", s->image ? label_suffix : "");
+	for (uint64_t i = 0; a->cut.reason && i < s->member_count; i++)
+		if (m[i].number == a->count - 1)
+			return bad_input(bad, SHARD_MISS_INCOMPLETE,
+					 "is the last sample before the archive is cut, so more of it may be missing");
+	return EXIT_DONE;
+}
+
+/* Which members of a sample are what.  `label_suffix` NULL: the label is none of them. */
+static int settle_sample(const struct image_archive *a, struct sample *s, const char *label_suffix,
+			 struct bad_input *bad)
+{
+	const struct archive_member *m = s->member;
+	uint64_t n = s->member_count, most = limits_most(&a->request->recipe->limits, LIMIT_MEMBERS);
+
 	if (n > most)
 		return fail(EXIT_BAD,
 			    "%s: sample '%.*s' at offset %" PRIu64 " has %" PRIu64 " members; the limit is %" PRIu64
@@ -206,31 +262,27 @@ static int settle_sample(struct image_archive *a, const struct archive_member *m
 			    a->where, (int)m->key_bytes, image_archive_name(a, m), m->offset, n, most);
 	for (uint64_t i = 0; i < n; i++) {
 		bool of_field = is_of_field(a, &m[i]), of_label = label_suffix && is_suffix(a, &m[i], label_suffix);
-		const struct archive_member **place = of_label				  ? &out->label
-						      : is_image(a, &m[i], !label_suffix) ? &out->image
+		const struct archive_member **place = of_label				  ? &s->label
+						      : is_image(a, &m[i], !label_suffix) ? &s->image
 											  : NULL;
 
-		if (refuse_twin(a, m, i) != EXIT_DONE)
-			return EXIT_BAD;
-		if (place && *place)
-			return fail(EXIT_BAD,
-				    "%s: sample '%.*s' has two images, '%s' at offset %" PRIu64 " and '%s' at %" PRIu64,
-				    a->where, (int)m->key_bytes, image_archive_name(a, m), suffix_of(a, *place),
-				    (*place)->offset, suffix_of(a, &m[i]), m[i].offset);
-		if (place)
+		if (place && *place && place == &s->image)
+			bad_input(bad, SHARD_MISS_UNSUPPORTED,
+				  "sample '%.*s' has two images, '%.60s' at offset %" PRIu64 " and '%.60s' at %" PRIu64,
+				  m->key_bytes < 100 ? (int)m->key_bytes : 100, image_archive_name(a, m),
+				  suffix_of(a, *place), (*place)->offset, suffix_of(a, &m[i]), m[i].offset);
+		if (refuse_twin(a, m, i, bad) != EXIT_DONE)
+			continue;
+		if (place && !*place)
 			*place = &m[i];
-		else
-			a->request->scan->ignored_count += !of_field;
+		else if (!place && !of_field)
+			ignored_add(&a->request->scan->ignored, a->path, image_archive_name(a, &m[i]));
 	}
-	if (!out->image || (label_suffix && !out->label))
-		return fail(EXIT_BAD, "%s: sample '%.*s' at offset %" PRIu64 " has no %s%s", a->where,
-			    (int)m->key_bytes, image_archive_name(a, m), m->offset, out->image ? "." : "image",
-			    out->image ? label_suffix : "");
-	return EXIT_DONE;
+	return bad->reason ? EXIT_BAD : check_sample(a, s, label_suffix, bad);
 }
 
 /* The tokens of a sample's fields. */
-static int find_fields(const struct image_archive *a, const struct sample *s, struct text *out)
+static int find_fields(const struct image_archive *a, const struct sample *s, struct text *out, struct bad_input *bad)
 {
 	const struct recipe *r = a->request->recipe;
 	uint64_t k;
@@ -247,20 +299,24 @@ static int find_fields(const struct image_archive *a, const struct sample *s, st
 		else if (r->from[i].optional)
 			field_part_add_none(out);
 		else
-			return fail(EXIT_BAD,
-				    "%s: sample '%.*s' at offset %" PRIu64 " has no .%s, which --field %s "
-				    "needs",
-				    a->where, (int)s->image->key_bytes, image_archive_name(a, s->image),
-				    s->image->offset, suffix, r->field[i].name);
+			return bad_input(bad, SHARD_MISS_INCOMPLETE,
+					 "sample '%.*s' at offset %" PRIu64 " has no .%s, which --field %s needs",
+					 s->image->key_bytes < 150 ? (int)s->image->key_bytes : 150,
+					 image_archive_name(a, s->image), s->image->offset, suffix, r->field[i].name);
 	}
 	return text_failed(out) ? image_archive_out_of_memory(a) : EXIT_DONE;
 }
 
-static int find_label(const struct image_archive *a, const struct sample *s, struct labels *labels, char *out)
+static int find_label(const struct image_archive *a, const struct sample *s, struct labels *labels, char *out,
+		      struct label_list *next, struct bad_input *bad)
 {
+	struct label_list *many = recipe_is_multi_label(a->request->recipe) ? next : NULL;
+
 	if (!s->label)
-		return image_archive_label(a, s->image, labels, out);
-	return a->request->o->label_key ? label_of_json(a, s->label, out) : label_of_cls(a, s->label, out);
+		return image_archive_label(a, s->image, labels, out, bad);
+	out[0] = '\0';
+	return a->request->o->label_key ? label_of_json(a, s->label, out, many, bad)
+					: label_of_cls(a, s->label, out, many, bad);
 }
 
 static bool has_image(const struct image_archive *a, const struct archive_member *m, uint64_t n)
@@ -270,6 +326,12 @@ static bool has_image(const struct image_archive *a, const struct archive_member
 	for (i = 0; i < n && !is_image(a, &m[i], true); i++)
 		;
 	return i < n;
+}
+
+/* Members of one key, with an image if nothing else makes a sample of them. */
+static bool is_sample(const struct image_archive *a, const struct archive_member *m, uint64_t n, bool by_name)
+{
+	return m->key_bytes && (!by_name || has_image(a, m, n));
 }
 
 /* The members of one key, which begin at a->member[first]. */
@@ -282,34 +344,75 @@ static uint64_t members_from(const struct image_archive *a, uint64_t first)
 	return n;
 }
 
+/* The sample, good or bad.  Of a bad one, too, the label tells which classes there are. */
+static int add_sample(const struct image_archive *a, struct sample *s, const char *label_suffix, struct labels *labels,
+		      struct text *fields, struct image_list *images)
+{
+	char label[CLASS_NAME_BYTES_MAX + 1];
+	struct bad_input bad = {0}, no_label = {0};
+	int code = settle_sample(a, s, label_suffix, &bad);
+	bool has_label = s->label ? s->label->kind == MEMBER_FILE : s->image && !label_suffix;
+
+	if (code != EXIT_DONE && !bad.reason)
+		return code;
+	code = has_label ? find_label(a, s, labels, label, &images->next, &no_label) : EXIT_DONE;
+	if (code != EXIT_DONE && !no_label.reason)
+		return code;
+	if (no_label.reason && !bad.reason)
+		bad = no_label;
+	if (!bad.reason)
+		code = find_fields(a, s, fields, &bad);
+	if (bad.reason)
+		return image_archive_add(a, s->image ? s->image : s->member,
+					 has_label && !no_label.reason ? label : NULL, fields, &bad, images);
+	return code == EXIT_DONE ? image_archive_add(a, s->image, label, fields, NULL, images) : code;
+}
+
+/* A link to what may be a folder, or of a name without a key: no sample, but not to be ignored. */
+static int add_single(const struct image_archive *a, const struct archive_member *m, struct image_list *images)
+{
+	static const struct text no_fields;
+	struct bad_input bad = {0};
+
+	image_archive_blame(a, m, &bad);
+	return image_archive_add(a, m, NULL, &no_fields, &bad, images);
+}
+
 int webdataset_add(struct image_archive *a, bool by_name, struct labels *labels, struct image_list *images)
 {
 	const char *label_suffix = by_name ? NULL : a->request->o->label_key ? "json" : "cls";
-	struct sample *sample = calloc(a->count + 1, sizeof(*sample));
-	char label[CLASS_NAME_BYTES_MAX + 1];
+	struct shelf *shelf = a->names.shelf;
+	struct sample *sample = NULL;
 	struct text fields = {0};
-	uint64_t n, sample_count = 0;
-	int code = sample ? EXIT_DONE : image_archive_out_of_memory(a);
+	uint64_t n, sample_count = 0, capacity = 0;
+	int code = EXIT_DONE;
 
-	if (code == EXIT_DONE)
-		qsort_r(a->member, a->count, sizeof(*a->member), compare_keys, a);
+	if (!shelf_sort(shelf, a->member, a->count, sizeof(*a->member), compare_keys, a))
+		code = image_archive_out_of_memory(a);
 	for (uint64_t i = 0; code == EXIT_DONE && i < a->count; i += n) {
-		n = members_from(a, i);
-		if (a->member[i].key_bytes && (!by_name || has_image(a, &a->member[i], n)))
-			code = settle_sample(a, &a->member[i], n, label_suffix, &sample[sample_count++]);
+		const struct archive_member *m = &a->member[i];
+
+		n = m->key_bytes ? members_from(a, i) : 0;
+		if (!n || (by_name && !has_image(a, m, n)))
+			n = 1; /* of no sample */
+		if (m->kind == MEMBER_FILE && !is_sample(a, m, n, by_name))
+			ignored_add(&a->request->scan->ignored, a->path, image_archive_name(a, m));
+		else if (grow_on(shelf, &sample, &capacity, sample_count + 1, sizeof(*sample)))
+			sample[sample_count++] = (struct sample){.first = m->number, .member = m, .member_count = n};
 		else
-			a->request->scan->ignored_count += n;
+			code = image_archive_out_of_memory(a);
 	}
-	if (code == EXIT_DONE)
-		qsort(sample, sample_count, sizeof(*sample), compare_samples);
+	if (code == EXIT_DONE && !shelf_sort(shelf, sample, sample_count, sizeof(*sample), compare_samples, NULL))
+		code = image_archive_out_of_memory(a);
 	for (uint64_t i = 0; code == EXIT_DONE && i < sample_count; i++) {
-		code = find_label(a, &sample[i], labels, label);
-		if (code == EXIT_DONE)
-			code = find_fields(a, &sample[i], &fields);
-		if (code == EXIT_DONE)
-			code = image_archive_add(a, sample[i].image, label, &fields, images);
+		const struct archive_member *m = sample[i].member;
+
+		fields.bytes = 0;
+		code = is_sample(a, m, sample[i].member_count, by_name)
+			       ? add_sample(a, &sample[i], label_suffix, labels, &fields, images)
+			       : add_single(a, m, images);
 	}
 	text_free(&fields);
-	free(sample);
+	shelf_free(shelf, sample);
 	return code;
 }

@@ -19,6 +19,12 @@ struct labels;
 bool webdataset_has_labels(const struct image_archive *a);
 
 /*
+ * Without labels in members: refuse an archive with a member such as img.v1.cls.  Its sample is
+ * "img", so it would be no label, and the folder would be the class.  Returns the exit code.
+ */
+int webdataset_check_keys(const struct image_archive *a);
+
+/*
  * Add the samples to a list, in the order of the archive.  Without `by_name`, the label of a sample
  * comes from one of its members.  With `by_name`, it is what image_archive_label() says of the
  * image, and members whose key has no image are ignored.  Says why it fails and returns the exit

@@ -10,8 +10,10 @@
 #include "tools/common/message.h"
 #include "tools/shardpack/input/place.h"
 #include "tools/shardpack/plan/classes.h"
+#include "tools/shardpack/plan/classes_list.h"
 #include "tools/shardpack/plan/plan.h"
 #include "tools/shardpack/plan/plan_write.h"
+#include "tools/shardpack/plan/token_pack.h"
 #include "tools/shardpack/scan/pack_options.h"
 #include "tools/shardpack/scan/request.h"
 #include "tools/shardpack/scan/scan.h"
@@ -33,13 +35,30 @@ static int check_named(const struct request *r, const struct fixed_source *steps
 	return EXIT_DONE;
 }
 
+static int begin_counted(const struct request *r, const struct classes *classes, uint64_t count)
+{
+	int code;
+
+	if (!count)
+		return scan_refuse_barren(r->scan, r->place->root, "records", "");
+	scan_warn_of_barren(r->scan, "record");
+	if (count >= PLAN_INPUTS_MAX)
+		return fail(EXIT_BAD, "%s: %" PRIu64 " records; the limit is %" PRIu64, r->place->root, count,
+			    PLAN_INPUTS_MAX - 1);
+	code = plan_begin(r->plan, r->recipe, classes);
+	r->plan->input_count = count;
+	return code;
+}
+
 /* Every field has its slices. */
 static int begin_plan(const struct request *r, const struct classes *classes)
 {
 	struct plan *p = r->plan;
 	uint64_t count[SHARD_FIELDS_MAX] = {0};
 	uint32_t lead = SHARD_FIELDS_MAX;
-	int code;
+
+	if (p->pack) /* windows have no slices */
+		return begin_counted(r, classes, p->pack->window_count);
 
 	for (uint64_t i = 0; i < p->slice_count; i++)
 		count[p->slice[i].field] += p->slice[i].count;
@@ -55,15 +74,7 @@ static int begin_plan(const struct request *r, const struct classes *classes)
 				    r->place->root, r->recipe->field[lead].name, count[lead], r->recipe->field[f].name,
 				    count[f]);
 	}
-	if (lead == SHARD_FIELDS_MAX || !count[lead])
-		return scan_refuse_barren(r->scan, r->place->root, "records", "");
-	scan_warn_of_barren(r->scan, "record");
-	if (count[lead] >= PLAN_INPUTS_MAX)
-		return fail(EXIT_BAD, "%s: %" PRIu64 " records; the limit is %" PRIu64, r->place->root, count[lead],
-			    PLAN_INPUTS_MAX - 1);
-	code = plan_begin(p, r->recipe, classes);
-	p->input_count = count[lead];
-	return code;
+	return begin_counted(r, classes, lead == SHARD_FIELDS_MAX ? 0 : count[lead]);
 }
 
 static int scan_named(const struct request *r, const struct fixed_source *steps, void *context, struct classes *classes)

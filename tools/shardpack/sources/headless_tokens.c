@@ -6,22 +6,22 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "shard_pack.h"
 #include "tools/common/exit_code.h"
 #include "tools/common/human.h"
 #include "tools/common/message.h"
+#include "tools/shardpack/decode/file_name.h"
 #include "tools/shardpack/format/megatron_index.h"
 #include "tools/shardpack/format/token_width.h"
 #include "tools/shardpack/input/place.h"
 #include "tools/shardpack/input/stored.h"
 #include "tools/shardpack/plan/plan.h"
-#include "tools/shardpack/scan/file_name.h"
 #include "tools/shardpack/scan/pack_options.h"
 #include "tools/shardpack/scan/request.h"
 #include "tools/shardpack/scan/scan.h"
@@ -52,11 +52,16 @@ static bool index_path(const char *path, char *out, size_t bytes)
 	return snprintf(out, bytes, "%.*s.idx", (int)(n - 4), path) < (int)bytes;
 }
 
-/* Its name into `name` if there is one, else "". */
+/*
+ * Its name into `name` if there is one, else "".  Whatever else has that ending is none, unless it
+ * begins as an index does.
+ */
 static int find_index(const struct request *r, const char *path, char name[PLAN_PATH_BYTES_MAX],
 		      struct megatron_index *out)
 {
 	uint8_t head[MEGATRON_INDEX_HEAD_BYTES];
+	char why[256];
+	struct stat st = {0};
 	ssize_t have;
 	int fd, error;
 
@@ -65,49 +70,38 @@ static int find_index(const struct request *r, const char *path, char name[PLAN_
 		return EXIT_DONE;
 	}
 	fd = openat(r->place->root_fd, name, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-	have = fd < 0 ? -1 : pread(fd, head, sizeof(head), 0);
+	have = fd < 0 || fstat(fd, &st) != 0 ? -1 : pread(fd, head, sizeof(head), 0);
 	error = errno;
 	if (fd >= 0)
 		close(fd);
 	if (have < 0 && error != ENOENT && error != EISDIR)
 		return fail(EXIT_IO, "%s/%s: is it an index of Megatron-LM? %s", r->place->root, name, strerror(error));
-	if (have < 0 || !megatron_index_parse(head, (size_t)have, out))
+	if (have < 0 || !megatron_index_is(head, (size_t)have))
 		name[0] = '\0';
+	else if (!megatron_index_parse(head, (size_t)have, (uint64_t)st.st_size, out, why, sizeof(why)))
+		return fail(EXIT_BAD, "%s/%s: %s", r->place->root, name, why);
 	return EXIT_DONE;
 }
 
-/* The tokens are one stream; the index knows more. */
+/* --dtype must agree.  With it the tokens are one stream, unless something asks for documents. */
 static int judge_index(const struct request *r, const char *where, const char *name, const struct megatron_index *index)
 {
-	const char *root = r->place->root, *is = index->dtype ? shard_dtype_name(index->dtype) : "of an unknown type";
-	size_t width = index->dtype ? shard_dtype_bytes(index->dtype) : 0;
-	bool fits = index->dtype == SHARD_U16 || index->dtype == SHARD_I32;
-	const char *type = width == 4 ? "u32" : "u16";
-	const char *many = index->document_count == 1 ? "" : "s";
+	uint32_t asked = headless_tokens_asked(r);
 	char count[HUMAN_CHARS];
 
-	human_count(count, index->document_count);
-	if (!fits)
-		return fail(EXIT_UNSUPPORTED,
-			    "%s: its tokens are %s, as %s/%s says, Megatron-LM's index; a .bin must have u16 or "
-			    "u32, so save them as .npy",
-			    where, is, root, name);
 	if (!cli_given(r->args, "dtype"))
+		return EXIT_DONE;
+	if (shard_dtype_bytes(asked) != shard_dtype_bytes(index->dtype))
 		return fail(EXIT_BAD,
-			    "%s: its tokens are %s in %s document%s, as %s/%s says, Megatron-LM's index, which is "
-			    "not read; type --dtype %s to pack them as one stream, and --documents ID if token ID "
-			    "ends each document",
-			    where, is, count, many, root, name, type);
-	if (shard_dtype_bytes(headless_tokens_asked(r)) != width)
-		return fail(EXIT_BAD,
-			    "%s: its tokens are %s, as %s/%s says, Megatron-LM's index, but --dtype says %s; type "
-			    "--dtype %s",
-			    where, is, root, name, shard_dtype_name(headless_tokens_asked(r)), type);
-	if (!cli_given(r->args, "documents"))
+			    "%s: its tokens are %s, as %s/%s says, Megatron-LM's index, but --dtype says %s; leave "
+			    "--dtype out",
+			    where, shard_dtype_name(index->dtype), r->place->root, name, shard_dtype_name(asked));
+	if (!cli_given(r->args, "documents") && !r->o->pack)
 		scan_warn(r->scan,
 			  "%s: packed as one stream: the %s document%s in %s/%s, Megatron-LM's index, are not kept "
-			  "apart; --documents ID keeps them apart if token ID ends each of them",
-			  where, count, many, root, name);
+			  "apart; leave --dtype out to keep them apart",
+			  where, human_count(count, index->document_count), index->document_count == 1 ? "" : "s",
+			  r->place->root, name);
 	return EXIT_DONE;
 }
 
@@ -187,13 +181,17 @@ int headless_tokens_look(const struct request *r, const char *path, uint32_t fil
 {
 	struct megatron_index index = {0};
 	char name[PLAN_PATH_BYTES_MAX];
+	bool asked = cli_given(r->args, "dtype");
 	int code = find_index(r, path, name, &index);
 
-	*out = (struct headless_tokens){.dtype = headless_tokens_asked(r)};
-	if (code == EXIT_DONE && name[0]) {
-		out->has_index = true;
-		out->document_count = index.document_count;
-		code = judge_index(r, where, name, &index);
-	}
-	return code == EXIT_DONE ? judge_width(r, file, where) : code;
+	*out = (struct headless_tokens){.dtype = headless_tokens_asked(r), .index_file = PLAN_NO_FILE};
+	if (code != EXIT_DONE || !name[0])
+		return code == EXIT_DONE ? judge_width(r, file, where) : code;
+	out->has_index = true;
+	out->document_count = index.document_count;
+	code = judge_index(r, where, name, &index);
+	if (code != EXIT_DONE || (asked && !r->o->pack))
+		return code == EXIT_DONE ? judge_width(r, file, where) : code;
+	out->dtype = index.dtype;
+	return cli_given(r->args, "documents") ? EXIT_DONE : stored_add(r->stored, r->plan, name, &out->index_file);
 }

@@ -2,9 +2,10 @@
 /*
  * headless_tokens.h - the type of tokens in a file that does not say it itself
  *
- * The type is that of --dtype, or u16 by default.  Numbers that look otherwise, or an index of
- * Megatron-LM beside the file, may contradict it.  Then the default is refused.  If the user gave
- * --dtype, numbers that look otherwise are only a warning; an index of another width is refused.
+ * The type is that of --dtype, or that of an index of Megatron-LM beside the file, or u16.  Numbers
+ * that look otherwise than the default are refused.  If the user gave --dtype, numbers that look
+ * otherwise are only a warning; an index of another width is refused.  Without --dtype, or
+ * with --pack, an index also says where documents begin, unless --documents does.
  */
 #ifndef SHARD_SOURCES_HEADLESS_TOKENS_H
 #define SHARD_SOURCES_HEADLESS_TOKENS_H
@@ -16,6 +17,7 @@ struct request;
 
 struct headless_tokens {
 	uint32_t dtype;
+	uint32_t index_file; /* of which the documents are to be taken; PLAN_NO_FILE: none */
 	bool has_index;
 	uint64_t document_count; /* by the index */
 };

@@ -7,18 +7,22 @@
  */
 #include "tools/shardpack/sources/image_recipe.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "shard_pack.h"
 #include "tools/common/exit_code.h"
 #include "tools/common/message.h"
 #include "tools/shardpack/decode/decode.h"
 #include "tools/shardpack/decode/image.h"
 #include "tools/shardpack/plan/field_option.h"
+#include "tools/shardpack/plan/field_value.h"
 #include "tools/shardpack/plan/recipe.h"
 #include "tools/shardpack/scan/pack_options.h"
 #include "tools/shardpack/scan/request.h"
+#include "tools/shardpack/sources/mask_map_file.h"
 
 /* ---- the image ---- */
 
@@ -85,6 +89,8 @@ static int settle_image(const struct request *r, struct field_option *o)
 	char assumed[200], why[320];
 	int code = EXIT_DONE;
 
+	if (r->o->no_label)
+		r->recipe->label = LABEL_NONE;
 	r->recipe->exif = (uint32_t)r->o->exif;
 	r->recipe->accept = (uint32_t)r->o->accept;
 	if (r->o->limit && !limits_parse(r->o->limit, &r->recipe->limits, why, sizeof(why)))
@@ -109,8 +115,14 @@ static int settle_image(const struct request *r, struct field_option *o)
 
 /* ---- the others ---- */
 
+static bool is_of_whole_images(const struct recipe *recipe, const char *name)
+{
+	return recipe->transform.fit == FIT_AREA &&
+	       (!strcmp(name, "image" FIELD_LENGTH_SUFFIX) || !strcmp(name, "image" FIELD_SIZE_SUFFIX));
+}
+
 /* A field, and that of its lengths; `option` is "--field", or "--columns" for its numbers. */
-static int enter(const struct request *r, const char *option, const struct field_option *o)
+static int enter(const struct request *r, const char *option, struct field_option *o)
 {
 	struct recipe *recipe = r->recipe;
 	struct shard_field f, length;
@@ -129,11 +141,14 @@ static int enter(const struct request *r, const char *option, const struct field
 		if (!strcmp(recipe->field[i].name, f.name) || (ragged && !strcmp(recipe->field[i].name, length.name)))
 			return cli_misuse(r->args, "%s %s: there is a field %s already", option, o->name,
 					  recipe->field[i].name);
-	if (recipe->field_count + 1 + ragged > RECIPE_NAMED_MAX)
+	if (is_of_whole_images(recipe, o->name))
+		return cli_misuse(r->args, "%s %s: whole images (--fit area) have a field of that name; rename yours",
+				  option, o->name);
+	if (recipe->field_count + 1 + ragged > SHARD_FIELDS_MAX - recipe_first(recipe))
 		return cli_misuse(r->args,
-				  "%s %s: more than the limit of %d fields beside image and label; fields of "
+				  "%s %s: more than the limit of %" PRIu32 " fields beside image and label; fields of "
 				  "lengths count too",
-				  option, o->name, RECIPE_NAMED_MAX);
+				  option, o->name, SHARD_FIELDS_MAX - recipe_first(recipe));
 	if (ragged && strlen(f.name) + strlen(FIELD_LENGTH_SUFFIX) >= sizeof(f.name))
 		return cli_misuse(r->args,
 				  "--field %s: the field of its lengths would be called "
@@ -151,7 +166,47 @@ static int enter(const struct request *r, const char *option, const struct field
 	return EXIT_DONE;
 }
 
-/* "age:f32,site:u16": each is short for --field age:kind=tensor,dtype=f32, also in a plan. */
+static int enter_field(const struct request *r, struct field_option *o)
+{
+	int code = o->map_path[0] ? mask_map_file_read(&o->map, o->name, o->map_path) : EXIT_DONE;
+	uint64_t line_count = o->map.count;
+
+	for (uint32_t i = 0; i < r->recipe->field_count; i++)
+		line_count += r->recipe->from[i].map.count;
+	if (code == EXIT_DONE && line_count > MASK_MAP_ALL_LINES_MAX)
+		code = fail(EXIT_BAD,
+			    "--field %s: map=%s: with this one, all maps have %" PRIu64 " lines; the limit is %d",
+			    o->name, o->map_path, line_count, MASK_MAP_ALL_LINES_MAX);
+	return code == EXIT_DONE ? enter(r, "--field", o) : code;
+}
+
+/* ":default=-1" behind the type of the column that was entered last; `at` is all of the column. */
+static int enter_default(const struct request *r, const char *at, int bytes, const char *text)
+{
+	const struct shard_field *f = &r->recipe->field[r->recipe->field_count - 1];
+	char *empty = r->recipe->from[r->recipe->field_count - 1].empty;
+	int left = bytes - (int)(text - at), skip = (int)strlen(":default=");
+	uint8_t value[8];
+
+	if (!left)
+		return EXIT_DONE;
+	if (left <= skip || memcmp(text, ":default=", (size_t)skip) != 0 || left - skip > FIELD_EMPTY_BYTES)
+		return cli_misuse(r->args,
+				  "--columns %.*s: '%.*s' must be :default=V, a number of at most %d characters, "
+				  "which is packed for empty cells",
+				  bytes, at, left, text, FIELD_EMPTY_BYTES);
+	memcpy(empty, text + skip, (size_t)(left - skip));
+	empty[left - skip] = '\0';
+	if (!field_value_of_column(f, empty, value))
+		return cli_misuse(r->args, "--columns %.*s: '%s' is not a value of type %s", bytes, at, empty,
+				  shard_dtype_name(f->dtype));
+	return EXIT_DONE;
+}
+
+/*
+ * "age:f32,site:u16:default=0": each is short for --field age:kind=tensor,dtype=f32, also in a
+ * plan, which has the values, and so no default.
+ */
 static int enter_columns(const struct request *r)
 {
 	const char *at = r->o->columns;
@@ -162,14 +217,18 @@ static int enter_columns(const struct request *r)
 
 	while (code == EXIT_DONE && more) {
 		int bytes = (int)strcspn(at, ","), name_bytes = (int)strcspn(at, ",:");
+		const char *type = at + name_bytes + (at[name_bytes] == ':');
+		int type_bytes = (int)strcspn(type, ",:");
 
-		if (at[name_bytes] != ':' || snprintf(text, sizeof(text), "%.*s:kind=tensor,dtype=%.*s", name_bytes, at,
-						      bytes - name_bytes - 1, at + name_bytes + 1) >= (int)sizeof(text))
+		if (!type_bytes || snprintf(text, sizeof(text), "%.*s:kind=tensor,dtype=%.*s", name_bytes, at,
+					    type_bytes, type) >= (int)sizeof(text))
 			return cli_misuse(r->args, "--columns %s: must be NAME:TYPE,..., such as age:f32,site:u16",
 					  r->o->columns);
 		if (!field_option_parse(text, false, &o, why, sizeof(why)))
 			return cli_misuse(r->args, "--columns %.*s: %s", bytes, at, why);
 		code = enter(r, "--columns", &o);
+		if (code == EXIT_DONE)
+			code = enter_default(r, at, bytes, type + type_bytes);
 		more = at[bytes] == ',';
 		at += bytes + more;
 	}
@@ -193,8 +252,8 @@ static int make_room_for_damage(const struct request *r)
 	if (recipe->field_count > recipe_named_max(recipe))
 		return cli_misuse(r->args,
 				  "--accept %s adds a field " RECIPE_DAMAGE ", which makes more than the "
-				  "limit of %d fields beside image and label; fields of lengths count too",
-				  recipe_accept_names[recipe->accept], RECIPE_NAMED_MAX);
+				  "limit of %" PRIu32 " fields beside image and label; fields of lengths count too",
+				  recipe_accept_names[recipe->accept], SHARD_FIELDS_MAX - recipe_first(recipe));
 	return EXIT_DONE;
 }
 
@@ -218,15 +277,57 @@ static int settle_all(const struct request *r, struct field_option *o)
 		code = enter_columns(r);
 	for (size_t i = 0; code == EXIT_DONE && i < fields->count; i++)
 		if (&o[i] != image)
-			code = enter(r, "--field", &o[i]);
+			code = enter_field(r, &o[i]);
 	return code == EXIT_DONE ? make_room_for_damage(r) : code;
+}
+
+/* --multi-label: a number, or "hot". */
+static int settle_labels(const struct request *r)
+{
+	static const char *const names[] = {"labels", "label-regex", "no-label"};
+	const char *many = r->o->multi_label;
+	uint64_t room = 0;
+
+	if (!many && r->o->label_separator)
+		return cli_misuse(r->args, "--label-separator needs --multi-label");
+	if (!many)
+		return EXIT_DONE;
+	if (r->o->label_separator && !r->o->label_separator[0])
+		return cli_misuse(r->args, "--label-separator is empty; must be what stands between labels");
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		if (cli_given(r->args, names[i]))
+			return cli_misuse(r->args, "--multi-label and --%s exclude each other", names[i]);
+	r->recipe->label = strcmp(many, "hot") ? LABEL_LIST : LABEL_HOT;
+	if (r->recipe->label == LABEL_LIST && (!text_u64(many, strlen(many), &room) || !room || room > UINT32_MAX))
+		return cli_misuse(r->args, "--multi-label %s: must be the most labels of an image, such as 8, or hot",
+				  many);
+	r->recipe->label_room = room ? (uint32_t)room : 1; /* until it is known how many classes there are */
+	return EXIT_DONE;
+}
+
+/* Options that say what the label is. */
+static int refuse_labels(const struct request *r)
+{
+	static const char *const names[] = {"labels", "label-regex", "label-key", "classes"};
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]) && r->o->no_label; i++)
+		if (cli_given(r->args, names[i]))
+			return cli_misuse(r->args, "--no-label and --%s exclude each other", names[i]);
+	return EXIT_DONE;
 }
 
 int image_recipe_settle(const struct request *r)
 {
 	struct field_option *o = calloc(r->o->fields.count + 1, sizeof(*o));
-	int code = o ? settle_all(r, o) : fail(EXIT_IO, "out of memory for fields");
+	int code = o ? refuse_labels(r) : fail(EXIT_IO, "out of memory for fields");
 
+	if (code == EXIT_DONE)
+		code = settle_labels(r);
+	if (code == EXIT_DONE)
+		code = settle_all(r, o);
+
+	for (size_t i = 0; o && i < r->o->fields.count; i++)
+		field_option_free(&o[i]);
 	free(o);
 	return code;
 }

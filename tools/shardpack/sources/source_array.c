@@ -12,11 +12,11 @@
 #include "tools/common/exit_code.h"
 #include "tools/common/message.h"
 #include "tools/common/signals.h"
+#include "tools/shardpack/decode/file_name.h"
 #include "tools/shardpack/format/npy.h"
 #include "tools/shardpack/format/zip.h"
 #include "tools/shardpack/input/stored.h"
 #include "tools/shardpack/plan/plan.h"
-#include "tools/shardpack/scan/file_name.h"
 #include "tools/shardpack/scan/input_file.h"
 #include "tools/shardpack/scan/pack_options.h"
 #include "tools/shardpack/scan/request.h"
@@ -73,7 +73,19 @@ static int check_size(const struct npy *a, const struct part *p)
 	return EXIT_DONE;
 }
 
-static int add_array(const struct request *r, const struct part *p)
+/* Its bytes could be anything, so a user has to say that they are bfloat16. */
+static int take_unnamed(const struct request *r, const struct part *p, uint64_t *count)
+{
+	++*count;
+	return r->o->v2 ? EXIT_DONE
+			: fail(EXIT_BAD,
+			       "%s: dtype 'V2' does not say what its two bytes are; ml_dtypes saves bfloat16 so: if it "
+			       "is "
+			       "that, say --v2 bf16",
+			       p->where);
+}
+
+static int add_array(const struct request *r, const struct part *p, uint64_t *unnamed_count)
 {
 	uint64_t have = p->bytes < NPY_HEAD_BYTES_MAX ? p->bytes : NPY_HEAD_BYTES_MAX;
 	uint8_t *head = malloc(NPY_HEAD_BYTES_MAX);
@@ -89,6 +101,8 @@ static int add_array(const struct request *r, const struct part *p)
 	free(head);
 	if (code == EXIT_DONE)
 		code = check_size(&a, p);
+	if (code == EXIT_DONE && a.unnamed)
+		code = take_unnamed(r, p, unnamed_count);
 	if (code != EXIT_DONE)
 		return code;
 	c = (struct fixed_column){.dtype = a.dtype,
@@ -118,6 +132,7 @@ static void field_name(const char *path, char out[PLAN_PATH_BYTES_MAX])
 
 struct archive {
 	const struct request *r;
+	uint64_t *unnamed_count;
 	uint32_t file;
 	const char *where;
 };
@@ -196,14 +211,14 @@ static int add_member(const struct archive *a, const struct zip_member *m)
 	}
 	p.where = where;
 	if (code == EXIT_DONE)
-		code = add_array(a->r, &p);
+		code = add_array(a->r, &p, a->unnamed_count);
 	free(where);
 	return code;
 }
 
-static int add_archive(const struct request *r, uint32_t file, const char *where)
+static int add_archive(const struct request *r, uint32_t file, const char *where, uint64_t *unnamed_count)
 {
-	struct archive a = {.r = r, .file = file, .where = where};
+	struct archive a = {.r = r, .unnamed_count = unnamed_count, .file = file, .where = where};
 	char why[ZIP_WHY_BYTES] = "";
 	struct zip z = {.bytes = stored_bytes(r->stored, file), .read = read_stored, .context = &a, .why = why};
 	struct zip_member *m = malloc(sizeof(*m));
@@ -231,7 +246,6 @@ static int add_file(const struct request *r, void *context, const char *path)
 	struct part p = {.name = name};
 	int code = input_file_open(r, path, &p.file);
 
-	(void)context;
 	if (code != EXIT_DONE)
 		return code;
 	field_name(path, name);
@@ -241,9 +255,9 @@ static int add_file(const struct request *r, void *context, const char *path)
 	if (!where)
 		code = fail(EXIT_IO, "out of memory");
 	else if (file_name_has_extension(path, ".npz"))
-		code = add_archive(r, p.file, where);
+		code = add_archive(r, p.file, where, context);
 	else
-		code = add_array(r, &p);
+		code = add_array(r, &p, context);
 	free(where);
 	return code;
 }
@@ -251,8 +265,12 @@ static int add_file(const struct request *r, void *context, const char *path)
 static int scan(const struct request *r)
 {
 	static const struct fixed_source steps = {.add_file = add_file};
+	uint64_t unnamed_count = 0;
+	int code = fixed_source_scan(r, &steps, &unnamed_count);
 
-	return fixed_source_scan(r, &steps, NULL);
+	if (code == EXIT_DONE && r->o->v2 && !unnamed_count)
+		code = fail(EXIT_BAD, "--v2 bf16: no array has dtype V2; leave it out, other arrays keep their type");
+	return code;
 }
 
 #define AT(member) .offset = offsetof(struct pack_options, member)
@@ -266,6 +284,8 @@ static const struct cli_option positionals[] = {
 static const struct cli_option options[] = {
 	{.name = "classes", .kind = CLI_FILE, AT(classes), .arg_name = "FILE|DATASET", .default_note = "not named",
 	 .help = "class names of the field `label`"},
+	{.name = "v2", .kind = CLI_CHOICE, AT(v2), .arg_name = "TYPE", .choices = "refuse|bf16", .default_value = "refuse",
+	 .help = "what arrays of dtype V2 hold"},
 	{0}};
 /* clang-format on */
 

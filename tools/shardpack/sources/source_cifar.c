@@ -8,7 +8,6 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -53,7 +52,7 @@ static int read_names(const struct request *r, const struct cifar *kind, struct 
 	bool there;
 	FILE *in;
 
-	if (place_look(r->place, kind->names[which], &st, &there) != EXIT_DONE)
+	if (place_look(r->place, kind->names[which], &st, &there, NULL) != EXIT_DONE)
 		return EXIT_IO;
 	if (!there)
 		return classes_add_numbers(out, kind->class_count[which]);
@@ -134,7 +133,7 @@ static int kind_of_folder(const struct request *r, const struct cifar **out)
 
 	*out = NULL;
 	for (size_t i = 0; code == EXIT_DONE && !there && i < sizeof(kinds) / sizeof(kinds[0]); i++) {
-		code = place_look(r->place, kinds[i].file[r->o->split][0], &st, &there);
+		code = place_look(r->place, kinds[i].file[r->o->split][0], &st, &there, NULL);
 		if (there)
 			*out = &kinds[i];
 	}

@@ -7,21 +7,31 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "shard_pack.h"
 #include "tools/common/exit_code.h"
 #include "tools/common/message.h"
 #include "tools/common/text.h"
+#include "tools/shardpack/decode/file_name.h"
 #include "tools/shardpack/input/place.h"
+#include "tools/shardpack/plan/bad_input.h"
+#include "tools/shardpack/plan/classes.h"
 #include "tools/shardpack/plan/field.h"
+#include "tools/shardpack/plan/plan.h"
 #include "tools/shardpack/scan/class_folders.h"
-#include "tools/shardpack/scan/file_name.h"
+#include "tools/shardpack/scan/coco_images.h"
+#include "tools/shardpack/scan/coco_list.h"
 #include "tools/shardpack/scan/image_archive.h"
 #include "tools/shardpack/scan/image_files.h"
 #include "tools/shardpack/scan/image_list.h"
+#include "tools/shardpack/scan/image_plan.h"
+#include "tools/shardpack/scan/image_rows.h"
 #include "tools/shardpack/scan/image_table.h"
 #include "tools/shardpack/scan/labels.h"
 #include "tools/shardpack/scan/pack_options.h"
@@ -32,15 +42,36 @@
 #include "tools/shardpack/sources/image_recipe.h"
 #include "tools/shardpack/sources/source.h"
 
-/* What lies directly in the folder: archives, and folders beside them? */
-static int look_into(const struct request *r, struct text *archives, bool *has_folders)
+/* What lies directly in the folder that was named. */
+struct inside {
+	struct text archives, others; /* names of files, NUL-terminated */
+	bool has_folders;
+	char dangling[256];   /* a link that leads nowhere, and may be a folder; or empty */
+	uint64_t image_count; /* among the others */
+	char image[256];      /* the first of these in byte order */
+	const char *table;    /* as Hugging Face's imagefolder has it; NULL: there is none */
+};
+
+static const char *const folder_tables[] = {"metadata.jsonl", "metadata.csv"};
+
+static void look_at_file(struct inside *in, const char *name)
+{
+	text_add(&in->others, name, strlen(name) + 1);
+	for (size_t i = 0; i < sizeof(folder_tables) / sizeof(folder_tables[0]); i++)
+		if (!strcmp(name, folder_tables[i]) && (!in->table || strcmp(in->table, name) < 0))
+			in->table = folder_tables[i];
+	if (file_name_is_image(name) && (!in->image_count++ || strcmp(name, in->image) < 0))
+		snprintf(in->image, sizeof(in->image), "%s", name);
+}
+
+static int look_into(const struct request *r, struct inside *in)
 {
 	int fd = openat(r->place->root_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), code = EXIT_DONE;
 	DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
+	struct bad_input bad = {0};
 	struct dirent *entry;
 	struct stat st;
 
-	*has_folders = false;
 	if (!dir) {
 		code = fail(EXIT_IO, "%s: cannot read this folder: %s", r->place->root, strerror(errno));
 		if (fd >= 0)
@@ -51,17 +82,63 @@ static int look_into(const struct request *r, struct text *archives, bool *has_f
 		if (!strcmp(entry->d_name, ".") || !strcmp(entry->d_name, ".."))
 			continue;
 		if (file_name_is_archive(entry->d_name)) {
-			text_add(archives, entry->d_name, strlen(entry->d_name) + 1);
+			text_add(&in->archives, entry->d_name, strlen(entry->d_name) + 1);
 			continue;
 		}
-		code = place_look_at_entry(r->place, entry->d_name, &st);
-		*has_folders = *has_folders || (code == EXIT_DONE && S_ISDIR(st.st_mode));
+		code = place_look_at_entry(r->place, entry->d_name, &st, &bad);
+		if (bad_input_is(&bad, code)) {
+			/* It may be a folder, unless it is called like an image. */
+			if (file_name_is_image(entry->d_name))
+				look_at_file(in, entry->d_name);
+			else
+				snprintf(in->dangling, sizeof(in->dangling), "%s", entry->d_name);
+			code = EXIT_DONE;
+		} else if (code == EXIT_DONE && S_ISDIR(st.st_mode)) {
+			in->has_folders = true;
+		} else if (code == EXIT_DONE) {
+			look_at_file(in, entry->d_name);
+		}
 	}
 	if (code == EXIT_DONE && errno)
 		code = fail(EXIT_IO, "%s: cannot read this folder: %s", r->place->root, strerror(errno));
 	closedir(dir);
-	return code == EXIT_DONE && text_failed(archives) ? fail(EXIT_IO, "out of memory for a list of archives")
-							  : code;
+	if (code == EXIT_DONE && in->dangling[0] && in->archives.bytes) /* is it a folder of archives? */
+		code = place_look_at_entry(r->place, in->dangling, &st, NULL);
+	if (code == EXIT_DONE && (text_failed(&in->archives) || text_failed(&in->others)))
+		code = fail(EXIT_IO, "out of memory for a list of archives");
+	return code;
+}
+
+/* Is the table what --labels names? */
+static bool is_label_list(const struct request *r, const char *table)
+{
+	struct stat a, b;
+
+	return r->o->label_list && stat(r->o->label_list, &a) == 0 && fstatat(r->place->root_fd, table, &b, 0) == 0 &&
+	       a.st_dev == b.st_dev && a.st_ino == b.st_ino;
+}
+
+/* What of the folder is not taken, and may well have been meant. */
+static void settle_inside(const struct request *r, struct inside *in)
+{
+	const char *root = r->place->root, *at = in->others.data, *end = at + in->others.bytes;
+
+	if (in->has_folders)
+		in->archives.bytes = 0; /* they lie beside classes, and are ignored like all that is no image */
+	if (in->table && !is_label_list(r, in->table))
+		scan_warn(r->scan,
+			  "%s/%s: is not read, because the folder is packed; to pack the images that it names, and its "
+			  "columns, give it in the place of the folder",
+			  root, in->table);
+	if (!in->archives.bytes)
+		return;
+	for (; at < end; at += strlen(at) + 1)
+		ignored_add(&r->scan->ignored, "", at);
+	if (in->image_count)
+		scan_warn(r->scan,
+			  "%s: %" PRIu64 " image%s beside the archives: ignored (the first is '%s'); move the archives "
+			  "to a folder of their own, or name them",
+			  root, in->image_count, in->image_count == 1 ? " lies" : "s lie", in->image);
 }
 
 static int compare_names(const void *a, const void *b)
@@ -77,6 +154,15 @@ static bool has_fields(const struct recipe *r)
 	return false;
 }
 
+/* A folder is one class. */
+static int refuse_many_labels(const struct request *r, const char *path)
+{
+	return fail(EXIT_USAGE,
+		    "%s/%s: --multi-label takes labels from a table, or from members .cls or .json of an archive (the "
+		    "latter with --label-key)",
+		    r->place->root, path);
+}
+
 /*
  * WebDataset's way, if there are members that end in .cls, or --label-key asks for .json: samples
  * of several members.  So are those with fields of their own.  Else each image is a sample.
@@ -86,14 +172,22 @@ static int scan_archive(struct image_list *images, struct labels *labels, const 
 	const struct request *r = images->request;
 	struct image_archive a;
 	uint64_t before = images->count;
+	bool by_name = true;
 	int code = image_archive_open(&a, r, path);
 
 	if (code == EXIT_DONE) {
-		bool by_name = labels_given(labels) || !(r->o->label_key || webdataset_has_labels(&a));
-
+		by_name = labels_given(labels) || !(r->o->label_key || webdataset_has_labels(&a));
+		if (by_name && recipe_is_multi_label(r->recipe))
+			code = refuse_many_labels(r, path);
 		images->by_folder = by_name && !labels_given(labels);
+		if (code == EXIT_DONE)
+			code = images->by_folder ? webdataset_check_keys(&a) : EXIT_DONE;
+	}
+	if (code == EXIT_DONE) {
 		code = by_name && !has_fields(r->recipe) ? image_archive_add_all(&a, labels, images)
 							 : webdataset_add(&a, by_name, labels, images);
+		if (code == EXIT_DONE && a.cut.reason)
+			code = image_archive_add_cut(&a, images);
 	}
 	if (code == EXIT_DONE && images->count == before)
 		scan_barren(r->scan, a.where);
@@ -119,54 +213,126 @@ static int scan_archives(struct image_list *images, struct labels *labels, const
 	return code;
 }
 
+/* An option that was given and needs a table, or NULL. */
+static const char *option_of_tables(const struct request *r)
+{
+	return r->o->columns ? "--columns" : r->o->path_key && !r->o->label_list ? "--path-key" : NULL;
+}
+
 static int scan_item(struct image_list *images, struct labels *labels, const struct source_item *item)
 {
-	if (images->request->o->columns && (item->is_dir || !path_table_is_one(item->path)))
-		return fail(EXIT_USAGE, "%s/%s: --columns is for tables: .csv, .tsv or .jsonl",
-			    images->request->place->root, item->path);
+	const char *option = option_of_tables(images->request);
+	struct bad_input bad = {0};
+
+	if (option && (item->is_dir || !path_table_is_one(item->path)))
+		return fail(EXIT_USAGE, "%s/%s: %s is for tables: .csv, .tsv or .jsonl", images->request->place->root,
+			    item->path, option);
+	if (recipe_is_multi_label(images->request->recipe) && (item->is_dir || file_name_is_image(item->path)))
+		return refuse_many_labels(images->request, item->path);
+	if (item->missing && !file_name_is_image(item->path)) {
+		bad_input(&bad, SHARD_MISS_MISSING, "%s", strerror(ENOENT));
+		return image_list_add_bad(images, item->path, NULL, 0, PLAN_NO_FILE, 0, &bad);
+	}
 	if (item->is_dir)
 		return image_files_add_folder(images, labels, item->path);
 	if (path_table_is_one(item->path))
 		return image_table_add(images, labels, item->path);
 	if (file_name_is_image(item->path))
 		return image_files_add(images, labels, item->path);
+	if (file_name_is_coco(item->path))
+		return fail(EXIT_USAGE, "%s/%s: JSON of COCO must be the only input", images->request->place->root,
+			    item->path);
 	return scan_archive(images, labels, item->path);
+}
+
+/* What COCO does not have, and what a plan alone says. */
+static int check_coco(const struct request *r, bool is_coco)
+{
+	static const char *const names[] = {"labels",	"label-regex", "label-key", "multi-label",
+					    "path-key", "classes",     "columns"};
+
+	for (size_t i = 0; is_coco && i < sizeof(names) / sizeof(names[0]); i++)
+		if (cli_given(r->args, names[i]))
+			return cli_misuse(r->args,
+					  "images of COCO have no label: leave --%s out; their classes are a field, "
+					  "such as --field classes:kind=ragged,dtype=i64,max=100,from=category",
+					  names[i]);
+	for (uint32_t i = 0; i < r->recipe->field_count; i++)
+		if (field_coco_key(&r->recipe->from[i]))
+			return cli_misuse(r->args,
+					  "--field %s: from=%s: must be a key of the annotations, without coco:",
+					  r->recipe->field[i].name, r->recipe->from[i].from);
+	return EXIT_DONE;
+}
+
+/* Images of COCO have no label, so --no-label need not be said. */
+static int scan_coco(const struct request *r)
+{
+	struct image_list images = {.request = r};
+	struct classes classes = {0};
+	int code;
+
+	r->recipe->label = LABEL_NONE;
+	if (has_fields(r->recipe))
+		images.classes = &classes;
+	else
+		scan_warn(r->scan,
+			  "%s/%s: its annotations are not packed; --field boxes:kind=boxes,max=100 packs boxes",
+			  r->place->root, r->place->item[0].path);
+	code = coco_images_add(&images, &classes, r->place->item[0].path);
+	if (code == EXIT_DONE)
+		code = image_rows_number(&images);
+	if (code == EXIT_DONE)
+		code = image_plan(&images);
+	image_list_free(&images);
+	classes_free(&classes);
+	return code;
 }
 
 /* All that was named, or the archives in the folder that was. */
 static int scan_items(const struct request *r, struct labels *labels, const struct text *archives)
 {
-	struct image_list images = {.request = r};
+	struct image_list images = {.request = r, .text.shelf = r->plan->text.shelf};
 	int code = archives->bytes ? scan_archives(&images, labels, archives) : EXIT_DONE;
 
 	for (uint64_t i = 0; code == EXIT_DONE && !archives->bytes && i < r->place->item_count; i++)
 		code = scan_item(&images, labels, &r->place->item[i]);
 	if (code == EXIT_DONE)
-		code = labels_check_used(labels);
+		code = labels_add_unused(labels, &images);
 	if (code == EXIT_DONE)
-		code = image_list_plan(&images);
+		code = image_rows_number(&images);
+	if (code == EXIT_DONE)
+		code = image_plan(&images);
 	image_list_free(&images);
 	return code;
 }
 
 static int scan(const struct request *r)
 {
-	bool one_folder = r->place->item_count == 1 && !r->place->item[0].path[0], has_folders = false;
+	bool one_folder = r->place->item_count == 1 && !r->place->item[0].path[0];
 	struct labels labels = {0};
-	struct text archives = {0};
-	int code = labels_open(&labels, r);
+	struct inside in = {.table = NULL};
+	bool coco = r->place->item_count == 1 && !r->place->item[0].is_dir && file_name_is_coco(r->place->item[0].path);
+	int code = check_coco(r, coco);
 
-	if (code == EXIT_DONE && one_folder && r->o->columns)
-		code = fail(EXIT_USAGE, "%s: --columns is for tables: .csv, .tsv or .jsonl", r->place->root);
+	if (code != EXIT_DONE || coco)
+		return code == EXIT_DONE ? scan_coco(r) : code;
+	code = labels_open(&labels, r);
+	if (code == EXIT_DONE && one_folder && option_of_tables(r))
+		code = fail(EXIT_USAGE, "%s: %s is for tables: .csv, .tsv or .jsonl", r->place->root,
+			    option_of_tables(r));
 	if (code == EXIT_DONE && one_folder)
-		code = look_into(r, &archives, &has_folders);
-	if (has_folders)
-		archives.bytes = 0; /* they lie beside classes, and are ignored like all that is no image */
-	if (code == EXIT_DONE && one_folder && !archives.bytes && !labels_given(&labels))
+		code = look_into(r, &in);
+	if (code == EXIT_DONE && one_folder)
+		settle_inside(r, &in);
+	if (code == EXIT_DONE && one_folder && !in.archives.bytes && recipe_is_multi_label(r->recipe))
+		code = refuse_many_labels(r, "");
+	if (code == EXIT_DONE && one_folder && !in.archives.bytes && !labels_given(&labels))
 		code = class_folders_scan(r);
 	else if (code == EXIT_DONE)
-		code = scan_items(r, &labels, &archives);
-	text_free(&archives);
+		code = scan_items(r, &labels, &in.archives);
+	text_free(&in.archives);
+	text_free(&in.others);
 	labels_close(&labels);
 	return code;
 }
@@ -176,14 +342,14 @@ static int scan(const struct request *r)
 /* clang-format off */
 static const struct cli_option positionals[] = {
 	{.name = "SRC", .kind = CLI_FILE, .required = true, .many = true, AT(sources),
-	 .help = "folder, tars, a table of paths, or '-' for stdin"},
+	 .help = "folder, tars, table of paths, COCO .json, or '-'"},
 	{0}};
 
 static const struct cli_option options[] = {
 	{.name = "resize", .kind = CLI_U64, AT(resize), .arg_name = "N", .min = 1, .max = 65500,
 	 .default_note = "256, if no --crop", .help = "length of the shorter side"},
-	{.name = "fit", .kind = CLI_CHOICE, AT(fit), .arg_name = "HOW", .choices = "short|long|stretch|pad",
-	 .default_value = "short", .help = "how to resize"},
+	{.name = "fit", .kind = CLI_CHOICE, AT(fit), .arg_name = "HOW", .choices = "short|long|stretch|pad|area",
+	 .default_value = "short", .help = "size"},
 	{.name = "crop", .kind = CLI_U64, AT(crop), .arg_name = "N", .min = 1, .max = 65500,
 	 .default_note = "224, or --resize", .help = "side of the centre square"},
 	{.name = "filter", .kind = CLI_CHOICE, AT(filter), .arg_name = "NAME", .choices = "bilinear|bicubic|lanczos|box",
@@ -205,7 +371,12 @@ static const struct cli_option options[] = {
 	{.name = "labels", .kind = CLI_FILE, AT(label_list), .arg_name = "FILE",
 	 .help = "table of paths and labels: CSV, TSV or JSONL"},
 	{.name = "label-regex", .kind = CLI_STRING, AT(label_regex), .arg_name = "RE",
-	 .help = "regular expression; its first group is the label"},
+	 .help = "the label is its first group"},
+	{.name = "no-label", .kind = CLI_FLAG, AT(no_label), .help = "no label", .beside = true},
+	{.name = "multi-label", .kind = CLI_STRING, AT(multi_label), .arg_name = "N",
+	 .help = "N labels, or hot"},
+	{.name = "label-separator", .kind = CLI_STRING, AT(label_separator), .arg_name = "TEXT", .help = "in a text",
+	 .beside = true},
 	{.name = "columns", .kind = CLI_STRING, AT(columns), .arg_name = "FIELDS",
 	 .help = "further columns to pack: age:f32,site:u16"},
 	{.name = "field", .kind = CLI_STRING, .many = true, AT(fields), .arg_name = "NAME:...",
@@ -213,9 +384,10 @@ static const struct cli_option options[] = {
 	{.name = "accept", .kind = CLI_CHOICE, AT(accept), .arg_name = "HOW", .choices = "none|eoi|warnings", .default_value = "none",
 	 .help = "accept damaged JPEGs"},
 	{.name = "limit", .kind = CLI_STRING, AT(limit), .arg_name = "WHAT=N,...",
-	 .help = "limits: pixels, side, scans, memory, members"},
+	 .help = "limits: pixels, side, scans, memory, members, unpack"},
 	{.name = "label-key", .kind = CLI_STRING, AT(label_key), .arg_name = "NAME", .default_note = "label",
-	 .help = "column or JSON key of the label"},
+	 .help = "column of labels"},
+	{.name = "path-key", .kind = CLI_STRING, AT(path_key), .arg_name = "NAME", .help = "of paths", .beside = true},
 	{0}};
 /* clang-format on */
 

@@ -5,7 +5,8 @@
  * A record has sequence + 1 tokens: the first `sequence` are what a model sees, the last `sequence`
  * what it is to predict.  So neighbours share one token, and every token but a file's first is
  * predicted once; --overlap makes them share more.  No sequence spans two files, or with
- * --documents two documents.
+ * --documents two documents.  With --pack a record holds many documents, each whole if it can be;
+ * see plan/token_pack.h.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -17,13 +18,14 @@
 #include "tools/common/human.h"
 #include "tools/common/message.h"
 #include "tools/common/progress.h"
-#include "tools/common/signals.h"
 #include "tools/shardpack/format/megatron_index.h"
 #include "tools/shardpack/format/npy.h"
 #include "tools/shardpack/format/token_file.h"
+#include "tools/shardpack/input/documents.h"
 #include "tools/shardpack/input/place.h"
 #include "tools/shardpack/input/stored.h"
 #include "tools/shardpack/plan/plan.h"
+#include "tools/shardpack/plan/token_pack.h"
 #include "tools/shardpack/scan/input_file.h"
 #include "tools/shardpack/scan/pack_options.h"
 #include "tools/shardpack/scan/request.h"
@@ -31,23 +33,26 @@
 #include "tools/shardpack/sources/fixed_fields.h"
 #include "tools/shardpack/sources/fixed_source.h"
 #include "tools/shardpack/sources/headless_tokens.h"
+#include "tools/shardpack/sources/packed_tokens.h"
 #include "tools/shardpack/sources/source.h"
-
-#define PIECE_BYTES 65536
 
 struct stream {
 	const struct request *r;
 	uint64_t window, step; /* tokens */
 	uint64_t left_out;     /* tokens that no sequence has */
+	uint64_t split_files;  /* files that --documents cuts into documents */
+	uint64_t document_count;
 	uint64_t record_count;
 	uint32_t field;
 	bool has_field;
 	struct progress progress;
+	struct packed_tokens packed; /* with --pack */
 };
 
 /* Tokens of one file. */
 struct part {
-	uint32_t file, dtype;
+	uint32_t file, dtype, index_file;
+	uint32_t stored; /* dtype of the field */
 	bool swap;
 	uint64_t offset, count;
 	const char *where, *path;
@@ -57,6 +62,13 @@ struct part {
 
 static int settle(const struct request *r)
 {
+	if (r->o->pack && cli_given(r->args, "overlap"))
+		return cli_misuse(r->args, "--overlap cannot be had with --pack: its sequences share no tokens");
+	if (r->o->position_ids && !r->o->pack)
+		return cli_misuse(r->args, "--position-ids needs --pack");
+	if (r->o->pack && r->o->sequence >= TOKEN_PACK_ROOM_MAX)
+		return cli_misuse(r->args, "--seq-len %" PRIu64 ": the limit with --pack is %u", r->o->sequence,
+				  TOKEN_PACK_ROOM_MAX - 1);
 	if (r->o->overlap >= r->o->sequence)
 		return cli_misuse(r->args, "--overlap %" PRIu64 " must be less than --seq-len %" PRIu64, r->o->overlap,
 				  r->o->sequence);
@@ -97,12 +109,14 @@ static const char *other_kind(const char *name)
 					      {".jsonl", "text"},     {".csv", "text"},	      {".parquet", "a table"},
 					      {".arrow", "a table"},  {".pt", "pickled"},     {".pkl", "pickled"},
 					      {".jpg", "an image"},   {".png", "an image"}};
+	static const char *const packed[] = {".gz", ".zst", ".bz2", ".xz"};
 	size_t bytes = strlen(name);
 
-	if (bytes > 3 && !strcasecmp(name + bytes - 3, ".gz"))
-		bytes -= 3;
-	else if (bytes > 4 && !strcasecmp(name + bytes - 4, ".zst"))
-		bytes -= 4;
+	for (size_t i = 0; i < sizeof(packed) / sizeof(packed[0]); i++)
+		if (bytes > strlen(packed[i]) && !strcasecmp(name + bytes - strlen(packed[i]), packed[i])) {
+			bytes -= strlen(packed[i]);
+			break;
+		}
 	for (size_t i = 0; i < sizeof(ends) / sizeof(ends[0]); i++) {
 		size_t n = strlen(ends[i][0]);
 
@@ -116,10 +130,10 @@ static const char *other_kind(const char *name)
 static int open_bin(const struct request *r, const uint8_t *head, size_t have, struct part *p)
 {
 	const char *kind = other_kind(p->where);
-	struct megatron_index index;
 	struct token_file t;
 	char why[256];
 	uint64_t bytes = stored_bytes(r->stored, p->file), item;
+	int code;
 
 	if (kind)
 		return fail(EXIT_BAD,
@@ -128,11 +142,15 @@ static int open_bin(const struct request *r, const uint8_t *head, size_t have, s
 			    p->where, kind);
 	if (!token_file_parse(head, have < TOKEN_FILE_HEAD_BYTES ? have : TOKEN_FILE_HEAD_BYTES, &t, why, sizeof(why)))
 		return fail(EXIT_BAD, "%s: %s", p->where, why);
-	if (megatron_index_parse(head, have, &index))
+	if (megatron_index_is(head, have))
 		return fail(EXIT_BAD, "%s: is an index of Megatron-LM; name the .bin with the tokens instead",
 			    p->where);
 	p->has_head = t.dtype;
-	p->dtype = p->has_head ? t.dtype : headless_tokens_asked(r);
+	code = p->has_head ? EXIT_DONE : headless_tokens_look(r, p->path, p->file, p->where, &p->headless);
+	if (code != EXIT_DONE)
+		return code;
+	p->dtype = p->has_head ? t.dtype : p->headless.dtype;
+	p->index_file = p->has_head ? PLAN_NO_FILE : p->headless.index_file;
 	p->offset = t.data_offset;
 	item = shard_dtype_bytes(p->dtype);
 	p->count = (bytes - t.data_offset) / item;
@@ -145,7 +163,39 @@ static int open_bin(const struct request *r, const uint8_t *head, size_t have, s
 	if (bytes % item)
 		return fail(EXIT_BAD, "%s: %" PRIu64 " bytes are not a whole number of %s; check --dtype", p->where,
 			    bytes, shard_dtype_name(p->dtype));
-	return p->has_head ? EXIT_DONE : headless_tokens_look(r, p->path, p->file, p->where, &p->headless);
+	return EXIT_DONE;
+}
+
+static struct token_stream stream_of(const struct part *p)
+{
+	return (struct token_stream){.offset = p->offset,
+				     .count = p->count,
+				     .file = p->file,
+				     .index_file = p->index_file,
+				     .dtype = (uint8_t)p->dtype,
+				     .swap = p->swap && shard_dtype_bytes(p->dtype) > 1};
+}
+
+/*
+ * Megatron-LM keeps tokens in any integers.  They become u16, or u32 if they are wider than that;
+ * each must fit.  So do all tokens that are packed.
+ */
+static int settle_stored(struct stream *s, struct part *p)
+{
+	uint64_t item = shard_dtype_bytes(p->dtype);
+	struct token_stream t = stream_of(p);
+	bool any = p->dtype == SHARD_U8 || p->dtype == SHARD_U16 || p->dtype == SHARD_U32;
+	int code;
+
+	p->stored = p->dtype;
+	if (!s->r->o->pack && (p->has_head || !p->headless.has_index || p->dtype == SHARD_U32))
+		return EXIT_DONE;
+	p->stored = item <= 2 ? SHARD_U16 : SHARD_U32;
+	code = any ? EXIT_DONE
+		   : documents_check_values(s->r->stored, &t, item <= 2 ? UINT16_MAX : UINT32_MAX, &s->progress);
+	/* None is negative, so the bits are those of an unsigned type. */
+	p->dtype = item == 1 ? SHARD_U8 : item == 2 ? SHARD_U16 : item == 4 ? SHARD_U32 : SHARD_U64;
+	return code;
 }
 
 /* --dtype is for files without a head: it converts nothing. */
@@ -189,61 +239,67 @@ static int add_windows(struct stream *s, const struct part *p, uint64_t first, u
 	return plan_add_slice(r->plan, &slice);
 }
 
-static uint64_t load_token(const uint8_t *b, uint64_t item, bool swap)
-{
-	uint64_t value = 0;
+struct cut {
+	struct stream *s;
+	const struct part *p;
+	uint64_t documents;
+};
 
-	for (uint64_t k = 0; k < item; k++)
-		value |= (uint64_t)b[swap ? item - 1 - k : k] << (8 * k);
-	return value;
+static int take_document(void *context, uint64_t begin, uint64_t count)
+{
+	struct cut *c = context;
+
+	c->documents++;
+	return add_windows(c->s, c->p, begin, count, true);
 }
 
-/* Cut behind each token that ends a document; that token belongs to the document. */
 static int add_documents(struct stream *s, const struct part *p)
 {
-	uint64_t item = shard_dtype_bytes(p->dtype), at = 0, begin = 0, documents = 0, n;
-	uint8_t *piece = malloc(PIECE_BYTES);
-	int code = piece ? EXIT_DONE : fail(EXIT_IO, "out of memory");
+	struct cut c = {.s = s, .p = p};
+	struct token_stream t = stream_of(p);
+	int code = documents_each(s->r->stored, &t, s->r->o->end_of_text, take_document, &c, &s->progress);
 
-	for (; code == EXIT_DONE && at < p->count; at += n) {
-		n = p->count - at < PIECE_BYTES / item ? p->count - at : PIECE_BYTES / item;
-		code = interrupted()
-			       ? EXIT_INTERRUPTED
-			       : stored_get(s->r->stored, p->file, p->offset + at * item, piece, (size_t)(n * item));
-		for (uint64_t i = 0; code == EXIT_DONE && i < n; i++)
-			if (load_token(piece + i * item, item, p->swap) == s->r->o->end_of_text) {
-				code = add_windows(s, p, begin, at + i + 1 - begin, true);
-				begin = at + i + 1;
-				documents++;
-			}
-		progress_add(&s->progress, n, n * item, 0);
-		progress_tick(&s->progress);
-	}
-	if (code == EXIT_DONE && begin < p->count) {
-		code = add_windows(s, p, begin, p->count - begin, true);
-		documents++;
-	}
-	if (code == EXIT_DONE && p->headless.has_index && documents != p->headless.document_count)
+	s->split_files += c.documents > 0;
+	s->document_count += c.documents;
+	if (code == EXIT_DONE && p->headless.has_index && c.documents != p->headless.document_count)
 		code = fail(EXIT_BAD,
 			    "%s: --documents %" PRIu64 " cuts it into %" PRIu64
 			    ", but Megatron-LM's index beside it has %" PRIu64
 			    " documents; leave --documents out, or rename the index to go by the token",
-			    p->where, s->r->o->end_of_text, documents, p->headless.document_count);
-	free(piece);
+			    p->where, s->r->o->end_of_text, c.documents, p->headless.document_count);
 	return code;
+}
+
+/* Are its documents kept apart? */
+static bool has_documents(const struct stream *s, const struct part *p)
+{
+	return cli_given(s->r->args, "documents") || p->index_file != PLAN_NO_FILE;
+}
+
+/* A token that no document can end with is a mistake. */
+static int check_end(const struct stream *s, const struct part *p)
+{
+	uint64_t item = shard_dtype_bytes(p->dtype);
+
+	if (!cli_given(s->r->args, "documents") || item >= 8 || !(s->r->o->end_of_text >> (8 * item)))
+		return EXIT_DONE;
+	return fail(EXIT_USAGE, "%s: --documents %" PRIu64 " does not fit %s, so no document would end", p->where,
+		    s->r->o->end_of_text, shard_dtype_name(p->dtype));
 }
 
 /* The field is that of the first file; others must have the same type. */
 static int settle_field(struct stream *s, const struct part *p)
 {
 	struct recipe *recipe = s->r->recipe;
-	bool ragged = cli_given(s->r->args, "documents");
-	uint64_t item = shard_dtype_bytes(p->dtype);
-	int code = fixed_fields_enter(recipe, p->where, "tokens", p->dtype, &s->window, 1, &s->field);
+	bool ragged = has_documents(s, p);
+	int code = fixed_fields_enter(recipe, p->where, "tokens", p->stored, &s->window, 1, &s->field);
 
-	if (code == EXIT_DONE && ragged && item < 8 && s->r->o->end_of_text >> (8 * item))
-		code = fail(EXIT_USAGE, "%s: --documents %" PRIu64 " does not fit %s, so no document would end",
-			    p->where, s->r->o->end_of_text, shard_dtype_name(p->dtype));
+	if (code == EXIT_DONE && s->has_field && ragged != (recipe->field[s->field].kind == SHARD_RAGGED))
+		code = fail(EXIT_BAD,
+			    "%s: has %s Megatron-LM index beside it, but the files before have %s; pack them apart",
+			    p->where, ragged ? "a" : "no", ragged ? "none" : "one");
+	if (code == EXIT_DONE)
+		code = check_end(s, p);
 	if (code != EXIT_DONE || s->has_field)
 		return code;
 	s->has_field = true;
@@ -259,12 +315,32 @@ static int settle_field(struct stream *s, const struct part *p)
 	return EXIT_DONE;
 }
 
+static int add_sequences(struct stream *s, const struct part *p)
+{
+	uint64_t before = s->record_count;
+	int code = settle_field(s, p);
+
+	if (code == EXIT_DONE)
+		code = has_documents(s, p) ? add_documents(s, p) : add_windows(s, p, 0, p->count, false);
+	if (code == EXIT_DONE && s->record_count == before)
+		scan_barren(s->r->scan, p->where);
+	return code;
+}
+
+static int add_packed(struct stream *s, const struct part *p)
+{
+	struct token_stream t = stream_of(p);
+	int code = check_end(s, p);
+
+	return code == EXIT_DONE ? packed_tokens_add(&s->packed, s->r, &t, p->stored, p->where, &p->headless) : code;
+}
+
 static int add_file(const struct request *r, void *context, const char *path)
 {
 	struct stream *s = context;
 	uint8_t *head = malloc(NPY_HEAD_BYTES_MAX);
-	struct part p = {.path = path};
-	uint64_t have, before;
+	struct part p = {.path = path, .index_file = PLAN_NO_FILE};
+	uint64_t have;
 	char *where = NULL;
 	int code = input_file_open(r, path, &p.file);
 
@@ -282,15 +358,22 @@ static int add_file(const struct request *r, void *context, const char *path)
 	if (code == EXIT_DONE)
 		code = check_asked(r, &p);
 	if (code == EXIT_DONE)
-		code = settle_field(s, &p);
-	before = s->record_count;
+		code = settle_stored(s, &p);
 	if (code == EXIT_DONE)
-		code = cli_given(r->args, "documents") ? add_documents(s, &p) : add_windows(s, &p, 0, p.count, false);
-	if (code == EXIT_DONE && s->record_count == before)
-		scan_barren(r->scan, where);
+		code = r->o->pack ? add_packed(s, &p) : add_sequences(s, &p);
 	free(head);
 	free(where);
 	return code;
+}
+
+/* A token that is not that of the tokenizer would let all documents run into each other. */
+static void warn_of_one_document(const struct request *r, uint64_t documents, uint64_t files)
+{
+	if (documents && documents == files)
+		scan_warn(r->scan,
+			  "--documents %" PRIu64 ": this token ends no document within a file, so each file is one; if "
+			  "that is wrong, give the tokenizer's own token",
+			  r->o->end_of_text);
 }
 
 /* What is in no sequence. */
@@ -300,16 +383,25 @@ static int end(const struct request *r, void *context, struct classes *out)
 	char what[64], count[HUMAN_CHARS];
 
 	(void)out;
+	if (r->o->pack) {
+		int code = packed_tokens_end(&s->packed, r, (uint32_t)s->window, &s->progress);
+
+		if (code == EXIT_DONE && cli_given(r->args, "documents"))
+			warn_of_one_document(r, r->plan->pack->document_count, s->packed.file_count);
+		return code;
+	}
 	progress_abandon(&s->progress);
 	if (!s->record_count) {
 		snprintf(what, sizeof(what), "sequence of %" PRIu64 " tokens", s->window);
 		return scan_refuse_barren(r->scan, r->place->root, what, "; give a smaller --seq-len");
 	}
+	if (cli_given(r->args, "documents"))
+		warn_of_one_document(r, s->document_count, s->split_files);
 	if (s->left_out)
-		scan_warn(r->scan, "%s tokens are in no record: they do not fill a sequence%s",
-			  human_count(count, s->left_out),
-			  cli_given(r->args, "documents") ? " or are a document of one token"
-							  : " at the end of their file");
+		scan_warn(r->scan, "%s token%s in no record: a sequence is not filled%s",
+			  human_count(count, s->left_out), s->left_out == 1 ? " is" : "s are",
+			  r->recipe->field[s->field].kind == SHARD_RAGGED ? ", or a document has one token"
+									  : " at the end of their file");
 	return EXIT_DONE;
 }
 
@@ -330,7 +422,7 @@ static int scan(const struct request *r)
 /* clang-format off */
 static const struct cli_option positionals[] = {
 	{.name = "FILE", .kind = CLI_FILE, .required = true, .many = true, AT(sources),
-	 .help = "nanoGPT or llm.c .bin, .npy, or '-' for stdin"},
+	 .help = "nanoGPT, llm.c or Megatron-LM .bin, .npy, or '-' for stdin"},
 	{0}};
 
 static const struct cli_option options[] = {
@@ -340,6 +432,8 @@ static const struct cli_option options[] = {
 	 .help = "further tokens that neighbours share"},
 	{.name = "documents", .kind = CLI_U64, AT(end_of_text), .arg_name = "ID", .max = UINT64_C(1) << 62,
 	 .help = "keep documents apart; token ID ends a document"},
+	{.name = "pack", .kind = CLI_FLAG, AT(pack), .help = "several documents in a record; whole ones if they fit"},
+	{.name = "position-ids", .kind = CLI_FLAG, AT(position_ids), .help = "with --pack: also a field position_ids"},
 	{.name = "dtype", .kind = CLI_CHOICE, AT(token_dtype), .choices = "u16|u32", .default_value = "u16",
 	 .help = "type of .bin files without a header"},
 	{0}};

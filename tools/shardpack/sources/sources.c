@@ -4,10 +4,23 @@
  */
 #include "tools/shardpack/sources/sources.h"
 
+#include "tools/common/exit_code.h"
 #include "tools/shardpack/plan/recipe.h"
+#include "tools/shardpack/scan/pack_options.h"
+#include "tools/shardpack/scan/request.h"
+#include "tools/shardpack/scan/scan.h"
 #include "tools/shardpack/sources/source.h"
 
 const struct source *const source_table[SOURCE_COUNT] = {
 	[SOURCE_IMAGES] = &source_images, [SOURCE_ARRAY] = &source_array, [SOURCE_RAW] = &source_raw,
 	[SOURCE_TOKENS] = &source_tokens, [SOURCE_CIFAR] = &source_cifar, [SOURCE_MNIST] = &source_mnist,
 };
+
+int source_scan(const struct request *r)
+{
+	int code;
+
+	r->scan->ignored.keep_names = r->o->report;
+	code = source_table[r->recipe->source]->scan(r);
+	return code == EXIT_DONE ? scan_end(r->scan) : code;
+}

@@ -1,0 +1,285 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * transformed.c - see transformed.h
+ */
+#include "libshard/feed/transformed.h"
+
+#include "libshard/base/bytes.h"
+#include "libshard/base/error.h"
+#include "libshard/base/mem.h"
+#include "libshard/feed/repair.h"
+#include "libshard/feed/slot_fill.h"
+#include "libshard/io/buffer.h"
+#include "libshard/steps/steps.h"
+#include "libshard/transform/transform_beside.h"
+#include "libshard/transform/transform_cpu.h"
+#include "shard_pack.h"
+
+/*
+ * Records on their way, of each thread.  Enough that a disk has many reads at once, and a run of
+ * small records is hashed together; more would only take room in caches.
+ */
+#define RECORDS_BYTES (UINT64_C(8) << 20)
+#define ROWS_LEAST    8u
+
+/* ---- what is transformed ---- */
+
+static int take_mask(struct transformed *t, const struct shard_field *f, uint64_t *row_bytes, struct shard_error *err)
+{
+	const struct transform_plan *p = &t->plan;
+
+	if (p->is_whole)
+		return error_set(err, SHARD_E_UNSUPPORTED,
+				 "options: field '%s' has masks, which cannot follow images that differ in size; leave "
+				 "the field out of `fields`",
+				 f->name);
+	if (f->kind != SHARD_TENSOR || f->ndim != 2 || f->shape[0] != p->in_height || f->shape[1] != p->in_width)
+		return error_set(
+			err, SHARD_E_ARGUMENT,
+			"options: field '%s' has masks that are not %u x %u, as the images are, so they cannot "
+			"follow them; leave the field out of `fields`",
+			f->name, p->in_height, p->in_width);
+	*row_bytes = (uint64_t)t->views * p->height * p->width * shard_dtype_bytes(f->dtype);
+	return SHARD_OK;
+}
+
+static int take_boxes(struct transformed *t, const struct shard_field *f, uint64_t *row_bytes, struct shard_error *err)
+{
+	if (f->dtype != SHARD_F32 || f->ndim != 2 || f->shape[1] != 4 || f->ragged_axes > 1)
+		return error_set(
+			err, SHARD_E_ARGUMENT,
+			"options: field '%s' has boxes that are not f32 [n,4], so they cannot follow the images; "
+			"leave the field out of `fields`",
+			f->name);
+	*row_bytes = t->views * f->bytes;
+	return SHARD_OK;
+}
+
+int transformed_find_fields(struct transformed *t, const struct shard_schema *schema, uint32_t fields,
+			    struct shard_error *err)
+{
+	int rc = SHARD_OK;
+
+	t->row_bytes = t->views * t->plan.row_bytes;
+	t->remade[t->field] = t->has_kernel ? 0 : t->row_bytes;
+	for (uint32_t f = 0; !rc && f < schema->field_count; f++) {
+		if (f == t->field || !(fields >> f & 1))
+			continue;
+		if (schema->field[f].semantic == SHARD_MASK)
+			rc = take_mask(t, &schema->field[f], &t->remade[f], err);
+		else if (schema->field[f].semantic == SHARD_BOXES)
+			rc = take_boxes(t, &schema->field[f], &t->remade[f], err);
+	}
+	return rc;
+}
+
+bool transformed_has_work(const struct transformed *t)
+{
+	for (uint32_t f = 0; f < SHARD_FIELDS_MAX; f++)
+		if (t->remade[f])
+			return true;
+	return false;
+}
+
+bool transformed_lay_out(struct transformed *t, const struct shard_schema *schema, uint32_t fields)
+{
+	uint64_t record_bytes;
+
+	if (!layout_plan(&t->records, schema, fields, 1, false, NULL))
+		return false;
+	record_bytes = t->records.record_bytes;
+	t->rows = (uint32_t)min_u64(max_u64(RECORDS_BYTES / (record_bytes + 1), ROWS_LEAST), BLOCK_ROWS);
+	return layout_plan(&t->records, schema, fields, t->rows, false, NULL);
+}
+
+bool transformed_open_scratch(const struct transformed *t, struct scratch *scratch)
+{
+	scratch->records = buffer_open((size_t)t->records.slot_bytes);
+	scratch->transform = mem_aligned(TRANSFORM_CPU_ALIGN, (size_t)transform_cpu_bytes(&t->plan));
+	if (scratch->records) /* disks may be writing to it while the process forks */
+		buffer_keep(scratch->records, (size_t)t->records.slot_bytes);
+	return scratch->records && scratch->transform;
+}
+
+void transformed_close_scratch(const struct transformed *t, struct scratch *scratch, bool inherited)
+{
+	if (scratch->records && !inherited)
+		buffer_close(scratch->records, (size_t)t->records.slot_bytes);
+	mem_free(scratch->transform);
+	scratch->records = NULL;
+	scratch->transform = NULL;
+}
+
+void transformed_draw_batch(const struct transformed *t, const struct shard_batch *batch,
+			    struct shard_transform_row *row)
+{
+	for (uint32_t i = 0; i < batch->record_count; i++) {
+		struct transform_image image = transform_image_of(&t->plan, NULL, batch->field[t->field].size, i);
+
+		for (uint32_t view = 0; view < t->views; view++)
+			transform_draw_row(&t->plan, &image, batch, i, view, row++);
+	}
+}
+
+/* ---- filling ---- */
+
+/* Some rows on their way. */
+struct piece {
+	const struct transformed *t;
+	const struct slot *from, *slot; /* the records, and where they belong */
+	const struct layout *to;
+	const struct shard_size *size; /* of the images that are transformed; NULL: they are alike */
+	uint32_t first;		       /* the row of the slot */
+	void *scratch;
+};
+
+/* Returns field f of record i of a piece. */
+static const uint8_t *value_at(const struct piece *p, uint32_t f, uint32_t i)
+{
+	const struct layout *records = &p->t->records;
+	const struct shard_field *field = &records->schema->field[f];
+	uint64_t stride = layout_is_block(records, field->group) ? field->stride : field->bytes;
+
+	return p->from->memory + records->field_at[f] + i * stride;
+}
+
+/* Returns where view `view` of a transformed field goes, of record i of a piece. */
+static uint8_t *result_at(const struct piece *p, uint32_t f, uint32_t i, uint32_t view)
+{
+	uint64_t bytes = p->t->remade[f];
+
+	return p->slot->memory + p->to->field_at[f] + (p->first + i) * bytes + view * (bytes / p->t->views);
+}
+
+/*
+ * How many boxes has record i?  Zeros are behind them, and in masked rows.  A damaged shard may
+ * name too many.
+ */
+static uint64_t count_boxes(const struct piece *p, const struct shard_field *field, uint32_t i)
+{
+	uint32_t count = field->shape[0];
+
+	if (p->from->row_flags[i] & SHARD_ROW_MASKED)
+		return 0;
+	if (field->kind != SHARD_TENSOR)
+		memcpy(&count, value_at(p, field->length_field, i), sizeof(count));
+	return min_u64(count, field->shape[0]);
+}
+
+/* Do to a mask, or to boxes, what is done to their image. */
+static void follow(const struct piece *p, uint32_t f, uint32_t i, uint32_t view, const struct shard_transform_row *row)
+{
+	const struct shard_field *field = &p->t->records.schema->field[f];
+	const uint8_t *value = value_at(p, f, i);
+	uint8_t *result = result_at(p, f, i, view);
+
+	if (field->semantic == SHARD_MASK) {
+		transform_mask(&p->t->plan, row, (uint32_t)shard_dtype_bytes(field->dtype), value, result);
+		return;
+	}
+	memset(result, 0, (size_t)field->bytes);
+	transform_boxes(&p->t->plan, row, count_boxes(p, field, i), value, result);
+}
+
+static void transform_row(const struct piece *p, const struct transform_image *image, uint32_t i, uint32_t view,
+			  const struct shard_transform_row *row)
+{
+	const struct transformed *t = p->t;
+
+	if (!t->has_kernel)
+		transform_cpu(&t->plan, row, image, result_at(p, t->field, i, view), p->scratch);
+	for (uint32_t f = 0; f < t->records.schema->field_count; f++)
+		if (f != t->field && t->remade[f])
+			follow(p, f, i, view, row);
+}
+
+static int transform_rows(const struct piece *p, const struct shard_batch *step, struct shard_error *err)
+{
+	const struct transform_plan *plan = &p->t->plan;
+
+	for (uint32_t i = 0; i < p->from->rows; i++) {
+		struct transform_image image = transform_image_of(plan, value_at(p, p->t->field, i), p->size, i);
+		int rc = plan->is_whole ? transform_image_check(plan, &image, p->from->record[i], err) : SHARD_OK;
+
+		if (rc)
+			return rc;
+		for (uint32_t view = 0; view < p->t->views; view++) {
+			struct shard_transform_row row;
+
+			transform_draw_row(plan, &image, step, p->first + i, view, &row);
+			transform_row(p, &image, i, view, &row);
+		}
+	}
+	return SHARD_OK;
+}
+
+/* Copy a field as it is. */
+static void copy_field(const struct piece *p, uint32_t f)
+{
+	const struct shard_field *field = &p->t->records.schema->field[f];
+	uint8_t *to = p->slot->memory + p->to->field_at[f] + p->first * field->bytes;
+
+	for (uint32_t i = 0; i < p->from->rows; i++, to += field->bytes)
+		memcpy(to, value_at(p, f, i), (size_t)field->bytes);
+}
+
+static void copy_others(const struct piece *p)
+{
+	const struct layout *records = &p->t->records, *to = p->to;
+	const struct shard_schema *schema = records->schema;
+
+	for (uint32_t k = 0; k < to->group_count; k++) {
+		uint32_t g = to->group[k];
+		uint64_t stride = schema->group[g].stride;
+
+		if (layout_is_block(to, g))
+			memcpy(p->slot->memory + to->group_at[g] + p->first * stride,
+			       p->from->memory + records->group_at[g], (size_t)(p->from->rows * stride));
+	}
+	for (uint32_t f = 0; f < schema->field_count; f++)
+		if (!p->t->remade[f] && layout_has_field(to, f) && !layout_is_block(to, schema->field[f].group))
+			copy_field(p, f);
+}
+
+/* The sizes of the images that are transformed, of the rows of a slot. */
+static const struct shard_size *sizes_of(const struct transformed *t, const struct slot *s)
+{
+	for (uint32_t k = 0; t && k < t->records.whole_count; k++)
+		if (t->records.whole[k].image == t->field)
+			return slot_sizes(s, k);
+	return NULL;
+}
+
+static int fill_and_repair(struct supply *supply, struct scratch *scratch, struct slot *s, struct fill_counts *counts,
+			   struct shard_error *err)
+{
+	int rc = slot_fill(supply, scratch, s, counts, err);
+
+	return rc ? rc : repair_rows(supply, scratch, s, counts, err);
+}
+
+int transformed_fill(const struct transformed *t, struct supply *supply, struct scratch *scratch, struct slot *s,
+		     const struct layout *to, struct fill_counts *counts, struct shard_error *err)
+{
+	const struct shard_batch step = {.epoch = s->place.epoch, .position = steps_position(supply->steps, &s->place)};
+	struct slot from = *s;
+	struct piece p = {.t = t, .from = &from, .slot = s, .to = to, .first = s->first, .scratch = scratch->transform};
+	int rc = t ? SHARD_OK : fill_and_repair(supply, scratch, s, counts, err);
+
+	from.memory = scratch->records;
+	from.first = 0;
+	for (; !rc && t && p.first < s->rows; p.first += t->rows) {
+		from.record = s->record + p.first;
+		from.row_flags = s->row_flags + p.first;
+		from.component = s->component + p.first;
+		from.size = s->size ? s->size + p.first : NULL;
+		from.rows = (uint32_t)min_u64(t->rows, s->rows - p.first);
+		p.size = sizes_of(t, &from);
+		rc = fill_and_repair(supply, scratch, &from, counts, err);
+		if (!rc)
+			rc = transform_rows(&p, &step, err);
+		if (!rc)
+			copy_others(&p);
+	}
+	return rc;
+}

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * epoch_orders.c - see epoch_orders.h
+ */
+#include "libshard/steps/epoch_orders.h"
+
+#include "libshard/base/error.h"
+#include "libshard/base/mem.h"
+
+int epoch_orders_open(struct epoch_orders *o, uint32_t thread_count, const struct order_params *params,
+		      struct shard_error *err)
+{
+	size_t entries = order_table_entries(params);
+	bool has = true;
+
+	/* Each thread uses or makes one.  One is for the epoch before, and one is spare. */
+	o->count = thread_count + 2;
+	o->order = mem_array(o->count, sizeof(*o->order));
+	for (uint32_t i = 0; o->order && has && i < o->count; i++) {
+		o->order[i].table = mem_array(entries, sizeof(uint16_t));
+		has = o->order[i].table;
+	}
+	if (o->order && has)
+		return SHARD_OK;
+	epoch_orders_close(o);
+	return error_set(err, SHARD_E_MEMORY, "no memory for the order of %u epochs", thread_count + 2);
+}
+
+void epoch_orders_close(struct epoch_orders *o)
+{
+	for (uint32_t i = 0; o->order && i < o->count; i++)
+		mem_free(o->order[i].table);
+	mem_free(o->order);
+	*o = (struct epoch_orders){.order = NULL};
+}
+
+struct epoch_order *epoch_orders_find(const struct epoch_orders *o, uint64_t epoch)
+{
+	struct epoch_order *unused = NULL;
+
+	for (uint32_t i = 0; i < o->count; i++) {
+		struct epoch_order *e = &o->order[i];
+
+		if (e->state != ORDER_NONE && e->epoch == epoch)
+			return e;
+		if (e->state != ORDER_MAKING && !e->users && (!unused || e->state == ORDER_NONE))
+			unused = e;
+	}
+	return unused; /* not NULL: each of the other threads uses or makes at most one */
+}

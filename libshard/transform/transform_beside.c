@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * transform_beside.c - see transform_beside.h
+ *
+ * Float32 for boxes, one rounding for each operation; doubles for masks, added up as Pillow does.
+ * Built with -ffp-contract=off.
+ */
+#include "libshard/transform/transform_beside.h"
+
+#include <string.h>
+
+#ifdef __clang__
+#pragma STDC FP_CONTRACT OFF
+#endif
+
+/* ---- masks ---- */
+
+/* Which of `in` pixels each of `out` pixels is nearest to, one after the other. */
+struct nearest {
+	double at, scale;
+	uint32_t in;
+};
+
+static struct nearest nearest_begin(uint32_t in, uint32_t out)
+{
+	double scale = (double)in / out;
+
+	return (struct nearest){scale * 0.5, scale, in};
+}
+
+static uint32_t nearest_next(struct nearest *n)
+{
+	uint32_t here = n->at < n->in ? (uint32_t)n->at : n->in - 1;
+
+	n->at += n->scale;
+	return here;
+}
+
+static void put(uint8_t *to, const uint8_t *from, uint32_t bytes)
+{
+	if (bytes == 1)
+		*to = *from;
+	else
+		memcpy(to, from, bytes);
+}
+
+void transform_mask(const struct transform_plan *p, const struct shard_transform_row *row, uint32_t element_bytes,
+		    const uint8_t *mask, uint8_t *out)
+{
+	struct nearest down = nearest_begin(row->height, p->height);
+
+	for (uint32_t y = 0; y < p->height; y++, out += (size_t)p->width * element_bytes) {
+		size_t line = ((size_t)row->y + nearest_next(&down)) * p->in_width + row->x;
+		struct nearest across = nearest_begin(row->width, p->width);
+
+		for (uint32_t x = 0; x < p->width; x++) {
+			size_t to = row->flip ? p->width - 1 - x : x;
+
+			put(out + to * element_bytes, mask + (line + nearest_next(&across)) * element_bytes,
+			    element_bytes);
+		}
+	}
+}
+
+/* ---- boxes ---- */
+
+/* Returns 0 for -0 and for what is not a number, so that equal boxes have equal bytes. */
+static float clamped(float x, uint32_t most)
+{
+	return !(x > 0) ? 0 : x < (float)most ? x : (float)most;
+}
+
+static void move(const struct transform_plan *p, const struct shard_transform_row *row, float box[4])
+{
+	const float ratio[2] = {(float)((double)p->width / row->width), (float)((double)p->height / row->height)};
+	const uint32_t from[2] = {row->x, row->y}, size[2] = {row->width, row->height};
+	float left;
+
+	for (int i = 0; i < 4; i++)
+		box[i] = clamped(box[i] - (float)from[i % 2], size[i % 2]) * ratio[i % 2];
+	if (!row->flip)
+		return;
+	left = (float)p->width - box[2];
+	box[2] = (float)p->width - box[0];
+	box[0] = left;
+}
+
+void transform_boxes(const struct transform_plan *p, const struct shard_transform_row *row, uint64_t count,
+		     const uint8_t *boxes, uint8_t *out)
+{
+	for (uint64_t i = 0; i < count; i++, boxes += TRANSFORM_BOX_BYTES, out += TRANSFORM_BOX_BYTES) {
+		float box[4];
+
+		memcpy(box, boxes, sizeof(box));
+		move(p, row, box);
+		memcpy(out, box, sizeof(box));
+	}
+}

@@ -1,0 +1,106 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# tests/cli/pack_bzip2_xz.sh - tars that bzip2 and xz packed, and padding behind them and behind
+# gzip: the records are those of the tar, and damage is called by its name
+# shellcheck disable=SC1091
+. "$ROOT/tests/cli/lib.sh"
+needs_part unpack_archive "libarchive (Debian: libarchive-dev)"
+
+small_source 3
+tar --sort=name -C src -cf a.tar a b
+"$PYTHON" - <<'PY'
+import bz2, gzip, lzma, random
+tar = open("a.tar", "rb").read()
+half = len(tar) // 2
+for name, pack in ("bz2", bz2.compress), ("xz", lzma.compress), ("gz", lambda data: gzip.compress(data, 6)):
+    whole, two = pack(tar), pack(tar[:half]) + pack(tar[half:])
+    flipped = bytearray(whole)
+    flipped[len(whole) // 2] ^= 16
+    files = {"good": whole, "two": two, "padded": whole + bytes(10240), "tail": whole + b"tail" + bytes(8),
+             "half": whole[:len(whole) // 2], "bits": bytes(flipped), "plain": tar, "empty": b"", "none": pack(b"")}
+    if name == "gz":
+        files["between"] = pack(tar[:half]) + bytes(512) + pack(tar[half:])
+    for what, data in files.items():
+        open("%s.tar.%s" % (what, name), "wb").write(data)
+    for cut in range(1, len(whole) - 24, len(whole) // 40):
+        open("cut%05d.tar.%s" % (cut, name), "wb").write(whole[:-cut])
+noise = random.Random(5).randbytes(4096)
+lzma_64 = lzma.compress(bytes(64 << 20), filters=[{"id": lzma.FILTER_LZMA2, "dict_size": 1 << 16}])
+open("large.bin.xz", "wb").write(lzma_64)
+open("noise.bin", "wb").write(noise)
+for name, pack in ("bz2", bz2.compress), ("xz", lzma.compress):
+    open("noise.bin." + name, "wb").write(pack(noise))
+PY
+cp good.tar.bz2 x.tbz2 && cp good.tar.bz2 x.TBZ && cp good.tar.xz x.txz
+ARGS=(--resize 32 -q)
+
+# ---- the same records ----
+
+run 0 "$PACK" images a.tar -o plain "${ARGS[@]}"
+run 0 "$CAT" get plain 3 --field image --png --out plain.png
+for f in good.tar.{bz2,xz} two.tar.{bz2,xz,gz} padded.tar.{bz2,xz,gz} between.tar.gz x.tbz2 x.TBZ x.txz; do
+	rm -rf ds
+	run 0 "$PACK" images "$f" -o ds "${ARGS[@]}"
+	run 0 "$CAT" get ds 3 --field image --png --out got.png
+	cmp -s plain.png got.png || die "$f: other pixels than those of the tar"
+	grep -q '^records   6 ' <("$CAT" info ds) || die "$f: $("$CAT" info ds)"
+done
+run 0 "$PACK" plan images good.tar.xz -o parts "${ARGS[@]}" --shard-records 2
+grep -q '^unpack 1 [0-9]* 0 xz$' parts/.shardpack/plan || die "$(grep -a ^unpack parts/.shardpack/plan)"
+for k in 0 1 2; do run 0 "$PACK" build parts --part $k/3 -q; done
+run 0 "$PACK" seal parts -q
+run 0 "$PACK" images good.tar.xz -o whole "${ARGS[@]}" --shard-records 2 -j 1
+same parts whole
+run 0 "$PACK" raw noise.bin -o raw --schema 'x:u8[64]' -q --order source
+for e in bz2 xz; do
+	run 0 "$PACK" raw noise.bin.$e -o raw.$e --schema 'x:u8[64]' -q --order source
+	for i in 0 63; do
+		[ "$("$CAT" get raw $i --field x | tail -n 1)" = "$("$CAT" get raw.$e $i --field x | tail -n 1)" ] ||
+			die "$e: another record $i"
+	done
+done
+
+# ---- damage ----
+
+bad() { # bad FILE SENTENCE
+	local bytes
+	bytes=$(stat -c %s "$1")
+	run 1 "$PACK" images "$1" -o no "${ARGS[@]}"
+	said "shardpack: ./$1: $2 near offset ${3-$bytes} of $bytes; the file is damaged, fetch it again"
+	[ ! -e no/dataset.manifest ] || die "$1 is packed"
+	rm -rf no
+	n=$((n + 1))
+}
+early="the compressed data end early,"
+for e in bz2 xz; do
+	for f in cut*.tar.$e half.tar.$e; do
+		bad "$f" "$early"
+	done
+	bad empty.tar.$e "it unpacks to nothing, or is damaged at its beginning,"
+	bad none.tar.$e "it unpacks to nothing, or is damaged at its beginning,"
+	bad plain.tar.$e "it does not begin as its name says,"
+done
+bad bits.tar.bz2 "bzip decompression failed"
+bad bits.tar.xz "Corrupted input data"
+bad tail.tar.bz2 "there are bytes behind the end of the compressed data," "$(stat -c %s good.tar.bz2)"
+bad tail.tar.xz "Corrupted input data"
+bad half.tar.gz "$early"
+bad tail.tar.gz "incorrect header check"
+
+# ---- the size that an xz says, before anything is unpacked ----
+
+run 1 "$PACK" raw large.bin.xz -o no --schema 'x:u8[1024]' -q --limit unpack=1M
+said_only "shardpack: ./large.bin.xz: has $(stat -c %s large.bin.xz) bytes and says that it unpacks to 67108864 \
+(64.0 MiB); the limit is 1048576; if you trust it, give --limit unpack=67108864"
+
+# ---- a build without libarchive ----
+
+without_pack tools/shardpack/input/unpack_archive.c
+for e in bz2:bzip2 xz:xz; do
+	run 4 ./without raw noise.bin.${e%:*} -o no --schema 'x:u8[64]' -q
+	said_only "shardpack: ./noise.bin.${e%:*}: is compressed with ${e#*:}, and this shardpack was built without \
+libarchive; install that and build anew, or unpack the file with ${e#*:} -d"
+done
+rm -rf ds
+run 0 ./without images good.tar.gz -o ds "${ARGS[@]}"
+echo "$n damaged files, 13 good ones"

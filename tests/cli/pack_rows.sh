@@ -1,0 +1,137 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# tests/cli/pack_rows.sh - the same image in several rows of a table, each of which is a record
+# TAKES: 15
+# shellcheck disable=SC1091
+. "$ROOT/tests/cli/lib.sh"
+export PYTHONPATH=$ROOT/tests/cli
+ARGS=(--resize 16 --crop 16 --order source)
+CAPTION=(--field caption:kind=text,max=32)
+
+make_images src 12 2
+# Image i of 12 stands in 1 + i % 3 rows, with captions and labels of their own.  In other.csv each
+# row has a copy of the image as its own file, so its records show what those of the rows must be.
+"$PYTHON" - <<'PY'
+import csv
+import glob
+import os
+import shutil
+
+images = sorted(glob.glob("src/*/*"))
+rows = [(p, k, "%s of %d" % ("abc"[k], i), "label %d" % ((i + k) % 2))
+        for k in range(3) for i, p in enumerate(images) if k <= i % 3]
+os.mkdir("copies")
+with open("rows.csv", "w", newline="") as f, open("other.csv", "w", newline="") as g:
+    rows_csv, other = csv.writer(f), csv.writer(g)
+    for w in (rows_csv, other):
+        w.writerow(["path", "label", "caption"])
+    for n, (p, k, caption, label) in enumerate(rows):
+        copy = "copies/%02d.%s" % (n, p.rsplit(".", 1)[1])
+        shutil.copy(p, copy)
+        rows_csv.writerow([("./" if k else "") + p, label, caption])
+        other.writerow([copy, label, caption])
+open("keys", "w").write("".join(p + ("#%d" % (k + 1) if k else "") + "\n" for p, k, c, l in rows))
+PY
+
+run 0 "$PACK" images rows.csv -o ds "${ARGS[@]}" "${CAPTION[@]}"
+said "shardpack: 8 images stand in several rows, 20 rows in all; each row is an input, and the second one of an \
+image has a key such as '$(sed -n 2p keys)#2'"
+said "shardpack: 24 inputs = 24 written + 0 skipped + 0 quarantined + 0 failed"
+run 0 "$CAT" verify ds -q
+run 0 "$CAT" list ds
+[ "$(cut -f 4 out)" = "$(cat keys)" ] || die "keys: $(cat out)"
+[ "$(cut -f 4 out | sort -u | wc -l)" = 24 ] || die "a key is there twice"
+run 0 "$PACK" images other.csv -o other "${ARGS[@]}" "${CAPTION[@]}"
+! grep -q "several rows" err || die "no image is there twice"
+"$PYTHON" -c 'import records
+got, want = records.read("ds"), records.read("other")
+assert list(got) == list(want)
+for name in want:
+    records.same(got[name], want[name], name)'
+
+# any -j, parts, a kill in the middle
+run 0 "$PACK" images rows.csv -o j1 "${ARGS[@]}" "${CAPTION[@]}" -j 1 --shard-records 5 -q
+run 0 "$PACK" images rows.csv -o j3 "${ARGS[@]}" "${CAPTION[@]}" -j 3 --shard-records 5 -q
+same j1 j3
+run 0 "$PACK" plan images rows.csv -o parts "${ARGS[@]}" "${CAPTION[@]}" --shard-records 5 -q
+grep -q "^input 12 0 [0-9]* $(sed -n 13p keys) " parts/.shardpack/plan || die "the plan does not number rows"
+run 0 "$PACK" build parts --part 1/2 -q
+run 0 "$PACK" build parts --part 0/2 -q
+run 0 "$PACK" build parts --again -q
+run 0 "$PACK" seal parts -q
+same j1 parts
+run 0 "$PACK" plan images rows.csv -o going "${ARGS[@]}" "${CAPTION[@]}" --shard-records 5 -q
+run 0 "$PACK" build going --part 2/5 -q
+run 0 "$PACK" images rows.csv -o going "${ARGS[@]}" "${CAPTION[@]}" --shard-records 5 -q
+same j1 going
+run 0 "$PACK" images rows.csv -o going "${ARGS[@]}" "${CAPTION[@]}" --shard-records 5
+grep -q "nothing to do" err || die "$(cat err)"
+
+# plans that say something else
+run 0 "$PACK" plan images rows.csv -o planned "${ARGS[@]}" "${CAPTION[@]}" -q
+for change in 's/#2 / /;s/#3 /#1 /' 's/#2 /#02 /' 's/#2 /#x /' 's/#2 /# /' 's/#3 /#0 /' 's/#3 /#1073741824 /' \
+	's/#2 /#2#2 /' 's/ src\(.*\)#2 / #2 /'; do
+	rm -rf spoilt
+	replan "$change" planned spoilt
+	run 1 "$PACK" build spoilt
+	grep -q "not a path below the source; this is not a plan that shardpack wrote$" err || die "$change: $(cat err)"
+done
+rm -rf spoilt && replan s/x/x/ planned spoilt
+run 0 "$PACK" build spoilt -q
+
+# one bad image in three rows: three bad inputs, one copy of the file
+bad=$(sed -n 3p keys)
+cp -r src kept && : >"$bad"
+run 1 "$PACK" images rows.csv -o none "${ARGS[@]}" "${CAPTION[@]}"
+[ "$(grep -c "^shardpack: warning: ./$bad\(#[23]\)\?: " err)" = 3 ] || die "not each row is named: $(cat err)"
+run 0 "$PACK" images rows.csv -o good "${ARGS[@]}" "${CAPTION[@]}" --on-error quarantine --quarantine out.of \
+	--report r.json
+said "shardpack: 24 inputs = 21 written + 0 skipped + 3 quarantined + 0 failed"
+[ "$(find out.of -type f | sort | tr '\n' ' ')" = "out.of/quarantine.jsonl out.of/$bad " ] || die "$(find out.of)"
+named=$(json r.json '" ".join(sorted(b["input"] for b in d["bad_inputs"]))')
+[ "$named" = "$bad $bad#2 $bad#3" ] || die "$named"
+grep -q "\"input\": \"$bad#3\"" out.of/quarantine.jsonl || die "$(cat out.of/quarantine.jsonl)"
+run 0 "$CAT" verify good -q
+rm -r src && mv kept src
+
+# the same with a file that is not there: bad when it is listed
+printf 'path\n%s\ngone.jpg\n%s\ngone.jpg\n' "$(sed -n 1p keys)" "$(sed -n 1p keys)" >gone.csv
+run 0 "$PACK" images gone.csv -o gone "${ARGS[@]}" --no-label --on-error skip --report gone.json
+said "shardpack: 4 inputs = 2 written + 2 skipped + 0 quarantined + 0 failed"
+[ "$(json gone.json '" ".join(b["input"] for b in d["bad_inputs"])')" = "gone.jpg gone.jpg#2" ] || die "$(cat gone.json)"
+run 0 "$CAT" verify gone -q
+
+# labels from a list, or none
+cut -d , -f 1,3 rows.csv >bare.csv
+{ echo path,label && cut -d , -f 1 rows.csv | tail -n +2 | sort -u | sed 's/$/,a/'; } >list.csv
+run 0 "$PACK" images bare.csv -o listed "${ARGS[@]}" --labels list.csv
+said "shardpack: 24 inputs = 24 written + 0 skipped + 0 quarantined + 0 failed"
+run 0 "$PACK" images bare.csv -o bare "${ARGS[@]}" "${CAPTION[@]}" --no-label --report r.html
+run 0 "$CAT" list bare
+[ "$(cut -f 4 out)" = "$(cat keys)" ] || die "keys: $(cat out)"
+# two tables with the same images; a path with a mark of its own
+cp rows.csv again.csv
+run 0 "$PACK" images rows.csv again.csv -o both "${ARGS[@]}" --no-label
+said "shardpack: 12 images stand in several rows, 48 rows in all; each row is an input, and the second one of an \
+image has a key such as '$(sed -n 1p keys)#2'"
+I=$(sed -n 1p keys) && cp "$I" 'src/a#2.jpg' && cp "$I" src/a
+printf 'path\nsrc/a#2.jpg\nsrc/a#2.jpg\nsrc/a\n' >marks.csv
+run 0 "$PACK" images marks.csv -o marks "${ARGS[@]}" --no-label
+run 0 "$CAT" list marks
+[ "$(cut -f 4 out | tr '\n' ' ')" = "src/a#2.jpg src/a#2.jpg#2 src/a " ] || die "$(cat out)"
+
+# ---- refused ----
+
+VERB=(images)
+cp "$I" 'src/a#2'
+printf 'path\nsrc/a\nsrc/a#2\nsrc/a\n' >clash.csv
+refused 1 "./src/a: is in several rows, and 'src/a#2', the key of one of them, is the path of another image; rename \
+that" clash.csv --no-label
+printf 'path\n%s\n' "$I" >one.csv
+refused 1 "$PWD/$I: appears twice; each image must appear once, unless in rows of a table" one.csv "$I" --no-label
+printf '%s\n%s\n' "$I" "$I" >names
+code=0
+"$PACK" images - -o no "${ARGS[@]}" --no-label <names 2>err || code=$?
+[ $code = 2 ] || die "exit code $code"
+said_only "shardpack: $I: given twice"
+echo "24 rows of 12 images, by -j, parts and resume; a bad one, 8 spoilt plans, 3 refusals"

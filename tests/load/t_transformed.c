@@ -1,0 +1,387 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * t_transformed.c - a loader that transforms images delivers what shard_transform_host() makes of
+ * the batches of one that does not, and all else as it is
+ *
+ * What a transform does is held to Pillow and torchvision elsewhere.  Here it is who gets which
+ * draws, and where the bytes go.
+ *
+ * LDFLAGS: -Wl,--wrap=transform_position
+ * TIMEOUT: 300
+ */
+#include <pthread.h>
+
+#include "libshard/transform/transform.h"
+#include "shard_gpu.h"
+#include "tests/load/batches.h"
+#include "tests/load/kinds.h"
+
+#define MOST_ROWS 160u
+
+static const uint64_t sizes[] = {40, 1, 0, 62, 90};
+static struct shard_error err;
+
+/* ---- a mistake, for the control: threads take the draws of the row before ---- */
+
+static bool mistaken;
+static pthread_t caller;
+
+uint64_t __real_transform_position(const struct transform_plan *p, const struct shard_batch *batch, uint32_t i);
+uint64_t __wrap_transform_position(const struct transform_plan *p, const struct shard_batch *batch, uint32_t i);
+
+uint64_t __wrap_transform_position(const struct transform_plan *p, const struct shard_batch *batch, uint32_t i)
+{
+	bool wrong = mistaken && i && !pthread_equal(pthread_self(), caller);
+
+	return __real_transform_position(p, batch, i - wrong);
+}
+
+/* ---- two loaders ---- */
+
+static struct shard_transform_options asked_of(uint32_t crop, uint32_t dtype, uint32_t layout, uint32_t side)
+{
+	struct shard_transform_options o = {.size = sizeof(o),
+					    .height = side,
+					    .width = side + 1,
+					    .dtype = dtype,
+					    .layout = layout,
+					    .crop = crop,
+					    .flip = 0.5};
+
+	if (dtype != SHARD_U8) {
+		memcpy(o.mean, (const float[]){0.485f, 0.456f, 0.406f}, 3 * sizeof(float));
+		memcpy(o.std, (const float[]){0.229f, 0.224f, 0.225f}, 3 * sizeof(float));
+	}
+	return o;
+}
+
+static struct pair {
+	struct shard_loader *plain, *transforming;
+	struct shard_transform *transform; /* of batches of the plain one */
+	uint32_t views;
+	uint8_t *want; /* [row] */
+} pair;
+
+static void pair_open(struct shard_loader_options o, const struct shard_transform_options *asked, uint32_t views)
+{
+	struct shard_loader_transform to = {.size = sizeof(to), .views = views, .field = "image", .options = asked};
+
+	pair.views = views ? views : 1;
+	CHECK_OK(shard_loader_open(&pair.plain, ds, &o, &fixture_err));
+	CHECK_OK(shard_transform_open(&pair.transform, pair.plain, "image", asked, &fixture_err));
+	o.transform = &to;
+	CHECK_OK(shard_loader_open(&pair.transforming, ds, &o, &fixture_err));
+	memset(&to, 0x77, sizeof(to)); /* it need not live longer */
+	pair.want = malloc(MOST_ROWS * shard_transform_row_bytes(pair.transform));
+}
+
+static void pair_close(void)
+{
+	shard_transform_close(pair.transform);
+	shard_loader_close(pair.plain);
+	shard_loader_close(pair.transforming);
+	free(pair.want);
+}
+
+static const uint8_t *row_of(const struct shard_rows *rows, uint32_t i)
+{
+	return (const uint8_t *)rows->data + i * rows->stride;
+}
+
+/* How many images of a batch are not what they should be. */
+static unsigned wrong_images(const struct shard_batch *plain, const struct shard_batch *b)
+{
+	struct shard_transform_row draw[MOST_ROWS], drawn[MOST_ROWS * SHARD_VIEWS_MAX];
+	uint64_t bytes = shard_transform_row_bytes(pair.transform);
+	unsigned wrong = 0;
+
+	CHECK(b->record_count <= MOST_ROWS);
+	CHECK_EQ(b->field[0].stride, pair.views * bytes);
+	CHECK_OK(shard_loader_drawn(pair.transforming, b, drawn, &fixture_err));
+	for (uint32_t view = 0; view < pair.views; view++) {
+		shard_transform_draw(pair.transform, plain, view, draw);
+		CHECK_OK(shard_transform_host(pair.transform, plain, draw, plain->record_count, pair.want,
+					      &fixture_err));
+		for (uint32_t i = 0; i < b->record_count; i++) {
+			CHECK_MEM(&drawn[i * pair.views + view], &draw[i], sizeof(draw[i]));
+			wrong += memcmp(row_of(&b->field[0], i) + view * bytes, pair.want + i * bytes, (size_t)bytes) !=
+				 0;
+		}
+	}
+	return wrong;
+}
+
+/* The next step of both.  Returns how many images are wrong, or -1 at the end of an epoch. */
+static int pair_step(void)
+{
+	struct shard_batch plain, b;
+	int rc = shard_loader_next(pair.plain, &plain, &err), wrong;
+
+	CHECK_EQ(shard_loader_next(pair.transforming, &b, &fixture_err), rc);
+	if (rc == SHARD_END)
+		return -1;
+	CHECK_EQ(rc, SHARD_OK);
+	CHECK_EQ(b.record_count, plain.record_count);
+	CHECK_EQ(b.position, plain.position);
+	CHECK_MEM(b.record, plain.record, b.record_count * sizeof(*b.record));
+	CHECK_MEM(b.row_flags, plain.row_flags, b.record_count);
+	for (uint32_t f = 1; f < schema.field_count; f++)
+		for (uint32_t i = 0; plain.field[f].data && i < b.record_count; i++)
+			CHECK_MEM(row_of(&b.field[f], i), row_of(&plain.field[f], i), (size_t)schema.field[f].bytes);
+	wrong = (int)wrong_images(&plain, &b);
+	CHECK_OK(shard_loader_release(pair.plain, &plain, &fixture_err));
+	CHECK_OK(shard_loader_release(pair.transforming, &b, &fixture_err));
+	return wrong;
+}
+
+static int pair_epochs(unsigned epochs)
+{
+	int wrong = 0, rc;
+
+	while (epochs) {
+		rc = pair_step();
+		epochs -= rc < 0;
+		wrong += rc > 0 ? rc : 0;
+	}
+	return wrong;
+}
+
+/* ---- the same bytes ---- */
+
+TEST(images_come_transformed_by_every_path_and_in_every_order)
+{
+	static const uint32_t dtypes[] = {SHARD_U8, SHARD_F16, SHARD_F32, SHARD_BF16};
+	uint32_t n = 0;
+
+	for (uint32_t side = 8; side <= 48; side += 40) /* an array of small rows; a block */
+		for (uint32_t codec = SHARD_RAW; codec <= SHARD_LZ4; codec++) {
+			open_photos(side, codec, sizes, COUNT(sizes));
+			for (size_t kind = 0; kind < KINDS; kind++)
+				for (uint32_t path = SHARD_PATH_AUTO; path <= SHARD_PATH_PREAD; path++, n++) {
+					struct shard_transform_options asked =
+						asked_of(n % 3, dtypes[n % 4], n / 4 % 2 ? SHARD_HWC : SHARD_CHW, 7);
+					struct shard_loader_options o = of_kind(kind);
+
+					STORY("side %u, codec %u, order %u, path %u", side, codec, (unsigned)kind,
+					      path);
+					o.tail = SHARD_KEEP;
+					o.path = path;
+					o.batch_records = n % 2 ? 150 : 7; /* more than are on their way at once */
+					o.thread_count = 1 + n % 3;
+					pair_open(o, &asked, n / 3 % 4);
+					CHECK_EQ(pair_epochs(2), 0);
+					pair_close();
+				}
+		}
+}
+
+/* Images that are stored as planes: there is no fast path for them. */
+TEST(planes_are_transformed)
+{
+	for (uint32_t crop = SHARD_CROP_CENTER; crop <= SHARD_CROP_RESIZED; crop++) {
+		struct shard_transform_options asked = asked_of(crop, SHARD_F16, SHARD_HWC, 9);
+		struct shard_loader_options o = of_kind(GLOBALLY);
+
+		schema = photo_schema(48, SHARD_RAW);
+		schema.field[PHOTO_IMAGE].layout = SHARD_CHW;
+		memcpy(schema.field[PHOTO_IMAGE].shape, ((const uint32_t[]){3, 48, 48}), 3 * sizeof(uint32_t));
+		CHECK_OK(shard_schema_lay_out(&schema, 0, &fixture_err));
+		make_dataset("planes", sizes, COUNT(sizes));
+		pair_open(o, &asked, 2);
+		CHECK_EQ(pair_epochs(1), 0);
+		pair_close();
+	}
+}
+
+/* A field in the group of the images, which is no block any more. */
+TEST(fields_beside_the_images_are_arrays_of_their_own)
+{
+	for (uint32_t side = 8; side <= 48; side += 40)
+		for (uint32_t fields = 1; fields < 8; fields += 2) {
+			struct shard_transform_options asked = asked_of(SHARD_CROP_RANDOM, SHARD_F16, SHARD_CHW, 5);
+			struct shard_loader_options o = of_kind(GLOBALLY);
+			struct shard_field f;
+
+			STORY("side %u, fields %u", side, fields);
+			schema = photo_schema(side, SHARD_RAW);
+			schema.field[PHOTO_WEIGHT].group = 0;
+			CHECK_OK(shard_schema_lay_out(&schema, 0, &fixture_err));
+			make_dataset("beside", sizes, COUNT(sizes));
+			o.fields = fields;
+			pair_open(o, &asked, 1);
+			CHECK_EQ(pair_epochs(1), 0);
+			shard_loader_field(pair.transforming, PHOTO_WEIGHT, &f);
+			CHECK_EQ(f.stride, fields >> PHOTO_WEIGHT & 1 ? 12 : schema.group[0].stride);
+			pair_close();
+		}
+}
+
+/* A job that goes on from a token, in other batches, on other ranks, sees the same images. */
+TEST(a_job_that_goes_on_sees_the_same_crops)
+{
+	struct shard_transform_options asked = asked_of(SHARD_CROP_RESIZED, SHARD_U8, SHARD_HWC, 9);
+	struct shard_loader_options o = of_kind(IN_WINDOWS);
+	char token[SHARD_TOKEN_BYTES];
+
+	open_photos(48, SHARD_RAW, sizes, COUNT(sizes));
+	pair_open(o, &asked, 2);
+	for (int i = 0; i < 9; i++)
+		CHECK_EQ(pair_step(), 0);
+	shard_loader_token(pair.transforming, token);
+	pair_close();
+	for (o.rank = 0, o.world = 3; o.rank < o.world; o.rank++) {
+		o.batch_records = 5;
+		pair_open(o, &asked, 2);
+		CHECK_OK(shard_loader_resume(pair.plain, token, &fixture_err));
+		CHECK_OK(shard_loader_resume(pair.transforming, token, &fixture_err));
+		CHECK_EQ(pair_epochs(1), 0);
+		pair_close();
+	}
+}
+
+/* A substitute is transformed with the draws of its place; a masked row as a black image. */
+TEST(rows_that_are_replaced_are_transformed)
+{
+	struct shard_transform_options asked = asked_of(SHARD_CROP_RANDOM, SHARD_F32, SHARD_CHW, 11);
+	struct shard_loader_options o = of_kind(GLOBALLY);
+
+	for (o.on_corrupt = SHARD_CORRUPT_SUBSTITUTE; o.on_corrupt <= SHARD_CORRUPT_MASK; o.on_corrupt++) {
+		struct shard_loader_stats stats;
+
+		open_photos(48, SHARD_RAW, sizes, COUNT(sizes));
+		for (uint64_t i = 0; i < 9; i++)
+			damage_record(&folder, 0, 0, (3 + i) * schema.group[0].stride + 70);
+		reopen(NULL);
+		o.batch_records = 100;
+		o.tail = SHARD_KEEP;
+		pair_open(o, &asked, 1);
+		CHECK_EQ(pair_epochs(1), 0);
+		shard_loader_stats(pair.transforming, &stats);
+		CHECK(stats.substituted_count + stats.masked_count >= 9);
+		pair_close();
+	}
+}
+
+/* ---- what a field is ---- */
+
+TEST(a_loader_says_what_its_fields_are)
+{
+	struct shard_transform_options asked = asked_of(SHARD_CROP_CENTER, SHARD_BF16, SHARD_CHW, 20);
+	struct shard_loader_options o = of_kind(GLOBALLY);
+	struct shard_field f;
+
+	open_photos(48, SHARD_RAW, sizes, COUNT(sizes));
+	pair_open(o, &asked, 3);
+	shard_loader_field(pair.transforming, PHOTO_IMAGE, &f);
+	CHECK_STR(f.name, "image");
+	CHECK_EQ(f.dtype, SHARD_BF16);
+	CHECK_EQ(f.layout, SHARD_CHW);
+	CHECK_EQ(f.ndim, 4);
+	CHECK_MEM(f.shape, ((const uint32_t[]){3, 3, 20, 21}), 4 * sizeof(*f.shape));
+	CHECK_EQ(f.bytes, 3 * 3 * 20 * 21 * 2);
+	CHECK_EQ(f.stride, f.bytes);
+	shard_loader_field(pair.transforming, PHOTO_LABEL, &f);
+	CHECK_EQ(f.stride, 8);
+	shard_loader_field(pair.plain, PHOTO_IMAGE, &f);
+	CHECK_MEM(&f, &schema.field[PHOTO_IMAGE], sizeof(f));
+	pair_close();
+	asked.layout = SHARD_HWC;
+	pair_open(o, &asked, 1);
+	shard_loader_field(pair.transforming, PHOTO_IMAGE, &f);
+	CHECK_EQ(f.ndim, 3);
+	CHECK_MEM(f.shape, ((const uint32_t[]){20, 21, 3}), 3 * sizeof(*f.shape));
+	pair_close();
+}
+
+static const char *refusal(struct shard_loader_options o, const struct shard_loader_transform *to, int status)
+{
+	struct shard_loader *l;
+
+	o.transform = to;
+	CHECK_EQ(shard_loader_open(&l, ds, &o, &err), status);
+	return err.message;
+}
+
+TEST(what_cannot_be_transformed_is_refused)
+{
+	struct shard_transform_options asked = asked_of(SHARD_CROP_CENTER, SHARD_U8, SHARD_CHW, 20);
+	struct shard_loader_transform to = {.size = sizeof(to), .field = "image", .options = &asked};
+	struct shard_loader_options o = of_kind(GLOBALLY);
+	struct shard_transform *beside;
+
+	open_photos(48, SHARD_RAW, sizes, COUNT(sizes));
+	to.field = "picture";
+	CHECK_STR(refusal(o, &to, SHARD_E_ARGUMENT), "the dataset has no field picture");
+	to.field = "label";
+	CHECK_STR(refusal(o, &to, SHARD_E_ARGUMENT), "field label is a tensor of i64; must be a tensor of u8");
+	to.field = NULL;
+	CHECK_STR(refusal(o, &to, SHARD_E_ARGUMENT),
+		  "options: transform names no field; must name a field and what to do with it");
+	to.field = "image";
+	to.views = 17;
+	CHECK_STR(refusal(o, &to, SHARD_E_ARGUMENT), "options: transform has 17 views; must be 1 to 16");
+	to.views = 1;
+	o.fields = 2;
+	CHECK_STR(refusal(o, &to, SHARD_E_ARGUMENT),
+		  "options: field 'image' is to be transformed, but is not in the loader's batches; add it to its "
+		  "fields");
+	o.fields = 0;
+	asked.mean[1] = 0.5f;
+	CHECK_STR(refusal(o, &to, SHARD_E_ARGUMENT),
+		  "options: mean[1] is 0.5 and std[1] 0, but with SHARD_U8 samples stay what they are; leave both at "
+		  "0, or ask for another dtype");
+	asked.mean[1] = 0;
+	pair_open(o, &asked, 1);
+	CHECK_EQ(shard_transform_open(&beside, pair.transforming, "image", &asked, &err), SHARD_E_ARGUMENT);
+	CHECK_STR(err.message, "field 'image' is transformed by the loader itself; open another loader, without a "
+			       "transform in its options");
+	CHECK_EQ(shard_loader_drawn(pair.plain, NULL, NULL, &err), SHARD_E_ARGUMENT);
+	pair_close();
+}
+
+/* Masks that the loader has cut are no images of the stored size any more. */
+TEST(a_second_transform_of_what_was_transformed_is_refused)
+{
+	struct shard_transform_options asked = asked_of(SHARD_CROP_CENTER, SHARD_U8, SHARD_HWC, 20);
+	struct shard_loader_transform to = {.size = sizeof(to), .field = "image", .options = &asked};
+	struct shard_loader_options o = of_kind(GLOBALLY);
+	struct shard_transform *beside;
+	struct shard_loader *l;
+	struct shard_field f;
+
+	schema = photo_schema(48, SHARD_RAW);
+	schema.field[PHOTO_WEIGHT] = (struct shard_field){
+		.name = "mask", .dtype = SHARD_U8, .semantic = SHARD_MASK, .group = 1, .ndim = 2, .shape = {48, 48}};
+	CHECK_OK(shard_schema_lay_out(&schema, 0, &fixture_err));
+	make_dataset("masks", sizes, COUNT(sizes));
+	o.transform = &to;
+	CHECK_OK(shard_loader_open(&l, ds, &o, &fixture_err));
+	shard_loader_field(l, PHOTO_WEIGHT, &f);
+	CHECK_EQ(f.bytes, 20 * 21);
+	CHECK_EQ(shard_transform_open(&beside, l, "mask", &asked, &err), SHARD_E_ARGUMENT);
+	CHECK_STR(err.message, "field 'mask' is transformed by the loader itself; open another loader, without a "
+			       "transform in its options");
+	shard_loader_close(l);
+	o.fields = 1; /* the images alone */
+	CHECK_OK(shard_loader_open(&l, ds, &o, &fixture_err));
+	CHECK_EQ(shard_transform_open(&beside, l, "mask", &asked, &err), SHARD_E_ARGUMENT);
+	CHECK_STR(err.message, "field 'mask' is not in the loader's batches; add it to its fields");
+	shard_loader_close(l);
+}
+
+/* ---- the control ---- */
+
+TEST(draws_of_another_row_are_noticed)
+{
+	struct shard_transform_options asked = asked_of(SHARD_CROP_RANDOM, SHARD_U8, SHARD_HWC, 20);
+
+	caller = pthread_self();
+	open_photos(48, SHARD_RAW, sizes, COUNT(sizes));
+	mistaken = true;
+	pair_open(of_kind(GLOBALLY), &asked, 1);
+	CHECK(pair_epochs(1) > 100);
+	pair_close();
+	mistaken = false;
+}
+
+TEST_MAIN()

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * decode_formats.h - formats that not every build reads
+ *
+ * A plan names those that its inputs have by their names, and the versions of their libraries.
+ * Others are not read, whatever a file holds: else one plan would make other bytes in another
+ * build.
+ */
+#ifndef SHARD_DECODE_DECODE_FORMATS_H
+#define SHARD_DECODE_DECODE_FORMATS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+enum decode_format { DECODE_GIF = 1 }; /* bits */
+
+/* One of them. */
+struct decode_format_name {
+	uint32_t bit;
+	const char *name;	      /* in a plan */
+	const char *(*version)(void); /* of its library; NULL in a build without it */
+	const char *const endings[3]; /* of names of files, with the dot, then NULL */
+};
+
+extern const struct decode_format_name decode_format_names[]; /* one with bit 0 ends them */
+
+/* The bit of the format that a name ends as, upper or lower case; 0 if it is another one. */
+uint32_t decode_format_of(const char *name, size_t bytes);
+
+#endif

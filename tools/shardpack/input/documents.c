@@ -1,0 +1,248 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * documents.c - the documents of a stream of tokens, one after the other
+ */
+#include "tools/shardpack/input/documents.h"
+
+#include <inttypes.h>
+#include <stdbool.h>
+#include <stdlib.h>
+
+#include "shard_pack.h"
+#include "tools/common/exit_code.h"
+#include "tools/common/message.h"
+#include "tools/common/progress.h"
+#include "tools/common/signals.h"
+#include "tools/shardpack/format/integer.h"
+#include "tools/shardpack/format/megatron_index.h"
+#include "tools/shardpack/input/stored.h"
+#include "tools/shardpack/plan/plan.h"
+#include "tools/shardpack/plan/token_stream.h"
+
+#define PIECE_BYTES 65536
+
+/* Integers of a file, one after the other. */
+struct column {
+	const struct stored *s;
+	uint32_t file, item;
+	uint64_t offset, left; /* bytes and items that are not in `piece` yet */
+	size_t at, have;
+	bool swap, is_signed;
+	uint8_t *piece;
+};
+
+static int column_open(struct column *c, const struct stored *s, uint32_t file, uint64_t offset, uint64_t count,
+		       uint32_t dtype, bool swap)
+{
+	*c = (struct column){.s = s, .file = file, .item = (uint32_t)shard_dtype_bytes(dtype), .offset = offset};
+	c->left = count;
+	c->swap = swap;
+	c->is_signed = integer_is_signed(dtype);
+	c->piece = malloc(PIECE_BYTES);
+	return c->piece ? EXIT_DONE : fail(EXIT_IO, "out of memory");
+}
+
+static int column_fill(struct column *c)
+{
+	uint64_t n = c->left < PIECE_BYTES / c->item ? c->left : PIECE_BYTES / c->item;
+	int code = interrupted() ? EXIT_INTERRUPTED
+				 : stored_get(c->s, c->file, c->offset, c->piece, (size_t)(n * c->item));
+
+	c->offset += n * c->item;
+	c->left -= n;
+	c->have = (size_t)(n * c->item);
+	c->at = 0;
+	return code;
+}
+
+/* The next one.  A u64 above 2^63 - 1 comes out negative. */
+static int column_next(struct column *c, int64_t *out)
+{
+	int code = c->at == c->have ? column_fill(c) : EXIT_DONE;
+
+	if (code != EXIT_DONE)
+		return code;
+	*out = integer_load(c->piece + c->at, c->item, c->is_signed, c->swap);
+	c->at += c->item;
+	return EXIT_DONE;
+}
+
+static void tick(struct progress *p, uint64_t tokens, uint64_t bytes)
+{
+	if (!p)
+		return;
+	progress_add(p, tokens, bytes, 0);
+	progress_tick(p);
+}
+
+/* ---- by a token ---- */
+
+static int each_by_token(const struct stored *s, const struct token_stream *t, uint64_t end, documents_take *take,
+			 void *context, struct progress *progress)
+{
+	struct column c;
+	uint64_t begin = 0, told = 0, bits = UINT64_MAX >> (64 - 8 * shard_dtype_bytes(t->dtype));
+	int64_t value = 0;
+	int code = column_open(&c, s, t->file, t->offset, t->count, t->dtype, t->swap);
+
+	for (uint64_t i = 0; code == EXIT_DONE && i < t->count; i++) {
+		code = column_next(&c, &value);
+		if (code == EXIT_DONE && ((uint64_t)value & bits) == end) {
+			code = take(context, begin, i + 1 - begin);
+			begin = i + 1;
+		}
+		if (c.at == c.have) {
+			tick(progress, i + 1 - told, (i + 1 - told) * c.item);
+			told = i + 1;
+		}
+	}
+	if (code == EXIT_DONE && begin < t->count)
+		code = take(context, begin, t->count - begin);
+	free(c.piece);
+	return code;
+}
+
+/* ---- by an index ---- */
+
+int documents_index(const struct stored *s, uint32_t index_file, struct megatron_index *out)
+{
+	uint64_t bytes = stored_bytes(s, index_file),
+		 have = bytes < MEGATRON_INDEX_HEAD_BYTES ? bytes : MEGATRON_INDEX_HEAD_BYTES;
+	uint8_t head[MEGATRON_INDEX_HEAD_BYTES];
+	char why[256], *name = stored_name(s, index_file);
+	int code = name ? stored_get(s, index_file, 0, head, (size_t)have) : fail(EXIT_IO, "out of memory");
+
+	if (code == EXIT_DONE && !megatron_index_parse(head, (size_t)have, bytes, out, why, sizeof(why)))
+		code = fail(EXIT_BAD, "%s: %s", name, why);
+	free(name);
+	return code;
+}
+
+struct walk {
+	const struct token_stream *t;
+	struct column length, begin, bound;
+	uint64_t sequence, tokens; /* of which the length is known */
+	const char *name;	   /* of the index */
+};
+
+/* The tokens of the next sequence. */
+static int walk_sequence(struct walk *w)
+{
+	uint64_t item = shard_dtype_bytes(w->t->dtype);
+	int64_t length = 0, begin = 0;
+	int code = column_next(&w->length, &length);
+
+	if (code == EXIT_DONE)
+		code = column_next(&w->begin, &begin);
+	if (code != EXIT_DONE)
+		return code;
+	if (length < 0)
+		return fail(EXIT_BAD, "%s: sequence %" PRIu64 " has %" PRId64 " tokens", w->name, w->sequence, length);
+	if ((uint64_t)begin != w->tokens * item)
+		return fail(EXIT_BAD,
+			    "%s: sequence %" PRIu64 " begins at byte %" PRId64
+			    ", but those before it end at byte %" PRIu64,
+			    w->name, w->sequence, begin, w->tokens * item);
+	if ((uint64_t)length > w->t->count - w->tokens)
+		return fail(EXIT_BAD,
+			    "%s: sequence %" PRIu64 " ends at token %" PRIu64 ", but the .bin beside it has %" PRIu64
+			    "; it is cut short, or of another index",
+			    w->name, w->sequence, w->tokens + (uint64_t)length, w->t->count);
+	w->tokens += (uint64_t)length;
+	w->sequence++;
+	return EXIT_DONE;
+}
+
+static int walk_documents(struct walk *w, const struct megatron_index *x, documents_take *take, void *context,
+			  struct progress *progress)
+{
+	uint64_t begin, told = 0;
+	int64_t bound = 0;
+	int code = column_next(&w->bound, &bound);
+
+	if (code == EXIT_DONE && bound)
+		return fail(EXIT_BAD, "%s: the first document begins with sequence %" PRId64 "; must be 0", w->name,
+			    bound);
+	for (uint64_t d = 0; code == EXIT_DONE && d < x->document_count; d++) {
+		code = column_next(&w->bound, &bound);
+		if (code == EXIT_DONE && ((uint64_t)bound < w->sequence || (uint64_t)bound > x->sequence_count))
+			return fail(EXIT_BAD,
+				    "%s: document %" PRIu64 " ends before sequence %" PRId64 "; must be %" PRIu64
+				    " to %" PRIu64,
+				    w->name, d, bound, w->sequence, x->sequence_count);
+		for (begin = w->tokens; code == EXIT_DONE && w->sequence < (uint64_t)bound;)
+			code = walk_sequence(w);
+		if (code == EXIT_DONE)
+			code = take(context, begin, w->tokens - begin);
+		if (d % 4096 == 0) {
+			tick(progress, w->tokens - told, 0);
+			told = w->tokens;
+		}
+	}
+	if (code == EXIT_DONE && w->sequence < x->sequence_count)
+		code = fail(EXIT_BAD,
+			    "%s: its documents end before sequence %" PRIu64 " of %" PRIu64
+			    "; each sequence must be in a document",
+			    w->name, w->sequence, x->sequence_count);
+	if (code == EXIT_DONE && w->tokens != w->t->count)
+		code = fail(EXIT_BAD,
+			    "%s: its sequences have %" PRIu64 " tokens, but the .bin beside it has %" PRIu64
+			    "; it is longer than it should be, or of another index",
+			    w->name, w->tokens, w->t->count);
+	return code;
+}
+
+static int each_by_index(const struct stored *s, const struct token_stream *t, documents_take *take, void *context,
+			 struct progress *progress)
+{
+	char *name = stored_name(s, t->index_file);
+	struct walk w = {.t = t, .name = name};
+	struct megatron_index x;
+	uint32_t file = t->index_file;
+	int code = name ? documents_index(s, file, &x) : fail(EXIT_IO, "out of memory");
+
+	if (code == EXIT_DONE)
+		code = column_open(&w.length, s, file, x.lengths_at, x.sequence_count, SHARD_I32, false);
+	if (code == EXIT_DONE)
+		code = column_open(&w.begin, s, file, x.begins_at, x.sequence_count, SHARD_I64, false);
+	if (code == EXIT_DONE)
+		code = column_open(&w.bound, s, file, x.documents_at, x.document_count + 1, SHARD_I64, false);
+	if (code == EXIT_DONE)
+		code = walk_documents(&w, &x, take, context, progress);
+	free(w.length.piece);
+	free(w.begin.piece);
+	free(w.bound.piece);
+	free(name);
+	return code;
+}
+
+int documents_each(const struct stored *s, const struct token_stream *t, uint64_t end_of_text, documents_take *take,
+		   void *context, struct progress *progress)
+{
+	return t->index_file == PLAN_NO_FILE ? each_by_token(s, t, end_of_text, take, context, progress)
+					     : each_by_index(s, t, take, context, progress);
+}
+
+int documents_check_values(const struct stored *s, const struct token_stream *t, uint64_t most,
+			   struct progress *progress)
+{
+	char *name = stored_name(s, t->file);
+	struct column c = {0};
+	int64_t value = 0;
+	int code = name ? column_open(&c, s, t->file, t->offset, t->count, t->dtype, t->swap)
+			: fail(EXIT_IO, "out of memory");
+
+	for (uint64_t i = 0; code == EXIT_DONE && i < t->count; i++) {
+		code = column_next(&c, &value);
+		if (code == EXIT_DONE && (value < 0 || (uint64_t)value > most))
+			code = fail(EXIT_BAD,
+				    "%s: token %" PRIu64 ", at offset %" PRIu64 ", is %" PRId64
+				    "; tokens must be 0 to %" PRIu64,
+				    name, i, t->offset + i * c.item, value, most);
+		if (c.at == c.have && progress)
+			progress_tick(progress);
+	}
+	free(c.piece);
+	free(name);
+	return code;
+}

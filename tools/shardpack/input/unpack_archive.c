@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * unpack_archive.c - bzip2 and xz, by libarchive
+ *
+ * Only its filters are used: the tar inside is read by tar.c, as every other one.  It passes over
+ * what lies behind the end of the compressed data, so that is looked at here.
+ */
+#include <archive.h>
+#include <archive_entry.h>
+#include <errno.h>
+#include <string.h>
+
+#include "tools/common/exit_code.h"
+#include "tools/common/message.h"
+#include "tools/shardpack/input/unpack_work.h"
+
+struct feeding {
+	struct unpack_work *w;
+	int code; /* why there was no more */
+};
+
+static la_ssize_t give(struct archive *a, void *context, const void **data)
+{
+	struct feeding *f = context;
+	struct unpack_work *w = f->w;
+	uint64_t left = w->in_bytes - w->in_at;
+	size_t n = left < UNPACK_PIECE_BYTES ? (size_t)left : UNPACK_PIECE_BYTES;
+
+	(void)a;
+	f->code = unpack_read(w, w->in, n, w->in_at);
+	if (f->code != EXIT_DONE)
+		return -1;
+	*data = w->in;
+	w->in_at += n;
+	progress_add(&w->progress, n, n, 0);
+	progress_tick(&w->progress);
+	return (la_ssize_t)n;
+}
+
+/* What libarchive complains of, or what it could not be given. */
+static int complain(const struct feeding *f, struct archive *a)
+{
+	static const char *const early[] = {"truncated", "No progress"};
+	const char *why = archive_error_string(a), *colon;
+
+	if (f->code != EXIT_DONE)
+		return f->code;
+	if (!why || archive_errno(a) == ENOMEM)
+		return fail(EXIT_IO, "%s: cannot be unpacked: %s", f->w->name, why ? why : "out of memory");
+	for (size_t i = 0; i < sizeof(early) / sizeof(early[0]); i++)
+		if (strstr(why, early[i]))
+			return unpack_damaged(f->w, "the compressed data end early,");
+	colon = strstr(why, ": "); /* "Lzma library error: Corrupted input data" */
+	return unpack_damaged(f->w, colon ? colon + 2 : why);
+}
+
+/* Zeros may follow: padding. */
+static int check_rest(struct unpack_work *w, uint64_t at)
+{
+	int code = EXIT_DONE;
+	size_t n;
+
+	for (; code == EXIT_DONE && at < w->in_bytes; at += n) {
+		n = w->in_bytes - at < UNPACK_PIECE_BYTES ? (size_t)(w->in_bytes - at) : UNPACK_PIECE_BYTES;
+		code = unpack_read(w, w->in, n, at);
+		w->in_at = at;
+		for (size_t i = 0; code == EXIT_DONE && i < n; i++, w->in_at++)
+			if (w->in[i])
+				code = unpack_damaged(w, "there are bytes behind the end of the compressed data,");
+	}
+	return code;
+}
+
+static int run(struct feeding *f, struct archive *a, int filter)
+{
+	struct archive_entry *entry;
+	int code = EXIT_DONE, rc = archive_read_open(a, f, NULL, give, NULL);
+	la_ssize_t n = 1;
+
+	if (rc == ARCHIVE_OK)
+		rc = archive_read_next_header(a, &entry);
+	/* It looks at the first bytes to see what they are, and does not say why there are none. */
+	if (rc != ARCHIVE_OK && f->code == EXIT_DONE && archive_error_string(a) &&
+	    strstr(archive_error_string(a), "Unrecognized archive format"))
+		return unpack_damaged(f->w, "it unpacks to nothing, or is damaged at its beginning,");
+	if (rc != ARCHIVE_OK)
+		return complain(f, a);
+	if (archive_filter_code(a, 0) != filter) /* it would be given on as it is */
+		return unpack_damaged(f->w, "it does not begin as its name says,");
+	while (code == EXIT_DONE && n) {
+		n = archive_read_data(a, f->w->out, UNPACK_PIECE_BYTES);
+		code = n < 0 ? complain(f, a) : unpack_write(f->w, f->w->out, (size_t)n);
+	}
+	return code == EXIT_DONE ? check_rest(f->w, (uint64_t)archive_filter_bytes(a, -1)) : code;
+}
+
+int unpack_archive(struct unpack_work *w, const char *how)
+{
+	struct feeding f = {.w = w};
+	struct archive *a = archive_read_new();
+	int code, xz = !strcmp(how, "xz");
+
+	if (!a || archive_read_support_format_raw(a) != ARCHIVE_OK ||
+	    (xz ? archive_read_support_filter_xz(a) : archive_read_support_filter_bzip2(a)) != ARCHIVE_OK)
+		code = fail(EXIT_UNSUPPORTED, "%s: libarchive here cannot unpack %s: %s", w->name, how,
+			    a ? archive_error_string(a) : "out of memory");
+	else
+		code = run(&f, a, xz ? ARCHIVE_FILTER_XZ : ARCHIVE_FILTER_BZIP2);
+	archive_read_free(a);
+	return code;
+}

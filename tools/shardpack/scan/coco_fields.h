@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * coco_fields.h - which keys of COCO's annotations become fields
+ */
+#ifndef SHARD_SCAN_COCO_FIELDS_H
+#define SHARD_SCAN_COCO_FIELDS_H
+
+struct request;
+
+/*
+ * Make from= of each field what a plan says, "coco:KEY", and boxes those of COCO.  Says what cannot
+ * be, and returns the exit code.
+ */
+int coco_fields_settle(const struct request *r);
+
+#endif

@@ -1,0 +1,373 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * image_plan.c - the classes of the images that were found, and a line of the plan for each
+ */
+#include "tools/shardpack/scan/image_plan.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tools/common/exit_code.h"
+#include "tools/common/files.h"
+#include "tools/common/human.h"
+#include "tools/common/message.h"
+#include "tools/common/shelf.h"
+#include "tools/common/text.h"
+#include "tools/shardpack/input/place.h"
+#include "tools/shardpack/plan/classes.h"
+#include "tools/shardpack/plan/classes_list.h"
+#include "tools/shardpack/plan/plan_write.h"
+#include "tools/shardpack/plan/recipe.h"
+#include "tools/shardpack/scan/image_list.h"
+#include "tools/shardpack/scan/pack_options.h"
+#include "tools/shardpack/scan/request.h"
+#include "tools/shardpack/scan/scan.h"
+
+static int out_of_memory(const struct image_list *images)
+{
+	return shelf_refuse(images->text.shelf, "a list of %" PRIu64 " images", images->count);
+}
+
+static const char *path_of(const struct image_list *images, uint64_t i)
+{
+	return images->text.data + images->item[i].path_at;
+}
+
+static const char *label_of(const struct image_list *images, uint64_t i)
+{
+	return images->text.data + images->item[i].label_at;
+}
+
+/* A bad input may have no label, and then it says nothing of classes. */
+static bool has_label(const struct image_list *images, uint64_t i)
+{
+	return !images->item[i].unlabelled;
+}
+
+static int compare_labels(const void *a, const void *b, void *context)
+{
+	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
+	if (!has_label(context, x) || !has_label(context, y))
+		return has_label(context, x) - has_label(context, y);
+	return strcmp(label_of(context, x), label_of(context, y));
+}
+
+/* The first item whose label is that number. */
+static const char *path_of_number(const struct image_list *images, uint64_t number)
+{
+	uint64_t i, value = 0;
+
+	for (i = 0; i + 1 < images->count; i++)
+		if (has_label(images, i) && text_u64(label_of(images, i), strlen(label_of(images, i)), &value) &&
+		    value == number)
+			break;
+	return path_of(images, i);
+}
+
+/* All labels are numbers, without leading zeros, that can be classes?  *largest is the largest. */
+static bool are_numbers(const struct image_list *images, uint64_t *largest)
+{
+	uint64_t i, value;
+
+	for (i = 0, *largest = 0; i < images->count; i++) {
+		if (!has_label(images, i))
+			continue;
+		if (!text_u64(label_of(images, i), strlen(label_of(images, i)), &value) || value >= CLASSES_MAX)
+			return false;
+		*largest = value > *largest ? value : *largest;
+	}
+	return true;
+}
+
+/*
+ * Numbers of which one cannot be a class would all become names, and "10" sorts before "2": each
+ * label another class than it says.  Digits of one width ("00" to "42") sort as they count.
+ */
+static int refuse_odd_numbers(const struct image_list *images)
+{
+	size_t width = 0;
+	bool same_width = true;
+	uint64_t odd = images->count, value;
+
+	for (uint64_t i = 0; i < images->count; i++) {
+		const char *label = label_of(images, i);
+
+		if (!has_label(images, i))
+			continue;
+		if (!image_label_is_number(label))
+			return EXIT_DONE;
+		width = width ? width : strlen(label);
+		same_width = same_width && strlen(label) == width && strspn(label, "0123456789") == width;
+		if (odd == images->count && (!text_u64(label, strlen(label), &value) || value >= CLASSES_MAX))
+			odd = i;
+	}
+	if (same_width)
+		return EXIT_DONE;
+	return fail(EXIT_BAD,
+		    "%s/%s: label '%s' is a number but not of a class: must be 0 to %" PRIu32 " without "
+		    "sign, blanks or leading zeros; correct it, or name the classes with --classes",
+		    images->request->place->root, path_of(images, odd), label_of(images, odd), CLASSES_MAX - 1);
+}
+
+/* Number 10 of a list and folder "10", which is a name: two classes or one? */
+static int refuse_mixture(const struct image_list *images)
+{
+	uint64_t folder = images->count, list = images->count;
+
+	for (uint64_t i = images->count; i-- > 0;)
+		if (has_label(images, i))
+			*(images->item[i].by_folder ? &folder : &list) = i;
+	return fail(EXIT_BAD,
+		    "%s: folder '%s' gives its images a class by name, but '%s' has its class by the number "
+		    "%s; name the classes with --classes FILE",
+		    images->request->place->root, label_of(images, folder), path_of(images, list),
+		    label_of(images, list));
+}
+
+/* Labels that are no names of folders. */
+static uint64_t listed_count(const struct image_list *images)
+{
+	return images->count - images->by_folder_count - images->unlabelled_count;
+}
+
+static void say_where(const struct image_list *images, const struct image_label *l, char *out, size_t bytes)
+{
+	const char *root = images->request->place->root;
+
+	if (l->table)
+		snprintf(out, bytes, "%s/%s: line %" PRIu64, root, l->table, l->line);
+	else
+		snprintf(out, bytes, "%s/%s", root, path_of(images, l->item));
+}
+
+/*
+ * Numbers and names.  If most are numbers, of the images or of the classes, a name is a mistake or
+ * stands for no label, and to sort the numbers as text would make other classes of them.  If most
+ * are names, a number may well be one.
+ */
+static int judge_numbers(const struct image_list *images, const struct classes *names)
+{
+	uint64_t listed = listed_count(images), numbers = images->number_count, classes = 0;
+	char where[3 * FILES_PATH_BYTES], count[HUMAN_CHARS], of[HUMAN_CHARS];
+	const char *label;
+
+	if (!numbers || (numbers == listed && !images->by_folder_count))
+		return EXIT_DONE;
+	if (numbers == listed)
+		return refuse_mixture(images);
+	for (uint64_t i = 0; i < names->count; i++)
+		classes += image_label_is_number(names->name[i]);
+	human_count(count, numbers);
+	human_count(of, listed);
+	if (2 * numbers >= listed || (2 * classes >= names->count && !images->by_folder_count)) {
+		say_where(images, &images->name, where, sizeof(where));
+		return fail(EXIT_BAD,
+			    "%s: label '%s' is no number, but %s of %s labels are; correct it, or list all classes "
+			    "by name with --classes FILE",
+			    where, label_of(images, images->name.item), count, of);
+	}
+	say_where(images, &images->number, where, sizeof(where));
+	label = label_of(images, images->number.item);
+	scan_warn(images->request->scan,
+		  "%s: label '%s' is taken as a name, and is class %" PRId64 ": %s of %s labels are numbers, the "
+		  "others are names; set the numbers with --classes FILE",
+		  where, label, classes_find(names, label), count, of);
+	return EXIT_DONE;
+}
+
+/* All numbers up to the largest are classes; a hole may be meant, or one label be wrong. */
+static void warn_of_holes(const struct image_list *images, uint64_t largest)
+{
+	uint8_t *has = calloc(1, (size_t)largest + 1);
+	uint64_t value = 0, empty = 0, first = 0;
+
+	for (uint64_t i = 0; has && i < images->count; i++)
+		if (has_label(images, i) && text_u64(label_of(images, i), strlen(label_of(images, i)), &value))
+			has[value] = 1;
+	for (uint64_t i = 0; has && i <= largest; i++)
+		if (!has[i] && !empty++)
+			first = i;
+	free(has);
+	if (empty)
+		scan_warn(images->request->scan,
+			  "%" PRIu64 " of %" PRIu64 " classes have no image: labels are "
+			  "numbers, the largest is %" PRIu64 " (%s), and no image has %" PRIu64,
+			  empty, largest + 1, largest, path_of_number(images, largest), first);
+}
+
+/* Each label once, in byte order. */
+static int collect_names(struct image_list *images, struct classes *out)
+{
+	uint64_t *order = shelf_number(images->text.shelf, images->count, compare_labels, images),
+		 first = images->unlabelled_count;
+	int code = order ? EXIT_DONE : out_of_memory(images);
+
+	/* Those without a label come first. */
+	for (uint64_t i = first; code == EXIT_DONE && i < images->count; i++)
+		if (i == first || strcmp(label_of(images, order[i - 1]), label_of(images, order[i])))
+			code = classes_add(out, label_of(images, order[i]), strlen(label_of(images, order[i])),
+					   path_of(images, order[i]));
+	shelf_free(images->text.shelf, order);
+	return code;
+}
+
+static bool is_any_listed(const struct image_list *images, const struct classes *list)
+{
+	for (uint64_t i = 0; i < images->count; i++)
+		if (has_label(images, i) && classes_find(list, label_of(images, i)) >= 0)
+			return true;
+	return false;
+}
+
+static int settle_classes(struct image_list *images, struct classes *out, bool *by_number)
+{
+	const char *list = images->request->o->classes;
+	uint64_t largest;
+	int code;
+
+	*by_number = are_numbers(images, &largest) && listed_count(images);
+	if (*by_number && images->by_folder_count && !list)
+		return refuse_mixture(images);
+	if (list) {
+		code = classes_from_list(out, list);
+		/* Numbers of which any is a name in the list are names; so are those of folders. */
+		if (code == EXIT_DONE && *by_number)
+			*by_number = !images->by_folder_count && !is_any_listed(images, out);
+		if (code == EXIT_DONE && *by_number && largest >= out->count)
+			code = fail(EXIT_BAD,
+				    "%s/%s: label %" PRIu64 ", but --classes %s has %" PRIu64 " classes, "
+				    "numbered from 0",
+				    images->request->place->root, path_of_number(images, largest), largest, list,
+				    out->count);
+		return code;
+	}
+	if (*by_number) {
+		warn_of_holes(images, largest);
+		return classes_add_numbers(out, largest + 1);
+	}
+	code = listed_count(images) ? refuse_odd_numbers(images) : EXIT_DONE;
+	if (code == EXIT_DONE)
+		code = collect_names(images, out);
+	if (code == EXIT_DONE)
+		code = classes_index(out, images->request->place->root);
+	if (code == EXIT_DONE)
+		code = judge_numbers(images, out);
+	if (code == EXIT_DONE && images->by_folder_count) {
+		scan_warn_of_folders(images->request->scan, out);
+		scan_warn_of_numbers(images->request->scan, out);
+	}
+	return code;
+}
+
+/* A label that --classes lacks.  Was it meant as a number, and is a name for another's sake? */
+static void refuse_unlisted(const struct image_list *images, uint64_t i, const struct classes *classes)
+{
+	char where[3 * FILES_PATH_BYTES], because[4 * FILES_PATH_BYTES] = "";
+
+	if (image_label_is_number(label_of(images, i)) && images->name.there) {
+		say_where(images, &images->name, where, sizeof(where));
+		snprintf(because, sizeof(because), "; it is taken as a name, because %s has label '%s'", where,
+			 label_of(images, images->name.item));
+	}
+	fail(EXIT_BAD, "%s/%s: label '%s' is not one of the %" PRIu64 " classes of --classes %s%s",
+	     images->request->place->root, path_of(images, i), label_of(images, i), classes->count,
+	     images->request->o->classes, because);
+}
+
+/* The class of an item, or -1 and a message. */
+static int64_t class_of(const struct image_list *images, uint64_t i, const struct classes *classes, bool by_number)
+{
+	int64_t class_idx;
+	uint64_t value = 0;
+
+	if (by_number) {
+		text_u64(label_of(images, i), strlen(label_of(images, i)), &value);
+		return (int64_t)value;
+	}
+	class_idx = classes_find(classes, label_of(images, i));
+	if (class_idx < 0)
+		refuse_unlisted(images, i, classes);
+	return class_idx;
+}
+
+/* The token of an image that may have several labels: classes.h. */
+static int write_classes(const struct image_list *images, uint64_t i, const struct classes *classes, bool by_number,
+			 struct text *out)
+{
+	uint64_t first = images->item[i].label_at,
+		 end = i + 1 < images->count ? images->item[i + 1].label_at : images->every->count;
+
+	out->bytes = 0;
+	for (uint64_t k = first; k < end; k++) {
+		int64_t class_idx = class_of(images->every, k, classes, by_number);
+
+		if (class_idx < 0)
+			return EXIT_BAD;
+		text_format(out, "%s%" PRId64, k > first ? "," : "", class_idx);
+	}
+	if (first == end)
+		text_add(out, "-", 1);
+	return text_failed(out) ? out_of_memory(images) : EXIT_DONE;
+}
+
+/* Room for each class, now that it is known how many there are. */
+static int settle_room(const struct request *r, const struct classes *classes)
+{
+	if (r->recipe->label != LABEL_HOT)
+		return EXIT_DONE;
+	r->recipe->label_room = (uint32_t)classes->count;
+	return classes->count ? EXIT_DONE
+			      : fail(EXIT_BAD,
+				     "%s: no image has a label; if texts have several, say with --label-separator what "
+				     "is between them; or name the classes with --classes FILE, or say --no-label",
+				     r->place->root);
+}
+
+static int plan_image(struct image_list *images, uint64_t i, const struct classes *classes, bool by_number,
+		      struct text *list)
+{
+	const struct request *r = images->request;
+	const struct image_item *x = &images->item[i];
+	const char *fields = images->text.data + x->fields_at;
+	int64_t class_idx = PLAN_NO_CLASS;
+
+	if (images->every)
+		return write_classes(images, i, classes, by_number, list) != EXIT_DONE
+			       ? EXIT_BAD
+			       : plan_add_labelled(r->plan, list->data, x->bytes, path_of(images, i), x->row, x->file,
+						   x->offset, fields);
+	if (recipe_has_label(r->recipe) && has_label(images, i))
+		class_idx = class_of(images, i, classes, by_number);
+	if (class_idx < 0)
+		return EXIT_BAD;
+	return x->row > 1 ? plan_add_row(r->plan, (uint64_t)class_idx, x->bytes, path_of(images, i), x->row, fields)
+			  : plan_add_part(r->plan, (uint64_t)class_idx, x->bytes, path_of(images, i), x->file,
+					  x->offset, fields);
+}
+
+int image_plan(struct image_list *images)
+{
+	const struct request *r = images->request;
+	struct classes classes = {0};
+	struct text list = {0};
+	bool by_number = false;
+	int code = images->count ? EXIT_DONE : scan_refuse_barren(r->scan, r->place->root, "images", "");
+
+	if (code == EXIT_DONE) {
+		scan_warn_of_barren(r->scan, "image");
+		if (recipe_has_label(r->recipe))
+			code = settle_classes(images->every ? images->every : images, &classes, &by_number);
+	}
+	if (code == EXIT_DONE)
+		code = settle_room(r, &classes);
+	if (code == EXIT_DONE)
+		code = plan_begin(r->plan, r->recipe, images->classes ? images->classes : &classes);
+	for (uint64_t i = 0; code == EXIT_DONE && i < images->count; i++)
+		code = plan_image(images, i, &classes, by_number, &list);
+	text_free(&list);
+	classes_free(&classes);
+	return code;
+}
