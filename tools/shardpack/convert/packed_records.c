@@ -13,7 +13,7 @@
 #include "tools/shardpack/format/integer.h"
 #include "tools/shardpack/input/stored.h"
 #include "tools/shardpack/plan/plan.h"
-#include "tools/shardpack/plan/token_pack.h"
+#include "tools/shardpack/token_pack/token_pack.h"
 
 struct packed {
 	const struct plan *plan;

@@ -17,7 +17,7 @@
 #include "tools/shardpack/format/megatron_index.h"
 #include "tools/shardpack/input/stored.h"
 #include "tools/shardpack/plan/plan.h"
-#include "tools/shardpack/plan/token_stream.h"
+#include "tools/shardpack/token_pack/token_stream.h"
 
 #define PIECE_BYTES 65536
 

@@ -20,7 +20,7 @@
 #include "tools/common/shelf.h"
 #include "tools/shardpack/plan/bad_input.h"
 #include "tools/shardpack/plan/classes.h"
-#include "tools/shardpack/plan/token_pack.h"
+#include "tools/shardpack/token_pack/token_pack.h"
 
 static int out_of_memory(const struct plan *p)
 {

@@ -4,7 +4,7 @@
  *
  * The lists may come in any order, so ids are looked up when all are there.
  */
-#include "tools/shardpack/scan/coco_list.h"
+#include "tools/shardpack/coco/coco_list.h"
 
 #include <inttypes.h>
 #include <stdio.h>

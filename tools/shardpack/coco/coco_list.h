@@ -4,8 +4,8 @@
  *
  * It may be larger than memory: of an annotation only its place and its image are kept.
  */
-#ifndef SHARD_SCAN_COCO_LIST_H
-#define SHARD_SCAN_COCO_LIST_H
+#ifndef SHARD_COCO_COCO_LIST_H
+#define SHARD_COCO_COCO_LIST_H
 
 #include <stdbool.h>
 #include <stdint.h>

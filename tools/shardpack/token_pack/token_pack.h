@@ -16,15 +16,15 @@
  *   doc_count     u32: its length field
  *   position_ids  by option, i32 [room]: from 0 in each piece; 0 behind the last
  */
-#ifndef SHARD_PLAN_TOKEN_PACK_H
-#define SHARD_PLAN_TOKEN_PACK_H
+#ifndef SHARD_TOKEN_PACK_TOKEN_PACK_H
+#define SHARD_TOKEN_PACK_TOKEN_PACK_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#include "tools/shardpack/plan/token_stream.h"
-#include "tools/shardpack/plan/window_pack.h"
+#include "tools/shardpack/token_pack/token_stream.h"
+#include "tools/shardpack/token_pack/window_pack.h"
 
 #define TOKEN_PACK_ROOM_MAX (UINT32_C(1) << 22) /* tables by length: 2 x 32 MiB */
 

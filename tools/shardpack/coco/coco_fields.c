@@ -2,7 +2,7 @@
 /*
  * coco_fields.c - which keys of COCO's annotations become fields
  */
-#include "tools/shardpack/scan/coco_fields.h"
+#include "tools/shardpack/coco/coco_fields.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -9,8 +9,8 @@
  * A piece is known by its place: its number when pieces are sorted by length, longest first, and
  * within a length by where they lie.  Pure.
  */
-#ifndef SHARD_PLAN_WINDOW_PACK_H
-#define SHARD_PLAN_WINDOW_PACK_H
+#ifndef SHARD_TOKEN_PACK_WINDOW_PACK_H
+#define SHARD_TOKEN_PACK_WINDOW_PACK_H
 
 #include <stdbool.h>
 #include <stdint.h>

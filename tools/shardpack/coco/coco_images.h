@@ -6,8 +6,8 @@
  * `segmentation`, text from `caption`, and numbers from the key with the name of the field.
  * `category` is the class of an annotation: the place of its category_id among all ids.
  */
-#ifndef SHARD_SCAN_COCO_IMAGES_H
-#define SHARD_SCAN_COCO_IMAGES_H
+#ifndef SHARD_COCO_COCO_IMAGES_H
+#define SHARD_COCO_COCO_IMAGES_H
 
 struct classes;
 struct image_list;

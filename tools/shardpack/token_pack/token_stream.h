@@ -2,8 +2,8 @@
 /*
  * token_stream.h - tokens that lie one behind the other in a file, and what ends their documents
  */
-#ifndef SHARD_PLAN_TOKEN_STREAM_H
-#define SHARD_PLAN_TOKEN_STREAM_H
+#ifndef SHARD_TOKEN_PACK_TOKEN_STREAM_H
+#define SHARD_TOKEN_PACK_TOKEN_STREAM_H
 
 #include <stdint.h>
 

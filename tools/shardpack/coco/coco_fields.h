@@ -2,8 +2,8 @@
 /*
  * coco_fields.h - which keys of COCO's annotations become fields
  */
-#ifndef SHARD_SCAN_COCO_FIELDS_H
-#define SHARD_SCAN_COCO_FIELDS_H
+#ifndef SHARD_COCO_COCO_FIELDS_H
+#define SHARD_COCO_COCO_FIELDS_H
 
 struct request;
 

@@ -7,7 +7,7 @@
  * If another piece fits there, no window is fuller and has room for it.  So a window takes
  * r / length pieces in a row, and then the next one with room r does the same.
  */
-#include "tools/shardpack/plan/window_pack.h"
+#include "tools/shardpack/token_pack/window_pack.h"
 
 #include <stdlib.h>
 #include <string.h>
