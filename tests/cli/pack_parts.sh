@@ -21,13 +21,12 @@ digest=$(sed -n 's/^shardpack: plan \([0-9a-f]*\):.*/\1/p' err)
 grep -q -e "$PWD" -e "$(hostname)" ds/.shardpack/plan && die "the plan knows this machine"
 
 run 5 "$PACK" seal ds
-said "shardpack: ds: 6 of 6 shards are not there yet: 00000 00001 00002 00003 00004 00005; \
-\`shardpack build\` makes them"
+said "shardpack: ds: 6 of 6 shards are not there yet: 0-5; \`shardpack build ds\` makes them"
 run 0 "$PACK" build ds --part 1/3 --report part.json
 [ "$(find ds -maxdepth 1 -name '*.shard' | sort | tr '\n' ' ')" = "ds/00001.shard ds/00004.shard " ] || die "part 1/3"
 [ "$(json part.json 'd["outcome"], d["inputs"], d["written"]')" = "('built', 20, 20)" ] || die "the report of a part"
 run 5 "$PACK" seal ds
-said "shardpack: ds: 4 of 6 shards are not there yet: 00000 00002 00003 00005; \`shardpack build\` makes them"
+said "shardpack: ds: 4 of 6 shards are not there yet: 0,2-3,5; \`shardpack build ds\` makes them"
 run 0 "$PACK" build ds --part 0/3
 run 0 "$PACK" build ds --part 2/3
 run 0 "$PACK" build ds

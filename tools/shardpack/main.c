@@ -6,6 +6,7 @@
 
 #include "tools/shardpack/cmd_build.h"
 #include "tools/shardpack/cmd_pack.h"
+#include "tools/shardpack/cmd_status.h"
 #include "tools/shardpack/decode/decode_formats.h"
 #include "tools/shardpack/decode/decode_versions.h"
 #include "tools/shardpack/plan/recipe.h"
@@ -47,13 +48,14 @@ static void list_verbs(struct cli_verb *verbs)
 					  .row = i};
 	}
 	verbs[2 * SOURCE_COUNT] = cmd_build;
-	verbs[2 * SOURCE_COUNT + 1] = cmd_seal;
-	verbs[2 * SOURCE_COUNT + 2] = (struct cli_verb){0};
+	verbs[2 * SOURCE_COUNT + 1] = cmd_status;
+	verbs[2 * SOURCE_COUNT + 2] = cmd_seal;
+	verbs[2 * SOURCE_COUNT + 3] = (struct cli_verb){0};
 }
 
 int main(int argc, char **argv)
 {
-	struct cli_verb verbs[2 * SOURCE_COUNT + 3];
+	struct cli_verb verbs[2 * SOURCE_COUNT + 4];
 	const struct cli_program program = {
 		.name = "shardpack",
 		.texts = cli_manual,

@@ -21,11 +21,12 @@
 #include "tools/shardpack/build/output.h"
 #include "tools/shardpack/build/published_shard.h"
 #include "tools/shardpack/build/receipt.h"
+#include "tools/shardpack/build/shard_list.h"
 #include "tools/shardpack/convert/account.h"
 #include "tools/shardpack/convert/quarantine.h"
 #include "tools/shardpack/plan/plan.h"
 
-#define MISSING_SHOWN_MAX 20
+#define MISSING_BYTES_MAX 200
 
 /* Every class name, decoded, in one block; [class_count] pointers into it. */
 static char **class_names(const struct plan *plan)
@@ -57,40 +58,54 @@ static int library_failure(const struct shard_error *err)
 	return fail(exit_code_of_status(err->status), "%s", err->message);
 }
 
+/* Shards are missing: which, and what makes them. */
+static int refuse_missing(const struct job *job, const struct shard_list *l)
+{
+	uint64_t count = l->shard_count - l->there_count;
+	struct text list = {0}, words = {0};
+	int code;
+
+	shard_list_missing(l, MISSING_BYTES_MAX, &list);
+	text_shell_word(&words, job->out_dir);
+	code = fail(EXIT_MISMATCH,
+		    "%s: %" PRIu64 " of %" PRIu64 " shard%s %s not there yet: %s; `shardpack build %s` makes %s%s",
+		    job->out_dir, count, l->shard_count, l->shard_count == 1 ? "" : "s", count == 1 ? "is" : "are",
+		    text_failed(&list) ? "" : list.data, text_failed(&words) ? "DIR" : words.data,
+		    count == 1 ? "it" : "them",
+		    list.bytes > MISSING_BYTES_MAX ? ", and `shardpack status --retry-list` lists them all" : "");
+	text_free(&list);
+	text_free(&words);
+	return code;
+}
+
 /* Add all shards; those that are missing are listed, once all were looked at. */
 static int add_shards(const struct job *job, struct shard_seal *seal)
 {
-	struct text missing = {0};
+	struct shard_list list = {.shard_count = job->plan->shard_count};
 	struct shard_error err;
-	uint64_t missing_count = 0;
 	int code = EXIT_DONE;
 
-	for (uint64_t k = 0; code == EXIT_DONE && k < job->plan->shard_count; k++) {
+	list.there = calloc(list.shard_count + 1, sizeof(*list.there));
+	if (!list.there)
+		return fail(EXIT_IO, "out of memory for %" PRIu64 " shards", list.shard_count);
+	for (uint64_t k = 0; code == EXIT_DONE && k < list.shard_count; k++) {
 		struct receipt r = {0};
 		char file[64];
-		bool there = false;
 
-		code = interrupted() ? EXIT_INTERRUPTED : published_find(job, k, &r, &there);
+		code = interrupted() ? EXIT_INTERRUPTED : published_find(job, k, &r, &list.there[k]);
 		snprintf(file, sizeof(file), "%05" PRIu64 ".shard", k);
-		if (code == EXIT_DONE && !there) {
-			if (missing_count++ < MISSING_SHOWN_MAX)
-				text_format(&missing, "%s%05" PRIu64, missing.bytes ? " " : "", k);
-		} else if (code == EXIT_DONE) {
+		if (code == EXIT_DONE && list.there[k]) {
+			list.there_count++;
 			code = receipt_account(&r, job->plan, job->account);
-			if (code == EXIT_DONE && !missing_count &&
+			if (code == EXIT_DONE && list.there_count == k + 1 &&
 			    shard_seal_add(seal, file, r.sha256, &err) != SHARD_OK)
 				code = library_failure(&err);
 		}
 		receipt_free(&r);
 	}
-	if (code == EXIT_DONE && missing_count)
-		code = fail(EXIT_MISMATCH,
-			    "%s: %" PRIu64 " of %" PRIu64 " shard%s %s not there yet: %s%s; "
-			    "`shardpack build` makes %s",
-			    job->out_dir, missing_count, job->plan->shard_count, job->plan->shard_count == 1 ? "" : "s",
-			    missing_count == 1 ? "is" : "are", missing.data ? missing.data : "",
-			    missing_count > MISSING_SHOWN_MAX ? " ..." : "", missing_count == 1 ? "it" : "them");
-	text_free(&missing);
+	if (code == EXIT_DONE && list.there_count < list.shard_count)
+		code = refuse_missing(job, &list);
+	shard_list_free(&list);
 	return code;
 }
 

@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * cmd_status.c - `shardpack status`: how far a dataset is
+ *
+ * It looks, and changes nothing, so it may be asked while others build.
+ */
+#include "tools/shardpack/cmd_status.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "shard.h"
+#include "tools/common/escape.h"
+#include "tools/common/exit_code.h"
+#include "tools/common/human.h"
+#include "tools/common/json_out.h"
+#include "tools/common/message.h"
+#include "tools/shardpack/build/job.h"
+#include "tools/shardpack/build/output.h"
+#include "tools/shardpack/build/shard_list.h"
+#include "tools/shardpack/command.h"
+#include "tools/shardpack/plan/plan.h"
+
+struct status_options {
+	const char *out, *spool;
+	bool json, retry_list;
+};
+
+#define AT(member) .offset = offsetof(struct status_options, member)
+
+/* clang-format off */
+static const struct cli_option positional[] = {
+	{.name = "DIR", .kind = CLI_DIR, .required = true, AT(out), .help = "folder given to `shardpack plan`"}, {0}};
+
+static const struct cli_option options[] = {
+	{.name = "json", .kind = CLI_FLAG, AT(json), .help = "print one JSON document"},
+	{.name = "retry-list", .kind = CLI_FLAG, AT(retry_list), .help = "print missing shards alone, as 0,17,203-210"},
+	{.name = "spool", .kind = CLI_DIR, AT(spool), .arg_name = "DIR", .default_note = "beside DIR",
+	 .help = "folder for temporary files"},
+	{0}};
+/* clang-format on */
+
+struct status {
+	const char *dir;
+	bool sealed;
+	uint64_t shard_count, done;
+	uint64_t pace_ns;    /* of a shard; 0: not known */
+	struct text missing; /* "0,17,203-210"; empty if none is */
+};
+
+/* A dataset that is sealed has no plan any more, and all its shards. */
+static int look_sealed(struct status *s)
+{
+	struct shard_dataset_info info;
+	struct shard_dataset *ds;
+	struct shard_error err;
+
+	if (shard_dataset_open(&ds, s->dir, NULL, &err) != SHARD_OK)
+		return fail(exit_code_of_status(err.status), "%s", err.message);
+	shard_dataset_info(ds, &info);
+	s->done = s->shard_count = info.shard_count;
+	shard_dataset_close(ds);
+	return EXIT_DONE;
+}
+
+static int look(struct status *s, const char *spool)
+{
+	struct shard_list list = {0};
+	struct plan plan = {0};
+	struct job job = {.plan = &plan};
+	char *source = NULL, *quarantine = NULL;
+	int code = output_set_dir(&job, s->dir);
+
+	if (code == EXIT_DONE)
+		code = command_open_shelf(&plan, spool ? spool : s->dir);
+	if (code == EXIT_DONE)
+		code = output_load(&job, &plan, &source, &quarantine, &s->sealed);
+	if (code == EXIT_DONE && s->sealed) {
+		code = look_sealed(s);
+	} else if (code == EXIT_DONE) {
+		code = shard_list_look(&list, s->dir, plan.shard_count);
+		if (code == EXIT_DONE)
+			s->pace_ns = shard_list_pace(&list, s->dir, &code);
+		s->shard_count = plan.shard_count;
+		s->done = list.there_count;
+		shard_list_missing(&list, SIZE_MAX, &s->missing);
+		if (code == EXIT_DONE && text_failed(&s->missing))
+			code = fail(EXIT_IO, "out of memory for a list of %" PRIu64 " shards", list.shard_count);
+	}
+	shard_list_free(&list);
+	plan_free(&plan);
+	free(source);
+	free(quarantine);
+	return code;
+}
+
+static const char *list_of(const struct status *s)
+{
+	return s->missing.bytes ? s->missing.data : "";
+}
+
+static void tell_json(const struct status *s)
+{
+	uint64_t missing = s->shard_count - s->done;
+	struct json_out j;
+
+	json_out_start(&j, stdout);
+	json_out_object(&j, NULL);
+	json_out_string(&j, "state", s->sealed ? "sealed" : missing ? "unfinished" : "complete");
+	json_out_u64(&j, "shard_count", s->shard_count);
+	json_out_u64(&j, "done", s->done);
+	json_out_u64(&j, "missing", missing);
+	if (s->pace_ns) {
+		json_out_double(&j, "seconds_per_shard", (double)s->pace_ns / 1e9);
+		json_out_double(&j, "seconds_left", (double)s->pace_ns / 1e9 * (double)missing);
+	} else {
+		json_out_null(&j, "seconds_per_shard");
+		json_out_null(&j, "seconds_left");
+	}
+	json_out_string(&j, "retry_list", list_of(s));
+	json_out_end(&j);
+	json_out_finish(&j); /* what failed is found by finish_stdout() */
+}
+
+static void print_words(const struct status *s, const char *rest)
+{
+	escape_write(stdout, s->dir, strlen(s->dir), ESCAPE_TALK);
+	printf(": %s\n", rest);
+}
+
+static void tell(const struct status *s)
+{
+	uint64_t missing = s->shard_count - s->done;
+	char words[160], pace[HUMAN_CHARS], left[HUMAN_CHARS];
+
+	if (s->sealed) {
+		snprintf(words, sizeof(words), "sealed, %" PRIu64 " shard%s", s->shard_count,
+			 s->shard_count == 1 ? "" : "s");
+		print_words(s, words);
+		return;
+	}
+	snprintf(words, sizeof(words), "%" PRIu64 " of %" PRIu64 " shard%s done%s", s->done, s->shard_count,
+		 s->shard_count == 1 ? " is" : "s are", missing ? "" : "; not sealed yet");
+	print_words(s, words);
+	if (!missing)
+		return;
+	printf("missing: %s\n", list_of(s));
+	if (s->pace_ns)
+		printf("%s a shard, so about %s left\n", human_duration(pace, s->pace_ns),
+		       human_duration(left, s->pace_ns * missing));
+}
+
+static int status(const struct cli_args *args)
+{
+	const struct status_options *o = args->options;
+	struct status s = {.dir = o->out};
+	int code;
+
+	if (o->json && o->retry_list)
+		return fail(EXIT_USAGE, "--json and --retry-list cannot be given together; the document of --json "
+					"has the list as `retry_list`");
+	code = look(&s, o->spool);
+	if (code == EXIT_DONE && o->json)
+		tell_json(&s);
+	else if (code == EXIT_DONE && !o->retry_list)
+		tell(&s);
+	else if (code == EXIT_DONE && s.missing.bytes)
+		puts(s.missing.data);
+	text_free(&s.missing);
+	return code;
+}
+
+const struct cli_verb cmd_status = {
+	.name = "status",
+	.positionals = positional,
+	.options = {options},
+	.options_bytes = sizeof(struct status_options),
+	.run = status,
+};
