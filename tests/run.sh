@@ -6,7 +6,7 @@
 # (failed).  It runs in the root of the tree with an empty directory of its own in $TMPDIR and no
 # standard input, and shares nothing with other tests.  It has 300 seconds unless a comment near its
 # top says `TIMEOUT: seconds`.  Its last line is shown when it passes (the count of what it did);
-# everything it printed is shown when it fails.
+# everything it printed is shown when it fails.  `cpu` stands behind the seconds of CPU time.
 #
 # The caller may set BUILD, JOBS, T (run only tests whose name contains it), VARIANT (asan or tsan:
 # a heavy script may then do less, and says so in its last line), PYTHON, and CI=true: a skip is
@@ -51,6 +51,8 @@ run_one() {
 	wait "$child" || status=$?
 	took=$((($(date +%s%N) - begin) / 100000000))
 	took=$((took / 10)).$((took % 10))
+	times >"$dir.cpu" # of this shell, and of all that it waited for
+	cpu=$(awk -F '[ms ]+' 'NR == 2 {printf "%.1f", 60 * ($1 + $3) + $2 + $4}' "$dir.cpu")
 	chmod -R u+rwX "$dir" 2>/dev/null || :
 	rm -rf "$dir"
 
@@ -70,9 +72,9 @@ run_one() {
 	esac
 
 	if [ $verdict = FAIL ]; then
-		text=$(printf '%-5s %6s s  %s\n' FAIL "$took" "$name" && tail -n 200 "$log" | sed 's/^/        | /')
+		text=$(printf '%-5s %6s s %6s cpu  %s\n' FAIL "$took" "$cpu" "$name" && tail -n 200 "$log" | sed 's/^/        | /')
 	else
-		text=$(printf '%-5s %6s s  %-32s %s' $verdict "$took" "$name" "$last")
+		text=$(printf '%-5s %6s s %6s cpu  %-32s %s' $verdict "$took" "$cpu" "$name" "$last")
 	fi
 	printf '%s\n' "$text"
 	case $test in
