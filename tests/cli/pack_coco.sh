@@ -113,7 +113,7 @@ run 0 "$PACK" images coco/annotations/captions.json --root coco/train2017 -o ds.
 	--field caption:kind=text,max=40,optional,pick=all,count=2
 run 1 "$PACK" images coco/annotations/captions.json --root coco/train2017 -o no "${ARGS[@]}" \
 	--field caption:kind=text,max=99,optional
-grep -qF "captions.json: has 2 texts called caption; say pick=first for its first text, or pick=all,count=N" err ||
+grep -qF "captions.json: has 2 texts called caption; say pick=first for its first text, pick=all,count=N" err ||
 	die "several captions: $(cat err)"
 rm -rf no
 "$PYTHON" -c 'import numpy, records

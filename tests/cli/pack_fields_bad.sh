@@ -38,7 +38,7 @@ wrong caption:kind=text,max=4,pick=all "pick=all needs count=N, the room for so 
 wrong caption:kind=text,max=4,count=2 "count=N belongs to pick=all"
 wrong caption:kind=text,max=4,pick=first,count=2 "count=N belongs to pick=all"
 wrong caption:kind=text,max=4,pick=all,count=0 "count=0: must be a whole number, 1 to 4294967295"
-wrong caption:kind=text,max=4,pick=last "pick=last: must be first or all"
+wrong caption:kind=text,max=4,pick=last "pick=last: must be first, each or all"
 wrong blob:kind=bytes,max=4,pick=first "pick does not belong to kind=bytes"
 wrong caption:kind=text,max=4,shape=4 "shape does not belong to kind=text"
 options="kind, from, optional, fill, format, scale, turn, pick, count, dtype, shape, max, resize, fit, crop, filter, \
@@ -179,8 +179,9 @@ refused 1 "./t1.csv: line 2: '../gone.png' lies outside of .; name a folder that
 printf '{"path": "%s", "label": 0, "x": 5}\n' $IMG >t1.jsonl
 bad_input "t1.jsonl: line 1: no text called x, which --field x needs" t1.jsonl --field x:kind=text,max=5
 printf '{"path": "%s", "label": 0, "x": ["a", "b"]}\n' $IMG >t1.jsonl
-bad_input "t1.jsonl: line 1: x is a list, and --field x is one text; say pick=first for its first text, or \
-pick=all,count=N for all of them in one record" t1.jsonl --field x:kind=text,max=5
+bad_input "t1.jsonl: line 1: x is a list, and --field x is one text; say pick=first for its first text, \
+pick=all,count=N for all of them in one record, or, of tables and COCO, pick=each for a record of each" \
+	t1.jsonl --field x:kind=text,max=5
 bad_input "t1.jsonl: line 1: column y is empty, and field y comes from it" t1.jsonl --field y:kind=text,max=5
 
 # ---- files and archives, when they are listed ----
@@ -226,8 +227,8 @@ bad = [
      "box 0 is [3, 2, 1, 4] (x1, y1, x2, y2): its right side is left of its left side"),
     ("json", b'{"other": 1}', "no key boxes; add it, or say optional"),
     ("json", b'[1]', "no key boxes; add it, or say optional"),
-    ("json", b'{"boxes": [], "one": ["a"]}', "a list; say pick=first for its first text, or pick=all,count=N for all "
-     "of them in one record"),
+    ("json", b'{"boxes": [], "one": ["a"]}', "a list; say pick=first for its first text, pick=all,count=N for all of "
+     "them in one record, or, of tables and COCO, pick=each for a record of each"),
     ("json", b'{"boxes": [], "all": ["a", "b", "c"]}', "3 texts; the limit is count=2, raise it"),
     ("json", b'{', "no JSON, at byte 1: string or '}' expected near end of file"),
     ("seg.png", png(Image.new("L", (40, 30))),

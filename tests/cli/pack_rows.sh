@@ -127,6 +127,12 @@ cp "$I" 'src/a#2'
 printf 'path\nsrc/a\nsrc/a#2\nsrc/a\n' >clash.csv
 refused 1 "./src/a: is in several rows, and 'src/a#2', the key of one of them, is the path of another image; rename \
 that" clash.csv --no-label
+# so it is if what comes last of src/a.png is no row, but a bad file
+cp "$I" src/a.png && cp "$I" 'src/a.png#2'
+printf 'path,cap/{}.txt\nsrc/a.png,x\nsrc/a.png,y\nsrc/a.png#2,z\n' >last.csv
+refused 1 "$PWD/src/a.png: is in several rows, and 'src/a.png#2', the key of one of them, is the path of another \
+image; rename that" last.csv src/a.png --no-label --on-error skip --field 'cap:kind=text,max=9,from=cap/{}.txt'
+rm src/a.png*
 printf 'path\n%s\n' "$I" >one.csv
 refused 1 "$PWD/$I: appears twice; each image must appear once, unless in rows of a table" one.csv "$I" --no-label
 printf '%s\n%s\n' "$I" "$I" >names
@@ -134,4 +140,4 @@ code=0
 "$PACK" images - -o no "${ARGS[@]}" --no-label <names 2>err || code=$?
 [ $code = 2 ] || die "exit code $code"
 said_only "shardpack: $I: given twice"
-echo "24 rows of 12 images, by -j, parts and resume; a bad one, 8 spoilt plans, 3 refusals"
+echo "24 rows of 12 images, by -j, parts and resume; a bad one, 8 spoilt plans, 4 refusals"

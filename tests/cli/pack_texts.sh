@@ -91,7 +91,8 @@ printed '  caption  u8[3,9]: ["a \"b\"", "", "line\nend"]'
 printf 'path,label,caption\nimg/a/00.png,0,"[""a"", ""b""]"\nimg/a/01.png,0,"[""c""]"\n' >brackets.csv
 run 0 "$PACK" images brackets.csv -o brackets "${ARGS[@]}" --field caption:kind=text,max=12
 said_only "shardpack: warning: ./brackets.csv: line 2: column caption looks like a list, and is packed as one text \
-with its brackets; to read lists, say pick=first for its first text, or pick=all,count=N for all of them in one record"
+with its brackets; to read lists, say pick=first for its first text, pick=all,count=N for all of them in one record, \
+or, of tables and COCO, pick=each for a record of each"
 run 0 "$CAT" get brackets 0 --field caption
 printed '  caption  u8[10]: "["a", "b"]"'
 

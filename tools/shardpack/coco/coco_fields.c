@@ -4,11 +4,13 @@
  */
 #include "tools/shardpack/coco/coco_fields.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "tools/common/exit_code.h"
 #include "tools/common/message.h"
+#include "tools/shardpack/coco/coco_list.h"
 #include "tools/shardpack/image/boxes.h"
 #include "tools/shardpack/plan/recipe.h"
 #include "tools/shardpack/scan/request.h"
@@ -65,4 +67,25 @@ int coco_fields_settle(const struct request *r)
 		if (field_has_part(&r->recipe->from[i]))
 			code = settle_field(r, i);
 	return code;
+}
+
+int coco_fields_check(const struct request *r, const struct coco_list *l)
+{
+	const struct recipe *recipe = r->recipe;
+
+	for (uint32_t i = 0; i < recipe->field_count; i++) {
+		const struct field_source *s = &recipe->from[i];
+
+		if (!field_has_part(s) || s->kind == FIELD_TENSOR)
+			continue;
+		if (!(l->lists >> COCO_ANNOTATIONS & 1))
+			return fail(EXIT_BAD, "%s: has no annotations, and field %s comes from them", l->where,
+				    recipe->field[i].name);
+		if (s->kind == FIELD_MASK && l->category_count > field_mask_most(recipe->field[i].dtype))
+			return fail(EXIT_BAD,
+				    "%s: has %" PRIu64 " categories; field %s holds %" PRIu64 ", say dtype=u16",
+				    l->where, l->category_count, recipe->field[i].name,
+				    field_mask_most(recipe->field[i].dtype));
+	}
+	return EXIT_DONE;
 }

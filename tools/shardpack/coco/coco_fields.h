@@ -5,6 +5,7 @@
 #ifndef SHARD_COCO_COCO_FIELDS_H
 #define SHARD_COCO_COCO_FIELDS_H
 
+struct coco_list;
 struct request;
 
 /*
@@ -12,5 +13,8 @@ struct request;
  * be, and returns the exit code.
  */
 int coco_fields_settle(const struct request *r);
+
+/* Has the file what these fields come from, and have its classes room in them?  The same. */
+int coco_fields_check(const struct request *r, const struct coco_list *l);
 
 #endif

@@ -25,7 +25,6 @@
 #include "tools/shardpack/input/place.h"
 #include "tools/shardpack/input/stored.h"
 #include "tools/shardpack/plan/bad_input.h"
-#include "tools/shardpack/plan/classes.h"
 #include "tools/shardpack/plan/field_part.h"
 #include "tools/shardpack/plan/field_texts.h"
 #include "tools/shardpack/plan/field_value.h"
@@ -34,6 +33,7 @@
 #include "tools/shardpack/scan/input_file.h"
 #include "tools/shardpack/scan/pack_options.h"
 #include "tools/shardpack/scan/request.h"
+#include "tools/shardpack/scan/text_each.h"
 
 struct reading {
 	const struct request *request;
@@ -45,7 +45,9 @@ struct reading {
 	struct text value[RECIPE_NAMED_MAX]; /* of the image at hand, as an array in JSON; of masks their token */
 	uint64_t count[RECIPE_NAMED_MAX];    /* of its elements */
 	struct text fields;
-	uint64_t several_count;			  /* of images with more than one text, of which the first is taken */
+	struct text_each each;
+	const char *one[RECIPE_NAMED_MAX];	  /* the values of the input at hand: pick=each takes lists apart */
+	size_t text;				  /* its number */
 	const char *path;			  /* of the JSON, below the root */
 	const struct coco_annotation *annotation; /* at hand; NULL: what is said is of the image */
 	struct bad_input bad;			  /* of the image at hand */
@@ -59,7 +61,7 @@ static int out_of_memory(void)
 /* The image at hand is bad; the next one may be good.  Returns EXIT_BAD. */
 __attribute__((format(printf, 3, 4))) static int bad(struct reading *r, uint32_t reason, const char *fmt, ...)
 {
-	char what[BAD_INPUT_MESSAGE_BYTES], where[40] = "";
+	char what[BAD_INPUT_MESSAGE_BYTES], where[64] = "";
 	va_list ap;
 
 	va_start(ap, fmt);
@@ -67,6 +69,8 @@ __attribute__((format(printf, 3, 4))) static int bad(struct reading *r, uint32_t
 	va_end(ap);
 	if (r->annotation)
 		snprintf(where, sizeof(where), ", annotation at byte %" PRIu64, r->annotation->offset);
+	else if (r->each.recipe && r->each.count > 1)
+		snprintf(where, sizeof(where), ", text %zu of %zu", r->text, r->each.count);
 	return bad_input(&r->bad, reason, "%.120s%s: %s", r->path, where, what);
 }
 
@@ -232,7 +236,7 @@ static int add_value(struct reading *r, const struct coco_image *x, uint32_t i, 
 		return out_of_memory();
 	if (s->kind == FIELD_TEXT && s->pick == PICK_UNSAID)
 		code = add_caption(r, i, value, &bytes, &v);
-	else if (!field_value(f, s, r->value[i].data, r->value[i].bytes, value, &bytes, &v))
+	else if (!field_value(f, s, r->one[i], strlen(r->one[i]), value, &bytes, &v))
 		code = bad(r, (uint32_t)v.reason, "%s, field %s: %s", key_of(r, i), f->name, v.message);
 	if (code == EXIT_DONE && s->kind == FIELD_BOXES)
 		field_part_add_sized(out, x->width, x->height, value, bytes);
@@ -264,20 +268,48 @@ static void begin_values(struct reading *r, const struct coco_image *x)
 	}
 }
 
-static int end_values(struct reading *r, const struct coco_image *x)
+/* No annotation more. */
+static int end_values(struct reading *r)
+{
+	const struct recipe *recipe = r->request->recipe;
+
+	for (uint32_t i = 0; i < recipe->field_count; i++) {
+		uint32_t kind = recipe->from[i].kind;
+
+		if (field_has_part(&recipe->from[i]) && kind != FIELD_MASK && kind != FIELD_TENSOR)
+			text_add(&r->value[i], "]", 1);
+		if (text_failed(&r->value[i]))
+			return out_of_memory();
+		r->one[i] = r->value[i].data;
+	}
+	return EXIT_DONE;
+}
+
+static int find_values(struct reading *r, const struct coco_image *x)
+{
+	int code = EXIT_DONE;
+
+	begin_values(r, x);
+	for (uint64_t k = x->first; code == EXIT_DONE && k < x->end; k++) {
+		r->annotation = &r->list.annotation[k];
+		code = add_annotation(r, r->annotation);
+	}
+	r->annotation = NULL;
+	return code == EXIT_DONE ? end_values(r) : code;
+}
+
+/* The tokens of an input. */
+static int put_fields(struct reading *r, const struct coco_image *x)
 {
 	const struct recipe *recipe = r->request->recipe;
 	int code = EXIT_DONE;
 
+	r->fields.bytes = 0;
 	for (uint32_t i = 0; code == EXIT_DONE && i < recipe->field_count; i++) {
 		const struct field_source *s = &recipe->from[i];
 
 		if (!field_has_part(s))
 			continue;
-		if (s->kind != FIELD_MASK && s->kind != FIELD_TENSOR)
-			text_add(&r->value[i], "]", 1);
-		if (text_failed(&r->value[i]))
-			return out_of_memory();
 		if (s->kind == FIELD_MASK)
 			text_add(&r->fields, r->value[i].data, r->value[i].bytes);
 		else if (s->kind == FIELD_TEXT && !r->count[i] && s->optional)
@@ -289,20 +321,6 @@ static int end_values(struct reading *r, const struct coco_image *x)
 			code = add_value(r, x, i, &r->fields);
 	}
 	return code == EXIT_DONE && text_failed(&r->fields) ? out_of_memory() : code;
-}
-
-static int find_fields(struct reading *r, const struct coco_image *x)
-{
-	int code = EXIT_DONE;
-
-	r->fields.bytes = 0;
-	begin_values(r, x);
-	for (uint64_t k = x->first; code == EXIT_DONE && k < x->end; k++) {
-		r->annotation = &r->list.annotation[k];
-		code = add_annotation(r, r->annotation);
-	}
-	r->annotation = NULL;
-	return code == EXIT_DONE ? end_values(r, x) : code;
 }
 
 /* The file of an image, into `path`, which is empty if there is no such path. */
@@ -328,10 +346,26 @@ static int find_file(struct reading *r, const struct coco_image *x, char path[PL
 		   "names this file, and there is none; name the folder of its images with --root");
 }
 
+/* An input with its fields; or a bad one, as `code` says. */
+static int add_input(struct reading *r, uint64_t idx, const char *path, const struct stat *st, int code)
+{
+	char name[PLAN_PATH_BYTES_MAX];
+
+	if (code == EXIT_DONE)
+		return image_list_add(r->images, path, "", input_file_bytes(st), PLAN_NO_FILE, 0, &r->fields);
+	if (!bad_input_is(&r->bad, code))
+		return code;
+	if (!path[0] && !image_list_row(r->path, idx + 1, name))
+		return fail(EXIT_BAD, "%s: the name is too long", r->list.where);
+	return image_list_add_bad(r->images, path[0] ? path : name, "", path[0] ? input_file_bytes(st) : 0,
+				  PLAN_NO_FILE, 0, &r->bad);
+}
+
+/* One input, or with pick=each one for each text. */
 static int add_image(struct reading *r, uint64_t idx)
 {
 	const struct coco_image *x = &r->list.image[idx];
-	char path[PLAN_PATH_BYTES_MAX], name[PLAN_PATH_BYTES_MAX];
+	char path[PLAN_PATH_BYTES_MAX];
 	struct stat st = {0};
 	int code;
 
@@ -339,15 +373,22 @@ static int add_image(struct reading *r, uint64_t idx)
 	r->annotation = NULL;
 	code = find_file(r, x, path, &st);
 	if (code == EXIT_DONE)
-		code = find_fields(r, x);
+		code = find_values(r, x);
 	if (code == EXIT_DONE)
-		return image_list_add(r->images, path, "", input_file_bytes(&st), PLAN_NO_FILE, 0, &r->fields);
-	if (!bad_input_is(&r->bad, code))
-		return code;
-	if (!path[0] && !image_list_row(r->path, idx + 1, name))
-		return fail(EXIT_BAD, "%s: the name is too long", r->list.where);
-	return image_list_add_bad(r->images, path[0] ? path : name, "", path[0] ? input_file_bytes(&st) : 0,
-				  PLAN_NO_FILE, 0, &r->bad);
+		code = text_each_open(&r->each, r->request->recipe, r->one, &r->bad);
+	if (code != EXIT_DONE) {
+		text_each_close(&r->each);
+		return add_input(r, idx, path, &st, code);
+	}
+	for (r->text = 0; code == EXIT_DONE && r->text < r->each.count; r->text++) {
+		r->bad.reason = 0;
+		r->images->further = r->text > 0;
+		code = text_each_at(&r->each, r->text, r->one) ? put_fields(r, x) : out_of_memory();
+		code = add_input(r, idx, path, &st, code);
+	}
+	r->images->further = false;
+	text_each_close(&r->each);
+	return code;
 }
 
 static int add_images(struct reading *r)
@@ -366,41 +407,6 @@ static int add_images(struct reading *r)
 }
 
 /* ---- all of them ---- */
-
-static int name_classes(const struct reading *r, struct classes *out)
-{
-	const struct coco_list *l = &r->list;
-	int code = EXIT_DONE;
-
-	for (uint64_t i = 0; code == EXIT_DONE && i < l->category_count; i++) {
-		const char *name = l->names.data + l->category[i].name_at;
-
-		code = classes_add(out, name, strlen(name), l->where);
-	}
-	return code == EXIT_DONE ? classes_index(out, l->where) : code;
-}
-
-static int check_lists(const struct reading *r)
-{
-	const struct recipe *recipe = r->request->recipe;
-	const struct coco_list *l = &r->list;
-
-	for (uint32_t i = 0; i < recipe->field_count; i++) {
-		const struct field_source *s = &recipe->from[i];
-
-		if (!field_has_part(s) || s->kind == FIELD_TENSOR)
-			continue;
-		if (!(l->lists >> COCO_ANNOTATIONS & 1))
-			return fail(EXIT_BAD, "%s: has no annotations, and field %s comes from them", l->where,
-				    recipe->field[i].name);
-		if (s->kind == FIELD_MASK && l->category_count > field_mask_most(recipe->field[i].dtype))
-			return fail(EXIT_BAD,
-				    "%s: has %" PRIu64 " categories; field %s holds %" PRIu64 ", say dtype=u16",
-				    l->where, l->category_count, recipe->field[i].name,
-				    field_mask_most(recipe->field[i].dtype));
-	}
-	return EXIT_DONE;
-}
 
 /* Where file names begin: at --root, else at the folder of the file. */
 static char *folder_of(const struct request *r, const char *path)
@@ -428,9 +434,9 @@ int coco_images_add(struct image_list *images, struct classes *classes, const ch
 	if (code == EXIT_DONE)
 		code = coco_list_read(&r->list, r->request, path);
 	if (code == EXIT_DONE)
-		code = check_lists(r);
+		code = coco_fields_check(r->request, &r->list);
 	if (code == EXIT_DONE)
-		code = name_classes(r, classes);
+		code = coco_list_name_classes(&r->list, classes);
 	if (code == EXIT_DONE)
 		code = add_images(r);
 	for (uint32_t i = 0; i < RECIPE_NAMED_MAX; i++)

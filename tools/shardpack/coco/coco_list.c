@@ -19,6 +19,7 @@
 #include "tools/common/utf8.h"
 #include "tools/shardpack/format/json_scan.h"
 #include "tools/shardpack/input/stored.h"
+#include "tools/shardpack/plan/classes.h"
 #include "tools/shardpack/plan/plan.h"
 #include "tools/shardpack/scan/input_file.h"
 #include "tools/shardpack/scan/request.h"
@@ -401,4 +402,16 @@ int64_t coco_list_class(const struct coco_list *l, int64_t id)
 				  : NULL;
 
 	return c ? c - l->category : -1;
+}
+
+int coco_list_name_classes(const struct coco_list *l, struct classes *out)
+{
+	int code = EXIT_DONE;
+
+	for (uint64_t i = 0; code == EXIT_DONE && i < l->category_count; i++) {
+		const char *name = l->names.data + l->category[i].name_at;
+
+		code = classes_add(out, name, strlen(name), l->where);
+	}
+	return code == EXIT_DONE ? classes_index(out, l->where) : code;
 }

@@ -13,6 +13,7 @@
 #include "tools/common/text.h"
 
 struct json_range;
+struct classes;
 struct request;
 
 struct coco_image {
@@ -57,5 +58,8 @@ void coco_list_free(struct coco_list *l);
 
 /* The number of a category, which is its class; -1 if there is none of that id. */
 int64_t coco_list_class(const struct coco_list *l, int64_t id);
+
+/* The names of all categories, in that order.  Returns the exit code. */
+int coco_list_name_classes(const struct coco_list *l, struct classes *out);
 
 #endif

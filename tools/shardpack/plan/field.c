@@ -22,7 +22,9 @@ const char *const field_turn_names[] = {
 const char *const field_boxes_names[] = {
 	[BOXES_XYXY] = "xyxy", [BOXES_XYWH] = "xywh", [BOXES_CXCYWH] = "cxcywh", [BOXES_YOLO] = "yolo", NULL,
 };
-const char *const field_pick_names[] = {[PICK_UNSAID] = "", [PICK_FIRST] = "first", [PICK_ALL] = "all", NULL};
+const char *const field_pick_names[] = {
+	[PICK_UNSAID] = "", [PICK_FIRST] = "first", [PICK_EACH] = "each", [PICK_ALL] = "all", NULL,
+};
 const char *const field_scale_names[] = {"pixels", "unit", NULL};
 
 bool field_verdict_bad(struct field_verdict *v, int reason, const char *fmt, ...)

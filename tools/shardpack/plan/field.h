@@ -47,7 +47,8 @@ enum field_turn {
 enum field_pick {
 	PICK_UNSAID,
 	PICK_FIRST,
-	PICK_ALL, /* ragged u8 [count, max]: a row for each, with zeros behind its text */
+	PICK_EACH, /* an input for each of them: the plan has one text, text_each.h */
+	PICK_ALL,  /* ragged u8 [count, max]: a row for each, with zeros behind its text */
 };
 
 /* Names as on the command line and in plans; NULL ends the list.  The first one has none there. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * field_texts.c - lists of texts: captions of which one or all are packed
+ * field_texts.c - lists of texts: captions of which one, each or all are packed
  */
 #include "tools/shardpack/plan/field_texts.h"
 
@@ -34,6 +34,12 @@ bool field_texts_take(const struct shard_field *f, const struct field_source *s,
 	size_t count = is_list ? json_array_size(value) : 1, bytes = 0, first = 0;
 	uint32_t room = f->shape[f->ndim - 1];
 
+	if (s->pick == PICK_EACH && count && is_list)
+		return field_verdict_bad(v, SHARD_MISS_UNSUPPORTED, "a list within the list, and no text");
+	if (s->pick == PICK_EACH && json_is_string(value) && json_string_length(value) > room)
+		return field_verdict_bad(v, SHARD_MISS_LIMIT,
+					 "%zu bytes; the limit is max=%" PRIu32 ", raise it or shorten the text",
+					 json_string_length(value), room);
 	if (!is_list && !json_is_string(value))
 		return field_verdict_bad(v, SHARD_MISS_UNSUPPORTED, "neither a text nor a list of texts");
 	if (all && count > f->shape[0])

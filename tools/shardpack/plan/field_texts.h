@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * field_texts.h - lists of texts: captions of which one or all are packed
+ * field_texts.h - lists of texts: captions of which one, each or all are packed
  *
  * A record has all texts of pick=all as rows of one length, with zeros behind each.  No text has a
  * zero in it.  A plan has them shorter: each text with one zero behind it, all in hex.
@@ -18,7 +18,8 @@
 
 /*
  * The value is a list of texts, or one: `out` gets what s->pick says, in the form of a record.
- * False, and the verdict, if it is neither, or does not fit.
+ * False, and the verdict, if it is neither, or does not fit.  With pick=each it must be one text:
+ * text_each.h has taken the list apart.
  */
 bool field_texts_take(const struct shard_field *f, const struct field_source *s, const json_t *value, uint8_t *out,
 		      size_t *out_bytes, struct field_verdict *v);

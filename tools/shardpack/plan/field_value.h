@@ -15,7 +15,9 @@
 #include "tools/shardpack/plan/field.h"
 
 /* Of kind=text that finds a list: what to type. */
-#define FIELD_LIST_REMEDY "say pick=first for its first text, or pick=all,count=N for all of them in one record"
+#define FIELD_LIST_REMEDY                                                                                             \
+	"say pick=first for its first text, pick=all,count=N for all of them in one record, or, of tables and COCO, " \
+	"pick=each for a record of each"
 
 /* Room that the value of a field takes at most. */
 size_t field_value_room(const struct shard_field *f);

@@ -63,7 +63,7 @@ struct token_pack;
 #define PLAN_INPUTS_MAX	    (UINT64_C(1) << 40) /* as records of a shard; far more than fit in memory */
 #define PLAN_PATH_BYTES_MAX 4096		/* the system's own limit, with the NUL */
 
-#define PLAN_ROWS_MAX  ((UINT32_C(1) << 29) - 1) /* that have the same file */
+#define PLAN_ROWS_MAX  ((UINT32_C(1) << 28) - 1) /* that have the same file */
 #define PLAN_NO_FILE   UINT32_MAX
 #define PLAN_NO_CLASS  UINT32_MAX
 #define PLAN_FILES_MAX (UINT32_C(1) << 24)

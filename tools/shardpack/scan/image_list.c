@@ -103,7 +103,8 @@ static int add(struct image_list *images, const char *path, const char *label, u
 				 .file = file,
 				 .offset = offset,
 				 .unlabelled = !label,
-				 .in_table = images->in_table};
+				 .in_table = images->in_table,
+				 .further = images->further};
 	text_add(&images->text, path, strlen(path) + 1);
 	if (text_failed(&images->text))
 		return out_of_memory(images);

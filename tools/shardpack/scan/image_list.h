@@ -32,7 +32,8 @@ struct image_item {
 	uint32_t by_folder : 1;	 /* the label is the name of a folder */
 	uint32_t unlabelled : 1; /* a bad input whose label is not known */
 	uint32_t in_table : 1;	 /* a row of a table, which others may repeat */
-	uint32_t row : 29;	 /* of the rows that have this path, from 1; by image_rows_number() */
+	uint32_t further : 1;	 /* made of the same row or entry as the one before it: pick=each */
+	uint32_t row : 28;	 /* of the rows that have this path, from 1; by image_rows_number() */
 };
 
 /* The first label of a kind, and where it stands. */
@@ -58,6 +59,7 @@ struct image_list { /* start it zeroed, with the shelf of the text, on which the
 	bool by_folder;		/* labels of what is added next are names of folders */
 	uint64_t by_folder_count, unlabelled_count;
 	bool in_table;	   /* what is added next is a row of a table */
+	bool further;	   /* and is made of the same row as the last one */
 	const char *table; /* in which labels of what is added next stand, and in which line; or NULL */
 	uint64_t line;
 	struct image_label number, name; /* of labels that are not of folders: "10", and "n/a" */

@@ -59,31 +59,50 @@ static int refuse_key(const struct image_list *images, const uint64_t *order, ui
 	return EXIT_DONE;
 }
 
-static void note_repeated(const struct image_list *images, uint64_t repeated, uint64_t rows, uint64_t example)
+/* What is noted of images that are more than one input. */
+struct repeated {
+	uint64_t images, rows, example;
+	bool further; /* by pick=each */
+};
+
+static void note_repeated(const struct image_list *images, const struct repeated *r)
 {
 	char of_images[HUMAN_CHARS], of_rows[HUMAN_CHARS];
 
-	note("%s image%s in several rows, %s rows in all; each row is an input, and the second one of an image has "
-	     "a key such as '%s#2'",
-	     human_count(of_images, repeated), repeated == 1 ? " stands" : "s stand", human_count(of_rows, rows),
-	     image_list_path(images, example));
+	note("%s image%s%s, %s %s in all; each %s is an input, and the second one of an image has a key such as '%s#2'",
+	     human_count(of_images, r->images), r->images == 1 ? "" : "s",
+	     r->further	      ? r->images == 1 ? " has several texts" : " have several texts"
+	     : r->images == 1 ? " stands in several rows"
+			      : " stand in several rows",
+	     human_count(of_rows, r->rows), r->further ? "texts" : "rows", r->further ? "text" : "row",
+	     image_list_path(images, r->example));
 }
 
-/* Images [first, end) of `order` have one path: number the rows among them. */
-static int number_run(struct image_list *images, const uint64_t *order, uint64_t first, uint64_t end)
+/*
+ * Images [first, end) of `order` have one path: number the rows among them, and further inputs of
+ * one.  *most is the largest number.
+ */
+static int number_run(struct image_list *images, const uint64_t *order, uint64_t first, uint64_t end, uint32_t *most)
 {
-	uint64_t rows = 0, good_rows = 0, good_others = 0;
+	uint64_t good_rows = 0, good_others = 0;
+	uint32_t row = 0;
+	bool counted = false;
 
+	*most = 0;
 	for (uint64_t i = first; i < end; i++) {
 		struct image_item *x = &images->item[order[i]];
-		bool good = !image_list_is_bad(images, order[i]);
 
-		if (x->in_table && rows == PLAN_ROWS_MAX)
+		if (*most == PLAN_ROWS_MAX && (x->in_table || x->further))
 			return fail(EXIT_BAD, "%s/%s: more than the limit of %" PRIu32 " rows",
 				    images->request->place->root, image_list_path(images, order[i]), PLAN_ROWS_MAX);
-		x->row = x->in_table ? (uint32_t)++rows : 1;
-		good_rows += good && x->in_table;
-		good_others += good && !x->in_table;
+		x->row = row = x->further ? row + 1 : x->in_table ? *most + 1 : 1;
+		*most = row > *most && (x->in_table || x->further) ? row : *most;
+		counted = counted && x->further;
+		if (!counted && !image_list_is_bad(images, order[i])) {
+			counted = true;
+			good_rows += x->in_table;
+			good_others += !x->in_table;
+		}
 	}
 	/* bad inputs make no record, so they need no key of their own */
 	return good_others && good_rows + good_others > 1 ? refuse_twice(images, order[first]) : EXIT_DONE;
@@ -91,25 +110,27 @@ static int number_run(struct image_list *images, const uint64_t *order, uint64_t
 
 int image_rows_number(struct image_list *images)
 {
-	uint64_t *order = shelf_number(images->text.shelf, images->count, compare_paths, images), repeated = 0,
-		 rows = 0, example = 0, end;
+	uint64_t *order = shelf_number(images->text.shelf, images->count, compare_paths, images), end;
 	int code = order ? EXIT_DONE : shelf_refuse(images->text.shelf, "a list of %" PRIu64 " images", images->count);
+	struct repeated repeated = {0};
+	uint32_t most;
 
 	for (uint64_t i = 0; code == EXIT_DONE && i < images->count; i = end) {
 		for (end = i + 1; end < images->count; end++)
 			if (strcmp(image_list_path(images, order[i]), image_list_path(images, order[end])))
 				break;
-		code = number_run(images, order, i, end);
-		if (images->item[order[end - 1]].row == 1)
+		code = number_run(images, order, i, end, &most);
+		if (most < 2)
 			continue;
-		rows += images->item[order[end - 1]].row;
-		example = repeated++ ? example : order[i];
+		repeated.example = repeated.images++ ? repeated.example : order[i];
+		repeated.rows += most;
+		repeated.further = repeated.further || images->item[order[end - 1]].further;
 	}
-	for (uint64_t i = 0; code == EXIT_DONE && repeated && i < images->count; i++)
+	for (uint64_t i = 0; code == EXIT_DONE && repeated.images && i < images->count; i++)
 		if (images->item[i].row > 1 && !image_list_is_bad(images, i))
 			code = refuse_key(images, order, i);
-	if (code == EXIT_DONE && repeated)
-		note_repeated(images, repeated, rows, example);
+	if (code == EXIT_DONE && repeated.images)
+		note_repeated(images, &repeated);
 	shelf_free(images->text.shelf, order);
 	return code;
 }

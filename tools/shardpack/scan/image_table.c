@@ -33,16 +33,19 @@
 #include "tools/shardpack/scan/path_table.h"
 #include "tools/shardpack/scan/request.h"
 #include "tools/shardpack/scan/scan.h"
+#include "tools/shardpack/scan/text_each.h"
 
 struct image_table {
 	const struct request *request;
 	struct image_list *images;
 	struct labels *labels;
-	const char *path;     /* of the table, below the root */
-	size_t folder_bytes;  /* of that path, with the slash: what paths in it are relative to; 0: the root */
-	struct text fields;   /* of the row */
-	struct bad_input bad; /* likewise: what is wrong with it, if anything is */
-	bool warned;	      /* that a text looks like a list */
+	const char *path;      /* of the table, below the root */
+	size_t folder_bytes;   /* of that path, with the slash: what paths in it are relative to; 0: the root */
+	struct text fields;    /* of the row */
+	struct bad_input bad;  /* likewise: what is wrong with it, if anything is */
+	struct text_each each; /* likewise: the inputs that it becomes */
+	size_t text;	       /* which of them this is */
+	bool warned;	       /* that a text looks like a list */
 	uint64_t filled[RECIPE_NAMED_MAX]; /* empty cells of each column that have its default */
 };
 
@@ -55,14 +58,16 @@ static int out_of_memory(void)
 __attribute__((format(printf, 4, 5))) static int bad_row(struct image_table *t, uint64_t line, uint32_t reason,
 							 const char *fmt, ...)
 {
-	char why[BAD_INPUT_MESSAGE_BYTES];
+	char why[BAD_INPUT_MESSAGE_BYTES], text[48] = "";
 	va_list ap;
 
 	va_start(ap, fmt);
 	vsnprintf(why, sizeof(why), fmt, ap);
 	va_end(ap);
+	if (t->each.recipe && t->each.count > 1)
+		snprintf(text, sizeof(text), ", text %zu of %zu", t->text, t->each.count);
 	return t->bad.reason ? EXIT_BAD
-			     : bad_input(&t->bad, reason, "%.120s: line %" PRIu64 ": %s", t->path, line, why);
+			     : bad_input(&t->bad, reason, "%.120s: line %" PRIu64 "%s: %s", t->path, line, text, why);
 }
 
 /* "a/./b//../c" to "a/c".  False if it leads above the root. */
@@ -150,7 +155,7 @@ static int add_columns(struct image_table *t, const struct path_row *row, struct
 		if (!r->from[i].column)
 			continue;
 		cell = row->value[i][0] ? row->value[i] : r->from[i].empty;
-		t->filled[i] += cell == r->from[i].empty && cell[0];
+		t->filled[i] += cell == r->from[i].empty && cell[0] && !t->text;
 		if (!field_value_of_column(f, cell, value))
 			return bad_row(t, row->line, SHARD_MISS_VALUE,
 				       "'%.100s' in column %s is not a value of type %s%s", cell, f->name,
@@ -280,6 +285,34 @@ static int add_bad(struct image_table *t, const struct path_row *row, const char
 				  PLAN_NO_FILE, 0, &t->bad);
 }
 
+/* The inputs of a row whose image and label are good: one, or with pick=each one for each text. */
+static int add_inputs(struct image_table *t, const struct path_row *row, const char *path, const char *label,
+		      const struct stat *st)
+{
+	struct path_row input = *row;
+	struct bad_input differ = {0};
+	int code = text_each_open(&t->each, t->request->recipe, row->value, &differ);
+
+	if (differ.reason) {
+		bad_row(t, row->line, differ.reason, "%s", differ.message);
+		code = add_bad(t, row, path, label, st);
+	}
+	for (t->text = 0; code == EXIT_DONE && !differ.reason && t->text < t->each.count; t->text++) {
+		t->bad.reason = 0;
+		t->images->further = t->text > 0;
+		code = text_each_at(&t->each, t->text, input.value) ? find_fields(t, &input) : out_of_memory();
+		if (bad_input_is(&t->bad, code))
+			code = add_bad(t, row, path, label, st);
+		else if (code == EXIT_DONE)
+			code = image_list_add(t->images, path, label, input_file_bytes(st), PLAN_NO_FILE, 0,
+					      &t->fields);
+	}
+	t->text = 0;
+	t->images->further = false;
+	text_each_close(&t->each);
+	return code;
+}
+
 static int take_row(void *context, const struct path_row *row)
 {
 	struct image_table *t = context;
@@ -302,13 +335,8 @@ static int take_row(void *context, const struct path_row *row)
 	labelled = code == EXIT_DONE;
 	if (!labelled && !bad_input_is(&t->bad, code))
 		return code;
-	if (!t->bad.reason)
-		code = find_fields(t, row);
-	if (t->bad.reason && (code == EXIT_DONE || code == EXIT_BAD))
-		return add_bad(t, row, path, labelled ? label : NULL, &st);
-	return code == EXIT_DONE
-		       ? image_list_add(t->images, path, label, input_file_bytes(&st), PLAN_NO_FILE, 0, &t->fields)
-		       : code;
+	return t->bad.reason ? add_bad(t, row, path, labelled ? label : NULL, &st)
+			     : add_inputs(t, row, path, label, &st);
 }
 
 /* How many empty cells have the default of their column. */

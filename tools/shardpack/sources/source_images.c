@@ -38,6 +38,7 @@
 #include "tools/shardpack/scan/path_table.h"
 #include "tools/shardpack/scan/request.h"
 #include "tools/shardpack/scan/scan.h"
+#include "tools/shardpack/scan/text_each.h"
 #include "tools/shardpack/scan/webdataset.h"
 #include "tools/shardpack/sources/image_recipe.h"
 #include "tools/shardpack/sources/source.h"
@@ -216,17 +217,27 @@ static int scan_archives(struct image_list *images, struct labels *labels, const
 /* An option that was given and needs a table, or NULL. */
 static const char *option_of_tables(const struct request *r)
 {
-	return r->o->columns ? "--columns" : r->o->path_key && !r->o->label_list ? "--path-key" : NULL;
+	return r->o->columns			     ? "--columns"
+	       : r->o->path_key && !r->o->label_list ? "--path-key"
+	       : text_each_asked(r->recipe)	     ? "pick=each"
+						     : NULL;
+}
+
+static int refuse_option(const struct request *r, const char *slash, const char *path)
+{
+	bool is_each = !strcmp(option_of_tables(r), "pick=each");
+
+	return fail(EXIT_USAGE, "%s%s%s: %s is for tables: .csv, .tsv or .jsonl%s", r->place->root, slash, path,
+		    option_of_tables(r),
+		    is_each ? ", and for COCO; of other sources say pick=first, or pick=all,count=N" : "");
 }
 
 static int scan_item(struct image_list *images, struct labels *labels, const struct source_item *item)
 {
-	const char *option = option_of_tables(images->request);
 	struct bad_input bad = {0};
 
-	if (option && (item->is_dir || !path_table_is_one(item->path)))
-		return fail(EXIT_USAGE, "%s/%s: %s is for tables: .csv, .tsv or .jsonl", images->request->place->root,
-			    item->path, option);
+	if (option_of_tables(images->request) && (item->is_dir || !path_table_is_one(item->path)))
+		return refuse_option(images->request, "/", item->path);
 	if (recipe_is_multi_label(images->request->recipe) && (item->is_dir || file_name_is_image(item->path)))
 		return refuse_many_labels(images->request, item->path);
 	if (item->missing && !file_name_is_image(item->path)) {
@@ -319,8 +330,7 @@ static int scan(const struct request *r)
 		return code == EXIT_DONE ? scan_coco(r) : code;
 	code = labels_open(&labels, r);
 	if (code == EXIT_DONE && one_folder && option_of_tables(r))
-		code = fail(EXIT_USAGE, "%s: %s is for tables: .csv, .tsv or .jsonl", r->place->root,
-			    option_of_tables(r));
+		code = refuse_option(r, "", "");
 	if (code == EXIT_DONE && one_folder)
 		code = look_into(r, &in);
 	if (code == EXIT_DONE && one_folder)
