@@ -108,16 +108,19 @@ SCRIPTS  := $(filter-out $(DOCS),$(call scripts,tests/*/*.sh))
 CLIENTS  := $(call scripts,tests/python/clients/*.sh)
 # What a sanitizer's run leaves out.  No sanitizer changes what these look at: the sources, the
 # plain build, and other languages.
-OMIT_asan := tree/% format/%.sh cuda/header.sh cuda/ptx.sh python/hints.sh python/peers.sh
+OMIT_asan := tree/% format/%.sh cuda/header.sh cuda/ptx.sh gauntlet/% python/hints.sh python/peers.sh
 # The thread sanitizer cannot look into an interpreter that was built without it,
 OMIT_tsan := $(OMIT_asan) python/% twin/%
 # it finds nothing in code of one thread (of shardcat, only `verify` has more),
-OMIT_tsan += format/% ptx/% unit/t_order pack/t_decode% pack/t_plan pack/t_resize \
+OMIT_tsan += format/% fuzz/% ptx/% unit/t_order pack/t_decode% pack/t_plan pack/t_resize \
              $(patsubst tests/%,%,$(filter-out %/cat_verify.sh,$(wildcard tests/cli/cat_*.sh)))
-# and these take minutes, and show it nothing that other tests do not.
-OMIT_tsan += cuda/bench.sh fault/strace_sources.sh
+# and the rest takes long, and has no threads that other tests have not: what shardpack lists,
+# refuses, or makes of one image is the work of one thread.
+OMIT_tsan += cuda/bench.sh fault/strace_sources.sh $(patsubst %,cli/pack_%.sh,boxes fields_bad fixed_bad formats \
+             help labels limits many masks pixels refuse scale)
 OMITTED   := $(OMIT_$(VARIANT))
 TESTS     := $(filter-out $(OMITTED:%=$(BUILD)/tests/%),$(TESTS))
+FUZZERS   := $(filter-out $(OMITTED:%=$(BUILD)/tests/%),$(FUZZERS))
 SCRIPTS   := $(filter-out $(OMITTED:%=tests/%),$(SCRIPTS))
 # The package libshard as pip installs it, for its tests.
 PY_OBJ   := $(call objects,python/core/*.c python/core/*/*.c)
