@@ -18,6 +18,9 @@
 #include "shard_gpu.h"
 
 #define FIRST_GIB 1
+#ifndef MULTIPLY_ROUNDS
+#define MULTIPLY_ROUNDS 20000
+#endif
 
 /* Multiplications in registers; `out` gets one number a thread, so that they are not left out. */
 __global__ void multiply(float *out, int rounds)
@@ -186,14 +189,14 @@ static void idle_rows(struct bench *b, struct job *j)
 
 static double run_multiply(struct job *j, bool beside_batches)
 {
-	const int launches = 50, rounds = 20000;
+	const int launches = 50;
 	double seconds;
 	float *out;
 
 	CUDA(cudaMalloc((void **)&out, j->blocks * 256 * sizeof(float)));
 	CUDA(cudaEventRecord(j->begin[0], j->other));
 	for (int i = 0; i < launches; i++)
-		multiply<<<j->blocks, 256, 0, j->other>>>(out, rounds);
+		multiply<<<j->blocks, 256, 0, j->other>>>(out, MULTIPLY_ROUNDS);
 	CUDA(cudaEventRecord(j->end[0], j->other));
 	if (beside_batches)
 		do

@@ -2,10 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 # tests/cuda/examples.sh - examples/cuda run on a driver without a GPU, and compile for one wherever
 # nvcc is
-# TAKES: 50
+# TAKES: 30
 # shellcheck disable=SC1091
 . "$ROOT/tests/cuda/lib.sh"
-epochs=7
+epochs=4
 [ -z "$san" ] || epochs=1 # what it learns is known without sanitizers
 
 # ---- for the host ----
