@@ -76,9 +76,11 @@ little_memory() {
 [ -n "${VARIANT-}" ] || break_pack shelf.c 's/> SHELF_MEMORY_BYTES/> SIZE_MAX \/ 8/'
 
 little_memory t.csv --field caption:kind=text,max=64
-little_memory - # a list on standard input
-little_memory src --labels l.csv
-as_in_memory src --label-regex '_([0-9]*)/'
+if [ -z "${VARIANT-}" ]; then # a sanitizer sees these of smaller sources, in other tests
+	little_memory - # a list on standard input
+	little_memory src --labels l.csv
+	as_in_memory src --label-regex '_([0-9]*)/'
+fi
 as_in_memory t.tar
 
 # All of it in one class: a list is longest there.
