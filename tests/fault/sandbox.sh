@@ -136,6 +136,21 @@ run 0 wild "open fool" "$PACK" images one -o dead "${RECIPE[@]}" --sandbox
 mine() {
 	pgrep -f -- "-o $PWD/left" || :
 }
+# A command, its server and a worker; or none of them.  A busy machine may take long.
+until_all() {
+	for _ in $(seq 1200); do
+		[ "$(mine | wc -l)" -lt 3 ] || return 0
+		sleep 0.05
+	done
+	die "a command, its server and a worker: $(mine)"
+}
+until_none() {
+	for _ in $(seq 1200); do
+		[ -n "$(mine)" ] || return 0
+		sleep 0.05
+	done
+	die "$1 leaves processes: $(ps -o pid,ppid,stat,args -p "$(mine | tr '\n' ,)")"
+}
 one spin
 for signal in INT TERM KILL; do
 	rm -rf left
@@ -145,37 +160,26 @@ for signal in INT TERM KILL; do
 			"$PACK" images one -o "$PWD/left" "${RECIPE[@]}" --sandbox -q
 	) >out 2>err </dev/null &
 	pid=$!
-	for _ in $(seq 200); do
-		[ "$(mine | wc -l)" -lt 3 ] || break
-		sleep 0.05
-	done
-	[ "$(mine | wc -l)" -ge 3 ] || die "a command, its server and a worker: $(mine)"
+	until_all
 	# What the command maps is not shared with it: one map is, for its work.
 	[ "$(grep -c '^[^ ]* ...s ' "/proc/$(mine | tail -n 1)/maps")" = 1 ] || die "it shares more than its work"
 	kill -$signal $pid
 	code=0
 	wait $pid || code=$?
 	[ $code = $([ $signal = KILL ] && echo 137 || echo 130) ] || die "$signal: exit code $code: $(cat err)"
-	for _ in $(seq 100); do
-		[ -n "$(mine)" ] || break
-		sleep 0.05
-	done
-	[ -z "$(mine)" ] || die "$signal leaves processes: $(ps -o pid,ppid,stat,args -p "$(mine | tr '\n' ,)")"
+	until_none "$signal"
 done
 # A worker that is killed from outside says nothing of its input: the command stops, and goes on.
 rm -rf left
 WILD=none LD_PRELOAD=$PWD/wild.so "$PACK" images one -o "$PWD/left" "${RECIPE[@]}" --sandbox -q >out 2>err </dev/null &
 pid=$!
-for _ in $(seq 200); do
-	[ "$(mine | wc -l)" -lt 3 ] || break
-	sleep 0.05
-done
+until_all
 kill -9 "$(mine | tail -n 1)"
 code=0
 wait $pid || code=$?
 [ $code = 3 ] || die "exit code $code: $(cat err)"
 grep -q "a/spin.jpg: its decoder was ended from outside by signal 9 (Killed)" err || die "$(cat err)"
-[ -z "$(mine)" ] || die "processes are left"
+until_none "the end of a worker"
 
 # ---- usage ----
 

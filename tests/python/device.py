@@ -15,7 +15,6 @@ import re
 import signal
 import sys
 import threading
-import time
 import types
 import unittest
 
@@ -286,13 +285,12 @@ class Device(unittest.TestCase):
                 libshard.Loader(self.ds, 7, seed=3, device="cuda", path="pread", pool_bytes=pool) as loader,
             ):
                 open("gate", "w").close()
-                opens = threading.Timer(20, os.unlink, ["gate"])  # else who is deaf would never end
+                opens = threading.Timer(60, os.unlink, ["gate"])  # else who is deaf would never end
                 opens.start()
                 signal.setitimer(signal.ITIMER_REAL, 0.2)
-                begin = time.monotonic()
                 with self.assertRaises(Heard):
                     next(iter(loader))
-                self.assertLess(time.monotonic() - begin, 5)
+                self.assertTrue(os.path.exists("gate"), "heard only when there was something to read")
                 opens.cancel()
                 os.unlink("gate")
                 loader.set_epoch(0)
