@@ -257,6 +257,20 @@ TEST(outlines_that_would_take_minutes_together_are_refused)
 	coco_shapes_free(&s);
 }
 
+TEST(objects_that_would_take_minutes_to_paint_are_refused)
+{
+	static const char whole[] = "{\"counts\":[0,16777216],\"size\":[4096,4096]}";
+	struct coco_shapes s = {.count = 0};
+
+	for (int i = 0; i < 64; i++)
+		CHECK(coco_shapes_add(&s, whole, strlen(whole), 4096, 4096, 1));
+	CHECK(!coco_shapes_add(&s, whole, strlen(whole), 4096, 4096, 1));
+	CHECK_STR(s.why, "the objects of its image have 1090519040 pixels or more, and all of it has 16777216");
+	coco_shapes_clear(&s);
+	CHECK(coco_shapes_add(&s, whole, strlen(whole), 4096, 4096, 1));
+	coco_shapes_free(&s);
+}
+
 /* ---- JSON ---- */
 
 TEST(values_are_those_of_json_and_no_others)

@@ -14,6 +14,7 @@ static const char *const image_extensions[] = {".jpg", ".jpeg", ".jfif", ".jpe",
 					       ".bmp", ".pgm",	".tif",	 ".tiff", ".webp", NULL};
 static const char *const archive_extensions[] = {".tar", ".tar.gz", ".tgz", ".tar.zst", ".tar.bz2", ".tbz2",
 						 ".tbz", ".tar.xz", ".txz", ".zip",	NULL};
+static const char *const coco_extensions[] = {".json", ".json.gz", ".json.zst", ".json.bz2", ".json.xz", NULL};
 
 static bool ends_with(const char *name, const char *end)
 {
@@ -64,8 +65,10 @@ bool file_name_is_image_suffix(const char *suffix)
 
 bool file_name_is_coco(const char *name)
 {
-	return file_name_has_extension(name, ".json") || file_name_has_extension(name, ".json.gz") ||
-	       file_name_has_extension(name, ".json.zst");
+	for (const char *const *e = coco_extensions; *e; e++)
+		if (file_name_has_extension(name, *e))
+			return true;
+	return false;
 }
 
 bool file_name_is_archive(const char *name)

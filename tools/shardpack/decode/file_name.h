@@ -20,7 +20,7 @@ bool file_name_is_image(const char *name);
 /* The same for an extension without its dot: "jpg", but not "seg.jpg". */
 bool file_name_is_image_suffix(const char *suffix);
 
-/* A list of images as COCO has it: .json, or one that gzip or Zstandard packed. */
+/* A list of images as COCO has it: .json, or one that gzip, bzip2, xz or Zstandard packed. */
 bool file_name_is_coco(const char *name);
 
 /* An archive of images: .tar, .zip, or a tar that gzip, bzip2, xz or Zstandard packed. */

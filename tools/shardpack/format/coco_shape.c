@@ -19,6 +19,10 @@
 #define NUMBER_MAX  64
 #define NUMBERS_MIN 6 /* of an outline: three points */
 
+/* Pixels of all objects of a picture: seconds of painting.  Large pictures may have more. */
+#define PAINTED_MAX   (UINT64_C(1) << 30)
+#define PAINTED_TIMES 16
+
 __attribute__((format(printf, 2, 3))) static bool bad(struct coco_shapes *s, const char *fmt, ...)
 {
 	va_list ap;
@@ -32,7 +36,7 @@ __attribute__((format(printf, 2, 3))) static bool bad(struct coco_shapes *s, con
 void coco_shapes_clear(struct coco_shapes *s)
 {
 	rle_clear(&s->rle);
-	s->piece_count = s->count = 0;
+	s->piece_count = s->count = s->painted = 0;
 }
 
 void coco_shapes_free(struct coco_shapes *s)
@@ -216,6 +220,10 @@ bool coco_shapes_add(struct coco_shapes *s, const char *text, size_t bytes, uint
 	shape.end = s->piece_count;
 	for (uint64_t i = shape.first; i < shape.end; i++)
 		shape.area += rle_area(&s->rle, piece_begin(s, i), s->piece_end[i]);
+	s->painted += shape.area;
+	if (s->painted > PAINTED_MAX && s->painted / PAINTED_TIMES > (uint64_t)width * height)
+		return bad(s, "the objects of its image have %" PRIu64 " pixels or more, and all of it has %" PRIu64,
+			   s->painted, (uint64_t)width * height);
 	s->shape[s->count++] = shape;
 	return true;
 }

@@ -31,6 +31,7 @@ struct coco_shapes { /* start it zeroed; coco_shapes_clear() keeps its memory */
 	uint64_t piece_count, piece_capacity;
 	struct coco_shape *shape;
 	uint64_t count, capacity;
+	uint64_t painted; /* pixels of all objects */
 	double *xy; /* of the outline at hand */
 	uint64_t xy_capacity;
 	char why[COCO_SHAPE_WHY_BYTES];
@@ -41,7 +42,7 @@ void coco_shapes_free(struct coco_shapes *s);
 
 /*
  * Add an object of a picture of that size, which paint() gives that value.  False, and s->why, if
- * the text is no such thing, or does not fit the picture.
+ * the text is no such thing, or does not fit the picture; or if to paint all would take too long.
  */
 bool coco_shapes_add(struct coco_shapes *s, const char *text, size_t bytes, uint32_t width, uint32_t height,
 		     uint32_t value);
