@@ -33,6 +33,7 @@ inside 'mount -t tmpfs -o size=1m none disk
 make_archives() {
 	"$PYTHON" - <<'PY'
 import glob
+import gzip
 import io
 import tarfile
 import zipfile
@@ -49,6 +50,10 @@ with zipfile.ZipFile("big.zip", "w", zipfile.ZIP_DEFLATED) as z:
         z.writestr(name, data)
 np.savez_compressed("big.npz", x=np.zeros((1024, 3072), "u1"))
 np.save("fortran.npy", np.asfortranarray(np.zeros((1024, 3072), "u1")))
+# Cut where the last bytes could be a size that the disk has no room for.
+noise = gzip.compress(np.random.default_rng(1).bytes(600000))
+cut = next(n for n in range(500000, 600000) if 8 << 20 < int.from_bytes(noise[n - 4:n], "little") < 500 << 20)
+open("cut.bin.gz", "wb").write(noise[:cut])
 PY
 	gzip -k big.tar
 	zstd -q big.tar -o big.tar.zst
@@ -75,6 +80,10 @@ inside 'mount -t tmpfs -o size=1m none disk
 	too_large array big.npz 3145856
 	too_large array fortran.npy 3145728
 	refused images mute.tar.zst ": cannot unpack more than [0-9]* bytes: No space left on device" "$sizes"
+	code=0
+	"$PACK" raw cut.bin.gz --schema "x:u8[64]" -o ds.no --spool disk >msg 2>&1 </dev/null || code=$?
+	early="the compressed data end early, near offset [0-9]* of [0-9]*; the file is damaged, fetch it again"
+	[ $code = 1 ] && grep -qx "shardpack: ./cut.bin.gz: $early" msg || die "a cut file, exit code $code: $(cat msg)"
 	mount -o remount,size=8m disk
 	"$PACK" images big.tar.gz -o ds.yes --resize 8 --crop 8 --spool disk -q
 	# A tmpfs without a limit has no blocks to count.

@@ -44,13 +44,20 @@ int free_space(const char *dir, uint64_t *free_bytes)
 	return EXIT_DONE;
 }
 
+/* Where the system cannot tell, writing fails when the disk is full. */
+bool free_space_fits(int fd, uint64_t bytes)
+{
+	struct statvfs st;
+
+	return fstatvfs(fd, &st) != 0 || bytes <= free_of(&st);
+}
+
 int free_space_check_spool(int fd, const char *name, uint64_t needed_bytes, const char *spool_dir)
 {
 	char need[HUMAN_CHARS], have[HUMAN_CHARS];
 	struct statvfs st;
 
-	/* Where the system cannot tell, writing fails when the disk is full. */
-	if (fstatvfs(fd, &st) != 0 || needed_bytes <= free_of(&st))
+	if (free_space_fits(fd, needed_bytes) || fstatvfs(fd, &st) != 0)
 		return EXIT_DONE;
 	return fail(EXIT_IO,
 		    "%s: unpacked it needs %s (%" PRIu64 " bytes) or more, and the disk of %s has %s free; "

@@ -5,6 +5,7 @@
 #ifndef SHARD_INPUT_FREE_SPACE_H
 #define SHARD_INPUT_FREE_SPACE_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 /*
@@ -12,6 +13,9 @@
  * there is none yet.
  */
 int free_space(const char *dir, uint64_t *free_bytes);
+
+/* May so many bytes be written to the file system of this file?  True if nothing says how many. */
+bool free_space_fits(int fd, uint64_t bytes);
 
 /*
  * EXIT_DONE if what the file `name` unpacks to fits beside the unnamed file `fd` of the folder

@@ -240,6 +240,9 @@ static int open_unpacked(struct stored *s, uint32_t of, const char *how, uint64_
 		code = refuse_size(name, from, how, from->unpacked + says, all);
 	if (code == EXIT_DONE)
 		code = open_unnamed(s, name, &h->fd);
+	/* One that is cut says any size: before the disk is blamed, look at all of it. */
+	if (code == EXIT_DONE && !known && !strcmp(how, "gzip") && !free_space_fits(h->fd, says))
+		code = unpack_run(how, from->fd, from->bytes, -1, name, &most, &says);
 	if (code == EXIT_DONE)
 		code = free_space_check_spool(h->fd, name, says, s->spool_dir);
 	if (code == EXIT_DONE)

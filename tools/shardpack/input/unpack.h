@@ -22,7 +22,7 @@ uint64_t unpack_least_bytes(const char *how, int in_fd, uint64_t in_bytes);
  * Write to `out_fd`, an empty file, what `how` makes of the `in_bytes` of `in_fd`; the words are
  * those of stored.h.  Every checksum on the way is compared.  `name` is for messages.  Returns the
  * exit code: EXIT_BAD if the input is damaged, that of `most` if it has more.  *written is what was
- * written, without holes.
+ * written, without holes.  An `out_fd` of -1 looks only, but not of a ZIP.
  */
 int unpack_run(const char *how, int in_fd, uint64_t in_bytes, int out_fd, const char *name,
 	       const struct unpack_most *most, uint64_t *written);

@@ -45,7 +45,7 @@ int unpack_write(struct unpack_work *w, const uint8_t *data, size_t bytes)
 	w->member_left -= bytes;
 	w->written_bytes += bytes;
 	w->out_bytes += bytes;
-	while (bytes) {
+	while (bytes && w->out_fd >= 0) {
 		n = write(w->out_fd, data, bytes);
 		if (n < 0 && errno == EINTR)
 			continue;

@@ -16,7 +16,7 @@
 
 struct unpack_work {
 	const char *name;
-	int in_fd, out_fd;
+	int in_fd, out_fd; /* out_fd is -1 to look only */
 	uint64_t in_bytes, in_at, out_bytes;
 	uint64_t written_bytes;		/* out_bytes without the holes */
 	const struct unpack_most *most; /* of these */
