@@ -103,7 +103,7 @@ second_of() {
 	[ "$shim" != hold ] || other=gone
 	fresh two && rm -f until until.held
 	SHIM_PATH=${gone#src/} SHIM_HOLD=${beside#src/} SHIM_UNTIL=$PWD/until \
-		exec_shim "$shim" "${SECOND:-$PACK}" build two --on-error skip -j1 --part 0/4 >second 2>&1 </dev/null &
+		exec_shim "$shim" "${SECOND:-$PACK}" build two --on-error skip -j1 --part 0/4 ${MEANWHILE+--trust-names} >second 2>&1 </dev/null &
 	second=$!
 	for _ in $(seq 3000); do # until it has looked at what is there, and waits
 		[ ! -L until.held ] || break
@@ -114,6 +114,8 @@ second_of() {
 	*) run 0 "$PACK" build two --on-error skip -j1 --part 0/4 ;;
 	esac
 	cp two/00000.shard first.shard
+	[ -z "${MEANWHILE-}" ] || cp --preserve=mode "$MEANWHILE" "$beside"
+	[ -z "${MEANWHILE-}" ] || touch -r before "$beside"
 	touch until
 	code=0
 	wait $second || code=$?
@@ -132,6 +134,21 @@ $PWD/$gone vanished for $2 only" second || die "$(cat second)"
 first_stays hold "that process" 9 1
 same two ds1
 first_stays "gone hold" "this one" 10 0
+
+# What else is different is no file that vanished: here the second one finds one damaged.
+cp -p "$beside" before
+head -c -9 before >damaged && printf 123456789 >>damaged
+mv planned planned.fail && run 0 "$PACK" plan images src -o planned "${SMALL[@]}" -q --on-error skip
+MEANWHILE=damaged second_of hold
+grep -qxF "shardpack: two/00000.shard: already exists and is another shard; it was left as it is" second &&
+	[ $code != 0 ] || die "the shard of other bytes stays: $(cat second)"
+cp -p before "$beside"
+# A build that compares only what vanished takes it for a good one.
+break_pack finisher.c 's/ || !receipt_agrees(r, &theirs)//'
+SECOND=./broken MEANWHILE=damaged second_of hold
+[ $code = 0 ] || die "the control notices that a file is damaged"
+cp -p before "$beside"
+rm -r planned && mv planned.fail planned
 
 # ---- kills ----
 
@@ -170,9 +187,9 @@ rm -rf planned && cp -r planned.control planned
 blind 3 ./broken # the last look before the shard is published is EIO, too
 grep -q vanished err || die "the control takes nothing for a file that is gone"
 # One that does not know the rule of two builders stops.
-break_pack finisher.c 's/^\tif (code != EXIT_DONE || !there || (!we \&\& !they)) {$/\tif (true) {/'
+break_pack finisher.c 's/^\tif (code != EXIT_DONE || !there || (!we \&\& !they) || .*) {$/\tif (true) {/'
 SECOND=./broken second_of hold
 [ $code != 0 ] || die "the control does not need the rule"
 
 echo "a file that is gone stops or is left out; $kills kills; two builders; EIO, EACCES and a folder that is gone" \
-	"stop; three controls are caught"
+	"stop; four controls are caught"

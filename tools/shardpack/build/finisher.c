@@ -107,7 +107,8 @@ static int leave_receipt(struct finisher *f, uint64_t shard_idx, const struct sh
 
 /*
  * Another process published this shard first, with other bytes.  If a file vanished for one of both
- * and not for the other, its shard is as good as ours: keep it, and say what is different.
+ * and not for the other, and they agree on all other inputs, its shard is as good as ours: keep it,
+ * and say what is different.
  */
 static int settle_other(struct finisher *f, uint64_t shard_idx, const struct shard_error *err, struct receipt *r)
 {
@@ -121,7 +122,7 @@ static int settle_other(struct finisher *f, uint64_t shard_idx, const struct sha
 
 	we = receipt_vanished(r, &theirs, &ours_gone);
 	they = code == EXIT_DONE && there && receipt_vanished(&theirs, r, &theirs_gone);
-	if (code != EXIT_DONE || !there || (!we && !they)) {
+	if (code != EXIT_DONE || !there || (!we && !they) || !receipt_agrees(r, &theirs)) {
 		receipt_free(&theirs);
 		return code == EXIT_DONE ? finisher_fail(f, err) : code;
 	}

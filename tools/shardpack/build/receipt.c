@@ -183,39 +183,74 @@ uint64_t receipt_skipped_count(const struct receipt *r)
 	return count;
 }
 
-/* The next input from *line on that vanished.  False if there is no more. */
-static bool next_vanished(const char **line, const char *end, uint64_t *ordinal)
+/* The lines of one kind, whose ordinals ascend. */
+struct lines {
+	const char *at, *end;
+	bool accepted, more;
+	struct shard_miss line; /* if there is `more` */
+};
+
+static void next_line(struct lines *l)
 {
 	const char *message;
-	struct shard_miss miss;
 	bool accepted;
 
-	while (*line < end) {
-		bool found =
-			read_line(*line, &miss, &accepted, &message) && !accepted && miss.reason == SHARD_MISS_VANISHED;
+	for (l->more = false; !l->more && l->at < l->end; l->at += strcspn(l->at, "\n") + 1)
+		l->more = read_line(l->at, &l->line, &accepted, &message) && accepted == l->accepted;
+}
 
-		*line += strcspn(*line, "\n") + 1;
-		*ordinal = miss.ordinal;
-		if (found)
+static struct lines lines_of(const struct receipt *r, bool accepted)
+{
+	struct lines l = {.at = r->lines.data, .end = r->lines.data + r->lines.bytes, .accepted = accepted};
+
+	next_line(&l);
+	return l;
+}
+
+/* Did this input vanish?  Those that are asked for ascend. */
+static bool has_vanished(struct lines *misses, uint64_t ordinal)
+{
+	while (misses->more && misses->line.ordinal < ordinal)
+		next_line(misses);
+	return misses->more && misses->line.ordinal == ordinal && misses->line.reason == SHARD_MISS_VANISHED;
+}
+
+bool receipt_vanished(const struct receipt *r, const struct receipt *other, uint64_t *ordinal)
+{
+	struct lines theirs = lines_of(other, false);
+
+	for (struct lines l = lines_of(r, false); l.more; next_line(&l)) {
+		*ordinal = l.line.ordinal;
+		if (l.line.reason == SHARD_MISS_VANISHED && !has_vanished(&theirs, l.line.ordinal))
 			return true;
 	}
 	return false;
 }
 
-bool receipt_vanished(const struct receipt *r, const struct receipt *other, uint64_t *ordinal)
+static bool kind_agrees(const struct receipt *a, const struct receipt *b, bool accepted)
 {
-	const char *line = r->lines.data, *end = line + r->lines.bytes;
-	const char *at = other->lines.data, *at_end = at + other->lines.bytes;
-	uint64_t theirs = 0;
-	bool more = next_vanished(&at, at_end, &theirs);
+	struct lines x = lines_of(a, accepted), y = lines_of(b, accepted);
+	struct lines gone_a = lines_of(a, false), gone_b = lines_of(b, false);
 
-	while (next_vanished(&line, end, ordinal)) { /* both ascend */
-		while (more && theirs < *ordinal)
-			more = next_vanished(&at, at_end, &theirs);
-		if (!more || theirs != *ordinal)
-			return true;
+	while (x.more || y.more) {
+		bool of_x = x.more && (!y.more || x.line.ordinal <= y.line.ordinal);
+		bool of_y = y.more && (!x.more || y.line.ordinal <= x.line.ordinal);
+		uint64_t ordinal = of_x ? x.line.ordinal : y.line.ordinal;
+		bool same = of_x && of_y && x.line.reason == y.line.reason && x.line.how == y.line.how;
+
+		if (!same && !has_vanished(&gone_a, ordinal) && !has_vanished(&gone_b, ordinal))
+			return false;
+		if (of_x)
+			next_line(&x);
+		if (of_y)
+			next_line(&y);
 	}
-	return false;
+	return true;
+}
+
+bool receipt_agrees(const struct receipt *a, const struct receipt *b)
+{
+	return kind_agrees(a, b, false) && kind_agrees(a, b, true);
 }
 
 int receipt_account(const struct receipt *r, const struct plan *plan, struct account *a)

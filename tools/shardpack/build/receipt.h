@@ -48,6 +48,12 @@ uint64_t receipt_skipped_count(const struct receipt *r);
 bool receipt_vanished(const struct receipt *r, const struct receipt *other, uint64_t *ordinal);
 
 /*
+ * Do both say the same of every input that vanished for neither of them: that it is a record, which
+ * damage of it was accepted, or for which reason it was left out?
+ */
+bool receipt_agrees(const struct receipt *a, const struct receipt *b);
+
+/*
  * Write the receipt of a shard into the state folder.  Returns SHARD_OK or a status.  It is fine if
  * the folder is gone: then another process of the same plan has sealed the dataset.
  */
