@@ -93,6 +93,53 @@ run 1 "$PACK" raw large.bin.xz -o no --schema 'x:u8[1024]' -q --limit unpack=1M
 said_only "shardpack: ./large.bin.xz: has $(stat -c %s large.bin.xz) bytes and says that it unpacks to 67108864 \
 (64.0 MiB); the limit is 1048576; if you trust it, give --limit unpack=67108864"
 
+# ---- the memory that an xz asks for: of any block, whatever is before it ----
+
+"$PYTHON" - <<'PY'
+import lzma, random, struct, zlib
+noise = open("noise.bin", "rb").read()
+LZMA2, X86, DELTA = lzma.FILTER_LZMA2, lzma.FILTER_X86, lzma.FILTER_DELTA
+
+
+def pack(data, size, check=-1, before=()):
+    return lzma.compress(data, check=check, filters=[*before, {"id": LZMA2, "dict_size": size}])
+
+
+def asking(data, byte):  # the same, but with this byte for the size of the dictionary
+    xz = bytearray(pack(data, 4096))
+    xz[16] = byte
+    xz[20:24] = struct.pack("<I", zlib.crc32(xz[12:20]))
+    return bytes(xz)
+
+
+mixed = noise + bytes(300000) + random.Random(8).randbytes(200000) + b"ab" * 70000
+delta, x86 = {"id": DELTA, "dist": 4}, {"id": X86}
+good = pack(mixed, 1 << 20) + bytes(8) + pack(noise, 3 << 19, lzma.CHECK_NONE, [delta]) + pack(b"", 4096) + bytes(4)
+good += pack(mixed, 1 << 16, lzma.CHECK_SHA256, [x86, delta]) + asking(noise, 32)
+open("demand.xz", "wb").write(good)
+open("demand.bin", "wb").write(mixed + noise + mixed + noise)
+open("first.xz", "wb").write(asking(noise, 37))
+open("later.xz", "wb").write(good + asking(noise, 33))
+PY
+{ xz -k -c --block-size=100000 -T2 demand.bin && xz -c -0 --check=none demand.bin; } >blocks.xz
+cat demand.bin demand.bin >blocks.bin
+for f in demand blocks; do
+	run 0 "$PACK" raw $f.xz -o ds.$f --schema 'x:u8[64]' -q --order source
+	PYTHONPATH=$ROOT/tests/cli "$PYTHON" -c 'import records, sys
+got, want = records.read("ds." + sys.argv[1])["x"].tobytes(), open(sys.argv[1] + ".bin", "rb").read()
+assert got == want[:len(got)] and len(want) - len(got) < 64' $f
+done
+VERB=(raw) ARGS=(--schema 'x:u8[64]' -q)
+refused 1 "./first.xz: to unpack it takes a dictionary of 1.5 GiB (1610612736 bytes); the limit is 268435456; pack \
+it with xz -9 or less, or unpack it with xz -d" first.xz
+refused 1 "./later.xz: to unpack it takes a dictionary of 384.0 MiB (402653184 bytes); the limit is 268435456; pack \
+it with xz -9 or less, or unpack it with xz -d" later.xz
+if command -v zstd >/dev/null; then
+	head -c 200000000 /dev/zero | zstd -q --long=28 >wide.zst
+	refused 1 "./wide.zst: to unpack it takes a window above 128 MiB, the limit; pack it with zstd --long=27 or less, \
+or unpack it with zstd -d --long=31" wide.zst
+fi
+
 # ---- a build without libarchive ----
 
 without_pack tools/shardpack/input/unpack_archive.c
@@ -102,5 +149,5 @@ for e in bz2:bzip2 xz:xz; do
 libarchive; install that and build anew, or unpack the file with ${e#*:} -d"
 done
 rm -rf ds
-run 0 ./without images good.tar.gz -o ds "${ARGS[@]}"
+run 0 ./without images good.tar.gz -o ds --resize 32 -q
 echo "$n damaged files, 13 good ones"

@@ -209,6 +209,11 @@ static int zstd_run(struct unpack_work *w, ZSTD_DCtx *context)
 			break;
 		}
 		left = ZSTD_decompressStream(context, &out, &in);
+		if (ZSTD_isError(left) && strstr(ZSTD_getErrorName(left), "too much memory"))
+			return fail(EXIT_BAD,
+				    "%s: to unpack it takes a window above 128 MiB, the limit; pack it with zstd "
+				    "--long=27 or less, or unpack it with zstd -d --long=31",
+				    w->name);
 		if (ZSTD_isError(left))
 			return unpack_damaged(w, ZSTD_getErrorName(left));
 		if (left && !out.pos && in.pos == in.size && w->in_at == w->in_bytes)

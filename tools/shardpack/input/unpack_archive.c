@@ -3,21 +3,47 @@
  * unpack_archive.c - bzip2 and xz, by libarchive
  *
  * Only its filters are used: the tar inside is read by tar.c, as every other one.  It passes over
- * what lies behind the end of the compressed data, so that is looked at here.
+ * what lies behind the end of the compressed data, so that is looked at here.  It gives an xz all
+ * the memory that this asks for, so that is looked at, too.
  */
 #include <archive.h>
 #include <archive_entry.h>
 #include <errno.h>
+#include <inttypes.h>
 #include <string.h>
 
 #include "tools/common/exit_code.h"
+#include "tools/common/human.h"
 #include "tools/common/message.h"
+#include "tools/shardpack/format/xz_walk.h"
 #include "tools/shardpack/input/unpack_work.h"
+
+#define XZ_DICTIONARY_MAX (UINT64_C(256) << 20) /* xz -9 has 64 MiB */
 
 struct feeding {
 	struct unpack_work *w;
 	int code; /* why there was no more */
+	bool xz;
+	struct xz_walk walk;
 };
+
+/* The next piece of an xz, before libarchive sees it. */
+static int look(struct feeding *f, size_t n)
+{
+	char need[HUMAN_CHARS];
+
+	if (!xz_walk(&f->walk, f->w->in, n)) {
+		f->xz = f->walk.began; /* else libarchive does not take it for one either */
+		return f->xz ? unpack_damaged(f->w, "Corrupted input data") : EXIT_DONE;
+	}
+	if (f->walk.dictionary_bytes <= XZ_DICTIONARY_MAX)
+		return EXIT_DONE;
+	return fail(EXIT_BAD,
+		    "%s: to unpack it takes a dictionary of %s (%" PRIu64 " bytes); the limit is %" PRIu64
+		    "; pack it with xz -9 or less, or unpack it with xz -d",
+		    f->w->name, human_bytes(need, f->walk.dictionary_bytes), f->walk.dictionary_bytes,
+		    XZ_DICTIONARY_MAX);
+}
 
 static la_ssize_t give(struct archive *a, void *context, const void **data)
 {
@@ -28,10 +54,12 @@ static la_ssize_t give(struct archive *a, void *context, const void **data)
 
 	(void)a;
 	f->code = unpack_read(w, w->in, n, w->in_at);
+	w->in_at += n;
+	if (f->code == EXIT_DONE && f->xz)
+		f->code = look(f, n);
 	if (f->code != EXIT_DONE)
 		return -1;
 	*data = w->in;
-	w->in_at += n;
 	progress_add(&w->progress, n, n, 0);
 	progress_tick(&w->progress);
 	return (la_ssize_t)n;
@@ -96,16 +124,17 @@ static int run(struct feeding *f, struct archive *a, int filter)
 
 int unpack_archive(struct unpack_work *w, const char *how)
 {
-	struct feeding f = {.w = w};
+	struct feeding f = {.w = w, .xz = !strcmp(how, "xz")};
 	struct archive *a = archive_read_new();
-	int code, xz = !strcmp(how, "xz");
+	int code;
 
+	xz_walk_start(&f.walk);
 	if (!a || archive_read_support_format_raw(a) != ARCHIVE_OK ||
-	    (xz ? archive_read_support_filter_xz(a) : archive_read_support_filter_bzip2(a)) != ARCHIVE_OK)
+	    (f.xz ? archive_read_support_filter_xz(a) : archive_read_support_filter_bzip2(a)) != ARCHIVE_OK)
 		code = fail(EXIT_UNSUPPORTED, "%s: libarchive here cannot unpack %s: %s", w->name, how,
 			    a ? archive_error_string(a) : "out of memory");
 	else
-		code = run(&f, a, xz ? ARCHIVE_FILTER_XZ : ARCHIVE_FILTER_BZIP2);
+		code = run(&f, a, f.xz ? ARCHIVE_FILTER_XZ : ARCHIVE_FILTER_BZIP2);
 	archive_read_free(a);
 	return code;
 }
