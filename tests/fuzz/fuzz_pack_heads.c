@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * fuzz_pack_heads.c - any bytes as the head of a NumPy array, of an IDX file, and as the text of
- * --schema
+ * fuzz_pack_heads.c - any bytes as the head of a NumPy array, of an IDX file, as an xz, and as the
+ * text of --schema
  *
  * What is accepted must be what later code relies on: sizes that do not wrap, types that exist,
  * names that end.
@@ -11,6 +11,7 @@
 #include "tools/shardpack/format/megatron_index.h"
 #include "tools/shardpack/format/npy.h"
 #include "tools/shardpack/format/token_width.h"
+#include "tools/shardpack/format/xz_walk.h"
 #include "tools/shardpack/plan/raw_schema.h"
 
 static void check_why(const char *why, size_t room)
@@ -111,12 +112,29 @@ static void use_tokens(const uint8_t *data, size_t size)
 	must(percent <= 100 && number <= UINT16_MAX, "a share of more than all");
 }
 
+/* In pieces it is what it is at once. */
+static void use_xz(const uint8_t *data, size_t size)
+{
+	struct xz_walk whole, pieces;
+	bool good = true, is_one;
+
+	xz_walk_start(&whole);
+	xz_walk_start(&pieces);
+	is_one = xz_walk(&whole, data, size);
+	for (size_t at = 0; good && at < size; at += at % 7 + 1)
+		good = xz_walk(&pieces, data + at, size - at < at % 7 + 1 ? size - at : at % 7 + 1);
+	must(good == is_one && whole.dictionary_bytes == pieces.dictionary_bytes, "pieces of an xz are another one");
+	must(whole.dictionary_bytes <= UINT32_MAX && whole.have <= whole.need && whole.need <= sizeof(whole.head),
+	     "a part of an xz has no room");
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	use_npy(data, size);
 	use_idx(data, size);
 	use_schema(data, size);
 	use_tokens(data, size);
+	use_xz(data, size);
 	return 0;
 }
 
