@@ -76,18 +76,27 @@ for row, b in zip(rows, bad):
         assert row[0] == b["input"], (row, b)
 if len(bad) > 500:
     assert "and %s more" % format(len(bad) - 500, ",") in text
+names = page.tables.get("names", [[]])[1:]
 classes = page.tables.get("classes", [[]])[1:]
-assert [number(r[2]) if r[2] else None for r in classes] == [c["records"] for c in told["classes"]][:200]
-assert [number(r[1]) if r[1] else None for r in classes] == [c["inputs"] for c in told["classes"]][:200]
+if names:
+    assert [r[1] for r in names] == [c["name"] for c in told["classes"]] and not classes
+    assert [number(r[0]) for r in names] == list(range(len(names)))
+else:
+    assert [number(r[1]) if r[1] else None for r in classes] == [c["inputs"] for c in told["classes"]][:200]
+assert names or [number(r[2]) if r[2] else None for r in classes] == [c["records"] for c in told["classes"]][:200]
 if len(sys.argv) > 3:
     got = records.read(sys.argv[3])
     pixels = got["image"] if got["image"].shape[3] == 3 else got["image"].transpose(0, 2, 3, 1)
     step = -(-max(pixels.shape[1:3]) // 64)
     first = {}
-    for i, label in enumerate(got["label"]):
+    for i, label in enumerate(got.get("label", [])):
         first.setdefault(int(label), []).append(i)
-    a_class = max(1, min(4, 60 // len(told["classes"])))
+    a_class = max(1, min(4, 60 // max(1, len(told["classes"]))))
     want = [i for label in sorted(first) for i in first[label][:a_class]][:60]
+    if "label" not in got:
+        shown = min(60, len(pixels))
+        want = [i * len(pixels) // shown for i in range(shown)]
+        assert f"<p>{shown} of {len(pixels)}, from the first to the last</p>" in text
     there = [i for i, _ in page.images]
     if there != want:     # they take 256 KiB at most
         assert there == want[:len(there)] and sum(len(p) for _, p in page.images) * 4 / 3 > 240_000, (there, want)
@@ -152,6 +161,20 @@ for kind in html json; do
 done
 "$PYTHON" page.py cifar.html cifar.json cifar.ds
 grep -q airplane cifar.html && grep -q 'width:200px' cifar.html || die "the classes are not there"
+# Without labels: records from all over the dataset, and names of classes that no label counts.
+both bare 0 src --no-label --resize 40 --crop 32 --on-error skip --order source
+"$PYTHON" page.py bare.html bare.json bare.ds
+both few 0 src/class_00 --no-label --resize 140 --crop 100
+"$PYTHON" page.py few.html few.json few.ds
+echo '{"images":[{"id":1,"file_name":"src/class_00/00000.jpg"}],"annotations":[{"id":1,"image_id":1,"category_id":1,
+"bbox":[0,0,9,9]}],"categories":[{"id":1,"name":"<cat>"},{"id":2,"name":"dog"}]}' >boxes.json
+both coco 0 boxes.json --resize 40 --crop 32 --field boxes:kind=boxes,max=3
+"$PYTHON" page.py coco.html coco.json coco.ds
+run 0 "$CAT" info coco.ds
+sed -n '/^classes/,$p' out >classes.out
+[ "$(cat classes.out)" = "classes
+  0     <cat>
+  1     dog" ] || die "classes that nobody counts: $(cat classes.out)"
 # The first failure gives the exit code, whether the page is written to a file or into something
 # that is none.
 cp -r plain.ds damaged.ds
@@ -169,4 +192,4 @@ said "shardpack: 5 bad inputs; shards that need one of them were not published"
 said "shardpack: /dev/full: No space left on device"
 run 3 "$PACK" images src -o yes.ds --resize 40 --crop 32 --on-error skip --report /dev/full
 said "shardpack: /dev/full: No space left on device"
-echo "5 pages"
+echo "8 pages"

@@ -116,8 +116,11 @@ static int print_classes(struct target *t)
 			puts("classes");
 		if (class_idx >= shown)
 			continue;
-		printf("  %-4" PRIu64 " %8s%s", class_idx, target_label_field(t) ? human_count(count, records) : "-",
-		       name ? "  " : "");
+		printf("  %-4" PRIu64, class_idx);
+		if (target_label_field(t))
+			printf(" %8s", human_count(count, records));
+		if (name)
+			fputs("  ", stdout);
 		if (name)
 			print_escaped(name, strlen(name));
 		putchar('\n');

@@ -32,7 +32,7 @@ struct coco_shapes { /* start it zeroed; coco_shapes_clear() keeps its memory */
 	struct coco_shape *shape;
 	uint64_t count, capacity;
 	uint64_t painted; /* pixels of all objects */
-	double *xy; /* of the outline at hand */
+	double *xy;	  /* of the outline at hand */
 	uint64_t xy_capacity;
 	char why[COCO_SHAPE_WHY_BYTES];
 };

@@ -14,18 +14,18 @@
 #include <stddef.h>
 #include <stdint.h>
 
-struct xz_walk { /* start it with xz_walk_start() */
+struct xz_walk {		   /* start it with xz_walk_start() */
 	uint64_t dictionary_bytes; /* the largest so far */
 	bool began;		   /* there was the head of a stream */
 	unsigned part;		   /* of the file, which `head` is of */
 	uint64_t skip;		   /* bytes before the next part */
 	size_t have, need;	   /* bytes of `head` */
 	uint8_t head[1024];
-	uint8_t control;	 /* of the chunk at hand */
-	unsigned check_bytes;	 /* behind each block */
-	uint64_t part_bytes;	 /* of the data of a block, or of an index, so far: what is padded */
-	uint64_t number, left;	 /* of an index: the one at hand, and how many follow; UINT64_MAX: it is the count */
-	unsigned shift;		 /* of `number` */
+	uint8_t control;       /* of the chunk at hand */
+	unsigned check_bytes;  /* behind each block */
+	uint64_t part_bytes;   /* of the data of a block, or of an index, so far: what is padded */
+	uint64_t number, left; /* of an index: the one at hand, and how many follow; UINT64_MAX: it is the count */
+	unsigned shift;	       /* of `number` */
 };
 
 void xz_walk_start(struct xz_walk *w);
