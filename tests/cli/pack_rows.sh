@@ -100,6 +100,19 @@ run 0 "$PACK" images gone.csv -o gone "${ARGS[@]}" --no-label --on-error skip --
 said "shardpack: 4 inputs = 2 written + 2 skipped + 0 quarantined + 0 failed"
 [ "$(json gone.json '" ".join(b["input"] for b in d["bad_inputs"])')" = "gone.jpg gone.jpg#2" ] || die "$(cat gone.json)"
 run 0 "$CAT" verify gone -q
+# a plan's report lists them, too
+GONE=(images gone.csv "${ARGS[@]}" --no-label --report plan.json)
+planned() { # planned OUTCOME SKIPPED NOT_DONE FAILED_BAD
+	[ "$(json plan.json 'd["outcome"], d["inputs"], d["skipped"], d["failed_because"]["not_published"], \
+d["failed_because"]["bad"], " ".join(b["input"] + " " + b["reason"] for b in d["bad_inputs"])')" = \
+		"('$1', 4, $2, $3, $4, 'gone.jpg missing gone.jpg#2 missing')" ] || die "$1: $(cat plan.json)"
+	rm plan.json
+}
+run 1 "$PACK" plan "${GONE[@]}" -o plan.fail && planned failed 0 2 2
+run 0 "$PACK" plan "${GONE[@]}" -o plan.skip --on-error skip && planned planned 2 2 0
+run 1 "$PACK" "${GONE[@]}" -o plan.dry --dry-run && planned failed 0 2 2
+run 0 "$PACK" "${GONE[@]}" -o plan.dry --on-error skip --dry-run && planned planned 2 2 0
+run 0 "$PACK" plan "${GONE[@]}" -o gone --on-error skip && planned sealed 2 0 0
 
 # labels from a list, or none
 cut -d , -f 1,3 rows.csv >bare.csv

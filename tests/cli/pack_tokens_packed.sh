@@ -188,6 +188,21 @@ grep -q "the same dataset is there already" err || die "$(cat err)"
 run 0 "$PACK" tokens a.bin -o dry --seq-len 63 "${N[@]}" --dry-run --report dry.json
 [ ! -e dry ] || die "--dry-run made something"
 
+# ---- the report says how much is padding, with each verb that packs ----
+
+run 0 "$PACK" plan tokens a.bin -o reported --seq-len 63 "${N[@]}" --report plan.json
+run 0 "$PACK" build reported --report build.json -q
+run 0 "$PACK" seal reported --report seal.json -q
+run 0 "$PACK" tokens a.bin -o reported.html --seq-len 63 "${N[@]}" --report page.html
+percent=$(sed -n 's/.*at most [0-9]* in one; \([0-9.]*\) % of them is padding.*/\1/p' err)
+padding=$(sed -n 's/.* is padding (\([0-9]*\) tokens)$/\1/p' err)
+grep -q "; $percent % of these is padding</p>" page.html || die "the page does not say $percent %"
+for outcome in dry:planned plan:planned build:built; do
+	[ "$(json ${outcome%:*}.json 'd["outcome"], d["packed"]["padding"], "%.3f" % d["packed"]["padding_percent"]')" = \
+		"('${outcome#*:}', $padding, '$percent')" ] || die "$outcome: $(grep packed ${outcome%:*}.json)"
+done
+[ "$(json seal.json 'd["outcome"], d["packed"]["padding"]')" = "('sealed', None)" ] || die "seal does not pack documents"
+
 # ---- real lengths: as many windows as of best fit decreasing ----
 
 for corpus in python paragraphs functions; do

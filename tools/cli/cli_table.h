@@ -30,7 +30,7 @@
 #include <stdio.h>
 
 #define CLI_OPTIONS_MAX 64 /* of a verb, positionals included: one bit each in cli_args.given */
-#define CLI_TABLES_MAX	5
+#define CLI_TABLES_MAX	6
 
 /* How a value is written, and the type of the struct's member that takes it. */
 enum cli_kind {

@@ -34,6 +34,7 @@
 #include "tools/shardpack/plan/plan_write.h"
 #include "tools/shardpack/report/dry_run.h"
 #include "tools/shardpack/report/report.h"
+#include "tools/shardpack/report/report_file.h"
 #include "tools/shardpack/scan/pack_options.h"
 #include "tools/shardpack/scan/request.h"
 #include "tools/shardpack/scan/scan.h"
@@ -250,17 +251,22 @@ static int choose_output(struct packing *w, enum output_state *state)
 	return check_sources(w, *state);
 }
 
+/* What is on disk is counted now, of this process and of others. */
+static void count_anew(struct packing *w)
+{
+	struct account whole = {.shown = w->account.shown, .accepted_shown = w->account.accepted_shown};
+
+	account_free(&w->account);
+	w->account = whole;
+}
+
 static int build_and_seal(struct packing *w)
 {
-	struct account whole;
 	int code = command_build(&w->job, w->o->sandbox);
 
 	if (code != EXIT_DONE)
 		return code;
-	/* Count what is on disk, of this process and of others. */
-	whole = (struct account){.shown = w->account.shown, .accepted_shown = w->account.accepted_shown};
-	account_free(&w->account);
-	w->account = whole;
+	count_anew(w);
 	code = seal_run(&w->job);
 	if (code == EXIT_DONE && w->work_dir && w->job.out_dir == w->work_dir)
 		code = replace_swap(w->out, w->work_dir);
@@ -280,6 +286,7 @@ static int find_sealed(struct packing *w)
 		     : " and options; it has no dataset.sources, so others of these names and sizes are not noticed",
 	     w->kept || w->o->trust_names ? "" : "; no source is newer");
 	w->began = true;
+	count_anew(w);
 	code = output_finish_sealed(&w->job);
 	return code == EXIT_DONE ? seal_recount(&w->job) : code;
 }
@@ -351,6 +358,21 @@ static int show_plan(struct packing *w)
 	return code;
 }
 
+/* There was nothing to do but to plan. */
+static int report_plan(struct packing *w, struct report *r, int code)
+{
+	int written = EXIT_DONE;
+
+	w->account.input_count = w->plan.input_count;
+	r->planned = true;
+	r->exit_code = code;
+	r->elapsed_ns = monotonic_ns() - w->start_ns;
+	account_sort(&w->account);
+	if (w->report_path)
+		written = report_file_write(r, w->report_path);
+	return code == EXIT_DONE ? written : code;
+}
+
 static int run_with_places(struct packing *w, bool plan_only)
 {
 	struct report report = {.job = &w->job, .scan = &w->scan};
@@ -362,13 +384,15 @@ static int run_with_places(struct packing *w, bool plan_only)
 		code = show_plan(w);
 	if (code == EXIT_DONE && (plan_only || w->o->dry_run))
 		code = known_bad_judge(&w->job, &w->began);
-	if (w->o->dry_run || (code != EXIT_DONE && !w->began))
+	if (code != EXIT_DONE && !w->began)
 		return code;
+	if (w->o->dry_run)
+		return report_plan(w, &report, code);
 	w->job.max_bad = !plan_only && cli_given(w->args, "max-bad") ? &w->o->max_bad : NULL;
 	code = code == EXIT_DONE ? carry_out(w, plan_only) : code;
 	if (plan_only && code == EXIT_DONE && !w->sealed) {
 		command_tell_plan(&w->job, &w->scan);
-		return code;
+		return report_plan(w, &report, code);
 	}
 	w->account.input_count = w->plan.input_count; /* also when a failure came before they were counted */
 	report.exit_code = code;

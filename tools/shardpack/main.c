@@ -32,20 +32,20 @@ static void list_verbs(struct cli_verb *verbs)
 		const struct source *s = source_table[i];
 		const struct cli_option *unpack = i == SOURCE_IMAGES ? NULL : pack_unpack_options;
 
-		verbs[i] = (struct cli_verb){
-			.name = s->name,
+		verbs[i] = (struct cli_verb){.name = s->name,
+					     .positionals = s->positionals,
+					     .options = {pack_output_options, s->options, pack_run_options,
+							 pack_report_options, pack_input_options, unpack},
+					     .options_bytes = sizeof(struct pack_options),
+					     .run = cmd_pack,
+					     .row = i};
+		verbs[SOURCE_COUNT + i] = (struct cli_verb){
+			.name = s->plan_name,
 			.positionals = s->positionals,
-			.options = {pack_output_options, s->options, pack_run_options, pack_input_options, unpack},
+			.options = {pack_output_options, s->options, pack_report_options, pack_input_options, unpack},
 			.options_bytes = sizeof(struct pack_options),
-			.run = cmd_pack,
+			.run = cmd_plan,
 			.row = i};
-		verbs[SOURCE_COUNT + i] =
-			(struct cli_verb){.name = s->plan_name,
-					  .positionals = s->positionals,
-					  .options = {pack_output_options, s->options, pack_input_options, unpack},
-					  .options_bytes = sizeof(struct pack_options),
-					  .run = cmd_plan,
-					  .row = i};
 	}
 	verbs[2 * SOURCE_COUNT] = cmd_build;
 	verbs[2 * SOURCE_COUNT + 1] = cmd_status;

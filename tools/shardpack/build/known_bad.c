@@ -36,6 +36,7 @@ static const char *are(const struct plan *p)
 
 static int enter(const struct job *job)
 {
+	uint32_t on_error = job->plan->recipe.on_error;
 	char message[BAD_INPUT_MESSAGE_BYTES];
 	struct plan_input input;
 	int code = EXIT_DONE;
@@ -45,7 +46,8 @@ static int enter(const struct job *job)
 		if (!input.bad_reason)
 			continue;
 		plan_bad_message(&input, message);
-		code = account_problem(job->account, i, input.bad_reason, PROBLEM_BAD, message);
+		code = account_problem(job->account, i, input.bad_reason, account_how(on_error, input.bad_reason),
+				       message);
 	}
 	return code;
 }
@@ -76,12 +78,15 @@ int known_bad_judge(const struct job *job, bool *told)
 	if (!p->bad_count)
 		return EXIT_DONE;
 	show(job);
-	if (p->recipe.on_error != ON_ERROR_FAIL) {
+	code = enter(job);
+	if (code == EXIT_DONE && p->recipe.on_error != ON_ERROR_FAIL) {
+		bool skipped = p->recipe.on_error == ON_ERROR_SKIP;
+
+		account_published(job->account, 0, 0, skipped ? p->bad_count : 0, skipped ? 0 : p->bad_count);
 		note("%" PRIu64 " of %" PRIu64 " inputs %s bad; left out", p->bad_count, p->input_count, are(p));
 		return EXIT_DONE;
 	}
 	*told = true;
-	code = enter(job);
 	return code == EXIT_DONE ? fail(EXIT_BAD, "%" PRIu64 " of %" PRIu64 " inputs %s bad", p->bad_count,
 					p->input_count, are(p))
 				 : code;

@@ -115,8 +115,8 @@ static int put_picture(struct gallery *g, FILE *out, uint64_t record)
 	if (!rc && bytes * 4 / 3 <= g->left_bytes) {
 		g->left_bytes -= bytes * 4 / 3;
 		fprintf(out,
-			"<img alt=\"record %" PRIu64 "\" title=\"record %" PRIu64 "\" width=\"%" PRIu32 "\" height=\"%" PRIu32
-			"\" src=\"data:image/png;base64,",
+			"<img alt=\"record %" PRIu64 "\" title=\"record %" PRIu64 "\" width=\"%" PRIu32
+			"\" height=\"%" PRIu32 "\" src=\"data:image/png;base64,",
 			record, record, thumb.width, thumb.height);
 		put_base64(out, (const uint8_t *)png, bytes);
 		fputs("\">", out);
@@ -141,7 +141,8 @@ static int find_records(struct gallery *g)
 
 		rc = shard_dataset_read(g->ds, &i, 1, dst, &err);
 		memcpy(&label, group + g->label->offset, sizeof(label));
-		for (uint64_t k = 0; k < g->a_class && label >= 0 && (uint64_t)label < GALLERY_PICTURES / g->a_class; k++)
+		for (uint64_t k = 0; k < g->a_class && label >= 0 && (uint64_t)label < GALLERY_PICTURES / g->a_class;
+		     k++)
 			if (g->record[(uint64_t)label * g->a_class + k] == UINT64_MAX) {
 				g->record[(uint64_t)label * g->a_class + k] = i;
 				break;

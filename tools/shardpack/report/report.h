@@ -15,7 +15,8 @@ struct report {
 	const struct job *job;	 /* its account is sorted */
 	const struct scan *scan; /* NULL if this process did not list the source */
 	int exit_code;
-	bool sealed; /* OUT is the dataset */
+	bool planned; /* nothing else was to be done */
+	bool sealed;  /* OUT is the dataset */
 	uint64_t elapsed_ns;
 };
 

@@ -21,6 +21,7 @@
 #include "tools/shardpack/build/job.h"
 #include "tools/shardpack/convert/account.h"
 #include "tools/shardpack/plan/plan.h"
+#include "tools/shardpack/plan/token_pack.h"
 #include "tools/shardpack/report/gallery.h"
 #include "tools/shardpack/report/report.h"
 #include "tools/shardpack/scan/image_list.h"
@@ -92,6 +93,20 @@ static void put_count(FILE *out, const char *what, uint64_t count)
 	fprintf(out, "<tr><td>%s</td><td class=\"n\">%s</td></tr>\n", what, human_count(text, count));
 }
 
+static void put_pack(const struct plan *plan, FILE *out)
+{
+	const struct token_pack *p = plan->pack;
+	char documents[HUMAN_CHARS], records[HUMAN_CHARS];
+	uint64_t places;
+
+	if (!p || !p->packed_count)
+		return;
+	places = p->window_count * plan->recipe.field[TOKEN_PACK_TOKENS].shape[0];
+	fprintf(out, "<p>%s documents in %s records; %.3f %% of these is padding</p>\n",
+		human_count(documents, p->document_count), human_count(records, p->window_count),
+		100.0 * (double)(places - p->packed_count) / (double)places);
+}
+
 static void put_outcome(const struct report *r, FILE *out, struct shard_dataset *ds)
 {
 	const struct account *a = r->job->account;
@@ -106,6 +121,7 @@ static void put_outcome(const struct report *r, FILE *out, struct shard_dataset 
 		r->exit_code == EXIT_INTERRUPTED ? "Interrupted"
 		: r->exit_code != EXIT_DONE	 ? "Failed"
 		: r->sealed			 ? "Sealed"
+		: r->planned			 ? "Planned"
 						 : "Built");
 	fprintf(out, " (exit code %d) after %s", r->exit_code, human_duration(time, r->elapsed_ns));
 	if (ds) {
@@ -123,6 +139,7 @@ static void put_outcome(const struct report *r, FILE *out, struct shard_dataset 
 	put_count(out, "failed", account_failed(a) - not_done);
 	put_count(out, "not done", not_done);
 	fputs("</table>\n", out);
+	put_pack(r->job->plan, out);
 	if (!r->scan || !r->scan->ignored.count)
 		return;
 	ignored_list(&r->scan->ignored, &ignored);

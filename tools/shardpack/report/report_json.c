@@ -15,6 +15,7 @@
 #include "tools/shardpack/decode/image.h"
 #include "tools/shardpack/image/transform_image.h"
 #include "tools/shardpack/plan/plan.h"
+#include "tools/shardpack/plan/token_pack.h"
 #include "tools/shardpack/report/report.h"
 #include "tools/shardpack/report/report_statistics.h"
 #include "tools/shardpack/scan/image_list.h"
@@ -141,6 +142,28 @@ static void write_classes(struct json_out *j, const struct plan *plan, const str
 	json_out_end(j);
 }
 
+/* Documents of tokens that share records.  Only a process that packed them knows the padding. */
+static void write_pack(struct json_out *j, const struct plan *plan)
+{
+	const struct token_pack *p = plan->pack;
+	uint64_t places;
+
+	if (!p)
+		return;
+	places = p->window_count * plan->recipe.field[TOKEN_PACK_TOKENS].shape[0];
+	json_out_object_line(j, "packed");
+	json_out_u64(j, "documents", p->document_count);
+	json_out_u64(j, "tokens_in_records", places);
+	if (p->packed_count) {
+		json_out_u64(j, "padding", places - p->packed_count);
+		json_out_double(j, "padding_percent", 100.0 * (double)(places - p->packed_count) / (double)places);
+	} else {
+		json_out_null(j, "padding");
+		json_out_null(j, "padding_percent");
+	}
+	json_out_end(j);
+}
+
 static void write_account(struct json_out *j, const struct account *a)
 {
 	uint64_t failed = account_failed(a), bad = 0;
@@ -242,12 +265,14 @@ void report_json(const struct report *r, FILE *out, const struct shard_dataset *
 			r->exit_code == EXIT_INTERRUPTED ? "interrupted"
 			: r->exit_code != EXIT_DONE	 ? "failed"
 			: r->sealed			 ? "sealed"
+			: r->planned			 ? "planned"
 							 : "built");
 	json_out_u64(&j, "exit_code", (uint64_t)r->exit_code);
 	json_out_string(&j, "plan", digest.data ? digest.data : "");
 	write_recipe(&j, &plan->recipe);
 	write_versions(&j, plan);
 	write_account(&j, r->job->account);
+	write_pack(&j, plan);
 	write_ignored(&j, r->scan);
 	write_classes(&j, plan, ds, inputs);
 	write_problems(&j, "bad_inputs", plan, &r->job->account->problems);

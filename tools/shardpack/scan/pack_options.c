@@ -40,6 +40,9 @@ const struct cli_option pack_run_options[] = {
 	{.name = "replace", .kind = CLI_FLAG, AT(replace), .help = "build anew", .beside = true},
 	{.name = "max-bad", .kind = CLI_COUNT_OR_PERCENT, AT(max_bad), .arg_name = "N|P%", .default_note = "no limit",
 	 .help = "stop if more inputs are bad"},
+	{0}};
+
+const struct cli_option pack_report_options[] = {
 	{.name = "report", .kind = CLI_FILE, AT(report), .arg_name = "FILE",
 	 .help = "write a report: JSON, or HTML if FILE ends in .html"},
 	{0}};

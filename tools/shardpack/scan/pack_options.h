@@ -59,6 +59,7 @@ struct pack_options {
 /* The options of every source, in tables. */
 extern const struct cli_option pack_output_options[]; /* --out, and what else decides bytes */
 extern const struct cli_option pack_run_options[];    /* what does not */
+extern const struct cli_option pack_report_options[]; /* --report */
 extern const struct cli_option pack_input_options[];  /* where things are, and --dry-run */
 extern const struct cli_option pack_unpack_options[]; /* --limit, of sources without images */
 
