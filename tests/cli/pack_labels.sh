@@ -215,6 +215,28 @@ refused 1 "hf/metadata.jsonl: line 1: no text or whole number is called label; s
 refused 1 "hf/metadata.csv: line 1: no column is called label; say which one holds the labels with --label-key NAME, \
 or pack without labels with --no-label; the columns are 'file_name' 'text'" hf/metadata.csv
 
+# numbers that are no classes: each up to the largest would be one, with a name in the manifest
+two=$(cd hf && ls 01.*) && one=$(cd hf && ls 00.*)
+numbers() { printf 'path,label\n%s,%s\n%s,%s\n' "$one" "$1" "$two" "$2" >hf/numbers.csv; }
+numbers 16777215 3
+refused 1 "hf/$one: label 16777215 would make 16777216 classes, and only 2 of them have an image; if it is an id or a \
+measure, pack it as a field: --no-label --field id:kind=tensor,dtype=i64,from=label; if it is a class, name all of \
+them with --classes FILE" hf/numbers.csv
+run 0 "$PACK" images hf/numbers.csv -o ids "${ARGS[@]}" --no-label --field id:kind=tensor,dtype=i64,from=label
+run 0 "$CAT" get ids 0 --field id
+grep -q 'i64: 16777215$' out || die "$(cat out)"
+refused 1 "hf/$one: label 16777215 would make 16777216 classes, and only 2 of them have an image; if it is a class, \
+name all of them with --classes FILE" hf/"$one" hf/"$two" --labels hf/numbers.csv
+numbers 65536 65535
+refused 1 "hf/$one: label 65536 would make 65537 classes, and only 2 of them have an image; if it is an id or a \
+measure, pack it as a field: --no-label --field id:kind=tensor,dtype=i64,from=label; if it is a class, name all of \
+them with --classes FILE" hf/numbers.csv
+seq 0 65536 >names
+run 0 "$PACK" images hf/numbers.csv -o listed "${ARGS[@]}" --classes names
+numbers 65535 7
+run 0 "$PACK" images hf/numbers.csv -o holes "${ARGS[@]}"
+grep -q "65534 of 65536 classes have no image" err || die "$(cat err)"
+
 # what lies in a folder and is not taken
 run 0 "$PACK" images hf -o aside "${ARGS[@]}" --no-label
 said "shardpack: warning: hf/metadata.jsonl: is not read, because the folder is packed; to pack the images that it \

@@ -35,7 +35,7 @@ static unsigned padding(uint64_t bytes)
 	return (unsigned)(-bytes & 3);
 }
 
-static bool take_number(const uint8_t **at, const uint8_t *end, uint64_t *out)
+bool xz_number(const uint8_t **at, const uint8_t *end, uint64_t *out)
 {
 	*out = 0;
 	for (unsigned shift = 0; *at < end && shift < 63; shift += 7) {
@@ -55,11 +55,11 @@ static bool block_head(struct xz_walk *w)
 	unsigned flags = *at++, filters = (flags & 3) + 1;
 	uint64_t number, id = 0, bytes = 0;
 
-	if (((flags & HAS_PACKED_BYTES) && !take_number(&at, end, &number)) ||
-	    ((flags & HAS_BYTES) && !take_number(&at, end, &number)))
+	if (((flags & HAS_PACKED_BYTES) && !xz_number(&at, end, &number)) ||
+	    ((flags & HAS_BYTES) && !xz_number(&at, end, &number)))
 		return false;
 	for (; filters; filters--, at += bytes)
-		if (!take_number(&at, end, &id) || !take_number(&at, end, &bytes) || bytes > (uint64_t)(end - at))
+		if (!xz_number(&at, end, &id) || !xz_number(&at, end, &bytes) || bytes > (uint64_t)(end - at))
 			return false;
 	if (id != FILTER_LZMA2 || bytes != 1 || at[-1] > 40)
 		return false;

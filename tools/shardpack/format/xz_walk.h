@@ -33,4 +33,7 @@ void xz_walk_start(struct xz_walk *w);
 /* The next bytes of the file.  False if they are none of an xz. */
 bool xz_walk(struct xz_walk *w, const uint8_t *data, size_t bytes);
 
+/* A number of an xz: 7 bits in each byte, the lowest first.  False at its end. */
+bool xz_number(const uint8_t **at, const uint8_t *end, uint64_t *out);
+
 #endif

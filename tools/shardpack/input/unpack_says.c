@@ -9,6 +9,7 @@
 #include <zstd.h>
 
 #include "tools/common/load.h"
+#include "tools/shardpack/format/xz_walk.h"
 #include "tools/shardpack/format/zip.h"
 #include "tools/shardpack/input/unpack.h"
 
@@ -41,29 +42,15 @@ static uint64_t zstd_says(int fd)
 	return bytes == ZSTD_CONTENTSIZE_UNKNOWN || bytes == ZSTD_CONTENTSIZE_ERROR ? 0 : bytes;
 }
 
-/* A number of an index of xz: 7 bits in each byte, the lowest first.  False at its end. */
-static bool take_number(const uint8_t **at, const uint8_t *end, uint64_t *out)
-{
-	*out = 0;
-	for (unsigned shift = 0; *at < end && shift < 63; shift += 7) {
-		uint8_t byte = *(*at)++;
-
-		*out |= (uint64_t)(byte & 127) << shift;
-		if (byte < 128)
-			return true;
-	}
-	return false;
-}
-
 /* What the records of an index say, which begins with their count; 0 if it is none. */
 static uint64_t index_says(const uint8_t *at, const uint8_t *end)
 {
 	uint64_t count, packed, bytes, sum = 0;
 
-	if (at == end || *at++ || !take_number(&at, end, &count))
+	if (at == end || *at++ || !xz_number(&at, end, &count))
 		return 0;
 	for (; count; count--) {
-		if (!take_number(&at, end, &packed) || !take_number(&at, end, &bytes) || bytes > UINT64_MAX / 2 - sum)
+		if (!xz_number(&at, end, &packed) || !xz_number(&at, end, &bytes) || bytes > UINT64_MAX / 2 - sum)
 			return 0;
 		sum += bytes;
 	}

@@ -25,6 +25,13 @@
 #include "tools/shardpack/scan/request.h"
 #include "tools/shardpack/scan/scan.h"
 
+/*
+ * Labels that are numbers may leave most of this many classes without an image; of more classes, at
+ * least one of so many must have one.
+ */
+#define CLASSES_FREE   65536
+#define CLASSES_SPARSE 8
+
 static int out_of_memory(const struct image_list *images)
 {
 	return shelf_refuse(images->text.shelf, "a list of %" PRIu64 " images", images->count);
@@ -178,24 +185,51 @@ static int judge_numbers(const struct image_list *images, const struct classes *
 	return EXIT_DONE;
 }
 
+/*
+ * Ids, or the like: each number up to the largest would be a class with a name in the plan, the
+ * manifest and every shard's statistics, and next to none of them would have an image.
+ */
+static int refuse_ids(const struct image_list *images, uint64_t largest, uint64_t distinct)
+{
+	const struct pack_options *o = images->request->o;
+	const char *from = o->label_key ? o->label_key : images->number.table ? "label" : "cls";
+	char different[HUMAN_CHARS], field[FILES_PATH_BYTES] = "";
+
+	if (!o->label_regex && !o->label_list && !recipe_is_multi_label(images->request->recipe))
+		snprintf(field, sizeof(field),
+			 "if it is an id or a measure, pack it as a field: --no-label --field "
+			 "id:kind=tensor,dtype=i64,from=%s%s; ",
+			 o->label_key && !images->number.table ? "json:" : "", from);
+	return fail(EXIT_BAD,
+		    "%s/%s: label %" PRIu64 " would make %" PRIu64 " classes, and only %s of them have an image; %sif "
+		    "it is a class, name all of them with --classes FILE",
+		    images->request->place->root, path_of_number(images, largest), largest, largest + 1,
+		    human_count(different, distinct), field);
+}
+
 /* All numbers up to the largest are classes; a hole may be meant, or one label be wrong. */
-static void warn_of_holes(const struct image_list *images, uint64_t largest)
+static int judge_holes(const struct image_list *images, uint64_t largest)
 {
 	uint8_t *has = calloc(1, (size_t)largest + 1);
 	uint64_t value = 0, empty = 0, first = 0;
 
-	for (uint64_t i = 0; has && i < images->count; i++)
+	if (!has)
+		return out_of_memory(images);
+	for (uint64_t i = 0; i < images->count; i++)
 		if (has_label(images, i) && text_u64(label_of(images, i), strlen(label_of(images, i)), &value))
 			has[value] = 1;
-	for (uint64_t i = 0; has && i <= largest; i++)
+	for (uint64_t i = 0; i <= largest; i++)
 		if (!has[i] && !empty++)
 			first = i;
 	free(has);
+	if (largest >= CLASSES_FREE && (largest + 1 - empty) * CLASSES_SPARSE <= largest)
+		return refuse_ids(images, largest, largest + 1 - empty);
 	if (empty)
 		scan_warn(images->request->scan,
 			  "%" PRIu64 " of %" PRIu64 " classes have no image: labels are "
 			  "numbers, the largest is %" PRIu64 " (%s), and no image has %" PRIu64,
 			  empty, largest + 1, largest, path_of_number(images, largest), first);
+	return EXIT_DONE;
 }
 
 /* Each label once, in byte order. */
@@ -245,8 +279,8 @@ static int settle_classes(struct image_list *images, struct classes *out, bool *
 		return code;
 	}
 	if (*by_number) {
-		warn_of_holes(images, largest);
-		return classes_add_numbers(out, largest + 1);
+		code = judge_holes(images, largest);
+		return code == EXIT_DONE ? classes_add_numbers(out, largest + 1) : code;
 	}
 	code = listed_count(images) ? refuse_odd_numbers(images) : EXIT_DONE;
 	if (code == EXIT_DONE)
