@@ -232,7 +232,7 @@ refused 1 "hf/$one: label 65536 would make 65537 classes, and only 2 of them hav
 measure, pack it as a field: --no-label --field id:kind=tensor,dtype=i64,from=label; if it is a class, name all of \
 them with --classes FILE" hf/numbers.csv
 seq 0 65536 >names
-run 0 "$PACK" images hf/numbers.csv -o listed "${ARGS[@]}" --classes names
+run 0 "$PACK" images hf/numbers.csv -o by.list "${ARGS[@]}" --classes names
 numbers 65535 7
 run 0 "$PACK" images hf/numbers.csv -o holes "${ARGS[@]}"
 grep -q "65534 of 65536 classes have no image" err || die "$(cat err)"

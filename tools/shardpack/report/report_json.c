@@ -15,7 +15,7 @@
 #include "tools/shardpack/decode/image.h"
 #include "tools/shardpack/image/transform_image.h"
 #include "tools/shardpack/plan/plan.h"
-#include "tools/shardpack/plan/token_pack.h"
+#include "tools/shardpack/token_pack/token_pack.h"
 #include "tools/shardpack/report/report.h"
 #include "tools/shardpack/report/report_statistics.h"
 #include "tools/shardpack/scan/image_list.h"
