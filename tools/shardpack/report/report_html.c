@@ -21,11 +21,11 @@
 #include "tools/shardpack/build/job.h"
 #include "tools/shardpack/convert/account.h"
 #include "tools/shardpack/plan/plan.h"
-#include "tools/shardpack/token_pack/token_pack.h"
 #include "tools/shardpack/report/gallery.h"
 #include "tools/shardpack/report/report.h"
 #include "tools/shardpack/scan/image_list.h"
 #include "tools/shardpack/scan/scan.h"
+#include "tools/shardpack/token_pack/token_pack.h"
 
 #define BAD_LISTED     500
 #define CLASSES_LISTED 200

@@ -15,12 +15,12 @@
 #include "tools/shardpack/decode/image.h"
 #include "tools/shardpack/image/transform_image.h"
 #include "tools/shardpack/plan/plan.h"
-#include "tools/shardpack/token_pack/token_pack.h"
 #include "tools/shardpack/report/report.h"
 #include "tools/shardpack/report/report_statistics.h"
 #include "tools/shardpack/scan/image_list.h"
 #include "tools/shardpack/scan/request.h"
 #include "tools/shardpack/scan/scan.h"
+#include "tools/shardpack/token_pack/token_pack.h"
 
 static void write_fields(struct json_out *j, const struct recipe *r)
 {
