@@ -51,6 +51,7 @@ enum call {
 	CALL_SYNC_RANGE,
 	CALL_FADVISE,
 	CALL_FCNTL,
+	CALL_IOCTL,
 	CALLS,
 	CALL_ANY, /* for a plan: occurrences of all calls together */
 	CALL_NONE,
@@ -65,7 +66,7 @@ static const char *const calls_wrapped[CALLS] = {
 	"preadv64v2",	   "fsync",	"ftruncate64", "fallocate64", "renameat2", "renameat",
 	"linkat",	   "unlinkat",	"fstat64",     "fstatat64",   "flock",	   "mmap64",
 	"munmap",	   "getrandom", "opendir",     "readdir64",   "closedir",  "sync_file_range",
-	"posix_fadvise64", "fcntl64",
+	"posix_fadvise64", "fcntl64",	"ioctl",
 };
 
 enum how {
@@ -92,7 +93,8 @@ enum habit {
 	NO_DIRECT = 32,
 	NO_NOWAIT = 64,
 	NOT_CACHED = 128 /* as far as the system tells */,
-	ODD_DIRECT = 256 /* past the page cache only with another alignment than ours */
+	ODD_DIRECT = 256 /* past the page cache only with another alignment than ours */,
+	HAS_CLONE = 512 /* what few have: FICLONE, here as a copy */
 };
 
 static struct {
@@ -235,7 +237,7 @@ static int calls_created(int fd)
 }
 
 /* A file is about to get its final name. */
-static void calls_named(int dir, const char *old)
+static void calls_named(int dir, const char *old, const char *new)
 {
 	struct stat st;
 	int code = errno;
@@ -245,6 +247,8 @@ static void calls_named(int dir, const char *old)
 
 		if (f->dirty || f->sync_failed)
 			calls_wrong("a file got its name before its bytes were durable");
+		if (strstr(new, "dataset.manifest") && call_folder_dirty)
+			calls_wrong("the manifest got its name before those of the shards were durable");
 		call_folder_dirty = true;
 	}
 	errno = code;

@@ -129,6 +129,28 @@ WRAPPED(ssize_t, pwrite64, int fd, const void *data, size_t bytes, off_t offset)
 	return n;
 }
 
+/* The library asks for shared blocks only: FICLONE. */
+WRAPPED(int, ioctl, int fd, unsigned long request, ...)
+{
+	enum how how = calls_meet(CALL_IOCTL);
+	uint8_t buffer[4096];
+	off_t at = 0;
+	ssize_t n;
+	va_list ap;
+	int from;
+
+	va_start(ap, request);
+	from = va_arg(ap, int);
+	va_end(ap);
+	if (how == HOW_FAIL || !calls_lacks(HAS_CLONE))
+		return calls_end(how, calls_fail(how == HOW_FAIL ? plan.code : EOPNOTSUPP));
+	calls_wrote(fd);
+	for (; how != HOW_FAKE && (n = __real_pread64(from, buffer, sizeof(buffer), at)) > 0; at += n)
+		if (__real_pwrite64(fd, buffer, (size_t)n, at) != n)
+			abort();
+	return calls_end(how, 0);
+}
+
 WRAPPED(ssize_t, preadv64v2, int fd, const struct iovec *v, int count, off_t offset, int flags)
 {
 	enum how how = calls_meet(CALL_PREADV2);
@@ -174,7 +196,7 @@ WRAPPED(int, renameat, int old_dir, const char *old, int new_dir, const char *ne
 		return calls_fail(plan.code);
 	if (how == HOW_FAKE)
 		return 0;
-	calls_named(old_dir, old);
+	calls_named(old_dir, old, new);
 	return calls_end(how, __real_renameat(old_dir, old, new_dir, new));
 }
 
@@ -186,7 +208,7 @@ WRAPPED(int, renameat2, int old_dir, const char *old, int new_dir, const char *n
 		return calls_end(how, calls_fail(how == HOW_FAIL ? plan.code : EINVAL));
 	if (how == HOW_FAKE)
 		return 0;
-	calls_named(old_dir, old);
+	calls_named(old_dir, old, new);
 	return calls_end(how, __real_renameat2(old_dir, old, new_dir, new, calls_replace ? 0 : flags));
 }
 
@@ -198,7 +220,7 @@ WRAPPED(int, linkat, int old_dir, const char *old, int new_dir, const char *new,
 		return calls_end(how, calls_fail(how == HOW_FAIL ? plan.code : EPERM));
 	if (how == HOW_FAKE)
 		return 0;
-	calls_named(old_dir, old);
+	calls_named(old_dir, old, new);
 	return calls_end(how, __real_linkat(old_dir, old, new_dir, new, flags));
 }
 

@@ -8,6 +8,7 @@
  *           threads finish in another order each time; nothing else changes
  *   die     kill -9 at the SHIM_DIE_AT-th call that changes a folder or makes one durable;
  *           SHIM_COUNT names a file that then gets one byte per such call
+ *   writes  with `die`: calls that write to a file count, too
  *   blind   what has a path that ends in SHIM_PATH cannot be looked at, but for the first SHIM_SEES
  *           times: EIO
  *   gone    the same, as if nothing had that name: ENOENT
@@ -225,6 +226,19 @@ int renameat2(int old_dir, const char *old, int new_dir, const char *new, unsign
 	if (wants("direct") && final_name(old, name))
 		return 0;
 	return REAL(renameat2)(old_dir, old, new_dir, new, flags);
+}
+
+ssize_t pwrite64(int fd, const void *data, size_t bytes, off64_t offset)
+{
+	if (wants("writes"))
+		moment();
+	return REAL(pwrite64)(fd, data, bytes, offset);
+}
+
+int linkat(int old_dir, const char *old, int new_dir, const char *new, int flags)
+{
+	moment();
+	return REAL(linkat)(old_dir, old, new_dir, new, flags);
 }
 
 int unlinkat(int dir_fd, const char *path, int flags)

@@ -15,6 +15,7 @@
 
 #include "shard.h"
 #include "shard_pack.h"
+#include "shard_reuse.h"
 #include "tests/test.h"
 
 #define STORY_CLASSES 3u
@@ -171,6 +172,29 @@ static inline int story_seal(const char *dir, const struct shard_written *writte
 	if (!rc)
 		rc = shard_seal_finish(s, err);
 	shard_seal_close(s);
+	return rc;
+}
+
+/* The same manifest, of the one shard of a sealed dataset, which is reused. */
+static inline int story_reuse(const char *dir, const char *from, uint32_t how, struct shard_error *err)
+{
+	struct shard_seal_options o = {.size = sizeof(o),
+				       .class_names = story_class,
+				       .class_count = STORY_CLASSES,
+				       .seed = 9,
+				       .order = SHARD_ORDER_SHUFFLE};
+	struct shard_dataset *ds = NULL;
+	struct shard_seal *s = NULL;
+	int rc = shard_dataset_open(&ds, from, NULL, err);
+
+	if (!rc)
+		rc = shard_seal_open(&s, dir, &o, err);
+	if (!rc)
+		rc = shard_seal_reuse(s, ds, 0, "00000.shard", &how, err);
+	if (!rc)
+		rc = shard_seal_finish(s, err);
+	shard_seal_close(s);
+	shard_dataset_close(ds);
 	return rc;
 }
 

@@ -29,6 +29,7 @@ static enum twin {
 	TWIN_SHORT_WRITE,  /* a short write is taken for a whole one */
 	TWIN_LITTERS,	   /* temporary files stay */
 	TWIN_FDS,	   /* files stay open */
+	TWIN_ORDER,	   /* names of reused shards are not durable before the manifest */
 	TWINS
 } twin;
 static const char *const twin_name[TWINS] = {
@@ -41,6 +42,7 @@ static const char *const twin_name[TWINS] = {
 	"takes a short write for a whole one",
 	"leaves temporary files",
 	"leaves files open",
+	"publishes the manifest before the names of shards",
 };
 
 WRAPPED(int, file_temp_sync, struct file_temp *t, struct shard_error *err)
@@ -73,6 +75,11 @@ WRAPPED(void, file_close, int fd)
 {
 	if (twin != TWIN_FDS)
 		__real_file_close(fd);
+}
+
+WRAPPED(int, file_sync_folder, const char *dir, struct shard_error *err)
+{
+	return twin == TWIN_ORDER ? SHARD_OK : __real_file_sync_folder(dir, err);
 }
 
 /* ---- stories ---- */
@@ -139,6 +146,17 @@ static int tell_read(struct shard_error *err)
 static int tell_hash(struct shard_error *err)
 {
 	return story_seal(work, NULL, 1, err);
+}
+
+/* A dataset of the shard of `ready`: linked, or as habits allow. */
+static int tell_reuse(struct shard_error *err)
+{
+	return story_reuse(work, ready, SHARD_REUSE_LINK, err);
+}
+
+static int tell_reuse_clone(struct shard_error *err)
+{
+	return story_reuse(work, ready, SHARD_REUSE_CLONE, err);
 }
 
 /* A dead writer's file goes, a living one's stays, as does what only looks like one. */
@@ -303,6 +321,15 @@ static const char *judge_hash(int rc)
 	return judge_planned(rc, 2, 2);
 }
 
+static const char *judge_reuse(int rc)
+{
+	const char *wrong = judge_planned(rc, 0, 0);
+
+	if (!wrong && story_compare(ready, final_name[0], &planned[0]) != 1)
+		wrong = "the shard that was reused was touched";
+	return wrong ? wrong : judge_planned(rc, 2, 2);
+}
+
 static const char *judge_clean(int rc)
 {
 	const char *wrong = judge_others(-1);
@@ -334,6 +361,9 @@ static const struct story {
 } stories[] = {
 	{"write and seal", nothing_before, tell_write, judge_write, SHARD_OK, CALL_ANY, false, 99},
 	{"names are taken", others_before, tell_taken, judge_others, SHARD_E_EXISTS, CALL_ANY, false, 4},
+	{"reuse", nothing_before, tell_reuse, judge_reuse, SHARD_OK, CALL_ANY, false, 99},
+	{"reuse what is there", shard_before, tell_reuse, judge_reuse, SHARD_OK, CALL_ANY, true, 1},
+	{"reuse by cloning", nothing_before, tell_reuse_clone, judge_reuse, SHARD_OK, CALL_ANY, false, 99},
 	{"names hold the same", same_before, tell_again, judge_again, SHARD_OK, CALL_ANY, false, 4},
 	{"seal by reading", shard_before, tell_hash, judge_hash, SHARD_OK, CALL_ANY, true, 1},
 	{"open, read, verify", nothing_before, tell_read, judge_nothing, SHARD_OK, CALL_ANY, true, 99},

@@ -17,7 +17,7 @@
  * LDFLAGS: -Wl,--wrap=munmap
  * LDFLAGS: -Wl,--wrap=getrandom,--wrap=opendir,--wrap=readdir64,--wrap=closedir
  * LDFLAGS: -Wl,--wrap=sync_file_range
- * LDFLAGS: -Wl,--wrap=posix_fadvise64,--wrap=fcntl64,--wrap=shard_publish
+ * LDFLAGS: -Wl,--wrap=posix_fadvise64,--wrap=fcntl64,--wrap=ioctl,--wrap=shard_publish
  * TIMEOUT: 900
  */
 #include <sys/wait.h>
@@ -27,6 +27,7 @@
 #include "tests/fault/story.h"
 
 static char work[4096];
+static char ready[4096]; /* a sealed dataset whose shard is reused; empty: a shard is written */
 static uint64_t records;
 static const char *const final_name[] = {"00000.shard", "note", "dataset.manifest"};
 #define FINALS 3
@@ -55,6 +56,14 @@ static int pack(struct shard_error *err)
 	char path[8192];
 	int rc;
 
+	snprintf(path, sizeof(path), "%s/%s", work, final_name[2]);
+	if (*ready && !access(path, F_OK))
+		return SHARD_OK;
+	if (*ready) {
+		snprintf(path, sizeof(path), "%s/%s", work, final_name[1]);
+		rc = shard_publish(path, "a note", 6, 1, err);
+		return rc ? rc : story_reuse(work, ready, SHARD_REUSE_LINK, err);
+	}
 	snprintf(path, sizeof(path), "%s/%s", work, final_name[0]);
 	rc = story_write(path, 0, records, false, &written, err);
 	snprintf(path, sizeof(path), "%s/%s", work, final_name[1]);
@@ -195,6 +204,37 @@ TEST(killed_at_every_call)
 			test_fail(__FILE__, __LINE__, "%s", wrong);
 	}
 	printf("%lu kills, each followed by the bytes of an undisturbed run\n", killed);
+}
+
+TEST(killed_while_reusing)
+{
+	static const unsigned habits[] = {0, NO_LINK, NO_LINK | HAS_CLONE};
+	unsigned long killed = 0;
+
+	records = 8;
+	count_calls(0);
+	story_folder(ready, "ready");
+	for (int i = 0; i < FINALS; i++) {
+		char path[8192];
+		FILE *f;
+
+		snprintf(path, sizeof(path), "%s/%s", ready, final_name[i]);
+		f = fopen(path, "wb");
+		CHECK(f && fwrite(planned[i].data, 1, planned[i].bytes, f) == planned[i].bytes && !fclose(f));
+	}
+	for (int h = 0; h < 3; h++) {
+		unsigned long count = count_calls(habits[h]);
+		const char *wrong = sweep(HOW_DIE_BEFORE, CALL_ANY, count, habits[h], &killed);
+
+		if (!wrong)
+			wrong = sweep(HOW_DIE_AFTER, CALL_ANY, count, habits[h], &killed);
+		if (!wrong && habits[h] == NO_LINK)
+			wrong = sweep(HOW_DIE_HALF, CALL_PWRITE, 3, habits[h], &killed);
+		if (wrong)
+			test_fail(__FILE__, __LINE__, "%s", wrong);
+	}
+	ready[0] = 0;
+	printf("%lu kills while a shard was linked, copied or cloned\n", killed);
 }
 
 TEST(stopped_at_every_call)

@@ -17,9 +17,9 @@
  * LDFLAGS: -Wl,--wrap=munmap
  * LDFLAGS: -Wl,--wrap=getrandom,--wrap=opendir,--wrap=readdir64,--wrap=closedir
  * LDFLAGS: -Wl,--wrap=sync_file_range
- * LDFLAGS: -Wl,--wrap=posix_fadvise64,--wrap=fcntl64
+ * LDFLAGS: -Wl,--wrap=posix_fadvise64,--wrap=fcntl64,--wrap=ioctl
  * LDFLAGS: -Wl,--wrap=file_temp_sync,--wrap=file_temp_discard,--wrap=file_write_at
- * LDFLAGS: -Wl,--wrap=file_close
+ * LDFLAGS: -Wl,--wrap=file_close,--wrap=file_sync_folder
  * TIMEOUT: 900
  * TAKES: 50
  */
@@ -206,6 +206,7 @@ TEST(every_call_fails_in_every_way)
 		NO_DIRECT | NOT_CACHED,
 		NO_TMPFILE | NO_FLOCK | NO_FALLOCATE | NO_DIRECT | NOT_CACHED,
 		ODD_DIRECT,
+		HAS_CLONE | NO_LINK,
 	};
 	unsigned long injected = 0;
 
@@ -245,7 +246,7 @@ TEST(broken_twins_are_noticed)
 		twin = (enum twin)t;
 		calls_replace = twin == TWIN_REPLACES;
 		calls_forget_folders = twin == TWIN_FOLDER;
-		for (size_t i = 0; !o.wrong && i < 2; i++)
+		for (size_t i = 0; !o.wrong && i < 3; i++)
 			o = sweep(&stories[i], 0, &injected);
 		for (int fd = 3; t == TWIN_FDS && fd < 1024; fd++)
 			close(fd);

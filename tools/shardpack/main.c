@@ -6,6 +6,7 @@
 
 #include "tools/shardpack/cmd_build.h"
 #include "tools/shardpack/cmd_pack.h"
+#include "tools/shardpack/cmd_reuse.h"
 #include "tools/shardpack/cmd_status.h"
 #include "tools/shardpack/decode/decode_formats.h"
 #include "tools/shardpack/decode/decode_versions.h"
@@ -25,7 +26,11 @@ static void print_version(FILE *out)
 	putc('\n', out);
 }
 
-/* First what packs, then what plans, then what goes on from a plan. */
+/* Verbs that name no source. */
+static const struct cli_verb *const others[] = {&cmd_build, &cmd_status, &cmd_seal, &cmd_merge, &cmd_split};
+#define OTHER_COUNT (sizeof(others) / sizeof(others[0]))
+
+/* First what packs, then what plans, then the others. */
 static void list_verbs(struct cli_verb *verbs)
 {
 	for (uint32_t i = 0; i < SOURCE_COUNT; i++) {
@@ -47,15 +52,14 @@ static void list_verbs(struct cli_verb *verbs)
 			.run = cmd_plan,
 			.row = i};
 	}
-	verbs[2 * SOURCE_COUNT] = cmd_build;
-	verbs[2 * SOURCE_COUNT + 1] = cmd_status;
-	verbs[2 * SOURCE_COUNT + 2] = cmd_seal;
-	verbs[2 * SOURCE_COUNT + 3] = (struct cli_verb){0};
+	for (uint32_t i = 0; i < OTHER_COUNT; i++)
+		verbs[2 * SOURCE_COUNT + i] = *others[i];
+	verbs[2 * SOURCE_COUNT + OTHER_COUNT] = (struct cli_verb){0};
 }
 
 int main(int argc, char **argv)
 {
-	struct cli_verb verbs[2 * SOURCE_COUNT + 4];
+	struct cli_verb verbs[2 * SOURCE_COUNT + OTHER_COUNT + 1];
 	const struct cli_program program = {
 		.name = "shardpack",
 		.texts = cli_manual,

@@ -19,9 +19,12 @@
 #include "libshard/disk/manifest_text.h"
 #include "libshard/disk/schema.h"
 #include "libshard/io/file.h"
+#include "libshard/io/second_name.h"
 #include "libshard/store/read/dataset.h"
 #include "libshard/store/read/inside.h"
+#include "libshard/store/write/reuse.h"
 #include "shard_pack.h"
+#include "shard_reuse.h"
 
 struct text {
 	char *bytes;
@@ -42,6 +45,7 @@ struct shard_seal {
 	struct shard_seal_options o; /* its pointers are the caller's, and may be gone after open */
 	uint8_t plan_digest[32];
 	bool has_plan_digest;
+	bool unsynced; /* the folder has names that may not be durable */
 	struct text classes, shards;
 	struct shard_schema schema;
 	uint64_t shard_count, record_count;
@@ -279,25 +283,68 @@ static int add_shard(struct shard_seal *s, struct shard_reader *r, const char *f
 	return rc;
 }
 
-int shard_seal_add(struct shard_seal *s, const char *file, const uint8_t *sha256, struct shard_error *err)
+/* The path of a shard that is to be added, to be freed. */
+static int path_of(const struct shard_seal *s, const char *file, char **out, struct shard_error *err)
 {
-	struct shard_reader *r = NULL;
 	struct shown shown;
-	char *path;
-	int rc;
 
 	if (!manifest_name_good(file, strlen(file)))
 		return error_set(err, SHARD_E_ARGUMENT,
 				 "shard file name '%s' must be one or two parts of A-Z a-z 0-9 . _ - of at most 200 "
 				 "bytes, each beginning with none of . and -",
 				 show(&shown, file));
-	path = mem_join(s->dir, file);
-	if (!path)
-		return error_set(err, SHARD_E_MEMORY, "no memory for a path");
-	rc = shard_reader_open(&r, path, NULL, err);
+	*out = mem_join(s->dir, file);
+	return *out ? SHARD_OK : error_set(err, SHARD_E_MEMORY, "no memory for a path");
+}
+
+/* `root` is what it must have; NULL: any. */
+static int open_and_add(struct shard_seal *s, const char *path, const char *file, const uint8_t *sha256,
+			const uint8_t *root, struct shard_error *err)
+{
+	struct shard_reader *r = NULL;
+	struct shown shown;
+	int rc = shard_reader_open(&r, path, NULL, err);
+
+	if (!rc && root && memcmp(r->pages->root, root, sizeof(r->pages->root)))
+		rc = error_set(err, SHARD_E_MISMATCH, "%s: is another shard than the manifest of its dataset says",
+			       show(&shown, path));
 	if (!rc)
 		rc = add_shard(s, r, file, sha256, err);
 	shard_reader_close(r);
+	return rc;
+}
+
+int shard_seal_add(struct shard_seal *s, const char *file, const uint8_t *sha256, struct shard_error *err)
+{
+	char *path;
+	int rc = path_of(s, file, &path, err);
+
+	if (rc)
+		return rc;
+	rc = open_and_add(s, path, file, sha256, NULL, err);
+	mem_free(path);
+	return rc;
+}
+
+int shard_seal_reuse(struct shard_seal *s, struct shard_dataset *from, uint64_t idx, const char *file, uint32_t *how,
+		     struct shard_error *err)
+{
+	struct shard_reader *r;
+	struct shard_entry e;
+	char *path;
+	int rc = *how > SHARD_REUSE_COPY ? error_set(err, SHARD_E_ARGUMENT, "how is %u; must be at most 2", *how)
+					 : shard_dataset_entry(from, idx, &e, err);
+
+	if (!rc)
+		rc = shard_dataset_reader(from, idx, &r, err);
+	if (!rc)
+		rc = path_of(s, file, &path, err);
+	if (rc)
+		return rc;
+	s->unsynced = true;
+	rc = reuse_shard(r, e.sha256, path, how, err);
+	if (!rc) /* is it what it was? */
+		rc = open_and_add(s, path, file, e.sha256, e.root, err);
 	mem_free(path);
 	return rc;
 }
@@ -392,6 +439,8 @@ int shard_seal_finish(struct shard_seal *s, struct shard_error *err)
 		rc = text_add(&t, s->shards.bytes, s->shards.used, err);
 	if (!rc)
 		rc = add_end(&t, err);
+	if (!rc && s->unsynced)
+		rc = file_sync_folder(s->dir, err);
 	if (!rc)
 		rc = shard_publish(path, t.bytes, t.used, (int)s->o.replace, err);
 	mem_free(t.bytes);

@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * reuse.c - a shard of another dataset, under a name of its own: a hard link, shared blocks, or a
+ * copy
+ *
+ * A shard is never changed, so two datasets may have one file.  Only a copy writes bytes: these are
+ * compared with the manifest on their way, and read back as a writer does it.
+ */
+#include "libshard/store/write/reuse.h"
+
+#include <string.h>
+
+#include "libshard/base/bytes.h"
+#include "libshard/base/error.h"
+#include "libshard/base/mem.h"
+#include "libshard/codec/sha256.h"
+#include "libshard/io/buffer.h"
+#include "libshard/io/file.h"
+#include "libshard/io/second_name.h"
+#include "libshard/store/read/dataset_verify.h"
+#include "libshard/store/read/verify.h"
+
+#define PIECE_BYTES (2u << 20)
+
+struct reuse {
+	const struct shard_reader *from;
+	const uint8_t *sha256;
+	const char *path;
+	int fd; /* of `from` */
+	uint8_t *memory[2];
+	struct shard_error *err;
+};
+
+/* Only copies and files that were there need memory. */
+static int take_memory(struct reuse *u)
+{
+	for (int i = 0; i < 2; i++)
+		if (!u->memory[i])
+			u->memory[i] = buffer_open(PIECE_BYTES);
+	return u->memory[0] && u->memory[1] ? SHARD_OK
+					    : error_set(u->err, SHARD_E_MEMORY, "no memory for copying shards");
+}
+
+/* All rules, and the SHA-256, of the file that has `path` now. */
+static int read_all(struct reuse *u, struct shard_reader *r, const char *path)
+{
+	struct sha256 sha;
+	uint8_t digest[SHA256_BYTES];
+	struct verify_whole whole = {.r = r, .path = path, .sha = &sha, .memory_bytes = PIECE_BYTES, .err = u->err};
+	int rc = take_memory(u);
+
+	if (rc)
+		return rc;
+	memcpy(whole.memory, u->memory, sizeof(whole.memory));
+	sha256_init(&sha);
+	verify_all(&whole, 1);
+	if (whole.rc)
+		return whole.rc;
+	sha256_final(&sha, digest);
+	return dataset_check_sha256(u->path, digest, u->sha256, u->err);
+}
+
+/* The name is taken: by this shard, or by something else? */
+static int compare_existing(struct reuse *u)
+{
+	struct shard_error local, *why = u->err ? u->err : &local;
+	struct shard_reader *r = NULL;
+	const char *what = "is no valid shard";
+	struct shown s;
+	int rc;
+
+	if (file_is_same(u->from->path, u->path))
+		return SHARD_OK;
+	rc = shard_reader_open(&r, u->path, NULL, why);
+	if (!rc && memcmp(r->pages->root, u->from->pages->root, sizeof(r->pages->root))) {
+		what = "is another shard";
+		rc = SHARD_E_MISMATCH;
+	} else if (!rc) {
+		what = "is damaged";
+		rc = read_all(u, r, u->path);
+	}
+	shard_reader_close(r);
+	if (!rc || rc == SHARD_E_MEMORY || (rc == SHARD_E_IO && why->os_code))
+		return rc;
+	return error_set(u->err, SHARD_E_EXISTS, "%s: already exists and %s; it was left as it is", show(&s, u->path),
+			 what);
+}
+
+static int copy_bytes(struct reuse *u, struct file_temp *t)
+{
+	struct sha256 sha;
+	uint8_t digest[SHA256_BYTES];
+	int rc = take_memory(u);
+
+	if (!rc)
+		rc = file_temp_reserve(t, u->from->file_bytes, u->err);
+	sha256_init(&sha);
+	for (uint64_t at = 0, n; !rc && at < u->from->file_bytes; at += n) {
+		n = min_u64(PIECE_BYTES, u->from->file_bytes - at);
+		rc = file_read_at(u->fd, u->memory[0], (size_t)n, at, u->from->path, u->err);
+		if (rc)
+			break;
+		sha256_update(&sha, u->memory[0], (size_t)n);
+		rc = file_temp_write(t, u->memory[0], (size_t)n, u->err);
+	}
+	if (rc)
+		return rc;
+	sha256_final(&sha, digest);
+	return dataset_check_sha256(u->from->path, digest, u->sha256, u->err);
+}
+
+/* What has the temporary name is the shard, as far as its pages tell; a copy is read as a whole. */
+static int read_back(struct reuse *u, struct file_temp *t, bool copied)
+{
+	char *path = mem_join(t->dir, t->temp);
+	struct shard_reader *r = NULL;
+	struct shown s;
+	int rc = path ? SHARD_OK : error_set(u->err, SHARD_E_MEMORY, "no memory for a path");
+
+	if (!rc && copied)
+		file_drop_cache(t->fd);
+	if (!rc)
+		rc = reader_open_as(&r, path, u->path, NULL, u->err);
+	if (!rc && memcmp(r->pages->root, u->from->pages->root, sizeof(r->pages->root)))
+		rc = error_set(u->err, SHARD_E_IO, "%s: the disk returned another shard than was written",
+			       show(&s, u->path));
+	if (!rc && copied)
+		rc = read_all(u, r, path);
+	shard_reader_close(r);
+	mem_free(path);
+	return rc;
+}
+
+/* Through a temporary file: shared blocks, or a copy. */
+static int publish(struct reuse *u, uint32_t *how)
+{
+	struct file_temp t;
+	int rc = file_temp_create(&t, u->path, u->err), cloned = SHARD_E_UNSUPPORTED;
+
+	if (!rc && *how <= SHARD_REUSE_CLONE) {
+		*how = SHARD_REUSE_CLONE;
+		cloned = file_temp_clone(&t, u->fd, u->from->file_bytes, u->err);
+		rc = cloned == SHARD_E_UNSUPPORTED ? SHARD_OK : cloned;
+	}
+	if (!rc && cloned == SHARD_E_UNSUPPORTED) {
+		*how = SHARD_REUSE_COPY;
+		rc = copy_bytes(u, &t);
+	}
+	if (!rc)
+		rc = file_temp_sync(&t, u->err);
+	if (!rc)
+		rc = read_back(u, &t, *how == SHARD_REUSE_COPY);
+	if (!rc)
+		rc = file_temp_publish(&t, false, u->err);
+	file_temp_discard(&t);
+	return rc;
+}
+
+int reuse_shard(const struct shard_reader *from, const uint8_t sha256[32], const char *path, uint32_t *how,
+		struct shard_error *err)
+{
+	struct reuse u = {.from = from, .sha256 = sha256, .path = path, .fd = -1, .err = err};
+	uint64_t bytes;
+	int rc = file_open(from->path, &u.fd, &bytes, NULL, err), linked = SHARD_E_UNSUPPORTED;
+
+	if (rc)
+		return rc;
+	if (*how == SHARD_REUSE_LINK)
+		linked = file_link(from->path, u.fd, path, err);
+	/* Nothing is written if the name is taken. */
+	rc = linked != SHARD_E_UNSUPPORTED ? linked : file_exists(path) ? SHARD_E_EXISTS : publish(&u, how);
+	if (rc == SHARD_E_EXISTS) {
+		rc = compare_existing(&u);
+		*how = SHARD_REUSE_THERE;
+	}
+	file_close(u.fd);
+	for (int i = 0; i < 2; i++)
+		buffer_close(u.memory[i], PIECE_BYTES);
+	return rc;
+}

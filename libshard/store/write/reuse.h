@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * reuse.h - a shard of another dataset, under a name of its own
+ */
+#ifndef SHARD_WRITE_REUSE_H
+#define SHARD_WRITE_REUSE_H
+
+#include "libshard/store/read/reader.h"
+#include "shard_pack.h"
+#include "shard_reuse.h"
+
+/*
+ * Make `path` the same shard as `from`, whose SHA-256 is in its manifest.  *how says what is tried
+ * first, and becomes what was done: enum shard_reuse.  The name of a hard link is durable after
+ * file_sync_folder().
+ */
+int reuse_shard(const struct shard_reader *from, const uint8_t sha256[32], const char *path, uint32_t *how,
+		struct shard_error *err);
+
+#endif

@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * cmd_reuse.c - `shardpack merge` and `shardpack split`: datasets made of shards that are there
+ */
+#include "tools/shardpack/cmd_reuse.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "shard_pack.h"
+#include "tools/cli/cli.h"
+#include "tools/common/files.h"
+#include "tools/common/message.h"
+#include "tools/common/shelf.h"
+#include "tools/common/text.h"
+#include "tools/shardpack/reuse/agree.h"
+#include "tools/shardpack/reuse/assemble.h"
+#include "tools/shardpack/reuse/part.h"
+#include "tools/shardpack/reuse/twice.h"
+
+#define PARTS_MAX 4096 /* more do not fit on a command line that anybody writes */
+
+struct reuse_options {
+	struct cli_strings parts;
+	const char *dir, *shards, *out;
+	int by;		/* enum shard_reuse */
+	int duplicates; /* 1: keep */
+};
+
+#define AT(member) .offset = offsetof(struct reuse_options, member)
+
+/* clang-format off */
+static const struct cli_option merge_positional[] = {
+	{.name = "DIR", .kind = CLI_DIR, .required = true, .many = true, AT(parts),
+	 .help = "datasets, in the order of their records"},
+	{0}};
+
+static const struct cli_option split_positional[] = {
+	{.name = "DIR", .kind = CLI_DIR, .required = true, AT(dir), .help = "dataset"}, {0}};
+
+static const struct cli_option shards_option[] = {
+	{.name = "shards", .kind = CLI_STRING, .required = true, AT(shards), .arg_name = "A-B",
+	 .help = "numbers of the shards to take, as `shardcat manifest` prints them; A alone is one"},
+	{0}};
+
+static const struct cli_option duplicates_option[] = {
+	{.name = "duplicates", .kind = CLI_CHOICE, AT(duplicates), .arg_name = "HOW", .choices = "fail|keep",
+	 .default_value = "fail", .help = "keep: take shards and keys that two datasets have"},
+	{0}};
+
+static const struct cli_option out_options[] = {
+	{.name = "out", .short_name = 'o', .kind = CLI_DIR, .required = true, AT(out), .arg_name = "DIR",
+	 .help = "folder of the new dataset; created if missing"},
+	{.name = "by", .kind = CLI_CHOICE, AT(by), .arg_name = "HOW", .choices = "link|clone|copy", .default_value = "link",
+	 .help = "what to try first: a hard link, shared blocks (reflink), or a copy"},
+	{0}};
+/* clang-format on */
+
+/* A key that two of the datasets have may be one record that is there twice, or two of one name. */
+static int refuse_key(const struct part *part, const struct twice_place at[2], uint64_t found)
+{
+	char key[SHARD_KEY_BYTES_MAX + 1];
+	size_t bytes;
+	int code = part_key(&part[at[0].source], at[0].number, key, &bytes);
+
+	if (code != EXIT_DONE)
+		return code;
+	fail(EXIT_BAD, "record %" PRIu64 " of %s and record %" PRIu64 " of %s have one key, '%s'%s", at[0].number,
+	     part[at[0].source].dir, at[1].number, part[at[1].source].dir, key,
+	     found > 1 ? ", and others do, too" : "");
+	hint("%" PRIu64 " record%s of this kind; if they are other images of the same names, add --duplicates keep",
+	     found, found == 1 ? "" : "s");
+	return EXIT_BAD;
+}
+
+static int check_keys(const struct part *part, uint32_t count, const char *out)
+{
+	struct twice t = {0};
+	struct twice_place first[2];
+	char *near = strdup(out);
+	uint64_t found = 0;
+	int code = EXIT_DONE;
+
+	if (near && files_nearest(near))
+		t.shelf = shelf_open(near);
+	free(near);
+	for (uint32_t p = 0; code == EXIT_DONE && p < count; p++)
+		code = twice_add_part(&t, &part[p], p);
+	if (code == EXIT_DONE)
+		code = twice_look(&t, &found, first);
+	if (code == EXIT_DONE && found)
+		code = refuse_key(part, first, found);
+	twice_free(&t);
+	return code;
+}
+
+static int merge_parts(const struct reuse_options *o, struct part *part, uint32_t count)
+{
+	uint32_t names = 0;
+	int code = EXIT_DONE;
+
+	for (uint32_t p = 0; code == EXIT_DONE && p < count; p++)
+		code = part_open(&part[p], o->parts.items[p]);
+	if (code == EXIT_DONE)
+		code = parts_agree(part, count, &names);
+	if (code == EXIT_DONE && !o->duplicates)
+		code = twice_shards(part, count);
+	if (code == EXIT_DONE && !o->duplicates)
+		code = check_keys(part, count, o->out);
+	return code == EXIT_DONE ? assemble(o->out, part, count, names, (uint32_t)o->by) : code;
+}
+
+static int merge(const struct cli_args *args)
+{
+	const struct reuse_options *o = args->options;
+	struct part *part;
+	int code;
+
+	if (o->parts.count < 2 || o->parts.count > PARTS_MAX)
+		return cli_misuse(args, "%zu dataset%s: name at least two, and at most %d", o->parts.count,
+				  o->parts.count == 1 ? "" : "s", PARTS_MAX);
+	part = calloc(o->parts.count, sizeof(*part));
+	if (!part)
+		return fail(EXIT_IO, "out of memory");
+	code = merge_parts(o, part, (uint32_t)o->parts.count);
+	for (size_t p = 0; p < o->parts.count; p++)
+		part_close(&part[p]);
+	free(part);
+	return code;
+}
+
+/* "3-7" or "3": the part becomes these shards. */
+static int take_shards(const struct cli_args *args, const char *text, struct part *p)
+{
+	const char *dash = strchr(text, '-');
+	size_t bytes = dash ? (size_t)(dash - text) : strlen(text);
+	uint64_t first, last;
+
+	if (!text_u64(text, bytes, &first))
+		first = UINT64_MAX;
+	last = first;
+	if (dash && !text_u64(dash + 1, strlen(dash + 1), &last))
+		first = UINT64_MAX;
+	if (first > last || first == UINT64_MAX)
+		return cli_misuse(args,
+				  "--shards %s: must be A-B or A, numbers of whole shards with A at most B; for other "
+				  "parts of a dataset, make a selection with `shardcat select`",
+				  text);
+	if (last >= p->info.shard_count)
+		return cli_misuse(args, "--shards %s: %s has %" PRIu64 " shard%s, counted from 0", text, p->dir,
+				  p->info.shard_count, p->info.shard_count == 1 ? "" : "s");
+	p->first = first;
+	p->count = last - first + 1;
+	return EXIT_DONE;
+}
+
+static int split(const struct cli_args *args)
+{
+	const struct reuse_options *o = args->options;
+	struct part part;
+	struct shard_entry e;
+	int code = part_open(&part, o->dir);
+
+	if (code == EXIT_DONE)
+		code = take_shards(args, o->shards, &part);
+	if (code == EXIT_DONE)
+		code = assemble(o->out, &part, 1, 0, (uint32_t)o->by);
+	if (code == EXIT_DONE)
+		code = part_entry(&part, 0, &e);
+	if (code == EXIT_DONE)
+		note("its records are those of %s from %" PRIu64 " on", o->dir, e.first_record);
+	part_close(&part);
+	return code;
+}
+
+const struct cli_verb cmd_merge = {
+	.name = "merge",
+	.positionals = merge_positional,
+	.options = {out_options, duplicates_option},
+	.options_bytes = sizeof(struct reuse_options),
+	.run = merge,
+};
+
+const struct cli_verb cmd_split = {
+	.name = "split",
+	.positionals = split_positional,
+	.options = {shards_option, out_options},
+	.options_bytes = sizeof(struct reuse_options),
+	.run = split,
+};

@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * assemble.c - see assemble.h
+ */
+#include "tools/shardpack/reuse/assemble.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tools/common/exit_code.h"
+#include "tools/common/files.h"
+#include "tools/common/message.h"
+#include "tools/common/progress.h"
+#include "tools/common/signals.h"
+
+#define MANIFEST  "dataset.manifest"
+#define FILE_NAME 32
+
+struct assembly {
+	const char *out;
+	const struct part *part;
+	uint32_t count, names, by;
+	uint64_t shard_count, record_count;
+	uint64_t done[SHARD_REUSE_THERE + 1];
+};
+
+static void file_name(char out[FILE_NAME], uint64_t shard_idx)
+{
+	snprintf(out, FILE_NAME, "%05" PRIu64 ".shard", shard_idx);
+}
+
+/* Which shard of the result has this name?  UINT64_MAX: none. */
+static uint64_t number_of(const char *name)
+{
+	uint64_t number = strtoull(name, NULL, 10);
+	char again[FILE_NAME];
+
+	file_name(again, number);
+	return strcmp(again, name) ? UINT64_MAX : number;
+}
+
+/* ---- what is in OUT ---- */
+
+/* Is it the dataset that is to be made? */
+static bool is_made(const struct assembly *a, const struct part *made)
+{
+	const struct part *names = &a->part[a->names];
+	uint64_t k = 0;
+
+	if (made->info.shard_count != a->shard_count || made->info.class_count != names->info.class_count ||
+	    made->info.has_plan_digest || made->info.order != SHARD_ORDER_UNKNOWN)
+		return false;
+	for (uint64_t c = 0; c < names->info.class_count; c++)
+		if (strcmp(shard_dataset_class_name(made->ds, c), shard_dataset_class_name(names->ds, c)))
+			return false;
+	for (uint32_t p = 0; p < a->count; p++)
+		for (uint64_t i = 0; i < a->part[p].count; i++, k++) {
+			struct shard_entry is, want;
+			char file[FILE_NAME];
+
+			file_name(file, k);
+			if (part_entry(&a->part[p], i, &want) != EXIT_DONE || part_entry(made, k, &is) != EXIT_DONE ||
+			    memcmp(is.sha256, want.sha256, sizeof(is.sha256)) || strlen(file) != is.file_name_bytes ||
+			    memcmp(file, is.file, is.file_name_bytes))
+				return false;
+		}
+	return true;
+}
+
+/* There is a manifest. */
+static int look_at_made(const struct assembly *a)
+{
+	struct part made;
+	int code = part_open(&made, a->out);
+
+	if (code == EXIT_DONE && is_made(a, &made))
+		note("%s: the same dataset is there already; nothing to do", a->out);
+	else if (code == EXIT_DONE)
+		code = fail(EXIT_USAGE,
+			    "%s: holds a dataset, of %" PRIu64
+			    " records; nothing was touched; give another folder with -o",
+			    a->out, made.info.record_count);
+	part_close(&made);
+	return code;
+}
+
+/* Nothing may be there but what an earlier run of the same command left. */
+static int look(const struct assembly *a, bool *made)
+{
+	DIR *dir = opendir(a->out);
+	const char *foreign = NULL;
+	struct dirent *entry;
+	int code = EXIT_DONE;
+
+	*made = false;
+	if (!dir)
+		return errno == ENOENT ? EXIT_DONE
+				       : fail(errno == ENOTDIR ? EXIT_USAGE : EXIT_IO,
+					      "%s: cannot read this folder: %s", a->out, strerror(errno));
+	while (!foreign && (errno = 0, entry = readdir(dir))) {
+		const char *name = entry->d_name;
+
+		if (!strcmp(name, MANIFEST))
+			*made = true;
+		else if (strcmp(name, ".") && strcmp(name, "..") && strncmp(name, ".tmp.", 5) &&
+			 number_of(name) >= a->shard_count)
+			foreign = name;
+	}
+	if (foreign && !*made)
+		code = fail(EXIT_USAGE,
+			    "%s: holds '%s', which is not part of this dataset; nothing was touched; give a new or "
+			    "empty folder with -o",
+			    a->out, foreign);
+	else if (!foreign && errno)
+		code = fail(EXIT_IO, "%s: cannot read this folder: %s", a->out, strerror(errno));
+	closedir(dir);
+	return code;
+}
+
+/* ---- making it ---- */
+
+static int add_shards(struct assembly *a, struct shard_seal *seal)
+{
+	struct progress progress;
+	struct shard_error err;
+	int code = EXIT_DONE;
+	uint64_t k = 0;
+
+	progress_start(&progress, "placing", "shards", a->shard_count);
+	for (uint32_t p = 0; code == EXIT_DONE && p < a->count; p++)
+		for (uint64_t i = 0; code == EXIT_DONE && i < a->part[p].count; i++) {
+			char file[FILE_NAME];
+			uint32_t how = a->by;
+
+			file_name(file, k++);
+			if (interrupted())
+				code = EXIT_INTERRUPTED;
+			else if (shard_seal_reuse(seal, a->part[p].ds, a->part[p].first + i, file, &how, &err))
+				code = part_fail(&err);
+			else
+				a->done[how]++;
+			progress_add(&progress, 1, 0, 0);
+			progress_tick(&progress);
+		}
+	progress_abandon(&progress);
+	return code;
+}
+
+const char **class_names_of(const struct part *p)
+{
+	const char **names = calloc(p->info.class_count + 1, sizeof(*names));
+
+	for (uint64_t c = 0; names && c < p->info.class_count; c++)
+		names[c] = shard_dataset_class_name(p->ds, c);
+	if (!names)
+		fail(EXIT_IO, "out of memory for the names of %" PRIu64 " classes", p->info.class_count);
+	return names;
+}
+
+static int seal(struct assembly *a, const char **names)
+{
+	struct shard_seal_options opt = {
+		.size = sizeof(opt), .class_names = names, .class_count = a->part[a->names].info.class_count};
+	struct shard_seal *s = NULL;
+	struct shard_error err;
+	int code, rc;
+
+	if (shard_seal_open(&s, a->out, &opt, &err) != SHARD_OK)
+		return part_fail(&err);
+	code = add_shards(a, s);
+	if (code == EXIT_DONE) {
+		rc = shard_seal_finish(s, &err);
+		/* Another process may have been faster, with the same dataset. */
+		code = rc == SHARD_E_EXISTS ? look_at_made(a) : rc ? part_fail(&err) : EXIT_DONE;
+	}
+	shard_seal_close(s);
+	return code;
+}
+
+void reused_text(char out[REUSED_BYTES], const uint64_t done[SHARD_REUSE_THERE + 1])
+{
+	static const char *const one[] = {"hard link", "clone", "copy", "shard that was there"};
+	static const char *const many[] = {"hard links", "clones (reflinks)", "copies", "shards that were there"};
+	int used = 0;
+
+	out[0] = '\0';
+	for (int i = 0; i <= SHARD_REUSE_THERE; i++)
+		if (done[i])
+			used += snprintf(out + used, REUSED_BYTES - (size_t)used, "%s%" PRIu64 " %s", used ? ", " : "",
+					 done[i], done[i] == 1 ? one[i] : many[i]);
+}
+
+static int make(struct assembly *a)
+{
+	char path[FILES_PATH_BYTES], how[REUSED_BYTES];
+	const char **names;
+	struct shard_error err;
+	int code = files_path(path, a->out, ""); /* with the slash behind it, OUT is one of its parents */
+
+	if (code != EXIT_DONE)
+		return code;
+	if (!files_make_parents(path, 1))
+		return fail(EXIT_IO, "%s: cannot make this folder: %s", a->out, strerror(errno));
+	if (shard_remove_temps(a->out, NULL, &err) != SHARD_OK)
+		return part_fail(&err);
+	names = class_names_of(&a->part[a->names]);
+	code = names ? seal(a, names) : EXIT_IO;
+	free(names);
+	reused_text(how, a->done);
+	if (code == EXIT_DONE)
+		note("%s: %" PRIu64 " records in %" PRIu64 " shard%s: %s", a->out, a->record_count, a->shard_count,
+		     a->shard_count == 1 ? "" : "s", how);
+	else if (code == EXIT_INTERRUPTED)
+		hint("interrupted; run the same command again to continue");
+	return code;
+}
+
+int assemble(const char *out, const struct part *part, uint32_t count, uint32_t names, uint32_t by)
+{
+	struct assembly a = {.out = out, .part = part, .count = count, .names = names, .by = by};
+	struct shard_entry e;
+	bool made;
+	int code;
+
+	for (uint32_t p = 0; p < count; p++)
+		for (uint64_t i = 0; i < part[p].count; i++, a.shard_count++) {
+			code = part_entry(&part[p], i, &e);
+			if (code != EXIT_DONE)
+				return code;
+			a.record_count += e.record_count;
+		}
+	code = look(&a, &made);
+	if (code == EXIT_DONE)
+		code = made ? look_at_made(&a) : make(&a);
+	return code;
+}

@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * made_of.c - see made_of.h
+ *
+ * shardpack's own provenance is the recipe, line by line; recipe.h.  That of other programs must be
+ * equal as a whole.
+ */
+#include "tools/shardpack/reuse/made_of.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "tools/common/exit_code.h"
+#include "tools/common/message.h"
+
+struct copying {
+	void *to;
+	const void *from;
+	size_t bytes;
+};
+
+static void copy(void *context)
+{
+	const struct copying *c = context;
+
+	memcpy(c->to, c->from, c->bytes);
+}
+
+int made_of_read(const struct part *p, uint64_t i, struct text *out)
+{
+	struct shard_reader *r;
+	struct shard_view view;
+	struct shard_error err;
+	struct copying c = {0};
+	int rc = shard_dataset_reader(p->ds, p->first + i, &r, &err);
+
+	if (rc == SHARD_OK)
+		rc = shard_reader_provenance(r, &view, &err);
+	if (rc == SHARD_OK && view.bytes) {
+		c = (struct copying){malloc(view.bytes), view.data, view.bytes};
+		if (!c.to)
+			return fail(EXIT_IO, "%s: out of memory for a shard's provenance", p->dir);
+		rc = shard_reader_guarded(r, copy, &c, &err);
+	}
+	out->bytes = 0;
+	text_add(out, c.to ? c.to : "", c.bytes);
+	free(c.to);
+	if (rc != SHARD_OK)
+		return part_fail(&err);
+	return text_failed(out) ? fail(EXIT_IO, "%s: out of memory for a shard's provenance", p->dir) : EXIT_DONE;
+}
+
+static bool begins(const char *line, const char *word)
+{
+	return !strncmp(line, word, strlen(word));
+}
+
+/* Lines of a recipe that are the same for every record that it can make. */
+static bool counts(const char *line)
+{
+	static const char *const not [] = {"limit ",	     "formats ", "order ", "seed ", "on-error ",
+					   "shard-records ", "version ", "plan ",  NULL};
+
+	for (const char *const *n = not ; *n; n++)
+		if (begins(line, *n))
+			return false;
+	return true;
+}
+
+static struct made_line line_at(const char *at)
+{
+	return (struct made_line){at, (int)strcspn(at, "\n")};
+}
+
+/* The line that begins at *at or behind it and counts; NULL at the end. */
+static struct made_line next(const char **at, bool ours)
+{
+	while (**at) {
+		struct made_line line = line_at(*at);
+
+		*at += line.bytes + ((*at)[line.bytes] == '\n');
+		if (!ours || counts(line.at))
+			return line;
+	}
+	return (struct made_line){NULL, 0};
+}
+
+static bool same_line(const struct made_line *a, const struct made_line *b)
+{
+	return a->bytes == b->bytes && !memcmp(a->at, b->at, (size_t)a->bytes);
+}
+
+bool made_of_same(const struct text *one, const struct text *two, struct made_line *a, struct made_line *b)
+{
+	const char *x = one->data, *y = two->data;
+	bool ours = begins(x, "made by shardpack\n") && begins(y, "made by shardpack\n");
+
+	do {
+		*a = next(&x, ours);
+		*b = next(&y, ours);
+	} while (a->at && b->at && same_line(a, b));
+	return !a->at && !b->at;
+}
+
+bool made_of_same_decoders(const struct text *one, const struct text *two, struct made_line *a, struct made_line *b)
+{
+	for (const char *x = one->data; *x;) {
+		*a = next(&x, false);
+		if (!begins(a->at, "version "))
+			continue;
+		for (const char *y = two->data; *y;) {
+			size_t name = strlen("version ") + strcspn(a->at + strlen("version "), " \n") + 1;
+
+			*b = next(&y, false);
+			if (!strncmp(a->at, b->at, name) && !same_line(a, b))
+				return false;
+		}
+	}
+	return true;
+}

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * part.c - see part.h
+ */
+#include "tools/shardpack/reuse/part.h"
+
+#include <string.h>
+
+#include "tools/common/exit_code.h"
+#include "tools/common/message.h"
+
+int part_fail(const struct shard_error *err)
+{
+	int code = err->status == SHARD_E_EXISTS ? EXIT_USAGE : exit_code_of_status(err->status);
+
+	return fail(code, "%s", err->message);
+}
+
+int part_open(struct part *p, const char *dir)
+{
+	struct shard_error err;
+
+	*p = (struct part){.dir = dir};
+	if (shard_dataset_open(&p->ds, dir, NULL, &err) != SHARD_OK)
+		return part_fail(&err);
+	shard_dataset_info(p->ds, &p->info);
+	p->count = p->info.shard_count;
+	return EXIT_DONE;
+}
+
+void part_close(struct part *p)
+{
+	shard_dataset_close(p->ds);
+	p->ds = NULL;
+}
+
+int part_entry(const struct part *p, uint64_t i, struct shard_entry *out)
+{
+	struct shard_error err;
+
+	return shard_dataset_entry(p->ds, p->first + i, out, &err) == SHARD_OK ? EXIT_DONE : part_fail(&err);
+}
+
+struct copying {
+	char *to;
+	struct shard_view from;
+};
+
+static void copy(void *context)
+{
+	const struct copying *c = context;
+
+	memcpy(c->to, c->from.data, c->from.bytes);
+}
+
+int part_key(const struct part *p, uint64_t record, char out[SHARD_KEY_BYTES_MAX + 1], size_t *bytes)
+{
+	struct copying c = {.to = out};
+	struct shard_error err;
+	int rc = shard_dataset_key(p->ds, record, &c.from, &err);
+
+	if (rc == SHARD_OK && c.from.bytes)
+		rc = shard_dataset_guarded(p->ds, copy, &c, &err);
+	if (rc != SHARD_OK)
+		return part_fail(&err);
+	out[c.from.bytes] = '\0';
+	*bytes = c.from.bytes;
+	return EXIT_DONE;
+}
