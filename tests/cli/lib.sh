@@ -180,7 +180,8 @@ link_pack() {
 		case $object in tools/shardpack/manual.o | "${3%.c}.o") continue ;; esac
 		objects+=("$BUILD/$object")
 	done
-	for library in libjpeg libpng libwebp jansson zlib libzstd liblz4 liburing libarchive libgif; do
+	for library in libjpeg libpng libwebp libwebpdemux jansson zlib libzstd liblz4 liburing libarchive libgif \
+		libtiff-4; do
 		! pkg-config --exists $library || libraries+=("$library")
 	done
 	# shellcheck disable=SC2046,SC2086 # words of flags

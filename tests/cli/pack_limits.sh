@@ -91,9 +91,10 @@ misused() {
 	n=$((n + 1))
 }
 powers="and may end in K, M, G or T (powers of 1024), such as 64M"
-misused pixel=3 "'pixel' is not a limit: must be pixels, side, scans, memory, members or unpack; did you mean 'pixels'?"
-misused colour=3 "'colour' is not a limit: must be pixels, side, scans, memory, members or unpack"
-misused side=9,=3 "'' is not a limit: must be pixels, side, scans, memory, members or unpack"
+misused pixel=3 "'pixel' is not a limit: must be pixels, side, scans, frames, memory, members or unpack; did you mean \
+'pixels'?"
+misused colour=3 "'colour' is not a limit: must be pixels, side, scans, frames, memory, members or unpack"
+misused side=9,=3 "'' is not a limit: must be pixels, side, scans, frames, memory, members or unpack"
 misused pixels "'pixels': must be WHAT=N, such as pixels=200M"
 misused pixels=1, "'': must be WHAT=N, such as pixels=200M"
 misused scans=0 "scans=0: must be 1 to 2147483647, $powers"

@@ -28,7 +28,7 @@ for name in ["good/a", "good/b", "wild/a", "all/a", "all/b"]:
     os.makedirs(name)
 for i in range(40):
     noise = Image.fromarray(rng.integers(0, 256, (50 + i, 60 + i % 30, 3), np.uint8))
-    noise.save(f"good/{'ab'[i % 2]}/{i}.{['jpg', 'png', 'webp', 'bmp', 'ppm', 'gif'][i % 6]}")
+    noise.save(f"good/{'ab'[i % 2]}/{i}.{['jpg', 'png', 'webp', 'bmp', 'ppm', 'gif', 'tif'][i % 7]}")
 Image.fromarray(rng.integers(0, 256, (2300, 2300, 3), np.uint8)).save("good/a/large.jpg", progressive=True)
 exif = Image.Exif()
 exif[0x0112] = 6

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * fuzz_pack_pictures.c - any bytes as an image or a mask, GIFs and masks of codes above all
+ * fuzz_pack_pictures.c - any bytes as an image or a mask, GIFs, TIFFs and masks of codes above all
  *
  * The first byte says as what the others are read.  A verdict has a reason and a sentence, and an
  * image that is good gives all rows that were wanted, and no others.
@@ -61,7 +61,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	static const char colours[] = "0.0.0-0/7.7.7-1/else-2", values[] = "0-0/7-1/300-65535/else-9";
 	struct decoder *d = decoder_open(&(struct decode_options){
-		.max_pixels = PIXELS_MAX, .max_side = SIDE_MAX, .max_memory_bytes = 1 << 24, .formats = DECODE_GIF});
+		.max_pixels = PIXELS_MAX, .max_side = SIDE_MAX, .max_memory_bytes = 1 << 24, .formats = UINT32_MAX});
 	struct mask_map map = {0};
 	struct mask_codes codes;
 	unsigned how = size ? data[0] % 6 : 0;

@@ -21,11 +21,11 @@ static void fill(struct receipt *r, const char *inputs)
 					  .how = SHARD_SKIPPED};
 
 		if (kind == 'a')
-			receipt_add_accepted(&r->lines, miss.ordinal, SHARD_MISS_DAMAGED, "a message");
+			receipt_add_record(&r->lines, miss.ordinal, SHARD_MISS_DAMAGED, PROBLEM_ACCEPTED, "a message");
 		else
 			receipt_add_miss(&r->lines, &miss, "a message");
 	}
-	receipt_add_accepted(&r->lines, 99, SHARD_MISS_TRUNCATED, "vanished");
+	receipt_add_record(&r->lines, 99, SHARD_MISS_TRUNCATED, PROBLEM_ACCEPTED, "vanished");
 }
 
 TEST(only_what_vanished_for_one_is_a_difference)

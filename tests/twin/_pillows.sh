@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# tests/twin/_pillows.sh - 2,000 drawn images, as many transformed rows, and as many files with an
-# orientation, have the pixels of each Pillow in $PILLOWS, and not those of the others; make
-# check-pillow makes their environments
+# tests/twin/_pillows.sh - 2,000 drawn images, as many transformed rows, as many files with an
+# orientation, and as many TIFFs, have the pixels of each Pillow in $PILLOWS, and not those of the
+# others; make check-pillow makes their environments
 # TIMEOUT: 1800
 set -u
 : "${BUILD:=build}" "${SEED:=17}"
@@ -14,7 +14,8 @@ compare() { # VERSION
 	[ "$1" = newest ] || [ "$("$python" -c 'import PIL; print(PIL.__version__)')" = "$1" ] || return
 	"$python" tests/twin/pillow.py "$BUILD/tests/pack/dump_transform" 2000 &&
 		"$python" tests/twin/transform.py "$BUILD/tests/twin/dump_transform" 2000 &&
-		"$python" tests/twin/orientation.py "$BUILD/tests/pack/dump_transform" 2000
+		"$python" tests/twin/orientation.py "$BUILD/tests/pack/dump_transform" 2000 &&
+		"$python" tests/twin/tiff.py "$BUILD/tests/pack/dump_transform" 2000
 }
 
 count=0

@@ -182,20 +182,12 @@ static int end_shard(struct build *b, uint64_t range_idx)
 	return code == EXIT_DONE ? put : code;
 }
 
-/* It is damaged and becomes a record all the same, but never silently. */
-static int take_accepted(struct build *b, const struct result *r)
-{
-	account_show_accepted(b->job->account, b->job->source, r->path, r->verdict.message);
-	receipt_add_accepted(&b->lines, r->ordinal, r->verdict.reason, r->verdict.message);
-	return account_problem(b->job->account, r->ordinal, r->verdict.reason, PROBLEM_ACCEPTED, r->verdict.message);
-}
-
 static int take_record(struct build *b, const struct result *r)
 {
 	const void *group[] = {r->record, r->meta};
 	struct shard_error err;
 
-	if (r->verdict.reason && take_accepted(b, r) != EXIT_DONE)
+	if (receipt_tell(&b->lines, b->job->account, b->job->source, r) != EXIT_DONE)
 		return EXIT_IO;
 	if (!b->writer)
 		return EXIT_DONE;

@@ -56,8 +56,23 @@ static int list_accepted(void *context, uint64_t ordinal, uint32_t reason)
 {
 	struct listing *l = context;
 
-	receipt_add_accepted(l->lines, ordinal, reason, explain(l, ordinal, reason, OUTCOME_RECORD));
+	receipt_add_record(l->lines, ordinal, reason, PROBLEM_ACCEPTED, explain(l, ordinal, reason, OUTCOME_RECORD));
 	return EXIT_DONE;
+}
+
+/* Nothing in the shard says which of its inputs have more frames or pages: look at each again. */
+static void list_firsts(const struct job *job, uint64_t shard_idx, struct listing *l)
+{
+	uint64_t first, count;
+
+	plan_shard(job->plan, shard_idx, &first, &count);
+	for (uint64_t i = first; l->c && i < first + count; i++) {
+		l->result->ordinal = i;
+		converter_run(l->c, l->result);
+		if (l->result->verdict.outcome == OUTCOME_RECORD && l->result->verdict.first[0])
+			receipt_add_record(l->lines, i, SHARD_MISS_UNSUPPORTED, PROBLEM_FIRST,
+					   l->result->verdict.first);
+	}
 }
 
 static int list_misses(const struct job *job, const char *path, struct shard_reader *reader, struct listing *l)
@@ -98,6 +113,8 @@ static int list_problems(const struct job *job, uint64_t shard_idx, const char *
 	code = list_misses(job, path, reader, &l);
 	if (code == EXIT_DONE)
 		code = accepted_find(job, shard_idx, reader, list_accepted, &l);
+	if (code == EXIT_DONE)
+		list_firsts(job, shard_idx, &l);
 	converter_close(l.c);
 	free(l.result->record);
 	free(l.result);

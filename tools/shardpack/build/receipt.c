@@ -15,11 +15,12 @@
 #include "tools/common/files.h"
 #include "tools/common/message.h"
 #include "tools/common/text_end.h"
-#include "tools/shardpack/convert/account.h"
+#include "tools/shardpack/convert/result.h"
 #include "tools/shardpack/plan/plan.h"
 
-#define RECEIPT	 "receipt 3\n"
+#define RECEIPT	 "receipt 4\n"
 #define ACCEPTED "accepted "
+#define FIRST	 "first "
 
 void receipt_add_miss(struct text *lines, const struct shard_miss *miss, const char *message)
 {
@@ -28,11 +29,35 @@ void receipt_add_miss(struct text *lines, const struct shard_miss *miss, const c
 	text_add(lines, "\n", 1);
 }
 
-void receipt_add_accepted(struct text *lines, uint64_t ordinal, uint32_t reason, const char *message)
+void receipt_add_record(struct text *lines, uint64_t ordinal, uint32_t reason, enum problem_how how,
+			const char *message)
 {
-	text_format(lines, ACCEPTED "%" PRIu64 " %" PRIu32 " ", ordinal, reason);
+	text_format(lines, "%s%" PRIu64 " %" PRIu32 " ", how == PROBLEM_FIRST ? FIRST : ACCEPTED, ordinal, reason);
 	text_encode(lines, message, strlen(message), true);
 	text_add(lines, "\n", 1);
+}
+
+static int tell(struct text *lines, struct account *a, const struct result *r, enum problem_how how,
+		const char *message)
+{
+	uint32_t reason = how == PROBLEM_ACCEPTED ? r->verdict.reason : SHARD_MISS_UNSUPPORTED;
+
+	receipt_add_record(lines, r->ordinal, reason, how, message);
+	return account_problem(a, r->ordinal, reason, how, message);
+}
+
+int receipt_tell(struct text *lines, struct account *a, const char *source, const struct result *r)
+{
+	const struct verdict *v = &r->verdict;
+	int code = EXIT_DONE;
+
+	if (v->reason) {
+		account_show_accepted(a, source, r->path, v->message);
+		code = tell(lines, a, r, PROBLEM_ACCEPTED, v->message);
+	}
+	if (code == EXIT_DONE && v->first[0])
+		code = tell(lines, a, r, PROBLEM_FIRST, v->first);
+	return code;
 }
 
 uint64_t receipt_accepted_count(const struct receipt *r)
@@ -155,53 +180,71 @@ int receipt_refuse(const char *out_dir, uint64_t shard_idx, const char *anew)
 		    out_dir, shard_idx, anew);
 }
 
-/* What one line says; *message is encoded.  False if none of these lines is like that. */
-static bool read_line(const char *line, struct shard_miss *out, bool *accepted, const char **message)
+static bool begins(const char *line, const char *with)
 {
+	return !strncmp(line, with, strlen(with));
+}
+
+/* What one line says; *message is encoded.  False if none of these lines is like that. */
+static bool read_line(const char *line, struct problem *out, const char **message)
+{
+	bool accepted = begins(line, ACCEPTED), first = begins(line, FIRST);
+	uint32_t how = accepted ? PROBLEM_ACCEPTED : PROBLEM_FIRST;
 	int at = 0;
 
-	*out = (struct shard_miss){.how = SHARD_SKIPPED}; /* which an accepted one would pass for */
-	*accepted = !strncmp(line, ACCEPTED, strlen(ACCEPTED));
-	if (*accepted)
-		sscanf(line, ACCEPTED "%" SCNu64 " %" SCNu32 " %n", &out->ordinal, &out->reason, &at);
+	*out = (struct problem){.reason = 0};
+	if (accepted || first)
+		sscanf(line, "%*s %" SCNu64 " %" SCNu32 " %n", &out->ordinal, &out->reason, &at);
 	else
-		sscanf(line, "miss %" SCNu64 " %" SCNu32 " %" SCNu32 " %n", &out->ordinal, &out->reason, &out->how,
-		       &at);
+		sscanf(line, "miss %" SCNu64 " %" SCNu32 " %" SCNu32 " %n", &out->ordinal, &out->reason, &how, &at);
 	*message = line + at;
+	out->how = (enum problem_how)how;
 	return at != 0;
+}
+
+/* Is this line possible in a plan of so many inputs?  It comes from a file, which may be wrong. */
+static bool fits(const struct problem *p, uint64_t input_count)
+{
+	return p->ordinal < input_count && p->reason >= 1 && p->reason <= UINT16_MAX &&
+	       (p->how == PROBLEM_SKIPPED || p->how == PROBLEM_QUARANTINED || p->how == PROBLEM_ACCEPTED ||
+		p->how == PROBLEM_FIRST);
 }
 
 uint64_t receipt_skipped_count(const struct receipt *r)
 {
 	const char *line = r->lines.data, *end = line + r->lines.bytes, *message;
-	struct shard_miss miss;
-	bool accepted;
+	struct problem p;
 	uint64_t count = 0;
 
 	for (; line < end; line += strcspn(line, "\n") + 1)
-		count += read_line(line, &miss, &accepted, &message) && !accepted && miss.how == SHARD_SKIPPED;
+		count += read_line(line, &p, &message) && p.how == PROBLEM_SKIPPED;
 	return count;
 }
 
 /* The lines of one kind, whose ordinals ascend. */
 struct lines {
 	const char *at, *end;
-	bool accepted, more;
-	struct shard_miss line; /* if there is `more` */
+	enum problem_how kind; /* PROBLEM_SKIPPED stands for all that are left out */
+	bool more;
+	struct problem line; /* if there is `more` */
 };
+
+static enum problem_how kind_of(const struct problem *p)
+{
+	return p->how == PROBLEM_ACCEPTED || p->how == PROBLEM_FIRST ? p->how : PROBLEM_SKIPPED;
+}
 
 static void next_line(struct lines *l)
 {
 	const char *message;
-	bool accepted;
 
 	for (l->more = false; !l->more && l->at < l->end; l->at += strcspn(l->at, "\n") + 1)
-		l->more = read_line(l->at, &l->line, &accepted, &message) && accepted == l->accepted;
+		l->more = read_line(l->at, &l->line, &message) && kind_of(&l->line) == l->kind;
 }
 
-static struct lines lines_of(const struct receipt *r, bool accepted)
+static struct lines lines_of(const struct receipt *r, enum problem_how kind)
 {
-	struct lines l = {.at = r->lines.data, .end = r->lines.data + r->lines.bytes, .accepted = accepted};
+	struct lines l = {.at = r->lines.data, .end = r->lines.data + r->lines.bytes, .kind = kind};
 
 	next_line(&l);
 	return l;
@@ -217,9 +260,9 @@ static bool has_vanished(struct lines *misses, uint64_t ordinal)
 
 bool receipt_vanished(const struct receipt *r, const struct receipt *other, uint64_t *ordinal)
 {
-	struct lines theirs = lines_of(other, false);
+	struct lines theirs = lines_of(other, PROBLEM_SKIPPED);
 
-	for (struct lines l = lines_of(r, false); l.more; next_line(&l)) {
+	for (struct lines l = lines_of(r, PROBLEM_SKIPPED); l.more; next_line(&l)) {
 		*ordinal = l.line.ordinal;
 		if (l.line.reason == SHARD_MISS_VANISHED && !has_vanished(&theirs, l.line.ordinal))
 			return true;
@@ -227,10 +270,10 @@ bool receipt_vanished(const struct receipt *r, const struct receipt *other, uint
 	return false;
 }
 
-static bool kind_agrees(const struct receipt *a, const struct receipt *b, bool accepted)
+static bool kind_agrees(const struct receipt *a, const struct receipt *b, enum problem_how kind)
 {
-	struct lines x = lines_of(a, accepted), y = lines_of(b, accepted);
-	struct lines gone_a = lines_of(a, false), gone_b = lines_of(b, false);
+	struct lines x = lines_of(a, kind), y = lines_of(b, kind);
+	struct lines gone_a = lines_of(a, PROBLEM_SKIPPED), gone_b = lines_of(b, PROBLEM_SKIPPED);
 
 	while (x.more || y.more) {
 		bool of_x = x.more && (!y.more || x.line.ordinal <= y.line.ordinal);
@@ -250,43 +293,40 @@ static bool kind_agrees(const struct receipt *a, const struct receipt *b, bool a
 
 bool receipt_agrees(const struct receipt *a, const struct receipt *b)
 {
-	return kind_agrees(a, b, false) && kind_agrees(a, b, true);
+	return kind_agrees(a, b, PROBLEM_SKIPPED) && kind_agrees(a, b, PROBLEM_ACCEPTED);
 }
 
 int receipt_account(const struct receipt *r, const struct plan *plan, struct account *a)
 {
 	const char *line = r->lines.data, *end = line + r->lines.bytes;
-	uint64_t count[2] = {0, 0}, accepted_count = 0; /* skipped, quarantined */
+	uint64_t count[PROBLEM_FIRST + 1] = {0}, misses;
 	int code = EXIT_DONE;
 
 	while (code == EXIT_DONE && line < end) {
 		const char *lf = memchr(line, '\n', (size_t)(end - line)), *at;
-		struct shard_miss miss;
-		bool accepted;
+		struct problem p;
 		char *message;
 
-		if (!lf || !read_line(line, &miss, &accepted, &at) || !account_miss_fits(&miss, plan->input_count))
+		if (!lf || !read_line(line, &p, &at) || !fits(&p, plan->input_count))
 			break;
 		message = malloc((size_t)(lf - line) + 1);
 		if (!message)
 			return fail(EXIT_IO, "out of memory for a list of bad inputs");
 		if (text_decode(at, (size_t)(lf - at), true, message) < 0)
 			message[0] = '\0';
-		code = account_problem(a, miss.ordinal, miss.reason,
-				       accepted ? PROBLEM_ACCEPTED : (enum problem_how)miss.how, message);
+		code = account_problem(a, p.ordinal, p.reason, p.how, message);
 		free(message);
-		if (accepted)
-			accepted_count++;
-		else
-			count[miss.how == SHARD_QUARANTINED]++;
+		count[p.how]++;
 		line = lf + 1;
 	}
-	if (code == EXIT_DONE && (count[0] + count[1] != r->miss_count || line < end))
+	misses = count[PROBLEM_SKIPPED] + count[PROBLEM_QUARANTINED];
+	if (code == EXIT_DONE && (misses != r->miss_count || line < end))
 		return fail(EXIT_BAD,
 			    "a receipt lists %" PRIu64 " inputs as left out, but counts %" PRIu64 "; remove "
 			    "the receipts, and build makes them again from the shards",
-			    count[0] + count[1], r->miss_count);
-	account_published(a, r->record_count, accepted_count, count[0], count[1]);
+			    misses, r->miss_count);
+	account_published(a, r->record_count, count[PROBLEM_ACCEPTED], count[PROBLEM_SKIPPED],
+			  count[PROBLEM_QUARANTINED]);
 	return code;
 }
 

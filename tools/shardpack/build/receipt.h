@@ -2,11 +2,12 @@
 /*
  * receipt.h - what is known of a published shard, so that it need not be read again
  *
- *   receipt 3
+ *   receipt 4
  *   shard 5 bytes 8200192 time 1764000000123456789 records 54 misses 1 read-back yes
  *     root 3d1c... sha256 9a41...              on the same line
  *   miss 301 5 1 the%20file%20ends%20early     ordinal, reason, how, message
  *   accepted 317 4 pixels%20are%20made%20up    ordinal, reason, message; a record all the same
+ *   first 318 2 GIF%20has%202%20frames:...     likewise; the rest of the file is not packed
  *   end 6b0f...                                SHA-256 of all before
  *
  * read-back says whether the shard was read from the disk and verified: before it got its name, or
@@ -25,22 +26,32 @@
 #include "shard.h"
 #include "shard_pack.h"
 #include "tools/common/text.h"
+#include "tools/shardpack/convert/account.h"
 
-struct account;
 struct plan;
+struct result;
 
 struct receipt { /* start it zeroed */
 	uint64_t file_bytes, mtime_ns, record_count, miss_count;
 	uint8_t root[16], sha256[32];
 	bool read_back;
-	struct text lines; /* of misses, and of what was accepted */
+	struct text lines; /* of misses, and of what was told of records */
 };
 
 /* Add a line to `lines`. */
 void receipt_add_miss(struct text *lines, const struct shard_miss *miss, const char *message);
-void receipt_add_accepted(struct text *lines, uint64_t ordinal, uint32_t reason, const char *message);
+/* `how` is PROBLEM_ACCEPTED or PROBLEM_FIRST. */
+void receipt_add_record(struct text *lines, uint64_t ordinal, uint32_t reason, enum problem_how how,
+			const char *message);
 
-/* How many lines of the second kind there are; and of the first, of inputs that were skipped. */
+/*
+ * What is to be told of a record, which is nothing of most: damage that was accepted, or frames
+ * that are left out.  It goes to the user, into the lines and into the account.  Returns the exit
+ * code.
+ */
+int receipt_tell(struct text *lines, struct account *a, const char *source, const struct result *r);
+
+/* How many inputs were accepted; and how many were skipped. */
 uint64_t receipt_accepted_count(const struct receipt *r);
 uint64_t receipt_skipped_count(const struct receipt *r);
 
@@ -74,7 +85,7 @@ bool receipt_is_same(const struct receipt *a, const struct receipt *b);
 /* Say that it is not, and return the exit code.  `anew` is that of a job. */
 int receipt_refuse(const char *out_dir, uint64_t shard_idx, const char *anew);
 
-/* Enter the shard, its misses and what it accepted.  Returns the exit code. */
+/* Enter the shard, its misses and what was told of records.  Returns the exit code. */
 int receipt_account(const struct receipt *r, const struct plan *plan, struct account *a);
 
 void receipt_free(struct receipt *r);

@@ -241,6 +241,7 @@ int seal_recount(const struct job *job)
 	int code = EXIT_DONE;
 
 	job->account->input_count = job->plan->input_count;
+	job->account->firsts_unknown = true;
 	if (shard_dataset_open(&ds, job->out_dir, NULL, &err) != SHARD_OK)
 		return library_failure(&err);
 	shard_dataset_info(ds, &info);

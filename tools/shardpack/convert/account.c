@@ -30,7 +30,9 @@ enum problem_how account_how(uint32_t on_error, uint32_t reason)
 
 int account_problem(struct account *a, uint64_t ordinal, uint32_t reason, enum problem_how how, const char *message)
 {
-	struct problem_list *l = how == PROBLEM_ACCEPTED ? &a->accepted_inputs : &a->problems;
+	struct problem_list *l = how == PROBLEM_ACCEPTED ? &a->accepted_inputs
+				 : how == PROBLEM_FIRST	 ? &a->first_inputs
+							 : &a->problems;
 	struct problem *p;
 
 	if (!grow(&l->item, &l->capacity, l->count + 1, sizeof(*l->item)))
@@ -42,7 +44,7 @@ int account_problem(struct account *a, uint64_t ordinal, uint32_t reason, enum p
 	l->count++;
 	if (how == PROBLEM_UNREADABLE)
 		a->unreadable++;
-	else if (how != PROBLEM_ACCEPTED)
+	else if (l == &a->problems)
 		a->bad++;
 	a->vanished += how == PROBLEM_SKIPPED && reason == SHARD_MISS_VANISHED;
 	return EXIT_DONE;
@@ -95,6 +97,7 @@ void account_sort(struct account *a)
 {
 	sort(&a->problems);
 	sort(&a->accepted_inputs);
+	sort(&a->first_inputs);
 }
 
 int account_check_bad(const struct account *a, const struct cli_amount *max, uint64_t ordinal, uint64_t planned)
@@ -159,5 +162,6 @@ void account_free(struct account *a)
 {
 	free_list(&a->problems);
 	free_list(&a->accepted_inputs);
+	free_list(&a->first_inputs);
 	memset(a, 0, sizeof(*a));
 }

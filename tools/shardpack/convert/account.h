@@ -26,6 +26,7 @@ enum problem_how {
 	PROBLEM_BAD,	    /* the policy is to fail */
 	PROBLEM_UNREADABLE, /* whatever the policy */
 	PROBLEM_ACCEPTED,   /* it became a record */
+	PROBLEM_FIRST,	    /* so did the first of its frames or pages */
 };
 
 struct problem {
@@ -51,6 +52,8 @@ struct account {				/* start it zeroed */
 	uint64_t accepted;		     /* of the written ones */
 	struct problem_list problems;	     /* inputs that are no records */
 	struct problem_list accepted_inputs; /* also those of shards that were not published */
+	struct problem_list first_inputs;    /* likewise: only their first frame or page is packed */
+	bool firsts_unknown;		     /* the dataset was there already, and does not say */
 	uint64_t shown, accepted_shown;	     /* lines printed so far */
 };
 

@@ -157,7 +157,7 @@ void converter_run(struct converter *c, struct result *r)
 	struct input_bytes in;
 	bool have_bytes;
 
-	r->verdict.message[0] = '\0';
+	r->verdict.message[0] = r->verdict.first[0] = '\0';
 	r->verdict.reason = 0;
 	r->meta = r->record + meta_offset(&c->schema);
 	plan_input(c->plan, plan_input_at(c->plan, r->ordinal), &r->input);

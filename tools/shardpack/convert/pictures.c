@@ -99,6 +99,7 @@ bool pictures_open(struct pictures *p, const struct recipe *r, struct budget *bu
 	p->decoder = decoder_open(&(struct decode_options){.max_pixels = limits_most(l, LIMIT_PIXELS),
 							   .max_side = (uint32_t)limits_most(l, LIMIT_SIDE),
 							   .max_scans = (uint32_t)limits_most(l, LIMIT_SCANS),
+							   .max_frames = (uint32_t)limits_most(l, LIMIT_FRAMES),
 							   .max_memory_bytes = limits_most(l, LIMIT_MEMORY),
 							   .accept = (enum decode_accept)r->accept,
 							   .formats = r->formats,
@@ -121,12 +122,12 @@ void pictures_close(struct pictures *p)
 
 /* ---- in this process ---- */
 
-/* 0 if the file states none, or the recipe does not ask. */
+/* 0 if the file states none, or the recipe does not ask; of a TIFF Pillow asks. */
 static bool find_stated(const struct pictures *p, const uint8_t *data, uint64_t bytes, uint32_t *stated,
 			struct verdict *v)
 {
 	*stated = 0;
-	if (!p->applies_exif || exif_stated(data, bytes, p->rules, stated))
+	if ((!p->applies_exif && !exif_is_tiff(data, bytes)) || exif_stated(data, bytes, p->rules, stated))
 		return true;
 	return verdict_set(v, OUTCOME_STOP, 0, "out of memory while its orientation was looked for");
 }
@@ -301,7 +302,7 @@ static bool is_answer(const struct pictures *p, struct picture_job *job)
 	const struct picture *m = &job->made;
 	struct verdict *v = &job->verdict;
 
-	v->message[sizeof(v->message) - 1] = '\0';
+	v->message[sizeof(v->message) - 1] = v->first[sizeof(v->first) - 1] = '\0';
 	if (v->reason > SHARD_MISS_KEY)
 		return false;
 	if (!job->ok)

@@ -136,19 +136,38 @@ static bool part_bytes(struct record_fields *f, uint64_t input_idx, uint32_t i, 
 	return part->kind == FIELD_PART_FILE || part->kind == FIELD_PART_MEMBER;
 }
 
+#define WHERE_BYTES 140
+
+/* The bytes of a field: "masks/a.png". */
+static const char *name_bytes(const struct target *t, const struct input_bytes *in, char where[WHERE_BYTES])
+{
+	if (in->path)
+		return in->path;
+	snprintf(where, WHERE_BYTES, "%" PRIu64 " bytes at offset %" PRIu64 " of %.60s", in->bytes, in->offset,
+		 t->all->plan->file[in->file].path);
+	return where;
+}
+
 /* Name the field and its bytes: "field mask, masks/a.png: ...". */
 static bool blame(const struct target *t, const struct input_bytes *in)
 {
 	struct verdict *v = &t->r->verdict;
-	char why[sizeof(v->message)], where[140];
+	char why[sizeof(v->message)], where[WHERE_BYTES];
 
-	if (in->path)
-		snprintf(where, sizeof(where), "%.100s", in->path);
-	else
-		snprintf(where, sizeof(where), "%" PRIu64 " bytes at offset %" PRIu64 " of %.60s", in->bytes,
-			 in->offset, t->all->plan->file[in->file].path);
 	memcpy(why, v->message, sizeof(why));
-	return verdict_set(v, v->outcome, v->reason, "field %s, %s: %s", t->f->name, where, why);
+	return verdict_set(v, v->outcome, v->reason, "field %s, %.100s: %s", t->f->name, name_bytes(t, in, where), why);
+}
+
+/* The same for a file of more frames than one. */
+static void name_first(const struct target *t, const struct input_bytes *in)
+{
+	struct verdict *v = &t->r->verdict;
+	char why[DECODE_FIRST_BYTES], where[WHERE_BYTES];
+
+	snprintf(why, sizeof(why), "%.*s", DECODE_FIRST_BYTES - 1, v->first);
+	if (why[0])
+		snprintf(v->first, sizeof(v->first), "field %.30s, %.60s: %s", t->f->name, name_bytes(t, in, where),
+			 why);
 }
 
 /* The value is there, `bytes` of it: say how long it is, if it is ragged. */
@@ -290,6 +309,7 @@ static bool put_field(const struct target *t, const struct field_part *part)
 {
 	struct input_bytes in;
 	uint32_t reason = t->r->verdict.reason;
+	bool had_first = t->r->verdict.first[0];
 	size_t bytes = 0;
 
 	if (!check_size(t, part))
@@ -301,6 +321,8 @@ static bool put_field(const struct target *t, const struct field_part *part)
 			return blame(t, &in);
 		if (t->r->verdict.reason != reason) /* its damage was accepted */
 			blame(t, &in);
+		if (!had_first)
+			name_first(t, &in);
 	} else if (part->kind == FIELD_PART_VALUE && t->source->pick == PICK_ALL) {
 		bytes = field_texts_put(t->f, part, t->at);
 	} else if (part->kind == FIELD_PART_VALUE) {

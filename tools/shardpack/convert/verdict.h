@@ -27,13 +27,17 @@ struct verdict {
 	enum outcome outcome;
 	uint32_t reason;   /* enum shard_miss_reason, of OUTCOME_BAD; of a record 0, or which damage was accepted */
 	char message[320]; /* why; empty if there is nothing to say */
+	char first[200];   /* of a record: a file has more frames or pages than are packed; else empty */
 };
 
 /* Returns false, for functions that say so when there is no record. */
 bool verdict_set(struct verdict *v, enum outcome outcome, uint32_t reason, const char *fmt, ...)
 	__attribute__((format(printf, 4, 5)));
 
-/* Take over a decoder's verdict.  True if it was OK.  Of accepted damage the first one stays. */
+/*
+ * Take over a decoder's verdict.  True if it was OK.  Of accepted damage the first one stays,
+ * and of more frames, too.
+ */
 bool verdict_of_decoder(struct verdict *v, enum decode_status status, const struct decode_verdict *said);
 
 #endif

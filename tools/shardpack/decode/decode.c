@@ -18,6 +18,7 @@
 #include "tools/shardpack/decode/decode_jpeg.h"
 #include "tools/shardpack/decode/decode_png.h"
 #include "tools/shardpack/decode/decode_ppm.h"
+#include "tools/shardpack/decode/decode_tiff.h"
 #include "tools/shardpack/decode/decode_webp.h"
 
 /*
@@ -28,6 +29,7 @@ static const struct decode_options defaults = {
 	.max_pixels = DECODE_PIXELS_DEFAULT,
 	.max_side = DECODE_SIDE_MAX,
 	.max_scans = DECODE_SCANS_DEFAULT,
+	.max_frames = DECODE_FRAMES_DEFAULT,
 	.max_memory_bytes = DECODE_MEMORY_DEFAULT_BYTES,
 };
 
@@ -44,6 +46,8 @@ struct decoder *decoder_open(const struct decode_options *opt)
 		d->limit.max_side = defaults.max_side;
 	if (!d->limit.max_scans)
 		d->limit.max_scans = defaults.max_scans;
+	if (!d->limit.max_frames)
+		d->limit.max_frames = defaults.max_frames;
 	if (!d->limit.max_memory_bytes || d->limit.max_memory_bytes > LONG_MAX) /* libjpeg's type */
 		d->limit.max_memory_bytes = defaults.max_memory_bytes;
 	return d;
@@ -78,10 +82,10 @@ static const struct magic magics[] = {
 	{MAGIC("RIFF????WEBP"), NULL, "WebP", 0, webp_run},
 	{MAGIC("GIF8"), "GIF8", "GIF", DECODE_GIF, gif_run},
 	{MAGIC("BM????\0\0\0\0"), NULL, "BMP", 0, bmp_run},
-	{MAGIC("II*\0"), "II", "TIFF", 0, NULL},
-	{MAGIC("MM\0*"), "MM", "TIFF", 0, NULL},
-	{MAGIC("II+\0"), "II", "TIFF", 0, NULL},
-	{MAGIC("MM\0+"), "MM", "TIFF", 0, NULL},
+	{MAGIC("II*\0"), "II", "TIFF", DECODE_TIFF, tiff_run},
+	{MAGIC("MM\0*"), "MM", "TIFF", DECODE_TIFF, tiff_run},
+	{MAGIC("II+\0"), "II", "BigTIFF", 0, NULL},
+	{MAGIC("MM\0+"), "MM", "BigTIFF", 0, NULL},
 	{MAGIC("P1\n"), "P1", "PBM", 0, NULL},
 	{MAGIC("P2\n"), "P2", "PGM", 0, NULL},
 	{MAGIC("P3\n"), "P3", "PPM", 0, NULL},
@@ -108,6 +112,9 @@ static bool starts_with(const uint8_t *bytes, size_t size, const struct magic *m
 			return false;
 	return true;
 }
+
+/* What to type. */
+#define AVIF_INSTEAD "PNG: python3 -c \"from PIL import Image; Image.open('a.avif').save('a.png')\""
 
 #define HEX_BYTES 16 /* enough for every magic */
 
@@ -144,6 +151,7 @@ static enum decode_status run(struct decoder *d, const void *bytes, size_t size,
 	d->pixel_bytes = d->codes ? MASK_PIXEL_BYTES : channels;
 	v->reason = 0;
 	v->message[0] = '\0';
+	v->first[0] = '\0';
 	if (!size)
 		return decode_bad(v, SHARD_MISS_EMPTY, "is empty (0 bytes)");
 	for (size_t i = 0; i < sizeof(magics) / sizeof(magics[0]); i++) {
@@ -159,6 +167,8 @@ static enum decode_status run(struct decoder *d, const void *bytes, size_t size,
 					  "image ends so; rename it to .%s and pack anew",
 					  first_bytes(bytes, strlen(m->tag), hex), m->tag, m->name,
 					  format_of(m->format)->name);
+		if (!strcmp(m->name, "AVIF"))
+			instead = AVIF_INSTEAD;
 		if (m->tag)
 			return decode_bad(v, SHARD_MISS_UNSUPPORTED,
 					  "starts with %s (%s): %s is not supported, convert it to %s",

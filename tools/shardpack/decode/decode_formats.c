@@ -8,9 +8,11 @@
 #include <strings.h>
 
 #include "tools/shardpack/decode/decode_gif.h"
+#include "tools/shardpack/decode/decode_tiff.h"
 
 const struct decode_format_name decode_format_names[] = {
 	{DECODE_GIF, "gif", decoder_gif_version, {".gif"}},
+	{DECODE_TIFF, "tiff", decoder_tiff_version, {".tif", ".tiff"}},
 	{0, NULL, NULL, {NULL}},
 };
 

@@ -12,7 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum decode_format { DECODE_GIF = 1 }; /* bits */
+enum decode_format { DECODE_GIF = 1, DECODE_TIFF = 2 }; /* bits */
 
 /* One of them. */
 struct decode_format_name {

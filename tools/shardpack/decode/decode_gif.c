@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * decode_gif.c - GIF of one frame to RGB, through giflib
+ * decode_gif.c - the first frame of a GIF to RGB, through giflib
  *
  * The picture is as large as the screen, or as the frame reaches, if that is more.  Where there is
  * no frame it has the transparent index, or else index 0, as in Pillow.  A palette in which each
  * index stands for its own gray, or none, means gray.
  *
- * Of an animation people want a certain frame, or all of them, so it is refused.
+ * The frames behind it are counted, up to the end of the file, and not decompressed.
  */
 #include "tools/shardpack/decode/decode_gif.h"
 
@@ -18,6 +18,11 @@
 
 #define CONTROL_CODE  0xf9 /* an extension: what is transparent */
 #define CONTROL_BYTES 4
+
+/* What a record of the file begins with. */
+#define EXTENSION_RECORD 0x21
+#define FRAME_RECORD	 0x2c
+#define END_RECORD	 0x3b
 
 struct gif {
 	GifFileType *file;
@@ -151,28 +156,89 @@ static enum decode_status read_frame(struct gif *g)
 	return read_rows(g);
 }
 
-static enum decode_status read_records(struct gif *g)
+/* Up to the first frame. */
+static enum decode_status read_first(struct gif *g)
 {
-	GifRecordType type = UNDEFINED_RECORD_TYPE;
-	enum decode_status rc = DECODE_OK;
-	bool has_frame = false;
+	GifRecordType type;
+	enum decode_status rc;
 
-	while (rc == DECODE_OK && type != TERMINATE_RECORD_TYPE) {
+	do {
 		if (DGifGetRecordType(g->file, &type) != GIF_OK)
 			return refuse(g);
-		if (type == EXTENSION_RECORD_TYPE) {
-			rc = read_extension(g);
-		} else if (type == IMAGE_DESC_RECORD_TYPE) {
-			if (has_frame)
-				return decode_bad(g->v, SHARD_MISS_UNSUPPORTED,
-						  "GIF is animated: save the frame that is wanted as an image");
-			rc = read_frame(g);
-			has_frame = true;
+		rc = type == EXTENSION_RECORD_TYPE ? read_extension(g) : DECODE_OK;
+	} while (rc == DECODE_OK && type == EXTENSION_RECORD_TYPE);
+	if (rc != DECODE_OK)
+		return rc;
+	return type == IMAGE_DESC_RECORD_TYPE ? read_frame(g) : decode_bad(g->v, SHARD_MISS_DECODE, "GIF has no frame");
+}
+
+/* The next byte; -1 at the end of the file. */
+static int next_byte(struct gif *g)
+{
+	if (!g->left_bytes)
+		return -1;
+	g->left_bytes--;
+	return *g->bytes++;
+}
+
+static void skip(struct gif *g, size_t bytes)
+{
+	bytes = bytes < g->left_bytes ? bytes : g->left_bytes;
+	g->bytes += bytes;
+	g->left_bytes -= bytes;
+}
+
+/* Blocks with their lengths before them, up to the empty one. */
+static void skip_blocks(struct gif *g)
+{
+	for (int length = next_byte(g); length > 0; length = next_byte(g))
+		skip(g, (size_t)length);
+}
+
+#define FRAME_BYTES 8 /* before its flags */
+
+static void skip_frame(struct gif *g)
+{
+	int flags;
+
+	skip(g, FRAME_BYTES);
+	flags = next_byte(g);
+	if (flags > 0 && flags & 0x80) /* a palette */
+		skip(g, (size_t)3 << ((flags & 7) + 1));
+	skip(g, 1);
+	skip_blocks(g);
+}
+
+/*
+ * What is behind the first frame, of which giflib has read all.  Its bytes are walked here, as
+ * giflib keeps something of each frame.
+ */
+static enum decode_status count_frames(struct gif *g)
+{
+	uint64_t count = 1;
+
+	for (;;) {
+		int type = next_byte(g);
+
+		switch (type) {
+		case EXTENSION_RECORD:
+			skip(g, 1);
+			skip_blocks(g);
+			break;
+		case FRAME_RECORD:
+			skip_frame(g);
+			count++;
+			break;
+		case END_RECORD:
+			return decode_first_of(count, "GIF", "frames", g->d->limit.max_frames, g->v);
+		case -1:
+			return refuse(g);
+		default:
+			return decode_bad(g->v, SHARD_MISS_DECODE,
+					  "GIF cannot be decoded: 0x%02x begins no frame, no extension and no end",
+					  (unsigned)type);
 		}
 	}
-	if (rc == DECODE_OK && !has_frame)
-		rc = decode_bad(g->v, SHARD_MISS_DECODE, "GIF has no frame");
-	return rc;
 }
 
 enum decode_status gif_run(struct decoder *d, const uint8_t *bytes, size_t size, struct image *out,
@@ -182,7 +248,9 @@ enum decode_status gif_run(struct decoder *d, const uint8_t *bytes, size_t size,
 	enum decode_status rc;
 
 	g.file = DGifOpen(&g, on_read, &g.error);
-	rc = g.file ? read_records(&g) : refuse(&g);
+	rc = g.file ? read_first(&g) : refuse(&g);
+	if (rc == DECODE_OK)
+		rc = count_frames(&g);
 	if (g.file)
 		DGifCloseFile(g.file, NULL);
 	return rc;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * decode_gif.h - GIF of one frame to RGB
+ * decode_gif.h - the first frame of a GIF to RGB
  */
 #ifndef SHARD_DECODE_DECODE_GIF_H
 #define SHARD_DECODE_DECODE_GIF_H

@@ -10,6 +10,7 @@
 #define DECODE_PIXELS_DEFAULT	    89478485 /* where Pillow warns of a bomb */
 #define DECODE_SIDE_MAX		    65500    /* the most that libjpeg reads; the default */
 #define DECODE_SCANS_DEFAULT	    100	     /* real progressive files have about 10 */
+#define DECODE_FRAMES_DEFAULT	    UINT32_MAX
 #define DECODE_MEMORY_DEFAULT_BYTES (UINT64_C(768) << 20)
 
 /* Which damage of JPEGs is accepted; the pixels are those that libjpeg-turbo gives. */
@@ -30,6 +31,7 @@ struct decode_options {
 	uint64_t max_pixels;
 	uint32_t max_side;
 	uint32_t max_scans;
+	uint32_t max_frames;	   /* or pages; of more than one the first one is read */
 	uint64_t max_memory_bytes; /* inside a decoder, beside the image */
 	uint32_t formats;	   /* bits of decode_formats.h */
 

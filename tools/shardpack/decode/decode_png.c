@@ -129,18 +129,23 @@ static void choose_transforms(struct png *p)
 }
 
 /*
- * Of the chunk that says so nothing but its being there counts, where it may be: in front of the
- * pixels.
+ * How many pictures the file has; 0 if it has no chunk that says so where that may be, in front of
+ * the pixels.  The first picture is one more if it is no frame of the animation.
  */
-static bool is_animated(const struct png *p)
+static uint64_t count_frames(const struct png *p)
 {
 	size_t at = PNG_MAGIC_BYTES;
 	struct png_chunk chunk;
+	uint64_t count = 0;
+	bool is_frame = false;
 
-	while (png_chunk_next(p->bytes, p->left_bytes, &at, &chunk) && !png_chunk_is(&chunk, "IDAT"))
-		if (png_chunk_is(&chunk, "acTL"))
-			return true;
-	return false;
+	while (png_chunk_next(p->bytes, p->left_bytes, &at, &chunk) && !png_chunk_is(&chunk, "IDAT")) {
+		is_frame = is_frame || png_chunk_is(&chunk, "fcTL");
+		if (png_chunk_is(&chunk, "acTL") && chunk.bytes >= 4)
+			count = (uint64_t)chunk.data[0] << 24 | chunk.data[1] << 16 | chunk.data[2] << 8 |
+				chunk.data[3];
+	}
+	return count + (count && !is_frame);
 }
 
 /* And for one of codes: the file's own channels. */
@@ -307,10 +312,15 @@ static void read_image(struct png *p)
 	bool mask = p->d->channels == 1;
 	enum decode_status rc;
 	uint32_t width, height;
+	uint64_t frames;
 
-	if (mask && is_animated(p))
+	frames = count_frames(p);
+	if (mask && frames)
 		fail(p, decode_bad(p->v, SHARD_MISS_UNSUPPORTED,
 				   "PNG is animated: save the frame that is wanted as an image"));
+	rc = decode_first_of(frames, "PNG", "frames", p->d->limit.max_frames, p->v);
+	if (rc)
+		fail(p, rc);
 	open_stream(p);
 	png_read_info(p->png, p->info);
 	width = png_get_image_width(p->png, p->info);

@@ -27,6 +27,20 @@ enum decode_status decode_no_memory(struct decode_verdict *v)
 	return DECODE_NO_MEMORY;
 }
 
+enum decode_status decode_first_of(uint64_t count, const char *format, const char *things, uint64_t most,
+				   struct decode_verdict *v)
+{
+	if (count > most)
+		return decode_bad(v, SHARD_MISS_LIMIT,
+				  "%s has %" PRIu64 " %s: more than the limit of %" PRIu64 "; --limit frames=%" PRIu64
+				  " packs the first one",
+				  format, count, things, most, count);
+	if (count > 1)
+		snprintf(v->first, sizeof(v->first), "%s has %" PRIu64 " %s: the first one is packed", format, count,
+			 things);
+	return DECODE_OK;
+}
+
 enum decode_status decode_bad_channels(struct decode_verdict *v, const char *format, int channel_count)
 {
 	return decode_bad(v, SHARD_MISS_UNSUPPORTED,

@@ -15,6 +15,8 @@ enum decode_status {
 	DECODE_NO_MEMORY = 2, /* says nothing about the input */
 };
 
+#define DECODE_FIRST_BYTES 80
+
 struct decode_verdict {
 	/*
 	 * enum shard_miss_reason for DECODE_BAD_INPUT, else 0; with DECODE_OK also for accepted
@@ -23,6 +25,8 @@ struct decode_verdict {
 	 */
 	int reason;
 	char message[240]; /* one line, without the file's name; empty without a reason */
+	/* with DECODE_OK: of how many frames or pages only the first one was read; else empty */
+	char first[DECODE_FIRST_BYTES];
 };
 
 /* Fill *v; returns DECODE_BAD_INPUT.  The reason is an enum shard_miss_reason. */
@@ -30,6 +34,13 @@ enum decode_status decode_bad(struct decode_verdict *v, int reason, const char *
 	__attribute__((format(printf, 3, 4)));
 
 enum decode_status decode_no_memory(struct decode_verdict *v);
+
+/*
+ * A file has so many frames, or pages, as `things` calls them: more than the limit of `most`, or
+ * only the first one is read, which *v then says.
+ */
+enum decode_status decode_first_of(uint64_t count, const char *format, const char *things, uint64_t most,
+				   struct decode_verdict *v);
 
 /* Verdicts on a file that should be a mask.  `format` is its name. */
 enum decode_status decode_bad_channels(struct decode_verdict *v, const char *format, int channel_count);

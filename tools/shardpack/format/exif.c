@@ -137,13 +137,13 @@ static struct exif_tiff read_raw_exif(const struct png_text *text, uint8_t *out,
 		if (c == '\n' || (high < 0 && c && strchr(" \t\r\v\f", c)))
 			continue;
 		if (!digit)
-			return (struct exif_tiff){EXIF_UNREADABLE, 0};
+			return (struct exif_tiff){.said = EXIF_UNREADABLE};
 		if (high >= 0)
 			out[used++] = (uint8_t)(high << 4 | (int)(digit - digits));
 		high = high < 0 ? (int)(digit - digits) : -1;
 	}
 	if (high >= 0)
-		return (struct exif_tiff){EXIF_UNREADABLE, 0};
+		return (struct exif_tiff){.said = EXIF_UNREADABLE};
 	return read_exif((struct bytes){out, used}, 2, rules);
 }
 
@@ -254,6 +254,19 @@ static void read_webp(struct bytes file, enum exif_rules rules, struct said *out
 	}
 }
 
+/* The file is a structure like that of EXIF data. */
+static void read_tiff(struct bytes file, enum exif_rules rules, struct said *out)
+{
+	out->exif = exif_tiff(file.at, file.count, 0, rules == EXIF_RULES_PILLOW_13);
+	if (out->exif.xmp)
+		out->xmp = xmp_read(out->exif.xmp, out->exif.xmp_bytes);
+}
+
+bool exif_is_tiff(const uint8_t *bytes, size_t size)
+{
+	return size >= 4 && (!memcmp(bytes, "II*\0", 4) || !memcmp(bytes, "MM\0*", 4));
+}
+
 bool exif_stated(const uint8_t *bytes, size_t size, enum exif_rules rules, uint32_t *stated)
 {
 	struct said said = {.xmp = {.is_empty = true}};
@@ -264,6 +277,8 @@ bool exif_stated(const uint8_t *bytes, size_t size, enum exif_rules rules, uint3
 		ok = read_jpeg(file, rules, &said);
 	else if (starts_with(file, "\x89PNG\r\n\x1a\n", 8))
 		ok = read_png(file, rules, &said);
+	else if (exif_is_tiff(bytes, size))
+		read_tiff(file, rules, &said);
 	else if (size >= 12 && starts_with(file, "RIFF", 4) && !memcmp(bytes + 8, "WEBP", 4))
 		read_webp(file, rules, &said);
 	*stated = said.exif.said == EXIF_SAYS_NOTHING ? said.xmp.orientation : said.exif.orientation;

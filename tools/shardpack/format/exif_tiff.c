@@ -12,15 +12,18 @@
 #include <string.h>
 
 #define TAG_ORIENTATION 0x0112
+#define TAG_XMP		0x02bc
 #define ENTRY_BYTES	12
 #define PREFIX		"Exif\0\0"
 #define PREFIX_BYTES	6
 
 enum type {
+	TYPE_BYTE = 1,
 	TYPE_SHORT = 3,
 	TYPE_LONG = 4,
 	TYPE_RATIONAL = 5,
 	TYPE_SIGNED_BYTE = 6,
+	TYPE_UNDEFINED = 7,
 	TYPE_SIGNED_SHORT = 8,
 	TYPE_SIGNED_LONG = 9,
 	TYPE_SIGNED_RATIONAL = 10,
@@ -89,6 +92,9 @@ static uint32_t orientation_of(const uint8_t *at, uint32_t type, bool big)
 	unsigned bytes = value_bytes[type];
 
 	switch ((enum type)type) {
+	case TYPE_BYTE:
+	case TYPE_UNDEFINED:
+		return 0;
 	case TYPE_SHORT:
 	case TYPE_LONG:
 	case TYPE_IFD:
@@ -106,7 +112,7 @@ static uint32_t orientation_of(const uint8_t *at, uint32_t type, bool big)
 	case TYPE_SIGNED_RATIONAL:
 		return quotient((double)load_signed(at, 4, big), (double)load_signed(at + 4, 4, big));
 	}
-	return 0; /* bytes and text */
+	return 0; /* text */
 }
 
 /* Where the values of an entry stand; NULL if it is passed over, and *end if Pillow stops there. */
@@ -130,7 +136,7 @@ static const uint8_t *find_values(struct tiff *t, const uint8_t *entry, bool *en
 static struct exif_tiff read_directory(struct tiff *t)
 {
 	uint64_t at = load(t->at + 4, 4, t->big), count;
-	struct exif_tiff out = {EXIF_SAYS_NOTHING, 0};
+	struct exif_tiff out = {.said = EXIF_SAYS_NOTHING};
 	bool end = false;
 
 	if (at > t->bytes || t->bytes - at < 2)
@@ -139,7 +145,7 @@ static struct exif_tiff read_directory(struct tiff *t)
 	at += 2;
 	for (; count && !end && t->bytes - at >= ENTRY_BYTES; count--, at += ENTRY_BYTES) {
 		const uint8_t *entry = t->at + at, *values;
-		uint32_t tag = (uint32_t)load(entry, 2, t->big);
+		uint32_t tag = (uint32_t)load(entry, 2, t->big), type = (uint32_t)load(entry + 2, 2, t->big);
 
 		if (t->first && t->seen[tag / 8] & 1 << tag % 8)
 			continue;
@@ -147,9 +153,14 @@ static struct exif_tiff read_directory(struct tiff *t)
 		if (!values)
 			continue;
 		t->seen[tag / 8] |= (uint8_t)(1 << tag % 8);
-		if (tag == TAG_ORIENTATION)
-			out = (struct exif_tiff){EXIF_SAYS,
-						 orientation_of(values, (uint32_t)load(entry + 2, 2, t->big), t->big)};
+		if (tag == TAG_ORIENTATION) {
+			out.said = EXIF_SAYS;
+			out.orientation = orientation_of(values, type, t->big);
+		}
+		if (tag == TAG_XMP && (type == TYPE_BYTE || type == TYPE_UNDEFINED)) {
+			out.xmp = values;
+			out.xmp_bytes = (size_t)load(entry + 4, 4, t->big);
+		}
 	}
 	return out;
 }
@@ -163,11 +174,11 @@ struct exif_tiff exif_tiff(const uint8_t *bytes, size_t size, unsigned prefixes,
 		size -= PREFIX_BYTES;
 	}
 	if (!size)
-		return (struct exif_tiff){EXIF_SAYS_NOTHING, 0};
+		return (struct exif_tiff){.said = EXIF_SAYS_NOTHING};
 	t = (struct tiff){.at = bytes, .bytes = size, .first = first};
 	if (size < 8 || (memcmp(bytes, "II", 2) && memcmp(bytes, "MM", 2)) ||
 	    (memcmp(bytes + 2, "\0*", 2) && memcmp(bytes + 2, "*\0", 2))) /* Pillow takes both of either order */
-		return (struct exif_tiff){EXIF_UNREADABLE, 0};
+		return (struct exif_tiff){.said = EXIF_UNREADABLE};
 	t.big = bytes[0] == 'M';
 	return read_directory(&t);
 }

@@ -21,6 +21,8 @@ enum exif_said {
 struct exif_tiff {
 	enum exif_said said;
 	uint32_t orientation; /* EXIF_SAYS: 1 to 8, or 0 for any other value */
+	const uint8_t *xmp;   /* the values of its entry, which only an image file has; or NULL */
+	size_t xmp_bytes;
 };
 
 /*

@@ -25,7 +25,8 @@ static const struct {
 } kinds[LIMITS] = {
 	[LIMIT_PIXELS] = {"pixels", DECODE_PIXELS_DEFAULT, (uint64_t)DECODE_SIDE_MAX *DECODE_SIDE_MAX},
 	[LIMIT_SIDE] = {"side", DECODE_SIDE_MAX, DECODE_SIDE_MAX},
-	[LIMIT_SCANS] = {"scans", DECODE_SCANS_DEFAULT, INT_MAX},	    /* libjpeg counts in an int */
+	[LIMIT_SCANS] = {"scans", DECODE_SCANS_DEFAULT, INT_MAX}, /* libjpeg counts in an int */
+	[LIMIT_FRAMES] = {"frames", DECODE_FRAMES_DEFAULT, DECODE_FRAMES_DEFAULT},
 	[LIMIT_MEMORY] = {"memory", DECODE_MEMORY_DEFAULT_BYTES, LONG_MAX}, /* and has this in a long */
 	[LIMIT_MEMBERS] = {"members", MEMBERS_DEFAULT, MEMBERS_MAX},
 	[LIMIT_UNPACK] = {"unpack", 0, INT64_MAX}, /* by default stored.c decides, by the size of the file */
@@ -44,9 +45,9 @@ static bool refuse_name(const char *word, char *why, size_t why_bytes)
 	for (int i = 0; i < LIMITS; i++)
 		names[i] = kinds[i].name;
 	nearest = cli_nearest(word, names, LIMITS);
-	snprintf(why, why_bytes, "'%s' is not a limit: must be pixels, side, scans, memory, members or unpack%s%s%s",
-		 word, nearest < 0 ? "" : "; did you mean '", nearest < 0 ? "" : names[nearest],
-		 nearest < 0 ? "" : "'?");
+	snprintf(why, why_bytes,
+		 "'%s' is not a limit: must be pixels, side, scans, frames, memory, members or unpack%s%s%s", word,
+		 nearest < 0 ? "" : "; did you mean '", nearest < 0 ? "" : names[nearest], nearest < 0 ? "" : "'?");
 	return false;
 }
 

@@ -17,6 +17,7 @@ enum limit {
 	LIMIT_PIXELS,  /* of an image */
 	LIMIT_SIDE,    /* of an image, in pixels */
 	LIMIT_SCANS,   /* of a JPEG */
+	LIMIT_FRAMES,  /* of an animation, or pages */
 	LIMIT_MEMORY,  /* bytes inside libjpeg, beside the image */
 	LIMIT_MEMBERS, /* of a sample in an archive */
 	LIMIT_UNPACK,  /* bytes that a compressed file unpacks to; in no plan, as it decides no verdict */

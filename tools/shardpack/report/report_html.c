@@ -307,6 +307,7 @@ int report_html(const struct report *r, FILE *out, struct shard_dataset *ds, con
 		code = put_records(&gallery, out);
 	put_problems(r->job->plan, &r->job->account->problems, "Bad inputs", "bad", out);
 	put_problems(r->job->plan, &r->job->account->accepted_inputs, "Accepted with warnings", "accepted", out);
+	put_problems(r->job->plan, &r->job->account->first_inputs, "The first frame or page is packed", "first", out);
 	fputs("</body>\n</html>\n", out);
 	gallery_close(&gallery);
 	return code;

@@ -186,11 +186,9 @@ static void write_account(struct json_out *j, const struct account *a)
 static void write_problems(struct json_out *j, const char *key, const struct plan *plan,
 			   const struct problem_list *list)
 {
-	static const char *const how[] = {[PROBLEM_SKIPPED] = "skipped",
-					  [PROBLEM_QUARANTINED] = "quarantined",
-					  [PROBLEM_BAD] = "failed",
-					  [PROBLEM_UNREADABLE] = "failed",
-					  [PROBLEM_ACCEPTED] = "accepted"};
+	static const char *const how[] = {
+		[PROBLEM_SKIPPED] = "skipped",	 [PROBLEM_QUARANTINED] = "quarantined", [PROBLEM_BAD] = "failed",
+		[PROBLEM_UNREADABLE] = "failed", [PROBLEM_ACCEPTED] = "accepted",	[PROBLEM_FIRST] = "first"};
 	char class_name[PLAN_CLASS_NAMES_BYTES], path[PLAN_PATH_BYTES_MAX];
 	struct plan_input input;
 	json_out_array(j, key);
@@ -277,6 +275,10 @@ void report_json(const struct report *r, FILE *out, const struct shard_dataset *
 	write_classes(&j, plan, ds, inputs);
 	write_problems(&j, "bad_inputs", plan, &r->job->account->problems);
 	write_problems(&j, "accepted_inputs", plan, &r->job->account->accepted_inputs);
+	if (r->job->account->firsts_unknown)
+		json_out_null(&j, "first_of_several");
+	else
+		write_problems(&j, "first_of_several", plan, &r->job->account->first_inputs);
 	write_statistics(&j, ds);
 	json_out_double(&j, "seconds", (double)r->elapsed_ns / 1e9);
 	write_lines(&j, "warnings", r->scan ? r->scan->warnings.data : NULL, r->scan ? r->scan->warnings.bytes : 0, 0);

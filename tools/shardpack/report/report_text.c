@@ -88,6 +88,9 @@ void report_tell(const struct report *r)
 		     "field " RECIPE_DAMAGE " is not 0",
 		     a->accepted, a->written, a->written == 1 ? "" : "s", a->accepted == 1 ? "s" : "");
 	}
+	if (a->first_inputs.count)
+		warn("%" PRIu64 " input%s more frames or pages than one: the first is packed; --report FILE lists them",
+		     a->first_inputs.count, a->first_inputs.count == 1 ? " has" : "s have");
 	if (a->vanished)
 		warn("%" PRIu64 " of the skipped inputs vanished: their files were there when the plan was made",
 		     a->vanished);

@@ -394,7 +394,7 @@ static const struct cli_option options[] = {
 	{.name = "accept", .kind = CLI_CHOICE, AT(accept), .arg_name = "HOW", .choices = "none|eoi|warnings", .default_value = "none",
 	 .help = "accept damaged JPEGs"},
 	{.name = "limit", .kind = CLI_STRING, AT(limit), .arg_name = "WHAT=N,...",
-	 .help = "limits: pixels, side, scans, memory, members, unpack"},
+	 .help = "pixels, side, scans, frames, memory, members, unpack"},
 	{.name = "label-key", .kind = CLI_STRING, AT(label_key), .arg_name = "NAME", .default_note = "label",
 	 .help = "column of labels"},
 	{.name = "path-key", .kind = CLI_STRING, AT(path_key), .arg_name = "NAME", .help = "of paths", .beside = true},
