@@ -40,14 +40,16 @@ def pixels_of(version=Image.__version__):
 
 def photo_like(rng, width, height):
     """Waves, an edge and noise: smooth parts, hard parts, and saturation."""
-    y, x = np.mgrid[0:height, 0:width].astype(np.float32)
+    y, x = np.arange(height, dtype=np.float32)[:, None], np.arange(width, dtype=np.float32)
     image = np.empty((height, width, 3), np.float32)
     for c in range(3):
         fx, fy, phase = rng.uniform(0.005, 0.3), rng.uniform(0.005, 0.3), rng.uniform(0, 6)
-        image[..., c] = 128 + rng.uniform(30, 180) * np.sin(x * fx + y * fy + phase)
+        a, b, high = x * fx, y * fy + phase, rng.uniform(30, 180)
+        image[..., c] = (high * np.sin(b)) * np.cos(a) + (high * np.cos(b)) * np.sin(a) + 128  # high * sin(a + b)
     image[x * rng.uniform(0.2, 1) > y] += rng.uniform(-90, 90)
-    noise = np.random.default_rng(rng.getrandbits(32)).normal(0, rng.uniform(0, 40), image.shape)
-    return Image.fromarray(np.clip(image + noise, 0, 255).astype(np.uint8))
+    noise = np.random.default_rng(rng.getrandbits(32)).standard_normal(image.shape, np.float32)
+    image += noise * np.float32(rng.uniform(0, 40))
+    return Image.fromarray(np.clip(image, 0, 255).astype(np.uint8))
 
 
 def to_palette(image, rng):
@@ -108,6 +110,8 @@ def make_file(rng, folder, i):
     path = folder / f"{i}.{'jpg' if kind in JPEG else 'png'}"
     if kind in JPEG:
         options.setdefault("quality", rng.randint(30, 98))
+    else:
+        options["compress_level"] = 1  # for speed
     exif = Image.Exif()
     exif[0x112] = orientation
     converted.save(path, exif=exif, **options)
