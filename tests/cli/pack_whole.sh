@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # tests/cli/pack_whole.sh - --fit area: whole images, each with a size of its own, are those of
 # Pillow out of every source; threads, parts and plans; refusals; converters that are wrong
+# TIMEOUT: 900
 # TAKES: 30
 # shellcheck disable=SC1091
 . "$ROOT/tests/cli/lib.sh"
