@@ -151,8 +151,8 @@ PACK_USER := $(filter $(PACK_USER:%=$(BUILD)/%),$(TESTS) $(HELPERS) $(FUZZERS) $
 
 .DELETE_ON_ERROR:
 .SECONDEXPANSION:
-.PHONY: all tests check check-run check-python check-python-run check-clients check-frameworks check-order \
-        check-readers check-ptx ptx-counts check-pillow check-newest check-pillows-run pillows \
+.PHONY: all tests check check-run check-python check-python-run check-clients check-gpu check-frameworks \
+        check-order check-readers check-ptx ptx-counts check-pillow check-newest check-pillows-run pillows \
         check-docs long-run gauntlet check-peers-tests asan tsan fuzz fuzz-run format lint demo \
         bench bench-gpu bench-peers install uninstall deps clean help FORCE
 
@@ -324,6 +324,8 @@ check-python-run: all $(BUILD)/tests/twin/dump_transform $(VENV)/torch/libshard
 	$(Q)$(call run_tests,python,$(CLIENTS))
 check-clients: all $(VENV)/jax/libshard ## by hand: the Python package with JAX
 	$(Q)$(call run_tests,,$(wildcard tests/python/clients/_jax*.sh))
+check-gpu: tests ## by hand: every byte on a GPU; PYTHON=one with PyTorch with CUDA, CuPy, JAX, Accelerate
+	$(Q)$(call run_tests,,$(BUILD)/tests/cuda/t_real tests/python/clients/_gpu.sh)
 peers = $(Q)env -u PYTHONPATH GLOO_SOCKET_IFNAME=lo OMP_NUM_THREADS=1 $(VENV)/peers/bin/python $(1) \
         $(if $(CHECKOUTS),--checkouts $(abspath $(CHECKOUTS))) --only '$(T)'
 gauntlet: $(VENV)/peers/libshard ## by hand: resumes that go wrong elsewhere, and with libshard; CHECKOUTS=dir

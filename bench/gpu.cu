@@ -271,7 +271,7 @@ static void first_row(struct bench *b, struct job *j)
 
 int main(int argc, char **argv)
 {
-	static const unsigned threads[] = {0, 1, 2, 4, 6};
+	static const unsigned threads[] = {0, 1, 2, 4, 6, 8, 12};
 	struct bench *b = bench_open(argc, argv);
 	struct job job = {};
 

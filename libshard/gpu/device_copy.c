@@ -9,8 +9,6 @@
 #include "libshard/base/mem.h"
 #include "libshard/feed/feed.h"
 
-#define WATCH_NS UINT64_C(1000000000) /* while waiting, how often to check the driver */
-
 /* ---- life ---- */
 
 /* A thread of the driver calls this. */
@@ -181,15 +179,19 @@ int device_copy_next(struct device_copy *d, struct shard_error *err)
 
 /* ---- waiting, giving back ---- */
 
+int device_copy_check(const struct device_copy *d, struct shard_error *err)
+{
+	int rc = cuda_enter(d->cuda, err);
+
+	return rc ? rc : cuda_leave(d->cuda, cuda_stream_check(d->cuda, d->back, err), err);
+}
+
 int device_copy_await(struct device_copy *d, struct shard_error *err)
 {
 	int rc = SHARD_OK;
 
-	while (!rc && !feed_await(d->feed, WATCH_NS)) {
-		rc = cuda_enter(d->cuda, err);
-		if (!rc)
-			rc = cuda_leave(d->cuda, cuda_stream_check(d->cuda, d->back, err), err);
-	}
+	while (!rc && !feed_await(d->feed, DEVICE_COPY_WATCH_NS))
+		rc = device_copy_check(d, err);
 	return rc;
 }
 

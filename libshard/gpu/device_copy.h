@@ -59,9 +59,13 @@ int device_copy_next(struct device_copy *d, struct shard_error *err);
 void device_copy_send_ahead(struct device_copy *d);
 
 /*
- * Wait until feed_next() need not wait.  Fails with DEVICE if the driver has failed, because then
- * it gives no slot back.  The context need not be entered.
+ * Fails with DEVICE if the driver has failed, because then it gives no slot back.  Who waits calls
+ * this from time to time.  The context need not be entered.
  */
+#define DEVICE_COPY_WATCH_NS UINT64_C(1000000000)
+int device_copy_check(const struct device_copy *d, struct shard_error *err);
+
+/* Wait until feed_next() need not wait, and watch the driver meanwhile. */
 int device_copy_await(struct device_copy *d, struct shard_error *err);
 
 /* Give a host slot back to the feed behind the work that is queued on `stream`. */

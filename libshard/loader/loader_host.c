@@ -2,6 +2,9 @@
 /*
  * loader_host.c - batches in host memory: next, release, and the memory of the ring; wait
  */
+#include <inttypes.h>
+
+#include "libshard/base/bytes.h"
 #include "libshard/base/error.h"
 #include "libshard/gpu/device_copy.h"
 #include "libshard/loader/loader.h"
@@ -52,6 +55,29 @@ int shard_loader_next(struct shard_loader *l, struct shard_batch *batch, struct 
 	return SHARD_OK;
 }
 
+static int wait_once(struct shard_loader *l, uint64_t timeout_ns, struct shard_error *err)
+{
+	return l->pool ? pool_wait(l->pool, timeout_ns, err) : feed_wait(l->feed, timeout_ns, err);
+}
+
+/* If the driver fails meanwhile, no slot comes back, and next has an error. */
+static int wait_and_watch(struct shard_loader *l, uint64_t timeout_ns, struct shard_error *err)
+{
+	uint64_t left = timeout_ns, part;
+	int rc;
+
+	do {
+		struct device_copy *copy = loader_device_copy(l);
+
+		part = copy ? min_u64(left, DEVICE_COPY_WATCH_NS) : left;
+		left -= part;
+		rc = wait_once(l, part, err);
+		if (rc == SHARD_E_TIMEOUT && copy && device_copy_check(copy, NULL))
+			return SHARD_OK;
+	} while (rc == SHARD_E_TIMEOUT && left);
+	return rc == SHARD_E_TIMEOUT ? error_set(err, rc, "no batch was ready within %" PRIu64 " ns", timeout_ns) : rc;
+}
+
 int shard_loader_wait(struct shard_loader *l, uint64_t timeout_ns, struct shard_error *err)
 {
 	int rc = loader_start(l, err);
@@ -62,9 +88,9 @@ int shard_loader_wait(struct shard_loader *l, uint64_t timeout_ns, struct shard_
 	if (l->cursor.failed || loader_check_epoch(l, l->cursor.at.epoch, NULL) ||
 	    steps_ended(&l->steps, &l->cursor.at) || device_slots_answers(&l->device_slots))
 		return SHARD_OK;
-	if (l->pool)
-		return l->device_slots.slot_count ? pool_wait(l->pool, timeout_ns, err) : SHARD_OK;
-	return l->feed->lent_count == l->o.slot_count ? SHARD_OK : feed_wait(l->feed, timeout_ns, err);
+	if (l->pool ? !l->device_slots.slot_count : l->feed->lent_count == l->o.slot_count)
+		return SHARD_OK;
+	return wait_and_watch(l, timeout_ns, err);
 }
 
 int shard_loader_release(struct shard_loader *l, const struct shard_batch *batch, struct shard_error *err)

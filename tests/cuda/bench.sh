@@ -31,7 +31,7 @@ machine, gpu, run, *rows = [json.loads(line) for line in open(sys.argv[1])]
 assert set(machine) == {"machine"} and gpu["gpu"] == "host" and gpu["driver"] == "12.0", (machine, gpu)
 assert run == {"commit": "c0ffee1", "command": "make bench-gpu RUNS=1"}, run
 names = [row["bench"] for row in rows if "ours" in row]
-stream = ["gpu/stream/150528" + threads for threads in ("", "/1", "/2", "/4", "/6")]
+stream = ["gpu/stream/150528" + threads for threads in ("", "/1", "/2", "/4", "/6", "/8", "/12")]
 wanted = ["gpu/copy-engine/" + x for x in ("65536", "150528", "1048576", "16777216", "38535168")]
 wanted += [name + part for name in stream for part in ("", "/cpu")]
 wanted += ["gpu/idle/" + x for x in ("0.5", "1.25", "2", "4")]
