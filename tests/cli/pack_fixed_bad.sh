@@ -126,7 +126,8 @@ PY
 
 run 0 "$PACK" array good.npy order.npy -o ok -q # what the others are compared with is good
 
-name_rule="must be 1 to 47 letters, digits, _ . or -, and begin with a letter or _; rename it"
+name_rule="must be 1 to 47 letters, digits, _ . or -, and begin with a letter or _; rename it; \
+each file is a field: if it is a record, join them with numpy.stack"
 damaged="the file is damaged, fetch it again"
 at_end() { # FILE: where it ends, as messages say it
 	echo "near offset $(stat -c %s "$1") of $(stat -c %s "$1")"

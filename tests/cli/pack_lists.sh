@@ -212,7 +212,8 @@ refused 1 "./t.csv: line 1: no column is called age, which --columns needs; the 
 	t.csv --path-key filename --label-key class --columns age:u8
 refused 2 "src: --path-key is for tables: .csv, .tsv or .jsonl" src --path-key x
 refused 2 "./src: --path-key is for tables: .csv, .tsv or .jsonl" src t.csv --path-key x
-table t.csv "path\tlabel\n$I\t1\n" && refused 1 "./t.csv: line 1: $(no_path NAME) 'path\\tlabel'" t.csv
+table t.csv "path\tlabel\n$I\t1\n" && refused 1 "./t.csv: line 1: is separated by tabs, \
+and a .csv is by commas; rename it to .tsv" t.csv
 table t.csv "path;label\n$I;1;2\n" && run 1 "$PACK" images t.csv -o no "${ARGS[@]}"
 said "shardpack: ./t.csv: line 2: 3 fields; the first line has 2 (a field that contains a semicolon must be quoted)"
 table t.csv "path,label\n$I,caf\351\n" &&
@@ -404,7 +405,8 @@ a, b = records.read("short"), records.read("long")
 assert list(a) == list(b) == ["image", "label", "site", "small"]
 for name in a:
     records.same(a[name], b[name], name)'
-refused 2 "t.csv: lies outside of --root src" t.csv --root src
+: >other.tar
+refused 2 "other.tar: lies outside of --root src" other.tar --root src
 table some "class_00\nclass_01\n"
 table t.csv "path,label\n$I,class_00\n$J,class_07\n" &&
 	refused 1 "./$J: label 'class_07' is not one of the 2 classes of --classes some" t.csv --classes some

@@ -5,6 +5,7 @@
 #include "tools/shardpack/command.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -57,6 +58,22 @@ int command_keep_from_sources(const struct source_place *p, const char *option, 
 	return code;
 }
 
+/* A report, or empty?  An image or a table that a slip of --report would replace is neither. */
+static bool is_report_or_empty(const char *path)
+{
+	static const char *const begins[] = {"{\n  \"outcome\": ", "<!DOCTYPE html>\n", NULL};
+	char head[32] = "";
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	ssize_t bytes = fd < 0 ? 0 : read(fd, head, sizeof(head) - 1);
+
+	if (fd >= 0)
+		close(fd);
+	for (const char *const *b = begins; *b; b++)
+		if (!strncmp(head, *b, strlen(*b)))
+			return true;
+	return bytes <= 0;
+}
+
 int command_check_report(const char *path)
 {
 	const char *slash = strrchr(path, '/');
@@ -70,6 +87,8 @@ int command_check_report(const char *path)
 	if (snprintf(folder, sizeof(folder), "%.*s", slash > path ? (int)(slash - path) : 1, path) >=
 	    (int)sizeof(folder))
 		return fail(EXIT_USAGE, "--report %s: this path is too long", path);
+	if (!is_report_or_empty(path))
+		return fail(EXIT_USAGE, "--report %s: is there already, and is no report; give another path", path);
 	if (access(folder, W_OK | X_OK) != 0)
 		return fail(EXIT_IO, "--report %s: cannot write into %s: %s", path, folder, strerror(errno));
 	return EXIT_DONE;

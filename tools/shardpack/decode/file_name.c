@@ -71,6 +71,12 @@ bool file_name_is_coco(const char *name)
 	return false;
 }
 
+bool file_name_is_table(const char *name)
+{
+	return file_name_has_extension(name, ".csv") || file_name_has_extension(name, ".tsv") ||
+	       file_name_has_extension(name, ".jsonl") || file_name_has_extension(name, ".ndjson");
+}
+
 bool file_name_is_archive(const char *name)
 {
 	for (const char *const *e = archive_extensions; *e; e++)

@@ -23,6 +23,9 @@ bool file_name_is_image_suffix(const char *suffix);
 /* A list of images as COCO has it: .json, or one that gzip, bzip2, xz or Zstandard packed. */
 bool file_name_is_coco(const char *name);
 
+/* A table: .csv, .tsv, .jsonl or .ndjson. */
+bool file_name_is_table(const char *name);
+
 /* An archive of images: .tar, .zip, or a tar that gzip, bzip2, xz or Zstandard packed. */
 bool file_name_is_archive(const char *name);
 

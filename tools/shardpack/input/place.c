@@ -241,7 +241,7 @@ static int settle_far_path(struct source_place *p, const struct source_item *ite
 			code = out_of_memory();
 	} else if (!root) {
 		shorten_to_common(p->root_absolute, path);
-	} else if (!files_is_below(path, p->root_absolute) && file_name_is_coco(path)) {
+	} else if (!files_is_below(path, p->root_absolute) && (file_name_is_coco(path) || file_name_is_table(path))) {
 		/* the images are below --root, and the list of them beside it */
 		shorten_to_common(p->root_absolute, path);
 	} else if (!files_is_below(path, p->root_absolute)) {

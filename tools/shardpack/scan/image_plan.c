@@ -16,6 +16,7 @@
 #include "tools/common/shelf.h"
 #include "tools/common/text.h"
 #include "tools/shardpack/input/place.h"
+#include "tools/shardpack/plan/bad_input.h"
 #include "tools/shardpack/plan/classes.h"
 #include "tools/shardpack/plan/classes_list.h"
 #include "tools/shardpack/plan/plan_write.h"
@@ -31,6 +32,8 @@
  */
 #define CLASSES_FREE   65536
 #define CLASSES_SPARSE 8
+
+#define WARNED_MOST 20 /* of bad inputs, as elsewhere */
 
 static int out_of_memory(const struct image_list *images)
 {
@@ -347,12 +350,32 @@ static int write_classes(const struct image_list *images, uint64_t i, const stru
 	return text_failed(out) ? out_of_memory(images) : EXIT_DONE;
 }
 
-/* Room for each class, now that it is known how many there are. */
-static int settle_room(const struct request *r, const struct classes *classes)
+/* Why images have no label: so much as is listed of bad inputs. */
+static void warn_of_bad(const struct image_list *images)
 {
+	char why[BAD_INPUT_MESSAGE_BYTES];
+	uint64_t shown = 0;
+
+	for (uint64_t i = 0; i < images->count && shown < WARNED_MOST; i++) {
+		const char *reason = images->text.data + images->item[i].fields_at + 1, *said = strchr(reason, ' ');
+
+		if (!image_list_is_bad(images, i) || !said || !bad_input_message(said + 1, strlen(said + 1), why))
+			continue;
+		warn("%s/%s: %s", images->request->place->root, path_of(images, i), why);
+		shown++;
+	}
+}
+
+/* Room for each class, now that it is known how many there are. */
+static int settle_room(const struct image_list *images, const struct classes *classes)
+{
+	const struct request *r = images->request;
+
 	if (r->recipe->label != LABEL_HOT)
 		return EXIT_DONE;
 	r->recipe->label_room = (uint32_t)classes->count;
+	if (!classes->count)
+		warn_of_bad(images);
 	return classes->count ? EXIT_DONE
 			      : fail(EXIT_BAD,
 				     "%s: no image has a label; if texts have several, say with --label-separator what "
@@ -396,7 +419,7 @@ int image_plan(struct image_list *images)
 			code = settle_classes(images->every ? images->every : images, &classes, &by_number);
 	}
 	if (code == EXIT_DONE)
-		code = settle_room(r, &classes);
+		code = settle_room(images, &classes);
 	if (code == EXIT_DONE)
 		code = plan_begin(r->plan, r->recipe, images->classes ? images->classes : &classes);
 	for (uint64_t i = 0; code == EXIT_DONE && i < images->count; i++)

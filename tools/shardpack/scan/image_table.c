@@ -29,6 +29,7 @@
 #include "tools/shardpack/scan/image_list.h"
 #include "tools/shardpack/scan/input_file.h"
 #include "tools/shardpack/scan/labels.h"
+#include "tools/shardpack/scan/missing_path.h"
 #include "tools/shardpack/scan/pack_options.h"
 #include "tools/shardpack/scan/path_table.h"
 #include "tools/shardpack/scan/request.h"
@@ -39,13 +40,14 @@ struct image_table {
 	const struct request *request;
 	struct image_list *images;
 	struct labels *labels;
-	const char *path;      /* of the table, below the root */
-	size_t folder_bytes;   /* of that path, with the slash: what paths in it are relative to; 0: the root */
-	struct text fields;    /* of the row */
-	struct bad_input bad;  /* likewise: what is wrong with it, if anything is */
-	struct text_each each; /* likewise: the inputs that it becomes */
-	size_t text;	       /* which of them this is */
-	bool warned;	       /* that a text looks like a list */
+	const char *path;	       /* of the table, below the root */
+	char folder[FILES_PATH_BYTES]; /* what paths in it are relative to, below the root; with a slash, or empty */
+	struct text fields;	       /* of the row */
+	struct bad_input bad;	       /* likewise: what is wrong with it, if anything is */
+	struct text_each each;	       /* likewise: the inputs that it becomes */
+	size_t text;		       /* which of them this is */
+	bool warned;		       /* that a text looks like a list */
+	bool found;		       /* and where a file is that is missing */
 	uint64_t filled[RECIPE_NAMED_MAX]; /* empty cells of each column that have its default */
 };
 
@@ -123,11 +125,16 @@ static int find_listed(struct image_table *t, uint64_t line, const char *listed,
 	char joined[2 * PLAN_PATH_BYTES_MAX];
 
 	out[0] = '\0';
-	if (strlen(listed) >= PLAN_PATH_BYTES_MAX)
+	if (missing_path_is_url(listed))
+		return bad_row(t, line, SHARD_MISS_MISSING,
+			       "'%.100s' is a URL, and only files are read: download the images, as with img2dataset, "
+			       "and pack the folder",
+			       listed);
+	if (strlen(listed) + strlen(t->folder) >= PLAN_PATH_BYTES_MAX)
 		return bad_row(t, line, SHARD_MISS_VALUE, "a path of %zu bytes; the limit is %d", strlen(listed),
 			       PLAN_PATH_BYTES_MAX - 1);
 	if (listed[0] != '/')
-		snprintf(joined, sizeof(joined), "%.*s%s", (int)t->folder_bytes, t->path, listed);
+		snprintf(joined, sizeof(joined), "%s%s", t->folder, listed);
 	else if (!below_root(place, listed, joined, sizeof(joined)))
 		return fail(EXIT_IO, "%s/%s: line %" PRIu64 ": '%s': %s", place->root, t->path, line, listed,
 			    strerror(errno));
@@ -141,6 +148,38 @@ static int find_listed(struct image_table *t, uint64_t line, const char *listed,
 	if (errno == ENOENT || errno == ENOTDIR)
 		return bad_row(t, line, SHARD_MISS_MISSING, "'%.150s': %s", listed, strerror(errno));
 	return fail(EXIT_IO, "%s/%s: line %" PRIu64 ": '%s': %s", place->root, t->path, line, listed, strerror(errno));
+}
+
+/* The image of a row. */
+static int find_image(struct image_table *t, const struct path_row *row, char *out, struct stat *st)
+{
+	const char *suffix = t->request->o->path_suffix;
+	char *with = NULL;
+	int code;
+
+	if (suffix && asprintf(&with, "%s%s", row->path, suffix) < 0)
+		return out_of_memory();
+	code = find_listed(t, row->line, suffix ? with : row->path, out, st);
+	free(with);
+	if (t->bad.reason == SHARD_MISS_MISSING && out[0] && !row->bad && !t->found)
+		t->found = missing_path_warn(t->request, t->path, t->folder, row->line, row->path, out);
+	return code;
+}
+
+/* Of a cell that is no number of that type. */
+static const char *remedy_of(const struct shard_field *f, const char *cell)
+{
+	const char *comma = strchr(cell, ',');
+	char point[FIELD_EMPTY_BYTES];
+	uint8_t value[8];
+
+	if (!cell[0])
+		return "; for empty cells, --columns NAME:TYPE:default=V";
+	if (!comma || strlen(cell) >= sizeof(point))
+		return "";
+	strcpy(point, cell);
+	point[comma - cell] = '.';
+	return field_value_of_column(f, point, value) ? "; write a decimal point in the place of the comma" : "";
 }
 
 /* The numbers of --columns, one behind the other, in one token. */
@@ -159,8 +198,7 @@ static int add_columns(struct image_table *t, const struct path_row *row, struct
 		if (!field_value_of_column(f, cell, value))
 			return bad_row(t, row->line, SHARD_MISS_VALUE,
 				       "'%.100s' in column %s is not a value of type %s%s", cell, f->name,
-				       shard_dtype_name(f->dtype),
-				       cell[0] ? "" : "; for empty cells, --columns NAME:TYPE:default=V");
+				       shard_dtype_name(f->dtype), remedy_of(f, cell));
 		if (!out->bytes)
 			text_add(out, " =", 2);
 		text_hex(out, value, shard_dtype_bytes(f->dtype));
@@ -207,6 +245,13 @@ static int add_value(struct image_table *t, const struct path_row *row, uint32_t
 	return code;
 }
 
+static const char *remedy_of_empty(const struct recipe *r, uint32_t i)
+{
+	if (r->from[i].kind == FIELD_TENSOR)
+		return r->field[i].ndim ? "" : "; for single numbers, --columns NAME:TYPE:default=V";
+	return r->from[i].kind == FIELD_IMAGE ? "" : "; with optional, the field is empty";
+}
+
 /* An empty cell is an empty text, and nothing of any other kind; it is no list of texts either. */
 static int add_cell(struct image_table *t, const struct path_row *row, uint32_t i, struct text *out)
 {
@@ -219,8 +264,8 @@ static int add_cell(struct image_table *t, const struct path_row *row, uint32_t 
 	if (!row->value[i] || (!row->value[i][0] && !takes_empty)) {
 		if (!s->optional)
 			return bad_row(t, row->line, SHARD_MISS_INCOMPLETE,
-				       "column %s is empty, and field %s comes from it", s->from,
-				       t->request->recipe->field[i].name);
+				       "column %s is empty, and field %s comes from it%s", s->from,
+				       t->request->recipe->field[i].name, remedy_of_empty(t->request->recipe, i));
 		field_part_add_none(out);
 		return EXIT_DONE;
 	}
@@ -327,7 +372,7 @@ static int take_row(void *context, const struct path_row *row)
 	if (row->bad)
 		bad_row(t, row->line, row->bad->reason, "%s", row->bad->message);
 	if (row->path)
-		code = find_listed(t, row->line, row->path, path, &st);
+		code = find_image(t, row, path, &st);
 	if (code != EXIT_DONE && !bad_input_is(&t->bad, code))
 		return code;
 	/* Of a bad row, too: it tells which classes there are. */
@@ -354,11 +399,7 @@ int image_table_add(struct image_list *images, struct labels *labels, const char
 {
 	const struct request *r = images->request;
 	const char *slash = strrchr(path, '/'), *key = r->o->label_key ? r->o->label_key : "label";
-	struct image_table t = {.request = r,
-				.images = images,
-				.labels = labels,
-				.path = path,
-				.folder_bytes = r->o->root || !slash ? 0 : (size_t)(slash + 1 - path)};
+	struct image_table t = {.request = r, .images = images, .labels = labels, .path = path};
 	char file[FILES_PATH_BYTES], *name = NULL;
 	int code = files_path(file, r->place->root_absolute, path);
 
@@ -366,6 +407,10 @@ int image_table_add(struct image_list *images, struct labels *labels, const char
 		name = NULL;
 		code = fail(EXIT_IO, "out of memory");
 	}
+	if (code == EXIT_DONE && r->o->root && r->place->below[0])
+		snprintf(t.folder, sizeof(t.folder), "%s/", r->place->below);
+	else if (code == EXIT_DONE && !r->o->root)
+		snprintf(t.folder, sizeof(t.folder), "%.*s", slash ? (int)(slash + 1 - path) : 0, path);
 	images->by_folder = false;
 	images->in_table = true;
 	if (code == EXIT_DONE)

@@ -94,7 +94,8 @@ static int add_entry(void *context, const struct path_row *row)
 	if (!grow_on(l->text.shelf, &l->entry, &l->capacity, l->count + 1, sizeof(*l->entry)))
 		return out_of_memory(l);
 	l->entry[l->count].path_at = l->text.bytes;
-	text_add(&l->text, row->path, strlen(row->path) + 1);
+	text_add(&l->text, row->path, strlen(row->path));
+	text_add(&l->text, l->path_suffix, strlen(l->path_suffix) + 1);
 	l->entry[l->count].label_at = l->text.bytes;
 	label = row->label ? row->label : ""; /* of a row that is bad: then its image is */
 	text_add(&l->text, label, strlen(label) + 1);
@@ -120,6 +121,7 @@ static int open_list(struct labels *l, const struct request *r)
 		return cli_misuse(r->args, "--labels %s: the name must end with .csv, .tsv or .jsonl",
 				  r->o->label_list);
 	l->has_list = true;
+	l->path_suffix = r->o->path_suffix ? r->o->path_suffix : "";
 	l->list_name = r->o->label_list;
 	l->text.shelf = r->plan->text.shelf;
 	code = path_table_read(r->o->label_list, r->o->label_list, r->o->path_key, key, NULL, l->text.shelf, add_entry,

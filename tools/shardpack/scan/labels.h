@@ -19,6 +19,7 @@ struct labels { /* start it zeroed */
 	bool has_regex, has_list, none;
 	regex_t regex;
 	const char *regex_text;
+	const char *path_suffix; /* of the list's paths */
 	const char *list_name;
 	struct text text;
 	struct labels_entry {

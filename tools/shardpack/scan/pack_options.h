@@ -19,7 +19,8 @@ struct pack_options {
 	uint64_t resize, crop;
 	int exif, fit, filter, pixels, layout, dtype;
 	const char *mean, *std;
-	const char *label_regex, *label_list, *label_key, *multi_label, *label_separator, *path_key, *columns;
+	const char *label_regex, *label_list, *label_key, *multi_label, *label_separator, *path_key, *path_suffix;
+	const char *columns;
 	bool no_label;
 	struct cli_strings fields;
 	int accept; /* enum decode_accept */

@@ -4,6 +4,7 @@
  */
 #include "tools/shardpack/scan/path_table.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -55,7 +56,7 @@ static bool is_json(const char *name)
 
 bool path_table_is_one(const char *name)
 {
-	return is_json(name) || file_name_has_extension(name, ".csv") || file_name_has_extension(name, ".tsv");
+	return file_name_is_table(name);
 }
 
 /* Path and label of `row` may be empty, and the path NULL if something is wrong. */
@@ -178,6 +179,10 @@ static int settle_columns(struct reading *r, const struct names *head, uint64_t 
 		no_path(r, line, head, "column", "columns", &bad);
 	else if (r->label_key && *label < 0)
 		no_label(r, line, head, "column", "columns", &bad);
+	if (bad.reason && head->count == 1 && strchr(head->name[0], '\t'))
+		return fail(EXIT_BAD,
+			    "%s: line %" PRIu64 ": is separated by tabs, and a .csv is by commas; rename it to .tsv",
+			    r->name, line);
 	if (bad.reason)
 		return refuse(r, r->why_no_path[0] ? r->why_no_path : r->why_no_label);
 	if (refuse_twin(r, head, line, *path) != EXIT_DONE ||
@@ -254,6 +259,11 @@ static int read_csv(struct reading *r, char *text, size_t bytes)
 
 /* ---- JSON lines ---- */
 
+static int out_of_memory(const struct reading *r, uint64_t line)
+{
+	return fail(EXIT_IO, "%s: line %" PRIu64 ": out of memory", r->name, line);
+}
+
 /* A label may be a text or a whole number; `out` has room for the latter. */
 static const char *label_text(const json_t *value, char out[24])
 {
@@ -268,9 +278,10 @@ static const char *label_text(const json_t *value, char out[24])
 /*
  * The value of a field, as text that reads back as the same; *own is what must be freed.  Numbers
  * of columns are numbers or truths, text and paths are text, and of other fields whatever stands
- * there is dumped.  *out is NULL if nothing does, or empty for a column that has a default.
+ * there is dumped.  *out is NULL if nothing does, or empty for a column that has a default.  False
+ * if it is of another kind, or, with *failed, without memory.
  */
-static bool value_text(const json_t *value, const struct field_source *s, const char **out, char **own)
+static bool value_text(const json_t *value, const struct field_source *s, const char **out, char **own, bool *failed)
 {
 	bool is_text = (s->kind == FIELD_TEXT && s->pick == PICK_UNSAID) || s->kind == FIELD_BYTES ||
 		       field_is_picture(s->kind),
@@ -278,6 +289,7 @@ static bool value_text(const json_t *value, const struct field_source *s, const 
 
 	*out = NULL;
 	*own = NULL;
+	*failed = false;
 	if (s->kind == FIELD_LENGTH || (none && !s->column))
 		return true;
 	if (none && s->empty[0]) {
@@ -291,6 +303,7 @@ static bool value_text(const json_t *value, const struct field_source *s, const 
 	if (!is_text)
 		*own = json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT | JSON_REAL_PRECISION(17));
 	*out = is_text ? json_string_value(value) : *own;
+	*failed = !*out;
 	return *out != NULL;
 }
 
@@ -315,6 +328,7 @@ static int json_row(struct reading *r, const json_t *object, uint64_t line)
 	struct bad_input bad = {0};
 	struct path_row row;
 	struct names names;
+	bool failed = false;
 	int code;
 
 	for (size_t i = 0; !r->path_key && path_keys[i] && !path; i++)
@@ -322,7 +336,7 @@ static int json_row(struct reading *r, const json_t *object, uint64_t line)
 	if (!json_is_string(path))
 		no_path(r, line, keys_of(object, &names), "text", "keys", &bad);
 	else if (json_is_array(label) && recipe_is_multi_label(r->columns))
-		text = labels = json_dumps(label, JSON_COMPACT);
+		failed = !(text = labels = json_dumps(label, JSON_COMPACT));
 	else if (json_is_array(label))
 		bad_input(&bad, SHARD_MISS_VALUE, "%s is a list; --multi-label takes several labels", r->label_key);
 	else if (r->label_key && !(text = label_text(label, number)))
@@ -330,14 +344,15 @@ static int json_row(struct reading *r, const json_t *object, uint64_t line)
 	r->path_count += json_is_string(path);
 	r->label_count += text != NULL;
 	row = (struct path_row){.path = json_string_value(path), .label = text, .line = line};
-	for (size_t i = 0; !bad.reason && i < r->columns->field_count; i++) {
+	for (size_t i = 0; !failed && !bad.reason && i < r->columns->field_count; i++) {
 		const struct field_source *s = &r->columns->from[i];
 		const json_t *value = json_object_get(object, s->from);
 
-		if (value_text(value, s, &row.value[i], &own[i]))
+		if (value_text(value, s, &row.value[i], &own[i], &failed))
 			continue;
 		if (s->column)
-			bad_input(&bad, SHARD_MISS_VALUE, "no number called %s, which --columns needs", s->from);
+			bad_input(&bad, SHARD_MISS_VALUE, "no number called %s, which --columns needs%s", s->from,
+				  value && !json_is_null(value) ? "" : "; --columns NAME:TYPE:default=V packs V");
 		else if (json_is_array(value) && s->kind == FIELD_TEXT)
 			bad_input(&bad, SHARD_MISS_VALUE,
 				  "%s is a list, and --field %s is one text; " FIELD_LIST_REMEDY, s->from,
@@ -346,11 +361,28 @@ static int json_row(struct reading *r, const json_t *object, uint64_t line)
 			bad_input(&bad, SHARD_MISS_VALUE, "no text called %s, which --field %s needs", s->from,
 				  r->columns->field[i].name);
 	}
-	code = row_done(r, &row, &bad);
+	code = failed ? out_of_memory(r, line) : row_done(r, &row, &bad);
 	for (size_t i = 0; i < r->columns->field_count; i++)
 		free(own[i]);
 	free(labels);
 	return code;
+}
+
+/* A line that is none; a bad row, unless it shows what the whole file is. */
+static int no_object(struct reading *r, const json_t *value, const char *at, uint64_t line, const json_error_t *error)
+{
+	struct path_row row = {.line = line};
+	struct bad_input bad = {0};
+
+	if (!value && errno == ENOMEM) /* of malloc(); jansson speaks of bad JSON */
+		return out_of_memory(r, line);
+	if (at[strspn(at, " \t\r")] == '[' && !r->row_count && (!value || json_is_object(json_array_get(value, 0))))
+		return refuse(r, "is an array in JSON, and a .jsonl has an object on each line; make one with jq -c "
+				 "'.[]'");
+	bad_input(&bad, SHARD_MISS_VALUE, "%s",
+		  value ? "not an object; must be an object, such as {\"path\": ..., \"label\": ...}"
+			: json_why(error));
+	return row_done(r, &row, &bad);
 }
 
 static int read_json(struct reading *r, char *text, size_t bytes)
@@ -370,18 +402,9 @@ static int read_json(struct reading *r, char *text, size_t bytes)
 			at += n + 1;
 			continue;
 		}
+		errno = 0;
 		value = json_loadb(at, n, JSON_REJECT_DUPLICATES, &error);
-		if (!json_is_object(value)) {
-			struct path_row row = {.line = line};
-			struct bad_input bad = {0};
-
-			bad_input(&bad, SHARD_MISS_VALUE, "%s",
-				  value ? "not an object; must be an object, such as {\"path\": ..., \"label\": ...}"
-					: json_why(&error));
-			code = row_done(r, &row, &bad);
-		} else {
-			code = json_row(r, value, line);
-		}
+		code = json_is_object(value) ? json_row(r, value, line) : no_object(r, value, at, line, &error);
 		json_decref(value);
 		at += n + 1;
 	}

@@ -7,6 +7,7 @@
  */
 #include "tools/shardpack/scan/webdataset.h"
 
+#include <ctype.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -228,15 +229,39 @@ static int refuse_twin(const struct image_archive *a, const struct archive_membe
 	return EXIT_DONE;
 }
 
+/* ".heic", in lower case; empty if there is none, or it is long. */
+static const char *suffix_with_dot(const struct image_archive *a, const struct archive_member *m,
+				   char out[IGNORED_ENDING_BYTES + 1])
+{
+	const char *suffix = suffix_of(a, m);
+	size_t bytes = strlen(suffix);
+
+	out[0] = '\0';
+	if (!bytes || bytes >= IGNORED_ENDING_BYTES)
+		return out;
+	out[0] = '.';
+	for (size_t i = 0; i <= bytes; i++)
+		out[1 + i] = (char)tolower((unsigned char)suffix[i]);
+	return out;
+}
+
 /* What a sample must have, and whether the archive is cut within it. */
 static int check_sample(const struct image_archive *a, const struct sample *s, const char *label_suffix,
 			struct bad_input *bad)
 {
 	const struct archive_member *m = s->member;
+	char ending[IGNORED_ENDING_BYTES + 1];
 
 	for (uint64_t i = 0; i < s->member_count; i++)
 		if (m[i].kind != MEMBER_FILE)
 			return image_archive_blame(a, &m[i], bad);
+	for (uint64_t i = 0; !s->image && i < s->member_count; i++)
+		if (ignored_is_foreign_image(suffix_with_dot(a, &m[i], ending)))
+			return bad_input(bad, SHARD_MISS_INCOMPLETE,
+					 "sample '%.*s' at offset %" PRIu64
+					 " has no image of a kind that is read: %.60s is none",
+					 m->key_bytes < 150 ? (int)m->key_bytes : 150, image_archive_name(a, m),
+					 m->offset, ending);
 	if (!s->image || (label_suffix && !s->label))
 		return bad_input(bad, SHARD_MISS_INCOMPLETE, "sample '%.*s' at offset %" PRIu64 " has no %s%s",
 				 m->key_bytes < 150 ? (int)m->key_bytes : 150, image_archive_name(a, m), m->offset,

@@ -13,6 +13,9 @@
 #include "tools/common/message.h"
 #include "tools/shardpack/plan/plan.h"
 
+/* Of many files of NumPy. */
+#define NUMPY_REMEDY "; each file is a field: if it is a record, join them with numpy.stack"
+
 static bool same_shape(const struct shard_field *a, const struct shard_field *b)
 {
 	return a->dtype == b->dtype && a->ndim == b->ndim && !memcmp(a->shape, b->shape, sizeof(a->shape));
@@ -38,8 +41,8 @@ int fixed_fields_enter(struct recipe *r, const char *where, const char *name, ui
 	if (!field_is_name(name, strlen(name)))
 		return fail(EXIT_BAD,
 			    "%s: '%s' cannot be the name of a field: must be 1 to %zu letters, digits, _ . "
-			    "or -, and begin with a letter or _; rename it",
-			    where, name, sizeof(f.name) - 1);
+			    "or -, and begin with a letter or _; rename it%s",
+			    where, name, sizeof(f.name) - 1, r->source == SOURCE_ARRAY ? NUMPY_REMEDY : "");
 	if (ndim > SHARD_DIMS_MAX)
 		return fail(EXIT_UNSUPPORTED, "%s: records of %" PRIu32 " axes; the limit is %d", where, ndim,
 			    SHARD_DIMS_MAX);
@@ -55,7 +58,8 @@ int fixed_fields_enter(struct recipe *r, const char *where, const char *name, ui
 		;
 	*field = i;
 	if (i == SHARD_FIELDS_MAX)
-		return fail(EXIT_UNSUPPORTED, "%s: more than the limit of %d fields", where, SHARD_FIELDS_MAX);
+		return fail(EXIT_UNSUPPORTED, "%s: more than the limit of %d fields%s", where, SHARD_FIELDS_MAX,
+			    r->source == SOURCE_ARRAY ? NUMPY_REMEDY : "");
 	if (i == r->field_count) {
 		r->field[r->field_count++] = f;
 		return EXIT_DONE;

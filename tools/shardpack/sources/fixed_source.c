@@ -70,9 +70,12 @@ static int begin_plan(const struct request *r, const struct classes *classes)
 		if (count[f] != count[lead])
 			return fail(EXIT_BAD,
 				    "%s: field '%s' has %" PRIu64 " records and field '%s' has %" PRIu64 "; "
-				    "the numbers must be equal",
+				    "the numbers must be equal%s",
 				    r->place->root, r->recipe->field[lead].name, count[lead], r->recipe->field[f].name,
-				    count[f]);
+				    count[f],
+				    r->recipe->source == SOURCE_ARRAY && r->recipe->field_count > 4
+					    ? "; each file is a field: if it is a record, join them with numpy.stack"
+					    : "");
 	}
 	return begin_counted(r, classes, lead == SHARD_FIELDS_MAX ? 0 : count[lead]);
 }

@@ -51,8 +51,10 @@ struct inside {
 	uint64_t image_count; /* among the others */
 	char image[256];      /* the first of these in byte order */
 	const char *table;    /* as Hugging Face's imagefolder has it; NULL: there is none */
+	bool has_parquet;     /* the same as metadata.parquet */
 };
 
+#define FOLDER_PARQUET "metadata.parquet"
 static const char *const folder_tables[] = {"metadata.jsonl", "metadata.csv"};
 
 static void look_at_file(struct inside *in, const char *name)
@@ -61,6 +63,7 @@ static void look_at_file(struct inside *in, const char *name)
 	for (size_t i = 0; i < sizeof(folder_tables) / sizeof(folder_tables[0]); i++)
 		if (!strcmp(name, folder_tables[i]) && (!in->table || strcmp(in->table, name) < 0))
 			in->table = folder_tables[i];
+	in->has_parquet = in->has_parquet || !strcmp(name, FOLDER_PARQUET);
 	if (file_name_is_image(name) && (!in->image_count++ || strcmp(name, in->image) < 0))
 		snprintf(in->image, sizeof(in->image), "%s", name);
 }
@@ -131,6 +134,13 @@ static void settle_inside(const struct request *r, struct inside *in)
 			  "%s/%s: is not read, because the folder is packed; to pack the images that it names, and its "
 			  "columns, give it in the place of the folder",
 			  root, in->table);
+	else if (in->has_parquet && !in->table)
+		scan_warn(r->scan,
+			  "%s/" FOLDER_PARQUET ": is not read; to pack its columns, write it as metadata.jsonl beside "
+			  "it, and give that in the place of the folder: python3 -c 'import pandas; "
+			  "pandas.read_parquet(\"" FOLDER_PARQUET "\").to_json(\"metadata.jsonl\", orient=\"records\", "
+			  "lines=True)'",
+			  root);
 	if (!in->archives.bytes)
 		return;
 	for (; at < end; at += strlen(at) + 1)
@@ -217,10 +227,11 @@ static int scan_archives(struct image_list *images, struct labels *labels, const
 /* An option that was given and needs a table, or NULL. */
 static const char *option_of_tables(const struct request *r)
 {
-	return r->o->columns			     ? "--columns"
-	       : r->o->path_key && !r->o->label_list ? "--path-key"
-	       : text_each_asked(r->recipe)	     ? "pick=each"
-						     : NULL;
+	if (r->o->columns)
+		return "--columns";
+	if (!r->o->label_list && (r->o->path_key || r->o->path_suffix))
+		return r->o->path_key ? "--path-key" : "--path-suffix";
+	return text_each_asked(r->recipe) ? "pick=each" : NULL;
 }
 
 static int refuse_option(const struct request *r, const char *slash, const char *path)
@@ -260,7 +271,7 @@ static int scan_item(struct image_list *images, struct labels *labels, const str
 static int check_coco(const struct request *r, bool is_coco)
 {
 	static const char *const names[] = {"labels",	"label-regex", "label-key", "multi-label",
-					    "path-key", "classes",     "columns"};
+					    "path-key", "path-suffix", "classes",   "columns"};
 
 	for (size_t i = 0; is_coco && i < sizeof(names) / sizeof(names[0]); i++)
 		if (cli_given(r->args, names[i]))
@@ -388,7 +399,9 @@ static const struct cli_option options[] = {
 	{.name = "label-separator", .kind = CLI_STRING, AT(label_separator), .arg_name = "TEXT", .help = "in a text",
 	 .beside = true},
 	{.name = "columns", .kind = CLI_STRING, AT(columns), .arg_name = "FIELDS",
-	 .help = "further columns to pack: age:f32,site:u16"},
+	 .help = "pack age:f32,site:u16"},
+	{.name = "path-suffix", .kind = CLI_STRING, AT(path_suffix), .arg_name = "END", .help = "of paths",
+	 .beside = true},
 	{.name = "field", .kind = CLI_STRING, .many = true, AT(fields), .arg_name = "NAME:...",
 	 .help = "add a mask, boxes, text or numbers; see the manual"},
 	{.name = "accept", .kind = CLI_CHOICE, AT(accept), .arg_name = "HOW", .choices = "none|eoi|warnings", .default_value = "none",

@@ -1,0 +1,162 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# tests/cli/pack_hints.sh - what to type when a table, a folder or an option is not as it is taken
+# TAKES: 6
+# shellcheck disable=SC1091
+. "$ROOT/tests/cli/lib.sh"
+ARGS=(--resize 16 --crop 16 -q) VERB=(images)
+mkdir -p data/train
+"$PYTHON" - <<'PY'
+from PIL import Image
+for name in "abc", "def", "other":
+    Image.new("RGB", (20, 20), (9, 99, 199)).save("data/train/%s.png" % name)
+PY
+
+# ---- paths ----
+
+# ids in the place of names
+printf 'id,label\nabc,1\ndef,0\nnone,1\n' >data/train/ids.csv
+IDS=(data/train/ids.csv --path-key id)
+run 1 "$PACK" images "${IDS[@]}" -o no "${ARGS[@]}"
+said "shardpack: warning: data/train/ids.csv: line 2: 'abc' is not there, but 'abc.png' is; say --path-suffix .png"
+[ "$(grep -c "say --path-suffix" err)" = 1 ] || die "said once: $(cat err)"
+said "shardpack: warning: data/train/none: ids.csv: line 4: 'none': No such file or directory"
+run 1 "$PACK" images "${IDS[@]}" -o no "${ARGS[@]}" --path-suffix .png
+said "shardpack: warning: data/train/none.png: ids.csv: line 4: 'none.png': No such file or directory"
+run 0 "$PACK" images "${IDS[@]}" -o ids "${ARGS[@]}" --order source --path-suffix .png --on-error skip
+run 0 "$CAT" list ids
+[ "$(cut -f 3,4 out | tr '\t\n' '= ')" = "1=abc.png 0=def.png " ] || die "$(cat out)"
+# also for a list of labels, and for no column but that of the paths
+printf 'id,label\nabc,1\ndef,0\nother,1\n' >labels.csv
+run 0 "$PACK" images data/train -o listed "${ARGS[@]}" --labels labels.csv --path-key id --path-suffix .png
+printf 'path,label,mask\nabc,1,abc.png\n' >data/train/masks.csv
+run 1 "$PACK" images data/train/masks.csv -o no "${ARGS[@]}" --path-suffix .png --field mask:kind=mask,optional
+! grep -q "abc.png.png" err || die "a column of masks has no suffix: $(cat err)"
+run 2 "$PACK" images data/train -o no "${ARGS[@]}" --path-suffix .png
+said "shardpack: data/train: --path-suffix is for tables: .csv, .tsv or .jsonl"
+
+# paths that begin with folders of the root
+printf 'path,label\ntrain/abc.png,1\ntrain/def.png,0\n' >data/train/below.csv
+for root in "" "--root data/train"; do
+	# shellcheck disable=SC2086
+	run 1 "$PACK" images data/train/below.csv $root -o no "${ARGS[@]}"
+	said "shardpack: warning: data/train/below.csv: line 2: 'train/abc.png' is not there, but it is below \
+$PWD/data; say --root $PWD/data"
+done
+run 0 "$PACK" images data/train/below.csv --root "$PWD/data" -o below "${ARGS[@]}"
+# the table beside the folder of its images
+printf 'path,label\nabc.png,1\ndef.png,0\n' >data/beside.csv
+run 0 "$PACK" images data/beside.csv --root data/train -o beside "${ARGS[@]}" --order source
+run 0 "$CAT" list beside
+[ "$(cut -f 4 out | tr '\n' ' ')" = "train/abc.png train/def.png " ] || die "$(cat out)"
+# a plan says nothing of what lies outside of the source
+printf 'path\nabc.png\ntrain/abc.png\n' >data/train/part.csv
+run 0 "$PACK" plan images data/train/part.csv --no-label -o one "${ARGS[@]}" --on-error skip
+cp -r data elsewhere && mkdir alone && mv elsewhere/train alone/other
+run 0 "$PACK" plan images alone/other/part.csv --no-label -o two "${ARGS[@]}" --on-error skip
+! grep -q "say --root" err || die "$(cat err)"
+cmp one/.shardpack/plan two/.shardpack/plan || die "the plan depends on what is beside the source"
+
+printf 'path,label\nhttps://example.org/a.jpg,1\n' >urls.csv
+bad_input "urls.csv: line 2: 'https://example.org/a.jpg' is a URL, and only files are read: download the images, \
+as with img2dataset, and pack the folder" urls.csv
+
+# ---- tables ----
+
+printf '[{"path": "data/train/abc.png", "label": 0},\n{"path": "data/train/def.png", "label": 0}]\n' >lines.jsonl
+printf '\n [ {"path": "data/train/abc.png", "label": 0} ]' >line.jsonl
+printf '[\n' >open.jsonl
+ARRAY="is an array in JSON, and a .jsonl has an object on each line; make one with jq -c '.[]'"
+refused 1 "./lines.jsonl: $ARRAY" lines.jsonl
+refused 1 "./line.jsonl: $ARRAY" line.jsonl
+refused 1 "./open.jsonl: $ARRAY" open.jsonl
+printf '{"path": "data/train/abc.png", "label": 0}\n[{}]\n' >second.jsonl
+bad_input "second.jsonl: line 2: not an object; must be an object" second.jsonl
+printf 'path\tlabel\ndata/train/abc.png\t1\n' >tabs.csv
+refused 1 "./tabs.csv: line 1: is separated by tabs, and a .csv is by commas; rename it to .tsv" tabs.csv
+mv tabs.csv tabs.tsv
+run 0 "$PACK" images tabs.tsv -o tabs "${ARGS[@]}"
+: >data/train/metadata.parquet
+run 0 "$PACK" images data/train -o parquet "${ARGS[@]}" --no-label
+said_only "shardpack: warning: data/train/metadata.parquet: is not read; to pack its columns, write it as \
+metadata.jsonl beside it, and give that in the place of the folder: python3 -c 'import pandas; \
+pandas.read_parquet(\"metadata.parquet\").to_json(\"metadata.jsonl\", orient=\"records\", lines=True)'"
+rm data/train/metadata.parquet
+
+# ---- values ----
+
+printf 'path,label,n,x\ndata/train/abc.png,1,"3,5",\n' >values.csv
+bad_input "values.csv: line 2: '3,5' in column n is not a value of type f32; write a decimal point in the place of \
+the comma" 	values.csv --columns n:f32
+run 1 "$PACK" images values.csv -o no "${ARGS[@]}" --columns n:u8 # 3.5 is none either
+! grep -q "decimal" err || die "$(cat err)"
+bad_input "values.csv: line 2: '' in column x is not a value of type f32; for empty cells, --columns \
+NAME:TYPE:default=V" values.csv --columns x:f32
+EMPTY="values.csv: line 2: column x is empty, and field x comes from it"
+bad_input "$EMPTY; with optional, the field is empty" values.csv --field x:kind=boxes,max=2
+bad_input "$EMPTY; for single numbers, --columns NAME:TYPE:default=V" values.csv --field x:kind=tensor,dtype=u8
+printf '{"path": "data/train/abc.png", "label": 0, "n": "a"}\n' >values.jsonl
+bad_input "no number called x, which --columns needs; --columns NAME:TYPE:default=V packs V" values.jsonl --columns x:u8
+run 1 "$PACK" images values.jsonl -o no "${ARGS[@]}" --columns n:u8
+said_of_one "values.jsonl: line 1: no number called n, which --columns needs"
+! grep -q "default=V" err || die "$(cat err)"
+
+# why no image has a label
+printf 'path,label\ndata/train/abc.png,"a,b"\ndata/train/def.png,"[1.5]"\n' >hot.csv
+run 1 "$PACK" images hot.csv -o no "${ARGS[@]}" --multi-label hot
+said "shardpack: warning: ./data/train/abc.png: hot.csv: line 2: labels 'a,b' are no list in JSON; say what separates \
+them with --label-separator, such as ' ' or '|'"
+said "shardpack: warning: ./data/train/def.png: hot.csv: line 3: element 0 of the labels is no text or whole number"
+grep -q "^shardpack: .: no image has a label; " err || die "$(cat err)"
+
+# ---- a report in the place of an input ----
+
+for file in data/train/other.png labels.csv values.jsonl; do
+	cp $file kept
+	refused 2 "--report $PWD/$file: is there already, and is no report; give another path" tabs.tsv --report $file
+	cmp $file kept
+done
+: >r.json
+for report in r.json r.html r.json r.html; do
+	run 0 "$PACK" images tabs.tsv -o again "${ARGS[@]}" --report $report
+	[ -s $report ] || die "$report is empty"
+done
+
+# ---- samples of archives ----
+
+mkdir wds
+for i in 1 2 3; do
+	cp data/train/abc.png wds/$i.png
+	echo 0 >wds/$i.cls && echo text >wds/$i.txt
+done
+mv wds/2.png wds/2.HEIC && rm wds/3.png
+tar cf wds.tar -C wds 1.cls 1.png 1.txt 2.HEIC 2.cls 2.txt 3.cls 3.txt
+# without labels, samples without an image are no inputs: ignored, and named
+HEIC="shardpack: warning: 1 ignored file is an image of a kind that is not read: .heic 1"
+for field in "" "--field text:kind=text,max=9,from=txt"; do
+	# shellcheck disable=SC2086
+	run 0 "$PACK" images wds.tar -o unlabelled"${field:0:3}" "${ARGS[@]}" --no-label $field --report wds.json
+	said_only "$HEIC"
+	[ "$(json wds.json '" ".join(sorted(i for i in d["ignored"] if i[8] > "1"))')" = \
+		"wds.tar/2.HEIC wds.tar/2.cls wds.tar/2.txt wds.tar/3.cls wds.tar/3.txt" ] || die "$(cat wds.json)"
+done
+# with them, a label says that there should be one
+run 1 "$PACK" images wds.tar -o no "${ARGS[@]}"
+said "$HEIC"
+said_of_one "sample '2' at offset 3584 has no image of a kind that is read: .heic is none"
+said_of_one "sample '3' at offset 6656 has no image"
+
+# ---- arrays ----
+
+"$PYTHON" -c 'import numpy
+for i in range(70):
+    numpy.save("s%02d.npy" % i, numpy.zeros((3 + (i == 5), 4), "f4"))
+numpy.save("7.npy", numpy.zeros(3))'
+STACK="each file is a field: if it is a record, join them with numpy.stack"
+run 1 "$PACK" array s0[0-5].npy -o no
+said_only "shardpack: .: field 's00' has 3 records and field 's05' has 4; the numbers must be equal; $STACK"
+run 4 "$PACK" array s*.npy -o no
+said_only "shardpack: ./s24.npy: more than the limit of 24 fields; $STACK"
+run 1 "$PACK" array 7.npy -o no
+grep -q "; rename it; $STACK$" err || die "$(cat err)"
+echo "$n that are refused or bad, and what their hints make"
