@@ -173,7 +173,7 @@ done
 # ---- negative controls ----
 
 # A build that leaves a file out and does not count it cannot be sealed.
-break_pack build.c \
+break_pack filling.c \
 	's/^\tint code = account_problem(job.*$/\tif (reason == SHARD_MISS_VANISHED)\n\t\treturn EXIT_DONE;\n&/'
 fresh control
 code=0

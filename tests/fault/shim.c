@@ -15,6 +15,8 @@
  *   hold    the second open of what has a path that ends in SHIM_HOLD waits until there is a file
  *           with the name in SHIM_UNTIL; the first one is for a fingerprint.  While it waits there
  *           is a link with this name and ".held" behind it
+ *   usurp   the first claim that takes another one's place is taken over at once: what SHIM_CLAIM
+ *           names gets its name
  *   room    the file system claims to have room, so that a full disk is met only by writing
  *
  * and, for the negative controls, what a broken shardpack would do:
@@ -239,6 +241,19 @@ int linkat(int old_dir, const char *old, int new_dir, const char *new, int flags
 {
 	moment();
 	return REAL(linkat)(old_dir, old, new_dir, new, flags);
+}
+
+int renameat(int old_dir, const char *old, int new_dir, const char *new)
+{
+	static _Atomic unsigned count;
+	int rc;
+
+	moment();
+	rc = REAL(renameat)(old_dir, old, new_dir, new);
+	if (!rc && wants("usurp") && !strncmp(new, "claim-", 6) && !count++ &&
+	    (REAL(unlinkat)(new_dir, new, 0) || linkat(AT_FDCWD, getenv("SHIM_CLAIM"), new_dir, new, 0)))
+		abort();
+	return rc;
 }
 
 int unlinkat(int dir_fd, const char *path, int flags)

@@ -50,8 +50,11 @@ static void give_back(void *context, uint64_t slot)
 	j->given_back++;
 }
 
-/* Take all of them; those that are there already without waiting, if `eager`. */
-static void take_all(unsigned workers, uint64_t slots, unsigned wake_count, bool eager)
+/*
+ * Take all of them; those that are there already without waiting, if `eager`.  With a `step` so
+ * many are allowed at a time, and none is started before.
+ */
+static void take_all(unsigned workers, uint64_t slots, unsigned wake_count, bool eager, uint64_t step)
 {
 	struct job j = {.assigned = 0};
 	struct progress progress = {0};
@@ -59,6 +62,7 @@ static void take_all(unsigned workers, uint64_t slots, unsigned wake_count, bool
 				    .slot_count = slots,
 				    .worker_count = workers,
 				    .wake_count = wake_count,
+				    .on_demand = step != 0,
 				    .progress = &progress,
 				    .context = &j,
 				    .begin = begin,
@@ -73,6 +77,10 @@ static void take_all(unsigned workers, uint64_t slots, unsigned wake_count, bool
 	CHECK_EQ(shard_turns_open(&o.turns, 1, &err), SHARD_OK);
 	CHECK_EQ(workers_open(&w, &o), EXIT_DONE);
 	for (uint64_t i = 0; i < TICKETS; i++) {
+		if (step && i % step == 0) {
+			CHECK_EQ(workers_next_now(w), WORKERS_NO_SLOT);
+			workers_allow(w, TICKETS - i < step ? TICKETS - i : step);
+		}
 		slot = i && eager ? workers_next_now(w) : WORKERS_NO_SLOT;
 		if (slot == WORKERS_NO_SLOT)
 			CHECK_EQ(workers_next(w, &slot), EXIT_DONE);
@@ -91,16 +99,18 @@ static void take_all(unsigned workers, uint64_t slots, unsigned wake_count, bool
 TEST(tickets_come_in_order_and_once)
 {
 	static const unsigned workers[] = {1, 3}, wakes[] = {0, 1, WORKERS_AT_ONCE, 1000};
-	static const uint64_t slots[] = {1, 2, 7, TICKETS};
+	static const uint64_t slots[] = {1, 2, 7, TICKETS}, steps[] = {0, 1, 13};
 
 	for (size_t k = 0; k < 2; k++)
 		for (size_t s = 0; s < 4; s++)
 			for (size_t n = 0; n < 4; n++)
-				for (int eager = 0; eager < 2; eager++) {
-					STORY("%u workers, %" PRIu64 " slots, woken at %u%s", workers[k], slots[s],
-					      wakes[n], eager ? ", eager" : "");
-					take_all(workers[k], slots[s], wakes[n], eager);
-				}
+				for (int eager = 0; eager < 2; eager++)
+					for (size_t a = 0; a < 3; a++) {
+						STORY("%u workers, %" PRIu64 " slots, woken at %u%s, %" PRIu64
+						      " allowed",
+						      workers[k], slots[s], wakes[n], eager ? ", eager" : "", steps[a]);
+						take_all(workers[k], slots[s], wakes[n], eager, steps[a]);
+					}
 }
 
 TEST_MAIN()

@@ -27,6 +27,7 @@ static const struct {
 	{EXIT_IO, "The system refused: a file, the disk, memory or a device."},
 	{EXIT_UNSUPPORTED, "Well-formed, but it needs a newer or fuller build."},
 	{EXIT_MISMATCH, "Intact, but not what the manifest says."},
+	{EXIT_STOPPED, "Asked to stop, and did so with work left: run the same command again."},
 	{EXIT_INTERRUPTED, "Interrupted by SIGINT or SIGTERM."},
 };
 

@@ -12,6 +12,7 @@ enum exit_code {
 	EXIT_IO = 3,	      /* the system refused: disk, memory, device */
 	EXIT_UNSUPPORTED = 4, /* well-formed, but needs a newer or fuller build */
 	EXIT_MISMATCH = 5,    /* sound, but not as the manifest says */
+	EXIT_STOPPED = 75,    /* asked to stop with work left: run again */
 	EXIT_INTERRUPTED = 130,
 };
 

@@ -63,6 +63,33 @@ void signals_start(void)
 	sigaction(SIGXFSZ, &ignore, NULL);
 }
 
+static _Atomic int64_t first_grace_ns; /* 0: none came */
+
+static void on_grace(int number)
+{
+	int64_t now_ns = (int64_t)monotonic_ns() + 1;
+	int64_t first_ns = 0;
+
+	if (!atomic_compare_exchange_strong(&first_grace_ns, &first_ns, now_ns) && number == SIGTERM &&
+	    now_ns - first_ns > SAME_REQUEST_NS)
+		on_signal(number);
+}
+
+void signals_grace(bool term)
+{
+	struct sigaction grace = {.sa_handler = on_grace, .sa_flags = SA_RESTART};
+
+	sigemptyset(&grace.sa_mask);
+	sigaction(SIGUSR1, &grace, NULL);
+	if (term)
+		sigaction(SIGTERM, &grace, NULL);
+}
+
+bool asked_to_stop(void)
+{
+	return atomic_load_explicit(&first_grace_ns, memory_order_relaxed) != 0;
+}
+
 bool interrupted(void)
 {
 	return atomic_load_explicit(&first_signal_ns, memory_order_relaxed) != 0;

@@ -24,4 +24,13 @@ void signals_start(void);
 /* True once one of these signals came.  Any thread may ask; it costs a load. */
 bool interrupted(void);
 
+/*
+ * From now on SIGUSR1 asks to stop at a place from which little is lost, and not at once; and so
+ * does the first SIGTERM if `term`.  A second one stops as above.  Called once, before threads.
+ */
+void signals_grace(bool term);
+
+/* True once one of these came. */
+bool asked_to_stop(void);
+
 #endif

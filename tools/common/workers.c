@@ -21,8 +21,9 @@ struct workers {
 	unsigned thread_count; /* started */
 
 	pthread_mutex_t lock;
-	pthread_cond_t room;  /* with lock: a slot was released, or stop was set */
+	pthread_cond_t room;  /* with lock: a slot was released, more is allowed, or stop was set */
 	pthread_cond_t ready; /* with lock: the ticket at `head` is done */
+	uint64_t allowed;     /* lock: tickets that may be started; only grows */
 	uint64_t next;	      /* lock: first ticket that nobody took */
 	uint64_t head;	      /* lock: first ticket that was not released */
 	bool stop;	      /* lock: set once, never cleared */
@@ -52,7 +53,7 @@ static bool is_worth_waking(const struct workers *w)
 
 	while (n < w->opt.wake_count && w->head + n < w->next && w->done[(w->head + n) % w->opt.slot_count])
 		n++;
-	return n == w->opt.wake_count || (n && (w->next == w->opt.ticket_count || is_full(w)));
+	return n == w->opt.wake_count || (n && (w->next == w->allowed || is_full(w)));
 }
 
 /* Take the next ticket; false when there is none, or no more is wanted. */
@@ -61,7 +62,7 @@ static bool take(struct workers *w, uint64_t *slot)
 	bool taken;
 
 	pthread_mutex_lock(&w->lock);
-	while (!w->stop && w->next < w->opt.ticket_count && is_full(w))
+	while (!w->stop && w->next < w->opt.ticket_count && (w->next == w->allowed || is_full(w)))
 		pthread_cond_wait(&w->room, &w->lock);
 	taken = !w->stop && w->next < w->opt.ticket_count;
 	if (taken) {
@@ -128,6 +129,7 @@ int workers_open(struct workers **out, const struct workers_options *opt)
 	w->opt = *opt;
 	w->opt.worker_count = workers_needed(opt->worker_count, opt->ticket_count);
 	w->opt.wake_count = opt->wake_count ? opt->wake_count : 1;
+	w->allowed = opt->on_demand ? 0 : opt->ticket_count;
 	pthread_mutex_init(&w->lock, NULL);
 	pthread_cond_init(&w->room, NULL);
 	pthread_cond_init(&w->ready, NULL);
@@ -148,6 +150,14 @@ int workers_open(struct workers **out, const struct workers_options *opt)
 		     w->opt.worker_count);
 	*out = w;
 	return EXIT_DONE;
+}
+
+void workers_allow(struct workers *w, uint64_t count)
+{
+	pthread_mutex_lock(&w->lock);
+	w->allowed += count;
+	pthread_cond_broadcast(&w->room);
+	pthread_mutex_unlock(&w->lock);
 }
 
 int workers_next(struct workers *w, uint64_t *slot)

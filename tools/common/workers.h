@@ -24,6 +24,7 @@
 
 struct workers_options {
 	uint64_t ticket_count, slot_count;
+	bool on_demand;	       /* none is started before workers_allow(), and ticket_count is the most that may come */
 	unsigned worker_count; /* no more are started than there are tickets */
 	/* wake the taker when so many are done in a row, or nothing else would come; 0 is 1 */
 	unsigned wake_count;
@@ -46,6 +47,9 @@ unsigned workers_needed(unsigned worker_count, uint64_t ticket_count);
 
 /* Start them.  Returns the exit code; fewer threads than asked for are a warning. */
 int workers_open(struct workers **out, const struct workers_options *opt);
+
+/* With on_demand: the next `count` tickets may be started.  The taker asks for no others. */
+void workers_allow(struct workers *w, uint64_t count);
 
 #define WORKERS_NO_SLOT UINT64_MAX
 

@@ -13,8 +13,10 @@
 #include "tools/common/files.h"
 #include "tools/common/message.h"
 #include "tools/common/monotonic.h"
+#include "tools/common/signals.h"
 #include "tools/shardpack/build/job.h"
 #include "tools/shardpack/build/output.h"
+#include "tools/shardpack/build/scheduler.h"
 #include "tools/shardpack/build/seal_dataset.h"
 #include "tools/shardpack/command.h"
 #include "tools/shardpack/convert/account.h"
@@ -34,7 +36,7 @@ struct build_options {
 	int read_back; /* 0: yes */
 	struct cli_amount max_bad;
 	const char *report;
-	bool verify, trust_names, again, sandbox;
+	bool verify, trust_names, again, sandbox, steal, no_wait, grace;
 	int on_error; /* 1: leave out files that are gone */
 };
 
@@ -53,6 +55,9 @@ static const struct cli_option source_options[] = {
 static const struct cli_option build_options[] = {
 	{.name = "part", .kind = CLI_PART, AT(part), .arg_name = "k/n", .default_note = "all shards",
 	 .help = "build every n-th shard, from number k on"},
+	{.name = "steal", .kind = CLI_FLAG, AT(steal), .help = "claim shards until none is missing, as in a job array"},
+	{.name = "no-wait", .kind = CLI_FLAG, AT(no_wait), .help = "do not wait for what others have claimed"},
+	{.name = "grace", .kind = CLI_FLAG, AT(grace), .help = "at SIGTERM, too, finish the shard and exit with 75"},
 	{.name = "read-back", .kind = CLI_CHOICE, AT(read_back), .choices = "yes|no", .default_value = "yes",
 	 .help = "verify what was written"},
 	{.name = "max-bad", .kind = CLI_COUNT_OR_PERCENT, AT(max_bad), .arg_name = "N|P%", .default_note = "no limit",
@@ -85,6 +90,7 @@ struct started {
 	struct plan plan;
 	struct account account;
 	struct quarantine quarantine;
+	struct scheduler worker;
 	char *source, *quarantine_dir, *report_path, *anew;
 	bool sealed; /* long ago: there is nothing to do */
 };
@@ -250,19 +256,53 @@ static int verify_sealed(const char *dir)
 	return EXIT_DONE;
 }
 
+/* Which shards this process builds: a part; or what it claims, which a job array does by itself. */
+static int settle_share(struct started *s, const struct build_options *o)
+{
+	struct scheduler *w = &s->worker;
+	int code = EXIT_DONE;
+
+	if (!o->part.count)
+		code = scheduler_find(w, getenv);
+	else if (o->steal)
+		*w = (struct scheduler){.found = true, .number = o->part.idx, .count = o->part.count};
+	if (code != EXIT_DONE)
+		return code;
+	if (o->steal && !w->found)
+		scheduler_anywhere(w, monotonic_ns());
+	if (w->found && o->again)
+		return fail(EXIT_USAGE,
+			    "--again compares shards that are there, and claims are for those that are missing; "
+			    "%s",
+			    o->steal ? "give it without --steal" : "say with --part k/n which ones to compare");
+	if (!w->found && o->no_wait)
+		return fail(EXIT_USAGE, "--no-wait is for shards that others have claimed; give it with --steal, or in "
+					"a job array without --part");
+	s->job.part = w->found ? (struct cli_part){0} : o->part;
+	s->job.worker = w->found ? w : NULL;
+	s->job.no_wait = o->no_wait;
+	if (w->words[0])
+		note("this worker is %s; it claims shards that are missing", w->words);
+	return EXIT_DONE;
+}
+
 static int build(const struct cli_args *args)
 {
 	const struct build_options *o = args->options;
 	struct started s = {.place.root_fd = -1};
 	struct report report = {.job = &s.job};
 	uint64_t start_ns = monotonic_ns();
-	int code = start(&s, o, true);
+	int code;
+
+	signals_grace(o->grace);
+	code = start(&s, o, true);
 
 	if (code == EXIT_DONE && o->again && o->read_back)
 		code = fail(EXIT_USAGE, "--again compares every byte of the shards, so it cannot be given with "
 					"--read-back no");
+	if (code == EXIT_DONE && !s.sealed)
+		code = settle_share(&s, o);
 	if (code == EXIT_DONE && !s.sealed) {
-		s.job.part = o->part;
 		s.job.again = o->again;
 		s.job.leave_vanished = o->on_error == 1;
 		s.job.max_bad = cli_given(args, "max-bad") ? &o->max_bad : NULL;

@@ -14,9 +14,13 @@
 #include "shard.h"
 #include "tools/common/escape.h"
 #include "tools/common/exit_code.h"
+#include "tools/common/files.h"
+#include "tools/common/grow.h"
 #include "tools/common/human.h"
 #include "tools/common/json_out.h"
 #include "tools/common/message.h"
+#include "tools/shardpack/build/claim.h"
+#include "tools/shardpack/build/claims.h"
 #include "tools/shardpack/build/job.h"
 #include "tools/shardpack/build/output.h"
 #include "tools/shardpack/build/shard_list.h"
@@ -27,6 +31,8 @@ struct status_options {
 	const char *out, *spool;
 	bool json, retry_list;
 };
+
+#define CLAIMS_SHOWN_MAX 20
 
 #define AT(member) .offset = offsetof(struct status_options, member)
 
@@ -48,6 +54,12 @@ struct status {
 	uint64_t shard_count, done;
 	uint64_t pace_ns;    /* of a shard; 0: not known */
 	struct text missing; /* "0,17,203-210"; empty if none is */
+	uint64_t running;    /* of the missing ones: claimed */
+	struct status_claim {
+		uint64_t first, last;
+		struct claim_view view;
+	} * claims; /* of ranges that are not complete */
+	uint64_t claim_count, claim_room;
 };
 
 /* A dataset that is sealed has no plan any more, and all its shards. */
@@ -63,6 +75,42 @@ static int look_sealed(struct status *s)
 	s->done = s->shard_count = info.shard_count;
 	shard_dataset_close(ds);
 	return EXIT_DONE;
+}
+
+/* Who builds the shards of a range?  Whether that process lives cannot be told at a glance. */
+static int look_at_claim(struct status *s, const struct shard_list *list, const struct claims_range *r,
+			 const char *state_dir)
+{
+	char path[FILES_PATH_BYTES];
+	struct claim_owner self;
+	struct status_claim c = {.first = r->first, .last = r->first + r->count - 1};
+	uint64_t missing = 0;
+	int code;
+
+	for (uint64_t k = c.first; k <= c.last; k++)
+		missing += !list->there[k];
+	code = missing ? claim_path(path, state_dir, r->idx) : EXIT_DONE;
+	if (!missing || code != EXIT_DONE)
+		return code;
+	code = claim_look(path, &c.view);
+	claim_self(&self, "");
+	if (code != EXIT_DONE || !c.view.there || (!c.view.failed && claim_is_dead(&c.view, &self)))
+		return code;
+	if (!grow(&s->claims, &s->claim_room, s->claim_count + 1, sizeof(c)))
+		return fail(EXIT_IO, "out of memory for a list of claims");
+	s->claims[s->claim_count++] = c;
+	s->running += c.view.failed ? 0 : missing;
+	return EXIT_DONE;
+}
+
+static int look_at_claims(struct status *s, const struct shard_list *list, const char *state_dir)
+{
+	struct claims_range r = {0};
+	int code = EXIT_DONE;
+
+	for (; code == EXIT_DONE && claims_range(list->shard_count, &r); r.idx++)
+		code = look_at_claim(s, list, &r, state_dir);
+	return code;
 }
 
 static int look(struct status *s, const char *spool)
@@ -83,6 +131,8 @@ static int look(struct status *s, const char *spool)
 		code = shard_list_look(&list, s->dir, plan.shard_count);
 		if (code == EXIT_DONE)
 			s->pace_ns = shard_list_pace(&list, s->dir, &code);
+		if (code == EXIT_DONE)
+			code = look_at_claims(s, &list, job.state_dir);
 		s->shard_count = plan.shard_count;
 		s->done = list.there_count;
 		shard_list_missing(&list, SIZE_MAX, &s->missing);
@@ -112,6 +162,7 @@ static void tell_json(const struct status *s)
 	json_out_u64(&j, "shard_count", s->shard_count);
 	json_out_u64(&j, "done", s->done);
 	json_out_u64(&j, "missing", missing);
+	json_out_u64(&j, "running", s->running);
 	if (s->pace_ns) {
 		json_out_double(&j, "seconds_per_shard", (double)s->pace_ns / 1e9);
 		json_out_double(&j, "seconds_left", (double)s->pace_ns / 1e9 * (double)missing);
@@ -120,6 +171,20 @@ static void tell_json(const struct status *s)
 		json_out_null(&j, "seconds_left");
 	}
 	json_out_string(&j, "retry_list", list_of(s));
+	json_out_array(&j, "claims");
+	for (uint64_t i = 0; i < s->claim_count; i++) {
+		const struct status_claim *c = &s->claims[i];
+
+		json_out_object_line(&j, NULL);
+		json_out_u64(&j, "first", c->first);
+		json_out_u64(&j, "last", c->last);
+		json_out_string(&j, "host", c->view.owner.host);
+		json_out_u64(&j, "process", c->view.owner.pid);
+		json_out_string(&j, "job", c->view.owner.job);
+		json_out_bool(&j, "failed", c->view.failed);
+		json_out_end(&j);
+	}
+	json_out_end(&j);
 	json_out_end(&j);
 	json_out_finish(&j); /* what failed is found by finish_stdout() */
 }
@@ -147,6 +212,17 @@ static void tell(const struct status *s)
 	if (!missing)
 		return;
 	printf("missing: %s\n", list_of(s));
+	for (uint64_t i = 0; i < s->claim_count && i < CLAIMS_SHOWN_MAX; i++) {
+		const struct status_claim *c = &s->claims[i];
+
+		printf("%s: %" PRIu64, c->view.failed ? "could not be built" : "claimed", c->first);
+		if (c->last > c->first)
+			printf("-%" PRIu64, c->last);
+		printf(", by process %" PRIu64 " on %s, job %s\n", c->view.owner.pid, c->view.owner.host,
+		       c->view.owner.job);
+	}
+	if (s->claim_count > CLAIMS_SHOWN_MAX)
+		printf("... and %" PRIu64 " claims more; --json lists them all\n", s->claim_count - CLAIMS_SHOWN_MAX);
 	if (s->pace_ns)
 		printf("%s a shard, so about %s left\n", human_duration(pace, s->pace_ns),
 		       human_duration(left, s->pace_ns * missing));
@@ -169,6 +245,7 @@ static int status(const struct cli_args *args)
 	else if (code == EXIT_DONE && s.missing.bytes)
 		puts(s.missing.data);
 	text_free(&s.missing);
+	free(s.claims);
 	return code;
 }
 

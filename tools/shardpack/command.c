@@ -186,11 +186,13 @@ static void say_how_to_do_without(const struct report *r)
 static void say_how_to_go_on(const struct report *r)
 {
 	struct text command = {0};
+	const char *why = r->exit_code == EXIT_STOPPED ? "stopped as asked" : "interrupted";
+	bool stopped = r->exit_code == EXIT_STOPPED || r->exit_code == EXIT_INTERRUPTED;
 
-	if (r->exit_code == EXIT_INTERRUPTED && this_command(&command))
-		hint("interrupted; to continue: %s", command.data);
-	else if (r->exit_code == EXIT_INTERRUPTED)
-		hint("interrupted; run the same command again to continue");
+	if (stopped && this_command(&command))
+		hint("%s; to continue: %s", why, command.data);
+	else if (stopped)
+		hint("%s; run the same command again to continue", why);
 	else if (r->exit_code == EXIT_IO && r->job->account->gone == r->job->account->unreadable &&
 		 r->job->account->gone)
 		say_how_to_do_without(r);

@@ -2,8 +2,8 @@
 /*
  * build.c - make the shards of a plan that are not there yet
  *
- * One thread, this one, takes results in order and fills the writers.  Bad inputs do not stop it
- * when they only spoil their own shard: the run goes on, and the user sees all of them at once.
+ * Either all that are missing, of this process's part; or those that it claims, one after the
+ * other, until none is missing.
  */
 #include "tools/shardpack/build/build.h"
 
@@ -13,58 +13,19 @@
 
 #include "shard_pack.h"
 #include "tools/common/exit_code.h"
-#include "tools/common/files.h"
 #include "tools/common/message.h"
 #include "tools/common/progress.h"
 #include "tools/common/signals.h"
-#include "tools/common/workers.h"
+#include "tools/shardpack/build/claims.h"
+#include "tools/shardpack/build/filling.h"
 #include "tools/shardpack/build/finisher.h"
-#include "tools/shardpack/build/image_workers.h"
 #include "tools/shardpack/build/job.h"
+#include "tools/shardpack/build/output.h"
 #include "tools/shardpack/build/published_shard.h"
 #include "tools/shardpack/build/receipt.h"
-#include "tools/shardpack/build/record_workers.h"
 #include "tools/shardpack/build/space.h"
 #include "tools/shardpack/convert/account.h"
-#include "tools/shardpack/convert/fixed_records.h"
-#include "tools/shardpack/convert/result.h"
-#include "tools/shardpack/input/place.h"
-#include "tools/shardpack/input/stored.h"
-#include "tools/shardpack/input/warm.h"
-
-struct build {
-	const struct job *job;
-	struct text provenance;
-	bool *todo; /* [shard_count] which of them need room */
-	struct range *ranges;
-	uint64_t *shard_of_range;
-	uint64_t todo_count, again_count;
-	struct progress progress;
-	struct finisher finisher;
-	struct workers *workers;
-	struct shard_turns *turns; /* one for each worker; the other threads that compute take them, too */
-
-	/* Of the kind of inputs that it is. */
-	struct image_workers *images;
-	struct record_workers *records;
-	struct fixed *fixed; /* for what is wrong with a record */
-	struct warm *warm;
-
-	/* The shard that is being filled. */
-	struct shard_writer *writer;	  /* NULL: it will not be published */
-	struct shard_writer *next_writer; /* of the one behind it, opened early; or NULL */
-	struct text lines;		  /* for its receipt */
-	struct shard_tally *tally;
-};
-
-/* What is different between images and fixed records. */
-struct kind {
-	/* all that the workers need; close it all the same */
-	int (*open)(struct build *b, struct workers_options *w);
-	/* what is in a slot; *done counts its inputs */
-	int (*take)(struct build *b, uint64_t slot, uint64_t *done);
-	void (*close)(struct build *b);
-};
+#include "tools/shardpack/plan/plan.h"
 
 /* ---- what is there already ---- */
 
@@ -112,283 +73,89 @@ static int survey(struct build *b)
 	return code;
 }
 
-/* ---- one shard ---- */
-
 static int library_failure(const struct shard_error *err)
 {
 	return fail(exit_code_of_status(err->status), "%s", err->message);
 }
 
-static int open_writer(struct build *b, uint64_t range_idx, struct shard_writer **out)
-{
-	struct shard_writer_options opt = {
-		.size = sizeof(opt),
-		.planned_records = b->ranges[range_idx].count,
-		.plan_shard = b->shard_of_range[range_idx],
-		.plan_digest = b->job->plan->digest,
-		.provenance = b->provenance.data,
-		.keys = plan_names_inputs(b->job->plan),
-		.skip_read_back = !b->job->read_back,
-		.turns = b->turns,
-	};
-	char path[FILES_PATH_BYTES];
-	struct shard_error err;
-	int code = files_numbered(path, b->job->out_dir, "", b->shard_of_range[range_idx], ".shard");
-
-	if (code == EXIT_DONE && shard_writer_open(out, path, &b->job->schema, &opt, &err) != SHARD_OK)
-		code = finisher_fail(&b->finisher, &err);
-	return code;
-}
-
-static int begin_shard(struct build *b, uint64_t range_idx)
-{
-	b->lines.bytes = 0;
-	shard_tally_clear(b->tally);
-	b->writer = b->next_writer;
-	b->next_writer = NULL;
-	return b->writer || b->job->look_only ? EXIT_DONE : open_writer(b, range_idx, &b->writer);
-}
-
-/* In a turn.  The shard cannot be complete: give its room back, and go on looking at its inputs. */
-static void hold_back(struct build *b)
-{
-	shard_turns_give(b->turns); /* the writer's thread, which has to end, may wait for one */
-	shard_writer_close(b->writer);
-	b->writer = NULL;
-	shard_turns_take(b->turns);
-}
-
-static int end_shard(struct build *b, uint64_t range_idx)
-{
-	struct shard_writer *writer = b->writer;
-	struct shard_error err;
-	int code = EXIT_DONE, put;
-
-	if (!writer)
-		return EXIT_DONE;
-	code = b->job->stored ? stored_check_unchanged(b->job->stored, b->job->anew, !b->job->origin) : EXIT_DONE;
-	if (code != EXIT_DONE)
-		return code;
-	if (shard_tally_write(b->tally, writer, &err) != SHARD_OK)
-		return library_failure(&err);
-	b->writer = NULL;
-	/*
-	 * Open the next one first: to reserve its room would have to wait for the fsync of this
-	 * one.
-	 */
-	if (range_idx + 1 < b->todo_count)
-		code = open_writer(b, range_idx + 1, &b->next_writer);
-	put = finisher_put(&b->finisher, writer, b->shard_of_range[range_idx], &b->lines);
-	return code == EXIT_DONE ? put : code;
-}
-
-static int take_record(struct build *b, const struct result *r)
-{
-	const void *group[] = {r->record, r->meta};
-	struct shard_error err;
-
-	if (receipt_tell(&b->lines, b->job->account, b->job->source, r) != EXIT_DONE)
-		return EXIT_IO;
-	if (!b->writer)
-		return EXIT_DONE;
-	if (shard_writer_append(b->writer, group, r->path, r->path_bytes, &err) != SHARD_OK)
-		return finisher_fail(&b->finisher, &err);
-	shard_tally_merge(b->tally, r->tally);
-	shard_tally_add_class(b->tally, group);
-	return EXIT_DONE;
-}
-
-static int take_bad(struct build *b, uint64_t ordinal, const char *path, uint32_t reason, const char *message)
-{
-	const struct job *job = b->job;
-	enum problem_how how = account_how(job->plan->recipe.on_error, reason);
-	struct shard_miss miss = {.ordinal = ordinal, .reason = reason, .how = (uint32_t)how};
-	struct shard_error err;
-	int code = account_problem(job->account, ordinal, reason, how, message);
-
-	if (code != EXIT_DONE)
-		return code;
-	account_show(job->account, job->source, path, message);
-	if (how == PROBLEM_BAD) {
-		hold_back(b);
-	} else if (b->writer) {
-		receipt_add_miss(&b->lines, &miss, message);
-		if (shard_writer_miss(b->writer, &miss, &err) != SHARD_OK)
-			return finisher_fail(&b->finisher, &err);
-	}
-	return account_check_bad(job->account, job->max_bad, ordinal, job->plan->input_count);
-}
-
-static int take_result(struct build *b, const struct result *r)
-{
-	struct account *a = b->job->account;
-	int code;
-
-	switch (r->verdict.outcome) {
-	case OUTCOME_RECORD:
-		return take_record(b, r);
-	case OUTCOME_BAD:
-		if (b->job->look_only && r->input.bad_reason) /* entered before */
-			return EXIT_DONE;
-		return take_bad(b, r->ordinal, r->path, r->verdict.reason, r->verdict.message);
-	case OUTCOME_VANISHED:
-		if (b->job->leave_vanished)
-			return take_bad(b, r->ordinal, r->path, SHARD_MISS_VANISHED, r->verdict.message);
-		a->gone++;
-		/* fall through */
-	case OUTCOME_FAILED:
-	case OUTCOME_CHANGED:
-		a->changed += r->verdict.outcome == OUTCOME_CHANGED;
-		code = account_problem(a, r->ordinal, 0, PROBLEM_UNREADABLE, r->verdict.message);
-		account_show(a, b->job->source, r->path, r->verdict.message);
-		hold_back(b);
-		return code;
-	case OUTCOME_STOP:
-		break;
-	}
-	return interrupted() ? EXIT_INTERRUPTED
-			     : fail(EXIT_IO, "%s/%s: %s", b->job->source, r->path, r->verdict.message);
-}
-
-/* All of a shard, out of the workers' slots. */
-static int fill_shard(struct build *b, const struct kind *kind, uint64_t range_idx)
-{
-	uint64_t done = 0, inputs = b->ranges[range_idx].count, slot;
-	int code = begin_shard(b, range_idx);
-
-	while (code == EXIT_DONE && done < inputs) {
-		code = workers_next(b->workers, &slot);
-		shard_turns_take(b->turns);
-		for (unsigned n = 0; code == EXIT_DONE && slot != WORKERS_NO_SLOT; n++) {
-			code = kind->take(b, slot, &done);
-			workers_release(b->workers);
-			slot = n < WORKERS_AT_ONCE && done < inputs ? workers_next_now(b->workers) : WORKERS_NO_SLOT;
-		}
-		shard_turns_give(b->turns);
-		if (code == EXIT_DONE)
-			code = finisher_check(&b->finisher);
-	}
-	if (code == EXIT_DONE)
-		code = end_shard(b, range_idx);
-	shard_writer_close(b->writer); /* none, unless it went wrong */
-	b->writer = NULL;
-	return code;
-}
-
-/* ---- fixed records ---- */
-
-static int take_fixed_bad(struct build *b, const struct fixed_block *block, uint64_t i)
-{
-	const struct job *job = b->job;
-	struct plan_input input;
-	struct verdict v;
-	char path[PLAN_PATH_BYTES_MAX];
-
-	fixed_explain(b->fixed, block, i, &v);
-	plan_input(job->plan, block->input_idx[i], &input);
-	plan_input_path(job->plan, &input, path);
-	if (job->quarantine && !fixed_keep(b->fixed, block, i, job->quarantine, path, &v))
-		return fail(EXIT_IO, "%s/%s: %s", job->source, path, v.message);
-	return take_bad(b, block->place.first + i, path, v.reason, v.message);
-}
-
-static int take_fixed(struct build *b, const struct fixed_block *block, uint64_t i)
-{
-	const void *group[SHARD_GROUPS_MAX];
-	struct shard_error err;
-
-	if (block->bad[i])
-		return take_fixed_bad(b, block, i);
-	if (!b->writer)
-		return EXIT_DONE;
-	fixed_record(block, &b->job->schema, i, group);
-	shard_tally_add_class(b->tally, group);
-	return shard_writer_append(b->writer, group, NULL, 0, &err) == SHARD_OK ? EXIT_DONE
-										: finisher_fail(&b->finisher, &err);
-}
-
-/* The records of a block belong to one shard. */
-static int take_block(struct build *b, uint64_t slot, uint64_t *done)
-{
-	struct fixed_block *block = record_workers_block(b->records, slot);
-	int code = EXIT_DONE;
-
-	if (block->verdict.outcome != OUTCOME_RECORD)
-		code = fail(EXIT_IO, "%s/%s", b->job->source, block->verdict.message);
-	for (uint64_t i = 0; code == EXIT_DONE && i < block->place.count; i++)
-		code = take_fixed(b, block, i);
-	shard_tally_merge(b->tally, block->tally);
-	*done += block->place.count;
-	return code;
-}
-
-static int open_records(struct build *b, struct workers_options *w)
-{
-	const struct job *job = b->job;
-
-	b->warm = warm_start(job->plan, job->stored);
-	b->fixed = fixed_open(job->plan, &job->schema, job->stored);
-	if (!b->fixed)
-		return fail(EXIT_IO, "out of memory for blocks of records");
-	return record_workers_open(&b->records, job, b->ranges, b->todo_count, w);
-}
-
-static void close_records(struct build *b)
-{
-	record_workers_close(b->records);
-	fixed_close(b->fixed);
-	warm_stop(b->warm);
-}
-
-/* ---- images ---- */
-
-static int take_image(struct build *b, uint64_t slot, uint64_t *done)
-{
-	++*done;
-	return take_result(b, image_workers_result(b->images, slot));
-}
-
-static int open_images(struct build *b, struct workers_options *w)
-{
-	return image_workers_open(&b->images, b->job, b->ranges, b->todo_count, w);
-}
-
-static void close_images(struct build *b)
-{
-	image_workers_close(b->images);
-}
-
-/* ---- all of them ---- */
-
-static const struct kind of_images = {open_images, take_image, close_images};
-static const struct kind of_records = {open_records, take_block, close_records};
-
-static int fill_shards(struct build *b)
-{
-	const struct kind *kind = plan_names_inputs(b->job->plan) ? &of_images : &of_records;
-	struct workers_options w = {.worker_count = b->job->worker_count, .turns = b->turns, .progress = &b->progress};
-	int code = kind->open(b, &w);
-
-	if (code == EXIT_DONE)
-		code = workers_open(&b->workers, &w);
-	for (uint64_t i = 0; code == EXIT_DONE && i < b->todo_count; i++)
-		code = fill_shard(b, kind, i);
-	workers_close(b->workers);
-	kind->close(b);
-	return code;
-}
-
-static int fill_all(struct build *b)
+/* With `range_count` ranges at most. */
+static int fill_all(struct build *b, uint64_t range_count)
 {
 	/* The finisher comes first: with few threads workers can be fewer, but not the finisher. */
 	int code = finisher_start(&b->finisher, b->job, b->turns), finished;
 
 	if (code != EXIT_DONE)
 		return code;
-	code = fill_shards(b);
+	if (b->claims) {
+		b->finisher.published = claims_published;
+		b->finisher.context = b->claims;
+	}
+	code = filling_run(b, range_count);
 	shard_writer_close(b->next_writer); /* NULL, unless it went wrong */
+	b->next_writer = NULL;
 	finished = finisher_stop(&b->finisher);
 	return code == EXIT_DONE ? finished : code;
+}
+
+/* All that is not there yet, of this process's part. */
+static int build_part(struct build *b)
+{
+	const struct job *job = b->job;
+	int code = survey(b);
+
+	if (code == EXIT_DONE && b->todo_count) {
+		code = job->look_only ? EXIT_DONE : space_check(job, space_needed(job, b->todo));
+		if (code == EXIT_DONE)
+			code = fill_all(b, b->todo_count);
+	}
+	return code;
+}
+
+/* What may be claimed: b->ranges has it all, until shards are. */
+static uint64_t all_missing(struct build *b)
+{
+	uint64_t n = 0;
+
+	for (uint64_t k = 0; k < b->job->plan->shard_count; k++)
+		if (claims_is_missing(b->claims, k)) {
+			plan_shard(b->job->plan, k, &b->ranges[n].first, &b->ranges[n].count);
+			n++;
+		}
+	b->todo_count = 0;
+	return n;
+}
+
+/* What can be claimed, again and again while others leave something. */
+static int build_claimed(struct build *b)
+{
+	const struct job *job = b->job;
+	uint64_t inputs = 0, most;
+	bool more = false;
+	int code = claims_open(&b->claims, job), told;
+
+	if (code == EXIT_DONE)
+		code = claims_mark_open(b->claims, b->todo);
+	if (code == EXIT_DONE)
+		code = space_check(job, space_needed(job, b->todo));
+	if (code == EXIT_DONE) {
+		most = all_missing(b);
+		for (uint64_t i = 0; i < most; i++)
+			inputs += b->ranges[i].count;
+		progress_start(&b->progress, "packing", plan_names_inputs(job->plan) ? "images" : "records", inputs);
+		code = claims_wait(b->claims, &more);
+	}
+	while (code == EXIT_DONE && more) {
+		code = fill_all(b, all_missing(b));
+		more = false;
+		if (code == EXIT_DONE && !job->account->unreadable)
+			code = claims_wait(b->claims, &more);
+	}
+	if (code == EXIT_DONE) {
+		told = claims_tell(b->claims, &b->is_complete);
+		code = account_failed(job->account) ? code : told;
+	}
+	claims_close(b->claims);
+	return code;
 }
 
 static bool allocate(struct build *b)
@@ -404,26 +171,43 @@ static bool allocate(struct build *b)
 	       shard_tally_open(&b->tally, &b->job->schema, plan->class_count, NULL) == SHARD_OK;
 }
 
+/* What killed processes left behind, as far as locks say that it is nobody's. */
+static int remove_temps(const struct job *job)
+{
+	struct shard_error err;
+
+	if (shard_remove_temps(job->out_dir, NULL, &err) != SHARD_OK ||
+	    (shard_remove_temps(job->state_dir, NULL, &err) != SHARD_OK && err.os_code != ENOENT))
+		return library_failure(&err);
+	return EXIT_DONE;
+}
+
+/*
+ * No shard is missing, so nobody needs what is left.  If the dataset was sealed while we slept,
+ * that process could not remove files that we had open.
+ */
+static int leave(const struct job *job)
+{
+	int code = remove_temps(job);
+
+	return code == EXIT_DONE && output_is_sealed(job->out_dir, job->plan) ? output_clear_state(job) : code;
+}
+
 int build_run(const struct job *job)
 {
 	struct build b = {.job = job};
-	struct shard_error err;
 	int code = EXIT_DONE;
 
 	if (!allocate(&b))
 		code = fail(EXIT_IO, "out of memory for %" PRIu64 " shards", job->plan->shard_count);
-	if (code == EXIT_DONE && !job->look_only &&
-	    (shard_remove_temps(job->out_dir, NULL, &err) != SHARD_OK ||
-	     (shard_remove_temps(job->state_dir, NULL, &err) != SHARD_OK && err.os_code != ENOENT)))
-		code = library_failure(&err);
+	/* Other machines may not see our locks, so with claims it is done last. */
+	if (code == EXIT_DONE && !job->look_only && !job->worker)
+		code = remove_temps(job);
 	if (code == EXIT_DONE)
-		code = survey(&b);
-	if (code == EXIT_DONE && b.todo_count) {
-		code = job->look_only ? EXIT_DONE : space_check(job, space_needed(job, b.todo));
-		if (code == EXIT_DONE)
-			code = fill_all(&b);
-	}
-	if (code == EXIT_DONE && b.todo_count)
+		code = job->worker ? build_claimed(&b) : build_part(&b);
+	if (code == EXIT_DONE && b.is_complete)
+		code = leave(job);
+	if (code == EXIT_DONE && (b.todo_count || (job->worker && b.progress.count)))
 		progress_finish(&b.progress);
 	else
 		progress_abandon(&b.progress);

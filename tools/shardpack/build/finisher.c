@@ -248,6 +248,8 @@ static void enter_result(struct finisher *f, struct finishing *p)
 			  p->result.miss_count - skipped);
 	receipt_free(&p->result);
 	p->has_result = false;
+	if (f->published)
+		f->published(f->context, p->shard_idx);
 }
 
 /* With the lock: a place without a shard; NULL if there is none. */

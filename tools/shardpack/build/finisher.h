@@ -37,6 +37,9 @@ struct finisher {
 	bool no_more;				 /* lock: no shard will be put any more */
 	int code;				 /* lock: the first exit code that was not EXIT_DONE; said already */
 	uint64_t other_count;			 /* lock: shards that were built again and became others */
+	/* NULL, or told of each published shard, in the caller's thread; set after start */
+	void (*published)(void *context, uint64_t shard_idx);
+	void *context;
 };
 
 /* The threads take one of `turns` while they compute. */

@@ -15,6 +15,7 @@ struct origin;
 struct plan;
 struct quarantine;
 struct sandbox;
+struct scheduler;
 struct stored;
 
 struct job { /* all const while it runs, but for what `account` points to */
@@ -37,6 +38,8 @@ struct job { /* all const while it runs, but for what `account` points to */
 	bool look_only;			  /* no dataset can come of it: find all that is bad, write nothing */
 	bool again;			  /* they are built once more, and must become the same */
 	struct cli_part part;		  /* shards s with s % count == idx */
+	const struct scheduler *worker;	  /* shards are claimed, from its place on; NULL: all of `part` are ours */
+	bool no_wait;			  /* for what others have claimed */
 	const struct cli_amount *max_bad; /* or NULL */
 	struct account *account;
 };

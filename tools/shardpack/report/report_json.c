@@ -260,11 +260,11 @@ void report_json(const struct report *r, FILE *out, const struct shard_dataset *
 	json_out_start(&j, out);
 	json_out_object(&j, NULL);
 	json_out_string(&j, "outcome",
-			r->exit_code == EXIT_INTERRUPTED ? "interrupted"
-			: r->exit_code != EXIT_DONE	 ? "failed"
-			: r->sealed			 ? "sealed"
-			: r->planned			 ? "planned"
-							 : "built");
+			r->exit_code == EXIT_INTERRUPTED || r->exit_code == EXIT_STOPPED ? "interrupted"
+			: r->exit_code != EXIT_DONE					 ? "failed"
+			: r->sealed							 ? "sealed"
+			: r->planned							 ? "planned"
+											 : "built");
 	json_out_u64(&j, "exit_code", (uint64_t)r->exit_code);
 	json_out_string(&j, "plan", digest.data ? digest.data : "");
 	write_recipe(&j, &plan->recipe);

@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * t_claim.c - claims: one owner, signs of life, and what an owner that was replaced can still do
+ *
+ * The clock is the test's own.
+ *
+ * LDFLAGS: -Wl,--wrap=clock_gettime
+ */
+#include "tools/shardpack/build/claim.h"
+
+#include <fcntl.h>
+#include <sys/wait.h>
+#include <time.h>
+
+#include "tests/child.h"
+#include "tests/test.h"
+#include "tools/common/exit_code.h"
+#include "tools/common/files.h"
+#include "tools/common/message.h"
+#include "tools/shardpack/build/claims.h"
+
+static uint64_t now_ns = 1000;
+
+int __wrap_clock_gettime(clockid_t which, struct timespec *out);
+int __wrap_clock_gettime(clockid_t which, struct timespec *out)
+{
+	(void)which;
+	*out = (struct timespec){(time_t)(now_ns / 1000000000), (long)(now_ns % 1000000000)};
+	return 0;
+}
+
+static struct claim_owner self;
+static char path[FILES_PATH_BYTES];
+
+static void begin(void)
+{
+	message_start("test", MESSAGE_QUIET);
+	claim_self(&self, "a job");
+	CHECK_EQ(claim_path(path, getenv("TMPDIR"), 7), EXIT_DONE);
+	unlink(path);
+}
+
+static struct claim_view look(void)
+{
+	struct claim_view v;
+
+	CHECK_EQ(claim_look(path, &v), EXIT_DONE);
+	return v;
+}
+
+static bool make(struct claim *c, bool over)
+{
+	bool ours;
+
+	CHECK_EQ(claim_make(c, path, &self, over, &ours), EXIT_DONE);
+	return ours;
+}
+
+TEST(one_owner)
+{
+	struct claim a, b;
+
+	begin();
+	CHECK(!look().there);
+	CHECK(make(&a, false));
+	CHECK(look().there && !look().failed);
+	CHECK_STR(look().nonce, a.nonce);
+	CHECK_STR(look().owner.job, "a%20job");
+	CHECK_EQ(look().owner.pid, (uint64_t)getpid());
+	CHECK(look().owner.start > 0);
+	CHECK(!make(&b, false)); /* it is taken */
+	CHECK_EQ(b.fd, -1);
+	CHECK(claim_holds(&a, path));
+	claim_release(&b, path, false);
+	CHECK(look().there);
+	claim_release(&a, path, false);
+	CHECK(!look().there);
+}
+
+TEST(one_that_was_replaced_does_no_harm)
+{
+	struct claim a, b;
+
+	begin();
+	CHECK(make(&a, false));
+	CHECK(make(&b, true));
+	CHECK(!claim_holds(&a, path) && claim_holds(&b, path));
+	claim_beat(&a);
+	CHECK_EQ(look().beat, 0); /* it went into a file without a name */
+	CHECK_STR(look().nonce, b.nonce);
+	claim_beat(&b);
+	CHECK_EQ(look().beat, 1);
+	claim_release(&a, path, true);
+	CHECK(!look().failed);
+	CHECK(claim_holds(&b, path));
+	claim_release(&b, path, false);
+	CHECK(!look().there);
+	/* and one that gives back late does not take away what is another's */
+	CHECK(make(&a, false));
+	CHECK(make(&b, true));
+	claim_release(&a, path, false);
+	CHECK(claim_holds(&b, path));
+	claim_release(&b, path, false);
+}
+
+TEST(what_cannot_be_built_stays_marked)
+{
+	struct claim a;
+
+	begin();
+	CHECK(make(&a, false));
+	claim_beat(&a);
+	claim_release(&a, path, true);
+	CHECK(look().there && look().failed);
+	CHECK_EQ(look().beat, 1);
+	CHECK(make(&a, true));
+	CHECK(!look().failed);
+	claim_release(&a, path, false);
+}
+
+TEST(stale_by_our_own_clock)
+{
+	struct claim_watch w = {.since_ns = 0};
+	struct claim_view v = {.there = true, .nonce = "0123456789abcdef"};
+
+	begin();
+	CHECK(!claim_is_stale(&w, &v)); /* seen for the first time */
+	now_ns += claim_times.stale - 1;
+	CHECK(!claim_is_stale(&w, &v));
+	now_ns += 1;
+	CHECK(claim_is_stale(&w, &v));
+	v.beat++;
+	CHECK(!claim_is_stale(&w, &v)); /* it lives */
+	now_ns += claim_times.stale - 1;
+	CHECK(!claim_is_stale(&w, &v));
+	v.nonce[0] = 'f'; /* another owner */
+	CHECK(!claim_is_stale(&w, &v));
+	now_ns += claim_times.stale;
+	CHECK(claim_is_stale(&w, &v));
+	CHECK(claim_times.stale >= 3 * 60 * UINT64_C(1000000000));
+	CHECK(claim_times.beat * 6 < claim_times.stale);
+}
+
+TEST(a_dead_process_of_this_machine)
+{
+	struct claim_view v = {.there = true};
+	pid_t pid;
+
+	begin();
+	v.owner = self;
+	CHECK(!claim_is_dead(&v, &self));
+	v.owner.start++; /* another process has its number */
+	CHECK(claim_is_dead(&v, &self));
+	v.owner.start = 0; /* unknown */
+	CHECK(!claim_is_dead(&v, &self));
+	if (child_begin(&pid, 0))
+		_exit(0);
+	child_end(pid);
+	v.owner = self;
+	v.owner.pid = (uint64_t)pid;
+	CHECK(claim_is_dead(&v, &self));
+	snprintf(v.owner.boot, sizeof(v.owner.boot), "another-machine");
+	CHECK(!claim_is_dead(&v, &self));
+	v.owner = self;
+	v.owner.pid = (uint64_t)pid;
+	snprintf(v.owner.space, sizeof(v.owner.space), "another-container");
+	CHECK(!claim_is_dead(&v, &self));
+	v.owner.pid = UINT64_MAX;
+	CHECK(!claim_is_dead(&v, &self));
+}
+
+TEST(what_is_no_claim_goes_stale)
+{
+	static const char *const texts[] = {"", "\n", "claim 2 beat 0000000000 works\n", "claim 1 beat 0000000000 wor"};
+
+	begin();
+	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+		struct claim_watch w = {.since_ns = 0};
+		int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC, 0644);
+		struct claim_view v;
+
+		STORY("%s", texts[i]);
+		CHECK_EQ(write(fd, texts[i], strlen(texts[i])), (ssize_t)strlen(texts[i]));
+		close(fd);
+		v = look();
+		CHECK(v.there && !v.failed && !v.nonce[0]);
+		CHECK(!claim_is_dead(&v, &self));
+		CHECK(!claim_is_stale(&w, &v));
+		now_ns += claim_times.stale;
+		CHECK(claim_is_stale(&w, &v));
+	}
+	unlink(path);
+}
+
+/* Every shard is in one range, and ranges have at most 64, whatever the count. */
+TEST(ranges)
+{
+	static const uint64_t counts[] = {0, 1, 16, 4096, 4097, 8192, 262144, 262145, 1000000};
+
+	for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++) {
+		struct claims_range r = {0};
+		uint64_t next = 0;
+
+		STORY("%" PRIu64 " shards", counts[i]);
+		for (; claims_range(counts[i], &r); r.idx++) {
+			CHECK_EQ(r.first, next);
+			CHECK(r.count >= 1 && r.count <= 64);
+			CHECK(counts[i] > 4096 || r.count == 1);
+			next += r.count;
+		}
+		CHECK_EQ(next, counts[i]);
+		CHECK(r.idx <= 4096 || counts[i] > 262144);
+	}
+}
+
+TEST_MAIN()

@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * claim.h - a file that says which process builds a range of shards
+ *
+ *   claim 1 beat 0000000017 works
+ *   nonce 9f86d081884c7d65 host node17 boot 5b1c... space 4026531836 pid 4711 start 123456 job 1234
+ *
+ * Nothing depends on claims but how much work is done twice: shards are published whole, and have
+ * the same bytes whoever builds them.  So what is lost in a race costs time only.
+ *
+ * The beat is a counter that the owner rewrites in place, through the descriptor that it made the
+ * file with.  After a takeover that leads to a file without a name, so an owner that was only
+ * asleep cannot disturb the new one.  A claim of which nothing changes for some minutes of the
+ * observer's own clock is stale; the clocks of two machines are never compared.
+ */
+#ifndef SHARD_BUILD_CLAIM_H
+#define SHARD_BUILD_CLAIM_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define CLAIM_NONCE_BYTES 17
+#define CLAIM_WORD_BYTES  256
+
+/* In nanoseconds. */
+struct claim_times {
+	uint64_t beat;	/* how often an owner beats */
+	uint64_t stale; /* no beat for so long; attribute caches of network file systems hold for 60 s */
+	uint64_t look;	/* how often one who waits looks, give or take a half */
+	uint64_t say;	/* how often that one says for whom */
+};
+
+extern const struct claim_times claim_times;
+
+/* The process that made a claim.  Words are encoded as text_encode() does. */
+struct claim_owner {
+	char host[CLAIM_WORD_BYTES], job[CLAIM_WORD_BYTES]; /* job: empty if there is none */
+	char boot[64], space[64]; /* of the kernel, and its space of process numbers: "-" if unknown */
+	uint64_t pid, start;	  /* start: in ticks after boot, 0 if unknown */
+};
+
+/* What is in a claim's file.  One that cannot be read as one has no nonce, and goes stale. */
+struct claim_view {
+	bool there, failed;
+	char nonce[CLAIM_NONCE_BYTES];
+	uint64_t beat;
+	struct claim_owner owner;
+};
+
+/* What was seen of a claim, and since when.  Start it zeroed. */
+struct claim_watch {
+	char nonce[CLAIM_NONCE_BYTES];
+	uint64_t beat, since_ns; /* since_ns 0: none was seen */
+};
+
+/* One that this process holds. */
+struct claim {
+	int fd; /* -1: none */
+	char nonce[CLAIM_NONCE_BYTES];
+	uint64_t beat;
+};
+
+/* The file for a range, in FILES_PATH_BYTES.  Returns the exit code. */
+int claim_path(char *out, const char *state_dir, uint64_t range);
+
+/* This process, in a job without its tasks, or "". */
+void claim_self(struct claim_owner *self, const char *job);
+
+/* Read it through a fresh open.  Returns the exit code. */
+int claim_look(const char *path, struct claim_view *v);
+
+/* Is it of this machine, and of a process that is there no more? */
+bool claim_is_dead(const struct claim_view *v, const struct claim_owner *self);
+
+/* Has it not changed for too long, by this process's own clock? */
+bool claim_is_stale(struct claim_watch *w, const struct claim_view *v);
+
+/*
+ * Make one under this name, in the place of the one that is there if `over`.  *ours is false if
+ * another process was faster.  Returns the exit code.
+ */
+int claim_make(struct claim *c, const char *path, const struct claim_owner *self, bool over, bool *ours);
+
+/* Does the name still lead to this claim? */
+bool claim_holds(const struct claim *c, const char *path);
+
+/* Says that the owner lives.  A failure is none: at worst another process takes over. */
+void claim_beat(struct claim *c);
+
+/* Give it back; or leave it there, to say that what it is for cannot be built. */
+void claim_release(struct claim *c, const char *path, bool failed);
+
+#endif

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * claims.h - which shards are built next, where several processes share a plan
+ *
+ * Shards are claimed in ranges of at most 64, by files in .shardpack: claim.h.  The ranges depend
+ * on the plan alone.  A worker begins at its own place, goes around once, and claims what is
+ * missing and not claimed.  When it has come around it waits for the others, and takes over what
+ * they leave.
+ */
+#ifndef SHARD_BUILD_CLAIMS_H
+#define SHARD_BUILD_CLAIMS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct job;
+struct claims;
+
+/*
+ * Look at what is there and start to renew claims.  job->worker says where to begin.  Close it all
+ * the same if this fails.  Returns the exit code, and so do the next two.
+ */
+int claims_open(struct claims **out, const struct job *job);
+
+/* The next shard to build, claimed; *got is false if none can be claimed at the moment. */
+int claims_next(struct claims *c, uint64_t *shard_idx, bool *got);
+
+/*
+ * All that was handed out has ended.  Wait until a shard can be claimed; *more is false if none
+ * ever will be, or, with job->no_wait, if none can be now.
+ */
+int claims_wait(struct claims *c, bool *more);
+
+/* A shard that was handed out was published, or cannot be built from these inputs. */
+void claims_published(void *claims, uint64_t shard_idx);
+void claims_failed(struct claims *c, uint64_t shard_idx);
+
+/* The shards that are missing, and of these the ones that are in nobody's claim, for estimates. */
+bool claims_is_missing(const struct claims *c, uint64_t shard_idx);
+int claims_mark_open(struct claims *c, bool *todo);
+
+/* The end: say what was built, and what is missing.  Returns the exit code. */
+int claims_tell(struct claims *c, bool *is_complete);
+
+/* Give back all that is held.  NULL is nothing. */
+void claims_close(struct claims *c);
+
+/* The shards that one claim is for, by the plan: set idx; false behind the last. */
+struct claims_range {
+	uint64_t idx, first, count;
+};
+bool claims_range(uint64_t shard_count, struct claims_range *r);
+
+#endif
