@@ -3,10 +3,14 @@
  * loader_place.c - tells the place of a loader, and moves it: seek and tokens
  */
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
+#include "libshard/base/bytes.h"
 #include "libshard/base/error.h"
+#include "libshard/base/mem.h"
 #include "libshard/disk/names.h"
+#include "libshard/io/second_name.h"
 #include "libshard/loader/loader.h"
 #include "libshard/loader/token.h"
 #include "libshard/mix/mix_order.h"
@@ -75,6 +79,22 @@ void shard_loader_token(const struct shard_loader *l, char token[SHARD_TOKEN_BYT
 	token_write(&t, token);
 }
 
+/* Is the token of this dataset, as it was before records were appended?  Then its manifest is kept. */
+static bool is_before_append(const struct shard_loader *l, const struct token *t)
+{
+	char name[sizeof(DATASET_MANIFEST) + 65], *path;
+	uint8_t id[32];
+	bool there;
+
+	if (t->is_mix || l->steps.mix || !hex_to_bytes(id, t->dataset_id, sizeof(id)))
+		return false;
+	snprintf(name, sizeof(name), DATASET_MANIFEST ".%s", t->dataset_id);
+	path = mem_join(l->ds->dir, name);
+	there = path && file_exists(path);
+	mem_free(path);
+	return there;
+}
+
 /* Check that the token is of this dataset, and of an order that the options allow. */
 static int check_token(const struct shard_loader *l, const struct token *t, struct shard_error *err)
 {
@@ -84,9 +104,12 @@ static int check_token(const struct shard_loader *l, const struct token *t, stru
 
 	identify(l, id);
 	if (t->is_mix != (l->steps.mix != NULL) || strcmp(t->dataset_id, id))
-		return error_set(err, SHARD_E_MISMATCH, "the token belongs to %s %.16s..., and this is %s %.16s...",
+		return error_set(err, SHARD_E_MISMATCH, "the token belongs to %s %.16s..., and this is %s %.16s...%s",
 				 t->is_mix ? "mixture" : "dataset", t->dataset_id, l->steps.mix ? "mixture" : "dataset",
-				 id);
+				 id,
+				 is_before_append(l, t) ? ", to which records were appended since; begin an epoch "
+							  "anew, or open the old dataset by its kept manifest"
+							: "");
 	if (strcmp(t->selection, l->steps.selection ? l->steps.selection->digest : ""))
 		return error_set(err, SHARD_E_MISMATCH,
 				 "the token belongs to %s%.16s%s of the dataset, and the loader has %s%.16s%s",

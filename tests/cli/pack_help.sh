@@ -7,12 +7,12 @@
 
 sources="images array raw tokens cifar mnist"
 run 0 "$PACK" --help
-for word in $sources build status seal merge split; do
+for word in $sources build status seal merge split append; do
 	[ "$(grep -c "^  $word  " out)" = 1 ] || die "--help has not one line for $word"
 done
 [ "$(grep -c '^  plan \.\.\. ' out)" = 1 ] || die "the verbs that plan are one line"
 n=0
-for verb in '' $sources build status seal merge split $(printf 'plan/%s ' $sources); do
+for verb in '' $sources build status seal merge split append $(printf 'plan/%s ' $sources); do
 	# shellcheck disable=SC2086
 	run 0 "$PACK" ${verb/\// } --help
 	[ "$(wc -l <out)" -le 43 ] && [ "$(wc -L <out)" -le 80 ] ||

@@ -94,7 +94,7 @@ no() {
 }
 whole="must be A-B or A, numbers of whole shards with A at most B; for other parts of a dataset, make a \
 selection with \`shardcat select\`"
-no "shard 2 of a and shard 2 of a have the same bytes, so each record of them would be there twice; leave one of \
+no "shard 0 of a and shard 0 of a have the same bytes, so each record of them would be there twice; leave one of \
 them out, or add --duplicates keep" 1 merge a a
 run 0 "$PACK" merge a a -o double --duplicates keep
 equal double a a

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * cmd_reuse.c - `shardpack merge` and `shardpack split`: datasets made of shards that are there
+ * cmd_reuse.c - `shardpack merge`, `split` and `append`: datasets made of shards that are there
  */
 #include "tools/shardpack/cmd_reuse.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "shard_pack.h"
 #include "tools/cli/cli.h"
@@ -15,6 +16,7 @@
 #include "tools/common/shelf.h"
 #include "tools/common/text.h"
 #include "tools/shardpack/reuse/agree.h"
+#include "tools/shardpack/reuse/append.h"
 #include "tools/shardpack/reuse/assemble.h"
 #include "tools/shardpack/reuse/part.h"
 #include "tools/shardpack/reuse/twice.h"
@@ -36,6 +38,11 @@ static const struct cli_option merge_positional[] = {
 	 .help = "datasets, in the order of their records"},
 	{0}};
 
+static const struct cli_option append_positional[] = {
+	{.name = "DIR", .kind = CLI_DIR, .required = true, .many = true, AT(parts),
+	 .help = "the dataset that grows, then those whose shards it gets"},
+	{0}};
+
 static const struct cli_option split_positional[] = {
 	{.name = "DIR", .kind = CLI_DIR, .required = true, AT(dir), .help = "dataset"}, {0}};
 
@@ -49,9 +56,12 @@ static const struct cli_option duplicates_option[] = {
 	 .default_value = "fail", .help = "keep: take shards and keys that two datasets have"},
 	{0}};
 
-static const struct cli_option out_options[] = {
+static const struct cli_option out_option[] = {
 	{.name = "out", .short_name = 'o', .kind = CLI_DIR, .required = true, AT(out), .arg_name = "DIR",
 	 .help = "folder of the new dataset; created if missing"},
+	{0}};
+
+static const struct cli_option by_option[] = {
 	{.name = "by", .kind = CLI_CHOICE, AT(by), .arg_name = "HOW", .choices = "link|clone|copy", .default_value = "link",
 	 .help = "what to try first: a hard link, shared blocks (reflink), or a copy"},
 	{0}};
@@ -95,23 +105,37 @@ static int check_keys(const struct part *part, uint32_t count, const char *out)
 	return code;
 }
 
-static int merge_parts(const struct reuse_options *o, struct part *part, uint32_t count)
+static int check_twice(const struct part *part, uint32_t count, const char *near)
 {
-	uint32_t names = 0;
+	int code = twice_shards(part, count);
+
+	return code == EXIT_DONE ? check_keys(part, count, near) : code;
+}
+
+static int open_parts(const struct reuse_options *o, struct part *part, uint32_t count)
+{
 	int code = EXIT_DONE;
 
 	for (uint32_t p = 0; code == EXIT_DONE && p < count; p++)
 		code = part_open(&part[p], o->parts.items[p]);
+	return code;
+}
+
+static int merge_parts(const struct reuse_options *o, struct part *part, uint32_t count)
+{
+	uint32_t names = 0;
+	int code = open_parts(o, part, count);
+
 	if (code == EXIT_DONE)
 		code = parts_agree(part, count, &names);
 	if (code == EXIT_DONE && !o->duplicates)
-		code = twice_shards(part, count);
-	if (code == EXIT_DONE && !o->duplicates)
-		code = check_keys(part, count, o->out);
+		code = check_twice(part, count, o->out);
 	return code == EXIT_DONE ? assemble(o->out, part, count, names, (uint32_t)o->by) : code;
 }
 
-static int merge(const struct cli_args *args)
+/* Room for the datasets of a command line, which are closed behind `work`. */
+static int with_parts(const struct cli_args *args,
+		      int (*work)(const struct reuse_options *o, struct part *part, uint32_t count))
 {
 	const struct reuse_options *o = args->options;
 	struct part *part;
@@ -123,11 +147,16 @@ static int merge(const struct cli_args *args)
 	part = calloc(o->parts.count, sizeof(*part));
 	if (!part)
 		return fail(EXIT_IO, "out of memory");
-	code = merge_parts(o, part, (uint32_t)o->parts.count);
+	code = work(o, part, (uint32_t)o->parts.count);
 	for (size_t p = 0; p < o->parts.count; p++)
 		part_close(&part[p]);
 	free(part);
 	return code;
+}
+
+static int merge(const struct cli_args *args)
+{
+	return with_parts(args, merge_parts);
 }
 
 /* "3-7" or "3": the part becomes these shards. */
@@ -155,6 +184,37 @@ static int take_shards(const struct cli_args *args, const char *text, struct par
 	return EXIT_DONE;
 }
 
+static int append_to(const struct reuse_options *o, struct part *part, uint32_t count)
+{
+	uint32_t names = 0;
+	int code = open_parts(o, part, count);
+
+	if (code == EXIT_DONE && !o->duplicates && append_is_done(part, count)) {
+		note("%s: has these shards at its end already; nothing to do", part->dir);
+		return EXIT_DONE;
+	}
+	if (code == EXIT_DONE)
+		code = parts_agree(part, count, &names);
+	if (code == EXIT_DONE && !o->duplicates)
+		code = check_twice(part, count, part->dir);
+	return code == EXIT_DONE ? append_parts(part, count, names, (uint32_t)o->by) : code;
+}
+
+static int append(const struct cli_args *args)
+{
+	const struct reuse_options *o = args->options;
+	int lock, code;
+
+	if (o->parts.count < 2)
+		return cli_misuse(args, "nothing to append; name a dataset behind %s", o->parts.items[0]);
+	code = append_lock(o->parts.items[0], &lock);
+	if (code == EXIT_DONE)
+		code = with_parts(args, append_to);
+	if (lock >= 0)
+		close(lock);
+	return code;
+}
+
 static int split(const struct cli_args *args)
 {
 	const struct reuse_options *o = args->options;
@@ -177,7 +237,7 @@ static int split(const struct cli_args *args)
 const struct cli_verb cmd_merge = {
 	.name = "merge",
 	.positionals = merge_positional,
-	.options = {out_options, duplicates_option},
+	.options = {out_option, by_option, duplicates_option},
 	.options_bytes = sizeof(struct reuse_options),
 	.run = merge,
 };
@@ -185,7 +245,15 @@ const struct cli_verb cmd_merge = {
 const struct cli_verb cmd_split = {
 	.name = "split",
 	.positionals = split_positional,
-	.options = {shards_option, out_options},
+	.options = {shards_option, out_option, by_option},
 	.options_bytes = sizeof(struct reuse_options),
 	.run = split,
+};
+
+const struct cli_verb cmd_append = {
+	.name = "append",
+	.positionals = append_positional,
+	.options = {by_option, duplicates_option},
+	.options_bytes = sizeof(struct reuse_options),
+	.run = append,
 };

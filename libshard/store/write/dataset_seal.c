@@ -343,7 +343,8 @@ int shard_seal_reuse(struct shard_seal *s, struct shard_dataset *from, uint64_t 
 		return rc;
 	s->unsynced = true;
 	rc = reuse_shard(r, e.sha256, path, how, err);
-	if (!rc) /* is it what it was? */
+	rc = rc || !strchr(file, '/') ? rc : reuse_sync(path, err); /* finish syncs s->dir */
+	if (!rc)						    /* is it what it was? */
 		rc = open_and_add(s, path, file, e.sha256, e.root, err);
 	mem_free(path);
 	return rc;

@@ -178,3 +178,16 @@ int reuse_shard(const struct shard_reader *from, const uint8_t sha256[32], const
 		buffer_close(u.memory[i], PIECE_BYTES);
 	return rc;
 }
+
+int reuse_sync(const char *path, struct shard_error *err)
+{
+	char *dir = mem_text(path);
+	int rc = dir ? SHARD_OK : error_set(err, SHARD_E_MEMORY, "no memory for a path");
+
+	if (dir)
+		*strrchr(dir, '/') = '\0'; /* the seal's folder is before it */
+	if (!rc)
+		rc = file_sync_folder(dir, err);
+	mem_free(dir);
+	return rc;
+}

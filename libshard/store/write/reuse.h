@@ -17,4 +17,7 @@
 int reuse_shard(const struct shard_reader *from, const uint8_t sha256[32], const char *path, uint32_t *how,
 		struct shard_error *err);
 
+/* Make the name of a shard durable. */
+int reuse_sync(const char *path, struct shard_error *err);
+
 #endif

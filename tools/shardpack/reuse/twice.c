@@ -24,19 +24,23 @@ struct shard_place {
 	uint64_t shard;
 };
 
+static int by_place(const struct shard_place *x, const struct shard_place *y)
+{
+	return x->part != y->part ? (x->part < y->part ? -1 : 1) : x->shard < y->shard ? -1 : x->shard > y->shard;
+}
+
 static int by_sha256(const void *a, const void *b)
 {
 	const struct shard_place *x = a, *y = b;
 	int order = memcmp(x->sha256, y->sha256, sizeof(x->sha256));
 
-	if (order)
-		return order;
-	return x->part != y->part ? (x->part < y->part ? -1 : 1) : x->shard < y->shard ? -1 : x->shard > y->shard;
+	return order ? order : by_place(x, y);
 }
 
 int twice_shards(const struct part *part, uint32_t count)
 {
 	struct shard_place *place;
+	const struct shard_place *least = NULL;
 	struct shard_entry e;
 	uint64_t shards = 0, n = 0;
 	int code = EXIT_DONE;
@@ -55,15 +59,16 @@ int twice_shards(const struct part *part, uint32_t count)
 			memcpy(place[n++].sha256, e.sha256, sizeof(e.sha256));
 		}
 	qsort(place, n, sizeof(*place), by_sha256);
-	for (uint64_t i = 1; code == EXIT_DONE && i < n; i++)
-		if (!memcmp(place[i - 1].sha256, place[i].sha256, sizeof(place[i].sha256)))
-			code = fail(
-				EXIT_BAD,
-				"shard %" PRIu64 " of %s and shard %" PRIu64
-				" of %s have the same bytes, so each record of them would be there twice; leave one "
-				"of them out, or add --duplicates keep",
-				place[i - 1].shard, part[place[i - 1].part].dir, place[i].shard,
-				part[place[i].part].dir);
+	for (uint64_t i = 1; i < n; i++)
+		if (!memcmp(place[i - 1].sha256, place[i].sha256, sizeof(place[i].sha256)) &&
+		    (!least || by_place(&place[i], least) < 0))
+			least = &place[i];
+	if (code == EXIT_DONE && least)
+		code = fail(EXIT_BAD,
+			    "shard %" PRIu64 " of %s and shard %" PRIu64
+			    " of %s have the same bytes, so each record of them would be there twice; leave one of "
+			    "them out, or add --duplicates keep",
+			    least[-1].shard, part[least[-1].part].dir, least->shard, part[least->part].dir);
 	free(place);
 	return code;
 }
