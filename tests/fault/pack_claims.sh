@@ -284,6 +284,17 @@ until_true grep -q "waiting for shards" grace.err
 kill -USR1 $pid
 ends 75 $pid grace
 
+# Nor does one wait for a build that is gone.
+plan
+foreign 0 aaaaaaaaaaaaaaaa >ds/.shardpack/claim-00005
+worker gone ./patient build ds --steal &
+pid=$!
+until_true grep -q "waiting for shards" gone.err
+rm -rf removed && mv ds/.shardpack removed
+ends 3 $pid gone
+grep -q "ds/.shardpack: No such file or directory, and shards are missing; another process removed it$" gone.err ||
+	die "$(cat gone.err)"
+
 # ---- negative controls: what would be wrong is noticed ----
 
 timed hasty 2000 's/return now_ns - w->since_ns >= .*/return true;/'

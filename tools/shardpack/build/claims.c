@@ -4,11 +4,13 @@
  */
 #include "tools/shardpack/build/claims.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "tools/common/exit_code.h"
 #include "tools/common/files.h"
@@ -44,6 +46,7 @@ struct claims {
 	struct shard_list list;
 	struct watch *watch; /* [range_count] */
 	uint64_t walked;     /* ranges that this round came by */
+	bool is_vain;	     /* it gave no shard */
 	struct held *current;
 	uint64_t built_count, said_ns;
 	struct text said;
@@ -190,6 +193,7 @@ static int next_of_current(struct claims *c, uint64_t *shard_idx, bool *got)
 		*shard_idx = h->next++;
 		h->out_count++;
 		h->has_given = *got = true;
+		c->is_vain = false;
 		return EXIT_DONE;
 	}
 	if (h->next < h->end)
@@ -338,15 +342,26 @@ static int pause_a_while(void)
 	return interrupted() ? EXIT_INTERRUPTED : EXIT_DONE;
 }
 
+/* A build that somebody gave up, or removed: there would be nothing to wait for. */
+static int check_folder(const struct claims *c)
+{
+	if (c->list.there_count == c->list.shard_count || access(c->job->state_dir, F_OK) == 0)
+		return EXIT_DONE;
+	return fail(EXIT_IO, "%s: %s, and shards are missing; another process removed it", c->job->state_dir,
+		    strerror(errno));
+}
+
 int claims_wait(struct claims *c, bool *more)
 {
-	int code = EXIT_DONE;
+	int code = c->is_vain ? pause_a_while() : EXIT_DONE; /* others were faster every time */
 
 	*more = false;
 	while (code == EXIT_DONE) {
 		struct survey s = {0};
 
 		code = look_again(c);
+		if (code == EXIT_DONE)
+			code = check_folder(c);
 		if (code == EXIT_DONE)
 			code = survey(c, &s);
 		*more = code == EXIT_DONE && s.open;
@@ -360,6 +375,7 @@ int claims_wait(struct claims *c, bool *more)
 			break;
 		code = code == EXIT_DONE ? pause_a_while() : code;
 	}
+	c->is_vain = *more;
 	return code;
 }
 
