@@ -216,7 +216,7 @@ int build_run(const struct job *job)
 	if (code == EXIT_DONE && b.again_count)
 		note("%s: %" PRIu64 " shards have the bytes that these sources make", job->out_dir, b.again_count);
 	text_free(&b.provenance);
-	text_free(&b.lines);
+	receipt_free(&b.receipt);
 	free(b.todo);
 	free(b.ranges);
 	free(b.shard_of_range);

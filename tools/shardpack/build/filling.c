@@ -67,7 +67,8 @@ static int open_writer(struct build *b, uint64_t range_idx, struct shard_writer 
 
 static int begin_shard(struct build *b, uint64_t range_idx)
 {
-	b->lines.bytes = 0;
+	b->receipt = (struct receipt){.lines = b->receipt.lines};
+	b->receipt.lines.bytes = 0;
 	shard_tally_clear(b->tally);
 	b->writer = b->next_writer;
 	b->next_writer = NULL;
@@ -106,7 +107,7 @@ static int end_shard(struct build *b, uint64_t range_idx)
 	 */
 	if (range_idx + 1 < b->todo_count)
 		code = open_writer(b, range_idx + 1, &b->next_writer);
-	put = finisher_put(&b->finisher, writer, b->shard_of_range[range_idx], &b->lines);
+	put = finisher_put(&b->finisher, writer, b->shard_of_range[range_idx], &b->receipt);
 	return code == EXIT_DONE ? put : code;
 }
 
@@ -115,12 +116,13 @@ static int take_record(struct build *b, const struct result *r)
 	const void *group[] = {r->record, r->meta};
 	struct shard_error err;
 
-	if (receipt_tell(&b->lines, b->job->account, b->job->source, r) != EXIT_DONE)
+	if (receipt_tell(&b->receipt.lines, b->job->account, b->job->source, r) != EXIT_DONE)
 		return EXIT_IO;
 	if (!b->writer)
 		return EXIT_DONE;
 	if (shard_writer_append(b->writer, group, r->path, r->path_bytes, &err) != SHARD_OK)
 		return finisher_fail(&b->finisher, &err);
+	fit_count_add(&b->receipt.fit, &r->fit);
 	shard_tally_merge(b->tally, r->tally);
 	shard_tally_add_class(b->tally, group);
 	return EXIT_DONE;
@@ -140,7 +142,7 @@ static int take_bad(struct build *b, uint64_t ordinal, const char *path, uint32_
 	if (how == PROBLEM_BAD) {
 		hold_back(b);
 	} else if (b->writer) {
-		receipt_add_miss(&b->lines, &miss, message);
+		receipt_add_miss(&b->receipt.lines, &miss, message);
 		if (shard_writer_miss(b->writer, &miss, &err) != SHARD_OK)
 			return finisher_fail(&b->finisher, &err);
 	}

@@ -14,6 +14,7 @@
 #include "tools/common/progress.h"
 #include "tools/common/text.h"
 #include "tools/shardpack/build/finisher.h"
+#include "tools/shardpack/build/receipt.h"
 #include "tools/shardpack/convert/range.h"
 
 struct claims;
@@ -48,7 +49,7 @@ struct build {
 	/* The shard that is being filled. */
 	struct shard_writer *writer;	  /* NULL: it will not be published */
 	struct shard_writer *next_writer; /* of the one behind it, opened early; or NULL */
-	struct text lines;		  /* for its receipt */
+	struct receipt receipt;		  /* its lines, and what they count */
 	struct shard_tally *tally;
 };
 

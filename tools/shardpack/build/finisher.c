@@ -202,8 +202,8 @@ static bool complete_next(void *context)
 	count = p[1] ? 2 : 1;
 	for (unsigned i = 0; i < count; i++) {
 		p[i]->taken = true;
-		r[i].lines = p[i]->lines;
-		memset(&p[i]->lines, 0, sizeof(p[i]->lines));
+		r[i] = p[i]->receipt;
+		memset(&p[i]->receipt, 0, sizeof(p[i]->receipt));
 	}
 	background_unlock(&f->threads);
 
@@ -246,6 +246,7 @@ static void enter_result(struct finisher *f, struct finishing *p)
 	skipped = receipt_skipped_count(&p->result);
 	account_published(f->job->account, p->result.record_count, receipt_accepted_count(&p->result), skipped,
 			  p->result.miss_count - skipped);
+	fit_count_add(&f->job->account->fit, &p->result.fit);
 	receipt_free(&p->result);
 	p->has_result = false;
 	if (f->published)
@@ -263,7 +264,7 @@ static struct finishing *find_free(struct finisher *f)
 	return NULL;
 }
 
-int finisher_put(struct finisher *f, struct shard_writer *writer, uint64_t shard_idx, struct text *lines)
+int finisher_put(struct finisher *f, struct shard_writer *writer, uint64_t shard_idx, struct receipt *receipt)
 {
 	struct finishing *p;
 	int code;
@@ -274,8 +275,8 @@ int finisher_put(struct finisher *f, struct shard_writer *writer, uint64_t shard
 	code = f->code;
 	p->writer = writer;
 	p->shard_idx = shard_idx;
-	p->lines = *lines;
-	memset(lines, 0, sizeof(*lines));
+	p->receipt = *receipt;
+	memset(receipt, 0, sizeof(*receipt));
 	background_ask(&f->threads);
 	background_unlock(&f->threads);
 	return code;

@@ -24,7 +24,7 @@ struct finishing {
 	struct shard_writer *writer; /* lock: being completed; NULL: this place is free */
 	bool taken;		     /* lock: by a thread */
 	uint64_t shard_idx;	     /* lock */
-	struct text lines;	     /* lock: for the receipt */
+	struct receipt receipt;	     /* lock: its lines and counts */
 	bool has_result;	     /* lock: `result` waits to be entered into the account */
 	struct receipt result;	     /* lock */
 };
@@ -46,10 +46,10 @@ struct finisher {
 int finisher_start(struct finisher *f, const struct job *job, struct shard_turns *turns);
 
 /*
- * Hand over a filled writer and the lines for its receipt; both are then the finisher's.
+ * Hand over a filled writer and the lines and counts for its receipt; both are then the finisher's.
  * Waits until there is a place.  Returns the exit code of what was completed so far.
  */
-int finisher_put(struct finisher *f, struct shard_writer *writer, uint64_t shard_idx, struct text *lines);
+int finisher_put(struct finisher *f, struct shard_writer *writer, uint64_t shard_idx, struct receipt *receipt);
 
 /*
  * Report that a shard cannot be written; any thread may call this.  A full disk stops all threads

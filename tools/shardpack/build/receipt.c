@@ -80,6 +80,10 @@ static void write_text(uint64_t shard_idx, const struct receipt *r, struct text 
 	text_add(out, " sha256 ", 8);
 	text_hex(out, r->sha256, sizeof(r->sha256));
 	text_add(out, "\n", 1);
+	if (r->fit.images && !r->fit.unknown)
+		text_format(out, "fit %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 "\n",
+			    r->fit.images, r->fit.enlarged, r->fit.padded, r->fit.boxes, r->fit.empty_boxes,
+			    r->fit.narrow_boxes);
 	if (r->lines.bytes)
 		text_add(out, r->lines.data, r->lines.bytes);
 	text_add_end(out);
@@ -120,6 +124,20 @@ bool receipt_shard_time(const char *out_dir, uint64_t shard_idx, uint64_t *mtime
 	return true;
 }
 
+/* Behind that line, if there is one. */
+static const char *read_fit(const char *line, struct receipt *r)
+{
+	struct fit_count *f = &r->fit;
+	int at = 0;
+
+	if (sscanf(line, "fit %" SCNu64 " %" SCNu64 " %" SCNu64 " %" SCNu64 " %" SCNu64 " %" SCNu64 "%n", &f->images,
+		   &f->enlarged, &f->padded, &f->boxes, &f->empty_boxes, &f->narrow_boxes, &at) == 6 &&
+	    line[at] == '\n')
+		return line + at + 1;
+	*f = (struct fit_count){.unknown = r->record_count};
+	return line;
+}
+
 /* The digest was right: receipt_write() wrote these bytes, in this version or another one. */
 static bool read_text(struct text *text, uint64_t shard_idx, struct receipt *r)
 {
@@ -143,7 +161,7 @@ static bool read_text(struct text *text, uint64_t shard_idx, struct receipt *r)
 	if (!text_unhex(line, 32, r->root, 16) || memcmp(line + 32, " sha256 ", 8) ||
 	    !text_unhex(line + 40, 64, r->sha256, 32) || line[104] != '\n')
 		return false;
-	line += 105;
+	line = read_fit(line + 105, r);
 	text_add(&r->lines, line, strlen(line));
 	return !text_failed(&r->lines);
 }
@@ -327,6 +345,7 @@ int receipt_account(const struct receipt *r, const struct plan *plan, struct acc
 			    misses, r->miss_count);
 	account_published(a, r->record_count, count[PROBLEM_ACCEPTED], count[PROBLEM_SKIPPED],
 			  count[PROBLEM_QUARANTINED]);
+	fit_count_add(&a->fit, &r->fit);
 	return code;
 }
 

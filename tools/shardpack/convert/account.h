@@ -17,6 +17,7 @@
 
 #include "shard.h"
 #include "shard_pack.h"
+#include "tools/shardpack/convert/fit_count.h"
 
 struct cli_amount;
 
@@ -50,6 +51,7 @@ struct account {				/* start it zeroed */
 	uint64_t gone;			     /* of these: there was a file */
 	uint64_t vanished;		     /* of those that are bad: left out, because there was a file */
 	uint64_t accepted;		     /* of the written ones */
+	struct fit_count fit;		     /* likewise */
 	struct problem_list problems;	     /* inputs that are no records */
 	struct problem_list accepted_inputs; /* also those of shards that were not published */
 	struct problem_list first_inputs;    /* likewise: only their first frame or page is packed */

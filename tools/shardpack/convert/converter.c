@@ -100,6 +100,7 @@ static void convert(struct converter *c, struct result *r)
 	image.width = made.width;
 	image.height = made.height;
 	image.orientation = made.orientation;
+	fit_count_image(&r->fit, &c->plan->recipe.transform, made.width, made.height);
 	if (!record_fields_put(c->fields, &image, r))
 		return;
 	put_damage(c, r);
@@ -159,6 +160,7 @@ void converter_run(struct converter *c, struct result *r)
 
 	r->verdict.message[0] = r->verdict.first[0] = '\0';
 	r->verdict.reason = 0;
+	r->fit = (struct fit_count){0};
 	r->meta = r->record + meta_offset(&c->schema);
 	plan_input(c->plan, plan_input_at(c->plan, r->ordinal), &r->input);
 	r->path_bytes = plan_input_path(c->plan, &r->input, r->path);

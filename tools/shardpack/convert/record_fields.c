@@ -281,6 +281,7 @@ static bool move_boxes(const struct target *t, size_t bytes)
 	if (t->source->turn != TURN_NONE)
 		boxes_turn(image->orientation, width, height, boxes, count);
 	boxes_move(&t->all->plan->recipe.transform, image->width, image->height, boxes, count);
+	fit_count_boxes(&t->r->fit, boxes, count);
 	return true;
 }
 

@@ -6,6 +6,7 @@
 #define SHARD_CONVERT_RESULT_H
 
 #include "shard_pack.h"
+#include "tools/shardpack/convert/fit_count.h"
 #include "tools/shardpack/convert/verdict.h"
 #include "tools/shardpack/plan/plan.h"
 
@@ -17,6 +18,7 @@ struct result {
 	char path[PLAN_PATH_BYTES_MAX]; /* of the input; the record's key */
 	size_t path_bytes;
 	struct verdict verdict;
+	struct fit_count fit;	   /* of this record */
 	uint8_t *record;	   /* group 0: the caller's memory, of converter_record_bytes() */
 	uint8_t *meta;		   /* group 1, behind it */
 	struct shard_tally *tally; /* image_workers.c: of this record alone, without its class */

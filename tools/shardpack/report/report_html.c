@@ -107,6 +107,21 @@ static void put_pack(const struct plan *plan, FILE *out)
 		100.0 * (double)(places - p->packed_count) / (double)places);
 }
 
+static void put_fit(const struct fit_count *f, FILE *out)
+{
+	if (!f->enlarged && !f->padded && !f->boxes)
+		return;
+	fputs("<h2>Sizes</h2>\n<table id=\"sizes\">\n", out);
+	put_count(out, "images", f->images);
+	put_count(out, "of these enlarged by the resize", f->enlarged);
+	put_count(out, "of these with a border of zeros", f->padded);
+	put_count(out, "boxes", f->boxes);
+	put_count(out, "of these without area in their record", f->empty_boxes);
+	put_count(out, "of these less than a pixel wide or high", f->narrow_boxes);
+	put_count(out, "records that are not counted here", f->unknown);
+	fputs("</table>\n", out);
+}
+
 static void put_outcome(const struct report *r, FILE *out, struct shard_dataset *ds)
 {
 	const struct account *a = r->job->account;
@@ -140,6 +155,7 @@ static void put_outcome(const struct report *r, FILE *out, struct shard_dataset 
 	put_count(out, "not done", not_done);
 	fputs("</table>\n", out);
 	put_pack(r->job->plan, out);
+	put_fit(&a->fit, out);
 	if (!r->scan || !r->scan->ignored.count)
 		return;
 	ignored_list(&r->scan->ignored, &ignored);

@@ -164,6 +164,19 @@ static void write_pack(struct json_out *j, const struct plan *plan)
 	json_out_end(j);
 }
 
+static void write_fit(struct json_out *j, const struct fit_count *f)
+{
+	json_out_object_line(j, "fit");
+	json_out_u64(j, "images", f->images);
+	json_out_u64(j, "enlarged", f->enlarged);
+	json_out_u64(j, "padded", f->padded);
+	json_out_u64(j, "boxes", f->boxes);
+	json_out_u64(j, "boxes_without_area", f->empty_boxes);
+	json_out_u64(j, "boxes_below_a_pixel", f->narrow_boxes);
+	json_out_u64(j, "records_not_counted", f->unknown);
+	json_out_end(j);
+}
+
 static void write_account(struct json_out *j, const struct account *a)
 {
 	uint64_t failed = account_failed(a), bad = 0;
@@ -271,6 +284,8 @@ void report_json(const struct report *r, FILE *out, const struct shard_dataset *
 	write_versions(&j, plan);
 	write_account(&j, r->job->account);
 	write_pack(&j, plan);
+	if (recipe_is_images(&plan->recipe))
+		write_fit(&j, &r->job->account->fit);
 	write_ignored(&j, r->scan);
 	write_classes(&j, plan, ds, inputs);
 	write_problems(&j, "bad_inputs", plan, &r->job->account->problems);

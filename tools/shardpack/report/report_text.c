@@ -12,6 +12,7 @@
 #include "tools/shardpack/build/job.h"
 #include "tools/shardpack/convert/account.h"
 #include "tools/shardpack/decode/image.h"
+#include "tools/shardpack/plan/plan.h"
 #include "tools/shardpack/plan/recipe.h"
 #include "tools/shardpack/report/report.h"
 #include "tools/shardpack/report/report_statistics.h"
@@ -57,6 +58,29 @@ static bool has_image(const struct shard_schema *s)
 	return f < s->field_count;
 }
 
+/* What may be a mistake in the options.  A border is what --fit pad and long are for. */
+static void tell_fit(const struct recipe *recipe, const struct fit_count *f)
+{
+	const struct transform_options *t = &recipe->transform;
+	char some[HUMAN_CHARS], all[HUMAN_CHARS], narrow[HUMAN_CHARS];
+
+	human_count(all, f->images);
+	if (f->enlarged)
+		note("%s of %s images %s enlarged: smaller than --resize %" PRIu32, human_count(some, f->enlarged), all,
+		     f->enlarged == 1 ? "was" : "were", t->resize);
+	if (f->padded && (t->fit == FIT_SHORT || t->fit == FIT_STRETCH))
+		note("%s of %s images %s a border of zeros: smaller than --crop %" PRIu32, human_count(some, f->padded),
+		     all, f->padded == 1 ? "has" : "have", t->crop);
+	if (f->empty_boxes || f->narrow_boxes)
+		note("%s of %s boxes have no area in their records, because the crop left nothing of them or they had "
+		     "none; %s more are less than a pixel wide or high",
+		     human_count(some, f->empty_boxes), human_count(all, f->boxes),
+		     human_count(narrow, f->narrow_boxes));
+	if (f->unknown && (f->enlarged || f->padded || f->boxes))
+		note("%s record%s of shards that were there before %s not among these", human_count(some, f->unknown),
+		     f->unknown == 1 ? "" : "s", f->unknown == 1 ? "is" : "are");
+}
+
 void report_tell(const struct report *r)
 {
 	const struct account *a = r->job->account;
@@ -79,6 +103,8 @@ void report_tell(const struct report *r)
 	}
 	if (r->scan)
 		report_ignored(r->scan);
+	if (recipe_is_images(&r->job->plan->recipe))
+		tell_fit(&r->job->plan->recipe, &a->fit);
 	if (not_done)
 		snprintf(last, sizeof(last), " + %" PRIu64 " not done", not_done);
 	if (a->accepted) {

@@ -1,0 +1,74 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# tests/cli/pack_fit.sh - images that are enlarged or get a border, and boxes of which the crop leaves
+# nothing or next to nothing, are counted: by each verb, however the work is shared out
+# shellcheck disable=SC1091
+. "$ROOT/tests/cli/lib.sh"
+need_pillow
+
+"$PYTHON" - <<'PY'
+import json
+from PIL import Image
+# In a record of --resize 32 --crop 32: 64 x 32 loses 16 columns at each side.
+rows = [("wide.png", (64, 32), [[0, 0, 16, 9], [8, 0, 16.5, 9], [20, 2, 30, 8], [5, 5, 5, 9]]),
+        ("small.png", (10, 20), [[0, 0, 10, 20]]), ("even.png", (32, 32), []),
+        ("large.png", (320, 320), [[0, 0, 9, 100], [0, 0, 10, 10]])]
+with open("boxes.jsonl", "w") as f:
+    for name, size, boxes in rows:
+        Image.new("RGB", size).save(name)
+        f.write(json.dumps({"path": name, "boxes": boxes}) + "\n")
+PY
+ARGS=(images boxes.jsonl --no-label --resize 32 --crop 32 --field boxes:kind=boxes,max=4 --shard-records 1)
+counts() { # counts REPORT IMAGES ENLARGED PADDED BOXES EMPTY NARROW UNKNOWN
+	local got
+	got=$(json "$1" '" ".join(str(n) for n in d["fit"].values())')
+	[ "$got" = "${*:2}" ] || die "$1: $got, not ${*:2}"
+}
+boxes="2 of 7 boxes have no area in their records, because the crop left nothing of them or they had none; 2 more are \
+less than a pixel wide or high"
+
+run 0 "$PACK" "${ARGS[@]}" -o one -j 1 --report one.json
+said "shardpack: 1 of 4 images was enlarged: smaller than --resize 32"
+said "shardpack: $boxes"
+counts one.json 4 1 0 7 2 2 0
+run 0 "$PACK" "${ARGS[@]}" -o three -j 3 --report three.json
+counts three.json 4 1 0 7 2 2 0
+same one three
+
+# parts, and a run that continues
+run 0 "$PACK" plan "${ARGS[@]}" -o parts
+run 0 "$PACK" build parts --part 0/2 --report part.json
+cp -r parts resumed
+run 0 "$PACK" build parts --part 1/2
+run 0 "$PACK" seal parts --report parts.json
+said "shardpack: $boxes"
+counts parts.json 4 1 0 7 2 2 0
+run 0 "$PACK" "${ARGS[@]}" -o resumed --report resumed.json
+counts resumed.json 4 1 0 7 2 2 0
+same one resumed
+
+# who lost a receipt, or finds a dataset, does not know
+run 0 "$PACK" plan "${ARGS[@]}" -o lost
+run 0 "$PACK" build lost
+for r in lost/.shardpack/receipt-*; do
+	! grep -q '^fit 1 [01] 0 [1-9]' "$r" || { rm "$r" && break; }
+done
+run 0 "$PACK" seal lost --report lost.json
+[ "$(json lost.json 'd["fit"]["images"], d["fit"]["records_not_counted"]')" = "(3, 1)" ] || die "$(grep fit lost.json)"
+said "shardpack: 1 record of shards that were there before is not among these"
+run 0 "$PACK" "${ARGS[@]}" -o one --report again.json
+counts again.json 0 0 0 0 0 0 4
+
+# a border of zeros: counted always, and said where nobody asked for it
+run 0 "$PACK" images wide.png small.png even.png large.png -o border --no-label --crop 32 --report border.html
+said "shardpack: 1 of 4 images has a border of zeros: smaller than --crop 32"
+grep -q '<td>of these with a border of zeros</td><td class="n">1</td>' border.html || die "the page does not say it"
+run 0 "$PACK" images wide.png small.png even.png large.png -o pad --no-label --resize 32 --fit pad --report pad.json
+! grep -q border err || die "that is what --fit pad is for: $(cat err)"
+counts pad.json 4 1 2 0 0 0 0
+
+# negative control: boxes that are counted where they lie in the image
+break_pack record_fields.c 's/^\tboxes_move(.*$//'
+run 0 ./broken "${ARGS[@]}" -o broken.ds --report broken.json
+[ "$(json broken.json 'd["fit"]["boxes_without_area"]')" = 1 ] || die "the control counts boxes of records"
+echo "4 images, 7 boxes; by -j, parts, resume and a lost receipt"
