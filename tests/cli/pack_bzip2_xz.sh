@@ -114,7 +114,8 @@ def asking(data, byte):  # the same, but with this byte for the size of the dict
 
 mixed = noise + bytes(300000) + random.Random(8).randbytes(200000) + b"ab" * 70000
 delta, x86 = {"id": DELTA, "dist": 4}, {"id": X86}
-good = pack(mixed, 1 << 20) + bytes(8) + pack(noise, 3 << 19, lzma.CHECK_NONE, [delta]) + pack(b"", 4096) + bytes(4)
+good = pack(mixed, 1 << 20) + bytes(8) + pack(noise, 3 << 19, lzma.CHECK_NONE, [delta])
+good += pack(b"", 4096) + bytes(4)
 good += pack(mixed, 1 << 16, lzma.CHECK_SHA256, [x86, delta]) + asking(noise, 32)
 open("demand.xz", "wb").write(good)
 open("demand.bin", "wb").write(mixed + noise + mixed + noise)
@@ -136,8 +137,8 @@ refused 1 "./later.xz: to unpack it takes a dictionary of 384.0 MiB (402653184 b
 it with xz -9 or less, or unpack it with xz -d" later.xz
 if command -v zstd >/dev/null; then
 	head -c 200000000 /dev/zero | zstd -q --long=28 >wide.zst
-	refused 1 "./wide.zst: to unpack it takes a window above 128 MiB, the limit; pack it with zstd --long=27 or less, \
-or unpack it with zstd -d --long=31" wide.zst
+	refused 1 "./wide.zst: to unpack it takes a window above 128 MiB, the limit; pack it with zstd --long=27 or \
+less, or unpack it with zstd -d --long=31" wide.zst
 fi
 
 # ---- a build without libarchive ----

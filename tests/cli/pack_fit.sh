@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# tests/cli/pack_fit.sh - images that are enlarged or get a border, and boxes of which the crop leaves
-# nothing or next to nothing, are counted: by each verb, however the work is shared out
+# tests/cli/pack_fit.sh - images that are enlarged or get a border, and boxes of which the crop
+# leaves nothing or next to nothing, are counted: by each verb, however the work is shared out
 # shellcheck disable=SC1091
 . "$ROOT/tests/cli/lib.sh"
 need_pillow

@@ -198,10 +198,11 @@ percent=$(sed -n 's/.*at most [0-9]* in one; \([0-9.]*\) % of them is padding.*/
 padding=$(sed -n 's/.* is padding (\([0-9]*\) tokens)$/\1/p' err)
 grep -q "; $percent % of these is padding</p>" page.html || die "the page does not say $percent %"
 for outcome in dry:planned plan:planned build:built; do
-	[ "$(json ${outcome%:*}.json 'd["outcome"], d["packed"]["padding"], "%.3f" % d["packed"]["padding_percent"]')" = \
-		"('${outcome#*:}', $padding, '$percent')" ] || die "$outcome: $(grep packed ${outcome%:*}.json)"
+	got=$(json ${outcome%:*}.json 'd["outcome"], d["packed"]["padding"], "%.3f" % d["packed"]["padding_percent"]')
+	[ "$got" = "('${outcome#*:}', $padding, '$percent')" ] || die "$outcome: $(grep packed ${outcome%:*}.json)"
 done
-[ "$(json seal.json 'd["outcome"], d["packed"]["padding"]')" = "('sealed', None)" ] || die "seal does not pack documents"
+[ "$(json seal.json 'd["outcome"], d["packed"]["padding"]')" = "('sealed', None)" ] ||
+	die "seal does not pack documents"
 
 # ---- real lengths: as many windows as of best fit decreasing ----
 

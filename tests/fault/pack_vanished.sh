@@ -103,7 +103,8 @@ second_of() {
 	[ "$shim" != hold ] || other=gone
 	fresh two && rm -f until until.held
 	SHIM_PATH=${gone#src/} SHIM_HOLD=${beside#src/} SHIM_UNTIL=$PWD/until \
-		exec_shim "$shim" "${SECOND:-$PACK}" build two --on-error skip -j1 --part 0/4 ${MEANWHILE+--trust-names} >second 2>&1 </dev/null &
+		exec_shim "$shim" "${SECOND:-$PACK}" build two --on-error skip -j1 --part 0/4 \
+		${MEANWHILE+--trust-names} >second 2>&1 </dev/null &
 	second=$!
 	for _ in $(seq 3000); do # until it has looked at what is there, and waits
 		[ ! -L until.held ] || break

@@ -19,7 +19,7 @@ struct origin;
  */
 int known_bad_look(const struct job *job, const struct origin *origin);
 
-/* Of a plan that is not built now: enter them.  If bad inputs are an error, say so and set *told. */
+/* Of a plan that is not built now: enter them.  If they are an error, say so and set *told. */
 int known_bad_judge(const struct job *job, bool *told);
 
 #endif

@@ -2,8 +2,9 @@
 /*
  * fit_count.h - how images and boxes fit into their records
  *
- * None of this is an error, and all of it is easily a mistake in the options: an image that was made
- * larger, or stands in a border of zeros; a box of which the crop left nothing, or less than a pixel.
+ * None of this is an error, and all of it is easily a mistake in the options: an image that was
+ * made larger, or stands in a border of zeros; a box of which the crop left nothing, or less than a
+ * pixel.
  */
 #ifndef SHARD_CONVERT_FIT_COUNT_H
 #define SHARD_CONVERT_FIT_COUNT_H
@@ -12,10 +13,10 @@
 
 struct transform_options;
 
-struct fit_count {			      /* start it zeroed */
-	uint64_t images, enlarged, padded;    /* of records */
+struct fit_count {				   /* start it zeroed */
+	uint64_t images, enlarged, padded;	   /* of records */
 	uint64_t boxes, empty_boxes, narrow_boxes; /* narrow: an area, but a side below a pixel */
-	uint64_t unknown;		      /* records of which nobody knows this any more */
+	uint64_t unknown;			   /* records of which nobody knows this any more */
 };
 
 void fit_count_add(struct fit_count *to, const struct fit_count *more);
