@@ -71,11 +71,10 @@ struct record_fields *record_fields_open(const struct plan *plan, const struct s
 		if (from->kind == FIELD_MASK && field_coco_key(from) && !f->shapes)
 			ok = (f->shapes = shape_mask_open(plan, stored)) != NULL;
 	}
-	if (!ok) {
-		record_fields_close(f);
-		return NULL;
-	}
-	return f;
+	if (ok)
+		return f;
+	record_fields_close(f);
+	return NULL;
 }
 
 void record_fields_close(struct record_fields *f)
