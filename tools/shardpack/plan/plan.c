@@ -42,7 +42,7 @@ int plan_add_file(struct plan *p, uint64_t bytes, const char *path, uint32_t of,
 
 int plan_add_slice(struct plan *p, const struct plan_slice *slice)
 {
-	if (!grow(&p->slice, &p->slice_capacity, p->slice_count + 1, sizeof(*p->slice)))
+	if (!grow_on(p->text.shelf, &p->slice, &p->slice_capacity, p->slice_count + 1, sizeof(*p->slice)))
 		return out_of_memory(p);
 	p->slice[p->slice_count++] = *slice;
 	return EXIT_DONE;
@@ -127,7 +127,7 @@ void plan_free(struct plan *p)
 		free(p->file[i].how);
 	}
 	free(p->file);
-	free(p->slice);
+	shelf_free(p->text.shelf, p->slice);
 	free(p->class_at);
 	shelf_free(p->text.shelf, p->input_at);
 	shelf_free(p->text.shelf, p->order);

@@ -48,8 +48,8 @@
  *
  * Inputs stand in source order.  Their place in pack order is their ordinal; the order is
  * the identity or shard_shuffle(seed, inputs).  The text is also what the plan lives in: beside it
- * there are 16 bytes per input, 8 per class and 48 per slice.  Text and inputs are on the shelf of
- * the text, if it has one, so that a large plan lies in files and not in memory.
+ * there are 16 bytes per input, 8 per class and 48 per slice.  Text, inputs and slices are on the
+ * shelf of the text, if it has one, so that a large plan lies in files and not in memory.
  */
 #ifndef SHARD_PLAN_PLAN_H
 #define SHARD_PLAN_PLAN_H

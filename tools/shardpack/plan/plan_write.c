@@ -135,18 +135,20 @@ static void write_files(const struct plan *p, struct text *out)
 		text_format(out, "files %" PRIu64 "\n", p->file_count);
 }
 
-static int compare_slices(const void *a, const void *b)
+static int compare_slices(const void *a, const void *b, void *unused)
 {
 	const struct plan_slice *x = a, *y = b;
 
+	(void)unused;
 	if (x->field != y->field)
 		return x->field < y->field ? -1 : 1;
 	return x->first < y->first ? -1 : x->first > y->first;
 }
 
-static void write_slices(struct plan *p)
+static bool write_slices(struct plan *p)
 {
-	qsort(p->slice, p->slice_count, sizeof(*p->slice), compare_slices);
+	if (!shelf_sort(p->text.shelf, p->slice, p->slice_count, sizeof(*p->slice), compare_slices, NULL))
+		return false;
 	plan_settle_slices(p);
 	for (uint64_t i = 0; i < p->slice_count; i++) {
 		const struct plan_slice *s = &p->slice[i];
@@ -158,6 +160,7 @@ static void write_slices(struct plan *p)
 			    shard_dtype_name(s->dtype));
 	}
 	text_format(&p->text, "slices %" PRIu64 "\n", p->slice_count);
+	return true;
 }
 
 /* The head is written last: the shard size may depend on the number of inputs. */
@@ -196,8 +199,8 @@ int plan_finish(struct plan *p)
 	p->shard_count = (p->input_count + p->recipe.shard_records - 1) / p->recipe.shard_records;
 	if (p->pack)
 		token_pack_write(p->pack, &p->text);
-	else if (!plan_names_inputs(p))
-		write_slices(p);
+	else if (!plan_names_inputs(p) && !write_slices(p))
+		return out_of_memory(p);
 	text_format(&p->text, "inputs %" PRIu64 "\n", p->input_count);
 	for (uint64_t k = 0; k < p->shard_count; k++) {
 		plan_shard(p, k, &first, &count);
