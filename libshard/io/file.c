@@ -86,6 +86,12 @@ int file_map(int fd, uint64_t bytes, const char *path, const void **out, struct 
 	void *map = mmap(NULL, bytes, PROT_READ, MAP_SHARED, fd, 0);
 	struct shown s;
 
+	if (map == MAP_FAILED && errno == ENOMEM)
+		return error_os(err, errno,
+				"%s: cannot be mapped (%" PRIu64 " bytes): this process has as many maps as "
+				"vm.max_map_count allows, and each shard in use is one, or has no address space left; "
+				"raise that limit with sysctl, or pack fewer and larger shards",
+				show(&s, path), bytes);
 	if (map == MAP_FAILED)
 		return error_os(err, errno, "%s: cannot be mapped (%" PRIu64 " bytes)", show(&s, path), bytes);
 	madvise(map, bytes, MADV_RANDOM); /* advice: where it is not taken, more is read than needed */

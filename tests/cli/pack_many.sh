@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# tests/cli/pack_many.sh - 100,000 inputs and more are planned in little memory, and the plan is that of
-# plain memory
+# tests/cli/pack_many.sh - 100,000 inputs and more are planned in little memory, and the plan is
+# that of plain memory
 #
 # The twin is a shardpack whose shelf has no files.  Its plans must be the same, and it must fail
 # within the limit, or the limit proves nothing.

@@ -61,6 +61,23 @@ TEST(every_unit_is_checked_once)
 	}
 }
 
+/* A process may have only so many maps, and a dataset may have more shards. */
+TEST(a_shard_is_closed_once_it_was_verified)
+{
+	struct shard_verify_options o = {.size = sizeof(o), .thread_count = 1};
+	struct shard_dataset *ds;
+	struct path p;
+
+	make_dataset(SHARD_RAW);
+	CHECK_OK(shard_dataset_open(&ds, folder.text, NULL, &fixture_err));
+	counting_maps = true;
+	CHECK_OK(shard_dataset_verify(ds, &o, NULL, &fixture_err));
+	counting_maps = false;
+	CHECK_EQ(maps_most, 1);
+	CHECK_EQ(maps_of(in_folder(&p, "x")), 0);
+	shard_dataset_close(ds);
+}
+
 /* ---- damage ---- */
 
 TEST(all_problems_are_told_whoever_finds_them)

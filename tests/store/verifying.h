@@ -24,6 +24,28 @@ static bool counting;
 /* Not 0: the shard is cut here after its tables were checked, before its first units are. */
 static uint64_t cut_at;
 
+/* The most maps of shards that there were at a time. */
+static bool counting_maps;
+static unsigned maps_most; /* of one thread */
+
+/* Maps of files in the folder of this one. */
+static inline unsigned maps_of(const char *path)
+{
+	FILE *f = fopen("/proc/self/maps", "r");
+	int folder_bytes = (int)(strrchr(path, '/') - path);
+	char line[8192];
+	unsigned count = 0;
+
+	CHECK(f != NULL);
+	while (fgets(line, sizeof(line), f)) {
+		char *at = strchr(line, '/');
+
+		count += at && !strncmp(at, path, (size_t)folder_bytes);
+	}
+	fclose(f);
+	return count;
+}
+
 int __real_verify_units(struct shard_reader *r, struct verify_room *room, uint32_t group, uint64_t unit, uint64_t count,
 			uint64_t *bytes, void (*on_problem)(void *, const struct shard_error *), void *context,
 			struct shard_error *err);
@@ -40,6 +62,11 @@ int __wrap_verify_units(struct shard_reader *r, struct verify_room *room, uint32
 			seen[group]
 			    [r->pages->plan_shard + u]++; /* fixtures say there with which record a shard starts */
 		pthread_mutex_unlock(&lock);
+	}
+	if (counting_maps) {
+		unsigned maps = maps_of(r->path);
+
+		maps_most = maps > maps_most ? maps : maps_most;
 	}
 	if (cut_at)
 		CHECK_EQ(truncate(r->path, (off_t)cut_at), 0);

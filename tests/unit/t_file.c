@@ -131,7 +131,7 @@ TEST(reads_and_writes_go_on_until_all_is_done)
 
 TEST(a_map_shows_the_file)
 {
-	const void *map = NULL;
+	const void *map = NULL, *none = NULL;
 	struct shard_error err;
 	struct path p;
 	uint64_t bytes;
@@ -141,6 +141,10 @@ TEST(a_map_shows_the_file)
 	CHECK_OK(file_open(p.text, &fd, &bytes, NULL, &fixture_err));
 	CHECK_OK(file_map(fd, bytes, p.text, &map, &fixture_err));
 	CHECK_MEM(map, "mapped", 6);
+	/* more than there is of address space, as too many maps would be */
+	CHECK_EQ(file_map(fd, UINT64_C(1) << 50, p.text, &none, &err), SHARD_E_IO);
+	CHECK_EQ(err.os_code, ENOMEM);
+	CHECK(strstr(err.message, "vm.max_map_count"));
 	file_close(fd);
 	file_flip(p.text, 0, 'm' ^ 'M');
 	CHECK_MEM(map, "Mapped", 6); /* shared */

@@ -15,6 +15,7 @@
 
 #include "tools/common/exit_code.h"
 #include "tools/common/files.h"
+#include "tools/common/human.h"
 #include "tools/common/message.h"
 #include "tools/common/shelf.h"
 #include "tools/common/special.h"
@@ -28,6 +29,9 @@
 #include "tools/shardpack/report/report_file.h"
 #include "tools/shardpack/report/report_text.h"
 #include "tools/shardpack/sandbox/sandbox.h"
+#include "tools/shardpack/scan/scan.h"
+
+#define MAPS_BY_DEFAULT 65530 /* vm.max_map_count */
 
 int command_keep_apart(const char *option, const char *path, const char *dir_name, const char *dir)
 {
@@ -117,6 +121,18 @@ char *command_plan_again(const char *dir)
 		return out.data;
 	text_free(&out);
 	return NULL;
+}
+
+void command_warn_of_shards(struct scan *scan, uint64_t shard_count)
+{
+	char count[HUMAN_CHARS];
+
+	if (shard_count > MAPS_BY_DEFAULT)
+		scan_warn(scan,
+			  "%s shards: Linux lets a process have %d maps, and a reader has one for each shard that it "
+			  "used; give a larger --shard-bytes or --shard-records, or raise vm.max_map_count where all "
+			  "are read",
+			  human_count(count, shard_count), MAPS_BY_DEFAULT);
 }
 
 void command_tell_plan(const struct job *job, const struct scan *scan)

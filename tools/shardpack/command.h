@@ -6,6 +6,7 @@
 #define SHARD_SHARDPACK_COMMAND_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 struct job;
 struct plan;
@@ -39,6 +40,9 @@ char *command_plan_again(const char *dir);
  */
 int command_build(struct job *job, bool sandbox);
 void command_end_build(struct job *job);
+
+/* Whoever reads a shard maps it for as long as the dataset is open: warn of more than there may be. */
+void command_warn_of_shards(struct scan *scan, uint64_t shard_count);
 
 /* The end of `shardpack plan`: what it made, and what comes next. */
 void command_tell_plan(const struct job *job, const struct scan *scan);

@@ -270,7 +270,7 @@ static int check_against_manifest(const struct shard_dataset *ds, const struct s
 	return SHARD_OK;
 }
 
-static int open_shard(struct shard_dataset *ds, uint64_t idx, struct shard_reader **out, struct shard_error *err)
+static int open_shard(const struct shard_dataset *ds, uint64_t idx, struct shard_reader **out, struct shard_error *err)
 {
 	struct shard_reader_options o = {.size = sizeof(o), .check = ds->o.check, .guard = ds->o.guard};
 	struct shard_error local, *why = err ? err : &local;
@@ -303,6 +303,13 @@ static int open_shard(struct shard_dataset *ds, uint64_t idx, struct shard_reade
 	reader_share_schema(&r, &ds->m.schema);
 	*out = r;
 	return SHARD_OK;
+}
+
+int dataset_open_shard(const struct shard_dataset *ds, uint64_t idx, struct shard_reader **out, struct shard_error *err)
+{
+	while (ds->part_count)
+		ds = part_of(ds, &idx);
+	return open_shard(ds, idx, out, err);
 }
 
 static int get_from_part(const struct shard_dataset *ds, uint64_t idx, struct shard_reader **out,

@@ -39,6 +39,10 @@ struct shard_dataset { /* const after open, but for the readers, which appear */
 /* Which shard holds record `idx`, which must be below record_count. */
 uint64_t dataset_shard_of(const struct shard_dataset *ds, uint64_t idx);
 
+/* A reader of a shard for a caller who closes it before the dataset. */
+int dataset_open_shard(const struct shard_dataset *ds, uint64_t idx, struct shard_reader **out,
+		       struct shard_error *err);
+
 /*
  * Which dataset it is: the manifest's SHA-256, in hex, as shard_dataset_info() says it besides what
  * needs all its lines.

@@ -24,6 +24,7 @@
 #include "libshard/store/read/dataset.h"
 #include "libshard/store/read/dataset_verify.h"
 #include "libshard/store/read/verify.h"
+#include "libshard/store/read/verify_shards.h"
 #include "shard_pack.h"
 
 #define PROBLEMS_QUEUED 32u
@@ -40,8 +41,8 @@ struct cursor {
 
 struct run {
 	struct shard_verify_options o;
-	struct shard_dataset *ds; /* or */
-	struct shard_reader *single;
+	struct shard_dataset *ds;    /* NULL: a single shard */
+	struct verify_shards shards; /* lock */
 	uint64_t shard_count, units_total, bytes_total;
 
 	pthread_mutex_t lock;
@@ -107,7 +108,7 @@ struct piece {
 /* Of the whole file, by the manifest. */
 static uint64_t shard_bytes(const struct run *run, uint64_t shard)
 {
-	struct shard_entry entry = {.file_bytes = run->single ? run->single->file_bytes : 0};
+	struct shard_entry entry = {.file_bytes = run->ds ? 0 : run->shards.single->file_bytes};
 
 	if (run->ds)
 		shard_dataset_entry(run->ds, shard, &entry,
@@ -134,17 +135,16 @@ static bool open_shard(struct run *run)
 {
 	struct cursor *at = &run->at;
 	struct shard_error problem;
-	int rc = SHARD_OK;
+	int rc = verify_shards_open(&run->shards, run->ds, at->shard, &at->r, &problem);
 
 	at->group = 0;
 	at->unit = 0;
 	at->sha256_due = run->ds && run->o.sha256;
-	at->r = run->single;
-	if (run->ds)
-		rc = shard_dataset_reader(run->ds, at->shard, &at->r, &problem);
 	if (!rc) {
 		verify_fetch_tables(at->r, at->r->path);
 		rc = verify_tables(at->r, &problem);
+		if (rc)
+			verify_shards_give(&run->shards, at->r);
 	}
 	if (rc) {
 		run->units_before += skipped_units(run, at->shard);
@@ -159,15 +159,6 @@ static bool open_shard(struct run *run)
 	run->report.shard_count++;
 	run->report.record_count += at->r->pages->record_count;
 	return true;
-}
-
-static uint64_t shard_units(const struct shard_reader *r)
-{
-	uint64_t units = 0;
-
-	for (uint32_t g = 0; g < r->schema->group_count; g++)
-		units += reader_unit_count(r, g);
-	return units;
 }
 
 /*
@@ -231,7 +222,8 @@ static struct piece claim(struct run *run)
 			out = (struct piece){PIECE_SHA256, at->r, at->shard, 0, 0, 0, at->r->file_bytes};
 			return out;
 		}
-		run->units_before += shard_units(at->r);
+		run->units_before += verify_shards_units(at->r);
+		verify_shards_give(&run->shards, at->r);
 		at->r = NULL;
 		at->shard++;
 	}
@@ -283,7 +275,7 @@ static void work(void *context, uint32_t thread)
 	struct run *run = context;
 	struct verify_room room;
 	struct shard_error problem;
-	struct shard_reader *entered = NULL;
+	uint64_t entered = UINT64_MAX; /* shard */
 	int rc = verify_room_init(&room, VERIFY_BUFFER_BYTES, &problem);
 
 	(void)thread;
@@ -297,13 +289,15 @@ static void work(void *context, uint32_t thread)
 
 		if (p.kind == PIECE_NONE)
 			break;
+		verify_shards_take(&run->shards, p.r);
 		pthread_mutex_unlock(&run->lock);
-		if (p.r != entered)
+		if (p.shard != entered)
 			found = verify_room_enter(&room, p.r, p.r->path, &problem);
-		entered = found ? NULL : p.r;
+		entered = found ? UINT64_MAX : p.shard;
 		if (!found)
 			found = do_piece(run, &room, &p, &bytes, &problem);
 		pthread_mutex_lock(&run->lock);
+		verify_shards_give(&run->shards, p.r);
 		run->report.unit_count += p.kind == PIECE_UNITS ? p.count : 0;
 		run->report.bytes += bytes;
 		run->bytes_passed += p.passes;
@@ -386,6 +380,7 @@ static int run_all(struct run *run, struct shard_verify_report *report, struct s
 		error_set(&run->worst, SHARD_E_MEMORY, "no thread could be started");
 	pthread_cond_destroy(&run->told);
 	pthread_mutex_destroy(&run->lock);
+	verify_shards_close(&run->shards);
 	run->report.elapsed_ns = clock_now_ns() - start;
 	if (report)
 		*report = run->report;
@@ -412,9 +407,9 @@ int shard_reader_verify(struct shard_reader *r, const struct shard_verify_option
 	int rc = run ? take_options(run, opt, err) : error_set(err, SHARD_E_MEMORY, "no memory to verify");
 
 	if (!rc) {
-		run->single = r;
+		run->shards.single = r;
 		run->shard_count = 1;
-		run->units_total = shard_units(r);
+		run->units_total = verify_shards_units(r);
 		run->bytes_total = r->file_bytes;
 		rc = run_all(run, report, err);
 	}
