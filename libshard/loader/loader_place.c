@@ -79,7 +79,7 @@ void shard_loader_token(const struct shard_loader *l, char token[SHARD_TOKEN_BYT
 	token_write(&t, token);
 }
 
-/* Is the token of this dataset, as it was before records were appended?  Then its manifest is kept. */
+/* Is the token of this dataset, before records were appended?  Then that manifest is kept. */
 static bool is_before_append(const struct shard_loader *l, const struct token *t)
 {
 	char name[sizeof(DATASET_MANIFEST) + 65], *path;

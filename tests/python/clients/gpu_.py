@@ -162,7 +162,7 @@ class Gpu(unittest.TestCase):
             thread.join()
 
     def test_a_graph_is_captured_while_a_loader_begins(self):
-        """It page-locks and copies while another thread captures; PyTorch itself could not make tensors then."""
+        """It page-locks and copies meanwhile.  PyTorch could not make tensors then."""
         x, graph, kept = torch.zeros(1 << 20, device="cuda"), torch.cuda.CUDAGraph(), []
         loader = libshard.Loader("set", N, prefetch=100, device="cuda", stream=torch.cuda.Stream())
         thread = threading.Thread(target=lambda: kept.append(next(iter(loader))))
@@ -200,7 +200,8 @@ class Gpu(unittest.TestCase):
     def test_cupy_takes_arrays(self):
         import cupy
 
-        with libshard.Loader("set", BATCH, seed=3) as host, libshard.Loader("set", BATCH, seed=3, device="cuda") as there:
+        options = {"batch_size": BATCH, "seed": 3}
+        with libshard.Loader("set", **options) as host, libshard.Loader("set", device="cuda", **options) as there:
             for want, got in zip(host, there):
                 for take in (cupy.from_dlpack, cupy.asarray):
                     np.testing.assert_array_equal(take(got["image"]).get(), np.asarray(want["image"]))
