@@ -63,7 +63,7 @@ for how in 4 hot; do
 	same "$how.jsonl" "$how.bar"
 	run 0 "$CAT" verify "$how.jsonl" -q
 	run 0 "$CAT" info "$how.jsonl"
-	printed "    1     cat"
+	printed "  1     cat"
 	run 0 "$CAT" list "$how.jsonl" --count 1
 	run 0 "$CAT" stats "$how.jsonl"
 	run 0 "$CAT" show "$how.jsonl" --out "$how.png"

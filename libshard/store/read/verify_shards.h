@@ -13,7 +13,7 @@
 
 struct verify_shard;
 
-struct verify_shards { /* start it zeroed */
+struct verify_shards {		     /* start it zeroed */
 	struct shard_reader *single; /* not of a dataset: the caller's, and left open */
 	struct verify_shard *first;
 };
