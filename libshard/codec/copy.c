@@ -18,7 +18,7 @@
 #endif
 
 #define LINE	   64u
-#define AHEAD	   512u	 /* bytes to fetch before they are read: caches do so by themselves up to a page's end */
+#define AHEAD	   512u	 /* to fetch before it is read: by themselves, caches stop at a page's end */
 #define HASH_BYTES 2048u /* hashed, then copied out of the first-level cache */
 
 void copy_portable(void *dst, const void *src, size_t bytes)
