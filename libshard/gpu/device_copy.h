@@ -59,8 +59,8 @@ int device_copy_next(struct device_copy *d, struct shard_error *err);
 void device_copy_send_ahead(struct device_copy *d);
 
 /*
- * Fails with DEVICE if the driver has failed, because then it gives no slot back.  Who waits calls
- * this from time to time.  The context need not be entered.
+ * Fails with DEVICE if the driver has failed, because then it gives no slot back.  A thread that
+ * waits for one calls this from time to time.  The context need not be entered.
  */
 #define DEVICE_COPY_WATCH_NS UINT64_C(1000000000)
 int device_copy_check(const struct device_copy *d, struct shard_error *err);

@@ -26,7 +26,7 @@ int file_link(const char *from, int fd, const char *path, struct shard_error *er
 	struct stat ours, named;
 	struct shown a, b;
 
-	/* Who put the file there may not have made it durable. */
+	/* The program that wrote the file may not have made it durable. */
 	if (fsync(fd))
 		return error_os(err, errno, "%s: making it durable (fsync)", show(&a, from));
 	if (linkat(AT_FDCWD, from, AT_FDCWD, path, AT_SYMLINK_FOLLOW)) {

@@ -47,7 +47,7 @@ run 0 "$PACK" "${ARGS[@]}" -o resumed --report resumed.json
 counts resumed.json 4 1 0 7 2 2 0
 same one resumed
 
-# who lost a receipt, or finds a dataset, does not know
+# a build that lost a receipt, or finds a dataset, does not know
 run 0 "$PACK" plan "${ARGS[@]}" -o lost
 run 0 "$PACK" build lost
 for r in lost/.shardpack/receipt-*; do

@@ -275,7 +275,7 @@ graceful 75 USR1 --steal --part 0/1
 graceful 75 TERM --grace
 graceful 130 TERM
 graceful 130 TERM --steal --part 0/1
-# One who waits for others stops, too.
+# A worker that waits for others stops, too.
 plan
 foreign 0 aaaaaaaaaaaaaaaa >ds/.shardpack/claim-00005
 worker grace ./patient build ds --steal &

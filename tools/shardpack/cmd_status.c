@@ -77,7 +77,7 @@ static int look_sealed(struct status *s)
 	return EXIT_DONE;
 }
 
-/* Who builds the shards of a range?  Whether that process lives cannot be told at a glance. */
+/* Which process builds a range?  Of another machine's, a glance cannot tell whether it lives. */
 static int look_at_claim(struct status *s, const struct shard_list *list, const struct claims_range *r,
 			 const char *state_dir)
 {

@@ -41,7 +41,7 @@ char *command_plan_again(const char *dir);
 int command_build(struct job *job, bool sandbox);
 void command_end_build(struct job *job);
 
-/* Who reads a shard maps it while the dataset is open: warn of more than there may be. */
+/* A reader maps each shard until the dataset is closed: warn of more shards than maps. */
 void command_warn_of_shards(struct scan *scan, uint64_t shard_count);
 
 /* The end of `shardpack plan`: what it made, and what comes next. */

@@ -3,10 +3,12 @@
  * claim.h - a file that says which process builds a range of shards
  *
  *   claim 1 beat 0000000017 works
- *   nonce 9f86d081884c7d65 host node17 boot 5b1c... space 4026531836 pid 4711 start 123456 job 1234
+ *   nonce 9f86d081884c7d65 host node17 boot 5b1c... space pid%3A... pid 4711 start 123456 job -
  *
- * Nothing depends on claims but how much work is done twice: shards are published whole, and have
- * the same bytes whoever builds them.  So what is lost in a race costs time only.
+ * Words are encoded, and one that is unknown is "-".
+ *
+ * Claims only keep work from being done twice: shards are published whole, and have the same bytes
+ * whichever process builds them.  So a lost race costs time only.
  *
  * The beat is a counter that the owner rewrites in place, through the descriptor that it made the
  * file with.  After a takeover that leads to a file without a name, so an owner that was only
@@ -26,15 +28,15 @@
 struct claim_times {
 	uint64_t beat;	/* how often an owner beats */
 	uint64_t stale; /* no beat for so long; attribute caches of network file systems hold for 60 s */
-	uint64_t look;	/* how often one who waits looks, give or take a half */
-	uint64_t say;	/* how often that one says for whom */
+	uint64_t look;	/* how often a worker that waits looks, give or take a half */
+	uint64_t say;	/* how often it says which owners it waits for */
 };
 
 extern const struct claim_times claim_times;
 
 /* The process that made a claim.  Words are encoded as text_encode() does. */
 struct claim_owner {
-	char host[CLAIM_WORD_BYTES], job[CLAIM_WORD_BYTES]; /* job: empty if there is none */
+	char host[CLAIM_WORD_BYTES], job[CLAIM_WORD_BYTES]; /* job: "-" if there is none */
 	char boot[64], space[64]; /* of the kernel, and its space of process numbers: "-" if unknown */
 	uint64_t pid, start;	  /* start: in ticks after boot, 0 if unknown */
 };
@@ -84,7 +86,7 @@ int claim_make(struct claim *c, const char *path, const struct claim_owner *self
 /* Does the name still lead to this claim? */
 bool claim_holds(const struct claim *c, const char *path);
 
-/* Says that the owner lives.  A failure is none: at worst another process takes over. */
+/* Says that the owner lives.  If this fails, at worst another process takes over. */
 void claim_beat(struct claim *c);
 
 /* Give it back; or leave it there, to say that what it is for cannot be built. */

@@ -10,7 +10,7 @@
  *   OUT/.shardpack/source     the folder of the inputs; for `shardpack build`
  *   OUT/.shardpack/quarantine the folder for bad inputs; for `shardpack build`
  *   OUT/.shardpack/receipt-00000 ...
- *   OUT/.shardpack/claim-00000   who builds a range of shards at the moment; claims.h
+ *   OUT/.shardpack/claim-00000   which process builds a range of shards; claims.h
  *
  * Times and the two folders are not part of the plan.  Sealing removes .shardpack.
  * Only the files in OUT decide which work is left, so any process can continue it.

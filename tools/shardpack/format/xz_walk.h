@@ -3,9 +3,9 @@
  * xz_walk.h - how much memory an xz asks for, found while its bytes pass by
  *
  * Each block of an xz says how large a dictionary its reader must have, up to 4 GiB.  The heads of
- * blocks lie behind each other, with chunks of data of known length between them.  So one who is
- * given all bytes before the decoder knows its demand first, whatever the file's index says.  No
- * I/O, no allocation.
+ * blocks lie behind each other, with chunks of data of known length between them.  So a caller that
+ * passes all bytes here first knows how much memory the decoder will need, whatever the index of the
+ * file says.  No I/O, no allocation.
  */
 #ifndef SHARD_FORMAT_XZ_WALK_H
 #define SHARD_FORMAT_XZ_WALK_H

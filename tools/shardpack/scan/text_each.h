@@ -33,8 +33,8 @@ struct text_each {
 
 /*
  * Look at value[i] of each such field: JSON, or NULL or empty if there is none.  What is no JSON is
- * left to whoever reads the value.  Returns EXIT_BAD, and `bad`, if lists differ in length or are
- * too long.  Close it in either case.
+ * left to the code that reads the value.  Returns EXIT_BAD, and `bad`, if lists differ in length or
+ * are too long.  Close it in either case.
  */
 int text_each_open(struct text_each *e, const struct recipe *r, const char *const *value, struct bad_input *bad);
 
