@@ -88,9 +88,9 @@ int file_map(int fd, uint64_t bytes, const char *path, const void **out, struct 
 
 	if (map == MAP_FAILED && errno == ENOMEM)
 		return error_os(err, errno,
-				"%s: cannot be mapped (%" PRIu64 " bytes): this process has as many maps as "
-				"vm.max_map_count allows, and each shard in use is one, or has no address space left; "
-				"raise that limit with sysctl, or pack fewer and larger shards",
+				"%s: cannot be mapped (%" PRIu64 " bytes): this process has no room for another "
+				"map; each shard in use takes one, and vm.max_map_count limits them: raise it "
+				"with sysctl, or pack fewer and larger shards",
 				show(&s, path), bytes);
 	if (map == MAP_FAILED)
 		return error_os(err, errno, "%s: cannot be mapped (%" PRIu64 " bytes)", show(&s, path), bytes);
