@@ -30,7 +30,7 @@ keep() { # [WHY]: the rows that were measured, of a run that is not complete bec
 	count=$(grep -c '^{"bench": .*}$' "$rows") || { rm -f "$rows" && return 0; }
 	gpu=$(said gpu) date=$(said date)
 	[ -n "$gpu" ] || { echo "bench-gpu: $BUILD/bench/gpu does not say what it ran on; see $rows" >&2 && exit 1; }
-	name=$date-gpu-$(echo "$gpu" | tr ' /A-Z' '--a-z')
+	name=$date-gpu-$(echo "$gpu" | tr ' /' '-' | tr '[:upper:]' '[:lower:]')
 	new=$name.json n=1
 	while [ -e "$folder/$new" ]; do
 		n=$((n + 1)) new=$name-$n.json

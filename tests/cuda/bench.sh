@@ -23,12 +23,13 @@ chmod +x python-*
 BUILD=$PWD PYTHON=$PWD/python-bare RUNS=1 COMMIT=c0ffee1 "$ROOT/bench/gpu.sh" "$PWD/results" >out 2>err ||
 	die "gpu.sh: $(cat out err)"
 file=$(cd results && echo ./*.json)
+[[ $file = ./20??-??-??-gpu-host-9-a.json ]] || die "the file of Host 9/A is called $file"
 "$PYTHON" - "results/$file" "$ROOT/bench/TARGETS" <<'PY' || die "$(cat err)"
 import json
 import sys
 
 machine, gpu, run, *rows = [json.loads(line) for line in open(sys.argv[1])]
-assert set(machine) == {"machine"} and gpu["gpu"] == "host" and gpu["driver"] == "12.0", (machine, gpu)
+assert set(machine) == {"machine"} and gpu["gpu"] == "Host 9/A" and gpu["driver"] == "12.0", (machine, gpu)
 assert run == {"commit": "c0ffee1", "command": "make bench-gpu RUNS=1"}, run
 names = [row["bench"] for row in rows if "ours" in row]
 stream = ["gpu/stream/150528" + threads for threads in ("", "/1", "/2", "/4", "/6", "/8", "/12")]
@@ -52,7 +53,7 @@ idle = {row["bench"]: row["ours"] for row in rows if "idle" in row["bench"]}
 assert all(0 <= value <= 100 for value in idle.values()), idle
 PY
 [ "$(tail -n 1 results/README.md)" = \
-	"| \`${file#./}\` | host, driver for CUDA 12.0; $(sed -n '1s/.*"cpu": "\([^"]*\)".*/\1/p' "results/$file"), \
+	"| \`${file#./}\` | Host 9/A, driver for CUDA 12.0; $(sed -n '1s/.*"cpu": "\([^"]*\)".*/\1/p' "results/$file"), \
 $(sed -n '1s/.*"kernel": "\([^"]*\)".*/\1/p' "results/$file") | \`c0ffee1\` | $(sed -n '1s/.*"date": "\([^"]*\)".*/\1/p' "results/$file") | \`make bench-gpu RUNS=1\` |" ] ||
 	die "results/README.md says: $(cat results/README.md)"
 
