@@ -4,8 +4,8 @@
  *
  * Each block of an xz says how large a dictionary its reader must have, up to 4 GiB.  The heads of
  * blocks lie behind each other, with chunks of data of known length between them.  So a caller that
- * passes all bytes here first knows how much memory the decoder will need, whatever the index of the
- * file says.  No I/O, no allocation.
+ * passes all bytes here first knows how much memory the decoder will need, whatever the
+ * file's index says.  No I/O, no allocation.
  */
 #ifndef SHARD_FORMAT_XZ_WALK_H
 #define SHARD_FORMAT_XZ_WALK_H
