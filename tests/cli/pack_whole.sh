@@ -140,7 +140,7 @@ import numpy
 from PIL import Image
 want = numpy.load("want.npz")
 page = open("seen.html").read()
-shown = re.findall('<img alt="record ([0-9]+)" width="([0-9]+)" height="([0-9]+)"', page)
+shown = re.findall('<img alt="record ([0-9]+)" title="[^"]*" width="([0-9]+)" height="([0-9]+)"', page)
 assert len(shown) == 4, shown
 for record, width, height in shown:
     h, w = map(int, want["image_size"][int(record)])
