@@ -154,7 +154,7 @@ of an image ends so; rename it to .gif and pack anew"
 printf 'path,label,m\nnamed/a/y.png,0,good/a/photo.0.0.gif\n' >t.csv
 run 1 "$PACK" images t.csv -o none "${ARGS[@]}" --field m:kind=mask
 said "shardpack: warning: ./named/a/y.png: field m, good/a/photo.0.0.gif: starts with 47 49 46 38 (GIF8): \
-GIF is not supported, convert it to PNG"
+a mask is not read from a GIF, convert it to PNG"
 sed -i 's,photo.0.0,photo.2.0,' t.csv
 run 0 "$PACK" images t.csv -o further "${ARGS[@]}" --field m:kind=image
 # Every cut is refused, and nothing is read beyond an end.

@@ -23,6 +23,17 @@ said "shardpack: warning: data/train/ids.csv: line 2: 'abc' is not there, but 'a
 said "shardpack: warning: data/train/none: ids.csv: line 4: 'none': No such file or directory"
 run 1 "$PACK" images "${IDS[@]}" -o no "${ARGS[@]}" --path-suffix .png
 said "shardpack: warning: data/train/none.png: ids.csv: line 4: 'none.png': No such file or directory"
+# of the first 100 files that are missing
+for few in 99 100; do
+	{
+		echo id,label
+		seq -f "no%g,0" $few
+		echo abc,1
+	} >data/train/many.csv
+	run 1 "$PACK" images data/train/many.csv --path-key id -o no "${ARGS[@]}"
+	[ "$(grep -c "say --path-suffix" err)" = $((100 - few)) ] || die "$few before it: $(cat err)"
+done
+rm data/train/many.csv
 run 0 "$PACK" images "${IDS[@]}" -o ids "${ARGS[@]}" --order source --path-suffix .png --on-error skip
 run 0 "$CAT" list ids
 [ "$(cut -f 3,4 out | tr '\t\n' '= ')" = "1=abc.png 0=def.png " ] || die "$(cat out)"

@@ -272,7 +272,8 @@ grep -q "stopped as asked; to continue: .*patient build ds -j1$" grace.err || di
 run 0 "$PACK" build ds -q
 sealed
 graceful 75 USR1 --steal --part 0/1
-graceful 75 TERM --grace
+graceful 75 TERM --grace --report grace.html
+grep -q "<b>Interrupted</b> (exit code 75)" grace.html || die "a page has another word than the JSON"
 graceful 130 TERM
 graceful 130 TERM --steal --part 0/1
 # A worker that waits for others stops, too.

@@ -129,9 +129,9 @@ void command_warn_of_shards(struct scan *scan, uint64_t shard_count)
 
 	if (shard_count > MAPS_BY_DEFAULT)
 		scan_warn(scan,
-			  "%s shards: Linux lets a process have %d maps, and a reader has one for each shard that it "
-			  "used; give a larger --shard-bytes or --shard-records, or raise vm.max_map_count where all "
-			  "are read",
+			  "%s shards: Linux lets a process have %d maps by default, and a reader has one for each "
+			  "shard that it used; give a larger --shard-bytes or --shard-records, or raise "
+			  "vm.max_map_count where all are read",
 			  human_count(count, shard_count), MAPS_BY_DEFAULT);
 }
 

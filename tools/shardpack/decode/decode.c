@@ -167,6 +167,11 @@ static enum decode_status run(struct decoder *d, const void *bytes, size_t size,
 					  "image ends so; rename it to .%s and pack anew",
 					  first_bytes(bytes, strlen(m->tag), hex), m->tag, m->name,
 					  format_of(m->format)->name);
+		if (m->run)
+			return decode_bad(v, SHARD_MISS_UNSUPPORTED,
+					  "starts with %s (%s): a mask is not read from a %s, "
+					  "convert it to PNG",
+					  first_bytes(bytes, strlen(m->tag), hex), m->tag, m->name);
 		if (!strcmp(m->name, "AVIF"))
 			instead = AVIF_INSTEAD;
 		if (m->tag)
@@ -182,7 +187,7 @@ static enum decode_status run(struct decoder *d, const void *bytes, size_t size,
 				  "files: find SRC -name '._*' -delete");
 	return decode_bad(v, SHARD_MISS_NOT_AN_IMAGE, "starts with %s: not %s",
 			  first_bytes(bytes, size < HEX_BYTES ? size : HEX_BYTES, hex),
-			  channels == 1 ? "a mask (PNG, BMP, PGM)" : "an image (JPEG, PNG, WebP, BMP, PPM)");
+			  channels == 1 ? "a mask (PNG, BMP, PGM)" : "an image (JPEG, PNG, WebP, GIF, TIFF, BMP, PPM)");
 }
 
 static enum decode_status stream(struct decoder *d, const struct mask_codes *codes, const void *bytes, size_t size,

@@ -8,6 +8,7 @@
  */
 #include "tools/shardpack/report/report_html.h"
 
+#include <ctype.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,6 +24,7 @@
 #include "tools/shardpack/plan/plan.h"
 #include "tools/shardpack/report/gallery.h"
 #include "tools/shardpack/report/report.h"
+#include "tools/shardpack/report/report_json.h"
 #include "tools/shardpack/scan/image_list.h"
 #include "tools/shardpack/scan/scan.h"
 #include "tools/shardpack/token_pack/token_pack.h"
@@ -97,14 +99,12 @@ static void put_pack(const struct plan *plan, FILE *out)
 {
 	const struct token_pack *p = plan->pack;
 	char documents[HUMAN_CHARS], records[HUMAN_CHARS];
-	uint64_t places;
 
 	if (!p || !p->packed_count)
 		return;
-	places = p->window_count * plan->recipe.field[TOKEN_PACK_TOKENS].shape[0];
 	fprintf(out, "<p>%s documents in %s records; %.3f %% of these is padding</p>\n",
 		human_count(documents, p->document_count), human_count(records, p->window_count),
-		100.0 * (double)(places - p->packed_count) / (double)places);
+		token_pack_padding(p, plan->recipe.field[TOKEN_PACK_TOKENS].shape[0]).percent);
 }
 
 static void put_fit(const struct fit_count *f, FILE *out)
@@ -126,18 +126,14 @@ static void put_outcome(const struct report *r, FILE *out, struct shard_dataset 
 {
 	const struct account *a = r->job->account;
 	uint64_t not_done = account_not_done(a);
+	const char *outcome = report_outcome(r);
 	char shards[HUMAN_CHARS], bytes[HUMAN_CHARS], time[HUMAN_CHARS];
 	struct shard_dataset_info info;
 	struct text ignored = {0};
 
 	fputs("<h1>", out);
 	put(out, r->job->out_dir);
-	fprintf(out, "</h1>\n<p><b>%s</b>",
-		r->exit_code == EXIT_INTERRUPTED ? "Interrupted"
-		: r->exit_code != EXIT_DONE	 ? "Failed"
-		: r->sealed			 ? "Sealed"
-		: r->planned			 ? "Planned"
-						 : "Built");
+	fprintf(out, "</h1>\n<p><b>%c%s</b>", toupper((unsigned char)outcome[0]), outcome + 1);
 	fprintf(out, " (exit code %d) after %s", r->exit_code, human_duration(time, r->elapsed_ns));
 	if (ds) {
 		shard_dataset_info(ds, &info);

@@ -146,17 +146,17 @@ static void write_classes(struct json_out *j, const struct plan *plan, const str
 static void write_pack(struct json_out *j, const struct plan *plan)
 {
 	const struct token_pack *p = plan->pack;
-	uint64_t places;
+	struct token_padding padding;
 
 	if (!p)
 		return;
-	places = p->window_count * plan->recipe.field[TOKEN_PACK_TOKENS].shape[0];
+	padding = token_pack_padding(p, plan->recipe.field[TOKEN_PACK_TOKENS].shape[0]);
 	json_out_object_line(j, "packed");
 	json_out_u64(j, "documents", p->document_count);
-	json_out_u64(j, "tokens_in_records", places);
+	json_out_u64(j, "tokens_in_records", padding.places);
 	if (p->packed_count) {
-		json_out_u64(j, "padding", places - p->packed_count);
-		json_out_double(j, "padding_percent", 100.0 * (double)(places - p->packed_count) / (double)places);
+		json_out_u64(j, "padding", padding.padding);
+		json_out_double(j, "padding_percent", padding.percent);
 	} else {
 		json_out_null(j, "padding");
 		json_out_null(j, "padding_percent");
@@ -263,6 +263,15 @@ static void write_ignored(struct json_out *j, const struct scan *scan)
 	json_out_end(j);
 }
 
+const char *report_outcome(const struct report *r)
+{
+	return r->exit_code == EXIT_INTERRUPTED || r->exit_code == EXIT_STOPPED ? "interrupted"
+	       : r->exit_code != EXIT_DONE					? "failed"
+	       : r->sealed							? "sealed"
+	       : r->planned							? "planned"
+										: "built";
+}
+
 void report_json(const struct report *r, FILE *out, const struct shard_dataset *ds, const uint64_t *inputs)
 {
 	const struct plan *plan = r->job->plan;
@@ -272,12 +281,7 @@ void report_json(const struct report *r, FILE *out, const struct shard_dataset *
 	text_hex(&digest, plan->digest, sizeof(plan->digest));
 	json_out_start(&j, out);
 	json_out_object(&j, NULL);
-	json_out_string(&j, "outcome",
-			r->exit_code == EXIT_INTERRUPTED || r->exit_code == EXIT_STOPPED ? "interrupted"
-			: r->exit_code != EXIT_DONE					 ? "failed"
-			: r->sealed							 ? "sealed"
-			: r->planned							 ? "planned"
-											 : "built");
+	json_out_string(&j, "outcome", report_outcome(r));
 	json_out_u64(&j, "exit_code", (uint64_t)r->exit_code);
 	json_out_string(&j, "plan", digest.data ? digest.data : "");
 	write_recipe(&j, &plan->recipe);

@@ -17,4 +17,7 @@ struct shard_dataset;
  */
 void report_json(const struct report *r, FILE *out, const struct shard_dataset *ds, const uint64_t *inputs);
 
+/* How the run ended, in a word. */
+const char *report_outcome(const struct report *r);
+
 #endif

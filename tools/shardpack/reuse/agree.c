@@ -39,8 +39,8 @@ static int fields_agree(const struct part *a, const struct part *b)
 			return EXIT_DONE;
 		if (n != m || memcmp(x, y, n)) {
 			fail(EXIT_MISMATCH,
-			     "%s and %s have other fields: the first has '%.*s' where the second has '%.*s'", a->dir,
-			     b->dir, is_schema(x) ? (int)n : 0, x, is_schema(y) ? (int)m : 0, y);
+			     "%s and %s have different fields: the first has '%.*s' where the second has '%.*s'",
+			     a->dir, b->dir, is_schema(x) ? (int)n : 0, x, is_schema(y) ? (int)m : 0, y);
 			break;
 		}
 		x += n + 1;

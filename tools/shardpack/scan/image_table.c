@@ -36,6 +36,8 @@
 #include "tools/shardpack/scan/scan.h"
 #include "tools/shardpack/scan/text_each.h"
 
+#define MISSING_LOOKED 100 /* files: a dozen of names are tried for each */
+
 struct image_table {
 	const struct request *request;
 	struct image_list *images;
@@ -47,7 +49,7 @@ struct image_table {
 	struct text_each each;	       /* likewise: the inputs that it becomes */
 	size_t text;		       /* which of them this is */
 	bool warned;		       /* that a text looks like a list */
-	bool found;		       /* and where a file is that is missing */
+	unsigned looked;	       /* missing files that were looked for elsewhere */
 	uint64_t filled[RECIPE_NAMED_MAX]; /* empty cells of each column that have its default */
 };
 
@@ -161,8 +163,10 @@ static int find_image(struct image_table *t, const struct path_row *row, char *o
 		return out_of_memory();
 	code = find_listed(t, row->line, suffix ? with : row->path, out, st);
 	free(with);
-	if (t->bad.reason == SHARD_MISS_MISSING && out[0] && !row->bad && !t->found)
-		t->found = missing_path_warn(t->request, t->path, t->folder, row->line, row->path, out);
+	if (t->bad.reason == SHARD_MISS_MISSING && out[0] && !row->bad && t->looked < MISSING_LOOKED)
+		t->looked = missing_path_warn(t->request, t->path, t->folder, row->line, row->path, out)
+				    ? MISSING_LOOKED
+				    : t->looked + 1;
 	return code;
 }
 

@@ -48,14 +48,14 @@ int packed_tokens_add(struct packed_tokens *t, const struct request *r, const st
 static void tell(const struct request *r, uint32_t room)
 {
 	const struct token_pack *p = r->plan->pack;
-	uint64_t places = p->window_count * room, padding = places - p->packed_count;
+	const struct token_padding padding = token_pack_padding(p, room);
 	char documents[HUMAN_CHARS], cut[HUMAN_CHARS], tokens[HUMAN_CHARS], windows[HUMAN_CHARS], lone[HUMAN_CHARS];
 
 	note("packed %s document%s (%s cut) of %s tokens into %s record%s of %" PRIu32 ", at most %" PRIu32
 	     " in one; %.3f %% of them is padding (%" PRIu64 " tokens)",
 	     human_count(documents, p->document_count), p->document_count == 1 ? "" : "s",
 	     human_count(cut, p->cut_count), human_count(tokens, p->token_count), human_count(windows, p->window_count),
-	     p->window_count == 1 ? "" : "s", room, p->piece_max, 100.0 * (double)padding / (double)places, padding);
+	     p->window_count == 1 ? "" : "s", room, p->piece_max, padding.percent, padding.padding);
 	if (p->lone_count)
 		scan_warn(r->scan, "%s document%s of one token %s in no record: there is nothing to predict",
 			  human_count(lone, p->lone_count), p->lone_count == 1 ? "" : "s",

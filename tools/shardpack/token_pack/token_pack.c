@@ -20,6 +20,15 @@ bool token_pack_add(struct token_pack *p, const struct token_stream *stream)
 	return true;
 }
 
+struct token_padding token_pack_padding(const struct token_pack *p, uint64_t room)
+{
+	struct token_padding out = {.places = p->window_count * room};
+
+	out.padding = out.places - p->packed_count;
+	out.percent = 100.0 * (double)out.padding / (double)out.places;
+	return out;
+}
+
 void token_pack_free(struct token_pack *p)
 {
 	if (!p)

@@ -52,6 +52,14 @@ struct token_pack { /* start it zeroed */
 
 /* False: no memory. */
 bool token_pack_add(struct token_pack *p, const struct token_stream *stream);
+
+/* Of the places for tokens in all records, which have `room` each.  Not without packed_count. */
+struct token_padding {
+	uint64_t places, padding;
+	double percent;
+};
+struct token_padding token_pack_padding(const struct token_pack *p, uint64_t room);
+
 void token_pack_free(struct token_pack *p); /* and the struct; NULL is nothing */
 
 /* The stream that has this token, counted over all streams. */
