@@ -252,13 +252,21 @@ enum decode_status tiff_run(struct decoder *d, const uint8_t *bytes, size_t size
 	return rc;
 }
 
+static char version[32]; /* set once */
+
 /* Out of "LIBTIFF, Version 4.5.0", which goes on with further lines. */
-const char *decoder_tiff_version(void)
+static void set_version(void)
 {
-	static char text[32]; /* every thread writes the same */
 	const char *all = TIFFGetVersion(), *at = strstr(all, "Version ");
 
 	at = at ? at + strlen("Version ") : all;
-	snprintf(text, sizeof(text), "libtiff %.*s", (int)strcspn(at, "\n"), at);
-	return text;
+	snprintf(version, sizeof(version), "libtiff %.*s", (int)strcspn(at, "\n"), at);
+}
+
+const char *decoder_tiff_version(void)
+{
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+	pthread_once(&once, set_version);
+	return version;
 }

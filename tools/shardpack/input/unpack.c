@@ -16,6 +16,7 @@
 
 #include <zlib.h>
 #include <zstd.h>
+#include <zstd_errors.h>
 
 #include "tools/common/exit_code.h"
 #include "tools/common/message.h"
@@ -209,7 +210,7 @@ static int zstd_run(struct unpack_work *w, ZSTD_DCtx *context)
 			break;
 		}
 		left = ZSTD_decompressStream(context, &out, &in);
-		if (ZSTD_isError(left) && strstr(ZSTD_getErrorName(left), "too much memory"))
+		if (ZSTD_getErrorCode(left) == ZSTD_error_frameParameter_windowTooLarge)
 			return fail(EXIT_BAD,
 				    "%s: to unpack it takes a window above 128 MiB, the limit; pack it with zstd "
 				    "--long=27 or less, or unpack it with zstd -d --long=31",
