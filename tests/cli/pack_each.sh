@@ -118,9 +118,9 @@ run 0 "$CAT" list bad
 [ "$(cut -f 4 out | tr '\n' ' ')" = "img/2.png img/2.png#5 img/1.png " ] || die "$(cat out)"
 json r.json '"\n".join(b["input"] + " " + b["message"] for b in d["bad_inputs"])' >out
 cat >want <<'END'
-img/2.png#2 bad.jsonl: line 1, text 1 of 5: column en, field en: 41 bytes; the limit is max=40, raise it or shorten
-img/2.png#3 bad.jsonl: line 1, text 2 of 5: column en, field en: a list within the list, and no text
-img/2.png#4 bad.jsonl: line 1, text 3 of 5: column en, field en: neither a text nor a list of texts
+img/2.png#2 bad.jsonl: line 1, text 2 of 5: column en, field en: 41 bytes; the limit is max=40, raise it or shorten
+img/2.png#3 bad.jsonl: line 1, text 3 of 5: column en, field en: a list within the list, and no text
+img/2.png#4 bad.jsonl: line 1, text 4 of 5: column en, field en: neither a text nor a list of texts
 END
 sed -i 's/ the text$//' out
 diff want out || die "what is said of bad texts"
@@ -135,7 +135,7 @@ record, so correct one of the lists" unequal.jsonl "${ONE[@]}" --field fr:kind=t
 bad_input "many.jsonl: line 1: en has 10001 texts; the limit of pick=each is 10000, shorten the list" \
 	many.jsonl "${ONE[@]}"
 bad_input "no.csv: line 2: column en, field en: no list of texts in JSON, at byte " no.csv "${ONE[@]}"
-bad_input "long.json, text 1 of 3: caption, field caption: 41 bytes; the limit is max=40, raise it" \
+bad_input "long.json, text 2 of 3: caption, field caption: 41 bytes; the limit is max=40, raise it" \
 	long.json --root img --field caption:kind=text,max=40,pick=each
 # of an optional field, no list is no text in each record
 run 0 "$PACK" images none.jsonl -o none -q "${ARGS[@]}" "${ONE[@]}" --field fr:kind=text,max=40,optional,pick=each

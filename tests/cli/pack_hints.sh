@@ -60,6 +60,13 @@ printf 'path,label\nabc.png,1\ndef.png,0\n' >data/beside.csv
 run 0 "$PACK" images data/beside.csv --root data/train -o beside "${ARGS[@]}" --order source
 run 0 "$CAT" list beside
 [ "$(cut -f 4 out | tr '\n' ' ')" = "train/abc.png train/def.png " ] || die "$(cat out)"
+# the folder of the images counts for the limit of a path
+{
+	echo path,label
+	printf '%04090d,1\n' 0
+} >data/long.csv
+bad_input "long.csv: line 2: a path of 4096 bytes with its folder; the limit is 4095" data/long.csv \
+	--root data/train
 # a plan says nothing of what lies outside of the source
 printf 'path\nabc.png\ntrain/abc.png\n' >data/train/part.csv
 run 0 "$PACK" plan images data/train/part.csv --no-label -o one "${ARGS[@]}" --on-error skip

@@ -70,7 +70,7 @@ __attribute__((format(printf, 3, 4))) static int bad(struct reading *r, uint32_t
 	if (r->annotation)
 		snprintf(where, sizeof(where), ", annotation at byte %" PRIu64, r->annotation->offset);
 	else if (r->each.recipe && r->each.count > 1)
-		snprintf(where, sizeof(where), ", text %zu of %zu", r->text, r->each.count);
+		snprintf(where, sizeof(where), ", text %zu of %zu", r->text + 1, r->each.count);
 	return bad_input(&r->bad, reason, "%.120s%s: %s", r->path, where, what);
 }
 

@@ -69,7 +69,7 @@ __attribute__((format(printf, 4, 5))) static int bad_row(struct image_table *t, 
 	vsnprintf(why, sizeof(why), fmt, ap);
 	va_end(ap);
 	if (t->each.recipe && t->each.count > 1)
-		snprintf(text, sizeof(text), ", text %zu of %zu", t->text, t->each.count);
+		snprintf(text, sizeof(text), ", text %zu of %zu", t->text + 1, t->each.count);
 	return t->bad.reason ? EXIT_BAD
 			     : bad_input(&t->bad, reason, "%.120s: line %" PRIu64 "%s: %s", t->path, line, text, why);
 }
@@ -133,8 +133,8 @@ static int find_listed(struct image_table *t, uint64_t line, const char *listed,
 			       "and pack the folder",
 			       listed);
 	if (strlen(listed) + strlen(t->folder) >= PLAN_PATH_BYTES_MAX)
-		return bad_row(t, line, SHARD_MISS_VALUE, "a path of %zu bytes; the limit is %d", strlen(listed),
-			       PLAN_PATH_BYTES_MAX - 1);
+		return bad_row(t, line, SHARD_MISS_VALUE, "a path of %zu bytes with its folder; the limit is %d",
+			       strlen(listed) + strlen(t->folder), PLAN_PATH_BYTES_MAX - 1);
 	if (listed[0] != '/')
 		snprintf(joined, sizeof(joined), "%s%s", t->folder, listed);
 	else if (!below_root(place, listed, joined, sizeof(joined)))
