@@ -26,9 +26,17 @@ int file_link(const char *from, int fd, const char *path, struct shard_error *er
 	struct stat ours, named;
 	struct shown a, b;
 
-	/* The program that wrote the file may not have made it durable. */
-	if (fsync(fd))
-		return error_os(err, errno, "%s: making it durable (fsync)", show(&a, from));
+	/*
+	 * Before it has the name: the program that wrote it may not have made it durable.  Images that
+	 * are only read, as of squashfs, know no fsync; nothing there gets another name either.
+	 */
+	if (fsync(fd)) {
+		int code = errno;
+
+		if (code == EINVAL || code == EROFS)
+			return error_set(err, SHARD_E_UNSUPPORTED, "%s: cannot be made durable", show(&a, from));
+		return error_os(err, code, "%s: making it durable (fsync)", show(&a, from));
+	}
 	if (linkat(AT_FDCWD, from, AT_FDCWD, path, AT_SYMLINK_FOLLOW)) {
 		int code = errno;
 
@@ -78,12 +86,12 @@ bool file_is_same(const char *a, const char *b)
 	       one.st_dev == two.st_dev;
 }
 
-int file_sync_folder(const char *dir, struct shard_error *err)
+int file_make_durable(const char *path, struct shard_error *err)
 {
-	int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
 	int code = fd < 0 || fsync(fd) ? errno : 0;
 	struct shown s;
 
 	file_close(fd);
-	return code ? error_os(err, code, "%s: making the names in it durable (fsync)", show(&s, dir)) : SHARD_OK;
+	return code ? error_os(err, code, "%s: making it durable (fsync)", show(&s, path)) : SHARD_OK;
 }

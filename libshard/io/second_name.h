@@ -13,7 +13,8 @@
 /*
  * Make `path` a hard link to the file at `from`, which may be a symbolic link, and is open as `fd`.
  * EXISTS if the name is taken.  UNSUPPORTED if that file cannot have a name there: on another file
- * system, with too many links, or of another user.  The name is durable after file_sync_folder().
+ * system, with too many links, of another user, or where no file can be made durable.  The name is
+ * durable after file_make_durable() of its folder.
  */
 int file_link(const char *from, int fd, const char *path, struct shard_error *err);
 
@@ -28,7 +29,7 @@ bool file_exists(const char *path); /* as a link, too, wherever that leads */
 /* Do both names lead to one file? */
 bool file_is_same(const char *a, const char *b);
 
-/* Make the names in a folder durable. */
-int file_sync_folder(const char *dir, struct shard_error *err);
+/* Make the bytes of a file, or the names in a folder, durable. */
+int file_make_durable(const char *path, struct shard_error *err);
 
 #endif

@@ -113,17 +113,16 @@ static const char *calls_broken; /* what a crash would have lost; NULL for nothi
 struct call_file { /* what is known of an inode */
 	dev_t dev;
 	ino_t ino;
-	bool dirty, sync_failed;
+	bool dirty, sync_failed, is_folder, has_name;
 };
 static struct call_file call_file[64];
 static unsigned call_file_count;
-static bool call_folder_dirty;
 
 static inline void calls_reset(void)
 {
 	memset(calls_seen, 0, sizeof(calls_seen));
 	calls_total = 0;
-	calls_hit = call_folder_dirty = false;
+	calls_hit = false;
 	calls_broken = NULL;
 	call_file_count = 0;
 }
@@ -236,6 +235,42 @@ static int calls_created(int fd)
 	return fd;
 }
 
+/* Of folders, or of files with a name that are none: is one not durable? */
+static bool calls_dirty(bool folders)
+{
+	for (unsigned i = 0; i < call_file_count; i++)
+		if (call_file[i].dirty && call_file[i].is_folder == folders && (folders || call_file[i].has_name))
+			return true;
+	return false;
+}
+
+/* A file was there before, and is not durable. */
+static void calls_was_there(const char *path)
+{
+	struct stat st;
+	struct call_file *f;
+
+	if (__real_fstatat64(AT_FDCWD, path, &st, 0))
+		abort();
+	f = calls_file(&st);
+	f->dirty = f->has_name = true;
+}
+
+/* The folder of a name is no longer durable. */
+static void calls_marks_folder(int dir, const char *name)
+{
+	const char *slash = strrchr(name, '/');
+	char path[8192];
+	struct stat st;
+	struct call_file *f;
+
+	snprintf(path, sizeof(path), "%.*s", slash ? (int)(slash - name) : 1, slash ? name : ".");
+	if (__real_fstatat64(dir, path, &st, 0))
+		return;
+	f = calls_file(&st);
+	f->dirty = f->is_folder = true;
+}
+
 /* A file is about to get its final name. */
 static void calls_named(int dir, const char *old, const char *new)
 {
@@ -243,13 +278,16 @@ static void calls_named(int dir, const char *old, const char *new)
 	int code = errno;
 
 	if (calls_armed && !__real_fstatat64(dir, old, &st, AT_SYMLINK_NOFOLLOW)) {
-		const struct call_file *f = calls_file(&st);
+		struct call_file *f = calls_file(&st);
 
 		if (f->dirty || f->sync_failed)
 			calls_wrong("a file got its name before its bytes were durable");
-		if (strstr(new, "dataset.manifest") && call_folder_dirty)
+		f->has_name = true;
+		if (strstr(new, "dataset.manifest") && calls_dirty(true))
 			calls_wrong("the manifest got its name before those of the shards were durable");
-		call_folder_dirty = true;
+		if (strstr(new, "dataset.manifest") && calls_dirty(false))
+			calls_wrong("the manifest got its name before a shard that was there was durable");
+		calls_marks_folder(dir, new);
 	}
 	errno = code;
 }
@@ -267,9 +305,7 @@ static void calls_synced(int fd, bool well)
 		calls_wrong("a sync that failed was tried again");
 	if (!well)
 		f->sync_failed = true;
-	else if (S_ISDIR(st.st_mode))
-		call_folder_dirty = call_folder_dirty && calls_forget_folders;
-	else
+	else if (!S_ISDIR(st.st_mode) || !calls_forget_folders)
 		f->dirty = false;
 	errno = code;
 }

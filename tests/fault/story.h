@@ -175,8 +175,9 @@ static inline int story_seal(const char *dir, const struct shard_written *writte
 	return rc;
 }
 
-/* The same manifest, of the one shard of a sealed dataset, which is reused. */
-static inline int story_reuse(const char *dir, const char *from, uint32_t how, struct shard_error *err)
+/* The same manifest, of the one shard of a sealed dataset, which is reused as `file`. */
+static inline int story_reuse(const char *dir, const char *from, const char *file, uint32_t how,
+			      struct shard_error *err)
 {
 	struct shard_seal_options o = {.size = sizeof(o),
 				       .class_names = story_class,
@@ -190,7 +191,7 @@ static inline int story_reuse(const char *dir, const char *from, uint32_t how, s
 	if (!rc)
 		rc = shard_seal_open(&s, dir, &o, err);
 	if (!rc)
-		rc = shard_seal_reuse(s, ds, 0, "00000.shard", &how, err);
+		rc = shard_seal_reuse(s, ds, 0, file, &how, err);
 	if (!rc)
 		rc = shard_seal_finish(s, err);
 	shard_seal_close(s);

@@ -12,6 +12,7 @@
 #include "libshard/base/error.h"
 #include "libshard/io/file.h"
 #include "libshard/io/publish.h"
+#include "libshard/store/write/reuse.h"
 #include "libshard/store/write/spool.h"
 #include "shard_pack.h"
 #include "tests/fault/calls_wrapped.h"
@@ -30,6 +31,7 @@ static enum twin {
 	TWIN_LITTERS,	   /* temporary files stay */
 	TWIN_FDS,	   /* files stay open */
 	TWIN_ORDER,	   /* names of reused shards are not durable before the manifest */
+	TWIN_BELOW,	   /* those in a folder below are not */
 	TWINS
 } twin;
 static const char *const twin_name[TWINS] = {
@@ -43,6 +45,7 @@ static const char *const twin_name[TWINS] = {
 	"leaves temporary files",
 	"leaves files open",
 	"publishes the manifest before the names of shards",
+	"publishes the manifest before the names of shards in a folder below",
 };
 
 WRAPPED(int, file_temp_sync, struct file_temp *t, struct shard_error *err)
@@ -77,9 +80,14 @@ WRAPPED(void, file_close, int fd)
 		__real_file_close(fd);
 }
 
-WRAPPED(int, file_sync_folder, const char *dir, struct shard_error *err)
+WRAPPED(int, file_make_durable, const char *dir, struct shard_error *err)
 {
-	return twin == TWIN_ORDER ? SHARD_OK : __real_file_sync_folder(dir, err);
+	return twin == TWIN_ORDER ? SHARD_OK : __real_file_make_durable(dir, err);
+}
+
+WRAPPED(int, reuse_sync, const char *path, struct shard_error *err)
+{
+	return twin == TWIN_BELOW ? SHARD_OK : __real_reuse_sync(path, err);
 }
 
 /* ---- stories ---- */
@@ -151,12 +159,29 @@ static int tell_hash(struct shard_error *err)
 /* A dataset of the shard of `ready`: linked, or as habits allow. */
 static int tell_reuse(struct shard_error *err)
 {
-	return story_reuse(work, ready, SHARD_REUSE_LINK, err);
+	return story_reuse(work, ready, final_name[0], SHARD_REUSE_LINK, err);
+}
+
+/* A copy that somebody made, and that no power cut was to come after. */
+static int tell_reuse_there(struct shard_error *err)
+{
+	calls_was_there(path_of(work, final_name[0]));
+	return tell_reuse(err);
+}
+
+/* As shards that are appended: in a folder below. */
+#define BELOW	    "below"
+#define BELOW_SHARD BELOW "/00000.shard"
+static struct story_file planned_below; /* the manifest */
+
+static int tell_reuse_below(struct shard_error *err)
+{
+	return story_reuse(work, ready, BELOW_SHARD, SHARD_REUSE_LINK, err);
 }
 
 static int tell_reuse_clone(struct shard_error *err)
 {
-	return story_reuse(work, ready, SHARD_REUSE_CLONE, err);
+	return story_reuse(work, ready, final_name[0], SHARD_REUSE_CLONE, err);
 }
 
 /* A dead writer's file goes, a living one's stays, as does what only looks like one. */
@@ -263,6 +288,11 @@ static void shard_before(void)
 	put(final_name[0], planned[0].data, planned[0].bytes);
 }
 
+static void folder_before(void)
+{
+	CHECK_EQ(mkdir(path_of(work, BELOW), 0755), 0);
+}
+
 static void temps_before(void)
 {
 	others_before();
@@ -330,6 +360,32 @@ static const char *judge_reuse(int rc)
 	return wrong ? wrong : judge_planned(rc, 2, 2);
 }
 
+/* No temporary file either: the folder goes. */
+static const char *judge_below(int rc)
+{
+	int shard = story_compare(work, BELOW_SHARD, &planned[0]);
+	int manifest = story_compare(work, final_name[2], &planned_below);
+
+	unlink(path_of(work, BELOW_SHARD));
+	if (rmdir(path_of(work, BELOW)) && !(plan.call == CALL_UNLINKAT && calls_hit))
+		return "more than the shard is in the folder below";
+	if (shard < 0 || manifest < 0)
+		return "a final name leads to other bytes than planned";
+	return !rc && (!shard || !manifest) ? "OK, and the file is not there" : NULL;
+}
+
+static void prepare_below(void)
+{
+	struct shard_error err;
+
+	story_folder(work, "work");
+	folder_before();
+	CHECK_EQ(tell_reuse_below(&err), SHARD_OK);
+	free(planned_below.data);
+	planned_below = story_load(work, final_name[2]);
+	CHECK(planned_below.there && !judge_below(SHARD_OK));
+}
+
 static const char *judge_clean(int rc)
 {
 	const char *wrong = judge_others(-1);
@@ -362,7 +418,8 @@ static const struct story {
 	{"write and seal", nothing_before, tell_write, judge_write, SHARD_OK, CALL_ANY, false, 99},
 	{"names are taken", others_before, tell_taken, judge_others, SHARD_E_EXISTS, CALL_ANY, false, 4},
 	{"reuse", nothing_before, tell_reuse, judge_reuse, SHARD_OK, CALL_ANY, false, 99},
-	{"reuse what is there", shard_before, tell_reuse, judge_reuse, SHARD_OK, CALL_ANY, true, 1},
+	{"reuse in a folder below", folder_before, tell_reuse_below, judge_below, SHARD_OK, CALL_ANY, false, 1},
+	{"reuse what is there", shard_before, tell_reuse_there, judge_reuse, SHARD_OK, CALL_ANY, true, 1},
 	{"reuse by cloning", nothing_before, tell_reuse_clone, judge_reuse, SHARD_OK, CALL_ANY, false, 99},
 	{"names hold the same", same_before, tell_again, judge_again, SHARD_OK, CALL_ANY, false, 4},
 	{"seal by reading", shard_before, tell_hash, judge_hash, SHARD_OK, CALL_ANY, true, 1},
@@ -371,6 +428,7 @@ static const struct story {
 	{"spool", nothing_before, tell_spool, judge_nothing, SHARD_OK, CALL_ANY, true, 99},
 	{"large file", nothing_before, tell_large, judge_nothing, SHARD_OK, CALL_SYNC_RANGE, false, 1},
 };
-#define STORIES (sizeof(stories) / sizeof(stories[0]))
+#define TWIN_STORIES 4 /* the first: broken twins are noticed by them */
+#define STORIES	     (sizeof(stories) / sizeof(stories[0]))
 
 #endif

@@ -62,7 +62,7 @@ static int pack(struct shard_error *err)
 	if (*ready) {
 		snprintf(path, sizeof(path), "%s/%s", work, final_name[1]);
 		rc = shard_publish(path, "a note", 6, 1, err);
-		return rc ? rc : story_reuse(work, ready, SHARD_REUSE_LINK, err);
+		return rc ? rc : story_reuse(work, ready, "00000.shard", SHARD_REUSE_LINK, err);
 	}
 	snprintf(path, sizeof(path), "%s/%s", work, final_name[0]);
 	rc = story_write(path, 0, records, false, &written, err);

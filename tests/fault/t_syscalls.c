@@ -19,7 +19,7 @@
  * LDFLAGS: -Wl,--wrap=sync_file_range
  * LDFLAGS: -Wl,--wrap=posix_fadvise64,--wrap=fcntl64,--wrap=ioctl
  * LDFLAGS: -Wl,--wrap=file_temp_sync,--wrap=file_temp_discard,--wrap=file_write_at
- * LDFLAGS: -Wl,--wrap=file_close,--wrap=file_sync_folder
+ * LDFLAGS: -Wl,--wrap=file_close,--wrap=file_make_durable,--wrap=reuse_sync
  * TIMEOUT: 900
  * TAKES: 50
  */
@@ -84,7 +84,7 @@ static struct outcome tell(const struct story *s)
 		o.wrong = "a temporary file is left";
 	if (!o.wrong)
 		o.wrong = calls_broken;
-	if (!o.wrong && !o.rc && call_folder_dirty)
+	if (!o.wrong && !o.rc && calls_dirty(true))
 		o.wrong = "OK before the folder was durable";
 	if (!o.wrong && o.rc && !message_good(&o))
 		o.wrong = "the message does not say what happened to which file";
@@ -193,6 +193,7 @@ static void prepare(uint64_t count)
 		free(planned[i].data);
 		planned[i] = story_load(ready, final_name[i]);
 	}
+	prepare_below();
 }
 
 TEST(every_call_fails_in_every_way)
@@ -246,7 +247,7 @@ TEST(broken_twins_are_noticed)
 		twin = (enum twin)t;
 		calls_replace = twin == TWIN_REPLACES;
 		calls_forget_folders = twin == TWIN_FOLDER;
-		for (size_t i = 0; !o.wrong && i < 3; i++)
+		for (size_t i = 0; !o.wrong && i < TWIN_STORIES; i++)
 			o = sweep(&stories[i], 0, &injected);
 		for (int fd = 3; t == TWIN_FDS && fd < 1024; fd++)
 			close(fd);
@@ -259,6 +260,25 @@ TEST(broken_twins_are_noticed)
 		if (t)
 			printf("a library that %s: noticed: %s\n", twin_name[t], o.wrong);
 	}
+}
+
+/* A shard of an image that is only read, as of squashfs, is copied. */
+TEST(where_there_is_no_fsync_shards_are_copied)
+{
+	static const int codes[] = {EINVAL, EROFS};
+
+	prepare(8);
+	for (size_t i = 0; i < 2; i++) {
+		struct outcome o;
+
+		plan = (__typeof__(plan)){
+			.call = CALL_FSYNC, .nth = 1, .how = HOW_FAIL, .code = codes[i], .habits = NO_LINK};
+		o = tell(&stories[2]);
+		CHECK(calls_hit);
+		if (o.wrong || o.rc)
+			test_fail(__FILE__, __LINE__, "%s: %s", o.wrong, o.rc ? o.err.message : "-");
+	}
+	calls_off();
 }
 
 /* The library's other calls of the C library, which touch no file. */

@@ -441,7 +441,7 @@ int shard_seal_finish(struct shard_seal *s, struct shard_error *err)
 	if (!rc)
 		rc = add_end(&t, err);
 	if (!rc && s->unsynced)
-		rc = file_sync_folder(s->dir, err);
+		rc = file_make_durable(s->dir, err);
 	if (!rc)
 		rc = shard_publish(path, t.bytes, t.used, (int)s->o.replace, err);
 	mem_free(t.bytes);

@@ -70,7 +70,7 @@ static int compare_existing(struct reuse *u)
 	int rc;
 
 	if (file_is_same(u->from->path, u->path))
-		return SHARD_OK;
+		return file_make_durable(u->path, u->err);
 	rc = shard_reader_open(&r, u->path, NULL, why);
 	if (!rc && memcmp(r->pages->root, u->from->pages->root, sizeof(r->pages->root))) {
 		what = "is another shard";
@@ -80,7 +80,9 @@ static int compare_existing(struct reuse *u)
 		rc = read_all(u, r, u->path);
 	}
 	shard_reader_close(r);
-	if (!rc || rc == SHARD_E_MEMORY || (rc == SHARD_E_IO && why->os_code))
+	if (!rc) /* whoever put it there may not have done that */
+		return file_make_durable(u->path, u->err);
+	if (rc == SHARD_E_MEMORY || (rc == SHARD_E_IO && why->os_code))
 		return rc;
 	return error_set(u->err, SHARD_E_EXISTS, "%s: already exists and %s; it was left as it is", show(&s, u->path),
 			 what);
@@ -187,7 +189,7 @@ int reuse_sync(const char *path, struct shard_error *err)
 	if (dir)
 		*strrchr(dir, '/') = '\0'; /* the seal's folder is before it */
 	if (!rc)
-		rc = file_sync_folder(dir, err);
+		rc = file_make_durable(dir, err);
 	mem_free(dir);
 	return rc;
 }

@@ -11,8 +11,8 @@
 
 /*
  * Make `path` the same shard as `from`, whose SHA-256 is in its manifest.  *how says what is tried
- * first, and becomes what was done: enum shard_reuse.  The name of a hard link is durable after
- * file_sync_folder().
+ * first, and becomes what was done: enum shard_reuse.  The bytes are durable then; the name of a
+ * hard link, or one that was there, is so after reuse_sync().
  */
 int reuse_shard(const struct shard_reader *from, const uint8_t sha256[32], const char *path, uint32_t *how,
 		struct shard_error *err);
