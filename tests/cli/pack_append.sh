@@ -98,6 +98,18 @@ exec 9<&-
 run 0 "$PACK" append ds again --duplicates keep
 run 0 "$CAT" verify ds --sha256
 
+# With `keep`, too, there is nothing to do after it was done.  But a dataset that was packed with
+# equal shards at its end has not got these yet.
+rm -r kept && cp -r ds kept
+run 0 "$PACK" append ds again --duplicates keep
+said_only "shardpack: ds: has these shards at its end already; nothing to do"
+same ds kept
+run 0 "$PACK" merge before before -o twice --duplicates keep
+run 0 "$PACK" append twice before --duplicates keep
+said_only "shardpack: twice: 15 records were added to 30, in 3 shards: 3 hard links"
+run 0 "$PACK" append twice before before --duplicates keep
+said_only "shardpack: twice: 30 records were added to 45, in 6 shards: 6 hard links"
+
 # An old token names the dataset that was.
 PYTHONPATH=$BUILD/python "$PYTHON" - <<'PY' || die "tokens"
 import libshard

@@ -98,6 +98,10 @@ no "shard 0 of a and shard 0 of a have the same bytes, so each record of them wo
 them out, or add --duplicates keep" 1 merge a a
 run 0 "$PACK" merge a a -o double --duplicates keep
 equal double a a
+run 0 "$PACK" merge double b -o triple # what one dataset has twice is its own affair
+equal triple a a b
+no "shard 3 of double and shard 0 of a have the same bytes, so each record of them would be there twice; leave one of \
+them out, or add --duplicates keep" 1 merge double a
 no "1 dataset: name at least two, and at most 4096" 2 merge a
 no "--shards 2-6: c has 6 shards, counted from 0" 2 split c --shards 2-6
 for shards in 3-2 1.5 0,2 -1 1- x 18446744073709551615; do

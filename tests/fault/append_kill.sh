@@ -33,22 +33,24 @@ whole() {
 # sweep PROGRAM: kill it at every call; how often ds was none of both, in wrong
 wrong=0 kills=0
 sweep() {
-	local at calls by
+	local at calls by how
 	for by in link copy; do
+		how=(--by $by)
+		[ $by = link ] || how+=(--duplicates keep) # which must find its own work
 		rm -rf ds calls && cp -r old ds
-		SHIM_COUNT=$PWD/calls run 0 with_shim 'die writes' "$1" append ds more --by $by
+		SHIM_COUNT=$PWD/calls run 0 with_shim 'die writes' "$1" append ds more "${how[@]}"
 		same reference ds
 		calls=$(stat -c %s calls)
 		[ "$calls" -ge 12 ] || die "$by: only $calls calls were counted"
 		for ((at = 1; at <= calls; at++)); do
 			rm -rf ds && cp -r old ds
-			SHIM_DIE_AT=$at run 137 with_shim 'die writes' "$1" append ds more --by $by
+			SHIM_DIE_AT=$at run 137 with_shim 'die writes' "$1" append ds more "${how[@]}"
 			kills=$((kills + 1))
 			whole || {
 				wrong=$((wrong + 1))
 				continue
 			}
-			run 0 "$1" append ds more --by $by
+			run 0 "$1" append ds more "${how[@]}"
 			whole
 			diff -r reference ds >&2 || die "$by: after a kill at call $at of $calls"
 		done

@@ -244,18 +244,6 @@ static bool calls_dirty(bool folders)
 	return false;
 }
 
-/* A file was there before, and is not durable. */
-static void calls_was_there(const char *path)
-{
-	struct stat st;
-	struct call_file *f;
-
-	if (__real_fstatat64(AT_FDCWD, path, &st, 0))
-		abort();
-	f = calls_file(&st);
-	f->dirty = f->has_name = true;
-}
-
 /* The folder of a name is no longer durable. */
 static void calls_marks_folder(int dir, const char *name)
 {

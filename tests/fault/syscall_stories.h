@@ -162,6 +162,18 @@ static int tell_reuse(struct shard_error *err)
 	return story_reuse(work, ready, final_name[0], SHARD_REUSE_LINK, err);
 }
 
+/* A file was there before, and is not durable. */
+static void calls_was_there(const char *path)
+{
+	struct stat st;
+	struct call_file *f;
+
+	if (__real_fstatat64(AT_FDCWD, path, &st, 0))
+		abort();
+	f = calls_file(&st);
+	f->dirty = f->has_name = true;
+}
+
 /* A copy that somebody made, and that no power cut was to come after. */
 static int tell_reuse_there(struct shard_error *err)
 {

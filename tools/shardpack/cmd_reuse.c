@@ -189,7 +189,7 @@ static int append_to(const struct reuse_options *o, struct part *part, uint32_t 
 	uint32_t names = 0;
 	int code = open_parts(o, part, count);
 
-	if (code == EXIT_DONE && !o->duplicates && append_is_done(part, count)) {
+	if (code == EXIT_DONE && append_is_done(part, count, o->duplicates)) {
 		note("%s: has these shards at its end already; nothing to do", part->dir);
 		return EXIT_DONE;
 	}

@@ -22,6 +22,7 @@
 #include "tools/common/signals.h"
 #include "tools/shardpack/reuse/assemble.h"
 
+#define ADDED	   "added-"
 #define NAME_BYTES 512 /* a shard's file has at most 401 */
 
 struct appending {
@@ -39,20 +40,33 @@ int append_lock(const char *dir, int *lock)
 	return fail(EXIT_IO, "%s: another process appends to it; run again when it has ended", dir);
 }
 
-bool append_is_done(const struct part *part, uint32_t count)
+/* Is it shard `i` of a folder like that of `first`, which is added-... with 16 digits? */
+static bool is_added(const struct shard_entry *first, const struct shard_entry *e, uint64_t i)
 {
-	uint64_t added = 0, k;
-	struct shard_entry is, want;
+	char file[NAME_BYTES];
+	int bytes = snprintf(file, sizeof(file), ADDED "%.16s/%05" PRIu64 ".shard",
+			     first->file_name_bytes > strlen(ADDED) + 16 ? first->file + strlen(ADDED) : "", i);
+
+	return e->file_name_bytes == (uint32_t)bytes && !memcmp(e->file, file, e->file_name_bytes);
+}
+
+bool append_is_done(const struct part *part, uint32_t count, bool appended)
+{
+	uint64_t added = 0, k, i_added = 0;
+	struct shard_entry first, is, want;
 
 	for (uint32_t p = 1; p < count; p++)
 		added += part[p].count;
 	if (added >= part->count)
 		return false;
 	k = part->count - added;
+	if (part_entry(part, k, &first) != EXIT_DONE)
+		return false;
 	for (uint32_t p = 1; p < count; p++)
 		for (uint64_t i = 0; i < part[p].count; i++)
 			if (part_entry(&part[p], i, &want) != EXIT_DONE || part_entry(part, k++, &is) != EXIT_DONE ||
-			    memcmp(is.sha256, want.sha256, sizeof(is.sha256)))
+			    memcmp(is.sha256, want.sha256, sizeof(is.sha256)) ||
+			    (appended && !is_added(&first, &is, i_added++)))
 				return false;
 	return true;
 }
@@ -173,7 +187,7 @@ int append_parts(const struct part *part, uint32_t count, uint32_t names, uint32
 	int code = EXIT_IO;
 
 	opt.class_names = class_names;
-	snprintf(a.folder, sizeof(a.folder), "added-%.16s", part->info.id);
+	snprintf(a.folder, sizeof(a.folder), ADDED "%.16s", part->info.id);
 	if (class_names)
 		code = append(&a, &opt);
 	free(class_names);

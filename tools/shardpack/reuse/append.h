@@ -15,8 +15,11 @@
  */
 int append_lock(const char *dir, int *lock);
 
-/* Does part 0 end with the shards of all others, in this order? */
-bool append_is_done(const struct part *part, uint32_t count);
+/*
+ * Does part 0 end with the shards of all others, in this order?  With `appended` only if it was
+ * append_parts() that put just these there.
+ */
+bool append_is_done(const struct part *part, uint32_t count, bool appended);
 
 /*
  * Bring the shards of parts 1 and on into a folder of their own in that of part 0, keep the

@@ -60,7 +60,8 @@ int twice_shards(const struct part *part, uint32_t count)
 		}
 	qsort(place, n, sizeof(*place), by_sha256);
 	for (uint64_t i = 1; i < n; i++)
-		if (!memcmp(place[i - 1].sha256, place[i].sha256, sizeof(place[i].sha256)) &&
+		if (place[i - 1].part != place[i].part &&
+		    !memcmp(place[i - 1].sha256, place[i].sha256, sizeof(place[i].sha256)) &&
 		    (!least || by_place(&place[i], least) < 0))
 			least = &place[i];
 	if (code == EXIT_DONE && least)
@@ -81,7 +82,7 @@ struct twice_key {
 	uint32_t source;
 };
 
-int twice_add(struct twice *t, const void *key, size_t bytes, uint32_t source, uint64_t number)
+static int add_key(struct twice *t, const void *key, size_t bytes, uint32_t source, uint64_t number)
 {
 	struct twice_key *k;
 
@@ -105,7 +106,7 @@ static int add_records(struct twice *t, const struct part *p, const struct shard
 			return EXIT_INTERRUPTED;
 		code = part_key(p, e->first_record + i, key, &bytes);
 		if (code == EXIT_DONE && bytes) /* none: it has no name that could be another's */
-			code = twice_add(t, key, bytes, source, e->first_record + i);
+			code = add_key(t, key, bytes, source, e->first_record + i);
 	}
 	return code;
 }

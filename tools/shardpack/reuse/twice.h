@@ -9,7 +9,10 @@
 
 struct shelf;
 
-/* A shard that is in two parts, by its SHA-256.  Says so and returns the exit code. */
+/*
+ * A shard that is in two parts, by its SHA-256; within one of them it may be there twice.  Says so
+ * and returns the exit code.
+ */
 int twice_shards(const struct part *part, uint32_t count);
 
 /*
@@ -22,7 +25,6 @@ struct twice {
 	uint64_t count, capacity;
 };
 
-int twice_add(struct twice *t, const void *key, size_t bytes, uint32_t source, uint64_t number);
 int twice_add_part(struct twice *t, const struct part *p, uint32_t source);
 
 /*
