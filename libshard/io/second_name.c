@@ -27,8 +27,8 @@ int file_link(const char *from, int fd, const char *path, struct shard_error *er
 	struct shown a, b;
 
 	/*
-	 * Before it has the name: the program that wrote it may not have made it durable.  Images that
-	 * are only read, as of squashfs, know no fsync; nothing there gets another name either.
+	 * Before it has the name: the program that wrote it may not have made it durable.  Images
+	 * that are only read, as of squashfs, know no fsync; nothing there gets another name either.
 	 */
 	if (fsync(fd)) {
 		int code = errno;
