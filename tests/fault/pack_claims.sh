@@ -276,6 +276,23 @@ graceful 75 TERM --grace --report grace.html
 grep -q "<b>Interrupted</b> (exit code 75)" grace.html || die "a page has another word than the JSON"
 graceful 130 TERM
 graceful 130 TERM --steal --part 0/1
+# A disk that fails, or inputs that cannot be read, are not hidden behind it: Slurm may start a worker
+# that ends with 75 again, for ever.
+for how in "" --steal; do
+	plan
+	# shellcheck disable=SC2086 # one word or none
+	run 3 with_shim "stop unnamed" ./patient build ds -j1 $how
+	grep -q "shard: renaming the temporary file to it: Input/output error" err || die "$(cat err)"
+	[ -z "$(claims)" ] || die "claims are left: $(claims)"
+	mv src/class_00 away
+	# shellcheck disable=SC2086
+	run 3 with_shim stop ./patient build ds -j1 $how
+	mv away src/class_00
+	grep -q "inputs could not be read; shards that need one of them were not published" err || die "$(cat err)"
+	# shellcheck disable=SC2086
+	run 75 with_shim stop ./patient build ds -j1 $how
+	[ "$(shards_in ds)" = 1 ] || die "$(shards_in ds) shards"
+done
 # A worker that waits for others stops, too.
 plan
 foreign 0 aaaaaaaaaaaaaaaa >ds/.shardpack/claim-00005

@@ -17,6 +17,8 @@
  *           is a link with this name and ".held" behind it
  *   usurp   the first claim that takes another one's place is taken over at once: what SHIM_CLAIM
  *           names gets its name
+ *   stop    the first shard that is begun asks the process to stop: SIGUSR1
+ *   unnamed no shard gets its name: EIO
  *   room    the file system claims to have room, so that a full disk is met only by writing
  *
  * and, for the negative controls, what a broken shardpack would do:
@@ -151,6 +153,15 @@ static void maybe_hold(const char *path)
 		usleep(1000);
 }
 
+static void maybe_stop(const char *path)
+{
+	static _Atomic unsigned count;
+	char name[256];
+
+	if (wants("stop") && final_name(path, name) && strstr(name, ".shard") && !count++)
+		raise(SIGUSR1);
+}
+
 int openat(int dir_fd, const char *path, int flags, ...)
 {
 	char name[256];
@@ -163,8 +174,10 @@ int openat(int dir_fd, const char *path, int flags, ...)
 	va_end(ap);
 	maybe_wait();
 	maybe_hold(path);
-	if (flags & O_CREAT)
+	if (flags & O_CREAT) {
 		moment();
+		maybe_stop(path);
+	}
 	if (wants("direct") && flags & O_CREAT && final_name(path, name))
 		path = name;
 	return REAL(openat)(dir_fd, path, flags, mode);
@@ -227,6 +240,10 @@ int renameat2(int old_dir, const char *old, int new_dir, const char *new, unsign
 	moment();
 	if (wants("direct") && final_name(old, name))
 		return 0;
+	if (wants("unnamed") && strstr(new, ".shard")) {
+		errno = EIO;
+		return -1;
+	}
 	return REAL(renameat2)(old_dir, old, new_dir, new, flags);
 }
 

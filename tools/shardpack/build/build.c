@@ -94,7 +94,8 @@ static int fill_all(struct build *b, uint64_t range_count)
 	shard_writer_close(b->next_writer); /* NULL, unless it went wrong */
 	b->next_writer = NULL;
 	finished = finisher_stop(&b->finisher);
-	return code == EXIT_DONE ? finished : code;
+	/* To run again, as EXIT_STOPPED asks for, is no remedy for what went wrong here. */
+	return finished != EXIT_DONE && (code == EXIT_DONE || code == EXIT_STOPPED) ? finished : code;
 }
 
 /* All that is not there yet, of this process's part. */
@@ -193,6 +194,15 @@ static int leave(const struct job *job)
 	return code == EXIT_DONE && output_is_sealed(job->out_dir, job->plan) ? output_clear_state(job) : code;
 }
 
+/* Inputs that could not be read are told even of a run that was asked to stop. */
+static int judge(const struct job *job, int code)
+{
+	bool bad_fails = code == EXIT_DONE && job->plan->recipe.on_error == ON_ERROR_FAIL;
+	int judged = account_judge(job->account, bad_fails, job->anew);
+
+	return judged == EXIT_DONE ? code : judged;
+}
+
 int build_run(const struct job *job)
 {
 	struct build b = {.job = job};
@@ -211,8 +221,8 @@ int build_run(const struct job *job)
 		progress_finish(&b.progress);
 	else
 		progress_abandon(&b.progress);
-	if (code == EXIT_DONE)
-		code = account_judge(job->account, job->plan->recipe.on_error == ON_ERROR_FAIL, job->anew);
+	if (code == EXIT_DONE || code == EXIT_STOPPED)
+		code = judge(job, code);
 	if (code == EXIT_DONE && b.again_count)
 		note("%s: %" PRIu64 " shards have the bytes that these sources make", job->out_dir, b.again_count);
 	text_free(&b.provenance);
