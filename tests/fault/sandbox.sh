@@ -169,6 +169,26 @@ for signal in INT TERM KILL; do
 	[ $code = $([ $signal = KILL ] && echo 137 || echo 130) ] || die "$signal: exit code $code: $(cat err)"
 	until_none "$signal"
 done
+# Schedulers signal all processes of a job: the command decides what that means, and decoders work on.
+rm -rf left
+(
+	export WILD=none LD_PRELOAD=$PWD/wild.so
+	exec env --default-signal=INT,TERM,HUP "$PACK" images one -o "$PWD/left" "${RECIPE[@]}" --sandbox -q
+) >out 2>err </dev/null &
+pid=$!
+until_all
+others=$(mine | tail -n 2)
+for signal in USR1 TERM INT HUP; do
+	# shellcheck disable=SC2086 # two numbers
+	kill -$signal $others 2>/dev/null || :
+done
+sleep 1
+[ "$(mine | wc -l)" = 3 ] || die "signals ended the server, or a decoder: $(cat err)"
+kill -INT $pid
+code=0
+wait $pid || code=$?
+[ $code = 130 ] || die "exit code $code: $(cat err)"
+until_none "a job with signals for all"
 # A worker that is killed from outside says nothing of its input: the command stops, and goes on.
 rm -rf left
 WILD=none LD_PRELOAD=$PWD/wild.so "$PACK" images one -o "$PWD/left" "${RECIPE[@]}" --sandbox -q >out 2>err </dev/null &

@@ -59,14 +59,23 @@ static void trapped(int signal, siginfo_t *info, void *context)
 	_exit(EXIT_FAILURE);
 }
 
-/* Signals are as in a new process; those of the parent's terminal do not come here. */
-static void reset_signals(void)
+/* Does it ask a command to stop?  The command ends us when it has no work for us any more. */
+static bool asks_to_stop(int signal)
+{
+	return signal == SIGINT || signal == SIGTERM || signal == SIGHUP || signal == SIGUSR1;
+}
+
+void sandbox_process_reset_signals(void)
+{
+	for (int i = 1; i < NSIG; i++)
+		signal(i, asks_to_stop(i) ? SIG_IGN : SIG_DFL); /* refused for some: these have no handler */
+}
+
+static void catch_forbidden_calls(void)
 {
 	struct sigaction act = {.sa_sigaction = trapped, .sa_flags = SA_SIGINFO};
 	sigset_t none;
 
-	for (int i = 1; i < NSIG; i++)
-		signal(i, SIG_DFL); /* refused for some, and for these it is so already */
 	sigaction(SIGSYS, &act, NULL);
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
@@ -144,7 +153,8 @@ _Noreturn void sandbox_process_run(const struct sandbox_options *opt, int fd, in
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	if (getppid() != parent)
 		_exit(EXIT_FAILURE); /* it ended before that took effect */
-	reset_signals();
+	sandbox_process_reset_signals();
+	catch_forbidden_calls();
 	/* More than there is, so that it can grow; a worker that reads behind its end crashes. */
 	shared = mmap(NULL, in_at + SANDBOX_IN_MAX, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, memory_fd, 0);
 	own = shared == MAP_FAILED ? NULL : opt->begin(opt->context);

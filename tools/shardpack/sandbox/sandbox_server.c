@@ -101,8 +101,7 @@ static void settle_in(int fd, pid_t parent)
 		dup2(nothing, i);
 	sandbox_process_keep(fd, -1);
 	setpgid(0, 0);
-	for (int i = 1; i < NSIG; i++)
-		signal(i, SIG_DFL);
+	sandbox_process_reset_signals();
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	if (nothing < 0 || !leave_shared_memory() || getppid() != parent)
 		_exit(EXIT_FAILURE);
