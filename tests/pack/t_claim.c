@@ -9,6 +9,7 @@
 #include "tools/shardpack/build/claim.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
 
@@ -18,6 +19,7 @@
 #include "tools/common/files.h"
 #include "tools/common/message.h"
 #include "tools/shardpack/build/claims.h"
+#include "tools/shardpack/build/shard_list.h"
 
 static uint64_t now_ns = 1000;
 
@@ -190,6 +192,28 @@ TEST(what_is_no_claim_goes_stale)
 		CHECK(claim_is_stale(&w, &v));
 	}
 	unlink(path);
+}
+
+/* A round of claims counts what is missing once: no more may be missing later. */
+TEST(a_list_of_shards_only_grows)
+{
+	struct shard_list l = {0};
+	char dir[FILES_PATH_BYTES], a[FILES_PATH_BYTES], b[FILES_PATH_BYTES];
+
+	CHECK_EQ(files_path(dir, getenv("TMPDIR"), "list"), EXIT_DONE);
+	CHECK_EQ(files_numbered(a, dir, "", 1, ".shard"), EXIT_DONE);
+	CHECK_EQ(files_numbered(b, dir, "", 2, ".shard"), EXIT_DONE);
+	CHECK_EQ(mkdir(dir, 0755), 0);
+	CHECK_EQ(close(creat(a, 0644)), 0);
+	CHECK_EQ(shard_list_look(&l, dir, 4), EXIT_DONE);
+	CHECK(l.there[1] && l.there_count == 1);
+	CHECK_EQ(unlink(a), 0);
+	CHECK_EQ(close(creat(b, 0644)), 0);
+	CHECK_EQ(shard_list_look(&l, dir, 4), EXIT_DONE);
+	CHECK(l.there[1] && l.there[2] && l.there_count == 2);
+	shard_list_free(&l);
+	unlink(b);
+	rmdir(dir);
 }
 
 /* Every shard is in one range, and ranges have at most 64, whatever the count. */

@@ -43,9 +43,7 @@ int shard_list_look(struct shard_list *l, const char *out_dir, uint64_t shard_co
 		closedir(dir);
 		return fail(EXIT_IO, "out of memory for %" PRIu64 " shards", shard_count);
 	}
-	memset(l->there, 0, shard_count * sizeof(*l->there));
 	l->shard_count = shard_count;
-	l->there_count = 0;
 	while ((errno = 0, entry = readdir(dir)) != NULL)
 		if (shard_list_number(entry->d_name, &idx) && idx < shard_count && !l->there[idx]) {
 			l->there[idx] = true;
