@@ -67,10 +67,13 @@ TEST(one_owner)
 	CHECK(make(&a, false));
 	CHECK(look().there && !look().failed);
 	CHECK_STR(look().nonce, a.nonce);
-	CHECK_STR(look().owner.job, "a%20job");
+	CHECK_STR(look().owner.job, "a job");
 	CHECK_EQ(look().owner.pid, (uint64_t)getpid());
 	CHECK(look().owner.start > 0);
 	CHECK(!make(&b, false)); /* it is taken */
+	CHECK_STR(look().owner.host, self.host);
+	CHECK_STR(look().owner.boot, self.boot);
+	CHECK_STR(look().owner.space, self.space);
 	CHECK_EQ(b.fd, -1);
 	CHECK(claim_holds(&a, path));
 	claim_release(&b, path, false);

@@ -55,6 +55,7 @@ struct status {
 	uint64_t pace_ns;    /* of a shard; 0: not known */
 	struct text missing; /* "0,17,203-210"; empty if none is */
 	uint64_t running;    /* of the missing ones: claimed */
+	struct claim_owner self;
 	struct status_claim {
 		uint64_t first, last;
 		struct claim_view view;
@@ -82,7 +83,6 @@ static int look_at_claim(struct status *s, const struct shard_list *list, const 
 			 const char *state_dir)
 {
 	char path[FILES_PATH_BYTES];
-	struct claim_owner self;
 	struct status_claim c = {.first = r->first, .last = r->first + r->count - 1};
 	uint64_t missing = 0;
 	int code;
@@ -93,8 +93,7 @@ static int look_at_claim(struct status *s, const struct shard_list *list, const 
 	if (!missing || code != EXIT_DONE)
 		return code;
 	code = claim_look(path, &c.view);
-	claim_self(&self, "");
-	if (code != EXIT_DONE || !c.view.there || (!c.view.failed && claim_is_dead(&c.view, &self)))
+	if (code != EXIT_DONE || !c.view.there || (!c.view.failed && claim_is_dead(&c.view, &s->self)))
 		return code;
 	if (!grow(&s->claims, &s->claim_room, s->claim_count + 1, sizeof(c)))
 		return fail(EXIT_IO, "out of memory for a list of claims");
@@ -108,6 +107,7 @@ static int look_at_claims(struct status *s, const struct shard_list *list, const
 	struct claims_range r = {0};
 	int code = EXIT_DONE;
 
+	claim_self(&s->self, "");
 	for (; code == EXIT_DONE && claims_range(list->shard_count, &r); r.idx++)
 		code = look_at_claim(s, list, &r, state_dir);
 	return code;
@@ -151,6 +151,32 @@ static const char *list_of(const struct status *s)
 	return s->missing.bytes ? s->missing.data : "";
 }
 
+/* null if it is not known */
+static void json_word(struct json_out *j, const char *name, const char *word)
+{
+	if (*word)
+		json_out_string(j, name, word);
+	else
+		json_out_null(j, name);
+}
+
+static void json_claim(struct json_out *j, const struct status_claim *c)
+{
+	const struct claim_owner *o = &c->view.owner;
+
+	json_out_object_line(j, NULL);
+	json_out_u64(j, "first", c->first);
+	json_out_u64(j, "last", c->last);
+	json_word(j, "host", o->host);
+	if (o->pid)
+		json_out_u64(j, "process", o->pid);
+	else
+		json_out_null(j, "process");
+	json_word(j, "job", o->job);
+	json_out_bool(j, "failed", c->view.failed);
+	json_out_end(j);
+}
+
 static void tell_json(const struct status *s)
 {
 	uint64_t missing = s->shard_count - s->done;
@@ -172,18 +198,8 @@ static void tell_json(const struct status *s)
 	}
 	json_out_string(&j, "retry_list", list_of(s));
 	json_out_array(&j, "claims");
-	for (uint64_t i = 0; i < s->claim_count; i++) {
-		const struct status_claim *c = &s->claims[i];
-
-		json_out_object_line(&j, NULL);
-		json_out_u64(&j, "first", c->first);
-		json_out_u64(&j, "last", c->last);
-		json_out_string(&j, "host", c->view.owner.host);
-		json_out_u64(&j, "process", c->view.owner.pid);
-		json_out_string(&j, "job", c->view.owner.job);
-		json_out_bool(&j, "failed", c->view.failed);
-		json_out_end(&j);
-	}
+	for (uint64_t i = 0; i < s->claim_count; i++)
+		json_claim(&j, &s->claims[i]);
 	json_out_end(&j);
 	json_out_end(&j);
 	json_out_finish(&j); /* what failed is found by finish_stdout() */
@@ -193,6 +209,29 @@ static void print_words(const struct status *s, const char *rest)
 {
 	escape_write(stdout, s->dir, strlen(s->dir), ESCAPE_TALK);
 	printf(": %s\n", rest);
+}
+
+/* A word of another process, which may be anything. */
+static void print_word(const char *before, const char *word)
+{
+	if (!*word)
+		return;
+	fputs(before, stdout);
+	escape_write(stdout, word, strlen(word), ESCAPE_TALK);
+}
+
+static void print_claim(const struct status_claim *c)
+{
+	const struct claim_owner *o = &c->view.owner;
+
+	printf("%s: %" PRIu64, c->view.failed ? "could not be built" : "claimed", c->first);
+	if (c->last > c->first)
+		printf("-%" PRIu64, c->last);
+	if (o->pid)
+		printf(", by process %" PRIu64, o->pid);
+	print_word(o->pid ? " on " : ", on ", o->host);
+	print_word(", job ", o->job);
+	putchar('\n');
 }
 
 static void tell(const struct status *s)
@@ -212,15 +251,8 @@ static void tell(const struct status *s)
 	if (!missing)
 		return;
 	printf("missing: %s\n", list_of(s));
-	for (uint64_t i = 0; i < s->claim_count && i < CLAIMS_SHOWN_MAX; i++) {
-		const struct status_claim *c = &s->claims[i];
-
-		printf("%s: %" PRIu64, c->view.failed ? "could not be built" : "claimed", c->first);
-		if (c->last > c->first)
-			printf("-%" PRIu64, c->last);
-		printf(", by process %" PRIu64 " on %s, job %s\n", c->view.owner.pid, c->view.owner.host,
-		       c->view.owner.job);
-	}
+	for (uint64_t i = 0; i < s->claim_count && i < CLAIMS_SHOWN_MAX; i++)
+		print_claim(&s->claims[i]);
 	if (s->claim_count > CLAIMS_SHOWN_MAX)
 		printf("... and %" PRIu64 " claims more; --json lists them all\n", s->claim_count - CLAIMS_SHOWN_MAX);
 	if (s->pace_ns)

@@ -29,10 +29,11 @@ const struct claim_times claim_times = {
 	.say = UINT64_C(60000000000),
 };
 
-#define FIRST	   "claim 1 beat "
-#define BEAT_BYTES 10
-#define WORKS	   "works"
-#define FAILS	   "fails" /* as long as the other word: it is written over it */
+#define FIRST	      "claim 1 beat "
+#define BEAT_BYTES    10
+#define WORKS	      "works"
+#define ENCODED_BYTES (3 * CLAIM_WORD_BYTES) /* of a word; sscanf() takes one byte less */
+#define FAILS	      "fails"		     /* as long as the other word: it is written over it */
 
 /* ---- this process ---- */
 
@@ -60,44 +61,31 @@ static uint64_t start_of(uint64_t pid)
 	return start;
 }
 
-static void put_word(char *out, size_t room, const char *word)
-{
-	struct text t = {0};
-
-	text_encode(&t, word, strlen(word), true);
-	snprintf(out, room, "%s", text_failed(&t) || !t.bytes ? "-" : t.data);
-	text_free(&t);
-}
-
 void claim_self(struct claim_owner *self, const char *job)
 {
-	char word[128] = "";
 	ssize_t n;
 	FILE *f = fopen("/proc/sys/kernel/random/boot_id", "re");
 
 	*self = (struct claim_owner){.pid = (uint64_t)getpid(), .start = start_of((uint64_t)getpid())};
-	if (f && !fgets(word, sizeof(word), f))
-		word[0] = '\0';
+	if (f && !fgets(self->boot, sizeof(self->boot), f))
+		self->boot[0] = '\0';
 	if (f)
 		fclose(f);
-	word[strcspn(word, "\n")] = '\0';
-	put_word(self->boot, sizeof(self->boot), word);
-	n = readlink("/proc/self/ns/pid", word, sizeof(word) - 1);
-	word[n > 0 ? n : 0] = '\0';
-	put_word(self->space, sizeof(self->space), word);
-	if (gethostname(word, sizeof(word)) != 0)
-		word[0] = '\0';
-	word[sizeof(word) - 1] = '\0';
-	put_word(self->host, sizeof(self->host), word);
-	put_word(self->job, sizeof(self->job), job);
+	self->boot[strcspn(self->boot, "\n")] = '\0';
+	n = readlink("/proc/self/ns/pid", self->space, sizeof(self->space) - 1);
+	self->space[n > 0 ? n : 0] = '\0';
+	if (gethostname(self->host, sizeof(self->host)) != 0)
+		self->host[0] = '\0';
+	self->host[sizeof(self->host) - 1] = '\0';
+	snprintf(self->job, sizeof(self->job), "%s", job);
 }
 
 bool claim_is_dead(const struct claim_view *v, const struct claim_owner *self)
 {
 	const struct claim_owner *o = &v->owner;
 
-	if (!v->there || !o->pid || !o->start || o->pid > INT_MAX || !strcmp(self->boot, "-") ||
-	    !strcmp(self->space, "-") || strcmp(o->boot, self->boot) != 0 || strcmp(o->space, self->space) != 0)
+	if (!v->there || !o->pid || !o->start || o->pid > INT_MAX || !self->boot[0] || !self->space[0] ||
+	    strcmp(o->boot, self->boot) != 0 || strcmp(o->space, self->space) != 0)
 		return false;
 	if (kill((pid_t)o->pid, 0) != 0 && errno == ESRCH)
 		return true;
@@ -123,18 +111,38 @@ int claim_path(char *out, const char *state_dir, uint64_t range)
 	return files_numbered(out, state_dir, "claim-", range, "");
 }
 
+static void put_word(struct text *out, const char *name, const char *word)
+{
+	text_format(out, " %s ", name);
+	text_encode(out, *word ? word : "-", *word ? strlen(word) : 1, true);
+}
+
+static bool take_word(char out[CLAIM_WORD_BYTES], const char *encoded)
+{
+	char word[ENCODED_BYTES];
+	long bytes = text_decode(encoded, strlen(encoded), true, word);
+
+	if (bytes < 0 || bytes >= CLAIM_WORD_BYTES)
+		return false;
+	if (!strcmp(word, "-"))
+		word[0] = '\0';
+	memcpy(out, word, (size_t)bytes + 1);
+	return true;
+}
+
 static bool parse(const char *text, struct claim_view *v)
 {
 	struct claim_owner *o = &v->owner;
-	char word[6];
+	char word[6], host[ENCODED_BYTES], boot[ENCODED_BYTES], space[ENCODED_BYTES], job[ENCODED_BYTES];
 
 	if (sscanf(text,
-		   FIRST "%10" SCNu64 " %5s nonce %16s host %255s boot %63s space %63s pid %" SCNu64 " start %" SCNu64
-			 " job %255s",
-		   &v->beat, word, v->nonce, o->host, o->boot, o->space, &o->pid, &o->start, o->job) != 9)
+		   FIRST "%10" SCNu64 " %5s nonce %16s host %287s boot %287s space %287s pid %" SCNu64 " start %" SCNu64
+			 " job %287s",
+		   &v->beat, word, v->nonce, host, boot, space, &o->pid, &o->start, job) != 9)
 		return false;
 	v->failed = !strcmp(word, FAILS);
-	return true;
+	return take_word(o->host, host) && take_word(o->boot, boot) && take_word(o->space, space) &&
+	       take_word(o->job, job);
 }
 
 int claim_look(const char *path, struct claim_view *v)
@@ -188,10 +196,13 @@ int claim_make(struct claim *c, const char *path, const struct claim_owner *self
 	*ours = false;
 	if (!draw_nonce(c->nonce))
 		return fail(EXIT_IO, "%s: no random number for it: %s", path, strerror(errno));
-	text_format(&text,
-		    FIRST "%0*u " WORKS "\nnonce %s host %s boot %s space %s pid %" PRIu64 " start %" PRIu64
-			  " job %s\n",
-		    BEAT_BYTES, 0, c->nonce, self->host, self->boot, self->space, self->pid, self->start, self->job);
+	text_format(&text, FIRST "%0*u " WORKS "\nnonce %s", BEAT_BYTES, 0, c->nonce);
+	put_word(&text, "host", self->host);
+	put_word(&text, "boot", self->boot);
+	put_word(&text, "space", self->space);
+	text_format(&text, " pid %" PRIu64 " start %" PRIu64, self->pid, self->start);
+	put_word(&text, "job", self->job);
+	text_add(&text, "\n", 1);
 	if (text_failed(&text))
 		code = fail(EXIT_IO, "%s: out of memory", path);
 	rc = code == EXIT_DONE ? shard_publish(path, text.data, text.bytes, over, &err) : SHARD_OK;

@@ -5,7 +5,7 @@
  *   claim 1 beat 0000000017 works
  *   nonce 9f86d081884c7d65 host node17 boot 5b1c... space pid%3A... pid 4711 start 123456 job -
  *
- * Words are encoded, and one that is unknown is "-".
+ * Words are encoded in the file, where one that is unknown is "-".
  *
  * Claims only keep work from being done twice: shards are published whole, and have the same bytes
  * whichever process builds them.  So a lost race costs time only.
@@ -22,7 +22,7 @@
 #include <stdint.h>
 
 #define CLAIM_NONCE_BYTES 17
-#define CLAIM_WORD_BYTES  256
+#define CLAIM_WORD_BYTES  96
 
 /* In nanoseconds. */
 struct claim_times {
@@ -34,11 +34,11 @@ struct claim_times {
 
 extern const struct claim_times claim_times;
 
-/* The process that made a claim.  Words are encoded as text_encode() does. */
+/* The process that made a claim.  Words are as users know them, and empty if unknown. */
 struct claim_owner {
-	char host[CLAIM_WORD_BYTES], job[CLAIM_WORD_BYTES]; /* job: "-" if there is none */
-	char boot[64], space[64]; /* of the kernel, and its space of process numbers: "-" if unknown */
-	uint64_t pid, start;	  /* start: in ticks after boot, 0 if unknown */
+	char host[CLAIM_WORD_BYTES], job[CLAIM_WORD_BYTES];
+	char boot[CLAIM_WORD_BYTES], space[CLAIM_WORD_BYTES]; /* of the kernel, and its space of process numbers */
+	uint64_t pid, start;				      /* start: in ticks after boot, 0 if unknown */
 };
 
 /* What is in a claim's file.  One that cannot be read as one has no nonce, and goes stale. */

@@ -124,7 +124,7 @@ static int look_again(struct claims *c)
 static bool may_take(struct claims *c, uint64_t range, const struct claim_view *v)
 {
 	struct watch *w = &c->watch[range];
-	bool same_job = strcmp(c->self.job, "-") != 0 && !strcmp(v->owner.job, c->self.job);
+	bool same_job = c->self.job[0] && !strcmp(v->owner.job, c->self.job);
 
 	if (w->failed)
 		return false;
@@ -133,6 +133,21 @@ static bool may_take(struct claims *c, uint64_t range, const struct claim_view *
 		return !same_job && !w->was_open;
 	w->was_open = true;
 	return !v->there || claim_is_dead(v, &c->self) || claim_is_stale(&w->claim, v);
+}
+
+/* It was tried.  What was seen before is in `v`. */
+static void tell_claim(const struct claims *c, uint64_t range, const struct claim_view *v, bool ours)
+{
+	uint64_t first = range * c->range_shards, last = range_end(c, range) - 1;
+	const char *why = claim_is_dead(v, &c->self) ? "is there no more" : "has given no sign of life";
+
+	if (!ours)
+		detail("shards %" PRIu64 "-%" PRIu64 ": another process was faster", first, last);
+	else if (v->there && !v->failed && v->owner.host[0])
+		note("shards %" PRIu64 "-%" PRIu64 ": taking over from %s (process %" PRIu64 "), which %s", first, last,
+		     v->owner.host, v->owner.pid, why);
+	else if (v->there && !v->failed)
+		note("shards %" PRIu64 "-%" PRIu64 ": taking over from an unknown process, which %s", first, last, why);
 }
 
 /* Claim it, if we may.  c->current is set then. */
@@ -148,14 +163,12 @@ static int try_range(struct claims *c, uint64_t range)
 		code = claim_look(path, &v);
 	if (code != EXIT_DONE || !may_take(c, range, &v))
 		return code;
-	if (v.there && !v.failed)
-		note("shards %" PRIu64 "-%" PRIu64 ": taking over from %s (process %" PRIu64 "), which %s",
-		     range * c->range_shards, range_end(c, range) - 1, v.owner.host, v.owner.pid,
-		     claim_is_dead(&v, &c->self) ? "is there no more" : "has given no sign of life");
 	h = calloc(1, sizeof(*h));
 	if (!h)
 		return fail(EXIT_IO, "out of memory for claims");
 	code = claim_make(&h->claim, path, &c->self, v.there, &ours);
+	if (code == EXIT_DONE)
+		tell_claim(c, range, &v, ours);
 	if (code != EXIT_DONE || !ours) {
 		free(h);
 		return code;
@@ -211,7 +224,9 @@ int claims_next(struct claims *c, uint64_t *shard_idx, bool *got)
 
 	*got = false;
 	while (code == EXIT_DONE && !*got) {
-		if (c->current) {
+		if (interrupted()) {
+			code = EXIT_INTERRUPTED;
+		} else if (c->current) {
 			code = next_of_current(c, shard_idx, got);
 		} else if (c->walked == c->range_count) {
 			break;
@@ -287,7 +302,7 @@ static void add_owner(const struct claims *c, struct survey *s, uint64_t range, 
 	text_format(&s->owners, "%s%" PRIu64, s->owners.bytes ? ", " : "", first);
 	if (last > first)
 		text_format(&s->owners, "-%" PRIu64, last);
-	if (v->owner.pid)
+	if (v->owner.host[0])
 		text_format(&s->owners, " on %s (process %" PRIu64 ")", v->owner.host, v->owner.pid);
 }
 
