@@ -193,7 +193,7 @@ stopped yes
 
 # ---- overtaken while taking over ----
 
-# overtaken NAME: two workers replace a silent one, and the other one is faster; what NAME says of it
+# overtaken NAME: two workers replace a silent one, and the other one is faster; what NAME says
 overtaken() {
 	plan
 	foreign 0 aaaaaaaaaaaaaaaa >ds/.shardpack/claim-00005
@@ -295,8 +295,8 @@ graceful 75 TERM --grace --report grace.html
 grep -q "<b>Interrupted</b> (exit code 75)" grace.html || die "a page has another word than the JSON"
 graceful 130 TERM
 graceful 130 TERM --steal --part 0/1
-# A disk that fails, or inputs that cannot be read, are not hidden behind it: Slurm may start a worker
-# that ends with 75 again, for ever.
+# A disk that fails, or inputs that cannot be read, are not hidden behind it: Slurm may start a
+# worker that ends with 75 again, for ever.
 for how in "" --steal; do
 	plan
 	# shellcheck disable=SC2086 # one word or none

@@ -169,7 +169,8 @@ for signal in INT TERM KILL; do
 	[ $code = $([ $signal = KILL ] && echo 137 || echo 130) ] || die "$signal: exit code $code: $(cat err)"
 	until_none "$signal"
 done
-# Schedulers signal all processes of a job: the command decides what that means, and decoders work on.
+# Schedulers signal all processes of a job: the command decides what that means, and decoders work
+# on.
 rm -rf left
 (
 	export WILD=none LD_PRELOAD=$PWD/wild.so

@@ -20,8 +20,8 @@ struct shard_list { /* start it zeroed */
 
 /*
  * List the folder, again if it was listed before: then shards that came meanwhile are added.  Those
- * that were removed meanwhile stay in the list: a build counts on no more work than it saw at first,
- * and `seal` looks at all of them.  Returns the exit code.
+ * that were removed meanwhile stay in the list: a build counts on no more work than it saw at
+ * first, and `seal` looks at all of them.  Returns the exit code.
  */
 int shard_list_look(struct shard_list *l, const char *out_dir, uint64_t shard_count);
 void shard_list_free(struct shard_list *l);
