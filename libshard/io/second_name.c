@@ -28,7 +28,7 @@ int file_link(const char *from, int fd, const char *path, struct shard_error *er
 
 	/*
 	 * Before it has the name: the program that wrote it may not have made it durable.  Images
-	 * that are only read, as of squashfs, know no fsync; nothing there gets another name either.
+	 * that are only read, as of squashfs, know no fsync; they also take no other name.
 	 */
 	if (fsync(fd)) {
 		int code = errno;
