@@ -192,7 +192,7 @@ run 0 "$PACK" images stands.json -o turned "${TURN[@]}" --field boxes:kind=boxes
 	--field mask:kind=mask,turn=none --fit stretch
 corner left
 run 1 "$PACK" images lies.json -o no "${TURN[@]}" --field mask:kind=mask
-grep -qF "has no orientation in EXIF or XMP, and its image has 6; say turn=image" err || die "no word of turn="
+grep -qF "has no orientation in EXIF or XMP, and its image has 6; with --exif apply, say turn=image" err || die "no word of turn="
 run 1 "$PACK" images stands.json -o no "${TURN[@]}" --field boxes:kind=boxes,max=1,turn=image
 grep -qF "field boxes: belongs to an image of 20 x 30, and its image has 30 x 20" err || die "$(cat err)"
 

@@ -237,13 +237,13 @@ unsaid() { # unsaid LINE FIELD...: with K for the orientation
 	run 1 "$PACK" images lies.csv -o unsaid "${LIES[@]}" "${args[@]}"
 	[ ! -e unsaid ] || die "made for nothing"
 }
-frame="has no orientation in EXIF or XMP, and its image has K; say turn=image if it lies as that file does, \
-or turn=none if it is upright"
+frame="has no orientation in EXIF or XMP, and its image has K; with --exif apply, say turn=image if it lies as \
+that file does, or turn=none if it is upright"
 unsaid "field stored, lies/K.stored.png: $frame" stored:kind=mask
 unsaid "field upright, lies/K.upright.png: $frame" upright:kind=mask
 unsaid "field twin, lies/K.twin.png: $frame" twin:kind=image
-unsaid "field boxes: its image has orientation K; say turn=image if the boxes belong to the pixels of the file, \
-or turn=none if they belong to the upright image" boxes:kind=boxes,max=1 mask:kind=mask
+unsaid "field boxes: its image has orientation K; with --exif apply, say turn=image if the boxes lie as that file \
+does, or turn=none if they are upright" boxes:kind=boxes,max=1 mask:kind=mask
 # Without --exif apply nothing is turned, so nothing has to be said.
 run 0 "$PACK" images lies.csv -o unturned --resize 24 --crop 24 --field stored:kind=mask \
 	--field boxes:kind=boxes,max=1 --field twin:kind=image -q

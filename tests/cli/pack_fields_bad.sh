@@ -75,8 +75,8 @@ wrong caption:kind=text,max=4,turn=none "turn does not belong to kind=text"
 wrong boxes:kind=boxes,max=4,turn=own \
 	"turn=own does not belong to kind=boxes, which have no EXIF data; must be image or none"
 wrong image:turn=none "the field image is turned by --exif; leave turn out"
-misused "--field mask: turn=image needs --exif apply; without it nothing is turned" --field mask:kind=mask,turn=image \
-	"${SMALL[@]}"
+misused "--field mask: turn=image needs --exif apply; without it only TIFFs are turned" --field \
+	mask:kind=mask,turn=image "${SMALL[@]}"
 misused "--field mask: from=json:mask: an image or a mask cannot come from JSON" --field mask:kind=mask,from=json:mask \
 	"${SMALL[@]}"
 misused "--field depth: dtype=i8: must be u8, f16, bf16 or f32 for an image" --field depth:kind=image,dtype=i8 \

@@ -99,6 +99,25 @@ run 1 "$PACK" images named -o none --crop 8
 said "shardpack: warning: named/a/x.png: starts with 49 49 (II): TIFF is read only from plans in which the name of an \
 image ends so; rename it to .tiff and pack anew"
 
+# ---- it is turned without --exif apply, and what lies beside it is not ----
+
+"$PYTHON" - <<'PY'
+from PIL import Image
+Image.new("RGB", (20, 30)).save("lies.tif", tiffinfo={274: 6})
+Image.new("L", (20, 30)).save("lies.png")
+PY
+printf 'path,mask,boxes\nlies.tif,lies.png,"[[0,0,9,9]]"\n' >lies.csv
+LIES=(lies.csv --no-label --crop 16 --resize 16)
+TURN="with --exif apply, say turn=image if"
+run 1 "$PACK" images "${LIES[@]}" -o none --field mask:kind=mask
+said "shardpack: warning: ./lies.tif: field mask, lies.png: has no orientation that is read without --exif apply, and \
+its image has 6; $TURN it lies as that file does, or turn=none if it is upright"
+run 1 "$PACK" images "${LIES[@]}" -o none --field boxes:kind=boxes,max=1
+said "shardpack: warning: ./lies.tif: field boxes: its image has orientation 6; $TURN the boxes lie as that file does, \
+or turn=none if they are upright"
+run 0 "$PACK" images "${LIES[@]}" -o lies --exif apply --field mask:kind=mask,turn=image \
+	--field boxes:kind=boxes,max=1,turn=image -q
+
 # ---- what is refused: libtiff prints nothing itself ----
 
 quiet() { # all lines are ours

@@ -154,9 +154,9 @@ static bool find_beside(const struct pictures *p, uint32_t turn, uint32_t of, co
 		return false;
 	if (!*orientation && turn == TURN_UNSAID && of != 1)
 		return verdict_set(v, OUTCOME_BAD, SHARD_MISS_UNSUPPORTED,
-				   "has no orientation in EXIF or XMP, and its image has %" PRIu32 "; say turn=image "
-				   "if it lies as that file does, or turn=none if it is upright",
-				   of);
+				   "has no orientation %s, and its image has %" PRIu32 "; with --exif apply, say "
+				   "turn=image if it lies as that file does, or turn=none if it is upright",
+				   p->applies_exif ? "in EXIF or XMP" : "that is read without --exif apply", of);
 	if (!*orientation)
 		*orientation = 1;
 	return true;

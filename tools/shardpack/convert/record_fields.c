@@ -268,8 +268,8 @@ static bool move_boxes(const struct target *t, size_t bytes)
 
 	if (count && image->orientation != 1 && t->source->turn == TURN_UNSAID)
 		return verdict_set(&t->r->verdict, OUTCOME_BAD, SHARD_MISS_UNSUPPORTED,
-				   "field %s: its image has orientation %" PRIu32 "; say turn=image if the boxes "
-				   "belong to the pixels of the file, or turn=none if they belong to the upright image",
+				   "field %s: its image has orientation %" PRIu32 "; with --exif apply, say turn=image "
+				   "if the boxes lie as that file does, or turn=none if they are upright",
 				   t->f->name, image->orientation);
 	/* A plan's have not been looked at. */
 	if (!verdict_of_decoder(&t->r->verdict, boxes_read(BOXES_XYXY, false, boxes, count, boxes, &v), &v))

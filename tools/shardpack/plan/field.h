@@ -32,9 +32,10 @@ enum field_kind {
 };
 
 /*
- * With --exif apply: the pixels that a mask, boxes or a further image belong to.  TURN_UNSAID is
- * TURN_OWN if the file has EXIF data, and refused if it has none and the image is turned: then
- * either of the others could be meant, and one would put the mask beside its object.
+ * The pixels that a mask, boxes or a further image belong to; it is said with --exif apply only.
+ * TURN_UNSAID is TURN_OWN if the file has EXIF data that is read.  It is refused if there is none
+ * and the image is turned, as a TIFF always is: then either of the others could be meant, and one
+ * would put the mask beside its object.
  */
 enum field_turn {
 	TURN_UNSAID,

@@ -134,8 +134,8 @@ static int enter(const struct request *r, const char *option, struct field_optio
 	if (!field_option_settle(o, &recipe->transform, &f, &s, why, sizeof(why)))
 		return cli_misuse(r->args, "%s %s: %s", option, o->name, why);
 	if (s.turn != TURN_UNSAID && recipe->exif != EXIF_APPLY)
-		return cli_misuse(r->args, "%s %s: turn=%s needs --exif apply; without it nothing is turned", option,
-				  o->name, field_turn_names[s.turn]);
+		return cli_misuse(r->args, "%s %s: turn=%s needs --exif apply; without it only TIFFs are turned",
+				  option, o->name, field_turn_names[s.turn]);
 	ragged = field_set_length(&length, &f);
 	for (i = 0; i < recipe->field_count; i++)
 		if (!strcmp(recipe->field[i].name, f.name) || (ragged && !strcmp(recipe->field[i].name, length.name)))
