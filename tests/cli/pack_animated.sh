@@ -146,6 +146,17 @@ run 0 "$PACK" build lost -q
 run 0 "$PACK" seal lost
 said "$SAID"
 same planned lost
+# without the source a lost receipt cannot be made again in full, and the report does not claim none
+run 0 "$PACK" plan images good -o blind "${ARGS[@]}" --shard-records 20
+run 0 "$PACK" build blind -q
+rm blind/.shardpack/receipt-00001
+sed -i '1s/.*/receipt 3/' blind/.shardpack/receipt-00002
+mv good away
+run 0 "$PACK" seal blind --report r.json -v
+grep -q "receipt-00002: of another version; making it again from the shard" err || die "$(cat err)"
+[ "$(json r.json 'd["first_of_several"]')" = None ] || die "$(cat r.json)"
+mv away good
+same planned blind
 
 # ---- of a further field it is said, too; of still pictures it is not ----
 

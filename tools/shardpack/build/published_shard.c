@@ -17,6 +17,7 @@
 #include "tools/common/exit_code.h"
 #include "tools/common/files.h"
 #include "tools/common/message.h"
+#include "tools/common/signals.h"
 #include "tools/shardpack/build/accepted_records.h"
 #include "tools/shardpack/build/job.h"
 #include "tools/shardpack/build/receipt.h"
@@ -60,19 +61,29 @@ static int list_accepted(void *context, uint64_t ordinal, uint32_t reason)
 	return EXIT_DONE;
 }
 
-/* Nothing in the shard says which of its inputs have more frames or pages: look at each again. */
-static void list_firsts(const struct job *job, uint64_t shard_idx, struct listing *l)
+/*
+ * Nothing in the shard says which of its inputs have more frames or pages: look at each again, as
+ * their first bytes decide, and not their names.
+ */
+static int list_firsts(const struct job *job, uint64_t shard_idx, struct listing *l)
 {
+	const struct verdict *v = &l->result->verdict;
 	uint64_t first, count;
 
 	plan_shard(job->plan, shard_idx, &first, &count);
+	if (!l->c)
+		job->account->firsts_unknown = true;
 	for (uint64_t i = first; l->c && i < first + count; i++) {
+		if (interrupted())
+			return EXIT_INTERRUPTED;
 		l->result->ordinal = i;
 		converter_run(l->c, l->result);
-		if (l->result->verdict.outcome == OUTCOME_RECORD && l->result->verdict.first[0])
-			receipt_add_record(l->lines, i, SHARD_MISS_UNSUPPORTED, PROBLEM_FIRST,
-					   l->result->verdict.first);
+		if (v->outcome == OUTCOME_STOP)
+			return fail(EXIT_IO, "%s", v->message);
+		if (v->outcome == OUTCOME_RECORD && v->first[0])
+			receipt_add_record(l->lines, i, SHARD_MISS_UNSUPPORTED, PROBLEM_FIRST, v->first);
 	}
+	return EXIT_DONE;
 }
 
 static int list_misses(const struct job *job, const char *path, struct shard_reader *reader, struct listing *l)
@@ -114,7 +125,7 @@ static int list_problems(const struct job *job, uint64_t shard_idx, const char *
 	if (code == EXIT_DONE)
 		code = accepted_find(job, shard_idx, reader, list_accepted, &l);
 	if (code == EXIT_DONE)
-		list_firsts(job, shard_idx, &l);
+		code = list_firsts(job, shard_idx, &l);
 	converter_close(l.c);
 	free(l.result->record);
 	free(l.result);
@@ -143,7 +154,7 @@ static int write_receipt(const struct job *job, uint64_t shard_idx, const struct
 	return fail(exit_code_of_status(err.status), "%s", err.message);
 }
 
-/* Write the receipt that the shard's builder did not come to. */
+/* Write the receipt that the shard's builder did not come to; not if something in it is unknown. */
 static int make_receipt(const struct job *job, uint64_t shard_idx, const char *path, struct shard_reader *reader,
 			struct receipt *r)
 {
@@ -154,7 +165,7 @@ static int make_receipt(const struct job *job, uint64_t shard_idx, const char *p
 	r->read_back = true;
 	if (code == EXIT_DONE)
 		code = list_problems(job, shard_idx, path, reader, &r->lines);
-	return code == EXIT_DONE ? write_receipt(job, shard_idx, r) : code;
+	return code == EXIT_DONE && !job->account->firsts_unknown ? write_receipt(job, shard_idx, r) : code;
 }
 
 /* The footer is as the receipt says, but the bytes before it may have changed. */

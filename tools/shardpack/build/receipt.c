@@ -138,6 +138,11 @@ static const char *read_fit(const char *line, struct receipt *r)
 	return line;
 }
 
+static bool begins(const char *line, const char *with)
+{
+	return !strncmp(line, with, strlen(with));
+}
+
 /* The digest was right: receipt_write() wrote these bytes, in this version or another one. */
 static bool read_text(struct text *text, uint64_t shard_idx, struct receipt *r)
 {
@@ -146,7 +151,7 @@ static bool read_text(struct text *text, uint64_t shard_idx, struct receipt *r)
 	int at = 0;
 	const char *line;
 
-	if (!text_cut_end(text) || strncmp(text->data, RECEIPT, strlen(RECEIPT)))
+	if (!text_cut_end(text) || !begins(text->data, RECEIPT))
 		return false;
 	line = text->data + strlen(RECEIPT);
 	if (sscanf(line,
@@ -176,7 +181,9 @@ int receipt_read(const char *state_dir, uint64_t shard_idx, struct receipt *r, b
 	if (code == EXIT_DONE)
 		code = files_read(path, &text, found);
 	if (code == EXIT_DONE && *found && !read_text(&text, shard_idx, r)) {
-		detail("%s: damaged; making it again from the shard", path);
+		detail("%s: %s; making it again from the shard", path,
+		       text.data && begins(text.data, "receipt ") && !begins(text.data, RECEIPT) ? "of another version"
+												 : "damaged");
 		receipt_free(r);
 		*found = false;
 	}
@@ -196,11 +203,6 @@ int receipt_refuse(const char *out_dir, uint64_t shard_idx, const char *anew)
 		    "%s/%05" PRIu64 ".shard: has other bytes than when it was built before, so a source changed "
 		    "meanwhile; remove this file and bring back the source of then, or %s",
 		    out_dir, shard_idx, anew);
-}
-
-static bool begins(const char *line, const char *with)
-{
-	return !strncmp(line, with, strlen(with));
 }
 
 /* What one line says; *message is encoded.  False if none of these lines is like that. */
