@@ -195,6 +195,10 @@ TEST(what_is_no_claim_goes_stale)
 		CHECK(claim_is_stale(&w, &v));
 	}
 	unlink(path);
+	STORY("%s", "a FIFO, which nobody writes to");
+	CHECK_EQ(mkfifo(path, 0644), 0);
+	CHECK(look().there && !look().nonce[0]);
+	unlink(path);
 }
 
 /* A round of claims counts what is missing once: no more may be missing later. */
