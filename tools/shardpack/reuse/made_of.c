@@ -13,40 +13,27 @@
 #include "tools/common/exit_code.h"
 #include "tools/common/message.h"
 
-struct copying {
-	void *to;
-	const void *from;
-	size_t bytes;
-};
-
-static void copy(void *context)
-{
-	const struct copying *c = context;
-
-	memcpy(c->to, c->from, c->bytes);
-}
-
 int made_of_read(const struct part *p, uint64_t i, struct text *out)
 {
 	struct shard_reader *r;
 	struct shard_view view;
 	struct shard_error err;
-	struct copying c = {0};
-	int rc = shard_dataset_reader(p->ds, p->first + i, &r, &err);
+	char *copy;
+	int code;
 
-	if (rc == SHARD_OK)
-		rc = shard_reader_provenance(r, &view, &err);
-	if (rc == SHARD_OK && view.bytes) {
-		c = (struct copying){malloc(view.bytes), view.data, view.bytes};
-		if (!c.to)
-			return fail(EXIT_IO, "%s: out of memory for a shard's provenance", p->dir);
-		rc = shard_reader_guarded(r, copy, &c, &err);
-	}
-	out->bytes = 0;
-	text_add(out, c.to ? c.to : "", c.bytes);
-	free(c.to);
-	if (rc != SHARD_OK)
+	if (shard_dataset_reader(p->ds, p->first + i, &r, &err) != SHARD_OK ||
+	    shard_reader_provenance(r, &view, &err) != SHARD_OK)
 		return part_fail(&err);
+	copy = malloc(view.bytes + 1);
+	if (!copy)
+		return fail(EXIT_IO, "%s: out of memory for a shard's provenance", p->dir);
+	code = part_copy(p, &view, copy);
+	out->bytes = 0;
+	if (code == EXIT_DONE)
+		text_add(out, copy, view.bytes);
+	free(copy);
+	if (code != EXIT_DONE)
+		return code;
 	return text_failed(out) ? fail(EXIT_IO, "%s: out of memory for a shard's provenance", p->dir) : EXIT_DONE;
 }
 

@@ -53,17 +53,24 @@ static void copy(void *context)
 	memcpy(c->to, c->from.data, c->from.bytes);
 }
 
-int part_key(const struct part *p, uint64_t record, char out[SHARD_KEY_BYTES_MAX + 1], size_t *bytes)
+int part_copy(const struct part *p, const struct shard_view *view, char *out)
 {
-	struct copying c = {.to = out};
+	struct copying c = {.to = out, .from = *view};
 	struct shard_error err;
-	int rc = shard_dataset_key(p->ds, record, &c.from, &err);
 
-	if (rc == SHARD_OK && c.from.bytes)
-		rc = shard_dataset_guarded(p->ds, copy, &c, &err);
-	if (rc != SHARD_OK)
+	if (c.from.bytes && shard_dataset_guarded(p->ds, copy, &c, &err) != SHARD_OK)
 		return part_fail(&err);
 	out[c.from.bytes] = '\0';
-	*bytes = c.from.bytes;
 	return EXIT_DONE;
+}
+
+int part_key(const struct part *p, uint64_t record, char out[SHARD_KEY_BYTES_MAX + 1], size_t *bytes)
+{
+	struct shard_view key;
+	struct shard_error err;
+
+	if (shard_dataset_key(p->ds, record, &key, &err) != SHARD_OK)
+		return part_fail(&err);
+	*bytes = key.bytes;
+	return part_copy(p, &key, out);
 }

@@ -24,6 +24,9 @@ void part_close(struct part *p);
 /* What the manifest says of shard `i` of the part, which is less than its count. */
 int part_entry(const struct part *p, uint64_t i, struct shard_entry *out);
 
+/* A view of the dataset's, copied with a NUL behind it: a disk may fail under a map. */
+int part_copy(const struct part *p, const struct shard_view *view, char *out);
+
 /* The key of a record of the dataset, with a NUL behind it, and its length; 0 if it has none. */
 int part_key(const struct part *p, uint64_t record, char out[SHARD_KEY_BYTES_MAX + 1], size_t *bytes);
 
