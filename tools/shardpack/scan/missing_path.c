@@ -62,7 +62,8 @@ static bool find_above(const struct request *r, const char *folder, const char *
 		*slash = '\0';
 		if (snprintf(whole, sizeof(whole), "%s/%s%s", above, listed, suffix) < (int)sizeof(whole) &&
 		    stat(whole, &st) == 0 && S_ISREG(st.st_mode)) {
-			strcpy(above, above[0] ? above : "/");
+			if (!above[0])
+				strcpy(above, "/");
 			return true;
 		}
 	}
