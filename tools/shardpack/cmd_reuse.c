@@ -102,7 +102,6 @@ static int check_keys(const struct part *part, uint32_t count, const char *out)
 	if (code == EXIT_DONE && found)
 		code = refuse_key(part, first, found);
 	twice_free(&t);
-	shelf_close(t.shelf);
 	return code;
 }
 

@@ -163,5 +163,6 @@ int twice_look(struct twice *t, uint64_t *found, struct twice_place first[2])
 void twice_free(struct twice *t)
 {
 	shelf_free(t->shelf, t->key);
+	shelf_close(t->shelf);
 	*t = (struct twice){0};
 }

@@ -36,6 +36,6 @@ struct twice_place {
 	uint64_t number;
 };
 int twice_look(struct twice *t, uint64_t *found, struct twice_place first[2]);
-void twice_free(struct twice *t);
+void twice_free(struct twice *t); /* closes the shelf, too */
 
 #endif
