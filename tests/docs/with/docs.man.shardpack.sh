@@ -5,3 +5,5 @@
 mv train.bin raw.bin
 cp tokens.bin train.bin
 cp tokens.bin fineweb_0.bin
+shardpack images photos/train -o ds/march --resize 64 --crop 56 --shard-records 10 -q
+shardpack images photos/val -o ds/april --resize 64 --crop 56 --classes ds/march -q
