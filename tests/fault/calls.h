@@ -94,7 +94,7 @@ enum habit {
 	NO_NOWAIT = 64,
 	NOT_CACHED = 128 /* as far as the system tells */,
 	ODD_DIRECT = 256 /* past the page cache only with another alignment than ours */,
-	HAS_CLONE = 512 /* what few have: FICLONE, here as a copy */
+	HAS_CLONE = 512 /* FICLONE works; here it copies */
 };
 
 static struct {

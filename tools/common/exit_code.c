@@ -34,6 +34,11 @@ int exit_code_of_status(int shard_status)
 	}
 }
 
+int fail_of_library(const struct shard_error *err)
+{
+	return fail(exit_code_of_status(err->status), "%s", err->message);
+}
+
 void reserve_standard_descriptors(void)
 {
 	for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++) {

@@ -5,6 +5,8 @@
 #ifndef SHARD_COMMON_EXIT_CODE_H
 #define SHARD_COMMON_EXIT_CODE_H
 
+struct shard_error;
+
 enum exit_code {
 	EXIT_DONE = 0,
 	EXIT_BAD = 1,	      /* corrupt shard, or bad input beyond what the policy allows */
@@ -18,6 +20,9 @@ enum exit_code {
 
 /* The exit code for a status of the library. */
 int exit_code_of_status(int shard_status);
+
+/* Print the message of a call of the library that failed, and return its exit code. */
+int fail_of_library(const struct shard_error *err);
 
 /*
  * Make sure that descriptors 0, 1 and 2 are open.  A descriptor that the caller had closed is

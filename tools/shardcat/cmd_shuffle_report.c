@@ -42,7 +42,7 @@ struct study {
 	struct mixing_data data;
 	struct classes classes;
 	struct shard_selection *selection; /* NULL: all records */
-	uint64_t *record;		   /* of it, by place: what is studied are places */
+	uint64_t *record;		   /* of each place in the selection; the report studies places */
 	uint64_t *shard_first;
 	struct shard_loader *loader;
 	struct shard_order_info order;

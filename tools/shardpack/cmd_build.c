@@ -251,7 +251,7 @@ static int verify_sealed(const char *dir)
 		shard_dataset_close(ds);
 	}
 	if (rc != SHARD_OK)
-		return fail(exit_code_of_status(err.status), "%s", err.message);
+		return fail_of_library(&err);
 	note("%s: %" PRIu64 " shard%s verified", dir, report.shard_count, report.shard_count == 1 ? "" : "s");
 	return EXIT_DONE;
 }

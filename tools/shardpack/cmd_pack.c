@@ -111,7 +111,7 @@ static int settle_source(struct packing *w)
 		code = pack_options_unpack(w->o, w->args, &w->recipe.limits);
 	if (code == EXIT_DONE && w->recipe.source == SOURCE_IMAGES &&
 	    recipe_schema(&w->recipe, &schema, &err) != SHARD_OK)
-		code = fail(exit_code_of_status(err.status), "%s", err.message);
+		code = fail_of_library(&err);
 	return code;
 }
 
@@ -164,7 +164,7 @@ static int make_plan(struct packing *w)
 	if (code != EXIT_DONE)
 		return code;
 	if (recipe_schema(&w->plan.recipe, &w->job.schema, &err) != SHARD_OK)
-		return fail(exit_code_of_status(err.status), "%s", err.message);
+		return fail_of_library(&err);
 	if (w->plan.file_count)
 		w->job.stored = w->stored;
 	code = plan_settle_shard_size(&w->plan, &w->job.schema, w->o->shard_records, w->o->shard_bytes);

@@ -71,7 +71,7 @@ static int look_sealed(struct status *s)
 	struct shard_error err;
 
 	if (shard_dataset_open(&ds, s->dir, NULL, &err) != SHARD_OK)
-		return fail(exit_code_of_status(err.status), "%s", err.message);
+		return fail_of_library(&err);
 	shard_dataset_info(ds, &info);
 	s->done = s->shard_count = info.shard_count;
 	shard_dataset_close(ds);

@@ -259,7 +259,7 @@ class Gpu(unittest.TestCase):
 
 
 def no_memory():
-    """The GPU is full: what is missing is named, and the process goes on."""
+    """The GPU is full: the error says how much memory is missing, and the process goes on."""
     next(iter(on_gpu()))
     free, _ = torch.cuda.mem_get_info()
     hog = [torch.empty(free - (64 << 20), dtype=torch.uint8, device="cuda")]

@@ -27,11 +27,6 @@ struct search {
 	void *context;
 };
 
-static int library_failure(const struct shard_error *err)
-{
-	return fail(exit_code_of_status(err->status), "%s", err->message);
-}
-
 /* Step over inputs that are no records. */
 static int skip_misses(struct search *s)
 {
@@ -40,7 +35,7 @@ static int skip_misses(struct search *s)
 
 	for (; s->miss_idx < s->miss_count; s->miss_idx++, s->ordinal++) {
 		if (shard_reader_miss(s->reader, s->miss_idx, &miss, &err) != SHARD_OK)
-			return library_failure(&err);
+			return fail_of_library(&err);
 		if (miss.ordinal != s->ordinal)
 			break;
 	}
@@ -80,7 +75,7 @@ int accepted_find(const struct job *job, uint64_t shard_idx, struct shard_reader
 	for (uint64_t record = 0; code == EXIT_DONE && record < info.record_count; record += n) {
 		n = info.record_count - record < RECORDS_AT_ONCE ? info.record_count - record : RECORDS_AT_ONCE;
 		if (shard_reader_read(reader, field->group, record, n, bytes, &err) != SHARD_OK)
-			code = library_failure(&err);
+			code = fail_of_library(&err);
 		for (uint64_t i = 0; code == EXIT_DONE && i < n; i++)
 			code = take_record(&s, bytes[i * field->stride + field->offset]);
 	}

@@ -73,11 +73,6 @@ static int survey(struct build *b)
 	return code;
 }
 
-static int library_failure(const struct shard_error *err)
-{
-	return fail(exit_code_of_status(err->status), "%s", err->message);
-}
-
 /* With `range_count` ranges at most. */
 static int fill_all(struct build *b, uint64_t range_count)
 {
@@ -179,7 +174,7 @@ static int remove_temps(const struct job *job)
 
 	if (shard_remove_temps(job->out_dir, NULL, &err) != SHARD_OK ||
 	    (shard_remove_temps(job->state_dir, NULL, &err) != SHARD_OK && err.os_code != ENOENT))
-		return library_failure(&err);
+		return fail_of_library(&err);
 	return EXIT_DONE;
 }
 

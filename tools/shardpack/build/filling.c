@@ -39,11 +39,6 @@ struct kind {
 
 /* ---- one shard ---- */
 
-static int library_failure(const struct shard_error *err)
-{
-	return fail(exit_code_of_status(err->status), "%s", err->message);
-}
-
 static int open_writer(struct build *b, uint64_t range_idx, struct shard_writer **out)
 {
 	struct shard_writer_options opt = {
@@ -99,7 +94,7 @@ static int end_shard(struct build *b, uint64_t range_idx)
 	if (code != EXIT_DONE)
 		return code;
 	if (shard_tally_write(b->tally, writer, &err) != SHARD_OK)
-		return library_failure(&err);
+		return fail_of_library(&err);
 	b->writer = NULL;
 	/*
 	 * Open the next one first: to reserve its room would have to wait for the fsync of this

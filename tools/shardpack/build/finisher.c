@@ -27,7 +27,7 @@ int finisher_fail(struct finisher *f, const struct shard_error *err)
 
 	background_lock(&f->threads);
 	if (f->code == EXIT_DONE)
-		f->code = fail(exit_code_of_status(err->status), "%s", err->message);
+		f->code = fail_of_library(err);
 	else
 		detail("%s", err->message);
 	code = f->code;

@@ -39,7 +39,7 @@ struct job { /* all const while it runs, but for what `account` points to */
 	bool again;			  /* they are built once more, and must become the same */
 	struct cli_part part;		  /* shards s with s % count == idx */
 	const struct scheduler *worker;	  /* shards are claimed, from its place on; NULL: all of `part` are ours */
-	bool no_wait;			  /* for what others have claimed */
+	bool no_wait;			  /* end, even if shards that others have claimed are missing */
 	const struct cli_amount *max_bad; /* or NULL */
 	struct account *account;
 };

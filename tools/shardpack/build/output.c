@@ -243,7 +243,7 @@ static int publish(const struct job *job, const char *name, const void *data, si
 		if (err.os_code != ENOENT)
 			break;
 	}
-	return code == EXIT_DONE ? fail(exit_code_of_status(err.status), "%s", err.message) : code;
+	return code == EXIT_DONE ? fail_of_library(&err) : code;
 }
 
 int output_begin(const struct job *job, const char *source, const struct origin *now)
@@ -310,7 +310,7 @@ static int load_none(const struct job *job, bool *sealed)
 		return fail(EXIT_USAGE, "%s: has no plan; make one with `shardpack plan SOURCE SRC -o DIR`",
 			    job->out_dir);
 	if (shard_dataset_open(&ds, job->out_dir, NULL, &err) != SHARD_OK)
-		return fail(exit_code_of_status(err.status), "%s", err.message);
+		return fail_of_library(&err);
 	shard_dataset_close(ds);
 	*sealed = true;
 	return EXIT_DONE;
@@ -373,7 +373,7 @@ static int remove_all(const char *dir, bool (*is_ours)(const char *name), bool *
 	if (code != EXIT_DONE || *gone)
 		return code;
 	if (shard_remove_temps(dir, NULL, &err) != SHARD_OK && err.os_code != ENOENT)
-		return fail(exit_code_of_status(err.status), "%s", err.message);
+		return fail_of_library(&err);
 	*gone = rmdir(dir) == 0 || errno == ENOENT;
 	if (!*gone && errno != ENOTEMPTY && errno != EEXIST)
 		return fail(EXIT_IO, "%s: cannot remove this folder: %s", dir, strerror(errno));

@@ -130,7 +130,7 @@ static int dataset_id(const char *out_dir, char id[65])
 	struct shard_error err;
 
 	if (shard_dataset_open(&ds, out_dir, NULL, &err) != SHARD_OK)
-		return fail(exit_code_of_status(err.status), "%s", err.message);
+		return fail_of_library(&err);
 	shard_dataset_info(ds, &info);
 	memcpy(id, info.id, sizeof(info.id));
 	shard_dataset_close(ds);
@@ -153,11 +153,11 @@ int output_keep_prints(const struct job *job)
 	kept_prints_write(job->kept, id, &text);
 	/* A kill in the middle of this leaves a temporary file, and nobody builds here any more. */
 	if (shard_remove_temps(job->out_dir, NULL, &err) != SHARD_OK)
-		code = fail(exit_code_of_status(err.status), "%s", err.message);
+		code = fail_of_library(&err);
 	else if (text_failed(&text))
 		code = fail(EXIT_IO, "%s: out of memory", path);
 	else if (files_publish(path, text.data, text.bytes, &err) != SHARD_OK)
-		code = fail(exit_code_of_status(err.status), "%s", err.message);
+		code = fail_of_library(&err);
 	text_free(&text);
 	return code;
 }

@@ -94,7 +94,7 @@ static int list_misses(const struct job *job, const char *path, struct shard_rea
 	shard_reader_info(reader, &info);
 	for (uint64_t i = 0; i < info.miss_count; i++) {
 		if (shard_reader_miss(reader, i, &miss, &err) != SHARD_OK)
-			return fail(exit_code_of_status(err.status), "%s", err.message);
+			return fail_of_library(&err);
 		if (!account_miss_fits(&miss, job->plan->input_count))
 			return fail(EXIT_MISMATCH,
 				    "%s: its list of left-out inputs is not valid: input %" PRIu64 " of %" PRIu64
@@ -151,7 +151,7 @@ static int write_receipt(const struct job *job, uint64_t shard_idx, const struct
 
 	if (receipt_write(job->state_dir, shard_idx, r, &err) == SHARD_OK)
 		return EXIT_DONE;
-	return fail(exit_code_of_status(err.status), "%s", err.message);
+	return fail_of_library(&err);
 }
 
 /* Write the receipt that the shard's builder did not come to; not if something in it is unknown. */

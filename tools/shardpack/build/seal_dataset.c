@@ -53,11 +53,6 @@ static void free_names(char **names, uint64_t count)
 	free(names);
 }
 
-static int library_failure(const struct shard_error *err)
-{
-	return fail(exit_code_of_status(err->status), "%s", err->message);
-}
-
 /* Shards are missing: which, and what makes them. */
 static int refuse_missing(const struct job *job, const struct shard_list *l)
 {
@@ -99,7 +94,7 @@ static int add_shards(const struct job *job, struct shard_seal *seal)
 			code = receipt_account(&r, job->plan, job->account);
 			if (code == EXIT_DONE && list.there_count == k + 1 &&
 			    shard_seal_add(seal, file, r.sha256, &err) != SHARD_OK)
-				code = library_failure(&err);
+				code = fail_of_library(&err);
 		}
 		receipt_free(&r);
 	}
@@ -152,7 +147,7 @@ static int finish(const struct job *job, struct shard_seal *seal)
 		detail("%s: another process sealed it", job->out_dir);
 		return EXIT_DONE;
 	}
-	return library_failure(&err);
+	return fail_of_library(&err);
 }
 
 static int add_and_finish(const struct job *job, struct shard_seal *seal)
@@ -189,7 +184,7 @@ int seal_run(const struct job *job)
 	if (!names)
 		return fail(EXIT_IO, "out of memory for the names of %" PRIu64 " classes", plan->class_count);
 	if (shard_seal_open(&seal, job->out_dir, &opt, &err) != SHARD_OK)
-		code = library_failure(&err);
+		code = fail_of_library(&err);
 	else
 		code = add_and_finish(job, seal);
 	shard_seal_close(seal);
@@ -215,7 +210,7 @@ static int recount_shard(const struct job *job, uint64_t shard_idx, struct shard
 	shard_reader_info(reader, &info);
 	for (uint64_t i = 0; code == EXIT_DONE && i < info.miss_count; i++) {
 		if (shard_reader_miss(reader, i, &miss, &err) != SHARD_OK)
-			return library_failure(&err);
+			return fail_of_library(&err);
 		if (!account_miss_fits(&miss, job->plan->input_count))
 			return fail(EXIT_BAD,
 				    "%s: a shard leaves out input %" PRIu64 " with reason %u and kind %u, which is not "
@@ -244,11 +239,11 @@ int seal_recount(const struct job *job)
 	job->account->input_count = job->plan->input_count;
 	job->account->firsts_unknown = true;
 	if (shard_dataset_open(&ds, job->out_dir, NULL, &err) != SHARD_OK)
-		return library_failure(&err);
+		return fail_of_library(&err);
 	shard_dataset_info(ds, &info);
 	for (uint64_t k = 0; code == EXIT_DONE && k < info.shard_count; k++)
 		code = shard_dataset_reader(ds, k, &reader, &err) == SHARD_OK ? recount_shard(job, k, reader)
-									      : library_failure(&err);
+									      : fail_of_library(&err);
 	shard_dataset_close(ds);
 	account_sort(job->account);
 	return code == EXIT_DONE ? check_account(job) : code;

@@ -114,7 +114,7 @@ int quarantine_list(const struct quarantine *q, const struct plan *plan, const s
 		path = NULL;
 		code = fail(EXIT_IO, "%s/quarantine.jsonl: out of memory", q->dir);
 	} else if (files_publish(path, text, bytes, &err) != SHARD_OK) {
-		code = fail(exit_code_of_status(err.status), "%s", err.message);
+		code = fail_of_library(&err);
 	}
 	if (code == EXIT_DONE)
 		nftw(q->dir, tidy, 16, FTW_PHYS);

@@ -64,7 +64,7 @@ int plan_settle_order(struct plan *p)
 	if (!grow_on(p->text.shelf, &p->order, &capacity, p->input_count, sizeof(*p->order)))
 		return out_of_memory(p);
 	if (shard_shuffle(p->recipe.seed, p->input_count, 0, p->input_count, p->order, &err) != SHARD_OK)
-		return fail(exit_code_of_status(err.status), "%s", err.message);
+		return fail_of_library(&err);
 	return EXIT_DONE;
 }
 
@@ -296,7 +296,7 @@ int plan_inputs_at(const struct plan *p, uint64_t first, uint64_t count, uint64_
 	else if (p->recipe.order == SHARD_ORDER_SHUFFLE)
 		return shard_shuffle(p->recipe.seed, p->input_count, first, count, input_idx, &err) == SHARD_OK
 			       ? EXIT_DONE
-			       : fail(exit_code_of_status(err.status), "%s", err.message);
+			       : fail_of_library(&err);
 	else
 		for (uint64_t i = 0; i < count; i++)
 			input_idx[i] = first + i;

@@ -40,7 +40,7 @@ int report_file_write(const struct report *r, const char *path)
 	if (ok && plan_has_labels(plan))
 		plan_count_classes(plan, inputs);
 	if (r->sealed && shard_dataset_open(&ds, r->job->out_dir, NULL, &err) != SHARD_OK)
-		code = fail(exit_code_of_status(err.status), "%s", err.message);
+		code = fail_of_library(&err);
 	if (ok && is_html(path) && code == EXIT_DONE)
 		code = report_html(r, out, ds, inputs);
 	else if (ok && is_html(path))
