@@ -153,8 +153,8 @@ PACK_USER := $(filter $(PACK_USER:%=$(BUILD)/%),$(TESTS) $(HELPERS) $(FUZZERS) $
 .SECONDEXPANSION:
 .PHONY: all tests check check-run check-python check-python-run check-clients check-gpu check-frameworks \
         check-order check-readers check-ptx ptx-counts check-pillow check-newest check-pillows-run pillows \
-        check-docs long-run gauntlet check-peers-tests asan tsan fuzz fuzz-run format lint demo \
-        bench bench-gpu bench-peers install uninstall deps clean help FORCE
+        check-docs long-run gauntlet check-peers-tests check-cluster cluster-run asan tsan fuzz fuzz-run \
+        format lint demo bench bench-gpu bench-peers install uninstall deps clean help FORCE
 
 all: $(A) $(SO) $(TOOLS) $(EXAMPLES) $(BENCHES) ## library, tools, examples and benchmarks
 
@@ -268,8 +268,8 @@ jobs      = $(if $(filter -j% --jobserver%,$(MAKEFLAGS)),,-j$(JOBS))
 again     = +$(Q)$(MAKE) --no-print-directory $(jobs) DEPS=skip
 install_missing = $(Q)$(if $(filter skip,$(DEPS)),:,tools/deps.sh $(1))
 
-deps: ## install what is missing to build and to test; DEPS=build, ci or fuzz for other groups
-	$(Q)tools/deps.sh $(if $(filter build ci fuzz,$(DEPS)),$(DEPS),check)
+deps: ## install what is missing to build and to test; DEPS=build, cluster, ci or fuzz for other groups
+	$(Q)tools/deps.sh $(if $(filter build cluster ci fuzz,$(DEPS)),$(DEPS),check)
 
 tests: $(TESTS) $(HELPERS) $(FUZZERS) $(FAKES) $(PY) ## build the test programs without running them
 
@@ -335,6 +335,11 @@ check-peers-tests: $(VENV)/peers/libshard ## by hand: tests of other loaders, ag
 check-frameworks: all $(VENV)/frameworks/libshard ## by hand: what each framework does, and docs/FRAMEWORKS.md
 	$(Q)$(call run_tests,,$(wildcard tests/frameworks/_*.sh))
 	$(Q)cat $(BUILD)/frameworks
+check-cluster: ## by hand: packing by Slurm, Open MPI and ssh on this machine, with kills; T=pattern, SEED=n
+	$(call install_missing,cluster)
+	$(again) cluster-run
+cluster-run: all
+	$(Q)BUILD=$(abspath $(BUILD)) T='$(T)' tests/cluster/run.sh
 .PRECIOUS: $(VENV)/%/packages
 $(VENV)/%/packages: tests/python/clients/_venv.sh
 	$(Q)$< $(@D) packages $(VENV_$*)

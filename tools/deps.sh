@@ -1,12 +1,13 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# tools/deps.sh [build|check|ci|fuzz] - install what this machine lacks, and say why and how
+# tools/deps.sh [build|check|cluster|ci|fuzz] - install what this machine lacks, and say why and how
 #
-# build: to compile and use everything; check: to run the tests as well; ci: also a second compiler;
-# fuzz: what `make fuzz` needs.  Asks the package system once and is done when nothing is missing.
-# Otherwise it prints each missing package with its reason, then the command, then runs it: as root,
-# or through sudo.  Where neither is possible it stops; run the command yourself.  Libraries that
-# came in some other way are not seen: use `make DEPS=skip ...`.
+# build: to compile and use everything; check: to run the tests as well; cluster: also schedulers, for
+# `make check-cluster`; ci: also a second compiler; fuzz: what `make fuzz` needs.  Asks the package
+# system once and is done when nothing is missing.  Otherwise it prints each missing package with its
+# reason, then the command, then runs it: as root, or through sudo.  Where neither is possible it
+# stops; run the command yourself.  Libraries that came in some other way are not seen: use
+# `make DEPS=skip ...`.
 set -eu
 group=${1:-check}
 
@@ -42,6 +43,11 @@ check|groff-base|groff-base|man pages are set without a complaint
 check|strace|strace|tests make system calls fail
 check|zstd|zstd|makes the .zst files that tests unpack
 check|util-linux|util-linux|tests mount small disks and drop root
+cluster|slurm-wlm|slurm|job arrays and ranks of Slurm
+cluster|munge|munge|tells programs of Slurm from strangers
+cluster|openmpi-bin|openmpi|ranks of Open MPI
+cluster|openssh-server|openssh-server|workers that ssh starts
+cluster|openssh-client|openssh-clients|starts them
 ci|clang|clang|everything must also build without a warning under clang
 ci|clang-format|clang-tools-extra|code is formatted by its version 14
 fuzz|libclang-rt-dev|compiler-rt|libFuzzer and its sanitizers
@@ -49,9 +55,10 @@ fuzz|libclang-rt-dev|compiler-rt|libFuzzer and its sanitizers
 case $group in
 build) groups=build ;;
 check) groups='build|check' ;;
+cluster) groups='build|check|cluster' ;;
 ci) groups='build|check|ci' ;;
 fuzz) groups='build|ci|fuzz' ;;
-*) echo "deps: '$group' is not a group; give build, check, ci or fuzz" >&2 && exit 2 ;;
+*) echo "deps: '$group' is not a group; give build, check, cluster, ci or fuzz" >&2 && exit 2 ;;
 esac
 packages=$(echo "$packages" | grep -E "^($groups)\|")
 

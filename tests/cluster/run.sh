@@ -1,0 +1,23 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# tests/cluster/run.sh - run the scripts beside it, one at a time, and print one table of them all
+#
+# Each is a scheduler, _NAME.sh.  The caller sets BUILD, and may set T, to run only those whose name
+# contains it, and SEED, to draw the same shards and moments again.
+set -eu
+cd "$(dirname "$0")/../.."
+SEED=${SEED:-$(od -An -N2 -tu2 /dev/urandom | tr -d ' ')}
+echo "seed $SEED: 'make check-cluster SEED=$SEED' draws the same"
+ROWS=$(mktemp)
+export SEED ROWS
+trap 'rm -f "$ROWS"' EXIT
+trap 'exit 130' INT TERM
+status=0
+JOBS=1 FLOOR='' tests/run.sh tests/cluster/_*.sh || status=$?
+echo
+{ echo 'scheduler|workers|kills|result|time' && cat "$ROWS"; } | awk -F '|' '
+	{ for (i = 1; i <= NF; i++) { cell[NR, i] = $i; if (length($i) > wide[i]) wide[i] = length($i) } }
+	END { for (r = 1; r <= NR; r++) { line = ""
+		for (i = 1; i <= NF; i++) line = line sprintf("%-" wide[i] + 2 "s", cell[r, i])
+		sub(/ *$/, "", line); print line } }'
+exit $status
