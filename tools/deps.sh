@@ -2,12 +2,12 @@
 # SPDX-License-Identifier: Apache-2.0
 # tools/deps.sh [build|check|cluster|ci|fuzz] - install what this machine lacks, and say why and how
 #
-# build: to compile and use everything; check: to run the tests as well; cluster: also schedulers, for
-# `make check-cluster`; ci: also a second compiler; fuzz: what `make fuzz` needs.  Asks the package
-# system once and is done when nothing is missing.  Otherwise it prints each missing package with its
-# reason, then the command, then runs it: as root, or through sudo.  Where neither is possible it
-# stops; run the command yourself.  Libraries that came in some other way are not seen: use
-# `make DEPS=skip ...`.
+# build: to compile and use everything; check: to run the tests as well; cluster: also schedulers,
+# for `make check-cluster`; ci: also a second compiler; fuzz: what `make fuzz` needs.  Asks the
+# package system once and is done when nothing is missing.  Otherwise it prints each missing package
+# with its reason, then the command, then runs it: as root, or through sudo.  Where neither is
+# possible it stops; run the command yourself.  Libraries that came in some other way are not seen:
+# use `make DEPS=skip ...`.
 set -eu
 group=${1:-check}
 

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# tests/cluster/_workers.sh - workers without a scheduler, which xargs starts and nobody starts again
+# tests/cluster/_workers.sh - workers without a scheduler, which xargs starts once
 # shellcheck disable=SC1091
 . "$ROOT/tests/cluster/lib.sh"
 
