@@ -49,6 +49,7 @@ cluster|openmpi-bin|openmpi|ranks of Open MPI
 cluster|openssh-server|openssh-server|workers that ssh starts
 cluster|openssh-client|openssh-clients|starts them
 ci|clang|clang|everything must also build without a warning under clang
+ci|ccache|ccache|four builds of everything compile only what changed
 ci|clang-format|clang-tools-extra|code is formatted by its version 14
 fuzz|libclang-rt-dev|compiler-rt|libFuzzer and its sanitizers
 '
