@@ -1,14 +1,20 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# tests/cluster/_workers.sh - workers without a scheduler, which xargs starts once
+# tests/cluster/_workers.sh - workers without a scheduler, on two machines; nobody starts them again
 # shellcheck disable=SC1091
 . "$ROOT/tests/cluster/lib.sh"
 
-begin "none: xargs, --steal" 6
-seq 6 | xargs -P 6 -I{} sh -c './worker --steal 2>w{}.err || :' &
+# four NAME: four of them on a machine of their own
+four() {
+	NAME=$1 machine xargs -P 4 -I{} sh -c './worker --steal 2>"$NAME-{}.err" || :' < <(seq 4)
+}
+
+begin "xargs, --steal" 8
+four n1 &
+four n2 &
 for _ in 1 2 3; do kill_worker; done
 wait
 refused_unfinished
 ./worker --steal 2>again.err || die "$(cat again.err)"
 finish
-echo "6 workers, $kills killed"
+echo "8 workers on 2 machines"

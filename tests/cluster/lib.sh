@@ -9,49 +9,32 @@
 #   sbatch ... ./worker ...    the scheduler starts ./worker ARGUMENT... where a user starts
 #                              `shardpack build ds ARGUMENT...`
 #   kill_worker                kill -9 one of them; `kills` counts
-#   refused_unfinished         control: `seal` refuses a dataset that lacks a shard; sets $retry
+#   refused_unfinished         control: `seal` refuses a dataset that lacks shards; sets $retry
 #   finish                     seal, and compare every byte and the id
 #
 # shellcheck disable=SC1091
 . "$ROOT/tests/fault/lib.sh"
 : "${SEED:?}" "${ROWS:?tests/cluster/run.sh sets it}"
 RANDOM=$((SEED % 32768))
-script=${0##*/_} story="" kills=0
-
-SHARDS=32 IMAGES=640
-RECIPE=(--resize 32 --crop 32 --shard-records $((IMAGES / SHARDS)))
-make_reference
-reference_id=$("$CAT" info reference --json >info && json info 'd["id"]')
-
-# A worker leaves its number, so that it can be killed, and is slow, so that it is killed at work.
-# With SLOW in microseconds a shard takes about SLOW / 25000 seconds.
-mkdir pids
-cat >worker <<END
-#!/bin/sh
-mkdir -p "$PWD/pids/\${SLURMD_NODENAME-here}"
-: >"$PWD/pids/\${SLURMD_NODENAME-here}/\$\$"
-export SHIM=delay SHIM_SEED=\$\$ SHIM_DELAY_US=\${SLOW-20000} LD_PRELOAD="$PWD/shim.so"
-cd "$PWD" && exec env --default-signal=INT,HUP "$PACK" build ds -j1 "\$@"
-END
-chmod +x worker
+story="" kills=0 began=0
 
 # ---- the table ----
 
 row() { # RESULT
-	printf '%s|%s|%s|%s|%s s\n' "$story" "$workers" "$kills" "$1" $((SECONDS - began)) >>"$ROWS"
+	printf '%s|%s|%s|%s|%s|%s s\n' "${0##*/}" "$story" "$workers" "$kills" "$1" $((SECONDS - began)) >>"$ROWS"
 	story=""
 }
 
 begin() { # STORY WORKERS
 	story=$1 workers=$2 kills=0 began=$SECONDS
-	rm -rf ds pids/*
+	rm -rf ds ./*.err
 	run 0 "$PACK" plan images src -o ds "${RECIPE[@]}" -q
 }
 
 finish() {
 	local missing id
 	missing=$("$PACK" status ds --retry-list)
-	[ -z "$missing" ] || die "$story: shards are missing: $missing"
+	[ -z "$missing" ] || die "$story: shards are missing: $missing; $(cat ./*.err)"
 	run 0 "$PACK" seal ds -q
 	id=$("$CAT" info ds --json >info && json info 'd["id"]')
 	[ "$id" = "$reference_id" ] || die "$story: the id is $id, and that of one machine $reference_id"
@@ -59,45 +42,67 @@ finish() {
 	row "equal id"
 }
 
-# What a script started is ended by the words in `ends`, the last ones first; a line that no story
-# ended is one of a failure.
+# What a script started is ended by the words in `ends`, the last ones first; a story that did not
+# end has failed.
 ends=()
-at_end() { # COMMAND
+at_end() { # WORDS
 	ends=("$1" "${ends[@]}")
 }
-end() {
-	local status=$? command
+at_exit() {
+	local status=$? words
 	trap '' INT TERM
 	[ -z "$story" ] || row FAILED
-	for command in "${ends[@]}"; do eval "$command" || :; done
+	for words in "${ends[@]}"; do eval "$words" || :; done
 	exit $status
 }
-trap end EXIT
+trap at_exit EXIT
 trap 'exit 130' INT TERM
 
-# ---- workers ----
+# ---- machines and workers ----
 
-# The processes of workers that are at work, on one node or on all that share our process numbers.
+# machine COMMAND... &: it and all that it starts have process numbers of their own, as on another
+# machine.  `kill -9` ends all of them at once, as when a machine loses power, and so does the end
+# of this script, whatever ends it.
+machine() {
+	local user=()
+	[ "$(id -u)" = 0 ] || user=(--user --map-current-user)
+	exec setpriv --pdeathsig KILL unshare "${user[@]}" --pid --fork --mount-proc --kill-child "$@"
+}
+(machine true) || skip "this machine allows no process namespaces"
+
+# A worker is slow, so that it is killed at work: a shard takes about SLOW / 25000 seconds.
+cat >worker <<END
+#!/bin/sh
+cd "$PWD" || exit
+export SHIM=delay SHIM_SEED=\$\$ SHIM_DELAY_US=\${SLOW-40000} LD_PRELOAD="$PWD/shim.so"
+exec env --default-signal=INT,HUP "$PACK" build ds -j1 "\$@"
+END
+chmod +x worker
+
+# The processes of workers, as they are called here: on all machines, or on that of Slurm's node.
 workers_there() { # [NODE]
-	local file
-	for file in pids/${1-*}/*; do
-		[ "$(readlink "/proc/${file##*/}/exe" 2>/dev/null)" = "$PACK" ] && echo "${file##*/}"
-	done
-	return 0
+	local pid
+	for pid in $(find /proc -mindepth 2 -maxdepth 2 -name exe -lname "$PACK" 2>/dev/null | cut -d / -f 3); do
+		[ "$(readlink "/proc/$pid/cwd")" = "$PWD" ] || continue
+		[ -z "${1-}" ] || grep -qzx "SLURMD_NODENAME=$1" "/proc/$pid/environ" || continue
+		echo "$pid"
+	done 2>/dev/null
 }
 
-# kill_worker [NODE]: one of them, by chance, at a moment of chance, as soon as one has a claim
+# kill_worker [NODE]: one of them, by chance, at a moment of chance, while shards are claimed
 kill_worker() {
 	local there
-	until_true some_claim
+	until_true at_work "$@"
 	sleep 0.$((RANDOM % 10))
 	mapfile -t there < <(workers_there "$@")
 	[ ${#there[@]} != 0 ] || die "$story: no worker is there to be killed; are they too fast?"
 	kill -9 "${there[RANDOM % ${#there[@]}]}" && kills=$((kills + 1))
 }
 
-some_claim() {
-	[ -n "$(find ds/.shardpack -name 'claim-*' -print -quit)" ]
+at_work() { # [NODE]
+	[ -n "$(find ds/.shardpack -name 'claim-*' -print -quit)" ] && [ -n "$(workers_there "$@")" ] && return
+	[ -n "$("$PACK" status ds --retry-list)" ] || die "$story: all is done before a worker could be killed"
+	return 1
 }
 
 until_true() { # COMMAND...
@@ -113,16 +118,23 @@ until_true() { # COMMAND...
 # Take one or two shards away from a complete dataset, as if nobody had built them after a kill.
 # `seal` must refuse it, and name them as schedulers take them, in $retry.
 refused_unfinished() {
-	local k=$((RANDOM % (SHARDS - 2)))
-	retry=$k
-	rm "ds/$(printf %05d $k).shard" "ds/.shardpack/receipt-$(printf %05d $k)"
-	if [ $((RANDOM % 2)) = 0 ]; then
-		retry=$k,$((k + 2))
-		rm "ds/$(printf %05d $((k + 2))).shard"
-	fi
+	local k=$((RANDOM % (SHARDS - 2))) verb=is gone
+	gone=("$k") retry=$k
+	[ $((RANDOM % 2)) = 0 ] || { gone+=($((k + 2))) && retry=$k,$((k + 2)) verb=are; }
+	for k in "${gone[@]}"; do
+		rm "ds/$(printf %05d "$k").shard" "ds/.shardpack/receipt-$(printf %05d "$k")" ||
+			die "$story: shard $k is missing; $(cat ./*.err)"
+	done
 	run 5 "$PACK" seal ds
-	grep -qF "are not there yet: $retry;" err || grep -qF "is not there yet: $retry;" err ||
+	grep -qF "of $SHARDS shards $verb not there yet: $retry;" err ||
 		die "$story: seal does not say that $retry is missing: $(cat err)"
 	[ ! -e ds/dataset.manifest ] || die "$story: there is a dataset without shard $retry"
 	[ "$("$PACK" status ds --retry-list)" = "$retry" ] || die "$story: the retry list is not $retry"
 }
+
+# ---- what all of them pack ----
+
+SHARDS=32 IMAGES=640
+RECIPE=(--resize 32 --crop 32 --shard-records $((IMAGES / SHARDS)))
+make_reference
+reference_id=$("$CAT" info reference --json >info && json info 'd["id"]')

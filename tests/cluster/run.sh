@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# tests/cluster/run.sh - run the scripts beside it, one at a time, and print one table of them all
+# tests/cluster/run.sh - run the scripts beside it and print one table of them all
 #
 # Each is a scheduler, _NAME.sh.  The caller sets BUILD, and may set T, to run only those whose name
 # contains it, and SEED, to draw the same shards and moments again.
@@ -13,11 +13,16 @@ export SEED ROWS
 trap 'rm -f "$ROWS"' EXIT
 trap 'exit 130' INT TERM
 status=0
-JOBS=1 FLOOR='' tests/run.sh tests/cluster/_*.sh || status=$?
+JOBS=2 FLOOR='' tests/run.sh tests/cluster/_*.sh || status=$?
+for script in tests/cluster/_*.sh; do
+	name=${script##*/}
+	case cluster/$name in *"${T-}"*) ;; *) continue ;; esac
+	grep -q "^$name|" "$ROWS" || { echo "$script tells of no packing" && status=1; }
+done
 echo
-{ echo 'scheduler|workers|kills|result|time' && cat "$ROWS"; } | awk -F '|' '
-	{ for (i = 1; i <= NF; i++) { cell[NR, i] = $i; if (length($i) > wide[i]) wide[i] = length($i) } }
+{ echo '-|scheduler|workers|kills|result|time' && sort "$ROWS"; } | awk -F '|' '
+	{ for (i = 2; i <= NF; i++) { cell[NR, i] = $i; if (length($i) > wide[i]) wide[i] = length($i) } }
 	END { for (r = 1; r <= NR; r++) { line = ""
-		for (i = 1; i <= NF; i++) line = line sprintf("%-" wide[i] + 2 "s", cell[r, i])
+		for (i = 2; i <= NF; i++) line = line sprintf("%-" wide[i] + 2 "s", cell[r, i])
 		sub(/ *$/, "", line); print line } }'
 exit $status
