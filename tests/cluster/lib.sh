@@ -70,6 +70,19 @@ machine() {
 }
 (machine true) || skip "this machine allows no process namespaces"
 
+end_machines() {
+	local pid
+	for pid in $(jobs -p); do kill -9 "$pid" 2>/dev/null || :; done
+	wait 2>/dev/null
+}
+
+# Ports that nobody uses, all different.
+free_ports() { # COUNT
+	"$PYTHON" -c 'import socket, sys
+all = [socket.create_server(("127.0.0.1", 0)) for _ in range(int(sys.argv[1]))]
+print(*[s.getsockname()[1] for s in all])' "$1"
+}
+
 # A worker is slow, so that it is killed at work: a shard takes about SLOW / 25000 seconds.
 cat >worker <<END
 #!/bin/sh

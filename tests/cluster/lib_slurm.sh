@@ -12,13 +12,6 @@ slurm_log() { # what Slurm says, for messages
 	tail -n 5 "$slurm"/log/* 2>/dev/null
 }
 
-# Ports that nobody uses, all different.
-free_ports() { # COUNT
-	"$PYTHON" -c 'import socket, sys
-all = [socket.create_server(("127.0.0.1", 0)) for _ in range(int(sys.argv[1]))]
-print(*[s.getsockname()[1] for s in all])' "$1"
-}
-
 slurm_conf() {
 	local host port
 	host=$(hostname)
@@ -71,7 +64,7 @@ nodes_idle() {
 }
 
 start_slurm() {
-	at_end stop_slurm
+	at_end end_machines
 	mkdir -p "$slurm"/{state,n1,n2,log}
 	head -c 1024 /dev/urandom >"$slurm/key"
 	chmod 400 "$slurm/key"
@@ -88,12 +81,6 @@ start_slurm() {
 		sleep 0.2
 	done
 	die "Slurm did not start: $(slurm_log)"
-}
-
-stop_slurm() {
-	local pid
-	for pid in $(jobs -p); do kill -9 "$pid" 2>/dev/null || :; done
-	wait 2>/dev/null
 }
 
 no_jobs() {

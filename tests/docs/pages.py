@@ -41,6 +41,9 @@ NEEDS = {
     "torch": re.compile(r"\btorch(run)?\b"),
     "jax": re.compile(r"\bjax\b"),
     **{name: re.compile(rf"^(import|from) {name}\b", re.M) for name in FRAMEWORKS},
+    "slurm": re.compile(r"\b(sbatch|srun)\b"),
+    "mpi": re.compile(r"\bmpirun\b"),
+    "ssh": re.compile(r"^\s*ssh \S", re.M),
     "pip": re.compile(r"^\s*(\S*/)?(python3? -m )?pip3? install\b", re.M),
 }
 WITH = "tests/docs/with"
