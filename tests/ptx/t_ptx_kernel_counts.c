@@ -273,6 +273,8 @@ static char *planted(const char *text, size_t i)
 
 TEST(what_asks_for_more_is_noticed)
 {
+	if (getenv("VARIANT") && *getenv("VARIANT")) /* the same interpreter on the same cases: nothing new */
+		return;
 	for (size_t i = 0; i < COUNT(plants); i++) {
 		const struct counted *c = counted;
 		struct ptx_program *p;
