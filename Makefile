@@ -140,6 +140,7 @@ VENV_pillow-newest := pillow numpy
 VENV_frameworks := torch==2.13.0 numpy==2.4.6 lightning==2.6.6 transformers==5.24.0 accelerate==1.15.0 \
                    torchdata==0.11.0 grain==0.2.18 jax==0.10.2 jaxlib==0.10.2 tyro==1.0.17 \
                    --no-deps torchtitan==0.3.0# which asks for more than its data loaders use
+VENV_cluster := ray==2.60.0 distributed==2026.8.0 submitit==1.5.4
 VENV_jax   := jax==0.10.2 jaxlib==0.10.2 numpy==2.4.6
 # Other loaders, in the versions that tests/gauntlet and tests/peers_tests have results of.
 VENV_peers := torch==2.13.0 numpy==2.4.6 accelerate==1.15.0 datasets==5.2.0 torchdata==0.11.0 grain==0.2.18 \
@@ -335,10 +336,11 @@ check-peers-tests: $(VENV)/peers/libshard ## by hand: tests of other loaders, ag
 check-frameworks: all $(VENV)/frameworks/libshard ## by hand: what each framework does, and docs/FRAMEWORKS.md
 	$(Q)$(call run_tests,,$(wildcard tests/frameworks/_*.sh))
 	$(Q)cat $(BUILD)/frameworks
-check-cluster: ## by hand: packing by Slurm, Open MPI and ssh on this machine, with kills; T=pattern, SEED=n
+check-cluster: ## by hand: packing by Slurm, Open MPI, ssh, Ray, ... on this machine, with kills; T=pattern, SEED=n
 	$(call install_missing,cluster)
 	$(again) cluster-run
-cluster-run: all
+ON_PYTHON := $(call named,$(patsubst %,tests/cluster/_%.sh,ray dask submitit))
+cluster-run: all $(if $(ON_PYTHON),$(VENV)/cluster/libshard)
 	$(Q)BUILD=$(abspath $(BUILD)) T='$(T)' tests/cluster/run.sh
 .PRECIOUS: $(VENV)/%/packages
 $(VENV)/%/packages: tests/python/clients/_venv.sh
