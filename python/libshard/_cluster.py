@@ -130,8 +130,7 @@ def may_end_well(code: int) -> bool:
 
 def end_marked(mark: str) -> None:
     """End what run_part() has started in this process, for schedulers that end no task."""
-    import psutil
-
+    psutil = importlib.import_module("psutil")
     for child in psutil.Process().children():
         with contextlib.suppress(psutil.Error):
             if child.environ().get("LIBSHARD_BUILD") == mark:
@@ -315,7 +314,8 @@ class _Build:
             if code == DONE:
                 code = MISMATCH
                 advice = "all tasks ended well, so look if this is the same folder on all machines"
-            self.say(f"{self.args.dir}: {status['missing']} of {status['shard_count']} shards are missing: {these}; {advice}")
+            missing = f"{status['missing']} of {status['shard_count']} shards are missing"
+            self.say(f"{self.args.dir}: {missing}: {these}; {advice}")
         elif status["state"] == "sealed":
             self.note(f"{self.args.dir}: sealed already; nothing to do")
         else:
@@ -337,8 +337,9 @@ class _Line:
         if self.quiet or not (self.live or now - self.drawn >= _LINE_SECONDS):
             return
         self.drawn = now
-        left = (now - self.begin) * (self.tasks - done) / done if done else None
-        text = f"{self.name}: {done} of {self.tasks} tasks" + ("" if left is None else f", about {_duration(left)} left")
+        text = f"{self.name}: {done} of {self.tasks} tasks"
+        if done:
+            text += f", about {_duration((now - self.begin) * (self.tasks - done) / done)} left"
         if self.live:
             text = "\r\x1b[K" + text[: shutil.get_terminal_size().columns - 1]
         print(text, end="" if self.live else "\n", file=sys.stderr, flush=True)

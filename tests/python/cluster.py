@@ -56,7 +56,7 @@ def plan(folder, source, *words):
 
 
 def program(name, *words, env=None):
-    """Exit code and stderr of python -m libshard.NAME, in a Python that has none of the packages."""
+    """Exit code and stderr of python -m libshard.NAME, where no such package is."""
     command = [sys.executable, "-m", f"libshard.{name}", *words]
     path = os.pathsep.join(filter(None, ["none", os.environ.get("PYTHONPATH")]))
     env = {**os.environ, "PYTHONPATH": path, "COLUMNS": "80", **(env or {})}
@@ -109,7 +109,7 @@ class Cluster(unittest.TestCase):
         self.assertEqual(one, ds)
 
     def test_few_tasks(self):
-        """Tasks for several shards each, and CPUs that are shared out, as many as any machine has."""
+        """A task for several shards; CPUs are shared out, as many as any machine has."""
         plan("ds", "records.bin")
         cluster = Inline(cpus=[0, 16, 12])
         code, said = self.build(cluster, "--tasks", "3")
@@ -226,7 +226,8 @@ class Cluster(unittest.TestCase):
             words = ["--address", "tcp://127.0.0.1:1"] if name == "dask" else []
             code, said = program(name, "build", "ds", "--shardpack", PACK, *words)
             self.assertEqual(code, 4, said)
-            text = f"libshard.{name}: the package {PACKAGES[name]} is not installed here; `pip install {PACKAGES[name]}`"
+            wanted = PACKAGES[name]
+            text = f"libshard.{name}: the package {wanted} is not installed here; `pip install {wanted}` installs it"
             self.assertIn(text, said)
         for wrong, says in (
             ([], "build"),
