@@ -298,7 +298,7 @@ class _Build:
     def tell(self, text: str) -> None:
         """What shardpack said.  Many tasks may say the same."""
         fresh = [t for t in text.split("\n") if t not in self.told]
-        if len(self.told) + len(fresh) > _TOLD_MAX + 20:
+        if len(self.told) + len(fresh) > _TOLD_MAX:
             self.untold += len(fresh)
         elif fresh:
             self.told.update(fresh)

@@ -1,5 +1,7 @@
-#!/bin/sh
+#!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# tests/cluster/_submitit.sh - tasks of submitit, jobs on this machine
+# tests/cluster/_submitit.sh - tasks of submitit, jobs on this machine: some are killed
 # TIMEOUT: 1800
-exec "$ROOT/tests/cluster/_ray.sh" submitit
+# shellcheck disable=SC1091
+. "$ROOT/tests/cluster/lib_python.sh"
+build_on submitit
