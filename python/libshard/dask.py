@@ -40,8 +40,12 @@ class _Dask:
 
     def ended(self) -> Iterator[tuple[int, _cluster.Result]]:
         for future in [f for f in self.waiting if f.done()]:
-            part, error = self.waiting.pop(future), future.exception()
-            yield part, _cluster.result_of(error) if error else future.result()
+            try:
+                error = future.exception(timeout=10)
+                result = _cluster.result_of(error) if error else future.result(timeout=10)
+            except TimeoutError:  # its worker died before it could be asked, so it runs again
+                continue
+            yield self.waiting.pop(future), result
 
     def stop(self) -> None:
         """Dask does not end a task that runs already, so its shardpack is ended."""

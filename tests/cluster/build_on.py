@@ -15,6 +15,7 @@ import sys
 import time
 from pathlib import Path
 
+ROOT = Path(os.environ["ROOT"])
 PACK, CAT, PHOTOS = os.environ["PACK"], os.environ["CAT"], Path(os.environ["PHOTOS"]) / "train"
 SHARDS = int(os.environ["SHARDS"])
 RECIPE = os.environ["RECIPE_WORDS"].split()
@@ -48,8 +49,11 @@ class Dask:
     kill_node = None
 
     def __init__(self):
+        import dask
         from distributed import LocalCluster
 
+        # On a busy machine a new worker comes late, and after 15 s it would be given up.
+        dask.config.set({"distributed.deploy.lost-worker-timeout": "600s"})
         self.cluster = LocalCluster(n_workers=3, threads_per_worker=1, dashboard_address=None)
         self.options = ["--address", self.cluster.scheduler_address]
 
@@ -212,6 +216,18 @@ def interrupted(name, cluster):
     check(f"{SHARDS} of {SHARDS} shards are done" in text, text)
 
 
+def page():
+    """The block of docs/PACKING.md, as a user types it on a machine of the cluster."""
+    blocks = re.findall(r"^```sh\n(.*?)^```", (ROOT / "docs/PACKING.md").read_text(), re.M | re.S)
+    (block,) = [b for b in blocks if "libshard.ray" in b]
+    Path("photos").symlink_to(PHOTOS.parent)
+    programs = [str(Path(p).parent) for p in (PACK, sys.executable)]
+    env = {**os.environ, "PATH": os.pathsep.join([*programs, os.environ["PATH"]])}
+    done = subprocess.run(["sh", "-ec", block], env=env, capture_output=True, text=True)
+    check(done.returncode == 0, block, done.stderr)
+    check(len(identity("ds/ray")) == 64, identity("ds/ray"))
+
+
 def main(name):
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     begin = time.monotonic()
@@ -222,11 +238,13 @@ def main(name):
             begin = time.monotonic()
             said = step(name, cluster) or ""
             print(f"{step.__name__} in {time.monotonic() - begin:.0f} s {said}", flush=True)
+        if name == "ray":
+            page()
     finally:
         if Program.last:
             Program.last.kill()
         cluster.close()
-    print(f"{cluster.words}: kills, bad input and ^C")
+    print(f"{cluster.words}: kills, bad input and ^C; {SHARDS} shards")
 
 
 if __name__ == "__main__":

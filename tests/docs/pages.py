@@ -43,6 +43,7 @@ NEEDS = {
     **{name: re.compile(rf"^(import|from) {name}\b", re.M) for name in FRAMEWORKS},
     "slurm": re.compile(r"\b(sbatch|srun)\b"),
     "mpi": re.compile(r"\bmpirun\b"),
+    "ray": re.compile(r"-m libshard\.ray\b"),
     "ssh": re.compile(r"^\s*ssh \S", re.M),
     "pip": re.compile(r"^\s*(\S*/)?(python3? -m )?pip3? install\b", re.M),
 }
