@@ -9,6 +9,7 @@
 #include "tools/common/message.h"
 
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -30,7 +31,8 @@ static struct {
 	enum message_level level; /* const once threads exist */
 	bool terminal;		  /* const once threads exist: stderr can erase a line */
 	bool colour;		  /* const once threads exist */
-	bool status_shown;	  /* stderr's lock: a status line is on the screen */
+	/* Stderr's lock: a status line is on the screen.  Atomic because ThreadSanitizer cannot see that lock. */
+	atomic_bool status_shown;
 } talk = {.program = "", .level = MESSAGE_NORMAL};
 
 void message_start(const char *program, enum message_level level)
