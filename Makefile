@@ -110,8 +110,9 @@ DOCS     := $(call scripts,tests/docs/*.sh)
 SCRIPTS  := $(filter-out $(DOCS),$(call scripts,tests/*/*.sh))
 CLIENTS  := $(call scripts,tests/python/clients/*.sh)
 # What a sanitizer's run leaves out.  No sanitizer changes what these look at: the sources, the
-# plain build, and other languages.
-OMIT_asan := tree/% format/%.sh cuda/header.sh cuda/ptx.sh gauntlet/% python/hints.sh python/peers.sh
+# plain build, stacks that a test switches by itself, and other languages.
+OMIT_asan := tree/% format/%.sh pack/claims_simulation.sh cuda/header.sh cuda/ptx.sh gauntlet/% \
+             python/hints.sh python/peers.sh
 # The thread sanitizer cannot look into an interpreter that was built without it,
 OMIT_tsan := $(OMIT_asan) python/% twin/%
 # it finds nothing in code of one thread (of shardcat, only `verify` has more),
@@ -154,7 +155,7 @@ PACK_USER := $(filter $(PACK_USER:%=$(BUILD)/%),$(TESTS) $(HELPERS) $(FUZZERS) $
 .SECONDEXPANSION:
 .PHONY: all tests check check-run check-python check-python-run check-clients check-gpu check-frameworks \
         check-order check-readers check-ptx ptx-counts check-pillow check-newest check-pillows-run pillows \
-        check-docs long-run gauntlet check-peers-tests check-cluster cluster-run asan tsan fuzz fuzz-run \
+        check-docs simulate long-run gauntlet check-peers-tests check-cluster cluster-run asan tsan fuzz fuzz-run \
         format lint demo bench bench-gpu bench-peers install uninstall deps clean help FORCE
 
 all: $(A) $(SO) $(TOOLS) $(EXAMPLES) $(BENCHES) ## library, tools, examples and benchmarks
@@ -314,6 +315,9 @@ check-newest: ## by hand: drawn images against the Pillow that pip offers today
 	+$(Q)$(MAKE) --no-print-directory PILLOWS=newest check-pillows-run
 check-pillows-run:
 	$(call long,tests/twin/_pillows.sh)
+
+simulate: ## by hand: 1,000 workers pack 1,000,000 shards, in simulated time; SEED=n as above
+	$(call long,tests/pack/claims_simulation.sh)
 
 check-docs: ## every block of sh, c and python in the documents
 	$(call long,$(DOCS))

@@ -20,6 +20,7 @@
 #include "tools/common/message.h"
 #include "tools/shardpack/build/claims.h"
 #include "tools/shardpack/build/shard_list.h"
+#include "tools/shardpack/build/shard_ranges.h"
 
 static uint64_t now_ns = 1000;
 
@@ -242,6 +243,76 @@ TEST(ranges)
 		CHECK_EQ(next, counts[i]);
 		CHECK(r.idx <= 4096 || counts[i] > 262144);
 	}
+}
+
+static char dir[FILES_PATH_BYTES];
+
+static void put_shard(uint64_t idx)
+{
+	char shard[FILES_PATH_BYTES];
+
+	CHECK_EQ(files_numbered(shard, dir, "", idx, ".shard"), EXIT_DONE);
+	CHECK_EQ(close(creat(shard, 0644)), 0);
+}
+
+/* 10,000 shards in ranges of 3.  Some come while we look elsewhere. */
+TEST(what_is_there_of_ranges)
+{
+	struct shard_ranges r = {0};
+
+	CHECK_EQ(files_path(dir, getenv("TMPDIR"), "ranges"), EXIT_DONE);
+	CHECK_EQ(mkdir(dir, 0755), 0);
+	put_shard(3);
+	put_shard(5);
+	CHECK_EQ(shard_ranges_open(&r, dir, 10000), EXIT_DONE);
+	CHECK_EQ(r.shards, 3);
+	CHECK_EQ(shard_ranges_end(&r, r.count - 1), 10000);
+	for (uint64_t i = 0; i < 3; i++)
+		put_shard(i);
+	put_shard(8);
+	CHECK_EQ(shard_ranges_look(&r), EXIT_DONE); /* the list is new: nothing is looked at */
+	CHECK(!shard_ranges_is_complete(&r, 0) && r.list.there_count == 2);
+	CHECK(shard_ranges_has_come(&r, 0) && !shard_ranges_has_come(&r, 0)); /* once */
+	CHECK(!shard_ranges_has_come(&r, 1)); /* its last was there before: a hole is no progress */
+	CHECK(!shard_ranges_is_complete(&r, 0));
+	CHECK_EQ(shard_ranges_look(&r), EXIT_DONE);
+	CHECK(shard_ranges_is_complete(&r, 0) && !shard_ranges_is_complete(&r, 1));
+	CHECK_EQ(r.list.there_count, 5);
+	CHECK(!shard_ranges_has(&r, 4) && shard_ranges_has(&r, 8));
+	CHECK(!shard_ranges_is_complete(&r, 2)); /* whose last alone was seen */
+	for (uint64_t i = 9; i < 3000; i++)
+		put_shard(i);
+	CHECK_EQ(shard_ranges_look(&r), EXIT_DONE); /* so many that the folder was listed */
+	CHECK_EQ(r.list.there_count, 6 + 2991);
+	shard_ranges_close(&r);
+}
+
+TEST(a_list_of_claims)
+{
+	bool there[9] = {false};
+	struct claim c;
+
+	begin();
+	CHECK(make(&c, false));
+	CHECK_EQ(claim_list(getenv("TMPDIR"), 9, there), EXIT_DONE);
+	for (uint64_t i = 0; i < 9; i++)
+		CHECK_EQ(there[i], i == 7);
+	claim_release(&c, path, false);
+}
+
+TEST(what_went_from_another_machine_may_be_hidden)
+{
+	struct claim_view v = {.there = true, .nonce = "0123456789abcdef"}, gone = {.there = false};
+	struct claim_watch w = {.since_ns = 0};
+
+	CHECK(!claim_is_stale(&w, &v));
+	now_ns += claim_times.stale - 1;
+	CHECK(!claim_is_stale(&w, &gone)); /* it is new that it is gone */
+	now_ns += claim_times.hidden - 1;
+	CHECK(!claim_is_stale(&w, &gone));
+	now_ns += 1;
+	CHECK(claim_is_stale(&w, &gone));
+	CHECK(claim_times.hidden < claim_times.stale);
 }
 
 TEST_MAIN()

@@ -560,6 +560,40 @@ TEST(shares_are_a_partition_when_the_world_changes)
 	}
 }
 
+/*
+ * A job of 1,000 ranks goes on with 700 and then with 1,300, each time from where the steps before
+ * it ended and `off` positions later.  Returns how many positions were not delivered once.
+ */
+static uint64_t not_once(uint64_t n, uint64_t off)
+{
+	static const uint32_t worlds[] = {1000, 700, 1300}, batches[] = {64, 91, 32};
+	struct order_rank k = {.record_count = n, .last = ORDER_PAD};
+	uint8_t *seen = take(n);
+	uint64_t padded = 0, bad = 0;
+
+	for (int i = 0; i < 3; i++) {
+		uint64_t steps;
+
+		k.batch_records = batches[i];
+		k.world = worlds[i];
+		steps = i < 2 ? n / 3 / ((uint64_t)k.world * k.batch_records) : order_rank_steps(&k);
+		CHECK_EQ(order_rank_check(&k), SHARD_OK);
+		padded += deliver(k, steps, seen);
+		k.first_position += steps * k.world * k.batch_records + off;
+	}
+	CHECK_EQ(padded, k.first_position - off - n);
+	for (uint64_t i = 0; i < n; i++)
+		bad += seen[i] != 1;
+	free(seen);
+	return bad;
+}
+
+TEST(a_thousand_ranks_deliver_each_position_once)
+{
+	CHECK_EQ(not_once(getenv("ALL_N") ? 100000007 : 1000003, 0), 0);
+	CHECK_EQ(not_once(1000003, 1), 2); /* a control: each resume leaves one out */
+}
+
 TEST(shares_outside_are_refused)
 {
 	static const struct order_rank good = {100, 0, 4, 0, 2, ORDER_DROP};

@@ -4,6 +4,7 @@
  */
 #include "tools/shardpack/build/claim.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -25,6 +26,7 @@
 const struct claim_times claim_times = {
 	.beat = UINT64_C(20000000000),
 	.stale = UINT64_C(180000000000),
+	.hidden = UINT64_C(60000000000),
 	.look = UINT64_C(5000000000),
 	.say = UINT64_C(60000000000),
 };
@@ -97,7 +99,7 @@ bool claim_is_stale(struct claim_watch *w, const struct claim_view *v)
 	uint64_t now_ns = monotonic_ns();
 
 	if (w->since_ns && !strcmp(w->nonce, v->nonce) && w->beat == v->beat)
-		return now_ns - w->since_ns >= claim_times.stale;
+		return now_ns - w->since_ns >= (v->there ? claim_times.stale : claim_times.hidden);
 	memcpy(w->nonce, v->nonce, sizeof(w->nonce));
 	w->beat = v->beat;
 	w->since_ns = now_ns;
@@ -109,6 +111,24 @@ bool claim_is_stale(struct claim_watch *w, const struct claim_view *v)
 int claim_path(char *out, const char *state_dir, uint64_t range)
 {
 	return files_numbered(out, state_dir, "claim-", range, "");
+}
+
+int claim_list(const char *state_dir, uint64_t range_count, bool *there)
+{
+	DIR *dir = opendir(state_dir);
+	const struct dirent *entry;
+	uint64_t range;
+	int code = EXIT_DONE;
+
+	if (!dir)
+		return fail(EXIT_IO, "%s: cannot read this folder: %s", state_dir, strerror(errno));
+	while ((errno = 0, entry = readdir(dir)) != NULL)
+		if (sscanf(entry->d_name, "claim-%" SCNu64, &range) == 1 && range < range_count)
+			there[range] = true;
+	if (errno)
+		code = fail(EXIT_IO, "%s: cannot read this folder: %s", state_dir, strerror(errno));
+	closedir(dir);
+	return code;
 }
 
 static void put_word(struct text *out, const char *name, const char *word)

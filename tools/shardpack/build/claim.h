@@ -26,10 +26,11 @@
 
 /* In nanoseconds. */
 struct claim_times {
-	uint64_t beat;	/* how often an owner beats */
-	uint64_t stale; /* no beat for so long; attribute caches of network file systems hold for 60 s */
-	uint64_t look;	/* how often a worker that waits looks, give or take a half */
-	uint64_t say;	/* how often it says which owners it waits for */
+	uint64_t beat;	 /* how often an owner beats */
+	uint64_t stale;	 /* no beat for so long; more than `hidden` */
+	uint64_t hidden; /* so long attribute caches of network file systems may hide what was done elsewhere */
+	uint64_t look;	 /* how often a worker that waits looks, give or take a half */
+	uint64_t say;	 /* how often it says which owners it waits for */
 };
 
 extern const struct claim_times claim_times;
@@ -65,6 +66,12 @@ struct claim {
 /* The file for a range, in FILES_PATH_BYTES.  Returns the exit code. */
 int claim_path(char *out, const char *state_dir, uint64_t range);
 
+/*
+ * For which ranges is there a file?  Set there[range] where one is, by one look at the folder.
+ * Returns the exit code.
+ */
+int claim_list(const char *state_dir, uint64_t range_count, bool *there);
+
 /* This process, in a job without its tasks, or "". */
 void claim_self(struct claim_owner *self, const char *job);
 
@@ -74,7 +81,10 @@ int claim_look(const char *path, struct claim_view *v);
 /* Is it of this machine, and of a process that is there no more? */
 bool claim_is_dead(const struct claim_view *v, const struct claim_owner *self);
 
-/* Has it not changed for too long, by this process's own clock? */
+/*
+ * Has it not changed for too long, by this process's own clock?  Or has it been gone so long that
+ * what its owner published on another machine must be seen by now?
+ */
 bool claim_is_stale(struct claim_watch *w, const struct claim_view *v);
 
 /*

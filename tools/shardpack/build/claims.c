@@ -9,7 +9,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "tools/common/exit_code.h"
@@ -22,29 +21,30 @@
 #include "tools/shardpack/build/job.h"
 #include "tools/shardpack/build/scheduler.h"
 #include "tools/shardpack/build/shard_list.h"
+#include "tools/shardpack/build/shard_ranges.h"
 #include "tools/shardpack/plan/plan.h"
 
-#define RANGE_SHARDS_MAX 64
-#define RANGES_ENOUGH	 4096 /* up to so many claims each one is for a single shard */
-#define LOOK_ONE_BY_ONE	 1024 /* missing shards; more are found faster by a listing */
 #define LIST_BYTES_MAX	 200
 #define OWNERS_SHOWN_MAX 5
+#define LOOK_RARELY	 6  /* times claim_times.look, in a long wait */
+#define WAIT_SHARE	 10 /* looks become so rare that a wait lasts at most a tenth longer */
 
 /* What was seen of a range, for telling whether its owner lives. */
 struct watch {
 	struct claim_watch claim;
-	bool was_open; /* it was missing and not failed since we are here */
-	bool failed;   /* for us */
+	bool was_open;	   /* it was missing and not failed since we are here */
+	bool failed;	   /* for us */
+	bool is_elsewhere; /* a process of another machine had it */
 };
 
 struct claims {
-	const struct job *job; /* const after open, and so are the next four */
+	const struct job *job; /* const after open, and so are the next two */
 	struct claim_owner self;
-	uint64_t range_shards, range_count, begin;
+	uint64_t begin;
 
 	/* The main thread's own. */
-	struct shard_list list;
-	struct watch *watch; /* [range_count] */
+	struct shard_ranges ranges;
+	struct watch *watch; /* [ranges.count] */
 	uint64_t walked;     /* ranges that this round came by */
 	bool is_vain;	     /* it gave no shard */
 	struct held *current;
@@ -53,16 +53,9 @@ struct claims {
 	struct held_claims held;
 };
 
-static uint64_t range_shards(uint64_t shard_count)
-{
-	uint64_t shards = (shard_count + RANGES_ENOUGH - 1) / RANGES_ENOUGH;
-
-	return shards < 1 ? 1 : shards < RANGE_SHARDS_MAX ? shards : RANGE_SHARDS_MAX;
-}
-
 bool claims_range(uint64_t shard_count, struct claims_range *r)
 {
-	uint64_t shards = range_shards(shard_count);
+	uint64_t shards = shard_ranges_shards(shard_count);
 
 	r->first = r->idx * shards;
 	if (r->first >= shard_count)
@@ -71,51 +64,9 @@ bool claims_range(uint64_t shard_count, struct claims_range *r)
 	return true;
 }
 
-static uint64_t range_end(const struct claims *c, uint64_t range)
-{
-	uint64_t end = (range + 1) * c->range_shards;
-
-	return end < c->list.shard_count ? end : c->list.shard_count;
-}
-
 bool claims_is_missing(const struct claims *c, uint64_t shard_idx)
 {
-	return !c->list.there[shard_idx];
-}
-
-static bool is_complete(const struct claims *c, uint64_t range)
-{
-	for (uint64_t k = range * c->range_shards; k < range_end(c, range); k++)
-		if (!c->list.there[k])
-			return false;
-	return true;
-}
-
-static void mark_there(struct claims *c, uint64_t shard_idx)
-{
-	c->list.there_count += !c->list.there[shard_idx];
-	c->list.there[shard_idx] = true;
-}
-
-/* Did another process publish it meanwhile? */
-static bool is_there(struct claims *c, uint64_t shard_idx)
-{
-	char path[FILES_PATH_BYTES];
-	struct stat st;
-
-	if (!c->list.there[shard_idx] && files_numbered(path, c->job->out_dir, "", shard_idx, ".shard") == EXIT_DONE &&
-	    lstat(path, &st) == 0)
-		mark_there(c, shard_idx);
-	return c->list.there[shard_idx];
-}
-
-static int look_again(struct claims *c)
-{
-	if (c->list.shard_count - c->list.there_count > LOOK_ONE_BY_ONE)
-		return shard_list_look(&c->list, c->job->out_dir, c->list.shard_count);
-	for (uint64_t k = 0; k < c->list.shard_count; k++)
-		is_there(c, k);
-	return EXIT_DONE;
+	return !c->ranges.list.there[shard_idx];
 }
 
 /* ---- one range ---- */
@@ -132,13 +83,17 @@ static bool may_take(struct claims *c, uint64_t range, const struct claim_view *
 	if (v->there && v->failed)
 		return !same_job && !w->was_open;
 	w->was_open = true;
-	return !v->there || claim_is_dead(v, &c->self) || claim_is_stale(&w->claim, v);
+	if (v->there)
+		w->is_elsewhere = strcmp(v->owner.boot, c->self.boot) != 0;
+	else if (!w->is_elsewhere)
+		return true;
+	return claim_is_dead(v, &c->self) || claim_is_stale(&w->claim, v);
 }
 
 /* It was tried.  What was seen before is in `v`. */
 static void tell_claim(const struct claims *c, uint64_t range, const struct claim_view *v, bool ours)
 {
-	uint64_t first = range * c->range_shards, last = range_end(c, range) - 1;
+	uint64_t first = range * c->ranges.shards, last = shard_ranges_end(&c->ranges, range) - 1;
 	const char *why = claim_is_dead(v, &c->self) ? "is there no more" : "has given no sign of life";
 
 	if (!ours)
@@ -174,8 +129,8 @@ static int try_range(struct claims *c, uint64_t range)
 		return code;
 	}
 	h->range = range;
-	h->next = range * c->range_shards;
-	h->end = range_end(c, range);
+	h->next = range * c->ranges.shards;
+	h->end = shard_ranges_end(&c->ranges, range);
 	if (!held_add(&c->held, h)) {
 		claim_release(&h->claim, path, false);
 		free(h);
@@ -197,25 +152,23 @@ static int next_of_current(struct claims *c, uint64_t *shard_idx, bool *got)
 {
 	struct held *h = c->current;
 	char path[FILES_PATH_BYTES];
-	bool was_vain;
 	int code = claim_path(path, c->job->state_dir, h->range);
 
-	while (code == EXIT_DONE && h->next < h->end && is_there(c, h->next))
+	while (code == EXIT_DONE && h->next < h->end && shard_ranges_has(&c->ranges, h->next))
 		h->next++;
 	if (code == EXIT_DONE && h->next < h->end && claim_holds(&h->claim, path)) {
 		*shard_idx = h->next++;
 		h->out_count++;
-		h->has_given = *got = true;
+		*got = true;
 		c->is_vain = false;
 		return EXIT_DONE;
 	}
 	if (h->next < h->end)
 		detail("shards %" PRIu64 "-%" PRIu64 ": another process took over", h->next, h->end - 1);
 	h->next = h->end;
-	was_vain = !h->has_given;
 	c->current = NULL;
 	release_if_done(c, h);
-	return code == EXIT_DONE && was_vain ? look_again(c) : code; /* what we know of the folder is old */
+	return code;
 }
 
 int claims_next(struct claims *c, uint64_t *shard_idx, bool *got)
@@ -228,12 +181,13 @@ int claims_next(struct claims *c, uint64_t *shard_idx, bool *got)
 			code = EXIT_INTERRUPTED;
 		} else if (c->current) {
 			code = next_of_current(c, shard_idx, got);
-		} else if (c->walked == c->range_count) {
+		} else if (c->walked == c->ranges.count) {
 			break;
 		} else {
-			uint64_t range = (c->begin + c->walked++) % c->range_count;
+			uint64_t range = (c->begin + c->walked++) % c->ranges.count;
 
-			if (!is_complete(c, range))
+			/* What others completed meanwhile is left to the next look at all of them. */
+			if (!shard_ranges_is_complete(&c->ranges, range) && !shard_ranges_has_come(&c->ranges, range))
 				code = try_range(c, range);
 		}
 	}
@@ -243,10 +197,10 @@ int claims_next(struct claims *c, uint64_t *shard_idx, bool *got)
 void claims_published(void *claims, uint64_t shard_idx)
 {
 	struct claims *c = claims;
-	struct held *h = held_of(&c->held, shard_idx / c->range_shards);
+	struct held *h = held_of(&c->held, shard_idx / c->ranges.shards);
 
 	c->built_count++;
-	mark_there(c, shard_idx);
+	shard_ranges_see(&c->ranges, shard_idx);
 	if (!h)
 		return;
 	h->out_count--;
@@ -255,9 +209,9 @@ void claims_published(void *claims, uint64_t shard_idx)
 
 void claims_failed(struct claims *c, uint64_t shard_idx)
 {
-	struct held *h = held_of(&c->held, shard_idx / c->range_shards);
+	struct held *h = held_of(&c->held, shard_idx / c->ranges.shards);
 
-	c->watch[shard_idx / c->range_shards].failed = true;
+	c->watch[shard_idx / c->ranges.shards].failed = true;
 	if (!h)
 		return;
 	h->out_count--;
@@ -267,22 +221,29 @@ void claims_failed(struct claims *c, uint64_t shard_idx)
 
 /* ---- the others ---- */
 
+static int mark_range(struct claims *c, uint64_t range, bool may_be_claimed, bool *todo)
+{
+	char path[FILES_PATH_BYTES];
+	struct claim_view v = {0};
+	int code = may_be_claimed ? claim_path(path, c->job->state_dir, range) : EXIT_DONE;
+
+	if (code == EXIT_DONE && may_be_claimed)
+		code = claim_look(path, &v);
+	for (uint64_t k = range * c->ranges.shards; code == EXIT_DONE && k < shard_ranges_end(&c->ranges, range); k++)
+		todo[k] = claims_is_missing(c, k) && (!v.there || v.failed || claim_is_dead(&v, &c->self));
+	return code;
+}
+
 int claims_mark_open(struct claims *c, bool *todo)
 {
-	int code = EXIT_DONE;
+	bool *claimed = calloc(c->ranges.count + 1, sizeof(*claimed));
+	int code = claimed ? claim_list(c->job->state_dir, c->ranges.count, claimed)
+			   : fail(EXIT_IO, "out of memory for %" PRIu64 " claims", c->ranges.count);
 
-	for (uint64_t range = 0; code == EXIT_DONE && range < c->range_count; range++) {
-		char path[FILES_PATH_BYTES];
-		struct claim_view v = {0};
-
-		if (is_complete(c, range))
-			continue;
-		code = claim_path(path, c->job->state_dir, range);
-		if (code == EXIT_DONE)
-			code = claim_look(path, &v);
-		for (uint64_t k = range * c->range_shards; code == EXIT_DONE && k < range_end(c, range); k++)
-			todo[k] = !c->list.there[k] && (!v.there || v.failed || claim_is_dead(&v, &c->self));
-	}
+	for (uint64_t range = 0; code == EXIT_DONE && range < c->ranges.count; range++)
+		if (!shard_ranges_is_complete(&c->ranges, range))
+			code = mark_range(c, range, claimed[range], todo);
+	free(claimed);
 	return code;
 }
 
@@ -295,7 +256,7 @@ struct survey {
 
 static void add_owner(const struct claims *c, struct survey *s, uint64_t range, const struct claim_view *v)
 {
-	uint64_t first = range * c->range_shards, last = range_end(c, range) - 1;
+	uint64_t first = range * c->ranges.shards, last = shard_ranges_end(&c->ranges, range) - 1;
 
 	if (s->busy + s->given_up > OWNERS_SHOWN_MAX)
 		return;
@@ -310,11 +271,11 @@ static int survey(struct claims *c, struct survey *s)
 {
 	int code = EXIT_DONE;
 
-	for (uint64_t range = 0; code == EXIT_DONE && range < c->range_count && !s->open; range++) {
+	for (uint64_t range = 0; code == EXIT_DONE && range < c->ranges.count && !s->open; range++) {
 		char path[FILES_PATH_BYTES];
 		struct claim_view v;
 
-		if (is_complete(c, range))
+		if (shard_ranges_is_complete(&c->ranges, range))
 			continue;
 		code = claim_path(path, c->job->state_dir, range);
 		if (code == EXIT_DONE)
@@ -347,11 +308,14 @@ static void say_whom(struct claims *c, struct survey *s)
 	c->said_ns = now_ns;
 }
 
-/* Not all workers look at the same moment. */
-static int pause_a_while(void)
+/* Not all workers look at the same moment, and those who wait long look rarely. */
+static int pause_a_while(uint64_t since_ns)
 {
-	uint64_t now_ns = monotonic_ns(), until_ns = now_ns + claim_times.look / 2 + now_ns / 1000 % claim_times.look;
+	uint64_t now_ns = monotonic_ns(), look = (now_ns - since_ns) / WAIT_SHARE, until_ns;
 
+	look = look < claim_times.look ? claim_times.look : look;
+	look = look < LOOK_RARELY * claim_times.look ? look : LOOK_RARELY * claim_times.look;
+	until_ns = now_ns + look / 2 + now_ns / 1000 % look;
 	while (monotonic_ns() < until_ns && !interrupted() && !asked_to_stop())
 		nanosleep(&(struct timespec){.tv_nsec = 20000000}, NULL);
 	return interrupted() ? EXIT_INTERRUPTED : EXIT_DONE;
@@ -360,7 +324,7 @@ static int pause_a_while(void)
 /* A build that somebody gave up, or removed: there would be nothing to wait for. */
 static int check_folder(const struct claims *c)
 {
-	if (c->list.there_count == c->list.shard_count || access(c->job->state_dir, F_OK) == 0)
+	if (c->ranges.list.there_count == c->ranges.list.shard_count || access(c->job->state_dir, F_OK) == 0)
 		return EXIT_DONE;
 	return fail(EXIT_IO, "%s: %s, and shards are missing; another process removed it", c->job->state_dir,
 		    strerror(errno));
@@ -368,13 +332,14 @@ static int check_folder(const struct claims *c)
 
 int claims_wait(struct claims *c, bool *more)
 {
-	int code = c->is_vain ? pause_a_while() : EXIT_DONE; /* others were faster every time */
+	uint64_t since_ns = monotonic_ns();
+	int code = c->is_vain ? pause_a_while(since_ns) : EXIT_DONE; /* others were faster every time */
 
 	*more = false;
 	while (code == EXIT_DONE) {
 		struct survey s = {0};
 
-		code = look_again(c);
+		code = shard_ranges_look(&c->ranges);
 		if (code == EXIT_DONE)
 			code = check_folder(c);
 		if (code == EXIT_DONE)
@@ -384,11 +349,11 @@ int claims_wait(struct claims *c, bool *more)
 			say_whom(c, &s);
 		text_free(&s.owners);
 		c->walked = 0;
-		if (code == EXIT_DONE && asked_to_stop() && c->list.there_count < c->list.shard_count)
+		if (code == EXIT_DONE && asked_to_stop() && c->ranges.list.there_count < c->ranges.list.shard_count)
 			code = EXIT_STOPPED;
 		if (*more || !s.busy || c->job->no_wait)
 			break;
-		code = code == EXIT_DONE ? pause_a_while() : code;
+		code = code == EXIT_DONE ? pause_a_while(since_ns) : code;
 	}
 	c->is_vain = *more;
 	return code;
@@ -396,15 +361,15 @@ int claims_wait(struct claims *c, bool *more)
 
 int claims_tell(struct claims *c, bool *is_complete)
 {
-	uint64_t missing = c->list.shard_count - c->list.there_count;
+	uint64_t missing = c->ranges.list.shard_count - c->ranges.list.there_count;
 	struct survey s = {0};
 	struct text list = {0};
 	int code = missing ? survey(c, &s) : EXIT_DONE;
 
 	*is_complete = !missing;
 	note("%s: built %" PRIu64 " shard%s; %" PRIu64 " of %" PRIu64 " %s missing", c->job->out_dir, c->built_count,
-	     c->built_count == 1 ? "" : "s", missing, c->list.shard_count, missing == 1 ? "is" : "are");
-	shard_list_missing(&c->list, LIST_BYTES_MAX, &list);
+	     c->built_count == 1 ? "" : "s", missing, c->ranges.list.shard_count, missing == 1 ? "is" : "are");
+	shard_list_missing(&c->ranges.list, LIST_BYTES_MAX, &list);
 	if (missing && !text_failed(&list))
 		note("missing: %s", list.data);
 	if (code == EXIT_DONE && s.given_up && s.owners.bytes && !text_failed(&s.owners) && !s.busy)
@@ -426,15 +391,15 @@ int claims_open(struct claims **out, const struct job *job)
 	if (!c)
 		return fail(EXIT_IO, "out of memory for claims");
 	c->job = job;
-	c->range_shards = range_shards(job->plan->shard_count);
-	c->range_count = (job->plan->shard_count + c->range_shards - 1) / c->range_shards;
-	c->begin = c->range_count ? scheduler_begin(job->worker, c->range_count) : 0;
-	c->watch = calloc(c->range_count + 1, sizeof(*c->watch));
 	claim_self(&c->self, job->worker->job);
+	code = shard_ranges_open(&c->ranges, job->out_dir, job->plan->shard_count);
+	if (code != EXIT_DONE)
+		return code;
+	c->begin = c->ranges.count ? scheduler_begin(job->worker, c->ranges.count) : 0;
+	c->watch = calloc(c->ranges.count + 1, sizeof(*c->watch));
 	if (!c->watch)
-		return fail(EXIT_IO, "out of memory for %" PRIu64 " claims", c->range_count);
-	code = shard_list_look(&c->list, job->out_dir, job->plan->shard_count);
-	return code == EXIT_DONE ? held_open(&c->held) : code;
+		return fail(EXIT_IO, "out of memory for %" PRIu64 " claims", c->ranges.count);
+	return held_open(&c->held);
 }
 
 void claims_close(struct claims *c)
@@ -442,7 +407,7 @@ void claims_close(struct claims *c)
 	if (!c)
 		return;
 	held_close(&c->held, c->job->state_dir);
-	shard_list_free(&c->list);
+	shard_ranges_close(&c->ranges);
 	text_free(&c->said);
 	free(c->watch);
 	free(c);

@@ -17,7 +17,7 @@ struct held {
 	struct claim claim; /* lock */
 	uint64_t next, end; /* shards that were not handed out yet */
 	uint64_t out_count; /* handed out, and not ended */
-	bool has_given, failed;
+	bool failed;
 };
 
 struct held_claims { /* start it zeroed; only the main thread changes the list, with the lock */

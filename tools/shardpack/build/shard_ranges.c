@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * shard_ranges.c - which shards are there, range by range, found with few looks at a large folder
+ */
+#include "tools/shardpack/build/shard_ranges.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+
+#include "tools/common/exit_code.h"
+#include "tools/common/files.h"
+#include "tools/common/message.h"
+
+#define RANGE_SHARDS_MAX 64
+#define RANGES_ENOUGH	 4096 /* up to so many each one has a single shard */
+#define FOUND_FREELY	 1024 /* shards; and one in FOUND_SHARE of all */
+#define FOUND_SHARE	 32   /* a look at one shard costs as much as some names of a listing */
+
+uint64_t shard_ranges_shards(uint64_t shard_count)
+{
+	uint64_t shards = (shard_count + RANGES_ENOUGH - 1) / RANGES_ENOUGH;
+
+	return shards < 1 ? 1 : shards < RANGE_SHARDS_MAX ? shards : RANGE_SHARDS_MAX;
+}
+
+int shard_ranges_open(struct shard_ranges *r, const char *out_dir, uint64_t shard_count)
+{
+	r->out_dir = out_dir;
+	r->shards = shard_ranges_shards(shard_count);
+	r->count = (shard_count + r->shards - 1) / r->shards;
+	r->next = malloc((r->count + 1) * sizeof(*r->next));
+	if (!r->next)
+		return fail(EXIT_IO, "out of memory for %" PRIu64 " ranges of shards", r->count);
+	for (uint64_t range = 0; range < r->count; range++)
+		r->next[range] = range * r->shards;
+	r->is_new = true;
+	return shard_list_look(&r->list, out_dir, shard_count);
+}
+
+void shard_ranges_close(struct shard_ranges *r)
+{
+	shard_list_free(&r->list);
+	free(r->next);
+	*r = (struct shard_ranges){0};
+}
+
+uint64_t shard_ranges_end(const struct shard_ranges *r, uint64_t range)
+{
+	uint64_t end = (range + 1) * r->shards;
+
+	return end < r->list.shard_count ? end : r->list.shard_count;
+}
+
+bool shard_ranges_is_complete(struct shard_ranges *r, uint64_t range)
+{
+	uint64_t end = shard_ranges_end(r, range);
+
+	while (r->next[range] < end && r->list.there[r->next[range]])
+		r->next[range]++;
+	return r->next[range] == end;
+}
+
+void shard_ranges_see(struct shard_ranges *r, uint64_t shard_idx)
+{
+	r->list.there_count += !r->list.there[shard_idx];
+	r->list.there[shard_idx] = true;
+}
+
+bool shard_ranges_has(struct shard_ranges *r, uint64_t shard_idx)
+{
+	char path[FILES_PATH_BYTES];
+	struct stat st;
+
+	if (!r->list.there[shard_idx] && files_numbered(path, r->out_dir, "", shard_idx, ".shard") == EXIT_DONE &&
+	    lstat(path, &st) == 0)
+		shard_ranges_see(r, shard_idx);
+	return r->list.there[shard_idx];
+}
+
+bool shard_ranges_has_come(struct shard_ranges *r, uint64_t range)
+{
+	uint64_t last = shard_ranges_end(r, range) - 1;
+
+	return !r->list.there[last] && shard_ranges_has(r, last);
+}
+
+int shard_ranges_look(struct shard_ranges *r)
+{
+	uint64_t most = r->list.there_count + FOUND_FREELY + r->list.shard_count / FOUND_SHARE;
+
+	for (uint64_t range = 0; !r->is_new && range < r->count; range++) {
+		while (!shard_ranges_is_complete(r, range) && shard_ranges_has(r, r->next[range]))
+			;
+		if (r->list.there_count >= most)
+			return shard_list_look(&r->list, r->out_dir, r->list.shard_count);
+	}
+	r->is_new = false;
+	return EXIT_DONE;
+}
