@@ -186,7 +186,7 @@ int claims_next(struct claims *c, uint64_t *shard_idx, bool *got)
 		} else {
 			uint64_t range = (c->begin + c->walked++) % c->ranges.count;
 
-			/* What others completed meanwhile is left to the next look at all of them. */
+			/* What others completed meanwhile is left to the next look at all. */
 			if (!shard_ranges_is_complete(&c->ranges, range) && !shard_ranges_has_come(&c->ranges, range))
 				code = try_range(c, range);
 		}
