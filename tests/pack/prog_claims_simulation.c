@@ -46,7 +46,6 @@ struct worker {
 	double speed;
 	uint64_t task_id;
 	uint64_t building, since_ns; /* UINT64_MAX: no shard; the one it builds, and since when */
-	uint64_t waited_ns;
 };
 
 static struct {
@@ -171,12 +170,12 @@ static int fill(struct worker *w, struct claims *c)
 	return code;
 }
 
-static int wait_for_more(struct worker *w, struct claims *c, bool *more)
+static int wait_for_more(struct claims *c, bool *more)
 {
 	uint64_t begin_ns = sim.now_ns;
 	int code = claims_wait(c, more);
 
-	w->waited_ns += sim.now_ns - begin_ns;
+	job_state.waited_ns += sim.now_ns - begin_ns;
 	return code;
 }
 
@@ -191,13 +190,13 @@ static void *work(void *context)
 	if (code == EXIT_DONE)
 		code = claims_mark_open(c, job_state.todo);
 	if (code == EXIT_DONE)
-		code = wait_for_more(w, c, &more);
+		code = wait_for_more(c, &more);
 	while (code == EXIT_DONE && more) {
 		for (uint64_t k = 0; k < job_state.shard_count; k++)
 			missing += claims_is_missing(c, k);
 		code = fill(w, c);
 		if (code == EXIT_DONE)
-			code = wait_for_more(w, c, &more);
+			code = wait_for_more(c, &more);
 	}
 	if (code == EXIT_DONE)
 		code = claims_tell(c, &is_complete);
@@ -205,18 +204,16 @@ static void *work(void *context)
 	w->process.ended = true;
 	if (w->process.dead)
 		return NULL;
-	job_state.waited_ns += w->waited_ns;
 	job_state.alive--;
-	if (code != (w->process.asked_to_stop ? EXIT_STOPPED : EXIT_DONE) || is_complete == (code == EXIT_STOPPED)) {
-		if (!(w->process.asked_to_stop && is_complete)) {
-			fprintf(stderr, "worker %" PRIu64 " ended with %d\n", w->process.idx, code);
-			job_state.failed = true;
-		}
+	/* One that is asked to stop may find all done first. */
+	if (code != (is_complete ? EXIT_DONE : EXIT_STOPPED) || !(is_complete || w->process.asked_to_stop)) {
+		fprintf(stderr, "worker %" PRIu64 " ended with %d\n", w->process.idx, code);
+		job_state.failed = true;
 	}
 	return NULL;
 }
 
-/* ---- who comes and goes ---- */
+/* ---- workers come and go ---- */
 
 static uint64_t asking_task;
 
