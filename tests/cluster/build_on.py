@@ -25,14 +25,22 @@ class Ray:
     """A head and two nodes, each with one CPU; the last one dies."""
 
     words = "Ray, 3 nodes"
+    counts_kills = False
 
     def __init__(self):
         from ray.cluster_utils import Cluster
 
         node = {"num_cpus": 1, "object_store_memory": 80 << 20}
-        head = {**node, "include_dashboard": False}
-        self.cluster = Cluster(initialize_head=True, head_node_args=head)
-        self.nodes = [self.cluster.add_node(**node) for _ in range(2)]
+        for left in (2, 1, 0):  # on a busy machine a node may need more than the 30 s that Ray gives it
+            self.cluster = Cluster()
+            try:
+                self.cluster.add_node(**node, include_dashboard=False)
+                self.nodes = [self.cluster.add_node(**node) for _ in range(2)]
+                break
+            except Exception:
+                self.cluster.shutdown()
+                if not left:
+                    raise
         self.options = ["--address", self.cluster.address]
 
     def kill_node(self):
@@ -46,6 +54,7 @@ class Dask:
     """Three workers of one thread; a nanny makes a new one of each that dies."""
 
     words = "Dask, 3 workers"
+    counts_kills = True  # by its own number, which no program sets
     kill_node = None
 
     def __init__(self):
@@ -65,6 +74,7 @@ class Submitit:
     """Processes of this machine, as many as it has CPUs."""
 
     words = "submitit, local"
+    counts_kills = False
     kill_node = None
 
     def __init__(self):
@@ -177,6 +187,8 @@ def identity(folder):
 
 def without_retries(name, cluster):
     """The control: a kill does end a task."""
+    if cluster.counts_kills:
+        return "left out"
     plan("none")
     program = Program(name, "none", *cluster.options, "--retries", "0")
     wait_for("one shard is done", lambda: shards("none") >= 1)
