@@ -19,6 +19,7 @@ for _ in 1 2; do
 	! wait $waits || die "a rank was killed, but mpirun says nothing of it"
 done
 grep -q "this worker is OMPI_COMM_WORLD_RANK [0-3] of 4; it claims shards" mpi.err || die "$(cat mpi.err)"
+go_on
 (ranks 4) || die "$(cat mpi.err)"
 refused_unfinished
 (ranks 3) || die "$(cat mpi.err)" # any number

@@ -3,7 +3,7 @@
 # tests/cluster/_slurm.sh - job arrays and steps of Slurm, whose workers are killed, cancelled and
 # started again
 # TIMEOUT: 900
-# TAKES: 100
+# TAKES: 200
 # shellcheck disable=SC1091
 . "$ROOT/tests/cluster/lib.sh"
 . "$ROOT/tests/cluster/lib_slurm.sh"
@@ -25,6 +25,7 @@ kill_worker n1
 kill_worker n2
 tasks=$(squeue -h -r -t running -o %i)
 scancel "$(echo "$tasks" | sed -n "$((1 + RANDOM % $(echo "$tasks" | wc -l)))p")" && kills=$((kills + 1))
+go_on
 code=0
 wait $waits || code=$?
 [ $code != 0 ] || die "tasks were killed, but the job is said to be well: $(cat array-*.err)"
@@ -39,6 +40,7 @@ begin "Slurm, srun" 4
 srun -N 2 -n 4 ./worker 2>srun.err &
 waits=$!
 kill_worker n1
+go_on
 ! wait $waits || die "a rank was killed, but srun says nothing of it"
 grep -q "this worker is SLURM_PROCID [0-3] of 4; it claims shards" srun.err || die "$(cat srun.err)"
 refused_unfinished
@@ -46,9 +48,12 @@ srun -N 2 -n 3 ./worker 2>again.err || die "$(cat again.err)"
 finish
 
 # ---- a time limit: each task stops well before it, and Slurm starts it again ----
+#
+# The signal comes after 15 s at most, and until then three tasks cannot build all shards.
 
 begin "Slurm, --signal and requeue" 3
-sbatch_waits --job-name=limit --array=0-2 --time=1 --signal=B:USR1@50 --requeue --open-mode=append \
+go_on
+SLOW=200000 sbatch_waits --job-name=limit --array=0-2 --time=2 --signal=B:USR1@105 --requeue --open-mode=append \
 	--wrap 'exec ./worker' || die "exit code $?: $(cat limit-*.err)"
 kills=$(cat limit-*.err | grep -c "stopped as asked; to continue: ")
 [ "$kills" -ge 3 ] || die "only $kills tasks of 3 stopped at the signal: $(cat limit-*.err)"

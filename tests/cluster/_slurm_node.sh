@@ -20,6 +20,7 @@ until_true both_at_work
 sleep 0.$((RANDOM % 10))
 kills=$(workers_there n2 | wc -l)
 lose_node n2
+go_on
 wait $waits || die "exit code $?: $(cat node-*.err) $(slurm_log)"
 taken=$(cat node-*.err | grep -c "taking over from .* which has given no sign of life" || :)
 [ "$taken" != 0 ] || die "no claim of the lost node went stale: $(cat node-*.err)"

@@ -15,6 +15,7 @@ for k in 1 2 3 4 5 6; do
 	workers_of+=($!)
 done
 for _ in 1 2; do kill_worker; done
+go_on
 failed=0
 for pid in "${workers_of[@]}"; do wait "$pid" || failed=$((failed + 1)); done
 [ $failed = 2 ] || die "$failed workers failed, and 2 were killed: $(cat w?.err)"

@@ -13,6 +13,7 @@ begin "xargs, --steal" 8
 four n1 &
 four n2 &
 for _ in 1 2 3; do kill_worker; done
+go_on
 wait
 refused_unfinished
 ./worker --steal 2>again.err || die "$(cat again.err)"

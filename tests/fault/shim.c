@@ -18,6 +18,8 @@
  *   usurp   the first claim that takes another one's place is taken over at once: what SHIM_CLAIM
  *           names gets its name
  *   stop    the first shard that is begun asks the process to stop: SIGUSR1
+ *   await   a shard that is begun waits until there is a file with the name in SHIM_UNTIL, but for
+ *           the first SHIM_FREE of a process
  *   unnamed no shard gets its name: EIO
  *   room    the file system claims to have room, so that a full disk is met only by writing
  *
@@ -153,13 +155,18 @@ static void maybe_hold(const char *path)
 		usleep(1000);
 }
 
-static void maybe_stop(const char *path)
+static void shard_begins(const char *path)
 {
 	static _Atomic unsigned count;
 	char name[256];
 
-	if (wants("stop") && final_name(path, name) && strstr(name, ".shard") && !count++)
+	if (!final_name(path, name) || !strstr(name, ".shard"))
+		return;
+	count++;
+	if (wants("stop") && count == 1)
 		raise(SIGUSR1);
+	while (wants("await") && count > number("SHIM_FREE", 0) && access(getenv("SHIM_UNTIL"), F_OK) != 0)
+		usleep(20000);
 }
 
 int openat(int dir_fd, const char *path, int flags, ...)
@@ -176,7 +183,7 @@ int openat(int dir_fd, const char *path, int flags, ...)
 	maybe_hold(path);
 	if (flags & O_CREAT) {
 		moment();
-		maybe_stop(path);
+		shard_begins(path);
 	}
 	if (wants("direct") && flags & O_CREAT && final_name(path, name))
 		path = name;
