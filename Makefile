@@ -343,7 +343,7 @@ check-frameworks: all $(VENV)/frameworks/libshard ## by hand: what each framewor
 check-cluster: ## by hand: packing by Slurm, Open MPI, ssh, Ray, ... on this machine, with kills; T=pattern, SEED=n
 	$(call install_missing,cluster)
 	$(again) cluster-run
-ON_PYTHON := $(call named,$(patsubst %,tests/cluster/_%.sh,ray dask submitit))
+ON_PYTHON := $(strip $(call named,$(patsubst %,tests/cluster/_%.sh,ray dask submitit)))
 cluster-run: all $(if $(ON_PYTHON),$(VENV)/cluster/libshard)
 	$(Q)BUILD=$(abspath $(BUILD)) T='$(T)' tests/cluster/run.sh
 .PRECIOUS: $(VENV)/%/packages
