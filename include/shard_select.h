@@ -111,6 +111,25 @@ SHARD_API double shard_selection_amplification(const struct shard_selection *s, 
 SHARD_API int shard_dataset_column(struct shard_dataset *ds, const struct shard_field *field, uint64_t first,
 				   uint64_t count, void *out, struct shard_error *err);
 
+/* ---- one after the other, however many shards there are ---- */
+
+/*
+ * Each view, each key of shard_dataset_key() and each reader of shard_dataset_reader() keeps its
+ * shard mapped as long as the dataset is open, and a process may have no more than
+ * vm.max_map_count maps.  These two keep none.
+ *
+ * Copy a key to `out`, which has room for SHARD_KEY_BYTES_MAX; *bytes becomes its length, 0 if the
+ * shard has no keys.  There is no NUL behind it.
+ */
+SHARD_API int shard_dataset_read_key(struct shard_dataset *ds, uint64_t idx, char *out, size_t *bytes,
+				     struct shard_error *err);
+
+struct shard_reader; /* shard_pack.h */
+
+/* Open a shard, and compare it with the manifest.  Close the reader before the dataset. */
+SHARD_API int shard_dataset_open_reader(const struct shard_dataset *ds, uint64_t shard_idx, struct shard_reader **out,
+					struct shard_error *err);
+
 #ifdef __cplusplus
 }
 #endif

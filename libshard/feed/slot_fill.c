@@ -41,16 +41,20 @@ static uint64_t shard_of(const struct supply *s, uint64_t idx)
 static int prepare(struct block *b, struct located *at)
 {
 	struct shard_dataset *ds = b->supply->ds;
-	int rc = shard_dataset_reader(ds, at->shard, &at->r, b->err);
+	unsigned ready = 0;
+	int rc = dataset_use_shard(ds, at->shard, &at->r, b->err);
 
 	for (uint32_t k = 0; !rc && k < b->layout->group_count; k++) {
 		uint32_t g = b->layout->group[k];
 
+		ready |= 1u << g;
 		if (at->r->check != SHARD_CHECK_NEVER)
 			rc = reader_check_tables(at->r, g, b->err);
 		if (!rc && reader_remembers(at->r) && !reader_seen(at->r, g))
 			rc = error_set(b->err, SHARD_E_MEMORY, "no memory to remember which units were checked");
 	}
+	if (!rc)
+		atomic_fetch_or_explicit(&at->r->ready, ready, memory_order_release);
 	if (!rc)
 		at->path = paths_decide(&b->supply->paths, at->shard, at->r, b->slot->place.epoch);
 	/* Paths may have been doubted.  With old times, each further row would decide again. */
@@ -62,16 +66,19 @@ static int locate(struct block *b)
 {
 	const uint64_t *record = b->slot->record + b->first;
 	struct supply *s = b->supply;
+	unsigned need = 0;
 	int rc = SHARD_OK;
 
+	for (uint32_t k = 0; k < b->layout->group_count; k++)
+		need |= 1u << b->layout->group[k];
 	for (uint32_t i = 0; !rc && i < b->count; i++) {
 		struct located *at = &b->at[i];
 
 		at->shard = shard_of(s, record[i]);
 		at->inside = record[i] - s->ds->first_record[at->shard];
-		if (paths_find(&s->paths, &b->times, at->shard, &at->path))
-			at->r = atomic_load_explicit(&s->ds->reader[at->shard], memory_order_acquire);
-		else
+		at->r = readers_peek(&s->ds->readers, at->shard); /* NULL: closed, as there were too many */
+		if (!at->r || (atomic_load_explicit(&at->r->ready, memory_order_acquire) & need) != need ||
+		    !paths_find(&s->paths, &b->times, at->shard, &at->path))
 			rc = prepare(b, at);
 		b->hot_rows += at->path.hot;
 		b->scratch->has_cold |= at->path.kind == PATH_MAP && !at->path.hot;
@@ -369,10 +376,12 @@ void slot_fetch(struct supply *supply, struct scratch *scratch, struct slot *s)
 			  .err = &later,
 			  .times = paths_times(&supply->paths, s->place.epoch)};
 
+	unsigned entered = readers_enter(&supply->ds->readers);
+
 	for (; b.first < s->rows; b.first += BLOCK_ROWS) {
 		b.count = s->rows - b.first < BLOCK_ROWS ? s->rows - b.first : BLOCK_ROWS;
 		if (locate(&b))
-			return;
+			break;
 		for (uint32_t k = 0; k < b.layout->group_count; k++) {
 			uint32_t g = b.layout->group[k];
 
@@ -382,6 +391,7 @@ void slot_fetch(struct supply *supply, struct scratch *scratch, struct slot *s)
 				slot_packed_fetch(&b, g);
 		}
 	}
+	readers_leave(&supply->ds->readers, entered);
 }
 
 int slot_fill_one(struct supply *supply, struct scratch *scratch, struct slot *s, uint32_t row,
@@ -397,13 +407,16 @@ int slot_fill_one(struct supply *supply, struct scratch *scratch, struct slot *s
 			  .first = row,
 			  .strict = true,
 			  .times = paths_times(&supply->paths, s->place.epoch)};
+	unsigned entered = readers_enter(&supply->ds->readers);
 	int rc = fill_rows(&b, row + 1, scratch_faults(scratch)), finished;
 
 	finished = slot_cold_finish(scratch, s->place.epoch, &once_more.checked_units, rc ? NULL : err);
 	counts->checked_units += once_more.checked_units;
 	copy_fence();
 	rc = rc ? rc : finished;
-	return rc ? rc : slot_sizes_take(supply, s, row, row + 1, true, err);
+	rc = rc ? rc : slot_sizes_take(supply, s, row, row + 1, true, err);
+	readers_leave(&supply->ds->readers, entered);
+	return rc;
 }
 
 int slot_fill(struct supply *supply, struct scratch *scratch, struct slot *s, struct fill_counts *counts,
@@ -418,6 +431,7 @@ int slot_fill(struct supply *supply, struct scratch *scratch, struct slot *s, st
 			  .first = s->first,
 			  .strict = supply->on_corrupt == SHARD_CORRUPT_FAIL,
 			  .times = paths_times(&supply->paths, s->place.epoch)};
+	unsigned entered = readers_enter(&supply->ds->readers); /* rows of `cold` are on their way to the end */
 	uint64_t faults = scratch_faults(scratch);
 	int rc = fill_rows(&b, s->rows, faults), finished;
 
@@ -426,5 +440,7 @@ int slot_fill(struct supply *supply, struct scratch *scratch, struct slot *s, st
 	paths_doubt(&supply->paths, scratch_faults(scratch) - faults, b.hot_rows);
 	copy_fence();
 	rc = rc ? rc : finished;
-	return rc ? rc : slot_sizes_take(supply, s, s->first, s->rows, b.strict, err);
+	rc = rc ? rc : slot_sizes_take(supply, s, s->first, s->rows, b.strict, err);
+	readers_leave(&supply->ds->readers, entered);
+	return rc;
 }

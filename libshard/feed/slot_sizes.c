@@ -35,6 +35,7 @@ static int complain(const struct supply *supply, const struct sizes *of, uint64_
 {
 	uint64_t shard = dataset_shard_of(supply->ds, record);
 	const uint8_t *length = of->length + row * of->length_stride;
+	struct shard_reader *r;
 	int rc;
 
 	record -= supply->ds->first_record[shard];
@@ -43,7 +44,7 @@ static int complain(const struct supply *supply, const struct sizes *of, uint64_
 		rc = error_set(err, SHARD_E_CORRUPT,
 			       "I57: record %" PRIu64 ": field '%.47s' has %u pixels; its shape allows %u", record,
 			       of->image->name, load32(length), of->image->shape[0]);
-	error_prefix(err, supply->ds->reader[shard]->path);
+	error_prefix(err, dataset_use_shard(supply->ds, shard, &r, NULL) ? supply->ds->dir : r->path);
 	return rc;
 }
 

@@ -144,6 +144,13 @@ static uint64_t group_available(void)
 	return two < one ? two : one;
 }
 
+uint64_t memory_maps_most(void)
+{
+	uint64_t most = number_in("/proc/sys/vm/max_map_count", "");
+
+	return most == UINT64_MAX ? 65530 : most; /* the kernel's default */
+}
+
 uint64_t memory_available_bytes(void)
 {
 	uint64_t group = group_available(), kib = number_in("/proc/meminfo", "MemAvailable:");

@@ -34,4 +34,7 @@ bool file_is_remote(const char *path);
  */
 uint64_t memory_available_bytes(void);
 
+/* How many maps a process may have: vm.max_map_count. */
+uint64_t memory_maps_most(void);
+
 #endif

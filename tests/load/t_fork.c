@@ -6,7 +6,7 @@
  * whose memory stays out of children for ever and a dataset with a lock must be noticed.
  *
  * LDFLAGS: -Wl,--wrap=slot_fill,--wrap=buffer_open,--wrap=buffer_keep,--wrap=buffer_close
- * LDFLAGS: -Wl,--wrap=shard_dataset_reader
+ * LDFLAGS: -Wl,--wrap=dataset_use_shard
  * TIMEOUT: 300
  */
 #include <errno.h>
@@ -47,10 +47,8 @@ void __real_buffer_keep(void *buffer, size_t bytes);
 void __wrap_buffer_keep(void *buffer, size_t bytes);
 void __real_buffer_close(void *buffer, size_t bytes);
 void __wrap_buffer_close(void *buffer, size_t bytes);
-int __real_shard_dataset_reader(struct shard_dataset *d, uint64_t idx, struct shard_reader **out,
-				struct shard_error *err);
-int __wrap_shard_dataset_reader(struct shard_dataset *d, uint64_t idx, struct shard_reader **out,
-				struct shard_error *err);
+int __real_dataset_use_shard(struct shard_dataset *d, uint64_t idx, struct shard_reader **out, struct shard_error *err);
+int __wrap_dataset_use_shard(struct shard_dataset *d, uint64_t idx, struct shard_reader **out, struct shard_error *err);
 
 static struct {
 	_Atomic(const uint8_t *) memory;
@@ -84,16 +82,15 @@ void __wrap_buffer_close(void *memory, size_t bytes)
 		__real_buffer_close(memory, bytes);
 }
 
-int __wrap_shard_dataset_reader(struct shard_dataset *d, uint64_t idx, struct shard_reader **out,
-				struct shard_error *err)
+int __wrap_dataset_use_shard(struct shard_dataset *d, uint64_t idx, struct shard_reader **out, struct shard_error *err)
 {
 	int rc;
 
 	if (!lock_dataset)
-		return __real_shard_dataset_reader(d, idx, out, err);
+		return __real_dataset_use_shard(d, idx, out, err);
 	pthread_mutex_lock(&dataset_lock);
 	usleep(500);
-	rc = __real_shard_dataset_reader(d, idx, out, err);
+	rc = __real_dataset_use_shard(d, idx, out, err);
 	pthread_mutex_unlock(&dataset_lock);
 	return rc;
 }

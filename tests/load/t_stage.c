@@ -55,7 +55,7 @@ int __wrap_reader_read_chunk(struct shard_reader *r, uint32_t group, uint64_t id
 			     struct shard_error *err)
 {
 	for (unsigned i = 0; i < SHARDS; i++)
-		if (atomic_load(&ds->reader[i]) == r)
+		if (readers_peek(&ds->readers, i) == r)
 			atomic_fetch_add(&decodings[i][group][idx], 1);
 	atomic_fetch_add(&decodings_total, 1);
 	return __real_reader_read_chunk(r, group, idx, check, dst, err);

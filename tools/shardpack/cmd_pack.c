@@ -169,7 +169,6 @@ static int make_plan(struct packing *w)
 		w->job.stored = w->stored;
 	code = plan_settle_shard_size(&w->plan, &w->job.schema, w->o->shard_records, w->o->shard_bytes);
 	code = code == EXIT_DONE ? plan_finish(&w->plan) : code;
-	command_warn_of_shards(&w->scan, w->plan.shard_count);
 	return code == EXIT_DONE ? origin_collect(&w->now, &w->plan, &w->place, w->stored) : code;
 }
 

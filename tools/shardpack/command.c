@@ -31,8 +31,6 @@
 #include "tools/shardpack/sandbox/sandbox.h"
 #include "tools/shardpack/scan/scan.h"
 
-#define MAPS_BY_DEFAULT 65530 /* vm.max_map_count */
-
 int command_keep_apart(const char *option, const char *path, const char *dir_name, const char *dir)
 {
 	if (files_is_below(path, dir))
@@ -121,18 +119,6 @@ char *command_plan_again(const char *dir)
 		return out.data;
 	text_free(&out);
 	return NULL;
-}
-
-void command_warn_of_shards(struct scan *scan, uint64_t shard_count)
-{
-	char count[HUMAN_CHARS];
-
-	if (shard_count > MAPS_BY_DEFAULT)
-		scan_warn(scan,
-			  "%s shards: Linux lets a process have %d maps by default, and a reader has one for each "
-			  "shard that it used; give a larger --shard-bytes or --shard-records, or raise "
-			  "vm.max_map_count where all are read",
-			  human_count(count, shard_count), MAPS_BY_DEFAULT);
 }
 
 void command_tell_plan(const struct job *job, const struct scan *scan)

@@ -41,9 +41,6 @@ char *command_plan_again(const char *dir);
 int command_build(struct job *job, bool sandbox);
 void command_end_build(struct job *job);
 
-/* A reader maps each shard until the dataset is closed: warn of more shards than maps. */
-void command_warn_of_shards(struct scan *scan, uint64_t shard_count);
-
 /* The end of `shardpack plan`: what it made, and what comes next. */
 void command_tell_plan(const struct job *job, const struct scan *scan);
 

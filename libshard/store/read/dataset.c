@@ -21,6 +21,7 @@
 #include "libshard/disk/schema.h"
 #include "libshard/disk/tokens.h"
 #include "shard_pack.h"
+#include "shard_select.h"
 
 /* ---- open ---- */
 
@@ -97,8 +98,7 @@ static int read_manifest(struct shard_dataset *ds, struct shard_error *err)
 
 	if (rc)
 		return rc;
-	ds->reader = mem_array((size_t)ds->m.shard_count, sizeof(*ds->reader));
-	return ds->reader && !filler.no_memory
+	return readers_open(&ds->readers, ds->m.shard_count) && !filler.no_memory
 		       ? SHARD_OK
 		       : error_set(err, SHARD_E_MEMORY, "no memory for the tables of %" PRIu64 " shards",
 				   ds->m.shard_count);
@@ -193,13 +193,11 @@ void shard_dataset_close(struct shard_dataset *ds)
 {
 	if (!ds)
 		return;
-	for (uint64_t i = 0; ds->reader && !ds->part_count && i < ds->m.shard_count; i++)
-		shard_reader_close(atomic_load(&ds->reader[i]));
+	readers_close(&ds->readers);
 	for (uint32_t i = 0; i < SHARD_FIELDS_MAX; i++) {
 		mem_free(ds->moments[i]);
 		mem_free(ds->class_records[i]);
 	}
-	mem_free((void *)ds->reader);
 	mem_free(ds->part_shard);
 	mem_free(ds->part);
 	mem_free(ds->class_at);
@@ -312,52 +310,67 @@ int dataset_open_shard(const struct shard_dataset *ds, uint64_t idx, struct shar
 	return open_shard(ds, idx, out, err);
 }
 
-static int get_from_part(const struct shard_dataset *ds, uint64_t idx, struct shard_reader **out,
-			 struct shard_error *err)
+static int check_shard_idx(const struct shard_dataset *ds, uint64_t idx, struct shard_error *err)
 {
-	struct shard_dataset *part = part_of(ds, &idx);
+	struct shown s;
 
-	return shard_dataset_reader(part, idx, out, err);
+	return idx < ds->m.shard_count
+		       ? SHARD_OK
+		       : error_set(err, SHARD_E_ARGUMENT, "%s: there is no shard %" PRIu64 "; the dataset has %" PRIu64,
+				   show(&s, ds->dir), idx, ds->m.shard_count);
+}
+
+int shard_dataset_open_reader(const struct shard_dataset *ds, uint64_t idx, struct shard_reader **out,
+			      struct shard_error *err)
+{
+	int rc = check_shard_idx(ds, idx, err);
+
+	return rc ? rc : dataset_open_shard(ds, idx, out, err);
+}
+
+int dataset_use_shard(struct shard_dataset *ds, uint64_t idx, struct shard_reader **out, struct shard_error *err)
+{
+	struct shard_error local, *why = err ? err : &local;
+	struct shard_reader *r = readers_use(&ds->readers, idx);
+	int rc;
+
+	*out = r;
+	if (r)
+		return SHARD_OK;
+	readers_make_room(&ds->readers, false);
+	rc = dataset_open_shard(ds, idx, &r, why);
+	if (rc == SHARD_E_IO && why->os_code == 12 /* ENOMEM */ && readers_make_room(&ds->readers, true))
+		rc = dataset_open_shard(ds, idx, &r, why);
+	if (!rc) /* no lock: two threads may open it, and one of them throws it away */
+		*out = readers_add(&ds->readers, idx, r);
+	return rc;
 }
 
 int shard_dataset_reader(struct shard_dataset *ds, uint64_t idx, struct shard_reader **out, struct shard_error *err)
 {
-	struct shard_reader *r, *there = NULL;
-	struct shown s;
-	int rc = SHARD_OK;
+	unsigned entered;
+	int rc = check_shard_idx(ds, idx, err);
 
-	if (idx >= ds->m.shard_count)
-		return error_set(err, SHARD_E_ARGUMENT, "%s: there is no shard %" PRIu64 "; the dataset has %" PRIu64,
-				 show(&s, ds->dir), idx, ds->m.shard_count);
-	r = atomic_load_explicit(&ds->reader[idx], memory_order_acquire);
-	/*
-	 * no lock, which a child might inherit locked: two threads may open it, and one of them
-	 * throws it away
-	 */
-	if (!r && ds->part_count) {
-		rc = get_from_part(ds, idx, &r, err);
-		if (!rc)
-			atomic_store_explicit(&ds->reader[idx], r, memory_order_release);
-	} else if (!r) {
-		rc = open_shard(ds, idx, &r, err);
-		if (!rc && !atomic_compare_exchange_strong(&ds->reader[idx], &there, r)) {
-			shard_reader_close(r);
-			r = there;
-		}
-	}
-	if (!rc)
-		*out = r;
+	if (rc)
+		return rc;
+	*out = readers_kept(&ds->readers, idx);
+	if (*out)
+		return SHARD_OK;
+	entered = readers_enter(&ds->readers);
+	do
+		rc = dataset_use_shard(ds, idx, out, err);
+	while (!rc && !readers_keep(&ds->readers, idx, *out)); /* it was closed again meanwhile */
+	readers_leave(&ds->readers, entered);
 	return rc;
 }
 
 int shard_dataset_entry(const struct shard_dataset *ds, uint64_t idx, struct shard_entry *out, struct shard_error *err)
 {
 	struct manifest_shard m;
-	struct shown s;
+	int rc = check_shard_idx(ds, idx, err);
 
-	if (idx >= ds->m.shard_count)
-		return error_set(err, SHARD_E_ARGUMENT, "%s: there is no shard %" PRIu64 "; the dataset has %" PRIu64,
-				 show(&s, ds->dir), idx, ds->m.shard_count);
+	if (rc)
+		return rc;
 	if (ds->part_count) {
 		ds = part_of(ds, &idx);
 		return shard_dataset_entry(ds, idx, out, err);

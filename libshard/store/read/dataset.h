@@ -8,6 +8,7 @@
 #include <stdatomic.h>
 
 #include "libshard/disk/manifest.h"
+#include "libshard/store/read/dataset_readers.h"
 #include "libshard/store/read/manifest_file.h"
 #include "libshard/store/read/reader.h"
 #include "shard.h"
@@ -15,7 +16,7 @@
 
 #define DATASET_MANIFEST "dataset.manifest"
 
-struct shard_dataset { /* const after open, but for the readers, which appear */
+struct shard_dataset { /* const after open, but for the readers, which come and go */
 	char *dir;
 	char *manifest_path;
 	struct manifest_file text;
@@ -28,9 +29,9 @@ struct shard_dataset { /* const after open, but for the readers, which appear */
 	struct shard_moments *moments[SHARD_FIELDS_MAX]; /* one per channel, or NULL */
 	uint64_t *class_records[SHARD_FIELDS_MAX];
 	uint64_t stat_count[2][SHARD_FIELDS_MAX]; /* [kind - 1] */
-	_Atomic(struct shard_reader *) *reader;	  /* [shard_count] */
+	struct readers readers;			  /* of the shards that are open */
 
-	/* Of a joined dataset (dataset_join.h), whose readers belong to its parts. */
+	/* Of a joined dataset (dataset_join.h), which has readers of its own. */
 	struct shard_dataset **part; /* [part_count] */
 	uint64_t *part_shard;	     /* [part_count + 1]: part p has the shards [part_shard[p], part_shard[p + 1]) */
 	uint32_t part_count;	     /* 0: it is an ordinary dataset */
@@ -38,6 +39,12 @@ struct shard_dataset { /* const after open, but for the readers, which appear */
 
 /* Which shard holds record `idx`, which must be below record_count. */
 uint64_t dataset_shard_of(const struct shard_dataset *ds, uint64_t idx);
+
+/*
+ * A reader of a shard, opened if it is not open yet, for a caller between readers_enter() and
+ * readers_leave().
+ */
+int dataset_use_shard(struct shard_dataset *ds, uint64_t idx, struct shard_reader **out, struct shard_error *err);
 
 /* A reader of a shard for a caller who closes it before the dataset. */
 int dataset_open_shard(const struct shard_dataset *ds, uint64_t idx, struct shard_reader **out,

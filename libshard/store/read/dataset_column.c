@@ -73,11 +73,13 @@ int shard_dataset_column(struct shard_dataset *ds, const struct shard_field *fie
 		return error_set(err, SHARD_E_MEMORY, "no memory for %" PRIu64 " records of the field's group", room);
 	for (shard = dataset_shard_of(ds, first); !rc && count; shard++) {
 		uint64_t n = min_u64(count, ds->first_record[shard + 1] - first);
+		unsigned entered = readers_enter(&ds->readers);
 		struct shard_reader *r;
 
-		rc = shard_dataset_reader(ds, shard, &r, err);
+		rc = dataset_use_shard(ds, shard, &r, err);
 		if (!rc)
 			rc = copy_some(r, field, first - ds->first_record[shard], n, memory, room, to, err);
+		readers_leave(&ds->readers, entered);
 		first += n;
 		count -= n;
 		to += n * field->bytes;

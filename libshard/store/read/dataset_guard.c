@@ -20,13 +20,13 @@ static void run_work(void *context)
 	g->work(g->context);
 }
 
-/* Runs in the handler of SIGBUS. */
+/* Runs in the handler of SIGBUS.  A program has views of readers that are kept, and of no others. */
 static bool is_of_dataset(void *context, uintptr_t at)
 {
 	struct guarded *g = context;
 
 	for (uint64_t i = 0; i < g->ds->m.shard_count; i++) {
-		const struct shard_reader *r = atomic_load_explicit(&g->ds->reader[i], memory_order_acquire);
+		const struct shard_reader *r = readers_kept(&g->ds->readers, i);
 
 		if (r && at >= (uintptr_t)r->map && at < (uintptr_t)r->map + r->file_bytes) {
 			g->of = r;

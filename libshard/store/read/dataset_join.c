@@ -103,8 +103,7 @@ static bool join_tables(struct shard_dataset *ds, struct shard_dataset *const *p
 	ds->part = mem_array(ds->part_count, sizeof(struct shard_dataset *));
 	ds->part_shard = mem_array((size_t)ds->part_count + 1, sizeof(*ds->part_shard));
 	ds->first_record = mem_array((size_t)ds->m.shard_count + 1, sizeof(*ds->first_record));
-	ds->reader = mem_array((size_t)ds->m.shard_count, sizeof(*ds->reader));
-	if (!ds->part || !ds->part_shard || !ds->first_record || !ds->reader)
+	if (!readers_open(&ds->readers, ds->m.shard_count) || !ds->part || !ds->part_shard || !ds->first_record)
 		return false;
 	for (uint32_t p = 0; p < ds->part_count; p++) {
 		ds->part[p] = part[p];

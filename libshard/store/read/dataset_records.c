@@ -3,24 +3,27 @@
  * dataset_records.c - records and keys by their number in the dataset
  */
 #include <inttypes.h>
+#include <string.h>
 
 #include "libshard/base/error.h"
 #include "libshard/store/read/dataset.h"
 #include "shard_pack.h"
+#include "shard_select.h"
 
-/* Reader and index within it. */
-static int locate(struct shard_dataset *ds, uint64_t idx, struct shard_reader **r, uint64_t *inside,
+#define AT_ONCE 256u /* records that are read before readers may be closed */
+
+/* Shard and index within it. */
+static int locate(const struct shard_dataset *ds, uint64_t idx, uint64_t *shard, uint64_t *inside,
 		  struct shard_error *err)
 {
 	struct shown s;
-	uint64_t shard;
 
 	if (idx >= ds->m.record_count)
 		return error_set(err, SHARD_E_ARGUMENT, "%s: there is no record %" PRIu64 "; the dataset has %" PRIu64,
 				 show(&s, ds->dir), idx, ds->m.record_count);
-	shard = dataset_shard_of(ds, idx);
-	*inside = idx - ds->first_record[shard];
-	return shard_dataset_reader(ds, shard, r, err);
+	*shard = dataset_shard_of(ds, idx);
+	*inside = idx - ds->first_record[*shard];
+	return SHARD_OK;
 }
 
 /* again: these were read, and are checked and copied once more. */
@@ -28,11 +31,17 @@ static int read_records(struct shard_dataset *ds, const uint64_t *idx, size_t co
 			struct shard_error *err)
 {
 	struct shard_reader *r = NULL;
-	uint64_t inside = 0;
+	uint64_t shard = 0, inside = 0;
+	unsigned entered = readers_enter(&ds->readers);
 	int rc = SHARD_OK;
 
 	for (size_t i = 0; !rc && i < count; i++) {
-		rc = locate(ds, idx[i], &r, &inside, err);
+		if (i && i % AT_ONCE == 0) {
+			readers_leave(&ds->readers, entered);
+			entered = readers_enter(&ds->readers);
+		}
+		rc = locate(ds, idx[i], &shard, &inside, err);
+		rc = rc ? rc : dataset_use_shard(ds, shard, &r, err);
 		for (uint32_t g = 0; !rc && g < ds->m.schema.group_count; g++)
 			if (dst[g]) {
 				if (again)
@@ -41,6 +50,7 @@ static int read_records(struct shard_dataset *ds, const uint64_t *idx, size_t co
 						 err);
 			}
 	}
+	readers_leave(&ds->readers, entered);
 	return rc;
 }
 
@@ -57,8 +67,41 @@ int shard_dataset_read(struct shard_dataset *ds, const uint64_t *idx, size_t cou
 int shard_dataset_key(struct shard_dataset *ds, uint64_t idx, struct shard_view *out, struct shard_error *err)
 {
 	struct shard_reader *r = NULL;
-	uint64_t inside = 0;
-	int rc = locate(ds, idx, &r, &inside, err);
+	uint64_t shard = 0, inside = 0;
+	int rc = locate(ds, idx, &shard, &inside, err);
 
+	rc = rc ? rc : shard_dataset_reader(ds, shard, &r, err);
 	return rc ? rc : shard_reader_key(r, inside, out, err);
+}
+
+struct key_copy {
+	struct shard_view from;
+	char *to;
+};
+
+static void copy_key(void *context)
+{
+	struct key_copy *copy = context;
+
+	memcpy(copy->to, copy->from.data, copy->from.bytes);
+}
+
+int shard_dataset_read_key(struct shard_dataset *ds, uint64_t idx, char *out, size_t *bytes, struct shard_error *err)
+{
+	struct shard_reader *r = NULL;
+	struct key_copy copy = {.to = out};
+	uint64_t shard = 0, inside = 0;
+	unsigned entered;
+	int rc = locate(ds, idx, &shard, &inside, err);
+
+	if (rc)
+		return rc;
+	entered = readers_enter(&ds->readers);
+	rc = dataset_use_shard(ds, shard, &r, err);
+	rc = rc ? rc : shard_reader_key(r, inside, &copy.from, err);
+	if (!rc && copy.from.bytes)
+		rc = reader_guarded(r, copy_key, &copy, err);
+	readers_leave(&ds->readers, entered);
+	*bytes = rc ? 0 : (size_t)copy.from.bytes;
+	return rc;
 }

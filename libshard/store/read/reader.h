@@ -38,7 +38,9 @@ struct shard_reader {
 	bool guard;
 	struct pages *pages;		   /* owned; may end behind its sections: see reader_share_schema() */
 	const struct shard_schema *schema; /* in pages, or the dataset's equal one */
+	struct shard_reader *next_retired; /* of a dataset: see dataset_readers.h */
 	atomic_uint sections_checked;	   /* bit i: I43 of section i */
+	atomic_uint ready;		   /* bit g: a loader may use group g, whose tables are checked */
 	atomic_bool has_regions;	   /* reader_ask_for_regions() was called */
 	_Atomic uint64_t changed_ns;	   /* when the file last changed, as far as that was noticed */
 	struct reader_group group[];	   /* [schema->group_count] */

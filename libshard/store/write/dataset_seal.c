@@ -329,20 +329,20 @@ int shard_seal_add(struct shard_seal *s, const char *file, const uint8_t *sha256
 int shard_seal_reuse(struct shard_seal *s, struct shard_dataset *from, uint64_t idx, const char *file, uint32_t *how,
 		     struct shard_error *err)
 {
-	struct shard_reader *r;
+	struct shard_reader *r = NULL;
 	struct shard_entry e;
 	char *path;
 	int rc = *how > SHARD_REUSE_COPY ? error_set(err, SHARD_E_ARGUMENT, "how is %u; must be at most 2", *how)
 					 : shard_dataset_entry(from, idx, &e, err);
 
 	if (!rc)
-		rc = shard_dataset_reader(from, idx, &r, err);
-	if (!rc)
 		rc = path_of(s, file, &path, err);
 	if (rc)
 		return rc;
 	s->unsynced = true;
-	rc = reuse_shard(r, e.sha256, path, how, err);
+	rc = dataset_open_shard(from, idx, &r, err);
+	rc = rc ? rc : reuse_shard(r, e.sha256, path, how, err);
+	shard_reader_close(r);
 	rc = rc || !strchr(file, '/') ? rc : reuse_sync(path, err); /* finish syncs s->dir */
 	if (!rc)						    /* is it what it was? */
 		rc = open_and_add(s, path, file, e.sha256, e.root, err);

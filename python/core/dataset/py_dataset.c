@@ -8,6 +8,8 @@
 #include "python/core/base/py_map.h"
 #include "shard_pack.h"
 
+#define SHARDS_VIEWED 16384u /* by so many maps at most */
+
 _Static_assert(offsetof(struct dataset, ds) == offsetof(struct map_owner, ds), "a dataset is a map_owner");
 
 bool dataset_is_open(const struct dataset *d)
@@ -41,6 +43,14 @@ static int learn_shards(struct dataset *d, struct shard_error *err)
 		PyMem_Free(d->first_record);
 		d->first_record = NULL;
 	}
+	return rc;
+}
+
+int dataset_is_copied(struct dataset *d, bool *copied, struct shard_error *err)
+{
+	int rc = d->first_record ? SHARD_OK : learn_shards(d, err);
+
+	*copied = d->shard_count > SHARDS_VIEWED;
 	return rc;
 }
 

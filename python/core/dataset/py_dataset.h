@@ -19,6 +19,12 @@ struct dataset {
 bool dataset_is_open(const struct dataset *d); /* else ClosedError is set */
 
 /*
+ * Does the dataset have so many shards that arrays may not be views of them?  Each view keeps the
+ * map of its shard, and a process may have 65,530 maps by default.
+ */
+int dataset_is_copied(struct dataset *d, bool *copied, struct shard_error *err);
+
+/*
  * The shard of a record, its number in that, and the number of the record behind the shard's last.
  */
 int dataset_find(struct dataset *d, uint64_t idx, struct shard_reader **reader, uint64_t *within, uint64_t *shard_end,

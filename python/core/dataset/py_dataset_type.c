@@ -10,6 +10,7 @@
 #include "python/core/dataset/py_record.h"
 #include "python/core/dataset/py_rows.h"
 #include "shard_pack.h"
+#include "shard_select.h"
 
 PyTypeObject *dataset_type;
 
@@ -187,14 +188,15 @@ static PyObject *key(PyObject *self, PyObject *number)
 {
 	struct dataset *d = (struct dataset *)self;
 	struct shard_error err;
-	struct shard_view view;
+	char key[SHARD_KEY_BYTES_MAX];
+	size_t bytes;
 	uint64_t idx;
-	int rc;
 
 	if (!dataset_is_open(d) || !take_index(d, number, &idx))
 		return NULL;
-	rc = shard_dataset_key(d->ds, idx, &view, &err);
-	return rc ? fail(&err) : map_text(self, view.data, (Py_ssize_t)view.bytes);
+	if (shard_dataset_read_key(d->ds, idx, key, &bytes, &err))
+		return fail(&err);
+	return PyUnicode_DecodeUTF8(key, (Py_ssize_t)bytes, "strict");
 }
 
 static PyObject *hex(const uint8_t *bytes, size_t count)

@@ -110,10 +110,14 @@ PyObject *record_at(struct dataset *d, uint64_t idx)
 	struct shard_view view;
 	uint64_t within, end;
 	uint32_t g;
-	int rc = dataset_find(d, idx, &reader, &within, &end, &err);
+	void *to[SHARD_GROUPS_MAX] = {NULL};
+	bool copied;
+	int rc = dataset_is_copied(d, &copied, &err);
 
+	if (!rc && !copied)
+		rc = dataset_find(d, idx, &reader, &within, &end, &err);
 	for (g = 0; !rc && g < s->group_count; g++) {
-		if (s->group[g].codec == SHARD_RAW) {
+		if (!copied && s->group[g].codec == SHARD_RAW) {
 			rc = shard_reader_view(reader, g, within, &view, &err);
 			owner[g] = rc ? NULL : ref(d);
 			group[g] = rc ? NULL : view.data;
@@ -122,9 +126,12 @@ PyObject *record_at(struct dataset *d, uint64_t idx)
 		owner[g] = (PyObject *)memory_new(s->group[g].stride);
 		if (!owner[g])
 			break;
-		rc = shard_reader_read(reader, g, within, 1, ((struct memory *)owner[g])->data, &err);
-		group[g] = ((struct memory *)owner[g])->data;
+		group[g] = to[g] = ((struct memory *)owner[g])->data;
+		if (!copied)
+			rc = shard_reader_read(reader, g, within, 1, to[g], &err);
 	}
+	if (!rc && copied && g == s->group_count)
+		rc = shard_dataset_read(d->ds, &idx, 1, to, &err);
 	if (rc)
 		fail(&err);
 	else if (g == s->group_count)

@@ -170,11 +170,13 @@ PyObject *rows_slice(struct dataset *d, uint64_t first, int64_t step, uint64_t c
 	uint64_t within, end, last, *idx;
 	struct shard_error err;
 	struct rows *r;
+	bool copied;
 
 	if (count < 2)
 		step = 1; /* a step that is not taken may be any number */
 	last = (uint64_t)((int64_t)first + step * (int64_t)(count ? count - 1 : 0));
-	if (count && dataset_find(d, first, &reader, &within, &end, &err))
+	if (dataset_is_copied(d, &copied, &err) ||
+	    (count && !copied && dataset_find(d, first, &reader, &within, &end, &err)))
 		return fail(&err);
 	idx = count > SIZE_MAX / sizeof(*idx) - 1 ? NULL : PyMem_Malloc((size_t)(count + 1) * sizeof(*idx));
 	if (!idx)
@@ -182,7 +184,8 @@ PyObject *rows_slice(struct dataset *d, uint64_t first, int64_t step, uint64_t c
 	for (uint64_t i = 0; i < count; i++)
 		idx[i] = (uint64_t)((int64_t)first + step * (int64_t)i);
 	r = rows_new(d, idx, (size_t)count);
-	if (r && count && last < end && within + last >= first) { /* in the same shard, in either direction */
+	if (r && count && !copied && last < end &&
+	    within + last >= first) { /* in the same shard, in either direction */
 		r->reader = reader;
 		r->within = within;
 		r->step = step;

@@ -197,9 +197,11 @@ int target_key(struct target *t, uint64_t idx, struct shard_view *out)
 	int rc;
 
 	if (t->dataset)
-		rc = shard_dataset_key(t->dataset, idx, out, &err);
+		rc = shard_dataset_read_key(t->dataset, idx, t->key, &out->bytes, &err);
 	else
 		rc = shard_reader_key(t->reader, idx, out, &err);
+	if (t->dataset)
+		out->data = t->key;
 	return rc ? fail_with(rc, &err) : EXIT_DONE;
 }
 

@@ -22,6 +22,7 @@ struct target {
 	struct shard_reader *reader;   /* or this */
 	const struct shard_schema *schema;
 	uint64_t record_count;
+	char key[SHARD_KEY_BYTES_MAX]; /* the last one of the dataset's */
 };
 
 /* One record, decoded: group by group; NULL for groups that were not asked for. */
@@ -52,7 +53,7 @@ int target_read(struct target *t, uint32_t group, uint64_t first, uint64_t count
 int record_read(struct target *t, uint64_t idx, const struct shard_field *field, struct record *out);
 void record_free(struct record *record);
 
-/* Zero bytes if there are no keys.  The bytes live as long as the target. */
+/* Zero bytes if there are no keys.  The bytes live until the next call. */
 int target_key(struct target *t, uint64_t idx, struct shard_view *out);
 
 /* SHARD_OK or SHARD_END, from the manifest or from the shard's own statistics. */

@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "shard_pack.h"
+#include "shard_select.h"
 #include "tools/common/exit_code.h"
 #include "tools/common/message.h"
 #include "tools/common/signals.h"
@@ -241,9 +242,14 @@ int seal_recount(const struct job *job)
 	if (shard_dataset_open(&ds, job->out_dir, NULL, &err) != SHARD_OK)
 		return fail_of_library(&err);
 	shard_dataset_info(ds, &info);
-	for (uint64_t k = 0; code == EXIT_DONE && k < info.shard_count; k++)
-		code = shard_dataset_reader(ds, k, &reader, &err) == SHARD_OK ? recount_shard(job, k, reader)
-									      : fail_of_library(&err);
+	for (uint64_t k = 0; code == EXIT_DONE && k < info.shard_count; k++) {
+		if (shard_dataset_open_reader(ds, k, &reader, &err) != SHARD_OK) {
+			code = fail_of_library(&err);
+			break;
+		}
+		code = recount_shard(job, k, reader);
+		shard_reader_close(reader);
+	}
 	shard_dataset_close(ds);
 	account_sort(job->account);
 	return code == EXIT_DONE ? check_account(job) : code;

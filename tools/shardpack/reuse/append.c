@@ -75,7 +75,7 @@ bool append_is_done(const struct part *part, uint32_t count, bool appended)
 static int add_old(const struct appending *a, struct shard_seal *seal)
 {
 	const struct part *p = a->part;
-	struct shard_reader *r;
+	struct shard_reader *r = NULL;
 	struct shard_entry e;
 	struct shard_error err;
 	char file[NAME_BYTES];
@@ -87,9 +87,11 @@ static int add_old(const struct appending *a, struct shard_seal *seal)
 			break;
 		snprintf(file, sizeof(file), "%.*s", (int)e.file_name_bytes, e.file);
 		/* The reader says that the file is the one that the manifest names. */
-		if (shard_dataset_reader(p->ds, i, &r, &err) != SHARD_OK ||
+		if (shard_dataset_open_reader(p->ds, i, &r, &err) != SHARD_OK ||
 		    shard_seal_add(seal, file, e.sha256, &err) != SHARD_OK)
 			code = part_fail(&err);
+		shard_reader_close(r);
+		r = NULL;
 	}
 	return code;
 }

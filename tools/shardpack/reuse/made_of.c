@@ -13,21 +13,19 @@
 #include "tools/common/exit_code.h"
 #include "tools/common/message.h"
 
-int made_of_read(const struct part *p, uint64_t i, struct text *out)
+static int copy_provenance(const struct part *p, struct shard_reader *r, struct text *out)
 {
-	struct shard_reader *r;
 	struct shard_view view;
 	struct shard_error err;
 	char *copy;
 	int code;
 
-	if (shard_dataset_reader(p->ds, p->first + i, &r, &err) != SHARD_OK ||
-	    shard_reader_provenance(r, &view, &err) != SHARD_OK)
+	if (shard_reader_provenance(r, &view, &err) != SHARD_OK)
 		return part_fail(&err);
 	copy = malloc(view.bytes + 1);
 	if (!copy)
 		return fail(EXIT_IO, "%s: out of memory for a shard's provenance", p->dir);
-	code = part_copy(p, &view, copy);
+	code = part_copy(r, &view, copy);
 	out->bytes = 0;
 	if (code == EXIT_DONE)
 		text_add(out, copy, view.bytes);
@@ -35,6 +33,19 @@ int made_of_read(const struct part *p, uint64_t i, struct text *out)
 	if (code != EXIT_DONE)
 		return code;
 	return text_failed(out) ? fail(EXIT_IO, "%s: out of memory for a shard's provenance", p->dir) : EXIT_DONE;
+}
+
+int made_of_read(const struct part *p, uint64_t i, struct text *out)
+{
+	struct shard_reader *r;
+	struct shard_error err;
+	int code;
+
+	if (shard_dataset_open_reader(p->ds, p->first + i, &r, &err) != SHARD_OK)
+		return part_fail(&err);
+	code = copy_provenance(p, r, out);
+	shard_reader_close(r);
+	return code;
 }
 
 static bool begins(const char *line, const char *word)

@@ -53,12 +53,12 @@ static void copy(void *context)
 	memcpy(c->to, c->from.data, c->from.bytes);
 }
 
-int part_copy(const struct part *p, const struct shard_view *view, char *out)
+int part_copy(const struct shard_reader *r, const struct shard_view *view, char *out)
 {
 	struct copying c = {.to = out, .from = *view};
 	struct shard_error err;
 
-	if (c.from.bytes && shard_dataset_guarded(p->ds, copy, &c, &err) != SHARD_OK)
+	if (c.from.bytes && shard_reader_guarded(r, copy, &c, &err) != SHARD_OK)
 		return part_fail(&err);
 	out[c.from.bytes] = '\0';
 	return EXIT_DONE;
@@ -66,11 +66,10 @@ int part_copy(const struct part *p, const struct shard_view *view, char *out)
 
 int part_key(const struct part *p, uint64_t record, char out[SHARD_KEY_BYTES_MAX + 1], size_t *bytes)
 {
-	struct shard_view key;
 	struct shard_error err;
 
-	if (shard_dataset_key(p->ds, record, &key, &err) != SHARD_OK)
+	if (shard_dataset_read_key(p->ds, record, out, bytes, &err) != SHARD_OK)
 		return part_fail(&err);
-	*bytes = key.bytes;
-	return part_copy(p, &key, out);
+	out[*bytes] = '\0';
+	return EXIT_DONE;
 }

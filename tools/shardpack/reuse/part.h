@@ -9,6 +9,7 @@
 
 #include "shard_pack.h"
 #include "shard_reuse.h"
+#include "shard_select.h"
 
 struct part {
 	const char *dir; /* as the user named it */
@@ -24,8 +25,8 @@ void part_close(struct part *p);
 /* What the manifest says of shard `i` of the part, which is less than its count. */
 int part_entry(const struct part *p, uint64_t i, struct shard_entry *out);
 
-/* A view of the dataset's, copied with a NUL behind it: a disk may fail under a map. */
-int part_copy(const struct part *p, const struct shard_view *view, char *out);
+/* A view of a reader's, copied with a NUL behind it: a disk may fail under a map. */
+int part_copy(const struct shard_reader *r, const struct shard_view *view, char *out);
 
 /* The key of a record of the dataset, with a NUL behind it, and its length; 0 if it has none. */
 int part_key(const struct part *p, uint64_t record, char out[SHARD_KEY_BYTES_MAX + 1], size_t *bytes);

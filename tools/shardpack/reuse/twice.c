@@ -121,11 +121,12 @@ int twice_add_part(struct twice *t, const struct part *p, uint32_t source)
 
 	for (uint64_t i = 0; code == EXIT_DONE && i < p->count; i++) {
 		code = part_entry(p, i, &e);
-		if (code == EXIT_DONE && shard_dataset_reader(p->ds, p->first + i, &r, &err) != SHARD_OK)
+		if (code == EXIT_DONE && shard_dataset_open_reader(p->ds, p->first + i, &r, &err) != SHARD_OK)
 			code = part_fail(&err);
 		if (code != EXIT_DONE)
 			return code;
 		shard_reader_info(r, &info);
+		shard_reader_close(r);
 		if (info.key_count)
 			code = add_records(t, p, &e, source);
 	}
