@@ -6,7 +6,7 @@
 #   CC CFLAGS CPPFLAGS LDFLAGS                        as usual; gcc and clang both build
 #   WERROR=0          let warnings pass; they are errors otherwise
 #   URING=0|1         leave io_uring out or demand it; found by itself otherwise
-#   ARCHIVE=0|1 GIF=0|1 TIFF=0|1   the same for libarchive, giflib and libtiff, of shardpack
+#   ARCHIVE=0|1 GIF=0|1 TIFF=0|1 AVIF=0|1   the same for libarchive, giflib, libtiff, libavif
 #   DEPS=skip         install nothing: else tests, `demo` and `fuzz` install what is missing
 #   T=pattern         run only the tests whose name contains the pattern
 #   CHECKOUTS=dir     repositories of others, for `gauntlet` and `check-peers-tests`
@@ -25,6 +25,7 @@ URING        ?= $(if $(wildcard libshard/io/engine_uring.c),$(call has_package,l
 ARCHIVE      ?= $(call has_package,libarchive)
 GIF          ?= $(call has_package,libgif)
 TIFF         ?= $(call has_package,libtiff-4)
+AVIF         ?= $(call has_package,libavif)
 JOBS         ?= $(shell nproc)
 FUZZ_SECONDS ?= 60
 Q            := $(if $(V),,@)
@@ -42,7 +43,8 @@ SONAME  := libshard.so.$(MAJOR)$(if $(filter 0,$(MAJOR)),.$(MINOR))
 
 PKG_LIB       := liblz4 $(if $(filter 1,$(URING)),liburing)
 PKG_shardpack := libjpeg libpng libwebp libwebpdemux jansson zlib libzstd $(if $(filter 1,$(ARCHIVE)),libarchive) \
-                 $(if $(filter 1,$(GIF)),libgif) $(if $(filter 1,$(TIFF)),libtiff-4)
+                 $(if $(filter 1,$(GIF)),libgif) $(if $(filter 1,$(TIFF)),libtiff-4) \
+                 $(if $(filter 1,$(AVIF)),libavif)
 PKG_shardcat  := libpng
 PKG_bench     := libxxhash# the library itself is compiled from its header
 PKG_ALL       := $(sort $(PKG_LIB) $(PKG_bench) $(PKG_shardpack) $(PKG_shardcat))
@@ -86,7 +88,7 @@ comma    := ,
 objects   = $(patsubst %.c,$(BUILD)/%.o,$(sort $(wildcard $(1))))
 programs  = $(patsubst %.c,$(BUILD)/%,$(sort $(wildcard $(1))))
 LEFT_OUT  := $(call other,input/unpack_archive,$(ARCHIVE)) $(call other,decode/decode_gif,$(GIF)) \
-             $(call other,decode/decode_tiff,$(TIFF)) \
+             $(call other,decode/decode_tiff,$(TIFF)) $(call other,decode/decode_avif,$(AVIF)) \
              $(if $(filter 1,$(TIFF)),,tools/shardpack/decode/tiff_kind.c)
 tool_objs = $(filter-out $(LEFT_OUT:%.c=$(BUILD)/%.o), \
             $(call objects,$(addprefix tools/,$(1)/*.c $(1)/*/*.c cli/*.c common/*.c))) \

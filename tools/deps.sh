@@ -29,6 +29,7 @@ build|libzstd-dev|libzstd-devel|shardpack unpacks .zst
 build|libarchive-dev|libarchive-devel|shardpack unpacks .bz2 and .xz; without it a build leaves these out
 build|libgif-dev|giflib-devel|shardpack reads GIF; without it a build leaves GIF out
 build|libtiff-dev|libtiff-devel|shardpack reads TIFF; without it a build leaves TIFF out
+build|libavif-dev|libavif-devel|shardpack reads AVIF; without it a build leaves AVIF out
 build|libjansson-dev|jansson-devel|shardpack reads JSON labels
 check|g++|gcc-c++|a C++ program must be able to use shard.h
 check|git|git|shows that a build leaves the tree alone

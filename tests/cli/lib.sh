@@ -181,7 +181,7 @@ link_pack() {
 		objects+=("$BUILD/$object")
 	done
 	for library in libjpeg libpng libwebp libwebpdemux jansson zlib libzstd liblz4 liburing libarchive libgif \
-		libtiff-4; do
+		libtiff-4 libavif; do
 		! pkg-config --exists $library || libraries+=("$library")
 	done
 	# shellcheck disable=SC2046,SC2086 # words of flags

@@ -67,7 +67,7 @@ bytes="6e 6f 20 69 6d 61 67 65 20 61 74 20 61 6c 6c"
 cat >refused.want <<END
 30head skipped truncated: $ends
 31head2 skipped truncated: $ends
-32none skipped not an image: starts with $bytes: not an image (JPEG, PNG, WebP, GIF, TIFF, BMP, PPM)
+32none skipped not an image: starts with $bytes: not an image (JPEG, PNG, WebP, GIF, TIFF, AVIF, BMP, PPM)
 END
 extra=$(sed -n 's/^06noise .* data: \([0-9]*\) extraneous.*/\1/p' none.told)
 diff - none.told >&2 <<END

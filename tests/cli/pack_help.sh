@@ -32,7 +32,7 @@ for verb in $sources; do
 	grep -q "$verb" pack.bash || die "completion does not know $verb"
 done
 run 0 "$PACK" --version
-grep -q "libjpeg-turbo [0-9.]*, libpng [0-9.]*, libwebp [0-9.]*\(, giflib [0-9.]*\)\?\(, libtiff [0-9.]*\)\?$" out || die "$(cat out)"
+grep -q "libjpeg-turbo [0-9.]*, libpng [0-9.]*, libwebp [0-9.]*\(, giflib [0-9.]*\)\?\(, libtiff [0-9.]*\)\?\(, libavif .*\)\?$" out || die "$(cat out)"
 run 2 "$PACK" imges x -o y
 grep -q "did you mean 'images'" err || die "$(cat err)"
 echo "$n verbs, one line per source"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * fuzz_pack_pictures.c - any bytes as an image or a mask, GIFs, TIFFs and masks of codes above all
+ * fuzz_pack_pictures.c - any bytes as an image or a mask: GIFs, TIFFs, AVIFs and masks of codes
  *
  * The first byte says as what the others are read.  A verdict has a reason and a sentence, and an
  * image that is good gives all rows that were wanted, and no others.

@@ -19,7 +19,7 @@
 #include "tests/pack/dump.h"
 #include "tests/pack/kept.h"
 #include "tools/shardpack/decode/decode.h"
-#include "tools/shardpack/format/exif.h"
+#include "tools/shardpack/decode/decode_formats.h"
 #include "tools/shardpack/image/transform_image.h"
 #include "tools/shardpack/image/turn.h"
 
@@ -78,7 +78,7 @@ static void run_job(struct decoder *d, const char *path, const struct transform_
 	enum exif_rules rules = opt->pixels == RESIZE_PILLOW_13 ? EXIF_RULES_PILLOW_13 : EXIF_RULES_PILLOW_12;
 	uint32_t orientation = 0;
 
-	if (upright && !exif_stated(bytes, size, rules, &orientation))
+	if (upright && !decode_stated(bytes, size, rules, &orientation))
 		must(NULL, "out of memory");
 	if (!opt->crop) {
 		struct kept k = {.want = KEPT_WHOLE, .channels = IMAGE_CHANNELS};

@@ -232,6 +232,10 @@ TEST(what_is_no_mask_says_why)
 		 "starts with 47 49 46 38 (GIF8): a mask is not read from a GIF, convert it to PNG"},
 		{ROW("II*\0"), SHARD_MISS_UNSUPPORTED,
 		 "starts with 49 49 (II): a mask is not read from a TIFF, convert it to PNG"},
+		{ROW("\0\0\0\x14"
+		     "ftypmif1\0\0\0\0avif"),
+		 SHARD_MISS_UNSUPPORTED,
+		 "starts with 00 00 00 14 66 74 79 70 (ftyp): a mask is not read from an AVIF, convert it to PNG"},
 		{ROW("\xff\x0a"), SHARD_MISS_UNSUPPORTED,
 		 "starts with ff 0a: JPEG XL is not supported, convert it to PNG"},
 		{ROW("P6 1 1 255\nabc"), SHARD_MISS_UNSUPPORTED,

@@ -1,12 +1,16 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # tests/twin/_pillows.sh - 2,000 drawn images, as many transformed rows, as many files with an
-# orientation, and as many TIFFs, have the pixels of each Pillow in $PILLOWS, and not those of the
-# others; make check-pillow makes their environments
+# orientation, as many TIFFs, and 600 AVIFs, have the pixels of each Pillow in $PILLOWS, and not
+# those of the others; make check-pillow makes their environments
 # TIMEOUT: 1800
 set -u
 : "${BUILD:=build}" "${SEED:=17}"
 export SEED
+
+avifs() { # PYTHON: if shardpack reads them
+	grep -q /decode_avif_stub.o "$BUILD/parts" || "$1" tests/twin/avif.py "$BUILD/tests/pack/dump_transform" 600
+}
 
 compare() { # VERSION
 	local python=$BUILD/venv/pillow-$1/bin/python
@@ -15,7 +19,8 @@ compare() { # VERSION
 	"$python" tests/twin/pillow.py "$BUILD/tests/pack/dump_transform" 2000 &&
 		"$python" tests/twin/transform.py "$BUILD/tests/twin/dump_transform" 2000 &&
 		"$python" tests/twin/orientation.py "$BUILD/tests/pack/dump_transform" 2000 &&
-		"$python" tests/twin/tiff.py "$BUILD/tests/pack/dump_transform" 2000
+		"$python" tests/twin/tiff.py "$BUILD/tests/pack/dump_transform" 2000 &&
+		avifs "$python"
 }
 
 count=0

@@ -12,6 +12,7 @@
 #include "tools/shardpack/convert/budget.h"
 #include "tools/shardpack/convert/verdict.h"
 #include "tools/shardpack/decode/decode.h"
+#include "tools/shardpack/decode/decode_formats.h"
 #include "tools/shardpack/image/mask.h"
 #include "tools/shardpack/image/transform_image.h"
 #include "tools/shardpack/plan/recipe.h"
@@ -127,7 +128,7 @@ static bool find_stated(const struct pictures *p, const uint8_t *data, uint64_t 
 			struct verdict *v)
 {
 	*stated = 0;
-	if ((!p->applies_exif && !exif_is_tiff(data, bytes)) || exif_stated(data, bytes, p->rules, stated))
+	if ((!p->applies_exif && !exif_is_tiff(data, bytes)) || decode_stated(data, bytes, p->rules, stated))
 		return true;
 	return verdict_set(v, OUTCOME_STOP, 0, "out of memory while its orientation was looked for");
 }

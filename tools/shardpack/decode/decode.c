@@ -14,12 +14,12 @@
 #include "shard_pack.h"
 #include "tools/shardpack/decode/decode_bmp.h"
 #include "tools/shardpack/decode/decode_formats.h"
-#include "tools/shardpack/decode/decode_gif.h"
 #include "tools/shardpack/decode/decode_jpeg.h"
+#include "tools/shardpack/decode/decode_optional.h"
 #include "tools/shardpack/decode/decode_png.h"
 #include "tools/shardpack/decode/decode_ppm.h"
-#include "tools/shardpack/decode/decode_tiff.h"
 #include "tools/shardpack/decode/decode_webp.h"
+#include "tools/shardpack/format/heif.h"
 
 /*
  * The most that libjpeg holds for any image within the pixel limit is a progressive CMYK
@@ -95,7 +95,7 @@ static const struct magic magics[] = {
 	{MAGIC("P6\n"), NULL, "PPM", 0, ppm_run},
 	{MAGIC("P6 "), NULL, "PPM", 0, ppm_run},
 	{MAGIC("P7\n"), "P7", "PAM", 0, NULL},
-	{MAGIC("????ftypavif"), NULL, "AVIF", 0, NULL},
+	{MAGIC("????ftyp"), "ftyp", "AVIF", DECODE_AVIF, avif_run}, /* if it has a brand of AVIF */
 	{MAGIC("????ftyphei"), NULL, "HEIF", 0, NULL},
 	{MAGIC("????ftypmif1"), NULL, "HEIF", 0, NULL},
 	{MAGIC("\xff\x0a"), NULL, "JPEG XL", 0, NULL},
@@ -107,14 +107,13 @@ static bool starts_with(const uint8_t *bytes, size_t size, const struct magic *m
 {
 	if (size < m->length)
 		return false;
+	if (m->run == avif_run && !heif_is_avif(bytes, size))
+		return false;
 	for (size_t i = 0; i < m->length; i++)
 		if (m->pattern[i] != '?' && (uint8_t)m->pattern[i] != bytes[i])
 			return false;
 	return true;
 }
-
-/* What to type. */
-#define AVIF_INSTEAD "PNG: python3 -c \"from PIL import Image; Image.open('a.avif').save('a.png')\""
 
 #define HEX_BYTES 16 /* enough for every magic */
 
@@ -124,6 +123,12 @@ static const char *first_bytes(const uint8_t *bytes, size_t count, char text[3 *
 	for (size_t i = 0; i < count; i++)
 		snprintf(text + 3 * i, 4, i + 1 < count ? "%02x " : "%02x", bytes[i]);
 	return text;
+}
+
+/* So many are shown beside a tag. */
+static size_t tag_bytes(const struct magic *m)
+{
+	return m->pattern[0] == '?' ? m->length : strlen(m->tag);
 }
 
 static const struct decode_format_name *format_of(uint32_t bit)
@@ -165,19 +170,18 @@ static enum decode_status run(struct decoder *d, const void *bytes, size_t size,
 			return decode_bad(v, SHARD_MISS_UNSUPPORTED,
 					  "starts with %s (%s): %s is read only from plans in which the name of an "
 					  "image ends so; rename it to .%s and pack anew",
-					  first_bytes(bytes, strlen(m->tag), hex), m->tag, m->name,
+					  first_bytes(bytes, tag_bytes(m), hex), m->tag, m->name,
 					  format_of(m->format)->name);
 		if (m->run)
 			return decode_bad(v, SHARD_MISS_UNSUPPORTED,
-					  "starts with %s (%s): a mask is not read from a %s, "
+					  "starts with %s (%s): a mask is not read from %s %s, "
 					  "convert it to PNG",
-					  first_bytes(bytes, strlen(m->tag), hex), m->tag, m->name);
-		if (!strcmp(m->name, "AVIF"))
-			instead = AVIF_INSTEAD;
+					  first_bytes(bytes, tag_bytes(m), hex), m->tag, m->name[0] == 'A' ? "an" : "a",
+					  m->name);
 		if (m->tag)
 			return decode_bad(v, SHARD_MISS_UNSUPPORTED,
 					  "starts with %s (%s): %s is not supported, convert it to %s",
-					  first_bytes(bytes, strlen(m->tag), hex), m->tag, m->name, instead);
+					  first_bytes(bytes, tag_bytes(m), hex), m->tag, m->name, instead);
 		return decode_bad(v, SHARD_MISS_UNSUPPORTED, "starts with %s: %s is not supported, convert it to %s",
 				  first_bytes(bytes, m->length, hex), m->name, instead);
 	}
@@ -187,7 +191,8 @@ static enum decode_status run(struct decoder *d, const void *bytes, size_t size,
 				  "files: find SRC -name '._*' -delete");
 	return decode_bad(v, SHARD_MISS_NOT_AN_IMAGE, "starts with %s: not %s",
 			  first_bytes(bytes, size < HEX_BYTES ? size : HEX_BYTES, hex),
-			  channels == 1 ? "a mask (PNG, BMP, PGM)" : "an image (JPEG, PNG, WebP, GIF, TIFF, BMP, PPM)");
+			  channels == 1 ? "a mask (PNG, BMP, PGM)"
+					: "an image (JPEG, PNG, WebP, GIF, TIFF, AVIF, BMP, PPM)");
 }
 
 static enum decode_status stream(struct decoder *d, const struct mask_codes *codes, const void *bytes, size_t size,

@@ -12,7 +12,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum decode_format { DECODE_GIF = 1, DECODE_TIFF = 2 }; /* bits */
+#include "tools/shardpack/format/exif.h"
+
+enum decode_format { DECODE_GIF = 1, DECODE_TIFF = 2, DECODE_AVIF = 4 }; /* bits */
 
 /* One of them. */
 struct decode_format_name {
@@ -26,5 +28,8 @@ extern const struct decode_format_name decode_format_names[]; /* one with bit 0 
 
 /* The bit of the format that a name ends as, upper or lower case; 0 if it is another one. */
 uint32_t decode_format_of(const char *name, size_t bytes);
+
+/* exif_stated() for these as well. */
+bool decode_stated(const uint8_t *bytes, size_t size, enum exif_rules rules, uint32_t *stated);
 
 #endif

@@ -8,7 +8,7 @@
  *
  * The frames behind it are counted, up to the end of the file, and not decompressed.
  */
-#include "tools/shardpack/decode/decode_gif.h"
+#include "tools/shardpack/decode/decode_optional.h"
 
 #include <string.h>
 

@@ -3,7 +3,7 @@
  * decode_gif_stub.c - a build without giflib: GIFs are called by their name
  */
 #include "shard_pack.h"
-#include "tools/shardpack/decode/decode_gif.h"
+#include "tools/shardpack/decode/decode_optional.h"
 
 enum decode_status gif_run(struct decoder *d, const uint8_t *bytes, size_t size, struct image *out,
 			   struct decode_verdict *v)

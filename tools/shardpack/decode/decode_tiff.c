@@ -9,7 +9,7 @@
  * What libtiff says goes into the verdict.  Its warnings are verdicts, too, for it makes up what it
  * cannot read; but for those that are about tags which nobody asks for.
  */
-#include "tools/shardpack/decode/decode_tiff.h"
+#include "tools/shardpack/decode/decode_optional.h"
 
 #include <ctype.h>
 #include <inttypes.h>

@@ -3,7 +3,7 @@
  * decode_tiff_stub.c - a build without libtiff: TIFFs are called by their name
  */
 #include "shard_pack.h"
-#include "tools/shardpack/decode/decode_tiff.h"
+#include "tools/shardpack/decode/decode_optional.h"
 
 enum decode_status tiff_run(struct decoder *d, const uint8_t *bytes, size_t size, struct image *out,
 			    struct decode_verdict *v)

@@ -262,6 +262,18 @@ static void read_tiff(struct bytes file, enum exif_rules rules, struct said *out
 		out->xmp = xmp_read(out->exif.xmp, out->exif.xmp_bytes);
 }
 
+uint32_t exif_stated_beside(uint32_t boxes, const uint8_t *exif, size_t exif_bytes, const uint8_t *xmp,
+			    size_t xmp_bytes, enum exif_rules rules)
+{
+	struct exif_tiff said = read_exif((struct bytes){exif, exif_bytes}, 2, rules);
+
+	if (boxes != 1)
+		return boxes;
+	if (said.said == EXIF_UNREADABLE)
+		return 0;
+	return said.said == EXIF_SAYS ? 1 : xmp_read(xmp, xmp_bytes).orientation;
+}
+
 bool exif_is_tiff(const uint8_t *bytes, size_t size)
 {
 	return size >= 4 && (!memcmp(bytes, "II*\0", 4) || !memcmp(bytes, "MM\0*", 4));

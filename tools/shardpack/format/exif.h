@@ -25,6 +25,13 @@ enum exif_rules { EXIF_RULES_PILLOW_12, EXIF_RULES_PILLOW_13 };
  */
 bool exif_stated(const uint8_t *bytes, size_t size, enum exif_rules rules, uint32_t *stated);
 
+/*
+ * The same for an AVIF.  What its boxes say, 1 to 8, is what Pillow writes into its EXIF data.  So
+ * XMP counts only if the boxes say 1, and the EXIF data has no entry.
+ */
+uint32_t exif_stated_beside(uint32_t boxes, const uint8_t *exif, size_t exif_bytes, const uint8_t *xmp,
+			    size_t xmp_bytes, enum exif_rules rules);
+
 /* Does it begin as a TIFF?  Pillow turns these when it reads them, asked to or not. */
 bool exif_is_tiff(const uint8_t *bytes, size_t size);
 
