@@ -232,7 +232,7 @@ static int open_kept(struct started *s)
 
 	if (code == EXIT_DONE && found)
 		s->job.kept = &s->origin;
-	else if (code == EXIT_DONE)
+	else if (code == EXIT_DONE && !output_is_sealed(s->job.out_dir, &s->plan))
 		warn("%s/sources: is missing, so the dataset keeps no fingerprints of its sources", s->job.state_dir);
 	return code;
 }

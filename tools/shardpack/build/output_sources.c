@@ -137,6 +137,18 @@ static int dataset_id(const char *out_dir, char id[65])
 	return EXIT_DONE;
 }
 
+/* A seal that was killed while it removed the plan has kept them; those of another dataset go. */
+static int keep_none(const char *path, const char *id)
+{
+	struct text text = {0};
+	bool found, ours;
+	int code = files_read(path, &text, &found);
+
+	ours = code == EXIT_DONE && found && kept_prints_are_of(&text, id);
+	text_free(&text);
+	return ours || code != EXIT_DONE ? code : files_remove(path);
+}
+
 int output_keep_prints(const struct job *job)
 {
 	char path[FILES_PATH_BYTES], id[65];
@@ -144,10 +156,10 @@ int output_keep_prints(const struct job *job)
 	struct shard_error err;
 	int code = files_path(path, job->out_dir, KEPT_PRINTS_NAME);
 
-	if (code == EXIT_DONE && !job->kept)
-		return files_remove(path);
 	if (code == EXIT_DONE)
 		code = dataset_id(job->out_dir, id);
+	if (code == EXIT_DONE && !job->kept)
+		return keep_none(path, id);
 	if (code != EXIT_DONE)
 		return code;
 	kept_prints_write(job->kept, id, &text);

@@ -28,6 +28,17 @@ static void write_head(const char *dataset_id, struct text *out)
 	text_format(out, "shardpack-kept 1\ndataset %s\n", dataset_id);
 }
 
+bool kept_prints_are_of(const struct text *text, const char *dataset_id)
+{
+	struct text head = {0};
+	bool same;
+
+	write_head(dataset_id, &head);
+	same = !text_failed(&head) && text->bytes >= head.bytes && !memcmp(text->data, head.data, head.bytes);
+	text_free(&head);
+	return same;
+}
+
 void kept_prints_write(const struct origin *o, const char *dataset_id, struct text *out)
 {
 	write_head(dataset_id, out);

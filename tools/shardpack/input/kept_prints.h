@@ -21,6 +21,9 @@
 
 #define KEPT_PRINTS_NAME "dataset.sources"
 
+/* Is it the text of this dataset, as far as its first lines say? */
+bool kept_prints_are_of(const struct text *text, const char *dataset_id);
+
 void kept_prints_write(const struct origin *o, const char *dataset_id, struct text *out);
 
 /*
