@@ -275,8 +275,7 @@ struct shard_loader_options {
 	uint64_t seed;		/* fixes the order, with the epoch */
 	uint32_t batch_records; /* per rank; required */
 	uint32_t rank, world;	/* which share of the epoch is ours; world 0 means 1 */
-	uint32_t shuffle;	/* enum shard_shuffle */
-	uint32_t tail;		/* enum shard_tail, for records that do not fill the last step */
+	uint32_t shuffle, tail; /* enum shard_shuffle; enum shard_tail, for records that do not fill the last step */
 	uint32_t slot_count;	/* batches in memory, lent or prefetched; default 4, at least 2 */
 	uint32_t thread_count;	/* threads that fill slots; default: one per CPU, at most 4 */
 	/*
@@ -286,8 +285,7 @@ struct shard_loader_options {
 	 */
 	uint32_t window_runs, lane_count;
 	uint64_t run_records, phase_unit_records;
-	uint32_t path;	     /* enum shard_path */
-	uint32_t on_corrupt; /* enum shard_on_corrupt */
+	uint32_t path, on_corrupt; /* enum shard_path, enum shard_on_corrupt */
 	/*
 	 * The most memory for decoded chunks of compressed groups, besides the ring.  The default
 	 * of 0 is as much as one window of this rank needs, or in a global order as much as all
@@ -305,6 +303,7 @@ struct shard_loader_options {
 	const struct shard_selection *selection;	/* NULL: all records; shard_select.h explains it */
 	const struct shard_mix *mix;			/* NULL, or what to load instead of a dataset: shard_mix.h */
 	const struct shard_loader_transform *transform; /* NULL, or how to transform images: shard_gpu.h */
+	uint32_t resume_appended, reserved;		/* 1: see shard_loader_resume(); default 0.  reserved is 0 */
 };
 
 /* Row i of record_count is at data + i x stride; with row_at not NULL, at data + row_at[i]. */
@@ -384,6 +383,7 @@ SHARD_API void shard_loader_token(const struct shard_loader *l, char token[SHARD
  * token belongs to another dataset, to an order that the options do not ask for, or to pixels that
  * a transform does not give.  ARGUMENT if it is incomplete or damaged, or if it names another order
  * while batches are lent from a pool.  After a failure the loader stays where it is.
+ * resume_appended takes tokens of the dataset before `shardpack append`, too: docs/TRAINING.md.
  */
 SHARD_API int shard_loader_resume(struct shard_loader *l, const char *token, struct shard_error *err);
 

@@ -114,8 +114,7 @@ static bool lacks_first_slot(void *context)
 
 int crew_open(struct crew *c, struct place from, struct shard_error *err)
 {
-	struct order_params params = steps_params(c->steps, 0);
-	int rc = epoch_orders_open(&c->orders, c->thread_count, &params, err);
+	int rc = epoch_orders_open(&c->orders, c->thread_count, c->steps, err);
 
 	c->next = from;
 	c->shared = NO_SLOT;

@@ -177,11 +177,16 @@ void feed_move(struct feed *f, struct place to)
 		crew_move(&f->crew, to);
 }
 
-int feed_adopt(struct feed *f, const struct order_params *params, struct shard_error *err)
+int feed_adopt(struct feed *f, const struct order_params *params, const struct steps_early *early,
+	       struct shard_error *err)
 {
 	struct epoch_orders orders;
+	struct steps steps = f->steps;
 	int rc;
 
+	steps.params = *params;
+	steps.params.epoch = 0;
+	steps.early = *early;
 	if (f->steps.mix) {
 		rc = mix_order_adopt(f->steps.mix, params, err); /* feed_move() drops what is being filled */
 		if (rc)
@@ -189,14 +194,13 @@ int feed_adopt(struct feed *f, const struct order_params *params, struct shard_e
 		if (f->cursor.owner)
 			crew_rest(&f->crew);
 	} else if (f->cursor.owner) {
-		rc = epoch_orders_open(&orders, f->o.thread_count, params, err);
+		rc = epoch_orders_open(&orders, f->o.thread_count, &steps, err);
 		if (rc)
 			return rc;
 		crew_rest(&f->crew);
 		crew_use_orders(&f->crew, &orders);
 	}
-	f->steps.params = *params;
-	f->steps.params.epoch = 0;
+	f->steps = steps;
 	return SHARD_OK;
 }
 

@@ -44,13 +44,17 @@ static int substitute(struct supply *supply, struct scratch *scratch, struct slo
 	struct steps_source from = steps_source(supply->steps, slot_rows(s), row);
 	const struct shard_dataset *ds = from.ds ? from.ds : supply->ds;
 	uint64_t damaged = s->record[row] - from.base, at = damaged;
-	uint64_t count = from.selection ? from.selection->count : ds->m.record_count;
+	bool early = steps_is_early(supply->steps, s->place.epoch);
+	uint64_t records = early ? supply->steps->early.records : ds->m.record_count;
+	uint64_t count = early ? supply->steps->early.order_records : from.selection ? from.selection->count : records;
 	uint64_t tries = count - 1 < TRIES ? count - 1 : TRIES;
 	struct shown shown;
 	int rc = SHARD_E_CORRUPT;
 
 	for (uint64_t i = 1; rc == SHARD_E_CORRUPT && i <= tries; i++) {
-		at = from.selection ? selection_next(from.selection, at + 1) : (at + 1) % count;
+		at = from.selection ? selection_next(from.selection, at + 1) : at + 1;
+		if (at >= records)
+			at = from.selection ? selection_at(from.selection, 0) : 0;
 		s->record[row] = from.base + at;
 		rc = slot_fill_one(supply, scratch, s, row, counts, err);
 	}

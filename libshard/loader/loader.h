@@ -13,6 +13,7 @@
 
 #include "libshard/feed/feed.h"
 #include "libshard/gpu/device_slots.h"
+#include "libshard/loader/before_append.h"
 
 struct device_copy;
 struct pool;
@@ -36,6 +37,7 @@ struct shard_loader {
 	struct pool *pool;		      /* NULL: there is a feed; a token of another order replaces it */
 
 	struct steps steps;
+	struct before_append before; /* whose records the early epochs of the steps have */
 	struct cursor cursor;
 	/* enum shard_pixels: of the transforms so far, opened in any thread; of the last token */
 	_Atomic uint32_t transform_pixels;

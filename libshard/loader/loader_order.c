@@ -19,11 +19,13 @@ uint64_t shard_loader_step_count(const struct shard_loader *l)
 }
 
 /* Rows of this rank in an epoch. */
-static uint64_t row_count(const struct shard_loader *l)
+static uint64_t row_count(const struct shard_loader *l, uint64_t epoch)
 {
-	uint64_t steps = shard_loader_step_count(l);
+	const struct place start = {.epoch = epoch};
+	struct order_rank rank = steps_rank(&l->steps, &start);
+	uint64_t steps = order_rank_steps(&rank);
 
-	return steps ? (steps - 1) * l->o.batch_records + order_rank_rows(&l->steps.rank, steps - 1) : 0;
+	return steps ? (steps - 1) * l->o.batch_records + order_rank_rows(&rank, steps - 1) : 0;
 }
 
 static int refuse_rows(uint64_t first, uint64_t count, uint64_t rows, struct shard_error *err)
@@ -36,7 +38,7 @@ static int refuse_rows(uint64_t first, uint64_t count, uint64_t rows, struct sha
 /* Row i of this rank stands at position i x world + rank.  Rows that pad begin anew at 0. */
 static void fill(const struct shard_loader *l, const struct order *order, uint64_t first, uint64_t count, uint64_t *idx)
 {
-	uint64_t records = l->steps.rank.record_count, world = l->steps.rank.world, own = 0;
+	uint64_t records = order->params.record_count, world = l->steps.rank.world, own = 0;
 
 	if (l->steps.rank.rank < records)
 		own = (records - l->steps.rank.rank + world - 1) / world; /* rows that do not pad */
@@ -106,7 +108,7 @@ int shard_loader_order(const struct shard_loader *l, uint64_t epoch, uint64_t fi
 		       struct shard_error *err)
 {
 	struct order_params params = steps_params(&l->steps, epoch);
-	uint64_t rows = row_count(l);
+	uint64_t rows = l->steps.mix ? 0 : row_count(l, epoch);
 	struct order *order;
 
 	if (l->steps.mix)

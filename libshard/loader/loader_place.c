@@ -3,14 +3,11 @@
  * loader_place.c - tells the place of a loader, and moves it: seek and tokens
  */
 #include <inttypes.h>
-#include <stdio.h>
 #include <string.h>
 
-#include "libshard/base/bytes.h"
 #include "libshard/base/error.h"
-#include "libshard/base/mem.h"
 #include "libshard/disk/names.h"
-#include "libshard/io/second_name.h"
+#include "libshard/loader/before_append.h"
 #include "libshard/loader/loader.h"
 #include "libshard/loader/token.h"
 #include "libshard/mix/mix_order.h"
@@ -33,10 +30,10 @@ static int move(struct shard_loader *l, uint64_t epoch, uint64_t position, struc
 {
 	const struct place to = {.epoch = epoch, .first_position = position};
 
-	if (position > l->steps.rank.record_count)
+	if (position > steps_epoch_records(&l->steps, epoch))
 		return error_set(err, SHARD_E_ARGUMENT,
 				 "position is %" PRIu64 "; must be at most %" PRIu64 ", the records of an epoch",
-				 position, l->steps.rank.record_count);
+				 position, steps_epoch_records(&l->steps, epoch));
 	cursor_move(&l->cursor, to);
 	device_slots_forget(&l->device_slots);
 	if (l->pool)
@@ -57,79 +54,114 @@ int shard_loader_seek(struct shard_loader *l, uint64_t epoch, uint64_t position,
 
 /* ---- tokens ---- */
 
-/* The id of the dataset, or the digest of the mixture. */
-static void identify(const struct shard_loader *l, char id[65])
+/* What a token must be of: a dataset or mixture, and a selection. */
+struct owner {
+	char id[65], selection[65]; /* digest of a mixture; empty: all records */
+	uint64_t record_count;
+};
+
+static struct owner owner_now(const struct shard_loader *l)
 {
+	struct owner o = {.record_count = l->steps.params.record_count};
+
 	if (l->steps.mix)
-		memcpy(id, mix_order_mixture(l->steps.mix)->digest, 65);
+		memcpy(o.id, mix_order_mixture(l->steps.mix)->digest, sizeof(o.id));
 	else
-		dataset_id(l->ds, id);
+		dataset_id(l->ds, o.id);
+	if (l->steps.selection)
+		memcpy(o.selection, l->steps.selection->digest, sizeof(o.selection));
+	return o;
+}
+
+static struct owner owner_before(const struct before_append *b, uint64_t record_count)
+{
+	struct owner o = {.record_count = record_count};
+
+	memcpy(o.id, b->id, sizeof(o.id));
+	memcpy(o.selection, b->selection, sizeof(o.selection));
+	return o;
 }
 
 void shard_loader_token(const struct shard_loader *l, char token[SHARD_TOKEN_BYTES])
 {
 	uint32_t pixels = l->transform_pixels;
-	struct token t = {.params = l->steps.params, .pixels = pixels ? pixels : l->token_pixels};
+	struct token t = {
+		.params = l->steps.params, .is_mix = l->steps.mix, .pixels = pixels ? pixels : l->token_pixels};
+	struct owner o;
 
-	identify(l, t.dataset_id);
-	t.is_mix = l->steps.mix;
-	if (l->steps.selection)
-		memcpy(t.selection, l->steps.selection->digest, sizeof(t.selection));
 	shard_loader_tell(l, &t.params.epoch, &t.position);
+	o = steps_is_early(&l->steps, t.params.epoch) ? owner_before(&l->before, l->steps.early.order_records)
+						      : owner_now(l);
+	t.params.record_count = o.record_count;
+	memcpy(t.dataset_id, o.id, sizeof(t.dataset_id));
+	memcpy(t.selection, o.selection, sizeof(t.selection));
 	token_write(&t, token);
 }
 
-/* Is the token of this dataset, before records were appended?  Then that manifest is kept. */
-static bool is_before_append(const struct shard_loader *l, const struct token *t)
+static int refuse_dataset(const struct shard_loader *l, const struct token *t, const struct owner *o,
+			  struct shard_error *err)
 {
-	char name[sizeof(DATASET_MANIFEST) + 65], *path;
-	uint8_t id[32];
-	bool there;
+	bool grown = !t->is_mix && !l->steps.mix && before_append_is_kept(l->ds, t);
 
-	if (t->is_mix || l->steps.mix || !hex_to_bytes(id, t->dataset_id, sizeof(id)))
-		return false;
-	snprintf(name, sizeof(name), DATASET_MANIFEST ".%s", t->dataset_id);
-	path = mem_join(l->ds->dir, name);
-	there = path && file_exists(path);
-	mem_free(path);
-	return there;
+	return error_set(err, SHARD_E_MISMATCH, "the token belongs to %s %.16s..., and this is %s %.16s...%s",
+			 t->is_mix ? "mixture" : "dataset", t->dataset_id, l->steps.mix ? "mixture" : "dataset", o->id,
+			 grown ? ", to which records were appended since; open the loader with resume_appended to "
+				 "finish the epoch over the old records, or begin an epoch anew"
+			       : "");
 }
 
 /* Check that the token is of this dataset, and of an order that the options allow. */
-static int check_token(const struct shard_loader *l, const struct token *t, struct shard_error *err)
+static int check_token(const struct shard_loader *l, const struct token *t, const struct owner *o,
+		       struct shard_error *err)
 {
 	const struct order_params *have = &l->steps.params, *want = &t->params;
-	const struct shard_loader_options *o = &l->asked;
-	char id[65];
+	const struct shard_loader_options *asked = &l->asked;
 
-	identify(l, id);
-	if (t->is_mix != (l->steps.mix != NULL) || strcmp(t->dataset_id, id))
-		return error_set(err, SHARD_E_MISMATCH, "the token belongs to %s %.16s..., and this is %s %.16s...%s",
-				 t->is_mix ? "mixture" : "dataset", t->dataset_id, l->steps.mix ? "mixture" : "dataset",
-				 id,
-				 is_before_append(l, t) ? ", to which records were appended since; begin an epoch "
-							  "anew, or open the old dataset by its kept manifest"
-							: "");
-	if (strcmp(t->selection, l->steps.selection ? l->steps.selection->digest : ""))
+	if (t->is_mix != (l->steps.mix != NULL) || strcmp(t->dataset_id, o->id))
+		return refuse_dataset(l, t, o, err);
+	if (strcmp(t->selection, o->selection))
 		return error_set(err, SHARD_E_MISMATCH,
 				 "the token belongs to %s%.16s%s of the dataset, and the loader has %s%.16s%s",
 				 *t->selection ? "selection " : "all", t->selection, *t->selection ? "..." : "",
-				 l->steps.selection ? "selection " : "all",
-				 l->steps.selection ? l->steps.selection->digest : "", l->steps.selection ? "..." : "");
-	if ((!t->is_mix && want->record_count != have->record_count) || want->seed != have->seed)
+				 *o->selection ? "selection " : "all", o->selection, *o->selection ? "..." : "");
+	if ((!t->is_mix && want->record_count != o->record_count) || want->seed != have->seed)
 		return error_set(err, SHARD_E_MISMATCH,
 				 "the token belongs to %" PRIu64 " records and seed %" PRIu64 "; the loader has "
 				 "%" PRIu64 " records and seed %" PRIu64,
-				 want->record_count, want->seed, have->record_count, have->seed);
-	if ((o->shuffle != SHARD_SHUFFLE_BY_SIZE && want->kind != have->kind) ||
-	    (o->run_records && o->run_records != want->run_records) ||
-	    (o->phase_unit_records && o->phase_unit_records != want->phase_unit_records) ||
-	    (o->window_runs && o->window_runs != want->window_runs) ||
-	    (o->lane_count && o->lane_count != want->lane_count))
+				 want->record_count, want->seed, o->record_count, have->seed);
+	if ((asked->shuffle != SHARD_SHUFFLE_BY_SIZE && want->kind != have->kind) ||
+	    (asked->run_records && asked->run_records != want->run_records) ||
+	    (asked->phase_unit_records && asked->phase_unit_records != want->phase_unit_records) ||
+	    (asked->window_runs && asked->window_runs != want->window_runs) ||
+	    (asked->lane_count && asked->lane_count != want->lane_count))
 		return error_set(err, SHARD_E_MISMATCH,
 				 "the token belongs to another order than the options ask for; leave shuffle, runs, "
 				 "windows and lanes at 0 to take the token's");
 	return SHARD_OK;
+}
+
+/*
+ * The same for a token of the dataset before others were appended, if that was asked for.
+ * `before->id` is empty if the token is of this dataset.
+ */
+static int check_owner(const struct shard_loader *l, const struct token *t, struct before_append *before,
+		       struct shard_error *err)
+{
+	struct owner o = owner_now(l);
+	int rc;
+
+	*before = (struct before_append){.id = ""};
+	if (!l->o.resume_appended || t->is_mix || l->steps.mix || !strcmp(t->dataset_id, o.id))
+		return check_token(l, t, &o, err);
+	rc = before_append_find(before, l->ds, l->steps.selection, t, err);
+	if (rc)
+		return rc;
+	if (l->pool && before->early.order_records)
+		return error_set(err, SHARD_E_UNSUPPORTED,
+				 "the token belongs to this dataset before records were appended, and a pool cannot "
+				 "finish its epoch; finish it with pool_bytes of 0, or begin an epoch anew");
+	o = owner_before(before, before->records);
+	return check_token(l, t, &o, err);
 }
 
 /* Transforms that are open keep their pixels: batches may be waiting for them. */
@@ -152,19 +184,22 @@ static bool same_order(const struct order_params *a, const struct order_params *
 	       a->phase_unit_records == b->phase_unit_records && a->lane_count == b->lane_count;
 }
 
-/* Use the order of the token instead of ours. */
-static int adopt(struct shard_loader *l, const struct token *t, struct shard_error *err)
+/* Use the order of the token instead of ours, and its early epochs. */
+static int adopt(struct shard_loader *l, const struct token *t, const struct steps_early *early,
+		 struct shard_error *err)
 {
 	struct order_params want = t->params;
 	int rc;
 
-	if (same_order(&l->steps.params, &t->params))
+	if (same_order(&l->steps.params, &t->params) && !early->order_records && !l->steps.early.order_records)
 		return SHARD_OK;
 	want.record_count = l->steps.params.record_count;
-	rc = l->pool ? pool_adopt(&l->pool, &want, err) : feed_adopt(l->feed, &want, err);
-	if (!rc)
-		l->steps.params = loader_feed(l)->steps.params;
-	return rc;
+	rc = l->pool ? pool_adopt(&l->pool, &want, err) : feed_adopt(l->feed, &want, early, err);
+	if (rc)
+		return rc;
+	l->steps.params = loader_feed(l)->steps.params;
+	l->steps.early = *early;
+	return SHARD_OK;
 }
 
 /*
@@ -185,6 +220,7 @@ static int count_anew(const struct shard_loader *l, struct token *t, struct shar
 
 int shard_loader_resume(struct shard_loader *l, const char *token, struct shard_error *err)
 {
+	struct before_append before;
 	struct token t;
 	int rc = cursor_check_owner(&l->cursor, err);
 
@@ -192,7 +228,7 @@ int shard_loader_resume(struct shard_loader *l, const char *token, struct shard_
 		return rc;
 	if (!token_read(token, &t))
 		return error_set(err, SHARD_E_ARGUMENT, "not a complete token of shuffle-v1 or mix-v1");
-	rc = check_token(l, &t, err);
+	rc = check_owner(l, &t, &before, err);
 	if (!rc)
 		rc = check_pixels(l, &t, err);
 	if (!rc && (!order_params_allowed(&t.params) || t.position > t.params.record_count))
@@ -200,10 +236,12 @@ int shard_loader_resume(struct shard_loader *l, const char *token, struct shard_
 	if (!rc && t.is_mix)
 		rc = count_anew(l, &t, err);
 	if (!rc)
-		rc = adopt(l, &t, err);
+		rc = adopt(l, &t, &before.early, err);
 	if (!rc)
 		rc = move(l, t.params.epoch, t.position, err);
-	if (!rc)
-		l->token_pixels = t.pixels;
-	return rc;
+	if (rc)
+		return rc;
+	l->before = before;
+	l->token_pixels = t.pixels;
+	return SHARD_OK;
 }

@@ -77,6 +77,15 @@ static const struct shard_group *main_group(const struct shard_schema *s, bool *
 	return main;
 }
 
+static int check_resume(const struct shard_loader_options *o, struct shard_error *err)
+{
+	if (o->resume_appended > 1 || o->reserved)
+		return error_set(err, SHARD_E_ARGUMENT,
+				 "options: resume_appended is %u and reserved %u; must be 0 or 1, and 0",
+				 o->resume_appended, o->reserved);
+	return SHARD_OK;
+}
+
 /* Runs are made of whole units, the same ones in every epoch, so that no chunk is read in parts. */
 static void settle_windows(struct shard_loader_options *o, const struct shard_schema *s)
 {
@@ -178,6 +187,8 @@ int settle_options(struct shard_loader_options *o, const struct shard_dataset *d
 		o->thread_count = cpus < THREADS_DEFAULT ? cpus : THREADS_DEFAULT;
 	}
 	rc = check(o, err);
+	if (!rc)
+		rc = check_resume(o, err);
 	if (rc)
 		return rc;
 	rc = settle_fields(o, &ds->m.schema, err);

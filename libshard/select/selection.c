@@ -234,14 +234,10 @@ uint64_t selection_following(const struct shard_selection *s, uint64_t i, uint64
 	return s->bits ? next_bit(s, next) : selection_at(s, i);
 }
 
-uint64_t selection_next(const struct shard_selection *s, uint64_t record)
+uint64_t selection_below(const struct shard_selection *s, uint64_t record)
 {
-	uint64_t first = 0, end = s->count, next;
+	uint64_t first = 0, end = s->count;
 
-	if (s->bits) {
-		next = next_bit(s, record);
-		return next == UINT64_MAX ? next_bit(s, 0) : next;
-	}
 	while (first < end) {
 		uint64_t middle = first + (end - first) / 2;
 
@@ -250,7 +246,19 @@ uint64_t selection_next(const struct shard_selection *s, uint64_t record)
 		else
 			end = middle;
 	}
-	return selection_at(s, first < s->count ? first : 0);
+	return first;
+}
+
+uint64_t selection_next(const struct shard_selection *s, uint64_t record)
+{
+	uint64_t at;
+
+	if (s->bits) {
+		at = next_bit(s, record);
+		return at == UINT64_MAX ? next_bit(s, 0) : at;
+	}
+	at = selection_below(s, record);
+	return selection_at(s, at < s->count ? at : 0);
 }
 
 uint64_t selection_units(const struct shard_selection *s, uint64_t unit_records)

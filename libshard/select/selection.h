@@ -59,6 +59,8 @@ uint64_t selection_at(const struct shard_selection *s, uint64_t i);
 uint64_t selection_following(const struct shard_selection *s, uint64_t i, uint64_t next);
 /* idx[i] becomes selection_at(s, idx[i]). */
 void selection_many(const struct shard_selection *s, uint64_t *idx, size_t count);
+/* How many selected records are below this one? */
+uint64_t selection_below(const struct shard_selection *s, uint64_t record);
 /* The first selected record from `record` on; behind the last one, the first of all. */
 uint64_t selection_next(const struct shard_selection *s, uint64_t record);
 

@@ -77,6 +77,18 @@ static void sign(struct shard_selection *s)
 	hex_from_bytes(s->digest, digest, sizeof(digest));
 }
 
+uint64_t selection_beginning(const struct shard_selection *s, const char id[65], uint64_t of_count, char digest[65])
+{
+	struct shard_selection part = *s; /* signing asks for its first records only */
+
+	part.of_count = of_count;
+	part.count = selection_below(s, of_count);
+	memcpy(part.dataset_id, id, sizeof(part.dataset_id));
+	sign(&part);
+	memcpy(digest, part.digest, sizeof(part.digest));
+	return part.count;
+}
+
 int selection_make(struct shard_selection **out, const struct shard_dataset *ds, uint64_t *bits, const char *what,
 		   struct shard_error *err)
 {

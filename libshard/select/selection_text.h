@@ -29,6 +29,12 @@
 int selection_make(struct shard_selection **out, const struct shard_dataset *ds, uint64_t *bits, const char *what,
 		   struct shard_error *err);
 
+/*
+ * What is left of a selection in the dataset `id` of `of_count` records, if this one has them, too,
+ * at its beginning: so many records, which are the first of `s`, and its digest.
+ */
+uint64_t selection_beginning(const struct shard_selection *s, const char id[65], uint64_t of_count, char digest[65]);
+
 /* The lines before the gaps, which have so many bytes.  Returns how many bytes the lines have. */
 int selection_put_head(const struct shard_selection *s, uint64_t gaps, char head[SELECTION_HEAD_BYTES]);
 

@@ -7,10 +7,18 @@
 #include "libshard/base/error.h"
 #include "libshard/base/mem.h"
 
-int epoch_orders_open(struct epoch_orders *o, uint32_t thread_count, const struct order_params *params,
-		      struct shard_error *err)
+/* A shorter order may need a longer table. */
+static size_t most_entries(const struct steps *s)
 {
-	size_t entries = order_table_entries(params);
+	struct order_params early = steps_params(s, 0), all = steps_params(s, UINT64_MAX);
+	size_t a = order_table_entries(&early), b = order_table_entries(&all);
+
+	return a > b ? a : b;
+}
+
+int epoch_orders_open(struct epoch_orders *o, uint32_t thread_count, const struct steps *steps, struct shard_error *err)
+{
+	size_t entries = most_entries(steps);
 	bool has = true;
 
 	/* Each thread uses or makes one.  One is for the epoch before, and one is spare. */

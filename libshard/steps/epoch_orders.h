@@ -10,6 +10,7 @@
 #define SHARD_STEPS_EPOCH_ORDERS_H
 
 #include "libshard/order/order.h"
+#include "libshard/steps/steps.h"
 #include "shard.h"
 
 struct epoch_order {
@@ -25,8 +26,8 @@ struct epoch_orders {
 	uint32_t count;
 };
 
-/* Allocate orders with these parameters for so many threads. */
-int epoch_orders_open(struct epoch_orders *o, uint32_t thread_count, const struct order_params *params,
+/* Allocate orders of any epoch of these steps, for so many threads. */
+int epoch_orders_open(struct epoch_orders *o, uint32_t thread_count, const struct steps *steps,
 		      struct shard_error *err);
 void epoch_orders_close(struct epoch_orders *o);
 

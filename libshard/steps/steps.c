@@ -18,6 +18,8 @@ struct order_params steps_params(const struct steps *s, uint64_t epoch)
 
 	if (s->mix) /* nobody asks this order anything, and it needs no table */
 		return (struct order_params){.kind = ORDER_SEQUENTIAL, .record_count = p.record_count};
+	if (steps_is_early(s, epoch))
+		p.record_count = s->early.order_records;
 	p.epoch = s->is_held ? s->held_epoch : epoch;
 	return p;
 }
@@ -27,6 +29,7 @@ struct order_rank steps_rank(const struct steps *s, const struct place *p)
 	struct order_rank rank = s->rank;
 
 	rank.first_position = p->first_position;
+	rank.record_count = steps_epoch_records(s, p->epoch);
 	if (s->mix) { /* whose positions are not counted anew in each epoch */
 		rank.first_position += p->epoch * s->rank.record_count;
 		rank.record_count += p->epoch * s->rank.record_count;

@@ -13,6 +13,13 @@ struct order_share;
 struct shard_dataset;
 struct shard_selection;
 
+/* Epochs that have the first records only: those that a dataset had before others were appended. */
+struct steps_early {
+	uint64_t last_epoch;	/* of these epochs, which begin with epoch 0 */
+	uint64_t order_records; /* their records in the order; 0: there are no such epochs */
+	uint64_t records;	/* of the dataset: as many, or more with a selection */
+};
+
 struct steps {			    /* changes only while no thread fills a slot */
 	struct order_params params; /* of epoch 0 */
 	struct order_rank rank;	    /* of a whole epoch, so first_position is 0 */
@@ -22,9 +29,21 @@ struct steps {			    /* changes only while no thread fills a slot */
 	const struct shard_selection *selection;
 	/* The steps are those of a mixture; record_count is the length of an epoch.  Or NULL. */
 	struct mix_order *mix;
-	bool is_held; /* every epoch has the order of held_epoch */
+	struct steps_early early; /* not of mixtures and pools */
+	bool is_held;		  /* every epoch has the order of held_epoch */
 	uint64_t held_epoch;
 };
+
+static inline bool steps_is_early(const struct steps *s, uint64_t epoch)
+{
+	return s->early.order_records && epoch <= s->early.last_epoch;
+}
+
+/* Records of an epoch, of all ranks together. */
+static inline uint64_t steps_epoch_records(const struct steps *s, uint64_t epoch)
+{
+	return steps_is_early(s, epoch) ? s->early.order_records : s->rank.record_count;
+}
 
 /* Returns the parameters of the order in an epoch.  A mixture has orders of its own. */
 struct order_params steps_params(const struct steps *s, uint64_t epoch);

@@ -225,6 +225,7 @@ class Loader:
         items: int = 0,
         strings: bool = False,
         wide_tokens: bool = False,
+        resume_appended: bool = False,
     ) -> Self: ...
     @property
     def closed(self) -> bool: ...

@@ -86,6 +86,7 @@ class LoaderBase(Generic[T]):
         stage_bytes: SupportsIndex = 0,
         stream: object = None,
         pool_bytes: SupportsIndex | str = 0,
+        resume_appended: bool = False,
     ) -> None:
         """
         ``dataset``: a :class:`Dataset`, a :class:`Selection` of one, a :class:`Mixture` of several,
@@ -147,6 +148,9 @@ class LoaderBase(Generic[T]):
 
         ``pool_bytes``: of the GPU's memory, for windows of the dataset, or ``"all"`` of it, from
         which batches are gathered there; 0: none.
+
+        ``resume_appended``: True lets :meth:`load_state_dict` take states of the dataset before
+        ``shardpack append``.
         """
         place, gpu = _device(device)
         if place == "cpu" and (stream is not None or pool_bytes != 0):
@@ -203,6 +207,7 @@ class LoaderBase(Generic[T]):
             items=_item_bits(self._items),
             strings=lists,
             wide_tokens=self._wide_tokens,
+            resume_appended=bool(resume_appended),
             transform=transform._for(self.dataset) if isinstance(transform, Transform) else None,
         )
         self.batch_size = operator.index(batch_size)
@@ -331,7 +336,9 @@ class LoaderBase(Generic[T]):
         """Go on where ``state_dict()`` was called.  Reads no record before that place.
 
         Raises :class:`MismatchError` if the state is of another dataset, selection or mixture, or
-        of another seed or order.
+        of another seed or order.  With ``resume_appended=True`` the state may be of this dataset
+        before ``shardpack append``: its epoch is finished over the old records, and the next one
+        has all of them.
         """
         if not isinstance(state, dict) or state.get("libshard") != 1 or not isinstance(state.get("token"), str):
             raise ArgumentError("this state is not from state_dict() of a libshard loader", "bad argument")

@@ -62,3 +62,4 @@ class LoaderOptions(TypedDict, total=False):
     stage_bytes: SupportsIndex
     stream: object
     pool_bytes: SupportsIndex | str
+    resume_appended: bool

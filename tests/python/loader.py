@@ -244,6 +244,25 @@ class Order(Loading):
             loader.set_epoch(7)
             self.assertEqual([(b.epoch, b.step) for b in loader][0], (7, 0))
 
+    def test_a_state_from_before_records_were_appended(self):
+        data.pack_images("grown", 40, "--shard-records", "15")
+        data.pack_images("more", 63, "--shard-records", "30")
+        loader = libshard.Loader("grown", 7, seed=3, threads=2)
+        rest = []
+        for batch in loader:
+            if batch.step < 2:
+                state = loader.state_dict()
+            else:
+                rest += batch.index.tolist()
+        data.shardpack("append", "grown", "more", "--duplicates", "keep")
+        with self.assertRaisesRegex(libshard.MismatchError, "open the loader with resume_appended"):
+            libshard.Loader("grown", 7, seed=3).load_state_dict(state)
+        other = libshard.Loader("grown", 5, seed=3, resume_appended=True)
+        other.load_state_dict(state)
+        self.assertEqual([i for batch in other for i in batch.index.tolist()], rest)
+        self.assertEqual(other.epoch, 1)
+        self.assertEqual(sorted(i for batch in other for i in batch.index.tolist()), list(range(103)))
+
     def test_the_epoch_that_a_state_is_in_may_be_set_again(self):
         """Frameworks do so at the start of each epoch, also of one that is resumed."""
         with libshard.Loader(self.ds, 8) as loader:

@@ -61,7 +61,7 @@ static char *option_names[] = {
 	"dataset", "seed", "batch_records", "rank", "world", "shuffle", "tail", "prefetch", "max_held", "thread_count",
 	"window_runs", "lane_count", "run_records", "phase_unit_records", "path", "on_corrupt", "stage_bytes", "device",
 	"gpu", "stream", "pool_bytes", "corrupt_most", "source", "fields", "transform", "items", "strings",
-	"wide_tokens", NULL,
+	"wide_tokens", "resume_appended", NULL,
 };
 /* clang-format on */
 
@@ -71,16 +71,16 @@ static bool take_options(struct loader *l, PyObject *args, PyObject *kwargs, str
 	unsigned long long seed = 0, run_records = 0, phase = 0, stage = 0, pool = 0, corrupt_most = 0;
 	unsigned int prefetch = 2;
 	PyObject *dataset, *gpu = Py_None, *stream = Py_None, *source = Py_None, *transform = Py_None;
-	int device = 0;
+	int device = 0, resume_appended = 0;
 
 	l->placed = true;
 	l->max_held = 2;
-	if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O!|$KIIIIIIIIIIKKIIKpOOKKOIOIpp", option_names, dataset_type,
+	if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O!|$KIIIIIIIIIIKKIIKpOOKKOIOIppp", option_names, dataset_type,
 					 &dataset, &seed, &o->batch_records, &o->rank, &o->world, &o->shuffle, &o->tail,
 					 &prefetch, &l->max_held, &o->thread_count, &o->window_runs, &o->lane_count,
 					 &run_records, &phase, &o->path, &o->on_corrupt, &stage, &device, &gpu, &stream,
 					 &pool, &corrupt_most, &source, &o->fields, &transform, &l->items, &l->strings,
-					 &l->wide_tokens) ||
+					 &l->wide_tokens, &resume_appended) ||
 	    !dataset_is_open((struct dataset *)dataset))
 		return false;
 	if (!plan_slots(l, o, prefetch, device))
@@ -91,6 +91,7 @@ static bool take_options(struct loader *l, PyObject *args, PyObject *kwargs, str
 	l->dataset = ref(dataset);
 	o->pool_bytes = pool;
 	o->corrupt_most = corrupt_most;
+	o->resume_appended = (uint32_t)resume_appended;
 	o->seed = seed;
 	o->run_records = run_records;
 	o->phase_unit_records = phase;
@@ -269,7 +270,7 @@ int loader_init(PyObject *module)
 		 "max_held=2, thread_count=0, window_runs=0, lane_count=0, run_records=0, phase_unit_records=0, "
 		 "path=0, on_corrupt=0, stage_bytes=0, device=False, gpu=None, stream=None, pool_bytes=0, "
 		 "corrupt_most=0, source=None, fields=0, transform=None, items=0, strings=False, "
-		 "wide_tokens=False)\n--\n\n"},
+		 "wide_tokens=False, resume_appended=False)\n--\n\n"},
 		{0, NULL},
 	};
 	static PyType_Spec spec = {
