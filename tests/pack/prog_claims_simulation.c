@@ -183,7 +183,6 @@ static void *work(void *context)
 {
 	struct worker *w = context;
 	struct claims *c;
-	uint64_t missing = 0;
 	bool more, is_complete = false;
 	int code = claims_open(&c, &w->job);
 
@@ -192,8 +191,11 @@ static void *work(void *context)
 	if (code == EXIT_DONE)
 		code = wait_for_more(c, &more);
 	while (code == EXIT_DONE && more) {
+		uint64_t missing = 0; /* all are asked, as build.c does */
+
 		for (uint64_t k = 0; k < job_state.shard_count; k++)
 			missing += claims_is_missing(c, k);
+		job_state.failed |= !missing;
 		code = fill(w, c);
 		if (code == EXIT_DONE)
 			code = wait_for_more(c, &more);
@@ -410,10 +412,8 @@ int main(int argc, char **argv)
 	uint64_t hosts;
 	double begin;
 
-	if (argc != 4) {
-		fprintf(stderr, "prog_claims_simulation SHARDS WORKERS SEED\n");
+	if (argc != 4)
 		return 2;
-	}
 	job_state.shard_count = job_state.plan.shard_count = strtoull(argv[1], NULL, 10);
 	job_state.worker_count = strtoull(argv[2], NULL, 10);
 	job_state.seed = sim.random = strtoull(argv[3], NULL, 10);
