@@ -4,8 +4,8 @@
  * definitions in C; and a text with a planted fault does not
  *
  * `make check` runs some cases of a seed that never changes; `make check-ptx` sets ALL_N, and
- * draws.  Under a sanitizer, which looks for mistakes of the interpreter, there are fewer cases, too
- * few for the planted faults.
+ * draws.  A sanitizer looks for mistakes of the interpreter: with it there are fewer cases, too few
+ * for the planted faults.
  *
  * TIMEOUT: 600
  * TAKES: 10
