@@ -31,7 +31,10 @@ static struct {
 	enum message_level level; /* const once threads exist */
 	bool terminal;		  /* const once threads exist: stderr can erase a line */
 	bool colour;		  /* const once threads exist */
-	/* Stderr's lock: a status line is on the screen.  Atomic because ThreadSanitizer cannot see that lock. */
+	/*
+	 * Stderr's lock: a status line is on the screen.  Atomic because ThreadSanitizer cannot see
+	 * that lock.
+	 */
 	atomic_bool status_shown;
 } talk = {.program = "", .level = MESSAGE_NORMAL};
 
