@@ -57,7 +57,10 @@ struct shard_reader *readers_use(struct readers *t, uint64_t idx);
 /* Only one that is kept: nobody need be inside. */
 struct shard_reader *readers_kept(const struct readers *t, uint64_t idx);
 
-/* Enter a reader that was just opened, or close it if another thread was first.  Returns which it is.  Inside. */
+/*
+ * Enter a reader that was just opened, or close it if another thread was first.  Returns which it
+ * is.  Inside.
+ */
 struct shard_reader *readers_add(struct readers *t, uint64_t idx, struct shard_reader *r);
 
 /* Keep it open as long as the dataset.  Returns false if it is not there any more. */
