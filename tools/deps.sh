@@ -43,6 +43,7 @@ check|python3-pil|python3-pillow|resizing must equal Pillow bit for bit
 check|groff-base|groff-base|man pages are set without a complaint
 check|strace|strace|tests make system calls fail
 check|zstd|zstd|makes the .zst files that tests unpack
+check|xz-utils|xz|makes a .xz file that tests unpack
 check|util-linux|util-linux|tests mount small disks and drop root
 cluster|slurm-wlm|slurm|job arrays and ranks of Slurm
 cluster|munge|munge|tells programs of Slurm from strangers
