@@ -318,7 +318,7 @@ check-newest: ## by hand: drawn images against the Pillow that pip offers today
 check-pillows-run:
 	$(call long,tests/twin/_pillows.sh)
 
-simulate: ## by hand: 1,000 workers pack 1,000,000 shards, in simulated time; SEED=n as above
+simulate: ## by hand: 1,000 workers claim 1,000,000 shards, in simulated time; SEED=n as above
 	$(call long,tests/pack/claims_simulation.sh)
 
 check-docs: ## every block of sh, c and python in the documents

@@ -303,7 +303,7 @@ struct shard_loader_options {
 	const struct shard_selection *selection;	/* NULL: all records; shard_select.h explains it */
 	const struct shard_mix *mix;			/* NULL, or what to load instead of a dataset: shard_mix.h */
 	const struct shard_loader_transform *transform; /* NULL, or how to transform images: shard_gpu.h */
-	uint32_t resume_appended, reserved;		/* 1: see shard_loader_resume(); default 0.  reserved is 0 */
+	uint32_t resume_appended, reserved;		/* 1: take tokens from before an append; reserved: 0 */
 };
 
 /* Row i of record_count is at data + i x stride; with row_at not NULL, at data + row_at[i]. */

@@ -111,7 +111,7 @@ SHARD_API double shard_selection_amplification(const struct shard_selection *s, 
 SHARD_API int shard_dataset_column(struct shard_dataset *ds, const struct shard_field *field, uint64_t first,
 				   uint64_t count, void *out, struct shard_error *err);
 
-/* ---- one after the other, however many shards there are ---- */
+/* ---- datasets of many shards ---- */
 
 /*
  * Each view, each key of shard_dataset_key() and each reader of shard_dataset_reader() keeps its

@@ -46,10 +46,10 @@ check|zstd|zstd|makes the .zst files that tests unpack
 check|xz-utils|xz|makes a .xz file that tests unpack
 check|util-linux|util-linux|tests mount small disks and drop root
 cluster|slurm-wlm|slurm|job arrays and ranks of Slurm
-cluster|munge|munge|tells programs of Slurm from strangers
+cluster|munge|munge|authenticates the programs of Slurm to each other
 cluster|openmpi-bin|openmpi|ranks of Open MPI
 cluster|openssh-server|openssh-server|workers that ssh starts
-cluster|openssh-client|openssh-clients|starts them
+cluster|openssh-client|openssh-clients|ssh starts workers on other machines
 ci|clang|clang|everything must also build without a warning under clang
 ci|ccache|ccache|four builds of everything compile only what changed
 ci|clang-format|clang-tools-extra|code is formatted by its version 14

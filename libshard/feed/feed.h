@@ -65,7 +65,7 @@ void feed_give(struct feed *f, uint32_t slot);
 
 /* Go on at `to`.  Does not wait.  Slots that were taken stay valid. */
 void feed_move(struct feed *f, struct place to);
-/* Use another order, and have such early epochs.  Waits for the threads.  Call feed_move() next. */
+/* Use another order, with these early epochs.  Waits for the threads.  Call feed_move() next. */
 int feed_adopt(struct feed *f, const struct order_params *params, const struct steps_early *early,
 	       struct shard_error *err);
 

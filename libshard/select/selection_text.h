@@ -30,8 +30,8 @@ int selection_make(struct shard_selection **out, const struct shard_dataset *ds,
 		   struct shard_error *err);
 
 /*
- * What is left of a selection in the dataset `id` of `of_count` records, if this one has them, too,
- * at its beginning: so many records, which are the first of `s`, and its digest.
+ * Cut a selection to a dataset as it was before others were appended: `id` had the first `of_count`
+ * records only.  Returns how many records of `s` are among these, and the digest of that selection.
  */
 uint64_t selection_beginning(const struct shard_selection *s, const char id[65], uint64_t of_count, char digest[65]);
 

@@ -74,13 +74,13 @@ class Cluster(Protocol):
     """What a scheduler does here."""
 
     def cpus(self) -> list[int]:
-        """How many each machine has, or [] if nobody knows yet."""
+        """The number of CPUs of each machine, or [] if it is not known yet."""
 
     def start(self, task: Task, parts: list[int], jobs: int) -> None:
         """Call ``task`` with each part, elsewhere, each time with ``jobs`` CPUs."""
 
     def ended(self) -> Iterator[tuple[int, Result]]:
-        """Parts that ended since the last call, and how."""
+        """The parts that ended since the last call, each with its result."""
 
     def stop(self) -> None:
         """End what runs, and leave the cluster."""
@@ -124,7 +124,7 @@ def run_or_raise(part: int, task: Task) -> Result:
 
 
 def may_end_well(code: int) -> bool:
-    """Another time, or on another machine: a disk was full, a process was stopped or killed."""
+    """Whether another try may succeed: a disk was full, a process was stopped or killed."""
     return code in (3, 75, 130)
 
 
@@ -148,16 +148,16 @@ def result_of(error: BaseException) -> Result:
 
 
 def parser(name: str, most_tasks: int) -> tuple[argparse.ArgumentParser, argparse.ArgumentParser]:
-    """Of ``python -m libshard.NAME``, and of its word `build`."""
+    """Returns the parsers of ``python -m libshard.NAME`` and of its verb `build`."""
     program = argparse.ArgumentParser(prog=f"python -m libshard.{name}", allow_abbrev=False)
     words = f"Make the missing shards of a plan on a cluster of {name}."
     verbs = program.add_subparsers(required=True, metavar="build")
     build = verbs.add_parser("build", help=words, description=words, allow_abbrev=False)
     build.add_argument("dir", metavar="DIR", help="folder given to `shardpack plan`, which all machines see")
-    build.add_argument("--shardpack", metavar="PATH", help="program to call [as here, or of the PATH there]")
+    build.add_argument("--shardpack", metavar="PATH", help="program to run [as on this machine, or in PATH]")
     build.add_argument("-j", "--jobs", type=_count, metavar="N", help="CPUs of a task [the cluster's, shared out]")
     build.add_argument("--tasks", type=_count, metavar="N", default=most_tasks, help=f"at most N tasks [{most_tasks}]")
-    build.add_argument("--retries", type=_whole, metavar="N", default=5, help="how often a task begins again [5]")
+    build.add_argument("--retries", type=_whole, metavar="N", default=5, help="times to start a failed task again [5]")
     build.add_argument("-q", "--quiet", action="store_true", help="warnings and errors only")
     for option, (metavar, text) in PASSED.items():
         how: dict[str, Any] = {"metavar": metavar} if metavar else {"action": "store_true"}

@@ -40,7 +40,7 @@ class Dataset(_core.Dataset, Selectable):
     all others, which point into the file (uncompressed data is not copied).  ``ds[10:20]`` and
     ``ds[[5, 3, 8]]`` give several, with the records on the first axis: views where the records
     are neighbours in one shard, copies else.  They are read when they are looked into, and no
-    other group of fields with them.
+    other group of fields with them.  Above 16,384 shards, all arrays are copies.
     Every record is checked against its hash when it is first used, and when it is read from a disk
     again.
 

@@ -57,5 +57,5 @@ class _Dask:
 
 if __name__ == "__main__":
     program, build = _cluster.parser("dask", 10_000)
-    build.add_argument("--address", required=True, help="of the scheduler, as tcp://head:8786")
+    build.add_argument("--address", required=True, help="address of the scheduler, such as tcp://head:8786")
     _cluster.main(program, _Dask)

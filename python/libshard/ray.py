@@ -56,5 +56,5 @@ class _Ray:
 
 if __name__ == "__main__":
     program, build = _cluster.parser("ray", 10_000)
-    build.add_argument("--address", default="auto", help="of the cluster's head [auto: that of this machine]")
+    build.add_argument("--address", default="auto", help="address of the head [auto: the cluster of this machine]")
     _cluster.main(program, _Ray)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * prog_claims_simulation.c - thousands of workers that claim shards, in simulated time, with the
- * code of shardpack itself: claim.c, claims.c, held_claims.c, scheduler.c and shard_list.c
+ * prog_claims_simulation.c - a thousand workers that claim shards, in simulated time, with the code
+ * of shardpack itself: claim.c, claims.c, held_claims.c, scheduler.c, shard_list.c, shard_ranges.c
  *
  *   prog_claims_simulation SHARDS WORKERS SEED
  *

@@ -9,7 +9,7 @@
  * open() of a file.
  *
  * There are two kinds of names, "OUT/00005.shard" and "OUT/.shardpack/claim-00005", and one set of
- * calls: those of claim.c, claims.c and shard_list.c.
+ * calls: those of claim.c, claims.c, shard_list.c and shard_ranges.c.
  */
 #ifndef TESTS_PACK_SIM_FOLDER_H
 #define TESTS_PACK_SIM_FOLDER_H

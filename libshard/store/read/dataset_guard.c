@@ -20,7 +20,7 @@ static void run_work(void *context)
 	g->work(g->context);
 }
 
-/* Runs in the handler of SIGBUS.  A program has views of readers that are kept, and of no others. */
+/* Runs in the handler of SIGBUS.  A program has views only of readers that are kept. */
 static bool is_of_dataset(void *context, uintptr_t at)
 {
 	struct guarded *g = context;

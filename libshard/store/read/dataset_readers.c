@@ -74,7 +74,10 @@ struct shard_reader *readers_use(struct readers *t, uint64_t idx)
 {
 	uintptr_t word = atomic_load_explicit(&t->word[idx], memory_order_acquire);
 
-	/* It may leave the table between the two; the flag of the next one that is opened then says little. */
+	/*
+	 * It may leave the table between the two.  Then the flag of the next reader that is opened
+	 * says little.
+	 */
 	if (word && !(word & READERS_USED))
 		atomic_compare_exchange_strong(&t->word[idx], &word, word | READERS_USED);
 	return readers_peek(t, idx);
@@ -109,7 +112,7 @@ bool readers_keep(struct readers *t, uint64_t idx, const struct shard_reader *r)
 	return false;
 }
 
-/* Close what waited for the era before this one, if nobody is left of that, and begin the next one. */
+/* If nobody is left of the era before, close what waited for that, and begin the next era. */
 static void pass_era(struct readers *t)
 {
 	unsigned before = (atomic_load(&t->era) + 1) & 1;

@@ -2,10 +2,10 @@
 /*
  * dataset_readers.h - the shards of a dataset that are open, which may be fewer than were used
  *
- * A process may have so many maps and no more, and each open shard takes one.  When too many are
- * open, those that were not used for longest are closed.  A thread that uses readers says so with
- * readers_enter() and readers_leave(): what it has got between the two stays open that long.  What
- * a program has got with shard_dataset_reader() stays open as long as the dataset.
+ * Linux limits the maps of a process, and each open shard takes one.  When too many are open, those
+ * that were not used for longest are closed.  A thread that uses readers is inside, from
+ * readers_enter() to readers_leave(): a reader that it gets there stays open until it leaves.  A
+ * reader that a program gets from shard_dataset_reader() stays open as long as the dataset.
  *
  * There is no lock, which a forked child might inherit locked.  A child of a fork that happened
  * between enter and leave of another thread closes nothing, and may reach the limit.
@@ -27,8 +27,8 @@ struct readers {
 	_Atomic uintptr_t *word; /* [count]: a reader, with flags; 0 if the shard is not open */
 	uint64_t count, most;	 /* const after open; more than `most` readers of a process are too many */
 	/*
-	 * A reader that is taken out of the table waits in the list of its era.  The next era begins
-	 * once nobody is inside of the one before; then nobody can have what waited in that.
+	 * A reader that is taken out of the table waits in the list of its era.  The next era
+	 * begins once nobody is inside of the one before.  Then nobody can have what waited there.
 	 */
 	atomic_uint era, inside[2];
 	atomic_flag busy; /* a thread makes room, and owns: */
@@ -66,7 +66,10 @@ struct shard_reader *readers_add(struct readers *t, uint64_t idx, struct shard_r
 /* Keep it open as long as the dataset.  Returns false if it is not there any more. */
 bool readers_keep(struct readers *t, uint64_t idx, const struct shard_reader *r);
 
-/* If too many are open, close some, or all that nobody uses.  Returns whether one was taken out. */
+/*
+ * If too many are open, close some.  With `all`, close all that are not kept, however many are
+ * open.  Returns whether one was taken out of the table.
+ */
 bool readers_make_room(struct readers *t, bool all);
 
 #endif

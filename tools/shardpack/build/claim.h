@@ -28,7 +28,7 @@
 struct claim_times {
 	uint64_t beat;	 /* how often an owner beats */
 	uint64_t stale;	 /* no beat for so long; more than `hidden` */
-	uint64_t hidden; /* so long attribute caches of network file systems may hide what was done elsewhere */
+	uint64_t hidden; /* for how long a network file system may hide, in its caches, what others did */
 	uint64_t look;	 /* how often a worker that waits looks, give or take a half */
 	uint64_t say;	 /* how often it says which owners it waits for */
 };

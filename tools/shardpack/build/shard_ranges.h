@@ -2,9 +2,9 @@
 /*
  * shard_ranges.h - which shards are there, range by range, found with few looks at a large folder
  *
- * Those who build a range do it in order.  So one look at its first missing shard tells whether it
- * goes on, and one at its last whether it is most likely complete.  A range is complete when each
- * of its shards was seen.
+ * Workers build the shards of a range in order.  So a look at its first missing shard tells whether
+ * work on it goes on, and a look at its last shard whether it is most likely complete.  A range is
+ * complete when each of its shards was seen.
  */
 #ifndef SHARD_BUILD_SHARD_RANGES_H
 #define SHARD_BUILD_SHARD_RANGES_H
@@ -29,20 +29,23 @@ void shard_ranges_close(struct shard_ranges *r);
 /* By the plan alone: how many shards a range has, the last range excepted. */
 uint64_t shard_ranges_shards(uint64_t shard_count);
 
-/* The one behind its last shard. */
+/* The number behind that of the range's last shard. */
 uint64_t shard_ranges_end(const struct shard_ranges *r, uint64_t range);
 
-/* By what was seen, without a look. */
+/* Was each of its shards seen?  Does not look at the folder. */
 bool shard_ranges_is_complete(struct shard_ranges *r, uint64_t range);
 
-/* It is there now: it was seen, or a look sees it.  `see` has seen it. */
+/* Is the shard there?  Looks at the folder if it was not seen before.  `see` marks it as seen. */
 bool shard_ranges_has(struct shard_ranges *r, uint64_t shard_idx);
 void shard_ranges_see(struct shard_ranges *r, uint64_t shard_idx);
 
-/* Is its last shard new there?  One that was seen before says nothing of the others. */
+/* Does a look find the last shard for the first time?  An old one says nothing of the others. */
 bool shard_ranges_has_come(struct shard_ranges *r, uint64_t range);
 
-/* Look at all ranges that are not complete; not yet after open.  Returns the exit code. */
+/*
+ * Look at all ranges that are not complete.  The first call uses the list that open has made.
+ * Returns the exit code.
+ */
 int shard_ranges_look(struct shard_ranges *r);
 
 #endif

@@ -2,9 +2,9 @@
 /*
  * decode_avif.c - the first frame of an AVIF to RGB, through libavif and dav1d
  *
- * What dav1d decodes is exact by the standard.  Colours are not: each release of libavif and libyuv
- * may convert them in another way.  So a pattern is converted first, and its digest compared with
- * that of Pillow's.  If they differ, no AVIF is read.
+ * The standard fixes each bit of what dav1d decodes, but not the conversion to RGB: each release of
+ * libavif and libyuv may convert in another way.  So a pattern is converted first, and its digest
+ * is compared with that of Pillow's libavif.  If they differ, no AVIF is read.
  *
  * Pillow's libavif takes the upper 8 bits of most samples of 10 and 12 bits.  Older ones do not, so
  * that is done here.
@@ -53,7 +53,7 @@ static enum decode_status refuse(const struct avif *a, avifResult result)
 	return decode_bad(a->v, SHARD_MISS_DECODE, "AVIF cannot be decoded: %s%s%s", why, *detail ? ": " : "", detail);
 }
 
-/* As strict as Pillow has it: old programs write no `pixi`, and nobody uses the `clap`. */
+/* As strict as Pillow: a `pixi` may be missing, and a `clap`, which is not used, may be wrong. */
 static avifResult open_file(const uint8_t *bytes, size_t size, avifDecoder **out)
 {
 	avifDecoder *file = avifDecoderCreate();
@@ -251,7 +251,7 @@ static enum decode_status check_there(const struct avif *a, size_t size)
 	return DECODE_OK;
 }
 
-/* All claims in one, for the first is what counts: the image, its planes twice, and RGBA. */
+/* Only the first decode_claim() counts, so it has all: the image, its planes twice, and RGBA. */
 static enum decode_status check_declared(struct avif *a, const uint8_t *bytes, size_t size)
 {
 	const avifImage *image = a->file->image;
