@@ -238,6 +238,7 @@ class _Build:
         shards, count = numbers(status["retry_list"]), min(status["shard_count"], self.args.tasks)
         parts = sorted({k % count for k in shards})
         cluster = connect(self.args)
+        signal.signal(signal.SIGTERM, signal.default_int_handler)  # Ray has set its own
         try:
             cpus = [n for n in cluster.cpus() if n > 0]
             jobs = self.jobs(cpus, len(parts))

@@ -6,6 +6,7 @@
 
 #include <inttypes.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "shard_pack.h"
 #include "tools/common/cpus.h"
@@ -187,7 +188,8 @@ static int start(struct started *s, const struct build_options *o, bool needs_so
 			o->out);
 	if (code == EXIT_DONE && s->sealed) {
 		note("%s: sealed already; nothing to do%s", o->out, o->report ? ", and nothing to report" : "");
-		return EXIT_DONE;
+		/* A seal that was killed may have left some of .shardpack, the plan being gone already. */
+		return access(s->job.state_dir, F_OK) == 0 ? output_clear_state(&s->job) : EXIT_DONE;
 	}
 	if (code == EXIT_DONE && recipe_schema(&s->plan.recipe, &s->job.schema, &err) != SHARD_OK)
 		code = fail(exit_code_of_status(err.status), "%s/plan: %s", s->job.state_dir, err.message);

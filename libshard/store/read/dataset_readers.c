@@ -112,17 +112,21 @@ bool readers_keep(struct readers *t, uint64_t idx, const struct shard_reader *r)
 	return false;
 }
 
-/* If nobody is left of the era before, close what waited for that, and begin the next era. */
-static void pass_era(struct readers *t)
+/*
+ * If nobody is left of the era before, close what waited for that, and begin the next era.  Returns
+ * whether a reader was closed.
+ */
+static bool pass_era(struct readers *t)
 {
 	unsigned before = (atomic_load(&t->era) + 1) & 1;
 	struct shard_reader *retired = t->retired[before];
 
 	if (atomic_load(&t->inside[before]))
-		return;
+		return false;
 	t->retired[before] = NULL;
 	atomic_fetch_add(&t->era, 1);
 	close_all(retired);
+	return retired;
 }
 
 /* Returns whether the reader of a word was taken out of the table. */
@@ -148,17 +152,18 @@ static bool take_out(struct readers *t, uint64_t idx)
 bool readers_make_room(struct readers *t, bool all)
 {
 	uint64_t taken = 0, want = all ? UINT64_MAX : AT_ONCE, looks = all ? 2 * t->count : LOOKS_AT;
+	bool closed;
 
 	if (!all && atomic_load_explicit(&open_count, memory_order_relaxed) < t->most)
 		return false;
 	if (atomic_flag_test_and_set(&t->busy))
 		return false;
-	pass_era(t);
+	closed = pass_era(t);
 	for (uint64_t looked = 0; looked < looks && taken < want; looked++) {
 		taken += take_out(t, t->hand);
 		t->hand = t->hand + 1 < t->count ? t->hand + 1 : 0;
 	}
-	pass_era(t);
+	closed |= pass_era(t);
 	atomic_flag_clear(&t->busy);
-	return taken;
+	return taken || closed;
 }

@@ -68,7 +68,7 @@ bool readers_keep(struct readers *t, uint64_t idx, const struct shard_reader *r)
 
 /*
  * If too many are open, close some.  With `all`, close all that are not kept, however many are
- * open.  Returns whether one was taken out of the table.
+ * open.  Returns whether one was taken out of the table or closed.
  */
 bool readers_make_room(struct readers *t, bool all);
 

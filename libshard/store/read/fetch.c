@@ -7,6 +7,7 @@
 #include "libshard/base/bytes.h"
 #include "libshard/base/mem.h"
 #include "libshard/base/task.h"
+#include "libshard/io/direct.h"
 #include "libshard/io/file.h"
 #include "libshard/store/read/reader.h"
 #include "libshard/store/read/reader_chunks.h"
@@ -164,7 +165,7 @@ static void fetch_bytes(struct fetch *f, struct shard_reader *r, uint32_t group,
 
 void fetch_expect(const struct fetch *f, struct shard_reader *r)
 {
-	if (f->fits)
+	if (f->asks)
 		reader_ask_for_regions(r);
 }
 
@@ -217,6 +218,7 @@ struct fetch *fetch_open(uint64_t shard_count, uint64_t record_bytes, bool fits)
 		return NULL;
 	f->shard_count = shard_count;
 	f->fits = fits;
+	f->asks = fits && shard_count < memory_maps_most() / 8;
 	f->run_records = max_u64(FETCH_RUN_BYTES / record_bytes, 1);
 	f->apart_records = fits ? max_u64(READER_REGION_BYTES / record_bytes, 1) : f->run_records;
 	f->marks = mem_array((size_t)shard_count, sizeof(*f->marks));

@@ -34,7 +34,8 @@ struct fetch {
 	uint64_t run_records;
 	uint64_t apart_records; /* to fetch one of so many neighbours fetches all of them */
 	bool fits;
-	atomic_bool reads_small;	       /* the kernel reads page by page where it shall read regions */
+	bool asks;		 /* for regions: there are maps enough, of which each shard then takes more than one */
+	atomic_bool reads_small; /* the kernel reads page by page where it shall read regions */
 	atomic_bool wants_threads;	       /* they were needed, so they were started, or could not be */
 	_Atomic(struct fetch_thread *) thread; /* [FETCH_THREADS]; NULL: there are none */
 	/* [shard_count] [piece][group] */

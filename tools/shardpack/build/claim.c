@@ -120,6 +120,8 @@ int claim_list(const char *state_dir, uint64_t range_count, bool *there)
 	uint64_t range;
 	int code = EXIT_DONE;
 
+	if (!dir && errno == ENOENT) /* another process sealed the dataset: nobody claims what is there */
+		return EXIT_DONE;
 	if (!dir)
 		return fail(EXIT_IO, "%s: cannot read this folder: %s", state_dir, strerror(errno));
 	while ((errno = 0, entry = readdir(dir)) != NULL)

@@ -313,8 +313,7 @@ static int load_none(const struct job *job, bool *sealed)
 		return fail_of_library(&err);
 	shard_dataset_close(ds);
 	*sealed = true;
-	/* A kill may have left some of what it removed, the plan being gone already. */
-	return lstat(job->state_dir, &st) == 0 ? output_clear_state(job) : EXIT_DONE;
+	return EXIT_DONE;
 }
 
 int output_load(const struct job *job, struct plan *plan, char **source, char **quarantine, bool *sealed)

@@ -17,6 +17,7 @@
 #include <inttypes.h>
 #include <pthread.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <avif/avif.h>
@@ -37,12 +38,34 @@ struct avif {
 
 /* ---- what libavif says ---- */
 
+/* The image, its planes twice, and RGBA. */
+static uint64_t bytes_needed(const struct avif *a)
+{
+	uint64_t sample_bytes = a->file->image->depth > 8 ? 2 : 1;
+
+	return (IMAGE_CHANNELS + RGBA_CHANNELS + 2 * RGBA_CHANNELS * sample_bytes) * a->width * a->height;
+}
+
+/* Of dav1d libavif only says that it failed, and that may be for want of memory. */
+static bool is_of_decoder(avifResult result)
+{
+	return result == AVIF_RESULT_DECODE_COLOR_FAILED || result == AVIF_RESULT_DECODE_ALPHA_FAILED;
+}
+
+static bool has_memory(const struct avif *a)
+{
+	void *volatile probe = malloc((size_t)bytes_needed(a));
+
+	free(probe);
+	return probe;
+}
+
 static enum decode_status refuse(const struct avif *a, avifResult result)
 {
 	const char *why = avifResultToString(result);
 	char detail[AVIF_DIAGNOSTICS_ERROR_BUFFER_SIZE];
 
-	if (result == AVIF_RESULT_OUT_OF_MEMORY)
+	if (result == AVIF_RESULT_OUT_OF_MEMORY || (is_of_decoder(result) && !has_memory(a)))
 		return decode_no_memory(a->v);
 	if (result == AVIF_RESULT_TRUNCATED_DATA || result == AVIF_RESULT_IO_ERROR)
 		return decode_bad(a->v, SHARD_MISS_TRUNCATED, "AVIF data ends early");
@@ -53,8 +76,11 @@ static enum decode_status refuse(const struct avif *a, avifResult result)
 	return decode_bad(a->v, SHARD_MISS_DECODE, "AVIF cannot be decoded: %s%s%s", why, *detail ? ": " : "", detail);
 }
 
+/* Items of a file share few bytes, if any. */
+#define ITEMS_TIMES 4
+
 /* As strict as Pillow: a `pixi` may be missing, and a `clap`, which is not used, may be wrong. */
-static avifResult open_file(const uint8_t *bytes, size_t size, avifDecoder **out)
+static avifResult open_file(const uint8_t *bytes, size_t size, bool metadata, avifDecoder **out)
 {
 	avifDecoder *file = avifDecoderCreate();
 	avifResult result;
@@ -65,6 +91,7 @@ static avifResult open_file(const uint8_t *bytes, size_t size, avifDecoder **out
 	file->maxThreads = 1;
 	file->codecChoice = AVIF_CODEC_CHOICE_DAV1D;
 	file->strictFlags &= ~(avifStrictFlags)(AVIF_STRICT_CLAP_VALID | AVIF_STRICT_PIXI_REQUIRED);
+	file->ignoreExif = file->ignoreXMP = !metadata;
 	file->imageDimensionLimit = 0; /* decode_check_size() has limits of its own */
 	result = avifDecoderSetIOMemory(file, bytes, size);
 	return result == AVIF_RESULT_OK ? avifDecoderParse(file) : result;
@@ -251,11 +278,11 @@ static enum decode_status check_there(const struct avif *a, size_t size)
 	return DECODE_OK;
 }
 
-/* Only the first decode_claim() counts, so it has all: the image, its planes twice, and RGBA. */
+/* Only the first decode_claim() counts, so it has all. */
 static enum decode_status check_declared(struct avif *a, const uint8_t *bytes, size_t size)
 {
 	const avifImage *image = a->file->image;
-	uint64_t limit = a->d->limit.max_pixels, sample_bytes = image->depth > 8 ? 2 : 1;
+	uint64_t limit = a->d->limit.max_pixels;
 	enum decode_status rc;
 
 	a->width = image->width;
@@ -272,7 +299,7 @@ static enum decode_status check_declared(struct avif *a, const uint8_t *bytes, s
 				"AVIF is a grid whose parts are not in the order of their numbers; " AS_PNG);
 	if (rc != DECODE_OK)
 		return rc;
-	decode_claim(a->d, (IMAGE_CHANNELS + RGBA_CHANNELS + 2 * RGBA_CHANNELS * sample_bytes) * a->width * a->height);
+	decode_claim(a->d, bytes_needed(a));
 	/* What is inside may say another size: that, too, is held against the limit. */
 	if (limit < a->file->imageSizeLimit) {
 		a->file->imageSizeLimit = (uint32_t)limit;
@@ -342,7 +369,12 @@ enum decode_status avif_run(struct decoder *d, const uint8_t *bytes, size_t size
 		return decode_bad(v, SHARD_MISS_UNSUPPORTED,
 				  "is an AVIF, and %s gives other colours than Pillow; " AS_PNG,
 				  decoder_avif_version());
-	result = open_file(bytes, size, &a.file);
+	if (!heif_items_fit(bytes, size, ITEMS_TIMES * (uint64_t)size))
+		return decode_bad(
+			v, SHARD_MISS_DECODE,
+			"AVIF cannot be decoded: its items are together more than %d times as long as the file",
+			ITEMS_TIMES);
+	result = open_file(bytes, size, false, &a.file);
 	rc = result == AVIF_RESULT_OK ? check_declared(&a, bytes, size)
 	     : a.file		      ? refuse(&a, result)
 				      : decode_no_memory(v);
@@ -372,12 +404,18 @@ static uint32_t orientation_of(const avifImage *image)
 bool avif_stated(const uint8_t *bytes, size_t size, enum exif_rules rules, uint32_t *stated)
 {
 	avifDecoder *file;
-	avifResult result = open_file(bytes, size, &file);
-	const avifImage *image = result == AVIF_RESULT_OK ? file->image : NULL;
+	avifResult result;
+	const avifImage *image;
 
-	*stated = image ? exif_stated_beside(orientation_of(image), image->exif.data, image->exif.size, image->xmp.data,
-					     image->xmp.size, rules)
-			: 0;
+	*stated = 0;
+	if (!heif_items_fit(bytes, size, ITEMS_TIMES * (uint64_t)size)) /* avif_run() refuses it */
+		return true;
+	result = open_file(bytes, size, true, &file);
+	image = result == AVIF_RESULT_OK ? file->image : NULL;
+
+	if (image)
+		*stated = exif_stated_beside(orientation_of(image), image->exif.data, image->exif.size, image->xmp.data,
+					     image->xmp.size, rules);
 	close_file(file);
 	return result != AVIF_RESULT_OUT_OF_MEMORY;
 }

@@ -39,6 +39,14 @@ static uint64_t take(struct bytes *b, unsigned count)
 	return value;
 }
 
+static void skip(struct bytes *b, uint64_t count)
+{
+	size_t skipped = count < b->count ? (size_t)count : b->count;
+
+	b->at += skipped;
+	b->count -= skipped;
+}
+
 /* The next box; one that is not whole is none. */
 static bool next_box(struct bytes *from, struct box *out)
 {
@@ -88,6 +96,65 @@ static void add(struct ids *ids, uint64_t id)
 	ids->last = id;
 }
 
+static uint64_t plus(uint64_t a, uint64_t b)
+{
+	return a + b < a ? UINT64_MAX : a + b;
+}
+
+/* Where items lie.  Adds up their bytes; a length of 0 may mean all of the file, so it is that. */
+static uint64_t add_lengths(struct bytes iloc, uint64_t size)
+{
+	uint64_t version = take(&iloc, 4) >> 24, sizes = take(&iloc, 2), sum = 0;
+	unsigned index_bytes = version ? sizes & 15 : 0, base_bytes = sizes >> 4 & 15;
+	unsigned offset_bytes = sizes >> 12 & 15, length_bytes = sizes >> 8 & 15;
+
+	if (index_bytes > 8 || base_bytes > 8 || offset_bytes > 8 || length_bytes > 8)
+		return 0; /* libavif refuses these */
+	take(&iloc, version < 2 ? 2 : 4);
+	while (iloc.count) {
+		uint64_t extents, length;
+
+		take(&iloc, (version < 2 ? 2 : 4) + (version ? 2 : 0));
+		take(&iloc, 2);
+		take(&iloc, base_bytes);
+		extents = take(&iloc, 2);
+		if (!length_bytes) { /* none of them may take a byte of the box */
+			sum = plus(sum, extents * size);
+			skip(&iloc, extents * (index_bytes + offset_bytes));
+			continue;
+		}
+		for (; extents && iloc.count; extents--) {
+			take(&iloc, index_bytes);
+			take(&iloc, offset_bytes);
+			length = take(&iloc, length_bytes);
+			sum = plus(sum, length && length < size ? length : size);
+		}
+	}
+	return sum;
+}
+
+/* In a row of boxes, and in the boxes of those that may have items. */
+static uint64_t lengths_in(struct bytes boxes, uint64_t size, unsigned depth)
+{
+	struct box box;
+	uint64_t sum = 0;
+
+	while (next_box(&boxes, &box)) {
+		if (is(&box, "iloc"))
+			sum = plus(sum, add_lengths(box.in, size));
+		if (is(&box, "meta"))
+			take(&box.in, 4);
+		if (depth && (is(&box, "meta") || is(&box, "moov") || is(&box, "trak")))
+			sum = plus(sum, lengths_in(box.in, size, depth - 1));
+	}
+	return sum;
+}
+
+bool heif_items_fit(const uint8_t *bytes, size_t size, uint64_t most)
+{
+	return lengths_in((struct bytes){bytes, size}, size, 3) <= most;
+}
+
 /* Where items lie. */
 static void add_places(struct bytes iloc, struct ids *ids)
 {
@@ -96,15 +163,10 @@ static void add_places(struct bytes iloc, struct ids *ids)
 
 	take(&iloc, version < 2 ? 2 : 4);
 	while (iloc.count) {
-		uint64_t id = take(&iloc, version < 2 ? 2 : 4), skip;
-
+		add(ids, take(&iloc, version < 2 ? 2 : 4));
 		take(&iloc, version ? 4 : 2);
-		skip = base_bytes;
-		take(&iloc, (unsigned)skip > 8 ? 8 : (unsigned)skip);
-		skip = take(&iloc, 2) * (index + offset_bytes + length_bytes);
-		add(ids, id);
-		iloc = skip < iloc.count ? (struct bytes){iloc.at + skip, (size_t)(iloc.count - skip)}
-					 : (struct bytes){NULL, 0};
+		skip(&iloc, base_bytes);
+		skip(&iloc, take(&iloc, 2) * (index + offset_bytes + length_bytes));
 	}
 }
 

@@ -13,6 +13,12 @@
 bool heif_is_avif(const uint8_t *bytes, size_t size);
 
 /*
+ * Is the data that all items name, together, at most so many bytes?  libavif copies items that are
+ * in pieces, each with memory of its own, and items may share their bytes.
+ */
+bool heif_items_fit(const uint8_t *bytes, size_t size, uint64_t most);
+
+/*
  * libavif before 1.1 puts the parts of a grid together in the order in which the file first names
  * them, whatever the grid says.  True if there is no grid, or if each list of parts is in the order
  * of their numbers, so that both orders are one.  The rest of the container is libavif's to judge.
