@@ -6,6 +6,7 @@
  */
 #include "shard_pack.h"
 #include "tests/pack/decoded.h"
+#include "tools/shardpack/format/heif.h"
 
 #include <jpeglib.h>
 
@@ -273,6 +274,59 @@ TEST(limits_hold)
 }
 
 /* Tables must not survive from one image to the next: whose pixels would they be? */
+/* ---- what a container of AVIF names ---- */
+
+#define ITEM_BYTES 22u
+
+/* A box with `in` in it, and as a full box a version and flags of 0. */
+static struct file box_of(const char *type, bool full, struct file in)
+{
+	size_t head = full ? 12 : 8, size = head + in.size;
+	struct file out = {calloc(1, size), size};
+
+	CHECK(out.bytes);
+	out.bytes[2] = (uint8_t)(size >> 8);
+	out.bytes[3] = (uint8_t)size;
+	memcpy(out.bytes + 4, type, 4);
+	memcpy(out.bytes + head, in.bytes, in.size);
+	free(in.bytes);
+	return out;
+}
+
+/* Items in two pieces of `length` bytes each. */
+static struct file iloc_of(unsigned items, unsigned length)
+{
+	struct file in = {calloc(1, 4 + (size_t)items * ITEM_BYTES), 4 + (size_t)items * ITEM_BYTES};
+
+	CHECK(in.bytes);
+	memcpy(in.bytes, (uint8_t[]){0x44, 0, 0, (uint8_t)items}, 4);
+	for (unsigned i = 0; i < items; i++) {
+		uint8_t *at = in.bytes + 4 + (size_t)i * ITEM_BYTES;
+
+		at[1] = (uint8_t)(i + 1);
+		at[5] = 2;
+		at[12] = at[20] = (uint8_t)(length >> 8);
+		at[13] = at[21] = (uint8_t)length;
+	}
+	return box_of("iloc", true, in);
+}
+
+TEST(items_that_share_bytes_are_added_up)
+{
+	struct file inside = box_of("moov", false, box_of("trak", false, box_of("meta", true, iloc_of(20, 100))));
+	struct file f = box_of("meta", true, iloc_of(20, 100));
+
+	CHECK(heif_items_fit(f.bytes, f.size, 20 * 2 * 100));
+	CHECK(!heif_items_fit(f.bytes, f.size, 20 * 2 * 100 - 1));
+	for (size_t cut = 0; cut < f.size; cut++) /* a box that is not whole is none */
+		CHECK(heif_items_fit(f.bytes, cut, 0));
+	CHECK(!heif_items_fit(inside.bytes, inside.size, 20 * 2 * 100 - 1));
+	f.bytes[24] = 0; /* no bytes for offsets and lengths: each piece is the whole file */
+	CHECK(!heif_items_fit(f.bytes, f.size, 4 * f.size));
+	free(f.bytes);
+	free(inside.bytes);
+}
+
 TEST(nothing_is_left_of_the_image_before)
 {
 	struct file good = make_jpeg(BASELINE, 33, 17), other = make_jpeg(OPTIMIZED, 33, 17);
