@@ -201,7 +201,7 @@ TEST(threads)
 		CHECK(!wrong);
 	}
 	/*
-	 * While one thread made room, and was not run, others may have opened all shards.  Nobody is
+	 * While the thread that made room was not run, others may have opened all shards.  Nobody is
 	 * inside any more.
 	 */
 	for (unsigned i = 0; i < 3; i++)
