@@ -201,8 +201,8 @@ TEST(threads)
 		CHECK(!wrong);
 	}
 	/*
-	 * While the thread that made room was not run, others may have opened all shards.  Nobody is
-	 * inside any more.
+	 * While the thread that made room was not run, others may have opened all shards.  Nobody
+	 * is inside any more.
 	 */
 	for (unsigned i = 0; i < 3; i++)
 		readers_make_room(&ds->readers, true);
