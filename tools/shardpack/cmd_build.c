@@ -188,7 +188,7 @@ static int start(struct started *s, const struct build_options *o, bool needs_so
 			o->out);
 	if (code == EXIT_DONE && s->sealed) {
 		note("%s: sealed already; nothing to do%s", o->out, o->report ? ", and nothing to report" : "");
-		/* A seal that was killed may have left some of .shardpack, though the plan is gone. */
+		/* A seal that was killed may have left some of .shardpack, but not the plan. */
 		return access(s->job.state_dir, F_OK) == 0 ? output_clear_state(&s->job) : EXIT_DONE;
 	}
 	if (code == EXIT_DONE && recipe_schema(&s->plan.recipe, &s->job.schema, &err) != SHARD_OK)
