@@ -149,7 +149,7 @@ static int examine(const struct doctor_options *o, const struct target *target, 
 		json_out_finish(&t.json);
 	}
 	if (rc)
-		return fail_with(rc, &err);
+		return fail_of_library(&err);
 	if (!o->path)
 		note("no disk was examined; name a dataset, or a folder on the disk that will hold one");
 	note("%" PRIu64 " findings: %" PRIu64 " good, %" PRIu64 " slower, %" PRIu64 " missing, %" PRIu64 " unknown",

@@ -127,7 +127,7 @@ static int print_classes(struct target *t)
 	}
 	if (class_idx > shown)
 		printf("  and %s more: -v shows all\n", human_count(count, class_idx - shown));
-	return rc < 0 ? fail_with(rc, &err) : EXIT_DONE;
+	return rc < 0 ? fail_of_library(&err) : EXIT_DONE;
 }
 
 /* Its lines keep their ends; all else in it is escaped. */
@@ -143,7 +143,7 @@ static int print_provenance(struct target *t)
 		return rc;
 	rc = shard_reader_provenance(reader, &text, &err);
 	if (rc)
-		return fail_with(rc, &err);
+		return fail_of_library(&err);
 	at = text.data;
 	if (text.bytes)
 		puts(t->reader ? "provenance" : "provenance of the first shard");
@@ -175,7 +175,7 @@ static int print_sections(const struct target *t)
 		int rc = shard_reader_section(t->reader, i, &section, &err);
 
 		if (rc)
-			return fail_with(rc, &err);
+			return fail_of_library(&err);
 		printf("  %-4s %14" PRIu64 " %14" PRIu64 " %14" PRIu64 "\n", shard_section_name(section.type),
 		       section.offset, section.bytes, section.item_count);
 	}
@@ -259,7 +259,7 @@ static int info_json(struct target *t)
 	json_out_end(&j);
 	json_out_end(&j);
 	json_out_finish(&j);
-	return shard_rc < 0 ? fail_with(shard_rc, &err) : rc;
+	return shard_rc < 0 ? fail_of_library(&err) : rc;
 }
 
 static int run(const struct cli_args *args)

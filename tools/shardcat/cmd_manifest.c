@@ -29,7 +29,7 @@ static int each_shard(const struct target *t, void (*each)(const struct shard_en
 		int rc = shard_dataset_entry(t->dataset, i, &entry, &err);
 
 		if (rc)
-			return fail_with(rc, &err);
+			return fail_of_library(&err);
 		each(&entry, j);
 	}
 	return EXIT_DONE;

@@ -41,7 +41,7 @@ static int print_order(const struct shard_loader *loader, uint64_t epoch, uint64
 		int rc = shard_loader_order(loader, epoch, first, now, s->idx, &err);
 
 		if (rc)
-			return fail_with(rc, &err);
+			return fail_of_library(&err);
 		for (uint64_t i = 0; i < now; i++)
 			printf("%" PRIu64 "\n", s->idx[i]);
 		first += now;
@@ -64,7 +64,7 @@ static int record_at(const struct shard_loader *whole, struct stretch *s, uint64
 		s->count = record_count - position < ROWS_AT_A_TIME ? record_count - position : ROWS_AT_A_TIME;
 		rc = shard_loader_order(whole, s->epoch, s->first, s->count, s->idx, &err);
 		if (rc)
-			return fail_with(rc, &err);
+			return fail_of_library(&err);
 	}
 	*record = s->idx[position - s->first];
 	return EXIT_DONE;
@@ -128,7 +128,7 @@ static int open_loaders(const struct print_options *o, bool seed_given, struct t
 		if (!rc)
 			rc = shard_loader_resume(*whole, o->token, &err);
 	}
-	return rc ? fail_with(rc, &err) : EXIT_DONE;
+	return rc ? fail_of_library(&err) : EXIT_DONE;
 }
 
 static int print(const struct print_options *o, const struct shard_loader *loader, const struct shard_loader *whole)

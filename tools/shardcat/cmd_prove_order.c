@@ -135,7 +135,7 @@ static int prove_resuming(struct proof *p, const struct plan *n, struct tally *y
 
 			rc = shard_loader_seek(j.loader[q], epoch, 0, &err);
 			if (rc)
-				rc = fail_with(rc, &err);
+				rc = fail_of_library(&err);
 		}
 		first = false;
 		for (uint64_t s = 0; s < steps && !rc && !ended; s++)
@@ -303,7 +303,7 @@ static int run(const struct cli_args *args)
 	if (!rc) {
 		rc = shard_dataset_open(&p.dataset, n.o->path, NULL, &err);
 		if (rc)
-			rc = fail_with(rc, &err);
+			rc = fail_of_library(&err);
 	}
 	if (!rc)
 		rc = p.t.record_count ? prove(&p, &n) : nothing_to_prove(&p);

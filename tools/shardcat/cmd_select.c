@@ -31,7 +31,7 @@ struct choice {
 static int take(struct choice *c, int status, struct shard_selection **chosen, const struct shard_error *err)
 {
 	if (status)
-		return fail_with(status, err);
+		return fail_of_library(err);
 	shard_selection_close(c->left);
 	c->left = *chosen;
 	return EXIT_DONE;
@@ -101,7 +101,7 @@ static int print_list(const struct shard_selection *s)
 		n = info.record_count - first < 4096 ? info.record_count - first : 4096;
 		rc = shard_selection_records(s, first, n, idx, &err);
 		if (rc)
-			return fail_with(rc, &err);
+			return fail_of_library(&err);
 		for (uint64_t i = 0; i < n; i++)
 			printf("%" PRIu64 "\n", idx[i]);
 	}
@@ -118,7 +118,7 @@ static int put(const struct select_options *o, const struct choice *c)
 		return print_list(c->left);
 	rc = shard_selection_write(c->left, o->out, &err);
 	if (rc)
-		return fail_with(rc, &err);
+		return fail_of_library(&err);
 	shard_selection_info(c->left, &info);
 	note("%s: %" PRIu64 " of %" PRIu64 " records; what a loader reads is %.3g times what it delivers", o->out,
 	     info.record_count, info.of_count, shard_selection_amplification(c->left, c->t.dataset));

@@ -109,7 +109,7 @@ static int candidates(const struct sheet *s, const struct show_options *o, uint6
 
 	if (!s->sequential) {
 		rc = shard_shuffle(o->seed, s->target.record_count, first, count, idx, &err);
-		return rc ? fail_with(rc, &err) : EXIT_DONE;
+		return rc ? fail_of_library(&err) : EXIT_DONE;
 	}
 	for (uint64_t i = 0; i < count; i++)
 		idx[i] = first + i;

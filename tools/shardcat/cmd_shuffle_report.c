@@ -92,7 +92,7 @@ static int take_selection(struct study *s)
 	if (!s->record)
 		return classes_no_memory(&s->t);
 	rc = shard_selection_records(s->selection, 0, info.record_count, s->record, &err);
-	return rc ? fail_with(rc, &err) : EXIT_DONE;
+	return rc ? fail_of_library(&err) : EXIT_DONE;
 }
 
 /* ---- the order ---- */
@@ -111,7 +111,7 @@ static int take_shards(struct study *s)
 		int rc = shard_dataset_entry(s->t.dataset, i, &entry, &err);
 
 		if (rc)
-			return fail_with(rc, &err);
+			return fail_of_library(&err);
 		s->shard_first[i] = place_of(s, entry.first_record);
 	}
 	s->shard_first[info.shard_count] = s->data.record_count;
@@ -130,7 +130,7 @@ static int open_loader(struct study *s)
 	options.selection = s->selection;
 	rc = shard_loader_open(&s->loader, s->t.dataset, &options, &err);
 	if (rc)
-		return fail_with(rc, &err);
+		return fail_of_library(&err);
 	shard_loader_order_info(s->loader, &s->order);
 	s->data.run_records = s->order.kind == SHARD_SHUFFLE_WINDOWS && s->order.run_records < s->data.record_count
 				      ? s->order.run_records
@@ -153,7 +153,7 @@ static int feed(struct study *s, struct mixing *m)
 
 			rc = shard_loader_order(s->loader, e, first, now, idx, &err);
 			if (rc) {
-				rc = fail_with(rc, &err);
+				rc = fail_of_library(&err);
 				break;
 			}
 			for (uint64_t i = 0; i < now; i++)

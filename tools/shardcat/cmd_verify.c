@@ -47,7 +47,7 @@ static void on_problem(void *context, const struct shard_error *problem)
 	struct watch *w = context;
 
 	w->printed++;
-	fail_with(problem->status, problem);
+	fail_of_library(problem);
 }
 
 static void print_verdict(const struct target *t, const struct verify_options *o,
@@ -95,7 +95,7 @@ static int verify(struct target *t, const struct verify_options *o)
 		return fail(EXIT_INTERRUPTED, "%s: interrupted; found %" PRIu64 " problem%s before", t->path,
 			    watch.printed, watch.printed == 1 ? "" : "s");
 	if (rc && !watch.printed)
-		return fail_with(rc, &err);
+		return fail_of_library(&err);
 	if (rc && watch.printed > 1)
 		return fail(exit_code_of_status(rc), "%s: %" PRIu64 " problems", t->path, watch.printed);
 	if (!rc)

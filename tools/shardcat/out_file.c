@@ -39,7 +39,7 @@ static int write_file(const char *path, const void *data, size_t bytes)
 	if (special_is(path))
 		return special_write(path, data, bytes);
 	rc = shard_publish(path, data, bytes, 1, &err);
-	return rc ? fail_with(rc, &err) : EXIT_DONE;
+	return rc ? fail_of_library(&err) : EXIT_DONE;
 }
 
 int out_file_open(struct out_file *f)

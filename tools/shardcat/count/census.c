@@ -57,7 +57,7 @@ static int take_recorded(struct census *c, uint32_t field)
 			sums_of_moments(&f->sums[i], &m);
 	}
 	f->recorded = f->channels && rc == SHARD_OK;
-	return rc < 0 ? fail_with(rc, &err) : EXIT_DONE;
+	return rc < 0 ? fail_of_library(&err) : EXIT_DONE;
 }
 
 static int take_recorded_classes(struct census *c)
@@ -78,7 +78,7 @@ static int take_recorded_classes(struct census *c)
 		return fail(EXIT_IO, "out of memory for %" PRIu64 " classes", c->class_count);
 	for (uint64_t i = 0; i < count && rc >= 0; i++)
 		rc = target_class_records(c->target, label, i, &c->class_records[i], &err);
-	return rc < 0 ? fail_with(rc, &err) : EXIT_DONE;
+	return rc < 0 ? fail_of_library(&err) : EXIT_DONE;
 }
 
 int census_open(struct census *c, struct target *t)

@@ -123,7 +123,7 @@ int describe_moments_json(struct json_out *j, struct target *t)
 		}
 	}
 	json_out_end(j);
-	return rc < 0 ? fail_with(rc, &err) : EXIT_DONE;
+	return rc < 0 ? fail_of_library(&err) : EXIT_DONE;
 }
 
 static void describe_field(FILE *out, const struct shard_field *f, int name_width)
@@ -199,5 +199,5 @@ int describe_moments(FILE *out, struct target *t)
 		if (rc >= 0)
 			rc = print_channels(out, t, f, "std ", moments_std, &err);
 	}
-	return rc < 0 ? fail_with(rc, &err) : EXIT_DONE;
+	return rc < 0 ? fail_of_library(&err) : EXIT_DONE;
 }

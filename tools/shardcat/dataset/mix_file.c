@@ -113,7 +113,7 @@ int mix_file_open(struct mix_file *f, const char *path)
 	if (rc)
 		return rc;
 	rc = shard_mix_open(&f->mix, f->source, f->count, NULL, &err);
-	return rc ? fail_with(rc, &err) : EXIT_DONE;
+	return rc ? fail_of_library(&err) : EXIT_DONE;
 }
 
 void mix_file_close(struct mix_file *f)

@@ -17,11 +17,6 @@
 
 #define READ_RECORDS 512 /* records of a dataset that are asked for at a time: 4 KiB of indices */
 
-int fail_with(int shard_status, const struct shard_error *err)
-{
-	return fail(exit_code_of_status(shard_status), "%s", err->message);
-}
-
 /* A folder that cannot be opened: does shardpack only have to go on? */
 static void hint_if_unfinished(const char *dir)
 {
@@ -48,7 +43,7 @@ static int open_either(struct target *t, bool is_dir, const char *id)
 	else
 		rc = shard_reader_open(&t->reader, t->path, NULL, &err);
 	if (rc) {
-		rc = fail_with(rc, &err);
+		rc = fail_of_library(&err);
 		if (is_dir)
 			hint_if_unfinished(t->path);
 		return rc;
@@ -115,7 +110,7 @@ int target_first_reader(struct target *t, struct shard_reader **out)
 	if (!info.shard_count)
 		return EXIT_DONE;
 	rc = shard_dataset_reader(t->dataset, 0, out, &err);
-	return rc ? fail_with(rc, &err) : EXIT_DONE;
+	return rc ? fail_of_library(&err) : EXIT_DONE;
 }
 
 int target_check_index(const struct target *t, uint64_t idx)
@@ -137,7 +132,7 @@ int target_read(struct target *t, uint32_t group, uint64_t first, uint64_t count
 
 	if (t->reader) {
 		rc = shard_reader_read(t->reader, group, first, count, dst, &err);
-		return rc ? fail_with(rc, &err) : EXIT_DONE;
+		return rc ? fail_of_library(&err) : EXIT_DONE;
 	}
 	for (uint64_t done = 0; done < count && !rc;) {
 		uint64_t now = count - done < READ_RECORDS ? count - done : READ_RECORDS;
@@ -148,7 +143,7 @@ int target_read(struct target *t, uint32_t group, uint64_t first, uint64_t count
 		rc = shard_dataset_read(t->dataset, idx, now, dsts, &err);
 		done += now;
 	}
-	return rc ? fail_with(rc, &err) : EXIT_DONE;
+	return rc ? fail_of_library(&err) : EXIT_DONE;
 }
 
 static bool group_is_needed(const struct shard_schema *schema, uint32_t group, const struct shard_field *field)
@@ -196,13 +191,13 @@ int target_key(struct target *t, uint64_t idx, struct shard_view *out)
 	struct shard_error err;
 	int rc;
 
-	if (t->dataset)
+	if (t->dataset) {
 		rc = shard_dataset_read_key(t->dataset, idx, t->key, &out->bytes, &err);
-	else
-		rc = shard_reader_key(t->reader, idx, out, &err);
-	if (t->dataset)
 		out->data = t->key;
-	return rc ? fail_with(rc, &err) : EXIT_DONE;
+	} else {
+		rc = shard_reader_key(t->reader, idx, out, &err);
+	}
+	return rc ? fail_of_library(&err) : EXIT_DONE;
 }
 
 int target_moments(struct target *t, uint32_t field, uint32_t channel, struct shard_moments *out,
@@ -244,7 +239,7 @@ int target_selection(const struct target *t, const char *path, struct shard_sele
 
 	*out = NULL;
 	rc = path ? shard_selection_read(out, t->dataset, path, &err) : SHARD_OK;
-	return rc ? fail_with(rc, &err) : EXIT_DONE;
+	return rc ? fail_of_library(&err) : EXIT_DONE;
 }
 
 static bool is_integer(uint32_t dtype)

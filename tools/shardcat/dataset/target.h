@@ -31,9 +31,6 @@ struct record {
 	uint64_t idx;
 };
 
-/* Print the library's message; returns the exit code for it. */
-int fail_with(int shard_status, const struct shard_error *err);
-
 int target_open(struct target *t, const char *path);
 /* The same; a dataset must have this id, 64 hex digits. */
 int target_open_id(struct target *t, const char *path, const char *id);

@@ -97,7 +97,7 @@ static int select_values(struct shard_selection **out, const struct condition *c
 			break;
 	}
 	if (!rc && shard_select_where(out, c->t->dataset, c->of, c->field->name, value, count, &err))
-		rc = fail_with(err.status, &err);
+		rc = fail_of_library(&err);
 	free(value);
 	return rc;
 }
@@ -204,7 +204,7 @@ static int mark_piece(const struct condition *c, uint64_t first, uint64_t count,
 
 	if (shard_dataset_column(c->t->dataset, f, first, count, rows, &err) ||
 	    (is_string && shard_dataset_column(c->t->dataset, lengths, first, count, length, &err)))
-		return fail_with(err.status, &err);
+		return fail_of_library(&err);
 	for (uint64_t i = 0; i < count; i++)
 		if (is_string)
 			mask[first + i] = same_string(c, rows + i * f->bytes, length + 4 * i) == (c->sign == IS);
@@ -226,7 +226,7 @@ static int select_marked(struct shard_selection **out, const struct condition *c
 	if (!rc && shard_select_mask(out, c->t->dataset, c->of, mask, n, &err))
 		rc = err.status == SHARD_E_ARGUMENT
 			     ? fail(EXIT_USAGE, "%s: no record fits --where %s", c->t->path, c->text)
-			     : fail_with(err.status, &err);
+			     : fail_of_library(&err);
 	free(mask);
 	free(rows);
 	return rc;

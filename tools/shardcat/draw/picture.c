@@ -72,7 +72,7 @@ int picture_scale(struct target *t, const struct shard_field *field, struct pict
 		return rc;
 	rc = shard_reader_provenance(reader, &text, &err);
 	if (rc)
-		return fail_with(rc, &err);
+		return fail_of_library(&err);
 	if (text.bytes < sizeof(made_by) - 1 || memcmp(text.data, made_by, sizeof(made_by) - 1))
 		return EXIT_DONE;
 	copy = strndup(text.data, text.bytes);

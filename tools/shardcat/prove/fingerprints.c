@@ -58,7 +58,7 @@ static int take_all(struct fingerprints *f, struct target *t, uint64_t at_a_time
 			idx[i] = first + i;
 		rc = shard_dataset_read(t->dataset, idx, (size_t)now, group, &err);
 		if (rc)
-			return fail_with(rc, &err);
+			return fail_of_library(&err);
 		take_some(f, t->schema, first, now, group);
 		first += now;
 		progress_add(progress, now, 0, 0);
@@ -91,7 +91,7 @@ static int mark_outside(struct fingerprints *f, const struct shard_selection *s)
 		now = f->wanted_count - first < READ_RECORDS_MAX ? f->wanted_count - first : READ_RECORDS_MAX;
 		rc = shard_selection_records(s, first, now, idx, &err);
 		if (rc)
-			return fail_with(rc, &err);
+			return fail_of_library(&err);
 		for (uint64_t i = 0; i < now; i++)
 			f->outside[idx[i] / 64] &= ~(UINT64_C(1) << idx[i] % 64);
 	}

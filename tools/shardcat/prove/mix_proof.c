@@ -114,7 +114,7 @@ static int step(struct mix_proof *p, struct shard_loader *const *loader, uint32_
 	if (rc)
 		return rc == SHARD_END
 			       ? fail(EXIT_BAD, "%s: too many epochs end at position %" PRIu64, p->file.path, position)
-			       : fail_with(rc, &err);
+			       : fail_of_library(&err);
 	return interrupted() ? EXIT_INTERRUPTED : EXIT_DONE;
 }
 
@@ -135,7 +135,7 @@ static int run_world(struct mix_proof *p, uint32_t world, uint64_t to, uint64_t 
 			status = shard_loader_resume(loader[q], token, &err);
 	}
 	if (status)
-		rc = fail_with(status, &err);
+		rc = fail_of_library(&err);
 	for (; !rc && *position < to; *position += (uint64_t)world * o.batch_records)
 		rc = step(p, loader, world, o.batch_records, *position);
 	if (!rc)
@@ -292,7 +292,7 @@ static int measure(struct mix_proof *p, uint64_t epochs)
 	int rc = shard_loader_open(&l, NULL, &p->loader, &err);
 
 	if (rc)
-		return fail_with(rc, &err);
+		return fail_of_library(&err);
 	for (uint32_t t = 1; t < p->file.target_count; t++)
 		if (p->file.target[t].schema->field_count != p->file.target[0].schema->field_count) {
 			shard_loader_close(l);

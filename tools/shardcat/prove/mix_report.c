@@ -40,7 +40,7 @@ static int open_study(struct mix_study *s)
 	int rc = shard_loader_open(&s->loader, NULL, &s->o, &err);
 
 	if (rc)
-		return fail_with(rc, &err);
+		return fail_of_library(&err);
 	shard_loader_order_info(s->loader, &s->order);
 	shard_mix_info(s->file.mix, &s->info);
 	s->share = calloc(s->file.count, sizeof(*s->share));
@@ -62,7 +62,7 @@ static int study_epoch(struct mix_study *s, uint64_t epoch)
 		int rc = shard_loader_mix_order(s->loader, epoch, first, batch, s->component, s->idx, &err);
 
 		if (rc)
-			return fail_with(rc, &err);
+			return fail_of_library(&err);
 		for (uint64_t i = 0; i < batch; i++)
 			s->now[s->component[i]]++;
 		for (uint32_t d = 0; d < s->file.count; d++) {

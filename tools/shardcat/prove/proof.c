@@ -65,7 +65,7 @@ int job_open(struct proof *p, struct job *j, uint32_t world, uint32_t batch, con
 		if (!rc && token)
 			rc = shard_loader_resume(j->loader[q], token, &err);
 	}
-	return rc ? fail_with(rc, &err) : EXIT_DONE;
+	return rc ? fail_of_library(&err) : EXIT_DONE;
 }
 
 void job_token(const struct job *j, struct tally *y, char token[SHARD_TOKEN_BYTES])
@@ -175,7 +175,7 @@ int job_step(struct proof *p, struct tally *y, struct job *j, bool *ended)
 			status = shard_loader_release(j->loader[q], &batch, &err);
 		}
 		if (status)
-			rc = fail_with(status, &err);
+			rc = fail_of_library(&err);
 	}
 	progress_tick(&p->progress);
 	*ended = ended_count > 0;
@@ -230,7 +230,7 @@ static int excuse_the_rest(struct proof *p, struct tally *y)
 		first += now;
 	}
 	shard_loader_close(whole);
-	return rc ? fail_with(rc, &err) : EXIT_DONE;
+	return rc ? fail_of_library(&err) : EXIT_DONE;
 }
 
 static void find_missing(const struct proof *p, struct tally *y)
