@@ -72,47 +72,46 @@ struct magic {
 	uint32_t format;	/* 0, or the bit without which it is not read */
 	enum decode_status (*run)(struct decoder *d, const uint8_t *bytes, size_t size, struct image *out,
 				  struct decode_verdict *v);
+	bool (*is)(const uint8_t *bytes, size_t size); /* NULL, or what else must be true of the file */
 };
 
 #define MAGIC(s) s, sizeof(s) - 1
 
 static const struct magic magics[] = {
-	{MAGIC("\xff\xd8\xff"), NULL, "JPEG", 0, jpeg_run},
-	{MAGIC("\x89PNG\r\n\x1a\n"), NULL, "PNG", 0, png_run},
-	{MAGIC("RIFF????WEBP"), NULL, "WebP", 0, webp_run},
-	{MAGIC("GIF8"), "GIF8", "GIF", DECODE_GIF, gif_run},
-	{MAGIC("BM????\0\0\0\0"), NULL, "BMP", 0, bmp_run},
-	{MAGIC("II*\0"), "II", "TIFF", DECODE_TIFF, tiff_run},
-	{MAGIC("MM\0*"), "MM", "TIFF", DECODE_TIFF, tiff_run},
-	{MAGIC("II+\0"), "II", "BigTIFF", 0, NULL},
-	{MAGIC("MM\0+"), "MM", "BigTIFF", 0, NULL},
-	{MAGIC("P1\n"), "P1", "PBM", 0, NULL},
-	{MAGIC("P2\n"), "P2", "PGM", 0, NULL},
-	{MAGIC("P3\n"), "P3", "PPM", 0, NULL},
-	{MAGIC("P4\n"), "P4", "PBM", 0, NULL},
-	{MAGIC("P5\n"), NULL, "PGM", 0, ppm_run},
-	{MAGIC("P5 "), NULL, "PGM", 0, ppm_run},
-	{MAGIC("P6\n"), NULL, "PPM", 0, ppm_run},
-	{MAGIC("P6 "), NULL, "PPM", 0, ppm_run},
-	{MAGIC("P7\n"), "P7", "PAM", 0, NULL},
-	{MAGIC("????ftyp"), "ftyp", "AVIF", DECODE_AVIF, avif_run}, /* if it has a brand of AVIF */
-	{MAGIC("????ftyphei"), NULL, "HEIF", 0, NULL},
-	{MAGIC("????ftypmif1"), NULL, "HEIF", 0, NULL},
-	{MAGIC("\xff\x0a"), NULL, "JPEG XL", 0, NULL},
-	{MAGIC("\0\0\0\x0cJXL \r\n\x87\n"), NULL, "JPEG XL", 0, NULL},
-	{MAGIC("\0\0\0\x0cjP  \r\n\x87\n"), NULL, "JPEG 2000", 0, NULL},
+	{MAGIC("\xff\xd8\xff"), NULL, "JPEG", 0, jpeg_run, NULL},
+	{MAGIC("\x89PNG\r\n\x1a\n"), NULL, "PNG", 0, png_run, NULL},
+	{MAGIC("RIFF????WEBP"), NULL, "WebP", 0, webp_run, NULL},
+	{MAGIC("GIF8"), "GIF8", "GIF", DECODE_GIF, gif_run, NULL},
+	{MAGIC("BM????\0\0\0\0"), NULL, "BMP", 0, bmp_run, NULL},
+	{MAGIC("II*\0"), "II", "TIFF", DECODE_TIFF, tiff_run, NULL},
+	{MAGIC("MM\0*"), "MM", "TIFF", DECODE_TIFF, tiff_run, NULL},
+	{MAGIC("II+\0"), "II", "BigTIFF", 0, NULL, NULL},
+	{MAGIC("MM\0+"), "MM", "BigTIFF", 0, NULL, NULL},
+	{MAGIC("P1\n"), "P1", "PBM", 0, NULL, NULL},
+	{MAGIC("P2\n"), "P2", "PGM", 0, NULL, NULL},
+	{MAGIC("P3\n"), "P3", "PPM", 0, NULL, NULL},
+	{MAGIC("P4\n"), "P4", "PBM", 0, NULL, NULL},
+	{MAGIC("P5\n"), NULL, "PGM", 0, ppm_run, NULL},
+	{MAGIC("P5 "), NULL, "PGM", 0, ppm_run, NULL},
+	{MAGIC("P6\n"), NULL, "PPM", 0, ppm_run, NULL},
+	{MAGIC("P6 "), NULL, "PPM", 0, ppm_run, NULL},
+	{MAGIC("P7\n"), "P7", "PAM", 0, NULL, NULL},
+	{MAGIC("????ftyp"), "ftyp", "AVIF", DECODE_AVIF, avif_run, heif_is_avif},
+	{MAGIC("????ftyphei"), NULL, "HEIF", 0, NULL, NULL},
+	{MAGIC("????ftypmif1"), NULL, "HEIF", 0, NULL, NULL},
+	{MAGIC("\xff\x0a"), NULL, "JPEG XL", 0, NULL, NULL},
+	{MAGIC("\0\0\0\x0cJXL \r\n\x87\n"), NULL, "JPEG XL", 0, NULL, NULL},
+	{MAGIC("\0\0\0\x0cjP  \r\n\x87\n"), NULL, "JPEG 2000", 0, NULL, NULL},
 };
 
 static bool starts_with(const uint8_t *bytes, size_t size, const struct magic *m)
 {
 	if (size < m->length)
 		return false;
-	if (m->run == avif_run && !heif_is_avif(bytes, size))
-		return false;
 	for (size_t i = 0; i < m->length; i++)
 		if (m->pattern[i] != '?' && (uint8_t)m->pattern[i] != bytes[i])
 			return false;
-	return true;
+	return !m->is || m->is(bytes, size);
 }
 
 #define HEX_BYTES 16 /* enough for every magic */

@@ -26,7 +26,6 @@
 #include "tools/shardpack/format/heif.h"
 
 #define RGBA_CHANNELS 4
-#define AS_PNG	      "convert it to PNG: python3 -c \"from PIL import Image; Image.open('a.avif').save('a.png')\""
 
 struct avif {
 	avifDecoder *file;
@@ -296,7 +295,7 @@ static enum decode_status check_declared(struct avif *a, const uint8_t *bytes, s
 		rc = check_there(a, size);
 	if (rc == DECODE_OK && !heif_grids_in_order(bytes, size))
 		rc = decode_bad(a->v, SHARD_MISS_UNSUPPORTED,
-				"AVIF is a grid whose parts are not in the order of their numbers; " AS_PNG);
+				"AVIF is a grid whose parts are not in the order of their numbers; " AVIF_AS_PNG);
 	if (rc != DECODE_OK)
 		return rc;
 	decode_claim(a->d, bytes_needed(a));
@@ -319,9 +318,9 @@ static enum decode_status check_kind(const struct avif *a)
 				  " pixels, and not %" PRIu32 " x %" PRIu32,
 				  image->width, image->height, a->width, a->height);
 	if (a->file->alphaPresent && image->alphaPremultiplied)
-		return decode_bad(
-			a->v, SHARD_MISS_UNSUPPORTED,
-			"AVIF has premultiplied alpha: its pixels depend on the library and the processor; " AS_PNG);
+		return decode_bad(a->v, SHARD_MISS_UNSUPPORTED,
+				  "AVIF has premultiplied alpha: its pixels depend on the library and the "
+				  "processor; " AVIF_AS_PNG);
 	return DECODE_OK;
 }
 
@@ -363,11 +362,11 @@ enum decode_status avif_run(struct decoder *d, const uint8_t *bytes, size_t size
 
 	if (!avifCodecName(AVIF_CODEC_CHOICE_DAV1D, AVIF_CODEC_FLAG_CAN_DECODE))
 		return decode_bad(v, SHARD_MISS_UNSUPPORTED,
-				  "is an AVIF, and this libavif was built without dav1d; " AS_PNG);
+				  "is an AVIF, and this libavif was built without dav1d; " AVIF_AS_PNG);
 	pthread_once(&once, try_colours);
 	if (!is_like_pillow)
 		return decode_bad(v, SHARD_MISS_UNSUPPORTED,
-				  "is an AVIF, and %s gives other colours than Pillow; " AS_PNG,
+				  "is an AVIF, and %s gives other colours than Pillow; " AVIF_AS_PNG,
 				  decoder_avif_version());
 	if (!heif_items_fit(bytes, size, ITEMS_TIMES * (uint64_t)size))
 		return decode_bad(

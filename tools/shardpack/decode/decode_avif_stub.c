@@ -9,10 +9,9 @@ enum decode_status avif_run(struct decoder *d, const uint8_t *bytes, size_t size
 			    struct decode_verdict *v)
 {
 	(void)d, (void)bytes, (void)size, (void)out;
-	return decode_bad(
-		v, SHARD_MISS_UNSUPPORTED,
-		"is an AVIF, and this shardpack was built without libavif; install that and build anew, or "
-		"convert it to PNG: python3 -c \"from PIL import Image; Image.open('a.avif').save('a.png')\"");
+	return decode_bad(v, SHARD_MISS_UNSUPPORTED,
+			  "is an AVIF, and this shardpack was built without libavif; install that and build anew, "
+			  "or " AVIF_AS_PNG);
 }
 
 bool avif_stated(const uint8_t *bytes, size_t size, enum exif_rules rules, uint32_t *stated)

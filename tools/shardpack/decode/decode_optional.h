@@ -13,6 +13,9 @@
 #include "tools/shardpack/decode/decode_image.h"
 #include "tools/shardpack/format/exif.h"
 
+/* What a user can do with an AVIF that is not read. */
+#define AVIF_AS_PNG "convert it to PNG: python3 -c \"from PIL import Image; Image.open('a.avif').save('a.png')\""
+
 enum decode_status gif_run(struct decoder *d, const uint8_t *bytes, size_t size, struct image *out,
 			   struct decode_verdict *v);
 enum decode_status tiff_run(struct decoder *d, const uint8_t *bytes, size_t size, struct image *out,

@@ -101,73 +101,67 @@ static uint64_t plus(uint64_t a, uint64_t b)
 	return a + b < a ? UINT64_MAX : a + b;
 }
 
-/* Where items lie.  Adds up their bytes; a length of 0 may mean all of the file, so it is that. */
-static uint64_t add_lengths(struct bytes iloc, uint64_t size)
+/* Where items lie: their numbers, and their bytes together. */
+struct places {
+	struct ids ids;
+	uint64_t bytes;
+};
+
+/* Pieces of an item.  A length of 0 may mean all of the file, so it is that. */
+static uint64_t take_pieces(struct bytes *iloc, unsigned before_bytes, unsigned length_bytes, uint64_t size)
 {
-	uint64_t version = take(&iloc, 4) >> 24, sizes = take(&iloc, 2), sum = 0;
+	uint64_t pieces = take(iloc, 2), length, sum = 0;
+
+	if (!length_bytes) { /* there may be more of them than the box has bytes */
+		skip(iloc, pieces * before_bytes);
+		return pieces * size;
+	}
+	for (; pieces && iloc->count; pieces--) {
+		skip(iloc, before_bytes);
+		length = take(iloc, length_bytes);
+		sum = plus(sum, length && length < size ? length : size);
+	}
+	return sum;
+}
+
+static void add_places(struct bytes iloc, uint64_t size, struct places *p)
+{
+	uint64_t version = take(&iloc, 4) >> 24, sizes = take(&iloc, 2);
 	unsigned index_bytes = version ? sizes & 15 : 0, base_bytes = sizes >> 4 & 15;
 	unsigned offset_bytes = sizes >> 12 & 15, length_bytes = sizes >> 8 & 15;
 
 	if (index_bytes > 8 || base_bytes > 8 || offset_bytes > 8 || length_bytes > 8)
-		return 0; /* libavif refuses these */
+		return; /* libavif refuses these */
 	take(&iloc, version < 2 ? 2 : 4);
 	while (iloc.count) {
-		uint64_t extents, length;
-
-		take(&iloc, (version < 2 ? 2 : 4) + (version ? 2 : 0));
-		take(&iloc, 2);
-		take(&iloc, base_bytes);
-		extents = take(&iloc, 2);
-		if (!length_bytes) { /* none of them may take a byte of the box */
-			sum = plus(sum, extents * size);
-			skip(&iloc, extents * (index_bytes + offset_bytes));
-			continue;
-		}
-		for (; extents && iloc.count; extents--) {
-			take(&iloc, index_bytes);
-			take(&iloc, offset_bytes);
-			length = take(&iloc, length_bytes);
-			sum = plus(sum, length && length < size ? length : size);
-		}
+		add(&p->ids, take(&iloc, version < 2 ? 2 : 4));
+		take(&iloc, version ? 4 : 2);
+		skip(&iloc, base_bytes);
+		p->bytes = plus(p->bytes, take_pieces(&iloc, index_bytes + offset_bytes, length_bytes, size));
 	}
-	return sum;
 }
 
 /* In a row of boxes, and in the boxes of those that may have items. */
-static uint64_t lengths_in(struct bytes boxes, uint64_t size, unsigned depth)
+static void add_all_places(struct bytes boxes, uint64_t size, unsigned depth, struct places *p)
 {
 	struct box box;
-	uint64_t sum = 0;
 
 	while (next_box(&boxes, &box)) {
 		if (is(&box, "iloc"))
-			sum = plus(sum, add_lengths(box.in, size));
+			add_places(box.in, size, p);
 		if (is(&box, "meta"))
 			take(&box.in, 4);
 		if (depth && (is(&box, "meta") || is(&box, "moov") || is(&box, "trak")))
-			sum = plus(sum, lengths_in(box.in, size, depth - 1));
+			add_all_places(box.in, size, depth - 1, p);
 	}
-	return sum;
 }
 
 bool heif_items_fit(const uint8_t *bytes, size_t size, uint64_t most)
 {
-	return lengths_in((struct bytes){bytes, size}, size, 3) <= most;
-}
+	struct places p = {.bytes = 0};
 
-/* Where items lie. */
-static void add_places(struct bytes iloc, struct ids *ids)
-{
-	uint64_t version = take(&iloc, 4) >> 24, sizes = take(&iloc, 2), index = version ? sizes & 15 : 0;
-	unsigned offset_bytes = sizes >> 12 & 15, length_bytes = sizes >> 8 & 15, base_bytes = sizes >> 4 & 15;
-
-	take(&iloc, version < 2 ? 2 : 4);
-	while (iloc.count) {
-		add(ids, take(&iloc, version < 2 ? 2 : 4));
-		take(&iloc, version ? 4 : 2);
-		skip(&iloc, base_bytes);
-		skip(&iloc, take(&iloc, 2) * (index + offset_bytes + length_bytes));
-	}
+	add_all_places((struct bytes){bytes, size}, size, 3, &p);
+	return p.bytes <= most;
 }
 
 #define GRIDS_MAX 8
@@ -185,7 +179,7 @@ static bool is_grid(const struct grids *g, uint64_t id)
 	return false;
 }
 
-/* What items are.  False if there are more grids than we have room for. */
+/* Which items are grids.  False if there are more grids than we have room for. */
 static bool add_items(struct bytes iinf, struct ids *ids, struct grids *grids)
 {
 	uint64_t version = take(&iinf, 4) >> 24;
@@ -206,7 +200,7 @@ static bool add_items(struct bytes iinf, struct ids *ids, struct grids *grids)
 	return true;
 }
 
-/* What grids are made of. */
+/* The parts of grids. */
 static void add_parts(struct bytes iref, const struct grids *grids, struct ids *ids)
 {
 	unsigned id_bytes = take(&iref, 4) >> 24 ? 4 : 2;
@@ -223,7 +217,8 @@ static void add_parts(struct bytes iref, const struct grids *grids, struct ids *
 
 bool heif_grids_in_order(const uint8_t *bytes, size_t size)
 {
-	struct ids places = {0, true}, items = {0, true}, parts = {0, true};
+	struct ids items = {0, true}, parts = {0, true};
+	struct places places = {.ids.rising = true};
 	struct bytes file = {bytes, size}, meta = {NULL, 0};
 	struct grids grids = {.count = 0};
 	bool is_first = true; /* no item was named yet */
@@ -236,7 +231,7 @@ bool heif_grids_in_order(const uint8_t *bytes, size_t size)
 		}
 	while (next_box(&meta, &box)) {
 		if (is(&box, "iloc"))
-			add_places(box.in, &places);
+			add_places(box.in, size, &places);
 		if (is(&box, "iinf") && !add_items(box.in, &items, &grids))
 			return false;
 		if (is(&box, "iref") && is_first) /* it names parts first, and grids are not known */
@@ -245,5 +240,5 @@ bool heif_grids_in_order(const uint8_t *bytes, size_t size)
 			add_parts(box.in, &grids, &parts);
 		is_first = is_first && !is(&box, "iinf");
 	}
-	return !grids.count || (places.rising && items.rising && parts.rising);
+	return !grids.count || (places.ids.rising && items.rising && parts.rising);
 }
