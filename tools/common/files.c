@@ -4,6 +4,7 @@
  */
 #include "tools/common/files.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -97,6 +98,25 @@ int files_read(const char *path, struct text *out, bool *found)
 	else if (text_failed(out))
 		code = shelf_refuse(out->shelf, "%s, after %zu bytes", path, out->bytes);
 	close(fd);
+	return code;
+}
+
+int files_list(const char *dir, void (*each)(void *context, const char *name), void *context, bool *absent)
+{
+	DIR *d = opendir(dir);
+	const struct dirent *entry;
+	int code = EXIT_DONE;
+
+	if (absent)
+		*absent = !d && errno == ENOENT;
+	if (!d)
+		return absent && *absent ? EXIT_DONE
+					 : fail(EXIT_IO, "%s: cannot read this folder: %s", dir, strerror(errno));
+	while ((errno = 0, entry = readdir(d)) != NULL)
+		each(context, entry->d_name);
+	if (errno)
+		code = fail(EXIT_IO, "%s: cannot read this folder: %s", dir, strerror(errno));
+	closedir(d);
 	return code;
 }
 

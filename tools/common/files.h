@@ -75,6 +75,12 @@ int files_publish(const char *path, const void *data, size_t bytes, struct shard
 /* Is there a file with exactly these bytes? */
 bool files_has_bytes(const char *path, const void *data, size_t bytes);
 
+/*
+ * Call `each` with each name in a folder, in no order.  With `absent` a folder that is not there is
+ * no failure: *absent then becomes true, else false.
+ */
+int files_list(const char *dir, void (*each)(void *context, const char *name), void *context, bool *absent);
+
 /* SHA-256 of a file. */
 int files_sha256(const char *path, uint8_t out[32]);
 

@@ -4,7 +4,6 @@
  */
 #include "tools/shardpack/build/claim.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -113,24 +112,26 @@ int claim_path(char *out, const char *state_dir, uint64_t range)
 	return files_numbered(out, state_dir, "claim-", range, "");
 }
 
+struct claimed {
+	uint64_t range_count;
+	bool *there;
+};
+
+static void note_claim(void *context, const char *name)
+{
+	struct claimed *c = context;
+	uint64_t range;
+
+	if (sscanf(name, "claim-%" SCNu64, &range) == 1 && range < c->range_count)
+		c->there[range] = true;
+}
+
 int claim_list(const char *state_dir, uint64_t range_count, bool *there)
 {
-	DIR *dir = opendir(state_dir);
-	const struct dirent *entry;
-	uint64_t range;
-	int code = EXIT_DONE;
+	struct claimed c = {.range_count = range_count, .there = there};
+	bool sealed; /* by another process: nobody claims what is there */
 
-	if (!dir && errno == ENOENT) /* another process sealed the dataset: nobody claims what is there */
-		return EXIT_DONE;
-	if (!dir)
-		return fail(EXIT_IO, "%s: cannot read this folder: %s", state_dir, strerror(errno));
-	while ((errno = 0, entry = readdir(dir)) != NULL)
-		if (sscanf(entry->d_name, "claim-%" SCNu64, &range) == 1 && range < range_count)
-			there[range] = true;
-	if (errno)
-		code = fail(EXIT_IO, "%s: cannot read this folder: %s", state_dir, strerror(errno));
-	closedir(dir);
-	return code;
+	return files_list(state_dir, note_claim, &c, &sealed);
 }
 
 static void put_word(struct text *out, const char *name, const char *word)

@@ -4,14 +4,13 @@
  */
 #include "tools/shardpack/build/shard_list.h"
 
-#include <dirent.h>
-#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "tools/common/exit_code.h"
+#include "tools/common/files.h"
 #include "tools/common/message.h"
 #include "tools/shardpack/build/receipt.h"
 
@@ -28,31 +27,25 @@ bool shard_list_number(const char *name, uint64_t *shard_idx)
 	return true;
 }
 
+static void note_shard(void *context, const char *name)
+{
+	struct shard_list *l = context;
+	uint64_t idx;
+
+	if (!shard_list_number(name, &idx) || idx >= l->shard_count)
+		return;
+	l->there_count += !l->there[idx];
+	l->there[idx] = true;
+}
+
 int shard_list_look(struct shard_list *l, const char *out_dir, uint64_t shard_count)
 {
-	struct dirent *entry;
-	DIR *dir = opendir(out_dir);
-	uint64_t idx;
-	int code = EXIT_DONE;
-
-	if (!dir)
-		return fail(EXIT_IO, "%s: cannot read this folder: %s", out_dir, strerror(errno));
 	if (!l->there)
 		l->there = calloc(shard_count + 1, sizeof(*l->there));
-	if (!l->there) {
-		closedir(dir);
+	if (!l->there)
 		return fail(EXIT_IO, "out of memory for %" PRIu64 " shards", shard_count);
-	}
 	l->shard_count = shard_count;
-	while ((errno = 0, entry = readdir(dir)) != NULL)
-		if (shard_list_number(entry->d_name, &idx) && idx < shard_count && !l->there[idx]) {
-			l->there[idx] = true;
-			l->there_count++;
-		}
-	if (errno)
-		code = fail(EXIT_IO, "%s: cannot read this folder: %s", out_dir, strerror(errno));
-	closedir(dir);
-	return code;
+	return files_list(out_dir, note_shard, l, NULL);
 }
 
 void shard_list_free(struct shard_list *l)

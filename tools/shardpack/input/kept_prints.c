@@ -28,17 +28,6 @@ static void write_head(const char *dataset_id, struct text *out)
 	text_format(out, "shardpack-kept 1\ndataset %s\n", dataset_id);
 }
 
-bool kept_prints_are_of(const struct text *text, const char *dataset_id)
-{
-	struct text head = {0};
-	bool same;
-
-	write_head(dataset_id, &head);
-	same = !text_failed(&head) && text->bytes >= head.bytes && !memcmp(text->data, head.data, head.bytes);
-	text_free(&head);
-	return same;
-}
-
 void kept_prints_write(const struct origin *o, const char *dataset_id, struct text *out)
 {
 	write_head(dataset_id, out);
@@ -53,6 +42,17 @@ static bool take(const char **at, const struct text *want)
 	bool same = !text_failed(want) && !strncmp(*at, want->data, want->bytes);
 
 	*at += same ? want->bytes : 0;
+	return same;
+}
+
+static bool take_head(const char **at, const char *dataset_id)
+{
+	struct text head = {0};
+	bool same;
+
+	write_head(dataset_id, &head);
+	same = take(at, &head);
+	text_free(&head);
 	return same;
 }
 
@@ -76,16 +76,19 @@ static bool take_prints(const char **at, const char *name, uint64_t count, uint8
 	return good;
 }
 
+bool kept_prints_are_of(const struct text *text, const char *dataset_id)
+{
+	const char *at = text->data;
+
+	return take_head(&at, dataset_id);
+}
+
 bool kept_prints_read(struct text *text, const char *dataset_id, struct origin *o)
 {
-	struct text head = {0};
 	const char *at = text->data;
-	bool good;
 
-	write_head(dataset_id, &head);
-	good = text_cut_end(text) && take(&at, &head) && take_prints(&at, "inputs", o->own_print_count, o->print) &&
+	return text_cut_end(text) && take_head(&at, dataset_id) &&
+	       take_prints(&at, "inputs", o->own_print_count, o->print) &&
 	       take_prints(&at, "files", o->file_count, o->print + o->own_print_count) &&
 	       at == text->data + text->bytes;
-	text_free(&head);
-	return good;
 }
