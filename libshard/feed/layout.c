@@ -61,8 +61,10 @@ static bool plan_group(struct layout *out, uint32_t g, uint32_t batch_records, b
 		out->blocks |= UINT32_C(1) << g;
 	if (!plan_fields(out, g, batch_records, remade, at))
 		return false;
-	if (layout_has_group(out, g))
+	if (layout_has_group(out, g)) {
 		out->group[out->group_count++] = g;
+		out->groups |= UINT32_C(1) << g;
+	}
 	if (!layout_is_block(out, g) || !layout_has_group(out, g))
 		return true;
 	out->record_bytes += group->stride;

@@ -26,7 +26,7 @@ struct layout { /* const once it is planned */
 	const struct shard_schema *schema;
 	uint32_t fields;			       /* a bit for each field that is wanted */
 	uint32_t group_count, group[SHARD_GROUPS_MAX]; /* the groups that have a wanted field, ascending */
-	uint32_t blocks;			       /* a bit for each of them that is one block */
+	uint32_t groups, blocks;		       /* a bit for each of them, and for each that is one block */
 	uint64_t group_at[SHARD_GROUPS_MAX], field_at[SHARD_FIELDS_MAX];
 	uint64_t slot_bytes;
 	uint64_t record_bytes; /* of one row in all arrays */

@@ -14,6 +14,7 @@
 #include "shard_pack.h"
 
 #define FITS_PERCENT   60u		    /* of the available memory; the trainer needs some too */
+#define MAPS_OF_SHARD  4u		    /* and more, with regions; readers.most is half of all maps */
 #define DIRECT_BYTES   (UINT64_C(16) << 10) /* of a record; shorter ones are read in runs */
 #define BESIDE_BYTES   (UINT64_C(64) << 20)
 #define LONG_BYTES     (UINT64_C(128) << 20) /* of a shard: to look at it costs less than 1 % of copying it */
@@ -173,7 +174,7 @@ bool paths_open(struct paths *p, struct shard_dataset *ds, const struct layout *
 		p->has_direct_group |= is_direct_group(g);
 	}
 	p->entry = mem_array((size_t)p->shard_count, sizeof(*p->entry));
-	p->fetch = fetch_open(p->shard_count, record_bytes, p->fits);
+	p->fetch = fetch_open(p->shard_count, record_bytes, p->fits, p->shard_count < ds->readers.most / MAPS_OF_SHARD);
 	return p->entry && p->fetch;
 }
 

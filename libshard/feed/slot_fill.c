@@ -41,22 +41,20 @@ static uint64_t shard_of(const struct supply *s, uint64_t idx)
 static int prepare(struct block *b, struct located *at)
 {
 	struct shard_dataset *ds = b->supply->ds;
-	unsigned ready = 0;
 	int rc = dataset_use_shard(ds, at->shard, &at->r, b->err);
 
 	for (uint32_t k = 0; !rc && k < b->layout->group_count; k++) {
 		uint32_t g = b->layout->group[k];
 
-		ready |= 1u << g;
 		if (at->r->check != SHARD_CHECK_NEVER)
 			rc = reader_check_tables(at->r, g, b->err);
 		if (!rc && reader_remembers(at->r) && !reader_seen(at->r, g))
 			rc = error_set(b->err, SHARD_E_MEMORY, "no memory to remember which units were checked");
 	}
-	if (!rc)
-		atomic_fetch_or_explicit(&at->r->ready, ready, memory_order_release);
-	if (!rc)
+	if (!rc) {
+		atomic_fetch_or_explicit(&at->r->ready, b->layout->groups, memory_order_release);
 		at->path = paths_decide(&b->supply->paths, at->shard, at->r, b->slot->place.epoch);
+	}
 	/* Paths may have been doubted.  With old times, each further row would decide again. */
 	b->times = paths_times(&b->supply->paths, b->slot->place.epoch);
 	return rc;
@@ -66,11 +64,9 @@ static int locate(struct block *b)
 {
 	const uint64_t *record = b->slot->record + b->first;
 	struct supply *s = b->supply;
-	unsigned need = 0;
+	uint32_t need = b->layout->groups;
 	int rc = SHARD_OK;
 
-	for (uint32_t k = 0; k < b->layout->group_count; k++)
-		need |= 1u << b->layout->group[k];
 	for (uint32_t i = 0; !rc && i < b->count; i++) {
 		struct located *at = &b->at[i];
 

@@ -54,7 +54,7 @@ int shard_loader_seek(struct shard_loader *l, uint64_t epoch, uint64_t position,
 
 /* ---- tokens ---- */
 
-/* What a token must be of: a dataset or mixture, and a selection. */
+/* The dataset or mixture, and the selection, that a token must belong to. */
 struct owner {
 	char id[65], selection[65]; /* digest of a mixture; empty: all records */
 	uint64_t record_count;

@@ -94,7 +94,7 @@ static void open_all(bool fits)
 	for (unsigned i = 0; i < REGIONS_MOST; i++)
 		read_whole[i] = awaited[i] = 0;
 	willed_bytes = faults_each = 0;
-	f = fetch_open(1, schema.group[0].stride, fits);
+	f = fetch_open(1, schema.group[0].stride, fits, true);
 	CHECK(f);
 	fetch_expect(f, r);
 	CHECK_EQ(atomic_load(&r->has_regions), fits);

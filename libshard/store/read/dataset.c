@@ -8,6 +8,7 @@
  */
 #include "libshard/store/read/dataset.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <string.h>
 
@@ -284,7 +285,7 @@ static int open_shard(const struct shard_dataset *ds, uint64_t idx, struct shard
 	if (!path)
 		return error_set(err, SHARD_E_MEMORY, "no memory for a path");
 	rc = shard_reader_open(&r, path, &o, why);
-	if (rc == SHARD_E_IO && why->os_code == 2 /* ENOENT */) {
+	if (rc == SHARD_E_IO && why->os_code == ENOENT) {
 		rc = invariant_broken(err, SHARD_E_MISMATCH, "D1",
 				      "the manifest names it, but the file does not exist");
 		error_prefix(err, path);
@@ -339,7 +340,7 @@ int dataset_use_shard(struct shard_dataset *ds, uint64_t idx, struct shard_reade
 		return SHARD_OK;
 	readers_make_room(&ds->readers, false);
 	rc = dataset_open_shard(ds, idx, &r, why);
-	if (rc == SHARD_E_IO && why->os_code == 12 /* ENOMEM */ && readers_make_room(&ds->readers, true))
+	if (rc == SHARD_E_IO && why->os_code == ENOMEM && readers_make_room(&ds->readers, true))
 		rc = dataset_open_shard(ds, idx, &r, why);
 	if (!rc) /* no lock: two threads may open it, and one of them throws it away */
 		*out = readers_add(&ds->readers, idx, r);

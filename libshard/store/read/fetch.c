@@ -7,7 +7,6 @@
 #include "libshard/base/bytes.h"
 #include "libshard/base/mem.h"
 #include "libshard/base/task.h"
-#include "libshard/io/direct.h"
 #include "libshard/io/file.h"
 #include "libshard/store/read/reader.h"
 #include "libshard/store/read/reader_chunks.h"
@@ -210,7 +209,7 @@ uint64_t fetch_await(struct fetch *f, uint64_t shard, struct shard_reader *r, ui
 
 /* ---- life ---- */
 
-struct fetch *fetch_open(uint64_t shard_count, uint64_t record_bytes, bool fits)
+struct fetch *fetch_open(uint64_t shard_count, uint64_t record_bytes, bool fits, bool has_maps)
 {
 	struct fetch *f = mem_zalloc(sizeof(*f));
 
@@ -218,7 +217,7 @@ struct fetch *fetch_open(uint64_t shard_count, uint64_t record_bytes, bool fits)
 		return NULL;
 	f->shard_count = shard_count;
 	f->fits = fits;
-	f->asks = fits && shard_count < memory_maps_most() / 8;
+	f->asks = fits && has_maps;
 	f->run_records = max_u64(FETCH_RUN_BYTES / record_bytes, 1);
 	f->apart_records = fits ? max_u64(READER_REGION_BYTES / record_bytes, 1) : f->run_records;
 	f->marks = mem_array((size_t)shard_count, sizeof(*f->marks));

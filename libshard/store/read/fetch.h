@@ -34,16 +34,19 @@ struct fetch {
 	uint64_t run_records;
 	uint64_t apart_records; /* to fetch one of so many neighbours fetches all of them */
 	bool fits;
-	bool asks;		 /* for regions: there are maps enough, of which each shard then takes more than one */
-	atomic_bool reads_small; /* the kernel reads page by page where it shall read regions */
+	bool asks;			       /* for regions, which takes maps */
+	atomic_bool reads_small;	       /* the kernel reads page by page where it shall read regions */
 	atomic_bool wants_threads;	       /* they were needed, so they were started, or could not be */
 	_Atomic(struct fetch_thread *) thread; /* [FETCH_THREADS]; NULL: there are none */
 	/* [shard_count] [piece][group] */
 	_Atomic(struct fetch_marks *) *marks;
 };
 
-/* `record_bytes` are those of all groups.  Returns NULL if there is no memory. */
-struct fetch *fetch_open(uint64_t shard_count, uint64_t record_bytes, bool fits);
+/*
+ * `record_bytes` are those of all groups; `has_maps`: a shard may take more than one.  Returns NULL
+ * if there is no memory.
+ */
+struct fetch *fetch_open(uint64_t shard_count, uint64_t record_bytes, bool fits, bool has_maps);
 void fetch_close(struct fetch *f, bool inherited); /* NULL is fine; inherited: the caller is a forked child */
 
 /* A mapped shard is not hot: its records will be fetched. */
