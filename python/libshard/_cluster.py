@@ -94,7 +94,7 @@ def run_part(part: int, count: int, command: list[str], programs: list[str], mar
     host = socket.gethostname()
     program = next(filter(None, map(shutil.which, programs)), None)
     if program is None:
-        return 3, f"{host}: there is no {' and no '.join(programs)}; install shardpack there, or use --shardpack PATH"
+        return IO, f"{host}: there is no {' and no '.join(programs)}; install shardpack there, or use --shardpack PATH"
     leash = [sys.executable, "-I", "-S", "-c", _LEASH, str(os.getpid()), program]
     child = subprocess.Popen(
         [*leash, *command, "--part", f"{part}/{count}"],
@@ -111,7 +111,7 @@ def run_part(part: int, count: int, command: list[str], programs: list[str], mar
             child.wait()
     code = child.returncode
     if code < 0:
-        return 3, f"{text}\n{host}: {program} was ended by signal {-code}".strip()
+        return IO, f"{text}\n{host}: {program} was ended by signal {-code}".strip()
     return code, f"{text}\n{host}: {program} ended with exit code {code}".strip() if code else text
 
 
@@ -125,7 +125,7 @@ def run_or_raise(part: int, task: Task) -> Result:
 
 def may_end_well(code: int) -> bool:
     """Whether another try may succeed: a disk was full, a process was stopped or killed."""
-    return code in (3, 75, 130)
+    return code in (IO, STOPPED, INTERRUPTED)
 
 
 def end_marked(mark: str) -> None:
