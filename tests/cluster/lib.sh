@@ -17,7 +17,7 @@
 . "$ROOT/tests/fault/lib.sh"
 : "${SEED:?}" "${ROWS:?tests/cluster/run.sh sets it}"
 RANDOM=$((SEED % 32768))
-story="" kills=0 began=0
+story="" kills=0 began=0 EVERY=0.2
 
 # ---- the table ----
 
@@ -123,14 +123,6 @@ at_work() { # [NODE]
 # All that were to be killed are: the others may end.
 go_on() {
 	touch go
-}
-
-until_true() { # COMMAND...
-	for _ in $(seq 600); do
-		"$@" && return
-		sleep 0.2
-	done
-	die "$story: not true within two minutes: $*"
 }
 
 # ---- control: what was not built again is noticed ----

@@ -73,3 +73,26 @@ no_temps() {
 shards_in() {
 	find "$1" -name '*.shard' 2>/dev/null | wc -l || :
 }
+
+# ---- workers that claim shards ----
+
+# timed OUT STALE_MS [SED]: shardpack with other intervals: 0.1 s between the beats of a claim, and
+# stale after STALE_MS.  The words of sed may break something.
+timed() {
+	break_pack claim.c "s/\.beat = .*/.beat = 100000000,/; s/\.look = .*/.look = 100000000,/
+		s/\.stale = .*/.stale = $(($2 * 1000000)),/; ${3-}"
+	local file=$ROOT/tools/shardpack/build/claim.c
+	[ -z "${3-}" ] || ! sed "$3" "$file" | cmp -s - "$file" || die "this edits nothing: $3"
+	mv broken "$1"
+}
+PATIENT_MS=1000000000 # silent owners are replaced never, only those that are known to be dead
+
+# until_true COMMAND...: asked every EVERY seconds
+until_true() {
+	local end=$((SECONDS + 120))
+	while [ $SECONDS -lt $end ]; do
+		"$@" && return
+		sleep "${EVERY-0.02}"
+	done
+	die "not true within two minutes: $*"
+}

@@ -11,17 +11,8 @@ IMAGES=320
 RECIPE=(--resize 32 --crop 32 --shard-records $((IMAGES / SHARDS)))
 make_reference
 
-# Workers with other intervals, for tests: 0.1 s between beats, and stale after $1 ms.  The first
-# sed of `timed` may be followed by one that breaks something.
-timed() { # OUT STALE_MS [SED]
-	break_pack claim.c "s/\.beat = .*/.beat = 100000000,/; s/\.look = .*/.look = 100000000,/
-		s/\.stale = .*/.stale = $(($2 * 1000000)),/; ${3-}"
-	local file=$ROOT/tools/shardpack/build/claim.c
-	[ -z "${3-}" ] || ! sed "$3" "$file" | cmp -s - "$file" || die "this edits nothing: $3"
-	mv broken "$1"
-}
-timed quick 2000          # silent owners are replaced after 2 s
-timed patient 1000000000  # ... never: only those that are known to be dead
+timed quick 2000           # silent owners are replaced after 2 s
+timed patient $PATIENT_MS  # ... never
 
 plan() {
 	rm -rf ds
@@ -45,14 +36,6 @@ claims() {
 
 some_claim() {
 	[ -n "$(claims)" ]
-}
-
-until_true() { # COMMAND...
-	for _ in $(seq 3000); do
-		"$@" && return
-		sleep 0.02
-	done
-	die "never true: $*"
 }
 
 ends() { # CODE PID NAME
