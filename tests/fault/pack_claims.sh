@@ -108,6 +108,25 @@ run 0 ./patient build ds --steal
 grep -q "taking over from .* which is there no more" err || die "$(cat err)"
 sealed
 
+# So it is if nobody has asked for its exit code, as in a container without an init.
+for try in $(seq 30); do
+	plan
+	(
+		DELAY=100000 worker killed ./patient build ds --steal -j1 &
+		echo $! >victim
+		exec sleep 600
+	) &
+	parent=$!
+	until_true some_claim
+	kill -9 "$(cat victim)" 2>/dev/null && some_claim && break
+	kill $parent
+done
+run 0 timeout 60 ./patient build ds --steal
+grep -q "taking over from .* which is there no more" err || die "$(cat err)"
+[ -e "/proc/$(cat victim)/stat" ] || die "somebody asked for the exit code"
+kill $parent
+sealed
+
 # ---- silent: of another machine, while beats go on, and when they end ----
 
 # silent NAME: NAME waits for shard 5, whose owner then beats 40 times; false if it does not.  It

@@ -38,8 +38,11 @@ const struct claim_times claim_times = {
 
 /* ---- this process ---- */
 
-/* When a process began, in ticks after boot: field 22, counted behind the name in brackets. */
-static uint64_t start_of(uint64_t pid)
+/*
+ * When a process began, in ticks after boot: field 22, counted behind the name in brackets.  Field
+ * 3 says whether it has ended, and only its parent has not asked for the exit code yet.
+ */
+static uint64_t start_of(uint64_t pid, bool *ended)
 {
 	char path[64], line[1024];
 	const char *at;
@@ -47,6 +50,7 @@ static uint64_t start_of(uint64_t pid)
 	size_t n;
 	FILE *f;
 
+	*ended = false;
 	snprintf(path, sizeof(path), "/proc/%" PRIu64 "/stat", pid);
 	f = fopen(path, "re");
 	if (!f)
@@ -55,6 +59,7 @@ static uint64_t start_of(uint64_t pid)
 	fclose(f);
 	line[n] = '\0';
 	at = strrchr(line, ')');
+	*ended = at && (!strncmp(at, ") Z", 3) || !strncmp(at, ") X", 3));
 	for (unsigned field = 2; at && field < 22; field++)
 		at = strchr(at + 1, ' ');
 	if (at)
@@ -64,10 +69,12 @@ static uint64_t start_of(uint64_t pid)
 
 void claim_self(struct claim_owner *self, const char *job)
 {
+	bool ended;
 	ssize_t n;
 	FILE *f = fopen("/proc/sys/kernel/random/boot_id", "re");
 
-	*self = (struct claim_owner){.pid = (uint64_t)getpid(), .start = start_of((uint64_t)getpid())};
+	*self = (struct claim_owner){.pid = (uint64_t)getpid()};
+	self->start = start_of(self->pid, &ended);
 	if (f && !fgets(self->boot, sizeof(self->boot), f))
 		self->boot[0] = '\0';
 	if (f)
@@ -84,13 +91,16 @@ void claim_self(struct claim_owner *self, const char *job)
 bool claim_is_dead(const struct claim_view *v, const struct claim_owner *self)
 {
 	const struct claim_owner *o = &v->owner;
+	uint64_t start;
+	bool ended;
 
 	if (!v->there || !o->pid || !o->start || o->pid > INT_MAX || !self->boot[0] || !self->space[0] ||
 	    strcmp(o->boot, self->boot) != 0 || strcmp(o->space, self->space) != 0)
 		return false;
 	if (kill((pid_t)o->pid, 0) != 0 && errno == ESRCH)
 		return true;
-	return start_of(o->pid) && start_of(o->pid) != o->start; /* another process has its number now */
+	start = start_of(o->pid, &ended);
+	return ended || (start && start != o->start); /* another process has its number now */
 }
 
 bool claim_is_stale(struct claim_watch *w, const struct claim_view *v)
