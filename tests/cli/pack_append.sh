@@ -98,6 +98,40 @@ exec 9<&-
 run 0 "$PACK" append ds again --duplicates keep
 run 0 "$CAT" verify ds --sha256
 
+# What is no dataset: the commands that make one of it, as they are to be typed.
+no_dataset() {
+	local what=$1 hint=$2 rest
+	shift 2
+	rest=${what#*|}
+	[ "$rest" != "$what" ] || rest="is no dataset, and append adds the shards of datasets to a dataset"
+	run 2 "$PACK" append "$@"
+	[ "$(cat err)" = "shardpack: ${what%%|*}: $rest
+$hint" ] || { cat err >&2 && die "instead of: $hint"; }
+	n=$((n + 1))
+}
+options="--resize 12 --crop 12 --classes"
+no_dataset one "pack it with the options of ds: \`shardpack images one -o one.ds $options ds\`, then \
+\`shardpack append ds one.ds more\`" ds one more
+no_dataset one/ "pack it with the options of more: \`shardpack images one/ -o one.ds $options more\`, then \
+\`shardpack append one.ds more\`" one/ more
+no_dataset one "pack it: \`shardpack images one -o one.ds\`, then \`shardpack append one.ds two\`" one two
+no_dataset "gone|there is no such dataset to append to" "to begin it with one: \`shardpack images one -o gone\`" \
+	gone one
+cp -r two "of May"
+no_dataset "of May" "pack it with the options of ds: \`shardpack images 'of May' -o 'of May.ds' $options ds\`, then \
+\`shardpack append ds 'of May.ds'\`" ds "of May"
+eval "$(sed -n 's/^pack it[^`]*`shardpack \([^`]*\)`.*/run 0 "$PACK" \1/p' err)" # as it is said
+cp -r before typed && run 0 "$PACK" append typed "of May.ds"
+run 0 "$PACK" plan images one -o planned "${RECIPE[@]:0:6}"
+no_dataset "planned|is no dataset yet, but a plan" "complete it with \`shardpack build planned\`, then \
+\`shardpack seal planned\`, and append then" ds planned
+head -c 1600 /dev/zero >records.bin
+run 0 "$PACK" raw records.bin -o records --schema 'x:u8[2,4],label:i64' --compress lz4
+no_dataset records.bin "pack it with the options of records: \`shardpack raw records.bin -o records.bin.ds \
+--compress lz4 --schema 'x:u8[2,4],label:i64'\`, then \`shardpack append records records.bin.ds\`" records records.bin
+run 3 "$PACK" append ds nowhere
+said_only "shardpack: nowhere/dataset.manifest: cannot be opened: No such file or directory"
+
 # With `keep`, too, there is nothing to do after it was done.  But a dataset that was packed with
 # equal shards at its end has not got these yet.
 rm -r kept && cp -r ds kept

@@ -18,6 +18,7 @@
 #include "tools/shardpack/reuse/agree.h"
 #include "tools/shardpack/reuse/append.h"
 #include "tools/shardpack/reuse/assemble.h"
+#include "tools/shardpack/reuse/no_dataset.h"
 #include "tools/shardpack/reuse/part.h"
 #include "tools/shardpack/reuse/twice.h"
 
@@ -203,11 +204,13 @@ static int append_to(const struct reuse_options *o, struct part *part, uint32_t 
 static int append(const struct cli_args *args)
 {
 	const struct reuse_options *o = args->options;
-	int lock, code;
+	int lock = -1, code;
 
 	if (o->parts.count < 2)
 		return cli_misuse(args, "nothing to append; name a dataset behind %s", o->parts.items[0]);
-	code = append_lock(o->parts.items[0], &lock);
+	code = no_dataset_check(o->parts.items, o->parts.count);
+	if (code == EXIT_DONE)
+		code = append_lock(o->parts.items[0], &lock);
 	if (code == EXIT_DONE)
 		code = with_parts(args, append_to);
 	if (lock >= 0)
