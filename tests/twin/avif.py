@@ -16,16 +16,15 @@ import random
 import struct
 import sys
 import tempfile
-from collections import Counter
 from pathlib import Path
 
 from PIL import Image, ImageOps
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "cli"))
 from avif_files import FILES  # noqa: E402
-from pillow import SHORT, compare, photo_like, pixels_of  # noqa: E402
+from drawn import SEED, arguments, compare_drawn, compared  # noqa: E402
+from pillow import photo_like  # noqa: E402
 
-SEED = int(os.environ.get("SEED") or 17)
 LEAST, FULL = 15, 600  # so often each trait comes up, in so many files
 MATRICES = [1, 2, 4, 5, 6, 7, 9]
 PLANES = ["4:4:4", "4:2:2", "4:2:0", "4:0:0"]
@@ -88,30 +87,16 @@ def check_files():
 
 
 def main():
-    program, count = sys.argv[1], int(sys.argv[2]) if len(sys.argv) > 2 else 200
-    rng, seen, jobs, wanted = random.Random(SEED), Counter(), [], []
-    failures, unread = list(check_files()), 0
+    program, count = arguments(200)
+    rng = random.Random(SEED)
     with tempfile.TemporaryDirectory(dir=os.environ.get("TMPDIR")) as folder:
-        for i in range(count):
-            data, traits = make_file(rng)
-            path = Path(folder) / f"{i}.avif"
-            path.write_bytes(data)
-            seen.update(traits)
-            try:
-                wanted.append(ImageOps.exif_transpose(Image.open(path)).convert("RGB"))
-            except Exception:  # what it wrote itself
-                unread += 1
-                continue
-            jobs.append((path, (0, 0, 0, 0, SHORT, 0, 1), f"{i} {sorted(traits)}"))
-        differ = list(compare(program, jobs, pixels_of(), wanted))
-    failures += [f"Pillow reads {unread} of its own files not"] if unread > count // 50 else []
+        differ, unread, seen = compare_drawn(program, folder, (make_file(rng) for _ in range(count)), ".avif",
+                                             lambda path, data: ImageOps.exif_transpose(Image.open(path)))
+    failures = list(check_files())
+    failures += [f"Pillow does not read {len(unread)} of its own files"] if len(unread) > count // 50 else []
     names = {*PLANES, "full", "limited", "alpha", "ICC", "boxes turn", "EXIF turns", "XMP turns"}
     names |= {f"matrix {m}" for m in MATRICES}
-    rare = [name for name in sorted(names) if seen[name] < LEAST] if count >= FULL else []
-    failures += [f"{name} comes up {seen[name]} times" for name in rare]
-    print(*failures, *differ[:20], sep="\n")
-    print(f"{count} AVIFs, {len(differ)} differ from Pillow {Image.__version__}, SEED={SEED}")
-    return 1 if failures or differ else 0
+    return compared(f"{count} AVIFs, {{}}", differ, failures, seen, names, LEAST if count >= FULL else 0)
 
 
 if __name__ == "__main__":

@@ -14,15 +14,13 @@ import struct
 import sys
 import tempfile
 import zlib
-from collections import Counter
-from pathlib import Path
 
 import numpy as np
 from PIL import Image
 
-from pillow import SHORT, compare, photo_like, pixels_of
+from drawn import AS_IT_IS, SEED, arguments, compare_drawn, compared, put
+from pillow import compare, photo_like, pixels_of
 
-SEED = int(os.environ.get("SEED") or 17)
 LEAST, FULL = 20, 2000  # so often each kind comes up, in so many files
 RAW, CCITT, G3, G4, LZW, JPEG, ADOBE, PACKBITS, DEFLATE = 1, 2, 3, 4, 5, 7, 8, 32773, 32946
 WHITE, BLACK, RGB, PALETTE, CMYK, YCBCR, LAB = 0, 1, 2, 3, 5, 6, 8
@@ -246,39 +244,21 @@ def refusals(rng):
 
 
 def main():
-    program, count = sys.argv[1], int(sys.argv[2]) if len(sys.argv) > 2 else 500
-    rng, seen, jobs, wanted, failures = random.Random(SEED), Counter(), [], [], []
+    program, count = arguments(500)
+    rng = random.Random(SEED)
     with tempfile.TemporaryDirectory(dir=os.environ.get("TMPDIR")) as folder:
-        for i in range(count):
-            data, traits = make_file(rng)
-            path = Path(folder) / f"{i}.tif"
-            path.write_bytes(data)
-            seen.update(traits)
-            try:
-                # of a path it maps the file, and shears what orientation 5 to 8 lays on its side
-                wanted.append(Image.open(io.BytesIO(data)).convert("RGB"))
-            except Exception as why:
-                failures.append(f"{sorted(traits)}: Pillow: {why}")
-                continue
-            jobs.append((path, (0, 0, 0, 0, SHORT, 0, 1), f"{i} {sorted(traits)}"))
-        differ = list(compare(program, jobs, pixels_of(), wanted))
-        jobs = []
-        for i, (data, story) in enumerate(refusals(rng)):
-            path = Path(folder) / f"bad{i}.tif"
-            path.write_bytes(data)
-            jobs.append((path, (0, 0, 0, 0, SHORT, 0, 1), story))
+        # of a path Pillow maps the file, and shears what orientation 5 to 8 lays on its side
+        differ, failures, seen = compare_drawn(program, folder, (make_file(rng) for _ in range(count)), ".tif",
+                                               lambda path, data: Image.open(io.BytesIO(data)))
+        jobs = [(put(folder, f"bad{i}.tif", data), AS_IT_IS, story) for i, (data, story) in enumerate(refusals(rng))]
         refused = [what for what in compare(program, jobs, pixels_of(), [Image.new("RGB", (1, 1))] * len(jobs))
                    if ": bad " in what]
     failures += [] if len(refused) == len(jobs) else [f"{len(refused)} kinds of {len(jobs)} are refused", *refused]
     names = {f"kind {kind}" for kind in GOOD} | {"tiff_ccitt", "group3", "group4", "jpeg", "tiles", "strips", "planes",
                                                   "MM", "II", "reversed", "predictor", "pages", "orientation"}
     names |= {f"compression {c}" for c in (RAW, LZW, JPEG, ADOBE, PACKBITS, DEFLATE)}
-    rare = [name for name in sorted(names) if seen[name] < LEAST] if count >= FULL else []
-    failures += [f"{name} comes up {seen[name]} times" for name in rare]
-    print(*failures, *differ[:20], sep="\n")
-    print(f"{count} TIFFs, {len(differ)} differ from Pillow {Image.__version__}, {len(refused)} kinds refused, "
-          f"SEED={SEED}")
-    return 1 if failures or differ else 0
+    return compared(f"{count} TIFFs, {{}}, {len(refused)} kinds refused", differ, failures, seen, names,
+                    LEAST if count >= FULL else 0)
 
 
 if __name__ == "__main__":
