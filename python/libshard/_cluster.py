@@ -307,7 +307,7 @@ class _Build:
 
     def end(self, status: dict[str, Any], code: int = DONE) -> int:
         if self.untold:
-            self.say(f"warning: tasks said {self.untold} lines more, which are not shown")
+            self.say(f"warning: the tasks wrote {self.untold} more lines, which are not shown")
         if status["missing"]:
             these = status["retry_list"]
             these = these if len(these) <= 200 else these[: these.rindex(",", 0, 200) + 1] + "..."

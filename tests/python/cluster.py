@@ -162,7 +162,7 @@ class Cluster(unittest.TestCase):
         long = {k: (0, "\n".join(f"line {k} {i}" for i in range(150))) for k in (7, 8)}
         code, said = self.build(Inline(fails=long))
         self.assertEqual(said.count("line "), 150)
-        self.assertIn("warning: tasks said 150 lines more, which are not shown", said)
+        self.assertIn("warning: the tasks wrote 150 more lines, which are not shown", said)
 
     def test_interrupted(self):
         plan("ds", "records.bin")
