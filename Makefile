@@ -113,7 +113,7 @@ SCRIPTS  := $(filter-out $(DOCS),$(call scripts,tests/*/*.sh))
 CLIENTS  := $(call scripts,tests/python/clients/*.sh)
 # What a sanitizer's run leaves out.  No sanitizer changes what these look at: the sources, the
 # plain build, stacks that a test switches by itself, and other languages.
-OMIT_asan := tree/% format/%.sh pack/claims_simulation.sh cuda/header.sh cuda/ptx.sh gauntlet/% \
+OMIT_asan := tree/% format/%.sh fault/steal.sh pack/claims_simulation.sh cuda/header.sh cuda/ptx.sh gauntlet/% \
              python/hints.sh python/peers.sh
 # The thread sanitizer cannot look into an interpreter that was built without it,
 OMIT_tsan := $(OMIT_asan) python/% twin/%
@@ -157,8 +157,8 @@ PACK_USER := $(filter $(PACK_USER:%=$(BUILD)/%),$(TESTS) $(HELPERS) $(FUZZERS) $
 .SECONDEXPANSION:
 .PHONY: all tests check check-run check-python check-python-run check-clients check-gpu check-frameworks \
         check-order check-readers check-ptx ptx-counts check-pillow check-newest check-pillows-run pillows \
-        check-docs simulate long-run gauntlet check-peers-tests check-cluster cluster-run asan tsan fuzz fuzz-run \
-        format lint demo bench bench-gpu bench-peers install uninstall deps clean help FORCE
+        check-docs check-steal simulate long-run gauntlet check-peers-tests check-cluster cluster-run asan tsan \
+        fuzz fuzz-run format lint demo bench bench-gpu bench-peers install uninstall deps clean help FORCE
 
 all: $(A) $(SO) $(TOOLS) $(EXAMPLES) $(BENCHES) ## library, tools, examples and benchmarks
 
@@ -317,6 +317,11 @@ check-newest: ## by hand: drawn images against the Pillow that pip offers today
 	+$(Q)$(MAKE) --no-print-directory PILLOWS=newest check-pillows-run
 check-pillows-run:
 	$(call long,tests/twin/_pillows.sh)
+
+# Three workers beside each other make what these scripts make by one command elsewhere.
+STEALING := $(filter-out %/pack_claims.sh,$(wildcard tests/fault/pack_*.sh))
+check-steal: ## by hand: the fault tests of packing, with workers that claim shards; SEED=n as above
+	$(again) long-run STEAL=3 LONG='$(STEALING) tests/fault/steal.sh tests/fault/pack_claims.sh' NAME=$@
 
 simulate: ## by hand: 1,000 workers claim 1,000,000 shards, in simulated time; SEED=n as above
 	$(call long,tests/pack/claims_simulation.sh)

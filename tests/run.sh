@@ -13,6 +13,9 @@
 # then a failure unless tests/SKIPS names it.  Tests see these, and ROOT; BUILD and ROOT are
 # absolute.
 #
+# What a test draws anew in each run, it draws by DRAW.  The number is printed; SEED=number repeats
+# it.
+#
 # FLOOR names a line of tests/FLOOR: a run without T fails if fewer tests ran, or fewer cases in
 # their programs.
 set -eu
@@ -111,10 +114,12 @@ LC_ALL=C
 PYTHONDONTWRITEBYTECODE=1 # the tree stays as it is
 WORK=$(mktemp -d "${TMPDIR:-/tmp}/shard-tests.XXXXXX")
 VARIANT=${VARIANT-}
+DRAW=${SEED:-$(od -An -N4 -tu4 /dev/urandom | tr -d ' ')}
+[ -n "${SEED-}" ] || echo "seed $DRAW: SEED=$DRAW draws the same"
 floor=${FLOOR-}
 unset FLOOR # it is for these tests, not for those that a test runs
 export ROOT BUILD PYTHON VARIANT LAUNCH ASAN_OPTIONS UBSAN_OPTIONS TSAN_OPTIONS LC_ALL PYTHONDONTWRITEBYTECODE
-export WORK MAKEFLAGS
+export WORK MAKEFLAGS DRAW
 # shellcheck disable=SC3045 # dash and bash both have it
 ulimit -c 0
 trap 'chmod -R u+rwX "$WORK" 2>/dev/null || :; rm -rf "$WORK"' EXIT

@@ -7,8 +7,9 @@
 ${CC:-cc} -std=gnu11 -O1 -Wall -Wextra -shared -fPIC -D_GNU_SOURCE -o shim.so "$ROOT/tests/fault/shim.c" -ldl
 
 # Under a sanitizer everything takes longer, and what these tests show is shown as well by less.
-IMAGES=2000
-[ -z "${VARIANT-}" ] || IMAGES=400
+# FEW=y asks for the same, and FEW=very for the least.
+IMAGES=2000 FEW=${FEW-}${VARIANT-}
+[ -z "$FEW" ] || IMAGES=400
 
 RECIPE=(--resize 32 --crop 32 --shard-records $((IMAGES / 16)))
 SHARDS=16
@@ -95,4 +96,24 @@ until_true() {
 		sleep "${EVERY-0.02}"
 	done
 	die "not true within two minutes: $*"
+}
+
+# With STEAL=n, n workers beside each other that claim shards make what these scripts make by one
+# command.  `make check-steal` runs all of them so.
+STEAL=${STEAL-}
+if [ -n "$STEAL" ]; then
+	[ -n "${STEALER-}" ] || timed stealer $PATIENT_MS
+	export STEAL STEALER=${STEALER-$PWD/stealer}
+	PACK=$ROOT/tests/fault/_steal.sh
+fi
+
+# kill_hard PID: kill -9 a command.  With STEAL every other time one of its processes alone, and
+# then those that are left go on.
+kill_hard() {
+	local those=("$1")
+	if [ -n "$STEAL" ] && [ $((RANDOM % 2)) = 0 ]; then
+		read -ra those <"/proc/$1/task/$1/children" || :
+		[ ${#those[@]} != 0 ] || those=("$1")
+	fi
+	kill -9 "${those[RANDOM % ${#those[@]}]}" 2>/dev/null || :
 }

@@ -5,6 +5,7 @@
 # TIMEOUT: 900
 # TAKES: 70
 # shellcheck disable=SC1091
+STEAL="" # its workers are all of its own
 . "$ROOT/tests/fault/lib.sh"
 
 IMAGES=320

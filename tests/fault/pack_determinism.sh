@@ -40,8 +40,11 @@ for try in $(seq 50); do # where one was done before its signal came, it begins 
 	wait $pid || code=$?
 	if [ $code = 130 ]; then
 		interruptions=$((interruptions + 1))
-		grep -q "^interrupted; to continue: .*shardpack images src -o resumed -j3 --resize 32" err ||
-			die "$(cat err)"
+		case $STEAL in
+		"") again="shardpack images src -o resumed -j3 --resize 32" ;;
+		*) again="stealer \(plan images src -o resumed --resize 32\|build resumed --steal -j3\|seal resumed\)" ;;
+		esac
+		grep -q "^interrupted; to continue: .*$again" err || die "$(cat err)"
 		no_temps resumed
 		no_wrong_file resumed
 	else

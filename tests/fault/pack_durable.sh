@@ -3,10 +3,8 @@
 # tests/fault/pack_durable.sh - what exit 0 promises survives a power cut: each folder that was made
 # and each final name is followed by an fsync of the folder above it, and each file is synced before
 # it gets its name.  The control is a shardpack that forgets to sync folders.
-set -euo pipefail
-: "${ROOT:=$(cd "$(dirname "$0")/../.." && pwd)}"
 # shellcheck disable=SC1091
-. "$ROOT/tests/cli/lib.sh"
+. "$ROOT/tests/fault/lib.sh"
 
 ${CC:-cc} -std=gnu11 -O1 -Wall -Wextra -shared -fPIC -D_GNU_SOURCE -o log.so "$ROOT/tests/fault/sync_log.c" -ldl
 

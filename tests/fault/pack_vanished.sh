@@ -4,7 +4,10 @@
 # --on-error skip it is left out, counted and named; errors of the disk stop a build all the same
 # TIMEOUT: 600
 # TAKES: 40
+#
+# Each command counts its own inputs here, so with STEAL it is one worker.
 # shellcheck disable=SC1091
+STEAL=${STEAL:+1}
 . "$ROOT/tests/fault/lib.sh"
 
 SMALL=(--resize 16 --crop 16 --order source --shard-records 10)

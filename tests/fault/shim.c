@@ -7,7 +7,8 @@
  *   delay   reads and opens take up to SHIM_DELAY_US microseconds, random by SHIM_SEED, so that
  *           threads finish in another order each time; nothing else changes
  *   die     kill -9 at the SHIM_DIE_AT-th call that changes a folder or makes one durable;
- *           SHIM_COUNT names a file that then gets one byte per such call
+ *           SHIM_COUNT names a file that then gets one byte per such call, so that the calls of
+ *           several processes are counted together; SHIM_ALL names a process that is killed first
  *   writes  with `die`: calls that write to a file count, too
  *   blind   what has a path that ends in SHIM_PATH cannot be looked at, but for the first SHIM_SEES
  *           times: EIO
@@ -92,6 +93,7 @@ static void moment(void)
 {
 	static _Atomic uint64_t count;
 	const char *log = getenv("SHIM_COUNT");
+	uint64_t at = ++count;
 	int saved = errno;
 
 	if (!wants("die"))
@@ -101,10 +103,14 @@ static void moment(void)
 
 		if (fd < 0 || write(fd, ".", 1) != 1)
 			abort();
+		at = (uint64_t)lseek(fd, 0, SEEK_CUR);
 		close(fd);
 	}
-	if (++count == number("SHIM_DIE_AT", 0))
+	if (at == number("SHIM_DIE_AT", 0)) {
+		if (getenv("SHIM_ALL"))
+			kill((pid_t)number("SHIM_ALL", 0), SIGKILL);
 		raise(SIGKILL);
+	}
 	errno = saved;
 }
 
