@@ -112,18 +112,19 @@ DOCS     := $(call scripts,tests/docs/*.sh)
 SCRIPTS  := $(filter-out $(DOCS),$(call scripts,tests/*/*.sh))
 CLIENTS  := $(call scripts,tests/python/clients/*.sh)
 # What a sanitizer's run leaves out.  No sanitizer changes what these look at: the sources, the
-# plain build, stacks that a test switches by itself, and other languages.
-OMIT_asan := tree/% format/%.sh fault/steal.sh pack/claims_simulation.sh cuda/header.sh cuda/ptx.sh gauntlet/% \
-             python/hints.sh python/peers.sh
+# plain build, stacks that a test switches by itself, memory and figures, and other languages.
+OMIT_asan := tree/% format/%.sh fault/steal.sh pack/claims_simulation.sh cli/pack_many.sh cuda/bench.sh \
+             cuda/header.sh cuda/ptx.sh gauntlet/% ptx/t_ptx_kernel_counts python/hints.sh python/peers.sh
 # The thread sanitizer cannot look into an interpreter that was built without it,
 OMIT_tsan := $(OMIT_asan) python/% twin/%
 # it finds nothing in code of one thread (of shardcat, only `verify` has more),
 OMIT_tsan += format/% fuzz/% ptx/% unit/t_order pack/t_decode% pack/t_plan pack/t_resize \
              $(patsubst tests/%,%,$(filter-out %/cat_verify.sh,$(wildcard tests/cli/cat_*.sh)))
 # and the rest takes long, and has no threads that other tests have not: what shardpack lists,
-# refuses, or makes of one image is the work of one thread.
-OMIT_tsan += cuda/bench.sh fault/strace_sources.sh $(patsubst %,cli/pack_%.sh,boxes fields_bad fixed_bad formats \
-             help labels limits many masks pixels refuse scale)
+# refuses, or makes of one image is the work of one thread, and so are the library's calls of files.
+OMIT_tsan += fault/strace_sources.sh fault/t_syscalls $(filter-out $(patsubst %,cli/pack_%.sh,again append \
+             changed fields fixed large memory merge parts plain skip state status tars tokens unpack), \
+             $(patsubst tests/%,%,$(wildcard tests/cli/pack_*.sh)))
 OMITTED   := $(OMIT_$(VARIANT))
 TESTS     := $(filter-out $(OMITTED:%=$(BUILD)/tests/%),$(TESTS))
 FUZZERS   := $(filter-out $(OMITTED:%=$(BUILD)/tests/%),$(FUZZERS))

@@ -425,7 +425,7 @@ static const struct story {
 	enum call only; /* CALL_ANY: all of them */
 	/* a read that gave nothing and said it did would just be other bytes: not for this story */
 	bool reads;
-	unsigned habits_from; /* habits[] that it is told with: the first `habits_from` */
+	unsigned habits_from; /* habits[] that it is told with: the first `habits_from`, and one more */
 } stories[] = {
 	{"write and seal", nothing_before, tell_write, judge_write, SHARD_OK, CALL_ANY, false, 99},
 	{"names are taken", others_before, tell_taken, judge_others, SHARD_E_EXISTS, CALL_ANY, false, 4},

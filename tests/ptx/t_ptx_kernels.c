@@ -65,7 +65,7 @@ TEST(shipped_kernels_give_the_bits_of_their_definitions)
 {
 	open_programs();
 	if (getenv("ALL_N") && getenv("SEED"))
-		run_cases(strtoull(getenv("SEED"), NULL, 10) << 20, 500);
+		run_cases(strtoull(getenv("SEED"), NULL, 10) << 20, 200);
 	check_kernels(transform);
 	check_kernels(gather);
 }
@@ -75,8 +75,8 @@ TEST(planted_faults_are_caught)
 	open_programs();
 	if (sanitized())
 		return;
-	plant_all(transform_ptx, transform, getenv("ALL_N") ? 5 : 1);
-	plant_all(gather_ptx, gather, getenv("ALL_N") ? 5 : 1);
+	plant_all(transform_ptx, transform, getenv("ALL_N") ? 3 : 1);
+	plant_all(gather_ptx, gather, getenv("ALL_N") ? 3 : 1);
 	faults_check(getenv("ALL_N") ? 60 : 30);
 	ptx_free(transform);
 	ptx_free(gather);
