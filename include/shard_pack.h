@@ -272,10 +272,7 @@ SHARD_API int shard_writer_append(struct shard_writer *w, const void *const *gro
 /* Account for an input that does not become a record.  Ordinals must ascend. */
 SHARD_API int shard_writer_miss(struct shard_writer *w, const struct shard_miss *miss, struct shard_error *err);
 
-/*
- * Add to the statistics: one channel of a u8 field, or records of a class.  The sums must cover all
- * records.
- */
+/* Add to the statistics: a channel of a u8 field, or a class.  The sums must cover all records. */
 SHARD_API int shard_writer_add_moments(struct shard_writer *w, uint32_t field, uint32_t channel,
 				       const struct shard_moments *add, struct shard_error *err);
 SHARD_API int shard_writer_add_class(struct shard_writer *w, uint32_t field, uint32_t class_idx, uint32_t class_count,
@@ -300,6 +297,7 @@ SHARD_API void shard_writer_close(struct shard_writer *w);
 /* ---- seal: shards become a dataset ------------------------------------------------------ */
 
 struct shard_seal;
+struct shard_reader;
 
 struct shard_seal_options {
 	size_t size;
@@ -315,10 +313,13 @@ struct shard_seal_options {
  * Collect the shards of folder `dir` in the order of the calls, then write dataset.manifest,
  * durably and atomically.  Each shard_seal_add() opens a shard, and checks its structure and that
  * its schema is that of the others.  `sha256` is 32 bytes; if it is NULL, the file is hashed.
+ * shard_seal_add_open() takes a reader of that very file, which the caller opened and closes.
  */
 SHARD_API int shard_seal_open(struct shard_seal **out, const char *dir, const struct shard_seal_options *opt,
 			      struct shard_error *err);
 SHARD_API int shard_seal_add(struct shard_seal *s, const char *file, const uint8_t *sha256, struct shard_error *err);
+SHARD_API int shard_seal_add_open(struct shard_seal *s, struct shard_reader *r, const char *file, const uint8_t *sha256,
+				  struct shard_error *err);
 SHARD_API int shard_seal_finish(struct shard_seal *s, struct shard_error *err);
 SHARD_API void shard_seal_close(struct shard_seal *s);
 
@@ -337,8 +338,6 @@ SHARD_API void shard_sha256(const void *data, size_t bytes, uint8_t out[32]);
 SHARD_API void shard_xxh128(const void *data, size_t bytes, uint8_t out[16]); /* low half first, little-endian */
 
 /* ---- reader: one shard, mapped ----------------------------------------------------------- */
-
-struct shard_reader;
 
 struct shard_reader_options {
 	size_t size;

@@ -217,31 +217,6 @@ static int sum_classes(struct shard_seal *s, struct shard_reader *r, uint32_t fi
 	return rc < 0 ? rc : SHARD_OK;
 }
 
-static int hash_file(const char *path, uint8_t out[32], struct shard_error *err)
-{
-	const size_t room = (size_t)1 << 20;
-	uint8_t *buffer = mem_alloc(room);
-	struct sha256 sha;
-	uint64_t bytes;
-	int fd = -1, rc = buffer ? file_open(path, &fd, &bytes, NULL, err)
-				 : error_set(err, SHARD_E_MEMORY, "no memory for a buffer");
-
-	sha256_init(&sha);
-	for (uint64_t at = 0; !rc && at < bytes;) {
-		size_t n = (size_t)min_u64(room, bytes - at);
-
-		rc = file_read_at(fd, buffer, n, at, path, err);
-		if (!rc)
-			sha256_update(&sha, buffer, n);
-		at += n;
-	}
-	if (!rc)
-		sha256_final(&sha, out);
-	file_close(fd);
-	mem_free(buffer);
-	return rc;
-}
-
 static int add_shard(struct shard_seal *s, struct shard_reader *r, const char *file, const uint8_t *sha256,
 		     struct shard_error *err)
 {
@@ -258,7 +233,7 @@ static int add_shard(struct shard_seal *s, struct shard_reader *r, const char *f
 	if (!rc && sha256)
 		memcpy(m.sha256, sha256, sizeof(m.sha256));
 	else if (!rc)
-		rc = hash_file(r->path, m.sha256, err);
+		rc = reuse_hash_file(r->path, m.sha256, err);
 	if (rc)
 		return rc;
 	s->schema = *r->schema;
@@ -324,6 +299,22 @@ int shard_seal_add(struct shard_seal *s, const char *file, const uint8_t *sha256
 	rc = open_and_add(s, path, file, sha256, NULL, err);
 	mem_free(path);
 	return rc;
+}
+
+int shard_seal_add_open(struct shard_seal *s, struct shard_reader *r, const char *file, const uint8_t *sha256,
+			struct shard_error *err)
+{
+	size_t path_bytes = strlen(r->path), file_bytes = strlen(file);
+	struct shown shown;
+	char *path;
+	int rc = path_of(s, file, &path, err);
+
+	if (rc)
+		return rc;
+	mem_free(path);
+	if (path_bytes < file_bytes || strcmp(r->path + path_bytes - file_bytes, file))
+		return error_set(err, SHARD_E_ARGUMENT, "%s: is not the file that is added", show(&shown, r->path));
+	return add_shard(s, r, file, sha256, err);
 }
 
 int shard_seal_reuse(struct shard_seal *s, struct shard_dataset *from, uint64_t idx, const char *file, uint32_t *how,

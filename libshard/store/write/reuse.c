@@ -193,3 +193,28 @@ int reuse_sync(const char *path, struct shard_error *err)
 	mem_free(dir);
 	return rc;
 }
+
+int reuse_hash_file(const char *path, uint8_t out[32], struct shard_error *err)
+{
+	const size_t room = (size_t)1 << 20;
+	uint8_t *buffer = mem_alloc(room);
+	struct sha256 sha;
+	uint64_t bytes;
+	int fd = -1, rc = buffer ? file_open(path, &fd, &bytes, NULL, err)
+				 : error_set(err, SHARD_E_MEMORY, "no memory for a buffer");
+
+	sha256_init(&sha);
+	for (uint64_t at = 0; !rc && at < bytes;) {
+		size_t n = (size_t)min_u64(room, bytes - at);
+
+		rc = file_read_at(fd, buffer, n, at, path, err);
+		if (!rc)
+			sha256_update(&sha, buffer, n);
+		at += n;
+	}
+	if (!rc)
+		sha256_final(&sha, out);
+	file_close(fd);
+	mem_free(buffer);
+	return rc;
+}

@@ -20,4 +20,7 @@ int reuse_shard(const struct shard_reader *from, const uint8_t sha256[32], const
 /* Make the name of a shard durable. */
 int reuse_sync(const char *path, struct shard_error *err);
 
+/* SHA-256 of a whole file. */
+int reuse_hash_file(const char *path, uint8_t out[32], struct shard_error *err);
+
 #endif

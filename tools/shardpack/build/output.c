@@ -342,26 +342,7 @@ int output_load(const struct job *job, struct plan *plan, char **source, char **
 	return code == EXIT_DONE ? load_place(job, "quarantine", quarantine) : code;
 }
 
-/* Remove what `is_ours` says from a folder, and close it.  Another process may be at the same. */
-static int remove_names(const char *dir, int fd, bool (*is_ours)(const char *name))
-{
-	struct dirent *entry = NULL;
-	DIR *d = fdopendir(fd);
-	int code = EXIT_DONE;
-
-	if (!d)
-		close(fd);
-	while (d && code == EXIT_DONE && (errno = 0, entry = readdir(d)) != NULL)
-		if (is_ours(entry->d_name) && unlinkat(fd, entry->d_name, 0) != 0 && errno != ENOENT)
-			code = fail(EXIT_IO, "%s/%s: cannot remove it: %s", dir, entry->d_name, strerror(errno));
-	if (code == EXIT_DONE && !entry && errno)
-		code = fail(EXIT_IO, "%s: cannot read this folder: %s", dir, strerror(errno));
-	if (d)
-		closedir(d);
-	return code;
-}
-
-/* The same, and then the folder. */
+/* Remove what `is_ours` says from a folder, and then the folder. */
 static int remove_all(const char *dir, bool (*is_ours)(const char *name), bool *gone)
 {
 	struct shard_error err;
@@ -369,7 +350,7 @@ static int remove_all(const char *dir, bool (*is_ours)(const char *name), bool *
 
 	*gone = fd < 0;
 	if (code == EXIT_DONE && fd >= 0)
-		code = remove_names(dir, fd, is_ours);
+		code = files_remove_names(dir, fd, is_ours);
 	if (code != EXIT_DONE || *gone)
 		return code;
 	if (shard_remove_temps(dir, NULL, &err) != SHARD_OK && err.os_code != ENOENT)
@@ -412,7 +393,7 @@ void output_give_up(const struct job *job, bool made, bool all_empty)
 		return;
 	if (l.has_shards) {
 		fd = all_empty ? open(job->out_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
-		if (fd < 0 || remove_names(job->out_dir, fd, is_shard_name) != EXIT_DONE)
+		if (fd < 0 || files_remove_names(job->out_dir, fd, is_shard_name) != EXIT_DONE)
 			return;
 	}
 	if (output_clear_state(job) == EXIT_DONE && made && rmdir(job->out_dir) != 0)

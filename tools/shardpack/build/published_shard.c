@@ -183,6 +183,22 @@ static int check_again(const struct job *job, uint64_t shard_idx, const char *pa
 	return code == EXIT_DONE ? write_receipt(job, shard_idx, r) : code;
 }
 
+/* What a receipt of this shard says of it, but no SHA-256; false, with errno, if it is gone. */
+static bool describe(const struct job *job, uint64_t shard_idx, const struct shard_info *info, struct receipt *is)
+{
+	is->file_bytes = info->file_bytes;
+	is->record_count = info->record_count;
+	is->miss_count = info->miss_count;
+	memcpy(is->root, info->root, sizeof(is->root));
+	return receipt_shard_time(job->out_dir, shard_idx, &is->mtime_ns);
+}
+
+/* Does the receipt spare us reading the shard? */
+static bool suffices(const struct job *job, const struct receipt *r, uint64_t mtime_ns)
+{
+	return r->mtime_ns == mtime_ns && !job->verify_all && (r->read_back || !job->read_back);
+}
+
 /* *r becomes the receipt of a shard of this plan. */
 static int settle_receipt(const struct job *job, uint64_t shard_idx, const char *path, struct shard_reader *reader,
 			  struct receipt *r)
@@ -195,13 +211,9 @@ static int settle_receipt(const struct job *job, uint64_t shard_idx, const char 
 
 	if (code != EXIT_DONE)
 		return code;
-	if (!receipt_shard_time(job->out_dir, shard_idx, &is.mtime_ns))
-		return fail(EXIT_IO, "%s: %s", path, strerror(errno));
 	shard_reader_info(reader, &info);
-	is.file_bytes = info.file_bytes;
-	is.record_count = info.record_count;
-	is.miss_count = info.miss_count;
-	memcpy(is.root, info.root, sizeof(is.root));
+	if (!describe(job, shard_idx, &info, &is))
+		return fail(EXIT_IO, "%s: %s", path, strerror(errno));
 	if (!found) {
 		*r = is;
 		r->fit.unknown = is.record_count;
@@ -209,10 +221,10 @@ static int settle_receipt(const struct job *job, uint64_t shard_idx, const char 
 	}
 	if (!receipt_is_same(r, &is))
 		return receipt_refuse(job->out_dir, shard_idx, job->anew);
+	if (suffices(job, r, is.mtime_ns))
+		return EXIT_DONE;
 	mtime_then = r->mtime_ns;
 	r->mtime_ns = is.mtime_ns;
-	if (mtime_then == is.mtime_ns && !job->verify_all && (r->read_back || !job->read_back))
-		return EXIT_DONE;
 	detail("%s: %s; verifying it", path,
 	       mtime_then != is.mtime_ns ? "was written after its receipt, or copied"
 	       : r->read_back		 ? "exists"
@@ -220,30 +232,60 @@ static int settle_receipt(const struct job *job, uint64_t shard_idx, const char 
 	return check_again(job, shard_idx, path, reader, r);
 }
 
-int published_find(const struct job *job, uint64_t shard_idx, struct receipt *r, bool *there)
+int published_open(const struct job *job, uint64_t shard_idx, struct receipt *r, struct shard_reader **reader)
 {
 	char path[FILES_PATH_BYTES];
-	struct shard_reader *reader = NULL;
 	struct shard_info info;
 	struct shard_error err;
 	struct stat st;
 	int code = files_numbered(path, job->out_dir, "", shard_idx, ".shard");
 
-	*there = false;
+	*reader = NULL;
 	if (code != EXIT_DONE || job->look_only)
 		return code;
 	if (lstat(path, &st) != 0)
 		return errno == ENOENT ? EXIT_DONE : fail(EXIT_IO, "%s: %s", path, strerror(errno));
-	if (shard_reader_open(&reader, path, NULL, &err) != SHARD_OK)
+	if (shard_reader_open(reader, path, NULL, &err) != SHARD_OK)
 		return fail(exit_code_of_status(err.status), "%s; remove this file to have it built again",
 			    err.message);
-	shard_reader_info(reader, &info);
-	if (!is_ours(job, shard_idx, &info)) {
+	shard_reader_info(*reader, &info);
+	if (!is_ours(job, shard_idx, &info))
 		code = fail(EXIT_USAGE, "%s: a shard of another plan; nothing was touched", path);
-	} else {
-		code = settle_receipt(job, shard_idx, path, reader, r);
-		*there = code == EXIT_DONE;
+	else
+		code = settle_receipt(job, shard_idx, path, *reader, r);
+	if (code != EXIT_DONE) {
+		shard_reader_close(*reader);
+		*reader = NULL;
 	}
+	return code;
+}
+
+bool published_peek(const struct job *job, uint64_t shard_idx, struct receipt *r, struct shard_reader **reader)
+{
+	char path[FILES_PATH_BYTES];
+	struct receipt is = {0};
+	struct shard_info info;
+
+	*reader = NULL;
+	if (files_numbered(path, job->out_dir, "", shard_idx, ".shard") != EXIT_DONE ||
+	    shard_reader_open(reader, path, NULL, NULL) != SHARD_OK)
+		return false;
+	shard_reader_info(*reader, &info);
+	if (is_ours(job, shard_idx, &info) && receipt_peek(job->state_dir, shard_idx, r) &&
+	    describe(job, shard_idx, &info, &is) && receipt_is_same(r, &is) && suffices(job, r, is.mtime_ns))
+		return true;
+	receipt_free(r);
+	shard_reader_close(*reader);
+	*reader = NULL;
+	return false;
+}
+
+int published_find(const struct job *job, uint64_t shard_idx, struct receipt *r, bool *there)
+{
+	struct shard_reader *reader;
+	int code = published_open(job, shard_idx, r, &reader);
+
+	*there = reader != NULL;
 	shard_reader_close(reader);
 	return code;
 }

@@ -10,6 +10,7 @@
 
 struct job;
 struct receipt;
+struct shard_reader;
 
 /*
  * Look for the published shard.  *there with the receipt filled in, if it is the plan's.  A
@@ -17,5 +18,14 @@ struct receipt;
  * shard.  Anything else under that name is an error, and is not touched.  Returns the exit code.
  */
 int published_find(const struct job *job, uint64_t shard_idx, struct receipt *r, bool *there);
+
+/* The same, with the shard open: *reader is NULL if it is not there, and else to be closed. */
+int published_open(const struct job *job, uint64_t shard_idx, struct receipt *r, struct shard_reader **reader);
+
+/*
+ * The same for a shard that is there with a receipt that fits, so that nothing has to be verified.
+ * Any thread may ask.  Everything else is false without a word; published_open() says what it is.
+ */
+bool published_peek(const struct job *job, uint64_t shard_idx, struct receipt *r, struct shard_reader **reader);
 
 #endif

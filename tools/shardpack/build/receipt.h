@@ -82,6 +82,9 @@ bool receipt_shard_time(const char *out_dir, uint64_t shard_idx, uint64_t *mtime
 /* Returns the exit code; *found is false if there is none, or none that is sound. */
 int receipt_read(const char *state_dir, uint64_t shard_idx, struct receipt *r, bool *found);
 
+/* The same, without a word of what is wrong.  False also if the receipt is long. */
+bool receipt_peek(const char *state_dir, uint64_t shard_idx, struct receipt *r);
+
 /* Is it of the same shard: the same bytes, whenever they were written? */
 bool receipt_is_same(const struct receipt *a, const struct receipt *b);
 

@@ -16,7 +16,9 @@
 #include "shard_select.h"
 #include "tools/common/exit_code.h"
 #include "tools/common/message.h"
+#include "tools/common/progress.h"
 #include "tools/common/signals.h"
+#include "tools/common/workers.h"
 #include "tools/shardpack/build/accepted_records.h"
 #include "tools/shardpack/build/job.h"
 #include "tools/shardpack/build/output.h"
@@ -74,36 +76,174 @@ static int refuse_missing(const struct job *job, const struct shard_list *l)
 	return code;
 }
 
+/* ---- all shards --------------------------------------------------------------------------- */
+
+/*
+ * To open a shard and to read its receipt takes far longer than to enter them.  So threads do that
+ * ahead, many shards at a time.  What one of them finds not to be in order is left to the main
+ * thread, which looks again when its turn comes, and says what it is.
+ */
+#define LOOK_SHARDS	 64
+#define LOOK_AHEAD	 2  /* times the threads */
+#define LOOK_THREADS_MAX 16 /* each shard that is looked at takes a map, and a process has so many */
+
+struct look {
+	struct shard_reader *reader; /* NULL: not in order, or nobody looked yet */
+	struct receipt receipt;
+};
+
+struct look_ahead {
+	const struct job *job;
+	uint64_t next; /* the first shard that no slot has */
+	struct slot {
+		uint64_t first, count;
+		struct look look[LOOK_SHARDS];
+	} * slot;
+	struct progress progress;
+	struct workers *workers;
+	struct shard_turns *turns;
+};
+
+static void *begin_looking(void *context)
+{
+	return context;
+}
+
+static void end_looking(void *own)
+{
+	(void)own;
+}
+
+static void assign_shards(void *context, uint64_t slot)
+{
+	struct look_ahead *a = context;
+	uint64_t left = a->job->plan->shard_count - a->next;
+
+	a->slot[slot].first = a->next;
+	a->slot[slot].count = left < LOOK_SHARDS ? left : LOOK_SHARDS;
+	a->next += a->slot[slot].count;
+}
+
+static void look_at_shards(void *context, void *own, uint64_t slot)
+{
+	struct look_ahead *a = context;
+	struct slot *s = &a->slot[slot];
+
+	(void)own;
+	for (uint64_t i = 0; i < s->count; i++)
+		published_peek(a->job, s->first + i, &s->look[i].receipt, &s->look[i].reader);
+}
+
+static void forget(struct look *l)
+{
+	shard_reader_close(l->reader);
+	l->reader = NULL;
+	receipt_free(&l->receipt);
+}
+
+static void forget_shards(void *context, uint64_t slot)
+{
+	struct slot *s = &((struct look_ahead *)context)->slot[slot];
+
+	for (uint64_t i = 0; i < s->count; i++)
+		forget(&s->look[i]);
+}
+
+static int start_looking(struct look_ahead *a)
+{
+	struct workers_options w = {
+		.ticket_count = (a->job->plan->shard_count + LOOK_SHARDS - 1) / LOOK_SHARDS,
+		.worker_count = a->job->worker_count < LOOK_THREADS_MAX ? a->job->worker_count : LOOK_THREADS_MAX,
+		.progress = &a->progress,
+		.context = a,
+		.begin = begin_looking,
+		.end = end_looking,
+		.assign = assign_shards,
+		.work = look_at_shards,
+		.give_back = forget_shards,
+	};
+
+	w.slot_count = LOOK_AHEAD * (uint64_t)workers_needed(w.worker_count, w.ticket_count);
+	a->slot = calloc(w.slot_count, sizeof(*a->slot));
+	if (!a->slot || shard_turns_open(&a->turns, a->job->worker_count, NULL) != SHARD_OK)
+		return fail(EXIT_IO, "out of memory for %" PRIu64 " shards", a->job->plan->shard_count);
+	w.turns = a->turns;
+	progress_start(&a->progress, "sealing", "shards", a->job->plan->shard_count);
+	return workers_open(&a->workers, &w);
+}
+
+static void stop_looking(struct look_ahead *a)
+{
+	workers_close(a->workers);
+	progress_abandon(&a->progress);
+	shard_turns_close(a->turns);
+	free(a->slot);
+}
+
+static int add_shard(const struct job *job, struct shard_seal *seal, struct shard_list *list, uint64_t k,
+		     struct look *l)
+{
+	struct shard_error err;
+	char file[64];
+	int code = EXIT_DONE;
+
+	if (!l->reader)
+		code = interrupted() ? EXIT_INTERRUPTED : published_open(job, k, &l->receipt, &l->reader);
+	list->there[k] = code == EXIT_DONE && l->reader;
+	snprintf(file, sizeof(file), "%05" PRIu64 ".shard", k);
+	if (list->there[k]) {
+		list->there_count++;
+		code = receipt_account(&l->receipt, job->plan, job->account);
+		if (code == EXIT_DONE && list->there_count == k + 1 &&
+		    shard_seal_add_open(seal, l->reader, file, l->receipt.sha256, &err) != SHARD_OK)
+			code = fail_of_library(&err);
+	}
+	forget(l);
+	return code;
+}
+
+static int add_ahead(const struct job *job, struct shard_seal *seal, struct shard_list *list)
+{
+	struct look_ahead a = {.job = job};
+	uint64_t slot;
+	int code = start_looking(&a);
+
+	while (code == EXIT_DONE && (code = workers_next(a.workers, &slot)) == EXIT_DONE && slot != WORKERS_NO_SLOT) {
+		struct slot *s = &a.slot[slot];
+
+		shard_turns_take(a.turns);
+		for (uint64_t i = 0; code == EXIT_DONE && i < s->count; i++)
+			code = add_shard(job, seal, list, s->first + i, &s->look[i]);
+		shard_turns_give(a.turns);
+		progress_add(&a.progress, s->count, 0, 0);
+		workers_release(a.workers);
+	}
+	stop_looking(&a);
+	return code;
+}
+
 /* Add all shards; those that are missing are listed, once all were looked at. */
 static int add_shards(const struct job *job, struct shard_seal *seal)
 {
 	struct shard_list list = {.shard_count = job->plan->shard_count};
-	struct shard_error err;
+	struct look l = {0};
 	int code = EXIT_DONE;
 
 	list.there = calloc(list.shard_count + 1, sizeof(*list.there));
 	if (!list.there)
 		return fail(EXIT_IO, "out of memory for %" PRIu64 " shards", list.shard_count);
-	for (uint64_t k = 0; code == EXIT_DONE && k < list.shard_count; k++) {
-		struct receipt r = {0};
-		char file[64];
-
-		code = interrupted() ? EXIT_INTERRUPTED : published_find(job, k, &r, &list.there[k]);
-		snprintf(file, sizeof(file), "%05" PRIu64 ".shard", k);
-		if (code == EXIT_DONE && list.there[k]) {
-			list.there_count++;
-			code = receipt_account(&r, job->plan, job->account);
-			if (code == EXIT_DONE && list.there_count == k + 1 &&
-			    shard_seal_add(seal, file, r.sha256, &err) != SHARD_OK)
-				code = fail_of_library(&err);
-		}
-		receipt_free(&r);
-	}
+	if (list.shard_count > LOOK_SHARDS)
+		code = add_ahead(job, seal, &list);
+	else
+		for (uint64_t k = 0; code == EXIT_DONE && k < list.shard_count; k++)
+			code = add_shard(job, seal, &list, k, &l);
 	if (code == EXIT_DONE && list.there_count < list.shard_count)
 		code = refuse_missing(job, &list);
 	shard_list_free(&list);
 	return code;
 }
+
+/* ---- the dataset -------------------------------------------------------------------------- */
 
 static int check_account(const struct job *job)
 {

@@ -1,0 +1,76 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# tests/cli/pack_seal.sh - hundreds of shards are sealed by threads that look ahead: the manifest is
+# that of a shardpack that looks at one shard after the other, and nothing goes unnoticed
+#
+# Control: one that takes receipts for good whenever the shard was written.
+# TAKES: 10
+# shellcheck disable=SC1091
+. "$ROOT/tests/cli/lib.sh"
+
+shards=331 # more than threads look at together, and more names than one thread removes alone
+"$PYTHON" -c 'import sys; sys.stdout.buffer.write(b"".join(i.to_bytes(4, "little") for i in range(332)))' >t.bin
+run 0 "$PACK" plan tokens t.bin -o built --dtype u32 --seq-len 1 --shard-records 1 --order source -q
+run 0 "$PACK" build built --read-back no -q
+[ "$(ls built/.shardpack/receipt-* | wc -l)" = $shards ] || die "$(ls built/.shardpack)"
+
+# sealed DIR ARGUMENT...: it is sealed as the first one was, and nothing is left behind
+sealed() {
+	run 0 "$PACK" seal "$@"
+	[ -e first ] || cp "$1/dataset.manifest" first
+	cmp first "$1/dataset.manifest"
+	[ "$(contents "$1" | tr ' ' '\n' | grep -vc '^[0-9]*.shard$')" = 2 ] || die "$(contents "$1")"
+}
+
+# The twin looks at one shard after the other.
+if [ -z "${VARIANT-}" ]; then
+	break_pack seal_dataset.c 's/list.shard_count > LOOK_SHARDS/false/'
+	cp -a built twin
+	(PACK=$PWD/broken && sealed twin -q)
+fi
+for jobs in 1 2 7; do
+	cp -a built "jobs$jobs"
+	sealed "jobs$jobs" -j $jobs -q
+done
+"$CAT" verify jobs7 -q
+
+# What is not in order is looked at again, and mended where it can be.
+cp -a built odd
+rm odd/.shardpack/receipt-00100
+echo spoilt >>odd/.shardpack/receipt-00200
+cp odd/.shardpack/receipt-00005 odd/.shardpack/receipt-00004
+touch odd/00330.shard
+sealed odd -v
+said "shardpack: odd/00100.shard: exists, but without its receipt; verifying it"
+said "shardpack: odd/.shardpack/receipt-00200: damaged; making it again from the shard"
+said "shardpack: odd/.shardpack/receipt-00004: damaged; making it again from the shard"
+said "shardpack: odd/00330.shard: was written after its receipt, or copied; verifying it"
+[ "$(grep -c "verifying it$" err)" = 4 ] || die "$(cat err)"
+
+# refused CODE MESSAGE: sealing `bad` ends so, and changes nothing
+refused() {
+	cp -a bad before
+	run "$1" "$PACK" seal bad -q
+	said "shardpack: $2"
+	same before bad
+	rm -rf before bad
+	cp -a built bad
+}
+cp -a built bad
+rm bad/00007.shard bad/0030[0-2].shard
+refused 5 "bad: 4 of $shards shards are not there yet: 7,300-302; \`shardpack build bad\` makes them"
+cp bad/00003.shard bad/00250.shard
+refused 2 "bad/00250.shard: a shard of another plan; nothing was touched"
+damage() { # by a write, which changes the time
+	printf x | dd of=bad/00150.shard bs=1 seek=4096 conv=notrunc status=none
+}
+damage
+run 1 "$PACK" seal bad -q
+grep -q "^shardpack: bad/00150.shard: I44: .*; remove this file to have it built again" err || die "$(cat err)"
+[ ! -e bad/dataset.manifest ] || die "sealed over damage"
+if [ -z "${VARIANT-}" ]; then
+	break_pack published_shard.c 's/r->mtime_ns == mtime_ns && //'
+	./broken seal bad -q || die "the damage is met without the time: $(cat err)"
+fi
+echo "$shards shards: sealed by 1, 2 and 7 threads, with 4 that had to be verified, refused with missing, foreign and \
+damaged ones"
