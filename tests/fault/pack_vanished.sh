@@ -31,7 +31,8 @@ run 3 "$PACK" build ds
 said "shardpack: warning: $PWD/$gone: No such file or directory"
 said "complete shards are kept; bring the files back and run the same command again, or leave them out: \
 \`shardpack build ds --on-error skip\`"
-[ "$(shards_in ds)" = 3 ] || die "shards of other files were not built"
+# A worker that claims shards may not have come to all of them.
+[ -n "$STEAL" ] || [ "$(shards_in ds)" = 3 ] || die "shards of other files were not built"
 
 # ---- it is left out ----
 
