@@ -112,9 +112,11 @@ DOCS     := $(call scripts,tests/docs/*.sh)
 SCRIPTS  := $(filter-out $(DOCS),$(call scripts,tests/*/*.sh))
 CLIENTS  := $(call scripts,tests/python/clients/*.sh)
 # What a sanitizer's run leaves out.  No sanitizer changes what these look at: the sources, the
-# plain build, stacks that a test switches by itself, memory and figures, and other languages.
-OMIT_asan := tree/% format/%.sh fault/steal.sh pack/claims_simulation.sh cli/pack_many.sh cuda/bench.sh \
-             cuda/header.sh cuda/ptx.sh gauntlet/% ptx/t_ptx_kernel_counts python/hints.sh python/peers.sh
+# plain build, stacks that a test switches by itself, memory and figures, what a kill leaves behind,
+# arithmetic that t_order and t_mix look at, and other languages.
+OMIT_asan := tree/% format/%.sh fault/steal.sh fault/%_kill.sh pack/claims_simulation.sh cli/pack_many.sh \
+             cuda/bench.sh cuda/header.sh cuda/ptx.sh gauntlet/% ptx/t_ptx_kernel_counts ptx/t_ptx_device \
+             python/hints.sh python/peers.sh twin/order.sh twin/mix.sh twin/select.sh
 # The thread sanitizer cannot look into an interpreter that was built without it,
 OMIT_tsan := $(OMIT_asan) python/% twin/%
 # it finds nothing in code of one thread (of shardcat, only `verify` has more),
@@ -123,7 +125,7 @@ OMIT_tsan += format/% fuzz/% ptx/% unit/t_order pack/t_decode% pack/t_plan pack/
 # and the rest takes long, and has no threads that other tests have not: what shardpack lists,
 # refuses, or makes of one image is the work of one thread, and so are the library's calls of files.
 OMIT_tsan += fault/strace_sources.sh fault/t_syscalls $(filter-out $(patsubst %,cli/pack_%.sh,again append \
-             changed fields fixed large memory merge parts plain skip state status tars tokens unpack), \
+             changed fields fixed large memory merge parts plain seal skip state status tars tokens unpack), \
              $(patsubst tests/%,%,$(wildcard tests/cli/pack_*.sh)))
 OMITTED   := $(OMIT_$(VARIANT))
 TESTS     := $(filter-out $(OMITTED:%=$(BUILD)/tests/%),$(TESTS))

@@ -210,8 +210,6 @@ TEST(batches_by_the_shipped_ptx_are_the_hosts)
 
 TEST(a_fault_in_the_text_shows_in_batches)
 {
-	if (getenv("VARIANT") && *getenv("VARIANT"))
-		return; /* these faults are of a kernel, and a sanitizer looks for those of the interpreter */
 	open_photos(40, SHARD_RAW, shards, COUNT(shards));
 	for (size_t k = 0; k < KERNELS; k++)
 		/* These batches may not come to one of its stores, but they come to another. */
