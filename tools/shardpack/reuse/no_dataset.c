@@ -84,7 +84,8 @@ static void put_options(struct text *out, const char *recipe)
 	for (size_t i = 0; i < sizeof(options) / sizeof(*options); i++) {
 		struct made_line value = value_of(recipe, options[i][0]);
 
-		if (!value.bytes || !strncmp(value.at, options[i][1], strlen(options[i][1])))
+		if (!value.bytes || (value.bytes == (int)strlen(options[i][1]) &&
+				     !strncmp(value.at, options[i][1], (size_t)value.bytes)))
 			continue;
 		text_format(out, " --%s ", options[i][0]);
 		for (int k = 0; k < value.bytes; k++)
