@@ -75,8 +75,10 @@ int feed_adopt(struct feed *f, const struct order_params *params, const struct s
 void feed_lend(struct feed *f, uint32_t slot, struct shard_batch *batch);
 /* Fails with ARGUMENT unless this batch is lent. */
 int feed_check_lent(const struct feed *f, const struct shard_batch *batch, struct shard_error *err);
-/* End the loan.  Call feed_give() when the slot may be filled again. */
+/* End the loan.  Call feed_give() when the slot may be filled again, never before. */
 void feed_end_loan(struct feed *f, uint32_t slot);
+/* Lend a slot again whose loan has ended and which was not given back, because that failed. */
+void feed_lend_again(struct feed *f, uint32_t slot);
 
 /* ---- what it did ---- */
 

@@ -156,10 +156,12 @@ static int release_host(struct shard_loader *l, const struct shard_batch *batch,
 	if (rc)
 		return rc;
 	rc = cuda_check_stream(l->cuda, stream, err);
-	if (!rc)
-		rc = device_copy_give_after(l->copy, batch->slot, stream, err);
-	if (!rc)
-		feed_end_loan(l->feed, batch->slot);
+	if (rc)
+		return cuda_leave(l->cuda, rc, err);
+	feed_end_loan(l->feed, batch->slot); /* before: from then on the slot belongs to the crew */
+	rc = device_copy_give_after(l->copy, batch->slot, stream, err);
+	if (rc)
+		feed_lend_again(l->feed, batch->slot);
 	return cuda_leave(l->cuda, rc, err);
 }
 
