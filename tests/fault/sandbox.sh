@@ -8,7 +8,7 @@
 need_pillow
 [ -z "${VARIANT-}" ] || skip "a sanitizer makes system calls of its own, which the filter forbids"
 
-${CC:-cc} -std=gnu11 -O1 -Wall -Wextra -shared -fPIC -D_GNU_SOURCE -o wild.so "$ROOT/tests/fault/wild.c" -ldl
+${CC:-cc} -std=gnu11 -O1 -Wall -Wextra -shared -fPIC -D_GNU_SOURCE -I"$ROOT" -o wild.so "$ROOT/tests/fault/wild.c" -ldl
 
 # wild "WHAT..." COMMAND...
 wild() {
@@ -17,7 +17,7 @@ wild() {
 	WILD=$what LD_PRELOAD=$PWD/wild.so "$@"
 }
 
-DEEDS=(segfault abort corrupt spin block open connect write forge leave grow kill code fork exec sleep overflow)
+DEEDS=(segfault abort corrupt spin block open connect write forge leave grow kill code fork exec sleep overflow ask)
 export DEEDS_TEXT="${DEEDS[*]}"
 "$PYTHON" - <<'PY'
 import os
@@ -71,6 +71,7 @@ declare -A WHY=(
 	[open]="its decoder called the system for openat (number $(printf '#include <sys/syscall.h>\nSYS_openat' |
 		${CC:-cc} -E - | tail -n 1)), which --sandbox forbids (SIGSYS)"
 	[forge]="its decoder wrote to the socket of its process"
+	[ask]="its decoder wrote to the socket of its process"
 	[leave]="its decoder ended its process with exit code 3"
 	[grow]="its decoder crashed: SIGABRT (Aborted)"
 	[overflow]="its decoder crashed: SIGSEGV (Segmentation fault)"

@@ -34,6 +34,8 @@
 
 #include <jpeglib.h>
 
+#include "tools/shardpack/sandbox/sandbox_page.h"
+
 #define REAL(name) ((__typeof__(&name))dlsym(RTLD_NEXT, #name))
 
 static int socket_fd = -1; /* the only descriptor that a locked-up process has, beside 0 to 2 */
@@ -103,6 +105,16 @@ static void forge(void)
 	pause();
 }
 
+/* Asks for memory, and never reads that it is there. */
+static void ask(void)
+{
+	uint64_t note[2] = {NOTE_ASK, (uint64_t)1 << 40};
+
+	while (write(socket_fd, note, sizeof(note)) == sizeof(note))
+		;
+	abort();
+}
+
 static void leave(void)
 {
 	exit(3);
@@ -160,7 +172,7 @@ static void overflow(void)
 
 static void (*const deeds[])(void) = {
 	segfault, abort, corrupt,     spin,	 block,	       open_file,   connect_socket,   write_elsewhere, forge,
-	leave,	  grow,	 send_signal, make_code, make_process, run_program, wait_for_nothing, overflow};
+	leave,	  grow,	 send_signal, make_code, make_process, run_program, wait_for_nothing, overflow,	       ask};
 
 JDIMENSION jpeg_read_scanlines(j_decompress_ptr cinfo, JSAMPARRAY rows, JDIMENSION count)
 {

@@ -63,11 +63,12 @@ static enum sandbox_end say(const struct sandbox_job *job, enum sandbox_end end,
 
 /* ---- notes ---- */
 
+/* Does not wait: a worker that reads nothing would stop us, and no limit of time be looked at. */
 static bool send_note(const struct sandbox_worker *w, enum sandbox_note_kind kind)
 {
 	struct sandbox_note n = {kind, 0};
 
-	return send(w->fd, &n, sizeof(n), MSG_NOSIGNAL) == sizeof(n);
+	return send(w->fd, &n, sizeof(n), MSG_NOSIGNAL | MSG_DONTWAIT) == sizeof(n);
 }
 
 /* CPU time of the process; it does not change while that waits. */
@@ -240,20 +241,21 @@ static enum sandbox_end wait_for_answer(struct sandbox_worker *w, const struct s
 	const struct sandbox_options *opt = &w->s->opt;
 	uint64_t from_ns = cpu_ns(w);
 	struct sandbox_note n = {0};
-	enum waited waited;
+	enum waited waited = next_note(w, from_ns, &n);
 	int status;
 
-	while ((waited = next_note(w, from_ns, &n)) == WAITED_NOTE && n.kind == NOTE_ASK) {
+	if (waited == WAITED_NOTE && n.kind == NOTE_ASK) { /* once: nobody asks for ever */
 		job->asked(job->context, n.value < opt->memory_bytes ? n.value : opt->memory_bytes);
 		if (!send_note(w, NOTE_GO))
-			break;
+			return explain_end(w, job);
+		waited = next_note(w, from_ns, &n);
 	}
 	if (waited == WAITED_NOTE && n.kind == NOTE_DONE) {
 		memcpy(job->message, w->shared + offsetof(struct sandbox_page, message), opt->message_bytes);
 		memcpy(job->out, w->shared + SANDBOX_PAGE_BYTES, job->out_bytes);
 		return SANDBOX_DONE;
 	}
-	if (waited == WAITED_END || (waited == WAITED_NOTE && n.kind == NOTE_ASK))
+	if (waited == WAITED_END)
 		return explain_end(w, job);
 	end_process(w, &status);
 	if (waited == WAITED_INTERRUPTED)
