@@ -21,10 +21,21 @@ static bool is_refusal(int code)
 	       code == EINVAL || code == ENOTTY;
 }
 
-int file_link(const char *from, int fd, const char *path, struct shard_error *err)
+int file_link_undo(const char *from, const char *path, struct shard_error *err)
+{
+	struct shown a, b;
+
+	unlinkat(AT_FDCWD, path, 0);
+	return error_set(err, SHARD_E_IO, "%s: was replaced while %s was made a hard link to it; run again",
+			 show(&a, from), show(&b, path));
+}
+
+int file_link(const char *from, int fd, const char *path, bool *is_seen, struct shard_error *err)
 {
 	struct stat ours, named;
 	struct shown a, b;
+
+	*is_seen = true;
 
 	/*
 	 * Before it has the name: the program that wrote it may not have made it durable.  Images
@@ -51,9 +62,8 @@ int file_link(const char *from, int fd, const char *path, struct shard_error *er
 		return error_os(err, errno, "%s: looking at it, a hard link to %s", show(&b, path), show(&a, from));
 	if (ours.st_ino == named.st_ino && ours.st_dev == named.st_dev)
 		return SHARD_OK;
-	unlinkat(AT_FDCWD, path, 0);
-	return error_set(err, SHARD_E_IO, "%s: was replaced while %s was made a hard link to it; run again",
-			 show(&a, from), show(&b, path));
+	*is_seen = ours.st_nlink > 1 || named.st_nlink > 1 || ours.st_dev != named.st_dev;
+	return *is_seen ? file_link_undo(from, path, err) : SHARD_OK;
 }
 
 int file_temp_clone(struct file_temp *t, int fd, uint64_t bytes, struct shard_error *err)

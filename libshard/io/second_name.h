@@ -15,8 +15,13 @@
  * EXISTS if the name is taken.  UNSUPPORTED if that file cannot have a name there: on another file
  * system, with too many links, of another user, or where no file can be made durable.  The name is
  * durable after file_make_durable() of its folder.
+ *
+ * A program may put another file at `from` meanwhile.  Then the name is removed, and that is IO.  A
+ * file system that numbers names and not files, as sshfs, cannot tell: then *is_seen is false, and
+ * the caller compares what is at `path`, and calls file_link_undo() if it is something else.
  */
-int file_link(const char *from, int fd, const char *path, struct shard_error *err);
+int file_link(const char *from, int fd, const char *path, bool *is_seen, struct shard_error *err);
+int file_link_undo(const char *from, const char *path, struct shard_error *err); /* returns IO */
 
 /*
  * Let the temporary file, which is empty, share the blocks of the file that is open as `fd` (a

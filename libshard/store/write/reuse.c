@@ -60,6 +60,12 @@ static int read_all(struct reuse *u, struct shard_reader *r, const char *path)
 	return dataset_check_sha256(u->path, digest, u->sha256, u->err);
 }
 
+/* It says nothing about what is in the file. */
+static bool is_of_system(int rc, const struct shard_error *why)
+{
+	return rc == SHARD_E_MEMORY || (rc == SHARD_E_IO && why->os_code);
+}
+
 /* The name is taken: by this shard, or by something else? */
 static int compare_existing(struct reuse *u)
 {
@@ -82,10 +88,28 @@ static int compare_existing(struct reuse *u)
 	shard_reader_close(r);
 	if (!rc) /* whoever put it there may not have done that */
 		return file_make_durable(u->path, u->err);
-	if (rc == SHARD_E_MEMORY || (rc == SHARD_E_IO && why->os_code))
+	if (is_of_system(rc, why))
 		return rc;
 	return error_set(u->err, SHARD_E_EXISTS, "%s: already exists and %s; it was left as it is", show(&s, u->path),
 			 what);
+}
+
+/* A hard link: the file that is open, also where only its pages can tell. */
+static int make_link(struct reuse *u)
+{
+	struct shard_error local, *why = u->err ? u->err : &local;
+	struct shard_reader *r = NULL;
+	bool is_seen, is_same;
+	int rc = file_link(u->from->path, u->fd, u->path, &is_seen, u->err);
+
+	if (rc || is_seen)
+		return rc;
+	rc = shard_reader_open(&r, u->path, NULL, why);
+	is_same = !rc && !memcmp(r->pages->root, u->from->pages->root, sizeof(r->pages->root));
+	shard_reader_close(r);
+	if (is_same) /* if the name was there, whoever made it may not have done that */
+		return file_make_durable(u->path, u->err);
+	return is_of_system(rc, why) ? rc : file_link_undo(u->from->path, u->path, u->err);
 }
 
 static int copy_bytes(struct reuse *u, struct file_temp *t)
@@ -168,7 +192,7 @@ int reuse_shard(const struct shard_reader *from, const uint8_t sha256[32], const
 	if (rc)
 		return rc;
 	if (*how == SHARD_REUSE_LINK)
-		linked = file_link(from->path, u.fd, path, err);
+		linked = make_link(&u);
 	/* Nothing is written if the name is taken. */
 	rc = linked != SHARD_E_UNSUPPORTED ? linked : file_exists(path) ? SHARD_E_EXISTS : publish(&u, how);
 	if (rc == SHARD_E_EXISTS) {
