@@ -243,6 +243,7 @@ struct shard_writer_options {
 	 * for the disk, and its own thread takes one.
 	 */
 	struct shard_turns *turns;
+	const char *temp_id; /* NULL, or 16 digits of 0-9a-f: the temporary file is ".tmp.NAME.DIGITS" */
 };
 
 struct shard_written {
@@ -328,10 +329,7 @@ SHARD_API void shard_seal_close(struct shard_seal *s);
 /* Write a small file durably and atomically.  With `replace` 0: EXISTS if the name is taken. */
 SHARD_API int shard_publish(const char *path, const void *data, size_t bytes, int replace, struct shard_error *err);
 
-/*
- * Remove the temporary files in `dir` that no living writer holds.  `count` may be NULL; else it
- * gets their number.
- */
+/* Remove temporary files of dead writers, as docs/PACKING.md says.  `count` may be NULL. */
 SHARD_API int shard_remove_temps(const char *dir, uint64_t *count, struct shard_error *err);
 
 SHARD_API void shard_sha256(const void *data, size_t bytes, uint8_t out[32]);

@@ -50,6 +50,7 @@ cluster|munge|munge|authenticates the programs of Slurm to each other
 cluster|openmpi-bin|openmpi|ranks of Open MPI
 cluster|openssh-server|openssh-server|workers that ssh starts
 cluster|openssh-client|openssh-clients|ssh starts workers on other machines
+cluster|sshfs|fuse-sshfs|a shared file system on one machine
 ci|clang|clang|everything must also build without a warning under clang
 ci|ccache|ccache|four builds of everything compile only what changed
 ci|clang-format|clang-tools-extra|code is formatted by its version 14

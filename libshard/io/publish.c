@@ -9,14 +9,12 @@
  */
 #include "libshard/io/publish.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
-#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -25,10 +23,9 @@
 #include "libshard/base/mem.h"
 #include "libshard/io/direct.h"
 #include "libshard/io/file.h"
+#include "libshard/io/temp_names.h"
 
-#define NONCE_DIGITS   16
-#define NAME_BYTES_MAX (255 - (sizeof(FILE_TEMP_PREFIX) - 1) - 1 - NONCE_DIGITS)
-#define SYNC_STEP      (8u << 20) /* ask for writeback that often, so that fsync has little left to do */
+#define SYNC_STEP (8u << 20) /* ask for writeback that often, so that fsync has little left to do */
 
 static int fail_os(struct shard_error *err, const struct file_temp *t, const char *what)
 {
@@ -47,9 +44,9 @@ static int split(struct file_temp *t, const char *path, struct shard_error *err)
 
 	t->path = path;
 	t->name = slash ? slash + 1 : path;
-	if (!*t->name || !strcmp(t->name, ".") || !strcmp(t->name, "..") || strlen(t->name) > NAME_BYTES_MAX)
+	if (!*t->name || !strcmp(t->name, ".") || !strcmp(t->name, "..") || strlen(t->name) > TEMP_NAME_BYTES_MAX)
 		return error_set(err, SHARD_E_ARGUMENT, "%s: its last part must be a file name of 1 to %zu bytes",
-				 show(&s, path), NAME_BYTES_MAX);
+				 show(&s, path), TEMP_NAME_BYTES_MAX);
 	t->dir = mem_zalloc(dir_bytes + 2);
 	if (!t->dir)
 		return error_set(err, SHARD_E_MEMORY, "%s: no memory for its name", show(&s, path));
@@ -63,21 +60,12 @@ static int split(struct file_temp *t, const char *path, struct shard_error *err)
  * One try: a new name, locked.  EEXIST also if somebody took it for left behind before we had the
  * lock.
  */
-static int create_once(struct file_temp *t)
+static int create_once(struct file_temp *t, const char *id)
 {
-	uint8_t nonce[NONCE_DIGITS / 2];
-	char hex[NONCE_DIGITS + 1];
 	struct stat st;
-	ssize_t n;
 	int code;
 
-	do {
-		n = getrandom(nonce, sizeof(nonce), 0);
-	} while (n < 0 && errno == EINTR);
-	if (n != sizeof(nonce))
-		return n < 0 ? errno : EIO;
-	hex_from_bytes(hex, nonce, sizeof(nonce));
-	snprintf(t->temp, sizeof(t->temp), FILE_TEMP_PREFIX "%s.%s", t->name, hex);
+	snprintf(t->temp, sizeof(t->temp), FILE_TEMP_PREFIX "%s.%s", t->name, id);
 	t->fd = openat(t->dir_fd, t->temp, O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC | O_NOFOLLOW, 0644);
 	if (t->fd < 0)
 		return errno;
@@ -89,7 +77,7 @@ static int create_once(struct file_temp *t)
 		code = EEXIST;
 	else
 		return 0;
-	unlinkat(t->dir_fd, t->temp, 0); /* ours, by its nonce, if it is still there */
+	unlinkat(t->dir_fd, t->temp, 0); /* ours, by its digits, if it is still there */
 	close(t->fd);
 	t->fd = -1;
 	return code;
@@ -97,10 +85,21 @@ static int create_once(struct file_temp *t)
 
 int file_temp_create(struct file_temp *t, const char *path, struct shard_error *err)
 {
+	return file_temp_create_as(t, path, NULL, err);
+}
+
+int file_temp_create_as(struct file_temp *t, const char *path, const char *id, struct shard_error *err)
+{
+	char hex[FILE_TEMP_ID + 1];
+	struct temp_place place;
+	struct shown shown;
 	int rc, code = EEXIST;
 
 	*t = FILE_TEMP_NONE;
 	rc = split(t, path, err);
+	if (!rc && id && (strlen(id) != FILE_TEMP_ID || strspn(id, "0123456789abcdef") != FILE_TEMP_ID))
+		rc = error_set(err, SHARD_E_ARGUMENT, "temp_id is '%s'; must be %d digits of 0-9a-f, or NULL",
+			       show(&shown, id), FILE_TEMP_ID);
 	if (rc)
 		goto fail;
 	t->dir_fd = open(t->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -108,8 +107,14 @@ int file_temp_create(struct file_temp *t, const char *path, struct shard_error *
 		rc = fail_os(err, t, "the folder that holds it cannot be opened");
 		goto fail;
 	}
-	for (int tries = 0; code == EEXIST && tries < 8; tries++)
-		code = create_once(t);
+	temp_place_find(&place, t->dir, t->dir_fd);
+	if (id)
+		code = create_once(t, id);
+	for (int tries = 0; code == EEXIST && tries < 8; tries++) {
+		code = temp_draw(hex, &place);
+		if (!code)
+			code = create_once(t, hex);
+	}
 	if (!code)
 		return SHARD_OK;
 	t->temp[0] = 0;
@@ -218,6 +223,20 @@ static bool name_is_ours(const struct file_temp *t)
 }
 
 /*
+ * A link was made, but the name seems to be another file.  A file system that counts no links, as
+ * sshfs, numbers names and not files.  Then the name must lead to as many bytes.  A local one that
+ * says so did not make the link.
+ */
+static bool is_uncounted_link(const struct file_temp *t)
+{
+	struct stat ours, named;
+
+	return file_is_remote(t->dir) && !fstat(t->fd, &ours) && ours.st_nlink < 2 &&
+	       !fstatat(t->dir_fd, t->name, &named, AT_SYMLINK_NOFOLLOW) && S_ISREG(named.st_mode) &&
+	       named.st_dev == ours.st_dev && named.st_size == ours.st_size;
+}
+
+/*
  * It was renamed, but the name leads elsewhere: did another process replace it in the same moment?
  */
 static bool was_replaced(const struct file_temp *t)
@@ -225,6 +244,20 @@ static bool was_replaced(const struct file_temp *t)
 	struct stat st;
 
 	return fstatat(t->dir_fd, t->temp, &st, AT_SYMLINK_NOFOLLOW) && errno == ENOENT;
+}
+
+/* Closed first: network file systems give a file that is open another name, in its folder. */
+static void remove_name(struct file_temp *t)
+{
+	file_close(t->fd);
+	t->fd = -1;
+	unlinkat(t->dir_fd, t->temp, 0);
+}
+
+static bool has_no_links(int code)
+{
+	return code == EPERM || code == EOPNOTSUPP || code == ENOSYS || code == EINVAL || code == EXDEV ||
+	       code == EMLINK || code == ENOTTY;
 }
 
 /*
@@ -245,8 +278,8 @@ static int rename_temp(const struct file_temp *t, bool replace, bool *linked)
 	*linked = true;
 	if (!linkat(t->dir_fd, t->temp, t->dir_fd, t->name, 0))
 		return 0;
-	if (errno == EEXIST)
-		return EEXIST;
+	if (!has_no_links(errno))
+		return errno;
 	/*
 	 * Nor hard links: the gap between look and rename is harmless, since equal plans write
 	 * equal bytes.
@@ -263,17 +296,19 @@ int file_temp_publish(struct file_temp *t, bool replace, struct shard_error *err
 	bool linked = false;
 	int code = rename_temp(t, replace, &linked);
 	struct shown s;
+	struct stat st;
 
-	if (!name_is_ours(t) && !(replace && !code && was_replaced(t))) {
+	if (!name_is_ours(t) && !(replace && !code && was_replaced(t)) && !(linked && !code && is_uncounted_link(t))) {
+		if (code == ENOENT && !replace && !fstatat(t->dir_fd, t->name, &st, AT_SYMLINK_NOFOLLOW))
+			code = EEXIST; /* somebody was faster, and removed what nobody needs any more */
 		if (code == EEXIST)
 			return error_set(err, SHARD_E_EXISTS, "%s: already exists", show(&s, t->path));
 		errno = code ? code : EIO;
 		return fail_os(err, t, "renaming the temporary file to it");
 	}
-	if (linked)
-		unlinkat(t->dir_fd, t->temp,
-			 0); /* if that fails it is as if we had been killed here: file_remove_temps() does it */
-	t->temp[0] = 0;	     /* published: not to be removed any more */
+	if (linked) /* if that fails it is as if we had been killed here: file_remove_temps() does it */
+		remove_name(t);
+	t->temp[0] = 0; /* published: not to be removed any more */
 	if (fsync(t->dir_fd))
 		return fail_os(err, t, "published, but its folder could not be made durable (fsync); run again");
 	return SHARD_OK;
@@ -282,49 +317,11 @@ int file_temp_publish(struct file_temp *t, bool replace, struct shard_error *err
 void file_temp_discard(struct file_temp *t)
 {
 	if (t->fd >= 0 && t->temp[0])
-		unlinkat(t->dir_fd, t->temp, 0);
+		remove_name(t);
 	file_close(t->fd);
 	file_close(t->dir_fd);
 	mem_free(t->dir);
 	*t = FILE_TEMP_NONE;
-}
-
-/* ".tmp." NAME "." and 16 hex digits */
-static bool is_temp_name(const char *name)
-{
-	size_t bytes = strlen(name), prefix = sizeof(FILE_TEMP_PREFIX) - 1;
-	uint8_t nonce[NONCE_DIGITS / 2];
-
-	return bytes > prefix + 1 + NONCE_DIGITS && !memcmp(name, FILE_TEMP_PREFIX, prefix) &&
-	       name[bytes - NONCE_DIGITS - 1] == '.' && hex_to_bytes(nonce, name + bytes - NONCE_DIGITS, sizeof(nonce));
-}
-
-int file_remove_temps(const char *dir, uint64_t *count, struct shard_error *err)
-{
-	DIR *d = opendir(dir);
-	struct dirent *e;
-	struct shown s;
-	uint64_t removed = 0;
-	int rc = SHARD_OK;
-
-	if (!d)
-		return error_os(err, errno, "%s: cannot be listed", show(&s, dir));
-	while ((errno = 0, e = readdir(d))) {
-		int fd;
-
-		if (!is_temp_name(e->d_name))
-			continue;
-		fd = openat(dirfd(d), e->d_name, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-		if (fd >= 0 && !flock(fd, LOCK_EX | LOCK_NB) && !unlinkat(dirfd(d), e->d_name, 0))
-			removed++;
-		file_close(fd);
-	}
-	if (errno)
-		rc = error_os(err, errno, "%s: cannot be listed", show(&s, dir));
-	closedir(d);
-	if (!rc && count)
-		*count = removed;
-	return rc;
 }
 
 int file_unnamed(const char *beside, int *fd, struct shard_error *err)

@@ -9,9 +9,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "libshard/io/temp_names.h"
 #include "shard.h"
-
-#define FILE_TEMP_PREFIX ".tmp."
 
 /* A file that has no final name yet: locked by its owner, in the folder where it is to appear. */
 struct file_temp {
@@ -28,6 +27,8 @@ struct file_temp {
 #define FILE_TEMP_NONE ((struct file_temp){.dir_fd = -1, .fd = -1})
 
 int file_temp_create(struct file_temp *t, const char *path, struct shard_error *err);
+/* The same, with FILE_TEMP_ID digits behind its name, if nothing has them; `id` may be NULL. */
+int file_temp_create_as(struct file_temp *t, const char *path, const char *id, struct shard_error *err);
 /* room on disk, where it can be had */
 int file_temp_reserve(struct file_temp *t, uint64_t bytes, struct shard_error *err);
 int file_temp_write(struct file_temp *t, const void *data, size_t bytes, struct shard_error *err);
@@ -49,9 +50,6 @@ int file_temp_sync(struct file_temp *t, struct shard_error *err);
  */
 int file_temp_publish(struct file_temp *t, bool replace, struct shard_error *err);
 void file_temp_discard(struct file_temp *t); /* removes it if it was not published, frees the rest */
-
-/* Remove the files that file_temp_create() made in `dir` and that no process holds any more. */
-int file_remove_temps(const char *dir, uint64_t *count, struct shard_error *err);
 
 /* A file without a name, for a while. */
 int file_unnamed(const char *beside, int *fd, struct shard_error *err);

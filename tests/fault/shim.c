@@ -14,8 +14,9 @@
  *           times: EIO
  *   gone    the same, as if nothing had that name: ENOENT
  *   hold    the second open of what has a path that ends in SHIM_HOLD waits until there is a file
- *           with the name in SHIM_UNTIL; the first one is for a fingerprint.  While it waits there
- *           is a link with this name and ".held" behind it
+ *           with the name in SHIM_UNTIL; the first one is for a fingerprint, where one is taken of
+ *           it, else SHIM_HOLD_AT is 1.  While it waits there is a link with this name and ".held"
+ *           behind it
  *   usurp   the first claim that takes another one's place is taken over at once: what SHIM_CLAIM
  *           names gets its name
  *   stop    the first shard that is begun asks the process to stop: SIGUSR1
@@ -23,12 +24,18 @@
  *           the first SHIM_FREE of a process
  *   unnamed no shard gets its name: EIO
  *   room    the file system claims to have room, so that a full disk is met only by writing
+ *   remote  all file systems claim to be NFS: names are not given by renameat2(), which knows no
+ *           flags there, and each link is said to be there already, as if its reply was lost
+ *   lonely  locks are seen by their process alone, and SHIM_BOOT names a file in the place of the
+ *           kernel's that says which boot this is: as on two machines
  *
  * and, for the negative controls, what a broken shardpack would do:
  *
  *   thread  a worker's number changes what it reads, so that the result depends on who did what
  *   direct  files are written under their final names at once
  *   litter  temporary files are never removed
+ *   local   all file systems claim to be ext4, so that locks are trusted where they cannot be; but
+ *           not to the thread that just made a link, which must know whether it can be seen
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -42,8 +49,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #define REAL(name) ((__typeof__(&name))dlsym(RTLD_NEXT, #name))
@@ -152,7 +161,7 @@ static void maybe_hold(const char *path)
 	static _Atomic unsigned count;
 	char held[4096];
 
-	if (!wants("hold") || !ends_as(path, "SHIM_HOLD") || ++count != 2)
+	if (!wants("hold") || !ends_as(path, "SHIM_HOLD") || ++count != number("SHIM_HOLD_AT", 2))
 		return;
 	snprintf(held, sizeof(held), "%s.held", getenv("SHIM_UNTIL"));
 	if (symlink("here", held) != 0)
@@ -208,16 +217,25 @@ int openat64(int dir_fd, const char *path, int flags, ...)
 	return openat(dir_fd, path, flags, mode);
 }
 
-/* Only for `direct`: what is read back must be found. */
+/* For `direct`, what is read back must be found; and the boot of a `lonely` machine. */
 static const char *redirected(const char *path, char *room)
 {
 	const char *slash = strrchr(path, '/');
 	char name[256];
 
+	if (wants("lonely") && !strcmp(path, "/proc/sys/kernel/random/boot_id"))
+		return getenv("SHIM_BOOT");
 	if (!wants("direct") || !final_name(slash ? slash + 1 : path, name) || strlen(path) >= 4096)
 		return path;
 	snprintf(room, 4096, "%.*s%s", slash ? (int)(slash + 1 - path) : 0, path, name);
 	return room;
+}
+
+FILE *fopen64(const char *path, const char *how)
+{
+	char room[4096];
+
+	return REAL(fopen64)(redirected(path, room), how);
 }
 
 int open(const char *path, int flags, ...)
@@ -257,6 +275,10 @@ int renameat2(int old_dir, const char *old, int new_dir, const char *new, unsign
 		errno = EIO;
 		return -1;
 	}
+	if (wants("remote") && flags) {
+		errno = EINVAL;
+		return -1;
+	}
 	return REAL(renameat2)(old_dir, old, new_dir, new, flags);
 }
 
@@ -267,10 +289,35 @@ ssize_t pwrite64(int fd, const void *data, size_t bytes, off64_t offset)
 	return REAL(pwrite64)(fd, data, bytes, offset);
 }
 
+static _Thread_local bool linked;
+
 int linkat(int old_dir, const char *old, int new_dir, const char *new, int flags)
 {
+	int rc;
+
 	moment();
-	return REAL(linkat)(old_dir, old, new_dir, new, flags);
+	rc = REAL(linkat)(old_dir, old, new_dir, new, flags);
+	linked = !rc;
+	if (!rc && wants("remote")) {
+		errno = EEXIST;
+		rc = -1;
+	}
+	return rc;
+}
+
+int flock(int fd, int how)
+{
+	return wants("lonely") ? 0 : REAL(flock)(fd, how);
+}
+
+int statfs64(const char *path, struct statfs64 *out)
+{
+	int rc = REAL(statfs64)(path, out);
+
+	if (!rc && (wants("remote") || (wants("local") && !linked)))
+		out->f_type = wants("local") ? 0xEF53 : 0x6969;
+	linked = false;
+	return rc;
 }
 
 int renameat(int old_dir, const char *old, int new_dir, const char *new)

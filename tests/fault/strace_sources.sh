@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# strace_sources.sh - reading fails in turn, at every other call, while tokens, arrays, tars and tables are packed
+# strace_sources.sh - reading fails at every other call in turn, while tokens, arrays, tars and
+# tables are packed
 #
 # As strace.sh, for what other sources do that folders of images do not: read by offset, unpack to
 # unnamed files.  A failure is exit code 3 and a sentence, nothing wrong under a final name, no file

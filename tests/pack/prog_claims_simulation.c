@@ -144,7 +144,7 @@ static void build_shard(struct worker *w, struct claims *c, uint64_t idx)
 	job_state.builds++;
 	job_state.repeats += !ours;
 	stop_building(w, ours);
-	claims_published(c, idx);
+	claims_ended(c, idx, true);
 }
 
 static int fill(struct worker *w, struct claims *c)

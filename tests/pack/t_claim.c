@@ -4,10 +4,11 @@
  *
  * The clock is the test's own.
  *
- * LDFLAGS: -Wl,--wrap=clock_gettime
+ * LDFLAGS: -Wl,--wrap=clock_gettime,--wrap=renameat2,--wrap=linkat,--wrap=fstat64
  */
 #include "tools/shardpack/build/claim.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -30,6 +31,46 @@ int __wrap_clock_gettime(clockid_t which, struct timespec *out)
 	(void)which;
 	*out = (struct timespec){(time_t)(now_ns / 1000000000), (long)(now_ns % 1000000000)};
 	return 0;
+}
+
+/*
+ * A file system without the flag of renameat2(), which numbers names and not files, as sshfs; and
+ * the reply to a link was lost, so that the request was sent again.
+ */
+static bool reply_is_lost;
+
+int __wrap_renameat2(int a, const char *from, int b, const char *to, unsigned flags);
+int __real_renameat2(int a, const char *from, int b, const char *to, unsigned flags);
+int __wrap_linkat(int a, const char *from, int b, const char *to, int flags);
+int __real_linkat(int a, const char *from, int b, const char *to, int flags);
+int __wrap_fstat64(int fd, struct stat *out);
+int __real_fstat64(int fd, struct stat *out);
+
+int __wrap_renameat2(int a, const char *from, int b, const char *to, unsigned flags)
+{
+	if (!reply_is_lost)
+		return __real_renameat2(a, from, b, to, flags);
+	errno = EINVAL;
+	return -1;
+}
+
+int __wrap_linkat(int a, const char *from, int b, const char *to, int flags)
+{
+	int rc = __real_linkat(a, from, b, to, flags);
+
+	if (!rc && reply_is_lost) {
+		errno = EEXIST;
+		rc = -1;
+	}
+	return rc;
+}
+
+int __wrap_fstat64(int fd, struct stat *out)
+{
+	int rc = __real_fstat64(fd, out);
+
+	out->st_ino += reply_is_lost;
+	return rc;
 }
 
 static struct claim_owner self;
@@ -81,6 +122,58 @@ TEST(one_owner)
 	CHECK(look().there);
 	claim_release(&a, path, false);
 	CHECK(!look().there);
+}
+
+TEST(whose_it_is_its_nonce_says)
+{
+	struct claim a, b;
+
+	begin();
+	reply_is_lost = true;
+	CHECK(make(&a, false)); /* EEXIST, and it is ours */
+	CHECK(claim_holds(&a, path));
+	CHECK(!make(&b, false));
+	CHECK(claim_holds(&a, path));
+	reply_is_lost = false;
+	claim_release(&a, path, false);
+	CHECK(!look().there);
+}
+
+static bool is_begun(uint64_t shard, const char *nonce)
+{
+	char temp[FILES_PATH_BYTES];
+
+	snprintf(temp, sizeof(temp), "%s/.tmp.%05d.shard.%s", getenv("TMPDIR"), (int)shard, nonce);
+	return access(temp, F_OK) == 0;
+}
+
+static void begin_shard(uint64_t shard, const char *nonce)
+{
+	char temp[FILES_PATH_BYTES];
+	int fd;
+
+	snprintf(temp, sizeof(temp), "%s/.tmp.%05d.shard.%s", getenv("TMPDIR"), (int)shard, nonce);
+	fd = open(temp, O_CREAT | O_WRONLY, 0600);
+	CHECK(fd >= 0);
+	close(fd);
+}
+
+TEST(what_the_owner_before_began_goes_and_nothing_else)
+{
+	struct claim_view v = {.there = true, .nonce = "0123456789abcdef"}, odd = {.nonce = "0123456789abcd/."};
+
+	begin();
+	for (uint64_t k = 6; k < 10; k++)
+		begin_shard(k, v.nonce);
+	begin_shard(7, "fedcba9876543210");
+	claim_remove_begun(&odd, getenv("TMPDIR"), 0, 100);
+	claim_remove_begun(&(struct claim_view){.there = true}, getenv("TMPDIR"), 0, 100);
+	CHECK(is_begun(7, v.nonce));
+	claim_remove_begun(&v, getenv("TMPDIR"), 7, 9);
+	CHECK(is_begun(6, v.nonce) && !is_begun(7, v.nonce) && !is_begun(8, v.nonce) && is_begun(9, v.nonce));
+	CHECK(is_begun(7, "fedcba9876543210"));
+	claim_remove_begun(&v, getenv("TMPDIR"), 0, 100);
+	CHECK(!is_begun(6, v.nonce) && !is_begun(9, v.nonce));
 }
 
 TEST(one_that_was_replaced_does_no_harm)

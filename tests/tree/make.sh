@@ -18,7 +18,10 @@ unset MAKEFLAGS MFLAGS MAKELEVEL T
 : >"$TMPDIR/built" # what the stand-ins made
 
 cat >standin.c <<'STANDIN'
-/* cc ... -c FILE -o OUT, or ... -o OUT: an empty OUT and, for a FILE, the headers that it names itself */
+/*
+ * cc ... -c FILE -o OUT, or ... -o OUT: an empty OUT and, for a FILE, the headers that it names
+ * itself
+ */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -53,7 +56,7 @@ int main(int argc, char **argv)
 		return 0;
 	f = must(source, "r");
 	while (fgets(line, sizeof(line), f))
-		if (names < 64 && (end = -1, sscanf(line, "#include \"%255[^\"]\"%n", name[names], &end) == 1) && end > 0)
+		if (names < 64 && (end = 0, sscanf(line, "#include \"%255[^\"]\"%n", name[names], &end) == 1) && end)
 			names += strchr(name[names], '/') != NULL;
 	fclose(f);
 	snprintf(path, sizeof(path), "%.*s.d", (int)strlen(out) - 2, out);

@@ -6,12 +6,13 @@
  * The names with 64 are what _FILE_OFFSET_BITS makes of the plain ones.
  *
  * LDFLAGS: -Wl,--wrap=renameat2,--wrap=linkat,--wrap=renameat,--wrap=fsync,--wrap=fallocate64
- * LDFLAGS: -Wl,--wrap=open64,--wrap=flock,--wrap=fstat64
+ * LDFLAGS: -Wl,--wrap=open64,--wrap=flock,--wrap=fstat64,--wrap=fstatat64,--wrap=statfs64
  */
 #include <errno.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <sys/file.h>
+#include <sys/vfs.h>
 #include <sys/wait.h>
 
 #include "libshard/io/file.h"
@@ -21,12 +22,13 @@
 
 /*
  * What the system answers, instead of doing it: an errno; SWALLOW says yes and does nothing; LOST
- * does it and says no; OVERTAKEN does it, and another process does the same right behind it.
+ * does it and says no; OVERTAKEN does it, and another process does the same right behind it; TWICE
+ * does it and says that the name was taken, as to a request that is sent again.
  */
-enum { DO_IT = 0, SWALLOW = -1, LOST = -2, OVERTAKEN = -3 };
+enum { DO_IT = 0, SWALLOW = -1, LOST = -2, OVERTAKEN = -3, TWICE = -4 };
 static int on_renameat2, on_linkat, on_renameat, on_fsync, on_fallocate, on_tmpfile, on_flock;
 static unsigned fsyncs, links, refused_tmpfiles, held_by_others;
-static bool cut_behind_fsync;
+static bool cut_behind_fsync, names_are_numbered, is_local;
 
 int __real_renameat2(int a, const char *from, int b, const char *to, unsigned flags);
 int __wrap_renameat2(int a, const char *from, int b, const char *to, unsigned flags);
@@ -44,11 +46,15 @@ int __real_flock(int fd, int how);
 int __wrap_flock(int fd, int how);
 int __real_fstat64(int fd, struct stat *out);
 int __wrap_fstat64(int fd, struct stat *out);
+int __real_fstatat64(int dir, const char *path, struct stat *out, int flags);
+int __wrap_fstatat64(int dir, const char *path, struct stat *out, int flags);
 
 static int answer(int how, int done)
 {
-	if (how > 0 || how == LOST)
-		errno = how == LOST ? ETIMEDOUT : how;
+	if (how == TWICE && done)
+		return done;
+	if (how > 0 || how == LOST || how == TWICE)
+		errno = how == LOST ? ETIMEDOUT : how == TWICE ? EEXIST : how;
 	return how == SWALLOW ? 0 : how == DO_IT ? done : -1;
 }
 
@@ -61,7 +67,9 @@ int __wrap_renameat2(int a, const char *from, int b, const char *to, unsigned fl
 int __wrap_linkat(int a, const char *from, int b, const char *to, int flags)
 {
 	links++;
-	return answer(on_linkat, on_linkat == DO_IT || on_linkat == LOST ? __real_linkat(a, from, b, to, flags) : 0);
+	return answer(on_linkat, on_linkat == DO_IT || on_linkat == LOST || on_linkat == TWICE
+					 ? __real_linkat(a, from, b, to, flags)
+					 : 0);
 }
 
 int __wrap_renameat(int a, const char *from, int b, const char *to)
@@ -111,6 +119,31 @@ int __wrap_fstat64(int fd, struct stat *out)
 
 	if (cut_behind_fsync && fsyncs && !rc)
 		out->st_size--;
+	if (names_are_numbered && !rc)
+		out->st_nlink = 1;
+	return rc;
+}
+
+int __real_statfs64(const char *path, struct statfs *out);
+int __wrap_statfs64(const char *path, struct statfs *out);
+int __wrap_statfs64(const char *path, struct statfs *out)
+{
+	int rc = __real_statfs64(path, out);
+
+	if (names_are_numbered && !is_local && !rc)
+		out->f_type = 0x65735546; /* FUSE */
+	return rc;
+}
+
+/* As of sshfs: each name has a number of its own, and one link. */
+int __wrap_fstatat64(int dir, const char *path, struct stat *out, int flags)
+{
+	int rc = __real_fstatat64(dir, path, out, flags);
+
+	if (names_are_numbered && !rc) {
+		out->st_nlink = 1;
+		out->st_ino += (ino_t)(strncmp(path, ".tmp.", 5) != 0) << 40;
+	}
 	return rc;
 }
 
@@ -127,7 +160,7 @@ static void system_is_well(void)
 {
 	on_renameat2 = on_linkat = on_renameat = on_fsync = on_fallocate = on_tmpfile = on_flock = DO_IT;
 	fsyncs = links = refused_tmpfiles = held_by_others = 0;
-	cut_behind_fsync = false;
+	cut_behind_fsync = names_are_numbered = is_local = false;
 }
 
 static struct path folder, final;
@@ -354,6 +387,8 @@ static const struct {
 	{"a replacing that was said to be done", 0, 0, SWALLOW, 0, true, true, SHARD_E_IO, "old", true},
 	{"a rename whose answer was lost", LOST, 0, 0, 0, false, false, SHARD_OK, "new", false},
 	{"a link whose answer was lost", EINVAL, LOST, 0, 0, false, false, SHARD_OK, "new", false},
+	{"a link that was asked for twice", EINVAL, TWICE, 0, 0, false, false, SHARD_OK, "new", false},
+	{"a link, and the server is gone", EINVAL, ENOTCONN, 0, 0, false, false, SHARD_E_IO, NULL, true},
 	{"not allowed", EACCES, 0, 0, 0, false, false, SHARD_E_IO, NULL, true},
 	{"no room for the name", ENOSPC, 0, 0, 0, true, false, SHARD_E_IO, "old", true},
 	{"fsync of the file fails", 0, 0, 0, EIO, false, false, SHARD_E_IO, NULL, true},
@@ -389,6 +424,66 @@ TEST(every_way_to_the_final_name)
 		system_is_well();
 		file_temp_discard(&t);
 		CHECK_EQ(entries(folder.text, ".tmp."), 0);
+	}
+}
+
+static const struct {
+	const char *story;
+	int linkat;
+	const char *there; /* what has the name before */
+	int want;
+	const char *holds;
+} numbered[] = {
+	{"a link", DO_IT, NULL, SHARD_OK, "new"},
+	{"taken", DO_IT, "old", SHARD_E_EXISTS, "old"},
+	{"a link that was said to be made", SWALLOW, NULL, SHARD_E_IO, NULL},
+	{"the same on a local disk, and the name is as long", SWALLOW, "old", SHARD_E_IO, "old"},
+	{"the same, and the name is another's", SWALLOW, "another", SHARD_E_IO, "another"},
+	{"a link that was asked for twice: nobody can tell", TWICE, NULL, SHARD_E_EXISTS, "new"},
+};
+
+TEST(links_where_each_name_has_a_number_of_its_own)
+{
+	for (size_t i = 0; i < COUNT(numbered); i++) {
+		struct shard_error err;
+		struct file_temp t;
+
+		STORY("%s", numbered[i].story);
+		begin();
+		if (numbered[i].there)
+			file_make(final.text, numbered[i].there, strlen(numbered[i].there));
+		names_are_numbered = true;
+		is_local = strstr(numbered[i].story, "local") != NULL;
+		on_renameat2 = EINVAL;
+		on_linkat = numbered[i].linkat;
+		CHECK_EQ(publish("new", false, &t, &err), numbered[i].want);
+		CHECK_EQ(file_there(final.text), numbered[i].holds != NULL);
+		if (numbered[i].holds)
+			check_holds(final.text, numbered[i].holds);
+		CHECK_EQ(entries(folder.text, ".tmp."), numbered[i].want != SHARD_OK);
+		system_is_well();
+		file_temp_discard(&t);
+		CHECK_EQ(entries(folder.text, ".tmp."), 0);
+	}
+}
+
+TEST(a_temporary_file_that_was_removed)
+{
+	for (int taken = 0; taken < 2; taken++) {
+		struct shard_error err;
+		struct file_temp t;
+		struct path p;
+
+		begin();
+		CHECK_OK(file_temp_create(&t, final.text, &fixture_err));
+		CHECK_OK(file_temp_sync(&t, &fixture_err));
+		CHECK_EQ(unlink(tmp(&p, "t_publish.%d/%s", (int)getpid(), t.temp)), 0);
+		if (taken)
+			file_make(final.text, "old", 3);
+		CHECK_EQ(file_temp_publish(&t, false, &err), taken ? SHARD_E_EXISTS : SHARD_E_IO);
+		CHECK(taken || err.os_code == ENOENT);
+		file_temp_discard(&t);
+		CHECK_EQ(entries(folder.text, ""), (unsigned)taken);
 	}
 }
 

@@ -8,7 +8,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -344,93 +343,4 @@ int files_remove(const char *path)
 	if (unlink(path) != 0 && errno != ENOENT)
 		return fail(EXIT_IO, "%s: cannot remove it: %s", path, strerror(errno));
 	return EXIT_DONE;
-}
-
-/*
- * To remove a file is mostly to wait: for a disk that is told of free blocks, or for a server.  So
- * where there are many, threads do it.  They take names in turn, some at a time.
- */
-#define REMOVE_THREADS 4 /* with the caller's */
-#define REMOVE_NAMES   32
-#define REMOVE_ALONE   256 /* names that one thread removes before others help it */
-
-struct removal {
-	const char *dir;
-	bool (*is_ours)(const char *name);
-	DIR *d; /* lock, as the next two */
-	pthread_mutex_t lock;
-	int code;
-	bool at_end;
-};
-
-/* Some names of ours; none at the end, or after a failure. */
-static unsigned next_names(struct removal *r, char name[REMOVE_NAMES][256])
-{
-	struct dirent *entry = NULL;
-	unsigned n = 0;
-
-	pthread_mutex_lock(&r->lock);
-	while (!r->at_end && r->code == EXIT_DONE && n < REMOVE_NAMES && (errno = 0, entry = readdir(r->d)) != NULL)
-		if (r->is_ours(entry->d_name))
-			snprintf(name[n++], sizeof(name[0]), "%s", entry->d_name);
-	if (!r->at_end && r->code == EXIT_DONE && n < REMOVE_NAMES) {
-		r->at_end = true;
-		if (errno)
-			r->code = fail(EXIT_IO, "%s: cannot read this folder: %s", r->dir, strerror(errno));
-	}
-	pthread_mutex_unlock(&r->lock);
-	return n;
-}
-
-/* Up to `most` names, or a few more. */
-static void remove_some(struct removal *r, uint64_t most)
-{
-	char name[REMOVE_NAMES][256];
-	uint64_t done = 0;
-	unsigned n = 1;
-
-	for (; n && done < most; done += n) {
-		n = next_names(r, name);
-		for (unsigned i = 0; i < n; i++) {
-			if (unlinkat(dirfd(r->d), name[i], 0) == 0 || errno == ENOENT)
-				continue;
-			pthread_mutex_lock(&r->lock);
-			if (r->code == EXIT_DONE)
-				r->code =
-					fail(EXIT_IO, "%s/%s: cannot remove it: %s", r->dir, name[i], strerror(errno));
-			pthread_mutex_unlock(&r->lock);
-			return;
-		}
-	}
-}
-
-static void *remove_rest(void *removal)
-{
-	remove_some(removal, UINT64_MAX);
-	return NULL;
-}
-
-int files_remove_names(const char *dir, int fd, bool (*is_ours)(const char *name))
-{
-	struct removal r = {.dir = dir, .is_ours = is_ours, .d = fdopendir(fd), .lock = PTHREAD_MUTEX_INITIALIZER};
-	pthread_t thread[REMOVE_THREADS - 1];
-	unsigned n = 0;
-
-	if (!r.d) {
-		r.code = fail(EXIT_IO, "%s: cannot read this folder: %s", dir, strerror(errno));
-		close(fd);
-		return r.code;
-	}
-	remove_some(&r, REMOVE_ALONE);
-	if (!r.at_end && r.code == EXIT_DONE) {
-		/* Fewer threads take longer, and that is all. */
-		while (n < REMOVE_THREADS - 1 && pthread_create(&thread[n], NULL, remove_rest, &r) == 0)
-			n++;
-		remove_rest(&r);
-	}
-	while (n)
-		pthread_join(thread[--n], NULL);
-	closedir(r.d);
-	pthread_mutex_destroy(&r.lock);
-	return r.code;
 }

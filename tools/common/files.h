@@ -90,10 +90,4 @@ int files_sync_dir(const char *dir);
 /* Remove a file; it is fine if there is none. */
 int files_remove(const char *path);
 
-/*
- * Remove what `is_ours` says from the folder `dir`, open as `fd`, and close it.  Others may be at
- * the same.
- */
-int files_remove_names(const char *dir, int fd, bool (*is_ours)(const char *name));
-
 #endif

@@ -9,12 +9,12 @@
 #include <unistd.h>
 
 #include "shard_pack.h"
-#include "tools/common/cpus.h"
 #include "tools/common/exit_code.h"
 #include "tools/common/files.h"
 #include "tools/common/message.h"
 #include "tools/common/monotonic.h"
 #include "tools/common/signals.h"
+#include "tools/common/workers.h"
 #include "tools/shardpack/build/job.h"
 #include "tools/shardpack/build/output.h"
 #include "tools/shardpack/build/scheduler.h"
@@ -173,7 +173,7 @@ static int start(struct started *s, const struct build_options *o, bool needs_so
 	s->job.source_fd = -1;
 	s->anew = command_plan_again(o->out);
 	s->job.anew = s->anew ? s->anew : "begin again with `shardpack plan`";
-	s->job.worker_count = o->jobs ? (unsigned)o->jobs : cpus_allowed();
+	s->job.worker_count = o->jobs ? (unsigned)o->jobs : workers_cpus();
 	if (code == EXIT_DONE)
 		code = output_set_dir(&s->job, o->out);
 	if (code == EXIT_DONE)

@@ -13,11 +13,11 @@
 #include <unistd.h>
 
 #include "shard_pack.h"
-#include "tools/common/cpus.h"
 #include "tools/common/exit_code.h"
 #include "tools/common/files.h"
 #include "tools/common/message.h"
 #include "tools/common/monotonic.h"
+#include "tools/common/workers.h"
 #include "tools/shardpack/build/job.h"
 #include "tools/shardpack/build/known_bad.h"
 #include "tools/shardpack/build/output.h"
@@ -411,7 +411,7 @@ static int run(const struct cli_args *args, bool plan_only)
 	w.job.plan = &w.plan;
 	w.job.account = &w.account;
 	w.job.read_back = w.o->read_back == 0;
-	w.job.worker_count = w.o->jobs ? (unsigned)w.o->jobs : cpus_allowed();
+	w.job.worker_count = w.o->jobs ? (unsigned)w.o->jobs : workers_cpus();
 	w.anew = plan_only ? command_plan_again(w.o->out) : NULL;
 	w.job.anew = w.anew ? w.anew : "pack all anew with --replace";
 	code = settle_recipe(&w);

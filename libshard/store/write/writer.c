@@ -189,13 +189,13 @@ static int open_output(struct shard_writer *w, struct shard_error *err)
 }
 
 /* Header page, then the first group's place. */
-static int start_file(struct shard_writer *w, struct shard_error *err)
+static int start_file(struct shard_writer *w, const char *temp_id, struct shard_error *err)
 {
 	struct disk_header header;
 	struct hash128 hash;
 	uint64_t start = pages_section_start(w->pages.section_align_log2, SHARD_PAGE_BYTES);
 	uint64_t bytes, total = start;
-	int rc = file_temp_create(&w->temp, w->path, err);
+	int rc = file_temp_create_as(&w->temp, w->path, temp_id, err);
 
 	if (rc)
 		return rc;
@@ -262,7 +262,7 @@ int shard_writer_open(struct shard_writer **out, const char *path, const struct 
 	if (!rc)
 		rc = make_groups(w, err);
 	if (!rc)
-		rc = start_file(w, err);
+		rc = start_file(w, o.temp_id, err);
 	if (rc)
 		goto out;
 	*out = w;

@@ -82,7 +82,7 @@ static int fill_all(struct build *b, uint64_t range_count)
 	if (code != EXIT_DONE)
 		return code;
 	if (b->claims) {
-		b->finisher.published = claims_published;
+		b->finisher.ended = claims_ended;
 		b->finisher.context = b->claims;
 	}
 	code = filling_run(b, range_count);

@@ -240,12 +240,12 @@ int claim_make(struct claim *c, const char *path, const struct claim_owner *self
 		code = fail(EXIT_IO, "%s: out of memory", path);
 	rc = code == EXIT_DONE ? shard_publish(path, text.data, text.bytes, over, &err) : SHARD_OK;
 	text_free(&text);
-	if (code != EXIT_DONE || rc == SHARD_E_EXISTS)
+	if (code != EXIT_DONE)
 		return code;
-	/* A process that cannot see our lock removed the temporary file, or the folder is gone. */
+	/* The folder is gone, or a process that thought it complete removed the temporary file. */
 	if (rc != SHARD_OK && err.os_code == ENOENT)
 		return EXIT_DONE;
-	if (rc != SHARD_OK)
+	if (rc != SHARD_OK && rc != SHARD_E_EXISTS) /* the one that exists may be ours: a reply may be lost */
 		return fail(exit_code_of_status(rc), "%s", err.message);
 	c->fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
 	*ours = c->fd >= 0 && claim_holds(c, path); /* of two that took over, one */
@@ -277,8 +277,21 @@ void claim_release(struct claim *c, const char *path, bool failed)
 		return;
 	if (failed)
 		write_first(c, FAILS);
-	else if (claim_holds(c, path))
-		unlink(path);
-	close(c->fd);
+	close(c->fd); /* network file systems rename a file that is open and to be removed */
 	c->fd = -1;
+	if (!failed && claim_holds(c, path))
+		unlink(path);
+}
+
+void claim_remove_begun(const struct claim_view *v, const char *out_dir, uint64_t first, uint64_t end)
+{
+	char path[FILES_PATH_BYTES], suffix[sizeof(".shard.") + CLAIM_NONCE_BYTES];
+
+	if (strspn(v->nonce, "0123456789abcdef") != CLAIM_NONCE_BYTES - 1) /* it is part of a path */
+		return;
+	snprintf(suffix, sizeof(suffix), ".shard.%s", v->nonce);
+	for (uint64_t k = first; k < end; k++)
+		if (files_numbered(path, out_dir, ".tmp.", k, suffix) == EXIT_DONE && unlink(path) != 0 &&
+		    errno != ENOENT)
+			detail("%s: cannot remove it: %s", path, strerror(errno));
 }

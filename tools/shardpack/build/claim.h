@@ -96,6 +96,13 @@ int claim_make(struct claim *c, const char *path, const struct claim_owner *self
 /* Does the name still lead to this claim? */
 bool claim_holds(const struct claim *c, const char *path);
 
+/*
+ * It was taken over: what its owner began of the shards from `first` to before `end` is nobody's
+ * any more.  If the owner was only asleep, it finds that its files are gone, and leaves the shards
+ * to us.
+ */
+void claim_remove_begun(const struct claim_view *v, const char *out_dir, uint64_t first, uint64_t end);
+
 /* Says that the owner lives.  If this fails, at worst another process takes over. */
 void claim_beat(struct claim *c);
 

@@ -131,6 +131,7 @@ static int try_range(struct claims *c, uint64_t range)
 	h->range = range;
 	h->next = range * c->ranges.shards;
 	h->end = shard_ranges_end(&c->ranges, range);
+	claim_remove_begun(&v, c->job->out_dir, h->next, h->end);
 	if (!held_add(&c->held, h)) {
 		claim_release(&h->claim, path, false);
 		free(h);
@@ -194,13 +195,21 @@ int claims_next(struct claims *c, uint64_t *shard_idx, bool *got)
 	return code;
 }
 
-void claims_published(void *claims, uint64_t shard_idx)
+const char *claims_temp_id(const struct claims *c, uint64_t shard_idx)
+{
+	const struct held *h = held_of(&c->held, shard_idx / c->ranges.shards);
+
+	return h ? h->claim.nonce : NULL;
+}
+
+void claims_ended(void *claims, uint64_t shard_idx, bool published)
 {
 	struct claims *c = claims;
 	struct held *h = held_of(&c->held, shard_idx / c->ranges.shards);
 
-	c->built_count++;
-	shard_ranges_see(&c->ranges, shard_idx);
+	c->built_count += published;
+	if (published)
+		shard_ranges_see(&c->ranges, shard_idx);
 	if (!h)
 		return;
 	h->out_count--;

@@ -31,8 +31,14 @@ int claims_next(struct claims *c, uint64_t *shard_idx, bool *got);
  */
 int claims_wait(struct claims *c, bool *more);
 
-/* A shard that was handed out was published, or cannot be built from these inputs. */
-void claims_published(void *claims, uint64_t shard_idx);
+/* The digits for the temporary file of a shard that was handed out; others remove it by them. */
+const char *claims_temp_id(const struct claims *c, uint64_t shard_idx);
+
+/*
+ * A shard that was handed out was published, or left to another process; or it cannot be built from
+ * these inputs.
+ */
+void claims_ended(void *claims, uint64_t shard_idx, bool published);
 void claims_failed(struct claims *c, uint64_t shard_idx);
 
 /* The shards that are missing, and of these the ones that are in nobody's claim, for estimates. */

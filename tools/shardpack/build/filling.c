@@ -55,6 +55,8 @@ static int open_writer(struct build *b, uint64_t range_idx, struct shard_writer 
 	struct shard_error err;
 	int code = files_numbered(path, b->job->out_dir, "", b->shard_of_range[range_idx], ".shard");
 
+	if (b->claims)
+		opt.temp_id = claims_temp_id(b->claims, b->shard_of_range[range_idx]);
 	if (code == EXIT_DONE && shard_writer_open(out, path, &b->job->schema, &opt, &err) != SHARD_OK)
 		code = finisher_fail(&b->finisher, &err);
 	return code;

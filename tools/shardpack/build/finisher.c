@@ -138,6 +138,19 @@ static int settle_other(struct finisher *f, uint64_t shard_idx, const struct sha
 	return EXIT_DONE;
 }
 
+/*
+ * Its temporary file is gone, and there is no such shard.  With claims, another worker took over
+ * while we slept, and builds the shard.
+ */
+static int leave_to_other(struct finisher *f, struct finishing *p)
+{
+	background_lock(&f->threads);
+	detail("shard %05" PRIu64 ": another process took over", p->shard_idx);
+	p->is_left = true;
+	background_unlock(&f->threads);
+	return EXIT_DONE;
+}
+
 /* One shard or two, which are hashed together.  The places stay as they are meanwhile. */
 static void finish_together(struct finisher *f, struct finishing *const *p, unsigned count, struct receipt *r,
 			    int *code)
@@ -168,6 +181,8 @@ static void finish_together(struct finisher *f, struct finishing *const *p, unsi
 			code[of[k]] = count_other(f, shard_idx, &r[of[k]]);
 		else if (err[k].status == SHARD_E_EXISTS)
 			code[of[k]] = settle_other(f, shard_idx, &err[k], &r[of[k]]);
+		else if (f->ended && err[k].os_code == ENOENT)
+			code[of[k]] = leave_to_other(f, p[of[k]]);
 		else
 			code[of[k]] = finisher_fail(f, &err[k]);
 	}
@@ -239,18 +254,23 @@ int finisher_start(struct finisher *f, const struct job *job, struct shard_turns
 /* With the lock, or when all threads have ended: what was done in a place goes into the account. */
 static void enter_result(struct finisher *f, struct finishing *p)
 {
-	uint64_t skipped;
+	uint64_t skipped, first, count;
 
 	if (!p->has_result)
 		return;
-	skipped = receipt_skipped_count(&p->result);
-	account_published(f->job->account, p->result.record_count, receipt_accepted_count(&p->result), skipped,
-			  p->result.miss_count - skipped);
-	fit_count_add(&f->job->account->fit, &p->result.fit);
+	if (p->is_left) {
+		plan_shard(f->job->plan, p->shard_idx, &first, &count);
+		f->job->account->input_count -= count;
+	} else {
+		skipped = receipt_skipped_count(&p->result);
+		account_published(f->job->account, p->result.record_count, receipt_accepted_count(&p->result), skipped,
+				  p->result.miss_count - skipped);
+		fit_count_add(&f->job->account->fit, &p->result.fit);
+	}
 	receipt_free(&p->result);
-	p->has_result = false;
-	if (f->published)
-		f->published(f->context, p->shard_idx);
+	if (f->ended)
+		f->ended(f->context, p->shard_idx, !p->is_left);
+	p->has_result = p->is_left = false;
 }
 
 /* With the lock: a place without a shard; NULL if there is none. */

@@ -17,6 +17,7 @@
 #include "tools/common/exit_code.h"
 #include "tools/common/files.h"
 #include "tools/common/message.h"
+#include "tools/common/removal.h"
 #include "tools/shardpack/build/job.h"
 #include "tools/shardpack/convert/quarantine.h"
 #include "tools/shardpack/input/kept_prints.h"
@@ -67,7 +68,7 @@ static bool is_shard_name(const char *name)
 
 static bool is_temp_name(const char *name)
 {
-	return !strncmp(name, TEMP_PREFIX, strlen(TEMP_PREFIX));
+	return !strncmp(name, TEMP_PREFIX, strlen(TEMP_PREFIX)) || is_removed_name(name);
 }
 
 static int list(const char *out_dir, struct listing *l)
@@ -267,7 +268,9 @@ int output_begin(const struct job *job, const char *source, const struct origin 
 		 */
 		code = output_examine(job->out_dir, job->plan, &state, why);
 		if (code == EXIT_DONE && state != OUTPUT_STARTED && state != OUTPUT_SEALED)
-			code = fail(EXIT_USAGE, "%s: holds %s; nothing was touched", job->out_dir, why);
+			code = fail(state == OUTPUT_NEW ? EXIT_IO : EXIT_USAGE, "%s: holds %s; nothing was touched",
+				    job->out_dir,
+				    state == OUTPUT_NEW ? "a plan that is being removed; run again in a minute" : why);
 	}
 	if (code == EXIT_DONE)
 		code = publish(job, SOURCES, now->data, now->bytes, &exists);
@@ -342,20 +345,21 @@ int output_load(const struct job *job, struct plan *plan, char **source, char **
 	return code == EXIT_DONE ? load_place(job, "quarantine", quarantine) : code;
 }
 
-/* Remove what `is_ours` says from a folder, and then the folder. */
+/*
+ * Remove what `is_ours` says from a folder, and what nobody here writes, and then the folder: other
+ * machines need it no more.
+ */
 static int remove_all(const char *dir, bool (*is_ours)(const char *name), bool *gone)
 {
-	struct shard_error err;
 	int fd, code = open_own(dir, &fd);
 
 	*gone = fd < 0;
 	if (code == EXIT_DONE && fd >= 0)
-		code = files_remove_names(dir, fd, is_ours);
+		code = remove_names(dir, fd, is_ours);
 	if (code != EXIT_DONE || *gone)
 		return code;
-	if (shard_remove_temps(dir, NULL, &err) != SHARD_OK && err.os_code != ENOENT)
-		return fail_of_library(&err);
-	*gone = rmdir(dir) == 0 || errno == ENOENT;
+	remove_unlocked(dir, TEMP_PREFIX);
+	*gone = remove_folder(dir) || errno == ENOENT;
 	if (!*gone && errno != ENOTEMPTY && errno != EEXIST)
 		return fail(EXIT_IO, "%s: cannot remove this folder: %s", dir, strerror(errno));
 	return EXIT_DONE;
@@ -393,7 +397,7 @@ void output_give_up(const struct job *job, bool made, bool all_empty)
 		return;
 	if (l.has_shards) {
 		fd = all_empty ? open(job->out_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
-		if (fd < 0 || files_remove_names(job->out_dir, fd, is_shard_name) != EXIT_DONE)
+		if (fd < 0 || remove_names(job->out_dir, fd, is_shard_name) != EXIT_DONE)
 			return;
 	}
 	if (output_clear_state(job) == EXIT_DONE && made && rmdir(job->out_dir) != 0)

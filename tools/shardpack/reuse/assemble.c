@@ -15,6 +15,7 @@
 #include "tools/common/files.h"
 #include "tools/common/message.h"
 #include "tools/common/progress.h"
+#include "tools/common/removal.h"
 #include "tools/common/signals.h"
 
 #define MANIFEST  "dataset.manifest"
@@ -107,7 +108,7 @@ static int look(const struct assembly *a, bool *made)
 		if (!strcmp(name, MANIFEST))
 			*made = true;
 		else if (strcmp(name, ".") && strcmp(name, "..") && strncmp(name, ".tmp.", 5) &&
-			 number_of(name) >= a->shard_count)
+			 !is_removed_name(name) && number_of(name) >= a->shard_count)
 			foreign = name;
 	}
 	if (foreign && !*made)

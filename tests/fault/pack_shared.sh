@@ -1,0 +1,116 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# tests/fault/pack_shared.sh - two machines that do not see each other's locks, on a file system
+# that gives no name without a link and loses each reply
+# TIMEOUT: 600
+# shellcheck disable=SC1091
+. "$ROOT/tests/fault/lib.sh"
+
+IMAGES=320
+RECIPE=(--resize 32 --crop 32 --shard-records $((IMAGES / SHARDS)))
+make_reference
+echo first >boot1
+echo second >boot2
+
+plan() {
+	rm -rf ds
+	run 0 "$PACK" plan images src -o ds "${RECIPE[@]}" -q
+}
+
+# machine N WHAT COMMAND...
+machine() {
+	local n=$1 what=$2
+	shift 2
+	SHIM_BOOT=$PWD/boot$n exec_shim "lonely $what" "$@"
+}
+
+sealed() {
+	run 0 "$PACK" seal ds -q
+	no_temps ds || die "temporary files are left"
+	same reference ds
+}
+
+# held N WHAT ARGUMENT...: machine N has a shard in work when this returns; its process is $held.
+# The last image waits until the file `go` is there.
+last=$(find src -name '*.jpg' | sort | tail -n 1)
+held() {
+	local n=$1 what=$2
+	shift 2
+	rm -f go go.held
+	SHIM_HOLD=${last#src/} SHIM_UNTIL=$PWD/go machine "$n" "hold $what" "$PACK" build ds -j1 "$@" >held.err 2>&1 &
+	held=$!
+	for _ in $(seq 3000); do
+		[ ! -L go.held ] || break
+		kill -0 $held 2>/dev/null || die "machine $n ended early: $(cat held.err)"
+		sleep 0.02
+	done
+	in_work
+	[ "$works" != 0 ] || die "no shard is in work: $(contents ds)"
+}
+
+in_work() { # sets works: how many shards are begun, or were
+	works=$(find ds -maxdepth 1 -name '.tmp.*.shard.*' | wc -l)
+}
+
+second() { # WHAT ARGUMENT...
+	local what=$1
+	shift
+	(machine 2 "$what" "$PACK" "$@" -j1) >second.err 2>&1 || die "$(cat second.err)"
+}
+
+# parts WHAT: the second machine begins and ends meanwhile; `code` is the exit code of the first one
+parts() {
+	plan
+	held 1 "$1" --part 1/2
+	second "$1" build ds --part 0/2
+	: >go
+	code=0
+	wait "$held" || code=$?
+}
+parts remote
+[ "$code" = 0 ] || die "the first machine lost what it had in work: $(cat held.err)"
+sealed
+
+# What a killed process left stays until its shard is there: another machine cannot know.
+plan
+held 1 remote --part 1/2
+kill -9 "$held"
+wait "$held" 2>/dev/null || :
+left=$works
+second remote build ds --part 0/2
+in_work
+[ "$works" = "$left" ] || die "another machine removed what it cannot know of: $works of $left are there"
+second remote build ds --part 1/2
+second remote seal ds
+no_temps ds || die "temporary files are left"
+same reference ds
+
+# A worker that claims, and is killed: another one takes over after 2 s, and what the first one
+# began goes at once.  take_over PACK sets `stays`: the files that are still there then.
+take_over() {
+	local PACK=$PWD/$1 left
+	plan
+	held 1 remote --steal
+	kill -9 "$held"
+	wait "$held" 2>/dev/null || :
+	left=$(find ds -maxdepth 1 -name '.tmp.*.shard.*')
+	held 2 remote --steal
+	# shellcheck disable=SC2086 # names without spaces
+	stays=$(ls $left 2>/dev/null) || :
+	[ "$(shards_in ds)" -lt $SHARDS ] || die "no shard is left to build"
+	: >go
+	wait "$held" || die "$(cat held.err)"
+	sealed
+}
+timed quick 2000
+take_over quick
+[ -z "$stays" ] || die "$stays: of a worker that was replaced"
+timed forgetful 2000 's/^\tif (strspn(v->nonce.*/\tif (v)/'
+take_over forgetful
+[ -n "$stays" ] || die "the control, which removes nothing, is not noticed"
+
+# Negative control: with the rule of a local disk, the second machine takes what the first one has.
+parts ""
+[ "$code" = 3 ] || die "the control, which trusts locks, is not noticed: $code, $(cat held.err)"
+grep -q "No such file or directory" held.err || die "$(cat held.err)"
+echo "parts, killed processes and workers of two machines; 2 controls"
