@@ -11,7 +11,7 @@
 # shellcheck disable=SC1091
 . "$ROOT/tests/fault/lib.sh"
 
-KILLS=${KILLS:-420} SEED=${SEED:-1}
+KILLS=${KILLS:-840} SEED=${SEED:-1}
 [ -z "${VARIANT-}" ] || KILLS=56
 RANDOM=$SEED
 
