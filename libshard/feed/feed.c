@@ -206,7 +206,7 @@ int feed_adopt(struct feed *f, const struct order_params *params, const struct s
 
 /* ---- batches in host memory ---- */
 
-void feed_lend_again(struct feed *f, uint32_t slot)
+static void begin_loan(struct feed *f, uint32_t slot)
 {
 	f->ring.slot[slot].lent = true;
 	f->lent_count++;
@@ -215,7 +215,12 @@ void feed_lend_again(struct feed *f, uint32_t slot)
 void feed_lend(struct feed *f, uint32_t slot, struct shard_batch *batch)
 {
 	slot_describe(&f->ring.slot[slot], &f->layout, &f->steps, slot, batch);
-	feed_lend_again(f, slot);
+	begin_loan(f, slot);
+}
+
+void feed_lend_again(struct feed *f, uint32_t slot)
+{
+	begin_loan(f, slot);
 }
 
 int feed_check_lent(const struct feed *f, const struct shard_batch *batch, struct shard_error *err)

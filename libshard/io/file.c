@@ -58,6 +58,12 @@ void file_close(int fd)
 		close(fd);
 }
 
+bool file_is_refusal(int code)
+{
+	return code == EXDEV || code == EMLINK || code == EPERM || code == ENOSYS || code == EOPNOTSUPP ||
+	       code == EINVAL || code == ENOTTY;
+}
+
 int file_read_at(int fd, void *out, size_t bytes, uint64_t offset, const char *path, struct shard_error *err)
 {
 	uint8_t *at = out;

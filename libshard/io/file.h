@@ -20,6 +20,9 @@
 int file_open(const char *path, int *fd, uint64_t *bytes, uint64_t *inode, struct shard_error *err);
 void file_close(int fd); /* -1 is fine */
 
+/* The errno says that a file cannot get a name, or another's blocks, this way; another may do. */
+bool file_is_refusal(int code);
+
 /* Exactly `bytes` bytes, or an error: the end of the file counts as one. */
 int file_read_at(int fd, void *out, size_t bytes, uint64_t offset, const char *path, struct shard_error *err);
 

@@ -254,12 +254,6 @@ static void remove_name(struct file_temp *t)
 	unlinkat(t->dir_fd, t->temp, 0);
 }
 
-static bool has_no_links(int code)
-{
-	return code == EPERM || code == EOPNOTSUPP || code == ENOSYS || code == EINVAL || code == EXDEV ||
-	       code == EMLINK || code == ENOTTY;
-}
-
 /*
  * errno of giving it its name, 0 if that worked.  `linked`: its temporary name may still be there
  * as well.
@@ -278,7 +272,7 @@ static int rename_temp(const struct file_temp *t, bool replace, bool *linked)
 	*linked = true;
 	if (!linkat(t->dir_fd, t->temp, t->dir_fd, t->name, 0))
 		return 0;
-	if (!has_no_links(errno))
+	if (!file_is_refusal(errno))
 		return errno;
 	/*
 	 * Nor hard links: the gap between look and rename is harmless, since equal plans write

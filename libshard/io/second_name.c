@@ -14,13 +14,6 @@
 #include "libshard/base/error.h"
 #include "libshard/io/file.h"
 
-/* The file cannot be had this way, and another way may do. */
-static bool is_refusal(int code)
-{
-	return code == EXDEV || code == EMLINK || code == EPERM || code == ENOSYS || code == EOPNOTSUPP ||
-	       code == EINVAL || code == ENOTTY;
-}
-
 int file_link_undo(const char *from, const char *path, struct shard_error *err)
 {
 	struct shown a, b;
@@ -53,7 +46,7 @@ int file_link(const char *from, int fd, const char *path, bool *is_seen, struct 
 
 		if (code == EEXIST)
 			return error_set(err, SHARD_E_EXISTS, "%s: already exists", show(&b, path));
-		if (is_refusal(code))
+		if (file_is_refusal(code))
 			return error_set(err, SHARD_E_UNSUPPORTED, "%s: %s cannot be a hard link to it", show(&a, from),
 					 show(&b, path));
 		return error_os(err, code, "%s: making %s a hard link to it", show(&a, from), show(&b, path));
@@ -73,7 +66,7 @@ int file_temp_clone(struct file_temp *t, int fd, uint64_t bytes, struct shard_er
 	if (ioctl(t->fd, FICLONE, fd)) {
 		int code = errno;
 
-		return is_refusal(code)
+		return file_is_refusal(code)
 			       ? error_set(err, SHARD_E_UNSUPPORTED, "%s: blocks cannot be shared", show(&s, t->path))
 			       : error_os(err, code, "%s: sharing blocks (FICLONE)", show(&s, t->path));
 	}

@@ -24,7 +24,7 @@
 
 void temp_place_find(struct temp_place *p, const char *dir, int dir_fd)
 {
-	uint64_t hash = UINT64_C(0xcbf29ce484222325); /* FNV-1a */
+	uint64_t hash = UINT64_C(0xcbf29ce484222325); /* FNV-1a; libshard/io knows no other hash */
 	char boot[64];
 	uint8_t bytes[TEMP_PLACE_DIGITS / 2];
 	struct stat st;
@@ -74,7 +74,7 @@ static bool is_temp_name(const char *name)
 	       name[bytes - FILE_TEMP_ID - 1] == '.' && hex_to_bytes(nonce, name + bytes - FILE_TEMP_ID, sizeof(nonce));
 }
 
-/* Shards are never replaced, so this one can only become the same as the one that is there. */
+/* Its shard is there.  A writer that still works on it finds that, and compares. */
 static bool is_of_no_use(const struct temp_place *p, int dir_fd, const char *name)
 {
 	char final[TEMP_NAME_BYTES_MAX + 1];
@@ -88,18 +88,23 @@ static bool is_of_no_use(const struct temp_place *p, int dir_fd, const char *nam
 	return !strcmp(final + bytes - suffix, SHARD_SUFFIX) && !fstatat(dir_fd, final, &st, AT_SYMLINK_NOFOLLOW);
 }
 
-/* A lock that can be had says that the owner is dead; it is held until the name is gone. */
+/* Was it made where our lock is seen? */
+static bool is_of_here(const struct temp_place *p, const char *name)
+{
+	return p->everywhere ||
+	       (p->digits[0] && !memcmp(name + strlen(name) - FILE_TEMP_ID, p->digits, TEMP_PLACE_DIGITS));
+}
+
+/*
+ * A lock that cannot be had says that the owner lives.  One that can be had says that it is dead,
+ * if the owner saw ours; it is held until the name is gone.
+ */
 static bool remove_temp(const struct temp_place *p, int dir_fd, const char *name)
 {
-	bool may = is_of_no_use(p, dir_fd, name), removed;
-	int fd = -1;
+	int fd = openat(dir_fd, name, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+	bool removed = fd >= 0 && !flock(fd, LOCK_EX | LOCK_NB) &&
+		       (is_of_here(p, name) || is_of_no_use(p, dir_fd, name)) && !unlinkat(dir_fd, name, 0);
 
-	if (!may && (p->everywhere ||
-		     (p->digits[0] && !memcmp(name + strlen(name) - FILE_TEMP_ID, p->digits, TEMP_PLACE_DIGITS)))) {
-		fd = openat(dir_fd, name, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-		may = fd >= 0 && !flock(fd, LOCK_EX | LOCK_NB);
-	}
-	removed = may && !unlinkat(dir_fd, name, 0);
 	file_close(fd);
 	return removed;
 }

@@ -20,7 +20,7 @@
 #define TEMP_PLACE_DIGITS   8  /* of FILE_TEMP_ID */
 #define TEMP_NAME_BYTES_MAX (255 - (sizeof(FILE_TEMP_PREFIX) - 1) - 1 - FILE_TEMP_ID) /* of a final name */
 
-/* Where a lock on a file of a folder is seen: by whom, and in which digits. */
+/* Where a lock on a file of a folder is seen, and the digits that say so in names. */
 struct temp_place {
 	bool everywhere;
 	char digits[TEMP_PLACE_DIGITS + 1]; /* of this boot of this kernel and this mount; empty: unknown */

@@ -85,8 +85,8 @@ second remote seal ds
 no_temps ds || die "temporary files are left"
 same reference ds
 
-# A worker that claims, and is killed: another one takes over after 2 s, and what the first one
-# began goes at once.  take_over PACK sets `stays`: the files that are still there then.
+# A worker that claims, and is killed: another one takes over after 2 s, and removes what the first
+# one began.  take_over PACK sets `stays`: the files that are left to whoever is last.
 take_over() {
 	local PACK=$PWD/$1 left
 	plan
@@ -94,17 +94,27 @@ take_over() {
 	kill -9 "$held"
 	wait "$held" 2>/dev/null || :
 	left=$(find ds -maxdepth 1 -name '.tmp.*.shard.*')
-	held 2 remote --steal
-	# shellcheck disable=SC2086 # names without spaces
-	stays=$(ls $left 2>/dev/null) || :
-	[ "$(shards_in ds)" -lt $SHARDS ] || die "no shard is left to build"
-	: >go
-	wait "$held" || die "$(cat held.err)"
+	second remote build ds --steal -v
+	stays=$(for temp in $left; do grep -qF "$temp: removed, as its owner was replaced" second.err || echo "$temp"; done)
 	sealed
 }
 timed quick 2000
 take_over quick
 [ -z "$stays" ] || die "$stays: of a worker that was replaced"
+
+# One that was stopped, and replaced: its file is gone, and it leaves the shard to the other one.
+PACK=$PWD/quick
+plan
+held 1 remote --steal
+stopped=$held
+kill -STOP "$stopped"
+held 2 remote --steal
+: >go
+wait "$held" || die "$(cat held.err)"
+kill -CONT "$stopped"
+wait "$stopped" || die "a worker that was stopped ended with $?"
+sealed
+
 timed forgetful 2000 's/^\tif (strspn(v->nonce.*/\tif (v)/'
 take_over forgetful
 [ -n "$stays" ] || die "the control, which removes nothing, is not noticed"

@@ -17,7 +17,8 @@ wild() {
 	WILD=$what LD_PRELOAD=$PWD/wild.so "$@"
 }
 
-DEEDS=(segfault abort corrupt spin block open connect write forge leave grow kill code fork exec sleep overflow ask)
+DEEDS=(segfault abort corrupt spin block open connect write forge leave grow kill code fork exec sleep overflow ask
+	whisper)
 export DEEDS_TEXT="${DEEDS[*]}"
 "$PYTHON" - <<'PY'
 import os
@@ -72,6 +73,7 @@ declare -A WHY=(
 		${CC:-cc} -E - | tail -n 1)), which --sandbox forbids (SIGSYS)"
 	[forge]="its decoder wrote to the socket of its process"
 	[ask]="its decoder wrote to the socket of its process"
+	[whisper]="its decoder wrote to the socket of its process"
 	[leave]="its decoder ended its process with exit code 3"
 	[grow]="its decoder crashed: SIGABRT (Aborted)"
 	[overflow]="its decoder crashed: SIGSEGV (Segmentation fault)"

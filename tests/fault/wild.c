@@ -115,6 +115,13 @@ static void ask(void)
 	abort();
 }
 
+static void whisper(void)
+{
+	if (write(socket_fd, "x", 1) < 0)
+		abort();
+	spin();
+}
+
 static void leave(void)
 {
 	exit(3);
@@ -171,8 +178,9 @@ static void overflow(void)
 }
 
 static void (*const deeds[])(void) = {
-	segfault, abort, corrupt,     spin,	 block,	       open_file,   connect_socket,   write_elsewhere, forge,
-	leave,	  grow,	 send_signal, make_code, make_process, run_program, wait_for_nothing, overflow,	       ask};
+	segfault, abort, corrupt, spin,	       block,	  open_file,	connect_socket, write_elsewhere,
+	forge,	  leave, grow,	  send_signal, make_code, make_process, run_program,	wait_for_nothing,
+	overflow, ask,	 whisper};
 
 JDIMENSION jpeg_read_scanlines(j_decompress_ptr cinfo, JSAMPARRAY rows, JDIMENSION count)
 {

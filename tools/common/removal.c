@@ -107,14 +107,24 @@ int remove_names(const char *dir, int fd, bool (*is_ours)(const char *name))
 	return r.code;
 }
 
-void remove_unlocked(const char *path, const char *prefix)
+/* Behind `prefix` comes `text`, and `digits` hexadecimal digits end it. */
+static bool is_name(const char *name, const char *prefix, const char *text, size_t digits)
+{
+	size_t bytes = strlen(name), least = strlen(prefix) + strlen(text) + digits;
+
+	return bytes >= least && !strncmp(name, prefix, strlen(prefix)) &&
+	       !strncmp(name + bytes - digits - strlen(text), text, strlen(text)) &&
+	       strspn(name + bytes - digits, "0123456789abcdef") == digits;
+}
+
+int remove_temps(const char *path)
 {
 	DIR *dir = opendir(path);
-	struct dirent *entry;
-	int fd;
+	struct dirent *entry = NULL;
+	int fd, code = EXIT_DONE;
 
-	while (dir && (entry = readdir(dir))) {
-		if (strncmp(entry->d_name, prefix, strlen(prefix)) != 0)
+	while (dir && (errno = 0, entry = readdir(dir)) != NULL) {
+		if (!is_name(entry->d_name, ".tmp.", ".", 16))
 			continue;
 		fd = openat(dirfd(dir), entry->d_name, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
 		if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0)
@@ -122,8 +132,11 @@ void remove_unlocked(const char *path, const char *prefix)
 		if (fd >= 0)
 			close(fd);
 	}
+	if (errno && errno != ENOENT)
+		code = fail(EXIT_IO, "%s: cannot read this folder: %s", path, strerror(errno));
 	if (dir)
 		closedir(dir);
+	return code;
 }
 
 bool remove_folder(const char *path)
@@ -138,5 +151,6 @@ bool remove_folder(const char *path)
 
 bool is_removed_name(const char *name)
 {
-	return !strncmp(name, ".nfs", 4) || !strncmp(name, ".fuse_hidden", 12);
+	return (strlen(name) == 4 + 24 && is_name(name, ".nfs", "", 24)) ||
+	       (strlen(name) == 12 + 16 && is_name(name, ".fuse_hidden", "", 16));
 }

@@ -11,10 +11,10 @@
 int remove_names(const char *dir, int fd, bool (*is_ours)(const char *name));
 
 /*
- * Remove the files in a folder whose name begins with `prefix` and that no process has locked, as
- * far as this machine knows.
+ * Remove the temporary files in a folder that no process has locked, as far as this machine knows.
+ * No folder is no failure.
  */
-void remove_unlocked(const char *path, const char *prefix);
+int remove_temps(const char *path);
 
 /*
  * Remove a folder that is empty, or will be in a moment: on network file systems a file that was

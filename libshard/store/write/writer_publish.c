@@ -3,12 +3,14 @@
  * writer_publish.c - from a complete file to a published one: durable, read back and verified from
  * the disk, named
  */
+#include <errno.h>
 #include <string.h>
 
 #include "libshard/base/error.h"
 #include "libshard/base/mem.h"
 #include "libshard/io/file.h"
 #include "libshard/io/publish.h"
+#include "libshard/io/second_name.h"
 #include "libshard/store/read/verify.h"
 #include "libshard/store/write/writer.h"
 #include "shard_pack.h"
@@ -83,9 +85,9 @@ static void read_back(struct finishing *f, uint32_t count)
 
 /*
  * The name is taken: by the identical shard, or by something else?  Not being able to tell is
- * another error than EXISTS.
+ * another error than EXISTS.  `sha256`, if not NULL, is that of the file that is there.
  */
-static int compare_existing(struct shard_writer *w, struct shard_error *err)
+static int compare_existing(struct shard_writer *w, struct sha256 *sha256, struct shard_error *err)
 {
 	struct shard_error local, *why = err ? err : &local;
 	struct shard_reader *r = NULL;
@@ -95,7 +97,7 @@ static int compare_existing(struct shard_writer *w, struct shard_error *err)
 	const char *what = rc ? "no valid shard" : "another shard";
 
 	if (same && w->read_back) { /* its pages are ours; its records may have suffered since */
-		struct verify_whole whole = verify_of(w, r, w->path, NULL, why);
+		struct verify_whole whole = verify_of(w, r, w->path, sha256, why);
 
 		verify_all(&whole, 1);
 		rc = whole.rc;
@@ -121,14 +123,17 @@ static int complete(struct shard_writer *w, struct shard_error *err)
 	return rc;
 }
 
-static int publish(struct shard_writer *w, struct shard_written *result, struct shard_error *err)
+/* With `overtaken` its file is gone before it was read back, which is when it is hashed. */
+static int publish(struct shard_writer *w, bool overtaken, struct shard_written *result, struct shard_error *err)
 {
 	int rc;
 
 	memset(result, 0, sizeof(*result));
-	rc = file_temp_publish(&w->temp, false, err);
+	if (overtaken)
+		sha256_init(&w->sha256);
+	rc = overtaken ? SHARD_E_EXISTS : file_temp_publish(&w->temp, false, err);
 	if (rc == SHARD_E_EXISTS) {
-		rc = compare_existing(w, err);
+		rc = compare_existing(w, overtaken ? &w->sha256 : NULL, err);
 		result->already = !rc;
 	}
 	result->file_bytes = w->pages.file_bytes;
@@ -137,6 +142,15 @@ static int publish(struct shard_writer *w, struct shard_written *result, struct 
 	memcpy(result->root, w->pages.root, sizeof(result->root));
 	sha256_final(&w->sha256, result->sha256);
 	return rc;
+}
+
+/*
+ * Its temporary file is gone, and its name is taken: on network file systems others remove what a
+ * shard needs no more.  Then the shard that is there is compared with ours.
+ */
+static bool is_overtaken(const struct finishing *f)
+{
+	return f->w->read_back && f->rc == SHARD_E_IO && f->err && f->err->os_code == ENOENT && file_exists(f->w->path);
 }
 
 /* One writer, or two.  `result` may be NULL; it is set for those that were published. */
@@ -151,9 +165,10 @@ static void finish(struct finishing *f, uint32_t count, struct shard_written *re
 	read_back(f, count);
 	for (uint32_t i = 0; i < count; i++) {
 		struct shard_written mine;
+		bool overtaken = is_overtaken(&f[i]);
 
-		if (!f[i].rc)
-			f[i].rc = publish(f[i].w, &mine, f[i].err);
+		if (!f[i].rc || overtaken)
+			f[i].rc = publish(f[i].w, overtaken, &mine, f[i].err);
 		if (f[i].rc)
 			f[i].w->failed = true;
 		else if (result)

@@ -167,8 +167,8 @@ static bool allocate(struct build *b)
 	       shard_tally_open(&b->tally, &b->job->schema, plan->class_count, NULL) == SHARD_OK;
 }
 
-/* What killed processes left behind, as far as locks say that it is nobody's. */
-static int remove_temps(const struct job *job)
+/* What killed processes left behind, as far as we can know that it is nobody's. */
+static int remove_left(const struct job *job)
 {
 	struct shard_error err;
 
@@ -184,7 +184,7 @@ static int remove_temps(const struct job *job)
  */
 static int leave(const struct job *job)
 {
-	int code = remove_temps(job);
+	int code = remove_left(job);
 
 	return code == EXIT_DONE && output_is_sealed(job->out_dir, job->plan) ? output_clear_state(job) : code;
 }
@@ -207,7 +207,7 @@ int build_run(const struct job *job)
 		code = fail(EXIT_IO, "out of memory for %" PRIu64 " shards", job->plan->shard_count);
 	/* Other machines may not see our locks, so with claims it is done last. */
 	if (code == EXIT_DONE && !job->look_only && !job->worker)
-		code = remove_temps(job);
+		code = remove_left(job);
 	if (code == EXIT_DONE)
 		code = job->worker ? build_claimed(&b) : build_part(&b);
 	if (code == EXIT_DONE && b.is_complete)

@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/random.h>
 #include <unistd.h>
 
@@ -283,6 +284,20 @@ void claim_release(struct claim *c, const char *path, bool failed)
 		unlink(path);
 }
 
+/* Not if its owner lives and we see its lock, as on a local disk: it removes the file itself. */
+static void remove_begun(const char *path)
+{
+	int fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+
+	if (fd < 0)
+		return;
+	if (flock(fd, LOCK_EX | LOCK_NB) == 0 && unlink(path) == 0)
+		detail("%s: removed, as its owner was replaced", path);
+	else if (errno != ENOENT && errno != EWOULDBLOCK)
+		detail("%s: cannot remove it: %s", path, strerror(errno));
+	close(fd);
+}
+
 void claim_remove_begun(const struct claim_view *v, const char *out_dir, uint64_t first, uint64_t end)
 {
 	char path[FILES_PATH_BYTES], suffix[sizeof(".shard.") + CLAIM_NONCE_BYTES];
@@ -291,7 +306,6 @@ void claim_remove_begun(const struct claim_view *v, const char *out_dir, uint64_
 		return;
 	snprintf(suffix, sizeof(suffix), ".shard.%s", v->nonce);
 	for (uint64_t k = first; k < end; k++)
-		if (files_numbered(path, out_dir, ".tmp.", k, suffix) == EXIT_DONE && unlink(path) != 0 &&
-		    errno != ENOENT)
-			detail("%s: cannot remove it: %s", path, strerror(errno));
+		if (files_numbered(path, out_dir, ".tmp.", k, suffix) == EXIT_DONE)
+			remove_begun(path);
 }

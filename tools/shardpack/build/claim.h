@@ -98,8 +98,8 @@ bool claim_holds(const struct claim *c, const char *path);
 
 /*
  * It was taken over: what its owner began of the shards from `first` to before `end` is nobody's
- * any more.  If the owner was only asleep, it finds that its files are gone, and leaves the shards
- * to us.
+ * any more.  If the owner was only asleep, on another machine, it finds that its files are gone,
+ * and leaves the shards to us.
  */
 void claim_remove_begun(const struct claim_view *v, const char *out_dir, uint64_t first, uint64_t end);
 

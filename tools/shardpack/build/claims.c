@@ -202,18 +202,30 @@ const char *claims_temp_id(const struct claims *c, uint64_t shard_idx)
 	return h ? h->claim.nonce : NULL;
 }
 
-void claims_ended(void *claims, uint64_t shard_idx, bool published)
+static bool is_taken_over(const struct claims *c, const struct held *h, uint64_t shard_idx)
+{
+	char path[FILES_PATH_BYTES];
+
+	if (h && claim_path(path, c->job->state_dir, h->range) == EXIT_DONE && claim_holds(&h->claim, path))
+		return false;
+	detail("shard %05" PRIu64 ": another process took over", shard_idx);
+	return true;
+}
+
+bool claims_ended(void *claims, uint64_t shard_idx, bool published)
 {
 	struct claims *c = claims;
 	struct held *h = held_of(&c->held, shard_idx / c->ranges.shards);
+	bool well = published || is_taken_over(c, h, shard_idx);
 
 	c->built_count += published;
 	if (published)
 		shard_ranges_see(&c->ranges, shard_idx);
 	if (!h)
-		return;
+		return well;
 	h->out_count--;
 	release_if_done(c, h);
+	return well;
 }
 
 void claims_failed(struct claims *c, uint64_t shard_idx)

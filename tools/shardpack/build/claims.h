@@ -35,10 +35,10 @@ int claims_wait(struct claims *c, bool *more);
 const char *claims_temp_id(const struct claims *c, uint64_t shard_idx);
 
 /*
- * A shard that was handed out was published, or left to another process; or it cannot be built from
- * these inputs.
+ * A shard that was handed out was published, or its temporary file is gone; or it cannot be built
+ * from these inputs.  claims_ended() is false if nobody published it, and its claim is still ours.
  */
-void claims_ended(void *claims, uint64_t shard_idx, bool published);
+bool claims_ended(void *claims, uint64_t shard_idx, bool published);
 void claims_failed(struct claims *c, uint64_t shard_idx);
 
 /* The shards that are missing, and of these the ones that are in nobody's claim, for estimates. */

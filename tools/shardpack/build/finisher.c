@@ -139,14 +139,14 @@ static int settle_other(struct finisher *f, uint64_t shard_idx, const struct sha
 }
 
 /*
- * Its temporary file is gone, and there is no such shard.  With claims, another worker took over
- * while we slept, and builds the shard.
+ * Its temporary file is gone.  With claims, another worker may have taken over while we slept, and
+ * builds the shard.  The claim says whether that is so.
  */
-static int leave_to_other(struct finisher *f, struct finishing *p)
+static int leave_to_other(struct finisher *f, struct finishing *p, const struct shard_error *why)
 {
 	background_lock(&f->threads);
-	detail("shard %05" PRIu64 ": another process took over", p->shard_idx);
 	p->is_left = true;
+	p->why = *why;
 	background_unlock(&f->threads);
 	return EXIT_DONE;
 }
@@ -182,7 +182,7 @@ static void finish_together(struct finisher *f, struct finishing *const *p, unsi
 		else if (err[k].status == SHARD_E_EXISTS)
 			code[of[k]] = settle_other(f, shard_idx, &err[k], &r[of[k]]);
 		else if (f->ended && err[k].os_code == ENOENT)
-			code[of[k]] = leave_to_other(f, p[of[k]]);
+			code[of[k]] = leave_to_other(f, p[of[k]], &err[k]);
 		else
 			code[of[k]] = finisher_fail(f, &err[k]);
 	}
@@ -268,8 +268,8 @@ static void enter_result(struct finisher *f, struct finishing *p)
 		fit_count_add(&f->job->account->fit, &p->result.fit);
 	}
 	receipt_free(&p->result);
-	if (f->ended)
-		f->ended(f->context, p->shard_idx, !p->is_left);
+	if (f->ended && !f->ended(f->context, p->shard_idx, !p->is_left) && f->code == EXIT_DONE)
+		f->code = fail_of_library(&p->why);
 	p->has_result = p->is_left = false;
 }
 

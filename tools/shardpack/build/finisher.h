@@ -25,7 +25,8 @@ struct finishing {
 	bool taken;		     /* lock: by a thread */
 	uint64_t shard_idx;	     /* lock */
 	struct receipt receipt;	     /* lock: its lines and counts */
-	bool is_left;		     /* lock: to another process, which took over */
+	bool is_left;		     /* lock: its temporary file is gone, as `why` says */
+	struct shard_error why;	     /* lock */
 	bool has_result;	     /* lock: `result` waits to be entered into the account, or it is left */
 	struct receipt result;	     /* lock */
 };
@@ -38,8 +39,11 @@ struct finisher {
 	bool no_more;				 /* lock: no shard will be put any more */
 	int code;				 /* lock: the first exit code that was not EXIT_DONE; said already */
 	uint64_t other_count;			 /* lock: shards that were built again and became others */
-	/* NULL, or told of each shard that ended well, in the caller's thread; set after start */
-	void (*ended)(void *context, uint64_t shard_idx, bool published);
+	/*
+	 * NULL, or told of each shard that was published, or whose temporary file is gone, in the
+	 * caller's thread; set after start.  False: of the latter nobody else has it.
+	 */
+	bool (*ended)(void *context, uint64_t shard_idx, bool published);
 	void *context;
 };
 

@@ -27,7 +27,7 @@
 #define STATE_DIR   ".shardpack"
 #define MANIFEST    "dataset.manifest"
 #define SOURCES	    "sources"
-#define TEMP_PREFIX ".tmp." /* as shard_publish() and writers make them, for shard_remove_temps() */
+#define TEMP_PREFIX ".tmp." /* as shard_publish() and writers make them */
 
 /*
  * Open OUT/.shardpack, or the folder that --replace builds in.  A symbolic link is refused: another
@@ -358,7 +358,9 @@ static int remove_all(const char *dir, bool (*is_ours)(const char *name), bool *
 		code = remove_names(dir, fd, is_ours);
 	if (code != EXIT_DONE || *gone)
 		return code;
-	remove_unlocked(dir, TEMP_PREFIX);
+	code = remove_temps(dir);
+	if (code != EXIT_DONE)
+		return code;
 	*gone = remove_folder(dir) || errno == ENOENT;
 	if (!*gone && errno != ENOTEMPTY && errno != EEXIST)
 		return fail(EXIT_IO, "%s: cannot remove this folder: %s", dir, strerror(errno));

@@ -63,7 +63,7 @@ static enum sandbox_end say(const struct sandbox_job *job, enum sandbox_end end,
 
 /* ---- notes ---- */
 
-/* Does not wait: a worker that reads nothing would stop us, and no limit of time be looked at. */
+/* Does not wait: a worker that never reads would hold us up, with no limit of time. */
 static bool send_note(const struct sandbox_worker *w, enum sandbox_note_kind kind)
 {
 	struct sandbox_note n = {kind, 0};
@@ -85,13 +85,15 @@ static uint64_t cpu_ns(const struct sandbox_worker *w)
 enum waited { WAITED_NOTE, WAITED_END, WAITED_BUSY, WAITED_IDLE, WAITED_INTERRUPTED };
 
 /*
- * The next note, or why there is none: the process ended, it used its CPU time, or it used none for
- * as long.  Ticks are counted and not the clock, which goes on while all of us are suspended.
+ * The next note, of kind 0 if it is none of ours; or why there is none: the process ended, it used
+ * its CPU time, or it used none for as long.  Ticks are counted and not the clock, which goes on
+ * while all of us are suspended.
  */
 static enum waited next_note(const struct sandbox_worker *w, uint64_t from_ns, struct sandbox_note *out)
 {
 	uint64_t most_ns = (uint64_t)w->s->opt.seconds * 1000000000, last_ns = from_ns, idle_ms = 0;
 	struct pollfd p = {.fd = w->fd, .events = POLLIN};
+	ssize_t n;
 
 	while (poll(&p, 1, TICK_MS) <= 0) {
 		uint64_t now_ns = cpu_ns(w);
@@ -105,7 +107,11 @@ static enum waited next_note(const struct sandbox_worker *w, uint64_t from_ns, s
 		if (idle_ms > (uint64_t)w->s->opt.seconds * 1000)
 			return WAITED_IDLE;
 	}
-	return recv(w->fd, out, sizeof(*out), MSG_DONTWAIT) == sizeof(*out) ? WAITED_NOTE : WAITED_END;
+	n = recv(w->fd, out, sizeof(*out), MSG_DONTWAIT);
+	if (n == sizeof(*out))
+		return WAITED_NOTE;
+	*out = (struct sandbox_note){0}; /* no note has this kind */
+	return n > 0 || (n == 0 && !(p.revents & POLLHUP)) ? WAITED_NOTE : WAITED_END;
 }
 
 /* ---- the process ---- */
@@ -244,11 +250,12 @@ static enum sandbox_end wait_for_answer(struct sandbox_worker *w, const struct s
 	enum waited waited = next_note(w, from_ns, &n);
 	int status;
 
-	if (waited == WAITED_NOTE && n.kind == NOTE_ASK) { /* once: nobody asks for ever */
+	if (waited == WAITED_NOTE && n.kind == NOTE_ASK) { /* once for each input */
 		job->asked(job->context, n.value < opt->memory_bytes ? n.value : opt->memory_bytes);
-		if (!send_note(w, NOTE_GO))
+		if (send_note(w, NOTE_GO))
+			waited = next_note(w, from_ns, &n);
+		else if (errno != EAGAIN)
 			return explain_end(w, job);
-		waited = next_note(w, from_ns, &n);
 	}
 	if (waited == WAITED_NOTE && n.kind == NOTE_DONE) {
 		memcpy(job->message, w->shared + offsetof(struct sandbox_page, message), opt->message_bytes);
