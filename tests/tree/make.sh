@@ -17,62 +17,26 @@ cd "$copy"
 unset MAKEFLAGS MFLAGS MAKELEVEL T
 : >"$TMPDIR/built" # what the stand-ins made
 
-cat >standin.c <<'STANDIN'
-/*
- * cc ... -c FILE -o OUT, or ... -o OUT: an empty OUT and, for a FILE, the headers that it names
- * itself
- */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-static FILE *must(const char *path, const char *how)
-{
-	FILE *f = fopen(path, how);
-
-	if (!f)
-		exit(1);
-	return f;
-}
-
-int main(int argc, char **argv)
-{
-	const char *source = NULL, *out = "a.out";
-	char path[4096], line[4096], name[64][256];
-	int names = 0, end;
-	FILE *f;
-
-	for (int i = 1; i + 1 < argc; i++)
-		if (!strcmp(argv[i], "-c"))
-			source = argv[++i];
-		else if (!strcmp(argv[i], "-o"))
-			out = argv[++i];
-	fclose(must(out, "w"));
-	snprintf(path, sizeof(path), "%s/built", getenv("TMPDIR"));
-	f = must(path, "a");
-	fprintf(f, "%s\n", out);
-	fclose(f);
-	if (!source)
-		return 0;
-	f = must(source, "r");
-	while (fgets(line, sizeof(line), f))
-		if (names < 64 && (end = 0, sscanf(line, "#include \"%255[^\"]\"%n", name[names], &end) == 1) && end)
-			names += strchr(name[names], '/') != NULL;
-	fclose(f);
-	snprintf(path, sizeof(path), "%.*s.d", (int)strlen(out) - 2, out);
-	f = must(path, "w");
-	fprintf(f, "%s: %s", out, source);
-	for (int i = 0; i < names; i++)
-		fprintf(f, " %s", name[i]);
-	for (int i = 0; i < names; i++)
-		fprintf(f, "\n%s:", name[i]);
-	fprintf(f, "\n");
-	return fclose(f) != 0;
-}
+cat >"$bin/cc" <<'STANDIN'
+#!/bin/sh
+# cc ... -c FILE -o OUT, or ... -o OUT: an empty OUT and, for a FILE, the headers that it names
+# itself
+source=
+while [ $# -gt 0 ]; do
+	case $1 in
+	-c) source=$2 && shift ;;
+	-o) out=$2 && shift ;;
+	esac
+	shift
+done
+: >"$out"
+echo "$out" >>"$TMPDIR/built"
+[ -n "$source" ] || exit 0
+headers=$(sed -n 's/^#include "\([a-z]*\/.*\)"/\1/p' "$source" | tr '\n' ' ')
+echo "$out: $source $headers" >"${out%.o}.d"
+for h in $headers; do echo "$h:"; done >>"${out%.o}.d"
 STANDIN
-"${CC:-cc}" -o "$bin/cc" standin.c
-rm standin.c
-cp "$bin/cc" "$bin/ld"
+printf '#!/bin/sh\nexec "%s/cc" "$@"\n' "$bin" >"$bin/ld"
 printf '#!/bin/sh\n' >"$bin/objcopy"
 # ar FLAGS OUT OBJECT...: OUT is a list of its objects
 printf '#!/bin/sh\nshift\nout=$1\nshift\necho "$@" >"$out"\necho "$out" >>"$TMPDIR/built"\n' >"$bin/ar"
