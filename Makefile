@@ -288,8 +288,9 @@ check: ## what every change must hold; T=pattern for some of it
 name_of   = $(patsubst tests/%,%,$(1:$(BUILD)/%=%))
 named     = $(if $(T),$(foreach t,$(1),$(if $(findstring $(T),$(call name_of,$t)),$t)),$(1))
 CHOSEN   := $(call named,$(TESTS) $(FUZZERS) $(SCRIPTS))
-# $(call run_tests,FLOOR,TESTS): the line of tests/FLOOR that holds for a whole run, or nothing
-run_tests = BUILD=$(abspath $(BUILD)) JOBS=$(JOBS) T='$(T)' VARIANT=$(VARIANT) FLOOR=$(1) \
+# $(call run_tests,FLOOR,TESTS): the line of tests/FLOOR that holds for a whole run, or nothing.
+# Tests wait for the disk a third of the time, so one more than JOBS keeps that many CPUs busy.
+run_tests = BUILD=$(abspath $(BUILD)) JOBS=$$(($(JOBS) > 1 ? $(JOBS) + 1 : 1)) T='$(T)' VARIANT=$(VARIANT) FLOOR=$(1) \
             tests/run.sh $(2)
 check-run: $(if $(filter %.sh,$(CHOSEN)),all tests,$(CHOSEN))
 	$(Q)$(call run_tests,$(or $(VARIANT),plain),$(TESTS) $(FUZZERS) $(SCRIPTS))

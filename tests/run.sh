@@ -142,11 +142,8 @@ for test in "$@"; do
 done
 [ -s "$WORK/list" ] || { echo "no test is called like '${T-}'" >&2 && exit 1; }
 
-# Tests wait for the disk a third of the time, so one more than there are CPUs for keeps these busy.
-jobs=${JOBS:-$(nproc)}
-[ "$jobs" = 1 ] || jobs=$((jobs + 1))
 sort -rn "$WORK/list" | cut -d ' ' -f 2- | tr '\n' '\0' |
-	xargs -0 -P "$jobs" -n 1 tests/run.sh --one || exit 130
+	xargs -0 -P "${JOBS:-$(nproc)}" -n 1 tests/run.sh --one || exit 130
 
 if [ -z "${T-}" ] && [ -d "$BUILD" ]; then
 	awk '{print $2, $3}' "$WORK/results" >"$times"

@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # tests/cluster/run.sh - run the scripts beside it and print one table of them all
 #
-# Each is a scheduler, _NAME.sh.  Three run at a time, JOBS and one more, since they wait more than
-# they compute.  The caller sets BUILD, and may set T, to run only those whose name contains it, and
-# SEED, to draw the same shards and moments again.
+# Each is a scheduler, _NAME.sh.  Three run at a time, since they wait more than they compute.  The
+# caller sets BUILD, and may set T, to run only those whose name contains it, and SEED, to draw the
+# same shards and moments again.
 set -eu
 cd "$(dirname "$0")/../.."
 SEED=${SEED:-$(od -An -N2 -tu2 /dev/urandom | tr -d ' ')}
@@ -14,7 +14,7 @@ export SEED ROWS
 trap 'rm -f "$ROWS"' EXIT
 trap 'exit 130' INT TERM
 status=0
-JOBS=2 FLOOR='' tests/run.sh tests/cluster/_*.sh || status=$?
+JOBS=3 FLOOR='' tests/run.sh tests/cluster/_*.sh || status=$?
 for script in tests/cluster/_*.sh; do
 	name=${script##*/}
 	case cluster/$name in *"${T-}"*) ;; *) continue ;; esac
