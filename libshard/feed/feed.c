@@ -206,21 +206,16 @@ int feed_adopt(struct feed *f, const struct order_params *params, const struct s
 
 /* ---- batches in host memory ---- */
 
-static void begin_loan(struct feed *f, uint32_t slot)
-{
-	f->ring.slot[slot].lent = true;
-	f->lent_count++;
-}
-
 void feed_lend(struct feed *f, uint32_t slot, struct shard_batch *batch)
 {
 	slot_describe(&f->ring.slot[slot], &f->layout, &f->steps, slot, batch);
-	begin_loan(f, slot);
+	feed_lend_again(f, slot);
 }
 
 void feed_lend_again(struct feed *f, uint32_t slot)
 {
-	begin_loan(f, slot);
+	f->ring.slot[slot].lent = true;
+	f->lent_count++;
 }
 
 int feed_check_lent(const struct feed *f, const struct shard_batch *batch, struct shard_error *err)
