@@ -83,6 +83,22 @@ static int create_once(struct file_temp *t, const char *id)
 	return code;
 }
 
+/* With digits of its own: those that nobody has. */
+static int create_drawn(struct file_temp *t)
+{
+	char hex[FILE_TEMP_ID + 1];
+	struct temp_place place;
+	int code = EEXIST;
+
+	temp_place_find(&place, t->dir, t->dir_fd);
+	for (int tries = 0; code == EEXIST && tries < 8; tries++) {
+		code = temp_draw(hex, &place);
+		if (!code)
+			code = create_once(t, hex);
+	}
+	return code;
+}
+
 int file_temp_create(struct file_temp *t, const char *path, struct shard_error *err)
 {
 	return file_temp_create_as(t, path, NULL, err);
@@ -90,14 +106,12 @@ int file_temp_create(struct file_temp *t, const char *path, struct shard_error *
 
 int file_temp_create_as(struct file_temp *t, const char *path, const char *id, struct shard_error *err)
 {
-	char hex[FILE_TEMP_ID + 1];
-	struct temp_place place;
 	struct shown shown;
-	int rc, code = EEXIST;
+	int rc, code;
 
 	*t = FILE_TEMP_NONE;
 	rc = split(t, path, err);
-	if (!rc && id && (strlen(id) != FILE_TEMP_ID || strspn(id, "0123456789abcdef") != FILE_TEMP_ID))
+	if (!rc && id && !temp_is_id(id))
 		rc = error_set(err, SHARD_E_ARGUMENT, "temp_id is '%s'; must be %d digits of 0-9a-f, or NULL",
 			       show(&shown, id), FILE_TEMP_ID);
 	if (rc)
@@ -107,14 +121,9 @@ int file_temp_create_as(struct file_temp *t, const char *path, const char *id, s
 		rc = fail_os(err, t, "the folder that holds it cannot be opened");
 		goto fail;
 	}
-	temp_place_find(&place, t->dir, t->dir_fd);
-	if (id)
-		code = create_once(t, id);
-	for (int tries = 0; code == EEXIST && tries < 8; tries++) {
-		code = temp_draw(hex, &place);
-		if (!code)
-			code = create_once(t, hex);
-	}
+	code = id ? create_once(t, id) : EEXIST;
+	if (code == EEXIST)
+		code = create_drawn(t);
 	if (!code)
 		return SHARD_OK;
 	t->temp[0] = 0;

@@ -64,14 +64,20 @@ int temp_draw(char hex[FILE_TEMP_ID + 1], const struct temp_place *p)
 	return 0;
 }
 
+bool temp_is_id(const char *id)
+{
+	uint8_t nonce[FILE_TEMP_ID / 2];
+
+	return strlen(id) == FILE_TEMP_ID && hex_to_bytes(nonce, id, sizeof(nonce));
+}
+
 /* ".tmp." NAME "." and 16 hex digits */
 static bool is_temp_name(const char *name)
 {
 	size_t bytes = strlen(name), prefix = sizeof(FILE_TEMP_PREFIX) - 1;
-	uint8_t nonce[FILE_TEMP_ID / 2];
 
 	return bytes > prefix + 1 + FILE_TEMP_ID && !memcmp(name, FILE_TEMP_PREFIX, prefix) &&
-	       name[bytes - FILE_TEMP_ID - 1] == '.' && hex_to_bytes(nonce, name + bytes - FILE_TEMP_ID, sizeof(nonce));
+	       name[bytes - FILE_TEMP_ID - 1] == '.' && temp_is_id(name + bytes - FILE_TEMP_ID);
 }
 
 /* Its shard is there.  A writer that still works on it finds that, and compares. */

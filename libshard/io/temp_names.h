@@ -28,6 +28,8 @@ struct temp_place {
 
 void temp_place_find(struct temp_place *p, const char *dir, int dir_fd);
 
+bool temp_is_id(const char *id); /* so many digits of 0-9a-f */
+
 /* Digits for a new name.  Returns an errno. */
 int temp_draw(char hex[FILE_TEMP_ID + 1], const struct temp_place *p);
 
