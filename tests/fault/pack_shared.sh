@@ -102,22 +102,25 @@ timed quick 2000
 take_over quick
 [ -z "$stays" ] || die "$stays: of a worker that was replaced"
 
-# One that was stopped, and replaced: its file is gone, and it leaves the shard to the other one.
-PACK=$PWD/quick
-plan
-held 1 remote --steal
-stopped=$held
-kill -STOP "$stopped"
-held 2 remote --steal
-: >go
-wait "$held" || die "$(cat held.err)"
-kill -CONT "$stopped"
-wait "$stopped" || die "a worker that was stopped ended with $?"
-sealed
-
 timed forgetful 2000 's/^\tif (strspn(v->nonce.*/\tif (v)/'
 take_over forgetful
 [ -n "$stays" ] || die "the control, which removes nothing, is not noticed"
+
+# One that was stopped, and replaced: its file is gone, and it leaves the shard to the other one.
+wake_up() {
+	local PACK=$PWD/quick stopped
+	plan
+	held 1 remote --steal
+	stopped=$held
+	kill -STOP "$stopped"
+	held 2 remote --steal
+	: >go
+	wait "$held" || die "$(cat held.err)"
+	kill -CONT "$stopped"
+	wait "$stopped" || die "a worker that was stopped ended with $?"
+	sealed
+}
+wake_up
 
 # Negative control: with the rule of a local disk, the second machine takes what the first one has.
 parts ""

@@ -48,6 +48,8 @@ int __real_fstat64(int fd, struct stat *out);
 int __wrap_fstat64(int fd, struct stat *out);
 int __real_fstatat64(int dir, const char *path, struct stat *out, int flags);
 int __wrap_fstatat64(int dir, const char *path, struct stat *out, int flags);
+int __real_statfs64(const char *path, struct statfs *out);
+int __wrap_statfs64(const char *path, struct statfs *out);
 
 static int answer(int how, int done)
 {
@@ -124,8 +126,6 @@ int __wrap_fstat64(int fd, struct stat *out)
 	return rc;
 }
 
-int __real_statfs64(const char *path, struct statfs *out);
-int __wrap_statfs64(const char *path, struct statfs *out);
 int __wrap_statfs64(const char *path, struct statfs *out)
 {
 	int rc = __real_statfs64(path, out);
