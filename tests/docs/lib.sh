@@ -28,8 +28,9 @@ export PATH PKG_CONFIG_PATH LD_LIBRARY_PATH BUILD
 
 # The Python that blocks mean, by both of its names.
 use_python() { # PYTHON
+	python=$(command -v "$1") # a mere name would find what we write here
 	for name in python python3; do
-		printf '#!/bin/sh\nexec "%s" "$@"\n' "$1" >"$TMPDIR/bin/$name"
+		printf '#!/bin/sh\nexec "%s" "$@"\n' "$python" >"$TMPDIR/bin/$name"
 		chmod +x "$TMPDIR/bin/$name"
 	done
 }
