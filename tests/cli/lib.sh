@@ -170,6 +170,31 @@ pixels_of_pillow() {
 	LIKE=(--pixels "$name")
 }
 
+# The receipts of shards, which lie 64 to a file.  Each ends with the line "end DIGEST".
+receipt() { # DIR SHARD: print it
+	awk -v shard="$2" '/^receipt / { one = "" } { one = one $0 "\n" } /^shard / { mine = $2 == shard }
+		/^end / && mine { last = one } END { printf "%s", last }' \
+		"$1/.shardpack/receipts-$(printf %05d $(($2 / 64)))".*
+}
+lose_receipt() { # DIR SHARD...: take them away
+	local dir=$1 shard file
+	shift
+	for shard; do
+		[ -n "$(receipt "$dir" "$shard")" ] || die "$dir: shard $shard has no receipt"
+		for file in "$dir/.shardpack/receipts-$(printf %05d $((shard / 64)))".*; do
+			awk -v shard="$shard" '/^receipt / { one = "" } { one = one $0 "\n" }
+				/^shard / { mine = $2 == shard } /^end / && !mine { printf "%s", one }' "$file" >left
+			cat left >"$file"
+		done
+	done
+}
+edit_receipt() { # DIR SHARD SED
+	local one
+	one=$(receipt "$1" "$2" | sed "$3")
+	lose_receipt "$1" "$2"
+	echo "$one" >>"$1/.shardpack/receipts-$(printf %05d $(($2 / 64))).0"
+}
+
 # link_pack OUT SOURCE FILE: OUT is shardpack with SOURCE in the place of that file of it
 link_pack() {
 	local objects=("$BUILD/tools/shardpack/manual.o") object san= library libraries=()

@@ -226,12 +226,12 @@ run 0 "$PACK" build parts --part 0/2 -q --report part0.json
 	[ "$(json part0.json 'd["accepted_with_warnings"]')" -gt 0 ] || die "parts have none"
 [ "$(($(json part.json 'd["accepted_with_warnings"]') + $(json part0.json 'd["accepted_with_warnings"]')))" = 13 ] ||
 	die "parts do not add up"
-cp parts/.shardpack/receipt-00000 kept.receipt
+receipt parts 0 >kept.receipt
 grep -q "^accepted [0-9]* [45] JPEG%20" kept.receipt || die "$(cat kept.receipt)"
-rm parts/.shardpack/receipt-0000[02] && echo x >>parts/.shardpack/receipt-00001
+lose_receipt parts 0 2 && edit_receipt parts 1 s/accepted/excepted/
 run 0 "$PACK" build parts -q
-diff <(grep -v '^end\|^fit' kept.receipt | sort) <(grep -v ^end parts/.shardpack/receipt-00000 | sort) >&2
-cp -r parts lost && rm lost/.shardpack/receipt-00000
+diff <(grep -v '^end\|^fit' kept.receipt | sort) <(receipt parts 0 | grep -v ^end | sort) >&2
+cp -r parts lost && lose_receipt lost 0
 run 0 "$PACK" seal parts -q --report sealed.json
 run 0 "$PACK" seal lost -q --report lost.json # which has no source to read again, so of words only the kind is left
 same j1 parts

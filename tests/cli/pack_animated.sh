@@ -141,7 +141,7 @@ said "$SAID"
 [ "$(json r.json 'len(d["first_of_several"])')" = "$(cat several)" ] || die "$(cat r.json)"
 run 0 "$PACK" plan images good -o lost "${ARGS[@]}" --shard-records 20
 run 0 "$PACK" build lost -q
-rm lost/.shardpack/receipt-00001
+lose_receipt lost 1
 run 0 "$PACK" build lost -q
 run 0 "$PACK" seal lost
 said "$SAID"
@@ -149,11 +149,11 @@ same planned lost
 # without the source a lost receipt cannot be made again in full, and the report does not claim none
 run 0 "$PACK" plan images good -o blind "${ARGS[@]}" --shard-records 20
 run 0 "$PACK" build blind -q
-rm blind/.shardpack/receipt-00001
-sed -i '1s/.*/receipt 3/' blind/.shardpack/receipt-00002
+lose_receipt blind 1
+edit_receipt blind 2 '1s/.*/receipt 3/'
 mv good away
 run 0 "$PACK" seal blind --report r.json -v
-grep -q "receipt-00002: of another version; making it again from the shard" err || die "$(cat err)"
+grep -q "receipts-00000.\*: the receipt of shard 2 is of another version; making it again from the shard" err || die "$(cat err)"
 [ "$(json r.json 'd["first_of_several"]')" = None ] || die "$(cat r.json)"
 mv away good
 same planned blind

@@ -58,16 +58,20 @@ same ref ds2
 
 run 0 "$PACK" plan images src -o ds3 "${ARGS[@]}" -q
 run 0 "$PACK" build ds3 -q
-cp ds3/.shardpack/receipt-00002 kept
-rm ds3/.shardpack/receipt-00001
-echo spoilt >>ds3/.shardpack/receipt-00003
-cp ds3/.shardpack/receipt-00005 ds3/.shardpack/receipt-00004
+receipt ds3 2 >kept
+lose_receipt ds3 1
+edit_receipt ds3 5 '$s/...$//' # torn, and others behind it
+edit_receipt ds3 3 's/records/Records/'
+edit_receipt ds3 4 's/sha256 ./sha256 /'
 run 0 "$PACK" build ds3
 said "shardpack: ds3: 6 of 6 shards are there already"
-grep -q "^shard 3 " ds3/.shardpack/receipt-00003 || die "the receipt was not made again"
-diff kept ds3/.shardpack/receipt-00002
+for shard in 1 3 4 5; do
+	grep -q "^shard $shard " ds3/.shardpack/receipts-00000.1 || die "receipt $shard was not made again"
+done
+receipt ds3 2 | diff kept -
+[ "$(cat ds3/.shardpack/receipts-00000.* | grep -c "^shard 2 ")" = 1 ] || die "it was made again"
 # A shard that rots between build and seal is met by its hash.
-rm ds3/.shardpack/receipt-00000
+lose_receipt ds3 0
 printf x | dd of=ds3/00000.shard bs=1 seek=9000 conv=notrunc status=none
 run 1 "$PACK" seal ds3
 grep -q "^shardpack: ds3/00000.shard: I44: .*; remove this file to have it built again" err || die "$(cat err)"
@@ -83,7 +87,7 @@ for lose in "" 1; do
 	rm -rf h
 	run 0 "$PACK" plan images holes -o h --resize 16 --shard-records 1000 --on-error skip -q
 	run 0 "$PACK" build h
-	[ -z "$lose" ] || rm h/.shardpack/receipt-00000
+	[ -z "$lose" ] || lose_receipt h 0
 	run 0 "$PACK" build h -q --report "h$lose.json"
 	[ "$(json "h$lose.json" 'd["bad_inputs"][0]["message"]')" = "is empty (0 bytes)" ] || die "$(cat "h$lose.json")"
 done

@@ -12,7 +12,7 @@ shards=331 # more than threads look at together, and more names than one thread 
 "$PYTHON" -c 'import sys; sys.stdout.buffer.write(b"".join(i.to_bytes(4, "little") for i in range(332)))' >t.bin
 run 0 "$PACK" plan tokens t.bin -o built --dtype u32 --seq-len 1 --shard-records 1 --order source -q
 run 0 "$PACK" build built --read-back no -q
-[ "$(ls built/.shardpack/receipt-* | wc -l)" = $shards ] || die "$(ls built/.shardpack)"
+[ "$(cat built/.shardpack/receipts-* | grep -c '^shard ')" = $shards ] || die "$(ls built/.shardpack)"
 
 # sealed DIR ARGUMENT...: it is sealed as the first one was, and nothing is left behind
 sealed() {
@@ -36,14 +36,14 @@ done
 
 # What is not in order is looked at again, and mended where it can be.
 cp -a built odd
-rm odd/.shardpack/receipt-00100
-echo spoilt >>odd/.shardpack/receipt-00200
-cp odd/.shardpack/receipt-00005 odd/.shardpack/receipt-00004
+lose_receipt odd 100
+edit_receipt odd 200 's/read-back no/read-back yes/'
+edit_receipt odd 4 's/^shard 4 /shard 5 /'
 touch odd/00330.shard
 sealed odd -v
 said "shardpack: odd/00100.shard: exists, but without its receipt; verifying it"
-said "shardpack: odd/.shardpack/receipt-00200: damaged; making it again from the shard"
-said "shardpack: odd/.shardpack/receipt-00004: damaged; making it again from the shard"
+said "shardpack: odd/.shardpack/receipts-00003.*: the receipt of shard 200 is damaged; making it again from the shard"
+said "shardpack: odd/00004.shard: exists, but without its receipt; verifying it"
 said "shardpack: odd/00330.shard: was written after its receipt, or copied; verifying it"
 [ "$(grep -c "verifying it$" err)" = 4 ] || die "$(cat err)"
 

@@ -25,7 +25,7 @@ victim_of() {
 mkdir victim planted && cp -r ref shards
 run 0 "$PACK" plan images src -o begun "${ARGS[@]}" -q
 cp begun/.shardpack/plan victim/plan
-for name in source receipt-foo quarantine other; do echo keep >"victim/$name"; done
+for name in source receipts-foo quarantine other; do echo keep >"victim/$name"; done
 ln -s ../victim planted/.shardpack
 victim_of "$PACK" images src -o planted "${ARGS[@]}"
 victim_of "$PACK" plan images src -o planted "${ARGS[@]}"
@@ -95,8 +95,8 @@ for source in "images src ${ARGS[*]}" "raw records.bin --schema x:u8[512] --shar
 	run 0 "$PACK" build back -q
 	run 0 "$PACK" build unseen -q --read-back no
 	for state in "back yes" "unseen no"; do
-		[ "$(grep -l " read-back ${state#* } root " "${state% *}"/.shardpack/receipt-* | wc -l)" = 4 ] ||
-			die "$state: $(cat "${state% *}"/.shardpack/receipt-*)"
+		[ "$(cat "${state% *}"/.shardpack/receipts-* | grep -c " read-back ${state#* } root ")" = 4 ] ||
+			die "$state: $(cat "${state% *}"/.shardpack/receipts-*)"
 	done
 	for shard in back/*.shard; do cmp "$shard" "unseen/${shard#*/}" || die "$shard: other bytes"; done
 	# Damage since then, at an unchanged time: a run that reads back finds it, and no other.

@@ -9,8 +9,8 @@
 . "$ROOT/tests/cluster/lib_slurm.sh"
 start_slurm
 
-# sbatch_waits ARGUMENT...: the exit code is that of the task that had the highest one.  It ends with
-# the shell that started it.
+# sbatch_waits ARGUMENT...: the exit code is that of the task that had the highest one.  It ends
+# with the shell that started it.
 sbatch_waits() {
 	setpriv --pdeathsig KILL sbatch --wait --output=%x-%A-%a.err "$@" >sbatch.err 2>&1
 }

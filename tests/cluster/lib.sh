@@ -134,8 +134,7 @@ refused_unfinished() {
 	gone=("$k") retry=$k
 	[ $((RANDOM % 2)) = 0 ] || { gone+=($((k + 2))) && retry=$k,$((k + 2)) verb=are; }
 	for k in "${gone[@]}"; do
-		rm "ds/$(printf %05d "$k").shard" "ds/.shardpack/receipt-$(printf %05d "$k")" ||
-			die "$story: shard $k is missing; $(cat ./*.err)"
+		rm "ds/$(printf %05d "$k").shard" || die "$story: shard $k is missing; $(cat ./*.err)"
 	done
 	run 5 "$PACK" seal ds
 	grep -qF "of $SHARDS shards $verb not there yet: $retry;" err ||

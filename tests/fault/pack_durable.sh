@@ -28,6 +28,8 @@ for i, (what, path) in enumerate(events):
     before = {p for w, p in events[:i] if w == "fsync"}
     if what in ("mkdir", "name") and os.path.dirname(path) not in later:
         print(f"{what} {path}: the folder above was not synced after it")
+    if what == "added" and path not in later:
+        print(f"{path}: not synced after it was added to")
     if what == "temp" and path not in before:
         print(f"{path}: not synced before it got its name")
 print(*(f"{n} {what}" for what, n in counts.items()))
@@ -47,15 +49,15 @@ make_images src 40
 ARGS=(--resize 16 --crop 16 --shard-records 20 --on-error quarantine --quarantine bad -q)
 
 logged 0 "$PACK" images src -o new/deep/out "${ARGS[@]}"
-kept 6 7 # new, deep, out, .shardpack, bad, bad/class_00; two shards, their receipts, three texts, the manifest
+kept 6 6 # new, deep, out, .shardpack, bad, bad/class_00; two shards, a file of receipts, three texts, the manifest
 rm -r bad
 logged 0 "$PACK" images src -o new/deep/out "${ARGS[@]}" --seed 5 --replace
-kept 4 7
+kept 4 6
 rm -r bad
 logged 0 "$PACK" plan images src -o parts/here "${ARGS[@]}"
 kept 4 2
 logged 0 "$PACK" build parts/here -q
-kept 1 4
+kept 1 3
 logged 0 "$PACK" seal parts/here -q
 kept 0 1
 
@@ -73,5 +75,5 @@ logged 0 "$PACK" images src -o other/deep "${ARGS[@]}"
 judge >verdict
 grep -q "^mkdir .*/other: the folder above was not synced" verdict || die "a lost fsync after mkdir is not noticed"
 grep -q "^name .*/dataset.manifest: " verdict || die "a lost fsync after publishing is not noticed"
-grep -q "^name .*/receipt-00000: " verdict || die "a lost fsync of the state folder is not noticed"
+grep -q "^name .*/receipts-00000.0: " verdict || die "a lost fsync of the state folder is not noticed"
 echo "$(wc -l <verdict) broken promises are noticed in the control"

@@ -41,10 +41,10 @@ for jobs in 1 3; do
 	run 0 "$PACK" build ds$jobs --on-error skip -j $jobs --report build.json
 	account "39 written + 1 skipped + 0 quarantined + 0 failed"
 	[ "$(sha256sum <ds$jobs/.shardpack/plan)" = "$digest" ] || die "the plan is another one"
-	grep -qx "miss 2 13 1 No%20such%20file%20or%20directory" ds$jobs/.shardpack/receipt-00000 || die "no receipt says so"
+	receipt ds$jobs 0 | grep -qx "miss 2 13 1 No%20such%20file%20or%20directory" || die "no receipt says so"
 	[ "$(json build.json 'd["bad_inputs"]')" = "[{'input': '${gone#src/}', 'class': 'class_00', 'ordinal': 2, \
 'reason': 'vanished', 'message': 'No such file or directory', 'how': 'skipped'}]" ] || die "$(cat build.json)"
-	rm ds$jobs/.shardpack/receipt-00000 # the shard alone says it, too
+	lose_receipt ds$jobs 0 # the shard alone says it, too
 	run 0 "$PACK" seal ds$jobs --report seal.json
 	said "shardpack: warning: 1 of the skipped inputs vanished: their files were there when the plan was made"
 	account "39 written + 1 skipped + 0 quarantined + 0 failed"
@@ -75,7 +75,7 @@ said "shardpack: warning: $PWD/$gone: Input/output error"
 mv src/class_00 moved
 fresh unmounted
 run 3 "$PACK" build unmounted --on-error skip
-! grep -q ^miss unmounted/.shardpack/receipt-* || die "a folder that is gone was taken for files that are"
+! cat unmounted/.shardpack/receipts-* 2>/dev/null | grep -q ^miss || die "a folder that is gone was taken for files that are"
 mv moved src/class_00
 chmod 000 "$gone"
 fresh closed

@@ -6,9 +6,10 @@
  *
  *   delay   reads and opens take up to SHIM_DELAY_US microseconds, random by SHIM_SEED, so that
  *           threads finish in another order each time; nothing else changes
- *   die     kill -9 at the SHIM_DIE_AT-th call that changes a folder or makes one durable;
- *           SHIM_COUNT names a file that then gets one byte per such call, so that the calls of
- *           several processes are counted together; SHIM_ALL names a process that is killed first
+ *   die     kill -9 at the SHIM_DIE_AT-th call that changes a folder, adds to receipts or makes
+ *           either durable; SHIM_COUNT names a file that then gets one byte per such call, so that
+ *           the calls of several processes are counted together; SHIM_ALL names a process that is
+ *           killed first
  *   writes  with `die`: calls that write to a file count, too
  *   blind   what has a path that ends in SHIM_PATH cannot be looked at, but for the first SHIM_SEES
  *           times: EIO
@@ -261,6 +262,8 @@ int open64(const char *path, int flags, ...)
 	if (flags & (O_CREAT | O_TMPFILE))
 		mode = va_arg(ap, mode_t);
 	va_end(ap);
+	if (flags & O_CREAT)
+		moment();
 	return REAL(open64)(redirected(path, room), flags, mode);
 }
 
@@ -280,6 +283,21 @@ int renameat2(int old_dir, const char *old, int new_dir, const char *new, unsign
 		return -1;
 	}
 	return REAL(renameat2)(old_dir, old, new_dir, new, flags);
+}
+
+/* A receipt goes in two pieces, so that a kill between them tears it. */
+ssize_t write(int fd, const void *data, size_t bytes)
+{
+	ssize_t first, n;
+
+	if (!wants("die") || bytes < 16 || memcmp(data, "receipt ", 8))
+		return REAL(write)(fd, data, bytes);
+	first = REAL(write)(fd, data, bytes / 2);
+	moment();
+	if (first != (ssize_t)(bytes / 2))
+		return first;
+	n = REAL(write)(fd, (const char *)data + first, bytes - (size_t)first);
+	return n < 0 ? first : first + n;
 }
 
 ssize_t pwrite64(int fd, const void *data, size_t bytes, off64_t offset)
@@ -363,6 +381,12 @@ int fsync(int fd)
 {
 	moment();
 	return REAL(fsync)(fd);
+}
+
+int fdatasync(int fd)
+{
+	moment();
+	return REAL(fdatasync)(fd);
 }
 
 int statvfs(const char *path, struct statvfs *out)

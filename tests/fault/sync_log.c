@@ -9,6 +9,7 @@
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -49,6 +50,45 @@ int mkdir(const char *path, mode_t mode)
 		note("mkdir", full, "");
 	free(full);
 	return rc;
+}
+
+/* Receipts are added to a file that has its final name. */
+int open64(const char *path, int flags, ...)
+{
+	char full[PATH_MAX];
+	va_list list;
+	mode_t mode;
+	int fd;
+
+	va_start(list, flags);
+	mode = flags & O_CREAT ? va_arg(list, mode_t) : 0;
+	va_end(list);
+	fd = REAL(open64)(path, flags, mode);
+	if (fd >= 0 && (flags & O_CREAT) && strstr(path, "/receipts-")) {
+		path_of(fd, full);
+		note("name", full, "");
+	}
+	return fd;
+}
+
+/* An addition that is not synced would be a promise not kept, too. */
+int fdatasync(int fd)
+{
+	char path[PATH_MAX];
+
+	path_of(fd, path);
+	note("fsync", path, "");
+	return REAL(fdatasync)(fd);
+}
+
+ssize_t write(int fd, const void *data, size_t bytes)
+{
+	char path[PATH_MAX];
+
+	path_of(fd, path);
+	if (strstr(path, "/receipts-"))
+		note("added", path, "");
+	return REAL(write)(fd, data, bytes);
 }
 
 int fsync(int fd)

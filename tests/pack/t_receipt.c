@@ -2,7 +2,7 @@
 /*
  * t_receipt.c - what became of inputs in two builds of a shard, as their receipts say
  */
-#include "tools/shardpack/build/receipt.h"
+#include "tools/shardpack/receipt/receipt.h"
 
 #include "shard_pack.h"
 #include "tests/test.h"

@@ -144,11 +144,8 @@ static void cut_last(char *path)
 		strcpy(path, ".");
 }
 
-/*
- * Make the entries of a folder durable; errno says why not.  EINVAL: a file system that knows no
- * such thing.
- */
-static bool sync_entries(const char *dir)
+/* EINVAL: a file system that knows no such thing. */
+bool files_sync_names(const char *dir)
 {
 	int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC), error = 0;
 
@@ -174,7 +171,7 @@ bool files_make_dir(const char *path)
 		return false;
 	}
 	cut_last(above);
-	if (sync_entries(above) || errno != EACCES)
+	if (files_sync_names(above) || errno != EACCES)
 		return !errno;
 	/* A folder that one may write into and not list: sync its whole file system. */
 	fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -335,7 +332,7 @@ int files_sha256(const char *path, uint8_t out[32])
 
 int files_sync_dir(const char *dir)
 {
-	return sync_entries(dir) ? EXIT_DONE : fail(EXIT_IO, "%s: %s", dir, strerror(errno));
+	return files_sync_names(dir) ? EXIT_DONE : fail(EXIT_IO, "%s: %s", dir, strerror(errno));
 }
 
 int files_remove(const char *path)

@@ -84,8 +84,9 @@ int files_list(const char *dir, void (*each)(void *context, const char *name), v
 /* SHA-256 of a file. */
 int files_sha256(const char *path, uint8_t out[32]);
 
-/* Make the changes of names in a folder durable. */
+/* Make the changes of names in a folder durable; and the same without a word, false with errno. */
 int files_sync_dir(const char *dir);
+bool files_sync_names(const char *dir);
 
 /* Remove a file; it is fine if there is none. */
 int files_remove(const char *path);

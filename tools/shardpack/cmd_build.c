@@ -27,6 +27,7 @@
 #include "tools/shardpack/input/stored.h"
 #include "tools/shardpack/input/token_windows.h"
 #include "tools/shardpack/plan/plan.h"
+#include "tools/shardpack/receipt/receipt_files.h"
 #include "tools/shardpack/report/report.h"
 
 struct build_options {
@@ -90,6 +91,7 @@ struct started {
 	struct origin origin;
 	struct plan plan;
 	struct account account;
+	struct receipt_files receipts;
 	struct quarantine quarantine;
 	struct scheduler worker;
 	char *source, *quarantine_dir, *report_path, *anew;
@@ -169,8 +171,7 @@ static int start(struct started *s, const struct build_options *o, bool needs_so
 	int code = settle_report(s, o);
 
 	s->job.plan = &s->plan;
-	s->job.account = &s->account;
-	s->job.source_fd = -1;
+	command_begin_build(&s->job, &s->account, &s->receipts);
 	s->anew = command_plan_again(o->out);
 	s->job.anew = s->anew ? s->anew : "begin again with `shardpack plan`";
 	s->job.worker_count = o->jobs ? (unsigned)o->jobs : workers_cpus();

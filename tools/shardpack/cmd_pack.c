@@ -32,6 +32,7 @@
 #include "tools/shardpack/input/stored.h"
 #include "tools/shardpack/plan/plan.h"
 #include "tools/shardpack/plan/plan_write.h"
+#include "tools/shardpack/receipt/receipt_files.h"
 #include "tools/shardpack/report/dry_run.h"
 #include "tools/shardpack/report/report.h"
 #include "tools/shardpack/report/report_file.h"
@@ -50,6 +51,7 @@ struct packing {
 	struct plan plan;
 	struct scan scan;
 	struct account account;
+	struct receipt_files receipts;
 	struct quarantine quarantine;
 	struct stored *stored;
 	struct origin now;    /* the sources, as they are; fingerprints when take_prints() was called */
@@ -403,13 +405,12 @@ static int run_with_places(struct packing *w, bool plan_only)
 
 static int run(const struct cli_args *args, bool plan_only)
 {
-	struct packing w = {
-		.o = args->options, .args = args, .place.root_fd = -1, .start_ns = monotonic_ns(), .job.source_fd = -1};
+	struct packing w = {.o = args->options, .args = args, .start_ns = monotonic_ns(), .place.root_fd = -1};
 	int code;
 
 	w.recipe.source = args->verb->row;
 	w.job.plan = &w.plan;
-	w.job.account = &w.account;
+	command_begin_build(&w.job, &w.account, &w.receipts);
 	w.job.read_back = w.o->read_back == 0;
 	w.job.worker_count = w.o->jobs ? (unsigned)w.o->jobs : workers_cpus();
 	w.anew = plan_only ? command_plan_again(w.o->out) : NULL;

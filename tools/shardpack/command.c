@@ -25,6 +25,7 @@
 #include "tools/shardpack/convert/pictures.h"
 #include "tools/shardpack/input/place.h"
 #include "tools/shardpack/plan/plan.h"
+#include "tools/shardpack/receipt/receipt_files.h"
 #include "tools/shardpack/report/report.h"
 #include "tools/shardpack/report/report_file.h"
 #include "tools/shardpack/report/report_text.h"
@@ -231,8 +232,17 @@ int command_build(struct job *job, bool sandbox)
 	return code == EXIT_DONE ? build_run(job) : code;
 }
 
+void command_begin_build(struct job *job, struct account *account, struct receipt_files *receipts)
+{
+	job->source_fd = -1;
+	job->account = account;
+	job->receipts = receipts;
+	receipt_files_open(receipts);
+}
+
 void command_end_build(struct job *job)
 {
+	receipt_files_close(job->receipts);
 	sandbox_close(job->sandbox);
 	job->sandbox = NULL;
 }

@@ -8,8 +8,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+struct account;
 struct job;
 struct plan;
+struct receipt_files;
 struct report;
 struct scan;
 struct source_place;
@@ -34,9 +36,12 @@ int command_open_shelf(struct plan *p, const char *dir);
 /* For a command that cannot replace: how to pack anew what is in `dir`.  To be freed, or NULL. */
 char *command_plan_again(const char *dir);
 
+/* What a job keeps beside its plan; `job` is then to be given to command_end_build(). */
+void command_begin_build(struct job *job, struct account *account, struct receipt_files *receipts);
+
 /*
  * Make the shards, images in a sandbox if the user asked for it: it stays in the job until
- * command_end_build(), which every job may be given.  Returns the exit code.
+ * command_end_build().  Returns the exit code.
  */
 int command_build(struct job *job, bool sandbox);
 void command_end_build(struct job *job);

@@ -22,10 +22,10 @@
 #include "tools/shardpack/build/job.h"
 #include "tools/shardpack/build/output.h"
 #include "tools/shardpack/build/published_shard.h"
-#include "tools/shardpack/build/receipt.h"
 #include "tools/shardpack/build/space.h"
 #include "tools/shardpack/convert/account.h"
 #include "tools/shardpack/plan/plan.h"
+#include "tools/shardpack/receipt/receipt.h"
 
 /* ---- what is there already ---- */
 

@@ -15,7 +15,6 @@
 #include "tools/shardpack/build/claims.h"
 #include "tools/shardpack/build/image_workers.h"
 #include "tools/shardpack/build/job.h"
-#include "tools/shardpack/build/receipt.h"
 #include "tools/shardpack/build/record_workers.h"
 #include "tools/shardpack/convert/account.h"
 #include "tools/shardpack/convert/fixed_records.h"
@@ -23,6 +22,7 @@
 #include "tools/shardpack/input/place.h"
 #include "tools/shardpack/input/stored.h"
 #include "tools/shardpack/input/warm.h"
+#include "tools/shardpack/receipt/receipt.h"
 
 #define CLAIM_AHEAD 3 /* shards whose inputs workers may begin: the one being filled, and the next ones */
 

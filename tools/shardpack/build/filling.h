@@ -14,8 +14,8 @@
 #include "tools/common/progress.h"
 #include "tools/common/text.h"
 #include "tools/shardpack/build/finisher.h"
-#include "tools/shardpack/build/receipt.h"
 #include "tools/shardpack/convert/range.h"
+#include "tools/shardpack/receipt/receipt.h"
 
 struct claims;
 struct fixed;

@@ -14,10 +14,11 @@
 #include "tools/common/message.h"
 #include "tools/shardpack/build/job.h"
 #include "tools/shardpack/build/published_shard.h"
-#include "tools/shardpack/build/receipt.h"
 #include "tools/shardpack/convert/account.h"
 #include "tools/shardpack/input/origin_check.h"
 #include "tools/shardpack/plan/plan.h"
+#include "tools/shardpack/receipt/receipt.h"
+#include "tools/shardpack/receipt/receipt_files.h"
 
 #define OTHER_SHOWN_MAX 20
 
@@ -35,15 +36,19 @@ int finisher_fail(struct finisher *f, const struct shard_error *err)
 	return code;
 }
 
-/* If the shard was built before and its receipt is still there, both must have the same bytes. */
-static int compare_before(const struct job *job, uint64_t shard_idx, const struct receipt *r)
+/*
+ * If the shard was built before and its receipt is still there, both must have the same bytes.
+ * *known: that receipt says all that this one says.
+ */
+static int compare_before(const struct job *job, uint64_t shard_idx, const struct receipt *r, bool *known)
 {
 	struct receipt before = {0};
 	bool found = false;
-	int code = receipt_read(job->state_dir, shard_idx, &before, &found);
+	int code = receipt_read(job->state_dir, shard_idx, r, &before, &found);
 
 	if (code == EXIT_DONE && found && !receipt_is_same(&before, r))
 		code = receipt_refuse(job->out_dir, shard_idx, job->anew);
+	*known = code == EXIT_DONE && found && receipt_is_equal(&before, r);
 	receipt_free(&before);
 	return code;
 }
@@ -55,8 +60,8 @@ static int count_other(struct finisher *f, uint64_t shard_idx, struct receipt *r
 	if (f->other_count++ < OTHER_SHOWN_MAX)
 		fail(EXIT_MISMATCH,
 		     "%s/%05" PRIu64 ".shard: has other bytes than these sources make; if they are the right ones, "
-		     "remove it and .shardpack/receipt-%05" PRIu64 ", and build it of them",
-		     f->job->out_dir, shard_idx, shard_idx);
+		     "remove it and .shardpack/receipts-%05" PRIu64 ".*, and build it of them",
+		     f->job->out_dir, shard_idx, shard_idx / RECEIPT_FILE_SHARDS);
 	background_unlock(&f->threads);
 	receipt_free(r);
 	return EXIT_DONE;
@@ -81,6 +86,7 @@ static int leave_receipt(struct finisher *f, uint64_t shard_idx, const struct sh
 {
 	const struct job *job = f->job;
 	struct shard_error err;
+	bool known;
 	int code;
 
 	r->file_bytes = written->file_bytes;
@@ -92,10 +98,10 @@ static int leave_receipt(struct finisher *f, uint64_t shard_idx, const struct sh
 	if (!receipt_shard_time(job->out_dir, shard_idx, &r->mtime_ns))
 		return fail(EXIT_IO, "%s/%05" PRIu64 ".shard: was published, but is not there any more: %s",
 			    job->out_dir, shard_idx, strerror(errno));
-	code = compare_before(job, shard_idx, r);
+	code = compare_before(job, shard_idx, r, &known);
 	if (code != EXIT_DONE)
 		return code;
-	if (receipt_write(job->state_dir, shard_idx, r, &err) != SHARD_OK)
+	if (!known && receipt_files_add(job->receipts, job->state_dir, shard_idx, r, &err) != SHARD_OK)
 		return finisher_fail(f, &err);
 	detail("shard %05" PRIu64 ": %" PRIu64 " records, %" PRIu64 " bytes%s", shard_idx, r->record_count,
 	       r->file_bytes,

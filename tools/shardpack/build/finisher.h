@@ -13,7 +13,7 @@
 
 #include "shard_pack.h"
 #include "tools/common/background.h"
-#include "tools/shardpack/build/receipt.h"
+#include "tools/shardpack/receipt/receipt.h"
 
 struct job;
 

@@ -14,11 +14,12 @@ struct account;
 struct origin;
 struct plan;
 struct quarantine;
+struct receipt_files;
 struct sandbox;
 struct scheduler;
 struct stored;
 
-struct job { /* all const while it runs, but for what `account` points to */
+struct job { /* all const while it runs, but for what `account` and `receipts` point to */
 	const struct plan *plan;
 	struct shard_schema schema; /* of the plan's recipe */
 	const char *out_dir;
@@ -41,6 +42,7 @@ struct job { /* all const while it runs, but for what `account` points to */
 	const struct scheduler *worker;	  /* shards are claimed, from its place on; NULL: all of `part` are ours */
 	bool no_wait;			  /* end, even if shards that others have claimed are missing */
 	const struct cli_amount *max_bad; /* or NULL */
+	struct receipt_files *receipts;	  /* to which this process adds */
 	struct account *account;
 };
 

@@ -370,7 +370,8 @@ static int remove_all(const char *dir, bool (*is_ours)(const char *name), bool *
 static bool is_state_name(const char *name)
 {
 	return !strcmp(name, "plan") || !strcmp(name, "source") || !strcmp(name, SOURCES) ||
-	       !strcmp(name, "quarantine") || !strncmp(name, "receipt-", 8) || !strncmp(name, "claim-", 6);
+	       !strcmp(name, "quarantine") || !strncmp(name, "receipts-", 9) || !strncmp(name, "claim-", 6) ||
+	       !strncmp(name, "receipt-", 8); /* of releases before 0.2: one for each shard */
 }
 
 static bool is_output_name(const char *name)

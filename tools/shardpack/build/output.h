@@ -9,7 +9,7 @@
  *   OUT/.shardpack/sources    times and fingerprints of the files of the source; origin.h
  *   OUT/.shardpack/source     the folder of the inputs; for `shardpack build`
  *   OUT/.shardpack/quarantine the folder for bad inputs; for `shardpack build`
- *   OUT/.shardpack/receipt-00000 ...
+ *   OUT/.shardpack/receipts-00000.0 ...
  *   OUT/.shardpack/claim-00000   which process builds a range of shards; claims.h
  *
  * Times and the two folders are not part of the plan.  Sealing removes .shardpack.

@@ -18,10 +18,10 @@
 #include "tools/common/message.h"
 #include "tools/shardpack/build/job.h"
 #include "tools/shardpack/build/output.h"
-#include "tools/shardpack/build/receipt.h"
 #include "tools/shardpack/input/kept_prints.h"
 #include "tools/shardpack/input/origin_check.h"
 #include "tools/shardpack/plan/plan.h"
+#include "tools/shardpack/receipt/receipt.h"
 
 /* The time of the oldest shard, ORIGIN_NO_TIME if there is none. */
 static int oldest_shard(const struct job *job, uint64_t *ns)

@@ -20,10 +20,11 @@
 #include "tools/common/signals.h"
 #include "tools/shardpack/build/accepted_records.h"
 #include "tools/shardpack/build/job.h"
-#include "tools/shardpack/build/receipt.h"
 #include "tools/shardpack/convert/account.h"
 #include "tools/shardpack/convert/converter.h"
 #include "tools/shardpack/convert/result.h"
+#include "tools/shardpack/receipt/receipt.h"
+#include "tools/shardpack/receipt/receipt_files.h"
 
 static bool is_ours(const struct job *job, uint64_t shard_idx, const struct shard_info *info)
 {
@@ -149,7 +150,7 @@ static int write_receipt(const struct job *job, uint64_t shard_idx, const struct
 {
 	struct shard_error err;
 
-	if (receipt_write(job->state_dir, shard_idx, r, &err) == SHARD_OK)
+	if (receipt_files_add(job->receipts, job->state_dir, shard_idx, r, &err) == SHARD_OK)
 		return EXIT_DONE;
 	return fail_of_library(&err);
 }
@@ -207,13 +208,14 @@ static int settle_receipt(const struct job *job, uint64_t shard_idx, const char 
 	struct receipt is = {0};
 	uint64_t mtime_then;
 	bool found;
-	int code = receipt_read(job->state_dir, shard_idx, r, &found);
+	int code;
 
-	if (code != EXIT_DONE)
-		return code;
 	shard_reader_info(reader, &info);
 	if (!describe(job, shard_idx, &info, &is))
 		return fail(EXIT_IO, "%s: %s", path, strerror(errno));
+	code = receipt_read(job->state_dir, shard_idx, &is, r, &found);
+	if (code != EXIT_DONE)
+		return code;
 	if (!found) {
 		*r = is;
 		r->fit.unknown = is.record_count;
@@ -260,7 +262,8 @@ int published_open(const struct job *job, uint64_t shard_idx, struct receipt *r,
 	return code;
 }
 
-bool published_peek(const struct job *job, uint64_t shard_idx, struct receipt *r, struct shard_reader **reader)
+bool published_peek(const struct job *job, uint64_t shard_idx, const struct text *receipts, struct receipt *r,
+		    struct shard_reader **reader)
 {
 	char path[FILES_PATH_BYTES];
 	struct receipt is = {0};
@@ -271,8 +274,8 @@ bool published_peek(const struct job *job, uint64_t shard_idx, struct receipt *r
 	    shard_reader_open(reader, path, NULL, NULL) != SHARD_OK)
 		return false;
 	shard_reader_info(*reader, &info);
-	if (is_ours(job, shard_idx, &info) && receipt_peek(job->state_dir, shard_idx, r) &&
-	    describe(job, shard_idx, &info, &is) && receipt_is_same(r, &is) && suffices(job, r, is.mtime_ns))
+	if (is_ours(job, shard_idx, &info) && describe(job, shard_idx, &info, &is) &&
+	    receipt_find(receipts, shard_idx, &is, r, NULL) && receipt_is_same(r, &is) && suffices(job, r, is.mtime_ns))
 		return true;
 	receipt_free(r);
 	shard_reader_close(*reader);

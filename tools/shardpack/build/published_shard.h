@@ -11,6 +11,7 @@
 struct job;
 struct receipt;
 struct shard_reader;
+struct text;
 
 /*
  * Look for the published shard.  *there with the receipt filled in, if it is the plan's.  A
@@ -23,9 +24,11 @@ int published_find(const struct job *job, uint64_t shard_idx, struct receipt *r,
 int published_open(const struct job *job, uint64_t shard_idx, struct receipt *r, struct shard_reader **reader);
 
 /*
- * The same for a shard that is there with a receipt that fits, so that nothing has to be verified.
- * Any thread may ask.  Everything else is false without a word; published_open() says what it is.
+ * The same for a shard that is there with a receipt that fits, in the text of its receipt_files, so
+ * that nothing has to be verified.  Any thread may ask.  Everything else is false without a word;
+ * published_open() says what it is.
  */
-bool published_peek(const struct job *job, uint64_t shard_idx, struct receipt *r, struct shard_reader **reader);
+bool published_peek(const struct job *job, uint64_t shard_idx, const struct text *receipts, struct receipt *r,
+		    struct shard_reader **reader);
 
 #endif

@@ -23,11 +23,12 @@
 #include "tools/shardpack/build/job.h"
 #include "tools/shardpack/build/output.h"
 #include "tools/shardpack/build/published_shard.h"
-#include "tools/shardpack/build/receipt.h"
 #include "tools/shardpack/build/shard_list.h"
 #include "tools/shardpack/convert/account.h"
 #include "tools/shardpack/convert/quarantine.h"
 #include "tools/shardpack/plan/plan.h"
+#include "tools/shardpack/receipt/receipt.h"
+#include "tools/shardpack/receipt/receipt_files.h"
 
 #define MISSING_BYTES_MAX 200
 
@@ -83,7 +84,7 @@ static int refuse_missing(const struct job *job, const struct shard_list *l)
  * ahead, many shards at a time.  What one of them finds not to be in order is left to the main
  * thread, which looks again when its turn comes, and says what it is.
  */
-#define LOOK_SHARDS	 64
+#define LOOK_SHARDS	 RECEIPT_FILE_SHARDS
 #define LOOK_AHEAD	 2  /* times the threads */
 #define LOOK_THREADS_MAX 16 /* each shard that is looked at takes a map, and a process has so many */
 
@@ -128,10 +129,13 @@ static void look_at_shards(void *context, void *own, uint64_t slot)
 {
 	struct look_ahead *a = context;
 	struct slot *s = &a->slot[slot];
+	struct text receipts = {0};
 
 	(void)own;
-	for (uint64_t i = 0; i < s->count; i++)
-		published_peek(a->job, s->first + i, &s->look[i].receipt, &s->look[i].reader);
+	if (receipt_files_read(a->job->state_dir, s->first / RECEIPT_FILE_SHARDS, &receipts) == EXIT_DONE)
+		for (uint64_t i = 0; i < s->count; i++)
+			published_peek(a->job, s->first + i, &receipts, &s->look[i].receipt, &s->look[i].reader);
+	text_free(&receipts);
 }
 
 static void forget(struct look *l)

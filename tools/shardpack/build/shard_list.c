@@ -12,7 +12,7 @@
 #include "tools/common/exit_code.h"
 #include "tools/common/files.h"
 #include "tools/common/message.h"
-#include "tools/shardpack/build/receipt.h"
+#include "tools/shardpack/receipt/receipt.h"
 
 #define PACE_SHARDS 100
 

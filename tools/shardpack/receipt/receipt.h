@@ -18,8 +18,8 @@
  * lost or damaged one is made again from the shard.  A sound one of other bytes says that the shard
  * was built twice, of sources that were not the same.
  */
-#ifndef SHARD_BUILD_RECEIPT_H
-#define SHARD_BUILD_RECEIPT_H
+#ifndef SHARD_RECEIPT_H
+#define SHARD_RECEIPT_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -32,6 +32,8 @@
 
 struct plan;
 struct result;
+
+#define RECEIPT_FIRST_LINE "receipt 4\n"
 
 struct receipt { /* start it zeroed */
 	uint64_t file_bytes, mtime_ns, record_count, miss_count;
@@ -67,11 +69,9 @@ bool receipt_vanished(const struct receipt *r, const struct receipt *other, uint
  */
 bool receipt_agrees(const struct receipt *a, const struct receipt *b);
 
-/*
- * Write the receipt of a shard into the state folder.  Returns SHARD_OK or a status.  It is fine if
- * the folder is gone: then another process of the same plan has sealed the dataset.
- */
-int receipt_write(const char *state_dir, uint64_t shard_idx, const struct receipt *r, struct shard_error *err);
+/* Its text, and a receipt from that; false if it is damaged, or of another shard or version. */
+void receipt_write(const struct receipt *r, uint64_t shard_idx, struct text *out);
+bool receipt_parse(struct receipt *r, uint64_t shard_idx, struct text *text);
 
 /*
  * When the published shard was last written, in nanoseconds since 1970.  Returns false, with errno
@@ -79,16 +79,13 @@ int receipt_write(const char *state_dir, uint64_t shard_idx, const struct receip
  */
 bool receipt_shard_time(const char *out_dir, uint64_t shard_idx, uint64_t *mtime_ns);
 
-/* Returns the exit code; *found is false if there is none, or none that is sound. */
-int receipt_read(const char *state_dir, uint64_t shard_idx, struct receipt *r, bool *found);
-
-/* The same, without a word of what is wrong.  False also if the receipt is long. */
-bool receipt_peek(const char *state_dir, uint64_t shard_idx, struct receipt *r);
-
 /* Is it of the same shard: the same bytes, whenever they were written? */
 bool receipt_is_same(const struct receipt *a, const struct receipt *b);
 
-/* Say that it is not, and return the exit code.  `anew` is that of a job. */
+/* Are they equal in every word? */
+bool receipt_is_equal(const struct receipt *a, const struct receipt *b);
+
+/* Say that it is of another shard, and return the exit code.  `anew` is that of a job. */
 int receipt_refuse(const char *out_dir, uint64_t shard_idx, const char *anew);
 
 /* Enter the shard, its misses and what was told of records.  Returns the exit code. */

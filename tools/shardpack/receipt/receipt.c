@@ -2,7 +2,7 @@
 /*
  * receipt.c - what is known of a published shard, so that it need not be read again
  */
-#include "tools/shardpack/build/receipt.h"
+#include "tools/shardpack/receipt/receipt.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -20,11 +20,8 @@
 #include "tools/shardpack/convert/result.h"
 #include "tools/shardpack/plan/plan.h"
 
-#define RECEIPT	 "receipt 4\n"
 #define ACCEPTED "accepted "
 #define FIRST	 "first "
-
-#define PEEK_BYTES 16384 /* more than a receipt has, unless many of its inputs were left out */
 
 void receipt_add_miss(struct text *lines, const struct shard_miss *miss, const char *message)
 {
@@ -74,11 +71,11 @@ uint64_t receipt_accepted_count(const struct receipt *r)
 	return count;
 }
 
-static void write_text(uint64_t shard_idx, const struct receipt *r, struct text *out)
+void receipt_write(const struct receipt *r, uint64_t shard_idx, struct text *out)
 {
 	text_format(out,
-		    RECEIPT "shard %" PRIu64 " bytes %" PRIu64 " time %" PRIu64 " records %" PRIu64 " misses %" PRIu64
-			    " read-back %s root ",
+		    RECEIPT_FIRST_LINE "shard %" PRIu64 " bytes %" PRIu64 " time %" PRIu64 " records %" PRIu64
+				       " misses %" PRIu64 " read-back %s root ",
 		    shard_idx, r->file_bytes, r->mtime_ns, r->record_count, r->miss_count, r->read_back ? "yes" : "no");
 	text_hex(out, r->root, sizeof(r->root));
 	text_add(out, " sha256 ", 8);
@@ -91,30 +88,6 @@ static void write_text(uint64_t shard_idx, const struct receipt *r, struct text 
 	if (r->lines.bytes)
 		text_add(out, r->lines.data, r->lines.bytes);
 	text_add_end(out);
-}
-
-int receipt_write(const char *state_dir, uint64_t shard_idx, const struct receipt *r, struct shard_error *err)
-{
-	char path[FILES_PATH_BYTES];
-	struct text text = {0};
-	int rc;
-
-	if (files_numbered(path, state_dir, "receipt-", shard_idx, "") != EXIT_DONE) {
-		*err = (struct shard_error){.status = SHARD_E_ARGUMENT, .message = "the path of a receipt is too long"};
-		return err->status;
-	}
-	write_text(shard_idx, r, &text);
-	if (text_failed(&text) || text_failed(&r->lines)) {
-		*err = (struct shard_error){.status = SHARD_E_MEMORY, .message = "out of memory for a receipt"};
-		rc = err->status;
-	} else {
-		rc = files_publish(path, text.data, text.bytes, err);
-	}
-	text_free(&text);
-	if (rc == SHARD_OK || err->os_code != ENOENT)
-		return rc;
-	detail("%s: not written: %s", path, err->message);
-	return SHARD_OK;
 }
 
 bool receipt_shard_time(const char *out_dir, uint64_t shard_idx, uint64_t *mtime_ns)
@@ -147,17 +120,17 @@ static bool begins(const char *line, const char *with)
 	return !strncmp(line, with, strlen(with));
 }
 
-/* The digest was right: receipt_write() wrote these bytes, in this version or another one. */
-static bool read_text(struct text *text, uint64_t shard_idx, struct receipt *r)
+/* If the digest is right, receipt_write() wrote these bytes, in this version or another one. */
+bool receipt_parse(struct receipt *r, uint64_t shard_idx, struct text *text)
 {
 	uint64_t said_idx;
 	char said_back[4];
 	int at = 0;
 	const char *line;
 
-	if (!text_cut_end(text) || !begins(text->data, RECEIPT))
+	if (!text_cut_end(text) || !begins(text->data, RECEIPT_FIRST_LINE))
 		return false;
-	line = text->data + strlen(RECEIPT);
+	line = text->data + strlen(RECEIPT_FIRST_LINE);
 	if (sscanf(line,
 		   "shard %" SCNu64 " bytes %" SCNu64 " time %" SCNu64 " records %" SCNu64 " misses %" SCNu64
 		   " read-back %3s root %n",
@@ -175,52 +148,23 @@ static bool read_text(struct text *text, uint64_t shard_idx, struct receipt *r)
 	return !text_failed(&r->lines);
 }
 
-int receipt_read(const char *state_dir, uint64_t shard_idx, struct receipt *r, bool *found)
-{
-	char path[FILES_PATH_BYTES];
-	struct text text = {0};
-	int code = files_numbered(path, state_dir, "receipt-", shard_idx, "");
-
-	*found = false;
-	if (code == EXIT_DONE)
-		code = files_read(path, &text, found);
-	if (code == EXIT_DONE && *found && !read_text(&text, shard_idx, r)) {
-		detail("%s: %s; making it again from the shard", path,
-		       text.data && begins(text.data, "receipt ") && !begins(text.data, RECEIPT) ? "of another version"
-												 : "damaged");
-		receipt_free(r);
-		*found = false;
-	}
-	text_free(&text);
-	return code;
-}
-
-/* One that is cut has no digest at its end, so one read is enough. */
-bool receipt_peek(const char *state_dir, uint64_t shard_idx, struct receipt *r)
-{
-	char path[FILES_PATH_BYTES], bytes[PEEK_BYTES];
-	struct text text = {.data = bytes, .capacity_bytes = sizeof(bytes)};
-	ssize_t n = -1;
-	int fd;
-
-	if (files_numbered(path, state_dir, "receipt-", shard_idx, "") != EXIT_DONE)
-		return false;
-	fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-	if (fd >= 0) {
-		n = read(fd, bytes, sizeof(bytes) - 1);
-		close(fd);
-	}
-	if (n <= 0 || n == (ssize_t)sizeof(bytes) - 1)
-		return false;
-	bytes[n] = '\0';
-	text.bytes = (size_t)n;
-	return read_text(&text, shard_idx, r);
-}
-
 bool receipt_is_same(const struct receipt *a, const struct receipt *b)
 {
 	return a->file_bytes == b->file_bytes && a->record_count == b->record_count && a->miss_count == b->miss_count &&
 	       !memcmp(a->root, b->root, sizeof(a->root));
+}
+
+bool receipt_is_equal(const struct receipt *a, const struct receipt *b)
+{
+	struct text x = {0}, y = {0};
+	bool equal;
+
+	receipt_write(a, 0, &x);
+	receipt_write(b, 0, &y);
+	equal = !text_failed(&x) && !text_failed(&y) && x.bytes == y.bytes && !memcmp(x.data, y.data, x.bytes);
+	text_free(&x);
+	text_free(&y);
+	return equal;
 }
 
 int receipt_refuse(const char *out_dir, uint64_t shard_idx, const char *anew)
