@@ -346,12 +346,12 @@ TEST(shards_that_are_refused)
 	shard_seal_close(NULL);
 }
 
-/* A reader that is open already: the same manifest, whoever opened it, and no other file. */
-TEST(an_open_shard_is_added)
+/* An outline that is there already: the same manifest, whoever made it, and no other file. */
+TEST(an_outline_is_added)
 {
 	struct labels one = {"0", 1, 0, {0}, {0}}, two = {"1", 2, 0, {0}, {0}};
 	struct shard_seal_options o = {.size = sizeof(o), .replace = 1};
-	struct shard_reader *reader;
+	struct shard_outline *outline;
 	struct shard_error err;
 	struct path p, q;
 	uint8_t *manifest[2];
@@ -360,24 +360,24 @@ TEST(an_open_shard_is_added)
 	begin();
 	write_labels(&one);
 	write_labels(&two);
-	CHECK_OK(shard_reader_open(&reader, in_folder(&q, "1"), NULL, &fixture_err));
+	CHECK_OK(shard_outline_open(&outline, in_folder(&q, "1"), &fixture_err));
 	for (int open = 0; open < 2; open++) {
 		struct shard_seal *s;
 
 		CHECK_OK(shard_seal_open(&s, folder.text, &o, &fixture_err));
 		CHECK_OK(shard_seal_add(s, "0", NULL, &fixture_err));
-		CHECK_EQ(shard_seal_add_open(s, reader, "../1", NULL, &err), SHARD_E_ARGUMENT);
-		CHECK_EQ(shard_seal_add_open(s, reader, "0", NULL, &err), SHARD_E_ARGUMENT);
+		CHECK_EQ(shard_seal_add_outline(s, outline, "../1", NULL, &err), SHARD_E_ARGUMENT);
+		CHECK_EQ(shard_seal_add_outline(s, outline, "0", NULL, &err), SHARD_E_ARGUMENT);
 		CHECK(strstr(err.message, "/1: is not the file that is added"));
 		if (open)
-			CHECK_OK(shard_seal_add_open(s, reader, "1", NULL, &fixture_err));
+			CHECK_OK(shard_seal_add_outline(s, outline, "1", NULL, &fixture_err));
 		else
 			CHECK_OK(shard_seal_add(s, "1", NULL, &fixture_err));
 		CHECK_OK(shard_seal_finish(s, &fixture_err));
 		shard_seal_close(s);
 		manifest[open] = file_bytes(in_folder(&p, "dataset.manifest"), &bytes[open]);
 	}
-	shard_reader_close(reader);
+	shard_outline_close(outline);
 	CHECK_EQ(bytes[0], bytes[1]);
 	CHECK_MEM(manifest[0], manifest[1], bytes[0]);
 	free(manifest[0]);

@@ -5,7 +5,8 @@
  * Each table's hash is checked before its first use, and what it says is checked again where it is
  * used.
  */
-#include "libshard/store/read/inside.h"
+#include "libshard/store/read/outline.h"
+#include "libshard/store/read/reader.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -25,25 +26,7 @@ const struct shard_schema *shard_reader_schema(const struct shard_reader *r)
 
 void shard_reader_info(const struct shard_reader *r, struct shard_info *out)
 {
-	const struct pages *p = r->pages;
-	const struct section *miss = pages_find(p, SHARD_SECTION_MISS, 0), *keys = pages_find(p, SHARD_SECTION_KBLB, 0);
-
-	memset(out, 0, sizeof(*out));
-	out->file_bytes = p->file_bytes;
-	out->record_count = p->record_count;
-	out->planned_records = p->planned_records;
-	out->plan_shard = p->plan_shard;
-	for (uint32_t g = 0; g < r->schema->group_count; g++)
-		out->unit_count += reader_unit_count(r, g);
-	out->miss_count = miss ? miss->items : 0;
-	out->key_count = keys ? keys->items : 0;
-	out->version_major = p->major;
-	out->version_minor = p->minor;
-	out->section_count = p->section_count;
-	out->section_align_log2 = p->section_align_log2;
-	memcpy(out->plan_digest, p->plan_digest, sizeof(out->plan_digest));
-	memcpy(out->root, p->root, sizeof(out->root));
-	memcpy(out->header_hash, p->header_hash, sizeof(out->header_hash));
+	outline_info(r->pages, r->schema, out);
 }
 
 /* The section, its hash checked unless that was waived; NULL and OK if there is none. */
@@ -205,7 +188,6 @@ struct stat_job {
 	uint32_t kind, field;
 	uint64_t idx;
 	uint8_t item[sizeof(struct disk_moments)];
-	struct shard_error *err;
 	int rc;
 };
 
@@ -231,27 +213,6 @@ static int stat_item(struct shard_reader *r, struct stat_job *job, struct shard_
 	job->r = r;
 	rc = reader_guarded_brief(r, stat_item_work, job, err);
 	return rc ? rc : job->rc;
-}
-
-static void stat_check_work(void *context)
-{
-	struct stat_job *j = context;
-
-	j->rc = stat_check(j->r->schema, reader_section_bytes(j->r, j->s), j->s->bytes, j->s->items,
-			   j->r->pages->record_count, j->err);
-}
-
-int reader_check_stat(struct shard_reader *r, struct shard_error *err)
-{
-	struct stat_job job = {.r = r, .s = pages_find(r->pages, SHARD_SECTION_STAT, 0), .err = err};
-	int rc = job.s ? reader_check_section(r, job.s, err) : SHARD_OK;
-
-	if (rc || !job.s)
-		return rc;
-	rc = reader_guarded(r, stat_check_work, &job, err);
-	if (!rc && job.rc)
-		error_prefix(err, r->path);
-	return rc ? rc : job.rc;
 }
 
 int shard_reader_moments(struct shard_reader *r, uint32_t field, uint32_t channel, struct shard_moments *out,

@@ -17,37 +17,13 @@
 #include "libshard/codec/checksum.h"
 #include "libshard/codec/codec.h"
 #include "libshard/disk/invariant.h"
-#include "libshard/disk/pages_decode.h"
 #include "libshard/disk/tables.h"
 #include "libshard/io/file.h"
 #include "libshard/io/guard.h"
+#include "libshard/store/read/outline.h"
 #include "shard_pack.h"
 
 #define PAGE_BYTES 4096u /* what the kernel reads at least */
-
-static int read_pages(struct shard_reader *r, int fd, struct shard_error *err)
-{
-	struct disk_header header;
-	struct disk_footer footer;
-	struct hash128 header_hash, footer_hash;
-	int rc = pages_check_size(r->file_bytes, err);
-
-	if (rc) {
-		error_prefix(err, r->path);
-		return rc;
-	}
-	rc = file_read_at(fd, &header, sizeof(header), 0, r->path, err);
-	if (!rc)
-		rc = file_read_at(fd, &footer, sizeof(footer), r->file_bytes - sizeof(footer), r->path, err);
-	if (rc)
-		return rc;
-	header_hash = checksum128(&header, sizeof(header) - sizeof(header.hash));
-	footer_hash = checksum128(&footer, sizeof(footer) - sizeof(footer.hash));
-	rc = pages_decode(r->pages, &header, header_hash.b, &footer, footer_hash.b, r->file_bytes, err);
-	if (rc)
-		error_prefix(err, r->path);
-	return rc;
-}
 
 static void find_tables(struct shard_reader *r)
 {
@@ -97,7 +73,7 @@ int reader_open_as(struct shard_reader **out, const char *path, const char *show
 	}
 	rc = file_open(path, &fd, &r->file_bytes, &r->inode, err);
 	if (!rc)
-		rc = read_pages(r, fd, err);
+		rc = outline_read_pages(r->pages, fd, r->file_bytes, r->path, err);
 	if (!rc)
 		rc = file_map(fd, r->file_bytes, r->path, &map, err);
 	if (rc)
@@ -202,14 +178,6 @@ int reader_guarded(const struct shard_reader *r, void (*work)(void *), void *con
 	return reader_guarded_brief(r, work, context, err);
 }
 
-static int check_table_hash(const struct section *s, const struct hash128 *hash, struct shard_error *err)
-{
-	MUST("I43", !memcmp(hash->b, s->hash, sizeof(s->hash)),
-	     "the hash of section %s of group %u (%" PRIu64 " bytes at %" PRIu64 ") is wrong: its bytes are damaged",
-	     shard_section_name(s->type), s->group, s->bytes, s->offset);
-	return SHARD_OK;
-}
-
 int reader_check_section(struct shard_reader *r, const struct section *s, struct shard_error *err)
 {
 	unsigned bit = 1u << (s - r->pages->section);
@@ -222,7 +190,7 @@ int reader_check_section(struct shard_reader *r, const struct section *s, struct
 	rc = reader_guarded(r, hash_work, &job, err);
 	if (rc)
 		return rc;
-	rc = check_table_hash(s, &job.hash, err);
+	rc = outline_check_hash(s, job.hash.b, err);
 	if (rc) {
 		error_prefix(err, r->path);
 		return rc;

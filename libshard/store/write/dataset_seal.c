@@ -21,7 +21,7 @@
 #include "libshard/io/file.h"
 #include "libshard/io/second_name.h"
 #include "libshard/store/read/dataset.h"
-#include "libshard/store/read/inside.h"
+#include "libshard/store/read/outline.h"
 #include "libshard/store/write/reuse.h"
 #include "shard_pack.h"
 #include "shard_reuse.h"
@@ -173,85 +173,81 @@ static bool add_moments_fit(struct shard_moments *to, const struct shard_moments
 	return fits;
 }
 
-static int sum_moments(struct shard_seal *s, struct shard_reader *r, uint32_t field, struct shard_error *err)
+static int sum_moments(struct shard_seal *s, const struct shard_outline *o, uint32_t field, struct shard_error *err)
 {
 	struct sums *sums = &s->sums[field];
-	struct shard_moments m;
-	uint64_t channels = schema_channels(&s->schema.field[field]), found = 0;
-	int rc = SHARD_OK;
+	uint64_t channels = schema_channels(&s->schema.field[field]), found;
+	const uint8_t *items = outline_stat(o, SHARD_STAT_MOMENTS, field, &found);
 
-	while (!sums->moments_lost && !rc && found < channels) {
-		rc = shard_reader_moments(r, field, (uint32_t)found, &m, err);
-		if (rc)
-			break;
+	if (found < channels && o->pages.record_count)
+		sums->moments_lost = true;
+	for (uint64_t c = 0; !sums->moments_lost && c < found && c < channels; c++) {
+		const uint8_t *at = items + sizeof(struct disk_moments) * c;
+		struct shard_moments m = {load64(at), load64(at + 8), load64(at + 16), 0};
+
 		if (!sums->moments) {
 			sums->moments = mem_array((size_t)channels, sizeof(*sums->moments));
 			if (!sums->moments)
 				return error_set(err, SHARD_E_MEMORY, "no memory for statistics");
 			sums->channel_count = channels;
 		}
-		sums->moments_lost = !add_moments_fit(&sums->moments[found++], &m);
+		sums->moments_lost = !add_moments_fit(&sums->moments[c], &m);
 	}
-	if (rc == SHARD_END && r->pages->record_count)
-		sums->moments_lost = true;
-	return rc < 0 ? rc : SHARD_OK;
+	return SHARD_OK;
 }
 
-static int sum_classes(struct shard_seal *s, struct shard_reader *r, uint32_t field, struct shard_error *err)
+static int sum_classes(struct shard_seal *s, const struct shard_outline *o, uint32_t field, struct shard_error *err)
 {
 	struct sums *sums = &s->sums[field];
-	uint64_t records = 0, c = 0;
-	int rc = SHARD_OK;
+	uint64_t found;
+	const uint8_t *items = outline_stat(o, SHARD_STAT_CLASSES, field, &found);
 
-	for (; !sums->records_lost; c++) {
-		rc = shard_reader_class_records(r, field, c, &records, err);
-		if (rc)
-			break;
-		if (!mem_grow(&sums->records, &sums->class_room, c + 1, sizeof(*sums->records)))
-			return error_set(err, SHARD_E_MEMORY, "no memory for class counts");
-		sums->class_count = c < sums->class_count ? sums->class_count : c + 1;
-		sums->records_lost = !add_fits(sums->records[c], records, &sums->records[c]);
-	}
-	if (rc == SHARD_END && !c && r->pages->record_count)
+	if (!found && o->pages.record_count)
 		sums->records_lost = true;
-	return rc < 0 ? rc : SHARD_OK;
+	if (sums->records_lost || !found)
+		return SHARD_OK;
+	if (!mem_grow(&sums->records, &sums->class_room, found, sizeof(*sums->records)))
+		return error_set(err, SHARD_E_MEMORY, "no memory for class counts");
+	sums->class_count = max_u64(sums->class_count, found);
+	for (uint64_t c = 0; !sums->records_lost && c < found; c++)
+		sums->records_lost = !add_fits(sums->records[c], load64(items + 8 * c), &sums->records[c]);
+	return SHARD_OK;
 }
 
-static int add_shard(struct shard_seal *s, struct shard_reader *r, const char *file, const uint8_t *sha256,
+static int add_shard(struct shard_seal *s, const struct shard_outline *o, const char *file, const uint8_t *sha256,
 		     struct shard_error *err)
 {
-	struct manifest_shard m = {.file = file, .file_name_bytes = strlen(file), .file_bytes = r->file_bytes};
+	struct manifest_shard m = {.file = file, .file_name_bytes = strlen(file), .file_bytes = o->file_bytes};
 	char line[SHARD_MANIFEST_LINE_BYTES_MAX + 1];
 	struct shown shown;
 	int rc = SHARD_OK;
 
-	if (s->shard_count && !schema_equal(&s->schema, r->schema))
+	if (s->shard_count && !schema_equal(&s->schema, &o->pages.schema))
 		return error_set(err, SHARD_E_MISMATCH,
 				 "%s: its groups and fields are not those of the shards before it",
-				 show(&shown, r->path));
-	rc = reader_check_stat(r, err);
-	if (!rc && sha256)
+				 show(&shown, o->path));
+	if (sha256)
 		memcpy(m.sha256, sha256, sizeof(m.sha256));
-	else if (!rc)
-		rc = reuse_hash_file(r->path, m.sha256, err);
+	else
+		rc = reuse_hash_file(o->path, m.sha256, err);
 	if (rc)
 		return rc;
-	s->schema = *r->schema;
-	if (!add_fits(s->record_count, r->pages->record_count, &s->record_count) ||
+	s->schema = o->pages.schema;
+	if (!add_fits(s->record_count, o->pages.record_count, &s->record_count) ||
 	    s->record_count > SHARD_DATASET_RECORDS_MAX)
 		return error_set(err, SHARD_E_ARGUMENT,
 				 "%s: with this shard the dataset has more than the limit of "
 				 "%" PRIu64 " records",
-				 show(&shown, r->path), SHARD_DATASET_RECORDS_MAX);
+				 show(&shown, o->path), SHARD_DATASET_RECORDS_MAX);
 	for (uint32_t i = 0; !rc && i < s->schema.field_count; i++) {
-		rc = sum_moments(s, r, i, err);
+		rc = sum_moments(s, o, i, err);
 		if (!rc)
-			rc = sum_classes(s, r, i, err);
+			rc = sum_classes(s, o, i, err);
 	}
 	if (rc)
 		return rc;
-	m.record_count = r->pages->record_count;
-	memcpy(m.root, r->pages->root, sizeof(m.root));
+	m.record_count = o->pages.record_count;
+	memcpy(m.root, o->pages.root, sizeof(m.root));
 	rc = text_add(&s->shards, line, manifest_write_shard(line, s->shard_count, &m), err);
 	if (!rc)
 		s->shard_count++;
@@ -276,16 +272,16 @@ static int path_of(const struct shard_seal *s, const char *file, char **out, str
 static int open_and_add(struct shard_seal *s, const char *path, const char *file, const uint8_t *sha256,
 			const uint8_t *root, struct shard_error *err)
 {
-	struct shard_reader *r = NULL;
+	struct shard_outline *o = NULL;
 	struct shown shown;
-	int rc = shard_reader_open(&r, path, NULL, err);
+	int rc = shard_outline_open(&o, path, err);
 
-	if (!rc && root && memcmp(r->pages->root, root, sizeof(r->pages->root)))
+	if (!rc && root && memcmp(o->pages.root, root, sizeof(o->pages.root)))
 		rc = error_set(err, SHARD_E_MISMATCH, "%s: is another shard than the manifest of its dataset says",
 			       show(&shown, path));
 	if (!rc)
-		rc = add_shard(s, r, file, sha256, err);
-	shard_reader_close(r);
+		rc = add_shard(s, o, file, sha256, err);
+	shard_outline_close(o);
 	return rc;
 }
 
@@ -301,10 +297,10 @@ int shard_seal_add(struct shard_seal *s, const char *file, const uint8_t *sha256
 	return rc;
 }
 
-int shard_seal_add_open(struct shard_seal *s, struct shard_reader *r, const char *file, const uint8_t *sha256,
-			struct shard_error *err)
+int shard_seal_add_outline(struct shard_seal *s, const struct shard_outline *o, const char *file, const uint8_t *sha256,
+			   struct shard_error *err)
 {
-	size_t path_bytes = strlen(r->path), file_bytes = strlen(file);
+	size_t path_bytes = strlen(o->path), file_bytes = strlen(file);
 	struct shown shown;
 	char *path;
 	int rc = path_of(s, file, &path, err);
@@ -312,9 +308,9 @@ int shard_seal_add_open(struct shard_seal *s, struct shard_reader *r, const char
 	if (rc)
 		return rc;
 	mem_free(path);
-	if (path_bytes < file_bytes || strcmp(r->path + path_bytes - file_bytes, file))
-		return error_set(err, SHARD_E_ARGUMENT, "%s: is not the file that is added", show(&shown, r->path));
-	return add_shard(s, r, file, sha256, err);
+	if (path_bytes < file_bytes || strcmp(o->path + path_bytes - file_bytes, file))
+		return error_set(err, SHARD_E_ARGUMENT, "%s: is not the file that is added", show(&shown, o->path));
+	return add_shard(s, o, file, sha256, err);
 }
 
 int shard_seal_reuse(struct shard_seal *s, struct shard_dataset *from, uint64_t idx, const char *file, uint32_t *how,

@@ -234,7 +234,7 @@ static int settle_receipt(const struct job *job, uint64_t shard_idx, const char 
 	return check_again(job, shard_idx, path, reader, r);
 }
 
-int published_open(const struct job *job, uint64_t shard_idx, struct receipt *r, struct shard_reader **reader)
+static int open_published(const struct job *job, uint64_t shard_idx, struct receipt *r, struct shard_reader **reader)
 {
 	char path[FILES_PATH_BYTES];
 	struct shard_info info;
@@ -263,30 +263,30 @@ int published_open(const struct job *job, uint64_t shard_idx, struct receipt *r,
 }
 
 bool published_peek(const struct job *job, uint64_t shard_idx, const struct text *receipts, struct receipt *r,
-		    struct shard_reader **reader)
+		    struct shard_outline **outline)
 {
 	char path[FILES_PATH_BYTES];
 	struct receipt is = {0};
 	struct shard_info info;
 
-	*reader = NULL;
+	*outline = NULL;
 	if (files_numbered(path, job->out_dir, "", shard_idx, ".shard") != EXIT_DONE ||
-	    shard_reader_open(reader, path, NULL, NULL) != SHARD_OK)
+	    shard_outline_open(outline, path, NULL) != SHARD_OK)
 		return false;
-	shard_reader_info(*reader, &info);
+	shard_outline_info(*outline, &info);
 	if (is_ours(job, shard_idx, &info) && describe(job, shard_idx, &info, &is) &&
 	    receipt_find(receipts, shard_idx, &is, r, NULL) && receipt_is_same(r, &is) && suffices(job, r, is.mtime_ns))
 		return true;
 	receipt_free(r);
-	shard_reader_close(*reader);
-	*reader = NULL;
+	shard_outline_close(*outline);
+	*outline = NULL;
 	return false;
 }
 
 int published_find(const struct job *job, uint64_t shard_idx, struct receipt *r, bool *there)
 {
 	struct shard_reader *reader;
-	int code = published_open(job, shard_idx, r, &reader);
+	int code = open_published(job, shard_idx, r, &reader);
 
 	*there = reader != NULL;
 	shard_reader_close(reader);

@@ -10,7 +10,7 @@
 
 struct job;
 struct receipt;
-struct shard_reader;
+struct shard_outline;
 struct text;
 
 /*
@@ -20,15 +20,12 @@ struct text;
  */
 int published_find(const struct job *job, uint64_t shard_idx, struct receipt *r, bool *there);
 
-/* The same, with the shard open: *reader is NULL if it is not there, and else to be closed. */
-int published_open(const struct job *job, uint64_t shard_idx, struct receipt *r, struct shard_reader **reader);
-
 /*
  * The same for a shard that is there with a receipt that fits, in the text of its receipt_files, so
- * that nothing has to be verified.  Any thread may ask.  Everything else is false without a word;
- * published_open() says what it is.
+ * that nothing has to be verified.  Its outline is to be closed.  Any thread may ask.  Everything
+ * else is false without a word; published_find() says what it is.
  */
 bool published_peek(const struct job *job, uint64_t shard_idx, const struct text *receipts, struct receipt *r,
-		    struct shard_reader **reader);
+		    struct shard_outline **outline);
 
 #endif

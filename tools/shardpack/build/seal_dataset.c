@@ -15,6 +15,7 @@
 #include "shard_pack.h"
 #include "shard_select.h"
 #include "tools/common/exit_code.h"
+#include "tools/common/files.h"
 #include "tools/common/message.h"
 #include "tools/common/progress.h"
 #include "tools/common/signals.h"
@@ -89,7 +90,7 @@ static int refuse_missing(const struct job *job, const struct shard_list *l)
 #define LOOK_THREADS_MAX 16 /* each shard that is looked at takes a map, and a process has so many */
 
 struct look {
-	struct shard_reader *reader; /* NULL: not in order, or nobody looked yet */
+	struct shard_outline *outline; /* NULL: not in order, or nobody looked yet */
 	struct receipt receipt;
 };
 
@@ -134,14 +135,14 @@ static void look_at_shards(void *context, void *own, uint64_t slot)
 	(void)own;
 	if (receipt_files_read(a->job->state_dir, s->first / RECEIPT_FILE_SHARDS, &receipts) == EXIT_DONE)
 		for (uint64_t i = 0; i < s->count; i++)
-			published_peek(a->job, s->first + i, &receipts, &s->look[i].receipt, &s->look[i].reader);
+			published_peek(a->job, s->first + i, &receipts, &s->look[i].receipt, &s->look[i].outline);
 	text_free(&receipts);
 }
 
 static void forget(struct look *l)
 {
-	shard_reader_close(l->reader);
-	l->reader = NULL;
+	shard_outline_close(l->outline);
+	l->outline = NULL;
 	receipt_free(&l->receipt);
 }
 
@@ -184,6 +185,21 @@ static void stop_looking(struct look_ahead *a)
 	free(a->slot);
 }
 
+/* Say what is not in order, or mend it. */
+static int look_again(const struct job *job, uint64_t k, struct look *l, bool *there)
+{
+	char path[FILES_PATH_BYTES];
+	struct shard_error err;
+	int code = interrupted() ? EXIT_INTERRUPTED : published_find(job, k, &l->receipt, there);
+
+	if (code == EXIT_DONE && *there)
+		code = files_numbered(path, job->out_dir, "", k, ".shard");
+	if (code == EXIT_DONE && *there && shard_outline_open(&l->outline, path, &err) != SHARD_OK)
+		code = fail_of_library(&err);
+	*there = *there && code == EXIT_DONE;
+	return code;
+}
+
 static int add_shard(const struct job *job, struct shard_seal *seal, struct shard_list *list, uint64_t k,
 		     struct look *l)
 {
@@ -191,15 +207,15 @@ static int add_shard(const struct job *job, struct shard_seal *seal, struct shar
 	char file[64];
 	int code = EXIT_DONE;
 
-	if (!l->reader)
-		code = interrupted() ? EXIT_INTERRUPTED : published_open(job, k, &l->receipt, &l->reader);
-	list->there[k] = code == EXIT_DONE && l->reader;
+	list->there[k] = l->outline;
+	if (!l->outline)
+		code = look_again(job, k, l, &list->there[k]);
 	snprintf(file, sizeof(file), "%05" PRIu64 ".shard", k);
 	if (list->there[k]) {
 		list->there_count++;
 		code = receipt_account(&l->receipt, job->plan, job->account);
 		if (code == EXIT_DONE && list->there_count == k + 1 &&
-		    shard_seal_add_open(seal, l->reader, file, l->receipt.sha256, &err) != SHARD_OK)
+		    shard_seal_add_outline(seal, l->outline, file, l->receipt.sha256, &err) != SHARD_OK)
 			code = fail_of_library(&err);
 	}
 	forget(l);
