@@ -262,7 +262,7 @@ static int open_published(const struct job *job, uint64_t shard_idx, struct rece
 	return code;
 }
 
-bool published_peek(const struct job *job, uint64_t shard_idx, const struct text *receipts, struct receipt *r,
+bool published_peek(const struct job *job, uint64_t shard_idx, const struct receipt_texts *receipts, struct receipt *r,
 		    struct shard_outline **outline)
 {
 	char path[FILES_PATH_BYTES];

@@ -10,8 +10,8 @@
 
 struct job;
 struct receipt;
+struct receipt_texts;
 struct shard_outline;
-struct text;
 
 /*
  * Look for the published shard.  *there with the receipt filled in, if it is the plan's.  A
@@ -21,11 +21,11 @@ struct text;
 int published_find(const struct job *job, uint64_t shard_idx, struct receipt *r, bool *there);
 
 /*
- * The same for a shard that is there with a receipt that fits, in the text of its receipt_files, so
+ * The same for a shard that is there with a receipt that fits, in the receipt_texts of its file, so
  * that nothing has to be verified.  Its outline is to be closed.  Any thread may ask.  Everything
  * else is false without a word; published_find() says what it is.
  */
-bool published_peek(const struct job *job, uint64_t shard_idx, const struct text *receipts, struct receipt *r,
+bool published_peek(const struct job *job, uint64_t shard_idx, const struct receipt_texts *receipts, struct receipt *r,
 		    struct shard_outline **outline);
 
 #endif

@@ -130,13 +130,13 @@ static void look_at_shards(void *context, void *own, uint64_t slot)
 {
 	struct look_ahead *a = context;
 	struct slot *s = &a->slot[slot];
-	struct text receipts = {0};
+	struct receipt_texts receipts = {0};
 
 	(void)own;
-	if (receipt_files_read(a->job->state_dir, s->first / RECEIPT_FILE_SHARDS, &receipts) == EXIT_DONE)
+	if (receipt_texts_read(&receipts, a->job->state_dir, s->first / RECEIPT_FILE_SHARDS) == EXIT_DONE)
 		for (uint64_t i = 0; i < s->count; i++)
 			published_peek(a->job, s->first + i, &receipts, &s->look[i].receipt, &s->look[i].outline);
-	text_free(&receipts);
+	receipt_texts_free(&receipts);
 }
 
 static void forget(struct look *l)

@@ -8,6 +8,7 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -17,6 +18,7 @@
 #include "tools/shardpack/receipt/receipt.h"
 
 #define NAME	       "receipts-"
+#define LINE	       "\nshard "
 #define END	       "\nend "
 #define END_LINE_BYTES (strlen(END) - 1 + 64 + 1)
 
@@ -149,7 +151,29 @@ int receipt_files_add(struct receipt_files *f, const char *state_dir, uint64_t s
 
 /* ---- read ---- */
 
-int receipt_files_read(const char *state_dir, uint64_t file_idx, struct text *out)
+/* Whatever has that line may be a receipt; receipt_find() looks closer. */
+static bool find_places(struct receipt_texts *t)
+{
+	const char *at = t->all.data, *end = at + t->all.bytes;
+	size_t room = 0;
+
+	while ((at = memmem(at, (size_t)(end - at), LINE, strlen(LINE))) != NULL) {
+		if (t->count == room) {
+			struct receipt_place *place;
+
+			room = room ? 2 * room : RECEIPT_FILE_SHARDS;
+			place = realloc(t->place, room * sizeof(*place));
+			if (!place)
+				return false;
+			t->place = place;
+		}
+		at += strlen(LINE);
+		t->place[t->count++] = (struct receipt_place){strtoull(at, NULL, 10), (size_t)(at - t->all.data)};
+	}
+	return true;
+}
+
+int receipt_texts_read(struct receipt_texts *t, const char *state_dir, uint64_t file_idx)
 {
 	char path[FILES_PATH_BYTES];
 	bool there = true;
@@ -158,57 +182,65 @@ int receipt_files_read(const char *state_dir, uint64_t file_idx, struct text *ou
 	for (unsigned number = 0; code == EXIT_DONE && there; number++) {
 		code = path_of(path, state_dir, file_idx, number);
 		if (code == EXIT_DONE)
-			code = files_read(path, out, &there);
-		text_add(out, "\n", 1); /* the last line may be torn */
+			code = files_read(path, &t->all, &there);
+		text_add(&t->all, "\n", 1); /* the last line may be torn */
 	}
-	return code == EXIT_DONE && text_failed(out) ? fail(EXIT_IO, "out of memory for receipts") : code;
+	if (code == EXIT_DONE && (text_failed(&t->all) || !find_places(t)))
+		code = fail(EXIT_IO, "out of memory for receipts");
+	return code;
 }
 
-/* What begins here, up to its digest.  False if that is not there, or not right. */
-static bool parse(const char *at, const char *end, uint64_t shard_idx, struct receipt *r)
+void receipt_texts_free(struct receipt_texts *t)
 {
-	const char *last = memmem(at, (size_t)(end - at), END, strlen(END));
+	text_free(&t->all);
+	free(t->place);
+}
+
+/* What begins with that line, up to its digest.  False if that is not there, or not right. */
+static bool parse(const char *first, const char *end, uint64_t shard_idx, struct receipt *r)
+{
+	const char *last = memmem(first, (size_t)(end - first), END, strlen(END));
 	struct text text = {0};
 	bool sound;
 
 	if (!last || (size_t)(end - last) < 1 + END_LINE_BYTES)
 		return false;
-	text_add(&text, at, (size_t)(last - at) + 1 + END_LINE_BYTES);
+	text_add(&text, first, (size_t)(last - first) + 1 + END_LINE_BYTES);
 	sound = !text_failed(&text) && receipt_parse(r, shard_idx, &text);
 	text_free(&text);
 	return sound;
 }
 
-bool receipt_find(const struct text *all, uint64_t shard_idx, const struct receipt *is, struct receipt *r,
+static bool is_of_other_version(const char *first)
+{
+	return !strncmp(first, "receipt ", 8) && strncmp(first, RECEIPT_FIRST_LINE, strlen(RECEIPT_FIRST_LINE)) != 0;
+}
+
+bool receipt_find(const struct receipt_texts *t, uint64_t shard_idx, const struct receipt *is, struct receipt *r,
 		  const char **spoilt)
 {
-	const char *at = all->data, *end = at + all->bytes, *first;
-	char line[64];
-	size_t line_bytes = (size_t)snprintf(line, sizeof(line), "\nshard %" PRIu64 " ", shard_idx);
-	bool found = false;
+	const char *all = t->all.data, *first;
+	bool found = false, other = false;
 
 	if (spoilt)
 		*spoilt = NULL;
-	while ((at = memmem(at, (size_t)(end - at), line, line_bytes)) != NULL) {
+	for (size_t i = 0; i < t->count && !other; i++) {
 		struct receipt one = {0};
 
-		first = memrchr(all->data, '\n', (size_t)(at - all->data));
-		first = first ? first + 1 : all->data;
-		if (parse(first, end, shard_idx, &one)) {
+		if (t->place[i].shard_idx != shard_idx)
+			continue;
+		first = memrchr(all, '\n', t->place[i].at - strlen(LINE));
+		first = first ? first + 1 : all;
+		if (parse(first, all + t->all.bytes, shard_idx, &one)) {
 			receipt_free(r);
 			*r = one;
 			found = true;
-			if (!receipt_is_same(&one, is))
-				break;
+			other = !receipt_is_same(r, is);
 		} else {
 			receipt_free(&one);
 			if (spoilt)
-				*spoilt = !strncmp(first, "receipt ", 8) &&
-							  strncmp(first, RECEIPT_FIRST_LINE, strlen(RECEIPT_FIRST_LINE))
-						  ? "of another version"
-						  : "damaged";
+				*spoilt = is_of_other_version(first) ? "of another version" : "damaged";
 		}
-		at += line_bytes;
 	}
 	return found;
 }
@@ -216,15 +248,15 @@ bool receipt_find(const struct text *all, uint64_t shard_idx, const struct recei
 int receipt_read(const char *state_dir, uint64_t shard_idx, const struct receipt *is, struct receipt *r, bool *found)
 {
 	uint64_t file_idx = shard_idx / RECEIPT_FILE_SHARDS;
-	struct text all = {0};
+	struct receipt_texts texts = {0};
 	const char *spoilt = NULL;
-	int code = receipt_files_read(state_dir, file_idx, &all);
+	int code = receipt_texts_read(&texts, state_dir, file_idx);
 
-	*found = code == EXIT_DONE && receipt_find(&all, shard_idx, is, r, &spoilt);
+	*found = code == EXIT_DONE && receipt_find(&texts, shard_idx, is, r, &spoilt);
 	if (code == EXIT_DONE && !*found && spoilt)
 		detail("%s/" NAME "%05" PRIu64 ".*: the receipt of shard %" PRIu64 " is %s; making it again from the "
 		       "shard",
 		       state_dir, file_idx, shard_idx, spoilt);
-	text_free(&all);
+	receipt_texts_free(&texts);
 	return code;
 }

@@ -46,15 +46,26 @@ void receipt_files_close(struct receipt_files *f);
 int receipt_files_add(struct receipt_files *f, const char *state_dir, uint64_t shard_idx, const struct receipt *r,
 		      struct shard_error *err);
 
-/* All that the files of these shards hold, into an empty text.  Returns the exit code. */
-int receipt_files_read(const char *state_dir, uint64_t file_idx, struct text *out);
+/* All that the files of these shards hold. */
+struct receipt_texts { /* start it zeroed */
+	struct text all;
+	struct receipt_place {
+		uint64_t shard_idx;
+		size_t at; /* of its line "shard" */
+	} * place;
+	size_t count;
+};
+
+/* Returns the exit code. */
+int receipt_texts_read(struct receipt_texts *t, const char *state_dir, uint64_t file_idx);
+void receipt_texts_free(struct receipt_texts *t);
 
 /*
- * The receipt of a shard in that text; false if there is none that is sound.  Of several it is the
- * last one, or one of another shard than `is`: that must not go unnoticed.  *spoilt, which may be
- * NULL, says why one that is there does not count; it is NULL if there is none.
+ * The receipt of a shard in there; false if there is none that is sound.  Of several it is the last
+ * one, or one of another shard than `is`: that must not go unnoticed.  *spoilt, which may be NULL,
+ * says why one that is there does not count; it is NULL if there is none.
  */
-bool receipt_find(const struct text *all, uint64_t shard_idx, const struct receipt *is, struct receipt *r,
+bool receipt_find(const struct receipt_texts *t, uint64_t shard_idx, const struct receipt *is, struct receipt *r,
 		  const char **spoilt);
 
 /*
