@@ -1,11 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * t_receipt.c - what became of inputs in two builds of a shard, as their receipts say
+ * t_receipt.c - what became of inputs in two builds of a shard, as their receipts say; and the
+ * files of receipts
  */
 #include "tools/shardpack/receipt/receipt.h"
 
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include "shard_pack.h"
 #include "tests/test.h"
+#include "tools/shardpack/receipt/receipt_files.h"
 
 #define NONE UINT64_MAX
 
@@ -91,3 +98,107 @@ TEST(all_but_what_vanished_must_agree)
 }
 
 TEST_MAIN()
+
+/* ---- where receipts are kept ---- */
+
+static void make_folder(char *out, size_t room)
+{
+	snprintf(out, room, "%s/receipts.XXXXXX", getenv("TMPDIR"));
+	CHECK(mkdtemp(out));
+}
+
+static struct receipt written(uint64_t records)
+{
+	return (struct receipt){.record_count = records, .mtime_ns = 1, .read_back = true};
+}
+
+static void add(struct receipt_files *f, const char *dir, uint64_t shard_idx, uint64_t records)
+{
+	struct receipt r = written(records);
+	struct shard_error err;
+
+	CHECK_EQ(receipt_files_add(f, dir, shard_idx, &r, &err), SHARD_OK);
+}
+
+/* How many records the receipt of a shard speaks of, if that has `is`; NONE if there is none. */
+static uint64_t found(const char *dir, uint64_t shard_idx, uint64_t is)
+{
+	struct receipt want = written(is), r = {0};
+	bool there = false;
+	uint64_t records;
+
+	CHECK_EQ(receipt_read(dir, shard_idx, &want, &r, &there), 0);
+	records = there ? r.record_count : NONE;
+	receipt_free(&r);
+	return records;
+}
+
+TEST(each_process_has_files_of_its_own)
+{
+	struct receipt_files one, two;
+	char dir[200], name[256];
+
+	make_folder(dir, sizeof(dir));
+	receipt_files_open(&one);
+	receipt_files_open(&two);
+	for (uint64_t shard = 0; shard < 200; shard++)
+		add(shard % 3 ? &one : &two, dir, shard, shard + 1);
+	for (uint64_t shard = 0; shard < 200; shard++)
+		CHECK_EQ(found(dir, shard, shard + 1), shard + 1);
+	CHECK_EQ(found(dir, 200, 1), NONE);
+	CHECK_EQ(found(dir, 1000, 1), NONE);
+	for (unsigned i = 0; i < 8; i++) {
+		snprintf(name, sizeof(name), "%s/receipts-%05u.%u", dir, i / 2, i % 2);
+		CHECK_EQ(access(name, F_OK), 0);
+	}
+	snprintf(name, sizeof(name), "%s/receipts-00000.2", dir);
+	CHECK(access(name, F_OK) != 0);
+	receipt_files_close(&one);
+	receipt_files_close(&two);
+}
+
+/* Built twice, of sources that were not the same: whichever came first or last, it is noticed. */
+TEST(a_receipt_of_other_bytes_is_never_hidden)
+{
+	for (unsigned i = 0; i < 4; i++) {
+		struct receipt_files one, two;
+		char dir[200];
+
+		make_folder(dir, sizeof(dir));
+		receipt_files_open(&one);
+		receipt_files_open(&two);
+		add(&one, dir, 70, i == 0 ? 8 : 7);
+		add(&one, dir, 70, i == 1 ? 8 : 7);
+		add(&two, dir, 70, i == 2 ? 8 : 7);
+		CHECK_EQ(found(dir, 70, 7), i < 3 ? 8u : 7u);
+		receipt_files_close(&one);
+		receipt_files_close(&two);
+	}
+}
+
+TEST(what_is_torn_does_not_count_and_hides_nothing)
+{
+	struct receipt_files one, two;
+	char dir[200], name[256];
+	struct stat st;
+	off_t first;
+
+	make_folder(dir, sizeof(dir));
+	snprintf(name, sizeof(name), "%s/receipts-00000.0", dir);
+	receipt_files_open(&one);
+	add(&one, dir, 3, 1);
+	CHECK_EQ(stat(name, &st), 0);
+	first = st.st_size;
+	add(&one, dir, 4, 1);
+	CHECK_EQ(stat(name, &st), 0);
+	receipt_files_open(&two);
+	add(&two, dir, 5, 1);
+	for (off_t cut = st.st_size - 2; cut >= first; cut--) { /* without its last LF it is whole */
+		CHECK_EQ(truncate(name, cut), 0);
+		CHECK_EQ(found(dir, 3, 1), 1u);
+		CHECK_EQ(found(dir, 4, 1), NONE);
+		CHECK_EQ(found(dir, 5, 1), 1u);
+	}
+	receipt_files_close(&one);
+	receipt_files_close(&two);
+}
