@@ -319,7 +319,7 @@ struct shard_seal_options {
 SHARD_API int shard_seal_open(struct shard_seal **out, const char *dir, const struct shard_seal_options *opt,
 			      struct shard_error *err);
 SHARD_API int shard_seal_add(struct shard_seal *s, const char *file, const uint8_t *sha256, struct shard_error *err);
-SHARD_API int shard_seal_add_outline(struct shard_seal *s, const struct shard_outline *o, const char *file,
+SHARD_API int shard_seal_add_outline(struct shard_seal *s, struct shard_outline *o, const char *file,
 				     const uint8_t *sha256, struct shard_error *err);
 SHARD_API int shard_seal_finish(struct shard_seal *s, struct shard_error *err);
 SHARD_API void shard_seal_close(struct shard_seal *s);

@@ -27,6 +27,10 @@ if [ -z "${VARIANT-}" ]; then
 	break_pack seal_dataset.c 's/list.shard_count > LOOK_SHARDS/false/'
 	cp -a built twin
 	(PACK=$PWD/broken && sealed twin -q)
+	# This one finds nothing in order at first sight, and looks at each again with a reader.
+	break_pack seal_dataset.c 's/^\t*published_peek(.*;$/;/'
+	cp -a built slow
+	(PACK=$PWD/broken && sealed slow -q)
 fi
 for jobs in 1 2 7; do
 	cp -a built "jobs$jobs"
@@ -46,6 +50,21 @@ said "shardpack: odd/.shardpack/receipts-00003.*: the receipt of shard 200 is da
 said "shardpack: odd/00004.shard: exists, but without its receipt; verifying it"
 said "shardpack: odd/00330.shard: was written after its receipt, or copied; verifying it"
 [ "$(grep -c "verifying it$" err)" = 4 ] || die "$(cat err)"
+
+# Threads that look ahead say nothing; the one that adds says it, once.
+cp -a built hole
+truncate -s 1M hole/.shardpack/receipts-00001.0
+run 1 "$PACK" seal hole -q
+said "shardpack: hole/.shardpack/receipts-00001.0: 65536 zeros at byte 65536: it is no text"
+[ "$(wc -l <err)" = 1 ] || die "$(cat err)"
+
+# Statistics of many classes are read when the shard is added, and not before.
+make_images many 70
+"$PYTHON" -c 'print("\n".join(f"class_{i:02d}" for i in range(3000)))' >classes.txt
+run 0 "$PACK" images many -o many.ds --resize 8 --crop 8 --shard-records 1 --classes classes.txt -q
+[ "$(awk '/^stat classes / { n++; sum += $5 } END { print n, sum }' many.ds/dataset.manifest)" = "3000 70" ] ||
+	die "the manifest counts other images than 70"
+run 0 "$CAT" verify many.ds -q
 
 # refused CODE MESSAGE: sealing `bad` ends so, and changes nothing
 refused() {

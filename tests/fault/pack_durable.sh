@@ -22,7 +22,7 @@ judge() {
 	python3 - <<'PY'
 import os
 events = [line.rstrip("\n").split(" ", 1) for line in open("log")]
-counts = {what: sum(e[0] == what for e in events) for what in ("mkdir", "fsync", "name")}
+counts = {what: sum(e[0] == what for e in events) for what in ("mkdir", "fsync", "name", "added")}
 for i, (what, path) in enumerate(events):
     later = {p for w, p in events[i:] if w == "fsync"}
     before = {p for w, p in events[:i] if w == "fsync"}
@@ -36,12 +36,12 @@ print(*(f"{n} {what}" for what, n in counts.items()))
 PY
 }
 
-# kept MKDIRS NAMES: the last logged command kept all promises, and made at least so many
+# kept MKDIRS NAMES ADDED: the last logged command kept all promises, and made at least so many
 kept() {
 	judge >verdict
 	[ "$(wc -l <verdict)" = 1 ] || die "$(cat verdict)"
-	read -r mkdirs _ _ _ names _ <verdict
-	[ "$mkdirs" -ge "$1" ] && [ "$names" -ge "$2" ] || die "too little was seen: $(cat verdict)"
+	read -r mkdirs _ _ _ names _ added _ <verdict
+	[ "$mkdirs" -ge "$1" ] && [ "$names" -ge "$2" ] && [ "$added" -ge "$3" ] || die "too little was seen: $(cat verdict)"
 }
 
 make_images src 40
@@ -49,17 +49,17 @@ make_images src 40
 ARGS=(--resize 16 --crop 16 --shard-records 20 --on-error quarantine --quarantine bad -q)
 
 logged 0 "$PACK" images src -o new/deep/out "${ARGS[@]}"
-kept 6 6 # new, deep, out, .shardpack, bad, bad/class_00; two shards, a file of receipts, three texts, the manifest
+kept 6 7 2 # new, deep, out, .shardpack, bad, bad/class_00; two shards, a file of receipts, three texts, the manifest
 rm -r bad
 logged 0 "$PACK" images src -o new/deep/out "${ARGS[@]}" --seed 5 --replace
-kept 4 6
+kept 4 7 2
 rm -r bad
 logged 0 "$PACK" plan images src -o parts/here "${ARGS[@]}"
-kept 4 2
+kept 4 2 0
 logged 0 "$PACK" build parts/here -q
-kept 1 3
+kept 1 3 2
 logged 0 "$PACK" seal parts/here -q
-kept 0 1
+kept 0 1 0
 
 # ---- a folder above that may be written into, and not listed ----
 
@@ -70,10 +70,15 @@ run 0 "$CAT" verify drop/out -q
 
 # ---- the control ----
 
-export SYNC_FORGET=1
+export SYNC_FORGET=folders
 logged 0 "$PACK" images src -o other/deep "${ARGS[@]}"
 judge >verdict
 grep -q "^mkdir .*/other: the folder above was not synced" verdict || die "a lost fsync after mkdir is not noticed"
 grep -q "^name .*/dataset.manifest: " verdict || die "a lost fsync after publishing is not noticed"
 grep -q "^name .*/receipts-00000.0: " verdict || die "a lost fsync of the state folder is not noticed"
-echo "$(wc -l <verdict) broken promises are noticed in the control"
+broken=$(wc -l <verdict)
+rm -r bad
+SYNC_FORGET=data logged 0 "$PACK" images src -o last "${ARGS[@]}"
+judge >verdict
+grep -q "/receipts-00000.0: not synced after it was added to" verdict || die "a lost fdatasync is not noticed"
+echo "$((broken + $(wc -l <verdict) - 2)) broken promises are noticed in the control"

@@ -126,4 +126,25 @@ wake_up
 parts ""
 [ "$code" = 3 ] || die "the control, which trusts locks, is not noticed: $code, $(cat held.err)"
 grep -q "No such file or directory" held.err || die "$(cat held.err)"
-echo "parts, killed processes and workers of two machines; 2 controls"
+
+# What is open is not removed on NFS, and so neither is its folder: nothing of ours is open then.
+silly() { # PROGRAM COMMAND...
+	run 0 with_shim silly "$@"
+	same reference ds
+	[ ! -e ds/.shardpack ]
+}
+plan
+rm -rf ds
+silly "$PACK" images src -o ds "${RECIPE[@]}" -q || die "the state is left: $(cat err)"
+plan
+run 0 "$PACK" build ds -q
+lose_receipt ds 0
+silly "$PACK" seal ds -q || die "the state is left: $(cat err)"
+plan
+run 0 "$PACK" build ds --steal -q
+lose_receipt ds 0
+silly "$PACK" seal ds -q || die "the state is left: $(cat err)"
+break_pack output.c 's/receipt_files_let_go(.*/;/'
+rm -rf ds
+! (silly ./broken images src -o ds "${RECIPE[@]}" -q) || die "the control, which keeps files open, is not noticed"
+echo "parts, killed processes and workers of two machines; 3 controls"

@@ -27,6 +27,7 @@
  *   room    the file system claims to have room, so that a full disk is met only by writing
  *   remote  all file systems claim to be NFS: names are not given by renameat2(), which knows no
  *           flags there, and each link is said to be there already, as if its reply was lost
+ *   silly   what this process has open is not removed, but gets a name of its own, as on NFS
  *   lonely  locks are seen by their process alone, and SHIM_BOOT names a file in the place of the
  *           kernel's that says which boot this is: as on two machines
  *
@@ -351,9 +352,30 @@ int renameat(int old_dir, const char *old, int new_dir, const char *new)
 	return rc;
 }
 
+/* Has this process a file of that name open? */
+static bool is_open(const char *name)
+{
+	char link[64], to[4096];
+	bool found = false;
+
+	for (int fd = 3; fd < 256 && !found; fd++) {
+		ssize_t n;
+
+		snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+		n = readlink(link, to, sizeof(to) - 1);
+		if (n <= 0)
+			continue;
+		to[n] = '\0';
+		found = strrchr(to, '/') && !strcmp(strrchr(to, '/') + 1, name);
+	}
+	return found;
+}
+
 int unlinkat(int dir_fd, const char *path, int flags)
 {
 	moment();
+	if (wants("silly") && is_open(path))
+		return REAL(renameat)(dir_fd, path, dir_fd, ".nfs000000000000000000000001");
 	if (wants("litter") && !strncmp(path, ".tmp.", 5))
 		return 0;
 	return REAL(unlinkat)(dir_fd, path, flags);

@@ -97,8 +97,6 @@ TEST(all_but_what_vanished_must_agree)
 	}
 }
 
-TEST_MAIN()
-
 /* ---- where receipts are kept ---- */
 
 static void make_folder(char *out, size_t room)
@@ -176,6 +174,51 @@ TEST(a_receipt_of_other_bytes_is_never_hidden)
 	}
 }
 
+/* It is sound, and yet says nothing of the shard that was asked for. */
+TEST(a_receipt_is_of_one_shard)
+{
+	struct receipt r = written(3), back = {0};
+	struct text text = {0};
+
+	for (uint64_t shard = 4; shard < 6; shard++) {
+		receipt_write(&r, 4, &text);
+		CHECK_EQ(receipt_parse(&back, shard, &text), shard == 4);
+		receipt_free(&back);
+		text_free(&text);
+		text = (struct text){0};
+	}
+}
+
+/* What a later process had to make anew, which knows less, does not hide what the builder says. */
+TEST(the_receipt_that_says_most_counts)
+{
+	struct receipt full = written(5), poor = full, back = {0};
+	struct receipt_files one, two;
+	struct shard_error err;
+	bool there = false;
+	char dir[200];
+
+	make_folder(dir, sizeof(dir));
+	receipt_files_open(&one);
+	receipt_files_open(&two);
+	add(&one, dir, 0, 1);
+	add(&two, dir, 0, 1);
+	poor.fit.unknown = 5;
+	full.fit.images = 5;
+	CHECK_EQ(receipt_files_add(&two, dir, 1, &poor, &err), SHARD_OK);
+	CHECK_EQ(receipt_files_add(&one, dir, 1, &full, &err), SHARD_OK);
+	CHECK_EQ(receipt_read(dir, 1, &full, &back, &there), 0);
+	CHECK(there && back.fit.images == 5 && !back.fit.unknown);
+	full.mtime_ns = 2; /* written again since: the newer one spares reading it */
+	full.fit.images = 0;
+	CHECK_EQ(receipt_files_add(&one, dir, 1, &full, &err), SHARD_OK);
+	CHECK_EQ(receipt_read(dir, 1, &full, &back, &there), 0);
+	CHECK(there && back.mtime_ns == 2);
+	receipt_free(&back);
+	receipt_files_close(&one);
+	receipt_files_close(&two);
+}
+
 TEST(what_is_torn_does_not_count_and_hides_nothing)
 {
 	struct receipt_files one, two;
@@ -202,3 +245,5 @@ TEST(what_is_torn_does_not_count_and_hides_nothing)
 	receipt_files_close(&one);
 	receipt_files_close(&two);
 }
+
+TEST_MAIN()

@@ -66,7 +66,7 @@ static bool is_hole(const char *chunk, size_t bytes)
 	return !chunk[0] && !memcmp(chunk, chunk + 1, bytes - 1);
 }
 
-int files_read(const char *path, struct text *out, bool *found)
+static int read_text(const char *path, struct text *out, bool *found, bool quiet)
 {
 	char chunk[65536];
 	struct stat st;
@@ -75,17 +75,18 @@ int files_read(const char *path, struct text *out, bool *found)
 
 	*found = fd >= 0;
 	if (fd < 0)
-		return errno == ENOENT ? EXIT_DONE : fail(EXIT_IO, "%s: %s", path, strerror(errno));
+		return errno == ENOENT ? EXIT_DONE : quiet ? EXIT_IO : fail(EXIT_IO, "%s: %s", path, strerror(errno));
 	if (fstat(fd, &st) != 0 || !S_ISREG(st.st_mode)) {
 		close(fd);
-		return fail(EXIT_IO, "%s: not a regular file", path);
+		return quiet ? EXIT_IO : fail(EXIT_IO, "%s: not a regular file", path);
 	}
 	text_add(out, "", 0);
 	while (code == EXIT_DONE && !text_failed(out) &&
 	       ((n = read(fd, chunk, sizeof(chunk))) > 0 || (n < 0 && errno == EINTR))) {
 		if (n == (ssize_t)sizeof(chunk) && is_hole(chunk, sizeof(chunk)))
-			code = fail(EXIT_BAD, "%s: %zu zeros at byte %zu: it is no text", path, sizeof(chunk),
-				    out->bytes);
+			code = quiet ? EXIT_BAD
+				     : fail(EXIT_BAD, "%s: %zu zeros at byte %zu: it is no text", path, sizeof(chunk),
+					    out->bytes);
 		else if (n > 0)
 			text_add(out, chunk, (size_t)n);
 	}
@@ -94,11 +95,21 @@ int files_read(const char *path, struct text *out, bool *found)
 		return code;
 	}
 	if (n < 0)
-		code = fail(EXIT_IO, "%s: %s", path, strerror(errno));
+		code = quiet ? EXIT_IO : fail(EXIT_IO, "%s: %s", path, strerror(errno));
 	else if (text_failed(out))
-		code = shelf_refuse(out->shelf, "%s, after %zu bytes", path, out->bytes);
+		code = quiet ? EXIT_IO : shelf_refuse(out->shelf, "%s, after %zu bytes", path, out->bytes);
 	close(fd);
 	return code;
+}
+
+int files_read(const char *path, struct text *out, bool *found)
+{
+	return read_text(path, out, found, false);
+}
+
+int files_read_quietly(const char *path, struct text *out, bool *found)
+{
+	return read_text(path, out, found, true);
 }
 
 int files_list(const char *dir, void (*each)(void *context, const char *name), void *context, bool *absent)

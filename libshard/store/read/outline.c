@@ -16,6 +16,7 @@
 #include "libshard/codec/checksum.h"
 #include "libshard/disk/invariant.h"
 #include "libshard/disk/pages_decode.h"
+#include "libshard/disk/schema.h"
 #include "libshard/disk/tables.h"
 #include "libshard/io/file.h"
 
@@ -73,27 +74,69 @@ int outline_check_hash(const struct section *s, const uint8_t hash[16], struct s
 	return SHARD_OK;
 }
 
+/* The most that statistics of such records can take: moments of images, and counts of classes. */
+static uint64_t stat_bytes_max(const struct shard_schema *s)
+{
+	uint64_t bytes = 0;
+
+	for (uint32_t f = 0; f < s->field_count; f++)
+		bytes += 2 * sizeof(struct disk_stat_block) + 8 * SHARD_CLASSES_MAX +
+			 sizeof(struct disk_moments) * schema_channels(&s->field[f]);
+	return bytes;
+}
+
+static int check_stat_bytes(const struct shard_outline *o, struct shard_error *err)
+{
+	MUST("I53", o->stat->bytes <= stat_bytes_max(&o->pages.schema),
+	     "STAT has %" PRIu64 " bytes, more than such records can have: %" PRIu64, o->stat->bytes,
+	     stat_bytes_max(&o->pages.schema));
+	return SHARD_OK;
+}
+
+static int check_stat(const struct shard_outline *o, struct shard_error *err)
+{
+	const struct section *s = o->stat;
+	struct hash128 hash = checksum128(o->stat_bytes, s->bytes);
+	int rc = outline_check_hash(s, hash.b, err);
+
+	return rc ? rc : stat_check(&o->pages.schema, o->stat_bytes, s->bytes, s->items, o->pages.record_count, err);
+}
+
 static int read_stat(struct shard_outline *o, int fd, struct shard_error *err)
 {
-	const struct section *s = pages_find(&o->pages, SHARD_SECTION_STAT, 0);
-	struct hash128 hash;
-	int rc;
+	int rc = check_stat_bytes(o, err);
 
-	if (!s)
-		return SHARD_OK;
-	o->stat_bytes = mem_array(s->bytes + 1, 1);
-	if (!o->stat_bytes)
-		return error_set(err, SHARD_E_MEMORY, "no memory for statistics of %" PRIu64 " bytes", s->bytes);
-	rc = file_read_at(fd, o->stat_bytes, s->bytes, s->offset, o->path, err);
-	if (rc)
-		return rc;
-	o->stat = s;
-	hash = checksum128(o->stat_bytes, s->bytes);
-	rc = outline_check_hash(s, hash.b, err);
-	if (!rc)
-		rc = stat_check(&o->pages.schema, o->stat_bytes, s->bytes, s->items, o->pages.record_count, err);
+	if (!rc) {
+		o->stat_bytes = mem_array((size_t)o->stat->bytes + 1, 1);
+		if (!o->stat_bytes)
+			return error_set(err, SHARD_E_MEMORY, "no memory for statistics of %" PRIu64 " bytes",
+					 o->stat->bytes);
+		rc = file_read_at(fd, o->stat_bytes, o->stat->bytes, o->stat->offset, o->path, err);
+		if (rc)
+			return rc; /* which names the file */
+		rc = check_stat(o, err);
+	}
 	if (rc)
 		error_prefix(err, o->path);
+	return rc;
+}
+
+int outline_need_stat(struct shard_outline *o, struct shard_error *err)
+{
+	uint64_t file_bytes;
+	int fd = -1, rc;
+
+	if (!o->stat || o->stat_bytes)
+		return SHARD_OK;
+	rc = file_open(o->path, &fd, &file_bytes, NULL, err);
+	if (rc)
+		return rc;
+	rc = read_stat(o, fd, err); /* the hash is that of the pages, so another file is noticed */
+	file_close(fd);
+	if (rc) {
+		mem_free(o->stat_bytes);
+		o->stat_bytes = NULL;
+	}
 	return rc;
 }
 
@@ -111,6 +154,8 @@ int shard_outline_open(struct shard_outline **out, const char *path, struct shar
 	if (!rc)
 		rc = outline_read_pages(&o->pages, fd, o->file_bytes, path, err);
 	if (!rc)
+		o->stat = pages_find(&o->pages, SHARD_SECTION_STAT, 0);
+	if (!rc && o->stat && o->stat->bytes <= OUTLINE_STAT_BYTES)
 		rc = read_stat(o, fd, err);
 	file_close(fd);
 	if (rc)
@@ -137,5 +182,5 @@ void shard_outline_info(const struct shard_outline *o, struct shard_info *out)
 const uint8_t *outline_stat(const struct shard_outline *o, uint32_t kind, uint32_t field, uint64_t *items)
 {
 	*items = 0;
-	return o->stat ? stat_find(o->stat_bytes, o->stat->bytes, kind, field, items) : NULL;
+	return o->stat_bytes ? stat_find(o->stat_bytes, o->stat->bytes, kind, field, items) : NULL;
 }

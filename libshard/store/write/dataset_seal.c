@@ -214,7 +214,7 @@ static int sum_classes(struct shard_seal *s, const struct shard_outline *o, uint
 	return SHARD_OK;
 }
 
-static int add_shard(struct shard_seal *s, const struct shard_outline *o, const char *file, const uint8_t *sha256,
+static int add_shard(struct shard_seal *s, struct shard_outline *o, const char *file, const uint8_t *sha256,
 		     struct shard_error *err)
 {
 	struct manifest_shard m = {.file = file, .file_name_bytes = strlen(file), .file_bytes = o->file_bytes};
@@ -226,9 +226,10 @@ static int add_shard(struct shard_seal *s, const struct shard_outline *o, const 
 		return error_set(err, SHARD_E_MISMATCH,
 				 "%s: its groups and fields are not those of the shards before it",
 				 show(&shown, o->path));
-	if (sha256)
+	rc = outline_need_stat(o, err);
+	if (!rc && sha256)
 		memcpy(m.sha256, sha256, sizeof(m.sha256));
-	else
+	else if (!rc)
 		rc = reuse_hash_file(o->path, m.sha256, err);
 	if (rc)
 		return rc;
@@ -297,7 +298,7 @@ int shard_seal_add(struct shard_seal *s, const char *file, const uint8_t *sha256
 	return rc;
 }
 
-int shard_seal_add_outline(struct shard_seal *s, const struct shard_outline *o, const char *file, const uint8_t *sha256,
+int shard_seal_add_outline(struct shard_seal *s, struct shard_outline *o, const char *file, const uint8_t *sha256,
 			   struct shard_error *err)
 {
 	size_t path_bytes = strlen(o->path), file_bytes = strlen(file);

@@ -23,6 +23,7 @@
 #include "tools/shardpack/input/kept_prints.h"
 #include "tools/shardpack/plan/plan.h"
 #include "tools/shardpack/plan/plan_read.h"
+#include "tools/shardpack/receipt/receipt_files.h"
 
 #define STATE_DIR   ".shardpack"
 #define MANIFEST    "dataset.manifest"
@@ -382,8 +383,11 @@ static bool is_output_name(const char *name)
 int output_clear_state(const struct job *job)
 {
 	bool gone;
-	int code = remove_all(job->state_dir, is_state_name, &gone);
+	int code;
 
+	if (job->receipts)
+		receipt_files_let_go(job->receipts);
+	code = remove_all(job->state_dir, is_state_name, &gone);
 	if (code == EXIT_DONE && !gone)
 		warn("%s: not removed, because it is not empty; another process uses it, or it holds a file that is "
 		     "not shardpack's",

@@ -87,7 +87,7 @@ static int refuse_missing(const struct job *job, const struct shard_list *l)
  */
 #define LOOK_SHARDS	 RECEIPT_FILE_SHARDS
 #define LOOK_AHEAD	 2  /* times the threads */
-#define LOOK_THREADS_MAX 16 /* each shard that is looked at takes a map, and a process has so many */
+#define LOOK_THREADS_MAX 16 /* the pages and statistics of each shard that is looked at are kept */
 
 struct look {
 	struct shard_outline *outline; /* NULL: not in order, or nobody looked yet */
@@ -133,7 +133,7 @@ static void look_at_shards(void *context, void *own, uint64_t slot)
 	struct receipt_texts receipts = {0};
 
 	(void)own;
-	if (receipt_texts_read(&receipts, a->job->state_dir, s->first / RECEIPT_FILE_SHARDS) == EXIT_DONE)
+	if (receipt_texts_read(&receipts, a->job->state_dir, s->first / RECEIPT_FILE_SHARDS, true) == EXIT_DONE)
 		for (uint64_t i = 0; i < s->count; i++)
 			published_peek(a->job, s->first + i, &receipts, &s->look[i].receipt, &s->look[i].outline);
 	receipt_texts_free(&receipts);
@@ -242,21 +242,34 @@ static int add_ahead(const struct job *job, struct shard_seal *seal, struct shar
 	return code;
 }
 
+/* The same by this thread alone. */
+static int add_slots(const struct job *job, struct shard_seal *seal, struct shard_list *list)
+{
+	struct slot slot;
+	struct look_ahead a = {.job = job, .slot = &slot};
+	int code = EXIT_DONE;
+
+	memset(&slot, 0, sizeof(slot));
+	while (code == EXIT_DONE && a.next < list->shard_count) {
+		assign_shards(&a, 0);
+		look_at_shards(&a, NULL, 0);
+		for (uint64_t i = 0; code == EXIT_DONE && i < slot.count; i++)
+			code = add_shard(job, seal, list, slot.first + i, &slot.look[i]);
+		forget_shards(&a, 0);
+	}
+	return code;
+}
+
 /* Add all shards; those that are missing are listed, once all were looked at. */
 static int add_shards(const struct job *job, struct shard_seal *seal)
 {
 	struct shard_list list = {.shard_count = job->plan->shard_count};
-	struct look l = {0};
 	int code = EXIT_DONE;
 
 	list.there = calloc(list.shard_count + 1, sizeof(*list.there));
 	if (!list.there)
 		return fail(EXIT_IO, "out of memory for %" PRIu64 " shards", list.shard_count);
-	if (list.shard_count > LOOK_SHARDS)
-		code = add_ahead(job, seal, &list);
-	else
-		for (uint64_t k = 0; code == EXIT_DONE && k < list.shard_count; k++)
-			code = add_shard(job, seal, &list, k, &l);
+	code = list.shard_count > LOOK_SHARDS ? add_ahead(job, seal, &list) : add_slots(job, seal, &list);
 	if (code == EXIT_DONE && list.there_count < list.shard_count)
 		code = refuse_missing(job, &list);
 	shard_list_free(&list);

@@ -47,10 +47,17 @@ static void forget(struct receipt_file *file)
 	file->fd = -1;
 }
 
-void receipt_files_close(struct receipt_files *f)
+void receipt_files_let_go(struct receipt_files *f)
 {
+	pthread_mutex_lock(&f->lock);
 	for (unsigned i = 0; i < RECEIPT_FILES_OPEN; i++)
 		forget(&f->file[i]);
+	pthread_mutex_unlock(&f->lock);
+}
+
+void receipt_files_close(struct receipt_files *f)
+{
+	receipt_files_let_go(f);
 	pthread_mutex_destroy(&f->lock);
 }
 
@@ -73,7 +80,7 @@ static int make_file(const char *state_dir, struct receipt_file *file, struct sh
 			errno = ENAMETOOLONG;
 			return refuse(state_dir, file, err);
 		}
-		file->fd = open(path, O_WRONLY | O_APPEND | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+		file->fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
 		if (file->fd < 0 && errno != EEXIST)
 			return refuse(state_dir, file, err);
 	}
@@ -119,8 +126,14 @@ static int add(struct receipt_files *f, const char *state_dir, uint64_t file_idx
 {
 	struct receipt_file *file = find_file(f, state_dir, file_idx);
 	int rc = file->fd < 0 ? make_file(state_dir, file, err) : SHARD_OK;
+	bool done = rc == SHARD_OK && append(file->fd, text);
 
-	if (rc == SHARD_OK && !append(file->fd, text))
+	if (rc == SHARD_OK && !done && errno == ESTALE) { /* another machine has removed it */
+		forget(file);
+		rc = make_file(state_dir, file, err);
+		done = rc == SHARD_OK && append(file->fd, text);
+	}
+	if (rc == SHARD_OK && !done)
 		rc = refuse(state_dir, file, err);
 	if (rc != SHARD_OK)
 		forget(file); /* what is torn ends its file */
@@ -173,7 +186,7 @@ static bool find_places(struct receipt_texts *t)
 	return true;
 }
 
-int receipt_texts_read(struct receipt_texts *t, const char *state_dir, uint64_t file_idx)
+int receipt_texts_read(struct receipt_texts *t, const char *state_dir, uint64_t file_idx, bool quiet)
 {
 	char path[FILES_PATH_BYTES];
 	bool there = true;
@@ -182,11 +195,11 @@ int receipt_texts_read(struct receipt_texts *t, const char *state_dir, uint64_t 
 	for (unsigned number = 0; code == EXIT_DONE && there; number++) {
 		code = path_of(path, state_dir, file_idx, number);
 		if (code == EXIT_DONE)
-			code = files_read(path, &t->all, &there);
+			code = quiet ? files_read_quietly(path, &t->all, &there) : files_read(path, &t->all, &there);
 		text_add(&t->all, "\n", 1); /* the last line may be torn */
 	}
 	if (code == EXIT_DONE && (text_failed(&t->all) || !find_places(t)))
-		code = fail(EXIT_IO, "out of memory for receipts");
+		code = quiet ? EXIT_IO : fail(EXIT_IO, "out of memory for receipts");
 	return code;
 }
 
@@ -216,6 +229,12 @@ static bool is_of_other_version(const char *first)
 	return !strncmp(first, "receipt ", 8) && strncmp(first, RECEIPT_FIRST_LINE, strlen(RECEIPT_FIRST_LINE)) != 0;
 }
 
+/* One that spares reading the shard is best, and then one that knows all that was counted. */
+static int worth(const struct receipt *r, const struct receipt *is)
+{
+	return 2 * (r->mtime_ns == is->mtime_ns) + !r->fit.unknown;
+}
+
 bool receipt_find(const struct receipt_texts *t, uint64_t shard_idx, const struct receipt *is, struct receipt *r,
 		  const char **spoilt)
 {
@@ -232,10 +251,14 @@ bool receipt_find(const struct receipt_texts *t, uint64_t shard_idx, const struc
 		first = memrchr(all, '\n', t->place[i].at - strlen(LINE));
 		first = first ? first + 1 : all;
 		if (parse(first, all + t->all.bytes, shard_idx, &one)) {
-			receipt_free(r);
-			*r = one;
+			other = !receipt_is_same(&one, is);
+			if (!found || other || worth(&one, is) >= worth(r, is)) {
+				receipt_free(r);
+				*r = one;
+			} else {
+				receipt_free(&one);
+			}
 			found = true;
-			other = !receipt_is_same(r, is);
 		} else {
 			receipt_free(&one);
 			if (spoilt)
@@ -250,7 +273,7 @@ int receipt_read(const char *state_dir, uint64_t shard_idx, const struct receipt
 	uint64_t file_idx = shard_idx / RECEIPT_FILE_SHARDS;
 	struct receipt_texts texts = {0};
 	const char *spoilt = NULL;
-	int code = receipt_texts_read(&texts, state_dir, file_idx);
+	int code = receipt_texts_read(&texts, state_dir, file_idx, false);
 
 	*found = code == EXIT_DONE && receipt_find(&texts, shard_idx, is, r, &spoilt);
 	if (code == EXIT_DONE && !*found && spoilt)

@@ -39,6 +39,9 @@ struct receipt_files { /* any thread may add, and nobody else has to know what i
 void receipt_files_open(struct receipt_files *f);
 void receipt_files_close(struct receipt_files *f);
 
+/* Keep no file open: on NFS and sshfs a folder stays while one in it is.  More may be added. */
+void receipt_files_let_go(struct receipt_files *f);
+
 /*
  * Add the receipt of a shard, durably.  Returns SHARD_OK or a status.  It is fine if the folder is
  * gone: then another process of the same plan has sealed the dataset.
@@ -56,14 +59,14 @@ struct receipt_texts { /* start it zeroed */
 	size_t count;
 };
 
-/* Returns the exit code. */
-int receipt_texts_read(struct receipt_texts *t, const char *state_dir, uint64_t file_idx);
+/* Returns the exit code; `quiet`: without a word. */
+int receipt_texts_read(struct receipt_texts *t, const char *state_dir, uint64_t file_idx, bool quiet);
 void receipt_texts_free(struct receipt_texts *t);
 
 /*
- * The receipt of a shard in there; false if there is none that is sound.  Of several it is the last
- * one, or one of another shard than `is`: that must not go unnoticed.  *spoilt, which may be NULL,
- * says why one that is there does not count; it is NULL if there is none.
+ * The receipt of a shard in there; false if there is none that is sound.  Of several it is one of
+ * other bytes than `is`, which must not go unnoticed, or else the one that says most.  *spoilt,
+ * which may be NULL, says why one that is there does not count; it is NULL if there is none.
  */
 bool receipt_find(const struct receipt_texts *t, uint64_t shard_idx, const struct receipt *is, struct receipt *r,
 		  const char **spoilt);
