@@ -171,10 +171,12 @@ pixels_of_pillow() {
 }
 
 # The receipts of shards, which lie 64 to a file.  Each ends with the line "end DIGEST".
+pick_receipts() { # 1 SHARD FILE...: print those of the shard; with 0 those of all others
+	awk -v want="$1" -v shard="$2" '/^receipt / { one = "" } { one = one $0 "\n" }
+		/^shard / { mine = $2 == shard } /^end / && mine == want { printf "%s", one }' "${@:3}"
+}
 receipt() { # DIR SHARD: print it
-	awk -v shard="$2" '/^receipt / { one = "" } { one = one $0 "\n" } /^shard / { mine = $2 == shard }
-		/^end / && mine { last = one } END { printf "%s", last }' \
-		"$1/.shardpack/receipts-$(printf %05d $(($2 / 64)))".*
+	pick_receipts 1 "$2" "$1/.shardpack/receipts-$(printf %05d $(($2 / 64)))".*
 }
 lose_receipt() { # DIR SHARD...: take them away
 	local dir=$1 shard file
@@ -182,8 +184,7 @@ lose_receipt() { # DIR SHARD...: take them away
 	for shard; do
 		[ -n "$(receipt "$dir" "$shard")" ] || die "$dir: shard $shard has no receipt"
 		for file in "$dir/.shardpack/receipts-$(printf %05d $((shard / 64)))".*; do
-			awk -v shard="$shard" '/^receipt / { one = "" } { one = one $0 "\n" }
-				/^shard / { mine = $2 == shard } /^end / && !mine { printf "%s", one }' "$file" >left
+			pick_receipts 0 "$shard" "$file" >left
 			cat left >"$file"
 		done
 	done

@@ -8,7 +8,7 @@
 # shellcheck disable=SC1091
 . "$ROOT/tests/cli/lib.sh"
 
-shards=331 # more than threads look at together, and more names than one thread removes alone
+shards=331 # more than threads look at together
 "$PYTHON" -c 'import sys; sys.stdout.buffer.write(b"".join(i.to_bytes(4, "little") for i in range(332)))' >t.bin
 run 0 "$PACK" plan tokens t.bin -o built --dtype u32 --seq-len 1 --shard-records 1 --order source -q
 run 0 "$PACK" build built --read-back no -q
@@ -65,6 +65,12 @@ run 0 "$PACK" images many -o many.ds --resize 8 --crop 8 --shard-records 1 --cla
 [ "$(awk '/^stat classes / { n++; sum += $5 } END { print n, sum }' many.ds/dataset.manifest)" = "3000 70" ] ||
 	die "the manifest counts other images than 70"
 run 0 "$CAT" verify many.ds -q
+
+# What is replaced has more names than one thread removes alone.
+cp -a jobs2 old
+run 0 "$PACK" tokens t.bin -o old --dtype u32 --seq-len 1 --shard-records 200 --order source --replace -q
+[ "$(contents old)" = "00000.shard 00001.shard dataset.manifest dataset.sources" ] || die "$(contents old)"
+[ "$(ls -A | grep -c old)" = 1 ] || die "$(ls -A)"
 
 # refused CODE MESSAGE: sealing `bad` ends so, and changes nothing
 refused() {

@@ -146,5 +146,15 @@ lose_receipt ds 0
 silly "$PACK" seal ds -q || die "the state is left: $(cat err)"
 break_pack output.c 's/receipt_files_let_go(.*/;/'
 rm -rf ds
-! (silly ./broken images src -o ds "${RECIPE[@]}" -q) || die "the control, which keeps files open, is not noticed"
-echo "parts, killed processes and workers of two machines; 3 controls"
+run 0 with_shim silly ./broken images src -o ds "${RECIPE[@]}" -q
+[ -e ds/.shardpack ] || die "the control, which keeps files open, is not noticed"
+
+# A file of receipts that another machine removed: the receipt goes to a new one.
+plan
+run 0 with_shim stale "$PACK" build ds -q
+[ -e ds/.shardpack/receipts-00000.1 ] || die "there is no second file: $(contents ds)"
+sealed
+break_pack receipt_files.c 's/ == ESTALE/ == -1/'
+plan
+run 3 with_shim stale ./broken build ds -q
+echo "parts, killed processes and workers of two machines; 4 controls"

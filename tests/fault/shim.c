@@ -27,6 +27,7 @@
  *   room    the file system claims to have room, so that a full disk is met only by writing
  *   remote  all file systems claim to be NFS: names are not given by renameat2(), which knows no
  *           flags there, and each link is said to be there already, as if its reply was lost
+ *   stale   the first addition to receipts is to a file that another machine has removed: ESTALE
  *   silly   what this process has open is not removed, but gets a name of its own, as on NFS
  *   lonely  locks are seen by their process alone, and SHIM_BOOT names a file in the place of the
  *           kernel's that says which boot this is: as on two machines
@@ -407,7 +408,13 @@ int fsync(int fd)
 
 int fdatasync(int fd)
 {
+	static atomic_bool told;
+
 	moment();
+	if (wants("stale") && !atomic_exchange(&told, true)) {
+		errno = ESTALE;
+		return -1;
+	}
 	return REAL(fdatasync)(fd);
 }
 

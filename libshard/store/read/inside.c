@@ -5,9 +5,6 @@
  * Each table's hash is checked before its first use, and what it says is checked again where it is
  * used.
  */
-#include "libshard/store/read/outline.h"
-#include "libshard/store/read/reader.h"
-
 #include <inttypes.h>
 #include <string.h>
 
@@ -16,6 +13,8 @@
 #include "libshard/disk/names.h"
 #include "libshard/disk/pages.h"
 #include "libshard/disk/tables.h"
+#include "libshard/store/read/outline.h"
+#include "libshard/store/read/reader.h"
 #include "shard_gpu.h"
 #include "shard_pack.h"
 

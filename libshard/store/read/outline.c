@@ -102,22 +102,28 @@ static int check_stat(const struct shard_outline *o, struct shard_error *err)
 	return rc ? rc : stat_check(&o->pages.schema, o->stat_bytes, s->bytes, s->items, o->pages.record_count, err);
 }
 
+/* stat_bytes is NULL if this fails. */
 static int read_stat(struct shard_outline *o, int fd, struct shard_error *err)
 {
 	int rc = check_stat_bytes(o, err);
 
-	if (!rc) {
-		o->stat_bytes = mem_array((size_t)o->stat->bytes + 1, 1);
-		if (!o->stat_bytes)
-			return error_set(err, SHARD_E_MEMORY, "no memory for statistics of %" PRIu64 " bytes",
-					 o->stat->bytes);
-		rc = file_read_at(fd, o->stat_bytes, o->stat->bytes, o->stat->offset, o->path, err);
-		if (rc)
-			return rc; /* which names the file */
-		rc = check_stat(o, err);
-	}
-	if (rc)
+	if (rc) {
 		error_prefix(err, o->path);
+		return rc;
+	}
+	o->stat_bytes = mem_array((size_t)o->stat->bytes + 1, 1);
+	if (!o->stat_bytes)
+		return error_set(err, SHARD_E_MEMORY, "no memory for statistics of %" PRIu64 " bytes", o->stat->bytes);
+	rc = file_read_at(fd, o->stat_bytes, o->stat->bytes, o->stat->offset, o->path, err);
+	if (!rc) {
+		rc = check_stat(o, err);
+		if (rc)
+			error_prefix(err, o->path);
+	}
+	if (rc) {
+		mem_free(o->stat_bytes);
+		o->stat_bytes = NULL;
+	}
 	return rc;
 }
 
@@ -133,10 +139,6 @@ int outline_need_stat(struct shard_outline *o, struct shard_error *err)
 		return rc;
 	rc = read_stat(o, fd, err); /* the hash is that of the pages, so another file is noticed */
 	file_close(fd);
-	if (rc) {
-		mem_free(o->stat_bytes);
-		o->stat_bytes = NULL;
-	}
 	return rc;
 }
 

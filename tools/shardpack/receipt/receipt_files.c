@@ -75,13 +75,15 @@ static int make_file(const char *state_dir, struct receipt_file *file, struct sh
 {
 	char path[FILES_PATH_BYTES];
 
-	for (file->number = 0; file->fd < 0; file->number += file->fd < 0) {
+	for (file->number = 0;; file->number++) {
 		if (path_of(path, state_dir, file->file_idx, file->number) != EXIT_DONE) {
 			errno = ENAMETOOLONG;
 			return refuse(state_dir, file, err);
 		}
 		file->fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-		if (file->fd < 0 && errno != EEXIST)
+		if (file->fd >= 0)
+			break;
+		if (errno != EEXIST)
 			return refuse(state_dir, file, err);
 	}
 	return files_sync_names(state_dir) ? SHARD_OK : refuse(state_dir, file, err);
@@ -126,14 +128,8 @@ static int add(struct receipt_files *f, const char *state_dir, uint64_t file_idx
 {
 	struct receipt_file *file = find_file(f, state_dir, file_idx);
 	int rc = file->fd < 0 ? make_file(state_dir, file, err) : SHARD_OK;
-	bool done = rc == SHARD_OK && append(file->fd, text);
 
-	if (rc == SHARD_OK && !done && errno == ESTALE) { /* another machine has removed it */
-		forget(file);
-		rc = make_file(state_dir, file, err);
-		done = rc == SHARD_OK && append(file->fd, text);
-	}
-	if (rc == SHARD_OK && !done)
+	if (rc == SHARD_OK && !append(file->fd, text))
 		rc = refuse(state_dir, file, err);
 	if (rc != SHARD_OK)
 		forget(file); /* what is torn ends its file */
@@ -153,6 +149,8 @@ int receipt_files_add(struct receipt_files *f, const char *state_dir, uint64_t s
 	} else {
 		pthread_mutex_lock(&f->lock);
 		rc = add(f, state_dir, shard_idx / RECEIPT_FILE_SHARDS, &text, err);
+		if (rc != SHARD_OK && err->os_code == ESTALE) /* another machine has removed the file */
+			rc = add(f, state_dir, shard_idx / RECEIPT_FILE_SHARDS, &text, err);
 		pthread_mutex_unlock(&f->lock);
 	}
 	text_free(&text);
