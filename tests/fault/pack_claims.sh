@@ -90,6 +90,38 @@ run 0 env JOB_COMPLETION_INDEX=5 "$PACK" build ds
 [ "$(built err)" = 0 ] || die "$(cat err)"
 sealed
 
+# ---- ranges of several shards, as many shards have them ----
+
+# Those that are complete are marked.  A shard that somebody removes later is built all the same.
+break_pack shard_ranges.c 's/^#define RANGES_ENOUGH.*/#define RANGES_ENOUGH 4/
+	s/^#define LOOKS_FREELY.*/#define LOOKS_FREELY 1/'
+plan
+pids=()
+for k in 0 1 2; do
+	worker r$k ./broken build ds --steal --part $k/3 -j1 &
+	pids+=($!)
+done
+for k in 0 1 2; do ends 0 "${pids[k]}" r$k; done
+[ "$(built r?.err)" = $SHARDS ] || die "$(built r?.err) shards were built: $(cat r?.err)"
+[ "$(find ds/.shardpack -name 'built-0000[0-3]' | wc -l)" = 4 ] || die "marks: $(ls ds/.shardpack)"
+rm ds/00006.shard
+run 0 ./broken build ds --steal
+[ "$(built err)" = 1 ] || die "$(cat err)"
+sealed
+[ ! -e ds/.shardpack ] || die "marks are left: $(ls ds/.shardpack)"
+
+# What is missing is told exactly, where others built some of a range and gave up.
+plan
+foreign 0 aaaaaaaaaaaaaaaa >ds/.shardpack/claim-00001
+worker exact ./broken build ds --steal &
+pid=$!
+until_true grep -q "waiting for shards that others build: 4-7 on elsewhere" exact.err
+cp reference/0000{4,6,7}.shard ds
+foreign 1 aaaaaaaaaaaaaaaa | sed s/works/fails/ >fails
+mv fails ds/.shardpack/claim-00001
+ends 1 $pid exact
+grep -qx "shardpack: missing: 5" exact.err || die "$(cat exact.err)"
+
 # ---- killed ----
 
 plan
@@ -343,4 +375,4 @@ silent hasty && die "the control that takes over from a worker that beats is not
 wait
 timed sure 2000 's/return claim_look(path, &v) == EXIT_DONE .*/return true;/'
 [ "$(overtaken sure)" = "taking over" ] || die "the control that does not read back is not noticed"
-echo "4 workers, arrays, killed, silent, stopped and overtaken workers, faults, grace; 2 controls"
+echo "4 workers, arrays, ranges, killed, silent, stopped and overtaken workers, faults, grace; 2 controls"

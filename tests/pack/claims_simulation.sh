@@ -4,7 +4,8 @@
 # time: each shard appears once, hardly any work is done twice, and few calls are made
 #
 # 10,000 shards and 100 workers; ALL_N=1 (make simulate) 1,000,000 shards and 1,000 workers.
-# Controls: a shardpack that takes over too early, and one whose workers all walk the same way.
+# Controls: a shardpack that takes over too early, one whose workers all walk the same way, and one
+# that marks what it did not build.
 # TIMEOUT: 3600
 # TAKES: 30
 # shellcheck disable=SC1091
@@ -65,8 +66,12 @@ awk "BEGIN {exit !($hasty > 6)}" || die "claims that are stale at once are not n
 broken claims.c 's/(c->begin + c->walked++) % c->ranges.count/c->walked++/'
 simulate ./broken 10000 100
 opens=$(number opens)
+# A worker that leaves marks what it had claimed, built or not.
+broken claims.c 's/^\th->range = range;/& h->built = true;/'
+! ./broken 10000 100 "$seed" >numbers 2>err || die "seed $seed: false marks are not noticed"
+grep -q "ranges are marked, and shards of them are missing" err || die "seed $seed: $(cat numbers err)"
 cp right numbers
 [ -n "${ALL_N-}" ] || awk "BEGIN {exit !($opens > 1.3 * $(number opens))}" ||
 	die "workers that walk the same way are not noticed: $opens, $(cat right)"
 echo "seed $seed: $shards shards, $(number started) workers, $(number killed) killed; $(number repeated_percent) % \
-repeated, $(number opens) opens a shard; controls: $hasty %, $opens"
+repeated, $(number opens) opens a shard; controls: $hasty %, $opens, marks"

@@ -11,7 +11,7 @@
 #define COSTS_FILES 300
 
 static struct {
-	double name, lstat, open, absent, publish, beat, unlink;
+	double name, lstat, open, absent, publish, beat, unlink, rename;
 } cost; /* seconds of one */
 
 static double costs_cpu_seconds(void)
@@ -88,6 +88,15 @@ static void costs_absent(const char *path)
 	costs_need(open(other, O_RDONLY) < 0 && errno == ENOENT, other);
 }
 
+static void costs_rename(const char *path)
+{
+	char other[4300];
+
+	snprintf(other, sizeof(other), "%s-", path);
+	costs_need(rename(path, other) == 0, path);
+	costs_need(rename(other, path) == 0, other);
+}
+
 static void costs_unlink(const char *path)
 {
 	costs_need(unlink(path) == 0, path);
@@ -107,6 +116,7 @@ static void costs_measure(void)
 	cost.absent = costs_of(dir, costs_absent);
 	cost.beat = costs_of(dir, costs_beat);
 	cost.lstat = costs_of(dir, costs_lstat);
+	cost.rename = costs_of(dir, costs_rename) / 2;
 	begin = costs_cpu_seconds();
 	for (unsigned round = 0; round < 20; round++) {
 		d = opendir(dir);
@@ -132,6 +142,7 @@ static double costs_tell(const struct sim_calls *c, double n)
 		    {"absent", (double)c->absent * cost.absent},
 		    {"publishes", (double)c->publishes * cost.publish},
 		    {"beats", (double)c->beats * cost.beat},
+		    {"renames", (double)c->renames * cost.rename},
 		    {"unlinks", (double)c->unlinks * cost.unlink}};
 	double all = 0;
 

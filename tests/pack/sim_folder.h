@@ -8,8 +8,9 @@
  * line of it, and the list of a folder.  This is worse than NFS, which asks the server anew at each
  * open() of a file.
  *
- * There are two kinds of names, "OUT/00005.shard" and "OUT/.shardpack/claim-00005", and one set of
- * calls: those of claim.c, claims.c, shard_list.c and shard_ranges.c.
+ * There are three kinds of names, "OUT/00005.shard", "OUT/.shardpack/claim-00005" and "built-00005"
+ * beside it, and one set of calls: those of claim.c, claims.c, shard_list.c and shard_ranges.c.
+ * Receipts are names alone, in the list of .shardpack: one for each range of which a shard is there.
  */
 #ifndef TESTS_PACK_SIM_FOLDER_H
 #define TESTS_PACK_SIM_FOLDER_H
@@ -23,6 +24,7 @@
 
 #include "shard.h"
 #include "tests/pack/sim_tasks.h"
+#include "tools/shardpack/build/shard_ranges.h"
 
 #define SIM_OUT	      "out"
 #define SIM_CACHE_NS  (60 * SIM_SECOND)
@@ -53,24 +55,27 @@ struct sim_seen {
 struct sim_host {
 	struct sim_seen *claim;	    /* [claim_count] */
 	uint32_t *missing_until_ds; /* [shard_count] tenths of seconds */
-	uint64_t listed_ns;
+	uint64_t listed_ns, state_listed_ns;
 };
 
 struct sim_calls {
-	uint64_t lists, names, lstats, opens, absent, publishes, unlinks, beats;
+	uint64_t lists, names, lstats, opens, absent, publishes, unlinks, renames, beats;
 };
 
 static struct {
-	uint64_t shard_count, claim_count, host_count;
+	uint64_t shard_count, range_shards, claim_count, host_count;
 	struct sim_host *host;
 	struct sim_file **claim; /* by name: [claim_count] */
+	uint64_t *built_ns;	 /* [claim_count] when its range was marked as built; 0: not yet */
+	bool *has_shard;	 /* [claim_count] and so a file of receipts */
+	uint64_t false_marks;	 /* while a shard of the range had no name */
 	struct sim_file *all;
 	uint64_t *published_ns;	   /* [shard_count] 0: not yet */
 	uint64_t *order, in_order; /* the shards, as they were published */
 	uint64_t *content;	   /* [shard_count] */
 	struct sim_handle *handle;
-	bool lists_claims;
-	uint64_t handle_count, handle_room, closed, listed, list_end;
+	bool lists_state;
+	uint64_t handle_count, handle_room, closed, listed, list_end, list_ns;
 	struct sim_process **process; /* by number */
 	uint64_t process_count;
 	struct sim_calls calls;
@@ -79,10 +84,13 @@ static struct {
 static void folder_open(uint64_t shards, uint64_t claims, uint64_t hosts)
 {
 	folder.shard_count = shards;
+	folder.range_shards = shard_ranges_shards(shards);
 	folder.claim_count = claims;
 	folder.host_count = hosts;
 	folder.host = calloc(hosts, sizeof(*folder.host));
 	folder.claim = calloc(claims, sizeof(*folder.claim));
+	folder.built_ns = calloc(claims, sizeof(*folder.built_ns));
+	folder.has_shard = calloc(claims, sizeof(*folder.has_shard));
 	folder.published_ns = calloc(shards, sizeof(*folder.published_ns));
 	folder.order = calloc(shards, sizeof(*folder.order));
 	folder.content = calloc(shards, sizeof(*folder.content));
@@ -92,7 +100,8 @@ static void folder_open(uint64_t shards, uint64_t claims, uint64_t hosts)
 		if (!folder.host[h].claim || !folder.host[h].missing_until_ds)
 			abort();
 	}
-	if (!folder.host || !folder.claim || !folder.published_ns || !folder.order || !folder.content)
+	if (!folder.host || !folder.claim || !folder.built_ns || !folder.has_shard || !folder.published_ns ||
+	    !folder.order || !folder.content)
 		abort();
 }
 
@@ -108,6 +117,8 @@ static void folder_close(void)
 	}
 	free(folder.host);
 	free(folder.claim);
+	free(folder.built_ns);
+	free(folder.has_shard);
 	free(folder.published_ns);
 	free(folder.order);
 	free(folder.content);
@@ -186,6 +197,7 @@ static bool folder_publish_shard(uint64_t idx, uint64_t content)
 		return false;
 	folder.published_ns[idx] = sim.now_ns;
 	folder.order[folder.in_order++] = idx;
+	folder.has_shard[idx / folder.range_shards] = true;
 	folder.content[idx] = content;
 	return true;
 }
@@ -210,6 +222,14 @@ WRAPPED(int, lstat64, const char *path, struct stat *st)
 	return -1;
 }
 
+/* As this machine sees the folder, which it asks for a list at most once in SIM_CACHE_NS. */
+static uint64_t folder_list_ns(uint64_t *listed_ns)
+{
+	if (!*listed_ns || sim.now_ns - *listed_ns >= SIM_CACHE_NS)
+		*listed_ns = sim.now_ns;
+	return *listed_ns;
+}
+
 WRAPPED(DIR *, opendir, const char *path)
 {
 	struct sim_host *h;
@@ -218,19 +238,40 @@ WRAPPED(DIR *, opendir, const char *path)
 		return __real_opendir(path);
 	if (!folder_meet())
 		return NULL;
-	folder.listed = 0;
-	folder.lists_claims = strstr(path, ".shardpack") != NULL;
-	folder.list_end = folder.claim_count;
-	if (folder.lists_claims)
-		return (DIR *)&folder;
 	h = folder_host();
-	if (!h->listed_ns || sim.now_ns - h->listed_ns >= SIM_CACHE_NS)
-		h->listed_ns = sim.now_ns;
+	folder.listed = 0;
+	folder.lists_state = strstr(path, ".shardpack") != NULL;
 	folder.calls.lists++;
+	if (folder.lists_state) {
+		folder.list_ns = folder_list_ns(&h->state_listed_ns);
+		folder.list_end = 3 * folder.claim_count;
+		return (DIR *)&folder;
+	}
+	folder.list_ns = folder_list_ns(&h->listed_ns);
 	folder.list_end = folder.in_order;
-	while (folder.list_end && folder.published_ns[folder.order[folder.list_end - 1]] > h->listed_ns)
+	while (folder.list_end && folder.published_ns[folder.order[folder.list_end - 1]] > folder.list_ns)
 		folder.list_end--;
 	return (DIR *)&folder;
+}
+
+/* For each range three names may be there. */
+static bool folder_next_of_state(char *name, size_t bytes)
+{
+	for (; folder.listed < folder.list_end; folder.listed++) {
+		uint64_t claim = folder.listed / 3, built_ns = folder.built_ns[claim];
+
+		if (folder.listed % 3 == 0 && folder.claim[claim])
+			snprintf(name, bytes, "claim-%05" PRIu64, claim);
+		else if (folder.listed % 3 == 1 && built_ns && built_ns <= folder.list_ns)
+			snprintf(name, bytes, "built-%05" PRIu64, claim);
+		else if (folder.listed % 3 == 2 && folder.has_shard[claim])
+			snprintf(name, bytes, "receipts-%05" PRIu64 ".0", claim);
+		else
+			continue;
+		folder.listed++;
+		return true;
+	}
+	return false;
 }
 
 WRAPPED(struct dirent *, readdir64, DIR *dir)
@@ -242,16 +283,11 @@ WRAPPED(struct dirent *, readdir64, DIR *dir)
 
 	if (!sim.task)
 		return __real_readdir64(dir);
-	while (folder.lists_claims && folder.listed < folder.list_end && !folder.claim[folder.listed])
-		folder.listed++;
-	if (folder.listed == folder.list_end)
+	if (folder.lists_state ? !folder_next_of_state(at, sizeof(entry.d_name)) : folder.listed == folder.list_end)
 		return NULL;
-	if (folder.lists_claims) {
-		folder.calls.names++;
-		snprintf(at, sizeof(entry.d_name), "claim-%05" PRIu64, folder.listed++);
-		return &entry;
-	}
 	folder.calls.names++;
+	if (folder.lists_state)
+		return &entry;
 	idx = folder.order[folder.listed++];
 	for (uint64_t over = idx / 100000; over; over /= 10)
 		digits++;
@@ -350,6 +386,30 @@ WRAPPED(int, unlink, const char *path)
 		return -1;
 	folder.calls.unlinks++;
 	folder.claim[claim] = NULL;
+	folder_see(claim);
+	return 0;
+}
+
+/* A claim becomes a mark. */
+WRAPPED(int, rename, const char *from, const char *to)
+{
+	uint64_t claim, built;
+
+	if (!sim.task)
+		return __real_rename(from, to);
+	if (!folder_meet() || !folder_number(from, "claim-", folder.claim_count, &claim) ||
+	    !folder_number(to, "built-", folder.claim_count, &built))
+		return -1;
+	if (built != claim)
+		abort();
+	for (uint64_t k = claim * folder.range_shards; k < (claim + 1) * folder.range_shards; k++)
+		if (k < folder.shard_count && !folder.published_ns[k]) {
+			folder.false_marks++;
+			break;
+		}
+	folder.calls.renames++;
+	folder.claim[claim] = NULL;
+	folder.built_ns[claim] = sim.now_ns;
 	folder_see(claim);
 	return 0;
 }

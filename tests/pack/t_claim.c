@@ -118,9 +118,9 @@ TEST(one_owner)
 	CHECK_STR(look().owner.space, self.space);
 	CHECK_EQ(b.fd, -1);
 	CHECK(claim_holds(&a, path));
-	claim_release(&b, path, false);
+	claim_release(&b, path, NULL, false);
 	CHECK(look().there);
-	claim_release(&a, path, false);
+	claim_release(&a, path, NULL, false);
 	CHECK(!look().there);
 }
 
@@ -135,7 +135,7 @@ TEST(whose_it_is_its_nonce_says)
 	CHECK(!make(&b, false));
 	CHECK(claim_holds(&a, path));
 	reply_is_lost = false;
-	claim_release(&a, path, false);
+	claim_release(&a, path, NULL, false);
 	CHECK(!look().there);
 }
 
@@ -189,17 +189,17 @@ TEST(one_that_was_replaced_does_no_harm)
 	CHECK_STR(look().nonce, b.nonce);
 	claim_beat(&b);
 	CHECK_EQ(look().beat, 1);
-	claim_release(&a, path, true);
+	claim_release(&a, path, NULL, true);
 	CHECK(!look().failed);
 	CHECK(claim_holds(&b, path));
-	claim_release(&b, path, false);
+	claim_release(&b, path, NULL, false);
 	CHECK(!look().there);
 	/* and one that gives back late does not take away what is another's */
 	CHECK(make(&a, false));
 	CHECK(make(&b, true));
-	claim_release(&a, path, false);
+	claim_release(&a, path, NULL, false);
 	CHECK(claim_holds(&b, path));
-	claim_release(&b, path, false);
+	claim_release(&b, path, NULL, false);
 }
 
 TEST(what_cannot_be_built_stays_marked)
@@ -209,12 +209,12 @@ TEST(what_cannot_be_built_stays_marked)
 	begin();
 	CHECK(make(&a, false));
 	claim_beat(&a);
-	claim_release(&a, path, true);
+	claim_release(&a, path, NULL, true);
 	CHECK(look().there && look().failed);
 	CHECK_EQ(look().beat, 1);
 	CHECK(make(&a, true));
 	CHECK(!look().failed);
-	claim_release(&a, path, false);
+	claim_release(&a, path, NULL, false);
 }
 
 TEST(stale_by_our_own_clock)
@@ -357,7 +357,7 @@ TEST(what_is_there_of_ranges)
 	CHECK_EQ(mkdir(dir, 0755), 0);
 	put_shard(3);
 	put_shard(5);
-	CHECK_EQ(shard_ranges_open(&r, dir, 10000), EXIT_DONE);
+	CHECK_EQ(shard_ranges_open(&r, dir, getenv("TMPDIR"), 10000), EXIT_DONE);
 	CHECK_EQ(r.shards, 3);
 	CHECK_EQ(shard_ranges_end(&r, r.count - 1), 10000);
 	for (uint64_t i = 0; i < 3; i++)
@@ -370,8 +370,8 @@ TEST(what_is_there_of_ranges)
 	CHECK(!shard_ranges_is_complete(&r, 0));
 	CHECK_EQ(shard_ranges_look(&r), EXIT_DONE);
 	CHECK(shard_ranges_is_complete(&r, 0) && !shard_ranges_is_complete(&r, 1));
-	CHECK_EQ(r.list.there_count, 5);
-	CHECK(!shard_ranges_has(&r, 4) && shard_ranges_has(&r, 8));
+	CHECK_EQ(r.list.there_count, 6);
+	CHECK(!shard_ranges_has(&r, 4) && !shard_ranges_has(&r, 6));
 	CHECK(!shard_ranges_is_complete(&r, 2)); /* whose last alone was seen */
 	for (uint64_t i = 9; i < 3000; i++)
 		put_shard(i);
@@ -380,17 +380,67 @@ TEST(what_is_there_of_ranges)
 	shard_ranges_close(&r);
 }
 
+static void put_mark(uint64_t range)
+{
+	char mark[FILES_PATH_BYTES];
+
+	CHECK_EQ(claim_built_path(mark, dir, range), EXIT_DONE);
+	CHECK_EQ(close(creat(mark, 0644)), 0);
+}
+
+/* A mark spares a look at each shard.  One of an earlier run may be older than a shard's removal. */
+TEST(marks_of_ranges)
+{
+	struct shard_ranges r = {0};
+
+	CHECK_EQ(files_path(dir, getenv("TMPDIR"), "marks"), EXIT_DONE);
+	CHECK_EQ(mkdir(dir, 0755), 0);
+	put_mark(1999);
+	CHECK_EQ(shard_ranges_open(&r, dir, dir, 10000), EXIT_DONE);
+	CHECK(shard_ranges_is_marked(&r));
+	put_mark(2000);
+	put_mark(3333); /* the last range has one shard */
+	CHECK_EQ(shard_ranges_look(&r), EXIT_DONE); /* the list is new */
+	CHECK_EQ(r.list.there_count, 0);
+	CHECK_EQ(shard_ranges_look(&r), EXIT_DONE); /* so many are missing that marks are listed */
+	CHECK_EQ(r.list.there_count, 3 + 1);
+	for (uint64_t i = 0; i < 3000; i++)
+		put_shard(i);
+	for (uint64_t range = 0; range < 990; range++)
+		put_mark(range);
+	CHECK_EQ(shard_ranges_look(&r), EXIT_DONE); /* at some shards and their marks, at all marks, at the rest */
+	CHECK_EQ(r.list.there_count, 3000 + 3 + 1);
+	CHECK(shard_ranges_is_complete(&r, 2000) && shard_ranges_is_complete(&r, 3333));
+	CHECK(!shard_ranges_is_complete(&r, 1999));
+	shard_ranges_close(&r);
+	CHECK_EQ(shard_ranges_open(&r, dir, dir, 4096), EXIT_DONE);
+	CHECK(!shard_ranges_is_marked(&r));
+	shard_ranges_close(&r);
+}
+
 TEST(a_list_of_claims)
 {
-	bool there[9] = {false};
-	struct claim c;
+	struct claim_files files[9] = {{.claim = false}};
+	char built[FILES_PATH_BYTES];
+	struct claim a, b;
 
 	begin();
-	CHECK(make(&c, false));
-	CHECK_EQ(claim_list(getenv("TMPDIR"), 9, there), EXIT_DONE);
+	CHECK_EQ(claim_built_path(built, getenv("TMPDIR"), 7), EXIT_DONE);
+	CHECK(make(&a, false));
+	CHECK_EQ(claim_list(getenv("TMPDIR"), 9, files), EXIT_DONE);
 	for (uint64_t i = 0; i < 9; i++)
-		CHECK_EQ(there[i], i == 7);
-	claim_release(&c, path, false);
+		CHECK(files[i].claim == (i == 7) && !files[i].built);
+	CHECK(make(&b, true));
+	claim_release(&a, path, built, false); /* it was replaced, so it marks nothing */
+	CHECK(look().there && access(built, F_OK) != 0);
+	claim_release(&b, path, built, true); /* nor does one that failed */
+	CHECK(look().failed && access(built, F_OK) != 0);
+	CHECK(make(&a, true));
+	claim_release(&a, path, built, false);
+	files[7].claim = false;
+	CHECK_EQ(claim_list(getenv("TMPDIR"), 9, files), EXIT_DONE);
+	CHECK(!files[7].claim && files[7].built);
+	CHECK_EQ(unlink(built), 0);
 }
 
 TEST(what_went_from_another_machine_may_be_hidden)

@@ -179,14 +179,12 @@ static int remove_left(const struct job *job)
 }
 
 /*
- * No shard is missing, so nobody needs what is left.  If the dataset was sealed while we slept,
- * that process could not remove files that we had open.
+ * No shard is missing.  If the dataset was sealed while we slept, that process could not remove
+ * files that we had open; else sealing removes what is left, once for all workers.
  */
 static int leave(const struct job *job)
 {
-	int code = remove_left(job);
-
-	return code == EXIT_DONE && output_is_sealed(job->out_dir, job->plan) ? output_clear_state(job) : code;
+	return output_is_sealed(job->out_dir, job->plan) ? output_clear_state(job) : EXIT_DONE;
 }
 
 /* Inputs that could not be read are told even of a run that was asked to stop. */
@@ -205,7 +203,7 @@ int build_run(const struct job *job)
 
 	if (!allocate(&b))
 		code = fail(EXIT_IO, "out of memory for %" PRIu64 " shards", job->plan->shard_count);
-	/* Other machines may not see our locks, so with claims it is done last. */
+	/* Other machines may not see our locks, so with claims it is left to sealing. */
 	if (code == EXIT_DONE && !job->look_only && !job->worker)
 		code = remove_left(job);
 	if (code == EXIT_DONE)

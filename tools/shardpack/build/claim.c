@@ -123,26 +123,33 @@ int claim_path(char *out, const char *state_dir, uint64_t range)
 	return files_numbered(out, state_dir, "claim-", range, "");
 }
 
-struct claimed {
-	uint64_t range_count;
-	bool *there;
-};
-
-static void note_claim(void *context, const char *name)
+int claim_built_path(char *out, const char *state_dir, uint64_t range)
 {
-	struct claimed *c = context;
-	uint64_t range;
-
-	if (sscanf(name, "claim-%" SCNu64, &range) == 1 && range < c->range_count)
-		c->there[range] = true;
+	return files_numbered(out, state_dir, "built-", range, "");
 }
 
-int claim_list(const char *state_dir, uint64_t range_count, bool *there)
+struct listing {
+	uint64_t range_count;
+	struct claim_files *files;
+};
+
+static void note_file(void *context, const char *name)
 {
-	struct claimed c = {.range_count = range_count, .there = there};
+	struct listing *l = context;
+	uint64_t range;
+
+	if (sscanf(name, "claim-%" SCNu64, &range) == 1 && range < l->range_count)
+		l->files[range].claim = true;
+	else if (sscanf(name, "built-%" SCNu64, &range) == 1 && range < l->range_count)
+		l->files[range].built = true;
+}
+
+int claim_list(const char *state_dir, uint64_t range_count, struct claim_files *files)
+{
+	struct listing l = {.range_count = range_count, .files = files};
 	bool sealed; /* by another process: nobody claims what is there */
 
-	return files_list(state_dir, note_claim, &c, &sealed);
+	return files_list(state_dir, note_file, &l, &sealed);
 }
 
 static void put_word(struct text *out, const char *name, const char *word)
@@ -272,7 +279,7 @@ void claim_beat(struct claim *c)
 	write_first(c, WORKS);
 }
 
-void claim_release(struct claim *c, const char *path, bool failed)
+void claim_release(struct claim *c, const char *path, const char *built, bool failed)
 {
 	if (c->fd < 0)
 		return;
@@ -280,7 +287,9 @@ void claim_release(struct claim *c, const char *path, bool failed)
 		write_first(c, FAILS);
 	close(c->fd); /* network file systems rename a file that is open and to be removed */
 	c->fd = -1;
-	if (!failed && claim_holds(c, path))
+	if (failed || !claim_holds(c, path))
+		return;
+	if (!built || rename(path, built) != 0)
 		unlink(path);
 }
 

@@ -14,6 +14,9 @@
  * file with.  After a takeover that leads to a file without a name, so an owner that was only
  * asleep cannot disturb the new one.  A claim of which nothing changes for some minutes of the
  * observer's own clock is stale; the clocks of two machines are never compared.
+ *
+ * When all shards of the range have their names, the claim is renamed to a mark, which says so to
+ * those who would have to look for each shard.
  */
 #ifndef SHARD_BUILD_CLAIM_H
 #define SHARD_BUILD_CLAIM_H
@@ -63,14 +66,18 @@ struct claim {
 	uint64_t beat;
 };
 
-/* The file for a range, in FILES_PATH_BYTES.  Returns the exit code. */
-int claim_path(char *out, const char *state_dir, uint64_t range);
-
 /*
- * For which ranges is there a file?  Set there[range] where one is, by one look at the folder.
- * Returns the exit code.
+ * The file for a range, and the mark that a claim becomes when all of its range is built, both in
+ * FILES_PATH_BYTES.  Return the exit code.
  */
-int claim_list(const char *state_dir, uint64_t range_count, bool *there);
+int claim_path(char *out, const char *state_dir, uint64_t range);
+int claim_built_path(char *out, const char *state_dir, uint64_t range);
+
+/* Which of the two are there for each range?  One look at the folder.  Returns the exit code. */
+struct claim_files {
+	bool claim, built;
+};
+int claim_list(const char *state_dir, uint64_t range_count, struct claim_files *files);
 
 /* This process, in a job without its tasks, or "". */
 void claim_self(struct claim_owner *self, const char *job);
@@ -106,7 +113,10 @@ void claim_remove_begun(const struct claim_view *v, const char *out_dir, uint64_
 /* Says that the owner lives.  If this fails, at worst another process takes over. */
 void claim_beat(struct claim *c);
 
-/* Give it back; or leave it there, to say that what it is for cannot be built. */
-void claim_release(struct claim *c, const char *path, bool failed);
+/*
+ * Give it back; or leave it there, to say that what it is for cannot be built.  If all of it is
+ * built, `built` is the path of the mark, else NULL.
+ */
+void claim_release(struct claim *c, const char *path, const char *built, bool failed);
 
 #endif

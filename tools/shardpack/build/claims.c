@@ -133,7 +133,7 @@ static int try_range(struct claims *c, uint64_t range)
 	h->end = shard_ranges_end(&c->ranges, range);
 	claim_remove_begun(&v, c->job->out_dir, h->next, h->end);
 	if (!held_add(&c->held, h)) {
-		claim_release(&h->claim, path, false);
+		claim_release(&h->claim, path, NULL, false);
 		free(h);
 		return fail(EXIT_IO, "out of memory for claims");
 	}
@@ -144,8 +144,10 @@ static int try_range(struct claims *c, uint64_t range)
 /* Nothing of it is left to do or being done. */
 static void release_if_done(struct claims *c, struct held *h)
 {
-	if (h != c->current && h->next == h->end && !h->out_count)
-		held_release(&c->held, h, c->job->state_dir);
+	if (h == c->current || h->next != h->end || h->out_count)
+		return;
+	h->built = shard_ranges_is_marked(&c->ranges) && shard_ranges_is_complete(&c->ranges, h->range);
+	held_release(&c->held, h, c->job->state_dir);
 }
 
 /* The next shard of the current range; if there is none, the range is current no more. */
@@ -257,14 +259,11 @@ static int mark_range(struct claims *c, uint64_t range, bool may_be_claimed, boo
 
 int claims_mark_open(struct claims *c, bool *todo)
 {
-	bool *claimed = calloc(c->ranges.count + 1, sizeof(*claimed));
-	int code = claimed ? claim_list(c->job->state_dir, c->ranges.count, claimed)
-			   : fail(EXIT_IO, "out of memory for %" PRIu64 " claims", c->ranges.count);
+	int code = EXIT_DONE;
 
 	for (uint64_t range = 0; code == EXIT_DONE && range < c->ranges.count; range++)
 		if (!shard_ranges_is_complete(&c->ranges, range))
-			code = mark_range(c, range, claimed[range], todo);
-	free(claimed);
+			code = mark_range(c, range, c->ranges.files[range].claim, todo);
 	return code;
 }
 
@@ -382,15 +381,18 @@ int claims_wait(struct claims *c, bool *more)
 
 int claims_tell(struct claims *c, bool *is_complete)
 {
-	uint64_t missing = c->ranges.list.shard_count - c->ranges.list.there_count;
+	struct shard_list *l = &c->ranges.list;
 	struct survey s = {0};
 	struct text list = {0};
-	int code = missing ? survey(c, &s) : EXIT_DONE;
+	int code = l->there_count < l->shard_count ? shard_list_look(l, c->job->out_dir, l->shard_count) : EXIT_DONE;
+	uint64_t missing = l->shard_count - l->there_count;
 
+	if (code == EXIT_DONE && missing)
+		code = survey(c, &s);
 	*is_complete = !missing;
 	note("%s: built %" PRIu64 " shard%s; %" PRIu64 " of %" PRIu64 " %s missing", c->job->out_dir, c->built_count,
-	     c->built_count == 1 ? "" : "s", missing, c->ranges.list.shard_count, missing == 1 ? "is" : "are");
-	shard_list_missing(&c->ranges.list, LIST_BYTES_MAX, &list);
+	     c->built_count == 1 ? "" : "s", missing, l->shard_count, missing == 1 ? "is" : "are");
+	shard_list_missing(l, LIST_BYTES_MAX, &list);
 	if (missing && !text_failed(&list))
 		note("missing: %s", list.data);
 	if (code == EXIT_DONE && s.given_up && s.owners.bytes && !text_failed(&s.owners) && !s.busy)
@@ -413,7 +415,7 @@ int claims_open(struct claims **out, const struct job *job)
 		return fail(EXIT_IO, "out of memory for claims");
 	c->job = job;
 	claim_self(&c->self, job->worker->job);
-	code = shard_ranges_open(&c->ranges, job->out_dir, job->plan->shard_count);
+	code = shard_ranges_open(&c->ranges, job->out_dir, job->state_dir, job->plan->shard_count);
 	if (code != EXIT_DONE)
 		return code;
 	c->begin = c->ranges.count ? scheduler_begin(job->worker, c->ranges.count) : 0;

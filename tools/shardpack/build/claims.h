@@ -5,7 +5,7 @@
  * Shards are claimed in ranges of at most 64, by files in .shardpack: claim.h.  The ranges depend
  * on the plan alone.  A worker begins at its own place, goes around once, and claims what is
  * missing and not claimed.  When it has come around it waits for the others, and takes over what
- * they leave.
+ * they leave.  A claim becomes a mark when all of its shards are there.
  */
 #ifndef SHARD_BUILD_CLAIMS_H
 #define SHARD_BUILD_CLAIMS_H

@@ -60,7 +60,7 @@ struct held *held_of(const struct held_claims *l, uint64_t range)
 
 void held_release(struct held_claims *l, struct held *h, const char *state_dir)
 {
-	char path[FILES_PATH_BYTES];
+	char path[FILES_PATH_BYTES], built[FILES_PATH_BYTES];
 	uint64_t i = 0;
 
 	pthread_mutex_lock(&l->lock);
@@ -68,8 +68,9 @@ void held_release(struct held_claims *l, struct held *h, const char *state_dir)
 		i++;
 	l->item[i] = l->item[--l->count];
 	pthread_mutex_unlock(&l->lock);
-	if (claim_path(path, state_dir, h->range) == EXIT_DONE)
-		claim_release(&h->claim, path, h->failed);
+	if (claim_path(path, state_dir, h->range) == EXIT_DONE &&
+	    claim_built_path(built, state_dir, h->range) == EXIT_DONE)
+		claim_release(&h->claim, path, h->built ? built : NULL, h->failed);
 	free(h);
 }
 

@@ -18,6 +18,7 @@ struct held {
 	uint64_t next, end; /* shards that were not handed out yet */
 	uint64_t out_count; /* handed out, and not ended */
 	bool failed;
+	bool built; /* all of it is there */
 };
 
 struct held_claims { /* start it zeroed; only the main thread changes the list, with the lock */

@@ -372,7 +372,7 @@ static bool is_state_name(const char *name)
 {
 	return !strcmp(name, "plan") || !strcmp(name, "source") || !strcmp(name, SOURCES) ||
 	       !strcmp(name, "quarantine") || !strncmp(name, "receipts-", 9) || !strncmp(name, "claim-", 6) ||
-	       !strncmp(name, "receipt-", 8); /* of releases before 0.2: one for each shard */
+	       !strncmp(name, "built-", 6) || !strncmp(name, "receipt-", 8); /* of releases before 0.2: one for each shard */
 }
 
 static bool is_output_name(const char *name)
@@ -382,11 +382,14 @@ static bool is_output_name(const char *name)
 
 int output_clear_state(const struct job *job)
 {
+	struct shard_error err;
 	bool gone;
 	int code;
 
 	if (job->receipts)
 		receipt_files_let_go(job->receipts);
+	if (shard_remove_temps(job->out_dir, NULL, &err) != SHARD_OK)
+		return fail_of_library(&err);
 	code = remove_all(job->state_dir, is_state_name, &gone);
 	if (code == EXIT_DONE && !gone)
 		warn("%s: not removed, because it is not empty; another process uses it, or it holds a file that is "

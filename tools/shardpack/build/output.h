@@ -11,6 +11,7 @@
  *   OUT/.shardpack/quarantine the folder for bad inputs; for `shardpack build`
  *   OUT/.shardpack/receipts-00000.0 ...
  *   OUT/.shardpack/claim-00000   which process builds a range of shards; claims.h
+ *   OUT/.shardpack/built-00000   all of a range is built
  *
  * Times and the two folders are not part of the plan.  Sealing removes .shardpack.
  * Only the files in OUT decide which work is left, so any process can continue it.
@@ -87,7 +88,7 @@ int output_refuse_link(const char *path);
 /* OUT is sealed: write the fingerprints in job->kept beside the manifest. */
 int output_keep_prints(const struct job *job);
 
-/* OUT is sealed: remove .shardpack. */
+/* OUT is sealed: remove .shardpack, and temporary files of processes that are there no more. */
 int output_clear_state(const struct job *job);
 
 /* OUT was found sealed: do both, as a run that was stopped behind the manifest did not. */

@@ -163,10 +163,7 @@ int output_keep_prints(const struct job *job)
 	if (code != EXIT_DONE)
 		return code;
 	kept_prints_write(job->kept, id, &text);
-	/* A kill in the middle of this leaves a temporary file, and nobody builds here any more. */
-	if (shard_remove_temps(job->out_dir, NULL, &err) != SHARD_OK)
-		code = fail_of_library(&err);
-	else if (text_failed(&text))
+	if (text_failed(&text))
 		code = fail(EXIT_IO, "%s: out of memory", path);
 	else if (files_publish(path, text.data, text.bytes, &err) != SHARD_OK)
 		code = fail_of_library(&err);

@@ -14,8 +14,8 @@
 
 #define RANGE_SHARDS_MAX 64
 #define RANGES_ENOUGH	 4096 /* up to so many each one has a single shard */
-#define FOUND_FREELY	 1024 /* shards; and one in FOUND_SHARE of all */
-#define FOUND_SHARE	 32   /* a look at one shard costs as much as some names of a listing */
+#define LOOKS_FREELY	 1024 /* at single names, before all are listed */
+#define LOOKS_SHARE	 4    /* and for so many names one: a look costs as much as some names */
 
 uint64_t shard_ranges_shards(uint64_t shard_count)
 {
@@ -24,23 +24,29 @@ uint64_t shard_ranges_shards(uint64_t shard_count)
 	return shards < 1 ? 1 : shards < RANGE_SHARDS_MAX ? shards : RANGE_SHARDS_MAX;
 }
 
-int shard_ranges_open(struct shard_ranges *r, const char *out_dir, uint64_t shard_count)
+int shard_ranges_open(struct shard_ranges *r, const char *out_dir, const char *state_dir, uint64_t shard_count)
 {
+	int code;
+
 	r->out_dir = out_dir;
+	r->state_dir = state_dir;
 	r->shards = shard_ranges_shards(shard_count);
 	r->count = (shard_count + r->shards - 1) / r->shards;
 	r->next = malloc((r->count + 1) * sizeof(*r->next));
-	if (!r->next)
+	r->files = calloc(r->count + 1, sizeof(*r->files));
+	if (!r->next || !r->files)
 		return fail(EXIT_IO, "out of memory for %" PRIu64 " ranges of shards", r->count);
 	for (uint64_t range = 0; range < r->count; range++)
 		r->next[range] = range * r->shards;
 	r->is_new = true;
-	return shard_list_look(&r->list, out_dir, shard_count);
+	code = claim_list(state_dir, r->count, r->files);
+	return code == EXIT_DONE ? shard_list_look(&r->list, out_dir, shard_count) : code;
 }
 
 void shard_ranges_close(struct shard_ranges *r)
 {
 	shard_list_free(&r->list);
+	free(r->files);
 	free(r->next);
 	*r = (struct shard_ranges){0};
 }
@@ -85,16 +91,73 @@ bool shard_ranges_has_come(struct shard_ranges *r, uint64_t range)
 	return !r->list.there[last] && shard_ranges_has(r, last);
 }
 
+bool shard_ranges_is_marked(const struct shard_ranges *r)
+{
+	return r->shards > 1;
+}
+
+static void see_range(struct shard_ranges *r, uint64_t range)
+{
+	for (uint64_t k = r->next[range]; k < shard_ranges_end(r, range); k++)
+		shard_ranges_see(r, k);
+}
+
+static int see_built(struct shard_ranges *r)
+{
+	struct claim_files *now = calloc(r->count + 1, sizeof(*now));
+	int code = now ? claim_list(r->state_dir, r->count, now)
+		       : fail(EXIT_IO, "out of memory for %" PRIu64 " ranges of shards", r->count);
+
+	for (uint64_t range = 0; code == EXIT_DONE && range < r->count; range++)
+		if (now[range].built && !r->files[range].built)
+			see_range(r, range);
+	free(now);
+	return code;
+}
+
+/*
+ * Look at a range that is not complete: at its last shard, and if that is there, at the mark and
+ * then at each shard.  Returns how many names were looked at.
+ */
+static uint64_t look_at_range(struct shard_ranges *r, uint64_t range)
+{
+	uint64_t looks = 1;
+	char path[FILES_PATH_BYTES];
+	struct stat st;
+
+	if (!shard_ranges_has(r, shard_ranges_end(r, range) - 1))
+		return looks;
+	if (shard_ranges_is_marked(r) && !r->files[range].built &&
+	    claim_built_path(path, r->state_dir, range) == EXIT_DONE && lstat(path, &st) == 0)
+		see_range(r, range);
+	for (looks++; !shard_ranges_is_complete(r, range) && shard_ranges_has(r, r->next[range]); looks++)
+		;
+	return looks;
+}
+
+/* Look at one range after the other, but at no more than is cheaper than `names`; else *more. */
+static void look_at_each(struct shard_ranges *r, uint64_t names, bool *more)
+{
+	uint64_t most = LOOKS_FREELY + names / LOOKS_SHARE, looks = 0;
+
+	for (uint64_t range = 0; range < r->count && looks < most; range++)
+		if (!shard_ranges_is_complete(r, range))
+			looks += look_at_range(r, range);
+	*more = looks >= most;
+}
+
 int shard_ranges_look(struct shard_ranges *r)
 {
-	uint64_t most = r->list.there_count + FOUND_FREELY + r->list.shard_count / FOUND_SHARE;
+	bool more = false;
+	int code = EXIT_DONE;
 
-	for (uint64_t range = 0; !r->is_new && range < r->count; range++) {
-		while (!shard_ranges_is_complete(r, range) && shard_ranges_has(r, r->next[range]))
-			;
-		if (r->list.there_count >= most)
-			return shard_list_look(&r->list, r->out_dir, r->list.shard_count);
-	}
+	if (!r->is_new)
+		look_at_each(r, r->count, &more);
 	r->is_new = false;
-	return EXIT_DONE;
+	if (more && shard_ranges_is_marked(r)) {
+		code = see_built(r);
+		if (code == EXIT_DONE)
+			look_at_each(r, r->list.shard_count, &more);
+	}
+	return code == EXIT_DONE && more ? shard_list_look(&r->list, r->out_dir, r->list.shard_count) : code;
 }

@@ -2,9 +2,9 @@
 /*
  * shard_ranges.h - which shards are there, range by range, found with few looks at a large folder
  *
- * Workers build the shards of a range in order.  So a look at its first missing shard tells whether
- * work on it goes on, and a look at its last shard whether it is most likely complete.  A range is
- * complete when each of its shards was seen.
+ * Workers build the shards of a range in order.  So a look at its last shard tells whether it is
+ * most likely complete.  It is complete when each of its shards was seen, or when a mark says so
+ * that was made since we began: the mark of an earlier run may be older than the removal of a shard.
  */
 #ifndef SHARD_BUILD_SHARD_RANGES_H
 #define SHARD_BUILD_SHARD_RANGES_H
@@ -12,22 +12,27 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "tools/shardpack/build/claim.h"
 #include "tools/shardpack/build/shard_list.h"
 
 struct shard_ranges { /* start it zeroed */
-	const char *out_dir;
+	const char *out_dir, *state_dir;
 	uint64_t shards, count; /* of a range; of ranges */
 	struct shard_list list;
-	uint64_t *next; /* [count] all before it in the range were seen */
-	bool is_new;	/* the list was made just now */
+	struct claim_files *files; /* [count] what there was before the list was made */
+	uint64_t *next;		   /* [count] all before it in the range were seen */
+	bool is_new;		   /* the list was made just now */
 };
 
-/* `out_dir` must live on.  Returns the exit code.  Close it all the same if this fails. */
-int shard_ranges_open(struct shard_ranges *r, const char *out_dir, uint64_t shard_count);
+/* Both folders must live on.  Returns the exit code.  Close it all the same if this fails. */
+int shard_ranges_open(struct shard_ranges *r, const char *out_dir, const char *state_dir, uint64_t shard_count);
 void shard_ranges_close(struct shard_ranges *r);
 
 /* By the plan alone: how many shards a range has, the last range excepted. */
 uint64_t shard_ranges_shards(uint64_t shard_count);
+
+/* Are complete ranges marked?  It is not worth it if each is a single shard. */
+bool shard_ranges_is_marked(const struct shard_ranges *r);
 
 /* The number behind that of the range's last shard. */
 uint64_t shard_ranges_end(const struct shard_ranges *r, uint64_t range);
@@ -43,8 +48,8 @@ void shard_ranges_see(struct shard_ranges *r, uint64_t shard_idx);
 bool shard_ranges_has_come(struct shard_ranges *r, uint64_t range);
 
 /*
- * Look at all ranges that are not complete.  The first call uses the list that open has made.
- * Returns the exit code.
+ * Look at all ranges that are not complete; of one that stays so, shards may stay unseen.  The
+ * first call uses the list that open has made.  Returns the exit code.
  */
 int shard_ranges_look(struct shard_ranges *r);
 
