@@ -18,8 +18,8 @@
  * LDFLAGS: -Wl,--wrap=pthread_mutex_init,--wrap=pthread_mutex_lock,--wrap=pthread_mutex_unlock
  * LDFLAGS: -Wl,--wrap=pthread_cond_clockwait,--wrap=pthread_cond_signal
  * LDFLAGS: -Wl,--wrap=lstat64,--wrap=opendir,--wrap=readdir64,--wrap=closedir,--wrap=access
- * LDFLAGS: -Wl,--wrap=open64,--wrap=read,--wrap=pwrite64,--wrap=fsync,--wrap=close,--wrap=unlink,--wrap=rename
- * LDFLAGS: -Wl,--wrap=shard_publish,--wrap=kill,--wrap=getrandom
+ * LDFLAGS: -Wl,--wrap=open64,--wrap=read,--wrap=pwrite64,--wrap=fsync,--wrap=close,--wrap=unlink
+ * LDFLAGS: -Wl,--wrap=rename,--wrap=shard_publish,--wrap=kill,--wrap=getrandom
  * LDFLAGS: -Wl,--wrap=claim_self,--wrap=interrupted,--wrap=asked_to_stop,--wrap=fail
  */
 #include "shard_pack.h"
@@ -392,7 +392,8 @@ static void tell(double code_seconds)
 	printf(" repeated_percent %.4f repeats %" PRIu64 " two_owners %" PRIu64 " idle_percent %.2f",
 	       100 * (job_state.work / job_state.useful - 1), job_state.repeats, job_state.two_owners,
 	       100 * (double)job_state.waited_ns / 1e9 / job_state.work);
-	printf(" names %.1f lists %.5f lstats %.2f opens %.2f absent %.2f publishes %.4f unlinks %.4f renames %.4f beats %.3f",
+	printf(" names %.1f lists %.5f lstats %.2f opens %.2f absent %.2f publishes %.4f unlinks %.4f renames %.4f "
+	       "beats %.3f",
 	       (double)folder.calls.names / n, (double)folder.calls.lists / n, (double)folder.calls.lstats / n,
 	       (double)folder.calls.opens / n, (double)folder.calls.absent / n, (double)folder.calls.publishes / n,
 	       (double)folder.calls.unlinks / n, (double)folder.calls.renames / n, (double)folder.calls.beats / n);

@@ -10,7 +10,7 @@
  *
  * There are three kinds of names, "OUT/00005.shard", "OUT/.shardpack/claim-00005" and "built-00005"
  * beside it, and one set of calls: those of claim.c, claims.c, shard_list.c and shard_ranges.c.
- * Receipts are names alone, in the list of .shardpack: one for each range of which a shard is there.
+ * Receipts are names alone, in the list of .shardpack, one for each range that has a shard.
  */
 #ifndef TESTS_PACK_SIM_FOLDER_H
 #define TESTS_PACK_SIM_FOLDER_H
@@ -53,8 +53,9 @@ struct sim_seen {
 };
 
 struct sim_host {
-	struct sim_seen *claim;	    /* [claim_count] */
-	uint32_t *missing_until_ds; /* [shard_count] tenths of seconds */
+	struct sim_seen *claim;	     /* [claim_count] */
+	uint32_t *missing_until_ds;  /* [shard_count] tenths of seconds */
+	uint32_t *unmarked_until_ds; /* [claim_count] */
 	uint64_t listed_ns, state_listed_ns;
 };
 
@@ -97,7 +98,8 @@ static void folder_open(uint64_t shards, uint64_t claims, uint64_t hosts)
 	for (uint64_t h = 0; folder.host && h < hosts; h++) {
 		folder.host[h].claim = calloc(claims, sizeof(struct sim_seen));
 		folder.host[h].missing_until_ds = calloc(shards, sizeof(uint32_t));
-		if (!folder.host[h].claim || !folder.host[h].missing_until_ds)
+		folder.host[h].unmarked_until_ds = calloc(claims, sizeof(uint32_t));
+		if (!folder.host[h].claim || !folder.host[h].missing_until_ds || !folder.host[h].unmarked_until_ds)
 			abort();
 	}
 	if (!folder.host || !folder.claim || !folder.built_ns || !folder.has_shard || !folder.published_ns ||
@@ -114,6 +116,7 @@ static void folder_close(void)
 	for (uint64_t h = 0; h < folder.host_count; h++) {
 		free(folder.host[h].claim);
 		free(folder.host[h].missing_until_ds);
+		free(folder.host[h].unmarked_until_ds);
 	}
 	free(folder.host);
 	free(folder.claim);
@@ -202,24 +205,33 @@ static bool folder_publish_shard(uint64_t idx, uint64_t content)
 	return true;
 }
 
+/* Is a name there that was given at `since_ns`, 0: never?  Machines believe what they saw last. */
+static int folder_find(uint64_t since_ns, uint32_t *missing_until_ds)
+{
+	uint64_t now_ds = sim.now_ns / (SIM_SECOND / 10);
+
+	folder.calls.lstats++;
+	if (since_ns && *missing_until_ds <= now_ds)
+		return 0;
+	if (*missing_until_ds <= now_ds)
+		*missing_until_ds = (uint32_t)(now_ds + SIM_CACHE_NS / (SIM_SECOND / 10));
+	errno = ENOENT;
+	return -1;
+}
+
 WRAPPED(int, lstat64, const char *path, struct stat *st)
 {
-	uint64_t idx, now_ds;
-	uint32_t *until;
+	uint64_t idx;
 
 	if (!sim.task)
 		return __real_lstat64(path, st);
-	if (!folder_meet() || !folder_number(path, SIM_OUT "/", folder.shard_count, &idx))
+	if (!folder_meet())
 		return -1;
-	folder.calls.lstats++;
-	now_ds = sim.now_ns / (SIM_SECOND / 10);
-	until = &folder_host()->missing_until_ds[idx];
-	if (folder.published_ns[idx] && *until <= now_ds)
-		return 0;
-	if (*until <= now_ds)
-		*until = (uint32_t)(now_ds + SIM_CACHE_NS / (SIM_SECOND / 10));
-	errno = ENOENT;
-	return -1;
+	if (folder_number(path, "built-", folder.claim_count, &idx))
+		return folder_find(folder.built_ns[idx], &folder_host()->unmarked_until_ds[idx]);
+	if (!folder_number(path, SIM_OUT "/", folder.shard_count, &idx))
+		return -1;
+	return folder_find(folder.published_ns[idx], &folder_host()->missing_until_ds[idx]);
 }
 
 /* As this machine sees the folder, which it asks for a list at most once in SIM_CACHE_NS. */
@@ -410,6 +422,7 @@ WRAPPED(int, rename, const char *from, const char *to)
 	folder.calls.renames++;
 	folder.claim[claim] = NULL;
 	folder.built_ns[claim] = sim.now_ns;
+	folder_host()->unmarked_until_ds[claim] = 0;
 	folder_see(claim);
 	return 0;
 }

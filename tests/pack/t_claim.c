@@ -368,15 +368,24 @@ TEST(what_is_there_of_ranges)
 	CHECK(shard_ranges_has_come(&r, 0) && !shard_ranges_has_come(&r, 0)); /* once */
 	CHECK(!shard_ranges_has_come(&r, 1)); /* its last was there before: a hole is no progress */
 	CHECK(!shard_ranges_is_complete(&r, 0));
-	CHECK_EQ(shard_ranges_look(&r), EXIT_DONE);
+	CHECK(shard_ranges_look_at(&r, 0) && !shard_ranges_look_at(&r, 1) && !shard_ranges_look_at(&r, 2));
 	CHECK(shard_ranges_is_complete(&r, 0) && !shard_ranges_is_complete(&r, 1));
 	CHECK_EQ(r.list.there_count, 6);
 	CHECK(!shard_ranges_has(&r, 4) && !shard_ranges_has(&r, 6));
 	CHECK(!shard_ranges_is_complete(&r, 2)); /* whose last alone was seen */
+	shard_ranges_close(&r);
+	/* With a range for each shard, many that are missing are listed, and few are not. */
+	CHECK_EQ(shard_ranges_open(&r, dir, getenv("TMPDIR"), 4096), EXIT_DONE);
+	CHECK_EQ(shard_ranges_look(&r), EXIT_DONE);
 	for (uint64_t i = 9; i < 3000; i++)
 		put_shard(i);
-	CHECK_EQ(shard_ranges_look(&r), EXIT_DONE); /* so many that the folder was listed */
+	CHECK_EQ(r.list.there_count, 6);
+	CHECK_EQ(shard_ranges_look(&r), EXIT_DONE);
 	CHECK_EQ(r.list.there_count, 6 + 2991);
+	put_shard(3000);
+	CHECK_EQ(shard_ranges_look(&r), EXIT_DONE);
+	CHECK_EQ(r.list.there_count, 6 + 2991);
+	CHECK(shard_ranges_look_at(&r, 3000) && !shard_ranges_look_at(&r, 3001));
 	shard_ranges_close(&r);
 }
 
@@ -388,7 +397,7 @@ static void put_mark(uint64_t range)
 	CHECK_EQ(close(creat(mark, 0644)), 0);
 }
 
-/* A mark spares a look at each shard.  One of an earlier run may be older than a shard's removal. */
+/* A mark spares looks.  One of an earlier run may be older than the removal of a shard. */
 TEST(marks_of_ranges)
 {
 	struct shard_ranges r = {0};
@@ -399,19 +408,18 @@ TEST(marks_of_ranges)
 	CHECK_EQ(shard_ranges_open(&r, dir, dir, 10000), EXIT_DONE);
 	CHECK(shard_ranges_is_marked(&r));
 	put_mark(2000);
-	put_mark(3333); /* the last range has one shard */
+	put_mark(3333);				    /* the last range has one shard */
 	CHECK_EQ(shard_ranges_look(&r), EXIT_DONE); /* the list is new */
 	CHECK_EQ(r.list.there_count, 0);
 	CHECK_EQ(shard_ranges_look(&r), EXIT_DONE); /* so many are missing that marks are listed */
 	CHECK_EQ(r.list.there_count, 3 + 1);
-	for (uint64_t i = 0; i < 3000; i++)
-		put_shard(i);
-	for (uint64_t range = 0; range < 990; range++)
-		put_mark(range);
-	CHECK_EQ(shard_ranges_look(&r), EXIT_DONE); /* at some shards and their marks, at all marks, at the rest */
-	CHECK_EQ(r.list.there_count, 3000 + 3 + 1);
 	CHECK(shard_ranges_is_complete(&r, 2000) && shard_ranges_is_complete(&r, 3333));
-	CHECK(!shard_ranges_is_complete(&r, 1999));
+	CHECK(!shard_ranges_look_at(&r, 1999));
+	put_shard(3 * 1999 + 2); /* its last shard alone: the old mark says nothing */
+	put_shard(3 * 1998 + 2);
+	put_mark(1998); /* a new one does */
+	CHECK(!shard_ranges_look_at(&r, 1999) && shard_ranges_look_at(&r, 1998));
+	CHECK_EQ(r.list.there_count, 3 + 1 + 1 + 3);
 	shard_ranges_close(&r);
 	CHECK_EQ(shard_ranges_open(&r, dir, dir, 4096), EXIT_DONE);
 	CHECK(!shard_ranges_is_marked(&r));

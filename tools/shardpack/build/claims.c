@@ -267,6 +267,14 @@ int claims_mark_open(struct claims *c, bool *todo)
 	return code;
 }
 
+/* Has the owner of a range shown no sign of life since we looked at it before, or is there none? */
+static bool is_silent(const struct claims *c, uint64_t range, const struct claim_view *v)
+{
+	const struct claim_watch *w = &c->watch[range].claim;
+
+	return !v->there || v->failed || (w->since_ns && w->beat == v->beat && !strcmp(w->nonce, v->nonce));
+}
+
 /* How it stands with the ranges that are not complete. */
 struct survey {
 	bool open;		 /* one can be claimed */
@@ -294,6 +302,7 @@ static int survey(struct claims *c, struct survey *s)
 	for (uint64_t range = 0; code == EXIT_DONE && range < c->ranges.count && !s->open; range++) {
 		char path[FILES_PATH_BYTES];
 		struct claim_view v;
+		bool silent, open;
 
 		if (shard_ranges_is_complete(&c->ranges, range))
 			continue;
@@ -302,7 +311,11 @@ static int survey(struct claims *c, struct survey *s)
 			code = claim_look(path, &v);
 		if (code != EXIT_DONE)
 			break;
-		s->open = may_take(c, range, &v);
+		silent = is_silent(c, range, &v);
+		open = may_take(c, range, &v);
+		if ((silent || open) && shard_ranges_look_at(&c->ranges, range))
+			continue;
+		s->open = open;
 		if (v.failed || c->watch[range].failed)
 			s->given_up++;
 		else
@@ -361,9 +374,9 @@ int claims_wait(struct claims *c, bool *more)
 
 		code = shard_ranges_look(&c->ranges);
 		if (code == EXIT_DONE)
-			code = check_folder(c);
-		if (code == EXIT_DONE)
 			code = survey(c, &s);
+		if (code == EXIT_DONE)
+			code = check_folder(c);
 		*more = code == EXIT_DONE && s.open;
 		if (code == EXIT_DONE && !s.open && s.busy && !c->job->no_wait)
 			say_whom(c, &s);

@@ -14,8 +14,8 @@
 
 #define RANGE_SHARDS_MAX 64
 #define RANGES_ENOUGH	 4096 /* up to so many each one has a single shard */
-#define LOOKS_FREELY	 1024 /* at single names, before all are listed */
-#define LOOKS_SHARE	 4    /* and for so many names one: a look costs as much as some names */
+#define LOOKS_FREELY	 256  /* at single names, before all are listed */
+#define LOOKS_SHARE	 4    /* and for so many ranges one: a look costs as much as some names */
 
 uint64_t shard_ranges_shards(uint64_t shard_count)
 {
@@ -115,49 +115,30 @@ static int see_built(struct shard_ranges *r)
 	return code;
 }
 
-/*
- * Look at a range that is not complete: at its last shard, and if that is there, at the mark and
- * then at each shard.  Returns how many names were looked at.
- */
-static uint64_t look_at_range(struct shard_ranges *r, uint64_t range)
+bool shard_ranges_look_at(struct shard_ranges *r, uint64_t range)
 {
-	uint64_t looks = 1;
 	char path[FILES_PATH_BYTES];
 	struct stat st;
 
-	if (!shard_ranges_has(r, shard_ranges_end(r, range) - 1))
-		return looks;
+	if (shard_ranges_is_complete(r, range) || !shard_ranges_has(r, shard_ranges_end(r, range) - 1))
+		return shard_ranges_is_complete(r, range);
 	if (shard_ranges_is_marked(r) && !r->files[range].built &&
 	    claim_built_path(path, r->state_dir, range) == EXIT_DONE && lstat(path, &st) == 0)
 		see_range(r, range);
-	for (looks++; !shard_ranges_is_complete(r, range) && shard_ranges_has(r, r->next[range]); looks++)
+	while (!shard_ranges_is_complete(r, range) && shard_ranges_has(r, r->next[range]))
 		;
-	return looks;
-}
-
-/* Look at one range after the other, but at no more than is cheaper than `names`; else *more. */
-static void look_at_each(struct shard_ranges *r, uint64_t names, bool *more)
-{
-	uint64_t most = LOOKS_FREELY + names / LOOKS_SHARE, looks = 0;
-
-	for (uint64_t range = 0; range < r->count && looks < most; range++)
-		if (!shard_ranges_is_complete(r, range))
-			looks += look_at_range(r, range);
-	*more = looks >= most;
+	return shard_ranges_is_complete(r, range);
 }
 
 int shard_ranges_look(struct shard_ranges *r)
 {
-	bool more = false;
-	int code = EXIT_DONE;
+	uint64_t incomplete = 0;
 
-	if (!r->is_new)
-		look_at_each(r, r->count, &more);
-	r->is_new = false;
-	if (more && shard_ranges_is_marked(r)) {
-		code = see_built(r);
-		if (code == EXIT_DONE)
-			look_at_each(r, r->list.shard_count, &more);
+	for (uint64_t range = 0; range < r->count; range++)
+		incomplete += !shard_ranges_is_complete(r, range);
+	if (r->is_new || incomplete <= LOOKS_FREELY + r->count / LOOKS_SHARE) {
+		r->is_new = false;
+		return EXIT_DONE;
 	}
-	return code == EXIT_DONE && more ? shard_list_look(&r->list, r->out_dir, r->list.shard_count) : code;
+	return shard_ranges_is_marked(r) ? see_built(r) : shard_list_look(&r->list, r->out_dir, r->list.shard_count);
 }

@@ -4,7 +4,7 @@
  *
  * Workers build the shards of a range in order.  So a look at its last shard tells whether it is
  * most likely complete.  It is complete when each of its shards was seen, or when a mark says so
- * that was made since we began: the mark of an earlier run may be older than the removal of a shard.
+ * that was made since we began: that of an earlier run may be older than the removal of a shard.
  */
 #ifndef SHARD_BUILD_SHARD_RANGES_H
 #define SHARD_BUILD_SHARD_RANGES_H
@@ -48,8 +48,14 @@ void shard_ranges_see(struct shard_ranges *r, uint64_t shard_idx);
 bool shard_ranges_has_come(struct shard_ranges *r, uint64_t range);
 
 /*
- * Look at all ranges that are not complete; of one that stays so, shards may stay unseen.  The
- * first call uses the list that open has made.  Returns the exit code.
+ * Is it complete now?  Looks at its last shard, and if that is there, at the mark and the others.
+ * Of a range that is not complete, shards may stay unseen.
+ */
+bool shard_ranges_look_at(struct shard_ranges *r, uint64_t range);
+
+/*
+ * See what is new by a list, if so many ranges are not complete that this is cheaper than a look at
+ * each.  The first call leaves it at the list that open has made.  Returns the exit code.
  */
 int shard_ranges_look(struct shard_ranges *r);
 
