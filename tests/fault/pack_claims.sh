@@ -122,6 +122,22 @@ mv fails ds/.shardpack/claim-00001
 ends 1 $pid exact
 grep -qx "shardpack: missing: 5" exact.err || die "$(cat exact.err)"
 
+# A mark is believed, and one that was there before a worker came is not.
+plan
+foreign 0 aaaaaaaaaaaaaaaa >ds/.shardpack/claim-00001
+worker marked ./broken build ds --steal &
+pid=$!
+until_true grep -q "waiting for shards that others build: 4-7 on elsewhere" marked.err
+cp reference/00007.shard ds
+mv ds/.shardpack/claim-00001 ds/.shardpack/built-00001
+ends 0 $pid marked
+grep -qx "shardpack: ds: built 12 shards; 0 of $SHARDS are missing" marked.err || die "$(cat marked.err)"
+run 5 "$PACK" seal ds -q
+said "shardpack: ds: 3 of $SHARDS shards are not there yet: 4-6; \`shardpack build ds\` makes them"
+run 0 ./broken build ds --steal
+[ "$(built err)" = 3 ] || die "$(cat err)"
+sealed
+
 # ---- killed ----
 
 plan
@@ -277,6 +293,17 @@ run 0 "$PACK" status ds --json
 [ "$(json out 'd["running"], d["missing"], d["claims"][0]["failed"]')" = "(0, 1, True)" ] || die "$(cat out)"
 run 1 in_job 8 ./patient build ds
 grep -q "1 bad input" err || die "$(cat err)"
+
+# Many of one's own that failed do not hide for whom it waits.
+find bad -name '*.jpg' | sort | sed -n '1~2p' | xargs truncate -s 500
+rm -rf ds && run 0 "$PACK" plan images bad -o ds "${RECIPE[@]}" -q
+foreign 0 aaaaaaaaaaaaaaaa >ds/.shardpack/claim-00015
+worker many ./patient build ds --steal &
+pid=$!
+until_true grep -qx "shardpack: waiting for shards that others build: 15 on elsewhere (process 1)" many.err
+kill -INT $pid
+ends 130 $pid many
+[ "$(shards_in ds)" -lt $((SHARDS - 6)) ] || die "$(shards_in ds) shards of bad inputs"
 
 # ---- not waiting ----
 

@@ -33,6 +33,7 @@
 #include "tools/shardpack/build/job.h"
 #include "tools/shardpack/build/scheduler.h"
 #include "tools/shardpack/build/shard_list.h"
+#include "tools/shardpack/build/shard_ranges.h"
 #include "tools/shardpack/plan/plan.h"
 
 #define HOST_WORKERS  8
@@ -342,12 +343,12 @@ static void *observe(void *context)
 	claim_self(&self, "");
 	while (job_state.alive) {
 		struct shard_list list = {0};
-		struct claims_range r = {0};
+		struct shard_range r = {0};
 		char path[4400];
 
 		if (shard_list_look(&list, SIM_OUT, job_state.shard_count) != EXIT_DONE)
 			abort();
-		for (; claims_range(list.shard_count, &r); r.idx++) {
+		for (; shard_ranges_find(list.shard_count, &r); r.idx++) {
 			struct claim_view v;
 
 			if (claim_path(path, SIM_OUT "/.shardpack", r.idx) != EXIT_DONE ||
@@ -404,9 +405,9 @@ static void tell(double code_seconds)
 
 static uint64_t range_count(void)
 {
-	struct claims_range r = {0};
+	struct shard_range r = {0};
 
-	while (claims_range(job_state.shard_count, &r))
+	while (shard_ranges_find(job_state.shard_count, &r))
 		r.idx++;
 	return r.idx;
 }

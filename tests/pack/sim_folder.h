@@ -414,6 +414,10 @@ WRAPPED(int, rename, const char *from, const char *to)
 		return -1;
 	if (built != claim)
 		abort();
+	if (!folder.claim[claim]) {
+		errno = ENOENT;
+		return -1;
+	}
 	for (uint64_t k = claim * folder.range_shards; k < (claim + 1) * folder.range_shards; k++)
 		if (k < folder.shard_count && !folder.published_ns[k]) {
 			folder.false_marks++;

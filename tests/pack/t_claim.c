@@ -19,7 +19,6 @@
 #include "tools/common/exit_code.h"
 #include "tools/common/files.h"
 #include "tools/common/message.h"
-#include "tools/shardpack/build/claims.h"
 #include "tools/shardpack/build/shard_list.h"
 #include "tools/shardpack/build/shard_ranges.h"
 
@@ -323,11 +322,11 @@ TEST(ranges)
 	static const uint64_t counts[] = {0, 1, 16, 4096, 4097, 8192, 262144, 262145, 1000000};
 
 	for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++) {
-		struct claims_range r = {0};
+		struct shard_range r = {0};
 		uint64_t next = 0;
 
 		STORY("%" PRIu64 " shards", counts[i]);
-		for (; claims_range(counts[i], &r); r.idx++) {
+		for (; shard_ranges_find(counts[i], &r); r.idx++) {
 			CHECK_EQ(r.first, next);
 			CHECK(r.count >= 1 && r.count <= 64);
 			CHECK(counts[i] > 4096 || r.count == 1);
@@ -407,13 +406,18 @@ TEST(marks_of_ranges)
 	put_mark(1999);
 	CHECK_EQ(shard_ranges_open(&r, dir, dir, 10000), EXIT_DONE);
 	CHECK(shard_ranges_is_marked(&r));
+	put_mark(1234);
 	put_mark(2000);
-	put_mark(3333);				    /* the last range has one shard */
+	put_mark(3333); /* the last range has one shard */
+	put_shard(3 * 2000 + 2);
+	put_shard(9999);
 	CHECK_EQ(shard_ranges_look(&r), EXIT_DONE); /* the list is new */
 	CHECK_EQ(r.list.there_count, 0);
 	CHECK_EQ(shard_ranges_look(&r), EXIT_DONE); /* so many are missing that marks are listed */
 	CHECK_EQ(r.list.there_count, 3 + 1);
 	CHECK(shard_ranges_is_complete(&r, 2000) && shard_ranges_is_complete(&r, 3333));
+	CHECK(!shard_ranges_is_complete(&r, 1234)); /* none of its shards can be seen yet */
+	CHECK(!shard_ranges_is_there(&r, 2000) && shard_ranges_is_there(&r, 3333)); /* of whom makes a mark */
 	CHECK(!shard_ranges_look_at(&r, 1999));
 	put_shard(3 * 1999 + 2); /* its last shard alone: the old mark says nothing */
 	put_shard(3 * 1998 + 2);

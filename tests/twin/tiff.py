@@ -214,7 +214,7 @@ def saved(image, how):
     up behind the last byte.  It warns, and Pillow does not say so."""
     out = io.BytesIO()
     image.save(out, "TIFF", compression=how)
-    return out.getvalue(), how == "jpeg" or Image.open(out).tobytes() == image.tobytes()
+    return out.getvalue(), how != "tiff_ccitt" or Image.open(out).tobytes() == image.tobytes()
 
 
 def draw_saved(rng, width, height, traits):

@@ -20,10 +20,10 @@
 #include "tools/common/json_out.h"
 #include "tools/common/message.h"
 #include "tools/shardpack/build/claim.h"
-#include "tools/shardpack/build/claims.h"
 #include "tools/shardpack/build/job.h"
 #include "tools/shardpack/build/output.h"
 #include "tools/shardpack/build/shard_list.h"
+#include "tools/shardpack/build/shard_ranges.h"
 #include "tools/shardpack/command.h"
 #include "tools/shardpack/plan/plan.h"
 
@@ -79,7 +79,7 @@ static int look_sealed(struct status *s)
 }
 
 /* Which process builds a range?  Of another machine's, a glance cannot tell whether it lives. */
-static int look_at_claim(struct status *s, const struct shard_list *list, const struct claims_range *r,
+static int look_at_claim(struct status *s, const struct shard_list *list, const struct shard_range *r,
 			 const char *state_dir)
 {
 	char path[FILES_PATH_BYTES];
@@ -104,11 +104,11 @@ static int look_at_claim(struct status *s, const struct shard_list *list, const 
 
 static int look_at_claims(struct status *s, const struct shard_list *list, const char *state_dir)
 {
-	struct claims_range r = {0};
+	struct shard_range r = {0};
 	int code = EXIT_DONE;
 
 	claim_self(&s->self, "");
-	for (; code == EXIT_DONE && claims_range(list->shard_count, &r); r.idx++)
+	for (; code == EXIT_DONE && shard_ranges_find(list->shard_count, &r); r.idx++)
 		code = look_at_claim(s, list, &r, state_dir);
 	return code;
 }

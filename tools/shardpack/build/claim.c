@@ -104,11 +104,21 @@ bool claim_is_dead(const struct claim_view *v, const struct claim_owner *self)
 	return ended || (start && start != o->start); /* another process has its number now */
 }
 
+static bool is_as_before(const struct claim_watch *w, const struct claim_view *v)
+{
+	return w->since_ns && !strcmp(w->nonce, v->nonce) && w->beat == v->beat;
+}
+
+bool claim_is_silent(const struct claim_watch *w, const struct claim_view *v)
+{
+	return !v->there || v->failed || is_as_before(w, v);
+}
+
 bool claim_is_stale(struct claim_watch *w, const struct claim_view *v)
 {
 	uint64_t now_ns = monotonic_ns();
 
-	if (w->since_ns && !strcmp(w->nonce, v->nonce) && w->beat == v->beat)
+	if (is_as_before(w, v))
 		return now_ns - w->since_ns >= (v->there ? claim_times.stale : claim_times.hidden);
 	memcpy(w->nonce, v->nonce, sizeof(w->nonce));
 	w->beat = v->beat;
@@ -250,7 +260,7 @@ int claim_make(struct claim *c, const char *path, const struct claim_owner *self
 	text_free(&text);
 	if (code != EXIT_DONE)
 		return code;
-	/* The folder is gone, or a process that thought it complete removed the temporary file. */
+	/* The folder is gone, or another process removed the temporary file. */
 	if (rc != SHARD_OK && err.os_code == ENOENT)
 		return EXIT_DONE;
 	if (rc != SHARD_OK && rc != SHARD_E_EXISTS) /* the one that exists may be ours: a reply may be lost */

@@ -15,8 +15,8 @@
  * asleep cannot disturb the new one.  A claim of which nothing changes for some minutes of the
  * observer's own clock is stale; the clocks of two machines are never compared.
  *
- * When all shards of the range have their names, the claim is renamed to a mark, which says so to
- * those who would have to look for each shard.
+ * When all shards of a range of several are built, its claim may be renamed to a mark, which spares
+ * others a look at each of them.
  */
 #ifndef SHARD_BUILD_CLAIM_H
 #define SHARD_BUILD_CLAIM_H
@@ -73,10 +73,11 @@ struct claim {
 int claim_path(char *out, const char *state_dir, uint64_t range);
 int claim_built_path(char *out, const char *state_dir, uint64_t range);
 
-/* Which of the two are there for each range?  One look at the folder.  Returns the exit code. */
 struct claim_files {
-	bool claim, built;
+	bool claim, built; /* which of the two is there for a range */
 };
+
+/* Set files[range] by one look at the folder.  Returns the exit code. */
 int claim_list(const char *state_dir, uint64_t range_count, struct claim_files *files);
 
 /* This process, in a job without its tasks, or "". */
@@ -87,6 +88,9 @@ int claim_look(const char *path, struct claim_view *v);
 
 /* Is it of this machine, and of a process that is there no more? */
 bool claim_is_dead(const struct claim_view *v, const struct claim_owner *self);
+
+/* Has its owner shown no sign of life since claim_is_stale() was asked before, or is there none? */
+bool claim_is_silent(const struct claim_watch *w, const struct claim_view *v);
 
 /*
  * Has it not changed for too long, by this process's own clock?  Or has it been gone so long that

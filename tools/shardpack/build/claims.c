@@ -53,17 +53,6 @@ struct claims {
 	struct held_claims held;
 };
 
-bool claims_range(uint64_t shard_count, struct claims_range *r)
-{
-	uint64_t shards = shard_ranges_shards(shard_count);
-
-	r->first = r->idx * shards;
-	if (r->first >= shard_count)
-		return false;
-	r->count = shard_count - r->first < shards ? shard_count - r->first : shards;
-	return true;
-}
-
 bool claims_is_missing(const struct claims *c, uint64_t shard_idx)
 {
 	return !c->ranges.list.there[shard_idx];
@@ -146,7 +135,7 @@ static void release_if_done(struct claims *c, struct held *h)
 {
 	if (h == c->current || h->next != h->end || h->out_count)
 		return;
-	h->built = shard_ranges_is_marked(&c->ranges) && shard_ranges_is_complete(&c->ranges, h->range);
+	h->built = shard_ranges_is_marked(&c->ranges) && shard_ranges_is_there(&c->ranges, h->range);
 	held_release(&c->held, h, c->job->state_dir);
 }
 
@@ -267,18 +256,11 @@ int claims_mark_open(struct claims *c, bool *todo)
 	return code;
 }
 
-/* Has the owner of a range shown no sign of life since we looked at it before, or is there none? */
-static bool is_silent(const struct claims *c, uint64_t range, const struct claim_view *v)
-{
-	const struct claim_watch *w = &c->watch[range].claim;
-
-	return !v->there || v->failed || (w->since_ns && w->beat == v->beat && !strcmp(w->nonce, v->nonce));
-}
-
 /* How it stands with the ranges that are not complete. */
 struct survey {
 	bool open;		 /* one can be claimed */
 	uint64_t busy, given_up; /* ranges: others build them, or could not */
+	uint64_t shown;		 /* of which the owners are in `owners` */
 	struct text owners;
 };
 
@@ -286,7 +268,7 @@ static void add_owner(const struct claims *c, struct survey *s, uint64_t range, 
 {
 	uint64_t first = range * c->ranges.shards, last = shard_ranges_end(&c->ranges, range) - 1;
 
-	if (s->busy + s->given_up > OWNERS_SHOWN_MAX)
+	if (s->shown++ >= OWNERS_SHOWN_MAX)
 		return;
 	text_format(&s->owners, "%s%" PRIu64, s->owners.bytes ? ", " : "", first);
 	if (last > first)
@@ -311,7 +293,7 @@ static int survey(struct claims *c, struct survey *s)
 			code = claim_look(path, &v);
 		if (code != EXIT_DONE)
 			break;
-		silent = is_silent(c, range, &v);
+		silent = claim_is_silent(&c->watch[range].claim, &v);
 		open = may_take(c, range, &v);
 		if ((silent || open) && shard_ranges_look_at(&c->ranges, range))
 			continue;
@@ -333,8 +315,7 @@ static void say_whom(struct claims *c, struct survey *s)
 	if (text_failed(&s->owners) ||
 	    (c->said_ns && (now_ns - c->said_ns < claim_times.say || !strcmp(c->said.data, s->owners.data))))
 		return;
-	note("waiting for shards that others build: %s%s", s->owners.data,
-	     s->busy + s->given_up > OWNERS_SHOWN_MAX ? " ..." : "");
+	note("waiting for shards that others build: %s%s", s->owners.data, s->shown > OWNERS_SHOWN_MAX ? " ..." : "");
 	text_free(&c->said);
 	c->said = s->owners;
 	s->owners = (struct text){0};
@@ -355,10 +336,18 @@ static int pause_a_while(uint64_t since_ns)
 }
 
 /* A build that somebody gave up, or removed: there would be nothing to wait for. */
-static int check_folder(const struct claims *c)
+static int check_folder(struct claims *c)
 {
-	if (c->ranges.list.there_count == c->ranges.list.shard_count || access(c->job->state_dir, F_OK) == 0)
+	struct shard_list *l = &c->ranges.list;
+	int code;
+
+	if (l->there_count == l->shard_count || access(c->job->state_dir, F_OK) == 0)
 		return EXIT_DONE;
+	/* While we looked at other claims, others may have built all and sealed it. */
+	code = shard_list_look(l, c->job->out_dir, l->shard_count);
+	if (code != EXIT_DONE || l->there_count == l->shard_count)
+		return code;
+	errno = ENOENT;
 	return fail(EXIT_IO, "%s: %s, and shards are missing; another process removed it", c->job->state_dir,
 		    strerror(errno));
 }
@@ -398,10 +387,11 @@ int claims_tell(struct claims *c, bool *is_complete)
 	struct survey s = {0};
 	struct text list = {0};
 	int code = l->there_count < l->shard_count ? shard_list_look(l, c->job->out_dir, l->shard_count) : EXIT_DONE;
-	uint64_t missing = l->shard_count - l->there_count;
+	uint64_t missing;
 
-	if (code == EXIT_DONE && missing)
+	if (code == EXIT_DONE && l->there_count < l->shard_count)
 		code = survey(c, &s);
+	missing = l->shard_count - l->there_count; /* the survey may have found some */
 	*is_complete = !missing;
 	note("%s: built %" PRIu64 " shard%s; %" PRIu64 " of %" PRIu64 " %s missing", c->job->out_dir, c->built_count,
 	     c->built_count == 1 ? "" : "s", missing, l->shard_count, missing == 1 ? "is" : "are");
@@ -440,8 +430,13 @@ int claims_open(struct claims **out, const struct job *job)
 
 void claims_close(struct claims *c)
 {
+	struct held *current = c ? c->current : NULL;
+
 	if (!c)
 		return;
+	c->current = NULL;
+	if (current)
+		release_if_done(c, current);
 	held_close(&c->held, c->job->state_dir);
 	shard_ranges_close(&c->ranges);
 	text_free(&c->said);

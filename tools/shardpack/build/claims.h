@@ -5,7 +5,7 @@
  * Shards are claimed in ranges of at most 64, by files in .shardpack: claim.h.  The ranges depend
  * on the plan alone.  A worker begins at its own place, goes around once, and claims what is
  * missing and not claimed.  When it has come around it waits for the others, and takes over what
- * they leave.  A claim becomes a mark when all of its shards are there.
+ * they leave.  Claims of several shards become marks when these are built.
  */
 #ifndef SHARD_BUILD_CLAIMS_H
 #define SHARD_BUILD_CLAIMS_H
@@ -50,11 +50,5 @@ int claims_tell(struct claims *c, bool *is_complete);
 
 /* Give back all that is held.  NULL is nothing. */
 void claims_close(struct claims *c);
-
-/* The shards that one claim is for, by the plan: set idx; false behind the last. */
-struct claims_range {
-	uint64_t idx, first, count;
-};
-bool claims_range(uint64_t shard_count, struct claims_range *r);
 
 #endif

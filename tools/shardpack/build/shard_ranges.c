@@ -24,6 +24,17 @@ uint64_t shard_ranges_shards(uint64_t shard_count)
 	return shards < 1 ? 1 : shards < RANGE_SHARDS_MAX ? shards : RANGE_SHARDS_MAX;
 }
 
+bool shard_ranges_find(uint64_t shard_count, struct shard_range *r)
+{
+	uint64_t shards = shard_ranges_shards(shard_count);
+
+	r->first = r->idx * shards;
+	if (r->first >= shard_count)
+		return false;
+	r->count = shard_count - r->first < shards ? shard_count - r->first : shards;
+	return true;
+}
+
 int shard_ranges_open(struct shard_ranges *r, const char *out_dir, const char *state_dir, uint64_t shard_count)
 {
 	int code;
@@ -73,13 +84,26 @@ void shard_ranges_see(struct shard_ranges *r, uint64_t shard_idx)
 	r->list.there[shard_idx] = true;
 }
 
-bool shard_ranges_has(struct shard_ranges *r, uint64_t shard_idx)
+static bool is_there(const struct shard_ranges *r, uint64_t shard_idx)
 {
 	char path[FILES_PATH_BYTES];
 	struct stat st;
 
-	if (!r->list.there[shard_idx] && files_numbered(path, r->out_dir, "", shard_idx, ".shard") == EXIT_DONE &&
-	    lstat(path, &st) == 0)
+	return files_numbered(path, r->out_dir, "", shard_idx, ".shard") == EXIT_DONE && lstat(path, &st) == 0;
+}
+
+bool shard_ranges_is_there(const struct shard_ranges *r, uint64_t range)
+{
+	uint64_t k = range * r->shards, end = shard_ranges_end(r, range);
+
+	while (k < end && is_there(r, k))
+		k++;
+	return k == end;
+}
+
+bool shard_ranges_has(struct shard_ranges *r, uint64_t shard_idx)
+{
+	if (!r->list.there[shard_idx] && is_there(r, shard_idx))
 		shard_ranges_see(r, shard_idx);
 	return r->list.there[shard_idx];
 }
@@ -102,6 +126,10 @@ static void see_range(struct shard_ranges *r, uint64_t range)
 		shard_ranges_see(r, k);
 }
 
+/*
+ * What new marks say, if the last shard is seen, too: a network file system that hides it would
+ * hide others, and whoever seals on this machine would miss them.
+ */
 static int see_built(struct shard_ranges *r)
 {
 	struct claim_files *now = calloc(r->count + 1, sizeof(*now));
@@ -109,7 +137,8 @@ static int see_built(struct shard_ranges *r)
 		       : fail(EXIT_IO, "out of memory for %" PRIu64 " ranges of shards", r->count);
 
 	for (uint64_t range = 0; code == EXIT_DONE && range < r->count; range++)
-		if (now[range].built && !r->files[range].built)
+		if (now[range].built && !r->files[range].built && !shard_ranges_is_complete(r, range) &&
+		    shard_ranges_has(r, shard_ranges_end(r, range) - 1))
 			see_range(r, range);
 	free(now);
 	return code;

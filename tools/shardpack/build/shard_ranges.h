@@ -5,6 +5,7 @@
  * Workers build the shards of a range in order.  So a look at its last shard tells whether it is
  * most likely complete.  It is complete when each of its shards was seen, or when a mark says so
  * that was made since we began: that of an earlier run may be older than the removal of a shard.
+ * Who makes a mark looks at each shard first.
  */
 #ifndef SHARD_BUILD_SHARD_RANGES_H
 #define SHARD_BUILD_SHARD_RANGES_H
@@ -28,11 +29,21 @@ struct shard_ranges { /* start it zeroed */
 int shard_ranges_open(struct shard_ranges *r, const char *out_dir, const char *state_dir, uint64_t shard_count);
 void shard_ranges_close(struct shard_ranges *r);
 
-/* By the plan alone: how many shards a range has, the last range excepted. */
+/*
+ * By the plan alone: how many shards a range has, the last one excepted; and which.  Set idx; false
+ * behind the last range.
+ */
+struct shard_range {
+	uint64_t idx, first, count;
+};
 uint64_t shard_ranges_shards(uint64_t shard_count);
+bool shard_ranges_find(uint64_t shard_count, struct shard_range *r);
 
 /* Are complete ranges marked?  It is not worth it if each is a single shard. */
 bool shard_ranges_is_marked(const struct shard_ranges *r);
+
+/* Is each of its shards there now?  Looks at all, also at those that were seen before. */
+bool shard_ranges_is_there(const struct shard_ranges *r, uint64_t range);
 
 /* The number behind that of the range's last shard. */
 uint64_t shard_ranges_end(const struct shard_ranges *r, uint64_t range);
