@@ -5,7 +5,8 @@
 #
 # `images SRC -o DIR ...` becomes `plan images`, n times `build DIR --steal` beside each other, and
 # `seal`; so do the other sources.  `build DIR ...` becomes n workers.  All else stays as it is:
-# other verbs, --dry-run, --replace, --again and --part, which claim nothing.
+# other verbs, --dry-run, --replace, --again and --part, which claim nothing, and --steal, which is
+# one worker.
 #
 # Signals go on to the workers.  If one is killed, the others go on; with SHIM_DIE_AT and an odd
 # number all end with it, as when a machine loses power.  Then the exit code is 137, as that of a
@@ -13,7 +14,7 @@
 # those that were taken over from the dead: of two workers that see that at once, both may build it.
 set -u
 program=$STEALER
-case " $* " in *" --dry-run "* | *" --replace "* | *" --again "* | *" --part "*) exec "$program" "$@" ;; esac
+case " $* " in *" --dry-run "* | *" --replace "* | *" --again "* | *" --part "* | *" --steal "*) exec "$program" "$@" ;; esac
 case ${1-} in build | images | array | raw | tokens | cifar | mnist) ;; *) exec "$program" "$@" ;; esac
 
 # ---- which words are whose ----
