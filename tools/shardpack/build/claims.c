@@ -26,8 +26,8 @@
 
 #define LIST_BYTES_MAX	 200
 #define OWNERS_SHOWN_MAX 5
-#define LOOK_RARELY	 6  /* times claim_times.look, in a long wait */
-#define WAIT_SHARE	 10 /* looks become so rare that a wait lasts at most a tenth longer */
+#define LOOK_RARELY	 12 /* times claim_times.look, in a long wait */
+#define WAIT_SHARE	 5  /* looks become so rare that a wait lasts at most a fifth longer */
 
 /* What was seen of a range, for telling whether its owner lives. */
 struct watch {
