@@ -110,12 +110,16 @@ run 0 ./broken build ds --steal
 sealed
 [ ! -e ds/.shardpack ] || die "marks are left: $(ls ds/.shardpack)"
 
+waits() { # NAME: a worker, as $pid, that waits for shards 4 to 7
+	plan
+	foreign 0 aaaaaaaaaaaaaaaa >ds/.shardpack/claim-00001
+	worker "$1" ./broken build ds --steal &
+	pid=$!
+	until_true grep -q "waiting for shards that others build: 4-7 on elsewhere" "$1.err"
+}
+
 # What is missing is told exactly, where others built some of a range and gave up.
-plan
-foreign 0 aaaaaaaaaaaaaaaa >ds/.shardpack/claim-00001
-worker exact ./broken build ds --steal &
-pid=$!
-until_true grep -q "waiting for shards that others build: 4-7 on elsewhere" exact.err
+waits exact
 cp reference/0000{4,6,7}.shard ds
 foreign 1 aaaaaaaaaaaaaaaa | sed s/works/fails/ >fails
 mv fails ds/.shardpack/claim-00001
@@ -123,11 +127,7 @@ ends 1 $pid exact
 grep -qx "shardpack: missing: 5" exact.err || die "$(cat exact.err)"
 
 # A mark is believed, and one that was there before a worker came is not.
-plan
-foreign 0 aaaaaaaaaaaaaaaa >ds/.shardpack/claim-00001
-worker marked ./broken build ds --steal &
-pid=$!
-until_true grep -q "waiting for shards that others build: 4-7 on elsewhere" marked.err
+waits marked
 cp reference/00007.shard ds
 mv ds/.shardpack/claim-00001 ds/.shardpack/built-00001
 ends 0 $pid marked

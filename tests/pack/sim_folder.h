@@ -10,7 +10,8 @@
  *
  * There are three kinds of names, "OUT/00005.shard", "OUT/.shardpack/claim-00005" and "built-00005"
  * beside it, and one set of calls: those of claim.c, claims.c, shard_list.c and shard_ranges.c.
- * Receipts are names alone, in the list of .shardpack, one for each range that has a shard.
+ * Receipts are names alone, in the list of .shardpack, one for each range with a shard.  Of that
+ * list only marks are as the machine saw them before.  Workers use its claims for estimates alone.
  */
 #ifndef TESTS_PACK_SIM_FOLDER_H
 #define TESTS_PACK_SIM_FOLDER_H
