@@ -76,6 +76,13 @@ run_one() {
 
 	if [ $verdict = FAIL ]; then
 		text=$(printf '%-5s %6s s %6s cpu  %s\n' FAIL "$took" "$cpu" "$name" && tail -n 200 "$log" | sed 's/^/        | /')
+		# Once more at the very end, where it is found among what hundreds of tests print.
+		{
+			echo "failed: $name"
+			sed -n '1,6{s/^/        | /;p;}' "$log" | cut -c 1-200
+			[ "$(wc -l <"$log")" -lt 13 ] || echo "        | [...]"
+			sed 1,6d "$log" | tail -n 6 | sed 's/^/        | /' | cut -c 1-200
+		} >"$dir.failed"
 	else
 		text=$(printf '%-5s %6s s %6s cpu  %-32s %s' $verdict "$took" "$cpu" "$name" "$last")
 	fi
@@ -148,7 +155,7 @@ sort -rn "$WORK/list" | cut -d ' ' -f 2- | tr '\n' '\0' |
 if [ -z "${T-}" ] && [ -d "$BUILD" ]; then
 	awk '{print $2, $3}' "$WORK/results" >"$times"
 fi
-awk '$1 == "FAIL" {print "failed: " $3}' "$WORK/results"
+find "$WORK" -maxdepth 1 -name '*.failed' -exec cat {} +
 count() { grep -c "^$1 " "$WORK/results" || :; }
 ran=$(wc -l <"$WORK/results")
 status=0

@@ -50,8 +50,10 @@ floor "plain 2 4"
 expect "one more than there must be" 0 "Write in tests/FLOOR: plain 3 4" FLOOR=plain tests/run.sh $script "$three" \
 	"$skips"
 expect "a skip where none may be" 1 "tests/SKIPS does not allow it" CI=true tests/run.sh "$skips"
-plant build/tests/a/t_three 'echo 3 tests' 'exit 1'
+plant build/tests/a/t_three 'echo it is broken' 'seq 20' 'echo 3 tests' 'exit 1'
 expect "a test that fails" 1 "failed: a/t_three" FLOOR=plain tests/run.sh $script "$three" "$skips"
+tail -n 15 "$TMPDIR/log" | tr -d '\n' | grep -q "failed: a/t_three .*| it is broken .*exit status 1" ||
+	{ echo "its reason is not at the end" && exit 1; }
 expect "a pattern without a test" 1 "no test is called like 'four'" T=four tests/run.sh $script
 [ -z "$(ls "$TMPDIR/tmp")" ] || { echo "run.sh left $(ls "$TMPDIR/tmp")" && exit 1; }
 echo "$stories stories"
