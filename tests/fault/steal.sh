@@ -33,15 +33,25 @@ command=("$PACK" images src -o ds -j1 "${RECIPE[@]}")
 timed hasty $PATIENT_MS 's/^\treturn ended || .*/\treturn true;/'
 STEALER=$PWD/hasty SHIM_DELAY_US=20000 run 99 with_shim delay "${command[@]}"
 
+# claimed DIR: a claim there is of a shard that is missing.  Of a killed process a claim may be left
+# whose shard is there.
+claimed() {
+	local claim
+	for claim in "$1"/.shardpack/claim-*; do
+		[ ! -e "$claim" ] || [ -e "$1/${claim##*claim-}.shard" ] || return 0
+	done
+	return 1
+}
+
 # One that takes nobody for dead: what a killed one has claimed is never built.
 timed faithful $PATIENT_MS 's/^\treturn ended || .*/\treturn false;/; s/errno == ESRCH/false/'
 kept=0
 for at in 51 61 71 81 91; do
 	rm -rf ds
 	SHIM_DIE_AT=$at run 137 with_shim die "${command[@]}"
-	[ -n "$(find ds/.shardpack -name 'claim-*')" ] && kept=$at && break
+	claimed ds && kept=$at && break
 done
-[ $kept != 0 ] || die "no kill left a claim"
+[ $kept != 0 ] || die "no kill left a claim of a missing shard"
 cp -r ds killed
 ./faithful build ds --steal -j1 >waits 2>&1 </dev/null &
 until_true grep -q "waiting for shards that others build" waits
