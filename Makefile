@@ -160,8 +160,8 @@ PACK_USER := $(filter $(PACK_USER:%=$(BUILD)/%),$(TESTS) $(HELPERS) $(FUZZERS) $
 .SECONDEXPANSION:
 .PHONY: all tests check check-run check-python check-python-run check-clients check-gpu check-frameworks \
         check-order check-readers check-ptx ptx-counts check-pillow check-newest check-pillows-run pillows \
-        check-docs check-steal simulate long-run gauntlet check-peers-tests check-cluster cluster-run asan tsan \
-        fuzz fuzz-run format lint demo bench bench-gpu bench-peers install uninstall deps clean help FORCE
+        check-docs check-steal check-late simulate long-run gauntlet check-peers-tests check-cluster cluster-run \
+        asan tsan fuzz fuzz-run format lint demo bench bench-gpu bench-peers install uninstall deps clean help FORCE
 
 all: $(A) $(SO) $(TOOLS) $(EXAMPLES) $(BENCHES) ## library, tools, examples and benchmarks
 
@@ -326,6 +326,12 @@ check-pillows-run:
 STEALING := $(filter-out %/pack_claims.sh,$(wildcard tests/fault/pack_*.sh))
 check-steal: ## by hand: the fault tests of packing, with workers that claim shards; SEED=n as above
 	$(again) long-run STEAL=3 LONG='$(STEALING) tests/fault/steal.sh tests/fault/pack_claims.sh' NAME=$@
+
+# No verdict may depend on how busy the machine is.
+check-late: all tests $(BUILD)/late.so ## by hand: the tests with threads that come late at random; T=pattern
+	$(Q)export LATE=$(abspath $(BUILD)/late.so); $(call run_tests,,$(TESTS) $(SCRIPTS))
+$(BUILD)/late.so: tests/fault/late.c $(BUILD)/flags
+	$(Q)$(CC) -std=gnu11 -O2 -D_GNU_SOURCE $(WARN) -shared -fPIC -o $@ $< -ldl
 
 simulate: ## by hand: 1,000 workers claim 1,000,000 shards, in simulated time; SEED=n as above
 	$(call long,tests/pack/claims_simulation.sh)

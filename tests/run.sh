@@ -113,6 +113,7 @@ done
 # Newer kernels spread addresses further than the thread sanitizer of older compilers can follow.
 LAUNCH=
 [ "${VARIANT-}" = tsan ] && setarch -R true 2>/dev/null && LAUNCH="setarch -R"
+[ -z "${LATE-}" ] || LAUNCH="env LD_PRELOAD=$LATE" # see tests/fault/late.c
 ASAN_OPTIONS=${ASAN_OPTIONS-allocator_may_return_null=1:detect_stack_use_after_return=1}
 UBSAN_OPTIONS=${UBSAN_OPTIONS-print_stacktrace=1}
 TSAN_OPTIONS=${TSAN_OPTIONS-allocator_may_return_null=1:second_deadlock_stack=1:die_after_fork=0}
