@@ -26,6 +26,7 @@ file=$(cd results && echo ./*.json)
 [[ $file = ./20??-??-??-gpu-host-9-a.json ]] || die "the file of Host 9/A is called $file"
 "$PYTHON" - "results/$file" "$ROOT/bench/TARGETS" <<'PY' || die "$(cat err)"
 import json
+import re
 import sys
 
 machine, gpu, run, *rows = [json.loads(line) for line in open(sys.argv[1])]
@@ -40,6 +41,14 @@ wanted += ["gpu/beside-compute", "gpu/first-batch"]
 wanted += ["gpu/transform/" + x for x in ("f16", "f32", "f16/resized")]
 wanted += ["gpu/pool/" + x for x in ("held", "held/cpu", "held/link", "transform", "cache", "cache/cpu")]
 wanted += ["gpu/pool/direct", "gpu/pool/direct/cpu"]
+targets = {line.split()[0] for line in open(sys.argv[2]) if line.startswith("gpu/")}
+# Of so few records the ring may be ahead by more than the row allows, which depends on the machine.
+for row in rows:
+    if row["bench"] == "gpu/pool/direct" and "skipped" in row:
+        gave = re.fullmatch("the disk gave (.*) MB for an epoch of (.*) MB", row["skipped"])
+        assert gave and 0.5 < float(gave[1]) / float(gave[2]) < 1.5, row
+        wanted = wanted[:-2]
+        targets.remove("gpu/pool/direct/cpu")
 assert names == wanted, names
 for row in rows:
     if "ours" in row and "idle" not in row["bench"] and "link" not in row["bench"]:
@@ -47,7 +56,6 @@ for row in rows:
 no_torch = "not here: no Python with PyTorch; PYTHON=/path/to/python names one"
 assert {"bench": "gpu/torch/150528", "skipped": no_torch} in rows, rows
 assert [row["ours"] for row in rows if row["bench"] == "gpu/pool/held/link"] == [0], rows
-targets = {line.split()[0] for line in open(sys.argv[2]) if line.startswith("gpu/")}
 assert targets == {row["bench"] for row in rows if "at_least" in row or "at_most" in row}, targets
 idle = {row["bench"]: row["ours"] for row in rows if "idle" in row["bench"]}
 assert all(0 <= value <= 100 for value in idle.values()), idle
