@@ -13,6 +13,8 @@
 # then a failure unless tests/SKIPS names it.  Tests see these, and ROOT; BUILD and ROOT are
 # absolute.
 #
+# LATE names a library that is preloaded into each test, which then has four times as long.
+#
 # What a test draws anew in each run, it draws by DRAW.  The number is printed; SEED=number repeats
 # it.
 #
@@ -40,7 +42,7 @@ run_one() {
 	dir=$WORK/$(echo "$name" | tr / .)
 	log=$dir.log
 	seconds=$(said_of TIMEOUT "$test")
-	seconds=${seconds:-300}
+	seconds=$((${seconds:-300} * (${LATE:+3} + 1)))
 	mkdir "$dir"
 	case $test in /*) path=$test ;; *) path=./$test ;; esac
 

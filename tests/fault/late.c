@@ -3,9 +3,9 @@
  * late.c - threads that come late, as on a busy machine; preloaded by `make check-late`
  *
  * Whoever takes or gives a lock, or wakes others, does nothing for a while now and then.  A thread
- * keeps its pace for some hundred calls, and loses at most three quarters of its time.  A test whose
- * verdict depends on who is first fails sooner or later.  Time is spent and not slept, since sleeping
- * is a system call, which decoders in a sandbox may not make.
+ * keeps its pace for some hundred calls, and loses at most three quarters of its time.  A test
+ * whose verdict depends on who is first fails sooner or later.  Time is spent and not slept, since
+ * sleeping is a system call, which decoders in a sandbox may not make.
  *
  * Draws begin with the clock: no seed could repeat which thread came when.
  */
