@@ -331,7 +331,7 @@ check-steal: ## by hand: the fault tests of packing, with workers that claim sha
 check-late: all tests $(BUILD)/late.so ## by hand: the tests with threads that come late at random; T=pattern
 	$(Q)export LATE=$(abspath $(BUILD)/late.so); $(call run_tests,,$(TESTS) $(SCRIPTS))
 $(BUILD)/late.so: tests/fault/late.c $(BUILD)/flags
-	$(Q)$(CC) -std=gnu11 -O2 -D_GNU_SOURCE $(WARN) -shared -fPIC -o $@ $< -ldl
+	$(Q)$(CC) -std=gnu11 -O2 -D_GNU_SOURCE -I. $(WARN) -shared -fPIC -o $@ $< -ldl
 
 simulate: ## by hand: 1,000 workers claim 1,000,000 shards, in simulated time; SEED=n as above
 	$(call long,tests/pack/claims_simulation.sh)

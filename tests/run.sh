@@ -77,14 +77,15 @@ run_one() {
 	esac
 
 	if [ $verdict = FAIL ]; then
-		text=$(printf '%-5s %6s s %6s cpu  %s\n' FAIL "$took" "$cpu" "$name" && tail -n 200 "$log" | sed 's/^/        | /')
+		sed -i 's/^/        | /' "$log"
+		text=$(printf '%-5s %6s s %6s cpu  %s\n' FAIL "$took" "$cpu" "$name" && tail -n 200 "$log")
 		# Once more at the very end, where it is found among what hundreds of tests print.
 		{
 			echo "failed: $name"
-			sed -n '1,6{s/^/        | /;p;}' "$log" | cut -c 1-200
+			head -n 6 "$log"
 			[ "$(wc -l <"$log")" -lt 13 ] || echo "        | [...]"
-			sed 1,6d "$log" | tail -n 6 | sed 's/^/        | /' | cut -c 1-200
-		} >"$dir.failed"
+			sed 1,6d "$log" | tail -n 6
+		} | cut -c 1-200 >"$dir.failed"
 	else
 		text=$(printf '%-5s %6s s %6s cpu  %-32s %s' $verdict "$took" "$cpu" "$name" "$last")
 	fi

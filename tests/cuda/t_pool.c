@@ -256,7 +256,7 @@ TEST(once_it_runs_nothing_is_allocated_and_nobody_waits)
 		CHECK(launches >= 2 * (calls_of(&t) - 4) && launches <= 2 * (calls_of(&t) + 4));
 		/* one a group and slab, and what is ahead: in the pool, and gathered */
 		copies = fake->count("cuMemcpyHtoDAsync") - copies;
-		ahead = plan->slab_count + t.l->o.device_slot_count * (6 / plan->slab_rows + 1);
+		ahead = plan->slab_count + t.l->o.device_slot_count * (t.l->o.batch_records / plan->slab_rows + 1);
 		CHECK(seed % 2 ? !copies : copies <= 2 * (plan->epoch_slabs + ahead));
 		finish(&t);
 	}

@@ -13,7 +13,9 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdint.h>
-#include <time.h>
+
+#include "libshard/base/clock.h"
+#include "tests/pack/prng.h"
 
 #define CALLS_AT_A_PACE 500
 
@@ -21,44 +23,30 @@ static const struct pace {
 	uint64_t one_in, us_below; /* one call in so many takes up to so long */
 } paces[] = {{100000, 200}, {100000, 200}, {300, 5000}, {50, 5000}, {10, 200}};
 
-static __thread uint64_t state, calls, begin_ns, lost_ns;
+static __thread uint64_t begin_ns, draws, calls, lost_ns;
 static __thread struct pace pace;
 
-/* Marsaglia's xorshift64, see "Xorshift RNGs", 2003. */
 static uint64_t draw(uint64_t below)
 {
-	state ^= state << 13;
-	state ^= state >> 7;
-	state ^= state << 17;
-	return state % below;
-}
-
-static uint64_t now_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
+	return prng_at(begin_ns, draws++) % below;
 }
 
 static void come_late(void)
 {
 	uint64_t late_ns, until_ns;
 
-	if (!state) {
-		begin_ns = now_ns();
-		state = begin_ns * 0x9e3779b97f4a7c15 | 1;
-	}
+	if (!begin_ns)
+		begin_ns = clock_now_ns();
 	if (calls++ % CALLS_AT_A_PACE == 0)
 		pace = paces[draw(sizeof(paces) / sizeof(*paces))];
 	if (draw(pace.one_in))
 		return;
 	late_ns = 1000 * draw(pace.us_below);
-	until_ns = now_ns() + late_ns;
+	until_ns = clock_now_ns() + late_ns;
 	if (4 * (lost_ns + late_ns) > 3 * (until_ns - begin_ns))
 		return;
 	lost_ns += late_ns;
-	while (now_ns() < until_ns)
+	while (clock_now_ns() < until_ns)
 		;
 }
 

@@ -55,6 +55,14 @@ foreign() { # BEAT NONCE: a claim of a process on a machine that nobody can look
 	printf 'claim 1 beat %010d works\nnonce %s host elsewhere boot 0 space 0 pid 1 start 1 job -\n' "$1" "$2"
 }
 
+# waits NAME PROGRAM RANGE SHARDS: a worker, as $pid, that waits for these shards of another machine
+waits() {
+	foreign 0 aaaaaaaaaaaaaaaa >"ds/.shardpack/claim-$3"
+	worker "$1" "./$2" build ds --steal &
+	pid=$!
+	until_true grep -qx "shardpack: waiting for shards that others build: $4 on elsewhere (process 1)" "$1.err"
+}
+
 # ---- several workers, each shard once ----
 
 plan
@@ -110,16 +118,9 @@ run 0 ./broken build ds --steal
 sealed
 [ ! -e ds/.shardpack ] || die "marks are left: $(ls ds/.shardpack)"
 
-waits() { # NAME: a worker, as $pid, that waits for shards 4 to 7
-	plan
-	foreign 0 aaaaaaaaaaaaaaaa >ds/.shardpack/claim-00001
-	worker "$1" ./broken build ds --steal &
-	pid=$!
-	until_true grep -q "waiting for shards that others build: 4-7 on elsewhere" "$1.err"
-}
-
 # What is missing is told exactly, where others built some of a range and gave up.
-waits exact
+plan
+waits exact broken 00001 4-7
 cp reference/0000{4,6,7}.shard ds
 foreign 1 aaaaaaaaaaaaaaaa | sed s/works/fails/ >fails
 mv fails ds/.shardpack/claim-00001
@@ -127,7 +128,8 @@ ends 1 $pid exact
 grep -qx "shardpack: missing: 5" exact.err || die "$(cat exact.err)"
 
 # A mark is believed, and one that was there before a worker came is not.
-waits marked
+plan
+waits marked broken 00001 4-7
 cp reference/00007.shard ds
 mv ds/.shardpack/claim-00001 ds/.shardpack/built-00001
 ends 0 $pid marked
@@ -297,10 +299,7 @@ grep -q "1 bad input" err || die "$(cat err)"
 # Many of one's own that failed do not hide for whom it waits.
 find bad -name '*.jpg' | sort | sed -n '1~2p' | xargs truncate -s 500
 rm -rf ds && run 0 "$PACK" plan images bad -o ds "${RECIPE[@]}" -q
-foreign 0 aaaaaaaaaaaaaaaa >ds/.shardpack/claim-00015
-worker many ./patient build ds --steal &
-pid=$!
-until_true grep -qx "shardpack: waiting for shards that others build: 15 on elsewhere (process 1)" many.err
+waits many patient 00015 15
 kill -INT $pid
 ends 130 $pid many
 [ "$(shards_in ds)" -lt $((SHARDS - 6)) ] || die "$(shards_in ds) shards of bad inputs"
@@ -376,19 +375,13 @@ for how in "" "--steal --part 0/1"; do # both begin with shard 0, which needs al
 done
 # A worker that waits for others stops, too.
 plan
-foreign 0 aaaaaaaaaaaaaaaa >ds/.shardpack/claim-00005
-worker grace ./patient build ds --steal &
-pid=$!
-until_true grep -q "waiting for shards" grace.err
+waits grace patient 00005 5
 kill -USR1 $pid
 ends 75 $pid grace
 
 # Nor does one wait for a build that is gone.
 plan
-foreign 0 aaaaaaaaaaaaaaaa >ds/.shardpack/claim-00005
-worker gone ./patient build ds --steal &
-pid=$!
-until_true grep -q "waiting for shards" gone.err
+waits gone patient 00005 5
 rm -rf removed && mv ds/.shardpack removed
 ends 3 $pid gone
 grep -q "ds/.shardpack: No such file or directory, and shards are missing; another process removed it$" gone.err ||

@@ -67,7 +67,7 @@ broken claims.c 's/(c->begin + c->walked++) % c->ranges.count/c->walked++/'
 simulate ./broken 10000 100
 opens=$(number opens)
 # A worker that leaves marks what it had claimed, built or not.
-broken claims.c 's/^\th->range = range;/& h->built = true;/'
+broken held_claims.c 's/held_release(l, l->item\[0\], state_dir, false)/held_release(l, l->item[0], state_dir, true)/'
 ! ./broken 10000 100 "$seed" >numbers 2>err || die "seed $seed: false marks are not noticed"
 grep -q "ranges are marked, and shards of them are missing" err || die "seed $seed: $(cat numbers err)"
 cp right numbers

@@ -347,13 +347,18 @@ static void put_shard(uint64_t idx)
 	CHECK_EQ(close(creat(shard, 0644)), 0);
 }
 
+static void new_dir(const char *name)
+{
+	CHECK_EQ(files_path(dir, getenv("TMPDIR"), name), EXIT_DONE);
+	CHECK_EQ(mkdir(dir, 0755), 0);
+}
+
 /* 10,000 shards in ranges of 3.  Some come while we look elsewhere. */
 TEST(what_is_there_of_ranges)
 {
 	struct shard_ranges r = {0};
 
-	CHECK_EQ(files_path(dir, getenv("TMPDIR"), "ranges"), EXIT_DONE);
-	CHECK_EQ(mkdir(dir, 0755), 0);
+	new_dir("ranges");
 	put_shard(3);
 	put_shard(5);
 	CHECK_EQ(shard_ranges_open(&r, dir, getenv("TMPDIR"), 10000), EXIT_DONE);
@@ -401,8 +406,7 @@ TEST(marks_of_ranges)
 {
 	struct shard_ranges r = {0};
 
-	CHECK_EQ(files_path(dir, getenv("TMPDIR"), "marks"), EXIT_DONE);
-	CHECK_EQ(mkdir(dir, 0755), 0);
+	new_dir("marks");
 	put_mark(1999);
 	CHECK_EQ(shard_ranges_open(&r, dir, dir, 10000), EXIT_DONE);
 	CHECK(shard_ranges_is_marked(&r));

@@ -135,8 +135,8 @@ static void release_if_done(struct claims *c, struct held *h)
 {
 	if (h == c->current || h->next != h->end || h->out_count)
 		return;
-	h->built = shard_ranges_is_marked(&c->ranges) && shard_ranges_is_there(&c->ranges, h->range);
-	held_release(&c->held, h, c->job->state_dir);
+	held_release(&c->held, h, c->job->state_dir,
+		     shard_ranges_is_marked(&c->ranges) && shard_ranges_is_there(&c->ranges, h->range));
 }
 
 /* The next shard of the current range; if there is none, the range is current no more. */
@@ -344,7 +344,7 @@ static int check_folder(struct claims *c)
 	if (l->there_count == l->shard_count || access(c->job->state_dir, F_OK) == 0)
 		return EXIT_DONE;
 	/* While we looked at other claims, others may have built all and sealed it. */
-	code = shard_list_look(l, c->job->out_dir, l->shard_count);
+	code = shard_ranges_list(&c->ranges);
 	if (code != EXIT_DONE || l->there_count == l->shard_count)
 		return code;
 	errno = ENOENT;
@@ -386,7 +386,7 @@ int claims_tell(struct claims *c, bool *is_complete)
 	struct shard_list *l = &c->ranges.list;
 	struct survey s = {0};
 	struct text list = {0};
-	int code = l->there_count < l->shard_count ? shard_list_look(l, c->job->out_dir, l->shard_count) : EXIT_DONE;
+	int code = l->there_count < l->shard_count ? shard_ranges_list(&c->ranges) : EXIT_DONE;
 	uint64_t missing;
 
 	if (code == EXIT_DONE && l->there_count < l->shard_count)

@@ -58,7 +58,7 @@ struct held *held_of(const struct held_claims *l, uint64_t range)
 	return NULL;
 }
 
-void held_release(struct held_claims *l, struct held *h, const char *state_dir)
+void held_release(struct held_claims *l, struct held *h, const char *state_dir, bool is_built)
 {
 	char path[FILES_PATH_BYTES], built[FILES_PATH_BYTES];
 	uint64_t i = 0;
@@ -70,7 +70,7 @@ void held_release(struct held_claims *l, struct held *h, const char *state_dir)
 	pthread_mutex_unlock(&l->lock);
 	if (claim_path(path, state_dir, h->range) == EXIT_DONE &&
 	    claim_built_path(built, state_dir, h->range) == EXIT_DONE)
-		claim_release(&h->claim, path, h->built ? built : NULL, h->failed);
+		claim_release(&h->claim, path, is_built ? built : NULL, h->failed);
 	free(h);
 }
 
@@ -84,7 +84,7 @@ void held_close(struct held_claims *l, const char *state_dir)
 	pthread_mutex_unlock(&l->lock);
 	pthread_join(l->thread, NULL);
 	while (l->count)
-		held_release(l, l->item[0], state_dir);
+		held_release(l, l->item[0], state_dir, false);
 	pthread_cond_destroy(&l->stopped);
 	pthread_mutex_destroy(&l->lock);
 	free(l->item);

@@ -18,7 +18,6 @@ struct held {
 	uint64_t next, end; /* shards that were not handed out yet */
 	uint64_t out_count; /* handed out, and not ended */
 	bool failed;
-	bool built; /* all of it is there */
 };
 
 struct held_claims { /* start it zeroed; only the main thread changes the list, with the lock */
@@ -40,8 +39,8 @@ bool held_add(struct held_claims *l, struct held *h);
 /* That of a range; NULL if it is not held. */
 struct held *held_of(const struct held_claims *l, uint64_t range);
 
-/* Give it back, and free it. */
-void held_release(struct held_claims *l, struct held *h, const char *state_dir);
+/* Give it back, marked if all of it is built, and free it. */
+void held_release(struct held_claims *l, struct held *h, const char *state_dir, bool is_built);
 
 /* Give back all, and end the thread. */
 void held_close(struct held_claims *l, const char *state_dir);

@@ -159,6 +159,11 @@ bool shard_ranges_look_at(struct shard_ranges *r, uint64_t range)
 	return shard_ranges_is_complete(r, range);
 }
 
+int shard_ranges_list(struct shard_ranges *r)
+{
+	return shard_list_look(&r->list, r->out_dir, r->list.shard_count);
+}
+
 int shard_ranges_look(struct shard_ranges *r)
 {
 	uint64_t incomplete = 0;
@@ -169,5 +174,5 @@ int shard_ranges_look(struct shard_ranges *r)
 		r->is_new = false;
 		return EXIT_DONE;
 	}
-	return shard_ranges_is_marked(r) ? see_built(r) : shard_list_look(&r->list, r->out_dir, r->list.shard_count);
+	return shard_ranges_is_marked(r) ? see_built(r) : shard_ranges_list(r);
 }

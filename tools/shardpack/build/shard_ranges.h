@@ -64,6 +64,9 @@ bool shard_ranges_has_come(struct shard_ranges *r, uint64_t range);
  */
 bool shard_ranges_look_at(struct shard_ranges *r, uint64_t range);
 
+/* See each shard that is there, by a list of them all.  Returns the exit code. */
+int shard_ranges_list(struct shard_ranges *r);
+
 /*
  * See what is new by a list, if so many ranges are not complete that this is cheaper than a look at
  * each.  The first call leaves it at the list that open has made.  Returns the exit code.
