@@ -186,7 +186,7 @@ C
 gcc -shared -fPIC late.c -o late.so -ldl
 rm -rf ds src && make_images src 24 2
 first=$(find src -type f | sort | head -n 1) last=$(find src -type f | sort | tail -n 1)
-late=(env FIRST="$first" LAST="${last#src/}" LD_PRELOAD="$PWD/late.so"
+late=(env FIRST="$first" LAST="${last#src/}" LD_PRELOAD="$PWD/late.so:${LD_PRELOAD-}"
 	ASAN_OPTIONS="${ASAN_OPTIONS-}:verify_asan_link_order=0")
 for nth in 2 3; do
 	command=(images src -o ds "${pixels[@]}" --order source -j1)

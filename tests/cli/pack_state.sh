@@ -148,7 +148,7 @@ struct dirent64 *readdir64(DIR *d)
 }
 C
 ${CC:-cc} -O1 -D_GNU_SOURCE -shared -fPIC -o eio.so eio.c -ldl
-run 3 env LD_PRELOAD="$PWD/eio.so" ASAN_OPTIONS="${ASAN_OPTIONS-}:verify_asan_link_order=0" \
+run 3 env LD_PRELOAD="$PWD/eio.so:${LD_PRELOAD-}" ASAN_OPTIONS="${ASAN_OPTIONS-}:verify_asan_link_order=0" \
 	"$PACK" images src -o unread "${ARGS[@]}" -q
 said "shardpack: unread/.shardpack: cannot read this folder: Input/output error"
 run 0 "$CAT" verify unread

@@ -138,7 +138,7 @@ parts() { # WHAT
 	WHAT="hold $1" SLOW=1 work a --part $part/2 2>a.err &
 	pid=$!
 	until_true test -L go.held
-	[ -n "$(find "store/$name" -name '.tmp.*.shard.*')" ] || die "no shard is in work"
+	until_true has_work "store/$name"
 	(WHAT=$1 SLOW=1 work b --part $((1 - part))/2) 2>b.err || die "$(cat b.err)"
 	: >go
 	code=0

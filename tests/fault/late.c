@@ -2,17 +2,22 @@
 /*
  * late.c - threads that come late, as on a busy machine; preloaded by `make check-late`
  *
- * Whoever takes or gives a lock, or wakes others, does nothing for a while now and then.  A thread
- * keeps its pace for some hundred calls, and loses at most three quarters of its time.  A test
- * whose verdict depends on who is first fails sooner or later.  Time is spent and not slept, since
- * sleeping is a system call, which decoders in a sandbox may not make.
+ * Whoever takes or gives a lock, wakes others, opens a file, or changes a folder or a disk does
+ * nothing for a while now and then.  A thread keeps its pace for some hundred calls, and loses at
+ * most three quarters of its time.  A test whose verdict depends on who is first fails sooner or
+ * later.  Time is spent and not slept, since sleeping is a system call, which decoders in a sandbox
+ * may not make.
  *
  * Draws begin with the clock: no seed could repeat which thread came when.
  */
 #include <dlfcn.h>
+#include <fcntl.h>
 #include <pthread.h>
+#include <stdarg.h>
 #include <stdatomic.h>
 #include <stdint.h>
+#include <stdio.h>
+#include <unistd.h>
 
 #include "libshard/base/clock.h"
 #include "tests/pack/prng.h"
@@ -31,17 +36,13 @@ static uint64_t draw(uint64_t below)
 	return prng_at(begin_ns, draws++) % below;
 }
 
-static void come_late(void)
+static void come_late_at(const struct pace *p)
 {
 	uint64_t late_ns, until_ns;
 
-	if (!begin_ns)
-		begin_ns = clock_now_ns();
-	if (calls++ % CALLS_AT_A_PACE == 0)
-		pace = paces[draw(sizeof(paces) / sizeof(*paces))];
-	if (draw(pace.one_in))
+	if (draw(p->one_in))
 		return;
-	late_ns = 1000 * draw(pace.us_below);
+	late_ns = 1000 * draw(p->us_below);
 	until_ns = clock_now_ns() + late_ns;
 	if (4 * (lost_ns + late_ns) > 3 * (until_ns - begin_ns))
 		return;
@@ -50,21 +51,67 @@ static void come_late(void)
 		;
 }
 
-/* Behind the C library's function of this name, and before it. */
-#define LATE(name_, type_)                                                            \
-	int name_(type_ *what)                                                        \
-	{                                                                             \
-		static int (*_Atomic real)(type_ *);                                  \
-		int rc;                                                               \
-                                                                                      \
-		if (!real)                                                            \
-			real = (int (*)(type_ *))(uintptr_t)dlsym(RTLD_NEXT, #name_); \
-		come_late();                                                          \
-		rc = real(what);                                                      \
-		come_late();                                                          \
-		return rc;                                                            \
+static void come_late(void)
+{
+	if (!begin_ns)
+		begin_ns = clock_now_ns();
+	if (calls++ % CALLS_AT_A_PACE == 0)
+		pace = paces[draw(sizeof(paces) / sizeof(*paces))];
+	come_late_at(&pace);
+}
+
+static void find_late(void) /* files are rare, and disks are slow */
+{
+	if (!begin_ns)
+		begin_ns = clock_now_ns();
+	come_late_at(&(struct pace){20, 50000});
+}
+
+/* Before the C library's function of this name, and behind it. */
+#define LATE(late_, name_, parameters_, ...)                                            \
+	int name_ parameters_                                                           \
+	{                                                                               \
+		static int(*_Atomic real) parameters_;                                  \
+		int rc;                                                                 \
+                                                                                        \
+		if (!real)                                                              \
+			real = (int(*) parameters_)(uintptr_t)dlsym(RTLD_NEXT, #name_); \
+		late_();                                                                \
+		rc = real(__VA_ARGS__);                                                 \
+		late_();                                                                \
+		return rc;                                                              \
 	}
-LATE(pthread_mutex_lock, pthread_mutex_t)
-LATE(pthread_mutex_unlock, pthread_mutex_t)
-LATE(pthread_cond_signal, pthread_cond_t)
-LATE(pthread_cond_broadcast, pthread_cond_t)
+LATE(come_late, pthread_mutex_lock, (pthread_mutex_t * m), m)
+LATE(come_late, pthread_mutex_unlock, (pthread_mutex_t * m), m)
+LATE(come_late, pthread_cond_signal, (pthread_cond_t * c), c)
+LATE(come_late, pthread_cond_broadcast, (pthread_cond_t * c), c)
+LATE(find_late, fsync, (int fd), fd)
+LATE(find_late, fdatasync, (int fd), fd)
+LATE(find_late, unlinkat, (int dir_fd, const char *path, int flags), dir_fd, path, flags)
+LATE(find_late, renameat, (int from_fd, const char *from, int to_fd, const char *to), from_fd, from, to_fd, to)
+LATE(find_late, renameat2, (int from_fd, const char *from, int to_fd, const char *to, unsigned flags), from_fd, from,
+     to_fd, to, flags)
+LATE(find_late, linkat, (int from_fd, const char *from, int to_fd, const char *to, int flags), from_fd, from, to_fd, to,
+     flags)
+
+#define LATE_OPEN(name_)                                                                                  \
+	int name_(int dir_fd, const char *path, int flags, ...)                                           \
+	{                                                                                                 \
+		static int (*_Atomic real)(int, const char *, int, ...);                                  \
+		mode_t mode = 0;                                                                          \
+		va_list ap;                                                                               \
+		int fd;                                                                                   \
+                                                                                                          \
+		va_start(ap, flags);                                                                      \
+		if (flags & (O_CREAT | O_TMPFILE))                                                        \
+			mode = va_arg(ap, mode_t);                                                        \
+		va_end(ap);                                                                               \
+		if (!real)                                                                                \
+			real = (int (*)(int, const char *, int, ...))(uintptr_t)dlsym(RTLD_NEXT, #name_); \
+		find_late();                                                                              \
+		fd = real(dir_fd, path, flags, mode);                                                     \
+		find_late();                                                                              \
+		return fd;                                                                                \
+	}
+LATE_OPEN(openat)
+LATE_OPEN(openat64)

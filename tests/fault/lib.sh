@@ -25,7 +25,7 @@ exec_shim() {
 	local shim=$1
 	shift
 	# The address sanitizer wants to be first, which it need not be for what the shim does.
-	SHIM=$shim LD_PRELOAD=$PWD/shim.so ASAN_OPTIONS="${ASAN_OPTIONS-}:verify_asan_link_order=0" \
+	SHIM=$shim LD_PRELOAD=$PWD/shim.so:${LD_PRELOAD-} ASAN_OPTIONS="${ASAN_OPTIONS-}:verify_asan_link_order=0" \
 		exec env --default-signal=INT,HUP "$@"
 }
 
@@ -68,6 +68,16 @@ no_temps() {
 		echo "temporary files are left: $found"
 		return 1
 	}
+}
+
+# in_work DIR: the temporary files of shards, begun ones and those that a killed process left
+in_work() {
+	find "$1" -maxdepth 1 -name '.tmp.*.shard.*' | sort
+}
+
+# has_work DIR: a held process may be about to begin its shard.
+has_work() {
+	[ -n "$(in_work "$1")" ]
 }
 
 # How many shards have their final name; 0 if there is no such folder.

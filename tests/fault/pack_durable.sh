@@ -13,7 +13,7 @@ logged() {
 	local code=$1
 	shift
 	rm -f log
-	run "$code" ${AS-} env SYNC_LOG="$PWD/log" LD_PRELOAD="$PWD/log.so" \
+	run "$code" ${AS-} env SYNC_LOG="$PWD/log" LD_PRELOAD="$PWD/log.so:${LD_PRELOAD-}" \
 		ASAN_OPTIONS="${ASAN_OPTIONS-}:verify_asan_link_order=0" "$@"
 }
 

@@ -39,17 +39,13 @@ held() {
 	rm -f go go.held
 	SHIM_HOLD=${last#src/} SHIM_UNTIL=$PWD/go machine "$n" "hold $what" "$PACK" build ds -j1 "$@" >held.err 2>&1 &
 	held=$!
-	for _ in $(seq 3000); do
-		[ ! -L go.held ] || break
-		kill -0 $held 2>/dev/null || die "machine $n ended early: $(cat held.err)"
-		sleep 0.02
-	done
-	in_work
-	[ "$works" != 0 ] || die "no shard is in work: $(contents ds)"
+	until_true holds "$n"
+	until_true has_work ds
 }
 
-in_work() { # sets works: how many shards are begun, or were
-	works=$(find ds -maxdepth 1 -name '.tmp.*.shard.*' | wc -l)
+holds() { # N
+	kill -0 $held 2>/dev/null || die "machine $1 ended early: $(cat held.err)"
+	[ -L go.held ]
 }
 
 second() { # WHAT ARGUMENT...
@@ -76,10 +72,9 @@ plan
 held 1 remote --part 1/2
 kill -9 "$held"
 wait "$held" 2>/dev/null || :
-left=$works
+left=$(in_work ds)
 second remote build ds --part 0/2
-in_work
-[ "$works" = "$left" ] || die "another machine removed what it cannot know of: $works of $left are there"
+[ "$(in_work ds)" = "$left" ] || die "another machine removed what it cannot know of: of $left there is $(in_work ds)"
 second remote build ds --part 1/2
 second remote seal ds
 no_temps ds || die "temporary files are left"
@@ -88,14 +83,19 @@ same reference ds
 # A worker that claims, and is killed: another one takes over after 2 s, and removes what the first
 # one began.  take_over PACK sets `stays`: the files that are left to whoever is last.
 take_over() {
-	local PACK=$PWD/$1 left
+	local PACK=$PWD/$1 temp
 	plan
 	held 1 remote --steal
 	kill -9 "$held"
 	wait "$held" 2>/dev/null || :
-	left=$(find ds -maxdepth 1 -name '.tmp.*.shard.*')
+	in_work ds | while read -r temp; do
+		[ -e "ds/$(cut -d. -f3,4 <<<"$temp")" ] || echo "$temp" # the kill came before the name
+	done >left
+	[ -s left ] || die "no shard was in work: $(contents ds)"
 	second remote build ds --steal -v
-	stays=$(for temp in $left; do grep -qF "$temp: removed, as its owner was replaced" second.err || echo "$temp"; done)
+	stays=$(while read -r temp; do
+		grep -qF "$temp: removed, as its owner was replaced" second.err || echo "$temp"
+	done <left)
 	sealed
 }
 timed quick 2000
