@@ -15,7 +15,8 @@
 #ifndef POOL_LANES
 #define POOL_LANES	 8
 #define POOL_WINDOW_RUNS 4
-#define POOL_RUN_RECORDS 27 /* 4.1 MB, one read */
+#define POOL_RUN_RECORDS 27   /* 4.1 MB, one read */
+#define POOL_AHEAD	 0.15 /* of an epoch: by so much more the ring may be ahead behind a run than before it */
 #endif
 
 struct pool_job {
@@ -44,13 +45,12 @@ static bool note_device(void *context)
 	return true;
 }
 
-/* What the ring is ahead by may differ from run to run. */
 static bool came_from_device(void *context)
 {
 	struct pool_job *p = (struct pool_job *)context;
 	double bytes = (double)(data_device_bytes() - p->device_before), want = (double)p->j->epoch_bytes;
 
-	return (bytes >= 0.85 * want && bytes <= 1.15 * want) ||
+	return (bytes >= (1 - POOL_AHEAD) * want && bytes <= (1 + POOL_AHEAD) * want) ||
 	       bench_skip("the disk gave %.1f MB for an epoch of %.1f MB", bytes / 1e6, want / 1e6);
 }
 
