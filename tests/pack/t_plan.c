@@ -4,6 +4,7 @@
  * table in memory
  */
 #include "shard.h"
+#include "tests/pack/prng.h"
 #include "tests/test.h"
 #include "tools/common/exit_code.h"
 #include "tools/shardpack/plan/classes.h"
@@ -70,6 +71,35 @@ TEST(what_was_written_reads_back)
 	CHECK_EQ(plan_find_slice(&b, 1, 999)->file, 1);
 	plan_free(&a);
 	plan_free(&b);
+}
+
+/* Slices of one length, of like lengths, and of which a few hold nearly all. */
+static void check_slices(uint64_t longest, uint64_t one_in)
+{
+	enum { SLICES = 3000 };
+	static struct plan_slice slices[SLICES];
+	struct plan p = {.slice = slices, .slice_count = SLICES, .field_slice = {0, SLICES}};
+
+	STORY("up to %d, one in %d", (int)longest, (int)one_in);
+	for (uint64_t i = 0; i < SLICES; i++) {
+		uint64_t count = prng_at(one_in, i) % one_in ? 1 : 1 + prng_at(longest, i) % longest;
+
+		slices[i] = (struct plan_slice){.first = p.input_count, .count = count};
+		p.input_count += count;
+	}
+	for (uint64_t i = 0; i < SLICES; i++) {
+		CHECK(plan_find_slice(&p, 0, slices[i].first) == &slices[i]);
+		CHECK(plan_find_slice(&p, 0, slices[i].first + slices[i].count / 2) == &slices[i]);
+		CHECK(plan_find_slice(&p, 0, slices[i].first + slices[i].count - 1) == &slices[i]);
+	}
+}
+
+TEST(the_slice_of_an_input_is_the_one_that_has_it)
+{
+	check_slices(1, 1);
+	check_slices(7, 1);
+	check_slices(100000, 10);
+	check_slices(UINT64_C(1) << 50, 1000);
 }
 
 /* Places of the order, one by one and together, against the library's shuffle. */
