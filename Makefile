@@ -328,7 +328,7 @@ check-steal: ## by hand: the fault tests of packing, with workers that claim sha
 	$(again) long-run STEAL=3 LONG='$(STEALING) tests/fault/steal.sh tests/fault/pack_claims.sh' NAME=$@
 
 # No verdict may depend on how busy the machine is.
-check-late: all tests $(BUILD)/late.so ## by hand: the tests with threads that come late at random; T=pattern
+check-late: all tests $(BUILD)/late.so ## by hand: the tests with threads and files that come late; T=pattern
 	$(Q)export LATE=$(abspath $(BUILD)/late.so); $(call run_tests,,$(TESTS) $(SCRIPTS))
 $(BUILD)/late.so: tests/fault/late.c $(BUILD)/flags
 	$(Q)$(CC) -std=gnu11 -O2 -D_GNU_SOURCE -I. $(WARN) -shared -fPIC -o $@ $< -ldl

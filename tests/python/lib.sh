@@ -10,7 +10,8 @@ cd "$TMPDIR"
 python() {
 	preload=
 	[ "${VARIANT-}" != asan ] || preload=$(gcc -print-file-name=libasan.so)
-	LD_PRELOAD=$preload${PRELOAD:+ $PRELOAD}${LATE:+ $LATE} ASAN_OPTIONS=${ASAN_OPTIONS-}:detect_leaks=0:quarantine_size_mb=8 \
+	LD_PRELOAD=$preload${PRELOAD:+ $PRELOAD}${LATE:+ $LATE} \
+		ASAN_OPTIONS=${ASAN_OPTIONS-}:detect_leaks=0:quarantine_size_mb=8 \
 		PYTHONPATH=${PACKAGE:-$BUILD/python} \
 		PYTHONMALLOC=malloc "$PYTHON" -X faulthandler -W error "$@"
 }
