@@ -28,6 +28,8 @@ static const struct pace {
 	uint64_t one_in, us_below; /* one call in so many takes up to so long */
 } paces[] = {{100000, 200}, {100000, 200}, {300, 5000}, {50, 5000}, {10, 200}};
 
+static const struct pace file_pace = {20, 50000}; /* such calls are rare, and disks are slow */
+
 static __thread uint64_t begin_ns, draws, calls, lost_ns;
 static __thread struct pace pace;
 
@@ -60,11 +62,11 @@ static void come_late(void)
 	come_late_at(&pace);
 }
 
-static void find_late(void) /* files are rare, and disks are slow */
+static void file_late(void)
 {
 	if (!begin_ns)
 		begin_ns = clock_now_ns();
-	come_late_at(&(struct pace){20, 50000});
+	come_late_at(&file_pace);
 }
 
 /* Before the C library's function of this name, and behind it. */
@@ -85,13 +87,13 @@ LATE(come_late, pthread_mutex_lock, (pthread_mutex_t * m), m)
 LATE(come_late, pthread_mutex_unlock, (pthread_mutex_t * m), m)
 LATE(come_late, pthread_cond_signal, (pthread_cond_t * c), c)
 LATE(come_late, pthread_cond_broadcast, (pthread_cond_t * c), c)
-LATE(find_late, fsync, (int fd), fd)
-LATE(find_late, fdatasync, (int fd), fd)
-LATE(find_late, unlinkat, (int dir_fd, const char *path, int flags), dir_fd, path, flags)
-LATE(find_late, renameat, (int from_fd, const char *from, int to_fd, const char *to), from_fd, from, to_fd, to)
-LATE(find_late, renameat2, (int from_fd, const char *from, int to_fd, const char *to, unsigned flags), from_fd, from,
+LATE(file_late, fsync, (int fd), fd)
+LATE(file_late, fdatasync, (int fd), fd)
+LATE(file_late, unlinkat, (int dir_fd, const char *path, int flags), dir_fd, path, flags)
+LATE(file_late, renameat, (int from_fd, const char *from, int to_fd, const char *to), from_fd, from, to_fd, to)
+LATE(file_late, renameat2, (int from_fd, const char *from, int to_fd, const char *to, unsigned flags), from_fd, from,
      to_fd, to, flags)
-LATE(find_late, linkat, (int from_fd, const char *from, int to_fd, const char *to, int flags), from_fd, from, to_fd, to,
+LATE(file_late, linkat, (int from_fd, const char *from, int to_fd, const char *to, int flags), from_fd, from, to_fd, to,
      flags)
 
 #define LATE_OPEN(name_)                                                                                  \
@@ -108,9 +110,9 @@ LATE(find_late, linkat, (int from_fd, const char *from, int to_fd, const char *t
 		va_end(ap);                                                                               \
 		if (!real)                                                                                \
 			real = (int (*)(int, const char *, int, ...))(uintptr_t)dlsym(RTLD_NEXT, #name_); \
-		find_late();                                                                              \
+		file_late();                                                                              \
 		fd = real(dir_fd, path, flags, mode);                                                     \
-		find_late();                                                                              \
+		file_late();                                                                              \
 		return fd;                                                                                \
 	}
 LATE_OPEN(openat)
