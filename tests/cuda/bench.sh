@@ -7,8 +7,8 @@
 . "$ROOT/tests/cuda/lib.sh"
 
 mkdir -p bench results
-# The ring has room for three epochs of so few records, and may be ahead by them: POOL_AHEAD.
 objects=("$BUILD"/bench/common/*.o)
+# The ring has room for three epochs of so few records, and may be ahead by them: POOL_AHEAD.
 # shellcheck disable=SC2046 # words
 host_build bench/gpu "$(echo "$ROOT"/bench/gpu*.cu)" '' -DSHARD_RECORDS=72 -DTRANSFORM_LAUNCHES=2 \
 	-DMULTIPLY_ROUNDS=1000 -DROUND_BYTES='(64ull<<20)' -DPOOL_LANES=2 -DPOOL_WINDOW_RUNS=2 -DPOOL_RUN_RECORDS=8 \

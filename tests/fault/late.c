@@ -35,6 +35,8 @@ static __thread struct pace pace;
 
 static uint64_t draw(uint64_t below)
 {
+	if (!begin_ns)
+		begin_ns = clock_now_ns();
 	return prng_at(begin_ns, draws++) % below;
 }
 
@@ -55,8 +57,6 @@ static void come_late_at(const struct pace *p)
 
 static void come_late(void)
 {
-	if (!begin_ns)
-		begin_ns = clock_now_ns();
 	if (calls++ % CALLS_AT_A_PACE == 0)
 		pace = paces[draw(sizeof(paces) / sizeof(*paces))];
 	come_late_at(&pace);
@@ -64,8 +64,6 @@ static void come_late(void)
 
 static void file_late(void)
 {
-	if (!begin_ns)
-		begin_ns = clock_now_ns();
 	come_late_at(&file_pace);
 }
 

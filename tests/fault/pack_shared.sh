@@ -40,12 +40,11 @@ held() {
 	SHIM_HOLD=${last#src/} SHIM_UNTIL=$PWD/go machine "$n" "hold $what" "$PACK" build ds -j1 "$@" >held.err 2>&1 &
 	held=$!
 	until_true holds "$n"
-	until_true has_work ds
 }
 
 holds() { # N
 	kill -0 $held 2>/dev/null || die "machine $1 ended early: $(cat held.err)"
-	[ -L go.held ]
+	[ -L go.held ] && has_work ds
 }
 
 second() { # WHAT ARGUMENT...

