@@ -288,12 +288,11 @@ check: ## what every change must hold; T=pattern for some of it
 name_of   = $(patsubst tests/%,%,$(1:$(BUILD)/%=%))
 named     = $(if $(T),$(foreach t,$(1),$(if $(findstring $(T),$(call name_of,$t)),$t)),$(1))
 CHOSEN   := $(call named,$(TESTS) $(FUZZERS) $(SCRIPTS))
-# $(call run_tests,FLOOR,TESTS): the line of tests/FLOOR that holds for a whole run, or nothing.
 # Tests wait for the disk a third of the time, so one more than JOBS keeps that many CPUs busy.
-run_tests = BUILD=$(abspath $(BUILD)) JOBS=$$(($(JOBS) > 1 ? $(JOBS) + 1 : 1)) T='$(T)' VARIANT=$(VARIANT) FLOOR=$(1) \
-            tests/run.sh $(2)
+run_tests = BUILD=$(abspath $(BUILD)) JOBS=$$(($(JOBS) > 1 ? $(JOBS) + 1 : 1)) T='$(T)' VARIANT=$(VARIANT) \
+            tests/run.sh $(1)
 check-run: $(if $(filter %.sh,$(CHOSEN)),all tests,$(CHOSEN))
-	$(Q)$(call run_tests,$(or $(VARIANT),plain),$(TESTS) $(FUZZERS) $(SCRIPTS))
+	$(Q)$(call run_tests,$(TESTS) $(FUZZERS) $(SCRIPTS))
 
 # Long tests, and tests that draw at random, have targets of their own, named for what they check.
 # .ci/run gives each 4 minutes.  $(call long,TESTS) runs all that they can do, with a new seed
@@ -302,7 +301,7 @@ long = $(again) long-run LONG='$(1)' NAME=$@
 long-run: all tests
 	$(Q)export ALL_N=1 SEED=$${SEED:-$$(od -An -N4 -tu4 /dev/urandom | tr -d ' ')}; \
 	echo "seed $$SEED: 'make $(NAME) SEED=$$SEED' draws the same"; \
-	$(call run_tests,,$(LONG))
+	$(call run_tests,$(LONG))
 check-order: ## orders of every length, and drawn ones against Python; SEED=n draws the same again
 	$(call long,$(BUILD)/tests/unit/t_order tests/twin/order.sh)
 check-readers: ## drawn good and bad files, read by C and by Python; SEED=n draws the same again
@@ -329,7 +328,7 @@ check-steal: ## by hand: the fault tests of packing, with workers that claim sha
 
 # No verdict may depend on how busy the machine is.
 check-late: all tests $(BUILD)/late.so ## by hand: the tests with threads and files that come late; T=pattern
-	$(Q)export LATE=$(abspath $(BUILD)/late.so); $(call run_tests,,$(TESTS) $(SCRIPTS))
+	$(Q)export LATE=$(abspath $(BUILD)/late.so); $(call run_tests,$(TESTS) $(SCRIPTS))
 $(BUILD)/late.so: tests/fault/late.c $(BUILD)/flags
 	$(Q)$(CC) -std=gnu11 -O2 -D_GNU_SOURCE -I. $(WARN) -shared -fPIC -o $@ $< -ldl
 
@@ -343,11 +342,11 @@ check-python: ## the Python package with PyTorch, in a virtual environment of it
 	$(call install_missing,check)
 	$(again) check-python-run
 check-python-run: all $(BUILD)/tests/twin/dump_transform $(VENV)/torch/libshard
-	$(Q)$(call run_tests,python,$(CLIENTS))
+	$(Q)$(call run_tests,$(CLIENTS))
 check-clients: all $(VENV)/jax/libshard ## by hand: the Python package with JAX
-	$(Q)$(call run_tests,,$(wildcard tests/python/clients/_jax*.sh))
+	$(Q)$(call run_tests,$(wildcard tests/python/clients/_jax*.sh))
 check-gpu: tests ## by hand: every byte on a GPU; PYTHON=one with PyTorch with CUDA, CuPy, JAX, Accelerate
-	$(Q)$(call run_tests,,$(BUILD)/tests/cuda/t_real tests/python/clients/_gpu.sh)
+	$(Q)$(call run_tests,$(BUILD)/tests/cuda/t_real tests/python/clients/_gpu.sh)
 peers = $(Q)env -u PYTHONPATH GLOO_SOCKET_IFNAME=lo OMP_NUM_THREADS=1 $(VENV)/peers/bin/python $(1) \
         $(if $(CHECKOUTS),--checkouts $(abspath $(CHECKOUTS))) --only '$(T)'
 gauntlet: $(VENV)/peers/libshard ## by hand: resumes that go wrong elsewhere, and with libshard; CHECKOUTS=dir
@@ -355,7 +354,7 @@ gauntlet: $(VENV)/peers/libshard ## by hand: resumes that go wrong elsewhere, an
 check-peers-tests: $(VENV)/peers/libshard ## by hand: tests of other loaders, against libshard; CHECKOUTS=dir
 	$(call peers,tests/peers_tests/suites.py)
 check-frameworks: all $(VENV)/frameworks/libshard ## by hand: what each framework does, and docs/FRAMEWORKS.md
-	$(Q)$(call run_tests,,$(wildcard tests/frameworks/_*.sh))
+	$(Q)$(call run_tests,$(wildcard tests/frameworks/_*.sh))
 	$(Q)cat $(BUILD)/frameworks
 check-cluster: ## by hand: packing by Slurm, Open MPI, ssh, Ray, ... on this machine, with kills; T=pattern, SEED=n
 	$(call install_missing,cluster)

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# cat_help.sh - each verb's help fits a screen and ends with an example; mistyped commands are
+# cat_help.sh - each verb's help has at most 80 columns and ends with an example; mistyped commands are
 # answered
 . "${ROOT:-$(dirname "$0")/../..}/tests/cli/lib.sh"
 
@@ -12,7 +12,7 @@ done
 for verb in '' $verbs; do
 	# shellcheck disable=SC2086
 	run 0 "$CAT" $verb --help
-	[ "$(wc -l <out)" -le 40 ] && [ "$(wc -L <out)" -le 80 ] || die "$verb: does not fit a screen"
+	[ "$(wc -L <out)" -le 80 ] || die "$verb: does not fit a screen"
 	tail -n 1 out | grep -q "^  shardcat " || die "$verb: does not end with an example"
 	[ ! -s err ] || die "$verb: $(cat err)"
 done

@@ -1,15 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """The includes of the whole tree, held to libshard/LAYERS.  Prints what is wrong, a line each.
 
-    layers.py                  the includes
-    layers.py calls BUILD TOP  the calls between the objects below BUILD whose sources are below TOP
-
-A room is a folder.  Inside a room a file and its header are one unit; what a unit includes, it
-stands on.  Neither includes nor calls may go in a circle inside a room.
+A room is a folder.  Inside a room files may know each other; between rooms nothing goes in a circle.
 """
 
 import re
-import subprocess
 import sys
 from pathlib import Path
 
@@ -30,10 +25,6 @@ DOORS = [
 
 def room(path):
     return path.rpartition("/")[0]
-
-
-def unit(path):
-    return re.sub(r"\.(c|h|cu)$", "", path)
 
 
 def circles(graph):
@@ -114,7 +105,6 @@ def check(files, layers):
     """What is wrong with a tree: files maps paths to texts, layers is the text of LAYERS."""
     wrong = []
     granted = read_layers(layers, wrong.append)
-    stands_on = {}
     for path, text in sorted(files.items()):
         for kind, name in INCLUDE.findall(text):
             check_doors(path, name, wrong.append)
@@ -123,41 +113,7 @@ def check(files, layers):
                 continue
             if not PUBLIC.fullmatch(path):
                 check_include(path, to, granted, wrong.append)
-            if room(to) == room(path) and unit(to) != unit(path):
-                stands_on.setdefault(unit(path), set()).add(unit(to))
-    for circle in circles(stands_on):
-        wrong.append(f"{room(circle[0])}: files in a circle: {', '.join(u.rpartition('/')[2] for u in circle)}")
     return wrong
-
-
-def nm(option, objects):
-    """(object, symbol) for each symbol; of the defined ones those that other objects can call."""
-    lines = subprocess.run(
-        ["nm", "-A", "--extern-only", option, *objects], capture_output=True, text=True, check=True
-    ).stdout
-    return [(line.split(":", 1)[0], line.split()[-1]) for line in lines.splitlines()]
-
-
-def check_calls(build, top):
-    """What is wrong with the calls between objects of one room."""
-    unit_of = {}
-    for path in sorted(Path(build).rglob("*.o")):
-        source = path.relative_to(build).with_suffix("")
-        if str(source).startswith(HOUSE) and (Path(top) / source).with_suffix(".c").exists():
-            unit_of[str(path)] = str(source)
-    defined = {}
-    for path, symbol in nm("--defined-only", unit_of):
-        defined[room(unit_of[path]), symbol] = unit_of[path]
-    calls = {}
-    for path, symbol in nm("--undefined-only", unit_of):
-        to = defined.get((room(unit_of[path]), symbol))
-        if to:
-            calls.setdefault(unit_of[path], set()).add(to)
-    return [
-        f"{room(circle[0])}: objects that call each other in a circle:"
-        f" {', '.join(u.rpartition('/')[2] for u in circle)}"
-        for circle in circles(calls)
-    ]
 
 
 # ---- the rules notice offenders: each tree breaks one rule once ----
@@ -200,11 +156,6 @@ OFFENDERS = [
         "only disk and codec see the format",
     ),
     ("a room without a line", {"tools/b/b.c": '#include "libshard/base/mem.h"\n'}, "has no line for tools/b"),
-    (
-        "a circle",
-        {"tools/a/x.h": '#include "tools/a/y.h"\n', "tools/a/y.c": '#include "tools/a/x.h"\n', "tools/a/y.h": ""},
-        "tools/a: files in a circle: x, y",
-    ),
     ("LZ4 elsewhere", {"libshard/io/file.c": "#include <lz4.h>\n"}, "through libshard/codec only"),
     ("a decoder in the library", {"libshard/io/file.c": "#include <jpeglib.h>\n"}, "belong to tools/"),
     ("io_uring elsewhere", {"libshard/feed/ring.c": "#include <liburing.h>\n"}, "belongs to libshard/io"),
@@ -231,9 +182,6 @@ def test_rules():
 
 
 def main():
-    if sys.argv[1:2] == ["calls"]:
-        print("\n".join(check_calls(*sys.argv[2:])), end="")
-        return 0
     test_rules()
     names = [str(p) for top in HOUSE for p in Path(top).rglob("*") if p.suffix in (".c", ".h", ".cu")]
     files = {name: Path(name).read_text(encoding="utf-8") for name in names}
