@@ -96,6 +96,7 @@ class Writer:
             fail("shard_records and shard_bytes must be at least 1")
         self._provenance = _provenance(provenance)
         self._order, self._seed = 1, 0
+        self._not_finite: dict[str, list[int]] = {}
         self._layout: Layout | None = None
         self._shard: _core.ShardWriter | None = None
         self._pool: ThreadPoolExecutor | None = None
@@ -117,8 +118,10 @@ class Writer:
 
         Arrays are taken from whatever has the buffer protocol, ``__array_interface__`` or DLPack on
         the CPU: NumPy, PyTorch, JAX, Pillow images, bytes.  They must have dtype and shape of the
-        field.  Numbers, and lists of them, are checked: integers must fit, others are rounded to
-        the nearest.  Names of other items are passed over, if a schema was given.
+        field.  Numbers, and lists of them, are checked: whole numbers are stored exactly or refused,
+        others are rounded to the nearest, and one above the greatest of its dtype is refused.
+        An item that is not in the schema is refused.  A length, such as ``tokens_length``, need not
+        be given; if it is, it must be that of the value.
 
         Raises :class:`RecordError`, a ``ValueError`` that names record, field, dtype and shape, and
         has written nothing.
@@ -132,6 +135,7 @@ class Writer:
                 f"must have those of the first record, {[f.name for f in self._layout.named]}",
                 "bad argument",
             )
+        self._refuse_others(record)
         if self._class_index:
             record = self._with_label(record)
         self._check_keys(key)
@@ -147,8 +151,6 @@ class Writer:
         """
         self._check()
         counts = {name: len(column) for name, column in columns.items()}
-        if self._wanted:
-            counts = {name: n for name, n in counts.items() if name in self._wanted}
         if len(set(counts.values())) > 1:
             fail(f"the columns have different lengths: {counts}; must be the same")
         count = next(iter(counts.values()), 0)
@@ -160,6 +162,14 @@ class Writer:
         if self._layout is None:
             self._see(columns, rows=True)
         assert self._layout is not None
+        self._refuse_others(columns)
+        for name, column in columns.items():
+            if hasattr(column, "iloc"):
+                raise RecordError(
+                    f"field {name!r}: a {type(column).__name__} is indexed by its labels, not by the number of a row; "
+                    "give numpy.asarray(column)",
+                    "bad argument",
+                )
         name = self._layout.label or ""
         label = columns.get(name) if self._class_index else None
         if isinstance(label, (list, tuple)) and any(isinstance(v, str) for v in label):
@@ -286,6 +296,17 @@ class Writer:
                 f"record {self._count}, field {missing[0]!r}: the record has no such item; it has {list(record)}",
                 "bad argument",
             )
+
+    def _refuse_others(self, record: Mapping[str, Any]) -> None:
+        assert self._layout is not None
+        if not isinstance(record, Mapping) or record.keys() <= self._layout.names:
+            return
+        others = [name for name in record if name not in self._layout.names]
+        raise RecordError(
+            f"record {self._count}: the item {others[0]!r} is not in the schema, which has "
+            f"{', '.join(f.name for f in self._layout.named)}; leave the item out, or add a field",
+            "bad argument",
+        )
 
     def _see(self, record: Mapping[str, Any], rows: bool = False) -> None:
         """What the schema left open is as in the first record."""

@@ -272,7 +272,9 @@ def values(draw, dtype, shape):
     if dtype in WHOLE:
         return value, np.array(value, dtype) if all(isinstance(v, int) and low <= v <= high for v in flat) else None
     with np.errstate(over="ignore"):
-        return value, None if 2**64 in flat else np.array(value, "f8").astype(dtype)
+        want = np.array(value, "f8").astype(dtype)
+    kept = np.isfinite(want).all() and all(type(v) is float or int(w) == v for v, w in zip(flat, want.reshape(-1).tolist()))
+    return value, want if kept else None
 
 
 @st.composite

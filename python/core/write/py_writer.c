@@ -170,6 +170,21 @@ static bool fail_label(const struct shard *s, unsigned long long record, int64_t
 	return false;
 }
 
+/* Lengths were written with the fields that they belong to; those that are given must be the same. */
+static bool check_lengths(const struct shard *s, PyObject *record, unsigned long long number)
+{
+	const struct shard_schema *schema = &s->layout->schema;
+	bool ok = true;
+
+	for (uint32_t f = 0; ok && f < schema->field_count; f++) {
+		PyObject *given = s->layout->is_length[f] ? layout_item_if(s->layout, record, f) : NULL;
+
+		ok = given ? value_check_length(schema, f, given, s->group, number) : !PyErr_Occurred();
+		Py_XDECREF(given);
+	}
+	return ok;
+}
+
 static bool put_fields(struct shard *s, PyObject *record, unsigned long long number)
 {
 	const struct shard_schema *schema = &s->layout->schema;
@@ -179,7 +194,7 @@ static bool put_fields(struct shard *s, PyObject *record, unsigned long long num
 		PyObject *value;
 		bool ok;
 
-		if (schema->field[f].semantic == SHARD_LENGTH)
+		if (s->layout->is_length[f])
 			continue; /* a length is written with the field that it belongs to */
 		value = layout_item(s->layout, record, f, number);
 		ok = value && value_put(schema, f, value, s->group, number);
@@ -187,6 +202,8 @@ static bool put_fields(struct shard *s, PyObject *record, unsigned long long num
 		if (!ok)
 			return false;
 	}
+	if (!check_lengths(s, record, number))
+		return false;
 	return is_good_label(s, (const char *const *)s->group, &label) || fail_label(s, number, label);
 }
 
@@ -272,13 +289,15 @@ static bool write_items(struct shard *s, const struct columns *c, PyObject *keys
 	bool ok = key;
 	int rc = 0;
 
-	for (uint32_t f = 0; ok && f < schema->field_count; f++) {
-		if (!c->value[f])
-			continue;
-		item = PySequence_GetItem(c->value[f], (Py_ssize_t)row);
-		ok = item && value_put(schema, f, item, s->group, number);
-		Py_XDECREF(item);
-	}
+	for (int lengths = 0; lengths < 2; lengths++) /* they are compared with the values */
+		for (uint32_t f = 0; ok && f < schema->field_count; f++) {
+			if (!c->value[f] || s->layout->is_length[f] != lengths)
+				continue;
+			item = PySequence_GetItem(c->value[f], (Py_ssize_t)row);
+			ok = item && (lengths ? value_check_length(schema, f, item, s->group, number)
+					      : value_put(schema, f, item, s->group, number));
+			Py_XDECREF(item);
+		}
 	if (ok && !is_good_label(s, (const char *const *)s->group, &label))
 		ok = fail_label(s, number, label);
 	if (ok && take_key(key, &text, &key_bytes, number)) {
