@@ -9,7 +9,7 @@ import warnings
 from collections.abc import Iterable, Mapping, Sequence
 
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import Any
+from typing import Any, TypeAlias
 
 from . import _core
 from ._dataset import Dataset
@@ -21,6 +21,7 @@ from ._schema import Layout, SchemaLike, fail, infer, parse
 
 _MANIFEST = "dataset.manifest"
 _OURS = re.compile(r"[0-9]{5,}\.shard\Z|dataset\.(manifest|sources)\Z|\.tmp\..*")
+_Finished: TypeAlias = tuple[bytes, list[tuple[str, int, int]]]  # SHA-256, and what is not finite
 _FINISHERS = 3  # shards that are made durable and read back while the next is filled
 
 
@@ -103,7 +104,7 @@ class Writer:
         self._pid = os.getpid()
         self._shard_count = self._in_shard = self._count = 0
         self._per_shard = self._room = 0
-        self._finishing: list[tuple[int, _core.ShardWriter, Future[bytes]]] = []
+        self._finishing: list[tuple[int, _core.ShardWriter, Future[_Finished]]] = []
         self._done: dict[int, bytes] = {}
         self._published: list[str] = []
         if self._wanted and None not in self._wanted.values():
@@ -196,12 +197,18 @@ class Writer:
         """Records of a shard; None as long as the schema is not known."""
         return self._per_shard if self._layout else None
 
+    @property
+    def not_finite(self) -> dict[str, tuple[int, int]]:
+        """Of each field that has such values in the shards that are complete: how many are NaN, and
+        how many are infinite.  A dataset does not record it; ``shardcat stats`` counts them again."""
+        return {name: (nan, infinite) for name, (nan, infinite) in self._not_finite.items()}
+
     # ---- the end ----
 
     def finish(self) -> Dataset:
         """Complete the dataset: the last shard, then the manifest.  The end of a ``with`` calls it.
 
-        Returns the :class:`Dataset`, open.
+        Returns the :class:`Dataset`, open.  Warns of values that are NaN or infinite.
         """
         if self._state == "finished":
             return _open_dataset(self._shown)
@@ -221,6 +228,12 @@ class Writer:
             raise
         self._state = "finished"
         self._stop_pool()
+        for name, (nan, infinite) in self.not_finite.items():
+            warnings.warn(
+                f"{self._shown}: field {name!r} has {nan:,} NaN and {infinite:,} infinite values; they were given so, and "
+                "are stored as they are",
+                stacklevel=3,
+            )
         return _open_dataset(self._shown)
 
     def abort(self) -> None:
@@ -400,7 +413,11 @@ class Writer:
     def _wait(self, most: int) -> None:
         while len(self._finishing) > most:
             number, _, future = self._finishing[0]
-            self._done[number] = future.result()
+            self._done[number], found = future.result()
+            for name, nan, infinite in found:
+                counts = self._not_finite.setdefault(name, [0, 0])
+                counts[0] += nan
+                counts[1] += infinite
             del self._finishing[0]
 
     def _stop_pool(self) -> None:
@@ -423,12 +440,12 @@ class Writer:
             )
 
 
-def _finish(shard: _core.ShardWriter, path: str, published: list[str]) -> bytes:
+def _finish(shard: _core.ShardWriter, path: str, published: list[str]) -> _Finished:
     """In a thread, which knows nothing of the writer: or it would keep it alive."""
-    sha256, already = shard.finish()
+    sha256, already, not_finite = shard.finish()
     if not already:
         published.append(path)
-    return sha256
+    return sha256, not_finite
 
 
 def _class_names(classes: Iterable[str] | None) -> list[str]:

@@ -342,7 +342,27 @@ static PyObject *append_rows(PyObject *self, PyObject *args)
 
 /* ---- the end ---- */
 
-/* finish(): (sha256, already) */
+/* Of each field that has any: (name, how many values are NaN, how many are infinite). */
+static PyObject *not_finite(const struct shard *s)
+{
+	const struct shard_schema *schema = &s->layout->schema;
+	PyObject *list = PyList_New(0), *row;
+	uint64_t nan, infinite;
+
+	for (uint32_t f = 0; list && f < schema->field_count; f++) {
+		shard_tally_not_finite(s->tally, f, &nan, &infinite);
+		if (!nan && !infinite)
+			continue;
+		row = Py_BuildValue("(sKK)", schema->field[f].name, (unsigned long long)nan,
+				    (unsigned long long)infinite);
+		if (!row || PyList_Append(list, row) < 0)
+			Py_CLEAR(list);
+		Py_XDECREF(row);
+	}
+	return list;
+}
+
+/* finish(): (sha256, already, not_finite) */
 static PyObject *finish(PyObject *self, PyObject *unused)
 {
 	struct shard *s = (struct shard *)self;
@@ -361,7 +381,8 @@ static PyObject *finish(PyObject *self, PyObject *unused)
 	if (rc)
 		return fail(&err);
 	let_go(s);
-	return Py_BuildValue("(y#O)", r.sha256, (Py_ssize_t)sizeof(r.sha256), r.already ? Py_True : Py_False);
+	return Py_BuildValue("(y#ON)", r.sha256, (Py_ssize_t)sizeof(r.sha256), r.already ? Py_True : Py_False,
+			     not_finite(s));
 }
 
 int writer_init(PyObject *module)
