@@ -38,15 +38,15 @@ def pack(source: Any, schema: SchemaLike | None, out: str | os.PathLike[str], *,
     numbers, or texts.  See :meth:`Writer.write`.
 
     ``schema``: see :class:`Writer`; None, and the first sample tells.  With a schema, items that it
-    does not name are left out: it chooses.  ``classes``: names of the classes; by default those that the source
-    has (``source.classes``, ``ClassLabel``).
+    does not name are left out: it chooses.  ``classes``: names of the classes; by default those
+    that the source has (``source.classes``, ``ClassLabel``).
 
     ``key``: the name of the item that is a record's key, or a function of a sample's number and the
     sample.
 
     ``order``: ``"source"``, or ``"shuffle"`` by ``seed`` as shardpack does; the latter for what can
-    be indexed.  A seed without ``order="shuffle"`` is refused.  Records of less than 128 KiB that lie sorted, by class for example, train better
-    when they were shuffled here.
+    be indexed.  A seed without ``order="shuffle"`` is refused.  Records of less than 128 KiB that
+    lie sorted, by class for example, train better when they were shuffled here.
 
     ``progress``: None shows a line with the time that is left if stderr is a terminal, True always,
     False never; or a function ``progress(done_records, all_records or None)``, ten times a second.
@@ -57,14 +57,15 @@ def pack(source: Any, schema: SchemaLike | None, out: str | os.PathLike[str], *,
     """
     if order not in ("source", "shuffle"):
         raise ArgumentError(f"order={order!r}; must be 'source' or 'shuffle'", "bad argument")
-    for name in ("records", "keys"):
-        if name in options:
-            raise TypeError(f"pack() got an unexpected keyword argument {name!r}")
+    known = [name for name in Writer.__init__.__kwdefaults__ if name not in ("classes", "records", "keys")]
+    for name in options:
+        if name not in known:
+            raise TypeError(f"pack() got an unexpected keyword argument {name!r}; options are {', '.join(known)}")
     if isinstance(source, (str, bytes, os.PathLike)):
         raise TypeError(f"pack() takes samples, not {source!r}; shardpack packs folders, archives and files")
     seed = whole("seed", seed, 64)
     if seed and order == "source":
-        raise ArgumentError(f"seed={seed} needs order='shuffle'; with order='source' nothing is shuffled", "bad argument")
+        raise ArgumentError(f"seed={seed} needs order='shuffle'; order='source' shuffles nothing", "bad argument")
     plan = _Plan(source, schema, names, batched, key, order == "shuffle", seed)
     if classes is None:
         classes = plan.classes()

@@ -119,10 +119,10 @@ class Writer:
 
         Arrays are taken from whatever has the buffer protocol, ``__array_interface__`` or DLPack on
         the CPU: NumPy, PyTorch, JAX, Pillow images, bytes.  They must have dtype and shape of the
-        field.  Numbers, and lists of them, are checked: whole numbers are stored exactly or refused,
-        others are rounded to the nearest, and one above the greatest of its dtype is refused.
-        An item that is not in the schema is refused.  A length, such as ``tokens_length``, need not
-        be given; if it is, it must be that of the value.
+        field.  Numbers, and lists of them, are checked: whole numbers are stored exactly or
+        refused, others are rounded to the nearest, and one above the greatest of its dtype is
+        refused.  An item that is not in the schema is refused.  A length, such as
+        ``tokens_length``, need not be given; if it is, it must be that of the value.
 
         Raises :class:`RecordError`, a ``ValueError`` that names record, field, dtype and shape, and
         has written nothing.
@@ -199,8 +199,8 @@ class Writer:
 
     @property
     def not_finite(self) -> dict[str, tuple[int, int]]:
-        """Of each field that has such values in the shards that are complete: how many are NaN, and
-        how many are infinite.  A dataset does not record it; ``shardcat stats`` counts them again."""
+        """Of each field with such values in complete shards: how many are NaN, and how many are
+        infinite.  A dataset does not record it; ``shardcat stats`` counts them again."""
         return {name: (nan, infinite) for name, (nan, infinite) in self._not_finite.items()}
 
     # ---- the end ----
@@ -230,8 +230,8 @@ class Writer:
         self._stop_pool()
         for name, (nan, infinite) in self.not_finite.items():
             warnings.warn(
-                f"{self._shown}: field {name!r} has {nan:,} NaN and {infinite:,} infinite values; they were given so, and "
-                "are stored as they are",
+                f"{self._shown}: field {name!r} has {nan:,} NaN and {infinite:,} infinite values; they were given so, "
+                "and are stored as they are",
                 stacklevel=3,
             )
         return _open_dataset(self._shown)
@@ -264,7 +264,13 @@ class Writer:
 
     def __exit__(self, kind: type[BaseException] | None, *exc: object) -> None:
         if kind is not None:
+            removed = len(self._published) if self._state == "open" else 0
             self.abort()
+            if removed and isinstance(exc[0], BaseException):
+                exc[0].add_note(
+                    f"{self._shown}: {removed} complete shards were removed. To leave out records that do not fit, "
+                    "write to a libshard.Writer, and catch RecordError around write()"
+                )
         elif self._state == "open":
             self.finish()
 

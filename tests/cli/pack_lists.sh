@@ -359,13 +359,14 @@ for row in n:f32,16777217,'f64 or i64' n:f32,-16777217,'f64 or i64' n:f32,000167
 	n:f64,9007199254740993,'i64 or u64'; do
 	rest=${row#*,} type=${row%%,*}
 	table t.csv "path,label,n\n$I,1,${rest%%,*}\n"
-	bad_input "t.csv: line 2: '${rest%%,*}' in column n is not a value of type ${type#*:}, which would round this whole \
-number; choose ${rest#*,}" t.csv --columns "$type"
+	bad_input "t.csv: line 2: '${rest%%,*}' in column n is not a value of type ${type#*:}, which would round this \
+whole number; choose ${rest#*,}" t.csv --columns "$type"
 	table t.jsonl "{\"path\": \"$I\", \"label\": 1, \"n\": $(echo "${rest%%,*}" | sed 's/^0*//')}\n"
-	bad_input "t.jsonl: line 1: column n, field n: number 0, $(echo "${rest%%,*}" | sed 's/^0*//'), is no ${type#*:}; \
-choose a dtype that holds it" t.jsonl --field "n:kind=tensor,dtype=${type#*:},from=n"
+	bad_input "t.jsonl: line 1: column n, field n: number 0, $(echo "${rest%%,*}" | sed 's/^0*//'), is no \
+${type#*:}; choose a dtype that holds it" t.jsonl --field "n:kind=tensor,dtype=${type#*:},from=n"
 done
-table t.csv "path,label,n,m\n$I,1,16777216,-9007199254740992\n$J,1,16777217.0,9007199254740993.0\n$K,1,-0,18446744073709551616\n"
+printf 'path,label,n,m\n%s,1,%s\n%s,1,%s\n%s,1,%s\n' "$I" 16777216,-9007199254740992 \
+	"$J" 16777217.0,9007199254740993.0 "$K" -0,18446744073709551616 >t.csv
 run 0 "$PACK" images t.csv -o wholes "${ARGS[@]}" --columns n:f32,m:f64 -q
 ! grep -q NaN err || die "nothing in it is NaN: $(cat err)"
 rm -r wholes

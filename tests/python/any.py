@@ -275,7 +275,8 @@ def values(draw, dtype, shape):
         return value, np.array(value, dtype) if all(isinstance(v, int) and low <= v <= high for v in flat) else None
     with np.errstate(over="ignore"):
         want = np.array(value, "f8").astype(dtype)
-    kept = np.isfinite(want).all() and all(type(v) is float or int(w) == v for v, w in zip(flat, want.reshape(-1).tolist()))
+    stored = want.reshape(-1).tolist()
+    kept = np.isfinite(want).all() and all(type(v) is float or int(w) == v for v, w in zip(flat, stored))
     return value, want if kept else None
 
 

@@ -366,7 +366,8 @@ class Sources(Case):
     def test_numbers_are_rounded_as_numpy_does(self):
         rng = np.random.default_rng(4)
         edges = [
-            0.0, -0.0, 65504, 65519.99, 6e-8, 2.98e-8, 2.99e-8, 5.96e-8, 6.1e-5, 1 + 2**-11, 1 + 3 * 2**-11, 2**-14 - 2**-26,
+            0.0, -0.0, 65504, 65519.99, 6e-8, 2.98e-8, 2.99e-8, 5.96e-8, 6.1e-5,
+            1 + 2**-11, 1 + 3 * 2**-11, 2**-14 - 2**-26,
         ]  # fmt: skip
         values = np.concatenate([rng.standard_normal(500) * 10.0 ** rng.integers(-9, 5, 500), edges])
         values = values[abs(values) < 65520]  # what is above the greatest f16 is refused

@@ -280,7 +280,7 @@ class BadUse(Case):
         wide = libshard.pack([{"label": np.uint8(3)}], None, "ours")  # no schema was given
         self.assertEqual(str(wide.schema["label"]), "label: int64")
         first = libshard.Field("a", "int64", (), group=0)
-        with self.assertRaisesRegex(libshard.ArgumentError, "field 'a': group=0 is given, but not all fields have a group"):
+        with self.assertRaisesRegex(libshard.ArgumentError, "field 'a': group=0 is given, but not all fields"):
             libshard.pack([{"a": 1, "b": np.zeros(9)}], {"a": first, "b": "float64[9]"}, "more")
         with self.assertRaisesRegex(libshard.ArgumentError, r"shape 2; must be a tuple of numbers"):
             libshard.pack([{"x": [1, 2]}], {"x": ("int64", 2)}, "more")
@@ -344,13 +344,22 @@ class BadUse(Case):
             pass
 
         with self.assertRaisesRegex(
-            libshard.ArgumentError, r"2 workers over a object, which has no index: each worker may yield.*iter\(loader\)"
+            libshard.ArgumentError, r"2 workers over a object, which has no index: each worker may.*iter\(loader\)"
         ):
             libshard.pack(Loader(object(), 2), None, "ours")
         self.check_nothing()
         for source in (Loader(object(), 1), Loader(object(), 0), Loader(Indexed(), 2), iter(Loader(object(), 2))):
             self.setUp()
             libshard.pack(source, None, "ours")
+
+    def test_an_error_tells_what_was_removed(self):
+        rows = [{"text": "a" * (65 if i == 9 else 9)} for i in range(10)]
+        error = self.refuse("text:text[<=64]", rows, "record 9, field 'text': 65 bytes", shard_records=2)
+        self.assertRegex(error.__notes__[0], "ours: [1-4] complete shards were removed.*catch RecordError")
+        error = self.refuse("text:text[<=64]", rows, "record 9", shard_records=20)
+        self.assertFalse(hasattr(error, "__notes__"))
+        with self.assertRaisesRegex(TypeError, r"pack\(\) got an unexpected .* 'on_error'; options are compress"):
+            libshard.pack(rows, None, "ours", on_error="skip")
 
     def test_a_column_that_is_indexed_by_labels(self):
         class Series:  # as that of pandas, whose rows were shuffled

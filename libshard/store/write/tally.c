@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * tally.c - statistics of the records of a shard: sums over images, records of each class, and values
- * that are not finite
+ * tally.c - statistics of the records of a shard: sums over images, records of each class, and
+ * values that are not finite
  *
  * What a tally has to look at in a record is found once, when it is opened.
  */
@@ -114,7 +114,7 @@ void shard_tally_add_class(struct shard_tally *t, const void *const *group)
 		t->class_records[class_idx]++;
 }
 
-/* Without its sign, a number is infinite if its bits are those of infinity, and NaN if they are more. */
+/* Without its sign, a number is infinite if its bits are infinity's, and NaN if they are more. */
 static void count_not_finite(struct tally_float *f, const uint8_t *bytes)
 {
 	uint64_t nan = 0, infinite = 0, i;

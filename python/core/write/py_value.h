@@ -3,8 +3,9 @@
  * py_value.h - a value of Python, as bytes of a field
  *
  * Arrays must have the field's dtype and shape: nothing is converted that could be lost.  Numbers
- * of Python, alone or in lists, are checked one by one: whole numbers are stored exactly, and others
- * are rounded once, to nearest, half to even.  A number above the greatest of its field is refused.
+ * of Python, alone or in lists, are checked one by one: whole numbers are stored exactly, and
+ * others are rounded once, to nearest, half to even.  A number above the greatest of its field is
+ * refused.
  */
 #ifndef SHARD_WRITE_PY_VALUE_H
 #define SHARD_WRITE_PY_VALUE_H

@@ -170,7 +170,7 @@ static bool fail_label(const struct shard *s, unsigned long long record, int64_t
 	return false;
 }
 
-/* Lengths were written with the fields that they belong to; those that are given must be the same. */
+/* Lengths were written with their fields; those that are given must be the same. */
 static bool check_lengths(const struct shard *s, PyObject *record, unsigned long long number)
 {
 	const struct shard_schema *schema = &s->layout->schema;
