@@ -57,7 +57,7 @@ def pack(source: Any, schema: SchemaLike | None, out: str | os.PathLike[str], *,
     """
     if order not in ("source", "shuffle"):
         raise ArgumentError(f"order={order!r}; must be 'source' or 'shuffle'", "bad argument")
-    known = [name for name in Writer.__init__.__kwdefaults__ if name not in ("classes", "records", "keys")]
+    known = [name for name in Writer.__init__.__kwdefaults__ or () if name not in ("classes", "records", "keys")]
     for name in options:
         if name not in known:
             raise TypeError(f"pack() got an unexpected keyword argument {name!r}; options are {', '.join(known)}")
@@ -87,7 +87,9 @@ def _refuse_misread(source: Any, is_columns: bool, batched: bool) -> None:
         )
     workers = getattr(source, "num_workers", 0)
     dataset = getattr(source, "dataset", None)
-    if isinstance(workers, int) and workers > 1 and dataset is not None and not hasattr(dataset, "__getitem__"):
+    # PyTorch's IterableDataset has a __getitem__ that raises.
+    iterable = not hasattr(dataset, "__getitem__") or any(c.__name__ == "IterableDataset" for c in type(dataset).__mro__)
+    if isinstance(workers, int) and workers > 1 and dataset is not None and iterable:
         raise ArgumentError(
             f"the source is a {type(source).__name__} with {workers} workers over a {type(dataset).__name__}, which "
             "has no index: each worker may yield all samples, and then each is stored so many times. Give the dataset "

@@ -132,7 +132,7 @@ class Selection(Selectable):
 
     def __getitem__(self, place: SupportsIndex) -> dict[str, Value]:
         """The record at a place of the selection."""
-        if hasattr(place, "__len__") and not hasattr(place, "tolist") or getattr(place, "ndim", 0):
+        if hasattr(place, "__len__") and not hasattr(place, "tolist") or getattr(place, "ndim", None):
             raise ArgumentError(
                 f"a selection is indexed by the number of one place, not by a {type(place).__name__}; "
                 "ds[selection.numbers(places)] gives several records, and select() takes a mask",

@@ -164,13 +164,7 @@ class Writer:
             self._see(columns, rows=True)
         assert self._layout is not None
         self._refuse_others(columns)
-        for name, column in columns.items():
-            if hasattr(column, "iloc"):
-                raise RecordError(
-                    f"field {name!r}: a {type(column).__name__} is indexed by its labels, not by the number of a row; "
-                    "give numpy.asarray(column)",
-                    "bad argument",
-                )
+        _refuse_labelled(columns)
         name = self._layout.label or ""
         label = columns.get(name) if self._class_index else None
         if isinstance(label, (list, tuple)) and any(isinstance(v, str) for v in label):
@@ -333,6 +327,8 @@ class Writer:
             raise RecordError(
                 f"record 0 is a {type(record).__name__}; must be a dict of field name to value", "bad argument"
             )
+        if rows:
+            _refuse_labelled(record)
         if self._wanted is not None:
             self._check_items(record)
         fields: dict[str, Field] = {}
@@ -452,6 +448,17 @@ def _finish(shard: _core.ShardWriter, path: str, published: list[str]) -> _Finis
     if not already:
         published.append(path)
     return sha256, not_finite
+
+
+def _refuse_labelled(columns: Mapping[str, Any]) -> None:
+    """A Series of pandas gives the row of a label, which is another row after a shuffle."""
+    for name, column in columns.items():
+        if hasattr(column, "iloc"):
+            raise RecordError(
+                f"field {name!r}: a {type(column).__name__} is indexed by its labels, not by the number of a row; "
+                "give numpy.asarray(column)",
+                "bad argument",
+            )
 
 
 def _class_names(classes: Iterable[str] | None) -> list[str]:

@@ -343,10 +343,16 @@ class BadUse(Case):
         class Indexed(list):
             pass
 
+        class IterableDataset:  # that of PyTorch says so
+            def __getitem__(self, i):
+                raise NotImplementedError
+
         with self.assertRaisesRegex(
             libshard.ArgumentError, r"2 workers over a object, which has no index: each worker may.*iter\(loader\)"
         ):
             libshard.pack(Loader(object(), 2), None, "ours")
+        with self.assertRaisesRegex(libshard.ArgumentError, "2 workers over a IterableDataset"):
+            libshard.pack(Loader(IterableDataset(), 2), None, "ours")
         self.check_nothing()
         for source in (Loader(object(), 1), Loader(object(), 0), Loader(Indexed(), 2), iter(Loader(object(), 2))):
             self.setUp()
@@ -371,6 +377,7 @@ class BadUse(Case):
             def __getitem__(self, label):
                 return [30, 20, 10][label] if isinstance(label, int) else self
 
+        self.refuse(None, {"x": Series()}, "a Series is indexed by its labels")
         self.refuse("x:i64", {"x": Series()}, r"a Series is indexed by its labels.*give numpy.asarray\(column\)")
 
     def test_more_fields_than_a_dataset_has(self):
