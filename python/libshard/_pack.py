@@ -88,7 +88,8 @@ def _refuse_misread(source: Any, is_columns: bool, batched: bool) -> None:
     workers = getattr(source, "num_workers", 0)
     dataset = getattr(source, "dataset", None)
     # PyTorch's IterableDataset has a __getitem__ that raises.
-    iterable = not hasattr(dataset, "__getitem__") or any(c.__name__ == "IterableDataset" for c in type(dataset).__mro__)
+    kinds = [c.__name__ for c in type(dataset).__mro__]
+    iterable = not hasattr(dataset, "__getitem__") or "IterableDataset" in kinds
     if isinstance(workers, int) and workers > 1 and dataset is not None and iterable:
         raise ArgumentError(
             f"the source is a {type(source).__name__} with {workers} workers over a {type(dataset).__name__}, which "
