@@ -137,6 +137,12 @@ SHARD_API void shard_tally_add_class(struct shard_tally *t, const void *const *g
  */
 SHARD_API void shard_tally_merge(struct shard_tally *t, const struct shard_tally *other);
 
+/*
+ * How many values of a field are NaN, and how many are infinite; 0 if it does not hold
+ * floating-point numbers.  The format has no place for these counts, so a packer has to tell them.
+ */
+SHARD_API void shard_tally_not_finite(const struct shard_tally *t, uint32_t field, uint64_t *nan, uint64_t *infinite);
+
 /* Hand all of it to the writer. */
 SHARD_API int shard_tally_write(const struct shard_tally *t, struct shard_writer *w, struct shard_error *err);
 

@@ -20,7 +20,7 @@ from ._errors import (
     UnsupportedError,
 )
 from ._options import choice, whole
-from ._selection import Selectable, Selection, load_selection
+from ._selection import Selectable, Selection, load_selection, no_mask
 from ._show import Preview, dataset_html, spread_numbers
 
 if TYPE_CHECKING:
@@ -164,7 +164,7 @@ class Dataset(_core.Dataset, Selectable):
         """
         if isinstance(records, SupportsIndex) and not hasattr(records, "__len__"):  # arrays have both
             return Preview(self, spread_numbers(len(self), whole("records", records, 64)))
-        return Preview(self, [range(len(self))[i] for i in cast("Sequence[SupportsIndex]", records)])
+        return Preview(self, [range(len(self))[i] for i in no_mask(cast("Sequence[SupportsIndex]", records))])
 
     def column(self, field: str) -> Array:
         """A field of all records as one array, such as all labels.  Reads no other fields, but for

@@ -51,6 +51,10 @@ class Schema(tuple[Field, ...]):
                 return field
         raise KeyError(f"no field {which!r}; there are {', '.join(f.name for f in self)}")
 
+    def __contains__(self, which: object, /) -> bool:
+        """Is this the name of a field, or one of the fields?"""
+        return any(f.name == which for f in self) if isinstance(which, str) else super().__contains__(which)
+
     @property
     def names(self) -> list[str]:
         """Of all fields, in order."""

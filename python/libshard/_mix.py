@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, SupportsFloat, SupportsIndex
 from . import _core
 from ._dataset import Dataset
 from ._dataset import open as _open_dataset
-from ._errors import ArgumentError
+from ._errors import ArgumentError, OutOfMemoryError
 from ._options import choice, whole
 from ._selection import Selection
 
@@ -104,7 +104,15 @@ def balanced(dataset: Dataset | Selection | Path, *, field: str = "label", stop:
     """
     source = _source(dataset)
     whole_dataset = source.dataset if isinstance(source, Selection) else source
-    values = _core.Selection.column(whole_dataset, field).tolist()
+    column = _core.Selection.column(whole_dataset, field)
+    try:
+        values = column.tolist()
+    except MemoryError:
+        raise OutOfMemoryError(
+            f"no memory to count the {len(whole_dataset):,} values of {field}; mix([ds.where(label=0), ...]) counts "
+            "nothing in Python",
+            "out of memory",
+        ) from None
     if values and isinstance(values[0], list):
         raise ArgumentError(f"{field} has several numbers in each record, so a record has no one class", "bad argument")
     classes: dict[Any, array[int]] = {}

@@ -38,15 +38,15 @@ def pack(source: Any, schema: SchemaLike | None, out: str | os.PathLike[str], *,
     numbers, or texts.  See :meth:`Writer.write`.
 
     ``schema``: see :class:`Writer`; None, and the first sample tells.  With a schema, items that it
-    does not name are left out.  ``classes``: names of the classes; by default those that the source
-    has (``source.classes``, ``ClassLabel``).
+    does not name are left out: it chooses.  ``classes``: names of the classes; by default those
+    that the source has (``source.classes``, ``ClassLabel``).
 
     ``key``: the name of the item that is a record's key, or a function of a sample's number and the
     sample.
 
     ``order``: ``"source"``, or ``"shuffle"`` by ``seed`` as shardpack does; the latter for what can
-    be indexed.  Records of less than 128 KiB that lie sorted, by class for example, train better
-    when they were shuffled here.
+    be indexed.  A seed without ``order="shuffle"`` is refused.  Records of less than 128 KiB that
+    lie sorted, by class for example, train better when they were shuffled here.
 
     ``progress``: None shows a line with the time that is left if stderr is a terminal, True always,
     False never; or a function ``progress(done_records, all_records or None)``, ten times a second.
@@ -57,12 +57,15 @@ def pack(source: Any, schema: SchemaLike | None, out: str | os.PathLike[str], *,
     """
     if order not in ("source", "shuffle"):
         raise ArgumentError(f"order={order!r}; must be 'source' or 'shuffle'", "bad argument")
-    for name in ("records", "keys"):
-        if name in options:
-            raise TypeError(f"pack() got an unexpected keyword argument {name!r}")
+    known = [name for name in Writer.__init__.__kwdefaults__ or () if name not in ("classes", "records", "keys")]
+    for name in options:
+        if name not in known:
+            raise TypeError(f"pack() got an unexpected keyword argument {name!r}; options are {', '.join(known)}")
     if isinstance(source, (str, bytes, os.PathLike)):
         raise TypeError(f"pack() takes samples, not {source!r}; shardpack packs folders, archives and files")
     seed = whole("seed", seed, 64)
+    if seed and order == "source":
+        raise ArgumentError(f"seed={seed} needs order='shuffle'; order='source' shuffles nothing", "bad argument")
     plan = _Plan(source, schema, names, batched, key, order == "shuffle", seed)
     if classes is None:
         classes = plan.classes()
@@ -80,6 +83,19 @@ def _refuse_misread(source: Any, is_columns: bool, batched: bool) -> None:
     if not batched and not one_by_one and hasattr(source, "dataset"):
         raise ArgumentError(
             f"the source is a {type(source).__name__}, which yields batches, not samples; say batched=True",
+            "bad argument",
+        )
+    workers = getattr(source, "num_workers", 0)
+    dataset = getattr(source, "dataset", None)
+    # PyTorch's IterableDataset has a __getitem__ that raises.
+    kinds = [c.__name__ for c in type(dataset).__mro__]
+    iterable = not hasattr(dataset, "__getitem__") or "IterableDataset" in kinds
+    if isinstance(workers, int) and workers > 1 and dataset is not None and iterable:
+        raise ArgumentError(
+            f"the source is a {type(source).__name__} with {workers} workers over a {type(dataset).__name__}, which "
+            "has no index: each worker may yield all samples, and then each is stored so many times. Give the dataset "
+            "itself, or num_workers=0. If its __iter__ divides them by torch.utils.data.get_worker_info(), give "
+            "iter(loader)",
             "bad argument",
         )
     if hasattr(source, "columns") and (hasattr(source, "to_dict") or hasattr(source, "to_pydict")):
@@ -154,8 +170,9 @@ class _Plan:
             self._write_columns(writer, show)
         elif self.batched:
             for batch in self.source:
-                batch = self._named(batch, "batch")
-                writer.write_batch(batch, self._keys(batch, len(writer)))
+                columns = self._named(batch, "batch")
+                keys = self._keys(columns, len(writer))
+                writer.write_batch(self._chosen(writer, columns, isinstance(batch, _core.Batch)), keys)
                 show(len(writer))
         else:
             self._write_samples(writer, show)
@@ -164,8 +181,7 @@ class _Plan:
         for i, sample in self._samples():
             record = self._named(sample, "sample")
             key = self._key(i, sample, record)
-            if isinstance(self.key, str) and writer._wanted is None:  # it is no field
-                record = {name: value for name, value in record.items() if name != self.key}
+            record = self._chosen(writer, record)
             try:
                 writer.write(record, key)
             except RecordError as e:
@@ -186,13 +202,38 @@ class _Plan:
         else:
             yield from enumerate(self.source)
 
+    def _chosen(self, writer: Writer, record: Mapping[str, Any], lengths: bool = False) -> Mapping[str, Any]:
+        """The items that are fields.  With ``lengths`` also those that say how long others are."""
+        wanted = writer._wanted
+        if wanted is not None:
+            return {n: v for n, v in record.items()
+                    if n in wanted or lengths and n.endswith("_length") and n[: -len("_length")] in wanted}  # fmt: skip
+        if isinstance(self.key, str):  # it is no field
+            return {name: value for name, value in record.items() if name != self.key}
+        return record
+
     def _named(self, sample: Any, what: str) -> Mapping[str, Any]:
+        if isinstance(sample, Mapping) and self.names is not None:
+            raise ArgumentError(
+                f"names={tuple(self.names)!r}: a {what} is a {type(sample).__name__}, whose items have names; names= "
+                "is for tuples",
+                "bad argument",
+            )
         if isinstance(sample, _core.Batch):  # of a loader: what says where its records came from is no field
+            repeats = len(sample.valid) - sum(sample.valid.tolist())
+            if repeats:
+                raise ArgumentError(
+                    f"a batch of the loader has {repeats} rows that do not count, which repeat others or are zeros; "
+                    "open the loader with tail='keep' and on_corrupt='fail', or pack its dataset",
+                    "bad argument",
+                )
             others = sample.item_names
             return {name: value for name, value in sample.items() if name not in others}
         if isinstance(sample, Mapping):
             return sample
-        names = self.names or (("image", "label") if isinstance(sample, (tuple, list)) and len(sample) == 2 else None)
+        names = self.names or getattr(sample, "_fields", None)
+        if names is None and isinstance(sample, (tuple, list)) and len(sample) == 2:
+            names = "image", "label"
         if not isinstance(sample, (tuple, list)) or not names or len(names) != len(sample):
             shape = f"of {len(sample)} items" if isinstance(sample, (tuple, list)) else "which is no dict or tuple"
             raise RecordError(
@@ -212,14 +253,14 @@ class _Plan:
             return None
         if isinstance(self.key, str):
             return list(columns[self.key])
-        return [self.key(first + i, None) for i in range(len(next(iter(columns.values()))))]
+        count = len(next(iter(columns.values())))
+        return [self.key(first + i, {name: column[i] for name, column in columns.items()}) for i in range(count)]
 
     # ---- columns ----
 
     def _write_columns(self, writer: Writer, show: _Progress) -> None:
-        columns, count = self.source, self.count or 0
-        if isinstance(self.key, str) and writer._wanted is None:
-            columns = {name: column for name, column in columns.items() if name != self.key}
+        count = self.count or 0
+        columns = self._chosen(writer, self._named(self.source, "source"))
         keys = self._keys(self.source, 0) if count else None
         if not columns:
             raise ArgumentError("the source has no columns; give at least one", "bad argument")
@@ -227,7 +268,6 @@ class _Plan:
             writer._see(columns, rows=True)
         if writer._wanted is not None:
             writer._check_items(columns)
-            columns = {name: columns[name] for name in writer._wanted if name in columns}
         step = max(1, _CHUNK_BYTES // writer._layout.stride) if writer._layout else 1
         for first in range(0, count, step):
             n = min(step, count - first)

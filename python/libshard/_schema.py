@@ -62,7 +62,11 @@ def dtype_name(dtype: Any) -> str | None:
 
 
 def with_meaning(name: str, dtype: str, shape: tuple[int, ...], kind: str = "tensor") -> Field:
-    """A field whose meaning follows from its name: ``label``, ``image`` or ``tokens``."""
+    """A field whose meaning follows from its name: ``label``, ``image`` or ``tokens``.
+
+    A label gets the dtype int64, which holds all values of ``dtype`` but the greatest of uint64; a
+    value above that is refused when it is written.
+    """
     layout = semantic = "none"
     if name == "tokens" and len(shape) == 1 and dtype in _INTEGERS:
         layout = semantic = "tokens"
@@ -70,6 +74,17 @@ def with_meaning(name: str, dtype: str, shape: tuple[int, ...], kind: str = "ten
         number, *place = _core.meaning(name, 1 + _DTYPES.index(dtype), shape)
         dtype, layout, semantic = _DTYPES[number - 1], _LAYOUTS[place[0]], _SEMANTICS[place[1]]
     return Field(name, dtype, tuple(shape), kind, layout, semantic)
+
+
+def _as_said(name: str, dtype: str, shape: tuple[int, ...], kind: str = "tensor") -> Field:
+    """The same of a dtype that a user chose, and that is therefore kept or refused."""
+    field = with_meaning(name, dtype, shape, kind)
+    if field.dtype != dtype:
+        fail(
+            f"field {name!r}: a label is the number of a class and is stored as {field.dtype}, but the schema says "
+            f"{dtype}; say {field.dtype}, or libshard.Field({name!r}, {dtype!r}, ()) for a number that is not a class"
+        )
+    return field
 
 
 def _from_text(name: str, text: str) -> Field:
@@ -93,7 +108,7 @@ def _from_text(name: str, text: str) -> Field:
     dtype = dtype_name(word)
     if not dtype:
         fail(f"field {name!r}: dtype {word!r}; must be one of {', '.join(_DTYPES)}, text, bytes")
-    return with_meaning(name, dtype, shape, "ragged" if most else "tensor")
+    return _as_said(name, dtype, shape, "ragged" if most else "tensor")
 
 
 def _from_spec(name: Any, spec: Any) -> Field:
@@ -108,7 +123,9 @@ def _from_spec(name: Any, spec: Any) -> Field:
     found = dtype_name(dtype)
     if not found:
         fail(f"field {name!r}: dtype {dtype!r}; must be one of {', '.join(_DTYPES)}")
-    return with_meaning(name, found, tuple(shape))
+    if not isinstance(shape, (tuple, list)):
+        fail(f"field {name!r}: shape {shape!r}; must be a tuple of numbers, such as (32, 32, 3)")
+    return _as_said(name, found, tuple(shape))
 
 
 def _split(text: str) -> Iterator[tuple[str, str]]:
@@ -209,6 +226,14 @@ class Layout:
         self.named = list(fields)
         self.core = _core.Layout(_entries(self.named), int(compress == "lz4"), align)
         self.schema = Schema(Field(*(f[k] for k in Field.__dataclass_fields__)) for f in self.core.fields())
+        self.names = frozenset(self.schema.names)
+        for given in self.named:
+            if given.group not in (-1, self.schema[given.name].group):
+                fail(
+                    f"field {given.name!r}: group={given.group} is given, but not all fields have a group, so all are "
+                    f"chosen by size, and this would be {self.schema[given.name].group}; give each field a group, also "
+                    "those of lengths, or none"
+                )
         self.stride = self.core.stride
         self.label = next((f.name for f in self.named if f.semantic == "label"), None)
 

@@ -86,7 +86,13 @@ class Selectable:
             cuts.append(cuts[-1] + fraction)
         if not fractions or not all(0 < f < 1 for f in fractions) or cuts[-1] > 1 + 1e-9:
             raise ArgumentError(f"fractions={fractions}; must be above 0, and 1 at most together", "bad argument")
-        if cuts[-1] < 1 - 1e-9:
+        if len(fractions) > 1 and 1 - 1e-9 < cuts[-1] < 1 - 1e-12:
+            raise ArgumentError(
+                f"fractions={fractions}; together they are {cuts[-1]!r}: is there a part for the rest? Give some that "
+                "make 1, or leave at least 1e-9",
+                "bad argument",
+            )
+        if len(fractions) == 1 or cuts[-1] < 1 - 1e-9:
             cuts.append(1.0)
         cuts[-1] = 1.0
         number = whole("seed", seed, 64)
@@ -126,6 +132,12 @@ class Selection(Selectable):
 
     def __getitem__(self, place: SupportsIndex) -> dict[str, Value]:
         """The record at a place of the selection."""
+        if hasattr(place, "__len__") and not hasattr(place, "tolist") or getattr(place, "ndim", None):
+            raise ArgumentError(
+                f"a selection is indexed by the number of one place, not by a {type(place).__name__}; "
+                "ds[selection.numbers(places)] gives several records, and select() takes a mask",
+                "bad argument",
+            )
         return self.dataset[self.numbers([place])[0]]
 
     def __iter__(self) -> Iterator[dict[str, Value]]:
@@ -134,7 +146,7 @@ class Selection(Selectable):
     def numbers(self, places: Iterable[SupportsIndex]) -> list[int]:
         """The records at these places of the selection: their numbers in the dataset."""
         inside = range(len(self))
-        return [self._core.records(inside[operator.index(p)], 1).tolist()[0] for p in places]
+        return [self._core.records(inside[operator.index(p)], 1).tolist()[0] for p in no_mask(places)]
 
     @property
     def records(self) -> Array:
@@ -163,6 +175,18 @@ class Selection(Selectable):
 
     def __repr__(self) -> str:
         return f"<libshard.Selection: {len(self):,} of {len(self.dataset):,} records of {self.dataset.path!r}>"
+
+
+def no_mask(places: Iterable[SupportsIndex]) -> list[SupportsIndex]:
+    """Numbers as a list.  A mask would be read as zeros and ones."""
+    listed = places.tolist() if hasattr(places, "tolist") else list(places)
+    if any(isinstance(p, bool) or type(p).__name__ in ("bool", "bool_") for p in listed):
+        raise ArgumentError(
+            "a mask of bools is not a list of numbers: numpy.flatnonzero(mask) gives them, and select(mask) takes a "
+            "mask of NumPy with one bool for each record of the dataset",
+            "bad argument",
+        )
+    return listed
 
 
 def load_selection(dataset: Dataset, path: Path) -> Selection:

@@ -9,7 +9,7 @@ import warnings
 from collections.abc import Iterable, Mapping, Sequence
 
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import Any
+from typing import Any, TypeAlias
 
 from . import _core
 from ._dataset import Dataset
@@ -21,6 +21,7 @@ from ._schema import Layout, SchemaLike, fail, infer, parse
 
 _MANIFEST = "dataset.manifest"
 _OURS = re.compile(r"[0-9]{5,}\.shard\Z|dataset\.(manifest|sources)\Z|\.tmp\..*")
+_Finished: TypeAlias = tuple[bytes, list[tuple[str, int, int]]]  # SHA-256, and what is not finite
 _FINISHERS = 3  # shards that are made durable and read back while the next is filled
 
 
@@ -96,13 +97,14 @@ class Writer:
             fail("shard_records and shard_bytes must be at least 1")
         self._provenance = _provenance(provenance)
         self._order, self._seed = 1, 0
+        self._not_finite: dict[str, list[int]] = {}
         self._layout: Layout | None = None
         self._shard: _core.ShardWriter | None = None
         self._pool: ThreadPoolExecutor | None = None
         self._pid = os.getpid()
         self._shard_count = self._in_shard = self._count = 0
         self._per_shard = self._room = 0
-        self._finishing: list[tuple[int, _core.ShardWriter, Future[bytes]]] = []
+        self._finishing: list[tuple[int, _core.ShardWriter, Future[_Finished]]] = []
         self._done: dict[int, bytes] = {}
         self._published: list[str] = []
         if self._wanted and None not in self._wanted.values():
@@ -117,8 +119,10 @@ class Writer:
 
         Arrays are taken from whatever has the buffer protocol, ``__array_interface__`` or DLPack on
         the CPU: NumPy, PyTorch, JAX, Pillow images, bytes.  They must have dtype and shape of the
-        field.  Numbers, and lists of them, are checked: integers must fit, others are rounded to
-        the nearest.  Names of other items are passed over, if a schema was given.
+        field.  Numbers, and lists of them, are checked: whole numbers are stored exactly or
+        refused, others are rounded to the nearest, and one above the greatest of its dtype is
+        refused.  An item that is not in the schema is refused.  A length, such as
+        ``tokens_length``, need not be given; if it is, it must be that of the value.
 
         Raises :class:`RecordError`, a ``ValueError`` that names record, field, dtype and shape, and
         has written nothing.
@@ -132,6 +136,7 @@ class Writer:
                 f"must have those of the first record, {[f.name for f in self._layout.named]}",
                 "bad argument",
             )
+        self._refuse_others(record)
         if self._class_index:
             record = self._with_label(record)
         self._check_keys(key)
@@ -147,8 +152,6 @@ class Writer:
         """
         self._check()
         counts = {name: len(column) for name, column in columns.items()}
-        if self._wanted:
-            counts = {name: n for name, n in counts.items() if name in self._wanted}
         if len(set(counts.values())) > 1:
             fail(f"the columns have different lengths: {counts}; must be the same")
         count = next(iter(counts.values()), 0)
@@ -160,6 +163,8 @@ class Writer:
         if self._layout is None:
             self._see(columns, rows=True)
         assert self._layout is not None
+        self._refuse_others(columns)
+        _refuse_labelled(columns)
         name = self._layout.label or ""
         label = columns.get(name) if self._class_index else None
         if isinstance(label, (list, tuple)) and any(isinstance(v, str) for v in label):
@@ -186,12 +191,18 @@ class Writer:
         """Records of a shard; None as long as the schema is not known."""
         return self._per_shard if self._layout else None
 
+    @property
+    def not_finite(self) -> dict[str, tuple[int, int]]:
+        """Of each field with such values in complete shards: how many are NaN, and how many are
+        infinite.  A dataset does not record it; ``shardcat stats`` counts them again."""
+        return {name: (nan, infinite) for name, (nan, infinite) in self._not_finite.items()}
+
     # ---- the end ----
 
     def finish(self) -> Dataset:
         """Complete the dataset: the last shard, then the manifest.  The end of a ``with`` calls it.
 
-        Returns the :class:`Dataset`, open.
+        Returns the :class:`Dataset`, open.  Warns of values that are NaN or infinite.
         """
         if self._state == "finished":
             return _open_dataset(self._shown)
@@ -211,6 +222,12 @@ class Writer:
             raise
         self._state = "finished"
         self._stop_pool()
+        for name, (nan, infinite) in self.not_finite.items():
+            warnings.warn(
+                f"{self._shown}: field {name!r} has {nan:,} NaN and {infinite:,} infinite values; they were given so, "
+                "and are stored as they are",
+                stacklevel=3,
+            )
         return _open_dataset(self._shown)
 
     def abort(self) -> None:
@@ -241,7 +258,13 @@ class Writer:
 
     def __exit__(self, kind: type[BaseException] | None, *exc: object) -> None:
         if kind is not None:
+            removed = len(self._published) if self._state == "open" else 0
             self.abort()
+            if removed and isinstance(exc[0], BaseException):
+                exc[0].add_note(
+                    f"{self._shown}: {removed} complete shards were removed. To leave out records that do not fit, "
+                    "write to a libshard.Writer, and catch RecordError around write()"
+                )
         elif self._state == "open":
             self.finish()
 
@@ -287,12 +310,25 @@ class Writer:
                 "bad argument",
             )
 
+    def _refuse_others(self, record: Mapping[str, Any]) -> None:
+        assert self._layout is not None
+        if not isinstance(record, Mapping) or record.keys() <= self._layout.names:
+            return
+        others = [name for name in record if name not in self._layout.names]
+        raise RecordError(
+            f"record {self._count}: the item {others[0]!r} is not in the schema, which has "
+            f"{', '.join(f.name for f in self._layout.named)}; leave the item out, or add a field",
+            "bad argument",
+        )
+
     def _see(self, record: Mapping[str, Any], rows: bool = False) -> None:
         """What the schema left open is as in the first record."""
         if not isinstance(record, Mapping):
             raise RecordError(
                 f"record 0 is a {type(record).__name__}; must be a dict of field name to value", "bad argument"
             )
+        if rows:
+            _refuse_labelled(record)
         if self._wanted is not None:
             self._check_items(record)
         fields: dict[str, Field] = {}
@@ -379,7 +415,11 @@ class Writer:
     def _wait(self, most: int) -> None:
         while len(self._finishing) > most:
             number, _, future = self._finishing[0]
-            self._done[number] = future.result()
+            self._done[number], found = future.result()
+            for name, nan, infinite in found:
+                counts = self._not_finite.setdefault(name, [0, 0])
+                counts[0] += nan
+                counts[1] += infinite
             del self._finishing[0]
 
     def _stop_pool(self) -> None:
@@ -402,12 +442,23 @@ class Writer:
             )
 
 
-def _finish(shard: _core.ShardWriter, path: str, published: list[str]) -> bytes:
+def _finish(shard: _core.ShardWriter, path: str, published: list[str]) -> _Finished:
     """In a thread, which knows nothing of the writer: or it would keep it alive."""
-    sha256, already = shard.finish()
+    sha256, already, not_finite = shard.finish()
     if not already:
         published.append(path)
-    return sha256
+    return sha256, not_finite
+
+
+def _refuse_labelled(columns: Mapping[str, Any]) -> None:
+    """A Series of pandas gives the row of a label, which is another row after a shuffle."""
+    for name, column in columns.items():
+        if hasattr(column, "iloc"):
+            raise RecordError(
+                f"field {name!r}: a {type(column).__name__} is indexed by its labels, not by the number of a row; "
+                "give numpy.asarray(column)",
+                "bad argument",
+            )
 
 
 def _class_names(classes: Iterable[str] | None) -> list[str]:

@@ -75,6 +75,7 @@ for row in told["statistics"]:
         wide = values.astype(np.longdouble)
         good = wide[np.isfinite(wide)]
         assert row["not_finite"] == values.size - good.size and not row["exact"], row
+        assert (row["nan"], row["infinite"]) == (np.isnan(wide).sum(), np.isinf(wide).sum()), row
         assert row["count"] == good.size
         if good.size:
             assert (row["min"], row["max"]) == (float(good.min()), float(good.max())), row

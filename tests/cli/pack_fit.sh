@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # tests/cli/pack_fit.sh - images that are enlarged or get a border, and boxes of which the crop
 # leaves nothing or next to nothing, are counted: by each verb, however the work is shared out
+# Values that are NaN or infinite are counted likewise.
 # shellcheck disable=SC1091
 . "$ROOT/tests/cli/lib.sh"
 need_pillow
@@ -71,4 +72,63 @@ counts pad.json 4 1 2 0 0 0 0
 break_pack record_fields.c 's/^\tboxes_move(.*$//'
 run 0 ./broken "${ARGS[@]}" -o broken.ds --report broken.json
 [ "$(json broken.json 'd["fit"]["boxes_without_area"]')" = 1 ] || die "the control counts boxes of records"
-echo "4 images, 7 boxes; by -j, parts, resume and a lost receipt"
+
+# Values that are NaN or infinite are counted likewise: of each source, and nowhere in the dataset.
+"$PYTHON" - <<'PY'
+import struct
+infinite, nan = float("inf"), float("nan")
+rows = [[1.5, 2, nan, 3], [infinite, -infinite, 0, 65504], [nan, nan, 1, 1]] + [[0.0] * 4] * 7
+for name, code in (("half", "e"), ("single", "f"), ("double", "d")):
+    with open(name, "wb") as f:
+        f.write(b"".join(struct.pack(f"<4{code}", *row) for row in rows))
+with open("bfloat", "wb") as f:  # the upper halves of f32
+    f.write(b"".join(struct.pack("<f", v)[2:] for row in rows for v in row))
+with open("nan.csv", "w") as f:
+    f.write("path,v\nwide.png,nan\nsmall.png,-inf\neven.png,1\n")
+PY
+FOUND="has 3 NaN and 2 infinite values; they are stored as they are"
+floats() { # floats REPORT FIELD NAN INFINITE UNKNOWN
+	local got
+	got=$(json "$1" '(*(tuple(f.values()) for f in d["not_finite"]["fields"]),
+		d["not_finite"]["records_not_counted"])')
+	[ "$got" = "(('$2', $3, $4), $5)" ] || die "$1: $got"
+}
+for row in half:f16 bfloat:bf16 single:f32 double:f64; do
+	name=${row%:*}
+	run 0 "$PACK" raw "$name" --schema "x:${row#*:}[2],y:${row#*:}[2]" -o "raw.$name" --report raw.json
+	said "shardpack: warning: field x has 2 NaN and 2 infinite values; they are stored as they are"
+	said "shardpack: warning: field y has 1 NaN and 0 infinite values; they are stored as they are"
+done
+run 0 "$PACK" images nan.csv --no-label --resize 32 --crop 32 --columns v:f32 -o columns --report columns.json
+said "shardpack: warning: field v has 1 NaN and 1 infinite values; they are stored as they are"
+floats columns.json v 1 1 0
+RAW=(raw single --schema "x:f32[4]" --shard-records 4)
+run 0 "$PACK" "${RAW[@]}" -o floats --report floats.json
+said "shardpack: warning: field x $FOUND"
+floats floats.json x 3 2 0
+run 0 "$PACK" "${RAW[@]}" -o page --report floats.html
+grep -q "Field x has 3 NaN and 2 infinite values" floats.html || die "the HTML report does not say it"
+run 0 "$PACK" plan "${RAW[@]}" -o apart
+for part in 1/3 0/3 2/3; do run 0 "$PACK" build apart --part $part; done
+run 0 "$PACK" seal apart --report apart.json
+said "shardpack: warning: field x $FOUND"
+floats apart.json x 3 2 0
+same floats apart
+run 0 "$PACK" plan "${RAW[@]}" -o forgot
+run 0 "$PACK" build forgot
+lose_receipt forgot 1
+run 0 "$PACK" seal forgot --report forgot.json
+said "shardpack: 4 records of shards that were there before are not looked through for NaN and infinite values; \
+\`shardcat stats\` counts them"
+floats forgot.json x 3 2 4
+run 0 "$CAT" info floats
+grep -qx "NaN, inf  not recorded; they are counted by: shardcat stats floats" out || die "$(cat out)"
+run 0 "$CAT" info one # its boxes are f32
+grep -q "^NaN, inf" out || die "$(cat out)"
+run 0 "$CAT" stats floats
+grep -q "3 NaN  2 infinite$" out || die "$(cat out)"
+run 0 "$PACK" raw single --schema "x:u32[4]" -o integers --report integers.json
+[ "$(json integers.json 'd["not_finite"]["fields"]')" = "[]" ] || die "integers are not finite"
+run 0 "$CAT" info integers
+! grep -q NaN out || die "$(cat out)"
+echo "4 images, 7 boxes; by -j, parts, resume and a lost receipt; values of 4 dtypes"

@@ -159,6 +159,11 @@ grep -q '^  row  *bf16 \[4,3\]' out || die "bf16 is not named: $(cat out)"
 
 SCHEMA='x:>f32[3],-:u8[5],label:>i32,image:u8[3,4,4],y:u16'
 printf 'ant\nbee\ncat\ndog\n' >names
+head -c 12 all.raw >few.raw
+run 0 "$PACK" raw few.raw -o stored --schema label:u16,x:u8
+said "shardpack: field label: u16 in the files, and stored as i64, as all labels are"
+run 0 "$PACK" raw few.raw -o stored.i64 --schema label:i64,x:i32
+! grep -q "stored as" err || die "nothing is stored as another type: $(cat err)"
 run 0 "$PACK" raw all.raw -o whole --schema "$SCHEMA" --classes names --shard-records 64 -q
 run 0 "$PACK" raw raw.0 raw.1 -o two --schema "$SCHEMA" --classes names --shard-records 64 -q --skip-bytes 4
 run 0 "$PACK" raw raw.gz -o gz --schema "$SCHEMA" --classes names --order source -q --skip-bytes 4

@@ -6,13 +6,18 @@ import gc
 import multiprocessing
 import os
 import pickle
+import re
 import shutil
+import sys
 import threading
 import unittest
+
+sys.path.insert(0, os.path.join(os.environ["ROOT"], "format"))
 
 import data
 import libshard
 import numpy as np
+import shardfmt
 
 
 def open_in_child(ds, queue):
@@ -84,8 +89,12 @@ class Records(unittest.TestCase):
             for key in ("image", "", b"", b"abc", True, 1.5, None, [1.5], ["a"], {1: 2}, {1, 2}):
                 with self.assertRaises((TypeError, KeyError)):
                     ds[key]
-            with self.assertRaisesRegex(TypeError, "flatnonzero"):
-                ds[[True, False]]
+            for mask in ([True, False], (True,), np.zeros(100, bool), self.want["label"] == 3, [np.True_],
+                         ds[:]["label"] == 3):  # fmt: skip
+                with self.assertRaisesRegex(libshard.ArgumentError, r"ds.select\(mask\) takes.*flatnonzero"):
+                    ds[mask]
+                with self.assertRaisesRegex(libshard.ArgumentError, "flatnonzero"):
+                    ds.show(mask)
 
     def test_a_tensor_is_no_sequence_but_has_a_list(self):
         class Tensor:
@@ -104,7 +113,7 @@ class Records(unittest.TestCase):
         for ds in (self.plain, self.packed):
             self.check(ds[Tensor([3, 1])], self.want[[3, 1]])
             self.assertEqual(ds[Tensor(7)]["label"], self.want["label"][7])
-            with self.assertRaisesRegex(TypeError, "flatnonzero"):
+            with self.assertRaisesRegex(libshard.ArgumentError, "flatnonzero"):
                 ds[Tensor([True, False])]
             for wrong in (Tensor([[1, 2]]), Tensor("image"), Tensor(True)):
                 with self.assertRaises(TypeError):
@@ -224,6 +233,8 @@ class Descriptions(unittest.TestCase):
         self.assertEqual((s[1].semantic, s[1].shape), ("label", ()))
         with self.assertRaisesRegex(KeyError, "no field 'x'; there are image, label"):
             s["x"]
+        self.assertTrue("image" in s and f in s and s[1] in s)
+        self.assertFalse("x" in s or "" in s or "Image" in s or None in s or 0 in s)
 
     def test_classes_and_keys(self):
         self.assertEqual(self.ds.classes, ["ant", "bee", "élan"])
@@ -257,6 +268,28 @@ class Descriptions(unittest.TestCase):
             self.assertEqual(channel.sum, int(all_pixels[:, c].sum()))
             self.assertAlmostEqual(channel.mean, all_pixels[:, c].mean(), places=10)
             self.assertAlmostEqual(channel.std, all_pixels[:, c].std(), places=10)
+
+    def test_more_records_than_memory_has_room_for(self):
+        lines = [line for line in self.ds.manifest().decode().splitlines() if line.split()[0] not in ("stat", "end")]
+        at = next(i for i, line in enumerate(lines) if line.startswith("shard 0 "))
+        lines[at:] = [re.sub(r" bytes \d+ records \d+", f" bytes {1 << 43} records {1 << 40}", lines[at])]
+        lines[1:3] = [f"records {1 << 40}", "shards 1"]
+        os.mkdir("huge")
+        with open("huge/dataset.manifest", "wb") as f:
+            f.write(shardfmt.seal_manifest(lines))
+        huge = libshard.open("huge")
+        self.assertEqual(len(huge), 1 << 40)
+        needs = r"field 'label' of 1099511627776 records needs .* memory.*read some of them, as ds\[0:1000\]\['label'\]|names it"
+        for call, words in (
+            (lambda: huge.column("label"), needs),
+            (lambda: libshard.balanced(huge), needs),
+            (lambda: huge.where(label=lambda x: x > 2), needs),
+            (lambda: huge.where(label=2), "no memory|names it"),
+            (lambda: huge.select([1, 2]), "no memory|names it"),
+            (lambda: huge[:], "no memory|names it"),
+        ):
+            with self.assertRaisesRegex(libshard.Error, words):
+                call()
 
     def test_names(self):
         self.assertEqual(self.ds.path, "described")

@@ -11,7 +11,7 @@ python() {
 	preload=
 	[ "${VARIANT-}" != asan ] || preload=$(gcc -print-file-name=libasan.so)
 	LD_PRELOAD=$preload${PRELOAD:+ $PRELOAD}${LATE:+ $LATE} \
-		ASAN_OPTIONS=${ASAN_OPTIONS-}:detect_leaks=0:quarantine_size_mb=8 \
+		ASAN_OPTIONS=${ASAN_OPTIONS-}:detect_leaks=0:allocator_may_return_null=1:quarantine_size_mb=8 \
 		PYTHONPATH=${PACKAGE:-$BUILD/python} \
 		PYTHONMALLOC=malloc "$PYTHON" -X faulthandler -W error "$@"
 }

@@ -140,6 +140,19 @@ class Selections(unittest.TestCase):
         for wrong in ((), (0,), (1,), (0.5, 0.6), (-0.1,)):
             with self.assertRaises(libshard.ArgumentError):
                 self.ds.split(*wrong)
+        for part, words in (
+            ((0.9999999999,), "selects none of"),  # two parts were asked for, and one is empty
+            ((0.5, 0.4999999999), "is there a part for the rest"),
+        ):
+            with self.assertRaisesRegex(libshard.ArgumentError, words):
+                self.ds.split(*part)
+        self.assertEqual(len(self.ds.split(0.7, 0.2, 0.1)), 3)  # together less than 1, by rounding
+        some = self.ds.where(label=[1, 3])
+        for mask in ([True] * len(some), np.ones(len(some), bool), [np.True_], True, np.True_):
+            with self.assertRaisesRegex(libshard.ArgumentError, "mask"):
+                some[mask]
+            with self.assertRaisesRegex((libshard.ArgumentError, TypeError), "mask|not iterable"):
+                some.numbers(mask)
         with self.assertRaises(libshard.ArgumentError):
             self.ds.folds(1)
         for seed in (-1, 1 << 64):  # which must not wrap around

@@ -1,6 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Writing: what is refused, with words that say why; no dataset if it fails."""
 
+import array
+import collections
+import ctypes
+import decimal
 import unittest
 
 import libshard
@@ -59,7 +63,7 @@ class BadUse(Case):
             ({"image": "x", "label": 1}, "a value of type str is not a number"),
             (
                 {"image": image, "label": 1.5},
-                r"record 1, field 'label': 1.5 is no whole number, and the field is int64\[\]",
+                r"record 1, field 'label': 1.5 is not a whole number, and the field is int64\[\]",
             ),
             ({"image": image, "label": 1 << 63}, "9223372036854775808 does not fit"),
             ({"image": image, "label": 1 << 64}, "a number of more than 64 bits"),
@@ -71,7 +75,8 @@ class BadUse(Case):
                 {"image": [image[0], image[1], image[2], image[3, :2]], "label": 1},
                 r"an array of uint8\[2,3\], but it is a part of a list, and the field",
             ),
-            ({"image": image, "label": np.datetime64(5, "s")}, r"an array of uint8\[8\]"),
+            ({"image": image, "label": np.datetime64(5, "s")}, r"dtype 'datetime64\[s\]'.*x.astype\('int64'\)"),
+            ({"image": image, "label": 1.0}, r"1.0 is a float, and the field is int64\[\]; give int\(x\)"),
             (5, "which is no dict or tuple"),
             ((image, 1, 2), "a sample is a tuple of 3 items; must be a dict, or a tuple"),
         ):
@@ -186,6 +191,203 @@ class BadUse(Case):
             self.assertEqual(ds[:]["x"].tolist(), [low, high])
             for bad in (low - 1, high + 1):
                 self.refuse(f"x:{dtype}", [{"x": bad}], f"{bad} does not fit|more than 64 bits")
+
+    def test_numbers_that_a_float_does_not_hold(self):
+        beyond = "does not fit, the field is .*: its greatest number is"
+        inexact = "does not fit, the field is .* holds whole numbers exactly up to"
+        for dtype, value, words in (
+            ("f16", 1e6, rf"1000000 {beyond} 65504; choose float32"),
+            ("f16", 65520.0, f"{beyond} 65504"),
+            ("f16", np.float32(-1e30), f"{beyond} 65504"),
+            ("f16", 1e300, "choose float64"),
+            ("f16", 70000, f"70000 {beyond} 65504"),
+            ("f16", 2049, f"2049 {inexact} 2048; choose float64 or int64, or give float"),
+            ("bf16", 3.4e38, f"{beyond} 3.3895e38"),
+            ("bf16", 257, f"257 {inexact} 256"),
+            ("f32", 1e300, rf"1e\+300 {beyond} 3.4028e38; choose float64"),
+            ("f32", -1e39, f"{beyond} 3.4028e38"),
+            ("f32", np.float64(1e39), f"{beyond} 3.4028e38"),
+            ("f32", 2**24 + 1, f"16777217 {inexact} 16777216"),
+            ("f32", np.int64(-(2**24) - 1), f"-16777217 {inexact} 16777216"),
+            ("f64", 2**53 + 1, f"9007199254740993 {inexact} 9007199254740992; choose int64 or uint64"),
+            ("f64", 2**64 - 1, f"18446744073709551615 {inexact}"),
+            ("f64", -(2**63) + 1, f"-9223372036854775807 {inexact}"),
+        ):
+            self.refuse(f"x:{dtype}", [{"x": value}], f"record 0, field 'x': .*{words}")
+            self.refuse(f"x:{dtype}[2]", [{"x": [1, value]}], words)
+            self.refuse(f"x:{dtype}", {"x": [0, value]}, f"record 1, field 'x': .*{words}")
+            self.refuse(f"x:{dtype}[<=3]", [{"x": [value]}], words)
+        self.refuse("x:f32[2]", [{"x": np.array([1.0, 1e300])}], r"float64\[2\], but the field is float32\[2\]")
+        self.setUp()
+        limits = {"f16": 2**11, "bf16": 2**8, "f32": 2**24, "f64": 2**53}
+        rows = [{n: s * (v - 1) for n, v in limits.items()} for s in (1, -1)]
+        ds = libshard.pack([*rows, dict.fromkeys(limits, 2**15)], ",".join(f"{n}:{n}" for n in limits), "ours")
+        self.assertEqual([ds[0], ds[1]], rows)
+        self.assertEqual(set(ds[2].values()), {2.0**15})
+
+    def test_what_offers_bytes_and_is_not_bytes(self):
+        class Pair(ctypes.Structure):
+            _fields_ = [("a", ctypes.c_int), ("b", ctypes.c_double)]
+
+        days = np.array(["2024-01-01", "2024-01-02"], "M8[D]")
+        for value, words in (
+            (days[0], r"dtype 'datetime64\[D\]', which no field has; give whole numbers, as x.astype\('int64'\)"),
+            (days, r"dtype 'datetime64\[D\]'.*x.astype\('int64'\)"),
+            (days[1] - days[0], r"dtype 'timedelta64\[D\]'.*x.astype\('int64'\)"),
+            ([days[0], days[1]], r"dtype 'datetime64\[D\]'"),
+            (np.void(b"12345678"), "dtype '.V8'"),
+            (np.zeros(2, "V2"), "dtype '.V2'"),  # two bytes, as bfloat16 has
+            (np.zeros(2, "u1,u1"), r"dtype '\[\('f0', 'u1'\).*an item of its own"),
+            (np.array(["ab"]), "dtype '<U2'.*text"),
+            (np.array([b"ab"]), "dtype '.S2'.*text"),
+            (np.array([1, None], object), "dtype 'object'"),
+            (np.complex64(1), "dtype 'complex64'.*imaginary"),
+            (np.zeros(2, "g"), r"dtype 'float.*x.astype\('float64'\)"),
+            (array.array("u", "ab"), "which no field has"),
+            (Pair(1, 2), "which no field has"),
+            (ctypes.c_char_p(b"abc"), "which no field has"),
+            (ctypes.pointer(ctypes.c_int(4)), "which no field has"),
+            (np.ma.masked_array([1.0, 2.0], mask=[0, 1]), r"masked items; x.filled\(0\)"),
+            (np.ma.masked, "masked items"),
+            (decimal.Decimal("1.5"), r"type Decimal is not a number, an array or a list of numbers"),
+        ):
+            self.refuse(None, [{"x": value}], words)
+            self.refuse("x:u8[8]", [{"x": value}], f"record 0, field 'x': .*({words}|a number, but the field|a list of 2)")
+        for value in (days[0], days, np.arange(3.0), np.uint8(5), np.zeros((2, 3), "u1"), np.zeros(6, "u1")[::2],
+                      array.array("d", [1.0]), Pair(1, 2), np.array([b"ab"]), np.array([1, None], object),
+                      memoryview(b"abcd")[::2]):  # fmt: skip
+            self.refuse("x:bytes[<=99]", [{"x": value}], "an array of .* the field is a string of bytes; give bytes")
+        self.setUp()
+        good = [b"ab", bytearray(b"ab"), memoryview(b"ab"), np.frombuffer(b"ab", "u1"), np.bytes_(b"ab")]
+        self.assertEqual([r["x"] for r in libshard.pack([{"x": v} for v in good], "x:bytes[<=9]", "ours")], [b"ab"] * 5)
+        unmasked = np.ma.masked_array([1.0, 2.0])
+        self.assertEqual(libshard.pack([{"x": unmasked}], None, "more")[0]["x"].tolist(), [1, 2])
+
+    def test_a_schema_is_kept_or_refused(self):
+        for schema in ("label:u8", {"label": "uint8"}, {"label": np.uint8}, {"label": ("uint8", ())}, "label:u64"):
+            with self.assertRaisesRegex(
+                libshard.ArgumentError,
+                r"field 'label': a label is the number of a class and is stored as int64, but the schema says uint.*; "
+                r"say int64, or libshard.Field\('label', 'uint.*', \(\)\)",
+            ):
+                libshard.pack([{"label": 3}], schema, "ours")
+            self.check_nothing()
+        field = libshard.Field("label", "uint8", ())
+        self.refuse([field], [{"label": 300}], r"300 does not fit, the field is uint8\[\]")
+        self.setUp()
+        self.assertEqual(str(libshard.pack([{"label": 3}], [field], "ours").schema["label"]), "label: uint8")
+        self.setUp()
+        wide = libshard.pack([{"label": np.uint8(3)}], None, "ours")  # no schema was given
+        self.assertEqual(str(wide.schema["label"]), "label: int64")
+        first = libshard.Field("a", "int64", (), group=0)
+        with self.assertRaisesRegex(libshard.ArgumentError, "field 'a': group=0 is given, but not all fields"):
+            libshard.pack([{"a": 1, "b": np.zeros(9)}], {"a": first, "b": "float64[9]"}, "more")
+        with self.assertRaisesRegex(libshard.ArgumentError, r"shape 2; must be a tuple of numbers"):
+            libshard.pack([{"x": [1, 2]}], {"x": ("int64", 2)}, "more")
+
+    def test_nothing_that_is_given_is_passed_over(self):
+        with libshard.Writer("ours", "x:i64") as writer:
+            for write, bad in ((writer.write, {"x": 1, "mask": 2}), (writer.write_batch, {"x": [1], "mask": [2]})):
+                with self.assertRaisesRegex(
+                    libshard.RecordError, "record 0: the item 'mask' is not in the schema, which has x; leave the item"
+                ):
+                    write(bad)
+            writer.write({"x": 1})
+        for options, words in (
+            ({"names": ("p",)}, "a sample is a dict, whose items have names; names= is for tuples"),
+            ({"seed": 7}, "seed=7 needs order='shuffle'"),
+        ):
+            with self.assertRaisesRegex(libshard.ArgumentError, words):
+                libshard.pack([{"x": 1}], None, "more", **options)
+        with self.assertRaisesRegex(libshard.ArgumentError, "a source is a dict, whose items have names"):
+            libshard.pack({"x": [1]}, None, "more", names=("p",))
+        ds = libshard.pack([collections.namedtuple("Sample", "x y")(1, 2)], None, "more")
+        self.assertEqual(ds.schema.names, ["x", "y"])
+        self.setUp()
+        ds = libshard.pack({"x": [4, 5]}, None, "more", key=lambda i, sample: f"{i} {sample['x']}")
+        self.assertEqual([ds.key(i) for i in range(2)], ["0 4", "1 5"])
+
+    def test_lengths_that_are_given_must_be_those_of_the_values(self):
+        schema = {"t": "int64[<=8]", "t_length": libshard.Field("t_length", "uint32", (1,), semantic="length")}
+        words = r"record 0, field 't_length': 3, but t has 4: give each value as long as it is"
+        for length in (3, np.uint32(3), np.array([3], "u4"), [3]):
+            self.refuse(schema, [{"t": [1, 2, 3, 0], "t_length": length}], words)
+        self.refuse(schema, {"t": [[1, 2, 3, 0]], "t_length": [3]}, words)
+        self.setUp()
+        ds = libshard.pack([{"t": [1] * n, "t_length": n} for n in (1, 2, 3)], schema, "ours")
+        self.assertEqual([len(r["t"]) for r in ds], [1, 2, 3])
+        with libshard.Loader(ds, 3, shuffle=False) as loader:  # all its rows are equally long
+            for of in (schema, {"t": "int64[<=8]"}):
+                with self.assertRaisesRegex(libshard.RecordError, "field 't_length': 1, but t has [38]"):
+                    libshard.pack(loader, of, "more", batched=True)
+                self.check_nothing("more")
+        alone = libshard.Field("n", "uint32", (1,), semantic="length")  # of nothing: a field like others
+        self.assertEqual(libshard.pack([{"n": [7]}], [alone], "more").column("n").tolist(), [[7]])
+
+    def test_rows_that_repeat_others_are_not_packed(self):
+        libshard.pack({"x": np.arange(5)}, None, "more")
+        with libshard.Loader("more", 2, shuffle=False, tail="pad") as loader:
+            with self.assertRaisesRegex(libshard.ArgumentError, "1 rows that do not count.*tail='keep'"):
+                libshard.pack(loader, None, "ours", batched=True)
+        self.check_nothing()
+
+        class Loader:  # as a DataLoader is
+            batch_size = batch_sampler = None
+
+            def __init__(self, dataset, workers):
+                self.dataset, self.num_workers = dataset, workers
+
+            def __iter__(self):
+                return iter([{"x": 1}] * max(1, self.num_workers))
+
+        class Indexed(list):
+            pass
+
+        class IterableDataset:  # that of PyTorch says so
+            def __getitem__(self, i):
+                raise NotImplementedError
+
+        with self.assertRaisesRegex(
+            libshard.ArgumentError, r"2 workers over a object, which has no index: each worker may.*iter\(loader\)"
+        ):
+            libshard.pack(Loader(object(), 2), None, "ours")
+        with self.assertRaisesRegex(libshard.ArgumentError, "2 workers over a IterableDataset"):
+            libshard.pack(Loader(IterableDataset(), 2), None, "ours")
+        self.check_nothing()
+        for source in (Loader(object(), 1), Loader(object(), 0), Loader(Indexed(), 2), iter(Loader(object(), 2))):
+            self.setUp()
+            libshard.pack(source, None, "ours")
+
+    def test_an_error_tells_what_was_removed(self):
+        rows = [{"text": "a" * (65 if i == 9 else 9)} for i in range(10)]
+        error = self.refuse("text:text[<=64]", rows, "record 9, field 'text': 65 bytes", shard_records=2)
+        self.assertRegex(error.__notes__[0], "ours: [1-4] complete shards were removed.*catch RecordError")
+        error = self.refuse("text:text[<=64]", rows, "record 9", shard_records=20)
+        self.assertFalse(hasattr(error, "__notes__"))
+        with self.assertRaisesRegex(TypeError, r"pack\(\) got an unexpected .* 'on_error'; options are compress"):
+            libshard.pack(rows, None, "ours", on_error="skip")
+
+    def test_a_column_that_is_indexed_by_labels(self):
+        class Series:  # as that of pandas, whose rows were shuffled
+            iloc = None
+
+            def __len__(self):
+                return 3
+
+            def __getitem__(self, label):
+                return [30, 20, 10][label] if isinstance(label, int) else self
+
+        self.refuse(None, {"x": Series()}, "a Series is indexed by its labels")
+        self.refuse("x:i64", {"x": Series()}, r"a Series is indexed by its labels.*give numpy.asarray\(column\)")
+
+    def test_more_fields_than_a_dataset_has(self):
+        for source, schema in (
+            ({f"n{i}": np.zeros(2) for i in range(25)}, None),
+            ([{f"n{i}": "a" for i in range(13)}], {f"n{i}": "text[<=4]" for i in range(13)}),
+        ):
+            with self.assertRaisesRegex(libshard.ArgumentError, r"must be 1 to 24. Stack columns of one dtype.*stack"):
+                libshard.pack(source, schema, "ours")
+            self.check_nothing()
 
     def test_strings(self):
         for schema, value, words in (

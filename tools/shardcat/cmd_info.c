@@ -182,6 +182,21 @@ static int print_sections(const struct target *t)
 	return EXIT_DONE;
 }
 
+/* Nothing but the records has the number of these. */
+static void print_not_finite(const struct target *t)
+{
+	uint32_t f = 0;
+
+	while (f < t->schema->field_count &&
+	       (t->schema->field[f].dtype < SHARD_F16 || t->schema->field[f].dtype > SHARD_F64))
+		f++;
+	if (f == t->schema->field_count)
+		return;
+	fputs("NaN, inf  not recorded; they are counted by: shardcat stats ", stdout);
+	print_escaped(t->path, strlen(t->path));
+	putchar('\n');
+}
+
 static int info_text(struct target *t)
 {
 	bool verbose = message_shows(MESSAGE_VERBOSE);
@@ -191,6 +206,7 @@ static int info_text(struct target *t)
 	print_size(t);
 	if (pixels)
 		printf("pixels    %s\n", pixels);
+	print_not_finite(t);
 	describe_schema(stdout, t->schema);
 	rc = describe_moments(stdout, t);
 	if (!rc)

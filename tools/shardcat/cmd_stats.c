@@ -88,8 +88,10 @@ static void print_limits(const struct sums *s)
 		printf("  min %.9g  max %.9g", s->float_min, s->float_max);
 	else if (!s->is_float)
 		printf("  min %s  max %s", wide_text(min, s->min), wide_text(max, s->max));
-	if (s->not_finite)
-		printf("  %" PRIu64 " not finite", s->not_finite);
+	if (s->nan)
+		printf("  %" PRIu64 " NaN", s->nan);
+	if (s->infinite)
+		printf("  %" PRIu64 " infinite", s->infinite);
 }
 
 static void print_field(const struct census *c, uint32_t field)
@@ -116,7 +118,7 @@ static void print_field(const struct census *c, uint32_t field)
 			printf("  mean %.9g", sums_mean(s));
 		if (isfinite(sums_std(s)))
 			printf("  std %.9g", sums_std(s));
-		if (c->has_read && s->count + s->not_finite)
+		if (c->has_read && s->count + s->nan + s->infinite)
 			print_limits(s);
 		putchar('\n');
 		if (s->record_count && f->semantic == SHARD_IMAGE)
@@ -244,7 +246,9 @@ static void read_json(struct json_out *j, const struct sums *s)
 	if (s->is_float) {
 		json_out_double(j, "min", s->count ? s->float_min : (double)NAN);
 		json_out_double(j, "max", s->count ? s->float_max : (double)NAN);
-		json_out_u64(j, "not_finite", s->not_finite);
+		json_out_u64(j, "not_finite", s->nan + s->infinite);
+		json_out_u64(j, "nan", s->nan);
+		json_out_u64(j, "infinite", s->infinite);
 	} else if (s->count) {
 		wide_json(j, "min", s->min);
 		wide_json(j, "max", s->max);

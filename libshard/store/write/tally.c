@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * tally.c - statistics of the records of a shard: sums over images, records of each class
+ * tally.c - statistics of the records of a shard: sums over images, records of each class, and
+ * values that are not finite
  *
  * What a tally has to look at in a record is found once, when it is opened.
  */
@@ -8,6 +9,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "libshard/base/bytes.h"
 #include "libshard/base/error.h"
 #include "libshard/base/mem.h"
 #include "libshard/codec/byte_sums.h"
@@ -22,12 +24,19 @@ struct tally_image {
 	struct shard_moments channel[SHARD_TALLY_CHANNELS_MAX];
 };
 
+struct tally_float {
+	uint32_t field, group, dtype;
+	uint64_t offset, count;
+	uint64_t nan, infinite;
+};
+
 struct shard_tally {
 	struct shard_field label;
 	uint32_t label_field;
 	uint64_t class_count; /* 0: no class is counted */
 	uint64_t *class_records;
-	uint32_t image_count;
+	struct tally_float real[SHARD_FIELDS_MAX];
+	uint32_t real_count, image_count;
 	struct tally_image image[];
 };
 
@@ -67,6 +76,13 @@ int shard_tally_open(struct shard_tally **out, const struct shard_schema *schema
 									  .planes = f->layout == SHARD_CHW,
 									  .offset = f->offset,
 									  .bytes = f->bytes};
+		if (f->dtype >= SHARD_F16 && f->dtype <= SHARD_F64)
+			t->real[t->real_count++] =
+				(struct tally_float){.field = i,
+						     .group = f->group,
+						     .dtype = f->dtype,
+						     .offset = f->offset,
+						     .count = f->bytes / shard_dtype_bytes(f->dtype)};
 	}
 	*out = t;
 	return SHARD_OK;
@@ -84,6 +100,8 @@ void shard_tally_clear(struct shard_tally *t)
 {
 	for (uint32_t i = 0; i < t->image_count; i++)
 		memset(t->image[i].channel, 0, sizeof(t->image[i].channel));
+	for (uint32_t i = 0; i < t->real_count; i++)
+		t->real[i].nan = t->real[i].infinite = 0;
 	if (t->class_count)
 		memset(t->class_records, 0, (size_t)t->class_count * sizeof(*t->class_records));
 }
@@ -94,6 +112,40 @@ void shard_tally_add_class(struct shard_tally *t, const void *const *group)
 
 	if (t->class_count && shard_label_read(&t->label, group, t->class_count, &class_idx))
 		t->class_records[class_idx]++;
+}
+
+/* Without its sign, a number is infinite if its bits are infinity's, and NaN if they are more. */
+static void count_not_finite(struct tally_float *f, const uint8_t *bytes)
+{
+	uint64_t nan = 0, infinite = 0, i;
+	uint16_t half, limit = f->dtype == SHARD_F16 ? 0x7c00 : 0x7f80;
+
+	switch (shard_dtype_bytes(f->dtype)) {
+	case 2:
+		for (i = 0; i < f->count; i++) {
+			half = load16(bytes + 2 * i) & 0x7fff;
+			nan += half > limit;
+			infinite += half == limit;
+		}
+		break;
+	case 4:
+		for (i = 0; i < f->count; i++) {
+			uint32_t word = load32(bytes + 4 * i) & 0x7fffffff;
+
+			nan += word > 0x7f800000;
+			infinite += word == 0x7f800000;
+		}
+		break;
+	default:
+		for (i = 0; i < f->count; i++) {
+			uint64_t word = load64(bytes + 8 * i) & (UINT64_MAX >> 1);
+
+			nan += word > UINT64_C(0x7ff0000000000000);
+			infinite += word == UINT64_C(0x7ff0000000000000);
+		}
+	}
+	f->nan += nan;
+	f->infinite += infinite;
 }
 
 void shard_tally_add(struct shard_tally *t, const void *const *group)
@@ -108,6 +160,8 @@ void shard_tally_add(struct shard_tally *t, const void *const *group)
 		for (uint32_t c = 0; m->planes && c < m->channels; c++)
 			shard_sum_bytes(bytes + c * plane_bytes, plane_bytes, 1, &m->channel[c]);
 	}
+	for (uint32_t i = 0; i < t->real_count; i++)
+		count_not_finite(&t->real[i], (const uint8_t *)group[t->real[i].group] + t->real[i].offset);
 	shard_tally_add_class(t, group);
 }
 
@@ -117,8 +171,22 @@ void shard_tally_merge(struct shard_tally *t, const struct shard_tally *other)
 	for (uint32_t i = 0; i < t->image_count; i++)
 		for (uint32_t c = 0; c < t->image[i].channels; c++)
 			byte_sums_merge(&t->image[i].channel[c], &other->image[i].channel[c]);
+	for (uint32_t i = 0; i < t->real_count; i++) {
+		t->real[i].nan += other->real[i].nan;
+		t->real[i].infinite += other->real[i].infinite;
+	}
 	for (uint64_t i = 0; i < other->class_count; i++)
 		t->class_records[i] += other->class_records[i];
+}
+
+void shard_tally_not_finite(const struct shard_tally *t, uint32_t field, uint64_t *nan, uint64_t *infinite)
+{
+	*nan = *infinite = 0;
+	for (uint32_t i = 0; i < t->real_count; i++)
+		if (t->real[i].field == field) {
+			*nan = t->real[i].nan;
+			*infinite = t->real[i].infinite;
+		}
 }
 
 int shard_tally_write(const struct shard_tally *t, struct shard_writer *w, struct shard_error *err)

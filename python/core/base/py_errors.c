@@ -90,6 +90,17 @@ PyObject *fail_closed(const char *what)
 	return raise("ClosedError", message, shard_status_name(SHARD_E_ARGUMENT), 0);
 }
 
+PyObject *fail_memory(const char *fmt, ...)
+{
+	char message[512];
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(message, sizeof(message), fmt, ap);
+	va_end(ap);
+	return raise("OutOfMemoryError", message, shard_status_name(SHARD_E_MEMORY), 0);
+}
+
 PyObject *fail_argument(const char *fmt, ...)
 {
 	char message[512];

@@ -23,6 +23,7 @@ PyObject *fail_device(const struct shard_error *err);
 PyObject *fail_no_device(const struct shard_error *err);
 
 PyObject *fail_closed(const char *what);
+PyObject *fail_memory(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 PyObject *fail_argument(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
 /* RecordError of a record, and of a field of it unless `field` is NULL. */

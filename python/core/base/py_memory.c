@@ -6,6 +6,8 @@
 
 #include <stdlib.h>
 
+#include "python/core/base/py_errors.h"
+
 #define SPARE_BYTES_MAX ((size_t)1 << 20)
 
 static PyTypeObject *memory_type;
@@ -46,7 +48,7 @@ struct memory *memory_new(size_t bytes)
 	void *data;
 
 	if (bytes > SIZE_MAX / 2) {
-		PyErr_NoMemory();
+		fail_memory("no memory for 8 EiB and more; ask for fewer records");
 		return NULL;
 	}
 	bytes = (bytes + MEMORY_ALIGN_BYTES) / MEMORY_ALIGN_BYTES * MEMORY_ALIGN_BYTES;
@@ -55,7 +57,7 @@ struct memory *memory_new(size_t bytes)
 	if (!m) {
 		free(data);
 		if (!PyErr_Occurred())
-			PyErr_NoMemory();
+			fail_memory("no memory for an array of %zu bytes; ask for fewer records, or free some", bytes);
 		return NULL;
 	}
 	m->data = data;

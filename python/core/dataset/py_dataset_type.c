@@ -4,6 +4,8 @@
  */
 #include "python/core/dataset/py_dataset_type.h"
 
+#include <string.h>
+
 #include "python/core/base/py_errors.h"
 #include "python/core/base/py_map.h"
 #include "python/core/base/py_schema.h"
@@ -105,6 +107,18 @@ static bool take_index(const struct dataset *d, PyObject *number, uint64_t *idx)
 	return true;
 }
 
+/* True or False, of Python or of NumPy, whose bools old releases take for indices. */
+static bool is_truth(PyObject *object)
+{
+	PyObject *name = PyLong_Check(object) ? NULL : PyObject_GetAttrString((PyObject *)Py_TYPE(object), "__name__");
+	const char *text = name && PyUnicode_Check(name) ? PyUnicode_AsUTF8AndSize(name, NULL) : NULL;
+	bool is = PyBool_Check(object) || (text && (!strcmp(text, "bool") || !strcmp(text, "bool_")));
+
+	PyErr_Clear();
+	Py_XDECREF(name);
+	return is;
+}
+
 #define NO_INDEX \
 	"a dataset is indexed by a number, a slice, or a sequence of numbers; ds[0]['image'] is a field of a record"
 
@@ -121,14 +135,15 @@ static PyObject *gather_sequence(struct dataset *d, PyObject *indices)
 	}
 	idx = PyMem_Malloc(((size_t)count + 1) * sizeof(*idx));
 	if (!idx)
-		return PyErr_NoMemory();
+		return fail_memory("no memory for %zd numbers of records", count);
 	for (i = 0; i < count; i++) {
 		bool ok;
 
 		number = PySequence_GetItem(indices, i);
-		if (number && PyBool_Check(number)) { /* a mask would be read as zeros and ones */
-			PyErr_SetString(PyExc_TypeError,
-					"a mask of bools is not an index; numpy.flatnonzero(mask) gives indices");
+		if (number && is_truth(number)) { /* a mask would be read as zeros and ones */
+			fail_argument(
+				"a mask of bools is not an index: ds.select(mask) takes a mask of NumPy, with one "
+				"bool for each record; numpy.flatnonzero(mask) gives indices");
 			Py_CLEAR(number);
 		}
 		ok = number && take_index(d, number, &idx[i]);

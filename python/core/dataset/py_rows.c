@@ -180,7 +180,8 @@ PyObject *rows_slice(struct dataset *d, uint64_t first, int64_t step, uint64_t c
 		return fail(&err);
 	idx = count > SIZE_MAX / sizeof(*idx) - 1 ? NULL : PyMem_Malloc((size_t)(count + 1) * sizeof(*idx));
 	if (!idx)
-		return PyErr_NoMemory();
+		return fail_memory("no memory for the numbers of %llu records; ask for fewer at a time, as ds[0:1000]",
+				   (unsigned long long)count);
 	for (uint64_t i = 0; i < count; i++)
 		idx[i] = (uint64_t)((int64_t)first + step * (int64_t)i);
 	r = rows_new(d, idx, (size_t)count);

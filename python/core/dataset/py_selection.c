@@ -69,7 +69,7 @@ static uint64_t *take_numbers(const Py_buffer *b, uint64_t count)
 	uint64_t *idx = PyMem_Malloc(count ? count * sizeof(*idx) : 1), i = 0;
 
 	if (!idx) {
-		PyErr_NoMemory();
+		fail_memory("no memory for the numbers of %llu records", (unsigned long long)count);
 		return NULL;
 	}
 	while (i < count &&
@@ -347,7 +347,19 @@ static PyObject *column(PyObject *unused, PyObject *args)
 				       : "is not in the dataset");
 	n = shard_dataset_record_count(d->ds);
 	items = f->bytes / shard_dtype_bytes(f->dtype);
+	if (n > SIZE_MAX / 16 / f->bytes)
+		return fail_memory(
+			"field '%s' of %llu records needs more memory than there can be; read some of them, as "
+			"ds[0:1000]['%s']",
+			name, (unsigned long long)n, name);
 	a = array_alloc(f->dtype, n * items, &data);
+	if (!a && PyErr_ExceptionMatches(PyExc_MemoryError)) {
+		PyErr_Clear();
+		return fail_memory(
+			"field '%s' of %llu records needs %llu bytes of memory, and there is less; read some of "
+			"them, as ds[0:1000]['%s']",
+			name, (unsigned long long)n, (unsigned long long)(n * f->bytes), name);
+	}
 	for (uint64_t first = 0; a && !rc && first < n; first += COLUMN_RECORDS) {
 		uint64_t count = n - first < COLUMN_RECORDS ? n - first : COLUMN_RECORDS;
 

@@ -32,9 +32,13 @@ bool columns_open(struct columns *c, const struct layout *l, PyObject *dict, uin
 
 		fields[field->group]++;
 		c->lead[field->group] = f;
-		if (field->semantic == SHARD_LENGTH)
-			continue;
-		c->value[f] = layout_item(l, dict, f, number);
+		if (l->is_length[f]) {
+			c->value[f] = layout_item_if(l, dict, f);
+			if (!c->value[f] && !PyErr_Occurred())
+				continue; /* they need not be given */
+		} else {
+			c->value[f] = layout_item(l, dict, f, number);
+		}
 		n = c->value[f] ? PySequence_Size(c->value[f]) : -1;
 		if (n < 0 || first > (uint64_t)n || count > (uint64_t)n - first) {
 			if (c->value[f] && !PyErr_Occurred())
@@ -42,7 +46,7 @@ bool columns_open(struct columns *c, const struct layout *l, PyObject *dict, uin
 					    "the column has %zd records, and other columns have more", n);
 			return false;
 		}
-		if (field->kind == SHARD_TENSOR)
+		if (field->kind == SHARD_TENSOR && !l->is_length[f])
 			rc = source_open(&c->source[f], c->value[f]);
 		if (rc < 0)
 			return false;

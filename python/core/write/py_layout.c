@@ -72,7 +72,10 @@ static bool take_fields(struct layout *l, PyObject *list)
 	struct shard_schema *s = &l->schema;
 
 	if (count < 1 || count > SHARD_FIELDS_MAX) {
-		fail_argument("%zd fields, those of lengths included; must be 1 to %d", count, SHARD_FIELDS_MAX);
+		fail_argument(
+			"%zd fields, those of lengths included; must be 1 to %d. Stack columns of one dtype into one "
+			"field: {'numbers': numpy.stack([a, b, ...], axis=1)} is a field float32[N]",
+			count, SHARD_FIELDS_MAX);
 		return false;
 	}
 	for (Py_ssize_t i = 0; i < count; i++) {
@@ -85,6 +88,9 @@ static bool take_fields(struct layout *l, PyObject *list)
 			return false;
 		s->field_count++;
 	}
+	for (uint32_t f = 0; f < s->field_count; f++)
+		if (s->field[f].kind != SHARD_TENSOR && s->field[f].length_field < s->field_count)
+			l->is_length[s->field[f].length_field] = true;
 	shard_schema_group(s);
 	return true;
 }
@@ -125,16 +131,23 @@ static void dealloc(PyObject *self)
 	Py_DECREF(type);
 }
 
-PyObject *layout_item(const struct layout *l, PyObject *record, uint32_t f, unsigned long long number)
+PyObject *layout_item_if(const struct layout *l, PyObject *record, uint32_t f)
 {
 	PyObject *value = PyDict_CheckExact(record) ? Py_XNewRef(PyDict_GetItemWithError(record, l->name[f]))
 						    : PyObject_GetItem(record, l->name[f]);
-	PyObject *names, *text;
+
+	if (!value && PyErr_Occurred() && PyErr_ExceptionMatches(PyExc_KeyError))
+		PyErr_Clear();
+	return value;
+}
+
+PyObject *layout_item(const struct layout *l, PyObject *record, uint32_t f, unsigned long long number)
+{
+	PyObject *value = layout_item_if(l, record, f), *names, *text;
 	const char *found;
 
-	if (value || (PyErr_Occurred() && !PyErr_ExceptionMatches(PyExc_KeyError)))
+	if (value || PyErr_Occurred())
 		return value;
-	PyErr_Clear();
 	names = PySequence_List(record);
 	text = names ? PyObject_Str(names) : NULL;
 	found = text ? PyUnicode_AsUTF8AndSize(text, NULL) : NULL;

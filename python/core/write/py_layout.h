@@ -10,6 +10,7 @@
 struct layout {
 	PyObject_HEAD struct shard_schema schema;
 	PyObject *name[SHARD_FIELDS_MAX];
+	bool is_length[SHARD_FIELDS_MAX]; /* of another field, and written with it */
 };
 extern PyTypeObject *layout_type;
 int layout_init(PyObject *module);
@@ -20,5 +21,8 @@ PyObject *layout_meaning(PyObject *self, PyObject *args); /* of the module: what
  * are.
  */
 PyObject *layout_item(const struct layout *l, PyObject *record, uint32_t field, unsigned long long number);
+
+/* The same; NULL without an exception if the mapping has no such item. */
+PyObject *layout_item_if(const struct layout *l, PyObject *record, uint32_t field);
 
 #endif

@@ -35,17 +35,98 @@ static uint32_t dtype_of(char kind, Py_ssize_t bytes)
 static int refuse(struct source *s, const char *what)
 {
 	s->as.dtype = 0;
-	snprintf(s->why, sizeof(s->why), "%.120s", what);
+	snprintf(s->why, sizeof(s->why), "%s", what);
 	return 1;
 }
 
-static int refuse_dtype(struct source *s, const char *name)
-{
-	char what[128];
+/* ---- what a library calls a dtype that no field has ---- */
 
-	snprintf(what, sizeof(what), "an array of dtype '%.60s', which no field has%s", name,
-		 name[0] == '>' || name[0] == '!' ? "; make it little-endian" : "");
+/* Its attribute `name` as text, such as "M" for the kind of datetime64; "" if it has none. */
+static void attribute(PyObject *object, const char *name, char *out, size_t room)
+{
+	PyObject *value = object ? PyObject_GetAttrString(object, name) : NULL,
+		 *text = value ? PyObject_Str(value) : NULL;
+	const char *said = text ? PyUnicode_AsUTF8AndSize(text, NULL) : NULL;
+
+	PyErr_Clear();
+	snprintf(out, room, "%s", said ? said : "");
+	Py_XDECREF(text);
+	Py_XDECREF(value);
+}
+
+static const char *remedy_for(const char *name, char kind)
+{
+	if (strstr(name, "complex") || kind == 'c')
+		return "; give its real and imaginary parts, as numpy.stack([x.real, x.imag])";
+	if (strstr(name, "float8"))
+		return "; give x.to(torch.float16), which holds all its numbers";
+	switch (kind) {
+	case 'M':
+	case 'm':
+		return "; give whole numbers, as x.astype('int64'), which count its unit";
+	case 'O':
+		return "; give an array of numbers, or a list";
+	case 'S':
+	case 'U':
+	case 'T':
+		return "; a text is a str, in a field of type text[<=200]";
+	case 'V':
+		return "; give each part as an item of its own, as x['name']";
+	default:
+		if (name[0] == '>' || name[0] == '!')
+			return "; make it little-endian";
+		return kind == 'f' ? "; x.astype('float64') rounds it" : "";
+	}
+}
+
+/* `name`: what the protocol calls it, for objects that do not say their dtype. */
+static int refuse_dtype(struct source *s, PyObject *value, const char *name)
+{
+	PyObject *dtype = PyObject_GetAttrString(value, "dtype");
+	char own[100], kind[8], what[256];
+
+	PyErr_Clear();
+	attribute(value, "dtype", own, sizeof(own));
+	attribute(dtype, "kind", kind, sizeof(kind));
+	Py_XDECREF(dtype);
+	if (!own[0])
+		snprintf(own, sizeof(own), "%s", name);
+	snprintf(what, sizeof(what), "an array of dtype '%.80s', which no field has%s", own, remedy_for(own, kind[0]));
 	return refuse(s, what);
+}
+
+/* Bytes, but of numbers that are no bytes: NumPy gives scalars of datetime64 so. */
+static bool is_other_dtype(PyObject *value)
+{
+	PyObject *dtype = PyObject_GetAttrString(value, "dtype");
+	char kind[8];
+
+	PyErr_Clear();
+	attribute(dtype, "kind", kind, sizeof(kind));
+	Py_XDECREF(dtype);
+	return kind[0] && kind[0] != 'u';
+}
+
+/* Has an array of numpy.ma items that are masked?  What lies below them is no value. */
+static bool has_mask(PyObject *value)
+{
+	static PyTypeObject *plain; /* the type that was seen last, of arrays that have no masks */
+	PyObject *mask, *any;
+	bool masked;
+
+	if (Py_TYPE(value) == plain)
+		return false;
+	mask = PyObject_HasAttrString(value, "filled") ? PyObject_GetAttrString(value, "mask") : NULL;
+	any = mask ? PyObject_CallMethod(mask, "any", NULL) : NULL;
+	masked = any && PyObject_IsTrue(any) == 1;
+	PyErr_Clear();
+	if (!mask) {
+		Py_XDECREF((PyObject *)plain);
+		plain = (PyTypeObject *)Py_NewRef((PyObject *)Py_TYPE(value));
+	}
+	Py_XDECREF(any);
+	Py_XDECREF(mask);
+	return masked;
 }
 
 static int set_axes(struct source *s, int count)
@@ -82,7 +163,9 @@ static int open_buffer(struct source *s, PyObject *value)
 	s->as.dtype = dtype_of(kind, b->itemsize);
 	s->as.data = b->buf;
 	if (!s->as.dtype)
-		return refuse_dtype(s, *format != 'Z' ? format : format[1] == 'f' ? "complex64" : "complex128");
+		return refuse_dtype(s, value, *format != 'Z' ? format : format[1] == 'f' ? "complex64" : "complex128");
+	if (s->as.dtype == SHARD_U8 && b->ndim == 1 && !PyBytes_Check(value) && is_other_dtype(value))
+		return refuse_dtype(s, value, format);
 	if (b->suboffsets)
 		return refuse(s, "an array of pointers to its rows; copy it");
 	if (set_axes(s, b->ndim))
@@ -129,7 +212,7 @@ static int take_data(struct source *s, PyObject *data)
 	return 0;
 }
 
-static int read_interface(struct source *s, PyObject *dict)
+static int read_interface(struct source *s, PyObject *value, PyObject *dict)
 {
 	PyObject *type = PyDict_GetItemString(dict, "typestr"), *shape = PyDict_GetItemString(dict, "shape");
 	PyObject *stride = PyDict_GetItemString(dict, "strides"), *data = PyDict_GetItemString(dict, "data");
@@ -143,7 +226,7 @@ static int read_interface(struct source *s, PyObject *dict)
 	}
 	s->as.dtype = *name == '>' && strcmp(name + 2, "1") != 0 ? 0 : dtype_of(name[1], name[2] - '0');
 	if (!s->as.dtype || name[3])
-		return refuse_dtype(s, name);
+		return refuse_dtype(s, value, name);
 	if (set_axes(s, (int)PyTuple_Size(shape)))
 		return 1;
 	if (take_numbers(shape, s->as.shape, s->as.axis_count) < 0 ||
@@ -192,12 +275,23 @@ static int open_interface(struct source *s, PyObject *value)
 		return 1;
 	}
 	s->holder = dict; /* with some libraries, the dict holds the memory */
-	return PyDict_Check(dict) ? read_interface(s, dict) : 0;
+	return PyDict_Check(dict) ? read_interface(s, value, dict) : 0;
 }
 
 /* ---- DLPack ---- */
 
-static int read_tensor(struct source *s, const struct dl_tensor *t)
+/* PyTorch exports the numbers below a view that negates them, and says nothing. */
+static bool is_negated(PyObject *value)
+{
+	PyObject *negated = PyObject_HasAttrString(value, "is_neg") ? PyObject_CallMethod(value, "is_neg", NULL) : NULL;
+	bool yes = negated && PyObject_IsTrue(negated) == 1;
+
+	PyErr_Clear();
+	Py_XDECREF(negated);
+	return yes;
+}
+
+static int read_tensor(struct source *s, PyObject *value, const struct dl_tensor *t)
 {
 	static const char kinds[] = {
 		[DL_INT] = 'i', [DL_UINT] = 'u', [DL_FLOAT] = 'f', [DL_BFLOAT] = 'V', [DL_BOOL] = 'b'};
@@ -209,7 +303,7 @@ static int read_tensor(struct source *s, const struct dl_tensor *t)
 	s->as.dtype = t->dtype.lanes == 1 && bytes * 8 == t->dtype.bits ? dtype_of(kind, bytes) : 0;
 	if (!s->as.dtype) {
 		snprintf(what, sizeof(what), "code %u, %u bits", t->dtype.code, t->dtype.bits);
-		return refuse_dtype(s, what);
+		return refuse_dtype(s, value, what);
 	}
 	if (set_axes(s, t->ndim))
 		return 1;
@@ -244,13 +338,17 @@ static int open_dlpack(struct source *s, PyObject *value)
 		Py_DECREF(method);
 		return refuse(s, "a tensor in the memory of a device; .cpu() brings it to the host");
 	}
+	if (is_negated(value)) {
+		Py_DECREF(method);
+		return refuse(s, "a view that negates the numbers of a tensor; give x.resolve_neg()");
+	}
 	/* The tensor stays in the capsule, whose life is that of the memory. */
 	s->holder = PyObject_CallFunction(method, NULL);
 	Py_DECREF(method);
 	if (!s->holder)
 		return -1;
 	managed = PyCapsule_GetPointer(s->holder, "dltensor");
-	return managed ? read_tensor(s, &((struct dl_managed *)managed)->tensor) : -1;
+	return managed ? read_tensor(s, value, &((struct dl_managed *)managed)->tensor) : -1;
 }
 
 /* ---- any of them ---- */
@@ -273,6 +371,8 @@ int source_open(struct source *s, PyObject *value)
 	for (int i = 0; rc > 0 && s->as.dtype && i < s->as.axis_count; i++)
 		if (s->as.shape[i] < 0)
 			rc = refuse(s, "an array with an axis of negative length");
+	if (rc > 0 && s->as.dtype && has_mask(value))
+		rc = refuse(s, "an array with masked items; x.filled(0) gives each of them a number");
 	if (rc <= 0)
 		source_close(s);
 	return rc;

@@ -15,7 +15,7 @@ struct source {
 	struct view as;
 	Py_buffer buffer; /* holds the memory, if it has an obj; else `holder` does */
 	PyObject *holder;
-	char why[128]; /* if dtype is 0: what is wrong with the array */
+	char why[256]; /* if dtype is 0: what is wrong with the array */
 };
 
 int source_open(struct source *s, PyObject *value); /* 1, or 0 if that is no array, or -1 with an exception set */

@@ -142,6 +142,67 @@ static bool is_signed(uint32_t dtype)
 	return dtype == SHARD_I8 || dtype == SHARD_I16 || dtype == SHARD_I32 || dtype == SHARD_I64;
 }
 
+/* What store_real() makes of a number. */
+static double nearest_real(double value, uint32_t dtype)
+{
+	switch (dtype) {
+	case SHARD_F64:
+		return value;
+	case SHARD_F16:
+		value = rounded(value, 11, -24);
+		return fabs(value) > 65504 ? copysign((double)INFINITY, value) : value;
+	case SHARD_BF16:
+		return (double)(float)rounded(value, 8, -133);
+	default:
+		return (double)(float)value;
+	}
+}
+
+/*
+ * A fraction is rounded.  A whole number may be the number of something, and rounded it would be
+ * that of another thing; so it is stored exactly, or refused.
+ */
+static bool store_as_real(const struct target *t, const struct number *n, char *to)
+{
+	static const char *const whole_most[] = {
+		[SHARD_F16] = "2048", [SHARD_BF16] = "256", [SHARD_F32] = "16777216", [SHARD_F64] = "9007199254740992"};
+	uint32_t dtype = t->f->dtype;
+	double real = n->kind == REAL ? n->real : n->kind == NEGATIVE ? (double)(int64_t)n->whole : (double)n->whole;
+	double near = nearest_real(real, dtype);
+	const char *name = number_name(dtype);
+	char field[64], text[32], what[256];
+	bool exact = n->kind == REAL ||
+		     (near == real && (n->kind == NEGATIVE ? (int64_t)real == (int64_t)n->whole
+							   : real < 0x1p64 && (uint64_t)real == n->whole));
+
+	if ((!isfinite(real) || isfinite(near)) && exact) {
+		store_real(real, dtype, to);
+		return true;
+	}
+	describe_field(field, sizeof(field), t->f);
+	if (n->kind == REAL)
+		snprintf(text, sizeof(text), "%.9g", real);
+	else if (n->kind == NEGATIVE)
+		snprintf(text, sizeof(text), "%lld", (long long)n->whole);
+	else
+		snprintf(text, sizeof(text), "%llu", (unsigned long long)n->whole);
+	if (isfinite(near))
+		snprintf(
+			what, sizeof(what),
+			"%s does not fit, the field is %s: %s holds whole numbers exactly up to %s; choose %s, or give "
+			"float(x) to round it",
+			text, field, name, whole_most[dtype],
+			dtype == SHARD_F64 ? "int64 or uint64" : "float64 or int64");
+	else
+		snprintf(what, sizeof(what), "%s does not fit, the field is %s: its greatest number is %s; choose %s",
+			 text, field,
+			 dtype == SHARD_F16    ? "65504"
+			 : dtype == SHARD_BF16 ? "3.3895e38"
+					       : "3.4028e38",
+			 isfinite(nearest_real(real, SHARD_F32)) ? "float32" : "float64");
+	return refuse(t, what);
+}
+
 static bool store(const struct target *t, const struct number *n, char *to)
 {
 	uint32_t dtype = t->f->dtype;
@@ -149,16 +210,15 @@ static bool store(const struct target *t, const struct number *n, char *to)
 	char field[64], what[160];
 	bool fits;
 
-	if (is_real(dtype)) {
-		store_real(n->kind == REAL	 ? n->real
-			   : n->kind == NEGATIVE ? (double)(int64_t)n->whole
-						 : (double)n->whole,
-			   dtype, to);
-		return true;
-	}
+	if (is_real(dtype))
+		return store_as_real(t, n, to);
 	describe_field(field, sizeof(field), t->f);
 	if (n->kind == REAL) {
-		snprintf(what, sizeof(what), "%g is no whole number, and the field is %s", n->real, field);
+		snprintf(what, sizeof(what),
+			 n->real == rint(n->real) && fabs(n->real) < 1e18
+				 ? "%.1f is a float, and the field is %s; give int(x)"
+				 : "%g is not a whole number, and the field is %s",
+			 n->real, field);
 		return refuse(t, what);
 	}
 	fits = n->kind == NEGATIVE ? is_signed(dtype) && (int64_t)n->whole >> bits == -1
@@ -222,11 +282,12 @@ static bool put_number(const struct target *t, PyObject *value, char *to)
 	type = (PyObject *)Py_TYPE(value);
 	name = PyObject_GetAttrString(type, "__name__");
 	text = name ? PyUnicode_AsUTF8AndSize(name, NULL) : NULL;
-	ok = fail_record(t->record, t->f->name, "%s%s is not a number, an array or a list of numbers",
+	ok = fail_record(t->record, t->f->name, "%s%s is not a number, an array or a list of numbers%s",
 			 value == Py_None ? "" : "a value of type ",
 			 value == Py_None ? "None"
 			 : text		  ? text
-					  : "?") != NULL;
+					  : "?",
+			 PyObject_HasAttrString(value, "__float__") ? "; give float(x), or int(x)" : "") != NULL;
 	Py_XDECREF(name);
 	return ok;
 }
@@ -329,35 +390,56 @@ static bool refuse_length(const struct target *t, Py_ssize_t n, uint32_t room, c
 	return false;
 }
 
+/* Bytes of a str, or of an object that has bytes and no numbers; `s` holds them. */
+static bool open_string(const struct target *t, PyObject *value, struct source *s, const char **data, Py_ssize_t *bytes)
+{
+	char have[96];
+
+	s->buffer.obj = s->holder = NULL;
+	if (PyUnicode_Check(value)) {
+		*data = PyUnicode_AsUTF8AndSize(value, bytes);
+		if (*data)
+			return true;
+		PyErr_Clear();
+		return refuse(t, "a str with lone surrogates, which UTF-8 does not have");
+	}
+	if (t->f->semantic == SHARD_TEXT || !PyObject_CheckBuffer(value))
+		return refuse(t, t->f->semantic == SHARD_TEXT ? "the field is text; give a str"
+							      : "the field is a string of bytes; give bytes");
+	if (source_open(s, value) <= 0) {
+		PyErr_Clear();
+		return refuse(t, "a buffer that cannot be read, but the field is a string of bytes; give bytes");
+	}
+	if (s->as.dtype == SHARD_U8 && s->as.axis_count == 1 && view_is_dense(&s->as)) {
+		*data = s->as.data;
+		*bytes = s->as.shape[0];
+		return true;
+	}
+	if (s->as.dtype)
+		describe(have, sizeof(have), s->as.dtype, s->as.shape, s->as.axis_count, false);
+	fail_record(t->record, t->f->name,
+		    "an array of %s, but the field is a string of bytes; give bytes, such as "
+		    "x.tobytes()",
+		    s->as.dtype ? have : "another dtype");
+	source_close(s);
+	return false;
+}
+
 /* `room`: bytes at most. */
 static bool put_string(const struct target *t, PyObject *value, uint32_t room, char *to, uint32_t *length)
 {
-	bool text = t->f->semantic == SHARD_TEXT;
-	Py_buffer b = {.obj = NULL};
-	Py_ssize_t bytes;
-	const char *data;
+	Py_ssize_t bytes = 0;
+	const char *data = NULL;
+	struct source s;
 	bool ok;
 
-	if (text ? !PyUnicode_Check(value) : !PyObject_CheckBuffer(value) && !PyUnicode_Check(value))
-		return refuse(t, text ? "the field is text; give a str" : "the field is a string of bytes; give bytes");
-	if (PyUnicode_Check(value)) {
-		data = PyUnicode_AsUTF8AndSize(value, &bytes);
-		if (!data) {
-			PyErr_Clear();
-			return refuse(t, "a str with lone surrogates, which UTF-8 does not have");
-		}
-	} else {
-		if (PyObject_GetBuffer(value, &b, PyBUF_SIMPLE) < 0)
-			return false;
-		data = b.buf;
-		bytes = b.len;
-	}
+	if (!open_string(t, value, &s, &data, &bytes))
+		return false;
 	ok = bytes <= (Py_ssize_t)room || refuse_length(t, bytes, room, "bytes");
 	if (ok && bytes)
 		memcpy(to, data, (size_t)bytes);
 	*length = (uint32_t)bytes;
-	if (b.obj)
-		PyBuffer_Release(&b);
+	source_close(&s);
 	return ok;
 }
 
@@ -425,4 +507,27 @@ bool value_put(const struct shard_schema *s, uint32_t field, PyObject *value, ch
 	memset(to + used, 0, (size_t)(f->bytes - used));
 	memcpy(group[lengths->group] + lengths->offset, &length, sizeof(length));
 	return true;
+}
+
+bool value_check_length(const struct shard_schema *s, uint32_t field, PyObject *given, char *const *group,
+			unsigned long long record)
+{
+	const struct shard_field *f = &s->field[field];
+	uint32_t of = 0, length;
+	PyObject *item = PyLong_Check(given) ? NULL : PySequence_GetItem(given, 0); /* fields of lengths are [1] */
+	Py_ssize_t said;
+
+	PyErr_Clear();
+	said = PyNumber_AsSsize_t(item ? item : given, NULL);
+	Py_XDECREF(item);
+	PyErr_Clear();
+	while (of < s->field_count && (s->field[of].kind == SHARD_TENSOR || s->field[of].length_field != field))
+		of++;
+	memcpy(&length, group[f->group] + f->offset, sizeof(length));
+	if (of == s->field_count || said == (Py_ssize_t)length)
+		return true;
+	fail_record(record, f->name,
+		    "%zd, but %s has %lu: give each value as long as it is, as x[:length], or leave out %s", said,
+		    s->field[of].name, (unsigned long)length, f->name);
+	return false;
 }

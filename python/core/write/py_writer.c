@@ -170,6 +170,21 @@ static bool fail_label(const struct shard *s, unsigned long long record, int64_t
 	return false;
 }
 
+/* Lengths were written with their fields; those that are given must be the same. */
+static bool check_lengths(const struct shard *s, PyObject *record, unsigned long long number)
+{
+	const struct shard_schema *schema = &s->layout->schema;
+	bool ok = true;
+
+	for (uint32_t f = 0; ok && f < schema->field_count; f++) {
+		PyObject *given = s->layout->is_length[f] ? layout_item_if(s->layout, record, f) : NULL;
+
+		ok = given ? value_check_length(schema, f, given, s->group, number) : !PyErr_Occurred();
+		Py_XDECREF(given);
+	}
+	return ok;
+}
+
 static bool put_fields(struct shard *s, PyObject *record, unsigned long long number)
 {
 	const struct shard_schema *schema = &s->layout->schema;
@@ -179,7 +194,7 @@ static bool put_fields(struct shard *s, PyObject *record, unsigned long long num
 		PyObject *value;
 		bool ok;
 
-		if (schema->field[f].semantic == SHARD_LENGTH)
+		if (s->layout->is_length[f])
 			continue; /* a length is written with the field that it belongs to */
 		value = layout_item(s->layout, record, f, number);
 		ok = value && value_put(schema, f, value, s->group, number);
@@ -187,6 +202,8 @@ static bool put_fields(struct shard *s, PyObject *record, unsigned long long num
 		if (!ok)
 			return false;
 	}
+	if (!check_lengths(s, record, number))
+		return false;
 	return is_good_label(s, (const char *const *)s->group, &label) || fail_label(s, number, label);
 }
 
@@ -272,13 +289,15 @@ static bool write_items(struct shard *s, const struct columns *c, PyObject *keys
 	bool ok = key;
 	int rc = 0;
 
-	for (uint32_t f = 0; ok && f < schema->field_count; f++) {
-		if (!c->value[f])
-			continue;
-		item = PySequence_GetItem(c->value[f], (Py_ssize_t)row);
-		ok = item && value_put(schema, f, item, s->group, number);
-		Py_XDECREF(item);
-	}
+	for (int lengths = 0; lengths < 2; lengths++) /* they are compared with the values */
+		for (uint32_t f = 0; ok && f < schema->field_count; f++) {
+			if (!c->value[f] || s->layout->is_length[f] != lengths)
+				continue;
+			item = PySequence_GetItem(c->value[f], (Py_ssize_t)row);
+			ok = item && (lengths ? value_check_length(schema, f, item, s->group, number)
+					      : value_put(schema, f, item, s->group, number));
+			Py_XDECREF(item);
+		}
 	if (ok && !is_good_label(s, (const char *const *)s->group, &label))
 		ok = fail_label(s, number, label);
 	if (ok && take_key(key, &text, &key_bytes, number)) {
@@ -323,7 +342,27 @@ static PyObject *append_rows(PyObject *self, PyObject *args)
 
 /* ---- the end ---- */
 
-/* finish(): (sha256, already) */
+/* Of each field that has any: (name, how many values are NaN, how many are infinite). */
+static PyObject *not_finite(const struct shard *s)
+{
+	const struct shard_schema *schema = &s->layout->schema;
+	PyObject *list = PyList_New(0), *row;
+	uint64_t nan, infinite;
+
+	for (uint32_t f = 0; list && f < schema->field_count; f++) {
+		shard_tally_not_finite(s->tally, f, &nan, &infinite);
+		if (!nan && !infinite)
+			continue;
+		row = Py_BuildValue("(sKK)", schema->field[f].name, (unsigned long long)nan,
+				    (unsigned long long)infinite);
+		if (!row || PyList_Append(list, row) < 0)
+			Py_CLEAR(list);
+		Py_XDECREF(row);
+	}
+	return list;
+}
+
+/* finish(): (sha256, already, not_finite) */
 static PyObject *finish(PyObject *self, PyObject *unused)
 {
 	struct shard *s = (struct shard *)self;
@@ -342,7 +381,8 @@ static PyObject *finish(PyObject *self, PyObject *unused)
 	if (rc)
 		return fail(&err);
 	let_go(s);
-	return Py_BuildValue("(y#O)", r.sha256, (Py_ssize_t)sizeof(r.sha256), r.already ? Py_True : Py_False);
+	return Py_BuildValue("(y#ON)", r.sha256, (Py_ssize_t)sizeof(r.sha256), r.already ? Py_True : Py_False,
+			     not_finite(s));
 }
 
 int writer_init(PyObject *module)

@@ -80,7 +80,8 @@ static void add_floats(struct sums *part, uint32_t dtype, const uint8_t *data, u
 		double value = number_double(dtype, data + i * step_bytes);
 
 		if (!isfinite(value)) {
-			part->not_finite++;
+			part->nan += isnan(value) != 0;
+			part->infinite += isinf(value) != 0;
 			continue;
 		}
 		part->float_min = !part->count || value < part->float_min ? value : part->float_min;
@@ -105,7 +106,8 @@ static void merge_floats(struct sums *s, const struct sums *part)
 	uint64_t both = s->count + part->count;
 	long double apart = part->mean - s->mean;
 
-	s->not_finite += part->not_finite;
+	s->nan += part->nan;
+	s->infinite += part->infinite;
 	if (!part->count)
 		return;
 	s->float_min = !s->count || part->float_min < s->float_min ? part->float_min : s->float_min;

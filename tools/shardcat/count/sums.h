@@ -19,9 +19,9 @@
 typedef __int128 wide;
 typedef unsigned __int128 wide_unsigned;
 
-struct sums {			    /* start it zeroed */
-	uint64_t count, not_finite; /* count: the values that are in the sums */
-	bool is_float, overflowed;  /* overflowed: the squares do not fit */
+struct sums {			       /* start it zeroed */
+	uint64_t count, nan, infinite; /* count: the values that are in the sums */
+	bool is_float, overflowed;     /* overflowed: the squares do not fit */
 
 	/* Integers: */
 	wide sum, min, max;

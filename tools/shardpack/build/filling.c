@@ -97,6 +97,8 @@ static int end_shard(struct build *b, uint64_t range_idx)
 		return code;
 	if (shard_tally_write(b->tally, writer, &err) != SHARD_OK)
 		return fail_of_library(&err);
+	for (uint32_t f = 0; f < b->job->schema.field_count; f++)
+		shard_tally_not_finite(b->tally, f, &b->receipt.not_finite.nan[f], &b->receipt.not_finite.infinite[f]);
 	b->writer = NULL;
 	/*
 	 * Open the next one first: to reserve its room would have to wait for the fsync of this

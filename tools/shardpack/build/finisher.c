@@ -272,6 +272,7 @@ static void enter_result(struct finisher *f, struct finishing *p)
 		account_published(f->job->account, p->result.record_count, receipt_accepted_count(&p->result), skipped,
 				  p->result.miss_count - skipped);
 		fit_count_add(&f->job->account->fit, &p->result.fit);
+		not_finite_add(&f->job->account->not_finite, &p->result.not_finite);
 	}
 	receipt_free(&p->result);
 	if (f->ended && !f->ended(f->context, p->shard_idx, !p->is_left) && f->code == EXIT_DONE)

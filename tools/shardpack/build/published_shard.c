@@ -218,7 +218,7 @@ static int settle_receipt(const struct job *job, uint64_t shard_idx, const char 
 		return code;
 	if (!found) {
 		*r = is;
-		r->fit.unknown = is.record_count;
+		r->fit.unknown = r->not_finite.unknown = is.record_count;
 		return make_receipt(job, shard_idx, path, reader, r);
 	}
 	if (!receipt_is_same(r, &is))

@@ -397,6 +397,7 @@ static int recount_shard(const struct job *job, uint64_t shard_idx, struct shard
 	if (code == EXIT_DONE)
 		code = accepted_find(job, shard_idx, reader, recount_accepted, job->account);
 	job->account->fit.unknown += info.record_count;
+	job->account->not_finite.unknown += info.record_count;
 	account_published(job->account, info.record_count, job->account->accepted_inputs.count - accepted,
 			  info.miss_count - quarantined, quarantined);
 	return code;

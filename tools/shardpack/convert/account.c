@@ -15,6 +15,15 @@
 #include "tools/common/message.h"
 #include "tools/shardpack/plan/recipe.h"
 
+void not_finite_add(struct not_finite *to, const struct not_finite *more)
+{
+	for (uint32_t f = 0; f < SHARD_FIELDS_MAX; f++) {
+		to->nan[f] += more->nan[f];
+		to->infinite[f] += more->infinite[f];
+	}
+	to->unknown += more->unknown;
+}
+
 bool account_miss_fits(const struct shard_miss *miss, uint64_t input_count)
 {
 	return miss->ordinal < input_count && miss->reason >= 1 && miss->reason <= UINT16_MAX &&

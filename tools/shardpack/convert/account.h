@@ -42,6 +42,13 @@ struct problem_list {
 	uint64_t count, capacity;
 };
 
+/* Values of each field that are NaN or infinite, of published records. */
+struct not_finite { /* start it zeroed */
+	uint64_t nan[SHARD_FIELDS_MAX], infinite[SHARD_FIELDS_MAX];
+	uint64_t unknown; /* records of which nobody knows this any more */
+};
+void not_finite_add(struct not_finite *to, const struct not_finite *more);
+
 struct account {				/* start it zeroed */
 	uint64_t input_count;			/* of the plan, or of the part that is built */
 	uint64_t written, skipped, quarantined; /* in published shards: the rest is failed */
@@ -52,6 +59,7 @@ struct account {				/* start it zeroed */
 	uint64_t vanished;		     /* of those that are bad: left out, because there was a file */
 	uint64_t accepted;		     /* of the written ones */
 	struct fit_count fit;		     /* likewise */
+	struct not_finite not_finite;	     /* likewise */
 	struct problem_list problems;	     /* inputs that are no records */
 	struct problem_list accepted_inputs; /* also those of shards that were not published */
 	struct problem_list first_inputs;    /* likewise: only their first frame or page is packed */

@@ -5,6 +5,7 @@
 #include "tools/shardpack/plan/field_value.h"
 
 #include <errno.h>
+#include <float.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -55,7 +56,7 @@ static void range_of(uint32_t dtype, __int128 *least, __int128 *most)
 	*least = is_signed ? -*most - 1 : 0;
 }
 
-/* False if the type does not hold it. */
+/* False if the type does not hold it.  A whole number is held exactly, and a fraction rounded. */
 static bool put_number(uint32_t dtype, const struct number *n, uint8_t *out)
 {
 	double real = n->kind == REAL ? n->real : (double)n->whole;
@@ -70,11 +71,11 @@ static bool put_number(uint32_t dtype, const struct number *n, uint8_t *out)
 			return false;
 		narrow = (float)real;
 		memcpy(out, &narrow, sizeof(narrow));
-		return true;
+		return n->kind == REAL || (__int128)narrow == n->whole;
 	}
 	if (dtype == SHARD_F64) {
 		memcpy(out, &real, sizeof(real));
-		return true;
+		return n->kind == REAL || (__int128)real == n->whole;
 	}
 	range_of(dtype, &least, &most);
 	if (dtype == SHARD_BOOL)
@@ -394,6 +395,20 @@ static bool unsigned_cell(const char *text, size_t bytes, uint8_t out[8])
 	return !errno && end != text && !*end && value <= most && text[0] != '-';
 }
 
+/* Are these only digits, which `value` does not have?  A whole number may name something. */
+static bool is_another_whole(const char *text, double value)
+{
+	const char *digits = text + (*text == '-');
+	char exact[DBL_MAX_10_EXP + 3];
+
+	if (digits[strspn(digits, "0123456789")])
+		return false;
+	while (digits[0] == '0' && digits[1])
+		digits++;
+	snprintf(exact, sizeof(exact), "%.0f", fabs(value));
+	return strcmp(exact, digits) != 0;
+}
+
 static bool float_cell(const char *text, uint32_t dtype, uint8_t out[8])
 {
 	char *end;
@@ -409,7 +424,8 @@ static bool float_cell(const char *text, uint32_t dtype, uint8_t out[8])
 		d = strtod(text, &end);
 		memcpy(out, &d, sizeof(d));
 	}
-	return end != text && !*end && !(errno == ERANGE && isinf(d)); /* "inf" is one, 1e999 is none */
+	/* "inf" is one, 1e999 is none */
+	return end != text && !*end && !(errno == ERANGE && isinf(d)) && !is_another_whole(text, d);
 }
 
 bool field_value_of_column(const struct shard_field *f, const char *text, uint8_t out[8])

@@ -20,8 +20,9 @@
 #include "tools/shardpack/convert/result.h"
 #include "tools/shardpack/plan/plan.h"
 
-#define ACCEPTED "accepted "
-#define FIRST	 "first "
+#define ACCEPTED   "accepted "
+#define FIRST	   "first "
+#define NOT_FINITE "not-finite"
 
 void receipt_add_miss(struct text *lines, const struct shard_miss *miss, const char *message)
 {
@@ -85,6 +86,14 @@ void receipt_write(const struct receipt *r, uint64_t shard_idx, struct text *out
 		text_format(out, "fit %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 "\n",
 			    r->fit.images, r->fit.enlarged, r->fit.padded, r->fit.boxes, r->fit.empty_boxes,
 			    r->fit.narrow_boxes);
+	if (!r->not_finite.unknown) {
+		text_format(out, NOT_FINITE);
+		for (uint32_t f = 0; f < SHARD_FIELDS_MAX; f++)
+			if (r->not_finite.nan[f] || r->not_finite.infinite[f])
+				text_format(out, " %" PRIu32 ":%" PRIu64 ":%" PRIu64, f, r->not_finite.nan[f],
+					    r->not_finite.infinite[f]);
+		text_add(out, "\n", 1);
+	}
 	if (r->lines.bytes)
 		text_add(out, r->lines.data, r->lines.bytes);
 	text_add_end(out);
@@ -120,6 +129,28 @@ static bool begins(const char *line, const char *with)
 	return !strncmp(line, with, strlen(with));
 }
 
+/* Likewise; those of version 4 have none. */
+static const char *read_not_finite(const char *line, struct receipt *r)
+{
+	struct not_finite *n = &r->not_finite;
+	const char *at = line + strlen(NOT_FINITE);
+	uint64_t nan, infinite;
+	uint32_t f;
+	int used = 0;
+
+	if (begins(line, NOT_FINITE))
+		for (; sscanf(at, " %" SCNu32 ":%" SCNu64 ":%" SCNu64 "%n", &f, &nan, &infinite, &used) == 3 &&
+		       f < SHARD_FIELDS_MAX;
+		     at += used) {
+			n->nan[f] = nan;
+			n->infinite[f] = infinite;
+		}
+	if (begins(line, NOT_FINITE) && *at == '\n')
+		return at + 1;
+	*n = (struct not_finite){.unknown = r->record_count};
+	return line;
+}
+
 /* If the digest is right, receipt_write() wrote these bytes, in this version or another one. */
 bool receipt_parse(struct receipt *r, uint64_t shard_idx, struct text *text)
 {
@@ -128,7 +159,7 @@ bool receipt_parse(struct receipt *r, uint64_t shard_idx, struct text *text)
 	int at = 0;
 	const char *line;
 
-	if (!text_cut_end(text) || !begins(text->data, RECEIPT_FIRST_LINE))
+	if (!text_cut_end(text) || (!begins(text->data, RECEIPT_FIRST_LINE) && !begins(text->data, "receipt 4\n")))
 		return false;
 	line = text->data + strlen(RECEIPT_FIRST_LINE);
 	if (sscanf(line,
@@ -143,7 +174,7 @@ bool receipt_parse(struct receipt *r, uint64_t shard_idx, struct text *text)
 	if (!text_unhex(line, 32, r->root, 16) || memcmp(line + 32, " sha256 ", 8) ||
 	    !text_unhex(line + 40, 64, r->sha256, 32) || line[104] != '\n')
 		return false;
-	line = read_fit(line + 105, r);
+	line = read_not_finite(read_fit(line + 105, r), r);
 	text_add(&r->lines, line, strlen(line));
 	return !text_failed(&r->lines);
 }
@@ -318,6 +349,7 @@ int receipt_account(const struct receipt *r, const struct plan *plan, struct acc
 	account_published(a, r->record_count, count[PROBLEM_ACCEPTED], count[PROBLEM_SKIPPED],
 			  count[PROBLEM_QUARANTINED]);
 	fit_count_add(&a->fit, &r->fit);
+	not_finite_add(&a->not_finite, &r->not_finite);
 	return code;
 }
 

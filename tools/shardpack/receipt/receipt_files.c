@@ -230,7 +230,7 @@ static bool is_of_other_version(const char *first)
 /* One that spares reading the shard is best, and then one that knows all that was counted. */
 static int worth(const struct receipt *r, const struct receipt *is)
 {
-	return 2 * (r->mtime_ns == is->mtime_ns) + !r->fit.unknown;
+	return 2 * (r->mtime_ns == is->mtime_ns) + (!r->fit.unknown && !r->not_finite.unknown);
 }
 
 bool receipt_find(const struct receipt_texts *t, uint64_t shard_idx, const struct receipt *is, struct receipt *r,

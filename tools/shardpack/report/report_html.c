@@ -122,6 +122,16 @@ static void put_fit(const struct fit_count *f, FILE *out)
 	fputs("</table>\n", out);
 }
 
+static void put_not_finite(const struct shard_schema *s, const struct not_finite *n, FILE *out)
+{
+	char nan[HUMAN_CHARS], infinite[HUMAN_CHARS];
+
+	for (uint32_t f = 0; f < s->field_count; f++)
+		if (n->nan[f] || n->infinite[f])
+			fprintf(out, "<p>Field %s has %s NaN and %s infinite values</p>\n", s->field[f].name,
+				human_count(nan, n->nan[f]), human_count(infinite, n->infinite[f]));
+}
+
 static void put_outcome(const struct report *r, FILE *out, struct shard_dataset *ds)
 {
 	const struct account *a = r->job->account;
@@ -152,6 +162,7 @@ static void put_outcome(const struct report *r, FILE *out, struct shard_dataset 
 	fputs("</table>\n", out);
 	put_pack(r->job->plan, out);
 	put_fit(&a->fit, out);
+	put_not_finite(&r->job->schema, &a->not_finite, out);
 	if (!r->scan || !r->scan->ignored.count)
 		return;
 	ignored_list(&r->scan->ignored, &ignored);

@@ -177,6 +177,24 @@ static void write_fit(struct json_out *j, const struct fit_count *f)
 	json_out_end(j);
 }
 
+static void write_not_finite(struct json_out *j, const struct shard_schema *s, const struct not_finite *n)
+{
+	json_out_object_line(j, "not_finite");
+	json_out_array(j, "fields");
+	for (uint32_t f = 0; f < s->field_count; f++) {
+		if (!n->nan[f] && !n->infinite[f])
+			continue;
+		json_out_object(j, NULL);
+		json_out_string(j, "field", s->field[f].name);
+		json_out_u64(j, "nan", n->nan[f]);
+		json_out_u64(j, "infinite", n->infinite[f]);
+		json_out_end(j);
+	}
+	json_out_end(j);
+	json_out_u64(j, "records_not_counted", n->unknown);
+	json_out_end(j);
+}
+
 static void write_account(struct json_out *j, const struct account *a)
 {
 	uint64_t failed = account_failed(a), bad = 0;
@@ -290,6 +308,7 @@ void report_json(const struct report *r, FILE *out, const struct shard_dataset *
 	write_pack(&j, plan);
 	if (recipe_is_images(&plan->recipe))
 		write_fit(&j, &r->job->account->fit);
+	write_not_finite(&j, &r->job->schema, &r->job->account->not_finite);
 	write_ignored(&j, r->scan);
 	write_classes(&j, plan, ds, inputs);
 	write_problems(&j, "bad_inputs", plan, &r->job->account->problems);

@@ -81,6 +81,23 @@ static void tell_fit(const struct recipe *recipe, const struct fit_count *f)
 		     f->unknown == 1 ? "" : "s", f->unknown == 1 ? "is" : "are");
 }
 
+static void tell_not_finite(const struct shard_schema *s, const struct not_finite *n)
+{
+	char nan[HUMAN_CHARS], infinite[HUMAN_CHARS], some[HUMAN_CHARS];
+	bool real = false;
+
+	for (uint32_t f = 0; f < s->field_count; f++) {
+		real = real || (s->field[f].dtype >= SHARD_F16 && s->field[f].dtype <= SHARD_F64);
+		if (n->nan[f] || n->infinite[f])
+			warn("field %s has %s NaN and %s infinite values; they are stored as they are",
+			     s->field[f].name, human_count(nan, n->nan[f]), human_count(infinite, n->infinite[f]));
+	}
+	if (real && n->unknown)
+		note("%s record%s of shards that were there before %s not looked through for NaN and infinite values; "
+		     "`shardcat stats` counts them",
+		     human_count(some, n->unknown), n->unknown == 1 ? "" : "s", n->unknown == 1 ? "is" : "are");
+}
+
 void report_tell(const struct report *r)
 {
 	const struct account *a = r->job->account;
@@ -103,6 +120,7 @@ void report_tell(const struct report *r)
 	}
 	if (r->scan)
 		report_ignored(r->scan);
+	tell_not_finite(&r->job->schema, &a->not_finite);
 	if (recipe_is_images(&r->job->plan->recipe))
 		tell_fit(&r->job->plan->recipe, &a->fit);
 	if (not_done)

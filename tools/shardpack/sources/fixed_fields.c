@@ -60,6 +60,9 @@ int fixed_fields_enter(struct recipe *r, const char *where, const char *name, ui
 	if (i == SHARD_FIELDS_MAX)
 		return fail(EXIT_UNSUPPORTED, "%s: more than the limit of %d fields%s", where, SHARD_FIELDS_MAX,
 			    r->source == SOURCE_ARRAY ? NUMPY_REMEDY : "");
+	if (i == r->field_count && r->source == SOURCE_RAW && f.dtype != dtype)
+		note("field %s: %s in the files, and stored as %s, as all labels are", name, shard_dtype_name(dtype),
+		     shard_dtype_name(f.dtype));
 	if (i == r->field_count) {
 		r->field[r->field_count++] = f;
 		return EXIT_DONE;
