@@ -49,6 +49,10 @@ class Transform:
 
     ``views``: results of each image, each with draws of its own.  With more than one, the field is
     [batch, views, ...].  ``field``: the name of the images; by default that of the only ones.
+
+    Fields whose semantic is ``"mask"`` or ``"boxes"`` follow.  All others are delivered as they are
+    stored.  A loader refuses those that look like boxes, masks, points or images, until its
+    ``transform_as_stored`` names them.
     """
 
     crop: str = "center"
@@ -90,7 +94,7 @@ class Transform:
             _pair("ratio", self.ratio),
         )
 
-    def _for(self, dataset: Dataset) -> tuple[Any, ...]:
+    def _for(self, dataset: Dataset, as_stored: tuple[str, ...] = ()) -> tuple[Any, ...]:
         """As the core takes it for batches of a dataset."""
         name = _only_image(dataset) if self.field is None else self.field
         field = dataset.schema[name] if name in [f.name for f in dataset.schema] else None
@@ -98,7 +102,7 @@ class Transform:
             raise ArgumentError(f"transform: the dataset has no field {name!r}", "bad argument")
         has_axis = len(field.shape) == 3 or field.kind == "ragged"
         channels = 1 if not has_axis else field.shape[0 if field.layout == "chw" else -1]
-        return (name, *self._numbers(channels))
+        return (name, *self._numbers(channels), as_stored)
 
 
 def _only_image(dataset: Dataset) -> str:
