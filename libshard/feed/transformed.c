@@ -66,7 +66,7 @@ static bool follows(const struct shard_field *f)
 
 /* ---- what might belong to the pixels, and does not say so ---- */
 
-/* Does a transform move pixels?  If it only converts numbers, all that lies beside them stays right. */
+/* Does a transform move pixels?  If it only converts numbers, all beside them stays right. */
 static bool moves_pixels(const struct transformed *t)
 {
 	const struct transform_plan *p = &t->plan;
@@ -75,7 +75,7 @@ static bool moves_pixels(const struct transformed *t)
 	       p->width != p->in_width || t->views > 1;
 }
 
-/* Two neighbouring axes of the images' height and width; of whole images, as many pixels at most. */
+/* Two neighbouring axes of the images' height and width; of whole images, as many pixels. */
 static bool has_their_size(const struct transformed *t, const struct shard_field *image, const struct shard_field *f)
 {
 	bool found =
@@ -160,7 +160,7 @@ static void say_field(struct said *s, const struct shard_field *f, enum doubt do
 	say(s, "%s (%s)", f->ndim ? "]" : "", doubts[doubt]);
 }
 
-/* With what semantic would a field follow?  There is none for points, and none for several masks in one field. */
+/* With what semantic would a field follow?  There is none for points, or for several masks. */
 static uint32_t semantic_for(const struct transformed *t, const struct shard_field *f, enum doubt doubt)
 {
 	uint64_t values = 1;

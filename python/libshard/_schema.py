@@ -75,14 +75,14 @@ def with_meaning(name: str, dtype: str, shape: tuple[int, ...], kind: str = "ten
 
 
 def _beside_pixels(name: str, text: str, word: str, of: str | None, shape: tuple[int, ...], kind: str) -> Field:
-    """``boxes[<=6]``, ``mask[96,96]`` or ``image[96,96,3]``: what a transform moves, by its semantic."""
+    """``boxes[<=6]``, ``mask[96,96]`` or ``image[96,96,3]``: what a transform moves."""
     dtype = dtype_name(of or ("float32" if word == "boxes" else "uint8"))
     if dtype is None or (word == "boxes" and dtype != "float32") or (word == "image" and of):
         wanted = "one of " + ", ".join(_DTYPES) if word == "mask" else "left out"
         fail(f"field {name!r}: {text!r}: the dtype {of!r} must be {wanted}")
     if word == "boxes":
         if shape[1:] not in ((), (4,)) or not shape:
-            fail(f"field {name!r}: {text!r}: give the greatest number of boxes, as in boxes[<=6], or boxes[6] for 6 each")
+            fail(f"field {name!r}: {text!r}: give the greatest number of boxes, as in boxes[<=6], or boxes[6]")
         return Field(name, dtype, (shape[0], 4), kind, "none", "boxes")
     if word == "mask":
         if len(shape) != 2 or kind != "tensor":

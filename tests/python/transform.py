@@ -211,10 +211,11 @@ class Transforms(unittest.TestCase):
             np.testing.assert_array_equal(np.asarray(batch["mask"])[0], np.eye(8)[::-1])
 
         far = {"left": "image[8,8,3]", "boxes": "boxes[1]", "mask": "mask:uint16[8,8]"}
-        sample = {"left": self.SAMPLE["image"], "boxes": self.SAMPLE["boxes"], "mask": self.SAMPLE["mask"] * np.uint16(999)}
+        image, boxes, mask = self.SAMPLE.values()
+        sample = {"left": image, "boxes": boxes, "mask": mask * np.uint16(999)}
         ds = libshard.pack([sample] * 4, far, "far")
-        self.assertEqual([(f.dtype, f.kind, f.layout) for f in ds.schema],
-                         [("uint8", "tensor", "hwc"), ("float32", "tensor", "none"), ("uint16", "tensor", "none")])  # fmt: skip
+        self.assertEqual([(f.dtype, f.layout) for f in ds.schema],
+                         [("uint8", "hwc"), ("float32", "none"), ("uint16", "none")])  # fmt: skip
         batch = next(iter(libshard.Loader(ds, 4, transform=libshard.Transform(flip=1.0))))
         np.testing.assert_array_equal(np.asarray(batch["mask"])[0], 999 * np.eye(8)[::-1])
         self.assertEqual(np.asarray(batch["boxes"])[0, 0].tolist(), [5, 0, 8, 8])
@@ -244,12 +245,12 @@ class Transforms(unittest.TestCase):
                 libshard.Loader(source, 2, transform=flip)
             self.assertEqual(
                 str(caught.exception),
-                "the transform moves the pixels of 'image', but not these fields: 'boxes' f32[<=4,4] (rows of 4 numbers, "
-                "as boxes have), 'mask' u8[8,8] (of the images' size). To let them follow, pack again with a semantic: in "
-                'Python libshard.pack(ds, {**dict(zip(ds.schema.names, ds.schema)), "boxes": "boxes[<=4]", "mask": '
-                '"mask[8,8]"}, NEW); or shardpack --field boxes:kind=boxes,max=4 --field mask:kind=mask (boxes are x0, '
-                "y0, x1, y1 in pixels). To take them as they are stored, name them: "
-                'transform_as_stored=["boxes", "mask"]',
+                "the transform moves the pixels of 'image', but not these fields: 'boxes' f32[<=4,4] (rows of 4 "
+                "numbers, as boxes have), 'mask' u8[8,8] (of the images' size). To let them follow, pack again with a "
+                "semantic: in Python libshard.pack(ds, {**dict(zip(ds.schema.names, ds.schema)), "
+                '"boxes": "boxes[<=4]", "mask": "mask[8,8]"}, NEW); or shardpack --field boxes:kind=boxes,max=4 '
+                "--field mask:kind=mask (boxes are x0, y0, x1, y1 in pixels). To take them as they are stored, name "
+                'them: transform_as_stored=["boxes", "mask"]',
             )
             libshard.Loader(source, 2, transform=flip, fields=["image"])
         libshard.Loader(ds, 2, transform=libshard.Transform(dtype="f32", layout="chw"))  # nothing moves
@@ -279,7 +280,8 @@ class Transforms(unittest.TestCase):
         def samples(mask):
             for i in range(4):
                 pixels = (8 + i) * 8
-                yield {"image": np.zeros((pixels, 3), np.uint8), "image_size": [8 + i, 8], mask: np.ones(pixels, np.uint8)}
+                image, ones = np.zeros((pixels, 3), np.uint8), np.ones(pixels, np.uint8)
+                yield {"image": image, "image_size": [8 + i, 8], mask: ones}
 
         for mask, kind in (("seg", "ragged"), ("mask", "ragged")):
             schema = [
