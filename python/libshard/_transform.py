@@ -14,6 +14,7 @@ from ._schema import _DTYPES, dtype_name
 
 if TYPE_CHECKING:
     from ._dataset import Dataset
+    from ._description import Field
 
 _CROPS = ("center", "random", "random-resized")
 _LAYOUTS = ("none", "hwc", "chw")  # in the order of shard.h
@@ -108,9 +109,26 @@ class Transform:
 def _only_image(dataset: Dataset) -> str:
     names = [f.name for f in dataset.schema if f.semantic == "image"]
     if len(names) != 1:
+        like = like_images(dataset)
         said = f"the fields {', '.join(names)} have images" if names else "no field has images"
-        raise ArgumentError(f"transform: {said}; name one: Transform(field=...)", "bad argument")
+        then = f"; {as_images(like)}" if like and not names else "; name one: Transform(field=...)"
+        raise ArgumentError(f"transform: {said}{then}", "bad argument")
     return names[0]
+
+
+def like_images(dataset: Dataset) -> list[Field]:
+    """Fields with the axes of images, of which nobody said that they are some."""
+    return [
+        f
+        for f in dataset.schema
+        if f.semantic == "none" and f.kind == "tensor" and f.dtype == "uint8" and f.layout == "none"
+        and len(f.shape) == 3 and (f.shape[-1] in (1, 3, 4) or f.shape[0] in (1, 3, 4))
+    ]  # fmt: skip
+
+
+def as_images(fields: list[Field]) -> str:
+    types = ", ".join(f'"{f.name}": "image[{",".join(map(str, f.shape))}]"' for f in fields)
+    return f"pack them again as images: libshard.pack(ds, {{**dict(zip(ds.schema.names, ds.schema)), {types}}}, NEW)"
 
 
 def _size(size: Any) -> tuple[int, int]:
