@@ -344,7 +344,7 @@ TEST(what_cannot_be_transformed_is_refused)
 #define U8  SHARD_U8
 #define F32 SHARD_F32
 
-/* The third field of a record beside an image of 48 x 48. */
+/* The fourth field of a record beside an image of 48 x 48. */
 static const struct {
 	const char *story, *name;
 	uint32_t dtype, semantic, ragged_axes, ndim, shape[4];
@@ -371,7 +371,7 @@ static const struct {
 	{"a list of at most 4", "ids", SHARD_I64, 0, 1, 1, {4}, NULL},
 	{"0 or 1 for each of 4 classes", "label", U8, SHARD_LABEL, 0, 1, {4}, NULL},
 	{"4 bools", "flags", SHARD_BOOL, 0, 0, 1, {4}, NULL},
-	{"3 numbers", "weight", F32, 0, 0, 1, {3}, NULL},
+	{"3 numbers", "colour", F32, 0, 0, 1, {3}, NULL},
 	{"a matrix", "matrix", F32, 0, 0, 2, {48, 3}, NULL},
 	{"a number", "box_count", SHARD_I64, 0, 0, 0, {0}, NULL},
 	{"a mask of text", "attention_mask", U8, 0, 0, 1, {48}, NULL},
@@ -380,7 +380,7 @@ static const struct {
 /* The dataset of a row of `further`. */
 static void open_beside(size_t row)
 {
-	struct shard_field *f = &schema.field[PHOTO_WEIGHT];
+	struct shard_field *f = &schema.field[PHOTO_WEIGHT + 1];
 
 	schema = photo_schema(48, SHARD_RAW);
 	snprintf(schema.field[PHOTO_LABEL].name, SHARD_NAME_BYTES, "number");
@@ -390,10 +390,11 @@ static void open_beside(size_t row)
 				  .group = 1,
 				  .ragged_axes = further[row].ragged_axes,
 				  .ndim = further[row].ndim};
+	schema.field_count++;
 	snprintf(f->name, sizeof(f->name), "%s", further[row].name);
 	memcpy(f->shape, further[row].shape, sizeof(further[row].shape));
 	if (f->kind == SHARD_RAGGED) {
-		f->length_field = PHOTO_WEIGHT + 1;
+		f->length_field = PHOTO_WEIGHT + 2;
 		f[1] = (struct shard_field){.name = "many",
 					    .dtype = SHARD_U32,
 					    .semantic = SHARD_LENGTH,
