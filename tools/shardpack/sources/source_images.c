@@ -358,7 +358,7 @@ static int scan_sources(const struct request *r)
 	return code;
 }
 
-/* Numbers stay as they are when an image is resized, cropped or turned.  Are these boxes or masks? */
+/* Numbers stay as they are when an image is resized, cropped or turned.  Are they boxes? */
 static void warn_of_what_stays(const struct request *r)
 {
 	uint64_t side = r->recipe->transform.crop;
