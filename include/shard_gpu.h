@@ -253,8 +253,14 @@ SHARD_API int shard_transform_launch(struct shard_transform *t, const struct sha
  *
  * Masks and boxes follow: fields of semantic SHARD_MASK, of the images' height and width, by the
  * nearest pixel; those of SHARD_BOXES, f32 [n,4] as x, y, x, y in pixels of the image.  They have
- * as many views.  Masks cannot follow images that differ in size: that is UNSUPPORTED.  All other
- * fields are delivered as they are.  So are further fields of images.
+ * as many views.  Masks cannot follow images that differ in size: that is UNSUPPORTED.
+ *
+ * All other fields are delivered as they are stored.  ARGUMENT if one of these looks as if it
+ * belonged to the pixels, while the transform crops, resizes or mirrors, or has several views: it
+ * has no semantic and rows of 4 numbers, or the images' height and width, or the name of boxes,
+ * masks or points; or it has images itself.  `as_stored` names the fields that are right as they
+ * are stored.  ARGUMENT if it names one that is not in the dataset, or one that follows.  Fields
+ * that are not wanted are not looked at.  docs/TRANSFORM.md has the rules.
  *
  * The pixels of a resize are those that the options or the dataset's recipe name.  A token of
  * others is MISMATCH.
@@ -273,6 +279,8 @@ struct shard_loader_transform {
 	uint32_t views;	   /* results of each image, each drawn by itself: up to SHARD_VIEWS_MAX; 0 means 1 */
 	const char *field; /* as for shard_transform_open() */
 	const struct shard_transform_options *options;
+	const char *const *as_stored;	    /* [as_stored_count]: names of fields that need not follow; or NULL */
+	uint32_t as_stored_count, reserved; /* reserved: 0 */
 };
 
 /*

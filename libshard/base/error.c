@@ -76,9 +76,80 @@ static void copy_cut(char *out, size_t room, const char *text, size_t bytes)
 	out[head + sizeof(CUT) - 1 + tail] = 0;
 }
 
+/* ---- what a terminal obeys or hides ---- */
+
+/* As tools/common/escape.c has it; it says more about them. */
+static bool is_hidden(uint32_t code_point)
+{
+	static const struct {
+		uint32_t first, last;
+	} ranges[] = {
+		{0, 0x1f},	  {0x7f, 0x9f},	    {0x061c, 0x061c},	{0x180e, 0x180e},
+		{0x200b, 0x200b}, {0x200e, 0x200f}, {0x2028, 0x202e},	{0x2060, 0x206f},
+		{0xfeff, 0xfeff}, {0xfff9, 0xfffb}, {0xe0000, 0xe007f},
+	};
+	size_t i = 0;
+
+	while (i < sizeof(ranges) / sizeof(ranges[0]) && (code_point < ranges[i].first || code_point > ranges[i].last))
+		i++;
+	return i < sizeof(ranges) / sizeof(ranges[0]);
+}
+
+/* Of valid UTF-8 of 1 to 4 bytes. */
+static uint32_t code_point_of(const uint8_t *p, size_t bytes)
+{
+	uint32_t c = bytes == 1 ? p[0] : p[0] & (0x7fU >> bytes);
+
+	for (size_t i = 1; i < bytes; i++)
+		c = c << 6 | (p[i] & 0x3fU);
+	return c;
+}
+
+/*
+ * One character: itself if it is printable, else \xNN for its first byte.  A backslash is doubled
+ * in a name, and stays in a sentence, where names are escaped already.
+ */
+static size_t show_one(const uint8_t *p, size_t left, bool is_name, char out[5], size_t *taken)
+{
+	size_t n = utf8_length(p, left);
+
+	if (is_name && p[0] == '\\') {
+		*taken = 1;
+		memcpy(out, "\\\\", 3);
+		return 2;
+	}
+	if (!n || is_hidden(code_point_of(p, n))) {
+		*taken = 1;
+		return (size_t)snprintf(out, 5, "\\x%02x", p[0]);
+	}
+	memcpy(out, p, n);
+	*taken = n;
+	return n;
+}
+
+/* Append characters from p[*at ..) while they fit below `room`; `*at` says how far it came. */
+static size_t show_run(char *text, size_t used, size_t room, const uint8_t *p, size_t bytes, bool is_name, size_t *at)
+{
+	char one[5];
+	size_t taken;
+
+	while (*at < bytes) {
+		size_t n = show_one(p + *at, bytes - *at, is_name, one, &taken);
+
+		if (used + n > room)
+			break;
+		memcpy(text + used, one, n);
+		used += n;
+		*at += taken;
+	}
+	text[used] = 0;
+	return used;
+}
+
 static void set_text(struct shard_error *err, int status, int os_code, const char *fmt, va_list args)
 {
-	char text[2 * sizeof(err->message)];
+	char text[2 * sizeof(err->message)], safe[sizeof(text)];
+	size_t at = 0;
 	int bytes = vsnprintf(text, sizeof(text), fmt, args);
 	size_t used = bytes < 0 ? 0 : (size_t)bytes < sizeof(text) ? (size_t)bytes : sizeof(text) - 1;
 
@@ -89,7 +160,8 @@ static void set_text(struct shard_error *err, int status, int os_code, const cha
 		used = sizeof(text) - 1;
 	err->status = status;
 	err->os_code = os_code;
-	copy_cut(err->message, sizeof(err->message), text, used);
+	used = show_run(safe, 0, sizeof(safe) - 1, (const uint8_t *)text, used, false, &at);
+	copy_cut(err->message, sizeof(err->message), safe, used);
 }
 
 int error_set(struct shard_error *err, int status, const char *fmt, ...)
@@ -128,64 +200,22 @@ void error_prefix(struct shard_error *err, const char *name)
 	copy_cut(err->message, sizeof(err->message), text, (size_t)bytes);
 }
 
-/* One character of a name: itself if it is printable, else \xNN for its first byte. */
-static size_t show_one(const uint8_t *p, size_t left, char out[5], size_t *taken)
-{
-	size_t n = utf8_length(p, left);
-	bool c1 = n == 2 && p[0] == 0xc2 && p[1] < 0xa0; /* C1 controls */
-	bool bidi = (n == 2 && p[0] == 0xd8 && p[1] == 0x9c) ||
-		    (n == 3 && p[0] == 0xe2 &&
-		     ((p[1] == 0x80 && (p[2] >= 0xa8 || p[2] == 0x8e || p[2] == 0x8f)) ||
-		      (p[1] == 0x81 && p[2] >= 0xa6))); /* direction and line controls */
-
-	if (!n || c1 || bidi || (n == 1 && (p[0] < 0x20 || p[0] == 0x7f || p[0] == '\\'))) {
-		*taken = 1;
-		if (p[0] == '\\') {
-			memcpy(out, "\\\\", 3);
-			return 2;
-		}
-		return (size_t)snprintf(out, 5, "\\x%02x", p[0]);
-	}
-	memcpy(out, p, n);
-	*taken = n;
-	return n;
-}
-
-/* Append characters from p[*at ..) while they fit below `room`; `*at` says how far it came. */
-static size_t show_run(char *text, size_t used, size_t room, const uint8_t *p, size_t bytes, size_t *at)
-{
-	char one[5];
-	size_t taken;
-
-	while (*at < bytes) {
-		size_t n = show_one(p + *at, bytes - *at, one, &taken);
-
-		if (used + n > room)
-			break;
-		memcpy(text + used, one, n);
-		used += n;
-		*at += taken;
-	}
-	text[used] = 0;
-	return used;
-}
-
 const char *show_bytes(struct shown *out, const void *name, size_t bytes)
 {
 	const uint8_t *p = name;
 	const size_t room = sizeof(out->text) - 1, head = room / 3;
-	size_t at = 0, used = show_run(out->text, 0, room, p, bytes, &at);
+	size_t at = 0, used = show_run(out->text, 0, room, p, bytes, true, &at);
 
 	if (at == bytes)
 		return out->text;
 	at = 0; /* too long: its beginning, the cut, and so much of its end as fits even if all of it is escaped */
-	used = show_run(out->text, 0, head, p, bytes, &at);
+	used = show_run(out->text, 0, head, p, bytes, true, &at);
 	memcpy(out->text + used, CUT, sizeof(CUT) - 1);
 	used += sizeof(CUT) - 1;
 	at = bytes - (room - used) / 4;
 	while (at < bytes && (p[at] & 0xc0) == 0x80)
 		at++; /* not from the middle of a character */
-	show_run(out->text, used, room, p, bytes, &at);
+	show_run(out->text, used, room, p, bytes, true, &at);
 	return out->text;
 }
 

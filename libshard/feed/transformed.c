@@ -4,6 +4,10 @@
  */
 #include "libshard/feed/transformed.h"
 
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
 #include "libshard/base/bytes.h"
 #include "libshard/base/error.h"
 #include "libshard/base/mem.h"
@@ -55,10 +59,206 @@ static int take_boxes(struct transformed *t, const struct shard_field *f, uint64
 	return SHARD_OK;
 }
 
-int transformed_find_fields(struct transformed *t, const struct shard_schema *schema, uint32_t fields,
-			    struct shard_error *err)
+static bool follows(const struct shard_field *f)
 {
-	int rc = SHARD_OK;
+	return f->semantic == SHARD_MASK || f->semantic == SHARD_BOXES;
+}
+
+/* ---- what might belong to the pixels, and does not say so ---- */
+
+/* Does a transform move pixels?  If it only converts numbers, all beside them stays right. */
+static bool moves_pixels(const struct transformed *t)
+{
+	const struct transform_plan *p = &t->plan;
+
+	return p->is_whole || p->crop == SHARD_CROP_RESIZED || p->flip > 0 || p->height != p->in_height ||
+	       p->width != p->in_width || t->views > 1;
+}
+
+/* Two neighbouring axes of the images' height and width; of whole images, as many pixels. */
+static bool has_their_size(const struct transformed *t, const struct shard_field *image, const struct shard_field *f)
+{
+	bool found =
+		t->plan.is_whole && f->kind == SHARD_RAGGED && f->ragged_axes & 1 && f->shape[0] == image->shape[0];
+
+	for (uint32_t a = 0; a + 1 < f->ndim && !t->plan.is_whole; a++)
+		found |= f->shape[a] == t->plan.in_height && f->shape[a + 1] == t->plan.in_width;
+	return found;
+}
+
+static bool is_called(const struct shard_field *f, const char *const *words)
+{
+	while (*words && !strcasestr(f->name, *words))
+		words++;
+	return *words;
+}
+
+static bool is_float(uint32_t dtype)
+{
+	return dtype >= SHARD_F16 && dtype <= SHARD_F64;
+}
+
+/* What a field may be that has no semantic and is not moved; in the order of `doubts`. */
+enum doubt { DOUBT_NONE, DOUBT_BOXES, DOUBT_BOXES_NAME, DOUBT_MASK, DOUBT_MASK_NAME, DOUBT_POINTS, DOUBT_IMAGE };
+
+static enum doubt doubt_of(const struct transformed *t, const struct shard_schema *schema, uint32_t idx)
+{
+	static const char *const boxes[] = {"box", NULL}, *const masks[] = {"mask", "segment", NULL};
+	static const char *const points[] = {"keypoint", "landmark", "points", "polygon", "contour", NULL};
+	const struct shard_field *f = &schema->field[idx];
+	uint32_t last = f->ndim ? f->shape[f->ndim - 1] : 0;
+	bool varies = f->ndim && f->ragged_axes >> (f->ndim - 1) & 1;
+
+	if (f->semantic == SHARD_IMAGE)
+		return DOUBT_IMAGE;
+	if ((f->semantic != SHARD_SEMANTIC_NONE && f->semantic != SHARD_LABEL) || f->kind == SHARD_STRING)
+		return DOUBT_NONE;
+	if (has_their_size(t, &schema->field[t->field], f))
+		return DOUBT_MASK;
+	if (f->semantic == SHARD_LABEL || !f->ndim) /* it has a meaning already: 0 or 1 for each of 4 classes */
+		return DOUBT_NONE;
+	if (f->dtype != SHARD_BOOL && last == 4 && !varies)
+		return DOUBT_BOXES;
+	if (f->dtype != SHARD_BOOL && f->ndim > 1 && is_called(f, boxes))
+		return DOUBT_BOXES_NAME;
+	if ((f->ndim > 1 || (t->plan.is_whole && varies)) && is_called(f, masks))
+		return DOUBT_MASK_NAME;
+	return (f->ndim > 1 || is_float(f->dtype)) && is_called(f, points) ? DOUBT_POINTS : DOUBT_NONE;
+}
+
+static const char *const doubts[] = {
+	[DOUBT_BOXES] = "rows of 4 numbers, as boxes have",
+	[DOUBT_BOXES_NAME] = "called like boxes",
+	[DOUBT_MASK] = "of the images' size",
+	[DOUBT_MASK_NAME] = "called like a mask",
+	[DOUBT_POINTS] = "called like points",
+	[DOUBT_IMAGE] = "images as well",
+};
+
+/* A text that is put together from pieces. */
+struct said {
+	char text[900];
+	size_t used;
+};
+
+__attribute__((format(printf, 2, 3))) static void say(struct said *s, const char *fmt, ...)
+{
+	va_list ap;
+	int n;
+
+	va_start(ap, fmt);
+	n = vsnprintf(s->text + s->used, sizeof(s->text) - s->used, fmt, ap);
+	va_end(ap);
+	s->used = n < 0 ? s->used : (size_t)min_u64(s->used + (size_t)n, sizeof(s->text) - 1);
+}
+
+static void say_field(struct said *s, const struct shard_field *f, enum doubt doubt)
+{
+	say(s, "%s'%s' %s", s->used ? ", " : "", f->name, shard_dtype_name(f->dtype));
+	for (uint32_t a = 0; a < f->ndim; a++)
+		say(s, "%s%s%u", a ? "," : "[", f->ragged_axes >> a & 1 ? "<=" : "", f->shape[a]);
+	say(s, "%s (%s)", f->ndim ? "]" : "", doubts[doubt]);
+}
+
+/* With what semantic would a field follow?  There is none for points, or for several masks. */
+static uint32_t semantic_for(const struct transformed *t, const struct shard_field *f, enum doubt doubt)
+{
+	uint64_t values = 1;
+
+	for (uint32_t a = 0; a < f->ndim; a++)
+		values *= f->shape[a];
+	if (doubt == DOUBT_BOXES || doubt == DOUBT_BOXES_NAME)
+		return f->ndim <= 2 ? SHARD_BOXES : SHARD_SEMANTIC_NONE;
+	if ((doubt == DOUBT_MASK && values == (uint64_t)t->plan.in_height * t->plan.in_width) ||
+	    doubt == DOUBT_MASK_NAME)
+		return t->plan.is_whole ? SHARD_SEMANTIC_NONE : SHARD_MASK;
+	return SHARD_SEMANTIC_NONE;
+}
+
+/* What to type when it is packed: a type in Python's schema, and an option of shardpack. */
+static void say_remedy(struct said *python, struct said *pack, const struct transformed *t, const struct shard_field *f,
+		       uint32_t semantic)
+{
+	uint32_t most = f->ndim > 1 ? f->shape[0] : 1;
+
+	if (!semantic)
+		return;
+	say(python, "%s\"%s\": \"%s", python->used ? ", " : "", f->name, shard_semantic_name(semantic));
+	if (semantic == SHARD_MASK && f->dtype != SHARD_U8)
+		say(python, ":%s", shard_dtype_name(f->dtype));
+	if (semantic == SHARD_MASK)
+		say(python, "[%u,%u]\"", t->plan.in_height, t->plan.in_width);
+	else
+		say(python, "[%s%u]\"", f->kind == SHARD_RAGGED ? "<=" : "", most);
+	say(pack, "%s--field %s:kind=%s", pack->used ? " " : "", f->name, shard_semantic_name(semantic));
+	if (semantic == SHARD_BOXES)
+		say(pack, ",max=%u", most);
+}
+
+static int refuse_doubts(const struct transformed *t, const struct shard_schema *schema, const enum doubt *doubt,
+			 struct shard_error *err)
+{
+	struct said fields = {.used = 0}, python = {.used = 0}, pack = {.used = 0}, names = {.used = 0};
+	struct said cure = {.used = 0};
+
+	for (uint32_t i = 0; i < schema->field_count; i++) {
+		const struct shard_field *f = &schema->field[i];
+
+		if (!doubt[i])
+			continue;
+		say_field(&fields, f, doubt[i]);
+		say_remedy(&python, &pack, t, f, semantic_for(t, f, doubt[i]));
+		say(&names, "%s\"%s\"", names.used ? ", " : "", f->name);
+	}
+	if (python.used)
+		say(&cure,
+		    "To let them follow, pack again with a semantic: in Python libshard.pack(ds, "
+		    "{**dict(zip(ds.schema.names, ds.schema)), %s}, NEW); or shardpack %s%s. ",
+		    python.text, pack.text,
+		    strstr(python.text, "\"boxes[") ? " (boxes are x0, y0, x1, y1 in pixels)" : "");
+	return error_set(err, SHARD_E_ARGUMENT,
+			 "options: the transform moves the pixels of '%s', but not these fields: %s. %sTo take them as "
+			 "they are stored, name them: transform.as_stored=[%s]",
+			 schema->field[t->field].name, fields.text, cure.text, names.text);
+}
+
+/* Which fields shall stay as they are stored?  A bit for each. */
+static int take_as_stored(const struct transformed *t, const struct shard_schema *schema,
+			  const struct shard_loader_transform *o, uint32_t *bits, struct shard_error *err)
+{
+	struct shown shown;
+
+	*bits = 0;
+	for (uint32_t i = 0; i < o->as_stored_count; i++) {
+		const char *name = o->as_stored[i] ? o->as_stored[i] : "";
+		const struct shard_field *f = shard_schema_find(schema, name);
+
+		if (!f)
+			return error_set(err, SHARD_E_ARGUMENT,
+					 "options: transform.as_stored names '%s', and the dataset has no such field",
+					 show(&shown, name));
+		if (f == &schema->field[t->field])
+			return error_set(err, SHARD_E_ARGUMENT,
+					 "options: transform.as_stored names '%s', which is what the transform is for; "
+					 "leave one of both out",
+					 f->name);
+		if (follows(f))
+			return error_set(err, SHARD_E_ARGUMENT,
+					 "options: transform.as_stored names '%s', whose semantic is %s, so that it "
+					 "follows the images; leave the name out",
+					 f->name, shard_semantic_name(f->semantic));
+		*bits |= UINT32_C(1) << (f - schema->field);
+	}
+	return SHARD_OK;
+}
+
+int transformed_find_fields(struct transformed *t, const struct shard_schema *schema, uint32_t fields,
+			    const struct shard_loader_transform *o, struct shard_error *err)
+{
+	enum doubt doubt[SHARD_FIELDS_MAX] = {DOUBT_NONE};
+	bool moves = moves_pixels(t), doubted = false;
+	uint32_t as_stored;
+	int rc = take_as_stored(t, schema, o, &as_stored, err);
 
 	t->row_bytes = t->views * t->plan.row_bytes;
 	t->remade[t->field] = t->has_kernel ? 0 : t->row_bytes;
@@ -69,8 +269,10 @@ int transformed_find_fields(struct transformed *t, const struct shard_schema *sc
 			rc = take_mask(t, &schema->field[f], &t->remade[f], err);
 		else if (schema->field[f].semantic == SHARD_BOXES)
 			rc = take_boxes(t, &schema->field[f], &t->remade[f], err);
+		else if (moves && !(as_stored >> f & 1))
+			doubted |= (doubt[f] = doubt_of(t, schema, f)) != DOUBT_NONE;
 	}
-	return rc;
+	return !rc && doubted ? refuse_doubts(t, schema, doubt, err) : rc;
 }
 
 bool transformed_has_work(const struct transformed *t)

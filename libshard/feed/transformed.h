@@ -25,10 +25,11 @@ struct transformed { /* const once it is open */
 /*
  * Find what a feed has to transform: the images, unless there is a kernel, and wanted fields with
  * masks or boxes.  plan, field, views and has_kernel are set.  Fails with ARGUMENT if a field
- * cannot follow.
+ * cannot follow, or if it might belong to the pixels and the options do not say that it stays as it
+ * is stored.
  */
 int transformed_find_fields(struct transformed *t, const struct shard_schema *schema, uint32_t fields,
-			    struct shard_error *err);
+			    const struct shard_loader_transform *o, struct shard_error *err);
 /* Is there anything for a feed to transform? */
 bool transformed_has_work(const struct transformed *t);
 /* Lay out the memory of records on their way.  The rest is set.  false: it is too large. */

@@ -155,6 +155,11 @@ static int take_options(const struct shard_loader *l, struct shard_loader_transf
 	if (out->views > SHARD_VIEWS_MAX)
 		return error_set(err, SHARD_E_ARGUMENT, "options: transform has %u views; must be 1 to %u", out->views,
 				 SHARD_VIEWS_MAX);
+	if ((out->as_stored_count && !out->as_stored) || out->reserved)
+		return error_set(err, SHARD_E_ARGUMENT,
+				 "options: transform.as_stored is %p with a count of %u, and reserved %u; must be a "
+				 "list if there is a count, and 0",
+				 (const void *)out->as_stored, out->as_stored_count, out->reserved);
 	return SHARD_OK;
 }
 
@@ -176,7 +181,7 @@ static int plan(struct shard_loader *l, struct transformed *t, const struct shar
 				 o->field);
 	t->views = o->views;
 	t->has_kernel = l->o.gpu || l->o.pool_bytes;
-	rc = transformed_find_fields(t, schema, l->o.fields, err);
+	rc = transformed_find_fields(t, schema, l->o.fields, o, err);
 	if (!rc && l->o.pool_bytes && transformed_has_work(t))
 		rc = error_set(err, SHARD_E_UNSUPPORTED,
 			       "options: the dataset has masks or boxes, which have to follow the images, and a pool "

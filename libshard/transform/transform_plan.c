@@ -44,8 +44,9 @@ static int take_even(struct transform_plan *p, const struct shard_field *f, stru
 				 shard_kind_name(f->kind), shard_dtype_name(f->dtype));
 	if (f->ndim != 2 && (f->ndim != 3 || (f->layout != SHARD_HWC && f->layout != SHARD_CHW)))
 		return error_set(err, SHARD_E_ARGUMENT,
-				 "field %s has %u dimensions and layout %s; must have 2, or 3 with layout hwc or chw",
-				 name.text, f->ndim, shard_layout_name(f->layout));
+				 "field %s has %u dimensions and layout %s; must have 2, or 3 with layout hwc or chw%s",
+				 name.text, f->ndim, shard_layout_name(f->layout),
+				 f->ndim == 3 ? ": pack it as an image, in Python with the type image[96,96,3]" : "");
 	p->in_is_planar = at;
 	p->in_height = f->shape[at];
 	p->in_width = f->shape[at + 1];

@@ -30,6 +30,8 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any, NoReturn, Protocol
 
+from ._errors import shown
+
 # Exit codes of shardpack.
 DONE, USAGE, IO, UNSUPPORTED, MISMATCH, STOPPED, INTERRUPTED = 0, 2, 3, 4, 5, 75, 130
 
@@ -196,7 +198,7 @@ def main(program: argparse.ArgumentParser, connect: Callable[[argparse.Namespace
     try:
         code = _Build(args, program.prog).run(connect)
     except Stop as stop:
-        print(f"{program.prog}: {stop}", file=sys.stderr)
+        print(f"{program.prog}: " + "\n".join(map(shown, str(stop).split("\n"))), file=sys.stderr)
         code = stop.code
     except KeyboardInterrupt:
         code = INTERRUPTED
@@ -214,7 +216,7 @@ class _Build:
         self.untold = 0
 
     def say(self, text: str) -> None:
-        print(f"{self.prog}: {text}", file=sys.stderr, flush=True)
+        print(f"{self.prog}: {shown(text)}", file=sys.stderr, flush=True)
 
     def note(self, text: str) -> None:
         if not self.args.quiet:

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import os
 from functools import cached_property
-from html import escape
 from typing import TYPE_CHECKING, Any, Self, SupportsIndex, cast
 
 from . import _core
@@ -21,7 +20,7 @@ from ._errors import (
 )
 from ._options import choice, whole
 from ._selection import Selectable, Selection, load_selection, no_mask
-from ._show import Preview, dataset_html, spread_numbers
+from ._show import Preview, dataset_html, escape, spread_numbers
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

@@ -9,10 +9,38 @@ too, so that code which knows nothing of libshard does the right thing: a missin
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from ._description import VerifyReport
+
+# What a terminal or a browser obeys or hides, as tools/common/escape.c has it: controls, separators
+# of lines, directions of text, characters without width, tags; and surrogates, which stand for
+# bytes of a path that are not UTF-8.
+_HIDDEN = re.compile(
+    "[\0-\x1f\x7f-\x9f\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"
+    "\U000e0000-\U000e007f\ud800-\udfff]"
+)
+_NAMED = dict(zip("\a\b\t\n\v\f\r", "abtnvfr"))
+
+
+def _escaped(found: re.Match[str]) -> str:
+    c, point = found[0], ord(found[0])
+    if c in _NAMED:
+        return "\\" + _NAMED[c]
+    if point < 0x80 or 0xDC80 <= point <= 0xDCFF:  # the latter is a byte that Python could not decode
+        return f"\\{point & 0xFF:03o}"
+    return f"\\u{point:04x}" if point < 0x10000 else f"\\U{point:08x}"
+
+
+def shown(text: str, exact: bool = False) -> str:
+    """Text from a file or a user as one line that is safe to print, as shardcat shows it.
+
+    ``exact``: of data, such as a key: a backslash is doubled.  Else text that was made safe before
+    stays as it is, as in messages.
+    """
+    return _HIDDEN.sub(_escaped, text.replace("\\", "\\\\") if exact else text)
 
 
 class Error(Exception):
@@ -24,11 +52,11 @@ class Error(Exception):
     report: VerifyReport  #: only of exceptions that ``Dataset.verify`` raised
 
     def __init__(self, message: str = "", status: str = "", os_code: int = 0) -> None:
-        super().__init__(message)
+        super().__init__(shown(message))
         self._keep(message, status, os_code)
 
     def _keep(self, message: str, status: str, os_code: int) -> None:
-        self.message, self.status, self.os_code = message, status, os_code
+        self.message, self.status, self.os_code = shown(message), status, os_code
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self.message, self.status, self.os_code)
@@ -64,7 +92,7 @@ class StorageError(Error, OSError):
     """The system refused; ``errno`` says why."""
 
     def __init__(self, message: str = "", status: str = "", os_code: int = 0) -> None:
-        OSError.__init__(self, os_code, message)
+        OSError.__init__(self, os_code, shown(message))
         self._keep(message, status, os_code)
 
 

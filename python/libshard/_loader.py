@@ -41,6 +41,7 @@ _IN_PYTHON = {
     "lane_count": "lanes",
     "SHARD_PAD": "tail='pad'",
     "SHARD_KEEP": "tail='keep'",
+    "transform.as_stored": "transform_as_stored",
 }
 
 PADDED, SUBSTITUTED, MASKED = 1, 2, 4  #: bits of ``Batch.flags``
@@ -64,6 +65,7 @@ class LoaderBase(Generic[T]):
         items: str | Iterable[str] = "rows",
         strings: str = "rows",
         transform: Transform | Callable[[Batch[Any]], Any] | None = None,
+        transform_as_stored: str | Iterable[str] = (),
         shuffle: bool | str = True,
         seed: SupportsIndex = 0,
         rank: SupportsIndex | None = None,
@@ -102,6 +104,9 @@ class LoaderBase(Generic[T]):
         a list of texts, each row is a list of ``str``.
         ``transform``: a :class:`Transform` of images, by the threads that fill batches; or a
         function of a batch, which is called in the loop, and what it returns is delivered.
+        ``transform_as_stored``: names of fields that a :class:`Transform` need not move.  Masks and
+        boxes follow by their semantic.  A field that has none and looks like one of them, or like
+        points, is refused until it is named here; so are further images.
 
         ``shuffle``: True picks by the size of a record between ``"global"`` (any record may follow
         any other) and ``"windows"`` (runs of neighbours, mixed: large reads); False is
@@ -169,6 +174,7 @@ class LoaderBase(Generic[T]):
         if not (transform is None or isinstance(transform, Transform) or callable(transform)):
             raise TypeError(f"transform={transform!r}; must be a libshard.Transform or a function of a batch")
         self.transform = transform
+        as_stored = _as_stored(transform_as_stored, transform)
         self.copy, self._is_sequential = bool(copy), kind == 1
         lists = choice("strings", strings, _STRINGS) == 1
         if lists and place != "cpu":
@@ -208,7 +214,7 @@ class LoaderBase(Generic[T]):
             strings=lists,
             wide_tokens=self._wide_tokens,
             resume_appended=bool(resume_appended),
-            transform=transform._for(self.dataset) if isinstance(transform, Transform) else None,
+            transform=transform._for(self.dataset, as_stored) if isinstance(transform, Transform) else None,
         )
         self.batch_size = operator.index(batch_size)
         self._resumed_at: tuple[int, int] | None = None  # where a state put the loader last
@@ -401,6 +407,23 @@ def _fields(dataset: Dataset, wanted: Iterable[str] | None) -> int:
     if not chosen:
         raise ArgumentError("fields: none is named; name one, or leave it out for all", "bad argument")
     return 0 if wanted is None else sum(1 << i for i, name in enumerate(names) if name in chosen)
+
+
+def _as_stored(wanted: Any, transform: object) -> tuple[str, ...]:
+    """Names of the fields that a transform shall leave as they are."""
+    try:
+        names = (wanted,) if isinstance(wanted, str) else tuple(wanted)
+    except TypeError:
+        names = (None,)
+    if not all(isinstance(name, str) and "\0" not in name for name in names):
+        raise TypeError(f"transform_as_stored={wanted!r}; must be names of fields, as ['boxes']")
+    names = tuple(dict.fromkeys(names))
+    if names and not isinstance(transform, Transform):
+        said = "there is none" if transform is None else "transform is a function, which moves what it likes"
+        raise ArgumentError(
+            f"transform_as_stored={list(names)!r} is for a libshard.Transform, and {said}; leave it out", "bad argument"
+        )
+    return names
 
 
 def _items(wanted: str | Iterable[str], dataset: Dataset, fields: int, is_mixture: bool) -> tuple[str, ...]:

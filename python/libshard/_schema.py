@@ -34,7 +34,9 @@ _SEMANTICS = ("none", "image", "label", "length", "tokens", "mask", "boxes", "te
 _INTEGERS = _DTYPES[:8]
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,46}\Z")
-_TYPE = re.compile(r"([A-Za-z][A-Za-z0-9]*)(?:\[(<=)?([0-9, ]*)\])?\Z")
+_TYPE = re.compile(r"([A-Za-z][A-Za-z0-9]*)(?::([A-Za-z][A-Za-z0-9]*))?(?:\[(<=)?([0-9, ]*)\])?\Z")
+
+_FOLLOWING = ("boxes", "mask", "image")  # types that are named for what they mean
 
 
 #: What :class:`libshard.Writer` takes as a schema.
@@ -87,18 +89,42 @@ def _as_said(name: str, dtype: str, shape: tuple[int, ...], kind: str = "tensor"
     return field
 
 
+def _beside_pixels(name: str, text: str, word: str, of: str | None, shape: tuple[int, ...], kind: str) -> Field:
+    """``boxes[<=6]``, ``mask[96,96]`` or ``image[96,96,3]``: what a transform moves."""
+    dtype = dtype_name(of or ("float32" if word == "boxes" else "uint8"))
+    if dtype is None or (word == "boxes" and dtype != "float32") or (word == "image" and of):
+        wanted = "one of " + ", ".join(_DTYPES) if word == "mask" else "left out"
+        fail(f"field {name!r}: {text!r}: the dtype {of!r} must be {wanted}")
+    if word == "boxes":
+        if shape[1:] not in ((), (4,)) or not shape:
+            fail(f"field {name!r}: {text!r}: give the greatest number of boxes, as in boxes[<=6], or boxes[6]")
+        return Field(name, dtype, (shape[0], 4), kind, "none", "boxes")
+    if word == "mask":
+        if len(shape) != 2 or kind != "tensor":
+            fail(f"field {name!r}: {text!r}: give height and width, those of the image, as in mask[96,96]")
+        return Field(name, dtype, shape, semantic="mask")
+    _, layout, semantic = _core.meaning("image", 1 + _DTYPES.index(dtype), shape)
+    if _SEMANTICS[semantic] != "image" or kind != "tensor":
+        fail(f"field {name!r}: {text!r}: give height, width and 1, 3 or 4 channels, as in image[96,96,3]")
+    return Field(name, dtype, shape, kind, _LAYOUTS[layout], "image")
+
+
 def _from_text(name: str, text: str) -> Field:
     found = _TYPE.match(text.strip())
     if not found:
         fail(
             f"field {name!r}: {text!r} is not a type; types look like uint8[32,32,3], int64, float32[<=64,4],"
-            " text[<=200], bytes[<=9]"
+            " text[<=200], bytes[<=9], boxes[<=6], mask[32,32]"
         )
-    word, most, axes = found.groups()
+    word, of, most, axes = found.groups()
     try:
         shape = tuple(int(a) for a in axes.split(",")) if axes is not None else ()
     except ValueError:
         fail(f"field {name!r}: {text!r}: the shape must be numbers, as in [32,32,3]")
+    if word in _FOLLOWING:
+        return _beside_pixels(name, text, word, of, shape, "ragged" if most else "tensor")
+    if of:
+        fail(f"field {name!r}: {text!r}: only a mask has a dtype behind a colon, as in mask:uint16[96,96]")
     if word == "text" and most and len(shape) == 2:
         return Field(name, "uint8", shape, "ragged", "none", "text")
     if word in ("text", "bytes"):
@@ -107,7 +133,7 @@ def _from_text(name: str, text: str) -> Field:
         return Field(name, "uint8", shape, "string", "none", "text" if word == "text" else "none")
     dtype = dtype_name(word)
     if not dtype:
-        fail(f"field {name!r}: dtype {word!r}; must be one of {', '.join(_DTYPES)}, text, bytes")
+        fail(f"field {name!r}: dtype {word!r}; must be one of {', '.join(_DTYPES)}, text, bytes, boxes, mask, image")
     return _as_said(name, dtype, shape, "ragged" if most else "tensor")
 
 

@@ -7,11 +7,11 @@ import base64
 import math
 import struct
 import zlib
-from html import escape
+from html import escape as html_escape
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from ._core import Array
-from ._errors import Error
+from ._errors import Error, shown
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -126,6 +126,11 @@ def png(p: Picture) -> bytes:
     return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", head) + chunk(b"IDAT", zlib.compress(lines)) + chunk(b"IEND", b"")
 
 
+def escape(text: str) -> str:
+    """For HTML: a line of safe text, without what a browser takes for a tag."""
+    return html_escape(shown(text))
+
+
 class Preview:
     """Some records: pictures in a notebook, lines in a terminal.  ``ds.show()`` makes one."""
 
@@ -149,7 +154,7 @@ class Preview:
 
     def _key(self, number: int) -> str:
         try:
-            return self.dataset.key(number)
+            return shown(self.dataset.key(number), exact=True)
         except Error:
             return ""
 
@@ -180,7 +185,7 @@ class Preview:
                 lines.append(text)
             else:
                 lines.append(f"{field.name}: {text}")
-        return _box("".join(pictures), escape("\n".join(lines)), title)
+        return _box("".join(pictures), "\n".join(map(escape, lines)), title)
 
 
 def _box(content: str, caption: str, title: str) -> str:
@@ -206,11 +211,13 @@ def _value_text(dataset: Shown, field: Field, value: Any) -> str:
     if isinstance(value, Array):
         return repr(value.tolist()) if value.size <= 8 else f"{value.dtype}[{','.join(map(str, value.shape))}]"
     if field.semantic == "label" and isinstance(value, int) and 0 <= value < len(dataset.classes):
-        return dataset.classes[value]
+        return shown(dataset.classes[value], exact=True)
     if isinstance(value, bytes):
         return f"{len(value):,} bytes"
     if isinstance(value, float):
         return f"{value:g}"
+    if isinstance(value, str):
+        return shown(value if len(value) <= 120 else value[:119] + "…", exact=True)
     text = str(value)
     return text if len(text) <= 120 else text[:119] + "…"
 
@@ -257,7 +264,7 @@ def _classes_html(ds: Shown) -> str:
     most = max(counts.values()) or 1
     bar = "background:currentColor;opacity:.4;height:8px"
     rows = "".join(
-        f'<tr><td>{escape(name)}</td><td style="text-align:right">{n:,}</td>'
+        f'<tr><td>{escape(shown(name, exact=True))}</td><td style="text-align:right">{n:,}</td>'
         '<td style="min-width:100px;text-align:left">'
         f'<div style="{bar};width:{100 * n / most:.0f}px"></div></td></tr>'
         for name, n in list(counts.items())[:_CLASSES]

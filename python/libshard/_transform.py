@@ -14,6 +14,7 @@ from ._schema import _DTYPES, dtype_name
 
 if TYPE_CHECKING:
     from ._dataset import Dataset
+    from ._description import Field
 
 _CROPS = ("center", "random", "random-resized")
 _LAYOUTS = ("none", "hwc", "chw")  # in the order of shard.h
@@ -49,6 +50,10 @@ class Transform:
 
     ``views``: results of each image, each with draws of its own.  With more than one, the field is
     [batch, views, ...].  ``field``: the name of the images; by default that of the only ones.
+
+    Fields whose semantic is ``"mask"`` or ``"boxes"`` follow.  All others are delivered as they are
+    stored.  A loader refuses those that look like boxes, masks, points or images, until its
+    ``transform_as_stored`` names them.
     """
 
     crop: str = "center"
@@ -90,7 +95,7 @@ class Transform:
             _pair("ratio", self.ratio),
         )
 
-    def _for(self, dataset: Dataset) -> tuple[Any, ...]:
+    def _for(self, dataset: Dataset, as_stored: tuple[str, ...] = ()) -> tuple[Any, ...]:
         """As the core takes it for batches of a dataset."""
         name = _only_image(dataset) if self.field is None else self.field
         field = dataset.schema[name] if name in [f.name for f in dataset.schema] else None
@@ -98,15 +103,32 @@ class Transform:
             raise ArgumentError(f"transform: the dataset has no field {name!r}", "bad argument")
         has_axis = len(field.shape) == 3 or field.kind == "ragged"
         channels = 1 if not has_axis else field.shape[0 if field.layout == "chw" else -1]
-        return (name, *self._numbers(channels))
+        return (name, *self._numbers(channels), as_stored)
 
 
 def _only_image(dataset: Dataset) -> str:
     names = [f.name for f in dataset.schema if f.semantic == "image"]
     if len(names) != 1:
+        like = like_images(dataset)
         said = f"the fields {', '.join(names)} have images" if names else "no field has images"
-        raise ArgumentError(f"transform: {said}; name one: Transform(field=...)", "bad argument")
+        then = f"; {as_images(like)}" if like and not names else "; name one: Transform(field=...)"
+        raise ArgumentError(f"transform: {said}{then}", "bad argument")
     return names[0]
+
+
+def like_images(dataset: Dataset) -> list[Field]:
+    """Fields with the axes of images, of which nobody said that they are some."""
+    return [
+        f
+        for f in dataset.schema
+        if f.semantic == "none" and f.kind == "tensor" and f.dtype == "uint8" and f.layout == "none"
+        and len(f.shape) == 3 and (f.shape[-1] in (1, 3, 4) or f.shape[0] in (1, 3, 4))
+    ]  # fmt: skip
+
+
+def as_images(fields: list[Field]) -> str:
+    types = ", ".join(f'"{f.name}": "image[{",".join(map(str, f.shape))}]"' for f in fields)
+    return f"pack them again as images: libshard.pack(ds, {{**dict(zip(ds.schema.names, ds.schema)), {types}}}, NEW)"
 
 
 def _size(size: Any) -> tuple[int, int]:

@@ -42,6 +42,7 @@ class LoaderOptions(TypedDict, total=False):
     items: str | Iterable[str]
     strings: str
     transform: Transform | Callable[[Batch[Any]], Any] | None
+    transform_as_stored: str | Iterable[str]
     shuffle: bool | str
     seed: SupportsIndex
     drop_last: bool | None

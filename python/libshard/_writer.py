@@ -15,7 +15,7 @@ from . import _core
 from ._dataset import Dataset
 from ._dataset import open as _open_dataset
 from ._description import Field, Schema
-from ._errors import ClosedError, ExistsError, RecordError
+from ._errors import ClosedError, ExistsError, RecordError, shown
 from ._options import whole
 from ._schema import Layout, SchemaLike, fail, infer, parse
 
@@ -272,7 +272,7 @@ class Writer:
         if self._state == "open" and os.getpid() == self._pid:
             self.abort()
             warnings.warn(
-                f"{self._shown}: a libshard.Writer was neither finished nor aborted; nothing was kept",
+                f"{shown(self._shown)}: a libshard.Writer was neither finished nor aborted; nothing was kept",
                 ResourceWarning,
                 source=self,
             )

@@ -11,6 +11,7 @@ other datasets are wanted.
 
 from __future__ import annotations
 
+import warnings
 import weakref
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, SupportsIndex, TypeAlias, Unpack
@@ -29,7 +30,7 @@ from ._errors import ArgumentError, DeviceError
 from ._loader import LoaderBase
 from ._ranks import Mesh, of_mesh
 from ._selection import Selection
-from ._transform import Transform
+from ._transform import Transform, as_images, like_images
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -137,6 +138,8 @@ class Loader(LoaderBase[torch.Tensor]):
             super().__init__(dataset, batch_size, rank=rank, world=world, **options)
         self.channels_last = channels_last
         self._turned = self._hwc() if channels_last else frozenset()
+        if channels_last:
+            _warn_of_others(self.dataset, self._turned, options.get("fields"))
         self._types = _types(self.dataset, tokens)
         self._steps: weakref.ref[_Steps] | None = None
 
@@ -254,6 +257,8 @@ class ShardDataset(torch.utils.data.Dataset[Any]):
         self.transform = transform
         self.channels_last = channels_last
         self._turned = _images(self.dataset) if channels_last else frozenset()
+        if channels_last:
+            _warn_of_others(self.dataset, self._turned, None)
         self._types = _types(self.dataset, tokens)
         self._kinds = {f.name: f.kind for f in self.dataset.schema}
         self._even = set(self._kinds.values()) == {"tensor"}
@@ -363,6 +368,18 @@ def _images(dataset: Dataset) -> frozenset[str]:
         for f in dataset.schema
         if f.semantic == "image" and f.layout == "hwc" and (len(f.shape) == 3 or f.kind == "ragged")
     )
+
+
+def _warn_of_others(dataset: Dataset, turned: frozenset[str], wanted: str | Iterable[str] | None) -> None:
+    """Of fields with the axes of images that stay as they are stored."""
+    wanted = [wanted] if isinstance(wanted, str) else wanted
+    others = [f for f in like_images(dataset) if f.name not in turned and (wanted is None or f.name in wanted)]
+    if others:
+        warnings.warn(
+            f"channels_last=True: {', '.join(map(str, others))} stays as it is stored, since its semantic is not "
+            f"'image'; turn it with .movedim(-1, 1), or {as_images(others)}",
+            stacklevel=3,
+        )
 
 
 def _types(dataset: Dataset, tokens: str | None) -> dict[str, torch.dtype]:

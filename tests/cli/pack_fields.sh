@@ -287,4 +287,23 @@ printed "record 2048 bytes image and caption and mask and depth and ids and boxe
 said=$(sed -n 's/^shards .* \([0-9]*\) bytes in all$/\1/p' out)
 run 0 "$PACK" images t.csv -o foretold --resize 24 --crop 16 "${FIELDS[@]}" -q
 [ "$(cat foretold/*.shard | wc -c)" = "$said" ] || die "foretold $said bytes, found $(cat foretold/*.shard | wc -c)"
+# ---- numbers that look like boxes or masks stay as they are, and it is said ----
+
+"$PYTHON" - <<'PY'
+import json
+row = {"path": "img.png", "label": "a", "one": [1, 2, 3, 4], "some": [[1, 2, 3, 4]] * 2, "three": [1, 2, 3],
+       "seg": [[1] * 16] * 16, "ids": [1, 2]}
+open("numbers.jsonl", "w").write(json.dumps(row) + "\n")
+from PIL import Image
+Image.new("RGB", (30, 20)).save("img.png")
+PY
+run 0 "$PACK" images numbers.jsonl -o numbers --resize 24 --crop 16 -q \
+	--field one:kind=tensor,dtype=f32,shape=4 --field some:kind=tensor,dtype=f32,shape=2x4 \
+	--field three:kind=tensor,dtype=f32,shape=3 --field seg:kind=tensor,dtype=u8,shape=16x16 \
+	--field ids:kind=ragged,dtype=i64,max=4
+STAY="which stay as they are when the image is resized or cropped; if they are boxes, pack them with"
+said_only "shardpack: warning: field one has rows of 4 numbers, $STAY --field one:kind=boxes,max=1
+shardpack: warning: field some has rows of 4 numbers, $STAY --field some:kind=boxes,max=2
+shardpack: warning: field seg has the image's height and width, and stays as it is when the image is resized or \
+cropped; if it is a mask, pack it with --field seg:kind=mask"
 echo "tables, files, archives; 5 fits; parts, options, orientations"

@@ -187,6 +187,34 @@ TEST(a_pool_cannot_have_boxes_that_follow)
 	shard_loader_close(l);
 }
 
+/* On a GPU and with a pool as in host memory; what is named comes as it is stored. */
+TEST(a_field_that_might_be_boxes_is_refused_on_every_way_to_a_batch)
+{
+	struct shard_transform_options o = imagenet(SHARD_CROP_CENTER, SHARD_F32, SHARD_CHW, 24);
+	const char *name = "weight";
+
+	open_boxes(1);
+	schema.field[PHOTO_WEIGHT].semantic = SHARD_SEMANTIC_NONE;
+	make_dataset("doubts", sizes, COUNT(sizes));
+	for (int way = 0; way < 3; way++) {
+		struct shard_loader_transform own = {.size = sizeof(own), .field = "image", .options = &o};
+		struct shard_loader_options lo = {.size = sizeof(lo),
+						  .batch_records = 7,
+						  .gpu = way == 1 ? SHARD_GPU_OF_STREAM : 0,
+						  .pool_bytes = way == 2 ? SHARD_POOL_ALL : 0,
+						  .transform = &own};
+		struct shard_loader *l;
+
+		STORY("%s", way ? way == 1 ? "a GPU" : "a pool" : "the host");
+		CHECK_EQ(shard_loader_open(&l, ds, &lo, &err), SHARD_E_ARGUMENT);
+		CHECK(strstr(err.message, "'weight' f32[1,4] (rows of 4 numbers, as boxes have)"));
+		own.as_stored = &name;
+		own.as_stored_count = 1;
+		CHECK_OK(shard_loader_open(&l, ds, &lo, &fixture_err));
+		shard_loader_close(l);
+	}
+}
+
 TEST(host_batches_of_it_are_refused)
 {
 	struct shard_transform_options o = imagenet(SHARD_CROP_CENTER, SHARD_F16, SHARD_CHW, 24);

@@ -339,6 +339,189 @@ TEST(what_cannot_be_transformed_is_refused)
 	pair_close();
 }
 
+/* ---- fields that might belong to the pixels ---- */
+
+#define U8  SHARD_U8
+#define F32 SHARD_F32
+
+/* The fourth field of a record beside an image of 48 x 48. */
+static const struct {
+	const char *story, *name;
+	uint32_t dtype, semantic, ragged_axes, ndim, shape[4];
+	const char *why; /* as the message has it; NULL: it is delivered as it is stored */
+} further[] = {
+	{"boxes that vary in number", "objects", F32, 0, 1, 2, {6, 4}, "'objects' f32[<=6,4] (rows of 4 numbers"},
+	{"boxes of a fixed number", "objects", F32, 0, 0, 2, {6, 4}, "'objects' f32[6,4] (rows of 4 numbers"},
+	{"one box", "where", F32, 0, 0, 1, {4}, "'where' f32[4] (rows of 4 numbers"},
+	{"boxes of integers", "where", SHARD_I16, 0, 1, 2, {9, 4}, "'where' i16[<=9,4] (rows of 4 numbers"},
+	{"boxes of several frames", "where", F32, 0, 0, 3, {2, 6, 4}, "'where' f32[2,6,4] (rows of 4 numbers"},
+	{"boxes and a class", "BBoxes", F32, 0, 1, 2, {6, 5}, "'BBoxes' f32[<=6,5] (called like boxes)"},
+	{"corners", "boxes", F32, 0, 0, 3, {6, 2, 2}, "'boxes' f32[6,2,2] (called like boxes)"},
+	{"a mask", "seg", U8, 0, 0, 2, {48, 48}, "'seg' u8[48,48] (of the images' size)"},
+	{"a mask of bools", "seg", SHARD_BOOL, 0, 0, 2, {48, 48}, "'seg' bool[48,48] (of the images' size)"},
+	{"a mask with an axis of one", "seg", U8, 0, 0, 3, {48, 48, 1}, "'seg' u8[48,48,1] (of the images' size)"},
+	{"instance masks", "seg", U8, 0, 1, 3, {5, 48, 48}, "'seg' u8[<=5,48,48] (of the images' size)"},
+	{"depth", "depth", F32, 0, 0, 2, {48, 48}, "'depth' f32[48,48] (of the images' size)"},
+	{"a class for each pixel", "seg", U8, SHARD_LABEL, 0, 2, {48, 48}, "'seg' u8[48,48] (of the images' size)"},
+	{"a smaller mask", "mask", U8, 0, 0, 2, {24, 24}, "'mask' u8[24,24] (called like a mask)"},
+	{"keypoints", "keypoints", F32, 0, 1, 3, {3, 17, 2}, "'keypoints' f32[<=3,17,2] (called like points)"},
+	{"keypoints in a row", "keypoints", F32, 0, 0, 1, {51}, "'keypoints' f32[51] (called like points)"},
+	{"another image", "left", U8, SHARD_IMAGE, 0, 3, {9, 9, 3}, "'left' u8[9,9,3] (images as well)"},
+	{"classes of boxes", "box_labels", SHARD_I64, 0, 1, 1, {6}, NULL},
+	{"a list of at most 4", "ids", SHARD_I64, 0, 1, 1, {4}, NULL},
+	{"0 or 1 for each of 4 classes", "label", U8, SHARD_LABEL, 0, 1, {4}, NULL},
+	{"4 bools", "flags", SHARD_BOOL, 0, 0, 1, {4}, NULL},
+	{"3 numbers", "colour", F32, 0, 0, 1, {3}, NULL},
+	{"a matrix", "matrix", F32, 0, 0, 2, {48, 3}, NULL},
+	{"a number", "box_count", SHARD_I64, 0, 0, 0, {0}, NULL},
+	{"a mask of text", "attention_mask", U8, 0, 0, 1, {48}, NULL},
+};
+
+/* The dataset of a row of `further`. */
+static void open_beside(size_t row)
+{
+	struct shard_field *f = &schema.field[PHOTO_WEIGHT + 1];
+
+	schema = photo_schema(48, SHARD_RAW);
+	snprintf(schema.field[PHOTO_LABEL].name, SHARD_NAME_BYTES, "number");
+	*f = (struct shard_field){.dtype = further[row].dtype,
+				  .kind = further[row].ragged_axes ? SHARD_RAGGED : SHARD_TENSOR,
+				  .semantic = further[row].semantic,
+				  .group = 1,
+				  .ragged_axes = further[row].ragged_axes,
+				  .ndim = further[row].ndim};
+	schema.field_count++;
+	snprintf(f->name, sizeof(f->name), "%s", further[row].name);
+	memcpy(f->shape, further[row].shape, sizeof(further[row].shape));
+	if (f->kind == SHARD_RAGGED) {
+		f->length_field = PHOTO_WEIGHT + 2;
+		f[1] = (struct shard_field){.name = "many",
+					    .dtype = SHARD_U32,
+					    .semantic = SHARD_LENGTH,
+					    .group = 1,
+					    .ndim = 1,
+					    .shape = {1}};
+		schema.field_count++;
+	}
+	CHECK_OK(shard_schema_lay_out(&schema, 0, &fixture_err));
+	make_dataset("doubts", sizes, COUNT(sizes));
+}
+
+TEST(a_field_that_might_belong_to_the_pixels_is_refused_until_it_is_named)
+{
+	static const struct {
+		const char *story;
+		uint32_t crop, height, views;
+		double flip;
+		bool moves;
+	} moves[] = {
+		{"a crop in the middle", SHARD_CROP_CENTER, 40, 1, 0, true},
+		{"a crop anywhere", SHARD_CROP_RANDOM, 40, 1, 0, true},
+		{"a resize", SHARD_CROP_RESIZED, 48, 1, 0, true},
+		{"a flip", SHARD_CROP_CENTER, 48, 1, 0.5, true},
+		{"views", SHARD_CROP_CENTER, 48, 2, 0, true},
+		{"numbers alone", SHARD_CROP_CENTER, 48, 1, 0, false},
+	};
+
+	for (size_t row = 0; row < COUNT(further); row++) {
+		open_beside(row);
+		for (size_t m = 0; m < COUNT(moves); m++) {
+			struct shard_transform_options asked = {.size = sizeof(asked),
+								.height = moves[m].height,
+								.crop = moves[m].crop,
+								.flip = moves[m].flip};
+			struct shard_loader_transform to = {
+				.size = sizeof(to), .views = moves[m].views, .field = "image", .options = &asked};
+			struct shard_loader_options o = of_kind(GLOBALLY);
+			const char *name = further[row].name;
+			struct shard_loader *l;
+
+			STORY("%s beside %s", further[row].story, moves[m].story);
+			if (moves[m].moves && further[row].why) {
+				CHECK(strstr(refusal(o, &to, SHARD_E_ARGUMENT), further[row].why));
+				CHECK(strstr(err.message,
+					     "the transform moves the pixels of 'image', but not these fields: "));
+				CHECK(strstr(err.message, "name them: transform.as_stored=[\""));
+				o.fields = 1; /* a field that is not wanted does not matter */
+				o.transform = &to;
+				CHECK_OK(shard_loader_open(&l, ds, &o, &fixture_err));
+				shard_loader_close(l);
+				o.fields = 0;
+				to.as_stored = &name;
+				to.as_stored_count = 1;
+			}
+			o.transform = &to;
+			CHECK_OK(shard_loader_open(&l, ds, &o, &fixture_err));
+			shard_loader_close(l);
+		}
+	}
+}
+
+TEST(the_refusal_says_what_to_type)
+{
+	struct shard_transform_options asked = asked_of(SHARD_CROP_RANDOM, SHARD_U8, SHARD_HWC, 20);
+	struct shard_loader_transform to = {.size = sizeof(to), .field = "image", .options = &asked};
+
+	open_beside(0);
+	CHECK_STR(
+		refusal(of_kind(GLOBALLY), &to, SHARD_E_ARGUMENT),
+		"options: the transform moves the pixels of 'image', but not these fields: 'objects' f32[<=6,4] (rows "
+		"of "
+		"4 numbers, as boxes have). To let them follow, pack again with a semantic: in Python "
+		"libshard.pack(ds, "
+		"{**dict(zip(ds.schema.names, ds.schema)), \"objects\": \"boxes[<=6]\"}, NEW); or shardpack --field "
+		"objects:kind=boxes,max=6 (boxes are x0, y0, x1, y1 in pixels). To take them as they are stored, name "
+		"them: transform.as_stored=[\"objects\"]");
+	schema.field[schema.field_count++] =
+		(struct shard_field){.name = "mask", .dtype = SHARD_U16, .group = 1, .ndim = 2, .shape = {48, 48}};
+	CHECK_OK(shard_schema_lay_out(&schema, 0, &fixture_err));
+	make_dataset("doubts", sizes, COUNT(sizes));
+	refusal(of_kind(GLOBALLY), &to, SHARD_E_ARGUMENT);
+	CHECK(strstr(err.message, ", \"objects\": \"boxes[<=6]\", \"mask\": \"mask:u16[48,48]\"}, NEW)"));
+	CHECK(strstr(err.message, "shardpack --field objects:kind=boxes,max=6 --field mask:kind=mask (boxes"));
+	CHECK(strstr(err.message, "transform.as_stored=[\"objects\", \"mask\"]"));
+}
+
+TEST(names_of_fields_that_stay_are_checked)
+{
+	static const struct {
+		const char *name, *message;
+	} rows[] = {
+		{"objekts", "options: transform.as_stored names 'objekts', and the dataset has no such field"},
+		{"image",
+		 "options: transform.as_stored names 'image', which is what the transform is for; leave one of "
+		 "both out"},
+		{"mask", "options: transform.as_stored names 'mask', whose semantic is mask, so that it follows the "
+			 "images; leave the name out"},
+		{"label", NULL}, /* it needs no name, and does as it says */
+	};
+	struct shard_transform_options asked = asked_of(SHARD_CROP_RANDOM, SHARD_U8, SHARD_HWC, 20);
+
+	schema = photo_schema(48, SHARD_RAW);
+	schema.field[PHOTO_WEIGHT] = (struct shard_field){
+		.name = "mask", .dtype = SHARD_U8, .semantic = SHARD_MASK, .group = 1, .ndim = 2, .shape = {48, 48}};
+	CHECK_OK(shard_schema_lay_out(&schema, 0, &fixture_err));
+	make_dataset("names", sizes, COUNT(sizes));
+	for (size_t i = 0; i < COUNT(rows); i++) {
+		struct shard_loader_transform to = {.size = sizeof(to),
+						    .field = "image",
+						    .options = &asked,
+						    .as_stored = &rows[i].name,
+						    .as_stored_count = 1};
+		struct shard_loader_options o = of_kind(GLOBALLY);
+		struct shard_loader *l;
+
+		STORY("%s", rows[i].name);
+		o.transform = &to;
+		if (rows[i].message) {
+			CHECK_STR(refusal(o, &to, SHARD_E_ARGUMENT), rows[i].message);
+		} else {
+			CHECK_OK(shard_loader_open(&l, ds, &o, &fixture_err));
+			shard_loader_close(l);
+		}
+	}
+}
+
 /* Masks that the loader has cut are no images of the stored size any more. */
 TEST(a_second_transform_of_what_was_transformed_is_refused)
 {

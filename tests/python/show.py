@@ -4,6 +4,8 @@
 import base64
 import html.parser
 import io
+import os
+import pickle
 import re
 import unittest
 
@@ -11,6 +13,7 @@ import data
 import libshard
 import numpy as np
 from libshard import _show
+from libshard._errors import shown
 from PIL import Image
 
 VOID = {"img"}
@@ -160,6 +163,73 @@ class Show(unittest.TestCase):
     def test_sizes(self):
         self.assertEqual([_show.size_text(n) for n in (0, 1023, 1024, 1536 << 10, 5 << 40, 5 << 50)],
                          ["0 B", "1023 B", "1.0 KiB", "1.5 MiB", "5.0 TiB", "5120.0 TiB"])  # fmt: skip
+
+
+class Escapes(unittest.TestCase):
+    """What a dataset of somebody else holds drives no terminal, and forges no line."""
+
+    HOSTILE = "\x1b]0;owned\x07\x9b2J\r\n\x7f\u202ecod\u2066\u200b\ufeff\U000e0041\\"
+    EXACT = "\\033]0;owned\\a\\u009b2J\\r\\n\\177\\u202ecod\\u2066\\u200b\\ufeff\\U000e0041\\\\"
+
+    def check(self, text, lines=1):
+        self.assertEqual({c for c in text if not c.isprintable() and c != "\n"}, set())
+        self.assertEqual(text.count("\n") + 1, lines)
+
+    @classmethod
+    def setUpClass(cls):
+        schema = {"x": "u8[4]", "label": "i64", "caption": "text[<=99]", "lines": "text[<=2,99]"}
+        with libshard.Writer("hostile", schema, classes=[cls.HOSTILE, "cat"], keys=True, replace=True) as w:
+            for i in range(3):
+                texts = {"caption": cls.HOSTILE, "lines": [cls.HOSTILE]}
+                w.write({"x": [0] * 4, "label": 0, **texts}, key=f"{cls.HOSTILE}{i}")
+        cls.ds = libshard.open("hostile")
+
+    def test_the_function(self):
+        for text, exact, talk in (
+            ("plain caf\u00e9 \u200d", "plain caf\u00e9 \u200d", "plain caf\u00e9 \u200d"),
+            ("a\\033", "a\\\\033", "a\\033"),
+            ("\0\b\v", "\\000\\b\\v", "\\000\\b\\v"),
+            ("\udcff", "\\377", "\\377"),  # a byte of a path
+            (self.HOSTILE, self.EXACT, self.EXACT[:-1]),
+        ):
+            with self.subTest(text):
+                self.assertEqual((shown(text, exact=True), shown(text)), (exact, talk))
+
+    def test_the_same_as_the_tools(self):
+        """The table of tools/common/escape.c, for all code points."""
+        with open(os.path.join(os.environ["ROOT"], "tools/common/escape.c")) as f:
+            table = re.findall(r"\{0x([0-9a-f]+), 0x([0-9a-f]+)\},", f.read())
+        want = {*range(32), 127, *(c for a, b in table for c in range(int(a, 16), int(b, 16) + 1))}
+        self.assertGreater(len(table), 9)
+        got = {c for c in range(0x110000) if not 0xD800 <= c < 0xE000 and shown(chr(c)) != chr(c)}
+        self.assertEqual(got, want)
+
+    def test_shown(self):
+        self.check(repr(self.ds.show(3)), lines=3)
+        self.assertIn(f"label: {self.EXACT}  caption: {self.EXACT}  lines:", repr(self.ds.show(3)))
+        self.assertIn(f"{self.EXACT}2", repr(self.ds.show(3)))
+        for text in (self.ds._repr_html_(), self.ds.show(3)._repr_html_()):
+            self.check(text.replace("\n", ""))
+            self.assertIn("\\033]0;owned\\a", text)
+        for thing in (self.ds, self.ds.schema, self.ds.stats, self.ds[0], libshard.Loader(self.ds, 3)):
+            self.check(repr(thing))
+
+    def test_exceptions_and_warnings(self):
+        for call in (
+            lambda: libshard.open("not\x1b[2Jthere"),
+            lambda: libshard.Writer("n\x1b[2J\n", {"x": "no\x1btype"}),
+            lambda: libshard.Loader(self.ds, 2, fields=["\x1b[2J"]),
+            lambda: libshard.pack([{"x": 1}], {"x\x1b": "u8"}, "never"),
+            lambda: self.ds.load_selection("\u202e\r"),
+        ):
+            with self.assertRaises(libshard.Error) as caught:
+                call()
+            e = caught.exception
+            for text in (str(e), e.message, repr(e), *map(str, e.args)):
+                self.check(text)
+        again = libshard.ArgumentError(libshard.ArgumentError("a\x1b\\").message)
+        self.assertEqual(str(again), "a\\033\\")  # not twice
+        self.assertEqual(str(pickle.loads(pickle.dumps(again))), "a\\033\\")
 
 
 if __name__ == "__main__":

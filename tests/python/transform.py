@@ -188,6 +188,114 @@ class Transforms(unittest.TestCase):
             libshard.Loader(ds, 4, transform=libshard.Transform(size=4))
         libshard.Loader(ds, 4, fields="image", transform=libshard.Transform(size=4))
 
+    SAMPLE = {
+        "image": np.zeros((8, 8, 3), np.uint8),
+        "boxes": np.float32([[0, 0, 3, 8]]),
+        "mask": np.eye(8, dtype=np.uint8),
+    }
+    PLAIN = "image:u8[8,8,3],boxes:f32[<=4,4],mask:u8[8,8]"
+
+    def test_types_that_follow(self):
+        """A schema in words says it, as a dict and as one text; the semantic is in the file."""
+        for schema in (
+            "image:u8[8,8,3],boxes:boxes[<=4],mask:mask[8,8]",
+            {"image": None, "boxes": "boxes[<=4]", "mask": "mask[8,8]"},
+            {"image": "image[8,8,3]", "boxes": "boxes[<=4,4]", "mask": "mask:u8[8,8]"},
+        ):
+            ds = libshard.pack([self.SAMPLE] * 4, schema, "words", replace=True)
+            said = {f.name: (f.dtype, f.shape, f.kind, f.semantic) for f in ds.schema}
+            self.assertEqual(said["boxes"], ("float32", (4, 4), "ragged", "boxes"))
+            self.assertEqual(said["mask"], ("uint8", (8, 8), "tensor", "mask"))
+            batch = next(iter(libshard.Loader(ds, 4, transform=libshard.Transform(flip=1.0))))
+            self.assertEqual(np.asarray(batch["boxes"])[0, 0].tolist(), [5, 0, 8, 8])
+            np.testing.assert_array_equal(np.asarray(batch["mask"])[0], np.eye(8)[::-1])
+
+        far = {"left": "image[8,8,3]", "boxes": "boxes[1]", "mask": "mask:uint16[8,8]"}
+        image, boxes, mask = self.SAMPLE.values()
+        sample = {"left": image, "boxes": boxes, "mask": mask * np.uint16(999)}
+        ds = libshard.pack([sample] * 4, far, "far")
+        self.assertEqual([(f.dtype, f.layout) for f in ds.schema],
+                         [("uint8", "hwc"), ("float32", "none"), ("uint16", "none")])  # fmt: skip
+        batch = next(iter(libshard.Loader(ds, 4, transform=libshard.Transform(flip=1.0))))
+        np.testing.assert_array_equal(np.asarray(batch["mask"])[0], 999 * np.eye(8)[::-1])
+        self.assertEqual(np.asarray(batch["boxes"])[0, 0].tolist(), [5, 0, 8, 8])
+
+    def test_types_that_do_not_follow(self):
+        for text, message in {
+            "boxes": r"boxes\[<=6\], or boxes\[6\]",
+            "boxes[<=6,5]": "greatest number of boxes",
+            "boxes:f16[<=6]": "the dtype 'f16' must be left out",
+            "mask[8]": "give height and width",
+            "mask[<=8,8]": "give height and width",
+            "mask:text[8,8]": "the dtype 'text' must be one of uint8",
+            "image[8,8]": "1, 3 or 4 channels",
+            "image[8,8,2]": "1, 3 or 4 channels",
+            "image:f32[8,8,3]": "the dtype 'f32' must be left out",
+            "uint8:u8[8,8]": "only a mask has a dtype behind a colon",
+        }.items():
+            with self.subTest(text), self.assertRaisesRegex(libshard.ArgumentError, message):
+                libshard.Writer("never", {"x": text})
+
+    def test_fields_that_look_like_boxes_and_masks(self):
+        """They are refused, until they are packed as what they are, or are named."""
+        ds, flip = libshard.pack([self.SAMPLE] * 4, self.PLAIN, "doubts"), libshard.Transform(flip=1.0)
+        cat = libshard.mix([ds, ds.select([0, 1])], [1, 1])
+        for source in (ds, ds.select([1, 2]), cat):
+            with self.assertRaises(libshard.ArgumentError) as caught:
+                libshard.Loader(source, 2, transform=flip)
+            self.assertEqual(
+                str(caught.exception),
+                "the transform moves the pixels of 'image', but not these fields: 'boxes' f32[<=4,4] (rows of 4 "
+                "numbers, as boxes have), 'mask' u8[8,8] (of the images' size). To let them follow, pack again with a "
+                "semantic: in Python libshard.pack(ds, {**dict(zip(ds.schema.names, ds.schema)), "
+                '"boxes": "boxes[<=4]", "mask": "mask[8,8]"}, NEW); or shardpack --field boxes:kind=boxes,max=4 '
+                "--field mask:kind=mask (boxes are x0, y0, x1, y1 in pixels). To take them as they are stored, name "
+                'them: transform_as_stored=["boxes", "mask"]',
+            )
+            libshard.Loader(source, 2, transform=flip, fields=["image"])
+        libshard.Loader(ds, 2, transform=libshard.Transform(dtype="f32", layout="chw"))  # nothing moves
+        batch = next(iter(libshard.Loader(ds, 4, transform=flip, transform_as_stored=["boxes", "mask"])))
+        np.testing.assert_array_equal(np.asarray(batch["mask"])[0], self.SAMPLE["mask"])
+        again = libshard.pack(
+            ds, {**dict(zip(ds.schema.names, ds.schema)), "boxes": "boxes[<=4]", "mask": "mask[8,8]"}, "again"
+        )
+        batch = next(iter(libshard.Loader(again, 4, transform=flip)))
+        np.testing.assert_array_equal(np.asarray(batch["mask"])[0], np.eye(8)[::-1])
+        for message, given in {
+            "transform_as_stored names 'box', and the dataset has no such field": ["box"],
+            "transform_as_stored names 'mask', whose semantic is mask": "mask",
+            "transform_as_stored names 'image', which is what the transform is for": ["image"],
+        }.items():
+            with self.subTest(given), self.assertRaisesRegex(libshard.ArgumentError, message):
+                libshard.Loader(again, 4, transform=flip, transform_as_stored=given)
+        with self.assertRaisesRegex(libshard.ArgumentError, "is for a libshard.Transform, and there is none"):
+            libshard.Loader(ds, 4, transform_as_stored=["boxes"])
+        with self.assertRaisesRegex(libshard.ArgumentError, "transform is a function"):
+            libshard.Loader(ds, 4, transform=dict, transform_as_stored=["boxes"])
+        for given in (5, [5], ["boxes\0"]):
+            with self.subTest(given), self.assertRaisesRegex(TypeError, "must be names of fields, as"):
+                libshard.Loader(ds, 4, transform=flip, transform_as_stored=given)
+
+    def test_what_lies_beside_whole_images(self):
+        def samples(mask):
+            for i in range(4):
+                pixels = (8 + i) * 8
+                image, ones = np.zeros((pixels, 3), np.uint8), np.ones(pixels, np.uint8)
+                yield {"image": image, "image_size": [8 + i, 8], mask: ones}
+
+        for mask, kind in (("seg", "ragged"), ("mask", "ragged")):
+            schema = [
+                libshard.Field("image", "uint8", (121, 3), kind="ragged", layout="hwc", semantic="image"),
+                libshard.Field("image_size", "uint32", (2,)),
+                libshard.Field(mask, "uint8", (121 if mask == "seg" else 150,), kind=kind),
+            ]
+            ds = libshard.pack(samples(mask), schema, mask)
+            crop = libshard.Transform(crop="random-resized", size=8)
+            with self.assertRaisesRegex(libshard.ArgumentError, f"not these fields: '{mask}' u8.*To take them as"):
+                libshard.Loader(ds, 2, transform=crop)
+            batch = next(iter(libshard.Loader(ds, 2, shuffle=False, transform=crop, transform_as_stored=mask)))
+            self.assertEqual(np.asarray(batch["image_size"]).tolist(), [[8, 8], [9, 8]])  # of what is stored
+
     def test_functions_of_batches(self):
         loader = libshard.Loader(self.ds, 16, shuffle=False, transform=lambda b: (b["label"].tolist(), b.step))
         got = list(loader)

@@ -76,6 +76,11 @@ TEST(names_are_escaped)
 		{"direction isolate", "\xe2\x81\xa6", 3, "\\xe2\\x81\\xa6"},
 		{"line separator", "\xe2\x80\xa8", 3, "\\xe2\\x80\\xa8"},
 		{"paragraph separator", "\xe2\x80\xa9", 3, "\\xe2\\x80\\xa9"},
+		{"a zero-width space", "\xe2\x80\x8b", 3, "\\xe2\\x80\\x8b"},
+		{"a word joiner", "\xe2\x81\xa0", 3, "\\xe2\\x81\\xa0"},
+		{"a byte order mark", "\xef\xbb\xbf", 3, "\\xef\\xbb\\xbf"},
+		{"a tag", "\xf3\xa0\x81\x81", 4, "\\xf3\\xa0\\x81\\x81"},
+		{"a joiner that emoji need", "\xe2\x80\x8d", 3, "\xe2\x80\x8d"},
 		{"an em dash is none of those", "\xe2\x80\x94", 3, "\xe2\x80\x94"},
 	};
 
@@ -85,6 +90,18 @@ TEST(names_are_escaped)
 		STORY("%s", rows[i].story);
 		CHECK_STR(show_bytes(&s, rows[i].name, rows[i].bytes), rows[i].want);
 	}
+}
+
+/* Also of texts that nobody escaped; those that somebody did are not escaped twice. */
+TEST(no_message_drives_a_terminal)
+{
+	struct shard_error err;
+	struct shown s;
+
+	error_set(&err, SHARD_E_CORRUPT, "class '%s' of %s", "\x1b]0;owned\a\n\xe2\x80\xae", show(&s, "a\\\x1b"));
+	CHECK_STR(err.message, "class '\\x1b]0;owned\\x07\\x0a\\xe2\\x80\\xae' of a\\\\\\x1b");
+	error_prefix(&err, "\rds");
+	CHECK(!strncmp(err.message, "\\x0dds: class '\\x1b]0;", 22));
 }
 
 TEST(long_names_lose_their_middle)

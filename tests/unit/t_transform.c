@@ -34,7 +34,8 @@ TEST(fields_that_are_no_images)
 		{{.name = "tokens", .dtype = SHARD_U8, .ndim = 1, .shape = {9}},
 		 "field tokens has 1 dimensions and layout none; must have 2, or 3 with layout hwc or chw"},
 		{{.name = "cube", .dtype = SHARD_U8, .ndim = 3, .shape = {9, 9, 9}},
-		 "field cube has 3 dimensions and layout none; must have 2, or 3 with layout hwc or chw"},
+		 "field cube has 3 dimensions and layout none; must have 2, or 3 with layout hwc or chw: pack it as an "
+		 "image, in Python with the type image[96,96,3]"},
 		{{.name = "bands", .dtype = SHARD_U8, .layout = SHARD_CHW, .ndim = 3, .shape = {5, 9, 9}},
 		 "field bands has 5 channels; must be 1 to 4"},
 		{{.name = "long", .dtype = SHARD_U8, .ndim = 2, .shape = {9, 32768}},

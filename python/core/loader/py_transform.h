@@ -11,12 +11,13 @@
 struct transform {
 	struct shard_loader_transform t;
 	struct shard_transform_options o;
+	const char *as_stored[SHARD_FIELDS_MAX];
 };
 
 /*
  * Of a tuple (field, views, height, width, dtype, layout, crop, pixels, mean, std, flip, area,
- * ratio), where mean and std have four numbers and the last two have two.  The name lives as long
- * as the tuple.  Else an exception is set.
+ * ratio, as_stored), where mean and std have four numbers, area and ratio have two, and the last is
+ * a tuple of names.  Names live as long as the tuple.  Else an exception is set.
  */
 bool transform_take(PyObject *tuple, struct transform *out);
 

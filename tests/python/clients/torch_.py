@@ -121,6 +121,30 @@ class Loading(unittest.TestCase):
                     self.assertEqual(batch["image"].shape, shape)
                     self.assertEqual(batch["image"].flatten(1)[:, 0].tolist(), batch.index.tolist())
 
+    def test_fields_that_might_be_images_are_named(self):
+        """With the axes of images, and no semantic: nothing turns them, so it is said."""
+        zeros = np.zeros((6, 6, 3), np.uint8)
+        for name, schema, said in (
+            ("only", {"img": None}, r"img: uint8\[6,6,3\] stays as it is stored.*\"img\": \"image\[6,6,3\]\"}, NEW"),
+            ("beside", {"image": None, "img": None}, r"channels_last=True: img: uint8"),
+            ("said", {"image": None, "img": "image[6,6,3]"}, None),
+        ):
+            ds = libshard.pack([{"image": zeros, "img": zeros}] * 8, schema, name)
+            for make in (lambda: libshard.torch.Loader(ds, 8, channels_last=True),
+                         lambda: libshard.torch.ShardDataset(ds, channels_last=True)):  # fmt: skip
+                with self.subTest(name):
+                    if said is None:
+                        self.assertEqual(make()._turned, {"image", "img"})
+                        continue
+                    with self.assertWarnsRegex(UserWarning, said):
+                        make()
+            if name == "beside":
+                libshard.torch.Loader(ds, 8, channels_last=True, fields=["image"])
+        with self.assertRaisesRegex(libshard.ArgumentError, r"no field has images; pack.*\"img\": \"image\[6,6,3\]\""):
+            libshard.torch.Loader("only", 8, transform=libshard.Transform(size=4))
+        with self.assertRaisesRegex(libshard.ArgumentError, r"'img' u8\[6,6,3\] \(images as well\)"):
+            libshard.torch.Loader("said", 8, transform=libshard.Transform(size=4, field="image"))
+
     def test_whole_images(self):
         """Each has a size of its own.  Those of one row, and of one column, are turned as well."""
         schema = [

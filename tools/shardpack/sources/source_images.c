@@ -329,7 +329,7 @@ static int scan_items(const struct request *r, struct labels *labels, const stru
 	return code;
 }
 
-static int scan(const struct request *r)
+static int scan_sources(const struct request *r)
 {
 	bool one_folder = r->place->item_count == 1 && !r->place->item[0].path[0];
 	struct labels labels = {0};
@@ -355,6 +355,41 @@ static int scan(const struct request *r)
 	text_free(&in.archives);
 	text_free(&in.others);
 	labels_close(&labels);
+	return code;
+}
+
+/* Numbers stay as they are when an image is resized, cropped or turned.  Are they boxes? */
+static void warn_of_what_stays(const struct request *r)
+{
+	uint64_t side = r->recipe->transform.crop;
+
+	for (uint32_t i = 0; i < r->recipe->field_count; i++) {
+		const struct shard_field *f = &r->recipe->field[i];
+		const char *name = f->name;
+
+		if (r->recipe->from[i].kind != FIELD_TENSOR || !f->ndim)
+			continue;
+		if (f->shape[f->ndim - 1] == 4 && f->dtype != SHARD_BOOL)
+			scan_warn(r->scan,
+				  "field %s has rows of 4 numbers, which stay as they are when the image is resized or "
+				  "cropped; if they are boxes, pack them with --field %s:kind=boxes,max=%u",
+				  name, name, f->ndim > 1 ? f->shape[0] : 1);
+		for (uint32_t a = 0; a + 1 < f->ndim; a++)
+			if (f->shape[a] == side && f->shape[a + 1] == side)
+				scan_warn(r->scan,
+					  "field %s has the image's height and width, and stays as it is when the "
+					  "image is resized or cropped; if it is a mask, pack it with --field "
+					  "%s:kind=mask",
+					  name, name);
+	}
+}
+
+static int scan(const struct request *r)
+{
+	int code = scan_sources(r);
+
+	if (code == EXIT_DONE)
+		warn_of_what_stays(r);
 	return code;
 }
 
