@@ -232,7 +232,8 @@ class LoaderBase(Generic[T]):
         self.close()
 
     def __len__(self) -> int:
-        """Batches of a whole epoch, the same number on every rank.
+        """Batches of a whole epoch, the same number on every rank, also where a state was loaded in
+        the middle of one.
 
         Of a mixture, those of the first epoch: a later one has one less if the epoch before took
         some of its records.
@@ -243,7 +244,8 @@ class LoaderBase(Generic[T]):
         """The epoch where the loader stands: all of it, or what is left if a state was loaded in
         its middle.
 
-        An epoch that a loop left early is over: the next loop begins the next one.
+        An epoch that a loop left early is over: the next loop begins the next one.  That is so
+        after ``break``, ``islice``, an exception, and a look at ``next(iter(loader))``.
         """
         return self._finish(map(self._make, self._batches()))
 
@@ -258,6 +260,10 @@ class LoaderBase(Generic[T]):
         _frameworks.check_loop(self.world, self._is_sequential)
         if not self._is_given:
             _ranks.check_unchanged((self.rank, self.world), self._needs_group)
+        self._warn_of_a_look(
+            "the next loop begins epoch {next}, and the other {rest} batches of epoch {epoch} do not"
+            " come"
+        )
         return map(_copied, self._core) if self.copy else iter(self._core)
 
     def _warn_of_repeats(self) -> None:
@@ -266,6 +272,17 @@ class LoaderBase(Generic[T]):
             warnings.warn(
                 f"{repeats} rows of the last step are repeats, so that all {self.world} ranks have it: leave out the "
                 "rows where batch['valid'] is False, and say tail='pad'; or say tail='drop'",
+                stacklevel=4,
+            )
+
+    def _warn_of_a_look(self, what: str) -> None:
+        """If the last loop went on in the middle of an epoch, and took one batch only."""
+        epoch, done, taken = self._core.left() or (0, 0, 0)
+        if taken == 1 and done > 1:
+            what = what.format(epoch=epoch, next=epoch + 1, rest=len(self) - done, done=done)
+            warnings.warn(
+                f"a loop that went on in the middle of epoch {epoch} was left after one batch, so {what}: "
+                "to look at a batch, open another loader",
                 stacklevel=4,
             )
 
@@ -281,8 +298,20 @@ class LoaderBase(Generic[T]):
         Of a mixture, that is behind the records that the last batch of the epoch before has taken,
         if that is the epoch that comes next.
         """
-        if self._resumed_at and self._resumed_at == self._core.tell() and epoch == self._resumed_at[0]:
+        here = self._core.tell()
+        if here == self._resumed_at and epoch == here[0]:
             return
+        if here == self._resumed_at and epoch < here[0]:
+            warnings.warn(
+                f"set_epoch({epoch}) right after load_state_dict() of a state that "
+                f"{'is in the middle of' if here[1] else 'begins'} epoch {here[0]}: epoch {epoch} comes"
+                " again, from its start; to go on where the state is, loop over range(loader.epoch, n)",
+                stacklevel=2,
+            )
+        elif epoch == here[0] - 1:
+            self._warn_of_a_look(
+                "set_epoch({epoch}) begins that epoch again, with the {done} batches that are done"
+            )
         if self.mixture is None or not self._core.begins(epoch):
             self._core.seek(epoch, 0)
 
@@ -328,8 +357,17 @@ class LoaderBase(Generic[T]):
     def state_dict(self) -> dict[str, Any]:
         """Where the next batch is, for a checkpoint: small and picklable.
 
-        It is good for any world, batch size and number of threads.
+        It is good for any world, batch size and number of threads.  Inside a loop that is behind
+        the batch that the loop got last.  A loop that was left early has ended its epoch: then the
+        state begins the next one, as the next loop would, and this warns.
         """
+        left = self._core.left()
+        if left:
+            warnings.warn(
+                f"the loop was left after step {left[1]} of {len(self)}, so this state begins epoch {left[0] + 1}; "
+                f"call state_dict() inside the loop to go on behind step {left[1]}",
+                stacklevel=2,
+            )
         return {"libshard": 1, "token": self._core.token()}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:

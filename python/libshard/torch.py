@@ -206,8 +206,11 @@ class _Steps:
 
     def __iter__(self) -> Iterator[list[Any]]:
         self.loop = None
-        for self.asked in range(1, len(self) + 1):
-            yield []
+        try:
+            for self.asked in range(1, len(self) + 1):
+                yield []
+        finally:
+            self.loop = None  # the loader's loop ends with this one
 
     def batch(self, samples: list[Any]) -> Any:
         starts = self.loop is None and self.asked > 0

@@ -270,15 +270,120 @@ class Order(Loading):
             for batch in loader:
                 if batch.step == 4:
                     state = loader.state_dict()
-            for epoch, first in ((1, 5), (2, 0), (0, 0)):
+            for epoch, first in ((1, 5), (2, 0)):
                 loader.load_state_dict(state)
                 loader.set_epoch(epoch)
                 loader.set_epoch(epoch)
                 self.assertEqual([(b.epoch, b.step) for b in loader], [(epoch, s) for s in range(first, 13)])
+
+    def test_a_state_and_an_epoch_before_it(self):
+        """As after ``{"epoch": epoch, "loader": loader.state_dict()}`` behind the last step."""
+        with libshard.Loader(self.ds, 8) as loader:
+            states = [loader.state_dict() for _ in loader]  # behind each step of epoch 0
+            for state, words in (
+                (states[-1], r"set_epoch\(0\) right after .* a state that begins epoch 1: epoch 0 comes again"),
+                (loader.state_dict(), "begins epoch 1"),
+            ):
+                loader.load_state_dict(state)
+                with self.assertWarnsRegex(UserWarning, words):
+                    loader.set_epoch(0)
+                self.assertEqual([(b.epoch, b.step) for b in loader], [(0, s) for s in range(13)])
+            loader.set_epoch(2)
+            state = [loader.state_dict() for _ in loader][3]
             loader.load_state_dict(state)
-            next(iter(loader))  # it went on from there
-            loader.set_epoch(1)
-            self.assertEqual(len([b.step for b in loader]), 13)
+            with self.assertWarnsRegex(UserWarning, "a state that is in the middle of epoch 2: epoch 1 comes again"):
+                loader.set_epoch(1)
+            loader.load_state_dict(states[-1])
+            came = []
+            for epoch in range(loader.epoch, 3):  # the right way, which the page shows
+                loader.set_epoch(epoch)
+                came += [(b.epoch, b.step) for b in loader]
+            self.assertEqual(came, [(e, s) for e in (1, 2) for s in range(13)])
+            loader.set_epoch(0)  # no state was loaded just before
+
+    def test_one_meaning_of_a_loop_that_was_left(self):
+        """State, epoch and next loop agree, whatever became of the loop."""
+
+        def broken(loader):
+            for batch in loader:
+                if batch.step == 2:
+                    break
+
+        def raised(loader):
+            with self.assertRaises(KeyError):
+                for batch in loader:
+                    if batch.step == 2:
+                        raise KeyError
+
+        def until_the_last(loader):
+            for _, batch in zip(range(13), loader):  # which never asks for the end
+                del batch
+
+        def held(loader):
+            loop = iter(loader)
+            for _ in range(3):
+                next(loop)
+            return loop
+
+        def inside(loader):
+            for batch in loader:
+                if batch.step == 2:
+                    return loader.state_dict()
+
+        for story, leave, place, warns in (
+            ("break", broken, (1, 0), "step 3 of 13, so this state begins epoch 1; call state_dict"),
+            ("islice", lambda l: [b.step for b in itertools.islice(l, 3)], (1, 0), "step 3 of 13"),
+            ("an exception", raised, (1, 0), "left after step 3 of 13"),
+            ("a look at one batch", lambda l: next(iter(l)).step, (1, 0), "left after step 1 of 13"),
+            ("all batches, and the end was not asked for", until_the_last, (1, 0), None),
+            ("the end", lambda l: [b.step for b in l], (1, 0), None),
+            ("a loop that is held", held, (0, 3), None),
+            ("no batch was asked for", lambda l: iter(l) and None, (0, 0), None),
+        ):
+            for copy in (False, True):  # which has a map around the loop
+                with self.subTest(story, copy=copy):
+                    loader = libshard.Loader(self.ds, 8, seed=3, copy=copy)
+                    loop = leave(loader)
+                    if warns:
+                        with self.assertWarnsRegex(UserWarning, warns):
+                            state = loader.state_dict()
+                    else:
+                        state = loader.state_dict()
+                    self.assertEqual(loader.epoch, place[0])
+                    again = libshard.Loader(self.ds, 8, seed=3)
+                    again.load_state_dict(state)
+                    batch = next(iter(again))
+                    self.assertEqual((batch.epoch, batch.step), place)
+                    self.assertEqual(len(again), 13)  # of a whole epoch, as before
+                    ours = next(loop if place == (0, 3) else iter(loader))
+                    self.assertEqual(ours.index.tolist(), batch.index.tolist())
+                    del loop
+        loader = libshard.Loader(self.ds, 8, seed=3)
+        state = inside(loader)  # taken inside, and then the loop was left
+        loader.load_state_dict(state)
+        loader.state_dict()  # a place was given since: nothing to warn of
+        batch = next(iter(loader))
+        self.assertEqual((batch.epoch, batch.step), (0, 3))
+
+    def test_a_look_at_a_batch_after_a_resume_is_said(self):
+        with libshard.Loader(self.ds, 8) as loader:
+            state = [loader.state_dict() for _ in loader][2]
+            loader.load_state_dict(state)
+            next(iter(loader))
+            lost = "after one batch, so the next loop begins epoch 1, and the other 9 batches of epoch 0 do not"
+            with self.assertWarnsRegex(UserWarning, lost):
+                self.assertEqual([(b.epoch, b.step) for b in loader][0], (1, 0))
+            loader.load_state_dict(state)
+            next(iter(loader))
+            again = r"after one batch, so set_epoch\(0\) begins that epoch again, with the 4 batches"
+            with self.assertWarnsRegex(UserWarning, again):
+                loader.set_epoch(0)
+            self.assertEqual([(b.epoch, b.step) for b in loader][0], (0, 0))
+            loader.load_state_dict(state)
+            list(b.step for b in itertools.islice(loader, 2))  # a short epoch is no look
+            self.assertEqual(next(iter(loader)).epoch, 1)
+            next(iter(loader))  # fresh epochs have nothing to lose
+            self.assertEqual(next(iter(loader)).epoch, 3)
 
     def test_only_the_last_loop_goes_on(self):
         over = self.assertRaisesRegex(libshard.ArgumentError, "this loop is over: another one began, or set_epoch")

@@ -456,13 +456,28 @@ class Skipped(unittest.TestCase):
     def test_batches_that_would_be_lost_or_come_twice(self):
         loader = libshard.torch.Loader("set", 8, seed=3)
         self.refuse("batches were left out between two others", skip_first(loader, 1, every=2))
-        loader.set_epoch(0)
-        next(iter(loader))  # the second comes next, as a state might say
+        loader = libshard.torch.Loader("set", 8, seed=3)
+        loop = iter(loader)
+        next(loop)
+        loader.load_state_dict(loader.state_dict())  # the second comes next
         self.refuse("1 batches are to be left out, and the loader stands behind the start", skip_first(loader, 1))
         mixture = libshard.torch.Loader(libshard.mix(["set", "set"]), 8)
         self.refuse("or delivers a mixture", skip_first(mixture, 1))
         samples = DataLoader(loader.dataset, batch_size=4, collate_fn=loader.collate_fn)
         self.refuse("or made of samples", samples)
+
+    def test_a_loop_that_is_left_ends_its_epoch(self):
+        loader = libshard.torch.Loader("set", 8, seed=3)
+        rest = skip_first(loader, 4)
+        for _ in rest:
+            self.assertEqual(loader.epoch, 0)
+            state = loader.state_dict()
+            break
+        with self.assertWarnsRegex(UserWarning, "left after step 5 of 13, so this state begins epoch 1"):
+            loader.state_dict()
+        self.assertEqual(loader.epoch, 1)
+        loader.load_state_dict(state)
+        self.assertEqual(next(iter(loader)).step, 5)
 
     def test_a_loader_is_no_dataset(self):
         with self.assertRaisesRegex(TypeError, "no samples.*ShardDataset.*get_train_dataloader"):
