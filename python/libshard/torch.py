@@ -148,10 +148,10 @@ class Loader(LoaderBase[torch.Tensor]):
         )
 
     @property
-    def sampler(self) -> SequentialSampler | None:
-        """For frameworks that ask a DataLoader whether it shuffles."""
+    def sampler(self) -> Loader | _InOrder:
+        """For frameworks that set the epoch of a DataLoader's sampler, or ask whether it shuffles."""
         _frameworks.check_overfit(self._is_sequential)
-        return SequentialSampler(self.dataset) if self._is_sequential else None
+        return _InOrder(self) if self._is_sequential else self
 
     @property
     def batch_sampler(self) -> _Steps:
@@ -183,6 +183,14 @@ class Loader(LoaderBase[torch.Tensor]):
         for name in self._attributes:
             setattr(batch, name, _tensor(getattr(batch, name)))
         return batch
+
+
+class _InOrder(SequentialSampler):
+    """What frameworks take for the sampler of a loader that does not shuffle."""
+
+    def __init__(self, loader: Loader) -> None:
+        super().__init__(loader.dataset)
+        self.set_epoch = loader.set_epoch
 
 
 class _Steps:

@@ -408,6 +408,13 @@ class Order(Loading):
             with over:
                 for _ in zip(loader, loader):
                     pass
+            loader.load_state_dict(state)
+            waiting = [iter(loader) for _ in range(3)]  # as frameworks do; the first that goes on has the place
+            self.assertEqual((next(waiting[1]).step, loader.epoch), (2, 1))
+            for late in (waiting[0], waiting[2]):
+                with over:
+                    next(late)
+            self.assertEqual(next(waiting[1]).step, 3)
             ended = iter(loader)
             self.assertEqual(len([b.step for b in ended]), 13)
             next(iter(loader))

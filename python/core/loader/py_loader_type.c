@@ -182,8 +182,8 @@ static bool is_current(struct epoch *e)
 {
 	struct loader *l = e->loader;
 
-	if (!e->taken && l->placed) { /* the loader was given a place meanwhile: this loop begins there */
-		e->place = l->place_count;
+	if (!e->taken && l->placed) { /* a loop begins with its first batch, where the loader stands then */
+		e->place = ++l->place_count;
 		l->placed = false;
 	}
 	if (e->place != l->place_count && !l->lender.closed)
@@ -214,7 +214,7 @@ static void left_early(const struct epoch *e)
 	struct loader *l = e->loader;
 	uint64_t epoch, position;
 
-	l->placed = !e->taken; /* one that had no batch has not begun */
+	l->placed = !e->taken; /* it asked for a batch and had none: it has not begun */
 	if (!e->taken || !l->lender.l)
 		return;
 	shard_loader_tell(l->lender.l, &epoch, &position);
@@ -247,7 +247,6 @@ static PyObject *iterate(PyObject *self)
 		e->loader = ref(l);
 		e->place = ++l->place_count;
 		e->taken = 0;
-		l->placed = false;
 		l->left_taken = 0;
 	}
 	return (PyObject *)e;

@@ -482,9 +482,17 @@ class Skipped(unittest.TestCase):
     def test_a_loader_is_no_dataset(self):
         with self.assertRaisesRegex(TypeError, "no samples.*ShardDataset.*get_train_dataloader"):
             libshard.torch.Loader("set", 8)[0]
-        self.assertIsNone(libshard.torch.Loader("set", 8).sampler)
-        in_order = libshard.torch.Loader("set", 8, shuffle=False)
-        self.assertIsInstance(in_order.sampler, torch.utils.data.SequentialSampler)
+
+    def test_a_sampler_sets_the_epoch(self):
+        """As Lightning does at the start of each epoch."""
+        for shuffle in (True, False):
+            loader = libshard.torch.Loader("set", 8, shuffle=shuffle)
+            in_order = isinstance(loader.sampler, torch.utils.data.SequentialSampler)
+            self.assertEqual(in_order, not shuffle)
+            loop = iter(loader)
+            next(loop)  # which is held, as frameworks hold it
+            loader.sampler.set_epoch(3)
+            self.assertEqual([(b.epoch, b.step) for b in loader][0], (3, 0))
 
     def test_a_loader_dies_with_its_last_name(self):
         loader = libshard.torch.Loader("set", 8)
