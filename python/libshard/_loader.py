@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import operator
+import threading
 import warnings
 from typing import TYPE_CHECKING, Any, Generic, Self, SupportsIndex, TypeVar
 
@@ -87,6 +88,7 @@ class LoaderBase(Generic[T]):
         stream: object = None,
         pool_bytes: SupportsIndex | str = 0,
         resume_appended: bool = False,
+        check_ranks: bool = True,
     ) -> None:
         """
         ``dataset``: a :class:`Dataset`, a :class:`Selection` of one, a :class:`Mixture` of several,
@@ -149,6 +151,10 @@ class LoaderBase(Generic[T]):
         ``pool_bytes``: of the GPU's memory, for windows of the dataset, or ``"all"`` of it, from
         which batches are gathered there; 0: none.
 
+        ``check_ranks``: where the loader is shared out over all ranks of ``torch.distributed``, a
+        loop raises whose epoch, place, dataset, order or batch size is another one than on rank 0;
+        False does not compare them.
+
         ``resume_appended``: True lets :meth:`load_state_dict` take states of the dataset before
         ``shardpack append``.
         """
@@ -165,6 +171,7 @@ class LoaderBase(Generic[T]):
         self.dataset = dataset if isinstance(dataset, Dataset) else _open_dataset(dataset)
         share = _ranks.given(rank, world)
         self._is_given, (self.rank, self.world) = share is not None, share or _ranks.found()
+        self._check_ranks, self._thread = bool(check_ranks), threading.get_ident()
         kind = choice("shuffle", shuffle, _SHUFFLES) if isinstance(shuffle, str) else 0 if shuffle else 1
         if not (transform is None or isinstance(transform, Transform) or callable(transform)):
             raise TypeError(f"transform={transform!r}; must be a libshard.Transform or a function of a batch")
@@ -264,7 +271,31 @@ class LoaderBase(Generic[T]):
             "the next loop begins epoch {next}, and the other {rest} batches of epoch {epoch} do not"
             " come"
         )
-        return map(_copied, self._core) if self.copy else iter(self._core)
+        batches = map(_copied, self._core) if self.copy else iter(self._core)
+        first = self._first_rank() if self._check_ranks and self.world > 1 else None
+        loops = None if first is None else _ranks.loops_of(first, self.world)
+        return batches if loops is None else _ranks.Watched(batches, loops, self._thread, self._line)
+
+    def _first_rank(self) -> int | None:
+        """The rank in ``torch.distributed`` that has our share 0; None if that is not known."""
+        distributed = _ranks.torch_distributed()
+        ours = distributed and (distributed.get_rank(), distributed.get_world_size())
+        return 0 if ours == (self.rank, self.world) else None
+
+    def _line(self, first: Batch[Any]) -> dict[str, Any]:
+        """What must be the same on all ranks, of a loop that began with this batch."""
+        source = self.mixture or self.selection
+        order = self.order
+        parts = [f"{name}={order[name]}" for name in order if name not in ("kind", "seed", "record_count")]
+        return {
+            "dataset": source.digest[:16] if source else self.dataset.id[:16],
+            "seed": order["seed"],
+            "shuffle": f"{order['kind']} ({', '.join(parts)})",
+            "batch_size": self.batch_size,
+            "batches of an epoch": len(self),
+            "epoch": first.epoch,
+            "position": first.position,
+        }
 
     def _warn_of_repeats(self) -> None:
         repeats = -len(self.selection or self.dataset) % (self.batch_size * self.world)

@@ -27,7 +27,7 @@ from ._dataset import Dataset
 from ._dataset import open as _open_dataset
 from ._errors import ArgumentError, DeviceError
 from ._loader import LoaderBase
-from ._ranks import Mesh, of_mesh
+from ._ranks import Mesh, first_of_mesh, of_mesh
 from ._selection import Selection
 from ._transform import Transform
 
@@ -120,6 +120,7 @@ class Loader(LoaderBase[torch.Tensor]):
             if rank is not None or world is not None:
                 raise ArgumentError("mesh and rank or world are both given; give one of them", "bad argument")
             rank, world = of_mesh(mesh, dims)
+        self._mesh_first = first_of_mesh(mesh, dims) if mesh is not None else None
         self._wide_tokens = tokens == "int64"
         device = str(options.get("device", "cpu"))
         if device.startswith("cuda") and not torch.cuda.is_available():
@@ -149,7 +150,7 @@ class Loader(LoaderBase[torch.Tensor]):
 
     @property
     def sampler(self) -> Loader | _InOrder:
-        """For frameworks that set the epoch of a DataLoader's sampler, or ask whether it shuffles."""
+        """For frameworks that set a DataLoader's epoch by it, or ask whether it shuffles."""
         _frameworks.check_overfit(self._is_sequential)
         return _InOrder(self) if self._is_sequential else self
 
@@ -165,6 +166,9 @@ class Loader(LoaderBase[torch.Tensor]):
     @property
     def collate_fn(self) -> Callable[[list[Any]], Any]:
         return self.batch_sampler.batch
+
+    def _first_rank(self) -> int | None:
+        return super()._first_rank() if self._mesh_first is None else self._mesh_first
 
     def _hwc(self) -> frozenset[str]:
         """Images whose channels come last in a batch."""
