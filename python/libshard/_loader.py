@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import operator
 import threading
+import time
 import warnings
 from typing import TYPE_CHECKING, Any, Generic, Self, SupportsIndex, TypeVar
 
@@ -43,6 +44,9 @@ _IN_PYTHON = {
     "SHARD_PAD": "tail='pad'",
     "SHARD_KEEP": "tail='keep'",
 }
+
+# How a line of a summary ends that blames the trainer.
+_TRAINER_IS_SLOWER = ("the trainer is the slower side", "the trainer is the slower side since the first batch")
 
 PADDED, SUBSTITUTED, MASKED = 1, 2, 4  #: bits of ``Batch.flags``
 
@@ -218,6 +222,7 @@ class LoaderBase(Generic[T]):
             transform=transform._for(self.dataset) if isinstance(transform, Transform) else None,
         )
         self.batch_size = operator.index(batch_size)
+        self._function_ns = 0  # in a function that is the transform
         self._resumed_at: tuple[int, int] | None = None  # where a state put the loader last
         if self.world > 1 and self._is_sequential and not self.mixture and tail is None and drop_last is None:
             self._warn_of_repeats()
@@ -260,7 +265,14 @@ class LoaderBase(Generic[T]):
         """By the function that was given as transform, if one was."""
         if self.transform is None or isinstance(self.transform, Transform):
             return batches
-        return map(self.transform, batches)
+        return map(self._transformed, batches)
+
+    def _transformed(self, batch: Any) -> Any:
+        begin = time.perf_counter_ns()
+        try:
+            return self.transform(batch)  # type: ignore[operator, misc]
+        finally:
+            self._function_ns += time.perf_counter_ns() - begin
 
     def _batches(self) -> Iterator[Batch[Array]]:
         """The batches of a loop, if it may begin."""
@@ -415,12 +427,26 @@ class LoaderBase(Generic[T]):
         self._resumed_at = self._core.tell()
 
     def stats(self) -> dict[str, int | bool]:
-        """Counters since the loader was opened: a dict; times in nanoseconds, sums over threads."""
-        return self._core.stats()
+        """Counters since the loader was opened: a dict; times in nanoseconds, sums over threads.
+
+        ``function_ns`` is the time in the function that was given as ``transform``, in the loop's
+        thread.
+        """
+        return self._core.stats() | {"function_ns": self._function_ns}
 
     def summary(self) -> str:
-        """One line for a log: rates, who waited for whom, and which side is the slower one."""
-        return self._core.summary()
+        """One line for a log: rates, who waited for whom, and which side is the slower one.
+
+        Of a loader whose ``transform`` is a function, also how much of the time it takes.
+        """
+        line, elapsed_ns = self._core.summary(), self._core.stats()["elapsed_ns"]
+        if not self._function_ns or not elapsed_ns:
+            return line
+        share = min(100.0, 100 * self._function_ns / elapsed_ns)
+        said = f"{share:.1f} %" if share < 9.95 else f"{share:.0f} %"
+        if share >= 10 and line.endswith(_TRAINER_IS_SLOWER):
+            line += f", and {said} of the time is its transform function's"
+        return line.replace("; next waited", f"; transform function {said}; next waited", 1)
 
     def last_damage(self) -> tuple[str, str] | None:
         """Status and message of the row that was substituted or masked last; None if none was."""

@@ -420,6 +420,31 @@ class Order(Loading):
             next(iter(loader))
             self.assertIsNone(next(ended, None))
 
+    def test_the_time_of_a_function_is_told(self):
+        clock = [0]  # what a loop of two batches has seen of the time
+        loader = libshard.Loader(self.ds, 52, transform=lambda batch: clock.__setitem__(0, clock[0] + 10) or batch)
+        with mock.patch.object(importlib.import_module("libshard._loader"), "time", mock.Mock()) as time_:
+            time_.perf_counter_ns = lambda: clock[0]
+            self.assertEqual([batch.step for batch in loader], [0, 1])
+        self.assertEqual(loader.stats()["function_ns"], 20)
+        self.assertEqual(libshard.Loader(self.ds, 52).stats()["function_ns"], 0)
+        numbers = "12 kB/s, 10 records/s; {}next waited 0.0 % (0 of 10 times); mapped 100 %: "
+        for function_ns, verdict, part, end in (
+            (0, "the trainer is the slower side", "", ""),
+            (5, "the trainer is the slower side", "transform function 0.5 %; ", ""),
+            (800, "the trainer is the slower side", "transform function 80 %; ",
+             ", and 80 % of the time is its transform function's"),
+            (100, "the trainer is the slower side since the first batch", "transform function 10 %; ",
+             ", and 10 % of the time is its transform function's"),
+            (800, "no thread could be started: the thread that takes batches fills them itself",
+             "transform function 80 %; ", ""),
+            (990, "the loader is the slower side, its threads wait for the disk", "transform function 99 %; ", ""),
+        ):  # fmt: skip
+            core = mock.Mock()
+            core.stats.return_value, core.summary.return_value = {"elapsed_ns": 1000}, numbers.format("") + verdict
+            with mock.patch.multiple(loader, _core=core, _function_ns=function_ns):
+                self.assertEqual(loader.summary(), numbers.format(part) + verdict + end)
+
     def test_from_a_path_and_its_repr(self):
         with libshard.Loader("set", 8) as loader:
             self.assertEqual(repr(loader), "<libshard.Loader of 'set': 13 batches of 8 an epoch, windows order>")
