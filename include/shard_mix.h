@@ -46,7 +46,7 @@ extern "C" {
 struct shard_mix_source {
 	struct shard_dataset *ds;
 	const struct shard_selection *selection; /* of ds; NULL: all records */
-	uint32_t weight;			 /* 1 or more; or 0 in all sources: as shard_mix_round() of their records */
+	uint32_t weight;			 /* 1 or more; or 0 in all sources: shard_mix_round() by size */
 	uint32_t reserved;			 /* 0 */
 };
 

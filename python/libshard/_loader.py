@@ -3,11 +3,13 @@
 
 from __future__ import annotations
 
+import difflib
+import inspect
 import operator
 import threading
 import time
 import warnings
-from typing import TYPE_CHECKING, Any, Generic, Self, SupportsIndex, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Never, Self, SupportsIndex, TypeVar
 
 from . import _core, _frameworks, _ranks
 from ._core import Batch
@@ -35,18 +37,29 @@ _PATHS = ("auto", "map", "direct", "pread")
 _STRINGS = ("rows", "lists")
 _CORRUPT = ("fail", "substitute", "mask")
 _POOL_ALL = 2**64 - 1
-# Names in messages of C.
-_IN_PYTHON = {
-    "options: ": "",
-    "batch_records is": "batch_size is",
-    "thread_count": "threads",
-    "lane_count": "lanes",
-    "SHARD_PAD": "tail='pad'",
-    "SHARD_KEEP": "tail='keep'",
-}
 
 # How a line of a summary ends that blames the trainer.
 _TRAINER_IS_SLOWER = ("the trainer is the slower side", "the trainer is the slower side since the first batch")
+
+# Of PyTorch's options, what is here instead.
+_ELSEWHERE = {
+    "num_workers": "a loader has no worker processes; threads=4 are 4 threads, and 0 chooses",
+    "pin_memory": "device='cuda' copies batches to the GPU ahead of you; for page-locked memory see memory=",
+    "pin_memory_device": "device='cuda:1' copies batches to that GPU ahead of you",
+    "collate_fn": "transform=f calls f with each batch, and delivers what it returns",
+    "batch_transform": "transform=f calls f with each batch, and delivers what it returns",
+    "sampler": "ds.where(), ds.select() and ds.split() choose records, shuffle= and seed= their order; for any other "
+    "order use libshard.torch.ShardDataset in a DataLoader",
+    "prefetch_factor": "prefetch=2 prepares 2 batches ahead",
+    "persistent_workers": "a loader's threads live as long as it does",
+    "worker_init_fn": "a loader has no worker processes, and seed= decides the order",
+    "multiprocessing_context": "a loader has no worker processes",
+    "generator": "seed= decides the order",
+    "timeout": "a loop waits until a batch is there, and ^C ends it",
+    "in_order": "batches always come in order",
+    "num_replicas": "world= is the number of ranks",
+}
+_ELSEWHERE["batch_sampler"] = _ELSEWHERE["sampler"]
 
 PADDED, SUBSTITUTED, MASKED = 1, 2, 4  #: bits of ``Batch.flags``
 
@@ -93,6 +106,7 @@ class LoaderBase(Generic[T]):
         pool_bytes: SupportsIndex | str = 0,
         resume_appended: bool = False,
         check_ranks: bool = True,
+        **unknown: Never,
     ) -> None:
         """
         ``dataset``: a :class:`Dataset`, a :class:`Selection` of one, a :class:`Mixture` of several,
@@ -162,6 +176,8 @@ class LoaderBase(Generic[T]):
         ``resume_appended``: True lets :meth:`load_state_dict` take states of the dataset before
         ``shardpack append``.
         """
+        if unknown:
+            raise TypeError(_unknown(type(self), next(iter(unknown))))
         place, gpu = _device(device)
         if place == "cpu" and (stream is not None or pool_bytes != 0):
             raise ArgumentError("stream and pool_bytes need device='cuda'", "bad argument")
@@ -190,7 +206,7 @@ class LoaderBase(Generic[T]):
         self._attributes = [
             name for name in _ROW_PARTS if name not in self._items and (name != "component" or self.mixture)
         ]
-        self._core = _open_core(
+        self._core = _core.Loader(
             self.dataset,
             seed=whole("seed", seed, 64),
             batch_records=whole("batch_size", batch_size, least=1),
@@ -333,7 +349,7 @@ class LoaderBase(Generic[T]):
         """Of a batch of arrays, one of what T is."""
         raise NotImplementedError
 
-    def set_epoch(self, epoch: int) -> None:
+    def set_epoch(self, epoch: SupportsIndex) -> None:
         """The next loop is that of this epoch, from its start.
 
         Right after ``load_state_dict()`` of a state in the middle of this epoch, from there.
@@ -341,7 +357,7 @@ class LoaderBase(Generic[T]):
         Of a mixture, that is behind the records that the last batch of the epoch before has taken,
         if that is the epoch that comes next.
         """
-        here = self._core.tell()
+        epoch, here = whole("epoch", epoch, 64), self._core.tell()
         if here == self._resumed_at and epoch == here[0]:
             return
         if here == self._resumed_at and epoch < here[0]:
@@ -388,14 +404,14 @@ class LoaderBase(Generic[T]):
         info["kind"] = _SHUFFLES[info["kind"]]
         return info
 
-    def indices(self, epoch: int, first: int, count: int) -> Array:
+    def indices(self, epoch: SupportsIndex, first: SupportsIndex, count: SupportsIndex) -> Array:
         """The records of this rank's rows ``[first, first + count)`` of an epoch, an int64 array.
 
         None of them is read.  Not of mixtures: there a number alone does not name a record.
         """
         if self.mixture is not None:
             raise ArgumentError("indices() is not for mixtures; see batch.component and batch.index", "bad argument")
-        return self._core.order(epoch, first, count)
+        return self._core.order(whole("epoch", epoch, 64), whole("first", first, 64), whole("count", count, 64))
 
     def state_dict(self) -> dict[str, Any]:
         """Where the next batch is, for a checkpoint: small and picklable.
@@ -461,6 +477,9 @@ class LoaderBase(Generic[T]):
         return f"<libshard.Loader of {self.selection or self.mixture or repr(self.dataset.path)}: {state}>"
 
 
+LoaderBase.__init__.__qualname__ = "Loader.__init__"  # as Python's own messages name it
+
+
 class Loader(LoaderBase["Array"]):
     """Batches of a dataset, in an order that seed and epoch fix.
 
@@ -476,14 +495,16 @@ class Loader(LoaderBase["Array"]):
         return self._finish(self._batches())
 
 
-def _open_core(dataset: Dataset, **options: Any) -> _core.Loader:
-    try:
-        return _core.Loader(dataset, **options)
-    except ArgumentError as e:
-        message = e.message
-        for word, ours in _IN_PYTHON.items():
-            message = message.replace(word, ours)
-        raise type(e)(message, e.status) from None
+def _unknown(cls: type, name: str) -> str:
+    public = next(c for c in cls.__mro__ if c.__module__.startswith("libshard"))
+    where = f"{public.__module__.removesuffix('._loader')}.{public.__name__}"
+    if name in _ELSEWHERE:
+        return f"{where} has no option {name}=: {_ELSEWHERE[name]}"
+    signatures = (inspect.signature(c.__init__).parameters for c in (public, LoaderBase))
+    options = list(dict.fromkeys(n for s in signatures for n, p in s.items() if p.kind is p.KEYWORD_ONLY))
+    close = difflib.get_close_matches(name, options, 1)
+    said = f"; did you mean {close[0]}=?" if close else f"; there are {', '.join(options)}"
+    return f"{where} has no option {name}={said}"
 
 
 def _fields(dataset: Dataset, wanted: Iterable[str] | None) -> int:
@@ -578,7 +599,7 @@ def _tail(tail: str | None, drop_last: bool | None, world: int, is_sequential: b
         said = "tail='keep'" if drop_last is None else f"drop_last={drop_last}"
         raise ArgumentError(
             f"{said} with world={world}: a smaller last batch would give ranks different numbers of steps; "
-            "use tail='pad' or tail='drop'",
+            "say tail='pad' or tail='drop' instead",
             "bad argument",
         )
     return choice("tail", tail, _TAILS)

@@ -385,6 +385,40 @@ class Order(Loading):
             next(iter(loader))  # fresh epochs have nothing to lose
             self.assertEqual(next(iter(loader)).epoch, 3)
 
+    def test_remedies_can_be_taken(self):
+        """What a message says to type instead is not refused."""
+        crop = lambda kind: {"transform": libshard.Transform(crop=kind, size=99)}  # noqa: E731
+        two, many = {"rank": 0, "world": 2}, {"rank": 0, "world": 104}
+        for refused, words, instead in (
+            ({"batch_size": 104, "tail": "drop"}, "at most 103, tail='pad', or tail='keep'$",
+             ({"batch_size": 103}, {"batch_size": 104, "tail": "pad"}, {"batch_size": 104, "tail": "keep"})),
+            ({"batch_size": 60, **two}, "at most 51, or tail='pad'$",
+             ({"batch_size": 51, **two}, {"batch_size": 60, "tail": "pad", **two})),
+            (many, "use tail='pad', or at most 103 ranks$", ({"tail": "pad", **many}, {"rank": 0, "world": 103})),
+            ({"tail": "keep", **two}, "say tail='pad' or tail='drop' instead$",
+             ({"tail": "pad", **two}, {"tail": "drop", **two})),
+            ({"drop_last": False, **two}, "say tail='pad' or tail='drop' instead$", ({"tail": "drop", **two},)),
+            (crop("center"), "ask for less, or for crop='random-resized'$", (crop("random-resized"),)),
+            ({"shuffle": "global", "lanes": 3}, "need shuffle='windows'", ({"shuffle": "windows", "lanes": 3},)),
+            ({"corrupt_most": 0}, "must be 1 or more, or None", ({"corrupt_most": 1}, {"corrupt_most": None})),
+        ):  # fmt: skip
+            with self.subTest(refused):
+                with self.assertRaisesRegex(libshard.ArgumentError, words):
+                    libshard.Loader(self.ds, **({"batch_size": 1} | refused))
+                for options in instead:
+                    libshard.Loader(self.ds, **({"batch_size": 1} | options)).close()
+
+    def test_epochs_that_are_none(self):
+        with libshard.Loader(self.ds, 8) as loader:
+            for epoch in (-1, 2**64):
+                for call in (lambda: loader.set_epoch(epoch), lambda: loader.indices(epoch, 0, 1)):  # noqa: B023
+                    with self.assertRaisesRegex(libshard.ArgumentError, f"epoch={epoch}; must be 0 to"):
+                        call()
+            with self.assertRaisesRegex(TypeError, "epoch='3'; must be a whole number"):
+                loader.set_epoch("3")
+            loader.set_epoch(np.int64(3))
+            self.assertEqual(loader.epoch, 3)
+
     def test_only_the_last_loop_goes_on(self):
         over = self.assertRaisesRegex(libshard.ArgumentError, "this loop is over: another one began, or set_epoch")
         with libshard.Loader(self.ds, 8) as loader:
@@ -444,6 +478,33 @@ class Order(Loading):
             core.stats.return_value, core.summary.return_value = {"elapsed_ns": 1000}, numbers.format("") + verdict
             with mock.patch.multiple(loader, _core=core, _function_ns=function_ns):
                 self.assertEqual(loader.summary(), numbers.format(part) + verdict + end)
+
+    def test_options_of_other_loaders(self):
+        """Each is refused with what is here instead, in the name of a public class."""
+
+        class Mine(libshard.Loader):
+            pass
+
+        for cls in (libshard.Loader, Mine):
+            for option, words in (
+                ("num_workers", "a loader has no worker processes; threads=4 are"),
+                ("pin_memory", "device='cuda' copies batches"),
+                ("collate_fn", "transform=f calls f with each batch"),
+                ("sampler", "ds.where.*ShardDataset in a DataLoader"),
+                ("batch_sampler", "ds.where.*ShardDataset in a DataLoader"),
+                ("prefetch_factor", "prefetch=2 prepares 2 batches"),
+                ("persistent_workers", "a loader's threads live as long"),
+                ("worker_init_fn", "a loader has no worker processes, and seed="),
+                ("multiprocessing_context", "a loader has no worker processes"),
+                ("generator", "seed= decides the order"),
+                ("timeout", "a loop waits until a batch is there"),
+                ("shufle", "did you mean shuffle="),
+                ("anything", "there are fields, .*, check_ranks$"),
+            ):
+                with self.assertRaisesRegex(TypeError, f"^libshard.Loader has no option {option}=[:;] {words}"):
+                    cls(self.ds, 8, **{option: None})
+        with self.assertRaisesRegex(TypeError, r"^Loader.__init__\(\) missing 1 required .*'batch_size'"):
+            libshard.Loader(self.ds)
 
     def test_from_a_path_and_its_repr(self):
         with libshard.Loader("set", 8) as loader:
@@ -515,8 +576,12 @@ class GoingOn(Loading):
                 with self.assertRaisesRegex(libshard.MismatchError, "seed 4; the loader has"):
                     loader.load_state_dict(seeded.state_dict())
             with libshard.Loader(self.ds, 8, seed=3, shuffle=False) as sequential:
-                with self.assertRaises(libshard.MismatchError):
+                words = "leave out shuffle, run_records, phase_unit_records, window_runs and lanes to take the token's"
+                with self.assertRaisesRegex(libshard.MismatchError, words):
                     sequential.load_state_dict(loader.state_dict())
+                with libshard.Loader(self.ds, 8, seed=3) as either:
+                    either.load_state_dict(sequential.state_dict())
+                    self.assertEqual(either.order["kind"], "sequential")
             for bad in ({}, None, {"libshard": 2, "token": "x"}, {"libshard": 1}, {"libshard": 1, "token": 5}):
                 with self.assertRaisesRegex(libshard.ArgumentError, "this state is not from state_dict"):
                     loader.load_state_dict(bad)
@@ -682,7 +747,8 @@ class BadUse(Loading):
             ({"corrupt_most": -1}, "corrupt_most=-1"),
             ({"tail": "keep", "world": 2, "rank": 0}, "tail='keep' with world=2"),
             ({"drop_last": False, "world": 2, "rank": 0}, "drop_last=False with world=2"),
-            ({"batch_size": 60, "world": 2, "rank": 0, "tail": "drop"}, "too few for one batch.*tail='pad'"),
+            ({"batch_size": 60, "world": 2, "rank": 0, "tail": "drop"}, "batches of at most 51, or tail='pad'$"),
+            ({"batch_size": 1, "world": 104, "rank": 0}, "one on each of 104 ranks; use tail='pad', or at most 103 r"),
             ({"rank": 1}, "rank=1 and world=None: they belong together"),
             ({"world": 2}, "rank=None and world=2: they belong together"),
         ):

@@ -62,8 +62,9 @@ static void fail_held(const struct loader *l)
 		used += (size_t)snprintf(holders + used, sizeof(holders) - used, ")");
 	}
 	fail_argument("%u batches are still held, of %s; max_held is %u. Drop them, copy() the arrays to keep, "
-		      "or open the loader with a greater max_held or copy=True",
-		      l->lender.held_count, holders, l->max_held);
+		      "or open the loader with a greater max_held%s",
+		      l->lender.held_count, holders, l->max_held,
+		      l->lender.on_device ? ", at most 3 on a GPU" : " or copy=True");
 }
 
 /* What comes before the first wait on a GPU: memory, threads, reads. */

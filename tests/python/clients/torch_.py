@@ -57,6 +57,15 @@ class Loading(unittest.TestCase):
             with self.assertRaisesRegex(libshard.DeviceError, "torch.cuda.is_available.. says no.*use device='cpu'"):
                 libshard.torch.Loader("set", 7, device="cuda")
 
+    def test_options_of_a_dataloader(self):
+        for option, words in (
+            ("num_workers", ": a loader has no worker processes"),
+            ("channel_last", "; did you mean channels_last="),
+            ("what", "; there are channels_last, rank, world, mesh, dims, tokens, fields"),
+        ):
+            with self.assertRaisesRegex(TypeError, f"^libshard.torch.Loader has no option {option}={words}"):
+                libshard.torch.Loader("set", 8, **{option: None})
+
     def test_an_epoch_is_a_loop(self):
         with libshard.torch.Loader("set", 8, seed=5) as loader, libshard.Loader("set", 8, seed=5) as arrays:
             self.assertEqual((len(loader), loader.batch_size, len(loader.dataset)), (13, 8, N))
