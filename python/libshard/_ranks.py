@@ -143,8 +143,10 @@ def _from_environment() -> tuple[int, int]:
 
 
 def _refuse(why: str) -> None:
+    lightning = "lightning" in sys.modules or "pytorch_lightning" in sys.modules
+    there = "with Lightning in train_dataloader(), " if lightning else ""
     raise ArgumentError(
-        f"{why}; make the loader after torch.distributed.init_process_group(), or {_PASS}", "bad argument"
+        f"{why}; make the loader {there}after torch.distributed.init_process_group(), or {_PASS}", "bad argument"
     )
 
 

@@ -183,7 +183,7 @@ def _starter(run):
 def before_fit():
     (run,) = launch(_starter, 1)
     said = run.notes["said"]
-    if run.notes["status"] == 0 or "make the loader after torch.distributed.init_process_group()" not in said:
+    if run.notes["status"] == 0 or "make the loader with Lightning in train_dataloader()" not in said:
         raise Wrong(f"status {run.notes['status']}: {said}")
 
 

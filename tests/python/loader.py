@@ -142,6 +142,9 @@ class Order(Loading):
                     libshard.Loader(self.ds, 8)
                 with libshard.Loader(self.ds, 8, rank=1, world=2) as loader:
                     self.assertEqual((loader.rank, loader.world, len(list(b.step for b in loader))), (1, 2, 6))
+        with self.environment(LOCAL_RANK="1"), mock.patch.dict(sys.modules, lightning=mock.Mock()):
+            with self.assertRaisesRegex(libshard.ArgumentError, r"make the loader with Lightning in train_dataloader\(\)"):
+                libshard.Loader(self.ds, 8)
         for variables in ({"WORLD_SIZE": "1"}, {"WORLD_SIZE": "1", "LOCAL_RANK": "0"}, {"PMI_SIZE": "1"}, {}):
             with self.environment(**variables), libshard.Loader(self.ds, 8) as loader:
                 self.assertEqual((loader.rank, loader.world), (0, 1))
