@@ -229,6 +229,29 @@ class Loading(unittest.TestCase):
                     batch["label"].zero_()
         libshard.open("set").verify()
 
+    def test_writing_to_a_batch_changes_no_other(self):
+        """Also what is behind the end of a field that varies."""
+        rows = [{"tokens": list(range(1, 2 + i % 7))} for i in range(60)]
+        libshard.pack(rows, [libshard.Field("tokens", "uint16", (8,), kind="ragged")], "ragged")
+        with libshard.torch.Loader("ragged", 8, prefetch=1, max_held=1, seed=1, tokens=None) as loader:
+            for _ in range(3):
+                for batch in loader:
+                    for i, row in zip(batch.index.tolist(), batch["tokens"]):
+                        want = rows[i]["tokens"]
+                        self.assertEqual(row.tolist(), want + [0] * (8 - len(want)))
+                    batch["tokens"].fill_(65535)
+                    batch["tokens_length"].zero_()
+
+    def test_the_order_is_of_the_seed_alone(self):
+        orders = []
+        for seed in (1, 2):
+            torch.manual_seed(seed)
+            np.random.seed(seed)
+            orders.append([b.index.tolist() for b in libshard.torch.Loader("set", 8)])
+        self.assertEqual(orders[0], orders[1])
+        self.assertEqual(orders[0], [b.index.tolist() for b in libshard.torch.Loader("set", 8, seed=0)])
+        self.assertNotEqual(orders[0], [b.index.tolist() for b in libshard.torch.Loader("set", 8, seed=1)])
+
     def test_gradients_through_what_was_made_of_a_batch(self):
         layer = torch.nn.Conv2d(3, 4, 3, stride=2).to(memory_format=torch.channels_last)
         with libshard.torch.Loader("set", 8, channels_last=True, max_held=1) as loader:
