@@ -4,12 +4,13 @@
 from __future__ import annotations
 
 import difflib
+import functools
 import inspect
 import operator
 import threading
 import time
 import warnings
-from typing import TYPE_CHECKING, Any, Generic, Never, Self, SupportsIndex, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Self, SupportsIndex, TypeVar
 
 from . import _core, _frameworks, _ranks
 from ._core import Batch
@@ -106,7 +107,6 @@ class LoaderBase(Generic[T]):
         pool_bytes: SupportsIndex | str = 0,
         resume_appended: bool = False,
         check_ranks: bool = True,
-        **unknown: Never,
     ) -> None:
         """
         ``dataset``: a :class:`Dataset`, a :class:`Selection` of one, a :class:`Mixture` of several,
@@ -176,8 +176,6 @@ class LoaderBase(Generic[T]):
         ``resume_appended``: True lets :meth:`load_state_dict` take states of the dataset before
         ``shardpack append``.
         """
-        if unknown:
-            raise TypeError(_unknown(type(self), next(iter(unknown))))
         place, gpu = _device(device)
         if place == "cpu" and (stream is not None or pool_bytes != 0):
             raise ArgumentError("stream and pool_bytes need device='cuda'", "bad argument")
@@ -331,7 +329,7 @@ class LoaderBase(Generic[T]):
             warnings.warn(
                 f"{repeats} rows of the last step are repeats, so that all {self.world} ranks have it: leave out the "
                 "rows where batch['valid'] is False, and say tail='pad'; or say tail='drop'",
-                stacklevel=4,
+                stacklevel=5,
             )
 
     def _warn_of_a_look(self, what: str) -> None:
@@ -477,7 +475,22 @@ class LoaderBase(Generic[T]):
         return f"<libshard.Loader of {self.selection or self.mixture or repr(self.dataset.path)}: {state}>"
 
 
-LoaderBase.__init__.__qualname__ = "Loader.__init__"  # as Python's own messages name it
+def _with_known_options(init: Callable[..., None]) -> Callable[..., None]:
+    """One that says what is there instead of an option that is not; type checkers see ``init``."""
+    init.__qualname__ = "Loader.__init__"  # as Python's own messages name it
+    known = inspect.signature(init).parameters
+
+    @functools.wraps(init)
+    def checked(self: LoaderBase[Any], *args: Any, **options: Any) -> None:
+        for name in options:
+            if name not in known:
+                raise TypeError(_unknown(type(self), name))
+        init(self, *args, **options)
+
+    return checked
+
+
+LoaderBase.__init__ = _with_known_options(LoaderBase.__init__)  # type: ignore[method-assign, misc]
 
 
 class Loader(LoaderBase["Array"]):

@@ -232,8 +232,8 @@ class Loading(unittest.TestCase):
     def test_writing_to_a_batch_changes_no_other(self):
         """Also what is behind the end of a field that varies."""
         rows = [{"tokens": list(range(1, 2 + i % 7))} for i in range(60)]
-        libshard.pack(rows, [libshard.Field("tokens", "uint16", (8,), kind="ragged")], "ragged")
-        with libshard.torch.Loader("ragged", 8, prefetch=1, max_held=1, seed=1, tokens=None) as loader:
+        libshard.pack(rows, [libshard.Field("tokens", "uint16", (8,), kind="ragged")], "written")
+        with libshard.torch.Loader("written", 8, prefetch=1, max_held=1, seed=1, tokens=None) as loader:
             for _ in range(3):
                 for batch in loader:
                     for i, row in zip(batch.index.tolist(), batch["tokens"]):
