@@ -776,6 +776,19 @@ TEST(weights_and_epochs_by_size)
 	struct shard_mix_info info;
 	struct shard_mix *m;
 	double share = -1;
+	static const struct {
+		double share;
+		int status;
+		const char *words;
+	} small[] = {
+		{1e-6, SHARD_E_ARGUMENT,
+		 "share 1 is 1e-06 of all, and the least weight is 1 of 4096, so its records would "
+		 "come 244 times as often; give it 0.000245 of all or more"},
+		{0.000122, SHARD_E_ARGUMENT, "come 2 times as often"},
+		{0.000123, SHARD_OK, ""},
+		{0.000245, SHARD_OK, ""},
+	};
+	uint32_t rounded[2];
 	uint32_t weight;
 
 	make_all(8, SHARD_RAW, 100);
@@ -800,6 +813,15 @@ TEST(weights_and_epochs_by_size)
 	CHECK_EQ(shard_mix_records(m, 1), 17);
 	shard_mix_close(m);
 	CHECK_EQ(shard_mix_round(&share, 1, &weight, NULL), SHARD_E_ARGUMENT);
+	for (size_t i = 0; i < COUNT(small); i++) {
+		STORY("a share of %g", small[i].share);
+		CHECK_EQ(shard_mix_round((double[]){1 - small[i].share, small[i].share}, 2, rounded, &fixture_err),
+			 small[i].status);
+		if (small[i].status)
+			CHECK(strstr(fixture_err.message, small[i].words) != NULL);
+		else
+			CHECK_EQ(rounded[1], 1);
+	}
 	share = 0.2;
 	CHECK_OK(shard_mix_round(&share, 1, &weight, &fixture_err));
 	CHECK_EQ(weight, 4096);

@@ -42,7 +42,7 @@ real=$(accuracy)
 line='^loader: [0-9.,]* [kMG]*B/s, [0-9.,]* records/s; next waited [0-9.]* % \([0-9,]* of [0-9,]* times\); '
 line+='threads filled [0-9.]* % \(on a CPU [0-9.]* %\), waited for slots [0-9.]* %; '
 line+='mapped [0-9]* %(, pread [0-9]* %)?'
-end=': the trainer is the slower side$'
+end=': the trainer is the slower side( since the first batch)?$'
 [ "$(grep -Ec "$line; hashed [0-9]* units$end" err)$(grep -Ec "$line$end" err)" = 11 ] ||
 	die "lines about the loader: $(cat err)"
 between 0.95 "$real" 1 || die "accuracy $real; at least 0.95"

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Mixtures: rows of loaders, ends of epochs and states, against format/shardorder.py."""
 
+import contextlib
 import os
 import sys
 import unittest
@@ -77,9 +78,13 @@ class Mixtures(unittest.TestCase):
                 if number == taken:
                     break
             del batch
-            batch = next(iter(loader))
-            self.assertEqual(batch.epoch, 1)
-            self.assertEqual(self.rows(batch), want[begins : begins + 16])
+            with self.assertWarns(UserWarning) if taken == 3 else contextlib.nullcontext():
+                state = loader.state_dict()  # the same place
+            again = libshard.Loader(mixture, batch_size=16, seed=7, **OPTIONS)
+            again.load_state_dict(state)
+            for batch in (next(iter(loader)), next(iter(again))):
+                self.assertEqual(batch.epoch, 1)
+                self.assertEqual(self.rows(batch), want[begins : begins + 16])
 
     def test_states(self):
         mixture = libshard.mix(self.parts, [3, 1])
@@ -132,6 +137,25 @@ class Mixtures(unittest.TestCase):
         self.assertEqual(libshard.mix(self.parts, [3.0, 1]).weights, [3072, 1024])
         self.assertEqual(len(libshard.mix(self.parts, [1, 1], stop="shortest")), 82)
         self.assertEqual(len(libshard.mix(["part0", "part1"], [1, 1])), 206)
+
+    def test_shares_that_rounding_changes(self):
+        for share, words in (
+            (1e-6, "share 1 is 1e-06 of all, and the least weight is 1 of 4096, so its records would come 244 times"),
+            (1e-5, "come 24.4 times as often; give it 0.000245 of all or more, or whole weights"),
+        ):
+            with self.assertRaisesRegex(libshard.ArgumentError, words):
+                libshard.mix(self.parts, [1 - share, share])
+        words = "source 1 was asked for 0.00015 of the records, and gets 0.000244, which is 1 of 4096"
+        with self.assertWarnsRegex(UserWarning, words):
+            self.assertEqual(libshard.mix(self.parts, [0.99985, 0.00015]).weights, [4095, 1])
+        for weights in ([0.999755, 0.000245], [4095, 1]):  # what the message says to give
+            self.assertEqual(libshard.mix(self.parts, weights).weights, [4095, 1])
+        libshard.pack({"number": list(range(20000))}, "number:i64", "many")
+        many = libshard.open("many")
+        with self.assertRaisesRegex(libshard.ArgumentError, "source 1 has 2 of 20002 records.*2.44 times as often"):
+            libshard.mix([many, many.select([1, 2])])
+        with self.assertWarnsRegex(UserWarning, "source 1 was asked for 0.00015 of the records"):
+            libshard.mix([many, many.select([1, 2, 3])])
 
     def test_what_is_refused(self):
         for sources, options in (
