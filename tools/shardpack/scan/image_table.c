@@ -179,6 +179,8 @@ static const char *remedy_of(const struct shard_field *f, const char *cell)
 
 	if (!cell[0])
 		return "; for empty cells, --columns NAME:TYPE:default=V";
+	if (strpbrk(cell, "+_xX \t") && cell[strcspn(cell, "0123456789")]) /* what some programs take for numbers */
+		return "; write it in decimal digits, without '+', '_', 0x or blanks";
 	if (!comma || strlen(cell) >= sizeof(point))
 		return "";
 	strcpy(point, cell);
