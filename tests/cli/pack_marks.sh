@@ -51,7 +51,7 @@ for way in plain, marked, wide, bare:
 PY
 
 BOX=boxes:kind=boxes,max=2
-# story, name of the dataset, words of the command; each file of text lies in the folder where it runs
+# story, name of the dataset, words of the command, which finds each file of text in its folder
 rows=(
 	"a class in .cls|cls|images wds.tar"
 	"a caption in .txt|txt|images wds.tar --field text:kind=text,max=40,from=txt"

@@ -55,8 +55,8 @@ bool text_u64(const char *in, size_t in_bytes, uint64_t *out);
 void text_double(char out[TEXT_DOUBLE_CHARS], double value);
 
 /*
- * A decimal number as most programs write it: no '+', no blanks, no hexadecimal digits, all of which
- * strtod() takes.  `special`: inf, infinity and nan are numbers too, in letters of any case.
+ * A decimal number as most programs write it: no '+', no blanks, no hexadecimal digits, all of
+ * which strtod() takes.  `special`: inf, infinity and nan are numbers too, in letters of any case.
  */
 bool text_is_decimal(const char *in, size_t in_bytes, bool special);
 

@@ -27,6 +27,7 @@ struct pack_options {
 
 	/* images, array, raw */
 	const char *classes;
+	bool strict_classes;
 
 	/* array */
 	int v2; /* what arrays of two unnamed bytes hold; 0: not said */

@@ -284,6 +284,7 @@ static const struct cli_option positionals[] = {
 static const struct cli_option options[] = {
 	{.name = "classes", .kind = CLI_FILE, AT(classes), .arg_name = "FILE|DATASET", .default_note = "not named",
 	 .help = "class names of the field `label`"},
+	{.name = "strict-classes", .kind = CLI_FLAG, AT(strict_classes), .help = "refuse class names that look alike"},
 	{.name = "v2", .kind = CLI_CHOICE, AT(v2), .arg_name = "TYPE", .choices = "refuse|bf16", .default_value = "refuse",
 	 .help = "what arrays of dtype V2 hold"},
 	{0}};

@@ -189,6 +189,7 @@ static const struct cli_option options[] = {
 	 .help = "half of the folder to pack"},
 	{.name = "classes", .kind = CLI_FILE, AT(classes), .arg_name = "FILE|DATASET", .default_note = "0, 1, ...",
 	 .help = "names of the classes, one per line"},
+	{.name = "strict-classes", .kind = CLI_FLAG, AT(strict_classes), .help = "refuse class names that look alike"},
 	{0}};
 /* clang-format on */
 
