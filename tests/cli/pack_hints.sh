@@ -198,9 +198,13 @@ for i in range(70):
 numpy.save("7.npy", numpy.zeros(3))'
 STACK="each file is a field: if it is a record, join them with numpy.stack"
 run 1 "$PACK" array s0[0-5].npy -o no
+said_only "shardpack: s00.npy and s01.npy differ in a number: say --numbered parts if their rows follow each other in \
+one field s, or --numbered fields if each is a field; if each is a record, join them with numpy.stack"
+run 1 "$PACK" array s0[0-5].npy -o no --numbered fields
 said_only "shardpack: .: field 's00' has 3 records and field 's05' has 4; the numbers must be equal; $STACK"
 run 4 "$PACK" array s*.npy -o no
-said_only "shardpack: ./s24.npy: more than the limit of 24 fields; $STACK"
+said_only "shardpack: ./s24.npy: more than the limit of 24 fields; $STACK, and if it is a part of a field, say \
+--numbered parts"
 run 1 "$PACK" array 7.npy -o no
 grep -q "; rename it; $STACK$" err || die "$(cat err)"
 echo "$n that are refused or bad, and what their hints make"
