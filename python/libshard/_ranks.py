@@ -152,11 +152,9 @@ def _refuse(why: str) -> None:
 
 def _number(name: str) -> int | None:
     text = os.environ.get(name, "")
-    try:
+    if not text or (text.isascii() and text.isdigit()):  # int() would take " +1_0 ", too
         return int(text) if text else None
-    except ValueError:
-        said = f"the environment has {name}={text!r}, which is not a number"
-        raise ArgumentError(f"{said}; {_PASS}", "bad argument") from None
+    raise ArgumentError(f"the environment has {name}={text!r}, which is not a whole number; {_PASS}", "bad argument")
 
 
 def _refuse_smaller_groups(distributed: Any, world: int) -> None:

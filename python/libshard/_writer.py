@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 import re
+import unicodedata
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -62,7 +63,7 @@ class Writer:
         ``ds.stats``.
 
         ``classes``: names of the classes.  Labels are then checked, counted, and may be given by
-        name.
+        name.  A warning names classes that look alike, such as ``"cat"`` and ``"Cat"``.
 
         ``compress``: None, or ``"lz4"`` for what is not small.  ``shard_records`` or
         ``shard_bytes``: the size of a shard; by default an eighth of the dataset, 64 MiB to 1 GiB,
@@ -228,7 +229,9 @@ class Writer:
                 "and are stored as they are",
                 stacklevel=3,
             )
-        return _open_dataset(self._shown)
+        done = _open_dataset(self._shown)
+        _warn_of_alike(done)
+        return done
 
     def abort(self) -> None:
         """Give up, and remove what was written.  An exception in a ``with`` calls it."""
@@ -467,6 +470,24 @@ def _class_names(classes: Iterable[str] | None) -> list[str]:
         if not isinstance(name, str):
             fail(f"classes: {name!r} is not a str; give names, in the order of the labels")
     return names
+
+
+def _alike(name: str) -> str:
+    """What a person sees: no blanks at the ends, nothing hidden, small letters, one encoding."""
+    seen = (c for c in unicodedata.normalize("NFD", name.lower()) if c.isspace() or unicodedata.category(c)[0] != "C")
+    return " ".join("".join(seen).split())
+
+
+def _warn_of_alike(dataset: Dataset) -> None:
+    first: dict[str, str] = {}
+    pairs = [(known, name) for name in dataset.classes if (known := first.setdefault(_alike(name), name)) != name]
+    counts = dataset.stats.class_counts if pairs else {}
+    for a, b in pairs[:20]:
+        warnings.warn(
+            f"classes {a!a} ({counts.get(a, 0)} records) and {b!a} ({counts.get(b, 0)} records) differ only in blanks, "
+            "case or the encoding of letters, and are packed as two; if they are one, give them one name",
+            stacklevel=3,
+        )
 
 
 def _provenance(text: str) -> str:

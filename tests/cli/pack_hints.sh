@@ -4,6 +4,7 @@
 # TAKES: 6
 # shellcheck disable=SC1091
 . "$ROOT/tests/cli/lib.sh"
+export PYTHONPATH=$ROOT/tests/cli
 ARGS=(--resize 16 --crop 16 -q) VERB=(images)
 mkdir -p data/train
 "$PYTHON" - <<'PY'
@@ -108,6 +109,31 @@ bad_input "values.csv: line 2: '3,5' in column n is not a value of type f32; wri
 the comma" 	values.csv --columns n:f32
 run 1 "$PACK" images values.csv -o no "${ARGS[@]}" --columns n:u8 # 3.5 is none either
 ! grep -q "decimal" err || die "$(cat err)"
+# What strtod() and strtoull() take beyond decimal numbers.
+for cell in 0x10 0X1p3 +5 ' 5' 1_000 '5 ' '0x ' -0x1 +inf; do
+	for type in f32 f64 u8 i64; do
+		printf 'path,label,v\ndata/train/abc.png,1,%s\n' "$cell" >numbers.csv
+		why="numbers.csv: line 2: '$cell' in column v is not a value of type $type"
+		case $cell in *[0-9]*) why="$why; write it in decimal digits, without '+', '_', 0x or blanks" ;; esac
+		bad_input "$why" numbers.csv --columns v:$type
+	done
+done
+for cell in 1e999 -1e999 1e 1e+ . - -. e5 'nan(1)' infinit 1e5.5 -- -+5 '1,5'; do
+	for type in f32 f64; do
+		printf 'path,label,v\ndata/train/abc.png,1,"%s"\n' "$cell" >numbers.csv
+		bad_input "numbers.csv: line 2: '$cell' in column v is not a value of type $type" numbers.csv \
+			--columns v:$type
+	done
+done
+for cell in 0010 -0 1. .5 -.5e-3 5E+2 1e-45 nan -NaN inf -Infinity; do
+	printf 'path,label,v\ndata/train/abc.png,1,%s\n' "$cell" >numbers.csv
+	rm -rf taken
+	run 0 "$PACK" images numbers.csv -o taken "${ARGS[@]}" --columns v:f32
+	"$PYTHON" -c 'import sys, numpy, records
+got, want = records.read("taken")["v"], numpy.array([float(sys.argv[1])], "f4")
+assert numpy.array_equal(got.ravel(), want, equal_nan=True), (sys.argv[1], got)' "$cell"
+done
+! grep -q "decimal" err || die "$(cat err)"
 bad_input "values.csv: line 2: '' in column x is not a value of type f32; for empty cells, --columns \
 NAME:TYPE:default=V" values.csv --columns x:f32
 EMPTY="values.csv: line 2: column x is empty, and field x comes from it"
@@ -172,9 +198,13 @@ for i in range(70):
 numpy.save("7.npy", numpy.zeros(3))'
 STACK="each file is a field: if it is a record, join them with numpy.stack"
 run 1 "$PACK" array s0[0-5].npy -o no
+said_only "shardpack: s00.npy and s01.npy differ in a number: say --numbered parts if their rows follow each other in \
+one field s, or --numbered fields if each is a field; if each is a record, join them with numpy.stack"
+run 1 "$PACK" array s0[0-5].npy -o no --numbered fields
 said_only "shardpack: .: field 's00' has 3 records and field 's05' has 4; the numbers must be equal; $STACK"
 run 4 "$PACK" array s*.npy -o no
-said_only "shardpack: ./s24.npy: more than the limit of 24 fields; $STACK"
+said_only "shardpack: ./s24.npy: more than the limit of 24 fields; $STACK, and if it is a part of a field, say \
+--numbered parts"
 run 1 "$PACK" array 7.npy -o no
 grep -q "; rename it; $STACK$" err || die "$(cat err)"
 echo "$n that are refused or bad, and what their hints make"

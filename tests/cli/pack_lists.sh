@@ -457,10 +457,11 @@ mkdir bare && cp $I bare/x.jpg
 refused 1 "./bare/x.jpg: is in no class folder; give labels with --labels FILE or --label-regex RE, \
 or pack without labels with --no-label" bare src
 refused 2 "'': the name of an input must not be empty" ''
+printf '%s\n%s\r\n' $J $I | "$PACK" images - -o crlf "${ARGS[@]}" -q # as Windows ends lines
 code=0
-printf '%s\n%s\r\n' $J $I | "$PACK" images - -o no "${ARGS[@]}" 2>err || code=$?
+printf '%s\n%s\r\n' $J "$(dirname "$I")/no.jpg" | "$PACK" images - -o no "${ARGS[@]}" 2>err || code=$?
 [ "$code" = 1 ] || die "exit code $code"
-grep -qF "shardpack: warning: $PWD/$I\\r: No such file or directory" err || die "$(cat err)"
+grep -qF "shardpack: warning: $PWD/$(dirname "$I")/no.jpg: No such file or directory" err || die "$(cat err)"
 # A list without a newline is not read to its end, which may never come.
 code=0
 { printf '%s\n' $J && yes | tr -d '\n'; } | "$PACK" images - -o no "${ARGS[@]}" 2>err || code=$?

@@ -66,7 +66,7 @@ odd[156:157] = b"M"
 odd[148:156] = b" " * 8
 odd[148:156] = b"%06o\0 " % sum(odd)
 open("kind.tar", "wb").write(bytes(odd) + bytes(1024))
-wds("badlabel.tar", [one[0], ("000000.cls", b"\xff\xfe")])
+wds("badlabel.tar", [one[0], ("000000.cls", b"\xff\xfd")])
 wds("badjson.tar", [one[0], ("000000.json", b"{")])
 wds("nokey.tar", [one[0], ("000000.json", b'{"other": 1}')])
 wds("array.tar", [one[0], ("000000.json", b"[1]")])

@@ -9,6 +9,7 @@ import mmap
 import multiprocessing
 import os
 import pickle
+import re
 import signal
 import sys
 import threading
@@ -221,11 +222,12 @@ class Order(Loading):
                 self.assertEqual((loader.world, len(loader)), (2, 6))
             with libshard.Loader(self.ds, 8, rank=0, world=1) as loader:
                 self.assertEqual((loader.world, len(loader)), (1, 13))
-            os.environ["WORLD_SIZE"] = "two"
-            with self.assertRaisesRegex(
-                libshard.ArgumentError, "the environment has WORLD_SIZE='two', which is not a number"
-            ):
-                libshard.Loader(self.ds, 8)
+            for said in ("two", " 2", "+2", "1_0", "0x2", "2.0", "-1"):
+                os.environ["WORLD_SIZE"] = said
+                with self.assertRaisesRegex(
+                    libshard.ArgumentError, re.escape(f"WORLD_SIZE={said!r}, which is not a whole number")
+                ):
+                    libshard.Loader(self.ds, 8)
             os.environ["WORLD_SIZE"] = "1"
             with self.assertRaisesRegex(libshard.ArgumentError, "rank"):
                 libshard.Loader(self.ds, 8)

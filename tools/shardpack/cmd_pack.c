@@ -36,6 +36,7 @@
 #include "tools/shardpack/report/dry_run.h"
 #include "tools/shardpack/report/report.h"
 #include "tools/shardpack/report/report_file.h"
+#include "tools/shardpack/scan/class_alike.h"
 #include "tools/shardpack/scan/pack_options.h"
 #include "tools/shardpack/scan/request.h"
 #include "tools/shardpack/scan/scan.h"
@@ -171,6 +172,7 @@ static int make_plan(struct packing *w)
 		w->job.stored = w->stored;
 	code = plan_settle_shard_size(&w->plan, &w->job.schema, w->o->shard_records, w->o->shard_bytes);
 	code = code == EXIT_DONE ? plan_finish(&w->plan) : code;
+	code = code == EXIT_DONE ? class_alike_judge(&w->plan, &w->scan, w->o->strict_classes) : code;
 	return code == EXIT_DONE ? origin_collect(&w->now, &w->plan, &w->place, w->stored) : code;
 }
 

@@ -377,6 +377,8 @@ int coco_list_read(struct coco_list *l, const struct request *r, const char *pat
 	json_scan_start(&j, stored_bytes(r->stored, l->file), read_stored, l);
 	if (j.bytes >= sizeof(mark))
 		code = stored_get(r->stored, l->file, 0, mark, sizeof(mark));
+	if (code == EXIT_DONE && utf8_is_utf16(mark, sizeof(mark)))
+		code = fail(EXIT_BAD, "%s: " UTF8_UTF16, l->where);
 	j.base = utf8_mark(mark, sizeof(mark));
 	if (code == EXIT_DONE)
 		code = read_document(l, &j);

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "shard_pack.h"
+#include "tools/common/utf8.h"
 #include "tools/shardpack/convert/budget.h"
 #include "tools/shardpack/convert/input_bytes.h"
 #include "tools/shardpack/convert/pictures.h"
@@ -178,16 +179,22 @@ static void put_length(const struct target *t, size_t bytes)
 	memcpy((length->group ? t->r->meta : t->r->record) + length->offset, &count, sizeof(count));
 }
 
-/* Numbers, text and bytes, from a file or member. */
+/* Numbers, text and bytes, from a file or member.  A byte-order mark is not a part of a text. */
 static bool put_value(const struct target *t, const struct input_bytes *in, size_t *bytes)
 {
-	const uint8_t *data = t->all->part.data;
+	const char *data = (const char *)t->all->part.data;
+	size_t mark = 0, data_bytes = (size_t)in->bytes;
 	struct field_verdict v;
 	bool there = true, ok;
 
+	if (t->source->kind != FIELD_BYTES) {
+		if (utf8_is_utf16(data, data_bytes))
+			return verdict_set(&t->r->verdict, OUTCOME_BAD, SHARD_MISS_DECODE, UTF8_UTF16);
+		mark = utf8_mark(data, data_bytes);
+	}
 	ok = field_json_key(t->source) && in->file != PLAN_NO_FILE
-		     ? field_value_of_key(t->f, t->source, data, in->bytes, t->at, bytes, &there, &v)
-		     : field_value(t->f, t->source, data, in->bytes, t->at, bytes, &v);
+		     ? field_value_of_key(t->f, t->source, data + mark, data_bytes - mark, t->at, bytes, &there, &v)
+		     : field_value(t->f, t->source, data + mark, data_bytes - mark, t->at, bytes, &v);
 	if (ok || (!there && t->source->optional))
 		return true;
 	return verdict_set(&t->r->verdict, OUTCOME_BAD, (uint32_t)v.reason, "%s", v.message);

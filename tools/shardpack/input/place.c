@@ -157,6 +157,9 @@ static int add_list(struct source_place *p)
 		code = line_next(&line, stdin, "standard input", "one path per line");
 		if (code != EXIT_DONE || line.is_end)
 			break;
+		/* CR LF, unless a name ends so. */
+		if (line.bytes && line.text[line.bytes - 1] == '\r' && access(line.text, F_OK) != 0)
+			line.text[--line.bytes] = '\0';
 		if (!line.bytes || strlen(line.text) != line.bytes)
 			code = fail(EXIT_BAD, "standard input, line %" PRIu64 ": %s; must be one path per line",
 				    line.number, line.bytes ? "has a NUL byte" : "is empty");

@@ -15,6 +15,7 @@
 #include <jansson.h>
 
 #include "shard_pack.h"
+#include "tools/common/text.h"
 #include "tools/common/utf8.h"
 #include "tools/shardpack/format/integer.h"
 #include "tools/shardpack/format/json_why.h"
@@ -375,24 +376,24 @@ bool field_value_of_key(const struct shard_field *f, const struct field_source *
 
 static bool signed_cell(const char *text, size_t bytes, uint8_t out[8])
 {
-	long long value, most = bytes == 8 ? INT64_MAX : (INT64_C(1) << (8 * bytes - 1)) - 1;
-	char *end;
+	int64_t value, most = bytes == 8 ? INT64_MAX : (INT64_C(1) << (8 * bytes - 1)) - 1;
 
-	errno = 0;
-	value = strtoll(text, &end, 10);
+	if (!text_i64(text, strlen(text), &value))
+		return false;
 	memcpy(out, &value, 8);
-	return !errno && end != text && !*end && value <= most && value >= -most - 1;
+	return value <= most && value >= -most - 1;
 }
 
 static bool unsigned_cell(const char *text, size_t bytes, uint8_t out[8])
 {
 	unsigned long long value, most = bytes == 8 ? UINT64_MAX : (UINT64_C(1) << (8 * bytes)) - 1;
-	char *end;
 
+	if (!text[0] || text[strspn(text, "0123456789")])
+		return false;
 	errno = 0;
-	value = strtoull(text, &end, 10);
+	value = strtoull(text, NULL, 10);
 	memcpy(out, &value, 8);
-	return !errno && end != text && !*end && value <= most && text[0] != '-';
+	return !errno && value <= most;
 }
 
 /* Are these only digits, which `value` does not have?  A whole number may name something. */
@@ -411,21 +412,22 @@ static bool is_another_whole(const char *text, double value)
 
 static bool float_cell(const char *text, uint32_t dtype, uint8_t out[8])
 {
-	char *end;
 	double d;
 	float f;
 
+	if (!text_is_decimal(text, strlen(text), true))
+		return false;
 	errno = 0;
 	if (dtype == SHARD_F32) {
-		f = strtof(text, &end);
+		f = strtof(text, NULL);
 		d = f;
 		memcpy(out, &f, sizeof(f));
 	} else {
-		d = strtod(text, &end);
+		d = strtod(text, NULL);
 		memcpy(out, &d, sizeof(d));
 	}
-	/* "inf" is one, 1e999 is none */
-	return end != text && !*end && !(errno == ERANGE && isinf(d)) && !is_another_whole(text, d);
+	/* "inf" is one, 1e999 is not */
+	return !(errno == ERANGE && isinf(d)) && !is_another_whole(text, d);
 }
 
 bool field_value_of_column(const struct shard_field *f, const char *text, uint8_t out[8])
@@ -433,8 +435,6 @@ bool field_value_of_column(const struct shard_field *f, const char *text, uint8_
 	size_t bytes = shard_dtype_bytes(f->dtype);
 
 	memset(out, 0, 8);
-	if (strchr(" \t\n\v\f\r+", text[0])) /* what strto...() would pass over; and nothing at all */
-		return false;
 	switch (f->dtype) {
 	case SHARD_U8:
 	case SHARD_U16:

@@ -172,6 +172,21 @@ static void put_outcome(const struct report *r, FILE *out, struct shard_dataset 
 	text_free(&ignored);
 }
 
+static void put_lines(const struct text *lines, const char *title, FILE *out)
+{
+	const char *at = lines->data;
+
+	if (!at || text_failed(lines))
+		return;
+	fprintf(out, "<h2>%s</h2>\n", title);
+	for (size_t bytes; *at; at += bytes + 1) {
+		bytes = strcspn(at, "\n");
+		fputs("<p>", out);
+		put_text(out, at, bytes);
+		fputs("</p>\n", out);
+	}
+}
+
 static void put_reasons(const struct account *a, FILE *out)
 {
 	uint64_t count[REASONS] = {0};
@@ -323,6 +338,10 @@ int report_html(const struct report *r, FILE *out, struct shard_dataset *ds, con
 
 	put_head(r, out);
 	put_outcome(r, out, ds);
+	if (r->scan) {
+		put_lines(&r->scan->warnings, "Warnings", out);
+		put_lines(&r->scan->notes, "Notes", out);
+	}
 	put_reasons(r->job->account, out);
 	if (code == EXIT_DONE)
 		code = put_classes(r, out, inputs, &gallery);

@@ -320,6 +320,7 @@ void report_json(const struct report *r, FILE *out, const struct shard_dataset *
 	write_statistics(&j, ds);
 	json_out_double(&j, "seconds", (double)r->elapsed_ns / 1e9);
 	write_lines(&j, "warnings", r->scan ? r->scan->warnings.data : NULL, r->scan ? r->scan->warnings.bytes : 0, 0);
+	write_lines(&j, "notes", r->scan ? r->scan->notes.data : NULL, r->scan ? r->scan->notes.bytes : 0, 0);
 	json_out_end(&j);
 	json_out_finish(&j); /* a memory stream: its one failure shows when it is closed */
 	text_free(&digest);

@@ -179,6 +179,8 @@ static const char *remedy_of(const struct shard_field *f, const char *cell)
 
 	if (!cell[0])
 		return "; for empty cells, --columns NAME:TYPE:default=V";
+	if (strpbrk(cell, "+_xX \t") && cell[strcspn(cell, "0123456789")]) /* what some programs take for numbers */
+		return "; write it in decimal digits, without '+', '_', 0x or blanks";
 	if ((f->dtype == SHARD_F32 || f->dtype == SHARD_F64) && !cell[strspn(cell, "-0123456789")] &&
 	    snprintf(point, sizeof(point), "%s.0", cell) < (int)sizeof(point) && field_value_of_column(f, point, value))
 		return f->dtype == SHARD_F32 ? ", which would round this whole number; choose f64 or i64"

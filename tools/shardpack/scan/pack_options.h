@@ -27,9 +27,11 @@ struct pack_options {
 
 	/* images, array, raw */
 	const char *classes;
+	bool strict_classes;
 
 	/* array */
-	int v2; /* what arrays of two unnamed bytes hold; 0: not said */
+	int v2;	      /* what arrays of two unnamed bytes hold; 0: not said */
+	int numbered; /* what files are whose names differ in a number; 0: not said */
 
 	/* raw */
 	const char *schema;

@@ -411,12 +411,6 @@ static int read_json(struct reading *r, char *text, size_t bytes)
 	return code;
 }
 
-/* By its mark, or the first letter. */
-static bool is_utf16(const uint8_t *text)
-{
-	return (text[0] == 0xff && text[1] == 0xfe) || (text[0] == 0xfe && text[1] == 0xff) || !text[0] != !text[1];
-}
-
 int path_table_read(const char *file, const char *name, const char *path_key, const char *label_key,
 		    const struct recipe *columns, struct shelf *shelf,
 		    int (*each)(void *context, const struct path_row *row), void *context)
@@ -434,8 +428,8 @@ int path_table_read(const char *file, const char *name, const char *path_key, co
 
 	if (code == EXIT_DONE && !found)
 		code = fail(EXIT_IO, "%s: No such file or directory", name);
-	if (code == EXIT_DONE && text.bytes >= 2 && is_utf16((const uint8_t *)text.data))
-		code = fail(EXIT_BAD, "%s: is UTF-16; save it as UTF-8", name);
+	if (code == EXIT_DONE && utf8_is_utf16(text.data, text.bytes))
+		code = fail(EXIT_BAD, "%s: " UTF8_UTF16, name);
 	else if (code == EXIT_DONE && text.bytes)
 		code = is_json(name) ? read_json(&r, text.data, text.bytes) : read_csv(&r, text.data, text.bytes);
 	text_free(&text);

@@ -19,6 +19,7 @@ struct scan {			/* start it zeroed */
 	uint64_t barren_count;	/* files of records that have none, archives without images */
 	char barren[1024];	/* the first of these */
 	struct text warnings;	/* one line each, as already printed */
+	struct text notes;	/* likewise */
 };
 
 void scan_free(struct scan *scan);
@@ -29,8 +30,9 @@ void scan_free(struct scan *scan);
  */
 int scan_end(struct scan *scan);
 
-/* Print a line and keep it for the report; without the newline. */
+/* Print a line and keep it for the report; without the newline.  --quiet hides a note. */
 void scan_warn(struct scan *scan, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+void scan_note(struct scan *scan, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
 /*
  * Count a file without records, or an archive without images.  When all files are listed, warn of

@@ -21,6 +21,7 @@
 #include "tools/common/grow.h"
 #include "tools/common/message.h"
 #include "tools/common/shelf.h"
+#include "tools/common/utf8.h"
 #include "tools/shardpack/decode/file_name.h"
 #include "tools/shardpack/format/json_why.h"
 #include "tools/shardpack/input/stored.h"
@@ -90,9 +91,11 @@ static bool same_key(const struct image_archive *a, const struct archive_member 
 	       !memcmp(image_archive_name(a, x), image_archive_name(a, y), x->key_bytes);
 }
 
-/* All of a member as text; NULL, and *code, if it cannot be. */
-static char *read_text(const struct image_archive *a, const struct archive_member *m, int *code, struct bad_input *bad)
+/* All of a member as text, without a byte-order mark; NULL, and *code, if it cannot be. */
+static char *read_text(const struct image_archive *a, const struct archive_member *m, size_t *bytes, int *code,
+		       struct bad_input *bad)
 {
+	size_t mark;
 	char *text = NULL;
 
 	if (m->bytes > LABEL_BYTES_MAX)
@@ -104,11 +107,17 @@ static char *read_text(const struct image_archive *a, const struct archive_membe
 		*code = image_archive_out_of_memory(a);
 	else
 		*code = stored_get(a->request->stored, a->file, m->offset, text, (size_t)m->bytes);
+	if (*code == EXIT_DONE && utf8_is_utf16(text, (size_t)m->bytes))
+		*code = bad_input(bad, SHARD_MISS_VALUE, "'%.150s' at offset %" PRIu64 ": " UTF8_UTF16,
+				  image_archive_name(a, m), m->offset);
 	if (*code != EXIT_DONE) {
 		free(text);
 		return NULL;
 	}
-	text[m->bytes] = '\0';
+	mark = utf8_mark(text, (size_t)m->bytes);
+	*bytes = (size_t)m->bytes - mark;
+	memmove(text, text + mark, *bytes);
+	text[*bytes] = '\0';
 	return text;
 }
 
@@ -130,13 +139,13 @@ static int label_of_cls(const struct image_archive *a, const struct archive_memb
 			struct label_list *many, struct bad_input *bad)
 {
 	int code = EXIT_DONE;
-	char *text = read_text(a, m, &code, bad), *at = text;
 	size_t bytes;
+	char *text = read_text(a, m, &bytes, &code, bad), *at = text;
 
 	if (!text)
 		return code;
 	at += strspn(at, " \t\r\n");
-	bytes = (size_t)(text + m->bytes - at);
+	bytes -= (size_t)(at - text);
 	while (bytes && strchr(" \t\r\n", at[bytes - 1]))
 		bytes--;
 	code = many ? label_list_of_text(a->request, at, bytes, true, many, bad)
@@ -150,13 +159,14 @@ static int label_of_json(const struct image_archive *a, const struct archive_mem
 {
 	const char *key = a->request->o->label_key;
 	int code = EXIT_DONE;
-	char *text = read_text(a, m, &code, bad);
+	size_t bytes;
+	char *text = read_text(a, m, &bytes, &code, bad);
 	json_error_t error;
 	json_t *object, *value;
 
 	if (!text)
 		return code;
-	object = json_loadb(text, (size_t)m->bytes, JSON_REJECT_DUPLICATES, &error);
+	object = json_loadb(text, bytes, JSON_REJECT_DUPLICATES, &error);
 	value = json_object_get(object, key);
 	if (!json_is_object(object))
 		code = bad_input(bad, SHARD_MISS_VALUE, "'%.150s' at offset %" PRIu64 ": %s", image_archive_name(a, m),

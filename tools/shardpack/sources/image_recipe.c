@@ -308,7 +308,7 @@ static int settle_labels(const struct request *r)
 /* Options that say what the label is. */
 static int refuse_labels(const struct request *r)
 {
-	static const char *const names[] = {"labels", "label-regex", "label-key", "classes"};
+	static const char *const names[] = {"labels", "label-regex", "label-key", "classes", "strict-classes"};
 
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]) && r->o->no_label; i++)
 		if (cli_given(r->args, names[i]))

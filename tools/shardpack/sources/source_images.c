@@ -424,6 +424,8 @@ static const struct cli_option options[] = {
 	 .help = "divisor", .beside = true},
 	{.name = "classes", .kind = CLI_FILE, AT(classes), .arg_name = "LIST",
 	 .default_note = "sorted", .help = "class numbers from this list or dataset"},
+	{.name = "strict-classes", .kind = CLI_FLAG, AT(strict_classes),
+	 .help = "refuse class names that look alike"},
 	{.name = "labels", .kind = CLI_FILE, AT(label_list), .arg_name = "FILE",
 	 .help = "table of paths and labels: CSV, TSV or JSONL"},
 	{.name = "label-regex", .kind = CLI_STRING, AT(label_regex), .arg_name = "RE",

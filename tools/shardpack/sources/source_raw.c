@@ -98,6 +98,7 @@ static const struct cli_option options[] = {
 	 .help = "bytes to skip at the front of each file"},
 	{.name = "classes", .kind = CLI_FILE, AT(classes), .arg_name = "FILE|DATASET", .default_note = "not named",
 	 .help = "class names of the field `label`"},
+	{.name = "strict-classes", .kind = CLI_FLAG, AT(strict_classes), .help = "refuse class names that look alike"},
 	{0}};
 /* clang-format on */
 
