@@ -60,8 +60,8 @@ static void use(struct decoder *d, const struct mask_codes *codes, bool mask, co
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	static const char colours[] = "0.0.0-0/7.7.7-1/else-2", values[] = "0-0/7-1/300-65535/else-9";
-	struct decoder *d = decoder_open(&(struct decode_options){
-		.max_pixels = PIXELS_MAX, .max_side = SIDE_MAX, .max_memory_bytes = 1 << 24, .formats = UINT32_MAX});
+	struct decoder *d = decoder_open(
+		&(struct decode_options){.max_pixels = PIXELS_MAX, .max_side = SIDE_MAX, .max_memory_bytes = 1 << 24});
 	struct mask_map map = {0};
 	struct mask_codes codes;
 	unsigned how = size ? data[0] % 6 : 0;

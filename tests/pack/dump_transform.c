@@ -108,8 +108,8 @@ static void run_job(struct decoder *d, const char *path, const struct transform_
 
 int main(void)
 {
-	const struct decode_options all = {.formats = UINT32_MAX};
-	struct decoder *d = must(decoder_open(&all), "out of memory");
+
+	struct decoder *d = must(decoder_open(NULL), "out of memory");
 	struct transform_options opt = {0};
 	unsigned filter, layout, fit, pixels, scale, upright;
 	char path[4096];

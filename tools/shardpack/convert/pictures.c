@@ -103,7 +103,6 @@ bool pictures_open(struct pictures *p, const struct recipe *r, struct budget *bu
 							   .max_frames = (uint32_t)limits_most(l, LIMIT_FRAMES),
 							   .max_memory_bytes = limits_most(l, LIMIT_MEMORY),
 							   .accept = (enum decode_accept)r->accept,
-							   .formats = r->formats,
 							   .claim = claim_decoder,
 							   .context = p});
 	return p->decoder != NULL;

@@ -26,6 +26,8 @@
 
 #include <jerror.h>
 
+#include "tools/shardpack/format/mpf.h"
+
 struct jpeg {
 	struct jpeg_decompress_struct cinfo;
 	struct jpeg_error_mgr errors;
@@ -354,6 +356,8 @@ static void decompress(struct jpeg *j, const uint8_t *bytes, size_t size)
 	jpeg_read_header(cinfo, TRUE);
 	j->in_scan = true;
 	rc = decode_check_size(j->d, cinfo->image_width, cinfo->image_height, j->v);
+	if (!rc)
+		rc = decode_first_of(mpf_pictures(bytes, size), "JPEG", "pictures", j->d->limit.max_frames, j->v);
 	if (rc)
 		fail(j, rc);
 	choose_colours(j);

@@ -115,7 +115,8 @@ void report_tell(const struct report *r)
 		     a->accepted, a->written, a->written == 1 ? "" : "s", a->accepted == 1 ? "s" : "");
 	}
 	if (a->first_inputs.count)
-		warn("%" PRIu64 " input%s more frames or pages than one: the first is packed; --report FILE lists them",
+		warn("%" PRIu64
+		     " input%s more frames, pages or pictures than one: the first is packed; --report FILE lists them",
 		     a->first_inputs.count, a->first_inputs.count == 1 ? " has" : "s have");
 	if (a->vanished)
 		warn("%" PRIu64 " of the skipped inputs vanished: their files were there when the plan was made",
