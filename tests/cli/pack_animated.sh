@@ -108,8 +108,8 @@ PY
 # ---- the pixels ----
 
 ARGS=(--crop 90 --order source)
-SAID="shardpack: warning: $(cat several) inputs have more frames, pages or pictures than one: the first is packed; --report FILE \
-lists them"
+SAID="shardpack: warning: $(cat several) inputs have more frames, pages or pictures than one: the first is packed; \
+--report FILE lists them"
 run 0 "$PACK" images good -o ds "${ARGS[@]}" --report r.json
 said "$SAID"
 "$PYTHON" -c 'import numpy, os, records
@@ -165,7 +165,8 @@ same planned blind
 	for i in 0 1 2; do echo "still/a/$i.png,0,one.$([ $i = 1 ] && echo gif || echo webp)"; done
 } >t.csv
 run 0 "$PACK" images t.csv -o further --crop 8 --field other:kind=image --report r.json
-said "shardpack: warning: 3 inputs have more frames, pages or pictures than one: the first is packed; --report FILE lists them"
+said "shardpack: warning: 3 inputs have more frames, pages or pictures than one: the first is packed; \
+--report FILE lists them"
 [ "$(json r.json '[e["message"] for e in d["first_of_several"] if "1.png" in e["input"]]')" = \
 	"['field other, one.gif: GIF has 4 frames: the first one is packed']" ] || die "$(cat r.json)"
 run 0 "$PACK" images still -o stills --crop 8
@@ -209,11 +210,12 @@ for name, data in files.items():
     open("phone/a/%s.jpg" % name, "wb").write(data)
 PY
 run 0 "$PACK" images phone -o phone.ds --crop 8 --report r.json
-said "shardpack: warning: 3 inputs have more frames, pages or pictures than one: the first is packed; --report FILE \
-lists them"
-[ "$(json r.json '[(e["input"][2:], e["message"]) for e in d["first_of_several"]]')" = "[('three.jpg', 'JPEG has 3 \
-pictures: the first one is packed'), ('two.jpg', 'JPEG has 2 pictures: the first one is packed'), ('view.jpg', 'JPEG has \
-2 pictures: the first one is packed')]" ] || die "$(cat r.json)"
+said "shardpack: warning: 3 inputs have more frames, pages or pictures than one: the first is packed; \
+--report FILE lists them"
+[ "$(json r.json '[(e["input"][2:], e["message"]) for e in d["first_of_several"]]')" = \
+	"[('three.jpg', 'JPEG has 3 pictures: the first one is packed'), \
+('two.jpg', 'JPEG has 2 pictures: the first one is packed'), \
+('view.jpg', 'JPEG has 2 pictures: the first one is packed')]" ] || die "$(cat r.json)"
 run 1 "$PACK" images phone -o none --crop 8 --limit frames=2
 said "shardpack: warning: phone/a/three.jpg: JPEG has 3 pictures: more than the limit of 2; --limit frames=3 packs the \
 first one"

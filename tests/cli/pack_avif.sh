@@ -70,7 +70,8 @@ for i, (x, y) in enumerate(zip(a, b)):
     records.same(x, y, str(i))' "$@"
 }
 same_pixels ds png.ds
-said "shardpack: warning: 2 inputs have more frames, pages or pictures than one: the first is packed; --report FILE lists them"
+said "shardpack: warning: 2 inputs have more frames, pages or pictures than one: the first is packed; \
+--report FILE lists them"
 json r.json 'd["first_of_several"][0]["message"]' | grep -qx 'AVIF has [23] frames: the first one is packed' ||
 	die "$(cat r.json)"
 run 0 "$PACK" images good -o one "${ARGS[@]}" --exif apply -j 1 --sandbox -q
@@ -89,7 +90,8 @@ grep -q '^formats avif$' planned/.shardpack/plan &&
 	die "the plan does not name AVIF: $(grep -a -e ^formats -e ^version planned/.shardpack/plan)"
 replan 's/^version libavif [^ ]*/version libavif 0.0.1/' planned spoilt
 run 5 "$PACK" build spoilt
-mkdir -p called/a && cp named/a/y.png called/a && cp named/a/x.png called/a/x.avif && cp named/a/mif1.png called/a/mif1.avif
+mkdir -p called/a && cp named/a/y.png called/a && cp named/a/x.png called/a/x.avif
+cp named/a/mif1.png called/a/mif1.avif
 run 0 "$PACK" images named -o misnamed --crop 8 -q
 run 0 "$PACK" images called -o called.ds --crop 8 -q
 same_images misnamed called.ds

@@ -81,8 +81,8 @@ assert len(names) == len(got) == 150
 for name, g, w in zip(names, got, want):
     records.same(g, w, name)'
 done
-said "shardpack: warning: $(cat several) inputs have more frames, pages or pictures than one: the first is packed; --report FILE \
-lists them"
+said "shardpack: warning: $(cat several) inputs have more frames, pages or pictures than one: the first is packed; \
+--report FILE lists them"
 json r.json 'd["first_of_several"][0]["message"]' | grep -qx 'TIFF has [25] pages: the first one is packed' ||
 	die "$(cat r.json)"
 run 0 "$PACK" images good -o one "${ARGS[@]}" --exif apply -j 1 --sandbox -q

@@ -143,6 +143,20 @@ static bool find_of_image(const struct pictures *p, const uint8_t *data, uint64_
 	return ok;
 }
 
+/* The file of an image, which is not to be turned, states that it lies otherwise. */
+static bool note_stated(const struct pictures *p, const uint8_t *data, uint64_t bytes, struct verdict *v)
+{
+	uint32_t stated = 0;
+
+	if (p->applies_exif || exif_is_tiff(data, bytes))
+		return true;
+	if (!decode_stated(data, bytes, p->rules, &stated))
+		return verdict_set(v, OUTCOME_STOP, 0, "out of memory while its orientation was looked for");
+	if (stated > 1)
+		v->dropped |= 1u << DROPPED_ORIENTATION;
+	return true;
+}
+
 /* The same for what belongs to an image of orientation `of`; `turn` is an enum field_turn. */
 static bool find_beside(const struct pictures *p, uint32_t turn, uint32_t of, const uint8_t *data, uint64_t bytes,
 			uint32_t *orientation, struct verdict *v)
@@ -213,7 +227,7 @@ static bool make_here(struct pictures *p, uint32_t field, uint32_t of, const uin
 		if (!make_image(p, t, data, bytes, made->orientation, dst, v))
 			return false;
 		transform_source_size(t, &made->width, &made->height);
-		return true;
+		return note_stated(p, data, bytes, v);
 	}
 	f = &p->schema.field[recipe_first(p->recipe) + field];
 	codes = (struct mask_codes){(uint32_t)shard_dtype_bytes(f->dtype), s->map.count ? &s->map : NULL};
@@ -303,7 +317,7 @@ static bool is_answer(const struct pictures *p, struct picture_job *job)
 	struct verdict *v = &job->verdict;
 
 	v->message[sizeof(v->message) - 1] = v->first[sizeof(v->first) - 1] = '\0';
-	if (v->reason > SHARD_MISS_KEY)
+	if (v->reason > SHARD_MISS_KEY || v->dropped >> DROPPED_COUNT)
 		return false;
 	if (!job->ok)
 		return v->outcome == OUTCOME_STOP || (v->outcome == OUTCOME_BAD && v->reason);

@@ -140,6 +140,7 @@ static enum decode_status run(struct decoder *d, const void *bytes, size_t size,
 	v->reason = 0;
 	v->message[0] = '\0';
 	v->first[0] = '\0';
+	v->dropped = 0;
 	if (!size)
 		return decode_bad(v, SHARD_MISS_EMPTY, "is empty (0 bytes)");
 	for (size_t i = 0; i < sizeof(magics) / sizeof(magics[0]); i++) {

@@ -16,9 +16,13 @@
 #include <string.h>
 
 #include <png.h>
+#include <zlib.h>
 
 #include "shard_pack.h"
+#include "tools/shardpack/format/icc.h"
 #include "tools/shardpack/format/png_chunk.h"
+
+#define PROFILE_BYTES 4096 /* profiles of RGB have fewer, or their primaries are among the first */
 
 struct png {
 	png_structp png;
@@ -124,8 +128,12 @@ static void choose_transforms(struct png *p)
 	} else if (bits == 16) {
 		png_set_strip_16(p->png);
 	}
-	if (type & PNG_COLOR_MASK_ALPHA)
+	if (bits == 16)
+		decode_drop(p->v, DROPPED_BITS);
+	if (type & PNG_COLOR_MASK_ALPHA) {
+		decode_drop(p->v, DROPPED_ALPHA);
 		png_set_strip_alpha(p->png);
+	}
 }
 
 /*
@@ -146,6 +154,70 @@ static uint64_t count_frames(const struct png *p)
 				chunk.data[3];
 	}
 	return count + (count && !is_frame);
+}
+
+#define GAMMA_OF_SRGB 45455 /* 1/2.2, in 1/100000 */
+#define GAMMA_NEAR    1000
+
+/* A profile is compressed: inflate as much as has its primaries. */
+static bool has_other_profile(const struct png_chunk *chunk)
+{
+	const uint8_t *nul = memchr(chunk->data, 0, chunk->bytes);
+	size_t head = nul ? (size_t)(nul - chunk->data) + 2 : chunk->bytes; /* behind the method */
+	uint8_t profile[PROFILE_BYTES];
+	z_stream z = {.next_in = (Bytef *)(uintptr_t)(chunk->data + head)};
+	bool other = true;
+
+	if (head >= chunk->bytes || inflateInit(&z) != Z_OK)
+		return true;
+	z.avail_in = (uInt)(chunk->bytes - head);
+	z.next_out = profile;
+	z.avail_out = sizeof(profile);
+	inflate(&z, Z_SYNC_FLUSH);
+	other = !icc_is_like_srgb(profile, sizeof(profile) - z.avail_out);
+	inflateEnd(&z);
+	return other;
+}
+
+static uint32_t read32(const uint8_t *at)
+{
+	return (uint32_t)at[0] << 24 | (uint32_t)at[1] << 16 | (uint32_t)at[2] << 8 | at[3];
+}
+
+/*
+ * What the chunks in front of the pixels say of them, and Pillow ignores: a transparent colour, and
+ * what the colours mean.  sRGB or a profile overrules gamma and primaries.
+ */
+static void note_chunks(const struct png *p)
+{
+	/* white, red, green, blue: x and y of each in 1/100000 */
+	static const uint32_t srgb[8] = {31270, 32900, 64000, 33000, 30000, 60000, 15000, 6000};
+	size_t at = PNG_MAGIC_BYTES;
+	struct png_chunk chunk;
+	bool other = false, known = false;
+
+	while (png_chunk_next(p->bytes, p->left_bytes, &at, &chunk) && !png_chunk_is(&chunk, "IDAT")) {
+		if (png_chunk_is(&chunk, "tRNS"))
+			decode_drop(p->v, DROPPED_ALPHA);
+		if (png_chunk_is(&chunk, "sRGB"))
+			known = true;
+		if (png_chunk_is(&chunk, "cICP") && chunk.bytes >= 2) { /* 1 and 13 are those of sRGB */
+			known = true;
+			if (chunk.data[0] != 1 || chunk.data[1] != 13)
+				decode_drop(p->v, DROPPED_PROFILE);
+		}
+		if (png_chunk_is(&chunk, "iCCP")) {
+			known = true;
+			if (has_other_profile(&chunk))
+				decode_drop(p->v, DROPPED_PROFILE);
+		}
+		if (png_chunk_is(&chunk, "gAMA") && chunk.bytes == 4)
+			other = other || read32(chunk.data) + GAMMA_NEAR - GAMMA_OF_SRGB > 2 * GAMMA_NEAR;
+		for (int i = 0; png_chunk_is(&chunk, "cHRM") && chunk.bytes == 32 && i < 8; i++)
+			other = other || read32(chunk.data + 4 * i) + GAMMA_NEAR - srgb[i] > 2 * GAMMA_NEAR;
+	}
+	if (other && !known)
+		decode_drop(p->v, DROPPED_PROFILE);
 }
 
 /* And for one of codes: the file's own channels. */
@@ -321,6 +393,8 @@ static void read_image(struct png *p)
 	rc = decode_first_of(frames, "PNG", "frames", p->d->limit.max_frames, p->v);
 	if (rc)
 		fail(p, rc);
+	if (!mask)
+		note_chunks(p);
 	open_stream(p);
 	png_read_info(p->png, p->info);
 	width = png_get_image_width(p->png, p->info);

@@ -23,6 +23,7 @@
 #include "shard_pack.h"
 #include "tools/shardpack/decode/tiff_kind.h"
 #include "tools/shardpack/decode/tiff_pages.h"
+#include "tools/shardpack/format/icc.h"
 
 struct tiff {
 	TIFF *file;
@@ -206,6 +207,21 @@ static enum decode_status check_there(const struct tiff *t)
 	return DECODE_OK;
 }
 
+static void note_dropped(const struct tiff *t)
+{
+	uint32_t bytes = 0;
+	void *profile = NULL;
+
+	if (t->kind.has_alpha)
+		decode_drop(t->v, DROPPED_ALPHA);
+	if (t->kind.bits > 8)
+		decode_drop(t->v, DROPPED_BITS);
+	if (t->kind.colours == TIFF_CMYK)
+		decode_drop(t->v, DROPPED_CMYK);
+	if (TIFFGetField(t->file, TIFFTAG_ICCPROFILE, &bytes, &profile) && !icc_is_like_srgb(profile, bytes))
+		decode_drop(t->v, DROPPED_PROFILE);
+}
+
 static enum decode_status read_page(struct tiff *t)
 {
 	uint32_t width = 0, height = 0;
@@ -220,6 +236,8 @@ static enum decode_status read_page(struct tiff *t)
 		rc = tiff_kind_find(t->file, t->pages.colours, &t->kind, t->v);
 	if (rc == DECODE_OK && t->said[0])
 		rc = refuse(t);
+	if (rc == DECODE_OK)
+		note_dropped(t);
 	/* At once, for the first claim is what counts: the image, and a row or a tile. */
 	if (rc == DECODE_OK)
 		decode_claim(t->d, IMAGE_CHANNELS * (uint64_t)width * height +

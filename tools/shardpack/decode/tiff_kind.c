@@ -178,6 +178,7 @@ enum decode_status tiff_kind_find(void *file, uint32_t colours, struct tiff_kind
 		return rc;
 	k->bits = t.bits;
 	k->samples = t.samples;
+	k->has_alpha = t.extra_count && t.extra[0] != EXTRASAMPLE_UNSPECIFIED;
 	if (t.planar != PLANARCONFIG_CONTIG) {
 		k->planes = t.samples;
 		k->samples = 1;

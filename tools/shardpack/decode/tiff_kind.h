@@ -19,7 +19,8 @@ struct tiff_kind {
 	uint32_t bits, samples;		  /* of a pixel: bits of each sample; samples of one plane */
 	uint16_t planes;		  /* 1, or each sample has its own */
 	uint32_t tile_width, tile_height; /* 0: strips */
-	uint8_t table[256][3];		  /* what values of one sample mean: shades of gray or a palette */
+	bool has_alpha;
+	uint8_t table[256][3]; /* what values of one sample mean: shades of gray or a palette */
 };
 
 /*

@@ -22,7 +22,9 @@ struct jpeg_segment {
 	size_t bytes;
 };
 
-/* The segment at *at or behind it, which goes on to the next one.  False where no whole one is left. */
+/*
+ * The segment at *at or behind it, which goes on to the next one.  False where no whole one is left.
+ */
 static inline bool jpeg_segment_next(const uint8_t *file, size_t size, size_t *at, struct jpeg_segment *out)
 {
 	while (size >= 4 && *at <= size - 4) {
@@ -44,8 +46,8 @@ static inline bool jpeg_segment_next(const uint8_t *file, size_t size, size_t *a
 }
 
 /* Does it begin with this?  A literal's NUL at the end does not count. */
-#define jpeg_segment_is(segment, app, text)                                                                            \
-	((segment)->marker == (app) && (segment)->bytes >= sizeof(text) - 1 &&                                         \
+#define jpeg_segment_is(segment, app, text)                                    \
+	((segment)->marker == (app) && (segment)->bytes >= sizeof(text) - 1 && \
 	 !memcmp((segment)->data, text, sizeof(text) - 1))
 
 #endif

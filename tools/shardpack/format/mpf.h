@@ -12,8 +12,8 @@
 #include <stdint.h>
 
 /*
- * Counts the picture that the file begins with and those in its index that are in the file.  Smaller
- * copies of it, which the index calls thumbnails, do not count.  1 if there is no index.
+ * Counts the picture that the file begins with and those in its index that are in the file.
+ * Smaller copies of it, which the index calls thumbnails, do not count.  1 if there is no index.
  */
 uint64_t mpf_pictures(const uint8_t *bytes, size_t size);
 

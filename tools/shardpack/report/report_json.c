@@ -177,6 +177,33 @@ static void write_fit(struct json_out *j, const struct fit_count *f)
 	json_out_end(j);
 }
 
+/* Counts and first inputs; of records_not_counted nobody knows. */
+static void write_dropped(struct json_out *j, const struct plan *plan, const struct fit_count *f)
+{
+	static const char *const names[DROPPED_COUNT] = {[DROPPED_ORIENTATION] = "orientation",
+							 [DROPPED_ALPHA] = "alpha",
+							 [DROPPED_PROFILE] = "profile",
+							 [DROPPED_CMYK] = "cmyk",
+							 [DROPPED_BITS] = "bits"};
+	char path[PLAN_PATH_BYTES_MAX];
+	struct plan_input input;
+
+	json_out_object(j, "dropped");
+	for (uint32_t i = 0; i < DROPPED_COUNT; i++) {
+		json_out_object_line(j, names[i]);
+		json_out_u64(j, "images", f->dropped[i]);
+		if (f->dropped[i] && f->dropped_first[i] < plan->input_count) {
+			plan_input(plan, plan_input_at(plan, f->dropped_first[i]), &input);
+			plan_input_path(plan, &input, path);
+			json_out_string(j, "first", path);
+		} else {
+			json_out_null(j, "first");
+		}
+		json_out_end(j);
+	}
+	json_out_end(j);
+}
+
 static void write_account(struct json_out *j, const struct account *a)
 {
 	uint64_t failed = account_failed(a), bad = 0;
@@ -290,6 +317,8 @@ void report_json(const struct report *r, FILE *out, const struct shard_dataset *
 	write_pack(&j, plan);
 	if (recipe_is_images(&plan->recipe))
 		write_fit(&j, &r->job->account->fit);
+	if (recipe_is_images(&plan->recipe))
+		write_dropped(&j, plan, &r->job->account->fit);
 	write_ignored(&j, r->scan);
 	write_classes(&j, plan, ds, inputs);
 	write_problems(&j, "bad_inputs", plan, &r->job->account->problems);
