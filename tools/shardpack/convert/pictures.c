@@ -176,7 +176,7 @@ static bool find_beside(const struct pictures *p, uint32_t turn, uint32_t of, co
 	return true;
 }
 
-static bool make_image(struct pictures *p, struct transform *t, const uint8_t *data, uint64_t bytes,
+static bool make_image(struct pictures *p, struct transform *t, bool wide, const uint8_t *data, uint64_t bytes,
 		       uint32_t orientation, uint8_t *dst, struct verdict *v)
 {
 	const struct image_sink *sink = transform_sink(t, dst);
@@ -185,8 +185,9 @@ static bool make_image(struct pictures *p, struct transform *t, const uint8_t *d
 
 	p->turning = orientation != 1;
 	if (p->turning)
-		sink = turn_sink(&p->turn, orientation, sink);
-	status = decoder_stream(p->decoder, data, bytes, sink, &said);
+		sink = turn_sink(&p->turn, orientation, wide, sink);
+	status = wide ? decoder_stream_wide(p->decoder, data, bytes, sink, &said)
+		      : decoder_stream(p->decoder, data, bytes, sink, &said);
 	if (status == DECODE_OK && p->turning && !turn_finish(&p->turn))
 		status = DECODE_NO_MEMORY;
 	if (status == DECODE_OK)
@@ -217,6 +218,7 @@ static bool make_here(struct pictures *p, uint32_t field, uint32_t of, const uin
 {
 	const struct field_source *s = &p->recipe->from[field == PICTURES_IMAGE ? 0 : field];
 	struct transform *t = field == PICTURES_IMAGE ? p->image : p->transform[field];
+	bool wide = field == PICTURES_IMAGE ? p->recipe->transform.wide : s->transform.wide;
 	const struct shard_field *f;
 	struct mask_codes codes;
 
@@ -224,7 +226,7 @@ static bool make_here(struct pictures *p, uint32_t field, uint32_t of, const uin
 				    : !find_beside(p, s->turn, of, data, bytes, &made->orientation, v))
 		return false;
 	if (t) {
-		if (!make_image(p, t, data, bytes, made->orientation, dst, v))
+		if (!make_image(p, t, wide, data, bytes, made->orientation, dst, v))
 			return false;
 		transform_source_size(t, &made->width, &made->height);
 		return note_stated(p, data, bytes, v);

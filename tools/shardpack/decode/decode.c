@@ -69,6 +69,7 @@ struct magic {
 	uint8_t length;
 	const char *tag, *name; /* tag: the first bytes as text, where people know them */
 	bool images_only;	/* no mask is read from it */
+	const char *narrow;	/* NULL if it is read with 16 bits a sample; or with how many it is read */
 	enum decode_status (*run)(struct decoder *d, const uint8_t *bytes, size_t size, struct image *out,
 				  struct decode_verdict *v);
 	bool (*is)(const uint8_t *bytes, size_t size); /* NULL, or what else must be true of the file */
@@ -77,30 +78,30 @@ struct magic {
 #define MAGIC(s) s, sizeof(s) - 1
 
 static const struct magic magics[] = {
-	{MAGIC("\xff\xd8\xff"), NULL, "JPEG", false, jpeg_run, NULL},
-	{MAGIC("\x89PNG\r\n\x1a\n"), NULL, "PNG", false, png_run, NULL},
-	{MAGIC("RIFF????WEBP"), NULL, "WebP", false, webp_run, NULL},
-	{MAGIC("GIF8"), "GIF8", "GIF", true, gif_run, NULL},
-	{MAGIC("BM????\0\0\0\0"), NULL, "BMP", false, bmp_run, NULL},
-	{MAGIC("II*\0"), "II", "TIFF", true, tiff_run, NULL},
-	{MAGIC("MM\0*"), "MM", "TIFF", true, tiff_run, NULL},
-	{MAGIC("II+\0"), "II", "BigTIFF", false, NULL, NULL},
-	{MAGIC("MM\0+"), "MM", "BigTIFF", false, NULL, NULL},
-	{MAGIC("P1\n"), "P1", "PBM", false, NULL, NULL},
-	{MAGIC("P2\n"), "P2", "PGM", false, NULL, NULL},
-	{MAGIC("P3\n"), "P3", "PPM", false, NULL, NULL},
-	{MAGIC("P4\n"), "P4", "PBM", false, NULL, NULL},
-	{MAGIC("P5\n"), NULL, "PGM", false, ppm_run, NULL},
-	{MAGIC("P5 "), NULL, "PGM", false, ppm_run, NULL},
-	{MAGIC("P6\n"), NULL, "PPM", false, ppm_run, NULL},
-	{MAGIC("P6 "), NULL, "PPM", false, ppm_run, NULL},
-	{MAGIC("P7\n"), "P7", "PAM", false, NULL, NULL},
-	{MAGIC("????ftyp"), "ftyp", "AVIF", true, avif_run, heif_is_avif},
-	{MAGIC("????ftyphei"), NULL, "HEIF", false, NULL, NULL},
-	{MAGIC("????ftypmif1"), NULL, "HEIF", false, NULL, NULL},
-	{MAGIC("\xff\x0a"), NULL, "JPEG XL", false, NULL, NULL},
-	{MAGIC("\0\0\0\x0cJXL \r\n\x87\n"), NULL, "JPEG XL", false, NULL, NULL},
-	{MAGIC("\0\0\0\x0cjP  \r\n\x87\n"), NULL, "JPEG 2000", false, NULL, NULL},
+	{MAGIC("\xff\xd8\xff"), NULL, "JPEG", false, "8 bits a sample", jpeg_run, NULL},
+	{MAGIC("\x89PNG\r\n\x1a\n"), NULL, "PNG", false, NULL, png_run, NULL},
+	{MAGIC("RIFF????WEBP"), NULL, "WebP", false, "8 bits a sample", webp_run, NULL},
+	{MAGIC("GIF8"), "GIF8", "GIF", true, "8 bits a sample", gif_run, NULL},
+	{MAGIC("BM????\0\0\0\0"), NULL, "BMP", false, "8 bits a sample", bmp_run, NULL},
+	{MAGIC("II*\0"), "II", "TIFF", true, NULL, tiff_run, NULL},
+	{MAGIC("MM\0*"), "MM", "TIFF", true, NULL, tiff_run, NULL},
+	{MAGIC("II+\0"), "II", "BigTIFF", false, NULL, NULL, NULL},
+	{MAGIC("MM\0+"), "MM", "BigTIFF", false, NULL, NULL, NULL},
+	{MAGIC("P1\n"), "P1", "PBM", false, NULL, NULL, NULL},
+	{MAGIC("P2\n"), "P2", "PGM", false, NULL, NULL, NULL},
+	{MAGIC("P3\n"), "P3", "PPM", false, NULL, NULL, NULL},
+	{MAGIC("P4\n"), "P4", "PBM", false, NULL, NULL, NULL},
+	{MAGIC("P5\n"), NULL, "PGM", false, "samples that are read as 8 bits", ppm_run, NULL},
+	{MAGIC("P5 "), NULL, "PGM", false, "samples that are read as 8 bits", ppm_run, NULL},
+	{MAGIC("P6\n"), NULL, "PPM", false, "samples that are read as 8 bits", ppm_run, NULL},
+	{MAGIC("P6 "), NULL, "PPM", false, "samples that are read as 8 bits", ppm_run, NULL},
+	{MAGIC("P7\n"), "P7", "PAM", false, NULL, NULL, NULL},
+	{MAGIC("????ftyp"), "ftyp", "AVIF", true, "at most 12 bits a sample", avif_run, heif_is_avif},
+	{MAGIC("????ftyphei"), NULL, "HEIF", false, NULL, NULL, NULL},
+	{MAGIC("????ftypmif1"), NULL, "HEIF", false, NULL, NULL, NULL},
+	{MAGIC("\xff\x0a"), NULL, "JPEG XL", false, NULL, NULL, NULL},
+	{MAGIC("\0\0\0\x0cJXL \r\n\x87\n"), NULL, "JPEG XL", false, NULL, NULL, NULL},
+	{MAGIC("\0\0\0\x0cjP  \r\n\x87\n"), NULL, "JPEG 2000", false, NULL, NULL, NULL},
 };
 
 static bool starts_with(const uint8_t *bytes, size_t size, const struct magic *m)
@@ -136,7 +137,7 @@ static enum decode_status run(struct decoder *d, const void *bytes, size_t size,
 	char hex[3 * HEX_BYTES + 1];
 
 	d->channels = channels;
-	d->pixel_bytes = d->codes ? MASK_PIXEL_BYTES : channels;
+	d->pixel_bytes = d->codes ? MASK_PIXEL_BYTES : d->wide ? IMAGE_WIDE_BYTES : channels;
 	v->reason = 0;
 	v->message[0] = '\0';
 	v->first[0] = '\0';
@@ -148,6 +149,8 @@ static enum decode_status run(struct decoder *d, const void *bytes, size_t size,
 
 		if (!starts_with(bytes, size, m))
 			continue;
+		if (m->run && d->wide && m->narrow)
+			return decode_not_wide(v, m->name, m->narrow);
 		if (m->run && !(m->images_only && channels == 1))
 			return m->run(d, bytes, size, out, v);
 		if (m->run)
@@ -174,12 +177,13 @@ static enum decode_status run(struct decoder *d, const void *bytes, size_t size,
 }
 
 static enum decode_status stream(struct decoder *d, const struct mask_codes *codes, const void *bytes, size_t size,
-				 uint32_t channels, const struct image_sink *sink, struct decode_verdict *v)
+				 uint32_t channels, bool wide, const struct image_sink *sink, struct decode_verdict *v)
 {
 	struct image image;
 	enum decode_status rc;
 
 	d->codes = codes;
+	d->wide = wide;
 	d->sink = sink;
 	d->sink_begun = false;
 	rc = run(d, bytes, size, channels, &image, v);
@@ -195,17 +199,23 @@ static enum decode_status stream(struct decoder *d, const struct mask_codes *cod
 enum decode_status decoder_stream(struct decoder *d, const void *bytes, size_t size, const struct image_sink *sink,
 				  struct decode_verdict *v)
 {
-	return stream(d, NULL, bytes, size, IMAGE_CHANNELS, sink, v);
+	return stream(d, NULL, bytes, size, IMAGE_CHANNELS, false, sink, v);
+}
+
+enum decode_status decoder_stream_wide(struct decoder *d, const void *bytes, size_t size, const struct image_sink *sink,
+				       struct decode_verdict *v)
+{
+	return stream(d, NULL, bytes, size, IMAGE_CHANNELS, true, sink, v);
 }
 
 enum decode_status decoder_mask(struct decoder *d, const void *bytes, size_t size, const struct image_sink *sink,
 				struct decode_verdict *v)
 {
-	return stream(d, NULL, bytes, size, 1, sink, v);
+	return stream(d, NULL, bytes, size, 1, false, sink, v);
 }
 
 enum decode_status decoder_coded_mask(struct decoder *d, const struct mask_codes *codes, const void *bytes, size_t size,
 				      const struct image_sink *sink, struct decode_verdict *v)
 {
-	return stream(d, codes, bytes, size, 1, sink, v);
+	return stream(d, codes, bytes, size, 1, false, sink, v);
 }

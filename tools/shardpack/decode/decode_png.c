@@ -4,7 +4,8 @@
  *
  * Metadata chunks are skipped unread: no gamma, no profile, no background.  Samples of 16
  * bits keep their high byte and alpha is dropped, as in Pillow.  Gray of 16 bits is refused:
- * Pillow clips it at 255, which turns the picture white, and nobody wants either answer.
+ * Pillow clips it at 255, which turns the picture white, and nobody wants either answer.  Where 16
+ * bits are asked for, all of them are kept.
  * Palette indices are looked up here, not in libpng, which does not check them in time.
  *
  * Errors arrive by a callback that must not return, so it jumps.  Everything that lives
@@ -12,7 +13,9 @@
  */
 #include "tools/shardpack/decode/decode_png.h"
 
+#include <arpa/inet.h> /* htons */
 #include <setjmp.h>
+#include <stdio.h>
 #include <string.h>
 
 #include <png.h>
@@ -112,24 +115,32 @@ static void open_stream(struct png *p)
 	png_set_benign_errors(p->png, 0);
 }
 
-/* After this, rows have one 8-bit sample per pixel (gray or index) or three. */
+/* After this, rows have one 8-bit sample per pixel (gray or index) or three; or 16-bit ones. */
 static void choose_transforms(struct png *p)
 {
 	int type = png_get_color_type(p->png, p->info);
 	int bits = png_get_bit_depth(p->png, p->info);
+	char has[40];
 
-	if (type == PNG_COLOR_TYPE_GRAY && bits == 16)
-		fail(p, decode_bad(p->v, SHARD_MISS_UNSUPPORTED, "PNG is gray with 16 bits: convert it to 8 bits"));
+	if (p->d->wide && bits != 16) {
+		snprintf(has, sizeof(has), type == PNG_COLOR_TYPE_PALETTE ? "a palette of 8 bits" : "%d bit%s a sample",
+			 bits, bits == 1 ? "" : "s");
+		fail(p, decode_not_wide(p->v, "PNG", has));
+	}
+	if (!p->d->wide && type == PNG_COLOR_TYPE_GRAY && bits == 16)
+		fail(p, decode_bad(p->v, SHARD_MISS_UNSUPPORTED,
+				   "PNG is gray with 16 bits: --dtype u16 packs them all; or convert it to 8 bits"));
+	if (p->d->wide && htons(1) != 1)
+		png_set_swap(p->png);
 	if (type == PNG_COLOR_TYPE_PALETTE) {
 		png_set_packing(p->png);
 		png_get_PLTE(p->png, p->info, &p->palette, &p->palette_count);
 	} else if (bits < 8) {
 		png_set_expand_gray_1_2_4_to_8(p->png);
-	} else if (bits == 16) {
+	} else if (bits == 16 && !p->d->wide) {
 		png_set_strip_16(p->png);
-	}
-	if (bits == 16)
 		decode_drop(p->v, DROPPED_BITS);
+	}
 	if (type & PNG_COLOR_MASK_ALPHA) {
 		decode_drop(p->v, DROPPED_ALPHA);
 		png_set_strip_alpha(p->png);
@@ -291,7 +302,7 @@ static uint8_t *place_of_row(const struct png *p, uint8_t *row, uint32_t width)
 {
 	if (p->coded.format)
 		return row + (MASK_PIXEL_BYTES - mask_pixel_bytes(&p->coded)) * (size_t)width;
-	return p->narrow ? decode_narrow_row(row, width) : row;
+	return p->narrow ? decode_narrow_row(row, p->d->wide ? 2 * width : width) : row;
 }
 
 /* Row y as libpng gave it, to what it is to be, at `to`: where it lies unless it is wide. */
@@ -313,6 +324,8 @@ static void finish_row(struct png *p, uint8_t *row, uint32_t width, uint32_t y, 
 		}
 	} else if (p->palette) {
 		spread_palette(p, row, width);
+	} else if (p->narrow && p->d->wide) {
+		decode_spread_wide(row, width);
 	} else if (p->narrow) {
 		decode_spread_gray(row, width);
 	}
@@ -331,7 +344,7 @@ static void read_rows(struct png *p, int passes)
 		}
 	for (uint32_t y = 0; y < height; y++)
 		finish_row(p, decode_row(p->d, p->out, y), width, y, p->d->pixels.data + y * given_bytes * width);
-	p->d->pixel_bytes = p->d->channels;
+	p->d->pixel_bytes = p->d->wide ? IMAGE_WIDE_BYTES : p->d->channels;
 }
 
 #define STRIP_ROWS 8 /* as many as the resizer takes at once */

@@ -59,6 +59,9 @@ enum decode_status decode_no_memory(struct decode_verdict *v);
 enum decode_status decode_first_of(uint64_t count, const char *format, const char *things, uint64_t most,
 				   struct decode_verdict *v);
 
+/* The image has other samples than the 16 bits that were asked for: "8 bits a sample". */
+enum decode_status decode_not_wide(struct decode_verdict *v, const char *format, const char *what);
+
 /* Verdicts on a file that should be a mask.  `format` is its name. */
 enum decode_status decode_bad_channels(struct decode_verdict *v, const char *format, int channel_count);
 enum decode_status decode_bad_value(struct decode_verdict *v, const char *format, uint32_t value, uint32_t x,

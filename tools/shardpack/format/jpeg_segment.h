@@ -23,7 +23,8 @@ struct jpeg_segment {
 };
 
 /*
- * The segment at *at or behind it, which goes on to the next one.  False where no whole one is left.
+ * The segment at *at or behind it, which goes on to the next one.  False where no whole one is
+ * left.
  */
 static inline bool jpeg_segment_next(const uint8_t *file, size_t size, size_t *at, struct jpeg_segment *out)
 {

@@ -73,7 +73,8 @@ static void write_recipe(struct json_out *j, const struct recipe *r)
 		json_out_string(j, "pixels", transform_pixels_names[r->transform.pixels]);
 		json_out_string(j, "layout", transform_layout_names[r->transform.layout]);
 		json_out_string(j, "dtype", transform_samples_names[r->transform.samples]);
-		if (r->transform.samples != IMAGE_U8) {
+		json_out_u64(j, "bits", r->transform.wide ? 16 : 8);
+		if (image_is_normalised(r->transform.samples)) {
 			write_channels(j, "mean", r->transform.normal.mean);
 			write_channels(j, "std", r->transform.normal.std);
 		}

@@ -81,7 +81,7 @@ static void tell_fit(const struct recipe *recipe, const struct fit_count *f)
 		     f->unknown == 1 ? "" : "s", f->unknown == 1 ? "is" : "are");
 }
 
-/* What images have and records have not.  Every loader leaves most of it out; nobody sees it later. */
+/* What images have and records have not: nobody sees it later. */
 static void tell_dropped(const struct plan *plan, const struct fit_count *f, bool exif_said)
 {
 	static const struct {
@@ -93,7 +93,8 @@ static void tell_dropped(const struct plan *plan, const struct fit_count *f, boo
 		[DROPPED_ALPHA] = {"an alpha channel or a transparent colour, which is left out", "", false},
 		[DROPPED_PROFILE] = {"a colour profile or gamma other than sRGB, which is not applied", "", false},
 		[DROPPED_CMYK] = {"CMYK, which became RGB without a profile", "", false},
-		[DROPPED_BITS] = {"more than 8 bits a sample, of which the upper 8 are packed", "", false},
+		[DROPPED_BITS] = {"more than 8 bits a sample, of which the upper 8 are packed",
+				  "; --dtype u16 packs all of 16", false},
 	};
 	char path[PLAN_PATH_BYTES_MAX], some[HUMAN_CHARS], all[HUMAN_CHARS];
 	struct plan_input input;
