@@ -31,7 +31,7 @@ said "shardcat: hwc has 2 fields; choose one with --field"
 run 2 "$CAT" get hwc 3 --field labl
 said "shardcat: --field labl: hwc has no such field; 'shardcat info' lists them"
 run 2 "$CAT" get hwc 3 --field label --png
-said_only "shardcat: field label is i64, not an image of u8 or floats in layout hwc or chw; \
+said_only "shardcat: field label is i64, not an image of u8, u16 or floats in layout hwc or chw; \
 \`shardcat get --npy\` takes any field"
 run 2 "$CAT" get hwc 3 --png --raw
 said "shardcat: --raw, --npy and --png exclude each other"

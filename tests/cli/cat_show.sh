@@ -83,7 +83,7 @@ said_only "shardcat: ds: record 10: must be 0 to 9"
 run 2 "$CAT" show ds --first 5 --class a
 said_only "shardcat: ds: no record of class a"
 run 2 "$CAT" show ds --field label
-said "shardcat: field label is i64, not an image of u8 or floats in layout hwc or chw; \
+said "shardcat: field label is i64, not an image of u8, u16 or floats in layout hwc or chw; \
 \`shardcat get --npy\` takes any field"
 run 2 "$CAT" show "$ROOT/format/golden/keys.shard"
 run 2 "$CAT" show ds --count 0

@@ -269,3 +269,11 @@ break_library() {
 		$(printf ' -Wl,--wrap=%s' $wraps) \
 		$(pkg-config --libs liblz4 libpng) $(pkg-config --silence-errors --libs liburing) -ldl -lm)
 }
+
+same_images() { # DIR DIR: the same pixels, whatever the names of their inputs; PYTHONPATH has tests/cli
+	"$PYTHON" -c 'import records, sys
+a, b = (records.read(folder)["image"] for folder in sys.argv[1:])
+assert a.shape == b.shape, (a.shape, b.shape)
+for i, (x, y) in enumerate(zip(a, b)):
+    records.same(x, y, str(i))' "$@" || die "$1 and $2 have other pixels"
+}

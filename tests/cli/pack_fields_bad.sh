@@ -79,7 +79,7 @@ misused "--field mask: turn=image needs --exif apply; without it only TIFFs are 
 	mask:kind=mask,turn=image "${SMALL[@]}"
 misused "--field mask: from=json:mask: an image or a mask cannot come from JSON" --field mask:kind=mask,from=json:mask \
 	"${SMALL[@]}"
-misused "--field depth: dtype=i8: must be u8, f16, bf16 or f32 for an image" --field depth:kind=image,dtype=i8 \
+misused "--field depth: dtype=i8: must be u8, u16, f16, bf16 or f32 for an image" --field depth:kind=image,dtype=i8 \
 	"${SMALL[@]}"
 misused "--field depth: crop 32 is larger than resize 16" --field depth:kind=image,resize=16,crop=32 "${SMALL[@]}"
 misused "--field depth: std needs dtype f16, bf16 or f32; u8 samples are not normalised" \
@@ -101,7 +101,7 @@ misused "--crop and --field image:crop= differ; give one of them" --crop 16 --fi
 misused "--mean and --field image:mean= differ; give one of them" --crop 16 --dtype f32 --mean 0,0,0 \
 	--field image:mean=0/0/1
 misused "--crop 32 is larger than --resize 16" --resize 16 --field image:crop=32
-misused "--field image: dtype: must be u8, f16, bf16 or f32" --field image:dtype=i8
+misused "--field image: dtype: must be u8, u16, f16, bf16 or f32" --field image:dtype=i8
 
 # ---- tables ----
 

@@ -208,7 +208,7 @@ static int draw_cell(struct sheet *s, uint64_t number)
 	if (!rc)
 		rc = tensor_take(&s->target, &record, s->image, &tensor);
 	if (!rc)
-		rc = picture_image(&s->scale, &tensor, &image);
+		rc = picture_image(&s->scale, false, &tensor, &image);
 	if (!rc)
 		rc = caption(s, s->records[number], text, sizeof(text));
 	if (!rc) {

@@ -333,7 +333,7 @@ static int carry_out(struct packing *w, bool plan_only)
 	code = build_and_seal(w);
 	/* No record was published: keep nothing that would be in the way of another plan. */
 	all_empty = w->account.skipped + w->account.quarantined == w->plan.input_count;
-	if (code == EXIT_BAD && !w->account.written && (state == OUTPUT_NEW || all_empty))
+	if ((code == EXIT_BAD || code == EXIT_USAGE) && !w->account.written && (state == OUTPUT_NEW || all_empty))
 		output_give_up(&w->job, w->made_out, all_empty);
 	return code;
 }
@@ -414,6 +414,7 @@ static int run(const struct cli_args *args, bool plan_only)
 	w.job.plan = &w.plan;
 	command_begin_build(&w.job, &w.account, &w.receipts);
 	w.job.read_back = w.o->read_back == 0;
+	w.job.exif_said = w.recipe.source == SOURCE_IMAGES && cli_given(args, "exif");
 	w.job.worker_count = w.o->jobs ? (unsigned)w.o->jobs : workers_cpus();
 	w.anew = plan_only ? command_plan_again(w.o->out) : NULL;
 	w.job.anew = w.anew ? w.anew : "pack all anew with --replace";

@@ -15,6 +15,11 @@ void fit_count_add(struct fit_count *to, const struct fit_count *more)
 	to->empty_boxes += more->empty_boxes;
 	to->narrow_boxes += more->narrow_boxes;
 	to->unknown += more->unknown;
+	for (uint32_t i = 0; i < DROPPED_COUNT; i++) {
+		if (more->dropped[i] && (!to->dropped[i] || more->dropped_first[i] < to->dropped_first[i]))
+			to->dropped_first[i] = more->dropped_first[i];
+		to->dropped[i] += more->dropped[i];
+	}
 }
 
 void fit_count_image(struct fit_count *to, const struct transform_options *opt, uint32_t width, uint32_t height)
@@ -24,6 +29,17 @@ void fit_count_image(struct fit_count *to, const struct transform_options *opt, 
 	to->images++;
 	to->enlarged += g.width > width || g.height > height;
 	to->padded += opt->fit != FIT_AREA && (g.width < opt->crop || g.height < opt->crop);
+}
+
+void fit_count_dropped(struct fit_count *to, uint32_t dropped, uint64_t ordinal)
+{
+	struct fit_count one = {.images = 0};
+
+	for (uint32_t i = 0; i < DROPPED_COUNT; i++) {
+		one.dropped[i] = dropped >> i & 1;
+		one.dropped_first[i] = ordinal;
+	}
+	fit_count_add(to, &one);
 }
 
 void fit_count_boxes(struct fit_count *to, const float *boxes, uint64_t count)

@@ -72,6 +72,20 @@ uint64_t receipt_accepted_count(const struct receipt *r)
 	return count;
 }
 
+static void write_dropped(const struct fit_count *f, struct text *out)
+{
+	bool any = false;
+
+	for (uint32_t i = 0; i < DROPPED_COUNT; i++)
+		any = any || f->dropped[i];
+	if (!any)
+		return;
+	text_format(out, "dropped");
+	for (uint32_t i = 0; i < DROPPED_COUNT; i++)
+		text_format(out, " %" PRIu64 " %" PRIu64, f->dropped[i], f->dropped[i] ? f->dropped_first[i] : 0);
+	text_add(out, "\n", 1);
+}
+
 void receipt_write(const struct receipt *r, uint64_t shard_idx, struct text *out)
 {
 	text_format(out,
@@ -86,6 +100,7 @@ void receipt_write(const struct receipt *r, uint64_t shard_idx, struct text *out
 		text_format(out, "fit %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 "\n",
 			    r->fit.images, r->fit.enlarged, r->fit.padded, r->fit.boxes, r->fit.empty_boxes,
 			    r->fit.narrow_boxes);
+	write_dropped(&r->fit, out);
 	if (!r->not_finite.unknown) {
 		text_format(out, NOT_FINITE);
 		for (uint32_t f = 0; f < SHARD_FIELDS_MAX; f++)
@@ -111,6 +126,20 @@ bool receipt_shard_time(const char *out_dir, uint64_t shard_idx, uint64_t *mtime
 }
 
 /* Behind that line, if there is one. */
+static const char *read_dropped(const char *line, struct fit_count *f)
+{
+	const char *from = line + strlen("dropped");
+	int at = 0;
+
+	if (strncmp(line, "dropped ", strlen("dropped ")) != 0)
+		return line;
+	for (uint32_t i = 0; i < DROPPED_COUNT; i++, from += at)
+		if (sscanf(from, " %" SCNu64 " %" SCNu64 "%n", &f->dropped[i], &f->dropped_first[i], &at) != 2)
+			break;
+	return from + strcspn(from, "\n") + 1;
+}
+
+/* Behind that line, if there is one. */
 static const char *read_fit(const char *line, struct receipt *r)
 {
 	struct fit_count *f = &r->fit;
@@ -119,7 +148,7 @@ static const char *read_fit(const char *line, struct receipt *r)
 	if (sscanf(line, "fit %" SCNu64 " %" SCNu64 " %" SCNu64 " %" SCNu64 " %" SCNu64 " %" SCNu64 "%n", &f->images,
 		   &f->enlarged, &f->padded, &f->boxes, &f->empty_boxes, &f->narrow_boxes, &at) == 6 &&
 	    line[at] == '\n')
-		return line + at + 1;
+		return read_dropped(line + at + 1, f);
 	*f = (struct fit_count){.unknown = r->record_count};
 	return line;
 }
@@ -129,7 +158,7 @@ static bool begins(const char *line, const char *with)
 	return !strncmp(line, with, strlen(with));
 }
 
-/* Likewise; those of version 4 have none. */
+/* Likewise. */
 static const char *read_not_finite(const char *line, struct receipt *r)
 {
 	struct not_finite *n = &r->not_finite;
@@ -159,7 +188,7 @@ bool receipt_parse(struct receipt *r, uint64_t shard_idx, struct text *text)
 	int at = 0;
 	const char *line;
 
-	if (!text_cut_end(text) || (!begins(text->data, RECEIPT_FIRST_LINE) && !begins(text->data, "receipt 4\n")))
+	if (!text_cut_end(text) || !begins(text->data, RECEIPT_FIRST_LINE))
 		return false;
 	line = text->data + strlen(RECEIPT_FIRST_LINE);
 	if (sscanf(line,

@@ -132,6 +132,27 @@ static void put_not_finite(const struct shard_schema *s, const struct not_finite
 				human_count(nan, n->nan[f]), human_count(infinite, n->infinite[f]));
 }
 
+static void put_dropped(const struct fit_count *f, FILE *out)
+{
+	static const char *const what[DROPPED_COUNT] = {[DROPPED_ORIENTATION] =
+								"an orientation in EXIF or XMP that is not applied",
+							[DROPPED_ALPHA] = "an alpha channel or a transparent colour",
+							[DROPPED_PROFILE] = "a colour profile or gamma other than sRGB",
+							[DROPPED_CMYK] = "CMYK",
+							[DROPPED_BITS] = "more than 8 bits a sample"};
+	bool any = false;
+
+	for (uint32_t i = 0; i < DROPPED_COUNT; i++) {
+		if (f->dropped[i] && !any)
+			fputs("<h2>Left out of images</h2>\n<table id=\"dropped\">\n", out);
+		if (f->dropped[i])
+			put_count(out, what[i], f->dropped[i]);
+		any = any || f->dropped[i];
+	}
+	if (any)
+		fputs("</table>\n", out);
+}
+
 static void put_outcome(const struct report *r, FILE *out, struct shard_dataset *ds)
 {
 	const struct account *a = r->job->account;
@@ -163,6 +184,7 @@ static void put_outcome(const struct report *r, FILE *out, struct shard_dataset 
 	put_pack(r->job->plan, out);
 	put_fit(&a->fit, out);
 	put_not_finite(&r->job->schema, &a->not_finite, out);
+	put_dropped(&a->fit, out);
 	if (!r->scan || !r->scan->ignored.count)
 		return;
 	ignored_list(&r->scan->ignored, &ignored);

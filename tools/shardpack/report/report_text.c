@@ -98,6 +98,36 @@ static void tell_not_finite(const struct shard_schema *s, const struct not_finit
 		     human_count(some, n->unknown), n->unknown == 1 ? "" : "s", n->unknown == 1 ? "is" : "are");
 }
 
+/* What images have and records have not: nobody sees it later. */
+static void tell_dropped(const struct plan *plan, const struct fit_count *f, bool exif_said)
+{
+	static const struct {
+		const char *what, *then;
+		bool is_odd;
+	} dropped[DROPPED_COUNT] = {
+		[DROPPED_ORIENTATION] = {"an orientation in EXIF or XMP, and lie as in the file",
+					 "; --exif apply turns them upright", true},
+		[DROPPED_ALPHA] = {"an alpha channel or a transparent colour, which is left out", "", false},
+		[DROPPED_PROFILE] = {"a colour profile or gamma other than sRGB, which is not applied", "", false},
+		[DROPPED_CMYK] = {"CMYK, which became RGB without a profile", "", false},
+		[DROPPED_BITS] = {"more than 8 bits a sample, of which the upper 8 are packed",
+				  "; --dtype u16 packs all of 16", false},
+	};
+	char path[PLAN_PATH_BYTES_MAX], some[HUMAN_CHARS], all[HUMAN_CHARS];
+	struct plan_input input;
+
+	for (uint32_t i = 0; i < DROPPED_COUNT; i++) {
+		if (!f->dropped[i] || f->dropped_first[i] >= plan->input_count)
+			continue;
+		plan_input(plan, plan_input_at(plan, f->dropped_first[i]), &input);
+		plan_input_path(plan, &input, path);
+		(dropped[i].is_odd && !exif_said ? warn : note)(
+			"%s of %s images %s %s (the first is %s)%s", human_count(some, f->dropped[i]),
+			human_count(all, f->images), f->dropped[i] == 1 ? "has" : "have", dropped[i].what, path,
+			dropped[i].then);
+	}
+}
+
 void report_tell(const struct report *r)
 {
 	const struct account *a = r->job->account;
@@ -123,6 +153,8 @@ void report_tell(const struct report *r)
 	tell_not_finite(&r->job->schema, &a->not_finite);
 	if (recipe_is_images(&r->job->plan->recipe))
 		tell_fit(&r->job->plan->recipe, &a->fit);
+	if (recipe_is_images(&r->job->plan->recipe))
+		tell_dropped(r->job->plan, &a->fit, r->job->exif_said);
 	if (not_done)
 		snprintf(last, sizeof(last), " + %" PRIu64 " not done", not_done);
 	if (a->accepted) {
@@ -133,7 +165,8 @@ void report_tell(const struct report *r)
 		     a->accepted, a->written, a->written == 1 ? "" : "s", a->accepted == 1 ? "s" : "");
 	}
 	if (a->first_inputs.count)
-		warn("%" PRIu64 " input%s more frames or pages than one: the first is packed; --report FILE lists them",
+		warn("%" PRIu64
+		     " input%s more frames, pages or pictures than one: the first is packed; --report FILE lists them",
 		     a->first_inputs.count, a->first_inputs.count == 1 ? " has" : "s have");
 	if (a->vanished)
 		warn("%" PRIu64 " of the skipped inputs vanished: their files were there when the plan was made",

@@ -17,7 +17,7 @@ struct pack_options {
 
 	/* images */
 	uint64_t resize, crop;
-	int exif, fit, filter, pixels, layout, dtype;
+	int exif, fit, filter, pixels, layout, dtype, bits;
 	const char *mean, *std;
 	const char *label_regex, *label_list, *label_key, *multi_label, *label_separator, *path_key, *path_suffix;
 	const char *columns;
