@@ -137,7 +137,7 @@ run 0 wild "open fool" "$PACK" images one -o dead "${RECIPE[@]}" --sandbox
 # ---- processes: none are left, whatever ends the command ----
 
 mine() {
-	pgrep -f -- "-o $PWD/left" || :
+	printf '%s\n' "$PWD/left" | grep -lszxF -f - /proc/[0-9]*/cmdline | tr -dc '0-9\n' | sort -n || :
 }
 # A command, its server and a worker; or none of them.  A busy machine may take long.
 until_all() {
@@ -152,7 +152,7 @@ until_none() {
 		[ -n "$(mine)" ] || return 0
 		sleep 0.05
 	done
-	die "$1 leaves processes: $(ps -o pid,ppid,stat,args -p "$(mine | tr '\n' ,)")"
+	die "$1 leaves processes: $(mine | tr '\n' ' ')"
 }
 one spin
 for signal in INT TERM KILL; do
