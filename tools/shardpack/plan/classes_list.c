@@ -132,8 +132,11 @@ static int add_from_json(struct classes *c, const char *path)
 	if (code == EXIT_DONE && !found)
 		code = fail(EXIT_IO, "%s: there is no such file", where.data);
 	if (code == EXIT_DONE) {
+		errno = 0;
 		json = json_loadb(text.data ? text.data : "", text.bytes, JSON_REJECT_DUPLICATES, &error);
-		if (!json)
+		if (!json && errno == ENOMEM)
+			code = fail(EXIT_IO, "%s: out of memory", where.data);
+		else if (!json)
 			code = fail(EXIT_BAD, "%s: no JSON, at byte %d: %s", where.data, error.position,
 				    json_why(&error));
 		else

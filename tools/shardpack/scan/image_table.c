@@ -239,8 +239,10 @@ static int add_value(struct image_table *t, const struct path_row *row, uint32_t
 		return out_of_memory();
 	warn_of_list(t, row, i);
 	if (!field_value(&r->field[i], &r->from[i], row->value[i], strlen(row->value[i]), value, &bytes, &v))
-		code = bad_row(t, row->line, (uint32_t)v.reason, "column %s, field %s: %s", r->from[i].from,
-			       r->field[i].name, v.message);
+		code = v.reason == FIELD_NO_MEMORY
+			       ? out_of_memory()
+			       : bad_row(t, row->line, (uint32_t)v.reason, "column %s, field %s: %s", r->from[i].from,
+					 r->field[i].name, v.message);
 	else if (r->from[i].pick == PICK_ALL)
 		field_texts_add(&r->field[i], value, bytes, out);
 	else
