@@ -15,6 +15,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "libshard/base/url.h"
 #include "shard_pack.h"
 #include "tools/common/exit_code.h"
 #include "tools/common/files.h"
@@ -127,7 +128,7 @@ static int find_listed(struct image_table *t, uint64_t line, const char *listed,
 	char joined[2 * PLAN_PATH_BYTES_MAX];
 
 	out[0] = '\0';
-	if (missing_path_is_url(listed))
+	if (text_is_url(listed))
 		return bad_row(t, line, SHARD_MISS_MISSING,
 			       "'%.100s' is a URL, and only files are read: download the images, as with img2dataset, "
 			       "and pack the folder",
