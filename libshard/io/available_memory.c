@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #define PATH_BYTES 4096
+#define PAGE_BYTES 2048
 #define FILE_BYTES 8192 /* of a file of the kernel's */
 
 /* How the kernel shows groups: where they are mounted, and what the files in each are called. */
@@ -35,12 +36,19 @@ static const struct hierarchy {
 static bool read_text(const char *path, char text[FILE_BYTES])
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC);
-	ssize_t n = fd < 0 ? -1 : pread(fd, text, FILE_BYTES - 1, 0);
+	size_t have = 0;
+	ssize_t n;
 
+	while (fd >= 0 && have + PAGE_BYTES < FILE_BYTES) {
+		n = pread(fd, text + have, PAGE_BYTES, (off_t)have);
+		if (n <= 0)
+			break;
+		have += (size_t)n;
+	}
 	if (fd >= 0)
 		close(fd);
-	text[n > 0 ? n : 0] = 0;
-	return n > 0;
+	text[have] = 0;
+	return have > 0;
 }
 
 /* The number behind `word` in the file; UINT64_MAX if there is none, or if it says "max". */

@@ -14,7 +14,8 @@ for i in 1 2 3; do
 	{ printf 'P5 8 8 255\n'; head -c 64 /dev/zero; } >m/a/$i.pgm
 done
 run 0 "$PACK" images in -o ds --resize 8 --crop 8 -q
-# `quiet` has a writer that says nothing, `none` has no other end, `full` a reader that does not read.
+# `quiet` has a writer that says nothing, `none` has no other end, and the reader of `full` does not
+# read.
 mkfifo quiet none full
 exec 7<>quiet 8<>full
 "$PYTHON" -c '
@@ -76,8 +77,8 @@ for signal in TERM INT; do
 	for words in --help --print-man 'images --help' 'status ds'; do
 		stopped /dev/null full "$PACK" $words
 	done
-	for words in --help 'info ds' 'list ds' 'get ds 0 --field image' 'verify ds' 'stats ds' 'manifest ds' 'order ds' \
-		doctor; do
+	for words in --help 'info ds' 'list ds' 'get ds 0 --field image' 'verify ds' 'stats ds' \
+		'manifest ds' 'order ds' doctor; do
 		stopped /dev/null full "$CAT" $words
 	done
 done

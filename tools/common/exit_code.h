@@ -24,7 +24,8 @@ void reserve_standard_descriptors(void);
 /*
  * Close stdout.  The answer is EXIT_DONE if everything was written.  Else the cause is printed and
  * the answer is EXIT_IO.  Nothing is printed if the reader left early (`| head`), which is EXIT_IO,
- * too, or if a signal came while it waited for the reader: EXIT_INTERRUPTED.  A tool that writes much checks ferror(stdout) now and then and stops.
+ * too, or if a signal came while it waited for the reader: EXIT_INTERRUPTED.  A tool that writes
+ * much checks ferror(stdout) now and then and stops.
  */
 int finish_stdout(void);
 

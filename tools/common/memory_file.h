@@ -2,7 +2,7 @@
 /*
  * memory_file.h - a stream whose bytes are kept in memory
  *
- * open_memstream() would do, but fclose() succeeds there although memory for the last bytes ran out.
+ * open_memstream() would do, but there fclose() succeeds although the last bytes had no memory.
  */
 #ifndef SHARD_COMMON_MEMORY_FILE_H
 #define SHARD_COMMON_MEMORY_FILE_H

@@ -2,10 +2,10 @@
 /*
  * signals.c - Ctrl-C asks a tool to stop
  *
- * The handlers use lock-free atomics, clock_gettime(), sigaction(), alarm() and _exit() only, all of
- * which a handler may.  The work asks interrupted() often enough, except in a call that waits for
- * somebody else: a read of stdin, the open of a FIFO, a write to a pipe that nobody reads.  So the
- * system does not restart calls that one of these signals interrupts: they fail with EINTR, and
+ * The handlers use lock-free atomics, clock_gettime(), sigaction(), alarm() and _exit() only, all
+ * of which a handler may.  The work asks interrupted() often enough, except in a call that waits
+ * for somebody else: a read of stdin, the open of a FIFO, a write to a pipe that nobody reads.  So
+ * the system does not restart calls that one of these signals interrupts: they fail with EINTR, and
  * fail() knows why.  A signal can also come just before such a call.  Therefore an alarm follows,
  * again and again; its pauses grow, so that a long call of another kind gets done between two.
  */

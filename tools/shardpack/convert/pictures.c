@@ -314,9 +314,9 @@ static bool is_answer(const struct pictures *p, struct picture_job *job)
 }
 
 /*
- * It had no memory: because of its limit, or because the system has none?  Half of the limit is near
- * it: either what was there or what was asked for in addition is at least that much, or both would
- * have fitted.
+ * It had no memory: because of its limit, or because the system has none?  Half of the limit is
+ * near it: either what was there or what was asked for in addition is at least that much, or both
+ * would have fitted.
  */
 static bool judge_memory(const struct pictures *p, struct verdict *v)
 {

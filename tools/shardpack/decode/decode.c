@@ -206,7 +206,7 @@ static enum decode_status stream(struct decoder *d, const struct mask_codes *cod
 	d->sink_begun = false;
 	errno = 0;
 	rc = run(d, bytes, size, channels, &image, v);
-	/* Most libraries tell of memory that ran out as of a damaged file; malloc() has said so, too. */
+	/* Libraries tell of memory that ran out as of a damaged file; malloc() has set errno. */
 	if (rc == DECODE_BAD_INPUT && errno == ENOMEM)
 		rc = decode_no_memory(v);
 	if (rc == DECODE_OK && !d->sink_begun && /* it was decoded as a whole */

@@ -34,7 +34,7 @@ bool text_each_asked(const struct recipe *r)
 	return false;
 }
 
-/* How many texts field i has; its list is kept if it is one.  False if there is no memory for it. */
+/* How many texts field i has; its list is kept if it is one.  False if memory ran out. */
 static bool take_list(struct text_each *e, uint32_t i, const char *value, size_t *count)
 {
 	json_t *list;
