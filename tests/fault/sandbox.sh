@@ -139,6 +139,12 @@ run 0 wild "open fool" "$PACK" images one -o dead "${RECIPE[@]}" --sandbox
 mine() {
 	printf '%s\n' "$PWD/left" | grep -lszxF -f - /proc/[0-9]*/cmdline | tr -dc '0-9\n' | sort -n || :
 }
+child_of() { # PID: the command's server, the server's worker
+	local p
+	for p in $(mine); do
+		! grep -q "^PPid:[[:space:]]*$1\$" "/proc/$p/status" || echo "$p"
+	done
+}
 # A command, its server and a worker; or none of them.  A busy machine may take long.
 until_all() {
 	for _ in $(seq 1200); do
@@ -165,7 +171,7 @@ for signal in INT TERM KILL; do
 	pid=$!
 	until_all
 	# What the command maps is not shared with it: one map is, for its work.
-	[ "$(grep -c '^[^ ]* ...s ' "/proc/$(mine | tail -n 1)/maps")" = 1 ] || die "it shares more than its work"
+	[ "$(grep -c '^[^ ]* ...s ' "/proc/$(child_of "$(child_of $pid)")/maps")" = 1 ] || die "it shares more than its work"
 	kill -$signal $pid
 	code=0
 	wait $pid || code=$?
