@@ -93,7 +93,9 @@ LEFT_OUT  := $(call other,input/unpack_archive,$(ARCHIVE)) $(call other,decode/d
              $(if $(filter 1,$(TIFF)),,tools/shardpack/decode/tiff_kind.c)
 tool_objs = $(filter-out $(LEFT_OUT:%.c=$(BUILD)/%.o), \
             $(call objects,$(addprefix tools/,$(1)/*.c $(1)/*/*.c cli/*.c common/*.c))) \
-            $(BUILD)/tools/$(1)/manual.o
+            $(BUILD)/tools/$(1)/manual.o $(SHARED)
+# Small things of the library that tools share though they are not public.  They use no other part.
+SHARED   := $(BUILD)/libshard/base/url.o $(BUILD)/libshard/io/available_memory.o
 TOOLS    := $(patsubst tools/%/main.c,$(BUILD)/bin/%,$(wildcard tools/*/main.c))
 MANUALS  := $(TOOLS:$(BUILD)/bin/%=$(BUILD)/tools/%/manual.c)
 EXAMPLES := $(call programs,examples/*.c)

@@ -7,7 +7,7 @@
 #include "libshard/base/bytes.h"
 #include "libshard/base/mem.h"
 #include "libshard/feed/layout.h"
-#include "libshard/io/direct.h"
+#include "libshard/io/available_memory.h"
 #include "libshard/io/file.h"
 #include "libshard/store/read/dataset_join.h"
 #include "libshard/store/read/fetch.h"
@@ -153,7 +153,7 @@ uint64_t paths_await(struct paths *p, uint64_t shard, struct shard_reader *r, ui
 
 uint64_t path_fits_bytes(void)
 {
-	return memory_available_bytes() / 100 * FITS_PERCENT;
+	return available_memory_bytes() / 100 * FITS_PERCENT;
 }
 
 bool paths_open(struct paths *p, struct shard_dataset *ds, const struct layout *layout, uint32_t asked)

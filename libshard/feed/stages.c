@@ -9,8 +9,8 @@
 #include "libshard/base/bytes.h"
 #include "libshard/base/error.h"
 #include "libshard/feed/layout.h"
+#include "libshard/io/available_memory.h"
 #include "libshard/io/buffer.h"
-#include "libshard/io/direct.h"
 #include "libshard/select/selection.h"
 #include "libshard/steps/steps.h"
 #include "libshard/store/read/dataset.h"
@@ -142,7 +142,7 @@ static uint64_t plan(const struct shard_dataset *ds, const struct layout *layout
 		wanted = add_capped(wanted, mul_capped(size[g].block_count, size[g].block_bytes));
 	}
 	if (wanted && !most_bytes)
-		most_bytes = memory_available_bytes() / MEMORY_SHARE;
+		most_bytes = available_memory_bytes() / MEMORY_SHARE;
 	for (uint32_t g = 0; g < s->group_count; g++) {
 		if (wanted > most_bytes) /* each group gets its share */
 			size[g].block_count =

@@ -77,8 +77,14 @@ class Writer:
 
         Raises :class:`ArgumentError`, :class:`ExistsError`, :class:`StorageError`.
         """
-        self._out = os.path.abspath(os.fspath(out))
         self._shown = os.fspath(out)
+        # pathlib makes "s3:/bucket" of "s3://bucket"
+        if re.match(r"[A-Za-z][A-Za-z0-9+.-]+:/" + "/" * isinstance(out, str), self._shown):
+            fail(
+                f"{self._shown}: is a URL; datasets are folders of this machine: write to one and copy it there. "
+                f"A folder of that name is {os.path.abspath(self._shown)!r}"
+            )
+        self._out = os.path.abspath(self._shown)
         self._wanted: dict[str, Field | None] | None = None if schema is None else parse(schema)
         self._classes = _class_names(classes)
         self._class_index = {name: i for i, name in enumerate(self._classes)}

@@ -202,7 +202,7 @@ link_pack() {
 	case ${VARIANT-} in asan) san=-fsanitize=address,undefined ;; tsan) san=-fsanitize=thread ;; esac
 	read -r CC object _ <"$BUILD/flags" # the compiler that made the objects
 	[ "$CC" != ccache ] || CC=$object
-	for object in $(tr ' ' '\n' <"$BUILD/parts" | grep -E '^tools/(shardpack|cli|common)/.*\.o$' | sort -u); do
+	for object in $(tr ' ' '\n' <"$BUILD/parts" | grep -E '^(tools/(shardpack|cli|common)|libshard)/.*\.o$' | sort -u); do
 		case $object in tools/shardpack/manual.o | "${3%.c}.o") continue ;; esac
 		objects+=("$BUILD/$object")
 	done

@@ -5,6 +5,9 @@ import array
 import collections
 import ctypes
 import decimal
+import os
+import pathlib
+import shutil
 import unittest
 
 import libshard
@@ -28,6 +31,21 @@ class Liar:
     @property
     def __array_interface__(self):
         return {**self.a.__array_interface__, **self.more}
+
+
+class Places(Case):
+    def test_urls(self):
+        for url in ("s3://bucket/ds", "gs://b/ds", "hf://datasets/me/ds", pathlib.Path("s3://bucket/ds")):
+            for write in (
+                lambda: libshard.pack({"x": np.zeros(3)}, None, url),  # noqa: B023
+                lambda: libshard.Writer(url, "x:f64"),  # noqa: B023
+            ):
+                with self.subTest(url), self.assertRaisesRegex(libshard.ArgumentError, r"//?b.*: is a URL|//?d.*: is a URL"):
+                    write()
+        self.assertEqual([n for n in os.listdir(".") if ":" in n], [])
+        libshard.pack({"x": np.zeros(3)}, None, "./s3:/bucket/ds")
+        self.assertEqual(len(libshard.open("./s3:/bucket/ds")), 3)
+        shutil.rmtree("s3:")
 
 
 class BadUse(Case):

@@ -134,7 +134,7 @@ static void put_npy(const struct tensor *tensor, FILE *file)
 
 static int get_file(const struct get_options *o, struct target *t, struct tensor *tensor)
 {
-	struct out_file file;
+	struct memory_file file;
 	int rc = out_file_open(&file);
 
 	if (rc)

@@ -279,7 +279,7 @@ static int write_sheet(const struct sheet *s, const char *path)
 		.pixel_bytes = 3,
 		.channel_bytes = 1,
 	};
-	struct out_file file;
+	struct memory_file file;
 	char error[256];
 	int rc = out_file_open(&file);
 

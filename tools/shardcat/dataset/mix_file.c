@@ -27,8 +27,11 @@ static int read_text(struct mix_file *f)
 	f->text = malloc(BYTES_MAX + 1);
 	bytes = f->text ? fread(f->text, 1, BYTES_MAX + 1, in) : 0;
 	if (!f->text || ferror(in)) {
+		int os_code = f->text ? errno : ENOMEM;
+
 		fclose(in);
-		return fail(EXIT_IO, "%s: %s", f->path, f->text ? strerror(EIO) : "out of memory");
+		errno = os_code;
+		return fail(EXIT_IO, "%s: %s", f->path, f->text ? strerror(os_code) : "out of memory");
 	}
 	fclose(in);
 	if (utf8_is_utf16(f->text, bytes))

@@ -217,8 +217,9 @@ static int add_caption(struct reading *r, uint32_t i, uint8_t *value, size_t *by
 	if (code == EXIT_DONE && !json_range_string(&range, text, &text_bytes))
 		code = bad(r, SHARD_MISS_VALUE, "%s is no text", key_of(r, i));
 	if (code == EXIT_DONE && !field_value(&r->request->recipe->field[i], s, text, text_bytes, value, bytes, v))
-		code = bad(r, (uint32_t)v->reason, "%s, field %s: %s", key_of(r, i), r->request->recipe->field[i].name,
-			   v->message);
+		code = v->reason == FIELD_NO_MEMORY ? out_of_memory()
+						    : bad(r, (uint32_t)v->reason, "%s, field %s: %s", key_of(r, i),
+							  r->request->recipe->field[i].name, v->message);
 	free(text);
 	return code;
 }
@@ -237,7 +238,9 @@ static int add_value(struct reading *r, const struct coco_image *x, uint32_t i, 
 	if (s->kind == FIELD_TEXT && s->pick == PICK_UNSAID)
 		code = add_caption(r, i, value, &bytes, &v);
 	else if (!field_value(f, s, r->one[i], strlen(r->one[i]), value, &bytes, &v))
-		code = bad(r, (uint32_t)v.reason, "%s, field %s: %s", key_of(r, i), f->name, v.message);
+		code = v.reason == FIELD_NO_MEMORY
+			       ? out_of_memory()
+			       : bad(r, (uint32_t)v.reason, "%s, field %s: %s", key_of(r, i), f->name, v.message);
 	if (code == EXIT_DONE && s->kind == FIELD_BOXES)
 		field_part_add_sized(out, x->width, x->height, value, bytes);
 	else if (code == EXIT_DONE && s->pick == PICK_ALL)

@@ -190,6 +190,8 @@ static bool read_stored(void *context, uint64_t offset, void *out, size_t bytes)
 /* What the scan stumbled over; reading has said why it failed itself. */
 static int broken(const struct coco_list *l, const struct json_scan *j)
 {
+	if (j->no_memory)
+		return fail(EXIT_IO, "%s: %s", l->where, j->why);
 	return j->why[0] ? fail(EXIT_BAD, "%s: %s; is it JSON of COCO, and complete?", l->where, j->why) : EXIT_IO;
 }
 

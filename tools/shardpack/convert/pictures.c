@@ -328,12 +328,18 @@ static bool is_answer(const struct pictures *p, struct picture_job *job)
 	       (job->field != PICTURES_IMAGE || transform_has_geometry(&p->recipe->transform, m->width, m->height));
 }
 
-/* It had no memory: because of its limit, or because the system has none? */
+/*
+ * It had no memory: because of its limit, or because the system has none?  Half of the limit is
+ * near it: either what was there or what was asked for in addition is at least that much, or both
+ * would have fitted.
+ */
 static bool judge_memory(const struct pictures *p, struct verdict *v)
 {
 	uint64_t bytes = sandbox_bytes(p->recipe);
-	void *all = mmap(NULL, (size_t)bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	void *all = MAP_FAILED;
 
+	if (sandbox_took_memory(p->worker))
+		all = mmap(NULL, (size_t)bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (all == MAP_FAILED)
 		return verdict_set(v, OUTCOME_STOP, 0, "out of memory while it was decoded");
 	munmap(all, (size_t)bytes);

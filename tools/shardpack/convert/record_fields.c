@@ -197,7 +197,8 @@ static bool put_value(const struct target *t, const struct input_bytes *in, size
 		     : field_value(t->f, t->source, data + mark, data_bytes - mark, t->at, bytes, &v);
 	if (ok || (!there && t->source->optional))
 		return true;
-	return verdict_set(&t->r->verdict, OUTCOME_BAD, (uint32_t)v.reason, "%s", v.message);
+	return verdict_set(&t->r->verdict, v.reason == FIELD_NO_MEMORY ? OUTCOME_STOP : OUTCOME_BAD, (uint32_t)v.reason,
+			   "%s", v.message);
 }
 
 /* A mask or a further image.  To guess how it is turned would put it beside its object. */

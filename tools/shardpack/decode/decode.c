@@ -7,6 +7,7 @@
  */
 #include "tools/shardpack/decode/decode.h"
 
+#include <errno.h>
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
@@ -186,7 +187,11 @@ static enum decode_status stream(struct decoder *d, const struct mask_codes *cod
 	d->wide = wide;
 	d->sink = sink;
 	d->sink_begun = false;
+	errno = 0;
 	rc = run(d, bytes, size, channels, &image, v);
+	/* Libraries tell of memory that ran out as of a damaged file; malloc() has set errno. */
+	if (rc == DECODE_BAD_INPUT && errno == ENOMEM)
+		rc = decode_no_memory(v);
 	if (rc == DECODE_OK && !d->sink_begun && /* it was decoded as a whole */
 	    !image_give(sink, &(struct image_size){.width = image.width, .height = image.height, .scale = 1},
 			image.pixels, decode_given_bytes(d)))

@@ -134,9 +134,12 @@ static int add_from_json(struct classes *c, const char *path)
 	if (code == EXIT_DONE && utf8_is_utf16(text.data, text.bytes))
 		code = fail(EXIT_BAD, "%s: " UTF8_UTF16, where.data);
 	if (code == EXIT_DONE) {
+		errno = 0;
 		mark = utf8_mark(text.data, text.bytes);
 		json = json_loadb(text.data ? text.data + mark : "", text.bytes - mark, JSON_REJECT_DUPLICATES, &error);
-		if (!json)
+		if (!json && errno == ENOMEM)
+			code = fail(EXIT_IO, "%s: out of memory", where.data);
+		else if (!json)
 			code = fail(EXIT_BAD, "%s: no JSON, at byte %d: %s", where.data, error.position,
 				    json_why(&error));
 		else

@@ -156,8 +156,11 @@ static bool take_json(struct taking *t, const json_t *value, uint32_t axis)
 	return true;
 }
 
+/* With errno as json_loadb() left it: of memory that ran out it speaks as of bad JSON. */
 static bool bad_json(struct taking *t, const json_error_t *error)
 {
+	if (errno == ENOMEM)
+		return field_verdict_bad(t->v, FIELD_NO_MEMORY, "out of memory for its JSON");
 	return field_verdict_bad(t->v, SHARD_MISS_DECODE, "no %s, at byte %d: %s",
 				 t->kind == FIELD_TEXT ? "list of texts in JSON" : "JSON", error->position,
 				 json_why(error));
@@ -342,6 +345,7 @@ bool field_value(const struct shard_field *f, const struct field_source *s, cons
 	} else if (s->kind != FIELD_TEXT && bytes >= NPY_MAGIC_BYTES && !memcmp(data, NPY_MAGIC, NPY_MAGIC_BYTES)) {
 		ok = take_npy(&t, data, bytes);
 	} else {
+		errno = 0;
 		value = json_loadb(data, bytes, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, &error);
 		ok = value ? take_value(&t, s, value) : bad_json(&t, &error);
 		json_decref(value);
@@ -357,9 +361,12 @@ bool field_value_of_key(const struct shard_field *f, const struct field_source *
 	struct taking t = {.f = f, .kind = s->kind, .out = out, .v = v};
 	const char *key = field_json_key(s);
 	json_error_t error;
-	json_t *object = json_loadb(data, bytes, JSON_REJECT_DUPLICATES, &error), *value = json_object_get(object, key);
+	json_t *object, *value;
 	bool ok;
 
+	errno = 0;
+	object = json_loadb(data, bytes, JSON_REJECT_DUPLICATES, &error);
+	value = json_object_get(object, key);
 	*there = !object || (value && !json_is_null(value));
 	if (!object)
 		ok = bad_json(&t, &error);

@@ -4,6 +4,7 @@
  */
 #include "tools/shardpack/scan/image_list.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -268,7 +269,10 @@ int label_list_of_text(const struct request *r, const char *text, size_t bytes, 
 
 	empty(out);
 	if (bytes && text[0] == '[') {
+		errno = 0;
 		value = json_loadb(text, bytes, JSON_REJECT_DUPLICATES, &error);
+		if (!value && errno == ENOMEM)
+			return fail(EXIT_IO, "out of memory for labels");
 		code = value ? label_list_of_json(r, value, out, bad)
 			     : bad_input(bad, SHARD_MISS_VALUE, "labels '%.*s' are no list in JSON, at byte %d: %s",
 					 (int)(bytes < 60 ? bytes : 60), text, error.position, json_why(&error));

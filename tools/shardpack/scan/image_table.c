@@ -15,6 +15,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "libshard/base/url.h"
 #include "shard_pack.h"
 #include "tools/common/exit_code.h"
 #include "tools/common/files.h"
@@ -127,7 +128,7 @@ static int find_listed(struct image_table *t, uint64_t line, const char *listed,
 	char joined[2 * PLAN_PATH_BYTES_MAX];
 
 	out[0] = '\0';
-	if (missing_path_is_url(listed))
+	if (text_is_url(listed))
 		return bad_row(t, line, SHARD_MISS_MISSING,
 			       "'%.100s' is a URL, and only files are read: download the images, as with img2dataset, "
 			       "and pack the folder",
@@ -245,8 +246,10 @@ static int add_value(struct image_table *t, const struct path_row *row, uint32_t
 		return out_of_memory();
 	warn_of_list(t, row, i);
 	if (!field_value(&r->field[i], &r->from[i], row->value[i], strlen(row->value[i]), value, &bytes, &v))
-		code = bad_row(t, row->line, (uint32_t)v.reason, "column %s, field %s: %s", r->from[i].from,
-			       r->field[i].name, v.message);
+		code = v.reason == FIELD_NO_MEMORY
+			       ? out_of_memory()
+			       : bad_row(t, row->line, (uint32_t)v.reason, "column %s, field %s: %s", r->from[i].from,
+					 r->field[i].name, v.message);
 	else if (r->from[i].pick == PICK_ALL)
 		field_texts_add(&r->field[i], value, bytes, out);
 	else

@@ -8,6 +8,7 @@
 #include "tools/shardpack/scan/webdataset.h"
 
 #include <ctype.h>
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -166,9 +167,12 @@ static int label_of_json(const struct image_archive *a, const struct archive_mem
 
 	if (!text)
 		return code;
+	errno = 0;
 	object = json_loadb(text, bytes, JSON_REJECT_DUPLICATES, &error);
 	value = json_object_get(object, key);
-	if (!json_is_object(object))
+	if (!object && errno == ENOMEM)
+		code = image_archive_out_of_memory(a);
+	else if (!json_is_object(object))
 		code = bad_input(bad, SHARD_MISS_VALUE, "'%.150s' at offset %" PRIu64 ": %s", image_archive_name(a, m),
 				 m->offset, object ? "not an object" : json_why(&error));
 	else if (many && value && !json_is_null(value))
