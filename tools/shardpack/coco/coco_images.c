@@ -113,22 +113,47 @@ static int find_members(struct reading *r, const struct coco_annotation *a, stru
 	return EXIT_DONE;
 }
 
+static bool is_null(const struct json_range *value)
+{
+	return value->bytes == 4 && !memcmp(value->text, "null", 4);
+}
+
+/* Which class an annotation has.  A category that the file does not have is a mistake in it. */
 static int class_of(struct reading *r, const struct found *f, int64_t *class_idx)
 {
 	int64_t id;
 
-	if (!f->category.text || !json_range_whole(&f->category, &id))
+	if (!f->category.text)
 		return bad(r, SHARD_MISS_INCOMPLETE, "has no category_id, a whole number");
+	if (!json_range_whole(&f->category, &id))
+		return bad(r, SHARD_MISS_VALUE, "category_id is %.*s, and must be a whole number",
+			   f->category.bytes < 40 ? (int)f->category.bytes : 40, f->category.text);
 	*class_idx = coco_list_class(&r->list, id);
 	return *class_idx >= 0 ? EXIT_DONE
-			       : bad(r, SHARD_MISS_VALUE, "category %" PRId64 " is not among the categories", id);
+			       : bad(r, SHARD_MISS_VALUE,
+				     "category %" PRId64 " is not among the categories; correct category_id, or add "
+				     "the category to the file",
+				     id);
+}
+
+/*
+ * Whatever is packed: a category_id that is there belongs to one of the categories, if the file
+ * lists any.  A file without that list, as some tools write it, has nothing to point to.
+ */
+static int check_category(struct reading *r, const struct found *f)
+{
+	int64_t class_idx;
+
+	if (!f->category.text || is_null(&f->category) || !(r->list.lists >> COCO_CATEGORIES & 1))
+		return EXIT_DONE;
+	return class_of(r, f, &class_idx);
 }
 
 /* "[]", "[ ]" or null: an annotation without an outline. */
 static bool is_empty(const struct json_range *value)
 {
 	return (value->text[0] == '[' && strspn(value->text + 1, " \t\r\n") + 2 == value->bytes) ||
-	       (value->bytes == 4 && !memcmp(value->text, "null", 4));
+	       is_null(value);
 }
 
 static int add_shape(struct reading *r, uint32_t i, const struct coco_annotation *a, const struct found *f)
@@ -191,6 +216,8 @@ static int add_annotation(struct reading *r, const struct coco_annotation *a)
 	code = stored_get(r->request->stored, r->list.file, a->offset, r->object, a->bytes);
 	if (code == EXIT_DONE)
 		code = find_members(r, a, &f);
+	if (code == EXIT_DONE)
+		code = check_category(r, &f);
 	for (uint32_t i = 0; code == EXIT_DONE && i < recipe->field_count; i++) {
 		const struct field_source *s = &recipe->from[i];
 
