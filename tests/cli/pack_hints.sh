@@ -114,9 +114,10 @@ EMPTY="values.csv: line 2: column x is empty, and field x comes from it"
 bad_input "$EMPTY; with optional, the field is empty" values.csv --field x:kind=boxes,max=2
 bad_input "$EMPTY; for single numbers, --columns NAME:TYPE:default=V" values.csv --field x:kind=tensor,dtype=u8
 printf '{"path": "data/train/abc.png", "label": 0, "n": "a"}\n' >values.jsonl
-bad_input "no number called x, which --columns needs; --columns NAME:TYPE:default=V packs V" values.jsonl --columns x:u8
+bad_input "no key is called x; the keys are 'path' 'label' 'n'; --columns needs a number there, or --columns \
+NAME:TYPE:default=V packs V" values.jsonl --columns x:u8
 run 1 "$PACK" images values.jsonl -o no "${ARGS[@]}" --columns n:u8
-said_of_one "values.jsonl: line 1: no number called n, which --columns needs"
+said_of_one "values.jsonl: line 1: n is \"a\", and --columns needs a number"
 ! grep -q "default=V" err || die "$(cat err)"
 
 # why no image has a label
@@ -124,7 +125,8 @@ printf 'path,label\ndata/train/abc.png,"a,b"\ndata/train/def.png,"[1.5]"\n' >hot
 run 1 "$PACK" images hot.csv -o no "${ARGS[@]}" --multi-label hot
 said "shardpack: warning: ./data/train/abc.png: hot.csv: line 2: labels 'a,b' are no list in JSON; say what separates \
 them with --label-separator, such as ' ' or '|'"
-said "shardpack: warning: ./data/train/def.png: hot.csv: line 3: element 0 of the labels is no text or whole number"
+said "shardpack: warning: ./data/train/def.png: hot.csv: line 3: element 0 of the labels is 1.5; a label must be \
+a whole number or a text"
 grep -q "^shardpack: .: no image has a label; " err || die "$(cat err)"
 
 # ---- a report in the place of an input ----

@@ -324,7 +324,8 @@ bad_input "the label in '000000.cls' at offset $(at badlabel.tar 000000.cls) \
 must be UTF-8 of 1 to 1024 bytes; it has 2" badlabel.tar
 bad_input "'000000.json' at offset $(at badjson.tar 000000.json): \
 string or '}' expected near end of file" badjson.tar --label-key n
-bad_input "'000000.json' at offset $(at nokey.tar 000000.json): no text or whole number called n" \
+bad_input "'000000.json' at offset $(at nokey.tar 000000.json): no key is called n; the keys are 'other'; --label-key \
+names the key of labels" \
 	nokey.tar --label-key n
 bad_input "'000000.json' at offset $(at array.tar 000000.json): not an object" array.tar --label-key n
 bad_input "the member at offset 0 $leads_out: 'a/../../x.jpg'" up.tar
