@@ -323,6 +323,10 @@ table some3 "n/a\n2\n10\n"
 run 0 "$PACK" images t.csv -o some3.ds "${ARGS[@]}" --classes some3
 run 0 "$CAT" list some3.ds
 [ "$(cut -f 2 out | tr '\n' ' ')" = "1 2 0 " ] || die "labels by --classes: $(cat out)"
+# A list may have more classes than the images do: a word says so.
+table list4 "cat\ndog\nemu\n10\n"
+table q.csv "path,label\n$I,dog\n$J,10\n" && run 0 "$PACK" images q.csv -o richer "${ARGS[@]}" --classes list4 -q
+said_only "shardpack: warning: --classes list4: 2 of 4 classes have no image; the first of these is 'cat'"
 table some2 "cat\ndog\n"
 refused 1 "./$I: label '2' is not one of the 2 classes of --classes some2; it is taken as a name, because \
 ./t.csv: line 4 has label 'n/a'" t.csv --classes some2

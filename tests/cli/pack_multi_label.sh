@@ -116,9 +116,14 @@ printed "  label  i64[1]: [0]"
 run 1 "$PACK" images t.jsonl -o no "${ARGS[@]}"
 grep -qF "label is a list; --multi-label takes several labels" err || die "$(cat err)"
 printf 'path,label\nimg/00.png,\n' >none.csv
-run 1 "$PACK" images none.csv -o no "${ARGS[@]}" --multi-label hot
-said "shardpack: .: no image has a label; if texts have several, say with --label-separator what is \
+for room in hot 3; do
+	run 1 "$PACK" images none.csv -o no "${ARGS[@]}" --multi-label $room
+	said "shardpack: .: no image has a label; if texts have several, say with --label-separator what is \
 between them; or name the classes with --classes FILE, or say --no-label"
+done
+printf 'cat\ndog\nemu\n' >names # which is a word for what is empty
+run 0 "$PACK" images none.csv -o unnamed "${ARGS[@]}" --multi-label 3 --classes names
+said "shardpack: warning: --classes names: 3 of 3 classes have no image; the first of these is 'cat'"
 for option in "--labels x.csv" "--label-regex (x)" --no-label; do
 	# shellcheck disable=SC2086 # two words
 	run 2 "$PACK" images t.jsonl -o no --multi-label 2 $option

@@ -71,6 +71,13 @@ uint64_t receipt_accepted_count(const struct receipt *r)
 	return count;
 }
 
+static void write_field(uint32_t i, const struct fit_field *f, struct text *out)
+{
+	if (f->records)
+		text_format(out, "field %" PRIu32 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu32 " %" PRIu32 "\n", i,
+			    f->records, f->without, f->first, f->least, f->most);
+}
+
 void receipt_write(const struct receipt *r, uint64_t shard_idx, struct text *out)
 {
 	text_format(out,
@@ -85,6 +92,8 @@ void receipt_write(const struct receipt *r, uint64_t shard_idx, struct text *out
 		text_format(out, "fit %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 "\n",
 			    r->fit.images, r->fit.enlarged, r->fit.padded, r->fit.boxes, r->fit.empty_boxes,
 			    r->fit.narrow_boxes);
+	for (uint32_t i = 0; i < SHARD_FIELDS_MAX && !r->fit.unknown; i++)
+		write_field(i, &r->fit.field[i], out);
 	if (r->lines.bytes)
 		text_add(out, r->lines.data, r->lines.bytes);
 	text_add_end(out);
@@ -101,7 +110,23 @@ bool receipt_shard_time(const char *out_dir, uint64_t shard_idx, uint64_t *mtime
 	return true;
 }
 
-/* Behind that line, if there is one. */
+/* Behind the lines of fields, if there are any. */
+static const char *read_fields(const char *line, struct fit_count *fit)
+{
+	struct fit_field f;
+	uint32_t i;
+	int at = 0;
+
+	while (sscanf(line, "field %" SCNu32 " %" SCNu64 " %" SCNu64 " %" SCNu64 " %" SCNu32 " %" SCNu32 "%n", &i,
+		      &f.records, &f.without, &f.first, &f.least, &f.most, &at) == 6 &&
+	       line[at] == '\n' && i < SHARD_FIELDS_MAX && f.without <= f.records) {
+		fit->field[i] = f;
+		line += at + 1;
+	}
+	return line;
+}
+
+/* Behind that line and those of fields, if there is one. */
 static const char *read_fit(const char *line, struct receipt *r)
 {
 	struct fit_count *f = &r->fit;
@@ -110,7 +135,7 @@ static const char *read_fit(const char *line, struct receipt *r)
 	if (sscanf(line, "fit %" SCNu64 " %" SCNu64 " %" SCNu64 " %" SCNu64 " %" SCNu64 " %" SCNu64 "%n", &f->images,
 		   &f->enlarged, &f->padded, &f->boxes, &f->empty_boxes, &f->narrow_boxes, &at) == 6 &&
 	    line[at] == '\n')
-		return line + at + 1;
+		return read_fields(line + at + 1, f);
 	*f = (struct fit_count){.unknown = r->record_count};
 	return line;
 }

@@ -2,10 +2,11 @@
 /*
  * receipt.h - what is known of a published shard, so that it need not be read again
  *
- *   receipt 4
+ *   receipt 5
  *   shard 5 bytes 8200192 time 1764000000123456789 records 54 misses 1 read-back yes
  *     root 3d1c... sha256 9a41...              on the same line
  *   fit 54 2 0 120 3 1                         the numbers of fit_count.h; of images alone
+ *   field 0 54 2 17 1 6                        those of a field, by its number in the recipe
  *   miss 301 5 1 the%20file%20ends%20early     ordinal, reason, how, message
  *   accepted 317 4 pixels%20are%20made%20up    ordinal, reason, message; a record all the same
  *   first 318 2 GIF%20has%202%20frames:...     likewise; the rest of the file is not packed
@@ -33,7 +34,7 @@
 struct plan;
 struct result;
 
-#define RECEIPT_FIRST_LINE "receipt 4\n"
+#define RECEIPT_FIRST_LINE "receipt 5\n"
 
 struct receipt { /* start it zeroed */
 	uint64_t file_bytes, mtime_ns, record_count, miss_count;

@@ -25,6 +25,7 @@
 #include "tools/shardpack/plan/bad_input.h"
 #include "tools/shardpack/plan/classes.h"
 #include "tools/shardpack/plan/field.h"
+#include "tools/shardpack/plan/field_part.h"
 #include "tools/shardpack/plan/plan.h"
 #include "tools/shardpack/scan/class_folders.h"
 #include "tools/shardpack/scan/image_archive.h"
@@ -329,7 +330,67 @@ static int scan_items(const struct request *r, struct labels *labels, const stru
 	return code;
 }
 
-static int scan(const struct request *r)
+/* Has any input a value of this field?  Only of such inputs is anything known that are good. */
+static bool is_any_there(const struct plan *plan, uint32_t i, bool *any_good)
+{
+	const struct field_source *s = &plan->recipe.from[i];
+	uint32_t before = recipe_column_bytes(&plan->recipe) > 0; /* tokens */
+	struct plan_input input;
+	struct field_part part;
+
+	for (uint32_t k = 0; k < i; k++)
+		before += field_has_part(&plan->recipe.from[k]);
+	for (uint64_t n = 0; n < plan->input_count; n++) {
+		const char *at;
+
+		plan_input(plan, n, &input);
+		if (input.bad_reason)
+			continue;
+		*any_good = true;
+		at = input.parts;
+		for (uint32_t k = 0; k < before; k++)
+			at += strcspn(at, " \n") + 1;
+		if (field_part_read(at, strcspn(at, " \n"), &part) && !field_part_is_none(&part, s))
+			return true;
+	}
+	return false;
+}
+
+/*
+ * `optional` and `default` are for inputs that lack a value.  If no input has one, the name of the
+ * source is wrong, and each record would silently have nothing.
+ */
+static int check_sources(const struct request *r)
+{
+	const struct plan *plan = r->plan;
+
+	for (uint32_t i = 0; i < r->recipe->field_count; i++) {
+		const struct field_source *s = &r->recipe->from[i];
+		const struct scan_field *f = &r->scan->field[i];
+		const char *name = r->recipe->field[i].name, *key = field_coco_key(s);
+		bool any_good = s->column && f->absent[0], there = f->found;
+
+		if (!s->optional && !(s->column && s->empty[0]))
+			continue;
+		if (!s->column)
+			there = is_any_there(plan, i, &any_good) && (!field_json_key(s) || f->found);
+		if (there || !any_good)
+			continue;
+		if (s->column)
+			return fail(EXIT_BAD,
+				    "--columns %s: no row has a value, so all would be packed as %s; the first row: %s",
+				    name, s->empty, f->absent);
+		return fail(
+			EXIT_BAD,
+			"--field %s: from=%s: no input has it, so the field would be empty in all records; the first "
+			"input: %s%s",
+			name, key ? key : s->from, f->absent[0] ? f->absent : "its value is empty",
+			strstr(f->absent, "say from=") ? "" : "; correct from=, or leave the field out");
+	}
+	return EXIT_DONE;
+}
+
+static int scan_any(const struct request *r)
 {
 	bool one_folder = r->place->item_count == 1 && !r->place->item[0].path[0];
 	struct labels labels = {0};
@@ -356,6 +417,37 @@ static int scan(const struct request *r)
 	text_free(&in.others);
 	labels_close(&labels);
 	return code;
+}
+
+/* A list of classes may be for several datasets, and have more; or it is the wrong one. */
+static int warn_of_classes(const struct request *r)
+{
+	const struct plan *plan = r->plan;
+	uint64_t *images = calloc(plan->class_count + 1, sizeof(*images)), empty = 0, first = 0;
+	char name[SHARD_KEY_BYTES_MAX + 1];
+
+	if (!images)
+		return fail(EXIT_IO, "out of memory for %" PRIu64 " classes", plan->class_count);
+	plan_count_classes(plan, images);
+	for (uint64_t i = 0; i < plan->class_count; i++)
+		if (!images[i] && !empty++)
+			first = i;
+	free(images);
+	if (!empty)
+		return EXIT_DONE;
+	plan_class_name(plan, first, name);
+	scan_warn(r->scan, "--classes %s: %" PRIu64 " of %" PRIu64 " classes have no image; the first of these is '%s'",
+		  r->o->classes, empty, plan->class_count, name);
+	return EXIT_DONE;
+}
+
+static int scan(const struct request *r)
+{
+	int code = scan_any(r);
+
+	if (code == EXIT_DONE)
+		code = check_sources(r);
+	return code == EXIT_DONE && r->o->classes && plan_has_labels(r->plan) ? warn_of_classes(r) : code;
 }
 
 #define AT(member) .offset = offsetof(struct pack_options, member)
