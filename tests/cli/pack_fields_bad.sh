@@ -214,6 +214,9 @@ bad_input "t1.jsonl: line 1: o.t is 5, and --field x needs a text: write it in q
 kind=tensor,dtype=TYPE" t1.jsonl --field x:kind=text,max=5,from=o.t
 bad_input "t1.jsonl: line 1: o is an object with the keys 'bbox' 't', and --field x needs a text" t1.jsonl \
 	--field x:kind=text,max=5,from=o
+printf '{"path": "%s", "label": 0, "o": [{"bbox": [[1, 2, 3, 4]]}]}\n' $IMG >t1.jsonl
+bad_input "t1.jsonl: line 1: no key is called o.bbox, because o is a list of 1; field x comes from it; with optional, \
+the field is empty" t1.jsonl --field x:kind=boxes,max=2,from=o.bbox
 mkdir dots && cp $IMG dots/7.png && cp $IMG dots/8.b.png && echo 0 >dots/7.cls && echo 0 >dots/8.cls
 echo text >dots/7.a.txt
 tar -cf dots.tar --format=ustar -C dots 7.png 7.cls 7.a.txt && tar -cf dots2.tar --format=ustar -C dots 8.b.png 8.cls

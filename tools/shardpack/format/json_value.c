@@ -91,6 +91,18 @@ const char *json_value_absent(const json_t *object, const char *key, char out[JS
 		snprintf(out, JSON_VALUE_BYTES, "%.60s is null", key);
 		return out;
 	}
+	for (const char *dot = strchr(key, '.'); dot && dot - key < PART_BYTES; dot = strchr(dot + 1, '.')) {
+		char part[PART_BYTES], what[JSON_VALUE_BYTES];
+		const json_t *value;
+
+		snprintf(part, sizeof(part), "%.*s", (int)(dot - key), key);
+		value = json_value_find(object, part);
+		if (value && !json_is_object(value)) {
+			snprintf(out, JSON_VALUE_BYTES, "no key is called %.60s, because %.60s is %.80s", key, part,
+				 json_value_say(value, what));
+			return out;
+		}
+	}
 	say_keys(object, keys, sizeof(keys));
 	snprintf(out, JSON_VALUE_BYTES, "no key is called %.60s; %s%s%s%.30s%s%.30s%s", key,
 		 keys[0] ? "the keys are " : "there are none", keys, below ? ", and " : "", below ? below : "",
