@@ -140,9 +140,10 @@ EMPTY="values.csv: line 2: column x is empty, and field x comes from it"
 bad_input "$EMPTY; with optional, the field is empty" values.csv --field x:kind=boxes,max=2
 bad_input "$EMPTY; for single numbers, --columns NAME:TYPE:default=V" values.csv --field x:kind=tensor,dtype=u8
 printf '{"path": "data/train/abc.png", "label": 0, "n": "a"}\n' >values.jsonl
-bad_input "no number called x, which --columns needs; --columns NAME:TYPE:default=V packs V" values.jsonl --columns x:u8
+bad_input "no key is called x; the keys are 'path' 'label' 'n'; --columns needs a number there, or --columns \
+NAME:TYPE:default=V packs V" values.jsonl --columns x:u8
 run 1 "$PACK" images values.jsonl -o no "${ARGS[@]}" --columns n:u8
-said_of_one "values.jsonl: line 1: no number called n, which --columns needs"
+said_of_one "values.jsonl: line 1: n is \"a\", and --columns needs a number"
 ! grep -q "default=V" err || die "$(cat err)"
 
 # why no image has a label
@@ -150,8 +151,75 @@ printf 'path,label\ndata/train/abc.png,"a,b"\ndata/train/def.png,"[1.5]"\n' >hot
 run 1 "$PACK" images hot.csv -o no "${ARGS[@]}" --multi-label hot
 said "shardpack: warning: ./data/train/abc.png: hot.csv: line 2: labels 'a,b' are no list in JSON; say what separates \
 them with --label-separator, such as ' ' or '|'"
-said "shardpack: warning: ./data/train/def.png: hot.csv: line 3: element 0 of the labels is no text or whole number"
+said "shardpack: warning: ./data/train/def.png: hot.csv: line 3: element 0 of the labels is 1.5; a label must be \
+a whole number or a text"
 grep -q "^shardpack: .: no image has a label; " err || die "$(cat err)"
+
+# ---- what is not read, by its name ----
+
+mkdir other
+USE="read its records in Python, and give them to libshard.pack(); docs/PYTHON.md shows how"
+while IFS='|' read -r name what; do
+	printf 'x' >"other/$name"
+	refused 1 "other/$name: $what" "other/$name"
+	refused 1 "other/$name: $what" other # and a folder that has nothing else
+	rm "other/$name"
+done <<END
+a.tfrecord|is a file of TFRecord, which \`shardpack images\` does not read; $USE
+a.tfrecord-00000-of-00002|is a file of TFRecord, which \`shardpack images\` does not read; $USE
+data.arrow|is a table of Arrow, which \`shardpack images\` does not read; $USE
+shard.00000.mds|is a shard of MosaicML Streaming, which \`shardpack images\` does not read; $USE
+a.MP4|is a video, which \`shardpack images\` does not read; write its frames as images, for example with ffmpeg, \
+and pack their folder
+a.h5|is a file of HDF5, which \`shardpack images\` does not read; write its arrays as .npy, and pack them with \
+\`shardpack array\`
+END
+: >other/a.parquet
+run 1 "$PACK" images other/a.parquet -o no "${ARGS[@]}"
+grep -qF "other/a.parquet: is a table of Parquet, which \`shardpack images\` does not read; write it as JSON Lines" err
+for ending in gz zst; do
+	: >t.csv.$ending
+	refused 1 "./t.csv.$ending: is a compressed table, which is not read; unpack it, and give t.csv" t.csv.$ending
+done
+printf 'x' >other/a.foo
+refused 1 "other/a.foo: by its name it is not an image, a table (.csv, .tsv, .jsonl), a .json of COCO or an archive \
+(.tar, .zip and others), and it is not a tar: ends at offset 1 without the blocks of zeros that end an archive; it is \
+cut short" other/a.foo
+refused 2 "s3://bucket/train: is a URL, and only files are read; download it and name the folder" s3://bucket/train
+cp other/a.foo images.zip
+refused 2 "--root images.zip: is not a folder; it must be the folder of the images, so unpack the archive first" \
+	labels.csv --root images.zip
+
+# no guess is better than one that is far away
+run 2 "$PACK" list ds
+said_only "shardpack: unknown verb 'list'
+try 'shardpack --help'"
+run 2 "$PACK" images data/train -o no --workers 4
+said_only "shardpack: unknown option '--workers'
+try 'shardpack images --help'"
+
+# a data.yaml of Ultralytics: the command that is said packs its training part
+mkdir -p "yo lo/images/train" "yo lo/labels/train" && cp data/train/abc.png "yo lo/images/train"
+echo "2 0.5 0.5 0.25 0.5" >"yo lo/labels/train/abc.txt"
+yaml() { # yaml TEXT IMAGES LABELS
+	printf '%b' "$1" >"yo lo/data.yaml"
+	local from="from=$3/{}.txt,format=yolo,optional'"
+	refused 1 "yo lo/data.yaml: YAML is not read; of a data.yaml of Ultralytics, give the folder of each part: \
+shardpack images 'yo lo'/$2 --root 'yo lo' --no-label -o OUT --field 'boxes:kind=boxes,max=100,$from --field \
+'classes:kind=ragged,dtype=i64,max=100,$from" "yo lo/data.yaml"
+}
+yaml 'train: ../train/images\nnc: 1\n' train/images train/labels
+yaml 'train: [a, b]\n' images/train labels/train
+yaml '' images/train labels/train
+yaml '# coco8\npath: ../coco8 # root\ntrain: "images/train"\nval: images/val\nnames:\n  0: a\n' \
+	images/train labels/train
+said=$(sed 's/.*of each part: shardpack //; s/-o OUT/-o yolo/' err)
+eval run 0 '"$PACK"' "$said" '"${ARGS[@]}"'
+run 0 "$CAT" get yolo 0 --field classes
+printed "  classes  i64[1]: [2]"
+run 1 "$PACK" images "yo lo" -o no "${ARGS[@]}"
+grep -qF "warning: yo lo/data.yaml: is not read, because the folder is packed, and each folder in it is a class" err ||
+	die "$(cat err)"
 
 # ---- a report in the place of an input ----
 

@@ -53,6 +53,8 @@ static int add_item(struct source_place *p, const char *path, uint64_t line)
 	struct stat st = {0};
 	bool there = stat(path, &st) == 0, missing = !there && errno == ENOENT && line;
 
+	if (!there && !line && strstr(path, "://"))
+		return fail(EXIT_USAGE, "%s: is a URL, and only files are read; download it and name the folder", path);
 	if (!there && !missing)
 		return line ? fail(EXIT_IO, "standard input, line %" PRIu64 ": %s: %s", line, path, strerror(errno))
 			    : fail(EXIT_IO, "%s: %s", path, strerror(errno));
@@ -385,7 +387,11 @@ int place_open_root(struct source_place *p, const char *root)
 int place_open(struct source_place *p, const char *const *named, size_t named_count, const char *root)
 {
 	int code = EXIT_DONE;
+	struct stat st;
 
+	if (root && stat(root, &st) == 0 && !S_ISDIR(st.st_mode))
+		return fail(EXIT_USAGE, "--root %s: is not a folder; it must be the folder of the images%s", root,
+			    file_name_is_archive(root) ? ", so unpack the archive first" : "");
 	for (size_t i = 0; code == EXIT_DONE && i < named_count; i++)
 		code = !strcmp(named[i], "-") ? add_list(p) : add_named(p, named[i]);
 	if (code != EXIT_DONE)

@@ -18,6 +18,7 @@
 #include "tools/common/text.h"
 #include "tools/common/utf8.h"
 #include "tools/shardpack/format/integer.h"
+#include "tools/shardpack/format/json_value.h"
 #include "tools/shardpack/format/json_why.h"
 #include "tools/shardpack/format/npy.h"
 #include "tools/shardpack/format/yolo.h"
@@ -125,6 +126,7 @@ static bool take_json_number(struct taking *t, const json_t *value)
 {
 	size_t item = shard_dtype_bytes(t->f->dtype);
 	struct number n = {.kind = WHOLE};
+	char what[JSON_VALUE_BYTES];
 
 	if (json_is_boolean(value))
 		n = (struct number){.kind = TRUTH, .whole = json_is_true(value)};
@@ -133,7 +135,8 @@ static bool take_json_number(struct taking *t, const json_t *value)
 	else if (json_is_real(value))
 		n = (struct number){.kind = REAL, .real = json_real_value(value)};
 	else
-		return field_verdict_bad(t->v, SHARD_MISS_UNSUPPORTED, "element %zu is no number", t->out_bytes / item);
+		return field_verdict_bad(t->v, SHARD_MISS_UNSUPPORTED, "element %zu is %.120s and must be a number",
+					 t->out_bytes / item, json_value_say(value, what));
 	if (!put_number(t->f->dtype, &n, t->out + t->out_bytes))
 		return refuse_number(t, &n, t->out_bytes / item);
 	t->out_bytes += item;
@@ -142,12 +145,16 @@ static bool take_json_number(struct taking *t, const json_t *value)
 
 static bool take_json(struct taking *t, const json_t *value, uint32_t axis)
 {
+	char what[JSON_VALUE_BYTES];
+
 	if (axis == t->f->ndim)
 		return take_json_number(t, value);
 	if (!json_is_array(value))
 		return field_verdict_bad(t->v, SHARD_MISS_UNSUPPORTED,
-					 "axis %" PRIu32 " is no array; the field has %" PRIu32 " axes", axis,
-					 t->f->ndim);
+					 "axis %" PRIu32 " is %.120s and must be a list; the field has %" PRIu32
+					 " axes%s",
+					 axis, json_value_say(value, what), t->f->ndim,
+					 json_is_object(value) && !axis ? "; a nested key is written with a dot" : "");
 	if (!check_axis(t, axis, json_array_size(value)))
 		return false;
 	for (size_t i = 0; i < json_array_size(value); i++)
@@ -157,10 +164,17 @@ static bool take_json(struct taking *t, const json_t *value, uint32_t axis)
 }
 
 /* With errno as json_loadb() left it: of memory that ran out it speaks as of bad JSON. */
-static bool bad_json(struct taking *t, const json_error_t *error)
+static bool bad_json(struct taking *t, const char *data, size_t bytes, const json_error_t *error)
 {
+	struct yolo y = {data, data + bytes, 0};
+	struct yolo_box box;
+	char why[YOLO_WHY_BYTES];
+
 	if (errno == ENOMEM)
 		return field_verdict_bad(t->v, FIELD_NO_MEMORY, "out of memory for its JSON");
+	if ((t->kind == FIELD_BOXES || t->kind == FIELD_RAGGED) && yolo_next(&y, &box, why) == YOLO_BOX)
+		return field_verdict_bad(t->v, SHARD_MISS_DECODE,
+					 "not JSON, but lines of a class and a box, as YOLO has them: say format=yolo");
 	return field_verdict_bad(t->v, SHARD_MISS_DECODE, "no %s, at byte %d: %s",
 				 t->kind == FIELD_TEXT ? "list of texts in JSON" : "JSON", error->position,
 				 json_why(error));
@@ -319,12 +333,15 @@ static bool is_text(const struct field_source *s)
 /* What JSON has for the field. */
 static bool take_value(struct taking *t, const struct field_source *s, const json_t *value)
 {
+	char what[JSON_VALUE_BYTES];
+
 	if (is_text(s) && s->pick != PICK_UNSAID)
 		return field_texts_take(t->f, s, value, t->out, &t->out_bytes, t->v);
 	if (s->kind == FIELD_TEXT && json_is_array(value))
 		return field_verdict_bad(t->v, SHARD_MISS_UNSUPPORTED, "a list; " FIELD_LIST_REMEDY);
 	if (is_text(s) && !json_is_string(value))
-		return field_verdict_bad(t->v, SHARD_MISS_UNSUPPORTED, "the value of %s is no text", field_json_key(s));
+		return field_verdict_bad(t->v, SHARD_MISS_UNSUPPORTED, "%.60s is %.100s, and must be a text",
+					 field_json_key(s), json_value_say(value, what));
 	if (is_text(s))
 		return take_text(t, json_string_value(value), json_string_length(value));
 	return take_json(t, value, 0);
@@ -347,7 +364,7 @@ bool field_value(const struct shard_field *f, const struct field_source *s, cons
 	} else {
 		errno = 0;
 		value = json_loadb(data, bytes, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, &error);
-		ok = value ? take_value(&t, s, value) : bad_json(&t, &error);
+		ok = value ? take_value(&t, s, value) : bad_json(&t, data, bytes, &error);
 		json_decref(value);
 	}
 	ok = ok && (s->kind != FIELD_BOXES || settle_boxes(&t, s));
@@ -361,17 +378,19 @@ bool field_value_of_key(const struct shard_field *f, const struct field_source *
 	struct taking t = {.f = f, .kind = s->kind, .out = out, .v = v};
 	const char *key = field_json_key(s);
 	json_error_t error;
+	char why[JSON_VALUE_BYTES];
 	json_t *object, *value;
 	bool ok;
 
 	errno = 0;
 	object = json_loadb(data, bytes, JSON_REJECT_DUPLICATES, &error);
-	value = json_object_get(object, key);
+	value = json_value_find(object, key);
 	*there = !object || (value && !json_is_null(value));
 	if (!object)
-		ok = bad_json(&t, &error);
+		ok = bad_json(&t, data, bytes, &error);
 	else if (!*there)
-		ok = field_verdict_bad(t.v, SHARD_MISS_EMPTY, "no key %s; add it, or say optional", key);
+		ok = field_verdict_bad(t.v, SHARD_MISS_EMPTY, "%.180s; add it, or say optional",
+				       json_value_absent(object, key, why));
 	else
 		ok = take_value(&t, s, value) && (s->kind != FIELD_BOXES || settle_boxes(&t, s));
 	json_decref(object);

@@ -86,6 +86,13 @@ static void write_dropped(const struct fit_count *f, struct text *out)
 	text_add(out, "\n", 1);
 }
 
+static void write_field(uint32_t i, const struct fit_field *f, struct text *out)
+{
+	if (f->records)
+		text_format(out, "field %" PRIu32 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu32 " %" PRIu32 "\n", i,
+			    f->records, f->without, f->first, f->least, f->most);
+}
+
 void receipt_write(const struct receipt *r, uint64_t shard_idx, struct text *out)
 {
 	text_format(out,
@@ -101,6 +108,8 @@ void receipt_write(const struct receipt *r, uint64_t shard_idx, struct text *out
 			    r->fit.images, r->fit.enlarged, r->fit.padded, r->fit.boxes, r->fit.empty_boxes,
 			    r->fit.narrow_boxes);
 	write_dropped(&r->fit, out);
+	for (uint32_t i = 0; i < SHARD_FIELDS_MAX && !r->fit.unknown; i++)
+		write_field(i, &r->fit.field[i], out);
 	if (!r->not_finite.unknown) {
 		text_format(out, NOT_FINITE);
 		for (uint32_t f = 0; f < SHARD_FIELDS_MAX; f++)
@@ -139,7 +148,23 @@ static const char *read_dropped(const char *line, struct fit_count *f)
 	return from + strcspn(from, "\n") + 1;
 }
 
-/* Behind that line, if there is one. */
+/* Behind the lines of fields, if there are any. */
+static const char *read_fields(const char *line, struct fit_count *fit)
+{
+	struct fit_field f;
+	uint32_t i;
+	int at = 0;
+
+	while (sscanf(line, "field %" SCNu32 " %" SCNu64 " %" SCNu64 " %" SCNu64 " %" SCNu32 " %" SCNu32 "%n", &i,
+		      &f.records, &f.without, &f.first, &f.least, &f.most, &at) == 6 &&
+	       line[at] == '\n' && i < SHARD_FIELDS_MAX && f.without <= f.records) {
+		fit->field[i] = f;
+		line += at + 1;
+	}
+	return line;
+}
+
+/* Behind the line `fit` and the lines that belong to it, if there are any. */
 static const char *read_fit(const char *line, struct receipt *r)
 {
 	struct fit_count *f = &r->fit;
@@ -148,7 +173,7 @@ static const char *read_fit(const char *line, struct receipt *r)
 	if (sscanf(line, "fit %" SCNu64 " %" SCNu64 " %" SCNu64 " %" SCNu64 " %" SCNu64 " %" SCNu64 "%n", &f->images,
 		   &f->enlarged, &f->padded, &f->boxes, &f->empty_boxes, &f->narrow_boxes, &at) == 6 &&
 	    line[at] == '\n')
-		return read_dropped(line + at + 1, f);
+		return read_fields(read_dropped(line + at + 1, f), f);
 	*f = (struct fit_count){.unknown = r->record_count};
 	return line;
 }

@@ -153,6 +153,35 @@ static void put_dropped(const struct fit_count *f, FILE *out)
 		fputs("</table>\n", out);
 }
 
+/* Inputs without a value for a field that may have none. */
+static void put_without(const struct plan *plan, const struct fit_count *fit, FILE *out)
+{
+	char path[PLAN_PATH_BYTES_MAX], without[HUMAN_CHARS], all[HUMAN_CHARS];
+	struct plan_input input;
+	bool began = false;
+
+	for (uint32_t i = 0; i < plan->recipe.field_count; i++) {
+		const struct fit_field *f = &fit->field[i];
+
+		if (!f->without || f->first >= plan->input_count)
+			continue;
+		if (!began)
+			fputs("<h2>Records without a value</h2>\n<table id=\"without\">\n<tr><th>field</th>"
+			      "<th>records</th><th>of</th><th>the first</th></tr>\n",
+			      out);
+		began = true;
+		plan_input(plan, f->first, &input);
+		fputs("<tr><td>", out);
+		put(out, plan->recipe.field[i].name);
+		fprintf(out, "</td><td class=\"n\">%s</td><td class=\"n\">%s</td><td>",
+			human_count(without, f->without), human_count(all, f->records));
+		put_text(out, path, plan_input_path(plan, &input, path));
+		fputs("</td></tr>\n", out);
+	}
+	if (began)
+		fputs("</table>\n", out);
+}
+
 static void put_outcome(const struct report *r, FILE *out, struct shard_dataset *ds)
 {
 	const struct account *a = r->job->account;
@@ -185,6 +214,7 @@ static void put_outcome(const struct report *r, FILE *out, struct shard_dataset 
 	put_fit(&a->fit, out);
 	put_not_finite(&r->job->schema, &a->not_finite, out);
 	put_dropped(&a->fit, out);
+	put_without(r->job->plan, &a->fit, out);
 	if (!r->scan || !r->scan->ignored.count)
 		return;
 	ignored_list(&r->scan->ignored, &ignored);

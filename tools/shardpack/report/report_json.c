@@ -223,6 +223,42 @@ static void write_dropped(struct json_out *j, const struct plan *plan, const str
 	json_out_end(j);
 }
 
+/* Lists and masks: a dataset that was there already does not say it. */
+static void write_field_values(struct json_out *j, const struct plan *plan, const struct fit_count *fit)
+{
+	char path[PLAN_PATH_BYTES_MAX];
+	struct plan_input input;
+
+	if (!fit->images && fit->unknown) {
+		json_out_null(j, "field_values");
+		return;
+	}
+	json_out_array(j, "field_values");
+	for (uint32_t i = 0; i < plan->recipe.field_count; i++) {
+		const struct fit_field *f = &fit->field[i];
+
+		if (!f->records)
+			continue;
+		json_out_object_line(j, NULL);
+		json_out_string(j, "field", plan->recipe.field[i].name);
+		json_out_u64(j, "records", f->records);
+		json_out_u64(j, "without_value", f->without);
+		if (f->without && f->first < plan->input_count) {
+			plan_input(plan, f->first, &input);
+			plan_input_path(plan, &input, path);
+			json_out_string(j, "first_without", path);
+		} else {
+			json_out_null(j, "first_without");
+		}
+		if (fit_count_with(f)) {
+			json_out_u64(j, "least", f->least);
+			json_out_u64(j, "most", f->most);
+		}
+		json_out_end(j);
+	}
+	json_out_end(j);
+}
+
 static void write_account(struct json_out *j, const struct account *a)
 {
 	uint64_t failed = account_failed(a), bad = 0;
@@ -334,11 +370,12 @@ void report_json(const struct report *r, FILE *out, const struct shard_dataset *
 	write_versions(&j, plan);
 	write_account(&j, r->job->account);
 	write_pack(&j, plan);
-	if (recipe_is_images(&plan->recipe))
+	if (recipe_is_images(&plan->recipe)) {
 		write_fit(&j, &r->job->account->fit);
-	write_not_finite(&j, &r->job->schema, &r->job->account->not_finite);
-	if (recipe_is_images(&plan->recipe))
 		write_dropped(&j, plan, &r->job->account->fit);
+		write_field_values(&j, plan, &r->job->account->fit);
+	}
+	write_not_finite(&j, &r->job->schema, &r->job->account->not_finite);
 	write_ignored(&j, r->scan);
 	write_classes(&j, plan, ds, inputs);
 	write_problems(&j, "bad_inputs", plan, &r->job->account->problems);

@@ -15,6 +15,7 @@
 #include "tools/common/grow.h"
 #include "tools/common/shelf.h"
 #include "tools/common/text.h"
+#include "tools/shardpack/format/json_value.h"
 #include "tools/shardpack/format/json_why.h"
 #include "tools/shardpack/plan/classes.h"
 #include "tools/shardpack/plan/recipe.h"
@@ -223,13 +224,15 @@ static int split(const struct request *r, const char *text, size_t bytes, struct
 
 static int add_json(const struct request *r, const json_t *value, struct label_list *out, struct bad_input *bad)
 {
-	char number[24];
+	char number[24], what[JSON_VALUE_BYTES];
 
 	if (json_is_string(value))
 		return add_label(r, out, json_string_value(value), json_string_length(value), bad);
 	if (!json_is_integer(value))
-		return bad_input(bad, SHARD_MISS_VALUE, "element %" PRIu64 " of the labels is no text or whole number",
-				 out->count);
+		return bad_input(bad, SHARD_MISS_VALUE,
+				 "element %" PRIu64
+				 " of the labels is %.100s; a label must be a whole number or a text",
+				 out->count, json_value_say(value, what));
 	snprintf(number, sizeof(number), "%" JSON_INTEGER_FORMAT, json_integer_value(value));
 	return add_label(r, out, number, strlen(number), bad);
 }
@@ -242,7 +245,7 @@ static void empty(struct label_list *l)
 
 int label_list_of_json(const struct request *r, const json_t *value, struct label_list *out, struct bad_input *bad)
 {
-	char number[24];
+	char number[24], what[JSON_VALUE_BYTES];
 	int code = EXIT_DONE;
 
 	empty(out);
@@ -253,7 +256,9 @@ int label_list_of_json(const struct request *r, const json_t *value, struct labe
 		return label_list_of_text(r, number, strlen(number), false, out, bad);
 	}
 	if (!json_is_array(value))
-		return bad_input(bad, SHARD_MISS_VALUE, "the labels are no list of texts or whole numbers");
+		return bad_input(bad, SHARD_MISS_VALUE,
+				 "the labels are %.100s and must be a list of whole numbers or texts",
+				 json_value_say(value, what));
 	for (size_t i = 0; code == EXIT_DONE && i < json_array_size(value); i++)
 		code = add_json(r, json_array_get(value, i), out, bad);
 	return code;

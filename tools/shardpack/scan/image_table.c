@@ -193,6 +193,19 @@ static const char *remedy_of(const struct shard_field *f, const char *cell)
 	return field_value_of_column(f, point, value) ? "; write a decimal point in the place of the comma" : "";
 }
 
+/* Why a row has no value, for when no row has one. */
+static void tell_absent(struct image_table *t, const struct path_row *row, uint32_t i)
+{
+	const char *from = t->request->recipe->from[i].from;
+
+	if (row->absent[i])
+		scan_absent(t->request->scan, i, "%s/%s: line %" PRIu64 ": %s", t->request->place->root, t->path,
+			    row->line, row->absent[i]);
+	else
+		scan_absent(t->request->scan, i, "%s/%s: line %" PRIu64 ": column %s is empty", t->request->place->root,
+			    t->path, row->line, from);
+}
+
 /* The numbers of --columns, one behind the other, in one token. */
 static int add_columns(struct image_table *t, const struct path_row *row, struct text *out)
 {
@@ -206,6 +219,10 @@ static int add_columns(struct image_table *t, const struct path_row *row, struct
 			continue;
 		cell = row->value[i][0] ? row->value[i] : r->from[i].empty;
 		t->filled[i] += cell == r->from[i].empty && cell[0] && !t->text;
+		if (!row->value[i][0])
+			tell_absent(t, row, i);
+		else
+			t->request->scan->field[i].found = true;
 		if (!field_value_of_column(f, cell, value))
 			return bad_row(t, row->line, SHARD_MISS_VALUE,
 				       "'%.100s' in column %s is not a value of type %s%s", cell, f->name,
@@ -274,7 +291,13 @@ static int add_cell(struct image_table *t, const struct path_row *row, uint32_t 
 	struct stat st = {0};
 	int code;
 
+	if (s->optional && (!row->value[i] || !row->value[i][0]))
+		tell_absent(t, row, i);
 	if (!row->value[i] || (!row->value[i][0] && !takes_empty)) {
+		if (!s->optional && row->absent[i])
+			return bad_row(t, row->line, SHARD_MISS_INCOMPLETE, "%s; field %s comes from it%s",
+				       row->absent[i], t->request->recipe->field[i].name,
+				       remedy_of_empty(t->request->recipe, i));
 		if (!s->optional)
 			return bad_row(t, row->line, SHARD_MISS_INCOMPLETE,
 				       "column %s is empty, and field %s comes from it%s", s->from,

@@ -42,6 +42,18 @@ void scan_note(struct scan *scan, const char *fmt, ...)
 	text_add(&scan->notes, "\n", 1);
 }
 
+void scan_absent(struct scan *scan, uint32_t field, const char *fmt, ...)
+{
+	struct scan_field *f = &scan->field[field];
+	va_list ap;
+
+	if (f->absent[0])
+		return;
+	va_start(ap, fmt);
+	vsnprintf(f->absent, sizeof(f->absent), fmt, ap);
+	va_end(ap);
+}
+
 void scan_barren(struct scan *scan, const char *where)
 {
 	if (!scan->barren_count++)
