@@ -185,7 +185,6 @@ printf 'x' >other/a.foo
 refused 1 "other/a.foo: by its name it is not an image, a table (.csv, .tsv, .jsonl), a .json of COCO or an archive \
 (.tar, .zip and others), and it is not a tar: ends at offset 1 without the blocks of zeros that end an archive; it is \
 cut short" other/a.foo
-refused 2 "s3://bucket/train: is a URL, and only files are read; download it and name the folder" s3://bucket/train
 cp other/a.foo images.zip
 refused 2 "--root images.zip: is not a folder; it must be the folder of the images, so unpack the archive first" \
 	labels.csv --root images.zip

@@ -53,8 +53,6 @@ static int add_item(struct source_place *p, const char *path, uint64_t line)
 	struct stat st = {0};
 	bool there = stat(path, &st) == 0, missing = !there && errno == ENOENT && line;
 
-	if (!there && !line && strstr(path, "://"))
-		return fail(EXIT_USAGE, "%s: is a URL, and only files are read; download it and name the folder", path);
 	if (!there && !missing)
 		return line ? fail(EXIT_IO, "standard input, line %" PRIu64 ": %s: %s", line, path, strerror(errno))
 			    : fail(EXIT_IO, "%s: %s", path, strerror(errno));
