@@ -67,6 +67,8 @@ static int settle(const struct request *r)
 		return cli_misuse(r->args, "--overlap cannot be had with --pack: its sequences share no tokens");
 	if (r->o->position_ids && !r->o->pack)
 		return cli_misuse(r->args, "--position-ids needs --pack");
+	if (r->o->max_documents && !r->o->pack)
+		return cli_misuse(r->args, "--max-documents needs --pack");
 	if (r->o->pack && r->o->sequence >= TOKEN_PACK_ROOM_MAX)
 		return cli_misuse(r->args, "--seq-len %" PRIu64 ": the limit with --pack is %u", r->o->sequence,
 				  TOKEN_PACK_ROOM_MAX - 1);
@@ -437,6 +439,9 @@ static const struct cli_option options[] = {
 	 .help = "keep documents apart; token ID ends a document"},
 	{.name = "pack", .kind = CLI_FLAG, AT(pack), .help = "several documents in a record; whole ones if they fit"},
 	{.name = "position-ids", .kind = CLI_FLAG, AT(position_ids), .help = "with --pack: also a field position_ids"},
+	{.name = "max-documents", .kind = CLI_U64, AT(max_documents), .arg_name = "N", .min = 1,
+	 .max = TOKEN_PACK_ROOM_MAX, .default_note = "what the fullest has",
+	 .help = "with --pack: documents that a record has room for"},
 	{.name = "dtype", .kind = CLI_CHOICE, AT(token_dtype), .choices = "u16|u32", .default_value = "u16",
 	 .help = "type of .bin files without a header"},
 	{0}};
