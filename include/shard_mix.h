@@ -28,6 +28,10 @@
  * Rank q has the positions epoch x epoch_records + position that are q mod world.  The first source
  * chooses runs and the kind of order.
  *
+ * Components have the fields that a loader asks for, of the same types and shapes.  If values vary
+ * in length, the greatest shape of a component may be smaller: batches have the largest one, which
+ * shard_loader_field() tells, and zeros behind what a record has.
+ *
  * A component of fewer records than 64 runs has one window, from which all ranks read single
  * records.  Each open window of a component takes memory: 64 lanes of 40 runs of 256 KiB, unless
  * options say otherwise, in the page cache or as decoded chunks.

@@ -87,7 +87,7 @@ static int open_parts(struct shard_loader *l, struct shard_error *err)
 		rc = loader_open_transformed(l, err);
 	if (rc)
 		return rc;
-	if (!layout_plan(&l->layout, schema, l->o.fields, l->o.batch_records, l->o.pool_in_place,
+	if (!layout_plan(&l->layout, schema, l->o.fields, l->ds->uneven_groups, l->o.batch_records, l->o.pool_in_place,
 			 l->transformed ? l->transformed->remade : NULL))
 		return error_set(err, SHARD_E_MEMORY,
 				 "a batch of %u records does not fit memory; ask for smaller batches",

@@ -153,6 +153,45 @@ refused 1 "./float.npy: tokens of type f32; must be integers" float.npy
 refused 1 "./square.npy: 2 axes; tokens must be an array of 1 axis" square.npy
 refused 1 "./cut.npy: has 2126 bytes, but must have a head of 128 and data of 2000" cut.npy
 refused 1 "./wide.llm: field 'tokens' is u32 [17] here, but u16 [17] in the files before" a.bin wide.llm
+
+# ---- no path packs a negative token, or an end that the type cannot hold ----
+
+"$PYTHON" - <<'PY'
+import numpy as np
+for dtype in "i1", "<i2", ">i2", "<i4", ">i8", "<i8":
+    tokens = np.full(200, 5, dtype)
+    tokens[::40] = 7
+    np.save(f"good.{dtype[-2:]}.npy", tokens) # the control
+    tokens[150] = -3
+    np.save(f"minus.{'be' if dtype[0] == '>' else 'le'}.{dtype[-2:]}.npy", tokens)
+np.save("high.u8.npy", np.array([7] * 199 + [2**63 + 5], "<u8"))
+PY
+for way in '' '--overlap 3' '--documents 7' '--documents 7 --overlap 3' '--documents 7 --pack'; do
+	# shellcheck disable=SC2086
+	for file in "le.i1 278 127 65535" "le.i2 428 32767 65535" "be.i2 428 32767 65535" \
+		"le.i4 728 2147483647 4294967295" "le.i8 1328 9223372036854775807 4294967295" \
+		"be.i8 1328 9223372036854775807 4294967295"; do
+		read -r name offset most packed <<<"$file"
+		[ "${way##*--pack}" = "$way" ] || most=$packed
+		run 1 "$PACK" tokens minus.$name.npy -o no --seq-len 16 $way
+		said_only "shardpack: ./minus.$name.npy: token 150, at offset $offset, is -3; tokens must be 0 to $most"
+		run 0 "$PACK" tokens good.${name#*.}.npy -o no --seq-len 16 $way -q
+		rm -r no
+	done
+	[ "${way##*--pack}" = "$way" ] && most=9223372036854775807 || most=4294967295
+	# shellcheck disable=SC2086
+	refused 1 "./high.u8.npy: token 199, at offset 1720, is 9223372036854775813; tokens must be 0 to $most" \
+		high.u8.npy $way
+done
+for file in "i1 200 i8" "i2 40000 i16" "i4 3000000000 i32"; do
+	read -r name token type <<<"$file"
+	for pack in '' --pack; do
+		# shellcheck disable=SC2086
+		refused 2 "./good.$name.npy: --documents $token does not fit $type, so no document would end" \
+			good.$name.npy --documents $token $pack
+	done
+done
+
 # ---- a file without a head whose tokens have other bits than 16 ----
 
 "$PYTHON" - <<'PY'

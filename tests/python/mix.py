@@ -181,10 +181,78 @@ class Mixtures(unittest.TestCase):
             with self.assertRaises(libshard.ArgumentError):
                 libshard.Loader(mixture, batch_size=4, **options)
         data.pack_images("smaller", 20, side=32)
-        with self.assertRaisesRegex(libshard.MismatchError, "field 'image' of "):
+        with self.assertRaisesRegex(libshard.MismatchError, "field 'image' is tensor u8 .40,40,3. hwc image in .*, and "
+                                    "tensor u8 .32,32,3. hwc image in .*; leave out the field, or pack both"):
             libshard.Loader(libshard.mix([self.parts[0], "smaller"]), batch_size=4)
         labels = libshard.Loader(libshard.mix([self.parts[0], "smaller"]), batch_size=4, fields="label")
         self.assertEqual(set(next(iter(labels))), {"label", "index", "flags", "valid", "component"})
+
+    def pack_boxes(self, out, seed, most, room):
+        """Images with 0 to `most` boxes each, and a caption, in fields that have room for more."""
+        rng = np.random.default_rng(seed)
+        fields = [
+            libshard.Field("image", "uint8", (40, 40, 3), semantic="image", layout="hwc"),
+            libshard.Field("boxes", "float32", (room, 4), kind="ragged", semantic="boxes"),
+            libshard.Field("caption", "uint8", (3 * room,), kind="string", semantic="text"),
+        ]
+        records = (
+            {
+                "image": rng.integers(0, 256, (40, 40, 3), "uint8"),
+                "boxes": rng.integers(0, 40, (rng.integers(0, most + 1), 4)).astype("float32"),
+                "caption": "abc" * int(rng.integers(0, most + 1)),
+            }
+            for _ in range(60)
+        )
+        libshard.pack(records, fields, out, shard_records=25)
+        return out
+
+    def test_values_of_other_room(self):
+        """Batches are those of datasets that were given the same room, which are the slow twin."""
+        crops = libshard.Transform(crop="random-resized", size=24, flip=0.5, dtype="f32", layout="chw")
+        mixtures = {}
+        for name, rooms in (("narrow first", (3, 7)), ("wide first", (7, 3)), ("twin", (7, 7)), ("other twin", (7, 7))):
+            most = (3, 7) if name in ("narrow first", "twin") else (7, 3)
+            parts = [self.pack_boxes(f"{name} {i}".replace(" ", "-"), i, most[i], rooms[i]) for i in range(2)]
+            mixtures[name] = libshard.mix(parts, [2, 1], epoch_records=150)
+        for one, two in (("narrow first", "twin"), ("wide first", "other twin")):
+            for options in ({}, {"transform": crops}, {"fields": ["boxes"]}, {"fields": ["image"]}, {"path": "direct"}):
+                options = {"batch_size": 70, "seed": 3, **OPTIONS, **options}
+                loaders = [libshard.Loader(mixtures[m], **options) for m in (one, two)]
+                batches = 0
+                for a, b in zip(*loaders):
+                    self.assertEqual(list(a), list(b))
+                    for name in a:
+                        self.assertEqual(np.asarray(a[name]).shape, np.asarray(b[name]).shape)
+                        self.assertTrue((np.asarray(a[name]) == np.asarray(b[name])).all(), (one, options, name))
+                    batches += 1
+                self.assertGreaterEqual(batches, 2)
+
+    def test_packed_documents(self):
+        """Two corpora, packed with the same command: their doc_lengths have other room."""
+        parts = []
+        for i, longest in enumerate((90, 30)):
+            rng = np.random.default_rng(i)
+            documents = [np.append(rng.integers(1, 500, rng.integers(3, longest)), 511) for _ in range(400)]
+            np.concatenate(documents).astype("<u2").tofile(f"documents{i}.bin")
+            data.shardpack("tokens", f"documents{i}.bin", "-o", f"packed{i}", "--seq-len", 64, "--documents", 511,
+                           "--pack")  # fmt: skip
+            parts.append(libshard.open(f"packed{i}"))
+        rooms = [p.schema["doc_lengths"].shape[0] for p in parts]
+        self.assertNotEqual(*rooms)
+        for fields in (None, ["tokens"]):
+            for order in (parts, parts[::-1]):
+                rows = 0
+                for batch in libshard.Loader(libshard.mix(order), batch_size=8, fields=fields, seed=1):
+                    for i, (d, r) in enumerate(zip(np.asarray(batch.component), np.asarray(batch.index))):
+                        want = order[d][int(r)]
+                        self.assertTrue((np.asarray(batch["tokens"])[i] == np.asarray(want["tokens"])).all())
+                        if fields:
+                            continue
+                        lengths = np.asarray(batch["doc_lengths"])[i]
+                        self.assertEqual(len(lengths), max(rooms))
+                        self.assertEqual(lengths.sum(), np.asarray(want["doc_lengths"]).sum())
+                        rows += 1
+                self.assertEqual(rows > 100, not fields)
 
 
 if __name__ == "__main__":

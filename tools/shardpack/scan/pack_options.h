@@ -38,7 +38,7 @@ struct pack_options {
 	uint64_t skip_bytes;
 
 	/* tokens */
-	uint64_t sequence, overlap, end_of_text;
+	uint64_t sequence, overlap, end_of_text, max_documents;
 	int token_dtype;
 	bool pack, position_ids;
 

@@ -189,9 +189,9 @@ int headless_tokens_look(const struct request *r, const char *path, uint32_t fil
 		return code == EXIT_DONE ? judge_width(r, file, where) : code;
 	out->has_index = true;
 	out->document_count = index.document_count;
+	out->dtype = index.dtype;
 	code = judge_index(r, where, name, &index);
 	if (code != EXIT_DONE || (asked && !r->o->pack))
 		return code == EXIT_DONE ? judge_width(r, file, where) : code;
-	out->dtype = index.dtype;
 	return cli_given(r->args, "documents") ? EXIT_DONE : stored_add(r->stored, r->plan, name, &out->index_file);
 }
