@@ -177,7 +177,7 @@ static int class_of(struct reading *r, const struct found *f, int64_t *class_idx
 	if (!f->category.text)
 		return bad(r, SHARD_MISS_INCOMPLETE, "has no category_id, a whole number");
 	if (!json_range_whole(&f->category, &id))
-		return bad(r, SHARD_MISS_VALUE, "category_id is %.*s, and must be a whole number",
+		return bad(r, SHARD_MISS_INCOMPLETE, "category_id is %.*s, and must be a whole number",
 			   f->category.bytes < 40 ? (int)f->category.bytes : 40, f->category.text);
 	*class_idx = coco_list_class(&r->list, id);
 	return *class_idx >= 0 ? EXIT_DONE

@@ -142,7 +142,10 @@ static int no_label(struct reading *r, uint64_t line, const struct names *n, con
 	return bad_input(bad, SHARD_MISS_INCOMPLETE, "no %s is called %s", what, r->label_key);
 }
 
-/* A value in JSON that stands where a path or a label should: what it is, and what it must be. */
+/*
+ * A value in JSON that stands where a path or a label should: what it is, and what it must be.  The
+ * reason stays that of one that is absent: it is in shards.
+ */
 static int wrong_type(struct reading *r, uint64_t line, bool is_path, const char *key, const json_t *value,
 		      struct bad_input *bad)
 {
@@ -168,7 +171,7 @@ static int wrong_type(struct reading *r, uint64_t line, bool is_path, const char
 		snprintf(why, sizeof(why), "%.60s is %.120s; a label must be a whole number or a text", key, what);
 	if (!(is_path ? r->path_count : r->label_count) && !first[0])
 		snprintf(first, sizeof(r->why_no_path), "line %" PRIu64 ": %s", line, why);
-	return bad_input(bad, SHARD_MISS_VALUE, "%s", why);
+	return bad_input(bad, SHARD_MISS_INCOMPLETE, "%s", why);
 }
 
 static int refuse(const struct reading *r, const char *why)

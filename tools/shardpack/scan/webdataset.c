@@ -178,7 +178,7 @@ static int label_of_json(const struct image_archive *a, const struct archive_mem
 				 "'%.150s' at offset %" PRIu64 ": %s; --label-key names the key of labels",
 				 image_archive_name(a, m), m->offset, json_value_absent(object, key, what));
 	else
-		code = bad_input(bad, SHARD_MISS_VALUE,
+		code = bad_input(bad, SHARD_MISS_INCOMPLETE,
 				 "'%.150s' at offset %" PRIu64
 				 ": %.60s is %s; a label must be a whole number or a text",
 				 image_archive_name(a, m), m->offset, key, json_value_say(value, what));
