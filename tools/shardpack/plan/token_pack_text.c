@@ -116,7 +116,8 @@ bool token_pack_read(struct token_pack *p, const struct plan_tokens *l, const st
 	p->piece_max = (uint32_t)most;
 	p->width = r->field[TOKEN_PACK_LENGTHS].shape[0];
 	if (r->source != SOURCE_TOKENS || r->field_count <= TOKEN_PACK_COUNT || room < 2 ||
-	    room > TOKEN_PACK_ROOM_MAX || (dtype != SHARD_U16 && dtype != SHARD_U32) || p->width < p->piece_max)
+	    room > TOKEN_PACK_ROOM_MAX || (dtype != SHARD_U8 && dtype != SHARD_U16 && dtype != SHARD_U32) ||
+	    p->width < p->piece_max)
 		return false;
 	said = calloc(1, sizeof(*said));
 	if (!said)

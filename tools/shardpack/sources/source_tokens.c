@@ -149,7 +149,7 @@ static int open_bin(const struct request *r, const uint8_t *head, size_t have, s
 		return fail(EXIT_BAD, "%s: is an index of Megatron-LM; name the .bin with the tokens instead",
 			    p->where);
 	p->has_head = t.dtype;
-	code = p->has_head ? EXIT_DONE : headless_tokens_look(r, p->path, p->file, p->where, &p->headless);
+	code = p->has_head ? EXIT_DONE : headless_tokens_look(r, p->path, p->file, p->where, head, have, &p->headless);
 	if (code != EXIT_DONE)
 		return code;
 	p->dtype = p->has_head ? t.dtype : p->headless.dtype;
@@ -198,6 +198,10 @@ static int settle_stored(struct stream *s, struct part *p)
 	}
 	p->stored = item <= 2 ? SHARD_U16 : SHARD_U32;
 	most = item <= 2 ? UINT16_MAX : UINT32_MAX;
+	if (item == 1 && cli_given(s->r->args, "dtype")) { /* it says u8, or check_asked() would have refused it */
+		p->stored = SHARD_U8;
+		most = UINT8_MAX;
+	}
 	/* None is negative, so the bits are those of an unsigned type. */
 	p->dtype = item == 1 ? SHARD_U8 : item == 2 ? SHARD_U16 : item == 4 ? SHARD_U32 : SHARD_U64;
 	return fits ? EXIT_DONE : documents_check_values(s->r->stored, &t, most, &s->progress);
@@ -442,7 +446,7 @@ static const struct cli_option options[] = {
 	{.name = "max-documents", .kind = CLI_U64, AT(max_documents), .arg_name = "N", .min = 1,
 	 .max = TOKEN_PACK_ROOM_MAX, .default_note = "what the fullest has",
 	 .help = "with --pack: documents that a record has room for"},
-	{.name = "dtype", .kind = CLI_CHOICE, AT(token_dtype), .choices = "u16|u32", .default_value = "u16",
+	{.name = "dtype", .kind = CLI_CHOICE, AT(token_dtype), .choices = "u8|u16|u32", .default_value = "u16",
 	 .help = "type of .bin files without a header"},
 	{0}};
 /* clang-format on */
