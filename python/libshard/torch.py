@@ -346,6 +346,9 @@ def _collate_samples(samples: list[_Sample], *, collate_fn_map: Any = None) -> d
             batch[name] = default_collate(values)
             continue
         lengths, room, axes = rooms[name]
+        others = [s.rooms[name][1] for s in samples if name in s.rooms]  # a ConcatDataset has samples of several
+        if all(len(other) == len(room) for other in others):
+            room = tuple(max(sizes) if i in axes else room[i] for i, sizes in enumerate(zip(*others)))
         batch[name] = _padded(name, values, room, axes)
         if lengths not in samples[0]:
             sizes = torch.tensor([[v.shape[i] for i in axes] for v in values])
