@@ -63,7 +63,8 @@ static int take_value(const struct condition *c, const char *text, size_t bytes,
 	if (is_label && target_find_class(c->t, text, bytes, out))
 		return EXIT_DONE;
 	if (is_label && target_find_class(c->t, c->value, strlen(c->value), &named))
-		return cli_misuse(c->args, "--where %s=%s: a comma divides values; give the index of that class, %" PRId64,
+		return cli_misuse(c->args,
+				  "--where %s=%s: a comma divides values; give the index of that class, %" PRId64,
 				  c->field->name, c->value, named);
 	return cli_misuse(c->args, "--where %s=%.*s: %s", c->field->name, (int)bytes, text,
 			  is_label ? "there is no class of that name; 'shardcat stats' lists them"
