@@ -538,8 +538,15 @@ class BadUse(Case):
             with self.assertRaisesRegex(libshard.ArgumentError, words):
                 libshard.pack([{"label": 0}], None, "ours", classes=classes)
             self.check_nothing()
-        with self.assertRaisesRegex(libshard.ArgumentError, "classes were given, but no field is a label"):
-            libshard.pack([{"x": 0}], None, "ours", classes=["a"])
+        for record, words in (
+            ({"x": 0}, "classes were given, but no field is a label: a label is one whole number"),
+            ({"label": 0.0}, r"no field is a label \(label: float64\): .* such as int\(x\)"),
+            ({"label": True}, r"no field is a label \(label: bool\)"),
+            ({"label": np.array([0])}, r"no field is a label \(label: int64\[1\]\)"),
+        ):
+            with self.assertRaisesRegex(libshard.ArgumentError, words):
+                libshard.pack([record], None, "ours", classes=["a"])
+            self.check_nothing()
 
     def test_columns(self):
         for columns, words in (
@@ -574,12 +581,20 @@ class BadUse(Case):
                 r"give it in the schema, as {'s': 'text\[<=200\]', ...}",
             ),
             ({"s": b"x"}, r"'bytes\[<=200\]'"),
+            ({"label": "cat"}, r"'text\[<=200\]', .* name of a class, give all names, as classes="),
+            ({"s": {"a": 1}}, r"type dict is not a number.*; give each of its items a name of its own, as 's\.x'"),
             ({"s": []}, "an empty list"),
-            ({"s": None}, "a value of type NoneType"),
+            ({"s": None}, "a value of type NoneType .*; leave the record out, or give a number"),
             ({"s": object()}, "a value of type object"),
             ({"s": np.zeros(3, "c8")}, "an array of dtype 'complex64'"),
         ):
             self.refuse(None, [record], words)
+
+    def test_a_later_record_without_a_value(self):
+        for value, words in ((None, "None is not .*; leave the record out"), ({"a": 1}, "type dict is not .*; give each")):
+            self.refuse(None, [{"x": 1}, {"x": value}], f"record 1, field 'x': .*{words}")
+        with self.assertRaisesRegex(libshard.ArgumentError, "field 'x_length': 'x' varies, and its lengths are a field"):
+            libshard.pack([{"x": [1], "x_length": 7}], {"x": "u8[<=3]", "x_length": "u8"}, "ours")
 
     def test_schemas(self):
         for schema, words in (
@@ -603,7 +618,7 @@ class BadUse(Case):
             (",".join(f"f{i}:u8" for i in range(25)), "must be 1 to 24"),
             ("x:u8[1,1,1,1,1,1,1,1,1]", "at most 8 axes"),
             ("x:u8[4294967296]", "axis 0"),
-            ("x:u8[<=4],x_length:u32", "given twice"),
+            ("x:u8[<=4],x_length:u32", "field 'x_length': 'x' varies, and its lengths are a field of this name"),
             ("x:u8[4000000000]", "more than the limit of 1073741824 bytes"),
             ([libshard.Field("x", "u8", (1,))], "dtype 'u8'; must be one of"),
             ([libshard.Field("x", "uint8", (1,), kind="y")], "kind 'y'"),
