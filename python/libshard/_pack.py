@@ -295,18 +295,13 @@ class _Plan:
     def _key(self, i: int, sample: Any, record: Mapping[str, Any]) -> str | None:
         if self.key is None:
             return None
-        return self._item(record, f"sample {i}") if isinstance(self.key, str) else self.key(i, sample)
-
-    def _item(self, record: Mapping[str, Any], what: str) -> Any:
-        if self.key not in record:
-            raise RecordError(f"key={self.key!r}: {what} has no such item; it has {list(record)}", "bad argument")
-        return record[self.key]
+        return _item(record, self.key, f"sample {i}") if isinstance(self.key, str) else self.key(i, sample)
 
     def _keys(self, columns: Mapping[str, Any], first: int) -> list[str] | None:
         if self.key is None:
             return None
         if isinstance(self.key, str):
-            return list(self._item(columns, "the source" if self.is_columns else "a batch"))
+            return list(_item(columns, self.key, "the source" if self.is_columns else "a batch"))
         count = len(next(iter(columns.values())))
         return [self.key(first + i, {name: column[i] for name, column in columns.items()}) for i in range(count)]
 
@@ -333,6 +328,13 @@ class _Plan:
                 {name: _take(column, rows) for name, column in columns.items()}, keys and _take(keys, rows)
             )
             show(len(writer))
+
+
+def _item(record: Mapping[str, Any], key: str, what: str) -> Any:
+    """That which ``key=`` names."""
+    if key not in record:
+        raise RecordError(f"key={key!r}: {what} has no such item; it has {list(record)}", "bad argument")
+    return record[key]
 
 
 def _take(column: Any, rows: list[int] | slice) -> Any:
