@@ -480,6 +480,10 @@ class Ragged(unittest.TestCase):
             with self.assertRaisesRegex(libshard.ArgumentError, "field 'boxes': a sample of .* does not fit"):
                 batch_with(make)
 
+    def test_a_transform_that_ends_an_iterator_of_its_own_does_not_end_the_loop(self):
+        with self.assertRaisesRegex(RuntimeError, "given as transform raised StopIteration"):
+            list(DataLoader(libshard.torch.ShardDataset(self.ds, transform=lambda sample: next(iter(()))), 8))
+
 
 class Skip:
     """A batch sampler without the first batches of another, as accelerate makes one."""
