@@ -80,6 +80,34 @@ printf 'path,label\nhttps://example.org/a.jpg,1\n' >urls.csv
 bad_input "urls.csv: line 2: 'https://example.org/a.jpg' is a URL, and only files are read: download the images, \
 as with img2dataset, and pack the folder" urls.csv
 
+printf 'path,label\nfile:///data/a.jpg,1\n' >urls.csv
+bad_input "urls.csv: line 2: 'file:///data/a.jpg' is a URL; write the path alone, without file://" urls.csv
+# paths of other systems and programs; once for a table
+cp data/train/abc.png "data/train/a b.png"
+while IFS='|' read -r listed why; do
+	printf 'path,label\n%s,1\n%s,1\n' "$listed" "$listed" >spelled.csv
+	run 1 "$PACK" images spelled.csv -o no "${ARGS[@]}"
+	said "shardpack: warning: ./spelled.csv: line 2: '$listed' is not there$why"
+	[ "$(grep -c "is not there" err)" = 1 ] || die "said once: $(cat err)"
+	said "shardpack: warning: ./$listed: spelled.csv: line 2: '$listed': No such file or directory"
+done <<'END'
+data\train\abc.png|, but 'data/train/abc.png' is; write / in the place of \
+data/train/a%20b.png|, but 'data/train/a b.png' is; write its name without percent-encoding
+data/train/abc.png |, but 'data/train/abc.png' is; take off the blanks at its ends
+~/abc.png|; ~ and $ mean nothing in a table, so write the whole path
+$HOME/abc.png|; ~ and $ mean nothing in a table, so write the whole path
+END
+printf 'path,label\nC:\\a%%2.png,1\ndata/train/a b.png,1\n' >spelled.csv # no guess
+run 1 "$PACK" images spelled.csv -o no "${ARGS[@]}"
+! grep -q "is not there" err || die "$(cat err)"
+rm "data/train/a b.png"
+# a file of a field that exists from here, and not from the folder of the images
+mkdir -p boxes/train && echo '[[1, 2, 3, 4]]' >boxes/train/abc.json
+run 1 "$PACK" images data -o no "${ARGS[@]}" --field 'b:kind=boxes,max=2,from=boxes/{}.json'
+said "shardpack: warning: field b: data/boxes/train/abc.json is not there; from= begins at data, and --root chooses \
+another folder"
+[ "$(grep -c "is not there" err)" = 1 ] || die "said once: $(cat err)"
+
 # ---- tables ----
 
 printf '[{"path": "data/train/abc.png", "label": 0},\n{"path": "data/train/def.png", "label": 0}]\n' >lines.jsonl
