@@ -461,11 +461,11 @@ static int scan_coco(const struct request *r)
 	r->recipe->label = LABEL_NONE;
 	if (has_fields(r->recipe))
 		images.classes = &classes;
-	else
+	code = coco_images_add(&images, &classes, r->place->item[0].path);
+	if (code == EXIT_DONE && !has_fields(r->recipe))
 		scan_warn(r->scan,
 			  "%s/%s: its annotations are not packed; --field boxes:kind=boxes,max=100 packs boxes",
 			  r->place->root, r->place->item[0].path);
-	code = coco_images_add(&images, &classes, r->place->item[0].path);
 	if (code == EXIT_DONE)
 		code = image_rows_number(&images);
 	if (code == EXIT_DONE)
