@@ -108,6 +108,16 @@ said "shardpack: warning: field b: data/boxes/train/abc.json is not there; from=
 another folder"
 [ "$(grep -c "is not there" err)" = 1 ] || die "said once: $(cat err)"
 
+# ---- options that say nothing of what is packed ----
+
+for source in data data/train/abc.png; do
+	refused 2 "$source: --label-key is for tables, for --labels and for archives; the labels of a folder are the names \
+of the folders in it, so leave it out" "$source" --label-key class
+done
+mkdir -p more/train && cp data/train/abc.png more/train
+printf 'path,class\nmore/train/abc.png,train\n' >keyed.csv
+run 0 "$PACK" images keyed.csv data -o keyed "${ARGS[@]}" --root . --label-key class # one of them has keys
+
 # ---- tables ----
 
 printf '[{"path": "data/train/abc.png", "label": 0},\n{"path": "data/train/def.png", "label": 0}]\n' >lines.jsonl

@@ -301,6 +301,21 @@ static const char *option_of_tables(const struct request *r)
 	return text_each_asked(r->recipe) ? "pick=each" : NULL;
 }
 
+/* Nothing that was named has keys: folders are classes, and files lie in them. */
+static int check_label_key(const struct request *r)
+{
+	bool keys = r->o->label_list || !r->o->label_key;
+
+	for (uint64_t i = 0; i < r->place->item_count; i++)
+		keys = keys || !(r->place->item[i].is_dir || file_name_is_image(r->place->item[i].path));
+	if (keys)
+		return EXIT_DONE;
+	return fail(EXIT_USAGE,
+		    "%s%s%s: --label-key is for tables, for --labels and for archives; the labels of a folder are the "
+		    "names of the folders in it, so leave it out",
+		    r->place->root, r->place->item[0].path[0] ? "/" : "", r->place->item[0].path);
+}
+
 static int refuse_option(const struct request *r, const char *slash, const char *path)
 {
 	bool is_each = !strcmp(option_of_tables(r), "pick=each");
@@ -572,6 +587,8 @@ static int scan_sources(const struct request *r)
 		settle_inside(r, &in);
 	if (code == EXIT_DONE && in.foreign[0] && !in.has_folders && !in.archives.bytes && !in.image_count)
 		code = refuse_foreign(r, in.foreign);
+	if (code == EXIT_DONE && !in.archives.bytes)
+		code = check_label_key(r);
 	if (code == EXIT_DONE && one_folder && !in.archives.bytes && recipe_is_multi_label(r->recipe))
 		code = refuse_many_labels(r, "");
 	if (code == EXIT_DONE && one_folder && !in.archives.bytes && !labels_given(&labels))
