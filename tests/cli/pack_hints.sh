@@ -118,6 +118,23 @@ mkdir -p more/train && cp data/train/abc.png more/train
 printf 'path,class\nmore/train/abc.png,train\n' >keyed.csv
 run 0 "$PACK" images keyed.csv data -o keyed "${ARGS[@]}" --root . --label-key class # one of them has keys
 
+# ---- images that nobody sees ----
+
+mkdir -p seen/a/.ipynb_checkpoints seen/a/b seen/.c
+for file in a/x.png a/.ipynb_checkpoints/x-checkpoint.png a/b/x.png a/._x.png .c/x.png; do
+	cp data/train/abc.png "seen/$file"
+done
+HIDDEN="and are packed as others are; remove what is a copy (the first is"
+run 0 "$PACK" images seen -o seen.ds "${ARGS[@]}"
+said "shardpack: warning: 2 images are hidden, or in a folder that programs leave behind, $HIDDEN 'a/._x.png')"
+said "shardpack: warning: class folder '.c' is called like what programs leave behind, and is packed as a class; \
+remove it if it is none"
+run 0 "$PACK" images seen -o seen.bare "${ARGS[@]}" --no-label
+said "shardpack: warning: 3 images are hidden, or in a folder that programs leave behind, $HIDDEN '.c/x.png')"
+printf 'path,label\nseen/a/._x.png,1\nseen/.c/x.png,0\n' >named.csv # a table names each
+run 0 "$PACK" images named.csv -o seen.named "${ARGS[@]}"
+! grep -q hidden err || die "$(cat err)"
+
 # ---- tables ----
 
 printf '[{"path": "data/train/abc.png", "label": 0},\n{"path": "data/train/def.png", "label": 0}]\n' >lines.jsonl

@@ -649,6 +649,16 @@ static int warn_of_classes(const struct request *r)
 	return EXIT_DONE;
 }
 
+/* Not tables or lists, which name each file; archives leave out what is hidden. */
+static bool are_folders(const struct request *r)
+{
+	bool folders = !r->plan->file_count;
+
+	for (uint64_t i = 0; i < r->place->item_count; i++)
+		folders = folders && r->place->item[i].is_dir;
+	return folders;
+}
+
 static int scan(const struct request *r)
 {
 	int code = scan_sources(r);
@@ -657,6 +667,8 @@ static int scan(const struct request *r)
 		code = check_sources(r);
 	if (code == EXIT_DONE)
 		warn_of_what_stays(r);
+	if (code == EXIT_DONE && are_folders(r))
+		scan_warn_of_hidden(r->scan, r->plan);
 	return code == EXIT_DONE && r->o->classes && plan_has_labels(r->plan) ? warn_of_classes(r) : code;
 }
 
