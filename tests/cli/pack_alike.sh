@@ -127,6 +127,22 @@ said_only "shardpack: warning: $bare"
 run 1 "$PACK" images coco.json -o no "${ARGS[@]}" --field c:kind=ragged,dtype=i64,max=2,from=category --strict-classes
 run 2 "$PACK" images 0/src -o no "${ARGS[@]}" --no-label --strict-classes
 
+# Names of which nothing is shown: a label that was forgotten, most likely.
+while IFS='|' read -r name shown; do
+	printf 'path,label\n0.png,"%b"\n1.png,cat\n2.png,"%b"\n' "$name" "$name" >unseen.csv
+	rm -rf unseen
+	run 0 "$PACK" images unseen.csv -o unseen "${ARGS[@]}"
+	said_only "shardpack: warning: the name of class '$shown' (2 images) has only blanks or characters that are not \
+shown, and is packed as a class; if its label was forgotten, write it"
+	run 1 "$PACK" images unseen.csv -o no "${ARGS[@]}" --strict-classes
+	said_only "shardpack: the name of class '$shown' (2 images) has only blanks or characters that are not shown; give it a \
+name, or leave out --strict-classes"
+done <<'END'
+   |   
+\xc2\xa0|\u00a0
+\xe2\x80\x8b |\u200b 
+END
+
 # More than can be read are counted.
 { echo path,label && for i in {1..30}; do echo "0.png,name$i" && echo "0.png,Name$i"; done; } >thirty.csv
 run 0 "$PACK" images thirty.csv -o thirty "${ARGS[@]}"

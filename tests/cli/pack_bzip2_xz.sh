@@ -78,7 +78,11 @@ for e in bz2 xz; do
 	done
 	bad empty.tar.$e "it unpacks to nothing, or is damaged at its beginning,"
 	bad none.tar.$e "it unpacks to nothing, or is damaged at its beginning,"
-	bad plain.tar.$e "it does not begin as its name says,"
+	run 1 "$PACK" images plain.tar.$e -o no "${ARGS[@]}"
+	said "shardpack: ./plain.tar.$e: is a tar that is not compressed, although its name says so; rename it so that \
+it ends in .tar"
+	gzip -c plain.tar.$e >other.tar.$e
+	bad other.tar.$e "it does not begin as its name says,"
 done
 bad bits.tar.bz2 "bzip decompression failed"
 bad bits.tar.xz "Corrupted input data"

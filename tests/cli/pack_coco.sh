@@ -238,7 +238,7 @@ odd 's/"images"/"pictures"/' "has no images; JSON must be that of COCO, and othe
 odd 's/"annotations"/"images"/' "has images twice"
 odd 's/"annotations"/"notes"/' "has no annotations, and field boxes comes from them"
 odd 's/{"images/[{"images/; s/$/]/' "is an array, such as the results of a detector; must be an object with images, \
-annotations and categories, as COCO has it"
+annotations and categories, as COCO has it; if it is a table of paths and labels, make a .jsonl of it with jq -c '.[]'"
 odd 's/"file_name":"a.png",//' "the image at byte 11 must have a file_name, a text of UTF-8"
 odd 's/"a.png"/7/' "the image at byte 11 must have a file_name, a text of UTF-8"
 odd 's/"id":1,"file_name"/"id":"1","file_name"/' "the image at byte 11 must have one id, a whole number"

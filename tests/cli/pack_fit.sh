@@ -25,8 +25,8 @@ counts() { # counts REPORT IMAGES ENLARGED PADDED BOXES EMPTY NARROW UNKNOWN
 	got=$(json "$1" '" ".join(str(n) for n in d["fit"].values())')
 	[ "$got" = "${*:2}" ] || die "$1: $got, not ${*:2}"
 }
-boxes="2 of 7 boxes have no area in their records, because the crop left nothing of them or they had none; 2 more are \
-less than a pixel wide or high"
+boxes="2 of 7 boxes have no area in their records, because they lie outside of the image or of the crop, or had \
+none; 2 more are less than a pixel wide or high"
 
 run 0 "$PACK" "${ARGS[@]}" -o one -j 1 --report one.json
 said "shardpack: 1 of 4 images was enlarged: smaller than --resize 32"

@@ -158,10 +158,11 @@ refused 1 "./comma.npy: offset 63: a comma is missing in the shape" array comma.
 refused 1 "./tail.npy: offset 68: something follows the dict" array tail.npy
 refused 1 "./maybe.npy: offset 44: fortran_order is neither True nor False" array maybe.npy
 refused 4 "./axes.npy: 10 axes; the limit is 9" array axes.npy
-refused 1 "./magic.npy: offset 0: not an array file of NumPy (106 bytes)" array magic.npy
+SAVE="; write it with numpy.save(), or pack records of one size with \`shardpack raw\`"
+refused 1 "./magic.npy: offset 0: not an array file of NumPy (106 bytes)$SAVE" array magic.npy
 refused 1 "./cut.npy: offset 8: a head of 118 bytes, but the file ends before" array cut.npy
-refused 1 "./tiny.npy: offset 0: not an array file of NumPy (4 bytes)" array tiny.npy
-refused 1 "./nothing.npy: offset 0: not an array file of NumPy (0 bytes)" array nothing.npy
+refused 1 "./tiny.npy: offset 0: not an array file of NumPy (4 bytes)$SAVE" array tiny.npy
+refused 1 "./nothing.npy: offset 0: not an array file of NumPy (0 bytes)$SAVE" array nothing.npy
 refused 1 ".: field 'nine' has 9 records and field 'ten' has 10; the numbers must be equal" array nine.npy ten.npy
 mkdir -p d && cp nine.npy d && cp good.npy d/nine2.npy && cp good.npy nine2.npy && cp ten.npy d/good.npy
 refused 1 "$PWD/d/good.npy: field 'good' is f64 [2] here, but i32 [] in the files before" array good.npy d/good.npy

@@ -80,6 +80,61 @@ printf 'path,label\nhttps://example.org/a.jpg,1\n' >urls.csv
 bad_input "urls.csv: line 2: 'https://example.org/a.jpg' is a URL, and only files are read: download the images, \
 as with img2dataset, and pack the folder" urls.csv
 
+printf 'path,label\nfile:///data/a.jpg,1\n' >urls.csv
+bad_input "urls.csv: line 2: 'file:///data/a.jpg' is a URL; write the path alone, without file://" urls.csv
+# paths of other systems and programs; once for a table
+cp data/train/abc.png "data/train/a b.png"
+while IFS='|' read -r listed why; do
+	printf 'path,label\n%s,1\n%s,1\n' "$listed" "$listed" >spelled.csv
+	run 1 "$PACK" images spelled.csv -o no "${ARGS[@]}"
+	said "shardpack: warning: ./spelled.csv: line 2: '$listed' is not there$why"
+	[ "$(grep -c "is not there" err)" = 1 ] || die "said once: $(cat err)"
+	said "shardpack: warning: ./$listed: spelled.csv: line 2: '$listed': No such file or directory"
+done <<'END'
+data\train\abc.png|, but 'data/train/abc.png' is; write / in the place of \
+data/train/a%20b.png|, but 'data/train/a b.png' is; write its name without percent-encoding
+data/train/abc.png |, but 'data/train/abc.png' is; take off the blanks at its ends
+~/abc.png|; ~ and $ mean nothing in a table, so write the whole path
+$HOME/abc.png|; ~ and $ mean nothing in a table, so write the whole path
+END
+printf 'path,label\nC:\\a%%2.png,1\ndata/train/a b.png,1\n' >spelled.csv # no guess
+run 1 "$PACK" images spelled.csv -o no "${ARGS[@]}"
+! grep -q "is not there" err || die "$(cat err)"
+rm "data/train/a b.png"
+# a file of a field that exists from here, and not from the folder of the images
+mkdir -p boxes/train && echo '[[1, 2, 3, 4]]' >boxes/train/abc.json
+run 1 "$PACK" images data -o no "${ARGS[@]}" --field 'b:kind=boxes,max=2,from=boxes/{}.json'
+said "shardpack: warning: field b: data/boxes/train/abc.json is not there; from= begins at data, and --root chooses \
+another folder"
+[ "$(grep -c "is not there" err)" = 1 ] || die "said once: $(cat err)"
+
+# ---- options that say nothing of what is packed ----
+
+for source in data data/train/abc.png; do
+	refused 2 "$source: --label-key is for tables, for --labels and for archives; the labels of a folder are the names \
+of the folders in it, so leave it out" "$source" --label-key class
+done
+mkdir -p more/train && cp data/train/abc.png more/train
+printf 'path,class\nmore/train/abc.png,train\n' >keyed.csv
+run 0 "$PACK" images keyed.csv data -o keyed "${ARGS[@]}" --root . --label-key class # one of them has keys
+
+# ---- images that nobody sees ----
+
+mkdir -p seen/a/.ipynb_checkpoints seen/a/b seen/.c
+for file in a/x.png a/.ipynb_checkpoints/x-checkpoint.png a/b/x.png a/._x.png .c/x.png; do
+	cp data/train/abc.png "seen/$file"
+done
+HIDDEN="and are packed as others are; remove what is a copy (the first is"
+run 0 "$PACK" images seen -o seen.ds "${ARGS[@]}"
+said "shardpack: warning: 2 images are hidden, or in a folder that programs leave behind, $HIDDEN 'a/._x.png')"
+said "shardpack: warning: class folder '.c' is called like what programs leave behind, and is packed as a class; \
+remove it if it is none"
+run 0 "$PACK" images seen -o seen.bare "${ARGS[@]}" --no-label
+said "shardpack: warning: 3 images are hidden, or in a folder that programs leave behind, $HIDDEN '.c/x.png')"
+printf 'path,label\nseen/a/._x.png,1\nseen/.c/x.png,0\n' >named.csv # a table names each
+run 0 "$PACK" images named.csv -o seen.named "${ARGS[@]}"
+! grep -q hidden err || die "$(cat err)"
+
 # ---- tables ----
 
 printf '[{"path": "data/train/abc.png", "label": 0},\n{"path": "data/train/def.png", "label": 0}]\n' >lines.jsonl

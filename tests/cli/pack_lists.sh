@@ -355,12 +355,20 @@ END
 table t.jsonl "{\"path\": \"$I\", \"label\": 0.25}\n" &&
 	refused 1 "./t.jsonl: line 1: label is 0.25; $MUST; a measure is a field: --no-label --field \
 label:kind=tensor,dtype=f32" t.jsonl
-for value in '"label": null' '"other": 1'; do # it is not there
+while IFS='|' read -r value why; do # it is not there, or has no value
 	table t.jsonl "{\"path\": \"$I\", $value}\n" &&
-		refused 1 "./t.jsonl: line 1: no text or whole number is called label; say which one holds the labels \
-with --label-key NAME, or pack without labels with --no-label; the keys are 'path' '$(cut -d '"' -f 2 <<<"$value")'" \
-			t.jsonl
-done
+		refused 1 "./t.jsonl: line 1: $why; say which one holds the labels with --label-key NAME, or pack \
+without labels with --no-label; the keys are 'path' '$(cut -d '"' -f 2 <<<"$value")'" t.jsonl
+	table t.jsonl "{\"path\": \"$I\", $value}\n{\"path\": \"$J\", \"label\": 1}\n" &&
+		bad_input "t.jsonl: line 1: $why" t.jsonl
+done <<END
+"label": null|label is null
+"other": 1|no text or whole number is called label
+END
+# A table without its first line: --path-key would take a row for the names.
+printf '%s,0\n%s,1\n' "$I" "$J" >t.csv
+refused 1 "./t.csv: line 1: no column is called path, file_name or image; say which one holds the paths with --path-key \
+NAME; the columns are '$I' '0'; the first line must name the columns, such as path,label" t.csv
 table t.jsonl "{\"path\": 1, \"label\": 1}\n" &&
 	refused 1 "./t.jsonl: line 1: path is 1; a path must be a text" t.jsonl
 table t.jsonl "{\"path\": \"$J\", \"label\": 1}\n{\"path\": [\"$I\"], \"label\": 1}\n" &&

@@ -193,6 +193,18 @@ timeout 2 "$PACK" images src -o dots..v4 "${ARGS[@]}" -q --report pipe || status
 [ "$status" = 124 ] || die "a FIFO that nobody reads: exit status $status"
 rm -rf dots..v2 dots..v3 dots..v4 pipe
 
+# ---- a dash is a stream, and a dataset is a folder ----
+
+for option in -o --out --root --quarantine --spool; do
+	out=(-o ds)
+	case $option in -o | --out) out=() ;; esac
+	run 2 "$PACK" images src "${out[@]}" "${ARGS[@]}" $option -
+	said "shardpack: $option -: must be a folder, not a stream; for a folder of that name type ./-"
+done
+run 0 "$PACK" images src -o ./- "${ARGS[@]}" -q
+[ -e ./-/dataset.manifest ] || die "a folder called -"
+rm -r ./-
+
 # ---- URLs: nothing is fetched, and no folder is called s3: ----
 
 run 0 "$PACK" images src -o here "${ARGS[@]}" -q

@@ -358,6 +358,27 @@ bad_input "the member at offset 0 has 8589934591 bytes, but the archive ends aft
 $(($(size a.tar) - 512)); $short" huge.tar
 bad_input "the size in the header at offset 0 is not a number" number.tar
 bad_input "an empty file, not a tar archive" nothing.tar
+# what a name says, and what is there
+"$PYTHON" - <<'PY'
+import bz2, gzip, lzma
+for name, pack in ("gz", gzip.compress), ("bz2", bz2.compress), ("xz", lzma.compress):
+    open("named.%s.tar" % name, "wb").write(pack(open("a.tar", "rb").read()))
+    open("short.%s.tar" % name, "wb").write(pack(b"x"))
+PY
+for pair in gz=gzip bz2=bzip2 xz=xz; do
+	for length in named short; do # more than a block, and less
+		bad_input "begins like ${pair#*=}, not like a tar; rename it so that it ends in .tar.${pair%=*}" \
+			$length.${pair%=*}.tar
+	done
+done
+cp up.zip named.tar
+bad_input "begins like ZIP, not like a tar; rename it so that it ends in .zip" named.tar
+for ending in tgz tar.gz tar.zst; do
+	cp a.tar named.$ending
+	bad_input "cannot be unpacked; nothing of this archive is packed" named.$ending
+	said "shardpack: ./named.$ending: is a tar that is not compressed, although its name says so; rename it so that \
+it ends in .tar"
+done
 bad_input "the header at offset 0 has a wrong checksum; this is not a tar archive" not.tar
 bad_input "a damaged pax header at offset 0" badpax.tar
 bad_input "a pax header at offset 0 whose size is not a number" paxsize.tar

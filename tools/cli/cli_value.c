@@ -235,6 +235,10 @@ static bool set_part(const char *text, struct cli_part *out, char *why, size_t w
 
 bool cli_value_is_here(const struct cli_option *option, const char *text, char *why, size_t why_bytes)
 {
+	if (option->kind == CLI_DIR && !strcmp(text, "-")) {
+		snprintf(why, why_bytes, "must be a folder, not a stream; for a folder of that name type ./-");
+		return false;
+	}
 	if ((option->kind != CLI_FILE && option->kind != CLI_DIR) || !text_is_url(text))
 		return true;
 	snprintf(why, why_bytes,

@@ -230,7 +230,8 @@ static int read_document(struct coco_list *l, struct json_scan *j)
 	if (json_scan_peek(j) == '[')
 		return fail(EXIT_BAD,
 			    "%s: is an array, such as the results of a detector; must be an object with images, "
-			    "annotations and categories, as COCO has it",
+			    "annotations and categories, as COCO has it; if it is a table of paths and labels, make "
+			    "a .jsonl of it with jq -c '.[]'",
 			    l->where);
 	while (code == EXIT_DONE && (step = json_scan_member(j, &first, &key)) == JSON_ITEM) {
 		uint32_t list = 0;

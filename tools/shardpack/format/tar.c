@@ -66,7 +66,7 @@ static bool read_number(const uint8_t *field, size_t bytes, uint64_t *out)
 }
 
 /* Some old archivers summed signed characters. */
-static bool checksum_is_right(const uint8_t *block)
+bool tar_is_header(const uint8_t block[TAR_BLOCK_BYTES])
 {
 	uint64_t said;
 	uint32_t sum = 0;
@@ -279,21 +279,46 @@ static enum tar_status take_member(struct tar *t, const uint8_t *block, uint64_t
 	return TAR_MEMBER;
 }
 
+/* What begins like this is not a tar, but may hold one. */
+static const struct {
+	const char *magic;
+	size_t magic_bytes;
+	const char *format, *ending;
+} packed[] = {
+	{"\x1f\x8b", 2, "gzip", ".tar.gz"},  {"BZh", 3, "bzip2", ".tar.bz2"},
+	{"\xfd\x37zXZ", 5, "xz", ".tar.xz"}, {"\x28\xb5\x2f\xfd", 4, "Zstandard", ".tar.zst"},
+	{"PK\3\4", 4, "ZIP", ".zip"},
+};
+
+/* The beginning of a file that is not a tar: its real format, or `otherwise`. */
+static enum tar_status bad_beginning(struct tar *t, const uint8_t *at, size_t bytes, const char *otherwise)
+{
+	for (size_t i = 0; i < sizeof(packed) / sizeof(packed[0]); i++)
+		if (bytes >= packed[i].magic_bytes && !memcmp(at, packed[i].magic, packed[i].magic_bytes))
+			return bad(t, "begins like %s, not like a tar; rename it so that it ends in %s",
+				   packed[i].format, packed[i].ending);
+	return bad(t, "%s", otherwise);
+}
+
 /* The header at t->at, and the data behind it.  *described: it says something of the next one. */
 static enum tar_status take_header(struct tar *t, struct tar_member *out, bool *described)
 {
 	uint8_t block[TAR_BLOCK_BYTES];
 	uint64_t header_at = t->at, data, bytes, left;
+	char why[TAR_WHY_BYTES];
 	uint8_t type;
 
 	*described = false;
-	if (t->bytes - t->at < TAR_BLOCK_BYTES)
-		return t->at == t->bytes && !t->at
-			       ? bad(t, "an empty file, not a tar archive")
-			       : bad(t,
-				     "ends at offset %" PRIu64
-				     " without the blocks of zeros that end an archive; it is cut short",
-				     t->bytes);
+	if (!t->bytes)
+		return bad(t, "an empty file, not a tar archive");
+	if (t->bytes - t->at < TAR_BLOCK_BYTES) {
+		if (!t->at && !read_at(t, 0, block, (size_t)t->bytes))
+			return TAR_BAD;
+		snprintf(why, sizeof(why),
+			 "ends at offset %" PRIu64 " without the blocks of zeros that end an archive; it is cut short",
+			 t->bytes);
+		return bad_beginning(t, block, t->at ? 0 : (size_t)t->bytes, why);
+	}
 	if (!read_at(t, t->at, block, sizeof(block)))
 		return TAR_BAD;
 	if (is_zero(block, sizeof(block)))
@@ -302,14 +327,16 @@ static enum tar_status take_header(struct tar *t, struct tar_member *out, bool *
 							 "of a member must be",
 							 t->at)
 						   : check_end(t);
-	if (!checksum_is_right(block))
-		return bad(t,
-			   t->at ? "the header at offset %" PRIu64 " has a wrong checksum; the archive is damaged there"
-			   : !memcmp(block, "PAR1", 4)
-				   ? "this is a Parquet file, which is not read; write its images and texts with the "
-				     "Python package, libshard.Writer"
-				   : "the header at offset %" PRIu64 " has a wrong checksum; this is not a tar archive",
+	if (!tar_is_header(block) && t->at)
+		return bad(t, "the header at offset %" PRIu64 " has a wrong checksum; the archive is damaged there",
 			   t->at);
+	if (!tar_is_header(block))
+		return bad_beginning(
+			t, block, sizeof(block),
+			!memcmp(block, "PAR1", 4)
+				? "this is a Parquet file, which is not read; write its images and texts with the "
+				  "Python package, libshard.Writer"
+				: "the header at offset 0 has a wrong checksum; this is not a tar archive");
 	if (!read_number(block + SIZE, SIZE_BYTES, &bytes))
 		return bad(t, "the size in the header at offset %" PRIu64 " is not a number", t->at);
 	type = block[TYPE];

@@ -43,6 +43,9 @@ struct tar {		/* set the first four, zero the rest */
 
 enum tar_status { TAR_MEMBER, TAR_END, TAR_BAD };
 
+/* Does a member begin like this?  Its checksum is right. */
+bool tar_is_header(const uint8_t block[TAR_BLOCK_BYTES]);
+
 /* The next member.  After BAD there is none. */
 enum tar_status tar_next(struct tar *t, struct tar_member *out);
 

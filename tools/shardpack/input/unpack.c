@@ -22,6 +22,7 @@
 #include "tools/common/message.h"
 #include "tools/common/progress.h"
 #include "tools/common/text.h"
+#include "tools/shardpack/format/tar.h"
 #include "tools/shardpack/format/zip.h"
 #include "tools/shardpack/input/unpack_work.h"
 
@@ -253,6 +254,19 @@ static bool read_arguments(const char *how, uint64_t *arg, unsigned *count, unsi
 	return true;
 }
 
+/* A tar that is not compressed and is called .tgz: `tar -cf x.tgz` makes one. */
+static int check_beginning(const struct unpack_work *w)
+{
+	uint8_t block[TAR_BLOCK_BYTES] = {0};
+	int code = w->in_bytes < sizeof(block) ? EXIT_DONE : unpack_read(w, block, sizeof(block), 0);
+
+	if (code != EXIT_DONE || !tar_is_header(block))
+		return code;
+	return fail(EXIT_BAD,
+		    "%s: is a tar that is not compressed, although its name says so; rename it so that it ends in .tar",
+		    w->name);
+}
+
 int unpack_run(const char *how, int in_fd, uint64_t in_bytes, int out_fd, const char *name,
 	       const struct unpack_most *most, uint64_t *written)
 {
@@ -277,6 +291,8 @@ int unpack_run(const char *how, int in_fd, uint64_t in_bytes, int out_fd, const 
 	progress_start(&w.progress, "unpacking", NULL, is_member ? arg[1] : in_bytes);
 	if (!w.in || !w.out)
 		code = fail(EXIT_IO, "%s: out of memory while unpacking", name);
+	else if (!strchr(how, ',') && (code = check_beginning(&w)) != EXIT_DONE)
+		; /* it has said why */
 	else if (!strcmp(how, "gzip"))
 		code = unpack_deflate(&w, 31, 0, in_bytes, &crc);
 	else if (!strcmp(how, "zip"))

@@ -82,8 +82,8 @@ static void tell_fit(const struct recipe *recipe, const struct fit_count *f)
 		note("%s of %s images %s a border of zeros: smaller than --crop %" PRIu32, human_count(some, f->padded),
 		     all, f->padded == 1 ? "has" : "have", t->crop);
 	if (f->empty_boxes || f->narrow_boxes)
-		note("%s of %s boxes have no area in their records, because the crop left nothing of them or they had "
-		     "none; %s more are less than a pixel wide or high",
+		note("%s of %s boxes have no area in their records, because they lie outside of the image or of the "
+		     "crop, or had none; %s more are less than a pixel wide or high",
 		     human_count(some, f->empty_boxes), human_count(all, f->boxes),
 		     human_count(narrow, f->narrow_boxes));
 	if (f->unknown && (f->enlarged || f->padded || f->boxes || counts_fields(recipe, f)))

@@ -342,24 +342,58 @@ static int fold_all(struct alike *l)
 	return EXIT_DONE;
 }
 
+/* A class of which nothing is shown; its name says that a label was forgotten. */
+static int tell_unseen(struct alike *l, uint32_t class_idx)
+{
+	char name[SHARD_KEY_BYTES_MAX + 1];
+	struct text shown = {0};
+	int code = EXIT_DONE;
+
+	plan_class_name(l->plan, class_idx, name);
+	show(l, class_idx, name, true, &shown);
+	if (text_failed(&shown))
+		code = fail(EXIT_IO, "out of memory for the names of classes");
+	else if (l->strict)
+		code = fail(EXIT_BAD,
+			    "the name of class %s has only blanks or characters that are not shown; give it a name, or "
+			    "leave out --strict-classes",
+			    shown.data);
+	else
+		scan_warn(l->scan,
+			  "the name of class %s has only blanks or characters that are not shown, and is packed as a "
+			  "class; if its label was forgotten, write it",
+			  shown.data);
+	text_free(&shown);
+	return code;
+}
+
+static int count_inputs(struct alike *l)
+{
+	if (l->inputs || !plan_has_labels(l->plan) || !plan_names_inputs(l->plan))
+		return EXIT_DONE;
+	l->inputs = calloc(l->plan->class_count, sizeof(*l->inputs));
+	if (!l->inputs)
+		return fail(EXIT_IO, "out of memory for %" PRIu64 " classes", l->plan->class_count);
+	plan_count_classes(l->plan, l->inputs);
+	return EXIT_DONE;
+}
+
 /* Alike names stand side by side, the first class in front. */
 static int tell_all(struct alike *l)
 {
 	uint64_t count = l->plan->class_count;
-	int code = EXIT_DONE;
+	int code = count && !l->name[0].bytes ? count_inputs(l) : EXIT_DONE;
 
+	if (code == EXIT_DONE && count && !l->name[0].bytes) /* the shortest is in front */
+		code = tell_unseen(l, l->name[0].class_idx);
 	for (uint64_t i = 0, k; code == EXIT_DONE && i < count; i = k)
 		for (k = i + 1; code == EXIT_DONE && k < count; k++) {
 			const struct folded *a = &l->name[i], *b = &l->name[k];
 
 			if (a->bytes != b->bytes || memcmp(l->text.data + a->at, l->text.data + b->at, a->bytes))
 				break;
-			if (!l->pair_count && plan_has_labels(l->plan) && plan_names_inputs(l->plan)) {
-				l->inputs = calloc(count, sizeof(*l->inputs));
-				if (!l->inputs)
-					return fail(EXIT_IO, "out of memory for %" PRIu64 " classes", count);
-				plan_count_classes(l->plan, l->inputs);
-			}
+			if (count_inputs(l) != EXIT_DONE)
+				return EXIT_IO;
 			if (l->pair_count++ < WARNED_MOST)
 				code = tell(l, a->class_idx, b->class_idx);
 		}

@@ -82,6 +82,12 @@ static int add_file(const struct request *r, const char *below, uint32_t i, stru
 		return bad_input_is(&gone, code)
 			       ? bad_input(bad, gone.reason, "field %s, %.120s: %s", name, path, gone.message)
 			       : code;
+	if (!there && !s->optional && !r->scan->field[i].absent[0]) {
+		tell_absent(r, i, below, path);
+		if (strstr(r->scan->field[i].absent, "say from=") || stat(path, &st) == 0)
+			scan_warn(r->scan, "field %s: %s; from= begins at %s, and --root chooses another folder", name,
+				  r->scan->field[i].absent, r->place->root);
+	}
 	if (!there && !s->optional)
 		return bad_input(bad, SHARD_MISS_MISSING, "field %s, %.200s: %s", name, path, strerror(ENOENT));
 	if (there) {

@@ -128,6 +128,9 @@ static int find_listed(struct image_table *t, uint64_t line, const char *listed,
 	char joined[2 * PLAN_PATH_BYTES_MAX];
 
 	out[0] = '\0';
+	if (!strncmp(listed, "file://", 7))
+		return bad_row(t, line, SHARD_MISS_MISSING, "'%.100s' is a URL; write the path alone, without file://",
+			       listed);
 	if (text_is_url(listed))
 		return bad_row(t, line, SHARD_MISS_MISSING,
 			       "'%.100s' is a URL, and only files are read: download the images, as with img2dataset, "

@@ -4,6 +4,7 @@
  */
 #include "tools/shardpack/scan/missing_path.h"
 
+#include <ctype.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -63,12 +64,59 @@ static bool find_above(const struct request *r, const char *folder, const char *
 	return false;
 }
 
+/* The path as it may have been meant, from `listed`: other slashes, no %20, no blanks at its ends. */
+static const char *find_spelling(const struct request *r, const char *folder, const char *listed, char *out,
+				 size_t room)
+{
+	size_t n = strlen(listed), blanks = strspn(listed, " \t");
+	char whole[4 * PLAN_PATH_BYTES_MAX];
+	struct stat st;
+
+	for (unsigned way = 0; way < 3; way++) {
+		const char *from = way == 2 ? listed + blanks : listed, *end = listed + n;
+		size_t at = 0;
+
+		while (way == 2 && end > from && strchr(" \t", end[-1]))
+			end--;
+		for (unsigned byte; from < end && at + 1 < room; from++)
+			if (way == 1 && end - from > 2 && *from == '%' && isxdigit((unsigned char)from[1]) &&
+			    isxdigit((unsigned char)from[2]) && sscanf(from + 1, "%2x", &byte) == 1) {
+				out[at++] = (char)byte;
+				from += 2;
+			} else {
+				out[at++] = way == 0 && *from == '\\' ? '/' : *from;
+			}
+		out[at] = '\0';
+		snprintf(whole, sizeof(whole), "%s%s%s", out[0] == '/' ? "" : folder, out,
+			 r->o->path_suffix ? r->o->path_suffix : "");
+		if (at && strcmp(out, listed) && fstatat(r->place->root_fd, whole, &st, 0) == 0)
+			return way == 0	  ? "write / in the place of \\"
+			       : way == 1 ? "write its name without percent-encoding"
+					  : "take off the blanks at its ends";
+	}
+	return NULL;
+}
+
 bool missing_path_warn(const struct request *r, const char *table, const char *folder, uint64_t line,
 		       const char *listed, const char *path)
 {
 	const char *ending = find_ending(r, path);
-	char above[FILES_PATH_BYTES];
+	char above[FILES_PATH_BYTES], meant[PLAN_PATH_BYTES_MAX];
+	const char *remedy = find_spelling(r, folder, listed, meant, sizeof(meant));
 	struct text word = {0};
+
+	if (remedy) {
+		scan_warn(r->scan, "%s/%s: line %" PRIu64 ": '%s' is not there, but '%s' is; %s", r->place->root, table,
+			  line, listed, meant, remedy);
+		return true;
+	}
+	if (!strncmp(listed, "~/", 2) || listed[0] == '$') {
+		scan_warn(r->scan,
+			  "%s/%s: line %" PRIu64 ": '%s' is not there; ~ and $ mean nothing in a table, so write the "
+			  "whole path",
+			  r->place->root, table, line, listed);
+		return true;
+	}
 
 	if (ending) {
 		scan_warn(r->scan, "%s/%s: line %" PRIu64 ": '%s' is not there, but '%s%s' is; say --path-suffix %s",

@@ -103,6 +103,15 @@ static const char *likely_name(const struct names *n, const char *const *often, 
 	return "NAME";
 }
 
+/* Is one of them a path, so that the line is a row? */
+static bool has_path(const struct names *n)
+{
+	for (uint32_t i = 0; i < n->count; i++)
+		if (file_name_is_image(n->name[i]))
+			return true;
+	return false;
+}
+
 /*
  * There is no path, or no label.  A table of which no row has one was given without the option that
  * it needs, and that is what it is refused for.  A row among others is bad.  `what`: "column" or
@@ -123,23 +132,27 @@ static int no_path(struct reading *r, uint64_t line, const struct names *n, cons
 	else
 		snprintf(r->why_no_path, sizeof(r->why_no_path),
 			 "line %" PRIu64 ": no %s is called path, file_name or image; say which one holds the paths "
-			 "with --path-key %s; the %s are %s",
-			 line, what, likely_name(n, likely_paths, path_keys[0]), all, there);
+			 "with --path-key %s; the %s are %s%s",
+			 line, what, likely_name(n, likely_paths, path_keys[0]), all, there,
+			 has_path(n) ? "; the first line must name the columns, such as path,label" : "");
 	return bad_input(bad, SHARD_MISS_INCOMPLETE, "no path");
 }
 
 static int no_label(struct reading *r, uint64_t line, const struct names *n, const char *what, const char *all,
-		    struct bad_input *bad)
+		    bool is_null, struct bad_input *bad)
 {
-	char there[NAMES_SHOWN_BYTES];
+	char there[NAMES_SHOWN_BYTES], why[BAD_INPUT_MESSAGE_BYTES];
 
+	if (is_null)
+		snprintf(why, sizeof(why), "%.200s is null", r->label_key);
+	else
+		snprintf(why, sizeof(why), "no %s is called %.200s", what, r->label_key);
 	if (!r->label_count && !r->why_no_label[0])
 		snprintf(r->why_no_label, sizeof(r->why_no_label),
-			 "line %" PRIu64 ": no %s is called %s; say which one holds the labels with --label-key %s, or "
+			 "line %" PRIu64 ": %s; say which one holds the labels with --label-key %s, or "
 			 "pack without labels with --no-label; the %s are %s",
-			 line, what, r->label_key, likely_name(n, likely_labels, r->label_key), all,
-			 list_names(n, there));
-	return bad_input(bad, SHARD_MISS_INCOMPLETE, "no %s is called %s", what, r->label_key);
+			 line, why, likely_name(n, likely_labels, r->label_key), all, list_names(n, there));
+	return bad_input(bad, SHARD_MISS_INCOMPLETE, "%s", why);
 }
 
 /*
@@ -213,7 +226,7 @@ static int settle_columns(struct reading *r, const struct names *head, uint64_t 
 	if (*path < 0)
 		no_path(r, line, head, "column", "columns", &bad);
 	else if (r->label_key && *label < 0)
-		no_label(r, line, head, "column", "columns", &bad);
+		no_label(r, line, head, "column", "columns", false, &bad);
 	if (bad.reason && head->count == 1 && strchr(head->name[0], '\t'))
 		return fail(EXIT_BAD,
 			    "%s: line %" PRIu64 ": is separated by tabs, and a .csv is by commas; rename it to .tsv",
@@ -379,7 +392,7 @@ static int json_row(struct reading *r, const json_t *object, uint64_t line)
 	else if (r->label_key && !(text = label_text(label, number)) && label && !json_is_null(label))
 		wrong_type(r, line, false, r->label_key, label, &bad);
 	else if (r->label_key && !text)
-		no_label(r, line, keys_of(object, &names), "text or whole number", "keys", &bad);
+		no_label(r, line, keys_of(object, &names), "text or whole number", "keys", label != NULL, &bad);
 	r->path_count += json_is_string(path);
 	r->label_count += text != NULL;
 	row = (struct path_row){.path = json_string_value(path), .label = text, .line = line};

@@ -11,10 +11,12 @@
 #include <string.h>
 #include <strings.h>
 
+#include "shard_pack.h"
 #include "tools/common/exit_code.h"
 #include "tools/common/message.h"
 #include "tools/common/text.h"
 #include "tools/shardpack/plan/classes.h"
+#include "tools/shardpack/plan/plan.h"
 
 void scan_warn(struct scan *scan, const char *fmt, ...)
 {
@@ -90,6 +92,40 @@ static bool is_part(const char *name)
 static bool is_left_behind(const char *name)
 {
 	return name[0] == '.' || name[0] == '@' || !strcmp(name, "__MACOSX") || !strcmp(name, "lost+found");
+}
+
+/* The folders of a path, and hidden files; its class was looked at already. */
+static bool is_path_left_behind(const char *path, const char *class_name)
+{
+	char name[256];
+
+	for (const char *slash; (slash = strchr(path, '/')) != NULL; path = slash + 1) {
+		snprintf(name, sizeof(name), "%.*s", (int)(slash - path), path);
+		if (is_left_behind(name) && strcmp(name, class_name))
+			return true;
+	}
+	return path[0] == '.';
+}
+
+void scan_warn_of_hidden(struct scan *scan, const struct plan *plan)
+{
+	char class_name[SHARD_KEY_BYTES_MAX + 1] = "", path[PLAN_PATH_BYTES_MAX], first[256];
+	struct plan_input input;
+	uint64_t count = 0;
+
+	for (uint64_t i = 0; i < plan->input_count; i++) {
+		plan_input(plan, i, &input);
+		if (plan_has_labels(plan) && input.class_idx < plan->class_count)
+			plan_class_name(plan, input.class_idx, class_name);
+		plan_input_path(plan, &input, path);
+		if (is_path_left_behind(path, class_name) && !count++)
+			snprintf(first, sizeof(first), "%.255s", path);
+	}
+	if (count)
+		scan_warn(scan,
+			  "%" PRIu64 " image%s hidden, or in a folder that programs leave behind, and %s packed as "
+			  "others are; remove what is a copy (the first is '%s')",
+			  count, count == 1 ? " is" : "s are", count == 1 ? "is" : "are", first);
 }
 
 void scan_warn_of_folders(struct scan *scan, const struct classes *folders)

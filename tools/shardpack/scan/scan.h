@@ -13,6 +13,7 @@
 #include "tools/shardpack/scan/ignored.h"
 
 struct classes;
+struct plan;
 
 /* Of a field that may have no value: what was looked for in the first input that has none. */
 struct scan_field {
@@ -64,5 +65,8 @@ void scan_warn_of_folders(struct scan *scan, const struct classes *folders);
  * Warn if the names of folders are numbers, and byte order gives them other classes than these.
  */
 void scan_warn_of_numbers(struct scan *scan, const struct classes *folders);
+
+/* Warn of images below folders that are hidden themselves, or lie in such folders: copies, mostly. */
+void scan_warn_of_hidden(struct scan *scan, const struct plan *plan);
 
 #endif

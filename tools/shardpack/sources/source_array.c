@@ -121,7 +121,10 @@ static int add_array(const struct request *r, const struct part *p, uint64_t *un
 		head ? stored_get(r->stored, p->file, p->offset, head, (size_t)have) : fail(EXIT_IO, "out of memory");
 
 	if (code == EXIT_DONE && !npy_parse(head, (size_t)have, &a, why, sizeof(why)))
-		code = fail(EXIT_BAD, "%s: %s", p->where, why);
+		code = fail(EXIT_BAD, "%s: %s%s", p->where, why,
+			    (size_t)have > NPY_MAGIC_BYTES && !memcmp(head, NPY_MAGIC, NPY_MAGIC_BYTES)
+				    ? ""
+				    : "; write it with numpy.save(), or pack records of one size with `shardpack raw`");
 	free(head);
 	if (code == EXIT_DONE)
 		code = check_size(&a, p);

@@ -301,6 +301,21 @@ static const char *option_of_tables(const struct request *r)
 	return text_each_asked(r->recipe) ? "pick=each" : NULL;
 }
 
+/* Nothing that was named has keys: folders are classes, and files lie in them. */
+static int check_label_key(const struct request *r)
+{
+	bool keys = r->o->label_list || !r->o->label_key;
+
+	for (uint64_t i = 0; i < r->place->item_count; i++)
+		keys = keys || !(r->place->item[i].is_dir || file_name_is_image(r->place->item[i].path));
+	if (keys)
+		return EXIT_DONE;
+	return fail(EXIT_USAGE,
+		    "%s%s%s: --label-key is for tables, for --labels and for archives; the labels of a folder are the "
+		    "names of the folders in it, so leave it out",
+		    r->place->root, r->place->item[0].path[0] ? "/" : "", r->place->item[0].path);
+}
+
 static int refuse_option(const struct request *r, const char *slash, const char *path)
 {
 	bool is_each = !strcmp(option_of_tables(r), "pick=each");
@@ -461,11 +476,11 @@ static int scan_coco(const struct request *r)
 	r->recipe->label = LABEL_NONE;
 	if (has_fields(r->recipe))
 		images.classes = &classes;
-	else
+	code = coco_images_add(&images, &classes, r->place->item[0].path);
+	if (code == EXIT_DONE && !has_fields(r->recipe))
 		scan_warn(r->scan,
 			  "%s/%s: its annotations are not packed; --field boxes:kind=boxes,max=100 packs boxes",
 			  r->place->root, r->place->item[0].path);
-	code = coco_images_add(&images, &classes, r->place->item[0].path);
 	if (code == EXIT_DONE)
 		code = image_rows_number(&images);
 	if (code == EXIT_DONE)
@@ -572,6 +587,8 @@ static int scan_sources(const struct request *r)
 		settle_inside(r, &in);
 	if (code == EXIT_DONE && in.foreign[0] && !in.has_folders && !in.archives.bytes && !in.image_count)
 		code = refuse_foreign(r, in.foreign);
+	if (code == EXIT_DONE && !in.archives.bytes)
+		code = check_label_key(r);
 	if (code == EXIT_DONE && one_folder && !in.archives.bytes && recipe_is_multi_label(r->recipe))
 		code = refuse_many_labels(r, "");
 	if (code == EXIT_DONE && one_folder && !in.archives.bytes && !labels_given(&labels))
@@ -632,6 +649,16 @@ static int warn_of_classes(const struct request *r)
 	return EXIT_DONE;
 }
 
+/* Not tables or lists, which name each file; archives leave out what is hidden. */
+static bool are_folders(const struct request *r)
+{
+	bool folders = !r->plan->file_count;
+
+	for (uint64_t i = 0; i < r->place->item_count; i++)
+		folders = folders && r->place->item[i].is_dir;
+	return folders;
+}
+
 static int scan(const struct request *r)
 {
 	int code = scan_sources(r);
@@ -640,6 +667,8 @@ static int scan(const struct request *r)
 		code = check_sources(r);
 	if (code == EXIT_DONE)
 		warn_of_what_stays(r);
+	if (code == EXIT_DONE && are_folders(r))
+		scan_warn_of_hidden(r->scan, r->plan);
 	return code == EXIT_DONE && r->o->classes && plan_has_labels(r->plan) ? warn_of_classes(r) : code;
 }
 
