@@ -146,6 +146,16 @@ PyObject *layout_item(const struct layout *l, PyObject *record, uint32_t f, unsi
 	PyObject *value = layout_item_if(l, record, f), *names, *text;
 	const char *found;
 
+	if (!value && PyErr_Occurred() && !PyObject_HasAttrString(record, "keys")) {
+		PyObject *type = PyType_GetName(Py_TYPE(record));
+
+		text = type ? PyUnicode_AsEncodedString(type, "utf-8", "backslashreplace") : NULL;
+		PyErr_Clear();
+		fail_record(number, NULL, "it is a value of type %.100s; must be a dict of field name to value",
+			    text ? PyBytes_AsString(text) : "?");
+		Py_XDECREF(text);
+		Py_XDECREF(type);
+	}
 	if (value || PyErr_Occurred())
 		return value;
 	names = PySequence_List(record);
