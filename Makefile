@@ -61,7 +61,8 @@ PROG_LIBS = $(LIBS) -lm# programs may compute; the library does not
 # A file that needs flags of its own is in one of these lists.  FLAGS_<path> is added after all
 # other flags.  Each operation is rounded by itself in UNFUSED files, so that results equal those of
 # Pillow, torchvision and every other machine: the compiler may not fuse a multiply with an add.
-UNFUSED   := tools/shardpack/image/resize_taps.c tools/shardpack/image/boxes.c \
+UNFUSED   := tools/shardpack/image/resize_taps.c tools/shardpack/image/resize_wide.c \
+             tools/shardpack/image/boxes.c \
              libshard/transform/draw.c libshard/transform/transform_plan.c libshard/transform/taps.c \
              libshard/transform/transform_beside.c libshard/select/select.c \
              $(wildcard tests/cuda/t_transform*.c) tests/ptx/t_ptx_device.c
@@ -92,7 +93,9 @@ LEFT_OUT  := $(call other,input/unpack_archive,$(ARCHIVE)) $(call other,decode/d
              $(if $(filter 1,$(TIFF)),,tools/shardpack/decode/tiff_kind.c)
 tool_objs = $(filter-out $(LEFT_OUT:%.c=$(BUILD)/%.o), \
             $(call objects,$(addprefix tools/,$(1)/*.c $(1)/*/*.c cli/*.c common/*.c))) \
-            $(BUILD)/tools/$(1)/manual.o
+            $(BUILD)/tools/$(1)/manual.o $(SHARED)
+# Small things of the library that tools share though they are not public.  They use no other part.
+SHARED   := $(BUILD)/libshard/base/url.o $(BUILD)/libshard/io/available_memory.o
 TOOLS    := $(patsubst tools/%/main.c,$(BUILD)/bin/%,$(wildcard tools/*/main.c))
 MANUALS  := $(TOOLS:$(BUILD)/bin/%=$(BUILD)/tools/%/manual.c)
 EXAMPLES := $(call programs,examples/*.c)

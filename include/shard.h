@@ -289,7 +289,8 @@ struct shard_loader_options {
 	/*
 	 * The most memory for decoded chunks of compressed groups, besides the ring.  The default
 	 * of 0 is as much as one window of this rank needs, or in a global order as much as all
-	 * chunks need.  It is at most a quarter of the memory that is available at the first next.
+	 * chunks need.  It is at most a quarter of the memory that is available at the first next:
+	 * to the system, and within the limits of this control group and of all its parents.
 	 * With less than it needs, a loader is slower: it decodes chunks more than once an epoch.
 	 */
 	uint64_t stage_bytes;

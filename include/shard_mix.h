@@ -28,6 +28,10 @@
  * Rank q has the positions epoch x epoch_records + position that are q mod world.  The first source
  * chooses runs and the kind of order.
  *
+ * Components have the fields that a loader asks for, of the same types and shapes.  If values vary
+ * in length, the greatest shape of a component may be smaller: batches have the largest one, which
+ * shard_loader_field() tells, and zeros behind what a record has.
+ *
  * A component of fewer records than 64 runs has one window, from which all ranks read single
  * records.  Each open window of a component takes memory: 64 lanes of 40 runs of 256 KiB, unless
  * options say otherwise, in the page cache or as decoded chunks.
@@ -46,7 +50,7 @@ extern "C" {
 struct shard_mix_source {
 	struct shard_dataset *ds;
 	const struct shard_selection *selection; /* of ds; NULL: all records */
-	uint32_t weight;			 /* 1 or more; or 0 in all sources: in proportion to their records */
+	uint32_t weight;			 /* 1 or more; or 0 in all sources: shard_mix_round() by size */
 	uint32_t reserved;			 /* 0 */
 };
 
@@ -75,7 +79,8 @@ SHARD_API void shard_mix_close(struct shard_mix *m);
 
 /*
  * Whole weights in proportion to `share`, with the sum 4096: rounded down, at least 1, and what is
- * left goes to the largest remainders.  ARGUMENT if a share is not a number above 0.
+ * left goes to the largest remainders.  ARGUMENT if a share is not a number above 0, or is below
+ * half of such a part: its records would come more than twice as often as was asked for.
  */
 SHARD_API int shard_mix_round(const double *share, uint32_t count, uint32_t *weight, struct shard_error *err);
 

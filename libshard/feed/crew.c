@@ -54,7 +54,7 @@ static void start_threads(struct crew *c)
 /* Returns false if there is no memory. */
 static bool open_members(struct crew *c)
 {
-	size_t chunk_bytes = (size_t)slot_packed_chunk_bytes(c->supply->layout->schema) + 1;
+	size_t chunk_bytes = (size_t)slot_packed_chunk_bytes(&c->supply->layouts) + 1;
 
 	c->member = mem_array(c->thread_count, sizeof(*c->member));
 	for (uint32_t i = 0; c->member && i < c->thread_count; i++) {

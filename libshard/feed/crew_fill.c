@@ -58,7 +58,7 @@ void crew_push_free(struct crew *c, uint32_t slot)
 static bool shares(const struct crew *c)
 {
 	return c->thread_count > 1 && c->ring->slot_bytes >= SHARED_BYTES &&
-	       !slot_packed_chunk_bytes(c->supply->layout->schema);
+	       !slot_packed_chunk_bytes(&c->supply->layouts);
 }
 
 /* With lock.  Give a free slot to the next place, and return it. */

@@ -22,8 +22,9 @@
 #define LAYOUT_WHOLE_MAX (SHARD_FIELDS_MAX / 2) /* each has a field with its sizes */
 #define UNIT_ODD	 UINT32_MAX
 
-struct layout { /* const once it is planned */
-	const struct shard_schema *schema;
+struct layout {					       /* const once it is planned */
+	const struct shard_schema *schema;	       /* of the records */
+	const struct shard_schema *batch;	       /* of the batch; not `schema` if this is of a part */
 	uint32_t fields;			       /* a bit for each field that is wanted */
 	uint32_t group_count, group[SHARD_GROUPS_MAX]; /* the groups that have a wanted field, ascending */
 	uint32_t groups, blocks;		       /* a bit for each of them, and for each that is one block */
@@ -35,6 +36,7 @@ struct layout { /* const once it is planned */
 		uint64_t at;			     /* where the array of the field begins */
 		uint64_t bytes;			     /* of the field in one row */
 		uint32_t offset;		     /* of the field in the record */
+		uint32_t narrow;		     /* 1 + number of a field that has less room in the record; or 0 */
 	} field[SHARD_GROUPS_MAX][SHARD_FIELDS_MAX]; /* the fields of each group */
 	uint32_t unit_shift[SHARD_GROUPS_MAX];	     /* log2 of unit_records, or UNIT_ODD */
 	uint32_t whole_count;
@@ -50,12 +52,43 @@ static inline bool layout_is_large(const struct shard_group *g)
 }
 
 /*
- * `fields` has a bit for each field that is wanted.  With `in_place` large groups have no array.
- * `remade` is NULL, or says for each field how many bytes a row of it has in a batch; 0: those of
- * the record.  Returns false if a batch would not fit memory.
+ * `fields` has a bit for each field that is wanted, and `uneven` one for each group that is no
+ * block, however large.  With `in_place` large groups have no array.  `remade` is NULL, or says for
+ * each field how many bytes a row of it has in a batch; 0: those of the record.  Returns false if a
+ * batch would not fit memory.
  */
-bool layout_plan(struct layout *out, const struct shard_schema *schema, uint32_t fields, uint32_t batch_records,
-		 bool in_place, const uint64_t *remade);
+bool layout_plan(struct layout *out, const struct shard_schema *schema, uint32_t fields, uint32_t uneven,
+		 uint32_t batch_records, bool in_place, const uint64_t *remade);
+
+/*
+ * How the records of one dataset of a mixture come to the same batch.  It stores some fields in
+ * other places, or with less room for values that vary in length.
+ */
+void layout_plan_part(struct layout *out, const struct layout *batch, const struct shard_schema *schema);
+
+/* The layout of a batch, and of each part of a mixture if the parts store fields differently. */
+struct layouts {
+	const struct layout *batch;
+	struct layout *part;	    /* [part_count]; NULL: the records of all shards are as `batch` says */
+	const uint64_t *part_shard; /* as in struct shard_dataset */
+	uint32_t part_count;	    /* 0 without `part` */
+};
+
+/* The layout by which the records of a shard come to the batch. */
+static inline const struct layout *layouts_of(const struct layouts *l, uint64_t shard)
+{
+	uint32_t p = 0;
+
+	while (p < l->part_count && shard >= l->part_shard[p + 1])
+		p++;
+	return l->part_count ? &l->part[p] : l->batch;
+}
+
+/* All of them in turn: NULL behind the last one. */
+static inline const struct layout *layouts_at(const struct layouts *l, uint32_t i)
+{
+	return l->part_count ? (i < l->part_count ? &l->part[i] : NULL) : i ? NULL : l->batch;
+}
 
 static inline bool layout_has_field(const struct layout *l, uint32_t field)
 {
@@ -96,14 +129,20 @@ static inline uint64_t layout_unit_of(const struct layout *l, uint32_t group, ui
 	return shift == UNIT_ODD ? inside / l->schema->group[group].unit_records : inside >> shift;
 }
 
-/* Copy a record of a small group to its row in each field's array. */
+/* Copy a value to a row with more room.  What is behind it there becomes zeros. */
+void layout_widen(const struct layout *l, const struct spread_field *f, const uint8_t *record, uint8_t *row);
+
+/* Copy a record of a group that is no block to its row in each field's array. */
 static inline void layout_spread(const struct layout *l, uint32_t group, const uint8_t *record, uint64_t row,
 				 uint8_t *slot)
 {
 	for (uint32_t i = 0; i < l->field_count[group]; i++) {
 		const struct spread_field *f = &l->field[group][i];
 
-		record_copy_field(slot + f->at + row * f->bytes, record + f->offset, (uint32_t)f->bytes);
+		if (f->narrow)
+			layout_widen(l, f, record, slot + f->at + row * f->bytes);
+		else
+			record_copy_field(slot + f->at + row * f->bytes, record + f->offset, (uint32_t)f->bytes);
 	}
 }
 

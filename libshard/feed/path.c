@@ -7,7 +7,7 @@
 #include "libshard/base/bytes.h"
 #include "libshard/base/mem.h"
 #include "libshard/feed/layout.h"
-#include "libshard/io/direct.h"
+#include "libshard/io/available_memory.h"
 #include "libshard/io/file.h"
 #include "libshard/store/read/dataset_join.h"
 #include "libshard/store/read/fetch.h"
@@ -49,15 +49,16 @@ static bool is_direct_group(const struct shard_group *g)
 /* Is this a small group beside a large one, such as labels?  It is fetched as a whole. */
 static bool is_beside(const struct paths *p, const struct shard_reader *r, uint32_t group)
 {
-	return p->has_direct_group && !is_direct_group(&p->layout->schema->group[group]) &&
-	       !r->group[group].compressed && r->group[group].data &&
-	       r->pages->record_count * r->group[group].stride <= BESIDE_BYTES;
+	return p->has_direct_group && !is_direct_group(&r->schema->group[group]) && !r->group[group].compressed &&
+	       r->group[group].data && r->pages->record_count * r->group[group].stride <= BESIDE_BYTES;
 }
 
-static void fetch_beside(const struct paths *p, struct shard_reader *r)
+static void fetch_beside(const struct paths *p, uint64_t shard, struct shard_reader *r)
 {
-	for (uint32_t k = 0; k < p->layout->group_count; k++) {
-		uint32_t g = p->layout->group[k];
+	const struct layout *layout = layouts_of(p->layouts, shard);
+
+	for (uint32_t k = 0; k < layout->group_count; k++) {
+		uint32_t g = layout->group[k];
 
 		if (!is_beside(p, r, g))
 			continue;
@@ -116,7 +117,7 @@ struct path_choice paths_decide(struct paths *p, uint64_t shard, struct shard_re
 	if (!whole)
 		reader_forget_all(r);
 	if (!path.hot)
-		fetch_beside(p, r);
+		fetch_beside(p, shard, r);
 	if (!path.hot && path.kind == PATH_MAP)
 		fetch_expect(p->fetch, r);
 	enter(p, shard, path, path.hot && r->file_bytes < LONG_BYTES, epoch);
@@ -153,25 +154,30 @@ uint64_t paths_await(struct paths *p, uint64_t shard, struct shard_reader *r, ui
 
 uint64_t path_fits_bytes(void)
 {
-	return memory_available_bytes() / 100 * FITS_PERCENT;
+	return available_memory_bytes() / 100 * FITS_PERCENT;
 }
 
-bool paths_open(struct paths *p, struct shard_dataset *ds, const struct layout *layout, uint32_t asked)
+bool paths_open(struct paths *p, struct shard_dataset *ds, const struct layouts *layouts, uint32_t asked)
 {
-	const struct shard_schema *s = &ds->m.schema;
 	struct shard_dataset_info info;
+	const struct layout *layout;
 	uint64_t record_bytes = 0;
 
 	shard_dataset_info(ds, &info);
-	*p = (struct paths){.layout = layout, .shard_count = ds->m.shard_count, .asked = asked};
+	*p = (struct paths){.layouts = layouts, .shard_count = ds->m.shard_count, .asked = asked};
 	p->is_remote = asked == SHARD_PATH_AUTO && dataset_is_remote(ds);
 	p->fits = info.data_bytes <= path_fits_bytes();
-	for (uint32_t k = 0; k < layout->group_count; k++) {
-		const struct shard_group *g = &s->group[layout->group[k]];
+	for (uint32_t i = 0; (layout = layouts_at(layouts, i)) != NULL; i++) {
+		uint64_t bytes = 0;
 
-		record_bytes += g->stride;
-		p->wants_direct |= is_direct_group(g) && g->stride >= DIRECT_BYTES;
-		p->has_direct_group |= is_direct_group(g);
+		for (uint32_t k = 0; k < layout->group_count; k++) {
+			const struct shard_group *g = &layout->schema->group[layout->group[k]];
+
+			bytes += g->stride;
+			p->wants_direct |= is_direct_group(g) && g->stride >= DIRECT_BYTES;
+			p->has_direct_group |= is_direct_group(g);
+		}
+		record_bytes = max_u64(record_bytes, bytes);
 	}
 	p->entry = mem_array((size_t)p->shard_count, sizeof(*p->entry));
 	p->fetch = fetch_open(p->shard_count, record_bytes, p->fits, p->shard_count < ds->readers.most / MAPS_OF_SHARD);

@@ -32,7 +32,7 @@ struct path_choice {
 };
 
 struct paths {
-	const struct layout *layout; /* const after open, as: */
+	const struct layouts *layouts; /* const after open, as: */
 	uint64_t shard_count;
 	uint32_t asked; /* enum shard_path */
 	bool is_remote, fits, wants_direct, has_direct_group;
@@ -43,7 +43,7 @@ struct paths {
 };
 
 /* Returns false if there is no memory.  Call paths_close() in either case. */
-bool paths_open(struct paths *p, struct shard_dataset *ds, const struct layout *layout, uint32_t asked);
+bool paths_open(struct paths *p, struct shard_dataset *ds, const struct layouts *layouts, uint32_t asked);
 void paths_close(struct paths *p, bool inherited); /* inherited: the caller is a forked child */
 
 /* A dataset of at most so many bytes is read through the page cache, and stays there. */

@@ -27,9 +27,9 @@ static void mask(const struct layout *layout, struct slot *s, uint32_t row)
 		uint32_t g = layout->group[k];
 		uint64_t stride = schema->group[g].stride;
 
-		if (layout_is_large(&schema->group[g]))
+		if (layout_is_block(layout, g))
 			memset(s->memory + layout->group_at[g] + row * stride, 0, (size_t)stride);
-		for (uint32_t i = 0; !layout_is_large(&schema->group[g]) && i < layout->field_count[g]; i++) {
+		for (uint32_t i = 0; !layout_is_block(layout, g) && i < layout->field_count[g]; i++) {
 			const struct spread_field *f = &layout->field[g][i];
 
 			memset(s->memory + f->at + (uint64_t)row * f->bytes, 0, f->bytes);

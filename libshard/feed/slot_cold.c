@@ -59,16 +59,17 @@ struct cold {
 	struct cold_file file[FILES];
 };
 
-static struct cold *cold_open(const struct shard_schema *schema, struct shard_error *err)
+static struct cold *cold_open(const struct layouts *layouts, struct shard_error *err)
 {
 	struct cold *c = mem_zalloc(sizeof(*c));
+	const struct layout *layout;
 	uint64_t longest = 0;
 
 	if (!c)
 		goto fail;
-	for (uint32_t g = 0; g < schema->group_count; g++)
-		if (schema->group[g].stride > longest)
-			longest = schema->group[g].stride;
+	for (uint32_t i = 0; (layout = layouts_at(layouts, i)) != NULL; i++)
+		for (uint32_t g = 0; g < layout->schema->group_count; g++)
+			longest = max_u64(longest, layout->schema->group[g].stride);
 	c->bounce_bytes = align_up(longest, LAYOUT_ALIGN) + 2 * LAYOUT_ALIGN;
 	c->depth = (uint32_t)min_u64(DEPTH, BOUNCE_BYTES / c->bounce_bytes);
 	if (c->depth < 4)
@@ -292,7 +293,7 @@ static bool aim(struct cold *c, struct cold_read *r, const struct direct_file *f
 				     .bytes = (size_t)g->stride,
 				     .dst = row->dst,
 				     .asks = row->r->check == SHARD_CHECK_DEVICE && !file->direct};
-	if (from == begin && to == end && !((uintptr_t)row->dst % file->memory_align))
+	if (row->dst && from == begin && to == end && !((uintptr_t)row->dst % file->memory_align))
 		return true;
 	if (!open_bounce(c) || file->offset_align > LAYOUT_ALIGN)
 		return false;
@@ -348,7 +349,7 @@ int slot_cold_put(struct scratch *scratch, const struct slot_row *row, bool dire
 	int rc = SHARD_OK;
 
 	if (!c)
-		c = scratch->cold = cold_open(row->supply->layout->schema, err);
+		c = scratch->cold = cold_open(&row->supply->layouts, err);
 	if (!c)
 		return SHARD_E_MEMORY;
 	if (grow(c->growing, row, direct))

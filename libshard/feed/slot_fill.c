@@ -60,17 +60,25 @@ static int prepare(struct block *b, struct located *at)
 	return rc;
 }
 
+/* A block has one layout: if parts have several, it ends before a row of another one. */
 static int locate(struct block *b)
 {
 	const uint64_t *record = b->slot->record + b->first;
 	struct supply *s = b->supply;
-	uint32_t need = b->layout->groups;
+	uint32_t need;
 	int rc = SHARD_OK;
 
+	if (s->layouts.part)
+		b->layout = layouts_of(&s->layouts, shard_of(s, record[0]));
+	need = b->layout->groups;
 	for (uint32_t i = 0; !rc && i < b->count; i++) {
 		struct located *at = &b->at[i];
 
 		at->shard = shard_of(s, record[i]);
+		if (s->layouts.part && layouts_of(&s->layouts, at->shard) != b->layout) {
+			b->count = i;
+			break;
+		}
 		at->inside = record[i] - s->ds->first_record[at->shard];
 		at->r = readers_peek(&s->ds->readers, at->shard); /* NULL: closed, as there were too many */
 		if (!at->r || (atomic_load_explicit(&at->r->ready, memory_order_acquire) & need) != need ||
@@ -101,6 +109,7 @@ static struct slot_row row_of(const struct block *b, uint32_t group, uint32_t i)
 	const struct located *at = &b->at[i];
 	const struct shard_group *g = &b->layout->schema->group[group];
 	struct slot_row row = {.supply = b->supply,
+			       .layout = b->layout,
 			       .r = at->r,
 			       .shard = at->shard,
 			       .inside = at->inside,
@@ -110,7 +119,7 @@ static struct slot_row row_of(const struct block *b, uint32_t group, uint32_t i)
 			       .slot = b->slot->memory,
 			       .flags = b->strict ? NULL : &b->slot->row_flags[b->first + i]};
 
-	if (layout_is_large(g))
+	if (layout_is_block(b->layout, group))
 		row.dst = row.slot + b->layout->group_at[group] + row.row * g->stride;
 	return row;
 }
@@ -159,7 +168,7 @@ __attribute__((always_inline)) static inline bool fill_seen(const struct block *
 		if (!(atomic_load_explicit(&seen[unit / 64], memory_order_acquire) >> (unit & 63) & 1))
 			return false;
 	}
-	if (layout_is_large(&b->layout->schema->group[group]))
+	if (layout_is_block(b->layout, group))
 		copy_stream(slot + b->layout->group_at[group] + (b->first + i) * g->stride, src, (size_t)g->stride);
 	else
 		layout_spread(b->layout, group, src, b->first + i, slot);
@@ -271,13 +280,12 @@ static int fill_raw(struct block *b, uint32_t group)
 /* Fill the rows of a block.  Reads of some rows may still be under way. */
 static int fill_block(struct block *b)
 {
-	const struct shard_schema *schema = b->layout->schema;
 	int rc = locate(b);
 
 	for (uint32_t k = 0; !rc && k < b->layout->group_count; k++) {
 		uint32_t g = b->layout->group[k];
 
-		rc = schema->group[g].codec == SHARD_RAW ? fill_raw(b, g) : slot_packed_fill(b, g);
+		rc = b->layout->schema->group[g].codec == SHARD_RAW ? fill_raw(b, g) : slot_packed_fill(b, g);
 	}
 	return rc;
 }
@@ -331,9 +339,9 @@ static int look_for_faults(struct block *b, uint32_t first, uint64_t *faults)
 	if (now == *faults)
 		return SHARD_OK;
 	*faults = now;
-	for (earlier = *b; !rc && first < b->first; first += BLOCK_ROWS) {
+	for (earlier = *b; !rc && first < b->first; first += earlier.count) {
 		earlier.first = first;
-		earlier.count = BLOCK_ROWS;
+		earlier.count = (uint32_t)min_u64(BLOCK_ROWS, b->first - first);
 		rc = locate(&earlier);
 		if (!rc)
 			rc = check_block(&earlier);
@@ -349,7 +357,7 @@ static int fill_rows(struct block *b, uint32_t end, uint64_t faults)
 	int rc = SHARD_OK;
 
 	b->scratch->faults = faults;
-	for (; !rc && b->first < end; b->first += BLOCK_ROWS) {
+	for (; !rc && b->first < end; b->first += b->count) {
 		b->count = end - b->first < BLOCK_ROWS ? end - b->first : BLOCK_ROWS;
 		rc = fill_block(b);
 		if (rc || !looks || (++blocks < most && b->first + b->count < end))
@@ -363,7 +371,6 @@ static int fill_rows(struct block *b, uint32_t end, uint64_t faults)
 
 void slot_fetch(struct supply *supply, struct scratch *scratch, struct slot *s)
 {
-	const struct shard_schema *schema = supply->layout->schema;
 	struct shard_error later; /* whoever fills a slot with these records meets it again */
 	struct block b = {.supply = supply,
 			  .layout = supply->layout,
@@ -374,14 +381,14 @@ void slot_fetch(struct supply *supply, struct scratch *scratch, struct slot *s)
 
 	unsigned entered = readers_enter(&supply->ds->readers);
 
-	for (; b.first < s->rows; b.first += BLOCK_ROWS) {
+	for (; b.first < s->rows; b.first += b.count) {
 		b.count = s->rows - b.first < BLOCK_ROWS ? s->rows - b.first : BLOCK_ROWS;
 		if (locate(&b))
 			break;
 		for (uint32_t k = 0; k < b.layout->group_count; k++) {
 			uint32_t g = b.layout->group[k];
 
-			if (schema->group[g].codec == SHARD_RAW)
+			if (b.layout->schema->group[g].codec == SHARD_RAW)
 				fetch_rows(&b, g);
 			else
 				slot_packed_fetch(&b, g);

@@ -34,16 +34,18 @@ struct parts {
 	struct part part[BLOCK_ROWS];
 };
 
-uint64_t slot_packed_chunk_bytes(const struct shard_schema *schema)
+uint64_t slot_packed_chunk_bytes(const struct layouts *layouts)
 {
+	const struct layout *layout;
 	uint64_t bytes = 0;
 
-	for (uint32_t g = 0; g < schema->group_count; g++) {
-		const struct shard_group *group = &schema->group[g];
+	for (uint32_t i = 0; (layout = layouts_at(layouts, i)) != NULL; i++)
+		for (uint32_t g = 0; g < layout->schema->group_count; g++) {
+			const struct shard_group *group = &layout->schema->group[g];
 
-		if (group->codec != SHARD_RAW && group->stride * group->unit_records > bytes)
-			bytes = group->stride * group->unit_records;
-	}
+			if (group->codec != SHARD_RAW && group->stride * group->unit_records > bytes)
+				bytes = group->stride * group->unit_records;
+		}
 	return bytes;
 }
 
@@ -91,7 +93,7 @@ static int decode(struct block *b, uint32_t group, const struct part *p, uint8_t
 	return rc;
 }
 
-/* Returns the place of rows of a large group. */
+/* Returns the place of rows of a group that is a block. */
 static uint8_t *place_of(const struct block *b, uint32_t group, const struct part *p)
 {
 	return b->slot->memory + b->layout->group_at[group] +
@@ -103,7 +105,7 @@ static void land(const struct block *b, uint32_t group, const struct part *p, co
 	const struct shard_group *g = &b->layout->schema->group[group];
 	const uint8_t *src = chunk + p->skip * g->stride;
 
-	if (layout_is_large(g)) {
+	if (layout_is_block(b->layout, group)) {
 		copy_stream(place_of(b, group, p), src, (size_t)(p->count * g->stride));
 		return;
 	}
@@ -204,7 +206,7 @@ void slot_packed_fetch(struct block *b, uint32_t group)
 
 int slot_packed_fill(struct block *b, uint32_t group)
 {
-	bool large = layout_is_large(&b->layout->schema->group[group]);
+	bool is_block = layout_is_block(b->layout, group);
 	struct parts held, left;
 	int rc = SHARD_OK;
 
@@ -214,7 +216,7 @@ int slot_packed_fill(struct block *b, uint32_t group)
 		struct part p = part_at(b, group, i);
 
 		i += p.count;
-		if (large && p.count == p.chunk_records)
+		if (is_block && p.count == p.chunk_records)
 			rc = set_aside_if_damaged(b, &p, decode(b, group, &p, place_of(b, group, &p)));
 		else
 			rc = take(b, group, &p, &held, &left);

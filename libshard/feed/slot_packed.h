@@ -8,7 +8,7 @@
 #include "libshard/feed/block.h"
 
 /* Bytes of the longest decoded chunk; 0 if no group is compressed. */
-uint64_t slot_packed_chunk_bytes(const struct shard_schema *schema);
+uint64_t slot_packed_chunk_bytes(const struct layouts *layouts);
 
 /* Begin to fetch the chunks of rows of shards that are not hot. */
 void slot_packed_fetch(struct block *b, uint32_t group);

@@ -30,17 +30,17 @@ static void land(void *context)
 {
 	struct land_job *j = context;
 	const struct slot_row *row = j->row;
-	const struct layout *layout = row->supply->layout;
+	const struct layout *layout = row->layout;
 	const struct reader_group *g = &row->r->group[row->group];
 	uint64_t unit = layout_unit_of(layout, row->group, row->inside), got;
 
-	if (j->hash && g->unit_records == 1 && row->dst) {
-		got = j->src == row->dst ? checksum64(j->src, (size_t)g->stride)
-					 : copy_stream_hashed(row->dst, j->src, (size_t)g->stride);
+	if (j->hash && g->unit_records == 1) {
+		got = !row->dst || j->src == row->dst ? checksum64(j->src, (size_t)g->stride)
+						      : copy_stream_hashed(row->dst, j->src, (size_t)g->stride);
 		j->rc = reader_check_hash(row->r, row->group, unit, got, j->err);
-		return;
-	}
-	if (j->hash) /* the unit has other records, so it lies on the map */
+		if (row->dst)
+			return;
+	} else if (j->hash) /* the unit has other records, so it lies on the map */
 		j->rc = reader_check_unit(row->r, row->group, unit, g->data + unit * g->unit_records * g->stride,
 					  j->err);
 	if (j->rc || j->src == row->dst)
@@ -121,7 +121,7 @@ static void check_run(const struct slot_row *row, uint64_t *checked)
 
 int slot_row_land(const struct slot_row *row, const uint8_t *src, uint64_t *checked, struct shard_error *err)
 {
-	uint64_t unit = layout_unit_of(row->supply->layout, row->group, row->inside);
+	uint64_t unit = layout_unit_of(row->layout, row->group, row->inside);
 	struct unit_check check = unit_check_begin(row->supply, row->r, row->group, unit, row->fresh);
 	struct land_job j = {.row = row, .src = src, .err = err, .hash = check.hash};
 	int rc = run_land(&j);

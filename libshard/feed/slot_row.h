@@ -10,6 +10,7 @@
 
 struct slot_row {
 	struct supply *supply;
+	const struct layout *layout; /* by which the record comes to the slot */
 	struct shard_reader *r;
 	uint64_t shard, inside, row;
 	uint32_t group;

@@ -9,8 +9,8 @@
 #include "libshard/base/bytes.h"
 #include "libshard/base/error.h"
 #include "libshard/feed/layout.h"
+#include "libshard/io/available_memory.h"
 #include "libshard/io/buffer.h"
-#include "libshard/io/direct.h"
 #include "libshard/select/selection.h"
 #include "libshard/steps/steps.h"
 #include "libshard/store/read/dataset.h"
@@ -122,28 +122,44 @@ static bool has_whole_chunks(const struct steps *steps)
 	       (steps->params.kind == ORDER_TWO_LEVELS && steps->params.lane_count % steps->rank.world == 0);
 }
 
+/* The parts of a mixture share it, so a block has room for the longest chunk of any of them. */
+static struct stage_size plan_one(const struct layouts *layouts, uint32_t g, const struct shard_dataset *ds,
+				  const struct steps *steps, uint64_t rows_ahead)
+{
+	struct stage_size size = {0};
+	const struct layout *layout;
+	uint64_t unit = 0;
+
+	for (uint32_t i = 0; (layout = layouts_at(layouts, i)) != NULL; i++) {
+		const struct shard_group *group = &layout->schema->group[g];
+
+		if (!layout_has_group(layout, g) || group->codec == SHARD_RAW ||
+		    group->unit_records == 1) /* needed only once */
+			continue;
+		size.block_bytes =
+			max_u64(size.block_bytes, align_up(group->stride * group->unit_records, BLOCK_ALIGN));
+		unit = unit ? min_u64(unit, group->unit_records) : group->unit_records;
+	}
+	if (!unit)
+		return size;
+	size.block_count = min_u64(wanted_chunks(ds, steps, rows_ahead, unit), BLOCKS_MAX);
+	size.whole_chunks = has_whole_chunks(steps);
+	return size;
+}
+
 /* Plan the stage of each group.  Returns the bytes of all blocks. */
-static uint64_t plan(const struct shard_dataset *ds, const struct layout *layout, const struct steps *steps,
+static uint64_t plan(const struct shard_dataset *ds, const struct layouts *layouts, const struct steps *steps,
 		     uint64_t rows_ahead, uint64_t most_bytes, struct stage_size size[SHARD_GROUPS_MAX])
 {
-	const struct shard_schema *s = &ds->m.schema;
 	uint64_t wanted = 0, bytes = 0;
 
-	for (uint32_t g = 0; g < s->group_count; g++) {
-		const struct shard_group *group = &s->group[g];
-
-		size[g].block_bytes = align_up(group->stride * group->unit_records, BLOCK_ALIGN);
-		size[g].block_count = 0;
-		if (group->codec == SHARD_RAW || group->unit_records == 1 || /* needed only once */
-		    !layout_has_group(layout, g))
-			continue;
-		size[g].block_count = min_u64(wanted_chunks(ds, steps, rows_ahead, group->unit_records), BLOCKS_MAX);
-		size[g].whole_chunks = has_whole_chunks(steps);
+	for (uint32_t g = 0; g < SHARD_GROUPS_MAX; g++) {
+		size[g] = plan_one(layouts, g, ds, steps, rows_ahead);
 		wanted = add_capped(wanted, mul_capped(size[g].block_count, size[g].block_bytes));
 	}
 	if (wanted && !most_bytes)
-		most_bytes = memory_available_bytes() / MEMORY_SHARE;
-	for (uint32_t g = 0; g < s->group_count; g++) {
+		most_bytes = available_memory_bytes() / MEMORY_SHARE;
+	for (uint32_t g = 0; g < SHARD_GROUPS_MAX; g++) {
 		if (wanted > most_bytes) /* each group gets its share */
 			size[g].block_count =
 				(uint64_t)((double)size[g].block_count * ((double)most_bytes / (double)wanted));
@@ -154,19 +170,19 @@ static uint64_t plan(const struct shard_dataset *ds, const struct layout *layout
 
 /* ---- life ---- */
 
-int stages_open(struct stages *s, const struct shard_dataset *ds, const struct layout *layout,
+int stages_open(struct stages *s, const struct shard_dataset *ds, const struct layouts *layouts,
 		const struct steps *steps, uint64_t rows_ahead, uint64_t most_bytes, struct shard_error *err)
 {
 	struct stage_size size[SHARD_GROUPS_MAX];
 	uint64_t at = 0;
 
-	*s = (struct stages){.bytes = plan(ds, layout, steps, rows_ahead, most_bytes, size)};
+	*s = (struct stages){.bytes = plan(ds, layouts, steps, rows_ahead, most_bytes, size)};
 	if (!s->bytes)
 		return SHARD_OK;
 	s->memory = buffer_open((size_t)s->bytes); /* takes no pages before they are used */
 	if (s->memory)
 		buffer_keep(s->memory, (size_t)s->bytes);
-	for (uint32_t g = 0; s->memory && g < ds->m.schema.group_count; g++) {
+	for (uint32_t g = 0; s->memory && g < SHARD_GROUPS_MAX; g++) {
 		if (!size[g].block_count)
 			continue;
 		s->of[g] = stage_open((uint8_t *)s->memory + at, size[g].block_bytes, (uint32_t)size[g].block_count,

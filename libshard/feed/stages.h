@@ -12,7 +12,7 @@
 #include "libshard/feed/stage.h"
 #include "shard.h"
 
-struct layout;
+struct layouts;
 struct steps;
 
 struct stages {
@@ -25,7 +25,7 @@ struct stages {
  * While one thread is still at the end of a window, the others may be `rows_ahead` rows ahead.  All
  * blocks have at most `most_bytes`; 0 stands for a part of the available memory.
  */
-int stages_open(struct stages *s, const struct shard_dataset *ds, const struct layout *layout,
+int stages_open(struct stages *s, const struct shard_dataset *ds, const struct layouts *layouts,
 		const struct steps *steps, uint64_t rows_ahead, uint64_t most_bytes, struct shard_error *err);
 void stages_close(struct stages *s, bool inherited); /* inherited: the caller is a forked child */
 uint64_t stages_unfinished(struct stages *s);	     /* unfinished_chunk_count of the statistics */

@@ -7,7 +7,24 @@
 #include <inttypes.h>
 
 #include "libshard/base/error.h"
+#include "libshard/base/mem.h"
 #include "libshard/store/read/dataset.h"
+
+/* If the parts of a mixture store their records in different ways, each has a layout. */
+static bool open_layouts(struct layouts *l, const struct shard_dataset *ds, const struct layout *batch)
+{
+	*l = (struct layouts){.batch = batch};
+	if (!ds->parts_differ)
+		return true;
+	l->part = mem_array(ds->part_count, sizeof(*l->part));
+	if (!l->part)
+		return false;
+	l->part_shard = ds->part_shard;
+	l->part_count = ds->part_count;
+	for (uint32_t p = 0; p < l->part_count; p++)
+		layout_plan_part(&l->part[p], batch, &ds->part[p]->m.schema);
+	return true;
+}
 
 int supply_open(struct supply *s, struct shard_dataset *ds, const struct shard_loader_options *o,
 		const struct layout *layout, const struct steps *steps, uint64_t rows_ahead, struct shard_error *err)
@@ -21,8 +38,8 @@ int supply_open(struct supply *s, struct shard_dataset *ds, const struct shard_l
 	s->guess_records = ds->first_record[1] ? ds->first_record[1] : 1;
 	s->damage.status = SHARD_OK;
 	pthread_mutex_init(&s->lock, NULL);
-	if (paths_open(&s->paths, ds, layout, o->path))
-		rc = stages_open(&s->stages, ds, layout, steps, rows_ahead, o->stage_bytes, err);
+	if (open_layouts(&s->layouts, ds, layout) && paths_open(&s->paths, ds, &s->layouts, o->path))
+		rc = stages_open(&s->stages, ds, &s->layouts, steps, rows_ahead, o->stage_bytes, err);
 	else
 		rc = error_set(err, SHARD_E_MEMORY, "no memory for the paths of %" PRIu64 " shards", ds->m.shard_count);
 	if (rc)
@@ -34,6 +51,8 @@ void supply_close(struct supply *s, bool inherited)
 {
 	stages_close(&s->stages, inherited);
 	paths_close(&s->paths, inherited);
+	mem_free(s->layouts.part);
+	s->layouts.part = NULL;
 	if (!inherited)
 		pthread_mutex_destroy(&s->lock);
 }

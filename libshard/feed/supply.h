@@ -18,8 +18,9 @@
 #define ROW_DAMAGED    128u /* a flag of rows that are yet to be repaired; no caller sees it */
 
 struct supply {
-	struct shard_dataset *ds; /* const after open, as: */
-	const struct layout *layout;
+	struct shard_dataset *ds;    /* const after open, as: */
+	const struct layout *layout; /* of the rows; how records come there is in `layouts` */
+	struct layouts layouts;
 	const struct steps *steps;
 	uint32_t on_corrupt;	/* enum shard_on_corrupt */
 	uint64_t guess_records; /* in a shard, if all shards are as long as the first */

@@ -283,15 +283,15 @@ bool transformed_has_work(const struct transformed *t)
 	return false;
 }
 
-bool transformed_lay_out(struct transformed *t, const struct shard_schema *schema, uint32_t fields)
+bool transformed_lay_out(struct transformed *t, const struct shard_schema *schema, uint32_t fields, uint32_t uneven)
 {
 	uint64_t record_bytes;
 
-	if (!layout_plan(&t->records, schema, fields, 1, false, NULL))
+	if (!layout_plan(&t->records, schema, fields, uneven, 1, false, NULL))
 		return false;
 	record_bytes = t->records.record_bytes;
 	t->rows = (uint32_t)min_u64(max_u64(RECORDS_BYTES / (record_bytes + 1), ROWS_LEAST), BLOCK_ROWS);
-	return layout_plan(&t->records, schema, fields, t->rows, false, NULL);
+	return layout_plan(&t->records, schema, fields, uneven, t->rows, false, NULL);
 }
 
 bool transformed_open_scratch(const struct transformed *t, struct scratch *scratch)

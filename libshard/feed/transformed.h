@@ -33,7 +33,7 @@ int transformed_find_fields(struct transformed *t, const struct shard_schema *sc
 /* Is there anything for a feed to transform? */
 bool transformed_has_work(const struct transformed *t);
 /* Lay out the memory of records on their way.  The rest is set.  false: it is too large. */
-bool transformed_lay_out(struct transformed *t, const struct shard_schema *schema, uint32_t fields);
+bool transformed_lay_out(struct transformed *t, const struct shard_schema *schema, uint32_t fields, uint32_t uneven);
 
 /* Open the memory that a thread brings records to.  Returns false if there is none. */
 bool transformed_open_scratch(const struct transformed *t, struct scratch *scratch);

@@ -14,7 +14,7 @@
 #include "libshard/base/error.h"
 #include "libshard/base/mem.h"
 #include "libshard/base/thread.h"
-#include "libshard/io/direct.h"
+#include "libshard/io/available_memory.h"
 
 #define PATIENCE_S  2u /* for one slot; some drivers have never come back */
 #define MIB(bytes_) ((double)(bytes_) / (1 << 20))
@@ -61,7 +61,7 @@ static void explain_limits(struct pins *p, uint32_t slot, const struct shard_err
 		  "through pageable memory, which is slower.  Locked memory is limited to %s (ulimit -l), and this "
 		  "control group has %.0f MiB left: raise these limits, or ask for fewer slots, or for batches of "
 		  "less than %.1f MiB",
-		  slot, p->ring->slot_count, why->message, memlock, MIB(memory_available_bytes()),
+		  slot, p->ring->slot_count, why->message, memlock, MIB(available_memory_bytes()),
 		  MIB(p->ring->slot_bytes));
 }
 

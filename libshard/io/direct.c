@@ -13,7 +13,6 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
-#define PATH_BYTES    4096
 #define ALIGN_UNKNOWN 4096u /* before Linux 6.1 nobody tells */
 
 static void ask_alignment(struct direct_file *f)
@@ -88,73 +87,15 @@ bool file_is_remote(const char *path)
 	return false;
 }
 
-/* The number in a small file of the kernel's, behind `word`; UINT64_MAX if there is none. */
-static uint64_t number_in(const char *path, const char *word)
-{
-	char text[4096];
-	const char *at;
-	unsigned long long value;
-	ssize_t n;
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
-
-	if (fd < 0)
-		return UINT64_MAX;
-	n = pread(fd, text, sizeof(text) - 1, 0);
-	close(fd);
-	if (n <= 0)
-		return UINT64_MAX;
-	text[n] = 0;
-	at = strstr(text, word);
-	return at && sscanf(at + strlen(word), "%llu", &value) == 1 ? value : UINT64_MAX;
-}
-
-/* What a control group leaves, page cache that it can drop counted as free. */
-static uint64_t left_of(const char *folder, const char *limit_name, const char *used_name, const char *file_word)
-{
-	char path[PATH_BYTES];
-	uint64_t limit, used, file;
-
-	snprintf(path, sizeof(path), "%s/%s", folder, limit_name);
-	limit = number_in(path, "");
-	snprintf(path, sizeof(path), "%s/%s", folder, used_name);
-	used = number_in(path, "");
-	snprintf(path, sizeof(path), "%s/memory.stat", folder);
-	file = number_in(path, file_word);
-	if (limit == UINT64_MAX || used == UINT64_MAX) /* "max": none */
-		return UINT64_MAX;
-	used -= file != UINT64_MAX && file < used ? file : 0;
-	return limit > used ? limit - used : 0;
-}
-
-/* Version 2: the group that /proc/self/cgroup names; version 1, as containers show it. */
-static uint64_t group_available(void)
-{
-	char folder[PATH_BYTES / 2] = "/sys/fs/cgroup", line[PATH_BYTES / 4];
-	uint64_t two, one = left_of("/sys/fs/cgroup/memory", "memory.limit_in_bytes", "memory.usage_in_bytes",
-				    "\ntotal_inactive_file ");
-	FILE *f = fopen("/proc/self/cgroup", "re");
-
-	if (f && fgets(line, sizeof(line), f) && !strncmp(line, "0::", 3)) {
-		line[strcspn(line, "\n")] = 0;
-		snprintf(folder, sizeof(folder), "/sys/fs/cgroup%s", line + 3);
-	}
-	if (f)
-		fclose(f);
-	two = left_of(folder, "memory.max", "memory.current", "\ninactive_file ");
-	return two < one ? two : one;
-}
-
 uint64_t memory_maps_most(void)
 {
-	uint64_t most = number_in("/proc/sys/vm/max_map_count", "");
+	char text[32];
+	unsigned long long most;
+	int fd = open("/proc/sys/vm/max_map_count", O_RDONLY | O_CLOEXEC);
+	ssize_t n = fd < 0 ? -1 : pread(fd, text, sizeof(text) - 1, 0);
 
-	return most == UINT64_MAX ? 65530 : most; /* the kernel's default */
-}
-
-uint64_t memory_available_bytes(void)
-{
-	uint64_t group = group_available(), kib = number_in("/proc/meminfo", "MemAvailable:");
-	uint64_t machine = kib > UINT64_MAX / 1024 ? UINT64_MAX : kib * 1024;
-
-	return group < machine ? group : machine;
+	if (fd >= 0)
+		close(fd);
+	text[n > 0 ? n : 0] = 0;
+	return sscanf(text, "%llu", &most) == 1 ? most : 65530; /* the kernel's default */
 }

@@ -28,12 +28,6 @@ void direct_close(struct direct_file *f);
  */
 bool file_is_remote(const char *path);
 
-/*
- * Memory that new page cache could have: available bytes, within the limits of this process's
- * control group.
- */
-uint64_t memory_available_bytes(void);
-
 /* How many maps a process may have: vm.max_map_count. */
 uint64_t memory_maps_most(void);
 

@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "libshard/base/error.h"
+#include "libshard/base/url.h"
 
 #define CACHE_PARTS 16 /* of a file that are looked at, */
 #define SAMPLES	    4  /* each in so many places */
@@ -32,6 +33,8 @@ int file_open(const char *path, int *fd, uint64_t *bytes, uint64_t *inode, struc
 	struct stat st;
 	struct shown s;
 
+	if (f < 0 && errno == ENOENT && text_is_url(path))
+		return error_os(err, errno, "%s: " URL_REMEDY, show(&s, path));
 	if (f < 0)
 		return error_os(err, errno, "%s: cannot be opened", show(&s, path));
 	if (fstat(f, &st)) {

@@ -19,7 +19,7 @@
 
 #include "libshard/base/bytes.h"
 #include "libshard/base/thread.h"
-#include "libshard/io/direct.h"
+#include "libshard/io/available_memory.h"
 
 #define FILE_BYTES 8192 /* of a file of the kernel's; what we look for stands in its front */
 #define PATH_BYTES 512
@@ -95,7 +95,7 @@ void machine_memory(struct machine_memory *out)
 	char text[FILE_BYTES];
 	const char *open, *end;
 
-	*out = (struct machine_memory){.available_bytes = memory_available_bytes()};
+	*out = (struct machine_memory){.available_bytes = available_memory_bytes()};
 	read_text("/proc/meminfo", text, sizeof(text));
 	out->total_bytes = kib_behind(text, "MemTotal:");
 	out->hugetlb_count = number_behind(text, "HugePages_Total:");

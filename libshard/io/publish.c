@@ -21,6 +21,7 @@
 #include "libshard/base/bytes.h"
 #include "libshard/base/error.h"
 #include "libshard/base/mem.h"
+#include "libshard/base/url.h"
 #include "libshard/io/direct.h"
 #include "libshard/io/file.h"
 #include "libshard/io/temp_names.h"
@@ -44,6 +45,8 @@ static int split(struct file_temp *t, const char *path, struct shard_error *err)
 
 	t->path = path;
 	t->name = slash ? slash + 1 : path;
+	if (text_is_url(path))
+		return error_set(err, SHARD_E_ARGUMENT, "%s: " URL_REMEDY, show(&s, path));
 	if (!*t->name || !strcmp(t->name, ".") || !strcmp(t->name, "..") || strlen(t->name) > TEMP_NAME_BYTES_MAX)
 		return error_set(err, SHARD_E_ARGUMENT, "%s: its last part must be a file name of 1 to %zu bytes",
 				 show(&s, path), TEMP_NAME_BYTES_MAX);

@@ -49,16 +49,27 @@ static int settle_device(struct shard_loader_options *o, struct shard_error *err
 /* Refuse epochs without a step: training on nothing would not be noticed. */
 static int refuse_empty(const struct shard_loader *l, struct shard_error *err)
 {
-	uint64_t records = l->steps.rank.record_count;
+	uint64_t records = l->steps.rank.record_count, most = records / l->o.world;
 
 	if (order_rank_steps(&l->steps.rank))
 		return SHARD_OK;
 	if (!records)
 		return error_set(err, SHARD_E_ARGUMENT, "the dataset has no records, so there is nothing to load");
+	if (l->o.world == 1)
+		return error_set(err, SHARD_E_ARGUMENT,
+				 "%" PRIu64 " records are too few for one batch of %u; use batches of at most %" PRIu64
+				 ", SHARD_PAD, or SHARD_KEEP",
+				 records, l->o.batch_records, most);
+	if (!most)
+		return error_set(err, SHARD_E_ARGUMENT,
+				 "%" PRIu64
+				 " records are too few for one on each of %u ranks; use SHARD_PAD, or at most "
+				 "%" PRIu64 " ranks",
+				 records, l->o.world, records);
 	return error_set(err, SHARD_E_ARGUMENT,
-			 "the dataset has %" PRIu64 " records, too few for one batch of %u on each of %u ranks; use "
-			 "smaller batches, SHARD_PAD, or SHARD_KEEP",
-			 records, l->o.batch_records, l->o.world);
+			 "%" PRIu64 " records are too few for one batch of %u on each of %u ranks; use batches of at "
+			 "most %" PRIu64 ", or SHARD_PAD",
+			 records, l->o.batch_records, l->o.world, most);
 }
 
 static int open_parts(struct shard_loader *l, struct shard_error *err)
@@ -76,7 +87,7 @@ static int open_parts(struct shard_loader *l, struct shard_error *err)
 		rc = loader_open_transformed(l, err);
 	if (rc)
 		return rc;
-	if (!layout_plan(&l->layout, schema, l->o.fields, l->o.batch_records, l->o.pool_in_place,
+	if (!layout_plan(&l->layout, schema, l->o.fields, l->ds->uneven_groups, l->o.batch_records, l->o.pool_in_place,
 			 l->transformed ? l->transformed->remade : NULL))
 		return error_set(err, SHARD_E_MEMORY,
 				 "a batch of %u records does not fit memory; ask for smaller batches",

@@ -188,7 +188,7 @@ static int plan(struct shard_loader *l, struct transformed *t, const struct shar
 			       "keeps them as they are; leave them out of `fields`, or set pool_bytes to 0");
 	if (rc)
 		return rc;
-	if (!transformed_lay_out(t, schema, l->o.fields))
+	if (!transformed_lay_out(t, schema, l->o.fields, l->ds->uneven_groups))
 		return error_set(err, SHARD_E_MEMORY, "records of this dataset do not fit memory");
 	return settle_pixels(l, draws.pixels, err);
 }

@@ -139,8 +139,8 @@ static const char *verdict(const struct shard_loader_stats *d, bool is_first)
 
 	if (!d->thread_count)
 		return "no thread could be started: the thread that takes batches fills them itself";
-	if (is_first && slots_ran_out && d->next_wait_count <= 1)
-		waited = false; /* only for the very first batch, which no thread could prepare */
+	if (waited && is_first && slots_ran_out && d->next_wait_count <= 1) /* no thread could prepare that one */
+		return "the trainer is the slower side since the first batch";
 	if (!waited)
 		return "the trainer is the slower side";
 	if (slots_ran_out)

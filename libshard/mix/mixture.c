@@ -66,8 +66,16 @@ static int join(struct shard_mix *m, const struct shard_mix_source *sources, str
 
 /* ---- weights ---- */
 
+/* Is the least weight more than twice of what it stands for? */
+static bool is_too_small(double share, double sum)
+{
+	return share * (2 * MIX_WEIGHT_SUM_MAX) < sum;
+}
+
 int shard_mix_round(const double *share, uint32_t count, uint32_t *weight, struct shard_error *err)
 {
+	double sum = 0;
+
 	if (!count || count > MIX_WEIGHT_SUM_MAX)
 		return error_set(err, SHARD_E_ARGUMENT, "a mixture has 1 to %u components, not %u", MIX_WEIGHT_SUM_MAX,
 				 count);
@@ -75,6 +83,15 @@ int shard_mix_round(const double *share, uint32_t count, uint32_t *weight, struc
 		if (!isfinite(share[i]) || share[i] <= 0 || share[i] > 1e300 / MIX_WEIGHT_SUM_MAX)
 			return error_set(err, SHARD_E_ARGUMENT, "share %u is %g; it must be a number above 0", i,
 					 share[i]);
+	for (uint32_t i = 0; i < count; i++)
+		sum += share[i];
+	for (uint32_t i = 0; i < count; i++)
+		if (is_too_small(share[i], sum))
+			return error_set(
+				err, SHARD_E_ARGUMENT,
+				"share %u is %.3g of all, and the least weight is 1 of %u, so its records would "
+				"come %.3g times as often; give it 0.000245 of all or more, or whole weights",
+				i, share[i] / sum, MIX_WEIGHT_SUM_MAX, sum / MIX_WEIGHT_SUM_MAX / share[i]);
 	mix_round_weights(share, count, weight);
 	return SHARD_OK;
 }
@@ -82,14 +99,24 @@ int shard_mix_round(const double *share, uint32_t count, uint32_t *weight, struc
 /* In proportion to the records. */
 static int weigh_by_size(struct shard_mix *m, struct shard_error *err)
 {
-	double *share = mem_array(m->component_count, sizeof(*share));
-	int rc;
+	double *share = mem_array(m->component_count, sizeof(*share)), sum = 0;
+	int rc = SHARD_OK;
 
 	if (!share)
 		return error_set(err, SHARD_E_MEMORY, "no memory for a mixture");
 	for (uint32_t d = 0; d < m->component_count; d++)
-		share[d] = (double)m->component[d].count;
-	rc = shard_mix_round(share, m->component_count, m->weight, err);
+		sum += share[d] = (double)m->component[d].count;
+	for (uint32_t d = 0; !rc && d < m->component_count; d++)
+		if (is_too_small(share[d], sum))
+			rc = error_set(
+				err, SHARD_E_ARGUMENT,
+				"source %u has %.0f of %.0f records, and the least weight is 1 of %u, so its records "
+				"would come %.3g times as often as those of others; give all sources whole "
+				"weights, with a sum of at most %u",
+				d, share[d], sum, MIX_WEIGHT_SUM_MAX, sum / MIX_WEIGHT_SUM_MAX / share[d],
+				MIX_WEIGHT_SUM_MAX);
+	if (!rc)
+		rc = shard_mix_round(share, m->component_count, m->weight, err);
 	mem_free(share);
 	return rc;
 }

@@ -39,7 +39,7 @@ static int plan_slabs(struct pool_plan *p, const struct want *w, bool whole, str
 	want = min_u64(min_u64(want, rows), UINT32_MAX / 2);
 	p->slab_rows = (uint32_t)(want ? want : 1);
 	p->epoch_slabs = ceil_div(rows, p->slab_rows);
-	if (!layout_plan(&p->slab, w->batch->schema, w->batch->fields, p->slab_rows, false, NULL))
+	if (!layout_plan(&p->slab, w->batch->schema, w->batch->fields, 0, p->slab_rows, false, NULL))
 		return error_set(err, SHARD_E_MEMORY,
 				 "a run of %" PRIu64 " records does not fit memory; set a smaller run_records", r);
 	if (w->o->pool_in_place) /* kernels read whole words, perhaps behind the last row */

@@ -226,6 +226,11 @@ def _advice(name: str) -> str:
         return "; '~' is no folder here: give os.path.expanduser(path)"
     if not os.path.isdir(name):
         return "; there is no such folder"
+    if os.path.isdir(os.path.join(name, ".shardpack")):
+        return (
+            "; this dataset is unfinished: run the same shardpack command again, or shardpack build and then "
+            f"seal {name}"
+        )
     inside = sorted(n for n in os.listdir(name) if os.path.exists(os.path.join(name, n, "dataset.manifest")))
     if inside:
         return f"; the folder holds datasets, such as {inside[0]!r}: open one of them"

@@ -6,7 +6,6 @@ too, so that code which knows nothing of libshard does the right thing: a missin
 ``FileNotFoundError``.
 """
 
-
 from __future__ import annotations
 
 import errno
@@ -44,6 +43,30 @@ def shown(text: str, exact: bool = False) -> str:
     return _HIDDEN.sub(_escaped, text.replace("\\", "\\\\") if exact else text)
 
 
+# What the library calls things in its messages, and what they are called here.
+_IN_PYTHON = {
+    "batch_records": "batch_size",
+    "thread_count": "threads",
+    "lane_count": "lanes",
+    "transform.as_stored": "transform_as_stored",
+    "leave shuffle, runs, windows and lanes at 0 to take the token's":
+        "leave out shuffle, run_records, phase_unit_records, window_runs and lanes to take the token's",
+    "guard set to SHARD_GUARD_OFF": "guard=False",
+    "gpu = SHARD_GPU(n)": "device='cuda:N'",
+    "or begin an epoch anew": "or begin an epoch with set_epoch()",
+    "SHARD_PAD": "tail='pad'",
+    "SHARD_KEEP": "tail='keep'",
+    "SHARD_DROP": "tail='drop'",
+    "SHARD_SHUFFLE_WINDOWS": "shuffle='windows'",
+    "SHARD_CROP_RESIZED": "crop='random-resized'",
+    "SHARD_CORRUPT_MASK": "on_corrupt='mask'",
+    "SHARD_U8": "dtype='u8'",
+    "shard_loader_lend()": "memory=",
+}
+# Whole words, which are no part of a path or of a name.
+_NAMES = re.compile(rf"(?<![\w/.-])({'|'.join(map(re.escape, _IN_PYTHON))})(?![\w/.-])")
+
+
 class Error(Exception):
     """What libshard says; ``status`` is the kind in words, ``os_code`` the system's errno or 0."""
 
@@ -57,6 +80,7 @@ class Error(Exception):
         self._keep(message, status, os_code)
 
     def _keep(self, message: str, status: str, os_code: int) -> None:
+        message = _NAMES.sub(lambda name: _IN_PYTHON[name[0]], message.removeprefix("options: "))
         self.message, self.status, self.os_code = shown(message), status, os_code
 
     def __reduce__(self) -> tuple[Any, ...]:

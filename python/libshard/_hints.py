@@ -75,6 +75,8 @@ _BATCH = (
 
 def hint(owner: object, name: str) -> str | None:
     """What to type instead, if that is known."""
+    if hasattr(type(owner), name):  # it is an attribute, and said itself why it is not there
+        return None
     kind = {c.__name__ for c in type(owner).__mro__ if c.__module__.partition(".")[0] == "libshard"}
     if "Batch" in kind:
         if name in owner:  # type: ignore[operator]

@@ -3,7 +3,12 @@
 
 from __future__ import annotations
 
+import difflib
+import functools
+import inspect
 import operator
+import threading
+import time
 import warnings
 from typing import TYPE_CHECKING, Any, Generic, NoReturn, Self, SupportsIndex, TypeVar
 
@@ -13,7 +18,7 @@ from ._dataset import Dataset, opened
 from ._errors import ArgumentError
 from ._hints import Hinting
 from ._mix import Mixture
-from ._options import as_flag, as_names, as_text, check_function, choice, show, whole
+from ._options import as_flag, as_names, as_text, check_function, choice, plain, show, whole
 from ._selection import Selection
 from ._transform import Transform
 
@@ -33,16 +38,29 @@ _PATHS = ("auto", "map", "direct", "pread")
 _STRINGS = ("rows", "lists")
 _CORRUPT = ("fail", "substitute", "mask")
 _POOL_ALL = 2**64 - 1
-# Names in messages of C.
-_IN_PYTHON = {
-    "options: ": "",
-    "batch_records is": "batch_size is",
-    "thread_count": "threads",
-    "lane_count": "lanes",
-    "SHARD_PAD": "tail='pad'",
-    "SHARD_KEEP": "tail='keep'",
-    "transform.as_stored": "transform_as_stored",
+
+# How a line of a summary ends that blames the trainer.
+_TRAINER_IS_SLOWER = ("the trainer is the slower side", "the trainer is the slower side since the first batch")
+
+# Of PyTorch's options, what is here instead.
+_ELSEWHERE = {
+    "num_workers": "a loader has no worker processes; threads=4 are 4 threads, and 0 chooses",
+    "pin_memory": "device='cuda' copies batches to the GPU ahead of you; for page-locked memory see memory=",
+    "pin_memory_device": "device='cuda:1' copies batches to that GPU ahead of you",
+    "collate_fn": "transform=f calls f with each batch, and delivers what it returns",
+    "batch_transform": "transform=f calls f with each batch, and delivers what it returns",
+    "sampler": "ds.where(), ds.select() and ds.split() choose records, shuffle= and seed= their order; for any other "
+    "order use libshard.torch.ShardDataset in a DataLoader",
+    "prefetch_factor": "prefetch=2 prepares 2 batches ahead",
+    "persistent_workers": "a loader's threads live as long as it does",
+    "worker_init_fn": "a loader has no worker processes, and seed= decides the order",
+    "multiprocessing_context": "a loader has no worker processes",
+    "generator": "seed= decides the order",
+    "timeout": "a loop waits until a batch is there, and ^C ends it",
+    "in_order": "batches always come in order",
+    "num_replicas": "world= is the number of ranks",
 }
+_ELSEWHERE["batch_sampler"] = _ELSEWHERE["sampler"]
 
 PADDED, SUBSTITUTED, MASKED = 1, 2, 4  #: bits of ``Batch.flags``
 
@@ -89,6 +107,7 @@ class LoaderBase(Hinting, Generic[T]):
         stream: object = None,
         pool_bytes: SupportsIndex | str = 0,
         resume_appended: bool = False,
+        check_ranks: bool = True,
     ) -> None:
         """
         ``dataset``: a :class:`Dataset`, a :class:`Selection` of one, a :class:`Mixture` of several,
@@ -154,6 +173,10 @@ class LoaderBase(Hinting, Generic[T]):
         ``pool_bytes``: of the GPU's memory, for windows of the dataset, or ``"all"`` of it, from
         which batches are gathered there; 0: none.
 
+        ``check_ranks``: where the loader is shared out over all ranks of ``torch.distributed``, a
+        loop raises whose epoch, place, dataset, order or batch size is another one than on rank 0;
+        False does not compare them.
+
         ``resume_appended``: True lets :meth:`load_state_dict` take states of the dataset before
         ``shardpack append``.
         """
@@ -172,6 +195,7 @@ class LoaderBase(Hinting, Generic[T]):
         self.dataset = opened("dataset", dataset)
         share = _ranks.given(rank, world)
         self._is_given, (self.rank, self.world) = share is not None, share or _ranks.found()
+        self._check_ranks, self._thread = as_flag("check_ranks", check_ranks), threading.get_ident()
         kind = choice("shuffle", shuffle, _SHUFFLES) if isinstance(shuffle, str) else int(not as_flag("shuffle", shuffle))
         if not (transform is None or isinstance(transform, Transform) or callable(transform)):
             raise TypeError(f"transform={show(transform)}; must be a libshard.Transform or a function of a batch")
@@ -189,7 +213,7 @@ class LoaderBase(Hinting, Generic[T]):
         self._attributes = [
             name for name in _ROW_PARTS if name not in self._items and (name != "component" or self.mixture)
         ]
-        self._core = _open_core(
+        self._core = _core.Loader(
             self.dataset,
             seed=whole("seed", seed, 64),
             batch_records=whole("batch_size", batch_size, least=1),
@@ -221,6 +245,7 @@ class LoaderBase(Hinting, Generic[T]):
             transform=transform._for(self.dataset, as_stored) if isinstance(transform, Transform) else None,
         )
         self.batch_size = operator.index(batch_size)
+        self._function_ns = 0  # in a function that is the transform
         self._resumed_at: tuple[int, int] | None = None  # where a state put the loader last
         if self.world > 1 and self._is_sequential and not self.mixture and tail is None and drop_last is None:
             self._warn_of_repeats()
@@ -245,7 +270,8 @@ class LoaderBase(Hinting, Generic[T]):
         raise TypeError("a loader is not an iterator: it = iter(loader) begins an epoch, and next(it) gives a batch")
 
     def __len__(self) -> int:
-        """Batches of a whole epoch, the same number on every rank.
+        """Batches of a whole epoch, the same number on every rank, also where a state was loaded in
+        the middle of one.
 
         Of a mixture, those of the first epoch: a later one has one less if the epoch before took
         some of its records.
@@ -256,7 +282,8 @@ class LoaderBase(Hinting, Generic[T]):
         """The epoch where the loader stands: all of it, or what is left if a state was loaded in
         its middle.
 
-        An epoch that a loop left early is over: the next loop begins the next one.
+        An epoch that a loop left early is over: the next loop begins the next one.  That is so
+        after ``break``, ``islice``, an exception, and a look at ``next(iter(loader))``.
         """
         return self._finish(map(self._make, self._batches()))
 
@@ -264,14 +291,49 @@ class LoaderBase(Hinting, Generic[T]):
         """By the function that was given as transform, if one was."""
         if self.transform is None or isinstance(self.transform, Transform):
             return batches
-        return map(self.transform, batches)
+        return map(self._transformed, batches)
+
+    def _transformed(self, batch: Any) -> Any:
+        begin = time.perf_counter_ns()
+        try:
+            return self.transform(batch)  # type: ignore[operator, misc]
+        finally:
+            self._function_ns += time.perf_counter_ns() - begin
 
     def _batches(self) -> Iterator[Batch[Array]]:
         """The batches of a loop, if it may begin."""
         _frameworks.check_loop(self.world, self._is_sequential)
         if not self._is_given:
             _ranks.check_unchanged((self.rank, self.world), self._needs_group)
-        return map(_copied, self._core) if self.copy else iter(self._core)
+        self._warn_of_a_look(
+            "the next loop begins epoch {next}, and the other {rest} batches of epoch {epoch} do not"
+            " come"
+        )
+        batches = map(_copied, self._core) if self.copy else iter(self._core)
+        first = self._first_rank() if self._check_ranks and self.world > 1 else None
+        loops = None if first is None else _ranks.loops_of(first, self.world)
+        return batches if loops is None else _ranks.Watched(batches, loops, self._thread, self._line)
+
+    def _first_rank(self) -> int | None:
+        """The rank in ``torch.distributed`` that has our share 0; None if that is not known."""
+        distributed = _ranks.torch_distributed()
+        ours = distributed and (distributed.get_rank(), distributed.get_world_size())
+        return 0 if ours == (self.rank, self.world) else None
+
+    def _line(self, first: Batch[Any]) -> dict[str, Any]:
+        """What must be the same on all ranks, of a loop that began with this batch."""
+        source = self.mixture or self.selection
+        order = self.order
+        parts = [f"{name}={order[name]}" for name in order if name not in ("kind", "seed", "record_count")]
+        return {
+            "dataset": source.digest[:16] if source else self.dataset.id[:16],
+            "seed": order["seed"],
+            "shuffle": f"{order['kind']} ({', '.join(parts)})",
+            "batch_size": self.batch_size,
+            "batches of an epoch": len(self),
+            "epoch": first.epoch,
+            "position": first.position,
+        }
 
     def _warn_of_repeats(self) -> None:
         repeats = -len(self.selection or self.dataset) % (self.batch_size * self.world)
@@ -279,6 +341,17 @@ class LoaderBase(Hinting, Generic[T]):
             warnings.warn(
                 f"{repeats} rows of the last step are repeats, so that all {self.world} ranks have it: leave out the "
                 "rows where batch['valid'] is False, and say tail='pad'; or say tail='drop'",
+                stacklevel=5,
+            )
+
+    def _warn_of_a_look(self, what: str) -> None:
+        """If the last loop went on in the middle of an epoch, and took one batch only."""
+        epoch, done, taken = self._core.left() or (0, 0, 0)
+        if taken == 1 and done > 1:
+            what = what.format(epoch=epoch, next=epoch + 1, rest=len(self) - done, done=done)
+            warnings.warn(
+                f"a loop that went on in the middle of epoch {epoch} was left after one batch, so {what}: "
+                "to look at a batch, open another loader",
                 stacklevel=4,
             )
 
@@ -294,9 +367,20 @@ class LoaderBase(Hinting, Generic[T]):
         Of a mixture, that is behind the records that the last batch of the epoch before has taken,
         if that is the epoch that comes next.
         """
-        epoch = whole("epoch", epoch, 64)
-        if self._resumed_at and self._resumed_at == self._core.tell() and epoch == self._resumed_at[0]:
+        epoch, here = whole("epoch", epoch, 64), self._core.tell()
+        if here == self._resumed_at and epoch == here[0]:
             return
+        if here == self._resumed_at and epoch < here[0]:
+            warnings.warn(
+                f"set_epoch({epoch}) right after load_state_dict() of a state that "
+                f"{'is in the middle of' if here[1] else 'begins'} epoch {here[0]}: epoch {epoch} comes"
+                " again, from its start; to go on where the state is, loop over range(loader.epoch, n)",
+                stacklevel=2,
+            )
+        elif epoch == here[0] - 1:
+            self._warn_of_a_look(
+                "set_epoch({epoch}) begins that epoch again, with the {done} batches that are done"
+            )
         if self.mixture is None or not self._core.begins(epoch):
             self._core.seek(epoch, 0)
 
@@ -342,8 +426,17 @@ class LoaderBase(Hinting, Generic[T]):
     def state_dict(self) -> dict[str, Any]:
         """Where the next batch is, for a checkpoint: small and picklable.
 
-        It is good for any world, batch size and number of threads.
+        It is good for any world, batch size and number of threads.  Inside a loop that is behind
+        the batch that the loop got last.  A loop that was left early has ended its epoch: then the
+        state begins the next one, as the next loop would, and this warns.
         """
+        left = self._core.left()
+        if left:
+            warnings.warn(
+                f"the loop was left after step {left[1]} of {len(self)}, so this state begins epoch {left[0] + 1}; "
+                f"call state_dict() inside the loop to go on behind step {left[1]}",
+                stacklevel=2,
+            )
         return {"libshard": 1, "token": self._core.token()}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
@@ -360,12 +453,26 @@ class LoaderBase(Hinting, Generic[T]):
         self._resumed_at = self._core.tell()
 
     def stats(self) -> dict[str, int | bool]:
-        """Counters since the loader was opened: a dict; times in nanoseconds, sums over threads."""
-        return self._core.stats()
+        """Counters since the loader was opened: a dict; times in nanoseconds, sums over threads.
+
+        ``function_ns`` is the time in the function that was given as ``transform``, in the loop's
+        thread.
+        """
+        return self._core.stats() | {"function_ns": self._function_ns}
 
     def summary(self) -> str:
-        """One line for a log: rates, who waited for whom, and which side is the slower one."""
-        return self._core.summary()
+        """One line for a log: rates, who waited for whom, and which side is the slower one.
+
+        Of a loader whose ``transform`` is a function, also how much of the time it takes.
+        """
+        line, elapsed_ns = self._core.summary(), self._core.stats()["elapsed_ns"]
+        if not self._function_ns or not elapsed_ns:
+            return line
+        share = min(100.0, 100 * self._function_ns / elapsed_ns)
+        said = f"{share:.1f} %" if share < 9.95 else f"{share:.0f} %"
+        if share >= 10 and line.endswith(_TRAINER_IS_SLOWER):
+            line += f", and {said} of the time is its transform function's"
+        return line.replace("; next waited", f"; transform function {said}; next waited", 1)
 
     def last_damage(self) -> tuple[str, str] | None:
         """Status and message of the row that was substituted or masked last; None if none was."""
@@ -384,6 +491,24 @@ class LoaderBase(Hinting, Generic[T]):
 setattr(LoaderBase, "__next__", LoaderBase._next)  # noqa: B010
 
 
+def _with_known_options(init: Callable[..., None]) -> Callable[..., None]:
+    """One that says what is there instead of an option that is not; type checkers see ``init``."""
+    init.__qualname__ = "Loader.__init__"  # as Python's own messages name it
+    known = inspect.signature(init).parameters
+
+    @functools.wraps(init)
+    def checked(self: LoaderBase[Any], *args: Any, **options: Any) -> None:
+        for name in options:
+            if name not in known:
+                raise TypeError(_unknown(type(self), name))
+        init(self, *args, **options)
+
+    return checked
+
+
+LoaderBase.__init__ = _with_known_options(LoaderBase.__init__)  # type: ignore[method-assign, misc]
+
+
 class Loader(LoaderBase["Array"]):
     """Batches of a dataset, in an order that seed and epoch fix.
 
@@ -399,14 +524,16 @@ class Loader(LoaderBase["Array"]):
         return self._finish(self._batches())
 
 
-def _open_core(dataset: Dataset, **options: Any) -> _core.Loader:
-    try:
-        return _core.Loader(dataset, **options)
-    except ArgumentError as e:
-        message = e.message
-        for word, ours in _IN_PYTHON.items():
-            message = message.replace(word, ours)
-        raise type(e)(message, e.status) from None
+def _unknown(cls: type, name: str) -> str:
+    public = next(c for c in cls.__mro__ if c.__module__.startswith("libshard"))
+    where = f"{public.__module__.removesuffix('._loader')}.{public.__name__}"
+    if name in _ELSEWHERE:
+        return f"{where} has no option {name}=: {_ELSEWHERE[name]}"
+    signatures = (inspect.signature(c.__init__).parameters for c in (public, LoaderBase))
+    options = list(dict.fromkeys(n for s in signatures for n, p in s.items() if p.kind is p.KEYWORD_ONLY))
+    close = difflib.get_close_matches(name, options, 1)
+    said = f"; did you mean {close[0]}=?" if close else f"; there are {', '.join(options)}"
+    return f"{where} has no option {name}={said}"
 
 
 def _fields(dataset: Dataset, wanted: Iterable[str] | None) -> int:
@@ -469,8 +596,8 @@ def _copied(batch: Batch[Array]) -> Batch[Array]:
 
 
 def _device(name: str | Device) -> tuple[str, int | None]:
-    kind, _, number = str(name).partition(":")
-    if kind not in ("cpu", "cuda") or (":" in str(name) and not (kind == "cuda" and number.isdecimal())):
+    kind, colon, number = plain(name).partition(":")
+    if kind not in ("cpu", "cuda") or (colon and not (kind == "cuda" and number.isdecimal())):
         raise ArgumentError(f"device={show(name)}; must be 'cpu', 'cuda' or 'cuda:N'", "bad argument")
     return kind, int(number) if number else None
 
@@ -514,7 +641,7 @@ def _tail(tail: str | None, drop_last: bool | None, world: int, is_sequential: b
         said = "tail='keep'" if drop_last is None else f"drop_last={drop_last}"
         raise ArgumentError(
             f"{said} with world={world}: a smaller last batch would give ranks different numbers of steps; "
-            "use tail='pad' or tail='drop'",
+            "say tail='pad' or tail='drop' instead",
             "bad argument",
         )
     return kind

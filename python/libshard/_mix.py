@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import operator
 import os
+import warnings
 from array import array
 from typing import TYPE_CHECKING, Any, SupportsFloat, SupportsIndex
 
@@ -81,7 +82,8 @@ def mix(
     ``weights``: whole numbers of 1 and more, which are used as they are: each block of
     ``64 * sum(weights)`` records has exactly their share of each source.  ``[3, 1]`` and ``[6, 2]``
     are two orders, and with larger numbers the order is nearer to chance.  Floats are rounded to
-    whole numbers with the sum 4096, also 3.0.  None: by the number of records.
+    whole numbers with the sum 4096, also 3.0.  None: by the number of records.  A share of less
+    than half of a 4096th is refused, and one that rounding changes by a quarter or more warns.
 
     ``epoch_records``: how long an epoch is.  By default it is about as long as one pass of the
     source that takes longest (``stop="longest"``), or shortest (``"shortest"``): exactly, if that
@@ -95,7 +97,10 @@ def mix(
         raise ArgumentError(f"sources: there are {len(parts)}; must be 1 to {WEIGHTS_MAX}", "bad argument")
     chosen = None if weights is None else _weights(as_items("weights", weights, "a list of numbers"), len(parts))
     length = 0 if epoch_records is None else whole("epoch_records", epoch_records, 64, least=1)
-    return Mixture(parts, chosen, length, choice("stop", stop, _STOPS))
+    mixture = Mixture(parts, chosen, length, choice("stop", stop, _STOPS))
+    if chosen is None:
+        _warn_of_rounding([len(part) for part in parts], mixture.weights)
+    return mixture
 
 
 @public("libshard.balanced")
@@ -135,13 +140,30 @@ def _source(source: Dataset | Selection | Path) -> Dataset | Selection:
     return source if isinstance(source, Selection) else opened("sources", source)
 
 
+def _warn_of_rounding(shares: Sequence[float], weights: Sequence[int]) -> None:
+    """If that changed one by a quarter or more; the core refuses more than twice."""
+    part = sum(shares) / WEIGHTS_MAX
+    for number, (share, weight) in enumerate(zip(shares, weights)):
+        asked = share / part
+        if not 0.8 < weight / asked < 1.25:
+            warnings.warn(
+                f"weights: source {number} was asked for {asked / WEIGHTS_MAX:.3g} of the records, and gets "
+                f"{weight / WEIGHTS_MAX:.3g}, which is {weight} of {WEIGHTS_MAX}; whole numbers are used as they are",
+                stacklevel=4 if isinstance(share, float) else 3,
+            )
+            return
+
+
 def _weights(weights: list[Any], count: int) -> list[int]:
     if len(weights) != count:
         raise ArgumentError(f"weights: there are {len(weights)} for {count} sources", "bad argument")
     try:
         numbers = [operator.index(w) for w in weights]
     except TypeError:
-        return _core.Mix.rounded([as_number("weights", w) for w in weights])
+        shares = [as_number("weights", w) for w in weights]
+        rounded = _core.Mix.rounded(shares)
+        _warn_of_rounding(shares, rounded)
+        return rounded
     if min(numbers) < 1 or sum(numbers) > WEIGHTS_MAX:
         raise ArgumentError(
             f"weights={show(numbers)}; each must be 1 or more, and their sum, {sum(numbers)}, at most {WEIGHTS_MAX}; floats "

@@ -43,6 +43,14 @@ def show(value: object) -> str:
     return text if len(text) <= _SHOWN else text[: _SHOWN - 3] + "..."
 
 
+def plain(value: object) -> str:
+    """What it calls itself, or nothing if it fails to."""
+    try:
+        return str(value)
+    except Exception:
+        return ""
+
+
 def whole(option: str, value: SupportsIndex, bits: int = 32, least: int = 0) -> int:
     """A number as C will see it: what does not fit must not wrap around."""
     try:

@@ -128,7 +128,7 @@ class _Plan:
         _refuse_misread(source, self.is_columns, batched)
         self.count: int | None = self._count()
         self.indexed = hasattr(source, "__getitem__") and hasattr(source, "__len__") and not self.is_columns
-        if not (self.is_columns or self.indexed or hasattr(source, "__iter__")):
+        if isinstance(source, type) or not (self.is_columns or self.indexed or hasattr(source, "__iter__")):
             raise TypeError(
                 f"pack() takes a dict of arrays, a sequence or an iterable of samples, not a {type(source).__name__}"
             )

@@ -7,13 +7,21 @@ functions raise, and say what to pass.
 
 from __future__ import annotations
 
+import json
 import os
 import sys
-from collections.abc import Sequence
-from typing import Any, Protocol, SupportsIndex
+import threading
+import time
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Protocol, SupportsIndex
+from weakref import WeakKeyDictionary
 
 from ._errors import ArgumentError
 from ._options import whole
+
+if TYPE_CHECKING:
+    from ._core import Array, Batch
 
 _PASS = "give the loader rank= and world="
 # What launchers say of the number of processes that they started together.
@@ -93,6 +101,16 @@ def of_mesh(mesh: Mesh, dims: str | Sequence[str]) -> tuple[int, int]:
     return rank, world
 
 
+def first_of_mesh(mesh: Mesh, dims: str | Sequence[str]) -> int | None:
+    """The rank in ``torch.distributed`` that has share 0 of those that :func:`of_mesh` counts."""
+    names, place = mesh.mesh_dim_names or (), mesh.get_coordinate()
+    ranks = getattr(mesh, "mesh", None)  # a tensor of ranks
+    if ranks is None or place is None:
+        return None
+    chosen = (dims,) if isinstance(dims, str) else tuple(dims)
+    return int(ranks[tuple(0 if name in chosen else at for name, at in zip(names, place))])
+
+
 def check_unchanged(made_for: tuple[int, int], needs_group: bool) -> None:
     """Raise if a loader of :func:`found` would not be made for this share any more."""
     now = found()
@@ -125,18 +143,18 @@ def _from_environment() -> tuple[int, int]:
 
 
 def _refuse(why: str) -> None:
+    lightning = "lightning" in sys.modules or "pytorch_lightning" in sys.modules
+    there = "with Lightning in train_dataloader(), " if lightning else ""
     raise ArgumentError(
-        f"{why}; make the loader after torch.distributed.init_process_group(), or {_PASS}", "bad argument"
+        f"{why}; make the loader {there}after torch.distributed.init_process_group(), or {_PASS}", "bad argument"
     )
 
 
 def _number(name: str) -> int | None:
     text = os.environ.get(name, "")
-    try:
+    if not text or (text.isascii() and text.isdigit()):  # int() would take " +1_0 ", too
         return int(text) if text else None
-    except ValueError:
-        said = f"the environment has {name}={text!r}, which is not a number"
-        raise ArgumentError(f"{said}; {_PASS}", "bad argument") from None
+    raise ArgumentError(f"the environment has {name}={text!r}, which is not a whole number; {_PASS}", "bad argument")
 
 
 def _refuse_smaller_groups(distributed: Any, world: int) -> None:
@@ -149,3 +167,166 @@ def _refuse_smaller_groups(distributed: Any, world: int) -> None:
                 "or to libshard.torch.Loader mesh= and dims=",
                 "bad argument",
             )
+
+
+# ---- do the ranks agree? ----
+
+_PATIENCE_SECONDS = 300  # at the end of a loop, for a rank that has not begun it
+_HINTS = {
+    "dataset": "open the same dataset on all ranks",
+    "seed": "give all ranks the same seed",
+    "shuffle": "give all ranks the same shuffle",
+    "batch_size": "give all ranks the same batch_size",
+    "batches of an epoch": "give all ranks the same tail",
+    "epoch": "did a rank take a batch before the loop, or load another state? Look at batches with a loader of its own",
+}
+_HINTS["position"] = _HINTS["epoch"]
+_ALONE = "a loop of one rank alone needs a loader with rank=0 and world=1"
+
+
+class Loops:
+    """The loops over loaders that a group of ranks goes through together, one after the other.
+
+    At the second batch of a loop the group's first rank writes a line to the store of
+    ``torch.distributed``: its place, and what makes the order.  The others hold theirs against it.
+    Nobody waits before the end of a loop, and nothing is a collective.  A loop that is left after
+    one batch does not count: it is a look at a batch, which one rank may take.
+    """
+
+    def __init__(self, store: Any, name: str, first: int, is_first: bool) -> None:
+        self.store, self.name, self.first, self.is_first = store, name, first, is_first
+        self.count = self.taken = 0  # loops, and batches in them
+        self.open: list[tuple[str, dict[str, Any]]] = []  # lines of ours, and the keys of what they must be equal to
+        self.pause = self.asked = 0.0
+        self.is_off = False
+
+    def begin(self, line: dict[str, Any]) -> None:
+        key = f"{self.name}/{self.count}"
+        line = {"taken": self.taken, **line}
+        self.count += 1
+        self.pause = 0.0
+        if self.is_first:
+            self._try(lambda: self.store.set(key, json.dumps(line)))
+        else:
+            self.open.append((key, line))
+
+    def ask(self, *, patient: bool = False) -> None:
+        """Raise if the first rank was elsewhere.  If patient, wait until it says where it is."""
+        end = time.monotonic() + (_PATIENCE_SECONDS if patient else 0)
+        while self.open and not self.is_off and (patient or time.monotonic() >= self.asked + self.pause):
+            key, line = self.open[0]
+            if self._try(lambda: self.store.check([key])):  # noqa: B023
+                self.open.pop(0)
+                self._compare(line, json.loads(self._try(lambda: self.store.get(key)) or "{}"))  # noqa: B023
+                continue
+            self.asked, self.pause = time.monotonic(), min(0.5, max(0.001, 2 * self.pause))
+            if not patient:
+                return
+            if self.asked >= end:
+                self._give_up(
+                    f"rank {self.first} has not come to the second batch of the loop that ends here, in epoch "
+                    f"{line['epoch']}, and was waited for {_PATIENCE_SECONDS} s"
+                )
+                return
+            time.sleep(self.pause)
+
+    def _compare(self, ours: dict[str, Any], theirs: dict[str, Any]) -> None:
+        differ = [name for name in ours if theirs and ours[name] != theirs[name]]
+        if "taken" in differ:  # so these are not the same loop
+            self._give_up(
+                f"before this loop, which is in epoch {ours['epoch']}, this rank took {ours['taken']}"
+                f" batches, and rank {self.first} took {theirs['taken']} before its own, which is in "
+                f"epoch {theirs['epoch']}"
+            )
+        elif differ:
+            there = f"on rank {self.first}"
+            said = ", ".join(f"{n} is {ours[n]} here and {theirs[n]} {there}" for n in differ[:3])
+            raise ArgumentError(
+                f"rank {torch_distributed().get_rank()} and rank {self.first} disagree: {said}; so records would come "
+                f"twice or not at all: {_HINTS[differ[0]]}; {_ALONE}",
+                "bad argument",
+            )
+
+    def _give_up(self, why: str) -> None:
+        self.is_off = True
+        self.open.clear()
+        warnings.warn(
+            f"{why}; so from here on nothing says that the ranks are in the same epoch and order: {_ALONE}, and "
+            "check_ranks=False checks nothing",
+            stacklevel=5,
+        )
+
+    def _try(self, call: Callable[[], Any]) -> Any:
+        """What the store says; it is gone when its process has ended."""
+        try:
+            return call()
+        except RuntimeError as e:
+            if not self.is_off:
+                self._give_up(f"the store of torch.distributed failed: {str(e).splitlines()[0]}")
+            return None
+
+
+_loops: WeakKeyDictionary[Any, dict[tuple[int, int], Loops]] = WeakKeyDictionary()  # of each default group
+_group_count = 0
+
+
+def loops_of(first: int, world: int) -> Loops | None:
+    """Those of the ranks that share a loader with this one; None if nobody can be asked."""
+    global _group_count
+    distributed = torch_distributed()
+    if distributed is None or distributed.get_backend() == "fake":
+        return None
+    group = distributed.group.WORLD
+    if group not in _loops:
+        _loops[group] = {}
+        _group_count += 1
+    known = _loops[group]
+    if (first, world) not in known:
+        store = distributed.distributed_c10d._get_default_store()
+        name = f"libshard/{_group_count}/{first}/{world}"
+        known[first, world] = Loops(store, name, first, distributed.get_rank() == first)
+    return known[first, world]
+
+
+class Watched:
+    """The batches of a loop, whose place is compared with that of other ranks.
+
+    ``line`` says of the first batch where the loop began.  In another thread than the loader's the
+    order of loops is up to chance, so nothing is compared.
+    """
+
+    def __init__(
+        self, batches: Iterator[Batch[Array]], loops: Loops, thread: int, line: Callable[[Batch[Array]], dict[str, Any]]
+    ) -> None:
+        self._batches, self._loops, self._thread, self._line = batches, loops, thread, line
+        self._taken = 0
+        self._is_on = True
+        self._began: dict[str, Any] = {}
+
+    def __iter__(self) -> Iterator[Batch[Array]]:
+        return self
+
+    def __next__(self) -> Batch[Array]:
+        try:
+            batch = next(self._batches)
+        except StopIteration:
+            if self._is_on:
+                if self._taken == 1:
+                    self._begin()
+                self._loops.ask(patient=True)
+            raise
+        if self._is_on:
+            self._taken += 1
+            if self._taken == 1:
+                self._is_on = threading.get_ident() == self._thread
+                self._began = self._line(batch)
+            elif self._taken == 2:
+                self._begin()
+            if self._taken > 1:
+                self._loops.taken += 1
+            self._loops.ask()
+        return batch
+
+    def _begin(self) -> None:
+        self._loops.begin(self._began)
+        self._loops.taken += 1

@@ -10,7 +10,7 @@ from typing import Any, NoReturn, TypeAlias
 from . import _core
 from ._description import Field, Schema
 from ._errors import ArgumentError, RecordError
-from ._options import show, whole
+from ._options import plain, show, whole
 
 # In the order of the enumerations of shard.h.
 _DTYPES = (
@@ -56,7 +56,7 @@ def dtype_name(dtype: Any) -> str | None:
     name = (
         dtype
         if isinstance(dtype, str)
-        else getattr(dtype, "name", None) or getattr(dtype, "__name__", None) or str(dtype)
+        else getattr(dtype, "name", None) or getattr(dtype, "__name__", None) or plain(dtype)
     )
     name = name.removeprefix("torch.")
     if name in _SHORT:

@@ -6,7 +6,7 @@ from __future__ import annotations
 import operator
 from array import array
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, SupportsIndex
+from typing import TYPE_CHECKING, Any, NoReturn, SupportsIndex
 
 from . import _core
 from ._errors import ArgumentError
@@ -34,6 +34,9 @@ class Selectable(Hinting):
     def _source(self) -> tuple[Dataset, _core.Selection | None]:
         """The dataset, and what is selected of it so far; None: all."""
         raise NotImplementedError
+
+    def __add__(self, other: object) -> NoReturn:
+        raise TypeError("datasets are not added: libshard.mix([a, b]) trains on both, and shardpack merge makes one")
 
     @public("select")
     def select(self, records: Iterable[SupportsIndex]) -> Selection:
@@ -163,6 +166,7 @@ class Selection(Selectable):
     def _number(self, place: SupportsIndex) -> int:
         """The record at a place.  Numbers below 0 count from the end."""
         count = len(self)
+        no_mask([place])
         try:
             inside = range(count)[operator.index(place)]
         except TypeError:

@@ -64,3 +64,4 @@ class LoaderOptions(TypedDict, total=False):
     stream: object
     pool_bytes: SupportsIndex | str
     resume_appended: bool
+    check_ranks: bool

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 import re
+import unicodedata
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -63,7 +64,7 @@ class Writer:
         ``ds.stats``.
 
         ``classes``: names of the classes.  Labels are then checked, counted, and may be given by
-        name.
+        name.  A warning names classes that look alike, such as ``"cat"`` and ``"Cat"``.
 
         ``compress``: None, or ``"lz4"`` for what is not small.  ``shard_records`` or
         ``shard_bytes``: the size of a shard; by default an eighth of the dataset, 64 MiB to 1 GiB,
@@ -78,6 +79,12 @@ class Writer:
         Raises :class:`ArgumentError`, :class:`ExistsError`, :class:`StorageError`.
         """
         self._shown = as_path("out", out)
+        # pathlib makes "s3:/bucket" of "s3://bucket"
+        if re.match(r"[A-Za-z][A-Za-z0-9+.-]+:/" + "/" * isinstance(out, str), self._shown):
+            fail(
+                f"{self._shown}: is a URL; datasets are folders of this machine: write to one and copy it there. "
+                f"A folder of that name is {os.path.abspath(self._shown)!r}"
+            )
         self._out = os.path.abspath(self._shown)
         self._wanted: dict[str, Field | None] | None = None if schema is None else parse(schema)
         self._classes = _class_names(classes)
@@ -230,7 +237,9 @@ class Writer:
                 "and are stored as they are",
                 stacklevel=stack_level(),
             )
-        return _open_dataset(self._shown)
+        done = _open_dataset(self._shown)
+        _warn_of_alike(done)
+        return done
 
     def abort(self) -> None:
         """Give up, and remove what was written.  An exception in a ``with`` calls it."""
@@ -485,6 +494,24 @@ def _class_names(classes: Iterable[str] | None) -> list[str]:
         return []
     names = as_names("classes", classes, "['cat', 'dog']", ordered=True)
     return [as_text("classes", name, "a name") for name in names]
+
+
+def _alike(name: str) -> str:
+    """What a person sees: no blanks at the ends, nothing hidden, small letters, one encoding."""
+    seen = (c for c in unicodedata.normalize("NFD", name.lower()) if c.isspace() or unicodedata.category(c)[0] != "C")
+    return " ".join("".join(seen).split())
+
+
+def _warn_of_alike(dataset: Dataset) -> None:
+    first: dict[str, str] = {}
+    pairs = [(known, name) for name in dataset.classes if (known := first.setdefault(_alike(name), name)) != name]
+    counts = dataset.stats.class_counts if pairs else {}
+    for a, b in pairs[:20]:
+        warnings.warn(
+            f"classes {a!a} ({counts.get(a, 0)} records) and {b!a} ({counts.get(b, 0)} records) differ only in blanks, "
+            "case or the encoding of letters, and are packed as two; if they are one, give them one name",
+            stacklevel=3,
+        )
 
 
 def _provenance(text: str) -> str:

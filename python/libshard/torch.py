@@ -28,7 +28,7 @@ from ._dataset import Dataset
 from ._dataset import open as _open_dataset
 from ._errors import ArgumentError, DeviceError
 from ._loader import LoaderBase
-from ._ranks import Mesh, of_mesh
+from ._ranks import Mesh, first_of_mesh, of_mesh
 from ._selection import Selection
 from ._transform import Transform, as_images, like_images
 
@@ -121,6 +121,7 @@ class Loader(LoaderBase[torch.Tensor]):
             if rank is not None or world is not None:
                 raise ArgumentError("mesh and rank or world are both given; give one of them", "bad argument")
             rank, world = of_mesh(mesh, dims)
+        self._mesh_first = first_of_mesh(mesh, dims) if mesh is not None else None
         self._wide_tokens = tokens == "int64"
         device = str(options.get("device", "cpu"))
         if device.startswith("cuda") and not torch.cuda.is_available():
@@ -151,10 +152,10 @@ class Loader(LoaderBase[torch.Tensor]):
         )
 
     @property
-    def sampler(self) -> SequentialSampler | None:
-        """For frameworks that ask a DataLoader whether it shuffles."""
+    def sampler(self) -> Loader | _InOrder:
+        """For frameworks that set a DataLoader's epoch by it, or ask whether it shuffles."""
         _frameworks.check_overfit(self._is_sequential)
-        return SequentialSampler(self.dataset) if self._is_sequential else None
+        return _InOrder(self) if self._is_sequential else self
 
     @property
     def batch_sampler(self) -> _Steps:
@@ -168,6 +169,9 @@ class Loader(LoaderBase[torch.Tensor]):
     @property
     def collate_fn(self) -> Callable[[list[Any]], Any]:
         return self.batch_sampler.batch
+
+    def _first_rank(self) -> int | None:
+        return super()._first_rank() if self._mesh_first is None else self._mesh_first
 
     def _hwc(self) -> frozenset[str]:
         """Images whose channels come last in a batch."""
@@ -186,6 +190,14 @@ class Loader(LoaderBase[torch.Tensor]):
         for name in self._attributes:
             setattr(batch, name, _tensor(getattr(batch, name)))
         return batch
+
+
+class _InOrder(SequentialSampler):
+    """What frameworks take for the sampler of a loader that does not shuffle."""
+
+    def __init__(self, loader: Loader) -> None:
+        super().__init__(loader.dataset)
+        self.set_epoch = loader.set_epoch
 
 
 class _Steps:
@@ -209,8 +221,11 @@ class _Steps:
 
     def __iter__(self) -> Iterator[list[Any]]:
         self.loop = None
-        for self.asked in range(1, len(self) + 1):
-            yield []
+        try:
+            for self.asked in range(1, len(self) + 1):
+                yield []
+        finally:
+            self.loop = None  # the loader's loop ends with this one
 
     def batch(self, samples: list[Any]) -> Any:
         starts = self.loop is None and self.asked > 0

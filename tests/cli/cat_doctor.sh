@@ -66,13 +66,15 @@ else
 	[ $code = 77 ] || die "exit code $code without io_uring: $(cat err)"
 fi
 
-low() { # COMMAND...: as nobody, who may lock 64 KiB
+# low COMMAND...: as nobody, who may lock 64 KiB; with OLD=setarch --uname-2.6 on an old kernel.
+# The last to execute is setpriv, which can enter a home that nobody else may enter.
+low() {
 	(
 		ulimit -l 64 || exit
 		if [ "$(id -u)" = 0 ]; then
-			setpriv --reuid=65534 --regid=65534 --clear-groups "$@"
+			${OLD-} setpriv --reuid=65534 --regid=65534 --clear-groups "$@"
 		else
-			"$@"
+			${OLD-} "$@"
 		fi
 	)
 }
@@ -83,7 +85,7 @@ finding memlock "good     memlock        64.0 KiB may be locked" \
 ! grep -q '^good     io_uring ' full.out || grep -q '^good     io_uring ' out ||
 	die "nobody gets no io_uring: $(cat out)"
 if setarch --uname-2.6 true 2>/dev/null; then # the kernel says that it is an old one
-	run 0 low setarch --uname-2.6 "$CAT" doctor
+	OLD="setarch --uname-2.6" run 0 low "$CAT" doctor
 	finding memlock "slower   memlock        64.0 KiB may be locked" \
 		"                        so: before Linux 5.12 io_uring's rings count against" \
 		"                            it, and may be refused" \

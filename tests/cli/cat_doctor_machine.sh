@@ -163,4 +163,28 @@ if grep -q '0 of 2 examined lie in memory' out; then
 		"                        do: nothing, if the disk keeps up (see" \
 		"                            shard_stats_summary()); otherwise add memory"
 fi
+
+# ---- a control group whose limit stands on a parent ----
+
+in_group() { # LIMIT COMMAND...: its parent may have so many bytes, and uses none
+	on_machine bash -euc '
+		mount -t tmpfs x /sys/fs/cgroup && mkdir -p /sys/fs/cgroup/job/task
+		echo 0 >/sys/fs/cgroup/job/memory.current && echo "$1" >/sys/fs/cgroup/job/memory.max
+		shift && exec "$@"' in_group "$@"
+}
+# shellcheck disable=SC2016 # the process itself says this
+member='echo 0::/job/task >group && mount --bind group /proc/$$/cgroup && exec "$@"'
+if [ -d /sys/fs/cgroup ] && [ -e /proc/self/cgroup ]; then
+	run 0 in_group 51200 bash -euc "$member" member "$CAT" doctor
+	says "good     memory         50.0 KiB of 100.0 KiB available"
+	# shardpack reads a file ahead, with a thread of its own, if it fits half of that.
+	head -c 16384 /dev/zero >zero.bin
+	threads() {
+		rm -rf packed
+		run 0 in_group "$1" strace -f -qq -e trace=clone,clone3 -o clones bash -euc "$member" member \
+			"$PACK" raw zero.bin -o packed --schema 'x:u8[16]' --order shuffle -q -j 1
+		grep -c CLONE_THREAD clones
+	}
+	[ "$(threads 20480)" = $(($(threads 40960) - 1)) ] || die "shardpack reads ahead more than half of its group's memory"
+fi
 echo "$n findings"

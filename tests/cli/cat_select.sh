@@ -92,7 +92,9 @@ refused 'give --out FILE, or --list' --part 0.5
 refused 'exclude each other' --part 0.5 --fold 0/2 --list
 refused '--rest needs --fold' --part 0.5 --rest --list
 refused 'must be a part from 0 to 1' --part 1.5 --list
-refused 'must be a part from 0 to 1' --part 0.5-0.5 --list
+for part in 0.5-0.5 0x1p-1 +0.5 ' 0.5' 0x0-0.5 0-0x1 inf nan - 0.5- -0.5 0.1-0.2-0.3; do
+	refused 'must be a part from 0 to 1' --part="$part" --list
+done
 refused 'has no field of that name' --where cat=1 --list
 refused 'there is no class of that name' --where label=unicorn --list
 refused 'selects none of the 61 records' --where label=17 -o bad.sel

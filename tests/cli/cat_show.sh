@@ -68,6 +68,14 @@ assert sorted(order) == list(range(10)) and order != sorted(order), order
 assert len(list(cells("golden.png", 8, 5))) == 5
 END
 
+"$PYTHON" -c 'import numpy
+numpy.save("image.npy", numpy.zeros((4, 8, 8, 3), "u1")); numpy.save("label.npy", numpy.arange(4))'
+run 0 "$PACK" array image.npy label.npy -o plain -q
+run 0 "$CAT" show plain --class 3 --out three.png && rm three.png
+for class in +1 ' 1' 0x1 1_0 99999999999999999999 -; do
+	run 2 "$CAT" show plain --class "$class"
+	said "shardcat: --class $class: plain has no such class; 'shardcat info -v' lists them"
+done
 run 2 "$CAT" show ds --class c
 said "shardcat: --class c: ds has no such class; 'shardcat info -v' lists them"
 run 2 "$CAT" show ds --first 10
@@ -75,7 +83,7 @@ said_only "shardcat: ds: record 10: must be 0 to 9"
 run 2 "$CAT" show ds --first 5 --class a
 said_only "shardcat: ds: no record of class a"
 run 2 "$CAT" show ds --field label
-said "shardcat: field label is i64, not an image of u8 or floats in layout hwc or chw; \
+said "shardcat: field label is i64, not an image of u8, u16 or floats in layout hwc or chw; \
 \`shardcat get --npy\` takes any field"
 run 2 "$CAT" show "$ROOT/format/golden/keys.shard"
 run 2 "$CAT" show ds --count 0

@@ -102,6 +102,9 @@ refused named "'c0' must be a whole number" 'label<c0'
 refused named 'must be FIELD=VALUE,..., or a field, one of != < <= > >=, and a value' 'label'
 refused named 'has no field of that name' 'cat>3'
 refused ds "'0.5' must be a whole number" 'u8>0.5'
-refused ds "'0.5,1' must be a number" 'f32=0.5,1'
-refused ds "'' must be a number" 'f32>'
-refused ds "'nan' must be a number" 'f32=nan'
+for text in 0.5,1 '' nan 0x10 0x1p3 +5 ' 5' '5 ' 1_000 1e 1e+ . - --5 'nan(1)' 1e5e5; do
+	refused ds "'$text' must be a decimal number" "f32=$text"
+done
+for text in 0x10 +5 ' 5' 5e0 1_0 - ''; do
+	refused ds "'$text' must be a whole number" "u8>$text"
+done

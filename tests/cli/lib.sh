@@ -202,7 +202,7 @@ link_pack() {
 	case ${VARIANT-} in asan) san=-fsanitize=address,undefined ;; tsan) san=-fsanitize=thread ;; esac
 	read -r CC object _ <"$BUILD/flags" # the compiler that made the objects
 	[ "$CC" != ccache ] || CC=$object
-	for object in $(tr ' ' '\n' <"$BUILD/parts" | grep -E '^tools/(shardpack|cli|common)/.*\.o$' | sort -u); do
+	for object in $(tr ' ' '\n' <"$BUILD/parts" | grep -E '^(tools/(shardpack|cli|common)|libshard)/.*\.o$' | sort -u); do
 		case $object in tools/shardpack/manual.o | "${3%.c}.o") continue ;; esac
 		objects+=("$BUILD/$object")
 	done
@@ -268,4 +268,12 @@ break_library() {
 		"${objects[@]}" $(sed "s,[^ ]* *,$BUILD/&,g" "$BUILD/objects") \
 		$(printf ' -Wl,--wrap=%s' $wraps) \
 		$(pkg-config --libs liblz4 libpng) $(pkg-config --silence-errors --libs liburing) -ldl -lm)
+}
+
+same_images() { # DIR DIR: the same pixels, whatever the names of their inputs; PYTHONPATH has tests/cli
+	"$PYTHON" -c 'import records, sys
+a, b = (records.read(folder)["image"] for folder in sys.argv[1:])
+assert a.shape == b.shape, (a.shape, b.shape)
+for i, (x, y) in enumerate(zip(a, b)):
+    records.same(x, y, str(i))' "$@" || die "$1 and $2 have other pixels"
 }

@@ -108,8 +108,8 @@ PY
 # ---- the pixels ----
 
 ARGS=(--crop 90 --order source)
-SAID="shardpack: warning: $(cat several) inputs have more frames or pages than one: the first is packed; --report FILE \
-lists them"
+SAID="shardpack: warning: $(cat several) inputs have more frames, pages or pictures than one: the first is packed; \
+--report FILE lists them"
 run 0 "$PACK" images good -o ds "${ARGS[@]}" --report r.json
 said "$SAID"
 "$PYTHON" -c 'import numpy, os, records
@@ -165,11 +165,60 @@ same planned blind
 	for i in 0 1 2; do echo "still/a/$i.png,0,one.$([ $i = 1 ] && echo gif || echo webp)"; done
 } >t.csv
 run 0 "$PACK" images t.csv -o further --crop 8 --field other:kind=image --report r.json
-said "shardpack: warning: 3 inputs have more frames or pages than one: the first is packed; --report FILE lists them"
+said "shardpack: warning: 3 inputs have more frames, pages or pictures than one: the first is packed; \
+--report FILE lists them"
 [ "$(json r.json '[e["message"] for e in d["first_of_several"] if "1.png" in e["input"]]')" = \
 	"['field other, one.gif: GIF has 4 frames: the first one is packed']" ] || die "$(cat r.json)"
 run 0 "$PACK" images still -o stills --crop 8
 ! grep -q frames err || die "$(cat err)"
+
+# ---- a JPEG of several pictures, as phones write them; a thumbnail is none of its own ----
+
+"$PYTHON" - <<'PY'
+import io, os, struct
+from PIL import Image
+
+def jpeg(width, height, colour):
+    out = io.BytesIO()
+    Image.new("RGB", (width, height), colour).save(out, "JPEG")
+    return out.getvalue()
+
+def mpo(kinds, order="<", lost=0, moved=0):
+    """A JPEG, an index in the byte order, and further pictures of these kinds; the last `lost` are not there."""
+    first, more = jpeg(40, 30, (9, 8, 7)), [jpeg(20, 15 + i, "red") for i in range(len(kinds))]
+    head = 2 + 4 + 4  # where offsets count from: SOI, marker and length, MPF
+    size = 8 + 2 + 3 * 12 + 4 + 16 * (1 + len(kinds))
+    entries, at = struct.pack(order + "IIIHH", 0x20030000, len(first), 0, 0, 0), len(first) + 8 + size
+    for kind, data in zip(kinds, more):
+        entries += struct.pack(order + "IIIHH", kind, len(data), at - head + moved, 0, 0)
+        at += len(data)
+    tags = ((0xb000, 7, 4, b"0100"), (0xb001, 4, 1, struct.pack(order + "I", 1 + len(kinds))),
+            (0xb002, 7, len(entries), struct.pack(order + "I", 8 + 2 + 3 * 12 + 4)))
+    index = (b"II*\0" if order == "<" else b"MM\0*") + struct.pack(order + "IH", 8, len(tags))
+    index += b"".join(struct.pack(order + "HHI", *t[:3]) + t[3] for t in tags) + bytes(4) + entries
+    assert len(index) == size
+    segment = b"\xff\xe2" + struct.pack(">H", 2 + 4 + size) + b"MPF\0" + index
+    return first[:2] + segment + first[2:] + b"".join(more[:len(more) - lost])
+
+os.makedirs("phone/a")
+files = {"still": jpeg(40, 30, (9, 8, 7)), "two": mpo([0]), "three": mpo([0x20002, 0x20002], ">"),
+         "view": mpo([0x20003, 0x10001]), "thumbnails": mpo([0x10001, 0x10002]), "lost": mpo([0], lost=1),
+         "moved": mpo([0], moved=3), "beyond": mpo([0], moved=1 << 31)}
+assert Image.open(io.BytesIO(files["two"])).n_frames == 2
+assert Image.open(io.BytesIO(files["three"])).n_frames == 3
+for name, data in files.items():
+    open("phone/a/%s.jpg" % name, "wb").write(data)
+PY
+run 0 "$PACK" images phone -o phone.ds --crop 8 --report r.json
+said "shardpack: warning: 3 inputs have more frames, pages or pictures than one: the first is packed; \
+--report FILE lists them"
+[ "$(json r.json '[(e["input"][2:], e["message"]) for e in d["first_of_several"]]')" = \
+	"[('three.jpg', 'JPEG has 3 pictures: the first one is packed'), \
+('two.jpg', 'JPEG has 2 pictures: the first one is packed'), \
+('view.jpg', 'JPEG has 2 pictures: the first one is packed')]" ] || die "$(cat r.json)"
+run 1 "$PACK" images phone -o none --crop 8 --limit frames=2
+said "shardpack: warning: phone/a/three.jpg: JPEG has 3 pictures: more than the limit of 2; --limit frames=3 packs the \
+first one"
 
 # ---- what is refused ----
 

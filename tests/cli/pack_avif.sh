@@ -70,7 +70,8 @@ for i, (x, y) in enumerate(zip(a, b)):
     records.same(x, y, str(i))' "$@"
 }
 same_pixels ds png.ds
-said "shardpack: warning: 2 inputs have more frames or pages than one: the first is packed; --report FILE lists them"
+said "shardpack: warning: 2 inputs have more frames, pages or pictures than one: the first is packed; \
+--report FILE lists them"
 json r.json 'd["first_of_several"][0]["message"]' | grep -qx 'AVIF has [23] frames: the first one is packed' ||
 	die "$(cat r.json)"
 run 0 "$PACK" images good -o one "${ARGS[@]}" --exif apply -j 1 --sandbox -q
@@ -89,11 +90,11 @@ grep -q '^formats avif$' planned/.shardpack/plan &&
 	die "the plan does not name AVIF: $(grep -a -e ^formats -e ^version planned/.shardpack/plan)"
 replan 's/^version libavif [^ ]*/version libavif 0.0.1/' planned spoilt
 run 5 "$PACK" build spoilt
-run 1 "$PACK" images named -o none --crop 8
-said "shardpack: warning: named/a/x.png: starts with 00 00 00 20 66 74 79 70 (ftyp): AVIF is read only from plans in \
-which the name of an image ends so; rename it to .avif and pack anew"
-said "shardpack: warning: named/a/mif1.png: starts with 00 00 00 20 66 74 79 70 (ftyp): AVIF is read only from plans \
-in which the name of an image ends so; rename it to .avif and pack anew"
+mkdir -p called/a && cp named/a/y.png called/a && cp named/a/x.png called/a/x.avif
+cp named/a/mif1.png called/a/mif1.avif
+run 0 "$PACK" images named -o misnamed --crop 8 -q
+run 0 "$PACK" images called -o called.ds --crop 8 -q
+same_images misnamed called.ds
 
 # ---- what is refused ----
 

@@ -258,8 +258,28 @@ one "$IMAGE" "$NOTE" "$CATS,{\"id\":1,\"name\":\"b\"}"
 json_bad "two of its categories have the id 1; an id must be that of one"
 one "$SECOND,{\"id\":3,\"file_name\":\"../a.png\"}" "" "$CATS"
 bad_image one.json#2 "one.json: file_name '../a.png' must be a path below ."
-note 's/"category_id":1/"category_id":7/' "category 7 is not among the categories"
+NO_CATEGORY="category 7 is not among the categories; correct category_id, or add the category to the file"
+WITH_MASK=("${ARGS[@]}") BOXES_ALONE=("${SIZE[@]}" --field boxes:kind=boxes,max=2)
 note 's/"category_id":1,//' "has no category_id, a whole number"
+for packed in boxes_alone nothing with_mask; do # ids are compared whatever is packed
+	case $packed in
+	with_mask) ARGS=("${WITH_MASK[@]}") ;;
+	boxes_alone) ARGS=("${BOXES_ALONE[@]}") ;;
+	nothing) ARGS=("${SIZE[@]}") ;;
+	esac
+	note 's/"category_id":1/"category_id":7/' "$NO_CATEGORY"
+	note 's/"category_id":1/"category_id":"1"/' "category_id is \"1\", and must be a whole number"
+	note 's/"category_id":1/"category_id":1.0/' "category_id is 1.0, and must be a whole number"
+done
+ARGS=("${BOXES_ALONE[@]}")
+for edit in s/x/x/ 's/"category_id":1,//' 's/"category_id":1/"category_id":null/' \
+	's/,"categories".*/}/; s/"category_id":1/"category_id":7/'; do # boxes need no category
+	one "$IMAGE" "$NOTE" "$CATS"
+	sed -i "$edit" one.json
+	run 0 "$PACK" "${VERB[@]}" -o boxes "${ARGS[@]}" -q
+	rm -r boxes
+done
+ARGS=("${WITH_MASK[@]}")
 note 's/"bbox":[^]]*],//' "has no bbox, and field boxes comes from it"
 note 's/"bbox"/"bbox":[],"bbox"/' "has bbox twice"
 note 's/,"segmentation":.*/}/' "has no segmentation; with optional, field mask leaves it out"

@@ -106,7 +106,8 @@ table("bad.jsonl", [{"path": "img/2.png", "en": ["a", "b" * 41, ["c"], 7, "e"], 
 table("gone.jsonl", [{"path": "gone.png", "en": ["a", "b"]}, good])
 table("empty.jsonl", [{"path": "img/2.png", "en": []}, good])
 table("unequal.jsonl", [{"path": "img/2.png", "en": ["a", "b"], "fr": ["c"]}, dict(good, fr="y")])
-table("none.jsonl", [{"path": "img/2.png", "en": ["a", "b"], "fr": None}, dict(good, fr=[])])
+table("none.jsonl", [{"path": "img/2.png", "en": ["a", "b"], "fr": None}, dict(good, fr=[]),
+                     dict(good, fr=["c"])])
 table("many.jsonl", [{"path": "img/2.png", "en": ["a"] * 10001}, good])
 open("no.csv", "w").write("path,en\nimg/1.png,no list\n")
 PY

@@ -114,7 +114,8 @@ check ds.folders caption
 
 # ---- what is optional ----
 
-sed 's/"seg": "[^"]*04.png", //; s/"seg": "[^"]*02.png"/"seg": null/; s/"boxes": \[\[/"gone": [[/' t.jsonl >some.jsonl
+sed 's/"seg": "[^"]*04.png", //; s/"seg": "[^"]*02.png"/"seg": null/; s/"boxes": \[\[/"gone": [[/
+	4s/^{/{"none": "yes", /' t.jsonl >some.jsonl
 run 0 "$PACK" images some.jsonl -o some "${ARGS[@]}" --field $MASK,from=seg,optional --field $BOXES,optional \
 	--field none:kind=text,max=4,optional
 "$PYTHON" - <<'PY'
@@ -129,7 +130,7 @@ for i, r in enumerate(rows):
         want["boxes"][i], want["boxes_length"][i] = 0, 0
 for name in "mask", "boxes", "boxes_length":
     records.same(got[name], want[name], name)
-assert not got["none"].any() and not got["none_length"].any()
+assert bytes(got["none"][3]) == b"yes\0" and got["none_length"].sum() == 3
 PY
 
 # ---- an image that lies on its side: what says how its mask, boxes and further images lie ----
@@ -244,9 +245,29 @@ unsaid "field upright, lies/K.upright.png: $frame" upright:kind=mask
 unsaid "field twin, lies/K.twin.png: $frame" twin:kind=image
 unsaid "field boxes: its image has orientation K; with --exif apply, say turn=image if the boxes lie as that file \
 does, or turn=none if they are upright" boxes:kind=boxes,max=1 mask:kind=mask
-# Without --exif apply nothing is turned, so nothing has to be said.
-run 0 "$PACK" images lies.csv -o unturned --resize 24 --crop 24 --field stored:kind=mask \
-	--field boxes:kind=boxes,max=1 --field twin:kind=image -q
+# Without --exif apply nothing is turned; then somebody has to have said that this is right.
+UNTURNED=(lies.csv --resize 24 --crop 24 --field stored:kind=mask --field boxes:kind=boxes,max=1
+	--field twin:kind=image -q)
+DECIDE="states in EXIF or XMP that it is to be turned, and the field stored belongs to its pixels; type \
+--exif ignore if the field was made for the pixels as they lie in the file, or --exif apply to turn both"
+run 2 "$PACK" images "${UNTURNED[@]}" -o unturned
+grep -qF ": $DECIDE" err || die "$(cat err)"
+[ ! -e unturned ] || die "a refusal left $(find unturned)"
+run 0 "$PACK" images "${UNTURNED[@]}" -o unturned --exif ignore
+# Who builds a plan cannot type it; the plan, and so each byte, is the same with and without it.
+run 0 "$PACK" plan images "${UNTURNED[@]}" -o decided
+run 2 "$PACK" build decided
+grep -qF ": $DECIDE" err || die "$(cat err)"
+cp decided/.shardpack/plan undecided.plan
+run 0 "$PACK" plan images "${UNTURNED[@]}" -o decided --exif ignore
+cmp decided/.shardpack/plan undecided.plan
+run 0 "$PACK" build decided -q
+run 0 "$PACK" seal decided -q
+same unturned decided
+# Upright images need no decision, and neither do fields that have no place in the picture.
+head -n 1 lies.csv >upright.csv && grep '^lies/1.png' lies.csv >>upright.csv
+run 0 "$PACK" images "${UNTURNED[@]/lies.csv/upright.csv}" -o upright.ds
+run 0 "$PACK" images lies.csv --resize 24 --crop 24 --field twin:kind=image -o twins
 
 # ---- what shardcat says of them ----
 
@@ -306,4 +327,45 @@ said_only "shardpack: warning: field one has rows of 4 numbers, $STAY --field on
 shardpack: warning: field some has rows of 4 numbers, $STAY --field some:kind=boxes,max=2
 shardpack: warning: field seg has the image's height and width, and stays as it is when the image is resized or \
 cropped; if it is a mask, pack it with --field seg:kind=mask"
-echo "tables, files, archives; 5 fits; parts, options, orientations"
+
+# ---- keys within keys, as Hugging Face's column of objects; one that has the dot comes first ----
+
+"$PYTHON" - <<'PY'
+import json, os, shutil, tarfile
+os.makedirs("nested")
+images, notes = [], []
+for i in range(3):
+    shutil.copy("img/a/00.png", "nested/%d.png" % i)
+    objects = {"bbox": [[1, 2, 8, 8]] * i, "deep": {"text": "t%d" % i}}
+    row = {"path": "nested/%d.png" % i, "objects": objects, **({"objects.bbox": [[0, 0, 4, 4]]} if i == 2 else {})}
+    with open("nested.jsonl", "a") as f:
+        f.write(json.dumps(row) + "\n")
+    with open("nested/%d.json" % i, "w") as f:
+        json.dump(row, f)
+    images.append({"id": i, "file_name": "nested/%d.png" % i})
+    notes.append({"id": i, "image_id": i, "bbox": [1, 2, 8, 8], "objects": {"deep": {"number": i}},
+                  **({"objects.deep.number": 9} if i == 2 else {})})
+with open("nested.json", "w") as f:
+    json.dump({"images": images, "annotations": notes}, f)
+with tarfile.open("nested.tar", "w") as tar:
+    for name in sorted(os.listdir("nested")):
+        tar.add("nested/" + name, name)
+PY
+OBJECTS=(--resize 16 --crop 16 --no-label --order source -q)
+BOX=kind=boxes,max=3,format=xywh TEXT=kind=text,max=4
+run 0 "$PACK" images nested.jsonl -o nest.jsonl "${OBJECTS[@]}" --field b:$BOX,from=objects.bbox \
+	--field t:$TEXT,from=objects.deep.text
+run 0 "$PACK" images nested.tar -o nest.tar "${OBJECTS[@]}" --field b:$BOX,from=json:objects.bbox \
+	--field t:$TEXT,from=json:objects.deep.text
+run 0 "$PACK" images nested.json -o nest.coco "${OBJECTS[@]}" \
+	--field n:kind=ragged,dtype=i64,max=1,from=objects.deep.number
+"$PYTHON" - <<'PY'
+import numpy, records
+for name in "nest.jsonl", "nest.tar":
+    got = records.read(name)
+    assert got["b_length"][:, 0].tolist() == [0, 1, 1], (name, got["b_length"])
+    assert (got["b"][1][0] != got["b"][2][0]).any(), name
+    assert [bytes(t[:2]) for t in got["t"]] == [b"t0", b"t1", b"t2"], name
+assert records.read("nest.coco")["n"][:, 0].tolist() == [0, 1, 9], records.read("nest.coco")["n"]
+PY
+echo "tables, files, archives; 5 fits; parts, options, orientations; keys within keys"

@@ -79,7 +79,7 @@ misused "--field mask: turn=image needs --exif apply; without it only TIFFs are 
 	mask:kind=mask,turn=image "${SMALL[@]}"
 misused "--field mask: from=json:mask: an image or a mask cannot come from JSON" --field mask:kind=mask,from=json:mask \
 	"${SMALL[@]}"
-misused "--field depth: dtype=i8: must be u8, f16, bf16 or f32 for an image" --field depth:kind=image,dtype=i8 \
+misused "--field depth: dtype=i8: must be u8, u16, f16, bf16 or f32 for an image" --field depth:kind=image,dtype=i8 \
 	"${SMALL[@]}"
 misused "--field depth: crop 32 is larger than resize 16" --field depth:kind=image,resize=16,crop=32 "${SMALL[@]}"
 misused "--field depth: std needs dtype f16, bf16 or f32; u8 samples are not normalised" \
@@ -101,7 +101,7 @@ misused "--crop and --field image:crop= differ; give one of them" --crop 16 --fi
 misused "--mean and --field image:mean= differ; give one of them" --crop 16 --dtype f32 --mean 0,0,0 \
 	--field image:mean=0/0/1
 misused "--crop 32 is larger than --resize 16" --resize 16 --field image:crop=32
-misused "--field image: dtype: must be u8, f16, bf16 or f32" --field image:dtype=i8
+misused "--field image: dtype: must be u8, u16, f16, bf16 or f32" --field image:dtype=i8
 
 # ---- tables ----
 
@@ -143,8 +143,8 @@ cell kind=text,max=5,pick=first '[]' "a list without a text; add one, or say opt
 cell kind=text,max=5,pick=first '["hällo","a"]' "text 0 has 6 bytes; the limit is max=5, raise it or shorten the text"
 cell kind=text,max=5,pick=first '["a",5]' "element 1 of the list is no text"
 cell kind=ragged,dtype=i32,max=2 '[1,2,3]' "3 of them; the limit is max=2, raise it"
-cell kind=ragged,dtype=i32,max=2 '1' "axis 0 is no array; the field has 1 axes"
-cell kind=ragged,dtype=i32,max=2 '[1,[2]]' "element 1 is no number"
+cell kind=ragged,dtype=i32,max=2 '1' "axis 0 is 1 and must be a list; the field has 1 axes"
+cell kind=ragged,dtype=i32,max=2 '[1,[2]]' "element 1 is a list of 1 and must be a number"
 cell kind=ragged,dtype=i32,max=2 '[1,2.0]' "number 1, 2, is no i32; choose a dtype that holds it"
 cell kind=ragged,dtype=i32,max=2 '[1,2147483648]' "number 1, 2147483648, is no i32; choose a dtype that holds it"
 cell kind=ragged,dtype=u8,max=2 '[-1]' "number 0, -1, is no u8; choose a dtype that holds it"
@@ -157,7 +157,7 @@ cell kind=ragged,dtype=f32,max=2 '[1,' "no JSON, at byte 3: ']' expected near en
 cell kind=ragged,dtype=f32,max=2 '{"a":1,"a":2}' "no JSON, at byte 10: duplicate object key near '\"a\"'"
 cell kind=tensor,dtype=i64,shape=2x2 '[[1,2],[3]]' "axis 1 has 1 elements; the field has 2"
 cell kind=tensor,dtype=i64,shape=2x2 '[[1,2]]' "axis 0 has 1 elements; the field has 2"
-cell kind=tensor,dtype=i64 '[1]' "element 0 is no number"
+cell kind=tensor,dtype=i64 '[1]' "element 0 is a list of 1 and must be a number"
 cell kind=boxes,max=2 '[[1,2,3,4],[5,1,4,2]]' \
 	"box 1 is [5, 1, 4, 2] (x1, y1, x2, y2): its right side is left of its left side"
 cell kind=boxes,max=2,format=xywh '[[1,2,3,-4]]' "box 0 is [1, 2, 3, -4] (x, y, width, height): its height is below 0"
@@ -177,12 +177,14 @@ printf 'path,label,x\n%s,0,../gone.png\n' $IMG >t1.csv
 refused 1 "./t1.csv: line 2: '../gone.png' lies outside of .; name a folder that holds all images with --root" t1.csv \
 	--field x:kind=image
 printf '{"path": "%s", "label": 0, "x": 5}\n' $IMG >t1.jsonl
-bad_input "t1.jsonl: line 1: no text called x, which --field x needs" t1.jsonl --field x:kind=text,max=5
+bad_input "t1.jsonl: line 1: x is 5, and --field x needs a text: write it in quotes, or pack it with \
+kind=tensor,dtype=TYPE" t1.jsonl --field x:kind=text,max=5
 printf '{"path": "%s", "label": 0, "x": ["a", "b"]}\n' $IMG >t1.jsonl
 bad_input "t1.jsonl: line 1: x is a list, and --field x is one text; say pick=first for its first text, \
 pick=all,count=N for all of them in one record, or, of tables and COCO, pick=each for a record of each" \
 	t1.jsonl --field x:kind=text,max=5
-bad_input "t1.jsonl: line 1: column y is empty, and field y comes from it" t1.jsonl --field y:kind=text,max=5
+bad_input "t1.jsonl: line 1: no key is called y; the keys are 'path' 'label' 'x'; field y comes from it; \
+with optional, the field is empty" t1.jsonl --field y:kind=text,max=5
 
 # ---- files and archives, when they are listed ----
 
@@ -192,8 +194,38 @@ bad_input "field mask, mask/a/00.jpg: No such file or directory" img --root . \
 	--field 'mask:kind=mask,from=mask/{}.jpg'
 refused 1 "img/a/00.png: --field mask: from=../mask/{}.png does not lead to a path below img" img \
 	--field 'mask:kind=mask,from=../mask/{}.png'
-bad_input "sample '0000' at offset 2048 has no .seg.jpg, which --field mask needs" wds.tar \
+bad_input "sample '0000' at offset 2048 has no .seg.jpg, which --field mask needs; its members are" wds.tar \
 	--field mask:kind=mask,from=seg.jpg
+
+# what is there is said: lines of YOLO, an object, a name with a dot too many
+mkdir yolo && cp $IMG yolo/0.png && echo "3 0.5 0.5 0.25 0.5" >yolo/0.txt && echo "12.5 abc" >yolo/0.not
+LINES="not JSON, but lines of a class and a box, as YOLO has them: say format=yolo"
+YOLO=(yolo --no-label)
+bad_input "field x, 0.txt: $LINES" "${YOLO[@]}" --field 'x:kind=boxes,max=2,from={}.txt'
+bad_input "field x, 0.txt: $LINES" "${YOLO[@]}" --field 'x:kind=ragged,dtype=i64,max=2,from={}.txt'
+bad_input "field x, 0.not: no JSON, at byte 8: end of file expected near 'abc'" "${YOLO[@]}" --field \
+	'x:kind=boxes,max=2,from={}.not'
+cell kind=boxes,max=2 '{"bbox":[[1,2,3,4]],"categories":[0]}' "axis 0 is an object with the keys 'bbox' 'categories' \
+and must be a list; the field has 2 axes; a nested key is written with a dot"
+printf '{"path": "%s", "label": 0, "o": {"bbox": [[1, 2, 3, 4]], "t": 5}}\n' $IMG >t1.jsonl
+bad_input "t1.jsonl: line 1: no key is called bbox; the keys are 'path' 'label' 'o', and o.bbox is there; field bbox \
+comes from it; with optional, the field is empty" t1.jsonl --field bbox:kind=boxes,max=2
+bad_input "t1.jsonl: line 1: o.t is 5, and --field x needs a text: write it in quotes, or pack it with \
+kind=tensor,dtype=TYPE" t1.jsonl --field x:kind=text,max=5,from=o.t
+bad_input "t1.jsonl: line 1: o is an object with the keys 'bbox' 't', and --field x needs a text" t1.jsonl \
+	--field x:kind=text,max=5,from=o
+printf '{"path": "%s", "label": 0, "o": [{"bbox": [[1, 2, 3, 4]]}]}\n' $IMG >t1.jsonl
+bad_input "t1.jsonl: line 1: no key is called o.bbox, because o is a list of 1; field x comes from it; with optional, \
+the field is empty" t1.jsonl --field x:kind=boxes,max=2,from=o.bbox
+mkdir dots && cp $IMG dots/7.png && cp $IMG dots/8.b.png && echo 0 >dots/7.cls && echo 0 >dots/8.cls
+echo text >dots/7.a.txt
+tar -cf dots.tar --format=ustar -C dots 7.png 7.cls 7.a.txt && tar -cf dots2.tar --format=ustar -C dots 8.b.png 8.cls
+bad_input "sample '7' at offset 512 has no .txt, which --field x needs; its members are .png .cls .a.txt; a key ends \
+at the first dot, so '.a.txt' is one suffix: rename the members, or say from=a.txt" dots.tar --field \
+	x:kind=text,max=5,from=txt
+run 0 "$PACK" images dots.tar -o dotted "${SMALL[@]}" --field x:kind=text,max=5,from=a.txt -q
+bad_input "sample '8' at offset 512 has no image; its members are .b.png .cls; a key ends at the first dot, so \
+'.b.png' is one suffix: rename the members" dots2.tar
 
 # ---- what is in them is a verdict on the sample ----
 
@@ -225,8 +257,8 @@ bad = [
     ("json", b'{"boxes": [[1, 2, 3]]}', "axis 1 has 3 elements; the field has 4"),
     ("json", b'{"boxes": [[3, 2, 1, 4]]}',
      "box 0 is [3, 2, 1, 4] (x1, y1, x2, y2): its right side is left of its left side"),
-    ("json", b'{"other": 1}', "no key boxes; add it, or say optional"),
-    ("json", b'[1]', "no key boxes; add it, or say optional"),
+    ("json", b'{"other": 1}', "no key is called boxes; the keys are 'other'; add it, or say optional"),
+    ("json", b'[1]', "no key is called boxes; there are none; add it, or say optional"),
     ("json", b'{"boxes": [], "one": ["a"]}', "a list; say pick=first for its first text, pick=all,count=N for all of "
      "them in one record, or, of tables and COCO, pick=each for a record of each"),
     ("json", b'{"boxes": [], "all": ["a", "b", "c"]}', "3 texts; the limit is count=2, raise it"),

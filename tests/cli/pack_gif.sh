@@ -148,9 +148,12 @@ palette|GIF data ends early
 short|GIF data is damaged: palette index 2, but the palette ends at 1
 type|GIF cannot be decoded: Wrong record type detected
 END
-run 1 "$PACK" images named -o none "${ARGS[@]}"
-said "shardpack: warning: named/a/x.png: starts with 47 49 46 38 (GIF8): GIF is read only from plans in which the name \
-of an image ends so; rename it to .gif and pack anew"
+# Its content decides, as that of PNG, WebP and BMP does: crawlers name files as servers call them.
+mkdir -p called/a && cp named/a/y.png called/a && cp named/a/x.png called/a/x.gif
+run 0 "$PACK" images named -o misnamed "${ARGS[@]}"
+run 0 "$PACK" images called -o called.ds "${ARGS[@]}"
+same_images misnamed called.ds
+! grep -q -a -e ^formats misnamed/.shardpack/plan || die "a plan names a format by content"
 printf 'path,label,m\nnamed/a/y.png,0,good/a/photo.0.0.gif\n' >t.csv
 run 1 "$PACK" images t.csv -o none "${ARGS[@]}" --field m:kind=mask
 said "shardpack: warning: ./named/a/y.png: field m, good/a/photo.0.0.gif: starts with 47 49 46 38 (GIF8): \

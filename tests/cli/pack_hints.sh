@@ -4,6 +4,7 @@
 # TAKES: 6
 # shellcheck disable=SC1091
 . "$ROOT/tests/cli/lib.sh"
+export PYTHONPATH=$ROOT/tests/cli
 ARGS=(--resize 16 --crop 16 -q) VERB=(images)
 mkdir -p data/train
 "$PYTHON" - <<'PY'
@@ -108,15 +109,41 @@ bad_input "values.csv: line 2: '3,5' in column n is not a value of type f32; wri
 the comma" 	values.csv --columns n:f32
 run 1 "$PACK" images values.csv -o no "${ARGS[@]}" --columns n:u8 # 3.5 is none either
 ! grep -q "decimal" err || die "$(cat err)"
+# What strtod() and strtoull() take beyond decimal numbers.
+for cell in 0x10 0X1p3 +5 ' 5' 1_000 '5 ' '0x ' -0x1 +inf; do
+	for type in f32 f64 u8 i64; do
+		printf 'path,label,v\ndata/train/abc.png,1,%s\n' "$cell" >numbers.csv
+		why="numbers.csv: line 2: '$cell' in column v is not a value of type $type"
+		case $cell in *[0-9]*) why="$why; write it in decimal digits, without '+', '_', 0x or blanks" ;; esac
+		bad_input "$why" numbers.csv --columns v:$type
+	done
+done
+for cell in 1e999 -1e999 1e 1e+ . - -. e5 'nan(1)' infinit 1e5.5 -- -+5 '1,5'; do
+	for type in f32 f64; do
+		printf 'path,label,v\ndata/train/abc.png,1,"%s"\n' "$cell" >numbers.csv
+		bad_input "numbers.csv: line 2: '$cell' in column v is not a value of type $type" numbers.csv \
+			--columns v:$type
+	done
+done
+for cell in 0010 -0 1. .5 -.5e-3 5E+2 1e-45 nan -NaN inf -Infinity; do
+	printf 'path,label,v\ndata/train/abc.png,1,%s\n' "$cell" >numbers.csv
+	rm -rf taken
+	run 0 "$PACK" images numbers.csv -o taken "${ARGS[@]}" --columns v:f32
+	"$PYTHON" -c 'import sys, numpy, records
+got, want = records.read("taken")["v"], numpy.array([float(sys.argv[1])], "f4")
+assert numpy.array_equal(got.ravel(), want, equal_nan=True), (sys.argv[1], got)' "$cell"
+done
+! grep -q "decimal" err || die "$(cat err)"
 bad_input "values.csv: line 2: '' in column x is not a value of type f32; for empty cells, --columns \
 NAME:TYPE:default=V" values.csv --columns x:f32
 EMPTY="values.csv: line 2: column x is empty, and field x comes from it"
 bad_input "$EMPTY; with optional, the field is empty" values.csv --field x:kind=boxes,max=2
 bad_input "$EMPTY; for single numbers, --columns NAME:TYPE:default=V" values.csv --field x:kind=tensor,dtype=u8
 printf '{"path": "data/train/abc.png", "label": 0, "n": "a"}\n' >values.jsonl
-bad_input "no number called x, which --columns needs; --columns NAME:TYPE:default=V packs V" values.jsonl --columns x:u8
+bad_input "no key is called x; the keys are 'path' 'label' 'n'; --columns needs a number there, or --columns \
+NAME:TYPE:default=V packs V" values.jsonl --columns x:u8
 run 1 "$PACK" images values.jsonl -o no "${ARGS[@]}" --columns n:u8
-said_of_one "values.jsonl: line 1: no number called n, which --columns needs"
+said_of_one "values.jsonl: line 1: n is \"a\", and --columns needs a number"
 ! grep -q "default=V" err || die "$(cat err)"
 
 # why no image has a label
@@ -124,8 +151,74 @@ printf 'path,label\ndata/train/abc.png,"a,b"\ndata/train/def.png,"[1.5]"\n' >hot
 run 1 "$PACK" images hot.csv -o no "${ARGS[@]}" --multi-label hot
 said "shardpack: warning: ./data/train/abc.png: hot.csv: line 2: labels 'a,b' are no list in JSON; say what separates \
 them with --label-separator, such as ' ' or '|'"
-said "shardpack: warning: ./data/train/def.png: hot.csv: line 3: element 0 of the labels is no text or whole number"
+said "shardpack: warning: ./data/train/def.png: hot.csv: line 3: element 0 of the labels is 1.5; a label must be \
+a whole number or a text"
 grep -q "^shardpack: .: no image has a label; " err || die "$(cat err)"
+
+# ---- what is not read, by its name ----
+
+mkdir other
+USE="read its records in Python, and give them to libshard.pack(); docs/PYTHON.md shows how"
+while IFS='|' read -r name what; do
+	printf 'x' >"other/$name"
+	refused 1 "other/$name: $what" "other/$name"
+	refused 1 "other/$name: $what" other # and a folder that has nothing else
+	rm "other/$name"
+done <<END
+a.tfrecord|is a file of TFRecord, which \`shardpack images\` does not read; $USE
+a.tfrecord-00000-of-00002|is a file of TFRecord, which \`shardpack images\` does not read; $USE
+data.arrow|is a table of Arrow, which \`shardpack images\` does not read; $USE
+shard.00000.mds|is a shard of MosaicML Streaming, which \`shardpack images\` does not read; $USE
+a.MP4|is a video, which \`shardpack images\` does not read; write its frames as images, for example with ffmpeg, \
+and pack their folder
+a.h5|is a file of HDF5, which \`shardpack images\` does not read; write its arrays as .npy, and pack them with \
+\`shardpack array\`
+END
+: >other/a.parquet
+run 1 "$PACK" images other/a.parquet -o no "${ARGS[@]}"
+grep -qF "other/a.parquet: is a table of Parquet, which \`shardpack images\` does not read; write it as JSON Lines" err
+for ending in gz zst; do
+	: >t.csv.$ending
+	refused 1 "./t.csv.$ending: is a compressed table, which is not read; unpack it, and give t.csv" t.csv.$ending
+done
+printf 'x' >other/a.foo
+refused 1 "other/a.foo: by its name it is not an image, a table (.csv, .tsv, .jsonl), a .json of COCO or an archive \
+(.tar, .zip and others), and it is not a tar: ends at offset 1 without the blocks of zeros that end an archive; it is \
+cut short" other/a.foo
+cp other/a.foo images.zip
+refused 2 "--root images.zip: is not a folder; it must be the folder of the images, so unpack the archive first" \
+	labels.csv --root images.zip
+
+# no guess is better than one that is far away
+run 2 "$PACK" list ds
+said_only "shardpack: unknown verb 'list'
+try 'shardpack --help'"
+run 2 "$PACK" images data/train -o no --workers 4
+said_only "shardpack: unknown option '--workers'
+try 'shardpack images --help'"
+
+# a data.yaml of Ultralytics: the command that is said packs its training part
+mkdir -p "yo lo/images/train" "yo lo/labels/train" && cp data/train/abc.png "yo lo/images/train"
+echo "2 0.5 0.5 0.25 0.5" >"yo lo/labels/train/abc.txt"
+yaml() { # yaml TEXT IMAGES LABELS
+	printf '%b' "$1" >"yo lo/data.yaml"
+	local from="from=$3/{}.txt,format=yolo,optional'"
+	refused 1 "yo lo/data.yaml: YAML is not read; of a data.yaml of Ultralytics, give the folder of each part: \
+shardpack images 'yo lo'/$2 --root 'yo lo' --no-label -o OUT --field 'boxes:kind=boxes,max=100,$from --field \
+'classes:kind=ragged,dtype=i64,max=100,$from" "yo lo/data.yaml"
+}
+yaml 'train: ../train/images\nnc: 1\n' train/images train/labels
+yaml 'train: [a, b]\n' images/train labels/train
+yaml '' images/train labels/train
+yaml '# coco8\npath: ../coco8 # root\ntrain: "images/train"\nval: images/val\nnames:\n  0: a\n' \
+	images/train labels/train
+said=$(sed 's/.*of each part: shardpack //; s/-o OUT/-o yolo/' err)
+eval run 0 '"$PACK"' "$said" '"${ARGS[@]}"'
+run 0 "$CAT" get yolo 0 --field classes
+printed "  classes  i64[1]: [2]"
+run 1 "$PACK" images "yo lo" -o no "${ARGS[@]}"
+grep -qF "warning: yo lo/data.yaml: is not read, because the folder is packed, and each folder in it is a class" err ||
+	die "$(cat err)"
 
 # ---- a report in the place of an input ----
 
@@ -172,9 +265,13 @@ for i in range(70):
 numpy.save("7.npy", numpy.zeros(3))'
 STACK="each file is a field: if it is a record, join them with numpy.stack"
 run 1 "$PACK" array s0[0-5].npy -o no
+said_only "shardpack: s00.npy and s01.npy differ in a number: say --numbered parts if their rows follow each other in \
+one field s, or --numbered fields if each is a field; if each is a record, join them with numpy.stack"
+run 1 "$PACK" array s0[0-5].npy -o no --numbered fields
 said_only "shardpack: .: field 's00' has 3 records and field 's05' has 4; the numbers must be equal; $STACK"
 run 4 "$PACK" array s*.npy -o no
-said_only "shardpack: ./s24.npy: more than the limit of 24 fields; $STACK"
+said_only "shardpack: ./s24.npy: more than the limit of 24 fields; $STACK, and if it is a part of a field, say \
+--numbered parts"
 run 1 "$PACK" array 7.npy -o no
 grep -q "; rename it; $STACK$" err || die "$(cat err)"
 echo "$n that are refused or bad, and what their hints make"

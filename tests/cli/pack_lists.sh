@@ -323,6 +323,10 @@ table some3 "n/a\n2\n10\n"
 run 0 "$PACK" images t.csv -o some3.ds "${ARGS[@]}" --classes some3
 run 0 "$CAT" list some3.ds
 [ "$(cut -f 2 out | tr '\n' ' ')" = "1 2 0 " ] || die "labels by --classes: $(cat out)"
+# A list may have more classes than the images do: a word says so.
+table list4 "cat\ndog\nemu\n10\n"
+table q.csv "path,label\n$I,dog\n$J,10\n" && run 0 "$PACK" images q.csv -o richer "${ARGS[@]}" --classes list4 -q
+said_only "shardpack: warning: --classes list4: 2 of 4 classes have no image; the first of these is 'cat'"
 table some2 "cat\ndog\n"
 refused 1 "./$I: label '2' is not one of the 2 classes of --classes some2; it is taken as a name, because \
 ./t.csv: line 4 has label 'n/a'" t.csv --classes some2
@@ -332,12 +336,41 @@ for rows in "$I,2\n$J,10\n" "$J,10\n$I,2\n"; do
 	table t.csv "path,label\n$rows"
 	refused 1 "./$I: label '2' is not one of the 4 classes of --classes some2" t.csv --classes some2
 done
-table t.jsonl "{\"path\": \"$I\", \"label\": 1.5}\n" &&
-	refused 1 "./t.jsonl: line 1: no text or whole number is called label; say which one holds the labels with \
---label-key NAME, or pack without labels with --no-label; the keys are 'path' 'label'" t.jsonl
+# What stands there is said, of a table without any good row and of a row among good ones.
+MUST="a label must be a whole number or a text"
+while IFS='|' read -r value what; do
+	table t.jsonl "{\"path\": \"$I\", \"label\": $value}\n"
+	refused 1 "./t.jsonl: line 1: label is $what" t.jsonl
+	table t.jsonl "{\"path\": \"$J\", \"label\": 1}\n{\"path\": \"$I\", \"label\": $value}\n"
+	bad_input "t.jsonl: line 2: label is $what" t.jsonl
+	table t.jsonl "{\"path\": \"$J\", \"a\": {\"label\": 1}}\n{\"path\": \"$I\", \"a\": {\"label\": $value}}\n"
+	bad_input "t.jsonl: line 2: a.label is $what" t.jsonl --label-key a.label
+done <<END
+1.0|1.0; $MUST: write 1, or "1.0"
+-2.0|-2.0; $MUST: write -2, or "-2.0"
+true|true; $MUST: write 1, or "true"
+false|false; $MUST: write 0, or "false"
+{"id": 1, "name": "x"}|an object with the keys 'id' 'name'; $MUST
+END
+table t.jsonl "{\"path\": \"$I\", \"label\": 0.25}\n" &&
+	refused 1 "./t.jsonl: line 1: label is 0.25; $MUST; a measure is a field: --no-label --field \
+label:kind=tensor,dtype=f32" t.jsonl
+for value in '"label": null' '"other": 1'; do # it is not there
+	table t.jsonl "{\"path\": \"$I\", $value}\n" &&
+		refused 1 "./t.jsonl: line 1: no text or whole number is called label; say which one holds the labels \
+with --label-key NAME, or pack without labels with --no-label; the keys are 'path' '$(cut -d '"' -f 2 <<<"$value")'" \
+			t.jsonl
+done
 table t.jsonl "{\"path\": 1, \"label\": 1}\n" &&
-	refused 1 "./t.jsonl: line 1: no text is called path, file_name or image; say which one holds the paths with \
---path-key NAME; the keys are 'path' 'label'" t.jsonl
+	refused 1 "./t.jsonl: line 1: path is 1; a path must be a text" t.jsonl
+table t.jsonl "{\"path\": \"$J\", \"label\": 1}\n{\"path\": [\"$I\"], \"label\": 1}\n" &&
+	bad_input "t.jsonl: line 2: path is a list of 1; a path must be a text" t.jsonl
+# Keys within keys; one whose own name has the dot comes first.
+table t.jsonl "{\"a\": {\"b\": {\"path\": \"$I\"}, \"label\": 1}, \"a.label\": 0}\n{\"a\": {\"b\": {\"path\": \"$J\"}, \
+\"label\": 1}}\n"
+run 0 "$PACK" images t.jsonl -o nested "${ARGS[@]}" --path-key a.b.path --label-key a.label
+run 0 "$CAT" list nested
+[ "$(cut -f 2,4 out | tr '\t\n' '= ')" = "0=$I 1=$J " ] || die "nested keys: $(cat out)"
 table t.jsonl "{\"Path\": \"$I\", \"label\": 1}\n" &&
 	refused 1 "./t.jsonl: line 1: no text is called path, file_name or image; say which one holds the paths with \
 --path-key Path; the keys are 'Path' 'label'" t.jsonl
@@ -397,7 +430,7 @@ table t.csv "path,label\n$I,1\n" &&
 	refused 1 "./t.csv: line 1: no column is called age, which --columns needs; the columns are 'path' 'label'" \
 		t.csv --columns age:f32
 table t.jsonl "{\"path\": \"$I\", \"label\": 1, \"age\": \"7\"}\n" &&
-	bad_input "t.jsonl: line 1: no number called age, which --columns needs" t.jsonl --columns age:f32
+	bad_input "t.jsonl: line 1: age is \"7\", and --columns needs a number" t.jsonl --columns age:f32
 refused 2 "src: --columns is for tables: .csv, .tsv or .jsonl" src --columns age:f32
 label_comes="the field label comes from --label-key, --labels, --label-regex or the source's folders, not from --field"
 while read -r bad line; do
@@ -457,10 +490,11 @@ mkdir bare && cp $I bare/x.jpg
 refused 1 "./bare/x.jpg: is in no class folder; give labels with --labels FILE or --label-regex RE, \
 or pack without labels with --no-label" bare src
 refused 2 "'': the name of an input must not be empty" ''
+printf '%s\n%s\r\n' $J $I | "$PACK" images - -o crlf "${ARGS[@]}" -q # as Windows ends lines
 code=0
-printf '%s\n%s\r\n' $J $I | "$PACK" images - -o no "${ARGS[@]}" 2>err || code=$?
+printf '%s\n%s\r\n' $J "$(dirname "$I")/no.jpg" | "$PACK" images - -o no "${ARGS[@]}" 2>err || code=$?
 [ "$code" = 1 ] || die "exit code $code"
-grep -qF "shardpack: warning: $PWD/$I\\r: No such file or directory" err || die "$(cat err)"
+grep -qF "shardpack: warning: $PWD/$(dirname "$I")/no.jpg: No such file or directory" err || die "$(cat err)"
 # A list without a newline is not read to its end, which may never come.
 code=0
 { printf '%s\n' $J && yes | tr -d '\n'; } | "$PACK" images - -o no "${ARGS[@]}" 2>err || code=$?

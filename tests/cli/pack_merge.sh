@@ -108,8 +108,12 @@ for shards in 3-2 1.5 0,2 -1 1- x 18446744073709551615; do
 	no "--shards $shards: $whole" 2 split c "--shards=$shards"
 done
 run 0 "$PACK" images one -o larger --resize 16 --crop 16
-no "a and larger have different fields: the first has 'group 0 stride 432 record 432 align 4 codec raw unit 16 chunk \
-0' where the second has 'group 0 stride 768 record 768 align 4 codec raw unit 8 chunk 0'" 5 merge a larger
+no "a and larger have different fields: 'image' is tensor u8 [12,12,3] in the first, and tensor u8 [16,16,3] in the \
+second" 5 merge a larger
+run 0 "$PACK" images one -o packed.lz4 "${RECIPE[@]}" --compress lz4
+no "a and packed.lz4 have different fields: the first has 'group 0 stride 432 record 432 align 4 codec raw unit 16 \
+chunk 0' where the second has 'group 0 stride 432 record 432 align 4 codec lz4 unit 256 chunk 256'" 5 \
+	merge a packed.lz4
 run 0 "$PACK" images one -o other "${RECIPE[@]}" --filter bicubic
 no "a and other were not packed alike: the first has 'filter bilinear' where the second has 'filter bicubic'" 5 \
 	merge a other

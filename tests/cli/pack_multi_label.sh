@@ -104,8 +104,9 @@ wrong 'a b' "labels 'a b' are no list in JSON; say what separates them with --la
 wrong '[""a"", ""b"", ""a""]' "label 'a' is there twice" --multi-label 3
 wrong '[""a"", ""b"", ""c""]' "more labels than --multi-label 2 has room for; raise it" --multi-label 2
 wrong "[$(seq -s, 10001)]" "more labels than the limit of 10000 for an image" --multi-label 20000
-wrong '[""a"", 1.5]' "element 1 of the labels is no text or whole number" --multi-label 3
-wrong '[""a"", [1]]' "element 1 of the labels is no text or whole number" --multi-label hot
+wrong '[""a"", 1.5]' "element 1 of the labels is 1.5; a label must be a whole number or a text" --multi-label 3
+wrong '[""a"", [1]]' \
+	"element 1 of the labels is a list of 1; a label must be a whole number or a text" --multi-label hot
 wrong '[""a""' "labels '[\"a\"' are no list in JSON" --multi-label hot
 wrong 'a||b' "label '' must be UTF-8 of 1 to 1024 bytes; it has 0; no label is an empty list" --multi-label 3 \
 	--label-separator '|'
@@ -115,9 +116,14 @@ printed "  label  i64[1]: [0]"
 run 1 "$PACK" images t.jsonl -o no "${ARGS[@]}"
 grep -qF "label is a list; --multi-label takes several labels" err || die "$(cat err)"
 printf 'path,label\nimg/00.png,\n' >none.csv
-run 1 "$PACK" images none.csv -o no "${ARGS[@]}" --multi-label hot
-said "shardpack: .: no image has a label; if texts have several, say with --label-separator what is \
+for room in hot 3; do
+	run 1 "$PACK" images none.csv -o no "${ARGS[@]}" --multi-label $room
+	said "shardpack: .: no image has a label; if texts have several, say with --label-separator what is \
 between them; or name the classes with --classes FILE, or say --no-label"
+done
+printf 'cat\ndog\nemu\n' >names # which is a word for what is empty
+run 0 "$PACK" images none.csv -o unnamed "${ARGS[@]}" --multi-label 3 --classes names
+said "shardpack: warning: --classes names: 3 of 3 classes have no image; the first of these is 'cat'"
 for option in "--labels x.csv" "--label-regex (x)" --no-label; do
 	# shellcheck disable=SC2086 # two words
 	run 2 "$PACK" images t.jsonl -o no --multi-label 2 $option

@@ -193,6 +193,44 @@ timeout 2 "$PACK" images src -o dots..v4 "${ARGS[@]}" -q --report pipe || status
 [ "$status" = 124 ] || die "a FIFO that nobody reads: exit status $status"
 rm -rf dots..v2 dots..v3 dots..v4 pipe
 
+# ---- URLs: nothing is fetched, and no folder is called s3: ----
+
+run 0 "$PACK" images src -o here "${ARGS[@]}" -q
+url=s3://bucket/ds
+# url OPTION COMMAND...: it is refused for the value of that option or argument
+url() {
+	run 2 "${@:2}"
+	said "$(basename "$2"): $1 $url: is a URL; only files and folders of this machine are read and written.  \
+Download or upload it with another program; for a local path of that name type ./$url"
+}
+url -o "$PACK" images src -o $url "${ARGS[@]}"
+url --out "$PACK" plan images src --out=$url "${ARGS[@]}"
+for option in --report --quarantine --spool --classes --root; do
+	url $option "$PACK" images src -o ds "${ARGS[@]}" $option $url
+done
+url SRC "$PACK" images $url -o ds "${ARGS[@]}"
+url SRC "$PACK" images src/a $url -o ds "${ARGS[@]}"
+url FILE "$PACK" raw $url -o ds --schema 'x:u8[4]'
+url FILE "$PACK" array $url -o ds
+url FILE "$PACK" tokens $url -o ds --seq-len 4
+url DIR "$PACK" build $url
+url --source "$PACK" build here --source $url
+url DIR "$PACK" seal $url
+url DIR "$PACK" status $url
+url DIR "$PACK" merge here $url -o ds
+url -o "$PACK" merge here here -o $url
+url DIR "$PACK" append here $url
+url -o "$PACK" split here --shards 0-0 -o $url
+url 'DIR|SHARD' "$CAT" info $url
+url --out "$CAT" get here 0 --field image --npy --out $url
+url --out "$CAT" show here --out $url
+url -o "$CAT" select here --part 0.5 -o $url
+url --mix "$CAT" prove-order --mix $url
+[ ! -e s3: ] || die "a folder called s3: was made"
+run 0 "$PACK" images src -o ./$url "${ARGS[@]}" -q
+run 0 "$CAT" info ./$url
+rm -r s3: here
+
 run 0 "$PACK" images --help
 run 0 "$PACK" plan --help
 grep -q "^Usage: shardpack plan images " out || die "plan --help: $(cat out)"

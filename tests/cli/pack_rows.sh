@@ -36,6 +36,9 @@ PY
 run 0 "$PACK" images rows.csv -o ds "${ARGS[@]}" "${CAPTION[@]}"
 said "shardpack: 8 images stand in several rows, 20 rows in all; each row is an input, and the second one of an \
 image has a key such as '$(sed -n 2p keys)#2'"
+differ="8 images stand in several rows with different labels; each row is a record with its own (the first is \
+'$(sed -n 2p keys)', with 'label 1' and 'label 0')"
+said "shardpack: warning: $differ"
 said "shardpack: 24 inputs = 24 written + 0 skipped + 0 quarantined + 0 failed"
 run 0 "$CAT" verify ds -q
 run 0 "$CAT" list ds
@@ -133,6 +136,87 @@ run 0 "$PACK" images marks.csv -o marks "${ARGS[@]}" --no-label
 run 0 "$CAT" list marks
 [ "$(cut -f 4 out | tr '\n' ' ')" = "src/a#2.jpg src/a#2.jpg#2 src/a " ] || die "$(cat out)"
 
+# ---- rows that do not say the same of an image ----
+
+mkdir same && cp "$(sed -n 1p keys)" same/0.jpg && cp "$(sed -n 1p keys)" same/1.jpg
+NUMBERS=(--no-label --columns n:f32) BOXES=(--no-label --field boxes:kind=boxes,max=2)
+MANY=(--multi-label 3 --label-separator '|') TEXT=(--no-label --field text:kind=text,max=9)
+first="(the first is 'same/0.jpg', "
+labels="1 image stands in several rows with different labels; each row is a record with its own $first"
+fields="1 image stands in several rows that differ in fields $first"
+alike=0
+# tell STORY LINE TABLE WORD...: a table of these lines says that line, a warning or a note; or with
+# an empty one neither
+tell() {
+	local story=$1 line=$2 name=$3
+	shift 3
+	cat >"$name"
+	rm -rf told
+	run 0 "$PACK" images "$name" -o told "${ARGS[@]}" "$@" --report told.json
+	alike=$((alike + 1))
+	if [ -z "$line" ]; then
+		! grep -q 'different labels\|differ in fields' err || die "$story: $(cat err)"
+		return
+	fi
+	said "$line"
+	line=${line#shardpack: }
+	[ "$(json told.json 'd["notes"][-1] if "differ in" in d["notes"][-1] else "warning: " + d["warnings"][-1]')" = \
+		"$line" ] || die "$story: not in the report"
+	rm -rf told
+	run 0 "$PACK" images "$name" -o told "${ARGS[@]}" "$@" --report told.html
+	line=${line#warning: }
+	grep -qF "<p>$(sed "s/'/\&#39;/g" <<<"$line")</p>" told.html || die "$story: not in the report in HTML"
+}
+tell "one path, other labels" "shardpack: warning: ${labels}with 'cat' and 'dog')" t.csv <<<'path,label
+same/0.jpg,cat
+same/1.jpg,dog
+same/0.jpg,cat
+same/0.jpg,dog'
+for path in ./same/0.jpg same//0.jpg same/./0.jpg same/../same/0.jpg "$PWD/same/0.jpg"; do
+	tell "$path" "shardpack: warning: ${labels}with 'cat' and 'dog')" t.csv <<<"path,label
+same/0.jpg,cat
+$path,dog"
+done
+tell "rows that repeat" "" t.csv <<<'path,label
+same/0.jpg,cat
+./same/0.jpg,cat
+same/1.jpg,dog'
+tell "JSON lines" "shardpack: warning: ${labels}with '0' and '1')" t.jsonl <<<'{"path": "same/0.jpg", "label": 0}
+{"path": "./same/0.jpg", "label": 1}'
+tell "another list of labels" "shardpack: warning: ${labels}with 'a','b' and 'a')" t.csv "${MANY[@]}" <<<'path,label
+same/0.jpg,a|b
+same/0.jpg,a'
+tell "no label" "shardpack: warning: ${labels}with 'a' and no label)" t.csv "${MANY[@]}" <<<'path,label
+same/0.jpg,a
+same/0.jpg,'
+tell "the same labels in another order" "" t.csv "${MANY[@]}" <<<'path,label
+same/0.jpg,a|b
+same/0.jpg,b|a'
+tell "another number" "shardpack: ${fields}in n)" t.csv "${NUMBERS[@]}" <<<'path,n
+same/0.jpg,1
+same/0.jpg,2'
+tell "the same number" "" t.csv "${NUMBERS[@]}" <<<'path,n
+same/0.jpg,1
+same/0.jpg,1.0'
+tell "other boxes" "shardpack: ${fields}in boxes)" t.csv "${BOXES[@]}" <<<'path,boxes
+same/0.jpg,"[[1,2,3,4]]"
+same/0.jpg,"[[1,2,3,5]]"'
+tell "other captions are meant" "" t.csv "${TEXT[@]}" <<<'path,text
+same/0.jpg,one
+same/0.jpg,two'
+tell "texts of one row" "" t.csv --field text:kind=text,max=9,pick=each <<<'path,label,text
+same/0.jpg,cat,"[""one"",""two""]"'
+tell "a caption and a number" "shardpack: ${fields}in n)" t.csv "${TEXT[@]}" --columns n:u8,m:u8 <<<'path,text,n,m
+same/0.jpg,one,1,1
+same/0.jpg,two,2,1'
+tell "a bad row is none" "" t.csv --on-error skip <<<'path,label
+same/0.jpg,cat
+same/0.jpg,'
+printf 'path,label\nsame/0.jpg,dog\n' >other.csv
+printf 'path,label\nsame/0.jpg,cat\n' >one.csv
+run 0 "$PACK" images one.csv other.csv -o two.tables "${ARGS[@]}" -q
+said_only "shardpack: warning: ${labels}with 'cat' and 'dog')"
+
 # ---- refused ----
 
 VERB=(images)
@@ -153,4 +237,4 @@ code=0
 "$PACK" images - -o no "${ARGS[@]}" --no-label <names 2>err || code=$?
 [ $code = 2 ] || die "exit code $code"
 said_only "shardpack: $I: given twice"
-echo "24 rows of 12 images, by -j, parts and resume; a bad one, 8 spoilt plans, 4 refusals"
+echo "24 rows of 12 images, by -j, parts and resume; a bad one, 8 spoilt plans, 4 refusals, $alike tables"

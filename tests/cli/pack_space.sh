@@ -28,8 +28,17 @@ foretold --resize 5 --crop 5 --shard-records 100 # many records to a unit
 foretold --resize 32 --crop 32 --align 4096 --layout chw
 foretold --resize 280 --crop 280 # above 64 MiB sections lie wider apart
 foretold --crop 17 --order source --shard-bytes 20K
-foretold --crop 17 --field 'mask:kind=mask,optional,from=no/{}.png' \
-	--field 'text:kind=text,max=999,optional,from=no/{}.txt'
+"$PYTHON" - <<'PY'
+import glob, os
+from PIL import Image
+image = sorted(glob.glob("src/class_00/*"))[0] # the one that has a mask and a text
+stem = "few/class_00/" + os.path.splitext(os.path.basename(image))[0]
+os.makedirs("few/class_00")
+Image.new("L", Image.open(image).size).save(stem + ".png")
+open(stem + ".txt", "w").write("text")
+PY
+foretold --root . --crop 17 --field 'mask:kind=mask,optional,from=few/{}.png' \
+	--field 'text:kind=text,max=999,optional,from=few/{}.txt'
 
 run 0 "$PACK" images src -o work/ds2 --resize 32 --crop 32 --seed 5 --shard-records 100 --dry-run
 printed "source images"

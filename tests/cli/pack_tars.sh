@@ -66,7 +66,7 @@ odd[156:157] = b"M"
 odd[148:156] = b" " * 8
 odd[148:156] = b"%06o\0 " % sum(odd)
 open("kind.tar", "wb").write(bytes(odd) + bytes(1024))
-wds("badlabel.tar", [one[0], ("000000.cls", b"\xff\xfe")])
+wds("badlabel.tar", [one[0], ("000000.cls", b"\xff\xfd")])
 wds("badjson.tar", [one[0], ("000000.json", b"{")])
 wds("nokey.tar", [one[0], ("000000.json", b'{"other": 1}')])
 wds("array.tar", [one[0], ("000000.json", b"[1]")])
@@ -324,7 +324,8 @@ bad_input "the label in '000000.cls' at offset $(at badlabel.tar 000000.cls) \
 must be UTF-8 of 1 to 1024 bytes; it has 2" badlabel.tar
 bad_input "'000000.json' at offset $(at badjson.tar 000000.json): \
 string or '}' expected near end of file" badjson.tar --label-key n
-bad_input "'000000.json' at offset $(at nokey.tar 000000.json): no text or whole number called n" \
+bad_input "'000000.json' at offset $(at nokey.tar 000000.json): no key is called n; the keys are 'other'; --label-key \
+names the key of labels" \
 	nokey.tar --label-key n
 bad_input "'000000.json' at offset $(at array.tar 000000.json): not an object" array.tar --label-key n
 bad_input "the member at offset 0 $leads_out: 'a/../../x.jpg'" up.tar
@@ -385,9 +386,10 @@ tar -cf in_folder.tar dots/img.v1.0.cls dots/img.v1.0.jpg
 refused 1 "./in_folder.tar: a key ends at the first dot of a name, so 'dots/img.v1.0.cls' is no .cls, but the \
 'v1.0.cls' of the sample 'dots/img'; rename the members so that the only dot is that before cls, or give labels with \
 --labels FILE or --label-regex RE" in_folder.tar
-printf 'PAR1%1000sPAR1' '' >table.parquet
-refused 1 "./table.parquet: this is a Parquet file, which is not read; write its images and texts with the Python \
-package, libshard.Writer; an archive must be a .tar, .tar.gz, .tar.zst, .tar.bz2, .tar.xz or .zip" table.parquet
+printf 'PAR1%1000sPAR1' '' >table # a name that says nothing
+refused 1 "./table: by its name it is not an image, a table (.csv, .tsv, .jsonl), a .json of COCO or an archive \
+(.tar, .zip and others), and it is not a tar: this is a Parquet file, which is not read; write its images and texts \
+with the Python package, libshard.Writer" table
 for f in 0 1; do
 	tar -cf none$f.tar -T /dev/null
 done

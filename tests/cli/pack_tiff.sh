@@ -81,8 +81,8 @@ assert len(names) == len(got) == 150
 for name, g, w in zip(names, got, want):
     records.same(g, w, name)'
 done
-said "shardpack: warning: $(cat several) inputs have more frames or pages than one: the first is packed; --report FILE \
-lists them"
+said "shardpack: warning: $(cat several) inputs have more frames, pages or pictures than one: the first is packed; \
+--report FILE lists them"
 json r.json 'd["first_of_several"][0]["message"]' | grep -qx 'TIFF has [25] pages: the first one is packed' ||
 	die "$(cat r.json)"
 run 0 "$PACK" images good -o one "${ARGS[@]}" --exif apply -j 1 --sandbox -q
@@ -95,9 +95,10 @@ grep -q '^formats tiff$' planned/.shardpack/plan && grep -q '^version libtiff [0
 	die "the plan does not name TIFF: $(grep -a -e ^formats -e ^version planned/.shardpack/plan)"
 replan 's/^version libtiff .*/version libtiff 1.0.0/' planned spoilt
 run 5 "$PACK" build spoilt
-run 1 "$PACK" images named -o none --crop 8
-said "shardpack: warning: named/a/x.png: starts with 49 49 (II): TIFF is read only from plans in which the name of an \
-image ends so; rename it to .tiff and pack anew"
+mkdir -p called/a && cp named/a/y.png called/a && cp named/a/x.png called/a/x.tif
+run 0 "$PACK" images named -o misnamed --crop 8 -q
+run 0 "$PACK" images called -o called.ds --crop 8 -q
+same_images misnamed called.ds
 
 # ---- it is turned without --exif apply, and what lies beside it is not ----
 

@@ -153,6 +153,45 @@ refused 1 "./float.npy: tokens of type f32; must be integers" float.npy
 refused 1 "./square.npy: 2 axes; tokens must be an array of 1 axis" square.npy
 refused 1 "./cut.npy: has 2126 bytes, but must have a head of 128 and data of 2000" cut.npy
 refused 1 "./wide.llm: field 'tokens' is u32 [17] here, but u16 [17] in the files before" a.bin wide.llm
+
+# ---- no path packs a negative token, or an end that the type cannot hold ----
+
+"$PYTHON" - <<'PY'
+import numpy as np
+for dtype in "i1", "<i2", ">i2", "<i4", ">i8", "<i8":
+    tokens = np.full(200, 5, dtype)
+    tokens[::40] = 7
+    np.save(f"good.{dtype[-2:]}.npy", tokens) # the control
+    tokens[150] = -3
+    np.save(f"minus.{'be' if dtype[0] == '>' else 'le'}.{dtype[-2:]}.npy", tokens)
+np.save("high.u8.npy", np.array([7] * 199 + [2**63 + 5], "<u8"))
+PY
+for way in '' '--overlap 3' '--documents 7' '--documents 7 --overlap 3' '--documents 7 --pack'; do
+	# shellcheck disable=SC2086
+	for file in "le.i1 278 127 65535" "le.i2 428 32767 65535" "be.i2 428 32767 65535" \
+		"le.i4 728 2147483647 4294967295" "le.i8 1328 9223372036854775807 4294967295" \
+		"be.i8 1328 9223372036854775807 4294967295"; do
+		read -r name offset most packed <<<"$file"
+		[ "${way##*--pack}" = "$way" ] || most=$packed
+		run 1 "$PACK" tokens minus.$name.npy -o no --seq-len 16 $way
+		said_only "shardpack: ./minus.$name.npy: token 150, at offset $offset, is -3; tokens must be 0 to $most"
+		run 0 "$PACK" tokens good.${name#*.}.npy -o no --seq-len 16 $way -q
+		rm -r no
+	done
+	[ "${way##*--pack}" = "$way" ] && most=9223372036854775807 || most=4294967295
+	# shellcheck disable=SC2086
+	refused 1 "./high.u8.npy: token 199, at offset 1720, is 9223372036854775813; tokens must be 0 to $most" \
+		high.u8.npy $way
+done
+for file in "i1 200 i8" "i2 40000 i16" "i4 3000000000 i32"; do
+	read -r name token type <<<"$file"
+	for pack in '' --pack; do
+		# shellcheck disable=SC2086
+		refused 2 "./good.$name.npy: --documents $token does not fit $type, so no document would end" \
+			good.$name.npy --documents $token $pack
+	done
+done
+
 # ---- a file without a head whose tokens have other bits than 16 ----
 
 "$PYTHON" - <<'PY'
@@ -220,6 +259,160 @@ for said in "u32.bin u16 32" "u32.large.bin u16 32" "i64.bin u32 64" "u16.bin u3
 		! grep "seem to have" err || die "$f has the bits that were said"
 	fi
 done
+# ---- bytes, big-endian numbers, floats, and files of another kind ----
+
+"$PYTHON" - <<'PY'
+import gzip, pickle, random
+import numpy as np
+
+rng = np.random.RandomState(6)
+random.seed(6)
+def save(name, values, dtype="<u2"):
+    np.asarray(values).astype(dtype).tofile(name)
+weights = 1 / np.arange(1, 50258)
+ids = rng.choice(50257, 4000, p=weights / weights.sum()) # as frequent as words are
+save("words.bin", ids)
+save("words.be.bin", ids, ">u2")
+save("flat.be.bin", rng.randint(0, 50257, 4000), ">u2")
+save("few.be.bin", rng.randint(0, 300, 4000), ">u2")
+save("padded.bin", np.where(rng.rand(4000) < 0.8, 0, ids)) # not bytes that are alike, for their zeros
+save("padded.be.bin", np.where(rng.rand(4000) < 0.8, 0, ids), ">u2")
+save("u32.be.bin", ids, ">u4")
+save("u32.large.be.bin", rng.randint(60000, 151936, 4000), ">u4")
+save("i64.be.bin", ids, ">i8")
+save("i64.pads.be.bin", np.where(rng.rand(4000) < 0.3, -100, ids), ">i8")
+save("dna.bin", rng.choice(list(b"ACGT"), 8000), "u1")
+save("dna4.bin", rng.randint(0, 4, 8000), "u1")
+save("pixels.bin", np.where(rng.rand(60000) < 0.8, 0, rng.randint(0, 256, 60000)), "u1")
+open("english.bin", "wb").write(b"The quick brown fox jumps over the lazy dog.\n" * 40)
+pangram = "Zwölf Boxkämpfer jagen Viktor quer über den großen Sylter Deich; съешь же ещё\n"
+open("utf8.bin", "wb").write(pangram.encode() * 40)
+save("noise.bin", rng.randint(0, 256, 200000), "u1")
+for bits in 2, 4, 8:
+    save(f"f{8 * bits}.bin", rng.randn(4000), f"<f{bits}")
+save("probability.bin", rng.rand(4000), "<f4")
+save("relu.bin", np.maximum(rng.randn(4000), 0), "<f4")
+save("minus.bin", np.where(rng.rand(4000) < 0.3, -100, ids), "<i8") # and then as int16:
+save("minus.bin", np.fromfile("minus.bin", "<i8"), "<i2")
+save("minus32.bin", np.where(rng.rand(4000) < 0.3, -100, ids), "<i4")
+open("packed.bin", "wb").write(gzip.compress(ids.astype("<u2").tobytes()))
+open("pickle.bin", "wb").write(pickle.dumps(ids))
+np.savez("npz", ids)
+import os; os.rename("npz.npz", "npz.bin")
+open("table.bin", "wb").write(b"PAR1" + bytes(ids % 256))
+PY
+npy() {
+	echo "save them with numpy.save(\"tokens.npy\", numpy.fromfile(\"tokens.bin\", \">$1\")), or type --dtype u16 \
+if they are as they should be"
+}
+for f in dna english utf8; do
+	refused 1 "./$f.bin: its bytes are text, so its tokens seem to have 8 bits; type --dtype u8 for a token of \
+each byte, or --dtype u16 if they have 16" $f.bin
+done
+for f in dna4 pixels; do
+	refused 1 "./$f.bin: bytes in even and odd places are alike, so its tokens seem to have 8 bits; type --dtype \
+u8, or --dtype u16 if they have 16" $f.bin
+done
+for f in words.be flat.be few.be padded.be; do
+	run 1 "$PACK" tokens $f.bin -o no --seq-len 16
+	# Far smaller: by a quarter at least, as numbers below 50257 are of those below 65536.
+	read -r swapped plain <<<"$(sed -n 's/.*are at most \([0-9]*\) if .*, and \([0-9]*\) if not,.*/\1 \2/p' err)"
+	[ $((4 * swapped)) -lt $((13 * plain / 4)) ] || die "$f: $(cat err)"
+	said_only "shardpack: ./$f.bin: nearly all tokens are at most $swapped if their bytes are swapped, and \
+$plain if not, so they seem to be big-endian; $(npy u2)"
+	[ ! -e no ] || die "made for nothing"
+done
+for f in u32.be u32.large.be; do
+	refused 1 "./$f.bin: every second 16-bit number is below 16 if its bytes are swapped, so its tokens seem to be \
+big-endian, of 32 bits; $(npy u4)" $f.bin
+done
+for f in i64.be i64.pads.be; do
+	refused 1 "./$f.bin: three of four 16-bit numbers hardly change, so its tokens seem to be big-endian, of 64 \
+bits; $(npy i8)" $f.bin
+done
+refused 1 "./noise.bin: all 16-bit numbers are as frequent, as in a file that is compressed, so they do not seem to be \
+tokens; unpack it, type --dtype u8 if they have 8 bits, or --dtype u16 if they have 16" noise.bin
+for f in "f16 16" "f32 32" "f64 64" "probability 32" "relu 32"; do
+	refused 1 "./${f% *}.bin: its numbers seem to be floats of ${f#* } bits, which are not tokens; pack them with \
+\`shardpack raw\` or \`shardpack array\`, or type --dtype u16 if they are tokens" "${f% *}.bin"
+done
+refused 1 "./minus.bin: $(
+	"$PYTHON" -c 'import numpy as n; a = n.fromfile("minus.bin", "<i2"); print(int((a == -100).mean() * 100))'
+)% of its numbers are 65436, which is -100 if they are signed; tokens are not negative, so leave these out, or type \
+--dtype u16 if they are tokens" minus.bin
+npy="save its numbers as .npy"
+for f in "packed a gzip file;name it .gz, so that it is unpacked" "pickle a pickle;$npy" "table a Parquet table;$npy" \
+	"npz a ZIP, as .npz and .pt are;$npy"; do
+	name=${f%% *} what=${f#* }
+	refused 1 "./$name.bin: begins as ${what%;*} does; ${what#*;}, or type --dtype u16 if its bytes are tokens" \
+		$name.bin
+	run 0 "$PACK" tokens $name.bin -o forced --seq-len 16 --dtype u8
+	said "shardpack: warning: ./$name.bin: --dtype u8, but it begins as ${what%;*} does; look at a record"
+	run 0 "$PACK" raw $name.bin -o forced.raw --schema x:u8
+	said "shardpack: warning: ./$name.bin: begins as ${what%;*} does, and its bytes are taken for records; \
+look at one"
+	rm -r forced forced.raw
+done
+for f in words padded; do
+	run 0 "$PACK" tokens $f.bin -o plain --seq-len 16 --replace
+	! grep "seem to" err || die "$f is a file of 16 bits"
+done
+# What is said is done, with a word if it looks wrong.
+for said in "words.be u16 to be big-endian, of 16 bits" "u32.be u32 to be big-endian, of 32 bits" \
+	"words u8 to have 16 bits" "dna u16 to have 8 bits" "i64 u8 to have 64 bits" "dna u8" "dna4 u8" "pixels u8" \
+	"noise u8" "words u16"; do
+	read -r f type what <<<"$said"
+	rm -rf asked
+	run 0 "$PACK" tokens "$f.bin" -o asked --dtype "$type" --seq-len 16
+	if [ "$what" ]; then
+		said "shardpack: warning: ./$f.bin: --dtype $type, but its tokens seem $what; look at a record"
+	else
+		! grep "seem to" err || die "$f is what was said"
+	fi
+done
+run 0 "$PACK" tokens f32.bin -o floats --dtype u32 --seq-len 16
+said "shardpack: warning: ./f32.bin: --dtype u32, but its numbers seem to be floats of 32 bits; look at a record"
+run 0 "$PACK" tokens minus32.bin -o minus32 --dtype u32 --seq-len 16
+said "shardpack: warning: ./minus32.bin: --dtype u32, but some of its numbers are above 2^32 - 65536, so negative if \
+they are signed; look at a record"
+
+# ---- tokens of 8 bits ----
+
+"$PYTHON" - <<'PY'
+import numpy as np
+np.save("bytes.npy", np.fromfile("english.bin", "u1"))
+PY
+run 0 "$PACK" tokens english.bin -o bytes --dtype u8 --seq-len 16 --order source -q
+run 0 "$PACK" tokens bytes.npy -o bytes.npy.ds --seq-len 16 --order source -q
+run 0 "$PACK" tokens english.bin -o bytes.lines --dtype u8 --seq-len 16 --documents 10 --order source -q
+run 0 "$PACK" tokens english.bin -o bytes.pack --dtype u8 --seq-len 100 --documents 10 --pack -q --position-ids
+run 0 "$PACK" tokens bytes.npy -o bytes.pack.npy --dtype u8 --seq-len 100 --documents 10 --pack -q --position-ids
+run 0 "$PACK" tokens bytes.npy -o bytes.pack.16 --seq-len 100 --documents 10 --pack -q
+run 0 "$PACK" plan tokens english.bin -o bytes.plan --dtype u8 --seq-len 100 --documents 10 --pack -q --position-ids
+run 0 "$PACK" build bytes.plan -q
+run 0 "$PACK" seal bytes.plan -q
+same bytes.pack bytes.plan
+for ds in bytes bytes.lines bytes.pack bytes.pack.npy; do
+	run 0 "$CAT" verify $ds
+done
+refused 2 "./english.bin: --documents 256 does not fit u8, so no document would end" english.bin --dtype u8 \
+	--documents 256
+refused 1 "./long.npy: its tokens are i64, as its head says, but --dtype says u8; leave --dtype out" long.npy --dtype u8
+"$PYTHON" - <<'PY'
+import numpy as np, records
+text = np.fromfile("english.bin", "u1")
+want = np.array([text[i:i + 17] for i in range(0, len(text) - 16, 16)])
+records.same(records.read("bytes")["tokens"], want, "bytes")
+records.same(records.read("bytes.npy.ds")["tokens"], want, "bytes of an .npy")
+records.same(records.read("bytes.lines")["tokens"][0], text[:17], "a line")
+for ds, dtype in ("bytes.pack", "u1"), ("bytes.pack.npy", "u1"), ("bytes.pack.16", "<u2"):
+    got = records.read(ds)
+    assert got["tokens"].dtype == dtype, (ds, got["tokens"].dtype)
+    line = text[:45].tobytes()
+    for row, lengths in zip(got["tokens"].astype("u1"), got["doc_lengths"]):
+        assert row.tobytes() == (line * (lengths.sum() // 45)).ljust(101, b"\0"), ds
+PY
+
 refused 1 "./a.llm: its tokens are u16, as its head says, but --dtype says u32; leave --dtype out" a.llm --dtype u32
 refused 1 "./long.npy: its tokens are i64, as its head says, but --dtype says u16; leave --dtype out" long.npy \
 	--dtype u16
@@ -273,6 +466,11 @@ records.same(records.read("meg.ds")["tokens"], np.array([tokens[i:i + 100] for i
 records.same(records.read("meg16.ds")["length"].ravel(), np.array([101, 41, 161], "<u4"), "lengths of documents")
 PY
 run 0 "$PACK" tokens mnist.bin -o mnist.ds --seq-len 16 -q
+said_only "shardpack: warning: ./mnist.idx: is not an index of Megatron-LM, so nothing of it is read
+shardpack: warning: 7 tokens are in no record: a sequence is not filled at the end of their file"
+printf 'TNTIDX\0\0' >old.idx && cp mnist.bin old.bin
+refused 4 "./old.idx: an index of the Megatron-LM of before 2020, which is not read; make the dataset again with \
+preprocess_data.py, or type --dtype for one stream of tokens" old.bin
 
 # ---- too short ----
 

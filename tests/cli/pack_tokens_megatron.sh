@@ -128,6 +128,8 @@ refused 1 "./back.idx: document 1 ends before sequence 1; must be 3 to 4" back.b
 refused 1 "./over.idx: document 2 ends before sequence 5; must be 3 to 4" over.bin
 refused 1 "./short.idx: its documents end before sequence 3 of 4; each sequence must be in a document" short.bin
 refused 1 "./minus.bin: token 4, at offset 16, is -1; tokens must be 0 to 4294967295" minus.bin
+run 1 "$PACK" tokens minus.bin -o no --seq-len 4 --dtype u32
+said "shardpack: ./minus.bin: token 4, at offset 16, is -1; tokens must be 0 to 4294967295"
 refused 1 "./minus8.bin: token 1, at offset 1, is -3; tokens must be 0 to 65535" minus8.bin
 refused 1 "./wide.bin: token 2, at offset 16, is 4294967296; tokens must be 0 to 4294967295" wide.bin
 refused 1 "./bare.bin: has no Megatron-LM index beside it, but the files before have one; pack them apart" tu2.bin \

@@ -13,6 +13,7 @@
 #include <errno.h>
 
 #include "shard_gpu.h"
+#include "shard_mix.h"
 #include "tests/child.h"
 #include "tests/cuda/counted.h"
 #include "tests/cuda/training.h"
@@ -66,6 +67,107 @@ TEST(batches_are_on_the_gpu_when_its_kernels_run)
 				trainer_check_clean();
 			}
 	}
+}
+
+/* A dataset of 30 records of many bytes, each with a list that has room for `room` numbers. */
+static struct shard_dataset *open_lists(struct path *folder_of, const char *name, uint32_t room)
+{
+	const uint64_t records = 30;
+	struct shard_schema s = {
+		.group_count = 1,
+		.field_count = 3,
+		.field = {{.name = "front", .dtype = SHARD_U8, .ndim = 1, .shape = {5000}},
+			  {.name = "list",
+			   .dtype = SHARD_I32,
+			   .kind = SHARD_RAGGED,
+			   .ndim = 1,
+			   .shape = {room},
+			   .ragged_axes = 1,
+			   .length_field = 2},
+			  {.name = "count", .dtype = SHARD_U32, .semantic = SHARD_LENGTH, .ndim = 1, .shape = {1}}}};
+	struct shard_seal_options so = {.size = sizeof(so), .replace = 1};
+	struct shard_writer_options wo = {.size = sizeof(wo), .planned_records = records, .skip_read_back = 1};
+	static uint8_t record[8192];
+	const void *const group[] = {record};
+	struct shard_written written;
+	struct shard_dataset *out;
+	struct shard_writer *w;
+	struct shard_seal *seal;
+	char path[600];
+
+	CHECK_OK(shard_schema_lay_out(&s, 0, &fixture_err));
+	snprintf(path, sizeof(path), "%s/0.shard", new_folder(folder_of, name));
+	CHECK_OK(shard_seal_open(&seal, folder_of->text, &so, &fixture_err));
+	CHECK_OK(shard_writer_open(&w, path, &s, &wo, &fixture_err));
+	for (uint32_t i = 0; i < records; i++) {
+		uint32_t count = 1 + i % room;
+
+		memset(record, (int)(i + room), s.field[0].bytes);
+		memset(record + s.field[1].offset, 0, s.field[1].bytes);
+		memset(record + s.field[1].offset, (int)(i + 1), count * 4);
+		memcpy(record + s.field[2].offset, &count, 4);
+		CHECK_OK(shard_writer_append(w, group, NULL, 0, &fixture_err));
+	}
+	CHECK_OK(shard_writer_finish(w, &written, &fixture_err));
+	shard_writer_close(w);
+	CHECK_OK(shard_seal_add(seal, "0.shard", written.sha256, &fixture_err));
+	CHECK_OK(shard_seal_finish(seal, &fixture_err));
+	shard_seal_close(seal);
+	CHECK_OK(shard_dataset_open(&out, folder_of->text, NULL, &fixture_err));
+	return out;
+}
+
+/* They equal those of a loader on the host, which tests/load/t_mix.c compares with a slow twin. */
+TEST(a_mixture_of_lists_of_other_room_comes_to_the_gpu)
+{
+	struct path folder_of[2];
+	struct shard_mix_source of[] = {{.ds = open_lists(&folder_of[0], "few", 3), .weight = 1},
+					{.ds = open_lists(&folder_of[1], "many", 8), .weight = 2}};
+	struct shard_mix_options mo = {.size = sizeof(mo), .epoch_records = 1000};
+	struct shard_loader_options o;
+	struct shard_loader *there, *here;
+	unsigned rows[2] = {0, 0};
+	struct shard_mix *m;
+	struct training t;
+
+	open_photos(8, SHARD_RAW, sizes, COUNT(sizes));
+	training_open(&t, (struct shard_loader_options){.batch_records = 7}, NON_BLOCKING, 1);
+	CHECK_OK(shard_mix_open(&m, of, 2, &mo, &fixture_err));
+	o = wanted.o;
+	o.mix = m;
+	CHECK_OK(shard_loader_open(&there, NULL, &o, &fixture_err));
+	o.gpu = 0;
+	o.gpu_stream = NULL;
+	CHECK_OK(shard_loader_open(&here, NULL, &o, &fixture_err));
+	for (int i = 0; i < 20; i++) {
+		struct shard_batch got, want;
+
+		CHECK_OK(shard_loader_next_device(there, t.stream, &got, &fixture_err));
+		CHECK_OK(shard_loader_next(here, &want, &fixture_err));
+		fake->settle();
+		for (uint32_t f = 0; f < 3; f++) {
+			static const size_t bytes[] = {5000, 32, 4};
+			const uint8_t *data = fake->at((uintptr_t)got.field[f].data);
+
+			CHECK_EQ(got.field[f].stride, bytes[f]);
+			CHECK_MEM(data, want.field[f].data, want.record_count * bytes[f]);
+		}
+		for (uint32_t row = 0; row < got.record_count; row++) {
+			CHECK_EQ(got.component[row], want.component[row]);
+			CHECK_EQ(got.record[row], want.record[row]);
+			rows[got.component[row]]++;
+		}
+		CHECK_OK(shard_loader_release_after(there, &got, t.stream, &fixture_err));
+		CHECK_OK(shard_loader_release(here, &want, &fixture_err));
+	}
+	CHECK(rows[0] && rows[1]);
+	shard_loader_close(there);
+	shard_loader_close(here);
+	training_close(&t);
+	trainer_check_clean();
+	shard_mix_close(m);
+	for (int p = 0; p < 2; p++)
+		shard_dataset_close(of[p].ds);
 }
 
 TEST(without_threads_it_is_slower_and_nothing_else)

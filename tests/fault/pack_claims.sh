@@ -28,7 +28,7 @@ worker() {
 }
 
 built() { # FILE...: the shards that these workers built, together
-	sed -n 's/^shardpack: ds: built \([0-9]*\) shard.*/\1/p' "$@" | paste -sd + | bc
+	sed -n 's/^shardpack: ds: built \([0-9]*\) shard.*/\1/p' "$@" | awk '{sum += $1} END {print sum + 0}'
 }
 
 claims() {

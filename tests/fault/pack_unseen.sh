@@ -88,8 +88,10 @@ SHIM_PATH=parts/2/a.tar stops "parts/?/a.tar: cannot search for this pattern: In
 # ---- masks that may be missing, and CIFAR ----
 
 mkdir -p masked/images/a masked/masks/a && cp src/class_00/*.* masked/images/a
-mask=(images masked/images --root masked "${SMALL[@]}" --field 'mask:kind=mask,from=masks/{}.png,optional')
+mask=(images masked/images --root masked "${SMALL[@]}" --field 'mask:kind=bytes,max=9,from=masks/{}.png,optional')
 first=$(basename "$(find masked/images/a -type f | sort | head -n 1)")
+last=$(basename "$(find masked/images/a -type f | sort | tail -n 1)")
+echo x >"masked/masks/a/${last%.*}.png" # one must be there
 blind "masks/a/${first%.*}.png" "masked/masks/a/${first%.*}.png" "${mask[@]}"
 ln -s nowhere "masked/masks/a/${first%.*}.png"
 names "masked/images/a/$first: field mask, masks/a/${first%.*}.png: a link to a file that does not exist" \

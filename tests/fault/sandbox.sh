@@ -137,7 +137,13 @@ run 0 wild "open fool" "$PACK" images one -o dead "${RECIPE[@]}" --sandbox
 # ---- processes: none are left, whatever ends the command ----
 
 mine() {
-	pgrep -f -- "-o $PWD/left" || :
+	printf '%s\n' "$PWD/left" | grep -lszxF -f - /proc/[0-9]*/cmdline | tr -dc '0-9\n' | sort -n || :
+}
+child_of() { # PID: the command's server, the server's worker
+	local p
+	for p in $(mine); do
+		! grep -q "^PPid:[[:space:]]*$1\$" "/proc/$p/status" || echo "$p"
+	done
 }
 # A command, its server and a worker; or none of them.  A busy machine may take long.
 until_all() {
@@ -152,7 +158,7 @@ until_none() {
 		[ -n "$(mine)" ] || return 0
 		sleep 0.05
 	done
-	die "$1 leaves processes: $(ps -o pid,ppid,stat,args -p "$(mine | tr '\n' ,)")"
+	die "$1 leaves processes: $(mine | tr '\n' ' ')"
 }
 one spin
 for signal in INT TERM KILL; do
@@ -165,7 +171,7 @@ for signal in INT TERM KILL; do
 	pid=$!
 	until_all
 	# What the command maps is not shared with it: one map is, for its work.
-	[ "$(grep -c '^[^ ]* ...s ' "/proc/$(mine | tail -n 1)/maps")" = 1 ] || die "it shares more than its work"
+	[ "$(grep -c '^[^ ]* ...s ' "/proc/$(child_of "$(child_of $pid)")/maps")" = 1 ] || die "it shares more than its work"
 	kill -$signal $pid
 	code=0
 	wait $pid || code=$?

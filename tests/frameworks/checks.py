@@ -11,6 +11,7 @@ from launch import JobError, launch
 
 WORLD, BATCH = 2, 6  # of which 100 records are 8 steps and a rest
 STOP = 11  # steps: three into the second epoch
+END = 8  # steps: all of the first epoch
 
 
 class Wrong(Exception):
@@ -39,19 +40,19 @@ class Checks:
     def plain(self):
         return launch(self.job, WORLD)
 
-    @functools.cached_property
-    def saved(self):
-        """A checkpoint in the middle of the second epoch, by the framework's own means."""
-        runs = launch(self.job, WORLD, save="checkpoint", stop=STOP)
+    @functools.cache  # noqa: B019
+    def saved(self, stop):
+        """The place of a checkpoint after so many steps, by the framework's own means."""
+        runs = launch(self.job, WORLD, save=f"checkpoint-{stop}", stop=stop)
         for run in runs:
-            want = expected.steps(run.rank, WORLD, BATCH)[:STOP]
+            want = expected.steps(run.rank, WORLD, BATCH)[:stop]
             if run.rows != want:
                 raise Wrong(f"before the checkpoint: rank {run.rank} got {run.rows}, want {want}")
-        return expected.place_after(STOP, WORLD, BATCH)
+        return expected.place_after(stop, WORLD, BATCH)
 
-    def go_on(self, world, batch, **options):
-        place = self.saved
-        runs = launch(self.job, world, batch=batch, start="checkpoint", **options)
+    def go_on(self, world, batch, stop=STOP, **options):
+        place = self.saved(stop)
+        runs = launch(self.job, world, batch=batch, start=f"checkpoint-{stop}", **options)
         compare(runs, batch, place)
 
     def runs(self):
@@ -65,6 +66,9 @@ class Checks:
 
     def resume(self):
         self.go_on(WORLD, BATCH)
+
+    def resume_at_end(self):
+        self.go_on(WORLD, BATCH, stop=END)
 
     def control(self):
         """The same without the loader's state must be noticed."""
@@ -119,6 +123,7 @@ COLUMNS = {
     "runs": "runs",
     "len": "length",
     "resume": "resume",
+    "at an end": "resume_at_end",
     "control": "control",
     "other world": "other_world",
     "other batch": "other_batch",

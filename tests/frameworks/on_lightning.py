@@ -2,6 +2,7 @@
 """Lightning: a LightningModule that makes its loader, ModelCheckpoint in the middle of an epoch."""
 
 import os
+import shutil
 import subprocess
 import sys
 import warnings
@@ -9,7 +10,7 @@ import warnings
 import expected
 import lightning
 import torch
-from checks import BATCH, WORLD, Wrong, compare, refuses
+from checks import BATCH, END, WORLD, Wrong, compare, refuses
 from launch import launch
 from lightning.pytorch.callbacks import ModelCheckpoint
 from torch.distributed.device_mesh import init_device_mesh
@@ -58,12 +59,14 @@ class Model(lightning.LightningModule):
 
 def trainer(run, **more):
     warnings.filterwarnings("ignore", module="lightning")
-    saves = []
+    saves, epochs, steps = [], run.epochs, run.stop or -1
     if run.save:
         saves = [ModelCheckpoint(dirpath=os.path.abspath(run.save), filename="at", every_n_train_steps=run.stop)]
+    if run.save and run.stop == END:  # as it saves by default
+        saves, epochs, steps = [ModelCheckpoint(dirpath=os.path.abspath(run.save), filename="at")], 1, -1
     return lightning.Trainer(
         accelerator="cpu", devices=run.world, strategy="ddp" if run.world > 1 else "auto", callbacks=saves,
-        logger=False, max_epochs=run.epochs, max_steps=run.stop or -1, enable_progress_bar=False,
+        logger=False, max_epochs=epochs, max_steps=steps, enable_progress_bar=False,
         enable_model_summary=False, enable_checkpointing=bool(saves), num_sanity_val_steps=0, **more)  # fmt: skip
 
 
@@ -110,6 +113,43 @@ def limited():
             raise Wrong(f"got {run.rows}, want {want}")
 
 
+def _by_epoch(rank, epoch, steps):
+    return expected.steps(rank, WORLD, BATCH, (epoch, 0), epoch + 1)[:steps]
+
+
+def _saved_in_each_way(run):
+    """Three epochs, with a checkpoint after each step and as Lightning saves by default."""
+    saves = [
+        ModelCheckpoint(dirpath=os.path.abspath("each"), filename="{step}", every_n_train_steps=1, save_top_k=-1),
+        ModelCheckpoint(dirpath=os.path.abspath("each"), filename="end-{epoch}", save_top_k=-1),
+    ]
+    fit = trainer(run, **run.notes)
+    fit.callbacks += saves
+    fit.fit(Model(run))
+
+
+def _from_each(run):
+    trainer(run, **run.notes["trainer"]).fit(Model(run), ckpt_path=os.path.abspath(run.notes["path"]))
+
+
+def from_each(steps, **options):
+    """From each checkpoint of three epochs of so many steps, the rest comes and nothing else."""
+    shutil.rmtree("each", ignore_errors=True)
+    for run in launch(_saved_in_each_way, WORLD, epochs=3, notes=options):
+        want = sum((_by_epoch(run.rank, epoch, steps) for epoch in range(3)), [])
+        if run.rows != want:
+            raise Wrong(f"got {run.rows}, want {want}")
+    paths = [f"each/step={step}.ckpt" for step in range(1, 3 * steps)]
+    paths += [f"each/end-epoch={epoch}.ckpt" for epoch in range(2)]
+    for path in paths:
+        number = int(path.rpartition("=")[2].removesuffix(".ckpt"))
+        done = (number + 1) * steps if "end" in path else number
+        for run in launch(_from_each, WORLD, epochs=3, notes={"trainer": options, "path": path}):
+            want = sum((_by_epoch(run.rank, epoch, steps) for epoch in range(3)), [])[done:]
+            if run.rows != want:
+                raise Wrong(f"from {path}, after {done} steps: got {run.rows}, want {want}")
+
+
 def _overfit(run):
     """With rank 0 and 1 of shuffle=False, as Lightning asks for."""
     class Same(Model):
@@ -143,13 +183,17 @@ def _starter(run):
 def before_fit():
     (run,) = launch(_starter, 1)
     said = run.notes["said"]
-    if run.notes["status"] == 0 or "make the loader after torch.distributed.init_process_group()" not in said:
+    if run.notes["status"] == 0 or "make the loader with Lightning in train_dataloader()" not in said:
         raise Wrong(f"status {run.notes['status']}: {said}")
 
 
 FEATURES = {
     "a `LightningDataModule` makes the loader": data_module,
     "`limit_train_batches=3`: the first steps of each epoch": limited,
+    "`limit_train_batches=3`: resumes from each checkpoint of three epochs": lambda: from_each(
+        3, limit_train_batches=3),
+    "`reload_dataloaders_every_n_epochs=1`: the same": lambda: from_each(
+        3, limit_train_batches=3, reload_dataloaders_every_n_epochs=1),
     "`overfit_batches=2` with `shuffle=False`: the same steps in each epoch": overfit,
     "`overfit_batches=2` with a loader that shuffles raises": overfit_shuffled,
     "a loader made before `fit()` raises on several ranks": before_fit,

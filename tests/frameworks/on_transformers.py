@@ -5,7 +5,7 @@ import os
 
 import torch
 import transformers
-from checks import STOP, compare, refuses
+from checks import compare, refuses
 from launch import launch
 from torch.distributed.device_mesh import init_device_mesh
 from transformers import TrainingArguments
@@ -59,7 +59,7 @@ def job(run, trainer=Trainer, **more):
     if run.evaluate:
         trainer.evaluate()
         return
-    trainer.train(resume_from_checkpoint=f"hf/checkpoint-{STOP}" if run.start else None)
+    trainer.train(resume_from_checkpoint=f"hf/{run.start}" if run.start else None)
     run.length = trainer.state.max_steps // run.epochs  # as it makes of the length of an epoch
 
 

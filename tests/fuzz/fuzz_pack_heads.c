@@ -92,7 +92,7 @@ static void use_tokens(const uint8_t *data, size_t size)
 {
 	static struct token_census census;
 	struct megatron_index index;
-	unsigned percent = 0, number = 0;
+	struct token_look look;
 	uint64_t counted = 0;
 	char why[256] = "";
 
@@ -108,8 +108,8 @@ static void use_tokens(const uint8_t *data, size_t size)
 	for (unsigned k = 0; k < TOKEN_WIDTH_PLACES; k++)
 		counted += census.count[k];
 	must(counted == size / 2, "numbers were not counted");
-	token_census_judge(&census, &percent, &number);
-	must(percent <= 100 && number <= UINT16_MAX, "a share of more than all");
+	must(token_census_judge(&census, &look), "no memory");
+	must(look.percent <= 100 && look.number <= UINT16_MAX, "a share of more than all");
 }
 
 /* In pieces it is what it is at once. */

@@ -44,13 +44,18 @@ static void rows(void *context, const uint8_t *pixels, size_t stride_bytes, uint
 	must(t->rows <= t->want.height, "more rows come than were wanted");
 }
 
-static void use(struct decoder *d, const struct mask_codes *codes, bool mask, const uint8_t *data, size_t size)
+static void use(struct decoder *d, const struct mask_codes *codes, bool mask, bool wide, const uint8_t *data,
+		size_t size)
 {
-	struct taken t = {.pixel_bytes = codes ? codes->sample_bytes : mask ? 1 : IMAGE_CHANNELS};
+	struct taken t = {.pixel_bytes = codes	? codes->sample_bytes
+					 : mask ? 1
+					 : wide ? IMAGE_WIDE_BYTES
+						: IMAGE_CHANNELS};
 	const struct image_sink sink = {.begin = begin, .rows = rows, .context = &t};
 	struct decode_verdict v;
 	enum decode_status rc = codes  ? decoder_coded_mask(d, codes, data, size, &sink, &v)
 				: mask ? decoder_mask(d, data, size, &sink, &v)
+				: wide ? decoder_stream_wide(d, data, size, &sink, &v)
 				       : decoder_stream(d, data, size, &sink, &v);
 
 	must(rc != DECODE_OK || (t.begun && t.rows == t.want.height), "a good image lacks rows");
@@ -60,8 +65,8 @@ static void use(struct decoder *d, const struct mask_codes *codes, bool mask, co
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	static const char colours[] = "0.0.0-0/7.7.7-1/else-2", values[] = "0-0/7-1/300-65535/else-9";
-	struct decoder *d = decoder_open(&(struct decode_options){
-		.max_pixels = PIXELS_MAX, .max_side = SIDE_MAX, .max_memory_bytes = 1 << 24, .formats = UINT32_MAX});
+	struct decoder *d = decoder_open(
+		&(struct decode_options){.max_pixels = PIXELS_MAX, .max_side = SIDE_MAX, .max_memory_bytes = 1 << 24});
 	struct mask_map map = {0};
 	struct mask_codes codes;
 	unsigned how = size ? data[0] % 6 : 0;
@@ -75,7 +80,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	else if (how == 5)
 		must(mask_map_read(&map, values, sizeof(values) - 1), "a map is not read");
 	codes = (struct mask_codes){how == 4 ? 1 : how == 3 ? 4 : 2, map.count ? &map : NULL};
-	use(d, how > 1 ? &codes : NULL, how == 1, copy, size ? size - 1 : 0);
+	use(d, how > 1 ? &codes : NULL, how == 1, false, copy, size ? size - 1 : 0);
+	if (!how)
+		use(d, NULL, false, true, copy, size ? size - 1 : 0);
 	mask_map_free(&map);
 	decoder_close(d);
 	free(copy);

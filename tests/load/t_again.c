@@ -369,10 +369,11 @@ TEST(a_shard_of_which_a_part_is_missing_is_forgotten)
 	for (size_t i = 0; i < COUNT(checks); i++) {
 		struct shard_dataset *ds = open_dataset(checks[i]);
 		struct layout layout;
+		struct layouts layouts = {.batch = &layout};
 
 		STORY("check %u", checks[i]);
-		CHECK(layout_plan(&layout, shard_dataset_schema(ds), UINT32_MAX, 1, false, NULL));
-		CHECK(paths_open(&p, ds, &layout, SHARD_PATH_MAP));
+		CHECK(layout_plan(&layout, shard_dataset_schema(ds), UINT32_MAX, 0, 1, false, NULL));
+		CHECK(paths_open(&p, ds, &layouts, SHARD_PATH_MAP));
 		CHECK_OK(shard_dataset_reader(ds, 0, &r, &fixture_err));
 		read_records(ds, RECORDS);
 		whole_there = true;

@@ -604,8 +604,9 @@ TEST(options_that_are_refused)
 		{{.batch_records = 1, .thread_count = 257}, "thread_count is 257; must be at most 256"},
 		{{.batch_records = UINT32_MAX, .world = 1u << 31}, "in a step"},
 		/* it would end epochs for ever */
-		{{.batch_records = 104}, "103 records, too few for one batch of 104 on each of 1 ranks"},
-		{{.batch_records = 13, .world = 8}, "too few for one batch of 13 on each of 8 ranks"},
+		{{.batch_records = 104}, "one batch of 104; use batches of at most 103, SHARD_PAD, or SHARD_KEEP"},
+		{{.batch_records = 13, .world = 8}, "on each of 8 ranks; use batches of at most 12, or SHARD_PAD"},
+		{{.batch_records = 1, .world = 104}, "one on each of 104 ranks; use SHARD_PAD, or at most 103 ranks"},
 	};
 
 	open_photos();

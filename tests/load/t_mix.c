@@ -649,6 +649,280 @@ TEST(a_substitute_is_of_the_same_component)
 	drop_all();
 }
 
+/* ---- parts with other room for values that vary in length ---- */
+
+/* What lies in front of others, a list, a text, a grid of which two axes vary; their lengths. */
+enum { FRONT, LIST, TEXT, GRID, LIST_COUNT, TEXT_COUNT, GRID_COUNT, WIDE_FIELDS };
+
+static const struct wide_row {
+	const char *story;
+	struct shape {
+		uint32_t front, list, text, grid[2], codec, list_group;
+	} of[PARTS];
+} wide_rows[] = {
+	{"as much room in both: the control", {{8, 5, 3, {2, 3}, SHARD_RAW, 0}, {8, 5, 3, {2, 3}, SHARD_RAW, 0}}},
+	{"more in the second", {{8, 5, 3, {2, 3}, SHARD_RAW, 0}, {8, 9, 30, {4, 6}, SHARD_RAW, 0}}},
+	{"more in the first", {{8, 9, 30, {4, 6}, SHARD_RAW, 0}, {8, 5, 3, {2, 3}, SHARD_RAW, 0}}},
+	{"some more in each", {{8, 5, 30, {2, 6}, SHARD_RAW, 0}, {8, 9, 3, {4, 3}, SHARD_RAW, 0}}},
+	{"only the last axis differs", {{8, 5, 3, {4, 3}, SHARD_RAW, 0}, {8, 5, 3, {4, 5}, SHARD_RAW, 0}}},
+	{"records that are read alone", {{5000, 5, 3, {2, 3}, SHARD_RAW, 0}, {5000, 9, 30, {4, 6}, SHARD_RAW, 0}}},
+	{"pages of the same stride", {{8132, 5, 3, {2, 3}, SHARD_RAW, 0}, {8132, 6, 3, {2, 3}, SHARD_RAW, 0}}},
+	{"a large group beside the list", {{5000, 5, 3, {2, 3}, SHARD_RAW, 2}, {5000, 9, 3, {2, 3}, SHARD_RAW, 2}}},
+	{"the list in another group", {{5000, 5, 3, {2, 3}, SHARD_RAW, 0}, {5000, 5, 3, {2, 3}, SHARD_RAW, 2}}},
+	{"a list of large records", {{8, 5, 3, {2, 3}, SHARD_RAW, 2}, {8, 1500, 3, {2, 3}, SHARD_RAW, 2}}},
+	{"chunks", {{8, 5, 3, {2, 3}, SHARD_LZ4, 0}, {8, 9, 30, {4, 6}, SHARD_LZ4, 0}}},
+	{"chunks of large records", {{5000, 9, 3, {2, 3}, SHARD_LZ4, 0}, {5000, 5, 30, {4, 6}, SHARD_LZ4, 0}}},
+	{"chunks, and plain records", {{8, 5, 3, {2, 3}, SHARD_LZ4, 0}, {8, 5, 3, {2, 3}, SHARD_RAW, 0}}},
+	{"large chunks, and plain records", {{5000, 5, 3, {2, 3}, SHARD_RAW, 0}, {5000, 5, 3, {2, 3}, SHARD_LZ4, 0}}},
+};
+
+static struct shard_schema wide[PARTS];
+
+static struct shard_schema wide_schema(const struct shape *of)
+{
+	struct shard_schema s = {
+		.group_count = of->list_group ? 3 : 2,
+		.field_count = WIDE_FIELDS,
+		.group = {{.codec = of->codec}},
+		.field = {{.name = "front", .dtype = SHARD_U8, .ndim = 1, .shape = {of->front}},
+			  {.name = "list",
+			   .dtype = SHARD_I32,
+			   .kind = SHARD_RAGGED,
+			   .group = of->list_group,
+			   .ndim = 1,
+			   .shape = {of->list},
+			   .ragged_axes = 1,
+			   .length_field = LIST_COUNT},
+			  {.name = "text",
+			   .dtype = SHARD_U8,
+			   .kind = SHARD_STRING,
+			   .ndim = 1,
+			   .shape = {of->text},
+			   .ragged_axes = 1,
+			   .length_field = TEXT_COUNT},
+			  {.name = "grid",
+			   .dtype = SHARD_U16,
+			   .kind = SHARD_RAGGED,
+			   .ndim = 3,
+			   .shape = {of->grid[0], 2, of->grid[1]},
+			   .ragged_axes = 5,
+			   .length_field = GRID_COUNT}},
+	};
+	static const char *const names[] = {"list_count", "text_count", "grid_count"};
+
+	for (uint32_t f = LIST_COUNT; f < WIDE_FIELDS; f++) {
+		s.field[f] = (struct shard_field){.dtype = SHARD_U32,
+						  .semantic = SHARD_LENGTH,
+						  .group = 1,
+						  .ndim = 1,
+						  .shape = {1 + (f == GRID_COUNT)}};
+		strcpy(s.field[f].name, names[f - LIST_COUNT]);
+	}
+	CHECK_OK(shard_schema_lay_out(&s, 0, &fixture_err));
+	return s;
+}
+
+/* Element `at` of a field: a length, or what a list, a text or a grid has there. */
+static uint32_t wide_value(uint32_t p, uint32_t field, uint64_t idx, uint32_t at)
+{
+	struct prng g = {((p * WIDE_FIELDS + field) * 1000 + idx) * 10000 + at};
+	static const uint32_t of[] = {LIST, TEXT, GRID};
+
+	if (field < LIST_COUNT)
+		return (uint32_t)prng_next(&g) | 1;
+	return (uint32_t)(prng_next(&g) % (wide[p].field[of[field - LIST_COUNT]].shape[2 * at] + 1));
+}
+
+/* What a record holds there: [i], or [i][j][k] of a grid. */
+static uint32_t wide_element(uint32_t p, uint32_t field, uint64_t idx, uint32_t i, uint32_t j, uint32_t k)
+{
+	bool is_there = true;
+
+	if (field == LIST || field == TEXT)
+		is_there = i < wide_value(p, field + LIST_COUNT - LIST, idx, 0);
+	else if (field == GRID)
+		is_there = i < wide_value(p, GRID_COUNT, idx, 0) && k < wide_value(p, GRID_COUNT, idx, 1);
+	return is_there ? wide_value(p, field, idx, field == GRID ? (i * 2 + j) * 100 + k : i) : 0;
+}
+
+/* The slow twin: field of record `idx` of part `p`, in the shape that `as` has. */
+static void wide_field(uint32_t p, uint32_t field, uint64_t idx, const struct shard_field *as, uint8_t *out)
+{
+	uint32_t shape[3] = {1, 1, 1};
+	size_t item = shard_dtype_bytes(as->dtype);
+
+	for (uint32_t i = 0; i < as->ndim; i++)
+		shape[i] = as->shape[i];
+	for (uint32_t i = 0; i < shape[0]; i++)
+		for (uint32_t j = 0; j < shape[1]; j++)
+			for (uint32_t k = 0; k < shape[2]; k++, out += item) {
+				uint32_t value = wide_element(p, field, idx, i, j, k);
+
+				memcpy(out, &value, item);
+			}
+}
+
+static void write_wide(uint32_t p)
+{
+	struct shard_seal_options o = {.size = sizeof(o), .replace = 1};
+	static uint8_t record[3][16384];
+	struct shard_seal *seal;
+	uint64_t idx = 0;
+
+	new_folder(&folder[p], p ? "two" : "one");
+	CHECK_OK(shard_seal_open(&seal, folder[p].text, &o, &fixture_err));
+	for (uint32_t i = 0; i < 3 && sizes[p][i]; i++) {
+		struct shard_writer_options w_o = {
+			.size = sizeof(w_o), .planned_records = sizes[p][i], .plan_shard = i, .skip_read_back = 1};
+		const void *const group[] = {record[0], record[1], record[2]};
+		struct shard_written written;
+		struct shard_writer *w;
+		char path[600], name[32];
+
+		snprintf(name, sizeof(name), "%u.shard", i);
+		snprintf(path, sizeof(path), "%s/%s", folder[p].text, name);
+		CHECK_OK(shard_writer_open(&w, path, &wide[p], &w_o, &fixture_err));
+		for (uint64_t n = 0; n < sizes[p][i]; n++, idx++) {
+			for (uint32_t f = 0; f < WIDE_FIELDS; f++) {
+				const struct shard_field *field = &wide[p].field[f];
+
+				wide_field(p, f, idx, field, record[field->group] + field->offset);
+			}
+			CHECK_OK(shard_writer_append(w, group, NULL, 0, &fixture_err));
+		}
+		CHECK_OK(shard_writer_finish(w, &written, &fixture_err));
+		shard_writer_close(w);
+		CHECK_OK(shard_seal_add(seal, name, written.sha256, &fixture_err));
+	}
+	CHECK_OK(shard_seal_finish(seal, &fixture_err));
+	shard_seal_close(seal);
+	open_part(p);
+}
+
+static void make_wide(const struct wide_row *row)
+{
+	drop_all();
+	for (uint32_t p = 0; p < PARTS; p++) {
+		wide[p] = wide_schema(&row->of[p]);
+		write_wide(p);
+	}
+	CHECK_OK(shard_select_fraction(&selection, part[0], NULL, 0.25, 0.5, 3, &fixture_err));
+	mix = mix_of(300);
+}
+
+/* The shape of a field in batches: the larger one on each axis. */
+static struct shard_field widest(uint32_t f)
+{
+	struct shard_field out = wide[0].field[f];
+
+	for (uint32_t i = 0; i < out.ndim; i++)
+		if (wide[1].field[f].shape[i] > out.shape[i])
+			out.shape[i] = wide[1].field[f].shape[i];
+	return out;
+}
+
+/* Rows that came: how many had other bytes than the twin says, or were masked. */
+static void check_wide(const struct shard_loader_options *o, struct shard_loader *l, unsigned steps, unsigned *masked)
+{
+	static uint8_t want[16384];
+	struct shard_field field[WIDE_FIELDS], told;
+	struct shard_batch b;
+	uint64_t position = 0;
+
+	for (uint32_t f = 0; f < WIDE_FIELDS; f++) {
+		field[f] = widest(f);
+		shard_loader_field(l, f, &told);
+		CHECK(!memcmp(told.shape, field[f].shape, sizeof(told.shape)));
+	}
+	for (unsigned i = 0; i < steps && !complaint[0]; i++) {
+		while (shard_loader_next(l, &b, &fixture_err) == SHARD_END)
+			;
+		for (uint32_t row = 0; row < b.record_count; row++) {
+			struct found found = twin(o, position + row);
+			bool is_masked = b.row_flags[row] & SHARD_ROW_MASKED;
+
+			*masked += is_masked;
+			CHECK_EQ(b.component[row], found.component);
+			CHECK_EQ(b.record[row], found.record);
+			for (uint32_t f = 0; f < WIDE_FIELDS; f++) {
+				const struct shard_rows *got = &b.field[f];
+				size_t bytes = shard_dtype_bytes(field[f].dtype);
+
+				for (uint32_t axis = 0; axis < field[f].ndim; axis++)
+					bytes *= field[f].shape[axis];
+				CHECK_EQ(!!got->data, !o->fields || o->fields >> f & 1);
+				if (!got->data)
+					continue;
+				if (is_masked)
+					memset(want, 0, sizeof(want));
+				else
+					wide_field(part_of[found.component], f, found.record, &field[f], want);
+				if (memcmp((const uint8_t *)got->data + row * got->stride, want, bytes))
+					complain("position %" PRIu64 ": %s of record %" PRIu64 " of component %u",
+						 position + row, field[f].name, found.record, found.component);
+			}
+		}
+		position += b.record_count;
+		CHECK_OK(shard_loader_release(l, &b, &fixture_err));
+	}
+	CHECK_STR(complaint, "");
+}
+
+TEST(values_of_other_room_are_padded_to_the_widest)
+{
+	static const uint32_t fields[] = {0, 1 << FRONT, 1 << LIST | 1 << LIST_COUNT};
+
+	for (size_t r = 0; r < COUNT(wide_rows); r++) {
+		make_wide(&wide_rows[r]);
+		for (size_t kind = 0; kind < KINDS; kind++)
+			for (uint32_t path = 0; path < 4; path++)
+				for (size_t k = 0; k < (path ? 1 : COUNT(fields)); k++) {
+					struct shard_loader_options o = mixed(kind);
+					struct shard_loader *l;
+					unsigned masked = 0;
+
+					o.path = path;
+					o.fields = fields[k];
+					o.batch_records = path % 2 ? 7 : 150;
+					STORY("%s, order %u, path %u, fields %#x", wide_rows[r].story, (unsigned)kind,
+					      path, o.fields);
+					CHECK_OK(shard_loader_open(&l, NULL, &o, &fixture_err));
+					check_wide(&o, l, path % 2 ? 40 : 4, &masked);
+					CHECK_EQ(masked, 0);
+					shard_loader_close(l);
+				}
+	}
+	drop_all();
+}
+
+/* Damage is found where the records lie, and leaves zeros as wide as the batch. */
+TEST(damage_in_parts_of_other_room_is_found)
+{
+	for (size_t r = 0; r < COUNT(wide_rows); r++) {
+		struct shard_loader_options o;
+		struct shard_loader *l;
+
+		make_wide(&wide_rows[r]);
+		damage_record(&folder[1], 0, 0, 9);
+		open_part(1);
+		shard_mix_close(mix);
+		mix = mix_of(300);
+		for (uint32_t path = 0; path < 4; path++) {
+			unsigned masked = 0;
+
+			STORY("%s, path %u", wide_rows[r].story, path);
+			o = mixed(IN_WINDOWS);
+			o.path = path;
+			o.on_corrupt = SHARD_CORRUPT_MASK;
+			CHECK_OK(shard_loader_open(&l, NULL, &o, &fixture_err));
+			check_wide(&o, l, 40, &masked);
+			CHECK(masked);
+			shard_loader_close(l);
+		}
+	}
+	drop_all();
+}
+
 /* ---- what is refused ---- */
 
 static void check_mix_refused(const struct shard_mix_source *s, uint32_t count, const struct shard_mix_options *o,
@@ -753,7 +1027,7 @@ TEST(datasets_that_differ_are_refused)
 	sources_of(s);
 	CHECK_OK(shard_mix_open(&mix, s, 2, NULL, &fixture_err));
 	o = mixed(IN_WINDOWS);
-	check_loader_refused(&o, NULL, SHARD_E_MISMATCH, "field 'image' of ");
+	check_loader_refused(&o, NULL, SHARD_E_MISMATCH, "field 'image' is tensor u8 [8,8,3] hwc image in ");
 	o.fields = 6;
 	CHECK_OK(shard_loader_open(&l, NULL, &o, &fixture_err));
 	shard_loader_close(l);
@@ -776,6 +1050,19 @@ TEST(weights_and_epochs_by_size)
 	struct shard_mix_info info;
 	struct shard_mix *m;
 	double share = -1;
+	static const struct {
+		double share;
+		int status;
+		const char *words;
+	} small[] = {
+		{1e-6, SHARD_E_ARGUMENT,
+		 "share 1 is 1e-06 of all, and the least weight is 1 of 4096, so its records would "
+		 "come 244 times as often; give it 0.000245 of all or more"},
+		{0.000122, SHARD_E_ARGUMENT, "come 2 times as often"},
+		{0.000123, SHARD_OK, ""},
+		{0.000245, SHARD_OK, ""},
+	};
+	uint32_t rounded[2];
 	uint32_t weight;
 
 	make_all(8, SHARD_RAW, 100);
@@ -800,6 +1087,15 @@ TEST(weights_and_epochs_by_size)
 	CHECK_EQ(shard_mix_records(m, 1), 17);
 	shard_mix_close(m);
 	CHECK_EQ(shard_mix_round(&share, 1, &weight, NULL), SHARD_E_ARGUMENT);
+	for (size_t i = 0; i < COUNT(small); i++) {
+		STORY("a share of %g", small[i].share);
+		CHECK_EQ(shard_mix_round((double[]){1 - small[i].share, small[i].share}, 2, rounded, &fixture_err),
+			 small[i].status);
+		if (small[i].status)
+			CHECK(strstr(fixture_err.message, small[i].words) != NULL);
+		else
+			CHECK_EQ(rounded[1], 1);
+	}
 	share = 0.2;
 	CHECK_OK(shard_mix_round(&share, 1, &weight, &fixture_err));
 	CHECK_EQ(weight, 4096);

@@ -195,7 +195,7 @@ static const struct {
 	 {0},
 	 "12.3 kB/s, 10.0 records/s; next waited 2.0 % (1 of 10 times); threads filled 10 % (on a CPU 0.0 %), waited "
 	 "for slots 90 %; "
-	 "mapped 100 %: the trainer is the slower side"},
+	 "mapped 100 %: the trainer is the slower side since the first batch"},
 	{"but the first one since the last look could be",
 	 {.batch_count = 20,
 	  .record_count = 20,

@@ -37,12 +37,12 @@ if [ -n "${VARIANT-}" ]; then # a sanitizer slows down the learning, at which it
 fi
 
 real=$(accuracy)
-# What the loader did since the last line, twice in 20 epochs.  Never fast enough to wait, for this
-# is no GPU.
+# What the loader did since the last line, twice in 20 epochs.  Which side is the slower one depends
+# on what else the machine has to do.
 line='^loader: [0-9.,]* [kMG]*B/s, [0-9.,]* records/s; next waited [0-9.]* % \([0-9,]* of [0-9,]* times\); '
 line+='threads filled [0-9.]* % \(on a CPU [0-9.]* %\), waited for slots [0-9.]* %; '
 line+='mapped [0-9]* %(, pread [0-9]* %)?'
-end=': the trainer is the slower side$'
+end=': [a-z][^;]*$'
 [ "$(grep -Ec "$line; hashed [0-9]* units$end" err)$(grep -Ec "$line$end" err)" = 11 ] ||
 	die "lines about the loader: $(cat err)"
 between 0.95 "$real" 1 || die "accuracy $real; at least 0.95"

@@ -12,9 +12,11 @@
  *
  * answered by "ok WIDTH HEIGHT" and the samples, or "bad REASON MESSAGE".  CROP 0 stops after
  * decoding.  Of a whole image (area) only its own pixels are written; behind them must be zeros.
- * All jobs share one decoder, so nothing may be left over from one image to the next.
+ * All jobs share one decoder, so nothing may be left over from one image to the next.  With the
+ * argument `wide` all images have 16 bits a sample, and the samples are u16.
  */
 #include <inttypes.h>
+#include <string.h>
 
 #include "tests/pack/dump.h"
 #include "tests/pack/kept.h"
@@ -30,24 +32,25 @@ static void claim_nothing(void *context, uint64_t bytes)
 }
 
 static void print_answer(enum decode_status status, const struct decode_verdict *v, uint32_t width, uint32_t height,
-			 const uint8_t *samples)
+			 const uint8_t *samples, size_t pixel_bytes)
 {
 	if (status != DECODE_OK) {
 		printf("bad %d %s\n", v->reason, v->message);
 		return;
 	}
 	printf("ok %" PRIu32 " %" PRIu32 "\n", width, height);
-	fwrite(samples, IMAGE_CHANNELS, (size_t)width * height, stdout);
+	fwrite(samples, pixel_bytes, (size_t)width * height, stdout);
 }
 
 /* As the packer does it with --exif apply. */
-static enum decode_status stream(struct decoder *d, const uint8_t *bytes, size_t size, uint32_t orientation,
+static enum decode_status stream(struct decoder *d, bool wide, const uint8_t *bytes, size_t size, uint32_t orientation,
 				 const struct image_sink *sink, struct decode_verdict *v)
 {
 	struct turn turn = {.claim = claim_nothing};
 	enum decode_status status;
 
-	status = decoder_stream(d, bytes, size, orientation < 2 ? sink : turn_sink(&turn, orientation, sink), v);
+	sink = orientation < 2 ? sink : turn_sink(&turn, orientation, wide, sink);
+	status = wide ? decoder_stream_wide(d, bytes, size, sink, v) : decoder_stream(d, bytes, size, sink, v);
 	if (status == DECODE_OK && orientation > 1)
 		must(turn_finish(&turn) ? d : NULL, "out of memory");
 	turn_free(&turn);
@@ -76,41 +79,42 @@ static void run_job(struct decoder *d, const char *path, const struct transform_
 	size_t size;
 	uint8_t *bytes = read_file(path, &size);
 	enum exif_rules rules = opt->pixels == RESIZE_PILLOW_13 ? EXIF_RULES_PILLOW_13 : EXIF_RULES_PILLOW_12;
-	uint32_t orientation = 0;
+	uint32_t orientation = 0, pixel_bytes = opt->wide ? IMAGE_WIDE_BYTES : IMAGE_CHANNELS;
 
 	if (upright && !decode_stated(bytes, size, rules, &orientation))
 		must(NULL, "out of memory");
 	if (!opt->crop) {
-		struct kept k = {.want = KEPT_WHOLE, .channels = IMAGE_CHANNELS};
+		struct kept k = {.want = KEPT_WHOLE, .channels = pixel_bytes};
 		const struct image_sink sink = kept_sink(&k);
 
-		status = stream(d, bytes, size, orientation, &sink, &v);
-		print_answer(status, &v, k.width, k.height, k.pixels);
+		status = stream(d, opt->wide, bytes, size, orientation, &sink, &v);
+		print_answer(status, &v, k.width, k.height, k.pixels, pixel_bytes);
 		free(k.pixels);
 	} else {
 		struct transform *t = must(transform_open(opt), "out of memory");
-		size_t record_bytes = (size_t)opt->crop * opt->crop * IMAGE_CHANNELS;
+		size_t record_bytes = (size_t)opt->crop * opt->crop * pixel_bytes;
 		uint8_t *record = must(malloc(record_bytes), "out of memory");
 		uint32_t width = opt->crop, height = opt->crop;
 
 		memset(record, 0xa5, record_bytes);
-		status = stream(d, bytes, size, orientation, transform_sink(t, record), &v);
+		status = stream(d, opt->wide, bytes, size, orientation, transform_sink(t, record), &v);
 		if (status == DECODE_OK)
 			transform_finish(t);
 		if (status == DECODE_OK && opt->fit == FIT_AREA)
 			whole_size(t, opt, record, &width, &height);
-		print_answer(status, &v, width, height, record);
+		print_answer(status, &v, width, height, record, pixel_bytes);
 		free(record);
 		transform_close(t);
 	}
 	free(bytes);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
-	const struct decode_options all = {.formats = UINT32_MAX};
-	struct decoder *d = must(decoder_open(&all), "out of memory");
-	struct transform_options opt = {0};
+
+	struct decoder *d = must(decoder_open(NULL), "out of memory");
+	bool wide = argc > 1 && !strcmp(argv[1], "wide");
+	struct transform_options opt = {.wide = wide, .samples = wide ? IMAGE_U16 : IMAGE_U8};
 	unsigned filter, layout, fit, pixels, scale, upright;
 	char path[4096];
 

@@ -305,6 +305,7 @@ TEST(mistakes_are_named)
 		const char *line, *err;
 	} rows[] = {
 		{"", "sample: a verb is missing\ntry 'sample --help'\n"},
+		{"ages a", "sample: unknown verb 'ages'\ntry 'sample --help'\n"},
 		{"image a", "sample: unknown verb 'image'; did you mean 'images'?\ntry 'sample --help'\n"},
 		{"plan imags a",
 		 "sample: unknown verb 'plan imags'; did you mean 'plan images'?\ntry 'sample --help'\n"},

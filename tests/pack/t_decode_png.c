@@ -68,7 +68,8 @@ TEST(gray_of_16_bits_is_refused)
 	struct file f = make_png((struct png_kind){PNG_COLOR_TYPE_GRAY, 16, ""}, 9, 9, false, 0);
 	struct decoded r = decode_fresh(f, NULL);
 
-	check_bad(&r, SHARD_MISS_UNSUPPORTED, "PNG is gray with 16 bits: convert it to 8 bits");
+	check_bad(&r, SHARD_MISS_UNSUPPORTED,
+		  "PNG is gray with 16 bits: --dtype u16 packs them all; or convert it to 8 bits");
 	free(f.bytes);
 }
 

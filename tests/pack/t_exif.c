@@ -299,7 +299,7 @@ TEST(rows_come_a_few_at_a_time)
 	for (uint32_t o = 2; o <= 8; o++)
 		for (uint32_t at_once = 1; at_once <= 2; at_once++) {
 			struct kept k = {.want = KEPT_WHOLE, .channels = 3};
-			const struct image_sink to = kept_sink(&k), *sink = turn_sink(&t, o, &to);
+			const struct image_sink to = kept_sink(&k), *sink = turn_sink(&t, o, false, &to);
 			uint8_t pixels[2 * 10] = {0};
 			struct image_window wanted;
 

@@ -64,7 +64,8 @@ TEST(what_is_bad_says_why)
 		const char *message;
 	} rows[] = {
 		{"empty.jpg", SHARD_MISS_EMPTY, "is empty (0 bytes)"},
-		{"gray16.png", SHARD_MISS_UNSUPPORTED, "PNG is gray with 16 bits: convert it to 8 bits"},
+		{"gray16.png", SHARD_MISS_UNSUPPORTED,
+		 "PNG is gray with 16 bits: --dtype u16 packs them all; or convert it to 8 bits"},
 		{"not_an_image.jpg", SHARD_MISS_NOT_AN_IMAGE, NULL},
 		{"truncated.jpg", SHARD_MISS_TRUNCATED, "JPEG data ends early: Premature end of JPEG file"},
 	};

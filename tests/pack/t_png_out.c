@@ -48,8 +48,8 @@ TEST(pixels_come_back)
 
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		uint32_t w = rows[i].width, h = rows[i].height, c = rows[i].channels;
-		struct png_image packed = {hwc, w, h, c, (size_t)w * c, c, 1},
-				 planar = {chw, w, h, c, w, 1, (size_t)w * h};
+		struct png_image packed = {hwc, w, h, c, (size_t)w * c, c, 1, false},
+				 planar = {chw, w, h, c, w, 1, (size_t)w * h, false};
 		png_image reader = {.version = PNG_IMAGE_VERSION};
 		char *first, *second;
 		size_t bytes;
@@ -73,7 +73,7 @@ TEST(pixels_come_back)
 
 TEST(failures_have_a_sentence)
 {
-	struct png_image image = {hwc, 64, 64, 3, 192, 3, 1};
+	struct png_image image = {hwc, 64, 64, 3, 192, 3, 1, false};
 	FILE *full = fopen("/dev/full", "w");
 	char error[256];
 

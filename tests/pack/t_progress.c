@@ -279,7 +279,8 @@ static void on_terminal(unsigned columns, enum message_level level, bool finish,
 	struct winsize size = {.ws_col = (unsigned short)columns, .ws_row = 24};
 	int ours = posix_openpt(O_RDWR | O_NOCTTY), theirs;
 
-	CHECK(ours >= 0);
+	if (ours < 0)
+		SKIP("no terminals here (%s): mount devpts on /dev/pts", strerror(errno));
 	CHECK_EQ(grantpt(ours), 0);
 	CHECK_EQ(unlockpt(ours), 0);
 	theirs = open(ptsname(ours), O_RDWR | O_NOCTTY);

@@ -219,6 +219,37 @@ TEST(the_receipt_that_says_most_counts)
 	receipt_files_close(&two);
 }
 
+TEST(a_receipt_keeps_what_is_counted_of_fields)
+{
+	struct receipt full = written(5), back = {0};
+	struct fit_count sum = {.images = 0};
+	struct receipt_files files;
+	struct shard_error err;
+	bool there = false;
+	char dir[200];
+
+	make_folder(dir, sizeof(dir));
+	receipt_files_open(&files);
+	full.fit.images = 5;
+	full.fit.field[2] = (struct fit_field){.records = 5, .without = 2, .first = 17, .least = 1, .most = 9};
+	full.fit.field[22] = (struct fit_field){.records = 5, .without = 5, .first = 3};
+	CHECK_EQ(receipt_files_add(&files, dir, 1, &full, &err), SHARD_OK);
+	CHECK_EQ(receipt_read(dir, 1, &full, &back, &there), 0);
+	CHECK(there && !memcmp(back.fit.field, full.fit.field, sizeof(full.fit.field)));
+	/* and shards add up: the input that comes first in the source, a range of what is there */
+	fit_count_add(&sum, &back.fit);
+	back.fit.field[2] = (struct fit_field){.records = 4, .without = 1, .first = 4, .least = 3, .most = 12};
+	fit_count_add(&sum, &back.fit);
+	CHECK_EQ(sum.field[2].records, 9);
+	CHECK_EQ(sum.field[2].without, 3);
+	CHECK_EQ(sum.field[2].first, 4);
+	CHECK_EQ(sum.field[2].least, 1);
+	CHECK_EQ(sum.field[2].most, 12);
+	CHECK_EQ(fit_count_with(&sum.field[22]), 0);
+	receipt_free(&back);
+	receipt_files_close(&files);
+}
+
 TEST(what_is_torn_does_not_count_and_hides_nothing)
 {
 	struct receipt_files one, two;

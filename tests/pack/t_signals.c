@@ -11,6 +11,8 @@
 #include "shard.h"
 #include "tests/child.h"
 #include "tests/test.h"
+#include "tools/common/exit_code.h"
+#include "tools/common/message.h"
 #include "tools/common/signals.h"
 
 static void pause_ms(long ms)
@@ -100,6 +102,39 @@ static int file_too_large(void)
 	return write(fileno(file), "x", 1) == -1 && errno == EFBIG ? 50 : 3;
 }
 
+/* The signal comes just before a read that would last for ever. */
+static int before_a_read(void)
+{
+	int ends[2];
+	char c;
+
+	signals_start();
+	if (pipe(ends))
+		return 1;
+	raise(SIGTERM);
+	if (read(ends[0], &c, 1) != -1 || errno != EINTR)
+		return 2;
+	return read(ends[0], &c, 1) == -1 && errno == EINTR ? 50 : 3;
+}
+
+/* A failure is told by the reason that the user has: the signal. */
+static int told_as_a_signal(void)
+{
+	signals_start();
+	errno = EINTR;
+	if (fail(EXIT_IO, "a call of ours") != EXIT_IO)
+		return 1;
+	raise(SIGTERM);
+	errno = EINTR;
+	if (fail(EXIT_IO, "not printed") != EXIT_INTERRUPTED)
+		return 2;
+	errno = EIO;
+	if (fail(EXIT_IO, "a disk that fails meanwhile") != EXIT_IO)
+		return 3;
+	errno = EINTR;
+	return fail(EXIT_BAD, "an input") == EXIT_BAD ? 50 : 4;
+}
+
 TEST(signals)
 {
 	int code = 0;
@@ -112,6 +147,8 @@ TEST(signals)
 	CHECK_EQ(in_child(second_request), EXIT_INTERRUPTED);
 	CHECK_EQ(in_child(terminal_closed), 50);
 	CHECK_EQ(in_child(ignored_from_outside), 50);
+	CHECK_EQ(in_child(before_a_read), 50);
+	CHECK_EQ(in_child(told_as_a_signal), 50);
 	CHECK_EQ(in_child(broken_pipe), 50);
 	CHECK_EQ(in_child(file_too_large), 50);
 }

@@ -78,16 +78,41 @@ static void check_windows(const struct window_pack *p, const uint64_t *count, ui
 	free(piece);
 }
 
-static void compare(const uint64_t *count, uint32_t room)
+static void compare_within(const uint64_t *count, uint32_t room, uint32_t most)
 {
 	static uint32_t want[ROOM_MAX + 1], got[ROOM_MAX + 1];
 	struct window_pack p = {0};
 
-	CHECK(window_pack_make(&p, count, room));
+	CHECK(window_pack_make(&p, count, room, most));
 	CHECK_EQ(p.window_count, plain(count, room, want));
 	check_windows(&p, count, room, got);
 	CHECK(!memcmp(want, got, sizeof(want)));
 	window_pack_free(&p);
+}
+
+/* No window has more than `most` pieces.  A limit that no window reaches changes nothing. */
+static void compare(const uint64_t *count, uint32_t room)
+{
+	static uint32_t ends[ROOM_MAX + 1];
+	uint64_t pieces = 0;
+	uint32_t reached;
+	struct window_pack p = {0};
+
+	for (uint32_t length = 1; length <= room; length++)
+		pieces += count[length];
+	compare_within(count, room, UINT32_MAX);
+	CHECK(window_pack_make(&p, count, room, UINT32_MAX));
+	reached = p.piece_max;
+	window_pack_free(&p);
+	compare_within(count, room, reached);
+	for (uint32_t most = 1; most < reached; most += 1 + most / 3) {
+		CHECK(window_pack_make(&p, count, room, most));
+		check_windows(&p, count, room, ends);
+		CHECK_EQ(p.piece_max, most);
+		CHECK(p.window_count >= (pieces + most - 1) / most);
+		CHECK(most > 1 || p.window_count == pieces);
+		window_pack_free(&p);
+	}
 }
 
 static const struct {
@@ -146,7 +171,7 @@ TEST(no_pieces_are_no_windows)
 	uint64_t count[ROOM_MAX + 1] = {0};
 	struct window_pack p = {0};
 
-	CHECK(window_pack_make(&p, count, ROOM_MAX));
+	CHECK(window_pack_make(&p, count, ROOM_MAX, UINT32_MAX));
 	CHECK_EQ(p.window_count, 0);
 	window_pack_free(&p);
 }
@@ -160,10 +185,10 @@ TEST(memory_does_not_follow_the_number_of_pieces)
 
 	for (uint32_t length = 2; length < 4098; length++)
 		count[length] = 1 + draw(1000);
-	CHECK(window_pack_make(&small, count, 4097));
+	CHECK(window_pack_make(&small, count, 4097, UINT32_MAX));
 	for (uint32_t length = 2; length < 4098; length++)
 		count[length] *= 1000000;
-	CHECK(window_pack_make(&large, count, 4097));
+	CHECK(window_pack_make(&large, count, 4097, UINT32_MAX));
 	CHECK(large.window_count > 900000 * small.window_count);
 	CHECK(large.step_count < 2 * 4097 * 20 && large.range_count < 2 * 4097 + 1);
 	/* The last window of two thousand million. */

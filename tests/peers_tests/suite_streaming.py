@@ -58,7 +58,8 @@ def resumed(count, size, world, position):
 @functools.cache
 def state_at(count, position):
     with open_loader(count, position) as loader:
-        next(iter(loader))
+        loop = iter(loader)  # held, so the state is within the epoch
+        next(loop)
         return loader.state_dict()
 
 

@@ -439,6 +439,7 @@ class Damage(unittest.TestCase):
         self.assertEqual(caught.exception.errno, 2)
         os.makedirs("jpegs/cats")
         os.makedirs("many/train")
+        os.makedirs("begun/.shardpack")
         shutil.copy("damaged/dataset.manifest", "many/train")
         for path, words in (
             ("nowhere", "; there is no such folder"),
@@ -446,6 +447,7 @@ class Damage(unittest.TestCase):
             ("~/train", "; '~' is no folder here: give os.path.expanduser"),
             ("jpegs", "; this folder is no dataset: shardpack or libshard.pack.. makes one"),
             (b"jpegs", "; this folder is no dataset"),
+            ("begun", "; this dataset is unfinished: run the same shardpack command again, or shardpack build and"),
             ("many", "; the folder holds datasets, such as 'train': open one of them"),
         ):
             with self.assertRaisesRegex(libshard.NotFoundError, words) as caught:

@@ -9,6 +9,7 @@ import mmap
 import multiprocessing
 import os
 import pickle
+import re
 import signal
 import sys
 import threading
@@ -142,6 +143,9 @@ class Order(Loading):
                     libshard.Loader(self.ds, 8)
                 with libshard.Loader(self.ds, 8, rank=1, world=2) as loader:
                     self.assertEqual((loader.rank, loader.world, len(list(b.step for b in loader))), (1, 2, 6))
+        with self.environment(LOCAL_RANK="1"), mock.patch.dict(sys.modules, lightning=mock.Mock()):
+            with self.assertRaisesRegex(libshard.ArgumentError, "with Lightning in train_dataloader"):
+                libshard.Loader(self.ds, 8)
         for variables in ({"WORLD_SIZE": "1"}, {"WORLD_SIZE": "1", "LOCAL_RANK": "0"}, {"PMI_SIZE": "1"}, {}):
             with self.environment(**variables), libshard.Loader(self.ds, 8) as loader:
                 self.assertEqual((loader.rank, loader.world), (0, 1))
@@ -159,8 +163,9 @@ class Order(Loading):
 
     def test_validation_leaves_no_record_out(self):
         for shuffle in (False, "sequential"):
-            with self.assertWarnsRegex(UserWarning, r"25 rows of .* repeats.*batch\['valid'\] is False"):
+            with self.assertWarnsRegex(UserWarning, r"25 rows of .* repeats.*batch\['valid'\] is False") as said:
                 loaders = [libshard.Loader(self.ds, 64, shuffle=shuffle, rank=r, world=2) for r in range(2)]
+            self.assertEqual(said.filename, __file__)
             seen = [i for l in loaders for b in l for i, f in zip(b.index.tolist(), b.flags.tolist()) if not f]
             self.assertEqual(sorted(seen), list(range(N)))
         for options in ({"tail": "pad"}, {"drop_last": True}):
@@ -217,11 +222,12 @@ class Order(Loading):
                 self.assertEqual((loader.world, len(loader)), (2, 6))
             with libshard.Loader(self.ds, 8, rank=0, world=1) as loader:
                 self.assertEqual((loader.world, len(loader)), (1, 13))
-            os.environ["WORLD_SIZE"] = "two"
-            with self.assertRaisesRegex(
-                libshard.ArgumentError, "the environment has WORLD_SIZE='two', which is not a number"
-            ):
-                libshard.Loader(self.ds, 8)
+            for said in ("two", " 2", "+2", "1_0", "0x2", "2.0", "-1"):
+                os.environ["WORLD_SIZE"] = said
+                with self.assertRaisesRegex(
+                    libshard.ArgumentError, re.escape(f"WORLD_SIZE={said!r}, which is not a whole number")
+                ):
+                    libshard.Loader(self.ds, 8)
             os.environ["WORLD_SIZE"] = "1"
             with self.assertRaisesRegex(libshard.ArgumentError, "rank"):
                 libshard.Loader(self.ds, 8)
@@ -270,15 +276,154 @@ class Order(Loading):
             for batch in loader:
                 if batch.step == 4:
                     state = loader.state_dict()
-            for epoch, first in ((1, 5), (2, 0), (0, 0)):
+            for epoch, first in ((1, 5), (2, 0)):
                 loader.load_state_dict(state)
                 loader.set_epoch(epoch)
                 loader.set_epoch(epoch)
                 self.assertEqual([(b.epoch, b.step) for b in loader], [(epoch, s) for s in range(first, 13)])
+
+    def test_a_state_and_an_epoch_before_it(self):
+        """As after ``{"epoch": epoch, "loader": loader.state_dict()}`` behind the last step."""
+        with libshard.Loader(self.ds, 8) as loader:
+            states = [loader.state_dict() for _ in loader]  # behind each step of epoch 0
+            for state, words in (
+                (states[-1], r"set_epoch\(0\) right after .* a state that begins epoch 1: epoch 0 comes again"),
+                (loader.state_dict(), "begins epoch 1"),
+            ):
+                loader.load_state_dict(state)
+                with self.assertWarnsRegex(UserWarning, words):
+                    loader.set_epoch(0)
+                self.assertEqual([(b.epoch, b.step) for b in loader], [(0, s) for s in range(13)])
+            loader.set_epoch(2)
+            state = [loader.state_dict() for _ in loader][3]
             loader.load_state_dict(state)
-            next(iter(loader))  # it went on from there
-            loader.set_epoch(1)
-            self.assertEqual(len([b.step for b in loader]), 13)
+            with self.assertWarnsRegex(UserWarning, "a state that is in the middle of epoch 2: epoch 1 comes again"):
+                loader.set_epoch(1)
+            loader.load_state_dict(states[-1])
+            came = []
+            for epoch in range(loader.epoch, 3):  # the right way, which the page shows
+                loader.set_epoch(epoch)
+                came += [(b.epoch, b.step) for b in loader]
+            self.assertEqual(came, [(e, s) for e in (1, 2) for s in range(13)])
+            loader.set_epoch(0)  # no state was loaded just before
+
+    def test_one_meaning_of_a_loop_that_was_left(self):
+        """State, epoch and next loop agree, whatever became of the loop."""
+
+        def broken(loader):
+            for batch in loader:
+                if batch.step == 2:
+                    break
+
+        def raised(loader):
+            with self.assertRaises(KeyError):
+                for batch in loader:
+                    if batch.step == 2:
+                        raise KeyError
+
+        def until_the_last(loader):
+            for _, batch in zip(range(13), loader):  # which never asks for the end
+                del batch
+
+        def held(loader):
+            loop = iter(loader)
+            for _ in range(3):
+                next(loop)
+            return loop
+
+        def inside(loader):
+            for batch in loader:
+                if batch.step == 2:
+                    return loader.state_dict()
+
+        for story, leave, place, warns in (
+            ("break", broken, (1, 0), "step 3 of 13, so this state begins epoch 1; call state_dict"),
+            ("islice", lambda l: [b.step for b in itertools.islice(l, 3)], (1, 0), "step 3 of 13"),
+            ("an exception", raised, (1, 0), "left after step 3 of 13"),
+            ("a look at one batch", lambda l: next(iter(l)).step, (1, 0), "left after step 1 of 13"),
+            ("all batches, and the end was not asked for", until_the_last, (1, 0), None),
+            ("the end", lambda l: [b.step for b in l], (1, 0), None),
+            ("a loop that is held", held, (0, 3), None),
+            ("no batch was asked for", lambda l: iter(l) and None, (0, 0), None),
+        ):
+            for copy in (False, True):  # which has a map around the loop
+                with self.subTest(story, copy=copy):
+                    loader = libshard.Loader(self.ds, 8, seed=3, copy=copy)
+                    loop = leave(loader)
+                    if warns:
+                        with self.assertWarnsRegex(UserWarning, warns):
+                            state = loader.state_dict()
+                    else:
+                        state = loader.state_dict()
+                    self.assertEqual(loader.epoch, place[0])
+                    again = libshard.Loader(self.ds, 8, seed=3)
+                    again.load_state_dict(state)
+                    batch = next(iter(again))
+                    self.assertEqual((batch.epoch, batch.step), place)
+                    self.assertEqual(len(again), 13)  # of a whole epoch, as before
+                    ours = next(loop if place == (0, 3) else iter(loader))
+                    self.assertEqual(ours.index.tolist(), batch.index.tolist())
+                    del loop
+        loader = libshard.Loader(self.ds, 8, seed=3)
+        state = inside(loader)  # taken inside, and then the loop was left
+        loader.load_state_dict(state)
+        loader.state_dict()  # a place was given since: nothing to warn of
+        batch = next(iter(loader))
+        self.assertEqual((batch.epoch, batch.step), (0, 3))
+
+    def test_a_look_at_a_batch_after_a_resume_is_said(self):
+        with libshard.Loader(self.ds, 8) as loader:
+            state = [loader.state_dict() for _ in loader][2]
+            loader.load_state_dict(state)
+            next(iter(loader))
+            lost = "after one batch, so the next loop begins epoch 1, and the other 9 batches of epoch 0 do not"
+            with self.assertWarnsRegex(UserWarning, lost):
+                self.assertEqual([(b.epoch, b.step) for b in loader][0], (1, 0))
+            loader.load_state_dict(state)
+            next(iter(loader))
+            again = r"after one batch, so set_epoch\(0\) begins that epoch again, with the 4 batches"
+            with self.assertWarnsRegex(UserWarning, again):
+                loader.set_epoch(0)
+            self.assertEqual([(b.epoch, b.step) for b in loader][0], (0, 0))
+            loader.load_state_dict(state)
+            list(b.step for b in itertools.islice(loader, 2))  # a short epoch is no look
+            self.assertEqual(next(iter(loader)).epoch, 1)
+            next(iter(loader))  # fresh epochs have nothing to lose
+            self.assertEqual(next(iter(loader)).epoch, 3)
+
+    def test_remedies_can_be_taken(self):
+        """What a message says to type instead is not refused."""
+        crop = lambda kind: {"transform": libshard.Transform(crop=kind, size=99)}  # noqa: E731
+        two, many = {"rank": 0, "world": 2}, {"rank": 0, "world": 104}
+        for refused, words, instead in (
+            ({"batch_size": 104, "tail": "drop"}, "at most 103, tail='pad', or tail='keep'$",
+             ({"batch_size": 103}, {"batch_size": 104, "tail": "pad"}, {"batch_size": 104, "tail": "keep"})),
+            ({"batch_size": 60, **two}, "at most 51, or tail='pad'$",
+             ({"batch_size": 51, **two}, {"batch_size": 60, "tail": "pad", **two})),
+            (many, "use tail='pad', or at most 103 ranks$", ({"tail": "pad", **many}, {"rank": 0, "world": 103})),
+            ({"tail": "keep", **two}, "say tail='pad' or tail='drop' instead$",
+             ({"tail": "pad", **two}, {"tail": "drop", **two})),
+            ({"drop_last": False, **two}, "say tail='pad' or tail='drop' instead$", ({"tail": "drop", **two},)),
+            (crop("center"), "ask for less, or for crop='random-resized'$", (crop("random-resized"),)),
+            ({"shuffle": "global", "lanes": 3}, "need shuffle='windows'", ({"shuffle": "windows", "lanes": 3},)),
+            ({"corrupt_most": 0}, "must be 1 or more, or None", ({"corrupt_most": 1}, {"corrupt_most": None})),
+        ):  # fmt: skip
+            with self.subTest(refused):
+                with self.assertRaisesRegex(libshard.ArgumentError, words):
+                    libshard.Loader(self.ds, **({"batch_size": 1} | refused))
+                for options in instead:
+                    libshard.Loader(self.ds, **({"batch_size": 1} | options)).close()
+
+    def test_epochs_that_are_none(self):
+        with libshard.Loader(self.ds, 8) as loader:
+            for epoch in (-1, 2**64):
+                for call in (lambda: loader.set_epoch(epoch), lambda: loader.indices(epoch, 0, 1)):  # noqa: B023
+                    with self.assertRaisesRegex(libshard.ArgumentError, f"epoch={epoch}; must be 0 to"):
+                        call()
+            with self.assertRaisesRegex(TypeError, "epoch='3'; must be a whole number"):
+                loader.set_epoch("3")
+            loader.set_epoch(np.int64(3))
+            self.assertEqual(loader.epoch, 3)
 
     def test_only_the_last_loop_goes_on(self):
         over = self.assertRaisesRegex(libshard.ArgumentError, "this loop is over: another one began, or set_epoch")
@@ -303,10 +448,69 @@ class Order(Loading):
             with over:
                 for _ in zip(loader, loader):
                     pass
+            loader.load_state_dict(state)
+            waiting = [iter(loader) for _ in range(3)]  # as frameworks do; the first that goes on has the place
+            self.assertEqual((next(waiting[1]).step, loader.epoch), (2, 1))
+            for late in (waiting[0], waiting[2]):
+                with over:
+                    next(late)
+            self.assertEqual(next(waiting[1]).step, 3)
             ended = iter(loader)
             self.assertEqual(len([b.step for b in ended]), 13)
             next(iter(loader))
             self.assertIsNone(next(ended, None))
+
+    def test_the_time_of_a_function_is_told(self):
+        clock = [0]  # what a loop of two batches has seen of the time
+        loader = libshard.Loader(self.ds, 52, transform=lambda batch: clock.__setitem__(0, clock[0] + 10) or batch)
+        with mock.patch.object(importlib.import_module("libshard._loader"), "time", mock.Mock()) as time_:
+            time_.perf_counter_ns = lambda: clock[0]
+            self.assertEqual([batch.step for batch in loader], [0, 1])
+        self.assertEqual(loader.stats()["function_ns"], 20)
+        self.assertEqual(libshard.Loader(self.ds, 52).stats()["function_ns"], 0)
+        numbers = "12 kB/s, 10 records/s; {}next waited 0.0 % (0 of 10 times); mapped 100 %: "
+        for function_ns, verdict, part, end in (
+            (0, "the trainer is the slower side", "", ""),
+            (5, "the trainer is the slower side", "transform function 0.5 %; ", ""),
+            (800, "the trainer is the slower side", "transform function 80 %; ",
+             ", and 80 % of the time is its transform function's"),
+            (100, "the trainer is the slower side since the first batch", "transform function 10 %; ",
+             ", and 10 % of the time is its transform function's"),
+            (800, "no thread could be started: the thread that takes batches fills them itself",
+             "transform function 80 %; ", ""),
+            (990, "the loader is the slower side, its threads wait for the disk", "transform function 99 %; ", ""),
+        ):  # fmt: skip
+            core = mock.Mock()
+            core.stats.return_value, core.summary.return_value = {"elapsed_ns": 1000}, numbers.format("") + verdict
+            with mock.patch.multiple(loader, _core=core, _function_ns=function_ns):
+                self.assertEqual(loader.summary(), numbers.format(part) + verdict + end)
+
+    def test_options_of_other_loaders(self):
+        """Each is refused with what is here instead, in the name of a public class."""
+
+        class Mine(libshard.Loader):
+            pass
+
+        for cls in (libshard.Loader, Mine):
+            for option, words in (
+                ("num_workers", "a loader has no worker processes; threads=4 are"),
+                ("pin_memory", "device='cuda' copies batches"),
+                ("collate_fn", "transform=f calls f with each batch"),
+                ("sampler", "ds.where.*ShardDataset in a DataLoader"),
+                ("batch_sampler", "ds.where.*ShardDataset in a DataLoader"),
+                ("prefetch_factor", "prefetch=2 prepares 2 batches"),
+                ("persistent_workers", "a loader's threads live as long"),
+                ("worker_init_fn", "a loader has no worker processes, and seed="),
+                ("multiprocessing_context", "a loader has no worker processes"),
+                ("generator", "seed= decides the order"),
+                ("timeout", "a loop waits until a batch is there"),
+                ("shufle", "did you mean shuffle="),
+                ("anything", "there are fields, .*, check_ranks$"),
+            ):
+                with self.assertRaisesRegex(TypeError, f"^libshard.Loader has no option {option}=[:;] {words}"):
+                    cls(self.ds, 8, **{option: None})
+        with self.assertRaisesRegex(TypeError, r"^Loader.__init__\(\) missing 1 required .*'batch_size'"):
+            libshard.Loader(self.ds)
 
     def test_from_a_path_and_its_repr(self):
         with libshard.Loader("set", 8) as loader:
@@ -378,8 +582,12 @@ class GoingOn(Loading):
                 with self.assertRaisesRegex(libshard.MismatchError, "seed 4; the loader has"):
                     loader.load_state_dict(seeded.state_dict())
             with libshard.Loader(self.ds, 8, seed=3, shuffle=False) as sequential:
-                with self.assertRaises(libshard.MismatchError):
+                words = "leave out shuffle, run_records, phase_unit_records, window_runs and lanes to take the token's"
+                with self.assertRaisesRegex(libshard.MismatchError, words):
                     sequential.load_state_dict(loader.state_dict())
+                with libshard.Loader(self.ds, 8, seed=3) as either:
+                    either.load_state_dict(sequential.state_dict())
+                    self.assertEqual(either.order["kind"], "sequential")
             for bad in ({}, None, {"libshard": 2, "token": "x"}, {"libshard": 1}, {"libshard": 1, "token": 5}):
                 with self.assertRaisesRegex(libshard.ArgumentError, "this state is not from state_dict"):
                     loader.load_state_dict(bad)
@@ -437,7 +645,7 @@ class Memory(Loading):
         ring.close()
         with self.assertRaisesRegex(libshard.ArgumentError, "the ring needs"):
             libshard.Loader(self.ds, 8, memory=mmap.mmap(-1, need - 4096))
-        with self.assertRaises((TypeError, BufferError)):
+        with self.assertRaisesRegex(libshard.ArgumentError, "must be writable"):
             libshard.Loader(self.ds, 8, memory=bytes(need))
 
     def test_too_many_that_are_held_are_named(self):
@@ -545,7 +753,8 @@ class BadUse(Loading):
             ({"corrupt_most": -1}, "corrupt_most=-1"),
             ({"tail": "keep", "world": 2, "rank": 0}, "tail='keep' with world=2"),
             ({"drop_last": False, "world": 2, "rank": 0}, "drop_last=False with world=2"),
-            ({"batch_size": 60, "world": 2, "rank": 0, "tail": "drop"}, "too few for one batch.*tail='pad'"),
+            ({"batch_size": 60, "world": 2, "rank": 0, "tail": "drop"}, "batches of at most 51, or tail='pad'$"),
+            ({"batch_size": 1, "world": 104, "rank": 0}, "one on each of 104 ranks; use tail='pad', or at most 103 r"),
             ({"rank": 1}, "rank=1 and world=None: they belong together"),
             ({"world": 2}, "rank=None and world=2: they belong together"),
         ):

@@ -27,9 +27,9 @@ import numpy as np
 
 
 class Thing:
-    __module__ = "thing"
-
     """An object that is nothing else."""
+
+    __module__ = "thing"  # its repr is not that of an inside
 
     def __repr__(self):
         return "<a thing>"
@@ -229,8 +229,13 @@ INSIDE = re.compile(
     r"|argument \d|out of bounds|cannot be interpreted|not iterable|not callable|Python int too large|list index out"
     r"|string index|data type .* not understood|setting an array|slice (step|indices)"
 )
-# What Python and NumPy say of indices of a dict and of an array is theirs.
-THEIRS = {"batch[...]": "unhashable type", "array[...]": "out of bounds|setting an array element|only integers, slices"}
+# What Python and NumPy say of indices of a dict and of an array is theirs, and so is what a function
+# of the user raises.
+THEIRS = {
+    "batch[...]": "unhashable type",
+    "array[...]": "out of bounds|setting an array element|only integers, slices|codec can't decode",
+    "ds.where(x)": "dictionary update sequence",
+}
 
 
 def fault_of(call, error, value=None):
@@ -302,8 +307,8 @@ def hold_hints(stories):
     for call, kind, wanted in stories:
         error = raised_by(call)
         text = str(error.args[0]) if error is not None and error.args else str(error)
-        wrong = isinstance(error, AttributeError) or fault_of("", error) is None
-        if type(error) is not kind or not re.search(wanted, text) or not wrong:
+        good = isinstance(error, (AttributeError, Own)) or fault_of("", error) is None
+        if type(error) is not kind or not re.search(wanted, text) or not good:
             faults += 1
             print(f"{wanted!r}, {kind.__name__}: {type(error).__name__}: {text[:300]}")
     return faults

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Mixtures: rows of loaders, ends of epochs and states, against format/shardorder.py."""
 
+import contextlib
 import os
 import sys
 import unittest
@@ -77,9 +78,13 @@ class Mixtures(unittest.TestCase):
                 if number == taken:
                     break
             del batch
-            batch = next(iter(loader))
-            self.assertEqual(batch.epoch, 1)
-            self.assertEqual(self.rows(batch), want[begins : begins + 16])
+            with self.assertWarns(UserWarning) if taken == 3 else contextlib.nullcontext():
+                state = loader.state_dict()  # the same place
+            again = libshard.Loader(mixture, batch_size=16, seed=7, **OPTIONS)
+            again.load_state_dict(state)
+            for batch in (next(iter(loader)), next(iter(again))):
+                self.assertEqual(batch.epoch, 1)
+                self.assertEqual(self.rows(batch), want[begins : begins + 16])
 
     def test_states(self):
         mixture = libshard.mix(self.parts, [3, 1])
@@ -133,6 +138,25 @@ class Mixtures(unittest.TestCase):
         self.assertEqual(len(libshard.mix(self.parts, [1, 1], stop="shortest")), 82)
         self.assertEqual(len(libshard.mix(["part0", "part1"], [1, 1])), 206)
 
+    def test_shares_that_rounding_changes(self):
+        for share, words in (
+            (1e-6, "share 1 is 1e-06 of all, and the least weight is 1 of 4096, so its records would come 244 times"),
+            (1e-5, "come 24.4 times as often; give it 0.000245 of all or more, or whole weights"),
+        ):
+            with self.assertRaisesRegex(libshard.ArgumentError, words):
+                libshard.mix(self.parts, [1 - share, share])
+        words = "source 1 was asked for 0.00015 of the records, and gets 0.000244, which is 1 of 4096"
+        with self.assertWarnsRegex(UserWarning, words):
+            self.assertEqual(libshard.mix(self.parts, [0.99985, 0.00015]).weights, [4095, 1])
+        for weights in ([0.999755, 0.000245], [4095, 1]):  # what the message says to give
+            self.assertEqual(libshard.mix(self.parts, weights).weights, [4095, 1])
+        libshard.pack({"number": list(range(20000))}, "number:i64", "many")
+        many = libshard.open("many")
+        with self.assertRaisesRegex(libshard.ArgumentError, "source 1 has 2 of 20002 records.*2.44 times as often"):
+            libshard.mix([many, many.select([1, 2])])
+        with self.assertWarnsRegex(UserWarning, "source 1 was asked for 0.00015 of the records"):
+            libshard.mix([many, many.select([1, 2, 3])])
+
     def test_what_is_refused(self):
         for sources, options in (
             ([], {}),
@@ -157,10 +181,78 @@ class Mixtures(unittest.TestCase):
             with self.assertRaises(libshard.ArgumentError):
                 libshard.Loader(mixture, batch_size=4, **options)
         data.pack_images("smaller", 20, side=32)
-        with self.assertRaisesRegex(libshard.MismatchError, "field 'image' of "):
+        with self.assertRaisesRegex(libshard.MismatchError, "field 'image' is tensor u8 .40,40,3. hwc image in .*, and "
+                                    "tensor u8 .32,32,3. hwc image in .*; leave out the field, or pack both"):
             libshard.Loader(libshard.mix([self.parts[0], "smaller"]), batch_size=4)
         labels = libshard.Loader(libshard.mix([self.parts[0], "smaller"]), batch_size=4, fields="label")
         self.assertEqual(set(next(iter(labels))), {"label", "index", "flags", "valid", "component"})
+
+    def pack_boxes(self, out, seed, most, room):
+        """Images with 0 to `most` boxes each, and a caption, in fields that have room for more."""
+        rng = np.random.default_rng(seed)
+        fields = [
+            libshard.Field("image", "uint8", (40, 40, 3), semantic="image", layout="hwc"),
+            libshard.Field("boxes", "float32", (room, 4), kind="ragged", semantic="boxes"),
+            libshard.Field("caption", "uint8", (3 * room,), kind="string", semantic="text"),
+        ]
+        records = (
+            {
+                "image": rng.integers(0, 256, (40, 40, 3), "uint8"),
+                "boxes": rng.integers(0, 40, (rng.integers(0, most + 1), 4)).astype("float32"),
+                "caption": "abc" * int(rng.integers(0, most + 1)),
+            }
+            for _ in range(60)
+        )
+        libshard.pack(records, fields, out, shard_records=25)
+        return out
+
+    def test_values_of_other_room(self):
+        """Batches are those of datasets that were given the same room, which are the slow twin."""
+        crops = libshard.Transform(crop="random-resized", size=24, flip=0.5, dtype="f32", layout="chw")
+        mixtures = {}
+        for name, rooms in (("narrow first", (3, 7)), ("wide first", (7, 3)), ("twin", (7, 7)), ("other twin", (7, 7))):
+            most = (3, 7) if name in ("narrow first", "twin") else (7, 3)
+            parts = [self.pack_boxes(f"{name} {i}".replace(" ", "-"), i, most[i], rooms[i]) for i in range(2)]
+            mixtures[name] = libshard.mix(parts, [2, 1], epoch_records=150)
+        for one, two in (("narrow first", "twin"), ("wide first", "other twin")):
+            for options in ({}, {"transform": crops}, {"fields": ["boxes"]}, {"fields": ["image"]}, {"path": "direct"}):
+                options = {"batch_size": 70, "seed": 3, **OPTIONS, **options}
+                loaders = [libshard.Loader(mixtures[m], **options) for m in (one, two)]
+                batches = 0
+                for a, b in zip(*loaders):
+                    self.assertEqual(list(a), list(b))
+                    for name in a:
+                        self.assertEqual(np.asarray(a[name]).shape, np.asarray(b[name]).shape)
+                        self.assertTrue((np.asarray(a[name]) == np.asarray(b[name])).all(), (one, options, name))
+                    batches += 1
+                self.assertGreaterEqual(batches, 2)
+
+    def test_packed_documents(self):
+        """Two corpora, packed with the same command: their doc_lengths have other room."""
+        parts = []
+        for i, longest in enumerate((90, 30)):
+            rng = np.random.default_rng(i)
+            documents = [np.append(rng.integers(1, 500, rng.integers(3, longest)), 511) for _ in range(400)]
+            np.concatenate(documents).astype("<u2").tofile(f"documents{i}.bin")
+            data.shardpack("tokens", f"documents{i}.bin", "-o", f"packed{i}", "--seq-len", 64, "--documents", 511,
+                           "--pack")  # fmt: skip
+            parts.append(libshard.open(f"packed{i}"))
+        rooms = [p.schema["doc_lengths"].shape[0] for p in parts]
+        self.assertNotEqual(*rooms)
+        for fields in (None, ["tokens"]):
+            for order in (parts, parts[::-1]):
+                rows = 0
+                for batch in libshard.Loader(libshard.mix(order), batch_size=8, fields=fields, seed=1):
+                    for i, (d, r) in enumerate(zip(np.asarray(batch.component), np.asarray(batch.index))):
+                        want = order[d][int(r)]
+                        self.assertTrue((np.asarray(batch["tokens"])[i] == np.asarray(want["tokens"])).all())
+                        if fields:
+                            continue
+                        lengths = np.asarray(batch["doc_lengths"])[i]
+                        self.assertEqual(len(lengths), max(rooms))
+                        self.assertEqual(lengths.sum(), np.asarray(want["doc_lengths"]).sum())
+                        rows += 1
+                self.assertEqual(rows > 100, not fields)
 
 
 if __name__ == "__main__":

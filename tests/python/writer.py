@@ -3,9 +3,11 @@
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import unittest
+import warnings
 
 import data
 import libshard
@@ -49,7 +51,7 @@ class SameAsShardpack(Case):
             data.shardpack("array", "image.npy", "label.npy", "-o", "theirs", "--shard-records", 30,
                            "--classes", "classes.txt", *said)  # fmt: skip
             ds = libshard.pack(
-                {"image": a["image"], "label": a["label"]}, None, "ours", shard_records=30, classes="abcde", **options
+                {"image": a["image"], "label": a["label"]}, None, "ours", shard_records=30, classes=list("abcde"), **options
             )
             self.check_same()
             self.assertEqual(ds.classes, list("abcde"))
@@ -362,6 +364,22 @@ class Sources(Case):
         self.setUp()
         ds = libshard.pack({"label": ["b", "a", "b"]}, None, "ours", classes=["a", "b"])
         self.assertEqual(ds[:]["label"].tolist(), [1, 0, 1])
+
+    def test_names_of_classes_that_look_alike(self):
+        for other in ("cat ", "Cat", "\u200bcat", "c\xadat", "\ufeffcat", "\xa0CAT"):
+            self.setUp()
+            with self.subTest(other), self.assertWarnsRegex(
+                UserWarning, re.escape(f"classes 'cat' (4 records) and {other!a} (2 records) differ only in blanks")
+            ):
+                libshard.pack([{"label": i % 3 // 2} for i in range(6)], None, "ours", classes=["cat", other])
+        for a, b in (("caf\xe9", "cafe\u0301"), ("\u1ec7", "e\u0302\u0323"), ("a  b", "A b")):
+            self.setUp()
+            with self.subTest(a), self.assertWarnsRegex(UserWarning, re.escape(f"{a!a} (1 records) and {b!a}")):
+                libshard.pack([{"label": 0}, {"label": 1}], None, "ours", classes=[a, b])
+        self.setUp()
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            libshard.pack([{"label": 0}], None, "ours", classes=["cafe", "caf\xe9", "a b", "ab", "o", "0"])
 
     def test_numbers_are_rounded_as_numpy_does(self):
         rng = np.random.default_rng(4)

@@ -312,6 +312,28 @@ TEST(options_that_are_refused)
 	}
 }
 
+TEST(a_url_is_no_folder)
+{
+	static const char *const urls[] = {"s3://bucket/ds", "gs://b", "hf://datasets/a/b", "HTTPS://h/d",
+					   "a+b-c.1://x"};
+	static const char *const paths[] = {"./s3://bucket/ds", "s3:/bucket", "C://x",	"://x",
+					    "1s://x",		"a/s3://x",   "s 3://x"};
+	struct shard_seal_options o = {.size = sizeof(o)};
+	struct shard_error err;
+	struct shard_seal *s;
+
+	for (size_t i = 0; i < COUNT(urls); i++) {
+		STORY("%s", urls[i]);
+		CHECK_EQ(shard_seal_open(&s, urls[i], &o, &err), SHARD_E_ARGUMENT);
+		CHECK(strstr(err.message, urls[i]) && strstr(err.message, "is a URL"));
+	}
+	for (size_t i = 0; i < COUNT(paths); i++) {
+		STORY("%s", paths[i]);
+		CHECK_OK(shard_seal_open(&s, paths[i], &o, &err)); /* nothing is there yet that it would look at */
+		shard_seal_close(s);
+	}
+}
+
 /* ---- shards that are refused ---- */
 
 TEST(shards_that_are_refused)

@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # tests/twin/_pillows.sh - 2,000 drawn images, as many transformed rows, as many files with an
-# orientation, as many TIFFs, and 600 AVIFs, have the pixels of each Pillow in $PILLOWS, and not
-# those of the others; make check-pillow makes their environments
+# orientation, as many TIFFs, 1,000 images of 16 bits a sample, and 600 AVIFs, have the pixels of
+# each Pillow in $PILLOWS, and not those of the others; make check-pillow makes their environments
 # TIMEOUT: 1800
 set -u
 : "${BUILD:=build}" "${SEED:=17}"
@@ -20,6 +20,7 @@ compare() { # VERSION
 		"$python" tests/twin/transform.py "$BUILD/tests/twin/dump_transform" 2000 &&
 		"$python" tests/twin/orientation.py "$BUILD/tests/pack/dump_transform" 2000 &&
 		"$python" tests/twin/tiff.py "$BUILD/tests/pack/dump_transform" 2000 &&
+		"$python" tests/twin/wide.py "$BUILD/tests/pack/dump_transform" 1000 &&
 		avifs "$python"
 }
 

@@ -225,7 +225,8 @@ def run(program, jobs, channels=3):
     """Feed all jobs through a file, so that no pipe can fill up; yields one answer per job."""
     lines = "".join(f"{path} {' '.join(map(str, job))}\n" for path, job, _ in jobs)
     with tempfile.TemporaryFile() as out:
-        subprocess.run([program], input=lines.encode(), stdout=out, check=True)
+        command = program if isinstance(program, list) else [program]
+        subprocess.run(command, input=lines.encode(), stdout=out, check=True)
         out.seek(0)
         for _ in jobs:
             verdict, *rest = out.readline().decode().split()

@@ -230,6 +230,9 @@ TEST(paths_that_cannot_be_a_file)
 	CHECK_EQ(file_temp_create(&t, tmp(&p, "t_publish.none/x"), &err), SHARD_E_IO);
 	CHECK_EQ(err.os_code, ENOENT);
 	CHECK(strstr(err.message, "t_publish.none/x: the folder that holds it cannot be opened"));
+	CHECK_EQ(file_temp_create(&t, "s3://bucket/x", &err), SHARD_E_ARGUMENT);
+	CHECK_STR(err.message, "s3://bucket/x: is a URL; only files and folders of this machine are read and written");
+	CHECK_EQ(file_temp_create(&t, "./s3://bucket/x", &err), SHARD_E_IO); /* a folder that is not there */
 	memset(longest, 'x', sizeof(longest));
 	longest[234] = 0;
 	CHECK_EQ(file_temp_create(&t, tmp(&p, "t_publish.%d/%s", (int)getpid(), longest), &err), SHARD_E_ARGUMENT);

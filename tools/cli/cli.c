@@ -70,9 +70,11 @@ static int print_completion(const struct cli_args *args, const char *shell)
 static int program_option(const struct cli_args *args, char **argv)
 {
 	static const char *const candidates[] = {"--help", "--version"};
+	static char page[1 << 19]; /* all of it is one write: a signal ends the wait for its reader once */
 	const char *word = argv[1];
 	int nearest;
 
+	setvbuf(stdout, page, _IOFBF, sizeof(page));
 	if (!strcmp(word, "--help") || !strcmp(word, "-h"))
 		cli_help_program(stdout, args->program);
 	else if (!strcmp(word, "--version"))
@@ -151,5 +153,6 @@ int cli_main(const struct cli_program *program, int argc, char **argv)
 	signals_start();
 	exit_code = dispatch(program, argc, argv);
 	stdout_code = finish_stdout();
-	return exit_code ? exit_code : stdout_code;
+	/* A verb that saw stdout fail says EXIT_IO; that a signal was the reason is known here. */
+	return exit_code && (exit_code != EXIT_IO || stdout_code != EXIT_INTERRUPTED) ? exit_code : stdout_code;
 }

@@ -14,6 +14,8 @@
 
 #include "tools/cli/cli_value.h"
 #include "tools/common/exit_code.h"
+#include "tools/common/memory_file.h"
+#include "tools/common/message.h"
 
 #define TEXT_BYTES 512
 
@@ -242,22 +244,21 @@ static void verb_section(FILE *out, const struct cli_program *program, const str
 /* .TH, with the first line of --version as the source. */
 static void title(FILE *out, const struct cli_program *program)
 {
-	char *version = NULL;
-	size_t version_bytes = 0;
-	FILE *stream = open_memstream(&version, &version_bytes);
+	struct memory_file version;
 
-	if (stream) {
-		program->print_version(stream);
-		if (fclose(stream) == 0 && version)
-			version[strcspn(version, "\n")] = 0;
-	}
+	if (memory_file_open(&version))
+		program->print_version(version.stream);
+	if (memory_file_close(&version))
+		version.data[strcspn(version.data, "\n")] = 0;
+	else
+		fail(EXIT_IO, "out of memory for the version");
 	fputs(".TH ", out);
 	for (const char *c = program->name; *c; c++)
 		fputc(toupper((unsigned char)*c), out);
 	fputs(" 1 \"\" \"", out);
-	roff(out, version ? version : program->name, true);
+	roff(out, version.data ? version.data : program->name, true);
 	fputs("\" \"User Commands\"\n.nh\n.ad l\n", out);
-	free(version);
+	free(version.data);
 }
 
 static void closing_sections(FILE *out, const struct cli_program *program)

@@ -41,7 +41,7 @@ static unsigned distance(const char *a, const char *b)
 int cli_nearest(const char *typed, const char *const *candidates, size_t candidate_count)
 {
 	size_t length = strlen(typed);
-	unsigned least = (unsigned)length / 3 + 2; /* one more than is allowed */
+	unsigned least = (unsigned)(length + 1) / 3 + 1; /* one more than is allowed */
 	int found = -1;
 
 	if (length < 2 || length > WORD_MAX)

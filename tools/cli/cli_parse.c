@@ -21,12 +21,15 @@ static int add_value(const struct cli_parse *p, const struct cli_option *option,
 {
 	struct cli_strings *list = (struct cli_strings *)(void *)((char *)p->options + option->offset);
 	const char **items = list->count ? (const char **)(uintptr_t)list->items : calloc(p->argc + 1, sizeof(*items));
+	char why[WHY_BYTES];
 
 	if (!items)
 		return fail(EXIT_IO, "out of memory");
 	list->items = items;
 	if (!value[0])
 		return cli_misuse(&p->args, "%s '': must not be empty", typed);
+	if (!cli_value_is_here(option, value, why, sizeof(why)))
+		return cli_misuse(&p->args, "%s %s: %s", typed, value, why);
 	items[list->count++] = value;
 	return EXIT_DONE;
 }
@@ -178,6 +181,9 @@ static int set_positionals(struct cli_parse *p)
 		if (positional->many) {
 			struct cli_strings all = {p->words + used, p->word_count - used};
 
+			for (; used < p->word_count; used++)
+				if (!cli_value_is_here(positional, p->words[used], why, sizeof(why)))
+					return cli_misuse(&p->args, "%s %s: %s", positional->name, p->words[used], why);
 			memcpy((char *)p->options + positional->offset, &all, sizeof(all));
 			return EXIT_DONE;
 		}

@@ -12,6 +12,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "libshard/base/url.h"
 #include "tools/cli/cli_nearest.h"
 
 #define WHY_BYTES 160
@@ -232,6 +233,17 @@ static bool set_part(const char *text, struct cli_part *out, char *why, size_t w
 	return false;
 }
 
+bool cli_value_is_here(const struct cli_option *option, const char *text, char *why, size_t why_bytes)
+{
+	if ((option->kind != CLI_FILE && option->kind != CLI_DIR) || !text_is_url(text))
+		return true;
+	snprintf(why, why_bytes,
+		 URL_REMEDY
+		 ".  Download or upload it with another program; for a local path of that name type ./%.40s%s",
+		 text, strlen(text) > 40 ? "..." : "");
+	return false;
+}
+
 bool cli_value_set(const struct cli_option *option, const char *text, void *options, char *why, size_t why_bytes)
 {
 	char *member = (char *)options + option->offset;
@@ -243,9 +255,13 @@ bool cli_value_set(const struct cli_option *option, const char *text, void *opti
 	switch (option->kind) {
 	case CLI_FLAG:
 		break; /* never has a value: see cli_parse.c */
-	case CLI_STRING:
 	case CLI_FILE:
 	case CLI_DIR:
+		if (!cli_value_is_here(option, text, why, why_bytes))
+			return false;
+		*(const char **)(void *)member = text;
+		return true;
+	case CLI_STRING:
 		*(const char **)(void *)member = text;
 		return true;
 	case CLI_U64:

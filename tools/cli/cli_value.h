@@ -22,4 +22,10 @@ void cli_range_text(const struct cli_option *option, char *out, size_t out_bytes
  */
 bool cli_size(const char *text, uint64_t min, uint64_t max, uint64_t *out);
 
+/*
+ * Is a file or folder one of this machine, and not a URL?  False with the reason; true for other
+ * kinds.
+ */
+bool cli_value_is_here(const struct cli_option *option, const char *text, char *why, size_t why_bytes);
+
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * exit_code.c - the meaning of a tool's exit code, and the end of its stdout
+ * exit_code.c - see exit_code.h
  */
 #include "tools/common/exit_code.h"
 
@@ -12,6 +12,7 @@
 
 #include "shard.h"
 #include "tools/common/message.h"
+#include "tools/common/signals.h"
 
 int exit_code_of_status(int shard_status)
 {
@@ -64,5 +65,7 @@ int finish_stdout(void)
 	os_code = errno;
 	if (os_code == EPIPE)
 		return EXIT_IO;
+	if (interrupted())
+		return EXIT_INTERRUPTED;
 	return fail(EXIT_IO, "stdout: %s; the output is incomplete", os_code ? strerror(os_code) : "a write failed");
 }

@@ -268,11 +268,13 @@ char *files_absolute(const char *dir)
 		rest = !strcmp(near, ".") && dir[strspn(dir, ".")] != '/' && strcmp(dir, ".") ? dir
 											      : dir + strlen(near);
 		rest += strspn(rest, "/");
-		if (climbs(rest))
+		if (climbs(rest)) {
 			fail(EXIT_IO, "%s: leads through a folder that does not exist", dir);
-		else if (asprintf(&out, "%s%s%s", !strcmp(above, "/") && *rest ? "" : above, *rest ? "/" : "", rest) <
-			 0)
+		} else if (asprintf(&out, "%s%s%s", !strcmp(above, "/") && *rest ? "" : above, *rest ? "/" : "", rest) <
+			   0) {
+			fail(EXIT_IO, "%s: out of memory", dir);
 			out = NULL;
+		}
 	}
 	while (out && strlen(out) > 1 && out[strlen(out) - 1] == '/')
 		out[strlen(out) - 1] = '\0';

@@ -10,6 +10,19 @@
 
 #include "tools/common/exit_code.h"
 #include "tools/common/message.h"
+#include "tools/common/utf8.h"
+
+/* What editors elsewhere put in front of a text is not a part of its first line. */
+static int drop_mark(struct line *l, const char *name)
+{
+	size_t mark = utf8_mark(l->text, l->bytes);
+
+	if (utf8_is_utf16(l->text, l->bytes))
+		return fail(EXIT_BAD, "%s: " UTF8_UTF16, name);
+	l->bytes -= mark;
+	memmove(l->text, l->text + mark, l->bytes + 1);
+	return EXIT_DONE;
+}
 
 int line_next(struct line *l, FILE *in, const char *name, const char *what)
 {
@@ -27,5 +40,5 @@ int line_next(struct line *l, FILE *in, const char *name, const char *what)
 	l->text[l->bytes] = '\0';
 	l->is_end = c == EOF && !l->bytes;
 	l->number += !l->is_end;
-	return EXIT_DONE;
+	return l->number == 1 && !l->is_end ? drop_mark(l, name) : EXIT_DONE;
 }

@@ -22,8 +22,9 @@ struct line { /* zeroed before the first one */
 };
 
 /*
- * The next line, without its newline and with a NUL behind it.  Messages call the file `name`, and
- * say that a line must be `what`.  Returns the exit code.
+ * The next line, without its newline and with a NUL behind it; the first one without a byte-order
+ * mark.  A file in UTF-16 is refused.  Messages call the file `name`, and say that a line must be
+ * `what`.  Returns the exit code.
  */
 int line_next(struct line *l, FILE *in, const char *name, const char *what);
 

@@ -8,6 +8,7 @@
  */
 #include "tools/common/message.h"
 
+#include <errno.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -17,6 +18,8 @@
 #include <unistd.h>
 
 #include "tools/common/escape.h"
+#include "tools/common/exit_codes.h"
+#include "tools/common/signals.h"
 
 #define TEXT_BYTES 4096 /* a shard_error holds 1,024, and a tool adds little */
 #define LINE_BYTES 8192
@@ -129,6 +132,8 @@ int fail(int exit_code, const char *fmt, ...)
 {
 	va_list ap;
 
+	if (exit_code == EXIT_IO && errno == EINTR && interrupted())
+		return EXIT_INTERRUPTED; /* a call that waited gave up because the user wants to stop */
 	va_start(ap, fmt);
 	say(":", BOLD_RED, fmt, ap);
 	va_end(ap);

@@ -59,8 +59,13 @@ static void gather_row(uint8_t *row, const struct png_image *image, uint32_t y)
 	const uint8_t *from = image->pixels + y * image->row_bytes;
 
 	for (uint32_t x = 0; x < image->width; x++)
-		for (uint32_t c = 0; c < image->channel_count; c++)
-			*row++ = from[x * image->pixel_bytes + c * image->channel_bytes];
+		for (uint32_t c = 0; c < image->channel_count; c++) {
+			const uint8_t *sample = from + x * image->pixel_bytes + c * image->channel_bytes;
+
+			if (image->wide)
+				*row++ = sample[1];
+			*row++ = sample[0];
+		}
 }
 
 /* Everything that libpng may jump out of. */
@@ -70,7 +75,7 @@ static int write_image(struct png_job *job, const struct png_image *image)
 		return -1;
 	png_set_write_fn(job->png, job, on_write, on_flush);
 	png_set_user_limits(job->png, 0x7fffffff, 0x7fffffff);
-	png_set_IHDR(job->png, job->info, image->width, image->height, 8,
+	png_set_IHDR(job->png, job->info, image->width, image->height, image->wide ? 16 : 8,
 		     image->channel_count == 3 ? PNG_COLOR_TYPE_RGB : PNG_COLOR_TYPE_GRAY, PNG_INTERLACE_NONE,
 		     PNG_COMPRESSION_TYPE_DEFAULT, PNG_FILTER_TYPE_DEFAULT);
 	png_set_compression_level(job->png, 6); /* said, so that no default can change the bytes */
@@ -99,7 +104,7 @@ int png_write(FILE *out, const struct png_image *image, char *error, size_t erro
 			 image->height);
 		return -1;
 	}
-	job.row = malloc((size_t)image->width * image->channel_count);
+	job.row = malloc((size_t)image->width * image->channel_count * (image->wide ? 2 : 1));
 	job.png = png_create_write_struct(PNG_LIBPNG_VER_STRING, &job, on_error, on_warning);
 	job.info = job.png ? png_create_info_struct(job.png) : NULL;
 	if (!job.row || !job.info)

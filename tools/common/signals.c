@@ -2,9 +2,12 @@
 /*
  * signals.c - Ctrl-C asks a tool to stop
  *
- * The handler uses lock-free atomics, clock_gettime() and _exit() only, all of which a
- * handler may.  Interrupted system calls are restarted: the work asks interrupted() often
- * enough, and no loop needs to know about EINTR.
+ * The handlers use lock-free atomics, clock_gettime(), sigaction(), alarm() and _exit() only, all
+ * of which a handler may.  The work asks interrupted() often enough, except in a call that waits
+ * for somebody else: a read of stdin, the open of a FIFO, a write to a pipe that nobody reads.  So
+ * the system does not restart calls that one of these signals interrupts: they fail with EINTR, and
+ * fail() knows why.  A signal can also come just before such a call.  Therefore an alarm follows,
+ * again and again; its pauses grow, so that a long call of another kind gets done between two.
  */
 #include "tools/common/signals.h"
 
@@ -27,14 +30,26 @@ static_assert(ATOMIC_LLONG_LOCK_FREE == 2 && sizeof(long long) == sizeof(int64_t
 
 static _Atomic int64_t first_signal_ns; /* 0: none came */
 
+static void on_alarm(int number)
+{
+	static atomic_uint count; /* used by one signal, which is blocked meanwhile */
+
+	(void)number;
+	alarm(1 + atomic_fetch_add(&count, 1) / 4);
+}
+
 static void on_signal(int number)
 {
+	const struct sigaction again = {.sa_handler = on_alarm};
 	int64_t now_ns = (int64_t)monotonic_ns() + 1; /* never the 0 that means none */
 	int64_t first_ns = 0;
 
-	if (!atomic_compare_exchange_strong(&first_signal_ns, &first_ns, now_ns) && number != SIGHUP &&
-	    now_ns - first_ns > SAME_REQUEST_NS)
+	if (atomic_compare_exchange_strong(&first_signal_ns, &first_ns, now_ns)) {
+		sigaction(SIGALRM, &again, NULL);
+		on_alarm(SIGALRM);
+	} else if (number != SIGHUP && now_ns - first_ns > SAME_REQUEST_NS) {
 		_exit(EXIT_INTERRUPTED);
+	}
 }
 
 /* Stop at this signal, unless it was ignored from outside. */
@@ -48,7 +63,7 @@ static void stop_at(int number, const struct sigaction *stop)
 
 void signals_start(void)
 {
-	struct sigaction stop = {.sa_handler = on_signal, .sa_flags = SA_RESTART};
+	struct sigaction stop = {.sa_handler = on_signal};
 	struct sigaction ignore = {.sa_handler = SIG_IGN};
 
 	sigemptyset(&stop.sa_mask);

@@ -2,8 +2,9 @@
 /*
  * signals.h - Ctrl-C asks a tool to stop; the tool stops at a clean place
  *
- * SIGINT, SIGTERM and SIGHUP set a flag, which long work looks at between records.  It then removes
- * its temporary files and returns EXIT_INTERRUPTED.  A second signal ends the process at once with
+ * SIGINT, SIGTERM and SIGHUP set a flag, which long work looks at between records.  Calls that wait
+ * for somebody else fail with EINTR from then on.  The work removes its temporary files and returns
+ * EXIT_INTERRUPTED.  A second signal ends the process at once with
  * that code.  SIGHUP never does: when a terminal is closed, the kernel and the shell both send it.
  * SIGPIPE and SIGXFSZ are ignored: the write that met them fails with EPIPE or EFBIG and is
  * reported like any other.
@@ -13,7 +14,7 @@
 
 #include <stdbool.h>
 
-#include "tools/common/exit_code.h"
+#include "tools/common/exit_codes.h"
 
 /*
  * Called once by main, before threads.  A SIGHUP or SIGINT that was ignored from outside (`nohup`,

@@ -22,10 +22,7 @@ bool special_is(const char *path)
 	return stat(path, &st) == 0 && !S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode);
 }
 
-/*
- * An open that waits for a FIFO's reader cannot be interrupted, because signals restart it; so ask
- * again and again.
- */
+/* Wait for a FIFO's reader until interrupted. */
 static int open_patiently(const char *path)
 {
 	const struct timespec pause = {.tv_nsec = 20000000};
@@ -51,7 +48,9 @@ int special_write(const char *path, const void *data, size_t bytes)
 		if (n > 0) {
 			at += n;
 			bytes -= (size_t)n;
-		} else if (n == 0 || errno != EINTR) {
+		} else if (n < 0 && errno == EINTR) {
+			code = interrupted() ? EXIT_INTERRUPTED : EXIT_DONE;
+		} else {
 			code = fail(EXIT_IO, "%s: %s", path, strerror(n ? errno : EIO));
 		}
 	}

@@ -4,10 +4,12 @@
  */
 #include "tools/common/text.h"
 
+#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "tools/common/shelf.h"
 #include "tools/common/utf8.h"
@@ -259,14 +261,56 @@ void text_double(char out[TEXT_DOUBLE_CHARS], double value)
 	} while (digits++ < 17 && strtod(out, NULL) != value);
 }
 
+/* Moves *at past the digits, of which there may be none. */
+static size_t pass_digits(const char **at, const char *end)
+{
+	const char *start = *at;
+
+	while (*at < end && **at >= '0' && **at <= '9')
+		(*at)++;
+	return (size_t)(*at - start);
+}
+
+bool text_is_decimal(const char *in, size_t in_bytes, bool special)
+{
+	static const char *const words[] = {"inf", "infinity", "nan"};
+	const char *end = in + in_bytes;
+	size_t digits;
+
+	in += in < end && *in == '-';
+	for (size_t i = 0; special && i < sizeof(words) / sizeof(words[0]); i++)
+		if ((size_t)(end - in) == strlen(words[i]) && !strncasecmp(in, words[i], strlen(words[i])))
+			return true;
+	digits = pass_digits(&in, end);
+	if (in < end && *in == '.') {
+		in++;
+		digits += pass_digits(&in, end);
+	}
+	if (digits && in < end && (*in == 'e' || *in == 'E')) {
+		in++;
+		in += in < end && (*in == '-' || *in == '+');
+		digits = pass_digits(&in, end);
+	}
+	return digits && in == end;
+}
+
 bool text_parse_double(const char *in, size_t in_bytes, double *out)
 {
-	char *end;
-
-	if (!in_bytes || strspn(in, "0123456789.eE+-") < in_bytes) /* no hexadecimal numbers, no words, no blanks */
+	if (!text_is_decimal(in, in_bytes, false))
 		return false;
-	*out = strtod(in, &end);
-	return end == in + in_bytes && isfinite(*out);
+	*out = strtod(in, NULL);
+	return isfinite(*out);
+}
+
+bool text_i64(const char *in, size_t in_bytes, int64_t *out)
+{
+	const char *at = in + (in_bytes && in[0] == '-');
+
+	if (!pass_digits(&at, in + in_bytes) || at != in + in_bytes)
+		return false;
+	errno = 0;
+	*out = strtoll(in, NULL, 10);
+	return !errno;
 }
 
 uint32_t text_named(const char *(*name_of)(uint32_t), const char *word, size_t bytes, uint32_t first)

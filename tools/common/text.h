@@ -54,8 +54,17 @@ bool text_u64(const char *in, size_t in_bytes, uint64_t *out);
 #define TEXT_DOUBLE_CHARS 32
 void text_double(char out[TEXT_DOUBLE_CHARS], double value);
 
+/*
+ * A decimal number as most programs write it: no '+', no blanks, no hexadecimal digits, all of
+ * which strtod() takes.  `special`: inf, infinity and nan are numbers too, in letters of any case.
+ */
+bool text_is_decimal(const char *in, size_t in_bytes, bool special);
+
 /* A finite decimal number.  `in` ends in NUL or a character that no number has. */
 bool text_parse_double(const char *in, size_t in_bytes, double *out);
+
+/* Decimal digits, perhaps with a '-' and leading zeros.  `in` as above. */
+bool text_i64(const char *in, size_t in_bytes, int64_t *out);
 
 /*
  * Of names that libshard gives to the numbers from `first` on, such as shard_dtype_name, the number

@@ -60,3 +60,10 @@ size_t utf8_mark(const char *text, size_t text_bytes)
 {
 	return text_bytes >= UTF8_MARK_BYTES && !memcmp(text, "\xEF\xBB\xBF", UTF8_MARK_BYTES) ? UTF8_MARK_BYTES : 0;
 }
+
+bool utf8_is_utf16(const char *text, size_t text_bytes)
+{
+	if (text_bytes < 2)
+		return false;
+	return !memcmp(text, "\xFF\xFE", 2) || !memcmp(text, "\xFE\xFF", 2) || !text[0] != !text[1];
+}

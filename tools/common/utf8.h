@@ -7,6 +7,7 @@
 #ifndef SHARD_COMMON_UTF8_H
 #define SHARD_COMMON_UTF8_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -22,5 +23,12 @@ size_t utf8_invalid_at(const char *text, size_t text_bytes);
 /* Bytes of the mark that some editors put in front of a text, 3; 0 if it has none. */
 #define UTF8_MARK_BYTES 3
 size_t utf8_mark(const char *text, size_t text_bytes);
+
+/*
+ * UTF-16, by its mark or by its first character, of which one byte is NUL.  What is said of it
+ * follows the name of the text and a colon.
+ */
+bool utf8_is_utf16(const char *text, size_t text_bytes);
+#define UTF8_UTF16 "is UTF-16; save it as UTF-8"
 
 #endif

@@ -113,7 +113,7 @@ static int put_png(struct target *t, struct tensor *tensor, FILE *file)
 	int rc = picture_scale(t, tensor->field, &scale);
 
 	if (!rc)
-		rc = picture_image(&scale, tensor, &image);
+		rc = picture_image(&scale, true, tensor, &image);
 	if (!rc && png_write(file, &image, error, sizeof(error)))
 		rc = fail(EXIT_IO, "%s", error);
 	return rc;
@@ -134,7 +134,7 @@ static void put_npy(const struct tensor *tensor, FILE *file)
 
 static int get_file(const struct get_options *o, struct target *t, struct tensor *tensor)
 {
-	struct out_file file;
+	struct memory_file file;
 	int rc = out_file_open(&file);
 
 	if (rc)

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "shard_select.h"
+#include "tools/common/text.h"
 #include "tools/shardcat/dataset/target.h"
 #include "tools/shardcat/dataset/where.h"
 #include "tools/shardcat/shardcat.h"
@@ -54,12 +55,11 @@ static bool take_part(const char *text, double *begin, double *end)
 
 	*begin = 0;
 	*end = strtod(text, &behind);
-	if (behind != text && *behind == '-') {
+	if (*behind == '-' && text_is_decimal(text, (size_t)(behind - text), false)) {
 		*begin = *end;
 		text = behind + 1;
-		*end = strtod(text, &behind);
 	}
-	return behind != text && !*behind && *begin >= 0 && *begin < *end && *end <= 1;
+	return text_parse_double(text, strlen(text), end) && *begin >= 0 && *begin < *end && *end <= 1;
 }
 
 static int apply_chance(const struct cli_args *args, struct choice *c)

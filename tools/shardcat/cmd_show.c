@@ -13,6 +13,7 @@
 #include "tools/common/escape.h"
 #include "tools/common/human.h"
 #include "tools/common/signals.h"
+#include "tools/common/text.h"
 #include "tools/shardcat/dataset/number.h"
 #include "tools/shardcat/draw/canvas.h"
 #include "tools/shardcat/draw/font.h"
@@ -87,14 +88,12 @@ static int read_label(struct sheet *s, uint64_t idx, int64_t *value)
 static int find_class(const struct cli_args *args, const struct sheet *s, int64_t *value)
 {
 	const struct show_options *o = args->options;
-	char *end;
 
 	if (!s->label)
 		return cli_misuse(args, "--class %s: %s has no labels", o->class_name, s->target.path);
 	if (target_find_class(&s->target, o->class_name, strlen(o->class_name), value))
 		return EXIT_DONE;
-	*value = strtoll(o->class_name, &end, 10);
-	if (*end || target_class_name(&s->target, 0))
+	if (!text_i64(o->class_name, strlen(o->class_name), value) || target_class_name(&s->target, 0))
 		return cli_misuse(args, "--class %s: %s has no such class; 'shardcat info -v' lists them",
 				  o->class_name, s->target.path);
 	return EXIT_DONE;
@@ -209,7 +208,7 @@ static int draw_cell(struct sheet *s, uint64_t number)
 	if (!rc)
 		rc = tensor_take(&s->target, &record, s->image, &tensor);
 	if (!rc)
-		rc = picture_image(&s->scale, &tensor, &image);
+		rc = picture_image(&s->scale, false, &tensor, &image);
 	if (!rc)
 		rc = caption(s, s->records[number], text, sizeof(text));
 	if (!rc) {
@@ -280,7 +279,7 @@ static int write_sheet(const struct sheet *s, const char *path)
 		.pixel_bytes = 3,
 		.channel_bytes = 1,
 	};
-	struct out_file file;
+	struct memory_file file;
 	char error[256];
 	int rc = out_file_open(&file);
 

@@ -42,18 +42,14 @@ static int write_file(const char *path, const void *data, size_t bytes)
 	return rc ? fail_of_library(&err) : EXIT_DONE;
 }
 
-int out_file_open(struct out_file *f)
+int out_file_open(struct memory_file *f)
 {
-	*f = (struct out_file){.data = NULL};
-	f->stream = open_memstream(&f->data, &f->bytes);
-	return f->stream ? EXIT_DONE : fail(EXIT_IO, "out of memory for the file");
+	return memory_file_open(f) ? EXIT_DONE : fail(EXIT_IO, "out of memory for the file");
 }
 
-int out_file_close(struct out_file *f, const char *path, int rc)
+int out_file_close(struct memory_file *f, const char *path, int rc)
 {
-	bool failed = ferror(f->stream);
-
-	if ((fclose(f->stream) || failed) && !rc)
+	if (!memory_file_close(f) && !rc)
 		rc = fail(EXIT_IO, "out of memory for the file");
 	if (!rc)
 		rc = write_file(path, f->data, f->bytes);

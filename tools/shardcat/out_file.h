@@ -8,22 +8,16 @@
 #ifndef SHARD_SHARDCAT_OUT_FILE_H
 #define SHARD_SHARDCAT_OUT_FILE_H
 
-#include <stddef.h>
-#include <stdio.h>
+#include "tools/common/memory_file.h"
 
-struct out_file {
-	FILE *stream; /* write here */
-	char *data;
-	size_t bytes;
-};
-
-int out_file_open(struct out_file *f);
+/* Write to f->stream. */
+int out_file_open(struct memory_file *f);
 
 /*
  * If `rc` is EXIT_DONE, write it all to `path`, or to stdout if that is NULL or "-"; else return
  * `rc`.  A file is written beside its name and then renamed, over an older one if there is one; a
  * device or pipe is written to as it is.  Binary data is refused by a terminal.
  */
-int out_file_close(struct out_file *f, const char *path, int rc);
+int out_file_close(struct memory_file *f, const char *path, int rc);
 
 #endif

@@ -36,6 +36,7 @@
 #include "tools/shardpack/report/dry_run.h"
 #include "tools/shardpack/report/report.h"
 #include "tools/shardpack/report/report_file.h"
+#include "tools/shardpack/scan/class_alike.h"
 #include "tools/shardpack/scan/pack_options.h"
 #include "tools/shardpack/scan/request.h"
 #include "tools/shardpack/scan/scan.h"
@@ -171,6 +172,7 @@ static int make_plan(struct packing *w)
 		w->job.stored = w->stored;
 	code = plan_settle_shard_size(&w->plan, &w->job.schema, w->o->shard_records, w->o->shard_bytes);
 	code = code == EXIT_DONE ? plan_finish(&w->plan) : code;
+	code = code == EXIT_DONE ? class_alike_judge(&w->plan, &w->scan, w->o->strict_classes) : code;
 	return code == EXIT_DONE ? origin_collect(&w->now, &w->plan, &w->place, w->stored) : code;
 }
 
@@ -331,7 +333,7 @@ static int carry_out(struct packing *w, bool plan_only)
 	code = build_and_seal(w);
 	/* No record was published: keep nothing that would be in the way of another plan. */
 	all_empty = w->account.skipped + w->account.quarantined == w->plan.input_count;
-	if (code == EXIT_BAD && !w->account.written && (state == OUTPUT_NEW || all_empty))
+	if ((code == EXIT_BAD || code == EXIT_USAGE) && !w->account.written && (state == OUTPUT_NEW || all_empty))
 		output_give_up(&w->job, w->made_out, all_empty);
 	return code;
 }
@@ -412,6 +414,7 @@ static int run(const struct cli_args *args, bool plan_only)
 	w.job.plan = &w.plan;
 	command_begin_build(&w.job, &w.account, &w.receipts);
 	w.job.read_back = w.o->read_back == 0;
+	w.job.exif_said = w.recipe.source == SOURCE_IMAGES && cli_given(args, "exif");
 	w.job.worker_count = w.o->jobs ? (unsigned)w.o->jobs : workers_cpus();
 	w.anew = plan_only ? command_plan_again(w.o->out) : NULL;
 	w.job.anew = w.anew ? w.anew : "pack all anew with --replace";

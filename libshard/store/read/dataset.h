@@ -35,6 +35,8 @@ struct shard_dataset { /* const after open, but for the readers, which come and 
 	struct shard_dataset **part; /* [part_count] */
 	uint64_t *part_shard;	     /* [part_count + 1]: part p has the shards [part_shard[p], part_shard[p + 1]) */
 	uint32_t part_count;	     /* 0: it is an ordinary dataset */
+	bool parts_differ;	     /* not all have their records stored as the schema says */
+	uint32_t uneven_groups;	     /* a bit for each group that is not stored alike in all parts */
 };
 
 /* Which shard holds record `idx`, which must be below record_count. */

@@ -14,6 +14,7 @@
 #include "libshard/base/error.h"
 #include "libshard/base/mem.h"
 #include "libshard/base/options.h"
+#include "libshard/base/url.h"
 #include "libshard/codec/checksum.h"
 #include "libshard/codec/sha256.h"
 #include "libshard/disk/manifest_text.h"
@@ -131,6 +132,11 @@ int shard_seal_open(struct shard_seal **out, const char *dir, const struct shard
 	if (!rc && (s->o.order > SHARD_ORDER_SHUFFLE || s->o.replace > 1))
 		rc = error_set(err, SHARD_E_ARGUMENT, "options: order is %u, replace %u; must be at most 2 and 1",
 			       s->o.order, s->o.replace);
+	if (!rc && text_is_url(dir)) {
+		struct shown shown;
+
+		rc = error_set(err, SHARD_E_ARGUMENT, "%s: " URL_REMEDY, show(&shown, dir));
+	}
 	if (!rc) {
 		s->dir = mem_text(dir);
 		rc = s->dir ? add_classes(s, err) : error_set(err, SHARD_E_MEMORY, "no memory for a path");

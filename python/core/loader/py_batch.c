@@ -125,8 +125,9 @@ static void fail_item(PyObject *name)
 	PyObject *shown = PyUnicode_FromFormat("%.60A", name);
 	const char *text = shown ? PyUnicode_AsUTF8AndSize(shown, NULL) : NULL;
 
-	if (text)
-		fail_argument("items: %s is not a part of a batch, or not in it", text);
+	if (!text) /* its repr fails */
+		PyErr_Clear();
+	fail_argument("items: %s is not a part of a batch, or not in it", text ? text : "one of them");
 	Py_XDECREF(shown);
 }
 

@@ -62,8 +62,9 @@ static void fail_held(const struct loader *l)
 		used += (size_t)snprintf(holders + used, sizeof(holders) - used, ")");
 	}
 	fail_argument("%u batches are still held, of %s; max_held is %u. Drop them, copy() the arrays to keep, "
-		      "or open the loader with a greater max_held or copy=True",
-		      l->lender.held_count, holders, l->max_held);
+		      "or open the loader with a greater max_held%s",
+		      l->lender.held_count, holders, l->max_held,
+		      l->lender.on_device ? ", at most 3 on a GPU" : " or copy=True");
 }
 
 /* What comes before the first wait on a GPU: memory, threads, reads. */
@@ -113,6 +114,26 @@ static int next_on_device(struct lender *l, struct shard_batch *b, struct shard_
 	return rc;
 }
 
+bool loader_end_left(struct loader *l)
+{
+	uint64_t epoch, position;
+	struct shard_error err;
+
+	shard_loader_tell(l->lender.l, &epoch, &position);
+	/* Else the next epoch begins already: at 0, or of a mixture behind a step. */
+	if (position && epoch == l->epoch) {
+		epoch++;
+		position = 0;
+	}
+	if (shard_loader_seek(l->lender.l, epoch, position, &err)) { /* also past the end, if nobody asked for it */
+		fail(&err);
+		return false;
+	}
+	l->placed = true;
+	l->at_left = false;
+	return true;
+}
+
 int loader_next_batch(struct loader *l, struct shard_batch *b)
 {
 	struct lender *lender = &l->lender;
@@ -130,8 +151,10 @@ int loader_next_batch(struct loader *l, struct shard_batch *b)
 		rc = wait_for_batch(lender, &err);
 	if (!rc)
 		rc = lender->on_device ? next_on_device(lender, b, &err) : shard_loader_next(lender->l, b, &err);
-	if (!rc)
+	if (!rc) {
 		l->epoch = b->epoch;
+		l->step = b->step;
+	}
 	if (rc && rc != SHARD_END && lender->on_device)
 		fail_device(&err);
 	else if (rc && rc != SHARD_END)

@@ -19,7 +19,10 @@ struct loader {
 	int wide_tokens;      /* true: tokens are int64 */
 	uint64_t place_count; /* how often a loop began, or was given its place; only the last loop may go on */
 	uint64_t epoch;	      /* of the last batch, or of the place that it was given */
-	bool placed;	      /* the next loop begins where the loader stands; false if the last one was left early */
+	uint64_t step;	      /* of the last batch */
+	bool placed;	      /* the next loop begins where the loader stands; else with the next epoch */
+	bool at_left;	      /* it still stands where the last loop was left, in the middle of an epoch */
+	uint64_t left_taken;  /* batches that the last loop had when it was left; 0 if it was not left early */
 };
 
 /*
@@ -27,6 +30,12 @@ struct loader {
  * set, which says what to do in Python.
  */
 bool loader_choose_device(struct loader *l, PyObject *gpu, PyObject *stream, struct shard_loader_options *o);
+
+/*
+ * A loop that was left early has ended its epoch: go to the start of the next one.  If that fails,
+ * an exception is set.
+ */
+bool loader_end_left(struct loader *l);
 
 /*
  * Wait for the next batch and take it.  SHARD_END at the end of an epoch; for any other status but

@@ -10,13 +10,19 @@
 
 /* ---- places ---- */
 
+/* Can the place be told?  Else an exception is set. */
+static bool has_place(struct loader *l)
+{
+	return lender_is_usable(&l->lender) && (!l->at_left || loader_end_left(l));
+}
+
 static PyObject *tell(PyObject *self, PyObject *unused)
 {
 	struct lender *l = (struct lender *)self;
 	uint64_t epoch, position;
 
 	(void)unused;
-	if (!lender_is_usable(l))
+	if (!has_place((struct loader *)self))
 		return NULL;
 	shard_loader_tell(l->l, &epoch, &position);
 	return Py_BuildValue("(KK)", epoch, position);
@@ -28,6 +34,8 @@ static void placed_anew(struct loader *l)
 	uint64_t position;
 
 	l->placed = true;
+	l->at_left = false;
+	l->left_taken = 0;
 	l->place_count++;
 	shard_loader_tell(l->lender.l, &l->epoch, &position);
 }
@@ -53,10 +61,19 @@ static PyObject *begins(PyObject *self, PyObject *args)
 	unsigned long long epoch;
 	uint64_t now, position;
 
-	if (!PyArg_ParseTuple(args, "K", &epoch) || !lender_is_usable(&l->lender))
+	if (!PyArg_ParseTuple(args, "K", &epoch) || !has_place(l))
 		return NULL;
 	shard_loader_tell(l->lender.l, &now, &position);
 	return PyBool_FromLong(now == epoch && l->epoch < epoch);
+}
+
+/* None, or of a last loop that was left early: epoch, steps that were done, batches that it had. */
+static PyObject *left(PyObject *self, PyObject *unused)
+{
+	struct loader *l = (struct loader *)self;
+
+	(void)unused;
+	return l->left_taken ? Py_BuildValue("(KKK)", l->epoch, l->step + 1, l->left_taken) : Py_NewRef(Py_None);
 }
 
 static PyObject *token(PyObject *self, PyObject *unused)
@@ -65,7 +82,7 @@ static PyObject *token(PyObject *self, PyObject *unused)
 	char text[SHARD_TOKEN_BYTES];
 
 	(void)unused;
-	if (!lender_is_usable(l))
+	if (!has_place((struct loader *)self))
 		return NULL;
 	shard_loader_token(l->l, text);
 	return PyUnicode_FromString(text);
@@ -252,6 +269,7 @@ PyMethodDef loader_methods[] = {
 	{"tell", tell, METH_NOARGS, "tell($self, /)\n--\n\n"},
 	{"seek", seek, METH_VARARGS, "seek($self, epoch, position, /)\n--\n\n"},
 	{"begins", begins, METH_VARARGS, "begins($self, epoch, /)\n--\n\n"},
+	{"left", left, METH_NOARGS, "left($self, /)\n--\n\n"},
 	{"token", token, METH_NOARGS, "token($self, /)\n--\n\n"},
 	{"resume", resume, METH_O, "resume($self, token, /)\n--\n\n"},
 	{"step_count", step_count, METH_NOARGS, "step_count($self, /)\n--\n\n"},

@@ -173,7 +173,7 @@ static PyObject *next(struct loader *l)
 struct epoch {
 	PyObject_HEAD struct loader *loader; /* NULL: it is over */
 	uint64_t place;			     /* the loader's place_count when this loop began */
-	bool started;			     /* it has had a batch */
+	uint64_t taken;			     /* batches that it had */
 };
 static PyTypeObject *epoch_type;
 
@@ -182,8 +182,8 @@ static bool is_current(struct epoch *e)
 {
 	struct loader *l = e->loader;
 
-	if (!e->started && l->placed) { /* the loader was given a place meanwhile: this loop begins there */
-		e->place = l->place_count;
+	if (!e->taken && l->placed) { /* a loop begins with its first batch, where the loader stands then */
+		e->place = ++l->place_count;
 		l->placed = false;
 	}
 	if (e->place != l->place_count && !l->lender.closed)
@@ -200,7 +200,7 @@ static PyObject *epoch_next(PyObject *self)
 	if (e->loader && !is_current(e))
 		return NULL;
 	batch = e->loader ? next(e->loader) : NULL;
-	e->started = true;
+	e->taken += batch != NULL;
 	if (!batch && e->loader && !PyErr_Occurred()) {
 		unref(e->loader);
 		e->loader = NULL;
@@ -208,11 +208,28 @@ static PyObject *epoch_next(PyObject *self)
 	return batch;
 }
 
+/* Nobody can ask the last loop for a batch any more, and it has not come to its end. */
+static void left_early(const struct epoch *e)
+{
+	struct loader *l = e->loader;
+	uint64_t epoch, position;
+
+	l->placed = !e->taken; /* it asked for a batch and had none: it has not begun */
+	if (!e->taken || !l->lender.l)
+		return;
+	shard_loader_tell(l->lender.l, &epoch, &position);
+	l->at_left = position && epoch == l->epoch;
+	l->left_taken = l->at_left ? e->taken : 0;
+}
+
 static void epoch_dealloc(PyObject *self)
 {
 	PyTypeObject *type = Py_TYPE(self);
+	struct epoch *e = (struct epoch *)self;
 
-	unref(((struct epoch *)self)->loader);
+	if (e->loader && e->place == e->loader->place_count && !e->loader->placed)
+		left_early(e);
+	unref(e->loader);
 	PyObject_Free(self);
 	Py_DECREF(type);
 }
@@ -221,28 +238,16 @@ static void epoch_dealloc(PyObject *self)
 static PyObject *iterate(PyObject *self)
 {
 	struct loader *l = (struct loader *)self;
-	uint64_t epoch, position;
-	struct shard_error err;
 	struct epoch *e;
 
-	if (!lender_is_usable(&l->lender))
+	if (!lender_is_usable(&l->lender) || (!l->placed && !loader_end_left(l)))
 		return NULL;
-	if (!l->placed) {
-		shard_loader_tell(l->lender.l, &epoch, &position);
-		/* Else the next epoch begins already: at 0, or of a mixture behind a step. */
-		if (position && epoch == l->epoch) {
-			epoch++;
-			position = 0;
-		}
-		if (shard_loader_seek(l->lender.l, epoch, position, &err))
-			return fail(&err);
-	}
 	e = PyObject_New(struct epoch, epoch_type);
 	if (e) {
 		e->loader = ref(l);
 		e->place = ++l->place_count;
-		e->started = false;
-		l->placed = false;
+		e->taken = 0;
+		l->left_taken = 0;
 	}
 	return (PyObject *)e;
 }

@@ -146,7 +146,8 @@ PyObject *layout_item(const struct layout *l, PyObject *record, uint32_t f, unsi
 	PyObject *value = layout_item_if(l, record, f), *names, *text;
 	const char *found;
 
-	if (!value && PyErr_Occurred() && !PyObject_HasAttrString(record, "keys")) {
+	/* A list, for example, which has no items of that name; what a mapping itself raises is its own. */
+	if (!value && PyErr_Occurred() && PyErr_ExceptionMatches(PyExc_TypeError) && !PyDict_Check(record)) {
 		PyObject *type = PyType_GetName(Py_TYPE(record));
 
 		text = type ? PyUnicode_AsEncodedString(type, "utf-8", "backslashreplace") : NULL;

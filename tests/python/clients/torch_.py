@@ -10,7 +10,9 @@ import os
 import pickle
 import queue
 import shutil
+import tempfile
 import threading
+import traceback
 import unittest
 import warnings
 import weakref
@@ -54,6 +56,15 @@ class Loading(unittest.TestCase):
         if not torch.cuda.is_available():
             with self.assertRaisesRegex(libshard.DeviceError, "torch.cuda.is_available.. says no.*use device='cpu'"):
                 libshard.torch.Loader("set", 7, device="cuda")
+
+    def test_options_of_a_dataloader(self):
+        for option, words in (
+            ("num_workers", ": a loader has no worker processes"),
+            ("channel_last", "; did you mean channels_last="),
+            ("what", "; there are channels_last, rank, world, mesh, dims, tokens, fields"),
+        ):
+            with self.assertRaisesRegex(TypeError, f"^libshard.torch.Loader has no option {option}={words}"):
+                libshard.torch.Loader("set", 8, **{option: None})
 
     def test_an_epoch_is_a_loop(self):
         with libshard.torch.Loader("set", 8, seed=5) as loader, libshard.Loader("set", 8, seed=5) as arrays:
@@ -241,6 +252,29 @@ class Loading(unittest.TestCase):
                     batch["image"].bitwise_not_()
                     batch["label"].zero_()
         libshard.open("set").verify()
+
+    def test_writing_to_a_batch_changes_no_other(self):
+        """Also what is behind the end of a field that varies."""
+        rows = [{"tokens": list(range(1, 2 + i % 7))} for i in range(60)]
+        libshard.pack(rows, [libshard.Field("tokens", "uint16", (8,), kind="ragged")], "written")
+        with libshard.torch.Loader("written", 8, prefetch=1, max_held=1, seed=1, tokens=None) as loader:
+            for _ in range(3):
+                for batch in loader:
+                    for i, row in zip(batch.index.tolist(), batch["tokens"]):
+                        want = rows[i]["tokens"]
+                        self.assertEqual(row.tolist(), want + [0] * (8 - len(want)))
+                    batch["tokens"].fill_(65535)
+                    batch["tokens_length"].zero_()
+
+    def test_the_order_is_of_the_seed_alone(self):
+        orders = []
+        for seed in (1, 2):
+            torch.manual_seed(seed)
+            np.random.seed(seed)
+            orders.append([b.index.tolist() for b in libshard.torch.Loader("set", 8)])
+        self.assertEqual(orders[0], orders[1])
+        self.assertEqual(orders[0], [b.index.tolist() for b in libshard.torch.Loader("set", 8, seed=0)])
+        self.assertNotEqual(orders[0], [b.index.tolist() for b in libshard.torch.Loader("set", 8, seed=1)])
 
     def test_gradients_through_what_was_made_of_a_batch(self):
         layer = torch.nn.Conv2d(3, 4, 3, stride=2).to(memory_format=torch.channels_last)
@@ -480,20 +514,43 @@ class Skipped(unittest.TestCase):
     def test_batches_that_would_be_lost_or_come_twice(self):
         loader = libshard.torch.Loader("set", 8, seed=3)
         self.refuse("batches were left out between two others", skip_first(loader, 1, every=2))
-        loader.set_epoch(0)
-        next(iter(loader))  # the second comes next, as a state might say
+        loader = libshard.torch.Loader("set", 8, seed=3)
+        loop = iter(loader)
+        next(loop)
+        loader.load_state_dict(loader.state_dict())  # the second comes next
         self.refuse("1 batches are to be left out, and the loader stands behind the start", skip_first(loader, 1))
         mixture = libshard.torch.Loader(libshard.mix(["set", "set"]), 8)
         self.refuse("or delivers a mixture", skip_first(mixture, 1))
         samples = DataLoader(loader.dataset, batch_size=4, collate_fn=loader.collate_fn)
         self.refuse("or made of samples", samples)
 
+    def test_a_loop_that_is_left_ends_its_epoch(self):
+        loader = libshard.torch.Loader("set", 8, seed=3)
+        rest = skip_first(loader, 4)
+        for _ in rest:
+            self.assertEqual(loader.epoch, 0)
+            state = loader.state_dict()
+            break
+        with self.assertWarnsRegex(UserWarning, "left after step 5 of 13, so this state begins epoch 1"):
+            loader.state_dict()
+        self.assertEqual(loader.epoch, 1)
+        loader.load_state_dict(state)
+        self.assertEqual(next(iter(loader)).step, 5)
+
     def test_a_loader_is_no_dataset(self):
         with self.assertRaisesRegex(TypeError, "no samples.*ShardDataset.*get_train_dataloader"):
             libshard.torch.Loader("set", 8)[0]
-        self.assertIsNone(libshard.torch.Loader("set", 8).sampler)
-        in_order = libshard.torch.Loader("set", 8, shuffle=False)
-        self.assertIsInstance(in_order.sampler, torch.utils.data.SequentialSampler)
+
+    def test_a_sampler_sets_the_epoch(self):
+        """As Lightning does at the start of each epoch."""
+        for shuffle in (True, False):
+            loader = libshard.torch.Loader("set", 8, shuffle=shuffle)
+            in_order = isinstance(loader.sampler, torch.utils.data.SequentialSampler)
+            self.assertEqual(in_order, not shuffle)
+            loop = iter(loader)
+            next(loop)  # which is held, as frameworks hold it
+            loader.sampler.set_epoch(3)
+            self.assertEqual([(b.epoch, b.step) for b in loader][0], (3, 0))
 
     def test_a_loader_dies_with_its_last_name(self):
         loader = libshard.torch.Loader("set", 8)
@@ -505,6 +562,162 @@ class Skipped(unittest.TestCase):
             self.assertIsNone(alive())
         finally:
             gc.enable()
+
+
+def together(world, job):
+    """job(rank) in a group of real processes: what each returned, its error, and its warnings."""
+    with tempfile.TemporaryDirectory() as folder:
+        pids = []
+        for rank in range(world):
+            pids.append(os.fork())
+            if pids[-1]:
+                continue
+            said, status = {"error": ""}, 1
+            try:
+                os.environ["GLOO_SOCKET_IFNAME"] = "lo"
+                store = torch.distributed.FileStore(f"{folder}/store", world)
+                torch.distributed.init_process_group("gloo", store=store, rank=rank, world_size=world)
+                with warnings.catch_warnings(record=True) as caught:
+                    warnings.simplefilter("always")
+                    try:
+                        said["returned"] = job(rank)
+                    except libshard.ArgumentError as e:
+                        said["error"] = str(e)
+                    said["warnings"] = [str(w.message) for w in caught]
+                store.set(f"{rank} is done", json.dumps(said))
+                store.wait([f"{other} is done" for other in range(world)])  # it may still be connecting
+                with open(f"{folder}/{rank}", "w") as f:
+                    json.dump(said, f)
+                status = 0
+            except BaseException:
+                traceback.print_exc()
+            finally:
+                os._exit(status)
+        assert [os.waitpid(pid, 0)[1] for pid in pids] == [0] * world
+        all_said = []
+        for rank in range(world):
+            with open(f"{folder}/{rank}") as f:
+                all_said.append(json.load(f))
+        return all_said
+
+
+class Agreement(unittest.TestCase):
+    """Ranks that go through other loops than rank 0."""
+
+    def run_ranks(self, change, *, world=2, epochs=2, options=None, loop=None):
+        """What all said, after ``change`` has changed the options of a rank."""
+
+        def job(rank):
+            mine = {"batch_size": 8, "seed": 3} | (options or {})
+            change(rank, mine)
+            before = mine.pop("before", None)
+            loader = libshard.torch.Loader(mine.pop("dataset", "set"), **mine)
+            if before:
+                before(loader)
+            rows = []
+            for _ in range(epochs):
+                rows.append((loop or (lambda l: [i for b in l for i in b.index.tolist()]))(loader))
+            return rows
+
+        return together(world, job)
+
+    def test_a_good_run(self):
+        for world in (2, 4):
+            said = self.run_ranks(lambda rank, mine: None, world=world)
+            self.assertEqual([(s["error"], s["warnings"]) for s in said], [("", [])] * world)
+            for epoch in range(2):
+                rows = [i for s in said for i in s["returned"][epoch]]
+                self.assertEqual((len(rows), len(set(rows))), (N // (8 * world) * 8 * world,) * 2)
+
+    def test_one_rank_is_elsewhere(self):
+        data.pack_images("another", 103, "--shard-records", "50")
+        loader = libshard.torch.Loader("set", 16, seed=3)
+        state = [loader.state_dict() for _ in loader][0]  # behind the first batch
+        look = lambda loader: next(iter(loader))  # noqa: E731
+        for story, odd, changed, words in (
+            ("a look at a batch", 1, {"before": look}, "epoch is 1 here and 0 on rank 0.*with a loader of its own"),
+            ("rank 0 looks", 0, {"before": look}, "epoch is 0 here and 1 on rank 0"),
+            ("seeds", 1, {"seed": 4}, "seed is 4 here and 3 on rank 0; so records would come twice.*the same seed"),
+            ("batch sizes", 1, {"batch_size": 4}, "batch_size is 4 here and 8 on rank 0, batches of an epoch is 12"),
+            ("datasets", 1, {"dataset": "another"}, "dataset is .* here and .* on rank 0.*open the same dataset"),
+            ("orders", 1, {"shuffle": "global"}, "shuffle is global .* here and windows .* on rank 0"),
+            ("tails", 1, {"tail": "pad"}, "batches of an epoch is 7 here and 6 on rank 0"),
+            ("states", 1, {"before": lambda l: l.load_state_dict(state)}, "position is 16 here and 0 on rank 0"),
+            ("said by the user", 1, {"seed": 4, "share": True}, "seed is 4 here and 3 on rank 0"),
+        ):
+            with self.subTest(story):
+
+                def change(rank, mine, odd=odd, changed=changed):
+                    if "share" in changed:
+                        mine |= {"rank": rank, "world": 2}
+                    if rank == odd:
+                        mine |= {k: v for k, v in changed.items() if k != "share"}
+
+                said = self.run_ranks(change)
+                self.assertEqual(said[0]["error"], "")
+                self.assertRegex(said[1]["error"], f"^rank 1 and rank 0 disagree: .*{words}.*rank=0 and world=1")
+
+    def test_an_epoch_of_one_batch(self):
+        one = {"batch_size": 51}
+        for seed in (3, 4):
+            said = self.run_ranks(lambda rank, mine: mine.update(seed=seed if rank else 3), options=one)  # noqa: B023
+            self.assertEqual("seed is 4 here" in said[1]["error"], seed == 4)
+            self.assertEqual(said[0]["error"], "")
+
+    def test_what_is_not_compared(self):
+        """Neither an error nor a warning."""
+
+        def in_a_thread(loader):
+            thread = threading.Thread(target=lambda: [b.step for b in loader])
+            thread.start()
+            thread.join()
+
+        def seeds(**more):
+            return lambda rank, mine: mine.update({"seed": rank, **more})
+
+        for story, change, loop in (
+            ("it was said so", seeds(check_ranks=False), None),
+            ("each rank takes all records", seeds(rank=0, world=1), None),
+            ("shares of another group", seeds(rank=0, world=3), None),
+            ("another thread, in which the order of loops is up to chance", seeds(), in_a_thread),
+            ("loops of one batch", seeds(), lambda l: next(iter(l)).step),
+        ):
+            with self.subTest(story):
+                said = self.run_ranks(change, loop=loop)
+                self.assertEqual([(s["error"], s["warnings"]) for s in said], [("", [])] * 2)
+
+    def test_a_rank_that_stops_early(self):
+        """Its next loop cannot be compared, which is said once; nothing is refused."""
+        def short(loader):
+            list(b.step for b in itertools.islice(loader, 2 if loader.rank else 5))
+            torch.distributed.barrier()
+
+        said = self.run_ranks(lambda rank, mine: None, loop=short, epochs=4)
+        self.assertEqual([s["error"] for s in said], ["", ""])
+        self.assertEqual(said[0]["warnings"], [])
+        words = "^before this loop, which is in epoch 1, this rank took 2 batches, and rank 0 took 5 before its own"
+        (warning,) = said[1]["warnings"]
+        self.assertRegex(warning, words)
+        even = self.run_ranks(lambda rank, mine: None, loop=lambda l: [b.step for b in itertools.islice(l, 3)])
+        self.assertEqual([(s["error"], s["warnings"]) for s in even], [("", [])] * 2)
+
+    def test_a_rank_that_never_comes(self):
+        with mock.patch.object(libshard._ranks, "_PATIENCE_SECONDS", 0):
+            said = self.run_ranks(lambda rank, mine: None, loop=lambda l: [b.step for b in l] if l.rank else [])
+        self.assertEqual([s["error"] for s in said], ["", ""])
+        (warning,) = said[1]["warnings"]
+        self.assertRegex(warning, "^rank 0 has not come to the second batch of the loop that ends here, in epoch 0")
+
+    def test_a_mesh_compares_along_its_data_parallel_dimensions(self):
+        def job(rank):
+            mesh = torch.distributed.device_mesh.init_device_mesh("cpu", (2, 2), mesh_dim_names=("dp", "tp"))
+            loader = libshard.torch.Loader("set", 8, mesh=mesh, seed=3 + (rank == 3))
+            return [i for b in loader for i in b.index.tolist()]
+
+        said = together(4, job)
+        self.assertEqual([s["error"] for s in said[:3]], [""] * 3)
+        self.assertRegex(said[3]["error"], "^rank 3 and rank 1 disagree: seed is 4 here and 3 on rank 1")
+        self.assertEqual(said[0]["returned"], said[1]["returned"])
 
 
 class Ranks(unittest.TestCase):

@@ -12,6 +12,7 @@
 
 #include "tools/common/exit_code.h"
 #include "tools/common/message.h"
+#include "tools/common/utf8.h"
 
 #define BYTES_MAX (SHARD_MIX_WEIGHTS_MAX * UINT64_C(1024)) /* of a file; a line has two paths at most */
 #define BLANK	  " \t\r"
@@ -26,10 +27,15 @@ static int read_text(struct mix_file *f)
 	f->text = malloc(BYTES_MAX + 1);
 	bytes = f->text ? fread(f->text, 1, BYTES_MAX + 1, in) : 0;
 	if (!f->text || ferror(in)) {
+		int os_code = f->text ? errno : ENOMEM;
+
 		fclose(in);
-		return fail(EXIT_IO, "%s: %s", f->path, f->text ? strerror(EIO) : "out of memory");
+		errno = os_code;
+		return fail(EXIT_IO, "%s: %s", f->path, f->text ? strerror(os_code) : "out of memory");
 	}
 	fclose(in);
+	if (utf8_is_utf16(f->text, bytes))
+		return fail(EXIT_USAGE, "%s: " UTF8_UTF16, f->path);
 	if (bytes > BYTES_MAX || memchr(f->text, 0, bytes))
 		return fail(
 			EXIT_USAGE,
@@ -102,7 +108,8 @@ int mix_file_open(struct mix_file *f, const char *path)
 	if (!f->source || !f->of || !f->target)
 		return fail(EXIT_IO, "out of memory for the sources of a mixture");
 	rc = read_text(f);
-	for (line = f->text; !rc && line && *line; line = next, number++) {
+	for (line = rc ? NULL : f->text + utf8_mark(f->text, strlen(f->text)); !rc && line && *line;
+	     line = next, number++) {
 		next = line + strcspn(line, "\n");
 		next += *next != 0;
 		line[strcspn(line, "\n")] = 0;

@@ -223,15 +223,15 @@ int tensor_image(const struct tensor *tensor, struct png_image *out)
 	const char *layout = shard_layout_name(f->layout);
 	uint64_t height, width, channels = 1;
 	char shape[SHAPE_CHARS];
-	bool has_pixels =
-		f->dtype == SHARD_U8 || f->dtype == SHARD_F16 || f->dtype == SHARD_BF16 || f->dtype == SHARD_F32;
+	bool has_pixels = f->dtype == SHARD_U8 || f->dtype == SHARD_U16 || f->dtype == SHARD_F16 ||
+			  f->dtype == SHARD_BF16 || f->dtype == SHARD_F32;
 	bool is_chw = f->layout == SHARD_CHW && tensor->ndim == 3, is_hwc = f->layout == SHARD_HWC && tensor->ndim == 3;
 
 	shape_text(shape, tensor->shape, tensor->ndim);
 	if (!has_pixels || (!is_chw && !is_hwc && tensor->ndim != 2))
 		return fail(EXIT_USAGE,
-			    "field %s is %s%s%s%s, not an image of u8 or floats in layout hwc or chw; `shardcat get "
-			    "--npy` takes any field",
+			    "field %s is %s%s%s%s, not an image of u8, u16 or floats in layout hwc or chw; `shardcat "
+			    "get --npy` takes any field",
 			    f->name, shard_dtype_name(f->dtype), shape, f->layout ? " " : "", f->layout ? layout : "");
 	height = tensor->shape[is_chw ? 1 : 0];
 	width = tensor->shape[is_chw ? 2 : 1];

@@ -16,6 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tools/common/text.h"
 #include "tools/shardcat/dataset/number.h"
 
 #define VALUES_MAX 65536u
@@ -42,17 +43,6 @@ static bool is_integer(const struct shard_field *f)
 	       ((f->dtype >= SHARD_U8 && f->dtype <= SHARD_I64) || f->dtype == SHARD_BOOL);
 }
 
-static bool take_number(const char *text, size_t bytes, int64_t *out)
-{
-	char *end;
-
-	if (!bytes || !(isdigit((unsigned char)text[0]) || text[0] == '-'))
-		return false;
-	errno = 0;
-	*out = strtoll(text, &end, 10);
-	return !errno && end == text + bytes;
-}
-
 /*
  * A number, or of the label field the name of a class.  A class whose name is a number needs its
  * index.
@@ -62,7 +52,7 @@ static int take_value(const struct condition *c, const char *text, size_t bytes,
 	bool is_label = c->field == target_label_field(c->t);
 	int64_t named;
 
-	if (take_number(text, bytes, out)) {
+	if (text_i64(text, bytes, out)) {
 		if (is_label && target_find_class(c->t, text, bytes, &named) && named != *out)
 			return cli_misuse(c->args,
 					  "--where %s=%.*s: is the index of one class and the name of another, %" PRId64
@@ -140,21 +130,20 @@ static int take_limit(struct condition *c)
 	size_t bytes = strlen(c->value);
 	int64_t whole = 0;
 	int rc = EXIT_DONE;
-	char *end;
 
 	if (is_integer(c->field)) {
 		if (take_large(c))
 			return EXIT_DONE;
 		if (c->sign == IS_NOT)
 			rc = take_value(c, c->value, bytes, &whole);
-		else if (!take_number(c->value, bytes, &whole))
+		else if (!text_i64(c->value, bytes, &whole))
 			rc = cli_misuse(c->args, "--where %s: '%s' must be a whole number", c->text, c->value);
 		c->number = (long double)whole;
 		return rc;
 	}
-	c->number = rounded(strtod(c->value, &end), c->field->dtype);
-	if (!bytes || *end || isspace((unsigned char)c->value[0]) || isnan(c->number))
-		return cli_misuse(c->args, "--where %s: '%s' must be a number", c->text, c->value);
+	c->number = rounded(strtod(c->value, NULL), c->field->dtype);
+	if (!text_is_decimal(c->value, bytes, true) || isnan(c->number))
+		return cli_misuse(c->args, "--where %s: '%s' must be a decimal number", c->text, c->value);
 	return EXIT_DONE;
 }
 

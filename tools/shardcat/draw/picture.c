@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * picture.c - images of floating point, made visible
+ * picture.c - images of floating point or of 16 bits, made visible
  */
 #include "tools/shardcat/draw/picture.h"
 
@@ -121,12 +121,37 @@ static void make_u8(const struct picture_scale *scale, struct tensor *tensor)
 	tensor->element_bytes = 1;
 }
 
-int picture_image(const struct picture_scale *scale, struct tensor *tensor, struct png_image *out)
+/* As they lie, or the upper bytes, in place. */
+static void take_u16(bool wide, struct tensor *tensor, struct png_image *out)
+{
+	if (wide) {
+		out->wide = true;
+		out->row_bytes *= 2;
+		out->pixel_bytes *= 2;
+		out->channel_bytes *= 2;
+		return;
+	}
+	for (uint64_t i = 0; i < tensor->element_count; i++)
+		tensor->data[i] = tensor->data[2 * i + 1];
+	tensor->element_bytes = 1;
+}
+
+int picture_image(const struct picture_scale *scale, bool wide, struct tensor *tensor, struct png_image *out)
 {
 	struct picture_scale by_itself = {.known = false};
 	int rc = tensor_image(tensor, out);
 
-	if (!rc && is_float(tensor->field->dtype))
+	if (rc || tensor->field->dtype == SHARD_U16) {
+		if (!rc && !wide && tensor->field->semantic != SHARD_IMAGE)
+			return fail(EXIT_USAGE,
+				    "field %s is u16 and no image, so its 16 bits cannot be shown in 8; `shardcat get "
+				    "--png` and `--npy` write all of them",
+				    tensor->field->name);
+		if (!rc)
+			take_u16(wide, tensor, out);
+		return rc;
+	}
+	if (is_float(tensor->field->dtype))
 		make_u8(out->channel_count == 3 ? scale : &by_itself, tensor);
 	return rc;
 }

@@ -40,6 +40,7 @@ struct job { /* all const while it runs, but for what `account` and `receipts` p
 	bool again;			  /* they are built once more, and must become the same */
 	struct cli_part part;		  /* shards s with s % count == idx */
 	const struct scheduler *worker;	  /* shards are claimed, from its place on; NULL: all of `part` are ours */
+	bool exif_said;			  /* the user has typed whether images are turned upright */
 	bool no_wait;			  /* end, even if shards that others have claimed are missing */
 	const struct cli_amount *max_bad; /* or NULL */
 	struct receipt_files *receipts;	  /* to which this process adds */

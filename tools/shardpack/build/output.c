@@ -28,6 +28,7 @@
 #define STATE_DIR   ".shardpack"
 #define MANIFEST    "dataset.manifest"
 #define SOURCES	    "sources"
+#define EXIF_SAID   "exif"
 #define TEMP_PREFIX ".tmp." /* as shard_publish() and writers make them */
 
 /*
@@ -279,6 +280,8 @@ int output_begin(const struct job *job, const char *source, const struct origin 
 		code = publish(job, "source", source, strlen(source), NULL);
 	if (code == EXIT_DONE && job->quarantine)
 		code = publish(job, "quarantine", job->quarantine->dir, strlen(job->quarantine->dir), NULL);
+	if (code == EXIT_DONE && job->exif_said)
+		code = publish(job, EXIF_SAID, "", 0, NULL);
 	return code == EXIT_DONE ? files_sync_dir(job->out_dir) : code;
 }
 
@@ -320,7 +323,7 @@ static int load_none(const struct job *job, bool *sealed)
 	return EXIT_DONE;
 }
 
-int output_load(const struct job *job, struct plan *plan, char **source, char **quarantine, bool *sealed)
+int output_load(struct job *job, struct plan *plan, char **source, char **quarantine, bool *sealed)
 {
 	char path[FILES_PATH_BYTES];
 	struct text text = {.shelf = plan->text.shelf};
@@ -341,6 +344,10 @@ int output_load(const struct job *job, struct plan *plan, char **source, char **
 	text_free(&text);
 	if (code == EXIT_DONE)
 		code = plan_check_versions(plan, path);
+	if (code == EXIT_DONE)
+		code = files_path(path, job->state_dir, EXIF_SAID);
+	if (code == EXIT_DONE)
+		job->exif_said = access(path, F_OK) == 0;
 	if (code == EXIT_DONE)
 		code = load_place(job, "source", source);
 	return code == EXIT_DONE ? load_place(job, "quarantine", quarantine) : code;
@@ -371,8 +378,8 @@ static int remove_all(const char *dir, bool (*is_ours)(const char *name), bool *
 static bool is_state_name(const char *name)
 {
 	return !strcmp(name, "plan") || !strcmp(name, "source") || !strcmp(name, SOURCES) ||
-	       !strcmp(name, "quarantine") || !strncmp(name, "receipts-", 9) || !strncmp(name, "claim-", 6) ||
-	       !strncmp(name, "built-", 6) ||
+	       !strcmp(name, "quarantine") || !strcmp(name, EXIF_SAID) || !strncmp(name, "receipts-", 9) ||
+	       !strncmp(name, "claim-", 6) || !strncmp(name, "built-", 6) ||
 	       !strncmp(name, "receipt-", 8); /* of releases before 0.2: one for each shard */
 }
 

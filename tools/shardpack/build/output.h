@@ -9,12 +9,13 @@
  *   OUT/.shardpack/sources    times and fingerprints of the files of the source; origin.h
  *   OUT/.shardpack/source     the folder of the inputs; for `shardpack build`
  *   OUT/.shardpack/quarantine the folder for bad inputs; for `shardpack build`
+ *   OUT/.shardpack/exif       there if --exif was typed; for `shardpack build`
  *   OUT/.shardpack/receipts-00000.0 ...
  *   OUT/.shardpack/claim-00000   which process builds a range of shards; claims.h
  *   OUT/.shardpack/built-00000   all of a range is built
  *
- * Times and the two folders are not part of the plan.  Sealing removes .shardpack.
- * Only the files in OUT decide which work is left, so any process can continue it.
+ * Times, the two folders, and that an option was typed, are not part of the plan.  Sealing removes
+ * .shardpack.  Only the files in OUT decide which work is left, so any process can continue it.
  */
 #ifndef SHARD_BUILD_OUTPUT_H
 #define SHARD_BUILD_OUTPUT_H
@@ -42,9 +43,9 @@ int output_examine(const char *out_dir, const struct plan *plan, enum output_sta
 int output_set_dir(struct job *job, const char *out_dir);
 
 /*
- * Make OUT and put the plan into it, durably.  Put two files beside the plan: `source`, an absolute
- * path, and the times and fingerprints in `now`, unless there are some already.  Fails if another
- * process puts in another plan first.
+ * Make OUT and put the plan into it, durably.  Put files beside the plan: `source`, an absolute
+ * path; the times and fingerprints in `now`, unless there are some already; and that --exif was
+ * typed, if it was.  Fails if another process puts in another plan first.
  */
 int output_begin(const struct job *job, const char *source, const struct origin *now);
 
@@ -73,11 +74,11 @@ int output_add_prints(const struct job *job, const struct origin *then, const st
 int output_check_sealed(const struct job *job, const struct origin *now, bool trust_names, bool *kept);
 
 /*
- * Read the plan that is in OUT, to the shelf that `plan` has, and the places beside it; NULL where
- * there are none, else to be freed.  *sealed if OUT is a dataset that has no plan any more: then
- * nothing was read.
+ * Read the plan that is in OUT, to the shelf that `plan` has, job->exif_said, and the places beside
+ * it; NULL where there are none, else to be freed.  *sealed if OUT is a dataset that has no plan
+ * any more: then nothing was read.
  */
-int output_load(const struct job *job, struct plan *plan, char **source, char **quarantine, bool *sealed);
+int output_load(struct job *job, struct plan *plan, char **source, char **quarantine, bool *sealed);
 
 /*
  * Refuse a symbolic link or a file in the place of a folder of shardpack's own.  It is fine if

@@ -33,6 +33,7 @@
 #include "tools/shardpack/scan/input_file.h"
 #include "tools/shardpack/scan/pack_options.h"
 #include "tools/shardpack/scan/request.h"
+#include "tools/shardpack/scan/scan.h"
 #include "tools/shardpack/scan/text_each.h"
 
 struct reading {
@@ -50,7 +51,9 @@ struct reading {
 	size_t text;				  /* its number */
 	const char *path;			  /* of the JSON, below the root */
 	const struct coco_annotation *annotation; /* at hand; NULL: what is said is of the image */
-	struct bad_input bad;			  /* of the image at hand */
+	/* annotations without an outline, which an optional mask leaves out; and the first one */
+	uint64_t left_out[RECIPE_NAMED_MAX], first_left_out[RECIPE_NAMED_MAX];
+	struct bad_input bad; /* of the image at hand */
 };
 
 static int out_of_memory(void)
@@ -82,53 +85,125 @@ static const char *key_of(const struct reading *r, uint32_t i)
 /* ---- one annotation ---- */
 
 struct found {
-	bool field[RECIPE_NAMED_MAX];
+	bool field[RECIPE_NAMED_MAX], nested[RECIPE_NAMED_MAX]; /* it is there; within an object */
 	struct json_range category, value[RECIPE_NAMED_MAX];
 };
 
-static int find_members(struct reading *r, const struct coco_annotation *a, struct found *out)
+/*
+ * A member of an annotation, or with `under`, of the object in it that has this key.  The key of a
+ * field may name such a member, as attributes.occluded; one whose own name has the dot comes first.
+ */
+static int take_member(struct reading *r, const char *under, const struct json_range *key,
+		       const struct json_range *value, struct found *out)
 {
 	const struct recipe *recipe = r->request->recipe;
+	size_t under_bytes = strlen(under);
+
+	for (uint32_t i = 0; i < recipe->field_count; i++) {
+		const char *name = field_has_part(&recipe->from[i]) ? key_of(r, i) : "";
+
+		if (strncmp(name, under, under_bytes) || !json_range_is(key, name + under_bytes))
+			continue;
+		if (under_bytes && out->field[i] && !out->nested[i])
+			continue;
+		if (out->field[i] && out->nested[i] == (under_bytes > 0))
+			return bad(r, SHARD_MISS_VALUE, "has %s twice", name);
+		out->field[i] = true;
+		out->nested[i] = under_bytes > 0;
+		out->value[i] = *value;
+	}
+	return EXIT_DONE;
+}
+
+/* The members of a value that is an object, as far as the key of a field goes on behind its own. */
+static int find_nested(struct reading *r, const char *above, const struct json_range *key,
+		       const struct json_range *value, struct found *out)
+{
+	const struct recipe *recipe = r->request->recipe;
+	char under[FIELD_FROM_BYTES_MAX + 2];
+	struct json_range name, inner;
+	struct json_scan j;
+	bool first = true, wanted = false;
+	int code = EXIT_DONE;
+
+	/* the key has quotes, and a dot follows it */
+	if (value->text[0] != '{' || strlen(above) + key->bytes >= sizeof(under))
+		return EXIT_DONE;
+	snprintf(under, sizeof(under), "%s%.*s.", above, (int)key->bytes - 2, key->text + 1);
+	for (uint32_t i = 0; !wanted && i < recipe->field_count; i++)
+		wanted = field_has_part(&recipe->from[i]) && !strncmp(key_of(r, i), under, strlen(under));
+	json_scan_text(&j, value->text, value->bytes);
+	while (wanted && code == EXIT_DONE && json_scan_member(&j, &first, &name) == JSON_ITEM &&
+	       json_scan_take(&j, &inner)) {
+		code = take_member(r, under, &name, &inner, out);
+		if (code == EXIT_DONE)
+			code = find_nested(r, under, &name, &inner, out);
+	}
+	return code;
+}
+
+static int find_members(struct reading *r, const struct coco_annotation *a, struct found *out)
+{
 	struct json_range key, value;
 	struct json_scan j;
 	bool first = true;
+	int code = EXIT_DONE;
 
 	*out = (struct found){.category = {.text = NULL}};
 	json_scan_text(&j, r->object, a->bytes);
-	while (json_scan_member(&j, &first, &key) == JSON_ITEM && json_scan_take(&j, &value)) {
+	while (code == EXIT_DONE && json_scan_member(&j, &first, &key) == JSON_ITEM && json_scan_take(&j, &value)) {
 		if (json_range_is(&key, "category_id")) {
 			if (out->category.text)
 				return bad(r, SHARD_MISS_VALUE, "has category_id twice");
 			out->category = value;
 		}
-		for (uint32_t i = 0; i < recipe->field_count; i++) {
-			if (!field_has_part(&recipe->from[i]) || !json_range_is(&key, key_of(r, i)))
-				continue;
-			if (out->field[i])
-				return bad(r, SHARD_MISS_VALUE, "has %s twice", key_of(r, i));
-			out->field[i] = true;
-			out->value[i] = value;
-		}
+		code = take_member(r, "", &key, &value, out);
+		if (code == EXIT_DONE)
+			code = find_nested(r, "", &key, &value, out);
 	}
-	return EXIT_DONE;
+	return code;
 }
 
+static bool is_null(const struct json_range *value)
+{
+	return value->bytes == 4 && !memcmp(value->text, "null", 4);
+}
+
+/* Which class an annotation has.  A category that the file does not have is a mistake in it. */
 static int class_of(struct reading *r, const struct found *f, int64_t *class_idx)
 {
 	int64_t id;
 
-	if (!f->category.text || !json_range_whole(&f->category, &id))
+	if (!f->category.text)
 		return bad(r, SHARD_MISS_INCOMPLETE, "has no category_id, a whole number");
+	if (!json_range_whole(&f->category, &id))
+		return bad(r, SHARD_MISS_INCOMPLETE, "category_id is %.*s, and must be a whole number",
+			   f->category.bytes < 40 ? (int)f->category.bytes : 40, f->category.text);
 	*class_idx = coco_list_class(&r->list, id);
 	return *class_idx >= 0 ? EXIT_DONE
-			       : bad(r, SHARD_MISS_VALUE, "category %" PRId64 " is not among the categories", id);
+			       : bad(r, SHARD_MISS_VALUE,
+				     "category %" PRId64 " is not among the categories; correct category_id, or add "
+				     "the category to the file",
+				     id);
+}
+
+/*
+ * Whatever is packed: a category_id that is there belongs to one of the categories, if the file
+ * lists any.  A file without that list, as some tools write it, has nothing to point to.
+ */
+static int check_category(struct reading *r, const struct found *f)
+{
+	int64_t class_idx;
+
+	if (!f->category.text || is_null(&f->category) || !(r->list.lists >> COCO_CATEGORIES & 1))
+		return EXIT_DONE;
+	return class_of(r, f, &class_idx);
 }
 
 /* "[]", "[ ]" or null: an annotation without an outline. */
 static bool is_empty(const struct json_range *value)
 {
-	return (value->text[0] == '[' && strspn(value->text + 1, " \t\r\n") + 2 == value->bytes) ||
-	       (value->bytes == 4 && !memcmp(value->text, "null", 4));
+	return (value->text[0] == '[' && strspn(value->text + 1, " \t\r\n") + 2 == value->bytes) || is_null(value);
 }
 
 static int add_shape(struct reading *r, uint32_t i, const struct coco_annotation *a, const struct found *f)
@@ -138,8 +213,11 @@ static int add_shape(struct reading *r, uint32_t i, const struct coco_annotation
 	int code;
 
 	if (!f->field[i] || is_empty(&f->value[i])) {
-		if (r->request->recipe->from[i].optional)
+		if (r->request->recipe->from[i].optional) {
+			if (!r->left_out[i]++ || a->offset < r->first_left_out[i])
+				r->first_left_out[i] = a->offset;
 			return EXIT_DONE;
+		}
 		return bad(r, SHARD_MISS_INCOMPLETE, "has no segmentation; with optional, field %s leaves it out",
 			   r->request->recipe->field[i].name);
 	}
@@ -149,6 +227,7 @@ static int add_shape(struct reading *r, uint32_t i, const struct coco_annotation
 				     .value = (uint32_t)(class_idx + 1)}; /* 0 is where no object lies */
 	if (code == EXIT_DONE)
 		field_part_add_shape(&r->value[i], &shape);
+	r->count[i]++;
 	return code;
 }
 
@@ -191,6 +270,8 @@ static int add_annotation(struct reading *r, const struct coco_annotation *a)
 	code = stored_get(r->request->stored, r->list.file, a->offset, r->object, a->bytes);
 	if (code == EXIT_DONE)
 		code = find_members(r, a, &f);
+	if (code == EXIT_DONE)
+		code = check_category(r, &f);
 	for (uint32_t i = 0; code == EXIT_DONE && i < recipe->field_count; i++) {
 		const struct field_source *s = &recipe->from[i];
 
@@ -215,10 +296,12 @@ static int add_caption(struct reading *r, uint32_t i, uint8_t *value, size_t *by
 		code = bad(r, SHARD_MISS_VALUE, "has %" PRIu64 " texts called %s; " FIELD_LIST_REMEDY, r->count[i],
 			   key_of(r, i));
 	if (code == EXIT_DONE && !json_range_string(&range, text, &text_bytes))
-		code = bad(r, SHARD_MISS_VALUE, "%s is no text", key_of(r, i));
+		code = bad(r, SHARD_MISS_VALUE, "%s is %.*s, and must be a text", key_of(r, i),
+			   range.bytes < 60 ? (int)range.bytes : 60, range.text);
 	if (code == EXIT_DONE && !field_value(&r->request->recipe->field[i], s, text, text_bytes, value, bytes, v))
-		code = bad(r, (uint32_t)v->reason, "%s, field %s: %s", key_of(r, i), r->request->recipe->field[i].name,
-			   v->message);
+		code = v->reason == FIELD_NO_MEMORY ? out_of_memory()
+						    : bad(r, (uint32_t)v->reason, "%s, field %s: %s", key_of(r, i),
+							  r->request->recipe->field[i].name, v->message);
 	free(text);
 	return code;
 }
@@ -237,7 +320,9 @@ static int add_value(struct reading *r, const struct coco_image *x, uint32_t i, 
 	if (s->kind == FIELD_TEXT && s->pick == PICK_UNSAID)
 		code = add_caption(r, i, value, &bytes, &v);
 	else if (!field_value(f, s, r->one[i], strlen(r->one[i]), value, &bytes, &v))
-		code = bad(r, (uint32_t)v.reason, "%s, field %s: %s", key_of(r, i), f->name, v.message);
+		code = v.reason == FIELD_NO_MEMORY
+			       ? out_of_memory()
+			       : bad(r, (uint32_t)v.reason, "%s, field %s: %s", key_of(r, i), f->name, v.message);
 	if (code == EXIT_DONE && s->kind == FIELD_BOXES)
 		field_part_add_sized(out, x->width, x->height, value, bytes);
 	else if (code == EXIT_DONE && s->pick == PICK_ALL)
@@ -298,6 +383,13 @@ static int find_values(struct reading *r, const struct coco_image *x)
 	return code == EXIT_DONE ? end_values(r) : code;
 }
 
+/* For when no image has one. */
+static void tell_absent(struct reading *r, const struct coco_image *x, uint32_t i)
+{
+	scan_absent(r->request->scan, i, "%s: image %" PRId64 " has no annotation with a %s", r->list.where, x->id,
+		    key_of(r, i));
+}
+
 /* The tokens of an input. */
 static int put_fields(struct reading *r, const struct coco_image *x)
 {
@@ -310,6 +402,8 @@ static int put_fields(struct reading *r, const struct coco_image *x)
 
 		if (!field_has_part(s))
 			continue;
+		if (s->optional && !r->count[i])
+			tell_absent(r, x, i);
 		if (s->kind == FIELD_MASK)
 			text_add(&r->fields, r->value[i].data, r->value[i].bytes);
 		else if (s->kind == FIELD_TEXT && !r->count[i] && s->optional)
@@ -403,6 +497,14 @@ static int add_images(struct reading *r)
 		progress_tick(&progress);
 	}
 	progress_abandon(&progress);
+	for (uint32_t i = 0; code == EXIT_DONE && i < r->request->recipe->field_count; i++)
+		if (r->left_out[i] && r->left_out[i] < r->list.annotation_count) /* all: refused */
+			scan_warn(r->request->scan,
+				  "%s: %" PRIu64 " of %" PRIu64
+				  " annotations have no segmentation; field %s leaves them "
+				  "out (the first is at byte %" PRIu64 ")",
+				  r->list.where, r->left_out[i], r->list.annotation_count,
+				  r->request->recipe->field[i].name, r->first_left_out[i]);
 	return code;
 }
 

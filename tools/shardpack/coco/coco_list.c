@@ -190,6 +190,8 @@ static bool read_stored(void *context, uint64_t offset, void *out, size_t bytes)
 /* What the scan stumbled over; reading has said why it failed itself. */
 static int broken(const struct coco_list *l, const struct json_scan *j)
 {
+	if (j->no_memory)
+		return fail(EXIT_IO, "%s: %s", l->where, j->why);
 	return j->why[0] ? fail(EXIT_BAD, "%s: %s; is it JSON of COCO, and complete?", l->where, j->why) : EXIT_IO;
 }
 
@@ -377,6 +379,8 @@ int coco_list_read(struct coco_list *l, const struct request *r, const char *pat
 	json_scan_start(&j, stored_bytes(r->stored, l->file), read_stored, l);
 	if (j.bytes >= sizeof(mark))
 		code = stored_get(r->stored, l->file, 0, mark, sizeof(mark));
+	if (code == EXIT_DONE && utf8_is_utf16(mark, sizeof(mark)))
+		code = fail(EXIT_BAD, "%s: " UTF8_UTF16, l->where);
 	j.base = utf8_mark(mark, sizeof(mark));
 	if (code == EXIT_DONE)
 		code = read_document(l, &j);

@@ -103,6 +103,7 @@ static void convert(struct converter *c, struct result *r)
 	fit_count_image(&r->fit, &c->plan->recipe.transform, made.width, made.height);
 	if (!record_fields_put(c->fields, &image, r))
 		return;
+	fit_count_dropped(&r->fit, r->verdict.dropped, r->ordinal);
 	put_damage(c, r);
 	r->verdict.outcome = OUTCOME_RECORD;
 }
@@ -159,7 +160,7 @@ void converter_run(struct converter *c, struct result *r)
 	bool have_bytes;
 
 	r->verdict.message[0] = r->verdict.first[0] = '\0';
-	r->verdict.reason = 0;
+	r->verdict.reason = r->verdict.dropped = 0;
 	r->fit = (struct fit_count){0};
 	r->meta = r->record + meta_offset(&c->schema);
 	plan_input(c->plan, plan_input_at(c->plan, r->ordinal), &r->input);

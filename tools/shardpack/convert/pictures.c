@@ -103,7 +103,6 @@ bool pictures_open(struct pictures *p, const struct recipe *r, struct budget *bu
 							   .max_frames = (uint32_t)limits_most(l, LIMIT_FRAMES),
 							   .max_memory_bytes = limits_most(l, LIMIT_MEMORY),
 							   .accept = (enum decode_accept)r->accept,
-							   .formats = r->formats,
 							   .claim = claim_decoder,
 							   .context = p});
 	return p->decoder != NULL;
@@ -144,6 +143,20 @@ static bool find_of_image(const struct pictures *p, const uint8_t *data, uint64_
 	return ok;
 }
 
+/* The file of an image, which is not to be turned, states that it lies otherwise. */
+static bool note_stated(const struct pictures *p, const uint8_t *data, uint64_t bytes, struct verdict *v)
+{
+	uint32_t stated = 0;
+
+	if (p->applies_exif || exif_is_tiff(data, bytes))
+		return true;
+	if (!decode_stated(data, bytes, p->rules, &stated))
+		return verdict_set(v, OUTCOME_STOP, 0, "out of memory while its orientation was looked for");
+	if (stated > 1)
+		v->dropped |= 1u << DROPPED_ORIENTATION;
+	return true;
+}
+
 /* The same for what belongs to an image of orientation `of`; `turn` is an enum field_turn. */
 static bool find_beside(const struct pictures *p, uint32_t turn, uint32_t of, const uint8_t *data, uint64_t bytes,
 			uint32_t *orientation, struct verdict *v)
@@ -163,7 +176,7 @@ static bool find_beside(const struct pictures *p, uint32_t turn, uint32_t of, co
 	return true;
 }
 
-static bool make_image(struct pictures *p, struct transform *t, const uint8_t *data, uint64_t bytes,
+static bool make_image(struct pictures *p, struct transform *t, bool wide, const uint8_t *data, uint64_t bytes,
 		       uint32_t orientation, uint8_t *dst, struct verdict *v)
 {
 	const struct image_sink *sink = transform_sink(t, dst);
@@ -172,8 +185,9 @@ static bool make_image(struct pictures *p, struct transform *t, const uint8_t *d
 
 	p->turning = orientation != 1;
 	if (p->turning)
-		sink = turn_sink(&p->turn, orientation, sink);
-	status = decoder_stream(p->decoder, data, bytes, sink, &said);
+		sink = turn_sink(&p->turn, orientation, wide, sink);
+	status = wide ? decoder_stream_wide(p->decoder, data, bytes, sink, &said)
+		      : decoder_stream(p->decoder, data, bytes, sink, &said);
 	if (status == DECODE_OK && p->turning && !turn_finish(&p->turn))
 		status = DECODE_NO_MEMORY;
 	if (status == DECODE_OK)
@@ -204,6 +218,7 @@ static bool make_here(struct pictures *p, uint32_t field, uint32_t of, const uin
 {
 	const struct field_source *s = &p->recipe->from[field == PICTURES_IMAGE ? 0 : field];
 	struct transform *t = field == PICTURES_IMAGE ? p->image : p->transform[field];
+	bool wide = field == PICTURES_IMAGE ? p->recipe->transform.wide : s->transform.wide;
 	const struct shard_field *f;
 	struct mask_codes codes;
 
@@ -211,10 +226,10 @@ static bool make_here(struct pictures *p, uint32_t field, uint32_t of, const uin
 				    : !find_beside(p, s->turn, of, data, bytes, &made->orientation, v))
 		return false;
 	if (t) {
-		if (!make_image(p, t, data, bytes, made->orientation, dst, v))
+		if (!make_image(p, t, wide, data, bytes, made->orientation, dst, v))
 			return false;
 		transform_source_size(t, &made->width, &made->height);
-		return true;
+		return note_stated(p, data, bytes, v);
 	}
 	f = &p->schema.field[recipe_first(p->recipe) + field];
 	codes = (struct mask_codes){(uint32_t)shard_dtype_bytes(f->dtype), s->map.count ? &s->map : NULL};
@@ -304,7 +319,7 @@ static bool is_answer(const struct pictures *p, struct picture_job *job)
 	struct verdict *v = &job->verdict;
 
 	v->message[sizeof(v->message) - 1] = v->first[sizeof(v->first) - 1] = '\0';
-	if (v->reason > SHARD_MISS_KEY)
+	if (v->reason > SHARD_MISS_KEY || v->dropped >> DROPPED_COUNT)
 		return false;
 	if (!job->ok)
 		return v->outcome == OUTCOME_STOP || (v->outcome == OUTCOME_BAD && v->reason);
@@ -313,12 +328,18 @@ static bool is_answer(const struct pictures *p, struct picture_job *job)
 	       (job->field != PICTURES_IMAGE || transform_has_geometry(&p->recipe->transform, m->width, m->height));
 }
 
-/* It had no memory: because of its limit, or because the system has none? */
+/*
+ * It had no memory: because of its limit, or because the system has none?  Half of the limit is
+ * near it: either what was there or what was asked for in addition is at least that much, or both
+ * would have fitted.
+ */
 static bool judge_memory(const struct pictures *p, struct verdict *v)
 {
 	uint64_t bytes = sandbox_bytes(p->recipe);
-	void *all = mmap(NULL, (size_t)bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	void *all = MAP_FAILED;
 
+	if (sandbox_took_memory(p->worker))
+		all = mmap(NULL, (size_t)bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (all == MAP_FAILED)
 		return verdict_set(v, OUTCOME_STOP, 0, "out of memory while it was decoded");
 	munmap(all, (size_t)bytes);

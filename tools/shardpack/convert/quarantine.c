@@ -15,6 +15,7 @@
 #include "tools/common/exit_code.h"
 #include "tools/common/files.h"
 #include "tools/common/json_out.h"
+#include "tools/common/memory_file.h"
 #include "tools/common/message.h"
 #include "tools/shardpack/convert/account.h"
 #include "tools/shardpack/plan/plan.h"
@@ -98,27 +99,25 @@ static int tidy(const char *path, const struct stat *st, int type, struct FTW *w
 
 int quarantine_list(const struct quarantine *q, const struct plan *plan, const struct account *account)
 {
-	char *text = NULL, *path = NULL;
-	size_t bytes = 0;
-	FILE *out = open_memstream(&text, &bytes);
+	char *path = NULL;
+	struct memory_file out;
 	struct shard_error err;
 	int code = EXIT_DONE;
-	bool ok = out != NULL;
+	bool ok = memory_file_open(&out);
 
 	for (uint64_t i = 0; ok && i < account->problems.count; i++)
 		if (account->problems.item[i].how == PROBLEM_QUARANTINED)
-			write_line(out, plan, &account->problems.item[i]);
-	if (out && fclose(out) != 0)
-		ok = false;
+			write_line(out.stream, plan, &account->problems.item[i]);
+	ok = memory_file_close(&out);
 	if (!ok || asprintf(&path, "%s/quarantine.jsonl", q->dir) < 0) {
 		path = NULL;
 		code = fail(EXIT_IO, "%s/quarantine.jsonl: out of memory", q->dir);
-	} else if (files_publish(path, text, bytes, &err) != SHARD_OK) {
+	} else if (files_publish(path, out.data, out.bytes, &err) != SHARD_OK) {
 		code = fail_of_library(&err);
 	}
 	if (code == EXIT_DONE)
 		nftw(q->dir, tidy, 16, FTW_PHYS);
 	free(path);
-	free(text);
+	free(out.data);
 	return code;
 }

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "shard_pack.h"
+#include "tools/common/utf8.h"
 #include "tools/shardpack/convert/budget.h"
 #include "tools/shardpack/convert/input_bytes.h"
 #include "tools/shardpack/convert/pictures.h"
@@ -178,19 +179,27 @@ static void put_length(const struct target *t, size_t bytes)
 	memcpy((length->group ? t->r->meta : t->r->record) + length->offset, &count, sizeof(count));
 }
 
-/* Numbers, text and bytes, from a file or member. */
-static bool put_value(const struct target *t, const struct input_bytes *in, size_t *bytes)
+/* Numbers, text and bytes, from a file or member.  A byte-order mark is not a part of a text.  *there is false if it has
+ * no such key. */
+static bool put_value(const struct target *t, const struct input_bytes *in, size_t *bytes, bool *there)
 {
-	const uint8_t *data = t->all->part.data;
+	const char *data = (const char *)t->all->part.data;
+	size_t mark = 0, data_bytes = (size_t)in->bytes;
 	struct field_verdict v;
-	bool there = true, ok;
+	bool ok;
 
+	if (t->source->kind != FIELD_BYTES) {
+		if (utf8_is_utf16(data, data_bytes))
+			return verdict_set(&t->r->verdict, OUTCOME_BAD, SHARD_MISS_DECODE, UTF8_UTF16);
+		mark = utf8_mark(data, data_bytes);
+	}
 	ok = field_json_key(t->source) && in->file != PLAN_NO_FILE
-		     ? field_value_of_key(t->f, t->source, data, in->bytes, t->at, bytes, &there, &v)
-		     : field_value(t->f, t->source, data, in->bytes, t->at, bytes, &v);
-	if (ok || (!there && t->source->optional))
+		     ? field_value_of_key(t->f, t->source, data + mark, data_bytes - mark, t->at, bytes, there, &v)
+		     : field_value(t->f, t->source, data + mark, data_bytes - mark, t->at, bytes, &v);
+	if (ok || (!*there && t->source->optional))
 		return true;
-	return verdict_set(&t->r->verdict, OUTCOME_BAD, (uint32_t)v.reason, "%s", v.message);
+	return verdict_set(&t->r->verdict, v.reason == FIELD_NO_MEMORY ? OUTCOME_STOP : OUTCOME_BAD, (uint32_t)v.reason,
+			   "%s", v.message);
 }
 
 /* A mask or a further image.  To guess how it is turned would put it beside its object. */
@@ -284,8 +293,8 @@ static bool move_boxes(const struct target *t, size_t bytes)
 	return true;
 }
 
-/* From a file or member, whose bytes are in `part`.  `bytes` is what a value has. */
-static bool put_part(const struct target *t, const struct input_bytes *in, size_t *bytes)
+/* From a file or member, whose bytes are in `part`.  `bytes` is what a value that is there has. */
+static bool put_part(const struct target *t, const struct input_bytes *in, size_t *bytes, bool *there)
 {
 	struct picture made;
 
@@ -295,7 +304,7 @@ static bool put_part(const struct target *t, const struct input_bytes *in, size_
 	case FIELD_MASK:
 		return put_mask(t, in);
 	default:
-		return put_value(t, in, bytes);
+		return put_value(t, in, bytes, there);
 	}
 }
 
@@ -305,11 +314,24 @@ static bool read_part(struct record_fields *f, const struct input_bytes *in, str
 	return input_bytes_read(in, f->source_fd, f->stored, &f->part, v);
 }
 
+/* What is counted of lists and masks. */
+static void count(const struct target *t, bool there, size_t bytes)
+{
+	struct fit_field *to = &t->r->fit.field[t->i];
+
+	if (!there)
+		fit_count_without(to, t->r->input.input_idx);
+	else if (t->source->kind == FIELD_MASK)
+		fit_count_mask(to, t->f, t->at);
+	else if (t->f->kind != SHARD_TENSOR)
+		fit_count_length(to, (uint32_t)(bytes / (t->f->bytes / t->f->shape[0])));
+}
+
 static bool put_field(const struct target *t, const struct field_part *part)
 {
 	struct input_bytes in;
 	uint32_t reason = t->r->verdict.reason;
-	bool had_first = t->r->verdict.first[0];
+	bool had_first = t->r->verdict.first[0], there = !field_part_is_none(part, t->source);
 	size_t bytes = 0;
 
 	if (!check_size(t, part))
@@ -317,7 +339,7 @@ static bool put_field(const struct target *t, const struct field_part *part)
 	if (part_bytes(t->all, t->r->input.input_idx, t->i, part, &in)) {
 		if (!t->image->is_held)
 			pictures_give_back(t->all->pictures);
-		if (!read_part(t->all, &in, &t->r->verdict) || !put_part(t, &in, &bytes))
+		if (!read_part(t->all, &in, &t->r->verdict) || !put_part(t, &in, &bytes, &there))
 			return blame(t, &in);
 		if (t->r->verdict.reason != reason) /* its damage was accepted */
 			blame(t, &in);
@@ -337,6 +359,7 @@ static bool put_field(const struct target *t, const struct field_part *part)
 	}
 	if (t->f->kind != SHARD_TENSOR)
 		put_length(t, bytes);
+	count(t, there, bytes);
 	return t->source->kind != FIELD_BOXES || move_boxes(t, bytes);
 }
 

@@ -4,6 +4,7 @@
  */
 #include "tools/shardpack/convert/shape_mask.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -75,8 +76,11 @@ static bool read_shapes(struct shape_mask *m, const struct field_part *part, uin
 
 		if (!input_bytes_read(&in, -1, m->stored, &m->text, v))
 			return false;
+		errno = 0;
 		if (coco_shapes_add(&m->shapes, (const char *)m->text.data, shape.bytes, width, height, shape.value))
 			continue;
+		if (errno == ENOMEM) /* of malloc(); a reader of JSON names it as it names faults */
+			return verdict_set(v, OUTCOME_STOP, 0, "out of memory for the outlines of its mask");
 		return verdict_set(v, OUTCOME_BAD, SHARD_MISS_UNSUPPORTED,
 				   "segmentation at byte %" PRIu64 " of %.100s: %s", shape.offset,
 				   m->plan->file[part->file].path, m->shapes.why);

@@ -27,6 +27,7 @@ bool verdict_of_decoder(struct verdict *v, enum decode_status status, const stru
 		return verdict_set(v, OUTCOME_STOP, 0, "out of memory while it was decoded");
 	if (said->reason && !v->reason)
 		verdict_set(v, OUTCOME_RECORD, (uint32_t)said->reason, "%s", said->message);
+	v->dropped |= said->dropped;
 	if (!v->first[0])
 		snprintf(v->first, sizeof(v->first), "%s", said->first);
 	return true;

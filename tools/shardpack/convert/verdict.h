@@ -28,6 +28,7 @@ struct verdict {
 	uint32_t reason;   /* enum shard_miss_reason, of OUTCOME_BAD; of a record 0, or which damage was accepted */
 	char message[320]; /* why; empty if there is nothing to say */
 	char first[200];   /* of a record: a file has more frames or pages than are packed; else empty */
+	uint32_t dropped;  /* of a record: what its images have and it has not, bits 1 << enum decode_dropped */
 };
 
 /* Returns false, for functions that say so when there is no record. */
@@ -36,7 +37,7 @@ bool verdict_set(struct verdict *v, enum outcome outcome, uint32_t reason, const
 
 /*
  * Take over a decoder's verdict.  True if it was OK.  Of accepted damage the first one stays,
- * and of more frames, too.
+ * and of more frames, too; what is dropped adds up.
  */
 bool verdict_of_decoder(struct verdict *v, enum decode_status status, const struct decode_verdict *said);
 

@@ -7,13 +7,13 @@
  */
 #include "tools/shardpack/decode/decode.h"
 
+#include <errno.h>
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "shard_pack.h"
 #include "tools/shardpack/decode/decode_bmp.h"
-#include "tools/shardpack/decode/decode_formats.h"
 #include "tools/shardpack/decode/decode_jpeg.h"
 #include "tools/shardpack/decode/decode_optional.h"
 #include "tools/shardpack/decode/decode_png.h"
@@ -69,7 +69,8 @@ struct magic {
 	const char *pattern;
 	uint8_t length;
 	const char *tag, *name; /* tag: the first bytes as text, where people know them */
-	uint32_t format;	/* 0, or the bit without which it is not read */
+	bool images_only;	/* no mask is read from it */
+	const char *narrow;	/* NULL if it is read with 16 bits a sample; or with how many it is read */
 	enum decode_status (*run)(struct decoder *d, const uint8_t *bytes, size_t size, struct image *out,
 				  struct decode_verdict *v);
 	bool (*is)(const uint8_t *bytes, size_t size); /* NULL, or what else must be true of the file */
@@ -78,30 +79,30 @@ struct magic {
 #define MAGIC(s) s, sizeof(s) - 1
 
 static const struct magic magics[] = {
-	{MAGIC("\xff\xd8\xff"), NULL, "JPEG", 0, jpeg_run, NULL},
-	{MAGIC("\x89PNG\r\n\x1a\n"), NULL, "PNG", 0, png_run, NULL},
-	{MAGIC("RIFF????WEBP"), NULL, "WebP", 0, webp_run, NULL},
-	{MAGIC("GIF8"), "GIF8", "GIF", DECODE_GIF, gif_run, NULL},
-	{MAGIC("BM????\0\0\0\0"), NULL, "BMP", 0, bmp_run, NULL},
-	{MAGIC("II*\0"), "II", "TIFF", DECODE_TIFF, tiff_run, NULL},
-	{MAGIC("MM\0*"), "MM", "TIFF", DECODE_TIFF, tiff_run, NULL},
-	{MAGIC("II+\0"), "II", "BigTIFF", 0, NULL, NULL},
-	{MAGIC("MM\0+"), "MM", "BigTIFF", 0, NULL, NULL},
-	{MAGIC("P1\n"), "P1", "PBM", 0, NULL, NULL},
-	{MAGIC("P2\n"), "P2", "PGM", 0, NULL, NULL},
-	{MAGIC("P3\n"), "P3", "PPM", 0, NULL, NULL},
-	{MAGIC("P4\n"), "P4", "PBM", 0, NULL, NULL},
-	{MAGIC("P5\n"), NULL, "PGM", 0, ppm_run, NULL},
-	{MAGIC("P5 "), NULL, "PGM", 0, ppm_run, NULL},
-	{MAGIC("P6\n"), NULL, "PPM", 0, ppm_run, NULL},
-	{MAGIC("P6 "), NULL, "PPM", 0, ppm_run, NULL},
-	{MAGIC("P7\n"), "P7", "PAM", 0, NULL, NULL},
-	{MAGIC("????ftyp"), "ftyp", "AVIF", DECODE_AVIF, avif_run, heif_is_avif},
-	{MAGIC("????ftyphei"), NULL, "HEIF", 0, NULL, NULL},
-	{MAGIC("????ftypmif1"), NULL, "HEIF", 0, NULL, NULL},
-	{MAGIC("\xff\x0a"), NULL, "JPEG XL", 0, NULL, NULL},
-	{MAGIC("\0\0\0\x0cJXL \r\n\x87\n"), NULL, "JPEG XL", 0, NULL, NULL},
-	{MAGIC("\0\0\0\x0cjP  \r\n\x87\n"), NULL, "JPEG 2000", 0, NULL, NULL},
+	{MAGIC("\xff\xd8\xff"), NULL, "JPEG", false, "8 bits a sample", jpeg_run, NULL},
+	{MAGIC("\x89PNG\r\n\x1a\n"), NULL, "PNG", false, NULL, png_run, NULL},
+	{MAGIC("RIFF????WEBP"), NULL, "WebP", false, "8 bits a sample", webp_run, NULL},
+	{MAGIC("GIF8"), "GIF8", "GIF", true, "8 bits a sample", gif_run, NULL},
+	{MAGIC("BM????\0\0\0\0"), NULL, "BMP", false, "8 bits a sample", bmp_run, NULL},
+	{MAGIC("II*\0"), "II", "TIFF", true, NULL, tiff_run, NULL},
+	{MAGIC("MM\0*"), "MM", "TIFF", true, NULL, tiff_run, NULL},
+	{MAGIC("II+\0"), "II", "BigTIFF", false, NULL, NULL, NULL},
+	{MAGIC("MM\0+"), "MM", "BigTIFF", false, NULL, NULL, NULL},
+	{MAGIC("P1\n"), "P1", "PBM", false, NULL, NULL, NULL},
+	{MAGIC("P2\n"), "P2", "PGM", false, NULL, NULL, NULL},
+	{MAGIC("P3\n"), "P3", "PPM", false, NULL, NULL, NULL},
+	{MAGIC("P4\n"), "P4", "PBM", false, NULL, NULL, NULL},
+	{MAGIC("P5\n"), NULL, "PGM", false, "samples that are read as 8 bits", ppm_run, NULL},
+	{MAGIC("P5 "), NULL, "PGM", false, "samples that are read as 8 bits", ppm_run, NULL},
+	{MAGIC("P6\n"), NULL, "PPM", false, "samples that are read as 8 bits", ppm_run, NULL},
+	{MAGIC("P6 "), NULL, "PPM", false, "samples that are read as 8 bits", ppm_run, NULL},
+	{MAGIC("P7\n"), "P7", "PAM", false, NULL, NULL, NULL},
+	{MAGIC("????ftyp"), "ftyp", "AVIF", true, "at most 12 bits a sample", avif_run, heif_is_avif},
+	{MAGIC("????ftyphei"), NULL, "HEIF", false, NULL, NULL, NULL},
+	{MAGIC("????ftypmif1"), NULL, "HEIF", false, NULL, NULL, NULL},
+	{MAGIC("\xff\x0a"), NULL, "JPEG XL", false, NULL, NULL, NULL},
+	{MAGIC("\0\0\0\x0cJXL \r\n\x87\n"), NULL, "JPEG XL", false, NULL, NULL, NULL},
+	{MAGIC("\0\0\0\x0cjP  \r\n\x87\n"), NULL, "JPEG 2000", false, NULL, NULL, NULL},
 };
 
 static bool starts_with(const uint8_t *bytes, size_t size, const struct magic *m)
@@ -130,21 +131,6 @@ static size_t tag_bytes(const struct magic *m)
 	return m->pattern[0] == '?' ? m->length : strlen(m->tag);
 }
 
-static const struct decode_format_name *format_of(uint32_t bit)
-{
-	const struct decode_format_name *f = decode_format_names;
-
-	while (f->bit != bit)
-		f++;
-	return f;
-}
-
-/* A build without it says so itself. */
-static bool is_read(const struct decoder *d, uint32_t format)
-{
-	return (d->limit.formats & format) || !format_of(format)->version();
-}
-
 static enum decode_status run(struct decoder *d, const void *bytes, size_t size, uint32_t channels, struct image *out,
 			      struct decode_verdict *v)
 {
@@ -152,10 +138,11 @@ static enum decode_status run(struct decoder *d, const void *bytes, size_t size,
 	char hex[3 * HEX_BYTES + 1];
 
 	d->channels = channels;
-	d->pixel_bytes = d->codes ? MASK_PIXEL_BYTES : channels;
+	d->pixel_bytes = d->codes ? MASK_PIXEL_BYTES : d->wide ? IMAGE_WIDE_BYTES : channels;
 	v->reason = 0;
 	v->message[0] = '\0';
 	v->first[0] = '\0';
+	v->dropped = 0;
 	if (!size)
 		return decode_bad(v, SHARD_MISS_EMPTY, "is empty (0 bytes)");
 	for (size_t i = 0; i < sizeof(magics) / sizeof(magics[0]); i++) {
@@ -163,14 +150,10 @@ static enum decode_status run(struct decoder *d, const void *bytes, size_t size,
 
 		if (!starts_with(bytes, size, m))
 			continue;
-		if (m->run && (!m->format || (channels != 1 && is_read(d, m->format))))
+		if (m->run && d->wide && m->narrow)
+			return decode_not_wide(v, m->name, m->narrow);
+		if (m->run && !(m->images_only && channels == 1))
 			return m->run(d, bytes, size, out, v);
-		if (m->run && channels != 1)
-			return decode_bad(v, SHARD_MISS_UNSUPPORTED,
-					  "starts with %s (%s): %s is read only from plans in which the name of an "
-					  "image ends so; rename it to .%s and pack anew",
-					  first_bytes(bytes, tag_bytes(m), hex), m->tag, m->name,
-					  format_of(m->format)->name);
 		if (m->run)
 			return decode_bad(v, SHARD_MISS_UNSUPPORTED,
 					  "starts with %s (%s): a mask is not read from %s %s, "
@@ -195,15 +178,20 @@ static enum decode_status run(struct decoder *d, const void *bytes, size_t size,
 }
 
 static enum decode_status stream(struct decoder *d, const struct mask_codes *codes, const void *bytes, size_t size,
-				 uint32_t channels, const struct image_sink *sink, struct decode_verdict *v)
+				 uint32_t channels, bool wide, const struct image_sink *sink, struct decode_verdict *v)
 {
 	struct image image;
 	enum decode_status rc;
 
 	d->codes = codes;
+	d->wide = wide;
 	d->sink = sink;
 	d->sink_begun = false;
+	errno = 0;
 	rc = run(d, bytes, size, channels, &image, v);
+	/* Libraries tell of memory that ran out as of a damaged file; malloc() has set errno. */
+	if (rc == DECODE_BAD_INPUT && errno == ENOMEM)
+		rc = decode_no_memory(v);
 	if (rc == DECODE_OK && !d->sink_begun && /* it was decoded as a whole */
 	    !image_give(sink, &(struct image_size){.width = image.width, .height = image.height, .scale = 1},
 			image.pixels, decode_given_bytes(d)))
@@ -216,17 +204,23 @@ static enum decode_status stream(struct decoder *d, const struct mask_codes *cod
 enum decode_status decoder_stream(struct decoder *d, const void *bytes, size_t size, const struct image_sink *sink,
 				  struct decode_verdict *v)
 {
-	return stream(d, NULL, bytes, size, IMAGE_CHANNELS, sink, v);
+	return stream(d, NULL, bytes, size, IMAGE_CHANNELS, false, sink, v);
+}
+
+enum decode_status decoder_stream_wide(struct decoder *d, const void *bytes, size_t size, const struct image_sink *sink,
+				       struct decode_verdict *v)
+{
+	return stream(d, NULL, bytes, size, IMAGE_CHANNELS, true, sink, v);
 }
 
 enum decode_status decoder_mask(struct decoder *d, const void *bytes, size_t size, const struct image_sink *sink,
 				struct decode_verdict *v)
 {
-	return stream(d, NULL, bytes, size, 1, sink, v);
+	return stream(d, NULL, bytes, size, 1, false, sink, v);
 }
 
 enum decode_status decoder_coded_mask(struct decoder *d, const struct mask_codes *codes, const void *bytes, size_t size,
 				      const struct image_sink *sink, struct decode_verdict *v)
 {
-	return stream(d, codes, bytes, size, 1, sink, v);
+	return stream(d, codes, bytes, size, 1, false, sink, v);
 }

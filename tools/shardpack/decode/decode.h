@@ -35,6 +35,14 @@ enum decode_status decoder_stream(struct decoder *d, const void *bytes, size_t s
 				  struct decode_verdict *v);
 
 /*
+ * The same with 16 bits a sample, in the order of bytes of this machine: 6 bytes a pixel.  Read are
+ * PNG and TIFF that have 16 bits, gray and RGB; alpha is dropped.  Others are bad input, since 8
+ * bits could mean x or 257 x.
+ */
+enum decode_status decoder_stream_wide(struct decoder *d, const void *bytes, size_t size, const struct image_sink *sink,
+				       struct decode_verdict *v);
+
+/*
  * The same of a mask: one byte for each pixel, which is not a colour but a value.  The values are
  * those of NumPy's asarray(Image.open(...)) with Pillow: the indices of a palette, whatever it
  * looks like and wherever it ends; the samples of gray, of 1 bit 0 and 1, of 2 and 4 bits, and of a

@@ -24,6 +24,7 @@
 
 #include "shard_pack.h"
 #include "tools/shardpack/format/heif.h"
+#include "tools/shardpack/format/icc.h"
 
 #define RGBA_CHANNELS 4
 
@@ -324,6 +325,27 @@ static enum decode_status check_kind(const struct avif *a)
 	return DECODE_OK;
 }
 
+/* Colours as numbers of H.273: unspecified, or those of sRGB and BT.601 to BT.709. */
+static bool is_like_srgb(const avifImage *image)
+{
+	unsigned primaries = image->colorPrimaries, transfer = image->transferCharacteristics;
+
+	if (image->icc.size)
+		return icc_is_like_srgb(image->icc.data, image->icc.size);
+	return (primaries == 1 || primaries == 2 || (primaries >= 5 && primaries <= 7)) &&
+	       (transfer == 1 || transfer == 2 || transfer == 6 || transfer == 13);
+}
+
+static void note_dropped(const struct avif *a)
+{
+	if (a->file->alphaPresent)
+		decode_drop(a->v, DROPPED_ALPHA);
+	if (a->file->image->depth > 8)
+		decode_drop(a->v, DROPPED_BITS);
+	if (!is_like_srgb(a->file->image))
+		decode_drop(a->v, DROPPED_PROFILE);
+}
+
 static enum decode_status read_frame(struct avif *a)
 {
 	bool alpha = a->file->alphaPresent;
@@ -336,6 +358,7 @@ static enum decode_status read_frame(struct avif *a)
 		rc = decode_begin(a->d, a->width, a->height, a->out, a->v);
 	if (rc != DECODE_OK)
 		return rc;
+	note_dropped(a);
 	if (alpha && !scratch_reserve(&a->d->line, RGBA_CHANNELS * count))
 		return decode_no_memory(a->v);
 	result = convert(a->file->image, alpha, alpha ? a->d->line.data : a->d->pixels.data);

@@ -76,6 +76,9 @@ static enum decode_status read_masks(struct bmp *b, struct decode_verdict *v)
 		return decode_bad(v, SHARD_MISS_TRUNCATED, "BMP data ends early: within its head");
 	for (int i = 0; i < 3; i++)
 		b->mask[i] = load32(b->bytes + FILE_HEAD_BYTES + 40 + 4 * i);
+	/* a head of 56 bytes and more has a fourth mask, of alpha */
+	if (b->bits == 32 && b->palette_at >= FILE_HEAD_BYTES + 56 && load32(b->bytes + FILE_HEAD_BYTES + 52))
+		decode_drop(v, DROPPED_ALPHA);
 	if (b->bits == 16 && (!memcmp(b->mask, usual16, sizeof(usual16)) || !memcmp(b->mask, green6, sizeof(green6))))
 		return DECODE_OK;
 	for (int i = 0; i < 3 && b->bits == 32; i++)

@@ -2,9 +2,9 @@
 /*
  * decode_formats.h - formats that not every build reads
  *
- * A plan names those that its inputs have by their names, and the versions of their libraries.
- * Others are not read, whatever a file holds: else one plan would make other bytes in another
- * build.
+ * A plan names those that its inputs have by their names, and the versions of their libraries.  A
+ * file of another name that holds one is read as well, since its content decides; then the plan
+ * does not know it, and a build without that library calls the file bad input.
  */
 #ifndef SHARD_DECODE_DECODE_FORMATS_H
 #define SHARD_DECODE_DECODE_FORMATS_H

@@ -68,8 +68,10 @@ static enum decode_status read_extension(struct gif *g)
 
 	if (DGifGetExtension(g->file, &code, &block) != GIF_OK)
 		return refuse(g);
-	if (code == CONTROL_CODE && block && block[0] == CONTROL_BYTES && block[1] & 1)
+	if (code == CONTROL_CODE && block && block[0] == CONTROL_BYTES && block[1] & 1) {
 		g->other = block[4];
+		decode_drop(g->v, DROPPED_ALPHA);
+	}
 	while (block)
 		if (DGifGetExtensionNext(g->file, &block) != GIF_OK)
 			return refuse(g);

@@ -7,6 +7,7 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 enum decode_status decode_check_size(struct decoder *d, uint64_t width, uint64_t height, struct decode_verdict *v)
 {
@@ -68,6 +69,18 @@ void decode_spread_gray(uint8_t *row, uint32_t width)
 		row[0] = g;
 		row[1] = g;
 		row[2] = g;
+	}
+}
+
+void decode_spread_wide(uint8_t *row, uint32_t width)
+{
+	const uint8_t *gray = decode_narrow_row(row, 2 * width);
+
+	for (uint32_t i = 0; i < width; i++, gray += 2) {
+		const uint8_t sample[2] = {gray[0], gray[1]};
+
+		for (int c = 0; c < IMAGE_CHANNELS; c++, row += 2)
+			memcpy(row, sample, 2);
 	}
 }
 

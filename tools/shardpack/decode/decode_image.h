@@ -15,8 +15,9 @@ struct decoder {
 	struct scratch pixels;	     /* the image, or some rows of it, always the last one */
 	struct scratch line;	     /* one row in the file's own channels */
 	uint32_t channels;	     /* IMAGE_CHANNELS, or 1 for a mask */
+	bool wide;		     /* the image is to have 16 bits a sample */
 	/*
-	 * In `pixels`: channels, or 2 for a mask of 16 bits until its values are known to fit;
+	 * In `pixels`: channels, IMAGE_WIDE_BYTES, or 2 for a mask of 16 bits until its values fit;
 	 * MASK_PIXEL_BYTES for a mask of codes, until decode_codes() has made its samples.
 	 */
 	uint32_t pixel_bytes;
@@ -42,7 +43,8 @@ uint8_t *decode_row(struct decoder *d, const struct image *out, uint32_t y);
 /*
  * Rows of one sample per pixel are read into the last third of their place and spread from there,
  * forward: pixel i is written to [3i, 3i + 3) and read from 2 * width + i, which a write reaches
- * only in the last pixel, after its read.  (Those of a mask stay as they are.)
+ * only in the last pixel, after its read.  (Those of a mask stay as they are.)  A wide row is one
+ * of twice that width.
  */
 static inline uint8_t *decode_narrow_row(uint8_t *row, uint32_t width)
 {
@@ -52,7 +54,7 @@ static inline uint8_t *decode_narrow_row(uint8_t *row, uint32_t width)
 /* What the sink gets for a pixel. */
 static inline uint32_t decode_given_bytes(const struct decoder *d)
 {
-	return d->codes ? d->codes->sample_bytes : d->channels;
+	return d->codes ? d->codes->sample_bytes : d->wide ? IMAGE_WIDE_BYTES : d->channels;
 }
 
 /* Of a mask of codes: a row as the file has it becomes row y; decode_begin() was called. */
@@ -66,5 +68,6 @@ enum decode_status decode_codes(struct decoder *d, const struct image *out, cons
 uint32_t decode_16_to_8(const uint8_t *row, uint32_t width, uint8_t *to, uint32_t *bad_x);
 
 void decode_spread_gray(uint8_t *row, uint32_t width);
+void decode_spread_wide(uint8_t *row, uint32_t width);
 
 #endif

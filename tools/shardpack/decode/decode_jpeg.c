@@ -26,6 +26,13 @@
 
 #include <jerror.h>
 
+#include "tools/shardpack/format/icc.h"
+#include "tools/shardpack/format/jpeg_segment.h"
+#include "tools/shardpack/format/mpf.h"
+
+#define ICC	       "ICC_PROFILE\0"
+#define ICC_HEAD_BYTES 14 /* then which one of how many parts it is, from 1 on */
+
 struct jpeg {
 	struct jpeg_decompress_struct cinfo;
 	struct jpeg_error_mgr errors;
@@ -166,6 +173,7 @@ static void choose_colours(struct jpeg *j)
 		cinfo->out_color_space = JCS_RGB;
 		break;
 	case 4:
+		decode_drop(j->v, DROPPED_CMYK);
 		cinfo->out_color_space = JCS_CMYK;
 		if (!scratch_reserve(&j->d->line, 4 * (size_t)cinfo->image_width))
 			fail(j, decode_no_memory(j->v));
@@ -342,6 +350,21 @@ static void judge_end(struct jpeg *j)
 		decode_bad(j->v, SHARD_MISS_TRUNCATED, "JPEG lacks its end-of-image marker, and nothing else");
 }
 
+/* A profile may go on in further segments; its head and its primaries are in the first one. */
+static void note_profile(struct jpeg *j, const uint8_t *bytes, size_t size)
+{
+	size_t at = JPEG_SEGMENTS_AT;
+	struct jpeg_segment s;
+
+	while (jpeg_segment_next(bytes, size, &at, &s))
+		if (jpeg_segment_is(&s, JPEG_APP2, ICC) && s.bytes >= ICC_HEAD_BYTES &&
+		    s.data[ICC_HEAD_BYTES - 2] == 1) {
+			if (!icc_is_like_srgb(s.data + ICC_HEAD_BYTES, s.bytes - ICC_HEAD_BYTES))
+				decode_drop(j->v, DROPPED_PROFILE);
+			return;
+		}
+}
+
 static void decompress(struct jpeg *j, const uint8_t *bytes, size_t size)
 {
 	struct jpeg_decompress_struct *cinfo = &j->cinfo;
@@ -354,9 +377,12 @@ static void decompress(struct jpeg *j, const uint8_t *bytes, size_t size)
 	jpeg_read_header(cinfo, TRUE);
 	j->in_scan = true;
 	rc = decode_check_size(j->d, cinfo->image_width, cinfo->image_height, j->v);
+	if (!rc)
+		rc = decode_first_of(mpf_pictures(bytes, size), "JPEG", "pictures", j->d->limit.max_frames, j->v);
 	if (rc)
 		fail(j, rc);
 	choose_colours(j);
+	note_profile(j, bytes, size);
 	choose_scale(j);
 	if (jpeg_has_multiple_scans(cinfo))
 		decode_claim(j->d, coefficient_bytes(cinfo));

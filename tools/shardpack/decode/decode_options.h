@@ -33,7 +33,6 @@ struct decode_options {
 	uint32_t max_scans;
 	uint32_t max_frames;	   /* or pages; of more than one the first one is read */
 	uint64_t max_memory_bytes; /* inside a decoder, beside the image */
-	uint32_t formats;	   /* bits of decode_formats.h */
 
 	/*
 	 * Called with a size before a decoder allocates about as much memory as a whole image

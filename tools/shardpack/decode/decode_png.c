@@ -4,7 +4,8 @@
  *
  * Metadata chunks are skipped unread: no gamma, no profile, no background.  Samples of 16
  * bits keep their high byte and alpha is dropped, as in Pillow.  Gray of 16 bits is refused:
- * Pillow clips it at 255, which turns the picture white, and nobody wants either answer.
+ * Pillow clips it at 255, which turns the picture white, and nobody wants either answer.  Where 16
+ * bits are asked for, all of them are kept.
  * Palette indices are looked up here, not in libpng, which does not check them in time.
  *
  * Errors arrive by a callback that must not return, so it jumps.  Everything that lives
@@ -12,13 +13,19 @@
  */
 #include "tools/shardpack/decode/decode_png.h"
 
+#include <arpa/inet.h> /* htons */
 #include <setjmp.h>
+#include <stdio.h>
 #include <string.h>
 
 #include <png.h>
+#include <zlib.h>
 
 #include "shard_pack.h"
+#include "tools/shardpack/format/icc.h"
 #include "tools/shardpack/format/png_chunk.h"
+
+#define PROFILE_BYTES 4096 /* profiles of RGB have fewer, or their primaries are among the first */
 
 struct png {
 	png_structp png;
@@ -108,24 +115,36 @@ static void open_stream(struct png *p)
 	png_set_benign_errors(p->png, 0);
 }
 
-/* After this, rows have one 8-bit sample per pixel (gray or index) or three. */
+/* After this, rows have one 8-bit sample per pixel (gray or index) or three; or 16-bit ones. */
 static void choose_transforms(struct png *p)
 {
 	int type = png_get_color_type(p->png, p->info);
 	int bits = png_get_bit_depth(p->png, p->info);
+	char has[40];
 
-	if (type == PNG_COLOR_TYPE_GRAY && bits == 16)
-		fail(p, decode_bad(p->v, SHARD_MISS_UNSUPPORTED, "PNG is gray with 16 bits: convert it to 8 bits"));
+	if (p->d->wide && bits != 16) {
+		snprintf(has, sizeof(has), type == PNG_COLOR_TYPE_PALETTE ? "a palette of 8 bits" : "%d bit%s a sample",
+			 bits, bits == 1 ? "" : "s");
+		fail(p, decode_not_wide(p->v, "PNG", has));
+	}
+	if (!p->d->wide && type == PNG_COLOR_TYPE_GRAY && bits == 16)
+		fail(p, decode_bad(p->v, SHARD_MISS_UNSUPPORTED,
+				   "PNG is gray with 16 bits: --dtype u16 packs them all; or convert it to 8 bits"));
+	if (p->d->wide && htons(1) != 1)
+		png_set_swap(p->png);
 	if (type == PNG_COLOR_TYPE_PALETTE) {
 		png_set_packing(p->png);
 		png_get_PLTE(p->png, p->info, &p->palette, &p->palette_count);
 	} else if (bits < 8) {
 		png_set_expand_gray_1_2_4_to_8(p->png);
-	} else if (bits == 16) {
+	} else if (bits == 16 && !p->d->wide) {
 		png_set_strip_16(p->png);
+		decode_drop(p->v, DROPPED_BITS);
 	}
-	if (type & PNG_COLOR_MASK_ALPHA)
+	if (type & PNG_COLOR_MASK_ALPHA) {
+		decode_drop(p->v, DROPPED_ALPHA);
 		png_set_strip_alpha(p->png);
+	}
 }
 
 /*
@@ -146,6 +165,70 @@ static uint64_t count_frames(const struct png *p)
 				chunk.data[3];
 	}
 	return count + (count && !is_frame);
+}
+
+#define GAMMA_OF_SRGB 45455 /* 1/2.2, in 1/100000 */
+#define GAMMA_NEAR    1000
+
+/* A profile is compressed: inflate as much as has its primaries. */
+static bool has_other_profile(const struct png_chunk *chunk)
+{
+	const uint8_t *nul = memchr(chunk->data, 0, chunk->bytes);
+	size_t head = nul ? (size_t)(nul - chunk->data) + 2 : chunk->bytes; /* behind the method */
+	uint8_t profile[PROFILE_BYTES];
+	z_stream z = {.next_in = (Bytef *)(uintptr_t)(chunk->data + head)};
+	bool other = true;
+
+	if (head >= chunk->bytes || inflateInit(&z) != Z_OK)
+		return true;
+	z.avail_in = (uInt)(chunk->bytes - head);
+	z.next_out = profile;
+	z.avail_out = sizeof(profile);
+	inflate(&z, Z_SYNC_FLUSH);
+	other = !icc_is_like_srgb(profile, sizeof(profile) - z.avail_out);
+	inflateEnd(&z);
+	return other;
+}
+
+static uint32_t read32(const uint8_t *at)
+{
+	return (uint32_t)at[0] << 24 | (uint32_t)at[1] << 16 | (uint32_t)at[2] << 8 | at[3];
+}
+
+/*
+ * What the chunks in front of the pixels say of them, and Pillow ignores: a transparent colour, and
+ * what the colours mean.  sRGB or a profile overrules gamma and primaries.
+ */
+static void note_chunks(const struct png *p)
+{
+	/* white, red, green, blue: x and y of each in 1/100000 */
+	static const uint32_t srgb[8] = {31270, 32900, 64000, 33000, 30000, 60000, 15000, 6000};
+	size_t at = PNG_MAGIC_BYTES;
+	struct png_chunk chunk;
+	bool other = false, known = false;
+
+	while (png_chunk_next(p->bytes, p->left_bytes, &at, &chunk) && !png_chunk_is(&chunk, "IDAT")) {
+		if (png_chunk_is(&chunk, "tRNS"))
+			decode_drop(p->v, DROPPED_ALPHA);
+		if (png_chunk_is(&chunk, "sRGB"))
+			known = true;
+		if (png_chunk_is(&chunk, "cICP") && chunk.bytes >= 2) { /* 1 and 13 are those of sRGB */
+			known = true;
+			if (chunk.data[0] != 1 || chunk.data[1] != 13)
+				decode_drop(p->v, DROPPED_PROFILE);
+		}
+		if (png_chunk_is(&chunk, "iCCP")) {
+			known = true;
+			if (has_other_profile(&chunk))
+				decode_drop(p->v, DROPPED_PROFILE);
+		}
+		if (png_chunk_is(&chunk, "gAMA") && chunk.bytes == 4)
+			other = other || read32(chunk.data) + GAMMA_NEAR - GAMMA_OF_SRGB > 2 * GAMMA_NEAR;
+		for (int i = 0; png_chunk_is(&chunk, "cHRM") && chunk.bytes == 32 && i < 8; i++)
+			other = other || read32(chunk.data + 4 * i) + GAMMA_NEAR - srgb[i] > 2 * GAMMA_NEAR;
+	}
+	if (other && !known)
+		decode_drop(p->v, DROPPED_PROFILE);
 }
 
 /* And for one of codes: the file's own channels. */
@@ -219,7 +302,7 @@ static uint8_t *place_of_row(const struct png *p, uint8_t *row, uint32_t width)
 {
 	if (p->coded.format)
 		return row + (MASK_PIXEL_BYTES - mask_pixel_bytes(&p->coded)) * (size_t)width;
-	return p->narrow ? decode_narrow_row(row, width) : row;
+	return p->narrow ? decode_narrow_row(row, p->d->wide ? 2 * width : width) : row;
 }
 
 /* Row y as libpng gave it, to what it is to be, at `to`: where it lies unless it is wide. */
@@ -241,6 +324,8 @@ static void finish_row(struct png *p, uint8_t *row, uint32_t width, uint32_t y, 
 		}
 	} else if (p->palette) {
 		spread_palette(p, row, width);
+	} else if (p->narrow && p->d->wide) {
+		decode_spread_wide(row, width);
 	} else if (p->narrow) {
 		decode_spread_gray(row, width);
 	}
@@ -259,7 +344,7 @@ static void read_rows(struct png *p, int passes)
 		}
 	for (uint32_t y = 0; y < height; y++)
 		finish_row(p, decode_row(p->d, p->out, y), width, y, p->d->pixels.data + y * given_bytes * width);
-	p->d->pixel_bytes = p->d->channels;
+	p->d->pixel_bytes = p->d->wide ? IMAGE_WIDE_BYTES : p->d->channels;
 }
 
 #define STRIP_ROWS 8 /* as many as the resizer takes at once */
@@ -321,6 +406,8 @@ static void read_image(struct png *p)
 	rc = decode_first_of(frames, "PNG", "frames", p->d->limit.max_frames, p->v);
 	if (rc)
 		fail(p, rc);
+	if (!mask)
+		note_chunks(p);
 	open_stream(p);
 	png_read_info(p->png, p->info);
 	width = png_get_image_width(p->png, p->info);

@@ -23,6 +23,7 @@
 #include "shard_pack.h"
 #include "tools/shardpack/decode/tiff_kind.h"
 #include "tools/shardpack/decode/tiff_pages.h"
+#include "tools/shardpack/format/icc.h"
 
 struct tiff {
 	TIFF *file;
@@ -128,7 +129,7 @@ static enum decode_status read_row(struct tiff *t, uint32_t y, uint16_t plane)
 {
 	if (TIFFReadScanline(t->file, t->d->line.data, y, plane) != 1 || t->said[0])
 		return refuse(t);
-	tiff_kind_put(&t->kind, t->d->line.data, t->out->width, plane, decode_row(t->d, t->out, y));
+	tiff_kind_put(&t->kind, t->d->line.data, t->out->width, plane, t->d->wide, decode_row(t->d, t->out, y));
 	return DECODE_OK;
 }
 
@@ -159,8 +160,8 @@ static enum decode_status read_tile(struct tiff *t, uint32_t x, uint32_t y, uint
 	if (TIFFReadTile(t->file, t->d->line.data, x, y, 0, plane) < 0 || t->said[0])
 		return refuse(t);
 	for (uint32_t i = 0; i < rows; i++)
-		tiff_kind_put(&t->kind, t->d->line.data + i * row_bytes, columns, plane,
-			      decode_row(t->d, t->out, y + i) + IMAGE_CHANNELS * (size_t)x);
+		tiff_kind_put(&t->kind, t->d->line.data + i * row_bytes, columns, plane, t->d->wide,
+			      decode_row(t->d, t->out, y + i) + t->d->pixel_bytes * (size_t)x);
 	return DECODE_OK;
 }
 
@@ -206,6 +207,21 @@ static enum decode_status check_there(const struct tiff *t)
 	return DECODE_OK;
 }
 
+static void note_dropped(const struct tiff *t)
+{
+	uint32_t bytes = 0;
+	void *profile = NULL;
+
+	if (t->kind.has_alpha)
+		decode_drop(t->v, DROPPED_ALPHA);
+	if (t->kind.bits > 8 && !t->d->wide)
+		decode_drop(t->v, DROPPED_BITS);
+	if (t->kind.colours == TIFF_CMYK)
+		decode_drop(t->v, DROPPED_CMYK);
+	if (TIFFGetField(t->file, TIFFTAG_ICCPROFILE, &bytes, &profile) && !icc_is_like_srgb(profile, bytes))
+		decode_drop(t->v, DROPPED_PROFILE);
+}
+
 static enum decode_status read_page(struct tiff *t)
 {
 	uint32_t width = 0, height = 0;
@@ -217,12 +233,14 @@ static enum decode_status read_page(struct tiff *t)
 		return decode_bad(t->v, SHARD_MISS_DECODE, "TIFF has no pixels");
 	rc = decode_check_size(t->d, width, height, t->v);
 	if (rc == DECODE_OK)
-		rc = tiff_kind_find(t->file, t->pages.colours, &t->kind, t->v);
+		rc = tiff_kind_find(t->file, t->pages.colours, t->d->wide, &t->kind, t->v);
 	if (rc == DECODE_OK && t->said[0])
 		rc = refuse(t);
+	if (rc == DECODE_OK)
+		note_dropped(t);
 	/* At once, for the first claim is what counts: the image, and a row or a tile. */
 	if (rc == DECODE_OK)
-		decode_claim(t->d, IMAGE_CHANNELS * (uint64_t)width * height +
+		decode_claim(t->d, (uint64_t)t->d->pixel_bytes * width * height +
 					   t->kind.tile_height * tiff_kind_row_bytes(&t->kind, t->kind.tile_width));
 	if (rc == DECODE_OK)
 		rc = check_there(t);

@@ -41,6 +41,14 @@ enum decode_status decode_first_of(uint64_t count, const char *format, const cha
 	return DECODE_OK;
 }
 
+enum decode_status decode_not_wide(struct decode_verdict *v, const char *format, const char *what)
+{
+	return decode_bad(v, SHARD_MISS_UNSUPPORTED,
+			  "%s has %s, and 16 are asked for: pack it into a dataset of its own with "
+			  "--dtype u8, or save it as PNG or TIFF with 16 bits",
+			  format, what);
+}
+
 enum decode_status decode_bad_channels(struct decode_verdict *v, const char *format, int channel_count)
 {
 	return decode_bad(v, SHARD_MISS_UNSUPPORTED,

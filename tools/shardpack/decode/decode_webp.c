@@ -19,6 +19,9 @@
 
 #include "shard_pack.h"
 #include "tools/common/load.h"
+#include "tools/shardpack/format/icc.h"
+
+#define VP8X_END 30 /* 12 of the magic, 8 of the chunk's head, 10 */
 
 static enum decode_status refuse(VP8StatusCode code, struct decode_verdict *v)
 {
@@ -129,6 +132,8 @@ static enum decode_status decode_still(struct decoder *d, WebPDecoderConfig *con
 		return rc;
 	if ((uint32_t)config->input.width < s->width || (uint32_t)config->input.height < s->height)
 		memset(d->pixels.data, 0, bytes);
+	if (config->input.has_alpha)
+		decode_drop(v, DROPPED_ALPHA);
 	config->output.colorspace = MODE_RGB;
 	config->output.is_external_memory = 1;
 	config->output.u.RGBA.rgba = d->pixels.data + first;
@@ -136,6 +141,18 @@ static enum decode_status decode_still(struct decoder *d, WebPDecoderConfig *con
 	config->output.u.RGBA.size = bytes - first;
 	code = WebPDecode(s->bytes, s->size, config);
 	return code == VP8_STATUS_OK ? DECODE_OK : refuse(code, v);
+}
+
+/* The chunk of a profile is right behind the head of an extended file, which says that it is. */
+static void note_profile(const uint8_t *bytes, size_t size, struct decode_verdict *v)
+{
+	const uint8_t *at = bytes + VP8X_END;
+
+	if (size < VP8X_END + 8 || memcmp(bytes + 12, "VP8X", 4) != 0 || !(bytes[20] & 0x20) ||
+	    memcmp(at, "ICCP", 4) != 0)
+		return;
+	if (load32(at + 4) > size - VP8X_END - 8 || !icc_is_like_srgb(at + 8, load32(at + 4)))
+		decode_drop(v, DROPPED_PROFILE);
 }
 
 enum decode_status webp_run(struct decoder *d, const uint8_t *bytes, size_t size, struct image *out,
@@ -151,6 +168,7 @@ enum decode_status webp_run(struct decoder *d, const uint8_t *bytes, size_t size
 	if (said > size)
 		return decode_bad(v, SHARD_MISS_TRUNCATED, "WebP data ends early: has %zu bytes of %" PRIu64, size,
 				  said);
+	note_profile(bytes, s.size, v);
 	rc = find_still(d, &config, &s, v);
 	return rc == DECODE_OK ? decode_still(d, &config, &s, out, v) : rc;
 }

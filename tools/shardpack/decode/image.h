@@ -3,8 +3,8 @@
  * image.h - the picture between decode and transform, and the memory it lies in
  *
  * One pixel format only: 8-bit RGB, interleaved, rows without padding.  Everything that
- * arrives in another form becomes this in the decoder.  Masks alone are otherwise: they
- * have one sample for each pixel.
+ * arrives in another form becomes this in the decoder.  Masks are otherwise, with one sample for
+ * each pixel; and so are images of which 16 bits a sample were asked for.
  */
 #ifndef SHARD_DECODE_IMAGE_H
 #define SHARD_DECODE_IMAGE_H
@@ -14,7 +14,8 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-#define IMAGE_CHANNELS 3
+#define IMAGE_CHANNELS	 3
+#define IMAGE_WIDE_BYTES 6 /* of a pixel with 16 bits a sample */
 
 /* Where the pixels of a file end up; also how a record of the dataset is laid out. */
 enum image_layout {
@@ -79,16 +80,16 @@ struct image_sink {
 	bool (*fits)(void *context, uint32_t width, uint32_t height, char *why, size_t why_bytes);
 };
 
-/* All of an image that lies in memory, of so many samples a pixel.  False if begin() says so. */
+/* All of an image that lies in memory, of so many bytes a pixel.  False if begin() says so. */
 static inline bool image_give(const struct image_sink *sink, const struct image_size *size, const uint8_t *pixels,
-			      uint32_t channel_count)
+			      uint32_t pixel_bytes)
 {
-	size_t stride_bytes = channel_count * (size_t)image_columns(size);
+	size_t stride_bytes = pixel_bytes * (size_t)image_columns(size);
 	struct image_window part;
 
 	if (!sink->begin(sink->context, size, &part))
 		return false;
-	sink->rows(sink->context, pixels + part.y * stride_bytes + channel_count * (size_t)part.x, stride_bytes,
+	sink->rows(sink->context, pixels + part.y * stride_bytes + pixel_bytes * (size_t)part.x, stride_bytes,
 		   part.height);
 	return true;
 }

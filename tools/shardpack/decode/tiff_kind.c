@@ -5,6 +5,7 @@
 #include "tools/shardpack/decode/tiff_kind.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #include <tiffio.h>
@@ -77,13 +78,27 @@ static bool fill_palette(TIFF *file, struct tiff_kind *k)
 }
 
 /* One sample that means something, and at most one more that does not. */
-static enum decode_status find_indices(TIFF *file, const struct tags *t, struct tiff_kind *k, struct decode_verdict *v)
+static enum decode_status find_indices(TIFF *file, const struct tags *t, bool wide, struct tiff_kind *k,
+				       struct decode_verdict *v)
 {
 	bool palette = t->photometric == PHOTOMETRIC_PALETTE;
 	bool alpha = t->samples == 2 && t->bits == 8 && t->extra_count == 1 && t->photometric != PHOTOMETRIC_MINISWHITE;
 
-	if (t->bits == 16 && !palette)
-		return decode_bad(v, SHARD_MISS_UNSUPPORTED, "TIFF is gray with 16 bits: convert it to 8 bits");
+	if (t->bits == 16 && !palette && !wide)
+		return decode_bad(v, SHARD_MISS_UNSUPPORTED,
+				  "TIFF is gray with 16 bits: --dtype u16 packs them all; or convert it to 8 bits");
+	if (wide && t->photometric == PHOTOMETRIC_MINISWHITE)
+		return decode_bad(v, SHARD_MISS_UNSUPPORTED,
+				  "TIFF is gray with 16 bits in which 0 is white, and Pillow takes it for black: save "
+				  "it with 0 as black");
+	if (wide && !palette && t->samples == 1 && t->planar == PLANARCONFIG_CONTIG &&
+	    t->compression != COMPRESSION_JPEG) {
+		k->colours = TIFF_GRAY_16;
+		return DECODE_OK;
+	}
+	if (wide)
+		return decode_bad(v, SHARD_MISS_UNSUPPORTED,
+				  "TIFF has gray and more channels with 16 bits: save it as gray or RGB of 16 bits");
 	if (t->bits != 1 && t->bits != 2 && t->bits != 4 && t->bits != 8)
 		return decode_bad(v, SHARD_MISS_UNSUPPORTED,
 				  "TIFF is %s with %u bits; 1, 2, 4 and 8 are read: convert it to 8 bits",
@@ -125,13 +140,14 @@ static enum decode_status find_rgb(const struct tags *t, struct tiff_kind *k, st
 	return DECODE_OK;
 }
 
-static enum decode_status find_colours(TIFF *file, const struct tags *t, struct tiff_kind *k, struct decode_verdict *v)
+static enum decode_status find_colours(TIFF *file, const struct tags *t, bool wide, struct tiff_kind *k,
+				       struct decode_verdict *v)
 {
 	switch (t->photometric) {
 	case PHOTOMETRIC_MINISWHITE:
 	case PHOTOMETRIC_MINISBLACK:
 	case PHOTOMETRIC_PALETTE:
-		return find_indices(file, t, k, v);
+		return find_indices(file, t, wide, k, v);
 	case PHOTOMETRIC_RGB:
 		return find_rgb(t, k, v);
 	case PHOTOMETRIC_YCBCR:
@@ -156,7 +172,19 @@ static enum decode_status find_colours(TIFF *file, const struct tags *t, struct 
 	}
 }
 
-enum decode_status tiff_kind_find(void *file, uint32_t colours, struct tiff_kind *k, struct decode_verdict *v)
+/* Is it of 16 bits, and not of a palette? */
+static enum decode_status check_wide(const struct tags *t, struct decode_verdict *v)
+{
+	char has[40];
+
+	if (t->photometric == PHOTOMETRIC_PALETTE)
+		return decode_not_wide(v, "TIFF", "a palette of 8 bits");
+	snprintf(has, sizeof(has), "%u bit%s a sample", t->bits, t->bits == 1 ? "" : "s");
+	return t->bits == 16 ? DECODE_OK : decode_not_wide(v, "TIFF", has);
+}
+
+enum decode_status tiff_kind_find(void *file, uint32_t colours, bool wide, struct tiff_kind *k,
+				  struct decode_verdict *v)
 {
 	struct tags t;
 	enum decode_status rc;
@@ -174,15 +202,18 @@ enum decode_status tiff_kind_find(void *file, uint32_t colours, struct tiff_kind
 		return refuse(v,
 			      t.format == SAMPLEFORMAT_IEEEFP ? "floating-point samples" : "signed or other samples");
 	rc = check_compression(&t, v);
+	if (rc == DECODE_OK && wide)
+		rc = check_wide(&t, v);
 	if (rc != DECODE_OK)
 		return rc;
 	k->bits = t.bits;
 	k->samples = t.samples;
+	k->has_alpha = t.extra_count && t.extra[0] != EXTRASAMPLE_UNSPECIFIED;
 	if (t.planar != PLANARCONFIG_CONTIG) {
 		k->planes = t.samples;
 		k->samples = 1;
 	}
-	rc = find_colours(file, &t, k, v);
+	rc = find_colours(file, &t, wide, k, v);
 	if (rc == DECODE_OK && t.order == FILLORDER_LSB2MSB &&
 	    (t.compression == COMPRESSION_NONE || t.samples == 2 || t.samples > 3 || t.bits == 16))
 		return refuse(v, "bits in reverse order");
@@ -243,11 +274,28 @@ static void put_cmyk(const uint8_t *from, uint32_t count, uint8_t *to)
 		}
 }
 
-void tiff_kind_put(const struct tiff_kind *k, const uint8_t *from, uint32_t count, uint32_t plane, uint8_t *to)
+/* All 16 bits of each, in the order of this machine as libtiff has them; gray becomes RGB. */
+static void put_wide(const struct tiff_kind *k, const uint8_t *from, uint32_t count, uint8_t *to)
 {
+	size_t step = k->colours == TIFF_GRAY_16 ? 0 : 2;
+
+	for (uint32_t i = 0; i < count; i++, from += 2 * (size_t)k->samples)
+		for (size_t c = 0; c < 3; c++, to += 2)
+			memcpy(to, from + c * step, 2);
+}
+
+void tiff_kind_put(const struct tiff_kind *k, const uint8_t *from, uint32_t count, uint32_t plane, bool wide,
+		   uint8_t *to)
+{
+	if (wide) {
+		put_wide(k, from, count, to);
+		return;
+	}
 	switch (k->colours) {
 	case TIFF_INDICES:
 		put_indices(k, from, count, to);
+		break;
+	case TIFF_GRAY_16: /* with `wide` only */
 		break;
 	case TIFF_RGB_16:
 		put_16(k, from, count, to);

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "tools/shardpack/format/exif_tiff.h"
+#include "tools/shardpack/format/jpeg_segment.h"
 #include "tools/shardpack/format/png_text.h"
 #include "tools/shardpack/format/xmp.h"
 
@@ -53,29 +54,17 @@ static struct exif_tiff read_exif(struct bytes b, unsigned prefixes, enum exif_r
 	return exif_tiff(b.at, b.count, is_13 ? prefixes : UINT32_MAX, is_13);
 }
 
-/*
- * The next segment of type APP1, before the scan.  What stands between segments is passed over, as
- * the decoder does.
- */
+/* The next segment of type APP1, before the scan. */
 static bool next_app1(struct bytes file, size_t *at, struct bytes *out)
 {
-	while (file.count - *at >= 4) {
-		uint32_t marker = file.at[*at + 1];
-		size_t length = (size_t)file.at[*at + 2] << 8 | file.at[*at + 3];
+	struct jpeg_segment segment;
 
-		if (file.at[*at] != 0xff || marker == 0xff || marker == 0x00 || marker == 0x01 ||
-		    (marker >= 0xd0 && marker <= 0xd8)) { /* junk, padding, or a marker without a length */
-			++*at;
-			continue;
-		}
-		if (marker == 0xda || marker == 0xd9 || length < 2 || length > file.count - *at - 2)
-			break;
-		*out = part(file, *at + 4, length - 2);
-		*at += 2 + length;
-		if (marker == 0xe1)
-			return true;
-	}
-	return false;
+	do {
+		if (!jpeg_segment_next(file.at, file.count, at, &segment))
+			return false;
+	} while (segment.marker != JPEG_APP1);
+	*out = (struct bytes){segment.data, segment.bytes};
+	return true;
 }
 
 /* EXIF data that goes on in further segments, without their prefixes. */
@@ -83,7 +72,7 @@ static bool join_exif(struct bytes file, size_t size, enum exif_rules rules, str
 {
 	uint8_t *joined = malloc(size);
 	struct bytes segment;
-	size_t at = 2, used = 0;
+	size_t at = JPEG_SEGMENTS_AT, used = 0;
 
 	if (!joined)
 		return false;
@@ -102,7 +91,7 @@ static bool join_exif(struct bytes file, size_t size, enum exif_rules rules, str
 static bool read_jpeg(struct bytes file, enum exif_rules rules, struct said *out)
 {
 	struct bytes segment, exif = {NULL, 0};
-	size_t at = 2, exif_bytes = 0;
+	size_t at = JPEG_SEGMENTS_AT, exif_bytes = 0;
 
 	while (next_app1(file, &at, &segment)) {
 		if (starts_with(segment, JPEG_EXIF, JPEG_EXIF_BYTES)) {

@@ -52,8 +52,10 @@ static bool refill(struct json_scan *s)
 		return bad(s, "a value of more than 64 MiB");
 	if (s->capacity < kept + WINDOW_BYTES) {
 		larger = realloc(s->window, 2 * kept + WINDOW_BYTES);
-		if (!larger)
+		if (!larger) {
+			s->no_memory = true;
 			return bad(s, "out of memory for a value");
+		}
 		s->window = larger;
 		s->capacity = 2 * kept + WINDOW_BYTES;
 	}

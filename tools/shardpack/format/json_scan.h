@@ -33,6 +33,7 @@ struct json_scan {
 	size_t have, capacity, at;
 	size_t keep; /* what is being taken begins here; SIZE_MAX: nothing is */
 	bool failed;
+	bool no_memory; /* that is why it failed: it says nothing of the document */
 };
 
 enum json_step { JSON_ITEM, JSON_END, JSON_BAD };

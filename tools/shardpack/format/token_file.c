@@ -49,3 +49,29 @@ bool token_file_parse(const uint8_t *bytes, size_t size, struct token_file *out,
 	}
 	return true;
 }
+
+const struct token_file_other *token_file_other(const uint8_t *bytes, size_t size)
+{
+#define UNPACKED "so that it is unpacked"
+#define AS_NPY	 "save its numbers as .npy"
+	static const struct token_file_other rows[] = {
+		{"\x1f\x8b\x08", 3, "a gzip file", "name it .gz, " UNPACKED},
+		{"\x28\xb5\x2f\xfd", 4, "a zstd file", "name it .zst, " UNPACKED},
+		{"BZh", 3, "a bzip2 file", "name it .bz2, " UNPACKED},
+		{"\xfd\x37zXZ", 5, "an xz file", "name it .xz, " UNPACKED},
+		{"PK\3\4", 4, "a ZIP, as .npz and .pt are", AS_NPY},
+		{"\x80\2\x8a\n", 4, "a file of torch.save()", AS_NPY},
+		{"\x80\4\x95", 3, "a pickle", AS_NPY},
+		{"\x80\5\x95", 3, "a pickle", AS_NPY},
+		{"\x89HDF", 4, "an HDF5 file", AS_NPY},
+		{"PAR1", 4, "a Parquet table", AS_NPY},
+		{"ARROW1", 6, "an Arrow table", AS_NPY},
+		{"SQLite format 3", 15, "an SQLite database", AS_NPY},
+		{"TNTIDX\0\0", 8, "an index of old Megatron-LM", "name the .bin beside it"},
+	};
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+		if (size >= rows[i].bytes && !memcmp(bytes, rows[i].magic, rows[i].bytes))
+			return &rows[i];
+	return NULL;
+}

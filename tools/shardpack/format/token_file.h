@@ -25,4 +25,15 @@ struct token_file {
 /* `size` is all of the file, or TOKEN_FILE_HEAD_BYTES.  False, and `why` says why not. */
 bool token_file_parse(const uint8_t *bytes, size_t size, struct token_file *out, char *why, size_t why_bytes);
 
+/*
+ * Does a file without a head begin as one of another kind does?  NULL, or what it is, and what to
+ * do with it.  Tokens begin so by chance in one of 2^24 files.
+ */
+struct token_file_other {
+	const char *magic;
+	size_t bytes;
+	const char *what, *remedy;
+};
+const struct token_file_other *token_file_other(const uint8_t *bytes, size_t size);
+
 #endif

@@ -99,15 +99,29 @@ static bool is_above_1(const double *values)
 	return fabs(values[0]) > 1 || fabs(values[1]) > 1 || fabs(values[2]) > 1;
 }
 
+/* What other programs may have taken for 1: the largest sample. */
+static double top_of(const struct settling *s)
+{
+	const struct normal *n = &s->t->normal;
+	double most = 0;
+
+	for (uint32_t c = 0; c < IMAGE_CHANNELS; c++) {
+		most = fabs(n->mean[c]) > most ? fabs(n->mean[c]) : most;
+		most = fabs(n->std[c]) > most ? fabs(n->std[c]) : most;
+	}
+	return s->t->wide && most > UINT8_MAX ? UINT16_MAX : UINT8_MAX;
+}
+
 /* " --mean 0.485,0.456,0.406" of 123.675, 116.28 and 103.53; nothing if none of them is above 1. */
 static int divided(const struct settling *s, const char *option, const double *values, char *out, size_t bytes)
 {
 	char by = s->w->separator;
 
 	out[0] = '\0';
-	return is_above_1(values) ? snprintf(out, bytes, " %s%s %.6g%c%.6g%c%.6g", s->w->dashes, option,
-					     values[0] / 255, by, values[1] / 255, by, values[2] / 255)
-				  : 0;
+	return is_above_1(values)
+		       ? snprintf(out, bytes, " %s%s %.6g%c%.6g%c%.6g", s->w->dashes, option, values[0] / top_of(s), by,
+				  values[1] / top_of(s), by, values[2] / top_of(s))
+		       : 0;
 }
 
 /*
@@ -126,8 +140,9 @@ static bool check_scale(const struct settling *s)
 		return true;
 	used = divided(s, "mean", n->mean, better, sizeof(better));
 	divided(s, "std", n->std, better + used, sizeof(better) - (size_t)used);
-	return refuse(s, "%s%s %s: samples are from 0 to 1, so these must be %s; divide by 255:%s", w->dashes,
-		      mean ? "mean" : "std", mean ? w->mean : w->std, mean ? "from -1 to 1" : "at most 1", better);
+	return refuse(s, "%s%s %s: samples are from 0 to 1, so these must be %s; divide by %.0f:%s", w->dashes,
+		      mean ? "mean" : "std", mean ? w->mean : w->std, mean ? "from -1 to 1" : "at most 1", top_of(s),
+		      better);
 }
 
 /* Whole images are bytes, row by row: planes would have other places in each record. */
@@ -138,8 +153,8 @@ static bool settle_whole(const struct settling *s)
 	if (s->t->fit != FIT_AREA)
 		return true;
 	if (s->w->samples != IMAGE_U8)
-		return refuse(s, "%sdtype %s: %sfit area needs u8; let the trainer normalise", dashes,
-			      transform_samples_names[s->w->samples], dashes);
+		return refuse(s, "%sdtype %s: %sfit area needs u8; %s", dashes, transform_samples_names[s->w->samples],
+			      dashes, s->w->samples == IMAGE_U16 ? "give another fit" : "let the trainer normalise");
 	if (s->t->layout != IMAGE_HWC)
 		return refuse(s, "%slayout %s: %sfit area needs hwc; let the trainer make planes", dashes,
 			      transform_layout_names[s->t->layout], dashes);
@@ -156,11 +171,11 @@ static bool settle_samples(const struct settling *s)
 	uint32_t channel;
 
 	t->samples = w->samples;
-	if (t->samples == IMAGE_U8 && (w->mean || w->std))
-		return refuse(s, "%s%s needs %sdtype f16, bf16 or f32; u8 samples are not normalised", w->dashes,
-			      w->mean ? "mean" : "std", w->dashes);
+	if (!image_is_normalised(t->samples) && (w->mean || w->std))
+		return refuse(s, "%s%s needs %sdtype f16, bf16 or f32; %s samples are not normalised", w->dashes,
+			      w->mean ? "mean" : "std", w->dashes, transform_samples_names[t->samples]);
 	t->normal = (struct normal){{0, 0, 0}, {0, 0, 0}};
-	if (t->samples == IMAGE_U8)
+	if (!image_is_normalised(t->samples))
 		return true;
 	t->normal = (struct normal){{0, 0, 0}, {1, 1, 1}};
 	if (!settle_channels(s, "mean", w->mean, t->normal.mean) || !settle_channels(s, "std", w->std, t->normal.std) ||
@@ -173,10 +188,33 @@ static bool settle_samples(const struct settling *s)
 		return refuse(s, "%sstd %s: %s must be above 0, because samples are divided by it", w->dashes, w->std,
 			      number);
 	return refuse(s,
-		      "%sdtype %s: (x / 255 - mean) / std of channel %" PRIu32 " exceeds %s, the largest value of "
+		      "%sdtype %s: (x / %s - mean) / std of channel %" PRIu32 " exceeds %s, the largest value of "
 		      "%s; give the mean and std of samples from 0 to 1",
-		      w->dashes, transform_samples_names[t->samples], channel, most[t->samples],
-		      transform_samples_names[t->samples]);
+		      w->dashes, transform_samples_names[t->samples], t->wide ? "65535" : "255", channel,
+		      most[t->samples], transform_samples_names[t->samples]);
+}
+
+/* How many bits of a sample are read. */
+static bool settle_bits(const struct settling *s)
+{
+	const struct image_wish *w = s->w;
+	const char *dashes = w->dashes, by = w->dashes[0] ? ' ' : '=';
+
+	s->t->wide = w->samples == IMAGE_U16 || w->bits == 16;
+	if (w->bits && w->bits != 8 && w->bits != 16)
+		return refuse(s, "%sbits%c%" PRIu64 ": must be 8 or 16", dashes, by, w->bits);
+	if (w->samples == IMAGE_U16 && w->bits == 8)
+		return refuse(s, "%sbits%c8: %sdtype%cu16 is for samples of 16 bits; leave %sbits out", dashes, by,
+			      dashes, by, dashes);
+	if (w->samples == IMAGE_U8 && s->t->wide)
+		return refuse(s, "%sbits%c16: u8 holds 8 bits; give %sdtype%cu16, or f16, bf16 or f32", dashes, by,
+			      dashes, by);
+	if (s->t->wide && w->scale != SCALE_1)
+		return refuse(s,
+			      "decode-scale=%s is for JPEG, and 16 bits a sample are read from PNG and TIFF; leave it "
+			      "out",
+			      transform_scale_names[w->scale]);
+	return true;
 }
 
 bool image_options_settle(const struct image_wish *w, struct transform_options *t, char *assumed, size_t assumed_bytes,
@@ -190,5 +228,5 @@ bool image_options_settle(const struct image_wish *w, struct transform_options *
 	t->pixels = w->pixels;
 	t->scale = w->scale;
 	t->layout = w->layout;
-	return settle_sizes(&s, assumed, assumed_bytes) && settle_whole(&s) && settle_samples(&s);
+	return settle_sizes(&s, assumed, assumed_bytes) && settle_bits(&s) && settle_whole(&s) && settle_samples(&s);
 }

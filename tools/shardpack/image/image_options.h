@@ -16,6 +16,7 @@ struct image_wish {
 	enum resize_pixels pixels;
 	enum image_layout layout;
 	enum image_samples samples;
+	uint64_t bits; /* a sample that is read: 8 or 16; 0: not said */
 	enum transform_scale scale;
 	const char *mean, *std; /* NULL: not said; three numbers */
 	char separator;		/* between these */

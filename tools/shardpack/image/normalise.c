@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * normalise.c - 8-bit samples to normalised numbers, through a table
+ * normalise.c - samples to normalised numbers, through a table
  */
 #include "tools/shardpack/image/normalise.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 struct float_form {
@@ -97,4 +98,36 @@ void normal_apply(const struct normal_table *t, const uint8_t *src, size_t pixel
 		apply(t, src, pixel_count * IMAGE_CHANNELS, 0, 1, dst);
 	for (uint32_t c = 0; layout == IMAGE_CHW && c < IMAGE_CHANNELS; c++)
 		apply(t, src + c * pixel_count, pixel_count, c, 0, dst + c * plane_bytes);
+}
+
+#define WIDE_COUNT 65536 /* samples of 16 bits */
+
+uint32_t *normal_open_wide(enum image_samples samples, const struct normal *n)
+{
+	uint32_t *table = malloc(IMAGE_CHANNELS * WIDE_COUNT * sizeof(*table));
+
+	for (uint32_t i = 0; table && i < IMAGE_CHANNELS * WIDE_COUNT; i++) {
+		double value = i % WIDE_COUNT / (double)UINT16_MAX;
+
+		value -= n->mean[i / WIDE_COUNT];
+		table[i] = round_to(value / n->std[i / WIDE_COUNT], &forms[samples]);
+	}
+	return table;
+}
+
+void normal_apply_wide(const uint32_t *table, enum image_samples samples, const uint16_t *src, size_t pixel_count,
+		       enum image_layout layout, uint8_t *dst)
+{
+	uint32_t bytes = normal_sample_bytes(samples);
+
+	for (size_t i = 0; i < IMAGE_CHANNELS * pixel_count; i++, dst += bytes) {
+		size_t c = layout == IMAGE_HWC ? i % IMAGE_CHANNELS : i / pixel_count;
+		uint32_t bits = table[c * WIDE_COUNT + src[i]];
+		uint16_t half = (uint16_t)bits;
+
+		if (bytes == sizeof(bits))
+			memcpy(dst, &bits, sizeof(bits));
+		else
+			memcpy(dst, &half, sizeof(half));
+	}
 }

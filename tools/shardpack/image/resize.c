@@ -213,7 +213,7 @@ static bool reserve(struct resizer *r)
 	       scratch_reserve(&r->line, line_bytes);
 }
 
-static bool is_down_first(const struct resize_job *job)
+bool resize_is_down_first(const struct resize_job *job)
 {
 	int64_t less_across = (int64_t)job->in_width - job->width, less_down = (int64_t)job->in_height - job->height;
 
@@ -259,7 +259,7 @@ bool resizer_begin(struct resizer *r, const struct resize_job *job, struct image
 			return false;
 		table_span(r->down, &r->needed.y, &r->needed.height);
 	}
-	r->is_down_first = r->across && r->down && is_down_first(job);
+	r->is_down_first = r->across && r->down && resize_is_down_first(job);
 	r->rows_first = r->rows_end = r->needed.y;
 	r->done = 0;
 	*needed = r->needed;

@@ -55,6 +55,9 @@ bool resizer_begin(struct resizer *r, const struct resize_job *job, struct image
  */
 void resizer_rows(struct resizer *r, const uint8_t *pixels, size_t stride_bytes, uint32_t row_count);
 
+/* Do columns come first?  Where both sides change. */
+bool resize_is_down_first(const struct resize_job *job);
+
 /* All at once, rows first. */
 bool resizer_run(struct resizer *r, const struct image *src, uint32_t width, uint32_t height, enum resize_filter filter,
 		 const struct image_window *window, const struct resize_target *target);

@@ -92,8 +92,7 @@ static int32_t to_fixed(double w)
 	return (int32_t)(w < 0.0 ? w * one - 0.5 : w * one + 0.5);
 }
 
-void taps_fill(const struct taps_axis *axis, struct taps_range *range, int32_t *weight, uint32_t per_sample,
-	       double *work)
+void taps_fill_exact(const struct taps_axis *axis, struct taps_range *range, double *weight, uint32_t per_sample)
 {
 	double scale = axis_scale(axis), stretch = filter_stretch(scale);
 	double support = filters[axis->filter].support * stretch;
@@ -110,11 +109,27 @@ void taps_fill(const struct taps_axis *axis, struct taps_range *range, int32_t *
 		range[i].first = first;
 		range[i].count = end - first;
 		for (uint32_t t = 0; t < range[i].count; t++) {
-			work[t] = filters[axis->filter].at((t + (double)first - center + 0.5) * step);
-			sum += work[t];
+			weight[t] = filters[axis->filter].at((t + (double)first - center + 0.5) * step);
+			sum += weight[t];
 		}
 		for (uint32_t t = 0; t < range[i].count; t++)
-			weight[t] = to_fixed(sum != 0.0 ? work[t] / sum : work[t]);
+			weight[t] = sum != 0.0 ? weight[t] / sum : weight[t];
+		for (uint32_t t = range[i].count; t < per_sample; t++)
+			weight[t] = 0;
+	}
+}
+
+void taps_fill(const struct taps_axis *axis, struct taps_range *range, int32_t *weight, uint32_t per_sample,
+	       double *work)
+{
+	struct taps_axis one = *axis;
+
+	one.count = 1;
+	for (uint32_t i = 0; i < axis->count; i++, weight += per_sample) {
+		one.first = axis->first + i;
+		taps_fill_exact(&one, &range[i], work, taps_per_sample(axis));
+		for (uint32_t t = 0; t < range[i].count; t++)
+			weight[t] = to_fixed(work[t]);
 		for (uint32_t t = range[i].count; t < per_sample; t++)
 			weight[t] = 0;
 	}

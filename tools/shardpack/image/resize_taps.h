@@ -41,4 +41,7 @@ uint32_t taps_per_sample(const struct taps_axis *axis);
 void taps_fill(const struct taps_axis *axis, struct taps_range *range, int32_t *weight, uint32_t per_sample,
 	       double *work);
 
+/* The same weights before they are rounded, for samples of 16 bits. */
+void taps_fill_exact(const struct taps_axis *axis, struct taps_range *range, double *weight, uint32_t per_sample);
+
 #endif

@@ -12,6 +12,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "tools/shardpack/image/resize_wide.h"
+
 const char *const transform_filter_names[] = {
 	[RESIZE_BOX] = "box",
 	[RESIZE_BILINEAR] = "bilinear",
@@ -34,18 +36,20 @@ const char *const transform_pixels_names[] = {
 };
 const char *const transform_layout_names[] = {[IMAGE_HWC] = "hwc", [IMAGE_CHW] = "chw", NULL};
 const char *const transform_samples_names[] = {
-	[IMAGE_U8] = "u8", [IMAGE_F16] = "f16", [IMAGE_BF16] = "bf16", [IMAGE_F32] = "f32", NULL,
+	[IMAGE_U8] = "u8", [IMAGE_F16] = "f16", [IMAGE_BF16] = "bf16", [IMAGE_F32] = "f32", [IMAGE_U16] = "u16", NULL,
 };
 
 struct transform {
 	struct transform_options opt;
 	struct resizer *resizer;
+	struct wide_resizer *wide; /* in its place if 16 bits a sample are read */
 	struct image_sink sink;
 	uint32_t source_width, source_height;
-	uint8_t *record; /* being written */
-	uint8_t *u8;	 /* its 8-bit samples: `record`, unless it has others */
+	uint8_t *record;  /* being written */
+	uint8_t *resized; /* its samples before they are normalised: `record`, unless they are */
 	struct scratch normalised_from;
 	struct normal_table normal;
+	uint32_t *wide_normal; /* the same of 16 bits a sample, or NULL */
 };
 
 static size_t sample_count(const struct transform_options *opt)
@@ -192,7 +196,8 @@ static bool begin(void *context, const struct image_size *size, struct image_win
 	struct transform_geometry g = transform_geometry(&t->opt, size->width, size->height);
 	uint32_t crop = t->opt.crop, columns = t->opt.fit == FIT_AREA ? g.width : crop;
 	bool planes = t->opt.layout == IMAGE_CHW;
-	size_t pixel_bytes = planes ? 1 : IMAGE_CHANNELS, row_bytes = columns * pixel_bytes;
+	size_t sample_bytes = t->wide ? sizeof(uint16_t) : 1, all_bytes = sample_bytes * sample_count(&t->opt);
+	size_t pixel_bytes = sample_bytes * (planes ? 1 : IMAGE_CHANNELS), row_bytes = columns * pixel_bytes;
 	struct resize_job job = {.in_width = image_columns(size),
 				 .in_height = image_rows(size),
 				 .width = g.width,
@@ -206,20 +211,22 @@ static bool begin(void *context, const struct image_size *size, struct image_win
 	job.down.from = size->cut_top ? job.in_height - job.down.length : 0;
 	t->source_width = size->width;
 	t->source_height = size->height;
-	t->u8 = t->record;
-	if (t->opt.samples != IMAGE_U8) {
-		if (!scratch_reserve(&t->normalised_from, sample_count(&t->opt)))
+	t->resized = t->record;
+	if (image_is_normalised(t->opt.samples)) {
+		if (!scratch_reserve(&t->normalised_from, all_bytes))
 			return false;
-		t->u8 = t->normalised_from.data;
+		t->resized = t->normalised_from.data;
 	}
 	job.window = (struct image_window){g.across.from, g.down.from, g.across.count, g.down.count};
-	job.target.pixels = t->u8 + g.down.to * row_bytes + g.across.to * pixel_bytes;
+	job.target.pixels = t->resized + g.down.to * row_bytes + g.across.to * pixel_bytes;
 	job.target.row_bytes = row_bytes;
-	job.target.plane_bytes = planes ? (size_t)crop * crop : 0;
+	job.target.plane_bytes = planes ? sample_bytes * crop * crop : 0;
 	if (t->opt.fit == FIT_AREA)
-		memset(t->u8 + g.height * row_bytes, 0, sample_count(&t->opt) - g.height * row_bytes);
+		memset(t->resized + g.height * row_bytes, 0, all_bytes - g.height * row_bytes);
 	else if (g.across.count < crop || g.down.count < crop)
-		memset(t->u8, 0, sample_count(&t->opt));
+		memset(t->resized, 0, all_bytes);
+	if (t->wide)
+		return wide_resizer_begin(t->wide, &job, wanted);
 	return resizer_begin(t->resizer, &job, wanted);
 }
 
@@ -227,7 +234,10 @@ static void rows(void *context, const uint8_t *pixels, size_t stride_bytes, uint
 {
 	struct transform *t = context;
 
-	resizer_rows(t->resizer, pixels, stride_bytes, row_count);
+	if (t->wide)
+		wide_resizer_rows(t->wide, pixels, stride_bytes, row_count);
+	else
+		resizer_rows(t->resizer, pixels, stride_bytes, row_count);
 }
 
 struct transform *transform_open(const struct transform_options *opt)
@@ -239,14 +249,18 @@ struct transform *transform_open(const struct transform_options *opt)
 		return NULL;
 	t->opt = *opt;
 	t->sink = (struct image_sink){begin, rows, t, scaling, fits};
-	if (opt->samples != IMAGE_U8)
+	if (image_is_normalised(opt->samples) && opt->wide)
+		t->wide_normal = normal_open_wide(opt->samples, &opt->normal);
+	else if (image_is_normalised(opt->samples))
 		normal_fill(&t->normal, opt->samples, &opt->normal, &channel);
-	t->resizer = resizer_open();
-	if (!t->resizer) {
-		transform_close(t);
-		return NULL;
-	}
-	return t;
+	if (opt->wide)
+		t->wide = wide_resizer_open();
+	else
+		t->resizer = resizer_open();
+	if ((t->wide || t->resizer) && (t->wide_normal || !opt->wide || !image_is_normalised(opt->samples)))
+		return t;
+	transform_close(t);
+	return NULL;
 }
 
 void transform_close(struct transform *t)
@@ -254,6 +268,8 @@ void transform_close(struct transform *t)
 	if (!t)
 		return;
 	resizer_close(t->resizer);
+	wide_resizer_close(t->wide);
+	free(t->wide_normal);
 	scratch_free(&t->normalised_from);
 	free(t);
 }
@@ -272,6 +288,11 @@ void transform_source_size(const struct transform *t, uint32_t *width, uint32_t 
 
 void transform_finish(struct transform *t)
 {
-	if (t->opt.samples != IMAGE_U8)
-		normal_apply(&t->normal, t->u8, (size_t)t->opt.crop * t->opt.crop, t->opt.layout, t->record);
+	size_t pixels = (size_t)t->opt.crop * t->opt.crop;
+
+	if (t->wide_normal)
+		normal_apply_wide(t->wide_normal, t->opt.samples, (const void *)t->resized, pixels, t->opt.layout,
+				  t->record);
+	else if (image_is_normalised(t->opt.samples))
+		normal_apply(&t->normal, t->resized, pixels, t->opt.layout, t->record);
 }

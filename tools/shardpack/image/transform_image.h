@@ -14,6 +14,8 @@
  *   FIT_AREA     Resize(s), and no crop: the image stays whole.  s is the greatest for which
  *                s * floor(s * long / short) <= N * N and floor(s * long / short) <= 4 * N
  *
+ * Of samples of 16 bits each channel is resized as an image of mode I;16.
+ *
  * A side that would become 0, which is an error there, becomes 1.  The crop is crop x crop, its
  * offsets rounded half to even; where the image is smaller it is padded with zeros, the odd one
  * right and below.  FIT_PAD has no crop of its own, crop is N; what it pads before the image is
@@ -61,7 +63,8 @@ struct transform_options {
 	enum resize_pixels pixels;
 	enum image_layout layout;
 	enum image_samples samples; /* of the record */
-	struct normal normal;	    /* unless they are u8; normal_fill() has found it good */
+	struct normal normal;	    /* unless they are u8 or u16; normal_fill() has found it good */
+	bool wide;		    /* 16 bits a sample are read, as of u16 always */
 };
 
 /* Along one axis: which part of the resized image is kept, and where in the record it goes. */
@@ -96,7 +99,7 @@ const struct image_sink *transform_sink(struct transform *t, uint8_t *dst);
 /* The width and height of the image that it was given last, before the resize and any scaling. */
 void transform_source_size(const struct transform *t, uint32_t *width, uint32_t *height);
 
-/* The last step, when all rows were given: samples that are not u8 are only now written. */
+/* The last step, when all rows were given: samples that are numbers are only now written. */
 void transform_finish(struct transform *t);
 
 #endif

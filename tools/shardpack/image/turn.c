@@ -7,6 +7,8 @@
  */
 #include "tools/shardpack/image/turn.h"
 
+#include <string.h>
+
 struct turn_axes turn_axes(uint32_t orientation)
 {
 	return (struct turn_axes){
@@ -45,7 +47,7 @@ static bool begin(void *context, const struct image_size *size, struct image_win
 	struct turn *t = context;
 	struct turn_axes axes = turn_axes(t->orientation);
 	uint32_t columns = image_columns(size), row_count = image_rows(size);
-	uint64_t bytes = (uint64_t)columns * row_count * IMAGE_CHANNELS;
+	uint64_t bytes = (uint64_t)columns * row_count * t->pixel_bytes;
 
 	t->claim(t->context, bytes);
 	if (!scratch_reserve(&t->pixels, bytes))
@@ -91,14 +93,19 @@ static bool fits(void *context, uint32_t width, uint32_t height, char *why, size
 static void rows(void *context, const uint8_t *pixels, size_t stride_bytes, uint32_t row_count)
 {
 	struct turn *t = context;
-	bool lies = turn_axes(t->orientation).lies;
+	bool lies = turn_axes(t->orientation).lies, wide = t->pixel_bytes == IMAGE_WIDE_BYTES;
 	struct walk w = walk_of(t->orientation, t->in_columns, lies ? image_columns(&t->size) : image_rows(&t->size));
 
 	for (; row_count; row_count--, pixels += stride_bytes, t->row++) {
 		const uint8_t *from = pixels;
-		ptrdiff_t to = (w.first + (ptrdiff_t)t->row * w.below) * IMAGE_CHANNELS;
+		ptrdiff_t to = (w.first + (ptrdiff_t)t->row * w.below) * t->pixel_bytes;
 
-		for (uint32_t x = 0; x < t->in_columns; x++, from += IMAGE_CHANNELS, to += w.beside * IMAGE_CHANNELS) {
+		for (uint32_t x = 0; wide && x < t->in_columns; x++, from += IMAGE_WIDE_BYTES) {
+			memcpy(t->pixels.data + to, from, IMAGE_WIDE_BYTES);
+			to += w.beside * IMAGE_WIDE_BYTES;
+		}
+		for (uint32_t x = 0; !wide && x < t->in_columns;
+		     x++, from += IMAGE_CHANNELS, to += w.beside * IMAGE_CHANNELS) {
 			t->pixels.data[to] = from[0];
 			t->pixels.data[to + 1] = from[1];
 			t->pixels.data[to + 2] = from[2];
@@ -106,8 +113,9 @@ static void rows(void *context, const uint8_t *pixels, size_t stride_bytes, uint
 	}
 }
 
-const struct image_sink *turn_sink(struct turn *t, uint32_t orientation, const struct image_sink *to)
+const struct image_sink *turn_sink(struct turn *t, uint32_t orientation, bool wide, const struct image_sink *to)
 {
+	t->pixel_bytes = wide ? IMAGE_WIDE_BYTES : IMAGE_CHANNELS;
 	t->orientation = orientation;
 	t->to = to;
 	t->sink = (struct image_sink){begin, rows, t, scaling, fits};
@@ -116,7 +124,7 @@ const struct image_sink *turn_sink(struct turn *t, uint32_t orientation, const s
 
 bool turn_finish(struct turn *t)
 {
-	return image_give(t->to, &t->size, t->pixels.data, IMAGE_CHANNELS);
+	return image_give(t->to, &t->size, t->pixels.data, t->pixel_bytes);
 }
 
 void turn_free(struct turn *t)

@@ -35,10 +35,11 @@ struct turn {
 	struct image_size size; /* upright */
 	struct scratch pixels;
 	uint32_t orientation, in_columns, row; /* row: the next one to come */
+	uint32_t pixel_bytes;		       /* IMAGE_CHANNELS or IMAGE_WIDE_BYTES */
 };
 
-/* For an image with this orientation, 2 to 8: exif.h. */
-const struct image_sink *turn_sink(struct turn *t, uint32_t orientation, const struct image_sink *to);
+/* For an image with this orientation, 2 to 8: exif.h; with 16 bits a sample if `wide`. */
+const struct image_sink *turn_sink(struct turn *t, uint32_t orientation, bool wide, const struct image_sink *to);
 
 /* All rows were given: hand the image on.  False if memory ran out there. */
 bool turn_finish(struct turn *t);

@@ -236,9 +236,10 @@ int documents_check_values(const struct stored *s, const struct token_stream *t,
 		code = column_next(&c, &value);
 		if (code == EXIT_DONE && (value < 0 || (uint64_t)value > most))
 			code = fail(EXIT_BAD,
-				    "%s: token %" PRIu64 ", at offset %" PRIu64 ", is %" PRId64
+				    "%s: token %" PRIu64 ", at offset %" PRIu64 ", is %s%" PRIu64
 				    "; tokens must be 0 to %" PRIu64,
-				    name, i, t->offset + i * c.item, value, most);
+				    name, i, t->offset + i * c.item, value < 0 && c.is_signed ? "-" : "",
+				    value < 0 && c.is_signed ? -(uint64_t)value : (uint64_t)value, most);
 		if (c.at == c.have && progress)
 			progress_tick(progress);
 	}

@@ -157,6 +157,9 @@ static int add_list(struct source_place *p)
 		code = line_next(&line, stdin, "standard input", "one path per line");
 		if (code != EXIT_DONE || line.is_end)
 			break;
+		/* CR LF, unless a name ends so. */
+		if (line.bytes && line.text[line.bytes - 1] == '\r' && access(line.text, F_OK) != 0)
+			line.text[--line.bytes] = '\0';
 		if (!line.bytes || strlen(line.text) != line.bytes)
 			code = fail(EXIT_BAD, "standard input, line %" PRIu64 ": %s; must be one path per line",
 				    line.number, line.bytes ? "has a NUL byte" : "is empty");
@@ -382,7 +385,11 @@ int place_open_root(struct source_place *p, const char *root)
 int place_open(struct source_place *p, const char *const *named, size_t named_count, const char *root)
 {
 	int code = EXIT_DONE;
+	struct stat st;
 
+	if (root && stat(root, &st) == 0 && !S_ISDIR(st.st_mode))
+		return fail(EXIT_USAGE, "--root %s: is not a folder; it must be the folder of the images%s", root,
+			    file_name_is_archive(root) ? ", so unpack the archive first" : "");
 	for (size_t i = 0; code == EXIT_DONE && i < named_count; i++)
 		code = !strcmp(named[i], "-") ? add_list(p) : add_named(p, named[i]);
 	if (code != EXIT_DONE)

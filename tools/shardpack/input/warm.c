@@ -4,14 +4,11 @@
  */
 #include "tools/shardpack/input/warm.h"
 
-#include <inttypes.h>
-#include <stdio.h>
+#include <stdint.h>
 #include <stdlib.h>
-#include <string.h>
 
+#include "libshard/io/available_memory.h"
 #include "tools/common/background.h"
-#include "tools/common/exit_code.h"
-#include "tools/common/files.h"
 #include "tools/shardpack/input/stored.h"
 #include "tools/shardpack/plan/plan.h"
 
@@ -23,21 +20,6 @@ struct warm {
 	uint64_t file, at; /* the thread's: what comes next */
 	struct background thread;
 };
-
-/* What the system could give without swapping; 0 if it does not say. */
-static uint64_t available_bytes(void)
-{
-	static const char key[] = "\nMemAvailable:";
-	struct text text = {0};
-	bool found = false;
-	uint64_t kib = 0;
-	const char *at;
-
-	if (files_read("/proc/meminfo", &text, &found) == EXIT_DONE && found && (at = strstr(text.data, key)) != NULL)
-		kib = strtoull(at + strlen(key), NULL, 10);
-	text_free(&text);
-	return kib * 1024;
-}
 
 static bool touch_next(void *context)
 {
@@ -57,11 +39,11 @@ static bool touch_next(void *context)
 struct warm *warm_start(const struct plan *plan, const struct stored *stored)
 {
 	struct warm *w;
-	uint64_t sum = 0;
+	uint64_t sum = 0, available = available_memory_bytes();
 
 	for (uint64_t i = 0; i < plan->file_count; i++)
 		sum += plan->file[i].bytes;
-	if (plan->recipe.order != SHARD_ORDER_SHUFFLE || sum > available_bytes() / 2)
+	if (plan->recipe.order != SHARD_ORDER_SHUFFLE || available == UINT64_MAX || sum > available / 2)
 		return NULL;
 	w = calloc(1, sizeof(*w));
 	if (!w)

@@ -3,8 +3,8 @@
  * warm.h - the files of a plan read ahead in order, while their records are read in another
  *
  * Records in shuffled order come from everywhere in a file, which disks hate.  If all files fit in
- * half of the memory that is free, one thread asks the system for them from front to back; else
- * records are asked for as they come, see fixed_records.c.  It only saves time: a failure here
+ * half of the memory that is available, one thread asks the system for them from front to back;
+ * else records are asked for as they come, see fixed_records.c.  It only saves time: a failure here
  * never fails the pack.
  */
 #ifndef SHARD_INPUT_WARM_H

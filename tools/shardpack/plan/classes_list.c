@@ -51,18 +51,17 @@ static int add_from_file(struct classes *c, const char *path)
 	snprintf(file, sizeof(file), "--classes %s", path);
 	while (code == EXIT_DONE) {
 		const char *name = line.text;
-		size_t bytes, mark;
+		size_t bytes;
 
 		code = line_next(&line, in, file, "one class name per line");
 		if (code != EXIT_DONE || line.is_end)
 			break;
 		snprintf(where, sizeof(where), "%s, line %" PRIu64, file, line.number);
-		/* What editors elsewhere add to a line and to a file is not part of a name. */
+		/* What editors elsewhere add to a line is not part of a name. */
 		bytes = line.bytes;
 		if (bytes && name[bytes - 1] == '\r')
 			bytes--;
-		mark = line.number == 1 ? utf8_mark(name, bytes) : 0;
-		code = classes_add(c, name + mark, bytes - mark, where);
+		code = classes_add(c, name, bytes, where);
 	}
 	fclose(in);
 	return code;
@@ -125,15 +124,22 @@ static int add_from_json(struct classes *c, const char *path)
 	json_error_t error;
 	bool found = false;
 	int code = files_read(path, &text, &found);
+	size_t mark = 0;
 
 	text_format(&where, "--classes %s", path);
 	if (code == EXIT_DONE && text_failed(&where))
 		code = fail(EXIT_IO, "out of memory for the names of classes");
 	if (code == EXIT_DONE && !found)
 		code = fail(EXIT_IO, "%s: there is no such file", where.data);
+	if (code == EXIT_DONE && utf8_is_utf16(text.data, text.bytes))
+		code = fail(EXIT_BAD, "%s: " UTF8_UTF16, where.data);
 	if (code == EXIT_DONE) {
-		json = json_loadb(text.data ? text.data : "", text.bytes, JSON_REJECT_DUPLICATES, &error);
-		if (!json)
+		errno = 0;
+		mark = utf8_mark(text.data, text.bytes);
+		json = json_loadb(text.data ? text.data + mark : "", text.bytes - mark, JSON_REJECT_DUPLICATES, &error);
+		if (!json && errno == ENOMEM)
+			code = fail(EXIT_IO, "%s: out of memory", where.data);
+		else if (!json)
 			code = fail(EXIT_BAD, "%s: no JSON, at byte %d: %s", where.data, error.position,
 				    json_why(&error));
 		else

@@ -68,8 +68,11 @@ bool field_is_picture(uint32_t kind)
 
 void field_set_image(struct shard_field *f, const struct transform_options *t)
 {
-	static const uint32_t dtypes[] = {
-		[IMAGE_U8] = SHARD_U8, [IMAGE_F16] = SHARD_F16, [IMAGE_BF16] = SHARD_BF16, [IMAGE_F32] = SHARD_F32};
+	static const uint32_t dtypes[] = {[IMAGE_U8] = SHARD_U8,
+					  [IMAGE_F16] = SHARD_F16,
+					  [IMAGE_BF16] = SHARD_BF16,
+					  [IMAGE_F32] = SHARD_F32,
+					  [IMAGE_U16] = SHARD_U16};
 	bool hwc = t->layout == IMAGE_HWC;
 
 	f->dtype = dtypes[t->samples];

@@ -89,9 +89,10 @@ bool field_is_coded(const struct shard_field *f, const struct field_source *s);
 
 /* Why a value is none of a field. */
 struct field_verdict {
-	int reason;	   /* enum shard_miss_reason */
+	int reason;	   /* enum shard_miss_reason, or FIELD_NO_MEMORY */
 	char message[240]; /* one line, without the names of field and file */
 };
+#define FIELD_NO_MEMORY 0 /* says nothing of the value */
 
 /* Returns false, for functions that say so when there is no value. */
 bool field_verdict_bad(struct field_verdict *v, int reason, const char *fmt, ...) __attribute__((format(printf, 3, 4)));

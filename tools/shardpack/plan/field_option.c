@@ -77,6 +77,7 @@ static const struct key keys[FIELD_KEYS] = {
 	[FIELD_KEY_STD] = {"std", OF(FIELD_IMAGE), read_text, NULL, 0, FIELD_CHANNELS_BYTES - 1},
 	[FIELD_KEY_SCALE] = {"decode-scale", OF(FIELD_IMAGE), read_word, transform_scale_names, 0, 0},
 	[FIELD_KEY_UNIT] = {"scale", OF(FIELD_BOXES), read_word, field_scale_names, 0, 0},
+	[FIELD_KEY_BITS] = {"bits", OF(FIELD_IMAGE), read_number, NULL, 8, 16},
 	[FIELD_KEY_MAP] = {"map", OF(FIELD_MASK), read_map, NULL, 0, FIELD_FROM_BYTES_MAX},
 };
 
@@ -326,8 +327,10 @@ static void write_image(const struct transform_options *t, struct text *out)
 		    transform_samples_names[t->samples]);
 	if (t->scale != SCALE_1) /* plans are older */
 		text_format(out, ",decode-scale=%s", transform_scale_names[t->scale]);
-	if (t->samples == IMAGE_U8)
+	if (!image_is_normalised(t->samples))
 		return;
+	if (t->wide)
+		text_format(out, ",bits=16");
 	field_channels_text(t->normal.mean, channels);
 	text_format(out, ",mean=%s", channels);
 	field_channels_text(t->normal.std, channels);

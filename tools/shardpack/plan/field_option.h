@@ -33,6 +33,7 @@ enum field_key {
 	FIELD_KEY_SCALE,
 	FIELD_KEY_UNIT,
 	FIELD_KEY_MAP,
+	FIELD_KEY_BITS,
 	FIELD_KEYS,
 };
 

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "tools/common/text.h"
+#include "tools/shardpack/plan/field.h"
 
 void field_part_add_none(struct text *out)
 {
@@ -91,6 +92,15 @@ bool field_part_shapes_fit(const struct field_part *part, uint64_t file_bytes, u
 		if (shape.offset > file_bytes || shape.bytes > file_bytes - shape.offset || shape.value > most)
 			return false;
 	return !wrong;
+}
+
+bool field_part_is_none(const struct field_part *part, const struct field_source *s)
+{
+	bool is_text = s->kind == FIELD_TEXT || s->kind == FIELD_BYTES;
+
+	if (!s->optional || part->kind == FIELD_PART_NONE)
+		return part->kind == FIELD_PART_NONE;
+	return part->kind == FIELD_PART_SHAPES ? !part->text_bytes : is_text && !part->bytes;
 }
 
 /* "640x480", or nothing; what follows begins at `stop`. */

@@ -18,7 +18,11 @@
 #ifndef SHARD_PLAN_FIELD_PART_H
 #define SHARD_PLAN_FIELD_PART_H
 
+#include <stdbool.h>
+
 #include "tools/common/text.h"
+
+struct field_source;
 
 enum field_part_kind { FIELD_PART_NONE, FIELD_PART_VALUE, FIELD_PART_FILE, FIELD_PART_MEMBER, FIELD_PART_SHAPES };
 
@@ -51,6 +55,13 @@ bool field_part_next_shape(const struct field_part *part, const char **at, struc
 
 /* Are they all sound, in a file of so many bytes, and no value larger than `most`? */
 bool field_part_shapes_fit(const struct field_part *part, uint64_t file_bytes, uint64_t most);
+
+/*
+ * Has the input nothing for a field that may have nothing?  An empty text is none, and so is a mask
+ * of no objects; but an empty list of boxes or numbers is a value.  A key of a .json cannot be
+ * judged: the plan does not say whether it is there.
+ */
+bool field_part_is_none(const struct field_part *part, const struct field_source *s);
 
 /* Read a token of `bytes` bytes.  False if it is none; what it says is not checked further. */
 bool field_part_read(const char *token, size_t bytes, struct field_part *out);

@@ -19,8 +19,11 @@ static bool is_given(const struct field_option *o, enum field_key key)
 
 static uint32_t samples_of(uint64_t dtype)
 {
-	static const uint8_t samples[] = {
-		[SHARD_U8] = IMAGE_U8, [SHARD_F16] = IMAGE_F16, [SHARD_BF16] = IMAGE_BF16, [SHARD_F32] = IMAGE_F32};
+	static const uint8_t samples[] = {[SHARD_U8] = IMAGE_U8,
+					  [SHARD_F16] = IMAGE_F16,
+					  [SHARD_BF16] = IMAGE_BF16,
+					  [SHARD_F32] = IMAGE_F32,
+					  [SHARD_U16] = IMAGE_U16};
 	uint32_t i = dtype < sizeof(samples) ? samples[dtype] : 0;
 
 	return i || dtype == SHARD_U8 ? i : UINT32_MAX;
@@ -42,6 +45,8 @@ void field_option_image(const struct field_option *o, struct image_wish *out)
 		out->layout = (enum image_layout)o->value[FIELD_KEY_LAYOUT];
 	if (is_given(o, FIELD_KEY_DTYPE))
 		out->samples = (enum image_samples)samples_of(o->value[FIELD_KEY_DTYPE]);
+	if (is_given(o, FIELD_KEY_BITS))
+		out->bits = o->value[FIELD_KEY_BITS];
 	if (is_given(o, FIELD_KEY_MEAN))
 		out->mean = o->mean;
 	if (is_given(o, FIELD_KEY_STD))
@@ -66,7 +71,10 @@ static bool settle_image(const struct field_option *o, const struct transform_op
 		w.resize = image->resize;
 		w.crop = image->crop;
 	}
-	if (!is_given(o, FIELD_KEY_DTYPE) && image->samples != IMAGE_U8) {
+	/* bits go with the type */
+	if (!is_given(o, FIELD_KEY_DTYPE) && image->wide)
+		w.bits = 16;
+	if (!is_given(o, FIELD_KEY_DTYPE) && image_is_normalised(image->samples)) {
 		field_channels_text(image->normal.mean, mean);
 		field_channels_text(image->normal.std, std);
 		w.mean = mean;
@@ -124,7 +132,7 @@ bool field_option_settle(struct field_option *o, const struct transform_options 
 	if (s->kind == FIELD_IMAGE) {
 		f->dtype = 0;
 		if (is_given(o, FIELD_KEY_DTYPE) && samples_of(o->value[FIELD_KEY_DTYPE]) == UINT32_MAX) {
-			snprintf(why, why_bytes, "dtype=%s: must be u8, f16, bf16 or f32 for an image",
+			snprintf(why, why_bytes, "dtype=%s: must be u8, u16, f16, bf16 or f32 for an image",
 				 shard_dtype_name((uint32_t)o->value[FIELD_KEY_DTYPE]));
 			return false;
 		}

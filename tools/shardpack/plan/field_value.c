@@ -15,8 +15,10 @@
 #include <jansson.h>
 
 #include "shard_pack.h"
+#include "tools/common/text.h"
 #include "tools/common/utf8.h"
 #include "tools/shardpack/format/integer.h"
+#include "tools/shardpack/format/json_value.h"
 #include "tools/shardpack/format/json_why.h"
 #include "tools/shardpack/format/npy.h"
 #include "tools/shardpack/format/yolo.h"
@@ -124,6 +126,7 @@ static bool take_json_number(struct taking *t, const json_t *value)
 {
 	size_t item = shard_dtype_bytes(t->f->dtype);
 	struct number n = {.kind = WHOLE};
+	char what[JSON_VALUE_BYTES];
 
 	if (json_is_boolean(value))
 		n = (struct number){.kind = TRUTH, .whole = json_is_true(value)};
@@ -132,7 +135,8 @@ static bool take_json_number(struct taking *t, const json_t *value)
 	else if (json_is_real(value))
 		n = (struct number){.kind = REAL, .real = json_real_value(value)};
 	else
-		return field_verdict_bad(t->v, SHARD_MISS_UNSUPPORTED, "element %zu is no number", t->out_bytes / item);
+		return field_verdict_bad(t->v, SHARD_MISS_UNSUPPORTED, "element %zu is %.120s and must be a number",
+					 t->out_bytes / item, json_value_say(value, what));
 	if (!put_number(t->f->dtype, &n, t->out + t->out_bytes))
 		return refuse_number(t, &n, t->out_bytes / item);
 	t->out_bytes += item;
@@ -141,12 +145,16 @@ static bool take_json_number(struct taking *t, const json_t *value)
 
 static bool take_json(struct taking *t, const json_t *value, uint32_t axis)
 {
+	char what[JSON_VALUE_BYTES];
+
 	if (axis == t->f->ndim)
 		return take_json_number(t, value);
 	if (!json_is_array(value))
 		return field_verdict_bad(t->v, SHARD_MISS_UNSUPPORTED,
-					 "axis %" PRIu32 " is no array; the field has %" PRIu32 " axes", axis,
-					 t->f->ndim);
+					 "axis %" PRIu32 " is %.120s and must be a list; the field has %" PRIu32
+					 " axes%s",
+					 axis, json_value_say(value, what), t->f->ndim,
+					 json_is_object(value) && !axis ? "; a nested key is written with a dot" : "");
 	if (!check_axis(t, axis, json_array_size(value)))
 		return false;
 	for (size_t i = 0; i < json_array_size(value); i++)
@@ -155,8 +163,18 @@ static bool take_json(struct taking *t, const json_t *value, uint32_t axis)
 	return true;
 }
 
-static bool bad_json(struct taking *t, const json_error_t *error)
+/* With errno as json_loadb() left it: of memory that ran out it speaks as of bad JSON. */
+static bool bad_json(struct taking *t, const char *data, size_t bytes, const json_error_t *error)
 {
+	struct yolo y = {data, data + bytes, 0};
+	struct yolo_box box;
+	char why[YOLO_WHY_BYTES];
+
+	if (errno == ENOMEM)
+		return field_verdict_bad(t->v, FIELD_NO_MEMORY, "out of memory for its JSON");
+	if ((t->kind == FIELD_BOXES || t->kind == FIELD_RAGGED) && yolo_next(&y, &box, why) == YOLO_BOX)
+		return field_verdict_bad(t->v, SHARD_MISS_DECODE,
+					 "not JSON, but lines of a class and a box, as YOLO has them: say format=yolo");
 	return field_verdict_bad(t->v, SHARD_MISS_DECODE, "no %s, at byte %d: %s",
 				 t->kind == FIELD_TEXT ? "list of texts in JSON" : "JSON", error->position,
 				 json_why(error));
@@ -315,12 +333,15 @@ static bool is_text(const struct field_source *s)
 /* What JSON has for the field. */
 static bool take_value(struct taking *t, const struct field_source *s, const json_t *value)
 {
+	char what[JSON_VALUE_BYTES];
+
 	if (is_text(s) && s->pick != PICK_UNSAID)
 		return field_texts_take(t->f, s, value, t->out, &t->out_bytes, t->v);
 	if (s->kind == FIELD_TEXT && json_is_array(value))
 		return field_verdict_bad(t->v, SHARD_MISS_UNSUPPORTED, "a list; " FIELD_LIST_REMEDY);
 	if (is_text(s) && !json_is_string(value))
-		return field_verdict_bad(t->v, SHARD_MISS_UNSUPPORTED, "the value of %s is no text", field_json_key(s));
+		return field_verdict_bad(t->v, SHARD_MISS_UNSUPPORTED, "%.60s is %.100s, and must be a text",
+					 field_json_key(s), json_value_say(value, what));
 	if (is_text(s))
 		return take_text(t, json_string_value(value), json_string_length(value));
 	return take_json(t, value, 0);
@@ -341,8 +362,9 @@ bool field_value(const struct shard_field *f, const struct field_source *s, cons
 	} else if (s->kind != FIELD_TEXT && bytes >= NPY_MAGIC_BYTES && !memcmp(data, NPY_MAGIC, NPY_MAGIC_BYTES)) {
 		ok = take_npy(&t, data, bytes);
 	} else {
+		errno = 0;
 		value = json_loadb(data, bytes, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, &error);
-		ok = value ? take_value(&t, s, value) : bad_json(&t, &error);
+		ok = value ? take_value(&t, s, value) : bad_json(&t, data, bytes, &error);
 		json_decref(value);
 	}
 	ok = ok && (s->kind != FIELD_BOXES || settle_boxes(&t, s));
@@ -356,14 +378,19 @@ bool field_value_of_key(const struct shard_field *f, const struct field_source *
 	struct taking t = {.f = f, .kind = s->kind, .out = out, .v = v};
 	const char *key = field_json_key(s);
 	json_error_t error;
-	json_t *object = json_loadb(data, bytes, JSON_REJECT_DUPLICATES, &error), *value = json_object_get(object, key);
+	char why[JSON_VALUE_BYTES];
+	json_t *object, *value;
 	bool ok;
 
+	errno = 0;
+	object = json_loadb(data, bytes, JSON_REJECT_DUPLICATES, &error);
+	value = json_value_find(object, key);
 	*there = !object || (value && !json_is_null(value));
 	if (!object)
-		ok = bad_json(&t, &error);
+		ok = bad_json(&t, data, bytes, &error);
 	else if (!*there)
-		ok = field_verdict_bad(t.v, SHARD_MISS_EMPTY, "no key %s; add it, or say optional", key);
+		ok = field_verdict_bad(t.v, SHARD_MISS_EMPTY, "%.180s; add it, or say optional",
+				       json_value_absent(object, key, why));
 	else
 		ok = take_value(&t, s, value) && (s->kind != FIELD_BOXES || settle_boxes(&t, s));
 	json_decref(object);
@@ -375,24 +402,24 @@ bool field_value_of_key(const struct shard_field *f, const struct field_source *
 
 static bool signed_cell(const char *text, size_t bytes, uint8_t out[8])
 {
-	long long value, most = bytes == 8 ? INT64_MAX : (INT64_C(1) << (8 * bytes - 1)) - 1;
-	char *end;
+	int64_t value, most = bytes == 8 ? INT64_MAX : (INT64_C(1) << (8 * bytes - 1)) - 1;
 
-	errno = 0;
-	value = strtoll(text, &end, 10);
+	if (!text_i64(text, strlen(text), &value))
+		return false;
 	memcpy(out, &value, 8);
-	return !errno && end != text && !*end && value <= most && value >= -most - 1;
+	return value <= most && value >= -most - 1;
 }
 
 static bool unsigned_cell(const char *text, size_t bytes, uint8_t out[8])
 {
 	unsigned long long value, most = bytes == 8 ? UINT64_MAX : (UINT64_C(1) << (8 * bytes)) - 1;
-	char *end;
 
+	if (!text[0] || text[strspn(text, "0123456789")])
+		return false;
 	errno = 0;
-	value = strtoull(text, &end, 10);
+	value = strtoull(text, NULL, 10);
 	memcpy(out, &value, 8);
-	return !errno && end != text && !*end && value <= most && text[0] != '-';
+	return !errno && value <= most;
 }
 
 /* Are these only digits, which `value` does not have?  A whole number may name something. */
@@ -411,21 +438,22 @@ static bool is_another_whole(const char *text, double value)
 
 static bool float_cell(const char *text, uint32_t dtype, uint8_t out[8])
 {
-	char *end;
 	double d;
 	float f;
 
+	if (!text_is_decimal(text, strlen(text), true))
+		return false;
 	errno = 0;
 	if (dtype == SHARD_F32) {
-		f = strtof(text, &end);
+		f = strtof(text, NULL);
 		d = f;
 		memcpy(out, &f, sizeof(f));
 	} else {
-		d = strtod(text, &end);
+		d = strtod(text, NULL);
 		memcpy(out, &d, sizeof(d));
 	}
-	/* "inf" is one, 1e999 is none */
-	return end != text && !*end && !(errno == ERANGE && isinf(d)) && !is_another_whole(text, d);
+	/* "inf" is one, 1e999 is not */
+	return !(errno == ERANGE && isinf(d)) && !is_another_whole(text, d);
 }
 
 bool field_value_of_column(const struct shard_field *f, const char *text, uint8_t out[8])
@@ -433,8 +461,6 @@ bool field_value_of_column(const struct shard_field *f, const char *text, uint8_
 	size_t bytes = shard_dtype_bytes(f->dtype);
 
 	memset(out, 0, 8);
-	if (strchr(" \t\n\v\f\r+", text[0])) /* what strto...() would pass over; and nothing at all */
-		return false;
 	switch (f->dtype) {
 	case SHARD_U8:
 	case SHARD_U16:

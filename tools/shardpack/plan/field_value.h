@@ -38,8 +38,8 @@ bool field_value_of_key(const struct shard_field *f, const struct field_source *
 
 /*
  * A number of --columns as it is written, as the bytes of its field: whole numbers within the range
- * of an integer, all that strtod() reads for a float, 0, 1, true or false for a bool.  False if it
- * is none.
+ * of an integer, decimal numbers, inf and nan for a float, 0, 1, true or false for a bool.  False
+ * if it is none of these.
  */
 bool field_value_of_column(const struct shard_field *f, const char *text, uint8_t out[8]);
 

@@ -109,6 +109,10 @@ static void write_transform(const struct recipe *r, struct text *out)
 	if (r->transform.samples == IMAGE_U8)
 		return;
 	text_format(out, "dtype %s\n", transform_samples_names[r->transform.samples]);
+	if (!image_is_normalised(r->transform.samples))
+		return;
+	if (r->transform.wide)
+		text_format(out, "bits 16\n");
 	write_channels("mean", r->transform.normal.mean, out);
 	write_channels("std", r->transform.normal.std, out);
 }

@@ -237,12 +237,18 @@ static bool take_samples(struct cursor *c, struct transform_options *t)
 	struct cursor start = *c;
 	struct normal_table table;
 	uint32_t samples, channel;
+	uint64_t bits;
 
 	if (!take_optional_word(c, "dtype", transform_samples_names, &samples))
 		return false;
 	t->samples = (enum image_samples)samples;
 	if (t->samples == IMAGE_U8)
 		return true;
+	t->wide = t->samples == IMAGE_U16 || take_number(c, "bits", 16, 16, &bits);
+	if (t->wide && t->scale != SCALE_1)
+		return false;
+	if (t->samples == IMAGE_U16)
+		return t->fit != FIT_AREA;
 	if (t->fit == FIT_AREA || !take_channels(c, "mean", t->normal.mean) || !take_channels(c, "std", t->normal.std))
 		return false;
 	if (normal_fill(&table, t->samples, &t->normal, &channel))

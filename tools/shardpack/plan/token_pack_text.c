@@ -30,7 +30,7 @@ void token_pack_fields(const struct token_pack *p, struct recipe *r, uint32_t dt
 							    .dtype = SHARD_I32,
 							    .kind = SHARD_RAGGED,
 							    .ndim = 1,
-							    .shape = {p->piece_max},
+							    .shape = {p->width ? p->width : p->piece_max},
 							    .ragged_axes = 1,
 							    .length_field = TOKEN_PACK_COUNT};
 	r->field[TOKEN_PACK_COUNT] = (struct shard_field){
@@ -114,8 +114,10 @@ bool token_pack_read(struct token_pack *p, const struct plan_tokens *l, const st
 	    !text_unhex(l->token[6], l->bytes[6], p->digest, sizeof(p->digest)))
 		return false;
 	p->piece_max = (uint32_t)most;
+	p->width = r->field[TOKEN_PACK_LENGTHS].shape[0];
 	if (r->source != SOURCE_TOKENS || r->field_count <= TOKEN_PACK_COUNT || room < 2 ||
-	    room > TOKEN_PACK_ROOM_MAX || (dtype != SHARD_U16 && dtype != SHARD_U32))
+	    room > TOKEN_PACK_ROOM_MAX || (dtype != SHARD_U8 && dtype != SHARD_U16 && dtype != SHARD_U32) ||
+	    p->width < p->piece_max)
 		return false;
 	said = calloc(1, sizeof(*said));
 	if (!said)

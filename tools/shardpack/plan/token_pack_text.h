@@ -14,7 +14,7 @@ struct recipe;
 struct text;
 struct token_pack;
 
-/* What a record has; tokens are of dtype u16 or u32. */
+/* What a record has; tokens are of dtype u8, u16 or u32. */
 void token_pack_fields(const struct token_pack *p, struct recipe *r, uint32_t dtype, uint32_t room, bool positions);
 
 /* Lines of a plan.  False if a line is not one that token_pack_write() writes. */

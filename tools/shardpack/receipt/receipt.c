@@ -72,6 +72,27 @@ uint64_t receipt_accepted_count(const struct receipt *r)
 	return count;
 }
 
+static void write_dropped(const struct fit_count *f, struct text *out)
+{
+	bool any = false;
+
+	for (uint32_t i = 0; i < DROPPED_COUNT; i++)
+		any = any || f->dropped[i];
+	if (!any)
+		return;
+	text_format(out, "dropped");
+	for (uint32_t i = 0; i < DROPPED_COUNT; i++)
+		text_format(out, " %" PRIu64 " %" PRIu64, f->dropped[i], f->dropped[i] ? f->dropped_first[i] : 0);
+	text_add(out, "\n", 1);
+}
+
+static void write_field(uint32_t i, const struct fit_field *f, struct text *out)
+{
+	if (f->records)
+		text_format(out, "field %" PRIu32 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu32 " %" PRIu32 "\n", i,
+			    f->records, f->without, f->first, f->least, f->most);
+}
+
 void receipt_write(const struct receipt *r, uint64_t shard_idx, struct text *out)
 {
 	text_format(out,
@@ -86,6 +107,9 @@ void receipt_write(const struct receipt *r, uint64_t shard_idx, struct text *out
 		text_format(out, "fit %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 "\n",
 			    r->fit.images, r->fit.enlarged, r->fit.padded, r->fit.boxes, r->fit.empty_boxes,
 			    r->fit.narrow_boxes);
+	write_dropped(&r->fit, out);
+	for (uint32_t i = 0; i < SHARD_FIELDS_MAX && !r->fit.unknown; i++)
+		write_field(i, &r->fit.field[i], out);
 	if (!r->not_finite.unknown) {
 		text_format(out, NOT_FINITE);
 		for (uint32_t f = 0; f < SHARD_FIELDS_MAX; f++)
@@ -111,6 +135,36 @@ bool receipt_shard_time(const char *out_dir, uint64_t shard_idx, uint64_t *mtime
 }
 
 /* Behind that line, if there is one. */
+static const char *read_dropped(const char *line, struct fit_count *f)
+{
+	const char *from = line + strlen("dropped");
+	int at = 0;
+
+	if (strncmp(line, "dropped ", strlen("dropped ")) != 0)
+		return line;
+	for (uint32_t i = 0; i < DROPPED_COUNT; i++, from += at)
+		if (sscanf(from, " %" SCNu64 " %" SCNu64 "%n", &f->dropped[i], &f->dropped_first[i], &at) != 2)
+			break;
+	return from + strcspn(from, "\n") + 1;
+}
+
+/* Behind the lines of fields, if there are any. */
+static const char *read_fields(const char *line, struct fit_count *fit)
+{
+	struct fit_field f;
+	uint32_t i;
+	int at = 0;
+
+	while (sscanf(line, "field %" SCNu32 " %" SCNu64 " %" SCNu64 " %" SCNu64 " %" SCNu32 " %" SCNu32 "%n", &i,
+		      &f.records, &f.without, &f.first, &f.least, &f.most, &at) == 6 &&
+	       line[at] == '\n' && i < SHARD_FIELDS_MAX && f.without <= f.records) {
+		fit->field[i] = f;
+		line += at + 1;
+	}
+	return line;
+}
+
+/* Behind the line `fit` and the lines that belong to it, if there are any. */
 static const char *read_fit(const char *line, struct receipt *r)
 {
 	struct fit_count *f = &r->fit;
@@ -119,7 +173,7 @@ static const char *read_fit(const char *line, struct receipt *r)
 	if (sscanf(line, "fit %" SCNu64 " %" SCNu64 " %" SCNu64 " %" SCNu64 " %" SCNu64 " %" SCNu64 "%n", &f->images,
 		   &f->enlarged, &f->padded, &f->boxes, &f->empty_boxes, &f->narrow_boxes, &at) == 6 &&
 	    line[at] == '\n')
-		return line + at + 1;
+		return read_fields(read_dropped(line + at + 1, f), f);
 	*f = (struct fit_count){.unknown = r->record_count};
 	return line;
 }
@@ -129,7 +183,7 @@ static bool begins(const char *line, const char *with)
 	return !strncmp(line, with, strlen(with));
 }
 
-/* Likewise; those of version 4 have none. */
+/* Likewise. */
 static const char *read_not_finite(const char *line, struct receipt *r)
 {
 	struct not_finite *n = &r->not_finite;
@@ -159,7 +213,7 @@ bool receipt_parse(struct receipt *r, uint64_t shard_idx, struct text *text)
 	int at = 0;
 	const char *line;
 
-	if (!text_cut_end(text) || (!begins(text->data, RECEIPT_FIRST_LINE) && !begins(text->data, "receipt 4\n")))
+	if (!text_cut_end(text) || !begins(text->data, RECEIPT_FIRST_LINE))
 		return false;
 	line = text->data + strlen(RECEIPT_FIRST_LINE);
 	if (sscanf(line,

@@ -6,6 +6,8 @@
  *   shard 5 bytes 8200192 time 1764000000123456789 records 54 misses 1 read-back yes
  *     root 3d1c... sha256 9a41...              on the same line
  *   fit 54 2 0 120 3 1                         the numbers of fit_count.h; of images alone
+ *   dropped 2 301 0 0 1 317 0 0 0 0            likewise; of each a count and the first ordinal
+ *   field 0 54 2 17 1 6                        those of a field, by its number in the recipe
  *   not-finite 2:5:0 3:0:1                     field, values that are NaN, and that are infinite
  *   miss 301 5 1 the%20file%20ends%20early     ordinal, reason, how, message
  *   accepted 317 4 pixels%20are%20made%20up    ordinal, reason, message; a record all the same

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "tools/common/exit_code.h"
+#include "tools/common/memory_file.h"
 #include "tools/common/message.h"
 #include "tools/common/png_out.h"
 
@@ -87,10 +88,9 @@ static int put_picture(struct gallery *g, FILE *out, uint64_t record)
 {
 	struct png_image in, thumb;
 	struct shard_error err;
-	char error[200], *png = NULL;
+	char error[200];
 	uint32_t side, step;
-	size_t bytes = 0;
-	FILE *stream;
+	struct memory_file png;
 	int rc = shard_dataset_read(g->ds, &record, 1, g->group, &err);
 
 	if (rc)
@@ -108,20 +108,19 @@ static int put_picture(struct gallery *g, FILE *out, uint64_t record)
 	thumb.row_bytes = (size_t)thumb.width * in.channel_count;
 	thumb.channel_bytes = 1;
 	shrink(&in, step, g->small, &thumb);
-	stream = open_memstream(&png, &bytes);
-	rc = stream ? png_write(stream, &thumb, error, sizeof(error)) : -1;
-	if (stream && fclose(stream))
+	rc = memory_file_open(&png) ? png_write(png.stream, &thumb, error, sizeof(error)) : -1;
+	if (!memory_file_close(&png))
 		rc = -1;
-	if (!rc && bytes * 4 / 3 <= g->left_bytes) {
-		g->left_bytes -= bytes * 4 / 3;
+	if (!rc && png.bytes * 4 / 3 <= g->left_bytes) {
+		g->left_bytes -= png.bytes * 4 / 3;
 		fprintf(out,
 			"<img alt=\"record %" PRIu64 "\" title=\"record %" PRIu64 "\" width=\"%" PRIu32
 			"\" height=\"%" PRIu32 "\" src=\"data:image/png;base64,",
 			record, record, thumb.width, thumb.height);
-		put_base64(out, (const uint8_t *)png, bytes);
+		put_base64(out, (const uint8_t *)png.data, png.bytes);
 		fputs("\">", out);
 	}
-	free(png);
+	free(png.data);
 	return rc ? fail(EXIT_IO, "a picture for the report could not be made") : EXIT_DONE;
 }
 

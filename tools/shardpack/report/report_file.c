@@ -10,6 +10,7 @@
 
 #include "tools/common/exit_code.h"
 #include "tools/common/files.h"
+#include "tools/common/memory_file.h"
 #include "tools/common/message.h"
 #include "tools/common/special.h"
 #include "tools/shardpack/build/job.h"
@@ -31,10 +32,8 @@ int report_file_write(const struct report *r, const char *path)
 	uint64_t *inputs = calloc(plan->class_count + 1, sizeof(*inputs));
 	struct shard_dataset *ds = NULL;
 	struct shard_error err;
-	char *text = NULL;
-	size_t bytes = 0;
-	FILE *out = open_memstream(&text, &bytes);
-	bool ok = inputs && out;
+	struct memory_file out;
+	bool ok = memory_file_open(&out) && inputs;
 	int code = EXIT_DONE, written = EXIT_DONE;
 
 	if (ok && plan_has_labels(plan))
@@ -42,23 +41,21 @@ int report_file_write(const struct report *r, const char *path)
 	if (r->sealed && shard_dataset_open(&ds, r->job->out_dir, NULL, &err) != SHARD_OK)
 		code = fail_of_library(&err);
 	if (ok && is_html(path) && code == EXIT_DONE)
-		code = report_html(r, out, ds, inputs);
+		code = report_html(r, out.stream, ds, inputs);
 	else if (ok && is_html(path))
-		report_html(r, out, NULL, inputs);
+		report_html(r, out.stream, NULL, inputs);
 	else if (ok)
-		report_json(r, out, ds, inputs);
-	if (out && fclose(out) != 0)
-		ok = false;
-	if (!ok)
+		report_json(r, out.stream, ds, inputs);
+	if (!memory_file_close(&out) || !ok)
 		written = fail(EXIT_IO, "--report %s: out of memory", path);
 	else if (special_is(path))
-		written = special_write(path, text, bytes);
-	else if (files_publish(path, text, bytes, &err) != SHARD_OK)
+		written = special_write(path, out.data, out.bytes);
+	else if (files_publish(path, out.data, out.bytes, &err) != SHARD_OK)
 		written = fail(exit_code_of_status(err.status), "--report %s", err.message);
 	if (code == EXIT_DONE) /* the first failure counts */
 		code = written;
 	shard_dataset_close(ds);
-	free(text);
+	free(out.data);
 	free(inputs);
 	return code;
 }

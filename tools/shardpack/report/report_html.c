@@ -132,6 +132,56 @@ static void put_not_finite(const struct shard_schema *s, const struct not_finite
 				human_count(nan, n->nan[f]), human_count(infinite, n->infinite[f]));
 }
 
+static void put_dropped(const struct fit_count *f, FILE *out)
+{
+	static const char *const what[DROPPED_COUNT] = {[DROPPED_ORIENTATION] =
+								"an orientation in EXIF or XMP that is not applied",
+							[DROPPED_ALPHA] = "an alpha channel or a transparent colour",
+							[DROPPED_PROFILE] = "a colour profile or gamma other than sRGB",
+							[DROPPED_CMYK] = "CMYK",
+							[DROPPED_BITS] = "more than 8 bits a sample"};
+	bool any = false;
+
+	for (uint32_t i = 0; i < DROPPED_COUNT; i++) {
+		if (f->dropped[i] && !any)
+			fputs("<h2>Left out of images</h2>\n<table id=\"dropped\">\n", out);
+		if (f->dropped[i])
+			put_count(out, what[i], f->dropped[i]);
+		any = any || f->dropped[i];
+	}
+	if (any)
+		fputs("</table>\n", out);
+}
+
+/* Inputs without a value for a field that may have none. */
+static void put_without(const struct plan *plan, const struct fit_count *fit, FILE *out)
+{
+	char path[PLAN_PATH_BYTES_MAX], without[HUMAN_CHARS], all[HUMAN_CHARS];
+	struct plan_input input;
+	bool began = false;
+
+	for (uint32_t i = 0; i < plan->recipe.field_count; i++) {
+		const struct fit_field *f = &fit->field[i];
+
+		if (!f->without || f->first >= plan->input_count)
+			continue;
+		if (!began)
+			fputs("<h2>Records without a value</h2>\n<table id=\"without\">\n<tr><th>field</th>"
+			      "<th>records</th><th>of</th><th>the first</th></tr>\n",
+			      out);
+		began = true;
+		plan_input(plan, f->first, &input);
+		fputs("<tr><td>", out);
+		put(out, plan->recipe.field[i].name);
+		fprintf(out, "</td><td class=\"n\">%s</td><td class=\"n\">%s</td><td>",
+			human_count(without, f->without), human_count(all, f->records));
+		put_text(out, path, plan_input_path(plan, &input, path));
+		fputs("</td></tr>\n", out);
+	}
+	if (began)
+		fputs("</table>\n", out);
+}
+
 static void put_outcome(const struct report *r, FILE *out, struct shard_dataset *ds)
 {
 	const struct account *a = r->job->account;
@@ -163,6 +213,8 @@ static void put_outcome(const struct report *r, FILE *out, struct shard_dataset 
 	put_pack(r->job->plan, out);
 	put_fit(&a->fit, out);
 	put_not_finite(&r->job->schema, &a->not_finite, out);
+	put_dropped(&a->fit, out);
+	put_without(r->job->plan, &a->fit, out);
 	if (!r->scan || !r->scan->ignored.count)
 		return;
 	ignored_list(&r->scan->ignored, &ignored);
@@ -170,6 +222,21 @@ static void put_outcome(const struct report *r, FILE *out, struct shard_dataset 
 	put(out, text_failed(&ignored) ? "out of memory" : ignored.data);
 	fputs(")</p>\n", out);
 	text_free(&ignored);
+}
+
+static void put_lines(const struct text *lines, const char *title, FILE *out)
+{
+	const char *at = lines->data;
+
+	if (!at || text_failed(lines))
+		return;
+	fprintf(out, "<h2>%s</h2>\n", title);
+	for (size_t bytes; *at; at += bytes + 1) {
+		bytes = strcspn(at, "\n");
+		fputs("<p>", out);
+		put_text(out, at, bytes);
+		fputs("</p>\n", out);
+	}
 }
 
 static void put_reasons(const struct account *a, FILE *out)
@@ -323,6 +390,10 @@ int report_html(const struct report *r, FILE *out, struct shard_dataset *ds, con
 
 	put_head(r, out);
 	put_outcome(r, out, ds);
+	if (r->scan) {
+		put_lines(&r->scan->warnings, "Warnings", out);
+		put_lines(&r->scan->notes, "Notes", out);
+	}
 	put_reasons(r->job->account, out);
 	if (code == EXIT_DONE)
 		code = put_classes(r, out, inputs, &gallery);

@@ -73,7 +73,8 @@ static void write_recipe(struct json_out *j, const struct recipe *r)
 		json_out_string(j, "pixels", transform_pixels_names[r->transform.pixels]);
 		json_out_string(j, "layout", transform_layout_names[r->transform.layout]);
 		json_out_string(j, "dtype", transform_samples_names[r->transform.samples]);
-		if (r->transform.samples != IMAGE_U8) {
+		json_out_u64(j, "bits", r->transform.wide ? 16 : 8);
+		if (image_is_normalised(r->transform.samples)) {
 			write_channels(j, "mean", r->transform.normal.mean);
 			write_channels(j, "std", r->transform.normal.std);
 		}
@@ -195,6 +196,69 @@ static void write_not_finite(struct json_out *j, const struct shard_schema *s, c
 	json_out_end(j);
 }
 
+/* Counts and first inputs; of records_not_counted nobody knows. */
+static void write_dropped(struct json_out *j, const struct plan *plan, const struct fit_count *f)
+{
+	static const char *const names[DROPPED_COUNT] = {[DROPPED_ORIENTATION] = "orientation",
+							 [DROPPED_ALPHA] = "alpha",
+							 [DROPPED_PROFILE] = "profile",
+							 [DROPPED_CMYK] = "cmyk",
+							 [DROPPED_BITS] = "bits"};
+	char path[PLAN_PATH_BYTES_MAX];
+	struct plan_input input;
+
+	json_out_object(j, "dropped");
+	for (uint32_t i = 0; i < DROPPED_COUNT; i++) {
+		json_out_object_line(j, names[i]);
+		json_out_u64(j, "images", f->dropped[i]);
+		if (f->dropped[i] && f->dropped_first[i] < plan->input_count) {
+			plan_input(plan, plan_input_at(plan, f->dropped_first[i]), &input);
+			plan_input_path(plan, &input, path);
+			json_out_string(j, "first", path);
+		} else {
+			json_out_null(j, "first");
+		}
+		json_out_end(j);
+	}
+	json_out_end(j);
+}
+
+/* Lists and masks: a dataset that was there already does not say it. */
+static void write_field_values(struct json_out *j, const struct plan *plan, const struct fit_count *fit)
+{
+	char path[PLAN_PATH_BYTES_MAX];
+	struct plan_input input;
+
+	if (!fit->images && fit->unknown) {
+		json_out_null(j, "field_values");
+		return;
+	}
+	json_out_array(j, "field_values");
+	for (uint32_t i = 0; i < plan->recipe.field_count; i++) {
+		const struct fit_field *f = &fit->field[i];
+
+		if (!f->records)
+			continue;
+		json_out_object_line(j, NULL);
+		json_out_string(j, "field", plan->recipe.field[i].name);
+		json_out_u64(j, "records", f->records);
+		json_out_u64(j, "without_value", f->without);
+		if (f->without && f->first < plan->input_count) {
+			plan_input(plan, f->first, &input);
+			plan_input_path(plan, &input, path);
+			json_out_string(j, "first_without", path);
+		} else {
+			json_out_null(j, "first_without");
+		}
+		if (fit_count_with(f)) {
+			json_out_u64(j, "least", f->least);
+			json_out_u64(j, "most", f->most);
+		}
+		json_out_end(j);
+	}
+	json_out_end(j);
+}
+
 static void write_account(struct json_out *j, const struct account *a)
 {
 	uint64_t failed = account_failed(a), bad = 0;
@@ -306,8 +370,11 @@ void report_json(const struct report *r, FILE *out, const struct shard_dataset *
 	write_versions(&j, plan);
 	write_account(&j, r->job->account);
 	write_pack(&j, plan);
-	if (recipe_is_images(&plan->recipe))
+	if (recipe_is_images(&plan->recipe)) {
 		write_fit(&j, &r->job->account->fit);
+		write_dropped(&j, plan, &r->job->account->fit);
+		write_field_values(&j, plan, &r->job->account->fit);
+	}
 	write_not_finite(&j, &r->job->schema, &r->job->account->not_finite);
 	write_ignored(&j, r->scan);
 	write_classes(&j, plan, ds, inputs);
@@ -320,6 +387,7 @@ void report_json(const struct report *r, FILE *out, const struct shard_dataset *
 	write_statistics(&j, ds);
 	json_out_double(&j, "seconds", (double)r->elapsed_ns / 1e9);
 	write_lines(&j, "warnings", r->scan ? r->scan->warnings.data : NULL, r->scan ? r->scan->warnings.bytes : 0, 0);
+	write_lines(&j, "notes", r->scan ? r->scan->notes.data : NULL, r->scan ? r->scan->notes.bytes : 0, 0);
 	json_out_end(&j);
 	json_out_finish(&j); /* a memory stream: its one failure shows when it is closed */
 	text_free(&digest);

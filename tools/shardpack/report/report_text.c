@@ -58,6 +58,16 @@ static bool has_image(const struct shard_schema *s)
 	return f < s->field_count;
 }
 
+/* Is anything said of fields? */
+static bool counts_fields(const struct recipe *recipe, const struct fit_count *f)
+{
+	uint32_t i = 0;
+
+	while (i < recipe->field_count && !f->field[i].without)
+		i++;
+	return i < recipe->field_count;
+}
+
 /* What may be a mistake in the options.  A border is what --fit pad and long are for. */
 static void tell_fit(const struct recipe *recipe, const struct fit_count *f)
 {
@@ -76,7 +86,7 @@ static void tell_fit(const struct recipe *recipe, const struct fit_count *f)
 		     "none; %s more are less than a pixel wide or high",
 		     human_count(some, f->empty_boxes), human_count(all, f->boxes),
 		     human_count(narrow, f->narrow_boxes));
-	if (f->unknown && (f->enlarged || f->padded || f->boxes))
+	if (f->unknown && (f->enlarged || f->padded || f->boxes || counts_fields(recipe, f)))
 		note("%s record%s of shards that were there before %s not among these", human_count(some, f->unknown),
 		     f->unknown == 1 ? "" : "s", f->unknown == 1 ? "is" : "are");
 }
@@ -96,6 +106,75 @@ static void tell_not_finite(const struct shard_schema *s, const struct not_finit
 		note("%s record%s of shards that were there before %s not looked through for NaN and infinite values; "
 		     "`shardcat stats` counts them",
 		     human_count(some, n->unknown), n->unknown == 1 ? "" : "s", n->unknown == 1 ? "is" : "are");
+}
+
+/* What images have and records have not: nobody sees it later. */
+static void tell_dropped(const struct plan *plan, const struct fit_count *f, bool exif_said)
+{
+	static const struct {
+		const char *what, *then;
+		bool is_odd;
+	} dropped[DROPPED_COUNT] = {
+		[DROPPED_ORIENTATION] = {"an orientation in EXIF or XMP, and lie as in the file",
+					 "; --exif apply turns them upright", true},
+		[DROPPED_ALPHA] = {"an alpha channel or a transparent colour, which is left out", "", false},
+		[DROPPED_PROFILE] = {"a colour profile or gamma other than sRGB, which is not applied", "", false},
+		[DROPPED_CMYK] = {"CMYK, which became RGB without a profile", "", false},
+		[DROPPED_BITS] = {"more than 8 bits a sample, of which the upper 8 are packed",
+				  "; --dtype u16 packs all of 16", false},
+	};
+	char path[PLAN_PATH_BYTES_MAX], some[HUMAN_CHARS], all[HUMAN_CHARS];
+	struct plan_input input;
+
+	for (uint32_t i = 0; i < DROPPED_COUNT; i++) {
+		if (!f->dropped[i] || f->dropped_first[i] >= plan->input_count)
+			continue;
+		plan_input(plan, plan_input_at(plan, f->dropped_first[i]), &input);
+		plan_input_path(plan, &input, path);
+		(dropped[i].is_odd && !exif_said ? warn : note)(
+			"%s of %s images %s %s (the first is %s)%s", human_count(some, f->dropped[i]),
+			human_count(all, f->images), f->dropped[i] == 1 ? "has" : "have", dropped[i].what, path,
+			dropped[i].then);
+	}
+}
+
+/* What is the same in all records says nothing; the wrong file or option is likelier. */
+static void warn_of_field(const struct recipe *recipe, uint32_t i, const struct fit_field *f)
+{
+	const char *name = recipe->field[i].name;
+	const char *key = field_coco_key(&recipe->from[i]), *from = key ? key : recipe->from[i].from;
+	char all[HUMAN_CHARS];
+
+	human_count(all, fit_count_with(f));
+	if (f->least != f->most || fit_count_with(f) < 2)
+		return;
+	if (recipe->from[i].kind == FIELD_MASK)
+		warn("field %s: all pixels of its %s masks are %" PRIu32 "; does from=%s name what was meant?", name,
+		     all, f->most, from);
+	else if (!f->most)
+		warn("field %s: is empty in all %s records%s; does from=%s name what was meant?", name, all,
+		     f->without ? " that have a value" : "", from);
+}
+
+/* Inputs without a value, which `optional` allows, and values that do not differ. */
+static void tell_fields(const struct plan *plan, const struct fit_count *fit)
+{
+	char without[HUMAN_CHARS], all[HUMAN_CHARS], path[PLAN_PATH_BYTES_MAX];
+	struct plan_input input;
+
+	for (uint32_t i = 0; i < plan->recipe.field_count; i++) {
+		const struct fit_field *f = &fit->field[i];
+
+		if (f->without && f->first < plan->input_count) {
+			plan_input(plan, f->first, &input);
+			plan_input_path(plan, &input, path);
+			note("%s of %s record%s %s no value for field %s: the first is %s",
+			     human_count(without, f->without), human_count(all, f->records), f->records == 1 ? "" : "s",
+			     f->without == 1 ? "has" : "have", plan->recipe.field[i].name, path);
+		}
+		if (f->records)
+			warn_of_field(&plan->recipe, i, f);
+	}
 }
 
 void report_tell(const struct report *r)
@@ -121,8 +200,11 @@ void report_tell(const struct report *r)
 	if (r->scan)
 		report_ignored(r->scan);
 	tell_not_finite(&r->job->schema, &a->not_finite);
-	if (recipe_is_images(&r->job->plan->recipe))
+	if (recipe_is_images(&r->job->plan->recipe)) {
 		tell_fit(&r->job->plan->recipe, &a->fit);
+		tell_dropped(r->job->plan, &a->fit, r->job->exif_said);
+		tell_fields(r->job->plan, &a->fit);
+	}
 	if (not_done)
 		snprintf(last, sizeof(last), " + %" PRIu64 " not done", not_done);
 	if (a->accepted) {
@@ -133,7 +215,8 @@ void report_tell(const struct report *r)
 		     a->accepted, a->written, a->written == 1 ? "" : "s", a->accepted == 1 ? "s" : "");
 	}
 	if (a->first_inputs.count)
-		warn("%" PRIu64 " input%s more frames or pages than one: the first is packed; --report FILE lists them",
+		warn("%" PRIu64
+		     " input%s more frames, pages or pictures than one: the first is packed; --report FILE lists them",
 		     a->first_inputs.count, a->first_inputs.count == 1 ? " has" : "s have");
 	if (a->vanished)
 		warn("%" PRIu64 " of the skipped inputs vanished: their files were there when the plan was made",

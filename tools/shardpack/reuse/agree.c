@@ -7,6 +7,7 @@
 #include "tools/shardpack/reuse/agree.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "tools/common/exit_code.h"
@@ -28,10 +29,58 @@ static bool is_schema(const char *line)
 	return !strncmp(line, "group ", 6) || !strncmp(line, "field ", 6);
 }
 
+/* "ragged i32 [<=9]" */
+static void describe(const struct shard_field *f, char out[160])
+{
+	int at = snprintf(out, 160, "%s %s [", shard_kind_name(f->kind), shard_dtype_name(f->dtype));
+
+	for (uint32_t i = 0; i < f->ndim; i++)
+		at += snprintf(out + at, 160 - (size_t)at, "%s%s%" PRIu32, i ? "," : "",
+			       f->ragged_axes >> i & 1 ? "<=" : "", f->shape[i]);
+	snprintf(out + at, 160 - (size_t)at, "]");
+}
+
+/* Two fields of one name hold other values, or have other room for them.  What is to be typed? */
+static int refuse_field(const struct part *a, const struct shard_field *x, const struct part *b,
+			const struct shard_field *y)
+{
+	const struct part *narrow = x->shape[0] < y->shape[0] ? a : b;
+	uint32_t room = x->shape[0] > y->shape[0] ? x->shape[0] : y->shape[0];
+	bool other_room = x->kind == y->kind && x->dtype == y->dtype && x->ndim == y->ndim && x->ragged_axes &&
+			  x->ragged_axes == y->ragged_axes;
+	char here[160], there[160];
+
+	for (uint32_t i = 0; i < x->ndim; i++)
+		other_room = other_room && (x->shape[i] == y->shape[i] || x->ragged_axes >> i & 1);
+	describe(x, here);
+	describe(y, there);
+	fail(EXIT_MISMATCH, "%s and %s have different fields: '%s' is %s in the first, and %s in the second", a->dir,
+	     b->dir, x->name, here, there);
+	if (other_room && !strcmp(x->name, "doc_lengths"))
+		hint("pack the documents of %s again, with --max-documents %" PRIu32
+		     "; or train on both as a mixture, which needs no equal room",
+		     narrow->dir, room);
+	else if (other_room)
+		hint("write the records of one of them again, with the larger shape in the schema; or train on both as "
+		     "a mixture, which needs no equal room");
+	else
+		hint("pack the sources of one of them again, with the options that `shardcat info` prints for the "
+		     "other");
+	return EXIT_MISMATCH;
+}
+
 static int fields_agree(const struct part *a, const struct part *b)
 {
+	const struct shard_schema *one = shard_dataset_schema(a->ds), *two = shard_dataset_schema(b->ds);
 	const char *x = first_group(a), *y = first_group(b);
 
+	for (uint32_t f = 0; f < one->field_count && f < two->field_count; f++) {
+		const struct shard_field *p = &one->field[f], *q = &two->field[f];
+
+		if (!strcmp(p->name, q->name) && (p->dtype != q->dtype || p->kind != q->kind || p->ndim != q->ndim ||
+						  memcmp(p->shape, q->shape, sizeof(p->shape))))
+			return refuse_field(a, p, b, q);
+	}
 	for (;;) {
 		size_t n = strcspn(x, "\n"), m = strcspn(y, "\n");
 

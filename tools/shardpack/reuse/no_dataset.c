@@ -75,11 +75,10 @@ static struct made_line value_of(const char *recipe, const char *name)
 /* The options whose lines have their names, unless they are what the command does without them. */
 static void put_options(struct text *out, const char *recipe)
 {
-	static const char *const options[][2] = {{"resize", "0"},	 {"fit", "short"},   {"crop", "0"},
-						 {"filter", "bilinear"}, {"exif", "ignore"}, {"layout", "hwc"},
-						 {"dtype", "u8"},	 {"mean", "0 0 0"},  {"std", "1 1 1"},
-						 {"accept", "none"},	 {"align", "0"},     {"compress", "none"},
-						 {"pixels", "pillow-13"}};
+	static const char *const options[][2] = {
+		{"resize", "0"},    {"fit", "short"}, {"crop", "0"},	    {"filter", "bilinear"}, {"exif", "ignore"},
+		{"layout", "hwc"},  {"dtype", "u8"},  {"bits", "8"},	    {"mean", "0 0 0"},	    {"std", "1 1 1"},
+		{"accept", "none"}, {"align", "0"},   {"compress", "none"}, {"pixels", "pillow-13"}};
 
 	for (size_t i = 0; i < sizeof(options) / sizeof(*options); i++) {
 		struct made_line value = value_of(recipe, options[i][0]);

@@ -41,9 +41,11 @@ struct sandbox {
 
 struct sandbox_worker { /* of one thread */
 	struct sandbox *s;
-	int memory_fd, fd;  /* fd: the socket to the process; -1 without one */
-	pid_t pid;	    /* 0: none */
-	uint64_t run_count; /* inputs that this process was given */
+	int memory_fd, fd;    /* fd: the socket to the process; -1 without one */
+	pid_t pid;	      /* 0: none */
+	uint64_t run_count;   /* inputs that this process was given */
+	uint64_t base_bytes;  /* of memory: what it had before the first one; 0: unknown */
+	uint64_t asked_bytes; /* of memory: what the last input asked for */
 	uint8_t *shared;
 	size_t mapped_bytes, bytes; /* bytes: that there are */
 };
@@ -133,6 +135,31 @@ static bool end_process(struct sandbox_worker *w, int *status)
 	return ok;
 }
 
+/* The most memory that the process ever had; 0 if the system does not say. */
+static uint64_t peak_bytes(const struct sandbox_worker *w)
+{
+	char path[64], text[4096], *at;
+	unsigned long long kib = 0;
+	ssize_t n;
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/%d/status", (int)w->pid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	n = fd < 0 ? 0 : pread(fd, text, sizeof(text) - 1, 0);
+	if (fd >= 0)
+		close(fd);
+	text[n > 0 ? n : 0] = '\0';
+	at = strstr(text, "\nVmPeak:");
+	return at && sscanf(at + 8, "%llu", &kib) == 1 ? kib * 1024 : 0;
+}
+
+bool sandbox_took_memory(const struct sandbox_worker *w)
+{
+	uint64_t half = w->s->opt.memory_bytes / 2, peak = w->pid ? peak_bytes(w) : 0;
+
+	return w->asked_bytes >= half || (w->base_bytes && peak > w->base_bytes && peak - w->base_bytes >= half);
+}
+
 static enum sandbox_end refuse_start(const struct sandbox_job *job, int error)
 {
 	if (!error)
@@ -165,8 +192,10 @@ static enum sandbox_end start_process(struct sandbox_worker *w, const struct san
 		return refuse_start(job, errno);
 	}
 	waited = next_note(w, 0, &n);
-	if (waited == WAITED_NOTE && n.kind == NOTE_READY)
+	if (waited == WAITED_NOTE && n.kind == NOTE_READY) {
+		w->base_bytes = peak_bytes(w);
 		return SANDBOX_DONE;
+	}
 	end_process(w, &status);
 	if (waited == WAITED_NOTE && n.kind == NOTE_REFUSED)
 		return refuse_start(job, (int)n.value);
@@ -188,7 +217,8 @@ static bool is_of_decoder(int signal)
 /* It ended by itself, or something ended it. */
 static enum sandbox_end explain_end(struct sandbox_worker *w, const struct sandbox_job *job)
 {
-	uint32_t call = ((const struct sandbox_page *)(const void *)w->shared)->call;
+	const struct sandbox_page *page = (const struct sandbox_page *)(const void *)w->shared;
+	uint32_t call = page->call, os_code = page->os_code;
 	const char *name = call ? sandbox_filter_name(call - 1) : NULL;
 	int status;
 
@@ -206,6 +236,8 @@ static enum sandbox_end explain_end(struct sandbox_worker *w, const struct sandb
 			   "its decoder called the system for %s (number %u), which --sandbox "
 			   "forbids (SIGSYS)",
 			   name ? name : "a service", call - 1);
+	if (os_code == ENOMEM || os_code == ENOBUFS)
+		return say(job, SANDBOX_STOPPED, "its decoder cannot answer: %s", strerror((int)os_code));
 	return say(job, SANDBOX_FAULT, "its decoder ended its process with exit code %d", WEXITSTATUS(status));
 }
 
@@ -235,7 +267,8 @@ static enum sandbox_end give(struct sandbox_worker *w, const struct sandbox_job 
 	if (job->in_bytes > SANDBOX_IN_MAX || !settle_bytes(w, in_at + job->in_bytes))
 		return say(job, SANDBOX_STOPPED, "no shared memory for %zu bytes: %s", job->in_bytes, strerror(errno));
 	page->in_bytes = job->in_bytes;
-	page->call = 0;
+	page->call = page->os_code = 0;
+	w->asked_bytes = 0;
 	memcpy(page->message, job->message, opt->message_bytes);
 	if (job->in_bytes)
 		memcpy(w->shared + in_at, job->in, job->in_bytes);
@@ -251,6 +284,7 @@ static enum sandbox_end wait_for_answer(struct sandbox_worker *w, const struct s
 	int status;
 
 	if (waited == WAITED_NOTE && n.kind == NOTE_ASK) { /* once for each input */
+		w->asked_bytes = n.value;
 		job->asked(job->context, n.value < opt->memory_bytes ? n.value : opt->memory_bytes);
 		if (send_note(w, NOTE_GO))
 			waited = next_note(w, from_ns, &n);

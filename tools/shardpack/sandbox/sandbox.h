@@ -57,6 +57,12 @@ struct sandbox_job {
  */
 enum sandbox_end sandbox_run(struct sandbox_worker *w, const struct sandbox_job *job);
 
+/*
+ * Did the worker that ran last take half of its memory, or ask for as much?  If not, memory that it
+ * could not get is not a matter of its limit, but of the system.
+ */
+bool sandbox_took_memory(const struct sandbox_worker *w);
+
 /* The worker that ran last had other inputs before?  Then the next run has a new one. */
 bool sandbox_renew(struct sandbox_worker *w);
 

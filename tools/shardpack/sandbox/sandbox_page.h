@@ -19,8 +19,8 @@
 
 struct sandbox_page {
 	uint64_t in_bytes;
-	uint32_t call; /* one that was forbidden, + 1; or 0 */
-	uint32_t unused;
+	uint32_t call;					     /* one that was forbidden, + 1; or 0 */
+	uint32_t os_code;				     /* why the worker could not send a note and ended; or 0 */
 	_Alignas(16) uint8_t message[SANDBOX_MESSAGE_BYTES]; /* the request, then the answer */
 };
 

@@ -40,9 +40,18 @@ static bool receive_note(enum sandbox_note_kind kind)
 	return read(here.fd, &n, sizeof(n)) == sizeof(n) && n.kind == kind;
 }
 
+/* The system has no memory for a note: that is no fault of the input. */
+_Noreturn static void give_up(void)
+{
+	here.page->os_code = (uint32_t)errno;
+	_exit(EXIT_FAILURE);
+}
+
 void sandbox_ask(uint64_t bytes)
 {
-	if (!send_note(NOTE_ASK, bytes) || !receive_note(NOTE_GO))
+	if (!send_note(NOTE_ASK, bytes))
+		give_up();
+	if (!receive_note(NOTE_GO))
 		_exit(EXIT_FAILURE);
 }
 
@@ -174,7 +183,7 @@ _Noreturn void sandbox_process_run(const struct sandbox_options *opt, int fd, in
 		opt->work(own, here.page->message, shared + in_at, (size_t)here.page->in_bytes,
 			  shared + SANDBOX_PAGE_BYTES);
 		if (!send_note(NOTE_DONE, 0))
-			break;
+			give_up();
 	}
 	_exit(EXIT_SUCCESS);
 }

@@ -18,6 +18,7 @@
 #include "tools/shardpack/plan/plan.h"
 #include "tools/shardpack/scan/input_file.h"
 #include "tools/shardpack/scan/request.h"
+#include "tools/shardpack/scan/scan.h"
 
 /* `from`, in which {} becomes `below` without its extension; false if that is too long. */
 static bool fill_in(const char *from, const char *below, char out[PLAN_PATH_BYTES_MAX])
@@ -27,6 +28,35 @@ static bool fill_in(const char *from, const char *below, char out[PLAN_PATH_BYTE
 	int bytes = snprintf(out, PLAN_PATH_BYTES_MAX, "%.*s%.*s%s", (int)(hole - from), from, stem, below, hole + 2);
 
 	return bytes < PLAN_PATH_BYTES_MAX;
+}
+
+/*
+ * Why there is no such file, for when no image has one.  The image may lie in folders that its path
+ * below the folder that was named does not have: images/train beside labels/train.
+ */
+static void tell_absent(const struct request *r, uint32_t i, const char *below, const char *path)
+{
+	const struct field_source *s = &r->recipe->from[i];
+	const char *hole = strstr(s->from, "{}"), *folder = "", *at;
+	char from[2 * PLAN_PATH_BYTES_MAX], deeper[PLAN_PATH_BYTES_MAX];
+	struct stat st;
+
+	if (r->scan->field[i].absent[0])
+		return;
+	if (r->place->item_count == 1 && r->place->item[0].is_dir)
+		folder = r->place->item[0].path;
+	for (at = folder + strlen(folder); at > folder;) { /* train, then images/train */
+		do
+			at--;
+		while (at > folder && at[-1] != '/');
+		snprintf(from, sizeof(from), "%.*s%s/%s", (int)(hole - s->from), s->from, at, hole);
+		if (fill_in(from, below, deeper) && fstatat(r->place->root_fd, deeper, &st, 0) == 0) {
+			scan_absent(r->scan, i, "%s/%s is not there, but %s is; say from=%s", r->place->root, path,
+				    deeper, from);
+			return;
+		}
+	}
+	scan_absent(r->scan, i, "%s/%s is not there", r->place->root, path);
 }
 
 static int add_file(const struct request *r, const char *below, uint32_t i, struct text *out, struct bad_input *bad)
@@ -52,12 +82,14 @@ static int add_file(const struct request *r, const char *below, uint32_t i, stru
 		return bad_input_is(&gone, code)
 			       ? bad_input(bad, gone.reason, "field %s, %.120s: %s", name, path, gone.message)
 			       : code;
-	if (there)
-		field_part_add_file(out, input_file_bytes(&st), path);
-	else if (s->optional)
-		field_part_add_none(out);
-	else
+	if (!there && !s->optional)
 		return bad_input(bad, SHARD_MISS_MISSING, "field %s, %.200s: %s", name, path, strerror(ENOENT));
+	if (there) {
+		field_part_add_file(out, input_file_bytes(&st), path);
+	} else {
+		tell_absent(r, i, below, path);
+		field_part_add_none(out);
+	}
 	return EXIT_DONE;
 }
 

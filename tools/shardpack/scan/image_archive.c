@@ -125,7 +125,9 @@ static int list_tar(struct image_archive *a)
 	if (!why[0])
 		return EXIT_IO;
 	if (!a->count && !file_name_is_archive(a->path))
-		return fail(EXIT_BAD, "%s: %s; an archive must be a .tar, .tar.gz, .tar.zst, .tar.bz2, .tar.xz or .zip",
+		return fail(EXIT_BAD,
+			    "%s: by its name it is not an image, a table (.csv, .tsv, .jsonl), a .json of COCO or an "
+			    "archive (.tar, .zip and others), and it is not a tar: %s",
 			    a->where, why);
 	bad_input(&a->cut, SHARD_MISS_MEMBER, "%s; what follows of this archive is left out", why);
 	return EXIT_DONE;

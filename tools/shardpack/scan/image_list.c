@@ -4,6 +4,7 @@
  */
 #include "tools/shardpack/scan/image_list.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,6 +15,7 @@
 #include "tools/common/grow.h"
 #include "tools/common/shelf.h"
 #include "tools/common/text.h"
+#include "tools/shardpack/format/json_value.h"
 #include "tools/shardpack/format/json_why.h"
 #include "tools/shardpack/plan/classes.h"
 #include "tools/shardpack/plan/recipe.h"
@@ -222,13 +224,15 @@ static int split(const struct request *r, const char *text, size_t bytes, struct
 
 static int add_json(const struct request *r, const json_t *value, struct label_list *out, struct bad_input *bad)
 {
-	char number[24];
+	char number[24], what[JSON_VALUE_BYTES];
 
 	if (json_is_string(value))
 		return add_label(r, out, json_string_value(value), json_string_length(value), bad);
 	if (!json_is_integer(value))
-		return bad_input(bad, SHARD_MISS_VALUE, "element %" PRIu64 " of the labels is no text or whole number",
-				 out->count);
+		return bad_input(bad, SHARD_MISS_VALUE,
+				 "element %" PRIu64
+				 " of the labels is %.100s; a label must be a whole number or a text",
+				 out->count, json_value_say(value, what));
 	snprintf(number, sizeof(number), "%" JSON_INTEGER_FORMAT, json_integer_value(value));
 	return add_label(r, out, number, strlen(number), bad);
 }
@@ -241,7 +245,7 @@ static void empty(struct label_list *l)
 
 int label_list_of_json(const struct request *r, const json_t *value, struct label_list *out, struct bad_input *bad)
 {
-	char number[24];
+	char number[24], what[JSON_VALUE_BYTES];
 	int code = EXIT_DONE;
 
 	empty(out);
@@ -252,7 +256,9 @@ int label_list_of_json(const struct request *r, const json_t *value, struct labe
 		return label_list_of_text(r, number, strlen(number), false, out, bad);
 	}
 	if (!json_is_array(value))
-		return bad_input(bad, SHARD_MISS_VALUE, "the labels are no list of texts or whole numbers");
+		return bad_input(bad, SHARD_MISS_VALUE,
+				 "the labels are %.100s and must be a list of whole numbers or texts",
+				 json_value_say(value, what));
 	for (size_t i = 0; code == EXIT_DONE && i < json_array_size(value); i++)
 		code = add_json(r, json_array_get(value, i), out, bad);
 	return code;
@@ -268,7 +274,10 @@ int label_list_of_text(const struct request *r, const char *text, size_t bytes, 
 
 	empty(out);
 	if (bytes && text[0] == '[') {
+		errno = 0;
 		value = json_loadb(text, bytes, JSON_REJECT_DUPLICATES, &error);
+		if (!value && errno == ENOMEM)
+			return fail(EXIT_IO, "out of memory for labels");
 		code = value ? label_list_of_json(r, value, out, bad)
 			     : bad_input(bad, SHARD_MISS_VALUE, "labels '%.*s' are no list in JSON, at byte %d: %s",
 					 (int)(bytes < 60 ? bytes : 60), text, error.position, json_why(&error));

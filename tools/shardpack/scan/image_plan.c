@@ -371,9 +371,10 @@ static int settle_room(const struct image_list *images, const struct classes *cl
 {
 	const struct request *r = images->request;
 
-	if (r->recipe->label != LABEL_HOT)
+	if (r->recipe->label == LABEL_HOT)
+		r->recipe->label_room = (uint32_t)classes->count;
+	if (!recipe_is_multi_label(r->recipe))
 		return EXIT_DONE;
-	r->recipe->label_room = (uint32_t)classes->count;
 	if (!classes->count)
 		warn_of_bad(images);
 	return classes->count ? EXIT_DONE

@@ -15,6 +15,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "libshard/base/url.h"
 #include "shard_pack.h"
 #include "tools/common/exit_code.h"
 #include "tools/common/files.h"
@@ -127,7 +128,7 @@ static int find_listed(struct image_table *t, uint64_t line, const char *listed,
 	char joined[2 * PLAN_PATH_BYTES_MAX];
 
 	out[0] = '\0';
-	if (missing_path_is_url(listed))
+	if (text_is_url(listed))
 		return bad_row(t, line, SHARD_MISS_MISSING,
 			       "'%.100s' is a URL, and only files are read: download the images, as with img2dataset, "
 			       "and pack the folder",
@@ -179,6 +180,8 @@ static const char *remedy_of(const struct shard_field *f, const char *cell)
 
 	if (!cell[0])
 		return "; for empty cells, --columns NAME:TYPE:default=V";
+	if (strpbrk(cell, "+_xX \t") && cell[strcspn(cell, "0123456789")]) /* what some programs take for numbers */
+		return "; write it in decimal digits, without '+', '_', 0x or blanks";
 	if ((f->dtype == SHARD_F32 || f->dtype == SHARD_F64) && !cell[strspn(cell, "-0123456789")] &&
 	    snprintf(point, sizeof(point), "%s.0", cell) < (int)sizeof(point) && field_value_of_column(f, point, value))
 		return f->dtype == SHARD_F32 ? ", which would round this whole number; choose f64 or i64"
@@ -188,6 +191,19 @@ static const char *remedy_of(const struct shard_field *f, const char *cell)
 	strcpy(point, cell);
 	point[comma - cell] = '.';
 	return field_value_of_column(f, point, value) ? "; write a decimal point in the place of the comma" : "";
+}
+
+/* Why a row has no value, for when no row has one. */
+static void tell_absent(struct image_table *t, const struct path_row *row, uint32_t i)
+{
+	const char *from = t->request->recipe->from[i].from;
+
+	if (row->absent[i])
+		scan_absent(t->request->scan, i, "%s/%s: line %" PRIu64 ": %s", t->request->place->root, t->path,
+			    row->line, row->absent[i]);
+	else
+		scan_absent(t->request->scan, i, "%s/%s: line %" PRIu64 ": column %s is empty", t->request->place->root,
+			    t->path, row->line, from);
 }
 
 /* The numbers of --columns, one behind the other, in one token. */
@@ -203,6 +219,10 @@ static int add_columns(struct image_table *t, const struct path_row *row, struct
 			continue;
 		cell = row->value[i][0] ? row->value[i] : r->from[i].empty;
 		t->filled[i] += cell == r->from[i].empty && cell[0] && !t->text;
+		if (!row->value[i][0])
+			tell_absent(t, row, i);
+		else
+			t->request->scan->field[i].found = true;
 		if (!field_value_of_column(f, cell, value))
 			return bad_row(t, row->line, SHARD_MISS_VALUE,
 				       "'%.100s' in column %s is not a value of type %s%s", cell, f->name,
@@ -243,8 +263,10 @@ static int add_value(struct image_table *t, const struct path_row *row, uint32_t
 		return out_of_memory();
 	warn_of_list(t, row, i);
 	if (!field_value(&r->field[i], &r->from[i], row->value[i], strlen(row->value[i]), value, &bytes, &v))
-		code = bad_row(t, row->line, (uint32_t)v.reason, "column %s, field %s: %s", r->from[i].from,
-			       r->field[i].name, v.message);
+		code = v.reason == FIELD_NO_MEMORY
+			       ? out_of_memory()
+			       : bad_row(t, row->line, (uint32_t)v.reason, "column %s, field %s: %s", r->from[i].from,
+					 r->field[i].name, v.message);
 	else if (r->from[i].pick == PICK_ALL)
 		field_texts_add(&r->field[i], value, bytes, out);
 	else
@@ -269,7 +291,13 @@ static int add_cell(struct image_table *t, const struct path_row *row, uint32_t 
 	struct stat st = {0};
 	int code;
 
+	if (s->optional && (!row->value[i] || !row->value[i][0]))
+		tell_absent(t, row, i);
 	if (!row->value[i] || (!row->value[i][0] && !takes_empty)) {
+		if (!s->optional && row->absent[i])
+			return bad_row(t, row->line, SHARD_MISS_INCOMPLETE, "%s; field %s comes from it%s",
+				       row->absent[i], t->request->recipe->field[i].name,
+				       remedy_of_empty(t->request->recipe, i));
 		if (!s->optional)
 			return bad_row(t, row->line, SHARD_MISS_INCOMPLETE,
 				       "column %s is empty, and field %s comes from it%s", s->from,

@@ -20,13 +20,6 @@
 #include "tools/shardpack/scan/request.h"
 #include "tools/shardpack/scan/scan.h"
 
-bool missing_path_is_url(const char *listed)
-{
-	size_t bytes = strspn(listed, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789+.-");
-
-	return bytes > 1 && !strncmp(listed + bytes, "://", 3);
-}
-
 /* Ids in the place of names: with which ending is the file there?  NULL if with none. */
 static const char *find_ending(const struct request *r, const char *path)
 {

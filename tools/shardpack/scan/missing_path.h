@@ -12,9 +12,6 @@
 
 struct request;
 
-/* "https://..." */
-bool missing_path_is_url(const char *listed);
-
 /*
  * Row `line` of `table`, below the root, lists a path that is `path` below the root; such paths
  * begin at `folder` below the root, which is empty or ends in a slash.  Warns, and returns true, if

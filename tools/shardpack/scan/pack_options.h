@@ -17,7 +17,7 @@ struct pack_options {
 
 	/* images */
 	uint64_t resize, crop;
-	int exif, fit, filter, pixels, layout, dtype;
+	int exif, fit, filter, pixels, layout, dtype, bits;
 	const char *mean, *std;
 	const char *label_regex, *label_list, *label_key, *multi_label, *label_separator, *path_key, *path_suffix;
 	const char *columns;
@@ -27,16 +27,18 @@ struct pack_options {
 
 	/* images, array, raw */
 	const char *classes;
+	bool strict_classes;
 
 	/* array */
-	int v2; /* what arrays of two unnamed bytes hold; 0: not said */
+	int v2;	      /* what arrays of two unnamed bytes hold; 0: not said */
+	int numbered; /* what files are whose names differ in a number; 0: not said */
 
 	/* raw */
 	const char *schema;
 	uint64_t skip_bytes;
 
 	/* tokens */
-	uint64_t sequence, overlap, end_of_text;
+	uint64_t sequence, overlap, end_of_text, max_documents;
 	int token_dtype;
 	bool pack, position_ids;
 

@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,6 +21,7 @@
 #include "tools/common/utf8.h"
 #include "tools/shardpack/decode/file_name.h"
 #include "tools/shardpack/format/csv.h"
+#include "tools/shardpack/format/json_value.h"
 #include "tools/shardpack/format/json_why.h"
 #include "tools/shardpack/plan/bad_input.h"
 #include "tools/shardpack/plan/field_value.h"
@@ -33,6 +35,7 @@ struct reading {
 	uint64_t row_count;
 	uint64_t path_count, label_count;	  /* of JSON lines that have one */
 	char why_no_path[600], why_no_label[600]; /* what to say if none has */
+	bool told[RECIPE_NAMED_MAX];		  /* why a JSON line has no value of this field */
 };
 
 /* Columns of a table, or keys of an object. */
@@ -137,6 +140,38 @@ static int no_label(struct reading *r, uint64_t line, const struct names *n, con
 			 line, what, r->label_key, likely_name(n, likely_labels, r->label_key), all,
 			 list_names(n, there));
 	return bad_input(bad, SHARD_MISS_INCOMPLETE, "no %s is called %s", what, r->label_key);
+}
+
+/*
+ * A value in JSON that stands where a path or a label should: what it is, and what it must be.  The
+ * reason stays that of one that is absent: it is in shards.
+ */
+static int wrong_type(struct reading *r, uint64_t line, bool is_path, const char *key, const json_t *value,
+		      struct bad_input *bad)
+{
+	char what[JSON_VALUE_BYTES], why[JSON_VALUE_BYTES + 80], *first = is_path ? r->why_no_path : r->why_no_label;
+
+	json_value_say(value, what);
+	if (is_path)
+		snprintf(why, sizeof(why), "%.60s is %.120s; a path must be a text", key, what);
+	else if (json_is_boolean(value))
+		snprintf(why, sizeof(why),
+			 "%.60s is %.5s; a label must be a whole number or a text: write %d, or \"%.5s\"", key, what,
+			 json_is_true(value), what);
+	else if (json_is_real(value) && json_real_value(value) == trunc(json_real_value(value)))
+		snprintf(why, sizeof(why),
+			 "%.60s is %.30s; a label must be a whole number or a text: write %.0f, or \"%.30s\"", key,
+			 what, json_real_value(value), what);
+	else if (json_is_real(value))
+		snprintf(why, sizeof(why),
+			 "%.60s is %.30s; a label must be a whole number or a text; a measure is a field: --no-label "
+			 "--field %.40s:kind=tensor,dtype=f32",
+			 key, what, key);
+	else
+		snprintf(why, sizeof(why), "%.60s is %.120s; a label must be a whole number or a text", key, what);
+	if (!(is_path ? r->path_count : r->label_count) && !first[0])
+		snprintf(first, sizeof(r->why_no_path), "line %" PRIu64 ": %s", line, why);
+	return bad_input(bad, SHARD_MISS_INCOMPLETE, "%s", why);
 }
 
 static int refuse(const struct reading *r, const char *why)
@@ -321,10 +356,10 @@ static struct names *keys_of(const json_t *object, struct names *out)
 
 static int json_row(struct reading *r, const json_t *object, uint64_t line)
 {
-	const json_t *path = r->path_key ? json_object_get(object, r->path_key) : NULL,
-		     *label = r->label_key ? json_object_get(object, r->label_key) : NULL;
-	const char *text = NULL;
-	char number[24], *labels = NULL, *own[RECIPE_NAMED_MAX] = {NULL};
+	const json_t *path = r->path_key ? json_value_find(object, r->path_key) : NULL,
+		     *label = r->label_key ? json_value_find(object, r->label_key) : NULL;
+	const char *text = NULL, *path_key = r->path_key;
+	char number[24], *labels = NULL, *own[RECIPE_NAMED_MAX] = {NULL}, *why[RECIPE_NAMED_MAX] = {NULL};
 	struct bad_input bad = {0};
 	struct path_row row;
 	struct names names;
@@ -332,38 +367,59 @@ static int json_row(struct reading *r, const json_t *object, uint64_t line)
 	int code;
 
 	for (size_t i = 0; !r->path_key && path_keys[i] && !path; i++)
-		path = json_object_get(object, path_keys[i]);
-	if (!json_is_string(path))
+		path = json_object_get(object, path_key = path_keys[i]);
+	if (path && !json_is_string(path) && !json_is_null(path))
+		wrong_type(r, line, true, path_key, path, &bad);
+	else if (!json_is_string(path))
 		no_path(r, line, keys_of(object, &names), "text", "keys", &bad);
 	else if (json_is_array(label) && recipe_is_multi_label(r->columns))
 		failed = !(text = labels = json_dumps(label, JSON_COMPACT));
 	else if (json_is_array(label))
 		bad_input(&bad, SHARD_MISS_VALUE, "%s is a list; --multi-label takes several labels", r->label_key);
-	else if (r->label_key && !(text = label_text(label, number)))
+	else if (r->label_key && !(text = label_text(label, number)) && label && !json_is_null(label))
+		wrong_type(r, line, false, r->label_key, label, &bad);
+	else if (r->label_key && !text)
 		no_label(r, line, keys_of(object, &names), "text or whole number", "keys", &bad);
 	r->path_count += json_is_string(path);
 	r->label_count += text != NULL;
 	row = (struct path_row){.path = json_string_value(path), .label = text, .line = line};
 	for (size_t i = 0; !failed && !bad.reason && i < r->columns->field_count; i++) {
 		const struct field_source *s = &r->columns->from[i];
-		const json_t *value = json_object_get(object, s->from);
+		const json_t *value = json_value_find(object, s->from);
+		bool none = !value || json_is_null(value);
+		char what[JSON_VALUE_BYTES];
 
-		if (value_text(value, s, &row.value[i], &own[i], &failed))
+		if (none && (!r->told[i] || !s->optional) && s->kind != FIELD_LENGTH) {
+			json_value_absent(object, s->from, what);
+			row.absent[i] = why[i] = strdup(what);
+			failed = !why[i];
+			r->told[i] = true;
+		}
+		if (failed || value_text(value, s, &row.value[i], &own[i], &failed))
 			continue;
-		if (s->column)
-			bad_input(&bad, SHARD_MISS_VALUE, "no number called %s, which --columns needs%s", s->from,
-				  value && !json_is_null(value) ? "" : "; --columns NAME:TYPE:default=V packs V");
+		if (s->column && none)
+			bad_input(&bad, SHARD_MISS_VALUE,
+				  "%s; --columns needs a number there, or --columns NAME:TYPE:default=V packs V",
+				  row.absent[i]);
+		else if (s->column)
+			bad_input(&bad, SHARD_MISS_VALUE, "%s is %s, and --columns needs a number", s->from,
+				  json_value_say(value, what));
 		else if (json_is_array(value) && s->kind == FIELD_TEXT)
 			bad_input(&bad, SHARD_MISS_VALUE,
 				  "%s is a list, and --field %s is one text; " FIELD_LIST_REMEDY, s->from,
 				  r->columns->field[i].name);
 		else
-			bad_input(&bad, SHARD_MISS_VALUE, "no text called %s, which --field %s needs", s->from,
-				  r->columns->field[i].name);
+			bad_input(&bad, SHARD_MISS_VALUE, "%s is %s, and --field %s needs a text%s", s->from,
+				  json_value_say(value, what), r->columns->field[i].name,
+				  json_is_number(value) && !field_is_picture(s->kind)
+					  ? ": write it in quotes, or pack it with kind=tensor,dtype=TYPE"
+					  : "");
 	}
 	code = failed ? out_of_memory(r, line) : row_done(r, &row, &bad);
-	for (size_t i = 0; i < r->columns->field_count; i++)
+	for (size_t i = 0; i < r->columns->field_count; i++) {
 		free(own[i]);
+		free(why[i]);
+	}
 	free(labels);
 	return code;
 }
@@ -411,12 +467,6 @@ static int read_json(struct reading *r, char *text, size_t bytes)
 	return code;
 }
 
-/* By its mark, or the first letter. */
-static bool is_utf16(const uint8_t *text)
-{
-	return (text[0] == 0xff && text[1] == 0xfe) || (text[0] == 0xfe && text[1] == 0xff) || !text[0] != !text[1];
-}
-
 int path_table_read(const char *file, const char *name, const char *path_key, const char *label_key,
 		    const struct recipe *columns, struct shelf *shelf,
 		    int (*each)(void *context, const struct path_row *row), void *context)
@@ -434,8 +484,8 @@ int path_table_read(const char *file, const char *name, const char *path_key, co
 
 	if (code == EXIT_DONE && !found)
 		code = fail(EXIT_IO, "%s: No such file or directory", name);
-	if (code == EXIT_DONE && text.bytes >= 2 && is_utf16((const uint8_t *)text.data))
-		code = fail(EXIT_BAD, "%s: is UTF-16; save it as UTF-8", name);
+	if (code == EXIT_DONE && utf8_is_utf16(text.data, text.bytes))
+		code = fail(EXIT_BAD, "%s: " UTF8_UTF16, name);
 	else if (code == EXIT_DONE && text.bytes)
 		code = is_json(name) ? read_json(&r, text.data, text.bytes) : read_csv(&r, text.data, text.bytes);
 	text_free(&text);

@@ -4,7 +4,8 @@
  *
  * The first line of a CSV or TSV names the columns.  Files stand in the column that --path-key
  * names, else in `path`; if there is none, in `file_name`, else in `image`.  Labels stand in the
- * column `label`, or in the one that --label-key names.
+ * column `label`, or in the one that --label-key names.  In JSON lines a column is a key, which may
+ * be nested, as objects.bbox.
  */
 #ifndef SHARD_SCAN_PATH_TABLE_H
 #define SHARD_SCAN_PATH_TABLE_H
@@ -21,6 +22,8 @@ struct path_row {
 	const char *path, *label; /* label: NULL if none was asked for */
 	/* of the recipe's fields that have a column, as text; in JSON NULL if there is none */
 	const char *value[RECIPE_NAMED_MAX];
+	/* then why: "no key is called x; the keys are ...", or NULL where that was said before */
+	const char *absent[RECIPE_NAMED_MAX];
 	uint64_t line;
 	const struct bad_input *bad; /* what is wrong with this row alone, or NULL; then `path` may be NULL, too */
 };

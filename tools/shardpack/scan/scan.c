@@ -29,6 +29,31 @@ void scan_warn(struct scan *scan, const char *fmt, ...)
 	text_add(&scan->warnings, "\n", 1);
 }
 
+void scan_note(struct scan *scan, const char *fmt, ...)
+{
+	char line[4096];
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(line, sizeof(line), fmt, ap);
+	va_end(ap);
+	note("%s", line);
+	text_add(&scan->notes, line, strlen(line));
+	text_add(&scan->notes, "\n", 1);
+}
+
+void scan_absent(struct scan *scan, uint32_t field, const char *fmt, ...)
+{
+	struct scan_field *f = &scan->field[field];
+	va_list ap;
+
+	if (f->absent[0])
+		return;
+	va_start(ap, fmt);
+	vsnprintf(f->absent, sizeof(f->absent), fmt, ap);
+	va_end(ap);
+}
+
 void scan_barren(struct scan *scan, const char *where)
 {
 	if (!scan->barren_count++)
@@ -151,4 +176,5 @@ void scan_free(struct scan *scan)
 {
 	ignored_free(&scan->ignored);
 	text_free(&scan->warnings);
+	text_free(&scan->notes);
 }

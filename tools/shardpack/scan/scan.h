@@ -5,12 +5,20 @@
 #ifndef SHARD_SCAN_SCAN_H
 #define SHARD_SCAN_SCAN_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "tools/common/text.h"
+#include "tools/shardpack/plan/recipe.h"
 #include "tools/shardpack/scan/ignored.h"
 
 struct classes;
+
+/* Of a field that may have no value: what was looked for in the first input that has none. */
+struct scan_field {
+	bool found; /* of a key of .json members, which a plan does not look at: one of them has it */
+	char absent[400];
+};
 
 struct scan {			/* start it zeroed */
 	struct ignored ignored; /* files, or members of files, that are not inputs */
@@ -19,6 +27,8 @@ struct scan {			/* start it zeroed */
 	uint64_t barren_count;	/* files of records that have none, archives without images */
 	char barren[1024];	/* the first of these */
 	struct text warnings;	/* one line each, as already printed */
+	struct text notes;	/* likewise */
+	struct scan_field field[RECIPE_NAMED_MAX];
 };
 
 void scan_free(struct scan *scan);
@@ -29,8 +39,12 @@ void scan_free(struct scan *scan);
  */
 int scan_end(struct scan *scan);
 
-/* Print a line and keep it for the report; without the newline. */
+/* Print a line and keep it for the report; without the newline.  --quiet hides a note. */
 void scan_warn(struct scan *scan, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+void scan_note(struct scan *scan, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+/* Keep a line for scan_field.absent, if there is none yet. */
+void scan_absent(struct scan *scan, uint32_t field, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 
 /*
  * Count a file without records, or an archive without images.  When all files are listed, warn of

@@ -4,11 +4,13 @@
  */
 #include "tools/shardpack/scan/text_each.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "shard_pack.h"
 #include "tools/common/exit_code.h"
+#include "tools/common/message.h"
 #include "tools/shardpack/plan/bad_input.h"
 
 /* Its column or key. */
@@ -32,22 +34,24 @@ bool text_each_asked(const struct recipe *r)
 	return false;
 }
 
-/* How many texts field i has; its list is kept if it is one. */
-static size_t take_list(struct text_each *e, uint32_t i, const char *value)
+/* How many texts field i has; its list is kept if it is one.  False if memory ran out. */
+static bool take_list(struct text_each *e, uint32_t i, const char *value, size_t *count)
 {
 	json_t *list;
-	bool is_list;
 
+	*count = 0;
 	if (!value || !value[0])
-		return 0;
+		return true;
+	errno = 0;
 	list = json_loads(value, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, NULL);
-	is_list = json_is_array(list);
-	if (is_list && json_array_size(list)) {
+	if (!list && errno == ENOMEM)
+		return false;
+	*count = json_is_array(list) ? json_array_size(list) : 1;
+	if (json_is_array(list) && *count)
 		e->list[i] = list;
-		return json_array_size(list);
-	}
-	json_decref(list);
-	return is_list ? 0 : 1;
+	else
+		json_decref(list);
+	return true;
 }
 
 int text_each_open(struct text_each *e, const struct recipe *r, const char *const *value, struct bad_input *bad)
@@ -57,8 +61,10 @@ int text_each_open(struct text_each *e, const struct recipe *r, const char *cons
 
 	*e = (struct text_each){.recipe = r, .count = 1};
 	for (uint32_t i = 0; i < r->field_count; i++) {
-		size_t count = is_each(r, i) ? take_list(e, i, value[i]) : 0;
+		size_t count = 0;
 
+		if (is_each(r, i) && !take_list(e, i, value[i], &count))
+			return fail(EXIT_IO, "out of memory for the texts of %.60s", name_of(&r->from[i]));
 		if (!is_each(r, i) || (!count && r->from[i].optional))
 			continue;
 		if (count > TEXT_EACH_MOST)

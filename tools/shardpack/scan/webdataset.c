@@ -8,6 +8,7 @@
 #include "tools/shardpack/scan/webdataset.h"
 
 #include <ctype.h>
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,7 +22,9 @@
 #include "tools/common/grow.h"
 #include "tools/common/message.h"
 #include "tools/common/shelf.h"
+#include "tools/common/utf8.h"
 #include "tools/shardpack/decode/file_name.h"
+#include "tools/shardpack/format/json_value.h"
 #include "tools/shardpack/format/json_why.h"
 #include "tools/shardpack/input/stored.h"
 #include "tools/shardpack/plan/bad_input.h"
@@ -35,6 +38,7 @@
 #include "tools/shardpack/scan/scan.h"
 
 #define LABEL_BYTES_MAX (UINT64_C(1) << 20) /* of a member that holds one */
+#define MEMBERS_BYTES	200		    /* of a list of suffixes in a message */
 
 /* What stands behind the dot that ends the key; empty if there is no key. */
 static const char *suffix_of(const struct image_archive *a, const struct archive_member *m)
@@ -90,9 +94,11 @@ static bool same_key(const struct image_archive *a, const struct archive_member 
 	       !memcmp(image_archive_name(a, x), image_archive_name(a, y), x->key_bytes);
 }
 
-/* All of a member as text; NULL, and *code, if it cannot be. */
-static char *read_text(const struct image_archive *a, const struct archive_member *m, int *code, struct bad_input *bad)
+/* All of a member as text, without a byte-order mark; NULL, and *code, if it cannot be. */
+static char *read_text(const struct image_archive *a, const struct archive_member *m, size_t *bytes, int *code,
+		       struct bad_input *bad)
 {
+	size_t mark;
 	char *text = NULL;
 
 	if (m->bytes > LABEL_BYTES_MAX)
@@ -104,11 +110,17 @@ static char *read_text(const struct image_archive *a, const struct archive_membe
 		*code = image_archive_out_of_memory(a);
 	else
 		*code = stored_get(a->request->stored, a->file, m->offset, text, (size_t)m->bytes);
+	if (*code == EXIT_DONE && utf8_is_utf16(text, (size_t)m->bytes))
+		*code = bad_input(bad, SHARD_MISS_VALUE, "'%.150s' at offset %" PRIu64 ": " UTF8_UTF16,
+				  image_archive_name(a, m), m->offset);
 	if (*code != EXIT_DONE) {
 		free(text);
 		return NULL;
 	}
-	text[m->bytes] = '\0';
+	mark = utf8_mark(text, (size_t)m->bytes);
+	*bytes = (size_t)m->bytes - mark;
+	memmove(text, text + mark, *bytes);
+	text[*bytes] = '\0';
 	return text;
 }
 
@@ -130,13 +142,13 @@ static int label_of_cls(const struct image_archive *a, const struct archive_memb
 			struct label_list *many, struct bad_input *bad)
 {
 	int code = EXIT_DONE;
-	char *text = read_text(a, m, &code, bad), *at = text;
 	size_t bytes;
+	char *text = read_text(a, m, &bytes, &code, bad), *at = text;
 
 	if (!text)
 		return code;
 	at += strspn(at, " \t\r\n");
-	bytes = (size_t)(text + m->bytes - at);
+	bytes -= (size_t)(at - text);
 	while (bytes && strchr(" \t\r\n", at[bytes - 1]))
 		bytes--;
 	code = many ? label_list_of_text(a->request, at, bytes, true, many, bad)
@@ -150,15 +162,20 @@ static int label_of_json(const struct image_archive *a, const struct archive_mem
 {
 	const char *key = a->request->o->label_key;
 	int code = EXIT_DONE;
-	char *text = read_text(a, m, &code, bad);
+	char what[JSON_VALUE_BYTES];
+	size_t bytes;
+	char *text = read_text(a, m, &bytes, &code, bad);
 	json_error_t error;
 	json_t *object, *value;
 
 	if (!text)
 		return code;
-	object = json_loadb(text, (size_t)m->bytes, JSON_REJECT_DUPLICATES, &error);
-	value = json_object_get(object, key);
-	if (!json_is_object(object))
+	errno = 0;
+	object = json_loadb(text, bytes, JSON_REJECT_DUPLICATES, &error);
+	value = json_value_find(object, key);
+	if (!object && errno == ENOMEM)
+		code = image_archive_out_of_memory(a);
+	else if (!json_is_object(object))
 		code = bad_input(bad, SHARD_MISS_VALUE, "'%.150s' at offset %" PRIu64 ": %s", image_archive_name(a, m),
 				 m->offset, object ? "not an object" : json_why(&error));
 	else if (many && value && !json_is_null(value))
@@ -171,10 +188,15 @@ static int label_of_json(const struct image_archive *a, const struct archive_mem
 		snprintf(out, 24, "%" JSON_INTEGER_FORMAT, json_integer_value(value));
 	else if (json_is_string(value))
 		code = take_label(a, m, json_string_value(value), json_string_length(value), out, bad);
+	else if (!value || json_is_null(value))
+		code = bad_input(bad, SHARD_MISS_INCOMPLETE,
+				 "'%.150s' at offset %" PRIu64 ": %s; --label-key names the key of labels",
+				 image_archive_name(a, m), m->offset, json_value_absent(object, key, what));
 	else
 		code = bad_input(bad, SHARD_MISS_INCOMPLETE,
-				 "'%.150s' at offset %" PRIu64 ": no text or whole number called %s",
-				 image_archive_name(a, m), m->offset, key);
+				 "'%.150s' at offset %" PRIu64
+				 ": %.60s is %s; a label must be a whole number or a text",
+				 image_archive_name(a, m), m->offset, key, json_value_say(value, what));
 	json_decref(object);
 	free(text);
 	return code;
@@ -245,12 +267,46 @@ static const char *suffix_with_dot(const struct image_archive *a, const struct a
 	return out;
 }
 
+/* Does "y.txt" end as this suffix does, with more before it?  NULL: as an image does. */
+static bool ends_in_suffix(const char *name, const char *suffix)
+{
+	char ending[MEMBERS_BYTES];
+
+	if (!suffix)
+		return strchr(name, '.') && file_name_is_image(name);
+	snprintf(ending, sizeof(ending), ".%s", suffix);
+	return file_name_has_extension(name, ending);
+}
+
+/* "; its members are .png .y.txt", and a word on one whose name has a dot too many. */
+static const char *say_members(const struct image_archive *a, const struct sample *s, const char *suffix,
+			       char out[MEMBERS_BYTES])
+{
+	size_t at = (size_t)snprintf(out, MEMBERS_BYTES, "; its members are");
+	const char *other = NULL;
+
+	for (uint64_t i = 0; i < s->member_count; i++) {
+		const char *name = suffix_of(a, &s->member[i]);
+
+		if (at < MEMBERS_BYTES / 4)
+			at += (size_t)snprintf(out + at, MEMBERS_BYTES - at, " .%.20s", name);
+		if (ends_in_suffix(name, suffix))
+			other = name;
+	}
+	if (other)
+		snprintf(out + at, MEMBERS_BYTES - at,
+			 "; a key ends at the first dot, so '.%.30s' is one suffix: rename the members%s%.30s", other,
+			 suffix && strcasecmp(suffix, "cls") ? ", or say from=" : "",
+			 suffix && strcasecmp(suffix, "cls") ? other : "");
+	return out;
+}
+
 /* What a sample must have, and whether the archive is cut within it. */
 static int check_sample(const struct image_archive *a, const struct sample *s, const char *label_suffix,
 			struct bad_input *bad)
 {
+	char ending[IGNORED_ENDING_BYTES + 1], members[MEMBERS_BYTES];
 	const struct archive_member *m = s->member;
-	char ending[IGNORED_ENDING_BYTES + 1];
 
 	for (uint64_t i = 0; i < s->member_count; i++)
 		if (m[i].kind != MEMBER_FILE)
@@ -263,9 +319,10 @@ static int check_sample(const struct image_archive *a, const struct sample *s, c
 					 m->key_bytes < 150 ? (int)m->key_bytes : 150, image_archive_name(a, m),
 					 m->offset, ending);
 	if (!s->image || (label_suffix && !s->label))
-		return bad_input(bad, SHARD_MISS_INCOMPLETE, "sample '%.*s' at offset %" PRIu64 " has no %s%s",
-				 m->key_bytes < 150 ? (int)m->key_bytes : 150, image_archive_name(a, m), m->offset,
-				 s->image ? "." : "image", s->image ? label_suffix : "");
+		return bad_input(bad, SHARD_MISS_INCOMPLETE, "sample '%.*s' at offset %" PRIu64 " has no %s%s%s",
+				 m->key_bytes < 80 ? (int)m->key_bytes : 80, image_archive_name(a, m), m->offset,
+				 s->image ? "." : "image", s->image ? label_suffix : "",
+				 say_members(a, s, s->image ? label_suffix : NULL, members));
 	for (uint64_t i = 0; a->cut.reason && i < s->member_count; i++)
 		if (m[i].number == a->count - 1)
 			return bad_input(bad, SHARD_MISS_INCOMPLETE,
@@ -306,13 +363,51 @@ static int settle_sample(const struct image_archive *a, struct sample *s, const 
 	return bad->reason ? EXIT_BAD : check_sample(a, s, label_suffix, bad);
 }
 
+/*
+ * Does any sample have this key, of a field that may have none?  The plan does not say it, so
+ * members are read until one has it.
+ */
+static int look_for_key(const struct image_archive *a, const struct archive_member *m, uint32_t i)
+{
+	const char *key = field_json_key(&a->request->recipe->from[i]);
+	struct scan *scan = a->request->scan;
+	struct bad_input bad = {0};
+	char *text, what[JSON_VALUE_BYTES];
+	size_t bytes;
+	int code = EXIT_DONE;
+	json_t *object, *value;
+
+	if (scan->field[i].found || m->bytes > LABEL_BYTES_MAX) {
+		scan->field[i].found = true; /* a large one is not judged */
+		return EXIT_DONE;
+	}
+	text = read_text(a, m, &bytes, &code, &bad);
+	if (!text)
+		return code;
+	errno = 0;
+	object = json_loadb(text, bytes, JSON_REJECT_DUPLICATES, NULL);
+	if (!object && errno == ENOMEM)
+		code = image_archive_out_of_memory(a);
+	value = json_value_find(object, key);
+	scan->field[i].found = value && !json_is_null(value);
+	if (object && !scan->field[i].found)
+		scan_absent(scan, i, "%s: '%s' at offset %" PRIu64 ": %s", a->where, image_archive_name(a, m),
+			    m->offset, json_value_absent(object, key, what));
+	json_decref(object);
+	free(text);
+	return code;
+}
+
 /* The tokens of a sample's fields. */
 static int find_fields(const struct image_archive *a, const struct sample *s, struct text *out, struct bad_input *bad)
 {
 	const struct recipe *r = a->request->recipe;
+	char members[MEMBERS_BYTES];
 	uint64_t k;
+	int code = EXIT_DONE;
+
 	out->bytes = 0;
-	for (uint32_t i = 0; i < r->field_count; i++) {
+	for (uint32_t i = 0; code == EXIT_DONE && i < r->field_count; i++) {
 		const char *suffix = field_suffix(&r->from[i]);
 
 		if (!field_has_part(&r->from[i]))
@@ -321,14 +416,25 @@ static int find_fields(const struct image_archive *a, const struct sample *s, st
 			;
 		if (k < s->member_count)
 			field_part_add_member(out, s->member[k].offset, s->member[k].bytes, a->file);
-		else if (r->from[i].optional)
+		if (k < s->member_count && r->from[i].optional && field_json_key(&r->from[i])) {
+			code = look_for_key(a, &s->member[k], i);
+		} else if (k == s->member_count && r->from[i].optional) {
 			field_part_add_none(out);
-		else
+			if (!a->request->scan->field[i].absent[0])
+				scan_absent(a->request->scan, i, "%s: sample '%.*s' has no .%s%s", a->where,
+					    s->image->key_bytes < 100 ? (int)s->image->key_bytes : 100,
+					    image_archive_name(a, s->image), suffix,
+					    say_members(a, s, suffix, members));
+		} else if (k == s->member_count) {
 			return bad_input(bad, SHARD_MISS_INCOMPLETE,
-					 "sample '%.*s' at offset %" PRIu64 " has no .%s, which --field %s needs",
-					 s->image->key_bytes < 150 ? (int)s->image->key_bytes : 150,
-					 image_archive_name(a, s->image), s->image->offset, suffix, r->field[i].name);
+					 "sample '%.*s' at offset %" PRIu64 " has no .%s, which --field %s needs%s",
+					 s->image->key_bytes < 80 ? (int)s->image->key_bytes : 80,
+					 image_archive_name(a, s->image), s->image->offset, suffix, r->field[i].name,
+					 say_members(a, s, suffix, members));
+		}
 	}
+	if (code != EXIT_DONE)
+		return code;
 	return text_failed(out) ? image_archive_out_of_memory(a) : EXIT_DONE;
 }
 

@@ -15,8 +15,9 @@
 
 /* Of many files of NumPy. */
 #define NUMPY_REMEDY "; each file is a field: if it is a record, join them with numpy.stack"
+#define PARTS_REMEDY NUMPY_REMEDY ", and if it is a part of a field, say --numbered parts"
 
-static bool same_shape(const struct shard_field *a, const struct shard_field *b)
+bool fixed_fields_same(const struct shard_field *a, const struct shard_field *b)
 {
 	return a->dtype == b->dtype && a->ndim == b->ndim && !memcmp(a->shape, b->shape, sizeof(a->shape));
 }
@@ -59,7 +60,7 @@ int fixed_fields_enter(struct recipe *r, const char *where, const char *name, ui
 	*field = i;
 	if (i == SHARD_FIELDS_MAX)
 		return fail(EXIT_UNSUPPORTED, "%s: more than the limit of %d fields%s", where, SHARD_FIELDS_MAX,
-			    r->source == SOURCE_ARRAY ? NUMPY_REMEDY : "");
+			    r->source == SOURCE_ARRAY ? PARTS_REMEDY : "");
 	if (i == r->field_count && r->source == SOURCE_RAW && f.dtype != dtype)
 		note("field %s: %s in the files, and stored as %s, as all labels are", name, shard_dtype_name(dtype),
 		     shard_dtype_name(f.dtype));
@@ -69,9 +70,10 @@ int fixed_fields_enter(struct recipe *r, const char *where, const char *name, ui
 	}
 	describe(&f, here, sizeof(here));
 	describe(&r->field[i], there, sizeof(there));
-	return same_shape(&f, &r->field[i]) ? EXIT_DONE
-					    : fail(EXIT_BAD, "%s: field '%s' is %s here, but %s in the files before",
-						   where, name, here, there);
+	return fixed_fields_same(&f, &r->field[i])
+		       ? EXIT_DONE
+		       : fail(EXIT_BAD, "%s: field '%s' is %s here, but %s in the files before", where, name, here,
+			      there);
 }
 
 int fixed_fields_add(struct plan *p, const struct recipe *r, uint32_t field, const struct fixed_column *c)

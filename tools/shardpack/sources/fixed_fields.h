@@ -14,6 +14,7 @@
 
 struct plan;
 struct recipe;
+struct shard_field;
 
 /* A field over the records of one file. */
 struct fixed_column {
@@ -29,6 +30,9 @@ struct fixed_column {
  */
 int fixed_fields_enter(struct recipe *r, const char *where, const char *name, uint32_t dtype, const uint64_t *shape,
 		       uint32_t ndim, uint32_t *field);
+
+/* Are dtype and shape the same? */
+bool fixed_fields_same(const struct shard_field *a, const struct shard_field *b);
 
 /* The records of a column follow those that the field has already.  Returns the exit code. */
 int fixed_fields_add(struct plan *p, const struct recipe *r, uint32_t field, const struct fixed_column *c);

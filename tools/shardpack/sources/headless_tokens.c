@@ -18,6 +18,7 @@
 #include "tools/common/message.h"
 #include "tools/shardpack/decode/file_name.h"
 #include "tools/shardpack/format/megatron_index.h"
+#include "tools/shardpack/format/token_file.h"
 #include "tools/shardpack/format/token_width.h"
 #include "tools/shardpack/input/place.h"
 #include "tools/shardpack/input/stored.h"
@@ -31,7 +32,7 @@
 
 uint32_t headless_tokens_asked(const struct request *r)
 {
-	static const uint32_t dtypes[] = {SHARD_U16, SHARD_U32};
+	static const uint32_t dtypes[] = {SHARD_U8, SHARD_U16, SHARD_U32};
 
 	return dtypes[r->o->token_dtype];
 }
@@ -53,8 +54,8 @@ static bool index_path(const char *path, char *out, size_t bytes)
 }
 
 /*
- * Its name into `name` if there is one, else "".  Whatever else has that ending is none, unless it
- * begins as an index does.
+ * Its name into `name` if there is one, else "".  Anything else that has that ending is not one,
+ * unless it begins as an index does.
  */
 static int find_index(const struct request *r, const char *path, char name[PLAN_PATH_BYTES_MAX],
 		      struct megatron_index *out)
@@ -76,6 +77,15 @@ static int find_index(const struct request *r, const char *path, char name[PLAN_
 		close(fd);
 	if (have < 0 && error != ENOENT && error != EISDIR)
 		return fail(EXIT_IO, "%s/%s: is it an index of Megatron-LM? %s", r->place->root, name, strerror(error));
+	if (have >= 0 && !megatron_index_is(head, (size_t)have) && !cli_given(r->args, "dtype")) {
+		if (have >= 6 && !memcmp(head, "TNTIDX", 6))
+			return fail(EXIT_UNSUPPORTED,
+				    "%s/%s: an index of the Megatron-LM of before 2020, which is not read; make the "
+				    "dataset again with preprocess_data.py, or type --dtype for one stream of tokens",
+				    r->place->root, name);
+		scan_warn(r->scan, "%s/%s: is not an index of Megatron-LM, so nothing of it is read", r->place->root,
+			  name);
+	}
 	if (have < 0 || !megatron_index_is(head, (size_t)have))
 		name[0] = '\0';
 	else if (!megatron_index_parse(head, (size_t)have, (uint64_t)st.st_size, out, why, sizeof(why)))
@@ -127,57 +137,149 @@ static int take_census(const struct request *r, uint32_t file, struct token_cens
 }
 
 /* What was not said, and looks wrong. */
-static int refuse_width(const char *where, enum token_width width, unsigned percent, unsigned number)
+static int refuse_width(const char *where, const struct token_look *k)
 {
-	if (width == TOKEN_WIDTH_64)
+#define ELSE_16 ", or --dtype u16 if they have 16"
+#define SWAP(type)                                                                          \
+	"save them with numpy.save(\"tokens.npy\", numpy.fromfile(\"tokens.bin\", \">" type \
+	"\")), or type --dtype u16 if they "                                                \
+	"are as they should be"
+	switch (k->width) {
+	case TOKEN_WIDTH_TEXT:
+		return fail(EXIT_BAD,
+			    "%s: its bytes are text, so its tokens seem to have 8 bits; type --dtype u8 for a token of "
+			    "each byte" ELSE_16,
+			    where);
+	case TOKEN_WIDTH_8:
+		return fail(EXIT_BAD,
+			    "%s: bytes in even and odd places are alike, so its tokens seem to have 8 bits; type "
+			    "--dtype u8" ELSE_16,
+			    where);
+	case TOKEN_WIDTH_16_BE:
+		return fail(
+			EXIT_BAD,
+			"%s: nearly all tokens are at most %u if their bytes are swapped, and %u if not, so they seem "
+			"to be big-endian; " SWAP("u2"),
+			where, k->most_swapped, k->most);
+	case TOKEN_WIDTH_32_BE:
+		return fail(
+			EXIT_BAD,
+			"%s: every second 16-bit number is below 16 if its bytes are swapped, so its tokens seem to "
+			"be big-endian, of 32 bits; " SWAP("u4"),
+			where);
+	case TOKEN_WIDTH_64_BE:
+		return fail(
+			EXIT_BAD,
+			"%s: three of four 16-bit numbers hardly change, so its tokens seem to be big-endian, of 64 "
+			"bits; " SWAP("i8"),
+			where);
+	case TOKEN_WIDTH_FLOATS:
+		return fail(
+			EXIT_BAD,
+			"%s: its numbers seem to be floats of %u bits, which are not tokens; pack them with `shardpack "
+			"raw` or `shardpack array`, or type --dtype u16 if they are tokens",
+			where, k->bits);
+	case TOKEN_WIDTH_NOISE:
+		return fail(
+			EXIT_BAD,
+			"%s: all 16-bit numbers are as frequent, as in a file that is compressed, so they do not seem "
+			"to be tokens; unpack it, type --dtype u8 if they have 8 bits" ELSE_16,
+			where);
+	case TOKEN_WIDTH_NEGATIVE:
+		return fail(
+			EXIT_BAD,
+			"%s: %u%% of its numbers are %u, which is %d if they are signed; tokens are not negative, so "
+			"leave these out, or type --dtype u16 if they are tokens",
+			where, k->percent, k->number, (int)k->number - 65536);
+	case TOKEN_WIDTH_64:
 		return fail(EXIT_BAD,
 			    "%s: three of four 16-bit numbers hardly change, so its tokens seem to have 64 bits; save "
 			    "them as .npy, or type --dtype u16 if they have 16",
 			    where);
-	if (width == TOKEN_WIDTH_REPEAT)
+	case TOKEN_WIDTH_REPEAT:
 		return fail(EXIT_BAD,
 			    "%s: %u%% of every second 16-bit number are %u, so its tokens seem to have 32 bits; type "
-			    "--dtype u32, or --dtype u16 if they have 16",
-			    where, percent, number);
-	return fail(EXIT_BAD,
-		    "%s: every second 16-bit number is below 16 or is 65535, so its tokens seem to have 32 bits; type "
-		    "--dtype u32, "
-		    "or --dtype u16 if they have 16",
-		    where);
+			    "--dtype u32" ELSE_16,
+			    where, k->percent, k->number);
+	default:
+		return fail(
+			EXIT_BAD,
+			"%s: every second 16-bit number is below 16 or is 65535, so its tokens seem to have 32 bits; "
+			"type --dtype u32" ELSE_16,
+			where);
+	}
 }
 
 /* What was said, but looks wrong. */
-static void warn_of_width(const struct request *r, const char *where, enum token_width width)
+static void warn_of_width(const struct request *r, const char *where, const struct token_look *k)
 {
+	static const unsigned bits_of[] = {
+		[TOKEN_WIDTH_16] = 16,	    [TOKEN_WIDTH_32] = 32,    [TOKEN_WIDTH_REPEAT] = 32,
+		[TOKEN_WIDTH_64] = 64,	    [TOKEN_WIDTH_TEXT] = 8,   [TOKEN_WIDTH_8] = 8,
+		[TOKEN_WIDTH_16_BE] = 16,   [TOKEN_WIDTH_32_BE] = 32, [TOKEN_WIDTH_64_BE] = 64,
+		[TOKEN_WIDTH_NEGATIVE] = 16};
 	uint32_t dtype = headless_tokens_asked(r);
-	unsigned bits = width == TOKEN_WIDTH_64 ? 64 : width == TOKEN_WIDTH_16 ? 16 : 32;
+	const char *name = shard_dtype_name(dtype);
+	unsigned asked = 8 * (unsigned)shard_dtype_bytes(dtype), bits = bits_of[k->width];
 
-	if (bits != 8 * shard_dtype_bytes(dtype))
-		scan_warn(r->scan, "%s: --dtype %s, but its tokens seem to have %u bits; look at a record", where,
-			  shard_dtype_name(dtype), bits);
+	if (k->width == TOKEN_WIDTH_FLOATS)
+		scan_warn(r->scan, "%s: --dtype %s, but its numbers seem to be floats of %u bits; look at a record",
+			  where, name, k->bits);
+	else if (k->width == TOKEN_WIDTH_NOISE)
+		bits = 0;
+	else if (k->width == TOKEN_WIDTH_16_BE || k->width == TOKEN_WIDTH_32_BE || k->width == TOKEN_WIDTH_64_BE)
+		scan_warn(r->scan, "%s: --dtype %s, but its tokens seem to be big-endian, of %u bits; look at a record",
+			  where, name, bits);
+	else if (bits && bits != asked && !(asked == 8 && bits != 64 && k->alike))
+		scan_warn(r->scan, "%s: --dtype %s, but its tokens seem to have %u bits; look at a record", where, name,
+			  bits);
+	else if (k->width == TOKEN_WIDTH_NEGATIVE)
+		scan_warn(
+			r->scan,
+			"%s: --dtype %s: %u%% of its numbers are %u, which is %d if they are signed; look at a record",
+			where, name, k->percent, k->number, (int)k->number - 65536);
+	if (asked == 32 && k->negative32 && bits != 16)
+		scan_warn(r->scan,
+			  "%s: --dtype %s, but some of its numbers are above 2^32 - 65536, so negative if they are "
+			  "signed; look at a record",
+			  where, name);
 }
 
 static int judge_width(const struct request *r, uint32_t file, const char *where)
 {
 	struct token_census *c = calloc(1, sizeof(*c));
-	unsigned percent = 0, number = 0;
-	enum token_width width = TOKEN_WIDTH_ANY;
+	struct token_look look = {0};
 	int code = c ? take_census(r, file, c) : fail(EXIT_IO, "out of memory");
 
 	if (code == EXIT_DONE)
-		width = token_census_judge(c, &percent, &number);
+		code = token_census_judge(c, &look) ? EXIT_DONE : fail(EXIT_IO, "out of memory");
 	free(c);
-	if (code != EXIT_DONE || width == TOKEN_WIDTH_ANY)
+	if (code != EXIT_DONE || look.width == TOKEN_WIDTH_ANY)
 		return code;
 	if (cli_given(r->args, "dtype"))
-		warn_of_width(r, where, width);
-	else if (width != TOKEN_WIDTH_16)
-		return refuse_width(where, width, percent, number);
+		warn_of_width(r, where, &look);
+	else if (look.width != TOKEN_WIDTH_16)
+		return refuse_width(where, &look);
+	return EXIT_DONE;
+}
+
+/* Files of another kind that have lost their ending.  With --dtype their bytes are tokens. */
+static int judge_begin(const struct request *r, const char *where, const uint8_t *head, size_t have)
+{
+	const struct token_file_other *other = token_file_other(head, have);
+
+	if (!other)
+		return EXIT_DONE;
+	if (!cli_given(r->args, "dtype"))
+		return fail(EXIT_BAD, "%s: begins as %s does; %s, or type --dtype u16 if its bytes are tokens", where,
+			    other->what, other->remedy);
+	scan_warn(r->scan, "%s: --dtype %s, but it begins as %s does; look at a record", where,
+		  shard_dtype_name(headless_tokens_asked(r)), other->what);
 	return EXIT_DONE;
 }
 
 int headless_tokens_look(const struct request *r, const char *path, uint32_t file, const char *where,
-			 struct headless_tokens *out)
+			 const uint8_t *head, size_t have, struct headless_tokens *out)
 {
 	struct megatron_index index = {0};
 	char name[PLAN_PATH_BYTES_MAX];
@@ -185,13 +287,15 @@ int headless_tokens_look(const struct request *r, const char *path, uint32_t fil
 	int code = find_index(r, path, name, &index);
 
 	*out = (struct headless_tokens){.dtype = headless_tokens_asked(r), .index_file = PLAN_NO_FILE};
+	if (code == EXIT_DONE && !name[0])
+		code = judge_begin(r, where, head, have);
 	if (code != EXIT_DONE || !name[0])
 		return code == EXIT_DONE ? judge_width(r, file, where) : code;
 	out->has_index = true;
 	out->document_count = index.document_count;
+	out->dtype = index.dtype;
 	code = judge_index(r, where, name, &index);
 	if (code != EXIT_DONE || (asked && !r->o->pack))
 		return code == EXIT_DONE ? judge_width(r, file, where) : code;
-	out->dtype = index.dtype;
 	return cli_given(r->args, "documents") ? EXIT_DONE : stored_add(r->stored, r->plan, name, &out->index_file);
 }

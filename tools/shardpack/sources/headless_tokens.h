@@ -11,6 +11,7 @@
 #define SHARD_SOURCES_HEADLESS_TOKENS_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 struct request;
@@ -23,11 +24,11 @@ struct headless_tokens {
 };
 
 /*
- * The file at `path` below the root, which is `file` of the plan and `where` in messages.  Returns
- * the exit code.
+ * The file at `path` below the root, which is `file` of the plan and `where` in messages, and which
+ * begins with `head`.  Returns the exit code.
  */
 int headless_tokens_look(const struct request *r, const char *path, uint32_t file, const char *where,
-			 struct headless_tokens *out);
+			 const uint8_t *head, size_t have, struct headless_tokens *out);
 
 /* The enum shard_dtype that --dtype says. */
 uint32_t headless_tokens_asked(const struct request *r);

@@ -38,6 +38,7 @@ static void wish_of_options(const struct pack_options *o, struct image_wish *out
 				   .pixels = pixels[o->pixels],
 				   .layout = o->layout ? IMAGE_CHW : IMAGE_HWC,
 				   .samples = (enum image_samples)o->dtype,
+				   .bits = o->bits ? 8 * (uint64_t)o->bits : 0,
 				   .mean = o->mean,
 				   .std = o->std,
 				   .separator = ',',
@@ -64,6 +65,7 @@ static int refuse_differences(const struct request *r, const struct field_option
 		{"filter", FIELD_KEY_FILTER, a->filter != b->filter},
 		{"layout", FIELD_KEY_LAYOUT, a->layout != b->layout},
 		{"dtype", FIELD_KEY_DTYPE, a->samples != b->samples},
+		{"bits", FIELD_KEY_BITS, a->bits != b->bits},
 		{"mean", FIELD_KEY_MEAN, texts_differ(a->mean, b->mean)},
 		{"std", FIELD_KEY_STD, texts_differ(a->std, b->std)},
 	};
@@ -103,8 +105,8 @@ static int settle_image(const struct request *r, struct field_option *o)
 		field_option_image(o, &merged);
 		code = refuse_differences(r, o, &wish, &merged);
 	}
-	if (code == EXIT_DONE && merged.samples > IMAGE_F32)
-		return cli_misuse(r->args, "--field image: dtype: must be u8, f16, bf16 or f32");
+	if (code == EXIT_DONE && merged.samples > IMAGE_U16)
+		return cli_misuse(r->args, "--field image: dtype: must be u8, u16, f16, bf16 or f32");
 	if (code == EXIT_DONE &&
 	    !image_options_settle(&merged, &r->recipe->transform, assumed, sizeof(assumed), why, sizeof(why)))
 		return cli_misuse(r->args, "%s", why);
@@ -308,7 +310,7 @@ static int settle_labels(const struct request *r)
 /* Options that say what the label is. */
 static int refuse_labels(const struct request *r)
 {
-	static const char *const names[] = {"labels", "label-regex", "label-key", "classes"};
+	static const char *const names[] = {"labels", "label-regex", "label-key", "classes", "strict-classes"};
 
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]) && r->o->no_label; i++)
 		if (cli_given(r->args, names[i]))

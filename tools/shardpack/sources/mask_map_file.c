@@ -15,7 +15,6 @@
 #include "tools/common/exit_code.h"
 #include "tools/common/line.h"
 #include "tools/common/message.h"
-#include "tools/common/utf8.h"
 #include "tools/shardpack/plan/field.h"
 
 static int read_lines(struct mask_map *m, FILE *in, const char *file)
@@ -25,13 +24,10 @@ static int read_lines(struct mask_map *m, FILE *in, const char *file)
 	int code = EXIT_DONE;
 
 	while (code == EXIT_DONE) {
-		size_t mark;
-
 		code = line_next(&line, in, file, "'R G B CLASS' or 'VALUE CLASS'");
 		if (code != EXIT_DONE || line.is_end)
 			break;
-		mark = line.number == 1 ? utf8_mark(line.text, line.bytes) : 0;
-		if (!mask_map_add(m, line.text + mark, line.bytes - mark, why, sizeof(why)))
+		if (!mask_map_add(m, line.text, line.bytes, why, sizeof(why)))
 			code = fail(EXIT_BAD, "%s: line %" PRIu64 ": %s", file, line.number, why);
 	}
 	return code;

@@ -72,6 +72,7 @@ int packed_tokens_end(struct packed_tokens *t, const struct request *r, uint32_t
 
 	p->by_token = cli_given(r->args, "documents");
 	p->end_of_text = p->by_token ? r->o->end_of_text : 0;
+	p->width = (uint32_t)r->o->max_documents;
 	code = p->stream_count ? token_windows_make(r->stored, r->plan, room, progress) : EXIT_DONE;
 	progress_abandon(progress);
 	if (code != EXIT_DONE)

@@ -13,7 +13,7 @@ struct request;
 struct token_stream;
 
 struct packed_tokens {	/* start it zeroed */
-	uint32_t dtype; /* of the field: u16, or u32 if a file needs it */
+	uint32_t dtype; /* of the field: the widest that a file needs */
 	uint64_t file_count;
 	uint64_t indexed_count;	  /* files that have an index */
 	uint64_t index_documents; /* by these */

@@ -10,11 +10,13 @@
 #include <zlib.h>
 
 #include "tools/common/exit_code.h"
+#include "tools/common/files.h"
 #include "tools/common/message.h"
 #include "tools/common/signals.h"
 #include "tools/shardpack/decode/file_name.h"
 #include "tools/shardpack/format/npy.h"
 #include "tools/shardpack/format/zip.h"
+#include "tools/shardpack/input/place.h"
 #include "tools/shardpack/input/stored.h"
 #include "tools/shardpack/plan/plan.h"
 #include "tools/shardpack/scan/input_file.h"
@@ -22,10 +24,32 @@
 #include "tools/shardpack/scan/request.h"
 #include "tools/shardpack/scan/scan.h"
 #include "tools/shardpack/sources/fixed_fields.h"
+#include "tools/shardpack/sources/fixed_parts.h"
 #include "tools/shardpack/sources/fixed_source.h"
 #include "tools/shardpack/sources/source.h"
 
 #define RECORD_BYTES_MAX (UINT64_C(1) << 30) /* format/SHARD.md; seen to here, before gigabytes are transposed */
+
+#define PAIRS_REMEDY                                                                                              \
+	"put arrays that belong together into one folder (a/x.npy, a/label.npy) or one .npz, or join those of a " \
+	"field with numpy.concatenate"
+
+#define RECORD_REMEDY "; if each is a record, join them with numpy.stack"
+
+enum numbered { NUMBERED_REFUSE, NUMBERED_PARTS, NUMBERED_FIELDS }; /* as the choices of the option */
+
+/* The files x_0.npy, x_1.npy: "x", for each of them. */
+struct stems {
+	char **name; /* sorted */
+	size_t count;
+};
+
+struct arrays {
+	uint64_t unnamed_count;
+	struct fixed_parts parts;
+	struct stems stems;
+	uint32_t from_file; /* which fields are files of their own, a bit for each */
+};
 
 /* Bytes of a file that are an array: all of it, or a member of a .npz that is stored. */
 struct part {
@@ -128,11 +152,108 @@ static void field_name(const char *path, char out[PLAN_PATH_BYTES_MAX])
 	snprintf(out, PLAN_PATH_BYTES_MAX, "%.*s", (int)bytes, base);
 }
 
+/* ---- files whose names differ in a number ---- */
+
+/* "img_emb_10" to "img_emb", and 10 from there on; false if it has no number, or nothing else. */
+static bool split_number(const char *name, size_t *stem_bytes, uint64_t *number)
+{
+	size_t bytes = strlen(name), digits = 0, stem;
+
+	while (digits < bytes && name[bytes - digits - 1] >= '0' && name[bytes - digits - 1] <= '9')
+		digits++;
+	stem = bytes - digits;
+	if (!digits || digits > 18)
+		return false;
+	stem -= stem && strchr("_-.", name[stem - 1]);
+	*stem_bytes = stem;
+	*number = strtoull(name + bytes - digits, NULL, 10);
+	return stem > 0;
+}
+
+static int compare_stems(const void *a, const void *b)
+{
+	return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+static int find_stems(const struct request *r, struct stems *out)
+{
+	char name[PLAN_PATH_BYTES_MAX];
+	uint64_t number;
+	size_t bytes;
+
+	out->name = calloc(r->place->item_count + 1, sizeof(*out->name));
+	for (uint64_t i = 0; out->name && i < r->place->item_count; i++) {
+		const struct source_item *item = &r->place->item[i];
+
+		field_name(item->path, name);
+		if (item->is_dir || file_name_has_extension(item->path, ".npz") || !split_number(name, &bytes, &number))
+			continue;
+		out->name[out->count] = strndup(name, bytes);
+		if (!out->name[out->count])
+			return fail(EXIT_IO, "out of memory for the names of files");
+		out->count++;
+	}
+	if (!out->name)
+		return fail(EXIT_IO, "out of memory for the names of files");
+	qsort(out->name, out->count, sizeof(*out->name), compare_stems);
+	return EXIT_DONE;
+}
+
+static void free_stems(struct stems *s)
+{
+	for (size_t i = 0; i < s->count; i++)
+		free(s->name[i]);
+	free(s->name);
+}
+
+/* Cut the number off the name of one of several such files; the number from 1 on, or 0. */
+static uint64_t cut_number(const struct stems *s, char *name)
+{
+	char **found, digit;
+	uint64_t number;
+	size_t bytes;
+
+	if (!split_number(name, &bytes, &number))
+		return 0;
+	digit = name[bytes];
+	name[bytes] = '\0';
+	found = bsearch(&name, s->name, s->count, sizeof(*s->name), compare_stems);
+	if (found && ((found > s->name && !strcmp(found[-1], name)) ||
+		      (found + 1 < s->name + s->count && !strcmp(found[1], name))))
+		return number + 1;
+	name[bytes] = digit;
+	return 0;
+}
+
+/* Fields x_0 and x_1 of one shape may be meant as one field x. */
+static int refuse_numbered(const struct request *r, const struct arrays *a)
+{
+	const struct recipe *q = r->recipe;
+	size_t bytes, other_bytes;
+	uint64_t number;
+
+	for (uint32_t i = 0; i < q->field_count; i++) {
+		if (!(a->from_file >> i & 1) || !split_number(q->field[i].name, &bytes, &number))
+			continue;
+		for (uint32_t k = i + 1; k < q->field_count; k++)
+			if (a->from_file >> k & 1 && split_number(q->field[k].name, &other_bytes, &number) &&
+			    bytes == other_bytes && !memcmp(q->field[i].name, q->field[k].name, bytes) &&
+			    fixed_fields_same(&q->field[i], &q->field[k]))
+				return fail(EXIT_BAD,
+					    "%s.npy and %s.npy differ in a number: say --numbered parts if their rows "
+					    "follow each other in one field %.*s, or --numbered fields if each is a "
+					    "field" RECORD_REMEDY,
+					    q->field[i].name, q->field[k].name, (int)bytes, q->field[i].name);
+	}
+	return EXIT_DONE;
+}
+
 /* ---- .npz: a ZIP of arrays ---- */
 
 struct archive {
 	const struct request *r;
-	uint64_t *unnamed_count;
+	struct arrays *arrays;
+	const char *path;
 	uint32_t file;
 	const char *where;
 };
@@ -211,14 +332,17 @@ static int add_member(const struct archive *a, const struct zip_member *m)
 	}
 	p.where = where;
 	if (code == EXIT_DONE)
-		code = add_array(a->r, &p, a->unnamed_count);
+		code = add_array(a->r, &p, &a->arrays->unnamed_count);
+	if (code == EXIT_DONE)
+		code = fixed_parts_add(&a->arrays->parts, a->r, a->path, 0, where);
 	free(where);
 	return code;
 }
 
-static int add_archive(const struct request *r, uint32_t file, const char *where, uint64_t *unnamed_count)
+static int add_archive(const struct request *r, uint32_t file, const char *path, const char *where,
+		       struct arrays *arrays)
 {
-	struct archive a = {.r = r, .unnamed_count = unnamed_count, .file = file, .where = where};
+	struct archive a = {.r = r, .arrays = arrays, .path = path, .file = file, .where = where};
 	char why[ZIP_WHY_BYTES] = "";
 	struct zip z = {.bytes = stored_bytes(r->stored, file), .read = read_stored, .context = &a, .why = why};
 	struct zip_member *m = malloc(sizeof(*m));
@@ -240,6 +364,20 @@ static int add_archive(const struct request *r, uint32_t file, const char *where
 
 /* ---- files ---- */
 
+/* A file that is one array: parts of other fields with its records lie in the same folder. */
+static int add_single(const struct request *r, struct arrays *a, const char *path, struct part *p, char *name)
+{
+	char folder[PLAN_PATH_BYTES_MAX];
+	uint64_t number = r->o->numbered == NUMBERED_PARTS ? cut_number(&a->stems, name) : 0;
+	int code = add_array(r, p, &a->unnamed_count);
+
+	if (code != EXIT_DONE)
+		return code;
+	a->from_file |= UINT32_C(1) << r->plan->slice[r->plan->slice_count - 1].field;
+	snprintf(folder, sizeof(folder), "%.*s", (int)files_folder_bytes(path), path);
+	return fixed_parts_add(&a->parts, r, folder, number, p->where);
+}
+
 static int add_file(const struct request *r, void *context, const char *path)
 {
 	char name[PLAN_PATH_BYTES_MAX], *where;
@@ -255,21 +393,34 @@ static int add_file(const struct request *r, void *context, const char *path)
 	if (!where)
 		code = fail(EXIT_IO, "out of memory");
 	else if (file_name_has_extension(path, ".npz"))
-		code = add_archive(r, p.file, where, context);
+		code = add_archive(r, p.file, path, where, context);
 	else
-		code = add_array(r, &p, context);
+		code = add_single(r, context, path, &p, name);
 	free(where);
 	return code;
 }
 
+static int pair(const struct request *r, void *context, struct classes *unused)
+{
+	struct arrays *a = context;
+	int code = r->o->numbered == NUMBERED_REFUSE ? refuse_numbered(r, a) : EXIT_DONE;
+
+	(void)unused;
+	return code == EXIT_DONE ? fixed_parts_pair(&a->parts, r, PAIRS_REMEDY) : code;
+}
+
 static int scan(const struct request *r)
 {
-	static const struct fixed_source steps = {.add_file = add_file};
-	uint64_t unnamed_count = 0;
-	int code = fixed_source_scan(r, &steps, &unnamed_count);
+	static const struct fixed_source steps = {.add_file = add_file, .end = pair};
+	struct arrays a = {.unnamed_count = 0};
+	int code = find_stems(r, &a.stems);
 
-	if (code == EXIT_DONE && r->o->v2 && !unnamed_count)
+	if (code == EXIT_DONE)
+		code = fixed_source_scan(r, &steps, &a);
+	if (code == EXIT_DONE && r->o->v2 && !a.unnamed_count)
 		code = fail(EXIT_BAD, "--v2 bf16: no array has dtype V2; leave it out, other arrays keep their type");
+	fixed_parts_free(&a.parts);
+	free_stems(&a.stems);
 	return code;
 }
 
@@ -284,8 +435,11 @@ static const struct cli_option positionals[] = {
 static const struct cli_option options[] = {
 	{.name = "classes", .kind = CLI_FILE, AT(classes), .arg_name = "FILE|DATASET", .default_note = "not named",
 	 .help = "class names of the field `label`"},
+	{.name = "strict-classes", .kind = CLI_FLAG, AT(strict_classes), .help = "refuse class names that look alike"},
 	{.name = "v2", .kind = CLI_CHOICE, AT(v2), .arg_name = "TYPE", .choices = "refuse|bf16", .default_value = "refuse",
 	 .help = "what arrays of dtype V2 hold"},
+	{.name = "numbered", .kind = CLI_CHOICE, AT(numbered), .arg_name = "WHAT", .choices = "refuse|parts|fields",
+	 .default_value = "refuse", .help = "what x_0.npy, x_1.npy are: parts of one field x, or fields"},
 	{0}};
 /* clang-format on */
 

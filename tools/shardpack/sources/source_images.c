@@ -16,6 +16,7 @@
 
 #include "shard_pack.h"
 #include "tools/common/exit_code.h"
+#include "tools/common/files.h"
 #include "tools/common/message.h"
 #include "tools/common/text.h"
 #include "tools/shardpack/coco/coco_images.h"
@@ -25,6 +26,7 @@
 #include "tools/shardpack/plan/bad_input.h"
 #include "tools/shardpack/plan/classes.h"
 #include "tools/shardpack/plan/field.h"
+#include "tools/shardpack/plan/field_part.h"
 #include "tools/shardpack/plan/plan.h"
 #include "tools/shardpack/scan/class_folders.h"
 #include "tools/shardpack/scan/image_archive.h"
@@ -43,6 +45,62 @@
 #include "tools/shardpack/sources/image_recipe.h"
 #include "tools/shardpack/sources/source.h"
 
+/* ---- files of other kinds ---- */
+
+#define USE_PYTHON "read its records in Python, and give them to libshard.pack(); docs/PYTHON.md shows how"
+
+/* By the ending of a name: what it is, and what to do. */
+static const struct foreign {
+	const char *ending, *what, *remedy;
+} foreign[] = {
+	{".parquet", "a table of Parquet",
+	 "write it as JSON Lines with paths of images, python3 -c 'import pandas; pandas.read_parquet(\"IN.parquet\")"
+	 ".to_json(\"OUT.jsonl\", orient=\"records\", lines=True)', or if the images are in it, " USE_PYTHON},
+	{".arrow", "a table of Arrow", USE_PYTHON},
+	{".feather", "a table of Arrow", USE_PYTHON},
+	{".tfrecord", "a file of TFRecord", USE_PYTHON},
+	{".tfrecords", "a file of TFRecord", USE_PYTHON},
+	{".mds", "a shard of MosaicML Streaming", USE_PYTHON},
+	{".beton", "a dataset of FFCV", USE_PYTHON},
+	{".rec", "a file of RecordIO", USE_PYTHON},
+	{".lmdb", "a database of LMDB", USE_PYTHON},
+	{".mdb", "a database of LMDB", USE_PYTHON},
+	{".h5", "a file of HDF5", "write its arrays as .npy, and pack them with `shardpack array`"},
+	{".hdf5", "a file of HDF5", "write its arrays as .npy, and pack them with `shardpack array`"},
+	{".npy", "an array of NumPy", "pack it with `shardpack array`"},
+	{".npz", "a file of arrays", "pack it with `shardpack array`"},
+	{".pkl", "a pickle of Python", USE_PYTHON},
+	{".pickle", "a pickle of Python", USE_PYTHON},
+	{".pt", "a file of PyTorch", USE_PYTHON},
+	{".pth", "a file of PyTorch", USE_PYTHON},
+	{".mp4", "a video", "write its frames as images, for example with ffmpeg, and pack their folder"},
+	{".avi", "a video", "write its frames as images, for example with ffmpeg, and pack their folder"},
+	{".mkv", "a video", "write its frames as images, for example with ffmpeg, and pack their folder"},
+	{".mov", "a video", "write its frames as images, for example with ffmpeg, and pack their folder"},
+	{".webm", "a video", "write its frames as images, for example with ffmpeg, and pack their folder"},
+	{".7z", "an archive of 7-Zip", "unpack it, and pack the folder"},
+	{".rar", "an archive of RAR", "unpack it, and pack the folder"},
+	{".xlsx", "a workbook", "save the sheet as CSV in UTF-8"},
+	{".xls", "a workbook", "save the sheet as CSV in UTF-8"},
+	{".xml", "XML", "write its annotations as JSON of COCO, or as a table"},
+	{NULL, NULL, NULL}};
+
+static const struct foreign *find_foreign(const char *name)
+{
+	for (const struct foreign *f = foreign; f->ending; f++) {
+		const char *part = strcasestr(name, f->ending); /* x.tfrecord-00000-of-00010 */
+
+		if (file_name_has_extension(name, f->ending) || (part && part[strlen(f->ending)] == '-'))
+			return f;
+	}
+	return NULL;
+}
+
+static bool is_yaml(const char *name)
+{
+	return file_name_has_extension(name, ".yaml") || file_name_has_extension(name, ".yml");
+}
+
 /* What lies directly in the folder that was named. */
 struct inside {
 	struct text archives, others; /* names of files, NUL-terminated */
@@ -52,6 +110,7 @@ struct inside {
 	char image[256];      /* the first of these in byte order */
 	const char *table;    /* as Hugging Face's imagefolder has it; NULL: there is none */
 	bool has_parquet;     /* the same as metadata.parquet */
+	char foreign[256];    /* the first in byte order that find_foreign() knows, or is YAML */
 };
 
 #define FOLDER_PARQUET "metadata.parquet"
@@ -64,6 +123,8 @@ static void look_at_file(struct inside *in, const char *name)
 		if (!strcmp(name, folder_tables[i]) && (!in->table || strcmp(in->table, name) < 0))
 			in->table = folder_tables[i];
 	in->has_parquet = in->has_parquet || !strcmp(name, FOLDER_PARQUET);
+	if ((find_foreign(name) || is_yaml(name)) && (!in->foreign[0] || strcmp(name, in->foreign) < 0))
+		snprintf(in->foreign, sizeof(in->foreign), "%s", name);
 	if (file_name_is_image(name) && (!in->image_count++ || strcmp(name, in->image) < 0))
 		snprintf(in->image, sizeof(in->image), "%s", name);
 }
@@ -141,6 +202,12 @@ static void settle_inside(const struct request *r, struct inside *in)
 			  "pandas.read_parquet(\"" FOLDER_PARQUET "\").to_json(\"metadata.jsonl\", orient=\"records\", "
 			  "lines=True)'",
 			  root);
+	if (in->has_folders && is_yaml(in->foreign))
+		scan_warn(
+			r->scan,
+			"%s/%s: is not read, because the folder is packed, and each folder in it is a class; give the "
+			"file in the place of the folder to see which commands pack the images with their boxes",
+			root, in->foreign);
 	if (!in->archives.bytes)
 		return;
 	for (; at < end; at += strlen(at) + 1)
@@ -243,9 +310,105 @@ static int refuse_option(const struct request *r, const char *slash, const char 
 		    is_each ? ", and for COCO; of other sources say pick=first, or pick=all,count=N" : "");
 }
 
+/* A key at the beginning of a line of YAML: its value, if that is a text on the same line. */
+static void yaml_value(const char *text, const char *key, char out[PLAN_PATH_BYTES_MAX])
+{
+	const char *at = text, *end;
+	size_t bytes = strlen(key);
+
+	out[0] = '\0';
+	while (at && (strncmp(at, key, bytes) || at[bytes] != ':'))
+		at = (at = strchr(at, '\n')) ? at + 1 : NULL;
+	if (!at)
+		return;
+	at += bytes + 1;
+	at += strspn(at, " \t'\"");
+	end = at + strcspn(at, "\r\n#'\"");
+	while (end > at && (end[-1] == ' ' || end[-1] == '/'))
+		end--;
+	if (!strchr("[{-|>&*", *at) && end - at < PLAN_PATH_BYTES_MAX)
+		snprintf(out, PLAN_PATH_BYTES_MAX, "%.*s", (int)(end - at), at);
+}
+
+/*
+ * A data.yaml of Ultralytics says where images are; labels lie beside them, in a folder that has
+ * `labels` in the place of `images`.  It is not read, but the command for its training part is
+ * said.
+ */
+static int refuse_yaml(const struct request *r, const char *path)
+{
+	const char *slash = strrchr(path, '/'), *images;
+	char file[FILES_PATH_BYTES], folder[FILES_PATH_BYTES], train[PLAN_PATH_BYTES_MAX] = "",
+							       base[PLAN_PATH_BYTES_MAX];
+	struct text text = {0}, word = {0};
+	struct stat st;
+	bool found = false;
+	int code = files_path(file, r->place->root_absolute, path);
+
+	if (code == EXIT_DONE)
+		code = files_read(file, &text, &found);
+	if (code != EXIT_DONE) {
+		text_free(&text);
+		return code;
+	}
+	snprintf(folder, sizeof(folder), "%s%s%.*s", r->place->root, slash ? "/" : "", slash ? (int)(slash - path) : 0,
+		 path);
+	text_add(&text, "", 1);
+	if (found && !text_failed(&text)) {
+		yaml_value(text.data, "train", train);
+		yaml_value(text.data, "path", base);
+		if (base[0] == '/' && stat(base, &st) == 0)
+			snprintf(folder, sizeof(folder), "%s", base);
+	}
+	images = strstr(train, "images");
+	if (!images || train[0] == '/')
+		images = strcpy(train, "images/train");
+	while (!strncmp(train, "../", 3)) { /* as Roboflow writes it, of what lies beside the file */
+		memmove(train, train + 3, strlen(train + 3) + 1);
+		images -= 3;
+	}
+	text_shell_word(&word, folder);
+	code = text_failed(&word)
+		       ? fail(EXIT_IO, "out of memory")
+		       : fail(EXIT_BAD,
+			      "%s/%s: YAML is not read; of a data.yaml of Ultralytics, give the folder of each part: "
+			      "shardpack images %s/%s --root %s --no-label -o OUT --field "
+			      "'boxes:kind=boxes,max=100,from=%.*slabels%s/{}.txt,format=yolo,optional' --field "
+			      "'classes:kind=ragged,dtype=i64,max=100,from=%.*slabels%s/{}.txt,format=yolo,optional'",
+			      r->place->root, path, word.data, train, word.data, (int)(images - train), train,
+			      images + strlen("images"), (int)(images - train), train, images + strlen("images"));
+	text_free(&text);
+	text_free(&word);
+	return code;
+}
+
+/* By its name it is none of what is read here, and what it is is known; EXIT_DONE if it is not. */
+static int refuse_foreign(const struct request *r, const char *path)
+{
+	static const char *const packed[] = {".gz", ".bz2", ".xz", ".zst", NULL};
+	const struct foreign *f = find_foreign(path);
+	char inner[PLAN_PATH_BYTES_MAX];
+
+	if (is_yaml(path))
+		return refuse_yaml(r, path);
+	if (f)
+		return fail(EXIT_BAD, "%s/%s: is %s, which `shardpack images` does not read; %s", r->place->root, path,
+			    f->what, f->remedy);
+	for (const char *const *p = packed; *p; p++) {
+		if (!file_name_has_extension(path, *p))
+			continue;
+		snprintf(inner, sizeof(inner), "%.*s", (int)(strlen(path) - strlen(*p)), path);
+		if (path_table_is_one(inner))
+			return fail(EXIT_BAD, "%s/%s: is a compressed table, which is not read; unpack it, and give %s",
+				    r->place->root, path, inner);
+	}
+	return EXIT_DONE;
+}
+
 static int scan_item(struct image_list *images, struct labels *labels, const struct source_item *item)
 {
 	struct bad_input bad = {0};
+	int code;
 
 	if (option_of_tables(images->request) && (item->is_dir || !path_table_is_one(item->path)))
 		return refuse_option(images->request, "/", item->path);
@@ -264,7 +427,8 @@ static int scan_item(struct image_list *images, struct labels *labels, const str
 	if (file_name_is_coco(item->path))
 		return fail(EXIT_USAGE, "%s/%s: JSON of COCO must be the only input", images->request->place->root,
 			    item->path);
-	return scan_archive(images, labels, item->path);
+	code = refuse_foreign(images->request, item->path);
+	return code == EXIT_DONE ? scan_archive(images, labels, item->path) : code;
 }
 
 /* What COCO does not have, and what a plan alone says. */
@@ -329,6 +493,66 @@ static int scan_items(const struct request *r, struct labels *labels, const stru
 	return code;
 }
 
+/* Has any input a value of this field?  Only of such inputs is anything known that are good. */
+static bool is_any_there(const struct plan *plan, uint32_t i, bool *any_good)
+{
+	const struct field_source *s = &plan->recipe.from[i];
+	uint32_t before = recipe_column_bytes(&plan->recipe) > 0; /* tokens */
+	struct plan_input input;
+	struct field_part part;
+
+	for (uint32_t k = 0; k < i; k++)
+		before += field_has_part(&plan->recipe.from[k]);
+	for (uint64_t n = 0; n < plan->input_count; n++) {
+		const char *at;
+
+		plan_input(plan, n, &input);
+		if (input.bad_reason)
+			continue;
+		*any_good = true;
+		at = input.parts;
+		for (uint32_t k = 0; k < before; k++)
+			at += strcspn(at, " \n") + 1;
+		if (field_part_read(at, strcspn(at, " \n"), &part) && !field_part_is_none(&part, s))
+			return true;
+	}
+	return false;
+}
+
+/*
+ * `optional` and `default` are for inputs that lack a value.  If no input has one, the name of the
+ * source is wrong, and each record would silently have nothing.
+ */
+static int check_sources(const struct request *r)
+{
+	const struct plan *plan = r->plan;
+
+	for (uint32_t i = 0; i < r->recipe->field_count; i++) {
+		const struct field_source *s = &r->recipe->from[i];
+		const struct scan_field *f = &r->scan->field[i];
+		const char *name = r->recipe->field[i].name, *key = field_coco_key(s);
+		bool any_good = s->column && f->absent[0], there = f->found;
+
+		if (!s->optional && !(s->column && s->empty[0]))
+			continue;
+		if (!s->column)
+			there = is_any_there(plan, i, &any_good) && (!field_json_key(s) || f->found);
+		if (there || !any_good)
+			continue;
+		if (s->column)
+			return fail(EXIT_BAD,
+				    "--columns %s: no row has a value, so all would be packed as %s; the first row: %s",
+				    name, s->empty, f->absent);
+		return fail(
+			EXIT_BAD,
+			"--field %s: from=%s: no input has it, so the field would be empty in all records; the first "
+			"input: %s%s",
+			name, key ? key : s->from, f->absent[0] ? f->absent : "its value is empty",
+			strstr(f->absent, "say from=") ? "" : "; correct from=, or leave the field out");
+	}
+	return EXIT_DONE;
+}
+
 static int scan_sources(const struct request *r)
 {
 	bool one_folder = r->place->item_count == 1 && !r->place->item[0].path[0];
@@ -346,6 +570,8 @@ static int scan_sources(const struct request *r)
 		code = look_into(r, &in);
 	if (code == EXIT_DONE && one_folder)
 		settle_inside(r, &in);
+	if (code == EXIT_DONE && in.foreign[0] && !in.has_folders && !in.archives.bytes && !in.image_count)
+		code = refuse_foreign(r, in.foreign);
 	if (code == EXIT_DONE && one_folder && !in.archives.bytes && recipe_is_multi_label(r->recipe))
 		code = refuse_many_labels(r, "");
 	if (code == EXIT_DONE && one_folder && !in.archives.bytes && !labels_given(&labels))
@@ -384,13 +610,37 @@ static void warn_of_what_stays(const struct request *r)
 	}
 }
 
+/* A list of classes may be for several datasets, and have more; or it is the wrong one. */
+static int warn_of_classes(const struct request *r)
+{
+	const struct plan *plan = r->plan;
+	uint64_t *images = calloc(plan->class_count + 1, sizeof(*images)), empty = 0, first = 0;
+	char name[SHARD_KEY_BYTES_MAX + 1];
+
+	if (!images)
+		return fail(EXIT_IO, "out of memory for %" PRIu64 " classes", plan->class_count);
+	plan_count_classes(plan, images);
+	for (uint64_t i = 0; i < plan->class_count; i++)
+		if (!images[i] && !empty++)
+			first = i;
+	free(images);
+	if (!empty)
+		return EXIT_DONE;
+	plan_class_name(plan, first, name);
+	scan_warn(r->scan, "--classes %s: %" PRIu64 " of %" PRIu64 " classes have no image; the first of these is '%s'",
+		  r->o->classes, empty, plan->class_count, name);
+	return EXIT_DONE;
+}
+
 static int scan(const struct request *r)
 {
 	int code = scan_sources(r);
 
 	if (code == EXIT_DONE)
+		code = check_sources(r);
+	if (code == EXIT_DONE)
 		warn_of_what_stays(r);
-	return code;
+	return code == EXIT_DONE && r->o->classes && plan_has_labels(r->plan) ? warn_of_classes(r) : code;
 }
 
 #define AT(member) .offset = offsetof(struct pack_options, member)
@@ -416,14 +666,18 @@ static const struct cli_option options[] = {
 	 .help = "orientation in EXIF or XMP"},
 	{.name = "layout", .kind = CLI_CHOICE, AT(layout), .choices = "hwc|chw", .default_value = "hwc",
 	 .help = "interleaved pixels, or planes"},
-	{.name = "dtype", .kind = CLI_CHOICE, AT(dtype), .arg_name = "TYPE", .choices = "u8|f16|bf16|f32", .default_value = "u8",
+	{.name = "dtype", .kind = CLI_CHOICE, AT(dtype), .arg_name = "TYPE", .choices = "u8|f16|bf16|f32|u16", .default_value = "u8",
 	 .help = "type of pixel values"},
+	{.name = "bits", .kind = CLI_CHOICE, AT(bits), .arg_name = "N", .choices = "auto|8|16", .default_value = "auto",
+	 .help = "bits of a sample that are read"},
 	{.name = "mean", .kind = CLI_STRING, AT(mean), .arg_name = "R,G,B", .default_note = "0,0,0",
 	 .help = "mean of x/255"},
 	{.name = "std", .kind = CLI_STRING, AT(std), .arg_name = "R,G,B", .default_note = "1,1,1",
 	 .help = "divisor", .beside = true},
 	{.name = "classes", .kind = CLI_FILE, AT(classes), .arg_name = "LIST",
 	 .default_note = "sorted", .help = "class numbers from this list or dataset"},
+	{.name = "strict-classes", .kind = CLI_FLAG, AT(strict_classes),
+	 .help = "refuse class names that look alike"},
 	{.name = "labels", .kind = CLI_FILE, AT(label_list), .arg_name = "FILE",
 	 .help = "table of paths and labels: CSV, TSV or JSONL"},
 	{.name = "label-regex", .kind = CLI_STRING, AT(label_regex), .arg_name = "RE",

@@ -13,17 +13,26 @@
 
 #include "shard_pack.h"
 #include "tools/common/exit_code.h"
+#include "tools/common/files.h"
 #include "tools/common/message.h"
 #include "tools/shardpack/format/idx.h"
 #include "tools/shardpack/input/place.h"
 #include "tools/shardpack/input/stored.h"
 #include "tools/shardpack/plan/classes.h"
+#include "tools/shardpack/plan/plan.h"
 #include "tools/shardpack/scan/input_file.h"
 #include "tools/shardpack/scan/pack_options.h"
 #include "tools/shardpack/scan/request.h"
 #include "tools/shardpack/sources/fixed_fields.h"
+#include "tools/shardpack/sources/fixed_parts.h"
 #include "tools/shardpack/sources/fixed_source.h"
 #include "tools/shardpack/sources/source.h"
+
+/* The context of the steps. */
+struct halves {
+	uint64_t largest; /* label so far */
+	struct fixed_parts parts;
+};
 
 /* The largest label decides how many classes there are. */
 static int largest_label(const struct request *r, const struct fixed_column *c, uint64_t *out)
@@ -39,6 +48,15 @@ static int largest_label(const struct request *r, const struct fixed_column *c, 
 			*out = piece[i] > *out ? piece[i] : *out;
 	}
 	return code;
+}
+
+/* "a/train-images-idx3-ubyte.gz" to "a/train-": what it shares with the file of its labels. */
+static void name_half(const char *path, char out[PLAN_PATH_BYTES_MAX])
+{
+	const char *base = path + files_folder_bytes(path), *what = strstr(base, "images");
+
+	what = what ? what : strstr(base, "labels");
+	snprintf(out, PLAN_PATH_BYTES_MAX, "%.*s", what ? (int)(what - path) : (int)(base - path), path);
 }
 
 static int add_parsed(const struct request *r, const char *where, const struct idx *x, uint32_t file, uint64_t *largest)
@@ -66,9 +84,10 @@ static int add_parsed(const struct request *r, const char *where, const struct i
 	return code == EXIT_DONE ? fixed_fields_add(r->plan, r->recipe, field, &c) : code;
 }
 
-/* The context of these steps is the largest label so far. */
-static int add_file(const struct request *r, void *largest, const char *path)
+static int add_file(const struct request *r, void *context, const char *path)
 {
+	char half[PLAN_PATH_BYTES_MAX];
+	struct halves *h = context;
 	uint8_t head[IDX_HEAD_BYTES_MAX];
 	uint64_t bytes, have;
 	char why[200], *where;
@@ -95,7 +114,11 @@ static int add_file(const struct request *r, void *largest, const char *path)
 	else if (code == EXIT_DONE && !x.data_bytes)
 		code = fail(EXIT_BAD, "%s: its head gives an axis of 0, so it has no records", where);
 	else if (code == EXIT_DONE)
-		code = add_parsed(r, where, &x, file, largest);
+		code = add_parsed(r, where, &x, file, &h->largest);
+	if (code == EXIT_DONE) {
+		name_half(path, half);
+		code = fixed_parts_add(&h->parts, r, half, 0, where);
+	}
 	free(where);
 	return code;
 }
@@ -147,7 +170,7 @@ static int find_file(const struct request *r, const char *half, const char *what
 	return code;
 }
 
-static int add_folder(const struct request *r, void *largest)
+static int add_folder(const struct request *r, void *context)
 {
 	static const char *const halves[] = {"train", "t10k"};
 	const char *half = halves[r->o->split];
@@ -157,23 +180,28 @@ static int add_folder(const struct request *r, void *largest)
 	if (code == EXIT_DONE)
 		code = find_file(r, half, "labels", labels);
 	if (code == EXIT_DONE)
-		code = add_file(r, largest, images);
-	return code == EXIT_DONE ? add_file(r, largest, labels) : code;
+		code = add_file(r, context, images);
+	return code == EXIT_DONE ? add_file(r, context, labels) : code;
 }
 
 static int end(const struct request *r, void *context, struct classes *out)
 {
-	const uint64_t *largest = context;
+	struct halves *h = context;
+	int code = fixed_parts_pair(&h->parts, r,
+				    "call the files of the same records alike, as train-images-idx3-ubyte and "
+				    "train-labels-idx1-ubyte");
 
-	return r->o->classes ? EXIT_DONE : classes_add_numbers(out, *largest + 1);
+	return code != EXIT_DONE || r->o->classes ? code : classes_add_numbers(out, h->largest + 1);
 }
 
 static int scan(const struct request *r)
 {
 	static const struct fixed_source steps = {.add_folder = add_folder, .add_file = add_file, .end = end};
-	uint64_t largest = 9;
+	struct halves h = {.largest = 9};
+	int code = fixed_source_scan(r, &steps, &h);
 
-	return fixed_source_scan(r, &steps, &largest);
+	fixed_parts_free(&h.parts);
+	return code;
 }
 
 #define AT(member) .offset = offsetof(struct pack_options, member)
@@ -189,6 +217,7 @@ static const struct cli_option options[] = {
 	 .help = "half of the folder to pack"},
 	{.name = "classes", .kind = CLI_FILE, AT(classes), .arg_name = "FILE|DATASET", .default_note = "0, 1, ...",
 	 .help = "names of the classes, one per line"},
+	{.name = "strict-classes", .kind = CLI_FLAG, AT(strict_classes), .help = "refuse class names that look alike"},
 	{0}};
 /* clang-format on */
 

@@ -8,6 +8,7 @@
 
 #include "tools/common/exit_code.h"
 #include "tools/common/message.h"
+#include "tools/shardpack/format/token_file.h"
 #include "tools/shardpack/input/stored.h"
 #include "tools/shardpack/plan/raw_schema.h"
 #include "tools/shardpack/scan/input_file.h"
@@ -28,6 +29,21 @@ static int settle(const struct request *r)
 	return EXIT_DONE;
 }
 
+/* A file that has lost its ending, such as .gz, would be packed as it is. */
+static int warn_of_other(const struct request *r, uint32_t file, const char *name)
+{
+	const struct token_file_other *other;
+	uint8_t head[16];
+	uint64_t bytes = stored_bytes(r->stored, file), have = bytes < sizeof(head) ? bytes : sizeof(head);
+	int code = stored_get(r->stored, file, 0, head, (size_t)have);
+
+	other = code == EXIT_DONE ? token_file_other(head, (size_t)have) : NULL;
+	if (other)
+		scan_warn(r->scan, "%s: begins as %s does, and its bytes are taken for records; look at one", name,
+			  other->what);
+	return code;
+}
+
 /* Every record of one file. */
 static int add_file(const struct request *r, void *context, const char *path)
 {
@@ -43,10 +59,11 @@ static int add_file(const struct request *r, void *context, const char *path)
 	if (!name)
 		return fail(EXIT_IO, "out of memory");
 	bytes = stored_bytes(r->stored, file);
+	code = warn_of_other(r, file, name);
 	left = bytes > skip ? (bytes - skip) % schema->record_bytes : 0;
-	if (bytes < skip)
+	if (code == EXIT_DONE && bytes < skip)
 		code = fail(EXIT_BAD, "%s: %" PRIu64 " bytes are less than --skip-bytes %" PRIu64, name, bytes, skip);
-	else if (left)
+	else if (code == EXIT_DONE && left)
 		code = fail(EXIT_BAD,
 			    "%s: %" PRIu64 " bytes%s are %" PRIu64 " records of %" PRIu64 " bytes and %" PRIu64
 			    " bytes more, at offset %" PRIu64 "; check --schema and --skip-bytes",
@@ -98,6 +115,7 @@ static const struct cli_option options[] = {
 	 .help = "bytes to skip at the front of each file"},
 	{.name = "classes", .kind = CLI_FILE, AT(classes), .arg_name = "FILE|DATASET", .default_note = "not named",
 	 .help = "class names of the field `label`"},
+	{.name = "strict-classes", .kind = CLI_FLAG, AT(strict_classes), .help = "refuse class names that look alike"},
 	{0}};
 /* clang-format on */
 

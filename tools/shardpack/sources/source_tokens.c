@@ -18,6 +18,7 @@
 #include "tools/common/human.h"
 #include "tools/common/message.h"
 #include "tools/common/progress.h"
+#include "tools/shardpack/format/integer.h"
 #include "tools/shardpack/format/megatron_index.h"
 #include "tools/shardpack/format/npy.h"
 #include "tools/shardpack/format/token_file.h"
@@ -66,6 +67,8 @@ static int settle(const struct request *r)
 		return cli_misuse(r->args, "--overlap cannot be had with --pack: its sequences share no tokens");
 	if (r->o->position_ids && !r->o->pack)
 		return cli_misuse(r->args, "--position-ids needs --pack");
+	if (r->o->max_documents && !r->o->pack)
+		return cli_misuse(r->args, "--max-documents needs --pack");
 	if (r->o->pack && r->o->sequence >= TOKEN_PACK_ROOM_MAX)
 		return cli_misuse(r->args, "--seq-len %" PRIu64 ": the limit with --pack is %u", r->o->sequence,
 				  TOKEN_PACK_ROOM_MAX - 1);
@@ -146,7 +149,7 @@ static int open_bin(const struct request *r, const uint8_t *head, size_t have, s
 		return fail(EXIT_BAD, "%s: is an index of Megatron-LM; name the .bin with the tokens instead",
 			    p->where);
 	p->has_head = t.dtype;
-	code = p->has_head ? EXIT_DONE : headless_tokens_look(r, p->path, p->file, p->where, &p->headless);
+	code = p->has_head ? EXIT_DONE : headless_tokens_look(r, p->path, p->file, p->where, head, have, &p->headless);
 	if (code != EXIT_DONE)
 		return code;
 	p->dtype = p->has_head ? t.dtype : p->headless.dtype;
@@ -177,25 +180,31 @@ static struct token_stream stream_of(const struct part *p)
 }
 
 /*
- * Megatron-LM keeps tokens in any integers.  They become u16, or u32 if they are wider than that;
- * each must fit.  So do all tokens that are packed.
+ * The type of the field, and whether each token fits it: no path leaves a negative one.  The tokens
+ * of an .npy and of llm.c keep their type, as do those of --dtype.  Those of Megatron-LM, which has
+ * them in any integers, become u16, or u32 if they are wider than that; so do all that are packed.
  */
 static int settle_stored(struct stream *s, struct part *p)
 {
-	uint64_t item = shard_dtype_bytes(p->dtype);
+	uint64_t item = shard_dtype_bytes(p->dtype), most;
 	struct token_stream t = stream_of(p);
-	bool any = p->dtype == SHARD_U8 || p->dtype == SHARD_U16 || p->dtype == SHARD_U32;
-	int code;
+	bool keeps = !s->r->o->pack && (p->has_head || !p->headless.has_index);
+	bool fits = p->dtype == SHARD_U8 || p->dtype == SHARD_U16 || p->dtype == SHARD_U32;
 
 	p->stored = p->dtype;
-	if (!s->r->o->pack && (p->has_head || !p->headless.has_index || p->dtype == SHARD_U32))
-		return EXIT_DONE;
+	if (keeps) {
+		most = UINT64_MAX >> (65 - 8 * item); /* of u64 as well: trainers have signed numbers */
+		return fits ? EXIT_DONE : documents_check_values(s->r->stored, &t, most, &s->progress);
+	}
 	p->stored = item <= 2 ? SHARD_U16 : SHARD_U32;
-	code = any ? EXIT_DONE
-		   : documents_check_values(s->r->stored, &t, item <= 2 ? UINT16_MAX : UINT32_MAX, &s->progress);
+	most = item <= 2 ? UINT16_MAX : UINT32_MAX;
+	if (item == 1 && cli_given(s->r->args, "dtype")) { /* it says u8, or check_asked() would have refused it */
+		p->stored = SHARD_U8;
+		most = UINT8_MAX;
+	}
 	/* None is negative, so the bits are those of an unsigned type. */
 	p->dtype = item == 1 ? SHARD_U8 : item == 2 ? SHARD_U16 : item == 4 ? SHARD_U32 : SHARD_U64;
-	return code;
+	return fits ? EXIT_DONE : documents_check_values(s->r->stored, &t, most, &s->progress);
 }
 
 /* --dtype is for files without a head: it converts nothing. */
@@ -207,6 +216,18 @@ static int check_asked(const struct request *r, const struct part *p)
 		return EXIT_DONE;
 	return fail(EXIT_BAD, "%s: its tokens are %s, as its head says, but --dtype says %s; leave --dtype out",
 		    p->where, shard_dtype_name(p->dtype), shard_dtype_name(asked));
+}
+
+/* A token that no document can end with is a mistake. */
+static int check_end(const struct stream *s, const struct part *p)
+{
+	bool is_signed = integer_is_signed(p->dtype) || p->dtype == SHARD_U64;
+	uint64_t most = UINT64_MAX >> (64 + is_signed - 8 * shard_dtype_bytes(p->dtype));
+
+	if (!cli_given(s->r->args, "documents") || s->r->o->end_of_text <= most)
+		return EXIT_DONE;
+	return fail(EXIT_USAGE, "%s: --documents %" PRIu64 " does not fit %s, so no document would end", p->where,
+		    s->r->o->end_of_text, shard_dtype_name(p->dtype));
 }
 
 /* ---- sequences ---- */
@@ -276,17 +297,6 @@ static bool has_documents(const struct stream *s, const struct part *p)
 	return cli_given(s->r->args, "documents") || p->index_file != PLAN_NO_FILE;
 }
 
-/* A token that no document can end with is a mistake. */
-static int check_end(const struct stream *s, const struct part *p)
-{
-	uint64_t item = shard_dtype_bytes(p->dtype);
-
-	if (!cli_given(s->r->args, "documents") || item >= 8 || !(s->r->o->end_of_text >> (8 * item)))
-		return EXIT_DONE;
-	return fail(EXIT_USAGE, "%s: --documents %" PRIu64 " does not fit %s, so no document would end", p->where,
-		    s->r->o->end_of_text, shard_dtype_name(p->dtype));
-}
-
 /* The field is that of the first file; others must have the same type. */
 static int settle_field(struct stream *s, const struct part *p)
 {
@@ -298,8 +308,6 @@ static int settle_field(struct stream *s, const struct part *p)
 		code = fail(EXIT_BAD,
 			    "%s: has %s Megatron-LM index beside it, but the files before have %s; pack them apart",
 			    p->where, ragged ? "a" : "no", ragged ? "none" : "one");
-	if (code == EXIT_DONE)
-		code = check_end(s, p);
 	if (code != EXIT_DONE || s->has_field)
 		return code;
 	s->has_field = true;
@@ -330,9 +338,8 @@ static int add_sequences(struct stream *s, const struct part *p)
 static int add_packed(struct stream *s, const struct part *p)
 {
 	struct token_stream t = stream_of(p);
-	int code = check_end(s, p);
 
-	return code == EXIT_DONE ? packed_tokens_add(&s->packed, s->r, &t, p->stored, p->where, &p->headless) : code;
+	return packed_tokens_add(&s->packed, s->r, &t, p->stored, p->where, &p->headless);
 }
 
 static int add_file(const struct request *r, void *context, const char *path)
@@ -357,6 +364,8 @@ static int add_file(const struct request *r, void *context, const char *path)
 		code = open_bin(r, head, (size_t)have, &p);
 	if (code == EXIT_DONE)
 		code = check_asked(r, &p);
+	if (code == EXIT_DONE)
+		code = check_end(s, &p);
 	if (code == EXIT_DONE)
 		code = settle_stored(s, &p);
 	if (code == EXIT_DONE)
@@ -434,7 +443,10 @@ static const struct cli_option options[] = {
 	 .help = "keep documents apart; token ID ends a document"},
 	{.name = "pack", .kind = CLI_FLAG, AT(pack), .help = "several documents in a record; whole ones if they fit"},
 	{.name = "position-ids", .kind = CLI_FLAG, AT(position_ids), .help = "with --pack: also a field position_ids"},
-	{.name = "dtype", .kind = CLI_CHOICE, AT(token_dtype), .choices = "u16|u32", .default_value = "u16",
+	{.name = "max-documents", .kind = CLI_U64, AT(max_documents), .arg_name = "N", .min = 1,
+	 .max = TOKEN_PACK_ROOM_MAX, .default_note = "what the fullest has",
+	 .help = "with --pack: documents that a record has room for"},
+	{.name = "dtype", .kind = CLI_CHOICE, AT(token_dtype), .choices = "u8|u16|u32", .default_value = "u16",
 	 .help = "type of .bin files without a header"},
 	{0}};
 /* clang-format on */

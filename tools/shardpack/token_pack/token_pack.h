@@ -12,7 +12,7 @@
  *
  * Fields of a record:
  *   tokens        [room]: the pieces one behind the other, longest first, then zeros
- *   doc_lengths   i32 ragged [most]: how many tokens each piece has; doc_count of them
+ *   doc_lengths   i32 ragged [width]: how many tokens each piece has; doc_count of them
  *   doc_count     u32: its length field
  *   position_ids  by option, i32 [room]: from 0 in each piece; 0 behind the last
  */
@@ -39,6 +39,7 @@ struct token_pack { /* start it zeroed */
 	uint64_t end_of_text; /* by_token: ends a document */
 	uint64_t document_count, piece_count, window_count;
 	uint32_t piece_max; /* in a window */
+	uint32_t width;	    /* of doc_lengths, and most pieces that a window may have; 0: piece_max */
 	uint8_t digest[32]; /* of the lengths of all documents */
 
 	/* Not in the plan's text; made by input/token_windows.c. */

@@ -5,7 +5,8 @@
  * Why groups give what one piece after the other gives: let r be the least room that is at least
  * the length.  A window with room r that takes a piece has room r - length, which is less than r.
  * If another piece fits there, no window is fuller and has room for it.  So a window takes
- * r / length pieces in a row, and then the next one with room r does the same.
+ * r / length pieces in a row, and then the next one with room r does the same.  Or it takes as many
+ * as it may still have; then it is full, and no later piece comes to it.
  */
 #include "tools/shardpack/token_pack/window_pack.h"
 
@@ -21,7 +22,7 @@ struct rooms {
 	struct window_pack *p;
 	uint32_t *head; /* [room] the first range; NO_RANGE */
 	uint64_t *bits; /* which rooms have a range */
-	uint32_t most;
+	uint32_t most, most_pieces;
 };
 
 static void put_range(struct rooms *r, uint32_t room, uint32_t range)
@@ -72,6 +73,7 @@ static bool fill(struct rooms *r, uint32_t room, struct window_step step, uint64
 
 	if (p->step_count == WINDOW_STEP_NONE || !grow(&p->step, &p->step_capacity, p->step_count + 1, sizeof(step)))
 		return false;
+	p->range[taken].pieces += step.times;
 	rest.first += count;
 	rest.count -= count;
 	if (rest.count && !new_range(r, room, &rest))
@@ -81,7 +83,8 @@ static bool fill(struct rooms *r, uint32_t room, struct window_step step, uint64
 	p->range[taken].count = count;
 	p->range[taken].step = (uint32_t)p->step_count;
 	p->step[p->step_count++] = step;
-	put_range(r, room - step.length * step.times, taken);
+	/* Room 0 suits no piece. */
+	put_range(r, p->range[taken].pieces < r->most_pieces ? room - step.length * step.times : 0, taken);
 	return true;
 }
 
@@ -93,7 +96,11 @@ static bool pack_length(struct rooms *r, uint32_t length, uint64_t pieces, uint6
 	while (pieces) {
 		struct window_step step = {.place = place, .length = length};
 		uint32_t room = find_room(r, length), each = (room <= r->most ? room : r->most) / length;
-		uint64_t windows, whole = pieces / each;
+		uint32_t more = r->most_pieces - (room <= r->most ? p->range[r->head[room]].pieces : 0);
+		uint64_t windows, whole;
+
+		each = each < more ? each : more;
+		whole = pieces / each;
 
 		if (room > r->most) {
 			struct window_range fresh = {.first = p->window_count,
@@ -132,9 +139,9 @@ static uint32_t count_pieces(const struct window_pack *p, uint32_t step)
 	return count;
 }
 
-bool window_pack_make(struct window_pack *p, const uint64_t *count, uint32_t room)
+bool window_pack_make(struct window_pack *p, const uint64_t *count, uint32_t room, uint32_t most_pieces)
 {
-	struct rooms r = {.p = p, .most = room};
+	struct rooms r = {.p = p, .most = room, .most_pieces = most_pieces};
 	uint64_t place = 0;
 	bool ok;
 
@@ -153,11 +160,8 @@ bool window_pack_make(struct window_pack *p, const uint64_t *count, uint32_t roo
 		return false;
 	if (p->range_count)
 		qsort(p->range, p->range_count, sizeof(*p->range), compare_ranges);
-	for (uint64_t i = 0; i < p->range_count; i++) {
-		uint32_t pieces = count_pieces(p, p->range[i].step);
-
-		p->piece_max = pieces > p->piece_max ? pieces : p->piece_max;
-	}
+	for (uint64_t i = 0; i < p->range_count; i++)
+		p->piece_max = p->range[i].pieces > p->piece_max ? p->range[i].pieces : p->piece_max;
 	return true;
 }
 

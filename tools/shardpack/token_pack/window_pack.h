@@ -4,7 +4,8 @@
  *
  * The longest piece comes first.  Each goes into the fullest window that has room for it, or into a
  * new one.  Pieces of one length are alike, and so are windows with equal room.  So whole groups
- * are moved at once, and memory follows the number of different lengths, not of pieces.
+ * are moved at once, and memory follows the number of different lengths, not of pieces.  A window
+ * with as many pieces as it may have is full, whatever room is left.
  *
  * A piece is known by its place: its number when pieces are sorted by length, longest first, and
  * within a length by where they lie.  Pure.
@@ -26,6 +27,7 @@ struct window_step {
 struct window_range {
 	uint64_t first, count;
 	uint32_t step; /* the last one */
+	uint32_t pieces;
 	uint32_t next; /* while packing: another range with the same room */
 };
 
@@ -44,8 +46,11 @@ struct window_piece {
 	uint32_t length;
 };
 
-/* count[length], for lengths 1 to `room`, are how many pieces there are.  False: no memory. */
-bool window_pack_make(struct window_pack *p, const uint64_t *count, uint32_t room);
+/*
+ * count[length], for lengths 1 to `room`, are how many pieces there are.  A window has at most
+ * `most_pieces`, 1 or more.  False: no memory.
+ */
+bool window_pack_make(struct window_pack *p, const uint64_t *count, uint32_t room, uint32_t most_pieces);
 void window_pack_free(struct window_pack *p);
 
 /* The pieces of a window, longest first, into out[piece_max].  Returns how many. */

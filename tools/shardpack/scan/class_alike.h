@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * class_alike.h - class names that people cannot tell apart: "cat" and "cat ", "Cat" and "cat"
+ */
+#ifndef SHARD_SCAN_CLASS_ALIKE_H
+#define SHARD_SCAN_CLASS_ALIKE_H
+
+#include <stdbool.h>
+
+struct plan;
+struct scan;
+
+/*
+ * Warn of each such pair of a finished plan, with what they differ in and how many inputs each has;
+ * or refuse the first one if `strict`.  Returns the exit code.
+ */
+int class_alike_judge(const struct plan *plan, struct scan *scan, bool strict);
+
+#endif
