@@ -147,7 +147,8 @@ PyObject *layout_item(const struct layout *l, PyObject *record, uint32_t f, unsi
 	const char *found;
 
 	/* A list, for example, which has no items of that name; what a mapping itself raises is its own. */
-	if (!value && PyErr_Occurred() && PyErr_ExceptionMatches(PyExc_TypeError) && !PyDict_Check(record)) {
+	if (!value && !PyDict_Check(record) && PyErr_Occurred() &&
+	    (PyErr_ExceptionMatches(PyExc_TypeError) || PyErr_Occurred() == PyExc_ValueError)) {
 		PyObject *type = PyType_GetName(Py_TYPE(record));
 
 		text = type ? PyUnicode_AsEncodedString(type, "utf-8", "backslashreplace") : NULL;
