@@ -35,6 +35,9 @@ int file_open(const char *path, int *fd, uint64_t *bytes, uint64_t *inode, struc
 
 	if (f < 0 && errno == ENOENT && text_is_url(path))
 		return error_os(err, errno, "%s: " URL_REMEDY, show(&s, path));
+	if (f < 0 && errno == ENOTDIR)
+		return error_os(err, errno, "%s: has a file where a folder must be; a dataset is opened by its folder",
+				show(&s, path));
 	if (f < 0)
 		return error_os(err, errno, "%s: cannot be opened", show(&s, path));
 	if (fstat(f, &st)) {

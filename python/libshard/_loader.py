@@ -297,6 +297,8 @@ class LoaderBase(Hinting, Generic[T]):
         begin = time.perf_counter_ns()
         try:
             return self.transform(batch)  # type: ignore[operator, misc]
+        except StopIteration as e:  # which would end the loop, as if the epoch had no more batches
+            raise RuntimeError("the function that was given as transform raised StopIteration") from e
         finally:
             self._function_ns += time.perf_counter_ns() - begin
 

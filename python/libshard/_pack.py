@@ -7,8 +7,9 @@ import inspect
 import os
 import sys
 import time
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 from . import _core
 from ._dataset import Dataset
@@ -36,8 +37,9 @@ def pack(source: Any, schema: SchemaLike | None, out: str | os.PathLike[str], *,
     - a Hugging Face ``Dataset``; its features tell names of classes and dtypes;
     - any iterable of samples; with ``batched``, of batches, such as a ``DataLoader`` with workers.
 
-    A sample is a dict of field name to value, or a tuple, whose items ``names`` names; pairs are
-    ``image`` and ``label``.  Values are arrays of NumPy, PyTorch, JAX or Pillow, numbers, lists of
+    A source with a length must have as many samples.  A sample is a dict of field name to value, or
+    a tuple, whose items ``names`` names; pairs that do not begin with a number are ``image`` and
+    ``label``.  Values are arrays of NumPy, PyTorch, JAX or Pillow, numbers, lists of
     numbers, or texts.  See :meth:`Writer.write`.
 
     ``schema``: see :class:`Writer`; None, and the first sample tells.  With a schema, items that it
@@ -74,12 +76,16 @@ def pack(source: Any, schema: SchemaLike | None, out: str | os.PathLike[str], *,
     plan = _Plan(source, schema, names, batched, key, order == "shuffle", seed)
     if classes is None:
         classes = plan.classes()
+    is_named = classes is not None
     shown_progress = _Progress(progress, plan.count)
     with Writer(out, plan.schema, classes=classes, records=plan.count, keys=key is not None, **options) as writer:
         if order == "shuffle":
             writer._order, writer._seed = 2, seed
         with shown_progress:
             plan.write_to(writer, shown_progress)
+        if not is_named:
+            plan.warn_of_inner_classes(writer)
+        plan.warn_of_batches(writer)
         return writer.finish()
 
 
@@ -113,7 +119,9 @@ def _refuse_misread(source: Any, is_columns: bool, batched: bool) -> None:
     parts = [n for n, v in source.items() if isinstance(v, Mapping) or hasattr(v, "features")] if is_columns else []
     if parts:
         raise ArgumentError(
-            f"the source is a dict of datasets, such as {parts[0]!r}; pack each of them", "bad argument"
+            f"the source is a dict of datasets, such as {parts[0]!r}; pack each of them. If they are columns in groups, "
+            f"give each column by itself, as {{'{parts[0]}.x': ...}}",
+            "bad argument",
         )
 
 
@@ -166,6 +174,28 @@ class _Plan:
         known = self.features or (self.source if self.is_columns else None)
         return None if known is not None and not fields and "label" not in known else list(names) or None
 
+    def warn_of_inner_classes(self, writer: Writer) -> None:
+        """A Subset, a selection or a loader has no ``classes``, and its dataset has."""
+        names = getattr(getattr(self.source, "dataset", None), "classes", None)
+        if names and isinstance(names, (list, tuple)) and writer._layout and writer._layout.label:
+            warnings.warn(
+                f"the source's dataset has names for {len(names)} classes, and the source, a "
+                f"{type(self.source).__name__}, has none, so labels are packed without names; to keep them, say "
+                "classes=source.dataset.classes",
+                stacklevel=3,
+            )
+
+    def warn_of_batches(self, writer: Writer) -> None:
+        """Images on a further axis, which the labels have, too."""
+        shapes = {f.name: f.shape for f in writer.schema or () if f.kind == "tensor"}
+        image, label = shapes.get("image", ()), shapes.get("label", ())
+        if not self.batched and not self.is_columns and len(image) == 4 and label == image[:1]:
+            warnings.warn(
+                f"each sample was packed as one record, with image {list(image)} and label {list(label)}; if it is a "
+                f"batch of {label[0]} samples, say batched=True",
+                stacklevel=3,
+            )
+
     # ---- samples ----
 
     def write_to(self, writer: Writer, show: _Progress) -> None:
@@ -182,6 +212,8 @@ class _Plan:
 
     def _write_samples(self, writer: Writer, show: _Progress) -> None:
         for i, sample in self._samples():
+            if i == self.count and not self.shuffled:
+                self._fail_length("yields more samples")
             record = self._named(sample, "sample")
             key = self._key(i, sample, record)
             record = self._chosen(writer, record)
@@ -192,6 +224,15 @@ class _Plan:
                     e.add_note(f"it is sample {i} of the source")
                 raise
             show(len(writer))
+        if self.count is not None and len(writer) < self.count:
+            self._fail_length(f"ended after {len(writer)} samples")
+
+    def _fail_length(self, what: str) -> NoReturn:
+        raise ArgumentError(
+            f"the source, a {type(self.source).__name__}, {what}, and its len() is {self.count}; mend its length, or "
+            "give iter(source) if that is an estimate",
+            "bad argument",
+        )
 
     def _samples(self) -> Iterator[tuple[int, Any]]:
         if self.shuffled:
@@ -223,6 +264,8 @@ class _Plan:
                 "bad argument",
             )
         if isinstance(sample, _core.Batch):  # of a loader: what says where its records came from is no field
+            if what == "sample":
+                raise ArgumentError("a sample is a batch of a loader; say batched=True", "bad argument")
             repeats = len(sample.valid) - sum(sample.valid.tolist())
             if repeats:
                 raise ArgumentError(
@@ -237,6 +280,12 @@ class _Plan:
         names = self.names or getattr(sample, "_fields", None)
         if names is None and isinstance(sample, (tuple, list)) and len(sample) == 2:
             names = "image", "label"
+            if self.schema is None and (isinstance(sample[0], (int, float)) or getattr(sample[0], "shape", None) == ()):
+                raise RecordError(
+                    f"a {what} is a {type(sample).__name__} of 2 items, which would be image and label, and the first is "
+                    "a number; say what they are, as names=('label', 'image')",
+                    "bad argument",
+                )
         if not isinstance(sample, (tuple, list)) or not names or len(names) != len(sample):
             shape = f"of {len(sample)} items" if isinstance(sample, (tuple, list)) else "which is no dict or tuple"
             raise RecordError(
@@ -249,13 +298,13 @@ class _Plan:
     def _key(self, i: int, sample: Any, record: Mapping[str, Any]) -> str | None:
         if self.key is None:
             return None
-        return record.get(self.key) if isinstance(self.key, str) else self.key(i, sample)
+        return _item(record, self.key, f"sample {i}") if isinstance(self.key, str) else self.key(i, sample)
 
     def _keys(self, columns: Mapping[str, Any], first: int) -> list[str] | None:
         if self.key is None:
             return None
         if isinstance(self.key, str):
-            return list(columns[self.key])
+            return list(_item(columns, self.key, "the source" if self.is_columns else "a batch"))
         count = count_rows(columns)
         return [self.key(first + i, {name: column[i] for name, column in columns.items()}) for i in range(count)]
 
@@ -282,6 +331,13 @@ class _Plan:
                 {name: _take(column, rows) for name, column in columns.items()}, keys and _take(keys, rows)
             )
             show(len(writer))
+
+
+def _item(record: Mapping[str, Any], key: str, what: str) -> Any:
+    """That which ``key=`` names."""
+    if key not in record:
+        raise RecordError(f"key={key!r}: {what} has no such item; it has {list(record)}", "bad argument")
+    return record[key]
 
 
 def _take(column: Any, rows: list[int] | slice) -> Any:

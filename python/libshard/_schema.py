@@ -233,10 +233,12 @@ def infer(name: str, value: Any, record: int = 0, rows: bool = False) -> Field:
     if isinstance(leaf, (str, bytes)):
         kind = "text" if isinstance(leaf, str) else "bytes"
         if not rows or len(shape) != 1:
+            is_label = name == "label" and kind == "text" and not shape
             raise RecordError(
                 f"record {record}, field {show(name)}: one record does not tell the greatest length of a "
                 f"{type(leaf).__name__}; give it in the schema, as {{{show(name)}: '{kind}[<=200]', ...}}, "
-                "with None for fields to take from the record",
+                "with None for fields to take from the record"
+                + ("; if it is the name of a class, give all names, as classes=['cat', 'dog']" if is_label else ""),
                 "bad argument",
             )
         most = max((len(v.encode() if isinstance(v, str) else v) for v in value), default=0)
@@ -257,7 +259,7 @@ def infer(name: str, value: Any, record: int = 0, rows: bool = False) -> Field:
         if found is None:
             raise RecordError(
                 f"record {record}, field {show(name)}: a value of type {type(leaf).__name__} is not a number, "
-                "an array or a list of numbers",
+                f"an array or a list of numbers{_instead(name, leaf)}",
                 "bad argument",
             )
         dtype, inner = found
@@ -267,6 +269,13 @@ def infer(name: str, value: Any, record: int = 0, rows: bool = False) -> Field:
     if rows and not shape:
         raise RecordError(f"field {show(name)}: a single value; a column must have one for each record", "bad argument")
     return with_meaning(name, dtype, shape[1:] if rows else shape)
+
+
+def _instead(name: str, value: Any) -> str:
+    """What to write instead of a value that is not data; py_value.c says the same of later records."""
+    if value is None:
+        return "; leave the record out, or give a number that means that there is none"
+    return f"; give each of its items a name of its own, as '{name}.x'" if isinstance(value, dict) else ""
 
 
 class Layout:
@@ -307,6 +316,10 @@ def _entries(fields: list[Field]) -> list[tuple[str, int, tuple[int, ...], int, 
         _check(f)
     fields = _with_lengths(fields)
     names = {f.name for f in fields}
+    for f in fields:
+        if sum(other.name == f.name for other in fields) > 1 and f.semantic == "length":
+            of = f.name.removesuffix("_length")
+            fail(f"field {f.name!r}: {of!r} varies, and its lengths are a field of this name; choose another one")
     if len(names) != len(fields):
         fail(f"schema: a field is given twice: {', '.join(sorted(f.name for f in fields))}")
     chosen = all(f.group >= 0 for f in fields)

@@ -175,7 +175,7 @@ class Writer:
         self._refuse_others(columns)
         _refuse_labelled(columns)
         name = self._layout.label or ""
-        label = columns.get(name) if self._class_index else None
+        label = _texts(columns.get(name)) if self._class_index else None
         if isinstance(label, (list, tuple)) and any(isinstance(v, str) for v in label):
             columns = {**columns, name: [self._label(v, name, self._count + i) for i, v in enumerate(label)]}
         first = 0
@@ -354,9 +354,10 @@ class Writer:
     def _lay_out(self, fields: Iterable[Field]) -> None:
         layout = Layout(fields, self._compress, self._align)
         if self._classes and not layout.label:
+            found = next((f" ({f})" for f in layout.schema if f.name == "label"), "")
             fail(
-                "classes were given, but no field is a label; name an integer field 'label', or give a Field"
-                " semantic='label'"
+                f"classes were given, but no field is a label{found}: a label is one whole number, such as int(x), in a "
+                "field 'label', or in a Field with semantic='label'"
             )
         records, size = self._size
         self._per_shard = layout.core.shard_records(records or 0, size or 0, self._planned)
@@ -487,6 +488,11 @@ def _refuse_labelled(columns: Mapping[str, Any]) -> None:
                 "give numpy.asarray(column)",
                 "bad argument",
             )
+
+
+def _texts(column: Any) -> Any:
+    """A column of texts as a list, also if it is an array of NumPy."""
+    return column.tolist() if getattr(getattr(column, "dtype", None), "kind", "") in ("U", "O") else column
 
 
 def _class_names(classes: Iterable[str] | None) -> list[str]:

@@ -294,7 +294,12 @@ class ShardDataset(torch.utils.data.Dataset[Any]):
         if self.selection is not None:
             numbers = self.selection.numbers(numbers)
         samples = self._read_rows(numbers) if self._even else [self._read_record(i) for i in numbers]
-        return samples if self.transform is None else [self.transform(s) for s in samples]
+        if self.transform is None:
+            return samples
+        try:
+            return [self.transform(s) for s in samples]
+        except StopIteration as e:  # which would end the DataLoader's loop, as if there were no more samples
+            raise RuntimeError("the function that was given as transform raised StopIteration") from e
 
     def _read_rows(self, numbers: Sequence[SupportsIndex]) -> list[Any]:
         return _Rows(self._tensors(self.dataset[list(numbers)]))
@@ -346,6 +351,9 @@ def _collate_samples(samples: list[_Sample], *, collate_fn_map: Any = None) -> d
             batch[name] = default_collate(values)
             continue
         lengths, room, axes = rooms[name]
+        others = [s.rooms[name][1] for s in samples if name in s.rooms]  # a ConcatDataset has samples of several
+        if all(len(other) == len(room) for other in others):
+            room = tuple(max(sizes) if i in axes else room[i] for i, sizes in enumerate(zip(*others)))
         batch[name] = _padded(name, values, room, axes)
         if lengths not in samples[0]:
             sizes = torch.tensor([[v.shape[i] for i in axes] for v in values])

@@ -26,6 +26,12 @@ run 0 "$CAT" get hwc 3 --png --out /dev/null
 
 run 2 "$CAT" get hwc 10
 said_only "shardcat: hwc: record 10: must be 0 to 9"
+run 2 "$CAT" get hwc -1
+said "shardcat: '-1' is not an option, and a number here must be 0 or more"
+run 2 "$CAT" get hwc -x
+said "shardcat: unknown option '-x'"
+run 1 "$CAT" get hwc/dataset.manifest 3
+said "this is the manifest of a dataset; give its folder: hwc"
 run 2 "$CAT" get hwc 3 --npy
 said "shardcat: hwc has 2 fields; choose one with --field"
 run 2 "$CAT" get hwc 3 --field labl

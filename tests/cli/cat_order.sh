@@ -98,6 +98,7 @@ said "shardcat: order: windows of 2 runs of 4 records, 3 lanes, phase unit 1, se
 run 5 "$CAT" order ds --token "$token" --seed 8
 [ ! -s out ] || die "printed an order all the same"
 run 5 "$CAT" order ds --token "$token" --shuffle global
+grep -q "leave out --shuffle and the options of windows to take the token's" err || die "not said: $(cat err)"
 run 5 "$CAT" order ds --token "$token" --lanes 4
 run 2 "$CAT" order ds --token "${token%?}"
 run 2 "$CAT" order ds --token "${token/position 10/position 11}"
@@ -112,6 +113,11 @@ said "shardcat: --rank 2: must be below --world 2"
 run 2 "$CAT" order ds --shuffle global --lanes 2
 said "shardcat: --lanes needs --shuffle windows, not global"
 run 2 "$CAT" order ds --world 2 --tail keep
+said "shardcat: --tail keep needs world 1, not 2, because ranks would take different numbers of steps; use --tail drop \
+or --tail pad"
 run 2 "$CAT" order ds --world 70 # drops all there is
+said "shardcat: 61 records are too few for one on each of 70 ranks; use --tail pad, or at most 61 ranks"
+run 2 "$CAT" order ds --batch 70
+said "shardcat: 61 records are too few for one batch of 70; use batches of at most 61, --tail pad, or --tail keep"
 run 2 "$CAT" order ds/00000.shard
 echo "$shares shares, $tokens from tokens on"

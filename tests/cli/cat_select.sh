@@ -95,7 +95,7 @@ refused 'must be a part from 0 to 1' --part 1.5 --list
 for part in 0.5-0.5 0x1p-1 +0.5 ' 0.5' 0x0-0.5 0-0x1 inf nan - 0.5- -0.5 0.1-0.2-0.3; do
 	refused 'must be a part from 0 to 1' --part="$part" --list
 done
-refused 'has no field of that name' --where cat=1 --list
+refused "ds has no field 'cat'; 'shardcat info' lists them" --where cat=1 --list
 refused 'there is no class of that name' --where label=unicorn --list
 refused 'selects none of the 61 records' --where label=17 -o bad.sel
 [ ! -e bad.sel ] || die "a file was left"

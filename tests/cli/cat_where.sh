@@ -100,7 +100,15 @@ refused named 'image has several numbers in each record' 'image>3'
 refused named "there is no class of that name" 'label!=unicorn'
 refused named "'c0' must be a whole number" 'label<c0'
 refused named 'must be FIELD=VALUE,..., or a field, one of != < <= > >=, and a value' 'label'
-refused named 'has no field of that name' 'cat>3'
+refused named "named has no field 'cat'" 'cat>3'
+refused named "named has no field 'caption '" 'caption = a cat'
+mkdir -p two/a two/b,c
+for folder in two/*; do
+	find src -type f -exec cp {} "$folder" \;
+done
+run 0 "$PACK" images two -o two.ds --resize 8 --crop 8 -q
+refused two.ds "--where label=b,c: a comma divides values; give the index of that class, 1" 'label=b,c'
+refused two.ds "--where label=b: there is no class of that name" 'label=b'
 refused ds "'0.5' must be a whole number" 'u8>0.5'
 for text in 0.5,1 '' nan 0x10 0x1p3 +5 ' 5' '5 ' 1_000 1e 1e+ . - --5 'nan(1)' 1e5e5; do
 	refused ds "'$text' must be a decimal number" "f32=$text"

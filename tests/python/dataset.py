@@ -433,6 +433,9 @@ class Damage(unittest.TestCase):
                 libshard.open("damaged", id=bad)
 
     def test_no_dataset(self):
+        for name in ("dataset.manifest", "00000.shard"):
+            with self.assertRaisesRegex(libshard.StorageError, "a dataset is opened by its folder"):
+                libshard.open(os.path.join("damaged", name))
         with self.assertRaisesRegex(FileNotFoundError, "nowhere") as caught:
             libshard.open("nowhere")
         self.assertIsInstance(caught.exception, libshard.NotFoundError)

@@ -460,6 +460,15 @@ class Order(Loading):
             next(iter(loader))
             self.assertIsNone(next(ended, None))
 
+    def test_a_function_that_ends_an_iterator_of_its_own_does_not_end_the_epoch(self):
+        """A map that raises StopIteration ends a loop, as if the dataset had no more batches."""
+        for function in (lambda batch: next(iter(())), lambda batch: batch if batch.step < 1 else next(iter(()))):
+            loader = libshard.Loader(self.ds, 30, transform=function)
+            with self.assertRaisesRegex(RuntimeError, "given as transform raised StopIteration"):
+                list(loader)
+        loader = libshard.Loader(self.ds, 30, transform=lambda batch: next(iter(()), batch))
+        self.assertEqual(sum(1 for _ in loader), len(loader))
+
     def test_the_time_of_a_function_is_told(self):
         clock = [0]  # what a loop of two batches has seen of the time
         loader = libshard.Loader(self.ds, 52, transform=lambda batch: clock.__setitem__(0, clock[0] + 10) or batch)

@@ -365,6 +365,22 @@ class Sources(Case):
         ds = libshard.pack({"label": ["b", "a", "b"]}, None, "ours", classes=["a", "b"])
         self.assertEqual(ds[:]["label"].tolist(), [1, 0, 1])
 
+    def test_labels_by_name_in_an_array(self):
+        for dtype in ("U", object):
+            self.setUp()
+            ds = libshard.pack({"label": np.array(["b", "a"], dtype)}, None, "ours", classes=["a", "b"])
+            self.assertEqual(ds[:]["label"].tolist(), [1, 0])
+
+    def test_names_of_classes_of_an_inner_dataset_are_asked_for(self):
+        whole = libshard.pack({"label": [0, 1, 1]}, None, "whole", classes=["a", "b"])
+        for source, options in ((whole.select([1, 2]), {}), (libshard.Loader(whole, 1), {"batched": True})):
+            self.setUp()
+            with self.assertWarnsRegex(UserWarning, "names for 2 classes, .* say classes=source.dataset.classes"):
+                self.assertEqual(libshard.pack(source, None, "ours", **options).classes, [])
+            self.setUp()
+            ds = libshard.pack(source, None, "ours", classes=source.dataset.classes, **options)
+            self.assertEqual(ds.classes, ["a", "b"])
+
     def test_names_of_classes_that_look_alike(self):
         for other in ("cat ", "Cat", "\u200bcat", "c\xadat", "\ufeffcat", "\xa0CAT"):
             self.setUp()

@@ -180,6 +180,46 @@ class BadUse(Case):
         self.setUp()
         self.assertEqual(len(libshard.pack(Singles(), None, "ours")), 3)
 
+    def test_samples_that_are_batches(self):
+        batches = [{"image": np.zeros((2, 4, 4, 3), "u1"), "label": np.zeros(2, "i8")}] * 2
+        libshard.pack(batches, None, "of_batches", batched=True)
+        with libshard.Loader("of_batches", 2) as loader:
+            with self.assertRaisesRegex(libshard.ArgumentError, "a sample is a batch of a loader; say batched=True"):
+                libshard.pack((batch for batch in loader), None, "ours")
+            self.check_nothing()
+        for source in (batches, [(b["image"], b["label"]) for b in batches]):
+            self.setUp()
+            with self.assertWarnsRegex(UserWarning, r"image \[2, 4, 4, 3\] and label \[2\]; if .* say batched=True"):
+                self.assertEqual(len(libshard.pack(source, None, "ours")), 2)
+        self.setUp()  # frames of a film
+        libshard.pack([{"image": np.zeros((2, 4, 4, 3), "u1"), "label": 1}], None, "ours")
+
+    def test_a_length_that_is_not_that_of_the_source(self):
+        class Samples:
+            def __init__(self, said, there):
+                self.said, self.there = said, there
+
+            def __len__(self):
+                return self.said
+
+            def __iter__(self):
+                return ({"x": i} for i in range(self.there))
+
+        for there, words in ((2, "a Samples, ended after 2 samples, and its len"), (4, "yields more samples, and its len")):
+            with self.assertRaisesRegex(libshard.ArgumentError, rf"{words}\(\) is 3; .* iter\(source\)"):
+                libshard.pack(Samples(3, there), None, "ours")
+            self.check_nothing()
+            self.assertEqual(libshard.pack(iter(Samples(3, there)), None, "ours")[:]["x"].tolist(), list(range(there)))
+            self.setUp()
+
+    def test_a_pair_that_begins_with_a_number(self):
+        image = np.zeros((4, 4, 3), "u1")
+        for number in (1, 1.0, np.int64(1), np.array(1)):
+            self.refuse(None, [(number, image)], r"the first is a number; say what they are, as names=\('label', 'image'\)")
+        self.setUp()
+        ds = libshard.pack([(1, image)], None, "ours", names=("label", "image"))
+        self.assertEqual((ds[0]["label"], ds.schema["image"].semantic), (1, "image"))
+
     def test_an_array_that_does_not_give_its_numbers_is_named(self):
         class Refuses:  # as a tensor that requires a gradient
             def __dlpack__(self):
@@ -498,8 +538,15 @@ class BadUse(Case):
             with self.assertRaisesRegex((libshard.ArgumentError, TypeError), words):
                 libshard.pack([{"label": 0}], None, "ours", classes=classes)
             self.check_nothing()
-        with self.assertRaisesRegex(libshard.ArgumentError, "classes were given, but no field is a label"):
-            libshard.pack([{"x": 0}], None, "ours", classes=["a"])
+        for record, words in (
+            ({"x": 0}, "classes were given, but no field is a label: a label is one whole number"),
+            ({"label": 0.0}, r"no field is a label \(label: float64\): .* such as int\(x\)"),
+            ({"label": True}, r"no field is a label \(label: bool\)"),
+            ({"label": np.array([0])}, r"no field is a label \(label: int64\[1\]\)"),
+        ):
+            with self.assertRaisesRegex(libshard.ArgumentError, words):
+                libshard.pack([record], None, "ours", classes=["a"])
+            self.check_nothing()
 
     def test_columns(self):
         for columns, words in (
@@ -534,12 +581,20 @@ class BadUse(Case):
                 r"give it in the schema, as {'s': 'text\[<=200\]', ...}",
             ),
             ({"s": b"x"}, r"'bytes\[<=200\]'"),
+            ({"label": "cat"}, r"'text\[<=200\]', .* name of a class, give all names, as classes="),
+            ({"s": {"a": 1}}, r"type dict is not a number.*; give each of its items a name of its own, as 's\.x'"),
             ({"s": []}, "an empty list"),
-            ({"s": None}, "a value of type NoneType"),
+            ({"s": None}, "a value of type NoneType .*; leave the record out, or give a number"),
             ({"s": object()}, "a value of type object"),
             ({"s": np.zeros(3, "c8")}, "an array of dtype 'complex64'"),
         ):
             self.refuse(None, [record], words)
+
+    def test_a_later_record_without_a_value(self):
+        for value, words in ((None, "None is not .*; leave the record out"), ({"a": 1}, "type dict is not .*; give each")):
+            self.refuse(None, [{"x": 1}, {"x": value}], f"record 1, field 'x': .*{words}")
+        with self.assertRaisesRegex(libshard.ArgumentError, "field 'x_length': 'x' varies, and its lengths are a field"):
+            libshard.pack([{"x": [1], "x_length": 7}], {"x": "u8[<=3]", "x_length": "u8"}, "ours")
 
     def test_schemas(self):
         for schema, words in (
@@ -563,7 +618,7 @@ class BadUse(Case):
             (",".join(f"f{i}:u8" for i in range(25)), "must be 1 to 24"),
             ("x:u8[1,1,1,1,1,1,1,1,1]", "at most 8 axes"),
             ("x:u8[4294967296]", "axis 0"),
-            ("x:u8[<=4],x_length:u32", "given twice"),
+            ("x:u8[<=4],x_length:u32", "field 'x_length': 'x' varies, and its lengths are a field of this name"),
             ("x:u8[4000000000]", "more than the limit of 1073741824 bytes"),
             ([libshard.Field("x", "u8", (1,))], "dtype 'u8'; must be one of"),
             ([libshard.Field("x", "uint8", (1,), kind="y")], "kind 'y'"),
@@ -624,6 +679,13 @@ class BadUse(Case):
         self.assertEqual(len(writer.finish()), 2)
 
     def test_keys(self):
+        for source, options, words in (
+            ([{"x": 1}], {}, r"key='k': sample 0 has no such item; it has \['x'\]"),
+            ({"x": [1]}, {}, r"key='k': the source has no such item; it has \['x'\]"),
+            ([{"x": [1]}], {"batched": True}, r"key='k': a batch has no such item; it has \['x'\]"),
+        ):
+            self.refuse(None, source, words, key="k", **options)
+        self.setUp()
         with libshard.Writer("ours", "x:u8", keys=True) as writer:
             for key, words in (
                 (None, "opened with keys=True; give a key"),

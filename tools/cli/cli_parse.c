@@ -132,6 +132,9 @@ static int take_short(struct cli_parse *p, char ***argv)
 
 		while (i < p->flat.count && p->flat.option[i]->short_name != *at)
 			i++;
+		if (i == p->flat.count && at == **argv + 1 && *at >= '0' && *at <= '9')
+			return cli_misuse(&p->args, "'%s' is not an option, and a number here must be 0 or more",
+					  **argv);
 		if (i == p->flat.count)
 			return cli_misuse(&p->args, "unknown option '%s'%s%s%s", typed,
 					  at[1] || at > **argv + 1 ? " in '" : "",

@@ -101,6 +101,40 @@ static uint64_t token_seed(const char *token)
 	return seed ? strtoull(seed + 6, NULL, 10) : 0;
 }
 
+/* What the library says of the options of a loader, in the words of this verb. */
+static int fail_in_words(const struct shard_error *err)
+{
+	static const struct {
+		const char *said, *here;
+	} words[] = {
+		{"SHARD_DROP", "--tail drop"},
+		{"SHARD_PAD", "--tail pad"},
+		{"SHARD_KEEP", "--tail keep"},
+		{"leave shuffle, runs, windows and lanes at 0", "leave out --shuffle and the options of windows"},
+	};
+	char text[2 * sizeof(err->message)];
+	const char *at = err->message;
+	size_t bytes = 0;
+
+	if (!strncmp(at, "options: ", 9))
+		at += 9;
+	while (*at && bytes + 64 < sizeof(text)) {
+		const char *put = NULL;
+
+		for (size_t i = 0; i < sizeof(words) / sizeof(words[0]) && !put; i++)
+			if (!strncmp(at, words[i].said, strlen(words[i].said))) {
+				put = words[i].here;
+				at += strlen(words[i].said);
+			}
+		if (put)
+			bytes += (size_t)snprintf(text + bytes, sizeof(text) - bytes, "%s", put);
+		else
+			text[bytes++] = *at++;
+	}
+	text[bytes] = 0;
+	return fail(exit_code_of_status(err->status), "%s", text);
+}
+
 static int open_loaders(const struct print_options *o, bool seed_given, struct target *t,
 			const struct shard_selection *selection, struct shard_loader **loader,
 			struct shard_loader **whole)
@@ -128,7 +162,7 @@ static int open_loaders(const struct print_options *o, bool seed_given, struct t
 		if (!rc)
 			rc = shard_loader_resume(*whole, o->token, &err);
 	}
-	return rc ? fail_of_library(&err) : EXIT_DONE;
+	return rc ? fail_in_words(&err) : EXIT_DONE;
 }
 
 static int print(const struct print_options *o, const struct shard_loader *loader, const struct shard_loader *whole)

@@ -259,7 +259,7 @@ static bool put_number(const struct target *t, PyObject *value, char *to)
 {
 	struct number n = {WHOLE, 0, 0};
 	PyObject *type, *name;
-	const char *text;
+	const char *text, *instead;
 	long long low;
 	int overflow;
 	bool ok;
@@ -282,12 +282,16 @@ static bool put_number(const struct target *t, PyObject *value, char *to)
 	type = (PyObject *)Py_TYPE(value);
 	name = PyObject_GetAttrString(type, "__name__");
 	text = name ? PyUnicode_AsUTF8AndSize(name, NULL) : NULL;
+	instead = value == Py_None	? "; leave the record out, or give a number that means that there is none"
+		  : PyDict_Check(value) ? "; give each of its items a name of its own"
+		  : PyObject_HasAttrString(value, "__float__") ? "; give float(x), or int(x)"
+							       : "";
 	ok = fail_record(t->record, t->f->name, "%s%s is not a number, an array or a list of numbers%s",
 			 value == Py_None ? "" : "a value of type ",
 			 value == Py_None ? "None"
 			 : text		  ? text
 					  : "?",
-			 PyObject_HasAttrString(value, "__float__") ? "; give float(x), or int(x)" : "") != NULL;
+			 instead) != NULL;
 	Py_XDECREF(name);
 	return ok;
 }

@@ -399,6 +399,27 @@ class Ragged(unittest.TestCase):
             self.assertEqual(batch["tokens"][inside].tolist(), [65000 + k for i in index for k in range(i % 9)])
             torch.nn.functional.embedding(batch["tokens"] * inside % 10, torch.zeros(10, 2))
 
+    def test_datasets_with_other_room(self):
+        """A mixture's batches have the largest room, those of a ConcatDataset what they need."""
+        fields = [libshard.Field("boxes", "float32", (2, 4), kind="ragged"), *self.fields[1:]]
+        samples = (
+            {"boxes": np.full((i % 3, 4), -i, np.float32), "tokens": np.zeros(i % 9, np.uint16), "caption": "few",
+             "window": np.zeros(5, np.uint32), "plain": np.zeros(5, np.uint16)}
+            for i in range(30)
+        )  # fmt: skip
+        few = libshard.pack(samples, fields, "few")
+        for order in ([few, self.ds], [self.ds, few]):
+            for batch in libshard.torch.Loader(libshard.mix(order, [1, 1]), 8, seed=1):
+                self.assertEqual(batch["boxes"].shape[1:], (6, 4))
+                for row, source, index in zip(batch["boxes"], batch["component"], batch["index"]):
+                    boxes = torch.from_numpy(np.array(order[source][int(index)]["boxes"]))
+                    self.assertTrue(torch.equal(row[: len(boxes)], boxes) and not row[len(boxes) :].any())
+            both = torch.utils.data.ConcatDataset([libshard.torch.ShardDataset(ds) for ds in order])
+            for i in range(30):
+                batch = libshard.torch.collate([both[i], both[i + 30]])
+                self.assertEqual(batch["boxes"].shape, (2, 6, 4))
+                self.assertEqual(batch["boxes_length"].tolist(), [i % (3 if ds is few else 7) for ds in order])
+
     def test_other_types_of_tokens(self):
         stored = next(iter(libshard.torch.Loader(self.ds, 8, tokens=None)))
         self.assertEqual((stored["tokens"].dtype, stored["window"].dtype), (torch.uint16, torch.uint32))
@@ -458,6 +479,10 @@ class Ragged(unittest.TestCase):
         ):
             with self.assertRaisesRegex(libshard.ArgumentError, "field 'boxes': a sample of .* does not fit"):
                 batch_with(make)
+
+    def test_a_transform_that_ends_an_iterator_of_its_own_does_not_end_the_loop(self):
+        with self.assertRaisesRegex(RuntimeError, "given as transform raised StopIteration"):
+            list(DataLoader(libshard.torch.ShardDataset(self.ds, transform=lambda sample: next(iter(()))), 8))
 
 
 class Skip:

@@ -43,9 +43,14 @@ static int open_either(struct target *t, bool is_dir, const char *id)
 	else
 		rc = shard_reader_open(&t->reader, t->path, NULL, &err);
 	if (rc) {
+		const char *name = strrchr(t->path, '/');
+
 		rc = fail_of_library(&err);
 		if (is_dir)
 			hint_if_unfinished(t->path);
+		else if (!strcmp(name ? name + 1 : t->path, "dataset.manifest"))
+			hint("this is the manifest of a dataset; give its folder: %.*s",
+			     name ? (int)(name - t->path) + !(name - t->path) : 1, name ? t->path : ".");
 		return rc;
 	}
 	if (is_dir) {

@@ -62,6 +62,10 @@ static int take_value(const struct condition *c, const char *text, size_t bytes,
 	}
 	if (is_label && target_find_class(c->t, text, bytes, out))
 		return EXIT_DONE;
+	if (is_label && target_find_class(c->t, c->value, strlen(c->value), &named))
+		return cli_misuse(c->args,
+				  "--where %s=%s: a comma divides values; give the index of that class, %" PRId64,
+				  c->field->name, c->value, named);
 	return cli_misuse(c->args, "--where %s=%.*s: %s", c->field->name, (int)bytes, text,
 			  is_label ? "there is no class of that name; 'shardcat stats' lists them"
 				   : "must be a whole number");
@@ -255,8 +259,8 @@ static int take_condition(struct condition *c)
 	if (name_bytes < sizeof(name))
 		c->field = shard_schema_find(c->t->schema, name);
 	if (!c->field)
-		return cli_misuse(c->args, "--where %s: %s has no field of that name; 'shardcat info' lists them",
-				  c->text, c->t->path);
+		return cli_misuse(c->args, "--where %s: %s has no field '%.*s'; 'shardcat info' lists them", c->text,
+				  c->t->path, (int)name_bytes, c->text);
 	c->value = c->text + name_bytes + sign_bytes;
 	if (c->field->kind == SHARD_STRING && c->sign != IS && c->sign != IS_NOT)
 		return cli_misuse(c->args, "--where %s: %s is a string; only = and != compare strings", c->text, name);
