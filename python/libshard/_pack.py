@@ -336,7 +336,7 @@ class _Plan:
 def _item(record: Mapping[str, Any], key: str, what: str) -> Any:
     """That which ``key=`` names."""
     if key not in record:
-        raise RecordError(f"key={key!r}: {what} has no such item; it has {list(record)}", "bad argument")
+        raise RecordError(f"key={show(key)}: {what} has no such item; it has {list(record)}", "bad argument")
     return record[key]
 
 
