@@ -422,7 +422,7 @@ class BadUse(Case):
         self.assertRegex(error.__notes__[0], "ours: [1-4] complete shards were removed.*catch RecordError")
         error = self.refuse("text:text[<=64]", rows, "record 9", shard_records=20)
         self.assertFalse(hasattr(error, "__notes__"))
-        with self.assertRaisesRegex(TypeError, r"pack\(\) got an unexpected .* 'on_error'; options are compress"):
+        with self.assertRaisesRegex(TypeError, "libshard.pack has no option on_error=; there are names"):
             libshard.pack(rows, None, "ours", on_error="skip")
 
     def test_a_column_that_is_indexed_by_labels(self):
@@ -530,12 +530,12 @@ class BadUse(Case):
         self.assertEqual((error.record, error.field), (1, "label"))
         for classes, words in (
             (["a", "a"], "a name is given twice"),
-            ([1], "1 is not a str"),
+            ([1], "classes=\\[1\\]; must be names"),
             (["a\0"], "NUL"),
             (["x" * 5000], "class 0"),
             ([""], "class 0"),
         ):
-            with self.assertRaisesRegex(libshard.ArgumentError, words):
+            with self.assertRaisesRegex((libshard.ArgumentError, TypeError), words):
                 libshard.pack([{"label": 0}], None, "ours", classes=classes)
             self.check_nothing()
         for record, words in (
@@ -643,21 +643,21 @@ class BadUse(Case):
 
     def test_options(self):
         for options, words in (
-            ({"compress": "zip"}, "compress='zip'; must be None or 'lz4'"),
+            ({"compress": "zip"}, "compress='zip'; must be one of 'none', 'lz4'"),
             ({"shard_records": 1, "shard_bytes": 1}, "are both given"),
-            ({"shard_records": 0}, "must be at least 1"),
-            ({"shard_records": -1}, "shard_records=-1; must be 0 to"),
+            ({"shard_records": 0}, "shard_records=0; must be 1 to"),
+            ({"shard_records": -1}, "shard_records=-1; must be 1 to"),
             ({"align": 5}, "align is 5; must be 0 or 4096"),
             ({"shard_records": 1 << 39}, "the limit is"),
-            ({"order": "x"}, "order='x'; must be 'source' or 'shuffle'"),
+            ({"order": "x"}, "order='x'; must be one of 'source', 'shuffle'"),
             ({"seed": -1}, "seed=-1"),
-            ({"provenance": 5}, "provenance: 5 is not a str"),
+            ({"provenance": 5}, "provenance=5; must be text"),
             ({"names": ["a"]}, None),
         ):
             with self.subTest(options):
                 if words is None:
                     continue
-                with self.assertRaisesRegex(libshard.ArgumentError, words):
+                with self.assertRaisesRegex((libshard.ArgumentError, TypeError), words):
                     libshard.pack([{"x": np.zeros(5000, "u1")}], "x:u8[5000]", "ours", **options)
                 self.check_nothing()
         with self.assertRaisesRegex(

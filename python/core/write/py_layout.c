@@ -146,6 +146,18 @@ PyObject *layout_item(const struct layout *l, PyObject *record, uint32_t f, unsi
 	PyObject *value = layout_item_if(l, record, f), *names, *text;
 	const char *found;
 
+	/* A list, for example, which has no items of that name; what a mapping itself raises is its own. */
+	if (!value && !PyDict_Check(record) && PyErr_Occurred() &&
+	    (PyErr_ExceptionMatches(PyExc_TypeError) || PyErr_Occurred() == PyExc_ValueError)) {
+		PyObject *type = PyType_GetName(Py_TYPE(record));
+
+		text = type ? PyUnicode_AsEncodedString(type, "utf-8", "backslashreplace") : NULL;
+		PyErr_Clear();
+		fail_record(number, NULL, "it is a value of type %.100s; must be a dict of field name to value",
+			    text ? PyBytes_AsString(text) : "?");
+		Py_XDECREF(text);
+		Py_XDECREF(type);
+	}
 	if (value || PyErr_Occurred())
 		return value;
 	names = PySequence_List(record);
