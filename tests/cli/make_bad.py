@@ -59,7 +59,7 @@ def lines():
         f.write(json.dumps({"path": i[11], "label": 1.5, "text": "x"}) + "\n")
         f.write(json.dumps({"label": 1, "text": "x"}) + "\n")
         f.write(json.dumps({"path": i[12], "label": 1, "text": 7}) + "\n")
-    expect("lines", ["lines.jsonl#11 bad value", "lines.jsonl#12 bad value", f"{i[11]} bad value",
+    expect("lines", ["lines.jsonl#11 bad value", "lines.jsonl#12 bad value", f"{i[11]} incomplete",
                      "lines.jsonl#14 incomplete", f"{i[12]} bad value"], i[:10])
 
 
