@@ -117,7 +117,7 @@ CLIENTS  := $(call scripts,tests/python/clients/*.sh)
 # What a sanitizer's run leaves out.  No sanitizer changes what these look at: the sources, the
 # plain build, stacks that a test switches by itself, memory and figures, what a kill leaves behind,
 # arithmetic that t_order and t_mix look at, and other languages.
-OMIT_asan := tree/% format/%.sh fault/steal.sh fault/%_kill.sh pack/claims_simulation.sh cli/pack_many.sh \
+OMIT_asan := tree/% format/%.sh fault/no_memory.sh fault/steal.sh fault/%_kill.sh pack/claims_simulation.sh cli/pack_many.sh \
              cuda/bench.sh cuda/header.sh cuda/ptx.sh gauntlet/% ptx/t_ptx_kernel_counts ptx/t_ptx_device \
              python/hints.sh python/peers.sh twin/order.sh twin/mix.sh twin/select.sh
 # The thread sanitizer cannot look into an interpreter that was built without it,
