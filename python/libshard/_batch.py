@@ -70,5 +70,5 @@ def missing(self: Batch[Any], name: object) -> NoReturn:
     raise KeyError(f"no item {show(name)} in this batch, which has {', '.join(map(str, self)) or 'none'}")
 
 
-Batch.__missing__ = missing  # type: ignore[attr-defined]
+Batch.__missing__ = missing  # type: ignore[method-assign]
 Batch.images = images  # type: ignore[method-assign]

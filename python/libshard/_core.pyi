@@ -3,7 +3,7 @@
 
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, ClassVar, Self, SupportsIndex, TypeVar, final, overload
+from typing import Any, ClassVar, NoReturn, Self, SupportsIndex, TypeVar, final, overload
 
 from _typeshed import ReadableBuffer, WriteableBuffer
 from typing_extensions import CapsuleType
@@ -192,6 +192,7 @@ class Batch(dict[str, _T]):
     @property
     def item_names(self) -> tuple[str, ...]: ...
     def images(self, field: str | None = None) -> list[_T]: ...
+    def __missing__(self, name: object) -> NoReturn: ...
 
 class Loader:
     def __new__(
