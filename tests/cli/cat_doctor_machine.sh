@@ -185,6 +185,9 @@ if [ -d /sys/fs/cgroup ] && [ -e /proc/self/cgroup ]; then
 			"$PACK" raw zero.bin -o packed --schema 'x:u8[16]' --order shuffle -q -j 1
 		grep -c CLONE_THREAD clones
 	}
-	[ "$(threads 20480)" = $(($(threads 40960) - 1)) ] || die "shardpack reads ahead more than half of its group's memory"
+	# A sanitizer does not work under strace, and a container may forbid it.
+	[ -n "${VARIANT-}" ] || ! strace -qq -o none true 2>/dev/null ||
+		[ "$(threads 20480)" = $(($(threads 40960) - 1)) ] ||
+		die "shardpack reads ahead more than half of its group's memory"
 fi
 echo "$n findings"

@@ -258,11 +258,11 @@ TEST(values_arrive)
 		{"images --out=b -- a", "images: source=a out=b resize=0" DEFAULTS},
 		{"images --out b -- -a", "images: source=-a out=b resize=0" DEFAULTS},
 		{"images -ob a", "images: source=a out=b resize=0" DEFAULTS},
-		{"images --out=--odd -", "images: source=- out=--odd resize=0" DEFAULTS},
-		{"images --out=a=b -", "images: source=- out=a=b resize=0" DEFAULTS},
+		{"images --out=--odd ./-", "images: source=./- out=--odd resize=0" DEFAULTS},
+		{"images --out=a=b ./-", "images: source=./- out=a=b resize=0" DEFAULTS},
 		{"plan images a -o b", "plan images: source=a out=b resize=0" DEFAULTS},
-		{"images a -rnj4 --resize 65500 --filter box --shard-bytes 1GiB --max-bad 2.5% --part 3/4 -o -",
-		 "images: source=a out=- resize=65500 filter=3 shard_bytes=1073741824 jobs=4 max_bad=ppm 25000 "
+		{"images a -rnj4 --resize 65500 --filter box --shard-bytes 1GiB --max-bad 2.5% --part 3/4 -o ./-",
+		 "images: source=a out=./- resize=65500 filter=3 shard_bytes=1073741824 jobs=4 max_bad=ppm 25000 "
 		 "part=3/4 replace=1 dry_run=1 rest= given=11\n"},
 		{"images a -nr -j 1024 --resize=1 --filter=lanczos --shard-bytes=64k "
 		 "--max-bad=18446744073709551615 --part=0/1 -o b",
@@ -337,6 +337,8 @@ TEST(mistakes_are_named)
 		{"images a -o b --resize=", "sample: --resize '': must not be empty" IMAGES},
 		{"images a -o _", "sample: -o '': must not be empty" IMAGES},
 		{"images _ -o b", "sample: SRC '': must not be empty" IMAGES},
+		{"images a -o -",
+		 "sample: -o -: must be a folder, not a stream; for a folder of that name type ./-" IMAGES},
 		{"images a -o b -j 0", "sample: -j 0: must be 1 to 1024" IMAGES},
 		{"images a -o b --shard-bytes 1", "sample: --shard-bytes 1: must be 64K to 16T" IMAGES},
 		{"images a -o b --shard-bytes 17T", "sample: --shard-bytes 17T: must be 64K to 16T" IMAGES},

@@ -276,7 +276,8 @@ def values(draw, dtype, shape):
     with np.errstate(over="ignore"):
         want = np.array(value, "f8").astype(dtype)
     stored = want.reshape(-1).tolist()
-    kept = np.isfinite(want).all() and all(type(v) is float or int(w) == v for v, w in zip(flat, stored))
+    exact = all(type(v) is float or (-(2**63) <= v < 2**64 and int(w) == v) for v, w in zip(flat, stored))
+    kept = np.isfinite(want).all() and exact
     return value, want if kept else None
 
 

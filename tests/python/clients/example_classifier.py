@@ -74,8 +74,9 @@ class Classifier(unittest.TestCase):
             loader.set_epoch(16)
             start_of_epoch = loader.state_dict()
             loader.load_state_dict(state["loader"])
-            next(iter(loader))
-            one_late = loader.state_dict()
+            loop = iter(loader)
+            next(loop)
+            one_late = loader.state_dict()  # inside of the loop
         fresh = {"state": {}, "param_groups": state["optimizer"]["param_groups"]}
         rows = [
             {"loader": one_late},
