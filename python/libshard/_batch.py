@@ -1,17 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The images of a batch, where each has a size of its own."""
+"""Of batches: items that are not there, and images where each has a size of its own."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NoReturn
 
 from ._core import Array, Batch
 from ._errors import ArgumentError
+from ._options import as_text, public, show
 
 _SIZE = "_size"  # behind the name of the field
 _CHANNELS = 4
 
 
+@public("images")
 def images(self: Batch[Any], field: str | None = None) -> list[Any]:
     """The images of a batch of whole images: a list of views [height, width, channels].
 
@@ -19,9 +21,10 @@ def images(self: Batch[Any], field: str | None = None) -> list[Any]:
     field [batch, channels, pixels], they are [channels, height, width].  ``field``: the name of
     the images; by default that of the only ones.
     """
-    name = _only(self) if field is None else field
+    name = _only(self) if field is None else as_text("field", field, "the name of images")
     if not _are_whole(self, name):
-        raise ArgumentError(f"images: {name!r} has no whole images in this batch: {_what(self, name)}", "bad argument")
+        what = _what(self, name)
+        raise ArgumentError(f"images: {show(name)} has no whole images in this batch: {what}", "bad argument")
     pixels = self[name]
     shape = tuple(pixels.shape)
     turned = shape[1] <= _CHANNELS < shape[2]
@@ -63,4 +66,10 @@ def _what(batch: Batch[Any], name: str) -> str:
     return f"it is {list(batch[name].shape)}"
 
 
+def missing(self: Batch[Any], name: object) -> NoReturn:
+    """``batch[name]``, where there is no such item."""
+    raise KeyError(f"no item {show(name)} in this batch, which has {', '.join(map(str, self)) or 'none'}")
+
+
+Batch.__missing__ = missing  # type: ignore[attr-defined]
 Batch.images = images  # type: ignore[method-assign]

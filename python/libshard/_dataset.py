@@ -3,14 +3,14 @@
 
 from __future__ import annotations
 
+import operator
 import os
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Self, SupportsIndex, cast
+from typing import TYPE_CHECKING, Any, Self, SupportsIndex
 
 from . import _core
 from ._description import ChannelStats, Field, Schema, Stats, Value, VerifyReport
 from ._errors import (
-    ArgumentError,
     CorruptError,
     Error,
     MismatchError,
@@ -18,8 +18,8 @@ from ._errors import (
     StorageError,
     UnsupportedError,
 )
-from ._options import choice, whole
-from ._selection import Selectable, Selection, load_selection, no_mask
+from ._options import as_flag, as_items, as_path, as_text, check_function, choice, public, show, whole
+from ._selection import Selectable, Selection, column_of, load_selection, no_mask
 from ._show import Preview, dataset_html, escape, spread_numbers
 
 if TYPE_CHECKING:
@@ -47,6 +47,7 @@ class Dataset(_core.Dataset, Selectable):
     and raises :class:`MismatchError` if they are not the same any more.
     """
 
+    @public("libshard.Dataset")
     def __new__(cls, path: Path, *, check: str = "device", guard: bool = True, id: str | None = None) -> Self:
         """Open the folder ``path``; reads its manifest and no shard.
 
@@ -56,10 +57,13 @@ class Dataset(_core.Dataset, Selectable):
         process.  ``id``: the id that the dataset must have, 64 hex digits from somebody you trust;
         else :class:`MismatchError`.
         """
+        if id is not None:
+            as_text("id", id, "64 hex digits")
+        name, kind, is_guarded = as_path("path", path), choice("check", check, _CHECKS), as_flag("guard", guard)
         try:
-            return super().__new__(cls, path, check=choice("check", check, _CHECKS), guard=guard, id=id)
+            return super().__new__(cls, name, check=kind, guard=is_guarded, id=id)
         except NotFoundError as e:
-            raise NotFoundError(e.message + _advice(path), e.status, e.os_code) from None
+            raise NotFoundError(e.message + _advice(name), e.status, e.os_code) from None
 
     def __init__(self, path: Path, *, check: str = "device", guard: bool = True, id: str | None = None) -> None:
         self._options = {"check": check, "guard": guard}
@@ -123,6 +127,7 @@ class Dataset(_core.Dataset, Selectable):
                     counts = dict(zip(self.classes, records))
         return Stats(channels, counts)
 
+    @public("Dataset.verify")
     def verify(
         self,
         *,
@@ -140,11 +145,18 @@ class Dataset(_core.Dataset, Selectable):
         problem that was found, unless ``strict`` is False; the exception has the report as
         ``report``.
         """
-        sample_units, threads = whole("sample_units", sample_units, 64), whole("threads", threads)
+        is_strict = as_flag("strict", strict)
+        if progress is not None:
+            check_function("progress", progress, "done_bytes, total_bytes")
         report = VerifyReport(
-            **self._verify(sample_units=sample_units, threads=threads, sha256=sha256, progress=progress)
+            **self._verify(
+                sample_units=whole("sample_units", sample_units, 64),
+                threads=whole("threads", threads),
+                sha256=as_flag("sha256", sha256),
+                progress=progress,
+            )
         )
-        if strict and report.problem_count:
+        if is_strict and report.problem_count:
             kinds: dict[str, type[Error]] = {
                 "corrupt": CorruptError,
                 "unsupported": UnsupportedError,
@@ -156,6 +168,7 @@ class Dataset(_core.Dataset, Selectable):
             raise error
         return report
 
+    @public("Dataset.show")
     def show(self, records: SupportsIndex | Sequence[SupportsIndex] = 16) -> Preview:
         """Some records to look at: so many from all over the dataset, or those with these numbers.
 
@@ -163,13 +176,26 @@ class Dataset(_core.Dataset, Selectable):
         """
         if isinstance(records, SupportsIndex) and not hasattr(records, "__len__"):  # arrays have both
             return Preview(self, spread_numbers(len(self), whole("records", records, 64)))
-        return Preview(self, [range(len(self))[i] for i in no_mask(cast("Sequence[SupportsIndex]", records))])
+        numbers = no_mask(as_items("records", records, "a number of records, or numbers of records"))
+        return Preview(self, [self._number(number) for number in numbers])
 
+    def _number(self, number: SupportsIndex) -> int:
+        """Of a record.  Numbers below 0 count from the end."""
+        count = len(self)
+        try:
+            return range(count)[operator.index(number)]
+        except TypeError:
+            raise TypeError(f"record {show(number)}; must be a whole number") from None
+        except IndexError:
+            raise IndexError(f"there is no record {show(number)}; the dataset has {count}") from None
+
+    @public("Dataset.column")
     def column(self, field: str) -> Array:
         """A field of all records as one array, such as all labels.  Reads no other fields, but for
         those that are stored beside it."""
-        return _core.Selection.column(self, field)
+        return column_of(self, field)
 
+    @public("Dataset.load_selection")
     def load_selection(self, path: Path) -> Selection:
         """What ``selection.save(path)`` or ``shardcat select`` wrote.
 
@@ -191,9 +217,8 @@ class Dataset(_core.Dataset, Selectable):
         return f"<libshard.Dataset {self.path!r}: {len(self):,} records of ({fields}), {shards}>"
 
 
-def _advice(path: Path) -> str:
+def _advice(name: str) -> str:
     """What to do about a folder without a manifest."""
-    name = os.fsdecode(path)
     if "://" in name:
         return "; datasets are folders of this machine: fetch it first, and open the copy"
     if name.startswith("~"):
@@ -216,6 +241,28 @@ def _reopen(cls: type[Dataset], path: str, options: dict[str, Any], dataset_id: 
     return ds
 
 
+def opened(option: str, source: Any) -> Dataset:
+    """What a user gave as a dataset, or as the path of one."""
+    if isinstance(source, Dataset):
+        return source
+    if isinstance(source, (str, bytes, os.PathLike)):
+        return Dataset(source)
+    hint = "libshard.pack() makes a dataset of samples"
+    inner = getattr(source, "dataset", None)
+    if isinstance(inner, Dataset):  # a ShardDataset of ours, a loader, a mixture, a Subset of PyTorch
+        hint = f"give it the {type(source).__name__}'s .dataset"
+        if hasattr(source, "indices"):
+            hint += ".select(subset.indices)"
+        elif getattr(source, "selection", None) is not None:
+            hint = f"give it the {type(source).__name__}'s .selection"
+        elif hasattr(source, "sources"):
+            hint = "a mixture is for libshard.Loader and libshard.torch.Loader"
+    elif isinstance(source, (list, tuple)) and any(isinstance(part, (Dataset, Selection)) for part in source):
+        hint = "libshard.mix([a, b]) makes one of several"
+    raise TypeError(f"{option}={show(source)}; must be a libshard.Dataset, a selection, or the path of one; {hint}")
+
+
+@public("libshard.open")
 def open(path: Path, *, check: str = "device", guard: bool = True, id: str | None = None) -> Dataset:
     """Open the dataset in folder ``path``: a :class:`Dataset`."""
     return Dataset(path, check=check, guard=guard, id=id)

@@ -7,6 +7,9 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, SupportsIndex, TypeAlias, Union, overload
 
+from ._errors import ArgumentError
+from ._options import public, show
+
 if TYPE_CHECKING:
     from ._core import Array
 
@@ -34,6 +37,9 @@ class Field:
         return f"{self.name}: {self.dtype}{axes}" + ("" if self.kind == "tensor" else f" {self.kind}")
 
 
+Field.__init__ = public("libshard.Field")(Field.__init__)  # type: ignore[method-assign]
+
+
 class Schema(tuple[Field, ...]):
     """The fields of a record, in order; also by name: ``ds.schema["image"].shape``."""
 
@@ -45,15 +51,23 @@ class Schema(tuple[Field, ...]):
 
     def __getitem__(self, which: Any, /) -> Any:
         if not isinstance(which, str):
-            return super().__getitem__(which)
+            try:
+                return super().__getitem__(which)
+            except TypeError:
+                raise TypeError(f"schema[{show(which)}]: give the name of a field, or its number") from None
+            except ValueError:
+                said = f"schema[{show(which)}]: the step of a slice must not be 0"
+                raise ArgumentError(said, "bad argument") from None
         for field in self:
             if field.name == which:
                 return field
-        raise KeyError(f"no field {which!r}; there are {', '.join(f.name for f in self)}")
+        raise KeyError(f"no field {show(which)}; there are {', '.join(f.name for f in self)}")
 
     def __contains__(self, which: object, /) -> bool:
         """Is this the name of a field, or one of the fields?"""
-        return any(f.name == which for f in self) if isinstance(which, str) else super().__contains__(which)
+        if isinstance(which, str):
+            return any(f.name == which for f in self)
+        return isinstance(which, Field) and super().__contains__(which)
 
     @property
     def names(self) -> list[str]:

@@ -9,6 +9,7 @@ too, so that code which knows nothing of libshard does the right thing: a missin
 
 from __future__ import annotations
 
+import errno
 import re
 from typing import TYPE_CHECKING, Any
 
@@ -102,6 +103,15 @@ class NotFoundError(StorageError, FileNotFoundError):
 
 class ExistsError(StorageError, FileExistsError):
     """Something else has that name already; nothing was touched."""
+
+
+def of_system(error: OSError, what: str) -> StorageError:
+    """What Python's own functions raise, as an exception of ours."""
+    if isinstance(error, StorageError):
+        return error
+    kinds: dict[int | None, type[StorageError]] = {errno.ENOENT: NotFoundError, errno.EEXIST: ExistsError}
+    kind = kinds.get(error.errno, StorageError)
+    return kind(f"{what}: {error.strerror or error}", "i/o error", error.errno or 0)
 
 
 class CorruptError(Error):

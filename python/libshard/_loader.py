@@ -5,15 +5,15 @@ from __future__ import annotations
 
 import operator
 import warnings
-from typing import TYPE_CHECKING, Any, Generic, Self, SupportsIndex, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, NoReturn, Self, SupportsIndex, TypeVar
 
 from . import _core, _frameworks, _ranks
 from ._core import Batch
-from ._dataset import Dataset
-from ._dataset import open as _open_dataset
+from ._dataset import Dataset, opened
 from ._errors import ArgumentError
+from ._hints import Hinting
 from ._mix import Mixture
-from ._options import choice, whole
+from ._options import as_flag, as_names, as_text, check_function, choice, show, whole
 from ._selection import Selection
 from ._transform import Transform
 
@@ -50,7 +50,7 @@ _ROW_PARTS = ("index", "flags", "valid", "component")  # of a batch: they have a
 _PARTS = (*_ROW_PARTS, "epoch", "step", "position")
 
 
-class LoaderBase(Generic[T]):
+class LoaderBase(Hinting, Generic[T]):
     """What loaders have in common, whatever they make of a batch."""
 
     _wide_tokens = False  # are token ids int64, whatever is stored?
@@ -158,24 +158,29 @@ class LoaderBase(Generic[T]):
         ``shardpack append``.
         """
         place, gpu = _device(device)
-        if place == "cpu" and (stream is not None or pool_bytes != 0):
+        pool = _pool(pool_bytes)
+        if place == "cpu" and (stream is not None or pool):
             raise ArgumentError("stream and pool_bytes need device='cuda'", "bad argument")
-        if place != "cpu" and copy:
+        self.copy = as_flag("copy", copy)
+        if place != "cpu" and self.copy:
             raise ArgumentError("copy=True needs device='cpu'; on a GPU copy what is to be kept", "bad argument")
         self.selection = dataset if isinstance(dataset, Selection) else None
         self.mixture = dataset if isinstance(dataset, Mixture) else None
         source = self.selection or self.mixture
         if isinstance(dataset, (Selection, Mixture)):
             dataset = dataset.dataset
-        self.dataset = dataset if isinstance(dataset, Dataset) else _open_dataset(dataset)
+        self.dataset = opened("dataset", dataset)
         share = _ranks.given(rank, world)
         self._is_given, (self.rank, self.world) = share is not None, share or _ranks.found()
-        kind = choice("shuffle", shuffle, _SHUFFLES) if isinstance(shuffle, str) else 0 if shuffle else 1
+        is_named = isinstance(shuffle, str)
+        kind = choice("shuffle", shuffle, _SHUFFLES) if is_named else int(not as_flag("shuffle", shuffle))
         if not (transform is None or isinstance(transform, Transform) or callable(transform)):
-            raise TypeError(f"transform={transform!r}; must be a libshard.Transform or a function of a batch")
+            raise TypeError(f"transform={show(transform)}; must be a libshard.Transform or a function of a batch")
+        if transform is not None and not isinstance(transform, Transform):
+            check_function("transform", transform, "batch")
         self.transform = transform
         as_stored = _as_stored(transform_as_stored, transform)
-        self.copy, self._is_sequential = bool(copy), kind == 1
+        self._is_sequential = kind == 1
         lists = choice("strings", strings, _STRINGS) == 1
         if lists and place != "cpu":
             raise ArgumentError("strings='lists' needs device='cpu': a GPU has no strings", "bad argument")
@@ -207,13 +212,13 @@ class LoaderBase(Generic[T]):
             device=place == "cuda",
             gpu=gpu,
             stream=whole("stream", stream, 64) if isinstance(stream, SupportsIndex) else stream,
-            pool_bytes=_pool(pool_bytes),
+            pool_bytes=pool,
             source=source and source._core,
             fields=wanted,
             items=_item_bits(self._items),
             strings=lists,
             wide_tokens=self._wide_tokens,
-            resume_appended=bool(resume_appended),
+            resume_appended=as_flag("resume_appended", resume_appended),
             transform=transform._for(self.dataset, as_stored) if isinstance(transform, Transform) else None,
         )
         self.batch_size = operator.index(batch_size)
@@ -236,6 +241,9 @@ class LoaderBase(Generic[T]):
 
     def __exit__(self, *exc: object) -> None:
         self.close()
+
+    def _next(self) -> NoReturn:
+        raise TypeError("a loader is not an iterator: it = iter(loader) begins an epoch, and next(it) gives a batch")
 
     def __len__(self) -> int:
         """Batches of a whole epoch, the same number on every rank.
@@ -279,7 +287,7 @@ class LoaderBase(Generic[T]):
         """Of a batch of arrays, one of what T is."""
         raise NotImplementedError
 
-    def set_epoch(self, epoch: int) -> None:
+    def set_epoch(self, epoch: SupportsIndex) -> None:
         """The next loop is that of this epoch, from its start.
 
         Right after ``load_state_dict()`` of a state in the middle of this epoch, from there.
@@ -287,6 +295,7 @@ class LoaderBase(Generic[T]):
         Of a mixture, that is behind the records that the last batch of the epoch before has taken,
         if that is the epoch that comes next.
         """
+        epoch = whole("epoch", epoch, 64)
         if self._resumed_at and self._resumed_at == self._core.tell() and epoch == self._resumed_at[0]:
             return
         if self.mixture is None or not self._core.begins(epoch):
@@ -322,14 +331,14 @@ class LoaderBase(Generic[T]):
         info["kind"] = _SHUFFLES[info["kind"]]
         return info
 
-    def indices(self, epoch: int, first: int, count: int) -> Array:
+    def indices(self, epoch: SupportsIndex, first: SupportsIndex, count: SupportsIndex) -> Array:
         """The records of this rank's rows ``[first, first + count)`` of an epoch, an int64 array.
 
         None of them is read.  Not of mixtures: there a number alone does not name a record.
         """
         if self.mixture is not None:
             raise ArgumentError("indices() is not for mixtures; see batch.component and batch.index", "bad argument")
-        return self._core.order(epoch, first, count)
+        return self._core.order(whole("epoch", epoch, 64), whole("first", first, 64), whole("count", count, 64))
 
     def state_dict(self) -> dict[str, Any]:
         """Where the next batch is, for a checkpoint: small and picklable.
@@ -348,7 +357,7 @@ class LoaderBase(Generic[T]):
         """
         if not isinstance(state, dict) or state.get("libshard") != 1 or not isinstance(state.get("token"), str):
             raise ArgumentError("this state is not from state_dict() of a libshard loader", "bad argument")
-        self._core.resume(state["token"])
+        self._core.resume(as_text("token", state["token"]))
         self._resumed_at = self._core.tell()
 
     def stats(self) -> dict[str, int | bool]:
@@ -370,6 +379,10 @@ class LoaderBase(Generic[T]):
             else f"{len(self):,} batches of {self.batch_size:,} an epoch, {self.order['kind']} order"
         )
         return f"<libshard.Loader of {self.selection or self.mixture or repr(self.dataset.path)}: {state}>"
+
+
+# Not as a method of the class: to type checkers a loader would then be an iterator.
+setattr(LoaderBase, "__next__", LoaderBase._next)  # noqa: B010
 
 
 class Loader(LoaderBase["Array"]):
@@ -400,10 +413,11 @@ def _open_core(dataset: Dataset, **options: Any) -> _core.Loader:
 def _fields(dataset: Dataset, wanted: Iterable[str] | None) -> int:
     """A bit for each field that is wanted; 0 for all of them."""
     names = [f.name for f in dataset.schema]
-    chosen = names if wanted is None else [wanted] if isinstance(wanted, str) else list(wanted)
+    chosen = names if wanted is None else as_names("fields", wanted, "['image', 'label']")
     for name in chosen:
         if name not in names:
-            raise ArgumentError(f"fields: {name!r} is not in the dataset, which has {', '.join(names)}", "bad argument")
+            said = f"fields: {show(name)} is not in the dataset, which has {', '.join(names)}"
+            raise ArgumentError(said, "bad argument")
     if not chosen:
         raise ArgumentError("fields: none is named; name one, or leave it out for all", "bad argument")
     return 0 if wanted is None else sum(1 << i for i, name in enumerate(names) if name in chosen)
@@ -411,17 +425,13 @@ def _fields(dataset: Dataset, wanted: Iterable[str] | None) -> int:
 
 def _as_stored(wanted: Any, transform: object) -> tuple[str, ...]:
     """Names of the fields that a transform shall leave as they are."""
-    try:
-        names = (wanted,) if isinstance(wanted, str) else tuple(wanted)
-    except TypeError:
-        names = (None,)
-    if not all(isinstance(name, str) and "\0" not in name for name in names):
-        raise TypeError(f"transform_as_stored={wanted!r}; must be names of fields, as ['boxes']")
-    names = tuple(dict.fromkeys(names))
+    option = "transform_as_stored"
+    names = tuple(dict.fromkeys(as_text(option, name) for name in as_names(option, wanted, "['boxes']")))
     if names and not isinstance(transform, Transform):
         said = "there is none" if transform is None else "transform is a function, which moves what it likes"
         raise ArgumentError(
-            f"transform_as_stored={list(names)!r} is for a libshard.Transform, and {said}; leave it out", "bad argument"
+            f"transform_as_stored={show(list(names))} is for a libshard.Transform, and {said}; leave it out",
+            "bad argument",
         )
     return names
 
@@ -432,11 +442,11 @@ def _items(wanted: str | Iterable[str], dataset: Dataset, fields: int, is_mixtur
     if isinstance(wanted, str) and wanted in ("rows", "all"):
         names = [name for name in there if wanted == "all" or name in _ROW_PARTS]
     else:
-        names = [wanted] if isinstance(wanted, str) else list(wanted)
+        names = as_names("items", wanted, "['index', 'valid']")
     for name in names:
         if name not in there:
             raise ArgumentError(
-                f"items: {name!r}; must be 'rows', 'all' or names of {', '.join(there)}", "bad argument"
+                f"items: {show(name)}; must be 'rows', 'all' or names of {', '.join(there)}", "bad argument"
             )
     taken = [f.name for i, f in enumerate(dataset.schema) if f.name in names and (not fields or fields >> i & 1)]
     if taken:
@@ -462,9 +472,10 @@ def _copied(batch: Batch[Array]) -> Batch[Array]:
 
 
 def _device(name: str | Device) -> tuple[str, int | None]:
-    kind, _, number = str(name).partition(":")
-    if kind not in ("cpu", "cuda") or (":" in str(name) and not (kind == "cuda" and number.isdecimal())):
-        raise ArgumentError(f"device={name!r}; must be 'cpu', 'cuda' or 'cuda:N'", "bad argument")
+    said = name if isinstance(name, str) else show(name) if not hasattr(name, "type") else str(name)
+    kind, _, number = said.partition(":")
+    if kind not in ("cpu", "cuda") or (":" in said and not (kind == "cuda" and number.isdecimal())):
+        raise ArgumentError(f"device={show(name)}; must be 'cpu', 'cuda' or 'cuda:N'", "bad argument")
     return kind, int(number) if number else None
 
 
@@ -480,7 +491,7 @@ def _corrupt_most(wanted: SupportsIndex | None) -> int:
 def _pool(wanted: SupportsIndex | str) -> int:
     if isinstance(wanted, str):
         if wanted != "all":
-            raise ArgumentError(f"pool_bytes={wanted!r}; must be a number or 'all'", "bad argument")
+            raise ArgumentError(f"pool_bytes={show(wanted)}; must be a number or 'all'", "bad argument")
         return _POOL_ALL
     return whole("pool_bytes", wanted, 64)
 
@@ -499,9 +510,10 @@ def _tail(tail: str | None, drop_last: bool | None, world: int, is_sequential: b
     if tail is not None and drop_last is not None:
         raise ArgumentError("tail and drop_last are both given; give one of them", "bad argument")
     if tail is None and drop_last is not None:
-        tail = "drop" if drop_last else "keep"
+        tail = "drop" if as_flag("drop_last", drop_last) else "keep"
     if tail is None:
         tail = "keep" if world == 1 else "pad" if is_sequential else "drop"
+    kind = choice("tail", tail, _TAILS)
     if tail == "keep" and world > 1:
         said = "tail='keep'" if drop_last is None else f"drop_last={drop_last}"
         raise ArgumentError(
@@ -509,4 +521,4 @@ def _tail(tail: str | None, drop_last: bool | None, world: int, is_sequential: b
             "use tail='pad' or tail='drop'",
             "bad argument",
         )
-    return choice("tail", tail, _TAILS)
+    return kind

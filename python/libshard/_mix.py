@@ -9,11 +9,11 @@ from array import array
 from typing import TYPE_CHECKING, Any, SupportsFloat, SupportsIndex
 
 from . import _core
-from ._dataset import Dataset
-from ._dataset import open as _open_dataset
+from ._dataset import Dataset, opened
 from ._errors import ArgumentError, OutOfMemoryError
-from ._options import choice, whole
-from ._selection import Selection
+from ._hints import Hinting
+from ._options import as_items, as_number, choice, public, show, whole
+from ._selection import Selection, column_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -24,7 +24,7 @@ _STOPS = ("longest", "shortest")
 WEIGHTS_MAX = 4096  # the sum of all weights
 
 
-class Mixture:
+class Mixture(Hinting):
     """Several datasets or selections, with weights: ``libshard.Loader(mixture, ...)`` mixes them.
 
     ``libshard.mix()`` and ``libshard.balanced()`` make one.
@@ -65,6 +65,7 @@ class Mixture:
         return f"<libshard.Mixture of {len(self.sources)} sources: {self.epoch_records:,} records an epoch>"
 
 
+@public("libshard.mix")
 def mix(
     sources: Iterable[Dataset | Selection | Path],
     weights: Iterable[SupportsIndex | SupportsFloat] | None = None,
@@ -87,16 +88,17 @@ def mix(
     is a number of whole blocks.  An epoch is only where a loop ends.  Sources run on from epoch to
     epoch, and each comes in passes that have every record once.
     """
-    if isinstance(sources, (Dataset, Selection, Mixture, str, os.PathLike)):
+    if isinstance(sources, (Dataset, Selection, Mixture, os.PathLike)):
         raise TypeError("sources: must be a list of datasets or selections")
-    parts = [_source(s) for s in sources]
+    parts = [_source(s) for s in as_items("sources", sources, "a list of datasets or selections")]
     if not 1 <= len(parts) <= WEIGHTS_MAX:
         raise ArgumentError(f"sources: there are {len(parts)}; must be 1 to {WEIGHTS_MAX}", "bad argument")
-    chosen = None if weights is None else _weights(list(weights), len(parts))
+    chosen = None if weights is None else _weights(as_items("weights", weights, "a list of numbers"), len(parts))
     length = 0 if epoch_records is None else whole("epoch_records", epoch_records, 64, least=1)
     return Mixture(parts, chosen, length, choice("stop", stop, _STOPS))
 
 
+@public("libshard.balanced")
 def balanced(dataset: Dataset | Selection | Path, *, field: str = "label", stop: str = "longest") -> Mixture:
     """All classes equally often, whatever their sizes: a mixture of a selection for each class.
 
@@ -104,7 +106,7 @@ def balanced(dataset: Dataset | Selection | Path, *, field: str = "label", stop:
     """
     source = _source(dataset)
     whole_dataset = source.dataset if isinstance(source, Selection) else source
-    column = _core.Selection.column(whole_dataset, field)
+    column = column_of(whole_dataset, field)
     try:
         values = column.tolist()
     except MemoryError:
@@ -130,7 +132,7 @@ def balanced(dataset: Dataset | Selection | Path, *, field: str = "label", stop:
 def _source(source: Dataset | Selection | Path) -> Dataset | Selection:
     if isinstance(source, Mixture):
         raise TypeError("sources: a mixture cannot be a source; name its sources, with their weights")
-    return source if isinstance(source, (Dataset, Selection)) else _open_dataset(source)
+    return source if isinstance(source, Selection) else opened("sources", source)
 
 
 def _weights(weights: list[Any], count: int) -> list[int]:
@@ -139,11 +141,11 @@ def _weights(weights: list[Any], count: int) -> list[int]:
     try:
         numbers = [operator.index(w) for w in weights]
     except TypeError:
-        return _core.Mix.rounded([float(w) for w in weights])
+        return _core.Mix.rounded([as_number("weights", w) for w in weights])
     if min(numbers) < 1 or sum(numbers) > WEIGHTS_MAX:
         raise ArgumentError(
-            f"weights={numbers}; each must be 1 or more, and their sum, {sum(numbers)}, at most {WEIGHTS_MAX}; floats "
-            "are rounded to that sum",
+            f"weights={show(numbers)}; each must be 1 or more, and their sum, {show(sum(numbers))}, at most "
+            f"{WEIGHTS_MAX}; floats are rounded to that sum",
             "bad argument",
         )
     return numbers

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 import sys
 import time
@@ -13,13 +14,16 @@ from . import _core
 from ._dataset import Dataset
 from ._description import Field
 from ._errors import ArgumentError, RecordError
-from ._options import whole
+from ._options import as_flag, as_names, check_function, choice, public, refuse_option, show, whole
 from ._schema import SchemaLike, dtype_name, parse, with_meaning
-from ._writer import Writer
+from ._writer import Writer, count_rows
 
+_OWN = ("out", "schema", "classes", "records", "keys")  # of the writer's arguments, those that pack() gives
+_OF_WRITER = [name for name in inspect.signature(Writer).parameters if name not in _OWN]
 _CHUNK_BYTES = 8 << 20  # of columns that are gathered at once
 
 
+@public("libshard.pack")
 def pack(source: Any, schema: SchemaLike | None, out: str | os.PathLike[str], *,
          names: Sequence[str] | None = None, batched: bool = False, key: str | Callable[[int, Any], str] | None = None,
          classes: Iterable[str] | None = None, order: str = "source", seed: int = 0,
@@ -55,25 +59,28 @@ def pack(source: Any, schema: SchemaLike | None, out: str | os.PathLike[str], *,
     ``provenance``, are those of :class:`Writer`.  If this raises, there is no dataset;
     :class:`RecordError` names record, field, dtype and shape.
     """
-    if order not in ("source", "shuffle"):
-        raise ArgumentError(f"order={order!r}; must be 'source' or 'shuffle'", "bad argument")
-    known = [name for name in Writer.__init__.__kwdefaults__ or () if name not in ("classes", "records", "keys")]
+    choice("order", order, ("source", "shuffle"))
     for name in options:
-        if name not in known:
-            raise TypeError(f"pack() got an unexpected keyword argument {name!r}; options are {', '.join(known)}")
+        if name not in _OF_WRITER:
+            refuse_option("libshard.pack", name, [*inspect.signature(pack).parameters][3:-1] + _OF_WRITER)
     if isinstance(source, (str, bytes, os.PathLike)):
-        raise TypeError(f"pack() takes samples, not {source!r}; shardpack packs folders, archives and files")
-    seed = whole("seed", seed, 64)
+        raise TypeError(f"pack() takes samples, not {show(source)}; shardpack packs folders, archives and files")
+    if names is not None:
+        names = as_names("names", names, "('image', 'label')", ordered=True)
+    if key is not None and not isinstance(key, str):
+        check_function("key", key, "number, sample")
+    seed, batched = whole("seed", seed, 64), as_flag("batched", batched)
     if seed and order == "source":
         raise ArgumentError(f"seed={seed} needs order='shuffle'; order='source' shuffles nothing", "bad argument")
     plan = _Plan(source, schema, names, batched, key, order == "shuffle", seed)
     if classes is None:
         classes = plan.classes()
+    shown_progress = _Progress(progress, plan.count)
     with Writer(out, plan.schema, classes=classes, records=plan.count, keys=key is not None, **options) as writer:
         if order == "shuffle":
             writer._order, writer._seed = 2, seed
-        with _Progress(progress, plan.count) as show:
-            plan.write_to(writer, show)
+        with shown_progress:
+            plan.write_to(writer, shown_progress)
         return writer.finish()
 
 
@@ -122,7 +129,8 @@ class _Plan:
         _refuse_misread(source, self.is_columns, batched)
         self.count: int | None = self._count()
         self.indexed = hasattr(source, "__getitem__") and hasattr(source, "__len__") and not self.is_columns
-        if not (self.is_columns or self.indexed or hasattr(source, "__iter__")):
+        is_class = isinstance(source, type)  # its methods are those of its instances
+        if is_class or not (self.is_columns or self.indexed or hasattr(source, "__iter__")):
             raise TypeError(
                 f"pack() takes a dict of arrays, a sequence or an iterable of samples, not a {type(source).__name__}"
             )
@@ -137,10 +145,7 @@ class _Plan:
 
     def _count(self) -> int | None:
         if self.is_columns:
-            counts = {name: len(column) for name, column in self.source.items()}
-            if len(set(counts.values())) > 1:
-                raise ArgumentError(f"the columns have different lengths: {counts}; must be the same", "bad argument")
-            return next(iter(counts.values()), 0)
+            return count_rows(self.source)
         if self.batched or not hasattr(self.source, "__len__"):
             return None
         try:
@@ -215,8 +220,8 @@ class _Plan:
     def _named(self, sample: Any, what: str) -> Mapping[str, Any]:
         if isinstance(sample, Mapping) and self.names is not None:
             raise ArgumentError(
-                f"names={tuple(self.names)!r}: a {what} is a {type(sample).__name__}, whose items have names; names= "
-                "is for tuples",
+                f"names={show(tuple(self.names))}: a {what} is a {type(sample).__name__}, whose items have names; "
+                "names= is for tuples",
                 "bad argument",
             )
         if isinstance(sample, _core.Batch):  # of a loader: what says where its records came from is no field
@@ -253,7 +258,7 @@ class _Plan:
             return None
         if isinstance(self.key, str):
             return list(columns[self.key])
-        count = len(next(iter(columns.values())))
+        count = count_rows(columns)
         return [self.key(first + i, {name: column[i] for name, column in columns.items()}) for i in range(count)]
 
     # ---- columns ----
@@ -330,9 +335,13 @@ class _Progress:
 
     def __init__(self, wanted: bool | Callable[[int, int | None], Any] | None, count: int | None) -> None:
         self.call = wanted if callable(wanted) else None
-        self.line = not self.call and (
-            sys.stderr is not None and sys.stderr.isatty() if wanted is None else bool(wanted)
-        )
+        self.line = False
+        if self.call:
+            check_function("progress", self.call, "done_records, all_records")
+        elif wanted is None:
+            self.line = sys.stderr is not None and sys.stderr.isatty()
+        else:
+            self.line = as_flag("progress", wanted)
         self.count, self.begin, self.last, self.done = count, time.monotonic(), 0.0, 0
 
     def __enter__(self) -> _Progress:

@@ -10,6 +10,7 @@ from typing import Any, NoReturn, TypeAlias
 from . import _core
 from ._description import Field, Schema
 from ._errors import ArgumentError, RecordError
+from ._options import show, whole
 
 # In the order of the enumerations of shard.h.
 _DTYPES = (
@@ -52,11 +53,8 @@ def dtype_name(dtype: Any) -> str | None:
 
     ``"uint8"`` for ``"u8"``, ``numpy.uint8``, ``numpy.dtype("u1")`` and ``torch.uint8``.
     """
-    name = (
-        dtype
-        if isinstance(dtype, str)
-        else getattr(dtype, "name", None) or getattr(dtype, "__name__", None) or str(dtype)
-    )
+    name = dtype if isinstance(dtype, str) else getattr(dtype, "name", None) or getattr(dtype, "__name__", None)
+    name = name if isinstance(name, str) else show(dtype)
     name = name.removeprefix("torch.")
     if name in _SHORT:
         return _DTYPES[_SHORT.index(name)]
@@ -83,8 +81,9 @@ def _as_said(name: str, dtype: str, shape: tuple[int, ...], kind: str = "tensor"
     field = with_meaning(name, dtype, shape, kind)
     if field.dtype != dtype:
         fail(
-            f"field {name!r}: a label is the number of a class and is stored as {field.dtype}, but the schema says "
-            f"{dtype}; say {field.dtype}, or libshard.Field({name!r}, {dtype!r}, ()) for a number that is not a class"
+            f"field {show(name)}: a label is the number of a class and is stored as {field.dtype}, but the schema says "
+            f"{dtype}; say {field.dtype}, or libshard.Field({show(name)}, {dtype!r}, ()) for a number that is not a "
+            "class"
         )
     return field
 
@@ -94,18 +93,18 @@ def _beside_pixels(name: str, text: str, word: str, of: str | None, shape: tuple
     dtype = dtype_name(of or ("float32" if word == "boxes" else "uint8"))
     if dtype is None or (word == "boxes" and dtype != "float32") or (word == "image" and of):
         wanted = "one of " + ", ".join(_DTYPES) if word == "mask" else "left out"
-        fail(f"field {name!r}: {text!r}: the dtype {of!r} must be {wanted}")
+        fail(f"field {show(name)}: {show(text)}: the dtype {show(of)} must be {wanted}")
     if word == "boxes":
         if shape[1:] not in ((), (4,)) or not shape:
-            fail(f"field {name!r}: {text!r}: give the greatest number of boxes, as in boxes[<=6], or boxes[6]")
+            fail(f"field {show(name)}: {show(text)}: give the greatest number of boxes, as in boxes[<=6], or boxes[6]")
         return Field(name, dtype, (shape[0], 4), kind, "none", "boxes")
     if word == "mask":
         if len(shape) != 2 or kind != "tensor":
-            fail(f"field {name!r}: {text!r}: give height and width, those of the image, as in mask[96,96]")
+            fail(f"field {show(name)}: {show(text)}: give height and width, those of the image, as in mask[96,96]")
         return Field(name, dtype, shape, semantic="mask")
     _, layout, semantic = _core.meaning("image", 1 + _DTYPES.index(dtype), shape)
     if _SEMANTICS[semantic] != "image" or kind != "tensor":
-        fail(f"field {name!r}: {text!r}: give height, width and 1, 3 or 4 channels, as in image[96,96,3]")
+        fail(f"field {show(name)}: {show(text)}: give height, width and 1, 3 or 4 channels, as in image[96,96,3]")
     return Field(name, dtype, shape, kind, _LAYOUTS[layout], "image")
 
 
@@ -113,44 +112,69 @@ def _from_text(name: str, text: str) -> Field:
     found = _TYPE.match(text.strip())
     if not found:
         fail(
-            f"field {name!r}: {text!r} is not a type; types look like uint8[32,32,3], int64, float32[<=64,4],"
+            f"field {show(name)}: {show(text)} is not a type; types look like uint8[32,32,3], int64, float32[<=64,4],"
             " text[<=200], bytes[<=9], boxes[<=6], mask[32,32]"
         )
     word, of, most, axes = found.groups()
     try:
         shape = tuple(int(a) for a in axes.split(",")) if axes is not None else ()
     except ValueError:
-        fail(f"field {name!r}: {text!r}: the shape must be numbers, as in [32,32,3]")
+        fail(f"field {show(name)}: {show(text)}: the shape must be numbers, as in [32,32,3]")
     if word in _FOLLOWING:
         return _beside_pixels(name, text, word, of, shape, "ragged" if most else "tensor")
     if of:
-        fail(f"field {name!r}: {text!r}: only a mask has a dtype behind a colon, as in mask:uint16[96,96]")
+        fail(f"field {show(name)}: {show(text)}: only a mask has a dtype behind a colon, as in mask:uint16[96,96]")
     if word == "text" and most and len(shape) == 2:
         return Field(name, "uint8", shape, "ragged", "none", "text")
     if word in ("text", "bytes"):
         if len(shape) != 1:
-            fail(f"field {name!r}: {text!r}: give the greatest number of bytes, as in {word}[<=200]")
+            fail(f"field {show(name)}: {show(text)}: give the greatest number of bytes, as in {word}[<=200]")
         return Field(name, "uint8", shape, "string", "none", "text" if word == "text" else "none")
     dtype = dtype_name(word)
     if not dtype:
-        fail(f"field {name!r}: dtype {word!r}; must be one of {', '.join(_DTYPES)}, text, bytes, boxes, mask, image")
+        known = ", ".join((*_DTYPES, "text", "bytes", *_FOLLOWING))
+        fail(f"field {show(name)}: dtype {show(word)}; must be one of {known}")
     return _as_said(name, dtype, shape, "ragged" if most else "tensor")
+
+
+def _check_name(name: object) -> None:
+    if not isinstance(name, str):
+        fail(f"the name of a field must be a str, not {show(name)}")
+
+
+def _check(f: Field) -> None:
+    """Refuse what is not a field: a user may have made it."""
+    _check_name(f.name)
+    if not _NAME.match(f.name):
+        fail(f"field {show(f.name)}: a name must be 1 to 47 of A-Z a-z 0-9 _ . -, and begin with a letter or _")
+    for what, known in (("dtype", _DTYPES), ("kind", _KINDS), ("layout", _LAYOUTS), ("semantic", _SEMANTICS)):
+        given = getattr(f, what)
+        if not isinstance(given, str) or given not in known:
+            fail(f"field {show(f.name)}: {what} {show(given)}; must be one of {', '.join(known)}")
+    if (
+        not isinstance(f.shape, tuple)
+        or not all(isinstance(n, int) and 0 <= n < 1 << 63 for n in f.shape)
+        or (f.kind != "tensor" and not f.shape)
+    ):
+        least = ", at least one" if f.kind != "tensor" else ""
+        fail(f"field {show(f.name)}: shape {show(f.shape)}; must be a tuple of numbers{least}")
+    if not isinstance(f.group, int) or f.group != -1:
+        whole(f"field {show(f.name)}: group", f.group)
 
 
 def _from_spec(name: Any, spec: Any) -> Field:
     """A field of what a user says of it: text, (dtype, shape), a dtype, or a Field."""
-    if not isinstance(name, str):
-        fail(f"the name of a field must be a str, not {name!r}")
     if isinstance(spec, Field):
+        _check(spec)
         return spec
     if isinstance(spec, str):
         return _from_text(name, spec)
     dtype, shape = spec if isinstance(spec, tuple) and len(spec) == 2 else (spec, ())
     found = dtype_name(dtype)
     if not found:
-        fail(f"field {name!r}: dtype {dtype!r}; must be one of {', '.join(_DTYPES)}")
+        fail(f"field {show(name)}: dtype {show(dtype)}; must be one of {', '.join(_DTYPES)}")
     if not isinstance(shape, (tuple, list)):
-        fail(f"field {name!r}: shape {shape!r}; must be a tuple of numbers, such as (32, 32, 3)")
+        fail(f"field {show(name)}: shape {show(shape)}; must be a tuple of numbers, such as (32, 32, 3)")
     return _as_said(name, found, tuple(shape))
 
 
@@ -159,7 +183,7 @@ def _split(text: str) -> Iterator[tuple[str, str]]:
     for part in re.split(r",(?![^\[]*\])", text):
         name, colon, word = part.partition(":")
         if not colon:
-            fail(f"schema {text!r}: {part!r} is not a field; give NAME:TYPE, as image:u8[32,32,3]")
+            fail(f"schema {show(text)}: {show(part)} is not a field; give NAME:TYPE, as image:u8[32,32,3]")
         yield name.strip(), word
 
 
@@ -180,8 +204,9 @@ def parse(schema: SchemaLike) -> dict[str, Field | None]:
             )
     fields: dict[str, Field | None] = {}
     for name, spec in pairs:
+        _check_name(name)
         if name in fields:
-            fail(f"schema: field {name!r} is given twice")
+            fail(f"schema: field {show(name)} is given twice")
         fields[name] = spec if spec is None else _from_spec(name, spec)
     if not fields:
         fail("schema: has no field; give at least one")
@@ -194,7 +219,8 @@ def _nested_shape(name: str, value: Any, record: int) -> tuple[tuple[int, ...], 
     while isinstance(value, (list, tuple)):
         if not value:
             raise RecordError(
-                f"record {record}, field {name!r}: an empty list does not show its type; give a schema", "bad argument"
+                f"record {record}, field {show(name)}: an empty list does not show its type; give a schema",
+                "bad argument",
             )
         shape.append(len(value))
         value = value[0]
@@ -208,8 +234,8 @@ def infer(name: str, value: Any, record: int = 0, rows: bool = False) -> Field:
         kind = "text" if isinstance(leaf, str) else "bytes"
         if not rows or len(shape) != 1:
             raise RecordError(
-                f"record {record}, field {name!r}: one record does not tell the greatest length of a "
-                f"{type(leaf).__name__}; give it in the schema, as {{{name!r}: '{kind}[<=200]', ...}}, "
+                f"record {record}, field {show(name)}: one record does not tell the greatest length of a "
+                f"{type(leaf).__name__}; give it in the schema, as {{{show(name)}: '{kind}[<=200]', ...}}, "
                 "with None for fields to take from the record",
                 "bad argument",
             )
@@ -226,20 +252,20 @@ def infer(name: str, value: Any, record: int = 0, rows: bool = False) -> Field:
             found = _core.describe(leaf)
         except (BufferError, TypeError, ValueError, RuntimeError) as e:
             raise RecordError(
-                f"record {record}, field {name!r}: an array that cannot be read: {e}", "bad argument"
+                f"record {record}, field {show(name)}: an array that cannot be read: {e}", "bad argument"
             ) from None
         if found is None:
             raise RecordError(
-                f"record {record}, field {name!r}: a value of type {type(leaf).__name__} is not a number, "
+                f"record {record}, field {show(name)}: a value of type {type(leaf).__name__} is not a number, "
                 "an array or a list of numbers",
                 "bad argument",
             )
         dtype, inner = found
         if dtype not in _DTYPES:
-            raise RecordError(f"record {record}, field {name!r}: {dtype}", "bad argument")
+            raise RecordError(f"record {record}, field {show(name)}: {dtype}", "bad argument")
     shape += inner
     if rows and not shape:
-        raise RecordError(f"field {name!r}: a single value; a column must have one for each record", "bad argument")
+        raise RecordError(f"field {show(name)}: a single value; a column must have one for each record", "bad argument")
     return with_meaning(name, dtype, shape[1:] if rows else shape)
 
 
@@ -247,8 +273,6 @@ class Layout:
     """Fields with their places: what a writer needs to know."""
 
     def __init__(self, fields: Iterable[Field], compress: str | None, align: int) -> None:
-        if compress not in (None, "none", "lz4"):
-            fail(f"compress={compress!r}; must be None or 'lz4'")
         self.named = list(fields)
         self.core = _core.Layout(_entries(self.named), int(compress == "lz4"), align)
         self.schema = Schema(Field(*(f[k] for k in Field.__dataclass_fields__)) for f in self.core.fields())
@@ -256,8 +280,8 @@ class Layout:
         for given in self.named:
             if given.group not in (-1, self.schema[given.name].group):
                 fail(
-                    f"field {given.name!r}: group={given.group} is given, but not all fields have a group, so all are "
-                    f"chosen by size, and this would be {self.schema[given.name].group}; give each field a group, also "
+                    f"field {show(given.name)}: group={given.group} is given, but not all fields have a group, so all "
+                    f"are chosen by size, and this would be {self.schema[given.name].group}; give each field a group, also "
                     "those of lengths, or none"
                 )
         self.stride = self.core.stride
@@ -279,23 +303,12 @@ def _with_lengths(fields: list[Field]) -> list[Field]:
 
 
 def _entries(fields: list[Field]) -> list[tuple[str, int, tuple[int, ...], int, int, int, int, int, int]]:
+    for f in fields:
+        _check(f)
     fields = _with_lengths(fields)
     names = {f.name for f in fields}
     if len(names) != len(fields):
         fail(f"schema: a field is given twice: {', '.join(sorted(f.name for f in fields))}")
-    for f in fields:
-        if not _NAME.match(f.name):
-            fail(f"field {f.name!r}: a name must be 1 to 47 of A-Z a-z 0-9 _ . -, and begin with a letter or _")
-        for what, known in (("dtype", _DTYPES), ("kind", _KINDS), ("layout", _LAYOUTS), ("semantic", _SEMANTICS)):
-            if getattr(f, what) not in known:
-                fail(f"field {f.name!r}: {what} {getattr(f, what)!r}; must be one of {', '.join(known)}")
-        if (
-            not isinstance(f.shape, tuple)
-            or not all(isinstance(n, int) for n in f.shape)
-            or (f.kind != "tensor" and not f.shape)
-        ):
-            least = ", at least one" if f.kind != "tensor" else ""
-            fail(f"field {f.name!r}: shape {f.shape!r}; must be a tuple of numbers{least}")
     chosen = all(f.group >= 0 for f in fields)
     entries = []
     for i, f in enumerate(fields):

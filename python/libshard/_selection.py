@@ -6,15 +6,16 @@ from __future__ import annotations
 import operator
 from array import array
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, SupportsIndex
+from typing import TYPE_CHECKING, Any, NoReturn, SupportsIndex
 
 from . import _core
 from ._errors import ArgumentError
-from ._options import whole
+from ._hints import Hinting
+from ._options import as_items, as_number, as_path, as_text, check_function, public, show, whole
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
-    from typing import TypeAlias
+    from typing import Never, TypeAlias
 
     from ._core import Array
     from ._dataset import Dataset
@@ -27,13 +28,19 @@ if TYPE_CHECKING:
 _NUMBERS = frozenset("bBhHiIlLqQnN")  # formats of buffers
 
 
-class Selectable:
+class Selectable(Hinting):
     """What a dataset and a selection have in common: records to choose from."""
 
     def _source(self) -> tuple[Dataset, _core.Selection | None]:
         """The dataset, and what is selected of it so far; None: all."""
         raise NotImplementedError
 
+    def __add__(self, other: object) -> NoReturn:
+        raise TypeError("datasets are not added: libshard.mix([a, b]) trains on several at once")
+
+    __radd__ = __add__
+
+    @public("select")
     def select(self, records: Iterable[SupportsIndex]) -> Selection:
         """Those with these numbers, of the dataset in either case: a :class:`Selection`.
 
@@ -53,7 +60,7 @@ class Selectable:
                 raise ArgumentError(f"records: {few}, are not in the selection", "bad argument")
         return Selection(dataset, chosen)
 
-    def where(self, **fields: Wanted | Iterable[Wanted] | Rule) -> Selection:
+    def where(self, *unnamed: Never, **fields: Wanted | Iterable[Wanted] | Rule) -> Selection:
         """Those whose fields have one of these values: ``ds.where(label=[3, 7])``.
 
         Such fields are integer scalars.  Of the label, names of classes do as well.  Of any field
@@ -63,17 +70,24 @@ class Selectable:
         fields alone.
         """
         dataset, of = self._source()
+        if unnamed:
+            raise TypeError(
+                f"where({show(unnamed[0])}): name the field whose values it is for, as in ds.where(label=[3, 7]) or "
+                "ds.where(score=lambda score: score > 0.5), which is called once, with an array of all values"
+            )
         if not fields:
             raise ArgumentError("where(): name a field and its values, such as label=[3, 7]", "bad argument")
         chosen = of
         for name, wanted in fields.items():
             if callable(wanted):
+                check_function(name, wanted, "values")
                 chosen = _core.Selection.of_mask(dataset, chosen, _mask(dataset, of, name, wanted))
             else:
                 chosen = _core.Selection.where(dataset, chosen, name, _values(dataset, name, wanted))
         assert chosen is not None
         return Selection(dataset, chosen)
 
+    @public("split")
     def split(self, *fractions: float, seed: SupportsIndex = 0) -> tuple[Selection, ...]:
         """Parts by chance, without a record in common.
 
@@ -81,15 +95,17 @@ class Selectable:
         same seed gives the same parts, on any machine.
         """
         dataset, of = self._source()
-        cuts = [0.0]
-        for fraction in fractions:
-            cuts.append(cuts[-1] + fraction)
-        if not fractions or not all(0 < f < 1 for f in fractions) or cuts[-1] > 1 + 1e-9:
-            raise ArgumentError(f"fractions={fractions}; must be above 0, and 1 at most together", "bad argument")
+        if any(hasattr(fraction, "__len__") and not isinstance(fraction, str) for fraction in fractions):
+            raise TypeError(f"split({show(fractions[0])}): give the fractions one by one, as in ds.split(0.8, 0.1)")
+        cuts, parts = [0.0], [as_number("fractions", fraction) for fraction in fractions]
+        for part in parts:
+            cuts.append(cuts[-1] + part)
+        if not parts or not all(0 < part < 1 for part in parts) or cuts[-1] > 1 + 1e-9:
+            raise ArgumentError(f"fractions={show(fractions)}; must be above 0, and 1 at most together", "bad argument")
         if len(fractions) > 1 and 1 - 1e-9 < cuts[-1] < 1 - 1e-12:
             raise ArgumentError(
-                f"fractions={fractions}; together they are {cuts[-1]!r}: is there a part for the rest? Give some that "
-                "make 1, or leave at least 1e-9",
+                f"fractions={show(fractions)}; together they are {cuts[-1]!r}: is there a part for the rest? Give "
+                "some that make 1, or leave at least 1e-9",
                 "bad argument",
             )
         if len(fractions) == 1 or cuts[-1] < 1 - 1e-9:
@@ -101,6 +117,7 @@ class Selectable:
             for begin, end in zip(cuts, cuts[1:])
         )
 
+    @public("folds")
     def folds(self, count: SupportsIndex, *, seed: SupportsIndex = 0) -> list[tuple[Selection, Selection]]:
         """For cross-validation: ``count`` pairs of a training set and the fold it leaves out."""
         dataset, of = self._source()
@@ -145,8 +162,19 @@ class Selection(Selectable):
 
     def numbers(self, places: Iterable[SupportsIndex]) -> list[int]:
         """The records at these places of the selection: their numbers in the dataset."""
-        inside = range(len(self))
-        return [self._core.records(inside[operator.index(p)], 1).tolist()[0] for p in no_mask(places)]
+        listed = no_mask(as_items("places", places, "numbers of places in the selection"))
+        return [self._number(place) for place in listed]
+
+    def _number(self, place: SupportsIndex) -> int:
+        """The record at a place.  Numbers below 0 count from the end."""
+        count = len(self)
+        try:
+            inside = range(count)[operator.index(place)]
+        except TypeError:
+            raise TypeError(f"place {show(place)} of a selection; must be a whole number") from None
+        except IndexError:
+            raise IndexError(f"there is no place {show(place)}; the selection has {count} records") from None
+        return int(self._core.records(inside, 1).tolist()[0])
 
     @property
     def records(self) -> Array:
@@ -168,7 +196,7 @@ class Selection(Selectable):
 
     def save(self, path: Path) -> None:
         """Write a small file, which ``ds.load_selection(path)`` and shardcat read."""
-        self._core.write(path)
+        self._core.write(as_path("path", path))
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _again, (self.dataset, array("q", self.records.tobytes()))
@@ -190,7 +218,12 @@ def no_mask(places: Iterable[SupportsIndex]) -> list[SupportsIndex]:
 
 
 def load_selection(dataset: Dataset, path: Path) -> Selection:
-    return Selection(dataset, _core.Selection.read(dataset, path))
+    return Selection(dataset, _core.Selection.read(dataset, as_path("path", path)))
+
+
+def column_of(dataset: Dataset, field: str) -> Array:
+    """A field of all records."""
+    return _core.Selection.column(dataset, as_text("field", field, "the name of a field"))
 
 
 def _again(dataset: Dataset, records: array[int]) -> Selection:
@@ -217,11 +250,12 @@ def _buffer(records: Iterable[SupportsIndex]) -> memoryview | array[int]:
 
 def _numbers(what: str, values: Iterable[SupportsIndex]) -> array[int]:
     """Whole numbers as C will see them."""
-    listed = values.tolist() if hasattr(values, "tolist") else list(values)
+    listed = values.tolist() if hasattr(values, "tolist") else values
+    listed = as_items(what, listed, "whole numbers")
     try:
         numbers = array("q", [operator.index(v) for v in listed])
     except TypeError:
-        raise TypeError(f"{what}={values!r}; must be whole numbers") from None
+        raise TypeError(f"{what}={show(values)}; must be whole numbers") from None
     except OverflowError:
         raise ArgumentError(f"{what}: a number is not one of 64 bits with a sign", "bad argument") from None
     if any(isinstance(v, bool) for v in listed):
@@ -239,7 +273,11 @@ def _mask(dataset: Dataset, of: _core.Selection | None, name: str, rule: Rule) -
     places = numpy.asarray(of.records(0, len(of))) if of is not None else None
     if places is not None:
         column = column[places]
-    chosen = numpy.asarray(rule(column))
+    answer = rule(column)
+    try:
+        chosen = numpy.asarray(answer)
+    except ValueError:  # of lists that differ in length
+        chosen = numpy.empty((), object)
     if chosen.dtype != bool or chosen.shape != column.shape[:1]:
         raise TypeError(
             f"{name}: the function gave {chosen.dtype} of shape {chosen.shape};"
@@ -261,8 +299,8 @@ def _values(dataset: Dataset, name: str, wanted: Wanted | Iterable[Wanted]) -> a
         if not isinstance(value, str):
             continue
         if not is_label:
-            raise TypeError(f"{name}={value!r}; must be a whole number, since this field has no classes")
+            raise TypeError(f"{name}={show(value)}; must be a whole number, since this field has no classes")
         if value not in dataset.classes:
-            raise ArgumentError(f"{name}={value!r}: there is no such class; see dataset.classes", "bad argument")
+            raise ArgumentError(f"{name}={show(value)}: there is no such class; see dataset.classes", "bad argument")
         values[i] = dataset.classes.index(value)
     return _numbers(name, values)

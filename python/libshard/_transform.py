@@ -3,13 +3,12 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, SupportsFloat, SupportsIndex
 
 from ._errors import ArgumentError
-from ._options import choice, whole
+from ._options import as_number, choice, public, show, whole
 from ._schema import _DTYPES, dtype_name
 
 if TYPE_CHECKING:
@@ -79,7 +78,7 @@ class Transform:
         choice("filter", self.filter, _FILTERS)
         name = dtype_name(self.dtype)
         if name not in ("uint8", "float16", "bfloat16", "float32"):
-            raise ArgumentError(f"dtype={self.dtype!r}; must be 'u8', 'f16', 'bf16' or 'f32'", "bad argument")
+            raise ArgumentError(f"dtype={show(self.dtype)}; must be 'u8', 'f16', 'bf16' or 'f32'", "bad argument")
         return (
             whole("views", self.views, least=1),
             height,
@@ -90,7 +89,7 @@ class Transform:
             choice("pixels", self.pixels, _PIXELS),
             _each("mean", self.mean, channels),
             _each("std", self.std, channels),
-            _number("flip", self.flip),
+            as_number("flip", self.flip),
             _pair("area", self.area),
             _pair("ratio", self.ratio),
         )
@@ -98,9 +97,9 @@ class Transform:
     def _for(self, dataset: Dataset, as_stored: tuple[str, ...] = ()) -> tuple[Any, ...]:
         """As the core takes it for batches of a dataset."""
         name = _only_image(dataset) if self.field is None else self.field
-        field = dataset.schema[name] if name in [f.name for f in dataset.schema] else None
-        if field is None:
-            raise ArgumentError(f"transform: the dataset has no field {name!r}", "bad argument")
+        if not isinstance(name, str) or name not in dataset.schema.names:
+            raise ArgumentError(f"transform: the dataset has no field {show(name)}", "bad argument")
+        field = dataset.schema[name]
         has_axis = len(field.shape) == 3 or field.kind == "ragged"
         channels = 1 if not has_axis else field.shape[0 if field.layout == "chw" else -1]
         return (name, *self._numbers(channels), as_stored)
@@ -136,7 +135,7 @@ def _size(size: Any) -> tuple[int, int]:
         return 0, 0
     sides = tuple(size) if isinstance(size, (tuple, list)) else (size, size)
     if len(sides) != 2:
-        raise ArgumentError(f"size={size!r}; must be a number, or (height, width)", "bad argument")
+        raise ArgumentError(f"size={show(size)}; must be a number, or (height, width)", "bad argument")
     return whole("size", sides[0], least=1), whole("size", sides[1], least=1)
 
 
@@ -146,37 +145,28 @@ def _each(option: str, value: Any, channels: int | None) -> tuple[float, ...]:
     ``channels``: those of the images; None if they are not known yet.
     """
     values = _several(value)
-    numbers = tuple(_number(option, v) for v in ([value] * (channels or 1) if values is None else values))
+    numbers = tuple(as_number(option, v) for v in ([value] * (channels or 1) if values is None else values))
     if not 1 <= len(numbers) <= _CHANNELS or (channels is not None and len(numbers) != channels):
         have = channels or f"1 to {_CHANNELS}"
         raise ArgumentError(f"{option} has {len(numbers)} numbers, and images {have} channels", "bad argument")
     if option == "std" and min(numbers) <= 0:
-        raise ArgumentError(f"std={value!r}; must be above 0", "bad argument")
+        raise ArgumentError(f"std={show(value)}; must be above 0", "bad argument")
     return numbers + (0.0,) * (_CHANNELS - len(numbers))
 
 
 def _pair(option: str, value: Any) -> tuple[float, float]:
-    pair = [_number(option, v) for v in _several(value) or ()]
+    pair = [as_number(option, v) for v in _several(value) or ()]
     if len(pair) != 2 or not 0 < pair[0] <= pair[1]:
-        raise ArgumentError(f"{option}={value!r}; must be two ascending numbers above 0", "bad argument")
+        raise ArgumentError(f"{option}={show(value)}; must be two ascending numbers above 0", "bad argument")
     return pair[0], pair[1]
 
 
 def _several(value: Any) -> list[Any] | None:
     """None if it is one number."""
     try:
-        return None if isinstance(value, str) else list(value)
+        return None if isinstance(value, (str, bytes, bytearray)) else list(value)
     except TypeError:
         return None
 
 
-def _number(option: str, value: Any) -> float:
-    try:
-        if isinstance(value, str):
-            raise TypeError
-        number = float(value)
-    except TypeError:
-        raise TypeError(f"{option}={value!r}; must be a number") from None
-    if not math.isfinite(number):
-        raise ArgumentError(f"{option}={value!r}; must be finite", "bad argument")
-    return number
+Transform.__init__ = public("libshard.Transform")(Transform.__init__)  # type: ignore[method-assign]

@@ -15,8 +15,8 @@ from . import _core
 from ._dataset import Dataset
 from ._dataset import open as _open_dataset
 from ._description import Field, Schema
-from ._errors import ClosedError, ExistsError, RecordError, shown
-from ._options import whole
+from ._errors import ClosedError, ExistsError, RecordError, of_system, shown
+from ._options import as_flag, as_items, as_names, as_path, as_text, public, show, stack_level, whole
 from ._schema import Layout, SchemaLike, fail, infer, parse
 
 _MANIFEST = "dataset.manifest"
@@ -44,6 +44,7 @@ class Writer:
 
     _state = "new"
 
+    @public("libshard.Writer")
     def __init__(self, out: str | os.PathLike[str], schema: SchemaLike | None = None, *,
                  classes: Iterable[str] | None = None, compress: str | None = None,
                  shard_records: int | None = None, shard_bytes: int | None = None, records: int | None = None,
@@ -76,25 +77,23 @@ class Writer:
 
         Raises :class:`ArgumentError`, :class:`ExistsError`, :class:`StorageError`.
         """
-        self._out = os.path.abspath(os.fspath(out))
-        self._shown = os.fspath(out)
+        self._shown = as_path("out", out)
+        self._out = os.path.abspath(self._shown)
         self._wanted: dict[str, Field | None] | None = None if schema is None else parse(schema)
         self._classes = _class_names(classes)
         self._class_index = {name: i for i, name in enumerate(self._classes)}
         if len(self._class_index) != len(self._classes):
             fail("classes: a name is given twice")
-        if compress not in (None, "none", "lz4"):
-            fail(f"compress={compress!r}; must be None or 'lz4'")
+        if compress is not None and not (isinstance(compress, str) and compress in ("none", "lz4")):
+            fail(f"compress={show(compress)}; must be None or 'lz4'")
         if shard_records is not None and shard_bytes is not None:
             fail("shard_records and shard_bytes are both given; give one of them")
-        self._compress, self._align, self._keys = compress, whole("align", align), bool(keys)
+        self._compress, self._align, self._keys = compress, whole("align", align), as_flag("keys", keys)
         self._size = (
-            shard_records and whole("shard_records", shard_records, 40),
-            shard_bytes and whole("shard_bytes", shard_bytes, 63),
+            None if shard_records is None else whole("shard_records", shard_records, 40, least=1),
+            None if shard_bytes is None else whole("shard_bytes", shard_bytes, 63, least=1),
         )
         self._planned = None if records is None else whole("records", records, 48)
-        if 0 in (shard_records, shard_bytes):
-            fail("shard_records and shard_bytes must be at least 1")
         self._provenance = _provenance(provenance)
         self._order, self._seed = 1, 0
         self._not_finite: dict[str, list[int]] = {}
@@ -109,7 +108,11 @@ class Writer:
         self._published: list[str] = []
         if self._wanted and None not in self._wanted.values():
             self._lay_out([f for f in self._wanted.values() if f])
-        self._dir, self._made = _prepare(self._out, self._shown, replace)
+        is_new = as_flag("replace", replace)
+        try:
+            self._dir, self._made = _prepare(self._out, self._shown, is_new)
+        except OSError as e:
+            raise of_system(e, f"out={show(self._shown)}") from None
         self._state = "open"
 
     # ---- records ----
@@ -132,7 +135,7 @@ class Writer:
             self._see(record)
         elif self._wanted is None and len(record) != len(self._layout.named):
             raise RecordError(
-                f"record {self._count}: it has the items {list(record)}; "
+                f"record {self._count}: it has the items {show(list(record))}; "
                 f"must have those of the first record, {[f.name for f in self._layout.named]}",
                 "bad argument",
             )
@@ -151,10 +154,9 @@ class Writer:
         records.  Raises :class:`RecordError`; the records before the one it names are written.
         """
         self._check()
-        counts = {name: len(column) for name, column in columns.items()}
-        if len(set(counts.values())) > 1:
-            fail(f"the columns have different lengths: {counts}; must be the same")
-        count = next(iter(counts.values()), 0)
+        count = count_rows(columns)
+        if keys is not None:
+            keys = as_items("keys", keys, "a list of str")
         if keys is not None and len(keys) != count:
             fail(f"{len(keys)} keys for {count} records")
         self._check_keys(keys)
@@ -226,7 +228,7 @@ class Writer:
             warnings.warn(
                 f"{self._shown}: field {name!r} has {nan:,} NaN and {infinite:,} infinite values; they were given so, "
                 "and are stored as they are",
-                stacklevel=3,
+                stacklevel=stack_level(),
             )
         return _open_dataset(self._shown)
 
@@ -306,7 +308,7 @@ class Writer:
         missing = [n for n, f in self._wanted.items() if n not in record and not (f and f.semantic == "length")]
         if missing:
             raise RecordError(
-                f"record {self._count}, field {missing[0]!r}: the record has no such item; it has {list(record)}",
+                f"record {self._count}, field {missing[0]!r}: the record has no such item; it has {show(list(record))}",
                 "bad argument",
             )
 
@@ -316,7 +318,7 @@ class Writer:
             return
         others = [name for name in record if name not in self._layout.names]
         raise RecordError(
-            f"record {self._count}: the item {others[0]!r} is not in the schema, which has "
+            f"record {self._count}: the item {show(others[0])} is not in the schema, which has "
             f"{', '.join(f.name for f in self._layout.named)}; leave the item out, or add a field",
             "bad argument",
         )
@@ -357,7 +359,7 @@ class Writer:
         found = self._class_index.get(value)
         if found is None:
             error = RecordError(
-                f"record {record}, field {name!r}: {value!r} is none of the {len(self._classes)} classes",
+                f"record {record}, field {name!r}: {show(value)} is none of the {len(self._classes)} classes",
                 "bad argument",
             )
             error.record, error.field = record, name
@@ -450,6 +452,25 @@ def _finish(shard: _core.ShardWriter, path: str, published: list[str]) -> _Finis
     return sha256, not_finite
 
 
+def count_rows(columns: Any) -> int:
+    """The records of columns, a dict of name to array or list: the same number in each."""
+    if not hasattr(columns, "items"):
+        raise TypeError(f"columns={show(columns)}; must be a dict of field name to array or list")
+    counts = {}
+    for name, column in columns.items():
+        try:
+            if not hasattr(column, "__getitem__") or isinstance(column, Mapping):  # such as a set
+                raise TypeError
+            counts[name] = len(column)
+        except TypeError:
+            raise TypeError(
+                f"column {show(name)} is {show(column)}; must be an array or a list, with a row for each record"
+            ) from None
+    if len(set(counts.values())) > 1:
+        fail(f"the columns have different lengths: {show(counts)}; must be the same")
+    return next(iter(counts.values()), 0)
+
+
 def _refuse_labelled(columns: Mapping[str, Any]) -> None:
     """A Series of pandas gives the row of a label, which is another row after a shuffle."""
     for name, column in columns.items():
@@ -462,16 +483,16 @@ def _refuse_labelled(columns: Mapping[str, Any]) -> None:
 
 
 def _class_names(classes: Iterable[str] | None) -> list[str]:
-    names = [] if classes is None else list(classes)
-    for name in names:
-        if not isinstance(name, str):
-            fail(f"classes: {name!r} is not a str; give names, in the order of the labels")
-    return names
+    if classes is None:
+        return []
+    names = as_names("classes", classes, "['cat', 'dog']", ordered=True)
+    return [as_text("classes", name, "a name") for name in names]
 
 
 def _provenance(text: str) -> str:
     if not isinstance(text, str):
-        fail(f"provenance: {text!r} is not a str")
+        fail(f"provenance: {show(text)} is not a str")
+    as_text("provenance", text)
     own = text.rstrip("\n") + "\n" if text else ""
     return f"made by libshard.Writer\nbytes-version {_core.BYTES_VERSION}\n{own}"
 

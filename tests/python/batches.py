@@ -262,7 +262,7 @@ class MadeAnew(unittest.TestCase):
         batch = libshard.Batch({"x": 1, "index": 2}, flags=3, items=["index"])
         self.assertEqual((batch.index, batch.flags, batch.component, batch.item_names), (2, 3, None, ("index",)))
         for items in (["x"], ["valid"], ["nothing"], [5]):
-            with self.assertRaisesRegex(ValueError, "is no part of a batch, or not in it"):
+            with self.assertRaisesRegex(ValueError, "is not a part of a batch, or not in it"):
                 libshard.Batch({"x": 1, "index": 2}, items=items)
 
     def test_packed_again(self):

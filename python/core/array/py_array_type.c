@@ -99,7 +99,7 @@ static bool take_axis(const struct view *from, int axis, PyObject *key, struct v
 	Py_ssize_t n = from->shape[axis], first, stop, step;
 
 	if (PySlice_Check(key)) {
-		if (PySlice_Unpack(key, &first, &stop, &step) < 0)
+		if (!number_slice(key, &first, &stop, &step))
 			return false;
 		n = PySlice_AdjustIndices(n, &first, &stop, step);
 		to->shape[to->axis_count] = n;

@@ -187,13 +187,14 @@ PyObject *array_attribute(PyObject *self, PyObject *name)
 {
 	PyObject *ours = PyObject_GenericGetAttr(self, name), *array, *out = NULL, *kind, *value, *trace;
 
-	if (ours || !PyErr_ExceptionMatches(PyExc_AttributeError) || PyUnicode_ReadChar(name, 0) == '_' ||
-	    array_lease_on_device((struct array *)self))
+	if (ours || !PyErr_ExceptionMatches(PyExc_AttributeError) || PyUnicode_ReadChar(name, 0) == '_')
 		return ours;
+	if (array_lease_on_device((struct array *)self))
+		return fail_attribute(self, name);
 	PyErr_Fetch(&kind, &value, &trace);
 	if (!numpy_has(name)) {
 		PyErr_Restore(kind, value, trace);
-		return NULL;
+		return fail_attribute(self, name);
 	}
 	Py_XDECREF(kind);
 	Py_XDECREF(value);

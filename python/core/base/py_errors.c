@@ -112,6 +112,40 @@ PyObject *fail_argument(const char *fmt, ...)
 	return raise("ArgumentError", message, shard_status_name(SHARD_E_ARGUMENT), 0);
 }
 
+PyObject *fail_type(const char *what, PyObject *value)
+{
+	PyObject *name = PyType_GetName(Py_TYPE(value));
+
+	PyErr_Clear();
+	if (name)
+		PyErr_Format(PyExc_TypeError, "%s, not a value of type %U", what, name);
+	Py_XDECREF(name);
+	return NULL;
+}
+
+PyObject *fail_attribute(PyObject *owner, PyObject *name)
+{
+	PyObject *type, *value, *trace, *hints, *hint = NULL;
+
+	if (!PyErr_ExceptionMatches(PyExc_AttributeError) || PyUnicode_ReadChar(name, 0) == '_')
+		return NULL;
+	PyErr_Fetch(&type, &value, &trace);
+	hints = PyImport_ImportModule("libshard._hints");
+	if (hints)
+		hint = PyObject_CallMethod(hints, "hint", "OO", owner, name);
+	if (!hint || hint == Py_None) {
+		PyErr_Restore(type, value, trace);
+	} else {
+		PyErr_Format(PyExc_AttributeError, "'%U' is not an attribute here: %U", name, hint);
+		Py_XDECREF(type);
+		Py_XDECREF(value);
+		Py_XDECREF(trace);
+	}
+	Py_XDECREF(hint);
+	Py_XDECREF(hints);
+	return NULL;
+}
+
 PyObject *fail_record(unsigned long long record, const char *field, const char *fmt, ...)
 {
 	PyObject *type, *value, *trace, *number, *name;

@@ -26,6 +26,15 @@ PyObject *fail_closed(const char *what);
 PyObject *fail_memory(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 PyObject *fail_argument(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
+/* TypeError: `what` must be so and so, and the value is of another type. */
+PyObject *fail_type(const char *what, PyObject *value);
+
+/*
+ * An AttributeError is set: `owner` has no such attribute.  If people know it from other libraries,
+ * the exception says what is there instead.
+ */
+PyObject *fail_attribute(PyObject *owner, PyObject *name);
+
 /* RecordError of a record, and of a field of it unless `field` is NULL. */
 PyObject *fail_record(unsigned long long record, const char *field, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));

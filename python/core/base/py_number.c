@@ -7,6 +7,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "python/core/base/py_errors.h"
+
 /*
  * NumPy's name, the buffer protocol's format, and NumPy's short code for __array_interface__.  Its
  * int64 is C's long: of a long long it would make another type.
@@ -56,6 +58,20 @@ static double half_to_double(uint16_t bits)
 	else
 		value = exponent ? ldexp(1024 + mantissa, exponent - 25) : ldexp(mantissa, -24);
 	return bits & 0x8000 ? -value : value;
+}
+
+bool number_slice(PyObject *slice, Py_ssize_t *first, Py_ssize_t *stop, Py_ssize_t *step)
+{
+	if (!PySlice_Unpack(slice, first, stop, step))
+		return true;
+	if (PyErr_ExceptionMatches(PyExc_TypeError)) {
+		PyErr_Clear();
+		PyErr_SetString(PyExc_TypeError, "a slice must be of whole numbers, as in [10:20] or [::2]");
+	} else if (PyErr_ExceptionMatches(PyExc_ValueError)) {
+		PyErr_Clear();
+		fail_argument("the step of a slice must not be 0");
+	}
+	return false;
 }
 
 PyObject *number_scalar(uint32_t dtype, const void *at)

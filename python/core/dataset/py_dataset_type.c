@@ -8,6 +8,7 @@
 
 #include "python/core/base/py_errors.h"
 #include "python/core/base/py_map.h"
+#include "python/core/base/py_number.h"
 #include "python/core/base/py_schema.h"
 #include "python/core/dataset/py_record.h"
 #include "python/core/dataset/py_rows.h"
@@ -96,8 +97,16 @@ static bool take_index(const struct dataset *d, PyObject *number, uint64_t *idx)
 	uint64_t n = shard_dataset_record_count(d->ds);
 	Py_ssize_t i = PyNumber_AsSsize_t(number, PyExc_IndexError);
 
-	if (i == -1 && PyErr_Occurred())
+	if (i == -1 && PyErr_Occurred()) {
+		if (!PyIndex_Check(number)) {
+			fail_type("the number of a record must be a whole number", number);
+		} else if (PyErr_ExceptionMatches(PyExc_IndexError)) {
+			PyErr_Clear();
+			PyErr_Format(PyExc_IndexError, "there is no record of such a number; the dataset has %llu",
+				     (unsigned long long)n);
+		}
 		return false;
+	}
 	if (i >= 0 ? (uint64_t)i >= n : (uint64_t)-i > n) {
 		PyErr_Format(PyExc_IndexError, "there is no record %zd; the dataset has %llu", i,
 			     (unsigned long long)n);
@@ -182,7 +191,7 @@ static PyObject *subscript(PyObject *self, PyObject *key)
 	if (!dataset_is_open(d))
 		return NULL;
 	if (PySlice_Check(key)) {
-		if (PySlice_Unpack(key, &first, &stop, &step) < 0)
+		if (!number_slice(key, &first, &stop, &step))
 			return NULL;
 		count = PySlice_AdjustIndices((Py_ssize_t)shard_dataset_record_count(d->ds), &first, &stop, step);
 		return rows_slice(d, (uint64_t)first, step, (uint64_t)count);

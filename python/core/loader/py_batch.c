@@ -14,6 +14,7 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "python/core/base/py_errors.h"
 #include "python/core/loader/py_pocket.h"
 
 static PyTypeObject *batch_type;
@@ -111,6 +112,25 @@ static PyObject *item_names(PyObject *self, void *unused)
 
 /* ---- the type ---- */
 
+/* A miss only costs more: an attribute that is known from tensors, or that is an item. */
+static PyObject *attribute(PyObject *self, PyObject *name)
+{
+	PyObject *found = PyObject_GenericGetAttr(self, name);
+
+	return found ? found : fail_attribute(self, name);
+}
+
+static void fail_item(PyObject *name)
+{
+	PyObject *shown = PyUnicode_Check(name) ? PyUnicode_FromFormat("%.60A", name) : PyType_GetName(Py_TYPE(name));
+	const char *text = shown ? PyUnicode_AsUTF8AndSize(shown, NULL) : NULL;
+
+	PyErr_Clear();
+	fail_argument("items: %s%s is not a part of a batch, or not in it",
+		      PyUnicode_Check(name) ? "" : "a value of type ", text ? text : "?");
+	Py_XDECREF(shown);
+}
+
 /* Which parts have these names?  False with an exception if one is no part, or no item. */
 static bool take_items(PyObject *batch, PyObject *names)
 {
@@ -120,18 +140,27 @@ static bool take_items(PyObject *batch, PyObject *names)
 
 	for (Py_ssize_t k = 0; good && k < count; k++) {
 		PyObject *name = PyList_GetItem(list, k);
-		int i = 0;
+		int i = PyUnicode_Check(name) ? 0 : PARTS;
 
-		while (i < PARTS && PyObject_RichCompareBool(part_key[i], name, Py_EQ) != 1)
+		while (i < PARTS && PyUnicode_Compare(part_key[i], name))
 			i++;
 		good = i < PARTS && PyDict_Contains(batch, name) == 1;
 		if (good)
 			tail(batch)->items |= 1U << i;
 		else
-			PyErr_Format(PyExc_ValueError, "items: %R is no part of a batch, or not in it", name);
+			fail_item(name);
 	}
+	if (!list && PyErr_ExceptionMatches(PyExc_TypeError))
+		fail_type("items must be names of parts of a batch", names);
 	Py_XDECREF(list);
 	return good;
+}
+
+static bool take_fields(PyObject *batch, PyObject *fields)
+{
+	if (!PyObject_HasAttrString(fields, "keys"))
+		fail_type("the fields of a batch must be a dict of name to array", fields);
+	return !PyErr_Occurred() && !PyDict_Update(batch, fields);
 }
 
 static int init(PyObject *self, PyObject *args, PyObject *kwargs)
@@ -143,7 +172,7 @@ static int init(PyObject *self, PyObject *args, PyObject *kwargs)
 	if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|OOOOOOOO:Batch", names, &fields, &part[INDEX], &part[FLAGS],
 					 &part[VALID], &part[COMPONENT], &part[EPOCH], &part[STEP], &part[POSITION],
 					 &items) ||
-	    PyDict_Update(self, fields) < 0 || (items && !take_items(self, items)))
+	    !take_fields(self, fields) || (items && !take_items(self, items)))
 		return -1;
 	/* Only a batch of a loader's making has an index, and can say that it is of no mixture. */
 	if (!part[COMPONENT] && ((part[INDEX] && part[INDEX] != Py_None) || tail(self)->items >> INDEX & 1))
@@ -282,6 +311,7 @@ int batch_init(PyObject *module)
 		{Py_tp_dealloc, dealloc},
 		{Py_tp_methods, methods},
 		{Py_tp_getset, getters},
+		{Py_tp_getattro, attribute},
 		{Py_tp_base, &PyDict_Type},
 		{Py_tp_doc, (char *)(uintptr_t)doc},
 		{0, NULL},

@@ -143,8 +143,12 @@ static PyObject *lend(PyObject *self, PyObject *memory)
 		return NULL;
 	if (l->lent_memory)
 		return fail_argument("memory was given already; a loader takes it once");
-	if (PyObject_GetBuffer(memory, &l->lent_buffer, PyBUF_CONTIG) < 0)
-		return NULL;
+	if (!PyObject_CheckBuffer(memory))
+		return fail_type("memory must be a writable buffer, such as an array of NumPy", memory);
+	if (PyObject_GetBuffer(memory, &l->lent_buffer, PyBUF_CONTIG) < 0) {
+		PyErr_Clear();
+		return fail_argument("memory must be writable and in one piece, such as numpy.empty(n, 'u1')");
+	}
 	if (shard_loader_lend(l->l, l->lent_buffer.buf, (uint64_t)l->lent_buffer.len, &err)) {
 		PyBuffer_Release(&l->lent_buffer);
 		return fail(&err);

@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Attributes that people know from other libraries, and what is here instead."""
+
+from __future__ import annotations
+
+from typing import Any
+
+_RECORDS = {
+    "map": "Loader(ds, 256, transform=f) calls f with each batch, and libshard.torch.ShardDataset with each sample",
+    "filter": "where(label=3) chooses records, and so does where(score=lambda score: score > 0.5)",
+    "shuffle": "libshard.Loader(ds, 256, shuffle=True, seed=1) shuffles",
+    "batch": "libshard.Loader(ds, 256) makes batches",
+    "shard": "libshard.Loader(ds, 256, rank=0, world=8) takes the share of one rank",
+    "repeat": "each loop over a libshard.Loader is the next epoch",
+    "take": "select(range(100)) are the first 100 records",
+    "head": "show(5) shows 5 records, and select(range(5)) are the first 5",
+    "sample": "split(0.1) chooses a tenth by chance",
+    "train_test_split": "split(0.9) gives two parts",
+    "random_split": "split(0.9) gives two parts",
+    "sort": "select() takes numbers, but a selection is in the order of the dataset",
+    "zip": "fields that belong together are packed as fields of one dataset",
+    "concatenate": "libshard.mix([a, b]) trains on several datasets",
+    "concat": "libshard.mix([a, b]) trains on several datasets",
+    "num_rows": "len(ds) is the number of records",
+    "shape": "len(ds) is the number of records, and ds.schema has the shapes of fields",
+    "features": "ds.schema has the fields",
+    "fields": "ds.schema has the fields",
+    "column_names": "ds.schema.names are the names of fields",
+    "columns": "ds.schema.names are the names of fields, and ds.column(name) is one of them",
+    "targets": "ds.column('label') are the labels",
+    "labels": "ds.column('label') are the labels",
+    "class_to_idx": "ds.classes.index(name) is the number of a class",
+    "to_pandas": "ds.column(name) is a field of all records as an array",
+}
+_OF_SELECTION = {
+    "schema": "selection.dataset.schema has the fields",
+    "classes": "selection.dataset.classes has the names of classes",
+    "column": "selection.dataset.column(name) is a field of all records of the dataset",
+    "indices": "selection.records are the numbers of its records",
+}
+_OF_MIXTURE = {
+    "schema": "mixture.dataset.schema has the fields",
+    "split": "split the sources, and mix the parts",
+    "where": "choose from the sources, and mix the selections",
+    "select": "choose from the sources, and mix the selections",
+    "records": "mixture.sources are the datasets and selections",
+}
+_OF_LOADER = {
+    "num_workers": "a loader has threads of its own, and no worker processes",
+    "batches": "for batch in loader is one epoch",
+    "next": "it = iter(loader) begins an epoch, and next(it) gives a batch",
+    "reset": "set_epoch(0) begins again",
+    "cycle": "each loop is the next epoch",
+    "shuffle": "loader.order says how it shuffles",
+    "collate_fn": "transform=f calls f with each batch",
+    "sampler": "loader.order says how it shuffles",
+    "generator": "loader.order has the seed",
+    "schema": "loader.dataset.schema has the fields",
+    "classes": "loader.dataset.classes has the names of classes",
+}
+_OF_TENSOR = (
+    "to", "cuda", "cpu", "float", "half", "double", "bfloat16", "long", "int", "type", "type_as", "permute",
+    "unsqueeze", "expand", "contiguous", "detach", "clone", "pin_memory", "numel", "requires_grad_", "movedim",
+    "div", "div_", "add", "add_", "mul", "mul_", "sub", "sub_", "float_", "softmax", "numpy", "device",
+)  # fmt: skip
+_ARRAY = (
+    "it is not a tensor: libshard.torch.Loader and libshard.torch.ShardDataset give tensors of PyTorch, and "
+    "torch.as_tensor(array) makes one"
+)
+_BATCH = (
+    "a batch is a dict, as {name: x.to(device) for name, x in batch.items()}; device='cuda' of "
+    "libshard.torch.Loader gives batches on the GPU"
+)
+
+
+def hint(owner: object, name: str) -> str | None:
+    """What to type instead, if that is known."""
+    kind = {c.__name__ for c in type(owner).__mro__ if c.__module__.partition(".")[0] == "libshard"}
+    if "Batch" in kind:
+        if name in owner and not hasattr(type(owner), name):  # type: ignore[operator]
+            return f"batch[{name!r}] is that item"
+        return _BATCH if name in _OF_TENSOR else None
+    if "Array" in kind:
+        return _ARRAY if name in _OF_TENSOR else None
+    if "LoaderBase" in kind:
+        return _OF_LOADER.get(name)
+    if "Mixture" in kind:
+        return _OF_MIXTURE.get(name)
+    return (_OF_SELECTION.get(name) if "Selection" in kind else None) or _RECORDS.get(name)
+
+
+def missing(owner: object, name: str) -> AttributeError:
+    """What ``owner.name`` raises."""
+    kind = type(owner)
+    said = f"{kind.__name__!r} object has no attribute {name!r}"
+    if kind.__module__.partition(".")[0] == "libshard":
+        said = f"libshard.{kind.__name__} has no attribute {name!r}"
+    then = None if name.startswith("_") else hint(owner, name)
+    return AttributeError(f"{said}: {then}" if then else said, name=name, obj=owner)
+
+
+class Hinting:
+    """A class whose missing attributes say what is there instead."""
+
+    __slots__ = ()
+
+    def _missing(self, name: str) -> Any:
+        raise missing(self, name)
+
+
+# Not as a method of the class: type checkers would then accept every name.
+setattr(Hinting, "__getattr__", Hinting._missing)  # noqa: B010
