@@ -172,8 +172,10 @@ class LoaderBase(Hinting, Generic[T]):
         self.dataset = opened("dataset", dataset)
         share = _ranks.given(rank, world)
         self._is_given, (self.rank, self.world) = share is not None, share or _ranks.found()
-        is_named = isinstance(shuffle, str)
-        kind = choice("shuffle", shuffle, _SHUFFLES) if is_named else int(not as_flag("shuffle", shuffle))
+        if isinstance(shuffle, str):
+            kind = choice("shuffle", shuffle, _SHUFFLES)
+        else:
+            kind = int(not as_flag("shuffle", shuffle))
         if not (transform is None or isinstance(transform, Transform) or callable(transform)):
             raise TypeError(f"transform={show(transform)}; must be a libshard.Transform or a function of a batch")
         if transform is not None and not isinstance(transform, Transform):
@@ -471,8 +473,13 @@ def _copied(batch: Batch[Array]) -> Batch[Array]:
     return batch
 
 
+def show_device(device: Any) -> str:
+    """Also of a ``torch.device``."""
+    return device if isinstance(device, str) else str(device) if hasattr(device, "type") else show(device)
+
+
 def _device(name: str | Device) -> tuple[str, int | None]:
-    said = name if isinstance(name, str) else show(name) if not hasattr(name, "type") else str(name)
+    said = show_device(name)
     kind, _, number = said.partition(":")
     if kind not in ("cpu", "cuda") or (":" in said and not (kind == "cuda" and number.isdecimal())):
         raise ArgumentError(f"device={show(name)}; must be 'cpu', 'cuda' or 'cuda:N'", "bad argument")

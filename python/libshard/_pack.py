@@ -114,7 +114,7 @@ def _refuse_misread(source: Any, is_columns: bool, batched: bool) -> None:
     parts = [n for n, v in source.items() if isinstance(v, Mapping) or hasattr(v, "features")] if is_columns else []
     if parts:
         raise ArgumentError(
-            f"the source is a dict of datasets, such as {parts[0]!r}; pack each of them", "bad argument"
+            f"the source is a dict of datasets, such as {show(parts[0])}; pack each of them", "bad argument"
         )
 
 

@@ -8,7 +8,7 @@ from array import array
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, NoReturn, SupportsIndex
 
-from . import _core
+from . import _core, _frameworks
 from ._errors import ArgumentError
 from ._hints import Hinting
 from ._options import as_items, as_number, as_path, as_text, check_function, public, show, whole
@@ -34,6 +34,15 @@ class Selectable(Hinting):
     def _source(self) -> tuple[Dataset, _core.Selection | None]:
         """The dataset, and what is selected of it so far; None: all."""
         raise NotImplementedError
+
+    def __getitems__(self, numbers: Iterable[SupportsIndex]) -> list[dict[str, Value]]:
+        """For ``torch.utils.data.DataLoader``, which asks for the records of a batch."""
+        dataset = self._source()[0]
+        arrays = [f.name for f in dataset.schema if f.kind != "string" and f.shape and f.semantic != "length"]
+        if arrays:
+            _frameworks.check_collate(f"arrays of libshard, such as field {arrays[0]!r} of a record,")
+        records: Any = self
+        return [records[number] for number in numbers]
 
     def __add__(self, other: object) -> NoReturn:
         raise TypeError("datasets are not added: libshard.mix([a, b]) trains on several at once")

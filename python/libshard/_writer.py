@@ -62,8 +62,8 @@ class Writer:
         is the class, an array ``image`` of 1, 3 or 4 channels an image, with mean and deviation in
         ``ds.stats``.
 
-        ``classes``: names of the classes.  Labels are then checked, counted, and may be given by
-        name.
+        ``classes``: names of the classes, in the order of their numbers: a list.  Labels are then
+        checked, counted, and may be given by name.
 
         ``compress``: None, or ``"lz4"`` for what is not small.  ``shard_records`` or
         ``shard_bytes``: the size of a shard; by default an eighth of the dataset, 64 MiB to 1 GiB,
@@ -476,7 +476,7 @@ def _refuse_labelled(columns: Mapping[str, Any]) -> None:
     for name, column in columns.items():
         if hasattr(column, "iloc"):
             raise RecordError(
-                f"field {name!r}: a {type(column).__name__} is indexed by its labels, not by the number of a row; "
+                f"field {show(name)}: a {type(column).__name__} is indexed by its labels, not by the number of a row; "
                 "give numpy.asarray(column)",
                 "bad argument",
             )

@@ -294,7 +294,7 @@ def hold(calls, seed, only=()):
                 refused += error is not None
                 wrong = error is not None and fault_of(name, error, value)
                 if wrong:
-                    said = f"{brief(value)}: {type(error).__name__}: {brief(error, 230)}"
+                    said = f"{brief(value)}: {brief(error, 250)}"
                     faults.setdefault((name, argument, wrong), said)
     for (name, argument, wrong), example in faults.items():
         print(f"{name}, {argument}: {wrong}\n    {example}")
