@@ -240,9 +240,11 @@ class _Plan:
         if names is None and isinstance(sample, (tuple, list)) and len(sample) == 2:
             names = "image", "label"
         if not isinstance(sample, (tuple, list)) or not names or len(names) != len(sample):
-            shape = f"of {len(sample)} items" if isinstance(sample, (tuple, list)) else "which is no dict or tuple"
+            kind = type(sample).__name__
+            is_row = isinstance(sample, (tuple, list))
+            kind = f"a {kind} of {len(sample)} items" if is_row else f"of type {kind}, which is not a dict or a tuple"
             raise RecordError(
-                f"a {what} is a {type(sample).__name__} {shape}; "
+                f"a {what} is {kind}; "
                 "must be a dict, or a tuple whose items names=(...) names",
                 "bad argument",
             )

@@ -77,7 +77,7 @@ class BadUse(Case):
             ),
             ({"image": image, "label": np.datetime64(5, "s")}, r"dtype 'datetime64\[s\]'.*x.astype\('int64'\)"),
             ({"image": image, "label": 1.0}, r"1.0 is a float, and the field is int64\[\]; give int\(x\)"),
-            (5, "which is no dict or tuple"),
+            (5, "a sample is of type int, which is not a dict or a tuple"),
             ((image, 1, 2), "a sample is a tuple of 3 items; must be a dict, or a tuple"),
         ):
             error = self.refuse(schema, [good, bad], words)
