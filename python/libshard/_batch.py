@@ -23,7 +23,8 @@ def images(self: Batch[Any], field: str | None = None) -> list[Any]:
     """
     name = _only(self) if field is None else as_text("field", field, "the name of images")
     if not _are_whole(self, name):
-        raise ArgumentError(f"images: {show(name)} has no whole images in this batch: {_what(self, name)}", "bad argument")
+        what = _what(self, name)
+        raise ArgumentError(f"images: {show(name)} has no whole images in this batch: {what}", "bad argument")
     pixels = self[name]
     shape = tuple(pixels.shape)
     turned = shape[1] <= _CHANNELS < shape[2]
@@ -70,5 +71,5 @@ def missing(self: Batch[Any], name: object) -> NoReturn:
     raise KeyError(f"no item {show(name)} in this batch, which has {', '.join(map(str, self)) or 'none'}")
 
 
-Batch.__missing__ = missing  # type: ignore[method-assign]
+Batch.__missing__ = missing  # type: ignore[attr-defined]
 Batch.images = images  # type: ignore[method-assign]

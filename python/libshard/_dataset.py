@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, Self, SupportsIndex
 from . import _core
 from ._description import ChannelStats, Field, Schema, Stats, Value, VerifyReport
 from ._errors import (
-    ArgumentError,
     CorruptError,
     Error,
     MismatchError,

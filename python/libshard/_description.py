@@ -56,7 +56,8 @@ class Schema(tuple[Field, ...]):
             except TypeError:
                 raise TypeError(f"schema[{show(which)}]: give the name of a field, or its number") from None
             except ValueError:
-                raise ArgumentError(f"schema[{show(which)}]: the step of a slice must not be 0", "bad argument") from None
+                said = f"schema[{show(which)}]: the step of a slice must not be 0"
+                raise ArgumentError(said, "bad argument") from None
         for field in self:
             if field.name == which:
                 return field

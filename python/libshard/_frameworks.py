@@ -40,6 +40,20 @@ def check_overfit(sequential: bool) -> None:
         frame = frame.f_back
 
 
+def check_collate(kinds: str) -> None:
+    """Raise if a DataLoader that is about to collate samples with ``default_collate`` asks for records."""
+    data = sys.modules.get("torch.utils.data")
+    frame: FrameType | None = sys._getframe(1) if data else None
+    while frame is not None and frame.f_globals.get("__name__") != "torch.utils.data._utils.fetch":
+        frame = frame.f_back
+    fetcher = frame.f_locals.get("self") if frame else None
+    if data and getattr(fetcher, "collate_fn", None) is data.default_collate:
+        raise TypeError(
+            f"{kinds} are not tensors: give the DataLoader libshard.torch.ShardDataset(ds), or use "
+            "libshard.torch.Loader(ds, 256), which makes batches itself"
+        )
+
+
 def _check_worker() -> None:
     data = sys.modules.get("torch.utils.data")
     info = data.get_worker_info() if data else None

@@ -75,11 +75,9 @@ _BATCH = (
 
 def hint(owner: object, name: str) -> str | None:
     """What to type instead, if that is known."""
-    if hasattr(type(owner), name):  # it is an attribute, and said itself why it is not there
-        return None
     kind = {c.__name__ for c in type(owner).__mro__ if c.__module__.partition(".")[0] == "libshard"}
     if "Batch" in kind:
-        if name in owner:  # type: ignore[operator]
+        if name in owner and not hasattr(type(owner), name):  # type: ignore[operator]
             return f"batch[{name!r}] is that item"
         return _BATCH if name in _OF_TENSOR else None
     if "Array" in kind:

@@ -18,7 +18,7 @@ from ._dataset import Dataset, opened
 from ._errors import ArgumentError
 from ._hints import Hinting
 from ._mix import Mixture
-from ._options import as_flag, as_names, as_text, check_function, choice, plain, show, whole
+from ._options import as_flag, as_names, as_text, check_function, choice, show, whole
 from ._selection import Selection
 from ._transform import Transform
 
@@ -196,7 +196,10 @@ class LoaderBase(Hinting, Generic[T]):
         share = _ranks.given(rank, world)
         self._is_given, (self.rank, self.world) = share is not None, share or _ranks.found()
         self._check_ranks, self._thread = as_flag("check_ranks", check_ranks), threading.get_ident()
-        kind = choice("shuffle", shuffle, _SHUFFLES) if isinstance(shuffle, str) else int(not as_flag("shuffle", shuffle))
+        if isinstance(shuffle, str):
+            kind = choice("shuffle", shuffle, _SHUFFLES)
+        else:
+            kind = int(not as_flag("shuffle", shuffle))
         if not (transform is None or isinstance(transform, Transform) or callable(transform)):
             raise TypeError(f"transform={show(transform)}; must be a libshard.Transform or a function of a batch")
         if transform is not None and not isinstance(transform, Transform):
@@ -544,7 +547,8 @@ def _fields(dataset: Dataset, wanted: Iterable[str] | None) -> int:
     chosen = names if wanted is None else as_names("fields", wanted, "['image', 'label']")
     for name in chosen:
         if name not in names:
-            raise ArgumentError(f"fields: {show(name)} is not in the dataset, which has {', '.join(names)}", "bad argument")
+            said = f"fields: {show(name)} is not in the dataset, which has {', '.join(names)}"
+            raise ArgumentError(said, "bad argument")
     if not chosen:
         raise ArgumentError("fields: none is named; name one, or leave it out for all", "bad argument")
     return 0 if wanted is None else sum(1 << i for i, name in enumerate(names) if name in chosen)
@@ -557,7 +561,8 @@ def _as_stored(wanted: Any, transform: object) -> tuple[str, ...]:
     if names and not isinstance(transform, Transform):
         said = "there is none" if transform is None else "transform is a function, which moves what it likes"
         raise ArgumentError(
-            f"transform_as_stored={show(list(names))} is for a libshard.Transform, and {said}; leave it out", "bad argument"
+            f"transform_as_stored={show(list(names))} is for a libshard.Transform, and {said}; leave it out",
+            "bad argument",
         )
     return names
 
@@ -597,9 +602,15 @@ def _copied(batch: Batch[Array]) -> Batch[Array]:
     return batch
 
 
+def show_device(device: Any) -> str:
+    """Also of a ``torch.device``."""
+    return device if isinstance(device, str) else str(device) if hasattr(device, "type") else show(device)
+
+
 def _device(name: str | Device) -> tuple[str, int | None]:
-    kind, colon, number = plain(name).partition(":")
-    if kind not in ("cpu", "cuda") or (colon and not (kind == "cuda" and number.isdecimal())):
+    said = show_device(name)
+    kind, _, number = said.partition(":")
+    if kind not in ("cpu", "cuda") or (":" in said and not (kind == "cuda" and number.isdecimal())):
         raise ArgumentError(f"device={show(name)}; must be 'cpu', 'cuda' or 'cuda:N'", "bad argument")
     return kind, int(number) if number else None
 

@@ -166,8 +166,8 @@ def _weights(weights: list[Any], count: int) -> list[int]:
         return rounded
     if min(numbers) < 1 or sum(numbers) > WEIGHTS_MAX:
         raise ArgumentError(
-            f"weights={show(numbers)}; each must be 1 or more, and their sum, {sum(numbers)}, at most {WEIGHTS_MAX}; floats "
-            "are rounded to that sum",
+            f"weights={show(numbers)}; each must be 1 or more, and their sum, {show(sum(numbers))}, at most "
+            f"{WEIGHTS_MAX}; floats are rounded to that sum",
             "bad argument",
         )
     return numbers

@@ -43,14 +43,6 @@ def show(value: object) -> str:
     return text if len(text) <= _SHOWN else text[: _SHOWN - 3] + "..."
 
 
-def plain(value: object) -> str:
-    """What it calls itself, or nothing if it fails to."""
-    try:
-        return str(value)
-    except Exception:
-        return ""
-
-
 def whole(option: str, value: SupportsIndex, bits: int = 32, least: int = 0) -> int:
     """A number as C will see it: what does not fit must not wrap around."""
     try:
@@ -101,28 +93,34 @@ def as_text(option: str, value: str, what: str = "text") -> str:
     """Text that C can have: without NUL, and encodable."""
     if not isinstance(value, str):
         raise TypeError(f"{option}={show(value)}; must be {what}, a str")
-    if "\0" in value or not value.isprintable() and not _is_utf8(value):
+    if not _is_text(value):
         raise ArgumentError(f"{option}={show(value)}; must be {what}, without NUL and surrogates", "bad argument")
     return value
 
 
-def _is_utf8(value: str) -> bool:
+def _is_text(value: str) -> bool:
+    """Can C have it?"""
+    if value.isprintable():
+        return True
     try:
-        value.encode()
+        return b"\0" not in value.encode()
     except UnicodeEncodeError:
         return False
-    return True
 
 
 def as_names(option: str, value: str | Iterable[str], example: str, *, ordered: bool = False) -> list[str]:
     """Names: one, or several.  ``ordered``: one text is not a name, and a set is refused."""
     if isinstance(value, str) and not ordered:
-        return [value]
+        value = [value]
     is_wrong = isinstance(value, (str, bytes, bytearray)) or ordered and isinstance(value, (Set, Mapping))
     found = None if is_wrong else _items(value)
-    if found is None or not all(isinstance(name, str) for name in found):
-        order = " in their order, as a list" if ordered else ""
-        raise TypeError(f"{option}={show(value)}; must be names{order}, as {example}")
+    must = f"must be names{', in their order' * ordered}, as {example}"
+    if found is None:
+        raise TypeError(f"{option}={show(value)}; {must}")
+    for name in found:
+        if not isinstance(name, str) or not _is_text(name):
+            fault = "has a NUL or a surrogate" if isinstance(name, str) else "is not a str"
+            raise ArgumentError(f"{option}: {show(name)} {fault}; {must}", "bad argument")
     return found
 
 

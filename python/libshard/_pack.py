@@ -19,7 +19,8 @@ from ._options import as_flag, as_names, check_function, choice, public, refuse_
 from ._schema import SchemaLike, dtype_name, parse, with_meaning
 from ._writer import Writer, count_rows
 
-_OF_WRITER = [n for n in inspect.signature(Writer).parameters if n not in ("out", "schema", "classes", "records", "keys")]
+_OWN = ("out", "schema", "classes", "records", "keys")  # of the writer's arguments, those that pack() gives
+_OF_WRITER = [name for name in inspect.signature(Writer).parameters if name not in _OWN]
 _CHUNK_BYTES = 8 << 20  # of columns that are gathered at once
 
 
@@ -119,7 +120,7 @@ def _refuse_misread(source: Any, is_columns: bool, batched: bool) -> None:
     parts = [n for n, v in source.items() if isinstance(v, Mapping) or hasattr(v, "features")] if is_columns else []
     if parts:
         raise ArgumentError(
-            f"the source is a dict of datasets, such as {parts[0]!r}; pack each of them. If they are columns in groups, "
+            f"the source is a dict of datasets, such as {show(parts[0])}; pack each of them. If they are columns in groups, "
             f"give each column by itself, as {{'{parts[0]}.x': ...}}",
             "bad argument",
         )
@@ -136,7 +137,8 @@ class _Plan:
         _refuse_misread(source, self.is_columns, batched)
         self.count: int | None = self._count()
         self.indexed = hasattr(source, "__getitem__") and hasattr(source, "__len__") and not self.is_columns
-        if isinstance(source, type) or not (self.is_columns or self.indexed or hasattr(source, "__iter__")):
+        is_class = isinstance(source, type)  # its methods are those of its instances
+        if is_class or not (self.is_columns or self.indexed or hasattr(source, "__iter__")):
             raise TypeError(
                 f"pack() takes a dict of arrays, a sequence or an iterable of samples, not a {type(source).__name__}"
             )
@@ -259,8 +261,8 @@ class _Plan:
     def _named(self, sample: Any, what: str) -> Mapping[str, Any]:
         if isinstance(sample, Mapping) and self.names is not None:
             raise ArgumentError(
-                f"names={show(tuple(self.names))}: a {what} is a {type(sample).__name__}, whose items have names; names= "
-                "is for tuples",
+                f"names={show(tuple(self.names))}: a {what} is a {type(sample).__name__}, whose items have names; "
+                "names= is for tuples",
                 "bad argument",
             )
         if isinstance(sample, _core.Batch):  # of a loader: what says where its records came from is no field
@@ -287,9 +289,11 @@ class _Plan:
                     "bad argument",
                 )
         if not isinstance(sample, (tuple, list)) or not names or len(names) != len(sample):
-            shape = f"of {len(sample)} items" if isinstance(sample, (tuple, list)) else "which is no dict or tuple"
+            kind = type(sample).__name__
+            is_row = isinstance(sample, (tuple, list))
+            kind = f"a {kind} of {len(sample)} items" if is_row else f"of type {kind}, which is not a dict or a tuple"
             raise RecordError(
-                f"a {what} is a {type(sample).__name__} {shape}; "
+                f"a {what} is {kind}; "
                 "must be a dict, or a tuple whose items names=(...) names",
                 "bad argument",
             )

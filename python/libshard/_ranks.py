@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Protocol, SupportsIndex
 from weakref import WeakKeyDictionary
 
 from ._errors import ArgumentError
-from ._options import whole
+from ._options import as_names, show, whole
 
 if TYPE_CHECKING:
     from ._core import Array, Batch
@@ -85,11 +85,11 @@ def _of_jax() -> tuple[int, int] | None:
 def of_mesh(mesh: Mesh, dims: str | Sequence[str]) -> tuple[int, int]:
     """The share of those processes that differ in these dimensions of a mesh only."""
     names, place = mesh.mesh_dim_names or (), mesh.get_coordinate()
-    dims = (dims,) if isinstance(dims, str) else tuple(dims)
+    dims = tuple(as_names("dims", dims, "('dp',)"))
     unknown = [d for d in dims if d not in names]
     if unknown or not dims or len(set(dims)) < len(dims):
         raise ArgumentError(
-            f"dims={dims!r}; must be those dimensions of the mesh that have data of their own, each once; "
+            f"dims={show(dims)}; must be those dimensions of the mesh that have data of their own, each once; "
             f"the mesh has {tuple(names)!r}",
             "bad argument",
         )

@@ -10,7 +10,7 @@ from typing import Any, NoReturn, TypeAlias
 from . import _core
 from ._description import Field, Schema
 from ._errors import ArgumentError, RecordError
-from ._options import plain, show, whole
+from ._options import show, whole
 
 # In the order of the enumerations of shard.h.
 _DTYPES = (
@@ -53,11 +53,8 @@ def dtype_name(dtype: Any) -> str | None:
 
     ``"uint8"`` for ``"u8"``, ``numpy.uint8``, ``numpy.dtype("u1")`` and ``torch.uint8``.
     """
-    name = (
-        dtype
-        if isinstance(dtype, str)
-        else getattr(dtype, "name", None) or getattr(dtype, "__name__", None) or plain(dtype)
-    )
+    name = dtype if isinstance(dtype, str) else getattr(dtype, "name", None) or getattr(dtype, "__name__", None)
+    name = name if isinstance(name, str) else show(dtype)
     name = name.removeprefix("torch.")
     if name in _SHORT:
         return _DTYPES[_SHORT.index(name)]
@@ -85,7 +82,8 @@ def _as_said(name: str, dtype: str, shape: tuple[int, ...], kind: str = "tensor"
     if field.dtype != dtype:
         fail(
             f"field {show(name)}: a label is the number of a class and is stored as {field.dtype}, but the schema says "
-            f"{dtype}; say {field.dtype}, or libshard.Field({show(name)}, {dtype!r}, ()) for a number that is not a class"
+            f"{dtype}; say {field.dtype}, or libshard.Field({show(name)}, {dtype!r}, ()) for a number that is not a "
+            "class"
         )
     return field
 
@@ -134,7 +132,8 @@ def _from_text(name: str, text: str) -> Field:
         return Field(name, "uint8", shape, "string", "none", "text" if word == "text" else "none")
     dtype = dtype_name(word)
     if not dtype:
-        fail(f"field {show(name)}: dtype {show(word)}; must be one of {', '.join(_DTYPES)}, text, bytes, boxes, mask, image")
+        known = ", ".join((*_DTYPES, "text", "bytes", *_FOLLOWING))
+        fail(f"field {show(name)}: dtype {show(word)}; must be one of {known}")
     return _as_said(name, dtype, shape, "ragged" if most else "tensor")
 
 
@@ -220,7 +219,8 @@ def _nested_shape(name: str, value: Any, record: int) -> tuple[tuple[int, ...], 
     while isinstance(value, (list, tuple)):
         if not value:
             raise RecordError(
-                f"record {record}, field {show(name)}: an empty list does not show its type; give a schema", "bad argument"
+                f"record {record}, field {show(name)}: an empty list does not show its type; give a schema",
+                "bad argument",
             )
         shape.append(len(value))
         value = value[0]
@@ -289,8 +289,8 @@ class Layout:
         for given in self.named:
             if given.group not in (-1, self.schema[given.name].group):
                 fail(
-                    f"field {show(given.name)}: group={given.group} is given, but not all fields have a group, so all are "
-                    f"chosen by size, and this would be {self.schema[given.name].group}; give each field a group, also "
+                    f"field {show(given.name)}: group={given.group} is given, but not all fields have a group, so all "
+                    f"are chosen by size, and this would be {self.schema[given.name].group}; give each field a group, also "
                     "those of lengths, or none"
                 )
         self.stride = self.core.stride

@@ -8,7 +8,7 @@ from array import array
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, NoReturn, SupportsIndex
 
-from . import _core
+from . import _core, _frameworks
 from ._errors import ArgumentError
 from ._hints import Hinting
 from ._options import as_items, as_number, as_path, as_text, check_function, public, show, whole
@@ -35,8 +35,19 @@ class Selectable(Hinting):
         """The dataset, and what is selected of it so far; None: all."""
         raise NotImplementedError
 
+    def __getitems__(self, numbers: Iterable[SupportsIndex]) -> list[dict[str, Value]]:
+        """For ``torch.utils.data.DataLoader``, which asks for the records of a batch."""
+        dataset = self._source()[0]
+        arrays = [f.name for f in dataset.schema if f.kind != "string" and f.shape and f.semantic != "length"]
+        if arrays:
+            _frameworks.check_collate(f"arrays of libshard, such as field {arrays[0]!r} of a record,")
+        records: Any = self
+        return [records[number] for number in numbers]
+
     def __add__(self, other: object) -> NoReturn:
-        raise TypeError("datasets are not added: libshard.mix([a, b]) trains on both, and shardpack merge makes one")
+        raise TypeError("datasets are not added: libshard.mix([a, b]) trains on several at once")
+
+    __radd__ = __add__
 
     @public("select")
     def select(self, records: Iterable[SupportsIndex]) -> Selection:
@@ -102,8 +113,8 @@ class Selectable(Hinting):
             raise ArgumentError(f"fractions={show(fractions)}; must be above 0, and 1 at most together", "bad argument")
         if len(fractions) > 1 and 1 - 1e-9 < cuts[-1] < 1 - 1e-12:
             raise ArgumentError(
-                f"fractions={show(fractions)}; together they are {cuts[-1]!r}: is there a part for the rest? Give some that "
-                "make 1, or leave at least 1e-9",
+                f"fractions={show(fractions)}; together they are {cuts[-1]!r}: is there a part for the rest? Give "
+                "some that make 1, or leave at least 1e-9",
                 "bad argument",
             )
         if len(fractions) == 1 or cuts[-1] < 1 - 1e-9:

@@ -17,7 +17,7 @@ from ._dataset import Dataset
 from ._dataset import open as _open_dataset
 from ._description import Field, Schema
 from ._errors import ClosedError, ExistsError, RecordError, of_system, shown
-from ._options import as_flag, as_items, as_names, as_path, as_text, choice, public, show, stack_level, whole
+from ._options import as_flag, as_items, as_names, as_path, as_text, public, show, stack_level, whole
 from ._schema import Layout, SchemaLike, fail, infer, parse
 
 _MANIFEST = "dataset.manifest"
@@ -63,8 +63,9 @@ class Writer:
         is the class, an array ``image`` of 1, 3 or 4 channels an image, with mean and deviation in
         ``ds.stats``.
 
-        ``classes``: names of the classes.  Labels are then checked, counted, and may be given by
-        name.  A warning names classes that look alike, such as ``"cat"`` and ``"Cat"``.
+        ``classes``: names of the classes, in the order of their numbers: a list.  Labels are then
+        checked, counted, and may be given by name.  A warning names classes that look alike, such
+        as ``"cat"`` and ``"Cat"``.
 
         ``compress``: None, or ``"lz4"`` for what is not small.  ``shard_records`` or
         ``shard_bytes``: the size of a shard; by default an eighth of the dataset, 64 MiB to 1 GiB,
@@ -91,8 +92,8 @@ class Writer:
         self._class_index = {name: i for i, name in enumerate(self._classes)}
         if len(self._class_index) != len(self._classes):
             fail("classes: a name is given twice")
-        if compress is not None:
-            choice("compress", compress, ("none", "lz4"))
+        if compress is not None and not (isinstance(compress, str) and compress in ("none", "lz4")):
+            fail(f"compress={show(compress)}; must be None or 'lz4'")
         if shard_records is not None and shard_bytes is not None:
             fail("shard_records and shard_bytes are both given; give one of them")
         self._compress, self._align, self._keys = compress, whole("align", align), as_flag("keys", keys)
@@ -469,6 +470,8 @@ def count_rows(columns: Any) -> int:
     counts = {}
     for name, column in columns.items():
         try:
+            if not hasattr(column, "__getitem__") or isinstance(column, Mapping):  # such as a set
+                raise TypeError
             counts[name] = len(column)
         except TypeError:
             raise TypeError(
@@ -484,7 +487,7 @@ def _refuse_labelled(columns: Mapping[str, Any]) -> None:
     for name, column in columns.items():
         if hasattr(column, "iloc"):
             raise RecordError(
-                f"field {name!r}: a {type(column).__name__} is indexed by its labels, not by the number of a row; "
+                f"field {show(name)}: a {type(column).__name__} is indexed by its labels, not by the number of a row; "
                 "give numpy.asarray(column)",
                 "bad argument",
             )
@@ -521,6 +524,8 @@ def _warn_of_alike(dataset: Dataset) -> None:
 
 
 def _provenance(text: str) -> str:
+    if not isinstance(text, str):
+        fail(f"provenance: {show(text)} is not a str")
     as_text("provenance", text)
     own = text.rstrip("\n") + "\n" if text else ""
     return f"made by libshard.Writer\nbytes-version {_core.BYTES_VERSION}\n{own}"

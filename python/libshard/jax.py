@@ -16,7 +16,7 @@ import jax
 
 from ._core import Array, Batch
 from ._errors import ArgumentError
-from ._loader import LoaderBase
+from ._loader import LoaderBase, show_device
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -84,7 +84,7 @@ class Loader(LoaderBase["jax.Array"]):
 
         All other options are those of :class:`libshard.Loader`.
         """
-        if str(options.get("device", "cpu")) != "cpu":
+        if show_device(options.get("device", "cpu")) != "cpu":
             raise ArgumentError("device must be 'cpu' for JAX; sharding= puts batches on devices", "bad argument")
         if rank is None and world is None and jax.process_count() > 1:
             rank, world = jax.process_index(), jax.process_count()

@@ -24,10 +24,10 @@ from torch.utils.dlpack import from_dlpack
 
 from . import _frameworks
 from ._core import Array, Batch
-from ._dataset import Dataset
-from ._dataset import open as _open_dataset
+from ._dataset import Dataset, opened
 from ._errors import ArgumentError, DeviceError
-from ._loader import LoaderBase
+from ._loader import LoaderBase, show_device
+from ._options import as_flag, as_items, check_function, public, show, stack_level
 from ._ranks import Mesh, first_of_mesh, of_mesh
 from ._selection import Selection
 from ._transform import Transform, as_images, like_images
@@ -117,16 +117,20 @@ class Loader(LoaderBase[torch.Tensor]):
         batches in page-locked memory; then keep a batch until what was copied with
         ``non_blocking=True`` has arrived.
         """
+        self.channels_last = as_flag("channels_last", channels_last)
+        _check_tokens(tokens)
         if mesh is not None:
+            if not hasattr(mesh, "get_coordinate"):
+                raise TypeError(f"mesh={show(mesh)}; must be a DeviceMesh of PyTorch")
             if rank is not None or world is not None:
                 raise ArgumentError("mesh and rank or world are both given; give one of them", "bad argument")
             rank, world = of_mesh(mesh, dims)
         self._mesh_first = first_of_mesh(mesh, dims) if mesh is not None else None
         self._wide_tokens = tokens == "int64"
-        device = str(options.get("device", "cpu"))
+        device = show_device(options.get("device", "cpu"))
         if device.startswith("cuda") and not torch.cuda.is_available():
             raise DeviceError(
-                f"device={device!r}: torch.cuda.is_available() says no; install a PyTorch with CUDA and NVIDIA's"
+                f"device={show(device)}: torch.cuda.is_available() says no; install a PyTorch with CUDA and NVIDIA's"
                 " driver, or use device='cpu'",
                 "device error",
             )
@@ -137,9 +141,8 @@ class Loader(LoaderBase[torch.Tensor]):
                 super().__init__(dataset, batch_size, rank=rank, world=world, **options)
         else:
             super().__init__(dataset, batch_size, rank=rank, world=world, **options)
-        self.channels_last = channels_last
-        self._turned = self._hwc() if channels_last else frozenset()
-        if channels_last:
+        self._turned = self._hwc() if self.channels_last else frozenset()
+        if self.channels_last:
             _warn_of_others(self.dataset, self._turned, options.get("fields"))
         self._types = _types(self.dataset, tokens)
         self._steps: weakref.ref[_Steps] | None = None
@@ -255,6 +258,7 @@ class ShardDataset(torch.utils.data.Dataset[Any]):
     ``collate_fn=libshard.torch.collate`` they are not taken apart and put together again.
     """
 
+    @public("libshard.torch.ShardDataset")
     def __init__(self, dataset: Dataset | Selection | Path, *,
                  transform: Callable[[dict[str, Any]], Any] | None = None, channels_last: bool = False,
                  tokens: str | None = "int64") -> None:
@@ -268,11 +272,15 @@ class ShardDataset(torch.utils.data.Dataset[Any]):
         self.selection = dataset if isinstance(dataset, Selection) else None
         if isinstance(dataset, Selection):
             dataset = dataset.dataset
-        self.dataset = dataset if isinstance(dataset, Dataset) else _open_dataset(dataset)
+        if transform is not None:
+            if isinstance(transform, Transform):
+                raise TypeError("transform: a libshard.Transform is for Loader; here it must be a function f(sample)")
+            check_function("transform", transform, "sample")
+        self.dataset = opened("dataset", dataset)
         self.transform = transform
-        self.channels_last = channels_last
-        self._turned = _images(self.dataset) if channels_last else frozenset()
-        if channels_last:
+        self.channels_last = as_flag("channels_last", channels_last)
+        self._turned = _images(self.dataset) if self.channels_last else frozenset()
+        if self.channels_last:
             _warn_of_others(self.dataset, self._turned, None)
         self._types = _types(self.dataset, tokens)
         self._kinds = {f.name: f.kind for f in self.dataset.schema}
@@ -291,6 +299,7 @@ class ShardDataset(torch.utils.data.Dataset[Any]):
         return self.__getitems__([number])[0]
 
     def __getitems__(self, numbers: Sequence[SupportsIndex]) -> list[Any]:
+        numbers = as_items("numbers", numbers, "numbers of records")
         if self.selection is not None:
             numbers = self.selection.numbers(numbers)
         samples = self._read_rows(numbers) if self._even else [self._read_record(i) for i in numbers]
@@ -382,7 +391,12 @@ default_collate_fn_map[_Sample] = _collate_samples
 
 def collate(samples: Sequence[Any]) -> Any:
     """Samples to a batch, as a ``DataLoader`` does; but rows of one tensor stay together."""
-    return samples.fields if isinstance(samples, _Rows) else default_collate(samples)  # type: ignore[arg-type]
+    if isinstance(samples, _Rows):
+        return samples.fields
+    listed = as_items("samples", samples, "a list of samples")
+    if not listed:
+        raise ArgumentError("samples: there are none to make a batch of", "bad argument")
+    return default_collate(listed)
 
 
 def _images(dataset: Dataset) -> frozenset[str]:
@@ -401,14 +415,18 @@ def _warn_of_others(dataset: Dataset, turned: frozenset[str], wanted: str | Iter
         warnings.warn(
             f"channels_last=True: {', '.join(map(str, others))} stays as it is stored, since its semantic is not "
             f"'image'; turn it with .movedim(-1, 1), or {as_images(others)}",
-            stacklevel=3,
+            stacklevel=stack_level(),
         )
+
+
+def _check_tokens(tokens: object) -> None:
+    if tokens is not None and not (isinstance(tokens, str) and tokens in ("int64", "int32")):
+        raise ArgumentError(f"tokens={show(tokens)}; must be 'int64', 'int32' or None", "bad argument")
 
 
 def _types(dataset: Dataset, tokens: str | None) -> dict[str, torch.dtype]:
     """Of fields whose numbers are to be of another type than they have in a batch of arrays."""
-    if tokens not in ("int64", "int32", None):
-        raise ArgumentError(f"tokens={tokens!r}; must be 'int64', 'int32' or None", "bad argument")
+    _check_tokens(tokens)
     types = {f.name: torch.int64 for f in dataset.schema if f.semantic == "length"}
     wanted = None if tokens is None else getattr(torch, tokens)
     for f in dataset.schema:

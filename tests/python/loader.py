@@ -654,8 +654,10 @@ class Memory(Loading):
         ring.close()
         with self.assertRaisesRegex(libshard.ArgumentError, "the ring needs"):
             libshard.Loader(self.ds, 8, memory=mmap.mmap(-1, need - 4096))
-        with self.assertRaisesRegex(libshard.ArgumentError, "must be writable"):
+        with self.assertRaisesRegex(libshard.ArgumentError, "memory must be writable"):
             libshard.Loader(self.ds, 8, memory=bytes(need))
+        with self.assertRaisesRegex(TypeError, "must be a writable buffer, .* not a value of type list"):
+            libshard.Loader(self.ds, 8, memory=[0])
 
     def test_too_many_that_are_held_are_named(self):
         with libshard.Loader(self.ds, 8, max_held=2) as loader:

@@ -272,8 +272,8 @@ class Transforms(unittest.TestCase):
             libshard.Loader(ds, 4, transform_as_stored=["boxes"])
         with self.assertRaisesRegex(libshard.ArgumentError, "transform is a function"):
             libshard.Loader(ds, 4, transform=dict, transform_as_stored=["boxes"])
-        for given, message in ((5, "must be names, as"), ([5], "must be names, as"), (["boxes\0"], "without NUL")):
-            with self.subTest(given), self.assertRaisesRegex((libshard.ArgumentError, TypeError), message):
+        for given in (5, [5], ["boxes\0"]):
+            with self.subTest(given), self.assertRaisesRegex((TypeError, ValueError), "must be names, as"):
                 libshard.Loader(ds, 4, transform=flip, transform_as_stored=given)
 
     def test_what_lies_beside_whole_images(self):

@@ -51,7 +51,7 @@ class SameAsShardpack(Case):
             data.shardpack("array", "image.npy", "label.npy", "-o", "theirs", "--shard-records", 30,
                            "--classes", "classes.txt", *said)  # fmt: skip
             ds = libshard.pack(
-                {"image": a["image"], "label": a["label"]}, None, "ours", shard_records=30, classes=list("abcde"), **options
+                {"image": a["image"], "label": a["label"]}, None, "ours", shard_records=30, classes=[*"abcde"], **options
             )
             self.check_same()
             self.assertEqual(ds.classes, list("abcde"))

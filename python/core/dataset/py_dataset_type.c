@@ -128,8 +128,10 @@ static bool is_truth(PyObject *object)
 	return is;
 }
 
-#define NO_INDEX \
-	"a dataset is indexed by a number, a slice, or a sequence of numbers; ds[0]['image'] is a field of a record"
+#define NO_INDEX                                                                                                 \
+	"a dataset is indexed by a number, a slice, or a sequence of numbers; ds[0]['image'] is a field of one " \
+	"record, "                                                                                               \
+	"and ds.column('label') that of all records"
 
 static PyObject *gather_sequence(struct dataset *d, PyObject *indices)
 {

@@ -122,12 +122,12 @@ static PyObject *attribute(PyObject *self, PyObject *name)
 
 static void fail_item(PyObject *name)
 {
-	PyObject *shown = PyUnicode_FromFormat("%.60A", name);
+	PyObject *shown = PyUnicode_Check(name) ? PyUnicode_FromFormat("%.60A", name) : PyType_GetName(Py_TYPE(name));
 	const char *text = shown ? PyUnicode_AsUTF8AndSize(shown, NULL) : NULL;
 
-	if (!text) /* its repr fails */
-		PyErr_Clear();
-	fail_argument("items: %s is not a part of a batch, or not in it", text ? text : "one of them");
+	PyErr_Clear();
+	fail_argument("items: %s%s is not a part of a batch, or not in it",
+		      PyUnicode_Check(name) ? "" : "a value of type ", text ? text : "?");
 	Py_XDECREF(shown);
 }
 
@@ -140,11 +140,11 @@ static bool take_items(PyObject *batch, PyObject *names)
 
 	for (Py_ssize_t k = 0; good && k < count; k++) {
 		PyObject *name = PyList_GetItem(list, k);
-		int i = 0;
+		int i = PyUnicode_Check(name) ? 0 : PARTS;
 
-		while (i < PARTS && PyUnicode_Check(name) && PyUnicode_Compare(part_key[i], name))
+		while (i < PARTS && PyUnicode_Compare(part_key[i], name))
 			i++;
-		good = PyUnicode_Check(name) && i < PARTS && PyDict_Contains(batch, name) == 1;
+		good = i < PARTS && PyDict_Contains(batch, name) == 1;
 		if (good)
 			tail(batch)->items |= 1U << i;
 		else

@@ -141,23 +141,34 @@ PyObject *layout_item_if(const struct layout *l, PyObject *record, uint32_t f)
 	return value;
 }
 
+/* An exception is set; if it is not of the object's own code, say that it is not a record. */
+static void fail_not_a_record(PyObject *record, unsigned long long number)
+{
+	PyObject *type, *value, *trace, *name, *text;
+
+	PyErr_Fetch(&type, &value, &trace);
+	if (trace || PyObject_HasAttrString(record, "keys")) { /* of a function in Python, or of a mapping */
+		PyErr_Restore(type, value, trace);
+		return;
+	}
+	name = PyType_GetName(Py_TYPE(record));
+	text = name ? PyUnicode_AsEncodedString(name, "utf-8", "backslashreplace") : NULL;
+	PyErr_Clear();
+	fail_record(number, NULL, "it is a value of type %.100s; must be a dict of field name to value",
+		    text ? PyBytes_AsString(text) : "?");
+	Py_XDECREF(text);
+	Py_XDECREF(name);
+	Py_XDECREF(type);
+	Py_XDECREF(value);
+}
+
 PyObject *layout_item(const struct layout *l, PyObject *record, uint32_t f, unsigned long long number)
 {
 	PyObject *value = layout_item_if(l, record, f), *names, *text;
 	const char *found;
 
-	/* A list, for example, which has no items of that name; what a mapping itself raises is its own. */
-	if (!value && !PyDict_Check(record) && PyErr_Occurred() &&
-	    (PyErr_ExceptionMatches(PyExc_TypeError) || PyErr_Occurred() == PyExc_ValueError)) {
-		PyObject *type = PyType_GetName(Py_TYPE(record));
-
-		text = type ? PyUnicode_AsEncodedString(type, "utf-8", "backslashreplace") : NULL;
-		PyErr_Clear();
-		fail_record(number, NULL, "it is a value of type %.100s; must be a dict of field name to value",
-			    text ? PyBytes_AsString(text) : "?");
-		Py_XDECREF(text);
-		Py_XDECREF(type);
-	}
+	if (!value && PyErr_Occurred())
+		fail_not_a_record(record, number);
 	if (value || PyErr_Occurred())
 		return value;
 	names = PySequence_List(record);

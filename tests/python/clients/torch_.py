@@ -22,6 +22,7 @@ from unittest import mock
 import cut
 import data
 import libshard.torch
+import misuse
 import numpy as np
 import torch
 import torch.distributed.device_mesh
@@ -1077,6 +1078,69 @@ class MapStyle(unittest.TestCase):
         self.assertEqual([s["caption"] for b in loader for s in b], ["ü" * i for i in range(9)])
         batch = next(iter(libshard.torch.Loader("fields", 9, shuffle=False)))
         self.assertEqual(batch["ids"].shape, (9, 8))
+
+
+class WrongTypes(unittest.TestCase):
+    """As misuse.py, which has the rules and the values."""
+
+    def test_each_argument_of_each_call(self):
+        dataset = libshard.torch.ShardDataset("set")
+
+        def loop(**given):
+            with libshard.torch.Loader(threads=1, **given) as loader:
+                next(iter(loader))
+
+        def sample(**given):
+            _ = libshard.torch.ShardDataset(**given)[0]
+
+        right = {"dataset": "set", "batch_size": 4, "channels_last": True, "tokens": "int64", "mesh": None, "dims": "dp",
+                 "device": "cpu", "fields": None, "transform": None, "memory": None}  # fmt: skip
+
+        class Mesh:
+            mesh_dim_names = ("dp", "tp")
+
+            def size(self, number):
+                return (1, 2)[number]
+
+            def get_coordinate(self):
+                return [0, 1]
+
+        calls = [
+            ("torch.Loader", loop, right),
+            ("torch.Loader of a mesh", loop, {"dataset": "set", "batch_size": 4, "mesh": Mesh(), "dims": "dp"}),
+            ("ShardDataset", sample, {"dataset": "set", "transform": None, "channels_last": True, "tokens": "int64"}),
+            ("ShardDataset[...]", lambda number: dataset[number], {"number": 1}),
+            ("ShardDataset.__getitems__", dataset.__getitems__, {"numbers": [1, 2]}),
+        ]
+        self.assertEqual(misuse.hold(calls, int(os.environ.get("DRAW", "1"))), 0)
+
+    def test_what_leads_elsewhere(self):
+        ds = libshard.open("set")
+        mixture, samples = libshard.mix([ds, ds]), libshard.torch.ShardDataset(ds)
+        loader = libshard.torch.Loader(ds, 4)
+        stories = [
+            (lambda: next(iter(DataLoader(ds, 4))), TypeError, r"field 'image'.*libshard.torch.ShardDataset\(ds\)"),
+            (lambda: next(iter(DataLoader(ds.select([1, 2]), 2))), TypeError, r"libshard.torch.ShardDataset\(ds\)"),
+            (lambda: next(iter(DataLoader(Subset(ds, [1, 2]), 2))), TypeError, r"libshard.torch.ShardDataset\(ds\)"),
+            (lambda: libshard.torch.ShardDataset(mixture), TypeError, "a mixture is for libshard.Loader"),
+            (lambda: libshard.torch.ShardDataset([1, 2]), TypeError, "libshard.pack"),
+            (lambda: samples[:2], TypeError, "whole number"),
+            (lambda: libshard.Loader(samples, 4), TypeError, "give it the ShardDataset's .dataset"),
+            (lambda: libshard.torch.Loader(Subset(ds, [1, 2]), 4), TypeError, r"Subset's .dataset.select\(subset.indices"),
+            (lambda: libshard.torch.ShardDataset(ds, transform=libshard.Transform()), TypeError, "is for Loader"),
+            (lambda: libshard.torch.ShardDataset(ds, transform=lambda: 1), TypeError, r"f\(sample\), and this takes"),
+            (lambda: libshard.torch.ShardDataset(ds, transforms=1), TypeError, "did you mean transform="),
+            (lambda: next(loader), TypeError, "it = iter"),
+            (lambda: next(iter(loader)).to("cuda"), AttributeError, "x.to"),
+            (lambda: libshard.torch.collate(3), TypeError, "samples=3; must be a list of samples"),
+            (lambda: libshard.torch.collate([]), libshard.ArgumentError, "samples: there are none"),
+            (lambda: libshard.torch.Loader(ds, 4, mesh=3), TypeError, "mesh=3; must be a DeviceMesh"),
+        ]  # fmt: skip
+        self.assertEqual(misuse.hold_hints(stories), 0)
+        own = next(iter(DataLoader(ds, 2, collate_fn=list)))  # who collates records does as before
+        self.assertEqual([r["label"] for r in own], want["label"][:2].tolist())
+        libshard.pack({"x": [1, 2, 3]}, None, "numbers")
+        self.assertEqual(next(iter(DataLoader(libshard.open("numbers"), 3)))["x"].tolist(), [1, 2, 3])
 
 
 if __name__ == "__main__":
