@@ -530,12 +530,12 @@ class BadUse(Case):
         self.assertEqual((error.record, error.field), (1, "label"))
         for classes, words in (
             (["a", "a"], "a name is given twice"),
-            ([1], "classes=\\[1\\]; must be names"),
+            ([1], "1 is not a str"),
             (["a\0"], "NUL"),
             (["x" * 5000], "class 0"),
             ([""], "class 0"),
         ):
-            with self.assertRaisesRegex((libshard.ArgumentError, TypeError), words):
+            with self.assertRaisesRegex(libshard.ArgumentError, words):
                 libshard.pack([{"label": 0}], None, "ours", classes=classes)
             self.check_nothing()
         for record, words in (
@@ -643,7 +643,7 @@ class BadUse(Case):
 
     def test_options(self):
         for options, words in (
-            ({"compress": "zip"}, "compress='zip'; must be one of 'none', 'lz4'"),
+            ({"compress": "zip"}, "compress='zip'; must be None or 'lz4'"),
             ({"shard_records": 1, "shard_bytes": 1}, "are both given"),
             ({"shard_records": 0}, "shard_records=0; must be 1 to"),
             ({"shard_records": -1}, "shard_records=-1; must be 1 to"),
@@ -651,13 +651,13 @@ class BadUse(Case):
             ({"shard_records": 1 << 39}, "the limit is"),
             ({"order": "x"}, "order='x'; must be one of 'source', 'shuffle'"),
             ({"seed": -1}, "seed=-1"),
-            ({"provenance": 5}, "provenance=5; must be text"),
+            ({"provenance": 5}, "provenance: 5 is not a str"),
             ({"names": ["a"]}, None),
         ):
             with self.subTest(options):
                 if words is None:
                     continue
-                with self.assertRaisesRegex((libshard.ArgumentError, TypeError), words):
+                with self.assertRaisesRegex(libshard.ArgumentError, words):
                     libshard.pack([{"x": np.zeros(5000, "u1")}], "x:u8[5000]", "ours", **options)
                 self.check_nothing()
         with self.assertRaisesRegex(
