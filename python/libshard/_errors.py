@@ -64,7 +64,7 @@ _IN_PYTHON = {
     "shard_loader_lend()": "memory=",
 }
 # Whole words, which are no part of a path or of a name.
-_NAMES = re.compile(rf"(?<![\w/.-])({'|'.join(map(re.escape, _IN_PYTHON))})(?![\w/.-])")
+_NAMES = re.compile(rf"(?<![\w/.'\"-])({'|'.join(map(re.escape, _IN_PYTHON))})(?![\w/.'\"-])")
 
 
 class Error(Exception):

@@ -105,6 +105,8 @@ class Hinting:
     __slots__ = ()
 
     def _missing(self, name: str) -> Any:
+        if hasattr(type(self), name):  # a property that failed says why
+            return object.__getattribute__(self, name)
         raise missing(self, name)
 
 

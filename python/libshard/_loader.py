@@ -18,7 +18,7 @@ from ._dataset import Dataset, opened
 from ._errors import ArgumentError
 from ._hints import Hinting
 from ._mix import Mixture
-from ._options import as_flag, as_names, as_text, check_function, choice, show, whole
+from ._options import as_flag, as_names, as_text, check_function, choice, show, stack_level, whole
 from ._selection import Selection
 from ._transform import Transform
 
@@ -344,9 +344,9 @@ class LoaderBase(Hinting, Generic[T]):
         repeats = -len(self.selection or self.dataset) % (self.batch_size * self.world)
         if repeats:
             warnings.warn(
-                f"{repeats} rows of the last step are repeats, so that all {self.world} ranks have it: leave out the "
-                "rows where batch['valid'] is False, and say tail='pad'; or say tail='drop'",
-                stacklevel=5,
+                f"{repeats} rows of the last step are repeats, so that all {self.world} ranks have it. tail='drop' leaves "
+                "that step out; tail='pad' keeps it: then skip rows where batch['valid'] is False",
+                stacklevel=stack_level(),
             )
 
     def _warn_of_a_look(self, what: str) -> None:
@@ -357,7 +357,7 @@ class LoaderBase(Hinting, Generic[T]):
             warnings.warn(
                 f"a loop that went on in the middle of epoch {epoch} was left after one batch, so {what}: "
                 "to look at a batch, open another loader",
-                stacklevel=4,
+                stacklevel=stack_level(),
             )
 
     def _make(self, batch: Batch[Any]) -> Batch[T]:
@@ -380,7 +380,7 @@ class LoaderBase(Hinting, Generic[T]):
                 f"set_epoch({epoch}) right after load_state_dict() of a state that "
                 f"{'is in the middle of' if here[1] else 'begins'} epoch {here[0]}: epoch {epoch} comes"
                 " again, from its start; to go on where the state is, loop over range(loader.epoch, n)",
-                stacklevel=2,
+                stacklevel=stack_level(),
             )
         elif epoch == here[0] - 1:
             self._warn_of_a_look(
@@ -440,7 +440,7 @@ class LoaderBase(Hinting, Generic[T]):
             warnings.warn(
                 f"the loop was left after step {left[1]} of {len(self)}, so this state begins epoch {left[0] + 1}; "
                 f"call state_dict() inside the loop to go on behind step {left[1]}",
-                stacklevel=2,
+                stacklevel=stack_level(),
             )
         return {"libshard": 1, "token": self._core.token()}
 

@@ -13,7 +13,7 @@ from . import _core
 from ._dataset import Dataset, opened
 from ._errors import ArgumentError, OutOfMemoryError
 from ._hints import Hinting
-from ._options import as_items, as_number, choice, public, show, whole
+from ._options import as_items, as_number, choice, public, show, stack_level, whole
 from ._selection import Selection, column_of
 
 if TYPE_CHECKING:
@@ -149,7 +149,7 @@ def _warn_of_rounding(shares: Sequence[float], weights: Sequence[int]) -> None:
             warnings.warn(
                 f"weights: source {number} was asked for {asked / WEIGHTS_MAX:.3g} of the records, and gets "
                 f"{weight / WEIGHTS_MAX:.3g}, which is {weight} of {WEIGHTS_MAX}; whole numbers are used as they are",
-                stacklevel=4 if isinstance(share, float) else 3,
+                stacklevel=stack_level(),
             )
             return
 

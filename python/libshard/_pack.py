@@ -15,7 +15,7 @@ from . import _core
 from ._dataset import Dataset
 from ._description import Field
 from ._errors import ArgumentError, RecordError
-from ._options import as_flag, as_names, check_function, choice, public, refuse_option, show, whole
+from ._options import as_flag, as_names, check_function, choice, public, refuse_option, show, stack_level, whole
 from ._schema import SchemaLike, dtype_name, parse, with_meaning
 from ._writer import Writer, count_rows
 
@@ -184,7 +184,7 @@ class _Plan:
                 f"the source's dataset has names for {len(names)} classes, and the source, a "
                 f"{type(self.source).__name__}, has none, so labels are packed without names; to keep them, say "
                 "classes=source.dataset.classes",
-                stacklevel=3,
+                stacklevel=stack_level(),
             )
 
     def warn_of_batches(self, writer: Writer) -> None:
@@ -195,7 +195,7 @@ class _Plan:
             warnings.warn(
                 f"each sample was packed as one record, with image {list(image)} and label {list(label)}; if it is a "
                 f"batch of {label[0]} samples, say batched=True",
-                stacklevel=3,
+                stacklevel=stack_level(),
             )
 
     # ---- samples ----

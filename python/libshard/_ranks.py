@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Protocol, SupportsIndex
 from weakref import WeakKeyDictionary
 
 from ._errors import ArgumentError
-from ._options import as_names, show, whole
+from ._options import as_names, show, stack_level, whole
 
 if TYPE_CHECKING:
     from ._core import Array, Batch
@@ -253,7 +253,7 @@ class Loops:
         warnings.warn(
             f"{why}; so from here on nothing says that the ranks are in the same epoch and order: {_ALONE}, and "
             "check_ranks=False checks nothing",
-            stacklevel=5,
+            stacklevel=stack_level(),
         )
 
     def _try(self, call: Callable[[], Any]) -> Any:

@@ -519,7 +519,7 @@ def _warn_of_alike(dataset: Dataset) -> None:
         warnings.warn(
             f"classes {a!a} ({counts.get(a, 0)} records) and {b!a} ({counts.get(b, 0)} records) differ only in blanks, "
             "case or the encoding of letters, and are packed as two; if they are one, give them one name",
-            stacklevel=3,
+            stacklevel=stack_level(),
         )
 
 

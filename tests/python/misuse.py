@@ -355,6 +355,7 @@ def make_stories(ds, images, mixed):
         (lambda: batch["image"].float(), AttributeError, "libshard.torch.Loader"),
         (lambda: batch["image"].cuda(), AttributeError, "libshard.torch.Loader"),
         (lambda: batch["image"].shcape, AttributeError, "no attribute 'shcape'"),
+        (lambda: getattr(batch, ""), AttributeError, "no attribute ''"),
         (lambda: libshard.Loader(samples, 4), TypeError, r"libshard.pack\(\) makes a dataset"),
         (lambda: libshard.Loader([ds, ds], 4), TypeError, r"libshard.mix\(\[a, b\]\)"),
         (lambda: libshard.Loader(loader, 4), TypeError, r"the Loader's .dataset"),

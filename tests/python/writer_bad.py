@@ -343,6 +343,14 @@ class BadUse(Case):
         with self.assertRaisesRegex(libshard.ArgumentError, r"shape 2; must be a tuple of numbers"):
             libshard.pack([{"x": [1, 2]}], {"x": ("int64", 2)}, "more")
 
+    def test_a_dict_that_makes_its_items_up(self):
+        """A defaultdict is only asked for what it has, and stays as it is."""
+        record = collections.defaultdict(int, text="ab", x=1)
+        with libshard.Writer("ours", "text:text[<=9],x:i64") as writer:
+            writer.write(record)
+        self.assertEqual(list(record), ["text", "x"])
+        self.assertEqual(libshard.open("ours")[0], {"text": "ab", "x": 1})
+
     def test_nothing_that_is_given_is_passed_over(self):
         with libshard.Writer("ours", "x:i64") as writer:
             for write, bad in ((writer.write, {"x": 1, "mask": 2}), (writer.write_batch, {"x": [1], "mask": [2]})):

@@ -127,7 +127,8 @@ PyObject *fail_attribute(PyObject *owner, PyObject *name)
 {
 	PyObject *type, *value, *trace, *hints, *hint = NULL;
 
-	if (!PyErr_ExceptionMatches(PyExc_AttributeError) || PyUnicode_ReadChar(name, 0) == '_')
+	if (!PyErr_ExceptionMatches(PyExc_AttributeError) || !PyUnicode_GetLength(name) ||
+	    PyUnicode_ReadChar(name, 0) == '_')
 		return NULL;
 	PyErr_Fetch(&type, &value, &trace);
 	hints = PyImport_ImportModule("libshard._hints");

@@ -131,7 +131,7 @@ static void dealloc(PyObject *self)
 	Py_DECREF(type);
 }
 
-PyObject *layout_item_if(const struct layout *l, PyObject *record, uint32_t f)
+static PyObject *item_of(const struct layout *l, PyObject *record, uint32_t f)
 {
 	PyObject *value = PyDict_CheckExact(record) ? Py_XNewRef(PyDict_GetItemWithError(record, l->name[f]))
 						    : PyObject_GetItem(record, l->name[f]);
@@ -139,6 +139,14 @@ PyObject *layout_item_if(const struct layout *l, PyObject *record, uint32_t f)
 	if (!value && PyErr_Occurred() && PyErr_ExceptionMatches(PyExc_KeyError))
 		PyErr_Clear();
 	return value;
+}
+
+PyObject *layout_item_if(const struct layout *l, PyObject *record, uint32_t f)
+{
+	/* A defaultdict would make one. */
+	if (PyDict_Check(record) && PyDict_Contains(record, l->name[f]) != 1)
+		return NULL;
+	return item_of(l, record, f);
 }
 
 /* An exception is set; if it is not of the object's own code, say that it is not a record. */
@@ -164,7 +172,7 @@ static void fail_not_a_record(PyObject *record, unsigned long long number)
 
 PyObject *layout_item(const struct layout *l, PyObject *record, uint32_t f, unsigned long long number)
 {
-	PyObject *value = layout_item_if(l, record, f), *names, *text;
+	PyObject *value = item_of(l, record, f), *names, *text;
 	const char *found;
 
 	if (!value && PyErr_Occurred())
