@@ -212,14 +212,14 @@ static int refuse_doubts(const struct transformed *t, const struct shard_schema 
 	}
 	if (python.used)
 		say(&cure,
-		    "To let them follow, pack again with a semantic: in Python libshard.pack(ds, "
-		    "{**dict(zip(ds.schema.names, ds.schema)), %s}, NEW); or shardpack %s%s. ",
+		    ". To let them follow, pack again with a semantic: in Python libshard.pack(ds, "
+		    "{**dict(zip(ds.schema.names, ds.schema)), %s}, NEW); or shardpack %s%s",
 		    python.text, pack.text,
 		    strstr(python.text, "\"boxes[") ? " (boxes are x0, y0, x1, y1 in pixels)" : "");
 	return error_set(err, SHARD_E_ARGUMENT,
-			 "options: the transform moves the pixels of '%s', but not these fields: %s. %sTo take them as "
-			 "they are stored, name them: transform.as_stored=[%s]",
-			 schema->field[t->field].name, fields.text, cure.text, names.text);
+			 "options: the transform moves the pixels of '%s', but not these fields: %s. If they do "
+			 "not belong to the pixels, name them: transform.as_stored=[%s]%s",
+			 schema->field[t->field].name, fields.text, names.text, cure.text);
 }
 
 /* Which fields shall stay as they are stored?  A bit for each. */

@@ -466,12 +466,10 @@ TEST(the_refusal_says_what_to_type)
 	CHECK_STR(
 		refusal(of_kind(GLOBALLY), &to, SHARD_E_ARGUMENT),
 		"options: the transform moves the pixels of 'image', but not these fields: 'objects' f32[<=6,4] (rows "
-		"of "
-		"4 numbers, as boxes have). To let them follow, pack again with a semantic: in Python "
-		"libshard.pack(ds, "
-		"{**dict(zip(ds.schema.names, ds.schema)), \"objects\": \"boxes[<=6]\"}, NEW); or shardpack --field "
-		"objects:kind=boxes,max=6 (boxes are x0, y0, x1, y1 in pixels). To take them as they are stored, name "
-		"them: transform.as_stored=[\"objects\"]");
+		"of 4 numbers, as boxes have). If they do not belong to the pixels, name them: "
+		"transform.as_stored=[\"objects\"]. To let them follow, pack again with a semantic: in Python "
+		"libshard.pack(ds, {**dict(zip(ds.schema.names, ds.schema)), \"objects\": \"boxes[<=6]\"}, NEW); or "
+		"shardpack --field objects:kind=boxes,max=6 (boxes are x0, y0, x1, y1 in pixels)");
 	schema.field[schema.field_count++] =
 		(struct shard_field){.name = "mask", .dtype = SHARD_U16, .group = 1, .ndim = 2, .shape = {48, 48}};
 	CHECK_OK(shard_schema_lay_out(&schema, 0, &fixture_err));

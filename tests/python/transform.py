@@ -246,11 +246,11 @@ class Transforms(unittest.TestCase):
             self.assertEqual(
                 str(caught.exception),
                 "the transform moves the pixels of 'image', but not these fields: 'boxes' f32[<=4,4] (rows of 4 "
-                "numbers, as boxes have), 'mask' u8[8,8] (of the images' size). To let them follow, pack again with a "
-                "semantic: in Python libshard.pack(ds, {**dict(zip(ds.schema.names, ds.schema)), "
+                "numbers, as boxes have), 'mask' u8[8,8] (of the images' size). If they do not belong to the pixels, "
+                'name them: transform_as_stored=["boxes", "mask"]. To let them follow, pack again with a semantic: in '
+                "Python libshard.pack(ds, {**dict(zip(ds.schema.names, ds.schema)), "
                 '"boxes": "boxes[<=4]", "mask": "mask[8,8]"}, NEW); or shardpack --field boxes:kind=boxes,max=4 '
-                "--field mask:kind=mask (boxes are x0, y0, x1, y1 in pixels). To take them as they are stored, name "
-                'them: transform_as_stored=["boxes", "mask"]',
+                "--field mask:kind=mask (boxes are x0, y0, x1, y1 in pixels)",
             )
             libshard.Loader(source, 2, transform=flip, fields=["image"])
         libshard.Loader(ds, 2, transform=libshard.Transform(dtype="f32", layout="chw"))  # nothing moves
@@ -291,7 +291,7 @@ class Transforms(unittest.TestCase):
             ]
             ds = libshard.pack(samples(mask), schema, mask)
             crop = libshard.Transform(crop="random-resized", size=8)
-            with self.assertRaisesRegex(libshard.ArgumentError, f"not these fields: '{mask}' u8.*To take them as"):
+            with self.assertRaisesRegex(libshard.ArgumentError, f"not these fields: '{mask}' u8.*If they do not belong"):
                 libshard.Loader(ds, 2, transform=crop)
             batch = next(iter(libshard.Loader(ds, 2, shuffle=False, transform=crop, transform_as_stored=mask)))
             self.assertEqual(np.asarray(batch["image_size"]).tolist(), [[8, 8], [9, 8]])  # of what is stored
