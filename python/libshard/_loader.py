@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import difflib
 import functools
 import inspect
 import operator
@@ -18,7 +17,7 @@ from ._dataset import Dataset, opened
 from ._errors import ArgumentError
 from ._hints import Hinting
 from ._mix import Mixture
-from ._options import as_flag, as_names, as_text, check_function, choice, show, stack_level, whole
+from ._options import as_flag, as_names, as_text, check_function, choice, refuse_option, show, stack_level, whole
 from ._selection import Selection
 from ._transform import Transform
 
@@ -505,7 +504,7 @@ def _with_known_options(init: Callable[..., None]) -> Callable[..., None]:
     def checked(self: LoaderBase[Any], *args: Any, **options: Any) -> None:
         for name in options:
             if name not in known:
-                raise TypeError(_unknown(type(self), name))
+                _refuse_option(type(self), name)
         init(self, *args, **options)
 
     return checked
@@ -529,16 +528,12 @@ class Loader(LoaderBase["Array"]):
         return self._finish(self._batches())
 
 
-def _unknown(cls: type, name: str) -> str:
+def _refuse_option(cls: type, name: str) -> NoReturn:
     public = next(c for c in cls.__mro__ if c.__module__.startswith("libshard"))
     where = f"{public.__module__.removesuffix('._loader')}.{public.__name__}"
-    if name in _ELSEWHERE:
-        return f"{where} has no option {name}=: {_ELSEWHERE[name]}"
     signatures = (inspect.signature(c.__init__).parameters for c in (public, LoaderBase))
-    options = list(dict.fromkeys(n for s in signatures for n, p in s.items() if p.kind is p.KEYWORD_ONLY))
-    close = difflib.get_close_matches(name, options, 1)
-    said = f"; did you mean {close[0]}=?" if close else f"; there are {', '.join(options)}"
-    return f"{where} has no option {name}={said}"
+    options = dict.fromkeys(n for s in signatures for n, p in s.items() if p.kind is p.KEYWORD_ONLY)
+    refuse_option(where, name, options, _ELSEWHERE)
 
 
 def _fields(dataset: Dataset, wanted: Iterable[str] | None) -> int:

@@ -186,12 +186,17 @@ def stack_level() -> int:
     return level
 
 
-def refuse_option(call: str, name: str, known: Iterable[str]) -> NoReturn:
-    """Of an option that a call does not have; ``known`` are those that it has."""
+def refuse_option(call: str, name: str, known: Iterable[str], elsewhere: Mapping[str, str] | None = None) -> NoReturn:
+    """Of an option that a call does not have; ``known`` are those that it has.
+
+    ``elsewhere``: of options of other libraries, what is here instead.
+    """
     known = list(known)
     near = difflib.get_close_matches(name, known, 1)
-    said = f"did you mean {near[0]}=?" if near else f"there are {', '.join(known)}"
-    raise TypeError(f"{call} has no option {shown(name)[:_SHOWN]}=; {said}")
+    said = f"; did you mean {near[0]}=?" if near else f"; there are {', '.join(known)}"
+    if elsewhere and name in elsewhere:
+        said = f": {elsewhere[name]}"
+    raise TypeError(f"{call} has no option {shown(name)[:_SHOWN]}={said}")
 
 
 def public(call: str) -> Callable[[Callable[P, T]], Callable[P, T]]:

@@ -164,7 +164,7 @@ class Selection(Selectable):
                 "ds[selection.numbers(places)] gives several records, and select() takes a mask",
                 "bad argument",
             )
-        return self.dataset[self._number(place)]
+        return self.dataset[self._number(no_mask([place])[0])]
 
     def __iter__(self) -> Iterator[dict[str, Value]]:
         return (self[i] for i in range(len(self)))
@@ -177,7 +177,6 @@ class Selection(Selectable):
     def _number(self, place: SupportsIndex) -> int:
         """The record at a place.  Numbers below 0 count from the end."""
         count = len(self)
-        no_mask([place])
         try:
             inside = range(count)[operator.index(place)]
         except TypeError:

@@ -90,26 +90,32 @@ PyObject *fail_closed(const char *what)
 	return raise("ClosedError", message, shard_status_name(SHARD_E_ARGUMENT), 0);
 }
 
-PyObject *fail_memory(const char *fmt, ...)
+static PyObject *raise_formatted(const char *name, int status, const char *fmt, va_list ap)
 {
 	char message[512];
+
+	vsnprintf(message, sizeof(message), fmt, ap);
+	return raise(name, message, shard_status_name(status), 0);
+}
+
+PyObject *fail_memory(const char *fmt, ...)
+{
 	va_list ap;
 
 	va_start(ap, fmt);
-	vsnprintf(message, sizeof(message), fmt, ap);
+	raise_formatted("OutOfMemoryError", SHARD_E_MEMORY, fmt, ap);
 	va_end(ap);
-	return raise("OutOfMemoryError", message, shard_status_name(SHARD_E_MEMORY), 0);
+	return NULL;
 }
 
 PyObject *fail_argument(const char *fmt, ...)
 {
-	char message[512];
 	va_list ap;
 
 	va_start(ap, fmt);
-	vsnprintf(message, sizeof(message), fmt, ap);
+	raise_formatted("ArgumentError", SHARD_E_ARGUMENT, fmt, ap);
 	va_end(ap);
-	return raise("ArgumentError", message, shard_status_name(SHARD_E_ARGUMENT), 0);
+	return NULL;
 }
 
 PyObject *fail_type(const char *what, PyObject *value)

@@ -27,6 +27,13 @@ static void add_field(struct fit_field *to, const struct fit_field *more)
 	to->records += more->records;
 }
 
+static void add_dropped(struct fit_count *to, uint32_t what, uint64_t count, uint64_t first)
+{
+	if (count && (!to->dropped[what] || first < to->dropped_first[what]))
+		to->dropped_first[what] = first;
+	to->dropped[what] += count;
+}
+
 void fit_count_add(struct fit_count *to, const struct fit_count *more)
 {
 	to->images += more->images;
@@ -38,11 +45,8 @@ void fit_count_add(struct fit_count *to, const struct fit_count *more)
 	for (uint32_t i = 0; i < SHARD_FIELDS_MAX; i++)
 		add_field(&to->field[i], &more->field[i]);
 	to->unknown += more->unknown;
-	for (uint32_t i = 0; i < DROPPED_COUNT; i++) {
-		if (more->dropped[i] && (!to->dropped[i] || more->dropped_first[i] < to->dropped_first[i]))
-			to->dropped_first[i] = more->dropped_first[i];
-		to->dropped[i] += more->dropped[i];
-	}
+	for (uint32_t i = 0; i < DROPPED_COUNT; i++)
+		add_dropped(to, i, more->dropped[i], more->dropped_first[i]);
 }
 
 void fit_count_image(struct fit_count *to, const struct transform_options *opt, uint32_t width, uint32_t height)
@@ -56,13 +60,9 @@ void fit_count_image(struct fit_count *to, const struct transform_options *opt, 
 
 void fit_count_dropped(struct fit_count *to, uint32_t dropped, uint64_t ordinal)
 {
-	struct fit_count one = {.images = 0};
-
-	for (uint32_t i = 0; i < DROPPED_COUNT; i++) {
-		one.dropped[i] = dropped >> i & 1;
-		one.dropped_first[i] = ordinal;
-	}
-	fit_count_add(to, &one);
+	for (uint32_t i = 0; i < DROPPED_COUNT; i++)
+		if (dropped >> i & 1)
+			add_dropped(to, i, 1, ordinal);
 }
 
 void fit_count_boxes(struct fit_count *to, const float *boxes, uint64_t count)

@@ -196,6 +196,21 @@ static void write_not_finite(struct json_out *j, const struct shard_schema *s, c
 	json_out_end(j);
 }
 
+/* The path of the first input of a count, or null if there is none. */
+static void write_first(struct json_out *j, const char *key, const struct plan *plan, bool there, uint64_t input_idx)
+{
+	char path[PLAN_PATH_BYTES_MAX];
+	struct plan_input input;
+
+	if (!there) {
+		json_out_null(j, key);
+		return;
+	}
+	plan_input(plan, input_idx, &input);
+	plan_input_path(plan, &input, path);
+	json_out_string(j, key, path);
+}
+
 /* Counts and first inputs; of records_not_counted nobody knows. */
 static void write_dropped(struct json_out *j, const struct plan *plan, const struct fit_count *f)
 {
@@ -204,20 +219,14 @@ static void write_dropped(struct json_out *j, const struct plan *plan, const str
 							 [DROPPED_PROFILE] = "profile",
 							 [DROPPED_CMYK] = "cmyk",
 							 [DROPPED_BITS] = "bits"};
-	char path[PLAN_PATH_BYTES_MAX];
-	struct plan_input input;
+	bool there;
 
 	json_out_object(j, "dropped");
 	for (uint32_t i = 0; i < DROPPED_COUNT; i++) {
 		json_out_object_line(j, names[i]);
 		json_out_u64(j, "images", f->dropped[i]);
-		if (f->dropped[i] && f->dropped_first[i] < plan->input_count) {
-			plan_input(plan, plan_input_at(plan, f->dropped_first[i]), &input);
-			plan_input_path(plan, &input, path);
-			json_out_string(j, "first", path);
-		} else {
-			json_out_null(j, "first");
-		}
+		there = f->dropped[i] && f->dropped_first[i] < plan->input_count;
+		write_first(j, "first", plan, there, there ? plan_input_at(plan, f->dropped_first[i]) : 0);
 		json_out_end(j);
 	}
 	json_out_end(j);
@@ -226,9 +235,6 @@ static void write_dropped(struct json_out *j, const struct plan *plan, const str
 /* Lists and masks: a dataset that was there already does not say it. */
 static void write_field_values(struct json_out *j, const struct plan *plan, const struct fit_count *fit)
 {
-	char path[PLAN_PATH_BYTES_MAX];
-	struct plan_input input;
-
 	if (!fit->images && fit->unknown) {
 		json_out_null(j, "field_values");
 		return;
@@ -243,13 +249,7 @@ static void write_field_values(struct json_out *j, const struct plan *plan, cons
 		json_out_string(j, "field", plan->recipe.field[i].name);
 		json_out_u64(j, "records", f->records);
 		json_out_u64(j, "without_value", f->without);
-		if (f->without && f->first < plan->input_count) {
-			plan_input(plan, f->first, &input);
-			plan_input_path(plan, &input, path);
-			json_out_string(j, "first_without", path);
-		} else {
-			json_out_null(j, "first_without");
-		}
+		write_first(j, "first_without", plan, f->without && f->first < plan->input_count, f->first);
 		if (fit_count_with(f)) {
 			json_out_u64(j, "least", f->least);
 			json_out_u64(j, "most", f->most);

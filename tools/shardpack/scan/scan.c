@@ -18,6 +18,12 @@
 #include "tools/shardpack/plan/classes.h"
 #include "tools/shardpack/plan/plan.h"
 
+static void keep(struct text *lines, const char *line)
+{
+	text_add(lines, line, strlen(line));
+	text_add(lines, "\n", 1);
+}
+
 void scan_warn(struct scan *scan, const char *fmt, ...)
 {
 	char line[4096];
@@ -27,8 +33,7 @@ void scan_warn(struct scan *scan, const char *fmt, ...)
 	vsnprintf(line, sizeof(line), fmt, ap);
 	va_end(ap);
 	warn("%s", line);
-	text_add(&scan->warnings, line, strlen(line));
-	text_add(&scan->warnings, "\n", 1);
+	keep(&scan->warnings, line);
 }
 
 void scan_note(struct scan *scan, const char *fmt, ...)
@@ -40,8 +45,7 @@ void scan_note(struct scan *scan, const char *fmt, ...)
 	vsnprintf(line, sizeof(line), fmt, ap);
 	va_end(ap);
 	note("%s", line);
-	text_add(&scan->notes, line, strlen(line));
-	text_add(&scan->notes, "\n", 1);
+	keep(&scan->notes, line);
 }
 
 void scan_absent(struct scan *scan, uint32_t field, const char *fmt, ...)
