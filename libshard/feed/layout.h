@@ -132,7 +132,7 @@ static inline uint64_t layout_unit_of(const struct layout *l, uint32_t group, ui
 /* Copy a value to a row with more room.  What is behind it there becomes zeros. */
 void layout_widen(const struct layout *l, const struct spread_field *f, const uint8_t *record, uint8_t *row);
 
-/* Copy a record of a group that is no block to its row in each field's array. */
+/* Copy a record of a group that is not a block to its row in each field's array. */
 static inline void layout_spread(const struct layout *l, uint32_t group, const uint8_t *record, uint64_t row,
 				 uint8_t *slot)
 {

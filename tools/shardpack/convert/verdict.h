@@ -28,7 +28,7 @@ struct verdict {
 	uint32_t reason;   /* enum shard_miss_reason, of OUTCOME_BAD; of a record 0, or which damage was accepted */
 	char message[320]; /* why; empty if there is nothing to say */
 	char first[200];   /* of a record: a file has more frames or pages than are packed; else empty */
-	uint32_t dropped;  /* of a record: what its images have and it has not, bits 1 << enum decode_dropped */
+	uint32_t dropped;  /* of a record: what its images have, and it does not, bits 1 << enum decode_dropped */
 };
 
 /* Returns false, for functions that say so when there is no record. */

@@ -17,7 +17,7 @@ enum decode_status {
 
 #define DECODE_FIRST_BYTES 80
 
-/* What a file says of its pixels, or has beside them, and its record has not. */
+/* What a file says of its pixels, or has beside them, and its record does not have. */
 enum decode_dropped {
 	DROPPED_ORIENTATION, /* the pixels are as they lie in the file */
 	DROPPED_ALPHA,	     /* also of a palette, or of one transparent colour */

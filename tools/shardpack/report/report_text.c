@@ -108,7 +108,7 @@ static void tell_not_finite(const struct shard_schema *s, const struct not_finit
 		     human_count(some, n->unknown), n->unknown == 1 ? "" : "s", n->unknown == 1 ? "is" : "are");
 }
 
-/* What images have and records have not: nobody sees it later. */
+/* Files may have more than their records.  Nobody sees later what was left out. */
 static void tell_dropped(const struct plan *plan, const struct fit_count *f, bool exif_said)
 {
 	static const struct {
