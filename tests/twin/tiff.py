@@ -211,7 +211,8 @@ def saved(image, how):
     """As Pillow writes it, and whether libtiff reads that.
 
     Of some "tiff_ccitt" libtiff gets the last rows wrong, since it aligns rows by bits that it made
-    up behind the last byte.  It warns, and Pillow does not say so."""
+    up behind the last byte.  It warns, and Pillow does not say so.  What it makes up is black: an
+    image with a white row at its end shows it."""
     out = io.BytesIO()
     image.save(out, "TIFF", compression=how)
     return out.getvalue(), how != "tiff_ccitt" or Image.open(out).tobytes() == image.tobytes()
@@ -222,8 +223,10 @@ def draw_saved(rng, width, height, traits):
     how = rng.choice(["tiff_ccitt", "group3", "group4", "jpeg"])
     traits.add(how)
     while True:
-        image = photo_like(rng, width, height)
-        data, is_read = saved(image if how == "jpeg" else image.convert("1"), how)
+        image = photo_like(rng, width, height).convert("RGB" if how == "jpeg" else "1")
+        if how == "tiff_ccitt":
+            image.paste(255, (0, height - 1, width, height))
+        data, is_read = saved(image, how)
         if is_read:
             return data
 
