@@ -222,6 +222,8 @@ def draw_saved(rng, width, height, traits):
     """As Pillow writes it: fax, and JPEG with colours at half the size."""
     how = rng.choice(["tiff_ccitt", "group3", "group4", "jpeg"])
     traits.add(how)
+    if how != "jpeg" and width % 32 == 0:
+        width += 1  # else libtiff has room for 32 n runs, of which a row of black, white, black, ... has one more
     while True:
         image = photo_like(rng, width, height).convert("RGB" if how == "jpeg" else "1")
         if how == "tiff_ccitt":
