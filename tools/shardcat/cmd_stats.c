@@ -82,12 +82,12 @@ static struct row *rows_of(const struct census *c, bool sorted)
 
 static void print_limits(const struct sums *s)
 {
-	char min[WIDE_CHARS], max[WIDE_CHARS];
+	char min[INT128_CHARS], max[INT128_CHARS];
 
 	if (s->is_float && s->count)
 		printf("  min %.9g  max %.9g", s->float_min, s->float_max);
 	else if (!s->is_float)
-		printf("  min %s  max %s", wide_text(min, s->min), wide_text(max, s->max));
+		printf("  min %s  max %s", int128_text(min, s->min), int128_text(max, s->max));
 	if (s->nan)
 		printf("  %" PRIu64 " NaN", s->nan);
 	if (s->infinite)
@@ -217,21 +217,21 @@ static int print_text(const struct census *c, const struct stats_options *o)
 /* ---- JSON ---- */
 
 /* As a number where every reader can take it, else as a string of digits. */
-static void wide_json(struct json_out *j, const char *key, wide value)
+static void int128_json(struct json_out *j, const char *key, int128 value)
 {
-	char text[WIDE_CHARS];
+	char text[INT128_CHARS];
 
 	if (value >= 0 && value <= UINT64_MAX)
 		json_out_u64(j, key, (uint64_t)value);
 	else if (value < 0 && value >= INT64_MIN)
 		json_out_i64(j, key, (int64_t)value);
 	else
-		json_out_string(j, key, wide_text(text, value));
+		json_out_string(j, key, int128_text(text, value));
 }
 
 static void squares_json(struct json_out *j, const struct sums *s)
 {
-	char text[WIDE_CHARS];
+	char text[INT128_CHARS];
 
 	if (s->overflowed)
 		json_out_null(j, "sum_squares");
@@ -250,8 +250,8 @@ static void read_json(struct json_out *j, const struct sums *s)
 		json_out_u64(j, "nan", s->nan);
 		json_out_u64(j, "infinite", s->infinite);
 	} else if (s->count) {
-		wide_json(j, "min", s->min);
-		wide_json(j, "max", s->max);
+		int128_json(j, "min", s->min);
+		int128_json(j, "max", s->max);
 	} else {
 		json_out_null(j, "min");
 		json_out_null(j, "max");
@@ -276,7 +276,7 @@ static void field_json(struct json_out *j, const struct census *c, uint32_t fiel
 		json_out_bool(j, "exact", !s->is_float && !s->overflowed);
 		json_out_u64(j, "count", s->count);
 		if (!s->is_float) {
-			wide_json(j, "sum", s->sum);
+			int128_json(j, "sum", s->sum);
 			squares_json(j, s);
 		}
 		json_out_double(j, "mean", sums_mean(s));

@@ -59,7 +59,7 @@ static void add_integers(struct sums *part, uint32_t dtype, const uint8_t *data,
 
 	for (uint64_t i = 0; i < count; i++, data += step_bytes) {
 		int64_t bits = number_integer(dtype, data);
-		wide value = dtype == SHARD_U64 ? (wide)(uint64_t)bits : dtype == SHARD_BOOL ? bits != 0 : bits;
+		int128 value = dtype == SHARD_U64 ? (int128)(uint64_t)bits : dtype == SHARD_BOOL ? bits != 0 : bits;
 		wide_unsigned size = (wide_unsigned)(value < 0 ? -value : value);
 
 		part->sum += value;
@@ -184,7 +184,7 @@ double sums_std(const struct sums *s)
 
 static void put_digits(char *out, wide_unsigned value)
 {
-	char digits[WIDE_CHARS];
+	char digits[INT128_CHARS];
 	int count = 0;
 
 	do {
@@ -196,13 +196,13 @@ static void put_digits(char *out, wide_unsigned value)
 	*out = 0;
 }
 
-const char *wide_unsigned_text(char out[WIDE_CHARS], wide_unsigned value)
+const char *wide_unsigned_text(char out[INT128_CHARS], wide_unsigned value)
 {
 	put_digits(out, value);
 	return out;
 }
 
-const char *wide_text(char out[WIDE_CHARS], wide value)
+const char *int128_text(char out[INT128_CHARS], int128 value)
 {
 	out[0] = '-';
 	put_digits(out + (value < 0), (wide_unsigned)(value < 0 ? -value : value));

@@ -16,7 +16,7 @@
 #include "shard.h"
 #include "shard_pack.h"
 
-typedef __int128 wide;
+typedef __int128 int128;
 typedef unsigned __int128 wide_unsigned;
 
 struct sums {			       /* start it zeroed */
@@ -24,7 +24,7 @@ struct sums {			       /* start it zeroed */
 	bool is_float, overflowed;     /* overflowed: the squares do not fit */
 
 	/* Integers: */
-	wide sum, min, max;
+	int128 sum, min, max;
 	wide_unsigned squares;
 
 	/* Floating point: */
@@ -50,8 +50,8 @@ double sums_std(const struct sums *s);
 /* From recorded moments. */
 void sums_of_moments(struct sums *s, const struct shard_moments *m);
 
-#define WIDE_CHARS 48
-const char *wide_text(char out[WIDE_CHARS], wide value);
-const char *wide_unsigned_text(char out[WIDE_CHARS], wide_unsigned value);
+#define INT128_CHARS 48
+const char *int128_text(char out[INT128_CHARS], int128 value);
+const char *wide_unsigned_text(char out[INT128_CHARS], wide_unsigned value);
 
 #endif
