@@ -93,9 +93,11 @@ LEFT_OUT  := $(call other,input/unpack_archive,$(ARCHIVE)) $(call other,decode/d
              $(if $(filter 1,$(TIFF)),,tools/shardpack/decode/tiff_kind.c)
 tool_objs = $(filter-out $(LEFT_OUT:%.c=$(BUILD)/%.o), \
             $(call objects,$(addprefix tools/,$(1)/*.c $(1)/*/*.c cli/*.c common/*.c))) \
-            $(BUILD)/tools/$(1)/manual.o $(SHARED)
-# Small things of the library that tools share though they are not public.  They use no other part.
-SHARED   := $(BUILD)/libshard/base/url.o $(BUILD)/libshard/io/available_memory.o
+            $(BUILD)/tools/$(1)/manual.o
+# Small things of the library that tools share though they are not public.  They use no other part,
+# and a program links only those that it calls.  Nobody installs this archive.
+BASE     := $(BUILD)/base.a
+SHARED   := $(filter $(BUILD)/libshard/base/% %/io/available_memory.o,$(OBJ))
 TOOLS    := $(patsubst tools/%/main.c,$(BUILD)/bin/%,$(wildcard tools/*/main.c))
 MANUALS  := $(TOOLS:$(BUILD)/bin/%=$(BUILD)/tools/%/manual.c)
 EXAMPLES := $(call programs,examples/*.c)
@@ -234,12 +236,15 @@ $(SO): $(OBJ) $(BUILD)/objects libshard/libshard.map
 	$(call link,$(SO_FLAGS)) $(LIBS)
 	$(Q)cd $(@D) && ln -sf $(@F) $(SONAME) && ln -sf $(SONAME) libshard.so
 
-$(TOOLS): $(BUILD)/bin/%: $$(call tool_objs,$$*) $(A) $(BUILD)/parts
+$(BASE): $(SHARED) $(BUILD)/objects
+	$(Q)rm -f $@; $(AR) qcs $@ $(filter %.o,$^)
+
+$(TOOLS): $(BUILD)/bin/%: $$(call tool_objs,$$*) $(A) $(BASE) $(BUILD)/parts
 	$(call link) $(PROG_LIBS) $(call pkg_libs,$(PKG_$*))
 
 $(EXAMPLES): %: %.o $(A)
 	$(call link) $(PROG_LIBS)
-$(BENCHES): %: %.o $(call objects,bench/common/*.c) $(A) $(BUILD)/parts
+$(BENCHES): %: %.o $(call objects,bench/common/*.c) $(A) $(BASE) $(BUILD)/parts
 	$(call link) $(PROG_LIBS) $(call pkg_libs,$(PKG_bench))
 
 # Tests link the objects, so they may call what is internal; tools, examples and benchmarks cannot.
