@@ -10,9 +10,9 @@
 #include <sched.h>
 #include <stdlib.h>
 
+#include "libshard/base/clock.h"
 #include "tools/common/exit_code.h"
 #include "tools/common/message.h"
-#include "tools/common/monotonic.h"
 #include "tools/common/signals.h"
 
 struct workers {
@@ -179,7 +179,7 @@ int workers_next(struct workers *w, uint64_t *slot)
 	while (!known) {
 		if (interrupted())
 			return EXIT_INTERRUPTED;
-		until = monotonic_after(PROGRESS_TICK_NS);
+		until = clock_after_ns(PROGRESS_TICK_NS);
 		pthread_mutex_lock(&w->lock);
 		known = w->head == w->opt.ticket_count;
 		if (!known && !is_ready(w))
