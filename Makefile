@@ -94,10 +94,11 @@ LEFT_OUT  := $(call other,input/unpack_archive,$(ARCHIVE)) $(call other,decode/d
 tool_objs = $(filter-out $(LEFT_OUT:%.c=$(BUILD)/%.o), \
             $(call objects,$(addprefix tools/,$(1)/*.c $(1)/*/*.c cli/*.c common/*.c))) \
             $(BUILD)/tools/$(1)/manual.o
-# Small things of the library that tools share though they are not public.  They use no other part,
-# and a program links only those that it calls.  Nobody installs this archive.
+# Small things of the library that tools share though they are not public: all of its base but for
+# what is public itself, or says errors by it.  Nobody installs this archive.
 BASE     := $(BUILD)/base.a
-SHARED   := $(filter $(BUILD)/libshard/base/% %/io/available_memory.o,$(OBJ))
+SHARED   := $(filter $(BUILD)/libshard/base/% %/io/available_memory.o, \
+            $(filter-out %/base/error.o %/base/options.o %/base/turns.o,$(OBJ)))
 TOOLS    := $(patsubst tools/%/main.c,$(BUILD)/bin/%,$(wildcard tools/*/main.c))
 MANUALS  := $(TOOLS:$(BUILD)/bin/%=$(BUILD)/tools/%/manual.c)
 EXAMPLES := $(call programs,examples/*.c)
@@ -178,7 +179,7 @@ all: $(A) $(SO) $(TOOLS) $(EXAMPLES) $(BENCHES) ## library, tools, examples and 
 flags_says   := $(CC) $(FLAGS) $(LDFLAGS) \
                 $(foreach v,$(sort $(filter FLAGS_%,$(.VARIABLES))),$v $($v))
 objects_says := $(OBJ:$(BUILD)/%=%)
-parts        := $(sort $(foreach t,$(TOOLS),$(call tool_objs,$(notdir $t))) $(PY_OBJ) \
+parts        := $(sort $(foreach t,$(TOOLS),$(call tool_objs,$(notdir $t))) $(SHARED) $(PY_OBJ) \
                 $(call objects,bench/common/*.c bench/python/*.c tests/cuda/fake_*.c \
                 tests/ptx/ptx_*.c))
 parts_says   := $(parts:$(BUILD)/%=%)
@@ -236,7 +237,7 @@ $(SO): $(OBJ) $(BUILD)/objects libshard/libshard.map
 	$(call link,$(SO_FLAGS)) $(LIBS)
 	$(Q)cd $(@D) && ln -sf $(@F) $(SONAME) && ln -sf $(SONAME) libshard.so
 
-$(BASE): $(SHARED) $(BUILD)/objects
+$(BASE): $(SHARED) $(BUILD)/parts
 	$(Q)rm -f $@; $(AR) qcs $@ $(filter %.o,$^)
 
 $(TOOLS): $(BUILD)/bin/%: $$(call tool_objs,$$*) $(A) $(BASE) $(BUILD)/parts
