@@ -20,49 +20,6 @@ size_t first_nonzero(const void *p, size_t bytes)
 	return i;
 }
 
-size_t utf8_length(const uint8_t *p, size_t left)
-{
-	uint32_t c, least;
-	size_t n;
-
-	if (!left)
-		return 0;
-	if (p[0] < 0x80)
-		return 1;
-	if ((p[0] & 0xe0) == 0xc0)
-		n = 2, c = p[0] & 0x1fu, least = 0x80;
-	else if ((p[0] & 0xf0) == 0xe0)
-		n = 3, c = p[0] & 0x0fu, least = 0x800;
-	else if ((p[0] & 0xf8) == 0xf0)
-		n = 4, c = p[0] & 0x07u, least = 0x10000;
-	else
-		return 0;
-	if (left < n)
-		return 0;
-	for (size_t i = 1; i < n; i++) {
-		if ((p[i] & 0xc0) != 0x80)
-			return 0;
-		c = c << 6 | (p[i] & 0x3fu);
-	}
-	return c < least || c > 0x10ffff || (c >= 0xd800 && c < 0xe000) ? 0 : n;
-}
-
-size_t utf8_bad(const void *p, size_t bytes)
-{
-	const uint8_t *b = p;
-	size_t i = 0, n;
-
-	while (i < bytes) {
-		if (!b[i])
-			return i;
-		n = utf8_length(b + i, bytes - i);
-		if (!n)
-			return i;
-		i += n;
-	}
-	return bytes;
-}
-
 void hex_from_bytes(char *text, const uint8_t *p, size_t bytes)
 {
 	static const char digit[] = "0123456789abcdef";

@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "libshard/base/bytes.h"
+#include "libshard/base/utf8.h"
 #include "libshard/disk/invariant.h"
 #include "libshard/disk/manifest_text.h"
 #include "libshard/disk/names.h"
@@ -207,7 +208,8 @@ int line_class(struct parse *p, struct tokens *t)
 	     SHARD_CLASSES_MAX);
 	bytes = manifest_decode_name(name, w.text, w.bytes);
 	canonical = manifest_encode_name(again, name, bytes) == w.bytes && !memcmp(again, w.text, w.bytes);
-	MUST("M10", canonical && bytes >= 1 && bytes <= SHARD_CLASS_NAME_BYTES_MAX && utf8_bad(name, bytes) == bytes,
+	MUST("M10",
+	     canonical && bytes >= 1 && bytes <= SHARD_CLASS_NAME_BYTES_MAX && utf8_bad_or_nul(name, bytes) == bytes,
 	     "line %" PRIu64 ": the class's name is not UTF-8 of 1 to %u bytes in canonical percent-encoding", p->line,
 	     SHARD_CLASS_NAME_BYTES_MAX);
 	if (p->sink && p->sink->on_class)

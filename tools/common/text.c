@@ -11,8 +11,8 @@
 #include <string.h>
 #include <strings.h>
 
+#include "libshard/base/utf8.h"
 #include "tools/common/shelf.h"
-#include "tools/common/utf8.h"
 
 static const char hex_upper[] = "0123456789ABCDEF";
 static const char hex_lower[] = "0123456789abcdef";
@@ -249,7 +249,7 @@ bool text_settle_path(const char *path, size_t bytes, char *out, size_t room)
 
 bool text_is_name(const char *data, size_t bytes, size_t bytes_max)
 {
-	return bytes && bytes <= bytes_max && !memchr(data, '\0', bytes) && utf8_invalid_at(data, bytes) == bytes;
+	return bytes && bytes <= bytes_max && utf8_bad_or_nul(data, bytes) == bytes;
 }
 
 void text_double(char out[TEXT_DOUBLE_CHARS], double value)

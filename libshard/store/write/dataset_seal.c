@@ -15,6 +15,7 @@
 #include "libshard/base/mem.h"
 #include "libshard/base/options.h"
 #include "libshard/base/url.h"
+#include "libshard/base/utf8.h"
 #include "libshard/codec/checksum.h"
 #include "libshard/codec/sha256.h"
 #include "libshard/disk/manifest_text.h"
@@ -108,7 +109,7 @@ static int add_classes(struct shard_seal *s, struct shard_error *err)
 		const char *name = s->o.class_names[i];
 		size_t bytes = strlen(name), used;
 
-		if (bytes < 1 || bytes > SHARD_CLASS_NAME_BYTES_MAX || utf8_bad(name, bytes) != bytes)
+		if (bytes < 1 || bytes > SHARD_CLASS_NAME_BYTES_MAX || utf8_bad_or_nul(name, bytes) != bytes)
 			return error_set(err, SHARD_E_ARGUMENT,
 					 "class %" PRIu64 ": its name '%s' must be UTF-8 of 1 to %u bytes", i,
 					 show(&shown, name), SHARD_CLASS_NAME_BYTES_MAX);
