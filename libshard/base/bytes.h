@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * bytes.h - numbers from bytes, sums that cannot wrap, hexadecimal digits
+ * bytes.h - numbers from bytes, and sums that cannot wrap
  *
  * Pure.  Values that come from a file are uint64_t and meet their limit before they meet an
  * operator.
@@ -108,12 +108,5 @@ size_t first_nonzero(const void *p, size_t bytes);
  * the machine's vectors.
  */
 typedef uint8_t bytes16 __attribute__((vector_size(16)));
-
-/*
- * Lower-case hex of `bytes` bytes and a NUL; and back: false unless the 2 * bytes at `text` are all
- * such digits.
- */
-void hex_from_bytes(char *text, const uint8_t *p, size_t bytes);
-bool hex_to_bytes(uint8_t *p, const char *text, size_t bytes);
 
 #endif

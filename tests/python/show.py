@@ -4,7 +4,6 @@
 import base64
 import html.parser
 import io
-import os
 import pickle
 import re
 import unittest

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "libshard/base/bytes.h"
+#include "libshard/base/digits.h"
 #include "libshard/base/error.h"
 #include "libshard/base/mem.h"
 #include "libshard/base/options.h"
@@ -114,7 +115,7 @@ static int add_classes(struct shard_seal *s, struct shard_error *err)
 					 "class %" PRIu64 ": its name '%s' must be UTF-8 of 1 to %u bytes", i,
 					 show(&shown, name), SHARD_CLASS_NAME_BYTES_MAX);
 		used = (size_t)snprintf(line, sizeof(line), "class %" PRIu64 " ", i);
-		used += manifest_encode_name(line + used, name, bytes);
+		used += percent_encode(line + used, name, bytes, false);
 		line[used++] = '\n';
 		rc = text_add(&s->classes, line, used, err);
 	}
