@@ -7,7 +7,6 @@
 #include "tools/common/workers.h"
 
 #include <pthread.h>
-#include <sched.h>
 #include <stdlib.h>
 
 #include "libshard/base/clock.h"
@@ -111,14 +110,6 @@ static bool start_worker(struct workers *w)
 	w->opt.end(start->own);
 	free(start);
 	return false;
-}
-
-unsigned workers_cpus(void)
-{
-	cpu_set_t set;
-	int count = sched_getaffinity(0, sizeof(set), &set) ? 0 : CPU_COUNT(&set);
-
-	return count < 1 ? 1 : (unsigned)count;
 }
 
 unsigned workers_needed(unsigned worker_count, uint64_t ticket_count)

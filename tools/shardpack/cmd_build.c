@@ -14,7 +14,6 @@
 #include "tools/common/files.h"
 #include "tools/common/message.h"
 #include "tools/common/signals.h"
-#include "tools/common/workers.h"
 #include "tools/shardpack/build/job.h"
 #include "tools/shardpack/build/output.h"
 #include "tools/shardpack/build/scheduler.h"
@@ -174,7 +173,8 @@ static int start(struct started *s, const struct build_options *o, bool needs_so
 	command_begin_build(&s->job, &s->account, &s->receipts);
 	s->anew = command_plan_again(o->out);
 	s->job.anew = s->anew ? s->anew : "begin again with `shardpack plan`";
-	s->job.worker_count = o->jobs ? (unsigned)o->jobs : workers_cpus();
+	if (o->jobs)
+		s->job.worker_count = (unsigned)o->jobs;
 	if (code == EXIT_DONE)
 		code = output_set_dir(&s->job, o->out);
 	if (code == EXIT_DONE)

@@ -17,7 +17,6 @@
 #include "tools/common/exit_code.h"
 #include "tools/common/files.h"
 #include "tools/common/message.h"
-#include "tools/common/workers.h"
 #include "tools/shardpack/build/job.h"
 #include "tools/shardpack/build/known_bad.h"
 #include "tools/shardpack/build/output.h"
@@ -415,7 +414,8 @@ static int run(const struct cli_args *args, bool plan_only)
 	command_begin_build(&w.job, &w.account, &w.receipts);
 	w.job.read_back = w.o->read_back == 0;
 	w.job.exif_said = w.recipe.source == SOURCE_IMAGES && cli_given(args, "exif");
-	w.job.worker_count = w.o->jobs ? (unsigned)w.o->jobs : workers_cpus();
+	if (w.o->jobs)
+		w.job.worker_count = (unsigned)w.o->jobs;
 	w.anew = plan_only ? command_plan_again(w.o->out) : NULL;
 	w.job.anew = w.anew ? w.anew : "pack all anew with --replace";
 	code = settle_recipe(&w);
