@@ -93,9 +93,12 @@ LEFT_OUT  := $(call other,input/unpack_archive,$(ARCHIVE)) $(call other,decode/d
              $(if $(filter 1,$(TIFF)),,tools/shardpack/decode/tiff_kind.c)
 tool_objs = $(filter-out $(LEFT_OUT:%.c=$(BUILD)/%.o), \
             $(call objects,$(addprefix tools/,$(1)/*.c $(1)/*/*.c cli/*.c common/*.c))) \
-            $(BUILD)/tools/$(1)/manual.o $(SHARED)
-# Small things of the library that tools share though they are not public.  They use no other part.
-SHARED   := $(BUILD)/libshard/base/url.o $(BUILD)/libshard/io/available_memory.o
+            $(BUILD)/tools/$(1)/manual.o
+# Small things of the library that tools share though they are not public: all of its base but for
+# what is public itself, or says errors by it.  Nobody installs this archive.
+BASE     := $(BUILD)/base.a
+SHARED   := $(filter $(BUILD)/libshard/base/% %/io/available_memory.o, \
+            $(filter-out %/base/error.o %/base/options.o %/base/turns.o,$(OBJ)))
 TOOLS    := $(patsubst tools/%/main.c,$(BUILD)/bin/%,$(wildcard tools/*/main.c))
 MANUALS  := $(TOOLS:$(BUILD)/bin/%=$(BUILD)/tools/%/manual.c)
 EXAMPLES := $(call programs,examples/*.c)
@@ -176,7 +179,7 @@ all: $(A) $(SO) $(TOOLS) $(EXAMPLES) $(BENCHES) ## library, tools, examples and 
 flags_says   := $(CC) $(FLAGS) $(LDFLAGS) \
                 $(foreach v,$(sort $(filter FLAGS_%,$(.VARIABLES))),$v $($v))
 objects_says := $(OBJ:$(BUILD)/%=%)
-parts        := $(sort $(foreach t,$(TOOLS),$(call tool_objs,$(notdir $t))) $(PY_OBJ) \
+parts        := $(sort $(foreach t,$(TOOLS),$(call tool_objs,$(notdir $t))) $(SHARED) $(PY_OBJ) \
                 $(call objects,bench/common/*.c bench/python/*.c tests/cuda/fake_*.c \
                 tests/ptx/ptx_*.c))
 parts_says   := $(parts:$(BUILD)/%=%)
@@ -234,12 +237,15 @@ $(SO): $(OBJ) $(BUILD)/objects libshard/libshard.map
 	$(call link,$(SO_FLAGS)) $(LIBS)
 	$(Q)cd $(@D) && ln -sf $(@F) $(SONAME) && ln -sf $(SONAME) libshard.so
 
-$(TOOLS): $(BUILD)/bin/%: $$(call tool_objs,$$*) $(A) $(BUILD)/parts
+$(BASE): $(SHARED) $(BUILD)/parts
+	$(Q)rm -f $@; $(AR) qcs $@ $(filter %.o,$^)
+
+$(TOOLS): $(BUILD)/bin/%: $$(call tool_objs,$$*) $(A) $(BASE) $(BUILD)/parts
 	$(call link) $(PROG_LIBS) $(call pkg_libs,$(PKG_$*))
 
 $(EXAMPLES): %: %.o $(A)
 	$(call link) $(PROG_LIBS)
-$(BENCHES): %: %.o $(call objects,bench/common/*.c) $(A) $(BUILD)/parts
+$(BENCHES): %: %.o $(call objects,bench/common/*.c) $(A) $(BASE) $(BUILD)/parts
 	$(call link) $(PROG_LIBS) $(call pkg_libs,$(PKG_bench))
 
 # Tests link the objects, so they may call what is internal; tools, examples and benchmarks cannot.

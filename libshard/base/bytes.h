@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * bytes.h - numbers from bytes, sums that cannot wrap, checked text
+ * bytes.h - numbers from bytes, and sums that cannot wrap
  *
  * Pure.  Values that come from a file are uint64_t and meet their limit before they meet an
  * operator.
@@ -103,23 +103,10 @@ static inline uint64_t min_u64(uint64_t a, uint64_t b)
 /* Position of the first byte that is not zero, or `bytes` if there is none. */
 size_t first_nonzero(const void *p, size_t bytes);
 
-/* Bytes of the valid UTF-8 character at p (NUL included), 0 if there is none within `left`. */
-size_t utf8_length(const uint8_t *p, size_t left);
-
-/* Position of the first byte that is not UTF-8 text without NUL, or `bytes`. */
-size_t utf8_bad(const void *p, size_t bytes);
-
 /*
  * Sixteen bytes to compute with at once; comparing two gives 0xff for yes.  The compiler maps it to
  * the machine's vectors.
  */
 typedef uint8_t bytes16 __attribute__((vector_size(16)));
-
-/*
- * Lower-case hex of `bytes` bytes and a NUL; and back: false unless the 2 * bytes at `text` are all
- * such digits.
- */
-void hex_from_bytes(char *text, const uint8_t *p, size_t bytes);
-bool hex_to_bytes(uint8_t *p, const char *text, size_t bytes);
 
 #endif

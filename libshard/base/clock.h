@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * clock.h - time that only goes forward, for measuring
+ * clock.h - the time that only goes forward, for measuring and for waiting
  */
 #ifndef SHARD_BASE_CLOCK_H
 #define SHARD_BASE_CLOCK_H
@@ -8,6 +8,7 @@
 #include <stdint.h>
 #include <time.h>
 
+/* Also for signal handlers. */
 static inline uint64_t clock_now_ns(void)
 {
 	struct timespec t;
@@ -16,7 +17,10 @@ static inline uint64_t clock_now_ns(void)
 	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
-/* `ns` from now, or so far away that nobody waits for it, as the condition variables want it. */
+/*
+ * `ns` from now, or so far away that nobody waits for it, as
+ * pthread_cond_clockwait(CLOCK_MONOTONIC) takes it.
+ */
 static inline struct timespec clock_after_ns(uint64_t ns)
 {
 	const uint64_t forever = UINT64_C(1) << 62; /* on a clock that begins at boot */

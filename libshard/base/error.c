@@ -12,7 +12,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "libshard/base/bytes.h"
+#include "libshard/base/utf8.h"
 
 #define CUT "..." /* ASCII: a terminal may not speak UTF-8 */
 
@@ -76,49 +76,21 @@ static void copy_cut(char *out, size_t room, const char *text, size_t bytes)
 	out[head + sizeof(CUT) - 1 + tail] = 0;
 }
 
-/* ---- what a terminal obeys or hides ---- */
-
-/* As tools/common/escape.c has it; it says more about them. */
-static bool is_hidden(uint32_t code_point)
-{
-	static const struct {
-		uint32_t first, last;
-	} ranges[] = {
-		{0, 0x1f},	  {0x7f, 0x9f},	    {0x061c, 0x061c},	{0x180e, 0x180e},
-		{0x200b, 0x200b}, {0x200e, 0x200f}, {0x2028, 0x202e},	{0x2060, 0x206f},
-		{0xfeff, 0xfeff}, {0xfff9, 0xfffb}, {0xe0000, 0xe007f},
-	};
-	size_t i = 0;
-
-	while (i < sizeof(ranges) / sizeof(ranges[0]) && (code_point < ranges[i].first || code_point > ranges[i].last))
-		i++;
-	return i < sizeof(ranges) / sizeof(ranges[0]);
-}
-
-/* Of valid UTF-8 of 1 to 4 bytes. */
-static uint32_t code_point_of(const uint8_t *p, size_t bytes)
-{
-	uint32_t c = bytes == 1 ? p[0] : p[0] & (0x7fU >> bytes);
-
-	for (size_t i = 1; i < bytes; i++)
-		c = c << 6 | (p[i] & 0x3fU);
-	return c;
-}
-
 /*
  * One character: itself if it is printable, else \xNN for its first byte.  A backslash is doubled
  * in a name, and stays in a sentence, where names are escaped already.
  */
 static size_t show_one(const uint8_t *p, size_t left, bool is_name, char out[5], size_t *taken)
 {
-	size_t n = utf8_length(p, left);
+	uint32_t code_point;
+	size_t n = utf8_character(p, left, &code_point);
 
 	if (is_name && p[0] == '\\') {
 		*taken = 1;
 		memcpy(out, "\\\\", 3);
 		return 2;
 	}
-	if (!n || is_hidden(code_point_of(p, n))) {
+	if (!n || utf8_is_hidden(code_point)) {
 		*taken = 1;
 		return (size_t)snprintf(out, 5, "\\x%02x", p[0]);
 	}

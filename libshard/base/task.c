@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * task.c - a thread that works beside its owner
+ * task.c - threads that work beside their owner
  */
 #include "libshard/base/task.h"
 
@@ -18,14 +18,15 @@ static void *task_main(void *context)
 	return NULL;
 }
 
-bool task_start(struct task *t, bool (*step)(void *context), void *context)
+bool task_start(struct task *t, unsigned count, bool (*step)(void *context), void *context)
 {
 	*t = (struct task){.step = step, .context = context};
 	pthread_mutex_init(&t->lock, NULL);
 	pthread_cond_init(&t->asked, NULL);
 	pthread_cond_init(&t->told, NULL);
-	t->has_thread = !thread_start(&t->thread, task_main, t);
-	return t->has_thread;
+	while (t->thread_count < count && !thread_start(&t->thread[t->thread_count], task_main, t))
+		t->thread_count++;
+	return t->thread_count > 0;
 }
 
 void task_lock(struct task *t)
@@ -41,7 +42,7 @@ void task_unlock(struct task *t)
 void task_ask(struct task *t)
 {
 	pthread_cond_signal(&t->asked);
-	while (!t->has_thread && t->step(t->context))
+	while (!t->thread_count && t->step(t->context))
 		;
 }
 
@@ -59,10 +60,10 @@ void task_stop(struct task *t)
 {
 	task_lock(t);
 	t->stop = true;
-	pthread_cond_signal(&t->asked);
+	pthread_cond_broadcast(&t->asked);
 	task_unlock(t);
-	if (t->has_thread)
-		pthread_join(t->thread, NULL);
+	for (unsigned i = 0; i < t->thread_count; i++)
+		pthread_join(t->thread[i], NULL);
 	pthread_cond_destroy(&t->told);
 	pthread_cond_destroy(&t->asked);
 	pthread_mutex_destroy(&t->lock);

@@ -13,6 +13,8 @@
 #include <string.h>
 
 #include "libshard/base/bytes.h"
+#include "libshard/base/digits.h"
+#include "libshard/base/utf8.h"
 #include "libshard/disk/invariant.h"
 #include "libshard/disk/manifest_text.h"
 #include "libshard/disk/names.h"
@@ -187,11 +189,10 @@ int line_field(struct parse *p, struct tokens *t)
 
 int line_class(struct parse *p, struct tokens *t)
 {
-	char name[SHARD_MANIFEST_LINE_BYTES_MAX + 1], again[3 * SHARD_MANIFEST_LINE_BYTES_MAX + 1];
+	char name[SHARD_MANIFEST_LINE_BYTES_MAX + 1];
 	struct shard_error *err = p->err;
 	struct word w;
-	size_t bytes;
-	bool canonical;
+	long bytes;
 	uint64_t idx;
 	int rc;
 
@@ -205,9 +206,9 @@ int line_class(struct parse *p, struct tokens *t)
 		return rc;
 	MUST("M8", p->classes < SHARD_CLASSES_MAX, "line %" PRIu64 ": more than %" PRIu64 " classes", p->line,
 	     SHARD_CLASSES_MAX);
-	bytes = manifest_decode_name(name, w.text, w.bytes);
-	canonical = manifest_encode_name(again, name, bytes) == w.bytes && !memcmp(again, w.text, w.bytes);
-	MUST("M10", canonical && bytes >= 1 && bytes <= SHARD_CLASS_NAME_BYTES_MAX && utf8_bad(name, bytes) == bytes,
+	bytes = text_decode(w.text, w.bytes, false, name);
+	MUST("M10",
+	     bytes >= 1 && bytes <= (long)SHARD_CLASS_NAME_BYTES_MAX && utf8_bad(name, (size_t)bytes) == (size_t)bytes,
 	     "line %" PRIu64 ": the class's name is not UTF-8 of 1 to %u bytes in canonical percent-encoding", p->line,
 	     SHARD_CLASS_NAME_BYTES_MAX);
 	if (p->sink && p->sink->on_class)

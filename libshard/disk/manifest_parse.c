@@ -10,7 +10,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "libshard/base/bytes.h"
+#include "libshard/base/digits.h"
 #include "libshard/disk/invariant.h"
 #include "libshard/disk/manifest_lines.h"
 #include "libshard/disk/schema.h"

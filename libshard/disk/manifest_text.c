@@ -10,14 +10,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "libshard/base/bytes.h"
+#include "libshard/base/digits.h"
 #include "shard_pack.h"
-
-static bool plain(char c)
-{
-	return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '.' || c == '_' ||
-	       c == '~' || c == '-';
-}
 
 bool manifest_name_good(const char *name, size_t bytes)
 {
@@ -32,56 +26,11 @@ bool manifest_name_good(const char *name, size_t bytes)
 			length = 0;
 			continue;
 		}
-		if (!plain(c) || c == '~' || ++length > 200 || (length == 1 && (c == '.' || c == '-')))
+		if (!percent_is_plain(c, false) || c == '~' || ++length > 200 ||
+		    (length == 1 && (c == '.' || c == '-')))
 			return false;
 	}
 	return length > 0;
-}
-
-size_t manifest_encode_name(char *out, const char *name, size_t bytes)
-{
-	static const char digit[] = "0123456789ABCDEF";
-	char *at = out;
-
-	for (size_t i = 0; i < bytes; i++) {
-		uint8_t b = (uint8_t)name[i];
-
-		if (plain(name[i])) {
-			*at++ = name[i];
-			continue;
-		}
-		*at++ = '%';
-		*at++ = digit[b >> 4];
-		*at++ = digit[b & 15];
-	}
-	*at = 0;
-	return (size_t)(at - out);
-}
-
-static int hex_digit(char c)
-{
-	if (c >= '0' && c <= '9')
-		return c - '0';
-	if (c >= 'A' && c <= 'F')
-		return c - 'A' + 10;
-	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
-size_t manifest_decode_name(char *out, const char *text, size_t bytes)
-{
-	size_t used = 0;
-
-	for (size_t i = 0; i < bytes; i++) {
-		char c = text[i];
-
-		if (c == '%' && i + 2 < bytes && hex_digit(text[i + 1]) >= 0 && hex_digit(text[i + 2]) >= 0) {
-			c = (char)(hex_digit(text[i + 1]) << 4 | hex_digit(text[i + 2]));
-			i += 2;
-		}
-		out[used++] = c;
-	}
-	out[used] = 0;
-	return used;
 }
 
 void manifest_hash_text(char out[33], const uint8_t hash[16])

@@ -12,14 +12,6 @@
 bool manifest_name_good(const char *name, size_t bytes);
 
 /*
- * Percent-encoding of class names.  Encode needs 3 bytes for each and a NUL.  Decode takes any
- * spelling and never writes more than it reads, and a NUL; a spelling is canonical if encoding the
- * result gives it back.
- */
-size_t manifest_encode_name(char *out, const char *name, size_t bytes);
-size_t manifest_decode_name(char *out, const char *text, size_t bytes);
-
-/*
  * Lines, each with its LF and a NUL, into `out` of SHARD_MANIFEST_LINE_BYTES_MAX + 1; the length is
  * returned.
  */

@@ -8,6 +8,7 @@
 #include <inttypes.h>
 
 #include "libshard/base/bytes.h"
+#include "libshard/base/utf8.h"
 #include "libshard/disk/invariant.h"
 #include "libshard/disk/schema.h"
 #include "libshard/disk/tables.h"
@@ -89,7 +90,7 @@ int keys_check_text(const uint8_t *koff, const uint8_t *kblb, uint64_t kblb_byte
 
 		if (at > next || next > kblb_bytes)
 			continue; /* I51 refused it; nothing is read out of bounds, whatever came before */
-		bad = utf8_bad(kblb + at, bytes);
+		bad = utf8_bad_or_nul(kblb + at, bytes);
 
 		MUST("I52", bad == bytes, "key %" PRIu64 ": byte %zu is 0x%02x, which is not UTF-8 text", i, bad,
 		     kblb[at + bad]);
@@ -218,7 +219,7 @@ int miss_check(const uint8_t *miss, uint64_t items, uint64_t record_count, uint6
 
 int provenance_check(const uint8_t *text, uint64_t bytes, struct shard_error *err)
 {
-	size_t bad = utf8_bad(text, bytes);
+	size_t bad = utf8_bad_or_nul(text, bytes);
 
 	MUST("I56", bad == bytes, "provenance: byte %zu is 0x%02x, which is not UTF-8 text", bad, text[bad]);
 	return SHARD_OK;

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "libshard/base/bytes.h"
+#include "libshard/base/digits.h"
 
 /* The first one counts, but form (M6) stands before numbers (M7). */
 static void fault(struct tokens *t, enum token_fault fault, const char *wanted)
@@ -136,18 +137,7 @@ void hash_turn(uint8_t out[16], const uint8_t in[16])
 
 bool word_number(struct word w, uint64_t limit, uint64_t *out)
 {
-	uint64_t v = 0;
-
-	if (!w.bytes || w.bytes > 20 || (w.bytes > 1 && w.text[0] == '0'))
-		return false;
-	for (size_t i = 0; i < w.bytes; i++) {
-		unsigned digit = (unsigned)(w.text[i] - '0');
-
-		if (digit > 9 || !mul_fits(v, 10, &v) || !add_fits(v, digit, &v))
-			return false;
-	}
-	*out = v;
-	return v <= limit;
+	return text_u64(w.text, w.bytes, out) && *out <= limit;
 }
 
 uint64_t tokens_number(struct tokens *t, const char *wanted, uint64_t limit)

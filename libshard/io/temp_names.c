@@ -14,7 +14,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "libshard/base/bytes.h"
+#include "libshard/base/digits.h"
 #include "libshard/base/error.h"
 #include "libshard/io/direct.h"
 #include "libshard/io/file.h"

@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "libshard/base/bytes.h"
+#include "libshard/base/digits.h"
 #include "libshard/base/error.h"
 #include "libshard/base/mem.h"
 #include "libshard/codec/sha256.h"

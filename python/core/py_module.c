@@ -5,6 +5,7 @@
  * The rooms below: base/ has errors, memory and numbers; array/ has arrays and the batches that
  * they keep lent; dataset/, loader/ and write/ have what their names say.
  */
+#include "libshard/base/utf8.h"
 #include "python/core/array/py_array_type.h"
 #include "python/core/array/py_lease.h"
 #include "python/core/base/py_errors.h"
@@ -25,6 +26,21 @@ static PyObject *version(PyObject *self, PyObject *unused)
 	(void)self;
 	(void)unused;
 	return Py_BuildValue("(ss)", shard_version(), shard_version_details());
+}
+
+/* HIDDEN, as libshard._errors wants it: pairs of the first and last code point of a range. */
+static bool add_hidden(PyObject *module)
+{
+	PyObject *all = PyTuple_New(UTF8_HIDDEN_RANGES), *pair;
+	bool good = all != NULL;
+
+	for (Py_ssize_t i = 0; good && i < UTF8_HIDDEN_RANGES; i++) {
+		pair = Py_BuildValue("(II)", utf8_hidden[i].first, utf8_hidden[i].last);
+		good = pair && !PyTuple_SetItem(all, i, pair);
+	}
+	good = good && !PyModule_AddObjectRef(module, "HIDDEN", all);
+	Py_XDECREF(all);
+	return good;
 }
 
 PyMODINIT_FUNC PyInit__core(void);
@@ -51,7 +67,7 @@ PyMODINIT_FUNC PyInit__core(void)
 	PyObject *module = PyModule_Create(&definition);
 	bool good = module && !errors_init() && !PyModule_AddFunctions(module, seal_functions);
 
-	good = good && !PyModule_AddIntConstant(module, "BYTES_VERSION", SHARD_BYTES_VERSION);
+	good = good && !PyModule_AddIntConstant(module, "BYTES_VERSION", SHARD_BYTES_VERSION) && add_hidden(module);
 	for (size_t i = 0; good && i < sizeof(inits) / sizeof(inits[0]); i++)
 		good = !inits[i](module);
 	if (!good)

@@ -13,6 +13,7 @@ from ._types import Indices, Path
 _T = TypeVar("_T")
 
 BYTES_VERSION: int
+HIDDEN: tuple[tuple[int, int], ...]
 
 def version() -> tuple[str, str]: ...
 def meaning(name: str, dtype: int, shape: tuple[int, ...], /) -> tuple[int, int, int]: ...

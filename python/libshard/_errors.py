@@ -9,20 +9,23 @@ too, so that code which knows nothing of libshard does the right thing: a missin
 from __future__ import annotations
 
 import errno
+import functools
 import re
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from ._description import VerifyReport
 
-# What a terminal or a browser obeys or hides, as tools/common/escape.c has it: controls, separators
-# of lines, directions of text, characters without width, tags; and surrogates, which stand for
-# bytes of a path that are not UTF-8.
-_HIDDEN = re.compile(
-    "[\0-\x1f\x7f-\x9f\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"
-    "\U000e0000-\U000e007f\ud800-\udfff]"
-)
 _NAMED = dict(zip("\a\b\t\n\v\f\r", "abtnvfr"))
+
+
+@functools.cache
+def _hidden() -> re.Pattern[str]:
+    """What a terminal or a browser obeys or hides; and surrogates, which stand for bytes of a path
+    that are not UTF-8."""
+    from ._core import HIDDEN  # which needs the classes below while it begins
+
+    return re.compile("[" + "".join(f"\\U{first:08x}-\\U{last:08x}" for first, last in HIDDEN) + "\ud800-\udfff]")
 
 
 def _escaped(found: re.Match[str]) -> str:
@@ -40,7 +43,7 @@ def shown(text: str, exact: bool = False) -> str:
     ``exact``: of data, such as a key: a backslash is doubled.  Else text that was made safe before
     stays as it is, as in messages.
     """
-    return _HIDDEN.sub(_escaped, text.replace("\\", "\\\\") if exact else text)
+    return _hidden().sub(_escaped, text.replace("\\", "\\\\") if exact else text)
 
 
 # What the library calls things in its messages, and what they are called here.

@@ -202,7 +202,7 @@ link_pack() {
 	case ${VARIANT-} in asan) san=-fsanitize=address,undefined ;; tsan) san=-fsanitize=thread ;; esac
 	read -r CC object _ <"$BUILD/flags" # the compiler that made the objects
 	[ "$CC" != ccache ] || CC=$object
-	for object in $(tr ' ' '\n' <"$BUILD/parts" | grep -E '^(tools/(shardpack|cli|common)|libshard)/.*\.o$' | sort -u); do
+	for object in $(tr ' ' '\n' <"$BUILD/parts" | grep -E '^tools/(shardpack|cli|common)/.*\.o$' | sort -u); do
 		case $object in tools/shardpack/manual.o | "${3%.c}.o") continue ;; esac
 		objects+=("$BUILD/$object")
 	done
@@ -212,8 +212,8 @@ link_pack() {
 	done
 	# shellcheck disable=SC2046,SC2086 # words of flags
 	(cd "$ROOT" && $CC -std=c11 -pthread -D_GNU_SOURCE -D_FILE_OFFSET_BITS=64 -O1 $san -Iinclude -I. \
-		-o "$OLDPWD/$1" "$2" "${objects[@]}" "$BUILD/libshard.a" $(pkg-config --libs "${libraries[@]}") \
-		-ldl -lm)
+		-o "$OLDPWD/$1" "$2" "${objects[@]}" "$BUILD/base.a" "$BUILD/libshard.a" \
+		$(pkg-config --libs "${libraries[@]}") -ldl -lm)
 }
 
 # break_pack FILE SED: ./broken is shardpack with that file of it edited so, for tests of tests;

@@ -9,7 +9,7 @@
  *
  * LDFLAGS: -Wl,--wrap=file_open,--wrap=file_close,--wrap=file_read_at
  */
-#include "libshard/base/bytes.h"
+#include "libshard/base/digits.h"
 #include "libshard/base/error.h"
 #include "libshard/base/mem.h"
 #include "libshard/codec/checksum.h"

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * t_common.c - arrays that grow, threads in the background, and the ends of names
+ * t_common.c - arrays that grow, and hashes in text
  */
 #include "tests/test.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "tools/common/background.h"
 #include "tools/common/grow.h"
 #include "tools/common/text.h"
 
@@ -32,65 +31,6 @@ TEST(an_array_grows_with_its_items)
 	CHECK(!grow(&items, &capacity, UINT64_MAX, 1));
 	CHECK(items == before && capacity >= 100000);
 	free(items);
-}
-
-struct pile {
-	struct background threads;
-	unsigned waiting, working, most_working, done; /* lock */
-};
-
-static bool take_one(void *context)
-{
-	struct pile *p = context;
-
-	if (!p->waiting)
-		return false;
-	p->waiting--;
-	p->working++;
-	if (p->working > p->most_working)
-		p->most_working = p->working;
-	background_unlock(&p->threads);
-	background_lock(&p->threads);
-	p->working--;
-	p->done++;
-	background_tell(&p->threads);
-	return true;
-}
-
-TEST(what_is_asked_for_in_the_background_is_done_once)
-{
-	for (unsigned count = 1; count <= BACKGROUND_THREADS_MAX; count++) {
-		struct pile p = {.waiting = 0};
-
-		CHECK(background_start(&p.threads, count, take_one, &p));
-		background_lock(&p.threads);
-		for (unsigned i = 0; i < 1000; i++) {
-			p.waiting++;
-			background_ask(&p.threads);
-			while (i % 10 == 9 && p.done <= i)
-				background_wait(&p.threads);
-		}
-		CHECK_EQ(p.done, 1000);
-		CHECK(p.most_working <= count);
-		background_unlock(&p.threads);
-		background_stop(&p.threads);
-		CHECK_EQ(p.working, 0);
-	}
-}
-
-TEST(a_stop_ends_what_is_being_done_and_begins_nothing)
-{
-	for (unsigned turn = 0; turn < 200; turn++) {
-		struct pile p = {.waiting = 0};
-
-		CHECK(background_start(&p.threads, 3, take_one, &p));
-		background_lock(&p.threads);
-		p.waiting = turn;
-		background_ask(&p.threads);
-		background_unlock(&p.threads);
-		background_stop(&p.threads);
-		CHECK_EQ(p.waiting + p.done, turn);
-	}
 }
 
 TEST(a_hash_is_as_long_as_it_must_be)

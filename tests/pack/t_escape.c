@@ -6,9 +6,9 @@
  * must hold whatever comes out: valid UTF-8 without a control in it, the same from both
  * writers, and (exact) the very bytes again when it is turned back by a decoder of this file.
  */
+#include "libshard/base/utf8.h"
 #include "tests/test.h"
 #include "tools/common/escape.h"
-#include "tools/common/utf8.h"
 
 TEST(what_comes_out)
 {
@@ -146,7 +146,7 @@ static void check_any(const char *text, size_t text_bytes)
 	CHECK_STR(streamed, exact);
 	for (const char *p = talk; *p;) {
 		uint32_t code_point;
-		size_t length = utf8_sequence(p, strlen(p), &code_point);
+		size_t length = utf8_character(p, strlen(p), &code_point);
 
 		CHECK(length);
 		CHECK(code_point >= 0x20 && !(code_point >= 0x7f && code_point < 0xa0));
@@ -177,9 +177,9 @@ TEST(any_code_point)
 		}
 		text[length - 1] = (char)(0x80 | (c & 0x3f));
 		STORY("U+%04X", (unsigned)c);
-		CHECK_EQ(utf8_sequence(text, length, &found), length);
+		CHECK_EQ(utf8_character(text, length, &found), length);
 		CHECK_EQ(found, c);
-		CHECK_EQ(utf8_sequence(text, length - 1, &found), 0);
+		CHECK_EQ(utf8_character(text, length - 1, &found), 0);
 		check_any(text, length);
 	}
 }

@@ -39,7 +39,7 @@ def differences(stub, runtime):
     for name in sorted(((set(said) | set(members)) - TOLD) ^ set(found)):
         yield f"{where}.{name} is in the {'core' if name in found else 'stub'} only"
     for name in sorted(set(members) & set(found)):
-        is_constant = inspect.ismodule(runtime) and type(found[name]).__name__ == members[name]
+        is_constant = inspect.ismodule(runtime) and type(found[name]).__name__ == members[name].partition("[")[0]
         if not is_constant and not inspect.ismemberdescriptor(found[name]):
             yield f"{where}.{name} is a member in the stub only"
     if "__init__" in said and arguments(said["__init__"].args) != described(runtime):

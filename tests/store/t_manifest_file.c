@@ -9,7 +9,7 @@
  */
 #include <fcntl.h>
 
-#include "libshard/base/bytes.h"
+#include "libshard/base/digits.h"
 #include "libshard/base/error.h"
 #include "libshard/base/mem.h"
 #include "libshard/disk/manifest_text.h"

@@ -7,7 +7,7 @@
  */
 #include <limits.h>
 
-#include "libshard/base/bytes.h"
+#include "libshard/base/digits.h"
 #include "libshard/codec/sha256.h"
 #include "libshard/select/selection_text.h"
 #include "libshard/store/read/dataset.h"

@@ -18,6 +18,7 @@
 #include <string.h>
 
 #include "libshard/base/bytes.h"
+#include "libshard/base/digits.h"
 #include "libshard/codec/sha256.h"
 #include "libshard/mix/mixture.h"
 #include "libshard/order/mix.h"

@@ -4,8 +4,8 @@
  */
 #include <errno.h>
 
-#include "libshard/base/bytes.h"
 #include "libshard/base/error.h"
+#include "libshard/base/utf8.h"
 #include "tests/test.h"
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
@@ -16,7 +16,7 @@ static void check_safe(const char *text, size_t room)
 	size_t bytes = strnlen(text, room);
 
 	CHECK(bytes < room);
-	CHECK_EQ(utf8_bad(text, bytes), bytes);
+	CHECK_EQ(utf8_bad_or_nul(text, bytes), bytes);
 	for (size_t i = 0; i < bytes; i++)
 		CHECK((uint8_t)text[i] >= 0x20 && text[i] != 0x7f);
 }

@@ -4,6 +4,7 @@
  * line
  */
 #include "libshard/base/bytes.h"
+#include "libshard/base/digits.h"
 #include "libshard/disk/manifest.h"
 #include "libshard/disk/manifest_parse.h"
 #include "libshard/disk/manifest_text.h"
@@ -97,7 +98,7 @@ static void on_class(void *context, uint64_t idx, const char *name, size_t bytes
 	struct seen *s = context;
 	char plain[SHARD_MANIFEST_LINE_BYTES_MAX + 1], again[3 * SHARD_MANIFEST_LINE_BYTES_MAX + 1];
 
-	manifest_encode_name(again, plain, manifest_decode_name(plain, name, bytes));
+	percent_encode(again, plain, (size_t)text_decode(name, bytes, false, plain), false);
 	s->used += (size_t)snprintf(s->out + s->used, sizeof(s->out) - s->used, "class %" PRIu64 " %s\n", idx, again);
 }
 
@@ -480,33 +481,6 @@ TEST(the_sha256_covers_what_stands_before_the_end_line)
 	CHECK_EQ(end.hash_at, bytes - 33);
 	shard_sha256(text, end.end_at, sha256);
 	CHECK_MEM(sha256, end.sha256, 32);
-}
-
-TEST(percent_encoding)
-{
-	static const struct {
-		const char *name, *encoded;
-	} names[] = {{"", ""},
-		     {"azAZ09._~-", "azAZ09._~-"},
-		     {" !/:@[`{\x7f", "%20%21%2F%3A%40%5B%60%7B%7F"},
-		     {"50% of \xc3\xa9", "50%25%20of%20%C3%A9"},
-		     {"\x01\xff", "%01%FF"}};
-	static const char *const odd[][2] = {{"%", "%"},     {"%2", "%2"},   {"%zz", "%zz"}, {"%2g", "%2g"},
-					     {"a%2f", "a/"}, {"%%41", "%A"}, {"%4", "%4"}};
-	char out[64], back[64];
-
-	for (size_t i = 0; i < COUNT(names); i++) {
-		STORY("'%s'", names[i].encoded);
-		CHECK_EQ(manifest_encode_name(out, names[i].name, strlen(names[i].name)), strlen(names[i].encoded));
-		CHECK_STR(out, names[i].encoded);
-		CHECK_EQ(manifest_decode_name(back, out, strlen(out)), strlen(names[i].name));
-		CHECK_STR(back, names[i].name);
-	}
-	for (size_t i = 0; i < COUNT(odd); i++) {
-		STORY("'%s'", odd[i][0]);
-		manifest_decode_name(back, odd[i][0], strlen(odd[i][0]));
-		CHECK_STR(back, odd[i][1]);
-	}
 }
 
 TEST(shard_names)

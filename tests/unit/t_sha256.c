@@ -7,7 +7,7 @@
  */
 #include <openssl/evp.h>
 
-#include "libshard/base/bytes.h"
+#include "libshard/base/digits.h"
 #include "libshard/codec/sha256.h"
 #include "libshard/codec/sha256_ni.h"
 #include "tests/test.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * t_thread.c - each number runs once, the caller watches, and a system that refuses threads is got
- * along with
+ * t_thread.c - each number runs once, the caller watches, tasks do what they are asked for, and all
+ * get along with a system that refuses threads
  *
  * LDFLAGS: -Wl,--wrap=pthread_create
  */
@@ -9,6 +9,7 @@
 #include <sched.h>
 #include <stdatomic.h>
 
+#include "libshard/base/task.h"
 #include "libshard/base/thread.h"
 #include "tests/test.h"
 
@@ -108,6 +109,82 @@ TEST(the_cpus_are_those_of_this_process)
 	CHECK_EQ(thread_cpu_count(), 1);
 	CHECK_EQ(sched_setaffinity(0, sizeof(before), &before), 0);
 	CHECK_EQ(thread_cpu_count(), all);
+}
+
+/* ---- tasks ---- */
+
+struct pile {
+	struct task task;
+	unsigned waiting, working, most_working, done; /* lock */
+};
+
+static bool take_one(void *context)
+{
+	struct pile *p = context;
+
+	if (!p->waiting)
+		return false;
+	p->waiting--;
+	p->working++;
+	if (p->working > p->most_working)
+		p->most_working = p->working;
+	task_unlock(&p->task);
+	task_lock(&p->task);
+	p->working--;
+	p->done++;
+	task_tell(&p->task);
+	return true;
+}
+
+TEST(what_is_asked_for_in_the_task_is_done_once)
+{
+	for (unsigned count = 1; count <= TASK_THREADS_MAX; count++) {
+		struct pile p = {.waiting = 0};
+
+		CHECK(task_start(&p.task, count, take_one, &p));
+		task_lock(&p.task);
+		for (unsigned i = 0; i < 1000; i++) {
+			p.waiting++;
+			task_ask(&p.task);
+			while (i % 10 == 9 && p.done <= i)
+				task_wait(&p.task);
+		}
+		CHECK_EQ(p.done, 1000);
+		CHECK(p.most_working <= count);
+		task_unlock(&p.task);
+		task_stop(&p.task);
+		CHECK_EQ(p.working, 0);
+	}
+}
+
+TEST(without_a_thread_the_owner_takes_the_steps)
+{
+	struct pile p = {.waiting = 0};
+
+	allowed = 0;
+	CHECK(!task_start(&p.task, 3, take_one, &p));
+	allowed = -1;
+	task_lock(&p.task);
+	p.waiting = 7;
+	task_ask(&p.task);
+	CHECK_EQ(p.done, 7);
+	task_unlock(&p.task);
+	task_stop(&p.task);
+}
+
+TEST(a_stop_ends_the_step_and_begins_none)
+{
+	for (unsigned turn = 0; turn < 200; turn++) {
+		struct pile p = {.waiting = 0};
+
+		CHECK(task_start(&p.task, 3, take_one, &p));
+		task_lock(&p.task);
+		p.waiting = turn;
+		task_ask(&p.task);
+		task_unlock(&p.task);
+		task_stop(&p.task);
+		CHECK_EQ(p.waiting + p.done, turn);
+	}
 }
 
 TEST_MAIN()

@@ -10,36 +10,9 @@
 
 #include <string.h>
 
-#include "tools/common/utf8.h"
+#include "libshard/base/utf8.h"
 
 #define PIECE_CHARS 12 /* "\U000e0001" and its NUL is 11 */
-
-/*
- * Code points that no terminal shows as themselves.  The zero-width joiner and non-joiner
- * (U+200C, U+200D) are missing on purpose: words in Persian and many emoji need them.
- */
-bool escape_is_hidden(uint32_t code_point)
-{
-	static const struct {
-		uint32_t first, last;
-	} ranges[] = {
-		{0x80, 0x9f},	    /* C1 controls: U+009B is ESC [ in one character */
-		{0x061c, 0x061c},   /* Arabic letter mark */
-		{0x180e, 0x180e},   /* Mongolian vowel separator */
-		{0x200b, 0x200b},   /* zero-width space */
-		{0x200e, 0x200f},   /* left-to-right and right-to-left marks */
-		{0x2028, 0x202e},   /* line and paragraph separators; embeddings and overrides */
-		{0x2060, 0x206f},   /* invisible operators; isolates */
-		{0xfeff, 0xfeff},   /* byte order mark */
-		{0xfff9, 0xfffb},   /* interlinear annotation */
-		{0xe0000, 0xe007f}, /* tags */
-	};
-
-	for (size_t i = 0; i < sizeof(ranges) / sizeof(ranges[0]); i++)
-		if (code_point >= ranges[i].first && code_point <= ranges[i].last)
-			return true;
-	return false;
-}
 
 /* How many bytes from here on are printable ASCII that no mode escapes. */
 static size_t plain_run(const char *text, size_t text_bytes)
@@ -57,7 +30,7 @@ static size_t next_piece(char piece[PIECE_CHARS], const char *text, size_t text_
 	static const char named[] = "abtnvfr"; /* bytes 7 to 13 */
 	unsigned char first = (unsigned char)text[0];
 	uint32_t code_point;
-	size_t length = utf8_sequence(text, text_bytes, &code_point);
+	size_t length = utf8_character(text, text_bytes, &code_point);
 
 	if (first >= 7 && first <= 13)
 		snprintf(piece, PIECE_CHARS, "\\%c", named[first - 7]);
@@ -65,7 +38,7 @@ static size_t next_piece(char piece[PIECE_CHARS], const char *text, size_t text_
 		snprintf(piece, PIECE_CHARS, "\\%03o", first);
 	else if (first == '\\' && mode == ESCAPE_EXACT)
 		strcpy(piece, "\\\\");
-	else if (escape_is_hidden(code_point))
+	else if (utf8_is_hidden(code_point))
 		snprintf(piece, PIECE_CHARS, code_point < 0x10000 ? "\\u%04x" : "\\U%08x", (unsigned)code_point);
 	else
 		snprintf(piece, PIECE_CHARS, "%.*s", (int)length, text);

@@ -28,9 +28,6 @@ enum escape_mode {
 	ESCAPE_TALK,
 };
 
-/* Does a terminal obey this code point, or show nothing for it?  Those above, but for ASCII. */
-bool escape_is_hidden(uint32_t code_point);
-
 /*
  * Write `text` escaped to `out`, always with a NUL, and never more than `out_bytes`.  Whole
  * characters and whole escapes that do not fit are left out.  Returns the length of all of it,

@@ -14,8 +14,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "libshard/base/utf8.h"
 #include "tools/common/escape.h"
-#include "tools/common/utf8.h"
 
 static void put_bytes(struct json_out *j, const char *text, size_t text_bytes)
 {
@@ -74,13 +74,13 @@ static void put_string(struct json_out *j, const char *text, size_t text_bytes)
 			i += length;
 			continue;
 		}
-		length = utf8_sequence(text + i, text_bytes - i, &code_point);
+		length = utf8_character(text + i, text_bytes - i, &code_point);
 		if (!length) {
 			put(j, "\xef\xbf\xbd"); /* U+FFFD */
 			length = 1;
 		} else if (code_point == '"' || code_point == '\\') {
 			put_bytes(j, (char[]){'\\', text[i]}, 2);
-		} else if (code_point < 0x20 || code_point == 0x7f || escape_is_hidden(code_point)) {
+		} else if (utf8_is_hidden(code_point)) {
 			/* Most need no escape in JSON, but this may be read on a terminal. */
 			put_escape(j, code_point);
 		} else {

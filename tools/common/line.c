@@ -8,9 +8,9 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "libshard/base/utf8.h"
 #include "tools/common/exit_code.h"
 #include "tools/common/message.h"
-#include "tools/common/utf8.h"
 
 /* What editors elsewhere put in front of a text is not a part of its first line. */
 static int drop_mark(struct line *l, const char *name)

@@ -10,9 +10,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "libshard/base/clock.h"
 #include "tools/common/human.h"
 #include "tools/common/message.h"
-#include "tools/common/monotonic.h"
 
 #define NS_PER_SECOND  1e9
 #define MARK_EVERY_NS  UINT64_C(500000000) /* times PROGRESS_MARKS is the 16 s that rates look back */
@@ -35,7 +35,7 @@ void progress_start(struct progress *p, const char *label, const char *unit, uin
 	p->label = label;
 	p->unit = unit;
 	p->total_count = total_count;
-	p->start_ns = monotonic_ns();
+	p->start_ns = clock_now_ns();
 }
 
 void progress_resume(struct progress *p, uint64_t count, uint64_t bytes)
@@ -161,7 +161,7 @@ void progress_tick(struct progress *p)
 {
 	struct progress_state state;
 	char line[LINE_BYTES];
-	uint64_t now_ns = monotonic_ns();
+	uint64_t now_ns = clock_now_ns();
 	uint64_t since_ns = now_ns - (p->drawn_ns ? p->drawn_ns : p->start_ns);
 	unsigned columns = message_columns();
 
@@ -191,7 +191,7 @@ void progress_finish(struct progress *p)
 {
 	char count[HUMAN_CHARS], bytes[HUMAN_CHARS], time[HUMAN_CHARS], rate[HUMAN_CHARS], byte_rate[HUMAN_CHARS];
 	char line[LINE_BYTES] = "";
-	uint64_t elapsed_ns = monotonic_ns() - p->start_ns;
+	uint64_t elapsed_ns = clock_now_ns() - p->start_ns;
 	double seconds = (double)(elapsed_ns ? elapsed_ns : 1) / NS_PER_SECOND;
 
 	progress_abandon(p);

@@ -18,7 +18,7 @@
 #include <stdint.h>
 #include <unistd.h>
 
-#include "tools/common/monotonic.h"
+#include "libshard/base/clock.h"
 
 /*
  * timeout(1) and some shells signal the process and then its group, so one request can
@@ -41,7 +41,7 @@ static void on_alarm(int number)
 static void on_signal(int number)
 {
 	const struct sigaction again = {.sa_handler = on_alarm};
-	int64_t now_ns = (int64_t)monotonic_ns() + 1; /* never the 0 that means none */
+	int64_t now_ns = (int64_t)clock_now_ns() + 1; /* never the 0 that means none */
 	int64_t first_ns = 0;
 
 	if (atomic_compare_exchange_strong(&first_signal_ns, &first_ns, now_ns)) {
@@ -82,7 +82,7 @@ static _Atomic int64_t first_grace_ns; /* 0: none came */
 
 static void on_grace(int number)
 {
-	int64_t now_ns = (int64_t)monotonic_ns() + 1;
+	int64_t now_ns = (int64_t)clock_now_ns() + 1;
 	int64_t first_ns = 0;
 
 	if (!atomic_compare_exchange_strong(&first_grace_ns, &first_ns, now_ns) && number == SIGTERM &&

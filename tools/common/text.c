@@ -11,11 +11,8 @@
 #include <string.h>
 #include <strings.h>
 
+#include "libshard/base/utf8.h"
 #include "tools/common/shelf.h"
-#include "tools/common/utf8.h"
-
-static const char hex_upper[] = "0123456789ABCDEF";
-static const char hex_lower[] = "0123456789abcdef";
 
 /* Room for `more` bytes and a NUL. */
 static bool reserve(struct text *t, size_t more)
@@ -79,13 +76,21 @@ void text_format(struct text *t, const char *fmt, ...)
 
 void text_hex(struct text *t, const uint8_t *data, size_t bytes)
 {
-	char pair[2];
-
-	for (size_t i = 0; i < bytes; i++) {
-		pair[0] = hex_lower[data[i] >> 4];
-		pair[1] = hex_lower[data[i] & 15];
-		text_add(t, pair, 2);
+	if (bytes > SIZE_MAX / 16 || !reserve(t, 2 * bytes)) {
+		t->failed = true;
+		return;
 	}
+	hex_from_bytes(t->data + t->bytes, data, bytes);
+	t->bytes += 2 * bytes;
+}
+
+void text_encode(struct text *t, const char *data, size_t bytes, bool slash)
+{
+	if (bytes > SIZE_MAX / 16 || !reserve(t, 3 * bytes)) {
+		t->failed = true;
+		return;
+	}
+	t->bytes += percent_encode(t->data + t->bytes, data, bytes, slash);
 }
 
 bool text_failed(const struct text *t)
@@ -99,103 +104,13 @@ void text_free(struct text *t)
 	memset(t, 0, sizeof(*t));
 }
 
-/* By hand, since <ctype.h> asks the locale. */
-static bool is_plain(char c, bool slash)
-{
-	return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '.' || c == '_' ||
-	       c == '~' || c == '-' || (slash && c == '/');
-}
-
-static int nibble_of(char c, const char *digits)
-{
-	const char *at = c ? strchr(digits, c) : NULL;
-
-	return at ? (int)(at - digits) : -1;
-}
-
-void text_encode(struct text *t, const char *data, size_t bytes, bool slash)
-{
-	size_t run = 0;
-	char triple[3] = "%";
-
-	for (size_t i = 0; i < bytes; i++) {
-		if (is_plain(data[i], slash)) {
-			run++;
-			continue;
-		}
-		text_add(t, data + i - run, run);
-		run = 0;
-		triple[1] = hex_upper[(uint8_t)data[i] >> 4];
-		triple[2] = hex_upper[(uint8_t)data[i] & 15];
-		text_add(t, triple, 3);
-	}
-	text_add(t, data + bytes - run, run);
-}
-
-long text_decode(const char *in, size_t in_bytes, bool slash, char *out)
-{
-	size_t n = 0;
-	int high, low;
-
-	for (size_t i = 0; i < in_bytes; i++) {
-		if (in[i] != '%') {
-			if (!is_plain(in[i], slash))
-				return -1;
-			out[n++] = in[i];
-			continue;
-		}
-		if (in_bytes - i < 3)
-			return -1;
-		high = nibble_of(in[i + 1], hex_upper);
-		low = nibble_of(in[i + 2], hex_upper);
-		if (high < 0 || low < 0 || is_plain((char)(high * 16 + low), slash) || high + low == 0)
-			return -1;
-		out[n++] = (char)(high * 16 + low);
-		i += 2;
-	}
-	out[n] = '\0';
-	return (long)n;
-}
-
-bool text_unhex(const char *in, size_t in_bytes, uint8_t *out, size_t bytes)
-{
-	int high, low;
-
-	if (in_bytes != 2 * bytes)
-		return false;
-	for (size_t i = 0; i < bytes; i++) {
-		high = nibble_of(in[2 * i], hex_lower);
-		low = nibble_of(in[2 * i + 1], hex_lower);
-		if (high < 0 || low < 0)
-			return false;
-		out[i] = (uint8_t)(high * 16 + low);
-	}
-	return true;
-}
-
-bool text_u64(const char *in, size_t in_bytes, uint64_t *out)
-{
-	uint64_t value = 0;
-
-	if (!in_bytes || (in_bytes > 1 && in[0] == '0'))
-		return false;
-	for (size_t i = 0; i < in_bytes; i++) {
-		uint64_t digit = (uint64_t)(in[i] - '0');
-
-		if (in[i] < '0' || in[i] > '9' || value > (UINT64_MAX - digit) / 10)
-			return false;
-		value = value * 10 + digit;
-	}
-	*out = value;
-	return true;
-}
-
 void text_shell_word(struct text *t, const char *word)
 {
 	bool plain = word[0] != '\0' && word[0] != '~';
 
 	for (const char *c = word; *c; c++)
-		if (!is_plain(*c, true) && *c != ',' && *c != ':' && *c != '=' && *c != '%' && *c != '+' && *c != '@')
+		if (!percent_is_plain(*c, true) && *c != ',' && *c != ':' && *c != '=' && *c != '%' && *c != '+' &&
+		    *c != '@')
 			plain = false;
 	if (plain) {
 		text_add(t, word, strlen(word));
@@ -249,7 +164,7 @@ bool text_settle_path(const char *path, size_t bytes, char *out, size_t room)
 
 bool text_is_name(const char *data, size_t bytes, size_t bytes_max)
 {
-	return bytes && bytes <= bytes_max && !memchr(data, '\0', bytes) && utf8_invalid_at(data, bytes) == bytes;
+	return bytes && bytes <= bytes_max && utf8_bad_or_nul(data, bytes) == bytes;
 }
 
 void text_double(char out[TEXT_DOUBLE_CHARS], double value)

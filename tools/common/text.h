@@ -13,6 +13,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "libshard/base/digits.h"
+
 struct shelf;
 
 struct text {	    /* start it zeroed */
@@ -24,31 +26,17 @@ struct text {	    /* start it zeroed */
 
 void text_add(struct text *t, const void *data, size_t bytes);
 void text_format(struct text *t, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+void text_encode(struct text *t, const char *data, size_t bytes, bool slash); /* percent_encode() */
 void text_hex(struct text *t, const uint8_t *data, size_t bytes);
 void text_put_before(struct text *t, const struct text *head); /* whatever is in t already moves behind it */
 bool text_failed(const struct text *t);
 void text_free(struct text *t);
 
-/*
- * Percent-encoding as in format/SHARD.md part 3: letters, digits and . _ ~ - stand for
- * themselves, and so does '/' when `slash` is set; every other byte is %XX.
- */
-void text_encode(struct text *t, const char *data, size_t bytes, bool slash);
-
-/*
- * The reverse.  `out` has room for in_bytes + 1; a NUL is added.  Returns the length, or -1
- * if `in` is not in text_encode()'s form, or hides a NUL byte.
- */
-long text_decode(const char *in, size_t in_bytes, bool slash, char *out);
-
 /* Lower-case hex of exactly `bytes` bytes.  False if it is anything else. */
-bool text_unhex(const char *in, size_t in_bytes, uint8_t *out, size_t bytes);
-
-/*
- * Take a decimal number without sign or leading zeros from the front of a token that ends
- * at `end`; the whole token must be that number.
- */
-bool text_u64(const char *in, size_t in_bytes, uint64_t *out);
+static inline bool text_unhex(const char *in, size_t in_bytes, uint8_t *out, size_t bytes)
+{
+	return in_bytes == 2 * bytes && hex_to_bytes(out, in, bytes);
+}
 
 /* A number such that reading it gives the same double, in as few digits as that takes. */
 #define TEXT_DOUBLE_CHARS 32

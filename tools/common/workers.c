@@ -7,12 +7,11 @@
 #include "tools/common/workers.h"
 
 #include <pthread.h>
-#include <sched.h>
 #include <stdlib.h>
 
+#include "libshard/base/clock.h"
 #include "tools/common/exit_code.h"
 #include "tools/common/message.h"
-#include "tools/common/monotonic.h"
 #include "tools/common/signals.h"
 
 struct workers {
@@ -113,14 +112,6 @@ static bool start_worker(struct workers *w)
 	return false;
 }
 
-unsigned workers_cpus(void)
-{
-	cpu_set_t set;
-	int count = sched_getaffinity(0, sizeof(set), &set) ? 0 : CPU_COUNT(&set);
-
-	return count < 1 ? 1 : (unsigned)count;
-}
-
 unsigned workers_needed(unsigned worker_count, uint64_t ticket_count)
 {
 	if (worker_count <= ticket_count)
@@ -179,7 +170,7 @@ int workers_next(struct workers *w, uint64_t *slot)
 	while (!known) {
 		if (interrupted())
 			return EXIT_INTERRUPTED;
-		until = monotonic_after(PROGRESS_TICK_NS);
+		until = clock_after_ns(PROGRESS_TICK_NS);
 		pthread_mutex_lock(&w->lock);
 		known = w->head == w->opt.ticket_count;
 		if (!known && !is_ready(w))

@@ -42,9 +42,6 @@ struct workers_options {
 
 struct workers;
 
-/* CPUs that this process may run on; 1 if the system does not say. */
-unsigned workers_cpus(void);
-
 /* How many threads workers_open() will start for this number of tickets. */
 unsigned workers_needed(unsigned worker_count, uint64_t ticket_count);
 

@@ -8,13 +8,12 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "libshard/base/clock.h"
 #include "shard_pack.h"
 #include "tools/common/exit_code.h"
 #include "tools/common/files.h"
 #include "tools/common/message.h"
-#include "tools/common/monotonic.h"
 #include "tools/common/signals.h"
-#include "tools/common/workers.h"
 #include "tools/shardpack/build/job.h"
 #include "tools/shardpack/build/output.h"
 #include "tools/shardpack/build/scheduler.h"
@@ -174,7 +173,8 @@ static int start(struct started *s, const struct build_options *o, bool needs_so
 	command_begin_build(&s->job, &s->account, &s->receipts);
 	s->anew = command_plan_again(o->out);
 	s->job.anew = s->anew ? s->anew : "begin again with `shardpack plan`";
-	s->job.worker_count = o->jobs ? (unsigned)o->jobs : workers_cpus();
+	if (o->jobs)
+		s->job.worker_count = (unsigned)o->jobs;
 	if (code == EXIT_DONE)
 		code = output_set_dir(&s->job, o->out);
 	if (code == EXIT_DONE)
@@ -272,7 +272,7 @@ static int settle_share(struct started *s, const struct build_options *o)
 	if (code != EXIT_DONE)
 		return code;
 	if (o->steal && !w->found)
-		scheduler_anywhere(w, monotonic_ns());
+		scheduler_anywhere(w, clock_now_ns());
 	if (w->found && o->again)
 		return fail(EXIT_USAGE,
 			    "--again compares shards that are there, and claims are for those that are missing; "
@@ -294,7 +294,7 @@ static int build(const struct cli_args *args)
 	const struct build_options *o = args->options;
 	struct started s = {.place.root_fd = -1};
 	struct report report = {.job = &s.job};
-	uint64_t start_ns = monotonic_ns();
+	uint64_t start_ns = clock_now_ns();
 	int code;
 
 	signals_grace(o->grace);
@@ -311,7 +311,7 @@ static int build(const struct cli_args *args)
 		s.job.max_bad = cli_given(args, "max-bad") ? &o->max_bad : NULL;
 		s.job.read_back = o->read_back == 0;
 		report.exit_code = command_build(&s.job, o->sandbox);
-		report.elapsed_ns = monotonic_ns() - start_ns;
+		report.elapsed_ns = clock_now_ns() - start_ns;
 		code = command_finish(&report, s.report_path);
 	}
 	end(&s);
@@ -323,7 +323,7 @@ static int seal(const struct cli_args *args)
 	const struct build_options *o = args->options;
 	struct started s = {.place.root_fd = -1};
 	struct report report = {.job = &s.job};
-	uint64_t start_ns = monotonic_ns();
+	uint64_t start_ns = clock_now_ns();
 	int code = start(&s, o, false);
 
 	if (code == EXIT_DONE && !s.sealed)
@@ -332,7 +332,7 @@ static int seal(const struct cli_args *args)
 		s.job.verify_all = o->verify;
 		report.exit_code = seal_run(&s.job);
 		report.sealed = report.exit_code == EXIT_DONE;
-		report.elapsed_ns = monotonic_ns() - start_ns;
+		report.elapsed_ns = clock_now_ns() - start_ns;
 		code = command_finish(&report, s.report_path);
 	} else if (code == EXIT_DONE && o->verify) {
 		code = verify_sealed(o->out);

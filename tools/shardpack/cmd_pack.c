@@ -12,12 +12,11 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "libshard/base/clock.h"
 #include "shard_pack.h"
 #include "tools/common/exit_code.h"
 #include "tools/common/files.h"
 #include "tools/common/message.h"
-#include "tools/common/monotonic.h"
-#include "tools/common/workers.h"
 #include "tools/shardpack/build/job.h"
 #include "tools/shardpack/build/known_bad.h"
 #include "tools/shardpack/build/output.h"
@@ -369,7 +368,7 @@ static int report_plan(struct packing *w, struct report *r, int code)
 	w->account.input_count = w->plan.input_count;
 	r->planned = true;
 	r->exit_code = code;
-	r->elapsed_ns = monotonic_ns() - w->start_ns;
+	r->elapsed_ns = clock_now_ns() - w->start_ns;
 	account_sort(&w->account);
 	if (w->report_path)
 		written = report_file_write(r, w->report_path);
@@ -400,14 +399,14 @@ static int run_with_places(struct packing *w, bool plan_only)
 	w->account.input_count = w->plan.input_count; /* also when a failure came before they were counted */
 	report.exit_code = code;
 	report.sealed = w->sealed;
-	report.elapsed_ns = monotonic_ns() - w->start_ns;
+	report.elapsed_ns = clock_now_ns() - w->start_ns;
 	/* A refusal is one line. */
 	return w->began && code != EXIT_USAGE ? command_finish(&report, w->report_path) : code;
 }
 
 static int run(const struct cli_args *args, bool plan_only)
 {
-	struct packing w = {.o = args->options, .args = args, .start_ns = monotonic_ns(), .place.root_fd = -1};
+	struct packing w = {.o = args->options, .args = args, .start_ns = clock_now_ns(), .place.root_fd = -1};
 	int code;
 
 	w.recipe.source = args->verb->row;
@@ -415,7 +414,8 @@ static int run(const struct cli_args *args, bool plan_only)
 	command_begin_build(&w.job, &w.account, &w.receipts);
 	w.job.read_back = w.o->read_back == 0;
 	w.job.exif_said = w.recipe.source == SOURCE_IMAGES && cli_given(args, "exif");
-	w.job.worker_count = w.o->jobs ? (unsigned)w.o->jobs : workers_cpus();
+	if (w.o->jobs)
+		w.job.worker_count = (unsigned)w.o->jobs;
 	w.anew = plan_only ? command_plan_again(w.o->out) : NULL;
 	w.job.anew = w.anew ? w.anew : "pack all anew with --replace";
 	code = settle_recipe(&w);

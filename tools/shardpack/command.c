@@ -13,6 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "libshard/base/thread.h"
 #include "tools/common/exit_code.h"
 #include "tools/common/files.h"
 #include "tools/common/human.h"
@@ -235,6 +236,7 @@ int command_build(struct job *job, bool sandbox)
 void command_begin_build(struct job *job, struct account *account, struct receipt_files *receipts)
 {
 	job->source_fd = -1;
+	job->worker_count = thread_cpus_allowed() ? thread_cpus_allowed() : 1;
 	job->account = account;
 	job->receipts = receipts;
 	receipt_files_open(receipts);

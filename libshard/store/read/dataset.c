@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "libshard/base/bytes.h"
+#include "libshard/base/digits.h"
 #include "libshard/base/error.h"
 #include "libshard/base/mem.h"
 #include "libshard/base/options.h"
@@ -48,12 +49,14 @@ static bool room_for(struct filler *f, void *array, size_t *room, uint64_t idx, 
 static void fill_class(void *context, uint64_t idx, const char *name, size_t bytes)
 {
 	struct filler *f = context;
+	long decoded;
 
 	if (!room_for(f, &f->ds->class_at, &f->class_room, idx, sizeof(*f->ds->class_at)) ||
 	    !room_for(f, &f->ds->class_names, &f->name_room, f->name_bytes + bytes, 1))
 		return;
 	f->ds->class_at[idx] = f->name_bytes;
-	f->name_bytes += manifest_decode_name(f->ds->class_names + f->name_bytes, name, bytes) + 1;
+	decoded = text_decode(name, bytes, false, f->ds->class_names + f->name_bytes); /* M10: never -1 */
+	f->name_bytes += (decoded < 0 ? 0 : (size_t)decoded) + 1;
 }
 
 static void fill_moments(void *context, uint32_t field, uint32_t channel, const struct shard_moments *m)

@@ -52,7 +52,7 @@ static struct fetch_thread *start_threads(struct fetch *f)
 
 	for (; thread && started < FETCH_THREADS; started++) {
 		thread[started].of = f;
-		if (!task_start(&thread[started].task, read_next, &thread[started]))
+		if (!task_start(&thread[started].task, 1, read_next, &thread[started]))
 			break;
 	}
 	if (!thread || started == FETCH_THREADS)

@@ -61,7 +61,7 @@ struct read_ahead *read_ahead_open(void)
 {
 	struct read_ahead *f = mem_zalloc(sizeof(*f));
 
-	if (!f || task_start(&f->task, do_job, f))
+	if (!f || task_start(&f->task, 1, do_job, f))
 		return f;
 	task_stop(&f->task);
 	mem_free(f);

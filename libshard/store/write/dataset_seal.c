@@ -11,10 +11,12 @@
 #include <string.h>
 
 #include "libshard/base/bytes.h"
+#include "libshard/base/digits.h"
 #include "libshard/base/error.h"
 #include "libshard/base/mem.h"
 #include "libshard/base/options.h"
 #include "libshard/base/url.h"
+#include "libshard/base/utf8.h"
 #include "libshard/codec/checksum.h"
 #include "libshard/codec/sha256.h"
 #include "libshard/disk/manifest_text.h"
@@ -108,12 +110,12 @@ static int add_classes(struct shard_seal *s, struct shard_error *err)
 		const char *name = s->o.class_names[i];
 		size_t bytes = strlen(name), used;
 
-		if (bytes < 1 || bytes > SHARD_CLASS_NAME_BYTES_MAX || utf8_bad(name, bytes) != bytes)
+		if (bytes < 1 || bytes > SHARD_CLASS_NAME_BYTES_MAX || utf8_bad_or_nul(name, bytes) != bytes)
 			return error_set(err, SHARD_E_ARGUMENT,
 					 "class %" PRIu64 ": its name '%s' must be UTF-8 of 1 to %u bytes", i,
 					 show(&shown, name), SHARD_CLASS_NAME_BYTES_MAX);
 		used = (size_t)snprintf(line, sizeof(line), "class %" PRIu64 " ", i);
-		used += manifest_encode_name(line + used, name, bytes);
+		used += percent_encode(line + used, name, bytes, false);
 		line[used++] = '\n';
 		rc = text_add(&s->classes, line, used, err);
 	}

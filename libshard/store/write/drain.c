@@ -46,7 +46,7 @@ struct drain *drain_open(drain_write *write, void *context, uint8_t *const buffe
 	d->context = context;
 	d->buffer[0] = buffer[0];
 	d->buffer[1] = buffer[1];
-	task_start(&d->task, write_it, d);
+	task_start(&d->task, 1, write_it, d);
 	return d;
 }
 
@@ -84,7 +84,7 @@ int drain_put(struct drain *d, size_t bytes, struct shard_error *err)
 		d->bytes = bytes;
 		d->current ^= 1;
 		task_ask(&d->task);
-		if (!d->task.has_thread)
+		if (!d->task.thread_count)
 			rc = wait_idle(d, err);
 	}
 	task_unlock(&d->task);

@@ -16,6 +16,7 @@
 #include "libshard/base/mem.h"
 #include "libshard/base/options.h"
 #include "libshard/base/turns.h"
+#include "libshard/base/utf8.h"
 #include "libshard/disk/pages_encode.h"
 #include "libshard/disk/schema.h"
 #include "libshard/io/buffer.h"
@@ -139,7 +140,7 @@ static int take_options(struct shard_writer *w, const struct shard_writer_option
 	if (o->provenance && *o->provenance) {
 		size_t bytes = strlen(o->provenance);
 
-		if (bytes > SHARD_PROVENANCE_BYTES_MAX || utf8_bad(o->provenance, bytes) != bytes)
+		if (bytes > SHARD_PROVENANCE_BYTES_MAX || utf8_bad_or_nul(o->provenance, bytes) != bytes)
 			return error_set(err, SHARD_E_ARGUMENT,
 					 "provenance has %zu bytes; must be UTF-8 of at most %" PRIu64, bytes,
 					 SHARD_PROVENANCE_BYTES_MAX);
@@ -401,7 +402,7 @@ static int add_key(struct shard_writer *w, const char *key, size_t bytes, struct
 				       "a key was given, but the shard was opened without keys; set keys to 1 in "
 				       "the options")
 			   : SHARD_OK;
-	if (!key || bytes > SHARD_KEY_BYTES_MAX || utf8_bad(key, bytes) != bytes)
+	if (!key || bytes > SHARD_KEY_BYTES_MAX || utf8_bad_or_nul(key, bytes) != bytes)
 		return error_set(err, SHARD_E_ARGUMENT,
 				 "key '%s' (%zu bytes) must be UTF-8 without NUL of at most %d bytes",
 				 key ? show_bytes(&s, key, bytes) : "", bytes, SHARD_KEY_BYTES_MAX);

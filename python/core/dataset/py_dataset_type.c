@@ -6,6 +6,7 @@
 
 #include <string.h>
 
+#include "libshard/base/digits.h"
 #include "python/core/base/py_errors.h"
 #include "python/core/base/py_map.h"
 #include "python/core/base/py_number.h"
@@ -225,31 +226,20 @@ static PyObject *key(PyObject *self, PyObject *number)
 	return PyUnicode_DecodeUTF8(key, (Py_ssize_t)bytes, "strict");
 }
 
-static PyObject *hex(const uint8_t *bytes, size_t count)
-{
-	static const char digits[] = "0123456789abcdef";
-	char text[129];
-
-	for (size_t i = 0; i < count; i++) {
-		text[2 * i] = digits[bytes[i] >> 4];
-		text[2 * i + 1] = digits[bytes[i] & 15];
-	}
-	return PyUnicode_FromStringAndSize(text, (Py_ssize_t)(2 * count));
-}
-
 static PyObject *info(PyObject *self, PyObject *unused)
 {
 	struct dataset *d = (struct dataset *)self;
 	struct shard_dataset_info i;
+	char plan[65];
 
 	(void)unused;
 	if (!dataset_is_open(d))
 		return NULL;
 	shard_dataset_info(d->ds, &i);
-	return Py_BuildValue("{s:K,s:K,s:K,s:K,s:K,s:I,s:s,s:N}", "record_count", i.record_count, "shard_count",
+	hex_from_bytes(plan, i.plan_digest, sizeof(i.plan_digest));
+	return Py_BuildValue("{s:K,s:K,s:K,s:K,s:K,s:I,s:s,s:z}", "record_count", i.record_count, "shard_count",
 			     i.shard_count, "class_count", i.class_count, "data_bytes", i.data_bytes, "seed", i.seed,
-			     "order", i.order, "id", i.id, "plan_digest",
-			     i.has_plan_digest ? hex(i.plan_digest, 32) : Py_NewRef(Py_None));
+			     "order", i.order, "id", i.id, "plan_digest", i.has_plan_digest ? plan : NULL);
 }
 
 static PyObject *fields(PyObject *self, PyObject *unused)

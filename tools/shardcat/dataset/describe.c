@@ -8,6 +8,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "libshard/base/digits.h"
 #include "shard_pack.h"
 #include "tools/common/exit_code.h"
 #include "tools/common/human.h"
@@ -17,14 +18,7 @@
 
 const char *hex_text(char out[HEX_CHARS], const uint8_t *data, size_t bytes)
 {
-	static const char digits[] = "0123456789abcdef";
-	size_t i;
-
-	for (i = 0; i < bytes && 2 * i + 2 < HEX_CHARS; i++) {
-		out[2 * i] = digits[data[i] >> 4];
-		out[2 * i + 1] = digits[data[i] & 15];
-	}
-	out[2 * i] = 0;
+	hex_from_bytes(out, data, bytes);
 	return out;
 }
 

@@ -10,9 +10,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "libshard/base/utf8.h"
 #include "tools/common/exit_code.h"
 #include "tools/common/message.h"
-#include "tools/common/utf8.h"
 
 #define BYTES_MAX (SHARD_MIX_WEIGHTS_MAX * UINT64_C(1024)) /* of a file; a line has two paths at most */
 #define BLANK	  " \t\r"

@@ -9,7 +9,7 @@
 
 #include <string.h>
 
-#include "tools/common/utf8.h"
+#include "libshard/base/utf8.h"
 
 #define ROWS  9
 #define SCALE 2
@@ -123,7 +123,7 @@ static const struct glyph *next_glyph(const char *text, size_t text_bytes, size_
 {
 	uint32_t code_point;
 
-	*taken = utf8_sequence(text, text_bytes, &code_point);
+	*taken = utf8_character(text, text_bytes, &code_point);
 	if (!*taken) {
 		*taken = 1;
 		code_point = '?';

@@ -16,11 +16,11 @@
 #include <sys/random.h>
 #include <unistd.h>
 
+#include "libshard/base/clock.h"
 #include "shard_pack.h"
 #include "tools/common/exit_code.h"
 #include "tools/common/files.h"
 #include "tools/common/message.h"
-#include "tools/common/monotonic.h"
 #include "tools/common/text.h"
 
 const struct claim_times claim_times = {
@@ -116,7 +116,7 @@ bool claim_is_silent(const struct claim_watch *w, const struct claim_view *v)
 
 bool claim_is_stale(struct claim_watch *w, const struct claim_view *v)
 {
-	uint64_t now_ns = monotonic_ns();
+	uint64_t now_ns = clock_now_ns();
 
 	if (is_as_before(w, v))
 		return now_ns - w->since_ns >= (v->there ? claim_times.stale : claim_times.hidden);

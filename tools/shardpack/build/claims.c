@@ -11,10 +11,10 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "libshard/base/clock.h"
 #include "tools/common/exit_code.h"
 #include "tools/common/files.h"
 #include "tools/common/message.h"
-#include "tools/common/monotonic.h"
 #include "tools/common/signals.h"
 #include "tools/shardpack/build/claim.h"
 #include "tools/shardpack/build/held_claims.h"
@@ -310,7 +310,7 @@ static int survey(struct claims *c, struct survey *s)
 
 static void say_whom(struct claims *c, struct survey *s)
 {
-	uint64_t now_ns = monotonic_ns();
+	uint64_t now_ns = clock_now_ns();
 
 	if (text_failed(&s->owners) ||
 	    (c->said_ns && (now_ns - c->said_ns < claim_times.say || !strcmp(c->said.data, s->owners.data))))
@@ -325,12 +325,12 @@ static void say_whom(struct claims *c, struct survey *s)
 /* Not all workers look at the same moment, and those who wait long look rarely. */
 static int pause_a_while(uint64_t since_ns)
 {
-	uint64_t now_ns = monotonic_ns(), look = (now_ns - since_ns) / WAIT_SHARE, until_ns;
+	uint64_t now_ns = clock_now_ns(), look = (now_ns - since_ns) / WAIT_SHARE, until_ns;
 
 	look = look < claim_times.look ? claim_times.look : look;
 	look = look < LOOK_RARELY * claim_times.look ? look : LOOK_RARELY * claim_times.look;
 	until_ns = now_ns + look / 2 + now_ns / 1000 % look;
-	while (monotonic_ns() < until_ns && !interrupted() && !asked_to_stop())
+	while (clock_now_ns() < until_ns && !interrupted() && !asked_to_stop())
 		nanosleep(&(struct timespec){.tv_nsec = 20000000}, NULL);
 	return interrupted() ? EXIT_INTERRUPTED : EXIT_DONE;
 }
@@ -354,7 +354,7 @@ static int check_folder(struct claims *c)
 
 int claims_wait(struct claims *c, bool *more)
 {
-	uint64_t since_ns = monotonic_ns();
+	uint64_t since_ns = clock_now_ns();
 	int code = c->is_vain ? pause_a_while(since_ns) : EXIT_DONE; /* others were faster every time */
 
 	*more = false;

@@ -8,8 +8,8 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "libshard/base/task.h"
 #include "shard_pack.h"
-#include "tools/common/background.h"
 #include "tools/common/exit_code.h"
 #include "tools/common/message.h"
 #include "tools/shardpack/build/job.h"
@@ -26,13 +26,13 @@ int finisher_fail(struct finisher *f, const struct shard_error *err)
 {
 	int code;
 
-	background_lock(&f->threads);
+	task_lock(&f->threads);
 	if (f->code == EXIT_DONE)
 		f->code = fail_of_library(err);
 	else
 		detail("%s", err->message);
 	code = f->code;
-	background_unlock(&f->threads);
+	task_unlock(&f->threads);
 	return code;
 }
 
@@ -56,13 +56,13 @@ static int compare_before(const struct job *job, uint64_t shard_idx, const struc
 /* What was built again is not the shard that is there.  The others may be, so go on. */
 static int count_other(struct finisher *f, uint64_t shard_idx, struct receipt *r)
 {
-	background_lock(&f->threads);
+	task_lock(&f->threads);
 	if (f->other_count++ < OTHER_SHOWN_MAX)
 		fail(EXIT_MISMATCH,
 		     "%s/%05" PRIu64 ".shard: has other bytes than these sources make; if they are the right ones, "
 		     "remove it and .shardpack/receipts-%05" PRIu64 ".*, and build it of them",
 		     f->job->out_dir, shard_idx, shard_idx / RECEIPT_FILE_SHARDS);
-	background_unlock(&f->threads);
+	task_unlock(&f->threads);
 	receipt_free(r);
 	return EXIT_DONE;
 }
@@ -134,11 +134,11 @@ static int settle_other(struct finisher *f, uint64_t shard_idx, const struct sha
 	}
 	plan_input(job->plan, plan_input_at(job->plan, they ? theirs_gone : ours_gone), &input);
 	plan_input_path(job->plan, &input, path);
-	background_lock(&f->threads);
+	task_lock(&f->threads);
 	warn("%s/%05" PRIu64 ".shard: another process published it first, and its shard stays: %s/%s vanished for %s "
 	     "only",
 	     job->out_dir, shard_idx, job->source, path, they ? "that process" : "this one");
-	background_unlock(&f->threads);
+	task_unlock(&f->threads);
 	receipt_free(r);
 	*r = theirs;
 	return EXIT_DONE;
@@ -150,10 +150,10 @@ static int settle_other(struct finisher *f, uint64_t shard_idx, const struct sha
  */
 static int leave_to_other(struct finisher *f, struct finishing *p, const struct shard_error *why)
 {
-	background_lock(&f->threads);
+	task_lock(&f->threads);
 	p->is_left = true;
 	p->why = *why;
-	background_unlock(&f->threads);
+	task_unlock(&f->threads);
 	return EXIT_DONE;
 }
 
@@ -226,13 +226,13 @@ static bool complete_next(void *context)
 		r[i] = p[i]->receipt;
 		memset(&p[i]->receipt, 0, sizeof(p[i]->receipt));
 	}
-	background_unlock(&f->threads);
+	task_unlock(&f->threads);
 
 	finish_together(f, p, count, r, code);
 	for (unsigned i = 0; i < count; i++)
 		shard_writer_close(p[i]->writer);
 
-	background_lock(&f->threads);
+	task_lock(&f->threads);
 	for (unsigned i = 0; i < count; i++) {
 		p[i]->writer = NULL;
 		p[i]->taken = false;
@@ -243,7 +243,7 @@ static bool complete_next(void *context)
 			f->code = f->code == EXIT_DONE ? code[i] : f->code;
 		}
 	}
-	background_tell(&f->threads);
+	task_tell(&f->threads);
 	return true;
 }
 
@@ -252,9 +252,10 @@ int finisher_start(struct finisher *f, const struct job *job, struct shard_turns
 	memset(f, 0, sizeof(*f));
 	f->job = job;
 	f->turns = turns;
-	return background_start(&f->threads, FINISHER_SHARDS / FINISHER_TOGETHER, complete_next, f)
-		       ? EXIT_DONE
-		       : fail(EXIT_IO, "cannot start a thread");
+	if (task_start(&f->threads, FINISHER_SHARDS / FINISHER_TOGETHER, complete_next, f))
+		return EXIT_DONE;
+	task_stop(&f->threads);
+	return fail(EXIT_IO, "cannot start a thread");
 }
 
 /* With the lock, or when all threads have ended: what was done in a place goes into the account. */
@@ -296,16 +297,16 @@ int finisher_put(struct finisher *f, struct shard_writer *writer, uint64_t shard
 	struct finishing *p;
 	int code;
 
-	background_lock(&f->threads);
+	task_lock(&f->threads);
 	while ((p = find_free(f)) == NULL)
-		background_wait(&f->threads);
+		task_wait(&f->threads);
 	code = f->code;
 	p->writer = writer;
 	p->shard_idx = shard_idx;
 	p->receipt = *receipt;
 	memset(receipt, 0, sizeof(*receipt));
-	background_ask(&f->threads);
-	background_unlock(&f->threads);
+	task_ask(&f->threads);
+	task_unlock(&f->threads);
 	return code;
 }
 
@@ -313,9 +314,9 @@ int finisher_check(struct finisher *f)
 {
 	int code;
 
-	background_lock(&f->threads);
+	task_lock(&f->threads);
 	code = f->code;
-	background_unlock(&f->threads);
+	task_unlock(&f->threads);
 	return code;
 }
 
@@ -330,13 +331,13 @@ static bool is_busy(const struct finisher *f)
 
 int finisher_stop(struct finisher *f)
 {
-	background_lock(&f->threads);
+	task_lock(&f->threads);
 	f->no_more = true;
-	background_ask(&f->threads);
+	task_ask(&f->threads);
 	while (is_busy(f))
-		background_wait(&f->threads);
-	background_unlock(&f->threads);
-	background_stop(&f->threads);
+		task_wait(&f->threads);
+	task_unlock(&f->threads);
+	task_stop(&f->threads);
 	for (unsigned i = 0; i < FINISHER_SHARDS; i++)
 		enter_result(f, &f->place[i]);
 	if (f->code == EXIT_DONE && f->other_count)

@@ -11,8 +11,8 @@
 
 #include <stdbool.h>
 
+#include "libshard/base/task.h"
 #include "shard_pack.h"
-#include "tools/common/background.h"
 #include "tools/shardpack/receipt/receipt.h"
 
 struct job;
@@ -34,7 +34,7 @@ struct finishing {
 struct finisher {
 	const struct job *job;			 /* const after start; its account: the caller's thread only */
 	struct shard_turns *turns;		 /* const after start */
-	struct background threads;		 /* asked: a shard was handed over; told: a shard is complete */
+	struct task threads;			 /* asked: a shard was handed over; told: a shard is complete */
 	struct finishing place[FINISHER_SHARDS]; /* lock */
 	bool no_more;				 /* lock: no shard will be put any more */
 	int code;				 /* lock: the first exit code that was not EXIT_DONE; said already */

@@ -7,11 +7,11 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "libshard/base/clock.h"
 #include "tools/common/exit_code.h"
 #include "tools/common/files.h"
 #include "tools/common/grow.h"
 #include "tools/common/message.h"
-#include "tools/common/monotonic.h"
 
 static void *renew(void *context)
 {
@@ -20,7 +20,7 @@ static void *renew(void *context)
 
 	pthread_mutex_lock(&l->lock);
 	while (!l->stop) {
-		until = monotonic_after(claim_times.beat);
+		until = clock_after_ns(claim_times.beat);
 		while (!l->stop && pthread_cond_clockwait(&l->stopped, &l->lock, CLOCK_MONOTONIC, &until) != ETIMEDOUT)
 			;
 		for (uint64_t i = 0; !l->stop && i < l->count; i++)

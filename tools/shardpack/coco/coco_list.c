@@ -11,12 +11,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "libshard/base/utf8.h"
 #include "tools/common/exit_code.h"
 #include "tools/common/grow.h"
 #include "tools/common/message.h"
 #include "tools/common/shelf.h"
 #include "tools/common/signals.h"
-#include "tools/common/utf8.h"
 #include "tools/shardpack/format/json_scan.h"
 #include "tools/shardpack/input/stored.h"
 #include "tools/shardpack/plan/classes.h"

@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "libshard/base/utf8.h"
 #include "shard_pack.h"
-#include "tools/common/utf8.h"
 #include "tools/shardpack/convert/budget.h"
 #include "tools/shardpack/convert/input_bytes.h"
 #include "tools/shardpack/convert/pictures.h"

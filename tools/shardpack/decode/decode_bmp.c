@@ -11,8 +11,8 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "libshard/base/bytes.h"
 #include "shard_pack.h"
-#include "tools/common/load.h"
 
 #define FILE_HEAD_BYTES 14
 #define BI_RGB		0

@@ -17,8 +17,8 @@
 #include <webp/decode.h>
 #include <webp/demux.h>
 
+#include "libshard/base/bytes.h"
 #include "shard_pack.h"
-#include "tools/common/load.h"
 #include "tools/shardpack/format/icc.h"
 
 #define VP8X_END 30 /* 12 of the magic, 8 of the chunk's head, 10 */

@@ -10,8 +10,8 @@
 #include <inttypes.h>
 #include <stdbool.h>
 
+#include "libshard/base/bytes.h"
 #include "shard_pack.h"
-#include "tools/common/load.h"
 
 #define HEAD_BYTES  8
 #define ENTRY_BYTES 12

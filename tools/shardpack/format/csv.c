@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "tools/common/utf8.h"
+#include "libshard/base/utf8.h"
 
 char csv_separator(const char *text, size_t bytes)
 {

@@ -8,8 +8,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "libshard/base/bytes.h"
 #include "shard.h"
-#include "tools/common/load.h"
 
 #define MAGIC	    "MMIDIDX\0"
 #define MAGIC_BYTES 9 /* with the NUL that ends it */

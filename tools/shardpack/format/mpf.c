@@ -8,7 +8,7 @@
 
 #include <stdbool.h>
 
-#include "tools/common/load.h"
+#include "libshard/base/bytes.h"
 #include "tools/shardpack/format/jpeg_segment.h"
 
 #define MPF	     "MPF\0"

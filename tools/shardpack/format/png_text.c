@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <zlib.h>
 
-#include "tools/common/utf8.h"
+#include "libshard/base/utf8.h"
 
 /* What is not cut off yet. */
 struct rest {
@@ -33,7 +33,7 @@ static bool cut(struct rest *r, struct rest *before)
 
 static bool is_utf8(struct rest r)
 {
-	return utf8_invalid_at((const char *)r.at, r.bytes) == r.bytes;
+	return utf8_bad(r.at, r.bytes) == r.bytes;
 }
 
 bool png_text_is(const struct png_chunk *chunk, const char *keyword)

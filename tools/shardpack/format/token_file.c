@@ -12,8 +12,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "libshard/base/bytes.h"
 #include "shard.h"
-#include "tools/common/load.h"
 
 #define MAGIC_GPT2  20240520u
 #define MAGIC_EVAL  20240522u /* multiple choice: not a stream */

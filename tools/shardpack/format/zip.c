@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "tools/common/load.h"
+#include "libshard/base/bytes.h"
 
 #define END_BYTES      22
 #define END64_BYTES    56

@@ -8,7 +8,7 @@
 
 #include <zstd.h>
 
-#include "tools/common/load.h"
+#include "libshard/base/bytes.h"
 #include "tools/shardpack/format/xz_walk.h"
 #include "tools/shardpack/format/zip.h"
 #include "tools/shardpack/input/unpack.h"

@@ -7,8 +7,8 @@
 #include <stdint.h>
 #include <stdlib.h>
 
+#include "libshard/base/task.h"
 #include "libshard/io/available_memory.h"
-#include "tools/common/background.h"
 #include "tools/shardpack/input/stored.h"
 #include "tools/shardpack/plan/plan.h"
 
@@ -18,7 +18,7 @@ struct warm {
 	const struct plan *plan;
 	const struct stored *stored;
 	uint64_t file, at; /* the thread's: what comes next */
-	struct background thread;
+	struct task task;
 };
 
 static bool touch_next(void *context)
@@ -29,9 +29,9 @@ static bool touch_next(void *context)
 		w->file++;
 	if (w->file == w->plan->file_count)
 		return false;
-	background_unlock(&w->thread); /* the stop that comes meanwhile is seen after the step */
+	task_unlock(&w->task); /* the stop that comes meanwhile is seen after the step */
 	stored_touch(w->stored, (uint32_t)w->file, w->at, STEP_BYTES);
-	background_lock(&w->thread);
+	task_lock(&w->task);
 	w->at += STEP_BYTES;
 	return true;
 }
@@ -50,8 +50,9 @@ struct warm *warm_start(const struct plan *plan, const struct stored *stored)
 		return NULL;
 	w->plan = plan;
 	w->stored = stored;
-	if (background_start(&w->thread, 1, touch_next, w))
+	if (task_start(&w->task, 1, touch_next, w))
 		return w;
+	task_stop(&w->task);
 	free(w);
 	return NULL;
 }
@@ -60,6 +61,6 @@ void warm_stop(struct warm *w)
 {
 	if (!w)
 		return;
-	background_stop(&w->thread);
+	task_stop(&w->task);
 	free(w);
 }

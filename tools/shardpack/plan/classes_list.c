@@ -13,13 +13,13 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "libshard/base/utf8.h"
 #include "shard.h"
 #include "tools/common/exit_code.h"
 #include "tools/common/files.h"
 #include "tools/common/line.h"
 #include "tools/common/message.h"
 #include "tools/common/text.h"
-#include "tools/common/utf8.h"
 #include "tools/shardpack/decode/file_name.h"
 #include "tools/shardpack/format/json_why.h"
 #include "tools/shardpack/plan/classes.h"

@@ -14,9 +14,9 @@
 
 #include <jansson.h>
 
+#include "libshard/base/utf8.h"
 #include "shard_pack.h"
 #include "tools/common/text.h"
-#include "tools/common/utf8.h"
 #include "tools/shardpack/format/integer.h"
 #include "tools/shardpack/format/json_value.h"
 #include "tools/shardpack/format/json_why.h"
@@ -302,7 +302,7 @@ static bool take_text(struct taking *t, const char *data, size_t bytes)
 		return field_verdict_bad(t->v, SHARD_MISS_LIMIT,
 					 "%zu bytes; the limit is max=%" PRIu32 ", raise it or shorten the value",
 					 bytes, t->f->shape[0]);
-	at = t->kind == FIELD_TEXT ? utf8_invalid_at(data, bytes) : bytes;
+	at = t->kind == FIELD_TEXT ? utf8_bad(data, bytes) : bytes;
 	if (at < bytes)
 		return field_verdict_bad(t->v, SHARD_MISS_DECODE, "not UTF-8 at byte %zu; kind=bytes takes any", at);
 	if (bytes)

@@ -15,13 +15,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "libshard/base/utf8.h"
 #include "shard_pack.h"
 #include "tools/common/escape.h"
 #include "tools/common/exit_code.h"
 #include "tools/common/human.h"
 #include "tools/common/message.h"
 #include "tools/common/text.h"
-#include "tools/common/utf8.h"
 #include "tools/shardpack/plan/plan.h"
 #include "tools/shardpack/scan/scan.h"
 
@@ -107,7 +107,7 @@ static bool is_blank(uint32_t c)
 static bool is_unseen(uint32_t c)
 {
 	return c < ' ' || c == 0x7f || c == 0xad || c == 0x34f || (c >= 0xfe00 && c <= 0xfe0f) ||
-	       (c >= 0xe0100 && c <= 0xe01ef) || (c >= 0x80 && escape_is_hidden(c));
+	       (c >= 0xe0100 && c <= 0xe01ef) || (c >= 0x80 && utf8_is_hidden(c));
 }
 
 static bool is_mark(uint32_t c)
@@ -133,8 +133,8 @@ static bool take_apart(uint32_t c, uint32_t *letter, uint32_t *mark)
 		for (const char *at = composed[i].pairs; *at;) {
 			uint32_t whole;
 
-			at += utf8_sequence(at, 4, &whole);
-			at += utf8_sequence(at, 4, letter);
+			at += utf8_character(at, 4, &whole);
+			at += utf8_character(at, 4, letter);
 			*mark = composed[i].mark;
 			if (whole == c)
 				return true;
@@ -192,7 +192,7 @@ static size_t fold(const char *name, unsigned what, uint32_t *out)
 	for (size_t at = 0, length; at < bytes; at += length) {
 		uint32_t c = 0;
 
-		length = utf8_sequence(name + at, bytes - at, &c); /* never 0: it is the name of a class */
+		length = utf8_character(name + at, bytes - at, &c); /* never 0: it is the name of a class */
 		if (!length)
 			break;
 		if (what & FOLD_BLANKS && is_blank(c)) {
@@ -282,7 +282,7 @@ static void show(const struct alike *l, uint32_t class_idx, const char *name, bo
 	for (size_t at = 0; at < bytes; at += length) {
 		uint32_t c = 0;
 
-		length = utf8_sequence(name + at, bytes - at, &c);
+		length = utf8_character(name + at, bytes - at, &c);
 		if (!length)
 			break;
 		if (c >= 0x80 && (all || is_blank(c) || is_unseen(c)))

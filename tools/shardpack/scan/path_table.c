@@ -14,11 +14,11 @@
 
 #include <jansson.h>
 
+#include "libshard/base/utf8.h"
 #include "shard_pack.h"
 #include "tools/common/exit_code.h"
 #include "tools/common/files.h"
 #include "tools/common/message.h"
-#include "tools/common/utf8.h"
 #include "tools/shardpack/decode/file_name.h"
 #include "tools/shardpack/format/csv.h"
 #include "tools/shardpack/format/json_value.h"

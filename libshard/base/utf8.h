@@ -4,8 +4,8 @@
  *
  * Overlong forms, surrogates and values past U+10FFFF are not valid.
  */
-#ifndef SHARD_COMMON_UTF8_H
-#define SHARD_COMMON_UTF8_H
+#ifndef SHARD_BASE_UTF8_H
+#define SHARD_BASE_UTF8_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -13,12 +13,21 @@
 
 /*
  * Length of the character that `text` begins with, 1 to 4 bytes, and its code point; 0 if the first
- * byte begins none.  `text_bytes` is at least 1.
+ * byte begins none.  A NUL is a character.
  */
-size_t utf8_sequence(const char *text, size_t text_bytes, uint32_t *code_point);
+size_t utf8_character(const void *text, size_t text_bytes, uint32_t *code_point);
 
-/* Position of the first byte that begins no character, or `text_bytes`.  A NUL is a character. */
-size_t utf8_invalid_at(const char *text, size_t text_bytes);
+/* Position of the first byte that begins no character, or `text_bytes`. */
+size_t utf8_bad(const void *text, size_t text_bytes);
+/* The same, and a NUL is bad, too. */
+size_t utf8_bad_or_nul(const void *text, size_t text_bytes);
+
+/* The code points that a terminal obeys, or for which it shows nothing.  Ranges, in order. */
+#define UTF8_HIDDEN_RANGES 11
+extern const struct utf8_range {
+	uint32_t first, last;
+} utf8_hidden[UTF8_HIDDEN_RANGES];
+bool utf8_is_hidden(uint32_t code_point);
 
 /* Bytes of the mark that some editors put in front of a text, 3; 0 if it has none. */
 #define UTF8_MARK_BYTES 3
