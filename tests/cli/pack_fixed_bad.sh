@@ -262,7 +262,7 @@ refused 1 "./cutlabels: has 11 bytes, but must have a head of 8 and data of 4; i
 refused 4 "./wide: labels of type i16; must be u8" mnist images wide
 refused 1 "./kind: type 0x07 and 1 axes; must be type 0x08 to 0x0e and 1 to 8 axes" mnist kind
 refused 1 "./noaxes: type 0x08 and 0 axes; must be type 0x08 to 0x0e and 1 to 8 axes" mnist noaxes
-refused 1 "./flat: its head gives an axis of 0, so it has no records" mnist flat
+refused 1 "./flat: an array without elements (axis 1 is 0); leave it out" mnist flat
 refused 1 "./much: the axes ask for more than 2^60 bytes" mnist much
 refused 1 "./notidx: not an IDX file: it must begin with two zero bytes, a type and a number of axes" mnist notidx
 refused 1 "./head: ends at offset 8, within the head of 16 bytes" mnist head
@@ -277,15 +277,20 @@ SRC must be the folder of the binary version of CIFAR" cifar cifar
 for i in 1 2 3 4; do cp cifar/test_batch.bin cifar/data_batch_$i.bin; done
 refused 3 "cifar/data_batch_5.bin: No such file or directory" cifar cifar
 head -c 3072 /dev/zero >cifar/data_batch_5.bin
-refused 1 "cifar/data_batch_5.bin: 3072 bytes are 0 records of 3073 bytes and 3072 bytes more; \
+refused 1 "cifar/data_batch_5.bin: 3072 bytes are 0 records of 3073 bytes and 3072 bytes more, at offset 0; \
 the file is cut short, or not a file of CIFAR-10" cifar cifar
+: >cifar/data_batch_5.bin
+refused 1 "cifar/data_batch_5.bin: has no records; the file is cut short, or not a file of CIFAR-10" cifar cifar
+mkdir cifar100 && head -c 6146 /dev/zero >cifar100/train.bin
+refused 1 "$PWD/cifar100/train.bin: by its name, belongs to another dataset than cifar/test_batch.bin" \
+	cifar cifar/test_batch.bin cifar100/train.bin
 echo airplane >cifar/batches.meta.txt
 refused 1 "cifar/batches.meta.txt: names 1 classes; must be 10" cifar cifar
 { printf '\n\n' && head -c 9000 /dev/zero | tr '\0' x; } >cifar/batches.meta.txt
 refused 1 "cifar/batches.meta.txt, line 3: longer than the limit of 8192 bytes; \
 must be one class name per line" cifar cifar
 printf 'airplane\n%.0s' {1..10} >cifar/batches.meta.txt
-refused 1 "batches.meta.txt: class 'airplane' appears twice, as numbers 0 and 1, counted from 0" cifar cifar
+refused 1 "cifar/batches.meta.txt: class 'airplane' appears twice, as numbers 0 and 1, counted from 0" cifar cifar
 cp plain.raw plain.bin
 refused 1 "./plain.bin: not the name of a file of CIFAR (data_batch_1.bin, test_batch.bin, train.bin, test.bin)" cifar \
 	plain.bin

@@ -51,7 +51,7 @@ static void use_npy(const uint8_t *data, size_t size)
 
 static void use_idx(const uint8_t *data, size_t size)
 {
-	struct idx x;
+	struct npy x;
 	char why[256] = "";
 
 	if (!idx_parse(data, size, &x, why, sizeof(why))) {

@@ -28,8 +28,6 @@
 #include "tools/shardpack/plan/plan.h"
 #include "tools/shardpack/receipt/receipt_files.h"
 #include "tools/shardpack/report/report.h"
-#include "tools/shardpack/report/report_file.h"
-#include "tools/shardpack/report/report_text.h"
 #include "tools/shardpack/sandbox/sandbox.h"
 #include "tools/shardpack/scan/scan.h"
 

@@ -94,23 +94,6 @@ void record_fields_shrink(struct record_fields *f)
 	shape_mask_shrink(f->shapes);
 }
 
-/* The first token behind that of --columns. */
-static const char *first_part(const struct record_fields *f, const struct result *r)
-{
-	size_t column_bytes = recipe_column_bytes(&f->plan->recipe);
-
-	return r->input.parts + (column_bytes ? strlen("= ") + 2 * column_bytes : 0);
-}
-
-/* The token of each field in turn. */
-static const char *next_part(const char *at, struct field_part *part)
-{
-	size_t bytes = strcspn(at, " \n");
-
-	field_part_read(at, bytes, part); /* plan_read.c saw to it */
-	return at + bytes + (at[bytes] == ' ');
-}
-
 /*
  * Which bytes are meant by the part of field `i`; those of a file have their path in f->path.
  * False if the part is none.
@@ -407,7 +390,7 @@ bool record_fields_put(struct record_fields *all, const struct record_image *ima
 {
 	const struct recipe *recipe = &all->plan->recipe;
 	const struct shard_schema *s = all->schema;
-	const char *column = r->input.parts + 1, *parts = first_part(all, r);
+	const char *parts = r->input.parts;
 	struct field_part part;
 	/* Where fields are not, and behind the end of what is ragged, there are zeros. */
 	memset(r->record + s->field[RECIPE_IMAGE].bytes, 0,
@@ -420,14 +403,7 @@ bool record_fields_put(struct record_fields *all, const struct record_image *ima
 		const struct shard_field *f = &s->field[recipe_first(recipe) + i];
 		struct target t = {all, image, r, i, &recipe->from[i], f, (f->group ? r->meta : r->record) + f->offset};
 
-		if (t.source->column) {
-			text_unhex(column, 2 * (size_t)f->bytes, t.at, (size_t)f->bytes);
-			column += 2 * f->bytes;
-		}
-		if (!field_has_part(t.source))
-			continue;
-		parts = next_part(parts, &part);
-		if (!put_field(&t, &part))
+		if (field_part_next(&recipe->field[i], t.source, &parts, &part) && !put_field(&t, &part))
 			return false;
 	}
 	return true;
@@ -446,16 +422,14 @@ static const char *member_path(struct record_fields *f, const struct result *r, 
 bool record_fields_keep(struct record_fields *f, const struct quarantine *q, struct result *r)
 {
 	const struct recipe *recipe = &f->plan->recipe;
-	const char *parts = first_part(f, r);
+	const char *parts = r->input.parts;
 	struct verdict *v = &r->verdict, reading = {.message = ""};
 	struct field_part part;
 	struct input_bytes in;
 
 	for (uint32_t i = 0; i < recipe->field_count; i++) {
-		if (!field_has_part(&recipe->from[i]))
-			continue;
-		parts = next_part(parts, &part);
-		if (!part_bytes(f, r->input.input_idx, i, &part, &in))
+		if (!field_part_next(&recipe->field[i], &recipe->from[i], &parts, &part) ||
+		    !part_bytes(f, r->input.input_idx, i, &part, &in))
 			continue;
 		if (!read_part(f, &in, &reading)) {
 			if (reading.outcome == OUTCOME_BAD) /* a FIFO, or too large: there are no bytes to keep */

@@ -30,7 +30,7 @@ static uint32_t dtype_of(uint8_t type)
 	}
 }
 
-bool idx_parse(const uint8_t *bytes, size_t size, struct idx *out, char *why, size_t why_bytes)
+bool idx_parse(const uint8_t *bytes, size_t size, struct npy *out, char *why, size_t why_bytes)
 {
 	memset(out, 0, sizeof(*out));
 	if (size < 4 || bytes[0] || bytes[1]) {
@@ -38,6 +38,7 @@ bool idx_parse(const uint8_t *bytes, size_t size, struct idx *out, char *why, si
 			 "not an IDX file: it must begin with two zero bytes, a type and a number of axes");
 		return false;
 	}
+	out->swap = true;
 	out->dtype = dtype_of(bytes[2]);
 	out->ndim = bytes[3];
 	if (!out->dtype || !out->ndim || out->ndim > IDX_DIMS_MAX) {

@@ -39,30 +39,36 @@ static int add_from_dataset(struct classes *c, const char *path)
 	return code;
 }
 
+int classes_add_lines(struct classes *c, FILE *in, const char *file, bool skip_empty)
+{
+	struct line line = {.number = 0};
+	char where[4400];
+	int code = EXIT_DONE;
+
+	while (code == EXIT_DONE) {
+		code = line_next(&line, in, file, "one class name per line");
+		if (code != EXIT_DONE || line.is_end)
+			break;
+		/* What editors elsewhere add to a line is not part of a name. */
+		if (line.bytes && line.text[line.bytes - 1] == '\r')
+			line.bytes--;
+		snprintf(where, sizeof(where), "%s, line %" PRIu64, file, line.number);
+		if (line.bytes || !skip_empty)
+			code = classes_add(c, line.text, line.bytes, where);
+	}
+	return code;
+}
+
 static int add_from_file(struct classes *c, const char *path)
 {
 	FILE *in = fopen(path, "re");
-	struct line line = {.number = 0};
-	char file[4200], where[4300];
-	int code = EXIT_DONE;
+	char file[4200];
+	int code;
 
 	if (!in)
 		return fail(EXIT_IO, "--classes %s: %s", path, strerror(errno));
 	snprintf(file, sizeof(file), "--classes %s", path);
-	while (code == EXIT_DONE) {
-		const char *name = line.text;
-		size_t bytes;
-
-		code = line_next(&line, in, file, "one class name per line");
-		if (code != EXIT_DONE || line.is_end)
-			break;
-		snprintf(where, sizeof(where), "%s, line %" PRIu64, file, line.number);
-		/* What editors elsewhere add to a line is not part of a name. */
-		bytes = line.bytes;
-		if (bytes && name[bytes - 1] == '\r')
-			bytes--;
-		code = classes_add(c, name, bytes, where);
-	}
+	code = classes_add_lines(c, in, file, false);
 	fclose(in);
 	return code;
 }

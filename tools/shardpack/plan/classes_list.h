@@ -5,6 +5,9 @@
 #ifndef SHARD_PLAN_CLASSES_LIST_H
 #define SHARD_PLAN_CLASSES_LIST_H
 
+#include <stdbool.h>
+#include <stdio.h>
+
 struct classes;
 
 /*
@@ -14,5 +17,11 @@ struct classes;
  * the exit code.
  */
 int classes_from_list(struct classes *c, const char *path);
+
+/*
+ * Add a name for each line of a text; messages call it `file`.  Says why it fails, and returns the
+ * exit code.
+ */
+int classes_add_lines(struct classes *c, FILE *in, const char *file, bool skip_empty);
 
 #endif

@@ -66,8 +66,8 @@ struct field_source {
 	uint32_t kind; /* enum field_kind */
 	bool optional; /* a sample may have none */
 	/*
-	 * a single number of --columns: a plan says nothing of its source, and has all of them in
-	 * one token
+	 * a single number, said with --columns: its cells are in decimal.  A plan does not name its
+	 * source, and has the numbers of all such fields in one token: field_part_next()
 	 */
 	bool column;
 	char empty[FIELD_EMPTY_BYTES + 1];   /* of a column: what an empty cell counts as; in no plan */

@@ -48,6 +48,8 @@ struct field_option {
 	char map_path[FIELD_FROM_BYTES_MAX + 1]; /* the file of a map, of which somebody fills this: */
 	struct mask_map map;			 /* a plan has it itself; field_option_free() */
 	char from[FIELD_FROM_BYTES_MAX + 1], mean[FIELD_CHANNELS_BYTES], std[FIELD_CHANNELS_BYTES];
+	bool column; /* the short form, of --columns; `empty` as in struct field_source */
+	char empty[FIELD_EMPTY_BYTES + 1];
 };
 
 /*

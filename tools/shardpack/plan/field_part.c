@@ -7,6 +7,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "shard_pack.h"
 #include "tools/common/text.h"
 #include "tools/shardpack/plan/field.h"
 
@@ -165,4 +166,24 @@ bool field_part_read(const char *token, size_t bytes, struct field_part *out)
 	return text_u64(token, (size_t)(first - token), &out->offset) &&
 	       text_u64(first + 1, (size_t)(second - first - 1), &out->bytes) &&
 	       text_u64(second + 1, (size_t)(end - second - 1), &out->file);
+}
+
+bool field_part_next(const struct shard_field *f, const struct field_source *s, const char **at, struct field_part *out)
+{
+	size_t bytes;
+
+	if (s->kind == FIELD_LENGTH)
+		return false;
+	if (s->column) {
+		*at += **at == '='; /* the first of them */
+		bytes = 2 * shard_dtype_bytes(f->dtype);
+		*out = (struct field_part){
+			.kind = FIELD_PART_VALUE, .text = *at, .text_bytes = bytes, .bytes = bytes / 2};
+	} else {
+		bytes = strcspn(*at, " \n");
+		field_part_read(*at, bytes, out);
+	}
+	*at += bytes;
+	*at += **at == ' ';
+	return true;
 }

@@ -23,6 +23,7 @@
 #include "tools/common/text.h"
 
 struct field_source;
+struct shard_field;
 
 enum field_part_kind { FIELD_PART_NONE, FIELD_PART_VALUE, FIELD_PART_FILE, FIELD_PART_MEMBER, FIELD_PART_SHAPES };
 
@@ -65,5 +66,13 @@ bool field_part_is_none(const struct field_part *part, const struct field_source
 
 /* Read a token of `bytes` bytes.  False if it is none; what it says is not checked further. */
 bool field_part_read(const char *token, size_t bytes, struct field_part *out);
+
+/*
+ * The parts of an input's fields, one call for each field in turn.  *at begins at the first token, which
+ * plan_read.c or the scan saw to.  A number of --columns is a value, cut out of the token that they
+ * share.  False if the field has no part, as one of lengths.
+ */
+bool field_part_next(const struct shard_field *f, const struct field_source *s, const char **at,
+		     struct field_part *out);
 
 #endif

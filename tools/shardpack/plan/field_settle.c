@@ -120,8 +120,10 @@ bool field_option_settle(struct field_option *o, const struct transform_options 
 				   .unit = o->value[FIELD_KEY_KIND] == FIELD_BOXES &&
 					   (o->value[FIELD_KEY_UNIT] || o->value[FIELD_KEY_FORMAT] == BOXES_YOLO),
 				   .turn = (uint32_t)o->value[FIELD_KEY_TURN],
-				   .pick = (uint32_t)o->value[FIELD_KEY_PICK]};
+				   .pick = (uint32_t)o->value[FIELD_KEY_PICK],
+				   .column = o->column};
 	strcpy(f->name, o->name);
+	strcpy(s->empty, o->empty);
 	strcpy(s->from, o->from[0] ? o->from : o->name);
 	for (uint32_t i = 0; i < o->ndim; i++)
 		f->shape[i] = (uint32_t)o->shape[i];

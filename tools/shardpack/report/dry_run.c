@@ -2,8 +2,6 @@
 /*
  * dry_run.c - the plan, shown instead of done
  */
-#include "tools/shardpack/report/dry_run.h"
-
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,6 +15,7 @@
 #include "tools/shardpack/build/space.h"
 #include "tools/shardpack/input/free_space.h"
 #include "tools/shardpack/plan/plan.h"
+#include "tools/shardpack/report/report.h"
 #include "tools/shardpack/scan/scan.h"
 
 #define FIRST_RECORDS 10

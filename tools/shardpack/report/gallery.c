@@ -2,8 +2,6 @@
 /*
  * gallery.c - small pictures of some records, for a page
  */
-#include "tools/shardpack/report/gallery.h"
-
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,6 +10,7 @@
 #include "tools/common/memory_file.h"
 #include "tools/common/message.h"
 #include "tools/common/png_out.h"
+#include "tools/shardpack/report/report.h"
 
 #define PICTURES_A_CLASS 4
 #define PICTURE_BYTES	 (256 << 10) /* of all of them, as they stand in the page */

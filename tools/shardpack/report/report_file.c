@@ -2,8 +2,6 @@
 /*
  * report_file.c - the report that --report asks for
  */
-#include "tools/shardpack/report/report_file.h"
-
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,8 +14,6 @@
 #include "tools/shardpack/build/job.h"
 #include "tools/shardpack/plan/plan.h"
 #include "tools/shardpack/report/report.h"
-#include "tools/shardpack/report/report_html.h"
-#include "tools/shardpack/report/report_json.h"
 
 static bool is_html(const char *path)
 {

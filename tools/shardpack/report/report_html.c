@@ -6,25 +6,18 @@
  * all over a dataset without labels, bad inputs.  What there may be any number of is cut, and how
  * much was left out is said; the JSON report has all of it.
  */
-#include "tools/shardpack/report/report_html.h"
-
 #include <ctype.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "shard_pack.h"
 #include "tools/common/escape.h"
 #include "tools/common/exit_code.h"
 #include "tools/common/human.h"
 #include "tools/common/message.h"
 #include "tools/shardpack/build/job.h"
-#include "tools/shardpack/convert/account.h"
-#include "tools/shardpack/plan/plan.h"
-#include "tools/shardpack/report/gallery.h"
 #include "tools/shardpack/report/report.h"
-#include "tools/shardpack/report/report_json.h"
 #include "tools/shardpack/scan/image_list.h"
 #include "tools/shardpack/scan/scan.h"
 #include "tools/shardpack/token_pack/token_pack.h"
@@ -95,6 +88,13 @@ static void put_count(FILE *out, const char *what, uint64_t count)
 	fprintf(out, "<tr><td>%s</td><td class=\"n\">%s</td></tr>\n", what, human_count(text, count));
 }
 
+static void put_facts(FILE *out, const struct fact *fact, uint32_t count)
+{
+	for (uint32_t i = 0; i < count; i++)
+		if (fact[i].label)
+			put_count(out, fact[i].label, fact[i].count);
+}
+
 static void put_pack(const struct plan *plan, FILE *out)
 {
 	const struct token_pack *p = plan->pack;
@@ -109,16 +109,12 @@ static void put_pack(const struct plan *plan, FILE *out)
 
 static void put_fit(const struct fit_count *f, FILE *out)
 {
+	struct fact fact[FACTS_MAX];
+
 	if (!f->enlarged && !f->padded && !f->boxes)
 		return;
 	fputs("<h2>Sizes</h2>\n<table id=\"sizes\">\n", out);
-	put_count(out, "images", f->images);
-	put_count(out, "of these enlarged by the resize", f->enlarged);
-	put_count(out, "of these with a border of zeros", f->padded);
-	put_count(out, "boxes", f->boxes);
-	put_count(out, "of these without area in their record", f->empty_boxes);
-	put_count(out, "of these less than a pixel wide or high", f->narrow_boxes);
-	put_count(out, "records that are not counted here", f->unknown);
+	put_facts(out, fact, facts_fit(f, fact));
 	fputs("</table>\n", out);
 }
 
@@ -134,19 +130,13 @@ static void put_not_finite(const struct shard_schema *s, const struct not_finite
 
 static void put_dropped(const struct fit_count *f, FILE *out)
 {
-	static const char *const what[DROPPED_COUNT] = {[DROPPED_ORIENTATION] =
-								"an orientation in EXIF or XMP that is not applied",
-							[DROPPED_ALPHA] = "an alpha channel or a transparent colour",
-							[DROPPED_PROFILE] = "a colour profile or gamma other than sRGB",
-							[DROPPED_CMYK] = "CMYK",
-							[DROPPED_BITS] = "more than 8 bits a sample"};
 	bool any = false;
 
 	for (uint32_t i = 0; i < DROPPED_COUNT; i++) {
 		if (f->dropped[i] && !any)
 			fputs("<h2>Left out of images</h2>\n<table id=\"dropped\">\n", out);
 		if (f->dropped[i])
-			put_count(out, what[i], f->dropped[i]);
+			put_count(out, facts_dropped[i].label, f->dropped[i]);
 		any = any || f->dropped[i];
 	}
 	if (any)
@@ -157,7 +147,6 @@ static void put_dropped(const struct fit_count *f, FILE *out)
 static void put_without(const struct plan *plan, const struct fit_count *fit, FILE *out)
 {
 	char path[PLAN_PATH_BYTES_MAX], without[HUMAN_CHARS], all[HUMAN_CHARS];
-	struct plan_input input;
 	bool began = false;
 
 	for (uint32_t i = 0; i < plan->recipe.field_count; i++) {
@@ -170,12 +159,11 @@ static void put_without(const struct plan *plan, const struct fit_count *fit, FI
 			      "<th>records</th><th>of</th><th>the first</th></tr>\n",
 			      out);
 		began = true;
-		plan_input(plan, f->first, &input);
 		fputs("<tr><td>", out);
 		put(out, plan->recipe.field[i].name);
 		fprintf(out, "</td><td class=\"n\">%s</td><td class=\"n\">%s</td><td>",
 			human_count(without, f->without), human_count(all, f->records));
-		put_text(out, path, plan_input_path(plan, &input, path));
+		put_text(out, path, facts_path(plan, f->first, path));
 		fputs("</td></tr>\n", out);
 	}
 	if (began)
@@ -185,11 +173,11 @@ static void put_without(const struct plan *plan, const struct fit_count *fit, FI
 static void put_outcome(const struct report *r, FILE *out, struct shard_dataset *ds)
 {
 	const struct account *a = r->job->account;
-	uint64_t not_done = account_not_done(a);
-	const char *outcome = report_outcome(r);
+	const char *outcome = facts_outcome(r);
 	char shards[HUMAN_CHARS], bytes[HUMAN_CHARS], time[HUMAN_CHARS];
 	struct shard_dataset_info info;
 	struct text ignored = {0};
+	struct fact fact[FACTS_MAX];
 
 	fputs("<h1>", out);
 	put(out, r->job->out_dir);
@@ -201,14 +189,7 @@ static void put_outcome(const struct report *r, FILE *out, struct shard_dataset 
 			info.shard_count == 1 ? "" : "s", human_bytes(bytes, info.data_bytes));
 	}
 	fputs("</p>\n<table id=\"outcome\">\n", out);
-	put_count(out, "inputs", a->input_count);
-	put_count(out, "written", a->written);
-	if (a->accepted)
-		put_count(out, "of these accepted with warnings", a->accepted);
-	put_count(out, "skipped", a->skipped);
-	put_count(out, "quarantined", a->quarantined);
-	put_count(out, "failed", account_failed(a) - not_done);
-	put_count(out, "not done", not_done);
+	put_facts(out, fact, facts_account(a, fact));
 	fputs("</table>\n", out);
 	put_pack(r->job->plan, out);
 	put_fit(&a->fit, out);
@@ -224,13 +205,13 @@ static void put_outcome(const struct report *r, FILE *out, struct shard_dataset 
 	text_free(&ignored);
 }
 
-static void put_lines(const struct text *lines, const char *title, FILE *out)
+static void put_lines(const struct fact_text *text, FILE *out)
 {
-	const char *at = lines->data;
+	const char *at = text->lines ? text->lines->data : NULL;
 
-	if (!at || text_failed(lines))
+	if (!at || text_failed(text->lines))
 		return;
-	fprintf(out, "<h2>%s</h2>\n", title);
+	fprintf(out, "<h2>%s</h2>\n", text->title);
 	for (size_t bytes; *at; at += bytes + 1) {
 		bytes = strcspn(at, "\n");
 		fputs("<p>", out);
@@ -265,52 +246,36 @@ static void put_left_out(FILE *out, uint64_t count)
 			human_count(text, count));
 }
 
-static void put_problems(const struct plan *plan, const struct problem_list *list, const char *title, const char *id,
-			 FILE *out)
+static void put_list(const struct plan *plan, const struct fact_list *l, FILE *out)
 {
-	uint64_t shown = list->count < BAD_LISTED ? list->count : BAD_LISTED;
+	uint64_t count = l->list ? l->list->count : 0, shown = count < BAD_LISTED ? count : BAD_LISTED;
 	char path[PLAN_PATH_BYTES_MAX];
-	struct plan_input input;
 
 	if (!shown)
 		return;
-	fprintf(out, "<h2>%s</h2>\n<table id=\"%s\">\n<tr><th>input</th><th>reason</th><th>message</th></tr>\n", title,
-		id);
+	fprintf(out, "<h2>%s</h2>\n<table id=\"%s\">\n<tr><th>input</th><th>reason</th><th>message</th></tr>\n",
+		l->title, l->id);
 	for (uint64_t i = 0; i < shown; i++) {
-		const struct problem *p = &list->item[i];
+		const struct problem *p = &l->list->item[i];
 
-		plan_input(plan, plan_input_at(plan, p->ordinal), &input);
 		fputs("<tr><td>", out);
-		put_text(out, path, plan_input_path(plan, &input, path));
+		put_text(out, path, facts_path(plan, plan_input_at(plan, p->ordinal), path));
 		fputs("</td><td>", out);
-		put(out, p->how == PROBLEM_UNREADABLE ? "unreadable" : shard_miss_reason_name(p->reason));
+		put(out, facts_reason(p));
 		fputs("</td><td>", out);
 		put(out, p->message);
 		fputs("</td></tr>\n", out);
 	}
 	fputs("</table>\n", out);
-	put_left_out(out, list->count - shown);
+	put_left_out(out, count - shown);
 }
 
 /* ---- classes ---- */
 
-/* Records of a class; false if there is no dataset, or it does not say. */
-static bool class_records(const struct gallery *g, uint64_t class_idx, uint64_t *records)
-{
-	struct shard_error err;
-
-	return g->label && shard_dataset_class_records(g->ds, (uint32_t)(g->label - shard_dataset_schema(g->ds)->field),
-						       class_idx, records, &err) == SHARD_OK;
-}
-
 /* Whichever of the two is known. */
-static uint64_t class_size(const struct plan *plan, const struct gallery *g, const uint64_t *inputs, uint64_t class_idx)
+static uint64_t class_size(const struct plan *plan, const struct fact_class *c)
 {
-	uint64_t records;
-
-	if (plan_names_inputs(plan))
-		return inputs[class_idx];
-	return class_records(g, class_idx, &records) ? records : 0;
+	return plan_names_inputs(plan) ? c->inputs : c->has_records ? c->records : 0;
 }
 
 /* Names of classes that no label counts, as those of COCO. */
@@ -333,7 +298,8 @@ static int put_classes(const struct report *r, FILE *out, const uint64_t *inputs
 {
 	const struct plan *plan = r->job->plan;
 	uint64_t shown = plan->class_count < CLASSES_LISTED ? plan->class_count : CLASSES_LISTED, largest = 1;
-	char name[SHARD_KEY_BYTES_MAX + 1], number[HUMAN_CHARS];
+	char number[HUMAN_CHARS];
+	struct fact_class c;
 	int code = EXIT_DONE;
 
 	if (shown && plan_names_inputs(plan) && !plan_has_labels(plan)) {
@@ -342,24 +308,24 @@ static int put_classes(const struct report *r, FILE *out, const uint64_t *inputs
 	}
 	if (!shown)
 		return EXIT_DONE;
-	for (uint64_t i = 0; i < plan->class_count; i++)
-		if (class_size(plan, g, inputs, i) > largest)
-			largest = class_size(plan, g, inputs, i);
+	for (uint64_t i = 0; i < plan->class_count; i++) {
+		facts_class(plan, g->ds, inputs, i, &c);
+		if (class_size(plan, &c) > largest)
+			largest = class_size(plan, &c);
+	}
 	fputs("<h2>Classes</h2>\n<table "
 	      "id=\"classes\">\n<tr><th>class</th><th>inputs</th><th>records</th><th></th></tr>\n",
 	      out);
 	for (uint64_t i = 0; i < shown && code == EXIT_DONE; i++) {
-		uint64_t records;
-
-		plan_class_name(plan, i, name);
+		facts_class(plan, g->ds, inputs, i, &c);
 		fputs("<tr><td>", out);
-		put(out, name);
+		put(out, c.name);
 		fprintf(out, "</td><td class=\"n\">%s</td><td class=\"n\">",
-			plan_has_labels(plan) ? human_count(number, inputs[i]) : "");
-		if (class_records(g, i, &records))
-			fputs(human_count(number, records), out);
+			c.has_inputs ? human_count(number, c.inputs) : "");
+		if (c.has_records)
+			fputs(human_count(number, c.records), out);
 		fprintf(out, "</td><td><hr style=\"width:%.0fpx\">",
-			200 * (double)class_size(plan, g, inputs, i) / (double)largest);
+			200 * (double)class_size(plan, &c) / (double)largest);
 		code = gallery_put_class(g, out, i);
 		fputs("</td></tr>\n", out);
 	}
@@ -386,22 +352,23 @@ static int put_records(struct gallery *g, FILE *out)
 int report_html(const struct report *r, FILE *out, struct shard_dataset *ds, const uint64_t *inputs)
 {
 	struct gallery gallery = {0};
+	struct fact_list list[FACTS_LISTS];
+	struct fact_text text[FACTS_TEXTS];
 	int code = ds ? gallery_open(&gallery, ds, r->job->plan->class_count) : EXIT_DONE;
 
 	put_head(r, out);
 	put_outcome(r, out, ds);
-	if (r->scan) {
-		put_lines(&r->scan->warnings, "Warnings", out);
-		put_lines(&r->scan->notes, "Notes", out);
-	}
+	facts_texts(r->scan, text);
+	for (uint32_t i = 0; i < FACTS_TEXTS; i++)
+		put_lines(&text[i], out);
 	put_reasons(r->job->account, out);
 	if (code == EXIT_DONE)
 		code = put_classes(r, out, inputs, &gallery);
 	if (code == EXIT_DONE)
 		code = put_records(&gallery, out);
-	put_problems(r->job->plan, &r->job->account->problems, "Bad inputs", "bad", out);
-	put_problems(r->job->plan, &r->job->account->accepted_inputs, "Accepted with warnings", "accepted", out);
-	put_problems(r->job->plan, &r->job->account->first_inputs, "The first frame or page is packed", "first", out);
+	facts_lists(r->job->account, list);
+	for (uint32_t i = 0; i < FACTS_LISTS; i++)
+		put_list(r->job->plan, &list[i], out);
 	fputs("</body>\n</html>\n", out);
 	gallery_close(&gallery);
 	return code;

@@ -2,25 +2,34 @@
 /*
  * report_json.c - the report as JSON, with all that is known
  */
-#include "tools/shardpack/report/report_json.h"
-
 #include <stdio.h>
 #include <string.h>
 
-#include "shard_pack.h"
-#include "tools/common/exit_code.h"
 #include "tools/common/json_out.h"
 #include "tools/shardpack/build/job.h"
-#include "tools/shardpack/convert/account.h"
 #include "tools/shardpack/decode/image.h"
 #include "tools/shardpack/image/transform_image.h"
-#include "tools/shardpack/plan/plan.h"
 #include "tools/shardpack/report/report.h"
-#include "tools/shardpack/report/report_statistics.h"
 #include "tools/shardpack/scan/image_list.h"
 #include "tools/shardpack/scan/request.h"
 #include "tools/shardpack/scan/scan.h"
 #include "tools/shardpack/token_pack/token_pack.h"
+
+/* Facts of one object follow each other. */
+static void write_facts(struct json_out *j, const struct fact *fact, uint32_t count)
+{
+	for (uint32_t i = 0; i < count; i++) {
+		const char *object = fact[i].object;
+
+		if (!fact[i].key)
+			continue;
+		if (object && (!i || object != fact[i - 1].object))
+			json_out_object_line(j, object);
+		json_out_u64(j, fact[i].key, fact[i].count);
+		if (object && (i + 1 == count || object != fact[i + 1].object))
+			json_out_end(j);
+	}
+}
 
 static void write_fields(struct json_out *j, const struct recipe *r)
 {
@@ -115,29 +124,26 @@ static void write_versions(struct json_out *j, const struct plan *plan)
 	write_lines(j, "versions", lines + first, plan->versions_bytes - first, strlen("version "));
 }
 
+static void write_known(struct json_out *j, const char *key, bool is_known, uint64_t count)
+{
+	if (is_known)
+		json_out_u64(j, key, count);
+	else
+		json_out_null(j, key);
+}
+
 static void write_classes(struct json_out *j, const struct plan *plan, const struct shard_dataset *ds,
 			  const uint64_t *inputs)
 {
-	const struct shard_schema *schema = ds ? shard_dataset_schema(ds) : NULL;
-	const struct shard_field *label = schema ? shard_schema_label(schema) : NULL;
-	char name[SHARD_KEY_BYTES_MAX + 1];
-	struct shard_error err;
-	uint64_t records;
+	struct fact_class c;
 
 	json_out_array(j, "classes");
 	for (uint64_t i = 0; i < plan->class_count; i++) {
-		plan_class_name(plan, i, name);
+		facts_class(plan, ds, inputs, i, &c);
 		json_out_object_line(j, NULL);
-		json_out_string(j, "name", name);
-		if (plan_has_labels(plan))
-			json_out_u64(j, "inputs", inputs[i]);
-		else
-			json_out_null(j, "inputs");
-		if (label &&
-		    shard_dataset_class_records(ds, (uint32_t)(label - schema->field), i, &records, &err) == SHARD_OK)
-			json_out_u64(j, "records", records);
-		else
-			json_out_null(j, "records");
+		json_out_string(j, "name", c.name);
+		write_known(j, "inputs", c.has_inputs, c.inputs);
+		write_known(j, "records", c.has_records, c.records);
 		json_out_end(j);
 	}
 	json_out_end(j);
@@ -155,26 +161,11 @@ static void write_pack(struct json_out *j, const struct plan *plan)
 	json_out_object_line(j, "packed");
 	json_out_u64(j, "documents", p->document_count);
 	json_out_u64(j, "tokens_in_records", padding.places);
-	if (p->packed_count) {
-		json_out_u64(j, "padding", padding.padding);
+	write_known(j, "padding", p->packed_count, padding.padding);
+	if (p->packed_count)
 		json_out_double(j, "padding_percent", padding.percent);
-	} else {
-		json_out_null(j, "padding");
+	else
 		json_out_null(j, "padding_percent");
-	}
-	json_out_end(j);
-}
-
-static void write_fit(struct json_out *j, const struct fit_count *f)
-{
-	json_out_object_line(j, "fit");
-	json_out_u64(j, "images", f->images);
-	json_out_u64(j, "enlarged", f->enlarged);
-	json_out_u64(j, "padded", f->padded);
-	json_out_u64(j, "boxes", f->boxes);
-	json_out_u64(j, "boxes_without_area", f->empty_boxes);
-	json_out_u64(j, "boxes_below_a_pixel", f->narrow_boxes);
-	json_out_u64(j, "records_not_counted", f->unknown);
 	json_out_end(j);
 }
 
@@ -200,32 +191,24 @@ static void write_not_finite(struct json_out *j, const struct shard_schema *s, c
 static void write_first(struct json_out *j, const char *key, const struct plan *plan, bool there, uint64_t input_idx)
 {
 	char path[PLAN_PATH_BYTES_MAX];
-	struct plan_input input;
 
-	if (!there) {
+	if (there)
+		facts_path(plan, input_idx, path);
+	if (there)
+		json_out_string(j, key, path);
+	else
 		json_out_null(j, key);
-		return;
-	}
-	plan_input(plan, input_idx, &input);
-	plan_input_path(plan, &input, path);
-	json_out_string(j, key, path);
 }
 
 /* Counts and first inputs; of records_not_counted nobody knows. */
 static void write_dropped(struct json_out *j, const struct plan *plan, const struct fit_count *f)
 {
-	static const char *const names[DROPPED_COUNT] = {[DROPPED_ORIENTATION] = "orientation",
-							 [DROPPED_ALPHA] = "alpha",
-							 [DROPPED_PROFILE] = "profile",
-							 [DROPPED_CMYK] = "cmyk",
-							 [DROPPED_BITS] = "bits"};
-	bool there;
-
 	json_out_object(j, "dropped");
 	for (uint32_t i = 0; i < DROPPED_COUNT; i++) {
-		json_out_object_line(j, names[i]);
+		bool there = f->dropped[i] && f->dropped_first[i] < plan->input_count;
+
+		json_out_object_line(j, facts_dropped[i].key);
 		json_out_u64(j, "images", f->dropped[i]);
-		there = f->dropped[i] && f->dropped_first[i] < plan->input_count;
 		write_first(j, "first", plan, there, there ? plan_input_at(plan, f->dropped_first[i]) : 0);
 		json_out_end(j);
 	}
@@ -259,36 +242,21 @@ static void write_field_values(struct json_out *j, const struct plan *plan, cons
 	json_out_end(j);
 }
 
-static void write_account(struct json_out *j, const struct account *a)
-{
-	uint64_t failed = account_failed(a), bad = 0;
-
-	for (uint64_t i = 0; i < a->problems.count; i++)
-		bad += a->problems.item[i].how == PROBLEM_BAD;
-	json_out_u64(j, "inputs", a->input_count);
-	json_out_u64(j, "written", a->written);
-	json_out_u64(j, "accepted_with_warnings", a->accepted);
-	json_out_u64(j, "skipped", a->skipped);
-	json_out_u64(j, "quarantined", a->quarantined);
-	json_out_u64(j, "failed", failed);
-	json_out_object_line(j, "failed_because");
-	json_out_u64(j, "bad", bad);
-	json_out_u64(j, "unreadable", a->unreadable);
-	json_out_u64(j, "not_published", account_not_done(a));
-	json_out_end(j);
-}
-
-static void write_problems(struct json_out *j, const char *key, const struct plan *plan,
-			   const struct problem_list *list)
+static void write_list(struct json_out *j, const struct plan *plan, const struct fact_list *l)
 {
 	static const char *const how[] = {
 		[PROBLEM_SKIPPED] = "skipped",	 [PROBLEM_QUARANTINED] = "quarantined", [PROBLEM_BAD] = "failed",
 		[PROBLEM_UNREADABLE] = "failed", [PROBLEM_ACCEPTED] = "accepted",	[PROBLEM_FIRST] = "first"};
 	char class_name[PLAN_CLASS_NAMES_BYTES], path[PLAN_PATH_BYTES_MAX];
 	struct plan_input input;
-	json_out_array(j, key);
-	for (uint64_t i = 0; i < list->count; i++) {
-		const struct problem *p = &list->item[i];
+
+	if (!l->list) {
+		json_out_null(j, l->key);
+		return;
+	}
+	json_out_array(j, l->key);
+	for (uint64_t i = 0; i < l->list->count; i++) {
+		const struct problem *p = &l->list->item[i];
 
 		plan_input(plan, plan_input_at(plan, p->ordinal), &input);
 		plan_input_path(plan, &input, path);
@@ -299,8 +267,7 @@ static void write_problems(struct json_out *j, const char *key, const struct pla
 		else
 			json_out_null(j, "class");
 		json_out_u64(j, "ordinal", p->ordinal);
-		json_out_string(j, "reason",
-				p->how == PROBLEM_UNREADABLE ? "unreadable" : shard_miss_reason_name(p->reason));
+		json_out_string(j, "reason", facts_reason(p));
 		json_out_string(j, "message", p->message);
 		json_out_string(j, "how", how[p->how]);
 		json_out_end(j);
@@ -310,9 +277,9 @@ static void write_problems(struct json_out *j, const char *key, const struct pla
 
 static void write_statistics(struct json_out *j, const struct shard_dataset *ds)
 {
-	struct report_statistics s;
+	struct fact_statistics s;
 	for (unsigned which = 0; which < 2; which++) {
-		if (!ds || !report_statistics(ds, &s)) {
+		if (!ds || !facts_statistics(ds, &s)) {
 			json_out_null(j, which ? "std" : "mean");
 			continue;
 		}
@@ -345,49 +312,43 @@ static void write_ignored(struct json_out *j, const struct scan *scan)
 	json_out_end(j);
 }
 
-const char *report_outcome(const struct report *r)
-{
-	return r->exit_code == EXIT_INTERRUPTED || r->exit_code == EXIT_STOPPED ? "interrupted"
-	       : r->exit_code != EXIT_DONE					? "failed"
-	       : r->sealed							? "sealed"
-	       : r->planned							? "planned"
-										: "built";
-}
-
 void report_json(const struct report *r, FILE *out, const struct shard_dataset *ds, const uint64_t *inputs)
 {
 	const struct plan *plan = r->job->plan;
+	const struct account *a = r->job->account;
 	struct text digest = {0};
+	struct fact fact[FACTS_MAX];
+	struct fact_list list[FACTS_LISTS];
+	struct fact_text text[FACTS_TEXTS];
 	struct json_out j;
 
 	text_hex(&digest, plan->digest, sizeof(plan->digest));
 	json_out_start(&j, out);
 	json_out_object(&j, NULL);
-	json_out_string(&j, "outcome", report_outcome(r));
+	json_out_string(&j, "outcome", facts_outcome(r));
 	json_out_u64(&j, "exit_code", (uint64_t)r->exit_code);
 	json_out_string(&j, "plan", digest.data ? digest.data : "");
 	write_recipe(&j, &plan->recipe);
 	write_versions(&j, plan);
-	write_account(&j, r->job->account);
+	write_facts(&j, fact, facts_account(a, fact));
 	write_pack(&j, plan);
 	if (recipe_is_images(&plan->recipe)) {
-		write_fit(&j, &r->job->account->fit);
-		write_dropped(&j, plan, &r->job->account->fit);
-		write_field_values(&j, plan, &r->job->account->fit);
+		write_facts(&j, fact, facts_fit(&a->fit, fact));
+		write_dropped(&j, plan, &a->fit);
+		write_field_values(&j, plan, &a->fit);
 	}
-	write_not_finite(&j, &r->job->schema, &r->job->account->not_finite);
+	write_not_finite(&j, &r->job->schema, &a->not_finite);
 	write_ignored(&j, r->scan);
 	write_classes(&j, plan, ds, inputs);
-	write_problems(&j, "bad_inputs", plan, &r->job->account->problems);
-	write_problems(&j, "accepted_inputs", plan, &r->job->account->accepted_inputs);
-	if (r->job->account->firsts_unknown)
-		json_out_null(&j, "first_of_several");
-	else
-		write_problems(&j, "first_of_several", plan, &r->job->account->first_inputs);
+	facts_lists(a, list);
+	for (uint32_t i = 0; i < FACTS_LISTS; i++)
+		write_list(&j, plan, &list[i]);
 	write_statistics(&j, ds);
 	json_out_double(&j, "seconds", (double)r->elapsed_ns / 1e9);
-	write_lines(&j, "warnings", r->scan ? r->scan->warnings.data : NULL, r->scan ? r->scan->warnings.bytes : 0, 0);
-	write_lines(&j, "notes", r->scan ? r->scan->notes.data : NULL, r->scan ? r->scan->notes.bytes : 0, 0);
+	facts_texts(r->scan, text);
+	for (uint32_t i = 0; i < FACTS_TEXTS; i++)
+		write_lines(&j, text[i].key, text[i].lines ? text[i].lines->data : NULL,
+			    text[i].lines ? text[i].lines->bytes : 0, 0);
 	json_out_end(&j);
 	json_out_finish(&j); /* a memory stream: its one failure shows when it is closed */
 	text_free(&digest);

@@ -2,20 +2,15 @@
 /*
  * report_text.c - how it went, in a few lines on stderr
  */
-#include "tools/shardpack/report/report_text.h"
-
 #include <inttypes.h>
 #include <stdio.h>
 
 #include "tools/common/human.h"
 #include "tools/common/message.h"
 #include "tools/shardpack/build/job.h"
-#include "tools/shardpack/convert/account.h"
 #include "tools/shardpack/decode/image.h"
-#include "tools/shardpack/plan/plan.h"
 #include "tools/shardpack/plan/recipe.h"
 #include "tools/shardpack/report/report.h"
-#include "tools/shardpack/report/report_statistics.h"
 #include "tools/shardpack/scan/request.h"
 #include "tools/shardpack/scan/scan.h"
 
@@ -23,16 +18,16 @@ static void tell_dataset(const struct report *r, struct shard_dataset *ds)
 {
 	char records[HUMAN_CHARS], shards[HUMAN_CHARS], bytes[HUMAN_CHARS], time[HUMAN_CHARS];
 	struct shard_dataset_info info;
-	struct report_statistics s;
+	struct fact_statistics s;
 
 	shard_dataset_info(ds, &info);
 	note("%s: %s records in %s shard%s, %s, in %s", r->job->out_dir, human_count(records, info.record_count),
 	     human_count(shards, info.shard_count), info.shard_count == 1 ? "" : "s",
 	     human_bytes(bytes, info.data_bytes), human_duration(time, r->elapsed_ns));
-	if (report_statistics(ds, &s) && s.channels == IMAGE_CHANNELS)
+	if (facts_statistics(ds, &s) && s.channels == IMAGE_CHANNELS)
 		note("mean %.4f %.4f %.4f, standard deviation %.4f %.4f %.4f (red, green, blue, scaled to 0..1)",
 		     s.mean[0], s.mean[1], s.mean[2], s.deviation[0], s.deviation[1], s.deviation[2]);
-	else if (report_statistics(ds, &s) && s.channels == 1)
+	else if (facts_statistics(ds, &s) && s.channels == 1)
 		note("mean %.4f, standard deviation %.4f (scaled to 0..1)", s.mean[0], s.deviation[0]);
 }
 
@@ -111,30 +106,16 @@ static void tell_not_finite(const struct shard_schema *s, const struct not_finit
 /* Files may have more than their records.  Nobody sees later what was left out. */
 static void tell_dropped(const struct plan *plan, const struct fit_count *f, bool exif_said)
 {
-	static const struct {
-		const char *what, *then;
-		bool is_odd;
-	} dropped[DROPPED_COUNT] = {
-		[DROPPED_ORIENTATION] = {"an orientation in EXIF or XMP, and lie as in the file",
-					 "; --exif apply turns them upright", true},
-		[DROPPED_ALPHA] = {"an alpha channel or a transparent colour, which is left out", "", false},
-		[DROPPED_PROFILE] = {"a colour profile or gamma other than sRGB, which is not applied", "", false},
-		[DROPPED_CMYK] = {"CMYK, which became RGB without a profile", "", false},
-		[DROPPED_BITS] = {"more than 8 bits a sample, of which the upper 8 are packed",
-				  "; --dtype u16 packs all of 16", false},
-	};
 	char path[PLAN_PATH_BYTES_MAX], some[HUMAN_CHARS], all[HUMAN_CHARS];
-	struct plan_input input;
 
 	for (uint32_t i = 0; i < DROPPED_COUNT; i++) {
 		if (!f->dropped[i] || f->dropped_first[i] >= plan->input_count)
 			continue;
-		plan_input(plan, plan_input_at(plan, f->dropped_first[i]), &input);
-		plan_input_path(plan, &input, path);
-		(dropped[i].is_odd && !exif_said ? warn : note)(
+		facts_path(plan, plan_input_at(plan, f->dropped_first[i]), path);
+		(facts_dropped[i].is_odd && !exif_said ? warn : note)(
 			"%s of %s images %s %s (the first is %s)%s", human_count(some, f->dropped[i]),
-			human_count(all, f->images), f->dropped[i] == 1 ? "has" : "have", dropped[i].what, path,
-			dropped[i].then);
+			human_count(all, f->images), f->dropped[i] == 1 ? "has" : "have", facts_dropped[i].text, path,
+			facts_dropped[i].remedy);
 	}
 }
 
@@ -160,14 +141,12 @@ static void warn_of_field(const struct recipe *recipe, uint32_t i, const struct 
 static void tell_fields(const struct plan *plan, const struct fit_count *fit)
 {
 	char without[HUMAN_CHARS], all[HUMAN_CHARS], path[PLAN_PATH_BYTES_MAX];
-	struct plan_input input;
 
 	for (uint32_t i = 0; i < plan->recipe.field_count; i++) {
 		const struct fit_field *f = &fit->field[i];
 
 		if (f->without && f->first < plan->input_count) {
-			plan_input(plan, f->first, &input);
-			plan_input_path(plan, &input, path);
+			facts_path(plan, f->first, path);
 			note("%s of %s record%s %s no value for field %s: the first is %s",
 			     human_count(without, f->without), human_count(all, f->records), f->records == 1 ? "" : "s",
 			     f->without == 1 ? "has" : "have", plan->recipe.field[i].name, path);

@@ -14,6 +14,7 @@
 #include "tools/common/shelf.h"
 #include "tools/common/text.h"
 #include "tools/shardpack/input/place.h"
+#include "tools/shardpack/plan/field_part.h"
 #include "tools/shardpack/plan/plan.h"
 #include "tools/shardpack/plan/recipe.h"
 #include "tools/shardpack/scan/image_list.h"
@@ -120,31 +121,20 @@ static uint32_t field_that_differs(const struct image_list *images, uint64_t x, 
 	const struct recipe *r = images->request->recipe;
 	const char *a = images->text.data + images->item[x].fields_at,
 		   *b = images->text.data + images->item[y].fields_at;
-	size_t a_bytes, b_bytes;
+	struct field_part x_part, y_part;
 
 	if (!strcmp(a, b))
 		return r->field_count;
-	if (a[0] == ' ' && a[1] == '=') { /* all numbers of --columns are one token */
-		a += 2;
-		b += 2;
-		for (uint32_t i = 0; i < r->field_count; i++) {
-			size_t digits = r->from[i].column ? 2 * shard_dtype_bytes(r->field[i].dtype) : 0;
-
-			if (memcmp(a, b, digits))
-				return i;
-			a += digits;
-			b += digits;
-		}
-	}
+	a++; /* a blank stands before the first token */
+	b++;
 	for (uint32_t i = 0; i < r->field_count; i++) {
-		if (!field_has_part(&r->from[i]))
-			continue;
-		a_bytes = strcspn(a + 1, " ") + 1;
-		b_bytes = strcspn(b + 1, " ") + 1;
-		if (is_compared(&r->from[i]) && (a_bytes != b_bytes || memcmp(a, b, a_bytes)))
+		const char *a_from = a, *b_from = b;
+
+		field_part_next(&r->field[i], &r->from[i], &a, &x_part);
+		field_part_next(&r->field[i], &r->from[i], &b, &y_part);
+		if (is_compared(&r->from[i]) &&
+		    (a - a_from != b - b_from || memcmp(a_from, b_from, (size_t)(a - a_from))))
 			return i;
-		a += a_bytes;
-		b += b_bytes;
 	}
 	return r->field_count;
 }

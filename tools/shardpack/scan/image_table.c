@@ -209,31 +209,25 @@ static void tell_absent(struct image_table *t, const struct path_row *row, uint3
 			    t->path, row->line, from);
 }
 
-/* The numbers of --columns, one behind the other, in one token. */
-static int add_columns(struct image_table *t, const struct path_row *row, struct text *out)
+/* A number of --columns; all of them are one token. */
+static int add_number(struct image_table *t, const struct path_row *row, uint32_t i, struct text *out)
 {
 	const struct recipe *r = t->request->recipe;
-	const char *cell;
+	const struct shard_field *f = &r->field[i];
+	const char *cell = row->value[i][0] ? row->value[i] : r->from[i].empty;
 	uint8_t value[8];
-	for (uint32_t i = 0; i < r->field_count; i++) {
-		const struct shard_field *f = &r->field[i];
 
-		if (!r->from[i].column)
-			continue;
-		cell = row->value[i][0] ? row->value[i] : r->from[i].empty;
-		t->filled[i] += cell == r->from[i].empty && cell[0] && !t->text;
-		if (!row->value[i][0])
-			tell_absent(t, row, i);
-		else
-			t->request->scan->field[i].found = true;
-		if (!field_value_of_column(f, cell, value))
-			return bad_row(t, row->line, SHARD_MISS_VALUE,
-				       "'%.100s' in column %s is not a value of type %s%s", cell, f->name,
-				       shard_dtype_name(f->dtype), remedy_of(f, cell));
-		if (!out->bytes)
-			text_add(out, " =", 2);
-		text_hex(out, value, shard_dtype_bytes(f->dtype));
-	}
+	t->filled[i] += cell == r->from[i].empty && cell[0] && !t->text;
+	if (!row->value[i][0])
+		tell_absent(t, row, i);
+	else
+		t->request->scan->field[i].found = true;
+	if (!field_value_of_column(f, cell, value))
+		return bad_row(t, row->line, SHARD_MISS_VALUE, "'%.100s' in column %s is not a value of type %s%s",
+			       cell, f->name, shard_dtype_name(f->dtype), remedy_of(f, cell));
+	if (!out->bytes)
+		text_add(out, " =", 2);
+	text_hex(out, value, shard_dtype_bytes(f->dtype));
 	return EXIT_DONE;
 }
 
@@ -321,13 +315,12 @@ static int find_fields(struct image_table *t, const struct path_row *row)
 {
 	const struct recipe *r = t->request->recipe;
 	struct text *out = &t->fields;
-	int code;
+	int code = EXIT_DONE;
 
 	out->bytes = 0;
-	code = add_columns(t, row, out);
 	for (uint32_t i = 0; code == EXIT_DONE && i < r->field_count; i++)
-		if (field_has_part(&r->from[i]))
-			code = add_cell(t, row, i, out);
+		if (r->from[i].kind != FIELD_LENGTH)
+			code = r->from[i].column ? add_number(t, row, i, out) : add_cell(t, row, i, out);
 	return code == EXIT_DONE && text_failed(out) ? out_of_memory() : code;
 }
 

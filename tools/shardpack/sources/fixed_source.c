@@ -2,7 +2,7 @@
 /*
  * fixed_source.c - the way through a source of fixed records, one file after the other
  */
-#include "tools/shardpack/sources/fixed_source.h"
+#include "tools/shardpack/sources/fixed.h"
 
 #include <inttypes.h>
 

@@ -123,9 +123,10 @@ static bool is_of_whole_images(const struct recipe *recipe, const char *name)
 	       (!strcmp(name, "image" FIELD_LENGTH_SUFFIX) || !strcmp(name, "image" FIELD_SIZE_SUFFIX));
 }
 
-/* A field, and that of its lengths; `option` is "--field", or "--columns" for its numbers. */
-static int enter(const struct request *r, const char *option, struct field_option *o)
+/* A field, and that of its lengths. */
+static int enter(const struct request *r, struct field_option *o)
 {
+	const char *option = o->column ? "--columns" : "--field";
 	struct recipe *recipe = r->recipe;
 	struct shard_field f, length;
 	struct field_source s;
@@ -179,64 +180,45 @@ static int enter_field(const struct request *r, struct field_option *o)
 		code = fail(EXIT_BAD,
 			    "--field %s: map=%s: with this one, all maps have %" PRIu64 " lines; the limit is %d",
 			    o->name, o->map_path, line_count, MASK_MAP_ALL_LINES_MAX);
-	return code == EXIT_DONE ? enter(r, "--field", o) : code;
-}
-
-/* ":default=-1" behind the type of the column that was entered last; `at` is all of the column. */
-static int enter_default(const struct request *r, const char *at, int bytes, const char *text)
-{
-	const struct shard_field *f = &r->recipe->field[r->recipe->field_count - 1];
-	char *empty = r->recipe->from[r->recipe->field_count - 1].empty;
-	int left = bytes - (int)(text - at), skip = (int)strlen(":default=");
-	uint8_t value[8];
-
-	if (!left)
-		return EXIT_DONE;
-	if (left <= skip || memcmp(text, ":default=", (size_t)skip) != 0 || left - skip > FIELD_EMPTY_BYTES)
-		return cli_misuse(r->args,
-				  "--columns %.*s: '%.*s' must be :default=V, a number of at most %d characters, "
-				  "which is packed for empty cells",
-				  bytes, at, left, text, FIELD_EMPTY_BYTES);
-	memcpy(empty, text + skip, (size_t)(left - skip));
-	empty[left - skip] = '\0';
-	if (!field_value_of_column(f, empty, value))
-		return cli_misuse(r->args, "--columns %.*s: '%s' is not a value of type %s", bytes, at, empty,
-				  shard_dtype_name(f->dtype));
-	return EXIT_DONE;
+	return code == EXIT_DONE ? enter(r, o) : code;
 }
 
 /*
- * "age:f32,site:u16:default=0": each is short for --field age:kind=tensor,dtype=f32, also in a
- * plan, which has the values, and so no default.
+ * "site:u16:default=0" is short for --field site:kind=tensor,dtype=u16, whose cells are decimal
+ * numbers, or empty.
  */
-static int enter_columns(const struct request *r)
+static int read_column(const struct request *r, const char *at, int bytes, struct field_option *o)
 {
-	const char *at = r->o->columns;
-	struct field_option o;
+	static const char key[] = ":default=";
+	int name_bytes = (int)strcspn(at, ",:"), key_bytes = (int)strlen(key), left;
+	const char *type = at + name_bytes + (at[name_bytes] == ':');
+	int type_bytes = (int)strcspn(type, ",:");
+	struct shard_field f = {.name = ""};
 	char text[256], why[320];
-	bool more = true;
-	int code = EXIT_DONE;
+	uint8_t value[8];
 
-	while (code == EXIT_DONE && more) {
-		int bytes = (int)strcspn(at, ","), name_bytes = (int)strcspn(at, ",:");
-		const char *type = at + name_bytes + (at[name_bytes] == ':');
-		int type_bytes = (int)strcspn(type, ",:");
-
-		if (!type_bytes || snprintf(text, sizeof(text), "%.*s:kind=tensor,dtype=%.*s", name_bytes, at,
-					    type_bytes, type) >= (int)sizeof(text))
-			return cli_misuse(r->args, "--columns %s: must be NAME:TYPE,..., such as age:f32,site:u16",
-					  r->o->columns);
-		if (!field_option_parse(text, false, &o, why, sizeof(why)))
-			return cli_misuse(r->args, "--columns %.*s: %s", bytes, at, why);
-		code = enter(r, "--columns", &o);
-		if (code == EXIT_DONE)
-			code = enter_default(r, at, bytes, type + type_bytes);
-		more = at[bytes] == ',';
-		at += bytes + more;
-	}
-	for (uint32_t i = 0; i < r->recipe->field_count; i++)
-		r->recipe->from[i].column = true;
-	return code;
+	if (!type_bytes || snprintf(text, sizeof(text), "%.*s:kind=tensor,dtype=%.*s", name_bytes, at, type_bytes,
+				    type) >= (int)sizeof(text))
+		return cli_misuse(r->args, "--columns %s: must be NAME:TYPE,..., such as age:f32,site:u16",
+				  r->o->columns);
+	if (!field_option_parse(text, false, o, why, sizeof(why)))
+		return cli_misuse(r->args, "--columns %.*s: %s", bytes, at, why);
+	o->column = true;
+	left = bytes - (int)(type + type_bytes - at);
+	if (!left)
+		return EXIT_DONE;
+	if (left <= key_bytes || memcmp(type + type_bytes, key, (size_t)key_bytes) != 0 ||
+	    left - key_bytes > FIELD_EMPTY_BYTES)
+		return cli_misuse(r->args,
+				  "--columns %.*s: '%.*s' must be :default=V, a number of at most %d characters, "
+				  "which is packed for empty cells",
+				  bytes, at, left, type + type_bytes, FIELD_EMPTY_BYTES);
+	memcpy(o->empty, type + type_bytes + key_bytes, (size_t)(left - key_bytes));
+	f.dtype = (uint32_t)o->value[FIELD_KEY_DTYPE];
+	return field_value_of_column(&f, o->empty, value)
+		       ? EXIT_DONE
+		       : cli_misuse(r->args, "--columns %.*s: '%s' is not a value of type %s", bytes, at, o->empty,
+				    shard_dtype_name(f.dtype));
 }
 
 /* --accept adds a field of its own. */
@@ -259,28 +241,29 @@ static int make_room_for_damage(const struct request *r)
 	return EXIT_DONE;
 }
 
-static int settle_all(const struct request *r, struct field_option *o)
+/* All that --columns and --field say, in this order: a plan has the numbers of columns first. */
+static int read_fields(const struct request *r, struct field_option *o, struct field_option **image)
 {
-	const struct cli_strings *fields = &r->o->fields;
-	struct field_option *image = NULL;
+	const char *column = r->o->columns;
 	char why[320];
-	int code;
+	int code = EXIT_DONE;
 
-	for (size_t i = 0; i < fields->count; i++) {
-		if (!field_option_parse(fields->items[i], false, &o[i], why, sizeof(why)))
-			return cli_misuse(r->args, "--field %s: %s", fields->items[i], why);
-		if (!strcmp(o[i].name, "image") && image)
-			return cli_misuse(r->args, "--field image is given twice");
-		if (!strcmp(o[i].name, "image"))
-			image = &o[i];
+	*image = NULL;
+	while (code == EXIT_DONE && column) {
+		size_t bytes = strcspn(column, ",");
+
+		code = read_column(r, column, (int)bytes, o++);
+		column = column[bytes] ? column + bytes + 1 : NULL;
 	}
-	code = settle_image(r, image);
-	if (code == EXIT_DONE && r->o->columns)
-		code = enter_columns(r);
-	for (size_t i = 0; code == EXIT_DONE && i < fields->count; i++)
-		if (&o[i] != image)
-			code = enter_field(r, &o[i]);
-	return code == EXIT_DONE ? make_room_for_damage(r) : code;
+	for (size_t i = 0; code == EXIT_DONE && i < r->o->fields.count; i++, o++) {
+		if (!field_option_parse(r->o->fields.items[i], false, o, why, sizeof(why)))
+			return cli_misuse(r->args, "--field %s: %s", r->o->fields.items[i], why);
+		if (!strcmp(o->name, "image") && *image)
+			return cli_misuse(r->args, "--field image is given twice");
+		if (!strcmp(o->name, "image"))
+			*image = o;
+	}
+	return code;
 }
 
 /* --multi-label: a number, or "hot". */
@@ -320,15 +303,26 @@ static int refuse_labels(const struct request *r)
 
 int image_recipe_settle(const struct request *r)
 {
-	struct field_option *o = calloc(r->o->fields.count + 1, sizeof(*o));
-	int code = o ? refuse_labels(r) : fail(EXIT_IO, "out of memory for fields");
+	size_t count = r->o->fields.count + (r->o->columns != NULL);
+	struct field_option *o, *image = NULL;
+	int code;
 
+	for (const char *at = r->o->columns; at && *at; at++)
+		count += *at == ',';
+	o = calloc(count + 1, sizeof(*o));
+	code = o ? refuse_labels(r) : fail(EXIT_IO, "out of memory for fields");
 	if (code == EXIT_DONE)
 		code = settle_labels(r);
 	if (code == EXIT_DONE)
-		code = settle_all(r, o);
-
-	for (size_t i = 0; o && i < r->o->fields.count; i++)
+		code = read_fields(r, o, &image);
+	if (code == EXIT_DONE)
+		code = settle_image(r, image);
+	for (size_t i = 0; code == EXIT_DONE && i < count; i++)
+		if (&o[i] != image)
+			code = enter_field(r, &o[i]);
+	if (code == EXIT_DONE)
+		code = make_room_for_damage(r);
+	for (size_t i = 0; o && i < count; i++)
 		field_option_free(&o[i]);
 	free(o);
 	return code;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * source.h - what can be packed: a row for each source, in source_NAME.c
+ * source.h - what can be packed: a row for each source, in source_NAME.c or presets.c
  *
  * A source is two verbs, `shardpack NAME` and `shardpack plan NAME`, and two functions.  settle()
  * looks at the command alone; scan() looks at the inputs and fills the plan.  There are two kinds:
@@ -10,7 +10,8 @@
  *           one class at a time.  What lies elsewhere is found by image_files.c, image_table.c,
  *           image_archive.c and webdataset.c; image_list.c collects it and makes the plan's lines.
  *   fixed   inputs are records of files, counted; the plan has slices of files for each field.
- *           fixed_source.c goes through the files, fixed_fields.c makes the slices.
+ *           fixed_source.c goes through the files, fixed_fields.c makes the slices.  presets.c has
+ *           published datasets, which are files of records or arrays with known names.
  */
 #ifndef SHARD_SOURCES_SOURCE_H
 #define SHARD_SOURCES_SOURCE_H

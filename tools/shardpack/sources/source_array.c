@@ -23,9 +23,7 @@
 #include "tools/shardpack/scan/pack_options.h"
 #include "tools/shardpack/scan/request.h"
 #include "tools/shardpack/scan/scan.h"
-#include "tools/shardpack/sources/fixed_fields.h"
-#include "tools/shardpack/sources/fixed_parts.h"
-#include "tools/shardpack/sources/fixed_source.h"
+#include "tools/shardpack/sources/fixed.h"
 #include "tools/shardpack/sources/source.h"
 
 #define RECORD_BYTES_MAX (UINT64_C(1) << 30) /* format/SHARD.md; seen to here, before gigabytes are transposed */
@@ -51,15 +49,8 @@ struct arrays {
 	uint32_t from_file; /* which fields are files of their own, a bit for each */
 };
 
-/* Bytes of a file that are an array: all of it, or a member of a .npz that is stored. */
-struct part {
-	uint32_t file;
-	uint64_t offset, bytes;
-	const char *name, *where; /* of the field; for messages */
-};
-
 /* "fortran,128,4,1000,3,32,32": what unpack.c makes of it is in C's order. */
-static int transpose(const struct request *r, const struct npy *a, const struct part *p, uint32_t *file)
+static int transpose(const struct request *r, const struct npy *a, const struct array_bytes *p, uint32_t *file)
 {
 	char how[256];
 	size_t at = (size_t)snprintf(how, sizeof(how), "fortran,%" PRIu64 ",%zu", p->offset + a->data_offset,
@@ -69,7 +60,7 @@ static int transpose(const struct request *r, const struct npy *a, const struct 
 	return stored_unpack(r->stored, r->plan, p->file, how, a->data_bytes, file);
 }
 
-static int check_size(const struct npy *a, const struct part *p)
+static int check_size(const struct npy *a, const struct array_bytes *p)
 {
 	uint32_t zero;
 
@@ -98,7 +89,7 @@ static int check_size(const struct npy *a, const struct part *p)
 }
 
 /* Its bytes could be anything, so a user has to say that they are bfloat16. */
-static int take_unnamed(const struct request *r, const struct part *p, uint64_t *count)
+static int take_unnamed(const struct request *r, const struct array_bytes *p, uint64_t *count)
 {
 	++*count;
 	return r->o->v2 ? EXIT_DONE
@@ -109,14 +100,31 @@ static int take_unnamed(const struct request *r, const struct part *p, uint64_t 
 			       p->where);
 }
 
-static int add_array(const struct request *r, const struct part *p, uint64_t *unnamed_count)
+int array_add(const struct request *r, const struct array_bytes *p, const struct npy *a)
+{
+	struct fixed_column c = {.dtype = a->dtype, .swap = a->swap, .offset = p->offset + a->data_offset};
+	uint32_t field, file = p->file;
+	int code = check_size(a, p);
+
+	if (code != EXIT_DONE)
+		return code;
+	c.stride = a->data_bytes / a->shape[0];
+	c.count = a->shape[0];
+	code = fixed_fields_enter(r->recipe, p->where, p->name, a->dtype, a->shape + 1, a->ndim - 1, &field);
+	if (code == EXIT_DONE && a->fortran && a->ndim > 1) {
+		code = transpose(r, a, p, &file);
+		c.offset = 0;
+	}
+	c.file = file;
+	return code == EXIT_DONE ? fixed_fields_add(r->plan, r->recipe, field, &c) : code;
+}
+
+static int add_npy(const struct request *r, const struct array_bytes *p, uint64_t *unnamed_count)
 {
 	uint64_t have = p->bytes < NPY_HEAD_BYTES_MAX ? p->bytes : NPY_HEAD_BYTES_MAX;
 	uint8_t *head = malloc(NPY_HEAD_BYTES_MAX);
 	struct npy a;
-	struct fixed_column c;
 	char why[256];
-	uint32_t field, file = p->file;
 	int code =
 		head ? stored_get(r->stored, p->file, p->offset, head, (size_t)have) : fail(EXIT_IO, "out of memory");
 
@@ -126,24 +134,9 @@ static int add_array(const struct request *r, const struct part *p, uint64_t *un
 				    ? ""
 				    : "; write it with numpy.save(), or pack records of one size with `shardpack raw`");
 	free(head);
-	if (code == EXIT_DONE)
-		code = check_size(&a, p);
 	if (code == EXIT_DONE && a.unnamed)
 		code = take_unnamed(r, p, unnamed_count);
-	if (code != EXIT_DONE)
-		return code;
-	c = (struct fixed_column){.dtype = a.dtype,
-				  .swap = a.swap,
-				  .offset = p->offset + a.data_offset,
-				  .stride = a.data_bytes / a.shape[0],
-				  .count = a.shape[0]};
-	code = fixed_fields_enter(r->recipe, p->where, p->name, a.dtype, a.shape + 1, a.ndim - 1, &field);
-	if (code == EXIT_DONE && a.fortran && a.ndim > 1) {
-		code = transpose(r, &a, p, &file);
-		c.offset = 0;
-	}
-	c.file = file;
-	return code == EXIT_DONE ? fixed_fields_add(r->plan, r->recipe, field, &c) : code;
+	return code == EXIT_DONE ? array_add(r, p, &a) : code;
 }
 
 /* "train/x.npy" to "x", "x.left.npy.gz" to "x.left".  Whole, so that two long names remain two. */
@@ -311,7 +304,7 @@ static int refuse_second(const struct archive *a, const struct zip_member *m, co
 static int add_member(const struct archive *a, const struct zip_member *m)
 {
 	char name[PLAN_PATH_BYTES_MAX], how[128], *where = NULL;
-	struct part p = {.file = a->file, .offset = m->offset, .bytes = m->bytes, .name = name};
+	struct array_bytes p = {.file = a->file, .offset = m->offset, .bytes = m->bytes, .name = name};
 	int code = EXIT_DONE;
 
 	if (m->name_bytes < 4 || strcmp(m->name + m->name_bytes - 4, ".npy"))
@@ -335,7 +328,7 @@ static int add_member(const struct archive *a, const struct zip_member *m)
 	}
 	p.where = where;
 	if (code == EXIT_DONE)
-		code = add_array(a->r, &p, &a->arrays->unnamed_count);
+		code = add_npy(a->r, &p, &a->arrays->unnamed_count);
 	if (code == EXIT_DONE)
 		code = fixed_parts_add(&a->arrays->parts, a->r, a->path, 0, where);
 	free(where);
@@ -368,11 +361,11 @@ static int add_archive(const struct request *r, uint32_t file, const char *path,
 /* ---- files ---- */
 
 /* A file that is one array: parts of other fields with its records lie in the same folder. */
-static int add_single(const struct request *r, struct arrays *a, const char *path, struct part *p, char *name)
+static int add_single(const struct request *r, struct arrays *a, const char *path, struct array_bytes *p, char *name)
 {
 	char folder[PLAN_PATH_BYTES_MAX];
 	uint64_t number = r->o->numbered == NUMBERED_PARTS ? cut_number(&a->stems, name) : 0;
-	int code = add_array(r, p, &a->unnamed_count);
+	int code = add_npy(r, p, &a->unnamed_count);
 
 	if (code != EXIT_DONE)
 		return code;
@@ -384,7 +377,7 @@ static int add_single(const struct request *r, struct arrays *a, const char *pat
 static int add_file(const struct request *r, void *context, const char *path)
 {
 	char name[PLAN_PATH_BYTES_MAX], *where;
-	struct part p = {.name = name};
+	struct array_bytes p = {.name = name};
 	int code = input_file_open(r, path, &p.file);
 
 	if (code != EXIT_DONE)

@@ -512,23 +512,17 @@ static int scan_items(const struct request *r, struct labels *labels, const stru
 static bool is_any_there(const struct plan *plan, uint32_t i, bool *any_good)
 {
 	const struct field_source *s = &plan->recipe.from[i];
-	uint32_t before = recipe_column_bytes(&plan->recipe) > 0; /* tokens */
 	struct plan_input input;
 	struct field_part part;
 
-	for (uint32_t k = 0; k < i; k++)
-		before += field_has_part(&plan->recipe.from[k]);
 	for (uint64_t n = 0; n < plan->input_count; n++) {
-		const char *at;
-
 		plan_input(plan, n, &input);
 		if (input.bad_reason)
 			continue;
 		*any_good = true;
-		at = input.parts;
-		for (uint32_t k = 0; k < before; k++)
-			at += strcspn(at, " \n") + 1;
-		if (field_part_read(at, strcspn(at, " \n"), &part) && !field_part_is_none(&part, s))
+		for (uint32_t k = 0; k <= i; k++)
+			field_part_next(&plan->recipe.field[k], &plan->recipe.from[k], &input.parts, &part);
+		if (!field_part_is_none(&part, s))
 			return true;
 	}
 	return false;

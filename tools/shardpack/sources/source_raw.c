@@ -15,8 +15,7 @@
 #include "tools/shardpack/scan/pack_options.h"
 #include "tools/shardpack/scan/request.h"
 #include "tools/shardpack/scan/scan.h"
-#include "tools/shardpack/sources/fixed_fields.h"
-#include "tools/shardpack/sources/fixed_source.h"
+#include "tools/shardpack/sources/fixed.h"
 #include "tools/shardpack/sources/source.h"
 
 static int settle(const struct request *r)
@@ -44,11 +43,10 @@ static int warn_of_other(const struct request *r, uint32_t file, const char *nam
 	return code;
 }
 
-/* Every record of one file. */
-static int add_file(const struct request *r, void *context, const char *path)
+int raw_file_add(const struct request *r, const char *path, const struct raw_schema *schema, uint64_t skip,
+		 const char *remedy)
 {
-	const struct raw_schema *schema = context;
-	uint64_t skip = r->o->skip_bytes, bytes, left;
+	uint64_t bytes, left;
 	uint32_t file, field;
 	char *name;
 	int code = input_file_open(r, path, &file);
@@ -66,9 +64,9 @@ static int add_file(const struct request *r, void *context, const char *path)
 	else if (code == EXIT_DONE && left)
 		code = fail(EXIT_BAD,
 			    "%s: %" PRIu64 " bytes%s are %" PRIu64 " records of %" PRIu64 " bytes and %" PRIu64
-			    " bytes more, at offset %" PRIu64 "; check --schema and --skip-bytes",
+			    " bytes more, at offset %" PRIu64 "; %s",
 			    name, bytes - skip, skip ? " after the skipped ones" : "",
-			    (bytes - skip) / schema->record_bytes, schema->record_bytes, left, bytes - left);
+			    (bytes - skip) / schema->record_bytes, schema->record_bytes, left, bytes - left, remedy);
 	for (uint32_t i = 0; code == EXIT_DONE && i < schema->field_count; i++) {
 		const struct raw_field *f = &schema->field[i];
 		struct fixed_column c = {.file = file,
@@ -88,6 +86,12 @@ static int add_file(const struct request *r, void *context, const char *path)
 		scan_barren(r->scan, name);
 	free(name);
 	return code;
+}
+
+/* Every record of one file. */
+static int add_file(const struct request *r, void *context, const char *path)
+{
+	return raw_file_add(r, path, context, r->o->skip_bytes, "check --schema and --skip-bytes");
 }
 
 static int scan(const struct request *r)
