@@ -205,6 +205,8 @@ define compile
 endef
 $(BUILD)/%.o: %.c $(BUILD)/flags
 	$(compile)
+# The assembler reads these, so the compiler does not list them among the headers.
+$(BUILD)/libshard/cuda/ptx.o: $(wildcard libshard/cuda/*.ptx)
 # The text of a tool's manual and --help.
 $(MANUALS): $(BUILD)/tools/%/manual.c: docs/man/%.md docs/manual.awk
 	@mkdir -p $(@D); echo '  AWK   $<'
@@ -392,7 +394,7 @@ fuzz-run: $(FUZZERS)
 	$(Q)BUILD=$(abspath $(BUILD)) T='$(T)' tests/fuzz/run.sh $(FUZZ_SECONDS) $(FUZZERS)
 
 format: ## format all C code with clang-format 14, as tests/tree/format.sh demands
-	$(Q)git ls-files '*.c' '*.h' '*.cu' | grep -v '_ptx\.c$$' | xargs clang-format -i
+	$(Q)git ls-files '*.c' '*.h' '*.cu' | xargs clang-format -i
 lint: ## clang-tidy, cppcheck and shellcheck, each where it is installed
 	$(Q)tests/lint.sh $(FLAGS)
 
