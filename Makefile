@@ -236,7 +236,10 @@ $(SO): $(OBJ) $(BUILD)/objects libshard/libshard.map
 	$(call link,$(SO_FLAGS)) $(LIBS)
 	$(Q)cd $(@D) && ln -sf $(@F) $(SONAME) && ln -sf $(SONAME) libshard.so
 
-$(TOOLS): $(BUILD)/bin/%: $$(call tool_objs,$$*) $(A) $(BUILD)/parts
+# The doctor of shardcat asks the system as loaders do, by functions that are not public.  So this
+# tool is linked with the library's objects; LAYERS keeps its other rooms from them.
+library_of = $(if $(filter shardcat,$(1)),$(OBJ) $(BUILD)/objects,$(A))
+$(TOOLS): $(BUILD)/bin/%: $$(call tool_objs,$$*) $$(call library_of,$$*) $(BUILD)/parts
 	$(call link) $(PROG_LIBS) $(call pkg_libs,$(PKG_$*))
 
 $(EXAMPLES): %: %.o $(A)
@@ -261,6 +264,8 @@ $(PACK): $(filter-out %/main.o %/manual.o,$(call tool_objs,shardpack)) $(BUILD)/
 	$(Q)mkdir -p $(@D); rm -f $@; $(AR) qcs $@ $(filter %.o,$^)
 $(PACK_USER): $(PACK)
 $(BUILD)/tests/pack/t_verbs $(BUILD)/tests/pack/t_jobs: $(BUILD)/tools/shardpack/manual.o
+DOCTOR_USER := $(BUILD)/tests/cuda/t_doctor $(BUILD)/tests/cuda/prog_open
+$(filter $(TESTS) $(HELPERS),$(DOCTOR_USER)): $(call objects,tools/shardcat/doctor/*.c) $(BUILD)/parts
 $(PACK_USER): private LIBS += $(call pkg_libs,$(PKG_shardpack))
 
 # The stable ABI: headers of any CPython from 3.11 on will do.
