@@ -208,6 +208,8 @@ define compile
 endef
 $(BUILD)/%.o: %.c $(BUILD)/flags
 	$(compile)
+# The assembler reads these, so the compiler does not list them among the headers.
+$(BUILD)/libshard/cuda/ptx.o: $(wildcard libshard/cuda/*.ptx)
 # The text of a tool's manual and --help.
 $(MANUALS): $(BUILD)/tools/%/manual.c: docs/man/%.md docs/manual.awk
 	@mkdir -p $(@D); echo '  AWK   $<'
@@ -240,7 +242,10 @@ $(SO): $(OBJ) $(BUILD)/objects libshard/libshard.map
 $(BASE): $(SHARED) $(BUILD)/parts
 	$(Q)rm -f $@; $(AR) qcs $@ $(filter %.o,$^)
 
-$(TOOLS): $(BUILD)/bin/%: $$(call tool_objs,$$*) $(A) $(BASE) $(BUILD)/parts
+# The doctor of shardcat asks the system as loaders do, by functions that are not public.  So this
+# tool is linked with the library's objects; LAYERS keeps its other rooms from them.
+library_of = $(if $(filter shardcat,$(1)),$(OBJ) $(BUILD)/objects,$(A) $(BASE))
+$(TOOLS): $(BUILD)/bin/%: $$(call tool_objs,$$*) $$(call library_of,$$*) $(BUILD)/parts
 	$(call link) $(PROG_LIBS) $(call pkg_libs,$(PKG_$*))
 
 $(EXAMPLES): %: %.o $(A)
@@ -265,6 +270,8 @@ $(PACK): $(filter-out %/main.o %/manual.o,$(call tool_objs,shardpack)) $(BUILD)/
 	$(Q)mkdir -p $(@D); rm -f $@; $(AR) qcs $@ $(filter %.o,$^)
 $(PACK_USER): $(PACK)
 $(BUILD)/tests/pack/t_verbs $(BUILD)/tests/pack/t_jobs: $(BUILD)/tools/shardpack/manual.o
+DOCTOR_USER := $(BUILD)/tests/cuda/t_doctor $(BUILD)/tests/cuda/prog_open
+$(filter $(TESTS) $(HELPERS),$(DOCTOR_USER)): $(call objects,tools/shardcat/doctor/*.c) $(BUILD)/parts
 $(PACK_USER): private LIBS += $(call pkg_libs,$(PKG_shardpack))
 
 # The stable ABI: headers of any CPython from 3.11 on will do.
@@ -398,7 +405,7 @@ fuzz-run: $(FUZZERS)
 	$(Q)BUILD=$(abspath $(BUILD)) T='$(T)' tests/fuzz/run.sh $(FUZZ_SECONDS) $(FUZZERS)
 
 format: ## format all C code with clang-format 14, as tests/tree/format.sh demands
-	$(Q)git ls-files '*.c' '*.h' '*.cu' | grep -v '_ptx\.c$$' | xargs clang-format -i
+	$(Q)git ls-files '*.c' '*.h' '*.cu' | xargs clang-format -i
 lint: ## clang-tidy, cppcheck and shellcheck, each where it is installed
 	$(Q)tests/lint.sh $(FLAGS)
 

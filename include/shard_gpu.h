@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * shard_gpu.h - batches in the memory of a GPU, the pool there, transforms of images, and the
- * doctor
+ * shard_gpu.h - batches in the memory of a GPU, the pool there, and transforms of images
  *
  * A loader of shard.h copies its batches to a GPU ahead of the trainer: shard_loader_next_device()
  * instead of shard_loader_next(), shard_loader_release_after() instead of shard_loader_release().
@@ -296,51 +295,6 @@ SHARD_API void shard_loader_field(const struct shard_loader *l, uint32_t field, 
  */
 SHARD_API int shard_loader_drawn(const struct shard_loader *l, const struct shard_batch *batch,
 				 struct shard_transform_row *row, struct shard_error *err);
-
-/* ---- doctor: what this machine has for a loader to use ------------------------------------- */
-
-enum shard_verdict {
-	SHARD_GOOD = 0,
-	SHARD_SLOWER = 1,  /* all works, but something could be faster */
-	SHARD_MISSING = 2, /* features that need this do not work */
-	SHARD_UNKNOWN = 3, /* this could not be looked at */
-};
-
-/* A detail of a finding, for programs: a number, or a text. */
-struct shard_fact {
-	const char *name;
-	const char *text; /* NULL: it is a number */
-	uint64_t number;
-};
-
-/*
- * One check of the machine: its name, its result, what the result means for a loader, and advice.
- * The texts end without a full stop.
- */
-struct shard_finding {
-	const char *name;		 /* such as "io_uring"; the same on all machines */
-	const char *found, *so, *advice; /* the last two may be empty */
-	const struct shard_fact *fact;	 /* [fact_count] */
-	uint32_t fact_count;
-	uint32_t verdict; /* enum shard_verdict */
-};
-
-struct shard_doctor_options {
-	size_t size;
-	/* of a dataset, or of any file or folder on the disk in question; NULL: look at no disk */
-	const char *path;
-	void *context;
-	/* required; its pointers live until it returns */
-	void (*finding)(void *context, const struct shard_finding *finding);
-};
-
-/*
- * Look at CPUs, memory, huge pages, io_uring, the disk behind `path` and the GPUs, and tell each
- * finding.  Nothing is changed.  Page-locking is tried on 64 MiB, with the GPU of the calling
- * thread's context or the first GPU: do not call this before a fork whose child uses the GPU.
- * Fails only if `path` cannot be looked at.
- */
-SHARD_API int shard_doctor(const struct shard_doctor_options *opt, struct shard_error *err);
 
 #ifdef __cplusplus
 }

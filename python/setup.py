@@ -64,6 +64,8 @@ class BuildExtension(build_ext):
             for folder in (SOURCES / "python" / "core", SOURCES / "libshard")
             for p in sorted(folder.rglob("*.c"))
         ]
+        # The assembler reads them, so a changed one has everything built again.
+        extension.depends = [str(p) for p in sorted((SOURCES / "libshard").rglob("*.ptx"))]
         missing = []
         for header, call, library, package, required in NEEDED:
             word = self.links(header, call, library)

@@ -4,7 +4,7 @@
  *
  * A block copies a part of one row, GATHER_PART bytes of each of its arrays.  Each thread copies 16
  * bytes at a time if all addresses allow it, as they do for images.  The code is both C11 and CUDA,
- * so tests run it on a CPU.  make_ptx.sh makes gather_ptx.c from it.
+ * so tests run it on a CPU.  make_ptx.sh makes gather.ptx from it.
  */
 #include "libshard/cuda/gather.h"
 

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# libshard/cuda/make_ptx.sh [NAME [FILE]] - compile NAME.cu to NAME_ptx.c, or to FILE
+# libshard/cuda/make_ptx.sh [NAME [FILE]] - compile NAME.cu to NAME.ptx, or to FILE
 #
 # NAME is transform or gather; without it both are compiled.  Run this after a change of the kernels
 # or of the headers with their parameters.  It needs nvcc (NVCC), and ptxas to prove that the PTX
@@ -40,26 +40,21 @@ version=$("$nvcc" --version | sed -n 's/.*release.*, V\([0-9.]*\)$/\1/p')
 sed -e 's,//.*,,; s/[ \t][ \t]*/ /g; s/^ //; s/ $//' -e '/^\.pragma "used_bytes_mask/d; /^$/d' \
 	-e 's/^\.version .*/.version 6.3/' "$work/raw.ptx" >"$work/made.ptx"
 
-# What would differ from a CPU, or be slow, is no result: fused or unrounded arithmetic, spilled
-# memory.
+# Fused or unrounded arithmetic would differ from a CPU's, and spilled registers would be slow.
 if grep -nE '^(@%p[0-9]+ )?(fma|mad)\.[a-z.]*f(32|64)|^(@%p[0-9]+ )?(mul|add|sub|div)\.f(32|64)|\.local' \
 	"$work/made.ptx"; then
 	echo "make_ptx.sh: these instructions must not be there" >&2 && exit 1
 fi
-"$ptxas" -arch=sm_75 -o /dev/null "$work/made.ptx"
 
 {
-	echo '/* SPDX-License-Identifier: Apache-2.0 */'
-	echo '/*'
-	echo " * ${name}_ptx.c - written by libshard/cuda/make_ptx.sh; do not edit"
-	echo ' *'
-	echo " * compiler: nvcc $version"
-	echo " * sources:  $sources"
-	echo " * SHA-256:  $sha256"
-	echo ' */'
-	echo '#include "libshard/cuda/ptx.h"'
-	echo
-	echo "const char ${name}_ptx[] ="
-	sed 's/\\/\\\\/g; s/"/\\"/g; s/.*/	"&\\n"/; $s/$/;/' "$work/made.ptx"
-} >"$work/made.c"
-cp "$work/made.c" "${2:-libshard/cuda/${name}_ptx.c}"
+	echo '// SPDX-License-Identifier: Apache-2.0'
+	echo '//'
+	echo "// ${name}.ptx - written by libshard/cuda/make_ptx.sh; do not edit"
+	echo '//'
+	echo "// compiler: nvcc $version"
+	echo "// sources:  $sources"
+	echo "// SHA-256:  $sha256"
+	cat "$work/made.ptx"
+} >"$work/whole.ptx"
+"$ptxas" -arch=sm_75 -o /dev/null "$work/whole.ptx"
+cp "$work/whole.ptx" "${2:-libshard/cuda/${name}.ptx}"

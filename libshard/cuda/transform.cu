@@ -16,7 +16,7 @@
  * (__dmul_rn, and nvcc -fmad=false).  So every device, and a CPU, gets the same bits.
  *
  * The code is both C11 and CUDA: tests/cuda/t_transform_kernel.c compiles it as C, and runs it
- * thread by thread.  libshard/cuda/make_ptx.sh makes transform_ptx.c from it.
+ * thread by thread.  libshard/cuda/make_ptx.sh makes transform.ptx from it.
  */
 #include "libshard/cuda/kernel_put.h"
 #include "libshard/cuda/kernel_resize.h"

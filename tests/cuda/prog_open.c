@@ -5,13 +5,14 @@
  *
  *   prog_open [hide CALL | fail CALL RESULT]... [doctor]
  *
- * The words steer the fake, if that is what it finds; the last one has the doctor say what it finds
+ * The words steer the fake, if that is what it finds; the last one has the doctor of shardcat say what it finds
  * of GPUs, with its verdicts.
  */
 #include "libshard/cuda/device.h"
 #include "shard_gpu.h"
 #include "tests/cuda/fake.h"
 #include "tests/test.h"
+#include "tools/shardcat/doctor/doctor.h"
 
 static int open_once(void)
 {
@@ -25,7 +26,7 @@ static int open_once(void)
 	return rc;
 }
 
-static void on_finding(void *context, const struct shard_finding *f)
+static void on_finding(void *context, const struct finding *f)
 {
 	(void)context;
 	if (!strcmp(f->name, "GPU driver") || !strcmp(f->name, "page-locking"))
@@ -35,7 +36,7 @@ static void on_finding(void *context, const struct shard_finding *f)
 int main(int argc, char **argv)
 {
 	const struct fake_control *fake = fake_find();
-	const struct shard_doctor_options doctor = {.size = sizeof(doctor), .finding = on_finding};
+	const struct doctor doctor = {.tell = on_finding};
 	bool has_doctor = false;
 	struct shard_error err;
 	int first;
@@ -56,7 +57,7 @@ int main(int argc, char **argv)
 	first = open_once();
 	if (first != open_once() && first == SHARD_E_UNSUPPORTED)
 		return 4; /* what is missing does not come back */
-	if (has_doctor && shard_doctor(&doctor, &err))
+	if (has_doctor && doctor_look(&doctor, &err))
 		return 6;
 	if (fake && (fake->leaks()[0] || fake->sins(FAKE_BAD_VERSION)))
 		return 5;

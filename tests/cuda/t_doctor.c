@@ -1,22 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * t_doctor.c - shard_doctor() on the fake driver: what it says of GPUs, and of what the driver
- * refuses
+ * t_doctor.c - the doctor of shardcat on the fake driver: what it says of GPUs, and of what the
+ * driver refuses
  *
  * Machines of other kinds are tests/cli/cat_doctor_machine.sh.
  *
  * LDFLAGS: -Wl,--disable-new-dtags,-rpath,$ORIGIN/../cuda/full
  */
-#include "libshard/io/machine.h"
-#include "shard_gpu.h"
 #include "tests/cuda/trainer.h"
+#include "tools/shardcat/doctor/doctor.h"
 
 static struct shard_error err;
 
 /* What was told, as lines: "name|verdict|found|so|advice". */
 static char told[16384];
 
-static void on_finding(void *context, const struct shard_finding *f)
+static void on_finding(void *context, const struct finding *f)
 {
 	size_t used = strlen(told);
 
@@ -26,10 +25,10 @@ static void on_finding(void *context, const struct shard_finding *f)
 
 static int look(const char *path)
 {
-	const struct shard_doctor_options o = {.size = sizeof(o), .path = path, .context = told, .finding = on_finding};
+	const struct doctor d = {.path = path, .context = told, .tell = on_finding};
 
 	told[0] = 0;
-	return shard_doctor(&o, &err);
+	return doctor_look(&d, &err);
 }
 
 static void check_told(const char *line)
@@ -100,13 +99,8 @@ TEST(whatever_else_the_driver_refuses_is_told_and_the_rest_goes_on)
 	CHECK_STR(fake->leaks(), "");
 }
 
-TEST(nobody_to_tell_and_nowhere_to_look)
+TEST(nowhere_to_look)
 {
-	const struct shard_doctor_options deaf = {.size = sizeof(deaf)};
-
-	CHECK_EQ(shard_doctor(NULL, &err), SHARD_E_ARGUMENT);
-	CHECK_EQ(shard_doctor(&deaf, &err), SHARD_E_ARGUMENT);
-	CHECK_STR(err.message, "options: finding is NULL; must be a function that takes findings");
 	CHECK_EQ(look("no/such/folder"), SHARD_E_IO);
 	CHECK_STR(err.message, "no/such/folder: cannot be looked at: No such file or directory");
 	CHECK_EQ(look("/dev/null"), SHARD_E_ARGUMENT);
@@ -124,7 +118,7 @@ TEST(what_lanes_carry)
 	} rows[] = {{2.5, 1, 0.25}, {5, 16, 8}, {8, 16, 15.754}, {16, 16, 31.508}, {32, 16, 63.015}, {64, 16, 121}};
 
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-		double got = machine_link_gb_per_s(rows[i].gt_per_s, rows[i].width);
+		double got = link_gb_per_s(rows[i].gt_per_s, rows[i].width);
 
 		STORY("%.1f GT/s x%" PRIu64, rows[i].gt_per_s, rows[i].width);
 		CHECK(got > rows[i].want * 0.9999 && got < rows[i].want * 1.0001);

@@ -390,7 +390,7 @@ static void read_line(struct reader *r, char *s)
 
 	if (end && s[end - 1] == ';')
 		s[--end] = 0;
-	if (!end)
+	if (!end || !strncmp(s, "//", 2))
 		return;
 	if (!r->inside) {
 		read_outside(r, s);

@@ -11,12 +11,11 @@ if ! clang-format --version 2>/dev/null | grep -q "version $version\."; then
 	echo "needs clang-format $version"
 	exit 77
 fi
-# Prints a line for each place that differs.  PTX is written by a compiler, and golden files are
-# frozen.
+# Prints a line for each place that differs.
 differing() {
 	clang-format --style=file --dry-run "$@" 2>&1 | grep 'warning: code should be clang-formatted' || :
 }
-files=$(tree_files | grep -E '\.(c|h|cu)$' | grep -v '_ptx\.c$')
+files=$(tree_files | grep -E '\.(c|h|cu)$')
 # shellcheck disable=SC2086 # our file names hold no blanks
 bad=$(differing $files)
 [ -z "$bad" ] || { echo "$bad" | head -n 20 && echo "run: make format" && exit 1; }

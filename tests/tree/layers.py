@@ -18,7 +18,7 @@ INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]+(["<])([^">]+)[">]', re.M)
 DOORS = [
     (r"(lz4|xxh)\w*\.h", r"libshard/codec/|bench/", "hashes and LZ4 are used through libshard/codec only"),
     (r"(jpeglib|jerror|turbojpeg|jansson|png|zlib|zstd|webp/\w+)\.h", r"tools/|bench/", "decoders and JSON belong to tools/"),
-    (r"(liburing|linux/io_uring)\.h", r"libshard/io/|bench/", "io_uring belongs to libshard/io"),
+    (r"(liburing|linux/io_uring)\.h", r"libshard/io/|tools/shardcat/doctor/|bench/", "io_uring belongs to libshard/io"),
     (r"dlfcn\.h", r"libshard/cuda/", "libshard/cuda alone loads a library at run time: the GPU driver"),
 ]
 

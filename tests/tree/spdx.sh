@@ -9,7 +9,7 @@ unlicensed() { # of the files named on stdin
 		head -n 3 "$f" | grep -q 'SPDX-License-Identifier: Apache-2.0' || echo "$f: no SPDX line"
 	done
 }
-sources=$(tree_files | grep -E '(\.([ch]|cc|cu|sh|py|awk|map)|/run|Makefile)$')
+sources=$(tree_files | grep -E '(\.([ch]|cc|cu|ptx|sh|py|awk|map)|/run|Makefile)$')
 bad=$(echo "$sources" | unlicensed)
 [ -z "$bad" ] || { echo "$bad" && exit 1; }
 grep -q 'Version 2.0, January 2004' LICENSE && grep -q 'END OF TERMS AND CONDITIONS' LICENSE

@@ -3,20 +3,19 @@
  * cmd_doctor.c - shardcat doctor: what this machine has for a loader to use, and what could be
  * better
  *
- * The library looks and finds the words (shard_doctor); this sets them on a screen.
+ * The room doctor/ looks and finds the words; this sets them on a screen.
  */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "shard_gpu.h"
 #include "tools/cli/wrap.h"
 #include "tools/common/escape.h"
 #include "tools/common/json_out.h"
 #include "tools/shardcat/dataset/target.h"
+#include "tools/shardcat/doctor/doctor.h"
 #include "tools/shardcat/shardcat.h"
 
-#define VERDICTS	4
 #define VERDICT_COLUMNS 9
 #define TEXT_COLUMN	24
 #define LINE_BYTES	4096
@@ -34,12 +33,7 @@ struct talk {
 	uint64_t count[VERDICTS + 1]; /* of each verdict, and of all */
 };
 
-static const char *verdict_name(uint32_t verdict)
-{
-	static const char *const names[VERDICTS] = {"good", "slower", "missing", "unknown"};
-
-	return names[verdict < VERDICTS ? verdict : SHARD_UNKNOWN];
-}
+static const char *const verdict_names[VERDICTS] = {"good", "slower", "missing", "unknown"};
 
 static void print_text(const char *before, const char *text, size_t column)
 {
@@ -53,11 +47,11 @@ static void print_text(const char *before, const char *text, size_t column)
 }
 
 /* -q leaves out what is good. */
-static void print_finding(const struct shard_finding *f)
+static void print_finding(const struct finding *f)
 {
-	if (f->verdict == SHARD_GOOD && !message_shows(MESSAGE_NORMAL))
+	if (f->verdict == VERDICT_GOOD && !message_shows(MESSAGE_NORMAL))
 		return;
-	printf("%-*s%-*s", VERDICT_COLUMNS, verdict_name(f->verdict), TEXT_COLUMN - VERDICT_COLUMNS, f->name);
+	printf("%-*s%-*s", VERDICT_COLUMNS, verdict_names[f->verdict], TEXT_COLUMN - VERDICT_COLUMNS, f->name);
 	print_text("", f->found, TEXT_COLUMN);
 	if (f->so[0])
 		print_text("so: ", f->so, 0);
@@ -65,11 +59,11 @@ static void print_finding(const struct shard_finding *f)
 		print_text("do: ", f->advice, 0);
 }
 
-static void json_finding(struct json_out *j, const struct shard_finding *f)
+static void json_finding(struct json_out *j, const struct finding *f)
 {
 	json_out_object(j, NULL);
 	json_out_string(j, "name", f->name);
-	json_out_string(j, "verdict", verdict_name(f->verdict));
+	json_out_string(j, "verdict", verdict_names[f->verdict]);
 	json_out_string(j, "found", f->found);
 	json_out_string(j, "so", f->so);
 	json_out_string(j, "advice", f->advice);
@@ -83,11 +77,11 @@ static void json_finding(struct json_out *j, const struct shard_finding *f)
 	json_out_end(j);
 }
 
-static void on_finding(void *context, const struct shard_finding *f)
+static void on_finding(void *context, const struct finding *f)
 {
 	struct talk *t = context;
 
-	t->count[f->verdict < VERDICTS ? f->verdict : SHARD_UNKNOWN]++;
+	t->count[f->verdict]++;
 	t->count[VERDICTS]++;
 	if (t->is_json)
 		json_finding(&t->json, f);
@@ -98,26 +92,21 @@ static void on_finding(void *context, const struct shard_finding *f)
 /* What a selection costs: a loader reads whole units and chunks. */
 static void look_at_selection(struct talk *t, const struct target *target, const struct shard_selection *s)
 {
-	struct shard_finding f = {.name = "selection", .so = "", .advice = "", .verdict = SHARD_GOOD};
+	struct finding f = {.name = "selection", .verdict = VERDICT_GOOD};
 	double times = shard_selection_amplification(s, target->dataset);
 	struct shard_selection_info info;
-	struct shard_fact facts[3] = {{.name = "records"}, {.name = "of"}, {.name = "read_thousandths"}};
-	char found[128];
 
 	shard_selection_info(s, &info);
-	snprintf(found, sizeof(found), "%" PRIu64 " of %" PRIu64 " records; a loader reads %.3g times what it delivers",
-		 info.record_count, info.of_count, times);
-	facts[0].number = info.record_count;
-	facts[1].number = info.of_count;
-	facts[2].number = (uint64_t)(times * 1000 + 0.5);
-	f.found = found;
-	f.fact = facts;
-	f.fact_count = 3;
+	finding_set(f.found, "%" PRIu64 " of %" PRIu64 " records; a loader reads %.3g times what it delivers",
+		    info.record_count, info.of_count, times);
+	finding_number(&f, "records", info.record_count);
+	finding_number(&f, "of", info.of_count);
+	finding_number(&f, "read_thousandths", (uint64_t)(times * 1000 + 0.5));
 	if (times >= MUCH_READ) {
-		f.verdict = SHARD_SLOWER;
-		f.so = "small records are hashed, and compressed ones decoded, several at a time: for one that is "
-		       "selected, all of these are read";
-		f.advice = "if the files are not in memory, pack these records as a dataset of their own";
+		f.verdict = VERDICT_SLOWER;
+		finding_set(f.so, "small records are hashed, and compressed ones decoded, several at a time: for one "
+				  "that is selected, all of these are read");
+		finding_set(f.advice, "if the files are not in memory, pack these records as a dataset of their own");
 	}
 	on_finding(t, &f);
 }
@@ -126,12 +115,7 @@ static void look_at_selection(struct talk *t, const struct target *target, const
 static int examine(const struct doctor_options *o, const struct target *target, const struct shard_selection *selection)
 {
 	struct talk t = {.is_json = o->json};
-	const struct shard_doctor_options options = {
-		.size = sizeof(options),
-		.path = o->path,
-		.context = &t,
-		.finding = on_finding,
-	};
+	const struct doctor doctor = {.path = o->path, .context = &t, .tell = on_finding};
 	struct shard_error err;
 	int rc;
 
@@ -140,7 +124,7 @@ static int examine(const struct doctor_options *o, const struct target *target, 
 		json_out_object(&t.json, NULL);
 		json_out_array(&t.json, "findings");
 	}
-	rc = shard_doctor(&options, &err);
+	rc = doctor_look(&doctor, &err);
 	if (!rc && selection)
 		look_at_selection(&t, target, selection);
 	if (t.is_json) {
@@ -153,8 +137,8 @@ static int examine(const struct doctor_options *o, const struct target *target, 
 	if (!o->path)
 		note("no disk was examined; name a dataset, or a folder on the disk that will hold one");
 	note("%" PRIu64 " findings: %" PRIu64 " good, %" PRIu64 " slower, %" PRIu64 " missing, %" PRIu64 " unknown",
-	     t.count[VERDICTS], t.count[SHARD_GOOD], t.count[SHARD_SLOWER], t.count[SHARD_MISSING],
-	     t.count[SHARD_UNKNOWN]);
+	     t.count[VERDICTS], t.count[VERDICT_GOOD], t.count[VERDICT_SLOWER], t.count[VERDICT_MISSING],
+	     t.count[VERDICT_UNKNOWN]);
 	return EXIT_DONE;
 }
 

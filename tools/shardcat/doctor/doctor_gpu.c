@@ -1,31 +1,107 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * doctor_gpu.c - see doctor_gpu.h
+ * doctor_gpu.c - findings about GPUs: the driver, each device and its link, and page-locking
  */
-#include "libshard/doctor/doctor_gpu.h"
-
+#include <ctype.h>
+#include <dirent.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "libshard/base/clock.h"
 #include "libshard/base/error.h"
 #include "libshard/base/mem.h"
 #include "libshard/cuda/device.h"
 #include "libshard/cuda/probe.h"
-#include "libshard/doctor/finding.h"
 #include "libshard/io/buffer.h"
-#include "libshard/io/machine.h"
 #include "shard_gpu.h"
+#include "tools/shardcat/doctor/doctor.h"
 
 #define TRY_BYTES  (UINT64_C(64) << 20)
 #define PAGE_BYTES 4096u
+#define PATH_BYTES 512
+#define PCI	   "/sys/bus/pci/devices"
+
+/* ---- the PCI bus ---- */
+
+struct pcie_link {
+	double gt_per_s, most_gt_per_s;	  /* 0: not told.  Of a GPU that idles, less than it can */
+	uint64_t width, most_width, node; /* lanes; the NUMA node; UINT64_MAX: not told */
+};
+
+static bool pci_text(const char *bus_id, const char *name, char *text, size_t room)
+{
+	char path[PATH_BYTES];
+
+	snprintf(path, sizeof(path), PCI "/%.64s/%s", bus_id, name);
+	return kernel_text(path, text, room);
+}
+
+static uint32_t nvidia_gpus_on_bus(void)
+{
+	DIR *dir = opendir(PCI);
+	const struct dirent *e;
+	uint32_t count = 0;
+	char text[64];
+
+	while (dir && (e = readdir(dir)))
+		if (e->d_name[0] != '.' && pci_text(e->d_name, "vendor", text, sizeof(text)) &&
+		    !strncmp(text, "0x10de", 6) && pci_text(e->d_name, "class", text, sizeof(text)) &&
+		    !strncmp(text, "0x03", 4)) /* 0300: VGA, 0302: 3D controller */
+			count++;
+	if (dir)
+		closedir(dir);
+	return count;
+}
+
+static double pci_rate(const char *bus_id, const char *name)
+{
+	char text[64];
+	double gt_per_s;
+
+	/* "16.0 GT/s PCIe" */
+	return pci_text(bus_id, name, text, sizeof(text)) && sscanf(text, "%lf GT/s", &gt_per_s) == 1 ? gt_per_s : 0;
+}
+
+static uint64_t pci_number(const char *bus_id, const char *name)
+{
+	char text[64];
+	uint64_t value;
+
+	if (!pci_text(bus_id, name, text, sizeof(text)) || text[0] == '-') /* a node of -1: there is only one */
+		return UINT64_MAX;
+	value = number_behind(text, "");
+	/* 0 lanes: a machine that only pretends to have a bus */
+	return value == 0 && strcmp(name, "numa_node") ? UINT64_MAX : value;
+}
+
+static void find_link(const char *bus_id, struct pcie_link *out)
+{
+	char id[32] = "";
+
+	for (size_t i = 0; bus_id[i] && i < sizeof(id) - 1; i++)
+		id[i] = (char)tolower((uint8_t)bus_id[i]);
+	out->gt_per_s = pci_rate(id, "current_link_speed");
+	out->most_gt_per_s = pci_rate(id, "max_link_speed");
+	out->width = pci_number(id, "current_link_width");
+	out->most_width = pci_number(id, "max_link_width");
+	out->node = pci_number(id, "numa_node");
+}
+
+double link_gb_per_s(double gt_per_s, uint64_t width)
+{
+	/* PCIe 1 and 2; 3 to 5; from 6 on in flits */
+	double coding = gt_per_s < 6 ? 8.0 / 10 : gt_per_s < 40 ? 128.0 / 130 : 242.0 / 256;
+
+	return gt_per_s * coding * (double)width / 8;
+}
 
 /* ---- the driver ---- */
 
-static void say_no_driver(const struct shard_doctor_options *o, bool is_loaded, const struct shard_error *why)
+static void say_no_driver(const struct doctor *d, bool is_loaded, const struct shard_error *why)
 {
-	struct finding f = {.name = "GPU driver", .verdict = SHARD_MISSING};
-	uint32_t on_bus = machine_nvidia_gpu_count();
+	struct finding f = {.name = "GPU driver", .verdict = VERDICT_MISSING};
+	uint32_t on_bus = nvidia_gpus_on_bus();
 
 	finding_number(&f, "gpus_on_bus", on_bus);
 	finding_quote(&f, why->message);
@@ -34,12 +110,12 @@ static void say_no_driver(const struct shard_doctor_options *o, bool is_loaded, 
 		finding_set(f.found, "none, and no NVIDIA GPU on the PCI bus");
 		finding_set(f.advice, "nothing, if this machine needs no GPU");
 	}
-	finding_tell(o, &f);
+	d->tell(d->context, &f);
 }
 
 /* ---- a device ---- */
 
-static void say_link(uint64_t node_count, struct finding *f, const char *bus_id, const struct machine_link *link)
+static void say_link(uint64_t node_count, struct finding *f, const char *bus_id, const struct pcie_link *link)
 {
 	/* A GPU that idles shows less than the link can do. */
 	double gt_per_s = link->most_gt_per_s > link->gt_per_s ? link->most_gt_per_s : link->gt_per_s;
@@ -49,12 +125,12 @@ static void say_link(uint64_t node_count, struct finding *f, const char *bus_id,
 		return;
 	}
 	finding_add(f->found, "; PCIe %.1f GT/s x%" PRIu64, gt_per_s, link->width);
-	finding_set(f->so, "copies to it are at most %.1f GB/s", machine_link_gb_per_s(gt_per_s, link->width));
+	finding_set(f->so, "copies to it are at most %.1f GB/s", link_gb_per_s(gt_per_s, link->width));
 	if (link->most_width != UINT64_MAX && link->width < link->most_width) {
-		f->verdict = SHARD_SLOWER;
+		f->verdict = VERDICT_SLOWER;
 		finding_set(f->advice,
 			    "it supports %" PRIu64 " lanes, for %.1f GB/s: try another slot, without a riser card",
-			    link->most_width, machine_link_gb_per_s(gt_per_s, link->most_width));
+			    link->most_width, link_gb_per_s(gt_per_s, link->most_width));
 	} else if (link->node != UINT64_MAX && node_count > 1 && node_count != UINT64_MAX) {
 		finding_set(f->advice,
 			    "run its rank on the same node: numactl --cpunodebind=%" PRIu64 " --membind=%" PRIu64,
@@ -63,23 +139,23 @@ static void say_link(uint64_t node_count, struct finding *f, const char *bus_id,
 	finding_text(f, "bus_id", bus_id);
 }
 
-static void look_at_gpu(const struct shard_doctor_options *o, uint64_t node_count, uint32_t ordinal)
+static void look_at_gpu(const struct doctor *d, uint64_t node_count, uint32_t ordinal)
 {
 	char name[32], size[SIZE_CHARS];
-	struct finding f = {.name = name, .verdict = SHARD_GOOD};
+	struct finding f = {.name = name, .verdict = VERDICT_GOOD};
 	struct cuda_gpu gpu;
-	struct machine_link link;
+	struct pcie_link link;
 	struct shard_error err;
 	struct shown s;
 
 	snprintf(name, sizeof(name), "GPU %u", ordinal);
 	if (cuda_probe_gpu(ordinal, &gpu, &err)) {
-		f.verdict = SHARD_UNKNOWN;
+		f.verdict = VERDICT_UNKNOWN;
 		finding_quote(&f, err.message);
-		finding_tell(o, &f);
+		d->tell(d->context, &f);
 		return;
 	}
-	machine_link(gpu.bus_id, &link);
+	find_link(gpu.bus_id, &link);
 	show(&s, gpu.name);
 	finding_text(&f, "name", s.text);
 	finding_number(&f, "memory_bytes", gpu.memory_bytes);
@@ -92,7 +168,7 @@ static void look_at_gpu(const struct shard_doctor_options *o, uint64_t node_coun
 	finding_set(f.found, "%s, %s, compute capability %u.%u", s.text, size_text(size, gpu.memory_bytes),
 		    gpu.capability_major, gpu.capability_minor);
 	say_link(node_count, &f, gpu.bus_id, &link);
-	finding_tell(o, &f);
+	d->tell(d->context, &f);
 }
 
 /* ---- page-locking ---- */
@@ -118,9 +194,9 @@ static int try_page_lock(void *memory, uint64_t *ns, struct shard_error *err)
 	return rc;
 }
 
-static void look_at_page_locking(const struct shard_doctor_options *o)
+static void look_at_page_locking(const struct doctor *d)
 {
-	struct finding f = {.name = "page-locking", .verdict = SHARD_GOOD};
+	struct finding f = {.name = "page-locking", .verdict = VERDICT_GOOD};
 	volatile uint8_t *memory = buffer_open(TRY_BYTES);
 	struct shard_error err = {.message = "no memory to try it with"};
 	char size[SIZE_CHARS];
@@ -139,7 +215,7 @@ static void look_at_page_locking(const struct shard_doctor_options *o)
 		finding_set(f.found, "works; %s took %.1f ms", size, (double)ns / 1e6);
 		finding_set(f.so, "the GPU reads batches directly, without another copy");
 	} else {
-		f.verdict = SHARD_SLOWER;
+		f.verdict = VERDICT_SLOWER;
 		finding_quote(&f, err.message);
 		finding_number(&f, "refused_with", err.os_code ? (uint64_t)err.os_code : UINT64_MAX);
 		finding_set(f.so, "the driver copies each batch once more on its way to the GPU");
@@ -147,34 +223,34 @@ static void look_at_page_locking(const struct shard_doctor_options *o)
 			finding_set(f.advice, "free memory, and raise the container's memory limit if the ring exceeds "
 					      "it");
 	}
-	finding_tell(o, &f);
+	d->tell(d->context, &f);
 }
 
 /* The driver is too old, or cut down, to say which GPUs there are.  Loaders work with it. */
-static void say_silent_driver(const struct shard_doctor_options *o, const struct cuda_driver *driver)
+static void say_silent_driver(const struct doctor *d, const struct cuda_driver *driver)
 {
-	struct finding f = {.name = "GPU driver", .verdict = SHARD_UNKNOWN};
+	struct finding f = {.name = "GPU driver", .verdict = VERDICT_UNKNOWN};
 
 	finding_set(f.found, "has all functions that loaders call, but cannot list the GPUs: it lacks %s",
 		    driver->lacks);
 	finding_set(f.so, "batches can be delivered on a GPU, if there is one");
 	finding_set(f.advice, "update NVIDIA's driver");
-	finding_tell(o, &f);
+	d->tell(d->context, &f);
 }
 
-void doctor_gpu(const struct shard_doctor_options *o, uint64_t node_count)
+void doctor_gpu(const struct doctor *d, uint64_t node_count)
 {
-	struct finding f = {.name = "GPU driver", .verdict = SHARD_GOOD};
+	struct finding f = {.name = "GPU driver", .verdict = VERDICT_GOOD};
 	struct cuda_driver driver;
 	struct shard_error err = {.status = 0};
 
 	if (cuda_probe(&driver, &err)) {
-		say_no_driver(o, driver.is_loaded, &err);
+		say_no_driver(d, driver.is_loaded, &err);
 		return;
 	}
 	if (driver.lacks[0]) {
-		say_silent_driver(o, &driver);
-		look_at_page_locking(o);
+		say_silent_driver(d, &driver);
+		look_at_page_locking(d);
 		return;
 	}
 	finding_number(&f, "cuda_version", driver.major * 1000 + driver.minor * 10);
@@ -182,9 +258,9 @@ void doctor_gpu(const struct shard_doctor_options *o, uint64_t node_count)
 	finding_set(f.found, "for CUDA %u.%u, with all functions that libshard calls; %u device%s", driver.major,
 		    driver.minor, driver.device_count, driver.device_count == 1 ? "" : "s");
 	finding_set(f.so, "batches can be delivered on a GPU");
-	finding_tell(o, &f);
+	d->tell(d->context, &f);
 	for (uint32_t i = 0; i < driver.device_count; i++)
-		look_at_gpu(o, node_count, i);
+		look_at_gpu(d, node_count, i);
 	if (driver.device_count)
-		look_at_page_locking(o);
+		look_at_page_locking(d);
 }
