@@ -139,11 +139,14 @@ SHARD_API void shard_tally_merge(struct shard_tally *t, const struct shard_tally
 
 /*
  * How many values of a field are NaN, and how many are infinite; 0 if it does not hold
- * floating-point numbers.  The format has no place for these counts, so a packer has to tell them.
+ * floating-point numbers.  shard_tally_write() records them; a packer should tell them, too.
  */
 SHARD_API void shard_tally_not_finite(const struct shard_tally *t, uint32_t field, uint64_t *nan, uint64_t *infinite);
 
-/* Hand all of it to the writer. */
+/*
+ * Hand all of it to the writer.  If values are NaN or infinite, the provenance of the shard gets a
+ * line for each field that has them (format/SHARD.md 2.8); `shardcat info` adds these up.
+ */
 SHARD_API int shard_tally_write(const struct shard_tally *t, struct shard_writer *w, struct shard_error *err);
 
 /*

@@ -442,9 +442,17 @@ class Sources(Case):
             writer.write({"x": [np.inf], "n": 1})
         self.assertEqual(writer.not_finite, {"x": (0, 1)})
         environment = {k: v for k, v in os.environ.items() if k != "LD_PRELOAD"}
-        stats = [os.path.join(data.TOOLS, "shardcat"), "stats", "more", "--json"]
-        found = json.loads(subprocess.check_output(stats, env=environment))
+        shardcat = os.path.join(data.TOOLS, "shardcat")
+        found = json.loads(subprocess.check_output([shardcat, "stats", "more", "--json"], env=environment))
         self.assertEqual([(r["nan"], r["infinite"]) for r in found["statistics"] if r["field"] == "x"], [(0, 1)])
+        found = json.loads(subprocess.check_output([shardcat, "info", "ours", "--json"], env=environment))
+        fields = [{"field": name, "nan": 3, "infinite": 2} for name in types]
+        self.assertEqual(found["not_finite"], {"fields": fields, "shards_with": 1, "shards_without": 2,
+                                               "shards_not_read": 0})  # fmt: skip
+        with libshard.Writer("finite", "x:f32", provenance="by hand") as writer:
+            writer.write({"x": 1})
+        text = b"made by libshard.Writer\nbytes-version 3\nby hand\nschema x: float32\n"
+        self.assertEqual(sections("finite/00000.shard")[PROV, 0], text)
 
 
 if __name__ == "__main__":

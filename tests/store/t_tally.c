@@ -1,14 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * t_tally.c - statistics in a shard are those of a plain sum, however they were counted
+ * t_tally.c - statistics in a shard are those of a plain sum, however they were counted; what is not
+ * finite is recorded
  */
+#include <math.h>
+
 #include "shard_pack.h"
 #include "tests/store/fixture.h"
 
-#define RECORDS	 37u
-#define CLASSES	 5u
-#define WORKERS	 3u
-#define COUNT(a) (sizeof(a) / sizeof((a)[0]))
+#define RECORDS		37u
+#define CLASSES		5u
+#define WORKERS		3u
+#define PROVENANCE_MOST (1u << 20)
+#define COUNT(a)	(sizeof(a) / sizeof((a)[0]))
 
 enum { MIXED, LABEL, PLANES, MASK, WIDE };
 
@@ -256,6 +260,96 @@ TEST(a_label_that_is_no_class_spoils_its_shard)
 		CHECK_STR(err.message, "class counts of field 1 add up to 36; there are 37 records");
 		shard_tally_close(t);
 	}
+}
+
+/* Two fields of floats and one of whole numbers. */
+static void write_floats(const char *path, const char *provenance, bool odd, int want, struct shard_error *err)
+{
+	static const float usual[] = {1, -2, 0}, odd_ones[] = {NAN, -INFINITY, NAN};
+	struct shard_writer_options o = {.size = sizeof(o), .planned_records = 2, .provenance = provenance};
+	struct shard_schema s = {
+		.group_count = 1,
+		.field_count = 3,
+		.field = {{.name = "a", .dtype = SHARD_F32, .ndim = 1, .shape = {3}},
+			  {.name = "b", .dtype = SHARD_F64},
+			  {.name = "c", .dtype = SHARD_I64}},
+	};
+	double b = odd ? INFINITY : 5;
+	struct shard_writer *w = NULL;
+	struct shard_tally *t = NULL;
+	uint8_t bytes[64] = {0};
+	const void *groups[] = {bytes};
+	int rc = 0;
+
+	CHECK_OK(shard_schema_lay_out(&s, 0, &fixture_err));
+	CHECK_OK(shard_tally_open(&t, &s, 0, &fixture_err));
+	CHECK_OK(shard_writer_open(&w, path, &s, &o, &fixture_err));
+	memcpy(bytes + s.field[0].offset, odd ? odd_ones : usual, sizeof(usual));
+	for (int i = 0; i < 2; i++) {
+		memcpy(bytes + s.field[1].offset, &b, sizeof(b));
+		CHECK_OK(shard_writer_append(w, groups, NULL, 0, &fixture_err));
+		shard_tally_add(t, groups);
+		b = 7;
+	}
+	rc = shard_tally_write(t, w, err);
+	if (!rc)
+		rc = shard_writer_finish(w, NULL, err);
+	CHECK_EQ(rc, want);
+	if (!rc) /* it would be lost */
+		CHECK_EQ(shard_tally_write(t, w, err), SHARD_E_ARGUMENT);
+	shard_writer_close(w);
+	shard_tally_close(t);
+}
+
+#define LINES "not-finite a nan 4 infinite 2\nnot-finite b nan 0 infinite 1\n"
+
+TEST(values_that_are_not_finite_are_in_the_provenance)
+{
+	static const struct {
+		const char *story, *provenance;
+		bool odd;
+		const char *want;
+	} rows[] = {
+		{"all are finite: the text is as it was", "mine", false, "mine"},
+		{"all are finite, and there is no text", NULL, false, ""},
+		{"lines go behind a text that ends a line", "mine\n", true, "mine\n" LINES},
+		{"they begin a line of their own", "mine", true, "mine\n" LINES},
+		{"they are all that there is", NULL, true, LINES},
+		{"the same for a text without a byte", "", true, LINES},
+	};
+	char *text = malloc(PROVENANCE_MOST + 1);
+	struct shard_error err = {0};
+	struct shard_reader *r;
+	struct shard_view v;
+	struct path p;
+
+	tmp(&p, "t_tally.%d.shard", (int)getpid());
+	for (size_t i = 0; i < COUNT(rows); i++) {
+		STORY("%s", rows[i].story);
+		write_floats(p.text, rows[i].provenance, rows[i].odd, SHARD_OK, &err);
+		CHECK_OK(shard_reader_open(&r, p.text, NULL, &fixture_err));
+		CHECK_OK(shard_reader_provenance(r, &v, &fixture_err));
+		CHECK_EQ(v.bytes, strlen(rows[i].want));
+		CHECK_MEM(v.data, rows[i].want, v.bytes);
+		shard_reader_close(r);
+		unlink(p.text);
+	}
+	memset(text, 'x', PROVENANCE_MOST);
+	text[PROVENANCE_MOST] = '\0';
+	for (uint32_t over = 0; over < 2; over++) {
+		STORY("%u bytes too many", over);
+		text[PROVENANCE_MOST - sizeof(LINES) + over] = '\0';
+		write_floats(p.text, text, true, over ? SHARD_E_ARGUMENT : SHARD_OK, &err);
+		unlink(p.text);
+		text[PROVENANCE_MOST - sizeof(LINES) + over] = 'x';
+	}
+	CHECK(strstr(err.message,
+		     ": the provenance and its lines of NaN and infinite values have 1048577 bytes; must be at "
+		     "most 1048576; give a shorter provenance"));
+	STORY("a text of the greatest size, and nothing behind it");
+	write_floats(p.text, text, false, SHARD_OK, &err);
+	unlink(p.text);
+	free(text);
 }
 
 TEST(too_many_classes_are_refused)

@@ -4,19 +4,22 @@
  *
  * The manifest of a dataset says all of this except the provenance, which is in the shards.  The
  * line `pixels` comes from the provenance of the first shard, if that is there.  -v prints all of
- * it.
+ * it.  The counts of NaN and infinite values are sums over the provenance of all shards.
  */
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "shard_pack.h"
 #include "tools/common/escape.h"
 #include "tools/common/human.h"
+#include "tools/common/text.h"
 #include "tools/shardcat/dataset/describe.h"
 #include "tools/shardcat/shardcat.h"
 
-#define CLASSES_SHOWN 20 /* in text, without -v */
+#define CLASSES_SHOWN 20   /* in text, without -v */
+#define SHARDS_READ   1000 /* for NaN and infinite values, without -v: a second on a slow network */
 
 struct info_options {
 	const char *path;
@@ -130,35 +133,234 @@ static int print_classes(struct target *t)
 	return rc < 0 ? fail_of_library(&err) : EXIT_DONE;
 }
 
+/* ---- provenance ---- */
+
+struct copying {
+	struct shard_view from;
+	char *to;
+};
+
+static void copy(void *context)
+{
+	const struct copying *c = context;
+
+	memcpy(c->to, c->from.data, c->from.bytes);
+}
+
+/* The provenance of a shard, "" if it has none; free it. */
+static int copy_provenance(struct shard_reader *reader, char **out, struct shard_error *err)
+{
+	struct copying c = {0};
+	int rc = shard_reader_provenance(reader, &c.from, err);
+
+	*out = NULL;
+	if (rc)
+		return rc;
+	c.to = malloc(c.from.bytes + 1);
+	if (!c.to) {
+		*err = (struct shard_error){.status = SHARD_E_MEMORY, .message = "no memory for a provenance"};
+		return SHARD_E_MEMORY;
+	}
+	c.to[c.from.bytes] = '\0';
+	rc = c.from.bytes ? shard_reader_guarded(reader, copy, &c, err) : SHARD_OK;
+	if (!rc)
+		*out = c.to;
+	else
+		free(c.to);
+	return rc;
+}
+
 /* Its lines keep their ends; all else in it is escaped. */
 static int print_provenance(struct target *t)
 {
 	struct shard_reader *reader;
 	struct shard_error err;
-	struct shard_view text;
-	const char *at;
+	char *text;
 	int rc = target_first_reader(t, &reader);
 
 	if (rc || !reader)
 		return rc;
-	rc = shard_reader_provenance(reader, &text, &err);
+	rc = copy_provenance(reader, &text, &err);
 	if (rc)
 		return fail_of_library(&err);
-	at = text.data;
-	if (text.bytes)
+	if (*text)
 		puts(t->reader ? "provenance" : "provenance of the first shard");
-	for (size_t left = text.bytes; left;) {
-		const char *end = memchr(at, '\n', left);
-		size_t length = end ? (size_t)(end - at) : left;
+	for (const char *at = text; *at;) {
+		size_t length = strcspn(at, "\n");
 
 		fputs("  ", stdout);
 		print_escaped(at, length);
 		putchar('\n');
-		length += end != NULL;
-		at += length;
-		left -= length;
+		at += length + (at[length] == '\n');
 	}
+	free(text);
 	return EXIT_DONE;
+}
+
+/* ---- values that are NaN or infinite ---- */
+
+/* What the shards have recorded: format/SHARD.md 2.8. */
+struct not_finite {
+	uint64_t nan[SHARD_FIELDS_MAX], infinite[SHARD_FIELDS_MAX];
+	uint64_t shard_count, read_count, unread_count;
+	uint64_t with_count;	       /* of those that were read: they have such values */
+	struct shard_error why_unread; /* the first one */
+};
+
+static bool is_real(const struct shard_field *f)
+{
+	return f->dtype >= SHARD_F16 && f->dtype <= SHARD_F64;
+}
+
+static bool has_reals(const struct shard_schema *s)
+{
+	uint32_t f = 0;
+
+	while (f < s->field_count && !is_real(&s->field[f]))
+		f++;
+	return f < s->field_count;
+}
+
+/* "not-finite FIELD nan COUNT infinite COUNT" of a shard with so many records.  Spoils the line. */
+static bool add_line(struct not_finite *n, const struct shard_schema *s, uint64_t records, char *line)
+{
+	char *word[6], *rest = line;
+	uint64_t nan, infinite;
+	uint32_t f = 0;
+
+	for (size_t i = 0; i < 6; i++)
+		word[i] = strsep(&rest, " ");
+	if (rest || !word[5] || strcmp(word[2], "nan") || strcmp(word[4], "infinite") ||
+	    !text_u64(word[3], strlen(word[3]), &nan) || !text_u64(word[5], strlen(word[5]), &infinite))
+		return false;
+	while (f < s->field_count && strcmp(word[1], s->field[f].name))
+		f++;
+	if (f == s->field_count || !is_real(&s->field[f]) ||
+	    (unsigned __int128)nan + infinite >
+		    (unsigned __int128)records * (s->field[f].bytes / shard_dtype_bytes(s->field[f].dtype)))
+		return false;
+	return !__builtin_add_overflow(n->nan[f], nan, &n->nan[f]) &&
+	       !__builtin_add_overflow(n->infinite[f], infinite, &n->infinite[f]);
+}
+
+/* They are the last lines. */
+static int add_shard(struct not_finite *n, const struct shard_schema *s, struct shard_reader *reader,
+		     struct shard_error *err)
+{
+	static const char word[] = "not-finite ";
+	struct not_finite sum = *n;
+	struct shard_info info;
+	char *text, *line;
+	int rc = copy_provenance(reader, &text, err);
+
+	if (rc)
+		return rc;
+	shard_reader_info(reader, &info);
+	for (size_t end = strlen(text); !rc && end && text[end - 1] == '\n'; end = (size_t)(line - text)) {
+		text[end - 1] = '\0';
+		line = strrchr(text, '\n') ? strrchr(text, '\n') + 1 : text;
+		if (strncmp(line, word, sizeof(word) - 1))
+			break;
+		sum.with_count = n->with_count + 1;
+		if (!add_line(&sum, s, info.record_count, line)) {
+			snprintf(err->message, sizeof(err->message),
+				 "shard %" PRIu64 ": a line of its provenance begins with 'not-finite', and does not "
+				 "count a field",
+				 n->read_count + n->unread_count);
+			rc = SHARD_E_CORRUPT;
+		}
+	}
+	free(text);
+	if (!rc)
+		*n = sum;
+	return rc;
+}
+
+/* The manifest has no place for these, so each shard is opened: not those of a large dataset, unless -v asks for it. */
+static void read_not_finite(struct target *t, struct not_finite *n)
+{
+	struct shard_dataset_info info = {.shard_count = 1};
+	struct shard_reader *reader = t->reader;
+	struct shard_error err;
+
+	*n = (struct not_finite){0};
+	if (t->dataset)
+		shard_dataset_info(t->dataset, &info);
+	n->shard_count = info.shard_count;
+	if (n->shard_count > SHARDS_READ && !message_shows(MESSAGE_VERBOSE))
+		return;
+	for (uint64_t i = 0; i < n->shard_count; i++) {
+		int rc = t->dataset ? shard_dataset_open_reader(t->dataset, i, &reader, &err) : SHARD_OK;
+
+		if (!rc) {
+			rc = add_shard(n, t->schema, reader, &err);
+			if (t->dataset)
+				shard_reader_close(reader);
+		}
+		if (rc && !n->unread_count++)
+			n->why_unread = err;
+		n->read_count += !rc;
+	}
+}
+
+static void print_not_finite(struct target *t)
+{
+	const char *before = "NaN, inf  ";
+	char nan[HUMAN_CHARS], infinite[HUMAN_CHARS], some[HUMAN_CHARS], all[HUMAN_CHARS];
+	struct not_finite n;
+
+	if (!has_reals(t->schema))
+		return;
+	read_not_finite(t, &n);
+	human_count(all, n.shard_count);
+	for (uint32_t f = 0; f < t->schema->field_count; f++) {
+		if (!n.nan[f] && !n.infinite[f])
+			continue;
+		printf("%s%s NaN and %s infinite values in %s\n", before, human_count(nan, n.nan[f]),
+		       human_count(infinite, n.infinite[f]), t->schema->field[f].name);
+		before = "          ";
+	}
+	if (n.unread_count) {
+		printf("%snot known of %s shard%s: ", before, human_count(some, n.unread_count),
+		       n.unread_count == 1 ? "" : "s");
+		print_escaped(n.why_unread.message, strlen(n.why_unread.message));
+		putchar('\n');
+		before = "          ";
+	}
+	if (n.shard_count > n.read_count + n.unread_count)
+		printf("%snot added up, because %s shards would be opened; -v does so\n", before, all);
+	else if (n.read_count > n.with_count) {
+		printf("%snone is recorded in %s of %s shard%s; versions before 0.2.0 recorded none; to count: "
+		       "shardcat stats ",
+		       before, human_count(some, n.read_count - n.with_count), all, n.shard_count == 1 ? "" : "s");
+		print_escaped(t->path, strlen(t->path));
+		putchar('\n');
+	}
+}
+
+static void not_finite_json(struct json_out *j, struct target *t)
+{
+	struct not_finite n;
+
+	if (!has_reals(t->schema))
+		return;
+	read_not_finite(t, &n);
+	json_out_object_line(j, "not_finite");
+	json_out_array(j, "fields");
+	for (uint32_t f = 0; f < t->schema->field_count; f++) {
+		if (!n.nan[f] && !n.infinite[f])
+			continue;
+		json_out_object(j, NULL);
+		json_out_string(j, "field", t->schema->field[f].name);
+		json_out_u64(j, "nan", n.nan[f]);
+		json_out_u64(j, "infinite", n.infinite[f]);
+		json_out_end(j);
+	}
+	json_out_end(j);
+	json_out_u64(j, "shards_with", n.with_count);
+	json_out_u64(j, "shards_without", n.read_count - n.with_count);
+	json_out_u64(j, "shards_not_read", n.shard_count - n.read_count);
+	json_out_end(j);
 }
 
 static int print_sections(const struct target *t)
@@ -180,21 +382,6 @@ static int print_sections(const struct target *t)
 		       section.offset, section.bytes, section.item_count);
 	}
 	return EXIT_DONE;
-}
-
-/* Nothing but the records has the number of these. */
-static void print_not_finite(const struct target *t)
-{
-	uint32_t f = 0;
-
-	while (f < t->schema->field_count &&
-	       (t->schema->field[f].dtype < SHARD_F16 || t->schema->field[f].dtype > SHARD_F64))
-		f++;
-	if (f == t->schema->field_count)
-		return;
-	fputs("NaN, inf  not recorded; they are counted by: shardcat stats ", stdout);
-	print_escaped(t->path, strlen(t->path));
-	putchar('\n');
 }
 
 static int info_text(struct target *t)
@@ -259,6 +446,7 @@ static int info_json(struct target *t)
 	size_json(&j, t);
 	if (pixels)
 		json_out_string(&j, "pixels", pixels);
+	not_finite_json(&j, t);
 	describe_schema_json(&j, t->schema);
 	rc = describe_moments_json(&j, t);
 	json_out_array(&j, "classes");

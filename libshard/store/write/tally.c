@@ -14,6 +14,7 @@
 #include "libshard/base/mem.h"
 #include "libshard/codec/byte_sums.h"
 #include "libshard/disk/pages.h"
+#include "libshard/store/write/writer.h"
 #include "shard_pack.h"
 
 struct tally_image {
@@ -191,8 +192,12 @@ void shard_tally_not_finite(const struct shard_tally *t, uint32_t field, uint64_
 
 int shard_tally_write(const struct shard_tally *t, struct shard_writer *w, struct shard_error *err)
 {
-	int rc = SHARD_OK;
+	int rc = w->failed || w->finished ? writer_refuse(w, err) : SHARD_OK;
 
+	for (uint32_t i = 0; !rc && i < t->real_count; i++) {
+		w->not_finite[t->real[i].field].nan += t->real[i].nan;
+		w->not_finite[t->real[i].field].infinite += t->real[i].infinite;
+	}
 	for (uint32_t i = 0; i < t->image_count; i++)
 		for (uint32_t c = 0; !rc && c < t->image[i].channels; c++)
 			rc = shard_writer_add_moments(w, t->image[i].field, c, &t->image[i].channel[c], err);

@@ -42,6 +42,9 @@ struct writer_classes {
 	uint64_t *records;
 	uint64_t class_count;
 };
+struct writer_not_finite {
+	uint64_t nan, infinite;
+};
 
 struct shard_writer {
 	char *path;
@@ -61,6 +64,7 @@ struct shard_writer {
 	char *provenance;
 	struct writer_moments moments[SHARD_FIELDS_MAX];
 	struct writer_classes classes[SHARD_FIELDS_MAX];
+	struct writer_not_finite not_finite[SHARD_FIELDS_MAX];
 };
 
 /* Append to the file; every byte of it comes through here, in order. */

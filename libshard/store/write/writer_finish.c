@@ -6,6 +6,7 @@
  * footer.  writer_publish.c does what follows.
  */
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "libshard/base/bytes.h"
@@ -285,6 +286,33 @@ static int build_stat(struct shard_writer *w, struct spool *s, uint64_t *blocks,
 	return rc;
 }
 
+/* The text that was given, and behind it a line for each field with values that are not finite. */
+static int build_provenance(struct shard_writer *w, struct spool *s, struct shard_error *err)
+{
+	size_t given = w->provenance ? strlen(w->provenance) : 0;
+	const char *between = given && w->provenance[given - 1] != '\n' ? "\n" : "";
+	char line[SHARD_NAME_BYTES + 80];
+	struct shown shown;
+	int rc = given ? spool_add(s, w->provenance, given, w->path, err) : SHARD_OK;
+
+	for (uint32_t f = 0; !rc && f < w->pages.schema.field_count; f++) {
+		const struct writer_not_finite *n = &w->not_finite[f];
+
+		if (!n->nan && !n->infinite)
+			continue;
+		snprintf(line, sizeof(line), "%snot-finite %s nan %" PRIu64 " infinite %" PRIu64 "\n", between,
+			 w->pages.schema.field[f].name, n->nan, n->infinite);
+		rc = spool_add(s, line, strlen(line), w->path, err);
+		between = "";
+	}
+	if (!rc && spool_bytes(s) > SHARD_PROVENANCE_BYTES_MAX)
+		rc = error_set(err, SHARD_E_ARGUMENT,
+			       "%s: the provenance and its lines of NaN and infinite values have %" PRIu64
+			       " bytes; must be at most %" PRIu64 "; give a shorter provenance",
+			       show(&shown, w->path), spool_bytes(s), SHARD_PROVENANCE_BYTES_MAX);
+	return rc;
+}
+
 static int put_shared_sections(struct shard_writer *w, struct shard_error *err)
 {
 	uint64_t records = w->pages.record_count, blocks = 0, misses = spool_bytes(&w->miss) / sizeof(struct disk_miss);
@@ -304,9 +332,9 @@ static int put_shared_sections(struct shard_writer *w, struct shard_error *err)
 		rc = put_section(w, SHARD_SECTION_STAT, 0, blocks, &stat, 0, err);
 	if (!rc && misses)
 		rc = put_section(w, SHARD_SECTION_MISS, 0, misses, &w->miss, 0, err);
-	if (!rc && w->provenance)
-		rc = spool_add(&provenance, w->provenance, strlen(w->provenance), w->path, err);
-	if (!rc && w->provenance)
+	if (!rc)
+		rc = build_provenance(w, &provenance, err);
+	if (!rc && spool_bytes(&provenance))
 		rc = put_section(w, SHARD_SECTION_PROV, 0, 1, &provenance, 0, err);
 	spool_free(&stat);
 	spool_free(&provenance);

@@ -3,7 +3,7 @@
  * made_of.c - see made_of.h
  *
  * shardpack's own provenance is the recipe, line by line; recipe.h.  That of other programs must be
- * equal as a whole.
+ * equal as a whole, but for what libshard has added: what was counted in the records.
  */
 #include "tools/shardpack/reuse/made_of.h"
 
@@ -53,31 +53,28 @@ static bool begins(const char *line, const char *word)
 	return !strncmp(line, word, strlen(word));
 }
 
-/* Lines of a recipe that are the same for every record that it can make. */
-static bool counts(const char *line)
-{
-	static const char *const not [] = {"limit ",	     "formats ", "order ", "seed ", "on-error ",
-					   "shard-records ", "version ", "plan ",  NULL};
-
-	for (const char *const *n = not ; *n; n++)
-		if (begins(line, *n))
-			return false;
-	return true;
-}
+/* Lines that may differ although the records were made alike. */
+static const char *const may_differ[] = {"not-finite ", NULL};
+static const char *const may_differ_in_recipes[] = {"limit ",	      "formats ", "order ", "seed ",	   "on-error ",
+						    "shard-records ", "version ", "plan ",  "not-finite ", NULL};
+static const char *const none[] = {NULL};
 
 static struct made_line line_at(const char *at)
 {
 	return (struct made_line){at, (int)strcspn(at, "\n")};
 }
 
-/* The line that begins at *at or behind it and counts; NULL at the end. */
-static struct made_line next(const char **at, bool ours)
+/* The first line from *at on that begins with none of these words; NULL at the end. */
+static struct made_line next(const char **at, const char *const *skipped)
 {
 	while (**at) {
 		struct made_line line = line_at(*at);
+		const char *const *word = skipped;
 
 		*at += line.bytes + ((*at)[line.bytes] == '\n');
-		if (!ours || counts(line.at))
+		while (*word && !begins(line.at, *word))
+			word++;
+		if (!*word)
 			return line;
 	}
 	return (struct made_line){NULL, 0};
@@ -92,10 +89,11 @@ bool made_of_same(const struct text *one, const struct text *two, struct made_li
 {
 	const char *x = one->data, *y = two->data;
 	bool ours = begins(x, "made by shardpack\n") && begins(y, "made by shardpack\n");
+	const char *const *skipped = ours ? may_differ_in_recipes : may_differ;
 
 	do {
-		*a = next(&x, ours);
-		*b = next(&y, ours);
+		*a = next(&x, skipped);
+		*b = next(&y, skipped);
 	} while (a->at && b->at && same_line(a, b));
 	return !a->at && !b->at;
 }
@@ -103,13 +101,13 @@ bool made_of_same(const struct text *one, const struct text *two, struct made_li
 bool made_of_same_decoders(const struct text *one, const struct text *two, struct made_line *a, struct made_line *b)
 {
 	for (const char *x = one->data; *x;) {
-		*a = next(&x, false);
+		*a = next(&x, none);
 		if (!begins(a->at, "version "))
 			continue;
 		for (const char *y = two->data; *y;) {
 			size_t name = strlen("version ") + strcspn(a->at + strlen("version "), " \n") + 1;
 
-			*b = next(&y, false);
+			*b = next(&y, none);
 			if (!strncmp(a->at, b->at, name) && !same_line(a, b))
 				return false;
 		}

@@ -16,8 +16,9 @@ int made_of_read(const struct part *p, uint64_t i, struct text *out);
 
 /*
  * Are records alike that were made so?  Lines that decide only which inputs there are, in which
- * order and in which shards, do not count; nor do versions of decoders.  If not, *a and *b are the
- * first lines that differ; one of them may be NULL, for a line that is missing.
+ * order and in which shards, do not count; nor do versions of decoders, and counts of NaN and infinite
+ * values.  If not, *a and *b are the first lines that differ; one of them may be NULL, for a line that
+ * is missing.
  */
 struct made_line {
 	const char *at; /* NULL: there is none */
