@@ -245,29 +245,6 @@ unsaid "field upright, lies/K.upright.png: $frame" upright:kind=mask
 unsaid "field twin, lies/K.twin.png: $frame" twin:kind=image
 unsaid "field boxes: its image has orientation K; with --exif apply, say turn=image if the boxes lie as that file \
 does, or turn=none if they are upright" boxes:kind=boxes,max=1 mask:kind=mask
-# Without --exif apply nothing is turned; then somebody has to have said that this is right.
-UNTURNED=(lies.csv --resize 24 --crop 24 --field stored:kind=mask --field boxes:kind=boxes,max=1
-	--field twin:kind=image -q)
-DECIDE="states in EXIF or XMP that it is to be turned, and the field stored belongs to its pixels; type \
---exif ignore if the field was made for the pixels as they lie in the file, or --exif apply to turn both"
-run 2 "$PACK" images "${UNTURNED[@]}" -o unturned
-grep -qF ": $DECIDE" err || die "$(cat err)"
-[ ! -e unturned ] || die "a refusal left $(find unturned)"
-run 0 "$PACK" images "${UNTURNED[@]}" -o unturned --exif ignore
-# Who builds a plan cannot type it; the plan, and so each byte, is the same with and without it.
-run 0 "$PACK" plan images "${UNTURNED[@]}" -o decided
-run 2 "$PACK" build decided
-grep -qF ": $DECIDE" err || die "$(cat err)"
-cp decided/.shardpack/plan undecided.plan
-run 0 "$PACK" plan images "${UNTURNED[@]}" -o decided --exif ignore
-cmp decided/.shardpack/plan undecided.plan
-run 0 "$PACK" build decided -q
-run 0 "$PACK" seal decided -q
-same unturned decided
-# Upright images need no decision, and neither do fields that have no place in the picture.
-head -n 1 lies.csv >upright.csv && grep '^lies/1.png' lies.csv >>upright.csv
-run 0 "$PACK" images "${UNTURNED[@]/lies.csv/upright.csv}" -o upright.ds
-run 0 "$PACK" images lies.csv --resize 24 --crop 24 --field twin:kind=image -o twins
 
 # ---- what shardcat says of them ----
 

@@ -17,6 +17,7 @@
 #include "tools/common/exit_code.h"
 #include "tools/common/files.h"
 #include "tools/common/message.h"
+#include "tools/shardpack/build/exif_decision.h"
 #include "tools/shardpack/build/job.h"
 #include "tools/shardpack/build/known_bad.h"
 #include "tools/shardpack/build/output.h"
@@ -305,6 +306,11 @@ static int carry_out(struct packing *w, bool plan_only)
 		w->began = true;
 		return known_bad_look(&w->job, w->o->trust_names ? NULL : &w->now);
 	}
+	if (state == OUTPUT_STARTED)
+		w->job.exif_said |= output_exif_said(&w->job);
+	code = exif_decision_look(&w->job, w->o->sandbox);
+	if (code != EXIT_DONE)
+		return code;
 	if (w->o->quarantine) {
 		code = quarantine_open(&w->quarantine, w->o->quarantine);
 		w->job.quarantine = &w->quarantine;
@@ -353,6 +359,8 @@ static int show_plan(struct packing *w)
 		code = would_continue(w, state, &same);
 	else if (code == EXIT_DONE)
 		code = check_sources(w, state);
+	if (code == EXIT_DONE && state != OUTPUT_SEALED)
+		code = exif_decision_look(&w->job, w->o->sandbox);
 	if (code == EXIT_DONE)
 		printf("output %s\n", words[same ? state : OUTPUT_OTHER]);
 	return code;

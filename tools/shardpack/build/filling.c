@@ -13,6 +13,7 @@
 #include "tools/common/signals.h"
 #include "tools/common/workers.h"
 #include "tools/shardpack/build/claims.h"
+#include "tools/shardpack/build/exif_decision.h"
 #include "tools/shardpack/build/image_workers.h"
 #include "tools/shardpack/build/job.h"
 #include "tools/shardpack/build/record_workers.h"
@@ -110,34 +111,11 @@ static int end_shard(struct build *b, uint64_t range_idx)
 	return code == EXIT_DONE ? put : code;
 }
 
-/*
- * An image that lies otherwise than its pixels, and something that has its place in the image: do
- * its numbers mean the pixels, or the picture that people see?  Annotators use either.
- */
-static int check_decided(const struct build *b, const struct result *r)
-{
-	const struct recipe *recipe = &b->job->plan->recipe;
-	uint32_t i = 0;
-
-	if (b->job->exif_said || recipe->exif == EXIF_APPLY || !(r->verdict.dropped & 1u << DROPPED_ORIENTATION))
-		return EXIT_DONE;
-	while (i < recipe->field_count && recipe->from[i].kind != FIELD_BOXES && recipe->from[i].kind != FIELD_MASK)
-		i++;
-	if (i == recipe->field_count)
-		return EXIT_DONE;
-	return fail(
-		EXIT_USAGE,
-		"%s/%s: states in EXIF or XMP that it is to be turned, and the field %s belongs to its pixels; type "
-		"--exif ignore if the field was made for the pixels as they lie in the file, or --exif apply to "
-		"turn both",
-		b->job->source, r->path, recipe->field[i].name);
-}
-
 static int take_record(struct build *b, const struct result *r)
 {
 	const void *group[] = {r->record, r->meta};
 	struct shard_error err;
-	int code = check_decided(b, r);
+	int code = exif_decision_check(b->job, r);
 
 	if (code != EXIT_DONE)
 		return code;

@@ -285,6 +285,13 @@ int output_begin(const struct job *job, const char *source, const struct origin 
 	return code == EXIT_DONE ? files_sync_dir(job->out_dir) : code;
 }
 
+bool output_exif_said(const struct job *job)
+{
+	char path[FILES_PATH_BYTES];
+
+	return files_path(path, job->state_dir, EXIF_SAID) == EXIT_DONE && access(path, F_OK) == 0;
+}
+
 static int load_place(const struct job *job, const char *name, char **out)
 {
 	char path[FILES_PATH_BYTES];
@@ -345,9 +352,7 @@ int output_load(struct job *job, struct plan *plan, char **source, char **quaran
 	if (code == EXIT_DONE)
 		code = plan_check_versions(plan, path);
 	if (code == EXIT_DONE)
-		code = files_path(path, job->state_dir, EXIF_SAID);
-	if (code == EXIT_DONE)
-		job->exif_said = access(path, F_OK) == 0;
+		job->exif_said = output_exif_said(job);
 	if (code == EXIT_DONE)
 		code = load_place(job, "source", source);
 	return code == EXIT_DONE ? load_place(job, "quarantine", quarantine) : code;

@@ -80,6 +80,9 @@ int output_check_sealed(const struct job *job, const struct origin *now, bool tr
  */
 int output_load(struct job *job, struct plan *plan, char **source, char **quarantine, bool *sealed);
 
+/* Was --exif typed for the plan that is in OUT? */
+bool output_exif_said(const struct job *job);
+
 /*
  * Refuse a symbolic link or a file in the place of a folder of shardpack's own.  It is fine if
  * there is nothing.  Returns the exit code.

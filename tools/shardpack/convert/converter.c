@@ -100,6 +100,7 @@ static void convert(struct converter *c, struct result *r)
 	image.width = made.width;
 	image.height = made.height;
 	image.orientation = made.orientation;
+	image.stated = made.stated;
 	fit_count_image(&r->fit, &c->plan->recipe.transform, made.width, made.height);
 	if (!record_fields_put(c->fields, &image, r))
 		return;
@@ -153,7 +154,8 @@ static void shrink(struct converter *c)
 	pictures_give_back(&c->pictures);
 }
 
-void converter_run(struct converter *c, struct result *r)
+/* A look has no use for an image that states nothing. */
+static void run(struct converter *c, struct result *r, bool look)
 {
 	char path[PLAN_PATH_BYTES_MAX];
 	struct input_bytes in;
@@ -162,6 +164,7 @@ void converter_run(struct converter *c, struct result *r)
 	r->verdict.message[0] = r->verdict.first[0] = '\0';
 	r->verdict.reason = r->verdict.dropped = 0;
 	r->fit = (struct fit_count){0};
+	r->undecided = 0;
 	r->meta = r->record + meta_offset(&c->schema);
 	plan_input(c->plan, plan_input_at(c->plan, r->ordinal), &r->input);
 	r->path_bytes = plan_input_path(c->plan, &r->input, r->path);
@@ -175,9 +178,20 @@ void converter_run(struct converter *c, struct result *r)
 	}
 	pictures_claim_file(&c->pictures, in.bytes);
 	have_bytes = input_bytes_read(&in, c->source_fd, c->stored, &c->file, &r->verdict);
-	if (have_bytes)
+	if (have_bytes && (!look || pictures_may_state(&c->pictures, c->file.data, in.bytes)))
 		convert(c, r);
 	if (r->verdict.outcome == OUTCOME_BAD && have_bytes && c->quarantine)
 		keep(c, r);
 	shrink(c);
+}
+
+void converter_run(struct converter *c, struct result *r)
+{
+	run(c, r, false);
+}
+
+bool converter_is_undecided(struct converter *c, struct result *r)
+{
+	run(c, r, true);
+	return r->undecided;
 }

@@ -5,6 +5,7 @@
 #ifndef SHARD_CONVERT_CONVERTER_H
 #define SHARD_CONVERT_CONVERTER_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 struct budget;
@@ -35,5 +36,11 @@ void converter_close(struct converter *c);
 
 /* Make the record of the input at r->ordinal, with its fields, in r.  r->record must be set. */
 void converter_run(struct converter *c, struct result *r);
+
+/*
+ * Only to learn r->undecided: whether it is.  An image that states no orientation is not decoded,
+ * unless there is a sandbox.
+ */
+bool converter_is_undecided(struct converter *c, struct result *r);
 
 #endif

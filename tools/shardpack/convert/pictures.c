@@ -144,17 +144,27 @@ static bool find_of_image(const struct pictures *p, const uint8_t *data, uint64_
 }
 
 /* The file of an image, which is not to be turned, states that it lies otherwise. */
-static bool note_stated(const struct pictures *p, const uint8_t *data, uint64_t bytes, struct verdict *v)
+static bool note_stated(const struct pictures *p, const uint8_t *data, uint64_t bytes, uint32_t *stated,
+			struct verdict *v)
 {
-	uint32_t stated = 0;
-
+	*stated = 0;
 	if (p->applies_exif || exif_is_tiff(data, bytes))
 		return true;
-	if (!decode_stated(data, bytes, p->rules, &stated))
+	if (!decode_stated(data, bytes, p->rules, stated))
 		return verdict_set(v, OUTCOME_STOP, 0, "out of memory while its orientation was looked for");
-	if (stated > 1)
+	if (*stated > 1)
 		v->dropped |= 1u << DROPPED_ORIENTATION;
+	else
+		*stated = 0;
 	return true;
+}
+
+bool pictures_may_state(const struct pictures *p, const uint8_t *data, uint64_t bytes)
+{
+	struct verdict v = {.dropped = 0};
+	uint32_t stated;
+
+	return p->worker || !note_stated(p, data, bytes, &stated, &v) || stated;
 }
 
 /* The same for what belongs to an image of orientation `of`; `turn` is an enum field_turn. */
@@ -229,7 +239,7 @@ static bool make_here(struct pictures *p, uint32_t field, uint32_t of, const uin
 		if (!make_image(p, t, wide, data, bytes, made->orientation, dst, v))
 			return false;
 		transform_source_size(t, &made->width, &made->height);
-		return note_stated(p, data, bytes, v);
+		return note_stated(p, data, bytes, &made->stated, v);
 	}
 	f = &p->schema.field[recipe_first(p->recipe) + field];
 	codes = (struct mask_codes){(uint32_t)shard_dtype_bytes(f->dtype), s->map.count ? &s->map : NULL};
@@ -324,7 +334,7 @@ static bool is_answer(const struct pictures *p, struct picture_job *job)
 	if (!job->ok)
 		return v->outcome == OUTCOME_STOP || (v->outcome == OUTCOME_BAD && v->reason);
 	return m->width && m->height && m->width <= DECODE_SIDE_MAX && m->height <= DECODE_SIDE_MAX && m->orientation &&
-	       m->orientation <= 8 && (!v->reason || p->recipe->accept) &&
+	       m->orientation <= 8 && m->stated <= 8 && (!v->reason || p->recipe->accept) &&
 	       (job->field != PICTURES_IMAGE || transform_has_geometry(&p->recipe->transform, m->width, m->height));
 }
 

@@ -44,6 +44,7 @@ struct pictures { /* stays where it is while it is open */
 struct picture {
 	uint32_t width, height; /* before the resize, upright */
 	uint32_t orientation;	/* of the file */
+	uint32_t stated;	/* by the file, and not applied; 0 if there is nothing to apply */
 };
 
 /* The sandbox that all pictures of this recipe need.  Prints why not and returns the exit code. */
@@ -72,6 +73,12 @@ void pictures_give_back(struct pictures *p);
  */
 bool pictures_make(struct pictures *p, uint32_t field, uint32_t of, const uint8_t *data, uint64_t bytes, uint8_t *dst,
 		   struct picture *made, struct verdict *v);
+
+/*
+ * Could the file of an image state an orientation that the recipe does not apply?  In a sandbox the
+ * answer is yes, since this process must not parse it.
+ */
+bool pictures_may_state(const struct pictures *p, const uint8_t *data, uint64_t bytes);
 
 /*
  * How something lies that has no file to state it, as a mask that is drawn; `turn` is an enum

@@ -310,6 +310,14 @@ static void count(const struct target *t, bool there, size_t bytes)
 		fit_count_length(to, (uint32_t)(bytes / (t->f->bytes / t->f->shape[0])));
 }
 
+/* Does the value have its place in the picture?  A list of no boxes has none. */
+static bool lies_in_picture(const struct target *t, const struct field_part *part, size_t bytes)
+{
+	if (t->source->kind != FIELD_MASK)
+		return t->source->kind == FIELD_BOXES && bytes;
+	return part->kind == FIELD_PART_SHAPES ? part->text_bytes > 0 : part->kind != FIELD_PART_NONE;
+}
+
 static bool put_field(const struct target *t, const struct field_part *part)
 {
 	struct input_bytes in;
@@ -343,6 +351,8 @@ static bool put_field(const struct target *t, const struct field_part *part)
 	if (t->f->kind != SHARD_TENSOR)
 		put_length(t, bytes);
 	count(t, there, bytes);
+	if (t->image->stated && !t->r->undecided && lies_in_picture(t, part, bytes))
+		t->r->undecided = 1 + t->i;
 	return t->source->kind != FIELD_BOXES || move_boxes(t, bytes);
 }
 

@@ -23,6 +23,7 @@ struct stored;
 struct record_image {
 	uint32_t width, height; /* before the resize, upright */
 	uint32_t orientation;	/* of its file */
+	uint32_t stated;	/* by its file, and not applied; or 0 */
 	bool is_held;		/* its file is large, and still in memory: what it took of the budget stays taken */
 };
 

@@ -19,6 +19,7 @@ struct result {
 	size_t path_bytes;
 	struct verdict verdict;
 	struct fit_count fit;	   /* of this record */
+	uint32_t undecided;	   /* of a record: 1 + a field that lies in an image that was not turned; or 0 */
 	uint8_t *record;	   /* group 0: the caller's memory, of converter_record_bytes() */
 	uint8_t *meta;		   /* group 1, behind it */
 	struct shard_tally *tally; /* image_workers.c: of this record alone, without its class */
