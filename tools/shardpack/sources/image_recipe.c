@@ -182,25 +182,27 @@ static int enter_field(const struct request *r, struct field_option *o)
 	return code == EXIT_DONE ? enter(r, "--field", o) : code;
 }
 
-/* ":default=-1" behind the type of the column that was entered last; `at` is all of the column. */
+/* ":default=-1" or ":default=-1:all" behind the type of the column that was entered last; `at` is all of the column. */
 static int enter_default(const struct request *r, const char *at, int bytes, const char *text)
 {
 	const struct shard_field *f = &r->recipe->field[r->recipe->field_count - 1];
-	char *empty = r->recipe->from[r->recipe->field_count - 1].empty;
-	int left = bytes - (int)(text - at), skip = (int)strlen(":default=");
+	struct field_source *s = &r->recipe->from[r->recipe->field_count - 1];
+	int left = bytes - (int)(text - at), skip = (int)strlen(":default="), number;
 	uint8_t value[8];
 
 	if (!left)
 		return EXIT_DONE;
-	if (left <= skip || memcmp(text, ":default=", (size_t)skip) != 0 || left - skip > FIELD_EMPTY_BYTES)
+	s->all_may_lack = left > 4 && !memcmp(text + left - 4, ":all", 4);
+	number = left - skip - 4 * s->all_may_lack;
+	if (number < 1 || memcmp(text, ":default=", (size_t)skip) != 0 || number > FIELD_EMPTY_BYTES)
 		return cli_misuse(r->args,
 				  "--columns %.*s: '%.*s' must be :default=V, a number of at most %d characters, "
-				  "which is packed for empty cells",
+				  "which is packed for empty cells; or :default=V:all, if all cells may be empty",
 				  bytes, at, left, text, FIELD_EMPTY_BYTES);
-	memcpy(empty, text + skip, (size_t)(left - skip));
-	empty[left - skip] = '\0';
-	if (!field_value_of_column(f, empty, value))
-		return cli_misuse(r->args, "--columns %.*s: '%s' is not a value of type %s", bytes, at, empty,
+	memcpy(s->empty, text + skip, (size_t)number);
+	s->empty[number] = '\0';
+	if (!field_value_of_column(f, s->empty, value))
+		return cli_misuse(r->args, "--columns %.*s: '%s' is not a value of type %s", bytes, at, s->empty,
 				  shard_dtype_name(f->dtype));
 	return EXIT_DONE;
 }
