@@ -514,13 +514,16 @@ def _alike(name: str) -> str:
 def _warn_of_alike(dataset: Dataset) -> None:
     first: dict[str, str] = {}
     pairs = [(known, name) for name in dataset.classes if (known := first.setdefault(_alike(name), name)) != name]
-    counts = dataset.stats.class_counts if pairs else {}
-    for a, b in pairs[:20]:
-        warnings.warn(
-            f"classes {a!a} ({counts.get(a, 0)} records) and {b!a} ({counts.get(b, 0)} records) differ only in blanks, "
-            "case or the encoding of letters, and are packed as two; if they are one, give them one name",
-            stacklevel=stack_level(),
-        )
+    if not pairs:
+        return
+    counts = dataset.stats.class_counts
+    named = [f"{a!a} ({counts.get(a, 0)} records) and {b!a} ({counts.get(b, 0)} records)" for a, b in pairs[:3]]
+    differ = "differ only in blanks, case or the encoding of letters, and are packed as two"
+    said = f"classes {named[0]} {differ}; if they are one, give them one name"
+    if len(pairs) > 1:
+        said = f"{len(pairs):,} pairs of classes {differ} each; where two are one, give them one name: "
+        said += ", ".join(named) + (f", and {len(pairs) - 3:,} more" if len(pairs) > 3 else "")
+    warnings.warn(said, stacklevel=stack_level())
 
 
 def _provenance(text: str) -> str:

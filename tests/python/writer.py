@@ -5,6 +5,7 @@ import json
 import os
 import re
 import shutil
+import string
 import subprocess
 import unittest
 import warnings
@@ -396,6 +397,15 @@ class Sources(Case):
         with warnings.catch_warnings():
             warnings.simplefilter("error")
             libshard.pack([{"label": 0}], None, "ours", classes=["cafe", "caf\xe9", "a b", "ab", "o", "0"])
+        for letters, more in (("abc", ""), (string.ascii_lowercase, ", and 23 more")):
+            self.setUp()
+            with self.assertWarns(UserWarning) as caught:
+                classes = [*letters, *letters.upper()]
+                libshard.pack([{"label": i} for i in range(len(classes))], None, "ours", classes=classes)
+            self.assertEqual([str(w.message) for w in caught.warnings], [
+                f"{len(letters)} pairs of classes differ only in blanks, case or the encoding of letters, and are packed "
+                "as two each; where two are one, give them one name: 'a' (1 records) and 'A' (1 records), 'b' (1 records) "
+                f"and 'B' (1 records), 'c' (1 records) and 'C' (1 records){more}"])  # fmt: skip
 
     def test_numbers_are_rounded_as_numpy_does(self):
         rng = np.random.default_rng(4)
