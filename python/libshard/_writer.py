@@ -23,6 +23,7 @@ from ._schema import Layout, SchemaLike, fail, infer, parse
 _MANIFEST = "dataset.manifest"
 _OURS = re.compile(r"[0-9]{5,}\.shard\Z|dataset\.(manifest|sources)\Z|\.tmp\..*")
 _Finished: TypeAlias = tuple[bytes, list[tuple[str, int, int]]]  # SHA-256, and what is not finite
+_UNSEEN = re.compile("[\u034f\ufe00-\ufe0f\U000e0100-\U000e01ef]")  # a joiner, variation selectors
 _FINISHERS = 3  # shards that are made durable and read back while the next is filled
 
 
@@ -506,21 +507,28 @@ def _class_names(classes: Iterable[str] | None) -> list[str]:
 
 
 def _alike(name: str) -> str:
-    """What a person sees: no blanks at the ends, nothing hidden, small letters, one encoding."""
-    seen = (c for c in unicodedata.normalize("NFD", name.lower()) if c.isspace() or unicodedata.category(c)[0] != "C")
+    """What a person sees: no blanks at the ends, nothing hidden, small letters, one encoding.
+
+    shardpack has the same rule, with a table of its own of the letters of common scripts.
+    """
+    name = _UNSEEN.sub("", name.lower().replace("\u03c2", "\u03c3"))  # the sigma at the end of a word
+    seen = (c for c in unicodedata.normalize("NFD", name) if c.isspace() or unicodedata.category(c)[0] != "C")
     return " ".join("".join(seen).split())
 
 
 def _warn_of_alike(dataset: Dataset) -> None:
     first: dict[str, str] = {}
     pairs = [(known, name) for name in dataset.classes if (known := first.setdefault(_alike(name), name)) != name]
-    counts = dataset.stats.class_counts if pairs else {}
-    for a, b in pairs[:20]:
-        warnings.warn(
-            f"classes {a!a} ({counts.get(a, 0)} records) and {b!a} ({counts.get(b, 0)} records) differ only in blanks, "
-            "case or the encoding of letters, and are packed as two; if they are one, give them one name",
-            stacklevel=stack_level(),
-        )
+    if not pairs:
+        return
+    counts = dataset.stats.class_counts
+    named = [f"{a!a} ({counts.get(a, 0)} records) and {b!a} ({counts.get(b, 0)} records)" for a, b in pairs[:3]]
+    differ = "differ only in blanks, case or the encoding of letters, and are packed as two"
+    said = f"classes {named[0]} {differ}; if they are one, give them one name"
+    if len(pairs) > 1:
+        said = f"{len(pairs):,} pairs of classes {differ} each; where two are one, give them one name: "
+        said += ", ".join(named) + (f", and {len(pairs) - 3:,} more" if len(pairs) > 3 else "")
+    warnings.warn(said, stacklevel=stack_level())
 
 
 def _provenance(text: str) -> str:

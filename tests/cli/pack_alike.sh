@@ -143,9 +143,36 @@ done <<'END'
 \xe2\x80\x8b |\u200b 
 END
 
-# More than can be read are counted.
-{ echo path,label && for i in {1..30}; do echo "0.png,name$i" && echo "0.png,Name$i"; done; } >thirty.csv
-run 0 "$PACK" images thirty.csv -o thirty "${ARGS[@]}"
-[ "$(grep -c 'differ only in upper' err)" = 20 ] || die "$(cat err)"
-said "shardpack: warning: 10 more pairs of classes have names that look alike"
+# Several pairs: one warning, which names the first ones.  The reports have all of them.
+"$PYTHON" - <<'PY'
+import string
+def write(name, pairs):
+    with open(name, "w") as f:
+        f.write("path,label\n" + "".join("%d.png,%s\n" % (i % 2, label)
+                                         for pair in pairs for i, label in enumerate([*pair, pair[1]])))
+write("letters.csv", zip(string.ascii_uppercase, string.ascii_lowercase))
+write("three.csv", [("A", "a"), ("B", "b"), ("C", "c")])
+write("mixed.csv", [("A", "a"), ("b", "b\u200b")])
+PY
+one_warning() { # the only one of names
+	said "shardpack: warning: $1"
+	[ "$(grep -c 'differ only in' err)" = 1 ] || die "$(cat err)"
+}
+pair() { echo "'$1' (1 image) and '$2' (2 images)"; }
+ALL="and are packed as two each; where two are one, give them one name"
+THREE="$(pair A a), $(pair B b), $(pair C c)"
+letters="26 pairs of classes differ only in upper and lower case, $ALL: $THREE, and 23 more (--report FILE lists them)"
+run 0 "$PACK" images letters.csv -o letters "${ARGS[@]}" --report r.json
+one_warning "$letters"
+[ "$(json r.json 'len(d["warnings"]), d["warnings"][-1]')" = "(27, \"classes $(pair Z z) differ only in upper and \
+lower case, and are packed as two; if they are one, give them one name\")" ] || die "$(json r.json 'd["warnings"]')"
+run 0 "$PACK" images three.csv -o three "${ARGS[@]}" --report r.html
+one_warning "3 pairs of classes differ only in upper and lower case, $ALL: $THREE"
+[ "$(grep -c 'differ only in' r.html)" = 3 ] || die "$(grep 'differ only in' r.html)"
+run 0 "$PACK" images mixed.csv -o mixed "${ARGS[@]}"
+one_warning "2 pairs of classes differ only in blanks, case or the encoding of letters, $ALL: \
+$(pair A a), $(pair b 'b\u200b')"
+run 1 "$PACK" images letters.csv -o no "${ARGS[@]}" --strict-classes
+said "shardpack: classes $(pair A a) differ only in upper and lower case; give them one name, or leave out \
+--strict-classes"
 echo "$n pairs of names"

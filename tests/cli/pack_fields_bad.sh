@@ -33,7 +33,7 @@ wrong caption:kind=text,max=0 "max=0: must be 1 to 8 whole numbers above 0 with 
 wrong caption:kind=text,max=4x4 "max of kind=text must be one number"
 wrong caption:kind=text,max=4,max=5 "max is given twice"
 wrong caption:kind=text,max "max needs a value"
-wrong caption:kind=text,max=4,optional=1 "optional takes no value"
+wrong caption:kind=text,max=4,optional=1 "optional=1: must be optional, or optional=all if no input has a value"
 wrong caption:kind=text,max=4,pick=all "pick=all needs count=N, the room for so many texts in each record"
 wrong caption:kind=text,max=4,count=2 "count=N belongs to pick=all"
 wrong caption:kind=text,max=4,pick=first,count=2 "count=N belongs to pick=all"

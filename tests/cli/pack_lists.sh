@@ -433,7 +433,7 @@ run 2 "$PACK" images t.csv -o no "${ARGS[@]}" --columns age:u8:default=-1
 said "shardpack: --columns age:u8:default=-1: '-1' is not a value of type u8"
 run 2 "$PACK" images t.csv -o no "${ARGS[@]}" --columns age:u8:defalt=1
 said "shardpack: --columns age:u8:defalt=1: ':defalt=1' must be :default=V, a number of at most 40 characters, which \
-is packed for empty cells"
+is packed for empty cells; or :default=V:all, if all cells may be empty"
 table t.csv "path,label\n$I,1\n" &&
 	refused 1 "./t.csv: line 1: no column is called age, which --columns needs; the columns are 'path' 'label'" \
 		t.csv --columns age:f32

@@ -1,8 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # tests/cli/pack_optional.sh - fields that an input may lack: refused if all inputs lack them,
-# counted if some do, for every kind of source; and fields that say the same in all records
-# TAKES: 8
+# counted if some do, or if all may lack them, for every kind of source; and fields that say the same
+# in all records
+# TAKES: 15
 # shellcheck disable=SC1091
 . "$ROOT/tests/cli/lib.sh"
 need_pillow
@@ -67,8 +68,24 @@ the first input: $4"
 	said_only "shardpack: $line"
 	[ ! -e no ] || die "planned for nothing: $*"
 	n=$((n + 1))
+	accepted "${field%%:*}" --field "$field=all" "$@"
 }
-LEAVE="; correct from=, or leave the field out"
+
+# With the word that the sentence names: the same schema, and all records are counted.
+accepted() { # accepted FIELD ARGUMENT...
+	local field=$1
+	shift
+	rm -rf all
+	run 0 "$PACK" images "$@" -o all "${ARGS[@]}"
+	said "shardpack: 3 of 3 records have no value for field $field: the first is $("$CAT" list all | cut -f 4 |
+		sort | head -n 1)"
+	! grep -q "warning: field" err || die "asked about what was said: $(cat err)"
+	run 0 "$CAT" info -v all
+	grep -q "^  field $field .* kind=.*,optional" out || die "$(cat out)"
+	! grep -q "optional=" out || die "the recipe has it: $(cat out)"
+	n=$((n + 1))
+}
+LEAVE="; correct from=, or leave the field out; if no input should have it, say optional=all"
 YOLO=kind=boxes,max=8,format=yolo
 nowhere b 'lables/{}.txt' $YOLO "root/lables/train/0.txt is not there$LEAVE" root/images --root root
 nowhere b 'labels/{}.txt' $YOLO "root/labels/0.txt is not there, but labels/train/0.txt is; say \
@@ -100,13 +117,50 @@ ARGS=("${no[@]}" --no-label)
 # the same of numbers with a default
 said_of_default() { # COLUMN WHY SOURCE
 	run 1 "$PACK" images "$3" -o no "${ARGS[@]}" --columns "$1:u16:default=7"
-	said "shardpack: --columns $1: no row has a value, so all would be packed as 7; the first row: $2"
+	said "shardpack: --columns $1: no row has a value, so all would be packed as 7; the first row: $2; if that is \
+right, say $1:u16:default=7:all"
 	[ ! -e no ] || die "made for nothing: $1"
-	n=$((n + 1))
+	rm -rf all
+	run 0 "$PACK" images "$3" -o all "${ARGS[@]}" --columns "$1:u16:default=7:all"
+	said "shardpack: ./$3: 3 empty cells in column $1: packed as 7"
+	n=$((n + 2))
 }
 said_of_default size "./half.jsonl: line 1: no key is called size; $THERE" half.jsonl
 said_of_default empty "./half.jsonl: line 1: empty is null" half.jsonl
 said_of_default caption "./none.csv: line 2: column caption is empty" none.csv
+
+# a column that a table does not have at all
+COLUMNS="the columns are 'path' 'caption' 'boxes'"
+refused 1 "./none.csv: line 1: no column is called area, which --field c needs; $COLUMNS; if no row should have it, say \
+optional=all" none.csv --field c:kind=text,max=9,from=area,optional
+accepted c none.csv --field c:kind=text,max=9,from=area,optional=all
+refused 1 "./none.csv: line 1: no column is called area, which --columns needs; $COLUMNS; if no row should have it, say \
+:all behind its default" none.csv --columns area:f32:default=7
+run 0 "$PACK" images none.csv -o area "${ARGS[@]}" --columns area:f32:default=-1:all
+said "shardpack: ./none.csv: 3 empty cells in column area: packed as -1"
+refused 1 "./none.csv: line 1: no column is called area, which --columns needs; $COLUMNS" none.csv --columns area:f32
+
+# the split with values and the one without have one schema and one recipe, so they are one dataset
+for name in half none; do
+	run 0 "$PACK" images $name.csv -o $name.ds "${ARGS[@]}" --field caption:kind=text,max=9,optional=all
+done
+run 0 "$PACK" merge half.ds none.ds -o both --duplicates keep
+rm -rf half.ds none.ds
+
+# other words
+for word in ALL 1 '' none; do
+	run 2 "$PACK" images none.csv -o no "${ARGS[@]}" --field "c:kind=text,max=9,optional=$word"
+	said "shardpack: --field c:kind=text,max=9,optional=$word: optional=$word: must be optional, or optional=all if \
+no input has a value"
+	n=$((n + 1))
+done
+for column in default=:all default=7:al default=7all all default=7:all:all; do
+	run 2 "$PACK" images none.csv -o no "${ARGS[@]}" --columns "size:u16:$column"
+done
+run 0 "$PACK" plan images none.csv -o planned "${ARGS[@]}" --field caption:kind=text,max=9,optional=all
+run 0 "$PACK" build planned
+grep -raq "from=caption,optional,max" planned/.shardpack || die "no plan"
+! grep -raq "optional=" planned/.shardpack || die "a plan has the word"
 
 # where every input is bad, nothing is known of the field
 printf '{"path": "gone.png"}\n' >gone.jsonl

@@ -3,8 +3,10 @@
 
 import json
 import os
+import pathlib
 import re
 import shutil
+import string
 import subprocess
 import unittest
 import warnings
@@ -396,6 +398,32 @@ class Sources(Case):
         with warnings.catch_warnings():
             warnings.simplefilter("error")
             libshard.pack([{"label": 0}], None, "ours", classes=["cafe", "caf\xe9", "a b", "ab", "o", "0"])
+        # where shardpack and the writer both know the letters, they know the same pairs
+        pairs = [
+            ("a", "A"), ("b ", "b"), ("c", "c\u200b"), ("d", "\ufeffd"), ("e\xad", "e"), ("f f", "f  F"), ("g\xa0g", "g g"),
+            ("\u2764", "\u2764\ufe0f"), ("h\u034f", "h"), ("i\U000e0100", "i"), ("\u3000j", "J"), ("\xc4", "\xe4"),
+            ("\u0416", "\u0436"), ("\u03a3", "\u03c3"), ("o\u03c2", "o\u03c3"), ("\u0141", "\u0142"), ("\u0531", "\u0561"),
+            ("caf\xe9", "cafe\u0301"), ("\u1ec7", "e\u0302\u0323"), ("\u304c", "\u304b\u3099"), ("\u0439", "\u0438\u0306"),
+            ("\uac01", "\u1100\u1161\u11a8"), ("\u212b", "\xc5"), ("\u0622", "\u0627\u0653"), ("\xc9", " e\u0301"),
+        ]  # fmt: skip
+        names = [name for pair in pairs for name in pair] + ["x0", "xo", "\u0430", "\u0131", "cafe", "ff"]
+        self.setUp()
+        with self.assertWarnsRegex(UserWarning, f"^{len(pairs)} pairs of classes differ"):
+            libshard.pack({"label": [0]}, None, "ours", classes=names)
+        pathlib.Path("names.txt").write_text("".join(f"{name}\n" for name in names), encoding="utf-8")
+        np.save("label.npy", np.zeros(1, "i8"))
+        data.shardpack("array", "label.npy", "-o", "theirs", "--classes", "names.txt", "--report", "names.json")
+        warned = json.loads(pathlib.Path("names.json").read_text(encoding="utf-8"))["warnings"]
+        self.assertEqual(len(warned), len(pairs), warned)
+        for letters, more in (("abc", ""), (string.ascii_lowercase, ", and 23 more")):
+            self.setUp()
+            with self.assertWarns(UserWarning) as caught:
+                classes = [*letters, *letters.upper()]
+                libshard.pack([{"label": i} for i in range(len(classes))], None, "ours", classes=classes)
+            self.assertEqual([str(w.message) for w in caught.warnings], [
+                f"{len(letters)} pairs of classes differ only in blanks, case or the encoding of letters, and are packed "
+                "as two each; where two are one, give them one name: 'a' (1 records) and 'A' (1 records), 'b' (1 records) "
+                f"and 'B' (1 records), 'c' (1 records) and 'C' (1 records){more}"])  # fmt: skip
 
     def test_numbers_are_rounded_as_numpy_does(self):
         rng = np.random.default_rng(4)

@@ -63,8 +63,9 @@ extern const char *const field_boxes_names[]; /* enum boxes_format; the same */
 extern const char *const field_scale_names[]; /* false, true: is it a part of the image? */
 
 struct field_source {
-	uint32_t kind; /* enum field_kind */
-	bool optional; /* a sample may have none */
+	uint32_t kind;	   /* enum field_kind */
+	bool optional;	   /* a sample may have none */
+	bool all_may_lack; /* and so may all of them; no plan says it; also of a column with a default */
 	/*
 	 * a single number, said with --columns: its cells are in decimal.  A plan does not name its
 	 * source, and has the numbers of all such fields in one token: field_part_next()

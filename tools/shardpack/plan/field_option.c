@@ -49,6 +49,7 @@ __attribute__((format(printf, 2, 3))) static bool refuse(const struct reading *r
 
 static bool read_number(const struct reading *r, enum field_key key, const char *value);
 static bool read_word(const struct reading *r, enum field_key key, const char *value);
+static bool read_optional(const struct reading *r, enum field_key key, const char *value);
 static bool read_dtype(const struct reading *r, enum field_key key, const char *value);
 static bool read_shape(const struct reading *r, enum field_key key, const char *value);
 static bool read_text(const struct reading *r, enum field_key key, const char *value);
@@ -57,7 +58,7 @@ static bool read_map(const struct reading *r, enum field_key key, const char *va
 static const struct key keys[FIELD_KEYS] = {
 	[FIELD_KEY_KIND] = {"kind", OF_ALL, read_word, field_kind_names, 0, 0},
 	[FIELD_KEY_FROM] = {"from", OF_ALL, read_text, NULL, 0, FIELD_FROM_BYTES_MAX},
-	[FIELD_KEY_OPTIONAL] = {"optional", OF_LISTS | OF(FIELD_MASK), NULL, NULL, 0, 0},
+	[FIELD_KEY_OPTIONAL] = {"optional", OF_LISTS | OF(FIELD_MASK), read_optional, NULL, 0, 0},
 	[FIELD_KEY_FILL] = {"fill", OF(FIELD_MASK), read_number, NULL, 0, UINT32_MAX},
 	[FIELD_KEY_FORMAT] = {"format", OF(FIELD_BOXES) | OF(FIELD_RAGGED), read_word, field_boxes_names, 0, 0},
 	[FIELD_KEY_TURN] = {"turn", OF(FIELD_BOXES) | OF(FIELD_IMAGE) | OF(FIELD_MASK), read_word, field_turn_names, 0,
@@ -116,6 +117,13 @@ static bool read_word(const struct reading *r, enum field_key key, const char *v
 						 names[i]);
 	}
 	return refuse(r, "%s=%s: must be %s", keys[key].name, value, list);
+}
+
+static bool read_optional(const struct reading *r, enum field_key key, const char *value)
+{
+	r->o->value[key] = 1;
+	return !strcmp(value, "all") ||
+	       refuse(r, "optional=%s: must be optional, or optional=all if no input has a value", value);
 }
 
 static bool read_dtype(const struct reading *r, enum field_key key, const char *value)
@@ -178,7 +186,7 @@ static bool read_map(const struct reading *r, enum field_key key, const char *va
 
 /* ---- the text ---- */
 
-/* One option, "KEY=VALUE" or "optional". */
+/* One option, "KEY=VALUE" or "optional".  A plan does not say optional=all. */
 static bool read_option(const struct reading *r, const char *text)
 {
 	const char *equals = strchr(text, '=');
@@ -196,8 +204,8 @@ static bool read_option(const struct reading *r, const char *text)
 	if (is_given(r->o, i))
 		return refuse(r, "%s is given twice", keys[i].name);
 	r->o->given |= 1u << i;
-	if ((keys[i].read == NULL) == (equals != NULL))
-		return refuse(r, equals ? "%s takes no value" : "%s needs a value", keys[i].name);
+	if (i == FIELD_KEY_OPTIONAL ? equals && r->encoded : !equals)
+		return refuse(r, equals ? "%s takes no value in a plan" : "%s needs a value", keys[i].name);
 	return !equals || keys[i].read(r, i, equals + 1);
 }
 

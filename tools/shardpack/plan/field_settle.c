@@ -115,6 +115,7 @@ bool field_option_settle(struct field_option *o, const struct transform_options 
 	*f = (struct shard_field){.dtype = (uint32_t)o->value[FIELD_KEY_DTYPE], .ndim = o->ndim};
 	*s = (struct field_source){.kind = (uint32_t)o->value[FIELD_KEY_KIND],
 				   .optional = is_given(o, FIELD_KEY_OPTIONAL),
+				   .all_may_lack = o->value[FIELD_KEY_OPTIONAL],
 				   .fill = (uint32_t)o->value[FIELD_KEY_FILL],
 				   .boxes = (uint32_t)o->value[FIELD_KEY_FORMAT],
 				   .unit = o->value[FIELD_KEY_KIND] == FIELD_BOXES &&

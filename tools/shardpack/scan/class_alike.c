@@ -25,8 +25,8 @@
 #include "tools/shardpack/plan/plan.h"
 #include "tools/shardpack/scan/scan.h"
 
-#define WARNED_MOST 20			      /* pairs, as of bad inputs */
-#define FOLDED_MAX  (4 * SHARD_KEY_BYTES_MAX) /* characters: a letter with two marks is three of them */
+#define NAMED_MOST 3			     /* pairs that a warning names; an alphabet has 26 */
+#define FOLDED_MAX (4 * SHARD_KEY_BYTES_MAX) /* characters: a letter with two marks is three of them */
 
 /* What is not looked at. */
 enum {
@@ -92,6 +92,8 @@ static const struct {
 	{0x1e00, 0x1e94, 2, 1}, {0x1ea0, 0x1efe, 2, 1},
 };
 /* clang-format on */
+
+#define PACKED_AS_TWO ", and are packed as two; if they are one, give them one name"
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
@@ -234,6 +236,8 @@ struct alike {
 	struct folded *name;
 	uint64_t *inputs; /* of each class; NULL: not known */
 	uint64_t pair_count;
+	struct text pairs;  /* the first of them */
+	const char *differ; /* in what all pairs do */
 	bool strict;
 };
 
@@ -257,6 +261,8 @@ static bool are_same(const char *a, const char *b, unsigned what)
 	return n == fold(b, what, y) && !memcmp(x, y, n * sizeof(*x));
 }
 
+#define DIFFER_IN_SEVERAL "blanks, case or the encoding of letters"
+
 /* *all: only code points show the difference. */
 static const char *difference(const char *a, const char *b, bool *all)
 {
@@ -269,7 +275,7 @@ static const char *difference(const char *a, const char *b, bool *all)
 	if (are_same(a, b, FOLD_CASE))
 		return "upper and lower case";
 	*all = true;
-	return "blanks, case or the encoding of letters";
+	return DIFFER_IN_SEVERAL;
 }
 
 /* A name such that its difference from another one can be seen; and how many inputs it has. */
@@ -296,10 +302,11 @@ static void show(const struct alike *l, uint32_t class_idx, const char *name, bo
 			    l->inputs[class_idx] == 1 ? "" : "s");
 }
 
+/* One pair: refuse it, or keep a line for the report. */
 static int tell(struct alike *l, uint32_t first, uint32_t second)
 {
 	char a[SHARD_KEY_BYTES_MAX + 1], b[SHARD_KEY_BYTES_MAX + 1];
-	struct text pair = {0};
+	struct text pair = {0}, *lines = &l->scan->warnings;
 	const char *differ;
 	bool all;
 	int code = EXIT_DONE;
@@ -315,12 +322,35 @@ static int tell(struct alike *l, uint32_t first, uint32_t second)
 	else if (l->strict)
 		code = fail(EXIT_BAD, "classes %s differ only in %s; give them one name, or leave out --strict-classes",
 			    pair.data, differ);
-	else
-		scan_warn(l->scan,
-			  "classes %s differ only in %s, and are packed as two; if they are one, give them one name",
-			  pair.data, differ);
+	if (code == EXIT_DONE) {
+		text_format(lines, "classes %s differ only in %s" PACKED_AS_TWO "\n", pair.data, differ);
+		if (l->pair_count < NAMED_MOST)
+			text_format(&l->pairs, "%s%s", l->pair_count ? ", " : "", pair.data);
+		l->differ = l->pair_count && strcmp(l->differ, differ) != 0 ? DIFFER_IN_SEVERAL : differ;
+		l->pair_count++;
+	}
 	text_free(&pair);
 	return code;
+}
+
+/* One warning, however many pairs there are. */
+static int warn_of_pairs(const struct alike *l)
+{
+	char pairs[HUMAN_CHARS], more[HUMAN_CHARS + 40] = "";
+
+	if (text_failed(&l->pairs) || text_failed(&l->scan->warnings))
+		return fail(EXIT_IO, "out of memory for the names of classes");
+	if (l->pair_count > NAMED_MOST) {
+		human_count(pairs, l->pair_count - NAMED_MOST);
+		snprintf(more, sizeof(more), ", and %s more (--report FILE lists them)", pairs);
+	}
+	if (l->pair_count == 1)
+		warn("classes %s differ only in %s" PACKED_AS_TWO, l->pairs.data, l->differ);
+	else if (l->pair_count)
+		warn("%s pairs of classes differ only in %s, and are packed as two each; where two are one, give them "
+		     "one name: %s%s",
+		     human_count(pairs, l->pair_count), l->differ, l->pairs.data, more);
+	return EXIT_DONE;
 }
 
 static int fold_all(struct alike *l)
@@ -394,13 +424,9 @@ static int tell_all(struct alike *l)
 				break;
 			if (count_inputs(l) != EXIT_DONE)
 				return EXIT_IO;
-			if (l->pair_count++ < WARNED_MOST)
-				code = tell(l, a->class_idx, b->class_idx);
+			code = tell(l, a->class_idx, b->class_idx);
 		}
-	if (code == EXIT_DONE && l->pair_count > WARNED_MOST)
-		scan_warn(l->scan, "%" PRIu64 " more pairs of classes have names that look alike",
-			  l->pair_count - WARNED_MOST);
-	return code;
+	return code == EXIT_DONE ? warn_of_pairs(l) : code;
 }
 
 int class_alike_judge(const struct plan *plan, struct scan *scan, bool strict)
@@ -421,6 +447,7 @@ int class_alike_judge(const struct plan *plan, struct scan *scan, bool strict)
 	if (code == EXIT_DONE)
 		code = tell_all(&l);
 	text_free(&l.text);
+	text_free(&l.pairs);
 	free(l.name);
 	free(l.inputs);
 	return code;

@@ -11,8 +11,9 @@ struct plan;
 struct scan;
 
 /*
- * Warn of each such pair of a finished plan, with what they differ in and how many inputs each has;
- * or refuse the first one if `strict`.  Returns the exit code.
+ * Warn of such pairs of a finished plan, with what they differ in and how many inputs each has; or
+ * refuse the first one if `strict`.  One warning names the first pairs, and reports have a line for
+ * each.  Returns the exit code.
  */
 int class_alike_judge(const struct plan *plan, struct scan *scan, bool strict);
 

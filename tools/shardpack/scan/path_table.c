@@ -213,7 +213,7 @@ static int refuse_twin(const struct reading *r, const struct names *head, uint64
 	return EXIT_DONE;
 }
 
-/* Where path, label and extra columns are; -1 for a label that is not asked for. */
+/* Where path, label and extra columns are; -1 for a label that is not asked for, and for what all rows may lack. */
 static int settle_columns(struct reading *r, const struct names *head, uint64_t line, int *path, int *label, int *extra)
 {
 	struct bad_input bad = {0};
@@ -240,13 +240,16 @@ static int settle_columns(struct reading *r, const struct names *head, uint64_t 
 		const struct field_source *s = &r->columns->from[i];
 
 		extra[i] = s->kind == FIELD_LENGTH ? *path : find_column(head, s->from);
-		if (extra[i] < 0)
+		if (extra[i] < 0 && !s->all_may_lack)
 			return fail(EXIT_BAD,
 				    "%s: line %" PRIu64
-				    ": no column is called %s, which %s%s needs; the columns are %s",
+				    ": no column is called %s, which %s%s needs; the columns are %s%s",
 				    r->name, line, s->from, s->column ? "--columns" : "--field ",
-				    s->column ? "" : r->columns->field[i].name, list_names(head, there));
-		if (refuse_twin(r, head, line, extra[i]) != EXIT_DONE)
+				    s->column ? "" : r->columns->field[i].name, list_names(head, there),
+				    s->optional	  ? "; if no row should have it, say optional=all"
+				    : s->empty[0] ? "; if no row should have it, say :all behind its default"
+						  : "");
+		if (extra[i] >= 0 && refuse_twin(r, head, line, extra[i]) != EXIT_DONE)
 			return EXIT_BAD;
 	}
 	return EXIT_DONE;
@@ -296,7 +299,9 @@ static int read_csv(struct reading *r, char *text, size_t bytes)
 						.label = label < 0 ? NULL : row.field[label],
 						.line = row.line};
 			for (uint32_t i = 0; i < r->columns->field_count; i++)
-				out.value[i] = row.field[extra[i]];
+				out.value[i] = extra[i] >= 0		    ? row.field[extra[i]]
+					       : r->columns->from[i].column ? ""
+									    : NULL;
 			code = row_done(r, &out, &(struct bad_input){.reason = 0});
 			if (code != EXIT_DONE)
 				return code;

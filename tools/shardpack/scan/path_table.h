@@ -20,7 +20,7 @@ struct shelf;
 
 struct path_row {
 	const char *path, *label; /* label: NULL if none was asked for */
-	/* of the recipe's fields that have a column, as text; in JSON NULL if there is none */
+	/* of the recipe's fields that have a column, as text; NULL if there is none, or "" for --columns */
 	const char *value[RECIPE_NAMED_MAX];
 	/* then why: "no key is called x; the keys are ...", or NULL where that was said before */
 	const char *absent[RECIPE_NAMED_MAX];

@@ -27,7 +27,7 @@ struct scan {			/* start it zeroed */
 	char stray[256];	/* the first of these in byte order */
 	uint64_t barren_count;	/* files of records that have none, archives without images */
 	char barren[1024];	/* the first of these */
-	struct text warnings;	/* one line each, as already printed */
+	struct text warnings;	/* one line each, as already printed, or in full what was printed in part */
 	struct text notes;	/* likewise */
 	struct scan_field field[RECIPE_NAMED_MAX];
 };

@@ -185,12 +185,12 @@ static int enter_field(const struct request *r, struct field_option *o)
 
 /*
  * "site:u16:default=0" is short for --field site:kind=tensor,dtype=u16, whose cells are decimal
- * numbers, or empty.
+ * numbers, or empty.  With ":all" behind it all cells may be empty.
  */
 static int read_column(const struct request *r, const char *at, int bytes, struct field_option *o)
 {
 	static const char key[] = ":default=";
-	int name_bytes = (int)strcspn(at, ",:"), key_bytes = (int)strlen(key), left;
+	int name_bytes = (int)strcspn(at, ",:"), key_bytes = (int)strlen(key), left, number_bytes;
 	const char *type = at + name_bytes + (at[name_bytes] == ':');
 	int type_bytes = (int)strcspn(type, ",:");
 	struct shard_field f = {.name = ""};
@@ -207,13 +207,15 @@ static int read_column(const struct request *r, const char *at, int bytes, struc
 	left = bytes - (int)(type + type_bytes - at);
 	if (!left)
 		return EXIT_DONE;
-	if (left <= key_bytes || memcmp(type + type_bytes, key, (size_t)key_bytes) != 0 ||
-	    left - key_bytes > FIELD_EMPTY_BYTES)
+	o->value[FIELD_KEY_OPTIONAL] = left > 4 && !memcmp(at + bytes - 4, ":all", 4);
+	number_bytes = left - key_bytes - (o->value[FIELD_KEY_OPTIONAL] ? 4 : 0);
+	if (number_bytes < 1 || number_bytes > FIELD_EMPTY_BYTES ||
+	    memcmp(type + type_bytes, key, (size_t)key_bytes) != 0)
 		return cli_misuse(r->args,
 				  "--columns %.*s: '%.*s' must be :default=V, a number of at most %d characters, "
-				  "which is packed for empty cells",
+				  "which is packed for empty cells; or :default=V:all, if all cells may be empty",
 				  bytes, at, left, type + type_bytes, FIELD_EMPTY_BYTES);
-	memcpy(o->empty, type + type_bytes + key_bytes, (size_t)(left - key_bytes));
+	memcpy(o->empty, type + type_bytes + key_bytes, (size_t)number_bytes);
 	f.dtype = (uint32_t)o->value[FIELD_KEY_DTYPE];
 	return field_value_of_column(&f, o->empty, value)
 		       ? EXIT_DONE

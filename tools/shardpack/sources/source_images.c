@@ -530,7 +530,7 @@ static bool is_any_there(const struct plan *plan, uint32_t i, bool *any_good)
 
 /*
  * `optional` and `default` are for inputs that lack a value.  If no input has one, the name of the
- * source is wrong, and each record would silently have nothing.
+ * source is probably wrong, and each record would silently have nothing.
  */
 static int check_sources(const struct request *r)
 {
@@ -542,22 +542,26 @@ static int check_sources(const struct request *r)
 		const char *name = r->recipe->field[i].name, *key = field_coco_key(s);
 		bool any_good = s->column && f->absent[0], there = f->found;
 
-		if (!s->optional && !(s->column && s->empty[0]))
+		if (s->all_may_lack || (!s->optional && !(s->column && s->empty[0])))
 			continue;
 		if (!s->column)
 			there = is_any_there(plan, i, &any_good) && (!field_json_key(s) || f->found);
 		if (there || !any_good)
 			continue;
 		if (s->column)
-			return fail(EXIT_BAD,
-				    "--columns %s: no row has a value, so all would be packed as %s; the first row: %s",
-				    name, s->empty, f->absent);
+			return fail(
+				EXIT_BAD,
+				"--columns %s: no row has a value, so all would be packed as %s; the first row: %s; "
+				"if that is right, say %s:%s:default=%s:all",
+				name, s->empty, f->absent, name, shard_dtype_name(r->recipe->field[i].dtype), s->empty);
 		return fail(
 			EXIT_BAD,
 			"--field %s: from=%s: no input has it, so the field would be empty in all records; the first "
 			"input: %s%s",
 			name, key ? key : s->from, f->absent[0] ? f->absent : "its value is empty",
-			strstr(f->absent, "say from=") ? "" : "; correct from=, or leave the field out");
+			strstr(f->absent, "say from=") ? ""
+						       : "; correct from=, or leave the field out; if no "
+							 "input should have it, say optional=all");
 	}
 	return EXIT_DONE;
 }
