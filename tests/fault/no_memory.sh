@@ -3,9 +3,10 @@
 # tests/fault/no_memory.sh - an allocation that fails says nothing of an input, and leaves no file
 # that is not whole: the command ends with exit code 3
 #
-# Each story lets every allocation of one library fail in turn.  A library that crashes then is not
-# looked at: that is not silent.
-# TAKES: 60
+# Each story lets every allocation of one library fail in turn, or all behind it.  A library that
+# crashes then is not looked at: that is not silent.  A damaged file stays bad input, whatever
+# malloc() leaves in errno.
+# TAKES: 100
 # shellcheck disable=SC1091
 . "$ROOT/tests/cli/lib.sh"
 need_pillow
@@ -35,6 +36,18 @@ for i in range(2):
     Image.fromarray(rng.integers(0, 256, (40, 48, 3), np.uint8)).save(f"json/a/{i}.ppm")
     with open(f"json/a/{i}.json", "w") as f:
         json.dump([[0.5, 0.5, 0.25, 0.125]] * 3, f)
+for kind in ("webp", "gif", "tif"):  # what is whole, and what is damaged in its middle
+    os.makedirs(f"bad_{kind}/a")
+    with open(f"{kind}/a/0.{kind}", "rb") as f:
+        data = f.read()
+    third = len(data) // 3
+    for i, part in enumerate((data, data[:third] + bytes([255]) * third + data[2 * third:], data)):
+        with open(f"bad_{kind}/a/{i}.{kind}", "wb") as f:
+            f.write(part)
+os.makedirs("giant/a")
+with open("giant/a/0.webp", "wb") as f:  # 16,000 x 5,000 pixels, of which there are none
+    f.write(b"RIFF\x1a\0\0\0WEBPVP8 \x0e\0\0\0\x10\0\0\x9d\x01\x2a\x80\x3e\x88\x13\0\0\0\0")
+Image.new("RGB", (16, 16)).save("giant/a/1.ppm")
 with open("texts.jsonl", "w") as f:
     for i in range(2):
         print(json.dumps({"path": f"a/{i}.ppm", "label": 0, "captions": ["one", "two"]}), file=f)
@@ -48,31 +61,48 @@ with open("coco.json", "w") as f:
 PY
 
 runs=0
-# without LIBRARY AT COMMAND...: its exit code in $code
+# without HOW LIBRARY AT COMMAND...: its exit code in $code, and in $made how many allocations the
+# library made; see no_memory.c, where AT may be empty
 without() {
+	local count_in=$PWD/counted
+	case " $* " in *" --sandbox "*) count_in= ;; esac
 	code=0
-	NO_MEMORY_OF=$1 NO_MEMORY_AT=$2 LD_PRELOAD=$PWD/no_memory.so "${@:3}" >out 2>err </dev/null || code=$?
+	head -c 8 /dev/zero >counted
+	env NO_MEMORY_HOW="$1" NO_MEMORY_OF="$2" ${3:+NO_MEMORY_AT="$3"} NO_MEMORY_COUNT="$count_in" \
+		LD_PRELOAD="$PWD/no_memory.so" "${@:4}" >out 2>err </dev/null || code=$?
+	made=$(od -An -tu8 counted | tr -d ' ')
 	runs=$((runs + 1))
 }
-# each LIBRARY COUNT COMMAND...: whichever allocation fails, the dataset ds has COUNT records, or
-# there is none and the exit code is 3; five in a row that change nothing are behind the last
-each() {
-	local library=$1 count=$2 at=0 fine=0 failed=0
-	shift 2
-	while [ $fine -lt 5 ]; do
-		at=$((at + 1))
+# each_by HOW LIBRARY RECORDS COMMAND...: whichever allocation fails, the dataset ds has RECORDS
+# records, or there is none and the exit code is 3
+each_by() {
+	local how=$1 library=$2 records=$3 at last
+	shift 3
+	rm -rf ds
+	without once "$library" 0 "${@//--sandbox/--read-back=yes}" -o ds --on-error skip -q -j1
+	[ $code = 0 ] && [ "$made" -gt 0 ] || die "$library makes no allocations: $* $(cat err)"
+	last=$made
+	for ((at = 1; at <= last; at++)); do
 		rm -rf ds
-		without "$library" $at "$@" -o ds --on-error skip -q -j1
-		if [ $code = 0 ]; then
-			grep -qx "records $count" "ds/dataset.manifest" ||
-				die "allocation $at of $library: exit 0, but not all records: $* $(cat err)"
-			fine=$((fine + 1))
-			continue
-		fi
-		fine=0 failed=$((failed + 1))
-		[ $code = 3 ] || [ $code -ge 128 ] || die "allocation $at of $library: exit code $code: $* $(cat err)"
+		without "$how" "$library" $at "$@" -o ds --on-error skip -q -j1
+		[ $code != 0 ] || grep -qx "records $records" "ds/dataset.manifest" ||
+			die "allocation $at of $library: exit 0, but not all records: $* $(cat err)"
+		[ $code = 0 ] || [ $code = 3 ] || [ $code -ge 128 ] ||
+			die "allocation $at of $library: exit code $code: $* $(cat err)"
+		[ "$how$code" != on0 ] || die "there is no memory from allocation $at of $library on, and exit 0: $*"
 	done
-	[ $failed -gt 0 ] || die "no allocation of $library failed: $*"
+}
+each() {
+	each_by once "$@"
+}
+# left HOW LIBRARY RECORDS FOLDER WORDS: of FOLDER the file a/1.* alone is left out, and named with
+# these words
+left() {
+	rm -rf ds
+	without "$1" "$2" "" "$PACK" images "$4" -o ds "${SIZE[@]}" --on-error skip -j1
+	[ "$made" -gt 0 ] || die "$2 made no allocation"
+	[ $code = 0 ] && grep -qx "records $3" ds/dataset.manifest || die "$1, $4: exit code $code: $(cat err)"
+	grep -q "^shardpack: warning: $4/a/1[.].*: .*$5" err || die "$1, $4: $(cat err)"
 }
 SIZE=(--resize 16 --crop 16 --exif apply)
 for how in "" --sandbox; do
@@ -84,11 +114,29 @@ for how in "" --sandbox; do
 	}
 done
 each libwebp 2 "$PACK" images other_webp "${SIZE[@]}"
-grep -q "/decode_gif_stub.o" "$BUILD/parts" || each libgif 2 "$PACK" images gif "${SIZE[@]}"
+each_by on libwebp 2 "$PACK" images webp "${SIZE[@]}"
+left says libwebp 2 bad_webp WebP
+grep -q "/decode_gif_stub.o" "$BUILD/parts" || {
+	each libgif 2 "$PACK" images gif "${SIZE[@]}"
+	each_by on libgif 2 "$PACK" images gif "${SIZE[@]}"
+	left says libgif 2 bad_gif GIF
+}
 grep -q "/decode_tiff_stub.o" "$BUILD/parts" || {
 	each libtiff 2 "$PACK" images tif "${SIZE[@]}"
 	each libtiff 2 "$PACK" images other_tif "${SIZE[@]}"
+	each_by on libtiff 2 "$PACK" images tif "${SIZE[@]}"
+	left says libtiff 2 bad_tif TIFF
+	mkdir -p asks/a && cp giant/a/1.ppm asks/a/0.ppm && cp bad_tif/a/1.tif asks/a
+	left always libtiff 1 asks TIFF # as if it asked for more than there is
 }
+# Within the limits it is no verdict on a file that there is no memory for its size, however few
+# bytes it has; and it says what to type.
+(ulimit -v 400000 && run 3 "$PACK" images giant -o giant.ds "${SIZE[@]}" --on-error skip -q -j1)
+said "shardpack: giant/a/0.webp: out of memory while it was decoded; use fewer workers with -j, or refuse large images \
+with --limit pixels=N"
+rm -rf giant.ds
+(ulimit -v 400000 && run 0 "$PACK" images giant -o giant.ds "${SIZE[@]}" --on-error skip --limit pixels=1000000 -j1)
+grep -q "^shardpack: warning: giant/a/0.webp: is 16000 x 5000 = 80000000 pixels" err || die "$(cat err)"
 BOXES='boxes:kind=boxes,from={}.json,format=cxcywh,max=5'
 each libjansson 2 "$PACK" images json "${SIZE[@]:0:4}" --field "$BOXES"
 each libjansson 4 "$PACK" images texts.jsonl --root json "${SIZE[@]:0:4}" \
@@ -118,7 +166,7 @@ whole() {
 	while [ $fine -lt 5 ]; do
 		at=$((at + 1))
 		rm -rf ds kept "$file"
-		without libc.so $at "$@"
+		without once libc.so $at "$@"
 		[ $code -lt 128 ] || die "allocation $at of the C library: exit code $code: $*"
 		if [ $code = 0 ]; then
 			is_whole "$file" || die "allocation $at of the C library: exit 0, but $file is not whole: $*"

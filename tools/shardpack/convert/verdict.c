@@ -24,7 +24,10 @@ bool verdict_of_decoder(struct verdict *v, enum decode_status status, const stru
 	if (status == DECODE_BAD_INPUT)
 		return verdict_set(v, OUTCOME_BAD, (uint32_t)said->reason, "%s", said->message);
 	if (status != DECODE_OK)
-		return verdict_set(v, OUTCOME_STOP, 0, "out of memory while it was decoded");
+		return verdict_set(
+			v, OUTCOME_STOP, 0,
+			"out of memory while it was decoded; use fewer workers with -j, or refuse large images with "
+			"--limit pixels=N");
 	if (said->reason && !v->reason)
 		verdict_set(v, OUTCOME_RECORD, (uint32_t)said->reason, "%s", said->message);
 	v->dropped |= said->dropped;

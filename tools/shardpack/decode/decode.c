@@ -177,6 +177,41 @@ static enum decode_status run(struct decoder *d, const void *bytes, size_t size,
 					: "an image (JPEG, PNG, WebP, GIF, TIFF, AVIF, BMP, PPM)");
 }
 
+#define BESIDE_BYTES ((size_t)16 << 20) /* more than a decoder holds beside the file and what it claims */
+
+/* Would the system grant all that the image at hand needs? */
+static bool has_memory(const struct decoder *d, size_t file_bytes)
+{
+	void *volatile probe = malloc((size_t)d->claimed_bytes + file_bytes + BESIDE_BYTES);
+
+	free(probe);
+	return probe;
+}
+
+/*
+ * Libraries tell of memory that ran out as of a damaged file; then malloc() has left ENOMEM.  It
+ * leaves that as well where it found memory in a second place, and where a damaged file asked for
+ * more than an image of its size needs.  So the file is damaged if it is so twice, and there is
+ * memory each time.
+ */
+static enum decode_status run_twice(struct decoder *d, const void *bytes, size_t size, uint32_t channels,
+				    struct image *out, struct decode_verdict *v)
+{
+	enum decode_status rc = DECODE_OK;
+
+	for (int i = 0; i < 2; i++) {
+		d->sink_begun = false;
+		d->claimed_bytes = 0;
+		errno = 0;
+		rc = run(d, bytes, size, channels, out, v);
+		if (rc != DECODE_BAD_INPUT || errno != ENOMEM)
+			return rc;
+		if (!has_memory(d, size))
+			return decode_no_memory(v);
+	}
+	return rc;
+}
+
 static enum decode_status stream(struct decoder *d, const struct mask_codes *codes, const void *bytes, size_t size,
 				 uint32_t channels, bool wide, const struct image_sink *sink, struct decode_verdict *v)
 {
@@ -186,12 +221,7 @@ static enum decode_status stream(struct decoder *d, const struct mask_codes *cod
 	d->codes = codes;
 	d->wide = wide;
 	d->sink = sink;
-	d->sink_begun = false;
-	errno = 0;
-	rc = run(d, bytes, size, channels, &image, v);
-	/* Libraries tell of memory that ran out as of a damaged file; malloc() has set errno. */
-	if (rc == DECODE_BAD_INPUT && errno == ENOMEM)
-		rc = decode_no_memory(v);
+	rc = run_twice(d, bytes, size, channels, &image, v);
 	if (rc == DECODE_OK && !d->sink_begun && /* it was decoded as a whole */
 	    !image_give(sink, &(struct image_size){.width = image.width, .height = image.height, .scale = 1},
 			image.pixels, decode_given_bytes(d)))

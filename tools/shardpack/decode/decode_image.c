@@ -34,6 +34,8 @@ enum decode_status decode_check_size(struct decoder *d, uint64_t width, uint64_t
 
 void decode_claim(struct decoder *d, uint64_t bytes)
 {
+	if (bytes > d->claimed_bytes)
+		d->claimed_bytes = bytes;
 	if (d->limit.claim)
 		d->limit.claim(d->limit.context, bytes);
 }

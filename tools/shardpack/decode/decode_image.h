@@ -25,6 +25,7 @@ struct decoder {
 	const struct image_sink *sink;	/* takes the rows */
 	/* its rows are given by the format's decoder; else decode.c does it at the end */
 	bool sink_begun;
+	uint64_t claimed_bytes; /* the most that was claimed for the image at hand */
 };
 
 /* Hold the size against the limits. */

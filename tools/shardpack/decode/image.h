@@ -61,9 +61,9 @@ struct image_scaling {
 };
 
 /*
- * The taker of an image's pixels while it is decoded.  begin() is called once, when the size is
- * known and within the limits, and says which of its columns and rows are wanted; false means that
- * memory ran out.  rows() gets the rows of that part from the top, from its first column on, a few
+ * The taker of an image's pixels while it is decoded.  begin() is called when the size is known and
+ * within the limits, and says which of its columns and rows are wanted; false means that memory ran
+ * out.  It is called again if the image is decoded a second time.  rows() gets the rows of that part from the top, from its first column on, a few
  * at a time.  They may turn out to be worthless: damage further down in the file is found later.
  *
  * scaling() is asked before, if it is there, by a decoder that can; false if the scale that is
