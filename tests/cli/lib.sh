@@ -231,13 +231,15 @@ without_pack() {
 	link_pack without "$ROOT/${1%.c}_stub.c" "$1"
 }
 
-# replan SED FROM TO: TO has the plan of FROM, edited so, with the digest of what it is now;
-# "s/x/x/" changes nothing
+# replan SED FROM TO: TO has the plan of FROM, edited so, with the digest of what it is now, there and
+# in the times of its sources; "s/x/x/" changes nothing
 replan() {
 	mkdir -p "$3/.shardpack" && cp "$2/.shardpack/source" "$2/.shardpack/sources" "$3/.shardpack"
 	sed "$1" "$2/.shardpack/plan" | head -n -1 >new
 	[ "$1" = s/x/x/ ] || ! cmp -s new <(head -n -1 "$2/.shardpack/plan") || die "this edit changes nothing: $1"
 	{ cat new && echo "end $(sha256sum <new | cut -d ' ' -f 1)"; } >"$3/.shardpack/plan"
+	printf %b "$(sha256sum <new | cut -c 1-64 | sed 's/../\\x&/g')" |
+		dd of="$3/.shardpack/sources" bs=1 seek=24 conv=notrunc status=none
 }
 
 # peak MIB COMMAND...: it may not have more than that in memory; the file peak says how much it had

@@ -200,7 +200,7 @@ cp -r parts/dataset.manifest kept
 run 0 "$PACK" raw raw.0 raw.1 -o two --schema "$SCHEMA" --classes names --shard-records 64 --skip-bytes 4 --replace -q
 same two parts
 run 0 "$PACK" raw raw.0 raw.1 -o two --schema "$SCHEMA" --classes names --shard-records 64 --skip-bytes 4
-said "shardpack: two: the same dataset is there already (same names, sizes, options and fingerprints); \
+said "shardpack: two: the same dataset is there already (same names, sizes, times and options); \
 nothing to do"
 # Killed at any moment, the same command ends with the same bytes.
 for delay in 0.005 0.01 0.015 0.02 0.03 0.04 0.06 0.08; do

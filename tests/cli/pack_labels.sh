@@ -165,7 +165,7 @@ run 0 "$PACK" seal planned -q
 run 0 "$PACK" images src -o single "${ARGS[@]}" --no-label --shard-records 7 -q
 same planned single
 run 0 "$PACK" images src -o single "${ARGS[@]}" --no-label --shard-records 7
-said "shardpack: single: the same dataset is there already (same names, sizes, options and fingerprints); \
+said "shardpack: single: the same dataset is there already (same names, sizes, times and options); \
 nothing to do"
 run 2 "$PACK" images src -o single "${ARGS[@]}" --shard-records 7
 run 0 "$PACK" images src -o dry "${ARGS[@]}" --no-label --dry-run

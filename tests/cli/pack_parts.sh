@@ -205,7 +205,7 @@ run 0 "$PACK" images src -o nine "${ARGS[@]}" --seed 9 -q
 same nine other
 [ "$(find . -maxdepth 1 -name '.other*')" = "" ] || die "left behind: $(find . -maxdepth 1 -name '.other*')"
 run 0 "$PACK" images src -o other "${ARGS[@]}" --seed 9
-said "shardpack: other: the same dataset is there already (same names, sizes, options and fingerprints); \
+said "shardpack: other: the same dataset is there already (same names, sizes, times and options); \
 nothing to do"
 before=$(stat -c %i other/dataset.manifest)
 run 0 "$PACK" images src -o other "${ARGS[@]}" --seed 9 --replace

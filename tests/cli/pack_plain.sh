@@ -28,7 +28,7 @@ done
 
 stat -c '%i %Y %n' train/* >before
 run 0 "$PACK" images "$PHOTOS/train" -o train --resize 256 --crop 224
-said "shardpack: train: the same dataset is there already (same names, sizes, options and fingerprints); \
+said "shardpack: train: the same dataset is there already (same names, sizes, times and options); \
 nothing to do"
 diff before <(stat -c '%i %Y %n' train/*)
 

@@ -298,7 +298,11 @@ def spoil(name, old, new):
     text = "".join((l.replace(old, new) if l.startswith(("stream", "pack")) else l) + "\n" for l in lines)
     assert text.count("\n") and (old == new or text != "\n".join(lines) + "\n"), name
     shutil.copytree("plan", "spoilt." + name)
-    open(f"spoilt.{name}/.shardpack/plan", "w").write(text + f"end {hashlib.sha256(text.encode()).hexdigest()}\n")
+    digest = hashlib.sha256(text.encode())
+    open(f"spoilt.{name}/.shardpack/plan", "w").write(text + f"end {digest.hexdigest()}\n")
+    with open(f"spoilt.{name}/.shardpack/sources", "r+b") as f:
+        f.seek(24)
+        f.write(digest.digest())
 pack = next(l for l in lines if l.startswith("pack"))
 words = pack.split()
 spoil("none", "", "")

@@ -129,7 +129,7 @@ row "equal id"
 
 # The last image waits until the other part has begun and ended on the other mount.
 held=$(find src -name '*.jpg' | sort | tail -n 1)
-export SHIM_HOLD=${held#src/} SHIM_HOLD_AT=1 SHIM_UNTIL=$PWD/go
+export SHIM_HOLD=${held#src/} SHIM_UNTIL=$PWD/go
 record=$("$CAT" list reference | awk -F '\t' -v key="$SHIM_HOLD" '$4 == key {print $1}')
 part=$((record * SHARDS / IMAGES % 2))
 parts() { # WHAT

@@ -262,7 +262,7 @@ sealed
 # It cannot read: it gives back what it claimed, at once, and others go on.
 plan
 gone=$(find src -name '*.jpg' | sort | sed -n 100p)
-SHIM_PATH=${gone#src/} SHIM_SEES=1 with_shim blind ./patient build ds --steal -j1 >blind.err 2>&1 && die "blind"
+SHIM_PATH=${gone#src/} with_shim blind ./patient build ds --steal -j1 >blind.err 2>&1 && die "blind"
 [ -z "$(claims)" ] || die "a worker that cannot read keeps claims: $(claims)"
 [ "$(shards_in ds)" -lt $SHARDS ] || die "it could read"
 run 0 ./patient build ds --steal

@@ -11,12 +11,10 @@
  *           the calls of several processes are counted together; SHIM_ALL names a process that is
  *           killed first
  *   writes  with `die`: calls that write to a file count, too
- *   blind   what has a path that ends in SHIM_PATH cannot be looked at, but for the first SHIM_SEES
- *           times: EIO
+ *   blind   what has a path that ends in SHIM_PATH cannot be looked at: EIO
  *   gone    the same, as if nothing had that name: ENOENT
- *   hold    the second open of what has a path that ends in SHIM_HOLD waits until there is a file
- *           with the name in SHIM_UNTIL; the first one is for a fingerprint, where one is taken of
- *           it, else SHIM_HOLD_AT is 1.  While it waits there is a link with this name and ".held"
+ *   hold    the first open of what has a path that ends in SHIM_HOLD waits until there is a file
+ *           with the name in SHIM_UNTIL.  While it waits there is a link with this name and ".held"
  *           behind it
  *   usurp   the first claim that takes another one's place is taken over at once: what SHIM_CLAIM
  *           names gets its name
@@ -164,7 +162,7 @@ static void maybe_hold(const char *path)
 	static _Atomic unsigned count;
 	char held[4096];
 
-	if (!wants("hold") || !ends_as(path, "SHIM_HOLD") || ++count != number("SHIM_HOLD_AT", 2))
+	if (!wants("hold") || !ends_as(path, "SHIM_HOLD") || ++count != 1)
 		return;
 	snprintf(held, sizeof(held), "%s.held", getenv("SHIM_UNTIL"));
 	if (symlink("here", held) != 0)
@@ -440,9 +438,7 @@ int statvfs64(const char *path, struct statvfs64 *out)
 
 static bool is_hidden(const char *path)
 {
-	static _Atomic uint64_t looks;
-
-	if ((!wants("blind") && !wants("gone")) || !ends_as(path, "SHIM_PATH") || looks++ < number("SHIM_SEES", 0))
+	if ((!wants("blind") && !wants("gone")) || !ends_as(path, "SHIM_PATH"))
 		return false;
 	errno = wants("gone") ? ENOENT : EIO;
 	return true;

@@ -21,8 +21,8 @@
 #include "tools/shardpack/command.h"
 #include "tools/shardpack/convert/account.h"
 #include "tools/shardpack/convert/quarantine.h"
-#include "tools/shardpack/input/origin_check.h"
 #include "tools/shardpack/input/place.h"
+#include "tools/shardpack/input/source_times.h"
 #include "tools/shardpack/input/stored.h"
 #include "tools/shardpack/input/token_windows.h"
 #include "tools/shardpack/plan/plan.h"
@@ -87,7 +87,7 @@ struct started {
 	struct job job;
 	struct source_place place;
 	struct stored *stored;
-	struct origin origin;
+	struct source_times times;
 	struct plan plan;
 	struct account account;
 	struct receipt_files receipts;
@@ -111,55 +111,25 @@ static int settle_report(struct started *s, const struct build_options *o)
 	return code == EXIT_DONE && o->report ? command_check_report(s->report_path) : code;
 }
 
-/* With --trust-names: the files are those of the plan, but they must not change from now on. */
-static int go_without_origin(struct started *s)
-{
-	struct fingerprint_rule rule = fingerprint_rule(s->plan.file_count);
-	uint8_t print[FINGERPRINT_BYTES];
-	int code = EXIT_DONE;
-
-	warn("%s/sources: is missing, so nothing says whether the sources are those of the plan", s->job.state_dir);
-	for (uint64_t i = 0; code == EXIT_DONE && i < s->plan.file_count; i++)
-		if (!s->plan.file[i].how)
-			code = stored_take_print(s->stored, (uint32_t)i, &rule, print);
-	return code;
-}
-
-/* Are they those of the plan? */
-static int compare_sources(struct started *s, bool trust_names)
-{
-	struct origin_words words = {s->job.source, s->job.anew};
-	struct origin now = {0};
-	int code = origin_look_again(&now, &s->origin, &s->plan, &s->place, s->stored, trust_names);
-
-	if (code == EXIT_DONE)
-		code = origin_compare(&s->origin, &now, &s->plan, &words, trust_names);
-	if (code == EXIT_DONE)
-		code = output_add_prints(&s->job, &s->origin, &now);
-	origin_close(&now);
-	return code;
-}
-
 /* The folder of the inputs, and the plan's files in it. */
 static int open_source(struct started *s, const struct build_options *o)
 {
-	bool found = false;
+	struct source_words words = {s->job.source, "the plan", s->job.anew};
 	int code = place_open_root(&s->place, s->job.source);
 
 	s->job.source_fd = s->place.root_fd;
-	if (code == EXIT_DONE)
-		code = output_open_origin(&s->job, o->trust_names, &s->origin, &found);
-	if (!o->trust_names)
-		s->job.origin = &s->origin;
-	if (code == EXIT_DONE && s->plan.file_count) {
-		code = stored_open(&s->stored, &s->place, o->spool ? o->spool : o->out, NULL);
-		s->job.stored = s->stored;
+	if (!o->trust_names) {
+		s->job.times = &s->times;
+		code = code == EXIT_DONE ? output_open_times(&s->job, &s->times) : code;
 	}
-	if (code == EXIT_DONE && s->stored)
-		code = stored_attach(s->stored, &s->plan, s->job.anew);
-	if (code != EXIT_DONE)
+	if (code != EXIT_DONE || !s->plan.file_count)
 		return code;
-	code = found ? compare_sources(s, o->trust_names) : go_without_origin(s);
+	code = stored_open(&s->stored, &s->place, o->spool ? o->spool : o->out, NULL);
+	s->job.stored = s->stored;
+	if (code == EXIT_DONE)
+		code = stored_attach(s->stored, &s->plan, s->job.anew);
+	if (code == EXIT_DONE && !o->trust_names)
+		code = source_times_compare_files(&s->times, s->stored, &s->plan, &words);
 	return code == EXIT_DONE ? token_windows_again(s->stored, &s->plan, s->job.anew) : code;
 }
 
@@ -215,7 +185,7 @@ static int start(struct started *s, const struct build_options *o, bool needs_so
 static void end(struct started *s)
 {
 	command_end_build(&s->job);
-	origin_close(&s->origin);
+	source_times_close(&s->times);
 	stored_close(s->stored);
 	place_close(&s->place);
 	plan_free(&s->plan);
@@ -225,19 +195,6 @@ static void end(struct started *s)
 	free(s->quarantine_dir);
 	free(s->report_path);
 	free(s->anew);
-}
-
-/* The dataset keeps fingerprints of the sources that the plan found. */
-static int open_kept(struct started *s)
-{
-	bool found;
-	int code = output_open_origin(&s->job, true, &s->origin, &found);
-
-	if (code == EXIT_DONE && found)
-		s->job.kept = &s->origin;
-	else if (code == EXIT_DONE && !output_is_sealed(s->job.out_dir, &s->plan))
-		warn("%s/sources: is missing, so the dataset keeps no fingerprints of its sources", s->job.state_dir);
-	return code;
 }
 
 /* There is no plan any more, so what was sealed is compared with its manifest. */
@@ -326,8 +283,6 @@ static int seal(const struct cli_args *args)
 	uint64_t start_ns = clock_now_ns();
 	int code = start(&s, o, false);
 
-	if (code == EXIT_DONE && !s.sealed)
-		code = open_kept(&s);
 	if (code == EXIT_DONE && !s.sealed) {
 		s.job.verify_all = o->verify;
 		report.exit_code = seal_run(&s.job);

@@ -27,8 +27,8 @@
 #include "tools/shardpack/command.h"
 #include "tools/shardpack/convert/account.h"
 #include "tools/shardpack/convert/quarantine.h"
-#include "tools/shardpack/input/origin_check.h"
 #include "tools/shardpack/input/place.h"
+#include "tools/shardpack/input/source_times.h"
 #include "tools/shardpack/input/stored.h"
 #include "tools/shardpack/plan/plan.h"
 #include "tools/shardpack/plan/plan_write.h"
@@ -53,15 +53,12 @@ struct packing {
 	struct receipt_files receipts;
 	struct quarantine quarantine;
 	struct stored *stored;
-	struct origin now;    /* the sources, as they are; fingerprints when take_prints() was called */
-	struct origin origin; /* as they were when the plan was made */
-	char *out;	      /* absolute */
-	char *report_path;    /* absolute */
-	char *work_dir;	      /* where a replacement is built, or NULL */
+	struct source_times times; /* as they are */
+	char *out;		   /* absolute */
+	char *report_path;	   /* absolute */
+	char *work_dir;		   /* where a replacement is built, or NULL */
 	uint64_t start_ns;
 	char *anew; /* for job.anew, or NULL */
-	bool has_prints;
-	bool kept; /* OUT is sealed and has fingerprints of its sources */
 	bool sealed;
 	bool began;    /* something may have been written, so there is a run to tell of */
 	bool made_out; /* the folder was not there before */
@@ -171,7 +168,7 @@ static int make_plan(struct packing *w)
 	code = plan_settle_shard_size(&w->plan, &w->job.schema, w->o->shard_records, w->o->shard_bytes);
 	code = code == EXIT_DONE ? plan_finish(&w->plan) : code;
 	code = code == EXIT_DONE ? class_alike_judge(&w->plan, &w->scan, w->o->strict_classes) : code;
-	return code == EXIT_DONE ? origin_collect(&w->now, &w->plan, &w->place, w->stored) : code;
+	return code == EXIT_DONE ? source_times_collect(&w->times, &w->plan, &w->place, w->stored) : code;
 }
 
 /* What is in OUT, and whether that is in the way. */
@@ -188,38 +185,19 @@ static int examine_out(const struct packing *w, enum output_state *state)
 	return code;
 }
 
-/* Only where they are needed, as they are read from all files. */
-static int take_prints(struct packing *w)
-{
-	int code = EXIT_DONE;
-
-	if (!w->has_prints)
-		code = origin_take_prints(&w->now, &w->plan, &w->place, w->stored, w->o->trust_names);
-	w->has_prints = code == EXIT_DONE;
-	return code;
-}
-
-/* EXIT_MISMATCH if OUT was made of other sources. */
-static int check_sources(struct packing *w, enum output_state state)
-{
-	int code = state == OUTPUT_SEALED || state == OUTPUT_STARTED ? take_prints(w) : EXIT_DONE;
-
-	if (code == EXIT_DONE && state == OUTPUT_SEALED)
-		code = output_check_sealed(&w->job, &w->now, w->o->trust_names, &w->kept);
-	if (code == EXIT_DONE && state == OUTPUT_STARTED)
-		code = output_check_sources(&w->job, &w->now, w->o->trust_names);
-	return code;
-}
-
 /* With --replace an unfinished dataset is finished only if its sources are the same. */
 static int would_continue(struct packing *w, enum output_state state, bool *same)
 {
-	int code = take_prints(w);
-
 	*same = false;
-	if (code != EXIT_DONE || state != OUTPUT_STARTED)
-		return code;
-	return output_same_sources(w->o->out, &w->plan, &w->now, w->o->trust_names, same);
+	return state == OUTPUT_STARTED ? output_same_sources(w->o->out, &w->plan, &w->times, same) : EXIT_DONE;
+}
+
+/* EXIT_MISMATCH if OUT was made of other sources. */
+static int check_sources(const struct packing *w, enum output_state state)
+{
+	if (w->o->trust_names || (state != OUTPUT_SEALED && state != OUTPUT_STARTED))
+		return EXIT_DONE;
+	return output_check_sources(&w->job, &w->times);
 }
 
 static int settle_replacement(struct packing *w, enum output_state *state)
@@ -232,7 +210,7 @@ static int settle_replacement(struct packing *w, enum output_state *state)
 		return EXIT_IO;
 	code = would_continue(w, *state, &same);
 	if (code == EXIT_DONE)
-		code = replace_prepare(w->work_dir, &w->plan, &w->now, w->o->trust_names);
+		code = replace_prepare(w->work_dir, &w->plan, &w->times);
 	if (code != EXIT_DONE || *state == OUTPUT_NEW || same)
 		return code;
 	code = output_set_dir(&w->job, w->work_dir);
@@ -282,20 +260,21 @@ static int find_sealed(struct packing *w)
 {
 	int code;
 
-	note("%s: the same dataset is there already (same names, sizes%s%s); nothing to do", w->o->out,
-	     w->kept ? ", options and fingerprints"
-		     : " and options; it has no dataset.sources, so others of these names and sizes are not noticed",
-	     w->kept || w->o->trust_names ? "" : "; no source is newer");
+	note("%s: the same dataset is there already (same names, sizes%s); nothing to do", w->o->out,
+	     w->o->trust_names ? " and options; times were not compared" : ", times and options");
 	w->began = true;
 	count_anew(w);
-	code = output_finish_sealed(&w->job);
+	/* A run that was stopped behind the manifest has not done that. */
+	code = output_keep_times(&w->job);
+	if (code == EXIT_DONE)
+		code = output_clear_state(&w->job);
 	return code == EXIT_DONE ? seal_recount(&w->job) : code;
 }
 
 static int carry_out(struct packing *w, bool plan_only)
 {
 	enum output_state state = OUTPUT_NEW;
-	bool all_empty, found;
+	bool all_empty;
 	int code = choose_output(w, &state);
 
 	if (code != EXIT_DONE)
@@ -304,7 +283,7 @@ static int carry_out(struct packing *w, bool plan_only)
 		return find_sealed(w);
 	if (w->plan.bad_count && w->recipe.on_error == ON_ERROR_FAIL) {
 		w->began = true;
-		return known_bad_look(&w->job, w->o->trust_names ? NULL : &w->now);
+		return known_bad_look(&w->job, w->o->trust_names ? NULL : &w->times);
 	}
 	if (state == OUTPUT_STARTED)
 		w->job.exif_said |= output_exif_said(&w->job);
@@ -319,17 +298,10 @@ static int carry_out(struct packing *w, bool plan_only)
 		code = space_check(&w->job, space_needed(&w->job, NULL) + w->plan.text.bytes);
 	w->made_out = code == EXIT_DONE && access(w->job.out_dir, F_OK) != 0;
 	if (code == EXIT_DONE)
-		code = take_prints(w);
+		code = output_begin(&w->job, w->place.root_absolute, &w->times);
 	if (code == EXIT_DONE)
-		code = output_begin(&w->job, w->place.root_absolute, &w->now);
-	if (code == EXIT_DONE)
-		code = output_check_sources(&w->job, &w->now, w->o->trust_names);
-	if (code == EXIT_DONE)
-		code = output_open_origin(&w->job, w->o->trust_names, &w->origin, &found);
-	if (code == EXIT_DONE && found)
-		code = output_add_prints(&w->job, &w->origin, &w->now);
-	w->job.kept = code == EXIT_DONE && found ? &w->origin : NULL;
-	w->job.origin = w->o->trust_names ? NULL : &w->origin;
+		code = check_sources(w, OUTPUT_STARTED); /* the plan may be there of before */
+	w->job.times = w->o->trust_names ? NULL : &w->times;
 	if (code != EXIT_DONE || plan_only)
 		return code;
 	w->began = true;
@@ -432,8 +404,7 @@ static int run(const struct cli_args *args, bool plan_only)
 	if (code == EXIT_DONE)
 		code = run_with_places(&w, plan_only);
 	command_end_build(&w.job);
-	origin_close(&w.origin);
-	origin_close(&w.now);
+	source_times_close(&w.times);
 	stored_close(w.stored);
 	place_close(&w.place);
 	plan_free(&w.plan);

@@ -93,7 +93,7 @@ static int end_shard(struct build *b, uint64_t range_idx)
 		claims_failed(b->claims, b->shard_of_range[range_idx]);
 	if (!writer)
 		return EXIT_DONE;
-	code = b->job->stored ? stored_check_unchanged(b->job->stored, b->job->anew, !b->job->origin) : EXIT_DONE;
+	code = b->job->stored ? stored_check_unchanged(b->job->stored, b->job->anew) : EXIT_DONE;
 	if (code != EXIT_DONE)
 		return code;
 	if (shard_tally_write(b->tally, writer, &err) != SHARD_OK)

@@ -15,7 +15,7 @@
 #include "tools/shardpack/build/job.h"
 #include "tools/shardpack/build/published_shard.h"
 #include "tools/shardpack/convert/account.h"
-#include "tools/shardpack/input/origin_check.h"
+#include "tools/shardpack/input/source_times.h"
 #include "tools/shardpack/plan/plan.h"
 #include "tools/shardpack/receipt/receipt.h"
 #include "tools/shardpack/receipt/receipt_files.h"
@@ -70,12 +70,12 @@ static int count_other(struct finisher *f, uint64_t shard_idx, struct receipt *r
 /* Not if its sources have changed meanwhile. */
 static int check_sources(const struct job *job, uint64_t shard_idx)
 {
-	struct origin_words words = {job->source, job->anew};
+	struct source_words words = {job->source, "the plan", job->anew};
 	uint64_t first, count;
 
 	plan_shard(job->plan, shard_idx, &first, &count);
-	return job->origin ? origin_check_written(job->origin, job->plan, job->source_fd, &words, first, count)
-			   : EXIT_DONE;
+	return job->times ? source_times_check_written(job->times, job->plan, job->source_fd, &words, first, count)
+			  : EXIT_DONE;
 }
 
 /*

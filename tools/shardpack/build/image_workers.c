@@ -60,7 +60,7 @@ static void *begin(void *context)
 {
 	struct image_workers *p = context;
 
-	return converter_open(p->job->plan, p->job->source_fd, p->job->stored, p->job->origin, p->job->quarantine,
+	return converter_open(p->job->plan, p->job->source_fd, p->job->stored, p->job->times, p->job->quarantine,
 			      &p->budget, p->job->sandbox);
 }
 

@@ -11,12 +11,12 @@
 #include "tools/cli/cli.h"
 
 struct account;
-struct origin;
 struct plan;
 struct quarantine;
 struct receipt_files;
 struct sandbox;
 struct scheduler;
+struct source_times;
 struct stored;
 
 struct job { /* all const while it runs, but for what `account` and `receipts` point to */
@@ -29,8 +29,7 @@ struct job { /* all const while it runs, but for what `account` and `receipts` p
 	const struct stored *stored;	     /* the plan's files; NULL if it has none, or the inputs are not at hand */
 	const struct quarantine *quarantine; /* NULL unless that is the policy */
 	struct sandbox *sandbox;	     /* of images; or NULL */
-	const struct origin *origin;	     /* when sources were written; NULL: not compared */
-	const struct origin *kept;	     /* of these a finished dataset keeps fingerprints; NULL: of none */
+	const struct source_times *times;    /* when sources were written; NULL: not compared */
 	const char *anew;		     /* for messages: how this command makes all of the dataset anew */
 	unsigned worker_count;
 	bool read_back;			  /* each shard before it gets its name; one that was not is verified */

@@ -52,7 +52,7 @@ static int enter(const struct job *job)
 	return code;
 }
 
-int known_bad_look(const struct job *job, const struct origin *origin)
+int known_bad_look(const struct job *job, const struct source_times *times)
 {
 	const struct plan *p = job->plan;
 	struct job look = *job;
@@ -60,7 +60,7 @@ int known_bad_look(const struct job *job, const struct origin *origin)
 
 	show(job);
 	look.look_only = true;
-	look.origin = origin;
+	look.times = times;
 	job->account->input_count = p->input_count;
 	if (code == EXIT_DONE)
 		code = account_check_bad(job->account, job->max_bad, p->input_count - 1, p->input_count);

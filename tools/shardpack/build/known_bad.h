@@ -11,13 +11,13 @@
 #include <stdbool.h>
 
 struct job;
-struct origin;
+struct source_times;
 
 /*
  * Bad inputs are an error, so no dataset can come of the plan.  Enter those that are known and look
- * at all others, so that everything is said at once; write nothing.  `origin` is that of a job.
+ * at all others, so that everything is said at once; write nothing.  `times` is that of a job.
  */
-int known_bad_look(const struct job *job, const struct origin *origin);
+int known_bad_look(const struct job *job, const struct source_times *times);
 
 /* Of a plan that is not built now: enter them.  If they are an error, say so and set *told. */
 int known_bad_judge(const struct job *job, bool *told);

@@ -20,16 +20,17 @@
 #include "tools/common/removal.h"
 #include "tools/shardpack/build/job.h"
 #include "tools/shardpack/convert/quarantine.h"
-#include "tools/shardpack/input/kept_prints.h"
+#include "tools/shardpack/input/source_times.h"
 #include "tools/shardpack/plan/plan.h"
 #include "tools/shardpack/plan/plan_read.h"
 #include "tools/shardpack/receipt/receipt_files.h"
 
-#define STATE_DIR   ".shardpack"
-#define MANIFEST    "dataset.manifest"
-#define SOURCES	    "sources"
-#define EXIF_SAID   "exif"
-#define TEMP_PREFIX ".tmp." /* as shard_publish() and writers make them */
+#define STATE_DIR    ".shardpack"
+#define MANIFEST     "dataset.manifest"
+#define SOURCES	     "sources"
+#define KEPT_SOURCES "dataset.sources"
+#define EXIF_SAID    "exif"
+#define TEMP_PREFIX  ".tmp." /* as shard_publish() and writers make them */
 
 /*
  * Open OUT/.shardpack, or the folder that --replace builds in.  A symbolic link is refused: another
@@ -93,7 +94,7 @@ static int list(const char *out_dir, struct listing *l)
 
 		if (!strcmp(name, MANIFEST))
 			l->has_manifest = true;
-		else if (!strcmp(name, KEPT_PRINTS_NAME))
+		else if (!strcmp(name, KEPT_SOURCES))
 			continue;
 		else if (!strcmp(name, STATE_DIR))
 			l->has_state = true;
@@ -249,7 +250,7 @@ static int publish(const struct job *job, const char *name, const void *data, si
 	return code == EXIT_DONE ? fail_of_library(&err) : code;
 }
 
-int output_begin(const struct job *job, const char *source, const struct origin *now)
+int output_begin(const struct job *job, const char *source, const struct source_times *now)
 {
 	enum output_state state = OUTPUT_STARTED;
 	char why[OUTPUT_WHY_BYTES];
@@ -290,6 +291,89 @@ bool output_exif_said(const struct job *job)
 	char path[FILES_PATH_BYTES];
 
 	return files_path(path, job->state_dir, EXIF_SAID) == EXIT_DONE && access(path, F_OK) == 0;
+}
+
+/* ---- when sources were written ---- */
+
+int output_check_sources(const struct job *job, const struct source_times *now)
+{
+	struct source_words words = {job->source, "the plan", job->anew};
+	struct source_times then = {0};
+	char path[FILES_PATH_BYTES];
+	struct listing l;
+	bool found = false;
+	int code = list(job->out_dir, &l);
+
+	if (code == EXIT_DONE)
+		code = files_path(path, job->state_dir, SOURCES);
+	if (code == EXIT_DONE)
+		code = source_times_open(&then, job->plan, path, &found);
+	/* A dataset that was stopped while it was being finished has them still there. */
+	if (code == EXIT_DONE && !found && l.has_manifest) {
+		words.what = job->out_dir;
+		code = files_path(path, job->out_dir, KEPT_SOURCES);
+		if (code == EXIT_DONE)
+			code = source_times_open(&then, job->plan, path, &found);
+	}
+	if (code == EXIT_DONE && found)
+		code = then.bytes == now->bytes ? source_times_compare(&then, now, job->plan, &words)
+						: source_times_refuse_damage(path);
+	else if (code == EXIT_DONE && (l.has_manifest || l.has_shards))
+		code = fail(EXIT_MISMATCH,
+			    "%s: is missing, cut, or of another release, so nothing says whether the sources are still "
+			    "those that were packed; if they are, add --trust-names; if not, %s",
+			    path, job->anew);
+	source_times_close(&then);
+	return code;
+}
+
+int output_same_sources(const char *out_dir, const struct plan *plan, const struct source_times *now, bool *same)
+{
+	char path[FILES_PATH_BYTES];
+	struct source_times then = {0};
+	bool found = false;
+	int code = files_path(path, out_dir, STATE_DIR "/" SOURCES);
+
+	if (code == EXIT_DONE)
+		code = source_times_open(&then, plan, path, &found);
+	*same = code == EXIT_DONE && found && then.bytes == now->bytes && !memcmp(then.data, now->data, now->bytes);
+	source_times_close(&then);
+	return code;
+}
+
+int output_open_times(const struct job *job, struct source_times *out)
+{
+	char path[FILES_PATH_BYTES];
+	bool found = false;
+	int code = files_path(path, job->state_dir, SOURCES);
+
+	if (code == EXIT_DONE)
+		code = source_times_open(out, job->plan, path, &found);
+	if (code == EXIT_DONE && !found)
+		code = fail(EXIT_MISMATCH,
+			    "%s: is missing, cut, or of another release, so nothing says whether the sources are those "
+			    "of the plan; run the same `shardpack plan` command again to restore it, or add "
+			    "--trust-names",
+			    path);
+	return code;
+}
+
+int output_keep_times(const struct job *job)
+{
+	char from[FILES_PATH_BYTES], to[FILES_PATH_BYTES];
+	int code = files_path(from, job->state_dir, SOURCES);
+
+	if (code == EXIT_DONE)
+		code = files_path(to, job->out_dir, KEPT_SOURCES);
+	if (code != EXIT_DONE)
+		return code;
+	if (renameat(AT_FDCWD, from, AT_FDCWD, to) == 0)
+		return files_sync_dir(job->out_dir);
+	if (errno != ENOENT)
+		return fail(EXIT_IO, "%s: cannot be moved to %s: %s", from, to, strerror(errno));
+	if (access(job->state_dir, F_OK) == 0 && access(to, F_OK) != 0)
+		warn("%s: is missing, so the dataset does not know when its sources were written", from);
+	return EXIT_DONE;
 }
 
 static int load_place(const struct job *job, const char *name, char **out)
@@ -390,7 +474,7 @@ static bool is_state_name(const char *name)
 
 static bool is_output_name(const char *name)
 {
-	return !strcmp(name, MANIFEST) || !strcmp(name, KEPT_PRINTS_NAME) || is_shard_name(name);
+	return !strcmp(name, MANIFEST) || !strcmp(name, KEPT_SOURCES) || is_shard_name(name);
 }
 
 int output_clear_state(const struct job *job)

@@ -4,9 +4,9 @@
  *
  *   OUT/00000.shard ...       published shards
  *   OUT/dataset.manifest      written last: with it the dataset is sealed
- *   OUT/dataset.sources       fingerprints of the files of the source; kept_prints.h
+ *   OUT/dataset.sources       when each file of the source was written; source_times.h
  *   OUT/.shardpack/plan       the plan of the dataset
- *   OUT/.shardpack/sources    times and fingerprints of the files of the source; origin.h
+ *   OUT/.shardpack/sources    the same as dataset.sources; sealing moves it there
  *   OUT/.shardpack/source     the folder of the inputs; for `shardpack build`
  *   OUT/.shardpack/quarantine the folder for bad inputs; for `shardpack build`
  *   OUT/.shardpack/exif       there if --exif was typed; for `shardpack build`
@@ -23,8 +23,8 @@
 #include <stdbool.h>
 
 struct job;
-struct origin;
 struct plan;
+struct source_times;
 
 enum output_state {
 	OUTPUT_NEW,	/* absent, empty, or given up before there was a plan */
@@ -44,34 +44,23 @@ int output_set_dir(struct job *job, const char *out_dir);
 
 /*
  * Make OUT and put the plan into it, durably.  Put files beside the plan: `source`, an absolute
- * path; the times and fingerprints in `now`, unless there are some already; and that --exif was
- * typed, if it was.  Fails if another process puts in another plan first.
+ * path; the times in `now`, unless there are some already; and that --exif was typed, if it was.
+ * Fails if another process puts in another plan first.
  */
-int output_begin(const struct job *job, const char *source, const struct origin *now);
+int output_begin(const struct job *job, const char *source, const struct source_times *now);
 
 /*
- * Are the sources still as they were when the plan in OUT was made?  `now` is their present state.
- * If nothing was recorded about them and there are no shards, the answer is yes.  If it is no, this
- * says why and returns EXIT_MISMATCH.
+ * Are the sources still as old as when the plan or the sealed dataset in OUT was made?  `now` is
+ * their present state.  If it is no, or nothing was written down and there are shards, this says so
+ * and returns EXIT_MISMATCH.
  */
-int output_check_sources(const struct job *job, const struct origin *now, bool trust_names);
+int output_check_sources(const struct job *job, const struct source_times *now);
 
-/* The same of another folder, without a sentence. */
-int output_same_sources(const char *out_dir, const struct plan *plan, const struct origin *now, bool trust_names,
-			bool *same);
+/* The same of another folder that is not sealed, without a sentence. */
+int output_same_sources(const char *out_dir, const struct plan *plan, const struct source_times *now, bool *same);
 
-/* Open what lies beside the plan.  With `trust_names` it may be missing: then *found is false. */
-int output_open_origin(const struct job *job, bool trust_names, struct origin *out, bool *found);
-
-/* Put fingerprints there that were missing, as files can be read now. */
-int output_add_prints(const struct job *job, const struct origin *then, const struct origin *now);
-
-/*
- * Is the sealed dataset in OUT made of these sources?  EXIT_MISMATCH, and a sentence, if a
- * fingerprint is another one.  The same if a source is newer than the dataset, unless its
- * fingerprint covers every byte, or with `trust_names`.  *kept is false if OUT has no fingerprints.
- */
-int output_check_sealed(const struct job *job, const struct origin *now, bool trust_names, bool *kept);
+/* Open what was written down beside the plan.  If there is nothing, that is EXIT_MISMATCH. */
+int output_open_times(const struct job *job, struct source_times *out);
 
 /*
  * Read the plan that is in OUT, to the shelf that `plan` has, job->exif_said, and the places beside
@@ -89,14 +78,11 @@ bool output_exif_said(const struct job *job);
  */
 int output_refuse_link(const char *path);
 
-/* OUT is sealed: write the fingerprints in job->kept beside the manifest. */
-int output_keep_prints(const struct job *job);
+/* OUT is sealed: move the times of the sources beside the manifest, unless that is done. */
+int output_keep_times(const struct job *job);
 
 /* OUT is sealed: remove .shardpack, and temporary files of processes that are there no more. */
 int output_clear_state(const struct job *job);
-
-/* OUT was found sealed: do both, as a run that was stopped behind the manifest did not. */
-int output_finish_sealed(struct job *job);
 
 /*
  * Undo output_begin(), if OUT holds nothing else.  Also remove OUT itself if `made`, and its shards

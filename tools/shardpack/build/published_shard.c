@@ -120,7 +120,7 @@ static int list_problems(const struct job *job, uint64_t shard_idx, const char *
 		return fail(EXIT_IO, "%s: out of memory", path);
 	l.result->record = malloc(converter_record_bytes(&job->schema));
 	if (l.result->record && job->source_fd >= 0)
-		l.c = converter_open(job->plan, job->source_fd, job->stored, job->origin, job->quarantine, NULL,
+		l.c = converter_open(job->plan, job->source_fd, job->stored, job->times, job->quarantine, NULL,
 				     job->sandbox);
 	code = list_misses(job, path, reader, &l);
 	if (code == EXIT_DONE)

@@ -26,7 +26,7 @@ char *replace_work_dir(const char *out_absolute)
 	return out;
 }
 
-int replace_prepare(const char *work_dir, const struct plan *plan, const struct origin *now, bool trust_names)
+int replace_prepare(const char *work_dir, const struct plan *plan, const struct source_times *now)
 {
 	enum output_state state;
 	char why[OUTPUT_WHY_BYTES];
@@ -41,7 +41,7 @@ int replace_prepare(const char *work_dir, const struct plan *plan, const struct 
 		return fail(EXIT_USAGE, "%s: holds %s; --replace builds in this folder, so remove it first", work_dir,
 			    why);
 	if (state == OUTPUT_STARTED)
-		code = output_same_sources(work_dir, plan, now, trust_names, &same);
+		code = output_same_sources(work_dir, plan, now, &same);
 	if (code != EXIT_DONE)
 		return code;
 	if (state == OUTPUT_SEALED || (state == OUTPUT_STARTED && !same))

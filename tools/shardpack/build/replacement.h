@@ -5,10 +5,8 @@
 #ifndef SHARD_BUILD_REPLACEMENT_H
 #define SHARD_BUILD_REPLACEMENT_H
 
-#include <stdbool.h>
-
-struct origin;
 struct plan;
+struct source_times;
 
 /*
  * Where the new one is built: `.NAME.new` beside OUT.  To be freed; NULL, and a message, without
@@ -20,7 +18,7 @@ char *replace_work_dir(const char *out_absolute);
  * Get the place ready: what an earlier, other --replace left there unfinished is removed, what this
  * plan left there of the sources as they are `now` stays.  Returns the exit code.
  */
-int replace_prepare(const char *work_dir, const struct plan *plan, const struct origin *now, bool trust_names);
+int replace_prepare(const char *work_dir, const struct plan *plan, const struct source_times *now);
 
 /*
  * Exchange the two names and remove the old dataset, which is then at `work_dir`.  A reader

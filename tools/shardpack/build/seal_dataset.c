@@ -364,7 +364,7 @@ int seal_run(const struct job *job)
 	shard_seal_close(seal);
 	free_names(names, plan->class_count);
 	if (code == EXIT_DONE)
-		code = output_keep_prints(job);
+		code = output_keep_times(job);
 	return code == EXIT_DONE ? output_clear_state(job) : code;
 }
 

@@ -14,14 +14,14 @@
 #include "tools/shardpack/convert/record_fields.h"
 #include "tools/shardpack/convert/result.h"
 #include "tools/shardpack/decode/image.h"
-#include "tools/shardpack/input/origin.h"
+#include "tools/shardpack/input/source_times.h"
 
 struct converter {
 	const struct plan *plan; /* const after open, and so are the next five */
 	struct shard_schema schema;
 	int source_fd;
 	const struct stored *stored;
-	const struct origin *origin; /* or NULL */
+	const struct source_times *times; /* or NULL */
 	const struct quarantine *quarantine;
 	struct pictures pictures;
 	struct record_fields *fields;
@@ -40,7 +40,7 @@ size_t converter_record_bytes(const struct shard_schema *s)
 }
 
 struct converter *converter_open(const struct plan *plan, int source_fd, const struct stored *stored,
-				 const struct origin *origin, const struct quarantine *quarantine,
+				 const struct source_times *times, const struct quarantine *quarantine,
 				 struct budget *budget, struct sandbox *sandbox)
 {
 	struct converter *c = calloc(1, sizeof(*c));
@@ -52,10 +52,10 @@ struct converter *converter_open(const struct plan *plan, int source_fd, const s
 	c->plan = plan;
 	c->source_fd = source_fd;
 	c->stored = stored;
-	c->origin = origin;
+	c->times = times;
 	c->quarantine = quarantine;
 	if (pictures_open(&c->pictures, &plan->recipe, budget, sandbox))
-		c->fields = record_fields_open(plan, &c->schema, source_fd, stored, origin, &c->pictures);
+		c->fields = record_fields_open(plan, &c->schema, source_fd, stored, times, &c->pictures);
 	if (c->fields)
 		return c;
 	converter_close(c);
@@ -170,7 +170,7 @@ static void run(struct converter *c, struct result *r, bool look)
 	r->path_bytes = plan_input_path(c->plan, &r->input, r->path);
 	plan_input_file(&r->input, path);
 	in = (struct input_bytes){path, r->input.file, r->input.offset, r->input.source_bytes,
-				  c->origin ? origin_of_input(c->origin, r->input.input_idx, 0) : ORIGIN_NO_TIME};
+				  c->times ? source_time_of_input(c->times, r->input.input_idx, 0) : SOURCE_NO_TIME};
 	if (r->input.bad_reason) {
 		take_known(c, &in, r);
 		shrink(c);

@@ -9,12 +9,12 @@
 #include <stddef.h>
 
 struct budget;
-struct origin;
 struct plan;
 struct quarantine;
 struct result;
 struct sandbox;
 struct shard_schema;
+struct source_times;
 struct stored;
 
 /* All groups of a record of images. */
@@ -30,7 +30,7 @@ struct converter;
  * sandbox, unless that is NULL.  NULL when memory ran out.
  */
 struct converter *converter_open(const struct plan *plan, int source_fd, const struct stored *stored,
-				 const struct origin *origin, const struct quarantine *quarantine,
+				 const struct source_times *times, const struct quarantine *quarantine,
 				 struct budget *budget, struct sandbox *sandbox);
 void converter_close(struct converter *c);
 

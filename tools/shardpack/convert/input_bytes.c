@@ -16,7 +16,7 @@
 #include "tools/common/files.h"
 #include "tools/shardpack/convert/verdict.h"
 #include "tools/shardpack/decode/image.h"
-#include "tools/shardpack/input/origin.h"
+#include "tools/shardpack/input/source_times.h"
 #include "tools/shardpack/input/stored.h"
 #include "tools/shardpack/plan/plan.h"
 
@@ -54,17 +54,17 @@ static bool read_open(const struct input_bytes *in, int fd, const struct stat *b
 		      struct verdict *v)
 {
 	uint64_t bytes = (uint64_t)before->st_size;
-	char then[ORIGIN_TIME_CHARS], now[ORIGIN_TIME_CHARS];
+	char then[SOURCE_TIME_CHARS], now[SOURCE_TIME_CHARS];
 	struct stat after;
 
 	if (bytes != in->bytes)
 		return verdict_set(v, OUTCOME_CHANGED, 0,
 				   "changed since the plan was made: %" PRIu64 " bytes then, %" PRIu64 " now",
 				   in->bytes, bytes);
-	if (in->time_ns != ORIGIN_NO_TIME && in->time_ns != files_ns(&before->st_mtim))
+	if (in->time_ns != SOURCE_NO_TIME && in->time_ns != files_ns(&before->st_mtim))
 		return verdict_set(v, OUTCOME_CHANGED, 0, "changed since the plan was made: written %s then, %s now",
-				   origin_time_text(in->time_ns, then),
-				   origin_time_text(files_ns(&before->st_mtim), now));
+				   source_time_text(in->time_ns, then),
+				   source_time_text(files_ns(&before->st_mtim), now));
 	if (bytes > INPUT_BYTES_MAX) {
 		return verdict_set(v, OUTCOME_BAD, SHARD_MISS_LIMIT,
 				   "a file of %" PRIu64 " bytes; the limit is %" PRIu64, bytes, INPUT_BYTES_MAX);

@@ -22,7 +22,7 @@ struct input_bytes {
 	const char *path; /* of a file of its own */
 	uint32_t file;	  /* or PLAN_NO_FILE */
 	uint64_t offset, bytes;
-	uint64_t time_ns; /* of a file of its own: when it was written; ORIGIN_NO_TIME: whenever */
+	uint64_t time_ns; /* of a file of its own: when it was written; SOURCE_NO_TIME: whenever */
 };
 
 /*

@@ -22,7 +22,7 @@
 #include "tools/shardpack/image/mask.h"
 #include "tools/shardpack/image/transform_image.h"
 #include "tools/shardpack/image/turn.h"
-#include "tools/shardpack/input/origin.h"
+#include "tools/shardpack/input/source_times.h"
 #include "tools/shardpack/plan/classes.h"
 #include "tools/shardpack/plan/field_part.h"
 #include "tools/shardpack/plan/field_texts.h"
@@ -33,7 +33,7 @@ struct record_fields {
 	const struct shard_schema *schema;
 	int source_fd;
 	const struct stored *stored;
-	const struct origin *origin; /* or NULL */
+	const struct source_times *times; /* or NULL */
 	struct pictures *pictures;
 	struct shape_mask *shapes;	    /* of masks that are drawn */
 	struct scratch part;		    /* the bytes of a field */
@@ -52,7 +52,7 @@ struct target {
 };
 
 struct record_fields *record_fields_open(const struct plan *plan, const struct shard_schema *schema, int source_fd,
-					 const struct stored *stored, const struct origin *origin,
+					 const struct stored *stored, const struct source_times *times,
 					 struct pictures *pictures)
 {
 	struct record_fields *f = calloc(1, sizeof(*f));
@@ -64,7 +64,7 @@ struct record_fields *record_fields_open(const struct plan *plan, const struct s
 	f->schema = schema;
 	f->source_fd = source_fd;
 	f->stored = stored;
-	f->origin = origin;
+	f->times = times;
 	f->pictures = pictures;
 	for (uint32_t i = 0; ok && i < plan->recipe.field_count; i++) {
 		const struct field_source *from = &plan->recipe.from[i];
@@ -108,8 +108,8 @@ static bool part_bytes(struct record_fields *f, uint64_t input_idx, uint32_t i, 
 	*out = (struct input_bytes){.file = PLAN_NO_FILE,
 				    .offset = part->offset,
 				    .bytes = part->bytes,
-				    .time_ns =
-					    f->origin ? origin_of_input(f->origin, input_idx, number) : ORIGIN_NO_TIME};
+				    .time_ns = f->times ? source_time_of_input(f->times, input_idx, number)
+							: SOURCE_NO_TIME};
 	if (part->kind == FIELD_PART_FILE) {
 		text_decode(part->text, part->text_bytes, true, f->path);
 		out->path = f->path;

@@ -16,7 +16,7 @@ struct plan;
 struct quarantine;
 struct result;
 struct shard_schema;
-struct origin;
+struct source_times;
 struct stored;
 
 /* The image of a record, which its masks and boxes must follow. */
@@ -32,7 +32,7 @@ struct record_fields;
 
 /* These must outlive it; `stored` is NULL if the plan has no files.  NULL when memory ran out. */
 struct record_fields *record_fields_open(const struct plan *plan, const struct shard_schema *schema, int source_fd,
-					 const struct stored *stored, const struct origin *origin,
+					 const struct stored *stored, const struct source_times *times,
 					 struct pictures *pictures);
 void record_fields_close(struct record_fields *f);
 

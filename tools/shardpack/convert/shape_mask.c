@@ -16,7 +16,7 @@
 #include "tools/shardpack/decode/image.h"
 #include "tools/shardpack/format/coco_shape.h"
 #include "tools/shardpack/image/mask.h"
-#include "tools/shardpack/input/origin.h"
+#include "tools/shardpack/input/source_times.h"
 #include "tools/shardpack/plan/field_part.h"
 #include "tools/shardpack/plan/plan.h"
 
@@ -72,7 +72,7 @@ static bool read_shapes(struct shape_mask *m, const struct field_part *part, uin
 		struct input_bytes in = {.file = (uint32_t)part->file,
 					 .offset = shape.offset,
 					 .bytes = shape.bytes,
-					 .time_ns = ORIGIN_NO_TIME};
+					 .time_ns = SOURCE_NO_TIME};
 
 		if (!input_bytes_read(&in, -1, m->stored, &m->text, v))
 			return false;

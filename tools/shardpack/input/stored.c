@@ -36,13 +36,10 @@
 
 struct handle {
 	int fd;
-	const uint8_t *map; /* of all of it; NULL: not mapped */
-	bool made;	    /* an unnamed file of our own */
-	uint64_t unpacked;  /* what was made of it so far */
-	uint64_t bytes;
-	struct stat opened; /* how it was then */
-	struct fingerprint_rule rule;
-	uint8_t print[FINGERPRINT_BYTES]; /* by that rule */
+	const uint8_t *map;	    /* of all of it; NULL: not mapped */
+	bool made;		    /* an unnamed file of our own */
+	uint64_t unpacked;	    /* what was made of it so far */
+	uint64_t bytes, written_ns; /* when it was opened */
 	char *path;
 };
 
@@ -151,7 +148,7 @@ static int open_file(struct stored *s, const char *path)
 		return fail(EXIT_IO, "%s/%s: %s%s", root, path, strerror(errno),
 			    errno == EMFILE ? "; raise the limit with ulimit -n" : "");
 	h->bytes = (uint64_t)st.st_size;
-	h->opened = st;
+	h->written_ns = files_ns(&st.st_mtim);
 	if (s->count <= MAPPED_FILES_MAX)
 		h->map = mapped_open(h->fd, h->bytes);
 	return EXIT_DONE;
@@ -298,9 +295,9 @@ int stored_attach(struct stored *s, const struct plan *p, const char *anew)
 	return code;
 }
 
-const struct stat *stored_stat(const struct stored *s, uint32_t file)
+uint64_t stored_written_ns(const struct stored *s, uint32_t file)
 {
-	return &s->file[file].opened;
+	return s->file[file].written_ns;
 }
 
 uint64_t stored_bytes(const struct stored *s, uint32_t file)
@@ -369,70 +366,21 @@ char *stored_name(const struct stored *s, uint32_t file)
 	return asprintf(&out, "%s/%s", s->place->root, s->file[file].path) < 0 ? NULL : out;
 }
 
-static int take_print(const struct stored *s, const struct handle *h, uint8_t out[FINGERPRINT_BYTES])
-{
-	if (fingerprint_take(h->fd, h->bytes, &h->rule, out))
-		return EXIT_DONE;
-	return fail(errno ? EXIT_IO : EXIT_MISMATCH, "%s/%s: %s", s->place->root, h->path,
-		    errno ? strerror(errno) : "became shorter while it was read");
-}
-
-int stored_take_print(struct stored *s, uint32_t file, const struct fingerprint_rule *rule,
-		      uint8_t out[FINGERPRINT_BYTES])
-{
-	struct handle *h = &s->file[file];
-	int code;
-
-	h->rule = *rule;
-	code = take_print(s, h, h->print);
-	memcpy(out, h->print, FINGERPRINT_BYTES);
-	return code;
-}
-
-static int refuse_written(const struct stored *s, const struct handle *h, const char *anew)
-{
-	return fail(EXIT_MISMATCH, "%s/%s: changed while it was read; when nothing writes to it any more, %s",
-		    s->place->root, h->path, anew);
-}
-
-/*
- * Its name, its mode or its bytes changed, and the time at which it was written did not, or was set
- * back.
- */
-static int check_touched(const struct stored *s, struct handle *h, const struct stat *now, const char *anew,
-			 bool trust_names)
-{
-	uint8_t print[FINGERPRINT_BYTES];
-	int code = take_print(s, h, print);
-
-	if (code == EXIT_DONE && memcmp(print, h->print, FINGERPRINT_BYTES) != 0)
-		code = refuse_written(s, h, anew);
-	else if (code == EXIT_DONE && !trust_names && h->bytes > h->rule.whole_bytes)
-		code = fail(EXIT_MISMATCH,
-			    "%s/%s: touched while it was read, so it may have other bytes; if it has, %s; if not, as "
-			    "after chmod, go on with --trust-names",
-			    s->place->root, h->path, anew);
-	else if (code == EXIT_DONE)
-		h->opened = *now;
-	return code;
-}
-
-int stored_check_unchanged(const struct stored *s, const char *anew, bool trust_names)
+int stored_check_unchanged(const struct stored *s, const char *anew)
 {
 	struct stat st;
-	int code = EXIT_DONE;
 
-	for (uint32_t i = 0; code == EXIT_DONE && i < s->count; i++) {
-		struct handle *h = &s->file[i];
+	for (uint32_t i = 0; i < s->count; i++) {
+		const struct handle *h = &s->file[i];
 
 		if (h->made)
 			continue;
 		if (fstat(h->fd, &st) != 0)
 			return fail(EXIT_IO, "%s/%s: %s", s->place->root, h->path, strerror(errno));
-		if ((uint64_t)st.st_size != h->bytes || files_ns(&st.st_mtim) != files_ns(&h->opened.st_mtim))
-			return refuse_written(s, h, anew);
-		if (files_ns(&st.st_ctim) != files_ns(&h->opened.st_ctim))
-			code = check_touched(s, h, &st, anew, trust_names);
+		if ((uint64_t)st.st_size != h->bytes || files_ns(&st.st_mtim) != h->written_ns)
+			return fail(EXIT_MISMATCH,
+				    "%s/%s: changed while it was read; when nothing writes to it any more, %s",
+				    s->place->root, h->path, anew);
 	}
-	return code;
+	return EXIT_DONE;
 }

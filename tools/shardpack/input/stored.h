@@ -17,12 +17,10 @@
 #ifndef SHARD_INPUT_STORED_H
 #define SHARD_INPUT_STORED_H
 
-#include "tools/shardpack/input/fingerprint.h"
 #include "tools/shardpack/input/place.h"
 
 struct limits;
 struct plan;
-struct stat;
 
 struct stored;
 
@@ -58,8 +56,8 @@ int stored_scratch(const struct stored *s, const char *of, uint64_t bytes, int *
  */
 int stored_attach(struct stored *s, const struct plan *p, const char *anew);
 
-/* How it was when it was opened; of a file that lies in the source. */
-const struct stat *stored_stat(const struct stored *s, uint32_t file);
+/* When a file of the source was written, as it was when it was opened. */
+uint64_t stored_written_ns(const struct stored *s, uint32_t file);
 
 uint64_t stored_bytes(const struct stored *s, uint32_t file);
 
@@ -95,15 +93,10 @@ int stored_get(const struct stored *s, uint32_t file, uint64_t offset, void *out
 /* "root/path" of a file, for messages; to be freed, NULL if memory ran out. */
 char *stored_name(const struct stored *s, uint32_t file);
 
-/* The fingerprint of a file that lies in the source; prints why not, and returns the exit code. */
-int stored_take_print(struct stored *s, uint32_t file, const struct fingerprint_rule *rule,
-		      uint8_t out[FINGERPRINT_BYTES]);
-
 /*
- * Is every file as it was when it was opened?  Prints which one is not, and returns the exit code.
- * Fingerprints must have been taken: they decide where only the file's time of change is another.
- * `anew` says how to pack all anew.
+ * Has every file the size and time that it had when it was opened?  Prints which one has not, and
+ * returns the exit code.  `anew` says how to pack all anew.
  */
-int stored_check_unchanged(const struct stored *s, const char *anew, bool trust_names);
+int stored_check_unchanged(const struct stored *s, const char *anew);
 
 #endif
