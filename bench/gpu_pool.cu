@@ -3,10 +3,9 @@
  * gpu_pool.cu - a pool in the GPU's memory: what it costs to fill, and what is left to do once it
  * holds everything
  *
- * A pool with room for a part of the dataset is filled anew in each epoch.  Runs are epochs of one
+ * A pool with room for a part of the dataset is filled again in each epoch.  Runs are epochs of one
  * loader, one behind the other, so that as much is fetched ahead at the end of each as at its
- * beginning; but of pools whose batches are transformed, which hold everything, and of which the
- * GPU's memory may have no room for two.
+ * beginning.
  */
 #include "bench/common/cold.h"
 #include "bench/gpu_job.h"
@@ -23,8 +22,6 @@ struct pool_job {
 	struct job *j;
 	uint64_t device_before; /* bytes that disks gave */
 	struct shard_loader_stats stats;
-	struct shard_transform *transform;
-	char *to; /* a batch, transformed */
 };
 
 static double run_epoch(void *context)
@@ -113,78 +110,6 @@ static void held_row(struct bench *b, struct pool_job *p)
 	bench_figure(b, "gpu/pool/held/link", "bytes", (double)(p->stats.device_bytes - before.device_bytes));
 }
 
-/* ---- transformed out of the pool ---- */
-
-static double run_transform(void *context)
-{
-	struct pool_job *p = (struct pool_job *)context;
-	struct job *j = p->j;
-	struct shard_batch batch;
-	struct shard_error why;
-	double begin = bench_seconds();
-	int rc;
-
-	while ((rc = shard_loader_next_device(j->trainer.loader, j->stream, &batch, &why)) == SHARD_OK)
-		if (shard_transform_launch(p->transform, &batch, NULL, 0, j->stream, p->to, &why) ||
-		    shard_loader_release_after(j->trainer.loader, &batch, j->stream, &why))
-			bench_die("%s", why.message);
-	if (rc < 0)
-		bench_die("%s", why.message);
-	CUDA(cudaStreamSynchronize(j->stream));
-	return (double)j->epoch_bytes / (bench_seconds() - begin) / 1e9;
-}
-
-/* The pool is full, and the kernels are there. */
-static bool open_transform(struct pool_job *p, uint32_t in_place)
-{
-	struct shard_transform_options o = {};
-	struct shard_error why;
-
-	ask_for_pool(p, SHARD_POOL_ALL, SHARD_PATH_AUTO);
-	p->j->trainer.options.pool_in_place = in_place;
-	if (!job_open_warm(p->j))
-		return false;
-	o.size = sizeof(o);
-	o.dtype = SHARD_F16;
-	o.crop = SHARD_CROP_RANDOM;
-	o.flip = 0.5;
-	if (shard_transform_open(&p->transform, p->j->trainer.loader, "image", &o, &why))
-		bench_die("%s", why.message);
-	CUDA(cudaMalloc((void **)&p->to, BATCH * shard_transform_row_bytes(p->transform)));
-	run_transform(p);
-	return true;
-}
-
-static bool open_in_place(void *context)
-{
-	return open_transform((struct pool_job *)context, 1);
-}
-
-static bool open_gathered(void *context)
-{
-	return open_transform((struct pool_job *)context, 0);
-}
-
-static bool close_transform(void *context)
-{
-	struct pool_job *p = (struct pool_job *)context;
-
-	shard_transform_close(p->transform);
-	CUDA(cudaFree(p->to));
-	p->j->trainer.options.pool_in_place = 0;
-	return job_close_loader(p->j);
-}
-
-static void transform_row(struct bench *b, struct pool_job *p)
-{
-	struct bench_row row = row_of(p, "gpu/pool/transform");
-
-	row.cpu_unit = NULL;
-	row.side[0] = {"transformed in place", run_transform, open_in_place, close_transform, 0};
-	row.side[1] = {"gathered, then transformed", run_transform, open_gathered, close_transform, 0};
-	bench_run(b, &row);
-}
-
 void pool_rows(struct bench *b, struct job *j)
 {
 	uint64_t part = j->epoch_bytes / 4 * 3;
@@ -192,7 +117,6 @@ void pool_rows(struct bench *b, struct job *j)
 	struct bench_row cache = row_of((p.j = j, &p), "gpu/pool/cache"), direct = row_of(&p, "gpu/pool/direct");
 
 	held_row(b, &p);
-	transform_row(b, &p);
 	cache.side[0] = {"filled from the page cache", run_epoch, NULL, NULL, 0};
 	if (bench_wants(b, cache.name) && open_pool(b, &p, cache.name, part, SHARD_PATH_AUTO)) {
 		bench_run(b, &cache);

@@ -295,7 +295,7 @@ struct shard_loader_options {
 	 */
 	uint64_t stage_bytes;
 	uint32_t device_slot_count; /* batches in a GPU's memory, lent or on their way: 2 to 4; default 3 */
-	uint32_t pool_in_place;	    /* 0 or 1; shard_gpu.h explains it */
+	uint32_t resume_appended;   /* 1: take tokens from before an append */
 	uint64_t pool_bytes;	    /* not 0: a pool in a GPU's memory; shard_gpu.h explains it */
 	uint32_t gpu;		    /* SHARD_GPU(n) or SHARD_GPU_OF_STREAM: which GPU; shard_gpu.h explains it */
 	uint32_t fields;	    /* bit f: field f is wanted; others are not read, and have no data; 0: all */
@@ -304,14 +304,12 @@ struct shard_loader_options {
 	const struct shard_selection *selection;	/* NULL: all records; shard_select.h explains it */
 	const struct shard_mix *mix;			/* NULL, or what to load instead of a dataset: shard_mix.h */
 	const struct shard_loader_transform *transform; /* NULL, or how to transform images: shard_gpu.h */
-	uint32_t resume_appended, reserved;		/* 1: take tokens from before an append; reserved: 0 */
 };
 
-/* Row i of record_count is at data + i x stride; with row_at not NULL, at data + row_at[i]. */
+/* Row i of record_count is at data + i x stride. */
 struct shard_rows {
-	const void *data;	/* in a slot of the ring, 4096-aligned for groups; or on a GPU, see shard_gpu.h */
-	uint64_t stride;	/* bytes */
-	const uint64_t *row_at; /* NULL, or in host memory: only with pool_in_place */
+	const void *data; /* in a slot of the ring, 4096-aligned for groups; or on a GPU, see shard_gpu.h */
+	uint64_t stride;  /* bytes */
 	const struct shard_size *size; /* NULL, or in host memory, of images that differ in size: shard_pack.h */
 };
 

@@ -47,7 +47,7 @@ extern "C" {
  * As shard_loader_next(), with the rows in the memory of the GPU that `stream` belongs to: kernels
  * that are queued on `stream` after this call find the batch there.  The host waits for no copy,
  * because batches are copied ahead, on a stream of the loader's own.  Only group[].data and
- * field[].data are addresses of the GPU.  record, row_flags and row_at stay in host memory.
+ * field[].data are addresses of the GPU.  record and row_flags stay in host memory.
  *
  * All streams given to one loader belong to one context: the runtime API's, PyTorch's, or the
  * caller's own, which must live until close.
@@ -112,13 +112,6 @@ SHARD_API int shard_loader_pin_problem(struct shard_loader *l, struct shard_erro
  * The pool needs room for 3 windows of every lane of this rank, and for all runs that one batch
  * takes records from.  If it is too small, the error says how many bytes it needs.  A pool that
  * holds the whole dataset is filled once, in any order.  After that nothing is copied.
- *
- * With pool_in_place 1, groups with strides of 4096 and more are not gathered: their rows stay in
- * the pool, row_at of struct shard_rows says where, and shard_transform_launch() reads them from
- * there, in one pass.  Memory that a batch lies in is not filled anew until the batch is given
- * back.  So the pool also needs room for what device_slot_count consecutive batches span.  A caller
- * that holds older batches, or batches from before a seek, may get ARGUMENT from next until it
- * gives them back.
  *
  * If the dataset is not in memory, set run_records so that a run has 1 to 4 MiB.  Each run is one
  * read of the disk, and the default of 256 KiB makes many small reads.  The pool does not choose

@@ -237,15 +237,13 @@ SHARD_API void shard_turns_close(struct shard_turns *t); /* when no thread uses 
 /* ---- writer: one shard ------------------------------------------------------------------ */
 
 struct shard_writer_options {
-	size_t size;		     /* sizeof this struct as the caller compiled it */
-	uint64_t planned_records;    /* the most that will be appended; required */
-	uint64_t plan_shard;	     /* number of this shard in the plan */
-	const uint8_t *plan_digest;  /* 32 bytes, or NULL */
-	const char *provenance;	     /* UTF-8 text, or NULL */
-	uint32_t keys;		     /* 1: every record has a key */
-	uint32_t section_align_log2; /* 12 to 21; 0: by size */
-	uint32_t skip_read_back;     /* 1: publish the file without reading it back */
-	uint32_t reserved;
+	size_t size;		    /* sizeof this struct as the caller compiled it */
+	uint64_t planned_records;   /* the most that will be appended; required */
+	uint64_t plan_shard;	    /* number of this shard in the plan */
+	const uint8_t *plan_digest; /* 32 bytes, or NULL */
+	const char *provenance;	    /* UTF-8 text, or NULL */
+	uint32_t keys;		    /* 1: every record has a key */
+	uint32_t skip_read_back;    /* 1: publish the file without reading it back */
 	/*
 	 * NULL, or turns that outlive the writer.  Then the caller must hold one when it calls
 	 * append or finish, and none when it calls close.  The writer gives it back while it waits

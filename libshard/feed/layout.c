@@ -61,8 +61,8 @@ static void enter_group(struct layout *out, uint32_t g)
 	out->groups |= UINT32_C(1) << g;
 }
 
-static bool plan_group(struct layout *out, uint32_t g, uint32_t uneven, uint32_t batch_records, bool in_place,
-		       const uint64_t *remade, uint64_t *at)
+static bool plan_group(struct layout *out, uint32_t g, uint32_t uneven, uint32_t batch_records, const uint64_t *remade,
+		       uint64_t *at)
 {
 	const struct shard_group *group = &out->schema->group[g];
 	uint64_t bytes;
@@ -77,8 +77,7 @@ static bool plan_group(struct layout *out, uint32_t g, uint32_t uneven, uint32_t
 	if (!layout_is_block(out, g) || !layout_has_group(out, g))
 		return true;
 	out->record_bytes += group->stride;
-	return mul_fits(in_place ? 0 : batch_records, group->stride, &bytes) &&
-	       add_fits(*at, align_up(bytes, LAYOUT_ALIGN), at);
+	return mul_fits(batch_records, group->stride, &bytes) && add_fits(*at, align_up(bytes, LAYOUT_ALIGN), at);
 }
 
 static void find_whole(struct layout *out)
@@ -94,7 +93,7 @@ static void find_whole(struct layout *out)
 }
 
 bool layout_plan(struct layout *out, const struct shard_schema *schema, uint32_t fields, uint32_t uneven,
-		 uint32_t batch_records, bool in_place, const uint64_t *remade)
+		 uint32_t batch_records, const uint64_t *remade)
 {
 	uint64_t at = 0;
 
@@ -103,7 +102,7 @@ bool layout_plan(struct layout *out, const struct shard_schema *schema, uint32_t
 	out->fields = fields;
 	find_whole(out);
 	for (uint32_t g = 0; g < schema->group_count; g++)
-		if (!plan_group(out, g, uneven, batch_records, in_place, remade, &at))
+		if (!plan_group(out, g, uneven, batch_records, remade, &at))
 			return false;
 	out->slot_bytes = at;
 	return at < SIZE_MAX / 2 / LAYOUT_SLOTS_MAX;

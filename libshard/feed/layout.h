@@ -53,12 +53,11 @@ static inline bool layout_is_large(const struct shard_group *g)
 
 /*
  * `fields` has a bit for each field that is wanted, and `uneven` one for each group that is no
- * block, however large.  With `in_place` large groups have no array.  `remade` is NULL, or says for
- * each field how many bytes a row of it has in a batch; 0: those of the record.  Returns false if a
- * batch would not fit memory.
+ * block, however large.  `remade` is NULL, or says for each field how many bytes a row of it has in
+ * a batch; 0: those of the record.  Returns false if a batch would not fit memory.
  */
 bool layout_plan(struct layout *out, const struct shard_schema *schema, uint32_t fields, uint32_t uneven,
-		 uint32_t batch_records, bool in_place, const uint64_t *remade);
+		 uint32_t batch_records, const uint64_t *remade);
 
 /*
  * How the records of one dataset of a mixture come to the same batch.  It stores some fields in

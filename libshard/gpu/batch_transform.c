@@ -17,7 +17,6 @@
 #include "libshard/cuda/module.h"
 #include "libshard/cuda/ptx.h"
 #include "libshard/gpu/device_slots.h"
-#include "libshard/gpu/row_places.h"
 #include "libshard/transform/transform_cpu.h"
 #include "shard_gpu.h"
 #include "shard_pack.h"
@@ -315,7 +314,6 @@ int batch_transform_check_gpu(const struct shard_transform *f, const struct cuda
 struct wanted {
 	const struct shard_batch *batch;
 	const struct shard_transform_row *rows; /* NULL: as drawn */
-	struct row_places at;
 };
 
 /* Put rows `first` and on into a launch.  Returns the height and width of the largest parts. */
@@ -335,8 +333,7 @@ static struct shard_size put_rows(const struct shard_transform *f, const struct 
 			transform_draw_row(&f->plan, &image, w->batch, from, 0, &row);
 		most.height = row.height > most.height ? row.height : most.height;
 		most.width = row.width > most.width ? row.width : most.width;
-		transform_put_row(&f->plan, call, i, &row, image.width,
-				  w->at.row_at ? (uint32_t)(w->at.row_at[from] / w->at.unit) : from);
+		transform_put_row(&f->plan, call, i, &row, image.width, from);
 	}
 	return most;
 }
@@ -366,9 +363,10 @@ static int lay_out(const struct shard_transform *f, struct shard_size most, stru
 static int launch(struct shard_transform *f, const struct wanted *w, uint64_t row_count, void *stream, void *to,
 		  struct shard_error *err)
 {
+	const struct shard_rows *images = &w->batch->field[f->field_idx];
 	bool aligned = (uintptr_t)to % 16 == 0;
 	struct transform_call call;
-	int rc = w->at.row_at ? row_places_check_reach(w->at.last, w->at.unit, err) : SHARD_OK;
+	int rc = SHARD_OK;
 
 	for (uint64_t first = 0, count; !rc && first < row_count; first += count) {
 		struct shard_size most;
@@ -380,9 +378,10 @@ static int launch(struct shard_transform *f, const struct wanted *w, uint64_t ro
 		if (rc)
 			return rc;
 		call.shape = f->shape[aligned];
-		call.from = (uintptr_t)w->batch->field[f->field_idx].data;
-		call.from_end = call.from + w->at.last + f->plan.image_bytes;
-		call.record_step = w->at.unit;
+		call.from = (uintptr_t)images->data;
+		call.from_end =
+			call.from + (w->batch->record_count - UINT64_C(1)) * images->stride + f->plan.image_bytes;
+		call.record_step = images->stride;
 		call.table = f->table;
 		call.to = (uintptr_t)to + first * f->plan.row_bytes;
 		transform_spread(&call, (uint32_t)count, f->blocks);
@@ -425,7 +424,6 @@ int shard_transform_launch(struct shard_transform *f, const struct shard_batch *
 	if (!rc)
 		rc = cuda_check_stream(f->cuda, stream, err);
 	if (!rc) {
-		w.at = row_places_find(&batch->field[f->field_idx], batch->record_count);
 		rc = launch(f, &w, row_count, stream, to, err);
 		noted = note_launch(f, stream, rc ? NULL : err); /* some kernels may be queued all the same */
 	}

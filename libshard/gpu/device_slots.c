@@ -113,15 +113,6 @@ void device_slots_push(struct device_slots *o, struct device_slot *s)
 	o->queue[o->queue_count++] = (uint32_t)(s - o->slot);
 }
 
-int device_slots_await_borrowers(struct device_slots *o, struct shard_error *err)
-{
-	int rc = SHARD_OK;
-
-	for (uint32_t i = 0; !rc && i < o->slot_count; i++)
-		rc = device_slots_begin(o, &o->slot[i], err);
-	return rc;
-}
-
 void device_slots_forget(struct device_slots *o)
 {
 	/* A slot may still be being filled.  It is filled again behind that, on the same stream. */

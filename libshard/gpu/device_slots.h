@@ -62,8 +62,6 @@ int device_slots_begin(struct device_slots *o, struct device_slot *s, struct sha
 int device_slots_end(struct device_slots *o, struct device_slot *s, struct shard_error *err);
 /* Add the slot to the queue. */
 void device_slots_push(struct device_slots *o, struct device_slot *s);
-/* Make the filling stream wait for all work on slots that were given back. */
-int device_slots_await_borrowers(struct device_slots *o, struct shard_error *err);
 /* Empty the queue.  Does not wait. */
 void device_slots_forget(struct device_slots *o);
 

@@ -33,11 +33,6 @@ static int settle_device(struct shard_loader_options *o, struct shard_error *err
 	if (o->device_slot_count < DEVICE_SLOTS_MIN || o->device_slot_count > DEVICE_SLOTS_MAX)
 		return error_set(err, SHARD_E_ARGUMENT, "options: device_slot_count is %u; must be %u to %u",
 				 o->device_slot_count, DEVICE_SLOTS_MIN, DEVICE_SLOTS_MAX);
-	if (o->pool_in_place > 1 || (o->pool_in_place && !o->pool_bytes))
-		return error_set(err, SHARD_E_ARGUMENT,
-				 "options: pool_in_place is %u and pool_bytes %" PRIu64 "; pool_in_place must be 0 or "
-				 "1, and 0 if pool_bytes is 0",
-				 o->pool_in_place, o->pool_bytes);
 	if (o->gpu_stream && !o->gpu)
 		return error_set(err, SHARD_E_ARGUMENT,
 				 "options: gpu_stream is %p and gpu 0; set gpu to SHARD_GPU_OF_STREAM, or to the "
@@ -87,7 +82,7 @@ static int open_parts(struct shard_loader *l, struct shard_error *err)
 		rc = loader_open_transformed(l, err);
 	if (rc)
 		return rc;
-	if (!layout_plan(&l->layout, schema, l->o.fields, l->ds->uneven_groups, l->o.batch_records, l->o.pool_in_place,
+	if (!layout_plan(&l->layout, schema, l->o.fields, l->ds->uneven_groups, l->o.batch_records,
 			 l->transformed ? l->transformed->remade : NULL))
 		return error_set(err, SHARD_E_MEMORY,
 				 "a batch of %u records does not fit memory; ask for smaller batches",
@@ -97,10 +92,8 @@ static int open_parts(struct shard_loader *l, struct shard_error *err)
 		rc = loader_open_kernel(l, err);
 	if (rc)
 		return rc;
-	if (l->o.pool_bytes) {
-		rc = pool_open(&l->pool, l->ds, &l->o, &l->layout, &l->steps, &l->device_slots, err);
-		return rc ? rc : loader_check_kernel(l, err);
-	}
+	if (l->o.pool_bytes)
+		return pool_open(&l->pool, l->ds, &l->o, &l->layout, &l->steps, &l->device_slots, err);
 	return feed_open(&l->feed, l->ds, &l->o, &l->layout,
 			 l->transformed && transformed_has_work(l->transformed) ? l->transformed : NULL, &l->steps,
 			 err);

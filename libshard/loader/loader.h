@@ -61,12 +61,8 @@ struct device_copy *loader_device_copy(const struct shard_loader *l);
  */
 int loader_open_transformed(struct shard_loader *l, struct shard_error *err);
 
-/*
- * If a kernel does it, open that, behind the GPU that the options may name; and check that it
- * reaches all images of the pool, behind the pool.
- */
+/* If a kernel does it, open that, behind the GPU that the options may name. */
 int loader_open_kernel(struct shard_loader *l, struct shard_error *err);
-int loader_check_kernel(const struct shard_loader *l, struct shard_error *err);
 /* Borrowers of device slots are done.  The context is entered, if there is one. */
 void loader_close_kernel(struct shard_loader *l, bool inherited);
 /* Allocate memory for results, unless that was done.  The context is entered. */

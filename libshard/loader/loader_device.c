@@ -22,16 +22,13 @@ static int open_device_slots(struct shard_loader *l, struct shard_error *err)
 	return rc ? rc : loader_alloc_results(l, err);
 }
 
-/* Make sure that a batch is in the queue.  Errors repeat, except for that of a full pool. */
+/* Make sure that a batch is in the queue.  Errors repeat. */
 static int send_next(struct shard_loader *l, struct shard_error *err)
 {
 	struct shard_error why = {.status = SHARD_OK};
-	bool is_full = false;
-	int rc = l->pool ? pool_next(l->pool, &is_full, &why) : device_copy_next(l->copy, &why);
+	int rc = l->pool ? pool_next(l->pool, &why) : device_copy_next(l->copy, &why);
 
-	if (rc && is_full && err)
-		*err = why;
-	return rc && !is_full ? cursor_fail(&l->cursor, rc, &why, err) : rc;
+	return rc ? cursor_fail(&l->cursor, rc, &why, err) : SHARD_OK;
 }
 
 static int next_device(struct shard_loader *l, void *stream, struct shard_error *err)
@@ -62,8 +59,6 @@ static void lend(struct shard_loader *l, struct shard_batch *batch)
 	uint32_t which = device_slots_lend(&l->device_slots);
 
 	slot_describe(&l->device_slots.slot[which].as, &l->layout, &l->steps, which | DEVICE_BATCH, batch);
-	if (l->pool)
-		pool_gather_describe(&l->pool->gather, which, batch);
 	loader_count(l, batch);
 }
 

@@ -74,6 +74,5 @@ int loader_run_kernel(struct shard_loader *l, struct shard_batch *batch, void *s
 				    (uint64_t)batch->record_count * t->views, stream, (void *)(uintptr_t)to, err);
 	batch->field[t->field].data = (void *)(uintptr_t)to;
 	batch->field[t->field].stride = t->row_bytes;
-	batch->field[t->field].row_at = NULL;
 	return rc;
 }

@@ -10,24 +10,11 @@
 #include "libshard/base/options.h"
 #include "libshard/feed/transformed.h"
 #include "libshard/gpu/batch_transform.h"
-#include "libshard/gpu/row_places.h"
 #include "libshard/loader/loader.h"
 #include "libshard/pool/pool.h"
 #include "libshard/store/read/dataset.h"
 #include "shard_gpu.h"
 #include "shard_pack.h"
-
-/* In place, an image may lie anywhere in the pool.  Can kernels reach it? */
-static int check_reach(const struct shard_loader *l, uint32_t group_idx, struct shard_error *err)
-{
-	const struct shard_group *group = &l->layout.schema->group[group_idx];
-	uint64_t slab_bytes;
-
-	if (!l->o.pool_in_place || !layout_is_large(group))
-		return SHARD_OK;
-	slab_bytes = l->pool->plan.slab.slot_bytes;
-	return row_places_check_reach(l->pool->plan.slab_count * slab_bytes, group->stride | slab_bytes, err);
-}
 
 /* The field must be in batches, as it is stored. */
 static int check_field(const struct shard_loader *l, const char *name, struct shard_error *err)
@@ -44,7 +31,7 @@ static int check_field(const struct shard_loader *l, const char *name, struct sh
 				 "field '%s' is transformed by the loader itself; open another loader, without a "
 				 "transform in its options",
 				 name);
-	return check_reach(l, field->group, err);
+	return SHARD_OK;
 }
 
 static int pixels_of(struct shard_dataset *ds, uint64_t shard, uint32_t *pixels, struct shard_error *err)
@@ -211,11 +198,6 @@ int loader_open_transformed(struct shard_loader *l, struct shard_error *err)
 	else
 		l->transformed = t;
 	return rc;
-}
-
-int loader_check_kernel(const struct shard_loader *l, struct shard_error *err)
-{
-	return l->kernel ? check_reach(l, l->layout.schema->field[l->transformed->field].group, err) : SHARD_OK;
 }
 
 /* ---- what batches have ---- */

@@ -79,10 +79,9 @@ static const struct shard_group *main_group(const struct shard_schema *s, bool *
 
 static int check_resume(const struct shard_loader_options *o, struct shard_error *err)
 {
-	if (o->resume_appended > 1 || o->reserved)
-		return error_set(err, SHARD_E_ARGUMENT,
-				 "options: resume_appended is %u and reserved %u; must be 0 or 1, and 0",
-				 o->resume_appended, o->reserved);
+	if (o->resume_appended > 1)
+		return error_set(err, SHARD_E_ARGUMENT, "options: resume_appended is %u; must be 0 or 1",
+				 o->resume_appended);
 	return SHARD_OK;
 }
 

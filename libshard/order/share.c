@@ -87,26 +87,10 @@ void order_share_band(const struct order_share *s, const struct order *o, uint64
 	*end = own_runs(s, places[1] / s->run_records) * s->run_records;
 }
 
-/* Rows of ours of the longest band but the rest; of the rest, and what pads it. */
-static uint64_t band_rows(const struct order_share *s, const struct order_params *p)
-{
-	return ceil_div(order_largest_band(p), s->stride);
-}
-
-static uint64_t rest_rows(const struct order_share *s)
-{
-	return s->whole_rows - s->lane_rows + s->pad_rows;
-}
-
 uint64_t order_share_span(const struct order_share *s, const struct order_params *p, uint64_t records)
 {
-	uint64_t band = band_rows(s, p), rest = rest_rows(s);
+	uint64_t band = ceil_div(order_largest_band(p), s->stride); /* rows of ours in the longest band but the rest */
+	uint64_t rest = s->whole_rows - s->lane_rows + s->pad_rows;
 
 	return records * (s->stride == 1 ? s->world : 1) + 2 * (band > rest ? band : rest) + s->pad_rows;
-}
-
-uint64_t order_share_wrap(const struct order_share *s, const struct order_params *p, uint64_t records)
-{
-	/* of the bands of the first and the last; all of the rest */
-	return records * (s->stride == 1 ? s->world : 1) + 2 * band_rows(s, p) + rest_rows(s);
 }

@@ -49,10 +49,5 @@ void order_share_band(const struct order_share *s, const struct order *o, uint64
  * row of the first one's band to the last row of the last one's band.
  */
 uint64_t order_share_span(const struct order_share *s, const struct order_params *p, uint64_t records);
-/*
- * The same if these records begin in one epoch and end in the next, together with the rows that the
- * last step of the first epoch leaves over.
- */
-uint64_t order_share_wrap(const struct order_share *s, const struct order_params *p, uint64_t records);
 
 #endif

@@ -4,8 +4,6 @@
  */
 #include "libshard/pool/pool.h"
 
-#include <inttypes.h>
-
 #include "libshard/base/bytes.h"
 #include "libshard/base/clock.h"
 #include "libshard/base/error.h"
@@ -37,17 +35,15 @@ static int open_feed(struct pool *p, struct feed **out, struct shard_error *err)
 
 static int open_parts(struct pool *p, struct shard_error *err)
 {
-	const struct shard_loader_options *o = &p->o;
 	struct feed *feed = NULL;
-	int rc = pool_plan(&p->plan, o, p->layout, &p->steps, err);
+	int rc = pool_plan(&p->plan, &p->o, p->layout, &p->steps, err);
 
 	if (!rc)
 		rc = open_feed(p, &feed, err);
 	if (!rc)
-		rc = slabs_open(&p->slabs, &p->plan, feed, p->batches, o->pool_in_place, err);
+		rc = slabs_open(&p->slabs, &p->plan, feed, p->batches, err);
 	if (!rc)
-		rc = pool_gather_open(&p->gather, &p->plan, p->layout, &p->slabs, o->batch_records,
-				      o->device_slot_count, err);
+		rc = pool_gather_open(&p->gather, &p->plan, p->layout, &p->slabs, err);
 	for (int i = 0; !rc && i < 2; i++)
 		rc = open_order(&p->order[i], &p->steps.params, err);
 	return rc;
@@ -95,15 +91,15 @@ void pool_close(struct pool *p, bool inherited)
 	mem_free(p);
 }
 
-/* Wait for kernels that read slabs and, in place, for trainers. */
-static int transform_batches(struct pool *p, struct shard_error *err)
+/* Wait for kernels that read slabs. */
+static int finish_batches(struct pool *p, struct shard_error *err)
 {
 	int rc;
 
 	if (!p->batches->slot_count)
 		return SHARD_OK;
 	rc = cuda_enter(p->batches->cuda, err);
-	return rc ? rc : cuda_leave(p->batches->cuda, device_slots_finish(p->batches, p->o.pool_in_place, err), err);
+	return rc ? rc : cuda_leave(p->batches->cuda, device_slots_finish(p->batches, false, err), err);
 }
 
 int pool_adopt(struct pool **p, const struct order_params *params, struct shard_error *err)
@@ -113,18 +109,13 @@ int pool_adopt(struct pool **p, const struct order_params *params, struct shard_
 	struct steps steps = before->steps;
 	int rc;
 
-	if (before->o.pool_in_place && before->batches->lent_count)
-		return error_set(err, SHARD_E_ARGUMENT,
-				 "the caller holds %u batches in the pool, and the token's order needs a new pool; "
-				 "release these batches first",
-				 before->batches->lent_count);
 	steps.params = *params;
 	steps.params.epoch = 0;
 	rc = pool_open(&after, before->ds, &before->o, before->layout, &steps, before->batches, err);
 	if (!rc && ring->lent)
 		rc = feed_use_memory(after->slabs.feed, ring->lent, ring_bytes(ring), err);
 	if (!rc)
-		rc = transform_batches(before, err);
+		rc = finish_batches(before, err);
 	if (rc) {
 		pool_close(after, false);
 		return rc;
@@ -252,22 +243,13 @@ int pool_begin(struct pool *p, struct shard_error *err)
 	return rc ? rc : slabs_begin(&p->slabs, err);
 }
 
-static int fail_full(const struct pool *p, struct shard_error *err)
-{
-	return error_set(err, SHARD_E_ARGUMENT,
-			 "the pool has no room for the next batch: the %u batches that the caller holds occupy %u of "
-			 "its %u slabs; release one, or open with pool_bytes of %" PRIu64 ", which always has room",
-			 p->batches->lent_count, p->slabs.late_count, p->plan.slab_count, p->plan.ample_bytes);
-}
-
 /* Fetch what the claim needs, without waiting for the feed.  *has: all of it is there. */
-static int fetch_ahead(struct pool *p, bool *has, bool *is_full, struct shard_error *err)
+static int fetch_ahead(struct pool *p, bool *has, struct shard_error *err)
 {
 	uint64_t needed;
 	int rc = prepare(p, &needed, err);
 
-	*is_full = !rc && !slabs_fit(&p->slabs, needed);
-	while (!rc && !*is_full && p->slabs.end < needed && slabs_has_next(&p->slabs))
+	while (!rc && p->slabs.end < needed && slabs_has_next(&p->slabs))
 		rc = slabs_fetch(&p->slabs, err);
 	*has = !rc && p->slabs.end >= needed;
 	return rc;
@@ -296,7 +278,6 @@ static int send(struct pool *p, struct shard_error *err)
 	struct device_slots *o = p->batches;
 	struct device_slot *to = device_slots_find_free(o);
 	const struct order *order = order_of(p, p->claim.epoch);
-	uint32_t which = (uint32_t)(to - o->slot);
 	int rc = device_slots_begin(o, to, err);
 
 	to->as.place = p->claim;
@@ -307,8 +288,6 @@ static int send(struct pool *p, struct shard_error *err)
 		rc = device_slots_end(o, to, err);
 	if (rc)
 		return rc;
-	if (p->o.pool_in_place && !p->plan.is_held)
-		slabs_of_claim(p, &p->slabs.kept.of[which].first, &p->slabs.kept.of[which].end);
 	device_slots_push(o, to);
 	move_on(p);
 	slabs_give_back(&p->slabs, NULL); /* if this fails, it is tried again for the next batch */
@@ -316,18 +295,14 @@ static int send(struct pool *p, struct shard_error *err)
 	return SHARD_OK;
 }
 
-int pool_next(struct pool *p, bool *is_full, struct shard_error *err)
+int pool_next(struct pool *p, struct shard_error *err)
 {
 	uint64_t needed;
 	int rc;
 
-	*is_full = false;
 	if (p->batches->queue_count)
 		return SHARD_OK;
 	rc = prepare(p, &needed, err);
-	*is_full = !rc && !slabs_fit(&p->slabs, needed);
-	if (*is_full)
-		return fail_full(p, err);
 	while (!rc && p->slabs.end < needed)
 		rc = slabs_fetch(&p->slabs, err);
 	return rc ? rc : send(p, err);
@@ -336,10 +311,10 @@ int pool_next(struct pool *p, bool *is_full, struct shard_error *err)
 void pool_send_ahead(struct pool *p)
 {
 	const struct device_slots *o = p->batches;
-	bool has, is_full;
+	bool has;
 
 	/* Fetch slabs even if no batch can be put together now. */
-	while (!fetch_ahead(p, &has, &is_full, NULL) && has && o->queue_count + o->lent_count < o->slot_count)
+	while (!fetch_ahead(p, &has, NULL) && has && o->queue_count + o->lent_count < o->slot_count)
 		if (send(p, NULL))
 			return;
 }
@@ -350,12 +325,12 @@ void pool_send_ahead(struct pool *p)
 static int look(struct pool *p, bool *answers, struct shard_error *err)
 {
 	const struct cuda_device *cuda = p->batches->cuda;
-	bool has, is_full;
+	bool has;
 	int rc = cuda_enter(cuda, err);
 
 	if (rc)
 		return rc;
-	*answers = fetch_ahead(p, &has, &is_full, NULL) || has || is_full;
+	*answers = fetch_ahead(p, &has, NULL) || has;
 	return cuda_leave(cuda, SHARD_OK, err);
 }
 

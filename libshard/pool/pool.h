@@ -5,9 +5,8 @@
  * A feed of runs fills the pool, slab after slab.  A kernel gathers each batch from slabs, in the
  * order that a loader without a pool has.  A slab stays until no window needs it any more.
  *
- * In place, only small groups are gathered.  Then a slab also stays until the batches that lie in
- * it were given back.  A pool that holds the whole dataset keeps all slabs: once it is full,
- * nothing is copied to the GPU any more.
+ * A pool that holds the whole dataset keeps all slabs: once it is full, nothing is copied to the GPU
+ * any more.
  *
  * Only the consumer calls these functions.
  */
@@ -60,10 +59,9 @@ int pool_adopt(struct pool **p, const struct order_params *params, struct shard_
 /* Allocate memory and start the feed, as the first pool_next() does before it waits. */
 int pool_begin(struct pool *p, struct shard_error *err);
 /*
- * Make sure that the device slots have a batch in their queue.  Waits for the feed if needed.  With
- * *is_full it fails because the pool has no room until a batch is given back.
+ * Make sure that the device slots have a batch in their queue.  Waits for the feed if needed.
  */
-int pool_next(struct pool *p, bool *is_full, struct shard_error *err);
+int pool_next(struct pool *p, struct shard_error *err);
 /*
  * Put together further batches, as far as this is possible without waiting.  If that fails,
  * pool_next() tries again.

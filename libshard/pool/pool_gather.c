@@ -19,7 +19,7 @@ static void add_piece(struct gather_call *call, uint64_t from, uint64_t to, uint
 /*
  * List the arrays that the kernel copies.  Slabs and batches have the same ones, at other places.
  */
-static void list_pieces(struct gather_call *call, const struct layout *from, const struct layout *to, bool in_place)
+static void list_pieces(struct gather_call *call, const struct layout *from, const struct layout *to)
 {
 	const struct shard_schema *s = from->schema;
 
@@ -28,7 +28,7 @@ static void list_pieces(struct gather_call *call, const struct layout *from, con
 		uint32_t g = from->group[k];
 		bool large = layout_is_large(&s->group[g]);
 
-		if (large && !in_place)
+		if (large)
 			add_piece(call, from->group_at[g], to->group_at[g], s->group[g].stride);
 		for (uint32_t i = 0; !large && i < to->field_count[g]; i++)
 			add_piece(call, from->field[g][i].at, to->field[g][i].at, to->field[g][i].bytes);
@@ -36,23 +36,16 @@ static void list_pieces(struct gather_call *call, const struct layout *from, con
 }
 
 int pool_gather_open(struct pool_gather *g, const struct pool_plan *plan, const struct layout *batch,
-		     const struct slabs *slabs, uint32_t batch_records, uint32_t batch_count, struct shard_error *err)
+		     const struct slabs *slabs, struct shard_error *err)
 {
 	const struct order_share *share = &plan->share;
 
 	g->plan = plan;
 	g->batch = batch;
 	g->slabs = slabs;
-	g->batch_records = batch_records;
 	g->call.slab_bytes = plan->slab.slot_bytes;
 	g->call.slab_rows = plan->slab_rows;
-	list_pieces(&g->call, &plan->slab, batch, slabs->in_place);
-	if (slabs->in_place) {
-		g->row_at =
-			mem_array((size_t)batch_count * batch->schema->group_count * batch_records, sizeof(*g->row_at));
-		if (!g->row_at)
-			return error_set(err, SHARD_E_MEMORY, "no memory for a batch of %u records", batch_records);
-	}
+	list_pieces(&g->call, &plan->slab, batch);
 	if (plan->is_held) {
 		g->home = mem_array((size_t)ceil_div(share->record_count, share->run_records), sizeof(*g->home));
 		if (!g->home)
@@ -70,7 +63,6 @@ void pool_gather_close(struct pool_gather *g, bool inherited)
 {
 	if (g->kernel.module && !inherited)
 		cuda_gather_close(g->slabs->batches->cuda, &g->kernel);
-	mem_free(g->row_at);
 	mem_free(g->home);
 }
 
@@ -94,19 +86,12 @@ static uint64_t held_row(const struct pool_gather *g, uint64_t record)
 	return place / r < n / r ? g->home[place / r] * r + place % r : place;
 }
 
-/* Returns the places of rows in the pool, for one batch and one group. */
-static uint64_t *row_at(const struct pool_gather *g, uint32_t which, uint32_t group)
-{
-	return g->row_at + ((uint64_t)which * g->batch->schema->group_count + group) * g->batch_records;
-}
-
 /*
  * Find row `i` of a batch in the pool, by its row in the share.  Returns where, as the kernel
  * counts.
  */
 static uint32_t place_row(struct pool_gather *g, struct device_slot *to, uint32_t i, uint64_t row)
 {
-	const struct shard_schema *schema = g->batch->schema;
 	const struct slabs *slabs = g->slabs;
 	const struct slot *slab;
 	uint32_t inside, which = slabs_find(slabs, to->as.place.epoch, row, &inside);
@@ -116,9 +101,6 @@ static uint32_t place_row(struct pool_gather *g, struct device_slot *to, uint32_
 	to->as.row_flags[i] |= slab->row_flags[inside];
 	for (uint32_t k = 0; k < g->batch->whole_count; k++)
 		slot_sizes(&to->as, k)[i] = slot_sizes(slab, k)[inside];
-	for (uint32_t group = 0; g->row_at && group < schema->group_count; group++)
-		row_at(g, (uint32_t)(to - slabs->batches->slot), group)[i] =
-			which * g->plan->slab.slot_bytes + inside * schema->group[group].stride;
 	return which * g->plan->slab_rows + inside;
 }
 
@@ -149,29 +131,7 @@ int pool_gather_launch(struct pool_gather *g, const struct steps *steps, const s
 					     : order_share_row(share, order_place(o, position));
 			call->row[k] = place_row(g, to, i + k, row);
 		}
-		if (call->piece_count)
-			rc = cuda_gather_launch(batches->cuda, &g->kernel, call, batches->stream, err);
+		rc = cuda_gather_launch(batches->cuda, &g->kernel, call, batches->stream, err);
 	}
 	return rc;
-}
-
-void pool_gather_describe(const struct pool_gather *g, uint32_t which, struct shard_batch *out)
-{
-	const struct layout *slab = &g->plan->slab;
-	const struct shard_schema *schema = slab->schema;
-	const uint8_t *memory = (const uint8_t *)(uintptr_t)g->slabs->device_slots.memory;
-
-	for (uint32_t f = 0; g->row_at && f < schema->field_count; f++) {
-		uint32_t group = schema->field[f].group;
-		uint64_t stride = schema->group[group].stride;
-		const uint64_t *at = row_at(g, which, group);
-
-		if (!layout_is_large(&schema->group[group]) || !layout_has_field(slab, f))
-			continue;
-		out->group[group] =
-			(struct shard_rows){.data = memory + slab->group_at[group], .stride = stride, .row_at = at};
-		out->field[f].data = memory + slab->field_at[f];
-		out->field[f].stride = stride;
-		out->field[f].row_at = at;
-	}
 }

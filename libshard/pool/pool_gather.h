@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * pool_gather.h - a kernel gathers the rows of a batch from slabs, or they stay there
- *
- * In place, rows of large groups stay in the pool, and the batch tells where they are.  Only small
- * groups are gathered.
+ * pool_gather.h - a kernel gathers the rows of a batch from slabs
  */
 #ifndef SHARD_POOL_POOL_GATHER_H
 #define SHARD_POOL_POOL_GATHER_H
@@ -23,8 +20,6 @@ struct pool_gather {
 	const struct pool_plan *plan; /* const after open, as: */
 	const struct layout *batch;
 	const struct slabs *slabs;
-	uint32_t batch_records;
-	uint64_t *row_at; /* [batch][group][row] places of rows in the pool; NULL: not in place */
 	/* [run] the place of a run, counted from home_phase on; NULL: the pool holds a part only */
 	uint32_t *home;
 	uint64_t home_phase;
@@ -34,7 +29,7 @@ struct pool_gather {
 
 /* Call pool_gather_close() even if this fails. */
 int pool_gather_open(struct pool_gather *g, const struct pool_plan *plan, const struct layout *batch,
-		     const struct slabs *slabs, uint32_t batch_records, uint32_t batch_count, struct shard_error *err);
+		     const struct slabs *slabs, struct shard_error *err);
 /* The kernel has finished.  The context is entered, except in a forked child, with `inherited`. */
 void pool_gather_close(struct pool_gather *g, bool inherited);
 
@@ -49,8 +44,5 @@ void pool_gather_find_homes(struct pool_gather *g, const struct order *o);
  */
 int pool_gather_launch(struct pool_gather *g, const struct steps *steps, const struct order *o, struct device_slot *to,
 		       struct shard_error *err);
-
-/* In place: tell where the large groups of a batch are.  Otherwise this does nothing. */
-void pool_gather_describe(const struct pool_gather *g, uint32_t which, struct shard_batch *out);
 
 #endif

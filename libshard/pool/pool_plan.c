@@ -39,11 +39,9 @@ static int plan_slabs(struct pool_plan *p, const struct want *w, bool whole, str
 	want = min_u64(min_u64(want, rows), UINT32_MAX / 2);
 	p->slab_rows = (uint32_t)(want ? want : 1);
 	p->epoch_slabs = ceil_div(rows, p->slab_rows);
-	if (!layout_plan(&p->slab, w->batch->schema, w->batch->fields, 0, p->slab_rows, false, NULL))
+	if (!layout_plan(&p->slab, w->batch->schema, w->batch->fields, 0, p->slab_rows, NULL))
 		return error_set(err, SHARD_E_MEMORY,
 				 "a run of %" PRIu64 " records does not fit memory; set a smaller run_records", r);
-	if (w->o->pool_in_place) /* kernels read whole words, perhaps behind the last row */
-		p->slab.slot_bytes += LAYOUT_ALIGN;
 	return SHARD_OK;
 }
 
@@ -53,42 +51,13 @@ static uint64_t slabs_of(const struct pool_plan *p, uint64_t rows)
 	return ceil_div(rows, p->slab_rows) + 1;
 }
 
-/* Rows that consecutive records of an epoch span, if there are so many. */
-static uint64_t span(const struct pool_plan *p, const struct want *w, uint64_t records)
-{
-	return order_share_span(&p->share, &w->steps->params, records);
-}
-
-/* Slabs of all batches that can be lent, wherever in the epochs these stand. */
-static uint64_t slabs_apart(const struct pool_plan *p, const struct want *w)
-{
-	return mul_capped(w->o->device_slot_count, slabs_of(p, span(p, w, w->o->batch_records)));
-}
-
-/* The same for consecutive batches.  Some may stand in the next epoch, which begins a new slab. */
-static uint64_t slabs_together(const struct pool_plan *p, const struct want *w)
-{
-	uint64_t batches = w->o->device_slot_count, batch = w->o->batch_records;
-	uint64_t within = slabs_of(p, span(p, w, batches * batch));
-	uint64_t across = slabs_of(p, order_share_wrap(&p->share, &w->steps->params, (batches + 1) * batch)) + 1;
-	uint64_t apart = slabs_apart(p, w), together = within > across ? within : across;
-
-	if (order_rank_steps(&w->steps->rank) + 1 < batches)
-		return apart; /* they may stand in three epochs */
-	return min_u64(together, apart);
-}
-
-/*
- * The least number of slabs: for what one step needs, for 3 windows, and in place for all batches
- * that can be lent.  One more is on its way.
- */
+/* The least number of slabs: for what one step needs, and for 3 windows.  One more is on its way. */
 static uint64_t least_slabs(const struct pool_plan *p, const struct want *w)
 {
 	uint64_t windows = WINDOWS * ceil_div(order_largest_band(&w->steps->params), p->share.stride);
-	uint64_t step = span(p, w, w->o->batch_records), least = slabs_of(p, step > windows ? step : windows);
-	uint64_t kept = w->o->pool_in_place ? slabs_together(p, w) : 0;
+	uint64_t step = order_share_span(&p->share, &w->steps->params, w->o->batch_records);
 
-	return (least > kept ? least : kept) + 1;
+	return slabs_of(p, step > windows ? step : windows) + 1;
 }
 
 /* ---- the pool ---- */
@@ -103,7 +72,6 @@ static int plan_part(struct pool_plan *p, const struct want *w, uint64_t all, ui
 		return rc;
 	*slabs = bytes / p->slab.slot_bytes;
 	least = least_slabs(p, w);
-	p->ample_bytes = min_u64(mul_capped(slabs_apart(p, w) + 1, p->slab.slot_bytes), all);
 	if (*slabs >= least)
 		return SHARD_OK;
 	return error_set(err, SHARD_E_ARGUMENT,

@@ -20,7 +20,6 @@ struct pool_plan {
 	uint32_t slab_count;  /* of the pool */
 	uint64_t epoch_slabs; /* of an epoch; the last one may have fewer rows */
 	bool is_held;	      /* the pool holds the whole dataset, in epoch_slabs slabs */
-	uint64_t ample_bytes; /* in place: with pool_bytes of so much it is never full */
 };
 
 /*

@@ -14,16 +14,13 @@
 /* ---- life ---- */
 
 int slabs_open(struct slabs *s, const struct pool_plan *plan, struct feed *feed, struct device_slots *batches,
-	       bool in_place, struct shard_error *err)
+	       struct shard_error *err)
 {
 	s->plan = plan;
 	s->feed = feed;
 	s->batches = batches;
-	s->in_place = in_place;
-	s->kept.batches = in_place ? batches : NULL;
 	s->slot = mem_array(plan->slab_count, sizeof(*s->slot));
-	s->late = mem_array(plan->slab_count, sizeof(*s->late));
-	if (!s->slot || !s->late)
+	if (!s->slot)
 		return error_set(err, SHARD_E_MEMORY, "no memory for %u slabs of the pool", plan->slab_count);
 	return SHARD_OK;
 }
@@ -36,7 +33,6 @@ void slabs_close(struct slabs *s, bool inherited)
 	device_slots_close(&s->device_slots, inherited);
 	feed_close(s->feed);
 	mem_free(s->slot);
-	mem_free(s->late);
 }
 
 int slabs_begin(struct slabs *s, struct shard_error *err)
@@ -73,41 +69,15 @@ uint32_t slabs_find(const struct slabs *s, uint64_t epoch, uint64_t row, uint32_
 	return s->slot[number % p->slab_count];
 }
 
-bool slabs_fit(const struct slabs *s, uint64_t needed)
-{
-	return needed - s->limit + s->late_count <= s->plan->slab_count;
-}
-
 /* ---- back and forth ---- */
-
-static int give(struct slabs *s, uint32_t slot, struct shard_error *err)
-{
-	int rc = s->in_place ? device_slots_await_borrowers(s->batches, err) : SHARD_OK;
-
-	return rc ? rc : device_slots_take_back(&s->device_slots, slot, s->batches->stream, err);
-}
 
 int slabs_give_back(struct slabs *s, struct shard_error *err)
 {
 	int rc = SHARD_OK;
 
-	for (uint32_t i = 0; !rc && i < s->late_count;) {
-		if (kept_has(&s->kept, s->late[i].number)) {
-			i++;
-			continue;
-		}
-		rc = give(s, s->late[i].slot, err);
-		if (!rc)
-			s->late[i] = s->late[--s->late_count];
-	}
-	for (; !rc && s->first < s->end && s->first < s->limit; s->first += !rc) {
-		uint32_t slot = s->slot[s->first % s->plan->slab_count];
-
-		if (kept_has(&s->kept, s->first))
-			s->late[s->late_count++] = (struct slab){s->first, slot};
-		else
-			rc = give(s, slot, err);
-	}
+	for (; !rc && s->first < s->end && s->first < s->limit; s->first += !rc)
+		rc = device_slots_take_back(&s->device_slots, s->slot[s->first % s->plan->slab_count],
+					    s->batches->stream, err);
 	return rc;
 }
 
@@ -115,7 +85,7 @@ int slabs_start(struct slabs *s, uint64_t epoch, uint64_t slab, struct shard_err
 {
 	int rc;
 
-	s->limit = s->end; /* all slabs go back; those of lent batches follow later */
+	s->limit = s->end; /* all slabs go back */
 	rc = slabs_give_back(s, err);
 	if (rc)
 		return rc;
@@ -149,7 +119,7 @@ int slabs_fetch(struct slabs *s, struct shard_error *err)
 {
 	int rc = slabs_begin(s, err);
 
-	assert(s->end - s->first + s->late_count < s->plan->slab_count); /* see slabs_fit() */
+	assert(s->end - s->first < s->plan->slab_count); /* pool_plan() made room for each step */
 	if (!rc)
 		rc = device_copy_next(s->copy, err);
 	if (!rc)

@@ -3,8 +3,7 @@
  * slabs.h - the slabs of a pool: they are fetched from a feed of runs, and given back
  *
  * A slab is a device slot that the pool owns, and that device_copy.h fills.  It stays lent until no
- * window needs it any more and, in place, until the batches that lie in it were given back.  Slabs
- * are numbered as they come, from the first one ever.
+ * window needs it any more.  Slabs are numbered as they come, from the first one ever.
  *
  * One stream keeps everything in order, that of the batches.  It waits for slabs, puts batches
  * together, and then gives slabs back.  The host waits only for a slab that the feed has not filled
@@ -13,22 +12,15 @@
 #ifndef SHARD_POOL_SLABS_H
 #define SHARD_POOL_SLABS_H
 
-#include "libshard/pool/kept.h"
+#include "libshard/gpu/device_slots.h"
 #include "libshard/pool/pool_plan.h"
 
 struct device_copy;
 struct feed;
 
-/* A slab, and the device slot that it is in. */
-struct slab {
-	uint64_t number;
-	uint32_t slot;
-};
-
 struct slabs {
 	const struct pool_plan *plan; /* const after open, as: */
 	struct device_slots *batches; /* batches are put together there */
-	bool in_place;		      /* batches lie in slabs */
 	struct feed *feed;
 	struct device_slots device_slots; /* the memory of the pool */
 	struct device_copy *copy;	  /* NULL: nothing was fetched yet */
@@ -38,14 +30,11 @@ struct slabs {
 	uint64_t first, end; /* slabs [first, end) are lent */
 	uint64_t limit;	     /* no later batch needs slabs below this number */
 	uint32_t *slot;	     /* [slab_count] the slot of slab n is at n % slab_count */
-	struct slab *late;   /* [slab_count] slabs below `first` that batches still lie in */
-	uint32_t late_count;
-	struct kept kept;
 };
 
 /* The feed belongs to the slabs now, even if this fails. */
 int slabs_open(struct slabs *s, const struct pool_plan *plan, struct feed *feed, struct device_slots *batches,
-	       bool in_place, struct shard_error *err);
+	       struct shard_error *err);
 /* Kernels have finished.  The context is entered, except in a forked child, with `inherited`. */
 void slabs_close(struct slabs *s, bool inherited);
 
@@ -61,15 +50,13 @@ int slabs_begin(struct slabs *s, struct shard_error *err);
 int slabs_fetch(struct slabs *s, struct shard_error *err);
 /* Is the next slab on its way already, so that slabs_fetch() does not wait? */
 bool slabs_has_next(const struct slabs *s);
-/* Give back slabs below `limit` that no batch lies in, behind the work that reads them. */
+/* Give back slabs below `limit`, behind the work that reads them. */
 int slabs_give_back(struct slabs *s, struct shard_error *err);
 
 /* ---- arithmetic ---- */
 
 /* The number of a slab of an epoch. */
 uint64_t slabs_number(const struct slabs *s, uint64_t epoch, uint64_t slab);
-/* Is there room for slabs below this number, beside those that cannot go back yet? */
-bool slabs_fit(const struct slabs *s, uint64_t needed);
 /*
  * Find a row of the share, in this epoch.  Returns the device slot; *inside is the row
  * there.

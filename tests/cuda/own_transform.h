@@ -41,7 +41,6 @@ static inline int own_step(struct transforming *f)
 		return rc;
 	CHECK_OK(shard_loader_drawn(f->t.l, &there, rows, &fixture_err));
 	CHECK_EQ(there.field[PHOTO_IMAGE].stride, VIEWS * shard_transform_row_bytes(f->here));
-	CHECK(!there.field[PHOTO_IMAGE].row_at);
 	if (here.field[PHOTO_IMAGE].size) /* what is drawn there follows from it, so it would hide here */
 		CHECK_MEM(there.field[PHOTO_IMAGE].size, here.field[PHOTO_IMAGE].size,
 			  here.record_count * sizeof(struct shard_size));

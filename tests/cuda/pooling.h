@@ -48,8 +48,8 @@ static inline struct shard_loader_options all_in_pool(unsigned round)
 					     .rank = round % 2};
 }
 
-/* Batches in place, of any shape. */
-static inline struct shard_loader_options any_in_place(struct prng *p, unsigned round)
+/* Windows and batches of any shape. */
+static inline struct shard_loader_options any_windows(struct prng *p, unsigned round)
 {
 	struct shard_loader_options o = {.batch_records = 1 + (uint32_t)prng_below(p, 8),
 					 .shuffle = SHARD_SHUFFLE_WINDOWS,
@@ -61,8 +61,7 @@ static inline struct shard_loader_options any_in_place(struct prng *p, unsigned 
 					 .device_slot_count = 2 + round % 3,
 					 .run_records = 1 + prng_below(p, 3),
 					 .window_runs = 1 + (uint32_t)prng_below(p, 3),
-					 .lane_count = 1 + (uint32_t)prng_below(p, 4),
-					 .pool_in_place = 1};
+					 .lane_count = 1 + (uint32_t)prng_below(p, 4)};
 
 	if (o.tail != SHARD_KEEP) {
 		o.world = 1 + (uint32_t)prng_below(p, 3);

@@ -8,8 +8,8 @@
 #include "tests/cuda/pooling.h"
 #include "tests/store/rot.h"
 
-enum way { NO_POOL, POOL, POOL_IN_PLACE, WAYS };
-static const char *const way_name[] = {"no pool", "a pool", "a pool in place"};
+enum way { NO_POOL, POOL, WAYS };
+static const char *const way_name[] = {"no pool", "a pool"};
 
 static struct shard_loader_options options_of(enum way way)
 {
@@ -19,8 +19,7 @@ static struct shard_loader_options options_of(enum way way)
 					 .slot_count = 2,
 					 .run_records = 2,
 					 .window_runs = 2,
-					 .lane_count = 2,
-					 .pool_in_place = way == POOL_IN_PLACE};
+					 .lane_count = 2};
 
 	if (way != NO_POOL)
 		o.pool_bytes = least_pool(o);

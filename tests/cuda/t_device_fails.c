@@ -21,7 +21,7 @@
 
 static struct training t;
 static unsigned errors;
-static bool pooled, in_place;
+static bool pooled;
 
 static void open_job(enum stream_kind kind, uint64_t seed)
 {
@@ -31,8 +31,7 @@ static void open_job(enum stream_kind kind, uint64_t seed)
 		o.shuffle = SHARD_SHUFFLE_WINDOWS;
 		o.run_records = 3;
 		o.window_runs = o.lane_count = 1;
-		o.pool_in_place = in_place;
-		o.pool_bytes = seed % 2 ? SHARD_POOL_ALL : in_place ? least_pool(o) : 600000;
+		o.pool_bytes = seed % 2 ? SHARD_POOL_ALL : 600000;
 	}
 	training_open(&t, o, kind, seed);
 	gather_twin_open();
@@ -240,16 +239,12 @@ static const struct {
 	     {"cuStreamWaitEvent", true, true},
 	     {"cuLaunchHostFunc", true, true}};
 
-/* Without a pool, with one, and with one that batches stay in. */
+/* Without a pool, and with one. */
 static const char *open_kind(int kind)
 {
 	pooled = kind > 0;
-	in_place = kind == 2;
-	if (in_place) /* more records, that it holds a part of */
-		open_photos(40, SHARD_RAW, shards, COUNT(shards));
-	else
-		open_photos(40, SHARD_RAW, sizes, COUNT(sizes));
-	return (const char *[]){"", ", with a pool", ", in a pool"}[kind];
+	open_photos(40, SHARD_RAW, sizes, COUNT(sizes));
+	return pooled ? ", with a pool" : "";
 }
 
 /* The job begins again behind a failure, goes well, and ends. */
@@ -290,7 +285,7 @@ static void fail_allocations(const char *where)
 
 TEST(every_allocation_fails_in_turn)
 {
-	for (int kind = 0; kind < 3; kind++)
+	for (int kind = 0; kind < 2; kind++)
 		fail_allocations(open_kind(kind));
 	open_kind(0);
 }
@@ -318,7 +313,7 @@ static void fail_calls(const char *where)
 
 TEST(every_call_fails_in_turn)
 {
-	for (int kind = 0; kind < 3; kind++)
+	for (int kind = 0; kind < 2; kind++)
 		fail_calls(open_kind(kind));
 	open_kind(0);
 }

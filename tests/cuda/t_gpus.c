@@ -70,8 +70,8 @@ TEST(the_thread_that_takes_batches_decides_nothing)
 	struct training t;
 
 	open_photos(40, SHARD_RAW, sizes, COUNT(sizes));
-	for (unsigned round = 0; round < 3 * 2 * 2; round++) {
-		unsigned pool = round % 3, named = round / 3 % 2, kind = round / 6;
+	for (unsigned round = 0; round < 2 * 2 * 2; round++) {
+		unsigned pool = round % 2, named = round / 2 % 2, kind = round / 4;
 		struct shard_loader_options o = pool_options(pool);
 		void *other = NULL;
 
@@ -120,7 +120,7 @@ TEST(the_first_batch_in_a_thread_without_a_gpu)
 	void *popped;
 
 	open_photos(40, SHARD_RAW, sizes, COUNT(sizes));
-	for (unsigned pool = 0; pool < 3; pool++) {
+	for (unsigned pool = 0; pool < 2; pool++) {
 		struct shard_loader_options o = pool_options(pool);
 
 		STORY("pool %u, named", pool);
@@ -269,8 +269,8 @@ TEST(a_batch_is_transformed_where_it_is)
 	void *other, *popped;
 
 	open_photos(40, SHARD_RAW, sizes, COUNT(sizes));
-	for (unsigned round = 0; round < 2 * 3; round++) {
-		unsigned pool = round % 3, kind = round / 3;
+	for (unsigned round = 0; round < 2 * 2; round++) {
+		unsigned pool = round % 2, kind = round / 2;
 
 		STORY("pool %u, %s stream", pool, kind ? "own" : "default");
 		transforming_open(&f, pool_options(pool), &o, 9, kind ? NON_BLOCKING : LEGACY, round);

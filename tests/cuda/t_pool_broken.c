@@ -8,7 +8,6 @@
  * LDFLAGS: -Wl,--wrap=cuda_gather_close,--wrap=order_share_band
  * LDFLAGS: -Wl,--wrap=cuda_stream_finish,--wrap=cuda_event_finish,--wrap=crew_give
  * LDFLAGS: -Wl,--wrap=order_share_row
- * LDFLAGS: -Wl,--wrap=kept_has,--wrap=pool_gather_describe
  * TIMEOUT: 600
  */
 /* Before headers with a function inside(): the kernel has a variable of that name. */
@@ -30,15 +29,6 @@ enum mistake {
 	WINDOW_TOO_LATE,  /* its first slabs are given back while it lasts */
 	FREED_TOO_EARLY,
 	LEAKED_MODULE,
-
-	/* in place */
-	GIVEN_AT_ONCE, /* slabs go back behind what is gathered, even if a trainer reads them */
-	QUEUED_ONLY,   /* slabs of batches that are lent go back */
-	/*
-	 * slabs of batches that were given back go back before the trainer's work on them is done
-	 */
-	WORK_NOT_AWAITED,
-	ROW_BESIDE, /* a row is said to be where another one is */
 };
 
 static struct training t;
@@ -58,8 +48,6 @@ WRAPPED(uint64_t, order_share_row, (const struct order_share *s, uint64_t place)
 WRAPPED(int, cuda_stream_finish, (const struct cuda_device *d, void *stream, struct shard_error *err))
 WRAPPED(int, cuda_event_finish, (const struct cuda_device *d, void *event, struct shard_error *err))
 WRAPPED(void, crew_give, (struct crew * c, uint32_t slot))
-WRAPPED(bool, kept_has, (const struct kept *k, uint64_t number))
-WRAPPED(void, pool_gather_describe, (const struct pool_gather *g, uint32_t which, struct shard_batch *out))
 
 int __wrap_cuda_stream_wait(const struct cuda_device *d, void *stream, void *event, struct shard_error *err)
 {
@@ -75,7 +63,7 @@ int __wrap_cuda_stream_wait(const struct cuda_device *d, void *stream, void *eve
 		whose = SLAB_NOT_AWAITED;
 		for (uint32_t i = 0; i < batches->slot_count; i++)
 			if (batches->slot[i].done == event)
-				whose = slabs->in_place ? WORK_NOT_AWAITED : BATCH_TOO_EARLY;
+				whose = BATCH_TOO_EARLY;
 	}
 	return mistake && mistake == (int)whose ? SHARD_OK : __real_cuda_stream_wait(d, stream, event, err);
 }
@@ -136,31 +124,6 @@ void __wrap_crew_give(struct crew *c, uint32_t slot)
 		__real_crew_give(c, slot);
 }
 
-bool __wrap_kept_has(const struct kept *k, uint64_t number)
-{
-	struct device_slot slot[DEVICE_SLOTS_MAX];
-	struct kept only = *k;
-	struct device_slots batches;
-
-	if (!k->batches)
-		return __real_kept_has(k, number);
-	batches = *k->batches;
-	for (uint32_t i = 0; i < batches.slot_count; i++) {
-		slot[i] = batches.slot[i];
-		slot[i].as.lent &= mistake != QUEUED_ONLY;
-	}
-	batches.slot = slot;
-	only.batches = &batches;
-	return mistake != GIVEN_AT_ONCE && __real_kept_has(&only, number);
-}
-
-void __wrap_pool_gather_describe(const struct pool_gather *g, uint32_t which, struct shard_batch *out)
-{
-	__real_pool_gather_describe(g, which, out);
-	if (mistake == ROW_BESIDE) /* of the first group */
-		*(uint64_t *)(uintptr_t)out->group[0].row_at = out->group[0].row_at[out->record_count - 1];
-}
-
 /* In a child: a job, and what was noticed of it. */
 static int run_gathered(uint64_t seed)
 {
@@ -188,39 +151,6 @@ static int run_gathered(uint64_t seed)
 	return leave_and_tell(&t);
 }
 
-/*
- * In place: a batch that is kept for an epoch, then one that goes back at once and is looked at
- * very late.  Those between and behind them use its slabs, if they may.
- */
-static int run_in_place(uint64_t seed)
-{
-	struct shard_loader_options o = {.batch_records = 6,
-					 .shuffle = SHARD_SHUFFLE_WINDOWS,
-					 .run_records = 2,
-					 .window_runs = 2,
-					 .lane_count = 2,
-					 .slot_count = 3,
-					 .thread_count = 2,
-					 .pool_in_place = 1};
-	struct shard_batch kept, late;
-
-	o.pool_bytes = least_pool(o);
-	open_pool(&t, o, 4 * seed + 1);
-	train_next(&t, &kept);
-	run(&t, LOOKS - 4, 0);
-	launch_look(&t, &kept, false);
-	t.lent.batch[t.lent.count++] = kept;
-	train_give_all(&t);
-	fake->seed(seed, 0);
-	t.slow_us = 200000;
-	train_next(&t, &late);
-	t.slow_us = 0;
-	t.lent.batch[t.lent.count++] = late;
-	train(&t, LOOKS / 2, 0);
-	train_give_all(&t);
-	return leave_and_tell(&t);
-}
-
 TEST(each_mistake_is_noticed_and_a_sound_pool_has_none)
 {
 	static const struct mistake_row rows[] = {
@@ -238,22 +168,6 @@ TEST(each_mistake_is_noticed_and_a_sound_pool_has_none)
 
 	open_photos(40, SHARD_RAW, shards, COUNT(shards));
 	check_mistakes(rows, COUNT(rows), run_gathered);
-}
-
-TEST(each_mistake_in_place_is_noticed_and_a_sound_pool_has_none)
-{
-	static const struct mistake_row rows[] = {
-		{"none", NO_MISTAKE, 0, true},
-		{"slabs are given back at once", GIVEN_AT_ONCE, GPU, true},
-		{"slabs of batches that are lent are given back", QUEUED_ONLY, GPU, true},
-		{"the trainer's work is not awaited", WORK_NOT_AWAITED, GPU, false},
-		{"a batch is taken before its slabs are there", SLAB_NOT_AWAITED, GPU, false},
-		{"a kernel does not wait for its batch", NO_WAIT_FOR_THE_BATCH, GPU, false},
-		{"a row is where another one is", ROW_BESIDE, GPU, true},
-		{"half a window is given back too early", WINDOW_TOO_LATE, SIN_OTHER, true}};
-
-	open_large_photos(); /* nothing is gathered, which would be noticed as well */
-	check_mistakes(rows, COUNT(rows), run_in_place);
 }
 
 TEST_MAIN()

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * t_pool_transform.c - batches transformed where they lie in the pool: the numbers of
- * shard_transform_host(), bit for bit
+ * t_pool_transform.c - batches of a pool are transformed to the numbers of shard_transform_host(),
+ * bit for bit
  *
- * The host's batches come from a loader in host memory, with the same windows.  That these tests
- * would see a kernel that is told of the wrong place, t_transform_broken shows.
+ * The host's batches come from a loader in host memory, with the same windows.
  *
  * LDFLAGS: -Wl,--disable-new-dtags,-rpath,$ORIGIN/../cuda/full
  * LDFLAGS: -Wl,--wrap=slot_fill
@@ -21,8 +20,7 @@ static const struct shard_loader_options windows = {.batch_records = 7,
 						    .shuffle = SHARD_SHUFFLE_WINDOWS,
 						    .run_records = 3,
 						    .window_runs = 1,
-						    .lane_count = 3,
-						    .pool_in_place = 1};
+						    .lane_count = 3};
 
 static void open_transforming(struct transforming *f, struct shard_loader_options o,
 			      const struct shard_transform_options *transform, uint32_t rows, unsigned seed)
@@ -42,7 +40,7 @@ static void close_transforming(struct transforming *f)
 	trainer_check_clean();
 }
 
-/* Records of 4801 bytes: the units that kernels count in are single bytes. */
+/* Records of 4801 bytes: images lie at odd addresses. */
 static void open_odd_photos(void)
 {
 	schema = photo_schema(40, SHARD_RAW);
@@ -127,7 +125,7 @@ TEST(ranks_padding_and_damaged_records)
 				const struct shard_rows *got = &there.field[PHOTO_LABEL],
 							*want = &here.field[PHOTO_LABEL];
 
-				CHECK(!got->row_at && got->stride == want->stride);
+				CHECK_EQ(got->stride, want->stride);
 				CHECK_MEM(fake->at((uintptr_t)got->data + row * got->stride),
 					  (const uint8_t *)want->data + row * want->stride, 8);
 			}
@@ -179,7 +177,6 @@ TEST(a_batch_of_more_rows_than_a_kernel_takes)
 			  (struct shard_loader_options){.batch_records = TOTAL,
 							.tail = SHARD_KEEP,
 							.shuffle = SHARD_SHUFFLE_GLOBAL,
-							.pool_in_place = 1,
 							.pool_bytes = SHARD_POOL_ALL},
 			  &o, TOTAL, 1);
 	for (unsigned i = 0; i < 5; i++) {
@@ -225,43 +222,6 @@ TEST(a_job_that_goes_on_sees_what_it_would_have_seen)
 		transforming_steps(&f, 30);
 		close_transforming(&f);
 	}
-}
-
-/* ---- how far kernels reach ---- */
-
-TEST(images_that_lie_too_far_apart_are_refused)
-{
-	struct shard_transform_options o = imagenet(SHARD_CROP_CENTER, SHARD_F16, SHARD_CHW, 32);
-	struct shard_transform *more;
-	struct shard_batch b;
-	struct transforming f;
-	uint64_t far[7] = {0}, mine;
-	uint32_t slabs;
-
-	open_odd_photos();
-	open_transforming(&f, windows, &o, 7, 0);
-	slabs = f.t.l->pool->plan.slab_count;
-	/* one more is too much for units of a byte */
-	f.t.l->pool->plan.slab_count = (uint32_t)((UINT64_C(1) << 32) / f.t.l->pool->plan.slab.slot_bytes);
-	CHECK_OK(shard_transform_open(&more, f.t.l, "image", &o, &err));
-	shard_transform_close(more);
-	f.t.l->pool->plan.slab_count++;
-	CHECK_EQ(shard_transform_open(&more, f.t.l, "image", &o, &err), SHARD_E_UNSUPPORTED);
-	CHECK_STR(err.message, "images in the pool lie up to 4.0 GiB apart, at multiples of 1 bytes, and kernels "
-			       "reach 4.0 GiB: give a smaller pool_bytes, or set pool_in_place to 0");
-	f.t.l->pool->plan.slab_count = slabs;
-	CHECK_OK(shard_loader_next_device(f.t.l, f.t.stream, &b, &err));
-	mine = *b.field[PHOTO_IMAGE].row_at;
-	far[1] = 1 + (UINT64_C(1) << 32);
-	b.field[PHOTO_IMAGE].row_at = far;
-	CHECK_EQ(shard_transform_launch(f.there, &b, NULL, 0, f.t.stream, TO(f), &err), SHARD_E_UNSUPPORTED);
-	far[1] = 0;
-	for (uint32_t i = 0; i < 7; i++)
-		far[i] = mine;
-	/* all the same one, which may be the first of all */
-	CHECK_OK(shard_transform_launch(f.there, &b, NULL, 0, f.t.stream, TO(f), &err));
-	CHECK_OK(shard_loader_release_after(f.t.l, &b, f.t.stream, &err));
-	close_transforming(&f);
 }
 
 TEST_MAIN()

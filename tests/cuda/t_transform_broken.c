@@ -17,7 +17,6 @@
 #include "libshard/transform/transform.h"
 #include "shard_gpu.h"
 #include "tests/child.h"
-#include "tests/cuda/pooling.h"
 #include "tests/cuda/transforming.h"
 
 #define SEEDS 20
@@ -43,13 +42,7 @@ static enum mistake {
 	LEAKED_TABLE,
 	LEAKED_MODULE,
 	WRONG_CONTEXT,
-
-	/* out of a pool, in place */
-	ROWS_OF_THE_BATCH, /* rows are counted from the first one on, as if they were gathered */
-	FIRST_ROW_ONLY,	   /* the first row's place is the origin of all */
-	END_TOO_EARLY,	   /* bytes behind the row that came last are none of the batch's */
 } mistake;
-static bool in_place;
 
 static struct transforming f;
 static bool launching; /* calls come from gpu/batch_transform.c */
@@ -73,17 +66,8 @@ int __wrap_cuda_launch(const struct cuda_device *d, void *kernel, uint32_t acros
 {
 	struct transform_call call;
 
-	if (!launching) /* a pool gathers by kernels of its own */
-		return __real_cuda_launch(d, kernel, across, down, threads, shared_bytes, parameter, stream, err);
 	memcpy(&call, parameter, sizeof(call));
 	call.record_step -= mistake == WRONG_STRIDE;
-	for (uint32_t i = 0; mistake == ROWS_OF_THE_BATCH && i < down; i++)
-		call.row[i].from = i;
-	if (mistake == FIRST_ROW_ONLY)
-		call.from += call.row[0].from * call.record_step;
-	if (mistake == END_TOO_EARLY)
-		call.from_end =
-			call.from + call.row[down - 1].from * call.record_step + schema.field[PHOTO_IMAGE].bytes;
 	if (mistake == WRONG_OUTPUT)
 		call.to = f.output[f.launched % OUTPUTS];
 	return __real_cuda_launch(d, kernel, across - (mistake == GRID_TAIL), down - (mistake == GRID_ROWS),
@@ -186,16 +170,7 @@ static int run_job(uint64_t seed)
 					    .crop = seed % 2 ? SHARD_CROP_RESIZED : SHARD_CROP_RANDOM};
 	struct shard_loader_options lo = {.batch_records = 9, .rank = 1, .world = 2};
 
-	if (in_place) {
-		lo.shuffle = SHARD_SHUFFLE_WINDOWS;
-		lo.run_records = 3;
-		lo.window_runs = 1;
-		lo.lane_count = 2;
-		lo.pool_in_place = 1;
-		lo.pool_bytes = seed % 4 < 2 ? SHARD_POOL_ALL : least_pool(lo);
-	}
 	transforming_open(&f, lo, &o, 300, NON_BLOCKING, seed);
-	gather_twin_open();
 	for (uint32_t i = 0; i < 300; i++)
 		rows[i] =
 			(struct shard_transform_row){.from = i % 9, .x = i % 16, .y = i % 5, .width = 24, .height = 35};
@@ -281,22 +256,6 @@ TEST(each_mistake_is_noticed_and_sound_finishing_has_none)
 
 	open_photos(40, SHARD_RAW, sizes, COUNT(sizes));
 	check_mistakes(rows, COUNT(rows));
-}
-
-TEST(each_mistake_in_place_is_noticed_and_sound_finishing_has_none)
-{
-	static const struct mistake_row rows[] = {{"none", NO_MISTAKE, 0},
-						  {"the unit", WRONG_STRIDE, GPU},
-						  {"rows of the batch", ROWS_OF_THE_BATCH, GPU},
-						  {"the first row", FIRST_ROW_ONLY, GPU},
-						  {"the end of the last row", END_TOO_EARLY, GPU},
-						  {"another stream", OTHER_STREAM, GPU},
-						  {"a kernel does not wait for its batch", NO_WAIT, GPU}};
-
-	in_place = true;
-	open_photos(40, SHARD_RAW, shards, COUNT(shards));
-	check_mistakes(rows, COUNT(rows));
-	in_place = false;
 }
 
 TEST_MAIN()

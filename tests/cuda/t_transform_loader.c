@@ -58,11 +58,10 @@ TEST(batches_of_a_pool_come_transformed)
 						  .shuffle = SHARD_SHUFFLE_WINDOWS,
 						  .run_records = 3,
 						  .window_runs = 1,
-						  .lane_count = 3,
-						  .pool_in_place = i % 2};
+						  .lane_count = 3};
 		struct transforming f;
 
-		STORY("crop %u, in place %u", o.crop, lo.pool_in_place);
+		STORY("round %u, crop %u", i, o.crop);
 		open_photos(40, SHARD_RAW, shards, COUNT(shards));
 		lo.pool_bytes = i % 3 == 2 ? SHARD_POOL_ALL : least_pool(lo);
 		own_open(&f, lo, &o, i);

@@ -134,7 +134,7 @@ TEST(many_rows_of_the_callers_choice)
 	trainer_check_clean();
 }
 
-/* Gathered, in place, a part of the dataset or all of it; some records are masked or replaced. */
+/* A part of the dataset or all of it; some records are masked or replaced. */
 TEST(batches_of_a_pool_come_transformed)
 {
 	static const struct whole_lie lies[] = {{5, 3, 3, 10}, {100, 0, 4, 0}, {101, 1, 1601, 1601}};
@@ -146,9 +146,8 @@ TEST(batches_of_a_pool_come_transformed)
 		struct transforming f;
 
 		lo.fields = 1 << WHOLE_IMAGE | 1 << WHOLE_LABEL; /* boxes cannot follow in a pool */
-		lo.pool_in_place = i % 2 && i % 6 < 4;
 		lo.on_corrupt = i / 2 % 2 ? SHARD_CORRUPT_MASK : SHARD_CORRUPT_SUBSTITUTE;
-		STORY("round %u, crop %u, in place %u", i, o.crop, lo.pool_in_place);
+		STORY("round %u, crop %u", i, o.crop);
 		if (i % 6 < 4)
 			lo.pool_bytes = i % 3 == 2 ? SHARD_POOL_ALL : least_pool(lo);
 		own_open(&f, lo, &o, i);

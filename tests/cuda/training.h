@@ -24,7 +24,7 @@ static struct wanted wanted, gpu;
 
 static struct look {
 	struct shard_batch b;
-	uint64_t record[LENT_CAP], row_at[2][LENT_CAP]; /* of each group */
+	uint64_t record[LENT_CAP];
 	uint8_t row_flags[LENT_CAP];
 	bool on_host; /* the batch is in host memory, and its trainer copies from there */
 	unsigned slow_us;
@@ -69,14 +69,6 @@ static inline void launch_look(struct training *t, const struct shard_batch *b, 
 	memcpy(k->row_flags, b->row_flags, b->record_count);
 	k->b.record = k->record;
 	k->b.row_flags = k->row_flags;
-	for (uint32_t f = 0; f < schema.field_count; f++) {
-		uint64_t *row_at = k->row_at[schema.field[f].group];
-
-		if (!b->field[f].row_at)
-			continue;
-		memcpy(row_at, b->field[f].row_at, b->record_count * sizeof(*row_at));
-		k->b.field[f].row_at = row_at;
-	}
 	k->on_host = on_host;
 	k->slow_us = t->slow_us ? (unsigned)prng_below(&t->p, t->slow_us) : 0;
 	CU_OK(cu.cuLaunchKernel(t->function, 1, 1, 1, 1, 1, 1, 0, t->stream, arguments, NULL));
@@ -105,11 +97,10 @@ static inline void training_open(struct training *t, struct shard_loader_options
 	t->l = loader_of(&wanted);
 }
 
-/* Without a pool (0), with one (1), or with one in which images lie in place (2). */
+/* Without a pool (0), or with one (1). */
 static inline struct shard_loader_options pool_options(unsigned pool)
 {
-	return (struct shard_loader_options){
-		.batch_records = 9, .pool_bytes = pool ? SHARD_POOL_ALL : 0, .pool_in_place = pool == 2};
+	return (struct shard_loader_options){.batch_records = 9, .pool_bytes = pool ? SHARD_POOL_ALL : 0};
 }
 
 /* The trainer goes; the loader has gone before. */

@@ -105,7 +105,6 @@ static inline void transforming_open(struct transforming *f, struct shard_loader
 	training_open(&f->t, o, kind, seed);
 	host = wanted;
 	host.o.pool_bytes = 0;
-	host.o.pool_in_place = 0;
 	host.o.gpu = 0;
 	f->host = loader_of(&host);
 	for (size_t i = 0; i < EMULATED_KERNELS; i++)

@@ -115,7 +115,6 @@ static inline void wanted_open(struct wanted *w, struct shard_loader_options o)
 	o.rank = 0;
 	o.tail = SHARD_DROP;
 	o.pool_bytes = 0;
-	o.pool_in_place = 0;
 	CHECK_OK(shard_loader_open(&l, ds, &o, &fixture_err));
 	for (uint64_t epoch = 0; epoch < EPOCHS; epoch++)
 		CHECK_OK(shard_loader_order(l, epoch, 0, w->total, w->order[epoch], &fixture_err));
@@ -180,8 +179,7 @@ static inline void check_bytes(struct wanted *w, const struct shard_batch *b, ui
 		const struct shard_rows *got = &b->field[f];
 		const uint8_t *want = content[field->group] + b->record[row] * field->stride + field->offset;
 
-		if (memcmp((const uint8_t *)got->data + (got->row_at ? got->row_at[row] : row * got->stride), want,
-			   (size_t)field->bytes))
+		if (memcmp((const uint8_t *)got->data + row * got->stride, want, (size_t)field->bytes))
 			complain(w, "epoch %" PRIu64 ", step %" PRIu64 ", row %u: %s is not that of record %" PRIu64,
 				 b->epoch, b->step, row, field->name, b->record[row]);
 	}

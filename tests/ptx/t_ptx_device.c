@@ -146,7 +146,7 @@ static void kernels_open(void)
 
 #define KINDS 36u /* of transforms: which kernel runs is the library's to say */
 
-static void transform_batches(unsigned kind, unsigned steps, bool in_place)
+static void transform_batches(unsigned kind, unsigned steps, bool pooled)
 {
 	static const uint32_t dtypes[] = {SHARD_F16, SHARD_U8, SHARD_F32};
 	struct shard_transform_options o = imagenet(kind % 3, dtypes[kind / 3 % 3],
@@ -155,12 +155,11 @@ static void transform_batches(unsigned kind, unsigned steps, bool in_place)
 	struct transforming f;
 
 	STORY("crop %u, dtype %u, layout %u, side %u", o.crop, o.dtype, o.layout, o.height);
-	if (in_place) {
+	if (pooled) {
 		lo.shuffle = SHARD_SHUFFLE_WINDOWS;
 		lo.run_records = 3;
 		lo.window_runs = 1;
 		lo.lane_count = 3;
-		lo.pool_in_place = 1;
 		lo.pool_bytes = least_pool(lo);
 	}
 	transforming_open(&f, lo, &o, 5, (enum stream_kind)(kind % STREAM_KINDS), kind);

@@ -199,7 +199,6 @@ static inline void draw(uint64_t seed)
 		.plan_digest = prng_below(&p, 2) ? m.plan : NULL,
 		.provenance = m.provenance,
 		.keys = m.keys,
-		.section_align_log2 = prng_below(&p, 3) ? 0 : 12 + (uint32_t)prng_below(&p, 3),
 		.skip_read_back = prng_below(&p, 8) != 0,
 	};
 	for (uint32_t g = 0; g < m.s.group_count; g++)

@@ -37,7 +37,7 @@ static void check_info(struct shard_reader *r, const struct shard_written *writt
 	CHECK_EQ(info.plan_shard, m.o.plan_shard);
 	CHECK_EQ(info.miss_count, m.miss_count);
 	CHECK_EQ(info.key_count, m.keys ? m.count : 0);
-	CHECK_EQ(info.section_align_log2, m.o.section_align_log2 ? m.o.section_align_log2 : 12);
+	CHECK_EQ(info.section_align_log2, 12);
 	CHECK_MEM(info.plan_digest, m.o.plan_digest ? m.plan : zeros, 32);
 	CHECK_MEM(shard_reader_schema(r), &m.s, sizeof(m.s));
 }
@@ -460,9 +460,7 @@ TEST(nothing_has_the_name_until_finish)
 enum misuse {
 	NO_PLAN,
 	TOO_LARGE_PLAN,
-	ODD_ALIGN,
 	ODD_KEYS,
-	ODD_RESERVED,
 	BAD_PROVENANCE,
 	LONG_PROVENANCE,
 	BAD_SCHEMA,
@@ -505,9 +503,7 @@ static const struct {
 } misuses[] = {
 	{NO_PLAN, "planned_records is 0", SHARD_E_ARGUMENT},
 	{TOO_LARGE_PLAN, "planned_records is 1099511627777", SHARD_E_ARGUMENT},
-	{ODD_ALIGN, "section_align_log2 is 11", SHARD_E_ARGUMENT},
-	{ODD_KEYS, "keys is 2", SHARD_E_ARGUMENT},
-	{ODD_RESERVED, "reserved 1; must be at most 1, 1 and 0", SHARD_E_ARGUMENT},
+	{ODD_KEYS, "options: keys is 2, skip_read_back 1; must be at most 1", SHARD_E_ARGUMENT},
 	{BAD_PROVENANCE, "provenance has 3 bytes; must be UTF-8", SHARD_E_ARGUMENT},
 	{LONG_PROVENANCE, "provenance has 1048577 bytes", SHARD_E_ARGUMENT},
 	{BAD_SCHEMA, "I18", SHARD_E_ARGUMENT},
@@ -554,12 +550,8 @@ static int misuse_open(enum misuse what, const char *path, struct shard_writer *
 	o.keys = what >= NO_KEY && what <= BAD_KEY;
 	if (what == NO_PLAN || what == TOO_LARGE_PLAN)
 		o.planned_records = what == NO_PLAN ? 0 : (UINT64_C(1) << 40) + 1;
-	if (what == ODD_ALIGN)
-		o.section_align_log2 = 11;
 	if (what == ODD_KEYS)
 		o.keys = 2;
-	if (what == ODD_RESERVED)
-		o.reserved = 1;
 	if (what == BAD_PROVENANCE || what == LONG_PROVENANCE)
 		o.provenance = what == BAD_PROVENANCE ? "ab\xff" : long_text;
 	if (what == BAD_SCHEMA)

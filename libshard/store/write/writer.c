@@ -116,22 +116,16 @@ static int take_options(struct shard_writer *w, const struct shard_writer_option
 	if (!o->planned_records || o->planned_records > SHARD_RECORDS_MAX)
 		return error_set(err, SHARD_E_ARGUMENT, "planned_records is %" PRIu64 "; must be 1 to %" PRIu64,
 				 o->planned_records, SHARD_RECORDS_MAX);
-	if (o->section_align_log2 && (o->section_align_log2 < 12 || o->section_align_log2 > 21))
-		return error_set(err, SHARD_E_ARGUMENT, "section_align_log2 is %u; must be 12 to 21, or 0",
-				 o->section_align_log2);
-	if (o->reserved || o->keys > 1 || o->skip_read_back > 1)
-		return error_set(err, SHARD_E_ARGUMENT,
-				 "options: keys is %u, skip_read_back %u, reserved %u; must be at most 1, 1 and 0",
-				 (unsigned)o->keys, (unsigned)o->skip_read_back, (unsigned)o->reserved);
+	if (o->keys > 1 || o->skip_read_back > 1)
+		return error_set(err, SHARD_E_ARGUMENT, "options: keys is %u, skip_read_back %u; must be at most 1",
+				 o->keys, o->skip_read_back);
 	for (uint32_t g = 0; g < p->schema.group_count; g++)
 		data_bytes += min_u64(o->planned_records, UINT64_C(1) << 32) * p->schema.group[g].stride;
 	p->major = SHARD_FORMAT_MAJOR;
 	p->minor = SHARD_FORMAT_MINOR;
 	p->planned_records = o->planned_records;
 	p->plan_shard = o->plan_shard;
-	p->section_align_log2 = o->section_align_log2		  ? o->section_align_log2
-				: data_bytes >= LARGE_SHARD_BYTES ? 16
-								  : 12;
+	p->section_align_log2 = data_bytes >= LARGE_SHARD_BYTES ? 16 : 12;
 	if (o->plan_digest)
 		memcpy(p->plan_digest, o->plan_digest, sizeof(p->plan_digest));
 	w->keys = o->keys;
