@@ -188,7 +188,7 @@ static uint32_t step(struct model *m, const struct data *d, const struct shard_b
 }
 
 /*
- * How fast the loader was since the last call, and why the model waited if it did: a line for the
+ * How fast the loader was since the last call, and how long the model waited for it: a line for the
  * log, not a result.
  */
 static void report(struct shard_loader *loader, struct shard_loader_stats *before)

@@ -19,6 +19,7 @@ from ._hints import Hinting
 from ._mix import Mixture
 from ._options import as_flag, as_names, as_text, check_function, choice, refuse_option, show, stack_level, whole
 from ._selection import Selection
+from ._summary import summary_of
 from ._transform import Transform
 
 if TYPE_CHECKING:
@@ -37,9 +38,6 @@ _PATHS = ("auto", "map", "direct", "pread")
 _STRINGS = ("rows", "lists")
 _CORRUPT = ("fail", "substitute", "mask")
 _POOL_ALL = 2**64 - 1
-
-# How a line of a summary ends that blames the trainer.
-_TRAINER_IS_SLOWER = ("the trainer is the slower side", "the trainer is the slower side since the first batch")
 
 # Of PyTorch's options, what is here instead.
 _ELSEWHERE = {
@@ -469,14 +467,7 @@ class LoaderBase(Hinting, Generic[T]):
 
         Of a loader whose ``transform`` is a function, also how much of the time it takes.
         """
-        line, elapsed_ns = self._core.summary(), self._core.stats()["elapsed_ns"]
-        if not self._function_ns or not elapsed_ns:
-            return line
-        share = min(100.0, 100 * self._function_ns / elapsed_ns)
-        said = f"{share:.1f} %" if share < 9.95 else f"{share:.0f} %"
-        if share >= 10 and line.endswith(_TRAINER_IS_SLOWER):
-            line += f", and {said} of the time is its transform function's"
-        return line.replace("; next waited", f"; transform function {said}; next waited", 1)
+        return summary_of(self.stats())
 
     def last_damage(self) -> tuple[str, str] | None:
         """Status and message of the row that was substituted or masked last; None if none was."""

@@ -198,20 +198,6 @@ static PyObject *stats(PyObject *self, PyObject *unused)
 			     s.pageable_bytes, "pinned_bytes", s.pinned_bytes, "device_wait_ns", s.device_wait_ns);
 }
 
-static PyObject *summary(PyObject *self, PyObject *unused)
-{
-	struct lender *l = (struct lender *)self;
-	struct shard_loader_stats s;
-	char text[SHARD_SUMMARY_BYTES];
-
-	(void)unused;
-	if (!lender_is_usable(l))
-		return NULL;
-	shard_loader_stats(l->l, &s);
-	shard_stats_summary(&s, NULL, text);
-	return PyUnicode_FromString(text);
-}
-
 /* (status, message) of the row that was substituted or masked last, or None. */
 static PyObject *last_damage(PyObject *self, PyObject *unused)
 {
@@ -279,9 +265,6 @@ PyMethodDef loader_methods[] = {
 	{"lend", lend, METH_O, "lend($self, memory, /)\n--\n\n"},
 	{"stats", stats, METH_NOARGS,
 	 "stats($self, /)\n--\n\nCounters since the loader was opened; times in nanoseconds, sums over threads."},
-	{"summary", summary, METH_NOARGS,
-	 "summary($self, /)\n--\n\n"
-	 "One line of text for a log: rates, who waited for whom, and which side is the slower one."},
 	{"last_damage", last_damage, METH_NOARGS,
 	 "last_damage($self, /)\n--\n\n"
 	 "Status and message of the row that was substituted or masked last; None if none was."},

@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The counters of a loader as one line for a log: how fast it was, which side waited for the other,
+and why.  docs/TRAINING.md, "Why is my GPU idle?", explains the last words of a line.
+"""
+
+from collections.abc import Mapping
+
+
+def _percent(part: int, whole: int) -> str:
+    """The part may be larger: a thread counts its time when it is done, whenever it began."""
+    tenths = 1000 if part >= whole else (1000 * part + whole // 2) // whole
+    return f"{tenths // 10}.{tenths % 10} %" if tenths < 100 else f"{(tenths + 5) // 10} %"
+
+
+def _rate(amount: int, ns: int) -> str:
+    """Amount per second, with three digits: 7.25, 72.5, 725, 7,250."""
+    thousandths, unit = amount * 10**12 // ns, 1
+    while thousandths // unit >= 1000:
+        unit *= 10
+    thousandths = (thousandths + unit // 2) // unit * unit
+    whole = f"{thousandths // 1000:,}"
+    if thousandths < 10000:
+        return f"{whole}.{thousandths // 10 % 100:02}"
+    return f"{whole}.{thousandths // 100 % 10}" if thousandths < 100000 else whole
+
+
+def _bytes_rate(amount: int, ns: int) -> str:
+    scale = 0
+    while scale < 3 and amount * 10**9 // ns >= 1000 ** (scale + 1):
+        scale += 1
+    return f"{_rate(amount, ns * 1000**scale)} {('B/s', 'kB/s', 'MB/s', 'GB/s')[scale]}"
+
+
+def _count(count: int, noun: str) -> str:
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
+def _slower_side(s: Mapping[str, int]) -> str:
+    waited = s["next_wait_ns"] >= s["elapsed_ns"] // 100
+    slots_ran_out = s["slot_wait_ns"] >= s["elapsed_ns"] * s["thread_count"] // 10
+    if not s["thread_count"]:
+        return "no thread could be started: the thread that takes batches fills them itself"
+    if not waited or (slots_ran_out and s["next_wait_count"] <= 1):
+        # That one was the first batch, which no thread could prepare.
+        line = "the trainer is the slower side since the first batch" if waited else "the trainer is the slower side"
+        if 10 * s["function_ns"] >= s["elapsed_ns"]:
+            line += f", and {_percent(s['function_ns'], s['elapsed_ns'])} of the time is its transform function's"
+        return line
+    if slots_ran_out:
+        return "each side waits for the other at times: add slots"
+    if s["fill_cpu_ns"] >= s["fill_ns"] // 5 * 4:
+        return "the loader is the slower side, its threads are busy computing: add threads"
+    if s["direct_bytes"] + s["pread_bytes"] >= s["mapped_bytes"]:
+        return "the loader is the slower side, its threads wait for the disk"
+    return "the loader is the slower side, its threads wait for page faults or for a CPU"
+
+
+def summary_of(s: Mapping[str, int]) -> str:
+    """The line, of what ``Loader.stats()`` returns."""
+    elapsed_ns = s["elapsed_ns"]
+    thread_ns = elapsed_ns * s["thread_count"]
+    if not s["batch_count"] or not elapsed_ns:
+        return "no batch was taken"
+    parts = [f"{_bytes_rate(s['bytes'], elapsed_ns)}, {_rate(s['record_count'], elapsed_ns)} records/s"]
+    if s["function_ns"]:
+        parts.append(f"transform function {_percent(s['function_ns'], elapsed_ns)}")
+    parts.append(
+        f"next waited {_percent(s['next_wait_ns'], elapsed_ns)}"
+        f" ({s['next_wait_count']:,} of {s['batch_count']:,} times)"
+    )
+    if thread_ns:
+        parts.append(
+            f"threads filled {_percent(s['fill_ns'], thread_ns)} (on a CPU {_percent(s['fill_cpu_ns'], thread_ns)}),"
+            f" waited for slots {_percent(s['slot_wait_ns'], thread_ns)}"
+        )
+    paths = ", ".join(
+        f"{path} {_percent(s[path + '_bytes'], s['filled_bytes'])}"
+        for path in ("mapped", "direct", "pread")
+        if s[path + "_bytes"]
+    )
+    if s["direct_bytes"] and not s["has_uring"]:
+        paths += " without io_uring"
+    if paths:
+        parts.append(paths)
+    if s["decoded_chunk_count"]:
+        parts.append(f"decoded {_count(s['decoded_chunk_count'], 'chunk')}")
+        # A few are normal: of runs that two shards share, or behind a seek.
+        if s["unfinished_chunk_count"] >= max(1, s["decoded_chunk_count"] // 10):
+            parts[-1] += f" ({s['unfinished_chunk_count']:,} were evicted before they were used up; raise stage_bytes)"
+    if s["checked_unit_count"]:
+        parts.append(f"hashed {_count(s['checked_unit_count'], 'unit')}")
+    damage = [f"{kind} {s[kind + '_count']:,}" for kind in ("substituted", "masked") if s[kind + "_count"]]
+    if damage:
+        parts.append(f"damage: rows {', '.join(damage)}")
+    if s["device_bytes"]:
+        pageable = f" (pageable {_percent(s['pageable_bytes'], s['device_bytes'])})" if s["pageable_bytes"] else ""
+        parts.append(
+            f"to the GPU {_bytes_rate(s['device_bytes'], elapsed_ns)}{pageable},"
+            f" waited for it {_percent(s['device_wait_ns'], elapsed_ns)}"
+        )
+    return f"{'; '.join(parts)}: {_slower_side(s)}"
