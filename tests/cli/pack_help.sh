@@ -25,10 +25,10 @@ for verb in '' $sources build status seal merge split append $(printf 'plan/%s '
 	n=$((n + 1))
 done
 "$PACK" --print-man >pack.man
-"$PACK" --print-completion bash >pack.bash
+"$PACK" --complete plan "" >offers
 for verb in $sources; do
 	grep -q "^shardpack plan $verb " pack.man || die "the man page has no plan $verb"
-	grep -q "$verb" pack.bash || die "completion does not know $verb"
+	grep -q "^$verb" offers || die "completion does not know $verb"
 done
 run 0 "$PACK" --version
 grep -q "libjpeg-turbo [0-9.]*, libpng [0-9.]*, libwebp [0-9.]*\(, giflib [0-9.]*\)\?\(, libtiff [0-9.]*\)\?\(, libavif .*\)\?$" out || die "$(cat out)"

@@ -9,27 +9,13 @@
 
 #include <string.h>
 
-#include "tools/cli/cli_bash.h"
-#include "tools/cli/cli_fish.h"
+#include "tools/cli/cli_complete.h"
 #include "tools/cli/cli_help.h"
 #include "tools/cli/cli_man.h"
 #include "tools/cli/cli_nearest.h"
 #include "tools/cli/cli_parse.h"
-#include "tools/cli/cli_zsh.h"
 #include "tools/common/exit_code.h"
 #include "tools/common/signals.h"
-
-/* Does a verb's name stand at argv[1], or at argv[1] and argv[2]?  Returns how many words, or 0. */
-static int verb_words(const char *name, char **argv)
-{
-	size_t first = strcspn(name, " ");
-
-	if (strncmp(argv[1], name, first) || argv[1][first])
-		return 0;
-	if (!name[first])
-		return 1;
-	return argv[2] && !strcmp(argv[2], name + first + 1) ? 2 : 0;
-}
 
 static int unknown_verb(const struct cli_args *args, char **argv)
 {
@@ -55,19 +41,13 @@ static int unknown_verb(const struct cli_args *args, char **argv)
 
 static int print_completion(const struct cli_args *args, const char *shell)
 {
-	if (shell && !strcmp(shell, "bash"))
-		cli_complete_bash(stdout, args->program);
-	else if (shell && !strcmp(shell, "zsh"))
-		cli_complete_zsh(stdout, args->program);
-	else if (shell && !strcmp(shell, "fish"))
-		cli_complete_fish(stdout, args->program);
-	else
+	if (!cli_complete_script(stdout, args->program, shell ? shell : ""))
 		return cli_misuse(args, "--print-completion %s: must be bash, zsh or fish", shell ? shell : "''");
 	return EXIT_DONE;
 }
 
 /* What may stand in a verb's place. */
-static int program_option(const struct cli_args *args, char **argv)
+static int program_option(const struct cli_args *args, int argc, char **argv)
 {
 	static const char *const candidates[] = {"--help", "--version"};
 	static char page[1 << 19]; /* all of it is one write: a signal ends the wait for its reader once */
@@ -81,6 +61,8 @@ static int program_option(const struct cli_args *args, char **argv)
 		args->program->print_version(stdout);
 	else if (!strcmp(word, "--print-man"))
 		cli_man(stdout, args->program);
+	else if (!strcmp(word, "--complete"))
+		cli_complete(stdout, args->program, argv + 2, argc - 2);
 	else if (!strncmp(word, "--print-completion", 18) && (!word[18] || word[18] == '='))
 		return print_completion(args, word[18] ? word + 19 : argv[2]);
 	else if ((nearest = cli_nearest(word, candidates, 2)) >= 0)
@@ -126,9 +108,9 @@ static int dispatch(const struct cli_program *program, int argc, char **argv)
 	if (argc < 2)
 		return cli_misuse(&args, "a verb is missing");
 	if (argv[1][0] == '-')
-		return program_option(&args, argv);
+		return program_option(&args, argc, argv);
 	for (const struct cli_verb *verb = program->verbs; verb->name; verb++) {
-		int these = verb_words(verb->name, argv);
+		int these = cli_verb_words(verb->name, argv + 1, argc - 1);
 
 		if (these > words) {
 			words = these;

@@ -66,15 +66,6 @@ void cli_choices_text(const char *choices, const char *last_word, char *out, siz
 	}
 }
 
-void cli_write_choices(FILE *out, const char *choices)
-{
-	const char *choice;
-	size_t length;
-
-	for (unsigned i = 0; (length = cli_choice(choices, i, &choice)); i++)
-		fprintf(out, "%s%.*s", i ? " " : "", (int)length, choice);
-}
-
 const char *cli_arg_name(const struct cli_option *option)
 {
 	if (option->kind == CLI_FLAG)
@@ -119,4 +110,15 @@ bool cli_first_of_its_word(const struct cli_program *program, const struct cli_v
 		if (strcspn(other->name, " ") == length && !strncmp(other->name, verb->name, length))
 			return false;
 	return true;
+}
+
+int cli_verb_words(const char *name, char *const *word, int word_count)
+{
+	size_t first = strcspn(name, " ");
+
+	if (!word_count || strncmp(word[0], name, first) || word[0][first])
+		return 0;
+	if (!name[first])
+		return 1;
+	return word_count > 1 && !strcmp(word[1], name + first + 1) ? 2 : 0;
 }

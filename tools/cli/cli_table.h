@@ -4,7 +4,7 @@
  *
  * A program is a table of verbs, a verb is tables of options and a function.  From the same
  * tables come parsing, --help, the man page (--print-man) and shell completion
- * (--print-completion bash|zsh|fish), so they cannot disagree.  What is longer than a line stands
+ * (cli_complete.h), so they cannot disagree.  What is longer than a line stands
  * in docs/man, and is a table of texts here.  Tables of options end with a zeroed row and may be
  * shared between verbs:
  *
@@ -132,9 +132,6 @@ struct cli_common {
 /* Length of the choice number `idx`, which starts at *choice; 0 past the last. */
 size_t cli_choice(const char *choices, unsigned idx, const char **choice);
 
-/* The choices with blanks between, for shells that complete them. */
-void cli_write_choices(FILE *out, const char *choices);
-
 /* "bilinear, bicubic, lanczos or box" */
 void cli_choices_text(const char *choices, const char *last_word, char *out, size_t out_bytes);
 
@@ -143,6 +140,9 @@ const char *cli_arg_name(const struct cli_option *option);
 
 /* "shardpack images SRC --out DIR [options]" */
 void cli_usage_text(const struct cli_program *program, const struct cli_verb *verb, char *out, size_t out_bytes);
+
+/* How many of the words are this name, 1 or 2; 0: another verb, or none, is there. */
+int cli_verb_words(const char *name, char *const *word, int word_count);
 
 /* True for the first verb in the table that begins with its first word. */
 bool cli_first_of_its_word(const struct cli_program *program, const struct cli_verb *verb);

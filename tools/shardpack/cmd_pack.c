@@ -113,7 +113,37 @@ static int settle_source(struct packing *w)
 	return code;
 }
 
-/* Source, output, quarantine and report lie apart, or a run would become the input of the next. */
+/*
+ * Source, output, quarantine and report lie apart, or a run would become the input of the next.
+ * Each place is compared with those before it.
+ */
+static int keep_places_apart(const struct packing *w, const char *quarantine)
+{
+	const struct {
+		const char *option, *path; /* NULL: it was not given */
+		bool is_folder;
+	} place[] = {
+		{"--out", w->out, true},
+		{"--quarantine", quarantine, true},
+		{"--report", w->report_path, false},
+	};
+	int code = EXIT_DONE;
+
+	for (size_t i = 0; i < sizeof(place) / sizeof(place[0]); i++) {
+		if (place[i].path && code == EXIT_DONE)
+			code = command_keep_from_sources(&w->place, place[i].option, place[i].path);
+		for (size_t k = i; place[i].path && k-- && code == EXIT_DONE;) {
+			if (!place[k].path)
+				continue;
+			code = command_keep_apart(place[i].option, place[i].path, place[k].option, place[k].path);
+			if (code == EXIT_DONE && place[i].is_folder)
+				code = command_keep_apart(place[k].option, place[k].path, place[i].option,
+							  place[i].path);
+		}
+	}
+	return code;
+}
+
 static int settle_places(struct packing *w)
 {
 	const struct pack_options *o = w->o;
@@ -133,19 +163,7 @@ static int settle_places(struct packing *w)
 	if (!w->out || (o->quarantine && !quarantine) || (o->report && !w->report_path))
 		code = EXIT_IO;
 	if (code == EXIT_DONE)
-		code = command_keep_from_sources(&w->place, "--out", w->out);
-	if (code == EXIT_DONE && quarantine)
-		code = command_keep_from_sources(&w->place, "--quarantine", quarantine);
-	if (code == EXIT_DONE && quarantine)
-		code = command_keep_apart("--quarantine", quarantine, "--out", w->out);
-	if (code == EXIT_DONE && quarantine)
-		code = command_keep_apart("--out", w->out, "--quarantine", quarantine);
-	if (code == EXIT_DONE && o->report)
-		code = command_keep_from_sources(&w->place, "--report", w->report_path);
-	if (code == EXIT_DONE && o->report && quarantine)
-		code = command_keep_apart("--report", w->report_path, "--quarantine", quarantine);
-	if (code == EXIT_DONE && o->report)
-		code = command_keep_apart("--report", w->report_path, "--out", w->out);
+		code = keep_places_apart(w, quarantine);
 	if (code == EXIT_DONE && o->report)
 		code = command_check_report(w->report_path);
 	free(quarantine);
