@@ -2,7 +2,8 @@
 /*
  * tokens.h - a line of a manifest, taken apart word by word
  *
- * For manifests, and for datasets, which take a shard's line apart again when the shard is wanted.
+ * As base/words.h, but made for millions of lines, and for messages that name a rule.  It is used
+ * for manifests, and for datasets, which take a shard's line apart again when the shard is wanted.
  * A scan remembers its first failure, M6 before M7, so a caller takes all words of a line and looks
  * once at the end.
  */
@@ -14,17 +15,14 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "libshard/base/words.h"
+
 enum token_fault { TOKEN_OK, TOKEN_FORM /* M6 */, TOKEN_NUMBER /* M7 */ };
 
 struct tokens {
 	const char *at, *end; /* the rest of the line, without its LF */
 	enum token_fault fault;
 	const char *wanted; /* for the message: the word or number that was not there */
-};
-
-struct word {
-	const char *text;
-	size_t bytes;
 };
 
 /* M5 but for the length: bytes 0x20 to 0x7e, single spaces, none first or last, and not empty. */

@@ -7,15 +7,14 @@
  */
 #include "libshard/io/available_memory.h"
 
-#include <fcntl.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "libshard/io/proc.h"
+
 #define PATH_BYTES 4096
-#define PAGE_BYTES 2048
-#define FILE_BYTES 8192 /* of a file of the kernel's */
 
 /* How the kernel shows groups: where they are mounted, and what the files in each are called. */
 static const struct hierarchy {
@@ -33,36 +32,13 @@ static const struct hierarchy {
 	{"", "/sys/fs/cgroup/unified", {"memory.max", "memory.high"}, "memory.current", "\ninactive_file "},
 };
 
-static bool read_text(const char *path, char text[FILE_BYTES])
-{
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
-	size_t have = 0;
-	ssize_t n;
-
-	while (fd >= 0 && have + PAGE_BYTES < FILE_BYTES) {
-		n = pread(fd, text + have, PAGE_BYTES, (off_t)have);
-		if (n <= 0)
-			break;
-		have += (size_t)n;
-	}
-	if (fd >= 0)
-		close(fd);
-	text[have] = 0;
-	return have > 0;
-}
-
-/* The number behind `word` in the file; UINT64_MAX if there is none, or if it says "max". */
+/* In a file of the folder of a group. */
 static uint64_t number_in(const char *folder, const char *name, const char *word)
 {
-	char path[PATH_BYTES + 64], text[FILE_BYTES];
-	const char *at;
-	unsigned long long value;
+	char path[PATH_BYTES + 64];
 
 	snprintf(path, sizeof(path), "%s/%s", folder, name);
-	if (!read_text(path, text))
-		return UINT64_MAX;
-	at = strstr(text, word);
-	return at && sscanf(at + strlen(word), "%llu", &value) == 1 ? value : UINT64_MAX;
+	return proc_number(path, word);
 }
 
 /* What the limits of one group leave. */
@@ -130,11 +106,11 @@ static uint64_t groups_leave(const struct hierarchy *h, const char *groups)
 
 uint64_t available_memory_bytes(void)
 {
-	uint64_t kib = number_in("/proc", "meminfo", "MemAvailable:");
+	uint64_t kib = proc_number("/proc/meminfo", "MemAvailable:");
 	uint64_t least = kib > UINT64_MAX / 1024 ? UINT64_MAX : kib * 1024;
-	char groups[FILE_BYTES];
+	char groups[PROC_BYTES];
 
-	read_text("/proc/self/cgroup", groups);
+	proc_read("/proc/self/cgroup", groups, sizeof(groups));
 	for (size_t i = 0; i < sizeof(hierarchies) / sizeof(hierarchies[0]); i++) {
 		uint64_t left = groups_leave(&hierarchies[i], groups);
 

@@ -2,7 +2,7 @@
 /*
  * available_memory.h - how much memory this process can still have
  *
- * The tools link this file, too: it uses nothing else of the library.
+ * The tools link this file, too.
  */
 #ifndef SHARD_IO_AVAILABLE_MEMORY_H
 #define SHARD_IO_AVAILABLE_MEMORY_H

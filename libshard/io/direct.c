@@ -7,11 +7,12 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/magic.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
 #include <unistd.h>
+
+#include "libshard/io/proc.h"
 
 #define ALIGN_UNKNOWN 4096u /* before Linux 6.1 nobody tells */
 
@@ -89,13 +90,7 @@ bool file_is_remote(const char *path)
 
 uint64_t memory_maps_most(void)
 {
-	char text[32];
-	unsigned long long most;
-	int fd = open("/proc/sys/vm/max_map_count", O_RDONLY | O_CLOEXEC);
-	ssize_t n = fd < 0 ? -1 : pread(fd, text, sizeof(text) - 1, 0);
+	uint64_t most = proc_number("/proc/sys/vm/max_map_count", "");
 
-	if (fd >= 0)
-		close(fd);
-	text[n > 0 ? n : 0] = 0;
-	return sscanf(text, "%llu", &most) == 1 ? most : 65530; /* the kernel's default */
+	return most == UINT64_MAX ? 65530 : most; /* the kernel's default */
 }

@@ -7,7 +7,6 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/random.h>
@@ -18,6 +17,7 @@
 #include "libshard/base/error.h"
 #include "libshard/io/direct.h"
 #include "libshard/io/file.h"
+#include "libshard/io/proc.h"
 
 #define BOOT_ID	     "/proc/sys/kernel/random/boot_id"
 #define SHARD_SUFFIX ".shard"
@@ -28,17 +28,11 @@ void temp_place_find(struct temp_place *p, const char *dir, int dir_fd)
 	char boot[64];
 	uint8_t bytes[TEMP_PLACE_DIGITS / 2];
 	struct stat st;
-	FILE *f;
-	bool known;
 
 	*p = (struct temp_place){.everywhere = !file_is_remote(dir)};
 	if (p->everywhere)
 		return;
-	f = fopen(BOOT_ID, "re");
-	known = f && fgets(boot, sizeof(boot), f);
-	if (f)
-		fclose(f);
-	if (!known || fstat(dir_fd, &st))
+	if (!proc_read(BOOT_ID, boot, sizeof(boot)) || fstat(dir_fd, &st))
 		return;
 	for (size_t i = 0; boot[i]; i++)
 		hash = (hash ^ (uint8_t)boot[i]) * UINT64_C(0x100000001b3);

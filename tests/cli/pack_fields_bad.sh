@@ -344,7 +344,7 @@ for edit in 's/^field seg u8/field seg i8/' 's/^field seg/field image/' \
 	's/kind=text/kind=bytes/' 's/max=96/max=95/' \
 	's/format=xyxy/format=yxyx/' '/^field boxes_length/d' 's/,resize=24,fit/,resize=024,fit/' \
 	's/,dtype=u8$/,dtype=u8,mean=0\/0\/0/' \
-	's/^\(field age .*\) 0 0$/\1 0 0 kind=column,from=age/' \
+	's/^\(field age .*\) 0 0$/\1 0 0 kind=column,from=age/' 's/^field age .*$/& /' \
 	's,mask/a/,../a/,' 's/^\(input 3 .*\) =[0-9a-f]* /\1 /' \
 	's/^\(input 3 .* [0-9]*,mask[^ ]*\) =[0-9a-f]* /\1 - /' \
 	's/^\(input 3 .* [0-9]*,mask[^ ]*\) =\([0-9a-f]*\) /\1 =\2f /' \

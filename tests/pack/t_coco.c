@@ -415,7 +415,7 @@ TEST(tokens_of_objects_are_read_as_they_are_written)
 	struct text text = {0};
 	struct field_part part;
 	struct field_shape shape;
-	const char *at;
+	struct words c;
 	bool wrong;
 
 	field_part_begin_shapes(&text, 640, 480, 7);
@@ -427,11 +427,11 @@ TEST(tokens_of_objects_are_read_as_they_are_written)
 	CHECK_EQ(part.width, 640);
 	CHECK_EQ(part.height, 480);
 	CHECK_EQ(part.file, 7);
-	at = part.text;
-	CHECK(field_part_next_shape(&part, &at, &shape, &wrong));
+	c = words_of(part.text, part.text_bytes);
+	CHECK(field_part_next_shape(&c, &shape, &wrong));
 	CHECK(shape.offset == 1000 && shape.bytes == 20 && shape.value == 255);
-	CHECK(field_part_next_shape(&part, &at, &shape, &wrong));
-	CHECK(!field_part_next_shape(&part, &at, &shape, &wrong) && !wrong);
+	CHECK(field_part_next_shape(&c, &shape, &wrong));
+	CHECK(!field_part_next_shape(&c, &shape, &wrong) && !wrong);
 	CHECK(field_part_shapes_fit(&part, 2030, 255));
 	CHECK(!field_part_shapes_fit(&part, 2029, 255));
 	CHECK(!field_part_shapes_fit(&part, 2030, 254));

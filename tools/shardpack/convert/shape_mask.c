@@ -63,12 +63,12 @@ void shape_mask_shrink(struct shape_mask *m)
 static bool read_shapes(struct shape_mask *m, const struct field_part *part, uint32_t width, uint32_t height,
 			struct verdict *v)
 {
-	const char *at = part->text;
+	struct words c = words_of(part->text, part->text_bytes);
 	struct field_shape shape;
 	bool wrong;
 
 	coco_shapes_clear(&m->shapes);
-	while (field_part_next_shape(part, &at, &shape, &wrong)) {
+	while (field_part_next_shape(&c, &shape, &wrong)) {
 		struct input_bytes in = {.file = (uint32_t)part->file,
 					 .offset = shape.offset,
 					 .bytes = shape.bytes,

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "libshard/base/words.h"
 #include "tools/common/grow.h"
 
 #define WORDS_MAX  4 /* R G B CLASS */
@@ -96,11 +97,6 @@ static bool settle_kind(struct mask_map *m, bool of_colours, const struct saying
 	m->of_colours = of_colours;
 	return true;
 }
-
-struct word {
-	const char *text;
-	size_t bytes;
-};
 
 static bool number_of(const struct word *w, uint64_t most, uint32_t *out, const struct saying *s)
 {

@@ -18,10 +18,10 @@
 #include <zstd.h>
 #include <zstd_errors.h>
 
+#include "libshard/base/words.h"
 #include "tools/common/exit_code.h"
 #include "tools/common/message.h"
 #include "tools/common/progress.h"
-#include "tools/common/text.h"
 #include "tools/shardpack/format/tar.h"
 #include "tools/shardpack/format/zip.h"
 #include "tools/shardpack/input/unpack_work.h"
@@ -242,15 +242,13 @@ static int unpack_zstd(struct unpack_work *w)
 /* The numbers behind the first word; false if they are none. */
 static bool read_arguments(const char *how, uint64_t *arg, unsigned *count, unsigned max)
 {
-	const char *at = strchr(how, ',');
+	struct words words = words_of(how, strlen(how));
+	struct word first;
 
-	for (*count = 0; at; (*count)++) {
-		size_t bytes = strcspn(at + 1, ",");
-
-		if (*count == max || !text_u64(at + 1, bytes, &arg[*count]))
+	words_take(&words, ',', &first);
+	for (*count = 0; !words_done(&words); (*count)++)
+		if (*count == max || !words_u64(&words, ',', UINT64_MAX, &arg[*count]))
 			return false;
-		at = at[1 + bytes] ? at + 1 + bytes : NULL;
-	}
 	return true;
 }
 

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "libshard/base/words.h"
 #include "tools/common/exit_code.h"
 #include "tools/common/grow.h"
 #include "tools/common/message.h"
@@ -110,20 +111,15 @@ void classes_free(struct classes *c)
 
 bool class_list_is(const char *token, size_t bytes, uint64_t class_count, uint64_t most)
 {
-	const char *end = token + bytes;
+	struct words c = words_of(token, bytes);
 	uint64_t value, count = 0;
 
 	if (bytes == 1 && token[0] == '-')
 		return true;
-	for (;; token++) {
-		const char *comma = memchr(token, ',', (size_t)(end - token)), *stop = comma ? comma : end;
-
-		if (++count > most || !text_u64(token, (size_t)(stop - token), &value) || value >= class_count)
+	while (!words_done(&c))
+		if (++count > most || !words_u64(&c, ',', UINT64_MAX, &value) || value >= class_count)
 			return false;
-		token = stop;
-		if (token == end)
-			return true;
-	}
+	return true;
 }
 
 bool class_list_next(const char **at, uint32_t *class_idx)

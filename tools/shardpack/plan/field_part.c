@@ -59,37 +59,26 @@ void field_part_add_shape(struct text *out, const struct field_shape *shape)
 	text_format(out, ",%" PRIu64 ",%" PRIu64 ",%" PRIu32, shape->offset, shape->bytes, shape->value);
 }
 
-/* The number from *at to the next comma, or to the end, and past that comma. */
-static bool take_number(const char **at, const char *end, uint64_t *out)
+bool field_part_next_shape(struct words *c, struct field_shape *out, bool *wrong)
 {
-	const char *comma = memchr(*at, ',', (size_t)(end - *at)), *stop = comma ? comma : end;
-	bool ok = text_u64(*at, (size_t)(stop - *at), out);
-
-	*at = comma ? comma + 1 : end;
-	return ok;
-}
-
-bool field_part_next_shape(const struct field_part *part, const char **at, struct field_shape *out, bool *wrong)
-{
-	const char *end = part->text + part->text_bytes;
 	uint64_t value = 0;
 
 	*wrong = false;
-	if (*at == end)
+	if (!words_rest(c).bytes)
 		return false;
-	*wrong = !take_number(at, end, &out->offset) || !take_number(at, end, &out->bytes) ||
-		 !take_number(at, end, &value) || value > UINT32_MAX || (*at == end && end[-1] == ',');
+	*wrong = !words_u64(c, ',', UINT64_MAX, &out->offset) || !words_u64(c, ',', UINT64_MAX, &out->bytes) ||
+		 !words_u64(c, ',', UINT32_MAX, &value) || c->at == c->end;
 	out->value = (uint32_t)value;
 	return !*wrong;
 }
 
 bool field_part_shapes_fit(const struct field_part *part, uint64_t file_bytes, uint64_t most)
 {
-	const char *at = part->text;
+	struct words c = words_of(part->text, part->text_bytes);
 	struct field_shape shape;
 	bool wrong;
 
-	while (field_part_next_shape(part, &at, &shape, &wrong))
+	while (field_part_next_shape(&c, &shape, &wrong))
 		if (shape.offset > file_bytes || shape.bytes > file_bytes - shape.offset || shape.value > most)
 			return false;
 	return !wrong;
@@ -104,68 +93,68 @@ bool field_part_is_none(const struct field_part *part, const struct field_source
 	return part->kind == FIELD_PART_SHAPES ? !part->text_bytes : is_text && !part->bytes;
 }
 
-/* "640x480", or nothing; what follows begins at `stop`. */
-static bool read_size(const char *token, const char *stop, struct field_part *out)
+/* "640x480", or nothing. */
+static bool read_size(struct word w, struct field_part *out)
 {
-	const char *x = memchr(token, 'x', (size_t)(stop - token));
+	struct words c = words_of(w.text, w.bytes);
 	uint64_t width, height;
 
-	if (stop == token)
+	if (!w.bytes)
 		return true;
-	if (!x || !text_u64(token, (size_t)(x - token), &width) || !text_u64(x + 1, (size_t)(stop - x - 1), &height) ||
-	    !width || width > UINT32_MAX || !height || height > UINT32_MAX)
+	if (!words_u64(&c, 'x', UINT32_MAX, &width) || !words_u64(&c, 'x', UINT32_MAX, &height) || !words_done(&c))
 		return false;
 	out->width = (uint32_t)width;
 	out->height = (uint32_t)height;
-	return true;
+	return width && height;
 }
 
-static bool read_value(const char *token, const char *equals, const char *end, struct field_part *out)
+static bool read_value(struct words *c, struct field_part *out)
 {
 	out->kind = FIELD_PART_VALUE;
-	out->text = equals + 1;
-	out->text_bytes = (size_t)(end - out->text);
-	out->bytes = out->text_bytes / 2;
-	return read_size(token, equals, out) && out->text_bytes % 2 == 0;
+	out->bytes = words_rest(c).bytes / 2;
+	return words_rest(c).bytes % 2 == 0;
 }
 
-static bool read_shapes(const char *token, const char *mark, const char *end, struct field_part *out)
+static bool read_shapes(struct words *c, struct field_part *out)
 {
-	const char *at = mark + 1;
-
 	out->kind = FIELD_PART_SHAPES;
-	if (!read_size(token, mark, out) || !take_number(&at, end, &out->file))
+	return words_u64(c, ',', UINT64_MAX, &out->file) && c->at != c->end;
+}
+
+/* What begins with a number: a file, or a part of one. */
+static bool read_place(struct words *c, struct field_part *out)
+{
+	uint64_t first;
+
+	if (!words_u64(c, ',', UINT64_MAX, &first) || c->at == c->end || words_done(c))
 		return false;
-	out->text = at;
-	out->text_bytes = (size_t)(end - at);
-	return out->text_bytes || end[-1] != ',';
+	if (!memchr(c->at, ',', (size_t)(c->end - c->at))) {
+		out->kind = FIELD_PART_FILE;
+		out->bytes = first;
+		return true;
+	}
+	out->kind = FIELD_PART_MEMBER;
+	out->offset = first;
+	return words_u64(c, ',', UINT64_MAX, &out->bytes) && words_u64(c, ',', UINT64_MAX, &out->file) && words_done(c);
 }
 
 bool field_part_read(const char *token, size_t bytes, struct field_part *out)
 {
-	const char *first = memchr(token, ',', bytes), *end = token + bytes, *second;
-	const char *equals = memchr(token, '=', bytes), *mark = memchr(token, '@', bytes);
+	struct words c = words_of(token, bytes);
+	bool shapes = memchr(token, '@', bytes), value = memchr(token, '=', bytes), good;
+	struct word size;
 
 	*out = (struct field_part){.kind = FIELD_PART_NONE};
 	if (bytes == 1 && token[0] == '-')
 		return true;
-	if (mark)
-		return read_shapes(token, mark, end, out);
-	if (equals)
-		return read_value(token, equals, end, out);
-	if (!first)
-		return false;
-	second = memchr(first + 1, ',', (size_t)(end - first - 1));
-	if (!second) {
-		out->kind = FIELD_PART_FILE;
-		out->text = first + 1;
-		out->text_bytes = (size_t)(end - out->text);
-		return text_u64(token, (size_t)(first - token), &out->bytes) && out->text_bytes > 0;
-	}
-	out->kind = FIELD_PART_MEMBER;
-	return text_u64(token, (size_t)(first - token), &out->offset) &&
-	       text_u64(first + 1, (size_t)(second - first - 1), &out->bytes) &&
-	       text_u64(second + 1, (size_t)(end - second - 1), &out->file);
+	if (shapes || value)
+		good = words_take(&c, shapes ? '@' : '=', &size) && read_size(size, out) &&
+		       (shapes ? read_shapes : read_value)(&c, out);
+	else
+		good = read_place(&c, out);
+	out->text = words_rest(&c).text;
+	out->text_bytes = words_rest(&c).bytes;
+	return good;
 }
 
 bool field_part_next(const struct shard_field *f, const struct field_source *s, const char **at, struct field_part *out)

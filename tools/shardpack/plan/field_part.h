@@ -20,6 +20,7 @@
 
 #include <stdbool.h>
 
+#include "libshard/base/words.h"
 #include "tools/common/text.h"
 
 struct field_source;
@@ -51,8 +52,8 @@ void field_part_add_sized(struct text *out, uint32_t width, uint32_t height, con
 void field_part_begin_shapes(struct text *out, uint32_t width, uint32_t height, uint32_t file);
 void field_part_add_shape(struct text *out, const struct field_shape *shape);
 
-/* The objects in turn, from *at = part->text on.  False at the end; *wrong: the rest is none. */
-bool field_part_next_shape(const struct field_part *part, const char **at, struct field_shape *out, bool *wrong);
+/* The objects in turn, from words_of() the text of the part.  False at the end; *wrong: the rest is none. */
+bool field_part_next_shape(struct words *c, struct field_shape *out, bool *wrong);
 
 /* Are they all sound, in a file of so many bytes, and no value larger than `most`? */
 bool field_part_shapes_fit(const struct field_part *part, uint64_t file_bytes, uint64_t most);

@@ -61,6 +61,7 @@
 struct token_pack;
 
 #define PLAN_INPUTS_MAX	    (UINT64_C(1) << 40) /* as records of a shard; far more than fit in memory */
+#define PLAN_BYTES_MAX	    (UINT64_C(1) << 60) /* of a file or an input; sums of a few stay below 2^64 */
 #define PLAN_PATH_BYTES_MAX 4096		/* the system's own limit, with the NUL */
 
 #define PLAN_ROWS_MAX  ((UINT32_C(1) << 28) - 1) /* that have the same file */

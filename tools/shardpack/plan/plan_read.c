@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "libshard/base/words.h"
 #include "shard_pack.h"
 #include "tools/common/exit_code.h"
 #include "tools/common/files.h"
@@ -24,16 +25,16 @@
 #include "tools/shardpack/plan/field_texts.h"
 #include "tools/shardpack/plan/plan.h"
 #include "tools/shardpack/plan/plan_slice.h"
-#include "tools/shardpack/plan/plan_tokens.h"
 #include "tools/shardpack/plan/recipe_read.h"
 #include "tools/shardpack/plan/token_pack_text.h"
 #include "tools/shardpack/token_pack/token_pack.h"
 
-#define BYTES_MAX PLAN_BYTES_MAX
+#define BYTES_MAX     PLAN_BYTES_MAX
+#define ENCODED_BYTES (3 * (size_t)PLAN_PATH_BYTES_MAX) /* room that a path takes when it is decoded */
 
 struct parser {
 	struct plan *plan;
-	const char *at, *end; /* end: where the line `end ...` begins */
+	struct words text; /* up to the line `end ...` */
 	const char *name;
 	uint64_t number; /* of the line, from 1 */
 };
@@ -44,13 +45,47 @@ static int broken(const struct parser *p, const char *what)
 		    what);
 }
 
-/* False at the end. */
-static bool next_line(struct parser *p, struct plan_tokens *l)
+/* False, and no words, at the end. */
+static bool next_line(struct parser *p, struct words *l)
 {
-	bool there = plan_tokens_next(l, &p->at, p->end);
+	bool there = words_line(&p->text, l);
 
+	if (!there)
+		*l = (struct words){NULL, NULL};
 	p->number += there;
 	return there;
+}
+
+/* A line of a word and a number. */
+static bool take_count(struct words *l, const char *word, uint64_t most, uint64_t *out)
+{
+	return words_is(l, ' ', word) && words_u64(l, ' ', most, out) && words_done(l);
+}
+
+/* A path below the source, decoded into `out` of ENCODED_BYTES; false if it is none. */
+static bool decode_path(struct word w, char *out)
+{
+	return w.bytes < ENCODED_BYTES && text_decode(w.text, w.bytes, true, out) > 0 &&
+	       strlen(out) < PLAN_PATH_BYTES_MAX && text_stays_below(out);
+}
+
+/*
+ * The same of an input, whose path may have a number behind it, as "a.jpg#2": *row, else 1.  The
+ * two together must be no longer than a path may be.
+ */
+static bool take_input(struct words *l, char *out, uint64_t *row)
+{
+	struct word whole, path;
+	struct words c;
+
+	*row = 1;
+	if (!words_take(l, ' ', &whole))
+		return false;
+	c = words_of(whole.text, whole.bytes);
+	words_take(&c, '#', &path);
+	if (!words_done(&c) && (!words_u64(&c, '#', PLAN_ROWS_MAX, row) || *row < 2 || !words_done(&c)))
+		return false;
+	return decode_path(path, out) && strlen(out) + whole.bytes - path.bytes < PLAN_PATH_BYTES_MAX;
 }
 
 static bool file_has(const struct plan *p, uint64_t file, uint64_t offset, uint64_t bytes)
@@ -58,82 +93,92 @@ static bool file_has(const struct plan *p, uint64_t file, uint64_t offset, uint6
 	return file < p->file_count && offset <= p->file[file].bytes && bytes <= p->file[file].bytes - offset;
 }
 
-static int read_versions(struct parser *p, struct plan_tokens *l)
+static int read_versions(struct parser *p, struct words *l)
 {
 	struct plan *plan = p->plan;
 
-	plan->versions_at = (size_t)(p->at - plan->text.data);
-	while (next_line(p, l) && (plan_tokens_is(l, 0, "bytes-version") || plan_tokens_is(l, 0, "version")))
-		plan->versions_bytes = (size_t)(p->at - plan->text.data) - plan->versions_at;
+	plan->versions_at = (size_t)(p->text.at - plan->text.data);
+	while (next_line(p, l) && (words_is(l, ' ', "bytes-version") || words_is(l, ' ', "version")))
+		plan->versions_bytes = (size_t)(p->text.at - plan->text.data) - plan->versions_at;
 	return plan->versions_bytes ? EXIT_DONE : broken(p, "no version");
 }
 
-/* unpack.c judges `how`; here it is one word of plain letters. */
-static int read_unpack(struct parser *p, const struct plan_tokens *l)
+/* The words behind "unpack" and its number; unpack.c judges `how`, which here is of plain letters. */
+static int read_unpack(struct parser *p, struct words *l)
 {
 	struct plan *plan = p->plan;
 	uint64_t bytes, of;
 	char how[256];
+	struct word w;
 
-	if (l->token_count != 5 || !plan_tokens_number(l, 2, BYTES_MAX, &bytes) ||
-	    !plan_tokens_number(l, 3, PLAN_FILES_MAX, &of) || of >= plan->file_count || l->bytes[4] >= sizeof(how) ||
-	    strspn(l->token[4], "abcdefghijklmnopqrstuvwxyz0123456789,-") < l->bytes[4])
+	if (!words_u64(l, ' ', BYTES_MAX, &bytes) || !words_u64(l, ' ', PLAN_FILES_MAX, &of) ||
+	    of >= plan->file_count || !words_take(l, ' ', &w) || !words_done(l) || w.bytes >= sizeof(how) ||
+	    strspn(w.text, "abcdefghijklmnopqrstuvwxyz0123456789,-") < w.bytes)
 		return broken(p, "not a way to unpack a file");
-	memcpy(how, l->token[4], l->bytes[4]);
-	how[l->bytes[4]] = '\0';
+	memcpy(how, w.text, w.bytes);
+	how[w.bytes] = '\0';
 	return plan_add_file(plan, bytes, plan->file[of].path, (uint32_t)of, how);
 }
 
+/* The words behind "file" and its number. */
+static int read_file(struct parser *p, struct words *l)
+{
+	char path[ENCODED_BYTES];
+	uint64_t bytes;
+	struct word w;
+
+	if (!words_u64(l, ' ', BYTES_MAX, &bytes) || !words_take(l, ' ', &w) || !words_done(l) || !decode_path(w, path))
+		return broken(p, "not a file below the source");
+	return plan_add_file(p->plan, bytes, path, PLAN_NO_FILE, NULL);
+}
+
 /* Begins with the line that is in `l`, leaves the one behind `files`. */
-static int read_files(struct parser *p, struct plan_tokens *l)
+static int read_files(struct parser *p, struct words *l)
 {
 	struct plan *plan = p->plan;
-	char path[PLAN_ENCODED_BYTES];
-	uint64_t idx, bytes;
+	uint64_t idx;
+	bool unpack, any = false;
 	int code = EXIT_DONE;
 
-	if (!plan_tokens_is(l, 0, "file") && plan_names_inputs(plan))
-		return EXIT_DONE;
-	for (; code == EXIT_DONE && (plan_tokens_is(l, 0, "file") || plan_tokens_is(l, 0, "unpack")); next_line(p, l)) {
-		if (!plan_tokens_number(l, 1, PLAN_FILES_MAX, &idx) || idx != plan->file_count)
+	for (; code == EXIT_DONE; next_line(p, l)) {
+		unpack = words_is(l, ' ', "unpack");
+		if (!unpack && !words_is(l, ' ', "file"))
+			break;
+		if (!words_u64(l, ' ', PLAN_FILES_MAX, &idx) || idx != plan->file_count)
 			return broken(p, "files are not numbered from 0");
-		if (plan_tokens_is(l, 0, "unpack"))
-			code = read_unpack(p, l);
-		else if (l->token_count != 4 || !plan_tokens_number(l, 2, BYTES_MAX, &bytes) ||
-			 !plan_tokens_path(l, 3, path))
-			return broken(p, "not a file below the source");
-		else
-			code = plan_add_file(plan, bytes, path, PLAN_NO_FILE, NULL);
+		code = unpack ? read_unpack(p, l) : read_file(p, l);
+		any = true;
 	}
-	if (code != EXIT_DONE)
+	if (code != EXIT_DONE || (!any && plan_names_inputs(plan)))
 		return code;
-	if (!plan_tokens_is(l, 0, "files") || l->token_count != 2 || !plan_tokens_number(l, 1, PLAN_FILES_MAX, &idx) ||
-	    !idx || idx != plan->file_count)
+	if (!take_count(l, "files", PLAN_FILES_MAX, &idx) || !idx || idx != plan->file_count)
 		return broken(p, "the number of files is missing or wrong");
 	next_line(p, l);
 	return EXIT_DONE;
 }
 
 /* Begins with the line that is in `l`, leaves the one behind `classes`. */
-static int read_classes(struct parser *p, struct plan_tokens *l)
+static int read_classes(struct parser *p, struct words *l)
 {
 	struct plan *plan = p->plan;
 	char name[3 * CLASS_NAME_BYTES_MAX + 1];
 	uint64_t capacity = 0, idx;
+	struct word w;
 	long bytes;
 
-	for (; plan_tokens_is(l, 0, "class"); next_line(p, l)) {
-		if (l->token_count != 3 || !plan_tokens_number(l, 1, CLASSES_MAX - 1, &idx) || idx != plan->class_count)
+	for (; words_is(l, ' ', "class"); next_line(p, l)) {
+		if (!words_u64(l, ' ', CLASSES_MAX - 1, &idx) || idx != plan->class_count || !words_take(l, ' ', &w) ||
+		    !words_done(l))
 			return broken(p, "classes are not numbered from 0");
-		bytes = l->bytes[2] < sizeof(name) ? text_decode(l->token[2], l->bytes[2], false, name) : -1;
+		bytes = w.bytes < sizeof(name) ? text_decode(w.text, w.bytes, false, name) : -1;
 		if (bytes < 0 || !text_is_name(name, (size_t)bytes, CLASS_NAME_BYTES_MAX))
 			return broken(p, "not a class name");
 		if (!grow(&plan->class_at, &capacity, plan->class_count + 1, sizeof(*plan->class_at)))
 			return fail(EXIT_IO, "%s: out of memory for its classes", p->name);
-		plan->class_at[plan->class_count++] = (uint64_t)(l->token[2] - plan->text.data);
+		plan->class_at[plan->class_count++] = (uint64_t)(w.text - plan->text.data);
 	}
-	if (!plan_tokens_is(l, 0, "classes") || l->token_count != 2 || !plan_tokens_number(l, 1, CLASSES_MAX, &idx) ||
-	    idx != plan->class_count || (idx && plan_names_inputs(plan) && !recipe_names_classes(&plan->recipe)) ||
+	if (!take_count(l, "classes", CLASSES_MAX, &idx) || idx != plan->class_count ||
+	    (idx && plan_names_inputs(plan) && !recipe_names_classes(&plan->recipe)) ||
 	    (plan->recipe.label == LABEL_HOT && idx != plan->recipe.label_room))
 		return broken(p, "the number of classes is missing or wrong");
 	return EXIT_DONE;
@@ -145,12 +190,12 @@ static bool is_hex(const struct field_part *value)
 }
 
 /* NULL, or what is wrong with the token of a field; `path` is room for what is decoded. */
-static const char *judge_part(const struct plan *p, uint32_t field, const char *token, size_t bytes, char *path)
+static const char *judge_part(const struct plan *p, uint32_t field, struct word w, char *path)
 {
 	const struct field_source *s = &p->recipe.from[field];
 	struct field_part part;
 
-	if (!field_part_read(token, bytes, &part) || part.bytes > BYTES_MAX)
+	if (!field_part_read(w.text, w.bytes, &part) || part.bytes > BYTES_MAX)
 		return "not a field of an input";
 	switch (part.kind) {
 	case FIELD_PART_NONE:
@@ -160,8 +205,9 @@ static const char *judge_part(const struct plan *p, uint32_t field, const char *
 			       ? NULL
 			       : "not a value of its field";
 	case FIELD_PART_FILE:
-		return plan_tokens_decode_path(part.text, part.text_bytes, path) ? NULL
-										 : "a field's path leaves the source";
+		return decode_path((struct word){part.text, part.text_bytes}, path)
+			       ? NULL
+			       : "a field's path leaves the source";
 	case FIELD_PART_MEMBER:
 		return file_has(p, part.file, part.offset, part.bytes) ? NULL
 								       : "the bytes of a field are not within a file";
@@ -175,85 +221,90 @@ static const char *judge_part(const struct plan *p, uint32_t field, const char *
 	return NULL;
 }
 
-/* NULL, or what is wrong with the tokens of fields, of which the first is number `token`. */
-static const char *judge_parts(const struct plan *plan, const struct plan_tokens *l, unsigned token, char *path)
+/* NULL, or what is wrong with the words of fields. */
+static const char *judge_parts(const struct plan *plan, struct words *l, char *path)
 {
 	const char *wrong = NULL;
+	struct word w;
+
 	for (uint32_t i = 0; !wrong && i < plan->recipe.field_count; i++)
-		if (field_has_part(&plan->recipe.from[i])) {
-			wrong = judge_part(plan, i, l->token[token], l->bytes[token], path);
-			token++;
-		}
+		if (field_has_part(&plan->recipe.from[i]))
+			wrong = words_take(l, ' ', &w) ? judge_part(plan, i, w, path)
+						       : "a field of an input is missing";
 	return wrong;
 }
 
-static unsigned part_count(const struct recipe *r)
+/* The two words at the end of an input that is known to be bad. */
+static bool take_bad(struct words *l)
 {
-	unsigned count = 0;
-	for (uint32_t i = 0; i < r->field_count; i++)
-		count += field_has_part(&r->from[i]);
-	return count;
-}
-
-/* Is it a line of an input that is known to be bad, with both tokens at its end? */
-static bool is_bad(const struct plan_tokens *l)
-{
-	unsigned n = l->token_count;
 	char message[BAD_INPUT_MESSAGE_BYTES];
+	struct words next = *l;
+	struct word why, said;
 
-	return (n == 7 || n == 9) && bad_input_reason(l->token[n - 2], l->bytes[n - 2]) &&
-	       bad_input_message(l->token[n - 1], l->bytes[n - 1], message);
+	if (!words_take(&next, ' ', &why) || !words_take(&next, ' ', &said) || !words_done(&next) ||
+	    !bad_input_reason(why.text, why.bytes) || !bad_input_message(said.text, said.bytes, message))
+		return false;
+	*l = next;
+	return true;
 }
 
-/* NULL, or what is wrong with a line "input ...". */
-static const char *judge_input(const struct plan *plan, const struct plan_tokens *l, unsigned parts, char *path,
-			       uint64_t *bytes)
+static bool is_label(const struct plan *plan, struct word w, bool bad)
+{
+	struct words c = words_of(w.text, w.bytes);
+	uint64_t class_idx;
+
+	if (recipe_is_multi_label(&plan->recipe))
+		return class_list_is(w.text, w.bytes, plan->class_count, plan->recipe.label_room);
+	if (plan_has_labels(plan) && !(bad && word_is(w, "-")))
+		return words_u64(&c, ' ', CLASSES_MAX, &class_idx) && class_idx < plan->class_count;
+	return word_is(w, "-");
+}
+
+/* NULL, or what is wrong with what is behind "input". */
+static const char *judge_input(const struct plan *plan, struct words *l, char *path, uint64_t *bytes, bool *bad)
 {
 	size_t column_bytes = recipe_column_bytes(&plan->recipe);
-	bool bad = is_bad(l);
-	unsigned count = l->token_count - (bad ? 2 : (column_bytes > 0) + parts);
-	uint64_t idx, class_idx, file, offset, row;
+	uint64_t idx, file, offset, row;
 	struct field_part columns;
+	struct word label, w;
+	const char *wrong;
 
-	if (l->token_count > PLAN_TOKENS_MAX || (count != 5 && count != 7) ||
-	    !plan_tokens_number(l, 1, PLAN_INPUTS_MAX - 1, &idx) || idx != plan->input_count)
+	if (!words_u64(l, ' ', PLAN_INPUTS_MAX - 1, &idx) || idx != plan->input_count || !words_take(l, ' ', &label))
 		return "inputs are not numbered from 0";
-	if (recipe_is_multi_label(&plan->recipe)
-		    ? !class_list_is(l->token[2], l->bytes[2], plan->class_count, plan->recipe.label_room)
-	    : plan_has_labels(plan) && !(bad && plan_tokens_is(l, 2, "-"))
-		    ? !plan_tokens_number(l, 2, CLASSES_MAX, &class_idx) || class_idx >= plan->class_count
-		    : !plan_tokens_is(l, 2, "-"))
-		return "there is no such class";
-	if (!plan_tokens_number(l, 3, BYTES_MAX, bytes) || plan->source_bytes > UINT64_C(1) << 61)
+	if (!words_u64(l, ' ', BYTES_MAX, bytes) || plan->source_bytes > UINT64_C(1) << 61)
 		return "not a size";
-	if (!plan_tokens_input(l, 4, path, &row) || (row > 1 && count == 7))
+	if (!take_input(l, path, &row))
 		return "not a path below the source";
-	if (!bad && column_bytes &&
-	    (!field_part_read(l->token[count], l->bytes[count], &columns) || columns.kind != FIELD_PART_VALUE ||
-	     columns.bytes != column_bytes || !is_hex(&columns)))
-		return "not the numbers of --columns";
-	if (count == 7 && (!plan_tokens_number(l, 5, PLAN_FILES_MAX, &file) ||
-			   !plan_tokens_number(l, 6, BYTES_MAX, &offset) || !file_has(plan, file, offset, *bytes)))
+	if (words_u64(l, ' ', PLAN_FILES_MAX, &file) &&
+	    (row > 1 || !words_u64(l, ' ', BYTES_MAX, &offset) || !file_has(plan, file, offset, *bytes)))
 		return "not a part of a file";
-	return bad ? NULL : judge_parts(plan, l, count + (column_bytes > 0), path);
+	*bad = take_bad(l);
+	if (!is_label(plan, label, *bad))
+		return "there is no such class";
+	if (*bad)
+		return NULL;
+	if (column_bytes && (!words_take(l, ' ', &w) || !field_part_read(w.text, w.bytes, &columns) ||
+			     columns.kind != FIELD_PART_VALUE || columns.bytes != column_bytes || !is_hex(&columns)))
+		return "not the numbers of --columns";
+	wrong = judge_parts(plan, l, path);
+	return wrong || words_done(l) ? wrong : "more words than an input has";
 }
 
-static int read_inputs(struct parser *p, struct plan_tokens *l)
+static int read_inputs(struct parser *p, struct words *l)
 {
 	struct plan *plan = p->plan;
-	char *path = malloc(PLAN_ENCODED_BYTES);
-	const char *wrong = NULL;
-	unsigned parts = part_count(&plan->recipe);
-	bool fits = path != NULL;
+	char *path = malloc(ENCODED_BYTES);
+	const char *wrong = NULL, *line = p->text.at;
+	bool fits = path != NULL, bad;
 	uint64_t bytes = 0;
 
-	while (fits && !wrong && next_line(p, l) && plan_tokens_is(l, 0, "input")) {
-		wrong = judge_input(plan, l, parts, path, &bytes);
+	for (; fits && next_line(p, l) && words_is(l, ' ', "input"); line = p->text.at) {
+		wrong = judge_input(plan, l, path, &bytes, &bad);
 		fits = wrong || plan_grow_inputs(plan);
 		if (wrong || !fits)
 			break;
-		plan->input_at[plan->input_count++] = (uint64_t)(l->token[0] - plan->text.data);
-		plan->bad_count += is_bad(l);
+		plan->input_at[plan->input_count++] = (uint64_t)(line - plan->text.data);
+		plan->bad_count += bad;
 		plan->source_bytes += bytes;
 	}
 	free(path);
@@ -288,7 +339,7 @@ static bool slices_tile(struct plan *plan)
 }
 
 /* Begins with the line that is in `l`, leaves the one behind `pack`. */
-static int read_pack(struct parser *p, struct plan_tokens *l)
+static int read_pack(struct parser *p, struct words *l)
 {
 	struct plan *plan = p->plan;
 	uint64_t count;
@@ -296,11 +347,10 @@ static int read_pack(struct parser *p, struct plan_tokens *l)
 	plan->pack = calloc(1, sizeof(*plan->pack));
 	if (!plan->pack)
 		return fail(EXIT_IO, "%s: out of memory", p->name);
-	for (; plan_tokens_is(l, 0, "stream"); next_line(p, l))
+	for (; words_is(l, ' ', "stream"); next_line(p, l))
 		if (!token_pack_read_stream(plan->pack, l, plan))
 			return broken(p, "not tokens within a file");
-	if (!plan_tokens_is(l, 0, "streams") || l->token_count != 2 || !plan_tokens_number(l, 1, UINT64_MAX, &count) ||
-	    count != plan->pack->stream_count)
+	if (!take_count(l, "streams", UINT64_MAX, &count) || count != plan->pack->stream_count)
 		return broken(p, "the number of streams is missing or wrong");
 	if (!next_line(p, l) || !token_pack_read(plan->pack, l, &plan->recipe))
 		return broken(p, "not a way to pack documents");
@@ -310,18 +360,20 @@ static int read_pack(struct parser *p, struct plan_tokens *l)
 	return EXIT_DONE;
 }
 
-static int read_slices(struct parser *p, struct plan_tokens *l)
+static int read_slices(struct parser *p, struct words *l)
 {
 	struct plan *plan = p->plan;
 	struct plan_slice s = {0};
 	const char *wrong;
+	struct words peek;
 	uint64_t count;
 	int code = EXIT_DONE;
 
 	next_line(p, l);
-	if (plan_tokens_is(l, 0, "stream"))
+	peek = *l;
+	if (words_is(&peek, ' ', "stream"))
 		return read_pack(p, l);
-	for (; code == EXIT_DONE && plan_tokens_is(l, 0, "slice"); next_line(p, l)) {
+	for (; code == EXIT_DONE && words_is(l, ' ', "slice"); next_line(p, l)) {
 		wrong = plan_slice_read(plan, l, &s);
 		if (!wrong && plan->slice_count && s.field < plan->slice[plan->slice_count - 1].field)
 			wrong = "slices are not in the order of fields";
@@ -331,43 +383,39 @@ static int read_slices(struct parser *p, struct plan_tokens *l)
 	}
 	if (code != EXIT_DONE)
 		return code;
-	if (!plan_tokens_is(l, 0, "slices") || l->token_count != 2 || !plan_tokens_number(l, 1, UINT64_MAX, &count) ||
-	    count != plan->slice_count || !slices_tile(plan))
+	if (!take_count(l, "slices", UINT64_MAX, &count) || count != plan->slice_count || !slices_tile(plan))
 		return broken(p, "the slices do not give each field of each input once");
 	next_line(p, l);
 	return EXIT_DONE;
 }
 
-static int read_input_count(struct parser *p, struct plan_tokens *l)
+static int read_input_count(struct parser *p, struct words *l)
 {
 	uint64_t count;
 
-	if (!plan_tokens_is(l, 0, "inputs") || l->token_count != 2 ||
-	    !plan_tokens_number(l, 1, PLAN_INPUTS_MAX, &count) || count != p->plan->input_count)
+	if (!take_count(l, "inputs", PLAN_INPUTS_MAX, &count) || count != p->plan->input_count)
 		return broken(p, "the number of inputs is missing or wrong");
 	return EXIT_DONE;
 }
 
 /* Where shards begin follows from the recipe; the lines must say the same. */
-static int read_shards(struct parser *p, struct plan_tokens *l)
+static int read_shards(struct parser *p, struct words *l)
 {
 	struct plan *plan = p->plan;
 	uint64_t idx = 0, first, count, said[3];
 
 	plan->shard_count = (plan->input_count + plan->recipe.shard_records - 1) / plan->recipe.shard_records;
-	while (next_line(p, l) && plan_tokens_is(l, 0, "shard")) {
+	while (next_line(p, l) && words_is(l, ' ', "shard")) {
 		if (idx == plan->shard_count)
 			return broken(p, "more shards than inputs ask for");
 		plan_shard(plan, idx, &first, &count);
-		if (l->token_count != 4 || !plan_tokens_number(l, 1, UINT64_MAX, &said[0]) ||
-		    !plan_tokens_number(l, 2, UINT64_MAX, &said[1]) ||
-		    !plan_tokens_number(l, 3, UINT64_MAX, &said[2]) || said[0] != idx || said[1] != first ||
+		if (!words_u64(l, ' ', UINT64_MAX, &said[0]) || !words_u64(l, ' ', UINT64_MAX, &said[1]) ||
+		    !words_u64(l, ' ', UINT64_MAX, &said[2]) || !words_done(l) || said[0] != idx || said[1] != first ||
 		    said[2] != count)
 			return broken(p, "not the shard that the recipe asks for");
 		idx++;
 	}
-	if (!plan_tokens_is(l, 0, "shards") || l->token_count != 2 || !plan_tokens_number(l, 1, UINT64_MAX, &said[0]) ||
-	    said[0] != idx || idx != plan->shard_count)
+	if (!take_count(l, "shards", UINT64_MAX, &said[0]) || said[0] != idx || idx != plan->shard_count)
 		return broken(p, "the number of shards is missing or wrong");
 	return next_line(p, l) ? broken(p, "a line follows the shards") : EXIT_DONE;
 }
@@ -382,8 +430,8 @@ static int check_end(struct parser *p, const struct text *text)
 	    text->data[text->bytes - 1] != '\n' || !text_unhex(text->data + text->bytes - 65, 64, said, 32))
 		return fail(EXIT_BAD, "%s: cut short: the last line of a plan is missing after %zu bytes", p->name,
 			    text->bytes);
-	p->end = text->data + text->bytes - end_bytes;
-	shard_sha256(text->data, (size_t)(p->end - text->data), p->plan->digest);
+	p->text = words_of(text->data, text->bytes - end_bytes);
+	shard_sha256(text->data, text->bytes - end_bytes, p->plan->digest);
 	if (memcmp(said, p->plan->digest, 32))
 		return fail(EXIT_BAD, "%s: damaged: its SHA-256 is not the one on its last line", p->name);
 	return EXIT_DONE;
@@ -394,7 +442,8 @@ int plan_parse(struct plan *plan, struct text *text, const char *name)
 	struct parser p = {.plan = plan, .name = name};
 	size_t recipe_bytes, wrong;
 	const char *at;
-	struct plan_tokens l;
+	struct word version;
+	struct words l;
 	int code;
 
 	memset(plan, 0, sizeof(*plan));
@@ -403,19 +452,19 @@ int plan_parse(struct plan *plan, struct text *text, const char *name)
 	code = check_end(&p, &plan->text);
 	if (code != EXIT_DONE)
 		return code;
-	p.at = plan->text.data;
-	if (!next_line(&p, &l) || l.token_count != 2 || !plan_tokens_is(&l, 0, "shardpack-plan"))
+	if (!next_line(&p, &l) || !words_is(&l, ' ', "shardpack-plan") || !words_take(&l, ' ', &version) ||
+	    !words_done(&l))
 		return broken(&p, "not the first line of a plan");
-	if (!plan_tokens_is(&l, 1, "1"))
+	if (!word_is(version, "1"))
 		return fail(EXIT_UNSUPPORTED, "%s: plan version %.*s; this shardpack reads version 1", name,
-			    (int)l.bytes[1], l.token[1]);
-	recipe_bytes = recipe_read(&plan->recipe, p.at, (size_t)(p.end - p.at), &wrong);
+			    (int)version.bytes, version.text);
+	recipe_bytes = recipe_read(&plan->recipe, p.text.at, (size_t)(p.text.end - p.text.at), &wrong);
 	if (!recipe_bytes) {
 		p.number++;
 		return broken(&p, "not a recipe");
 	}
-	p.at += recipe_bytes;
-	for (at = plan->text.data; at < p.at; at++)
+	p.text.at += recipe_bytes;
+	for (at = plan->text.data; at < p.text.at; at++)
 		p.number += *at == '\n';
 	p.number--; /* the first line was counted */
 	code = read_versions(&p, &l);

@@ -4,16 +4,20 @@
  */
 #include "tools/shardpack/plan/plan_slice.h"
 
+#include "libshard/base/words.h"
 #include "shard_pack.h"
+#include "tools/common/text.h"
 #include "tools/shardpack/plan/plan.h"
-#include "tools/shardpack/plan/plan_tokens.h"
 
-bool plan_dtype_at(const struct plan_tokens *l, unsigned token, uint8_t *out, uint8_t *swap)
+bool plan_take_dtype(struct words *l, uint8_t *out, uint8_t *swap)
 {
+	struct word w;
 	uint32_t dtype;
 
-	*swap = l->bytes[token] && l->token[token][0] == '>';
-	dtype = text_named(shard_dtype_name, l->token[token] + *swap, l->bytes[token] - *swap, SHARD_U8);
+	if (!words_take(l, ' ', &w))
+		return false;
+	*swap = w.bytes && w.text[0] == '>';
+	dtype = text_named(shard_dtype_name, w.text + *swap, w.bytes - *swap, SHARD_U8);
 	*out = (uint8_t)dtype;
 	return dtype != TEXT_NO_NAME;
 }
@@ -48,16 +52,15 @@ static bool slice_fits(const struct plan *plan, const struct plan_slice *s)
 	return s->bytes - last == recipe_field_items(f) * item;
 }
 
-const char *plan_slice_read(const struct plan *plan, const struct plan_tokens *l, struct plan_slice *s)
+const char *plan_slice_read(const struct plan *plan, struct words *l, struct plan_slice *s)
 {
 	uint64_t field, file;
 
-	if (l->token_count != 9 || !plan_tokens_number(l, 1, SHARD_FIELDS_MAX, &field) ||
-	    field >= plan->recipe.field_count || !plan_tokens_number(l, 2, PLAN_INPUTS_MAX, &s->first) ||
-	    !plan_tokens_number(l, 3, PLAN_INPUTS_MAX, &s->count) || !plan_tokens_number(l, 4, PLAN_FILES_MAX, &file) ||
-	    file >= plan->file_count || !plan_tokens_number(l, 5, PLAN_BYTES_MAX, &s->offset) ||
-	    !plan_tokens_number(l, 6, PLAN_BYTES_MAX, &s->stride) ||
-	    !plan_tokens_number(l, 7, PLAN_BYTES_MAX, &s->bytes) || !plan_dtype_at(l, 8, &s->dtype, &s->swap))
+	if (!words_u64(l, ' ', SHARD_FIELDS_MAX, &field) || field >= plan->recipe.field_count ||
+	    !words_u64(l, ' ', PLAN_INPUTS_MAX, &s->first) || !words_u64(l, ' ', PLAN_INPUTS_MAX, &s->count) ||
+	    !words_u64(l, ' ', PLAN_FILES_MAX, &file) || file >= plan->file_count ||
+	    !words_u64(l, ' ', PLAN_BYTES_MAX, &s->offset) || !words_u64(l, ' ', PLAN_BYTES_MAX, &s->stride) ||
+	    !words_u64(l, ' ', PLAN_BYTES_MAX, &s->bytes) || !plan_take_dtype(l, &s->dtype, &s->swap) || !words_done(l))
 		return "not a slice within a file";
 	s->field = (uint16_t)field;
 	s->file = (uint32_t)file;

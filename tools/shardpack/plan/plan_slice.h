@@ -8,14 +8,14 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+struct words;
 struct plan;
 struct plan_slice;
-struct plan_tokens;
 
-/* NULL, or what is wrong with the line.  The files and fields of the plan are there already. */
-const char *plan_slice_read(const struct plan *plan, const struct plan_tokens *l, struct plan_slice *s);
+/* NULL, or what is wrong with what is behind "slice".  The files and fields of the plan are there already. */
+const char *plan_slice_read(const struct plan *plan, struct words *l, struct plan_slice *s);
 
-/* A dtype as in a file, '>' before it for the other byte order.  False if the token is none. */
-bool plan_dtype_at(const struct plan_tokens *l, unsigned token, uint8_t *out, uint8_t *swap);
+/* A dtype as in a file, '>' before it for the other byte order.  False if the next word is not one. */
+bool plan_take_dtype(struct words *l, uint8_t *out, uint8_t *swap);
 
 #endif

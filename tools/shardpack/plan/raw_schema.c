@@ -9,25 +9,21 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "libshard/base/words.h"
 #include "tools/common/text.h"
 
 /* "[32,32,3]", all of it; false if it is anything else. */
 static bool parse_axes(const char *text, size_t bytes, struct raw_field *f)
 {
+	struct words axes;
+
 	if (bytes < 3 || text[0] != '[' || text[bytes - 1] != ']')
 		return false;
-	text++;
-	bytes--;
-	while (bytes) {
-		size_t n = strcspn(text, ",]");
-
-		if (f->ndim == SHARD_DIMS_MAX || !text_u64(text, n, &f->shape[f->ndim]) || !f->shape[f->ndim] ||
-		    f->shape[f->ndim] > UINT32_MAX)
+	axes = words_of(text + 1, bytes - 2);
+	for (; !words_done(&axes); f->ndim++)
+		if (f->ndim == SHARD_DIMS_MAX || !words_u64(&axes, ',', UINT32_MAX, &f->shape[f->ndim]) ||
+		    !f->shape[f->ndim])
 			return false;
-		f->ndim++;
-		text += n + 1;
-		bytes -= n + 1;
-	}
 	return true;
 }
 

@@ -6,124 +6,107 @@
  * another plan.
  */
 #include "tools/shardpack/plan/recipe_read.h"
-#include "shard_pack.h"
 
 #include <string.h>
 
+#include "libshard/base/words.h"
+#include "shard_pack.h"
 #include "tools/shardpack/decode/decode_formats.h"
 #include "tools/shardpack/decode/image.h"
 #include "tools/shardpack/image/transform_image.h"
 #include "tools/shardpack/plan/field_option.h"
 #include "tools/shardpack/plan/recipe.h"
 
-struct cursor {
-	const char *at, *end;
-};
-
-/* The value of the line "KEY VALUE".  False, and the cursor stays, if it is another line. */
-static bool take_line(struct cursor *c, const char *key, const char **value, size_t *bytes)
+/* The value of the line "KEY VALUE".  False, with nothing taken, if it is another line. */
+static bool take_line(struct words *c, const char *key, struct words *value)
 {
-	const char *lf = memchr(c->at, '\n', (size_t)(c->end - c->at));
-	size_t key_bytes = strlen(key);
+	struct words next = *c;
 
-	if (!lf || (size_t)(lf - c->at) <= key_bytes || memcmp(c->at, key, key_bytes) || c->at[key_bytes] != ' ')
+	if (!words_line(&next, value) || !words_is(value, ' ', key) || words_done(value))
 		return false;
-	*value = c->at + key_bytes + 1;
-	*bytes = (size_t)(lf - *value);
-	c->at = lf + 1;
+	*c = next;
 	return true;
 }
 
-static bool take_number(struct cursor *c, const char *key, uint64_t min, uint64_t max, uint64_t *out)
+static bool take_number(struct words *c, const char *key, uint64_t min, uint64_t max, uint64_t *out)
 {
-	struct cursor start = *c;
-	const char *value;
-	size_t bytes;
+	struct words start = *c, value;
 
-	if (take_line(c, key, &value, &bytes) && text_u64(value, bytes, out) && *out >= min && *out <= max)
+	if (take_line(c, key, &value) && words_u64(&value, '\n', max, out) && *out >= min)
 		return true;
 	*c = start;
 	return false;
 }
 
-static bool take_word(struct cursor *c, const char *key, const char *const *names, uint32_t first, uint32_t *out)
+static bool take_word(struct words *c, const char *key, const char *const *names, uint32_t first, uint32_t *out)
 {
-	struct cursor start = *c;
-	const char *value;
-	size_t bytes;
-	if (take_line(c, key, &value, &bytes))
-		for (uint32_t i = first; names[i]; i++)
-			if (strlen(names[i]) == bytes && !memcmp(names[i], value, bytes)) {
-				*out = i;
+	struct words start = *c, value;
+
+	if (take_line(c, key, &value))
+		for (*out = first; names[*out]; (*out)++)
+			if (words_is(&value, '\n', names[*out]))
 				return true;
-			}
 	*c = start;
 	return false;
 }
 
 /* "[3,32,32]" of at most SHARD_DIMS_MAX numbers, none above 2^32 - 1. */
-static bool read_shape(const char *at, size_t bytes, struct shard_field *f)
+static bool read_shape(struct word w, struct shard_field *f)
 {
-	if (bytes < 2 || at[0] != '[' || at[bytes - 1] != ']')
-		return false;
-	at++;
-	bytes -= 2;
-	while (bytes) {
-		const char *comma = memchr(at, ',', bytes);
-		size_t n = comma ? (size_t)(comma - at) : bytes;
-		uint64_t value;
+	struct words c;
+	uint64_t size;
 
-		if (f->ndim == SHARD_DIMS_MAX || !text_u64(at, n, &value) || value > UINT32_MAX ||
-		    (comma && n + 1 == bytes))
+	if (w.bytes < 2 || w.text[0] != '[' || w.text[w.bytes - 1] != ']')
+		return false;
+	c = words_of(w.text + 1, w.bytes - 2);
+	for (; w.bytes > 2 && !words_done(&c); f->shape[f->ndim++] = (uint32_t)size)
+		if (f->ndim == SHARD_DIMS_MAX || !words_u64(&c, ',', UINT32_MAX, &size))
 			return false;
-		f->shape[f->ndim++] = (uint32_t)value;
-		at += n + (comma != NULL);
-		bytes -= n + (comma != NULL);
-	}
 	return true;
 }
 
-/*
- * What write_field() wrote behind "field "; *source is its ninth word, NULL if there is none.
- * Whether such a field can be is for shard_schema_lay_out().
- */
-static bool read_field(const char *value, size_t bytes, struct shard_field *f, const char **source,
-		       size_t *source_bytes)
+static bool take_named(struct words *c, const char *(*name_of)(uint32_t), uint32_t first, uint32_t *out)
 {
-	const char *word[8], *end = value + bytes;
-	size_t n[8];
-	uint64_t axes = 0, length = 0;
-	memset(f, 0, sizeof(*f));
-	for (unsigned i = 0; i < 8; i++) {
-		const char *blank = value < end ? memchr(value, ' ', (size_t)(end - value)) : NULL;
+	struct word w;
 
-		word[i] = value;
-		n[i] = (size_t)((blank ? blank : end) - value);
-		if (i < 7 && !blank)
-			return false;
-		value += n[i] + 1;
-	}
-	*source = value < end ? value : NULL;
-	*source_bytes = value < end ? (size_t)(end - value) : 0;
-	if (!n[0] || n[0] >= sizeof(f->name) || memchr(word[0], '\0', n[0]))
+	if (!words_take(c, ' ', &w))
 		return false;
-	memcpy(f->name, word[0], n[0]);
-	f->dtype = text_named(shard_dtype_name, word[1], n[1], SHARD_U8);
-	f->kind = text_named(shard_kind_name, word[2], n[2], SHARD_TENSOR);
-	f->layout = text_named(shard_layout_name, word[3], n[3], SHARD_LAYOUT_NONE);
-	f->semantic = text_named(shard_semantic_name, word[4], n[4], SHARD_SEMANTIC_NONE);
-	if (f->dtype == TEXT_NO_NAME || f->kind == TEXT_NO_NAME || f->layout == TEXT_NO_NAME ||
-	    f->semantic == TEXT_NO_NAME || !read_shape(word[5], n[5], f) || !text_u64(word[6], n[6], &axes) ||
-	    axes > 255 || !text_u64(word[7], n[7], &length) || length >= SHARD_FIELDS_MAX)
+	*out = text_named(name_of, w.text, w.bytes, first);
+	return *out != TEXT_NO_NAME;
+}
+
+/*
+ * What write_field() wrote behind "field "; a ninth word, which says its source, is left.  Whether
+ * such a field can be is for shard_schema_lay_out().
+ */
+static bool read_field(struct words *c, struct shard_field *f)
+{
+	struct word name, shape;
+	uint64_t axes, length;
+
+	memset(f, 0, sizeof(*f));
+	if (!words_take(c, ' ', &name) || !text_is_name(name.text, name.bytes, sizeof(f->name) - 1) ||
+	    !take_named(c, shard_dtype_name, SHARD_U8, &f->dtype) ||
+	    !take_named(c, shard_kind_name, SHARD_TENSOR, &f->kind) ||
+	    !take_named(c, shard_layout_name, SHARD_LAYOUT_NONE, &f->layout) ||
+	    !take_named(c, shard_semantic_name, SHARD_SEMANTIC_NONE, &f->semantic) || !words_take(c, ' ', &shape) ||
+	    !read_shape(shape, f) || !words_u64(c, ' ', 255, &axes) ||
+	    !words_u64(c, ' ', SHARD_FIELDS_MAX - 1, &length))
 		return false;
+	memcpy(f->name, name.text, name.bytes);
 	f->ragged_axes = (uint32_t)axes;
 	f->length_field = (uint32_t)length;
 	return true;
 }
 
+/* Is this how it is written? */
+static bool is_written(struct word w, const struct text *again)
+{
+	return !text_failed(again) && again->bytes == w.bytes && !memcmp(again->data, w.text, w.bytes);
+}
+
 /* The ninth word of a field, and the field that follows from it. */
-static bool read_source(const struct recipe *r, const char *word, size_t bytes, struct shard_field *f,
-			struct field_source *s)
+static bool read_source(const struct recipe *r, struct word said, struct shard_field *f, struct field_source *s)
 {
 	struct text typed = {0}, again = {0};
 	struct field_option o = {.given = 0};
@@ -131,13 +114,13 @@ static bool read_source(const struct recipe *r, const char *word, size_t bytes, 
 	bool ok;
 
 	text_format(&typed, "%s:", f->name);
-	text_add(&typed, word, bytes);
+	text_add(&typed, said.text, said.bytes);
 	ok = !text_failed(&typed) && strlen(typed.data) == typed.bytes &&
 	     field_option_parse(typed.data, true, &o, why, sizeof(why)) && strcmp(o.name, "image") &&
 	     field_option_settle(&o, &r->transform, f, s, why, sizeof(why));
 	if (ok) {
 		field_option_write(f, s, &again);
-		ok = !text_failed(&again) && again.bytes == bytes && !memcmp(again.data, word, bytes);
+		ok = is_written(said, &again);
 	}
 	field_option_free(&o);
 	text_free(&typed);
@@ -146,22 +129,22 @@ static bool read_source(const struct recipe *r, const char *word, size_t bytes, 
 }
 
 /* A field behind the label of an image: is it what its source makes of it? */
-static bool settle_source(struct recipe *r, uint32_t i, const char *word, size_t bytes)
+static bool settle_source(struct recipe *r, uint32_t i, const struct words *source)
 {
 	const struct shard_field said = r->field[i];
 	struct shard_field *f = &r->field[i], length;
 
 	if (i && field_set_length(&length, &r->field[i - 1])) {
 		r->from[i].kind = FIELD_LENGTH;
-		return !word && !memcmp(&length, &said, sizeof(said));
+		return words_done(source) && !memcmp(&length, &said, sizeof(said));
 	}
-	if (!word) {
+	if (words_done(source)) {
 		r->from[i] = (struct field_source){.kind = FIELD_TENSOR, .column = true};
 		strcpy(r->from[i].from, said.name);
 		return !said.ndim && !said.kind && !said.semantic && !said.layout && !said.ragged_axes &&
 		       !said.length_field;
 	}
-	if (!read_source(r, word, bytes, f, &r->from[i]))
+	if (!read_source(r, words_rest(source), f, &r->from[i]))
 		return false;
 	if (r->from[i].turn != TURN_UNSAID && r->exif != EXIF_APPLY)
 		return false;
@@ -169,19 +152,17 @@ static bool settle_source(struct recipe *r, uint32_t i, const char *word, size_t
 	return !memcmp(f, &said, sizeof(said));
 }
 
-static bool take_fields(struct cursor *c, struct recipe *r)
+static bool take_fields(struct words *c, struct recipe *r)
 {
-	struct cursor start = *c;
-	const char *value, *source = NULL;
+	struct words start = *c, line;
 	struct shard_field length;
-	size_t bytes, source_bytes;
 	uint32_t max = recipe_is_images(r) ? recipe_named_max(r) : SHARD_FIELDS_MAX;
 
-	while (take_line(c, "field", &value, &bytes)) {
+	while (take_line(c, "field", &line)) {
 		uint32_t i = r->field_count++;
 
-		if (i == max || !read_field(value, bytes, &r->field[i], &source, &source_bytes) ||
-		    !(recipe_is_images(r) ? settle_source(r, i, source, source_bytes) : !source)) {
+		if (i == max || !read_field(&line, &r->field[i]) ||
+		    !(recipe_is_images(r) ? settle_source(r, i, &line) : words_done(&line))) {
 			*c = start;
 			return false;
 		}
@@ -194,47 +175,38 @@ static bool take_fields(struct cursor *c, struct recipe *r)
 }
 
 /* A line that names any value but the first of the list.  False if it is there and wrong. */
-static bool take_optional_word(struct cursor *c, const char *key, const char *const *names, uint32_t *out)
+static bool take_optional_word(struct words *c, const char *key, const char *const *names, uint32_t *out)
 {
-	struct cursor start = *c;
-	const char *value;
-	size_t bytes;
+	struct words peek = *c, value;
 
 	*out = 0;
-	if (!take_line(c, key, &value, &bytes))
-		return true;
-	*c = start;
-	return take_word(c, key, names, 1, out);
+	return !take_line(&peek, key, &value) || take_word(c, key, names, 1, out);
 }
 
 /* Numbers in the form that write_channels() gives them, no other. */
-static bool take_channels(struct cursor *c, const char *key, double *value)
+static bool take_channels(struct words *c, const char *key, double *value)
 {
-	char number[TEXT_DOUBLE_CHARS];
-	struct cursor start = *c;
-	const char *at;
-	size_t left, n;
-	uint32_t i;
+	char again[TEXT_DOUBLE_CHARS];
+	struct words start = *c, line;
+	struct word w;
+	uint32_t i = 0;
 
-	if (!take_line(c, key, &at, &left))
+	if (!take_line(c, key, &line))
 		return false;
-	for (i = 0; i < IMAGE_CHANNELS; i++, at += n + 1, left -= n + 1) {
-		n = i + 1 < IMAGE_CHANNELS ? strcspn(at, " \n") : left;
-		if (n > left || (i + 1 < IMAGE_CHANNELS && n == left) || !text_parse_double(at, n, &value[i]))
-			break;
-		text_double(number, value[i]);
-		if (strlen(number) != n || memcmp(number, at, n))
+	for (; i < IMAGE_CHANNELS && words_take(&line, ' ', &w) && text_parse_double(w.text, w.bytes, &value[i]); i++) {
+		text_double(again, value[i]);
+		if (!word_is(w, again))
 			break;
 	}
-	if (i == IMAGE_CHANNELS)
+	if (i == IMAGE_CHANNELS && words_done(&line))
 		return true;
 	*c = start;
 	return false;
 }
 
-static bool take_samples(struct cursor *c, struct transform_options *t)
+static bool take_samples(struct words *c, struct transform_options *t)
 {
-	struct cursor start = *c;
+	struct words start = *c;
 	struct normal_table table;
 	uint32_t samples, channel;
 	uint64_t bits;
@@ -258,24 +230,21 @@ static bool take_samples(struct cursor *c, struct transform_options *t)
 }
 
 /* A line that is there if a limit is not the default; only as limits_write() writes it. */
-static bool take_limits(struct cursor *c, struct limits *l)
+static bool take_limits(struct words *c, struct limits *l)
 {
-	struct cursor start = *c;
+	struct words start = *c, value;
 	struct text typed = {0}, again = {0};
-	const char *value;
-	size_t bytes;
 	char why[320];
 	bool ok;
 
-	if (!take_line(c, "limit", &value, &bytes))
+	if (!take_line(c, "limit", &value))
 		return true;
-	text_add(&typed, value, bytes);
-	ok = !text_failed(&typed) && bytes && strlen(typed.data) == bytes &&
+	text_add(&typed, value.at, words_rest(&value).bytes);
+	ok = !text_failed(&typed) && typed.bytes && strlen(typed.data) == typed.bytes &&
 	     limits_parse(typed.data, l, why, sizeof(why));
 	if (ok) {
 		limits_write(l, &again);
-		bytes = (size_t)(c->at - start.at);
-		ok = !text_failed(&again) && again.bytes == bytes && !memcmp(again.data, start.at, bytes);
+		ok = is_written((struct word){start.at, (size_t)(c->at - start.at)}, &again);
 	}
 	if (!ok)
 		*c = start;
@@ -285,31 +254,23 @@ static bool take_limits(struct cursor *c, struct limits *l)
 }
 
 /* Names of formats, in their one order. */
-static bool take_formats(struct cursor *c, uint32_t *formats)
+static bool take_formats(struct words *c, uint32_t *formats)
 {
-	struct cursor start = *c;
-	const struct decode_format_name *f = decode_format_names;
-	const char *at, *end;
-	size_t bytes;
+	struct words start = *c, line;
 
-	if (!take_line(c, "formats", &at, &bytes))
+	if (!take_line(c, "formats", &line))
 		return true;
-	for (end = at + bytes; f->bit && at < end; f++) {
-		size_t n = strlen(f->name);
-
-		if ((size_t)(end - at) < n || memcmp(at, f->name, n) || (at + n < end && at[n] != ' '))
-			continue;
-		*formats |= f->bit;
-		at += n + (at + n < end);
-	}
-	if (*formats && at == end && end[-1] != ' ')
+	for (const struct decode_format_name *f = decode_format_names; f->bit; f++)
+		if (words_is(&line, ' ', f->name))
+			*formats |= f->bit;
+	if (*formats && words_done(&line))
 		return true;
 	*c = start;
 	return false;
 }
 
 /* A line that is there if an image may have several labels. */
-static bool take_label_room(struct cursor *c, struct recipe *r)
+static bool take_label_room(struct words *c, struct recipe *r)
 {
 	uint64_t room = 0;
 
@@ -319,7 +280,7 @@ static bool take_label_room(struct cursor *c, struct recipe *r)
 	return true;
 }
 
-static bool take_transform(struct cursor *c, struct recipe *r)
+static bool take_transform(struct words *c, struct recipe *r)
 {
 	uint64_t resize = 0, crop = 0;
 	uint32_t fit = 0, filter = 0, pixels = 0, layout = 0, scale = 0;
@@ -350,7 +311,7 @@ static bool take_transform(struct cursor *c, struct recipe *r)
 
 size_t recipe_read(struct recipe *r, const char *in, size_t in_bytes, size_t *wrong)
 {
-	struct cursor c = {in, in + in_bytes};
+	struct words c = words_of(in, in_bytes);
 	uint64_t align = 0;
 	bool ok;
 

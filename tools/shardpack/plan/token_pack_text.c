@@ -8,11 +8,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "libshard/base/words.h"
 #include "shard_pack.h"
 #include "tools/common/text.h"
 #include "tools/shardpack/plan/plan.h"
 #include "tools/shardpack/plan/plan_slice.h"
-#include "tools/shardpack/plan/plan_tokens.h"
 #include "tools/shardpack/token_pack/token_pack.h"
 
 #define TOKENS_MAX (UINT64_C(1) << 60) /* sums of a few stay below 2^64 */
@@ -65,24 +65,26 @@ void token_pack_write(const struct token_pack *p, struct text *out)
 	text_format(out, "\n");
 }
 
-bool token_pack_read_stream(struct token_pack *p, const struct plan_tokens *l, const struct plan *plan)
+bool token_pack_read_stream(struct token_pack *p, struct words *l, const struct plan *plan)
 {
 	struct token_stream s = {.index_file = PLAN_NO_FILE};
 	uint64_t file, index = PLAN_NO_FILE, room, item;
 
-	if (l->token_count != 6 || !plan_tokens_number(l, 1, PLAN_FILES_MAX, &file) || file >= plan->file_count ||
-	    !plan_tokens_number(l, 2, TOKENS_MAX, &s.offset) || !plan_tokens_number(l, 3, TOKENS_MAX, &s.count) ||
-	    !s.count || s.count > TOKENS_MAX - p->token_count)
+	if (!words_u64(l, ' ', PLAN_FILES_MAX, &file) || file >= plan->file_count ||
+	    !words_u64(l, ' ', TOKENS_MAX, &s.offset) || !words_u64(l, ' ', TOKENS_MAX, &s.count) || !s.count ||
+	    s.count > TOKENS_MAX - p->token_count)
 		return false;
 	s.file = (uint32_t)file;
-	if (!plan_dtype_at(l, 4, &s.dtype, &s.swap) || s.dtype > SHARD_I64)
+	if (!plan_take_dtype(l, &s.dtype, &s.swap) || s.dtype > SHARD_I64)
 		return false;
 	item = shard_dtype_bytes(s.dtype);
 	room = plan->file[file].bytes;
 	if (s.offset > room || s.count > (room - s.offset) / item)
 		return false;
-	if (!plan_tokens_is(l, 5, "-") &&
-	    (!plan_tokens_number(l, 5, PLAN_FILES_MAX, &index) || index >= plan->file_count || index == file))
+	if (!words_is(l, ' ', "-") &&
+	    (!words_u64(l, ' ', PLAN_FILES_MAX, &index) || index >= plan->file_count || index == file))
+		return false;
+	if (!words_done(l))
 		return false;
 	s.index_file = (uint32_t)index;
 	return token_pack_add(p, &s);
@@ -97,21 +99,21 @@ static bool has_ends(const struct token_pack *p)
 	return p->stream_count > 0;
 }
 
-bool token_pack_read(struct token_pack *p, const struct plan_tokens *l, const struct recipe *r)
+bool token_pack_read(struct token_pack *p, struct words *l, const struct recipe *r)
 {
 	struct recipe *said;
 	uint64_t most;
 	uint32_t room = r->field[0].shape[0], dtype = r->field[0].dtype;
 	bool same;
 
-	p->by_token = !plan_tokens_is(l, 1, "-");
-	if (!plan_tokens_is(l, 0, "pack") || l->token_count != 7 || !has_ends(p) ||
-	    (p->by_token && !plan_tokens_number(l, 1, UINT64_MAX, &p->end_of_text)) ||
-	    !plan_tokens_number(l, 2, TOKENS_MAX, &p->document_count) ||
-	    !plan_tokens_number(l, 3, TOKENS_MAX, &p->piece_count) ||
-	    !plan_tokens_number(l, 4, PLAN_INPUTS_MAX - 1, &p->window_count) ||
-	    !plan_tokens_number(l, 5, TOKEN_PACK_ROOM_MAX, &most) || !most || !p->window_count ||
-	    !text_unhex(l->token[6], l->bytes[6], p->digest, sizeof(p->digest)))
+	if (!words_is(l, ' ', "pack"))
+		return false;
+	p->by_token = !words_is(l, ' ', "-");
+	if (!has_ends(p) || (p->by_token && !words_u64(l, ' ', UINT64_MAX, &p->end_of_text)) ||
+	    !words_u64(l, ' ', TOKENS_MAX, &p->document_count) || !words_u64(l, ' ', TOKENS_MAX, &p->piece_count) ||
+	    !words_u64(l, ' ', PLAN_INPUTS_MAX - 1, &p->window_count) ||
+	    !words_u64(l, ' ', TOKEN_PACK_ROOM_MAX, &most) || !most || !p->window_count ||
+	    !words_hex(l, ' ', p->digest, sizeof(p->digest)) || !words_done(l))
 		return false;
 	p->piece_max = (uint32_t)most;
 	p->width = r->field[TOKEN_PACK_LENGTHS].shape[0];

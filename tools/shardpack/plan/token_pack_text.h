@@ -8,8 +8,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+struct words;
 struct plan;
-struct plan_tokens;
 struct recipe;
 struct text;
 struct token_pack;
@@ -17,9 +17,12 @@ struct token_pack;
 /* What a record has; tokens are of dtype u8, u16 or u32. */
 void token_pack_fields(const struct token_pack *p, struct recipe *r, uint32_t dtype, uint32_t room, bool positions);
 
-/* Lines of a plan.  False if a line is not one that token_pack_write() writes. */
+/*
+ * Lines of a plan, and what is behind "stream" in one.  False if a line is not one that
+ * token_pack_write() writes.
+ */
 void token_pack_write(const struct token_pack *p, struct text *out);
-bool token_pack_read_stream(struct token_pack *p, const struct plan_tokens *l, const struct plan *plan);
-bool token_pack_read(struct token_pack *p, const struct plan_tokens *l, const struct recipe *r);
+bool token_pack_read_stream(struct token_pack *p, struct words *l, const struct plan *plan);
+bool token_pack_read(struct token_pack *p, struct words *l, const struct recipe *r);
 
 #endif

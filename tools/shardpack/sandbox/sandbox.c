@@ -22,6 +22,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "libshard/io/proc.h"
 #include "tools/common/exit_code.h"
 #include "tools/common/message.h"
 #include "tools/common/signals.h"
@@ -138,19 +139,12 @@ static bool end_process(struct sandbox_worker *w, int *status)
 /* The most memory that the process ever had; 0 if the system does not say. */
 static uint64_t peak_bytes(const struct sandbox_worker *w)
 {
-	char path[64], text[4096], *at;
-	unsigned long long kib = 0;
-	ssize_t n;
-	int fd;
+	char path[64];
+	uint64_t kib;
 
 	snprintf(path, sizeof(path), "/proc/%d/status", (int)w->pid);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	n = fd < 0 ? 0 : pread(fd, text, sizeof(text) - 1, 0);
-	if (fd >= 0)
-		close(fd);
-	text[n > 0 ? n : 0] = '\0';
-	at = strstr(text, "\nVmPeak:");
-	return at && sscanf(at + 8, "%llu", &kib) == 1 ? kib * 1024 : 0;
+	kib = proc_number(path, "\nVmPeak:");
+	return kib == UINT64_MAX ? 0 : kib * 1024;
 }
 
 bool sandbox_took_memory(const struct sandbox_worker *w)
