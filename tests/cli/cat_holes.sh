@@ -38,7 +38,7 @@ truncate -s 3G table.csv
 run 1 "$PACK" images table.csv -o d1 --resize 8 --crop 8
 said "shardpack: $PWD/table.csv: 65536 zeros at byte 0: it is no text"
 run 0 "$PACK" build d
-truncate -s 3G d/.shardpack/receipts-00000.0 2>/dev/null || die "there is no receipt"
+truncate -s 3G d/.shardpack/receipts-00000 2>/dev/null || die "there is no receipt"
 run 1 "$PACK" seal d
-said "shardpack: d/.shardpack/receipts-00000.0: 65536 zeros at byte 65536: it is no text"
+said "shardpack: d/.shardpack/receipts-00000: 65536 zeros at byte 65536: it is no text"
 echo "18 commands"

@@ -170,20 +170,20 @@ pixels_of_pillow() {
 	LIKE=(--pixels "$name")
 }
 
-# The receipts of shards, which lie 64 to a file.  Each ends with the line "end DIGEST".
+# The receipts of shards, in one file for each process.  Each ends with the line "end DIGEST".
 pick_receipts() { # 1 SHARD FILE...: print those of the shard; with 0 those of all others
 	awk -v want="$1" -v shard="$2" '/^receipt / { one = "" } { one = one $0 "\n" }
 		/^shard / { mine = $2 == shard } /^end / && mine == want { printf "%s", one }' "${@:3}"
 }
 receipt() { # DIR SHARD: print it
-	pick_receipts 1 "$2" "$1/.shardpack/receipts-$(printf %05d $(($2 / 64)))".*
+	pick_receipts 1 "$2" "$1"/.shardpack/receipts-*
 }
 lose_receipt() { # DIR SHARD...: take them away
 	local dir=$1 shard file
 	shift
 	for shard; do
 		[ -n "$(receipt "$dir" "$shard")" ] || die "$dir: shard $shard has no receipt"
-		for file in "$dir/.shardpack/receipts-$(printf %05d $((shard / 64)))".*; do
+		for file in "$dir"/.shardpack/receipts-*; do
 			pick_receipts 0 "$shard" "$file" >left
 			cat left >"$file"
 		done
@@ -193,7 +193,7 @@ edit_receipt() { # DIR SHARD SED
 	local one
 	one=$(receipt "$1" "$2" | sed "$3")
 	lose_receipt "$1" "$2"
-	echo "$one" >>"$1/.shardpack/receipts-$(printf %05d $(($2 / 64))).0"
+	echo "$one" >>"$1/.shardpack/receipts-00000"
 }
 
 # link_pack OUT SOURCE FILE: OUT is shardpack with SOURCE in the place of that file of it

@@ -45,14 +45,14 @@ compared() {
 	before=$(sha256sum ds/*.shard ds/.shardpack/*)
 	run 5 "$PACK" build ds --again
 	said "shardpack: ds/$shard.shard: has other bytes than these sources make; if they are the right ones, \
-remove it and .shardpack/receipts-00000.*, and build it of them"
+remove it and .shardpack/receipts-*, and build it of them"
 	said "shardpack: ds: 1 shard has other bytes than these sources make"
 	[ "$before" = "$(sha256sum ds/*.shard ds/.shardpack/*)" ] || die "$*: --again changed something: $(contents ds)"
 	run 0 "$PACK" build ds --again --part 0/2 -j3
 	grep -qx "shardpack: ds: [0-9]* shards have the bytes that these sources make" err || die "$(cat err)"
 	run 5 "$PACK" build ds --again --part 1/2 -q
 	# What it says helps.
-	rm ds/$shard.shard ds/.shardpack/receipts-00000.*
+	rm ds/$shard.shard ds/.shardpack/receipts-*
 	run 0 "$PACK" build ds --again -q # which also builds what is missing
 	run 0 "$PACK" build ds --again --trust-names -q
 	run 0 "$PACK" seal ds -q

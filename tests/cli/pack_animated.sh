@@ -153,7 +153,7 @@ lose_receipt blind 1
 edit_receipt blind 2 '1s/.*/receipt 3/'
 mv good away
 run 0 "$PACK" seal blind --report r.json -v
-grep -q "receipts-00000.\*: the receipt of shard 2 is of another version; making it again from the shard" err || die "$(cat err)"
+grep -q "receipts-\*: the receipt of shard 2 is of another version; making it again from the shard" err || die "$(cat err)"
 [ "$(json r.json 'd["first_of_several"]')" = None ] || die "$(cat r.json)"
 mv away good
 same planned blind

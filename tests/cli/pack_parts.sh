@@ -66,10 +66,10 @@ edit_receipt ds3 4 's/sha256 ./sha256 /'
 run 0 "$PACK" build ds3
 said "shardpack: ds3: 6 of 6 shards are there already"
 for shard in 1 3 4 5; do
-	grep -q "^shard $shard " ds3/.shardpack/receipts-00000.1 || die "receipt $shard was not made again"
+	grep -q "^shard $shard " ds3/.shardpack/receipts-00001 || die "receipt $shard was not made again"
 done
 receipt ds3 2 | diff kept -
-[ "$(cat ds3/.shardpack/receipts-00000.* | grep -c "^shard 2 ")" = 1 ] || die "it was made again"
+[ "$(cat ds3/.shardpack/receipts-* | grep -c "^shard 2 ")" = 1 ] || die "it was made again"
 # A shard that rots between build and seal is met by its hash.
 lose_receipt ds3 0
 printf x | dd of=ds3/00000.shard bs=1 seek=9000 conv=notrunc status=none

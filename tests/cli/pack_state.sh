@@ -134,12 +134,14 @@ struct dirent *readdir(DIR *d)
 {
 	struct dirent *(*real)(DIR *) = (struct dirent * (*)(DIR *)) dlsym(RTLD_NEXT, "readdir");
 	char link[64], path[4096 + 32] = "";
+	int before = errno; /* at the end readdir() leaves it as it was */
 	snprintf(link, sizeof(link), "/proc/self/fd/%d", dirfd(d));
 	if (readlink(link, path, 4095) > 0 && strstr(path, "/.shardpack") &&
 	    access(strcat(path, "/../dataset.manifest"), F_OK) == 0) {
 		errno = EIO;
 		return NULL;
 	}
+	errno = before;
 	return real(d);
 }
 struct dirent64 *readdir64(DIR *d)

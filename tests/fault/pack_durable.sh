@@ -75,10 +75,10 @@ logged 0 "$PACK" images src -o other/deep "${ARGS[@]}"
 judge >verdict
 grep -q "^mkdir .*/other: the folder above was not synced" verdict || die "a lost fsync after mkdir is not noticed"
 grep -q "^name .*/dataset.manifest: " verdict || die "a lost fsync after publishing is not noticed"
-grep -q "^name .*/receipts-00000.0: " verdict || die "a lost fsync of the state folder is not noticed"
+grep -q "^name .*/receipts-00000: " verdict || die "a lost fsync of the state folder is not noticed"
 broken=$(wc -l <verdict)
 rm -r bad
 SYNC_FORGET=data logged 0 "$PACK" images src -o last "${ARGS[@]}"
 judge >verdict
-grep -q "/receipts-00000.0: not synced after it was added to" verdict || die "a lost fdatasync is not noticed"
+grep -q "/receipts-00000: not synced after it was added to" verdict || die "a lost fdatasync is not noticed"
 echo "$((broken + $(wc -l <verdict) - 2)) broken promises are noticed in the control"

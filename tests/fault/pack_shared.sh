@@ -151,7 +151,7 @@ run 0 with_shim silly ./broken images src -o ds "${RECIPE[@]}" -q
 # A file of receipts that another machine removed: the receipt goes to a new one.
 plan
 run 0 with_shim stale "$PACK" build ds -q
-[ -e ds/.shardpack/receipts-00000.1 ] || die "there is no second file: $(contents ds)"
+[ -e ds/.shardpack/receipts-00001 ] || die "there is no second file: $(contents ds)"
 sealed
 break_pack receipt_files.c 's/ == ESTALE/ == -1/'
 plan

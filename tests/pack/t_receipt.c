@@ -110,47 +110,71 @@ static struct receipt written(uint64_t records)
 	return (struct receipt){.record_count = records, .mtime_ns = 1, .read_back = true};
 }
 
-static void add(struct receipt_files *f, const char *dir, uint64_t shard_idx, uint64_t records)
+static void begin_files(struct receipt_files *f, const char *dir)
+{
+	receipt_files_open(f);
+	CHECK_EQ(receipt_files_read(f, dir), 0);
+}
+
+static void add(struct receipt_files *f, uint64_t shard_idx, uint64_t records)
 {
 	struct receipt r = written(records);
 	struct shard_error err;
 
-	CHECK_EQ(receipt_files_add(f, dir, shard_idx, &r, &err), SHARD_OK);
+	CHECK_EQ(receipt_files_add(f, shard_idx, &r, &err), SHARD_OK);
+}
+
+/* As a process finds it that begins now. */
+static bool find(const char *dir, uint64_t shard_idx, const struct receipt *is, struct receipt *r)
+{
+	struct receipt_texts t = {.count = 0};
+	bool there;
+
+	CHECK_EQ(receipt_texts_read(&t, dir), 0);
+	there = receipt_find(&t, shard_idx, is, r, NULL);
+	receipt_texts_free(&t);
+	return there;
 }
 
 /* How many records the receipt of a shard speaks of, if that has `is`; NONE if there is none. */
 static uint64_t found(const char *dir, uint64_t shard_idx, uint64_t is)
 {
 	struct receipt want = written(is), r = {0};
-	bool there = false;
-	uint64_t records;
+	uint64_t records = find(dir, shard_idx, &want, &r) ? r.record_count : NONE;
 
-	CHECK_EQ(receipt_read(dir, shard_idx, &want, &r, &there), 0);
-	records = there ? r.record_count : NONE;
 	receipt_free(&r);
 	return records;
 }
 
-TEST(each_process_has_files_of_its_own)
+static bool has_file(const char *dir, unsigned number)
 {
-	struct receipt_files one, two;
-	char dir[200], name[256];
+	char name[256];
+
+	snprintf(name, sizeof(name), "%s/receipts-%05u", dir, number);
+	return access(name, F_OK) == 0;
+}
+
+TEST(each_process_has_a_file_of_its_own)
+{
+	struct receipt_files one, two, late;
+	char dir[200];
 
 	make_folder(dir, sizeof(dir));
-	receipt_files_open(&one);
-	receipt_files_open(&two);
+	begin_files(&one, dir);
+	begin_files(&two, dir);
 	for (uint64_t shard = 0; shard < 200; shard++)
-		add(shard % 3 ? &one : &two, dir, shard, shard + 1);
+		add(shard % 3 ? &one : &two, shard, shard + 1);
 	for (uint64_t shard = 0; shard < 200; shard++)
 		CHECK_EQ(found(dir, shard, shard + 1), shard + 1);
 	CHECK_EQ(found(dir, 200, 1), NONE);
 	CHECK_EQ(found(dir, 1000, 1), NONE);
-	for (unsigned i = 0; i < 8; i++) {
-		snprintf(name, sizeof(name), "%s/receipts-%05u.%u", dir, i / 2, i % 2);
-		CHECK_EQ(access(name, F_OK), 0);
-	}
-	snprintf(name, sizeof(name), "%s/receipts-00000.2", dir);
-	CHECK(access(name, F_OK) != 0);
+	CHECK(has_file(dir, 0) && has_file(dir, 1) && !has_file(dir, 2));
+	receipt_files_let_go(&one); /* another machine has removed it, or a write failed: then another one */
+	add(&one, 300, 1);
+	CHECK(has_file(dir, 2) && !has_file(dir, 3));
+	begin_files(&late, dir); /* which has nothing to add */
+	receipt_files_close(&late);
+	CHECK(!has_file(dir, 3));
 	receipt_files_close(&one);
 	receipt_files_close(&two);
 }
@@ -163,11 +187,11 @@ TEST(a_receipt_of_other_bytes_is_never_hidden)
 		char dir[200];
 
 		make_folder(dir, sizeof(dir));
-		receipt_files_open(&one);
-		receipt_files_open(&two);
-		add(&one, dir, 70, i == 0 ? 8 : 7);
-		add(&one, dir, 70, i == 1 ? 8 : 7);
-		add(&two, dir, 70, i == 2 ? 8 : 7);
+		begin_files(&one, dir);
+		begin_files(&two, dir);
+		add(&one, 70, i == 0 ? 8 : 7);
+		add(&one, 70, i == 1 ? 8 : 7);
+		add(&two, 70, i == 2 ? 8 : 7);
 		CHECK_EQ(found(dir, 70, 7), i < 3 ? 8u : 7u);
 		receipt_files_close(&one);
 		receipt_files_close(&two);
@@ -195,25 +219,22 @@ TEST(the_receipt_that_says_most_counts)
 	struct receipt full = written(5), poor = full, back = {0};
 	struct receipt_files one, two;
 	struct shard_error err;
-	bool there = false;
 	char dir[200];
 
 	make_folder(dir, sizeof(dir));
-	receipt_files_open(&one);
-	receipt_files_open(&two);
-	add(&one, dir, 0, 1);
-	add(&two, dir, 0, 1);
+	begin_files(&one, dir);
+	begin_files(&two, dir);
+	add(&one, 0, 1);
+	add(&two, 0, 1);
 	poor.fit.unknown = 5;
 	full.fit.images = 5;
-	CHECK_EQ(receipt_files_add(&two, dir, 1, &poor, &err), SHARD_OK);
-	CHECK_EQ(receipt_files_add(&one, dir, 1, &full, &err), SHARD_OK);
-	CHECK_EQ(receipt_read(dir, 1, &full, &back, &there), 0);
-	CHECK(there && back.fit.images == 5 && !back.fit.unknown);
+	CHECK_EQ(receipt_files_add(&two, 1, &poor, &err), SHARD_OK);
+	CHECK_EQ(receipt_files_add(&one, 1, &full, &err), SHARD_OK);
+	CHECK(find(dir, 1, &full, &back) && back.fit.images == 5 && !back.fit.unknown);
 	full.mtime_ns = 2; /* written again since: the newer one spares reading it */
 	full.fit.images = 0;
-	CHECK_EQ(receipt_files_add(&one, dir, 1, &full, &err), SHARD_OK);
-	CHECK_EQ(receipt_read(dir, 1, &full, &back, &there), 0);
-	CHECK(there && back.mtime_ns == 2);
+	CHECK_EQ(receipt_files_add(&one, 1, &full, &err), SHARD_OK);
+	CHECK(find(dir, 1, &full, &back) && back.mtime_ns == 2);
 	receipt_free(&back);
 	receipt_files_close(&one);
 	receipt_files_close(&two);
@@ -225,17 +246,15 @@ TEST(a_receipt_keeps_what_is_counted_of_fields)
 	struct fit_count sum = {.images = 0};
 	struct receipt_files files;
 	struct shard_error err;
-	bool there = false;
 	char dir[200];
 
 	make_folder(dir, sizeof(dir));
-	receipt_files_open(&files);
+	begin_files(&files, dir);
 	full.fit.images = 5;
 	full.fit.field[2] = (struct fit_field){.records = 5, .without = 2, .first = 17, .least = 1, .most = 9};
 	full.fit.field[22] = (struct fit_field){.records = 5, .without = 5, .first = 3};
-	CHECK_EQ(receipt_files_add(&files, dir, 1, &full, &err), SHARD_OK);
-	CHECK_EQ(receipt_read(dir, 1, &full, &back, &there), 0);
-	CHECK(there && !memcmp(back.fit.field, full.fit.field, sizeof(full.fit.field)));
+	CHECK_EQ(receipt_files_add(&files, 1, &full, &err), SHARD_OK);
+	CHECK(find(dir, 1, &full, &back) && !memcmp(back.fit.field, full.fit.field, sizeof(full.fit.field)));
 	/* and shards add up: the input that comes first in the source, a range of what is there */
 	fit_count_add(&sum, &back.fit);
 	back.fit.field[2] = (struct fit_field){.records = 4, .without = 1, .first = 4, .least = 3, .most = 12};
@@ -258,15 +277,15 @@ TEST(what_is_torn_does_not_count_and_hides_nothing)
 	off_t first;
 
 	make_folder(dir, sizeof(dir));
-	snprintf(name, sizeof(name), "%s/receipts-00000.0", dir);
-	receipt_files_open(&one);
-	add(&one, dir, 3, 1);
+	snprintf(name, sizeof(name), "%s/receipts-00000", dir);
+	begin_files(&one, dir);
+	add(&one, 3, 1);
 	CHECK_EQ(stat(name, &st), 0);
 	first = st.st_size;
-	add(&one, dir, 4, 1);
+	add(&one, 4, 1);
 	CHECK_EQ(stat(name, &st), 0);
-	receipt_files_open(&two);
-	add(&two, dir, 5, 1);
+	begin_files(&two, dir);
+	add(&two, 5, 1);
 	for (off_t cut = st.st_size - 2; cut >= first; cut--) { /* without its last LF it is whole */
 		CHECK_EQ(truncate(name, cut), 0);
 		CHECK_EQ(found(dir, 3, 1), 1u);

@@ -66,8 +66,9 @@ static bool is_hole(const char *chunk, size_t bytes)
 	return !chunk[0] && !memcmp(chunk, chunk + 1, bytes - 1);
 }
 
-static int read_text(const char *path, struct text *out, bool *found, bool quiet)
+int files_read(const char *path, struct text *out, bool *found)
 {
+	size_t before = out->bytes;
 	char chunk[65536];
 	struct stat st;
 	ssize_t n = 0;
@@ -75,18 +76,17 @@ static int read_text(const char *path, struct text *out, bool *found, bool quiet
 
 	*found = fd >= 0;
 	if (fd < 0)
-		return errno == ENOENT ? EXIT_DONE : quiet ? EXIT_IO : fail(EXIT_IO, "%s: %s", path, strerror(errno));
+		return errno == ENOENT ? EXIT_DONE : fail(EXIT_IO, "%s: %s", path, strerror(errno));
 	if (fstat(fd, &st) != 0 || !S_ISREG(st.st_mode)) {
 		close(fd);
-		return quiet ? EXIT_IO : fail(EXIT_IO, "%s: not a regular file", path);
+		return fail(EXIT_IO, "%s: not a regular file", path);
 	}
 	text_add(out, "", 0);
 	while (code == EXIT_DONE && !text_failed(out) &&
 	       ((n = read(fd, chunk, sizeof(chunk))) > 0 || (n < 0 && errno == EINTR))) {
 		if (n == (ssize_t)sizeof(chunk) && is_hole(chunk, sizeof(chunk)))
-			code = quiet ? EXIT_BAD
-				     : fail(EXIT_BAD, "%s: %zu zeros at byte %zu: it is no text", path, sizeof(chunk),
-					    out->bytes);
+			code = fail(EXIT_BAD, "%s: %zu zeros at byte %zu: it is no text", path, sizeof(chunk),
+				    out->bytes - before);
 		else if (n > 0)
 			text_add(out, chunk, (size_t)n);
 	}
@@ -95,21 +95,11 @@ static int read_text(const char *path, struct text *out, bool *found, bool quiet
 		return code;
 	}
 	if (n < 0)
-		code = quiet ? EXIT_IO : fail(EXIT_IO, "%s: %s", path, strerror(errno));
+		code = fail(EXIT_IO, "%s: %s", path, strerror(errno));
 	else if (text_failed(out))
-		code = quiet ? EXIT_IO : shelf_refuse(out->shelf, "%s, after %zu bytes", path, out->bytes);
+		code = shelf_refuse(out->shelf, "%s, after %zu bytes", path, out->bytes);
 	close(fd);
 	return code;
-}
-
-int files_read(const char *path, struct text *out, bool *found)
-{
-	return read_text(path, out, found, false);
-}
-
-int files_read_quietly(const char *path, struct text *out, bool *found)
-{
-	return read_text(path, out, found, true);
 }
 
 int files_list(const char *dir, void (*each)(void *context, const char *name), void *context, bool *absent)

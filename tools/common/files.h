@@ -26,7 +26,6 @@ int files_numbered(char *out, const char *dir, const char *prefix, uint64_t numb
  * none.  What is in the text already stays before it; the text may be on a shelf.
  */
 int files_read(const char *path, struct text *out, bool *found);
-int files_read_quietly(const char *path, struct text *out, bool *found); /* without a word of what is wrong */
 
 /*
  * Read at an offset.  Returns the bytes that were read; if those are fewer, errno says why, and is

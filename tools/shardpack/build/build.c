@@ -26,6 +26,7 @@
 #include "tools/shardpack/convert/account.h"
 #include "tools/shardpack/plan/plan.h"
 #include "tools/shardpack/receipt/receipt.h"
+#include "tools/shardpack/receipt/receipt_files.h"
 
 /* ---- what is there already ---- */
 
@@ -40,7 +41,7 @@ static int survey(struct build *b)
 		struct receipt r = {0};
 		bool there;
 
-		code = interrupted() ? EXIT_INTERRUPTED : published_find(job, k, &r, &there);
+		code = interrupted() ? EXIT_INTERRUPTED : published_find(job, k, &job->receipts->before, &r, &there);
 		if (code != EXIT_DONE) {
 			receipt_free(&r);
 			break;
@@ -206,6 +207,8 @@ int build_run(const struct job *job)
 	/* Other machines may not see our locks, so with claims it is left to sealing. */
 	if (code == EXIT_DONE && !job->look_only && !job->worker)
 		code = remove_left(job);
+	if (code == EXIT_DONE && !job->look_only)
+		code = receipt_files_read(job->receipts, job->state_dir);
 	if (code == EXIT_DONE)
 		code = job->worker ? build_claimed(&b) : build_part(&b);
 	if (code == EXIT_DONE && b.is_complete)

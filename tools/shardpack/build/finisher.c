@@ -43,10 +43,10 @@ int finisher_fail(struct finisher *f, const struct shard_error *err)
 static int compare_before(const struct job *job, uint64_t shard_idx, const struct receipt *r, bool *known)
 {
 	struct receipt before = {0};
-	bool found = false;
-	int code = receipt_read(job->state_dir, shard_idx, r, &before, &found);
+	bool found = receipt_find(&job->receipts->before, shard_idx, r, &before, NULL);
+	int code = EXIT_DONE;
 
-	if (code == EXIT_DONE && found && !receipt_is_same(&before, r))
+	if (found && !receipt_is_same(&before, r))
 		code = receipt_refuse(job->out_dir, shard_idx, job->anew);
 	*known = code == EXIT_DONE && found && receipt_is_equal(&before, r);
 	receipt_free(&before);
@@ -60,8 +60,8 @@ static int count_other(struct finisher *f, uint64_t shard_idx, struct receipt *r
 	if (f->other_count++ < OTHER_SHOWN_MAX)
 		fail(EXIT_MISMATCH,
 		     "%s/%05" PRIu64 ".shard: has other bytes than these sources make; if they are the right ones, "
-		     "remove it and .shardpack/receipts-%05" PRIu64 ".*, and build it of them",
-		     f->job->out_dir, shard_idx, shard_idx / RECEIPT_FILE_SHARDS);
+		     "remove it and .shardpack/receipts-*, and build it of them",
+		     f->job->out_dir, shard_idx);
 	task_unlock(&f->threads);
 	receipt_free(r);
 	return EXIT_DONE;
@@ -101,7 +101,7 @@ static int leave_receipt(struct finisher *f, uint64_t shard_idx, const struct sh
 	code = compare_before(job, shard_idx, r, &known);
 	if (code != EXIT_DONE)
 		return code;
-	if (!known && receipt_files_add(job->receipts, job->state_dir, shard_idx, r, &err) != SHARD_OK)
+	if (!known && receipt_files_add(job->receipts, shard_idx, r, &err) != SHARD_OK)
 		return finisher_fail(f, &err);
 	detail("shard %05" PRIu64 ": %" PRIu64 " records, %" PRIu64 " bytes%s", shard_idx, r->record_count,
 	       r->file_bytes,
@@ -120,12 +120,16 @@ static int settle_other(struct finisher *f, uint64_t shard_idx, const struct sha
 {
 	const struct job *job = f->job;
 	char path[PLAN_PATH_BYTES_MAX];
+	struct receipt_texts now = {.count = 0};
 	struct receipt theirs = {0};
 	struct plan_input input;
 	uint64_t ours_gone = 0, theirs_gone = 0;
 	bool there = false, we, they;
-	int code = published_find(job, shard_idx, &theirs, &there);
+	int code = receipt_texts_read(&now, job->state_dir);
 
+	if (code == EXIT_DONE)
+		code = published_find(job, shard_idx, &now, &theirs, &there);
+	receipt_texts_free(&now);
 	we = receipt_vanished(r, &theirs, &ours_gone);
 	they = code == EXIT_DONE && there && receipt_vanished(&theirs, r, &theirs_gone);
 	if (code != EXIT_DONE || !there || (!we && !they) || !receipt_agrees(r, &theirs)) {

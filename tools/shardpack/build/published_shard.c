@@ -150,7 +150,7 @@ static int write_receipt(const struct job *job, uint64_t shard_idx, const struct
 {
 	struct shard_error err;
 
-	if (receipt_files_add(job->receipts, job->state_dir, shard_idx, r, &err) == SHARD_OK)
+	if (receipt_files_add(job->receipts, shard_idx, r, &err) == SHARD_OK)
 		return EXIT_DONE;
 	return fail_of_library(&err);
 }
@@ -201,22 +201,21 @@ static bool suffices(const struct job *job, const struct receipt *r, uint64_t mt
 }
 
 /* *r becomes the receipt of a shard of this plan. */
-static int settle_receipt(const struct job *job, uint64_t shard_idx, const char *path, struct shard_reader *reader,
-			  struct receipt *r)
+static int settle_receipt(const struct job *job, uint64_t shard_idx, const char *path,
+			  const struct receipt_texts *receipts, struct shard_reader *reader, struct receipt *r)
 {
 	struct shard_info info;
 	struct receipt is = {0};
 	uint64_t mtime_then;
-	bool found;
-	int code;
+	const char *spoilt;
 
 	shard_reader_info(reader, &info);
 	if (!describe(job, shard_idx, &info, &is))
 		return fail(EXIT_IO, "%s: %s", path, strerror(errno));
-	code = receipt_read(job->state_dir, shard_idx, &is, r, &found);
-	if (code != EXIT_DONE)
-		return code;
-	if (!found) {
+	if (!receipt_find(receipts, shard_idx, &is, r, &spoilt)) {
+		if (spoilt)
+			detail("%s/receipts-*: the receipt of shard %" PRIu64 " is %s; making it again from the shard",
+			       job->state_dir, shard_idx, spoilt);
 		*r = is;
 		r->fit.unknown = r->not_finite.unknown = is.record_count;
 		return make_receipt(job, shard_idx, path, reader, r);
@@ -234,7 +233,8 @@ static int settle_receipt(const struct job *job, uint64_t shard_idx, const char 
 	return check_again(job, shard_idx, path, reader, r);
 }
 
-static int open_published(const struct job *job, uint64_t shard_idx, struct receipt *r, struct shard_reader **reader)
+static int open_published(const struct job *job, uint64_t shard_idx, const struct receipt_texts *receipts,
+			  struct receipt *r, struct shard_reader **reader)
 {
 	char path[FILES_PATH_BYTES];
 	struct shard_info info;
@@ -254,7 +254,7 @@ static int open_published(const struct job *job, uint64_t shard_idx, struct rece
 	if (!is_ours(job, shard_idx, &info))
 		code = fail(EXIT_USAGE, "%s: a shard of another plan; nothing was touched", path);
 	else
-		code = settle_receipt(job, shard_idx, path, *reader, r);
+		code = settle_receipt(job, shard_idx, path, receipts, *reader, r);
 	if (code != EXIT_DONE) {
 		shard_reader_close(*reader);
 		*reader = NULL;
@@ -262,8 +262,7 @@ static int open_published(const struct job *job, uint64_t shard_idx, struct rece
 	return code;
 }
 
-bool published_peek(const struct job *job, uint64_t shard_idx, const struct receipt_texts *receipts, struct receipt *r,
-		    struct shard_outline **outline)
+bool published_peek(const struct job *job, uint64_t shard_idx, struct receipt *r, struct shard_outline **outline)
 {
 	char path[FILES_PATH_BYTES];
 	struct receipt is = {0};
@@ -275,7 +274,8 @@ bool published_peek(const struct job *job, uint64_t shard_idx, const struct rece
 		return false;
 	shard_outline_info(*outline, &info);
 	if (is_ours(job, shard_idx, &info) && describe(job, shard_idx, &info, &is) &&
-	    receipt_find(receipts, shard_idx, &is, r, NULL) && receipt_is_same(r, &is) && suffices(job, r, is.mtime_ns))
+	    receipt_find(&job->receipts->before, shard_idx, &is, r, NULL) && receipt_is_same(r, &is) &&
+	    suffices(job, r, is.mtime_ns))
 		return true;
 	receipt_free(r);
 	shard_outline_close(*outline);
@@ -283,10 +283,11 @@ bool published_peek(const struct job *job, uint64_t shard_idx, const struct rece
 	return false;
 }
 
-int published_find(const struct job *job, uint64_t shard_idx, struct receipt *r, bool *there)
+int published_find(const struct job *job, uint64_t shard_idx, const struct receipt_texts *receipts, struct receipt *r,
+		   bool *there)
 {
 	struct shard_reader *reader;
-	int code = open_published(job, shard_idx, r, &reader);
+	int code = open_published(job, shard_idx, receipts, r, &reader);
 
 	*there = reader != NULL;
 	shard_reader_close(reader);

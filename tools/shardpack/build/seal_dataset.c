@@ -81,11 +81,11 @@ static int refuse_missing(const struct job *job, const struct shard_list *l)
 /* ---- all shards --------------------------------------------------------------------------- */
 
 /*
- * To open a shard and to read its receipt takes far longer than to enter them.  So threads do that
+ * To open a shard takes far longer than to enter it.  So threads do that
  * ahead, many shards at a time.  What one of them finds not to be in order is left to the main
  * thread, which looks again when its turn comes, and says what it is.
  */
-#define LOOK_SHARDS	 RECEIPT_FILE_SHARDS
+#define LOOK_SHARDS	 64
 #define LOOK_AHEAD	 2  /* times the threads */
 #define LOOK_THREADS_MAX 16 /* the pages and statistics of each shard that is looked at are kept */
 
@@ -130,13 +130,10 @@ static void look_at_shards(void *context, void *own, uint64_t slot)
 {
 	struct look_ahead *a = context;
 	struct slot *s = &a->slot[slot];
-	struct receipt_texts receipts = {0};
 
 	(void)own;
-	if (receipt_texts_read(&receipts, a->job->state_dir, s->first / RECEIPT_FILE_SHARDS, true) == EXIT_DONE)
-		for (uint64_t i = 0; i < s->count; i++)
-			published_peek(a->job, s->first + i, &receipts, &s->look[i].receipt, &s->look[i].outline);
-	receipt_texts_free(&receipts);
+	for (uint64_t i = 0; i < s->count; i++)
+		published_peek(a->job, s->first + i, &s->look[i].receipt, &s->look[i].outline);
 }
 
 static void forget(struct look *l)
@@ -190,7 +187,8 @@ static int look_again(const struct job *job, uint64_t k, struct look *l, bool *t
 {
 	char path[FILES_PATH_BYTES];
 	struct shard_error err;
-	int code = interrupted() ? EXIT_INTERRUPTED : published_find(job, k, &l->receipt, there);
+	int code =
+		interrupted() ? EXIT_INTERRUPTED : published_find(job, k, &job->receipts->before, &l->receipt, there);
 
 	if (code == EXIT_DONE && *there)
 		code = files_numbered(path, job->out_dir, "", k, ".shard");
@@ -264,8 +262,10 @@ static int add_slots(const struct job *job, struct shard_seal *seal, struct shar
 static int add_shards(const struct job *job, struct shard_seal *seal)
 {
 	struct shard_list list = {.shard_count = job->plan->shard_count};
-	int code = EXIT_DONE;
+	int code = receipt_files_read(job->receipts, job->state_dir);
 
+	if (code != EXIT_DONE)
+		return code;
 	list.there = calloc(list.shard_count + 1, sizeof(*list.there));
 	if (!list.there)
 		return fail(EXIT_IO, "out of memory for %" PRIu64 " shards", list.shard_count);

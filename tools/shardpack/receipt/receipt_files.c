@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * receipt_files.c - where receipts are kept: a file for many shards, to which one process adds
+ * receipt_files.c - where receipts are kept: in one file for each process
  */
 #include "tools/shardpack/receipt/receipt_files.h"
 
@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "tools/common/exit_code.h"
-#include "tools/common/files.h"
+#include "tools/common/grow.h"
 #include "tools/common/message.h"
 #include "tools/shardpack/receipt/receipt.h"
 
@@ -22,182 +22,77 @@
 #define END	       "\nend "
 #define END_LINE_BYTES (strlen(END) - 1 + 64 + 1)
 
-static int path_of(char *out, const char *state_dir, uint64_t file_idx, unsigned number)
-{
-	char suffix[16];
-
-	snprintf(suffix, sizeof(suffix), ".%u", number);
-	return files_numbered(out, state_dir, NAME, file_idx, suffix);
-}
-
-/* ---- add ---- */
-
-void receipt_files_open(struct receipt_files *f)
-{
-	memset(f, 0, sizeof(*f));
-	pthread_mutex_init(&f->lock, NULL);
-	for (unsigned i = 0; i < RECEIPT_FILES_OPEN; i++)
-		f->file[i].fd = -1;
-}
-
-static void forget(struct receipt_file *file)
-{
-	if (file->fd >= 0)
-		close(file->fd);
-	file->fd = -1;
-}
-
-void receipt_files_let_go(struct receipt_files *f)
-{
-	pthread_mutex_lock(&f->lock);
-	for (unsigned i = 0; i < RECEIPT_FILES_OPEN; i++)
-		forget(&f->file[i]);
-	pthread_mutex_unlock(&f->lock);
-}
-
-void receipt_files_close(struct receipt_files *f)
-{
-	receipt_files_let_go(f);
-	pthread_mutex_destroy(&f->lock);
-}
-
-/* Why this file cannot be used, by errno. */
-static int refuse(const char *state_dir, const struct receipt_file *file, struct shard_error *err)
-{
-	*err = (struct shard_error){.status = SHARD_E_IO, .os_code = errno};
-	snprintf(err->message, sizeof(err->message), "%s/" NAME "%05" PRIu64 ".%u: cannot write a receipt: %s",
-		 state_dir, file->file_idx, file->number, strerror(err->os_code));
-	return err->status;
-}
-
-/* Make a file of our own: the first that nobody has. */
-static int make_file(const char *state_dir, struct receipt_file *file, struct shard_error *err)
-{
-	char path[FILES_PATH_BYTES];
-
-	for (file->number = 0;; file->number++) {
-		if (path_of(path, state_dir, file->file_idx, file->number) != EXIT_DONE) {
-			errno = ENAMETOOLONG;
-			return refuse(state_dir, file, err);
-		}
-		file->fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-		if (file->fd >= 0)
-			break;
-		if (errno != EEXIST)
-			return refuse(state_dir, file, err);
-	}
-	return files_sync_names(state_dir) ? SHARD_OK : refuse(state_dir, file, err);
-}
-
-/* The open file of these shards, or a place for it. */
-static struct receipt_file *find_file(struct receipt_files *f, const char *state_dir, uint64_t file_idx)
-{
-	struct receipt_file *file;
-
-	for (unsigned i = 0; i < RECEIPT_FILES_OPEN; i++) {
-		file = &f->file[i];
-		if (strcmp(f->state_dir, state_dir) != 0)
-			forget(file);
-		if (file->fd >= 0 && file->file_idx == file_idx)
-			return file;
-	}
-	snprintf(f->state_dir, sizeof(f->state_dir), "%s", state_dir);
-	file = &f->file[f->next++ % RECEIPT_FILES_OPEN];
-	forget(file);
-	file->file_idx = file_idx;
-	return file;
-}
-
-static bool append(int fd, const struct text *text)
-{
-	size_t done = 0;
-
-	while (done < text->bytes) {
-		ssize_t n = write(fd, text->data + done, text->bytes - done);
-
-		if (n < 0 && errno != EINTR)
-			return false;
-		done += n > 0 ? (size_t)n : 0;
-	}
-	return fdatasync(fd) == 0;
-}
-
-/* With the lock. */
-static int add(struct receipt_files *f, const char *state_dir, uint64_t file_idx, const struct text *text,
-	       struct shard_error *err)
-{
-	struct receipt_file *file = find_file(f, state_dir, file_idx);
-	int rc = file->fd < 0 ? make_file(state_dir, file, err) : SHARD_OK;
-
-	if (rc == SHARD_OK && !append(file->fd, text))
-		rc = refuse(state_dir, file, err);
-	if (rc != SHARD_OK)
-		forget(file); /* what is torn ends its file */
-	return rc;
-}
-
-int receipt_files_add(struct receipt_files *f, const char *state_dir, uint64_t shard_idx, const struct receipt *r,
-		      struct shard_error *err)
-{
-	struct text text = {0};
-	int rc;
-
-	receipt_write(r, shard_idx, &text);
-	if (text_failed(&text) || text_failed(&r->lines)) {
-		*err = (struct shard_error){.status = SHARD_E_MEMORY, .message = "out of memory for a receipt"};
-		rc = err->status;
-	} else {
-		pthread_mutex_lock(&f->lock);
-		rc = add(f, state_dir, shard_idx / RECEIPT_FILE_SHARDS, &text, err);
-		if (rc != SHARD_OK && err->os_code == ESTALE) /* another machine has removed the file */
-			rc = add(f, state_dir, shard_idx / RECEIPT_FILE_SHARDS, &text, err);
-		pthread_mutex_unlock(&f->lock);
-	}
-	text_free(&text);
-	if (rc == SHARD_OK || err->os_code != ENOENT)
-		return rc;
-	detail("%s", err->message);
-	return SHARD_OK;
-}
-
 /* ---- read ---- */
+
+struct names {
+	char **name;
+	uint64_t count, room;
+	bool failed;
+};
+
+static void note_name(void *context, const char *name)
+{
+	struct names *n = context;
+
+	if (strncmp(name, NAME, strlen(NAME)) != 0)
+		return;
+	if (grow(&n->name, &n->room, n->count + 1, sizeof(*n->name)) && (n->name[n->count] = strdup(name)) != NULL)
+		n->count++;
+	else
+		n->failed = true;
+}
+
+static int by_name(const void *a, const void *b)
+{
+	return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+static int by_shard(const void *a, const void *b)
+{
+	const struct receipt_place *x = a, *y = b;
+
+	if (x->shard_idx != y->shard_idx)
+		return x->shard_idx < y->shard_idx ? -1 : 1;
+	return (x->at > y->at) - (x->at < y->at);
+}
 
 /* Whatever has that line may be a receipt; receipt_find() looks closer. */
 static bool find_places(struct receipt_texts *t)
 {
 	const char *at = t->all.data, *end = at + t->all.bytes;
-	size_t room = 0;
 
 	while ((at = memmem(at, (size_t)(end - at), LINE, strlen(LINE))) != NULL) {
-		if (t->count == room) {
-			struct receipt_place *place;
-
-			room = room ? 2 * room : RECEIPT_FILE_SHARDS;
-			place = realloc(t->place, room * sizeof(*place));
-			if (!place)
-				return false;
-			t->place = place;
-		}
+		if (!grow(&t->place, &t->room, t->count + 1, sizeof(*t->place)))
+			return false;
 		at += strlen(LINE);
 		t->place[t->count++] = (struct receipt_place){strtoull(at, NULL, 10), (size_t)(at - t->all.data)};
 	}
+	if (t->count)
+		qsort(t->place, t->count, sizeof(*t->place), by_shard);
 	return true;
 }
 
-int receipt_texts_read(struct receipt_texts *t, const char *state_dir, uint64_t file_idx, bool quiet)
+int receipt_texts_read(struct receipt_texts *t, const char *state_dir)
 {
+	struct names n = {.count = 0};
 	char path[FILES_PATH_BYTES];
-	bool there = true;
-	int code = EXIT_DONE;
+	bool found;
+	int code = files_list(state_dir, note_name, &n, &found);
 
-	for (unsigned number = 0; code == EXIT_DONE && there; number++) {
-		code = path_of(path, state_dir, file_idx, number);
+	if (n.count)
+		qsort(n.name, n.count, sizeof(*n.name), by_name);
+	for (uint64_t i = 0; code == EXIT_DONE && i < n.count; i++) {
+		code = files_path(path, state_dir, n.name[i]);
 		if (code == EXIT_DONE)
-			code = quiet ? files_read_quietly(path, &t->all, &there) : files_read(path, &t->all, &there);
+			code = files_read(path, &t->all, &found);
 		text_add(&t->all, "\n", 1); /* the last line may be torn */
 	}
-	if (code == EXIT_DONE && (text_failed(&t->all) || !find_places(t)))
-		code = quiet ? EXIT_IO : fail(EXIT_IO, "out of memory for receipts");
+	t->file_count = n.count;
+	if (code == EXIT_DONE && (n.failed || text_failed(&t->all) || !find_places(t)))
+		code = fail(EXIT_IO, "%s: out of memory for receipts", state_dir);
+	while (n.count)
+		free(n.name[--n.count]);
+	free(n.name);
 	return code;
 }
 
@@ -205,6 +100,7 @@ void receipt_texts_free(struct receipt_texts *t)
 {
 	text_free(&t->all);
 	free(t->place);
+	*t = (struct receipt_texts){0};
 }
 
 /* What begins with that line, up to its digest.  False if that is not there, or not right. */
@@ -238,15 +134,22 @@ bool receipt_find(const struct receipt_texts *t, uint64_t shard_idx, const struc
 {
 	const char *all = t->all.data, *first;
 	bool found = false, other = false;
+	uint64_t low = 0, high = t->count;
 
 	if (spoilt)
 		*spoilt = NULL;
-	for (size_t i = 0; i < t->count && !other; i++) {
+	while (low < high) {
+		uint64_t middle = low + (high - low) / 2;
+
+		if (t->place[middle].shard_idx < shard_idx)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	for (; low < t->count && t->place[low].shard_idx == shard_idx && !other; low++) {
 		struct receipt one = {0};
 
-		if (t->place[i].shard_idx != shard_idx)
-			continue;
-		first = memrchr(all, '\n', t->place[i].at - strlen(LINE));
+		first = memrchr(all, '\n', t->place[low].at - strlen(LINE));
 		first = first ? first + 1 : all;
 		if (parse(first, all + t->all.bytes, shard_idx, &one)) {
 			other = !receipt_is_same(&one, is);
@@ -266,18 +169,117 @@ bool receipt_find(const struct receipt_texts *t, uint64_t shard_idx, const struc
 	return found;
 }
 
-int receipt_read(const char *state_dir, uint64_t shard_idx, const struct receipt *is, struct receipt *r, bool *found)
-{
-	uint64_t file_idx = shard_idx / RECEIPT_FILE_SHARDS;
-	struct receipt_texts texts = {0};
-	const char *spoilt = NULL;
-	int code = receipt_texts_read(&texts, state_dir, file_idx, false);
+/* ---- add ---- */
 
-	*found = code == EXIT_DONE && receipt_find(&texts, shard_idx, is, r, &spoilt);
-	if (code == EXIT_DONE && !*found && spoilt)
-		detail("%s/" NAME "%05" PRIu64 ".*: the receipt of shard %" PRIu64 " is %s; making it again from the "
-		       "shard",
-		       state_dir, file_idx, shard_idx, spoilt);
-	receipt_texts_free(&texts);
-	return code;
+void receipt_files_open(struct receipt_files *f)
+{
+	*f = (struct receipt_files){.fd = -1};
+	pthread_mutex_init(&f->lock, NULL);
+}
+
+static void forget(struct receipt_files *f)
+{
+	if (f->fd >= 0)
+		close(f->fd);
+	f->fd = -1;
+}
+
+void receipt_files_let_go(struct receipt_files *f)
+{
+	pthread_mutex_lock(&f->lock);
+	forget(f);
+	pthread_mutex_unlock(&f->lock);
+}
+
+void receipt_files_close(struct receipt_files *f)
+{
+	forget(f);
+	receipt_texts_free(&f->before);
+	pthread_mutex_destroy(&f->lock);
+}
+
+int receipt_files_read(struct receipt_files *f, const char *state_dir)
+{
+	if (strcmp(f->state_dir, state_dir) != 0)
+		forget(f);
+	snprintf(f->state_dir, sizeof(f->state_dir), "%s", state_dir);
+	receipt_texts_free(&f->before);
+	return receipt_texts_read(&f->before, state_dir);
+}
+
+/* Why this file cannot be used, by errno. */
+static int refuse(const struct receipt_files *f, struct shard_error *err)
+{
+	*err = (struct shard_error){.status = SHARD_E_IO, .os_code = errno};
+	snprintf(err->message, sizeof(err->message), "%.900s/" NAME "%05" PRIu64 ": cannot write a receipt: %s",
+		 f->state_dir, f->number, strerror(err->os_code));
+	return err->status;
+}
+
+/* Make a file of our own: the first that nobody has. */
+static int make_file(struct receipt_files *f, struct shard_error *err)
+{
+	char path[FILES_PATH_BYTES];
+
+	for (f->number = f->before.file_count;; f->number++) {
+		if (files_numbered(path, f->state_dir, NAME, f->number, "") != EXIT_DONE) {
+			errno = ENAMETOOLONG;
+			return refuse(f, err);
+		}
+		f->fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+		if (f->fd >= 0)
+			break;
+		if (errno != EEXIST)
+			return refuse(f, err);
+	}
+	return files_sync_names(f->state_dir) ? SHARD_OK : refuse(f, err);
+}
+
+static bool append(int fd, const struct text *text)
+{
+	size_t done = 0;
+
+	while (done < text->bytes) {
+		ssize_t n = write(fd, text->data + done, text->bytes - done);
+
+		if (n < 0 && errno != EINTR)
+			return false;
+		done += n > 0 ? (size_t)n : 0;
+	}
+	return fdatasync(fd) == 0;
+}
+
+/* With the lock. */
+static int add(struct receipt_files *f, const struct text *text, struct shard_error *err)
+{
+	int rc = f->fd < 0 ? make_file(f, err) : SHARD_OK;
+
+	if (rc == SHARD_OK && !append(f->fd, text))
+		rc = refuse(f, err);
+	if (rc != SHARD_OK)
+		forget(f); /* what is torn ends its file */
+	return rc;
+}
+
+int receipt_files_add(struct receipt_files *f, uint64_t shard_idx, const struct receipt *r, struct shard_error *err)
+{
+	struct text text = {0};
+	int rc;
+
+	receipt_write(r, shard_idx, &text);
+	if (text_failed(&text) || text_failed(&r->lines)) {
+		*err = (struct shard_error){.status = SHARD_E_MEMORY, .message = "out of memory for a receipt"};
+		rc = err->status;
+	} else {
+		pthread_mutex_lock(&f->lock);
+		rc = add(f, &text, err);
+		if (rc != SHARD_OK && err->os_code == ESTALE) /* another machine has removed the file */
+			rc = add(f, &text, err);
+		pthread_mutex_unlock(&f->lock);
+	}
+	text_free(&text);
+	if (rc == SHARD_OK || err->os_code != ENOENT)
+		return rc;
+	detail("%s", err->message);
+	return SHARD_OK;
 }

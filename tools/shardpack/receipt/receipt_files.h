@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * receipt_files.h - where receipts are kept: a file for many shards, to which one process adds
+ * receipt_files.h - where receipts are kept: in one file for each process
  *
- *   OUT/.shardpack/receipts-00003.0      shards 192 to 255, by the process that came first
- *   OUT/.shardpack/receipts-00003.1      by the next one that built some of them
+ *   OUT/.shardpack/receipts-00000      of the process that came first
+ *   OUT/.shardpack/receipts-00001      of the next one that built a shard
  *
- * A dataset may have a million shards, and as many files would take sealing a minute to read and to
- * remove.  Each process has files of its own, as on some network file systems two that add to one
- * file overwrite each other.  What is torn by a kill is not sound, and what follows it is.
+ * No two processes add to one file, because on some network file systems they overwrite each other.
+ * What is torn by a kill is not sound, and what follows it is.
  */
 #ifndef SHARD_RECEIPT_FILES_H
 #define SHARD_RECEIPT_FILES_H
@@ -22,45 +21,19 @@
 
 struct receipt;
 
-#define RECEIPT_FILE_SHARDS 64
-#define RECEIPT_FILES_OPEN  4 /* the shards that are built at one time are neighbours */
-
-struct receipt_files { /* any thread may add, and nobody else has to know what is in it */
-	pthread_mutex_t lock;
-	char state_dir[FILES_PATH_BYTES]; /* of the files that are open */
-	struct receipt_file {
-		uint64_t file_idx; /* shard / RECEIPT_FILE_SHARDS */
-		unsigned number;   /* behind the point */
-		int fd;		   /* -1: none */
-	} file[RECEIPT_FILES_OPEN];
-	unsigned next; /* the one that gives way */
-};
-
-void receipt_files_open(struct receipt_files *f);
-void receipt_files_close(struct receipt_files *f);
-
-/* Keep no file open: on NFS and sshfs a folder stays while one in it is.  More may be added. */
-void receipt_files_let_go(struct receipt_files *f);
-
-/*
- * Add the receipt of a shard, durably.  Returns SHARD_OK or a status.  It is fine if the folder is
- * gone: then another process of the same plan has sealed the dataset.
- */
-int receipt_files_add(struct receipt_files *f, const char *state_dir, uint64_t shard_idx, const struct receipt *r,
-		      struct shard_error *err);
-
-/* All that the files of these shards hold. */
-struct receipt_texts { /* start it zeroed */
+/* All receipts of a dataset, as they were at one moment.  Start it zeroed. */
+struct receipt_texts {
 	struct text all;
 	struct receipt_place {
 		uint64_t shard_idx;
 		size_t at; /* of its line "shard" */
-	} * place;
-	size_t count;
+	} * place;	   /* by shard, and those of a shard as they were read */
+	uint64_t count, room;
+	uint64_t file_count;
 };
 
-/* Returns the exit code; `quiet`: without a word. */
-int receipt_texts_read(struct receipt_texts *t, const char *state_dir, uint64_t file_idx, bool quiet);
+/* Returns the exit code.  No folder is fine. */
+int receipt_texts_read(struct receipt_texts *t, const char *state_dir);
 void receipt_texts_free(struct receipt_texts *t);
 
 /*
@@ -71,10 +44,28 @@ void receipt_texts_free(struct receipt_texts *t);
 bool receipt_find(const struct receipt_texts *t, uint64_t shard_idx, const struct receipt *is, struct receipt *r,
 		  const char **spoilt);
 
+/* Those that a process finds, and the file to which it adds. */
+struct receipt_files {
+	char state_dir[FILES_PATH_BYTES];
+	struct receipt_texts before; /* const between two calls of receipt_files_read() */
+	pthread_mutex_t lock;
+	int fd;		 /* lock: -1: none */
+	uint64_t number; /* lock: in its name */
+};
+
+void receipt_files_open(struct receipt_files *f);
+void receipt_files_close(struct receipt_files *f);
+
+/* Read all that are there, into f->before, and add there from now on.  Returns the exit code. */
+int receipt_files_read(struct receipt_files *f, const char *state_dir);
+
+/* Keep no file open: on NFS and sshfs a folder stays while one in it is.  More may be added. */
+void receipt_files_let_go(struct receipt_files *f);
+
 /*
- * Both at once, with a detail of what does not count.  Returns the exit code; *found is false if
- * there is none, or none that is sound.
+ * Add the receipt of a shard, durably; any thread may.  Returns SHARD_OK or a status.  It is fine
+ * if the folder is gone: then another process of the same plan has sealed the dataset.
  */
-int receipt_read(const char *state_dir, uint64_t shard_idx, const struct receipt *is, struct receipt *r, bool *found);
+int receipt_files_add(struct receipt_files *f, uint64_t shard_idx, const struct receipt *r, struct shard_error *err);
 
 #endif
