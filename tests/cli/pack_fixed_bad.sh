@@ -281,9 +281,9 @@ refused 1 "cifar/data_batch_5.bin: 3072 bytes are 0 records of 3073 bytes and 30
 the file is cut short, or not a file of CIFAR-10" cifar cifar
 : >cifar/data_batch_5.bin
 refused 1 "cifar/data_batch_5.bin: has no records; the file is cut short, or not a file of CIFAR-10" cifar cifar
-mkdir cifar100 && head -c 6146 /dev/zero >cifar100/train.bin
-refused 1 "$PWD/cifar100/train.bin: by its name, belongs to another dataset than cifar/test_batch.bin" \
-	cifar cifar/test_batch.bin cifar100/train.bin
+mkdir cifar100 && head -c 6148 /dev/zero >cifar100/train.bin
+refused 1 "$PWD/cifar/test_batch.bin: by its name, belongs to another dataset than cifar100/train.bin" \
+	cifar cifar100/train.bin cifar/test_batch.bin
 echo airplane >cifar/batches.meta.txt
 refused 1 "cifar/batches.meta.txt: names 1 classes; must be 10" cifar cifar
 { printf '\n\n' && head -c 9000 /dev/zero | tr '\0' x; } >cifar/batches.meta.txt
