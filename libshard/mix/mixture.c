@@ -7,6 +7,7 @@
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "libshard/base/digits.h"
@@ -72,8 +73,29 @@ static bool is_too_small(double share, double sum)
 	return share * (2 * MIX_WEIGHT_SUM_MAX) < sum;
 }
 
+#define ROUNDED_BYTES 80
+
+/* The weights that rounding would give, "4095, 1", and the least share that would do, "0.0123". */
+static void describe_rounding(const double *share, double sum, uint32_t count, uint32_t small, uint32_t *weight,
+			      char weights[ROUNDED_BYTES], char least[ROUNDED_BYTES])
+{
+	double x = (sum - share[small]) / (2 * MIX_WEIGHT_SUM_MAX - 1);
+	uint32_t i;
+	size_t n = 0;
+
+	mix_round_weights(share, count, weight);
+	for (i = 0; i < count && n < ROUNDED_BYTES / 2; i++)
+		n += (size_t)snprintf(weights + n, ROUNDED_BYTES - n, "%s%" PRIu32, i ? ", " : "", weight[i]);
+	if (i < count)
+		snprintf(weights + n, ROUNDED_BYTES - n, ", ...");
+	snprintf(least, ROUNDED_BYTES, "%.3g", x);
+	if (strtod(least, NULL) < x) /* upwards */
+		snprintf(least, ROUNDED_BYTES, "%.3g", x * 1.005);
+}
+
 int shard_mix_round(const double *share, uint32_t count, uint32_t *weight, struct shard_error *err)
 {
+	char weights[ROUNDED_BYTES], least[ROUNDED_BYTES];
 	double sum = 0;
 
 	if (!count || count > MIX_WEIGHT_SUM_MAX)
@@ -86,12 +108,16 @@ int shard_mix_round(const double *share, uint32_t count, uint32_t *weight, struc
 	for (uint32_t i = 0; i < count; i++)
 		sum += share[i];
 	for (uint32_t i = 0; i < count; i++)
-		if (is_too_small(share[i], sum))
+		if (is_too_small(share[i], sum)) {
+			describe_rounding(share, sum, count, i, weight, weights, least);
 			return error_set(
 				err, SHARD_E_ARGUMENT,
-				"share %u is %.3g of all, and the least weight is 1 of %u, so its records would "
-				"come %.3g times as often; give it 0.000245 of all or more, or whole weights",
-				i, share[i] / sum, MIX_WEIGHT_SUM_MAX, sum / MIX_WEIGHT_SUM_MAX / share[i]);
+				"share %u is %.3g of %.3g; rounded to a sum of %u the weights would be %s, so its "
+				"records would come %.3g times as often; give it %s or more and leave the others, or "
+				"give whole weights such as these",
+				i, share[i], sum, MIX_WEIGHT_SUM_MAX, weights, sum / MIX_WEIGHT_SUM_MAX / share[i],
+				least);
+		}
 	mix_round_weights(share, count, weight);
 	return SHARD_OK;
 }
@@ -100,6 +126,7 @@ int shard_mix_round(const double *share, uint32_t count, uint32_t *weight, struc
 static int weigh_by_size(struct shard_mix *m, struct shard_error *err)
 {
 	double *share = mem_array(m->component_count, sizeof(*share)), sum = 0;
+	char weights[ROUNDED_BYTES], least[ROUNDED_BYTES];
 	int rc = SHARD_OK;
 
 	if (!share)
@@ -107,14 +134,15 @@ static int weigh_by_size(struct shard_mix *m, struct shard_error *err)
 	for (uint32_t d = 0; d < m->component_count; d++)
 		sum += share[d] = (double)m->component[d].count;
 	for (uint32_t d = 0; !rc && d < m->component_count; d++)
-		if (is_too_small(share[d], sum))
-			rc = error_set(
-				err, SHARD_E_ARGUMENT,
-				"source %u has %.0f of %.0f records, and the least weight is 1 of %u, so its records "
-				"would come %.3g times as often as those of others; give all sources whole "
-				"weights, with a sum of at most %u",
-				d, share[d], sum, MIX_WEIGHT_SUM_MAX, sum / MIX_WEIGHT_SUM_MAX / share[d],
-				MIX_WEIGHT_SUM_MAX);
+		if (is_too_small(share[d], sum)) {
+			describe_rounding(share, sum, m->component_count, d, m->weight, weights, least);
+			rc = error_set(err, SHARD_E_ARGUMENT,
+				       "source %u has %.0f of %.0f records; rounded to a sum of %u the weights would "
+				       "be %s, so its records would come %.3g times as often as those of others; give "
+				       "whole weights such as these",
+				       d, share[d], sum, MIX_WEIGHT_SUM_MAX, weights,
+				       sum / MIX_WEIGHT_SUM_MAX / share[d]);
+		}
 	if (!rc)
 		rc = shard_mix_round(share, m->component_count, m->weight, err);
 	mem_free(share);

@@ -172,6 +172,7 @@ def _refuse_smaller_groups(distributed: Any, world: int) -> None:
 # ---- do the ranks agree? ----
 
 _PATIENCE_SECONDS = 300  # at the end of a loop, for a rank that has not begun it
+_WORD_SECONDS = 10  # of these, before a user is told
 _HINTS = {
     "dataset": "open the same dataset on all ranks",
     "seed": "give all ranks the same seed",
@@ -198,7 +199,7 @@ class Loops:
         self.count = self.taken = 0  # loops, and batches in them
         self.open: list[tuple[str, dict[str, Any]]] = []  # lines of ours, and the keys of what they must be equal to
         self.pause = self.asked = 0.0
-        self.is_off = False
+        self.is_off = self.has_told = False
 
     def begin(self, line: dict[str, Any]) -> None:
         key = f"{self.name}/{self.count}"
@@ -212,7 +213,7 @@ class Loops:
 
     def ask(self, *, patient: bool = False) -> None:
         """Raise if the first rank was elsewhere.  If patient, wait until it says where it is."""
-        end = time.monotonic() + (_PATIENCE_SECONDS if patient else 0)
+        start = time.monotonic()
         while self.open and not self.is_off and (patient or time.monotonic() >= self.asked + self.pause):
             key, line = self.open[0]
             if self._try(lambda: self.store.check([key])):  # noqa: B023
@@ -222,12 +223,20 @@ class Loops:
             self.asked, self.pause = time.monotonic(), min(0.5, max(0.001, 2 * self.pause))
             if not patient:
                 return
-            if self.asked >= end:
-                self._give_up(
-                    f"rank {self.first} has not come to the second batch of the loop that ends here, in epoch "
-                    f"{line['epoch']}, and was waited for {_PATIENCE_SECONDS} s"
-                )
+            missing = (
+                f"rank {self.first} has not come to the second batch of the loop that ends here, in epoch "
+                f"{line['epoch']}"
+            )
+            if self.asked >= start + _PATIENCE_SECONDS:
+                self._give_up(f"{missing}, and was waited for {_PATIENCE_SECONDS} s")
                 return
+            if self.asked >= start + _WORD_SECONDS and not self.has_told:
+                self.has_told = True
+                warnings.warn(
+                    f"rank {torch_distributed().get_rank()} waits for rank {self.first}: {missing}; after "
+                    f"{_PATIENCE_SECONDS} s it goes on without; {_ALONE}",
+                    stacklevel=stack_level(),
+                )
             time.sleep(self.pause)
 
     def _compare(self, ours: dict[str, Any], theirs: dict[str, Any]) -> None:

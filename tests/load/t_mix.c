@@ -1056,8 +1056,8 @@ TEST(weights_and_epochs_by_size)
 		const char *words;
 	} small[] = {
 		{1e-6, SHARD_E_ARGUMENT,
-		 "share 1 is 1e-06 of all, and the least weight is 1 of 4096, so its records would "
-		 "come 244 times as often; give it 0.000245 of all or more"},
+		 "share 1 is 1e-06 of 1; rounded to a sum of 4096 the weights would be 4095, 1, so its "
+		 "records would come 244 times as often; give it 0.000123 or more and leave the others"},
 		{0.000122, SHARD_E_ARGUMENT, "come 2 times as often"},
 		{0.000123, SHARD_OK, ""},
 		{0.000245, SHARD_OK, ""},

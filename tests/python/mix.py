@@ -3,6 +3,7 @@
 
 import contextlib
 import os
+import re
 import sys
 import unittest
 
@@ -140,15 +141,23 @@ class Mixtures(unittest.TestCase):
 
     def test_shares_that_rounding_changes(self):
         for share, words in (
-            (1e-6, "share 1 is 1e-06 of all, and the least weight is 1 of 4096, so its records would come 244 times"),
-            (1e-5, "come 24.4 times as often; give it 0.000245 of all or more, or whole weights"),
+            (1e-6, "share 1 is 1e-06 of 1; rounded to a sum of 4096 the weights would be 4095, 1, so its records"),
+            (1e-5, "come 24.4 times as often; give it 0.000123 or more and leave the others, or give whole weights"),
         ):
             with self.assertRaisesRegex(libshard.ArgumentError, words):
                 libshard.mix(self.parts, [1 - share, share])
+        # The share that the message names does, whatever numbers the others are, and less does not.
+        for other in (1.0, 3.7, 100.0, 8191.0, 1e-9, 2.5e12):
+            with self.assertRaisesRegex(libshard.ArgumentError, "give it [0-9]") as raised:
+                libshard.mix(self.parts, [other, other / 1e5])
+            least = float(re.search("give it ([^ ]+) or more", str(raised.exception))[1])
+            self.assertTrue(1 <= least / (other / 8191) < 1.011, least)
+            with self.assertWarnsRegex(UserWarning, "gets 0.000244"):
+                self.assertEqual(libshard.mix(self.parts, [other, least]).weights, [4095, 1])
         words = "source 1 was asked for 0.00015 of the records, and gets 0.000244, which is 1 of 4096"
         with self.assertWarnsRegex(UserWarning, words):
             self.assertEqual(libshard.mix(self.parts, [0.99985, 0.00015]).weights, [4095, 1])
-        for weights in ([0.999755, 0.000245], [4095, 1]):  # what the message says to give
+        for weights in ([0.999755, 0.000245], [4095, 1]):
             self.assertEqual(libshard.mix(self.parts, weights).weights, [4095, 1])
         libshard.pack({"number": list(range(20000))}, "number:i64", "many")
         many = libshard.open("many")

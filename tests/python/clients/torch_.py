@@ -12,6 +12,7 @@ import queue
 import shutil
 import tempfile
 import threading
+import time
 import traceback
 import unittest
 import warnings
@@ -630,6 +631,11 @@ def together(world, job):
 class Agreement(unittest.TestCase):
     """Ranks that go through other loops than rank 0."""
 
+    def setUp(self):
+        patient = mock.patch.object(libshard._ranks, "_WORD_SECONDS", 300)  # the machine may be busy
+        patient.start()
+        self.addCleanup(patient.stop)
+
     def run_ranks(self, change, *, world=2, epochs=2, options=None, loop=None):
         """What all said, after ``change`` has changed the options of a rank."""
 
@@ -733,6 +739,23 @@ class Agreement(unittest.TestCase):
         self.assertEqual([s["error"] for s in said], ["", ""])
         (warning,) = said[1]["warnings"]
         self.assertRegex(warning, "^rank 0 has not come to the second batch of the loop that ends here, in epoch 0")
+
+    def test_a_rank_that_is_late(self):
+        """Who waits says for whom, once, though two loops end so; and then both are compared."""
+        def late(loader):
+            if not loader.rank:
+                time.sleep(1)
+            return [b.step for b in loader]
+
+        with mock.patch.object(libshard._ranks, "_WORD_SECONDS", 0.1):
+            said = self.run_ranks(lambda rank, mine: None, loop=late, epochs=2)
+            odd = self.run_ranks(lambda rank, mine: mine.update(seed=3 + rank), loop=late)
+        self.assertEqual([s["error"] for s in said], ["", ""])
+        self.assertEqual(said[0]["warnings"], [])
+        (warning,) = said[1]["warnings"]
+        words = "^rank 1 waits for rank 0: rank 0 has not come to the second batch of the loop that ends here, in epoch 0;"
+        self.assertRegex(warning, words)
+        self.assertRegex(odd[1]["error"], "^rank 1 and rank 0 disagree: seed is 4 here")
 
     def test_a_mesh_compares_along_its_data_parallel_dimensions(self):
         def job(rank):
