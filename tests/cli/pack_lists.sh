@@ -86,7 +86,7 @@ for to in link real; do sed "s,src/,$PWD/$to/src/," train.jsonl >real/$to.jsonl;
 for f in link/link.jsonl link/real.jsonl real/link.jsonl; do
 	rm -rf linked
 	run 0 "$PACK" images $f -o linked "${ARGS[@]}" -q
-	same csv.n linked
+	alike csv.n linked
 done
 cp train.csv twin.csv && sed -i 's,src/,copy/,' twin.csv && cp -r src copy
 run 0 "$PACK" images train.csv twin.csv -o both "${ARGS[@]}" -q

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * t_shelf.c - memory that becomes files: its bytes are those of plain memory, a full disk is a
- * refusal, a child reads it, and its sort is that of the C library
+ * refusal, a child reads it, and its sort is that of the C library, without its memory
  *
  * LDFLAGS: -Wl,--wrap=posix_fallocate64
  */
@@ -22,6 +22,12 @@
 #include "tools/common/grow.h"
 #include "tools/common/shelf.h"
 #include "tools/common/text.h"
+
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+#define SANITIZED true /* a sanitizer has plain memory of its own for what is mapped or was freed */
+#else
+#define SANITIZED false
+#endif
 
 static int answers[4];		     /* of the next calls, before those of the system */
 static unsigned answer_count, calls; /* how many of them, and of all calls */
@@ -341,27 +347,50 @@ struct pair {
 	uint32_t key, place;
 };
 
+struct watch {
+	uint64_t compared;
+	uint64_t anonymous_kib; /* the most that was seen while it sorted */
+};
+
+static uint64_t anonymous_kib(void)
+{
+	FILE *in = fopen("/proc/self/status", "re");
+	char line[256];
+	uint64_t kib = 0;
+
+	CHECK(in != NULL);
+	while (fgets(line, sizeof(line), in))
+		if (!strncmp(line, "RssAnon:", 8))
+			kib = strtoull(line + 8, NULL, 10);
+	fclose(in);
+	return kib;
+}
+
 static int by_key(const void *a, const void *b, void *context)
 {
 	const struct pair *x = a, *y = b;
+	struct watch *w = context;
 
-	++*(uint64_t *)context;
-	return x->key < y->key ? -1 : x->key > y->key;
-}
+	if (++w->compared % (1u << 18) == 0) {
+		uint64_t kib = anonymous_kib();
 
-static int by_key_and_place(const void *a, const void *b)
-{
-	const struct pair *x = a, *y = b;
-
+		w->anonymous_kib = kib > w->anonymous_kib ? kib : w->anonymous_kib;
+	}
 	if (x->key != y->key)
 		return x->key < y->key ? -1 : 1;
 	return x->place < y->place ? -1 : x->place > y->place;
 }
 
+static int by_key_alone(const void *a, const void *b)
+{
+	return by_key(a, b, &(struct watch){0});
+}
+
 static void check_sort(struct shelf *s, uint64_t count, uint32_t keys, struct dice *d)
 {
 	struct pair *a = calloc(count + 1, sizeof(*a)), *b = calloc(count + 1, sizeof(*b));
-	uint64_t compared = 0, levels = 4;
+	struct watch w = {0};
+	uint64_t levels = 4;
 
 	STORY("%" PRIu64 " items of %u keys", count, keys);
 	CHECK(a && b);
@@ -369,44 +398,81 @@ static void check_sort(struct shelf *s, uint64_t count, uint32_t keys, struct di
 		levels++;
 	for (uint64_t i = 0; i < count; i++)
 		a[i] = b[i] = (struct pair){(uint32_t) throw(d, keys), (uint32_t)i};
-	CHECK(shelf_sort(s, a, count, sizeof(*a), by_key, &compared));
-	qsort(b, count, sizeof(*b), by_key_and_place);
+	CHECK(shelf_sort(s, a, count, sizeof(*a), by_key, &w));
+	qsort(b, count, sizeof(*b), by_key_alone);
 	CHECK(!memcmp(a, b, count * sizeof(*a)));
-	CHECK(compared <= count * levels);
-	compared = 0;
-	CHECK(shelf_sort(s, a, count, sizeof(*a), by_key, &compared));
-	CHECK(compared <= count && !memcmp(a, b, count * sizeof(*a)));
+	CHECK(w.compared <= count * levels);
+	CHECK(shelf_sort(s, a, count, sizeof(*a), by_key, &w));
+	CHECK(!memcmp(a, b, count * sizeof(*a)));
 	free(a);
 	free(b);
 }
 
-TEST(its_sort_is_stable_and_that_of_the_c_library)
+TEST(its_sort_is_that_of_the_c_library)
 {
+	static const uint64_t counts[] = {0, 1, 2, 3, 69, (1u << 17) - 1, 1u << 17, (1u << 17) + 1, (1u << 18) + 3};
 	struct shelf *s = open_shelf();
 	struct dice d = {.seed = 11};
 
-	for (uint64_t count = 0; count < 70; count++)
+	for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++)
 		for (uint32_t keys = 1; keys < 50; keys += 12)
-			check_sort(s, count, keys, &d);
-	check_sort(NULL, 5000, 1u << 31, &d);
+			check_sort(s, counts[i], keys, &d);
+	check_sort(NULL, 300001, 1u << 31, &d);
 	CHECK_EQ(calls, 0);
-	check_sort(s, 700001, 1u << 31, &d);
-	check_sort(s, 700001, 1000, &d);
+	check_sort(s, 1200001, 1u << 31, &d);
+	check_sort(s, 1200001, 1000, &d);
 	CHECK(calls > 0);
 	CHECK_EQ(maps_of(folder()), 0);
 	shelf_close(s);
 }
 
+TEST(what_is_sorted_is_not_copied_into_plain_memory)
+{
+	struct shelf *s = open_shelf();
+	uint64_t count = 4u << 20, capacity = 0, before;
+	struct dice d = {.seed = 12};
+	struct watch w = {0};
+	struct pair *a = NULL;
+
+	CHECK(grow_on(s, &a, &capacity, count, sizeof(*a)));
+	for (uint64_t i = 0; i < count; i++)
+		a[i] = (struct pair){(uint32_t) throw(&d, 1u << 31), (uint32_t)i};
+	before = anonymous_kib();
+	CHECK(shelf_sort(s, a, count, sizeof(*a), by_key, &w));
+	STORY("%" PRIu64 " KiB before, %" PRIu64 " KiB meanwhile", before, w.anonymous_kib);
+	CHECK(w.anonymous_kib && (SANITIZED || w.anonymous_kib < before + (8u << 10))); /* the items have 32 MiB */
+	shelf_close(s);
+}
+
+static int by_parity(const void *a, const void *b, void *unused)
+{
+	uint64_t x = *(const uint64_t *)a % 2, y = *(const uint64_t *)b % 2;
+
+	(void)unused;
+	return x < y ? -1 : x > y;
+}
+
+TEST(numbers_of_what_is_equal_ascend)
+{
+	uint64_t count = 300000, *order = shelf_number(NULL, count, by_parity, NULL);
+
+	CHECK(order != NULL);
+	for (uint64_t i = 0; i < count; i++)
+		CHECK_EQ(order[i], i < count / 2 ? 2 * i : 2 * (i - count / 2) + 1);
+	free(order);
+}
+
 TEST(a_sort_without_room_leaves_the_items)
 {
 	struct shelf *s = shelf_open("/nowhere/at/all");
-	uint64_t count = 1000000, compared = 0;
+	uint64_t count = 2000000;
 	struct pair *a = calloc(count, sizeof(*a));
+	struct watch w = {0};
 
 	CHECK(s && a);
 	for (uint64_t i = 0; i < count; i++)
 		a[i] = (struct pair){(uint32_t)(count - i), (uint32_t)i};
-	CHECK(!shelf_sort(s, a, count, sizeof(*a), by_key, &compared));
+	CHECK(!shelf_sort(s, a, count, sizeof(*a), by_key, &w));
 	for (uint64_t i = 0; i < count; i++)
 		CHECK_EQ(a[i].place, i);
 	free(a);

@@ -2,9 +2,8 @@
 /*
  * shelf.c - memory that grows, and that lies in unnamed files once it is large
  *
- * Its sort is a merge sort from the bottom up.  Runs of RUN_ITEMS are sorted in their place, then
- * merged in pairs from one array into the other and back.  So both are read and written from end to
- * end.
+ * glibc's qsort_r() takes as much plain memory as what it sorts.  So it sorts pieces of SORT_BYTES,
+ * and these are merged, with half of the items aside on the shelf.
  */
 #include "tools/common/shelf.h"
 
@@ -24,9 +23,7 @@
 
 #define FIRST_BYTES 4096
 #define STEP_BYTES  ((size_t)1 << 20) /* files have a multiple of it; so a page is a part of it */
-
-#define RUN_ITEMS      8 /* that are sorted in their place */
-#define ITEM_BYTES_MAX 256
+#define SORT_BYTES  ((size_t)1 << 20) /* of items that qsort_r() sorts at once */
 
 /* Something that lies in a file. */
 struct sheet {
@@ -231,86 +228,59 @@ struct sorting {
 	void *context;
 };
 
-static bool is_sorted(const struct sorting *s, const char *items, uint64_t count)
+/* `aside` has room for half of them. */
+static void sort(const struct sorting *s, char *items, uint64_t count, char *aside)
 {
-	for (uint64_t i = 1; i < count; i++, items += s->item_bytes)
-		if (s->compare(items, items + s->item_bytes, s->context) > 0)
-			return false;
-	return true;
-}
+	size_t bytes = s->item_bytes, half = (size_t)(count / 2) * bytes;
+	const char *a = aside, *b = items + half, *a_end = aside + half, *b_end = items + count * bytes;
+	char *to = items;
 
-static void sort_run(const struct sorting *s, char *items, uint64_t count)
-{
-	char item[ITEM_BYTES_MAX];
-	size_t bytes = s->item_bytes;
-
-	for (uint64_t i = 1; i < count; i++) {
-		char *at = items + i * bytes;
-
-		if (s->compare(at - bytes, at, s->context) <= 0)
-			continue;
-		memcpy(item, at, bytes);
-		do {
-			memcpy(at, at - bytes, bytes);
-			at -= bytes;
-		} while (at > items && s->compare(at - bytes, item, s->context) > 0);
-		memcpy(at, item, bytes);
+	if (count * bytes <= SORT_BYTES) {
+		qsort_r(items, count, bytes, s->compare, s->context);
+		return;
 	}
-}
+	sort(s, items, count / 2, aside);
+	sort(s, items + half, count - count / 2, aside);
+	if (s->compare(b - bytes, b, s->context) <= 0)
+		return;
+	memcpy(aside, items, half);
+	for (; a < a_end && b < b_end; to += bytes) {
+		const char **least = s->compare(a, b, s->context) <= 0 ? &a : &b;
 
-/* Two runs that lie side by side, at `from` and at `middle`, into one. */
-static void merge(const struct sorting *s, char *to, const char *from, const char *middle, const char *end)
-{
-	const char *a = from, *b = middle;
-	size_t bytes = s->item_bytes;
-
-	if (b < end && s->compare(b - bytes, b, s->context) > 0) /* else they are in order as they lie */
-		while (a < middle && b < end) {
-			const char **least = s->compare(b, a, s->context) < 0 ? &b : &a;
-
-			memcpy(to, *least, bytes);
-			*least += bytes;
-			to += bytes;
-		}
-	memcpy(to, a, (size_t)(middle - a));
-	memcpy(to + (middle - a), b, (size_t)(end - b));
-}
-
-/* Runs of `run` items of `from` become runs of twice as many of `to`. */
-static void merge_all(const struct sorting *s, char *to, const char *from, uint64_t count, uint64_t run)
-{
-	for (uint64_t i = 0; i < count; i += 2 * run) {
-		uint64_t middle = i + run < count ? i + run : count, end = i + 2 * run < count ? i + 2 * run : count;
-
-		merge(s, to + i * s->item_bytes, from + i * s->item_bytes, from + middle * s->item_bytes,
-		      from + end * s->item_bytes);
+		memcpy(to, *least, bytes);
+		*least += bytes;
 	}
+	memcpy(to, a, (size_t)(a_end - a)); /* what is left of the others lies in its place */
 }
 
 bool shelf_sort(struct shelf *shelf, void *items, uint64_t count, size_t item_bytes,
 		int (*compare)(const void *a, const void *b, void *context), void *context)
 {
-	struct sorting s = {item_bytes, compare, context};
 	size_t room = 0;
-	char *from = items, *to, *other;
+	char *aside = NULL;
 
-	if (is_sorted(&s, items, count))
-		return true;
-	other = shelf_grow(shelf, NULL, &room, (size_t)count * item_bytes);
-	if (!other)
-		return false;
-	for (uint64_t i = 0; i < count; i += RUN_ITEMS)
-		sort_run(&s, from + i * item_bytes, count - i < RUN_ITEMS ? count - i : RUN_ITEMS);
-	to = other;
-	for (uint64_t run = RUN_ITEMS; run < count; run *= 2) {
-		merge_all(&s, to, from, count, run);
-		to = from;
-		from = from == other ? items : other;
+	if (count * item_bytes > SORT_BYTES) {
+		aside = shelf_grow(shelf, NULL, &room, (size_t)(count / 2) * item_bytes);
+		if (!aside)
+			return false;
 	}
-	if (from == other)
-		memcpy(items, other, (size_t)count * item_bytes);
-	shelf_free(shelf, other);
+	sort(&(struct sorting){item_bytes, compare, context}, items, count, aside);
+	shelf_free(shelf, aside);
 	return true;
+}
+
+struct numbering {
+	int (*compare)(const void *a, const void *b, void *context);
+	void *context;
+};
+
+static int compare_numbers(const void *a, const void *b, void *context)
+{
+	const struct numbering *n = context;
+	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+	int order = n->compare(a, b, n->context);
+
+	return order ? order : x < y ? -1 : x > y;
 }
 
 uint64_t *shelf_number(struct shelf *s, uint64_t count, int (*compare)(const void *a, const void *b, void *context),
@@ -322,7 +292,8 @@ uint64_t *shelf_number(struct shelf *s, uint64_t count, int (*compare)(const voi
 
 	for (uint64_t i = 0; order && i < count; i++)
 		order[i] = i;
-	if (order && !shelf_sort(s, order, count, sizeof(*order), compare, context)) {
+	if (order &&
+	    !shelf_sort(s, order, count, sizeof(*order), compare_numbers, &(struct numbering){compare, context})) {
 		shelf_free(s, order);
 		return NULL;
 	}

@@ -42,16 +42,15 @@ void shelf_free(struct shelf *s, void *data);
 int shelf_refuse(const struct shelf *s, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
 /*
- * qsort_r() for what may be large: that function copies the whole array into plain memory, and here
- * the copy lies on the shelf.  Items that compare equal keep their order.  They have at most 256
- * bytes.  False, with the order as it was, if there is no room.
+ * qsort_r() for what may be large: it needs half as much room again, on the shelf.  Items that
+ * compare equal may come in any order.  False, with the order as it was, if there is no room.
  */
 bool shelf_sort(struct shelf *s, void *items, uint64_t count, size_t item_bytes,
 		int (*compare)(const void *a, const void *b, void *context), void *context);
 
 /*
- * The numbers from 0 to count - 1, on the shelf, in the order of what they stand for.  NULL if
- * there is no room.
+ * The numbers from 0 to count - 1, on the shelf, in the order of what they stand for; those that
+ * compare equal ascend.  NULL if there is no room.
  */
 uint64_t *shelf_number(struct shelf *s, uint64_t count, int (*compare)(const void *a, const void *b, void *context),
 		       void *context);

@@ -133,10 +133,18 @@ int twice_add_part(struct twice *t, const struct part *p, uint32_t source)
 	return code;
 }
 
+/* Equal ones of one source lie together. */
 static int by_hash(const void *a, const void *b, void *context)
 {
+	const struct twice_key *x = a, *y = b;
+	int order = memcmp(x->hash, y->hash, sizeof(x->hash));
+
 	(void)context;
-	return memcmp(((const struct twice_key *)a)->hash, ((const struct twice_key *)b)->hash, sizeof(uint64_t[2]));
+	if (order)
+		return order;
+	if (x->source != y->source)
+		return x->source < y->source ? -1 : 1;
+	return x->number < y->number ? -1 : x->number > y->number;
 }
 
 int twice_look(struct twice *t, uint64_t *found, struct twice_place first[2])
@@ -146,9 +154,8 @@ int twice_look(struct twice *t, uint64_t *found, struct twice_place first[2])
 	*found = 0;
 	if (!shelf_sort(t->shelf, t->key, t->count, sizeof(*t->key), by_hash, NULL))
 		return shelf_refuse(t->shelf, "%" PRIu64 " keys", t->count);
-	/* Equal ones keep the order in which they came: those of one source lie together. */
 	for (uint64_t i = 1; i < t->count; i++) {
-		if (by_hash(&k[i - 1], &k[i], NULL) || k[i - 1].source == k[i].source)
+		if (memcmp(k[i - 1].hash, k[i].hash, sizeof(k->hash)) || k[i - 1].source == k[i].source)
 			continue;
 		if (!least || k[i].source < least->source ||
 		    (k[i].source == least->source && k[i].number < least->number)) {

@@ -109,7 +109,9 @@ static int compare_entries(const void *a, const void *b, void *context)
 	const struct labels *l = context;
 	const struct labels_entry *x = a, *y = b;
 
-	return strcmp(l->text.data + x->path_at, l->text.data + y->path_at);
+	int order = strcmp(l->text.data + x->path_at, l->text.data + y->path_at);
+
+	return order ? order : x->line < y->line ? -1 : x->line > y->line;
 }
 
 static int open_list(struct labels *l, const struct request *r)
