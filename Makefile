@@ -348,7 +348,7 @@ check-late: all tests $(BUILD)/late.so ## by hand: the tests with threads and fi
 $(BUILD)/late.so: tests/fault/late.c $(BUILD)/flags
 	$(Q)$(CC) -std=gnu11 -O2 -D_GNU_SOURCE -I. $(WARN) -shared -fPIC -o $@ $< -ldl
 
-simulate: ## by hand: 1,000 workers claim 1,000,000 shards, in simulated time; SEED=n as above
+simulate: ## by hand: 1,000 workers claim 100,000 shards, in simulated time; SEED=n as above
 	$(call long,tests/pack/claims_simulation.sh)
 
 check-docs: ## every block of sh, c and python in the documents

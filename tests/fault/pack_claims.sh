@@ -55,12 +55,17 @@ foreign() { # BEAT NONCE: a claim of a process on a machine that nobody can look
 	printf 'claim 1 beat %010d works\nnonce %s host elsewhere boot 0 space 0 pid 1 start 1 job -\n' "$1" "$2"
 }
 
-# waits NAME PROGRAM RANGE SHARDS: a worker, as $pid, that waits for these shards of another machine
+# waits NAME PROGRAM SHARD...: a worker, as $pid, that waits for these shards of another machine
 waits() {
-	foreign 0 aaaaaaaaaaaaaaaa >"ds/.shardpack/claim-$3"
-	worker "$1" "./$2" build ds --steal &
+	local name=$1 program=$2 shard list=""
+	shift 2
+	for shard; do
+		foreign 0 aaaaaaaaaaaaaaaa >"ds/.shardpack/claim-$(printf %05d "$shard")"
+		list+=", $shard on elsewhere (process 1)"
+	done
+	worker "$name" "./$program" build ds --steal &
 	pid=$!
-	until_true grep -qx "shardpack: waiting for shards that others build: $4 on elsewhere (process 1)" "$1.err"
+	until_true grep -qx "shardpack: waiting for shards that others build: ${list#, }" "$name.err"
 }
 
 # ---- several workers, each shard once ----
@@ -98,46 +103,36 @@ run 0 env JOB_COMPLETION_INDEX=5 "$PACK" build ds
 [ "$(built err)" = 0 ] || die "$(cat err)"
 sealed
 
-# ---- ranges of several shards, as many shards have them ----
+# ---- what others built, and what is gone or cannot be built ----
 
-# Those that are complete are marked.  A shard that somebody removes later is built all the same.
-break_pack shard_ranges.c 's/^#define RANGES_ENOUGH.*/#define RANGES_ENOUGH 4/
-	s/^#define LOOKS_FREELY.*/#define LOOKS_FREELY 0/'
+# A shard that somebody removes later is built all the same.
 plan
 pids=()
 for k in 0 1 2; do
-	worker r$k ./broken build ds --steal --part $k/3 -j1 &
+	worker r$k ./patient build ds --steal --part $k/3 -j1 &
 	pids+=($!)
 done
 for k in 0 1 2; do ends 0 "${pids[k]}" r$k; done
 [ "$(built r?.err)" = $SHARDS ] || die "$(built r?.err) shards were built: $(cat r?.err)"
-[ "$(find ds/.shardpack -name 'built-0000[0-3]' | wc -l)" = 4 ] || die "marks: $(ls ds/.shardpack)"
 rm ds/00006.shard
-run 0 ./broken build ds --steal
+run 0 ./patient build ds --steal
 [ "$(built err)" = 1 ] || die "$(cat err)"
 sealed
-[ ! -e ds/.shardpack ] || die "marks are left: $(ls ds/.shardpack)"
 
-# What is missing is told exactly, where others built some of a range and gave up.
+# What is missing is told exactly, where others built some of their shards and gave up.
 plan
-waits exact broken 00001 4-7
+waits exact patient 4 5 6 7
+run 0 "$PACK" status ds
+printed "claimed: 4-7, by process 1 on elsewhere"
 cp reference/0000{4,6,7}.shard ds
+rm ds/.shardpack/claim-0000{4,6,7}
 foreign 1 aaaaaaaaaaaaaaaa | sed s/works/fails/ >fails
-mv fails ds/.shardpack/claim-00001
+mv fails ds/.shardpack/claim-00005
 ends 1 $pid exact
 grep -qx "shardpack: missing: 5" exact.err || die "$(cat exact.err)"
-
-# A mark is believed, and one that was there before a worker came is not.
-plan
-waits marked broken 00001 4-7
-cp reference/00007.shard ds
-mv ds/.shardpack/claim-00001 ds/.shardpack/built-00001
-ends 0 $pid marked
-grep -qx "shardpack: ds: built 12 shards; 0 of $SHARDS are missing" marked.err || die "$(cat marked.err)"
-run 5 "$PACK" seal ds -q
-said "shardpack: ds: 3 of $SHARDS shards are not there yet: 4-6; \`shardpack build ds\` makes them"
-run 0 ./broken build ds --steal
-[ "$(built err)" = 3 ] || die "$(cat err)"
+rm ds/.shardpack/claim-00005
+run 0 ./patient build ds --steal
+[ "$(built exact.err err)" = $((SHARDS - 3)) ] || die "$(cat exact.err err)"
 sealed
 
 # ---- killed ----
@@ -156,7 +151,7 @@ for try in $(seq 30); do
 done
 [ $kills = 3 ] || die "only $kills of $try kills came in time"
 run 0 ./patient build ds --steal
-grep -q "taking over from .* which is there no more" err || die "$(cat err)"
+grep -q "taking over from .* which has exited" err || die "$(cat err)"
 sealed
 
 # So it is if nobody has asked for its exit code, as in a container without an init.
@@ -173,7 +168,7 @@ for try in $(seq 30); do
 	kill $parent
 done
 run 0 timeout 60 ./patient build ds --steal
-grep -q "taking over from .* which is there no more" err || die "$(cat err)"
+grep -q "taking over from .* which has exited" err || die "$(cat err)"
 [ -e "/proc/$(cat victim)/stat" ] || die "somebody asked for the exit code"
 kill $parent
 sealed
@@ -210,7 +205,7 @@ silent() {
 	waited=$((($(date +%s%N) - last) / 1000000))
 	grep -q "waiting for shards that others build: 5 on elsewhere (process 1)$" silent.err ||
 		die "$(cat silent.err)"
-	grep -q "shards 5-5: taking over from elsewhere (process 1), which has given no sign of life$" silent.err ||
+	grep -q "shard 00005: taking over from elsewhere (process 1), which has given no sign of life$" silent.err ||
 		die "$(cat silent.err)"
 }
 silent quick || die "a worker that beats was replaced: $(cat silent.err)"
@@ -252,7 +247,7 @@ overtaken() {
 	foreign 0 aaaaaaaaaaaaaaaa >ds/.shardpack/claim-00005
 	foreign 0 bbbbbbbbbbbbbbbb >faster
 	SHIM_CLAIM=$PWD/faster run 0 with_shim usurp "./$1" build ds --steal -v
-	sed -n 's/.*shards 5-5: \(another process was faster\|taking over\).*/\1/p' err | paste -sd ,
+	sed -n 's/.*shard 00005: \(another process was faster\|taking over\).*/\1/p' err | paste -sd ,
 }
 [ "$(overtaken quick)" = "another process was faster,taking over" ] || die "an overtaken worker went on: $(cat err)"
 sealed
@@ -299,7 +294,7 @@ grep -q "1 bad input" err || die "$(cat err)"
 # Many of one's own that failed do not hide for whom it waits.
 find bad -name '*.jpg' | sort | sed -n '1~2p' | xargs truncate -s 500
 rm -rf ds && run 0 "$PACK" plan images bad -o ds "${RECIPE[@]}" -q
-waits many patient 00015 15
+waits many patient 15
 kill -INT $pid
 ends 130 $pid many
 [ "$(shards_in ds)" -lt $((SHARDS - 6)) ] || die "$(shards_in ds) shards of bad inputs"
@@ -375,13 +370,13 @@ for how in "" "--steal --part 0/1"; do # both begin with shard 0, which needs al
 done
 # A worker that waits for others stops, too.
 plan
-waits grace patient 00005 5
+waits grace patient 5
 kill -USR1 $pid
 ends 75 $pid grace
 
 # Nor does one wait for a build that is gone.
 plan
-waits gone patient 00005 5
+waits gone patient 5
 rm -rf removed && mv ds/.shardpack removed
 ends 3 $pid gone
 grep -q "ds/.shardpack: No such file or directory, and shards are missing; another process removed it$" gone.err ||
@@ -395,4 +390,4 @@ silent hasty && die "the control that takes over from a worker that beats is not
 wait
 timed sure 2000 's/return claim_look(path, &v) == EXIT_DONE .*/return true;/'
 [ "$(overtaken sure)" = "taking over" ] || die "the control that does not read back is not noticed"
-echo "4 workers, arrays, ranges, killed, silent, stopped and overtaken workers, faults, grace; 2 controls"
+echo "4 workers, arrays, removed and failed shards, killed, silent, stopped and overtaken workers, faults, grace; 2 controls"

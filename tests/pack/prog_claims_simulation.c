@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * prog_claims_simulation.c - a thousand workers that claim shards, in simulated time, with the code
- * of shardpack itself: claim.c, claims.c, held_claims.c, scheduler.c, shard_list.c, shard_ranges.c
+ * of shardpack itself: claim.c, claims.c, scheduler.c, shard_list.c
  *
- *   prog_claims_simulation SHARDS WORKERS SEED
+ *   prog_claims_simulation SHARDS WORKERS SEED [mute | together]
  *
  * Workers differ in speed and shards in size.  30 % of the workers are killed at random moments,
  * a tenth of them with all of their machine; half of these come back.  After a third of the work
@@ -11,19 +11,21 @@
  * for longer than it takes to be replaced, and go on.  All machines cache what they see for a
  * minute.  Somebody asks for the status now and then.
  *
- * It prints a line of names and numbers.  Exit 1 if a shard is missing or wrong, or if a worker
- * fails.
+ * It prints a line of names and numbers; calls are those of one shard.  Exit 1 if a shard is missing
+ * or wrong, or if a worker fails.
+ *
+ * Two negative controls: `mute`, where signs of life are lost, so that workers take the living for
+ * dead; and `together`, where all begin at the first shard.
  *
  * LDFLAGS: -Wl,--wrap=clock_gettime,--wrap=nanosleep,--wrap=pthread_create,--wrap=pthread_join
  * LDFLAGS: -Wl,--wrap=pthread_mutex_init,--wrap=pthread_mutex_lock,--wrap=pthread_mutex_unlock
  * LDFLAGS: -Wl,--wrap=pthread_cond_clockwait,--wrap=pthread_cond_signal
  * LDFLAGS: -Wl,--wrap=lstat64,--wrap=opendir,--wrap=readdir64,--wrap=closedir,--wrap=access
  * LDFLAGS: -Wl,--wrap=open64,--wrap=read,--wrap=pwrite64,--wrap=fsync,--wrap=close,--wrap=unlink
- * LDFLAGS: -Wl,--wrap=rename,--wrap=shard_publish,--wrap=kill,--wrap=getrandom
+ * LDFLAGS: -Wl,--wrap=shard_publish,--wrap=kill,--wrap=getrandom
  * LDFLAGS: -Wl,--wrap=claim_self,--wrap=interrupted,--wrap=asked_to_stop,--wrap=fail
  */
 #include "shard_pack.h"
-#include "tests/pack/sim_costs.h"
 #include "tests/pack/sim_folder.h"
 #include "tools/common/exit_code.h"
 #include "tools/common/message.h"
@@ -33,7 +35,6 @@
 #include "tools/shardpack/build/job.h"
 #include "tools/shardpack/build/scheduler.h"
 #include "tools/shardpack/build/shard_list.h"
-#include "tools/shardpack/build/shard_ranges.h"
 #include "tools/shardpack/plan/plan.h"
 
 #define HOST_WORKERS  8
@@ -59,7 +60,7 @@ static struct {
 	uint8_t *builders; /* [shard_count] how many build it now */
 	uint64_t waited_ns, looks;
 	bool *todo;
-	bool failed;
+	bool together, failed;
 } job_state;
 
 /* ---- what shardpack asks of its process ---- */
@@ -246,6 +247,8 @@ static void start_worker(uint64_t task_id, uint64_t at_ns)
 	asking_task = task_id;
 	if (scheduler_find(&w->place, environment) != EXIT_DONE)
 		abort();
+	if (job_state.together)
+		w->place.number = 0;
 	w->process = (struct sim_process){.idx = idx, .host = idx / HOST_WORKERS % hosts};
 	w->job = (struct job){.plan = &job_state.plan, .out_dir = SIM_OUT, .worker = &w->place};
 	snprintf(w->job.state_dir, sizeof(w->job.state_dir), SIM_OUT "/.shardpack");
@@ -337,30 +340,30 @@ static void *direct(void *context)
 /* As cmd_status.c looks at claims: it changes nothing. */
 static void *observe(void *context)
 {
+	bool *claimed = context;
 	struct claim_owner self;
 
-	(void)context;
 	claim_self(&self, "");
 	while (job_state.alive) {
-		struct shard_list list = {0};
-		struct shard_range r = {0};
-		char path[4400];
-
-		if (shard_list_look(&list, SIM_OUT, job_state.shard_count) != EXIT_DONE)
+		memset(claimed, 0, job_state.shard_count);
+		if (claim_list(SIM_OUT "/.shardpack", job_state.shard_count, claimed) != EXIT_DONE)
 			abort();
-		for (; shard_ranges_find(list.shard_count, &r); r.idx++) {
+		for (uint64_t k = 0; k < job_state.shard_count; k++) {
 			struct claim_view v;
+			char path[4400];
 
-			if (claim_path(path, SIM_OUT "/.shardpack", r.idx) != EXIT_DONE ||
+			if (!claimed[k])
+				continue;
+			if (claim_path(path, SIM_OUT "/.shardpack", k) != EXIT_DONE ||
 			    claim_look(path, &v) != EXIT_DONE)
 				abort();
 			job_state.failed |= v.there && !v.nonce[0]; /* no claim is seen half written */
 			claim_is_dead(&v, &self);
 		}
-		shard_list_free(&list);
 		job_state.looks++;
 		sim_sleep(1000 * SIM_SECOND);
 	}
+	free(claimed);
 	return NULL;
 }
 
@@ -376,15 +379,20 @@ static void judge(void)
 		}
 	if (folder.in_order != job_state.shard_count || job_state.builds - job_state.repeats != job_state.shard_count)
 		job_state.failed = true;
-	if (folder.false_marks) {
-		fprintf(stderr, "%" PRIu64 " ranges are marked, and shards of them are missing\n", folder.false_marks);
-		job_state.failed = true;
-	}
+}
+
+static double cpu_seconds(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+	return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
 }
 
 static void tell(double code_seconds)
 {
-	double n = (double)job_state.shard_count, calls;
+	const struct sim_calls *c = &folder.calls;
+	double n = (double)job_state.shard_count;
 
 	printf("seed %" PRIu64 " shards %" PRIu64 " workers %" PRIu64 " started %" PRIu64 " killed %" PRIu64
 	       " came_back %" PRIu64 " left %" PRIu64 " stopped %" PRIu64 " status %" PRIu64 " hours %.2f",
@@ -393,23 +401,11 @@ static void tell(double code_seconds)
 	printf(" repeated_percent %.4f repeats %" PRIu64 " two_owners %" PRIu64 " idle_percent %.2f",
 	       100 * (job_state.work / job_state.useful - 1), job_state.repeats, job_state.two_owners,
 	       100 * (double)job_state.waited_ns / 1e9 / job_state.work);
-	printf(" names %.1f lists %.5f lstats %.2f opens %.2f absent %.2f publishes %.4f unlinks %.4f renames %.4f "
-	       "beats %.3f",
-	       (double)folder.calls.names / n, (double)folder.calls.lists / n, (double)folder.calls.lstats / n,
-	       (double)folder.calls.opens / n, (double)folder.calls.absent / n, (double)folder.calls.publishes / n,
-	       (double)folder.calls.unlinks / n, (double)folder.calls.renames / n, (double)folder.calls.beats / n);
-	calls = costs_tell(&folder.calls, n);
-	printf(" code_ms %.4f calls_ms %.4f scheduling_ms %.4f\n", code_seconds / n * 1e3, calls / n * 1e3,
-	       (code_seconds + calls) / n * 1e3);
-}
-
-static uint64_t range_count(void)
-{
-	struct shard_range r = {0};
-
-	while (shard_ranges_find(job_state.shard_count, &r))
-		r.idx++;
-	return r.idx;
+	printf(" names %.1f lists %.5f lstats %.2f opens %.2f absent %.2f publishes %.4f unlinks %.4f beats %.3f "
+	       "code_ms %.4f\n",
+	       (double)c->names / n, (double)c->lists / n, (double)c->lstats / n, (double)c->opens / n,
+	       (double)c->absent / n, (double)c->publishes / n, (double)c->unlinks / n, (double)c->beats / n,
+	       code_seconds / n * 1e3);
 }
 
 int main(int argc, char **argv)
@@ -418,15 +414,16 @@ int main(int argc, char **argv)
 	uint64_t hosts;
 	double begin;
 
-	if (argc != 4)
+	if (argc != 4 && argc != 5)
 		return 2;
+	folder.is_mute = argc == 5 && !strcmp(argv[4], "mute");
+	job_state.together = argc == 5 && !strcmp(argv[4], "together");
 	job_state.shard_count = job_state.plan.shard_count = strtoull(argv[1], NULL, 10);
 	job_state.worker_count = strtoull(argv[2], NULL, 10);
 	job_state.seed = sim.random = strtoull(argv[3], NULL, 10);
 	message_start("simulation", MESSAGE_QUIET);
-	costs_measure();
 	hosts = (job_state.worker_count + HOST_WORKERS - 1) / HOST_WORKERS + 1;
-	folder_open(job_state.shard_count, range_count(), hosts);
+	folder_open(job_state.shard_count, hosts);
 	sim.now_ns = SIM_SECOND; /* 0 means never */
 	job_state.worker = calloc(4 * job_state.worker_count, sizeof(*job_state.worker));
 	folder.process = calloc(4 * job_state.worker_count, sizeof(*folder.process));
@@ -438,10 +435,10 @@ int main(int argc, char **argv)
 		start_worker(i, sim.now_ns + sim_random() % (60 * SIM_SECOND));
 	director.host = observer.host = hosts - 1;
 	sim_start(&director, direct, NULL, sim.now_ns);
-	sim_start(&observer, observe, NULL, sim.now_ns);
-	begin = costs_cpu_seconds();
+	sim_start(&observer, observe, calloc(job_state.shard_count, 1), sim.now_ns);
+	begin = cpu_seconds();
 	sim_run();
-	begin = costs_cpu_seconds() - begin;
+	begin = cpu_seconds() - begin;
 	judge();
 	tell(begin);
 	for (uint64_t i = 0; i < job_state.started; i++)

@@ -8,10 +8,9 @@
  * line of it, and the list of a folder.  This is worse than NFS, which asks the server anew at each
  * open() of a file.
  *
- * There are three kinds of names, "OUT/00005.shard", "OUT/.shardpack/claim-00005" and "built-00005"
- * beside it, and one set of calls: those of claim.c, claims.c, shard_list.c and shard_ranges.c.
- * Receipts are names alone, in the list of .shardpack, one for each range with a shard.  Of that
- * list only marks are as the machine saw them before.  Workers use its claims for estimates alone.
+ * There are two kinds of names, "OUT/00005.shard" and "OUT/.shardpack/claim-00005", and one set of
+ * calls: those of claim.c, claims.c and shard_list.c.  The list of .shardpack is as it is now, since
+ * workers use it for estimates alone.
  */
 #ifndef TESTS_PACK_SIM_FOLDER_H
 #define TESTS_PACK_SIM_FOLDER_H
@@ -25,7 +24,6 @@
 
 #include "shard.h"
 #include "tests/pack/sim_tasks.h"
-#include "tools/shardpack/build/shard_ranges.h"
 
 #define SIM_OUT	      "out"
 #define SIM_CACHE_NS  (60 * SIM_SECOND)
@@ -54,57 +52,48 @@ struct sim_seen {
 };
 
 struct sim_host {
-	struct sim_seen *claim;	     /* [claim_count] */
-	uint32_t *missing_until_ds;  /* [shard_count] tenths of seconds */
-	uint32_t *unmarked_until_ds; /* [claim_count] */
-	uint64_t listed_ns, state_listed_ns;
+	struct sim_seen *claim;	    /* [shard_count] */
+	uint32_t *missing_until_ds; /* [shard_count] tenths of seconds */
+	uint64_t listed_ns;
 };
 
 struct sim_calls {
-	uint64_t lists, names, lstats, opens, absent, publishes, unlinks, renames, beats;
+	uint64_t lists, names, lstats, opens, absent, publishes, unlinks, beats;
 };
 
 static struct {
-	uint64_t shard_count, range_shards, claim_count, host_count;
+	uint64_t shard_count, host_count;
+	bool is_mute; /* beats are lost */
 	struct sim_host *host;
-	struct sim_file **claim; /* by name: [claim_count] */
-	uint64_t *built_ns;	 /* [claim_count] when its range was marked as built; 0: not yet */
-	bool *has_shard;	 /* [claim_count] and so a file of receipts */
-	uint64_t false_marks;	 /* while a shard of the range had no name */
+	struct sim_file **claim; /* by name: [shard_count] */
 	struct sim_file *all;
 	uint64_t *published_ns;	   /* [shard_count] 0: not yet */
 	uint64_t *order, in_order; /* the shards, as they were published */
 	uint64_t *content;	   /* [shard_count] */
 	struct sim_handle *handle;
 	bool lists_state;
-	uint64_t handle_count, handle_room, closed, listed, list_end, list_ns;
+	uint64_t handle_count, handle_room, closed, listed, list_end;
 	struct sim_process **process; /* by number */
 	uint64_t process_count;
 	struct sim_calls calls;
 } folder;
 
-static void folder_open(uint64_t shards, uint64_t claims, uint64_t hosts)
+static void folder_open(uint64_t shards, uint64_t hosts)
 {
 	folder.shard_count = shards;
-	folder.range_shards = shard_ranges_shards(shards);
-	folder.claim_count = claims;
 	folder.host_count = hosts;
 	folder.host = calloc(hosts, sizeof(*folder.host));
-	folder.claim = calloc(claims, sizeof(*folder.claim));
-	folder.built_ns = calloc(claims, sizeof(*folder.built_ns));
-	folder.has_shard = calloc(claims, sizeof(*folder.has_shard));
+	folder.claim = calloc(shards, sizeof(*folder.claim));
 	folder.published_ns = calloc(shards, sizeof(*folder.published_ns));
 	folder.order = calloc(shards, sizeof(*folder.order));
 	folder.content = calloc(shards, sizeof(*folder.content));
 	for (uint64_t h = 0; folder.host && h < hosts; h++) {
-		folder.host[h].claim = calloc(claims, sizeof(struct sim_seen));
+		folder.host[h].claim = calloc(shards, sizeof(struct sim_seen));
 		folder.host[h].missing_until_ds = calloc(shards, sizeof(uint32_t));
-		folder.host[h].unmarked_until_ds = calloc(claims, sizeof(uint32_t));
-		if (!folder.host[h].claim || !folder.host[h].missing_until_ds || !folder.host[h].unmarked_until_ds)
+		if (!folder.host[h].claim || !folder.host[h].missing_until_ds)
 			abort();
 	}
-	if (!folder.host || !folder.claim || !folder.built_ns || !folder.has_shard || !folder.published_ns ||
-	    !folder.order || !folder.content)
+	if (!folder.host || !folder.claim || !folder.published_ns || !folder.order || !folder.content)
 		abort();
 }
 
@@ -117,12 +106,9 @@ static void folder_close(void)
 	for (uint64_t h = 0; h < folder.host_count; h++) {
 		free(folder.host[h].claim);
 		free(folder.host[h].missing_until_ds);
-		free(folder.host[h].unmarked_until_ds);
 	}
 	free(folder.host);
 	free(folder.claim);
-	free(folder.built_ns);
-	free(folder.has_shard);
 	free(folder.published_ns);
 	free(folder.order);
 	free(folder.content);
@@ -138,12 +124,12 @@ static bool folder_meet(void)
 	return !sim_is_dead();
 }
 
-/* The number in a name; false, with errno, if it is not of this kind. */
-static bool folder_number(const char *path, const char *before, uint64_t most, uint64_t *number)
+/* The shard's number in a name; false, with errno, if it is not of this kind. */
+static bool folder_number(const char *path, const char *before, uint64_t *number)
 {
 	const char *at = strstr(path, before);
 
-	if (at && (at += strlen(before), sscanf(at, "%" SCNu64, number) == 1) && *number < most)
+	if (at && (at += strlen(before), sscanf(at, "%" SCNu64, number) == 1) && *number < folder.shard_count)
 		return true;
 	errno = ENOTSUP;
 	return false;
@@ -201,18 +187,23 @@ static bool folder_publish_shard(uint64_t idx, uint64_t content)
 		return false;
 	folder.published_ns[idx] = sim.now_ns;
 	folder.order[folder.in_order++] = idx;
-	folder.has_shard[idx / folder.range_shards] = true;
 	folder.content[idx] = content;
 	return true;
 }
 
-/* Is a name there that was given at `since_ns`, 0: never?  Machines believe what they saw last. */
-static int folder_find(uint64_t since_ns, uint32_t *missing_until_ds)
+/* Machines believe what they saw last. */
+WRAPPED(int, lstat64, const char *path, struct stat *st)
 {
-	uint64_t now_ds = sim.now_ns / (SIM_SECOND / 10);
+	uint64_t idx, now_ds = sim.now_ns / (SIM_SECOND / 10);
+	uint32_t *missing_until_ds;
 
+	if (!sim.task)
+		return __real_lstat64(path, st);
+	if (!folder_meet() || !folder_number(path, SIM_OUT "/", &idx))
+		return -1;
 	folder.calls.lstats++;
-	if (since_ns && *missing_until_ds <= now_ds)
+	missing_until_ds = &folder_host()->missing_until_ds[idx];
+	if (folder.published_ns[idx] && *missing_until_ds <= now_ds)
 		return 0;
 	if (*missing_until_ds <= now_ds)
 		*missing_until_ds = (uint32_t)(now_ds + SIM_CACHE_NS / (SIM_SECOND / 10));
@@ -220,29 +211,7 @@ static int folder_find(uint64_t since_ns, uint32_t *missing_until_ds)
 	return -1;
 }
 
-WRAPPED(int, lstat64, const char *path, struct stat *st)
-{
-	uint64_t idx;
-
-	if (!sim.task)
-		return __real_lstat64(path, st);
-	if (!folder_meet())
-		return -1;
-	if (folder_number(path, "built-", folder.claim_count, &idx))
-		return folder_find(folder.built_ns[idx], &folder_host()->unmarked_until_ds[idx]);
-	if (!folder_number(path, SIM_OUT "/", folder.shard_count, &idx))
-		return -1;
-	return folder_find(folder.published_ns[idx], &folder_host()->missing_until_ds[idx]);
-}
-
-/* As this machine sees the folder, which it asks for a list at most once in SIM_CACHE_NS. */
-static uint64_t folder_list_ns(uint64_t *listed_ns)
-{
-	if (!*listed_ns || sim.now_ns - *listed_ns >= SIM_CACHE_NS)
-		*listed_ns = sim.now_ns;
-	return *listed_ns;
-}
-
+/* A machine asks for a list of the shards at most once in SIM_CACHE_NS. */
 WRAPPED(DIR *, opendir, const char *path)
 {
 	struct sim_host *h;
@@ -252,61 +221,35 @@ WRAPPED(DIR *, opendir, const char *path)
 	if (!folder_meet())
 		return NULL;
 	h = folder_host();
+	folder.calls.lists++;
 	folder.listed = 0;
 	folder.lists_state = strstr(path, ".shardpack") != NULL;
-	folder.calls.lists++;
-	if (folder.lists_state) {
-		folder.list_ns = folder_list_ns(&h->state_listed_ns);
-		folder.list_end = 3 * folder.claim_count;
+	folder.list_end = folder.lists_state ? folder.shard_count : folder.in_order;
+	if (folder.lists_state)
 		return (DIR *)&folder;
-	}
-	folder.list_ns = folder_list_ns(&h->listed_ns);
-	folder.list_end = folder.in_order;
-	while (folder.list_end && folder.published_ns[folder.order[folder.list_end - 1]] > folder.list_ns)
+	if (!h->listed_ns || sim.now_ns - h->listed_ns >= SIM_CACHE_NS)
+		h->listed_ns = sim.now_ns;
+	while (folder.list_end && folder.published_ns[folder.order[folder.list_end - 1]] > h->listed_ns)
 		folder.list_end--;
 	return (DIR *)&folder;
-}
-
-/* For each range three names may be there. */
-static bool folder_next_of_state(char *name, size_t bytes)
-{
-	for (; folder.listed < folder.list_end; folder.listed++) {
-		uint64_t claim = folder.listed / 3, built_ns = folder.built_ns[claim];
-
-		if (folder.listed % 3 == 0 && folder.claim[claim])
-			snprintf(name, bytes, "claim-%05" PRIu64, claim);
-		else if (folder.listed % 3 == 1 && built_ns && built_ns <= folder.list_ns)
-			snprintf(name, bytes, "built-%05" PRIu64, claim);
-		else if (folder.listed % 3 == 2 && folder.has_shard[claim])
-			snprintf(name, bytes, "receipts-%05" PRIu64 ".0", claim);
-		else
-			continue;
-		folder.listed++;
-		return true;
-	}
-	return false;
 }
 
 WRAPPED(struct dirent *, readdir64, DIR *dir)
 {
 	static struct dirent entry;
-	uint64_t idx;
-	char *at = entry.d_name;
-	int digits = 5;
 
 	if (!sim.task)
 		return __real_readdir64(dir);
-	if (folder.lists_state ? !folder_next_of_state(at, sizeof(entry.d_name)) : folder.listed == folder.list_end)
+	while (folder.lists_state && folder.listed < folder.list_end && !folder.claim[folder.listed])
+		folder.listed++;
+	if (folder.listed == folder.list_end)
 		return NULL;
 	folder.calls.names++;
 	if (folder.lists_state)
-		return &entry;
-	idx = folder.order[folder.listed++];
-	for (uint64_t over = idx / 100000; over; over /= 10)
-		digits++;
-	for (int i = digits; i--; idx /= 10)
-		at[i] = (char)('0' + idx % 10);
-	memcpy(at + digits, ".shard", 7);
+		snprintf(entry.d_name, sizeof(entry.d_name), "claim-%05" PRIu64, folder.listed);
+	else
+		snprintf(entry.d_name, sizeof(entry.d_name), "%05" PRIu64 ".shard", folder.order[folder.listed]);
+	folder.listed++;
 	return &entry;
 }
 
@@ -329,7 +272,7 @@ WRAPPED(int, open64, const char *path, int flags, ...)
 
 	if (!sim.task)
 		return __real_open64(path, flags, 0);
-	if (!folder_meet() || !folder_number(path, "claim-", folder.claim_count, &claim))
+	if (!folder_meet() || !folder_number(path, "claim-", &claim))
 		return -1;
 	s = &folder_host()->claim[claim];
 	if (!s->at_ns || sim.now_ns - s->at_ns >= SIM_CACHE_NS)
@@ -369,7 +312,8 @@ WRAPPED(ssize_t, pwrite64, int fd, const void *data, size_t bytes, off_t at)
 	if ((size_t)at + bytes > SIM_LINE)
 		abort();
 	folder.calls.beats++;
-	memcpy(file->text + at, data, bytes);
+	if (!folder.is_mute)
+		memcpy(file->text + at, data, bytes);
 	return (ssize_t)bytes;
 }
 
@@ -395,39 +339,10 @@ WRAPPED(int, unlink, const char *path)
 
 	if (!sim.task)
 		return __real_unlink(path);
-	if (!folder_meet() || !folder_number(path, "claim-", folder.claim_count, &claim))
+	if (!folder_meet() || !folder_number(path, "claim-", &claim))
 		return -1;
 	folder.calls.unlinks++;
 	folder.claim[claim] = NULL;
-	folder_see(claim);
-	return 0;
-}
-
-/* A claim becomes a mark. */
-WRAPPED(int, rename, const char *from, const char *to)
-{
-	uint64_t claim, built;
-
-	if (!sim.task)
-		return __real_rename(from, to);
-	if (!folder_meet() || !folder_number(from, "claim-", folder.claim_count, &claim) ||
-	    !folder_number(to, "built-", folder.claim_count, &built))
-		return -1;
-	if (built != claim)
-		abort();
-	if (!folder.claim[claim]) {
-		errno = ENOENT;
-		return -1;
-	}
-	for (uint64_t k = claim * folder.range_shards; k < (claim + 1) * folder.range_shards; k++)
-		if (k < folder.shard_count && !folder.published_ns[k]) {
-			folder.false_marks++;
-			break;
-		}
-	folder.calls.renames++;
-	folder.claim[claim] = NULL;
-	folder.built_ns[claim] = sim.now_ns;
-	folder_host()->unmarked_until_ds[claim] = 0;
 	folder_see(claim);
 	return 0;
 }
@@ -440,7 +355,7 @@ WRAPPED(int, shard_publish, const char *path, const void *data, size_t bytes, in
 	if (!sim.task)
 		return __real_shard_publish(path, data, bytes, replace, err);
 	*err = (struct shard_error){.status = SHARD_E_IO, .os_code = EIO};
-	if (!folder_meet() || !folder_number(path, "claim-", folder.claim_count, &claim))
+	if (!folder_meet() || !folder_number(path, "claim-", &claim))
 		return SHARD_E_IO;
 	folder.calls.publishes++;
 	if (folder.claim[claim] && !replace) {

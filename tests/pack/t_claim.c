@@ -20,7 +20,6 @@
 #include "tools/common/files.h"
 #include "tools/common/message.h"
 #include "tools/shardpack/build/shard_list.h"
-#include "tools/shardpack/build/shard_ranges.h"
 
 static uint64_t now_ns = 1000;
 
@@ -117,9 +116,9 @@ TEST(one_owner)
 	CHECK_STR(look().owner.space, self.space);
 	CHECK_EQ(b.fd, -1);
 	CHECK(claim_holds(&a, path));
-	claim_release(&b, path, NULL, false);
+	claim_release(&b, path, false);
 	CHECK(look().there);
-	claim_release(&a, path, NULL, false);
+	claim_release(&a, path, false);
 	CHECK(!look().there);
 }
 
@@ -134,7 +133,7 @@ TEST(whose_it_is_its_nonce_says)
 	CHECK(!make(&b, false));
 	CHECK(claim_holds(&a, path));
 	reply_is_lost = false;
-	claim_release(&a, path, NULL, false);
+	claim_release(&a, path, false);
 	CHECK(!look().there);
 }
 
@@ -162,17 +161,15 @@ TEST(what_the_owner_before_began_goes_and_nothing_else)
 	struct claim_view v = {.there = true, .nonce = "0123456789abcdef"}, odd = {.nonce = "0123456789abcd/."};
 
 	begin();
-	for (uint64_t k = 6; k < 10; k++)
+	for (uint64_t k = 6; k < 9; k++)
 		begin_shard(k, v.nonce);
 	begin_shard(7, "fedcba9876543210");
-	claim_remove_begun(&odd, getenv("TMPDIR"), 0, 100);
-	claim_remove_begun(&(struct claim_view){.there = true}, getenv("TMPDIR"), 0, 100);
+	claim_remove_begun(&odd, getenv("TMPDIR"), 7);
+	claim_remove_begun(&(struct claim_view){.there = true}, getenv("TMPDIR"), 7);
 	CHECK(is_begun(7, v.nonce));
-	claim_remove_begun(&v, getenv("TMPDIR"), 7, 9);
-	CHECK(is_begun(6, v.nonce) && !is_begun(7, v.nonce) && !is_begun(8, v.nonce) && is_begun(9, v.nonce));
+	claim_remove_begun(&v, getenv("TMPDIR"), 7);
+	CHECK(is_begun(6, v.nonce) && !is_begun(7, v.nonce) && is_begun(8, v.nonce));
 	CHECK(is_begun(7, "fedcba9876543210"));
-	claim_remove_begun(&v, getenv("TMPDIR"), 0, 100);
-	CHECK(!is_begun(6, v.nonce) && !is_begun(9, v.nonce));
 }
 
 TEST(one_that_was_replaced_does_no_harm)
@@ -188,17 +185,17 @@ TEST(one_that_was_replaced_does_no_harm)
 	CHECK_STR(look().nonce, b.nonce);
 	claim_beat(&b);
 	CHECK_EQ(look().beat, 1);
-	claim_release(&a, path, NULL, true);
+	claim_release(&a, path, true);
 	CHECK(!look().failed);
 	CHECK(claim_holds(&b, path));
-	claim_release(&b, path, NULL, false);
+	claim_release(&b, path, false);
 	CHECK(!look().there);
 	/* and one that gives back late does not take away what is another's */
 	CHECK(make(&a, false));
 	CHECK(make(&b, true));
-	claim_release(&a, path, NULL, false);
+	claim_release(&a, path, false);
 	CHECK(claim_holds(&b, path));
-	claim_release(&b, path, NULL, false);
+	claim_release(&b, path, false);
 }
 
 TEST(what_cannot_be_built_stays_marked)
@@ -208,12 +205,12 @@ TEST(what_cannot_be_built_stays_marked)
 	begin();
 	CHECK(make(&a, false));
 	claim_beat(&a);
-	claim_release(&a, path, NULL, true);
+	claim_release(&a, path, true);
 	CHECK(look().there && look().failed);
 	CHECK_EQ(look().beat, 1);
 	CHECK(make(&a, true));
 	CHECK(!look().failed);
-	claim_release(&a, path, NULL, false);
+	claim_release(&a, path, false);
 }
 
 TEST(stale_by_our_own_clock)
@@ -316,147 +313,21 @@ TEST(a_list_of_shards_only_grows)
 	rmdir(dir);
 }
 
-/* Every shard is in one range, and ranges have at most 64, whatever the count. */
-TEST(ranges)
-{
-	static const uint64_t counts[] = {0, 1, 16, 4096, 4097, 8192, 262144, 262145, 1000000};
-
-	for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++) {
-		struct shard_range r = {0};
-		uint64_t next = 0;
-
-		STORY("%" PRIu64 " shards", counts[i]);
-		for (; shard_ranges_find(counts[i], &r); r.idx++) {
-			CHECK_EQ(r.first, next);
-			CHECK(r.count >= 1 && r.count <= 64);
-			CHECK(counts[i] > 4096 || r.count == 1);
-			next += r.count;
-		}
-		CHECK_EQ(next, counts[i]);
-		CHECK(r.idx <= 4096 || counts[i] > 262144);
-	}
-}
-
-static char dir[FILES_PATH_BYTES];
-
-static void put_shard(uint64_t idx)
-{
-	char shard[FILES_PATH_BYTES];
-
-	CHECK_EQ(files_numbered(shard, dir, "", idx, ".shard"), EXIT_DONE);
-	CHECK_EQ(close(creat(shard, 0644)), 0);
-}
-
-static void new_dir(const char *name)
-{
-	CHECK_EQ(files_path(dir, getenv("TMPDIR"), name), EXIT_DONE);
-	CHECK_EQ(mkdir(dir, 0755), 0);
-}
-
-/* 10,000 shards in ranges of 3.  Some come while we look elsewhere. */
-TEST(what_is_there_of_ranges)
-{
-	struct shard_ranges r = {0};
-
-	new_dir("ranges");
-	put_shard(3);
-	put_shard(5);
-	CHECK_EQ(shard_ranges_open(&r, dir, getenv("TMPDIR"), 10000), EXIT_DONE);
-	CHECK_EQ(r.shards, 3);
-	CHECK_EQ(shard_ranges_end(&r, r.count - 1), 10000);
-	for (uint64_t i = 0; i < 3; i++)
-		put_shard(i);
-	put_shard(8);
-	CHECK_EQ(shard_ranges_look(&r), EXIT_DONE); /* the list is new: nothing is looked at */
-	CHECK(!shard_ranges_is_complete(&r, 0) && r.list.there_count == 2);
-	CHECK(shard_ranges_has_come(&r, 0) && !shard_ranges_has_come(&r, 0)); /* once */
-	CHECK(!shard_ranges_has_come(&r, 1)); /* its last was there before: a hole is no progress */
-	CHECK(!shard_ranges_is_complete(&r, 0));
-	CHECK(shard_ranges_look_at(&r, 0) && !shard_ranges_look_at(&r, 1) && !shard_ranges_look_at(&r, 2));
-	CHECK(shard_ranges_is_complete(&r, 0) && !shard_ranges_is_complete(&r, 1));
-	CHECK_EQ(r.list.there_count, 6);
-	CHECK(!shard_ranges_has(&r, 4) && !shard_ranges_has(&r, 6));
-	CHECK(!shard_ranges_is_complete(&r, 2)); /* whose last alone was seen */
-	shard_ranges_close(&r);
-	/* With a range for each shard, many that are missing are listed, and few are not. */
-	CHECK_EQ(shard_ranges_open(&r, dir, getenv("TMPDIR"), 4096), EXIT_DONE);
-	CHECK_EQ(shard_ranges_look(&r), EXIT_DONE);
-	for (uint64_t i = 9; i < 3000; i++)
-		put_shard(i);
-	CHECK_EQ(r.list.there_count, 6);
-	CHECK_EQ(shard_ranges_look(&r), EXIT_DONE);
-	CHECK_EQ(r.list.there_count, 6 + 2991);
-	put_shard(3000);
-	CHECK_EQ(shard_ranges_look(&r), EXIT_DONE);
-	CHECK_EQ(r.list.there_count, 6 + 2991);
-	CHECK(shard_ranges_look_at(&r, 3000) && !shard_ranges_look_at(&r, 3001));
-	shard_ranges_close(&r);
-}
-
-static void put_mark(uint64_t range)
-{
-	char mark[FILES_PATH_BYTES];
-
-	CHECK_EQ(claim_built_path(mark, dir, range), EXIT_DONE);
-	CHECK_EQ(close(creat(mark, 0644)), 0);
-}
-
-/* A mark spares looks.  One of an earlier run may be older than the removal of a shard. */
-TEST(marks_of_ranges)
-{
-	struct shard_ranges r = {0};
-
-	new_dir("marks");
-	put_mark(1999);
-	CHECK_EQ(shard_ranges_open(&r, dir, dir, 10000), EXIT_DONE);
-	CHECK(shard_ranges_is_marked(&r));
-	put_mark(1234);
-	put_mark(2000);
-	put_mark(3333); /* the last range has one shard */
-	put_shard(3 * 2000 + 2);
-	put_shard(9999);
-	CHECK_EQ(shard_ranges_look(&r), EXIT_DONE); /* the list is new */
-	CHECK_EQ(r.list.there_count, 0);
-	CHECK_EQ(shard_ranges_look(&r), EXIT_DONE); /* so many are missing that marks are listed */
-	CHECK_EQ(r.list.there_count, 3 + 1);
-	CHECK(shard_ranges_is_complete(&r, 2000) && shard_ranges_is_complete(&r, 3333));
-	CHECK(!shard_ranges_is_complete(&r, 1234)); /* none of its shards can be seen yet */
-	CHECK(!shard_ranges_is_there(&r, 2000) && shard_ranges_is_there(&r, 3333)); /* of whom makes a mark */
-	CHECK(!shard_ranges_look_at(&r, 1999));
-	put_shard(3 * 1999 + 2); /* its last shard alone: the old mark says nothing */
-	put_shard(3 * 1998 + 2);
-	put_mark(1998); /* a new one does */
-	CHECK(!shard_ranges_look_at(&r, 1999) && shard_ranges_look_at(&r, 1998));
-	CHECK_EQ(r.list.there_count, 3 + 1 + 1 + 3);
-	shard_ranges_close(&r);
-	CHECK_EQ(shard_ranges_open(&r, dir, dir, 4096), EXIT_DONE);
-	CHECK(!shard_ranges_is_marked(&r));
-	shard_ranges_close(&r);
-}
-
 TEST(a_list_of_claims)
 {
-	struct claim_files files[9] = {{.claim = false}};
-	char built[FILES_PATH_BYTES];
-	struct claim a, b;
+	bool claimed[9] = {false};
+	struct claim a;
 
 	begin();
-	CHECK_EQ(claim_built_path(built, getenv("TMPDIR"), 7), EXIT_DONE);
 	CHECK(make(&a, false));
-	CHECK_EQ(claim_list(getenv("TMPDIR"), 9, files), EXIT_DONE);
+	CHECK_EQ(claim_list(getenv("TMPDIR"), 9, claimed), EXIT_DONE);
 	for (uint64_t i = 0; i < 9; i++)
-		CHECK(files[i].claim == (i == 7) && !files[i].built);
-	CHECK(make(&b, true));
-	claim_release(&a, path, built, false); /* it was replaced, so it marks nothing */
-	CHECK(look().there && access(built, F_OK) != 0);
-	claim_release(&b, path, built, true); /* nor does one that failed */
-	CHECK(look().failed && access(built, F_OK) != 0);
-	CHECK(make(&a, true));
-	claim_release(&a, path, built, false);
-	files[7].claim = false;
-	CHECK_EQ(claim_list(getenv("TMPDIR"), 9, files), EXIT_DONE);
-	CHECK(!files[7].claim && files[7].built);
-	CHECK_EQ(unlink(built), 0);
+		CHECK_EQ(claimed[i], i == 7);
+	CHECK_EQ(claim_list(getenv("TMPDIR"), 7, claimed), EXIT_DONE); /* of a plan with fewer shards */
+	claim_release(&a, path, false);
+	claimed[7] = false;
+	CHECK_EQ(claim_list(getenv("TMPDIR"), 9, claimed), EXIT_DONE);
+	CHECK(!claimed[7]);
 }
 
 TEST(what_went_from_another_machine_may_be_hidden)

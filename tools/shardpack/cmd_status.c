@@ -23,7 +23,6 @@
 #include "tools/shardpack/build/job.h"
 #include "tools/shardpack/build/output.h"
 #include "tools/shardpack/build/shard_list.h"
-#include "tools/shardpack/build/shard_ranges.h"
 #include "tools/shardpack/command.h"
 #include "tools/shardpack/plan/plan.h"
 
@@ -59,7 +58,7 @@ struct status {
 	struct status_claim {
 		uint64_t first, last;
 		struct claim_view view;
-	} * claims; /* of ranges that are not complete */
+	} * claims; /* of missing shards, neighbours of one process together */
 	uint64_t claim_count, claim_room;
 };
 
@@ -78,38 +77,50 @@ static int look_sealed(struct status *s)
 	return EXIT_DONE;
 }
 
-/* Which process builds a range?  Of another machine's, a glance cannot tell whether it lives. */
-static int look_at_claim(struct status *s, const struct shard_list *list, const struct shard_range *r,
-			 const char *state_dir)
+/* Does it go on where the last one ends? */
+static bool continues(const struct status *s, uint64_t shard_idx, const struct claim_view *v)
 {
-	char path[FILES_PATH_BYTES];
-	struct status_claim c = {.first = r->first, .last = r->first + r->count - 1};
-	uint64_t missing = 0;
-	int code;
+	const struct status_claim *before = s->claim_count ? &s->claims[s->claim_count - 1] : NULL;
+	const struct claim_owner *a = before ? &before->view.owner : NULL, *b = &v->owner;
 
-	for (uint64_t k = c.first; k <= c.last; k++)
-		missing += !list->there[k];
-	code = missing ? claim_path(path, state_dir, r->idx) : EXIT_DONE;
-	if (!missing || code != EXIT_DONE)
-		return code;
-	code = claim_look(path, &c.view);
+	return before && before->last + 1 == shard_idx && before->view.failed == v->failed && b->pid &&
+	       a->pid == b->pid && a->start == b->start && !strcmp(a->host, b->host) && !strcmp(a->boot, b->boot) &&
+	       !strcmp(a->space, b->space) && !strcmp(a->job, b->job);
+}
+
+/* Which process builds a shard?  Of another machine's, a glance cannot tell whether it lives. */
+static int look_at_claim(struct status *s, uint64_t shard_idx, const char *state_dir)
+{
+	struct status_claim c = {.first = shard_idx, .last = shard_idx};
+	char path[FILES_PATH_BYTES];
+	int code = claim_path(path, state_dir, shard_idx);
+
+	if (code == EXIT_DONE)
+		code = claim_look(path, &c.view);
 	if (code != EXIT_DONE || !c.view.there || (!c.view.failed && claim_is_dead(&c.view, &s->self)))
 		return code;
+	s->running += !c.view.failed;
+	if (continues(s, shard_idx, &c.view)) {
+		s->claims[s->claim_count - 1].last = shard_idx;
+		return EXIT_DONE;
+	}
 	if (!grow(&s->claims, &s->claim_room, s->claim_count + 1, sizeof(c)))
 		return fail(EXIT_IO, "out of memory for a list of claims");
 	s->claims[s->claim_count++] = c;
-	s->running += c.view.failed ? 0 : missing;
 	return EXIT_DONE;
 }
 
 static int look_at_claims(struct status *s, const struct shard_list *list, const char *state_dir)
 {
-	struct shard_range r = {0};
-	int code = EXIT_DONE;
+	bool *claimed = calloc(list->shard_count + 1, sizeof(*claimed));
+	int code = claimed ? claim_list(state_dir, list->shard_count, claimed)
+			   : fail(EXIT_IO, "out of memory for %" PRIu64 " claims", list->shard_count);
 
 	claim_self(&s->self, "");
-	for (; code == EXIT_DONE && shard_ranges_find(list->shard_count, &r); r.idx++)
-		code = look_at_claim(s, list, &r, state_dir);
+	for (uint64_t k = 0; code == EXIT_DONE && k < list->shard_count; k++)
+		if (claimed[k] && !list->there[k])
+			code = look_at_claim(s, k, state_dir);
+	free(claimed);
 	return code;
 }
 

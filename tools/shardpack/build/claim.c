@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * claim.c - a file that says which process builds a range of shards
+ * claim.c - a file that says which process builds a shard
  */
 #include "tools/shardpack/build/claim.h"
 
@@ -128,35 +128,28 @@ bool claim_is_stale(struct claim_watch *w, const struct claim_view *v)
 
 /* ---- the file ---- */
 
-int claim_path(char *out, const char *state_dir, uint64_t range)
+int claim_path(char *out, const char *state_dir, uint64_t shard_idx)
 {
-	return files_numbered(out, state_dir, "claim-", range, "");
-}
-
-int claim_built_path(char *out, const char *state_dir, uint64_t range)
-{
-	return files_numbered(out, state_dir, "built-", range, "");
+	return files_numbered(out, state_dir, "claim-", shard_idx, "");
 }
 
 struct listing {
-	uint64_t range_count;
-	struct claim_files *files;
+	uint64_t shard_count;
+	bool *claimed;
 };
 
 static void note_file(void *context, const char *name)
 {
 	struct listing *l = context;
-	uint64_t range;
+	uint64_t shard_idx;
 
-	if (sscanf(name, "claim-%" SCNu64, &range) == 1 && range < l->range_count)
-		l->files[range].claim = true;
-	else if (sscanf(name, "built-%" SCNu64, &range) == 1 && range < l->range_count)
-		l->files[range].built = true;
+	if (sscanf(name, "claim-%" SCNu64, &shard_idx) == 1 && shard_idx < l->shard_count)
+		l->claimed[shard_idx] = true;
 }
 
-int claim_list(const char *state_dir, uint64_t range_count, struct claim_files *files)
+int claim_list(const char *state_dir, uint64_t shard_count, bool *claimed)
 {
-	struct listing l = {.range_count = range_count, .files = files};
+	struct listing l = {.shard_count = shard_count, .claimed = claimed};
 	bool sealed; /* by another process: nobody claims what is there */
 
 	return files_list(state_dir, note_file, &l, &sealed);
@@ -289,7 +282,7 @@ void claim_beat(struct claim *c)
 	write_first(c, WORKS);
 }
 
-void claim_release(struct claim *c, const char *path, const char *built, bool failed)
+void claim_release(struct claim *c, const char *path, bool failed)
 {
 	if (c->fd < 0)
 		return;
@@ -297,9 +290,7 @@ void claim_release(struct claim *c, const char *path, const char *built, bool fa
 		write_first(c, FAILS);
 	close(c->fd); /* network file systems rename a file that is open and to be removed */
 	c->fd = -1;
-	if (failed || !claim_holds(c, path))
-		return;
-	if (!built || rename(path, built) != 0)
+	if (!failed && claim_holds(c, path))
 		unlink(path);
 }
 
@@ -317,14 +308,13 @@ static void remove_begun(const char *path)
 	close(fd);
 }
 
-void claim_remove_begun(const struct claim_view *v, const char *out_dir, uint64_t first, uint64_t end)
+void claim_remove_begun(const struct claim_view *v, const char *out_dir, uint64_t shard_idx)
 {
 	char path[FILES_PATH_BYTES], suffix[sizeof(".shard.") + CLAIM_NONCE_BYTES];
 
 	if (strspn(v->nonce, "0123456789abcdef") != CLAIM_NONCE_BYTES - 1) /* it is part of a path */
 		return;
 	snprintf(suffix, sizeof(suffix), ".shard.%s", v->nonce);
-	for (uint64_t k = first; k < end; k++)
-		if (files_numbered(path, out_dir, ".tmp.", k, suffix) == EXIT_DONE)
-			remove_begun(path);
+	if (files_numbered(path, out_dir, ".tmp.", shard_idx, suffix) == EXIT_DONE)
+		remove_begun(path);
 }

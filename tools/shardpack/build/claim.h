@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * claim.h - a file that says which process builds a range of shards
+ * claim.h - a file that says which process builds a shard
  *
  *   claim 1 beat 0000000017 works
  *   nonce 9f86d081884c7d65 host node17 boot 5b1c... space pid%3A... pid 4711 start 123456 job -
@@ -14,9 +14,6 @@
  * file with.  After a takeover that leads to a file without a name, so an owner that was only
  * asleep cannot disturb the new one.  A claim of which nothing changes for some minutes of the
  * observer's own clock is stale; the clocks of two machines are never compared.
- *
- * When all shards of a range of several are built, its claim may be renamed to a mark, which spares
- * others a look at each of them.
  */
 #ifndef SHARD_BUILD_CLAIM_H
 #define SHARD_BUILD_CLAIM_H
@@ -66,19 +63,13 @@ struct claim {
 	uint64_t beat;
 };
 
+/* The file for a shard, in FILES_PATH_BYTES.  Returns the exit code. */
+int claim_path(char *out, const char *state_dir, uint64_t shard_idx);
+
 /*
- * The file for a range, and the mark that a claim becomes when all of its range is built, both in
- * FILES_PATH_BYTES.  Return the exit code.
+ * Set claimed[shard_idx] where there is a claim, by one look at the folder.  Returns the exit code.
  */
-int claim_path(char *out, const char *state_dir, uint64_t range);
-int claim_built_path(char *out, const char *state_dir, uint64_t range);
-
-struct claim_files {
-	bool claim, built; /* which of the two is there for a range */
-};
-
-/* Set files[range] by one look at the folder.  Returns the exit code. */
-int claim_list(const char *state_dir, uint64_t range_count, struct claim_files *files);
+int claim_list(const char *state_dir, uint64_t shard_count, bool *claimed);
 
 /* This process, in a job without its tasks, or "". */
 void claim_self(struct claim_owner *self, const char *job);
@@ -86,7 +77,7 @@ void claim_self(struct claim_owner *self, const char *job);
 /* Read it through a fresh open.  Returns the exit code. */
 int claim_look(const char *path, struct claim_view *v);
 
-/* Is it of this machine, and of a process that is there no more? */
+/* Is it of this machine, and of a process that has exited? */
 bool claim_is_dead(const struct claim_view *v, const struct claim_owner *self);
 
 /* Has its owner shown no sign of life since claim_is_stale() was asked before, or is there none? */
@@ -108,19 +99,15 @@ int claim_make(struct claim *c, const char *path, const struct claim_owner *self
 bool claim_holds(const struct claim *c, const char *path);
 
 /*
- * It was taken over: what its owner began of the shards from `first` to before `end` is nobody's
- * any more.  If the owner was only asleep, on another machine, it finds that its files are gone,
- * and leaves the shards to us.
+ * It was taken over: what its owner began of the shard is nobody's any more.  If the owner was only
+ * asleep, on another machine, it finds that its file is gone, and leaves the shard to us.
  */
-void claim_remove_begun(const struct claim_view *v, const char *out_dir, uint64_t first, uint64_t end);
+void claim_remove_begun(const struct claim_view *v, const char *out_dir, uint64_t shard_idx);
 
 /* Says that the owner lives.  If this fails, at worst another process takes over. */
 void claim_beat(struct claim *c);
 
-/*
- * Give it back; or leave it there, to say that what it is for cannot be built.  If all of it is
- * built, `built` is the path of the mark, else NULL.
- */
-void claim_release(struct claim *c, const char *path, const char *built, bool failed);
+/* Give it back; or leave it there, to say that the shard cannot be built. */
+void claim_release(struct claim *c, const char *path, bool failed);
 
 #endif

@@ -6,35 +6,43 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "libshard/base/clock.h"
 #include "tools/common/exit_code.h"
 #include "tools/common/files.h"
+#include "tools/common/grow.h"
 #include "tools/common/message.h"
 #include "tools/common/signals.h"
 #include "tools/shardpack/build/claim.h"
-#include "tools/shardpack/build/held_claims.h"
 #include "tools/shardpack/build/job.h"
 #include "tools/shardpack/build/scheduler.h"
 #include "tools/shardpack/build/shard_list.h"
-#include "tools/shardpack/build/shard_ranges.h"
 #include "tools/shardpack/plan/plan.h"
 
 #define LIST_BYTES_MAX	 200
 #define OWNERS_SHOWN_MAX 5
 #define LOOK_RARELY	 12 /* times claim_times.look, in a long wait */
 #define WAIT_SHARE	 5  /* looks become so rare that a wait lasts at most a fifth longer */
+#define LIST_SHARE	 64 /* a list of all shards costs no more than a look at every 64th alone */
 
-/* What was seen of a range, for telling whether its owner lives. */
+/* What was seen of a shard, for telling whether the one that builds it lives. */
 struct watch {
 	struct claim_watch claim;
 	bool was_open;	   /* it was missing and not failed since we are here */
 	bool failed;	   /* for us */
 	bool is_elsewhere; /* a process of another machine had it */
+};
+
+/* A claim of this process. */
+struct held {
+	uint64_t shard_idx;
+	struct claim claim; /* lock */
 };
 
 struct claims {
@@ -43,27 +51,117 @@ struct claims {
 	uint64_t begin;
 
 	/* The main thread's own. */
-	struct shard_ranges ranges;
-	struct watch *watch; /* [ranges.count] */
-	uint64_t walked;     /* ranges that this round came by */
-	bool is_vain;	     /* it gave no shard */
-	struct held *current;
+	struct shard_list list;
+	struct watch *watch;  /* [list.shard_count] */
+	uint64_t walked;      /* shards that this round came by */
+	uint64_t found_count; /* shards that others have built since all were listed, as we found one by one */
+	bool is_vain;	      /* the round gave no shard */
 	uint64_t built_count, said_ns;
 	struct text said;
-	struct held_claims held;
+
+	/* What is held, and a thread that renews it; only the main thread changes the list. */
+	pthread_t thread;
+	bool has_thread;
+	pthread_mutex_t lock;
+	pthread_cond_t stopped;		/* with lock: stop was set */
+	bool stop;			/* lock */
+	struct held *held;		/* lock */
+	uint64_t held_count, held_room; /* lock */
 };
+
+/* ---- what is held ---- */
+
+static void *renew(void *context)
+{
+	struct claims *c = context;
+	struct timespec until;
+
+	pthread_mutex_lock(&c->lock);
+	while (!c->stop) {
+		until = monotonic_after(claim_times.beat);
+		while (!c->stop && pthread_cond_clockwait(&c->stopped, &c->lock, CLOCK_MONOTONIC, &until) != ETIMEDOUT)
+			;
+		for (uint64_t i = 0; !c->stop && i < c->held_count; i++)
+			claim_beat(&c->held[i].claim);
+	}
+	pthread_mutex_unlock(&c->lock);
+	return NULL;
+}
+
+static bool hold(struct claims *c, const struct held *h)
+{
+	bool added;
+
+	pthread_mutex_lock(&c->lock);
+	added = grow(&c->held, &c->held_room, c->held_count + 1, sizeof(*c->held));
+	if (added)
+		c->held[c->held_count++] = *h;
+	pthread_mutex_unlock(&c->lock);
+	return added;
+}
+
+/* NULL if it is not held. */
+static const struct held *held_of(const struct claims *c, uint64_t shard_idx)
+{
+	for (uint64_t i = 0; i < c->held_count; i++)
+		if (c->held[i].shard_idx == shard_idx)
+			return &c->held[i];
+	return NULL;
+}
+
+static void release(struct claims *c, uint64_t shard_idx, bool failed)
+{
+	const struct held *h = held_of(c, shard_idx);
+	char path[FILES_PATH_BYTES];
+	struct claim claim;
+
+	if (!h)
+		return;
+	pthread_mutex_lock(&c->lock);
+	claim = h->claim;
+	c->held[h - c->held] = c->held[--c->held_count];
+	pthread_mutex_unlock(&c->lock);
+	if (claim_path(path, c->job->state_dir, shard_idx) == EXIT_DONE)
+		claim_release(&claim, path, failed);
+}
+
+const char *claims_temp_id(const struct claims *c, uint64_t shard_idx)
+{
+	const struct held *h = held_of(c, shard_idx);
+
+	return h ? h->claim.nonce : NULL;
+}
+
+/* ---- one shard ---- */
 
 bool claims_is_missing(const struct claims *c, uint64_t shard_idx)
 {
-	return !c->ranges.list.there[shard_idx];
+	return !c->list.there[shard_idx];
 }
 
-/* ---- one range ---- */
-
-/* A claim is there, or none is: may we have the range? */
-static bool may_take(struct claims *c, uint64_t range, const struct claim_view *v)
+static void see(struct claims *c, uint64_t shard_idx)
 {
-	struct watch *w = &c->watch[range];
+	c->list.there_count += !c->list.there[shard_idx];
+	c->list.there[shard_idx] = true;
+}
+
+/* Has somebody built it since it was looked for? */
+static bool has_come(struct claims *c, uint64_t shard_idx)
+{
+	char path[FILES_PATH_BYTES];
+	struct stat st;
+
+	if (files_numbered(path, c->job->out_dir, "", shard_idx, ".shard") != EXIT_DONE || lstat(path, &st) != 0)
+		return false;
+	see(c, shard_idx);
+	c->found_count++;
+	return true;
+}
+
+/* A claim is there, or none is: may we have the shard? */
+static bool may_take(struct claims *c, uint64_t shard_idx, const struct claim_view *v)
+{
+	struct watch *w = &c->watch[shard_idx];
 	bool same_job = c->self.job[0] && !strcmp(v->owner.job, c->self.job);
 
 	if (w->failed)
@@ -80,87 +178,59 @@ static bool may_take(struct claims *c, uint64_t range, const struct claim_view *
 }
 
 /* It was tried.  What was seen before is in `v`. */
-static void tell_claim(const struct claims *c, uint64_t range, const struct claim_view *v, bool ours)
+static void tell_claim(const struct claims *c, uint64_t shard_idx, const struct claim_view *v, bool ours)
 {
-	uint64_t first = range * c->ranges.shards, last = shard_ranges_end(&c->ranges, range) - 1;
-	const char *why = claim_is_dead(v, &c->self) ? "is there no more" : "has given no sign of life";
+	const char *why = claim_is_dead(v, &c->self) ? "has exited" : "has given no sign of life";
 
 	if (!ours)
-		detail("shards %" PRIu64 "-%" PRIu64 ": another process was faster", first, last);
+		detail("shard %05" PRIu64 ": another process was faster", shard_idx);
 	else if (v->there && !v->failed && v->owner.host[0])
-		note("shards %" PRIu64 "-%" PRIu64 ": taking over from %s (process %" PRIu64 "), which %s", first, last,
+		note("shard %05" PRIu64 ": taking over from %s (process %" PRIu64 "), which %s", shard_idx,
 		     v->owner.host, v->owner.pid, why);
 	else if (v->there && !v->failed)
-		note("shards %" PRIu64 "-%" PRIu64 ": taking over from an unknown process, which %s", first, last, why);
+		note("shard %05" PRIu64 ": taking over from an unknown process, which %s", shard_idx, why);
 }
 
-/* Claim it, if we may.  c->current is set then. */
-static int try_range(struct claims *c, uint64_t range)
+/* Claim it, if we may, and if nobody has built it since it was listed. */
+static int try_shard(struct claims *c, uint64_t shard_idx, bool *got)
 {
+	struct held h = {.shard_idx = shard_idx};
 	char path[FILES_PATH_BYTES];
 	struct claim_view v;
-	struct held *h;
 	bool ours;
-	int code = claim_path(path, c->job->state_dir, range);
+	int code = claim_path(path, c->job->state_dir, shard_idx);
 
 	if (code == EXIT_DONE)
 		code = claim_look(path, &v);
-	if (code != EXIT_DONE || !may_take(c, range, &v))
+	if (code != EXIT_DONE || !may_take(c, shard_idx, &v) || has_come(c, shard_idx))
 		return code;
-	h = calloc(1, sizeof(*h));
-	if (!h)
-		return fail(EXIT_IO, "out of memory for claims");
-	code = claim_make(&h->claim, path, &c->self, v.there, &ours);
+	code = claim_make(&h.claim, path, &c->self, v.there, &ours);
 	if (code == EXIT_DONE)
-		tell_claim(c, range, &v, ours);
-	if (code != EXIT_DONE || !ours) {
-		free(h);
+		tell_claim(c, shard_idx, &v, ours);
+	if (code != EXIT_DONE || !ours)
 		return code;
-	}
-	h->range = range;
-	h->next = range * c->ranges.shards;
-	h->end = shard_ranges_end(&c->ranges, range);
-	claim_remove_begun(&v, c->job->out_dir, h->next, h->end);
-	if (!held_add(&c->held, h)) {
-		claim_release(&h->claim, path, NULL, false);
-		free(h);
+	claim_remove_begun(&v, c->job->out_dir, shard_idx);
+	if (!hold(c, &h)) {
+		claim_release(&h.claim, path, false);
 		return fail(EXIT_IO, "out of memory for claims");
 	}
-	c->current = h;
+	*got = !has_come(c, shard_idx); /* and its claim was given back just now */
+	if (!*got)
+		release(c, shard_idx, false);
 	return EXIT_DONE;
 }
 
-/* Nothing of it is left to do or being done. */
-static void release_if_done(struct claims *c, struct held *h)
+/* The next shard of the round.  If others have built many since they were listed, list them again. */
+static int try_next(struct claims *c, bool *got, uint64_t *shard_idx)
 {
-	if (h == c->current || h->next != h->end || h->out_count)
-		return;
-	held_release(&c->held, h, c->job->state_dir,
-		     shard_ranges_is_marked(&c->ranges) && shard_ranges_is_there(&c->ranges, h->range));
-}
-
-/* The next shard of the current range; if there is none, the range is current no more. */
-static int next_of_current(struct claims *c, uint64_t *shard_idx, bool *got)
-{
-	struct held *h = c->current;
-	char path[FILES_PATH_BYTES];
-	int code = claim_path(path, c->job->state_dir, h->range);
-
-	while (code == EXIT_DONE && h->next < h->end && shard_ranges_has(&c->ranges, h->next))
-		h->next++;
-	if (code == EXIT_DONE && h->next < h->end && claim_holds(&h->claim, path)) {
-		*shard_idx = h->next++;
-		h->out_count++;
-		*got = true;
-		c->is_vain = false;
+	*shard_idx = (c->begin + c->walked++) % c->list.shard_count;
+	if (c->list.there[*shard_idx])
 		return EXIT_DONE;
-	}
-	if (h->next < h->end)
-		detail("shards %" PRIu64 "-%" PRIu64 ": another process took over", h->next, h->end - 1);
-	h->next = h->end;
-	c->current = NULL;
-	release_if_done(c, h);
-	return code;
+	if (c->found_count <= c->list.shard_count / LIST_SHARE)
+		return try_shard(c, *shard_idx, got);
+	c->found_count = 0;
+	c->walked--;
+	return shard_list_look(&c->list, c->job->out_dir, c->list.shard_count);
 }
 
 int claims_next(struct claims *c, uint64_t *shard_idx, bool *got)
@@ -168,36 +238,18 @@ int claims_next(struct claims *c, uint64_t *shard_idx, bool *got)
 	int code = EXIT_DONE;
 
 	*got = false;
-	while (code == EXIT_DONE && !*got) {
-		if (interrupted()) {
-			code = EXIT_INTERRUPTED;
-		} else if (c->current) {
-			code = next_of_current(c, shard_idx, got);
-		} else if (c->walked == c->ranges.count) {
-			break;
-		} else {
-			uint64_t range = (c->begin + c->walked++) % c->ranges.count;
-
-			/* What others completed meanwhile is left to the next look at all. */
-			if (!shard_ranges_is_complete(&c->ranges, range) && !shard_ranges_has_come(&c->ranges, range))
-				code = try_range(c, range);
-		}
-	}
+	while (code == EXIT_DONE && !*got && c->walked < c->list.shard_count)
+		code = interrupted() ? EXIT_INTERRUPTED : try_next(c, got, shard_idx);
+	c->is_vain = c->is_vain && !*got;
 	return code;
 }
 
-const char *claims_temp_id(const struct claims *c, uint64_t shard_idx)
+static bool is_taken_over(const struct claims *c, uint64_t shard_idx)
 {
-	const struct held *h = held_of(&c->held, shard_idx / c->ranges.shards);
-
-	return h ? h->claim.nonce : NULL;
-}
-
-static bool is_taken_over(const struct claims *c, const struct held *h, uint64_t shard_idx)
-{
+	const struct held *h = held_of(c, shard_idx);
 	char path[FILES_PATH_BYTES];
 
-	if (h && claim_path(path, c->job->state_dir, h->range) == EXIT_DONE && claim_holds(&h->claim, path))
+	if (h && claim_path(path, c->job->state_dir, shard_idx) == EXIT_DONE && claim_holds(&h->claim, path))
 		return false;
 	detail("shard %05" PRIu64 ": another process took over", shard_idx);
 	return true;
@@ -206,73 +258,57 @@ static bool is_taken_over(const struct claims *c, const struct held *h, uint64_t
 bool claims_ended(void *claims, uint64_t shard_idx, bool published)
 {
 	struct claims *c = claims;
-	struct held *h = held_of(&c->held, shard_idx / c->ranges.shards);
-	bool well = published || is_taken_over(c, h, shard_idx);
+	bool well = published || is_taken_over(c, shard_idx);
 
 	c->built_count += published;
 	if (published)
-		shard_ranges_see(&c->ranges, shard_idx);
-	if (!h)
-		return well;
-	h->out_count--;
-	release_if_done(c, h);
+		see(c, shard_idx);
+	release(c, shard_idx, false);
 	return well;
 }
 
 void claims_failed(struct claims *c, uint64_t shard_idx)
 {
-	struct held *h = held_of(&c->held, shard_idx / c->ranges.shards);
-
-	c->watch[shard_idx / c->ranges.shards].failed = true;
-	if (!h)
-		return;
-	h->out_count--;
-	h->failed = true;
-	release_if_done(c, h);
+	c->watch[shard_idx].failed = true;
+	release(c, shard_idx, true);
 }
 
 /* ---- the others ---- */
 
-static int mark_range(struct claims *c, uint64_t range, bool may_be_claimed, bool *todo)
-{
-	char path[FILES_PATH_BYTES];
-	struct claim_view v = {0};
-	int code = may_be_claimed ? claim_path(path, c->job->state_dir, range) : EXIT_DONE;
-
-	if (code == EXIT_DONE && may_be_claimed)
-		code = claim_look(path, &v);
-	for (uint64_t k = range * c->ranges.shards; code == EXIT_DONE && k < shard_ranges_end(&c->ranges, range); k++)
-		todo[k] = claims_is_missing(c, k) && (!v.there || v.failed || claim_is_dead(&v, &c->self));
-	return code;
-}
-
 int claims_mark_open(struct claims *c, bool *todo)
 {
-	int code = EXIT_DONE;
+	bool *claimed = calloc(c->list.shard_count + 1, sizeof(*claimed));
+	char path[FILES_PATH_BYTES];
+	int code = claimed ? claim_list(c->job->state_dir, c->list.shard_count, claimed)
+			   : fail(EXIT_IO, "out of memory for %" PRIu64 " claims", c->list.shard_count);
 
-	for (uint64_t range = 0; code == EXIT_DONE && range < c->ranges.count; range++)
-		if (!shard_ranges_is_complete(&c->ranges, range))
-			code = mark_range(c, range, c->ranges.files[range].claim, todo);
+	for (uint64_t k = 0; code == EXIT_DONE && k < c->list.shard_count; k++) {
+		struct claim_view v = {.there = false};
+
+		if (claims_is_missing(c, k) && claimed[k]) {
+			code = claim_path(path, c->job->state_dir, k);
+			if (code == EXIT_DONE)
+				code = claim_look(path, &v);
+		}
+		todo[k] = claims_is_missing(c, k) && (!v.there || v.failed || claim_is_dead(&v, &c->self));
+	}
+	free(claimed);
 	return code;
 }
 
-/* How it stands with the ranges that are not complete. */
+/* How it stands with the shards that are missing. */
 struct survey {
 	bool open;		 /* one can be claimed */
-	uint64_t busy, given_up; /* ranges: others build them, or could not */
+	uint64_t busy, given_up; /* others build them, or could not */
 	uint64_t shown;		 /* of which the owners are in `owners` */
 	struct text owners;
 };
 
-static void add_owner(const struct claims *c, struct survey *s, uint64_t range, const struct claim_view *v)
+static void add_owner(struct survey *s, uint64_t shard_idx, const struct claim_view *v)
 {
-	uint64_t first = range * c->ranges.shards, last = shard_ranges_end(&c->ranges, range) - 1;
-
 	if (s->shown++ >= OWNERS_SHOWN_MAX)
 		return;
-	text_format(&s->owners, "%s%" PRIu64, s->owners.bytes ? ", " : "", first);
-	if (last > first)
-		text_format(&s->owners, "-%" PRIu64, last);
+	text_format(&s->owners, "%s%" PRIu64, s->owners.bytes ? ", " : "", shard_idx);
 	if (v->owner.host[0])
 		text_format(&s->owners, " on %s (process %" PRIu64 ")", v->owner.host, v->owner.pid);
 }
@@ -281,29 +317,31 @@ static int survey(struct claims *c, struct survey *s)
 {
 	int code = EXIT_DONE;
 
-	for (uint64_t range = 0; code == EXIT_DONE && range < c->ranges.count && !s->open; range++) {
+	for (uint64_t i = 0; code == EXIT_DONE && i < c->list.shard_count && !s->open; i++) {
+		uint64_t k = (c->begin + i) % c->list.shard_count;
 		char path[FILES_PATH_BYTES];
 		struct claim_view v;
 		bool silent, open;
 
-		if (shard_ranges_is_complete(&c->ranges, range))
+		if (!claims_is_missing(c, k))
 			continue;
-		code = claim_path(path, c->job->state_dir, range);
+		code = claim_path(path, c->job->state_dir, k);
 		if (code == EXIT_DONE)
 			code = claim_look(path, &v);
 		if (code != EXIT_DONE)
 			break;
-		silent = claim_is_silent(&c->watch[range].claim, &v);
-		open = may_take(c, range, &v);
-		if ((silent || open) && shard_ranges_look_at(&c->ranges, range))
+		silent = claim_is_silent(&c->watch[k].claim, &v);
+		open = may_take(c, k, &v);
+		if ((silent || open) && has_come(c, k))
 			continue;
 		s->open = open;
-		if (v.failed || c->watch[range].failed)
+		c->walked = i; /* the next round begins there */
+		if (v.failed || c->watch[k].failed)
 			s->given_up++;
 		else
 			s->busy++;
-		if (!s->open && !c->watch[range].failed)
-			add_owner(c, s, range, &v);
+		if (!s->open && !c->watch[k].failed)
+			add_owner(s, k, &v);
 	}
 	return code;
 }
@@ -338,13 +376,13 @@ static int pause_a_while(uint64_t since_ns)
 /* A build that somebody gave up, or removed: there would be nothing to wait for. */
 static int check_folder(struct claims *c)
 {
-	struct shard_list *l = &c->ranges.list;
+	struct shard_list *l = &c->list;
 	int code;
 
 	if (l->there_count == l->shard_count || access(c->job->state_dir, F_OK) == 0)
 		return EXIT_DONE;
 	/* While we looked at other claims, others may have built all and sealed it. */
-	code = shard_ranges_list(&c->ranges);
+	code = shard_list_look(l, c->job->out_dir, l->shard_count);
 	if (code != EXIT_DONE || l->there_count == l->shard_count)
 		return code;
 	errno = ENOENT;
@@ -361,17 +399,14 @@ int claims_wait(struct claims *c, bool *more)
 	while (code == EXIT_DONE) {
 		struct survey s = {0};
 
-		code = shard_ranges_look(&c->ranges);
-		if (code == EXIT_DONE)
-			code = survey(c, &s);
+		code = survey(c, &s);
 		if (code == EXIT_DONE)
 			code = check_folder(c);
 		*more = code == EXIT_DONE && s.open;
 		if (code == EXIT_DONE && !s.open && s.busy && !c->job->no_wait)
 			say_whom(c, &s);
 		text_free(&s.owners);
-		c->walked = 0;
-		if (code == EXIT_DONE && asked_to_stop() && c->ranges.list.there_count < c->ranges.list.shard_count)
+		if (code == EXIT_DONE && asked_to_stop() && c->list.there_count < c->list.shard_count)
 			code = EXIT_STOPPED;
 		if (*more || !s.busy || c->job->no_wait)
 			break;
@@ -383,12 +418,14 @@ int claims_wait(struct claims *c, bool *more)
 
 int claims_tell(struct claims *c, bool *is_complete)
 {
-	struct shard_list *l = &c->ranges.list;
+	struct shard_list *l = &c->list;
 	struct survey s = {0};
 	struct text list = {0};
-	int code = l->there_count < l->shard_count ? shard_ranges_list(&c->ranges) : EXIT_DONE;
+	int code = EXIT_DONE;
 	uint64_t missing;
 
+	if (l->there_count < l->shard_count)
+		code = shard_list_look(l, c->job->out_dir, l->shard_count);
 	if (code == EXIT_DONE && l->there_count < l->shard_count)
 		code = survey(c, &s);
 	missing = l->shard_count - l->there_count; /* the survey may have found some */
@@ -410,6 +447,7 @@ int claims_tell(struct claims *c, bool *is_complete)
 
 int claims_open(struct claims **out, const struct job *job)
 {
+	uint64_t shard_count = job->plan->shard_count;
 	struct claims *c = calloc(1, sizeof(*c));
 	int code;
 
@@ -417,29 +455,37 @@ int claims_open(struct claims **out, const struct job *job)
 	if (!c)
 		return fail(EXIT_IO, "out of memory for claims");
 	c->job = job;
+	c->begin = shard_count ? scheduler_begin(job->worker, shard_count) : 0;
 	claim_self(&c->self, job->worker->job);
-	code = shard_ranges_open(&c->ranges, job->out_dir, job->state_dir, job->plan->shard_count);
+	pthread_mutex_init(&c->lock, NULL);
+	pthread_cond_init(&c->stopped, NULL);
+	code = shard_list_look(&c->list, job->out_dir, shard_count);
 	if (code != EXIT_DONE)
 		return code;
-	c->begin = c->ranges.count ? scheduler_begin(job->worker, c->ranges.count) : 0;
-	c->watch = calloc(c->ranges.count + 1, sizeof(*c->watch));
+	c->watch = calloc(shard_count + 1, sizeof(*c->watch));
 	if (!c->watch)
-		return fail(EXIT_IO, "out of memory for %" PRIu64 " claims", c->ranges.count);
-	return held_open(&c->held);
+		return fail(EXIT_IO, "out of memory for %" PRIu64 " claims", shard_count);
+	c->has_thread = !pthread_create(&c->thread, NULL, renew, c);
+	return c->has_thread ? EXIT_DONE : fail(EXIT_IO, "cannot start a thread");
 }
 
 void claims_close(struct claims *c)
 {
-	struct held *current = c ? c->current : NULL;
-
 	if (!c)
 		return;
-	c->current = NULL;
-	if (current)
-		release_if_done(c, current);
-	held_close(&c->held, c->job->state_dir);
-	shard_ranges_close(&c->ranges);
+	pthread_mutex_lock(&c->lock);
+	c->stop = true;
+	pthread_cond_signal(&c->stopped);
+	pthread_mutex_unlock(&c->lock);
+	if (c->has_thread)
+		pthread_join(c->thread, NULL);
+	while (c->held_count)
+		release(c, c->held[0].shard_idx, false);
+	pthread_cond_destroy(&c->stopped);
+	pthread_mutex_destroy(&c->lock);
+	shard_list_free(&c->list);
 	text_free(&c->said);
+	free(c->held);
 	free(c->watch);
 	free(c);
 }

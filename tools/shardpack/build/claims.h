@@ -2,10 +2,9 @@
 /*
  * claims.h - which shards are built next, where several processes share a plan
  *
- * Shards are claimed in ranges of at most 64, by files in .shardpack: claim.h.  The ranges depend
- * on the plan alone.  A worker begins at its own place, goes around once, and claims what is
- * missing and not claimed.  When it has come around it waits for the others, and takes over what
- * they leave.  Claims of several shards become marks when these are built.
+ * Each shard is claimed by a file in .shardpack: claim.h.  A worker begins at its own place, goes
+ * around once, and claims what is missing and not claimed.  When it has come around it waits for
+ * the others, and takes over what they leave.
  */
 #ifndef SHARD_BUILD_CLAIMS_H
 #define SHARD_BUILD_CLAIMS_H

@@ -468,7 +468,7 @@ static bool is_state_name(const char *name)
 {
 	return !strcmp(name, "plan") || !strcmp(name, "source") || !strcmp(name, SOURCES) ||
 	       !strcmp(name, "quarantine") || !strcmp(name, EXIF_SAID) || !strncmp(name, "receipts-", 9) ||
-	       !strncmp(name, "claim-", 6) || !strncmp(name, "built-", 6) ||
+	       !strncmp(name, "claim-", 6) ||
 	       !strncmp(name, "receipt-", 8); /* of releases before 0.2: one for each shard */
 }
 

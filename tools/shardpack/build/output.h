@@ -10,9 +10,8 @@
  *   OUT/.shardpack/source     the folder of the inputs; for `shardpack build`
  *   OUT/.shardpack/quarantine the folder for bad inputs; for `shardpack build`
  *   OUT/.shardpack/exif       there if --exif was typed; for `shardpack build`
- *   OUT/.shardpack/receipts-00000.0 ...
- *   OUT/.shardpack/claim-00000   which process builds a range of shards; claims.h
- *   OUT/.shardpack/built-00000   all of a range is built
+ *   OUT/.shardpack/receipts-00000 ...
+ *   OUT/.shardpack/claim-00000 ...  which process builds a shard; claims.h
  *
  * Times, the two folders, and that an option was typed, are not part of the plan.  Sealing removes
  * .shardpack.  Only the files in OUT decide which work is left, so any process can continue it.

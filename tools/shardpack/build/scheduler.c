@@ -225,10 +225,10 @@ int scheduler_find(struct scheduler *s, char *(*get)(const char *name))
 	return EXIT_DONE;
 }
 
-uint64_t scheduler_begin(const struct scheduler *s, uint64_t range_count)
+uint64_t scheduler_begin(const struct scheduler *s, uint64_t shard_count)
 {
 	/* number < count: below 10^18 both, so that no product of them fits */
-	return (uint64_t)((double)s->number / (double)s->count * (double)range_count) % range_count;
+	return (uint64_t)((double)s->number / (double)s->count * (double)shard_count) % shard_count;
 }
 
 void scheduler_anywhere(struct scheduler *s, uint64_t seed)

@@ -31,7 +31,7 @@ int scheduler_find(struct scheduler *s, char *(*get)(const char *name));
 /* A worker that nobody gave a place gets one by chance. */
 void scheduler_anywhere(struct scheduler *s, uint64_t seed);
 
-/* The first of `range_count` for this worker. */
-uint64_t scheduler_begin(const struct scheduler *s, uint64_t range_count);
+/* The first of `shard_count` for this worker. */
+uint64_t scheduler_begin(const struct scheduler *s, uint64_t shard_count);
 
 #endif
