@@ -78,7 +78,7 @@ static void *renew(void *context)
 
 	pthread_mutex_lock(&c->lock);
 	while (!c->stop) {
-		until = monotonic_after(claim_times.beat);
+		until = clock_after_ns(claim_times.beat);
 		while (!c->stop && pthread_cond_clockwait(&c->stopped, &c->lock, CLOCK_MONOTONIC, &until) != ETIMEDOUT)
 			;
 		for (uint64_t i = 0; !c->stop && i < c->held_count; i++)
