@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import operator
 import os
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self, SupportsIndex
@@ -18,7 +17,7 @@ from ._errors import (
     StorageError,
     UnsupportedError,
 )
-from ._options import as_flag, as_items, as_path, as_text, check_function, choice, public, show, whole
+from ._options import as_flag, as_items, as_path, as_text, check_function, choice, number_in, public, show, whole
 from ._selection import Selectable, Selection, column_of, load_selection, no_mask
 from ._show import Preview, dataset_html, escape, spread_numbers
 
@@ -177,17 +176,7 @@ class Dataset(_core.Dataset, Selectable):
         if isinstance(records, SupportsIndex) and not hasattr(records, "__len__"):  # arrays have both
             return Preview(self, spread_numbers(len(self), whole("records", records, 64)))
         numbers = no_mask(as_items("records", records, "a number of records, or numbers of records"))
-        return Preview(self, [self._number(number) for number in numbers])
-
-    def _number(self, number: SupportsIndex) -> int:
-        """Of a record.  Numbers below 0 count from the end."""
-        count = len(self)
-        try:
-            return range(count)[operator.index(number)]
-        except TypeError:
-            raise TypeError(f"record {show(number)}; must be a whole number") from None
-        except IndexError:
-            raise IndexError(f"there is no record {show(number)}; the dataset has {count}") from None
+        return Preview(self, [number_in(len(self), number, "record", "dataset") for number in numbers])
 
     @public("Dataset.column")
     def column(self, field: str) -> Array:

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import functools
 import inspect
 import operator
 import threading
@@ -17,7 +16,18 @@ from ._dataset import Dataset, opened
 from ._errors import ArgumentError
 from ._hints import Hinting
 from ._mix import Mixture
-from ._options import as_flag, as_names, as_text, check_function, choice, refuse_option, show, stack_level, whole
+from ._options import (
+    as_flag,
+    as_names,
+    as_text,
+    check_function,
+    choice,
+    public,
+    refuse_option,
+    show,
+    stack_level,
+    whole,
+)
 from ._selection import Selection
 from ._summary import summary_of
 from ._transform import Transform
@@ -71,6 +81,7 @@ class LoaderBase(Hinting, Generic[T]):
     _wide_tokens = False  # are token ids int64, whatever is stored?
     _needs_group = False  # is a share that only torchrun's variables name a guess?
 
+    @public("libshard.Loader", lambda loader, name: _refuse_option(type(loader), name))
     def __init__(
         self,
         dataset: Dataset | Selection | Mixture | Path,
@@ -486,24 +497,6 @@ class LoaderBase(Hinting, Generic[T]):
 setattr(LoaderBase, "__next__", LoaderBase._next)  # noqa: B010
 
 
-def _with_known_options(init: Callable[..., None]) -> Callable[..., None]:
-    """One that says what is there instead of an option that is not; type checkers see ``init``."""
-    init.__qualname__ = "Loader.__init__"  # as Python's own messages name it
-    known = inspect.signature(init).parameters
-
-    @functools.wraps(init)
-    def checked(self: LoaderBase[Any], *args: Any, **options: Any) -> None:
-        for name in options:
-            if name not in known:
-                _refuse_option(type(self), name)
-        init(self, *args, **options)
-
-    return checked
-
-
-LoaderBase.__init__ = _with_known_options(LoaderBase.__init__)  # type: ignore[method-assign, misc]
-
-
 class Loader(LoaderBase["Array"]):
     """Batches of a dataset, in an order that seed and epoch fix.
 
@@ -520,9 +513,9 @@ class Loader(LoaderBase["Array"]):
 
 
 def _refuse_option(cls: type, name: str) -> NoReturn:
-    public = next(c for c in cls.__mro__ if c.__module__.startswith("libshard"))
-    where = f"{public.__module__.removesuffix('._loader')}.{public.__name__}"
-    signatures = (inspect.signature(c.__init__).parameters for c in (public, LoaderBase))
+    known = next(c for c in cls.__mro__ if c.__module__.startswith("libshard"))
+    where = f"{known.__module__.removesuffix('._loader')}.{known.__name__}"
+    signatures = (inspect.signature(c.__init__).parameters for c in (known, LoaderBase))
     options = dict.fromkeys(n for s in signatures for n, p in s.items() if p.kind is p.KEYWORD_ONLY)
     refuse_option(where, name, options, _ELSEWHERE)
 

@@ -178,6 +178,16 @@ def show_signature(signature: inspect.Signature) -> str:
     return "(" + ", ".join(str(p.replace(annotation=p.empty)) for p in signature.parameters.values()) + ")"
 
 
+def number_in(count: int, number: SupportsIndex, what: str, where: str) -> int:
+    """Of a record or place, from 0.  Numbers below 0 count from the end."""
+    try:
+        return range(count)[operator.index(number)]
+    except TypeError:
+        raise TypeError(f"{what} {show(number)} of the {where}; must be a whole number") from None
+    except IndexError:
+        raise IndexError(f"there is no {what} {show(number)}; the {where} has {count}") from None
+
+
 def stack_level() -> int:
     """For a warning: that of the first caller who is not in this package."""
     frame, level = sys._getframe(1), 1
@@ -199,11 +209,14 @@ def refuse_option(call: str, name: str, known: Iterable[str], elsewhere: Mapping
     raise TypeError(f"{call} has no option {shown(name)[:_SHOWN]}={said}")
 
 
-def public(call: str) -> Callable[[Callable[P, T]], Callable[P, T]]:
+def public(
+    call: str, refuse: Callable[[Any, str], NoReturn] | None = None
+) -> Callable[[Callable[P, T]], Callable[P, T]]:
     """Names a function in messages about its arguments as its users do.
 
     They come from Python, which knows it under other names, such as ``Dataset.__new__``.  What is
     raised inside of the function passes through, and a call that is right costs nothing more.
+    ``refuse(self, name)`` is called for an option that is not there, if subclasses have more.
     """
 
     def named(inner: Callable[P, T]) -> Callable[P, T]:
@@ -223,6 +236,8 @@ def public(call: str) -> Callable[[Callable[P, T]], Callable[P, T]]:
                     raise
             for name in options:
                 if name not in known and not is_open:
+                    if refuse is not None:
+                        refuse(args[0], name)
                     refuse_option(call, name, known)
             lacking = [p.name for p in given[max(0, len(args) - skip) :] if p.default is p.empty and p.name in known]
             lacking = [name for name in lacking if name not in options]

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, SupportsIndex
 from . import _core, _frameworks
 from ._errors import ArgumentError
 from ._hints import Hinting
-from ._options import as_items, as_number, as_path, as_text, check_function, public, show, whole
+from ._options import as_items, as_number, as_path, as_text, check_function, number_in, public, show, whole
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -164,7 +164,7 @@ class Selection(Selectable):
                 "ds[selection.numbers(places)] gives several records, and select() takes a mask",
                 "bad argument",
             )
-        return self.dataset[self._number(no_mask([place])[0])]
+        return self.dataset[self._record(no_mask([place])[0])]
 
     def __iter__(self) -> Iterator[dict[str, Value]]:
         return (self[i] for i in range(len(self)))
@@ -172,18 +172,11 @@ class Selection(Selectable):
     def numbers(self, places: Iterable[SupportsIndex]) -> list[int]:
         """The records at these places of the selection: their numbers in the dataset."""
         listed = no_mask(as_items("places", places, "numbers of places in the selection"))
-        return [self._number(place) for place in listed]
+        return [self._record(place) for place in listed]
 
-    def _number(self, place: SupportsIndex) -> int:
-        """The record at a place.  Numbers below 0 count from the end."""
-        count = len(self)
-        try:
-            inside = range(count)[operator.index(place)]
-        except TypeError:
-            raise TypeError(f"place {show(place)} of a selection; must be a whole number") from None
-        except IndexError:
-            raise IndexError(f"there is no place {show(place)}; the selection has {count} records") from None
-        return int(self._core.records(inside, 1).tolist()[0])
+    def _record(self, place: SupportsIndex) -> int:
+        """The record at a place."""
+        return int(self._core.records(number_in(len(self), place, "place", "selection"), 1).tolist()[0])
 
     @property
     def records(self) -> Array:
