@@ -61,7 +61,7 @@ static bool find_places(struct receipt_texts *t)
 {
 	const char *at = t->all.data, *end = at + t->all.bytes;
 
-	while ((at = memmem(at, (size_t)(end - at), LINE, strlen(LINE))) != NULL) {
+	while (at && (at = memmem(at, (size_t)(end - at), LINE, strlen(LINE))) != NULL) {
 		if (!grow(&t->place, &t->room, t->count + 1, sizeof(*t->place)))
 			return false;
 		at += strlen(LINE);
