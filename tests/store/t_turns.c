@@ -14,8 +14,8 @@
 #include "libshard/codec/sha256.h"
 #include "libshard/io/buffer.h"
 #include "libshard/io/publish.h"
-#include "libshard/store/read/read_ahead.h"
 #include "libshard/store/write/writer.h"
+#include "libshard/verify/read_ahead.h"
 #include "shard_pack.h"
 #include "tests/store/fixture.h"
 

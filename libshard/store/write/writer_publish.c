@@ -11,8 +11,8 @@
 #include "libshard/io/file.h"
 #include "libshard/io/publish.h"
 #include "libshard/io/second_name.h"
-#include "libshard/store/read/verify.h"
 #include "libshard/store/write/writer.h"
+#include "libshard/verify/verify.h"
 #include "shard_pack.h"
 
 /* The kernel said that it has the bytes; only reading them from the disk tells. */

@@ -2,8 +2,8 @@
 /*
  * verify_units.h - the rules of a shard's units: their hashes, their chunks, their padding
  */
-#ifndef SHARD_READ_VERIFY_UNITS_H
-#define SHARD_READ_VERIFY_UNITS_H
+#ifndef SHARD_VERIFY_VERIFY_UNITS_H
+#define SHARD_VERIFY_VERIFY_UNITS_H
 
 #include "libshard/store/read/reader.h"
 #include "shard_pack.h"

@@ -2,11 +2,11 @@
 /*
  * verify.h - the checks of one shard that read more than its pages
  */
-#ifndef SHARD_READ_VERIFY_H
-#define SHARD_READ_VERIFY_H
+#ifndef SHARD_VERIFY_VERIFY_H
+#define SHARD_VERIFY_VERIFY_H
 
 #include "libshard/store/read/reader.h"
-#include "libshard/store/read/verify_units.h"
+#include "libshard/verify/verify_units.h"
 #include "shard_pack.h"
 
 /* I11, I43, I48, I51 to I56, and I45 of every chunk: all tables and gaps, no record. */

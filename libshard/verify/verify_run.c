@@ -23,9 +23,9 @@
 #include "libshard/disk/pages.h"
 #include "libshard/io/file.h"
 #include "libshard/store/read/dataset.h"
-#include "libshard/store/read/dataset_verify.h"
-#include "libshard/store/read/verify.h"
-#include "libshard/store/read/verify_shards.h"
+#include "libshard/verify/dataset_verify.h"
+#include "libshard/verify/verify.h"
+#include "libshard/verify/verify_shards.h"
 #include "shard_pack.h"
 
 #define PROBLEMS_QUEUED 32u
