@@ -293,13 +293,6 @@ SHARD_API int shard_writer_add_class(struct shard_writer *w, uint32_t field, uin
  */
 SHARD_API int shard_writer_finish(struct shard_writer *w, struct shard_written *result, struct shard_error *err);
 
-/*
- * The same for two shards, which are read back side by side: SHA-256 of two files at once takes
- * little longer than that of one.  Each succeeds or fails by itself: err[i].status is that of w[i].
- * Returns the first that is not OK.  `result` may be NULL, and `err` may not.
- */
-SHARD_API int shard_writer_finish_two(struct shard_writer *const w[2], struct shard_written result[2],
-				      struct shard_error err[2]);
 SHARD_API void shard_writer_close(struct shard_writer *w);
 
 /* ---- seal: shards become a dataset ------------------------------------------------------ */

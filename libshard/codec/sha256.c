@@ -6,7 +6,6 @@
  */
 #include "libshard/codec/sha256.h"
 
-#include <stdbool.h>
 #include <string.h>
 
 #include "libshard/codec/sha256_ni.h"
@@ -53,23 +52,6 @@ void sha256_update(struct sha256 *s, const void *data, size_t data_bytes)
 	if (block_count)
 		s->blocks(s->h, p, block_count);
 	memcpy(s->block, p + block_count * SHA256_BLOCK_BYTES, data_bytes % SHA256_BLOCK_BYTES);
-}
-
-void sha256_update_two(struct sha256 *const s[2], const uint8_t *const data[2], size_t data_bytes)
-{
-	sha256_two_blocks_fn *fast = sha256_two_blocks_ni();
-	bool at_block = s[0]->data_bytes % SHA256_BLOCK_BYTES == 0 && s[1]->data_bytes % SHA256_BLOCK_BYTES == 0;
-	size_t whole = fast && at_block ? data_bytes - data_bytes % SHA256_BLOCK_BYTES : 0;
-
-	if (whole) {
-		uint32_t *const h[2] = {s[0]->h, s[1]->h};
-
-		fast(h, data, whole / SHA256_BLOCK_BYTES);
-	}
-	for (int i = 0; i < 2; i++) {
-		s[i]->data_bytes += whole;
-		sha256_update(s[i], data[i] + whole, data_bytes - whole);
-	}
 }
 
 void sha256_final(struct sha256 *s, uint8_t digest[SHA256_BYTES])

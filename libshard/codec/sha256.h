@@ -25,11 +25,6 @@ struct sha256 {
 
 void sha256_init(struct sha256 *s);
 void sha256_update(struct sha256 *s, const void *data, size_t data_bytes);
-/*
- * As an update of each, of data[i] and as many bytes.  Where the processor has SHA instructions,
- * this takes little longer than one of the two.
- */
-void sha256_update_two(struct sha256 *const s[2], const uint8_t *const data[2], size_t data_bytes);
 /* Ends the stream: init comes before the next update. */
 void sha256_final(struct sha256 *s, uint8_t digest[SHA256_BYTES]);
 

@@ -13,9 +13,6 @@
 /* Folds whole blocks into the eight words of the state. */
 typedef void sha256_blocks_fn(uint32_t h[8], const uint8_t *data, size_t block_count);
 
-/* The same of two streams at once, of as many blocks each. */
-typedef void sha256_two_blocks_fn(uint32_t *const h[2], const uint8_t *const data[2], size_t block_count);
-
 /* The constants of the rounds. */
 extern const _Alignas(64) uint32_t sha256_k[64];
 

@@ -8,20 +8,12 @@
  * The instructions keep the eight words in two registers, named from the highest lane down: ABEF
  * and CDGH.  Each sha256rnds2 does two rounds with W + K from the low half of its third operand, so
  * four rounds take two of them.
- *
- * Each instruction waits for the one before it, for as long as two or three others would take.  So
- * two streams, whose rounds take turns, are done in little more time than one.
  */
 #include "libshard/codec/sha256_ni.h"
 
 #if !defined(__x86_64__)
 
 sha256_blocks_fn *sha256_blocks_ni(void)
-{
-	return NULL;
-}
-
-sha256_two_blocks_fn *sha256_two_blocks_ni(void)
 {
 	return NULL;
 }
@@ -79,48 +71,27 @@ NI_INLINE void store_state(const struct stream *s, uint32_t h[8])
 	_mm_storeu_si128((__m128i *)(h + 4), _mm_alignr_epi8(dchg, feba, 8));
 }
 
-/* `count` is 1 or 2, and known when this is compiled, so that all of it stays in registers. */
-NI_INLINE void hash_blocks(uint32_t *const h[2], const uint8_t *const data[2], int count, size_t block_count)
-{
-	const __m128i big_endian = _mm_set_epi64x(0x0c0d0e0f08090a0b, 0x0405060700010203);
-	struct stream s[2], before[2];
-
-	for (int i = 0; i < count; i++)
-		load_state(&s[i], h[i]);
-	for (size_t at = 0; at < block_count * SHA256_BLOCK_BYTES; at += SHA256_BLOCK_BYTES) {
-		for (int i = 0; i < count; i++)
-			before[i] = s[i];
-#pragma GCC unroll 16
-		for (int group = 0; group < 16; group++)
-#pragma GCC unroll 2
-			for (int i = 0; i < count; i++) {
-				if (group < 4)
-					s[i].w[group] = _mm_shuffle_epi8(
-						_mm_loadu_si128((const __m128i *)(data[i] + at) + group), big_endian);
-				else
-					schedule4(&s[i], group);
-				rounds4(&s[i], group);
-			}
-		for (int i = 0; i < count; i++) {
-			s[i].abef = _mm_add_epi32(s[i].abef, before[i].abef);
-			s[i].cdgh = _mm_add_epi32(s[i].cdgh, before[i].cdgh);
-		}
-	}
-	for (int i = 0; i < count; i++)
-		store_state(&s[i], h[i]);
-}
-
 NI static void blocks_ni(uint32_t h[8], const uint8_t *data, size_t block_count)
 {
-	uint32_t *const states[2] = {h};
-	const uint8_t *const from[2] = {data};
+	const __m128i big_endian = _mm_set_epi64x(0x0c0d0e0f08090a0b, 0x0405060700010203);
+	struct stream s, before;
 
-	hash_blocks(states, from, 1, block_count);
-}
-
-NI static void two_blocks_ni(uint32_t *const h[2], const uint8_t *const data[2], size_t block_count)
-{
-	hash_blocks(h, data, 2, block_count);
+	load_state(&s, h);
+	for (; block_count; block_count--, data += SHA256_BLOCK_BYTES) {
+		before = s;
+#pragma GCC unroll 16
+		for (int group = 0; group < 16; group++) {
+			if (group < 4)
+				s.w[group] =
+					_mm_shuffle_epi8(_mm_loadu_si128((const __m128i *)data + group), big_endian);
+			else
+				schedule4(&s, group);
+			rounds4(&s, group);
+		}
+		s.abef = _mm_add_epi32(s.abef, before.abef);
+		s.cdgh = _mm_add_epi32(s.cdgh, before.cdgh);
+	}
+	store_state(&s, h);
 }
 
 static int cpu_has_sha(void)
@@ -146,11 +117,6 @@ sha256_blocks_fn *sha256_blocks_ni(void)
 		atomic_store_explicit(&known, k, memory_order_relaxed);
 	}
 	return k == 2 ? blocks_ni : NULL;
-}
-
-sha256_two_blocks_fn *sha256_two_blocks_ni(void)
-{
-	return sha256_blocks_ni() ? two_blocks_ni : NULL;
 }
 
 #endif

@@ -9,6 +9,5 @@
 
 /* NULL where the processor lacks the instructions. */
 sha256_blocks_fn *sha256_blocks_ni(void);
-sha256_two_blocks_fn *sha256_two_blocks_ni(void);
 
 #endif

@@ -8,9 +8,9 @@
  *
  * LDFLAGS: -Wl,--wrap=shard_turns_open,--wrap=shard_turns_close
  * LDFLAGS: -Wl,--wrap=shard_turns_take,--wrap=shard_turns_give
- * LDFLAGS: -Wl,--wrap=converter_run,--wrap=fixed_fill,--wrap=checksum64,--wrap=verify_units
- * LDFLAGS: -Wl,--wrap=sha256_update,--wrap=sha256_update_two
- * LDFLAGS: -Wl,--wrap=file_temp_sync,--wrap=verify_await,--wrap=drain_put,--wrap=drain_wait
+ * LDFLAGS: -Wl,--wrap=converter_run,--wrap=fixed_fill,--wrap=checksum64,--wrap=record_check_holes
+ * LDFLAGS: -Wl,--wrap=sha256_update
+ * LDFLAGS: -Wl,--wrap=file_temp_sync,--wrap=read_ahead_now,--wrap=drain_put,--wrap=drain_wait
  */
 #include <sched.h>
 #include <stdatomic.h>
@@ -20,9 +20,10 @@
 
 #include "libshard/codec/checksum.h"
 #include "libshard/codec/sha256.h"
+#include "libshard/disk/record.h"
 #include "libshard/io/publish.h"
-#include "libshard/store/read/verify_units.h"
 #include "libshard/store/write/drain.h"
+#include "libshard/verify/read_ahead.h"
 #include "shard_pack.h"
 #include "tests/test.h"
 #include "tools/shardpack/convert/converter.h"
@@ -158,26 +159,17 @@ void __wrap_sha256_update(struct sha256 *s, const void *data, size_t bytes)
 	end();
 }
 
-void __real_sha256_update_two(struct sha256 *const s[2], const uint8_t *const data[2], size_t bytes);
-void __wrap_sha256_update_two(struct sha256 *const s[2], const uint8_t *const data[2], size_t bytes);
-void __wrap_sha256_update_two(struct sha256 *const s[2], const uint8_t *const data[2], size_t bytes)
-{
-	begin(HASHES_FILES);
-	__real_sha256_update_two(s, data, bytes);
-	end();
-}
-
-int __real_verify_units(struct shard_reader *r, struct verify_room *room, uint32_t group, uint64_t unit, uint64_t count,
-			uint64_t *bytes, verify_on_problem *on_problem, void *context, struct shard_error *err);
-int __wrap_verify_units(struct shard_reader *r, struct verify_room *room, uint32_t group, uint64_t unit, uint64_t count,
-			uint64_t *bytes, verify_on_problem *on_problem, void *context, struct shard_error *err);
-int __wrap_verify_units(struct shard_reader *r, struct verify_room *room, uint32_t group, uint64_t unit, uint64_t count,
-			uint64_t *bytes, verify_on_problem *on_problem, void *context, struct shard_error *err)
+int __real_record_check_holes(const struct record_holes *holes, const void *data, uint64_t stride, uint64_t first,
+			      uint64_t count, struct shard_error *err);
+int __wrap_record_check_holes(const struct record_holes *holes, const void *data, uint64_t stride, uint64_t first,
+			      uint64_t count, struct shard_error *err);
+int __wrap_record_check_holes(const struct record_holes *holes, const void *data, uint64_t stride, uint64_t first,
+			      uint64_t count, struct shard_error *err)
 {
 	int rc;
 
 	begin(READS_BACK);
-	rc = __real_verify_units(r, room, group, unit, count, bytes, on_problem, context, err);
+	rc = __real_record_check_holes(holes, data, stride, first, count, err);
 	end();
 	return rc;
 }
@@ -192,12 +184,12 @@ int __wrap_file_temp_sync(struct file_temp *t, struct shard_error *err)
 	return __real_file_temp_sync(t, err);
 }
 
-void __real_verify_await(const struct shard_reader *r, struct verify_room *room);
-void __wrap_verify_await(const struct shard_reader *r, struct verify_room *room);
-void __wrap_verify_await(const struct shard_reader *r, struct verify_room *room)
+int __real_read_ahead_now(const struct read_ahead_job *job, struct shard_error *err);
+int __wrap_read_ahead_now(const struct read_ahead_job *job, struct shard_error *err);
+int __wrap_read_ahead_now(const struct read_ahead_job *job, struct shard_error *err)
 {
 	waits();
-	__real_verify_await(r, room);
+	return __real_read_ahead_now(job, err);
 }
 
 int __real_drain_put(struct drain *d, size_t bytes, struct shard_error *err);

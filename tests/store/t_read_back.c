@@ -6,7 +6,7 @@
  * LDFLAGS: -Wl,--wrap=checksum128
  */
 #include "libshard/codec/checksum.h"
-#include "libshard/store/read/read_ahead.h"
+#include "libshard/verify/read_ahead.h"
 #include "shard_pack.h"
 #include "tests/store/fixture.h"
 
@@ -94,20 +94,18 @@ TEST(an_error_ends_with_its_read)
 	free(got);
 }
 
-/* ---- units that fit the buffer, then units that do not ---- */
+/* ---- units that fit the buffer, come to it in steps, or do not fit it ---- */
 
-#define LARGE (9u << 20)
-
-TEST(the_hash_of_a_file_is_that_of_all_its_bytes)
+static void check_hash(uint32_t large_bytes)
 {
 	struct shard_schema schema = {
 		.group_count = 2,
 		.field_count = 2,
 		.field = {{.name = "small", .dtype = SHARD_U8, .ndim = 1, .shape = {5000}},
-			  {.name = "large", .dtype = SHARD_U8, .group = 1, .ndim = 1, .shape = {LARGE}}},
+			  {.name = "large", .dtype = SHARD_U8, .group = 1, .ndim = 1, .shape = {large_bytes}}},
 	};
 	struct shard_writer_options o = {.size = sizeof(o), .planned_records = 3};
-	uint8_t *small = malloc(8192), *large = malloc(LARGE + 4096), *file, sha256[32];
+	uint8_t *small = malloc(8192), *large = malloc(large_bytes + 4096), *file, sha256[32];
 	const void *record[2] = {small, large};
 	struct shard_written written;
 	struct shard_writer *w;
@@ -122,7 +120,7 @@ TEST(the_hash_of_a_file_is_that_of_all_its_bytes)
 	CHECK_OK(shard_writer_open(&w, p.text, &schema, &o, &fixture_err));
 	for (int i = 0; i < 3; i++) {
 		prng_fill(&random, small, 5000);
-		prng_fill(&random, large, LARGE);
+		prng_fill(&random, large, large_bytes);
 		CHECK_OK(shard_writer_append(w, record, NULL, 0, &fixture_err));
 	}
 	CHECK_OK(shard_writer_finish(w, &written, &fixture_err)); /* which reads it back */
@@ -134,6 +132,14 @@ TEST(the_hash_of_a_file_is_that_of_all_its_bytes)
 	free(small);
 	free(large);
 	unlink(p.text);
+}
+
+TEST(the_hash_of_a_file_is_that_of_all_its_bytes)
+{
+	for (uint32_t mib = 1; mib <= 17; mib += 8) { /* of 3 records, whose units are read into 16 MiB */
+		STORY("units of %u MiB", mib);
+		check_hash(mib << 20);
+	}
 }
 
 TEST_MAIN()

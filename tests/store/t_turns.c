@@ -4,7 +4,7 @@
  *
  * LDFLAGS: -Wl,--wrap=shard_turns_take,--wrap=shard_turns_give,--wrap=buffer_open
  * LDFLAGS: -Wl,--wrap=sha256_update,--wrap=checksum64
- * LDFLAGS: -Wl,--wrap=file_temp_sync,--wrap=verify_await,--wrap=drain_put,--wrap=drain_wait
+ * LDFLAGS: -Wl,--wrap=file_temp_sync,--wrap=read_ahead_wait,--wrap=drain_put,--wrap=drain_wait
  */
 #include <pthread.h>
 #include <sched.h>
@@ -14,8 +14,8 @@
 #include "libshard/codec/sha256.h"
 #include "libshard/io/buffer.h"
 #include "libshard/io/publish.h"
-#include "libshard/store/read/verify_units.h"
-#include "libshard/store/write/drain.h"
+#include "libshard/store/write/writer.h"
+#include "libshard/verify/read_ahead.h"
 #include "shard_pack.h"
 #include "tests/store/fixture.h"
 
@@ -39,8 +39,8 @@ uint64_t __real_checksum64(const void *data, size_t bytes);
 uint64_t __wrap_checksum64(const void *data, size_t bytes);
 int __real_file_temp_sync(struct file_temp *t, struct shard_error *err);
 int __wrap_file_temp_sync(struct file_temp *t, struct shard_error *err);
-void __real_verify_await(const struct shard_reader *r, struct verify_room *room);
-void __wrap_verify_await(const struct shard_reader *r, struct verify_room *room);
+int __real_read_ahead_wait(struct read_ahead *f, size_t bytes, struct shard_error *err);
+int __wrap_read_ahead_wait(struct read_ahead *f, size_t bytes, struct shard_error *err);
 int __real_drain_put(struct drain *d, size_t bytes, struct shard_error *err);
 int __wrap_drain_put(struct drain *d, size_t bytes, struct shard_error *err);
 int __real_drain_wait(struct drain *d, struct shard_error *err);
@@ -48,7 +48,7 @@ int __wrap_drain_wait(struct drain *d, struct shard_error *err);
 
 void *__wrap_buffer_open(size_t bytes)
 {
-	opened_buffers++;
+	opened_buffers += bytes == WRITER_OUT_BYTES; /* that writers fill */
 	return __real_buffer_open(bytes);
 }
 
@@ -97,10 +97,10 @@ int __wrap_file_temp_sync(struct file_temp *t, struct shard_error *err)
 	return __real_file_temp_sync(t, err);
 }
 
-void __wrap_verify_await(const struct shard_reader *r, struct verify_room *room)
+int __wrap_read_ahead_wait(struct read_ahead *f, size_t bytes, struct shard_error *err)
 {
 	waits_now();
-	__real_verify_await(r, room);
+	return __real_read_ahead_wait(f, bytes, err);
 }
 
 int __wrap_drain_put(struct drain *d, size_t bytes, struct shard_error *err)

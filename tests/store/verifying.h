@@ -10,7 +10,7 @@
 
 #include <pthread.h>
 
-#include "libshard/store/read/verify.h"
+#include "libshard/verify/verify.h"
 #include "shard_pack.h"
 #include "tests/store/fixture.h"
 

@@ -196,35 +196,4 @@ TEST(length_beyond_32_bits_of_bits)
 	CHECK_MEM(ours, theirs, SHA256_BYTES);
 }
 
-TEST(two_streams_at_once_equal_libcrypto)
-{
-	static uint8_t data[2][9000];
-	static const size_t firsts[] = {0, 64, 128, 1, 63, 65, 700};
-	uint8_t ours[SHA256_BYTES], theirs[SHA256_BYTES];
-
-	for (size_t i = 0; i < sizeof(data); i++)
-		data[i / sizeof(data[0])][i % sizeof(data[0])] = (uint8_t)random32();
-	for (size_t a = 0; a < sizeof(firsts) / sizeof(firsts[0]); a++)
-		for (size_t b = 0; b < sizeof(firsts) / sizeof(firsts[0]); b++)
-			for (size_t n = 0; n < 8000; n += n < 130 ? 1 : 777) {
-				const size_t first[2] = {firsts[a], firsts[b]};
-				struct sha256 s[2], *both[2] = {&s[0], &s[1]};
-				const uint8_t *from[2];
-
-				STORY("%zu and %zu bytes, and then %zu of each", first[0], first[1], n);
-				for (int i = 0; i < 2; i++) {
-					sha256_init(&s[i]);
-					sha256_update(&s[i], data[i], first[i]);
-					from[i] = data[i] + first[i];
-				}
-				sha256_update_two(both, from, n);
-				for (int i = 0; i < 2; i++) {
-					sha256_update(&s[i], from[i] + n, 3);
-					sha256_final(&s[i], ours);
-					libcrypto(data[i], first[i] + n + 3, theirs);
-					CHECK_MEM(ours, theirs, SHA256_BYTES);
-				}
-			}
-}
-
 TEST_MAIN()

@@ -17,8 +17,8 @@
 #include "libshard/io/buffer.h"
 #include "libshard/io/file.h"
 #include "libshard/io/second_name.h"
-#include "libshard/store/read/dataset_verify.h"
-#include "libshard/store/read/verify.h"
+#include "libshard/verify/dataset_verify.h"
+#include "libshard/verify/verify.h"
 
 #define PIECE_BYTES (2u << 20)
 
@@ -27,35 +27,21 @@ struct reuse {
 	const uint8_t *sha256;
 	const char *path;
 	int fd; /* of `from` */
-	uint8_t *memory[2];
 	struct shard_error *err;
 };
-
-/* Only copies and files that were there need memory. */
-static int take_memory(struct reuse *u)
-{
-	for (int i = 0; i < 2; i++)
-		if (!u->memory[i])
-			u->memory[i] = buffer_open(PIECE_BYTES);
-	return u->memory[0] && u->memory[1] ? SHARD_OK
-					    : error_set(u->err, SHARD_E_MEMORY, "no memory for copying shards");
-}
 
 /* All rules, and the SHA-256, of the file that has `path` now. */
 static int read_all(struct reuse *u, struct shard_reader *r, const char *path)
 {
 	struct sha256 sha;
 	uint8_t digest[SHA256_BYTES];
-	struct verify_whole whole = {.r = r, .path = path, .sha = &sha, .memory_bytes = PIECE_BYTES, .err = u->err};
-	int rc = take_memory(u);
+	struct verify_whole whole = {.path = path, .sha = &sha};
+	int rc;
 
+	sha256_init(&sha);
+	rc = verify_whole(r, &whole, u->err);
 	if (rc)
 		return rc;
-	memcpy(whole.memory, u->memory, sizeof(whole.memory));
-	sha256_init(&sha);
-	verify_all(&whole, 1);
-	if (whole.rc)
-		return whole.rc;
 	sha256_final(&sha, digest);
 	return dataset_check_sha256(u->path, digest, u->sha256, u->err);
 }
@@ -114,21 +100,21 @@ static int make_link(struct reuse *u)
 
 static int copy_bytes(struct reuse *u, struct file_temp *t)
 {
+	uint8_t digest[SHA256_BYTES], *memory = buffer_open(PIECE_BYTES);
 	struct sha256 sha;
-	uint8_t digest[SHA256_BYTES];
-	int rc = take_memory(u);
+	int rc = memory ? file_temp_reserve(t, u->from->file_bytes, u->err)
+			: error_set(u->err, SHARD_E_MEMORY, "no memory for copying shards");
 
-	if (!rc)
-		rc = file_temp_reserve(t, u->from->file_bytes, u->err);
 	sha256_init(&sha);
 	for (uint64_t at = 0, n; !rc && at < u->from->file_bytes; at += n) {
 		n = min_u64(PIECE_BYTES, u->from->file_bytes - at);
-		rc = file_read_at(u->fd, u->memory[0], (size_t)n, at, u->from->path, u->err);
+		rc = file_read_at(u->fd, memory, (size_t)n, at, u->from->path, u->err);
 		if (rc)
 			break;
-		sha256_update(&sha, u->memory[0], (size_t)n);
-		rc = file_temp_write(t, u->memory[0], (size_t)n, u->err);
+		sha256_update(&sha, memory, (size_t)n);
+		rc = file_temp_write(t, memory, (size_t)n, u->err);
 	}
+	mem_free(memory);
 	if (rc)
 		return rc;
 	sha256_final(&sha, digest);
@@ -200,8 +186,6 @@ int reuse_shard(const struct shard_reader *from, const uint8_t sha256[32], const
 		*how = SHARD_REUSE_THERE;
 	}
 	file_close(u.fd);
-	for (int i = 0; i < 2; i++)
-		buffer_close(u.memory[i], PIECE_BYTES);
 	return rc;
 }
 

@@ -52,7 +52,7 @@ struct shard_writer {
 	struct pages pages;
 	struct drain *drain; /* writes to the file; its buffer holds the next bytes; NULL: all is written */
 	size_t out_used;     /* of that buffer */
-	uint8_t *memory[2];  /* of WRITER_OUT_BYTES each: lent to the drain, and then to read back into */
+	uint8_t *memory[2];  /* of WRITER_OUT_BYTES each: lent to the drain */
 	uint64_t offset;     /* bytes given to the file so far, `out_used` included */
 	struct sha256 sha256;
 	struct writer_group group[SHARD_GROUPS_MAX];

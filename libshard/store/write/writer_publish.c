@@ -11,76 +11,31 @@
 #include "libshard/io/file.h"
 #include "libshard/io/publish.h"
 #include "libshard/io/second_name.h"
-#include "libshard/store/read/verify.h"
 #include "libshard/store/write/writer.h"
+#include "libshard/verify/verify.h"
 #include "shard_pack.h"
 
-/* Writers that are finished together, and how each is doing. */
-struct finishing {
-	struct shard_writer *w;
-	struct shard_error *err;
-	int rc;
-	struct shard_reader *reader; /* of what was written */
-	char *path;
-};
-
-static void open_written(struct finishing *f)
-{
-	struct shard_writer *w = f->w;
-
-	f->path = mem_join(w->temp.dir, w->temp.temp);
-	if (!f->path) {
-		f->rc = error_set(f->err, SHARD_E_MEMORY, "no memory for a path");
-		return;
-	}
-	file_drop_cache(w->temp.fd);
-	f->rc = reader_open_as(&f->reader, f->path, w->path, NULL, f->err);
-}
-
-/* The whole file at `path`, read into memory that the writer needs no more. */
-static struct verify_whole verify_of(const struct shard_writer *w, struct shard_reader *r, const char *path,
-				     struct sha256 *sha, struct shard_error *err)
-{
-	return (struct verify_whole){.r = r,
-				     .path = path,
-				     .sha = sha,
-				     .turns = w->turns,
-				     .memory = {w->memory[0], w->memory[1]},
-				     .memory_bytes = WRITER_OUT_BYTES,
-				     .err = err};
-}
-
 /* The kernel said that it has the bytes; only reading them from the disk tells. */
-static void read_back(struct finishing *f, uint32_t count)
+static int read_back(struct shard_writer *w, struct shard_error *err)
 {
-	struct verify_whole whole[VERIFY_WHOLE_MAX];
-	struct finishing *of[VERIFY_WHOLE_MAX];
-	uint32_t n = 0;
+	char *path = mem_join(w->temp.dir, w->temp.temp);
+	struct verify_whole whole = {.path = path, .turns = w->turns, .sha = &w->sha256};
+	struct shard_reader *r = NULL;
 	struct shown s;
+	int rc = path ? SHARD_OK : error_set(err, SHARD_E_MEMORY, "no memory for a path");
 
-	for (uint32_t i = 0; i < count; i++) {
-		if (f[i].rc || !f[i].w->read_back)
-			continue;
-		open_written(&f[i]);
-		if (f[i].rc)
-			continue;
-		of[n] = &f[i];
-		whole[n++] = verify_of(f[i].w, f[i].reader, f[i].path, &f[i].w->sha256, f[i].err);
+	if (!rc) {
+		file_drop_cache(w->temp.fd);
+		rc = reader_open_as(&r, path, w->path, NULL, err);
 	}
-	verify_all(whole, n);
-	for (uint32_t i = 0; i < n; i++) {
-		struct shard_writer *w = of[i]->w;
-
-		of[i]->rc = whole[i].rc;
-		if (!whole[i].rc && memcmp(of[i]->reader->pages->root, w->pages.root, sizeof(w->pages.root)))
-			of[i]->rc =
-				error_set(of[i]->err, SHARD_E_IO,
-					  "%s: the disk returned another shard than was written", show(&s, w->path));
-	}
-	for (uint32_t i = 0; i < count; i++) {
-		shard_reader_close(f[i].reader);
-		mem_free(f[i].path);
-	}
+	if (!rc)
+		rc = verify_whole(r, &whole, err);
+	if (!rc && memcmp(r->pages->root, w->pages.root, sizeof(w->pages.root)))
+		rc = error_set(err, SHARD_E_IO, "%s: the disk returned another shard than was written",
+			       show(&s, w->path));
+	shard_reader_close(r);
+	mem_free(path);
+	return rc;
 }
 
 /*
@@ -97,10 +52,9 @@ static int compare_existing(struct shard_writer *w, struct sha256 *sha256, struc
 	const char *what = rc ? "no valid shard" : "another shard";
 
 	if (same && w->read_back) { /* its pages are ours; its records may have suffered since */
-		struct verify_whole whole = verify_of(w, r, w->path, sha256, why);
+		struct verify_whole whole = {.path = w->path, .turns = w->turns, .sha = sha256};
 
-		verify_all(&whole, 1);
-		rc = whole.rc;
+		rc = verify_whole(r, &whole, why);
 		same = rc != SHARD_E_CORRUPT;
 		what = "damaged";
 	}
@@ -148,51 +102,29 @@ static int publish(struct shard_writer *w, bool overtaken, struct shard_written 
  * Its temporary file is gone, and its name is taken: on network file systems others remove what a
  * shard needs no more.  Then the shard that is there is compared with ours.
  */
-static bool is_overtaken(const struct finishing *f)
+static bool is_overtaken(const struct shard_writer *w, const struct shard_error *why)
 {
-	return f->w->read_back && f->rc == SHARD_E_IO && f->err && f->err->os_code == ENOENT && file_exists(f->w->path);
-}
-
-/* One writer, or two.  `result` may be NULL; it is set for those that were published. */
-static void finish(struct finishing *f, uint32_t count, struct shard_written *result)
-{
-	for (uint32_t i = 0; i < count; i++) {
-		struct shard_writer *w = f[i].w;
-
-		w->in_turn = true;
-		f[i].rc = w->failed || w->finished ? writer_refuse(w, f[i].err) : complete(w, f[i].err);
-	}
-	read_back(f, count);
-	for (uint32_t i = 0; i < count; i++) {
-		struct shard_written mine;
-		bool overtaken = is_overtaken(&f[i]);
-
-		if (!f[i].rc || overtaken)
-			f[i].rc = publish(f[i].w, overtaken, &mine, f[i].err);
-		if (f[i].rc)
-			f[i].w->failed = true;
-		else if (result)
-			result[i] = mine;
-		f[i].w->finished = true;
-		f[i].w->in_turn = false;
-	}
+	return w->read_back && why->status == SHARD_E_IO && why->os_code == ENOENT && file_exists(w->path);
 }
 
 int shard_writer_finish(struct shard_writer *w, struct shard_written *result, struct shard_error *err)
 {
-	struct finishing f = {.w = w, .err = err};
+	struct shard_error local, *why = err ? err : &local;
+	struct shard_written mine;
+	bool overtaken;
+	int rc;
 
-	finish(&f, 1, result);
-	return f.rc;
-}
-
-int shard_writer_finish_two(struct shard_writer *const w[2], struct shard_written result[2], struct shard_error err[2])
-{
-	struct finishing f[2] = {{.w = w[0], .err = &err[0]}, {.w = w[1], .err = &err[1]}};
-
-	finish(f, 2, result);
-	for (uint32_t i = 0; i < 2; i++)
-		if (!f[i].rc) /* what went wrong on the way may be settled, as if the same shard was there */
-			err[i] = (struct shard_error){.status = SHARD_OK};
-	return f[0].rc ? f[0].rc : f[1].rc;
+	w->in_turn = true;
+	rc = w->failed || w->finished ? writer_refuse(w, why) : complete(w, why);
+	if (!rc && w->read_back)
+		rc = read_back(w, why);
+	overtaken = rc && is_overtaken(w, why);
+	if (!rc || overtaken)
+		rc = publish(w, overtaken, &mine, why);
+	if (!rc && result)
+		*result = mine;
+	w->failed = w->failed || rc;
+	w->finished = true;
+	w->in_turn = false;
+	return rc;
 }

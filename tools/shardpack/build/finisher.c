@@ -161,53 +161,38 @@ static int leave_to_other(struct finisher *f, struct finishing *p, const struct 
 	return EXIT_DONE;
 }
 
-/* One shard or two, which are hashed together.  The places stay as they are meanwhile. */
-static void finish_together(struct finisher *f, struct finishing *const *p, unsigned count, struct receipt *r,
-			    int *code)
+/* Complete one shard.  The place stays as it is meanwhile, and `r` is its receipt. */
+static int finish(struct finisher *f, struct finishing *p, struct receipt *r)
 {
-	struct shard_writer *writer[FINISHER_TOGETHER];
-	struct shard_written written[FINISHER_TOGETHER];
-	struct shard_error err[FINISHER_TOGETHER];
-	unsigned of[FINISHER_TOGETHER], n = 0;
+	struct shard_written written;
+	struct shard_error err;
+	int code = check_sources(f->job, p->shard_idx), rc;
 
-	for (unsigned i = 0; i < count; i++) {
-		code[i] = check_sources(f->job, p[i]->shard_idx);
-		of[n] = i;
-		writer[n] = p[i]->writer;
-		n += code[i] == EXIT_DONE;
-	}
+	if (code != EXIT_DONE)
+		return code;
 	shard_turns_take(f->turns);
-	if (n == 2)
-		shard_writer_finish_two(writer, written, err);
-	else if (n == 1)
-		err[0].status = shard_writer_finish(writer[0], &written[0], &err[0]);
+	rc = shard_writer_finish(p->writer, &written, &err);
 	shard_turns_give(f->turns);
-	for (unsigned k = 0; k < n; k++) {
-		uint64_t shard_idx = p[of[k]]->shard_idx;
-
-		if (err[k].status == SHARD_OK)
-			code[of[k]] = leave_receipt(f, shard_idx, &written[k], &r[of[k]]);
-		else if (f->job->again && err[k].status == SHARD_E_EXISTS)
-			code[of[k]] = count_other(f, shard_idx, &r[of[k]]);
-		else if (err[k].status == SHARD_E_EXISTS)
-			code[of[k]] = settle_other(f, shard_idx, &err[k], &r[of[k]]);
-		else if (f->ended && err[k].os_code == ENOENT)
-			code[of[k]] = leave_to_other(f, p[of[k]], &err[k]);
-		else
-			code[of[k]] = finisher_fail(f, &err[k]);
-	}
+	if (rc == SHARD_OK)
+		return leave_receipt(f, p->shard_idx, &written, r);
+	if (f->job->again && rc == SHARD_E_EXISTS)
+		return count_other(f, p->shard_idx, r);
+	if (rc == SHARD_E_EXISTS)
+		return settle_other(f, p->shard_idx, &err, r);
+	if (f->ended && err.os_code == ENOENT)
+		return leave_to_other(f, p, &err);
+	return finisher_fail(f, &err);
 }
 
-/* With the lock: the first shard behind `after` that no thread has taken; NULL if there is none. */
-static struct finishing *find_work(struct finisher *f, const struct finishing *after)
+/* With the lock: the first shard that no thread has taken; NULL if there is none. */
+static struct finishing *find_work(struct finisher *f)
 {
 	struct finishing *found = NULL;
 
 	for (unsigned i = 0; i < FINISHER_SHARDS; i++) {
 		struct finishing *p = &f->place[i];
 
-		if (p->writer && !p->taken && (!after || p->shard_idx > after->shard_idx) &&
-		    (!found || p->shard_idx < found->shard_idx))
+		if (p->writer && !p->taken && (!found || p->shard_idx < found->shard_idx))
 			found = p;
 	}
 	return found;
@@ -216,36 +201,28 @@ static struct finishing *find_work(struct finisher *f, const struct finishing *a
 static bool complete_next(void *context)
 {
 	struct finisher *f = context;
-	struct finishing *p[FINISHER_TOGETHER] = {find_work(f, NULL), NULL};
-	struct receipt r[FINISHER_TOGETHER] = {{0}};
-	int code[FINISHER_TOGETHER];
-	unsigned count;
+	struct finishing *p = find_work(f);
+	struct receipt r;
+	int code;
 
-	p[1] = p[0] ? find_work(f, p[0]) : NULL;
-	if (!p[0] || (!p[1] && !f->no_more))
+	if (!p)
 		return false;
-	count = p[1] ? 2 : 1;
-	for (unsigned i = 0; i < count; i++) {
-		p[i]->taken = true;
-		r[i] = p[i]->receipt;
-		memset(&p[i]->receipt, 0, sizeof(p[i]->receipt));
-	}
+	p->taken = true;
+	r = p->receipt;
+	memset(&p->receipt, 0, sizeof(p->receipt));
 	task_unlock(&f->threads);
 
-	finish_together(f, p, count, r, code);
-	for (unsigned i = 0; i < count; i++)
-		shard_writer_close(p[i]->writer);
+	code = finish(f, p, &r);
+	shard_writer_close(p->writer);
 
 	task_lock(&f->threads);
-	for (unsigned i = 0; i < count; i++) {
-		p[i]->writer = NULL;
-		p[i]->taken = false;
-		p[i]->result = r[i];
-		p[i]->has_result = code[i] == EXIT_DONE;
-		if (code[i] != EXIT_DONE) {
-			receipt_free(&p[i]->result);
-			f->code = f->code == EXIT_DONE ? code[i] : f->code;
-		}
+	p->writer = NULL;
+	p->taken = false;
+	p->result = r;
+	p->has_result = code == EXIT_DONE;
+	if (code != EXIT_DONE) {
+		receipt_free(&p->result);
+		f->code = f->code == EXIT_DONE ? code : f->code;
 	}
 	task_tell(&f->threads);
 	return true;
@@ -256,10 +233,9 @@ int finisher_start(struct finisher *f, const struct job *job, struct shard_turns
 	memset(f, 0, sizeof(*f));
 	f->job = job;
 	f->turns = turns;
-	if (task_start(&f->threads, FINISHER_SHARDS / FINISHER_TOGETHER, complete_next, f))
-		return EXIT_DONE;
-	task_stop(&f->threads);
-	return fail(EXIT_IO, "cannot start a thread");
+	return task_start(&f->threads, FINISHER_SHARDS, complete_next, f)
+		       ? EXIT_DONE
+		       : fail(EXIT_IO, "cannot start a thread");
 }
 
 /* With the lock, or when all threads have ended: what was done in a place goes into the account. */
@@ -336,8 +312,6 @@ static bool is_busy(const struct finisher *f)
 int finisher_stop(struct finisher *f)
 {
 	task_lock(&f->threads);
-	f->no_more = true;
-	task_ask(&f->threads);
 	while (is_busy(f))
 		task_wait(&f->threads);
 	task_unlock(&f->threads);

@@ -2,9 +2,7 @@
 /*
  * finisher.h - completes shards while the next one is being filled
  *
- * A filled shard must be made durable, read back and hashed.  Threads do that, two shards each,
- * because two files are hashed in little more time than one.  So a shard waits for the next one,
- * unless it is the last.
+ * A filled shard must be made durable, read back and hashed.  Threads do that, each with one shard.
  */
 #ifndef SHARD_BUILD_FINISHER_H
 #define SHARD_BUILD_FINISHER_H
@@ -17,8 +15,7 @@
 
 struct job;
 
-#define FINISHER_TOGETHER 2 /* shards that a thread completes side by side */
-#define FINISHER_SHARDS	  4 /* so two threads; one more shard is being filled */
+#define FINISHER_SHARDS 3 /* each has a thread; one more shard is being filled */
 
 struct finishing {
 	struct shard_writer *writer; /* lock: being completed; NULL: this place is free */
@@ -36,7 +33,6 @@ struct finisher {
 	struct shard_turns *turns;		 /* const after start */
 	struct task threads;			 /* asked: a shard was handed over; told: a shard is complete */
 	struct finishing place[FINISHER_SHARDS]; /* lock */
-	bool no_more;				 /* lock: no shard will be put any more */
 	int code;				 /* lock: the first exit code that was not EXIT_DONE; said already */
 	uint64_t other_count;			 /* lock: shards that were built again and became others */
 	/*

@@ -6,8 +6,8 @@
  * many (vm.max_map_count, 65,530).  So verify opens readers of its own, and closes each once nobody
  * uses it any more.  All functions run under the lock of the run.
  */
-#ifndef SHARD_READ_VERIFY_SHARDS_H
-#define SHARD_READ_VERIFY_SHARDS_H
+#ifndef SHARD_VERIFY_VERIFY_SHARDS_H
+#define SHARD_VERIFY_VERIFY_SHARDS_H
 
 #include "libshard/store/read/dataset.h"
 

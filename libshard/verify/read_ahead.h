@@ -6,8 +6,8 @@
  * Reading past the page cache leaves the CPU idle, and hashing leaves the disk idle: one after the
  * other they take the sum of both times, side by side the longer one.
  */
-#ifndef SHARD_READ_READ_AHEAD_H
-#define SHARD_READ_READ_AHEAD_H
+#ifndef SHARD_VERIFY_READ_AHEAD_H
+#define SHARD_VERIFY_READ_AHEAD_H
 
 #include <stddef.h>
 #include <stdint.h>

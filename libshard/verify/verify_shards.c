@@ -2,7 +2,7 @@
 /*
  * verify_shards.c - see verify_shards.h
  */
-#include "libshard/store/read/verify_shards.h"
+#include "libshard/verify/verify_shards.h"
 
 #include "libshard/base/error.h"
 #include "libshard/base/mem.h"

@@ -2,8 +2,8 @@
 /*
  * verify_units.h - the rules of a shard's units: their hashes, their chunks, their padding
  */
-#ifndef SHARD_READ_VERIFY_UNITS_H
-#define SHARD_READ_VERIFY_UNITS_H
+#ifndef SHARD_VERIFY_VERIFY_UNITS_H
+#define SHARD_VERIFY_VERIFY_UNITS_H
 
 #include "libshard/store/read/reader.h"
 #include "shard_pack.h"
@@ -11,28 +11,35 @@
 /* Told of one problem; the text dies with the call. */
 typedef void verify_on_problem(void *context, const struct shard_error *problem);
 
+/*
+ * What is asked for when one thread checks a file that was just written: to read it from the disk,
+ * and to hash the bytes that were checked.
+ */
+struct verify_whole {
+	const char *path;	   /* of the file now, which may not be the name that the reader tells */
+	struct shard_turns *turns; /* NULL, or the thread has one of them, and not while it waits for the disk */
+	struct sha256 *sha;	   /* NULL, or gets all bytes of the file in order */
+	uint64_t hashed;	   /* bytes that it got */
+};
+
 /* One thread's buffers for checking units: one to read into and one to decode into. */
 struct verify_room {
-	int fd, direct_fd; /* of the shard being checked; direct_fd may be -1 */
-	bool cached;	   /* the shard lies in the page cache */
-	bool lent;	   /* `buffer` is not the room's to free */
-	uint8_t *buffer;   /* page-aligned */
-	size_t buffer_bytes;
-	/* the part of the file that verify_units() found right and left in it; equal: none */
-	uint64_t held_begin, held_end;
+	int fd, direct_fd;	  /* of the shard being checked; direct_fd may be -1 */
+	bool cached;		  /* the shard lies in the page cache */
+	uint8_t *buffer;	  /* page-aligned, of VERIFY_BUFFER_BYTES */
 	struct read_ahead *ahead; /* reads into it; NULL: not needed yet */
-	/* the part of the file that `ahead` was told to read by verify_ahead(); equal: none */
-	uint64_t ahead_begin, ahead_end;
 	uint8_t *decoded;
 	size_t decoded_bytes;
+	struct verify_whole *whole; /* or NULL */
+	/* with `whole`: the next piece, which is being read into the other half of the buffer; equal: none */
+	uint64_t next_begin, next_end;
+	uint32_t half; /* of the buffer, that the piece at work is in */
 };
-#define VERIFY_ROOM_NONE    ((struct verify_room){.fd = -1, .direct_fd = -1})
 #define VERIFY_BUFFER_BYTES ((size_t)16 << 20) /* for speed; a few MiB will do */
 
-int verify_room_init(struct verify_room *room, size_t buffer_bytes, struct shard_error *err);
+int verify_room_init(struct verify_room *room, struct verify_whole *whole, struct shard_error *err);
 void verify_room_free(struct verify_room *room);
-int verify_room_enter(struct verify_room *room, const struct shard_reader *r, const char *path,
-		      struct shard_error *err);
+int verify_room_enter(struct verify_room *room, const struct shard_reader *r, struct shard_error *err);
 
 /*
  * How much of a group's DATA lies before `unit`, as if all units were equally long: ends exactly at
@@ -47,7 +54,7 @@ uint64_t verify_table_bytes(const struct shard_reader *r);
  * How many units from `unit` on make one piece of work: as many as fit a room's buffer, at least
  * one.
  */
-uint64_t verify_piece(const struct shard_reader *r, uint32_t group, uint64_t unit, size_t buffer_bytes);
+uint64_t verify_piece(const struct shard_reader *r, const struct verify_whole *whole, uint32_t group, uint64_t unit);
 
 /*
  * I44, I46, I47, I49 of units [unit, unit + count) of a group: read past the page cache if they are
@@ -57,13 +64,7 @@ uint64_t verify_piece(const struct shard_reader *r, uint32_t group, uint64_t uni
 int verify_units(struct shard_reader *r, struct verify_room *room, uint32_t group, uint64_t unit, uint64_t count,
 		 uint64_t *bytes, verify_on_problem *on_problem, void *context, struct shard_error *err);
 
-/*
- * Begin to read the units that the next verify_units() in the same room will check.  A matter of
- * speed alone.
- */
-void verify_ahead(struct shard_reader *r, struct verify_room *room, uint32_t group, uint64_t unit, uint64_t count);
-
-/* Wait until all is read that verify_ahead() began to read.  verify_units() says how that went. */
-void verify_await(const struct shard_reader *r, struct verify_room *room);
+/* Hash the file up to `end`, where its bytes are tables, gaps, or units that were checked in the map. */
+int verify_hash_map(struct shard_reader *r, struct verify_whole *whole, uint64_t end, struct shard_error *err);
 
 #endif

@@ -2,8 +2,8 @@
 /*
  * dataset_verify.h - the rules of a manifest that only verify checks
  */
-#ifndef SHARD_READ_DATASET_VERIFY_H
-#define SHARD_READ_DATASET_VERIFY_H
+#ifndef SHARD_VERIFY_DATASET_VERIFY_H
+#define SHARD_VERIFY_DATASET_VERIFY_H
 
 #include "libshard/store/read/dataset.h"
 

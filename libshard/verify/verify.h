@@ -2,12 +2,11 @@
 /*
  * verify.h - the checks of one shard that read more than its pages
  */
-#ifndef SHARD_READ_VERIFY_H
-#define SHARD_READ_VERIFY_H
+#ifndef SHARD_VERIFY_VERIFY_H
+#define SHARD_VERIFY_VERIFY_H
 
-#include "libshard/codec/sha256.h"
 #include "libshard/store/read/reader.h"
-#include "libshard/store/read/verify_units.h"
+#include "libshard/verify/verify_units.h"
 #include "shard_pack.h"
 
 /* I11, I43, I48, I51 to I56, and I45 of every chunk: all tables and gaps, no record. */
@@ -29,21 +28,9 @@ int verify_ragged(struct shard_reader *r, uint64_t first, uint64_t count, verify
 		  struct shard_error *err);
 
 /*
- * Whole shards, one or two, with one thread, as the writer does before it publishes.  `sha` gets
- * every byte of the file in order, of those that were checked the same copy.  The caller has one of
- * `turns`, if they are not NULL, and is without it while it waits for the disk.
+ * All of one shard, read from the disk in the calling thread: as the writer does before it publishes
+ * a file.  Nothing is read twice, so the bytes that are hashed are those that were checked.
  */
-#define VERIFY_WHOLE_MAX 2
-struct verify_whole {
-	struct shard_reader *r;
-	const char *path;
-	struct sha256 *sha; /* NULL: not asked for */
-	struct shard_turns *turns;
-	uint8_t *memory[2];  /* page-aligned, to read into */
-	size_t memory_bytes; /* of each */
-	struct shard_error *err;
-	int rc; /* how it went */
-};
-void verify_all(struct verify_whole *whole, uint32_t count);
+int verify_whole(struct shard_reader *r, struct verify_whole *whole, struct shard_error *err);
 
 #endif

@@ -7,7 +7,7 @@
  * each, then find itself reading in order and go on with it, and every sample of the cache would
  * tell of its own work.
  */
-#include "libshard/store/read/verify.h"
+#include "libshard/verify/verify.h"
 
 #include <inttypes.h>
 #include <string.h>

@@ -18,13 +18,14 @@
 #include "libshard/base/mem.h"
 #include "libshard/base/options.h"
 #include "libshard/base/thread.h"
+#include "libshard/base/turns.h"
 #include "libshard/codec/sha256.h"
 #include "libshard/disk/pages.h"
 #include "libshard/io/file.h"
 #include "libshard/store/read/dataset.h"
-#include "libshard/store/read/dataset_verify.h"
-#include "libshard/store/read/verify.h"
-#include "libshard/store/read/verify_shards.h"
+#include "libshard/verify/dataset_verify.h"
+#include "libshard/verify/verify.h"
+#include "libshard/verify/verify_shards.h"
 #include "shard_pack.h"
 
 #define PROBLEMS_QUEUED 32u
@@ -42,6 +43,7 @@ struct cursor {
 struct run {
 	struct shard_verify_options o;
 	struct shard_dataset *ds;    /* NULL: a single shard */
+	struct verify_whole *whole;  /* const; NULL, or what else is asked of a single shard */
 	struct verify_shards shards; /* lock */
 	uint64_t shard_count, units_total, bytes_total;
 
@@ -141,7 +143,11 @@ static bool open_shard(struct run *run)
 	at->unit = 0;
 	at->sha256_due = run->ds && run->o.sha256;
 	if (!rc) {
-		verify_fetch_tables(at->r, at->r->path);
+		if (run->whole)
+			turns_give(run->whole->turns);
+		verify_fetch_tables(at->r, run->whole ? run->whole->path : at->r->path);
+		if (run->whole)
+			turns_take(run->whole->turns);
 		rc = verify_tables(at->r, &problem);
 		if (rc)
 			verify_shards_give(&run->shards, at->r);
@@ -183,9 +189,8 @@ static bool claim_units(struct run *run, struct piece *out)
 	for (; at->group < at->r->schema->group_count;
 	     before += reader_unit_count(at->r, at->group), at->group++, at->unit = 0)
 		while (at->unit < reader_unit_count(at->r, at->group)) {
-			uint64_t unit = at->unit, count = run->o.sample_units ? 1
-									      : verify_piece(at->r, at->group, unit,
-											     VERIFY_BUFFER_BYTES);
+			uint64_t unit = at->unit;
+			uint64_t count = run->o.sample_units ? 1 : verify_piece(at->r, run->whole, at->group, unit);
 			uint64_t passes = verify_bytes_before(at->r, at->group, unit + count) -
 					  verify_bytes_before(at->r, at->group, unit);
 
@@ -276,7 +281,7 @@ static void work(void *context, uint32_t thread)
 	struct verify_room room;
 	struct shard_error problem;
 	uint64_t entered = UINT64_MAX; /* shard */
-	int rc = verify_room_init(&room, VERIFY_BUFFER_BYTES, &problem);
+	int rc = verify_room_init(&room, run->whole, &problem);
 
 	(void)thread;
 	pthread_mutex_lock(&run->lock);
@@ -292,7 +297,7 @@ static void work(void *context, uint32_t thread)
 		verify_shards_take(&run->shards, p.r);
 		pthread_mutex_unlock(&run->lock);
 		if (p.shard != entered)
-			found = verify_room_enter(&room, p.r, p.r->path, &problem);
+			found = verify_room_enter(&room, p.r, &problem);
 		entered = found ? UINT64_MAX : p.shard;
 		if (!found)
 			found = do_piece(run, &room, &p, &bytes, &problem);
@@ -400,8 +405,8 @@ static int take_options(struct run *run, const struct shard_verify_options *opt,
 		       : SHARD_OK;
 }
 
-int shard_reader_verify(struct shard_reader *r, const struct shard_verify_options *opt,
-			struct shard_verify_report *report, struct shard_error *err)
+static int verify_single(struct shard_reader *r, const struct shard_verify_options *opt, struct verify_whole *whole,
+			 struct shard_verify_report *report, struct shard_error *err)
 {
 	struct run *run = mem_zalloc(sizeof(*run));
 	int rc = run ? take_options(run, opt, err) : error_set(err, SHARD_E_MEMORY, "no memory to verify");
@@ -411,10 +416,25 @@ int shard_reader_verify(struct shard_reader *r, const struct shard_verify_option
 		run->shard_count = 1;
 		run->units_total = verify_shards_units(r);
 		run->bytes_total = r->file_bytes;
+		run->whole = whole;
 		rc = run_all(run, report, err);
 	}
 	mem_free(run);
 	return rc;
+}
+
+int shard_reader_verify(struct shard_reader *r, const struct shard_verify_options *opt,
+			struct shard_verify_report *report, struct shard_error *err)
+{
+	return verify_single(r, opt, NULL, report, err);
+}
+
+int verify_whole(struct shard_reader *r, struct verify_whole *whole, struct shard_error *err)
+{
+	const struct shard_verify_options one = {.size = sizeof(one), .thread_count = 1};
+	int rc = verify_single(r, &one, whole, NULL, err);
+
+	return rc ? rc : verify_hash_map(r, whole, r->file_bytes, err);
 }
 
 int shard_dataset_verify(struct shard_dataset *ds, const struct shard_verify_options *opt,
