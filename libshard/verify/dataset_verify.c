@@ -2,7 +2,7 @@
 /*
  * dataset_verify.c - the rules of a manifest that only verify checks: M15 to M17, D6, D7
  */
-#include "libshard/verify/dataset_verify.h"
+#include "libshard/verify/verify.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

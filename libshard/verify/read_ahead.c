@@ -2,7 +2,7 @@
 /*
  * read_ahead.c - one thread, one job at a time
  */
-#include "libshard/verify/read_ahead.h"
+#include "libshard/verify/verify.h"
 
 #include "libshard/base/bytes.h"
 #include "libshard/base/mem.h"

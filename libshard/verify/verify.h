@@ -1,13 +1,79 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * verify.h - the checks of one shard that read more than its pages
+ * verify.h - the checks of whole files: every rule of format/SHARD.md that opening does not look at
  */
 #ifndef SHARD_VERIFY_VERIFY_H
 #define SHARD_VERIFY_VERIFY_H
 
+#include "libshard/store/read/dataset.h"
 #include "libshard/store/read/reader.h"
-#include "libshard/verify/verify_units.h"
 #include "shard_pack.h"
+
+/* ---- verify_units.c: the rules of a shard's units: their hashes, their chunks, their padding ---- */
+
+struct read_ahead;
+struct sha256;
+
+/* Told of one problem; the text dies with the call. */
+typedef void verify_on_problem(void *context, const struct shard_error *problem);
+
+/*
+ * What is asked for when one thread checks a file that was just written: to read it from the disk,
+ * and to hash the bytes that were checked.
+ */
+struct verify_whole {
+	const char *path;	   /* of the file now, which may not be the name that the reader tells */
+	struct shard_turns *turns; /* NULL, or the thread has one of them, and not while it waits for the disk */
+	struct sha256 *sha;	   /* NULL, or gets all bytes of the file in order */
+	uint64_t hashed;	   /* bytes that it got */
+};
+
+/* One thread's buffers for checking units: one to read into and one to decode into. */
+struct verify_room {
+	int fd, direct_fd;	  /* of the shard being checked; direct_fd may be -1 */
+	bool cached;		  /* the shard lies in the page cache */
+	uint8_t *buffer;	  /* page-aligned, of VERIFY_BUFFER_BYTES */
+	struct read_ahead *ahead; /* reads into it; NULL: not needed yet */
+	uint8_t *decoded;
+	size_t decoded_bytes;
+	struct verify_whole *whole; /* or NULL */
+	/* with `whole`: the next piece, which is being read into the other half of the buffer; equal: none */
+	uint64_t next_begin, next_end;
+	uint32_t half; /* of the buffer, that the piece at work is in */
+};
+#define VERIFY_BUFFER_BYTES ((size_t)16 << 20) /* for speed; a few MiB will do */
+
+int verify_room_init(struct verify_room *room, struct verify_whole *whole, struct shard_error *err);
+void verify_room_free(struct verify_room *room);
+int verify_room_enter(struct verify_room *room, const struct shard_reader *r, struct shard_error *err);
+
+/*
+ * How much of a group's DATA lies before `unit`, as if all units were equally long: ends exactly at
+ * its length.
+ */
+uint64_t verify_bytes_before(const struct shard_reader *r, uint32_t group, uint64_t unit);
+
+/* Bytes of the shard that are not DATA. */
+uint64_t verify_table_bytes(const struct shard_reader *r);
+
+/*
+ * How many units from `unit` on make one piece of work: as many as fit a room's buffer, at least
+ * one.
+ */
+uint64_t verify_piece(const struct shard_reader *r, const struct verify_whole *whole, uint32_t group, uint64_t unit);
+
+/*
+ * I44, I46, I47, I49 of units [unit, unit + count) of a group: read past the page cache if they are
+ * not in it.  `bytes` grows by the bytes that were checked.  With on_problem, damage of a unit is
+ * told there and the others are still checked.
+ */
+int verify_units(struct shard_reader *r, struct verify_room *room, uint32_t group, uint64_t unit, uint64_t count,
+		 uint64_t *bytes, verify_on_problem *on_problem, void *context, struct shard_error *err);
+
+/* Hash the file up to `end`, where its bytes are tables, gaps, or units that were checked in the map. */
+int verify_hash_map(struct shard_reader *r, struct verify_whole *whole, uint64_t end, struct shard_error *err);
+
+/* ---- verify.c: the rules of a shard's tables and gaps, and of its ragged fields ---- */
 
 /* I11, I43, I48, I51 to I56, and I45 of every chunk: all tables and gaps, no record. */
 int verify_tables(struct shard_reader *r, struct shard_error *err);
@@ -27,10 +93,55 @@ uint64_t verify_ragged_piece(const struct shard_reader *r, uint64_t first);
 int verify_ragged(struct shard_reader *r, uint64_t first, uint64_t count, verify_on_problem *on_problem, void *context,
 		  struct shard_error *err);
 
+/* ---- dataset_verify.c: the rules of a manifest that only verify checks ---- */
+
+/* M15 to M17 and D7. */
+int dataset_verify_manifest(const struct shard_dataset *ds, struct shard_error *err);
+/* D6 */
+int dataset_check_sha256(const char *path, const uint8_t got[32], const uint8_t want[32], struct shard_error *err);
+
+/* ---- verify_run.c: all of it, with threads ---- */
+
 /*
  * All of one shard, read from the disk in the calling thread: as the writer does before it publishes
  * a file.  Nothing is read twice, so the bytes that are hashed are those that were checked.
  */
 int verify_whole(struct shard_reader *r, struct verify_whole *whole, struct shard_error *err);
+
+/*
+ * ---- read_ahead.c: a thread that reads part of a file into a buffer while another uses the bytes
+ * that are there already ----
+ *
+ * Reading past the page cache leaves the CPU idle, and hashing leaves the disk idle: one after the
+ * other they take the sum of both times, side by side the longer one.
+ */
+
+#define READ_AHEAD_STEP_BYTES ((size_t)4 << 20) /* the buffer becomes usable in steps of this size */
+
+struct read_ahead_job {
+	int fd, direct_fd; /* direct_fd may be -1; whatever it refuses is read through fd */
+	uint8_t *buffer;   /* page-aligned */
+	uint64_t offset;   /* in the file; page-aligned */
+	size_t bytes;
+	const char *path; /* for messages; must outlive the job */
+};
+
+/* Read it all, now, in this thread. */
+int read_ahead_now(const struct read_ahead_job *job, struct shard_error *err);
+
+/*
+ * NULL if there is no memory or no thread: do without, with read_ahead_now().  Belongs to one
+ * thread at a time.
+ */
+struct read_ahead *read_ahead_open(void);
+void read_ahead_close(struct read_ahead *f);
+
+void read_ahead_start(struct read_ahead *f, const struct read_ahead_job *job);
+
+/* Wait until the first `bytes` of the job are there.  Fails as reading did. */
+int read_ahead_wait(struct read_ahead *f, size_t bytes, struct shard_error *err);
+
+/* Have the job ended, complete or not: buffer and files are the caller's again.  NULL is fine. */
+void read_ahead_end(struct read_ahead *f);
 
 #endif

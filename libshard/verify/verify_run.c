@@ -23,12 +23,107 @@
 #include "libshard/disk/pages.h"
 #include "libshard/io/file.h"
 #include "libshard/store/read/dataset.h"
-#include "libshard/verify/dataset_verify.h"
 #include "libshard/verify/verify.h"
-#include "libshard/verify/verify_shards.h"
 #include "shard_pack.h"
 
 #define PROBLEMS_QUEUED 32u
+
+/*
+ * ---- the shards at work ----
+ *
+ * A dataset keeps its readers as long as it is open.  Each is a map, and a process may have only so
+ * many (vm.max_map_count, 65,530).  So verify opens readers of its own, and closes each once nobody
+ * uses it any more.  All of this runs under the lock of the run.
+ */
+
+struct open_shard {
+	struct shard_reader *r;
+	uint64_t users;
+	struct open_shard *next;
+};
+
+struct shards {			     /* start it zeroed */
+	struct shard_reader *single; /* not of a dataset: the caller's, and left open */
+	struct open_shard *first;
+};
+
+/* Where the link to it is; that is NULL for the single one. */
+static struct open_shard **find(struct shards *v, const struct shard_reader *r)
+{
+	struct open_shard **at = &v->first; /* a few: one for each thread, and one more */
+
+	while (*at && (*at)->r != r)
+		at = &(*at)->next;
+	return at;
+}
+
+static void drop(struct open_shard **at)
+{
+	struct open_shard *s = *at;
+
+	*at = s->next;
+	shard_reader_close(s->r);
+	mem_free(s);
+}
+
+/* A reader with one user.  `ds` is NULL if there is only the single one. */
+static int shards_open(struct shards *v, const struct shard_dataset *ds, uint64_t idx, struct shard_reader **out,
+		       struct shard_error *err)
+{
+	struct open_shard *s;
+	int rc;
+
+	*out = v->single;
+	if (!ds)
+		return SHARD_OK;
+	s = mem_zalloc(sizeof(*s));
+	rc = s ? dataset_open_shard(ds, idx, &s->r, err) : error_set(err, SHARD_E_MEMORY, "no memory to verify");
+	if (rc) {
+		mem_free(s);
+		return rc;
+	}
+	s->users = 1;
+	s->next = v->first;
+	v->first = s;
+	*out = s->r;
+	return SHARD_OK;
+}
+
+/* One user more, and one less, after which it may be closed. */
+static void shards_take(struct shards *v, const struct shard_reader *r)
+{
+	struct open_shard *s = *find(v, r);
+
+	if (s)
+		s->users++;
+}
+
+static void shards_give(struct shards *v, const struct shard_reader *r)
+{
+	struct open_shard **at = find(v, r);
+
+	if (*at && !--(*at)->users)
+		drop(at);
+}
+
+/* Close what was never given back, as after an early end. */
+static void shards_close(struct shards *v)
+{
+	while (v->first)
+		drop(&v->first);
+}
+
+/* Units of all groups. */
+static uint64_t shards_units(const struct shard_reader *r)
+{
+	uint64_t units = 0;
+
+	for (uint32_t g = 0; g < r->schema->group_count; g++)
+		units += reader_unit_count(r, g);
+	return units;
+}
+
+/* ---- the run ---- */
 
 /* Where the next piece is. */
 struct cursor {
@@ -42,9 +137,9 @@ struct cursor {
 
 struct run {
 	struct shard_verify_options o;
-	struct shard_dataset *ds;    /* NULL: a single shard */
-	struct verify_whole *whole;  /* const; NULL, or what else is asked of a single shard */
-	struct verify_shards shards; /* lock */
+	struct shard_dataset *ds;   /* NULL: a single shard */
+	struct verify_whole *whole; /* const; NULL, or what else is asked of a single shard */
+	struct shards shards;	    /* lock */
 	uint64_t shard_count, units_total, bytes_total;
 
 	pthread_mutex_t lock;
@@ -137,7 +232,7 @@ static bool open_shard(struct run *run)
 {
 	struct cursor *at = &run->at;
 	struct shard_error problem;
-	int rc = verify_shards_open(&run->shards, run->ds, at->shard, &at->r, &problem);
+	int rc = shards_open(&run->shards, run->ds, at->shard, &at->r, &problem);
 
 	at->group = 0;
 	at->unit = 0;
@@ -150,7 +245,7 @@ static bool open_shard(struct run *run)
 			turns_take(run->whole->turns);
 		rc = verify_tables(at->r, &problem);
 		if (rc)
-			verify_shards_give(&run->shards, at->r);
+			shards_give(&run->shards, at->r);
 	}
 	if (rc) {
 		run->units_before += skipped_units(run, at->shard);
@@ -227,8 +322,8 @@ static struct piece claim(struct run *run)
 			out = (struct piece){PIECE_SHA256, at->r, at->shard, 0, 0, 0, at->r->file_bytes};
 			return out;
 		}
-		run->units_before += verify_shards_units(at->r);
-		verify_shards_give(&run->shards, at->r);
+		run->units_before += shards_units(at->r);
+		shards_give(&run->shards, at->r);
 		at->r = NULL;
 		at->shard++;
 	}
@@ -294,7 +389,7 @@ static void work(void *context, uint32_t thread)
 
 		if (p.kind == PIECE_NONE)
 			break;
-		verify_shards_take(&run->shards, p.r);
+		shards_take(&run->shards, p.r);
 		pthread_mutex_unlock(&run->lock);
 		if (p.shard != entered)
 			found = verify_room_enter(&room, p.r, &problem);
@@ -302,7 +397,7 @@ static void work(void *context, uint32_t thread)
 		if (!found)
 			found = do_piece(run, &room, &p, &bytes, &problem);
 		pthread_mutex_lock(&run->lock);
-		verify_shards_give(&run->shards, p.r);
+		shards_give(&run->shards, p.r);
 		run->report.unit_count += p.kind == PIECE_UNITS ? p.count : 0;
 		run->report.bytes += bytes;
 		run->bytes_passed += p.passes;
@@ -385,7 +480,7 @@ static int run_all(struct run *run, struct shard_verify_report *report, struct s
 		error_set(&run->worst, SHARD_E_MEMORY, "no thread could be started");
 	pthread_cond_destroy(&run->told);
 	pthread_mutex_destroy(&run->lock);
-	verify_shards_close(&run->shards);
+	shards_close(&run->shards);
 	run->report.elapsed_ns = clock_now_ns() - start;
 	if (report)
 		*report = run->report;
@@ -414,7 +509,7 @@ static int verify_single(struct shard_reader *r, const struct shard_verify_optio
 	if (!rc) {
 		run->shards.single = r;
 		run->shard_count = 1;
-		run->units_total = verify_shards_units(r);
+		run->units_total = shards_units(r);
 		run->bytes_total = r->file_bytes;
 		run->whole = whole;
 		rc = run_all(run, report, err);

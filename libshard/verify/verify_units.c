@@ -6,7 +6,7 @@
  * are read past it, in pieces of 16 MiB, which is several times faster than faulting them in and
  * does not push a trainer's data out of memory.
  */
-#include "libshard/verify/verify_units.h"
+#include "libshard/verify/verify.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -23,7 +23,6 @@
 #include "libshard/disk/tables.h"
 #include "libshard/io/buffer.h"
 #include "libshard/io/file.h"
-#include "libshard/verify/read_ahead.h"
 #include "shard_pack.h"
 
 #define FAULTS_MAX 16 /* pages of one piece that may come from the disk before the shard counts as not in memory */

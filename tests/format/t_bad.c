@@ -16,7 +16,7 @@
 
 #include "libshard/base/error.h"
 #include "libshard/store/read/dataset.h"
-#include "libshard/verify/dataset_verify.h"
+#include "libshard/verify/verify.h"
 #include "shard.h"
 #include "shard_pack.h"
 #include "tests/test.h"

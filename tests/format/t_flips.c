@@ -27,7 +27,7 @@
 #include "libshard/base/mem.h"
 #include "libshard/disk/invariant.h"
 #include "libshard/store/read/dataset.h"
-#include "libshard/verify/dataset_verify.h"
+#include "libshard/verify/verify.h"
 #include "shard.h"
 #include "shard_pack.h"
 #include "tests/test.h"

@@ -17,7 +17,7 @@
 #include "libshard/disk/manifest.h"
 #include "libshard/disk/manifest_text.h"
 #include "libshard/store/read/dataset.h"
-#include "libshard/verify/dataset_verify.h"
+#include "libshard/verify/verify.h"
 #include "shard_pack.h"
 #include "tests/fuzz/fuzz.h"
 

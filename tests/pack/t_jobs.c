@@ -23,7 +23,7 @@
 #include "libshard/disk/record.h"
 #include "libshard/io/publish.h"
 #include "libshard/store/write/drain.h"
-#include "libshard/verify/read_ahead.h"
+#include "libshard/verify/verify.h"
 #include "shard_pack.h"
 #include "tests/test.h"
 #include "tools/shardpack/convert/converter.h"

@@ -13,7 +13,7 @@
  */
 #include "libshard/codec/checksum.h"
 #include "libshard/store/read/dataset.h"
-#include "libshard/verify/dataset_verify.h"
+#include "libshard/verify/verify.h"
 #include "shard_pack.h"
 #include "tests/store/cases.h"
 

@@ -6,7 +6,7 @@
  * LDFLAGS: -Wl,--wrap=checksum128
  */
 #include "libshard/codec/checksum.h"
-#include "libshard/verify/read_ahead.h"
+#include "libshard/verify/verify.h"
 #include "shard_pack.h"
 #include "tests/store/fixture.h"
 

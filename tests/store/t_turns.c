@@ -15,7 +15,7 @@
 #include "libshard/io/buffer.h"
 #include "libshard/io/publish.h"
 #include "libshard/store/write/writer.h"
-#include "libshard/verify/read_ahead.h"
+#include "libshard/verify/verify.h"
 #include "shard_pack.h"
 #include "tests/store/fixture.h"
 

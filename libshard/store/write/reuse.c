@@ -17,7 +17,6 @@
 #include "libshard/io/buffer.h"
 #include "libshard/io/file.h"
 #include "libshard/io/second_name.h"
-#include "libshard/verify/dataset_verify.h"
 #include "libshard/verify/verify.h"
 
 #define PIECE_BYTES (2u << 20)
