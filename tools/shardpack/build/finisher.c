@@ -233,9 +233,8 @@ int finisher_start(struct finisher *f, const struct job *job, struct shard_turns
 	memset(f, 0, sizeof(*f));
 	f->job = job;
 	f->turns = turns;
-	return task_start(&f->threads, FINISHER_SHARDS, complete_next, f)
-		       ? EXIT_DONE
-		       : fail(EXIT_IO, "cannot start a thread");
+	return task_start(&f->threads, FINISHER_SHARDS, complete_next, f) ? EXIT_DONE
+									  : fail(EXIT_IO, "cannot start a thread");
 }
 
 /* With the lock, or when all threads have ended: what was done in a place goes into the account. */
