@@ -326,6 +326,8 @@ static int carry_out(struct packing *w, bool plan_only)
 	if (code == EXIT_DONE)
 		code = output_begin(&w->job, w->place.root_absolute, &w->now);
 	if (code == EXIT_DONE)
+		code = output_load_decoders(&w->job, &w->plan);
+	if (code == EXIT_DONE)
 		code = output_check_sources(&w->job, &w->now, w->o->trust_names);
 	if (code == EXIT_DONE)
 		code = output_open_origin(&w->job, w->o->trust_names, &w->origin, &found);

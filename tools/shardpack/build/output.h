@@ -10,6 +10,7 @@
  *   OUT/.shardpack/source     the folder of the inputs; for `shardpack build`
  *   OUT/.shardpack/quarantine the folder for bad inputs; for `shardpack build`
  *   OUT/.shardpack/exif       there if --exif was typed; for `shardpack build`
+ *   OUT/.shardpack/decoders   of images: the libraries of the process that made the plan
  *   OUT/.shardpack/receipts-00000.0 ...
  *   OUT/.shardpack/claim-00000   which process builds a range of shards; claims.h
  *   OUT/.shardpack/built-00000   all of a range is built
@@ -79,6 +80,9 @@ int output_check_sealed(const struct job *job, const struct origin *now, bool tr
  * any more: then nothing was read.
  */
 int output_load(struct job *job, struct plan *plan, char **source, char **quarantine, bool *sealed);
+
+/* Read plan->decoders of what is in OUT. */
+int output_load_decoders(const struct job *job, struct plan *plan);
 
 /* Was --exif typed for the plan that is in OUT? */
 bool output_exif_said(const struct job *job);
