@@ -153,7 +153,23 @@ mkdir -p called/a && cp named/a/y.png called/a && cp named/a/x.png called/a/x.gi
 run 0 "$PACK" images named -o misnamed "${ARGS[@]}"
 run 0 "$PACK" images called -o called.ds "${ARGS[@]}"
 same_images misnamed called.ds
-! grep -q -a -e ^formats misnamed/.shardpack/plan || die "a plan names a format by content"
+# The plan does not know it, so what lies beside the plan does: a worker with another giflib, or with
+# none, would pack something else.
+run 0 "$PACK" plan images named -o shared "${ARGS[@]}"
+! grep -q -a -e ^formats shared/.shardpack/plan || die "a plan names a format by content"
+version=$(sed -n 's/^gif //p' shared/.shardpack/decoders)
+for there in none 'giflib 1.2.3'; do
+	sed -i "s/^gif .*/gif $there/" shared/.shardpack/decoders
+	run 5 "$PACK" build shared --part 0/2
+	run 5 "$PACK" build shared
+	said "shardpack: $PWD/named/a/x.png: is a GIF by its content, for which this shardpack has the library '$version', \
+and the one that made the plan has '$there'; let all processes that pack this plan run the same build"
+	run 5 "$PACK" images named -o shared "${ARGS[@]}"
+done
+sed -i 's/^tiff .*/tiff none/' shared/.shardpack/decoders # there is none
+sed -i "s/^gif .*/gif $version/" shared/.shardpack/decoders
+run 0 "$PACK" build shared && run 0 "$PACK" seal shared
+same shared misnamed
 printf 'path,label,m\nnamed/a/y.png,0,good/a/photo.0.0.gif\n' >t.csv
 run 1 "$PACK" images t.csv -o none "${ARGS[@]}" --field m:kind=mask
 said "shardpack: warning: ./named/a/y.png: field m, good/a/photo.0.0.gif: starts with 47 49 46 38 (GIF8): \

@@ -13,7 +13,8 @@ run 0 "$PACK" images src -o ref "${ARGS[@]}" -q
 
 run 0 "$PACK" plan images src -o ds "${ARGS[@]}"
 grep -q "^shardpack: plan [0-9a-f]\{64\}: 60 inputs in 6 shards$" err || die "$(cat err)"
-[ "$(contents ds)" = ".shardpack .shardpack/plan .shardpack/source .shardpack/sources" ] || die "a plan is $(contents ds)"
+[ "$(contents ds)" = ".shardpack .shardpack/decoders .shardpack/plan .shardpack/source .shardpack/sources" ] ||
+	die "a plan is $(contents ds)"
 [ "$(cat ds/.shardpack/source)" = "$PWD/src" ] || die "where the source is"
 digest=$(sed -n 's/^shardpack: plan \([0-9a-f]*\):.*/\1/p' err)
 [ "$(head -n -1 ds/.shardpack/plan | sha256sum | cut -d ' ' -f 1)" = "$digest" ] ||

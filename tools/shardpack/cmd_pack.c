@@ -318,6 +318,8 @@ static int carry_out(struct packing *w, bool plan_only)
 	if (code == EXIT_DONE)
 		code = output_begin(&w->job, w->place.root_absolute, &w->times);
 	if (code == EXIT_DONE)
+		code = output_load_decoders(&w->job, &w->plan);
+	if (code == EXIT_DONE)
 		code = check_sources(w, OUTPUT_STARTED); /* the plan may be there of before */
 	w->job.times = w->o->trust_names ? NULL : &w->times;
 	if (code != EXIT_DONE || plan_only)

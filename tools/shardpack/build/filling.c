@@ -176,6 +176,8 @@ static int take_result(struct build *b, const struct result *r)
 		account_show(a, b->job->source, r->path, r->verdict.message);
 		hold_back(b);
 		return code;
+	case OUTCOME_OTHER:
+		return fail(EXIT_MISMATCH, "%s/%s: %s", b->job->source, r->path, r->verdict.message);
 	case OUTCOME_STOP:
 		break;
 	}

@@ -20,6 +20,7 @@
 #include "tools/common/removal.h"
 #include "tools/shardpack/build/job.h"
 #include "tools/shardpack/convert/quarantine.h"
+#include "tools/shardpack/decode/decode_formats.h"
 #include "tools/shardpack/input/source_times.h"
 #include "tools/shardpack/plan/plan.h"
 #include "tools/shardpack/plan/plan_read.h"
@@ -30,6 +31,7 @@
 #define SOURCES	     "sources"
 #define KEPT_SOURCES "dataset.sources"
 #define EXIF_SAID    "exif"
+#define DECODERS     "decoders"
 #define TEMP_PREFIX  ".tmp." /* as shard_publish() and writers make them */
 
 /*
@@ -250,6 +252,20 @@ static int publish(const struct job *job, const char *name, const void *data, si
 	return code == EXIT_DONE ? fail_of_library(&err) : code;
 }
 
+/* Of the process that made the plan: those of a later one do not replace them. */
+static int publish_decoders(const struct job *job)
+{
+	struct text text = {0};
+	bool exists;
+	int code;
+
+	decode_formats_write(&text);
+	code = text_failed(&text) ? fail(EXIT_IO, "out of memory")
+				  : publish(job, DECODERS, text.data, text.bytes, &exists);
+	text_free(&text);
+	return code;
+}
+
 int output_begin(const struct job *job, const char *source, const struct source_times *now)
 {
 	enum output_state state = OUTPUT_STARTED;
@@ -283,6 +299,8 @@ int output_begin(const struct job *job, const char *source, const struct source_
 		code = publish(job, "quarantine", job->quarantine->dir, strlen(job->quarantine->dir), NULL);
 	if (code == EXIT_DONE && job->exif_said)
 		code = publish(job, EXIF_SAID, "", 0, NULL);
+	if (code == EXIT_DONE && recipe_is_images(&job->plan->recipe))
+		code = publish_decoders(job);
 	return code == EXIT_DONE ? files_sync_dir(job->out_dir) : code;
 }
 
@@ -393,6 +411,13 @@ static int load_place(const struct job *job, const char *name, char **out)
 	return code;
 }
 
+int output_load_decoders(const struct job *job, struct plan *plan)
+{
+	free(plan->decoders);
+	plan->decoders = NULL;
+	return load_place(job, DECODERS, &plan->decoders);
+}
+
 /* There is no plan: because there is a dataset, or none was made. */
 static int load_none(const struct job *job, bool *sealed)
 {
@@ -439,6 +464,8 @@ int output_load(struct job *job, struct plan *plan, char **source, char **quaran
 		job->exif_said = output_exif_said(job);
 	if (code == EXIT_DONE)
 		code = load_place(job, "source", source);
+	if (code == EXIT_DONE)
+		code = output_load_decoders(job, plan);
 	return code == EXIT_DONE ? load_place(job, "quarantine", quarantine) : code;
 }
 
@@ -467,8 +494,8 @@ static int remove_all(const char *dir, bool (*is_ours)(const char *name), bool *
 static bool is_state_name(const char *name)
 {
 	return !strcmp(name, "plan") || !strcmp(name, "source") || !strcmp(name, SOURCES) ||
-	       !strcmp(name, "quarantine") || !strcmp(name, EXIF_SAID) || !strncmp(name, "receipts-", 9) ||
-	       !strncmp(name, "claim-", 6) ||
+	       !strcmp(name, "quarantine") || !strcmp(name, EXIF_SAID) || !strcmp(name, DECODERS) ||
+	       !strncmp(name, "receipts-", 9) || !strncmp(name, "claim-", 6) ||
 	       !strncmp(name, "receipt-", 8); /* of releases before 0.2: one for each shard */
 }
 

@@ -10,6 +10,7 @@
  *   OUT/.shardpack/source     the folder of the inputs; for `shardpack build`
  *   OUT/.shardpack/quarantine the folder for bad inputs; for `shardpack build`
  *   OUT/.shardpack/exif       there if --exif was typed; for `shardpack build`
+ *   OUT/.shardpack/decoders   of images: the libraries of the process that made the plan
  *   OUT/.shardpack/receipts-00000 ...
  *   OUT/.shardpack/claim-00000 ...  which process builds a shard; claims.h
  *
@@ -67,6 +68,9 @@ int output_open_times(const struct job *job, struct source_times *out);
  * any more: then nothing was read.
  */
 int output_load(struct job *job, struct plan *plan, char **source, char **quarantine, bool *sealed);
+
+/* Read plan->decoders of what is in OUT. */
+int output_load_decoders(const struct job *job, struct plan *plan);
 
 /* Was --exif typed for the plan that is in OUT? */
 bool output_exif_said(const struct job *job);

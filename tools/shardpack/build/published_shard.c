@@ -81,6 +81,8 @@ static int list_firsts(const struct job *job, uint64_t shard_idx, struct listing
 		converter_run(l->c, l->result);
 		if (v->outcome == OUTCOME_STOP)
 			return fail(EXIT_IO, "%s", v->message);
+		if (v->outcome == OUTCOME_OTHER)
+			return fail(EXIT_MISMATCH, "%s/%s: %s", job->source, l->result->path, v->message);
 		if (v->outcome == OUTCOME_RECORD && v->first[0])
 			receipt_add_record(l->lines, i, SHARD_MISS_UNSUPPORTED, PROBLEM_FIRST, v->first);
 	}

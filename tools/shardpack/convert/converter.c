@@ -177,7 +177,8 @@ static void run(struct converter *c, struct result *r, bool look)
 		return;
 	}
 	pictures_claim_file(&c->pictures, in.bytes);
-	have_bytes = input_bytes_read(&in, c->source_fd, c->stored, &c->file, &r->verdict);
+	have_bytes = input_bytes_read(&in, c->source_fd, c->stored, &c->file, &r->verdict) &&
+		     input_bytes_same_build(c->plan, c->file.data, in.bytes, &r->verdict);
 	if (have_bytes && (!look || pictures_may_state(&c->pictures, c->file.data, in.bytes)))
 		convert(c, r);
 	if (r->verdict.outcome == OUTCOME_BAD && have_bytes && c->quarantine)

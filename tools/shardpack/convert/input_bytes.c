@@ -15,6 +15,7 @@
 #include "shard_pack.h"
 #include "tools/common/files.h"
 #include "tools/shardpack/convert/verdict.h"
+#include "tools/shardpack/decode/decode_formats.h"
 #include "tools/shardpack/decode/image.h"
 #include "tools/shardpack/input/source_times.h"
 #include "tools/shardpack/input/stored.h"
@@ -143,4 +144,20 @@ bool input_bytes_read(const struct input_bytes *in, int source_fd, const struct 
 		      struct verdict *v)
 {
 	return in->file == PLAN_NO_FILE ? read_file(in, source_fd, to, v) : read_part(in, stored, to, v);
+}
+
+bool input_bytes_same_build(const struct plan *p, const uint8_t *bytes, size_t size, struct verdict *v)
+{
+	uint32_t bit = p->decoders ? decode_format_in(bytes, size) : 0;
+	char there[DECODE_FORMAT_CHARS], here[DECODE_FORMAT_CHARS];
+
+	if (!bit || decode_format_is_same(bit, p->decoders, there, here))
+		return true;
+	return verdict_set(v, OUTCOME_OTHER, 0,
+			   "is %s by its content, for which this shardpack has the library '%s', and the one that made "
+			   "the plan has '%s'; let all processes that pack this plan run the same build",
+			   bit == DECODE_GIF	? "a GIF"
+			   : bit == DECODE_TIFF ? "a TIFF"
+						: "an AVIF",
+			   here, there);
 }

@@ -6,10 +6,12 @@
 #define SHARD_CONVERT_INPUT_BYTES_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "tools/shardpack/input/unpack.h"
 
+struct plan;
 struct scratch;
 struct stored;
 struct verdict;
@@ -24,6 +26,12 @@ struct input_bytes {
 	uint64_t offset, bytes;
 	uint64_t time_ns; /* of a file of its own: when it was written; SOURCE_NO_TIME: whenever */
 };
+
+/*
+ * Is a GIF, TIFF or AVIF, by its content, read by the library that the maker of the plan had?  False
+ * if `v` says that it is not: then another process would make another record of it, or none.
+ */
+bool input_bytes_same_build(const struct plan *p, const uint8_t *bytes, size_t size, struct verdict *v);
 
 /*
  * Read all of them into `to`.  Of a file of its own, `stored` may be NULL.  False if `v` says why

@@ -188,7 +188,8 @@ static bool put_value(const struct target *t, const struct input_bytes *in, size
 /* A mask or a further image.  To guess how it is turned would put it beside its object. */
 static bool put_picture(const struct target *t, const struct input_bytes *in, struct picture *made)
 {
-	return pictures_make(t->all->pictures, t->i, t->image->orientation, t->all->part.data, in->bytes, t->at, made,
+	return input_bytes_same_build(t->all->plan, t->all->part.data, in->bytes, &t->r->verdict) &&
+	       pictures_make(t->all->pictures, t->i, t->image->orientation, t->all->part.data, in->bytes, t->at, made,
 			     &t->r->verdict);
 }
 

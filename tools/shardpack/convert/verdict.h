@@ -20,6 +20,7 @@ enum outcome {
 	OUTCOME_FAILED,	  /* `message`: the input could not be read */
 	OUTCOME_CHANGED,  /* `message`: it is not the one that was planned */
 	OUTCOME_VANISHED, /* `message`: the file is gone, and the folder that held it is there */
+	OUTCOME_OTHER,	  /* `message`: another build made the plan, and would read this otherwise */
 	OUTCOME_STOP,	  /* `message`: no memory, or no quarantine; going on makes no sense */
 };
 

@@ -131,6 +131,7 @@ void plan_free(struct plan *p)
 	free(p->file);
 	shelf_free(p->text.shelf, p->slice);
 	free(p->class_at);
+	free(p->decoders);
 	shelf_free(p->text.shelf, p->input_at);
 	shelf_free(p->text.shelf, p->order);
 	text_free(&p->text);

@@ -105,6 +105,7 @@ struct plan {
 	uint64_t *input_at;			    /* where in the text the line begins; NULL of fixed records */
 	uint64_t input_capacity;
 	uint64_t *order; /* [ordinal] the input that stands there; NULL: the same number */
+	char *decoders;	 /* what decode_formats_write() said where it was made; NULL: that is not known */
 };
 
 /* An input as the plan names it. */
