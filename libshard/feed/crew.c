@@ -13,9 +13,9 @@
 #include "libshard/base/thread.h"
 #include "libshard/feed/slot_cold.h"
 #include "libshard/feed/slot_packed.h"
+#include "libshard/feed/steps.h"
 #include "libshard/feed/transformed.h"
 #include "libshard/io/guard.h"
-#include "libshard/steps/steps.h"
 
 static void *work(void *context)
 {

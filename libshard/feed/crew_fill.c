@@ -6,11 +6,11 @@
 
 #include "libshard/base/bytes.h"
 #include "libshard/base/clock.h"
+#include "libshard/dataset/fetch.h"
 #include "libshard/feed/slot_fill.h"
 #include "libshard/feed/slot_packed.h"
+#include "libshard/feed/steps.h"
 #include "libshard/feed/transformed.h"
-#include "libshard/steps/steps.h"
-#include "libshard/store/read/fetch.h"
 
 /* A slot is worth sharing if one thread takes a millisecond for it; a part if it takes some 0.2. */
 #define SHARED_BYTES (UINT64_C(8) << 20)

@@ -7,9 +7,9 @@
 
 #include <pthread.h>
 
+#include "libshard/feed/epoch_orders.h"
 #include "libshard/feed/ring.h"
 #include "libshard/feed/supply.h"
-#include "libshard/steps/epoch_orders.h"
 
 struct steps;
 struct transformed;

@@ -10,10 +10,10 @@
 #include "libshard/base/bytes.h"
 #include "libshard/base/error.h"
 #include "libshard/base/mem.h"
+#include "libshard/dataset/dataset.h"
+#include "libshard/dataset/mix_order.h"
 #include "libshard/feed/crew.h"
 #include "libshard/feed/transformed.h"
-#include "libshard/mix/mix_order.h"
-#include "libshard/store/read/dataset.h"
 
 #define STEPS_AHEAD 4u /* per thread; a thread that is further behind decodes some chunks again */
 

@@ -12,7 +12,7 @@
 #define SHARD_FEED_FEED_H
 
 #include "libshard/feed/crew_fill.h"
-#include "libshard/steps/steps.h"
+#include "libshard/feed/steps.h"
 
 struct feed {
 	struct shard_dataset *ds;	       /* const after open, as: */

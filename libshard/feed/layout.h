@@ -13,7 +13,7 @@
 #include <stdbool.h>
 #include <string.h>
 
-#include "libshard/disk/record.h"
+#include "libshard/format/record.h"
 #include "shard.h"
 
 #define LAYOUT_ALIGN	 4096u

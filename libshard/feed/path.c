@@ -6,11 +6,11 @@
 
 #include "libshard/base/bytes.h"
 #include "libshard/base/mem.h"
+#include "libshard/dataset/dataset_join.h"
+#include "libshard/dataset/fetch.h"
 #include "libshard/feed/layout.h"
 #include "libshard/io/available_memory.h"
 #include "libshard/io/file.h"
-#include "libshard/store/read/dataset_join.h"
-#include "libshard/store/read/fetch.h"
 #include "shard_pack.h"
 
 #define FITS_PERCENT   60u		    /* of the available memory; the trainer needs some too */

@@ -7,7 +7,7 @@
  *
  * A mapped shard is hot if it lies in memory.  It stays hot until a step has to wait for pages.  A
  * long one is examined again in each epoch, too.  What a mapped shard that is not hot lacks is
- * fetched by store/read/fetch.h.
+ * fetched by dataset/fetch.h.
  *
  * With SHARD_CHECK_DEVICE this file also makes readers forget their checks: before it fetches a
  * small group, and if a part of the shard is not in memory.
@@ -21,7 +21,7 @@
 #include "shard.h"
 #include "shard_pack.h"
 
-struct fetch; /* store/read/fetch.h */
+struct fetch; /* dataset/fetch.h */
 struct layout;
 
 enum path_kind { PATH_MAP = 0, PATH_DIRECT = 1, PATH_PREAD = 2 };

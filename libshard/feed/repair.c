@@ -10,10 +10,10 @@
 #include <inttypes.h>
 
 #include "libshard/base/error.h"
+#include "libshard/dataset/dataset.h"
+#include "libshard/dataset/selection.h"
 #include "libshard/feed/slot_fill.h"
-#include "libshard/select/selection.h"
-#include "libshard/steps/steps.h"
-#include "libshard/store/read/dataset.h"
+#include "libshard/feed/steps.h"
 
 #define TRIES 1024u /* more damaged records in a row are not a few bad sectors */
 

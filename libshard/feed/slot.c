@@ -5,7 +5,7 @@
 #include "libshard/feed/slot.h"
 
 #include "libshard/base/mem.h"
-#include "libshard/steps/steps.h"
+#include "libshard/feed/steps.h"
 
 bool slot_open(struct slot *s, uint8_t *memory, uint32_t batch_records, uint32_t whole_count)
 {

@@ -8,8 +8,8 @@
 #ifndef SHARD_FEED_SLOT_H
 #define SHARD_FEED_SLOT_H
 
+#include "libshard/feed/cursor.h"
 #include "libshard/feed/layout.h"
-#include "libshard/steps/cursor.h"
 #include "shard_pack.h"
 
 struct steps;

@@ -18,11 +18,11 @@
 #include "libshard/base/bytes.h"
 #include "libshard/base/error.h"
 #include "libshard/base/mem.h"
+#include "libshard/dataset/reader.h"
 #include "libshard/io/buffer.h"
 #include "libshard/io/direct.h"
 #include "libshard/io/engine.h"
 #include "libshard/io/file.h"
-#include "libshard/store/read/reader.h"
 #include "shard_pack.h"
 
 #define DEPTH	       64u		   /* reads under way; more than 32 gain little on a disk */

@@ -8,14 +8,14 @@
 #include "libshard/feed/slot_fill.h"
 
 #include "libshard/base/error.h"
-#include "libshard/codec/copy.h"
+#include "libshard/dataset/dataset.h"
+#include "libshard/dataset/fetch.h"
 #include "libshard/feed/slot_cold.h"
 #include "libshard/feed/slot_packed.h"
 #include "libshard/feed/slot_row.h"
 #include "libshard/feed/slot_sizes.h"
+#include "libshard/format/copy.h"
 #include "libshard/io/guard.h"
-#include "libshard/store/read/dataset.h"
-#include "libshard/store/read/fetch.h"
 #include "shard_pack.h"
 
 #define TOGETHER    16u	 /* large rows that are prefetched at once: one wait for all their pages */

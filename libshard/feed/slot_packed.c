@@ -14,10 +14,10 @@
 #include "libshard/feed/slot_packed.h"
 
 #include "libshard/base/bytes.h"
-#include "libshard/codec/copy.h"
+#include "libshard/dataset/reader_chunks.h"
 #include "libshard/feed/unit_check.h"
+#include "libshard/format/copy.h"
 #include "libshard/io/file.h"
-#include "libshard/store/read/reader_chunks.h"
 #include "shard_pack.h"
 
 /* Rows of a block whose records are neighbours in one chunk. */

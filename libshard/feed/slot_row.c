@@ -8,13 +8,13 @@
 
 #include "libshard/base/bytes.h"
 #include "libshard/base/error.h"
-#include "libshard/codec/checksum.h"
-#include "libshard/codec/copy.h"
+#include "libshard/dataset/dataset.h"
+#include "libshard/dataset/fetch.h"
+#include "libshard/feed/steps.h"
 #include "libshard/feed/unit_check.h"
+#include "libshard/format/checksum.h"
+#include "libshard/format/copy.h"
 #include "libshard/io/file.h"
-#include "libshard/steps/steps.h"
-#include "libshard/store/read/dataset.h"
-#include "libshard/store/read/fetch.h"
 #include "shard_pack.h"
 
 struct land_job {

@@ -10,8 +10,8 @@
 
 #include "libshard/base/bytes.h"
 #include "libshard/base/error.h"
-#include "libshard/disk/record.h"
-#include "libshard/store/read/dataset.h"
+#include "libshard/dataset/dataset.h"
+#include "libshard/format/record.h"
 
 /* The values of one field of images in a slot. */
 struct sizes {

@@ -8,12 +8,12 @@
 
 #include "libshard/base/bytes.h"
 #include "libshard/base/error.h"
+#include "libshard/dataset/dataset.h"
+#include "libshard/dataset/selection.h"
 #include "libshard/feed/layout.h"
+#include "libshard/feed/steps.h"
 #include "libshard/io/available_memory.h"
 #include "libshard/io/buffer.h"
-#include "libshard/select/selection.h"
-#include "libshard/steps/steps.h"
-#include "libshard/store/read/dataset.h"
 
 #define BLOCK_ALIGN  64u
 #define BLOCKS_MAX   (UINT64_C(1) << 30)

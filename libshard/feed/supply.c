@@ -8,7 +8,7 @@
 
 #include "libshard/base/error.h"
 #include "libshard/base/mem.h"
-#include "libshard/store/read/dataset.h"
+#include "libshard/dataset/dataset.h"
 
 /* If the parts of a mixture store their records in different ways, each has a layout. */
 static bool open_layouts(struct layouts *l, const struct shard_dataset *ds, const struct layout *batch)

@@ -15,8 +15,8 @@
 
 #include <sched.h>
 
+#include "libshard/dataset/reader.h"
 #include "libshard/feed/supply.h"
-#include "libshard/store/read/reader.h"
 #include "shard_pack.h"
 
 struct unit_check {

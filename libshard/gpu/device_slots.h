@@ -12,8 +12,8 @@
 #ifndef SHARD_GPU_DEVICE_SLOTS_H
 #define SHARD_GPU_DEVICE_SLOTS_H
 
-#include "libshard/cuda/device.h"
 #include "libshard/feed/slot.h"
+#include "libshard/gpu/device.h"
 
 #define DEVICE_BATCH	 0x80000000u /* a bit of shard_batch.slot: the slot is one of the device */
 #define DEVICE_SLOTS_MIN 2u	     /* batches in the memory of a GPU */

@@ -12,8 +12,8 @@
 
 #include <pthread.h>
 
-#include "libshard/cuda/device.h"
 #include "libshard/feed/ring.h"
+#include "libshard/gpu/device.h"
 
 enum pin_state { PIN_PENDING, PIN_LOCKED, PIN_UNLOCKED };
 

@@ -11,10 +11,10 @@
 #include "libshard/base/digits.h"
 #include "libshard/base/error.h"
 #include "libshard/base/mem.h"
-#include "libshard/disk/manifest_parse.h"
+#include "libshard/dataset/dataset.h"
+#include "libshard/dataset/selection_text.h"
+#include "libshard/format/manifest_parse.h"
 #include "libshard/io/second_name.h"
-#include "libshard/select/selection_text.h"
-#include "libshard/store/read/dataset.h"
 
 /* The path of the manifest that is kept; NULL: no memory. */
 static char *kept_path(const struct shard_dataset *ds, const struct token *t)

@@ -5,8 +5,8 @@
 #ifndef SHARD_LOADER_BEFORE_APPEND_H
 #define SHARD_LOADER_BEFORE_APPEND_H
 
+#include "libshard/feed/steps.h"
 #include "libshard/loader/token.h"
-#include "libshard/steps/steps.h"
 
 struct shard_dataset;
 struct shard_selection;

@@ -14,14 +14,14 @@
 #include "libshard/base/error.h"
 #include "libshard/base/mem.h"
 #include "libshard/base/options.h"
+#include "libshard/dataset/dataset.h"
+#include "libshard/dataset/mix_order.h"
+#include "libshard/dataset/mixture.h"
 #include "libshard/feed/transformed.h"
 #include "libshard/gpu/device_copy.h"
+#include "libshard/gpu/pool.h"
 #include "libshard/loader/settle.h"
-#include "libshard/mix/mix_order.h"
-#include "libshard/mix/mixture.h"
 #include "libshard/order/mix.h"
-#include "libshard/pool/pool.h"
-#include "libshard/store/read/dataset.h"
 
 #define DEVICE_SLOTS_DEFAULT 3u /* the trainer has one, one is there, and one is on its way */
 

@@ -7,8 +7,8 @@
 #include "libshard/base/bytes.h"
 #include "libshard/base/error.h"
 #include "libshard/gpu/device_copy.h"
+#include "libshard/gpu/pool.h"
 #include "libshard/loader/loader.h"
-#include "libshard/pool/pool.h"
 #include "shard_gpu.h"
 
 /* Does this loader deliver batches in host memory? */

@@ -7,8 +7,8 @@
 #include "libshard/base/bytes.h"
 #include "libshard/base/error.h"
 #include "libshard/base/mem.h"
+#include "libshard/dataset/mix_order.h"
 #include "libshard/loader/loader.h"
-#include "libshard/mix/mix_order.h"
 #include "shard_mix.h"
 
 #define PIECE 1024u /* rows of a mixture */

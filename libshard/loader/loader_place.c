@@ -6,16 +6,16 @@
 #include <string.h>
 
 #include "libshard/base/error.h"
-#include "libshard/disk/names.h"
+#include "libshard/dataset/dataset.h"
+#include "libshard/dataset/mix_order.h"
+#include "libshard/dataset/mixture.h"
+#include "libshard/dataset/selection.h"
+#include "libshard/format/names.h"
+#include "libshard/gpu/pool.h"
 #include "libshard/loader/before_append.h"
 #include "libshard/loader/loader.h"
 #include "libshard/loader/token.h"
-#include "libshard/mix/mix_order.h"
-#include "libshard/mix/mixture.h"
 #include "libshard/order/mix.h"
-#include "libshard/pool/pool.h"
-#include "libshard/select/selection.h"
-#include "libshard/store/read/dataset.h"
 #include "shard_pack.h"
 
 void shard_loader_tell(const struct shard_loader *l, uint64_t *epoch, uint64_t *position)

@@ -8,11 +8,11 @@
 #include "libshard/base/error.h"
 #include "libshard/base/mem.h"
 #include "libshard/base/options.h"
+#include "libshard/dataset/dataset.h"
 #include "libshard/feed/transformed.h"
 #include "libshard/gpu/batch_transform.h"
+#include "libshard/gpu/pool.h"
 #include "libshard/loader/loader.h"
-#include "libshard/pool/pool.h"
-#include "libshard/store/read/dataset.h"
 #include "shard_gpu.h"
 #include "shard_pack.h"
 

@@ -9,13 +9,13 @@
 #include "libshard/base/bytes.h"
 #include "libshard/base/error.h"
 #include "libshard/base/thread.h"
-#include "libshard/disk/schema.h"
+#include "libshard/dataset/dataset.h"
+#include "libshard/dataset/fetch.h"
+#include "libshard/dataset/mixture.h"
+#include "libshard/dataset/selection.h"
 #include "libshard/feed/layout.h"
 #include "libshard/feed/path.h"
-#include "libshard/mix/mixture.h"
-#include "libshard/select/selection.h"
-#include "libshard/store/read/dataset.h"
-#include "libshard/store/read/fetch.h"
+#include "libshard/format/schema.h"
 #include "shard_pack.h"
 
 #define SLOTS_DEFAULT	4u

@@ -8,7 +8,7 @@
 #ifndef SHARD_LOADER_SETTLE_H
 #define SHARD_LOADER_SETTLE_H
 
-#include "libshard/steps/steps.h"
+#include "libshard/feed/steps.h"
 
 /*
  * Fails with ARGUMENT if options do not fit together.  The steps of a mixture have no order yet.

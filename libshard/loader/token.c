@@ -9,8 +9,8 @@
 #include <string.h>
 
 #include "libshard/base/words.h"
-#include "libshard/codec/checksum.h"
-#include "libshard/disk/names.h"
+#include "libshard/format/checksum.h"
+#include "libshard/format/names.h"
 #include "shard_pack.h"
 
 static const char *const kind_names[] = {

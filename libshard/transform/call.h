@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * call.h - what a kernel of libshard/cuda/transform.cu is told: its one parameter, by value
+ * call.h - what a kernel of libshard/gpu/transform.cu is told: its one parameter, by value
  *
- * Read by C and by nvcc alike.  Changing it changes the kernels: libshard/cuda/make_ptx.sh makes
+ * Read by C and by nvcc alike.  Changing it changes the kernels: libshard/gpu/make_ptx.sh makes
  * them again.
  */
 #ifndef SHARD_TRANSFORM_CALL_H

@@ -4,7 +4,7 @@
  *
  * Crop or random-resized-crop, flip, normalise, convert, transpose.  Pure: no I/O, no allocation,
  * no lock; nothing of libm but the square root, which IEEE 754 rounds exactly.  transform_twin() is
- * the definition in C; the kernels of libshard/cuda/transform.cu give the same bits.
+ * the definition in C; the kernels of libshard/gpu/transform.cu give the same bits.
  */
 #ifndef SHARD_TRANSFORM_TRANSFORM_H
 #define SHARD_TRANSFORM_TRANSFORM_H

@@ -11,7 +11,7 @@
 #include "libshard/base/digits.h"
 #include "libshard/base/error.h"
 #include "libshard/base/mem.h"
-#include "libshard/disk/invariant.h"
+#include "libshard/format/invariant.h"
 #include "libshard/io/file.h"
 
 /* File names end at a space, class names at a NUL; both sort before any byte of a name. */

@@ -5,8 +5,8 @@
 #ifndef SHARD_VERIFY_VERIFY_H
 #define SHARD_VERIFY_VERIFY_H
 
-#include "libshard/store/read/dataset.h"
-#include "libshard/store/read/reader.h"
+#include "libshard/dataset/dataset.h"
+#include "libshard/dataset/reader.h"
 #include "shard_pack.h"
 
 /* ---- verify_units.c: the rules of a shard's units: their hashes, their chunks, their padding ---- */

@@ -19,10 +19,10 @@
 #include "libshard/base/options.h"
 #include "libshard/base/thread.h"
 #include "libshard/base/turns.h"
-#include "libshard/codec/sha256.h"
-#include "libshard/disk/pages.h"
+#include "libshard/dataset/dataset.h"
+#include "libshard/format/pages.h"
+#include "libshard/format/sha256.h"
 #include "libshard/io/file.h"
-#include "libshard/store/read/dataset.h"
 #include "libshard/verify/verify.h"
 #include "shard_pack.h"
 

@@ -62,9 +62,9 @@ grep -q "I44" err || die "damage is not named: $(cat err)"
 cat >broken.c <<'C'
 #include <string.h>
 #include "libshard/feed/slot.h"
-#include "libshard/steps/steps.h"
+#include "libshard/feed/steps.h"
 #include "libshard/order/order.h"
-#include "libshard/select/selection.h"
+#include "libshard/dataset/selection.h"
 
 uint32_t __real_steps_fill(const struct steps *s, const struct order *order, const struct place *p,
 			   struct step_rows rows);

@@ -225,7 +225,7 @@ link_pack() {
 # "s/x/x/" changes nothing
 break_pack() {
 	local file
-	file=$(cd "$ROOT" && find tools/shardpack tools/cli tools/common -name "$1")
+	file=$(cd "$ROOT" && find tools/shardpack tools/common -name "$1")
 	sed "$2" "$ROOT/$file" >broken.c
 	[ "$2" = s/x/x/ ] || ! cmp -s broken.c "$ROOT/$file" || die "this edits nothing: $2"
 	link_pack broken "$PWD/broken.c" "$file"
@@ -266,7 +266,7 @@ break_library() {
 	local san= objects=("$BUILD/tools/shardcat/manual.o") source cc work=$PWD
 	case ${VARIANT-} in asan) san=-fsanitize=address,undefined ;; tsan) san=-fsanitize=thread ;; esac
 	read -r cc _ <"$BUILD/flags" # the compiler that made the objects
-	for source in $(cd "$ROOT" && find tools/shardcat tools/cli tools/common -name '*.c'); do
+	for source in $(cd "$ROOT" && find tools/shardcat tools/common -name '*.c'); do
 		objects+=("$BUILD/${source%.c}.o")
 	done
 	# shellcheck disable=SC2046,SC2086 # words of flags and names

@@ -126,7 +126,7 @@ same read read--sandbox
 
 # ---- builds without libavif, or with one that converts colours in another way ----
 
-without_pack tools/shardpack/decode/decode_avif.c
+without_pack tools/shardpack/images/decode_avif.c
 ! ./without --version | grep -q libavif || die "a build without libavif names it"
 printf 'path\n%s\n' good/a/8_420.avif >one.csv
 run 1 ./without images one.csv --no-label -o none --crop 8

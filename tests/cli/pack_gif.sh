@@ -190,7 +190,7 @@ grep -q "all [0-9]* inputs are bad, so no dataset was made" err || die "a cut GI
 
 # ---- a build without giflib ----
 
-without_pack tools/shardpack/decode/decode_gif.c
+without_pack tools/shardpack/images/decode_gif.c
 ! ./without --version | grep -q giflib || die "a build without giflib names it"
 run 1 ./without images named -o none "${ARGS[@]}"
 said "shardpack: warning: named/a/x.png: is a GIF, and this shardpack was built without giflib; install that and build \

@@ -162,7 +162,7 @@ first one"
 
 # ---- a build without libtiff ----
 
-without_pack tools/shardpack/decode/decode_tiff.c
+without_pack tools/shardpack/images/decode_tiff.c
 ! ./without --version | grep -q libtiff || die "a build without libtiff names it"
 run 1 ./without images pages -o none --crop 8
 said "shardpack: warning: pages/a/good.tif: is a TIFF, and this shardpack was built without libtiff; install that and \

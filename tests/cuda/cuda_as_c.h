@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * cuda_as_c.h - what CUDA adds to C, spelled out, so that kernels of libshard/cuda are compiled
+ * cuda_as_c.h - what CUDA adds to C, spelled out, so that kernels of libshard are compiled
  * here as they stand
  *
  * A program that runs a kernel sets the indexes of its thread; emulate.h does so for blocks of

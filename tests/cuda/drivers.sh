@@ -38,7 +38,7 @@ says "$full" "-8 1 cuCtxGetCurrent: CUDA_ERROR_INVALID_VALUE" fail cuCtxGetCurre
 # The tables ask for each function by itself.  Whichever is missing of those that loaders call is
 # named; without the others a loader works, and the doctor says what it lacks.
 rows() { # TABLE
-	sed -n "/^#define $1(X)/,/[^\\\\]\$/s/^\tX(\(cu[A-Za-z0-9]*\),.*/\1/p" libshard/cuda/api.h
+	sed -n "/^#define $1(X)/,/[^\\\\]\$/s/^\tX(\(cu[A-Za-z0-9]*\),.*/\1/p" libshard/gpu/api.h
 }
 count=0
 for call in $(rows CUDA_CALLS); do

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * emulate.h - the kernels of libshard/cuda/transform.cu as C, and a GPU of a few threads to run
+ * emulate.h - the kernels of libshard/gpu/transform.cu as C, and a GPU of a few threads to run
  * them on
  *
  * A block's threads are threads, which wait for each other in __syncthreads(), so a sanitizer sees
@@ -39,7 +39,7 @@ static inline double __dmul_rn(double a, double b)
 #define transform_shared (*emulated_shared)
 #define UNROLL
 #define COMPACT
-#include "libshard/cuda/transform.cu"
+#include "libshard/gpu/transform.cu"
 #undef transform_shared
 
 /* ---- a GPU ---- */

@@ -2,7 +2,7 @@
 /*
  * fake_calls.h - the driver's functions that the fake has
  *
- * Declared here by themselves, and not through libshard/cuda/api.h, so that a mistake there is not
+ * Declared here by themselves, and not through libshard/gpu/api.h, so that a mistake there is not
  * made twice: versions and signatures are those of cudaTypedefs.h (CUDA Toolkit 12.9), with void *
  * for handles.
  */

@@ -12,7 +12,7 @@
 #ifndef UNROLL
 #define UNROLL
 #endif
-#include "libshard/cuda/gather.cu"
+#include "libshard/gpu/gather.cu"
 
 static inline void twin_gather(const struct fake_kernel_call *c)
 {

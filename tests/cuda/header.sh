@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # tests/cuda/header.sh - what we declare of the driver is what NVIDIA's headers declare:
-# libshard/cuda/api.h, and the fake
+# libshard/gpu/api.h, and the fake
 #
 # Skips where no cudaTypedefs.h is found: in $CUDA_HOME/include, where the compiler looks, in
 # /usr/local/cuda, and beside the Python packages that bring it.  Parameters agree if both are
@@ -55,7 +55,7 @@ program() { # FILE: asserts that each of its rows is NVIDIA's
 
 numbers() { # our enumerators, and NVIDIA's for each
 	echo "namespace ours {"
-	sed -n '/^enum {$/,/^};$/p' libshard/cuda/api.h
+	sed -n '/^enum {$/,/^};$/p' libshard/gpu/api.h
 	echo "}"
 	while read -r ours theirs; do
 		echo "static_assert(ours::$ours == (int)$theirs, \"$ours\");"
@@ -94,19 +94,19 @@ compiles() {
 }
 
 count=0
-for file in libshard/cuda/api.h tests/cuda/fake_calls.h; do
+for file in libshard/gpu/api.h tests/cuda/fake_calls.h; do
 	program "$file" >"$TMPDIR/check.cc"
 	count=$((count + $(rows "$file" | wc -l)))
 	[ "$(rows "$file" | wc -l)" = "$(grep -c '^	X(cu' "$file")" ] ||
 		{ echo "$file has rows that are not read" && exit 1; }
 	compiles "$TMPDIR/check.cc" || { echo "$file differs from $found/cudaTypedefs.h" && exit 1; }
 done
-program libshard/cuda/api.h >"$TMPDIR/check.cc"
+program libshard/gpu/api.h >"$TMPDIR/check.cc"
 numbers >>"$TMPDIR/check.cc"
-compiles "$TMPDIR/check.cc" || { echo "a number in libshard/cuda/api.h differs from $found/cuda.h" && exit 1; }
+compiles "$TMPDIR/check.cc" || { echo "a number in libshard/gpu/api.h differs from $found/cuda.h" && exit 1; }
 
 grep -q '^#define CU_STREAM_PER_THREAD *((CUstream)0x2)' "$found/cuda.h" &&
-	grep -q 'CU_STREAM_SPECIAL_MAX = 2,' libshard/cuda/api.h ||
+	grep -q 'CU_STREAM_SPECIAL_MAX = 2,' libshard/gpu/api.h ||
 	{ echo "the special streams are not 0 to 2 any more" && exit 1; }
 
 # It sees what it looks for: a parameter too many, a length too short, a version that is another
@@ -114,7 +114,7 @@ grep -q '^#define CU_STREAM_PER_THREAD *((CUstream)0x2)' "$found/cuda.h" &&
 for sin in 's/(uint64_t \*memory, size_t bytes)/(uint64_t *memory, size_t bytes, int flags)/' \
 	's/(uint64_t \*memory, size_t bytes)/(uint64_t *memory, unsigned bytes)/' \
 	's/cuStreamGetCtx, 9020/cuStreamGetCtx, 12050/'; do
-	sed "$sin" libshard/cuda/api.h >"$TMPDIR/sin.h"
+	sed "$sin" libshard/gpu/api.h >"$TMPDIR/sin.h"
 	program "$TMPDIR/sin.h" >"$TMPDIR/sin.cc"
 	! compiles "$TMPDIR/sin.cc" 2>/dev/null || { echo "went unnoticed: $sin" && exit 1; }
 done

@@ -18,9 +18,9 @@ twins() { # LIBRARY FLAG...
 # SOURCE SCRIPT TEST: with this done to a kernel's source, that test fails, and says where.
 fails() {
 	rm -rf broken
-	mkdir -p broken/libshard/cuda
-	sed "$2" "$ROOT/libshard/cuda/$1" >"broken/libshard/cuda/$1"
-	! cmp -s "$ROOT/libshard/cuda/$1" "broken/libshard/cuda/$1" || die "nothing was broken: $2"
+	mkdir -p broken/libshard/gpu
+	sed "$2" "$ROOT/libshard/gpu/$1" >"broken/libshard/gpu/$1"
+	! cmp -s "$ROOT/libshard/gpu/$1" "broken/libshard/gpu/$1" || die "nothing was broken: $2"
 	twins broken.so -Ibroken
 	! (cd "$ROOT" && LD_PRELOAD=$TMPDIR/broken.so "$real" "$3") >out 2>&1 || die "went unnoticed: $2"
 	grep -q "byte [0-9]* of [0-9]* is .. on the GPU, not .." out || die "$(cat out)"

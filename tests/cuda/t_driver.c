@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * t_driver.c - libshard/cuda on the fake driver: whose context it uses, that it leaves no trace,
+ * t_driver.c - libshard/gpu on the fake driver: whose context it uses, that it leaves no trace,
  * what it says when refused
  *
  * Drivers that are missing or old are tests/cuda/drivers.sh, for what a process finds it keeps.
  *
  * LDFLAGS: -Wl,--disable-new-dtags,-rpath,$ORIGIN/../cuda/full
  */
-#include "libshard/cuda/device.h"
+#include "libshard/gpu/device.h"
 #include "shard_gpu.h"
 #include "tests/child.h"
 #include "tests/cuda/trainer.h"

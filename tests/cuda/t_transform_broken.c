@@ -3,7 +3,7 @@
  * t_transform_broken.c - transforming with one mistake each, and whether the fake driver or the
  * comparison notices it
  *
- * The mistakes stand between gpu/batch_transform.c and cuda/device.c.  Each runs in a child, whose
+ * The mistakes stand between gpu/batch_transform.c and gpu/device.c.  Each runs in a child, whose
  * driver is its own; so does the sound one, which must be found without fault.  What a kernel
  * itself may get wrong is t_transform_kernel.c's affair.
  *

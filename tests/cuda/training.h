@@ -11,8 +11,8 @@
 #define TESTS_CUDA_TRAINING_H
 
 #include "libshard/gpu/device_copy.h"
+#include "libshard/gpu/pool.h"
 #include "libshard/loader/loader.h"
-#include "libshard/pool/pool.h"
 #include "shard_gpu.h"
 #include "tests/cuda/trainer.h"
 #include "tests/load/inject.h"

@@ -3,7 +3,7 @@
  * transforming.h - a trainer on the fake driver that transforms its batches, and the same batches
  * transformed on the host
  *
- * Kernels are those of libshard/cuda/transform.cu, run by emulate.h when the driver comes to it,
+ * Kernels are those of libshard/gpu/transform.cu, run by emulate.h when the driver comes to it,
  * with the launch's own grid, parameters and shared memory.  Another kernel behind them on the
  * stream compares what is there with what the twin made of the host's batch.  Links with
  * -Wl,--wrap=slot_fill; compiled without fused arithmetic, see the Makefile.

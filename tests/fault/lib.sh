@@ -92,7 +92,7 @@ shards_in() {
 timed() {
 	break_pack claim.c "s/\.beat = .*/.beat = 100000000,/; s/\.look = .*/.look = 100000000,/
 		s/\.stale = .*/.stale = $(($2 * 1000000)),/; ${3-}"
-	local file=$ROOT/tools/shardpack/build/claim.c
+	local file=$ROOT/tools/shardpack/make/claim.c
 	[ -z "${3-}" ] || ! sed "$3" "$file" | cmp -s - "$file" || die "this edits nothing: $3"
 	mv broken "$1"
 }

@@ -15,7 +15,7 @@
 #include <sys/stat.h>
 
 #include "libshard/base/error.h"
-#include "libshard/store/read/dataset.h"
+#include "libshard/dataset/dataset.h"
 #include "libshard/verify/verify.h"
 #include "shard.h"
 #include "shard_pack.h"

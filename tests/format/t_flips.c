@@ -25,8 +25,8 @@
 
 #include "libshard/base/error.h"
 #include "libshard/base/mem.h"
-#include "libshard/disk/invariant.h"
-#include "libshard/store/read/dataset.h"
+#include "libshard/dataset/dataset.h"
+#include "libshard/format/invariant.h"
 #include "libshard/verify/verify.h"
 #include "shard.h"
 #include "shard_pack.h"

@@ -7,11 +7,11 @@
  * names that end.
  */
 #include "tests/fuzz/fuzz.h"
-#include "tools/shardpack/format/idx.h"
-#include "tools/shardpack/format/megatron_index.h"
-#include "tools/shardpack/format/npy.h"
-#include "tools/shardpack/format/token_width.h"
-#include "tools/shardpack/format/xz_walk.h"
+#include "tools/shardpack/parse/idx.h"
+#include "tools/shardpack/parse/megatron_index.h"
+#include "tools/shardpack/parse/npy.h"
+#include "tools/shardpack/parse/token_width.h"
+#include "tools/shardpack/parse/xz_walk.h"
 #include "tools/shardpack/plan/raw_schema.h"
 
 static void check_why(const char *why, size_t room)

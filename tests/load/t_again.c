@@ -12,10 +12,10 @@
  * TIMEOUT: 900
  * TAKES: 15
  */
+#include "libshard/dataset/dataset.h"
 #include "libshard/feed/layout.h"
 #include "libshard/feed/path.h"
 #include "libshard/io/file.h"
-#include "libshard/store/read/dataset.h"
 #include "shard_pack.h"
 #include "tests/store/rot.h"
 

@@ -4,7 +4,7 @@
  *
  * LDFLAGS: -Wl,--wrap=file_await,--wrap=file_will_need,--wrap=file_major_faults,--wrap=thread_start
  */
-#include "libshard/store/read/fetch.h"
+#include "libshard/dataset/fetch.h"
 
 #include <stdatomic.h>
 #include <sys/syscall.h>
@@ -12,8 +12,8 @@
 
 #include "libshard/base/bytes.h"
 #include "libshard/base/thread.h"
+#include "libshard/dataset/dataset.h"
 #include "libshard/io/file.h"
-#include "libshard/store/read/dataset.h"
 #include "tests/store/fixture.h"
 
 #define RECORDS	     700u

@@ -16,8 +16,8 @@
 #include <sys/uio.h>
 
 #include "libshard/base/mem.h"
+#include "libshard/dataset/dataset.h"
 #include "libshard/io/buffer.h"
-#include "libshard/store/read/dataset.h"
 #include "shard_pack.h"
 #include "tests/child.h"
 #include "tests/load/inject.h"

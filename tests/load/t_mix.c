@@ -8,10 +8,10 @@
  * LDFLAGS: -Wl,--wrap=mix_block
  * TIMEOUT: 300
  */
+#include "libshard/dataset/mixture.h"
+#include "libshard/dataset/selection.h"
 #include "libshard/loader/token.h"
-#include "libshard/mix/mixture.h"
 #include "libshard/order/mix.h"
-#include "libshard/select/selection.h"
 #include "shard_gpu.h"
 #include "shard_mix.h"
 #include "shard_select.h"

@@ -7,7 +7,7 @@
  */
 #include <pthread.h>
 
-#include "libshard/store/read/dataset.h"
+#include "libshard/dataset/dataset.h"
 #include "shard_select.h"
 #include "tests/load/batches.h"
 #include "tests/load/kinds.h"

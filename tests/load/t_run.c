@@ -2,7 +2,7 @@
 /*
  * t_run.c - the units of a run are hashed together, once, and damage is told of where it lies
  */
-#include "libshard/store/read/dataset.h"
+#include "libshard/dataset/dataset.h"
 #include "shard_pack.h"
 #include "tests/store/fixture.h"
 

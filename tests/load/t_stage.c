@@ -13,8 +13,8 @@
 #include <stdatomic.h>
 #include <sys/wait.h>
 
+#include "libshard/dataset/dataset.h"
 #include "libshard/feed/slot_fill.h"
-#include "libshard/store/read/dataset.h"
 #include "shard_pack.h"
 #include "tests/load/batches.h"
 

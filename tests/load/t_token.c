@@ -9,7 +9,7 @@
  * LDFLAGS: -Wl,--wrap=slot_fill,--wrap=token_read
  * TIMEOUT: 300
  */
-#include "libshard/codec/checksum.h"
+#include "libshard/format/checksum.h"
 #include "libshard/loader/token.h"
 #include "tests/load/inject.h"
 

@@ -8,9 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tools/cli/cli.h"
-#include "tools/cli/cli_help.h"
-#include "tools/cli/cli_value.h"
+#include "tools/common/cli.h"
+#include "tools/common/cli_help.h"
+#include "tools/common/cli_value.h"
 
 #define HELP_COLUMNS_MAX 80
 

@@ -14,8 +14,8 @@
 #include <inttypes.h>
 
 #include "tests/pack/dump.h"
-#include "tools/shardpack/image/boxes.h"
-#include "tools/shardpack/image/turn.h"
+#include "tools/shardpack/images/boxes.h"
+#include "tools/shardpack/images/turn.h"
 
 int main(void)
 {

@@ -15,9 +15,9 @@
 
 #include "tests/pack/dump.h"
 #include "tests/pack/kept.h"
-#include "tools/shardpack/decode/decode.h"
-#include "tools/shardpack/format/exif.h"
-#include "tools/shardpack/image/mask.h"
+#include "tools/shardpack/images/decode.h"
+#include "tools/shardpack/images/exif.h"
+#include "tools/shardpack/images/mask.h"
 
 struct job {
 	struct transform_options opt;

@@ -20,10 +20,10 @@
 
 #include "tests/pack/dump.h"
 #include "tests/pack/kept.h"
-#include "tools/shardpack/decode/decode.h"
-#include "tools/shardpack/decode/decode_formats.h"
-#include "tools/shardpack/image/transform_image.h"
-#include "tools/shardpack/image/turn.h"
+#include "tools/shardpack/images/decode.h"
+#include "tools/shardpack/images/decode_formats.h"
+#include "tools/shardpack/images/transform_image.h"
+#include "tools/shardpack/images/turn.h"
 
 static void claim_nothing(void *context, uint64_t bytes)
 {

@@ -8,8 +8,8 @@
 #include <string.h>
 
 #include "tests/test.h"
-#include "tools/shardpack/format/tar.h"
-#include "tools/shardpack/format/zip.h"
+#include "tools/shardpack/parse/tar.h"
+#include "tools/shardpack/parse/zip.h"
 
 /* A file that is zeros but for its front and its end, however large. */
 struct sparse {

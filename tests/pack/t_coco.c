@@ -7,9 +7,9 @@
  */
 #include "tests/test.h"
 #include "tools/common/text.h"
-#include "tools/shardpack/format/coco_shape.h"
-#include "tools/shardpack/format/json_scan.h"
-#include "tools/shardpack/format/yolo.h"
+#include "tools/shardpack/parse/coco_shape.h"
+#include "tools/shardpack/parse/json_scan.h"
+#include "tools/shardpack/parse/yolo.h"
 #include "tools/shardpack/plan/field_part.h"
 
 /* ---- outlines and runs ---- */

@@ -18,16 +18,16 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 
-#include "libshard/codec/checksum.h"
-#include "libshard/codec/sha256.h"
-#include "libshard/disk/record.h"
+#include "libshard/format/checksum.h"
+#include "libshard/format/record.h"
+#include "libshard/format/sha256.h"
 #include "libshard/io/publish.h"
-#include "libshard/store/write/drain.h"
 #include "libshard/verify/verify.h"
+#include "libshard/write/drain.h"
 #include "shard_pack.h"
 #include "tests/test.h"
-#include "tools/shardpack/convert/converter.h"
-#include "tools/shardpack/convert/fixed_records.h"
+#include "tools/shardpack/make/converter.h"
+#include "tools/shardpack/make/fixed_records.h"
 
 #define main shardpack_main
 int shardpack_main(int argc, char **argv);

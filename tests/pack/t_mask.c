@@ -4,7 +4,7 @@
  *
  * The same at random, against Pillow, is twin/masks.sh's to do.
  */
-#include "tools/shardpack/image/mask.h"
+#include "tools/shardpack/images/mask.h"
 
 #include "tests/test.h"
 

@@ -4,8 +4,8 @@
  * one piece after the other, and a look at every window for each
  */
 #include "tests/test.h"
-#include "tools/shardpack/token_pack/token_pack.h"
-#include "tools/shardpack/token_pack/window_pack.h"
+#include "tools/shardpack/plan/token_pack.h"
+#include "tools/shardpack/plan/window_pack.h"
 
 #define ROOM_MAX   300
 #define PIECES_MAX 3000

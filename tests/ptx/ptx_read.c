@@ -2,7 +2,7 @@
 /*
  * ptx_read.c - from the text of PTX to instructions, with an error for all that is not known
  *
- * One line is one statement, as libshard/cuda/make_ptx.sh leaves them.  Registers of an opcode must
+ * One line is one statement, as libshard/gpu/make_ptx.sh leaves them.  Registers of an opcode must
  * be as wide as its types; those of loads, stores and conversions may be wider, as in PTX.
  */
 #include <setjmp.h>

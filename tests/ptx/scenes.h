@@ -9,8 +9,8 @@
 #ifndef TESTS_PTX_SCENES_H
 #define TESTS_PTX_SCENES_H
 
-#include "libshard/cuda/gather.h"
-#include "libshard/cuda/ptx.h"
+#include "libshard/gpu/gather.h"
+#include "libshard/gpu/ptx.h"
 #include "libshard/transform/transform.h"
 #include "shard_gpu.h"
 #include "tests/ptx/ptx.h"

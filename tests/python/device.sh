@@ -16,8 +16,8 @@ export LD_LIBRARY_PATH=$BUILD/tests/cuda/full FAKE_DRIVER=1
 PRELOAD=$PWD/gate.so TWINS=$PWD/twins.so python "$ROOT/tests/python/device.py"
 
 # Pools that take the wrong rows would be seen.
-mkdir -p broken/libshard/cuda
-sed 's/inside = row % call/inside = (row ^ 1) % call/' "$ROOT/libshard/cuda/gather.cu" >broken/libshard/cuda/gather.cu
+mkdir -p broken/libshard/gpu
+sed 's/inside = row % call/inside = (row ^ 1) % call/' "$ROOT/libshard/gpu/gather.cu" >broken/libshard/gpu/gather.cu
 twins broken.so -Ibroken
 TWINS=$PWD/broken.so BROKEN_TWIN=1 python "$ROOT/tests/python/device.py" \
 	Device.test_batches_of_a_pool_are_those_of_the_cpu

@@ -11,8 +11,8 @@
  *
  * For tests/twin/readers.sh, which compares the two implementations.
  */
-#include "libshard/codec/checksum.h"
-#include "libshard/store/read/dataset.h"
+#include "libshard/dataset/dataset.h"
+#include "libshard/format/checksum.h"
 #include "libshard/verify/verify.h"
 #include "shard_pack.h"
 #include "tests/store/cases.h"

@@ -8,9 +8,9 @@
 #include <limits.h>
 
 #include "libshard/base/digits.h"
-#include "libshard/codec/sha256.h"
-#include "libshard/select/selection_text.h"
-#include "libshard/store/read/dataset.h"
+#include "libshard/dataset/dataset.h"
+#include "libshard/dataset/selection_text.h"
+#include "libshard/format/sha256.h"
 #include "shard_select.h"
 #include "tests/store/fixture.h"
 

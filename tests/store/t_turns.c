@@ -10,12 +10,12 @@
 #include <sched.h>
 #include <stdatomic.h>
 
-#include "libshard/codec/checksum.h"
-#include "libshard/codec/sha256.h"
+#include "libshard/format/checksum.h"
+#include "libshard/format/sha256.h"
 #include "libshard/io/buffer.h"
 #include "libshard/io/publish.h"
-#include "libshard/store/write/writer.h"
 #include "libshard/verify/verify.h"
+#include "libshard/write/writer.h"
 #include "shard_pack.h"
 #include "tests/store/fixture.h"
 

@@ -16,10 +16,10 @@ INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]+(["<])([^">]+)[">]', re.M)
 # What comes from outside has one door: pattern of the header, pattern of the files that may include
 # it, and why.
 DOORS = [
-    (r"(lz4|xxh)\w*\.h", r"libshard/codec/|bench/", "hashes and LZ4 are used through libshard/codec only"),
+    (r"(lz4|xxh)\w*\.h", r"libshard/format/|bench/", "hashes and LZ4 are used through libshard/format only"),
     (r"(jpeglib|jerror|turbojpeg|jansson|png|zlib|zstd|webp/\w+)\.h", r"tools/|bench/", "decoders and JSON belong to tools/"),
     (r"(liburing|linux/io_uring)\.h", r"libshard/io/|tools/shardcat/doctor/|bench/", "io_uring belongs to libshard/io"),
-    (r"dlfcn\.h", r"libshard/cuda/", "libshard/cuda alone loads a library at run time: the GPU driver"),
+    (r"dlfcn\.h", r"libshard/gpu/", "libshard/gpu alone loads a library at run time: the GPU driver"),
 ]
 
 
@@ -87,8 +87,8 @@ def check_include(path, to, granted, complain):
     if PUBLIC.fullmatch(to):
         return
     if to == FORMAT:
-        if room(path) not in ("libshard/disk", "libshard/codec"):
-            complain(f"{path}: includes {to}: only disk and codec see the format")
+        if room(path) != "libshard/format":
+            complain(f"{path}: includes {to}: only libshard/format sees it")
     elif room(path) not in granted:
         complain(f"{path}: libshard/LAYERS has no line for {room(path)}")
     elif room(to) != room(path) and room(to) not in granted[room(path)]:
@@ -120,30 +120,30 @@ def check(files, layers):
 
 LAYERS = (
     "libshard/base:\n"
-    "libshard/disk: libshard/base\n"
+    "libshard/format: libshard/base\n"
     "libshard/io: libshard/base\n"
-    "libshard/feed: libshard/disk libshard/io\n"
+    "libshard/feed: libshard/format libshard/io\n"
     "tools/a:\n"
 )
 SOUND = {
     "include/shard.h": "#include <stdint.h>\n",
     "format/shard_format.h": "",
     "libshard/base/mem.h": "#include <stddef.h>\n",
-    "libshard/disk/page.h": '#include "libshard/base/mem.h"\n#include "format/shard_format.h"\n#include "shard.h"\n',
-    "libshard/disk/page.c": '#include "libshard/disk/page.h"\n',
-    "libshard/feed/feed.c": '#include "libshard/disk/page.h"\n#include "libshard/base/mem.h"\n',
+    "libshard/format/page.h": '#include "libshard/base/mem.h"\n#include "format/shard_format.h"\n#include "shard.h"\n',
+    "libshard/format/page.c": '#include "libshard/format/page.h"\n',
+    "libshard/feed/feed.c": '#include "libshard/format/page.h"\n#include "libshard/base/mem.h"\n',
     "tools/a/a.c": '#include "shard.h"\n#include <jpeglib.h>\n',
 }
 OFFENDERS = [
     (
         "points up",
-        {"libshard/base/mem.h": '#include "libshard/disk/page.h"\n'},
-        "does not grant libshard/disk to libshard/base",
+        {"libshard/base/mem.h": '#include "libshard/format/page.h"\n'},
+        "does not grant libshard/format to libshard/base",
     ),
     (
         "sideways",
-        {"libshard/io/file.c": '#include "libshard/disk/page.h"\n'},
-        "does not grant libshard/disk to libshard/io",
+        {"libshard/io/file.c": '#include "libshard/format/page.h"\n'},
+        "does not grant libshard/format to libshard/io",
     ),
     (
         "a tool inside the library",
@@ -153,10 +153,10 @@ OFFENDERS = [
     (
         "the format elsewhere",
         {"tools/a/a.c": '#include "format/shard_format.h"\n'},
-        "only disk and codec see the format",
+        "only libshard/format sees it",
     ),
     ("a room without a line", {"tools/b/b.c": '#include "libshard/base/mem.h"\n'}, "has no line for tools/b"),
-    ("LZ4 elsewhere", {"libshard/io/file.c": "#include <lz4.h>\n"}, "through libshard/codec only"),
+    ("LZ4 elsewhere", {"libshard/io/file.c": "#include <lz4.h>\n"}, "through libshard/format only"),
     ("a decoder in the library", {"libshard/io/file.c": "#include <jpeglib.h>\n"}, "belong to tools/"),
     ("io_uring elsewhere", {"libshard/feed/ring.c": "#include <liburing.h>\n"}, "belongs to libshard/io"),
     ("a library loaded elsewhere", {"libshard/feed/ring.c": "#include <dlfcn.h>\n"}, "the GPU driver"),

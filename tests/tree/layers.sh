@@ -64,7 +64,7 @@ bad_calls() {
 		esac
 		calls "$object" | grep -E " ($NEVER)\$" | sed 's/$/: a library does not do that/'
 	done
-	for layer in order transform disk codec; do
+	for layer in order transform format; do
 		[ -d "$1/libshard/$layer" ] || continue
 		# Its own layer, pure ones that it is granted, and those parts of base that neither
 		# allocate nor lock.
@@ -85,7 +85,7 @@ bad_calls() {
 
 # First that the check sees anything at all: one sin of each kind, planted beside the real tree.
 planted=$TMPDIR/planted
-mkdir -p "$planted/libshard/disk" "$planted/libshard/base"
+mkdir -p "$planted/libshard/format" "$planted/libshard/base"
 cat >"$planted/sin.c" <<-'SIN'
 	#include <stdio.h>
 	#include <stdlib.h>
@@ -97,7 +97,7 @@ cat >"$planted/sin.c" <<-'SIN'
 		return (int)write(fd, "", 1);
 	}
 SIN
-${CC:-cc} -fno-builtin -w -c -o "$planted/libshard/disk/sin.o" "$planted/sin.c"
+${CC:-cc} -fno-builtin -w -c -o "$planted/libshard/format/sin.o" "$planted/sin.c"
 found=$(bad_calls "$planted" | wc -l)
 # malloc, free; write; puts, getenv; and each of the five is impure
 [ "$found" = 10 ] || { bad_calls "$planted"; echo "planted 10 bad calls, the check sees $found"; exit 1; }

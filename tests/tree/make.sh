@@ -136,9 +136,9 @@ names "a touched maker of manuals" $(for t in shardcat shardpack; do
 done) tests/pack/t_jobs tests/pack/t_verbs
 good_make all tests
 
-touch libshard/cuda/gather.ptx
+touch libshard/gpu/gather.ptx
 # shellcheck disable=SC2046 # names without blanks
-names "touched kernels" libshard/cuda/ptx.c $(linked_with_library)
+names "touched kernels" libshard/gpu/ptx.c $(linked_with_library)
 good_make all tests
 
 touch tests/cuda/fake_full.map

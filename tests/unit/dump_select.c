@@ -19,12 +19,12 @@
 
 #include "libshard/base/bytes.h"
 #include "libshard/base/digits.h"
-#include "libshard/codec/sha256.h"
-#include "libshard/mix/mixture.h"
+#include "libshard/dataset/dataset.h"
+#include "libshard/dataset/mixture.h"
+#include "libshard/dataset/selection.h"
+#include "libshard/feed/steps.h"
+#include "libshard/format/sha256.h"
 #include "libshard/order/mix.h"
-#include "libshard/select/selection.h"
-#include "libshard/steps/steps.h"
-#include "libshard/store/read/dataset.h"
 #include "shard_mix.h"
 #include "shard_select.h"
 

@@ -7,9 +7,9 @@
  * its own test bytes, seed 0.  Above 240 bytes the loops that are chosen at run time are at work;
  * each is compared with the plain one.
  */
-#include "libshard/codec/checksum.h"
-#include "libshard/codec/xxh3.h"
-#include "libshard/disk/manifest_text.h"
+#include "libshard/format/checksum.h"
+#include "libshard/format/manifest_text.h"
+#include "libshard/format/xxh3.h"
 #include "tests/test.h"
 
 /*

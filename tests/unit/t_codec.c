@@ -5,7 +5,7 @@
  *
  * Buffers are allocated at exactly their size, so that the address sanitizer sees one byte too far.
  */
-#include "libshard/codec/codec.h"
+#include "libshard/format/codec.h"
 #include "shard.h"
 #include "tests/test.h"
 

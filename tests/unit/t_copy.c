@@ -10,8 +10,8 @@
 #include <signal.h>
 #include <sys/mman.h>
 
-#include "libshard/codec/checksum.h"
-#include "libshard/codec/copy.h"
+#include "libshard/format/checksum.h"
+#include "libshard/format/copy.h"
 #include "tests/store/fixture.h"
 
 #define PAGE	   4096u

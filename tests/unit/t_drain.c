@@ -5,7 +5,7 @@
  *
  * LDFLAGS: -Wl,--wrap=pthread_create
  */
-#include "libshard/store/write/drain.h"
+#include "libshard/write/drain.h"
 
 #include <errno.h>
 #include <pthread.h>

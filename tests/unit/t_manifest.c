@@ -5,9 +5,9 @@
  */
 #include "libshard/base/bytes.h"
 #include "libshard/base/digits.h"
-#include "libshard/disk/manifest.h"
-#include "libshard/disk/manifest_parse.h"
-#include "libshard/disk/manifest_text.h"
+#include "libshard/format/manifest.h"
+#include "libshard/format/manifest_parse.h"
+#include "libshard/format/manifest_text.h"
 #include "shard_pack.h"
 #include "tests/test.h"
 

@@ -6,10 +6,10 @@
  * says which rule is broken.  NULL says that the shard is still good.
  */
 #include "libshard/base/bytes.h"
-#include "libshard/codec/checksum.h"
-#include "libshard/disk/pages.h"
-#include "libshard/disk/pages_decode.h"
-#include "libshard/disk/pages_encode.h"
+#include "libshard/format/checksum.h"
+#include "libshard/format/pages.h"
+#include "libshard/format/pages_decode.h"
+#include "libshard/format/pages_encode.h"
 #include "tests/test.h"
 
 #define COUNT(a)   (sizeof(a) / sizeof((a)[0]))

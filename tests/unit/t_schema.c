@@ -7,7 +7,7 @@
  */
 #include <stddef.h>
 
-#include "libshard/disk/schema.h"
+#include "libshard/format/schema.h"
 #include "tests/test.h"
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))

@@ -8,8 +8,8 @@
 #include <openssl/evp.h>
 
 #include "libshard/base/digits.h"
-#include "libshard/codec/sha256.h"
-#include "libshard/codec/sha256_ni.h"
+#include "libshard/format/sha256.h"
+#include "libshard/format/sha256_ni.h"
 #include "tests/test.h"
 
 static uint32_t random_state = 1;

@@ -4,7 +4,7 @@
  * hand
  */
 #include "libshard/base/bytes.h"
-#include "libshard/disk/tables.h"
+#include "libshard/format/tables.h"
 #include "shard_pack.h"
 #include "tests/test.h"
 

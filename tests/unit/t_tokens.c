@@ -2,7 +2,7 @@
 /*
  * t_tokens.c - words, numbers and digests of a manifest's line
  */
-#include "libshard/disk/tokens.h"
+#include "libshard/format/tokens.h"
 
 #include "tests/test.h"
 

@@ -8,7 +8,7 @@
 
 #include "tools/common/escape.h"
 #include "tools/shardcat/dataset/number.h"
-#include "tools/shardcat/draw/picture.h"
+#include "tools/shardcat/dataset/picture.h"
 #include "tools/shardcat/out_file.h"
 #include "tools/shardcat/shardcat.h"
 

@@ -14,10 +14,10 @@
 #include "tools/common/human.h"
 #include "tools/common/signals.h"
 #include "tools/common/text.h"
+#include "tools/shardcat/dataset/canvas.h"
+#include "tools/shardcat/dataset/font.h"
 #include "tools/shardcat/dataset/number.h"
-#include "tools/shardcat/draw/canvas.h"
-#include "tools/shardcat/draw/font.h"
-#include "tools/shardcat/draw/picture.h"
+#include "tools/shardcat/dataset/picture.h"
 #include "tools/shardcat/out_file.h"
 #include "tools/shardcat/shardcat.h"
 

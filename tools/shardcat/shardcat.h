@@ -5,7 +5,7 @@
 #ifndef SHARD_SHARDCAT_SHARDCAT_H
 #define SHARD_SHARDCAT_SHARDCAT_H
 
-#include "tools/cli/cli.h"
+#include "tools/common/cli.h"
 
 /*
  * Rows that the tables of several verbs have; `type` is the verb's struct, with members `path` and

@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "shard_pack.h"
-#include "tools/cli/cli.h"
+#include "tools/common/cli.h"
 #include "tools/common/files.h"
 #include "tools/common/message.h"
 #include "tools/common/shelf.h"

@@ -19,11 +19,11 @@
 #include "tools/common/human.h"
 #include "tools/common/json_out.h"
 #include "tools/common/message.h"
-#include "tools/shardpack/build/claim.h"
-#include "tools/shardpack/build/job.h"
-#include "tools/shardpack/build/output.h"
-#include "tools/shardpack/build/shard_list.h"
 #include "tools/shardpack/command.h"
+#include "tools/shardpack/make/claim.h"
+#include "tools/shardpack/make/job.h"
+#include "tools/shardpack/make/output.h"
+#include "tools/shardpack/make/shard_list.h"
 #include "tools/shardpack/plan/plan.h"
 
 struct status_options {

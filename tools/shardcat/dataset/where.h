@@ -5,7 +5,7 @@
 #ifndef SHARD_DATASET_WHERE_H
 #define SHARD_DATASET_WHERE_H
 
-#include "tools/cli/cli.h"
+#include "tools/common/cli.h"
 #include "tools/shardcat/dataset/target.h"
 
 /*

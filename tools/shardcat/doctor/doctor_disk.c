@@ -15,10 +15,10 @@
 
 #include "libshard/base/error.h"
 #include "libshard/base/mem.h"
+#include "libshard/dataset/dataset.h"
 #include "libshard/feed/path.h"
 #include "libshard/io/direct.h"
 #include "libshard/io/file.h"
-#include "libshard/store/read/dataset.h"
 #include "shard_pack.h"
 #include "tools/shardcat/doctor/doctor.h"
 

@@ -11,7 +11,7 @@
 #include <stdint.h>
 
 #include "shard.h"
-#include "tools/cli/cli.h"
+#include "tools/common/cli.h"
 
 struct order_options {
 	uint64_t seed, run_records, phase_unit_records, window_runs, lane_count;

@@ -13,11 +13,11 @@
 #include "tools/common/message.h"
 #include "tools/common/progress.h"
 #include "tools/common/signals.h"
-#include "tools/shardpack/format/integer.h"
-#include "tools/shardpack/format/megatron_index.h"
 #include "tools/shardpack/input/stored.h"
+#include "tools/shardpack/parse/integer.h"
+#include "tools/shardpack/parse/megatron_index.h"
 #include "tools/shardpack/plan/plan.h"
-#include "tools/shardpack/token_pack/token_stream.h"
+#include "tools/shardpack/plan/token_stream.h"
 
 #define PIECE_BYTES 65536
 

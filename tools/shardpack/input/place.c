@@ -22,7 +22,7 @@
 #include "tools/common/line.h"
 #include "tools/common/message.h"
 #include "tools/common/shelf.h"
-#include "tools/shardpack/decode/file_name.h"
+#include "tools/shardpack/images/file_name.h"
 #include "tools/shardpack/plan/bad_input.h"
 #include "tools/shardpack/plan/plan.h"
 

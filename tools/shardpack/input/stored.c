@@ -21,7 +21,7 @@
 #include "tools/common/human.h"
 #include "tools/common/message.h"
 #include "tools/common/shelf.h"
-#include "tools/shardpack/image/limits.h"
+#include "tools/shardpack/images/limits.h"
 #include "tools/shardpack/input/free_space.h"
 #include "tools/shardpack/input/mapped.h"
 #include "tools/shardpack/input/unpack.h"

@@ -20,7 +20,7 @@
 #include "tools/shardpack/input/documents.h"
 #include "tools/shardpack/input/stored.h"
 #include "tools/shardpack/plan/plan.h"
-#include "tools/shardpack/token_pack/token_pack.h"
+#include "tools/shardpack/plan/token_pack.h"
 
 #define LENGTHS_AT_ONCE 4096
 

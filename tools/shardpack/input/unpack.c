@@ -22,9 +22,9 @@
 #include "tools/common/exit_code.h"
 #include "tools/common/message.h"
 #include "tools/common/progress.h"
-#include "tools/shardpack/format/tar.h"
-#include "tools/shardpack/format/zip.h"
 #include "tools/shardpack/input/unpack_work.h"
+#include "tools/shardpack/parse/tar.h"
+#include "tools/shardpack/parse/zip.h"
 
 /* ---- deflate, with or without the frame of gzip ---- */
 

@@ -20,8 +20,8 @@
 #include "tools/common/line.h"
 #include "tools/common/message.h"
 #include "tools/common/text.h"
-#include "tools/shardpack/decode/file_name.h"
-#include "tools/shardpack/format/json_why.h"
+#include "tools/shardpack/images/file_name.h"
+#include "tools/shardpack/parse/json_why.h"
 #include "tools/shardpack/plan/classes.h"
 
 static int add_from_dataset(struct classes *c, const char *path)

@@ -8,8 +8,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "tools/shardpack/decode/image.h"
-#include "tools/shardpack/image/boxes.h"
+#include "tools/shardpack/images/boxes.h"
+#include "tools/shardpack/images/image.h"
 
 const char *const field_kind_names[] = {
 	[FIELD_LENGTH] = "",	 [FIELD_TENSOR] = "tensor", [FIELD_RAGGED] = "ragged",

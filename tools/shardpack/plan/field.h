@@ -12,8 +12,8 @@
 #include <stdint.h>
 
 #include "shard.h"
-#include "tools/shardpack/decode/mask_map.h"
-#include "tools/shardpack/image/transform_image.h"
+#include "tools/shardpack/images/mask_map.h"
+#include "tools/shardpack/images/transform_image.h"
 
 #define FIELD_FROM_BYTES_MAX 255
 #define FIELD_EMPTY_BYTES    40 /* a number */

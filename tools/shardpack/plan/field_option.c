@@ -12,9 +12,9 @@
 #include <string.h>
 
 #include "tools/common/text.h"
-#include "tools/shardpack/decode/image.h"
-#include "tools/shardpack/image/boxes.h"
-#include "tools/shardpack/image/transform_image.h"
+#include "tools/shardpack/images/boxes.h"
+#include "tools/shardpack/images/image.h"
+#include "tools/shardpack/images/transform_image.h"
 
 #define OPTION_BYTES (3 * FIELD_FROM_BYTES_MAX + 32)
 

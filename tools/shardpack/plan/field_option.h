@@ -8,7 +8,7 @@
 #define SHARD_PLAN_FIELD_OPTION_H
 
 #include "tools/common/text.h"
-#include "tools/shardpack/image/image_options.h"
+#include "tools/shardpack/images/image_options.h"
 #include "tools/shardpack/plan/field.h"
 
 enum field_key {

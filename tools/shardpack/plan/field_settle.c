@@ -9,8 +9,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "tools/shardpack/image/boxes.h"
-#include "tools/shardpack/image/transform_image.h"
+#include "tools/shardpack/images/boxes.h"
+#include "tools/shardpack/images/transform_image.h"
 
 static bool is_given(const struct field_option *o, enum field_key key)
 {

@@ -26,8 +26,8 @@
 #include "tools/shardpack/plan/plan.h"
 #include "tools/shardpack/plan/plan_slice.h"
 #include "tools/shardpack/plan/recipe_read.h"
+#include "tools/shardpack/plan/token_pack.h"
 #include "tools/shardpack/plan/token_pack_text.h"
-#include "tools/shardpack/token_pack/token_pack.h"
 
 #define BYTES_MAX     PLAN_BYTES_MAX
 #define ENCODED_BYTES (3 * (size_t)PLAN_PATH_BYTES_MAX) /* room that a path takes when it is decoded */

@@ -14,7 +14,7 @@
 #include "tools/common/exit_code.h"
 #include "tools/common/message.h"
 #include "tools/common/shelf.h"
-#include "tools/shardpack/decode/decode_formats.h"
+#include "tools/shardpack/images/decode_formats.h"
 #include "tools/shardpack/plan/bad_input.h"
 #include "tools/shardpack/plan/classes.h"
 #include "tools/shardpack/plan/plan.h"

@@ -11,11 +11,11 @@
 #include <string.h>
 
 #include "shard_pack.h"
-#include "tools/shardpack/decode/decode_formats.h"
-#include "tools/shardpack/decode/decode_options.h"
-#include "tools/shardpack/decode/decode_versions.h"
-#include "tools/shardpack/decode/image.h"
-#include "tools/shardpack/image/transform_image.h"
+#include "tools/shardpack/images/decode_formats.h"
+#include "tools/shardpack/images/decode_options.h"
+#include "tools/shardpack/images/decode_versions.h"
+#include "tools/shardpack/images/image.h"
+#include "tools/shardpack/images/transform_image.h"
 #include "tools/shardpack/plan/field_option.h"
 
 const char *const recipe_source_names[] = {

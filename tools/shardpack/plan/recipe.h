@@ -12,7 +12,7 @@
 
 #include "shard.h"
 #include "tools/common/text.h"
-#include "tools/shardpack/image/limits.h"
+#include "tools/shardpack/images/limits.h"
 #include "tools/shardpack/plan/field.h"
 
 /* What happens to an input whose bytes are bad.  It decides which records exist. */

@@ -11,9 +11,9 @@
 
 #include "libshard/base/words.h"
 #include "shard_pack.h"
-#include "tools/shardpack/decode/decode_formats.h"
-#include "tools/shardpack/decode/image.h"
-#include "tools/shardpack/image/transform_image.h"
+#include "tools/shardpack/images/decode_formats.h"
+#include "tools/shardpack/images/image.h"
+#include "tools/shardpack/images/transform_image.h"
 #include "tools/shardpack/plan/field_option.h"
 #include "tools/shardpack/plan/recipe.h"
 

@@ -13,7 +13,7 @@
 #include "tools/common/text.h"
 #include "tools/shardpack/plan/plan.h"
 #include "tools/shardpack/plan/plan_slice.h"
-#include "tools/shardpack/token_pack/token_pack.h"
+#include "tools/shardpack/plan/token_pack.h"
 
 #define TOKENS_MAX (UINT64_C(1) << 60) /* sums of a few stay below 2^64 */
 

@@ -11,7 +11,7 @@
 
 #include "shard.h"
 #include "shard_pack.h"
-#include "tools/shardpack/convert/account.h"
+#include "tools/shardpack/make/account.h"
 #include "tools/shardpack/plan/plan.h"
 
 struct job;

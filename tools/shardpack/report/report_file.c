@@ -11,7 +11,7 @@
 #include "tools/common/memory_file.h"
 #include "tools/common/message.h"
 #include "tools/common/special.h"
-#include "tools/shardpack/build/job.h"
+#include "tools/shardpack/make/job.h"
 #include "tools/shardpack/plan/plan.h"
 #include "tools/shardpack/report/report.h"
 

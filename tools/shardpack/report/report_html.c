@@ -16,11 +16,11 @@
 #include "tools/common/exit_code.h"
 #include "tools/common/human.h"
 #include "tools/common/message.h"
-#include "tools/shardpack/build/job.h"
+#include "tools/shardpack/make/job.h"
+#include "tools/shardpack/plan/token_pack.h"
 #include "tools/shardpack/report/report.h"
 #include "tools/shardpack/scan/image_list.h"
 #include "tools/shardpack/scan/scan.h"
-#include "tools/shardpack/token_pack/token_pack.h"
 
 #define BAD_LISTED     500
 #define CLASSES_LISTED 200

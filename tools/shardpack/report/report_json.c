@@ -6,14 +6,14 @@
 #include <string.h>
 
 #include "tools/common/json_out.h"
-#include "tools/shardpack/build/job.h"
-#include "tools/shardpack/decode/image.h"
-#include "tools/shardpack/image/transform_image.h"
+#include "tools/shardpack/images/image.h"
+#include "tools/shardpack/images/transform_image.h"
+#include "tools/shardpack/make/job.h"
+#include "tools/shardpack/plan/token_pack.h"
 #include "tools/shardpack/report/report.h"
 #include "tools/shardpack/scan/image_list.h"
 #include "tools/shardpack/scan/request.h"
 #include "tools/shardpack/scan/scan.h"
-#include "tools/shardpack/token_pack/token_pack.h"
 
 /* Facts of one object follow each other. */
 static void write_facts(struct json_out *j, const struct fact *fact, uint32_t count)

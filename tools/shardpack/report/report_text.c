@@ -7,8 +7,8 @@
 
 #include "tools/common/human.h"
 #include "tools/common/message.h"
-#include "tools/shardpack/build/job.h"
-#include "tools/shardpack/decode/image.h"
+#include "tools/shardpack/images/image.h"
+#include "tools/shardpack/make/job.h"
 #include "tools/shardpack/plan/recipe.h"
 #include "tools/shardpack/report/report.h"
 #include "tools/shardpack/scan/request.h"

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tools/shardpack/decode/file_name.h"
+#include "tools/shardpack/images/file_name.h"
 
 #define LISTED_MOST 8u
 

@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 
 #include "tools/common/exit_code.h"
-#include "tools/shardpack/decode/file_name.h"
+#include "tools/shardpack/images/file_name.h"
 #include "tools/shardpack/input/stored.h"
 #include "tools/shardpack/scan/request.h"
 

@@ -14,7 +14,7 @@
 
 #include "tools/common/files.h"
 #include "tools/common/text.h"
-#include "tools/shardpack/decode/file_name.h"
+#include "tools/shardpack/images/file_name.h"
 #include "tools/shardpack/input/place.h"
 #include "tools/shardpack/plan/plan.h"
 #include "tools/shardpack/scan/pack_options.h"

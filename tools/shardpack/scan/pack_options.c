@@ -5,7 +5,7 @@
 #include "tools/shardpack/scan/pack_options.h"
 
 #include "tools/common/exit_code.h"
-#include "tools/shardpack/image/limits.h"
+#include "tools/shardpack/images/limits.h"
 
 #define AT(member) .offset = offsetof(struct pack_options, member)
 

@@ -7,7 +7,7 @@
 #ifndef SHARD_SCAN_PACK_OPTIONS_H
 #define SHARD_SCAN_PACK_OPTIONS_H
 
-#include "tools/cli/cli.h"
+#include "tools/common/cli.h"
 
 struct limits;
 

@@ -13,10 +13,10 @@
 #include "tools/shardpack/plan/classes_list.h"
 #include "tools/shardpack/plan/plan.h"
 #include "tools/shardpack/plan/plan_write.h"
+#include "tools/shardpack/plan/token_pack.h"
 #include "tools/shardpack/scan/pack_options.h"
 #include "tools/shardpack/scan/request.h"
 #include "tools/shardpack/scan/scan.h"
-#include "tools/shardpack/token_pack/token_pack.h"
 
 bool fixed_source_is_folder(const struct request *r)
 {

@@ -5,7 +5,7 @@
 #ifndef SHARD_SOURCES_MASK_MAP_FILE_H
 #define SHARD_SOURCES_MASK_MAP_FILE_H
 
-#include "tools/shardpack/decode/mask_map.h"
+#include "tools/shardpack/images/mask_map.h"
 
 /* Fill an empty map, of the field `field`.  Says why not, and returns the exit code. */
 int mask_map_file_read(struct mask_map *m, const char *field, const char *path);

@@ -8,8 +8,8 @@
 
 #include "tools/common/exit_code.h"
 #include "tools/common/message.h"
-#include "tools/shardpack/format/token_file.h"
 #include "tools/shardpack/input/stored.h"
+#include "tools/shardpack/parse/token_file.h"
 #include "tools/shardpack/plan/raw_schema.h"
 #include "tools/shardpack/scan/input_file.h"
 #include "tools/shardpack/scan/pack_options.h"

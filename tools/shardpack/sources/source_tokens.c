@@ -6,7 +6,7 @@
  * what it is to predict.  So neighbours share one token, and every token but a file's first is
  * predicted once; --overlap makes them share more.  No sequence spans two files, or with
  * --documents two documents.  With --pack a record holds many documents, each whole if it can be;
- * see token_pack/token_pack.h.
+ * see plan/token_pack.h.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -18,14 +18,15 @@
 #include "tools/common/human.h"
 #include "tools/common/message.h"
 #include "tools/common/progress.h"
-#include "tools/shardpack/format/integer.h"
-#include "tools/shardpack/format/megatron_index.h"
-#include "tools/shardpack/format/npy.h"
-#include "tools/shardpack/format/token_file.h"
 #include "tools/shardpack/input/documents.h"
 #include "tools/shardpack/input/place.h"
 #include "tools/shardpack/input/stored.h"
+#include "tools/shardpack/parse/integer.h"
+#include "tools/shardpack/parse/megatron_index.h"
+#include "tools/shardpack/parse/npy.h"
+#include "tools/shardpack/parse/token_file.h"
 #include "tools/shardpack/plan/plan.h"
+#include "tools/shardpack/plan/token_pack.h"
 #include "tools/shardpack/scan/input_file.h"
 #include "tools/shardpack/scan/pack_options.h"
 #include "tools/shardpack/scan/request.h"
@@ -34,7 +35,6 @@
 #include "tools/shardpack/sources/headless_tokens.h"
 #include "tools/shardpack/sources/packed_tokens.h"
 #include "tools/shardpack/sources/source.h"
-#include "tools/shardpack/token_pack/token_pack.h"
 
 struct stream {
 	const struct request *r;

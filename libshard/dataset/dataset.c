@@ -1,0 +1,428 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * dataset.c - a manifest and its shards as one index space
+ *
+ * Opening reads the manifest and nothing else, in one pass that checks its text and remembers where
+ * things are.  A shard is opened when a record of it is first wanted, and compared with the
+ * manifest then.
+ */
+#include "libshard/dataset/dataset.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+
+#include "libshard/base/bytes.h"
+#include "libshard/base/digits.h"
+#include "libshard/base/error.h"
+#include "libshard/base/mem.h"
+#include "libshard/base/options.h"
+#include "libshard/format/invariant.h"
+#include "libshard/format/manifest_parse.h"
+#include "libshard/format/manifest_text.h"
+#include "libshard/format/schema.h"
+#include "libshard/format/tokens.h"
+#include "shard_pack.h"
+#include "shard_select.h"
+
+/* ---- open ---- */
+
+/*
+ * Fills the tables as the lines are read; they grow by doubling, since no number in the file is
+ * trusted to size them.
+ */
+struct filler {
+	struct shard_dataset *ds;
+	uint64_t records;
+	size_t shard_room, class_room, name_room, name_bytes;
+	size_t stat_room[2][SHARD_FIELDS_MAX];
+	bool no_memory; /* set once; then nothing is stored any more */
+};
+
+/* Room for item `idx`. */
+static bool room_for(struct filler *f, void *array, size_t *room, uint64_t idx, size_t item_bytes)
+{
+	f->no_memory = f->no_memory || !mem_grow(array, room, idx + 1, item_bytes);
+	return !f->no_memory;
+}
+
+static void fill_class(void *context, uint64_t idx, const char *name, size_t bytes)
+{
+	struct filler *f = context;
+	long decoded;
+
+	if (!room_for(f, &f->ds->class_at, &f->class_room, idx, sizeof(*f->ds->class_at)) ||
+	    !room_for(f, &f->ds->class_names, &f->name_room, f->name_bytes + bytes, 1))
+		return;
+	f->ds->class_at[idx] = f->name_bytes;
+	decoded = text_decode(name, bytes, false, f->ds->class_names + f->name_bytes); /* M10: never -1 */
+	f->name_bytes += (decoded < 0 ? 0 : (size_t)decoded) + 1;
+}
+
+static void fill_moments(void *context, uint32_t field, uint32_t channel, const struct shard_moments *m)
+{
+	struct filler *f = context;
+
+	if (!room_for(f, &f->ds->moments[field], &f->stat_room[0][field], channel, sizeof(*m)))
+		return;
+	f->ds->moments[field][channel] = *m;
+	f->ds->stat_count[SHARD_STAT_MOMENTS - 1][field] = channel + 1;
+}
+
+static void fill_class_records(void *context, uint32_t field, uint64_t class_idx, uint64_t records)
+{
+	struct filler *f = context;
+
+	if (!room_for(f, &f->ds->class_records[field], &f->stat_room[1][field], class_idx, sizeof(records)))
+		return;
+	f->ds->class_records[field][class_idx] = records;
+	f->ds->stat_count[SHARD_STAT_CLASSES - 1][field] = class_idx + 1;
+}
+
+static void fill_shard(void *context, uint64_t idx, const struct manifest_shard *s)
+{
+	struct filler *f = context;
+	size_t room = f->shard_room;
+
+	/* first_record is one longer, so both grow when the longer one must */
+	if (!room_for(f, &f->ds->first_record, &f->shard_room, idx + 1, sizeof(*f->ds->first_record)) ||
+	    !room_for(f, &f->ds->line, &room, idx + 1, sizeof(*f->ds->line)))
+		return;
+	f->ds->line[idx] = s->file;
+	f->ds->first_record[idx] = f->records;
+	f->records += s->record_count;
+	f->ds->first_record[idx + 1] = f->records;
+}
+
+static int read_manifest(struct shard_dataset *ds, struct shard_error *err)
+{
+	struct filler filler = {.ds = ds};
+	const struct manifest_sink fill = {&filler, fill_class, fill_moments, fill_class_records, fill_shard};
+	int rc = manifest_parse(ds->text.text, ds->text.end.end_at, &ds->m, &fill, err);
+
+	if (rc)
+		return rc;
+	return readers_open(&ds->readers, ds->m.shard_count) && !filler.no_memory
+		       ? SHARD_OK
+		       : error_set(err, SHARD_E_MEMORY, "no memory for the tables of %" PRIu64 " shards",
+				   ds->m.shard_count);
+}
+
+/* The options, looked at alone.  `id` becomes the id that is expected, in lower case. */
+static int take_options(struct shard_dataset_options *o, const struct shard_dataset_options *opt, char id[65],
+			struct shard_error *err)
+{
+	struct shown s;
+	uint8_t bytes[32];
+	size_t digits = 0;
+	int rc = options_take(o, sizeof(*o), opt, err);
+
+	if (rc)
+		return rc;
+	if (o->check > SHARD_CHECK_FIRST || o->guard > SHARD_GUARD_OFF)
+		return error_set(err, SHARD_E_ARGUMENT, "options: check is %u, guard %u; must be at most 3 and 2",
+				 o->check, o->guard);
+	if (!o->expect_id)
+		return SHARD_OK;
+	for (; digits < 64 && o->expect_id[digits]; digits++) {
+		char c = o->expect_id[digits];
+
+		id[digits] = c >= 'A' && c <= 'F' ? (char)(c - 'A' + 'a') : c;
+	}
+	id[digits] = 0;
+	if (digits < 64 || o->expect_id[64] || !hex_to_bytes(bytes, id, sizeof(bytes)))
+		return error_set(err, SHARD_E_ARGUMENT, "options: expect_id is '%s'; an id has 64 hex digits",
+				 show(&s, o->expect_id));
+	o->expect_id = id; /* the caller's may go */
+	return SHARD_OK;
+}
+
+/*
+ * The id covers the text of the manifest, and so the SHA-256 of each shard.  It is computed from
+ * the text: an end line could say anything.
+ */
+static int check_id(const struct shard_dataset *ds, const char *id, struct shard_error *err)
+{
+	uint8_t digest[32];
+	char got[65];
+	int rc = manifest_file_check_id(ds->text.text, &ds->text.end, digest, err);
+
+	if (rc)
+		return rc;
+	hex_from_bytes(got, digest, sizeof(digest));
+	return !memcmp(got, id, sizeof(got))
+		       ? SHARD_OK
+		       : error_set(err, SHARD_E_MISMATCH,
+				   "the dataset's id is %s; %s is expected: it is another dataset, or was changed", got,
+				   id);
+}
+
+int shard_dataset_open(struct shard_dataset **out, const char *dir, const struct shard_dataset_options *opt,
+		       struct shard_error *err)
+{
+	struct shard_dataset *ds = mem_zalloc(sizeof(*ds));
+	char id[65];
+	int rc;
+
+	if (!ds)
+		return error_set(err, SHARD_E_MEMORY, "no memory for a dataset");
+	rc = take_options(&ds->o, opt, id, err);
+	if (rc)
+		goto out;
+	ds->dir = mem_text(dir);
+	ds->manifest_path = mem_join(dir, DATASET_MANIFEST);
+	if (!ds->dir || !ds->manifest_path) {
+		rc = error_set(err, SHARD_E_MEMORY, "no memory for a dataset");
+		goto out;
+	}
+	rc = manifest_file_read(&ds->text, ds->manifest_path, err);
+	if (rc)
+		goto out;
+	rc = read_manifest(ds, err);
+	if (!rc && ds->o.expect_id)
+		rc = check_id(ds, id, err);
+	ds->o.expect_id = NULL; /* it was this function's */
+	if (rc) {
+		error_prefix(err, ds->manifest_path);
+		goto out;
+	}
+	*out = ds;
+	ds = NULL;
+out:
+	shard_dataset_close(ds);
+	return rc;
+}
+
+void shard_dataset_close(struct shard_dataset *ds)
+{
+	if (!ds)
+		return;
+	readers_close(&ds->readers);
+	for (uint32_t i = 0; i < SHARD_FIELDS_MAX; i++) {
+		mem_free(ds->moments[i]);
+		mem_free(ds->class_records[i]);
+	}
+	mem_free(ds->part_shard);
+	mem_free(ds->part);
+	mem_free(ds->class_at);
+	mem_free(ds->class_names);
+	mem_free(ds->line);
+	mem_free(ds->first_record);
+	mem_free(ds->text.text);
+	mem_free(ds->manifest_path);
+	mem_free(ds->dir);
+	mem_free(ds);
+}
+
+/* ---- shards ---- */
+
+/* The part of a joined dataset that has a shard; *shard becomes its number there. */
+static struct shard_dataset *part_of(const struct shard_dataset *ds, uint64_t *shard)
+{
+	uint32_t low = 0, high = ds->part_count; /* part_shard[low] <= *shard < part_shard[high] */
+
+	while (high - low > 1) {
+		uint32_t middle = low + (high - low) / 2;
+
+		if (ds->part_shard[middle] <= *shard)
+			low = middle;
+		else
+			high = middle;
+	}
+	*shard -= ds->part_shard[low];
+	return ds->part[low];
+}
+
+/* The line was checked at open; taken apart again it cannot fail. */
+static void parse_entry(const struct shard_dataset *ds, uint64_t idx, struct manifest_shard *out)
+{
+	const char *lf = strchr(ds->line[idx], '\n');
+	struct tokens t = {ds->line[idx], lf, TOKEN_OK, NULL};
+	struct word file = tokens_take(&t, "file");
+
+	memset(out, 0, sizeof(*out));
+	out->file = file.text;
+	out->file_name_bytes = file.bytes;
+	tokens_take(&t, "bytes");
+	out->file_bytes = tokens_number(&t, "bytes", UINT64_MAX);
+	tokens_take(&t, "records");
+	out->record_count = tokens_number(&t, "records", UINT64_MAX);
+	tokens_take(&t, "root");
+	tokens_hash(&t, "root", out->root);
+	tokens_take(&t, "sha256");
+	tokens_hex(&t, "sha256", out->sha256, 32);
+}
+
+/* D2 to D5: is this the shard that the manifest names? */
+static int check_against_manifest(const struct shard_dataset *ds, const struct shard_reader *r,
+				  const struct manifest_shard *want, struct shard_error *err)
+{
+	char got_root[33], want_root[33];
+
+	MUST_OR(SHARD_E_MISMATCH, "D2", r->file_bytes == want->file_bytes,
+		"has %" PRIu64 " bytes; the manifest says %" PRIu64, r->file_bytes, want->file_bytes);
+	manifest_hash_text(got_root, r->pages->root);
+	manifest_hash_text(want_root, want->root);
+	MUST_OR(SHARD_E_MISMATCH, "D3", !memcmp(r->pages->root, want->root, sizeof(want->root)),
+		"is another shard: its root is %s; the manifest says %s", got_root, want_root);
+	MUST_OR(SHARD_E_MISMATCH, "D4", r->pages->record_count == want->record_count,
+		"has %" PRIu64 " records; the manifest says %" PRIu64, r->pages->record_count, want->record_count);
+	MUST_OR(SHARD_E_MISMATCH, "D5", schema_equal(&r->pages->schema, &ds->m.schema),
+		"its groups and fields are not those of the manifest");
+	return SHARD_OK;
+}
+
+static int open_shard(const struct shard_dataset *ds, uint64_t idx, struct shard_reader **out, struct shard_error *err)
+{
+	struct shard_reader_options o = {.size = sizeof(o), .check = ds->o.check, .guard = ds->o.guard};
+	struct shard_error local, *why = err ? err : &local;
+	struct manifest_shard want;
+	struct shard_reader *r = NULL;
+	char name[512], *path;
+	int rc;
+
+	parse_entry(ds, idx, &want);
+	memcpy(name, want.file, want.file_name_bytes); /* at most 401 bytes, M12 */
+	name[want.file_name_bytes] = 0;
+	path = mem_join(ds->dir, name);
+	if (!path)
+		return error_set(err, SHARD_E_MEMORY, "no memory for a path");
+	rc = shard_reader_open(&r, path, &o, why);
+	if (rc == SHARD_E_IO && why->os_code == ENOENT) {
+		rc = invariant_broken(err, SHARD_E_MISMATCH, "D1",
+				      "the manifest names it, but the file does not exist");
+		error_prefix(err, path);
+	} else if (!rc) {
+		rc = check_against_manifest(ds, r, &want, err);
+		if (rc)
+			error_prefix(err, path);
+	}
+	mem_free(path);
+	if (rc) {
+		shard_reader_close(r);
+		return rc;
+	}
+	reader_share_schema(&r, &ds->m.schema);
+	*out = r;
+	return SHARD_OK;
+}
+
+int dataset_open_shard(const struct shard_dataset *ds, uint64_t idx, struct shard_reader **out, struct shard_error *err)
+{
+	while (ds->part_count)
+		ds = part_of(ds, &idx);
+	return open_shard(ds, idx, out, err);
+}
+
+static int check_shard_idx(const struct shard_dataset *ds, uint64_t idx, struct shard_error *err)
+{
+	struct shown s;
+
+	return idx < ds->m.shard_count
+		       ? SHARD_OK
+		       : error_set(err, SHARD_E_ARGUMENT, "%s: there is no shard %" PRIu64 "; the dataset has %" PRIu64,
+				   show(&s, ds->dir), idx, ds->m.shard_count);
+}
+
+int shard_dataset_open_reader(const struct shard_dataset *ds, uint64_t idx, struct shard_reader **out,
+			      struct shard_error *err)
+{
+	int rc = check_shard_idx(ds, idx, err);
+
+	return rc ? rc : dataset_open_shard(ds, idx, out, err);
+}
+
+int dataset_use_shard(struct shard_dataset *ds, uint64_t idx, struct shard_reader **out, struct shard_error *err)
+{
+	struct shard_error local, *why = err ? err : &local;
+	struct shard_reader *r = readers_use(&ds->readers, idx);
+	int rc;
+
+	*out = r;
+	if (r)
+		return SHARD_OK;
+	readers_make_room(&ds->readers, false);
+	rc = dataset_open_shard(ds, idx, &r, why);
+	if (rc == SHARD_E_IO && why->os_code == ENOMEM && readers_make_room(&ds->readers, true))
+		rc = dataset_open_shard(ds, idx, &r, why);
+	if (!rc) /* no lock: two threads may open it, and one of them throws it away */
+		*out = readers_add(&ds->readers, idx, r);
+	return rc;
+}
+
+int shard_dataset_reader(struct shard_dataset *ds, uint64_t idx, struct shard_reader **out, struct shard_error *err)
+{
+	unsigned entered;
+	int rc = check_shard_idx(ds, idx, err);
+
+	if (rc)
+		return rc;
+	*out = readers_kept(&ds->readers, idx);
+	if (*out)
+		return SHARD_OK;
+	entered = readers_enter(&ds->readers);
+	do
+		rc = dataset_use_shard(ds, idx, out, err);
+	while (!rc && !readers_keep(&ds->readers, idx, *out)); /* it was closed again meanwhile */
+	readers_leave(&ds->readers, entered);
+	return rc;
+}
+
+int shard_dataset_entry(const struct shard_dataset *ds, uint64_t idx, struct shard_entry *out, struct shard_error *err)
+{
+	struct manifest_shard m;
+	int rc = check_shard_idx(ds, idx, err);
+
+	if (rc)
+		return rc;
+	if (ds->part_count) {
+		ds = part_of(ds, &idx);
+		return shard_dataset_entry(ds, idx, out, err);
+	}
+	parse_entry(ds, idx, &m);
+	*out = (struct shard_entry){.file = m.file,
+				    .file_name_bytes = (uint32_t)m.file_name_bytes,
+				    .file_bytes = m.file_bytes,
+				    .record_count = m.record_count,
+				    .first_record = ds->first_record[idx]};
+	memcpy(out->root, m.root, sizeof(out->root));
+	memcpy(out->sha256, m.sha256, sizeof(out->sha256));
+	return SHARD_OK;
+}
+
+uint64_t dataset_shard_of(const struct shard_dataset *ds, uint64_t idx)
+{
+	uint64_t low = 0, high = ds->m.shard_count; /* first[low] <= idx < first[high] */
+
+	while (high - low > 1) {
+		uint64_t middle = low + (high - low) / 2;
+
+		if (ds->first_record[middle] <= idx)
+			low = middle;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+/* ---- what it is ---- */
+
+void dataset_id(const struct shard_dataset *ds, char id[65])
+{
+	hex_from_bytes(id, ds->text.end.sha256, sizeof(ds->text.end.sha256));
+}
+
+uint64_t dataset_totals(const struct shard_dataset *ds, uint64_t *units, uint64_t *bytes)
+{
+	*units = *bytes = 0;
+	for (uint64_t i = 0; i < ds->m.shard_count; i++) {
+		uint64_t records = ds->first_record[i + 1] - ds->first_record[i];
+		struct shard_entry e;
+
+		for (uint32_t g = 0; g < ds->m.schema.group_count; g++)
+			*units += ceil_div(records, ds->m.schema.group[g].unit_records);
+		if (!shard_dataset_entry(ds, i, &e, NULL))
+			*bytes += e.file_bytes;
+	}
+	return ds->m.shard_count;
+}

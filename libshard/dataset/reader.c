@@ -1,0 +1,371 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * reader.c - open a shard, and check its tables, units and chunks
+ *
+ * Opening reads two pages and maps the rest.  A record is checked with its unit, when first used;
+ * the table that holds the unit's hash is checked before that, once.
+ */
+#include "libshard/dataset/reader.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "libshard/base/bytes.h"
+#include "libshard/base/error.h"
+#include "libshard/base/mem.h"
+#include "libshard/base/options.h"
+#include "libshard/dataset/outline.h"
+#include "libshard/format/checksum.h"
+#include "libshard/format/codec.h"
+#include "libshard/format/invariant.h"
+#include "libshard/format/tables.h"
+#include "libshard/io/file.h"
+#include "libshard/io/guard.h"
+#include "shard_pack.h"
+
+#define PAGE_BYTES 4096u /* what the kernel reads at least */
+
+static void find_tables(struct shard_reader *r)
+{
+	for (uint32_t g = 0; g < r->pages->schema.group_count; g++) {
+		const struct shard_group *s = &r->pages->schema.group[g];
+		const struct section *data = pages_find(r->pages, SHARD_SECTION_DATA, g);
+		const struct section *leaf = pages_find(r->pages, SHARD_SECTION_HASH, g);
+		const struct section *index = pages_find(r->pages, SHARD_SECTION_CIDX, g);
+
+		r->group[g].stride = s->stride;
+		r->group[g].unit_records = s->unit_records;
+		r->group[g].compressed = s->codec != SHARD_RAW;
+		r->group[g].data = data ? r->map + data->offset : NULL;
+		r->group[g].leaf = leaf ? r->map + leaf->offset : NULL;
+		r->group[g].index = index ? (const void *)(r->map + index->offset) : NULL;
+	}
+}
+
+int reader_open_as(struct shard_reader **out, const char *path, const char *shown_path,
+		   const struct shard_reader_options *opt, struct shard_error *err)
+{
+	struct shard_reader_options o;
+	struct shard_reader *r;
+	const void *map = NULL;
+	int fd = -1, rc = options_take(&o, sizeof(o), opt, err);
+
+	if (rc)
+		return rc;
+	if (o.check > SHARD_CHECK_FIRST || o.guard > SHARD_GUARD_OFF)
+		return error_set(err, SHARD_E_ARGUMENT, "options: check is %u, guard %u; must be at most 3 and 2",
+				 o.check, o.guard);
+	r = mem_zalloc(sizeof(*r) + SHARD_GROUPS_MAX * sizeof(r->group[0]));
+	if (!r)
+		return error_set(err, SHARD_E_MEMORY, "no memory for a reader");
+	r->check = o.check;
+	r->guard = o.guard != SHARD_GUARD_OFF;
+	r->path = mem_text(shown_path);
+	r->pages = mem_zalloc(sizeof(*r->pages));
+	if (!r->path || !r->pages) {
+		rc = error_set(err, SHARD_E_MEMORY, "no memory for a reader");
+		goto out;
+	}
+	if (r->guard && !guard_install()) {
+		rc = error_set(err, SHARD_E_IO,
+			       "the system refuses a handler for SIGBUS; open with guard set to SHARD_GUARD_OFF");
+		goto out;
+	}
+	rc = file_open(path, &fd, &r->file_bytes, &r->inode, err);
+	if (!rc)
+		rc = outline_read_pages(r->pages, fd, r->file_bytes, r->path, err);
+	if (!rc)
+		rc = file_map(fd, r->file_bytes, r->path, &map, err);
+	if (rc)
+		goto out;
+	r->map = map;
+	r->schema = &r->pages->schema;
+	atomic_init(&r->changed_ns, file_changed_ns(fd, path, r->inode));
+	find_tables(r);
+	*out = r;
+	r = NULL;
+out:
+	file_close(fd);
+	shard_reader_close(r);
+	return rc;
+}
+
+int shard_reader_open(struct shard_reader **out, const char *path, const struct shard_reader_options *opt,
+		      struct shard_error *err)
+{
+	return reader_open_as(out, path, path, opt, err);
+}
+
+void shard_reader_close(struct shard_reader *r)
+{
+	if (!r)
+		return;
+	for (uint32_t g = 0; r->schema && g < r->schema->group_count; g++)
+		mem_free((void *)atomic_load(&r->group[g].seen));
+	file_unmap(r->map, r->file_bytes);
+	mem_free(r->pages);
+	mem_free(r->path);
+	mem_free(r);
+}
+
+void reader_share_schema(struct shard_reader **r, const struct shard_schema *schema)
+{
+	size_t bytes = offsetof(struct pages, section) + (*r)->pages->section_count * sizeof((*r)->pages->section[0]);
+	struct pages *pages = mem_resize((*r)->pages, 1, bytes);
+	struct shard_reader *shorter;
+
+	if (pages) /* where it cannot be made shorter it stays as long as it is */
+		(*r)->pages = pages;
+	(*r)->schema = schema;
+	shorter = mem_resize(*r, 1, sizeof(**r) + schema->group_count * sizeof((*r)->group[0]));
+	if (shorter)
+		*r = shorter;
+}
+
+uint64_t reader_unit_count(const struct shard_reader *r, uint32_t group)
+{
+	return ceil_div(r->pages->record_count, r->group[group].unit_records);
+}
+
+uint64_t reader_unit_bytes(const struct shard_reader *r, uint32_t group, uint64_t unit)
+{
+	const struct reader_group *g = &r->group[group];
+	uint64_t first = unit * g->unit_records;
+
+	return min_u64(g->unit_records, r->pages->record_count - first) * g->stride;
+}
+
+const uint8_t *reader_section_bytes(const struct shard_reader *r, const struct section *s)
+{
+	return r->map + s->offset;
+}
+
+struct hash_job {
+	const void *data;
+	size_t bytes;
+	struct hash128 hash;
+};
+
+static void hash_work(void *context)
+{
+	struct hash_job *job = context;
+
+	job->hash = checksum128(job->data, job->bytes);
+}
+
+int reader_cut(const struct shard_reader *r, struct shard_error *err)
+{
+	struct shown s;
+
+	return error_set(err, SHARD_E_IO,
+			 "%s: its bytes cannot be read any more (the file was cut while in use, or its disk fails)",
+			 show(&s, r->path));
+}
+
+int reader_guarded_brief(const struct shard_reader *r, void (*work)(void *), void *context, struct shard_error *err)
+{
+	if (!r->guard) {
+		work(context);
+		return SHARD_OK;
+	}
+	return guard_run(r->map, r->file_bytes, work, context) ? SHARD_OK : reader_cut(r, err);
+}
+
+int reader_guarded(const struct shard_reader *r, void (*work)(void *), void *context, struct shard_error *err)
+{
+	if (r->guard)
+		guard_ask();
+	return reader_guarded_brief(r, work, context, err);
+}
+
+int reader_check_section(struct shard_reader *r, const struct section *s, struct shard_error *err)
+{
+	unsigned bit = 1u << (s - r->pages->section);
+	struct hash_job job = {r->map + s->offset, s->bytes, {{0}}};
+	int rc;
+
+	if (atomic_load_explicit(&r->sections_checked, memory_order_acquire) & bit)
+		return SHARD_OK;
+	file_will_need(job.data, job.bytes);
+	rc = reader_guarded(r, hash_work, &job, err);
+	if (rc)
+		return rc;
+	rc = outline_check_hash(s, job.hash.b, err);
+	if (rc) {
+		error_prefix(err, r->path);
+		return rc;
+	}
+	atomic_fetch_or_explicit(&r->sections_checked, bit, memory_order_release);
+	return SHARD_OK;
+}
+
+int reader_check_tables(struct shard_reader *r, uint32_t group, struct shard_error *err)
+{
+	struct reader_group *g = &r->group[group];
+	const struct section *leaf = pages_find(r->pages, SHARD_SECTION_HASH, group);
+	const struct section *index = pages_find(r->pages, SHARD_SECTION_CIDX, group);
+	int rc;
+
+	if (atomic_load_explicit(&g->tables_checked, memory_order_acquire))
+		return SHARD_OK;
+	rc = leaf ? reader_check_section(r, leaf, err) : SHARD_OK;
+	if (!rc && index)
+		rc = reader_check_section(r, index, err);
+	if (!rc)
+		atomic_store_explicit(&g->tables_checked, true, memory_order_release);
+	return rc;
+}
+
+_Atomic uint64_t *reader_seen(struct shard_reader *r, uint32_t group)
+{
+	struct reader_group *g = &r->group[group];
+	_Atomic uint64_t *bits = atomic_load_explicit(&g->seen, memory_order_acquire), *none = NULL;
+
+	if (bits)
+		return bits;
+	bits = mem_array((size_t)ceil_div(reader_unit_count(r, group), 64), sizeof(*bits));
+	if (bits && !atomic_compare_exchange_strong(&g->seen, &none, bits)) {
+		mem_free((void *)bits);
+		bits = none; /* another thread was first */
+	}
+	return bits;
+}
+
+void reader_ask_for_regions(struct shard_reader *r)
+{
+	if (atomic_exchange(&r->has_regions, true))
+		return;
+	for (uint32_t g = 0; g < r->schema->group_count; g++) {
+		uint64_t begin, end;
+
+		if (r->group[g].compressed || !r->group[g].data)
+			continue;
+		begin = align_up(reader_raw_begin(r, g), READER_REGION_BYTES);
+		end = reader_raw_end(r, g) / READER_REGION_BYTES * READER_REGION_BYTES;
+		if (begin < end)
+			file_ask_for_huge_pages(r->map + begin, (size_t)(end - begin));
+	}
+}
+
+static void forget_units(struct shard_reader *r, uint32_t group, uint64_t first, uint64_t last)
+{
+	_Atomic uint64_t *seen = atomic_load_explicit(&r->group[group].seen, memory_order_acquire);
+
+	if (r->check != SHARD_CHECK_DEVICE || !seen)
+		return;
+	last = min_u64(last, reader_unit_count(r, group) - 1);
+	for (uint64_t end, unit = first; unit <= last; unit = end) {
+		uint64_t bits = UINT64_MAX << (unit & 63);
+
+		end = (unit | 63) + 1;
+		if (end > last + 1)
+			bits &= UINT64_MAX >> (63 - (last & 63));
+		atomic_fetch_and_explicit(&seen[unit / 64], ~bits, memory_order_relaxed);
+	}
+}
+
+void reader_forget_bytes(struct shard_reader *r, uint32_t group, uint64_t begin, uint64_t end)
+{
+	const struct reader_group *g = &r->group[group];
+	uint64_t from = reader_raw_begin(r, group), unit_bytes = g->stride * g->unit_records;
+
+	begin = begin > from ? begin - from : 0;
+	end = min_u64(end, reader_raw_end(r, group)) - from;
+	if (begin < end)
+		forget_units(r, group, begin / unit_bytes, (end - 1) / unit_bytes);
+}
+
+/* A unit of a raw group is as long as its records; stored chunks can be short. */
+void reader_forget(struct shard_reader *r, uint32_t group, uint64_t first, uint64_t count)
+{
+	const struct reader_group *g = &r->group[group];
+	uint64_t together = atomic_load(&r->has_regions) ? READER_REGION_BYTES : PAGE_BYTES, begin, end;
+
+	if (g->compressed) {
+		uint64_t margin = PAGE_BYTES / SHARD_CHUNK_ALIGN, unit = first / g->unit_records;
+
+		forget_units(r, group, unit > margin ? unit - margin : 0,
+			     (first + count - 1) / g->unit_records + margin);
+		return;
+	}
+	begin = reader_raw_begin(r, group) + first * g->stride;
+	end = begin + count * g->stride;
+	reader_forget_bytes(r, group, begin / together * together, align_up(end, together));
+}
+
+void reader_forget_group(struct shard_reader *r, uint32_t group)
+{
+	struct reader_group *g = &r->group[group];
+	_Atomic uint64_t *seen = atomic_load_explicit(&g->seen, memory_order_acquire);
+	uint64_t words = ceil_div(reader_unit_count(r, group), 64);
+
+	if (r->check != SHARD_CHECK_DEVICE || !seen || !atomic_exchange(&g->has_seen, false))
+		return;
+	for (uint64_t i = 0; i < words; i++)
+		atomic_store_explicit(&seen[i], 0, memory_order_relaxed);
+}
+
+void reader_forget_all(struct shard_reader *r)
+{
+	for (uint32_t g = 0; g < r->schema->group_count; g++)
+		reader_forget_group(r, g);
+}
+
+void reader_look_for_changes(struct shard_reader *r, int fd)
+{
+	uint64_t now = r->check == SHARD_CHECK_DEVICE ? file_changed_ns(fd, r->path, r->inode) : 0;
+
+	if (!now || atomic_load(&r->changed_ns) == now)
+		return;
+	reader_forget_all(r);
+	atomic_store(&r->changed_ns, now);
+}
+
+int reader_check_hash(const struct shard_reader *r, uint32_t group, uint64_t unit, uint64_t got,
+		      struct shard_error *err)
+{
+	const struct reader_group *g = &r->group[group];
+	uint64_t first = unit * g->unit_records, want = load64(g->leaf + 8 * unit);
+
+	MUST("I44", got == want,
+	     "unit %" PRIu64 " of group %u (records %" PRIu64 " to %" PRIu64 "): its hash is %016" PRIx64
+	     ", the table says %016" PRIx64 ": the bytes are damaged",
+	     unit, group, first, first + reader_unit_bytes(r, group, unit) / g->stride - 1, got, want);
+	return SHARD_OK;
+}
+
+int reader_check_unit(const struct shard_reader *r, uint32_t group, uint64_t unit, const void *decoded,
+		      struct shard_error *err)
+{
+	return reader_check_hash(r, group, unit, checksum64(decoded, reader_unit_bytes(r, group, unit)), err);
+}
+
+int reader_chunk(const struct shard_reader *r, uint32_t group, uint64_t idx, struct chunk *out, struct shard_error *err)
+{
+	const struct disk_chunk *entry = &r->group[group].index[idx];
+
+	return chunk_decode(r->pages, r->schema, group, idx, entry, idx ? entry - 1 : NULL, out, err);
+}
+
+int reader_decode_chunk(const struct shard_reader *r, uint32_t group, uint64_t idx, const struct chunk *c,
+			const void *stored, bool check, void *dst, struct shard_error *err)
+{
+	const struct codec *codec = codec_find(r->schema->group[group].codec);
+
+	if (check) {
+		uint64_t got = checksum64(stored, c->padded_bytes);
+
+		MUST("I46", got == c->stored_hash,
+		     "chunk %" PRIu64 " of group %u (%u bytes at %" PRIu64
+		     "): the hash of its stored bytes is %016" PRIx64 ", the index says %016" PRIx64,
+		     idx, group, c->padded_bytes, c->offset, got, c->stored_hash);
+	}
+	if (!c->is_lz4) {
+		memcpy(dst, stored, c->decoded_bytes);
+		return SHARD_OK;
+	}
+	MUST("I47", codec && codec->decode(stored, c->stored_bytes, dst, c->decoded_bytes) == SHARD_OK,
+	     "chunk %" PRIu64 " of group %u: %u stored bytes do not decode to %u", idx, group, c->stored_bytes,
+	     c->decoded_bytes);
+	return SHARD_OK;
+}

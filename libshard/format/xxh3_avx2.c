@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * xxh3_avx2.c - XXH3 with AVX2
+ */
+#include "libshard/format/xxh3.h"
+
+#if defined(__x86_64__)
+
+/* What these declare is for all; only what follows them is compiled for the other processor. */
+#include <immintrin.h>
+#include <stdlib.h>
+#include <string.h>
+
+#if defined(__clang__)
+#pragma clang attribute push(__attribute__((target("avx2"))), apply_to = function)
+#else
+#pragma GCC push_options
+#pragma GCC target("avx2")
+#endif
+
+#define XXH_VECTOR XXH_AVX2
+#include "libshard/format/xxh3_code.h"
+
+#if defined(__clang__)
+#pragma clang attribute pop
+#else
+#pragma GCC pop_options
+#endif
+
+static const struct xxh3 functions = {"AVX2", XXH3_FUNCTIONS};
+const struct xxh3 *const xxh3_avx2 = &functions;
+
+#else
+
+const struct xxh3 *const xxh3_avx2 = NULL;
+
+#endif

@@ -1,0 +1,370 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * pool.c - see pool.h
+ */
+#include "libshard/gpu/pool.h"
+
+#include "libshard/base/bytes.h"
+#include "libshard/base/clock.h"
+#include "libshard/base/error.h"
+#include "libshard/base/mem.h"
+#include "libshard/feed/feed.h"
+#include "libshard/gpu/device_copy.h"
+
+/* ---- life ---- */
+
+static int open_order(struct pool_order *o, const struct order_params *params, struct shard_error *err)
+{
+	o->table = mem_array(order_table_entries(params), sizeof(*o->table));
+	return o->table ? SHARD_OK : error_set(err, SHARD_E_MEMORY, "no memory for the order of an epoch");
+}
+
+/* Open the feed of runs.  Its steps are slabs. */
+static int open_feed(struct pool *p, struct feed **out, struct shard_error *err)
+{
+	const struct order_share *share = &p->plan.share;
+	struct steps steps = {
+		.params = p->steps.params, .share = share, .selection = p->o.selection, .is_held = p->plan.is_held};
+
+	steps.rank = (struct order_rank){.record_count = order_share_rows(share),
+					 .batch_records = p->plan.slab_rows,
+					 .world = 1,
+					 .last = ORDER_KEEP};
+	return feed_open(out, p->ds, &p->o, &p->plan.slab, NULL, &steps, err);
+}
+
+static int open_parts(struct pool *p, struct shard_error *err)
+{
+	struct feed *feed = NULL;
+	int rc = pool_plan(&p->plan, &p->o, p->layout, &p->steps, err);
+
+	if (!rc)
+		rc = open_feed(p, &feed, err);
+	if (!rc)
+		rc = slabs_open(&p->slabs, &p->plan, feed, p->batches, err);
+	if (!rc)
+		rc = pool_gather_open(&p->gather, &p->plan, p->layout, &p->slabs, err);
+	for (int i = 0; !rc && i < 2; i++)
+		rc = open_order(&p->order[i], &p->steps.params, err);
+	return rc;
+}
+
+int pool_open(struct pool **out, struct shard_dataset *ds, const struct shard_loader_options *o,
+	      const struct layout *layout, const struct steps *steps, struct device_slots *batches,
+	      struct shard_error *err)
+{
+	struct pool *p = mem_zalloc(sizeof(*p));
+	int rc;
+
+	if (!p)
+		return error_set(err, SHARD_E_MEMORY, "no memory for a pool");
+	p->ds = ds;
+	p->o = *o;
+	p->layout = layout;
+	p->steps = *steps;
+	p->steps.selection = NULL; /* slabs have the records; a batch finds them by the numbers of the order */
+	p->batches = batches;
+	rc = open_parts(p, err);
+	if (rc) {
+		pool_close(p, false);
+		return rc;
+	}
+	*out = p;
+	return SHARD_OK;
+}
+
+void pool_close(struct pool *p, bool inherited)
+{
+	const struct cuda_device *cuda;
+	bool entered;
+
+	if (!p)
+		return;
+	cuda = p->batches->cuda; /* NULL: the pool has nothing on a GPU */
+	entered = cuda && !inherited && !cuda_enter(cuda, NULL);
+	pool_gather_close(&p->gather, inherited);
+	slabs_close(&p->slabs, inherited);
+	if (entered)
+		cuda_leave(cuda, SHARD_OK, NULL);
+	mem_free(p->order[0].table);
+	mem_free(p->order[1].table);
+	mem_free(p);
+}
+
+/* Wait for kernels that read slabs. */
+static int finish_batches(struct pool *p, struct shard_error *err)
+{
+	int rc;
+
+	if (!p->batches->slot_count)
+		return SHARD_OK;
+	rc = cuda_enter(p->batches->cuda, err);
+	return rc ? rc : cuda_leave(p->batches->cuda, device_slots_finish(p->batches, false, err), err);
+}
+
+int pool_adopt(struct pool **p, const struct order_params *params, struct shard_error *err)
+{
+	struct pool *before = *p, *after = NULL;
+	const struct ring *ring = &before->slabs.feed->ring;
+	struct steps steps = before->steps;
+	int rc;
+
+	steps.params = *params;
+	steps.params.epoch = 0;
+	rc = pool_open(&after, before->ds, &before->o, before->layout, &steps, before->batches, err);
+	if (!rc && ring->lent)
+		rc = feed_use_memory(after->slabs.feed, ring->lent, ring_bytes(ring), err);
+	if (!rc)
+		rc = finish_batches(before, err);
+	if (rc) {
+		pool_close(after, false);
+		return rc;
+	}
+	after->gather.kernel = before->gather.kernel;
+	before->gather.kernel.module = NULL; /* it belongs to the new pool now */
+	pool_close(before, false);
+	*p = after;
+	return SHARD_OK;
+}
+
+void pool_move(struct pool *p, struct place to)
+{
+	p->claim = to;
+	p->is_started = false;
+}
+
+/* ---- what a batch needs ---- */
+
+static const struct order *order_of(struct pool *p, uint64_t epoch)
+{
+	struct pool_order *o = &p->order[epoch % 2];
+	struct order_params params = steps_params(&p->steps, epoch);
+
+	if (!o->made || o->epoch != epoch)
+		order_init(&o->order, &params, o->table); /* cannot fail: they were checked */
+	o->made = true;
+	o->epoch = epoch;
+	return &o->order;
+}
+
+/* The rows [first, end) of the share: all bands that the batch of the claim has a record of. */
+static void span_of(struct pool *p, uint64_t *first, uint64_t *end)
+{
+	const struct order *o = order_of(p, p->claim.epoch);
+	const struct order_share *share = &p->plan.share;
+	struct order_rank rank = steps_rank(&p->steps, &p->claim);
+	uint32_t rows = order_rank_rows(&rank, p->claim.step);
+	uint64_t position, unused;
+	bool padded;
+
+	position = order_rank_position(&rank, p->claim.step, 0, &padded);
+	if (padded)
+		*first = share->whole_rows;
+	else
+		order_share_band(share, o, position, first, &unused);
+	position = order_rank_position(&rank, p->claim.step, rows - 1, &padded);
+	if (padded)
+		*end = order_share_rows(share);
+	else
+		order_share_band(share, o, position, &unused, end);
+	if (padded && p->plan.is_held)
+		*first = 0; /* the records that pad are the first of the epoch */
+}
+
+/* The slabs of these rows, by number.  A pool that holds everything numbers them otherwise. */
+static void slabs_of_claim(struct pool *p, uint64_t *first, uint64_t *end)
+{
+	uint64_t first_row, end_row;
+
+	span_of(p, &first_row, &end_row);
+	*first = slabs_number(&p->slabs, p->claim.epoch, pool_plan_slab(&p->plan, first_row));
+	*end = slabs_number(&p->slabs, p->claim.epoch, pool_plan_slab_end(&p->plan, end_row));
+}
+
+/* The batch of the claim needs slabs below this number. */
+static uint64_t slabs_needed(struct pool *p)
+{
+	const struct slabs *s = &p->slabs;
+	uint64_t first, end;
+
+	if (!p->plan.is_held) {
+		slabs_of_claim(p, &first, &end);
+		return end;
+	}
+	/* The first epoch gets its slabs in its own order. */
+	span_of(p, &first, &end);
+	if (p->claim.epoch == s->origin_epoch && pool_plan_slab(&p->plan, first) >= s->origin_slab)
+		return pool_plan_slab_end(&p->plan, end) - s->origin_slab;
+	return p->plan.epoch_slabs;
+}
+
+/* ---- fetching ---- */
+
+/* Begin to fetch slabs, from the first one that the claim needs. */
+static int start(struct pool *p, struct shard_error *err)
+{
+	uint64_t first, end;
+	int rc;
+
+	p->claim = steps_next(&p->steps, p->claim);
+	if (p->plan.is_held && p->slabs.feed->cursor.owner) {
+		slabs_retry(&p->slabs); /* the rest is there, or on its way */
+		return SHARD_OK;
+	}
+	rc = pool_gather_begin(&p->gather, err);
+	if (rc)
+		return rc;
+	span_of(p, &first, &end);
+	rc = slabs_start(&p->slabs, p->claim.epoch, pool_plan_slab(&p->plan, first), err);
+	if (!rc && p->plan.is_held)
+		pool_gather_find_homes(&p->gather, order_of(p, p->claim.epoch));
+	return rc;
+}
+
+/* Prepare for the claim: begin to fetch, give slabs back, and tell how many it needs. */
+static int prepare(struct pool *p, uint64_t *needed, struct shard_error *err)
+{
+	int rc = p->is_started ? SHARD_OK : start(p, err);
+
+	p->is_started = !rc;
+	if (rc)
+		return rc;
+	p->claim = steps_next(&p->steps, p->claim);
+	rc = slabs_give_back(&p->slabs, err);
+	*needed = rc ? 0 : slabs_needed(p);
+	return rc;
+}
+
+int pool_begin(struct pool *p, struct shard_error *err)
+{
+	uint64_t needed;
+	int rc = prepare(p, &needed, err); /* this settles where the feed starts */
+
+	return rc ? rc : slabs_begin(&p->slabs, err);
+}
+
+/* Fetch what the claim needs, without waiting for the feed.  *has: all of it is there. */
+static int fetch_ahead(struct pool *p, bool *has, struct shard_error *err)
+{
+	uint64_t needed;
+	int rc = prepare(p, &needed, err);
+
+	while (!rc && p->slabs.end < needed && slabs_has_next(&p->slabs))
+		rc = slabs_fetch(&p->slabs, err);
+	*has = !rc && p->slabs.end >= needed;
+	return rc;
+}
+
+/* ---- putting together ---- */
+
+/* Move the claim to the next step, and drop the slabs that no later step needs. */
+static void move_on(struct pool *p)
+{
+	uint64_t first, end;
+
+	p->claim.step++;
+	if (p->plan.is_held)
+		return;
+	if (steps_ended(&p->steps, &p->claim))
+		first = slabs_number(&p->slabs, p->claim.epoch + 1, 0);
+	else
+		slabs_of_claim(p, &first, &end);
+	p->slabs.limit = first;
+}
+
+/* Put the batch of the claim together.  Its slabs are there. */
+static int send(struct pool *p, struct shard_error *err)
+{
+	struct device_slots *o = p->batches;
+	struct device_slot *to = device_slots_find_free(o);
+	const struct order *order = order_of(p, p->claim.epoch);
+	int rc = device_slots_begin(o, to, err);
+
+	to->as.place = p->claim;
+	to->as.rows = steps_fill(&p->steps, order, &p->claim, slot_rows(&to->as));
+	if (!rc)
+		rc = pool_gather_launch(&p->gather, &p->steps, order, to, err);
+	if (!rc)
+		rc = device_slots_end(o, to, err);
+	if (rc)
+		return rc;
+	device_slots_push(o, to);
+	move_on(p);
+	slabs_give_back(&p->slabs, NULL); /* if this fails, it is tried again for the next batch */
+	device_copy_send_ahead(p->slabs.copy);
+	return SHARD_OK;
+}
+
+int pool_next(struct pool *p, struct shard_error *err)
+{
+	uint64_t needed;
+	int rc;
+
+	if (p->batches->queue_count)
+		return SHARD_OK;
+	rc = prepare(p, &needed, err);
+	while (!rc && p->slabs.end < needed)
+		rc = slabs_fetch(&p->slabs, err);
+	return rc ? rc : send(p, err);
+}
+
+void pool_send_ahead(struct pool *p)
+{
+	const struct device_slots *o = p->batches;
+	bool has;
+
+	/* Fetch slabs even if no batch can be put together now. */
+	while (!fetch_ahead(p, &has, NULL) && has && o->queue_count + o->lent_count < o->slot_count)
+		if (send(p, NULL))
+			return;
+}
+
+/* ---- waiting ---- */
+
+/* Would pool_next() return at once? */
+static int look(struct pool *p, bool *answers, struct shard_error *err)
+{
+	const struct cuda_device *cuda = p->batches->cuda;
+	bool has;
+	int rc = cuda_enter(cuda, err);
+
+	if (rc)
+		return rc;
+	*answers = fetch_ahead(p, &has, NULL) || has;
+	return cuda_leave(cuda, SHARD_OK, err);
+}
+
+/* Send the slabs that the feed has ready to the pool. */
+static int send_slabs(struct pool *p, struct shard_error *err)
+{
+	const struct cuda_device *cuda = p->batches->cuda;
+	struct device_copy *copy = p->slabs.copy;
+	uint32_t host;
+	int rc;
+
+	if (feed_has_sound(p->slabs.feed, &host))
+		pins_has(&copy->pins, host); /* waits: before this is known, nothing is sent */
+	rc = cuda_enter(cuda, err);
+	if (rc)
+		return rc;
+	device_copy_send_ahead(copy);
+	return cuda_leave(cuda, SHARD_OK, err);
+}
+
+int pool_wait(struct pool *p, uint64_t timeout_ns, struct shard_error *err)
+{
+	uint64_t begin = clock_now_ns(), gone = 0;
+	bool answers = !p->slabs.copy; /* the feed has not started, so pool_next() has to do that */
+	int rc = answers ? SHARD_OK : look(p, &answers, err);
+
+	while (!rc && !answers) {
+		rc = device_slots_answers(&p->slabs.device_slots) ? SHARD_OK
+								  : feed_wait(p->slabs.feed, timeout_ns - gone, err);
+		if (!rc)
+			rc = send_slabs(p, err);
+		if (!rc)
+			rc = look(p, &answers, err);
+		gone = min_u64(clock_now_ns() - begin, timeout_ns);
+	}
+	return rc;
+}

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * ptx.c - see ptx.h: the files gather.ptx and transform.ptx, byte for byte, with a NUL behind each
+ *
+ * The assembler reads them, so no build needs another tool.  It looks for them where the compiler
+ * looks for our headers.
+ */
+#include "libshard/gpu/ptx.h"
+
+/* A section for each, so that the linker drops one that is not used. */
+#define EMBED(name_)                                               \
+	__asm__(".pushsection .rodata." #name_ "_ptx\n"            \
+		".global " #name_ "_ptx\n"                         \
+		".hidden " #name_ "_ptx\n"                         \
+		".type " #name_ "_ptx, %object\n" #name_ "_ptx:\n" \
+		".incbin \"libshard/gpu/" #name_ ".ptx\"\n"        \
+		".byte 0\n"                                        \
+		".size " #name_ "_ptx, . - " #name_ "_ptx\n"       \
+		".popsection\n")
+
+EMBED(gather);
+EMBED(transform);

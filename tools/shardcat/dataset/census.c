@@ -1,0 +1,294 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * census.c - sums of every field, records of every class, and copies, of a whole dataset or shard
+ *
+ * Records are read in their order, some MiB at a time; what is kept does not grow with them, see
+ * repeats.h.
+ */
+#include "tools/shardcat/dataset/census.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "shard_pack.h"
+#include "tools/common/exit_code.h"
+#include "tools/common/grow.h"
+#include "tools/common/message.h"
+#include "tools/common/progress.h"
+#include "tools/common/signals.h"
+#include "tools/shardcat/dataset/number.h"
+#include "tools/shardcat/dataset/tensor.h"
+
+#define READ_BYTES	 (UINT64_C(4) << 20) /* about so much is asked for at a time */
+#define READ_RECORDS_MAX 4096
+#define CLASSES_MAX	 (UINT64_C(1) << 20) /* labels counted one by one where no classes are recorded */
+
+/* The axis of its channels, or ndim if the field is one channel. */
+static uint32_t channel_axis(const struct shard_field *f)
+{
+	uint32_t axis = f->layout == SHARD_HWC ? 2 : 0;
+
+	if (f->ndim != 3 || (f->layout != SHARD_HWC && f->layout != SHARD_CHW) || (f->ragged_axes >> axis & 1) ||
+	    f->shape[axis] > SUMS_CHANNELS_MAX)
+		return f->ndim;
+	return axis;
+}
+
+static uint32_t channel_count(const struct census *c, const struct shard_field *f)
+{
+	uint32_t axis = channel_axis(f);
+
+	if (f == c->label || f->semantic == SHARD_TEXT)
+		return 0;
+	return axis < f->ndim ? f->shape[axis] : 1;
+}
+
+static int take_recorded(struct census *c, uint32_t field)
+{
+	struct census_field *f = &c->field[field];
+	struct shard_moments m;
+	struct shard_error err;
+	int rc = SHARD_OK;
+
+	for (uint32_t i = 0; i < f->channels && rc == SHARD_OK; i++) {
+		rc = target_moments(c->target, field, i, &m, &err);
+		if (rc == SHARD_OK)
+			sums_of_moments(&f->sums[i], &m);
+	}
+	f->recorded = f->channels && rc == SHARD_OK;
+	return rc < 0 ? fail_of_library(&err) : EXIT_DONE;
+}
+
+static int take_recorded_classes(struct census *c)
+{
+	uint32_t label = (uint32_t)(c->label - c->target->schema->field);
+	uint64_t count = 0, records;
+	struct shard_error err;
+	int rc;
+
+	while ((rc = target_class_records(c->target, label, count, &records, &err)) == SHARD_OK)
+		count++;
+	c->classes_recorded = count > 0;
+	while (!count && target_class_name(c->target, c->class_count))
+		c->class_count++;
+	c->class_count += count;
+	c->class_records = calloc((size_t)c->class_count + 1, sizeof(*c->class_records));
+	if (!c->class_records)
+		return fail(EXIT_IO, "out of memory for %" PRIu64 " classes", c->class_count);
+	for (uint64_t i = 0; i < count && rc >= 0; i++)
+		rc = target_class_records(c->target, label, i, &c->class_records[i], &err);
+	return rc < 0 ? fail_of_library(&err) : EXIT_DONE;
+}
+
+int census_open(struct census *c, struct target *t)
+{
+	int rc = EXIT_DONE;
+
+	c->target = t;
+	c->label = target_label_field(t);
+	for (uint32_t i = 0; i < t->schema->field_count && !rc; i++) {
+		const struct shard_field *f = &t->schema->field[i];
+
+		c->has_content = c->has_content || f != c->label;
+		c->field[i].channels = channel_count(c, f);
+		rc = take_recorded(c, i);
+	}
+	if (!rc && c->label)
+		rc = take_recorded_classes(c);
+	return rc;
+}
+
+void census_close(struct census *c)
+{
+	repeats_close(&c->repeats);
+	free(c->class_records);
+	c->class_records = NULL;
+}
+
+/* ---- reading ---- */
+
+struct reading {
+	struct census_field *field; /* [SHARD_FIELDS_MAX] what the records say */
+	uint64_t *class_records, class_capacity, class_count, other_labels;
+	void *group[SHARD_GROUPS_MAX];
+	uint64_t at_a_time;
+};
+
+static int add_field(struct census *c, struct reading *r, uint32_t field, const struct record *record)
+{
+	const struct shard_field *f = &c->target->schema->field[field];
+	struct census_field *to = &r->field[field];
+	struct tensor tensor = {.element_count = 1};
+	const uint8_t *data = (const uint8_t *)record->group[f->group] + f->offset;
+	uint64_t count;
+	int rc = EXIT_DONE;
+
+	if (f->kind == SHARD_TENSOR) {
+		for (uint32_t i = 0; i < f->ndim; i++)
+			tensor.element_count *= f->shape[i];
+	} else {
+		rc = tensor_take(c->target, record, f, &tensor);
+		data = tensor.data;
+	}
+	count = tensor.element_count / to->channels;
+	if (!rc && count)
+		sums_add(to->sums, to->channels, f->dtype, data, count, channel_axis(f) == 2);
+	tensor_free(&tensor);
+	return rc;
+}
+
+/* Labels of a dataset without recorded classes make the table grow. */
+static int add_label(struct census *c, struct reading *r, int64_t label)
+{
+	uint64_t old = r->class_count;
+
+	if (!c->class_count && label >= 0 && (uint64_t)label >= old && (uint64_t)label < CLASSES_MAX) {
+		r->class_count = (uint64_t)label + 1;
+		if (!grow(&r->class_records, &r->class_capacity, r->class_count, sizeof(*r->class_records)))
+			return fail(EXIT_IO, "out of memory for %" PRIu64 " classes", r->class_count);
+		memset(r->class_records + old, 0, (size_t)(r->class_count - old) * sizeof(*r->class_records));
+	}
+	if (label >= 0 && (uint64_t)label < r->class_count)
+		r->class_records[label]++;
+	else
+		r->other_labels++;
+	return EXIT_DONE;
+}
+
+static int add_record(struct census *c, struct reading *r, uint64_t idx, const struct record *record)
+{
+	const struct shard_schema *schema = c->target->schema;
+	struct content_hash of[SHARD_FIELDS_MAX], content;
+	uint32_t count = 0;
+	int64_t label = 0;
+	int rc = EXIT_DONE;
+
+	for (uint32_t i = 0; i < schema->field_count && !rc; i++) {
+		const struct shard_field *f = &schema->field[i];
+		const uint8_t *data = (const uint8_t *)record->group[f->group] + f->offset;
+
+		if (f == c->label) {
+			label = number_integer(f->dtype, data);
+			rc = add_label(c, r, label);
+			continue;
+		}
+		shard_xxh128(data, (size_t)f->bytes, of[count++].bytes);
+		if (r->field[i].channels)
+			rc = add_field(c, r, i, record);
+	}
+	if (rc || !c->has_content)
+		return rc;
+	shard_xxh128(of, count * sizeof(of[0]), content.bytes);
+	return repeats_add(&c->repeats, &content, idx, label);
+}
+
+static int add_block(struct census *c, struct reading *r, uint64_t first, uint64_t count)
+{
+	const struct shard_schema *schema = c->target->schema;
+	struct record record = {.idx = 0};
+	int rc = EXIT_DONE;
+
+	for (uint32_t g = 0; g < schema->group_count && !rc; g++)
+		rc = target_read(c->target, g, first, count, r->group[g]);
+	for (uint64_t i = 0; i < count && !rc; i++) {
+		for (uint32_t g = 0; g < schema->group_count; g++)
+			record.group[g] = (uint8_t *)r->group[g] + i * schema->group[g].stride;
+		record.idx = first + i;
+		rc = add_record(c, r, first + i, &record);
+	}
+	return rc;
+}
+
+static int reading_open(struct reading *r, const struct census *c)
+{
+	const struct shard_schema *schema = c->target->schema;
+	uint64_t bytes = 1;
+	bool enough;
+
+	for (uint32_t g = 0; g < schema->group_count; g++)
+		bytes += schema->group[g].stride;
+	r->at_a_time = READ_BYTES / bytes < READ_RECORDS_MAX ? READ_BYTES / bytes + 1 : READ_RECORDS_MAX;
+	r->class_count = c->class_count;
+	r->class_capacity = r->class_count + 1;
+	r->class_records = calloc((size_t)r->class_capacity, sizeof(*r->class_records));
+	r->field = calloc(SHARD_FIELDS_MAX, sizeof(*r->field));
+	enough = r->class_records && r->field;
+	for (uint32_t g = 0; g < schema->group_count; g++) {
+		r->group[g] = malloc((size_t)(r->at_a_time * schema->group[g].stride) + 1);
+		enough = enough && r->group[g];
+	}
+	if (!enough)
+		return fail(EXIT_IO, "out of memory for %" PRIu64 " records of %" PRIu64 " bytes", r->at_a_time, bytes);
+	for (uint32_t i = 0; i < schema->field_count; i++)
+		r->field[i].channels = c->field[i].channels;
+	return EXIT_DONE;
+}
+
+static void reading_close(struct reading *r)
+{
+	for (uint32_t g = 0; g < SHARD_GROUPS_MAX; g++)
+		free(r->group[g]);
+	free(r->class_records);
+	free(r->field);
+}
+
+/* What was recorded must be what was read; then what was read says more. */
+static int settle(struct census *c, struct reading *r)
+{
+	for (uint32_t i = 0; i < c->target->schema->field_count; i++) {
+		for (uint32_t k = 0; k < c->field[i].channels && c->field[i].recorded; k++) {
+			const struct sums *was = &c->field[i].sums[k], *is = &r->field[i].sums[k];
+
+			if (was->count != is->count || was->sum != is->sum || was->squares != is->squares)
+				return fail(EXIT_BAD,
+					    "%s: field %s, channel %" PRIu32 ": the recorded sums differ "
+					    "from the sums of the records",
+					    c->target->path, c->target->schema->field[i].name, k);
+		}
+		r->field[i].recorded = c->field[i].recorded;
+		c->field[i] = r->field[i];
+	}
+	for (uint64_t i = 0; c->classes_recorded && i < c->class_count; i++)
+		if (c->class_records[i] != r->class_records[i])
+			return fail(EXIT_BAD,
+				    "%s: class %" PRIu64 " has %" PRIu64 " records; the recorded number is "
+				    "%" PRIu64,
+				    c->target->path, i, r->class_records[i], c->class_records[i]);
+	if (c->label) {
+		free(c->class_records);
+		c->class_records = r->class_records;
+		r->class_records = NULL;
+	}
+	c->class_count = r->class_count;
+	c->other_labels = r->other_labels;
+	c->has_read = true;
+	return EXIT_DONE;
+}
+
+int census_read(struct census *c, uint64_t memory_bytes)
+{
+	struct reading r = {0};
+	struct progress progress;
+	uint64_t total = c->target->record_count;
+	int rc = reading_open(&r, c);
+
+	if (!rc && c->has_content)
+		rc = repeats_open(&c->repeats, total, memory_bytes);
+	progress_start(&progress, "reading", "records", total);
+	for (uint64_t first = 0, now; first < total && !rc; first += now) {
+		now = total - first < r.at_a_time ? total - first : r.at_a_time;
+		rc = add_block(c, &r, first, now);
+		progress_add(&progress, now, 0, 0);
+		progress_tick(&progress);
+		if (!rc && interrupted())
+			rc = EXIT_INTERRUPTED;
+	}
+	progress_abandon(&progress);
+	if (!rc && c->has_content)
+		rc = repeats_count(&c->repeats);
+	if (!rc)
+		rc = settle(c, &r);
+	reading_close(&r);
+	return rc;
+}

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * decode_gif_stub.c - a build without giflib: GIFs are called by their name
+ */
+#include "shard_pack.h"
+#include "tools/shardpack/images/decode_optional.h"
+
+enum decode_status gif_run(struct decoder *d, const uint8_t *bytes, size_t size, struct image *out,
+			   struct decode_verdict *v)
+{
+	(void)d;
+	(void)bytes;
+	(void)size;
+	(void)out;
+	return decode_bad(v, SHARD_MISS_UNSUPPORTED,
+			  "is a GIF, and this shardpack was built without giflib; install that and build anew, or "
+			  "convert it to PNG");
+}
+
+const char *decoder_gif_version(void)
+{
+	return NULL;
+}

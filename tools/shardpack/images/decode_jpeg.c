@@ -1,0 +1,424 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * decode_jpeg.c - JPEG to RGB through libjpeg-turbo's classic API
+ *
+ * The library's defaults throughout (accurate integer IDCT, fancy upsampling), because those
+ * are Pillow's; read to the end-of-image marker, because damage in the tail counts too.  Of
+ * an image that is wanted in part, the rest is parsed but not made into pixels.
+ *
+ * Each image gets a decompressor of its own.  A reused one keeps the tables of the image
+ * before, and a file that lacks its own would silently decode with those: its pixels would
+ * depend on what the thread happened to do earlier.  Creating one costs a microsecond.
+ *
+ * A warning is a verdict, unless it was to be accepted: then it is noted, and what it means is told
+ * at the end.  The library reports errors by a callback that must not return, so it jumps.
+ * Everything that lives across the jump is in struct jpeg, none of it in locals.
+ */
+#include "tools/shardpack/images/decode_jpeg.h"
+#include "shard_pack.h"
+
+#include <inttypes.h>
+#include <setjmp.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <jpeglib.h>
+
+#include <jerror.h>
+
+#include "tools/shardpack/images/icc.h"
+#include "tools/shardpack/images/jpeg_segment.h"
+#include "tools/shardpack/images/mpf.h"
+
+#define ICC	       "ICC_PROFILE\0"
+#define ICC_HEAD_BYTES 14 /* then which one of how many parts it is, from 1 on */
+
+struct jpeg {
+	struct jpeg_decompress_struct cinfo;
+	struct jpeg_error_mgr errors;
+	struct jpeg_progress_mgr progress;
+	jmp_buf failed;
+	struct decoder *d;
+	struct decode_verdict *v;
+	enum decode_status status; /* what the jump means */
+	bool in_scan;		   /* the header was read; what comes now are pixels */
+	bool ends_early;	   /* accepted so far: the file ended before the image */
+	bool all_rows;		   /* every pixel has been made */
+};
+
+static _Noreturn void fail(struct jpeg *j, enum decode_status status)
+{
+	j->status = status;
+	longjmp(j->failed, 1);
+}
+
+/* The library's own words for its current error or warning. */
+static const char *library_text(struct jpeg *j, char text[JMSG_LENGTH_MAX])
+{
+	j->errors.format_message((j_common_ptr)&j->cinfo, text);
+	return text;
+}
+
+/* Go on, and tell of it in the end.  Of several the first counts. */
+static void accept(struct jpeg *j, const char *what, const char *text)
+{
+	if (!j->v->reason)
+		decode_bad(j->v, SHARD_MISS_DAMAGED, "%s: %s", what, text);
+}
+
+static void on_error(j_common_ptr cinfo)
+{
+	struct jpeg *j = cinfo->client_data;
+	char text[JMSG_LENGTH_MAX];
+
+	library_text(j, text);
+	if (j->all_rows && j->d->limit.accept == ACCEPT_WARNINGS && j->errors.msg_code != JERR_OUT_OF_MEMORY) {
+		accept(j, "JPEG cannot be read to its end", text);
+		fail(j, DECODE_OK);
+	}
+	switch (j->errors.msg_code) {
+	case JERR_OUT_OF_MEMORY:
+		fail(j, decode_no_memory(j->v));
+	case JERR_NO_BACKING_STORE: /* more than max_memory_to_use */
+		fail(j, decode_bad(j->v, SHARD_MISS_LIMIT,
+				   "%u x %u JPEG needs more than %" PRIu64
+				   " bytes of decoder memory; --limit memory=N allows more",
+				   j->cinfo.image_width, j->cinfo.image_height, j->d->limit.max_memory_bytes));
+	case JERR_IMAGE_TOO_BIG:
+	case JERR_WIDTH_OVERFLOW:
+		fail(j, decode_bad(j->v, SHARD_MISS_LIMIT, "JPEG is too large: %s", text));
+	case JERR_SOF_UNSUPPORTED:
+	case JERR_BAD_PRECISION:
+	case JERR_CONVERSION_NOTIMPL:
+	case JERR_FRACT_SAMPLE_NOTIMPL:
+	case JERR_CCIR601_NOTIMPL:
+	case JERR_ARITH_NOTIMPL:
+	case JERR_NOT_COMPILED:
+	case JERR_NOTIMPL:
+		fail(j, decode_bad(j->v, SHARD_MISS_UNSUPPORTED, "JPEG is of a kind that is not supported: %s", text));
+	default:
+		fail(j, decode_bad(j->v, SHARD_MISS_DECODE, "JPEG cannot be decoded: %s", text));
+	}
+}
+
+/* Negative levels are warnings: the library goes on, with pixels that it made up. */
+static void on_message(j_common_ptr cinfo, int level)
+{
+	struct jpeg *j = cinfo->client_data;
+	char text[JMSG_LENGTH_MAX];
+
+	if (level >= 0)
+		return;
+	switch (j->errors.msg_code) {
+	case JWRN_ADOBE_XFORM: /* these three: odd metadata, right pixels */
+	case JWRN_JFIF_MAJOR:
+	case JWRN_BOGUS_ICC:
+		return;
+	case JWRN_EXTRANEOUS_DATA: /* junk between header segments harms nobody */
+		if (!j->in_scan)
+			return;
+		break;
+	case JWRN_JPEG_EOF:
+		if (!j->in_scan || j->d->limit.accept == ACCEPT_NONE)
+			fail(j,
+			     decode_bad(j->v, SHARD_MISS_TRUNCATED, "JPEG data ends early: %s", library_text(j, text)));
+		j->ends_early = true;
+		return;
+	}
+	if (j->d->limit.accept != ACCEPT_WARNINGS)
+		fail(j, decode_bad(j->v, j->ends_early ? SHARD_MISS_TRUNCATED : SHARD_MISS_DAMAGED,
+				   j->ends_early ? "JPEG data ends early: %s" : "JPEG data is damaged: %s",
+				   library_text(j, text)));
+	accept(j, j->ends_early ? "JPEG data ends early" : "JPEG data is damaged", library_text(j, text));
+}
+
+static void on_output(j_common_ptr cinfo)
+{
+	(void)cinfo; /* the library would write to stderr here */
+}
+
+/* Called all through the work; the scans of a progressive file are read before any row. */
+static void on_progress(j_common_ptr cinfo)
+{
+	struct jpeg *j = cinfo->client_data;
+	uint32_t limit = j->d->limit.max_scans;
+
+	if (j->cinfo.input_scan_number > (int64_t)limit)
+		fail(j,
+		     decode_bad(j->v, SHARD_MISS_LIMIT, "%s JPEG has more than %u scans; --limit scans=N allows more",
+				j->cinfo.progressive_mode ? "progressive" : "sequential", limit));
+}
+
+/* Pillow's arithmetic; the samples of CMYK JPEGs are stored inverted. */
+static void spread_cmyk(const uint8_t *in, uint8_t *row, uint32_t width)
+{
+	for (uint32_t i = 0; i < width; i++, in += 4, row += IMAGE_CHANNELS)
+		for (int c = 0; c < IMAGE_CHANNELS; c++) {
+			uint32_t ink = (255u - in[c]) * in[3] + 128;
+			int32_t sample = in[3] - (int32_t)(((ink >> 8) + ink) >> 8);
+
+			row[c] = (uint8_t)(sample < 0 ? 0 : sample);
+		}
+}
+
+static void choose_colours(struct jpeg *j)
+{
+	struct jpeg_decompress_struct *cinfo = &j->cinfo;
+
+	switch (cinfo->num_components) {
+	case 1:
+		cinfo->out_color_space = JCS_GRAYSCALE;
+		break;
+	case 3:
+		cinfo->out_color_space = JCS_RGB;
+		break;
+	case 4:
+		decode_drop(j->v, DROPPED_CMYK);
+		cinfo->out_color_space = JCS_CMYK;
+		if (!scratch_reserve(&j->d->line, 4 * (size_t)cinfo->image_width))
+			fail(j, decode_no_memory(j->v));
+		break;
+	default:
+		fail(j, decode_bad(j->v, SHARD_MISS_UNSUPPORTED, "JPEG has %d components: 1, 3 and 4 are supported",
+				   cinfo->num_components));
+	}
+}
+
+/* At which scale, if the sink wants the pixels smaller. */
+static void choose_scale(struct jpeg *j)
+{
+	const struct image_sink *sink = j->d->sink;
+	struct jpeg_decompress_struct *cinfo = &j->cinfo;
+	struct image_scaling s = {.scale = 1};
+
+	if (sink->scaling && !sink->scaling(sink->context, cinfo->image_width, cinfo->image_height, &s))
+		fail(j,
+		     decode_bad(j->v, SHARD_MISS_UNSUPPORTED,
+				"is %u x %u pixels: decode-scale=%u leaves %.7g x %.7g, less than the %u x %u that it "
+				"is resized to; "
+				"decode-scale=auto takes it",
+				cinfo->image_width, cinfo->image_height, s.scale, (double)cinfo->image_width / s.scale,
+				(double)cinfo->image_height / s.scale, s.width, s.height));
+	cinfo->scale_num = 1;
+	cinfo->scale_denom = s.scale;
+}
+
+#define ROWS_PER_CALL 4 /* the most that one call of the library yields */
+
+/* Decode rows to `to` and on, `left` at most; returns how many. */
+static uint32_t read_some(struct jpeg *j, uint8_t *to, uint32_t left)
+{
+	struct jpeg_decompress_struct *cinfo = &j->cinfo;
+	uint32_t width = cinfo->output_width, count = 0;
+	size_t stride_bytes = IMAGE_CHANNELS * (size_t)width;
+	JSAMPROW rows[ROWS_PER_CALL];
+
+	for (; count < ROWS_PER_CALL && count < left; count++)
+		rows[count] = cinfo->num_components == 1 ? decode_narrow_row(to + count * stride_bytes, width)
+							 : to + count * stride_bytes;
+	if (cinfo->num_components == 4) {
+		rows[0] = j->d->line.data;
+		count = 1;
+	}
+	count = jpeg_read_scanlines(cinfo, rows, count);
+	for (uint32_t i = 0; i < count && cinfo->num_components != 3; i++) {
+		if (cinfo->num_components == 1)
+			decode_spread_gray(to + i * stride_bytes, width);
+		else
+			spread_cmyk(j->d->line.data, to + i * stride_bytes, width);
+	}
+	return count;
+}
+
+/*
+ * Does the library decode a part of this image to the same pixels?  It does for what nearly all
+ * files are.  Left out are those that are in its memory as a whole anyway (there is little to win,
+ * and it smooths the blocks of unfinished ones with their neighbours), rare samplings, and what is
+ * decoded at a scale.
+ */
+static bool has_exact_parts(struct jpeg *j)
+{
+	const struct jpeg_decompress_struct *cinfo = &j->cinfo;
+
+	return !jpeg_has_multiple_scans((j_decompress_ptr)&j->cinfo) && cinfo->max_h_samp_factor <= 2 &&
+	       cinfo->max_v_samp_factor <= 2 && cinfo->scale_denom == 1;
+}
+
+#define STRIP_ROWS    8 /* as many as the resizer takes at once */
+#define MARGIN_PIXELS 2 /* the last pixel beside a cut lacks a neighbour to be interpolated with */
+
+/* Restrict what is decoded to the columns of `part`, or a few more.  Returns the first one. */
+static uint32_t crop_columns(struct jpeg *j, const struct image_window *part)
+{
+	struct jpeg_decompress_struct *cinfo = &j->cinfo;
+	JDIMENSION first = part->x < MARGIN_PIXELS ? 0 : part->x - MARGIN_PIXELS, count = part->x + part->width - first;
+
+	count = cinfo->output_width - first - count < MARGIN_PIXELS ? cinfo->output_width - first
+								    : count + MARGIN_PIXELS;
+	if (count == cinfo->output_width)
+		return 0;
+	jpeg_crop_scanline(cinfo, &first, &count);
+	return first;
+}
+
+/*
+ * Rows that nobody wants: decoded only as far as it takes to see damage.  The image's last row is
+ * read all the same: asked to skip to the end, the library would leave the rest of the file unread.
+ */
+static void skip_rows(struct jpeg *j, uint32_t count, bool exact_parts)
+{
+	bool to_the_end = count == j->cinfo.output_height - j->cinfo.output_scanline;
+
+	if (exact_parts && count > to_the_end)
+		count -= jpeg_skip_scanlines(&j->cinfo, count - to_the_end);
+	while (count)
+		count -= read_some(j, j->d->pixels.data, count < STRIP_ROWS ? count : STRIP_ROWS);
+}
+
+static void stream_rows(struct jpeg *j)
+{
+	struct jpeg_decompress_struct *cinfo = &j->cinfo;
+	const struct image_sink *sink = j->d->sink;
+	struct image_size size = {
+		.width = cinfo->image_width, .height = cinfo->image_height, .scale = cinfo->scale_denom};
+	bool exact_parts = has_exact_parts(j);
+	struct image_window part;
+	uint32_t first = 0, count;
+	size_t stride_bytes;
+
+	j->d->sink_begun = true;
+	if (!sink->begin(sink->context, &size, &part))
+		fail(j, decode_no_memory(j->v));
+	if (exact_parts)
+		first = crop_columns(j, &part);
+	stride_bytes = IMAGE_CHANNELS * (size_t)cinfo->output_width;
+	if (!scratch_reserve(&j->d->pixels, STRIP_ROWS * stride_bytes))
+		fail(j, decode_no_memory(j->v));
+	skip_rows(j, part.y, exact_parts);
+	for (uint32_t given = 0; given < part.height; given += count) {
+		count = part.height - given < STRIP_ROWS ? part.height - given : STRIP_ROWS;
+		for (uint32_t now = 0; now < count;)
+			now += read_some(j, j->d->pixels.data + now * stride_bytes, count - now);
+		sink->rows(sink->context, j->d->pixels.data + IMAGE_CHANNELS * (size_t)(part.x - first), stride_bytes,
+			   count);
+	}
+	skip_rows(j, cinfo->output_height - cinfo->output_scanline, exact_parts);
+}
+
+/* What the library keeps of an image whose scans it must have all before it can make a pixel. */
+static uint64_t coefficient_bytes(const struct jpeg_decompress_struct *cinfo)
+{
+	uint64_t bytes = 0;
+
+	for (int i = 0; i < cinfo->num_components; i++) {
+		const jpeg_component_info *c = &cinfo->comp_info[i];
+
+		bytes += (uint64_t)c->width_in_blocks * c->height_in_blocks * DCTSIZE2 * sizeof(JCOEF);
+	}
+	return bytes;
+}
+
+/*
+ * The file ended, and no scan that it has is cut: the library would have warned.  But are these all
+ * scans?  The precision of each coefficient of a progressive file must have come down to the last
+ * bit, and of others each component must have had its scan.  NULL, or what is missing.
+ */
+static const char *missing(const struct jpeg_decompress_struct *cinfo)
+{
+	if (cinfo->arith_code) /* its decoder makes up what is missing without a word */
+		return "pixels may be made up, of arithmetic coding that cannot be told";
+	for (int i = 0; i < cinfo->num_components; i++) {
+		if (!cinfo->comp_info[i].quant_table)
+			return "scans are missing";
+		for (int k = 0; cinfo->progressive_mode && k < DCTSIZE2; k++)
+			if (cinfo->coef_bits[i][k] != 0)
+				return "scans are missing";
+	}
+	return NULL;
+}
+
+/* What it means that a file ended early, nothing else having been wrong with it. */
+static void judge_end(struct jpeg *j)
+{
+	const char *what = missing(&j->cinfo);
+
+	if (what && j->d->limit.accept == ACCEPT_EOI)
+		fail(j, decode_bad(j->v, SHARD_MISS_TRUNCATED, "JPEG data ends early: %s", what));
+	if (what)
+		accept(j, "JPEG data ends early", what);
+	else
+		decode_bad(j->v, SHARD_MISS_TRUNCATED, "JPEG lacks its end-of-image marker, and nothing else");
+}
+
+/* A profile may go on in further segments; its head and its primaries are in the first one. */
+static void note_profile(struct jpeg *j, const uint8_t *bytes, size_t size)
+{
+	size_t at = JPEG_SEGMENTS_AT;
+	struct jpeg_segment s;
+
+	while (jpeg_segment_next(bytes, size, &at, &s))
+		if (jpeg_segment_is(&s, JPEG_APP2, ICC) && s.bytes >= ICC_HEAD_BYTES &&
+		    s.data[ICC_HEAD_BYTES - 2] == 1) {
+			if (!icc_is_like_srgb(s.data + ICC_HEAD_BYTES, s.bytes - ICC_HEAD_BYTES))
+				decode_drop(j->v, DROPPED_PROFILE);
+			return;
+		}
+}
+
+static void decompress(struct jpeg *j, const uint8_t *bytes, size_t size)
+{
+	struct jpeg_decompress_struct *cinfo = &j->cinfo;
+	enum decode_status rc;
+
+	jpeg_create_decompress(cinfo);
+	cinfo->mem->max_memory_to_use = (long)j->d->limit.max_memory_bytes; /* see decoder_open */
+	cinfo->progress = &j->progress;
+	jpeg_mem_src(cinfo, bytes, size);
+	jpeg_read_header(cinfo, TRUE);
+	j->in_scan = true;
+	rc = decode_check_size(j->d, cinfo->image_width, cinfo->image_height, j->v);
+	if (!rc)
+		rc = decode_first_of(mpf_pictures(bytes, size), "JPEG", "pictures", j->d->limit.max_frames, j->v);
+	if (rc)
+		fail(j, rc);
+	choose_colours(j);
+	note_profile(j, bytes, size);
+	choose_scale(j);
+	if (jpeg_has_multiple_scans(cinfo))
+		decode_claim(j->d, coefficient_bytes(cinfo));
+	jpeg_start_decompress(cinfo);
+	stream_rows(j);
+	j->all_rows = true;
+	/* of a single scan: here, while coef_bits and the components can still be seen */
+	while (!jpeg_input_complete(cinfo))
+		jpeg_consume_input(cinfo);
+	if (j->ends_early && !j->v->reason)
+		judge_end(j);
+	jpeg_finish_decompress(cinfo);
+}
+
+/* The frame that a jump returns to has no variables that could be stale. */
+static void decompress_guarded(struct jpeg *j, const uint8_t *bytes, size_t size)
+{
+	if (!setjmp(j->failed))
+		decompress(j, bytes, size);
+}
+
+enum decode_status jpeg_run(struct decoder *d, const uint8_t *bytes, size_t size, struct image *out,
+			    struct decode_verdict *v)
+{
+	struct jpeg j = {.d = d, .v = v, .status = DECODE_OK};
+
+	(void)out; /* rows go to the sink as they are made */
+	if (d->channels == 1)
+		return decode_bad(v, SHARD_MISS_UNSUPPORTED, "JPEG is lossy and keeps no values: save the mask as PNG");
+	j.cinfo.err = jpeg_std_error(&j.errors);
+	j.cinfo.client_data = &j;
+	j.errors.error_exit = on_error;
+	j.errors.emit_message = on_message;
+	j.errors.output_message = on_output;
+	j.progress.progress_monitor = on_progress;
+	decompress_guarded(&j, bytes, size);
+	jpeg_destroy_decompress(&j.cinfo);
+	return j.status;
+}

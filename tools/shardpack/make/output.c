@@ -1,0 +1,568 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * output.c - the folder that becomes the dataset, and what is in it on the way
+ */
+#include "tools/shardpack/make/output.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "shard_pack.h"
+#include "tools/common/exit_code.h"
+#include "tools/common/files.h"
+#include "tools/common/message.h"
+#include "tools/common/removal.h"
+#include "tools/shardpack/images/decode_formats.h"
+#include "tools/shardpack/input/source_times.h"
+#include "tools/shardpack/make/job.h"
+#include "tools/shardpack/make/quarantine.h"
+#include "tools/shardpack/make/receipt_files.h"
+#include "tools/shardpack/plan/plan.h"
+#include "tools/shardpack/plan/plan_read.h"
+
+#define STATE_DIR    ".shardpack"
+#define MANIFEST     "dataset.manifest"
+#define SOURCES	     "sources"
+#define KEPT_SOURCES "dataset.sources"
+#define EXIF_SAID    "exif"
+#define DECODERS     "decoders"
+#define TEMP_PREFIX  ".tmp." /* as shard_publish() and writers make them */
+
+/*
+ * Open OUT/.shardpack, or the folder that --replace builds in.  A symbolic link is refused: another
+ * user who can write into OUT, or an archive that was unpacked there, could lead shardpack into
+ * another folder with it.  *fd is -1 if there is nothing of that name.
+ */
+static int open_own(const char *path, int *fd)
+{
+	*fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (*fd >= 0 || errno == ENOENT)
+		return EXIT_DONE;
+	if (errno == ELOOP || errno == ENOTDIR)
+		return fail(EXIT_USAGE, "%s: must be a folder, and is a symbolic link or a file; remove it", path);
+	return fail(EXIT_IO, "%s: cannot open this folder: %s", path, strerror(errno));
+}
+
+int output_refuse_link(const char *path)
+{
+	int fd, code = open_own(path, &fd);
+
+	if (fd >= 0)
+		close(fd);
+	return code;
+}
+
+/* What a listing of OUT found. */
+struct listing {
+	bool absent, has_manifest, has_state, has_shards;
+	char foreign[256]; /* the first, in byte order, of what is none of ours; empty if there is none */
+};
+
+static bool is_shard_name(const char *name)
+{
+	size_t digits = strspn(name, "0123456789");
+
+	return digits >= 5 && !strcmp(name + digits, ".shard");
+}
+
+static bool is_temp_name(const char *name)
+{
+	return !strncmp(name, TEMP_PREFIX, strlen(TEMP_PREFIX)) || is_removed_name(name);
+}
+
+static int list(const char *out_dir, struct listing *l)
+{
+	struct dirent *entry;
+	DIR *dir = opendir(out_dir);
+	int code = EXIT_DONE;
+
+	memset(l, 0, sizeof(*l));
+	if (!dir && errno == ENOENT) {
+		l->absent = true;
+		return EXIT_DONE;
+	}
+	if (!dir && errno == ENOTDIR)
+		return fail(EXIT_USAGE, "%s: is a file, not a folder; nothing was touched", out_dir);
+	if (!dir)
+		return fail(EXIT_IO, "%s: cannot read this folder: %s", out_dir, strerror(errno));
+	while ((errno = 0, entry = readdir(dir)) != NULL) {
+		const char *name = entry->d_name;
+
+		if (!strcmp(name, MANIFEST))
+			l->has_manifest = true;
+		else if (!strcmp(name, KEPT_SOURCES))
+			continue;
+		else if (!strcmp(name, STATE_DIR))
+			l->has_state = true;
+		else if (is_shard_name(name))
+			l->has_shards = true;
+		else if (strcmp(name, ".") && strcmp(name, "..") && !is_temp_name(name) &&
+			 (!l->foreign[0] || strcmp(name, l->foreign) < 0))
+			snprintf(l->foreign, sizeof(l->foreign), "%s", name);
+	}
+	if (errno)
+		code = fail(EXIT_IO, "%s: cannot read this folder: %s", out_dir, strerror(errno));
+	closedir(dir);
+	return code;
+}
+
+/* Show the first line in which two plans differ; it is mostly an option, or the size of a file. */
+static void describe_difference(const struct text *there, const struct plan *ours, char why[OUTPUT_WHY_BYTES])
+{
+	const char *a = there->data, *b = ours->text.data;
+	size_t line_a, line_b;
+
+	for (;;) {
+		line_a = strcspn(a, "\n");
+		line_b = strcspn(b, "\n");
+		if (!a[line_a] || !b[line_b] || line_a != line_b || memcmp(a, b, line_a))
+			break;
+		a += line_a + 1;
+		b += line_b + 1;
+	}
+	snprintf(why, OUTPUT_WHY_BYTES,
+		 "an unfinished dataset of another plan, which has '%.*s' where this plan has "
+		 "'%.*s'",
+		 (int)(line_a < 200 ? line_a : 200), a, (int)(line_b < 200 ? line_b : 200), b);
+}
+
+/* There is .shardpack and no manifest. */
+static int examine_state(const char *out_dir, const struct plan *plan, const struct listing *l,
+			 enum output_state *state, char why[OUTPUT_WHY_BYTES])
+{
+	char path[FILES_PATH_BYTES];
+	struct text there = {.shelf = plan->text.shelf};
+	bool found = false;
+	int code = files_path(path, out_dir, STATE_DIR);
+
+	if (code == EXIT_DONE)
+		code = output_refuse_link(path);
+	if (code == EXIT_DONE)
+		code = files_path(path, out_dir, STATE_DIR "/plan");
+	if (code == EXIT_DONE)
+		code = files_read(path, &there, &found);
+	if (code != EXIT_DONE) {
+		*state = OUTPUT_FOREIGN;
+	} else if (!found && !l->has_shards) {
+		*state = OUTPUT_NEW; /* stopped before the plan was written */
+	} else if (!found) {
+		*state = OUTPUT_OTHER;
+		snprintf(why, OUTPUT_WHY_BYTES, "shards without a plan");
+	} else if (there.bytes == plan->text.bytes && !memcmp(there.data, plan->text.data, there.bytes)) {
+		*state = OUTPUT_STARTED;
+	} else {
+		*state = OUTPUT_OTHER;
+		describe_difference(&there, plan, why);
+	}
+	text_free(&there);
+	return code;
+}
+
+static bool sealed_by(const char *out_dir, const struct plan *plan, char why[OUTPUT_WHY_BYTES])
+{
+	struct shard_dataset *ds;
+	struct shard_dataset_info info;
+	struct shard_error err;
+	bool same;
+
+	if (shard_dataset_open(&ds, out_dir, NULL, &err) != SHARD_OK) {
+		snprintf(why, OUTPUT_WHY_BYTES, "a manifest that cannot be used (%s)", err.message);
+		return false;
+	}
+	shard_dataset_info(ds, &info);
+	same = info.has_plan_digest && !memcmp(info.plan_digest, plan->digest, 32);
+	snprintf(why, OUTPUT_WHY_BYTES, "a dataset of another plan, with %" PRIu64 " records", info.record_count);
+	shard_dataset_close(ds);
+	return same;
+}
+
+int output_examine(const char *out_dir, const struct plan *plan, enum output_state *state, char why[OUTPUT_WHY_BYTES])
+{
+	struct listing l;
+	int code = list(out_dir, &l);
+
+	why[0] = '\0';
+	if (code != EXIT_DONE)
+		return code;
+	if (l.foreign[0]) {
+		*state = OUTPUT_FOREIGN;
+		snprintf(why, OUTPUT_WHY_BYTES, "'%s', which is not part of a dataset", l.foreign);
+	} else if (l.has_manifest) {
+		*state = sealed_by(out_dir, plan, why) ? OUTPUT_SEALED : OUTPUT_OTHER;
+	} else if (l.has_state) {
+		return examine_state(out_dir, plan, &l, state, why);
+	} else if (l.has_shards) {
+		*state = OUTPUT_OTHER;
+		snprintf(why, OUTPUT_WHY_BYTES, "shards without a plan or manifest");
+	} else {
+		*state = OUTPUT_NEW;
+	}
+	return EXIT_DONE;
+}
+
+bool output_is_sealed(const char *out_dir, const struct plan *plan)
+{
+	char path[FILES_PATH_BYTES], why[OUTPUT_WHY_BYTES];
+	struct stat st;
+
+	return snprintf(path, sizeof(path), "%s/" MANIFEST, out_dir) < (int)sizeof(path) && stat(path, &st) == 0 &&
+	       sealed_by(out_dir, plan, why);
+}
+
+int output_set_dir(struct job *job, const char *out_dir)
+{
+	job->out_dir = out_dir;
+	return files_path(job->state_dir, out_dir, STATE_DIR);
+}
+
+/*
+ * Put a small file into .shardpack, which is made if it is not there: another process may be
+ * removing it.  One that is there is replaced, or stays and *exists says so.
+ */
+static int publish(const struct job *job, const char *name, const void *data, size_t bytes, bool *exists)
+{
+	char path[FILES_PATH_BYTES];
+	struct shard_error err = {0};
+	int code = files_path(path, job->state_dir, name);
+
+	if (exists)
+		*exists = false;
+	for (int tries = 0; code == EXIT_DONE && tries < 8; tries++) {
+		if (!files_make_dir(job->state_dir))
+			return fail(EXIT_IO, "%s: cannot make this folder: %s", job->state_dir, strerror(errno));
+		code = output_refuse_link(job->state_dir);
+		if (code != EXIT_DONE)
+			return code;
+		if ((exists ? shard_publish(path, data, bytes, 0, &err) : files_publish(path, data, bytes, &err)) ==
+		    SHARD_OK)
+			return EXIT_DONE;
+		if (exists && err.status == SHARD_E_EXISTS) {
+			*exists = true;
+			return EXIT_DONE;
+		}
+		if (err.os_code != ENOENT)
+			break;
+	}
+	return code == EXIT_DONE ? fail_of_library(&err) : code;
+}
+
+/* Of the process that made the plan: those of a later one do not replace them. */
+static int publish_decoders(const struct job *job)
+{
+	struct text text = {0};
+	bool exists;
+	int code;
+
+	decode_formats_write(&text);
+	code = text_failed(&text) ? fail(EXIT_IO, "out of memory")
+				  : publish(job, DECODERS, text.data, text.bytes, &exists);
+	text_free(&text);
+	return code;
+}
+
+int output_begin(const struct job *job, const char *source, const struct source_times *now)
+{
+	enum output_state state = OUTPUT_STARTED;
+	char why[OUTPUT_WHY_BYTES];
+	bool exists;
+	char path[FILES_PATH_BYTES];
+	int code;
+
+	code = files_path(path, job->out_dir, ""); /* with the slash behind it, OUT is one of its parents */
+	if (code != EXIT_DONE)
+		return code;
+	if (!files_make_parents(path, 1))
+		return fail(EXIT_IO, "%s: cannot make this folder: %s", job->out_dir, strerror(errno));
+	code = publish(job, "plan", job->plan->text.data, job->plan->text.bytes, &exists);
+	if (code == EXIT_DONE && exists) {
+		/*
+		 * This run continues, or another process was faster; then it must have the same
+		 * plan.
+		 */
+		code = output_examine(job->out_dir, job->plan, &state, why);
+		if (code == EXIT_DONE && state != OUTPUT_STARTED && state != OUTPUT_SEALED)
+			code = fail(state == OUTPUT_NEW ? EXIT_IO : EXIT_USAGE, "%s: holds %s; nothing was touched",
+				    job->out_dir,
+				    state == OUTPUT_NEW ? "a plan that is being removed; run again in a minute" : why);
+	}
+	if (code == EXIT_DONE)
+		code = publish(job, SOURCES, now->data, now->bytes, &exists);
+	if (code == EXIT_DONE)
+		code = publish(job, "source", source, strlen(source), NULL);
+	if (code == EXIT_DONE && job->quarantine)
+		code = publish(job, "quarantine", job->quarantine->dir, strlen(job->quarantine->dir), NULL);
+	if (code == EXIT_DONE && job->exif_said)
+		code = publish(job, EXIF_SAID, "", 0, NULL);
+	if (code == EXIT_DONE && recipe_is_images(&job->plan->recipe))
+		code = publish_decoders(job);
+	return code == EXIT_DONE ? files_sync_dir(job->out_dir) : code;
+}
+
+bool output_exif_said(const struct job *job)
+{
+	char path[FILES_PATH_BYTES];
+
+	return files_path(path, job->state_dir, EXIF_SAID) == EXIT_DONE && access(path, F_OK) == 0;
+}
+
+/* ---- when sources were written ---- */
+
+int output_check_sources(const struct job *job, const struct source_times *now)
+{
+	struct source_words words = {job->source, "the plan", job->anew};
+	struct source_times then = {0};
+	char path[FILES_PATH_BYTES];
+	struct listing l;
+	bool found = false;
+	int code = list(job->out_dir, &l);
+
+	if (code == EXIT_DONE)
+		code = files_path(path, job->state_dir, SOURCES);
+	if (code == EXIT_DONE)
+		code = source_times_open(&then, job->plan, path, &found);
+	/* A dataset that was stopped while it was being finished has them still there. */
+	if (code == EXIT_DONE && !found && l.has_manifest) {
+		words.what = job->out_dir;
+		code = files_path(path, job->out_dir, KEPT_SOURCES);
+		if (code == EXIT_DONE)
+			code = source_times_open(&then, job->plan, path, &found);
+	}
+	if (code == EXIT_DONE && found)
+		code = then.bytes == now->bytes ? source_times_compare(&then, now, job->plan, &words)
+						: source_times_refuse_damage(path);
+	else if (code == EXIT_DONE && (l.has_manifest || l.has_shards))
+		code = fail(EXIT_MISMATCH,
+			    "%s: is missing, cut, or of another release, so nothing says whether the sources are still "
+			    "those that were packed; if they are, add --trust-names; if not, %s",
+			    path, job->anew);
+	source_times_close(&then);
+	return code;
+}
+
+int output_same_sources(const char *out_dir, const struct plan *plan, const struct source_times *now, bool *same)
+{
+	char path[FILES_PATH_BYTES];
+	struct source_times then = {0};
+	bool found = false;
+	int code = files_path(path, out_dir, STATE_DIR "/" SOURCES);
+
+	if (code == EXIT_DONE)
+		code = source_times_open(&then, plan, path, &found);
+	*same = code == EXIT_DONE && found && then.bytes == now->bytes && !memcmp(then.data, now->data, now->bytes);
+	source_times_close(&then);
+	return code;
+}
+
+int output_open_times(const struct job *job, struct source_times *out)
+{
+	char path[FILES_PATH_BYTES];
+	bool found = false;
+	int code = files_path(path, job->state_dir, SOURCES);
+
+	if (code == EXIT_DONE)
+		code = source_times_open(out, job->plan, path, &found);
+	if (code == EXIT_DONE && !found)
+		code = fail(EXIT_MISMATCH,
+			    "%s: is missing, cut, or of another release, so nothing says whether the sources are those "
+			    "of the plan; run the same `shardpack plan` command again to restore it, or add "
+			    "--trust-names",
+			    path);
+	return code;
+}
+
+int output_keep_times(const struct job *job)
+{
+	char from[FILES_PATH_BYTES], to[FILES_PATH_BYTES];
+	int code = files_path(from, job->state_dir, SOURCES);
+
+	if (code == EXIT_DONE)
+		code = files_path(to, job->out_dir, KEPT_SOURCES);
+	if (code != EXIT_DONE)
+		return code;
+	if (renameat(AT_FDCWD, from, AT_FDCWD, to) == 0)
+		return files_sync_dir(job->out_dir);
+	if (errno != ENOENT)
+		return fail(EXIT_IO, "%s: cannot be moved to %s: %s", from, to, strerror(errno));
+	if (access(job->state_dir, F_OK) == 0 && access(to, F_OK) != 0)
+		warn("%s: is missing, so the dataset does not know when its sources were written", from);
+	return EXIT_DONE;
+}
+
+static int load_place(const struct job *job, const char *name, char **out)
+{
+	char path[FILES_PATH_BYTES];
+	struct text text = {0};
+	bool found = false;
+	int code = files_path(path, job->state_dir, name);
+
+	*out = NULL;
+	if (code == EXIT_DONE)
+		code = files_read(path, &text, &found);
+	if (code == EXIT_DONE && found)
+		*out = text.data;
+	else
+		text_free(&text);
+	return code;
+}
+
+int output_load_decoders(const struct job *job, struct plan *plan)
+{
+	free(plan->decoders);
+	plan->decoders = NULL;
+	return load_place(job, DECODERS, &plan->decoders);
+}
+
+/* There is no plan: because there is a dataset, or none was made. */
+static int load_none(const struct job *job, bool *sealed)
+{
+	char manifest[FILES_PATH_BYTES];
+	struct shard_dataset *ds;
+	struct shard_error err;
+	struct stat st;
+	int code = files_path(manifest, job->out_dir, MANIFEST);
+
+	if (code != EXIT_DONE)
+		return code;
+	if (stat(manifest, &st) != 0)
+		return fail(EXIT_USAGE, "%s: has no plan; make one with `shardpack plan SOURCE SRC -o DIR`",
+			    job->out_dir);
+	if (shard_dataset_open(&ds, job->out_dir, NULL, &err) != SHARD_OK)
+		return fail_of_library(&err);
+	shard_dataset_close(ds);
+	*sealed = true;
+	return EXIT_DONE;
+}
+
+int output_load(struct job *job, struct plan *plan, char **source, char **quarantine, bool *sealed)
+{
+	char path[FILES_PATH_BYTES];
+	struct text text = {.shelf = plan->text.shelf};
+	bool found = false;
+	int code = files_path(path, job->state_dir, "plan");
+
+	*plan = (struct plan){.text.shelf = text.shelf};
+	*source = *quarantine = NULL;
+	*sealed = false;
+	if (code == EXIT_DONE)
+		code = output_refuse_link(job->state_dir);
+	if (code == EXIT_DONE)
+		code = files_read(path, &text, &found);
+	if (code == EXIT_DONE && !found)
+		return load_none(job, sealed);
+	if (code == EXIT_DONE)
+		code = plan_parse(plan, &text, path);
+	text_free(&text);
+	if (code == EXIT_DONE)
+		code = plan_check_versions(plan, path);
+	if (code == EXIT_DONE)
+		job->exif_said = output_exif_said(job);
+	if (code == EXIT_DONE)
+		code = load_place(job, "source", source);
+	if (code == EXIT_DONE)
+		code = output_load_decoders(job, plan);
+	return code == EXIT_DONE ? load_place(job, "quarantine", quarantine) : code;
+}
+
+/*
+ * Remove what `is_ours` says from a folder, and what nobody here writes, and then the folder: other
+ * machines need it no more.
+ */
+static int remove_all(const char *dir, bool (*is_ours)(const char *name), bool *gone)
+{
+	int fd, code = open_own(dir, &fd);
+
+	*gone = fd < 0;
+	if (code == EXIT_DONE && fd >= 0)
+		code = remove_names(dir, fd, is_ours);
+	if (code != EXIT_DONE || *gone)
+		return code;
+	code = remove_temps(dir);
+	if (code != EXIT_DONE)
+		return code;
+	*gone = remove_folder(dir) || errno == ENOENT;
+	if (!*gone && errno != ENOTEMPTY && errno != EEXIST)
+		return fail(EXIT_IO, "%s: cannot remove this folder: %s", dir, strerror(errno));
+	return EXIT_DONE;
+}
+
+static bool is_state_name(const char *name)
+{
+	return !strcmp(name, "plan") || !strcmp(name, "source") || !strcmp(name, SOURCES) ||
+	       !strcmp(name, "quarantine") || !strcmp(name, EXIF_SAID) || !strcmp(name, DECODERS) ||
+	       !strncmp(name, "receipts-", 9) || !strncmp(name, "claim-", 6) ||
+	       !strncmp(name, "receipt-", 8); /* of releases before 0.2: one for each shard */
+}
+
+static bool is_output_name(const char *name)
+{
+	return !strcmp(name, MANIFEST) || !strcmp(name, KEPT_SOURCES) || is_shard_name(name);
+}
+
+int output_clear_state(const struct job *job)
+{
+	struct shard_error err;
+	bool gone;
+	int code;
+
+	if (job->receipts)
+		receipt_files_let_go(job->receipts);
+	if (shard_remove_temps(job->out_dir, NULL, &err) != SHARD_OK)
+		return fail_of_library(&err);
+	code = remove_all(job->state_dir, is_state_name, &gone);
+	if (code == EXIT_DONE && !gone)
+		warn("%s: not removed, because it is not empty; another process uses it, or it holds a file that is "
+		     "not shardpack's",
+		     job->state_dir);
+	return code == EXIT_DONE ? files_sync_dir(job->out_dir) : code;
+}
+
+void output_give_up(const struct job *job, bool made, bool all_empty)
+{
+	struct listing l;
+	int fd;
+
+	if (list(job->out_dir, &l) != EXIT_DONE || l.absent || l.foreign[0] || l.has_manifest)
+		return;
+	if (l.has_shards) {
+		fd = all_empty ? open(job->out_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+		if (fd < 0 || remove_names(job->out_dir, fd, is_shard_name) != EXIT_DONE)
+			return;
+	}
+	if (output_clear_state(job) == EXIT_DONE && made && rmdir(job->out_dir) != 0)
+		detail("%s: cannot remove this folder: %s", job->out_dir, strerror(errno));
+}
+
+int output_remove(const char *dir)
+{
+	char path[FILES_PATH_BYTES];
+	struct listing l;
+	bool gone = false;
+	int code = output_refuse_link(dir);
+
+	if (code == EXIT_DONE)
+		code = list(dir, &l);
+	if (code != EXIT_DONE || l.absent)
+		return code;
+	if (l.foreign[0])
+		return fail(EXIT_USAGE, "%s: holds '%s', which is not part of a dataset; remove this folder yourself",
+			    dir, l.foreign);
+	/* The manifest goes first, so that a kill leaves no dataset with shards missing. */
+	code = files_path(path, dir, MANIFEST);
+	if (code == EXIT_DONE)
+		code = files_remove(path);
+	if (code == EXIT_DONE)
+		code = files_path(path, dir, STATE_DIR);
+	if (code == EXIT_DONE)
+		code = remove_all(path, is_state_name, &gone);
+	if (code == EXIT_DONE)
+		code = remove_all(dir, is_output_name, &gone);
+	if (code == EXIT_DONE && !gone)
+		code = fail(EXIT_IO, "%s: still in use by another process", dir);
+	return code;
+}

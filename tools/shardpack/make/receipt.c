@@ -1,0 +1,414 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * receipt.c - what is known of a published shard, so that it need not be read again
+ */
+#include "tools/shardpack/make/receipt.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "tools/common/exit_code.h"
+#include "tools/common/files.h"
+#include "tools/common/message.h"
+#include "tools/common/text_end.h"
+#include "tools/shardpack/make/result.h"
+#include "tools/shardpack/plan/plan.h"
+
+#define ACCEPTED   "accepted "
+#define FIRST	   "first "
+#define NOT_FINITE "not-finite"
+
+void receipt_add_miss(struct text *lines, const struct shard_miss *miss, const char *message)
+{
+	text_format(lines, "miss %" PRIu64 " %" PRIu32 " %" PRIu32 " ", miss->ordinal, miss->reason, miss->how);
+	text_encode(lines, message, strlen(message), true);
+	text_add(lines, "\n", 1);
+}
+
+void receipt_add_record(struct text *lines, uint64_t ordinal, uint32_t reason, enum problem_how how,
+			const char *message)
+{
+	text_format(lines, "%s%" PRIu64 " %" PRIu32 " ", how == PROBLEM_FIRST ? FIRST : ACCEPTED, ordinal, reason);
+	text_encode(lines, message, strlen(message), true);
+	text_add(lines, "\n", 1);
+}
+
+static int tell(struct text *lines, struct account *a, const struct result *r, enum problem_how how,
+		const char *message)
+{
+	uint32_t reason = how == PROBLEM_ACCEPTED ? r->verdict.reason : SHARD_MISS_UNSUPPORTED;
+
+	receipt_add_record(lines, r->ordinal, reason, how, message);
+	return account_problem(a, r->ordinal, reason, how, message);
+}
+
+int receipt_tell(struct text *lines, struct account *a, const char *source, const struct result *r)
+{
+	const struct verdict *v = &r->verdict;
+	int code = EXIT_DONE;
+
+	if (v->reason) {
+		account_show_accepted(a, source, r->path, v->message);
+		code = tell(lines, a, r, PROBLEM_ACCEPTED, v->message);
+	}
+	if (code == EXIT_DONE && v->first[0])
+		code = tell(lines, a, r, PROBLEM_FIRST, v->first);
+	return code;
+}
+
+uint64_t receipt_accepted_count(const struct receipt *r)
+{
+	const char *line = r->lines.data, *end = line + r->lines.bytes;
+	uint64_t count = 0;
+
+	for (; line < end; line += strcspn(line, "\n") + 1)
+		count += !strncmp(line, ACCEPTED, strlen(ACCEPTED));
+	return count;
+}
+
+static void write_dropped(const struct fit_count *f, struct text *out)
+{
+	bool any = false;
+
+	for (uint32_t i = 0; i < DROPPED_COUNT; i++)
+		any = any || f->dropped[i];
+	if (!any)
+		return;
+	text_format(out, "dropped");
+	for (uint32_t i = 0; i < DROPPED_COUNT; i++)
+		text_format(out, " %" PRIu64 " %" PRIu64, f->dropped[i], f->dropped[i] ? f->dropped_first[i] : 0);
+	text_add(out, "\n", 1);
+}
+
+static void write_field(uint32_t i, const struct fit_field *f, struct text *out)
+{
+	if (f->records)
+		text_format(out, "field %" PRIu32 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu32 " %" PRIu32 "\n", i,
+			    f->records, f->without, f->first, f->least, f->most);
+}
+
+void receipt_write(const struct receipt *r, uint64_t shard_idx, struct text *out)
+{
+	text_format(out,
+		    RECEIPT_FIRST_LINE "shard %" PRIu64 " bytes %" PRIu64 " time %" PRIu64 " records %" PRIu64
+				       " misses %" PRIu64 " read-back %s root ",
+		    shard_idx, r->file_bytes, r->mtime_ns, r->record_count, r->miss_count, r->read_back ? "yes" : "no");
+	text_hex(out, r->root, sizeof(r->root));
+	text_add(out, " sha256 ", 8);
+	text_hex(out, r->sha256, sizeof(r->sha256));
+	text_add(out, "\n", 1);
+	if (r->fit.images && !r->fit.unknown)
+		text_format(out, "fit %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 "\n",
+			    r->fit.images, r->fit.enlarged, r->fit.padded, r->fit.boxes, r->fit.empty_boxes,
+			    r->fit.narrow_boxes);
+	write_dropped(&r->fit, out);
+	for (uint32_t i = 0; i < SHARD_FIELDS_MAX && !r->fit.unknown; i++)
+		write_field(i, &r->fit.field[i], out);
+	if (!r->not_finite.unknown) {
+		text_format(out, NOT_FINITE);
+		for (uint32_t f = 0; f < SHARD_FIELDS_MAX; f++)
+			if (r->not_finite.nan[f] || r->not_finite.infinite[f])
+				text_format(out, " %" PRIu32 ":%" PRIu64 ":%" PRIu64, f, r->not_finite.nan[f],
+					    r->not_finite.infinite[f]);
+		text_add(out, "\n", 1);
+	}
+	if (r->lines.bytes)
+		text_add(out, r->lines.data, r->lines.bytes);
+	text_add_end(out);
+}
+
+bool receipt_shard_time(const char *out_dir, uint64_t shard_idx, uint64_t *mtime_ns)
+{
+	char path[FILES_PATH_BYTES];
+	struct stat st;
+
+	if (files_numbered(path, out_dir, "", shard_idx, ".shard") != EXIT_DONE || stat(path, &st) != 0)
+		return false;
+	*mtime_ns = files_ns(&st.st_mtim);
+	return true;
+}
+
+/* Behind that line, if there is one. */
+static const char *read_dropped(const char *line, struct fit_count *f)
+{
+	const char *from = line + strlen("dropped");
+	int at = 0;
+
+	if (strncmp(line, "dropped ", strlen("dropped ")) != 0)
+		return line;
+	for (uint32_t i = 0; i < DROPPED_COUNT; i++, from += at)
+		if (sscanf(from, " %" SCNu64 " %" SCNu64 "%n", &f->dropped[i], &f->dropped_first[i], &at) != 2)
+			break;
+	return from + strcspn(from, "\n") + 1;
+}
+
+/* Behind the lines of fields, if there are any. */
+static const char *read_fields(const char *line, struct fit_count *fit)
+{
+	struct fit_field f;
+	uint32_t i;
+	int at = 0;
+
+	while (sscanf(line, "field %" SCNu32 " %" SCNu64 " %" SCNu64 " %" SCNu64 " %" SCNu32 " %" SCNu32 "%n", &i,
+		      &f.records, &f.without, &f.first, &f.least, &f.most, &at) == 6 &&
+	       line[at] == '\n' && i < SHARD_FIELDS_MAX && f.without <= f.records) {
+		fit->field[i] = f;
+		line += at + 1;
+	}
+	return line;
+}
+
+/* Behind the line `fit` and the lines that belong to it, if there are any. */
+static const char *read_fit(const char *line, struct receipt *r)
+{
+	struct fit_count *f = &r->fit;
+	int at = 0;
+
+	if (sscanf(line, "fit %" SCNu64 " %" SCNu64 " %" SCNu64 " %" SCNu64 " %" SCNu64 " %" SCNu64 "%n", &f->images,
+		   &f->enlarged, &f->padded, &f->boxes, &f->empty_boxes, &f->narrow_boxes, &at) == 6 &&
+	    line[at] == '\n')
+		return read_fields(read_dropped(line + at + 1, f), f);
+	*f = (struct fit_count){.unknown = r->record_count};
+	return line;
+}
+
+static bool begins(const char *line, const char *with)
+{
+	return !strncmp(line, with, strlen(with));
+}
+
+/* Likewise. */
+static const char *read_not_finite(const char *line, struct receipt *r)
+{
+	struct not_finite *n = &r->not_finite;
+	const char *at = line + strlen(NOT_FINITE);
+	uint64_t nan, infinite;
+	uint32_t f;
+	int used = 0;
+
+	if (begins(line, NOT_FINITE))
+		for (; sscanf(at, " %" SCNu32 ":%" SCNu64 ":%" SCNu64 "%n", &f, &nan, &infinite, &used) == 3 &&
+		       f < SHARD_FIELDS_MAX;
+		     at += used) {
+			n->nan[f] = nan;
+			n->infinite[f] = infinite;
+		}
+	if (begins(line, NOT_FINITE) && *at == '\n')
+		return at + 1;
+	*n = (struct not_finite){.unknown = r->record_count};
+	return line;
+}
+
+/* If the digest is right, receipt_write() wrote these bytes, in this version or another one. */
+bool receipt_parse(struct receipt *r, uint64_t shard_idx, struct text *text)
+{
+	uint64_t said_idx;
+	char said_back[4];
+	int at = 0;
+	const char *line;
+
+	if (!text_cut_end(text) || !begins(text->data, RECEIPT_FIRST_LINE))
+		return false;
+	line = text->data + strlen(RECEIPT_FIRST_LINE);
+	if (sscanf(line,
+		   "shard %" SCNu64 " bytes %" SCNu64 " time %" SCNu64 " records %" SCNu64 " misses %" SCNu64
+		   " read-back %3s root %n",
+		   &said_idx, &r->file_bytes, &r->mtime_ns, &r->record_count, &r->miss_count, said_back, &at) != 6 ||
+	    (strcmp(said_back, "yes") && strcmp(said_back, "no")) || !at || said_idx != shard_idx ||
+	    strlen(line) < (size_t)at + 32 + 8 + 64 + 1)
+		return false;
+	r->read_back = !strcmp(said_back, "yes");
+	line += at;
+	if (!text_unhex(line, 32, r->root, 16) || memcmp(line + 32, " sha256 ", 8) ||
+	    !text_unhex(line + 40, 64, r->sha256, 32) || line[104] != '\n')
+		return false;
+	line = read_not_finite(read_fit(line + 105, r), r);
+	text_add(&r->lines, line, strlen(line));
+	return !text_failed(&r->lines);
+}
+
+bool receipt_is_same(const struct receipt *a, const struct receipt *b)
+{
+	return a->file_bytes == b->file_bytes && a->record_count == b->record_count && a->miss_count == b->miss_count &&
+	       !memcmp(a->root, b->root, sizeof(a->root));
+}
+
+bool receipt_is_equal(const struct receipt *a, const struct receipt *b)
+{
+	struct text x = {0}, y = {0};
+	bool equal;
+
+	receipt_write(a, 0, &x);
+	receipt_write(b, 0, &y);
+	equal = !text_failed(&x) && !text_failed(&y) && x.bytes == y.bytes && !memcmp(x.data, y.data, x.bytes);
+	text_free(&x);
+	text_free(&y);
+	return equal;
+}
+
+int receipt_refuse(const char *out_dir, uint64_t shard_idx, const char *anew)
+{
+	return fail(EXIT_MISMATCH,
+		    "%s/%05" PRIu64 ".shard: has other bytes than when it was built before, so a source changed "
+		    "meanwhile; remove this file and bring back the source of then, or %s",
+		    out_dir, shard_idx, anew);
+}
+
+/* What one line says; *message is encoded.  False if none of these lines is like that. */
+static bool read_line(const char *line, struct problem *out, const char **message)
+{
+	bool accepted = begins(line, ACCEPTED), first = begins(line, FIRST);
+	uint32_t how = accepted ? PROBLEM_ACCEPTED : PROBLEM_FIRST;
+	int at = 0;
+
+	*out = (struct problem){.reason = 0};
+	if (accepted || first)
+		sscanf(line, "%*s %" SCNu64 " %" SCNu32 " %n", &out->ordinal, &out->reason, &at);
+	else
+		sscanf(line, "miss %" SCNu64 " %" SCNu32 " %" SCNu32 " %n", &out->ordinal, &out->reason, &how, &at);
+	*message = line + at;
+	out->how = (enum problem_how)how;
+	return at != 0;
+}
+
+/* Is this line possible in a plan of so many inputs?  It comes from a file, which may be wrong. */
+static bool fits(const struct problem *p, uint64_t input_count)
+{
+	return p->ordinal < input_count && p->reason >= 1 && p->reason <= UINT16_MAX &&
+	       (p->how == PROBLEM_SKIPPED || p->how == PROBLEM_QUARANTINED || p->how == PROBLEM_ACCEPTED ||
+		p->how == PROBLEM_FIRST);
+}
+
+uint64_t receipt_skipped_count(const struct receipt *r)
+{
+	const char *line = r->lines.data, *end = line + r->lines.bytes, *message;
+	struct problem p;
+	uint64_t count = 0;
+
+	for (; line < end; line += strcspn(line, "\n") + 1)
+		count += read_line(line, &p, &message) && p.how == PROBLEM_SKIPPED;
+	return count;
+}
+
+/* The lines of one kind, whose ordinals ascend. */
+struct lines {
+	const char *at, *end;
+	enum problem_how kind; /* PROBLEM_SKIPPED stands for all that are left out */
+	bool more;
+	struct problem line; /* if there is `more` */
+};
+
+static enum problem_how kind_of(const struct problem *p)
+{
+	return p->how == PROBLEM_ACCEPTED || p->how == PROBLEM_FIRST ? p->how : PROBLEM_SKIPPED;
+}
+
+static void next_line(struct lines *l)
+{
+	const char *message;
+
+	for (l->more = false; !l->more && l->at < l->end; l->at += strcspn(l->at, "\n") + 1)
+		l->more = read_line(l->at, &l->line, &message) && kind_of(&l->line) == l->kind;
+}
+
+static struct lines lines_of(const struct receipt *r, enum problem_how kind)
+{
+	struct lines l = {.at = r->lines.data, .end = r->lines.data + r->lines.bytes, .kind = kind};
+
+	next_line(&l);
+	return l;
+}
+
+/* Did this input vanish?  Those that are asked for ascend. */
+static bool has_vanished(struct lines *misses, uint64_t ordinal)
+{
+	while (misses->more && misses->line.ordinal < ordinal)
+		next_line(misses);
+	return misses->more && misses->line.ordinal == ordinal && misses->line.reason == SHARD_MISS_VANISHED;
+}
+
+bool receipt_vanished(const struct receipt *r, const struct receipt *other, uint64_t *ordinal)
+{
+	struct lines theirs = lines_of(other, PROBLEM_SKIPPED);
+
+	for (struct lines l = lines_of(r, PROBLEM_SKIPPED); l.more; next_line(&l)) {
+		*ordinal = l.line.ordinal;
+		if (l.line.reason == SHARD_MISS_VANISHED && !has_vanished(&theirs, l.line.ordinal))
+			return true;
+	}
+	return false;
+}
+
+static bool kind_agrees(const struct receipt *a, const struct receipt *b, enum problem_how kind)
+{
+	struct lines x = lines_of(a, kind), y = lines_of(b, kind);
+	struct lines gone_a = lines_of(a, PROBLEM_SKIPPED), gone_b = lines_of(b, PROBLEM_SKIPPED);
+
+	while (x.more || y.more) {
+		bool of_x = x.more && (!y.more || x.line.ordinal <= y.line.ordinal);
+		bool of_y = y.more && (!x.more || y.line.ordinal <= x.line.ordinal);
+		uint64_t ordinal = of_x ? x.line.ordinal : y.line.ordinal;
+		bool same = of_x && of_y && x.line.reason == y.line.reason && x.line.how == y.line.how;
+
+		if (!same && !has_vanished(&gone_a, ordinal) && !has_vanished(&gone_b, ordinal))
+			return false;
+		if (of_x)
+			next_line(&x);
+		if (of_y)
+			next_line(&y);
+	}
+	return true;
+}
+
+bool receipt_agrees(const struct receipt *a, const struct receipt *b)
+{
+	return kind_agrees(a, b, PROBLEM_SKIPPED) && kind_agrees(a, b, PROBLEM_ACCEPTED);
+}
+
+int receipt_account(const struct receipt *r, const struct plan *plan, struct account *a)
+{
+	const char *line = r->lines.data, *end = line + r->lines.bytes;
+	uint64_t count[PROBLEM_FIRST + 1] = {0}, misses;
+	int code = EXIT_DONE;
+
+	while (code == EXIT_DONE && line < end) {
+		const char *lf = memchr(line, '\n', (size_t)(end - line)), *at;
+		struct problem p;
+		char *message;
+
+		if (!lf || !read_line(line, &p, &at) || !fits(&p, plan->input_count))
+			break;
+		message = malloc((size_t)(lf - line) + 1);
+		if (!message)
+			return fail(EXIT_IO, "out of memory for a list of bad inputs");
+		if (text_decode(at, (size_t)(lf - at), true, message) < 0)
+			message[0] = '\0';
+		code = account_problem(a, p.ordinal, p.reason, p.how, message);
+		free(message);
+		count[p.how]++;
+		line = lf + 1;
+	}
+	misses = count[PROBLEM_SKIPPED] + count[PROBLEM_QUARANTINED];
+	if (code == EXIT_DONE && (misses != r->miss_count || line < end))
+		return fail(EXIT_BAD,
+			    "a receipt lists %" PRIu64 " inputs as left out, but counts %" PRIu64 "; remove "
+			    "the receipts, and build makes them again from the shards",
+			    misses, r->miss_count);
+	account_published(a, r->record_count, count[PROBLEM_ACCEPTED], count[PROBLEM_SKIPPED],
+			  count[PROBLEM_QUARANTINED]);
+	fit_count_add(&a->fit, &r->fit);
+	not_finite_add(&a->not_finite, &r->not_finite);
+	return code;
+}
+
+void receipt_free(struct receipt *r)
+{
+	text_free(&r->lines);
+	memset(r, 0, sizeof(*r));
+}

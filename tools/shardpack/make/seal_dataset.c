@@ -1,0 +1,430 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * seal_dataset.c - shards become a dataset
+ *
+ * The order of steps is what makes a kill harmless: everything that is made from .shardpack
+ * is written before it goes, and it goes after the manifest.
+ */
+#include "tools/shardpack/make/seal_dataset.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "shard_pack.h"
+#include "shard_select.h"
+#include "tools/common/exit_code.h"
+#include "tools/common/files.h"
+#include "tools/common/message.h"
+#include "tools/common/progress.h"
+#include "tools/common/signals.h"
+#include "tools/common/workers.h"
+#include "tools/shardpack/make/accepted_records.h"
+#include "tools/shardpack/make/account.h"
+#include "tools/shardpack/make/job.h"
+#include "tools/shardpack/make/output.h"
+#include "tools/shardpack/make/published_shard.h"
+#include "tools/shardpack/make/quarantine.h"
+#include "tools/shardpack/make/receipt.h"
+#include "tools/shardpack/make/receipt_files.h"
+#include "tools/shardpack/make/shard_list.h"
+#include "tools/shardpack/plan/plan.h"
+
+#define MISSING_BYTES_MAX 200
+
+/* Every class name, decoded, in one block; [class_count] pointers into it. */
+static char **class_names(const struct plan *plan)
+{
+	char **names = calloc(plan->class_count + 1, sizeof(*names));
+	char name[SHARD_KEY_BYTES_MAX + 1];
+	for (uint64_t i = 0; names && i < plan->class_count; i++) {
+		plan_class_name(plan, i, name);
+		names[i] = strdup(name);
+		if (!names[i]) {
+			while (i)
+				free(names[--i]);
+			free(names);
+			return NULL;
+		}
+	}
+	return names;
+}
+
+static void free_names(char **names, uint64_t count)
+{
+	for (uint64_t i = 0; names && i < count; i++)
+		free(names[i]);
+	free(names);
+}
+
+/* Shards are missing: which, and what makes them. */
+static int refuse_missing(const struct job *job, const struct shard_list *l)
+{
+	uint64_t count = l->shard_count - l->there_count;
+	struct text list = {0}, words = {0};
+	int code;
+
+	shard_list_missing(l, MISSING_BYTES_MAX, &list);
+	text_shell_word(&words, job->out_dir);
+	code = fail(EXIT_MISMATCH,
+		    "%s: %" PRIu64 " of %" PRIu64 " shard%s %s not there yet: %s; `shardpack build %s` makes %s%s",
+		    job->out_dir, count, l->shard_count, l->shard_count == 1 ? "" : "s", count == 1 ? "is" : "are",
+		    text_failed(&list) ? "" : list.data, text_failed(&words) ? "DIR" : words.data,
+		    count == 1 ? "it" : "them",
+		    list.bytes > MISSING_BYTES_MAX ? ", and `shardpack status --retry-list` lists them all" : "");
+	text_free(&list);
+	text_free(&words);
+	return code;
+}
+
+/* ---- all shards --------------------------------------------------------------------------- */
+
+/*
+ * To open a shard takes far longer than to enter it.  So threads do that
+ * ahead, many shards at a time.  What one of them finds not to be in order is left to the main
+ * thread, which looks again when its turn comes, and says what it is.
+ */
+#define LOOK_SHARDS	 64
+#define LOOK_AHEAD	 2  /* times the threads */
+#define LOOK_THREADS_MAX 16 /* the pages and statistics of each shard that is looked at are kept */
+
+struct look {
+	struct shard_outline *outline; /* NULL: not in order, or nobody looked yet */
+	struct receipt receipt;
+};
+
+struct look_ahead {
+	const struct job *job;
+	uint64_t next; /* the first shard that no slot has */
+	struct slot {
+		uint64_t first, count;
+		struct look look[LOOK_SHARDS];
+	} * slot;
+	struct progress progress;
+	struct workers *workers;
+	struct shard_turns *turns;
+};
+
+static void *begin_looking(void *context)
+{
+	return context;
+}
+
+static void end_looking(void *own)
+{
+	(void)own;
+}
+
+static void assign_shards(void *context, uint64_t slot)
+{
+	struct look_ahead *a = context;
+	uint64_t left = a->job->plan->shard_count - a->next;
+
+	a->slot[slot].first = a->next;
+	a->slot[slot].count = left < LOOK_SHARDS ? left : LOOK_SHARDS;
+	a->next += a->slot[slot].count;
+}
+
+static void look_at_shards(void *context, void *own, uint64_t slot)
+{
+	struct look_ahead *a = context;
+	struct slot *s = &a->slot[slot];
+
+	(void)own;
+	for (uint64_t i = 0; i < s->count; i++)
+		published_peek(a->job, s->first + i, &s->look[i].receipt, &s->look[i].outline);
+}
+
+static void forget(struct look *l)
+{
+	shard_outline_close(l->outline);
+	l->outline = NULL;
+	receipt_free(&l->receipt);
+}
+
+static void forget_shards(void *context, uint64_t slot)
+{
+	struct slot *s = &((struct look_ahead *)context)->slot[slot];
+
+	for (uint64_t i = 0; i < s->count; i++)
+		forget(&s->look[i]);
+}
+
+static int start_looking(struct look_ahead *a)
+{
+	struct workers_options w = {
+		.ticket_count = (a->job->plan->shard_count + LOOK_SHARDS - 1) / LOOK_SHARDS,
+		.worker_count = a->job->worker_count < LOOK_THREADS_MAX ? a->job->worker_count : LOOK_THREADS_MAX,
+		.progress = &a->progress,
+		.context = a,
+		.begin = begin_looking,
+		.end = end_looking,
+		.assign = assign_shards,
+		.work = look_at_shards,
+		.give_back = forget_shards,
+	};
+
+	w.slot_count = LOOK_AHEAD * (uint64_t)workers_needed(w.worker_count, w.ticket_count);
+	a->slot = calloc(w.slot_count, sizeof(*a->slot));
+	if (!a->slot || shard_turns_open(&a->turns, a->job->worker_count, NULL) != SHARD_OK)
+		return fail(EXIT_IO, "out of memory for %" PRIu64 " shards", a->job->plan->shard_count);
+	w.turns = a->turns;
+	progress_start(&a->progress, "sealing", "shards", a->job->plan->shard_count);
+	return workers_open(&a->workers, &w);
+}
+
+static void stop_looking(struct look_ahead *a)
+{
+	workers_close(a->workers);
+	progress_abandon(&a->progress);
+	shard_turns_close(a->turns);
+	free(a->slot);
+}
+
+/* Say what is not in order, or mend it. */
+static int look_again(const struct job *job, uint64_t k, struct look *l, bool *there)
+{
+	char path[FILES_PATH_BYTES];
+	struct shard_error err;
+	int code =
+		interrupted() ? EXIT_INTERRUPTED : published_find(job, k, &job->receipts->before, &l->receipt, there);
+
+	if (code == EXIT_DONE && *there)
+		code = files_numbered(path, job->out_dir, "", k, ".shard");
+	if (code == EXIT_DONE && *there && shard_outline_open(&l->outline, path, &err) != SHARD_OK)
+		code = fail_of_library(&err);
+	*there = *there && code == EXIT_DONE;
+	return code;
+}
+
+static int add_shard(const struct job *job, struct shard_seal *seal, struct shard_list *list, uint64_t k,
+		     struct look *l)
+{
+	struct shard_error err;
+	char file[64];
+	int code = EXIT_DONE;
+
+	list->there[k] = l->outline;
+	if (!l->outline)
+		code = look_again(job, k, l, &list->there[k]);
+	snprintf(file, sizeof(file), "%05" PRIu64 ".shard", k);
+	if (list->there[k]) {
+		list->there_count++;
+		code = receipt_account(&l->receipt, job->plan, job->account);
+		if (code == EXIT_DONE && list->there_count == k + 1 &&
+		    shard_seal_add_outline(seal, l->outline, file, l->receipt.sha256, &err) != SHARD_OK)
+			code = fail_of_library(&err);
+	}
+	forget(l);
+	return code;
+}
+
+static int add_ahead(const struct job *job, struct shard_seal *seal, struct shard_list *list)
+{
+	struct look_ahead a = {.job = job};
+	uint64_t slot;
+	int code = start_looking(&a);
+
+	while (code == EXIT_DONE && (code = workers_next(a.workers, &slot)) == EXIT_DONE && slot != WORKERS_NO_SLOT) {
+		struct slot *s = &a.slot[slot];
+
+		shard_turns_take(a.turns);
+		for (uint64_t i = 0; code == EXIT_DONE && i < s->count; i++)
+			code = add_shard(job, seal, list, s->first + i, &s->look[i]);
+		shard_turns_give(a.turns);
+		progress_add(&a.progress, s->count, 0, 0);
+		workers_release(a.workers);
+	}
+	stop_looking(&a);
+	return code;
+}
+
+/* The same by this thread alone. */
+static int add_slots(const struct job *job, struct shard_seal *seal, struct shard_list *list)
+{
+	struct slot slot;
+	struct look_ahead a = {.job = job, .slot = &slot};
+	int code = EXIT_DONE;
+
+	memset(&slot, 0, sizeof(slot));
+	while (code == EXIT_DONE && a.next < list->shard_count) {
+		assign_shards(&a, 0);
+		look_at_shards(&a, NULL, 0);
+		for (uint64_t i = 0; code == EXIT_DONE && i < slot.count; i++)
+			code = add_shard(job, seal, list, slot.first + i, &slot.look[i]);
+		forget_shards(&a, 0);
+	}
+	return code;
+}
+
+/* Add all shards; those that are missing are listed, once all were looked at. */
+static int add_shards(const struct job *job, struct shard_seal *seal)
+{
+	struct shard_list list = {.shard_count = job->plan->shard_count};
+	int code = receipt_files_read(job->receipts, job->state_dir);
+
+	if (code != EXIT_DONE)
+		return code;
+	list.there = calloc(list.shard_count + 1, sizeof(*list.there));
+	if (!list.there)
+		return fail(EXIT_IO, "out of memory for %" PRIu64 " shards", list.shard_count);
+	code = list.shard_count > LOOK_SHARDS ? add_ahead(job, seal, &list) : add_slots(job, seal, &list);
+	if (code == EXIT_DONE && list.there_count < list.shard_count)
+		code = refuse_missing(job, &list);
+	shard_list_free(&list);
+	return code;
+}
+
+/* ---- the dataset -------------------------------------------------------------------------- */
+
+static int check_account(const struct job *job)
+{
+	const struct account *a = job->account;
+
+	if (a->written + a->skipped + a->quarantined == a->input_count &&
+	    a->skipped + a->quarantined == a->problems.count && a->accepted == a->accepted_inputs.count)
+		return EXIT_DONE;
+	return fail(EXIT_MISMATCH,
+		    "%s: the plan has %" PRIu64 " inputs, but the shards account for %" PRIu64 " written + "
+		    "%" PRIu64 " skipped + %" PRIu64 " quarantined; no manifest was written",
+		    job->out_dir, a->input_count, a->written, a->skipped, a->quarantined);
+}
+
+/* A dataset without records is no use to anyone, and exit 0 would hide that all inputs were bad. */
+static int refuse_empty(const struct job *job)
+{
+	const struct account *a = job->account;
+	struct plan_input input;
+	char path[PLAN_PATH_BYTES_MAX];
+
+	if (a->written || !a->problems.count)
+		return EXIT_DONE;
+	plan_input(job->plan, plan_input_at(job->plan, a->problems.item[0].ordinal), &input);
+	plan_input_path(job->plan, &input, path);
+	if (a->problems.count == 1)
+		return fail(EXIT_BAD, "%s: the only input is bad, so no dataset was made: %s%s%s: %s", job->out_dir,
+			    job->source, job->source[0] ? "/" : "", path, a->problems.item[0].message);
+	return fail(EXIT_BAD, "%s: all %" PRIu64 " inputs are bad, so no dataset was made; the first is %s%s%s: %s",
+		    job->out_dir, a->problems.count, job->source, job->source[0] ? "/" : "", path,
+		    a->problems.item[0].message);
+}
+
+/* The manifest.  Another process may have been faster with the same one. */
+static int finish(const struct job *job, struct shard_seal *seal)
+{
+	struct shard_error err;
+
+	if (shard_seal_finish(seal, &err) == SHARD_OK)
+		return EXIT_DONE;
+	if (err.status == SHARD_E_EXISTS && output_is_sealed(job->out_dir, job->plan)) {
+		detail("%s: another process sealed it", job->out_dir);
+		return EXIT_DONE;
+	}
+	return fail_of_library(&err);
+}
+
+static int add_and_finish(const struct job *job, struct shard_seal *seal)
+{
+	int code = add_shards(job, seal);
+
+	if (code == EXIT_DONE)
+		code = check_account(job);
+	account_sort(job->account);
+	if (code == EXIT_DONE && job->quarantine)
+		code = quarantine_list(job->quarantine, job->plan, job->account);
+	if (code == EXIT_DONE)
+		code = refuse_empty(job);
+	return code == EXIT_DONE ? finish(job, seal) : code;
+}
+
+int seal_run(const struct job *job)
+{
+	const struct plan *plan = job->plan;
+	char **names = class_names(plan);
+	struct shard_seal_options opt = {
+		.size = sizeof(opt),
+		.plan_digest = plan->digest,
+		.class_names = (const char *const *)names,
+		.class_count = plan->class_count,
+		.seed = plan->recipe.seed,
+		.order = plan->recipe.order,
+	};
+	struct shard_seal *seal = NULL;
+	struct shard_error err;
+	int code;
+
+	job->account->input_count = plan->input_count;
+	if (!names)
+		return fail(EXIT_IO, "out of memory for the names of %" PRIu64 " classes", plan->class_count);
+	if (shard_seal_open(&seal, job->out_dir, &opt, &err) != SHARD_OK)
+		code = fail_of_library(&err);
+	else
+		code = add_and_finish(job, seal);
+	shard_seal_close(seal);
+	free_names(names, plan->class_count);
+	if (code == EXIT_DONE)
+		code = output_keep_times(job);
+	return code == EXIT_DONE ? output_clear_state(job) : code;
+}
+
+static int recount_accepted(void *account, uint64_t ordinal, uint32_t reason)
+{
+	return account_problem(account, ordinal, reason, PROBLEM_ACCEPTED, shard_miss_reason_name(reason));
+}
+
+static int recount_shard(const struct job *job, uint64_t shard_idx, struct shard_reader *reader)
+{
+	struct shard_info info;
+	struct shard_miss miss;
+	struct shard_error err;
+	uint64_t quarantined = 0, accepted = job->account->accepted_inputs.count;
+	int code = EXIT_DONE;
+
+	shard_reader_info(reader, &info);
+	for (uint64_t i = 0; code == EXIT_DONE && i < info.miss_count; i++) {
+		if (shard_reader_miss(reader, i, &miss, &err) != SHARD_OK)
+			return fail_of_library(&err);
+		if (!account_miss_fits(&miss, job->plan->input_count))
+			return fail(EXIT_BAD,
+				    "%s: a shard leaves out input %" PRIu64 " with reason %u and kind %u, which is not "
+				    "possible with the plan of %" PRIu64 " inputs; run `shardcat verify`",
+				    job->out_dir, miss.ordinal, miss.reason, miss.how, job->plan->input_count);
+		quarantined += miss.how == SHARD_QUARANTINED;
+		code = account_problem(job->account, miss.ordinal, miss.reason, (enum problem_how)miss.how,
+				       shard_miss_reason_name(miss.reason));
+	}
+	if (code == EXIT_DONE)
+		code = accepted_find(job, shard_idx, reader, recount_accepted, job->account);
+	job->account->fit.unknown += info.record_count;
+	job->account->not_finite.unknown += info.record_count;
+	account_published(job->account, info.record_count, job->account->accepted_inputs.count - accepted,
+			  info.miss_count - quarantined, quarantined);
+	return code;
+}
+
+int seal_recount(const struct job *job)
+{
+	struct shard_dataset *ds = NULL;
+	struct shard_dataset_info info;
+	struct shard_reader *reader;
+	struct shard_error err;
+	int code = EXIT_DONE;
+
+	job->account->input_count = job->plan->input_count;
+	job->account->firsts_unknown = true;
+	if (shard_dataset_open(&ds, job->out_dir, NULL, &err) != SHARD_OK)
+		return fail_of_library(&err);
+	shard_dataset_info(ds, &info);
+	for (uint64_t k = 0; code == EXIT_DONE && k < info.shard_count; k++) {
+		if (shard_dataset_open_reader(ds, k, &reader, &err) != SHARD_OK) {
+			code = fail_of_library(&err);
+			break;
+		}
+		code = recount_shard(job, k, reader);
+		shard_reader_close(reader);
+	}
+	shard_dataset_close(ds);
+	account_sort(job->account);
+	return code == EXIT_DONE ? check_account(job) : code;
+}
