@@ -25,7 +25,7 @@
 #include <xxhash.h>
 
 #include "bench/common/service.h"
-#include "tools/shardpack/images/resize.h"
+#include "tools/shardpack/images/images.h"
 
 enum { SHORT_SIDE = 256, CROP = 224, RECORD = 3 * CROP * CROP, STRIP_ROWS = 8, MARGIN = 2 };
 enum { MAX_PATHS = 1 << 20, MAX_FILE = 32 << 20, MAX_PIXELS = 64 << 20 };

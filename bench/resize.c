@@ -12,7 +12,7 @@
 #include <stdlib.h>
 
 #include "bench/common/bench.h"
-#include "tools/shardpack/images/resize.h"
+#include "tools/shardpack/images/images.h"
 
 enum { WIDTH = 500, HEIGHT = 375, NEW_WIDTH = 341, NEW_HEIGHT = 256, CROP = 224, ROUNDS = 200 };
 

@@ -17,11 +17,9 @@
 #include "libshard/base/error.h"
 #include "libshard/base/mem.h"
 #include "libshard/base/options.h"
+#include "libshard/format/format.h"
 #include "libshard/format/invariant.h"
-#include "libshard/format/manifest_parse.h"
-#include "libshard/format/manifest_text.h"
 #include "libshard/format/schema.h"
-#include "libshard/format/tokens.h"
 #include "shard_pack.h"
 #include "shard_select.h"
 

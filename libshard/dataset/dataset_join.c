@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * dataset_join.c - see dataset_join.h
+ * dataset_join.c - several datasets as one: the records and shards of the first, then of the second
+ *
+ * It has no manifest and no id.  Its schema is that of the first part, with as much room for values
+ * that vary in length as the widest part has: call dataset_agree() before a field of other parts is
+ * read.  The records lie in the shards as the schema of their own part says.
  */
-#include "libshard/dataset/dataset_join.h"
+#include "libshard/dataset/dataset.h"
 
 #include <inttypes.h>
 #include <stdio.h>

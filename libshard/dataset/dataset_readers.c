@@ -1,11 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * dataset_readers.c - see dataset_readers.h
+ * dataset_readers.c - the shards of a dataset that are open, which may be fewer than were used
  *
- * Which reader was not used for longest is found as a clock finds it: a hand goes round the table,
+ * Linux limits the maps of a process, and each open shard takes one.  When too many are open, those
+ * that were not used for longest are closed.  A thread that uses readers is inside, from
+ * readers_enter() to readers_leave(): a reader that it gets there stays open until it leaves.  A
+ * reader that a program gets from shard_dataset_reader() stays open as long as the dataset.
+ *
+ * There is no lock, which a forked child might inherit locked.  A child of a fork that happened
+ * between enter and leave of another thread closes nothing, and may reach the limit.
+ *
+ * * Which reader was not used for longest is found as a clock finds it: a hand goes round the table,
  * clears the flags of use, and takes out what it finds without one.
  */
-#include "libshard/dataset/dataset_readers.h"
+#include "libshard/dataset/dataset.h"
 
 #include "libshard/base/mem.h"
 #include "libshard/dataset/reader.h"

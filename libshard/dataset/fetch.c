@@ -7,8 +7,8 @@
 #include "libshard/base/bytes.h"
 #include "libshard/base/mem.h"
 #include "libshard/base/task.h"
+#include "libshard/dataset/dataset.h"
 #include "libshard/dataset/reader.h"
-#include "libshard/dataset/reader_chunks.h"
 #include "libshard/io/file.h"
 
 #define FETCH_THREADS 2u   /* a disk that reads 2 MiB for each is as fast as it can be */

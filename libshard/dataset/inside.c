@@ -10,7 +10,7 @@
 
 #include "libshard/base/bytes.h"
 #include "libshard/base/error.h"
-#include "libshard/dataset/outline.h"
+#include "libshard/dataset/dataset.h"
 #include "libshard/dataset/reader.h"
 #include "libshard/format/names.h"
 #include "libshard/format/pages.h"

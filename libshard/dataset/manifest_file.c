@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * manifest_file.c - see manifest_file.h
+ * manifest_file.c - a manifest read from its file, with no more memory than its lines deserve
  *
- * The size of a file is a number like those in it: a hole of many GiB costs its maker nothing.
+ * * The size of a file is a number like those in it: a hole of many GiB costs its maker nothing.
  */
-#include "libshard/dataset/manifest_file.h"
+#include "libshard/dataset/dataset.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -13,9 +13,8 @@
 #include "libshard/base/error.h"
 #include "libshard/base/mem.h"
 #include "libshard/format/checksum.h"
+#include "libshard/format/format.h"
 #include "libshard/format/invariant.h"
-#include "libshard/format/manifest_parse.h"
-#include "libshard/format/sha256.h"
 #include "libshard/io/file.h"
 
 #define PIECE_BYTES ((size_t)256 << 10)

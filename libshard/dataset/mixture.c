@@ -14,9 +14,9 @@
 #include "libshard/base/error.h"
 #include "libshard/base/mem.h"
 #include "libshard/base/options.h"
-#include "libshard/dataset/dataset_join.h"
+#include "libshard/dataset/dataset.h"
 #include "libshard/dataset/selection.h"
-#include "libshard/format/sha256.h"
+#include "libshard/format/format.h"
 #include "libshard/order/mix.h"
 #include "shard_mix.h"
 

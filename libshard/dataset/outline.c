@@ -5,7 +5,7 @@
  * A dataset of a million shards is sealed by looking at each of them, and to map a file takes
  * longer than to read two pages of it.
  */
-#include "libshard/dataset/outline.h"
+#include "libshard/dataset/dataset.h"
 
 #include <inttypes.h>
 #include <string.h>

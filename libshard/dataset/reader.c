@@ -14,7 +14,7 @@
 #include "libshard/base/error.h"
 #include "libshard/base/mem.h"
 #include "libshard/base/options.h"
-#include "libshard/dataset/outline.h"
+#include "libshard/dataset/dataset.h"
 #include "libshard/format/checksum.h"
 #include "libshard/format/codec.h"
 #include "libshard/format/invariant.h"

@@ -2,7 +2,7 @@
 /*
  * reader_chunks.c - whole chunks of a shard, read and decoded
  */
-#include "libshard/dataset/reader_chunks.h"
+#include "libshard/dataset/dataset.h"
 
 #include "libshard/base/error.h"
 #include "libshard/format/tables.h"

@@ -14,7 +14,7 @@
 #include "libshard/base/bytes.h"
 #include "libshard/base/error.h"
 #include "libshard/base/mem.h"
-#include "libshard/dataset/reader_chunks.h"
+#include "libshard/dataset/dataset.h"
 #include "libshard/io/file.h"
 #include "shard_pack.h"
 

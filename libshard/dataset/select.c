@@ -15,7 +15,6 @@
 #include "libshard/base/error.h"
 #include "libshard/base/mem.h"
 #include "libshard/dataset/dataset.h"
-#include "libshard/dataset/selection_text.h"
 #include "libshard/format/schema.h"
 #include "libshard/order/order.h"
 

@@ -10,8 +10,7 @@
 #include "libshard/base/error.h"
 #include "libshard/base/mem.h"
 #include "libshard/dataset/dataset.h"
-#include "libshard/dataset/selection_text.h"
-#include "libshard/format/sha256.h"
+#include "libshard/format/format.h"
 #include "libshard/io/file.h"
 #include "shard_select.h"
 

@@ -1,8 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * selection_text.c - see selection_text.h
+ * selection_text.c - a selection as bytes: what is hashed, and what a file holds
+ *
+ *   libshard selection 1
+ *   dataset 66e2...
+ *   records 1281167
+ *   selected 128117
+ *   gaps 131072
+ *   (so many bytes)
+ *   sha256 8d1f...
+ *
+ * A gap is the number of records that are left out before a selected one, as a LEB128 number: seven
+ * bits in a byte, the low ones first, and bit 7 set in each byte but the last.  The last line is
+ * the SHA-256 of all bytes before it, and is the selection's digest.
  */
-#include "libshard/dataset/selection_text.h"
+#include "libshard/dataset/dataset.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -11,7 +23,7 @@
 #include "libshard/base/digits.h"
 #include "libshard/base/error.h"
 #include "libshard/base/mem.h"
-#include "libshard/format/sha256.h"
+#include "libshard/format/format.h"
 #include "shard_pack.h"
 #include "shard_select.h"
 

@@ -1,8 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * crew.c - see crew.h
+ * crew.c - a crew is the thread pool of a feed: it fills slots ahead of the consumer
+ *
+ * A thread claims the next step and a free slot under the lock.  It fills the slot without the
+ * lock, and then reports.  Claims are queued in the order of steps, so slots come in order whatever
+ * the timing.  A move makes the queue stale and changes the place of the next claim; it does not
+ * wait for threads.  The first thread that needs the order of an epoch makes it.
+ *
+ * Somebody waits for the first slot after an open or a move.  If it is large, all threads fill
+ * parts of it, before they go on to other slots.
  */
-#include "libshard/feed/crew.h"
+#include "libshard/feed/feed.h"
 
 #include <errno.h>
 #include <time.h>
@@ -11,10 +19,6 @@
 #include "libshard/base/error.h"
 #include "libshard/base/mem.h"
 #include "libshard/base/thread.h"
-#include "libshard/feed/slot_cold.h"
-#include "libshard/feed/slot_packed.h"
-#include "libshard/feed/steps.h"
-#include "libshard/feed/transformed.h"
 #include "libshard/io/guard.h"
 
 static void *work(void *context)

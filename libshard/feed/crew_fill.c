@@ -1,16 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * crew_fill.c - see crew_fill.h
+ * crew_fill.c - what a crew is, and how its threads claim steps and fill the slots of these
  */
-#include "libshard/feed/crew_fill.h"
+#include "libshard/feed/feed.h"
 
 #include "libshard/base/bytes.h"
 #include "libshard/base/clock.h"
 #include "libshard/dataset/fetch.h"
-#include "libshard/feed/slot_fill.h"
-#include "libshard/feed/slot_packed.h"
-#include "libshard/feed/steps.h"
-#include "libshard/feed/transformed.h"
 
 /* A slot is worth sharing if one thread takes a millisecond for it; a part if it takes some 0.2. */
 #define SHARED_BYTES (UINT64_C(8) << 20)

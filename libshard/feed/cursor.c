@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * cursor.c - see cursor.h
+ * cursor.c - how far a consumer is: its place, its process, and the error that stopped it
+ *
+ * The consumer is the thread that asks for batches.  A feed has a cursor, and so has the loader on
+ * top of it, which may be some steps behind.  Only the consumer uses them, so they need no lock.
  */
-#include "libshard/feed/cursor.h"
+#include "libshard/feed/feed.h"
 
 #include <unistd.h>
 

@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * epoch_orders.c - see epoch_orders.h
+ * epoch_orders.c - the orders of the epochs that threads are in
+ *
+ * One thread makes the order of an epoch, and all threads share it.  The fields belong to the lock
+ * of the crew, except for the contents of an order.  Its maker writes those without the lock, and
+ * they are constant after that.
  */
-#include "libshard/feed/epoch_orders.h"
+#include "libshard/feed/feed.h"
 
 #include "libshard/base/error.h"
 #include "libshard/base/mem.h"

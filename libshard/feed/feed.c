@@ -1,6 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * feed.c - see feed.h
+ * feed.c - a feed hands out filled slots in the order of steps, and takes them back
+ *
+ * A feed knows nothing about GPUs, pools or the ends of epochs: its steps go on for ever.
+ * feed_open() prepares arithmetic only.  feed_start() allocates memory and starts threads, which
+ * belong to this process.  After that only the dataset allocates, when it opens a shard.
+ *
+ * Only the consumer calls these functions, except where they say otherwise.
  */
 #include "libshard/feed/feed.h"
 
@@ -12,8 +18,6 @@
 #include "libshard/base/mem.h"
 #include "libshard/dataset/dataset.h"
 #include "libshard/dataset/mix_order.h"
-#include "libshard/feed/crew.h"
-#include "libshard/feed/transformed.h"
 
 #define STEPS_AHEAD 4u /* per thread; a thread that is further behind decodes some chunks again */
 

@@ -1,19 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * repair.c - see repair.h
+ * repair.c - rows whose records are damaged become another record, or zeros
  *
- * The substitute of a record is the first good record behind it that is in the selection, if there
+ * * The substitute of a record is the first good record behind it that is in the selection, if there
  * is one.  So it depends on the bytes of the dataset and on the selection alone.
  */
-#include "libshard/feed/repair.h"
+#include "libshard/feed/feed.h"
 
 #include <inttypes.h>
 
 #include "libshard/base/error.h"
 #include "libshard/dataset/dataset.h"
 #include "libshard/dataset/selection.h"
-#include "libshard/feed/slot_fill.h"
-#include "libshard/feed/steps.h"
 
 #define TRIES 1024u /* more damaged records in a row are not a few bad sectors */
 

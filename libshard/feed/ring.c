@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * ring.c - see ring.h
+ * ring.c - the memory that batches are delivered in: slots of one size, one behind the other
  */
-#include "libshard/feed/ring.h"
+#include "libshard/feed/feed.h"
 
 #include <inttypes.h>
 

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * slot.c - see slot.h
+ * slot.c - the memory of one batch, and the rows that are in it
+ *
+ * A slot has one owner at a time: the thread that fills it, or the consumer.  So its contents need
+ * no lock.
  */
-#include "libshard/feed/slot.h"
+#include "libshard/feed/feed.h"
 
 #include "libshard/base/mem.h"
-#include "libshard/feed/steps.h"
 
 bool slot_open(struct slot *s, uint8_t *memory, uint32_t batch_records, uint32_t whole_count)
 {

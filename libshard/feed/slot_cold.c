@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * slot_cold.c - see slot_cold.h: straight to the slot where alignment allows it, else through a
+ * slot_cold.c - reads past the map: each thread keeps many of them under way at once
+ *
+ * Straight to the slot where alignment allows it, else through a
  * buffer
  *
  * A direct read must begin and end at multiples of an alignment, which the file system tells.  An
@@ -10,7 +12,7 @@
  * Neighbours in the file that are neighbours in the slot become one read, as in the runs of a pool.
  * That takes a third of the CPU time of separate reads.
  */
-#include "libshard/feed/slot_cold.h"
+#include "libshard/feed/feed.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -21,8 +23,8 @@
 #include "libshard/dataset/reader.h"
 #include "libshard/io/buffer.h"
 #include "libshard/io/direct.h"
-#include "libshard/io/engine.h"
 #include "libshard/io/file.h"
+#include "libshard/io/io.h"
 #include "shard_pack.h"
 
 #define DEPTH	       64u		   /* reads under way; more than 32 gain little on a disk */

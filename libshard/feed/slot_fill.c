@@ -1,20 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * slot_fill.c - see slot_fill.h
+ * slot_fill.c - the rows of a step: their records are brought from the dataset to a slot
  *
- * A block of rows at a time: locate their records, fetch what is needed soon, then copy group by
+ * * A block of rows at a time: locate their records, fetch what is needed soon, then copy group by
  * group.  When all rows are there, sizes of images are checked.
  */
-#include "libshard/feed/slot_fill.h"
+#include "libshard/feed/feed.h"
 
 #include "libshard/base/error.h"
 #include "libshard/dataset/dataset.h"
 #include "libshard/dataset/fetch.h"
-#include "libshard/feed/slot_cold.h"
-#include "libshard/feed/slot_packed.h"
-#include "libshard/feed/slot_row.h"
-#include "libshard/feed/slot_sizes.h"
-#include "libshard/format/copy.h"
+#include "libshard/format/format.h"
 #include "libshard/io/guard.h"
 #include "shard_pack.h"
 

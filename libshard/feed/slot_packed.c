@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * slot_packed.c - see slot_packed.h
+ * slot_packed.c - rows of compressed groups: chunks are decoded, and records taken out of them
  *
- * If the records of a chunk are consecutive rows, it is decoded straight to their place.  Any other
+ * * If the records of a chunk are consecutive rows, it is decoded straight to their place.  Any other
  * chunk is decoded into a block of the stage, where all threads find it.  If no block is free, it
  * is decoded into memory of this thread.
  *
@@ -11,12 +11,11 @@
  * be waited for, is hashed afterwards.  With SHARD_CHECK_FIRST only the first time counts.  Records
  * that are taken from the stage later need no hashing.
  */
-#include "libshard/feed/slot_packed.h"
+#include "libshard/feed/feed.h"
 
 #include "libshard/base/bytes.h"
-#include "libshard/dataset/reader_chunks.h"
-#include "libshard/feed/unit_check.h"
-#include "libshard/format/copy.h"
+#include "libshard/dataset/dataset.h"
+#include "libshard/format/format.h"
 #include "libshard/io/file.h"
 #include "shard_pack.h"
 

@@ -1,19 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * slot_row.c - see slot_row.h
+ * slot_row.c - a record of a raw group on its way to a row of a slot
  *
- * If a record is a unit by itself, it is hashed while it is copied.
+ * * If a record is a unit by itself, it is hashed while it is copied.
  */
-#include "libshard/feed/slot_row.h"
+#include "libshard/feed/feed.h"
 
 #include "libshard/base/bytes.h"
 #include "libshard/base/error.h"
 #include "libshard/dataset/dataset.h"
 #include "libshard/dataset/fetch.h"
-#include "libshard/feed/steps.h"
-#include "libshard/feed/unit_check.h"
 #include "libshard/format/checksum.h"
-#include "libshard/format/copy.h"
+#include "libshard/format/format.h"
 #include "libshard/io/file.h"
 #include "shard_pack.h"
 

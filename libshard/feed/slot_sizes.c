@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * slot_sizes.c - see slot_sizes.h
+ * slot_sizes.c - how large the images of a slot are, if they differ in size
  *
- * Hashes cannot find such damage: whoever wrote the sizes has hashed them.
+ * * Hashes cannot find such damage: whoever wrote the sizes has hashed them.
  */
-#include "libshard/feed/slot_sizes.h"
+#include "libshard/feed/feed.h"
 
 #include <inttypes.h>
 

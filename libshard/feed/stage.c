@@ -1,12 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * stage.c - see stage.h: blocks, which are used in turn, and a hash table that finds them
+ * stage.c - decoded chunks of one group, shared by all threads that take records from them
+ *
+ * A stage is made of blocks.  A new chunk takes the block that was filled longest ago.  An order in
+ * windows needs a chunk only until its window ends.  So a stage with room for a window, and for the
+ * steps under way at its end, decodes each chunk once an epoch.  A smaller stage decodes some
+ * chunks again, and delivers the same.
+ *
+ * A block that a thread holds keeps its contents.  A thread that is told to fill a block must do so
+ * before it waits for a block that another thread fills.
+ *
+ * Blocks, which are used in turn, and a hash table that finds them
  *
  * To find a block and hold it takes no lock.  One atomic addition to its state both holds it and
  * tells whether that was possible.  The table changes under the lock, once for each decoded chunk.
  * A thread that searches it meanwhile may miss an entry, and then searches again under the lock.
  */
-#include "libshard/feed/stage.h"
+#include "libshard/feed/feed.h"
 
 #include <pthread.h>
 #include <stdatomic.h>

@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * stages.c - see stages.h
+ * stages.c - the stages of a feed: one for each group whose chunks are worth keeping
+ *
+ * A feed keeps as many decoded chunks as its order needs to decode each of them once.  Those are
+ * the chunks of a window of this rank, and chunks of the next window that other threads need while
+ * one thread is still in this one.  This decides about speed only, never about the order.
  */
-#include "libshard/feed/stages.h"
+#include "libshard/feed/feed.h"
 
 #include <inttypes.h>
 
@@ -11,7 +15,6 @@
 #include "libshard/dataset/dataset.h"
 #include "libshard/dataset/selection.h"
 #include "libshard/feed/layout.h"
-#include "libshard/feed/steps.h"
 #include "libshard/io/available_memory.h"
 #include "libshard/io/buffer.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * steps.c - see steps.h
+ * steps.c - the endless series of steps, and the records of each step
  */
-#include "libshard/feed/steps.h"
+#include "libshard/feed/feed.h"
 
 #include <string.h>
 
@@ -10,7 +10,7 @@
 #include "libshard/dataset/mix_order.h"
 #include "libshard/dataset/mixture.h"
 #include "libshard/dataset/selection.h"
-#include "libshard/order/share.h"
+#include "libshard/order/order.h"
 
 struct order_params steps_params(const struct steps *s, uint64_t epoch)
 {

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * supply.c - see supply.h
+ * supply.c - where the rows of slots come from: a dataset, its paths, and its decoded chunks
+ *
+ * All threads of a crew share one supply.
  */
-#include "libshard/feed/supply.h"
+#include "libshard/feed/feed.h"
 
 #include <inttypes.h>
 

@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * transformed.c - see transformed.h
+ * transformed.c - batches whose images are transformed on their way, by the threads that fill them
+ *
+ * A thread brings some records to memory of its own, as it would to a slot.  Then it transforms
+ * their images to the rows of the slot, and copies their other fields.
  */
-#include "libshard/feed/transformed.h"
+#include "libshard/feed/feed.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -11,12 +14,8 @@
 #include "libshard/base/bytes.h"
 #include "libshard/base/error.h"
 #include "libshard/base/mem.h"
-#include "libshard/feed/repair.h"
-#include "libshard/feed/slot_fill.h"
-#include "libshard/feed/steps.h"
 #include "libshard/io/buffer.h"
-#include "libshard/transform/transform_beside.h"
-#include "libshard/transform/transform_cpu.h"
+#include "libshard/transform/transform.h"
 #include "shard_pack.h"
 
 /*

@@ -6,7 +6,7 @@
  * has AVX2, one loop serves 1 to 4 channels, which are what images have; any other case is a loop
  * in lanes that compilers turn into vectors.
  */
-#include "libshard/format/byte_sums.h"
+#include "libshard/format/format.h"
 #include "shard_pack.h"
 
 #include <string.h>

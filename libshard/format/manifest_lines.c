@@ -7,7 +7,7 @@
  * looks at what they say.  What the lines say together, the schema (M9) and the number of shards
  * (M13), is for manifest_parse.c to judge.
  */
-#include "libshard/format/manifest_lines.h"
+#include "libshard/format/format.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -16,7 +16,6 @@
 #include "libshard/base/digits.h"
 #include "libshard/base/utf8.h"
 #include "libshard/format/invariant.h"
-#include "libshard/format/manifest_text.h"
 #include "libshard/format/names.h"
 #include "libshard/format/schema.h"
 #include "shard_pack.h"

@@ -5,14 +5,13 @@
  * Pure.  One pass over the lines with a small state.  Here are the form of the file, its first five
  * lines and the order of the others; manifest_lines.c takes those apart.
  */
-#include "libshard/format/manifest_parse.h"
+#include "libshard/format/format.h"
 
 #include <inttypes.h>
 #include <string.h>
 
 #include "libshard/base/digits.h"
 #include "libshard/format/invariant.h"
-#include "libshard/format/manifest_lines.h"
 #include "libshard/format/schema.h"
 
 #define END_BYTES (4 + 64 + 1 + 32 + 1) /* "end " SHA-256 " " XXH3 LF */

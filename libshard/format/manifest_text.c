@@ -4,7 +4,7 @@
  *
  * Pure.  The reverse of manifest_parse.c.
  */
-#include "libshard/format/manifest_text.h"
+#include "libshard/format/format.h"
 
 #include <inttypes.h>
 #include <stdio.h>

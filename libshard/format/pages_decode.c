@@ -11,9 +11,9 @@
 #include <inttypes.h>
 
 #include "libshard/base/bytes.h"
+#include "libshard/format/format.h"
 #include "libshard/format/invariant.h"
 #include "libshard/format/schema.h"
-#include "libshard/format/sections.h"
 
 int pages_check_size(uint64_t file_bytes, struct shard_error *err)
 {

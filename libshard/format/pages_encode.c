@@ -5,7 +5,7 @@
  * Pure.  The reverse of pages_decode.c.  Every byte that has no meaning is zero, so the same struct
  * gives the same page.
  */
-#include "libshard/format/pages_encode.h"
+#include "libshard/format/format.h"
 
 #include "libshard/base/bytes.h"
 

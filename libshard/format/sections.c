@@ -5,7 +5,7 @@
  * Pure.  Sums cannot wrap: offsets and lengths are held below the file size (2^44) before they are
  * added, and counts below 2^40 with strides of 2^30 are multiplied with a check.
  */
-#include "libshard/format/sections.h"
+#include "libshard/format/format.h"
 
 #include <inttypes.h>
 

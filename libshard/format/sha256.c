@@ -4,11 +4,9 @@
  *
  * Names and numbers follow FIPS 180-4, part 5.
  */
-#include "libshard/format/sha256.h"
+#include "libshard/format/format.h"
 
 #include <string.h>
-
-#include "libshard/format/sha256_ni.h"
 
 static void store_be32(uint8_t *p, uint32_t v)
 {

@@ -5,7 +5,7 @@
  *
  * Names and numbers follow FIPS 180-4, parts 4 and 6.
  */
-#include "libshard/format/sha256_blocks.h"
+#include "libshard/format/format.h"
 
 /*
  * FIPS 180-4, 4.2.2: the first 32 bits of the fractions of the cube roots of the first 64 primes.

@@ -9,7 +9,7 @@
  * and CDGH.  Each sha256rnds2 does two rounds with W + K from the low half of its third operand, so
  * four rounds take two of them.
  */
-#include "libshard/format/sha256_ni.h"
+#include "libshard/format/format.h"
 
 #if !defined(__x86_64__)
 

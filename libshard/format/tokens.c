@@ -1,11 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * tokens.c - see tokens.h
+ * tokens.c - a line of a manifest, taken apart word by word
  *
- * Pure.  Opening a large dataset waits until millions of bytes have passed through here, so what
+ * As base/words.h, but made for millions of lines, and for messages that name a rule.  It is used
+ * for manifests, and for datasets, which take a shard's line apart again when the shard is wanted.
+ * A scan remembers its first failure, M6 before M7, so a caller takes all words of a line and looks
+ * once at the end.
+ *
+ * * Pure.  Opening a large dataset waits until millions of bytes have passed through here, so what
  * asks every byte the same question asks many at once.
  */
-#include "libshard/format/tokens.h"
+#include "libshard/format/format.h"
 
 #include <string.h>
 

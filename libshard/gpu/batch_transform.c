@@ -1,8 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * batch_transform.c - see batch_transform.h, and the public calls that transform batches
+ * batch_transform.c - transforms the images of batches, on the CPU or by a kernel on the GPU
+ *
+ * libshard/transform defines what a transform does.  A handle brings its kernels and its table to
+ * the context of the first batch that it gets, and keeps them there.
+ *
+ * And the public calls that transform batches
  */
-#include "libshard/gpu/batch_transform.h"
+#include "libshard/gpu/gpu.h"
 
 #include <inttypes.h>
 #include <stddef.h>
@@ -13,11 +18,7 @@
 #include "libshard/base/error.h"
 #include "libshard/base/mem.h"
 #include "libshard/base/options.h"
-#include "libshard/gpu/device.h"
-#include "libshard/gpu/device_slots.h"
-#include "libshard/gpu/module.h"
-#include "libshard/gpu/ptx.h"
-#include "libshard/transform/transform_cpu.h"
+#include "libshard/transform/transform.h"
 #include "shard_gpu.h"
 #include "shard_pack.h"
 

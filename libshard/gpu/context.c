@@ -9,8 +9,7 @@
 
 #include "libshard/base/error.h"
 #include "libshard/base/mem.h"
-#include "libshard/gpu/device.h"
-#include "libshard/gpu/driver.h"
+#include "libshard/gpu/gpu.h"
 #include "shard_gpu.h"
 
 /* ---- captures ---- */

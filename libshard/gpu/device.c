@@ -2,9 +2,7 @@
 /*
  * device.c - streams, events and memory of a GPU: see device.h
  */
-#include "libshard/gpu/device.h"
-
-#include "libshard/gpu/driver.h"
+#include "libshard/gpu/gpu.h"
 
 #define PIN_MOST_BYTES (UINT64_C(1) << 30) /* page-locking this takes a tenth of a second */
 #define MIB(bytes_)    ((double)(bytes_) / (1 << 20))

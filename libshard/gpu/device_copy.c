@@ -1,8 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * device_copy.c - see device_copy.h
+ * device_copy.c - copies the slots of a feed to device slots, ahead of the consumer
+ *
+ * It queues one copy for each group of a batch, on the stream of the device slots.  It does so for
+ * as many batches as the feed has ready and as there are free slots.  So the next batches are on
+ * their way while the trainer works on the one that it has.
+ *
+ * The host does not wait for copies.  A second stream waits for each copy, and then a thread of the
+ * driver gives the host slot back to the feed.  The host only waits while the feed has no batch
+ * ready, or while all slots of the feed are being copied.
+ *
+ * Only the consumer calls these functions.  It has entered the context, except where a function
+ * says that this is not needed.
  */
-#include "libshard/gpu/device_copy.h"
+#include "libshard/gpu/gpu.h"
 
 #include "libshard/base/bytes.h"
 #include "libshard/base/error.h"

@@ -1,8 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * device_slots.c - see device_slots.h
+ * device_slots.c - slots in the memory of a GPU: they are filled ahead, lent, and taken back
+ *
+ * The slots of a loader, or of a pool, have one stream on which they are filled: by the copies of
+ * device_copy.h, or by a kernel of the pool.  This file knows neither.  The host waits for neither.
+ * The stream of the borrower waits for the event `ready`.  The filling stream waits for the event
+ * `done`, which comes behind the work of the borrower.
+ *
+ * Only the consumer calls these functions.  It has entered the context for those that can fail.
  */
-#include "libshard/gpu/device_slots.h"
+#include "libshard/gpu/gpu.h"
 
 #include "libshard/base/error.h"
 #include "libshard/base/mem.h"

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * driver.c - see driver.h
+ * driver.c - NVIDIA's driver, found at run time
  *
- * One binary serves machines with and without a GPU.  libcuda.so.1 is opened by its name when it is
+ * Only files of this folder include this.
+ *
+ * * One binary serves machines with and without a GPU.  libcuda.so.1 is opened by its name when it is
  * first needed, and each entry point is asked for in the version that api.h declares.  The library
  * is never closed again, because it has threads of its own.
  */
-#include "libshard/gpu/driver.h"
+#include "libshard/gpu/gpu.h"
 
 #include <dlfcn.h>
 #include <pthread.h>

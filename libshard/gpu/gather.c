@@ -4,8 +4,7 @@
  */
 #include "libshard/gpu/gather.h"
 
-#include "libshard/gpu/module.h"
-#include "libshard/gpu/ptx.h"
+#include "libshard/gpu/gpu.h"
 
 int cuda_gather_open(const struct cuda_device *d, struct cuda_gather *out, struct shard_error *err)
 {

@@ -1,19 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * module.c - see module.h
+ * module.c - kernels, which the driver compiles once for each context
  *
- * The driver takes a tenth of a second to compile a module, and keeps it in the memory of the GPU.
+ * A module is the text of kernels in PTX.  All that ask for the same text in the same context share
+ * one module.  The context is entered for all of these calls.
+ *
+ * * The driver takes a tenth of a second to compile a module, and keeps it in the memory of the GPU.
  * A list of this process has the modules that are loaded, and the number of users of each.  The
  * last user unloads it.  A user keeps the context open.  Forked children never come here.
  */
-#include "libshard/gpu/module.h"
+#include "libshard/gpu/gpu.h"
 
 #include <inttypes.h>
 #include <pthread.h>
 
 #include "libshard/base/error.h"
 #include "libshard/base/mem.h"
-#include "libshard/gpu/driver.h"
 #include "libshard/transform/call.h"
 
 #define LOG_BYTES	      2048u

@@ -1,8 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * pins.c - see pins.h
+ * pins.c - page-locks on a ring, so that a GPU reads it by itself
+ *
+ * A thread page-locks slot after slot, while the crew fills the first ones.  A batch waits only for
+ * its own slot.  A very large slot is page-locked in chunks, and no copy may cross the end of a
+ * chunk.  If the system refuses, the driver copies the batch once more, which is slower.  A slot
+ * that is refused because a CUDA graph is being captured is tried once more.
  */
-#include "libshard/gpu/pins.h"
+#include "libshard/gpu/gpu.h"
 
 #include <errno.h>
 #include <inttypes.h>

@@ -1,15 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * pool.c - see pool.h
+ * pool.c - a pool holds a part of the dataset, or all of it, in the memory of a GPU
+ *
+ * A feed of runs fills the pool, slab after slab.  A kernel gathers each batch from slabs, in the
+ * order that a loader without a pool has.  A slab stays until no window needs it any more.
+ *
+ * A pool that holds the whole dataset keeps all slabs: once it is full, nothing is copied to the GPU
+ * any more.
+ *
+ * Only the consumer calls these functions.
  */
-#include "libshard/gpu/pool.h"
+#include "libshard/gpu/gpu.h"
 
 #include "libshard/base/bytes.h"
 #include "libshard/base/clock.h"
 #include "libshard/base/error.h"
 #include "libshard/base/mem.h"
 #include "libshard/feed/feed.h"
-#include "libshard/gpu/device_copy.h"
 
 /* ---- life ---- */
 

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * pool_gather.c - see pool_gather.h
+ * pool_gather.c - a kernel gathers the rows of a batch from slabs
  */
-#include "libshard/gpu/pool_gather.h"
+#include "libshard/gpu/gpu.h"
 
 #include "libshard/base/bytes.h"
 #include "libshard/base/error.h"
 #include "libshard/base/mem.h"
-#include "libshard/gpu/slabs.h"
 
 /* ---- life ---- */
 

@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * pool_plan.c - see pool_plan.h
+ * pool_plan.c - how large a pool must be, and what it is made of
+ *
+ * The memory of a pool is made of slabs.  A slab holds rows of a share of the dataset, see
+ * order/share.h, laid out like a batch.  The plan does not change the order: a pool of any size, or
+ * none, delivers the same batches.
  */
-#include "libshard/gpu/pool_plan.h"
+#include "libshard/gpu/gpu.h"
 
 #include <inttypes.h>
 

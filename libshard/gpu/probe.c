@@ -4,7 +4,7 @@
  */
 #include "libshard/gpu/probe.h"
 
-#include "libshard/gpu/driver.h"
+#include "libshard/gpu/gpu.h"
 
 int cuda_probe(struct cuda_driver *out, struct shard_error *err)
 {

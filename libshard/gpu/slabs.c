@@ -1,15 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * slabs.c - see slabs.h
+ * slabs.c - the slabs of a pool: they are fetched from a feed of runs, and given back
+ *
+ * A slab is a device slot that the pool owns, and that device_copy.h fills.  It stays lent until no
+ * window needs it any more.  Slabs are numbered as they come, from the first one ever.
+ *
+ * One stream keeps everything in order, that of the batches.  It waits for slabs, puts batches
+ * together, and then gives slabs back.  The host waits only for a slab that the feed has not filled
+ * yet.
  */
-#include "libshard/gpu/slabs.h"
+#include "libshard/gpu/gpu.h"
 
 #include <assert.h>
 
 #include "libshard/base/error.h"
 #include "libshard/base/mem.h"
 #include "libshard/feed/feed.h"
-#include "libshard/gpu/device_copy.h"
 
 /* ---- life ---- */
 

@@ -12,7 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "libshard/io/proc.h"
+#include "libshard/io/io.h"
 
 #define PATH_BYTES 4096
 

@@ -12,7 +12,7 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
-#include "libshard/io/proc.h"
+#include "libshard/io/io.h"
 
 #define ALIGN_UNKNOWN 4096u /* before Linux 6.1 nobody tells */
 

@@ -9,13 +9,12 @@
  * deliver it before that read ends.  So such reads count as cached only if the thread has read
  * nothing from a device meanwhile.  To ask costs 0.5 us; so this is asked for many of them at once.
  */
-#include "libshard/io/engine.h"
+#include "libshard/io/io.h"
 
 #include <errno.h>
 #include <unistd.h>
 
 #include "libshard/base/mem.h"
-#include "libshard/io/engine_uring.h"
 #include "libshard/io/file.h"
 
 struct engine {

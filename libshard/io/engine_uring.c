@@ -6,7 +6,7 @@
  * buffers are registered, so RLIMIT_MEMLOCK does not matter; what huge pages save there is most of
  * what registering would.
  */
-#include "libshard/io/engine_uring.h"
+#include "libshard/io/io.h"
 
 #include <errno.h>
 #include <liburing.h>

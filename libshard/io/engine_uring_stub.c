@@ -2,7 +2,7 @@
 /*
  * engine_uring_stub.c - a build without io_uring
  */
-#include "libshard/io/engine_uring.h"
+#include "libshard/io/io.h"
 
 struct uring *uring_open(uint32_t depth)
 {

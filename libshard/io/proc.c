@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * proc.c - see proc.h
+ * proc.c - what the kernel says in small files, such as those of /proc
+ *
+ * The tools link this file, too.
  */
-#include "libshard/io/proc.h"
+#include "libshard/io/io.h"
 
 #include <fcntl.h>
 #include <stdio.h>

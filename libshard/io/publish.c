@@ -7,7 +7,7 @@
  * the next one a success; rename without replacing; look whether the name now leads to our inode,
  * because a network file system may lose the reply; fsync the folder.
  */
-#include "libshard/io/publish.h"
+#include "libshard/io/io.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -24,7 +24,6 @@
 #include "libshard/base/url.h"
 #include "libshard/io/direct.h"
 #include "libshard/io/file.h"
-#include "libshard/io/temp_names.h"
 
 #define SYNC_STEP (8u << 20) /* ask for writeback that often, so that fsync has little left to do */
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * second_name.c - see second_name.h
+ * second_name.c - the bytes of a file under a second name, without writing them again
  */
-#include "libshard/io/second_name.h"
+#include "libshard/io/io.h"
 
 #include <errno.h>
 #include <fcntl.h>

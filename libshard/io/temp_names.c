@@ -2,7 +2,7 @@
 /*
  * temp_names.c - what the digits behind a temporary name say: who may remove a file that was left
  */
-#include "libshard/io/temp_names.h"
+#include "libshard/io/io.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -17,7 +17,6 @@
 #include "libshard/base/error.h"
 #include "libshard/io/direct.h"
 #include "libshard/io/file.h"
-#include "libshard/io/proc.h"
 
 #define BOOT_ID	     "/proc/sys/kernel/random/boot_id"
 #define SHARD_SUFFIX ".shard"

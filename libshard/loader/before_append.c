@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * before_append.c - see before_append.h
+ * before_append.c - does a token belong to this dataset as it was before others were appended?
  */
-#include "libshard/loader/before_append.h"
+#include "libshard/loader/loader.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -12,9 +12,8 @@
 #include "libshard/base/error.h"
 #include "libshard/base/mem.h"
 #include "libshard/dataset/dataset.h"
-#include "libshard/dataset/selection_text.h"
-#include "libshard/format/manifest_parse.h"
-#include "libshard/io/second_name.h"
+#include "libshard/format/format.h"
+#include "libshard/io/io.h"
 
 /* The path of the manifest that is kept; NULL: no memory. */
 static char *kept_path(const struct shard_dataset *ds, const struct token *t)

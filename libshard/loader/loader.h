@@ -1,6 +1,55 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * loader.h - the loader is a face on a feed, its copies to a GPU, and a pool
+ * loader.h - the public calls of a loader: options, batches, places and resume tokens
+ */
+#ifndef SHARD_LOADER_LOADER_H
+#define SHARD_LOADER_LOADER_H
+
+#include <stdbool.h>
+
+#include "libshard/feed/feed.h"
+#include "libshard/gpu/gpu.h"
+#include "libshard/order/order.h"
+#include "shard.h"
+
+/* ---- token.c ---- */
+
+struct token {
+	struct order_params params; /* of the token's epoch */
+	uint64_t position;
+	bool is_mix;
+	char dataset_id[65]; /* or the digest of the mixture */
+	char selection[65];  /* its digest; empty: all records */
+	uint32_t pixels;     /* enum shard_pixels; SHARD_PIXELS_RECIPE: the token does not say */
+};
+
+void token_write(const struct token *t, char text[SHARD_TOKEN_BYTES]);
+bool token_read(const char *text, struct token *t); /* false: token_write() has not written this */
+
+/* ---- before_append.c ---- */
+
+struct shard_dataset;
+struct shard_selection;
+
+/* The dataset, and the loader's selection of it, as they were. */
+struct before_append {
+	char id[65], selection[65]; /* its digest; empty: all records */
+	uint64_t records;	    /* in its order: as many as it had, or as were selected */
+	struct steps_early early;   /* epochs over these records; none if the token's was not begun */
+};
+
+/* Is the manifest of the token's dataset kept beside this one?  It is not opened. */
+bool before_append_is_kept(const struct shard_dataset *ds, const struct token *t);
+
+/*
+ * Read the kept manifest.  MISMATCH if it is not there, or if this dataset does not begin with the
+ * same shards.
+ */
+int before_append_find(struct before_append *out, const struct shard_dataset *ds,
+		       const struct shard_selection *selection, const struct token *t, struct shard_error *err);
+
+/*
+ * loader.c - the loader is a face on a feed, its copies to a GPU, and a pool
  *
  * In host memory a batch is a slot of the feed.  On a GPU it is a device slot.  Either a device
  * copy fills the device slots from the feed, or a pool does, which has a feed of its own.  The
@@ -8,12 +57,6 @@
  *
  * Everything here belongs to the consumer, the thread that calls next.
  */
-#ifndef SHARD_LOADER_LOADER_H
-#define SHARD_LOADER_LOADER_H
-
-#include "libshard/feed/feed.h"
-#include "libshard/gpu/device_slots.h"
-#include "libshard/loader/before_append.h"
 
 struct device_copy;
 struct pool;
@@ -88,5 +131,13 @@ void loader_count(struct shard_loader *l, const struct shard_batch *batch);
  * batches to it.
  */
 int loader_open_device(struct shard_loader *l, void *stream, struct shard_error *err);
+
+/* ---- settle.c ---- */
+
+/*
+ * Fails with ARGUMENT if options do not fit together.  The steps of a mixture have no order yet.
+ */
+int settle_options(struct shard_loader_options *o, const struct shard_dataset *ds, struct steps *out,
+		   struct shard_error *err);
 
 #endif

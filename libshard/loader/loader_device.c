@@ -3,8 +3,7 @@
  * loader_device.c - batches on a GPU: next, release, and the streams of the caller
  */
 #include "libshard/base/error.h"
-#include "libshard/gpu/device_copy.h"
-#include "libshard/gpu/pool.h"
+#include "libshard/gpu/gpu.h"
 #include "libshard/gpu/probe.h"
 #include "libshard/loader/loader.h"
 #include "shard_gpu.h"

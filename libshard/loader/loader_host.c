@@ -6,8 +6,7 @@
 
 #include "libshard/base/bytes.h"
 #include "libshard/base/error.h"
-#include "libshard/gpu/device_copy.h"
-#include "libshard/gpu/pool.h"
+#include "libshard/gpu/gpu.h"
 #include "libshard/loader/loader.h"
 #include "shard_gpu.h"
 

@@ -9,8 +9,8 @@
 #include "libshard/base/bytes.h"
 #include "libshard/base/error.h"
 #include "libshard/base/mem.h"
-#include "libshard/feed/transformed.h"
-#include "libshard/gpu/batch_transform.h"
+#include "libshard/feed/feed.h"
+#include "libshard/gpu/gpu.h"
 #include "libshard/loader/loader.h"
 #include "shard_gpu.h"
 

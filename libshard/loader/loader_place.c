@@ -11,10 +11,8 @@
 #include "libshard/dataset/mixture.h"
 #include "libshard/dataset/selection.h"
 #include "libshard/format/names.h"
-#include "libshard/gpu/pool.h"
-#include "libshard/loader/before_append.h"
+#include "libshard/gpu/gpu.h"
 #include "libshard/loader/loader.h"
-#include "libshard/loader/token.h"
 #include "libshard/order/mix.h"
 #include "shard_pack.h"
 

@@ -7,7 +7,7 @@
 
 #include "libshard/base/bytes.h"
 #include "libshard/base/clock.h"
-#include "libshard/gpu/device_copy.h"
+#include "libshard/gpu/gpu.h"
 #include "libshard/loader/loader.h"
 
 void shard_loader_stats(struct shard_loader *l, struct shard_loader_stats *out)

@@ -2,9 +2,7 @@
 /*
  * feistel.c - Feistel networks of any size, one number at a time or the rounds of many, plainly
  */
-#include "libshard/order/feistel.h"
-
-#include "libshard/order/random.h"
+#include "libshard/order/order.h"
 
 /* The least b with b * b >= n. */
 static uint64_t ceil_sqrt(uint64_t n)

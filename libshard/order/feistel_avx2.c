@@ -6,13 +6,11 @@
  * products are put together from those of halves.  The same results as the loop in feistel.c, in a
  * third of its time.
  */
-#include "libshard/order/feistel_avx2.h"
+#include "libshard/order/order.h"
 
 #if defined(__x86_64__)
 
 #include <immintrin.h>
-
-#include "libshard/order/random.h"
 
 #define AVX2 __attribute__((target("avx2"), always_inline)) static inline
 

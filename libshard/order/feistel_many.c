@@ -2,9 +2,7 @@
 /*
  * feistel_many.c - a Feistel network for many numbers at once, as fast as the processor can
  */
-#include "libshard/order/feistel_many.h"
-
-#include "libshard/order/feistel_avx2.h"
+#include "libshard/order/order.h"
 
 static void feistel_some(const struct feistel *f, const uint64_t *tweak, uint64_t *x, size_t count)
 {

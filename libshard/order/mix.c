@@ -6,8 +6,7 @@
 
 #include <string.h>
 
-#include "libshard/order/permutation.h"
-#include "libshard/order/random.h"
+#include "libshard/order/order.h"
 
 void mix_init(struct mix *m, const uint32_t *weight, uint32_t component_count, uint32_t lane_count, uint64_t seed)
 {

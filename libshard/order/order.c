@@ -9,8 +9,6 @@
 #include "libshard/order/order.h"
 
 #include "libshard/base/bytes.h"
-#include "libshard/order/feistel_many.h"
-#include "libshard/order/random.h"
 #include "shard.h"
 
 #define CHUNK 64 /* positions that order_fill works on at once */

@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * order.h - which record stands at which position of an epoch, and which positions a rank takes
- *
- * format/ORDER.md defines every number that comes out of here; format/shardorder.py computes the
- * same ones.  Pure arithmetic.  A struct order is constant after order_init: any thread may ask it
- * anything.
+ * order.h - seed, epoch and position to record numbers: format/ORDER.md
  */
 #ifndef SHARD_ORDER_ORDER_H
 #define SHARD_ORDER_ORDER_H
@@ -13,7 +9,81 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "libshard/order/permutation.h"
+/*
+ * feistel.c - keyed permutations of [0, n) without memory: format/ORDER.md, part 3
+ *
+ * Prepared once, constant afterwards: any thread may ask.
+ */
+
+#define FEISTEL_N_MAX  ((uint64_t)1 << 62)
+#define FEISTEL_ROUNDS 12 /* even */
+
+struct feistel {
+	uint64_t n; /* 1 to FEISTEL_N_MAX */
+	uint64_t a; /* ceil(n / b): the numbers of [0, a * b) are hi * b + lo */
+	uint64_t b; /* ceil(sqrt(n)) */
+	uint64_t key[FEISTEL_ROUNDS];
+};
+
+void feistel_init(struct feistel *f, uint64_t n, uint64_t key);
+/* x is below n.  Each tweak makes another permutation. */
+uint64_t feistel_at(const struct feistel *f, uint64_t tweak, uint64_t x);
+/*
+ * The rounds, on numbers hi[i] * b + lo[i], in place: for every machine, and the slow twin of
+ * feistel_avx2.h.
+ */
+void feistel_rounds(const struct feistel *f, const uint64_t *tweak, uint64_t *hi, uint64_t *lo, size_t count);
+
+/*
+ * feistel_avx2.c - the rounds of a Feistel network for four numbers at once, where the processor
+ * can
+ */
+
+bool feistel_has_avx2(void);
+
+/* All rounds on numbers hi[i] * b + lo[i], in place.  count is a multiple of 4. */
+void feistel_rounds_avx2(const struct feistel *f, const uint64_t *tweak, uint64_t *hi, uint64_t *lo, size_t count);
+
+/* ---- feistel_many.c ---- */
+
+#define FEISTEL_MANY \
+	64 /* numbers in flight: enough to hide the latency of a round, and few enough for the first-level cache */
+
+/* x[i] becomes feistel_at(f, tweak[i], x[i]).  Several times faster, as no x waits for another. */
+void feistel_many(const struct feistel *f, const uint64_t *tweak, uint64_t *x, size_t count);
+
+/*
+ * permutation.c - keyed permutations of [0, n): format/ORDER.md, part 3
+ *
+ * A table where n is small enough, a Feistel network where it is not.  Prepared once, constant
+ * afterwards: any thread may ask.  Memory for tables belongs to the caller.
+ */
+
+#define PERMUTATION_TABLE_MAX 65536 /* so that an entry fits 16 bits and a table the second-level cache */
+#define PERMUTATION_N_MAX     FEISTEL_N_MAX
+
+/* Fisher-Yates: table[0, n) becomes a permutation of n, which is at most PERMUTATION_TABLE_MAX. */
+void permutation_table(uint16_t *table, uint64_t n, uint64_t key);
+
+struct permutation {
+	const uint16_t *table; /* NULL: the network */
+	struct feistel feistel;
+};
+
+/* Entries of table memory that permutation_init wants: n, or 0 if it will be a network. */
+size_t permutation_table_entries(uint64_t n);
+/* An n of 0 is allowed, and then nothing may be asked. */
+void permutation_init(struct permutation *p, uint64_t n, uint64_t key, uint16_t *table);
+uint64_t permutation_at(const struct permutation *p, uint64_t x);
+void permutation_many(const struct permutation *p, uint64_t *x, size_t count);
+
+/*
+ * order.c - which record stands at which position of an epoch, and which positions a rank takes
+ *
+ * format/ORDER.md defines every number that comes out of here; format/shardorder.py computes the
+ * same ones.  Pure arithmetic.  A struct order is constant after order_init: any thread may ask it
+ * anything.
+ */
 
 #define ORDER_RECORDS_MAX	PERMUTATION_N_MAX
 #define ORDER_STEP_RECORDS_MAX	((uint64_t)1 << 48)	    /* world * batch_records */
@@ -129,5 +199,103 @@ uint64_t order_rank_steps(const struct order_rank *k);
 uint32_t order_rank_rows(const struct order_rank *k, uint64_t step);
 /* Position of a row; *padded says that it is a repetition.  ORDER_RUN_ON: record_count or more. */
 uint64_t order_rank_position(const struct order_rank *k, uint64_t step, uint32_t row, bool *padded);
+
+/*
+ * Random words that are computed, not drawn in sequence: format/ORDER.md, part 2
+ *
+ * The constants and mix() are those of SplitMix64 (Steele, Lea, Flood, OOPSLA 2014).  Changing
+ * anything here changes every order.
+ */
+
+#define RANDOM_G  0x9e3779b97f4a7c15u
+#define RANDOM_M1 0xbf58476d1ce4e5b9u
+#define RANDOM_M2 0x94d049bb133111ebu
+
+/*
+ * Streams keep the draws for different purposes apart.  ORDER.md, parts 2 to 6, has 1 to 15;
+ * augmentation and mixtures follow.
+ */
+enum random_stream {
+	RANDOM_RECORDS = 1,
+	RANDOM_PHASE = 2,
+	RANDOM_RUNS = 3,
+	RANDOM_WINDOWS = 4,
+	RANDOM_TWEAKS = 5,
+	RANDOM_TABLE = 6,
+	RANDOM_REST = 7,
+	RANDOM_FINISH = 16,    /* docs/TRANSFORM.md */
+	RANDOM_MIX_SLOTS = 17, /* ORDER.md, part 12 */
+	RANDOM_MIX_SEEDS = 18,
+};
+
+static inline uint64_t random_mix(uint64_t z)
+{
+	z = (z ^ z >> 30) * RANDOM_M1;
+	z = (z ^ z >> 27) * RANDOM_M2;
+	return z ^ z >> 31;
+}
+
+/* Half of the work of mix, for the rounds of a Feistel network, which use the high bits only. */
+static inline uint64_t random_scramble(uint64_t z)
+{
+	z *= RANDOM_M1;
+	return (z ^ z >> 32) * RANDOM_M2;
+}
+
+static inline uint64_t random_absorb(uint64_t h, uint64_t x)
+{
+	return random_mix((h ^ x) + RANDOM_G);
+}
+
+static inline uint64_t random_key(uint64_t seed, uint64_t epoch, uint64_t stream)
+{
+	return random_absorb(random_absorb(random_absorb(0, seed), epoch), stream);
+}
+
+static inline uint64_t random_draw(uint64_t key, uint64_t i)
+{
+	return random_mix(key + (i + 1) * RANDOM_G);
+}
+
+/* Scales a random word to [0, n).  Its bias is at most n / 2^64. */
+static inline uint64_t random_below(uint64_t h, uint64_t n)
+{
+	return (uint64_t)((unsigned __int128)h * n >> 64);
+}
+
+/* ---- share.c ---- */
+
+struct order_share {
+	uint64_t record_count;
+	uint64_t lanes_end, run_records; /* places from lanes_end on are the rest */
+	uint64_t lane_rows;		 /* rows of runs */
+	uint64_t whole_rows;		 /* lane_rows, and the rows of the rest */
+	uint64_t pad_rows;		 /* rows that repeat records, behind whole_rows */
+	uint64_t pad_first;		 /* the position that the first of the pad_rows repeats */
+	uint32_t rank, stride, world;	 /* stride 1: the share holds all runs */
+};
+
+/* `whole`: the share holds the whole dataset, on each rank. */
+void order_share_init(struct order_share *s, const struct order_params *p, const struct order_rank *k, bool whole);
+uint64_t order_share_rows(const struct order_share *s);
+
+/* Set records[i] to the record of row first + i. */
+void order_share_fill(const struct order_share *s, const struct order *o, uint64_t first, uint64_t *records,
+		      size_t count);
+
+/* The row of the record at `place`, which must be in the share. */
+uint64_t order_share_row(const struct order_share *s, uint64_t place);
+/* The row of the n-th position that pads the last step. */
+uint64_t order_share_padding(const struct order_share *s, uint64_t n);
+
+/* Rows [first, end) of the band that holds `position`, which this rank delivers. */
+void order_share_band(const struct order_share *s, const struct order *o, uint64_t position, uint64_t *first,
+		      uint64_t *end);
+
+/*
+ * An upper limit for the rows that `records` consecutive records of this rank span: from the first
+ * row of the first one's band to the last row of the last one's band.
+ */
+uint64_t order_share_span(const struct order_share *s, const struct order_params *p, uint64_t records);
 
 #endif

@@ -2,12 +2,9 @@
 /*
  * permutation.c - a Fisher-Yates table or a Feistel network, by size
  */
-#include "libshard/order/permutation.h"
+#include "libshard/order/order.h"
 
 #include <string.h>
-
-#include "libshard/order/feistel_many.h"
-#include "libshard/order/random.h"
 
 void permutation_table(uint16_t *table, uint64_t n, uint64_t key)
 {

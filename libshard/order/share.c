@@ -1,8 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * share.c - see share.h
+ * share.c - the records that one rank needs in an epoch, in the order of places: run after run, as
+ * a disk likes to be read
+ *
+ * A rank delivers records in the order of positions, and its pool fetches them in the order of
+ * places.  A row is the number of a record in the share, from 0.  If the world size divides the
+ * number of lanes, a rank's share holds the runs of its own lanes; otherwise it holds all runs.
+ * The rest, behind the last full round of lanes, is in the share of each rank.
+ *
+ * With ORDER_PAD the last step repeats the first records of the epoch.  The pool may have dropped
+ * those by then, so the share holds them once more at its end.  All of this is pure arithmetic, and
+ * the same for each epoch.
  */
-#include "libshard/order/share.h"
+#include "libshard/order/order.h"
 
 #include "libshard/base/bytes.h"
 

@@ -8,7 +8,7 @@
  * it never change.  Doubles, + - * / and square root, each rounded once: built with
  * -ffp-contract=off, and with square roots that set no errno.
  */
-#include "libshard/order/random.h"
+#include "libshard/order/order.h"
 #include "libshard/transform/transform.h"
 #include "shard_gpu.h"
 

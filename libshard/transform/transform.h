@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * transform.h - from the bytes of an image to the numbers that a network takes: docs/TRANSFORM.md
- *
- * Crop or random-resized-crop, flip, normalise, convert, transpose.  Pure: no I/O, no allocation,
- * no lock; nothing of libm but the square root, which IEEE 754 rounds exactly.  transform_twin() is
- * the definition in C; the kernels of libshard/gpu/transform.cu give the same bits.
  */
 #ifndef SHARD_TRANSFORM_TRANSFORM_H
 #define SHARD_TRANSFORM_TRANSFORM_H
@@ -15,6 +11,14 @@
 #include "shard.h"
 #include "shard_gpu.h"
 #include "shard_pack.h"
+
+/*
+ * From the bytes of an image to the numbers that a network takes: docs/TRANSFORM.md
+ *
+ * Crop or random-resized-crop, flip, normalise, convert, transpose.  Pure: no I/O, no allocation,
+ * no lock; nothing of libm but the square root, which IEEE 754 rounds exactly.  transform_twin() is
+ * the definition in C; the kernels of libshard/gpu/transform.cu give the same bits.
+ */
 
 #define TRANSFORM_ATTEMPTS   10 /* to draw a part that lies within the image; then its middle is taken */
 #define TRANSFORM_RATIO_BITS 32
@@ -142,5 +146,47 @@ uint32_t transform_blocks(const struct transform_call *call); /* in x */
 /* How it stores, and the kernel for it; `aligned`: the output is 16-aligned. */
 void transform_shape(const struct transform_plan *p, bool aligned, struct transform_call *call,
 		     char name[TRANSFORM_NAME_BYTES]);
+
+/* ---- transform_beside.c ---- */
+
+#define TRANSFORM_BOX_BYTES 16u /* x, y, x, y as float32, in pixels of the image */
+
+/*
+ * A mask of the image's height and width, in elements of so many bytes: those of Pillow's
+ * mask.crop(part).resize(size, NEAREST), mirrored like the image.
+ */
+void transform_mask(const struct transform_plan *p, const struct shard_transform_row *row, uint32_t element_bytes,
+		    const uint8_t *mask, uint8_t *out);
+
+/*
+ * Boxes in pixels of the output, as those of torchvision's v2.functional.resized_crop() and
+ * horizontal_flip(): cut off at the edges of the part.  A box outside of it has no area.
+ */
+void transform_boxes(const struct transform_plan *p, const struct shard_transform_row *row, uint64_t count,
+		     const uint8_t *boxes, uint8_t *out);
+
+/* ---- transform_cpu.c ---- */
+
+#define TRANSFORM_CPU_ALIGN 32u /* of the scratch */
+
+uint64_t transform_cpu_bytes(const struct transform_plan *p); /* of scratch */
+
+/* One row, as transform_twin(): by the fast path if it applies. */
+void transform_cpu(const struct transform_plan *p, const struct shard_transform_row *row,
+		   const struct transform_image *image, void *out, void *scratch);
+
+/* ---- transform_fast.c ---- */
+
+/* Has the CPU what it takes, and are images [height, width, 3]? */
+bool transform_fast_applies(const struct transform_plan *p);
+
+uint64_t transform_fast_bytes(const struct transform_plan *p); /* of scratch */
+
+/*
+ * As transform_twin(); `scratch` is 32-aligned.  Returns false, and does nothing, for a part that
+ * is resized down before across.
+ */
+bool transform_fast(const struct transform_plan *p, const struct shard_transform_row *row,
+		    const struct transform_image *image, void *out, void *scratch);
 
 #endif

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * transform_beside.c - see transform_beside.h
+ * transform_beside.c - masks and boxes that lie beside an image, and follow it
  *
- * Float32 for boxes, one rounding for each operation; doubles for masks, added up as Pillow does.
+ * * Float32 for boxes, one rounding for each operation; doubles for masks, added up as Pillow does.
  * Built with -ffp-contract=off.
  */
-#include "libshard/transform/transform_beside.h"
+#include "libshard/transform/transform.h"
 
 #include <string.h>
 

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * transform_cpu.c - see transform_cpu.h
+ * transform_cpu.c - transforming one row on whatever CPU this is
  */
-#include "libshard/transform/transform_cpu.h"
+#include "libshard/transform/transform.h"
 
 #include "libshard/base/bytes.h"
-#include "libshard/transform/transform_fast.h"
 
 uint64_t transform_cpu_bytes(const struct transform_plan *p)
 {

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * transform_fast.c - see transform_fast.h
+ * transform_fast.c - transforming one row on a CPU with AVX2: the bits of transform_twin()
  *
- * Sums of samples and weights are made by the instruction that multiplies pairs of 16-bit words and
+ * * Sums of samples and weights are made by the instruction that multiplies pairs of 16-bit words and
  * adds the two products.  A weight has 22 bits behind the point and none above 1, so it is taken
  * apart: low + 256 * high, where low is 0 to 255 and high at most 2^14.  Both parts are summed in
  * integers of 32 bits, and added at the end.  Integers do not round, so the sums are those of the
  * twin.  Weights with no partner have a weight of 0 beside them.
  */
-#include "libshard/transform/transform_fast.h"
+#include "libshard/transform/transform.h"
 
 #include <string.h>
 

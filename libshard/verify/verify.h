@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * verify.h - the checks of whole files: every rule of format/SHARD.md that opening does not look at
+ * verify.h - all that checks whole files
  */
 #ifndef SHARD_VERIFY_VERIFY_H
 #define SHARD_VERIFY_VERIFY_H
@@ -8,6 +8,10 @@
 #include "libshard/dataset/dataset.h"
 #include "libshard/dataset/reader.h"
 #include "shard_pack.h"
+
+/*
+ * verify.c - the checks of whole files: every rule of format/SHARD.md that opening does not look at
+ */
 
 /* ---- verify_units.c: the rules of a shard's units: their hashes, their chunks, their padding ---- */
 

@@ -2,7 +2,7 @@
 /*
  * drain.c - two buffers and one thread
  */
-#include "libshard/write/drain.h"
+#include "libshard/write/write.h"
 
 #include "libshard/base/mem.h"
 #include "libshard/base/task.h"

@@ -6,17 +6,17 @@
  * A shard is never changed, so two datasets may have one file.  Only a copy writes bytes: these are
  * compared with the manifest on their way, and read back as a writer does it.
  */
-#include "libshard/write/reuse.h"
+#include "libshard/write/write.h"
 
 #include <string.h>
 
 #include "libshard/base/bytes.h"
 #include "libshard/base/error.h"
 #include "libshard/base/mem.h"
-#include "libshard/format/sha256.h"
+#include "libshard/format/format.h"
 #include "libshard/io/buffer.h"
 #include "libshard/io/file.h"
-#include "libshard/io/second_name.h"
+#include "libshard/io/io.h"
 #include "libshard/verify/verify.h"
 
 #define PIECE_BYTES (2u << 20)

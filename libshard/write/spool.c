@@ -1,15 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * spool.c - see spool.h
+ * spool.c - bytes that go into the file later, in bounded memory
+ *
+ * A shard is written front to back, but its small groups and tables grow while the large group
+ * streams out.  They wait here: in memory up to a limit, then in a file without a name.
  */
-#include "libshard/write/spool.h"
+#include "libshard/write/write.h"
 
 #include <string.h>
 
 #include "libshard/base/error.h"
 #include "libshard/base/mem.h"
 #include "libshard/io/file.h"
-#include "libshard/io/publish.h"
+#include "libshard/io/io.h"
 
 #define ROOM_MAX (4u << 20) /* a dozen spools at most: some 50 MiB, whatever the dataset */
 

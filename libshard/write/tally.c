@@ -12,9 +12,9 @@
 #include "libshard/base/bytes.h"
 #include "libshard/base/error.h"
 #include "libshard/base/mem.h"
-#include "libshard/format/byte_sums.h"
+#include "libshard/format/format.h"
 #include "libshard/format/pages.h"
-#include "libshard/write/writer.h"
+#include "libshard/write/write.h"
 #include "shard_pack.h"
 
 struct tally_image {

@@ -6,7 +6,7 @@
  * writer_finish.c lays them behind it.  Each byte is hashed (XXH3) before it is handed to the
  * kernel, so what a reader compares with is what the caller gave.
  */
-#include "libshard/write/writer.h"
+#include "libshard/write/write.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -17,7 +17,7 @@
 #include "libshard/base/options.h"
 #include "libshard/base/turns.h"
 #include "libshard/base/utf8.h"
-#include "libshard/format/pages_encode.h"
+#include "libshard/format/format.h"
 #include "libshard/format/schema.h"
 #include "libshard/io/buffer.h"
 #include "shard_pack.h"

@@ -12,10 +12,10 @@
 #include "libshard/base/bytes.h"
 #include "libshard/base/error.h"
 #include "libshard/base/mem.h"
+#include "libshard/format/format.h"
 #include "libshard/format/pages.h"
-#include "libshard/format/pages_encode.h"
 #include "libshard/format/schema.h"
-#include "libshard/write/writer.h"
+#include "libshard/write/write.h"
 #include "shard_pack.h"
 
 #define STAT_CHANNELS_MAX 4096u

@@ -9,10 +9,9 @@
 #include "libshard/base/error.h"
 #include "libshard/base/mem.h"
 #include "libshard/io/file.h"
-#include "libshard/io/publish.h"
-#include "libshard/io/second_name.h"
+#include "libshard/io/io.h"
 #include "libshard/verify/verify.h"
-#include "libshard/write/writer.h"
+#include "libshard/write/write.h"
 #include "shard_pack.h"
 
 /* The kernel said that it has the bytes; only reading them from the disk tells. */

@@ -6,20 +6,13 @@
  * they keep lent; dataset/, loader/ and write/ have what their names say.
  */
 #include "libshard/base/utf8.h"
-#include "python/core/array/py_array_type.h"
-#include "python/core/array/py_lease.h"
+#include "python/core/array/py_array.h"
 #include "python/core/base/py_errors.h"
 #include "python/core/base/py_memory.h"
+#include "python/core/dataset/py_dataset.h"
 #include "python/core/dataset/py_dataset_type.h"
-#include "python/core/dataset/py_mix.h"
-#include "python/core/dataset/py_rows.h"
-#include "python/core/dataset/py_selection.h"
-#include "python/core/loader/py_batch.h"
-#include "python/core/loader/py_loader_type.h"
-#include "python/core/write/py_layout.h"
-#include "python/core/write/py_seal.h"
-#include "python/core/write/py_source.h"
-#include "python/core/write/py_writer.h"
+#include "python/core/loader/py_loader.h"
+#include "python/core/write/py_write.h"
 
 static PyObject *version(PyObject *self, PyObject *unused)
 {

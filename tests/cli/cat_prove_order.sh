@@ -61,8 +61,8 @@ grep -q "I44" err || die "damage is not named: $(cat err)"
 # should be.
 cat >broken.c <<'C'
 #include <string.h>
-#include "libshard/feed/slot.h"
-#include "libshard/feed/steps.h"
+#include "libshard/feed/feed.h"
+#include "libshard/feed/feed.h"
 #include "libshard/order/order.h"
 #include "libshard/dataset/selection.h"
 

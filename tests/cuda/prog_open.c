@@ -8,7 +8,7 @@
  * The words steer the fake, if that is what it finds; the last one has the doctor of shardcat say what it finds
  * of GPUs, with its verdicts.
  */
-#include "libshard/gpu/device.h"
+#include "libshard/gpu/gpu.h"
 #include "shard_gpu.h"
 #include "tests/cuda/fake.h"
 #include "tests/test.h"

@@ -7,7 +7,7 @@
  *
  * LDFLAGS: -Wl,--disable-new-dtags,-rpath,$ORIGIN/../cuda/full
  */
-#include "libshard/gpu/device.h"
+#include "libshard/gpu/gpu.h"
 #include "shard_gpu.h"
 #include "tests/child.h"
 #include "tests/cuda/trainer.h"

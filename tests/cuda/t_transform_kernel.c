@@ -9,7 +9,7 @@
  *
  * TIMEOUT: 600
  */
-#include "libshard/gpu/ptx.h"
+#include "libshard/gpu/gpu.h"
 #include "libshard/transform/transform.h"
 #include "shard_gpu.h"
 #include "tests/child.h"

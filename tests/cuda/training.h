@@ -10,8 +10,7 @@
 #ifndef TESTS_CUDA_TRAINING_H
 #define TESTS_CUDA_TRAINING_H
 
-#include "libshard/gpu/device_copy.h"
-#include "libshard/gpu/pool.h"
+#include "libshard/gpu/gpu.h"
 #include "libshard/loader/loader.h"
 #include "shard_gpu.h"
 #include "tests/cuda/trainer.h"

@@ -11,9 +11,8 @@
 
 #include "libshard/base/error.h"
 #include "libshard/io/file.h"
-#include "libshard/io/publish.h"
-#include "libshard/write/reuse.h"
-#include "libshard/write/spool.h"
+#include "libshard/io/io.h"
+#include "libshard/write/write.h"
 #include "shard_pack.h"
 #include "tests/fault/calls_wrapped.h"
 #include "tests/fault/story.h"

@@ -34,7 +34,7 @@
 
 #include <jpeglib.h>
 
-#include "tools/shardpack/sandbox/sandbox_page.h"
+#include "tools/shardpack/sandbox/sandbox.h"
 
 #define REAL(name) ((__typeof__(&name))dlsym(RTLD_NEXT, #name))
 

@@ -11,9 +11,7 @@
 #include <jansson.h>
 
 #include "tests/fuzz/fuzz.h"
-#include "tools/shardpack/parse/coco_shape.h"
-#include "tools/shardpack/parse/json_scan.h"
-#include "tools/shardpack/parse/yolo.h"
+#include "tools/shardpack/parse/parse.h"
 #include "tools/shardpack/plan/field_part.h"
 
 #define WIDTH  13

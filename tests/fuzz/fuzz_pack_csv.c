@@ -7,7 +7,7 @@
  * the same again.
  */
 #include "tests/fuzz/fuzz.h"
-#include "tools/shardpack/parse/csv.h"
+#include "tools/shardpack/parse/parse.h"
 
 struct table {
 	char *text; /* fields, each with its NUL */

@@ -5,7 +5,7 @@
  * What comes out is an orientation, whatever the bytes are, and the same one each time.
  */
 #include "tests/fuzz/fuzz.h"
-#include "tools/shardpack/images/exif.h"
+#include "tools/shardpack/images/images.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {

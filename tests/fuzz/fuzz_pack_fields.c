@@ -7,10 +7,8 @@
  * plan's.  A value never takes more than its room.
  */
 #include "tests/fuzz/fuzz.h"
-#include "tools/shardpack/plan/field_option.h"
 #include "tools/shardpack/plan/field_part.h"
-#include "tools/shardpack/plan/field_value.h"
-#include "tools/shardpack/plan/recipe.h"
+#include "tools/shardpack/plan/plan.h"
 
 #define ROOM_MAX ((size_t)1 << 20)
 

@@ -7,12 +7,10 @@
  * names that end.
  */
 #include "tests/fuzz/fuzz.h"
-#include "tools/shardpack/parse/idx.h"
 #include "tools/shardpack/parse/megatron_index.h"
 #include "tools/shardpack/parse/npy.h"
-#include "tools/shardpack/parse/token_width.h"
-#include "tools/shardpack/parse/xz_walk.h"
-#include "tools/shardpack/plan/raw_schema.h"
+#include "tools/shardpack/parse/parse.h"
+#include "tools/shardpack/plan/plan.h"
 
 static void check_why(const char *why, size_t room)
 {

@@ -6,8 +6,7 @@
  * image that is good gives all rows that were wanted, and no others.
  */
 #include "tests/fuzz/fuzz.h"
-#include "tools/shardpack/images/decode.h"
-#include "tools/shardpack/images/decode_formats.h"
+#include "tools/shardpack/images/images.h"
 
 #define PIXELS_MAX 65536
 #define SIDE_MAX   4096

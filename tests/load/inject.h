@@ -10,7 +10,7 @@
 #include <stdatomic.h>
 
 #include "libshard/base/error.h"
-#include "libshard/feed/slot_fill.h"
+#include "libshard/feed/feed.h"
 #include "tests/load/batches.h"
 
 enum broken { SOUND, STALE_SLOT, SKIPS_A_ROW, WRITES_BESIDE };

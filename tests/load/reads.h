@@ -12,7 +12,7 @@
 #include <stdatomic.h>
 
 #include "libshard/io/direct.h"
-#include "libshard/io/engine.h"
+#include "libshard/io/io.h"
 
 static enum { AS_IT_IS, NO_DIRECT, ALIGN_512, ALIGN_4096 } system_says;
 static atomic_int fail_read; /* the read that fails with fail_code, counted from 1; 0: none */

@@ -9,7 +9,7 @@
  * LDFLAGS: -Wl,--wrap=before_append_find
  * TIMEOUT: 900
  */
-#include "libshard/loader/before_append.h"
+#include "libshard/loader/loader.h"
 #include "tests/load/batches.h"
 #include "tests/load/kinds.h"
 

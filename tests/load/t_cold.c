@@ -11,7 +11,7 @@
 #include <stdatomic.h>
 #include <sys/vfs.h>
 
-#include "libshard/io/engine_uring.h"
+#include "libshard/io/io.h"
 #include "tests/store/fixture.h"
 
 #define RECORDS 90u

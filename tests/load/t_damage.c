@@ -8,7 +8,7 @@
  *
  * LDFLAGS: -Wl,--wrap=repair_rows
  */
-#include "libshard/feed/repair.h"
+#include "libshard/feed/feed.h"
 #include "tests/store/fixture.h"
 
 static bool repairs = true;

@@ -5,7 +5,7 @@
  *
  * LDFLAGS: -Wl,--wrap=slot_fill,--wrap=transformed_fill
  */
-#include "libshard/feed/transformed.h"
+#include "libshard/feed/feed.h"
 #include "tests/load/inject.h"
 
 #define THREADS 4u

@@ -14,7 +14,7 @@
 #include <sys/wait.h>
 
 #include "libshard/dataset/dataset.h"
-#include "libshard/feed/slot_fill.h"
+#include "libshard/feed/feed.h"
 #include "shard_pack.h"
 #include "tests/load/batches.h"
 

@@ -10,7 +10,7 @@
  * TIMEOUT: 300
  */
 #include "libshard/format/checksum.h"
-#include "libshard/loader/token.h"
+#include "libshard/loader/loader.h"
 #include "tests/load/inject.h"
 
 static const uint64_t sizes[] = {40, 1, 0, 62};

@@ -8,8 +8,8 @@
  * LDFLAGS: -Wl,--wrap=slot_sizes_take
  * TIMEOUT: 300
  */
-#include "libshard/feed/slot_sizes.h"
-#include "libshard/transform/transform_beside.h"
+#include "libshard/feed/feed.h"
+#include "libshard/transform/transform.h"
 #include "shard_gpu.h"
 #include "tests/load/kinds.h"
 #include "tests/store/whole.h"

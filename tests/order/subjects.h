@@ -13,7 +13,6 @@
 #include <stdio.h>
 
 #include "libshard/order/order.h"
-#include "libshard/order/random.h"
 #include "shard.h"
 #include "tests/order/study.h"
 

@@ -9,7 +9,7 @@
 #include "tests/pack/kept.h"
 #include "tests/pack/prng.h"
 #include "tests/test.h"
-#include "tools/shardpack/images/decode.h"
+#include "tools/shardpack/images/images.h"
 
 /*
  * A file in memory.  Its buffer is exactly as long as the file, so a sanitizer sees one byte too

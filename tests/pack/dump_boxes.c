@@ -14,8 +14,7 @@
 #include <inttypes.h>
 
 #include "tests/pack/dump.h"
-#include "tools/shardpack/images/boxes.h"
-#include "tools/shardpack/images/turn.h"
+#include "tools/shardpack/images/images.h"
 
 int main(void)
 {

@@ -15,9 +15,7 @@
 
 #include "tests/pack/dump.h"
 #include "tests/pack/kept.h"
-#include "tools/shardpack/images/decode.h"
-#include "tools/shardpack/images/exif.h"
-#include "tools/shardpack/images/mask.h"
+#include "tools/shardpack/images/images.h"
 
 struct job {
 	struct transform_options opt;

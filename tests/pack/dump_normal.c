@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tools/shardpack/images/normalise.h"
+#include "tools/shardpack/images/images.h"
 
 int main(void)
 {

@@ -20,10 +20,7 @@
 
 #include "tests/pack/dump.h"
 #include "tests/pack/kept.h"
-#include "tools/shardpack/images/decode.h"
-#include "tools/shardpack/images/decode_formats.h"
-#include "tools/shardpack/images/transform_image.h"
-#include "tools/shardpack/images/turn.h"
+#include "tools/shardpack/images/images.h"
 
 static void claim_nothing(void *context, uint64_t bytes)
 {

@@ -30,11 +30,8 @@
 #include "tools/common/exit_code.h"
 #include "tools/common/message.h"
 #include "tools/common/signals.h"
-#include "tools/shardpack/make/claim.h"
-#include "tools/shardpack/make/claims.h"
 #include "tools/shardpack/make/job.h"
-#include "tools/shardpack/make/scheduler.h"
-#include "tools/shardpack/make/shard_list.h"
+#include "tools/shardpack/make/make.h"
 #include "tools/shardpack/plan/plan.h"
 
 #define HOST_WORKERS  8

@@ -4,7 +4,7 @@
  *
  * The same at random, against NumPy and Pillow, is twin/boxes.sh's to do.
  */
-#include "tools/shardpack/images/boxes.h"
+#include "tools/shardpack/images/images.h"
 
 #include <math.h>
 

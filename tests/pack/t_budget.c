@@ -2,7 +2,7 @@
 /*
  * t_budget.c - memory for large images: never more than there is, except for one that is alone
  */
-#include "tools/shardpack/make/budget.h"
+#include "tools/shardpack/make/make.h"
 
 #include "tests/pack/prng.h"
 #include "tests/test.h"

@@ -6,7 +6,7 @@
  *
  * LDFLAGS: -Wl,--wrap=clock_gettime,--wrap=renameat2,--wrap=linkat,--wrap=fstat64
  */
-#include "tools/shardpack/make/claim.h"
+#include "tools/shardpack/make/make.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -19,7 +19,6 @@
 #include "tools/common/exit_code.h"
 #include "tools/common/files.h"
 #include "tools/common/message.h"
-#include "tools/shardpack/make/shard_list.h"
 
 static uint64_t now_ns = 1000;
 

@@ -7,9 +7,7 @@
  */
 #include "tests/test.h"
 #include "tools/common/text.h"
-#include "tools/shardpack/parse/coco_shape.h"
-#include "tools/shardpack/parse/json_scan.h"
-#include "tools/shardpack/parse/yolo.h"
+#include "tools/shardpack/parse/parse.h"
 #include "tools/shardpack/plan/field_part.h"
 
 /* ---- outlines and runs ---- */

@@ -6,7 +6,7 @@
  */
 #include "shard_pack.h"
 #include "tests/pack/decoded.h"
-#include "tools/shardpack/images/heif.h"
+#include "tools/shardpack/images/images.h"
 
 #include <jpeglib.h>
 

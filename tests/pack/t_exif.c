@@ -7,14 +7,13 @@
  * That orientations do to pixels what Pillow does is cli/pack_pixels.sh's to say, and that Pillow
  * finds the same ones twin/orientation.py's.
  */
-#include "tools/shardpack/images/exif.h"
+#include "tools/shardpack/images/images.h"
 
 #include <zlib.h>
 
 #include "tests/pack/kept.h"
 #include "tests/pack/prng.h"
 #include "tests/test.h"
-#include "tools/shardpack/images/turn.h"
 
 #define TIFF_LE "II*\0\x08\0\0\0\x02\0\0\x01\x03\0\x01\0\0\0\x07\0\0\0\x12\x01\x03\0\x01\0\0\0\x06\0\0\0"
 #define TIFF_BE "MM\0*\0\0\0\x08\0\x01\x01\x12\0\x03\0\0\0\x01\0\x08\0\0"

@@ -19,15 +19,14 @@
 #include <sys/wait.h>
 
 #include "libshard/format/checksum.h"
+#include "libshard/format/format.h"
 #include "libshard/format/record.h"
-#include "libshard/format/sha256.h"
-#include "libshard/io/publish.h"
+#include "libshard/io/io.h"
 #include "libshard/verify/verify.h"
-#include "libshard/write/drain.h"
+#include "libshard/write/write.h"
 #include "shard_pack.h"
 #include "tests/test.h"
-#include "tools/shardpack/make/converter.h"
-#include "tools/shardpack/make/fixed_records.h"
+#include "tools/shardpack/make/make.h"
 
 #define main shardpack_main
 int shardpack_main(int argc, char **argv);

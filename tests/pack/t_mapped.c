@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "tests/test.h"
-#include "tools/shardpack/input/mapped.h"
+#include "tools/shardpack/input/input.h"
 
 #define PAGE  ((size_t)4096)
 #define PAGES 8u

@@ -4,7 +4,7 @@
  *
  * The same at random, against Pillow, is twin/masks.sh's to do.
  */
-#include "tools/shardpack/images/mask.h"
+#include "tools/shardpack/images/images.h"
 
 #include "tests/test.h"
 

@@ -11,8 +11,8 @@
 
 #include "tests/test.h"
 #include "tools/common/exit_code.h"
-#include "tools/shardpack/plan/recipe.h"
-#include "tools/shardpack/scan/path_table.h"
+#include "tools/shardpack/plan/plan.h"
+#include "tools/shardpack/scan/scan.h"
 
 static int left; /* allocations of jansson that succeed */
 

@@ -9,7 +9,6 @@
 #include "tools/common/exit_code.h"
 #include "tools/shardpack/plan/classes.h"
 #include "tools/shardpack/plan/plan.h"
-#include "tools/shardpack/plan/plan_read.h"
 #include "tools/shardpack/plan/plan_write.h"
 
 /* Records of 16 bytes in two files, and a label of one byte beside each. */

@@ -3,7 +3,7 @@
  * t_receipt.c - what became of inputs in two builds of a shard, as their receipts say; and the
  * files of receipts
  */
-#include "tools/shardpack/make/receipt.h"
+#include "tools/shardpack/make/make.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,7 +12,6 @@
 
 #include "shard_pack.h"
 #include "tests/test.h"
-#include "tools/shardpack/make/receipt_files.h"
 
 #define NONE UINT64_MAX
 

@@ -6,13 +6,12 @@
  * Both ways of it: portable, and with what this processor has.  Where that is nothing, the second
  * is the first again.
  */
-#include "tools/shardpack/images/resize.h"
+#include "tools/shardpack/images/images.h"
 
 #include <math.h>
 
 #include "tests/pack/prng.h"
 #include "tests/test.h"
-#include "tools/shardpack/images/resize_taps.h"
 
 static const char *const filter_names[] = {"box", "bilinear", "bicubic", "lanczos"};
 static const double supports[] = {0.5, 1, 2, 3};

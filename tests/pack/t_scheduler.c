@@ -2,7 +2,7 @@
 /*
  * t_scheduler.c - which worker a process is, by every variable that schedulers and launchers set
  */
-#include "tools/shardpack/make/scheduler.h"
+#include "tools/shardpack/make/make.h"
 
 #include "tests/test.h"
 #include "tools/common/exit_code.h"

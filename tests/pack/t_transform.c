@@ -5,7 +5,7 @@
  * The sizes and offsets in the tables follow from the rules of torchvision (Resize, CenterCrop).
  * That the pixels in them are right is t_resize's and twin/pillow.sh's to say.
  */
-#include "tools/shardpack/images/transform_image.h"
+#include "tools/shardpack/images/images.h"
 
 #include "tests/pack/prng.h"
 #include "tests/test.h"

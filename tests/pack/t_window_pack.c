@@ -4,8 +4,7 @@
  * one piece after the other, and a look at every window for each
  */
 #include "tests/test.h"
-#include "tools/shardpack/plan/token_pack.h"
-#include "tools/shardpack/plan/window_pack.h"
+#include "tools/shardpack/plan/plan.h"
 
 #define ROOM_MAX   300
 #define PIECES_MAX 3000

@@ -10,7 +10,7 @@
 #define TESTS_PTX_SCENES_H
 
 #include "libshard/gpu/gather.h"
-#include "libshard/gpu/ptx.h"
+#include "libshard/gpu/gpu.h"
 #include "libshard/transform/transform.h"
 #include "shard_gpu.h"
 #include "tests/ptx/ptx.h"

@@ -12,8 +12,8 @@
 #include "libshard/base/digits.h"
 #include "libshard/base/error.h"
 #include "libshard/base/mem.h"
-#include "libshard/dataset/manifest_file.h"
-#include "libshard/format/manifest_text.h"
+#include "libshard/dataset/dataset.h"
+#include "libshard/format/format.h"
 #include "shard_pack.h"
 #include "tests/store/fixture.h"
 

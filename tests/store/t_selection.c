@@ -9,8 +9,7 @@
 
 #include "libshard/base/digits.h"
 #include "libshard/dataset/dataset.h"
-#include "libshard/dataset/selection_text.h"
-#include "libshard/format/sha256.h"
+#include "libshard/format/format.h"
 #include "shard_select.h"
 #include "tests/store/fixture.h"
 

@@ -11,11 +11,11 @@
 #include <stdatomic.h>
 
 #include "libshard/format/checksum.h"
-#include "libshard/format/sha256.h"
+#include "libshard/format/format.h"
 #include "libshard/io/buffer.h"
-#include "libshard/io/publish.h"
+#include "libshard/io/io.h"
 #include "libshard/verify/verify.h"
-#include "libshard/write/writer.h"
+#include "libshard/write/write.h"
 #include "shard_pack.h"
 #include "tests/store/fixture.h"
 

@@ -5,7 +5,7 @@
  *
  * The twin asks for the order of each position of the next window, one by one.
  */
-#include "libshard/feed/steps.h"
+#include "libshard/feed/feed.h"
 
 #include "tests/test.h"
 

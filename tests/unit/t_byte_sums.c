@@ -2,7 +2,7 @@
 /*
  * t_byte_sums.c - shard_sum_bytes() and its portable twin against a sum of one byte after the other
  */
-#include "libshard/format/byte_sums.h"
+#include "libshard/format/format.h"
 
 #include "shard_pack.h"
 #include "tests/test.h"

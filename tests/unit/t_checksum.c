@@ -8,7 +8,7 @@
  * each is compared with the plain one.
  */
 #include "libshard/format/checksum.h"
-#include "libshard/format/manifest_text.h"
+#include "libshard/format/format.h"
 #include "libshard/format/xxh3.h"
 #include "tests/test.h"
 

@@ -11,7 +11,7 @@
 #include <sys/mman.h>
 
 #include "libshard/format/checksum.h"
-#include "libshard/format/copy.h"
+#include "libshard/format/format.h"
 #include "tests/store/fixture.h"
 
 #define PAGE	   4096u

@@ -5,7 +5,7 @@
  *
  * LDFLAGS: -Wl,--wrap=pthread_create
  */
-#include "libshard/write/drain.h"
+#include "libshard/write/write.h"
 
 #include <errno.h>
 #include <pthread.h>

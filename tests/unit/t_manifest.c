@@ -5,9 +5,7 @@
  */
 #include "libshard/base/bytes.h"
 #include "libshard/base/digits.h"
-#include "libshard/format/manifest.h"
-#include "libshard/format/manifest_parse.h"
-#include "libshard/format/manifest_text.h"
+#include "libshard/format/format.h"
 #include "shard_pack.h"
 #include "tests/test.h"
 

@@ -6,9 +6,7 @@
  * Tables are allocated at exactly the entries asked for, so that the address sanitizer sees one too
  * many. tests/twin/order.sh compares the same code with format/shardorder.py on random parameters.
  */
-#include "libshard/order/feistel_avx2.h"
 #include "libshard/order/order.h"
-#include "libshard/order/random.h"
 #include "shard.h"
 #include "tests/test.h"
 

@@ -7,9 +7,9 @@
  */
 #include "libshard/base/bytes.h"
 #include "libshard/format/checksum.h"
+#include "libshard/format/format.h"
 #include "libshard/format/pages.h"
 #include "libshard/format/pages_decode.h"
-#include "libshard/format/pages_encode.h"
 #include "tests/test.h"
 
 #define COUNT(a)   (sizeof(a) / sizeof((a)[0]))

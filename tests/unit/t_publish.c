@@ -16,7 +16,7 @@
 #include <sys/wait.h>
 
 #include "libshard/io/file.h"
-#include "libshard/io/publish.h"
+#include "libshard/io/io.h"
 #include "shard_pack.h"
 #include "tests/store/fixture.h"
 

@@ -11,7 +11,7 @@
 #include <stdarg.h>
 
 #include "libshard/io/direct.h"
-#include "libshard/io/publish.h"
+#include "libshard/io/io.h"
 #include "tests/store/fixture.h"
 
 /* What the system says to O_DIRECT, and to a write with it: 0, or an errno. */

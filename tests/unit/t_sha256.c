@@ -8,8 +8,7 @@
 #include <openssl/evp.h>
 
 #include "libshard/base/digits.h"
-#include "libshard/format/sha256.h"
-#include "libshard/format/sha256_ni.h"
+#include "libshard/format/format.h"
 #include "tests/test.h"
 
 static uint32_t random_state = 1;

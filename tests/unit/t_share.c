@@ -6,7 +6,7 @@
  * Everything is compared with order_at() and the positions of ranks, which t_order holds to
  * format/ORDER.md.
  */
-#include "libshard/order/share.h"
+#include "libshard/order/order.h"
 #include "shard.h"
 #include "tests/test.h"
 
@@ -14,7 +14,7 @@
 
 static uint32_t random_state = 7;
 
-static uint32_t random_below(uint32_t n)
+static uint32_t draw_below(uint32_t n)
 {
 	random_state = random_state * 1664525 + 1013904223;
 	return (uint32_t)((uint64_t)random_state * n >> 32);
@@ -31,14 +31,14 @@ static uint16_t *prepare(struct order *o, const struct order_params *p)
 static struct order_params any_params(void)
 {
 	return (struct order_params){
-		.kind = (enum order_kind)random_below(3),
-		.record_count = 1 + random_below(N_CAP - 1),
-		.seed = random_below(1000),
-		.epoch = random_below(5),
-		.run_records = 1 + random_below(9),
-		.phase_unit_records = random_below(4),
-		.window_runs = 1 + random_below(4),
-		.lane_count = 1 + random_below(8),
+		.kind = (enum order_kind)draw_below(3),
+		.record_count = 1 + draw_below(N_CAP - 1),
+		.seed = draw_below(1000),
+		.epoch = draw_below(5),
+		.run_records = 1 + draw_below(9),
+		.phase_unit_records = draw_below(4),
+		.window_runs = 1 + draw_below(4),
+		.lane_count = 1 + draw_below(8),
 	};
 }
 
@@ -85,8 +85,8 @@ TEST(a_share_has_what_its_rank_delivers)
 {
 	for (unsigned round = 0; round < 3000; round++) {
 		struct order_params p = any_params();
-		uint32_t world = 1 + random_below(5), batch = 1 + random_below(9);
-		uint64_t n = p.record_count, start = random_below((uint32_t)n), total = 0, records[8 * N_CAP];
+		uint32_t world = 1 + draw_below(5), batch = 1 + draw_below(9);
+		uint64_t n = p.record_count, start = draw_below((uint32_t)n), total = 0, records[8 * N_CAP];
 		struct order o;
 		uint16_t *table = prepare(&o, &p);
 
@@ -96,8 +96,8 @@ TEST(a_share_has_what_its_rank_delivers)
 					       .batch_records = batch,
 					       .rank = rank,
 					       .world = world,
-					       .last = (enum order_last)random_below(2)};
-			bool whole = random_below(4) == 0, padded;
+					       .last = (enum order_last)draw_below(2)};
+			bool whole = draw_below(4) == 0, padded;
 			struct order_share s;
 			uint64_t rows, first, end, low, unused, before[3];
 

@@ -2,7 +2,7 @@
 /*
  * t_spool.c - what goes in comes out, in memory and beyond it
  */
-#include "libshard/write/spool.h"
+#include "libshard/write/write.h"
 
 #include "tests/store/fixture.h"
 

@@ -9,8 +9,7 @@
 #include <stddef.h>
 #include <sys/wait.h>
 
-#include "libshard/io/publish.h"
-#include "libshard/io/temp_names.h"
+#include "libshard/io/io.h"
 #include "shard_pack.h"
 #include "tests/store/fixture.h"
 

@@ -2,7 +2,7 @@
 /*
  * t_tokens.c - words, numbers and digests of a manifest's line
  */
-#include "libshard/format/tokens.h"
+#include "libshard/format/format.h"
 
 #include "tests/test.h"
 

@@ -8,7 +8,7 @@
  */
 #include <sys/mman.h>
 
-#include "libshard/transform/transform_fast.h"
+#include "libshard/transform/transform.h"
 #include "tests/store/whole.h"
 
 #define ROUNDS	  400u

@@ -7,9 +7,8 @@
 #include <string.h>
 
 #include "tools/common/escape.h"
+#include "tools/shardcat/dataset/cat_dataset.h"
 #include "tools/shardcat/dataset/number.h"
-#include "tools/shardcat/dataset/picture.h"
-#include "tools/shardcat/out_file.h"
 #include "tools/shardcat/shardcat.h"
 
 struct get_options {

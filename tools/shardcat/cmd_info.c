@@ -15,7 +15,7 @@
 #include "tools/common/escape.h"
 #include "tools/common/human.h"
 #include "tools/common/text.h"
-#include "tools/shardcat/dataset/describe.h"
+#include "tools/shardcat/dataset/cat_dataset.h"
 #include "tools/shardcat/shardcat.h"
 
 #define CLASSES_SHOWN 20   /* in text, without -v */

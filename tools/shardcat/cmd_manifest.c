@@ -8,7 +8,7 @@
 #include <stdio.h>
 
 #include "shard_pack.h"
-#include "tools/shardcat/dataset/describe.h"
+#include "tools/shardcat/dataset/cat_dataset.h"
 #include "tools/shardcat/shardcat.h"
 
 struct manifest_options {

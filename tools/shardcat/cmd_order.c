@@ -14,7 +14,7 @@
 #include "shard_select.h"
 #include "tools/common/signals.h"
 #include "tools/shardcat/dataset/target.h"
-#include "tools/shardcat/prove/order_options.h"
+#include "tools/shardcat/prove/prove.h"
 #include "tools/shardcat/shardcat.h"
 
 #define ROWS_AT_A_TIME 16384

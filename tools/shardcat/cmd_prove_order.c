@@ -13,8 +13,7 @@
 #include <string.h>
 
 #include "tools/common/signals.h"
-#include "tools/shardcat/prove/mix_proof.h"
-#include "tools/shardcat/prove/proof.h"
+#include "tools/shardcat/prove/prove.h"
 #include "tools/shardcat/shardcat.h"
 
 #define WORLDS_MAX    16

@@ -11,8 +11,8 @@
 
 #include "shard_select.h"
 #include "tools/common/text.h"
+#include "tools/shardcat/dataset/cat_dataset.h"
 #include "tools/shardcat/dataset/target.h"
-#include "tools/shardcat/dataset/where.h"
 #include "tools/shardcat/shardcat.h"
 
 struct select_options {

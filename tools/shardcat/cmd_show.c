@@ -14,11 +14,8 @@
 #include "tools/common/human.h"
 #include "tools/common/signals.h"
 #include "tools/common/text.h"
-#include "tools/shardcat/dataset/canvas.h"
-#include "tools/shardcat/dataset/font.h"
+#include "tools/shardcat/dataset/cat_dataset.h"
 #include "tools/shardcat/dataset/number.h"
-#include "tools/shardcat/dataset/picture.h"
-#include "tools/shardcat/out_file.h"
 #include "tools/shardcat/shardcat.h"
 
 #define COUNT_MAX     2000

@@ -17,10 +17,7 @@
 #include "tools/common/progress.h"
 #include "tools/common/signals.h"
 #include "tools/shardcat/dataset/target.h"
-#include "tools/shardcat/prove/label_classes.h"
-#include "tools/shardcat/prove/mix_report.h"
-#include "tools/shardcat/prove/mixing.h"
-#include "tools/shardcat/prove/order_options.h"
+#include "tools/shardcat/prove/prove.h"
 #include "tools/shardcat/shardcat.h"
 
 #define BATCH_DEFAULT	 256

@@ -14,7 +14,7 @@
 #include "tools/common/escape.h"
 #include "tools/common/human.h"
 #include "tools/common/json_out.h"
-#include "tools/shardcat/dataset/census.h"
+#include "tools/shardcat/dataset/cat_dataset.h"
 #include "tools/shardcat/shardcat.h"
 
 #define BAR_CHARS 40

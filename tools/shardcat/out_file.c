@@ -2,7 +2,7 @@
 /*
  * out_file.c - a file that is complete or absent, or stdout
  */
-#include "tools/shardcat/out_file.h"
+#include "tools/shardcat/shardcat.h"
 
 #include <stdbool.h>
 #include <stdlib.h>

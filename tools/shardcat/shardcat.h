@@ -1,11 +1,33 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * shardcat.h - the verbs of shardcat, one file each
+ * shardcat.h - what the verbs of shardcat share
  */
 #ifndef SHARD_SHARDCAT_SHARDCAT_H
 #define SHARD_SHARDCAT_SHARDCAT_H
 
 #include "tools/common/cli.h"
+#include "tools/common/memory_file.h"
+
+/*
+ * out_file.c
+ *
+ * Its contents are small, and are put together in memory.  Functions return an exit code, having
+ * said why.
+ */
+
+/* Write to f->stream. */
+int out_file_open(struct memory_file *f);
+
+/*
+ * If `rc` is EXIT_DONE, write it all to `path`, or to stdout if that is NULL or "-"; else return
+ * `rc`.  A file is written beside its name and then renamed, over an older one if there is one; a
+ * device or pipe is written to as it is.  Binary data is refused by a terminal.
+ */
+int out_file_close(struct memory_file *f, const char *path, int rc);
+
+/*
+ * The verbs of shardcat, one file each
+ */
 
 /*
  * Rows that the tables of several verbs have; `type` is the verb's struct, with members `path` and

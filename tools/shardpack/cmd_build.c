@@ -2,7 +2,7 @@
 /*
  * cmd_build.c - `shardpack build` and `shardpack seal`: what `shardpack plan` began
  */
-#include "tools/shardpack/cmd_build.h"
+#include "tools/shardpack/shardpack.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -14,18 +14,12 @@
 #include "tools/common/files.h"
 #include "tools/common/message.h"
 #include "tools/common/signals.h"
-#include "tools/shardpack/command.h"
 #include "tools/shardpack/input/place.h"
 #include "tools/shardpack/input/source_times.h"
 #include "tools/shardpack/input/stored.h"
 #include "tools/shardpack/input/token_windows.h"
-#include "tools/shardpack/make/account.h"
 #include "tools/shardpack/make/job.h"
-#include "tools/shardpack/make/output.h"
-#include "tools/shardpack/make/quarantine.h"
-#include "tools/shardpack/make/receipt_files.h"
-#include "tools/shardpack/make/scheduler.h"
-#include "tools/shardpack/make/seal_dataset.h"
+#include "tools/shardpack/make/make.h"
 #include "tools/shardpack/plan/plan.h"
 #include "tools/shardpack/report/report.h"
 

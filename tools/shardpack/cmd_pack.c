@@ -5,7 +5,7 @@
  * The order of steps: whatever can be found wrong with the command, the source or the room on
  * disk is found before OUT is touched.
  */
-#include "tools/shardpack/cmd_pack.h"
+#include "tools/shardpack/shardpack.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,28 +17,18 @@
 #include "tools/common/exit_code.h"
 #include "tools/common/files.h"
 #include "tools/common/message.h"
-#include "tools/shardpack/command.h"
 #include "tools/shardpack/input/place.h"
 #include "tools/shardpack/input/source_times.h"
 #include "tools/shardpack/input/stored.h"
-#include "tools/shardpack/make/account.h"
-#include "tools/shardpack/make/exif_decision.h"
 #include "tools/shardpack/make/job.h"
-#include "tools/shardpack/make/known_bad.h"
-#include "tools/shardpack/make/output.h"
-#include "tools/shardpack/make/quarantine.h"
-#include "tools/shardpack/make/receipt_files.h"
-#include "tools/shardpack/make/replacement.h"
-#include "tools/shardpack/make/seal_dataset.h"
+#include "tools/shardpack/make/make.h"
 #include "tools/shardpack/make/space.h"
 #include "tools/shardpack/plan/plan.h"
 #include "tools/shardpack/plan/plan_write.h"
 #include "tools/shardpack/report/report.h"
-#include "tools/shardpack/scan/class_alike.h"
 #include "tools/shardpack/scan/pack_options.h"
 #include "tools/shardpack/scan/request.h"
 #include "tools/shardpack/scan/scan.h"
-#include "tools/shardpack/sources/source.h"
 #include "tools/shardpack/sources/sources.h"
 
 struct packing {

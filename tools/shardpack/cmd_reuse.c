@@ -2,7 +2,7 @@
 /*
  * cmd_reuse.c - `shardpack merge`, `split` and `append`: datasets made of shards that are there
  */
-#include "tools/shardpack/cmd_reuse.h"
+#include "tools/shardpack/shardpack.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -15,12 +15,7 @@
 #include "tools/common/message.h"
 #include "tools/common/shelf.h"
 #include "tools/common/text.h"
-#include "tools/shardpack/reuse/agree.h"
-#include "tools/shardpack/reuse/append.h"
-#include "tools/shardpack/reuse/assemble.h"
-#include "tools/shardpack/reuse/no_dataset.h"
-#include "tools/shardpack/reuse/part.h"
-#include "tools/shardpack/reuse/twice.h"
+#include "tools/shardpack/reuse/reuse.h"
 
 #define PARTS_MAX 4096 /* more do not fit on a command line that anybody writes */
 

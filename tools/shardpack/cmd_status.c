@@ -4,7 +4,7 @@
  *
  * It looks, and changes nothing, so it may be asked while others build.
  */
-#include "tools/shardpack/cmd_status.h"
+#include "tools/shardpack/shardpack.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -19,11 +19,8 @@
 #include "tools/common/human.h"
 #include "tools/common/json_out.h"
 #include "tools/common/message.h"
-#include "tools/shardpack/command.h"
-#include "tools/shardpack/make/claim.h"
 #include "tools/shardpack/make/job.h"
-#include "tools/shardpack/make/output.h"
-#include "tools/shardpack/make/shard_list.h"
+#include "tools/shardpack/make/make.h"
 #include "tools/shardpack/plan/plan.h"
 
 struct status_options {

@@ -2,7 +2,7 @@
 /*
  * command.c - what the verbs of shardpack have in common
  */
-#include "tools/shardpack/command.h"
+#include "tools/shardpack/shardpack.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -21,11 +21,8 @@
 #include "tools/common/shelf.h"
 #include "tools/common/special.h"
 #include "tools/shardpack/input/place.h"
-#include "tools/shardpack/make/account.h"
-#include "tools/shardpack/make/build.h"
 #include "tools/shardpack/make/job.h"
-#include "tools/shardpack/make/pictures.h"
-#include "tools/shardpack/make/receipt_files.h"
+#include "tools/shardpack/make/make.h"
 #include "tools/shardpack/plan/plan.h"
 #include "tools/shardpack/report/report.h"
 #include "tools/shardpack/sandbox/sandbox.h"

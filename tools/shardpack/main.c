@@ -4,15 +4,11 @@
  */
 #include <stdio.h>
 
-#include "tools/shardpack/cmd_build.h"
-#include "tools/shardpack/cmd_pack.h"
-#include "tools/shardpack/cmd_reuse.h"
-#include "tools/shardpack/cmd_status.h"
-#include "tools/shardpack/images/decode_formats.h"
 #include "tools/shardpack/images/decode_versions.h"
-#include "tools/shardpack/plan/recipe.h"
+#include "tools/shardpack/images/images.h"
+#include "tools/shardpack/plan/plan.h"
 #include "tools/shardpack/scan/pack_options.h"
-#include "tools/shardpack/sources/source.h"
+#include "tools/shardpack/shardpack.h"
 #include "tools/shardpack/sources/sources.h"
 
 static void print_version(FILE *out)

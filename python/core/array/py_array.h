@@ -1,12 +1,107 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * py_array.h - read-only arrays: a view, and the object that keeps its memory alive
+ * py_array.h - arrays that lend the memory of batches, for NumPy and DLPack
  */
-#ifndef SHARD_ARRAY_PY_ARRAY_H
-#define SHARD_ARRAY_PY_ARRAY_H
+#ifndef SHARD_PYTHON_CORE_ARRAY_PY_ARRAY_H
+#define SHARD_PYTHON_CORE_ARRAY_PY_ARRAY_H
 
-#include "python/core/array/py_lease.h"
+#include "python/core/base/py_object.h"
 #include "python/core/base/py_view.h"
+
+/* ---- py_stream.c ---- */
+
+struct stream {
+	void *handle;
+	PyObject *object; /* it owns the stream; NULL: whoever gave the number keeps it */
+};
+
+/*
+ * None is the legacy default stream.  Else it is a number, or an object with __cuda_stream__,
+ * cuda_stream or ptr.  For the number of CuPy's current stream its object is found.  If this
+ * returns false, an exception is set.
+ */
+bool stream_take(PyObject *from, struct stream *out);
+void stream_drop(struct stream *s);
+unsigned long long stream_number(const struct stream *s); /* never 0 */
+
+/*
+ * py_lender.c
+ *
+ * A loader belongs to one thread at a time, but arrays die in any thread.  A batch whose last array
+ * dies while another thread is inside the loader waits in a list, and goes back when that thread
+ * leaves.  So does a batch that the driver does not take back, until the next batch is asked for.
+ */
+
+#define LENDER_STREAMS_MAX 8
+
+/*
+ * A batch that is to go back.  If it is on a GPU, it goes back behind the work that is queued on
+ * these streams.
+ */
+struct late {
+	struct shard_batch batch;
+	struct stream stream[LENDER_STREAMS_MAX + 1];
+	uint32_t stream_count;
+};
+
+struct lease;
+
+struct lender {
+	PyObject_HEAD struct shard_loader *l; /* NULL: closed, and nothing is lent any more */
+	struct lease *held;		      /* the leases that live, oldest first */
+	uint32_t held_count;
+	bool on_device; /* batches are in the memory of GPU number `gpu`, and come on `stream` */
+	uint32_t gpu;
+	struct stream stream;
+	bool busy;	   /* a call runs without the interpreter's lock */
+	struct late *late; /* batches that died and are still lent; there is room for every slot */
+	uint32_t late_count;
+	PyObject *lent_memory; /* of a ring that is the caller's, or NULL */
+	Py_buffer lent_buffer;
+	/*
+	 * of the process that took the first batch, to which memory and threads belong; 0: none did
+	 */
+	long owner_pid;
+	bool closed;
+};
+
+bool lender_is_usable(const struct lender *l);		    /* may a call be made now?  Else an exception is set */
+void lender_give_back(struct lender *l, struct late *late); /* takes over the streams */
+/* Give back the batches that are late.  Those that the driver refuses stay late, and it fails. */
+int lender_flush(struct lender *l, struct shard_error *err);
+void lender_let_go(struct lender *l); /* no array lives: close the handle */
+
+/*
+ * py_lease.c
+ *
+ * Nobody calls release in Python.  The large fields of a batch are arrays that hold the lease; when
+ * the last of them dies, in whatever thread, the slot is free.
+ *
+ * A batch on a GPU comes on the loader's stream.  A library that takes an array says on which
+ * stream it will use it (DLPack), or gets the loader's stream (__cuda_array_interface__, data_ptr).
+ * Other streams are made to wait for the loader's, and are noted: the batch goes back behind all
+ * work that these streams have queued by then.  Objects of streams are kept until then.
+ */
+
+struct lease {
+	PyObject_HEAD struct lender *lender;
+	struct late as; /* the batch, and the streams that use it */
+	struct lease *older, *newer;
+	uint32_t view_count[SHARD_FIELDS_MAX]; /* arrays of each field that live */
+};
+
+int lease_init(PyObject *module);
+/* takes over the batch, also if it fails */
+struct lease *lease_new(struct lender *l, const struct shard_batch *batch);
+
+/*
+ * The batch will be used on this stream, or on the loader's own.  The first sets an exception if
+ * that cannot be.
+ */
+bool lease_use(struct lease *lease, const struct stream *s);
+void lease_use_own(struct lease *lease);
+
+/* ---- py_array.c ---- */
 
 struct array {
 	PyObject_HEAD PyObject *owner; /* of the bytes, or a promise of them */
@@ -64,5 +159,43 @@ struct lease *array_lease_on_device(const struct array *a); /* NULL: the array i
  */
 bool array_is_reachable(struct array *a);
 bool array_is_readable(struct array *a);
+
+/* ---- py_array_type.c ---- */
+
+int array_init(PyObject *module);
+PyObject *array_unpickle(PyObject *self, PyObject *args); /* _array(dtype, shape, bytes) of the module */
+
+/*
+ * py_buffer.c - arrays by the buffer protocol, __array_interface__, __cuda_array_interface__
+ */
+
+int array_buffer(PyObject *self, Py_buffer *view, int flags);
+PyObject *array_interface(PyObject *self, void *unused);
+PyObject *array_to_numpy(PyObject *self, PyObject *args, PyObject *kwargs); /* its method __array__ */
+PyObject *array_cuda_interface(PyObject *self, void *unused);
+
+/* ---- py_dlpack.c ---- */
+
+PyObject *array_dlpack(PyObject *self, PyObject *args, PyObject *kwargs);
+PyObject *array_dlpack_device(PyObject *self, PyObject *unused);
+
+/*
+ * py_operators.c
+ *
+ * An array keeps its type, since that counts what lies in a loader's memory, and guards what lies
+ * in a file.  So it has NumPy's operators and methods by handing them an array of NumPy, which
+ * looks into the same memory where that is safe.
+ */
+
+/*
+ * An array of NumPy for reading: of the same memory, or of a copy if that is the map of a file.
+ * bfloat16, which NumPy does not have, is float32 there.  NULL with an exception set.
+ */
+PyObject *array_numpy(struct array *a);
+
+PyObject *array_compare(PyObject *self, PyObject *other, int op);
+PyObject *array_attribute(PyObject *self, PyObject *name); /* ours, else that of NumPy's array */
+
+extern PyType_Slot array_operators[]; /* up to the one whose slot is 0 */
 
 #endif

@@ -5,14 +5,10 @@
  * It has what another library needs to take the bytes without a copy, and what a person needs to
  * look at them.
  */
-#include "python/core/array/py_array_type.h"
+#include "python/core/array/py_array.h"
 
 #include <string.h>
 
-#include "python/core/array/py_array.h"
-#include "python/core/array/py_buffer.h"
-#include "python/core/array/py_dlpack.h"
-#include "python/core/array/py_operators.h"
 #include "python/core/base/py_errors.h"
 #include "python/core/base/py_map.h"
 #include "python/core/base/py_number.h"

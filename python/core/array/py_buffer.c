@@ -3,10 +3,8 @@
  * py_buffer.c - arrays by the buffer protocol, __array_interface__, __array__ and
  * __cuda_array_interface__
  */
-#include "python/core/array/py_buffer.h"
-
 #include "python/core/array/py_array.h"
-#include "python/core/array/py_stream.h"
+
 #include "python/core/base/py_number.h"
 
 int array_buffer(PyObject *self, Py_buffer *view, int flags)

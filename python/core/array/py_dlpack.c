@@ -2,12 +2,10 @@
 /*
  * py_dlpack.c - arrays for libraries that speak DLPack
  */
-#include "python/core/array/py_dlpack.h"
+#include "python/core/array/py_array.h"
 
 #include <string.h>
 
-#include "python/core/array/py_array.h"
-#include "python/core/array/py_stream.h"
 #include "python/core/base/py_dltensor.h"
 
 enum { DL_READ_ONLY = 1, DL_IS_COPIED = 2 };

@@ -2,7 +2,7 @@
 /*
  * py_lease.c - a lent batch, which goes back to its loader with the last array in it
  */
-#include "python/core/array/py_lease.h"
+#include "python/core/array/py_array.h"
 
 #include <string.h>
 

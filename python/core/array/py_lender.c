@@ -2,7 +2,7 @@
 /*
  * py_lender.c - the part of a loader that the arrays of its batches need
  */
-#include "python/core/array/py_lender.h"
+#include "python/core/array/py_array.h"
 
 #include "python/core/base/py_errors.h"
 #include "shard_gpu.h"

@@ -2,7 +2,7 @@
 /*
  * py_operators.c - arrays in expressions: what NumPy makes of them, where NumPy is there
  */
-#include "python/core/array/py_operators.h"
+#include "python/core/array/py_array.h"
 
 #include <string.h>
 

@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * py_stream.c - see py_stream.h
+ * py_stream.c - streams of a GPU, as the numbers and objects that users and DLPack have for them
+ *
+ * Libraries destroy a stream with its object, and a handle of a stream that is gone must not reach
+ * the driver.  So the object is kept where there is one.
  */
-#include "python/core/array/py_stream.h"
+#include "python/core/array/py_array.h"
 
 #define LEGACY	   1 /* the legacy default stream; the driver also takes 0 for it */
 #define PER_THREAD 2 /* CU_STREAM_PER_THREAD */

@@ -1,12 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * py_dataset.h - an open dataset: its handle, names of fields, and places of records
+ * py_dataset.h - datasets, records, selections and mixtures as Python objects
  */
-#ifndef SHARD_DATASET_PY_DATASET_H
-#define SHARD_DATASET_PY_DATASET_H
+#ifndef SHARD_PYTHON_CORE_DATASET_PY_DATASET_H
+#define SHARD_PYTHON_CORE_DATASET_PY_DATASET_H
 
 #include "python/core/base/py_object.h"
+#include "shard_mix.h"
 #include "shard_pack.h"
+#include "shard_select.h"
+
+/* ---- py_dataset.c ---- */
 
 struct dataset {
 	PyObject_HEAD struct shard_dataset *ds; /* first, as in struct map_owner */
@@ -29,5 +33,39 @@ int dataset_is_copied(struct dataset *d, bool *copied, struct shard_error *err);
  */
 int dataset_find(struct dataset *d, uint64_t idx, struct shard_reader **reader, uint64_t *within, uint64_t *shard_end,
 		 struct shard_error *err);
+
+/* ---- py_mix.c ---- */
+
+struct mix {
+	PyObject_HEAD struct shard_mix *m;
+	PyObject *sources; /* a tuple: datasets and selections, which outlive it */
+};
+extern PyTypeObject *mix_type; /* set by mix_type_init() */
+
+int mix_type_init(PyObject *module);
+
+/*
+ * py_record.c - a record as a dict of values: one, a slice of neighbours, or any indices
+ */
+
+PyObject *record_at(struct dataset *d, uint64_t idx);
+
+/* ---- py_rows.c ---- */
+
+int rows_init(PyObject *module);
+
+PyObject *rows_slice(struct dataset *d, uint64_t first, int64_t step, uint64_t count);
+PyObject *rows_gather(struct dataset *d, uint64_t *idx, size_t count); /* takes over `idx`, of PyMem_Malloc() */
+
+/*
+ * py_selection.c - the type libshard._core.Selection: some records of a dataset
+ */
+
+struct selection {
+	PyObject_HEAD struct shard_selection *s;
+};
+extern PyTypeObject *selection_type; /* set by selection_init() */
+
+int selection_init(PyObject *module);
 
 #endif

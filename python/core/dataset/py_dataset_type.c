@@ -11,8 +11,7 @@
 #include "python/core/base/py_map.h"
 #include "python/core/base/py_number.h"
 #include "python/core/base/py_schema.h"
-#include "python/core/dataset/py_record.h"
-#include "python/core/dataset/py_rows.h"
+#include "python/core/dataset/py_dataset.h"
 #include "shard_pack.h"
 #include "shard_select.h"
 

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * py_mix.c - see py_mix.h
+ * py_mix.c - the type libshard._core.Mix: several datasets or selections, with weights
  */
-#include "python/core/dataset/py_mix.h"
+#include "python/core/dataset/py_dataset.h"
 
 #include "python/core/base/py_errors.h"
 #include "python/core/dataset/py_dataset_type.h"
-#include "python/core/dataset/py_selection.h"
 
 PyTypeObject *mix_type;
 

@@ -6,7 +6,7 @@
  * their shape, and arrays for all others.  If a group is not compressed, its arrays lie in the
  * shard's map; else they are copies.
  */
-#include "python/core/dataset/py_record.h"
+#include "python/core/dataset/py_dataset.h"
 
 #include <stdio.h>
 

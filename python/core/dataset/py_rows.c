@@ -7,7 +7,7 @@
  * neighbours in one shard and the group is not compressed, its arrays lie in the shard's map; else
  * they are copies.
  */
-#include "python/core/dataset/py_rows.h"
+#include "python/core/dataset/py_dataset.h"
 
 #include "python/core/array/py_array.h"
 #include "python/core/base/py_errors.h"

@@ -5,7 +5,7 @@
  * Each way to make one is a static method, which takes the dataset and, where it chooses from
  * another selection, that one or None.
  */
-#include "python/core/dataset/py_selection.h"
+#include "python/core/dataset/py_dataset.h"
 
 #include <string.h>
 

@@ -9,13 +9,12 @@
  * few allocations and without a line of Python.  Large fields are arrays in the slot; small ones
  * are copied out of it, to one piece of memory. On a GPU all fields are arrays in the slot.
  */
-#include "python/core/loader/py_batch.h"
+#include "python/core/loader/py_loader.h"
 
 #include <stddef.h>
 #include <string.h>
 
 #include "python/core/base/py_errors.h"
-#include "python/core/loader/py_pocket.h"
 
 static PyTypeObject *batch_type;
 

@@ -10,8 +10,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#include "python/core/array/py_lease.h"
-#include "python/core/array/py_stream.h"
+#include "python/core/array/py_array.h"
 #include "python/core/base/py_errors.h"
 #include "shard_gpu.h"
 

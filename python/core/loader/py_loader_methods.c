@@ -2,11 +2,10 @@
 /*
  * py_loader_methods.c - methods of a loader: its place and its order, its memory, and its counters
  */
-#include "python/core/loader/py_loader_methods.h"
+#include "python/core/loader/py_loader.h"
 
 #include "python/core/array/py_array.h"
 #include "python/core/base/py_errors.h"
-#include "python/core/loader/py_loader.h"
 
 /* ---- places ---- */
 

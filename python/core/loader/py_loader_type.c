@@ -2,15 +2,11 @@
 /*
  * py_loader_type.c - the type libshard._core.Loader, and its epochs
  */
-#include "python/core/loader/py_loader_type.h"
+#include "python/core/loader/py_loader.h"
 
 #include "python/core/base/py_errors.h"
+#include "python/core/dataset/py_dataset.h"
 #include "python/core/dataset/py_dataset_type.h"
-#include "python/core/dataset/py_mix.h"
-#include "python/core/dataset/py_selection.h"
-#include "python/core/loader/py_batch.h"
-#include "python/core/loader/py_loader_methods.h"
-#include "python/core/loader/py_transform.h"
 
 #define SLOTS_MAX	1024 /* of a loader */
 #define DEVICE_HELD_MAX 3    /* of a GPU's 4 slots */

@@ -6,7 +6,7 @@
  * Lengths become int64 on the way, and strings a list if that is wanted.  On a GPU all fields are
  * arrays in the slot.
  */
-#include "python/core/loader/py_pocket.h"
+#include "python/core/loader/py_loader.h"
 
 #include <string.h>
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * py_transform.c - see py_transform.h
+ * py_transform.c - what a loader does to images, as Python gives it
  */
-#include "python/core/loader/py_transform.h"
+#include "python/core/loader/py_loader.h"
 
 #include "python/core/base/py_errors.h"
 

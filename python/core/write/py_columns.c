@@ -2,7 +2,7 @@
 /*
  * py_columns.c - many records as a mapping of columns, each with a row for every record
  */
-#include "python/core/write/py_columns.h"
+#include "python/core/write/py_write.h"
 
 #include <string.h>
 

@@ -2,7 +2,7 @@
 /*
  * py_layout.c - the schema of records that are to be written, made of what Python describes
  */
-#include "python/core/write/py_layout.h"
+#include "python/core/write/py_write.h"
 
 #include <string.h>
 

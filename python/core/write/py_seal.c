@@ -2,7 +2,7 @@
 /*
  * py_seal.c - shards become a dataset, and the folder gets its name
  */
-#include "python/core/write/py_seal.h"
+#include "python/core/write/py_write.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -2,7 +2,7 @@
 /*
  * py_source.c - arrays of other libraries, as memory that can be read
  */
-#include "python/core/write/py_source.h"
+#include "python/core/write/py_write.h"
 
 #include <stdio.h>
 #include <string.h>

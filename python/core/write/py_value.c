@@ -2,7 +2,7 @@
 /*
  * py_value.c - a value of Python, as bytes of a field
  */
-#include "python/core/write/py_value.h"
+#include "python/core/write/py_write.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -10,7 +10,6 @@
 
 #include "python/core/base/py_errors.h"
 #include "python/core/base/py_number.h"
-#include "python/core/write/py_source.h"
 #include "shard_pack.h"
 
 struct target {

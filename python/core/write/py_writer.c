@@ -6,14 +6,12 @@
  * without it.  A record that is refused was not begun, and the writer goes on with the next.
  * libshard.Writer makes a dataset of several shards.
  */
-#include "python/core/write/py_writer.h"
+#include "python/core/write/py_write.h"
 
 #include <string.h>
 #include <unistd.h>
 
 #include "python/core/base/py_errors.h"
-#include "python/core/write/py_columns.h"
-#include "python/core/write/py_value.h"
 #include "shard_pack.h"
 
 #define PIECE_BYTES (4u << 20) /* written between two looks for ^C */

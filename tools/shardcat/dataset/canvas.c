@@ -2,12 +2,10 @@
 /*
  * canvas.c - an RGB picture to draw text and thumbnails on
  */
-#include "tools/shardcat/dataset/canvas.h"
+#include "tools/shardcat/dataset/cat_dataset.h"
 
 #include <stdlib.h>
 #include <string.h>
-
-#include "tools/shardcat/dataset/font.h"
 
 bool canvas_init(struct canvas *c, uint32_t width, uint32_t height, struct colour background)
 {

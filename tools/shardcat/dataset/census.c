@@ -5,7 +5,7 @@
  * Records are read in their order, some MiB at a time; what is kept does not grow with them, see
  * repeats.h.
  */
-#include "tools/shardcat/dataset/census.h"
+#include "tools/shardcat/dataset/cat_dataset.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -18,7 +18,6 @@
 #include "tools/common/progress.h"
 #include "tools/common/signals.h"
 #include "tools/shardcat/dataset/number.h"
-#include "tools/shardcat/dataset/tensor.h"
 
 #define READ_BYTES	 (UINT64_C(4) << 20) /* about so much is asked for at a time */
 #define READ_RECORDS_MAX 4096

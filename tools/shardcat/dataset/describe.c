@@ -2,7 +2,7 @@
 /*
  * describe.c - schema and statistics, as text and as JSON
  */
-#include "tools/shardcat/dataset/describe.h"
+#include "tools/shardcat/dataset/cat_dataset.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -12,7 +12,6 @@
 #include "shard_pack.h"
 #include "tools/common/exit_code.h"
 #include "tools/common/human.h"
-#include "tools/shardcat/dataset/tensor.h"
 
 #define TWO_TO_64 18446744073709551616.0
 

@@ -5,7 +5,7 @@
  * Glyphs are drawn here as text.  Rows that are missing at the bottom are empty; rows 0 to 6
  * stand on the baseline and rows 7 and 8 hang below it.
  */
-#include "tools/shardcat/dataset/font.h"
+#include "tools/shardcat/dataset/cat_dataset.h"
 
 #include <string.h>
 

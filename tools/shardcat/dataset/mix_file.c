@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * mix_file.c - see mix_file.h
+ * mix_file.c - a mixture from a file: a line `WEIGHT DIR [SELECTION]` for each source
+ *
+ * Words are separated by spaces or tabs.  Empty lines and those that begin with # are left out.
+ * Paths are those of the folder that the command runs in.
  */
-#include "tools/shardcat/dataset/mix_file.h"
+#include "tools/shardcat/dataset/cat_dataset.h"
 
 #include <errno.h>
 #include <inttypes.h>

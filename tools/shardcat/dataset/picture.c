@@ -2,7 +2,7 @@
 /*
  * picture.c - images of floating point or of 16 bits, made visible
  */
-#include "tools/shardcat/dataset/picture.h"
+#include "tools/shardcat/dataset/cat_dataset.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -7,7 +7,7 @@
  * of hashes.  Parts are made small enough that chance does not overfill one; if one is overfull all
  * the same, its copies are merged first.
  */
-#include "tools/shardcat/dataset/repeats.h"
+#include "tools/shardcat/dataset/cat_dataset.h"
 
 #include <errno.h>
 #include <inttypes.h>

@@ -2,7 +2,7 @@
 /*
  * sums.c - sums over the values of one channel, exact for integers
  */
-#include "tools/shardcat/dataset/sums.h"
+#include "tools/shardcat/dataset/cat_dataset.h"
 
 #include <math.h>
 

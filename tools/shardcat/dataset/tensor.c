@@ -2,7 +2,7 @@
 /*
  * tensor.c - the value of one field of one record
  */
-#include "tools/shardcat/dataset/tensor.h"
+#include "tools/shardcat/dataset/cat_dataset.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * where.c - see where.h
+ * where.c - records of a dataset by a condition on one field: label=cat,3 or score>=0.5
  *
- * An integer field with `=` takes a list of values, which the library looks for.  All other
+ * * An integer field with `=` takes a list of values, which the library looks for.  All other
  * conditions compare with one number or string: here each record gets a byte that says whether it
  * fits.
  */
-#include "tools/shardcat/dataset/where.h"
+#include "tools/shardcat/dataset/cat_dataset.h"
 
 #include <ctype.h>
 #include <errno.h>

@@ -1,19 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * doctor.h - what this machine has for a loader to use, and what could be better
- *
- * This room looks, and finds the words; cmd_doctor.c sets them on a screen.  It asks the system, the
- * disk and the GPU's driver by the functions that loaders use, so it says what a loader would meet.
- * Nothing is changed.
+ * doctor.h - what a machine offers to a loader
  */
-#ifndef SHARDCAT_DOCTOR_DOCTOR_H
-#define SHARDCAT_DOCTOR_DOCTOR_H
+#ifndef SHARD_SHARDCAT_DOCTOR_DOCTOR_H
+#define SHARD_SHARDCAT_DOCTOR_DOCTOR_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include "shard.h"
+
+/*
+ * doctor.c - what this machine has for a loader to use, and what could be better
+ *
+ * This room looks, and finds the words; cmd_doctor.c sets them on a screen.  It asks the system, the
+ * disk and the GPU's driver by the functions that loaders use, so it says what a loader would meet.
+ * Nothing is changed.
+ */
 
 #define FINDING_TEXT_BYTES (sizeof(((struct shard_error *)0)->message) + 512)
 #define FINDING_FACTS	   8u

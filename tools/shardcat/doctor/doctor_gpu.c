@@ -11,7 +11,7 @@
 #include "libshard/base/clock.h"
 #include "libshard/base/error.h"
 #include "libshard/base/mem.h"
-#include "libshard/gpu/device.h"
+#include "libshard/gpu/gpu.h"
 #include "libshard/gpu/probe.h"
 #include "libshard/io/buffer.h"
 #include "shard_gpu.h"

@@ -15,7 +15,7 @@
 #include "libshard/base/thread.h"
 #include "libshard/feed/path.h"
 #include "libshard/io/available_memory.h"
-#include "libshard/io/engine.h"
+#include "libshard/io/io.h"
 #include "tools/shardcat/doctor/doctor.h"
 
 #define FILE_BYTES	    8192 /* of a file of the kernel's; what we look for stands in its front */

@@ -4,7 +4,7 @@
  *
  * Records come through shard_dataset_read(), neighbour by neighbour: not the way of the loader.
  */
-#include "tools/shardcat/prove/fingerprints.h"
+#include "tools/shardcat/prove/prove.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

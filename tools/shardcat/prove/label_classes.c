@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * label_classes.c - see label_classes.h
+ * label_classes.c - the class of each record, read from a field of integers
  */
-#include "tools/shardcat/prove/label_classes.h"
+#include "tools/shardcat/prove/prove.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

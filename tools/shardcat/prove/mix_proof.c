@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * mix_proof.c - see mix_proof.h
+ * mix_proof.c - does a mixture keep its promises, as real loaders deliver it?
  *
- * Real loaders of all ranks deliver real batches.  Where a row belongs follows from its rank alone:
+ * * Real loaders of all ranks deliver real batches.  Where a row belongs follows from its rank alone:
  * rank q of R has the positions that are q mod R.  Every row is compared with the bytes of the
  * record that it names, which were read in another way.  Of the table of all positions then must be
  * true:
@@ -14,7 +14,7 @@
  *
  * None of that uses the order itself.
  */
-#include "tools/shardcat/prove/mix_proof.h"
+#include "tools/shardcat/prove/prove.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -24,9 +24,7 @@
 #include "tools/common/exit_code.h"
 #include "tools/common/message.h"
 #include "tools/common/signals.h"
-#include "tools/shardcat/dataset/mix_file.h"
-#include "tools/shardcat/prove/fingerprints.h"
-#include "tools/shardcat/prove/proof.h"
+#include "tools/shardcat/dataset/cat_dataset.h"
 
 #define NOBODY UINT16_MAX
 

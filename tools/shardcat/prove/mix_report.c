@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * mix_report.c - see mix_report.h
+ * mix_report.c - what a mixture makes of its sources: how often each comes, and how evenly
  */
-#include "tools/shardcat/prove/mix_report.h"
+#include "tools/shardcat/prove/prove.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -13,8 +13,7 @@
 #include "tools/common/human.h"
 #include "tools/common/message.h"
 #include "tools/common/signals.h"
-#include "tools/shardcat/dataset/mix_file.h"
-#include "tools/shardcat/prove/order_options.h"
+#include "tools/shardcat/dataset/cat_dataset.h"
 
 /* Of one source, over all batches. */
 struct share {

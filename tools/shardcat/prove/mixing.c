@@ -7,7 +7,7 @@
  * single batches and from the means of long stretches of batches, and the larger one counts:
  * batches of one window resemble each other.
  */
-#include "tools/shardcat/prove/mixing.h"
+#include "tools/shardcat/prove/prove.h"
 
 #include <math.h>
 #include <stdlib.h>

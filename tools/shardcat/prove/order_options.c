@@ -2,7 +2,7 @@
 /*
  * order_options.c - which order of an epoch: the options that verbs about it share
  */
-#include "tools/shardcat/prove/order_options.h"
+#include "tools/shardcat/prove/prove.h"
 
 #include <assert.h>
 #include <inttypes.h>

@@ -4,7 +4,7 @@
  *
  * Nothing that a loader says about a row is believed: record[] is compared with the bytes as well.
  */
-#include "tools/shardcat/prove/proof.h"
+#include "tools/shardcat/prove/prove.h"
 
 #include <inttypes.h>
 #include <stdarg.h>

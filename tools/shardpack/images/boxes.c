@@ -5,14 +5,13 @@
  * Float32 throughout, one rounding for each operation.  Built with -ffp-contract=off: a multiply
  * and an add that a compiler makes one would round once.
  */
-#include "tools/shardpack/images/boxes.h"
+#include "tools/shardpack/images/images.h"
 
 #include <inttypes.h>
 #include <math.h>
 
 #include "shard.h"
 #include "shard_pack.h"
-#include "tools/shardpack/images/turn.h"
 
 #define NUMBERS 4 /* of a box */
 

@@ -5,7 +5,7 @@
  * Looks at the first bytes, never at a name.  Formats that people do have in their folders
  * but that are not read here are known well enough to be called by their names.
  */
-#include "tools/shardpack/images/decode.h"
+#include "tools/shardpack/images/images.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -13,13 +13,6 @@
 #include <string.h>
 
 #include "shard_pack.h"
-#include "tools/shardpack/images/decode_bmp.h"
-#include "tools/shardpack/images/decode_jpeg.h"
-#include "tools/shardpack/images/decode_optional.h"
-#include "tools/shardpack/images/decode_png.h"
-#include "tools/shardpack/images/decode_ppm.h"
-#include "tools/shardpack/images/decode_webp.h"
-#include "tools/shardpack/images/heif.h"
 
 /*
  * The most that libjpeg holds for any image within the pixel limit is a progressive CMYK

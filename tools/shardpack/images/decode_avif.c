@@ -11,7 +11,7 @@
  *
  * One thread decodes an image, since other threads have other images.
  */
-#include "tools/shardpack/images/decode_optional.h"
+#include "tools/shardpack/images/images.h"
 
 #include <ctype.h>
 #include <inttypes.h>
@@ -23,8 +23,6 @@
 #include <avif/avif.h>
 
 #include "shard_pack.h"
-#include "tools/shardpack/images/heif.h"
-#include "tools/shardpack/images/icc.h"
 
 #define RGBA_CHANNELS 4
 

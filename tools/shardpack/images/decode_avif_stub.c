@@ -3,7 +3,7 @@
  * decode_avif_stub.c - a build without libavif: AVIFs are called by their name
  */
 #include "shard_pack.h"
-#include "tools/shardpack/images/decode_optional.h"
+#include "tools/shardpack/images/images.h"
 
 enum decode_status avif_run(struct decoder *d, const uint8_t *bytes, size_t size, struct image *out,
 			    struct decode_verdict *v)

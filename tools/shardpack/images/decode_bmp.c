@@ -6,7 +6,7 @@
  * Of a mask the indices of its palette are wanted, and it may be of any length: it is not looked
  * into.  Colours of 5 or 6 bits become 8 as in Pillow: value * 255 / most, rounded down.
  */
-#include "tools/shardpack/images/decode_bmp.h"
+#include "tools/shardpack/images/images.h"
 
 #include <inttypes.h>
 #include <string.h>

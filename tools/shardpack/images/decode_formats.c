@@ -2,14 +2,11 @@
 /*
  * decode_formats.c - formats that not every build reads
  */
-#include "tools/shardpack/images/decode_formats.h"
+#include "tools/shardpack/images/images.h"
 
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
-
-#include "tools/shardpack/images/decode_optional.h"
-#include "tools/shardpack/images/heif.h"
 
 const struct decode_format_name decode_format_names[] = {
 	{DECODE_GIF, "gif", decoder_gif_version, {".gif"}},

@@ -8,7 +8,7 @@
  *
  * The frames behind it are counted, up to the end of the file, and not decompressed.
  */
-#include "tools/shardpack/images/decode_optional.h"
+#include "tools/shardpack/images/images.h"
 
 #include <string.h>
 

@@ -2,8 +2,8 @@
 /*
  * decode_image.c - the common part of all formats' decoders: limits, room for the pixels, rows
  */
-#include "tools/shardpack/images/decode_image.h"
 #include "shard_pack.h"
+#include "tools/shardpack/images/images.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -14,8 +14,8 @@
  * at the end.  The library reports errors by a callback that must not return, so it jumps.
  * Everything that lives across the jump is in struct jpeg, none of it in locals.
  */
-#include "tools/shardpack/images/decode_jpeg.h"
 #include "shard_pack.h"
+#include "tools/shardpack/images/images.h"
 
 #include <inttypes.h>
 #include <setjmp.h>
@@ -25,10 +25,6 @@
 #include <jpeglib.h>
 
 #include <jerror.h>
-
-#include "tools/shardpack/images/icc.h"
-#include "tools/shardpack/images/jpeg_segment.h"
-#include "tools/shardpack/images/mpf.h"
 
 #define ICC	       "ICC_PROFILE\0"
 #define ICC_HEAD_BYTES 14 /* then which one of how many parts it is, from 1 on */

@@ -11,7 +11,7 @@
  * Errors arrive by a callback that must not return, so it jumps.  Everything that lives
  * across the jump is in struct png, none of it in locals.
  */
-#include "tools/shardpack/images/decode_png.h"
+#include "tools/shardpack/images/images.h"
 
 #include <arpa/inet.h> /* htons */
 #include <setjmp.h>
@@ -22,8 +22,6 @@
 #include <zlib.h>
 
 #include "shard_pack.h"
-#include "tools/shardpack/images/icc.h"
-#include "tools/shardpack/images/png_chunk.h"
 
 #define PROFILE_BYTES 4096 /* profiles of RGB have fewer, or their primaries are among the first */
 

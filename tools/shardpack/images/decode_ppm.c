@@ -7,8 +7,8 @@
  * scaled by the largest that the file names, rounded as in Pillow: to the nearest, a half to the
  * even one.
  */
-#include "tools/shardpack/images/decode_ppm.h"
 #include "shard_pack.h"
+#include "tools/shardpack/images/images.h"
 
 #include <inttypes.h>
 #include <math.h>

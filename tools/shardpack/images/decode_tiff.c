@@ -9,7 +9,7 @@
  * What libtiff says goes into the verdict.  Its warnings are verdicts, too, for it makes up what it
  * cannot read; but for those that are about tags which nobody asks for.
  */
-#include "tools/shardpack/images/decode_optional.h"
+#include "tools/shardpack/images/images.h"
 
 #include <ctype.h>
 #include <inttypes.h>
@@ -21,9 +21,6 @@
 #include <tiffio.h>
 
 #include "shard_pack.h"
-#include "tools/shardpack/images/icc.h"
-#include "tools/shardpack/images/tiff_kind.h"
-#include "tools/shardpack/images/tiff_pages.h"
 
 struct tiff {
 	TIFF *file;

@@ -2,8 +2,8 @@
 /*
  * decode_verdict.c - the fault of an image, in a sentence
  */
-#include "tools/shardpack/images/decode_verdict.h"
 #include "shard_pack.h"
+#include "tools/shardpack/images/images.h"
 
 #include <inttypes.h>
 #include <stdarg.h>

@@ -8,7 +8,7 @@
  * Of an animation the first frame is decoded.  It lies on a canvas, which is black beside it, as in
  * Pillow.
  */
-#include "tools/shardpack/images/decode_webp.h"
+#include "tools/shardpack/images/images.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -19,7 +19,6 @@
 
 #include "libshard/base/bytes.h"
 #include "shard_pack.h"
-#include "tools/shardpack/images/icc.h"
 
 #define VP8X_END 30 /* 12 of the magic, 8 of the chunk's head, 10 */
 

@@ -5,15 +5,10 @@
  * Walks the file's segments as far as its bytes go and believes no length.  Whether the rest of the
  * file is any good is the decoder's to say.
  */
-#include "tools/shardpack/images/exif.h"
+#include "tools/shardpack/images/images.h"
 
 #include <stdlib.h>
 #include <string.h>
-
-#include "tools/shardpack/images/exif_tiff.h"
-#include "tools/shardpack/images/jpeg_segment.h"
-#include "tools/shardpack/images/png_text.h"
-#include "tools/shardpack/images/xmp.h"
 
 #define JPEG_EXIF	"Exif\0\0"
 #define JPEG_EXIF_BYTES 6

@@ -6,7 +6,7 @@
  * which PIL.ImageOps.exif_transpose() looks the value up: there 6, 6.0 and 12/2 are one key, and
  * the byte 6 or the text "6" are none.
  */
-#include "tools/shardpack/images/exif_tiff.h"
+#include "tools/shardpack/images/images.h"
 
 #include <math.h>
 #include <string.h>

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <strings.h>
 
-#include "tools/shardpack/images/decode_formats.h"
+#include "tools/shardpack/images/images.h"
 
 static const char *const image_extensions[] = {".jpg", ".jpeg", ".jfif", ".jpe",  ".png",  ".ppm",
 					       ".bmp", ".pgm",	".tif",	 ".tiff", ".webp", NULL};

@@ -4,7 +4,7 @@
  *
  * A container is a row of boxes, each with a size and a type.  No length is believed.
  */
-#include "tools/shardpack/images/heif.h"
+#include "tools/shardpack/images/images.h"
 
 #include <string.h>
 

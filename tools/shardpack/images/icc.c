@@ -5,7 +5,7 @@
  * Looks at the primaries alone (ICC.1:2010, 9.2.46).  Curves differ little between profiles of RGB,
  * and are written in too many ways.
  */
-#include "tools/shardpack/images/icc.h"
+#include "tools/shardpack/images/images.h"
 
 #include <stdlib.h>
 #include <string.h>

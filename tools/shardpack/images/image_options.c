@@ -2,7 +2,7 @@
 /*
  * image_options.c - sizes and samples of an image, as asked for, and what follows from that
  */
-#include "tools/shardpack/images/image_options.h"
+#include "tools/shardpack/images/images.h"
 
 #include <inttypes.h>
 #include <math.h>

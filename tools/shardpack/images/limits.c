@@ -13,7 +13,7 @@
 
 #include "tools/common/cli_nearest.h"
 #include "tools/common/cli_value.h"
-#include "tools/shardpack/images/decode_options.h"
+#include "tools/shardpack/images/images.h"
 
 #define MEMBERS_DEFAULT 1000
 #define MEMBERS_MAX	65536 /* each is compared with all others of its sample */

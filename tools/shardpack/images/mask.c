@@ -6,11 +6,9 @@
  * file has them.  So the rows are used as they come, and a mask that is to be turned needs no
  * memory of its own: its tables run along the other axis of the record, or backwards.
  */
-#include "tools/shardpack/images/mask.h"
+#include "tools/shardpack/images/images.h"
 
 #include <string.h>
-
-#include "tools/shardpack/images/turn.h"
 
 /* The columns, or the rows, of the file that are wanted. */
 struct axis {

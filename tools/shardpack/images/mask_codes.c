@@ -2,7 +2,7 @@
 /*
  * mask_codes.c - what the pixels of a mask mean that is no mask of single bytes
  */
-#include "tools/shardpack/images/mask_codes.h"
+#include "tools/shardpack/images/images.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -4,12 +4,11 @@
  *
  * The index is a TIFF of tags.  Its offsets count from its own head.
  */
-#include "tools/shardpack/images/mpf.h"
+#include "tools/shardpack/images/images.h"
 
 #include <stdbool.h>
 
 #include "libshard/base/bytes.h"
-#include "tools/shardpack/images/jpeg_segment.h"
 
 #define MPF	     "MPF\0"
 #define TAG_COUNT    0xb001

@@ -2,7 +2,7 @@
 /*
  * normalise.c - samples to normalised numbers, through a table
  */
-#include "tools/shardpack/images/normalise.h"
+#include "tools/shardpack/images/images.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -5,7 +5,7 @@
  * These are the rules of PIL.PngImagePlugin.PngStream, whose methods chunk_tEXt() and so on are one
  * function each.
  */
-#include "tools/shardpack/images/png_text.h"
+#include "tools/shardpack/images/images.h"
 
 #include <stdlib.h>
 #include <zlib.h>

@@ -11,13 +11,10 @@
  * whose last source row is there.  Down first, source rows are kept as they are, and eight rows
  * that were made of them go across together.
  */
-#include "tools/shardpack/images/resize.h"
+#include "tools/shardpack/images/images.h"
 
 #include <assert.h>
 #include <string.h>
-
-#include "tools/shardpack/images/resize_avx2.h"
-#include "tools/shardpack/images/resize_portable.h"
 
 /*
  * Tables kept per thread.  Photos come in a few dozen sizes; two tables each.  A table

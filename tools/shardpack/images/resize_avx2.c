@@ -15,12 +15,11 @@
  * pair are bytes of p at a place, so one shuffle makes them.  Down, a pair is two rows' samples,
  * and low and high parts are summed apart.
  */
-#include "tools/shardpack/images/resize_avx2.h"
+#include "tools/shardpack/images/images.h"
 
 #include <string.h>
 
 #include "tools/shardpack/images/image.h"
-#include "tools/shardpack/images/resize_portable.h"
 
 #if !defined(__x86_64__)
 

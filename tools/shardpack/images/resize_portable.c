@@ -5,7 +5,7 @@
  * Written so that compilers find what vectors there are, and the twin that other ways are compared
  * with.
  */
-#include "tools/shardpack/images/resize_portable.h"
+#include "tools/shardpack/images/images.h"
 
 #include "tools/shardpack/images/image.h"
 

@@ -8,7 +8,7 @@
  * sin() is the one call to libm.  Its last bit may differ between C libraries; a weight
  * then changes only where its rounding to 22 bits was a tie to within 1 in 2^30.
  */
-#include "tools/shardpack/images/resize_taps.h"
+#include "tools/shardpack/images/images.h"
 
 #include <math.h>
 

@@ -8,12 +8,10 @@
  * Rows come from the top.  A row is multiplied into the sum of each row of the result that it is a
  * part of; there are few of these at once.  So neither the source nor a pass is held as a whole.
  */
-#include "tools/shardpack/images/resize_wide.h"
+#include "tools/shardpack/images/images.h"
 
 #include <math.h>
 #include <string.h>
-
-#include "tools/shardpack/images/resize_taps.h"
 
 /* The weights of one axis. */
 struct wide_table {

@@ -2,7 +2,7 @@
 /*
  * tiff_kind.c - what the samples of a TIFF mean, and RGB made of them
  */
-#include "tools/shardpack/images/tiff_kind.h"
+#include "tools/shardpack/images/images.h"
 
 #include <inttypes.h>
 #include <stdio.h>

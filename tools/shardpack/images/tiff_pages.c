@@ -5,7 +5,7 @@
  * libtiff would read all that each of them says, and keep something of it.  It also takes a palette
  * that is not there for shades of gray, so what the first page says of that is looked up here.
  */
-#include "tools/shardpack/images/tiff_pages.h"
+#include "tools/shardpack/images/images.h"
 
 #include <inttypes.h>
 #include <stdbool.h>

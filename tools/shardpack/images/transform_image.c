@@ -5,14 +5,12 @@
  * Resize and crop are one step: the resampler computes the window that survives and
  * nothing else, and writes it into the record.
  */
-#include "tools/shardpack/images/transform_image.h"
+#include "tools/shardpack/images/images.h"
 
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
-
-#include "tools/shardpack/images/resize_wide.h"
 
 const char *const transform_filter_names[] = {
 	[RESIZE_BOX] = "box",

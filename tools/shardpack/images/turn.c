@@ -5,7 +5,7 @@
  * Every orientation is a walk over the result: from a corner, one step for each pixel of a row and
  * another for each row.
  */
-#include "tools/shardpack/images/turn.h"
+#include "tools/shardpack/images/images.h"
 
 #include <string.h>
 

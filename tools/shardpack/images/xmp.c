@@ -4,7 +4,7 @@
  *
  * The rule is the regular expression tiff:Orientation(="|>)([0-9]) of PIL.Image.Image.getexif().
  */
-#include "tools/shardpack/images/xmp.h"
+#include "tools/shardpack/images/images.h"
 
 #include <string.h>
 

@@ -2,7 +2,7 @@
 /*
  * documents.c - the documents of a stream of tokens, one after the other
  */
-#include "tools/shardpack/input/documents.h"
+#include "tools/shardpack/input/input.h"
 
 #include <inttypes.h>
 #include <stdbool.h>
@@ -17,7 +17,6 @@
 #include "tools/shardpack/parse/integer.h"
 #include "tools/shardpack/parse/megatron_index.h"
 #include "tools/shardpack/plan/plan.h"
-#include "tools/shardpack/plan/token_stream.h"
 
 #define PIECE_BYTES 65536
 

@@ -5,7 +5,7 @@
  * SIGBUS comes in the thread that reads.  Its handler jumps out of the copy, and does nothing else.
  * A signal that comes elsewhere goes to the handler that was there before, such as the library's.
  */
-#include "tools/shardpack/input/mapped.h"
+#include "tools/shardpack/input/input.h"
 
 #include <pthread.h>
 #include <setjmp.h>

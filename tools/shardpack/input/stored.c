@@ -23,8 +23,7 @@
 #include "tools/common/shelf.h"
 #include "tools/shardpack/images/limits.h"
 #include "tools/shardpack/input/free_space.h"
-#include "tools/shardpack/input/mapped.h"
-#include "tools/shardpack/input/unpack.h"
+#include "tools/shardpack/input/input.h"
 #include "tools/shardpack/plan/plan.h"
 
 #define PREFETCH_BYTES	 512  /* of a record; the processor sees by itself how it goes on */

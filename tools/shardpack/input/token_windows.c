@@ -17,10 +17,9 @@
 #include "shard_pack.h"
 #include "tools/common/exit_code.h"
 #include "tools/common/message.h"
-#include "tools/shardpack/input/documents.h"
+#include "tools/shardpack/input/input.h"
 #include "tools/shardpack/input/stored.h"
 #include "tools/shardpack/plan/plan.h"
-#include "tools/shardpack/plan/token_pack.h"
 
 #define LENGTHS_AT_ONCE 4096
 

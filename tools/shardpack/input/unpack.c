@@ -5,7 +5,7 @@
  * Strict: a checksum that is wrong, an end that comes early and bytes behind the end are damage,
  * since what came before may then be anything.  Zeros behind a gzip, a bzip2 or an xz are padding.
  */
-#include "tools/shardpack/input/unpack.h"
+#include "tools/shardpack/input/input.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -22,7 +22,6 @@
 #include "tools/common/exit_code.h"
 #include "tools/common/message.h"
 #include "tools/common/progress.h"
-#include "tools/shardpack/input/unpack_work.h"
 #include "tools/shardpack/parse/tar.h"
 #include "tools/shardpack/parse/zip.h"
 

@@ -15,8 +15,8 @@
 #include "tools/common/exit_code.h"
 #include "tools/common/human.h"
 #include "tools/common/message.h"
-#include "tools/shardpack/input/unpack_work.h"
-#include "tools/shardpack/parse/xz_walk.h"
+#include "tools/shardpack/input/input.h"
+#include "tools/shardpack/parse/parse.h"
 
 #define XZ_DICTIONARY_MAX (UINT64_C(256) << 20) /* xz -9 has 64 MiB */
 

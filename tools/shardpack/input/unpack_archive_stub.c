@@ -4,7 +4,7 @@
  */
 #include "tools/common/exit_code.h"
 #include "tools/common/message.h"
-#include "tools/shardpack/input/unpack_work.h"
+#include "tools/shardpack/input/input.h"
 
 int unpack_archive(struct unpack_work *w, const char *how)
 {

@@ -8,7 +8,7 @@
 
 #include "tools/common/exit_code.h"
 #include "tools/common/message.h"
-#include "tools/shardpack/input/unpack_work.h"
+#include "tools/shardpack/input/input.h"
 
 struct fortran {
 	uint64_t offset, item_bytes, count, inner; /* inner: items of one record */

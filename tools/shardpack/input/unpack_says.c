@@ -9,8 +9,8 @@
 #include <zstd.h>
 
 #include "libshard/base/bytes.h"
-#include "tools/shardpack/input/unpack.h"
-#include "tools/shardpack/parse/xz_walk.h"
+#include "tools/shardpack/input/input.h"
+#include "tools/shardpack/parse/parse.h"
 #include "tools/shardpack/parse/zip.h"
 
 #define SLACK_BYTES (UINT64_C(1) << 20) /* by which a file may be larger than what is packed in it */

@@ -2,7 +2,7 @@
 /*
  * unpack_work.c - the input and the output of all ways to unpack a file
  */
-#include "tools/shardpack/input/unpack_work.h"
+#include "tools/shardpack/input/input.h"
 
 #include <errno.h>
 #include <inttypes.h>

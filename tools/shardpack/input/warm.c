@@ -2,7 +2,7 @@
 /*
  * warm.c - the files of a plan read ahead in order, while their records are read in another
  */
-#include "tools/shardpack/input/warm.h"
+#include "tools/shardpack/input/input.h"
 
 #include <stdint.h>
 #include <stdlib.h>

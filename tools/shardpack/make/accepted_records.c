@@ -5,7 +5,7 @@
  * The field `damage` says which they are.  The records of a shard are the inputs of its part of the
  * plan, in order, without those that the shard lists as left out.
  */
-#include "tools/shardpack/make/accepted_records.h"
+#include "tools/shardpack/make/make.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

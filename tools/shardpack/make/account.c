@@ -2,7 +2,7 @@
 /*
  * account.c - what became of every input
  */
-#include "tools/shardpack/make/account.h"
+#include "tools/shardpack/make/make.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -13,7 +13,7 @@
 #include "tools/common/exit_code.h"
 #include "tools/common/grow.h"
 #include "tools/common/message.h"
-#include "tools/shardpack/plan/recipe.h"
+#include "tools/shardpack/plan/plan.h"
 
 void not_finite_add(struct not_finite *to, const struct not_finite *more)
 {

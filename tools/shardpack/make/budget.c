@@ -2,7 +2,7 @@
 /*
  * budget.c - memory for large images, shared by all workers
  */
-#include "tools/shardpack/make/budget.h"
+#include "tools/shardpack/make/make.h"
 
 void budget_init(struct budget *b)
 {

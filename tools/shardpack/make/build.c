@@ -5,7 +5,7 @@
  * Either all that are missing, of this process's part; or those that it claims, one after the
  * other, until none is missing.
  */
-#include "tools/shardpack/make/build.h"
+#include "tools/shardpack/make/make.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -16,15 +16,7 @@
 #include "tools/common/message.h"
 #include "tools/common/progress.h"
 #include "tools/common/signals.h"
-#include "tools/shardpack/make/account.h"
-#include "tools/shardpack/make/claims.h"
-#include "tools/shardpack/make/filling.h"
-#include "tools/shardpack/make/finisher.h"
 #include "tools/shardpack/make/job.h"
-#include "tools/shardpack/make/output.h"
-#include "tools/shardpack/make/published_shard.h"
-#include "tools/shardpack/make/receipt.h"
-#include "tools/shardpack/make/receipt_files.h"
 #include "tools/shardpack/make/space.h"
 #include "tools/shardpack/plan/plan.h"
 

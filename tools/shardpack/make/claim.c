@@ -2,7 +2,7 @@
 /*
  * claim.c - a file that says which process builds a shard
  */
-#include "tools/shardpack/make/claim.h"
+#include "tools/shardpack/make/make.h"
 
 #include <errno.h>
 #include <fcntl.h>

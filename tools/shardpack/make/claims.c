@@ -2,7 +2,7 @@
 /*
  * claims.c - which shards are built next, where several processes share a plan
  */
-#include "tools/shardpack/make/claims.h"
+#include "tools/shardpack/make/make.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -19,10 +19,7 @@
 #include "tools/common/grow.h"
 #include "tools/common/message.h"
 #include "tools/common/signals.h"
-#include "tools/shardpack/make/claim.h"
 #include "tools/shardpack/make/job.h"
-#include "tools/shardpack/make/scheduler.h"
-#include "tools/shardpack/make/shard_list.h"
 #include "tools/shardpack/plan/plan.h"
 
 #define LIST_BYTES_MAX	 200

@@ -2,19 +2,13 @@
 /*
  * converter.c - one input of the plan to one record, or to the reason why not
  */
-#include "tools/shardpack/make/converter.h"
+#include "tools/shardpack/make/make.h"
 
 #include <stdlib.h>
 
 #include "shard_pack.h"
 #include "tools/shardpack/images/image.h"
 #include "tools/shardpack/input/source_times.h"
-#include "tools/shardpack/make/budget.h"
-#include "tools/shardpack/make/input_bytes.h"
-#include "tools/shardpack/make/pictures.h"
-#include "tools/shardpack/make/quarantine.h"
-#include "tools/shardpack/make/record_fields.h"
-#include "tools/shardpack/make/result.h"
 
 struct converter {
 	const struct plan *plan; /* const after open, and so are the next five */

@@ -2,17 +2,14 @@
 /*
  * exif_decision.c - an image that lies on its side, and boxes or masks that have their place in it
  */
-#include "tools/shardpack/make/exif_decision.h"
+#include "tools/shardpack/make/make.h"
 
 #include <stdlib.h>
 
 #include "tools/common/exit_code.h"
 #include "tools/common/message.h"
 #include "tools/common/signals.h"
-#include "tools/shardpack/make/converter.h"
 #include "tools/shardpack/make/job.h"
-#include "tools/shardpack/make/pictures.h"
-#include "tools/shardpack/make/result.h"
 #include "tools/shardpack/plan/plan.h"
 #include "tools/shardpack/sandbox/sandbox.h"
 

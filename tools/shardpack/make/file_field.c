@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * file_field.c - see file_field.h
+ * file_field.c - the bytes of a field as they stand in a file, made those of a record
  */
-#include "tools/shardpack/make/file_field.h"
+#include "tools/shardpack/make/make.h"
 
 #include <stdbool.h>
 #include <string.h>

@@ -5,25 +5,17 @@
  * One thread, this one, takes results in order and fills the writers.  Bad inputs do not stop it
  * when they only spoil their own shard: the run goes on, and the user sees all of them at once.
  */
-#include "tools/shardpack/make/filling.h"
+#include "tools/shardpack/make/make.h"
 
 #include "tools/common/exit_code.h"
 #include "tools/common/files.h"
 #include "tools/common/message.h"
 #include "tools/common/signals.h"
 #include "tools/common/workers.h"
+#include "tools/shardpack/input/input.h"
 #include "tools/shardpack/input/place.h"
 #include "tools/shardpack/input/stored.h"
-#include "tools/shardpack/input/warm.h"
-#include "tools/shardpack/make/account.h"
-#include "tools/shardpack/make/claims.h"
-#include "tools/shardpack/make/exif_decision.h"
-#include "tools/shardpack/make/fixed_records.h"
-#include "tools/shardpack/make/image_workers.h"
 #include "tools/shardpack/make/job.h"
-#include "tools/shardpack/make/receipt.h"
-#include "tools/shardpack/make/record_workers.h"
-#include "tools/shardpack/make/result.h"
 
 #define CLAIM_AHEAD 3 /* shards whose inputs workers may begin: the one being filled, and the next ones */
 

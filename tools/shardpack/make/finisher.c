@@ -2,7 +2,7 @@
 /*
  * finisher.c - completes shards while the next one is being filled
  */
-#include "tools/shardpack/make/finisher.h"
+#include "tools/shardpack/make/make.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -13,11 +13,7 @@
 #include "tools/common/exit_code.h"
 #include "tools/common/message.h"
 #include "tools/shardpack/input/source_times.h"
-#include "tools/shardpack/make/account.h"
 #include "tools/shardpack/make/job.h"
-#include "tools/shardpack/make/published_shard.h"
-#include "tools/shardpack/make/receipt.h"
-#include "tools/shardpack/make/receipt_files.h"
 #include "tools/shardpack/plan/plan.h"
 
 #define OTHER_SHOWN_MAX 20

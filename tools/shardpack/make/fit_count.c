@@ -2,12 +2,12 @@
 /*
  * fit_count.c - how images and boxes fit into their records
  */
-#include "tools/shardpack/make/fit_count.h"
+#include "tools/shardpack/make/make.h"
 
 #include <string.h>
 
 #include "shard_pack.h"
-#include "tools/shardpack/images/transform_image.h"
+#include "tools/shardpack/images/images.h"
 
 static void add_range(struct fit_field *to, uint32_t least, uint32_t most)
 {

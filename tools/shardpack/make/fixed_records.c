@@ -6,7 +6,7 @@
  * stream: of CIFAR one read brings label and image, of a shuffled order one read per record, of
  * neighbouring records one for all of them.
  */
-#include "tools/shardpack/make/fixed_records.h"
+#include "tools/shardpack/make/make.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -17,9 +17,6 @@
 #include "tools/shardpack/images/image.h"
 #include "tools/shardpack/input/place.h"
 #include "tools/shardpack/input/stored.h"
-#include "tools/shardpack/make/file_field.h"
-#include "tools/shardpack/make/packed_records.h"
-#include "tools/shardpack/make/quarantine.h"
 #include "tools/shardpack/plan/plan.h"
 
 #define RAW_BYTES  (UINT64_C(1) << 18) /* of one read, unless a single record is larger */

@@ -5,7 +5,7 @@
  * Records have memory of their own: the one released last is used next, while the CPU's cache still
  * holds it.
  */
-#include "tools/shardpack/make/image_workers.h"
+#include "tools/shardpack/make/make.h"
 
 #include <stdlib.h>
 
@@ -14,11 +14,7 @@
 #include "tools/common/message.h"
 #include "tools/common/progress.h"
 #include "tools/common/workers.h"
-#include "tools/shardpack/make/budget.h"
-#include "tools/shardpack/make/converter.h"
 #include "tools/shardpack/make/job.h"
-#include "tools/shardpack/make/range.h"
-#include "tools/shardpack/make/result.h"
 
 /*
  * Slots: one for each worker and one that the taker looks at.  More, as far as they are small, so

@@ -2,7 +2,7 @@
 /*
  * input_bytes.c - the bytes of an input, exactly those that were planned
  */
-#include "tools/shardpack/make/input_bytes.h"
+#include "tools/shardpack/make/make.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -14,11 +14,10 @@
 
 #include "shard_pack.h"
 #include "tools/common/files.h"
-#include "tools/shardpack/images/decode_formats.h"
 #include "tools/shardpack/images/image.h"
+#include "tools/shardpack/images/images.h"
 #include "tools/shardpack/input/source_times.h"
 #include "tools/shardpack/input/stored.h"
-#include "tools/shardpack/make/verdict.h"
 #include "tools/shardpack/plan/plan.h"
 
 static const char *kind_of(mode_t mode)

@@ -2,14 +2,12 @@
 /*
  * known_bad.c - inputs that a plan knows to be bad, before any of them is converted
  */
-#include "tools/shardpack/make/known_bad.h"
+#include "tools/shardpack/make/make.h"
 
 #include <inttypes.h>
 
 #include "tools/common/exit_code.h"
 #include "tools/common/message.h"
-#include "tools/shardpack/make/account.h"
-#include "tools/shardpack/make/build.h"
 #include "tools/shardpack/make/job.h"
 #include "tools/shardpack/plan/bad_input.h"
 #include "tools/shardpack/plan/plan.h"

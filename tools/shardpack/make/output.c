@@ -2,7 +2,7 @@
 /*
  * output.c - the folder that becomes the dataset, and what is in it on the way
  */
-#include "tools/shardpack/make/output.h"
+#include "tools/shardpack/make/make.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -18,13 +18,10 @@
 #include "tools/common/files.h"
 #include "tools/common/message.h"
 #include "tools/common/removal.h"
-#include "tools/shardpack/images/decode_formats.h"
+#include "tools/shardpack/images/images.h"
 #include "tools/shardpack/input/source_times.h"
 #include "tools/shardpack/make/job.h"
-#include "tools/shardpack/make/quarantine.h"
-#include "tools/shardpack/make/receipt_files.h"
 #include "tools/shardpack/plan/plan.h"
-#include "tools/shardpack/plan/plan_read.h"
 
 #define STATE_DIR    ".shardpack"
 #define MANIFEST     "dataset.manifest"

@@ -2,7 +2,7 @@
 /*
  * packed_records.c - windows of packed documents, from where their pieces lie
  */
-#include "tools/shardpack/make/packed_records.h"
+#include "tools/shardpack/make/make.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -10,10 +10,8 @@
 
 #include "shard_pack.h"
 #include "tools/shardpack/input/stored.h"
-#include "tools/shardpack/make/verdict.h"
 #include "tools/shardpack/parse/integer.h"
 #include "tools/shardpack/plan/plan.h"
-#include "tools/shardpack/plan/token_pack.h"
 
 struct packed {
 	const struct plan *plan;

@@ -2,24 +2,16 @@
 /*
  * pictures.c - pictures from bytes to records, within a share of the memory for large ones
  */
-#include "tools/shardpack/make/pictures.h"
+#include "tools/shardpack/make/make.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 
 #include "shard_pack.h"
-#include "tools/shardpack/images/decode.h"
-#include "tools/shardpack/images/decode_formats.h"
-#include "tools/shardpack/images/mask.h"
-#include "tools/shardpack/images/transform_image.h"
-#include "tools/shardpack/make/budget.h"
-#include "tools/shardpack/make/verdict.h"
-#include "tools/shardpack/plan/recipe.h"
+#include "tools/shardpack/images/images.h"
+#include "tools/shardpack/plan/plan.h"
 #include "tools/shardpack/sandbox/sandbox.h"
-#include "tools/shardpack/sandbox/sandbox_page.h"
-#include "tools/shardpack/sandbox/sandbox_process.h"
-#include "tools/shardpack/sandbox/sandbox_work.h"
 
 /* The picture at hand needs this much; the first claim holds to its end. */
 static void claim(void *context, uint64_t bytes)

@@ -5,7 +5,7 @@
  * A name appears only when its shard is complete and verified, so what is there and says
  * that it belongs to this plan needs no second look, as long as there is a receipt.
  */
-#include "tools/shardpack/make/published_shard.h"
+#include "tools/shardpack/make/make.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -18,13 +18,7 @@
 #include "tools/common/files.h"
 #include "tools/common/message.h"
 #include "tools/common/signals.h"
-#include "tools/shardpack/make/accepted_records.h"
-#include "tools/shardpack/make/account.h"
-#include "tools/shardpack/make/converter.h"
 #include "tools/shardpack/make/job.h"
-#include "tools/shardpack/make/receipt.h"
-#include "tools/shardpack/make/receipt_files.h"
-#include "tools/shardpack/make/result.h"
 
 static bool is_ours(const struct job *job, uint64_t shard_idx, const struct shard_info *info)
 {

@@ -2,7 +2,7 @@
 /*
  * quarantine.c - inputs that were left out, kept for a person to look at
  */
-#include "tools/shardpack/make/quarantine.h"
+#include "tools/shardpack/make/make.h"
 
 #include <errno.h>
 #include <ftw.h>
@@ -17,7 +17,6 @@
 #include "tools/common/json_out.h"
 #include "tools/common/memory_file.h"
 #include "tools/common/message.h"
-#include "tools/shardpack/make/account.h"
 #include "tools/shardpack/plan/plan.h"
 
 int quarantine_open(struct quarantine *q, const char *dir)

@@ -2,7 +2,7 @@
 /*
  * range.c - neighbouring ordinals: all of a shard, or what a worker takes of them at a time
  */
-#include "tools/shardpack/make/range.h"
+#include "tools/shardpack/make/make.h"
 
 struct range range_take(struct range_walk *w, uint64_t most)
 {

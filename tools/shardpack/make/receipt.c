@@ -2,7 +2,7 @@
 /*
  * receipt.c - what is known of a published shard, so that it need not be read again
  */
-#include "tools/shardpack/make/receipt.h"
+#include "tools/shardpack/make/make.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -17,7 +17,6 @@
 #include "tools/common/files.h"
 #include "tools/common/message.h"
 #include "tools/common/text_end.h"
-#include "tools/shardpack/make/result.h"
 #include "tools/shardpack/plan/plan.h"
 
 #define ACCEPTED   "accepted "

@@ -2,7 +2,7 @@
 /*
  * receipt_files.c - where receipts are kept: in one file for each process
  */
-#include "tools/shardpack/make/receipt_files.h"
+#include "tools/shardpack/make/make.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -15,7 +15,6 @@
 #include "tools/common/exit_code.h"
 #include "tools/common/grow.h"
 #include "tools/common/message.h"
-#include "tools/shardpack/make/receipt.h"
 
 #define NAME	       "receipts-"
 #define LINE	       "\nshard "

@@ -2,7 +2,7 @@
 /*
  * record_fields.c - what a record of images has beside its image
  */
-#include "tools/shardpack/make/record_fields.h"
+#include "tools/shardpack/make/make.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -11,22 +11,12 @@
 
 #include "libshard/base/utf8.h"
 #include "shard_pack.h"
-#include "tools/shardpack/images/boxes.h"
 #include "tools/shardpack/images/image.h"
-#include "tools/shardpack/images/mask.h"
-#include "tools/shardpack/images/transform_image.h"
-#include "tools/shardpack/images/turn.h"
+#include "tools/shardpack/images/images.h"
 #include "tools/shardpack/input/source_times.h"
-#include "tools/shardpack/make/budget.h"
-#include "tools/shardpack/make/input_bytes.h"
-#include "tools/shardpack/make/pictures.h"
-#include "tools/shardpack/make/quarantine.h"
-#include "tools/shardpack/make/result.h"
-#include "tools/shardpack/make/shape_mask.h"
 #include "tools/shardpack/plan/classes.h"
 #include "tools/shardpack/plan/field_part.h"
-#include "tools/shardpack/plan/field_texts.h"
-#include "tools/shardpack/plan/field_value.h"
+#include "tools/shardpack/plan/plan.h"
 
 struct record_fields {
 	const struct plan *plan; /* const after open, and so are the next four */

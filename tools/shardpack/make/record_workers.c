@@ -2,7 +2,7 @@
 /*
  * record_workers.c - what workers need to fill blocks of fixed records, and slots for these
  */
-#include "tools/shardpack/make/record_workers.h"
+#include "tools/shardpack/make/make.h"
 
 #include <stdlib.h>
 
@@ -11,7 +11,6 @@
 #include "tools/common/progress.h"
 #include "tools/common/workers.h"
 #include "tools/shardpack/input/place.h"
-#include "tools/shardpack/make/fixed_records.h"
 #include "tools/shardpack/make/job.h"
 #include "tools/shardpack/plan/plan.h"
 

@@ -2,7 +2,7 @@
 /*
  * replacement.c - a dataset built beside another one, and put in its place at once
  */
-#include "tools/shardpack/make/replacement.h"
+#include "tools/shardpack/make/make.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -12,7 +12,6 @@
 #include "tools/common/exit_code.h"
 #include "tools/common/files.h"
 #include "tools/common/message.h"
-#include "tools/shardpack/make/output.h"
 
 char *replace_work_dir(const char *out_absolute)
 {

@@ -4,7 +4,7 @@
  *
  * A variable that is empty counts as one that is not there, and so does Grid Engine's "undefined".
  */
-#include "tools/shardpack/make/scheduler.h"
+#include "tools/shardpack/make/make.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -5,7 +5,7 @@
  * The order of steps is what makes a kill harmless: everything that is made from .shardpack
  * is written before it goes, and it goes after the manifest.
  */
-#include "tools/shardpack/make/seal_dataset.h"
+#include "tools/shardpack/make/make.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -20,15 +20,7 @@
 #include "tools/common/progress.h"
 #include "tools/common/signals.h"
 #include "tools/common/workers.h"
-#include "tools/shardpack/make/accepted_records.h"
-#include "tools/shardpack/make/account.h"
 #include "tools/shardpack/make/job.h"
-#include "tools/shardpack/make/output.h"
-#include "tools/shardpack/make/published_shard.h"
-#include "tools/shardpack/make/quarantine.h"
-#include "tools/shardpack/make/receipt.h"
-#include "tools/shardpack/make/receipt_files.h"
-#include "tools/shardpack/make/shard_list.h"
 #include "tools/shardpack/plan/plan.h"
 
 #define MISSING_BYTES_MAX 200

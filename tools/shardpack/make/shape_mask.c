@@ -2,7 +2,7 @@
 /*
  * shape_mask.c - a mask drawn from the objects that COCO describes
  */
-#include "tools/shardpack/make/shape_mask.h"
+#include "tools/shardpack/make/make.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -11,12 +11,9 @@
 
 #include "shard_pack.h"
 #include "tools/shardpack/images/image.h"
-#include "tools/shardpack/images/mask.h"
+#include "tools/shardpack/images/images.h"
 #include "tools/shardpack/input/source_times.h"
-#include "tools/shardpack/make/budget.h"
-#include "tools/shardpack/make/input_bytes.h"
-#include "tools/shardpack/make/verdict.h"
-#include "tools/shardpack/parse/coco_shape.h"
+#include "tools/shardpack/parse/parse.h"
 #include "tools/shardpack/plan/field_part.h"
 #include "tools/shardpack/plan/plan.h"
 

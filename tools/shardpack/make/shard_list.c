@@ -2,7 +2,7 @@
 /*
  * shard_list.c - which shards of a plan have their final names
  */
-#include "tools/shardpack/make/shard_list.h"
+#include "tools/shardpack/make/make.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -12,7 +12,6 @@
 #include "tools/common/exit_code.h"
 #include "tools/common/files.h"
 #include "tools/common/message.h"
-#include "tools/shardpack/make/receipt.h"
 
 #define PACE_SHARDS 100
 

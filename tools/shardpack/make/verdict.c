@@ -2,7 +2,7 @@
 /*
  * verdict.c - what became of an input
  */
-#include "tools/shardpack/make/verdict.h"
+#include "tools/shardpack/make/make.h"
 
 #include <stdarg.h>
 #include <stdio.h>

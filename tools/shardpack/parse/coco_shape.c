@@ -2,7 +2,7 @@
 /*
  * coco_shape.c - the objects of one image, from the `segmentation` of COCO, as one mask
  */
-#include "tools/shardpack/parse/coco_shape.h"
+#include "tools/shardpack/parse/parse.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -13,7 +13,6 @@
 
 #include "tools/common/grow.h"
 #include "tools/common/text.h"
-#include "tools/shardpack/parse/json_scan.h"
 
 #define FAR_MAX	    1048576.0 /* rle_add_outline() */
 #define NUMBER_MAX  64

@@ -2,7 +2,7 @@
 /*
  * csv.c - rows of a table in text: CSV as RFC 4180 has it, the same with semicolons, or TSV
  */
-#include "tools/shardpack/parse/csv.h"
+#include "tools/shardpack/parse/parse.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -2,7 +2,7 @@
 /*
  * idx.c - the head of an IDX file, as MNIST is distributed in
  */
-#include "tools/shardpack/parse/idx.h"
+#include "tools/shardpack/parse/parse.h"
 
 #include <inttypes.h>
 #include <stdio.h>

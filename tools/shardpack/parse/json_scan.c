@@ -2,7 +2,7 @@
 /*
  * json_scan.c - JSON value by value, of a document that need not fit in memory
  */
-#include "tools/shardpack/parse/json_scan.h"
+#include "tools/shardpack/parse/parse.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -5,7 +5,7 @@
  * An outline is drawn five times as large, edge by edge.  Where it passes from one column to the
  * next, in the middle of a column of the picture, it crosses that column: there the runs change.
  */
-#include "tools/shardpack/parse/rle.h"
+#include "tools/shardpack/parse/parse.h"
 
 #include <inttypes.h>
 #include <math.h>

@@ -6,7 +6,7 @@
  * certain tokens, then 1 and 0, which no text of a real vocabulary begins with.  So magic and
  * version together decide.
  */
-#include "tools/shardpack/parse/token_file.h"
+#include "tools/shardpack/parse/parse.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -2,7 +2,7 @@
 /*
  * token_width.c - what the numbers of a file without a head look like
  */
-#include "tools/shardpack/parse/token_width.h"
+#include "tools/shardpack/parse/parse.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -5,7 +5,7 @@
  * The XZ file format 1.2, and the chunks of LZMA2.  What is checked is what decides where the next
  * part begins; the decoder checks the rest.
  */
-#include "tools/shardpack/parse/xz_walk.h"
+#include "tools/shardpack/parse/parse.h"
 
 #include <string.h>
 

@@ -2,7 +2,7 @@
 /*
  * yolo.c - the text files in which YOLO has boxes
  */
-#include "tools/shardpack/parse/yolo.h"
+#include "tools/shardpack/parse/parse.h"
 
 #include <inttypes.h>
 #include <math.h>

@@ -2,14 +2,14 @@
 /*
  * field.c - fields of a record of images beside image and label, and their sources
  */
-#include "tools/shardpack/plan/field.h"
+#include "tools/shardpack/plan/plan.h"
 
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "tools/shardpack/images/boxes.h"
 #include "tools/shardpack/images/image.h"
+#include "tools/shardpack/images/images.h"
 
 const char *const field_kind_names[] = {
 	[FIELD_LENGTH] = "",	 [FIELD_TENSOR] = "tensor", [FIELD_RAGGED] = "ragged",

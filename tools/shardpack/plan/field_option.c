@@ -2,8 +2,8 @@
 /*
  * field_option.c - a field as a user asks for it, and as a plan names it
  */
-#include "tools/shardpack/plan/field_option.h"
 #include "shard_pack.h"
+#include "tools/shardpack/plan/plan.h"
 
 #include <inttypes.h>
 #include <stdarg.h>
@@ -12,9 +12,8 @@
 #include <string.h>
 
 #include "tools/common/text.h"
-#include "tools/shardpack/images/boxes.h"
 #include "tools/shardpack/images/image.h"
-#include "tools/shardpack/images/transform_image.h"
+#include "tools/shardpack/images/images.h"
 
 #define OPTION_BYTES (3 * FIELD_FROM_BYTES_MAX + 32)
 

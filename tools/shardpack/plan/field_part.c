@@ -9,7 +9,7 @@
 
 #include "shard_pack.h"
 #include "tools/common/text.h"
-#include "tools/shardpack/plan/field.h"
+#include "tools/shardpack/plan/plan.h"
 
 void field_part_add_none(struct text *out)
 {

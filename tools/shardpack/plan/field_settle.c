@@ -3,14 +3,13 @@
  * field_settle.c - the field that follows from what was asked for
  */
 #include "shard_pack.h"
-#include "tools/shardpack/plan/field_option.h"
+#include "tools/shardpack/plan/plan.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "tools/shardpack/images/boxes.h"
-#include "tools/shardpack/images/transform_image.h"
+#include "tools/shardpack/images/images.h"
 
 static bool is_given(const struct field_option *o, enum field_key key)
 {

@@ -2,13 +2,12 @@
 /*
  * field_texts.c - lists of texts: captions of which one, each or all are packed
  */
-#include "tools/shardpack/plan/field_texts.h"
+#include "tools/shardpack/plan/plan.h"
 
 #include <inttypes.h>
 #include <string.h>
 
 #include "shard_pack.h"
-#include "tools/shardpack/plan/recipe.h"
 
 /* Text `idx` of the list, into `room` bytes, of which it leaves the rest zero. */
 static bool take_one(const json_t *text, size_t idx, uint32_t room, uint8_t *out, size_t *bytes,

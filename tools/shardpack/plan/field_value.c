@@ -2,7 +2,7 @@
 /*
  * field_value.c - the value of a field: from the form in its source to the bytes of a record
  */
-#include "tools/shardpack/plan/field_value.h"
+#include "tools/shardpack/plan/plan.h"
 
 #include <errno.h>
 #include <float.h>
@@ -17,14 +17,12 @@
 #include "libshard/base/utf8.h"
 #include "shard_pack.h"
 #include "tools/common/text.h"
-#include "tools/shardpack/images/boxes.h"
+#include "tools/shardpack/images/images.h"
 #include "tools/shardpack/parse/integer.h"
 #include "tools/shardpack/parse/json_value.h"
 #include "tools/shardpack/parse/json_why.h"
 #include "tools/shardpack/parse/npy.h"
-#include "tools/shardpack/parse/yolo.h"
-#include "tools/shardpack/plan/field_texts.h"
-#include "tools/shardpack/plan/recipe.h"
+#include "tools/shardpack/parse/parse.h"
 
 struct taking {
 	const struct shard_field *f;

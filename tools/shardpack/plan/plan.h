@@ -1,6 +1,381 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * plan.h - what will be packed, in which order, into which shards: decided before any work
+ * plan.h - the recipe, the plan and its text: read, written and checked
+ */
+#ifndef SHARD_SHARDPACK_PLAN_PLAN_H
+#define SHARD_SHARDPACK_PLAN_PLAN_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "shard.h"
+#include "shard_pack.h"
+#include "tools/common/text.h"
+#include "tools/shardpack/images/images.h"
+#include "tools/shardpack/images/limits.h"
+#include "tools/shardpack/images/mask_map.h"
+#include "tools/shardpack/plan/field_part.h"
+
+/*
+ * field.c
+ *
+ * The shape of such a field follows from its kind and its options.  Pure.
+ */
+
+#define FIELD_FROM_BYTES_MAX 255
+#define FIELD_EMPTY_BYTES    40 /* a number */
+#define FIELD_LENGTH_SUFFIX  "_length"
+#define FIELD_SIZE_SUFFIX    "_size"
+
+enum field_kind {
+	FIELD_LENGTH, /* of the field before it; has no source */
+	FIELD_TENSOR, /* numbers of one shape; no axis: a single one */
+	FIELD_RAGGED, /* numbers, of which axis 0 varies */
+	FIELD_TEXT,   /* UTF-8 */
+	FIELD_BYTES,  /* any */
+	FIELD_BOXES,  /* of the image; they move with it */
+	FIELD_IMAGE,  /* another RGB image, with a transform of its own */
+	FIELD_MASK,   /* numbers of classes for each pixel; moves with the image */
+};
+
+/*
+ * The pixels that a mask, boxes or a further image belong to; it is said with --exif apply only.
+ * TURN_UNSAID is TURN_OWN if the file has EXIF data that is read.  It is refused if there is none
+ * and the image is turned, as a TIFF always is: then either of the others could be meant, and one
+ * would put the mask beside its object.
+ */
+enum field_turn {
+	TURN_UNSAID,
+	TURN_IMAGE, /* those of the image's file, as stored; turned with it */
+	TURN_OWN,   /* those of its own file; turned by its own EXIF data */
+	TURN_NONE,  /* those of the image set upright; not turned */
+};
+
+/* Of kind=text, which texts of a list are packed.  Without a word of it a list is refused. */
+enum field_pick {
+	PICK_UNSAID,
+	PICK_FIRST,
+	PICK_EACH, /* an input for each of them: the plan has one text, text_each.h */
+	PICK_ALL,  /* ragged u8 [count, max]: a row for each, with zeros behind its text */
+};
+
+/* Names as on the command line and in plans; NULL ends the list.  The first one has none there. */
+extern const char *const field_kind_names[];
+
+extern const char *const field_turn_names[]; /* in a plan only if it was said */
+extern const char *const field_pick_names[]; /* the same */
+
+extern const char *const field_boxes_names[]; /* enum boxes_format; the same */
+
+extern const char *const field_scale_names[]; /* false, true: is it a part of the image? */
+
+struct field_source {
+	uint32_t kind;	   /* enum field_kind */
+	bool optional;	   /* a sample may have none */
+	bool all_may_lack; /* and so may all of them; no plan says it; also of a column with a default */
+	/*
+	 * a single number, said with --columns: its cells are in decimal.  A plan does not name its
+	 * source, and has the numbers of all such fields in one token: field_part_next()
+	 */
+	bool column;
+	char empty[FIELD_EMPTY_BYTES + 1];   /* of a column: what an empty cell counts as; in no plan */
+	uint32_t fill;			     /* of a mask: where there is no image, and no mask */
+	struct mask_map map;		     /* of a mask: empty if its values are stored; recipe_free() */
+	uint32_t boxes;			     /* enum boxes_format: how they are written; of numbers only BOXES_YOLO */
+	bool unit;			     /* of boxes: as parts of the image */
+	uint32_t turn;			     /* enum field_turn, of a mask, boxes or an image */
+	uint32_t pick;			     /* enum field_pick, of text */
+	char from[FIELD_FROM_BYTES_MAX + 1]; /* column; suffix of a member, or json:KEY; DIR/{}.EXT */
+	struct transform_options transform;  /* of an image */
+};
+
+/* The largest value of a mask of that dtype; 0 is u8. */
+uint64_t field_mask_most(uint64_t dtype);
+
+/* Are the pixels of a mask looked up, or wider than a byte?  Then they are codes; mask_codes.h */
+bool field_is_coded(const struct shard_field *f, const struct field_source *s);
+
+/* Why a value is none of a field. */
+struct field_verdict {
+	int reason;	   /* enum shard_miss_reason, or FIELD_NO_MEMORY */
+	char message[240]; /* one line, without the names of field and file */
+};
+#define FIELD_NO_MEMORY 0 /* says nothing of the value */
+
+/* Returns false, for functions that say so when there is no value. */
+bool field_verdict_bad(struct field_verdict *v, int reason, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+
+/* May a field have this name? */
+bool field_is_name(const char *name, size_t bytes);
+
+/* Does the field have a token of its own in each input's line of a plan? */
+bool field_has_part(const struct field_source *s);
+
+/* Is its source a file or member, never a value? */
+bool field_is_picture(uint32_t kind);
+
+/* What of a field follows from a transform: dtype, layout, semantic, shape.  The name stays. */
+void field_set_image(struct shard_field *f, const struct transform_options *t);
+
+/*
+ * The same from the kind.  Of numbers, text and bytes the dtype and shape are there already;
+ * `image` is the transform of the field `image`.
+ */
+void field_set(struct shard_field *f, const struct field_source *s, const struct transform_options *image);
+
+/* The field of its lengths, if it has some, which are those of axis 0. */
+bool field_set_length(struct shard_field *length, const struct shard_field *f);
+
+/* The field of the height and width of whole images: shard_image_size_field(). */
+void field_set_size(struct shard_field *size, const struct shard_field *image);
+
+/* NULL in `from`, or what stands behind "json:", or "coco:", which a plan alone says. */
+const char *field_json_key(const struct field_source *s);
+const char *field_coco_key(const struct field_source *s);
+
+/*
+ * field_option.c
+ *
+ * Both are read by the same function, so that a plan can say whatever a user can.  Pure.
+ */
+
+enum field_key {
+	FIELD_KEY_KIND,
+	FIELD_KEY_FROM,
+	FIELD_KEY_OPTIONAL,
+	FIELD_KEY_FILL,
+	FIELD_KEY_FORMAT,
+	FIELD_KEY_TURN,
+	FIELD_KEY_PICK,
+	FIELD_KEY_COUNT,
+	FIELD_KEY_DTYPE,
+	FIELD_KEY_SHAPE,
+	FIELD_KEY_MAX,
+	FIELD_KEY_RESIZE,
+	FIELD_KEY_FIT,
+	FIELD_KEY_CROP,
+	FIELD_KEY_FILTER,
+	FIELD_KEY_LAYOUT,
+	FIELD_KEY_MEAN,
+	FIELD_KEY_STD,
+	FIELD_KEY_SCALE,
+	FIELD_KEY_UNIT,
+	FIELD_KEY_MAP,
+	FIELD_KEY_BITS,
+	FIELD_KEYS,
+};
+
+#define FIELD_CHANNELS_BYTES 128 /* of a text of three numbers */
+
+struct field_option {
+	char name[SHARD_NAME_BYTES];
+	uint32_t given;		    /* bit i: enum field_key */
+	uint64_t value[FIELD_KEYS]; /* of those that are numbers, or names of a list */
+	uint64_t shape[SHARD_DIMS_MAX];
+	uint32_t ndim;				 /* of shape, or of max */
+	char map_path[FIELD_FROM_BYTES_MAX + 1]; /* the file of a map, of which somebody fills this: */
+	struct mask_map map;			 /* a plan has it itself; field_option_free() */
+	char from[FIELD_FROM_BYTES_MAX + 1], mean[FIELD_CHANNELS_BYTES], std[FIELD_CHANNELS_BYTES];
+	bool column; /* the short form, of --columns; `empty` as in struct field_source */
+	char empty[FIELD_EMPTY_BYTES + 1];
+};
+
+/*
+ * False, and `why` says why not, if the text is none of that form, or an option is one of another
+ * kind.  Free it in either case.  `encoded`: it is a plan's, in which from= is percent-encoded.
+ */
+bool field_option_parse(const char *text, bool encoded, struct field_option *out, char *why, size_t why_bytes);
+
+void field_option_free(struct field_option *o);
+
+/* What was asked of an image; other members of `out` stay as they are.  It borrows the texts. */
+void field_option_image(const struct field_option *o, struct image_wish *out);
+
+/*
+ * The field and its source; `image` is the transform of the field `image`, of which other images
+ * inherit what is not said.  The map goes to the source.  False, and `why`, if there can be none.
+ */
+bool field_option_settle(struct field_option *o, const struct transform_options *image, struct shard_field *f,
+			 struct field_source *s, char *why, size_t why_bytes);
+
+/* Three numbers: "0.485/0.456/0.406". */
+void field_channels_text(const double *value, char out[FIELD_CHANNELS_BYTES]);
+
+/* The options of a field, all of them, in their one order: what a plan says. */
+void field_option_write(const struct shard_field *f, const struct field_source *s, struct text *out);
+
+/*
+ * field_texts.c
+ *
+ * A record has all texts of pick=all as rows of one length, with zeros behind each.  No text has a
+ * zero in it.  A plan has them shorter: each text with one zero behind it, all in hex.
+ *
+ * Pure.
+ */
+
+/*
+ * The value is a list of texts, or one: `out` gets what s->pick says, in the form of a record.
+ * False, and the verdict, if it is neither, or does not fit.  With pick=each it must be one text:
+ * text_each.h has taken the list apart.
+ */
+bool field_texts_take(const struct shard_field *f, const struct field_source *s, const json_t *value, uint8_t *out,
+		      size_t *out_bytes, struct field_verdict *v);
+
+/* All texts of a record, of which `bytes` are rows, as a token of a plan with a blank before it. */
+void field_texts_add(const struct shard_field *f, const uint8_t *rows, size_t bytes, struct text *out);
+
+/*
+ * May the field have the value of this token of a plan, which is known to be hex?  Of a list that
+ * is so many texts, none of them too long; of other fields so many bytes.
+ */
+bool field_texts_fit(const struct shard_field *f, const struct field_source *s, const struct field_part *part);
+
+/* From such a token to rows; `out` is zero.  Returns the bytes of the rows. */
+size_t field_texts_put(const struct shard_field *f, const struct field_part *part, uint8_t *out);
+
+/*
+ * field_value.c
+ *
+ * Text and bytes are taken as they are, to the last one.  With pick= the texts are a list in JSON,
+ * or one text in JSON.  Numbers come as a JSON array, or as an
+ * array of NumPy, told by its magic.  A whole number may become any type that holds it, a float one
+ * of floating point, rounded to nearest.  Boxes become XYXY, still in the pixels of their image.
+ */
+
+/* Of kind=text that finds a list: what to type. */
+#define FIELD_LIST_REMEDY                                                                                             \
+	"say pick=first for its first text, pick=all,count=N for all of them in one record, or, of tables and COCO, " \
+	"pick=each for a record of each"
+
+/* Room that the value of a field takes at most. */
+size_t field_value_room(const struct shard_field *f);
+
+/*
+ * All bytes of a cell, member or file.  `out` has that room; what a ragged one does not fill stays.
+ * False, and the verdict, if it is none.
+ */
+bool field_value(const struct shard_field *f, const struct field_source *s, const void *data, size_t bytes,
+		 uint8_t *out, size_t *out_bytes, struct field_verdict *v);
+
+/*
+ * The same, if `data` is an object in JSON and the value is that of s->from.  *there is false, and
+ * so is the result, if it has none, or null.
+ */
+bool field_value_of_key(const struct shard_field *f, const struct field_source *s, const void *data, size_t bytes,
+			uint8_t *out, size_t *out_bytes, bool *there, struct field_verdict *v);
+
+/*
+ * A number of --columns as it is written, as the bytes of its field: whole numbers within the range
+ * of an integer, decimal numbers, inf and nan for a float, 0, 1, true or false for a bool.  False
+ * if it is none of these.
+ */
+bool field_value_of_column(const struct shard_field *f, const char *text, uint8_t out[8]);
+
+/*
+ * recipe.c
+ *
+ * What does not change a byte is not in it: threads, parts, paths, how many bad inputs are allowed.
+ */
+
+/* What happens to an input whose bytes are bad.  It decides which records exist. */
+enum on_error { ON_ERROR_FAIL, ON_ERROR_SKIP, ON_ERROR_QUARANTINE };
+
+/* The orientation in EXIF: ImageFolder ignores it, PIL.ImageOps.exif_transpose() applies it. */
+enum recipe_exif { EXIF_IGNORE, EXIF_APPLY };
+
+/* What says to which class an image belongs, if anything does. */
+enum recipe_label {
+	LABEL_CLASS,
+	LABEL_NONE,
+	LABEL_LIST, /* several classes: their numbers, at most label_room of them */
+	LABEL_HOT,  /* several classes: 0 or 1 for each of label_room classes */
+};
+
+/* What is packed.  Images have a line each in the plan; the others are records of files. */
+enum recipe_source { SOURCE_IMAGES, SOURCE_ARRAY, SOURCE_RAW, SOURCE_TOKENS, SOURCE_CIFAR, SOURCE_MNIST, SOURCE_COUNT };
+
+struct recipe {
+	uint32_t source;		    /* enum recipe_source */
+	uint32_t label;			    /* enum recipe_label, of images */
+	uint32_t label_room;		    /* of LABEL_LIST and LABEL_HOT */
+	struct transform_options transform; /* of images */
+	uint32_t exif;			    /* enum recipe_exif */
+	uint32_t accept;		    /* enum decode_accept: which damage is packed, with a field that tells */
+	uint32_t formats;		    /* of images: bits of decode_formats.h, by the names of all inputs */
+	struct limits limits;		    /* of images; in a plan only those that are not the default */
+	/* upper parts: of fixed records all, of images those behind the label */
+	struct shard_field field[SHARD_FIELDS_MAX];
+	struct field_source from[SHARD_FIELDS_MAX]; /* of images: where these come from */
+	uint32_t field_count;
+	uint32_t codec;	   /* of the first group: enum shard_codec */
+	uint32_t align;	   /* as of shard_schema_lay_out() */
+	uint32_t order;	   /* enum shard_pack_order */
+	uint32_t on_error; /* enum on_error */
+	uint64_t seed;
+	uint64_t shard_records; /* of every shard but the last; never 0 in a plan */
+};
+
+/* Names as on the command line and in plans; NULL ends the list.  The place is the value. */
+extern const char *const recipe_source_names[];
+extern const char *const recipe_label_names[];	/* in a plan only if it is not the first */
+extern const char *const recipe_exif_names[];	/* the same */
+extern const char *const recipe_accept_names[]; /* enum decode_accept; the same */
+extern const char *const recipe_codec_names[];	/* enum shard_codec */
+extern const char *const recipe_order_names[];	/* [0] is never used */
+extern const char *const recipe_on_error_names[];
+
+/* A copy with maps of its own.  False without memory; free it all the same. */
+bool recipe_copy(const struct recipe *r, struct recipe *out);
+void recipe_free(struct recipe *r);
+
+/* The recipe, as lines of a plan. */
+void recipe_write(const struct recipe *r, struct text *out);
+/* A line with SHARD_BYTES_VERSION, and a line for each library that decides bytes. */
+void recipe_write_versions(const struct recipe *r, struct text *out);
+
+/* Are its inputs images, with a line each in the plan?  Else they are records of files. */
+bool recipe_is_images(const struct recipe *r);
+
+/*
+ * Of images, field 0 is `image`, in group 0; whole images have `image_length` and `image_size`
+ * behind it, in group 1.  Then come `label`, in group 1, unless there is none, `label_length` if it
+ * is a list, and those of the recipe.  If damage is accepted the last one is `damage`, a u8 in
+ * group 1: 0, or what was accepted, an enum shard_miss_reason.  Of fixed records, as the fields
+ * say.  The fields that the recipe names are grouped by shard_schema_group().  ARGUMENT if such
+ * records cannot be.
+ */
+#define RECIPE_IMAGE	 0
+#define RECIPE_LENGTH	 1 /* these two of whole images only */
+#define RECIPE_SIZE	 2
+#define RECIPE_NAMED_MAX (SHARD_FIELDS_MAX - 1)
+#define RECIPE_DAMAGE	 "damage"
+uint32_t recipe_first(const struct recipe *r);		  /* of those that the recipe names; behind the label, if any */
+uint32_t recipe_named_max(const struct recipe *r);	  /* how many it may name, at most RECIPE_NAMED_MAX */
+uint64_t recipe_field_items(const struct shard_field *f); /* elements; UINT64_MAX / 16 if that many cannot be */
+size_t recipe_column_bytes(const struct recipe *r);	  /* of the numbers of --columns of one input */
+int recipe_schema(const struct recipe *r, struct shard_schema *out, struct shard_error *err);
+
+/* Have its images a label?  False of fixed records, which say so in their fields. */
+bool recipe_has_label(const struct recipe *r);
+/* May images have names of classes: those of the label, or of COCO's categories? */
+bool recipe_names_classes(const struct recipe *r);
+
+/* May an image have several labels?  Then an input of the plan has a list as in classes.h. */
+bool recipe_is_multi_label(const struct recipe *r);
+
+/* The number of the field `label` of images that have one. */
+uint32_t recipe_label_field(const struct recipe *r);
+
+/* The field `damage` of the recipe's schema; NULL if there is none. */
+const struct shard_field *recipe_damage(const struct recipe *r, const struct shard_schema *s);
+
+/* What every shard carries about its making: recipe, versions, plan digest. */
+void recipe_provenance(const struct recipe *r, const uint8_t plan_digest[32], struct text *out);
+
+/*
+ * plan.c - what will be packed, in which order, into which shards: decided before any work
  *
  * A plan is canonical text.  Its SHA-256 names the dataset-to-be: shards carry it, and any
  * process that holds the same plan makes the same shards, in any order.
@@ -51,12 +426,6 @@
  * there are 16 bytes per input, 8 per class and 48 per slice.  Text, inputs and slices are on the
  * shelf of the text, if it has one, so that a large plan lies in files and not in memory.
  */
-#ifndef SHARD_PLAN_PLAN_H
-#define SHARD_PLAN_PLAN_H
-
-#include "shard_pack.h"
-#include "tools/common/text.h"
-#include "tools/shardpack/plan/recipe.h"
 
 struct token_pack;
 
@@ -187,5 +556,200 @@ void plan_shard(const struct plan *p, uint64_t shard_idx, uint64_t *first, uint6
 
 /* Class name, decoded, into `out` of SHARD_KEY_BYTES_MAX + 1. */
 void plan_class_name(const struct plan *p, uint64_t class_idx, char *out);
+
+/*
+ * plan_read.c - read a plan from its text, and check all of it
+ */
+
+struct text;
+
+/*
+ * Take over `text`, which says it is a plan; `name` is for messages.  Everything is checked:
+ * numbers, classes, and that paths stay below the source.  Says why it fails and returns the exit
+ * code; the plan is to be freed all the same.
+ */
+int plan_parse(struct plan *p, struct text *text, const char *name);
+
+/* ---- plan_slice.c ---- */
+
+struct words;
+
+/* NULL, or what is wrong with what is behind "slice".  The files and fields of the plan are there already. */
+const char *plan_slice_read(const struct plan *plan, struct words *l, struct plan_slice *s);
+
+/* A dtype as in a file, '>' before it for the other byte order.  False if the next word is not one. */
+bool plan_take_dtype(struct words *l, uint8_t *out, uint8_t *swap);
+
+/*
+ * raw_schema.c
+ *
+ * Fields in the order of the bytes: name, dtype, and in brackets the axes, if there are any.  '>'
+ * before a dtype says that the file has its bytes in big-endian order; the name '-' passes over
+ * bytes.  Pure.
+ */
+
+#define RAW_RECORD_BYTES_MAX (UINT64_C(1) << 40)
+
+struct raw_field {
+	char name[SHARD_NAME_BYTES]; /* "-": passed over */
+	uint32_t dtype, ndim;
+	bool swap;
+	uint64_t shape[SHARD_DIMS_MAX];
+	uint64_t offset; /* from the start of the record */
+};
+
+struct raw_schema {
+	struct raw_field field[2 * SHARD_FIELDS_MAX];
+	uint32_t field_count;
+	uint64_t record_bytes;
+};
+
+bool raw_schema_parse(const char *text, struct raw_schema *out, char *why, size_t why_bytes);
+
+/* ---- recipe_read.c ---- */
+
+/*
+ * Read what recipe_write() wrote from the front of `in`.  Returns how many bytes that was;
+ * 0, with the offset of the line that is wrong in *wrong, if it is not a recipe.
+ */
+size_t recipe_read(struct recipe *r, const char *in, size_t in_bytes, size_t *wrong);
+
+/*
+ * Tokens that lie one behind the other in a file, and what ends their documents
+ */
+
+struct token_stream {
+	uint64_t offset, count; /* of its first token in the file; tokens */
+	uint64_t before;	/* tokens of the streams before it */
+	uint32_t file;
+	uint32_t index_file; /* Megatron-LM's index, which names its documents; PLAN_NO_FILE: a token ends them */
+	uint8_t dtype, swap; /* as in a slice */
+};
+
+/*
+ * window_pack.c
+ *
+ * The longest piece comes first.  Each goes into the fullest window that has room for it, or into a
+ * new one.  Pieces of one length are alike, and so are windows with equal room.  So whole groups
+ * are moved at once, and memory follows the number of different lengths, not of pieces.  A window
+ * with as many pieces as it may have is full, whatever room is left.
+ *
+ * A piece is known by its place: its number when pieces are sorted by length, longest first, and
+ * within a length by where they lie.  Pure.
+ */
+
+/* `times` pieces of one length went into each of some windows, of which `window` is the first. */
+struct window_step {
+	uint64_t window, place; /* of the first piece in it; the next `times` are those of the next window */
+	uint32_t length, times;
+	uint32_t before; /* the step that came before in these windows; WINDOW_STEP_NONE */
+};
+
+/* Windows [first, first + count) that were filled by the same steps. */
+struct window_range {
+	uint64_t first, count;
+	uint32_t step; /* the last one */
+	uint32_t pieces;
+	uint32_t next; /* while packing: another range with the same room */
+};
+
+#define WINDOW_STEP_NONE UINT32_MAX
+
+struct window_pack { /* start it zeroed */
+	struct window_step *step;
+	struct window_range *range; /* at the end by window, without holes */
+	uint64_t step_count, range_count, step_capacity, range_capacity;
+	uint64_t window_count;
+	uint32_t piece_max; /* most pieces in a window */
+};
+
+struct window_piece {
+	uint64_t place;
+	uint32_t length;
+};
+
+/*
+ * count[length], for lengths 1 to `room`, are how many pieces there are.  A window has at most
+ * `most_pieces`, 1 or more.  False: no memory.
+ */
+bool window_pack_make(struct window_pack *p, const uint64_t *count, uint32_t room, uint32_t most_pieces);
+void window_pack_free(struct window_pack *p);
+
+/* The pieces of a window, longest first, into out[piece_max].  Returns how many. */
+uint32_t window_pack_pieces(const struct window_pack *p, uint64_t window, struct window_piece *out);
+
+/*
+ * token_pack.c
+ *
+ * A window has `room` tokens, one more than a model sees.  A document of more tokens is cut into
+ * pieces of `room`, each of which begins with the last token of the piece before, so that every
+ * token but the document's first is predicted once.  What is left is a piece too.  A document, or a
+ * piece, of one token has nothing to predict, and is in no window.
+ *
+ * A plan has the streams and a digest of all lengths.  Which piece lies where follows from these:
+ * input/token_windows.c computes it once per process.
+ *
+ * Fields of a record:
+ *   tokens        [room]: the pieces one behind the other, longest first, then zeros
+ *   doc_lengths   i32 ragged [width]: how many tokens each piece has; doc_count of them
+ *   doc_count     u32: its length field
+ *   position_ids  by option, i32 [room]: from 0 in each piece; 0 behind the last
+ */
+
+#define TOKEN_PACK_ROOM_MAX (UINT32_C(1) << 22) /* tables by length: 2 x 32 MiB */
+
+/* Numbers of the fields. */
+enum { TOKEN_PACK_TOKENS, TOKEN_PACK_LENGTHS, TOKEN_PACK_COUNT, TOKEN_PACK_POSITIONS };
+
+struct token_pack { /* start it zeroed */
+	struct token_stream *stream;
+	uint64_t stream_count, stream_capacity;
+	uint64_t token_count; /* of all streams */
+	bool by_token;
+	uint64_t end_of_text; /* by_token: ends a document */
+	uint64_t document_count, piece_count, window_count;
+	uint32_t piece_max; /* in a window */
+	uint32_t width;	    /* of doc_lengths, and most pieces that a window may have; 0: piece_max */
+	uint8_t digest[32]; /* of the lengths of all documents */
+
+	/* Not in the plan's text; made by input/token_windows.c. */
+	struct window_pack windows;
+	const uint64_t *begin; /* [place of a piece] its first token, counted over all streams; mapped */
+	size_t begin_bytes;
+	uint64_t packed_count;		  /* tokens in windows; those that two pieces share count twice */
+	uint64_t lone_count, empty_count; /* documents of one token, and of none */
+	uint64_t cut_count;		  /* documents that are more than one piece */
+};
+
+/* False: no memory. */
+bool token_pack_add(struct token_pack *p, const struct token_stream *stream);
+
+/* Of the places for tokens in all records, which have `room` each.  Not without packed_count. */
+struct token_padding {
+	uint64_t places, padding;
+	double percent;
+};
+struct token_padding token_pack_padding(const struct token_pack *p, uint64_t room);
+
+void token_pack_free(struct token_pack *p); /* and the struct; NULL is nothing */
+
+/* The stream that has this token, counted over all streams. */
+const struct token_stream *token_pack_find(const struct token_pack *p, uint64_t token);
+
+/* How many pieces a document of `count` tokens has; and how long the last one of them is. */
+uint64_t token_pack_pieces(uint64_t count, uint32_t room, uint32_t *last);
+
+/* ---- token_pack_text.c ---- */
+
+/* What a record has; tokens are of dtype u8, u16 or u32. */
+void token_pack_fields(const struct token_pack *p, struct recipe *r, uint32_t dtype, uint32_t room, bool positions);
+
+/*
+ * Lines of a plan, and what is behind "stream" in one.  False if a line is not one that
+ * token_pack_write() writes.
+ */
+void token_pack_write(const struct token_pack *p, struct text *out);
+bool token_pack_read_stream(struct token_pack *p, struct words *l, const struct plan *plan);
+bool token_pack_read(struct token_pack *p, struct words *l, const struct recipe *r);
 
 #endif

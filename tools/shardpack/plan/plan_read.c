@@ -6,7 +6,7 @@
  * can write a plan.  So every number is compared with its limit, and no path may leave the
  * source folder.
  */
-#include "tools/shardpack/plan/plan_read.h"
+#include "tools/shardpack/plan/plan.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -22,12 +22,6 @@
 #include "tools/shardpack/plan/bad_input.h"
 #include "tools/shardpack/plan/classes.h"
 #include "tools/shardpack/plan/field_part.h"
-#include "tools/shardpack/plan/field_texts.h"
-#include "tools/shardpack/plan/plan.h"
-#include "tools/shardpack/plan/plan_slice.h"
-#include "tools/shardpack/plan/recipe_read.h"
-#include "tools/shardpack/plan/token_pack.h"
-#include "tools/shardpack/plan/token_pack_text.h"
 
 #define BYTES_MAX     PLAN_BYTES_MAX
 #define ENCODED_BYTES (3 * (size_t)PLAN_PATH_BYTES_MAX) /* room that a path takes when it is decoded */

@@ -2,12 +2,11 @@
 /*
  * plan_slice.c - a line "slice ..." of a plan, believing nothing
  */
-#include "tools/shardpack/plan/plan_slice.h"
+#include "tools/shardpack/plan/plan.h"
 
 #include "libshard/base/words.h"
 #include "shard_pack.h"
 #include "tools/common/text.h"
-#include "tools/shardpack/plan/plan.h"
 
 bool plan_take_dtype(struct words *l, uint8_t *out, uint8_t *swap)
 {

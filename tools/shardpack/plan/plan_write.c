@@ -14,11 +14,10 @@
 #include "tools/common/exit_code.h"
 #include "tools/common/message.h"
 #include "tools/common/shelf.h"
-#include "tools/shardpack/images/decode_formats.h"
+#include "tools/shardpack/images/images.h"
 #include "tools/shardpack/plan/bad_input.h"
 #include "tools/shardpack/plan/classes.h"
 #include "tools/shardpack/plan/plan.h"
-#include "tools/shardpack/plan/token_pack_text.h"
 
 static int out_of_memory(const struct plan *p)
 {

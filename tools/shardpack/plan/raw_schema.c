@@ -2,8 +2,8 @@
 /*
  * raw_schema.c - the records of a file, as a user describes them
  */
-#include "tools/shardpack/plan/raw_schema.h"
 #include "shard_pack.h"
+#include "tools/shardpack/plan/plan.h"
 
 #include <inttypes.h>
 #include <stdio.h>

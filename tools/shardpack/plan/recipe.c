@@ -5,18 +5,15 @@
  * The text is canonical: one recipe has one form, and only that form is read back, by
  * recipe_read.c.
  */
-#include "tools/shardpack/plan/recipe.h"
+#include "tools/shardpack/plan/plan.h"
 
 #include <inttypes.h>
 #include <string.h>
 
 #include "shard_pack.h"
-#include "tools/shardpack/images/decode_formats.h"
-#include "tools/shardpack/images/decode_options.h"
 #include "tools/shardpack/images/decode_versions.h"
 #include "tools/shardpack/images/image.h"
-#include "tools/shardpack/images/transform_image.h"
-#include "tools/shardpack/plan/field_option.h"
+#include "tools/shardpack/images/images.h"
 
 const char *const recipe_source_names[] = {
 	[SOURCE_IMAGES] = "images",

@@ -5,17 +5,14 @@
  * Takes what recipe_write() writes and nothing else: another form of the same recipe would be
  * another plan.
  */
-#include "tools/shardpack/plan/recipe_read.h"
+#include "tools/shardpack/plan/plan.h"
 
 #include <string.h>
 
 #include "libshard/base/words.h"
 #include "shard_pack.h"
-#include "tools/shardpack/images/decode_formats.h"
 #include "tools/shardpack/images/image.h"
-#include "tools/shardpack/images/transform_image.h"
-#include "tools/shardpack/plan/field_option.h"
-#include "tools/shardpack/plan/recipe.h"
+#include "tools/shardpack/images/images.h"
 
 /* The value of the line "KEY VALUE".  False, with nothing taken, if it is another line. */
 static bool take_line(struct words *c, const char *key, struct words *value)

@@ -2,7 +2,7 @@
 /*
  * token_pack.c - documents of streams of tokens, packed into windows
  */
-#include "tools/shardpack/plan/token_pack.h"
+#include "tools/shardpack/plan/plan.h"
 
 #include <assert.h>
 #include <stdlib.h>

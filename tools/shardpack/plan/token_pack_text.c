@@ -2,7 +2,7 @@
 /*
  * token_pack_text.c - packed documents as fields of a recipe and as lines of a plan
  */
-#include "tools/shardpack/plan/token_pack_text.h"
+#include "tools/shardpack/plan/plan.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -11,9 +11,6 @@
 #include "libshard/base/words.h"
 #include "shard_pack.h"
 #include "tools/common/text.h"
-#include "tools/shardpack/plan/plan.h"
-#include "tools/shardpack/plan/plan_slice.h"
-#include "tools/shardpack/plan/token_pack.h"
 
 #define TOKENS_MAX (UINT64_C(1) << 60) /* sums of a few stay below 2^64 */
 

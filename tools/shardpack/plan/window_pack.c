@@ -8,7 +8,7 @@
  * r / length pieces in a row, and then the next one with room r does the same.  Or it takes as many
  * as it may still have; then it is full, and no later piece comes to it.
  */
-#include "tools/shardpack/plan/window_pack.h"
+#include "tools/shardpack/plan/plan.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * report.h - the result of a run, and what is said of it: on stderr, as JSON, as a page
+ * report.h - what happened, for people and programs
  */
-#ifndef SHARD_REPORT_REPORT_H
-#define SHARD_REPORT_REPORT_H
+#ifndef SHARD_SHARDPACK_REPORT_REPORT_H
+#define SHARD_SHARDPACK_REPORT_REPORT_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -11,8 +11,12 @@
 
 #include "shard.h"
 #include "shard_pack.h"
-#include "tools/shardpack/make/account.h"
+#include "tools/shardpack/make/make.h"
 #include "tools/shardpack/plan/plan.h"
+
+/*
+ * The result of a run, and what is said of it: on stderr, as JSON, as a page
+ */
 
 struct job;
 struct scan;

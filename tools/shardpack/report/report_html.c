@@ -17,7 +17,7 @@
 #include "tools/common/human.h"
 #include "tools/common/message.h"
 #include "tools/shardpack/make/job.h"
-#include "tools/shardpack/plan/token_pack.h"
+#include "tools/shardpack/plan/plan.h"
 #include "tools/shardpack/report/report.h"
 #include "tools/shardpack/scan/image_list.h"
 #include "tools/shardpack/scan/scan.h"

@@ -9,7 +9,7 @@
 #include "tools/common/message.h"
 #include "tools/shardpack/images/image.h"
 #include "tools/shardpack/make/job.h"
-#include "tools/shardpack/plan/recipe.h"
+#include "tools/shardpack/plan/plan.h"
 #include "tools/shardpack/report/report.h"
 #include "tools/shardpack/scan/request.h"
 #include "tools/shardpack/scan/scan.h"

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * agree.c - see agree.h
+ * agree.c - may records of these datasets lie in one?
  *
- * Manifests are canonical, so equal fields are equal lines.
+ * * Manifests are canonical, so equal fields are equal lines.
  */
-#include "tools/shardpack/reuse/agree.h"
+#include "tools/shardpack/reuse/reuse.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -12,7 +12,6 @@
 
 #include "tools/common/exit_code.h"
 #include "tools/common/message.h"
-#include "tools/shardpack/reuse/made_of.h"
 
 /* ---- fields ---- */
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * append.c - see append.h
+ * append.c - a dataset that gets the shards of others behind its own
  *
- * The folder of the new shards has the id of the dataset that they are appended to in its name, so
+ * * The folder of the new shards has the id of the dataset that they are appended to in its name, so
  * no manifest names it before this one.
  */
-#include "tools/shardpack/reuse/append.h"
+#include "tools/shardpack/reuse/reuse.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -20,7 +20,6 @@
 #include "tools/common/files.h"
 #include "tools/common/message.h"
 #include "tools/common/signals.h"
-#include "tools/shardpack/reuse/assemble.h"
 
 #define ADDED	   "added-"
 #define NAME_BYTES 512 /* a shard's file has at most 401 */

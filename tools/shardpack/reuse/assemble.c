@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * assemble.c - see assemble.h
+ * assemble.c - a dataset made of shards of others
  */
-#include "tools/shardpack/reuse/assemble.h"
+#include "tools/shardpack/reuse/reuse.h"
 
 #include <dirent.h>
 #include <errno.h>

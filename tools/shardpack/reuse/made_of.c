@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * made_of.c - see made_of.h
+ * made_of.c - how the records of a shard were made, by its provenance
  *
- * shardpack's own provenance is the recipe, line by line; recipe.h.  That of other programs must be
+ * * shardpack's own provenance is the recipe, line by line; recipe.h.  That of other programs must be
  * equal as a whole, but for what libshard has added: what was counted in the records.
  */
-#include "tools/shardpack/reuse/made_of.h"
+#include "tools/shardpack/reuse/reuse.h"
 
 #include <stdlib.h>
 #include <string.h>

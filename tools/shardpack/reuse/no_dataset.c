@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * no_dataset.c - see no_dataset.h
+ * no_dataset.c - what to type if `shardpack append` gets something that is no dataset
  *
- * A source is packed into a folder beside it, whose name is its own with ".ds" behind it, with the
+ * * A source is packed into a folder beside it, whose name is its own with ".ds" behind it, with the
  * recipe of the dataset that grows: that is in the provenance of its shards, line by line.
  */
-#include "tools/shardpack/reuse/no_dataset.h"
+#include "tools/shardpack/reuse/reuse.h"
 
 #include <errno.h>
 #include <stdbool.h>
@@ -16,7 +16,6 @@
 #include "tools/common/exit_code.h"
 #include "tools/common/files.h"
 #include "tools/common/message.h"
-#include "tools/shardpack/reuse/made_of.h"
 
 #define MANIFEST "dataset.manifest"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * part.c - see part.h
+ * part.c - shards that lie in a row in a finished dataset: what another dataset is made of
  */
-#include "tools/shardpack/reuse/part.h"
+#include "tools/shardpack/reuse/reuse.h"
 
 #include <string.h>
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * twice.c - see twice.h
+ * twice.c - is something in two of these datasets?
  *
- * Of a key the XXH3-128 is kept: two keys that share it are not expected in this world.
+ * * Of a key the XXH3-128 is kept: two keys that share it are not expected in this world.
  */
-#include "tools/shardpack/reuse/twice.h"
+#include "tools/shardpack/reuse/reuse.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

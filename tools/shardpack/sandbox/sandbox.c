@@ -22,14 +22,10 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "libshard/io/proc.h"
+#include "libshard/io/io.h"
 #include "tools/common/exit_code.h"
 #include "tools/common/message.h"
 #include "tools/common/signals.h"
-#include "tools/shardpack/sandbox/sandbox_filter.h"
-#include "tools/shardpack/sandbox/sandbox_page.h"
-#include "tools/shardpack/sandbox/sandbox_server.h"
-#include "tools/shardpack/sandbox/sandbox_work.h"
 
 #define TICK_MS	   50		      /* how often a worker that is busy is looked at */
 #define KEPT_BYTES ((size_t)16 << 20) /* of shared memory, from input to input */

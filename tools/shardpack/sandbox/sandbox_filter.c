@@ -6,7 +6,7 @@
  * headers, so they are right for the processor that this is compiled for.  The program compares
  * which one that is, since the same number means another call elsewhere.
  */
-#include "tools/shardpack/sandbox/sandbox_filter.h"
+#include "tools/shardpack/sandbox/sandbox.h"
 
 #include <errno.h>
 #include <linux/audit.h>

@@ -2,7 +2,7 @@
 /*
  * sandbox_process.c - the worker process: locks itself up, and works
  */
-#include "tools/shardpack/sandbox/sandbox_process.h"
+#include "tools/shardpack/sandbox/sandbox.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -14,10 +14,6 @@
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
-
-#include "tools/shardpack/sandbox/sandbox_filter.h"
-#include "tools/shardpack/sandbox/sandbox_page.h"
-#include "tools/shardpack/sandbox/sandbox_work.h"
 
 /* Of this process, which has one thread and one purpose. */
 static struct {

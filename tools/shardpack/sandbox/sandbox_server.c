@@ -6,7 +6,7 @@
  * as its own.  A worker stays a child of it until its end is asked for: its number is not used for
  * another process before.
  */
-#include "tools/shardpack/sandbox/sandbox_server.h"
+#include "tools/shardpack/sandbox/sandbox.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -20,8 +20,6 @@
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-#include "tools/shardpack/sandbox/sandbox_process.h"
 
 struct order {
 	pid_t end; /* whom to end; 0: fork one */

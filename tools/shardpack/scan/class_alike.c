@@ -8,7 +8,7 @@
  * Hangul, and those of Arabic and Devanagari that have two encodings.  Letters of different scripts
  * that look the same are not compared, nor are polytonic Greek and the forms that NFKC changes.
  */
-#include "tools/shardpack/scan/class_alike.h"
+#include "tools/shardpack/scan/scan.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -23,7 +23,6 @@
 #include "tools/common/message.h"
 #include "tools/common/text.h"
 #include "tools/shardpack/plan/plan.h"
-#include "tools/shardpack/scan/scan.h"
 
 #define NAMED_MOST 3			     /* pairs that a warning names; an alphabet has 26 */
 #define FOLDED_MAX (4 * SHARD_KEY_BYTES_MAX) /* characters: a letter with two marks is three of them */

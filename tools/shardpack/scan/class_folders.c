@@ -6,7 +6,7 @@
  * over in its own form.  Each folder is opened once, so however deep the tree, one
  * descriptor is in use.
  */
-#include "tools/shardpack/scan/class_folders.h"
+#include "tools/shardpack/scan/scan.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -33,11 +33,8 @@
 #include "tools/shardpack/plan/classes_list.h"
 #include "tools/shardpack/plan/plan.h"
 #include "tools/shardpack/plan/plan_write.h"
-#include "tools/shardpack/scan/field_files.h"
-#include "tools/shardpack/scan/input_file.h"
 #include "tools/shardpack/scan/pack_options.h"
 #include "tools/shardpack/scan/request.h"
-#include "tools/shardpack/scan/scan.h"
 
 struct folder {
 	uint64_t path_at; /* in names */

@@ -2,7 +2,7 @@
 /*
  * coco_fields.c - which keys of COCO's annotations become fields
  */
-#include "tools/shardpack/scan/coco_fields.h"
+#include "tools/shardpack/scan/scan.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -10,9 +10,8 @@
 
 #include "tools/common/exit_code.h"
 #include "tools/common/message.h"
-#include "tools/shardpack/images/boxes.h"
-#include "tools/shardpack/plan/recipe.h"
-#include "tools/shardpack/scan/coco_list.h"
+#include "tools/shardpack/images/images.h"
+#include "tools/shardpack/plan/plan.h"
 #include "tools/shardpack/scan/request.h"
 
 /* The key that a field comes from, as a plan says it. */

@@ -5,7 +5,7 @@
  * The values of a key, one of each annotation, become one array in JSON, which is then a field as
  * any other array is.  A mask stays where it is: the plan has the place of each outline.
  */
-#include "tools/shardpack/scan/coco_images.h"
+#include "tools/shardpack/scan/scan.h"
 
 #include <inttypes.h>
 #include <stdarg.h>
@@ -21,20 +21,13 @@
 #include "tools/common/signals.h"
 #include "tools/shardpack/input/place.h"
 #include "tools/shardpack/input/stored.h"
-#include "tools/shardpack/parse/json_scan.h"
+#include "tools/shardpack/parse/parse.h"
 #include "tools/shardpack/plan/bad_input.h"
 #include "tools/shardpack/plan/field_part.h"
-#include "tools/shardpack/plan/field_texts.h"
-#include "tools/shardpack/plan/field_value.h"
 #include "tools/shardpack/plan/plan.h"
-#include "tools/shardpack/scan/coco_fields.h"
-#include "tools/shardpack/scan/coco_list.h"
 #include "tools/shardpack/scan/image_list.h"
-#include "tools/shardpack/scan/input_file.h"
 #include "tools/shardpack/scan/pack_options.h"
 #include "tools/shardpack/scan/request.h"
-#include "tools/shardpack/scan/scan.h"
-#include "tools/shardpack/scan/text_each.h"
 
 struct reading {
 	const struct request *request;

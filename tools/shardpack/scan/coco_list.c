@@ -4,7 +4,7 @@
  *
  * The lists may come in any order, so ids are looked up when all are there.
  */
-#include "tools/shardpack/scan/coco_list.h"
+#include "tools/shardpack/scan/scan.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -18,10 +18,9 @@
 #include "tools/common/shelf.h"
 #include "tools/common/signals.h"
 #include "tools/shardpack/input/stored.h"
-#include "tools/shardpack/parse/json_scan.h"
+#include "tools/shardpack/parse/parse.h"
 #include "tools/shardpack/plan/classes.h"
 #include "tools/shardpack/plan/plan.h"
-#include "tools/shardpack/scan/input_file.h"
 #include "tools/shardpack/scan/request.h"
 
 static const char *const list_names[] = {

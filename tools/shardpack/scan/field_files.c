@@ -2,7 +2,7 @@
 /*
  * field_files.c - the fields of an image that is a file: files beside it, found
  */
-#include "tools/shardpack/scan/field_files.h"
+#include "tools/shardpack/scan/scan.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -16,9 +16,7 @@
 #include "tools/shardpack/plan/bad_input.h"
 #include "tools/shardpack/plan/field_part.h"
 #include "tools/shardpack/plan/plan.h"
-#include "tools/shardpack/scan/input_file.h"
 #include "tools/shardpack/scan/request.h"
-#include "tools/shardpack/scan/scan.h"
 
 /* `from`, in which {} becomes `below` without its extension; false if that is too long. */
 static bool fill_in(const char *from, const char *below, char out[PLAN_PATH_BYTES_MAX])

@@ -2,7 +2,7 @@
 /*
  * ignored.c - files of the source that are no inputs: how many of each ending, and their names
  */
-#include "tools/shardpack/scan/ignored.h"
+#include "tools/shardpack/scan/scan.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

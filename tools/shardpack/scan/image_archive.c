@@ -2,7 +2,7 @@
 /*
  * image_archive.c - the members of a tar archive or a ZIP, and the images among them
  */
-#include "tools/shardpack/scan/image_archive.h"
+#include "tools/shardpack/scan/scan.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -18,19 +18,16 @@
 #include "tools/common/shelf.h"
 #include "tools/common/signals.h"
 #include "tools/shardpack/images/file_name.h"
+#include "tools/shardpack/input/input.h"
 #include "tools/shardpack/input/place.h"
 #include "tools/shardpack/input/stored.h"
-#include "tools/shardpack/input/unpack.h"
 #include "tools/shardpack/parse/tar.h"
 #include "tools/shardpack/parse/zip.h"
 #include "tools/shardpack/plan/bad_input.h"
 #include "tools/shardpack/plan/classes.h"
 #include "tools/shardpack/plan/plan.h"
 #include "tools/shardpack/scan/image_list.h"
-#include "tools/shardpack/scan/input_file.h"
-#include "tools/shardpack/scan/labels.h"
 #include "tools/shardpack/scan/request.h"
-#include "tools/shardpack/scan/scan.h"
 
 int image_archive_out_of_memory(const struct image_archive *a)
 {

@@ -2,7 +2,7 @@
 /*
  * image_files.c - images that are files: all below a folder, or single ones
  */
-#include "tools/shardpack/scan/image_files.h"
+#include "tools/shardpack/scan/scan.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -28,12 +28,8 @@
 #include "tools/shardpack/plan/bad_input.h"
 #include "tools/shardpack/plan/classes.h"
 #include "tools/shardpack/plan/plan.h"
-#include "tools/shardpack/scan/field_files.h"
 #include "tools/shardpack/scan/image_list.h"
-#include "tools/shardpack/scan/input_file.h"
-#include "tools/shardpack/scan/labels.h"
 #include "tools/shardpack/scan/request.h"
-#include "tools/shardpack/scan/scan.h"
 
 /* ---- folders ---- */
 

@@ -18,7 +18,7 @@
 #include "tools/shardpack/parse/json_value.h"
 #include "tools/shardpack/parse/json_why.h"
 #include "tools/shardpack/plan/classes.h"
-#include "tools/shardpack/plan/recipe.h"
+#include "tools/shardpack/plan/plan.h"
 #include "tools/shardpack/scan/pack_options.h"
 #include "tools/shardpack/scan/request.h"
 

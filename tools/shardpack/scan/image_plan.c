@@ -2,7 +2,7 @@
 /*
  * image_plan.c - the classes of the images that were found, and a line of the plan for each
  */
-#include "tools/shardpack/scan/image_plan.h"
+#include "tools/shardpack/scan/scan.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -19,12 +19,11 @@
 #include "tools/shardpack/plan/bad_input.h"
 #include "tools/shardpack/plan/classes.h"
 #include "tools/shardpack/plan/classes_list.h"
+#include "tools/shardpack/plan/plan.h"
 #include "tools/shardpack/plan/plan_write.h"
-#include "tools/shardpack/plan/recipe.h"
 #include "tools/shardpack/scan/image_list.h"
 #include "tools/shardpack/scan/pack_options.h"
 #include "tools/shardpack/scan/request.h"
-#include "tools/shardpack/scan/scan.h"
 
 /*
  * Labels that are numbers may leave most of this many classes without an image; of more classes, at

@@ -2,7 +2,7 @@
 /*
  * image_rows.c - the same image in several rows of a table
  */
-#include "tools/shardpack/scan/image_rows.h"
+#include "tools/shardpack/scan/scan.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -16,10 +16,8 @@
 #include "tools/shardpack/input/place.h"
 #include "tools/shardpack/plan/field_part.h"
 #include "tools/shardpack/plan/plan.h"
-#include "tools/shardpack/plan/recipe.h"
 #include "tools/shardpack/scan/image_list.h"
 #include "tools/shardpack/scan/request.h"
-#include "tools/shardpack/scan/scan.h"
 
 static int compare_paths(const void *a, const void *b, void *context)
 {

@@ -5,7 +5,7 @@
  * A field is a column: a path for images and masks, else the value itself, which the plan then
  * holds.
  */
-#include "tools/shardpack/scan/image_table.h"
+#include "tools/shardpack/scan/scan.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -24,18 +24,10 @@
 #include "tools/shardpack/plan/bad_input.h"
 #include "tools/shardpack/plan/classes.h"
 #include "tools/shardpack/plan/field_part.h"
-#include "tools/shardpack/plan/field_texts.h"
-#include "tools/shardpack/plan/field_value.h"
 #include "tools/shardpack/plan/plan.h"
 #include "tools/shardpack/scan/image_list.h"
-#include "tools/shardpack/scan/input_file.h"
-#include "tools/shardpack/scan/labels.h"
-#include "tools/shardpack/scan/missing_path.h"
 #include "tools/shardpack/scan/pack_options.h"
-#include "tools/shardpack/scan/path_table.h"
 #include "tools/shardpack/scan/request.h"
-#include "tools/shardpack/scan/scan.h"
-#include "tools/shardpack/scan/text_each.h"
 
 #define MISSING_LOOKED 100 /* files: a dozen of names are tried for each */
 

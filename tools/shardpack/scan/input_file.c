@@ -2,7 +2,7 @@
 /*
  * input_file.c - a file of the source: opened by offset, or only looked at
  */
-#include "tools/shardpack/scan/input_file.h"
+#include "tools/shardpack/scan/scan.h"
 
 #include <sys/stat.h>
 

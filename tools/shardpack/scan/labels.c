@@ -2,7 +2,7 @@
 /*
  * labels.c - which label an image has, when no class folder says so
  */
-#include "tools/shardpack/scan/labels.h"
+#include "tools/shardpack/scan/scan.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -18,7 +18,6 @@
 #include "tools/shardpack/plan/plan.h"
 #include "tools/shardpack/scan/image_list.h"
 #include "tools/shardpack/scan/pack_options.h"
-#include "tools/shardpack/scan/path_table.h"
 #include "tools/shardpack/scan/request.h"
 
 /*

@@ -2,7 +2,7 @@
 /*
  * missing_path.c - a table names a file that is not there: is it there under another name?
  */
-#include "tools/shardpack/scan/missing_path.h"
+#include "tools/shardpack/scan/scan.h"
 
 #include <ctype.h>
 #include <fcntl.h>
@@ -19,7 +19,6 @@
 #include "tools/shardpack/plan/plan.h"
 #include "tools/shardpack/scan/pack_options.h"
 #include "tools/shardpack/scan/request.h"
-#include "tools/shardpack/scan/scan.h"
 
 /* Ids in the place of names: with which ending is the file there?  NULL if with none. */
 static const char *find_ending(const struct request *r, const char *path)

@@ -2,7 +2,7 @@
 /*
  * path_table.c - a list of files with labels: CSV, TSV or JSON lines
  */
-#include "tools/shardpack/scan/path_table.h"
+#include "tools/shardpack/scan/scan.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -20,12 +20,11 @@
 #include "tools/common/files.h"
 #include "tools/common/message.h"
 #include "tools/shardpack/images/file_name.h"
-#include "tools/shardpack/parse/csv.h"
 #include "tools/shardpack/parse/json_value.h"
 #include "tools/shardpack/parse/json_why.h"
+#include "tools/shardpack/parse/parse.h"
 #include "tools/shardpack/plan/bad_input.h"
-#include "tools/shardpack/plan/field_value.h"
-#include "tools/shardpack/plan/recipe.h"
+#include "tools/shardpack/plan/plan.h"
 
 struct reading {
 	const char *name, *path_key, *label_key; /* path_key NULL: the usual names */

@@ -1,19 +1,412 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * scan.h - what a scan found beside the inputs: ignored files, and warnings
+ * scan.h - finds images, with their labels and fields: in folders, archives, tables and COCO
  */
-#ifndef SHARD_SCAN_SCAN_H
-#define SHARD_SCAN_SCAN_H
+#ifndef SHARD_SHARDPACK_SCAN_SCAN_H
+#define SHARD_SHARDPACK_SCAN_SCAN_H
 
+#include <jansson.h>
+#include <regex.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "tools/common/text.h"
-#include "tools/shardpack/plan/recipe.h"
-#include "tools/shardpack/scan/ignored.h"
+#include "tools/shardpack/plan/bad_input.h"
+#include "tools/shardpack/plan/plan.h"
+
+/*
+ * class_alike.c - class names that people cannot tell apart: "cat" and "cat ", "Cat" and "cat"
+ */
+
+struct plan;
+struct scan;
+
+/*
+ * Warn of such pairs of a finished plan, with what they differ in and how many inputs each has; or
+ * refuse the first one if `strict`.  One warning names the first pairs, and reports have a line for
+ * each.  Returns the exit code.
+ */
+int class_alike_judge(const struct plan *plan, struct scan *scan, bool strict);
+
+/*
+ * class_folders.c
+ *
+ * The rules are those of torchvision's ImageFolder.  Each folder in SRC is a class, and all image
+ * files below it are its samples.  Classes are in byte order.  Within a class, folders are ordered
+ * by path, and files by name.  Links are followed.  A file is selected by its extension; whether it
+ * is an image is known when it is decoded.
+ */
+
+struct request;
+
+/*
+ * List the root, with classes as --classes says.  The plan is begun and has all its inputs, but is
+ * not finished.  Returns the exit code; on failure the plan is to be freed all the same.
+ */
+int class_folders_scan(const struct request *r);
+
+/* ---- coco_fields.c ---- */
+
+struct coco_list;
+
+/*
+ * Make from= of each field what a plan says, "coco:KEY", and boxes those of COCO.  Says what cannot
+ * be, and returns the exit code.
+ */
+int coco_fields_settle(const struct request *r);
+
+/* Has the file what these fields come from, and have its classes room in them?  The same. */
+int coco_fields_check(const struct request *r, const struct coco_list *l);
+
+/*
+ * coco_images.c
+ *
+ * from= is a key of the annotations.  Without it boxes come from `bbox`, a mask from
+ * `segmentation`, text from `caption`, and numbers from the key with the name of the field.
+ * `category` is the class of an annotation: the place of its category_id among all ids.
+ */
 
 struct classes;
-struct plan;
+struct image_list;
+
+/*
+ * Add the images of `path`, below the root, in its order.  `classes` are the names of its
+ * categories.  Returns the exit code.
+ */
+int coco_images_add(struct image_list *images, struct classes *classes, const char *path);
+
+/*
+ * coco_list.c
+ *
+ * It may be larger than memory: of an annotation only its place and its image are kept.
+ */
+
+struct json_range;
+
+struct coco_image {
+	int64_t id;
+	uint64_t name_at;	/* of its file, in `names`; NUL-terminated */
+	uint32_t width, height; /* 0: not said */
+	uint64_t first, end;	/* of its annotations */
+};
+
+struct coco_annotation {
+	int64_t image; /* its id; then its number */
+	uint64_t offset;
+	uint32_t bytes;
+};
+
+struct coco_category {
+	int64_t id;
+	uint64_t name_at;
+};
+
+struct coco_list { /* start it zeroed */
+	const struct request *request;
+	char *where;	   /* the file, for messages */
+	uint32_t file;	   /* its number in the plan */
+	struct text names; /* on the shelf of the plan, as all lists here are */
+	struct coco_image *image;
+	uint64_t image_count, image_capacity;
+	struct coco_annotation *annotation; /* by image, then as in the file */
+	uint64_t annotation_count, annotation_capacity;
+	int64_t *id; /* of annotations that say one */
+	uint64_t id_count, id_capacity;
+	struct coco_category *category; /* by id */
+	uint64_t category_count, category_capacity;
+	uint32_t lists; /* bit i: a list of that name was there */
+};
+
+enum { COCO_IMAGES, COCO_ANNOTATIONS, COCO_CATEGORIES };
+
+/* All of `path` below the root.  Says why it fails, returns the exit code; free it all the same. */
+int coco_list_read(struct coco_list *l, const struct request *r, const char *path);
+void coco_list_free(struct coco_list *l);
+
+/* The number of a category, which is its class; -1 if there is none of that id. */
+int64_t coco_list_class(const struct coco_list *l, int64_t id);
+
+/* The names of all categories, in that order.  Returns the exit code. */
+int coco_list_name_classes(const struct coco_list *l, struct classes *out);
+
+/*
+ * field_files.c
+ *
+ * A field is the file at from=, in which {} stands for the path of the image without its extension.
+ */
+
+struct bad_input;
+struct recipe;
+struct text;
+
+/*
+ * The tokens of the fields of the image at `below`, under the folder that was named, each with a
+ * blank before it; they replace what `out` has.  Says why it fails and returns the exit code.  A
+ * file that is not there makes the image bad input, which `bad` says.
+ */
+int field_files_find(const struct request *r, const char *below, struct text *out, struct bad_input *bad);
+
+/* Does a file of this name hold a field, as of from={}_mask.png?  Then it is no input. */
+bool field_files_has(const struct recipe *r, const char *name);
+
+/*
+ * ignored.c
+ *
+ * A user who sees ".gif 9" learns that a part of his images is missing; a number alone does not say
+ * so.
+ */
+
+#define IGNORED_ENDING_BYTES 12 /* longer ones are names, rather than kinds of files */
+#define IGNORED_ENDINGS	     64 /* files of further ones are counted together */
+
+struct ignored_ending {
+	char text[IGNORED_ENDING_BYTES + 1]; /* lower case, with its dot; empty: no ending */
+	uint64_t count;
+};
+
+struct ignored {		     /* start it zeroed */
+	uint64_t count, other_count; /* other: of none of these endings */
+	struct ignored_ending ending[IGNORED_ENDINGS];
+	uint32_t ending_count;
+	bool keep_names;
+	struct text names; /* if they are kept: "folder/name", a NUL behind each, in the order found */
+};
+
+/* A file or member `name`, which lies in `folder`: a path, or "" if that is part of the name. */
+void ignored_add(struct ignored *g, const char *folder, const char *name);
+
+/* The most frequent endings first, and by name where they are equally frequent. */
+void ignored_sort(struct ignored *g);
+
+/* Of the ending, with its dot: is it that of images, though not of a kind that is read? */
+bool ignored_is_foreign_image(const char *ending);
+
+/* ".txt 3, .json 1, no ending 2"; the rest of many in one number.  It was sorted. */
+void ignored_list(const struct ignored *g, struct text *out);
+
+void ignored_free(struct ignored *g);
+
+/*
+ * image_archive.c
+ *
+ * Here each image is a sample: its class is its folder in the archive, or what --label-regex and
+ * --labels say of its name. webdataset.h makes samples of several members.
+ */
+
+struct labels;
+
+enum archive_kind {
+	MEMBER_FILE,
+	MEMBER_LINK,  /* it may stand for an image, a field or a folder of images */
+	MEMBER_OTHER, /* a device, called like an image */
+};
+
+/* A member that may be of use.  Those that are no files make bad inputs of what they belong to. */
+struct archive_member {
+	uint64_t name_at; /* in names */
+	/*
+	 * of the name, up to the first dot of its last component; 0: there is none, or WebDataset
+	 * passes over it
+	 */
+	uint32_t key_bytes;
+	uint32_t number; /* in the order of the archive */
+	enum archive_kind kind;
+	uint64_t offset, bytes; /* of one that is no file: of its header, and 0 */
+};
+
+struct image_archive {
+	const struct request *request;
+	const char *path;  /* below the root */
+	char *where;	   /* for messages */
+	uint32_t file;	   /* of the plan: where the members lie */
+	struct text names; /* its shelf has the members, too */
+	struct archive_member *member;
+	uint64_t count, capacity;
+	/*
+	 * Why nothing can be said of what follows the last member; no reason if that is the end.
+	 * Then the rest is one bad input, and so is a sample that the cut may go through.
+	 */
+	struct bad_input cut;
+};
+
+/* What is wrong with a member that is no file. */
+int image_archive_blame(const struct image_archive *a, const struct archive_member *m, struct bad_input *bad);
+
+/* List the archive at `path` below the root.  Returns the exit code; close it all the same. */
+int image_archive_open(struct image_archive *a, const struct request *r, const char *path);
+void image_archive_close(struct image_archive *a);
+
+int image_archive_out_of_memory(const struct image_archive *a);
+const char *image_archive_name(const struct image_archive *a, const struct archive_member *m);
+
+/* The label of an image by its name or folder, as labels_find() has it. */
+int image_archive_label(const struct image_archive *a, const struct archive_member *image, struct labels *labels,
+			char *out, struct bad_input *bad);
+
+/*
+ * Add an image to a list.  `fields`: as of image_list_add().  With `bad` it is a bad one, and
+ * `label` may be NULL; a member without bytes has offset 0.
+ */
+int image_archive_add(const struct image_archive *a, const struct archive_member *image, const char *label,
+		      const struct text *fields, const struct bad_input *bad, struct image_list *images);
+
+/* Add all images, each as a sample. */
+int image_archive_add_all(const struct image_archive *a, struct labels *labels, struct image_list *images);
+
+/* Add the rest of an archive that is cut, as one bad input that has its path. */
+int image_archive_add_cut(const struct image_archive *a, struct image_list *images);
+
+/*
+ * image_files.c
+ *
+ * Both say why they fail and return the exit code.
+ */
+
+/*
+ * All images below a folder, by path.  Without --label-regex and --labels their class is the first
+ * folder below it.  `path` is relative to the root, "" the root itself.
+ */
+int image_files_add_folder(struct image_list *images, struct labels *labels, const char *path);
+
+/* One image; its class is the folder that it lies in. */
+int image_files_add(struct image_list *images, struct labels *labels, const char *path);
+
+/* ---- image_plan.c ---- */
+
+/* Make classes of the labels and lines of the images.  Call image_rows_number() before. */
+int image_plan(struct image_list *images);
+
+/*
+ * image_rows.c
+ *
+ * A row is an input, also if another row has the same image, with another caption perhaps.  Keys of
+ * records differ all the same: the second row of a.jpg is "a.jpg#2".
+ */
+
+/*
+ * All images are listed: number the rows that have one path, in their order.  A path that is there
+ * twice is an error if any of the two is no row.  Returns the exit code.
+ */
+int image_rows_number(struct image_list *images);
+
+/* ---- image_table.c ---- */
+
+/* Add the files that a table names, relative to its folder or to --root.  Returns the exit code. */
+int image_table_add(struct image_list *images, struct labels *labels, const char *path);
+
+/* ---- input_file.c ---- */
+
+struct stat;
+
+/*
+ * Add a file to the plan; one whose name ends with .gz, .tgz or .zst is unpacked.  *file is what
+ * can be read by offset.  Says why it fails and returns the exit code.
+ */
+int input_file_open(const struct request *r, const char *path, uint32_t *file);
+
+/*
+ * The size of an input in a plan.  It is 0 for anything but a regular file; the error comes when
+ * the input is read.
+ */
+uint64_t input_file_bytes(const struct stat *st);
+
+/*
+ * labels.c - the label of an image, by --labels, --label-regex or its folder, or none by --no-label
+ */
+
+struct labels { /* start it zeroed */
+	bool has_regex, has_list, none;
+	regex_t regex;
+	const char *regex_text;
+	const char *path_suffix; /* of the list's paths */
+	const char *list_name;
+	struct text text;
+	struct labels_entry {
+		uint64_t path_at, label_at; /* in text */
+		uint64_t line;
+		bool used;
+	} * entry; /* by path */
+	uint64_t count, capacity;
+};
+
+/* As --label-regex, --labels or --no-label say.  Returns the exit code. */
+int labels_open(struct labels *l, const struct request *r);
+void labels_close(struct labels *l);
+
+/* Was one of these three options given? */
+bool labels_given(const struct labels *l);
+
+/*
+ * The label of an image, into `out` of CLASS_NAME_BYTES_MAX + 1.  `path` is what the user sees
+ * below SRC: --labels looks it up in its list, --label-regex is matched with it.  `folder` (or
+ * NULL) is the label without these options; `where` names the image in messages.  With --no-label
+ * it is an empty text.  An image whose label cannot be is bad input, which `bad` says.
+ */
+int labels_find(struct labels *l, const char *where, const char *path, const char *folder, char *out,
+		struct bad_input *bad);
+
+/*
+ * Says that an image has no label, and which options help; `more` names another one.  Returns the
+ * exit code.
+ */
+int labels_missing(const char *where, const char *more);
+
+/* Lines of --labels that belong to no image are bad inputs: their files are missing. */
+int labels_add_unused(const struct labels *l, struct image_list *images);
+
+/*
+ * missing_path.c
+ *
+ * What is found depends on files beside the source, so it is a warning, and in no plan.
+ */
+
+/*
+ * Row `line` of `table`, below the root, lists a path that is `path` below the root; such paths
+ * begin at `folder` below the root, which is empty or ends in a slash.  Warns, and returns true, if
+ * an option would find the file.
+ */
+bool missing_path_warn(const struct request *r, const char *table, const char *folder, uint64_t line,
+		       const char *listed, const char *path);
+
+/*
+ * path_table.c - a list of files with labels: CSV, TSV or JSON lines, by the extension of its name
+ *
+ * The first line of a CSV or TSV names the columns.  Files stand in the column that --path-key
+ * names, else in `path`; if there is none, in `file_name`, else in `image`.  Labels stand in the
+ * column `label`, or in the one that --label-key names.  In JSON lines a column is a key, which may
+ * be nested, as objects.bbox.
+ */
+
+struct shelf;
+
+struct path_row {
+	const char *path, *label; /* label: NULL if none was asked for */
+	/* of the recipe's fields that have a column, as text; NULL if there is none, or "" for --columns */
+	const char *value[RECIPE_NAMED_MAX];
+	/* then why: "no key is called x; the keys are ...", or NULL where that was said before */
+	const char *absent[RECIPE_NAMED_MAX];
+	uint64_t line;
+	const struct bad_input *bad; /* what is wrong with this row alone, or NULL; then `path` may be NULL, too */
+};
+
+/* Has the name such an extension? */
+bool path_table_is_one(const char *name);
+
+/*
+ * Call `each` for every row, until it returns another code than EXIT_DONE.  `path_key` NULL means
+ * the usual names, `label_key` NULL that labels are not looked for, `columns` NULL that nothing
+ * else is.  A large table lies on the shelf meanwhile.  Says what is wrong with the table, with
+ * `name` and the line, and returns the exit code.  A row that is bad, while the next one can be
+ * read, is a row like any other: `each` decides.
+ */
+int path_table_read(const char *file, const char *name, const char *path_key, const char *label_key,
+		    const struct recipe *columns, struct shelf *shelf,
+		    int (*each)(void *context, const struct path_row *row), void *context);
+
+/*
+ * scan.c - what a scan found beside the inputs: ignored files, and warnings
+ */
 
 /* Of a field that may have no value: what was looked for in the first input that has none. */
 struct scan_field {
@@ -68,5 +461,63 @@ void scan_warn_of_numbers(struct scan *scan, const struct classes *folders);
 
 /* Warn of images below folders that are hidden themselves, or lie in such folders: copies, mostly. */
 void scan_warn_of_hidden(struct scan *scan, const struct plan *plan);
+
+/*
+ * text_each.c
+ *
+ * Several fields may be picked so: text k of each list goes to input k, and their lists must be
+ * equally long.  A text that is no list counts as a list of one.  A list that is not there, or is
+ * empty, may be so if its field is optional; then the field is empty in all inputs of the row.
+ */
+
+#define TEXT_EACH_MOST 10000 /* inputs of a row */
+
+/* Does any field have pick=each? */
+bool text_each_asked(const struct recipe *r);
+
+/* Of a row, or of an image of COCO. */
+struct text_each {
+	const struct recipe *recipe;
+	size_t count;			/* inputs that it becomes; never 0 */
+	json_t *list[RECIPE_NAMED_MAX]; /* NULL: its value is that of all inputs */
+	char *one[RECIPE_NAMED_MAX];	/* text_each_at() */
+};
+
+/*
+ * Look at value[i] of each such field: JSON, or NULL or empty if there is none.  What is no JSON is
+ * left to the code that reads the value.  Returns EXIT_BAD, and `bad`, if lists differ in length or
+ * are too long.  Close it in either case.
+ */
+int text_each_open(struct text_each *e, const struct recipe *r, const char *const *value, struct bad_input *bad);
+
+/* value[i] becomes that of input k, until the next call.  False without memory. */
+bool text_each_at(struct text_each *e, size_t k, const char **value);
+
+void text_each_close(struct text_each *e);
+
+/*
+ * webdataset.c
+ *
+ * Members whose names agree up to the first dot of the last component are one sample, wherever they
+ * lie.  It has one image and its label: a member .cls, or a key of .json that --label-key names.
+ * Other members may be fields.
+ */
+
+/* Are there members that end in .cls? */
+bool webdataset_has_labels(const struct image_archive *a);
+
+/*
+ * Without labels in members: refuse an archive with a member such as img.v1.cls.  Its sample is
+ * "img", so it would be no label, and the folder would be the class.  Returns the exit code.
+ */
+int webdataset_check_keys(const struct image_archive *a);
+
+/*
+ * Add the samples to a list, in the order of the archive.  Without `by_name`, the label of a sample
+ * comes from one of its members.  With `by_name`, it is what image_archive_label() says of the
+ * image, and members whose key has no image are ignored.  Says why it fails and returns the exit
+ * code.
+ */
+int webdataset_add(struct image_archive *a, bool by_name, struct labels *labels, struct image_list *images);
 
 #endif

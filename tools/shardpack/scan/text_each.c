@@ -2,7 +2,7 @@
 /*
  * text_each.c - pick=each: a row whose lists of texts become an input for each text
  */
-#include "tools/shardpack/scan/text_each.h"
+#include "tools/shardpack/scan/scan.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -5,7 +5,7 @@
  * Members are sorted by key, so that those of a sample lie side by side; the samples then go to the
  * list of images in the order of the archive.
  */
-#include "tools/shardpack/scan/webdataset.h"
+#include "tools/shardpack/scan/scan.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -30,12 +30,10 @@
 #include "tools/shardpack/plan/bad_input.h"
 #include "tools/shardpack/plan/classes.h"
 #include "tools/shardpack/plan/field_part.h"
-#include "tools/shardpack/plan/recipe.h"
-#include "tools/shardpack/scan/image_archive.h"
+#include "tools/shardpack/plan/plan.h"
 #include "tools/shardpack/scan/image_list.h"
 #include "tools/shardpack/scan/pack_options.h"
 #include "tools/shardpack/scan/request.h"
-#include "tools/shardpack/scan/scan.h"
 
 #define LABEL_BYTES_MAX (UINT64_C(1) << 20) /* of a member that holds one */
 #define MEMBERS_BYTES	200		    /* of a list of suffixes in a message */

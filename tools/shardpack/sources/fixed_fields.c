@@ -2,7 +2,7 @@
 /*
  * fixed_fields.c - fields of fixed records, and the slices of files that hold them
  */
-#include "tools/shardpack/sources/fixed.h"
+#include "tools/shardpack/sources/sources.h"
 
 #include <inttypes.h>
 #include <stdio.h>

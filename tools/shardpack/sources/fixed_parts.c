@@ -2,7 +2,7 @@
 /*
  * fixed_parts.c - which files of two fields hold the same records
  */
-#include "tools/shardpack/sources/fixed.h"
+#include "tools/shardpack/sources/sources.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

@@ -2,7 +2,7 @@
 /*
  * fixed_source.c - the way through a source of fixed records, one file after the other
  */
-#include "tools/shardpack/sources/fixed.h"
+#include "tools/shardpack/sources/sources.h"
 
 #include <inttypes.h>
 
@@ -13,7 +13,6 @@
 #include "tools/shardpack/plan/classes_list.h"
 #include "tools/shardpack/plan/plan.h"
 #include "tools/shardpack/plan/plan_write.h"
-#include "tools/shardpack/plan/token_pack.h"
 #include "tools/shardpack/scan/pack_options.h"
 #include "tools/shardpack/scan/request.h"
 #include "tools/shardpack/scan/scan.h"

@@ -2,7 +2,7 @@
 /*
  * headless_tokens.c - the type of tokens in a file that does not say it itself
  */
-#include "tools/shardpack/sources/headless_tokens.h"
+#include "tools/shardpack/sources/sources.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -20,8 +20,7 @@
 #include "tools/shardpack/input/place.h"
 #include "tools/shardpack/input/stored.h"
 #include "tools/shardpack/parse/megatron_index.h"
-#include "tools/shardpack/parse/token_file.h"
-#include "tools/shardpack/parse/token_width.h"
+#include "tools/shardpack/parse/parse.h"
 #include "tools/shardpack/plan/plan.h"
 #include "tools/shardpack/scan/pack_options.h"
 #include "tools/shardpack/scan/request.h"

@@ -5,7 +5,7 @@
  * --resize and the others are short for --field image:resize=..., and --columns for fields of one
  * number.
  */
-#include "tools/shardpack/sources/image_recipe.h"
+#include "tools/shardpack/sources/sources.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -15,14 +15,11 @@
 #include "shard_pack.h"
 #include "tools/common/exit_code.h"
 #include "tools/common/message.h"
-#include "tools/shardpack/images/decode.h"
 #include "tools/shardpack/images/image.h"
-#include "tools/shardpack/plan/field_option.h"
-#include "tools/shardpack/plan/field_value.h"
-#include "tools/shardpack/plan/recipe.h"
+#include "tools/shardpack/images/images.h"
+#include "tools/shardpack/plan/plan.h"
 #include "tools/shardpack/scan/pack_options.h"
 #include "tools/shardpack/scan/request.h"
-#include "tools/shardpack/sources/mask_map_file.h"
 
 /* ---- the image ---- */
 

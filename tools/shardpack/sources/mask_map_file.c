@@ -5,7 +5,7 @@
  * The map is a part of the recipe, so another one is another dataset, and no machine but this one
  * needs the file.
  */
-#include "tools/shardpack/sources/mask_map_file.h"
+#include "tools/shardpack/sources/sources.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -15,7 +15,7 @@
 #include "tools/common/exit_code.h"
 #include "tools/common/line.h"
 #include "tools/common/message.h"
-#include "tools/shardpack/plan/field.h"
+#include "tools/shardpack/plan/plan.h"
 
 static int read_lines(struct mask_map *m, FILE *in, const char *file)
 {

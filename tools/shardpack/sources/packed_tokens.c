@@ -2,7 +2,7 @@
 /*
  * packed_tokens.c - `shardpack tokens --pack`: files of documents, which become windows
  */
-#include "tools/shardpack/sources/packed_tokens.h"
+#include "tools/shardpack/sources/sources.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -14,12 +14,9 @@
 #include "tools/shardpack/input/place.h"
 #include "tools/shardpack/input/token_windows.h"
 #include "tools/shardpack/plan/plan.h"
-#include "tools/shardpack/plan/token_pack.h"
-#include "tools/shardpack/plan/token_pack_text.h"
 #include "tools/shardpack/scan/pack_options.h"
 #include "tools/shardpack/scan/request.h"
 #include "tools/shardpack/scan/scan.h"
-#include "tools/shardpack/sources/headless_tokens.h"
 
 int packed_tokens_add(struct packed_tokens *t, const struct request *r, const struct token_stream *stream,
 		      uint32_t dtype, const char *where, const struct headless_tokens *headless)

@@ -21,16 +21,14 @@
 #include "tools/common/message.h"
 #include "tools/shardpack/input/place.h"
 #include "tools/shardpack/input/stored.h"
-#include "tools/shardpack/parse/idx.h"
+#include "tools/shardpack/parse/parse.h"
 #include "tools/shardpack/plan/classes.h"
 #include "tools/shardpack/plan/classes_list.h"
 #include "tools/shardpack/plan/plan.h"
-#include "tools/shardpack/plan/raw_schema.h"
-#include "tools/shardpack/scan/input_file.h"
 #include "tools/shardpack/scan/pack_options.h"
 #include "tools/shardpack/scan/request.h"
-#include "tools/shardpack/sources/fixed.h"
-#include "tools/shardpack/sources/source.h"
+#include "tools/shardpack/scan/scan.h"
+#include "tools/shardpack/sources/sources.h"
 
 #define AT(member) .offset = offsetof(struct pack_options, member)
 

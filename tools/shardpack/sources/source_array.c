@@ -19,12 +19,10 @@
 #include "tools/shardpack/parse/npy.h"
 #include "tools/shardpack/parse/zip.h"
 #include "tools/shardpack/plan/plan.h"
-#include "tools/shardpack/scan/input_file.h"
 #include "tools/shardpack/scan/pack_options.h"
 #include "tools/shardpack/scan/request.h"
 #include "tools/shardpack/scan/scan.h"
-#include "tools/shardpack/sources/fixed.h"
-#include "tools/shardpack/sources/source.h"
+#include "tools/shardpack/sources/sources.h"
 
 #define RECORD_BYTES_MAX (UINT64_C(1) << 30) /* format/SHARD.md; seen to here, before gigabytes are transposed */
 

@@ -9,14 +9,12 @@
 #include "tools/common/exit_code.h"
 #include "tools/common/message.h"
 #include "tools/shardpack/input/stored.h"
-#include "tools/shardpack/parse/token_file.h"
-#include "tools/shardpack/plan/raw_schema.h"
-#include "tools/shardpack/scan/input_file.h"
+#include "tools/shardpack/parse/parse.h"
+#include "tools/shardpack/plan/plan.h"
 #include "tools/shardpack/scan/pack_options.h"
 #include "tools/shardpack/scan/request.h"
 #include "tools/shardpack/scan/scan.h"
-#include "tools/shardpack/sources/fixed.h"
-#include "tools/shardpack/sources/source.h"
+#include "tools/shardpack/sources/sources.h"
 
 static int settle(const struct request *r)
 {

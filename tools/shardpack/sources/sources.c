@@ -5,11 +5,10 @@
 #include "tools/shardpack/sources/sources.h"
 
 #include "tools/common/exit_code.h"
-#include "tools/shardpack/plan/recipe.h"
+#include "tools/shardpack/plan/plan.h"
 #include "tools/shardpack/scan/pack_options.h"
 #include "tools/shardpack/scan/request.h"
 #include "tools/shardpack/scan/scan.h"
-#include "tools/shardpack/sources/source.h"
 
 const struct source *const source_table[SOURCE_COUNT] = {
 	[SOURCE_IMAGES] = &source_images, [SOURCE_ARRAY] = &source_array, [SOURCE_RAW] = &source_raw,

@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * write.h - writes shards, and makes datasets of them
+ */
+#ifndef SHARD_WRITE_WRITE_H
+#define SHARD_WRITE_WRITE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "libshard/dataset/reader.h"
+#include "libshard/format/checksum.h"
+#include "libshard/format/codec.h"
+#include "libshard/format/format.h"
+#include "libshard/format/pages.h"
+#include "libshard/format/record.h"
+#include "libshard/io/io.h"
+#include "shard.h"
+#include "shard_pack.h"
+#include "shard_reuse.h"
+
+/*
+ * drain.c - a thread that writes one buffer to a file while its user fills another
+ *
+ * The counterpart of fill.h: a write past the page cache returns when the disk has the bytes, and
+ * until then its thread can do nothing else.
+ */
+
+/*
+ * Where the bytes go, in the drain's thread and in order.  After it failed it is not called again.
+ */
+typedef int drain_write(void *context, const void *data, size_t bytes, struct shard_error *err);
+
+/* Belongs to one thread at a time. */
+struct drain;
+
+/*
+ * The two buffers are lent until close.  Returns NULL if there is no memory.  Without a thread,
+ * drain_put() writes by itself.
+ */
+struct drain *drain_open(drain_write *write, void *context, uint8_t *const buffer[2]);
+void drain_close(struct drain *d); /* bytes that are not written yet may be left out; NULL is fine */
+
+/* The buffer to fill; the other one after each drain_put(). */
+uint8_t *drain_buffer(struct drain *d);
+
+/*
+ * Have the first `bytes` of that buffer written.  Waits for the write before it, and fails as an
+ * earlier write did.
+ */
+int drain_put(struct drain *d, size_t bytes, struct shard_error *err);
+
+/* Wait until all of it is written. */
+int drain_wait(struct drain *d, struct shard_error *err);
+
+/*
+ * reuse.c - a shard of another dataset, under a name of its own
+ */
+
+/*
+ * Make `path` the same shard as `from`, whose SHA-256 is in its manifest.  *how says what is tried
+ * first, and becomes what was done: enum shard_reuse.  The bytes are durable then; the name of a
+ * hard link, or one that was there, is so after reuse_sync().
+ */
+int reuse_shard(const struct shard_reader *from, const uint8_t sha256[32], const char *path, uint32_t *how,
+		struct shard_error *err);
+
+/* Make the name of a shard durable. */
+int reuse_sync(const char *path, struct shard_error *err);
+
+/* SHA-256 of a whole file. */
+int reuse_hash_file(const char *path, uint8_t out[32], struct shard_error *err);
+
+/* ---- spool.c ---- */
+
+struct spool {
+	uint8_t *buffer;
+	size_t used, room;
+	int fd;		  /* -1: all of it is in memory */
+	uint64_t spilled; /* bytes in the file */
+};
+#define SPOOL_EMPTY ((struct spool){.fd = -1})
+
+/* `beside` is a path in the folder where a file may be made. */
+int spool_add(struct spool *s, const void *data, size_t bytes, const char *beside, struct shard_error *err);
+uint64_t spool_bytes(const struct spool *s);
+
+/* Hand all bytes to on_bytes, in order, in pieces. */
+int spool_play(struct spool *s,
+	       int (*on_bytes)(void *context, const uint8_t *data, size_t bytes, struct shard_error *err),
+	       void *context, const char *beside, struct shard_error *err);
+void spool_free(struct spool *s);
+
+/*
+ * writer.c - the writer's struct: writer.c takes records, writer_finish.c completes the file,
+ * writer_publish.c publishes it
+ */
+
+#define WRITER_OUT_BYTES (2u << 20) /* in one write call past the page cache: devices are fastest with MiBs */
+
+struct writer_group {
+	uint8_t *unit;	 /* memory for records of a unit or chunk */
+	uint8_t *place;	 /* of the unit or chunk being filled: `unit`, or in the output */
+	uint8_t *packed; /* compressed groups: the chunk's stored bytes */
+	void *scratch;	 /* the codec's */
+	struct record_holes holes;
+	uint64_t filled;    /* records in `unit` */
+	uint64_t stored;    /* bytes of DATA so far */
+	struct spool data;  /* DATA of every group but the first, which streams */
+	struct spool leaf;  /* HASH */
+	struct spool index; /* CIDX, offsets relative to the start of DATA */
+};
+
+struct writer_moments {
+	struct shard_moments *channel;
+	uint64_t channel_count;
+};
+struct writer_classes {
+	uint64_t *records;
+	uint64_t class_count;
+};
+struct writer_not_finite {
+	uint64_t nan, infinite;
+};
+
+struct shard_writer {
+	char *path;
+	struct file_temp temp;
+	struct pages pages;
+	struct drain *drain; /* writes to the file; its buffer holds the next bytes; NULL: all is written */
+	size_t out_used;     /* of that buffer */
+	uint8_t *memory[2];  /* of WRITER_OUT_BYTES each: lent to the drain */
+	uint64_t offset;     /* bytes given to the file so far, `out_used` included */
+	struct sha256 sha256;
+	struct writer_group group[SHARD_GROUPS_MAX];
+	bool keys, read_back, failed, finished;
+	struct shard_turns *turns; /* const after open; may be NULL */
+	bool in_turn;		   /* of the calling thread: it has a turn, which it may give back */
+	struct spool koff, kblb, miss;
+	uint64_t last_ordinal;
+	char *provenance;
+	struct writer_moments moments[SHARD_FIELDS_MAX];
+	struct writer_classes classes[SHARD_FIELDS_MAX];
+	struct writer_not_finite not_finite[SHARD_FIELDS_MAX];
+};
+
+/* Append to the file; every byte of it comes through here, in order. */
+int writer_put(struct shard_writer *w, const void *data, size_t bytes, struct shard_error *err);
+int writer_put_zeros(struct shard_writer *w, uint64_t bytes, struct shard_error *err);
+int writer_end_output(struct shard_writer *w, struct shard_error *err); /* all of it now, and nothing after it */
+
+/* All that lies behind the records of the first group. */
+int writer_lay_out(struct shard_writer *w, struct shard_error *err);
+
+/* Say that no call but close can follow. */
+int writer_refuse(struct shard_writer *w, struct shard_error *err);
+
+/* The caller waits for the disk in between: it needs no turn meanwhile. */
+void writer_begin_wait(const struct shard_writer *w);
+void writer_end_wait(const struct shard_writer *w);
+
+/* May one more record or left-out input come?  I55: both together are at most the planned count. */
+bool writer_has_room(const struct shard_writer *w);
+
+/* The unit or chunk of a group is as full as it gets. */
+int writer_end_unit(struct shard_writer *w, uint32_t group, struct shard_error *err);
+
+#endif

@@ -1,0 +1,310 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * cat_dataset.h - the dataset that a verb is about: opened, described, counted and drawn
+ */
+#ifndef SHARD_SHARDCAT_DATASET_CAT_DATASET_H
+#define SHARD_SHARDCAT_DATASET_CAT_DATASET_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "shard.h"
+#include "shard_mix.h"
+#include "shard_pack.h"
+#include "shard_select.h"
+#include "tools/common/cli.h"
+#include "tools/common/json_out.h"
+#include "tools/common/png_out.h"
+#include "tools/shardcat/dataset/target.h"
+
+/*
+ * canvas.c
+ *
+ * Dots outside of the canvas are not drawn.
+ */
+
+struct colour {
+	uint8_t r, g, b;
+};
+
+struct canvas {
+	uint32_t width, height;
+	uint8_t *pixels; /* packed RGB */
+};
+
+/* False if there is no memory for it.  Free it in any case. */
+bool canvas_init(struct canvas *c, uint32_t width, uint32_t height, struct colour background);
+void canvas_free(struct canvas *c);
+
+void canvas_fill(struct canvas *c, uint32_t x, uint32_t y, uint32_t width, uint32_t height, struct colour colour);
+
+/* One line of UTF-8 whose top left corner is (x, y), cut with "..." where it passes `width`. */
+void canvas_text(struct canvas *c, uint32_t x, uint32_t y, uint32_t width, const char *text, size_t text_bytes,
+		 struct colour colour, bool bold);
+
+/*
+ * Draw an image centred in a square: large ones shrunk by averaging, small ones as whole multiples.
+ */
+void canvas_thumbnail(struct canvas *c, uint32_t x, uint32_t y, uint32_t side, const struct png_image *image);
+
+/*
+ * repeats.c - find records with the same content, exactly and in bounded memory
+ *
+ * Contents are compared by their XXH3-128.  What does not fit in the given memory goes through an
+ * unnamed file: 32 bytes for each record, read as often as the memory needs parts.
+ */
+
+#define REPEATS_LISTED 100
+
+/* The XXH3-128 of a content. */
+struct content_hash {
+	uint8_t bytes[16];
+};
+
+struct repeat {
+	uint64_t first, count; /* the first record with this content, and how many have it */
+	bool labels_differ;
+};
+
+struct repeats {
+	/* contents that are there more than once; records that are copies of an earlier one */
+	uint64_t groups, extra;
+	uint64_t label_conflicts; /* groups with more than one label */
+	uint64_t listed_count;
+	struct repeat listed[REPEATS_LISTED]; /* those with the lowest `first` */
+
+	struct repeats_store *store; /* repeats.c's own */
+};
+
+/* Start *r zeroed.  Each returns an exit code, having said why; close in any case. */
+int repeats_open(struct repeats *r, uint64_t record_count, uint64_t memory_bytes);
+int repeats_add(struct repeats *r, const struct content_hash *content, uint64_t record, int64_t label);
+int repeats_count(struct repeats *r);
+void repeats_close(struct repeats *r);
+
+/*
+ * sums.c
+ *
+ * Integers are added as integers of 128 bits, so that the order does not matter and nothing is
+ * rounded; where they do not suffice (sums of squares of large 64-bit values) it is said, never
+ * wrapped.  Floating point is summed in two passes per record.  NaN and infinities are counted and
+ * left out.  Pure.
+ */
+
+typedef __int128 int128;
+typedef unsigned __int128 wide_unsigned;
+
+struct sums {			       /* start it zeroed */
+	uint64_t count, nan, infinite; /* count: the values that are in the sums */
+	bool is_float, overflowed;     /* overflowed: the squares do not fit */
+
+	/* Integers: */
+	int128 sum, min, max;
+	wide_unsigned squares;
+
+	/* Floating point: */
+	long double mean, deviations; /* deviations: sum of squared distances from the mean */
+	double float_min, float_max;
+
+	/* Of each record's own mean and standard deviation: */
+	uint64_t record_count;
+	long double record_means, record_stds;
+};
+
+/*
+ * Add one record: `count` values, at least one, of each channel.  They are interleaved, or a
+ * channel lies behind the other.
+ */
+#define SUMS_CHANNELS_MAX 16
+void sums_add(struct sums *s, uint32_t channels, uint32_t dtype, const uint8_t *data, uint64_t count, bool interleaved);
+
+/* Of the whole population; NaN if there is none, or if the squares overflowed. */
+double sums_mean(const struct sums *s);
+double sums_std(const struct sums *s);
+
+/* From recorded moments. */
+void sums_of_moments(struct sums *s, const struct shard_moments *m);
+
+#define INT128_CHARS 48
+const char *int128_text(char out[INT128_CHARS], int128 value);
+const char *wide_unsigned_text(char out[INT128_CHARS], wide_unsigned value);
+
+/* ---- census.c ---- */
+
+struct census_field {
+	uint32_t channels; /* 0: this field has no statistics */
+	bool recorded;	   /* the dataset has its sums */
+	struct sums sums[SUMS_CHANNELS_MAX];
+};
+
+struct census { /* start it zeroed; large, so on the heap */
+	struct target *target;
+	bool has_read; /* the records were read, not only the recorded sums */
+	struct census_field field[SHARD_FIELDS_MAX];
+
+	const struct shard_field *label; /* NULL: records have none */
+	bool classes_recorded;
+	uint64_t class_count, *class_records; /* of labels from 0; class_count is 0 if nothing is known */
+	uint64_t other_labels;		      /* records whose label is negative or beyond */
+
+	bool has_content; /* there are fields beside the label, so that records can be copies */
+	struct repeats repeats;
+};
+
+/*
+ * The recorded sums, without reading any record.  Returns an exit code, having said why; close in
+ * any case.
+ */
+int census_open(struct census *c, struct target *t);
+
+/* Read all records.  Returns EXIT_BAD if the recorded sums differ from the sums of the records. */
+int census_read(struct census *c, uint64_t memory_bytes);
+
+void census_close(struct census *c);
+
+/*
+ * describe.c
+ *
+ * Common to `info` and `manifest --json`, so that both call a thing by one name.
+ */
+
+/* "3f9a…": 2 x bytes digits. */
+#define HEX_CHARS 65
+const char *hex_text(char out[HEX_CHARS], const uint8_t *data, size_t bytes);
+
+/* A digest as `root` is written: the high half first, as xxh128sum prints it. */
+const char *root_text(char out[HEX_CHARS], const uint8_t root[16]);
+
+/* "groups": [...], "fields": [...] */
+void describe_schema_json(struct json_out *j, const struct shard_schema *schema);
+
+/* "statistics": [...]: moments of each field that has them.  Returns an exit code. */
+int describe_moments_json(struct json_out *j, struct target *t);
+
+/* Two tables, each line indented by two. */
+void describe_schema(FILE *out, const struct shard_schema *schema);
+
+/*
+ * A line per field with moments: mean and std of its channels, scaled to 0..1.  Returns an exit
+ * code.
+ */
+int describe_moments(FILE *out, struct target *t);
+
+/*
+ * font.c
+ *
+ * Printable ASCII; everything else is drawn as '?', one per character of UTF-8.  Glyphs are
+ * up to 5 x 9 dots and are drawn at twice that size with smoothed corners.  Pure.
+ */
+
+#define FONT_HEIGHT   18 /* of a line, descenders included */
+#define FONT_BASELINE 14 /* rows above the baseline */
+
+/* Pixels that the text takes. */
+unsigned font_width(const char *text, size_t text_bytes);
+
+/* The longest beginning of the text that fits, in bytes; never ends inside a character. */
+size_t font_fit(const char *text, size_t text_bytes, unsigned width);
+
+/*
+ * Call `dot` for each pixel of the text, with x from 0 to font_width() - 1 and y from 0 to
+ * FONT_HEIGHT - 1.
+ */
+void font_draw(const char *text, size_t text_bytes, void (*dot)(void *context, unsigned x, unsigned y), void *context);
+
+/* ---- mix_file.c ---- */
+
+struct mix_file {
+	const char *path;
+	char *text;
+	uint32_t count;			 /* of sources */
+	struct shard_mix_source *source; /* [count] */
+	struct target **of;		 /* [count] the dataset of each, which other sources may share */
+	struct target *target;		 /* [target_count] */
+	uint32_t target_count;
+	struct shard_mix *mix;
+};
+
+/* Returns an exit code.  Close in any case. */
+int mix_file_open(struct mix_file *f, const char *path);
+void mix_file_close(struct mix_file *f);
+
+/*
+ * tensor.c
+ *
+ * A ragged field is stored at its greatest shape; here it has its true one, and its elements
+ * stand next to each other.  A whole image has height, width and channels.  Its forms as text, .npy
+ * and PNG are here too, each in memory: a record is small.
+ */
+
+struct tensor {
+	const struct shard_field *field;
+	uint32_t ndim;
+	uint64_t shape[SHARD_DIMS_MAX];
+	uint64_t element_count;
+	size_t element_bytes;
+	uint8_t *data; /* element_count x element_bytes, row-major */
+};
+
+/*
+ * Take a field out of a record.  Prints and returns an exit code on failure; free it in any case.
+ */
+int tensor_take(const struct target *t, const struct record *record, const struct shard_field *field,
+		struct tensor *out);
+void tensor_free(struct tensor *tensor);
+
+/* One line for people, without a line end: all elements if they are few, else their range. */
+void tensor_print(const struct tensor *tensor, FILE *out);
+
+/* "[224,224,3]"; nothing for a scalar. */
+#define SHAPE_CHARS 96
+const char *shape_text(char out[SHAPE_CHARS], const uint64_t *shape, uint32_t ndim);
+
+/*
+ * The header of a .npy file, version 1.0, for this tensor.  Returns its length, a multiple of 64.
+ */
+#define NPY_HEADER_BYTES 256
+size_t npy_header(const struct tensor *tensor, char out[NPY_HEADER_BYTES]);
+
+/*
+ * Describe the tensor as an image that png_write() takes: u8, hwc or chw with 1 or 3 channels, or a
+ * plane without layout.  Samples of floating point must become u8 before that: picture.h.
+ * EXIT_DONE, or prints why it is no image.
+ */
+int tensor_image(const struct tensor *tensor, struct png_image *out);
+
+/*
+ * picture.c
+ *
+ * shardpack images --dtype writes into each shard how it made numbers of samples; undone, that
+ * gives the samples back, or the upper bits of longer ones.  Where nothing is written, each image
+ * is scaled by itself: its least number becomes black, its greatest white.
+ */
+
+struct picture_scale {
+	bool known; /* mean and std are written: value * std + mean is 0 to 1 */
+	double mean[3], std[3];
+};
+
+/* Of an image field; for others it says nothing.  Prints and returns an exit code on failure. */
+int picture_scale(struct target *t, const struct shard_field *field, struct picture_scale *out);
+
+/*
+ * The same as tensor_image() for u8; of f16, bf16 and f32 it makes u8 samples first, which become
+ * the tensor's.  Of u16 all bits are in the picture with `wide`, else the upper 8: so numbers that
+ * are no image, of which these would be black, are refused.
+ */
+int picture_image(const struct picture_scale *scale, bool wide, struct tensor *tensor, struct png_image *out);
+
+/* ---- where.c ---- */
+
+/*
+ * The records of `of` (NULL: of all) that fit the condition `text` of --where.  Reads the groups of
+ * the field alone.  Returns an exit code.
+ */
+int where_select(struct shard_selection **out, const struct cli_args *args, const struct target *t,
+		 const struct shard_selection *of, const char *text);
+
+#endif

@@ -1,0 +1,371 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * parse.h - foreign bytes taken apart: tar, ZIP, CSV, JSON, NPY, IDX and others; no I/O
+ */
+#ifndef SHARD_SHARDPACK_PARSE_PARSE_H
+#define SHARD_SHARDPACK_PARSE_PARSE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "tools/shardpack/parse/npy.h"
+
+/*
+ * rle.c
+ *
+ * Runs go down the columns, from left to right; the first run, which may be empty, lies outside of
+ * the object, the next one inside, and so on.  An outline becomes those runs that pycocotools makes
+ * of it: maskApi.c, rleFrPoly().  No I/O.
+ */
+
+#define RLE_WHY_BYTES 160
+#define RLE_SIDE_MAX  UINT32_C(65535) /* so that a picture has less than 2^32 pixels */
+
+struct rle { /* start it zeroed; rle_clear() keeps its memory */
+	uint32_t *run;
+	uint64_t count, capacity;
+	uint64_t steps; /* of the outlines that were drawn */
+};
+
+void rle_clear(struct rle *r);
+void rle_free(struct rle *r);
+
+/* A run more.  False if memory ran out. */
+bool rle_add(struct rle *r, uint32_t pixels);
+
+/*
+ * The compressed text of COCO, behind what is there.  False, and `why` of RLE_WHY_BYTES, if it is
+ * none.
+ */
+bool rle_add_text(struct rle *r, const char *text, size_t bytes, char *why);
+
+/* Do the runs from number `first` on cover a picture of that size?  The same of false. */
+bool rle_check(const struct rle *r, uint64_t first, uint32_t width, uint32_t height, char *why);
+
+/*
+ * The outline of `points` points, x and y each, in a picture of that size, as runs behind those
+ * that are there.  At least three points, none farther away than 2^20.  False, and `why`, if memory
+ * ran out, or all outlines since rle_clear() are too long.
+ */
+bool rle_add_outline(struct rle *r, const double *xy, size_t points, uint32_t width, uint32_t height, char *why);
+
+/* How many pixels the runs [first, end) have inside of the object. */
+uint64_t rle_area(const struct rle *r, uint64_t first, uint64_t end);
+
+/* A picture to draw on, whose rows lie one behind the other. */
+struct rle_picture {
+	void *data;
+	uint32_t width, height;
+	uint32_t sample_bytes; /* of a pixel: 1, 2 or 4 */
+};
+
+/* Set these pixels to a value. */
+void rle_paint(const struct rle *r, uint64_t first, uint64_t end, uint32_t value, const struct rle_picture *out);
+
+/*
+ * coco_shape.c
+ *
+ *   [[x1,y1,x2,y2,x3,y3,...],...]            outlines, whose union the object is
+ *   {"counts":[...] or "text","size":[height,width]}     runs; rle.h
+ *
+ * Where objects overlap, the smaller one is on top: the one with fewer pixels, the sum over its
+ * outlines.  Of two of one size it is the later one.  No I/O.
+ */
+
+#define COCO_SHAPE_WHY_BYTES 240
+
+struct coco_shape {
+	uint64_t first, end; /* pieces */
+	uint64_t area, number;
+	uint32_t value;
+};
+
+struct coco_shapes { /* start it zeroed; coco_shapes_clear() keeps its memory */
+	struct rle rle;
+	uint64_t *piece_end; /* of each outline: where its runs end */
+	uint64_t piece_count, piece_capacity;
+	struct coco_shape *shape;
+	uint64_t count, capacity;
+	uint64_t painted; /* pixels of all objects */
+	double *xy;	  /* of the outline at hand */
+	uint64_t xy_capacity;
+	char why[COCO_SHAPE_WHY_BYTES];
+};
+
+void coco_shapes_clear(struct coco_shapes *s);
+void coco_shapes_free(struct coco_shapes *s);
+
+/*
+ * Add an object of a picture of that size, which paint() gives that value.  False, and s->why, if
+ * the text is no such thing, or does not fit the picture; or if to paint all would take too long.
+ */
+bool coco_shapes_add(struct coco_shapes *s, const char *text, size_t bytes, uint32_t width, uint32_t height,
+		     uint32_t value);
+
+/* All of them, over what is there, in a picture of that size. */
+void coco_shapes_paint(struct coco_shapes *s, const struct rle_picture *out);
+
+/*
+ * csv.c
+ *
+ * Strict: a quote that is not closed, or that stands within a field, and a NUL byte are errors,
+ * with their lines.  Lines end with LF or CRLF; empty ones are passed over.  Pure; fields are
+ * decoded where they lie.
+ */
+
+#define CSV_FIELDS_MAX 256
+
+struct csv {
+	char *at, *end; /* the rest; *end must be writable */
+	char separator; /* a tab: nothing quotes */
+	uint64_t line;	/* of the next row, from 1 */
+};
+
+struct csv_row {
+	uint64_t line; /* where it begins */
+	uint32_t count;
+	char *field[CSV_FIELDS_MAX]; /* NUL-terminated */
+};
+
+enum csv_status { CSV_ROW, CSV_END, CSV_BAD };
+
+/*
+ * Start with a text of `bytes` bytes and one more that may be written; a byte order mark is passed
+ * over.
+ */
+void csv_start(struct csv *c, char *text, size_t bytes, char separator);
+
+/*
+ * What separates the fields of a CSV: ';' if the first row has one and no ',', both outside of
+ * quotes, as where Excel writes numbers with a comma; else ','.
+ */
+char csv_separator(const char *text, size_t bytes);
+
+enum csv_status csv_next(struct csv *c, struct csv_row *row, char *why, size_t why_bytes);
+
+/*
+ * idx.c
+ *
+ * Two zeros, the type, the number of axes, and each axis as a big-endian u32.  Pure: bytes in,
+ * numbers out.
+ */
+
+#define IDX_DIMS_MAX	   8
+#define IDX_HEAD_BYTES_MAX (4 + 4 * IDX_DIMS_MAX)
+
+/*
+ * An array as NumPy's are: big-endian, of 1 to IDX_DIMS_MAX axes.  `size` is all of the file, or
+ * IDX_HEAD_BYTES_MAX.  False, and `why` says why not.
+ */
+bool idx_parse(const uint8_t *bytes, size_t size, struct npy *out, char *why, size_t why_bytes);
+
+/*
+ * json_scan.c
+ *
+ * A cursor over the text.  Members of objects and elements of arrays come one by one; a value is
+ * taken as a range of the text, or passed over, and its grammar is checked in both cases.  Only the
+ * value at hand is in memory.  No I/O: the caller gives a function that reads.
+ */
+
+#define JSON_SCAN_WHY_BYTES   160
+#define JSON_SCAN_VALUE_BYTES (UINT64_C(1) << 26) /* the limit of one value that is taken */
+
+struct json_range {
+	const char *text; /* until the next call; not NUL-terminated */
+	size_t bytes;
+	uint64_t offset; /* in the document */
+};
+
+struct json_scan {
+	uint64_t bytes; /* of the document */
+	bool (*read)(void *context, uint64_t offset, void *out, size_t bytes);
+	void *context;
+	char why[JSON_SCAN_WHY_BYTES]; /* the fault, with its place; empty if reading failed */
+
+	char *window; /* a part of the document, which begins at `base` */
+	uint64_t base;
+	size_t have, capacity, at;
+	size_t keep; /* what is being taken begins here; SIZE_MAX: nothing is */
+	bool failed;
+	bool no_memory; /* that is why it failed: it says nothing of the document */
+};
+
+enum json_step { JSON_ITEM, JSON_END, JSON_BAD };
+
+/* `read` gives exactly so many bytes, all within the document, or says why not. */
+void json_scan_start(struct json_scan *s, uint64_t bytes,
+		     bool (*read)(void *context, uint64_t offset, void *out, size_t bytes), void *context);
+/* Of a text in memory, which must outlive it. */
+void json_scan_text(struct json_scan *s, const char *text, size_t bytes);
+void json_scan_free(struct json_scan *s);
+
+/* The next byte that is no blank: '{' of an object, '[' of an array; 0 at the end or a fault. */
+char json_scan_peek(struct json_scan *s);
+
+/*
+ * The next member of the object, or element of the array, that begins here; *first is true at the
+ * first call.  Its value is next, and must be taken, passed over, or gone into.
+ */
+enum json_step json_scan_member(struct json_scan *s, bool *first, struct json_range *key);
+enum json_step json_scan_element(struct json_scan *s, bool *first);
+
+/* The value that is next.  False after a fault. */
+bool json_scan_take(struct json_scan *s, struct json_range *out);
+bool json_scan_skip(struct json_scan *s);
+
+/* Nothing but blanks may follow. */
+bool json_scan_ends(struct json_scan *s);
+
+/* ---- ranges ---- */
+
+/* A key or string, with its quotes: is it this word? */
+bool json_range_is(const struct json_range *r, const char *word);
+
+/*
+ * A string without its quotes and escapes, into `out` of r->bytes, with a NUL.  *out_bytes is its
+ * length.  False if it is none, or has half of a surrogate pair.
+ */
+bool json_range_string(const struct json_range *r, char *out, size_t *out_bytes);
+
+/* A whole number, as "12" or "-1"; any other form of a number is none. */
+bool json_range_whole(const struct json_range *r, int64_t *out);
+
+/*
+ * token_file.c
+ *
+ *   llm.c     256 x i32: 20240520, 1, tokens, then u16; or 20240801, 7, tokens, then u32
+ *   nanoGPT   no head at all: u16 from the first byte on
+ *
+ * Pure: bytes in, numbers out.
+ */
+
+#define TOKEN_FILE_HEAD_BYTES 1024
+
+struct token_file {
+	uint32_t dtype; /* enum shard_dtype; 0: there is no head, so the user must name it */
+	uint64_t data_offset;
+	uint64_t token_count; /* from the head; 0 without one */
+};
+
+/* `size` is all of the file, or TOKEN_FILE_HEAD_BYTES.  False, and `why` says why not. */
+bool token_file_parse(const uint8_t *bytes, size_t size, struct token_file *out, char *why, size_t why_bytes);
+
+/*
+ * Does a file without a head begin as one of another kind does?  NULL, or what it is, and what to
+ * do with it.  Tokens begin so by chance in one of 2^24 files.
+ */
+struct token_file_other {
+	const char *magic;
+	size_t bytes;
+	const char *what, *remedy;
+};
+const struct token_file_other *token_file_other(const uint8_t *bytes, size_t size);
+
+/*
+ * token_width.c - what the numbers of a file without a head look like: tokens of how many bits, in
+ * which byte order, or something else
+ *
+ * A token of 32 bits is two numbers of 16: the first may be any, the second is 0 for the first
+ * 65,536 words of a vocabulary, and below 16 for the first million.  Of tokens of 8 bits the bytes
+ * in even and odd places are alike.  Of big-endian ones the numbers become smaller if their bytes
+ * are swapped.  A text of 16-bit tokens has no such pattern.  Pure.
+ */
+
+#define TOKEN_WIDTH_PLACES 4 /* in 64 bits */
+#define TOKEN_WIDTH_LEAST  8 /* numbers in every second place, or nothing is said: it could be chance */
+
+enum token_width {
+	TOKEN_WIDTH_ANY,      /* nothing speaks against 16 bits, nor for it: too few numbers, or all alike */
+	TOKEN_WIDTH_16,	      /* numbers in both places are large and differ */
+	TOKEN_WIDTH_32,	      /* in every second place they are below 16 */
+	TOKEN_WIDTH_REPEAT,   /* in every second place 95 % of them are equal: 32 bits, or padding */
+	TOKEN_WIDTH_64,	      /* in three of four places they are */
+	TOKEN_WIDTH_TEXT,     /* nearly all bytes are letters and signs */
+	TOKEN_WIDTH_8,	      /* bytes in even and odd places are alike, and not just any */
+	TOKEN_WIDTH_16_BE,    /* big-endian: numbers with swapped bytes are far smaller */
+	TOKEN_WIDTH_32_BE,    /* ... what speaks for 32 bits is true of numbers with swapped bytes */
+	TOKEN_WIDTH_64_BE,    /* ... and for 64 bits */
+	TOKEN_WIDTH_FLOATS,   /* exponents of floats near 1 */
+	TOKEN_WIDTH_NOISE,    /* all numbers are as frequent, as in what is compressed */
+	TOKEN_WIDTH_NEGATIVE, /* -1 or -100, with which labels are padded */
+};
+
+struct token_look {
+	enum token_width width;
+	unsigned percent, number;    /* of REPEAT, 64 and NEGATIVE: how many in these places are which number */
+	unsigned most, most_swapped; /* of 16_BE: 99 % of the numbers are at most this; and swapped */
+	unsigned bits;		     /* of FLOATS */
+	bool alike;		     /* bytes in even and odd places are, so 16 bits are not certain */
+	bool negative32;	     /* as numbers of 32 bits some would be negative, if they were signed */
+};
+
+/* Start it zeroed; 1 MiB. */
+struct token_census {
+	uint32_t seen[TOKEN_WIDTH_PLACES][UINT16_MAX + 1]; /* how often, by place and number */
+	uint64_t count[TOKEN_WIDTH_PLACES];
+};
+
+/* Count the numbers in a piece that begins at a multiple of 8 bytes of the file. */
+void token_census_add(struct token_census *c, const uint8_t *bytes, size_t size);
+
+/* False: no memory. */
+bool token_census_judge(const struct token_census *c, struct token_look *out);
+
+/*
+ * xz_walk.c
+ *
+ * Each block of an xz says how large a dictionary its reader must have, up to 4 GiB.  The heads of
+ * blocks lie behind each other, with chunks of data of known length between them.  So a caller that
+ * passes all bytes here first knows how much memory the decoder will need, whatever the
+ * file's index says.  No I/O, no allocation.
+ */
+
+struct xz_walk {		   /* start it with xz_walk_start() */
+	uint64_t dictionary_bytes; /* the largest so far */
+	bool began;		   /* there was the head of a stream */
+	unsigned part;		   /* of the file, which `head` is of */
+	uint64_t skip;		   /* bytes before the next part */
+	size_t have, need;	   /* bytes of `head` */
+	uint8_t head[1024];
+	uint8_t control;       /* of the chunk at hand */
+	unsigned check_bytes;  /* behind each block */
+	uint64_t part_bytes;   /* of the data of a block, or of an index, so far: what is padded */
+	uint64_t number, left; /* of an index: the one at hand, and how many follow; UINT64_MAX: it is the count */
+	unsigned shift;	       /* of `number` */
+};
+
+void xz_walk_start(struct xz_walk *w);
+
+/* The next bytes of the file.  False if they are none of an xz. */
+bool xz_walk(struct xz_walk *w, const uint8_t *data, size_t bytes);
+
+/* A number of an xz: 7 bits in each byte, the lowest first.  False at its end. */
+bool xz_number(const uint8_t **at, const uint8_t *end, uint64_t *out);
+
+/*
+ * yolo.c
+ *
+ *   0 0.5 0.25 0.1 0.2     class; middle x and y, width, height, as parts of the image
+ *
+ * One line for each box; a file without lines is an image without boxes.  No I/O.
+ */
+
+#define YOLO_WHY_BYTES 200
+
+struct yolo { /* set the first two, zero the rest */
+	const char *at, *end;
+	uint64_t line; /* of the last box, from 1 */
+};
+
+struct yolo_box {
+	int64_t class_idx; /* 0 or more */
+	float number[4];
+};
+
+enum yolo_status { YOLO_BOX, YOLO_END, YOLO_BAD };
+
+/* The next box.  After BAD, with `why` of YOLO_WHY_BYTES, there is none. */
+enum yolo_status yolo_next(struct yolo *y, struct yolo_box *out, char *why);
+
+#endif
