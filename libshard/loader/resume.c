@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * loader_place.c - tells the place of a loader, and moves it: seek and tokens
+ * resume.c - tells the place of a loader, and moves it: seek and tokens
  */
 #include <inttypes.h>
 #include <string.h>
