@@ -114,7 +114,7 @@ struct shard_dataset { /* const after open, but for the readers, which come and 
 	uint64_t stat_count[2][SHARD_FIELDS_MAX]; /* [kind - 1] */
 	struct readers readers;			  /* of the shards that are open */
 
-	/* Of a joined dataset (dataset_join.h), which has readers of its own. */
+	/* Of a joined dataset (dataset_join.c), which has readers of its own. */
 	struct shard_dataset **part; /* [part_count] */
 	uint64_t *part_shard;	     /* [part_count + 1]: part p has the shards [part_shard[p], part_shard[p + 1]) */
 	uint32_t part_count;	     /* 0: it is an ordinary dataset */

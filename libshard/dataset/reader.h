@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * reader.h - one mapped shard, as store/ and feed/ see it
+ * reader.h - one mapped shard, as this room and those above it see it
  *
  * The members that threads share never change after open, but for what is remembered of checks.
  * Two threads may check the same unit twice.  Bits of `seen` are cleared when bytes may have come
@@ -38,7 +38,7 @@ struct shard_reader {
 	bool guard;
 	struct pages *pages;		   /* owned; may end behind its sections: see reader_share_schema() */
 	const struct shard_schema *schema; /* in pages, or the dataset's equal one */
-	struct shard_reader *next_retired; /* of a dataset: see dataset_readers.h */
+	struct shard_reader *next_retired; /* of a dataset: see dataset_readers.c */
 	atomic_uint sections_checked;	   /* bit i: I43 of section i */
 	atomic_uint ready;		   /* bit g: a loader may use group g, whose tables are checked */
 	atomic_bool has_regions;	   /* reader_ask_for_regions() was called */

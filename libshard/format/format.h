@@ -243,7 +243,7 @@ typedef void sha256_blocks_fn(uint32_t h[8], const uint8_t *data, size_t block_c
 /* The constants of the rounds. */
 extern const _Alignas(64) uint32_t sha256_k[64];
 
-/* For every machine, and the slow twin of sha256_ni.h. */
+/* For every machine, and the slow twin of sha256_ni.c. */
 sha256_blocks_fn sha256_blocks_portable;
 
 /*

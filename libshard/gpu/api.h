@@ -125,7 +125,7 @@ struct cuda_api {
 	pid_t pid;	 /* the process that has loaded it: it does not survive fork */
 };
 
-/* A context; see device.h. */
+/* A context: see context.c. */
 struct cuda_device {
 	const struct cuda_api *api;
 	struct cu_context *context;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * context.c - whose context a GPU is used in, and how threads enter and leave it: see device.h
+ * context.c - whose context a GPU is used in, and how threads enter and leave it
  *
  * A context belongs to the trainer.  So this file never makes, resets or configures one.
  */

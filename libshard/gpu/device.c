@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * device.c - streams, events and memory of a GPU: see device.h
+ * device.c - streams, events and memory of a GPU
  */
 #include "libshard/gpu/gpu.h"
 

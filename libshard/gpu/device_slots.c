@@ -3,7 +3,7 @@
  * device_slots.c - slots in the memory of a GPU: they are filled ahead, lent, and taken back
  *
  * The slots of a loader, or of a pool, have one stream on which they are filled: by the copies of
- * device_copy.h, or by a kernel of the pool.  This file knows neither.  The host waits for neither.
+ * device_copy.c, or by a kernel of the pool.  This file knows neither.  The host waits for neither.
  * The stream of the borrower waits for the event `ready`.  The filling stream waits for the event
  * `done`, which comes behind the work of the borrower.
  *

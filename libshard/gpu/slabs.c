@@ -2,7 +2,7 @@
 /*
  * slabs.c - the slabs of a pool: they are fetched from a feed of runs, and given back
  *
- * A slab is a device slot that the pool owns, and that device_copy.h fills.  It stays lent until no
+ * A slab is a device slot that the pool owns, and that device_copy.c fills.  It stays lent until no
  * window needs it any more.  Slabs are numbered as they come, from the first one ever.
  *
  * One stream keeps everything in order, that of the batches.  It waits for slabs, puts batches

@@ -56,8 +56,8 @@ struct engine_read *engine_get(struct engine *e);
 /*
  * engine_uring.c - an engine's way through io_uring; a build without it has a stub
  *
- * As engine.h.  uring_open() returns NULL where io_uring is not to be had, and then nothing else is
- * called.
+ * These do what those of engine.c do.  uring_open() returns NULL where io_uring is not to be had, and
+ * then nothing else is called.
  */
 
 struct uring;

@@ -53,7 +53,7 @@ int before_append_find(struct before_append *out, const struct shard_dataset *ds
  *
  * In host memory a batch is a slot of the feed.  On a GPU it is a device slot.  Either a device
  * copy fills the device slots from the feed, or a pool does, which has a feed of its own.  The
- * parts below know no ends of epochs.  These, seek and resume are the work of the face.
+ * parts below know no ends of epochs.  These, seek and resume are the work of this room.
  *
  * Everything here belongs to the consumer, the thread that calls next.
  */

@@ -30,7 +30,7 @@ void feistel_init(struct feistel *f, uint64_t n, uint64_t key);
 uint64_t feistel_at(const struct feistel *f, uint64_t tweak, uint64_t x);
 /*
  * The rounds, on numbers hi[i] * b + lo[i], in place: for every machine, and the slow twin of
- * feistel_avx2.h.
+ * feistel_avx2.c.
  */
 void feistel_rounds(const struct feistel *f, const uint64_t *tweak, uint64_t *hi, uint64_t *lo, size_t count);
 

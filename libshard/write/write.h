@@ -23,8 +23,8 @@
 /*
  * drain.c - a thread that writes one buffer to a file while its user fills another
  *
- * The counterpart of fill.h: a write past the page cache returns when the disk has the bytes, and
- * until then its thread can do nothing else.
+ * A write past the page cache returns when the disk has the bytes, and until then its thread can do
+ * nothing else.
  */
 
 /*

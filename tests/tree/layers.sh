@@ -5,7 +5,7 @@
 #
 # layers.py looks at the includes: a room uses the headers that LAYERS grants it, and rooms make no
 # circle.  Calls to other libraries are looked at here: base/mem alone allocates, io alone makes
-# file system calls, order, transform, disk and codec are pure, and the library never prints, exits,
+# file system calls, order, format and transform are pure, and the library never prints, exits,
 # or reads the environment.
 set -eu
 ALLOCATE=$(tr -d '\n\t' <<-'END'

@@ -53,7 +53,7 @@ def digest(image):
 
 
 def sizes():
-    """Each side from 1 to 300; some equal, some far apart, none above 100:1 (see resize.h)."""
+    """Each side from 1 to 300; some equal, some far apart, none above 100:1 (see resize.c)."""
     rng = random.Random(20)
     yield from [(1, 1, 1, 1), (1, 1, 7, 5), (300, 300, 1, 1), (2, 3, 300, 299), (300, 3, 3, 300), (97, 61, 97, 30),
                 (97, 61, 30, 61), (97, 61, 97, 61), (256, 256, 128, 128), (255, 257, 254, 258)]

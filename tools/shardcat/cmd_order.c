@@ -20,7 +20,7 @@
 #define ROWS_AT_A_TIME 16384
 
 struct print_options {
-	struct order_options order; /* first: see order_options.h */
+	struct order_options order; /* first: see order_options.c */
 	const char *path, *token, *select;
 	uint64_t epoch, rank, world, batch;
 	int tail; /* enum shard_tail */

@@ -21,7 +21,7 @@
 #define RING_BYTES    (UINT64_C(256) << 20) /* of all loaders together, with the default batch */
 
 struct prove_options {
-	struct order_options order; /* first: see order_options.h */
+	struct order_options order; /* first: see order_options.c */
 	const char *path, *worlds, *select, *mix;
 	uint64_t batch, epochs, threads;
 	int tail; /* enum shard_tail */

@@ -27,7 +27,7 @@
 #define VARIANCE_LIMIT	 1.1   /* above it there is a warning */
 
 struct report_options {
-	struct order_options order; /* first: see order_options.h */
+	struct order_options order; /* first: see order_options.c */
 	const char *path, *field, *mix, *select;
 	uint64_t batch, epochs;
 };

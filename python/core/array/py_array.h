@@ -116,7 +116,7 @@ struct promise {
 	const char *data[SHARD_GROUPS_MAX];			  /* NULL: not yet */
 	PyObject *owner[SHARD_GROUPS_MAX];
 };
-extern PyTypeObject *array_type; /* set by array_init() of py_array_type.h */
+extern PyTypeObject *array_type; /* set by array_init() of py_array_type.c */
 
 /* The array takes a reference to its owner.  NULL with an exception set if there is no memory. */
 struct array *array_new(PyObject *owner, int field, const struct view *v);

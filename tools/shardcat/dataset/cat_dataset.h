@@ -270,7 +270,7 @@ size_t npy_header(const struct tensor *tensor, char out[NPY_HEADER_BYTES]);
 
 /*
  * Describe the tensor as an image that png_write() takes: u8, hwc or chw with 1 or 3 channels, or a
- * plane without layout.  Samples of floating point must become u8 before that: picture.h.
+ * plane without layout.  Samples of floating point must become u8 before that: picture.c.
  * EXIT_DONE, or prints why it is no image.
  */
 int tensor_image(const struct tensor *tensor, struct png_image *out);

@@ -3,7 +3,7 @@
  * census.c - sums of every field, records of every class, and copies, of a whole dataset or shard
  *
  * Records are read in their order, some MiB at a time; what is kept does not grow with them, see
- * repeats.h.
+ * repeats.c.
  */
 #include "tools/shardcat/dataset/cat_dataset.h"
 

@@ -325,7 +325,7 @@ enum boxes_format {
 	BOXES_XYXY,   /* left, top, right, bottom */
 	BOXES_XYWH,   /* left, top, width, height */
 	BOXES_CXCYWH, /* the middle, width, height */
-	BOXES_YOLO,   /* the same as parts of the image, in lines of text; parse/yolo.h */
+	BOXES_YOLO,   /* the same as parts of the image, in lines of text; parse/yolo.c */
 };
 
 /*
@@ -819,7 +819,7 @@ static inline bool jpeg_segment_next(const uint8_t *file, size_t size, size_t *a
 /*
  * mask.c - from a decoded mask to the bytes of a record, transformed like its image
  *
- * The pixels that the image's resize, crop and padding (transform_image.h) leave are chosen, not
+ * The pixels that the image's resize, crop and padding (transform_image.c) leave are chosen, not
  * computed: Pillow's Image.resize(size, NEAREST) and the crop, bit for bit, so that no value
  * appears that the file does not have.  That is what torch calls "nearest-exact": its plain
  * "nearest" takes the pixel's corner instead of its middle.  Padding is `fill`.
@@ -846,7 +846,7 @@ void mask_fill(const struct transform_options *opt, uint32_t sample_bytes, uint3
 
 /*
  * Takes a mask from decoder_mask() or decoder_coded_mask() and makes it one record at `dst`, which
- * is complete when that returns well.  One mask at a time.  `orientation`: 1 to 8, see exif.h.
+ * is complete when that returns well.  One mask at a time.  `orientation`: 1 to 8, see exif.c.
  */
 const struct image_sink *mask_sink(struct mask *m, uint32_t orientation, uint8_t *dst);
 
@@ -1039,7 +1039,7 @@ extern const struct resize_passes resize_passes_portable;
 /*
  * resize_wide.c
  *
- * The same job as resize.h has, of RGB with 16 bits a sample, in the order of bytes of this
+ * The same job as resize.c has, of RGB with 16 bits a sample, in the order of bytes of this
  * machine.  Pillow has gray of that kind only: each channel is what Pillow makes of it.
  *
  * A sum of cubic or Lanczos weights may be above 65535.  Pillow 13 gives 65535.  Before, it clipped
@@ -1136,7 +1136,7 @@ struct turn {
 	uint32_t pixel_bytes;		       /* IMAGE_CHANNELS or IMAGE_WIDE_BYTES */
 };
 
-/* For an image with this orientation, 2 to 8: exif.h; with 16 bits a sample if `wide`. */
+/* For an image with this orientation, 2 to 8: exif.c; with 16 bits a sample if `wide`. */
 const struct image_sink *turn_sink(struct turn *t, uint32_t orientation, bool wide, const struct image_sink *to);
 
 /* All rows were given: hand the image on.  False if memory ran out there. */

@@ -4,7 +4,7 @@
  *
  * Across and then down, or the other way round.  Each pass rounds and clips to 8 bits, and a pass
  * whose size does not change is skipped: both are part of the reference's result, not a shortcut.
- * Weights come from resize_taps.c, sums from resize_passes.h.
+ * Weights come from resize_taps.c, sums from struct resize_passes.
  *
  * The two passes take turns, with few rows between them, whatever the height of the image: so these
  * stay in the nearest cache.  Across first, eight rows go across, then comes each row of the result

@@ -333,7 +333,7 @@ void claim_release(struct claim *c, const char *path, bool failed);
 /*
  * claims.c
  *
- * Each shard is claimed by a file in .shardpack: claim.h.  A worker begins at its own place, goes
+ * Each shard is claimed by a file in .shardpack: claim.c.  A worker begins at its own place, goes
  * around once, and claims what is missing and not claimed.  When it has come around it waits for
  * the others, and takes over what they leave.
  */
@@ -447,7 +447,7 @@ void file_field_convert(const struct shard_schema *schema, uint32_t field, const
  *   receipt 5
  *   shard 5 bytes 8200192 time 1764000000123456789 records 54 misses 1 read-back yes
  *     root 3d1c... sha256 9a41...              on the same line
- *   fit 54 2 0 120 3 1                         the numbers of fit_count.h; of images alone
+ *   fit 54 2 0 120 3 1                         the numbers of fit_count.c; of images alone
  *   dropped 2 301 0 0 1 317 0 0 0 0            likewise; of each a count and the first ordinal
  *   field 0 54 2 17 1 6                        those of a field, by its number in the recipe
  *   not-finite 2:5:0 3:0:1                     field, values that are NaN, and that are infinite
@@ -804,7 +804,7 @@ int known_bad_judge(const struct job *job, bool *told);
  *   OUT/.shardpack/exif       there if --exif was typed; for `shardpack build`
  *   OUT/.shardpack/decoders   of images: the libraries of the process that made the plan
  *   OUT/.shardpack/receipts-00000 ...
- *   OUT/.shardpack/claim-00000 ...  which process builds a shard; claims.h
+ *   OUT/.shardpack/claim-00000 ...  which process builds a shard; claim.c
  *
  * Times, the two folders, and that an option was typed, are not part of the plan.  Sealing removes
  * .shardpack.  Only the files in OUT decide which work is left, so any process can continue it.
@@ -1117,7 +1117,7 @@ void record_fields_shrink(struct record_fields *f);
 /*
  * record_workers.c
  *
- * What image_workers.h is for images.  A ticket of workers.h is a block, which never spans two
+ * What image_workers.c is for images.  A ticket of workers.h is a block, which never spans two
  * ranges.
  */
 
@@ -1211,7 +1211,7 @@ int seal_run(const struct job *job);
 int seal_recount(const struct job *job);
 
 /*
- * shape_mask.c - a mask drawn from the objects that COCO describes, parse/coco_shape.h
+ * shape_mask.c - a mask drawn from the objects that COCO describes, parse/coco_shape.c
  *
  * Drawn as large as the image, then transformed as a mask of a file is.  0 is where no object lies.
  */

@@ -67,7 +67,7 @@ void rle_paint(const struct rle *r, uint64_t first, uint64_t end, uint32_t value
  * coco_shape.c
  *
  *   [[x1,y1,x2,y2,x3,y3,...],...]            outlines, whose union the object is
- *   {"counts":[...] or "text","size":[height,width]}     runs; rle.h
+ *   {"counts":[...] or "text","size":[height,width]}     runs; rle.c
  *
  * Where objects overlap, the smaller one is on top: the one with fewer pixels, the sum over its
  * outlines.  Of two of one size it is the later one.  No I/O.

@@ -8,7 +8,7 @@
  *   -                  nothing, if the field is optional
  *   640x480=0000803f   a value, of an image that must have this width and height
  *   640x480@0,7,90,5   objects of a mask: the number of a file, and of each object offset, bytes
- *                      and the mask's value there; coco_shape.h.  The size may be absent
+ *                      and the mask's value there; parse/coco_shape.c.  The size may be absent
  *
  * Each field has one such token.  Only the numbers of --columns share a token: it comes first, and
  * has them in the order of the columns.

@@ -57,7 +57,7 @@ enum field_turn {
 enum field_pick {
 	PICK_UNSAID,
 	PICK_FIRST,
-	PICK_EACH, /* an input for each of them: the plan has one text, text_each.h */
+	PICK_EACH, /* an input for each of them: the plan has one text, text_each.c */
 	PICK_ALL,  /* ragged u8 [count, max]: a row for each, with zeros behind its text */
 };
 
@@ -94,7 +94,7 @@ struct field_source {
 /* The largest value of a mask of that dtype; 0 is u8. */
 uint64_t field_mask_most(uint64_t dtype);
 
-/* Are the pixels of a mask looked up, or wider than a byte?  Then they are codes; mask_codes.h */
+/* Are the pixels of a mask looked up, or wider than a byte?  Then they are codes; mask_codes.c */
 bool field_is_coded(const struct shard_field *f, const struct field_source *s);
 
 /* Why a value is none of a field. */
@@ -218,7 +218,7 @@ void field_option_write(const struct shard_field *f, const struct field_source *
 /*
  * The value is a list of texts, or one: `out` gets what s->pick says, in the form of a record.
  * False, and the verdict, if it is neither, or does not fit.  With pick=each it must be one text:
- * text_each.h has taken the list apart.
+ * text_each.c has taken the list apart.
  */
 bool field_texts_take(const struct shard_field *f, const struct field_source *s, const json_t *value, uint8_t *out,
 		      size_t *out_bytes, struct field_verdict *v);
@@ -303,7 +303,7 @@ struct recipe {
 	struct transform_options transform; /* of images */
 	uint32_t exif;			    /* enum recipe_exif */
 	uint32_t accept;		    /* enum decode_accept: which damage is packed, with a field that tells */
-	uint32_t formats;		    /* of images: bits of decode_formats.h, by the names of all inputs */
+	uint32_t formats;		    /* of images: bits of decode_formats.c, by the names of all inputs */
 	struct limits limits;		    /* of images; in a plan only those that are not the default */
 	/* upper parts: of fixed records all, of images those behind the label */
 	struct shard_field field[SHARD_FIELDS_MAX];
@@ -381,7 +381,7 @@ void recipe_provenance(const struct recipe *r, const uint8_t plan_digest[32], st
  * process that holds the same plan makes the same shards, in any order.
  *
  *   shardpack-plan 1
- *   source images ... shard-records 5000      the recipe, recipe.h
+ *   source images ... shard-records 5000      the recipe, recipe.c
  *   bytes-version 3                           SHARD_BYTES_VERSION of shard_pack.h
  *   version libjpeg-turbo 2.1.5 ...           what decides pixels beside the recipe
  *   file 0 81920 00000.tar                    files that hold many inputs: number, bytes, path
@@ -410,7 +410,7 @@ void recipe_provenance(const struct recipe *r, const uint8_t plan_digest[32], st
  *   slices 1                                  bytes; dtype there
  *
  * Windows of packed documents have no slices, but streams of tokens and a line that says how they
- * are packed; token_pack.h:
+ * are packed; token_pack.c:
  *
  *   stream 0 0 10000 u16 1                    file, offset, tokens, dtype; index file or -
  *   streams 1

@@ -2,7 +2,7 @@
 /*
  * made_of.c - how the records of a shard were made, by its provenance
  *
- * * shardpack's own provenance is the recipe, line by line; recipe.h.  That of other programs must be
+ * * shardpack's own provenance is the recipe, line by line; recipe.c.  That of other programs must be
  * equal as a whole, but for what libshard has added: what was counted in the records.
  */
 #include "tools/shardpack/reuse/reuse.h"

@@ -191,7 +191,7 @@ void ignored_free(struct ignored *g);
  * image_archive.c
  *
  * Here each image is a sample: its class is its folder in the archive, or what --label-regex and
- * --labels say of its name. webdataset.h makes samples of several members.
+ * --labels say of its name. webdataset.c makes samples of several members.
  */
 
 struct labels;

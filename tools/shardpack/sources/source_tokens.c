@@ -6,7 +6,7 @@
  * what it is to predict.  So neighbours share one token, and every token but a file's first is
  * predicted once; --overlap makes them share more.  No sequence spans two files, or with
  * --documents two documents.  With --pack a record holds many documents, each whole if it can be;
- * see plan/token_pack.h.
+ * see plan/token_pack.c.
  */
 #include <inttypes.h>
 #include <stdio.h>
