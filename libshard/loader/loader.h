@@ -49,7 +49,7 @@ int before_append_find(struct before_append *out, const struct shard_dataset *ds
 		       const struct shard_selection *selection, const struct token *t, struct shard_error *err);
 
 /*
- * loader.c - the loader is a face on a feed, its copies to a GPU, and a pool
+ * loader.c - a loader: a feed, its copies to a GPU, and a pool behind the public calls
  *
  * In host memory a batch is a slot of the feed.  On a GPU it is a device slot.  Either a device
  * copy fills the device slots from the feed, or a pool does, which has a feed of its own.  The
