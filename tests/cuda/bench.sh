@@ -39,7 +39,7 @@ wanted += [name + part for name in stream for part in ("", "/cpu")]
 wanted += ["gpu/idle/" + x for x in ("0.5", "1.25", "2", "4")]
 wanted += ["gpu/beside-compute", "gpu/first-batch"]
 wanted += ["gpu/transform/" + x for x in ("f16", "f32", "f16/resized")]
-wanted += ["gpu/pool/" + x for x in ("held", "held/cpu", "held/link", "transform")]
+wanted += ["gpu/pool/" + x for x in ("held", "held/cpu", "held/link")]
 wanted += ["gpu/pool/" + x for x in ("cache", "cache/cpu", "direct", "direct/cpu")]
 targets = {line.split()[0] for line in open(sys.argv[2]) if line.startswith("gpu/")}
 assert names == wanted, names

@@ -25,7 +25,7 @@ broken() {
 	[ "${VARIANT-}" != asan ] || san=-fsanitize=address,undefined
 	# shellcheck disable=SC2046,SC2086 # words
 	$CC -std=c11 -D_GNU_SOURCE -O1 -fPIC -shared $san -I"$ROOT" -I"$ROOT/include" $(pkg-config --cflags python3) \
-		"$1/changed.c" $rest "$BUILD/libshard.a" $(pkg-config --libs liblz4) \
+		"$1/changed.c" $rest "$BUILD/base.a" "$BUILD/libshard.a" $(pkg-config --libs liblz4) \
 		$(pkg-config --silence-errors --libs liburing) -pthread -ldl -lm \
 		-o "$1/libshard/_core.abi3.so"
 	if PACKAGE=$PWD/$1 python "$ROOT/tests/python/writer.py" "$4" >"$1.out" 2>&1; then
