@@ -60,6 +60,7 @@ wds("nolabel.tar", one + [("x.jpg", one[0][1])])
 wds("noimage.tar", one + [("x.cls", b"1")])
 wds("two.tar", one + [("000000.png", one[0][1])])
 wds("twice.tar", one + one[:1])
+wds("inner.tar", one + [("000000.x.gif", one[0][1]), ("000000.x.jpg", one[0][1])])
 wds("many.tar", one + [("000000.%d" % k, b"") for k in range(1000)])
 odd = bytearray(tarfile.TarInfo("c/x.jpg").tobuf(tarfile.USTAR_FORMAT))
 odd[156:157] = b"M"
@@ -172,6 +173,10 @@ run 0 "$PACK" images a.tar b.tar -o numbered "${ARGS[@]}" --order source --class
 same_as_ref numbered c
 run 0 "$PACK" images i2d -o i2d.ds "${ARGS[@]}" --order source --label-key n -q
 same_as_ref i2d.ds c
+
+# Only a suffix that is an ending of images makes an image, however short another one is.
+run 0 "$PACK" images inner.tar -o inner "${ARGS[@]}"
+said "shardpack: 4 other files in the source: ignored (.gif 1, .jpg 1, .json 1, .txt 1)"
 
 # ---- tars of class folders, as GNU tar makes them, in its formats ----
 

@@ -12,9 +12,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	for (int rules = EXIF_RULES_PILLOW_12; rules <= EXIF_RULES_PILLOW_13; rules++) {
 		uint32_t stated = 99, again = 98;
 
-		must(exif_stated(data, size, (enum exif_rules)rules, &stated), "out of memory");
+		must(image_stated(data, size, (enum exif_rules)rules, &stated), "out of memory");
 		must(stated <= 8, "an orientation above 8");
-		must(exif_stated(data, size, (enum exif_rules)rules, &again) && again == stated, "another answer");
+		must(image_stated(data, size, (enum exif_rules)rules, &again) && again == stated, "another answer");
 	}
 	return 0;
 }

@@ -44,7 +44,7 @@ static void print_record(struct decoder *d, const uint8_t *bytes, size_t size, c
 	uint32_t orientation = 0;
 	struct decode_verdict v;
 
-	if (job->exif && !exif_stated(bytes, size, EXIF_RULES_PILLOW_13, &orientation))
+	if (job->exif && !image_stated(bytes, size, EXIF_RULES_PILLOW_13, &orientation))
 		must(NULL, "out of memory");
 	if (decoder_mask(d, bytes, size, mask_sink(m, orientation ? orientation : 1, record), &v) == DECODE_OK) {
 		printf("ok %" PRIu32 " %" PRIu32 "\n", job->opt.crop, job->opt.crop);

@@ -78,7 +78,7 @@ static void run_job(struct decoder *d, const char *path, const struct transform_
 	enum exif_rules rules = opt->pixels == RESIZE_PILLOW_13 ? EXIF_RULES_PILLOW_13 : EXIF_RULES_PILLOW_12;
 	uint32_t orientation = 0, pixel_bytes = opt->wide ? IMAGE_WIDE_BYTES : IMAGE_CHANNELS;
 
-	if (upright && !decode_stated(bytes, size, rules, &orientation))
+	if (upright && !image_stated(bytes, size, rules, &orientation))
 		must(NULL, "out of memory");
 	if (!opt->crop) {
 		struct kept k = {.want = KEPT_WHOLE, .channels = pixel_bytes};

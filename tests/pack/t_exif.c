@@ -131,7 +131,7 @@ static uint32_t stated(const uint8_t *file, size_t size)
 {
 	uint32_t orientation = 99;
 
-	CHECK(exif_stated(file, size, EXIF_RULES_PILLOW_13, &orientation));
+	CHECK(image_stated(file, size, EXIF_RULES_PILLOW_13, &orientation));
 	return orientation;
 }
 
@@ -167,7 +167,7 @@ TEST(damaged_files_have_an_orientation)
 			for (int k = 0; k < 8; k += 2)
 				file[8 + noise[k] % (size - 8)] = noise[k + 1];
 			STORY("%s, round %llu", samples[i].name, (unsigned long long)round);
-			CHECK(exif_stated(file, size, round % 2 ? EXIF_RULES_PILLOW_12 : EXIF_RULES_PILLOW_13, &got));
+			CHECK(image_stated(file, size, round % 2 ? EXIF_RULES_PILLOW_12 : EXIF_RULES_PILLOW_13, &got));
 			CHECK(got <= 8);
 			free(file);
 		}
@@ -273,8 +273,8 @@ TEST(rules_of_two_pillows)
 				      "\x12\x01\x03\0\x01\0\0\0\x06\0\0";
 	uint32_t first, last;
 
-	CHECK(exif_stated(file, sizeof(file), EXIF_RULES_PILLOW_13, &first));
-	CHECK(exif_stated(file, sizeof(file), EXIF_RULES_PILLOW_12, &last));
+	CHECK(image_stated(file, sizeof(file), EXIF_RULES_PILLOW_13, &first));
+	CHECK(image_stated(file, sizeof(file), EXIF_RULES_PILLOW_12, &last));
 	CHECK_EQ(first, 3);
 	CHECK_EQ(last, 6);
 }

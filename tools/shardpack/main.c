@@ -4,7 +4,6 @@
  */
 #include <stdio.h>
 
-#include "tools/shardpack/images/decode_versions.h"
 #include "tools/shardpack/images/images.h"
 #include "tools/shardpack/plan/plan.h"
 #include "tools/shardpack/scan/pack_options.h"
@@ -15,10 +14,9 @@ static void print_version(FILE *out)
 {
 	fprintf(out, "shardpack %d.%d.%d\n", SHARD_VERSION_MAJOR, SHARD_VERSION_MINOR, SHARD_VERSION_PATCH);
 	fprintf(out, "libshard %s: %s\n", shard_version(), shard_version_details());
-	fprintf(out, "%s, %s, %s", decoder_jpeg_version(), decoder_png_version(), decoder_webp_version());
-	for (const struct decode_format_name *f = decode_format_names; f->bit; f++)
-		if (f->version())
-			fprintf(out, ", %s", f->version());
+	for (const struct image_format *f = image_formats; f->name; f++)
+		if (f->version && f->version())
+			fprintf(out, "%s%s", f == image_formats ? "" : ", ", f->version());
 	putc('\n', out);
 }
 

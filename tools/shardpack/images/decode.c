@@ -2,8 +2,7 @@
 /*
  * decode.c - which decoder
  *
- * Looks at the first bytes, never at a name.  Formats that people do have in their folders
- * but that are not read here are known well enough to be called by their names.
+ * Looks at the first bytes, never at a name.
  */
 #include "tools/shardpack/images/images.h"
 
@@ -57,57 +56,6 @@ void decoder_close(struct decoder *d)
 
 #define KEPT_BYTES ((size_t)8 << 20) /* of pixels, from image to image; more than any strip of rows needs */
 
-/* A format's first bytes; `?` in the pattern is any byte. */
-struct magic {
-	const char *pattern;
-	uint8_t length;
-	const char *tag, *name; /* tag: the first bytes as text, where people know them */
-	bool images_only;	/* no mask is read from it */
-	const char *narrow;	/* NULL if it is read with 16 bits a sample; or with how many it is read */
-	enum decode_status (*run)(struct decoder *d, const uint8_t *bytes, size_t size, struct image *out,
-				  struct decode_verdict *v);
-	bool (*is)(const uint8_t *bytes, size_t size); /* NULL, or what else must be true of the file */
-};
-
-#define MAGIC(s) s, sizeof(s) - 1
-
-static const struct magic magics[] = {
-	{MAGIC("\xff\xd8\xff"), NULL, "JPEG", false, "8 bits a sample", jpeg_run, NULL},
-	{MAGIC("\x89PNG\r\n\x1a\n"), NULL, "PNG", false, NULL, png_run, NULL},
-	{MAGIC("RIFF????WEBP"), NULL, "WebP", false, "8 bits a sample", webp_run, NULL},
-	{MAGIC("GIF8"), "GIF8", "GIF", true, "8 bits a sample", gif_run, NULL},
-	{MAGIC("BM????\0\0\0\0"), NULL, "BMP", false, "8 bits a sample", bmp_run, NULL},
-	{MAGIC("II*\0"), "II", "TIFF", true, NULL, tiff_run, NULL},
-	{MAGIC("MM\0*"), "MM", "TIFF", true, NULL, tiff_run, NULL},
-	{MAGIC("II+\0"), "II", "BigTIFF", false, NULL, NULL, NULL},
-	{MAGIC("MM\0+"), "MM", "BigTIFF", false, NULL, NULL, NULL},
-	{MAGIC("P1\n"), "P1", "PBM", false, NULL, NULL, NULL},
-	{MAGIC("P2\n"), "P2", "PGM", false, NULL, NULL, NULL},
-	{MAGIC("P3\n"), "P3", "PPM", false, NULL, NULL, NULL},
-	{MAGIC("P4\n"), "P4", "PBM", false, NULL, NULL, NULL},
-	{MAGIC("P5\n"), NULL, "PGM", false, "samples that are read as 8 bits", ppm_run, NULL},
-	{MAGIC("P5 "), NULL, "PGM", false, "samples that are read as 8 bits", ppm_run, NULL},
-	{MAGIC("P6\n"), NULL, "PPM", false, "samples that are read as 8 bits", ppm_run, NULL},
-	{MAGIC("P6 "), NULL, "PPM", false, "samples that are read as 8 bits", ppm_run, NULL},
-	{MAGIC("P7\n"), "P7", "PAM", false, NULL, NULL, NULL},
-	{MAGIC("????ftyp"), "ftyp", "AVIF", true, "at most 12 bits a sample", avif_run, heif_is_avif},
-	{MAGIC("????ftyphei"), NULL, "HEIF", false, NULL, NULL, NULL},
-	{MAGIC("????ftypmif1"), NULL, "HEIF", false, NULL, NULL, NULL},
-	{MAGIC("\xff\x0a"), NULL, "JPEG XL", false, NULL, NULL, NULL},
-	{MAGIC("\0\0\0\x0cJXL \r\n\x87\n"), NULL, "JPEG XL", false, NULL, NULL, NULL},
-	{MAGIC("\0\0\0\x0cjP  \r\n\x87\n"), NULL, "JPEG 2000", false, NULL, NULL, NULL},
-};
-
-static bool starts_with(const uint8_t *bytes, size_t size, const struct magic *m)
-{
-	if (size < m->length)
-		return false;
-	for (size_t i = 0; i < m->length; i++)
-		if (m->pattern[i] != '?' && (uint8_t)m->pattern[i] != bytes[i])
-			return false;
-	return !m->is || m->is(bytes, size);
-}
-
 #define HEX_BYTES 16 /* enough for every magic */
 
 /* The first bytes as hex, for a message. */
@@ -119,7 +67,7 @@ static const char *first_bytes(const uint8_t *bytes, size_t count, char text[3 *
 }
 
 /* So many are shown beside a tag. */
-static size_t tag_bytes(const struct magic *m)
+static size_t tag_bytes(const struct image_magic *m)
 {
 	return m->pattern[0] == '?' ? m->length : strlen(m->tag);
 }
@@ -127,8 +75,10 @@ static size_t tag_bytes(const struct magic *m)
 static enum decode_status run(struct decoder *d, const void *bytes, size_t size, uint32_t channels, struct image *out,
 			      struct decode_verdict *v)
 {
+	const struct image_magic *magic = NULL;
 	const char *instead = channels == 1 ? "PNG" : "JPEG or PNG";
-	char hex[3 * HEX_BYTES + 1];
+	char hex[3 * HEX_BYTES + 1], list[IMAGE_LIST_CHARS];
+	const struct image_format *f = image_format_in(bytes, size, &magic);
 
 	d->channels = channels;
 	d->pixel_bytes = d->codes ? MASK_PIXEL_BYTES : d->wide ? IMAGE_WIDE_BYTES : channels;
@@ -138,36 +88,33 @@ static enum decode_status run(struct decoder *d, const void *bytes, size_t size,
 	v->dropped = 0;
 	if (!size)
 		return decode_bad(v, SHARD_MISS_EMPTY, "is empty (0 bytes)");
-	for (size_t i = 0; i < sizeof(magics) / sizeof(magics[0]); i++) {
-		const struct magic *m = &magics[i];
-
-		if (!starts_with(bytes, size, m))
-			continue;
-		if (m->run && d->wide && m->narrow)
-			return decode_not_wide(v, m->name, m->narrow);
-		if (m->run && !(m->images_only && channels == 1))
-			return m->run(d, bytes, size, out, v);
-		if (m->run)
-			return decode_bad(v, SHARD_MISS_UNSUPPORTED,
-					  "starts with %s (%s): a mask is not read from %s %s, "
-					  "convert it to PNG",
-					  first_bytes(bytes, tag_bytes(m), hex), m->tag, m->name[0] == 'A' ? "an" : "a",
-					  m->name);
-		if (m->tag)
-			return decode_bad(v, SHARD_MISS_UNSUPPORTED,
-					  "starts with %s (%s): %s is not supported, convert it to %s",
-					  first_bytes(bytes, tag_bytes(m), hex), m->tag, m->name, instead);
-		return decode_bad(v, SHARD_MISS_UNSUPPORTED, "starts with %s: %s is not supported, convert it to %s",
-				  first_bytes(bytes, m->length, hex), m->name, instead);
+	if (f && f->run) {
+		if (d->wide && f->bits)
+			return decode_not_wide(v, f->name, f->bits);
+		if (channels != 1 || !f->no_mask)
+			return f->run(d, bytes, size, out, v);
+		if (*f->no_mask)
+			return decode_bad(v, SHARD_MISS_UNSUPPORTED, "%s", f->no_mask);
+		return decode_bad(v, SHARD_MISS_UNSUPPORTED,
+				  "starts with %s (%s): a mask is not read from %s %s, convert it to PNG",
+				  first_bytes(bytes, tag_bytes(magic), hex), magic->tag, image_format_article(f),
+				  f->name);
 	}
+	if (f && magic->tag)
+		return decode_bad(v, SHARD_MISS_UNSUPPORTED,
+				  "starts with %s (%s): %s is not supported, convert it to %s",
+				  first_bytes(bytes, tag_bytes(magic), hex), magic->tag, f->name, instead);
+	if (f)
+		return decode_bad(v, SHARD_MISS_UNSUPPORTED, "starts with %s: %s is not supported, convert it to %s",
+				  first_bytes(bytes, magic->length, hex), f->name, instead);
 	if (size >= 4 && !memcmp(bytes, "\0\5\26\7", 4))
 		return decode_bad(v, SHARD_MISS_NOT_AN_IMAGE,
 				  "is AppleDouble: what macOS keeps beside a file, not an image; remove all such "
 				  "files: find SRC -name '._*' -delete");
-	return decode_bad(v, SHARD_MISS_NOT_AN_IMAGE, "starts with %s: not %s",
+	return decode_bad(v, SHARD_MISS_NOT_AN_IMAGE, "starts with %s: not %s (%s)",
 			  first_bytes(bytes, size < HEX_BYTES ? size : HEX_BYTES, hex),
-			  channels == 1 ? "a mask (PNG, BMP, PGM)"
-					: "an image (JPEG, PNG, WebP, GIF, TIFF, AVIF, BMP, PPM)");
+			  channels == 1 ? "a mask" : "an image",
+			  image_format_list(channels == 1 ? HOLDS_MASKS : HOLDS_IMAGES, list));
 }
 
 #define BESIDE_BYTES ((size_t)16 << 20) /* more than a decoder holds beside the file and what it claims */

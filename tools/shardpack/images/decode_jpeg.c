@@ -406,8 +406,6 @@ enum decode_status jpeg_run(struct decoder *d, const uint8_t *bytes, size_t size
 	struct jpeg j = {.d = d, .v = v, .status = DECODE_OK};
 
 	(void)out; /* rows go to the sink as they are made */
-	if (d->channels == 1)
-		return decode_bad(v, SHARD_MISS_UNSUPPORTED, "JPEG is lossy and keeps no values: save the mask as PNG");
 	j.cinfo.err = jpeg_std_error(&j.errors);
 	j.cinfo.client_data = &j;
 	j.errors.error_exit = on_error;
@@ -417,4 +415,16 @@ enum decode_status jpeg_run(struct decoder *d, const uint8_t *bytes, size_t size
 	decompress_guarded(&j, bytes, size);
 	jpeg_destroy_decompress(&j.cinfo);
 	return j.status;
+}
+
+#define TEXT(x)	   #x
+#define TEXT_OF(x) TEXT(x)
+
+const char *decoder_jpeg_version(void)
+{
+#ifdef LIBJPEG_TURBO_VERSION
+	return "libjpeg-turbo " TEXT_OF(LIBJPEG_TURBO_VERSION);
+#else
+	return "libjpeg " TEXT_OF(JPEG_LIB_VERSION);
+#endif
 }

@@ -443,3 +443,8 @@ enum decode_status png_run(struct decoder *d, const uint8_t *bytes, size_t size,
 	png_destroy_read_struct(&p.png, &p.info, NULL);
 	return p.status;
 }
+
+const char *decoder_png_version(void)
+{
+	return "libpng " PNG_LIBPNG_VER_STRING;
+}

@@ -162,12 +162,19 @@ enum decode_status webp_run(struct decoder *d, const uint8_t *bytes, size_t size
 	WebPDecoderConfig config;
 	enum decode_status rc;
 
-	if (d->channels == 1)
-		return decode_bad(v, SHARD_MISS_UNSUPPORTED, "WebP has colours and no values: save the mask as PNG");
 	if (said > size)
 		return decode_bad(v, SHARD_MISS_TRUNCATED, "WebP data ends early: has %zu bytes of %" PRIu64, size,
 				  said);
 	note_profile(bytes, s.size, v);
 	rc = find_still(d, &config, &s, v);
 	return rc == DECODE_OK ? decode_still(d, &config, &s, out, v) : rc;
+}
+
+const char *decoder_webp_version(void)
+{
+	static char text[32]; /* every thread writes the same */
+	int version = WebPGetDecoderVersion();
+
+	snprintf(text, sizeof(text), "libwebp %d.%d.%d", version >> 16, version >> 8 & 255, version & 255);
+	return text;
 }

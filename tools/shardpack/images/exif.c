@@ -22,11 +22,11 @@ struct bytes {
 	size_t count;
 };
 
-/* What a file says in either place. */
-struct said {
-	struct exif_tiff exif;
-	struct xmp xmp;
-};
+/* What a file says in either place; XMP counts if EXIF data has no entry. */
+static uint32_t orientation_in(const struct exif_tiff *exif, const struct xmp *xmp)
+{
+	return exif->said == EXIF_SAYS_NOTHING ? xmp->orientation : exif->orientation;
+}
 
 static bool starts_with(struct bytes b, const char *what, size_t bytes)
 {
@@ -83,22 +83,26 @@ static bool join_exif(struct bytes file, size_t size, enum exif_rules rules, str
 	return true;
 }
 
-static bool read_jpeg(struct bytes file, enum exif_rules rules, struct said *out)
+bool jpeg_stated(const uint8_t *bytes, size_t size, enum exif_rules rules, uint32_t *stated)
 {
-	struct bytes segment, exif = {NULL, 0};
+	struct bytes file = {bytes, size}, segment, exif = {NULL, 0};
 	size_t at = JPEG_SEGMENTS_AT, exif_bytes = 0;
+	struct xmp xmp = {.is_empty = true};
+	struct exif_tiff said;
 
 	while (next_app1(file, &at, &segment)) {
 		if (starts_with(segment, JPEG_EXIF, JPEG_EXIF_BYTES)) {
 			exif_bytes += segment.count;
 			exif = segment;
 		} else if (starts_with(segment, JPEG_XMP, sizeof(JPEG_XMP))) {
-			out->xmp = xmp_read(segment.at + sizeof(JPEG_XMP), segment.count - sizeof(JPEG_XMP));
+			xmp = xmp_read(segment.at + sizeof(JPEG_XMP), segment.count - sizeof(JPEG_XMP));
 		}
 	}
-	if (exif_bytes > exif.count)
-		return join_exif(file, exif_bytes, rules, &out->exif);
-	out->exif = read_exif(exif, 2, rules);
+	if (exif_bytes <= exif.count)
+		said = read_exif(exif, 2, rules);
+	else if (!join_exif(file, exif_bytes, rules, &said))
+		return false;
+	*stated = orientation_in(&said, &xmp);
 	return true;
 }
 
@@ -174,13 +178,13 @@ static bool read_png_text(const struct png_chunk *chunk, enum exif_rules rules, 
 }
 
 /* Anywhere in the file; the last of each kind counts. */
-static bool read_png(struct bytes file, enum exif_rules rules, struct said *out)
+bool png_stated(const uint8_t *bytes, size_t size, enum exif_rules rules, uint32_t *stated)
 {
 	struct png_said said = {.characters = {.is_empty = true}, .xmp = {.is_empty = true}};
 	size_t at = PNG_MAGIC_BYTES;
 	struct png_chunk chunk;
 
-	while (png_chunk_next(file.at, file.count, &at, &chunk) && !png_chunk_is(&chunk, "IEND"))
+	while (png_chunk_next(bytes, size, &at, &chunk) && !png_chunk_is(&chunk, "IEND"))
 		if (png_chunk_is(&chunk, "eXIf")) {
 			said.exif = read_exif((struct bytes){chunk.data, chunk.bytes}, 1, rules);
 			said.has_exif = true;
@@ -193,8 +197,8 @@ static bool read_png(struct bytes file, enum exif_rules rules, struct said *out)
 			if (!read_png_text(&chunk, rules, &said))
 				return false;
 		}
-	out->exif = said.has_exif ? said.exif : said.raw;
-	out->xmp = said.characters.is_empty ? said.xmp : said.characters;
+	*stated = orientation_in(said.has_exif ? &said.exif : &said.raw,
+				 said.characters.is_empty ? &said.xmp : &said.characters);
 	return true;
 }
 
@@ -218,32 +222,42 @@ static struct bytes find_in_webp(struct bytes file, const char *name)
 }
 
 /* Only an extended file has them, and says so. */
-static void read_webp(struct bytes file, enum exif_rules rules, struct said *out)
+bool webp_stated(const uint8_t *bytes, size_t size, enum exif_rules rules, uint32_t *stated)
 {
-	const uint8_t *head = file.at + 4;
+	struct exif_tiff exif = {.said = EXIF_SAYS_NOTHING};
+	struct xmp xmp = {.is_empty = true};
+	struct bytes file = {bytes, size};
+	const uint8_t *head = bytes + 4;
 	uint64_t riff_bytes = 8 + (uint64_t)(head[0] | head[1] << 8 | head[2] << 16 | (uint64_t)head[3] << 24);
 	struct bytes found;
 
 	if (riff_bytes < file.count) /* what follows is not the image's */
 		file.count = (size_t)riff_bytes;
+	*stated = 0;
 	if (!starts_with(part(file, 12, 18), "VP8X", 4))
-		return;
+		return true;
 	if (file.at[20] & 0x08) {
 		found = find_in_webp(file, "EXIF");
-		out->exif = read_exif(found, 2, rules);
+		exif = read_exif(found, 2, rules);
 	}
 	if (file.at[20] & 0x04) {
 		found = find_in_webp(file, "XMP ");
-		out->xmp = xmp_read(found.at, found.count);
+		xmp = xmp_read(found.at, found.count);
 	}
+	*stated = orientation_in(&exif, &xmp);
+	return true;
 }
 
 /* The file is a structure like that of EXIF data. */
-static void read_tiff(struct bytes file, enum exif_rules rules, struct said *out)
+bool tiff_stated(const uint8_t *bytes, size_t size, enum exif_rules rules, uint32_t *stated)
 {
-	out->exif = exif_tiff(file.at, file.count, 0, rules == EXIF_RULES_PILLOW_13);
-	if (out->exif.xmp)
-		out->xmp = xmp_read(out->exif.xmp, out->exif.xmp_bytes);
+	struct exif_tiff exif = exif_tiff(bytes, size, 0, rules == EXIF_RULES_PILLOW_13);
+	struct xmp xmp = {.is_empty = true};
+
+	if (exif.xmp)
+		xmp = xmp_read(exif.xmp, exif.xmp_bytes);
+	*stated = orientation_in(&exif, &xmp);
+	return true;
 }
 
 uint32_t exif_stated_beside(uint32_t boxes, const uint8_t *exif, size_t exif_bytes, const uint8_t *xmp,
@@ -256,27 +270,4 @@ uint32_t exif_stated_beside(uint32_t boxes, const uint8_t *exif, size_t exif_byt
 	if (said.said == EXIF_UNREADABLE)
 		return 0;
 	return said.said == EXIF_SAYS ? 1 : xmp_read(xmp, xmp_bytes).orientation;
-}
-
-bool exif_is_tiff(const uint8_t *bytes, size_t size)
-{
-	return size >= 4 && (!memcmp(bytes, "II*\0", 4) || !memcmp(bytes, "MM\0*", 4));
-}
-
-bool exif_stated(const uint8_t *bytes, size_t size, enum exif_rules rules, uint32_t *stated)
-{
-	struct said said = {.xmp = {.is_empty = true}};
-	struct bytes file = {bytes, size};
-	bool ok = true;
-
-	if (starts_with(file, "\xff\xd8\xff", 3))
-		ok = read_jpeg(file, rules, &said);
-	else if (starts_with(file, "\x89PNG\r\n\x1a\n", 8))
-		ok = read_png(file, rules, &said);
-	else if (exif_is_tiff(bytes, size))
-		read_tiff(file, rules, &said);
-	else if (size >= 12 && starts_with(file, "RIFF", 4) && !memcmp(bytes + 8, "WEBP", 4))
-		read_webp(file, rules, &said);
-	*stated = said.exif.said == EXIF_SAYS_NOTHING ? said.xmp.orientation : said.exif.orientation;
-	return ok;
 }

@@ -10,8 +10,6 @@
 
 #include "tools/shardpack/images/images.h"
 
-static const char *const image_extensions[] = {".jpg", ".jpeg", ".jfif", ".jpe",  ".png",  ".ppm",
-					       ".bmp", ".pgm",	".tif",	 ".tiff", ".webp", NULL};
 static const char *const archive_extensions[] = {".tar", ".tar.gz", ".tgz", ".tar.zst", ".tar.bz2", ".tbz2",
 						 ".tbz", ".tar.xz", ".txz", ".zip",	NULL};
 static const char *const coco_extensions[] = {".json", ".json.gz", ".json.zst", ".json.bz2", ".json.xz", NULL};
@@ -28,39 +26,18 @@ bool file_name_has_extension(const char *name, const char *extension)
 	return ends_with(name, extension) && strlen(name) > strlen(extension);
 }
 
-/* In a build that reads it. */
-static bool is_of_format(const char *name)
-{
-	uint32_t bit = decode_format_of(name, strlen(name));
-	const struct decode_format_name *f = decode_format_names;
-
-	while (f->bit && f->bit != bit)
-		f++;
-	return bit && f->version();
-}
-
 bool file_name_is_image(const char *name)
 {
-	for (const char *const *e = image_extensions; *e; e++)
-		if (ends_with(name, *e))
-			return true;
-	return is_of_format(name);
+	const struct image_format *f = image_format_of_name(name, strlen(name));
+
+	return f && image_format_is_input(f);
 }
 
 bool file_name_is_image_suffix(const char *suffix)
 {
-	char ending[8];
+	const struct image_format *f = image_format_of_suffix(suffix);
 
-	if (strlen(suffix) < sizeof(ending) - 1) {
-		ending[0] = '.';
-		strcpy(ending + 1, suffix);
-		if (is_of_format(ending))
-			return true;
-	}
-	for (const char *const *e = image_extensions; *e; e++)
-		if (!strcasecmp(suffix, *e + 1))
-			return true;
-	return false;
+	return f && image_format_is_input(f);
 }
 
 bool file_name_is_coco(const char *name)

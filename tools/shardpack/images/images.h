@@ -572,62 +572,112 @@ enum decode_status bmp_run(struct decoder *d, const uint8_t *bytes, size_t size,
 /* Where Pillows differ on damaged EXIF data, the recipe's line `pixels` chooses between them. */
 enum exif_rules { EXIF_RULES_PILLOW_12, EXIF_RULES_PILLOW_13 };
 
-/*
- * Sets *stated: 1 to 8 if the file says so, 0 if it says nothing, something else, or what cannot be
- * read, which is never a reason to refuse it.  False without memory.
- */
-bool exif_stated(const uint8_t *bytes, size_t size, enum exif_rules rules, uint32_t *stated);
+/* What image_stated() says, of a file that has the format's magic; avif_stated() is another one. */
+bool jpeg_stated(const uint8_t *bytes, size_t size, enum exif_rules rules, uint32_t *stated);
+bool png_stated(const uint8_t *bytes, size_t size, enum exif_rules rules, uint32_t *stated);
+bool webp_stated(const uint8_t *bytes, size_t size, enum exif_rules rules, uint32_t *stated);
+bool tiff_stated(const uint8_t *bytes, size_t size, enum exif_rules rules, uint32_t *stated);
 
 /*
- * The same for an AVIF.  What its boxes say, 1 to 8, is what Pillow writes into its EXIF data.  So
+ * The orientation of an AVIF.  What its boxes say, 1 to 8, is what Pillow writes into its EXIF data.  So
  * XMP counts only if the boxes say 1, and the EXIF data has no entry.
  */
 uint32_t exif_stated_beside(uint32_t boxes, const uint8_t *exif, size_t exif_bytes, const uint8_t *xmp,
 			    size_t xmp_bytes, enum exif_rules rules);
 
-/* Does it begin as a TIFF?  Pillow turns these when it reads them, asked to or not. */
-bool exif_is_tiff(const uint8_t *bytes, size_t size);
-
 /*
- * decode_formats.c
+ * formats.c
  *
- * A plan names those that its inputs have by their names, and the versions of their libraries.  A
- * file of another name that holds one is read as well, since its content decides.  The plan does
- * not know it; so the text below lies beside the plan, and a build that has another library, or
- * none, stops at such a file.
+ * What shardpack knows of image formats is in one table.  A new format is a row of it, and a file
+ * with its decoder.
  */
 
-enum decode_format { DECODE_GIF = 1, DECODE_TIFF = 2, DECODE_AVIF = 4 }; /* bits */
+#define IMAGE_MAGICS  3 /* the most that a format has, and one that ends them */
+#define IMAGE_ENDINGS 5
 
-/* One of them. */
-struct decode_format_name {
-	uint32_t bit;
-	const char *name;	      /* in a plan */
-	const char *(*version)(void); /* of its library; NULL in a build without it */
-	const char *const endings[3]; /* of names of files, with the dot, then NULL */
+/* How a file begins. */
+struct image_magic {
+	const char *pattern; /* `?` is any byte; NULL ends them */
+	uint8_t length;
+	const char *tag; /* the first bytes as text, where people know them; or NULL */
 };
 
-extern const struct decode_format_name decode_format_names[]; /* one with bit 0 ends them */
+/* Which kinds people keep in a format that is read: lists of what is read name it for these. */
+enum { HOLDS_IMAGES = 1, HOLDS_MASKS = 2 };
 
-/* The bit of the format that a name ends as, upper or lower case; 0 if it is another one. */
-uint32_t decode_format_of(const char *name, size_t bytes);
+#define NO_MASK "" /* the reason needs no words; the magics have tags */
 
-/* The bit of the format that a file begins as; 0 if it is another one. */
-uint32_t decode_format_in(const uint8_t *bytes, size_t size);
+struct image_format {
+	const char *name; /* in messages; NULL ends the table */
+	struct image_magic magic[IMAGE_MAGICS];
+	bool (*is)(const uint8_t *bytes, size_t size); /* what else must be true of the file; or NULL */
+	const char *const endings[IMAGE_ENDINGS];      /* of names of files, with the dot, then NULL */
 
-/* Which library this build has for each of them: lines such as "gif giflib 5.2.1" and "avif none". */
-void decode_formats_write(struct text *out);
+	/* NULL if the format is not read.  `bytes` have the format's magic. */
+	enum decode_status (*run)(struct decoder *d, const uint8_t *bytes, size_t size, struct image *out,
+				  struct decode_verdict *v);
+	unsigned holds;
+	const char *bits;    /* what its samples have; NULL if 16 bits a sample are read from it */
+	const char *no_mask; /* why no mask is read from it; NULL if one is, or NO_MASK */
+
+	/* exif.c; NULL: it states no orientation */
+	bool (*stated)(const uint8_t *bytes, size_t size, enum exif_rules rules, uint32_t *stated);
+	bool is_always_turned; /* Pillow turns it when it reads it, asked to or not */
+
+	/*
+	 * A plan names the formats that not every build reads, if its inputs end in their names, and
+	 * the versions of their libraries.  NULL: every build reads the format.
+	 */
+	const char *plan_name;
+	const char *(*version)(void); /* of its library, NULL in a build without it; NULL: it needs none */
+	bool is_always_input;	      /* a build without the library refuses such files, and ignores none */
+};
+
+extern const struct image_format image_formats[];
+
+/* The format that a file begins as, or NULL; `magic` may be NULL. */
+const struct image_format *image_format_in(const uint8_t *bytes, size_t size, const struct image_magic **magic);
 
 /*
- * Does such a text, of another process, have the same line for a format?  If not, its words and ours
- * are in `there` and `here`.
+ * Sets *stated: 1 to 8 if the file says so, 0 if it says nothing, something else, or what cannot be
+ * read, which is never a reason to refuse it.  False without memory.
  */
-#define DECODE_FORMAT_CHARS 100
-bool decode_format_is_same(uint32_t bit, const char *text, char there[DECODE_FORMAT_CHARS],
-			   char here[DECODE_FORMAT_CHARS]);
+bool image_stated(const uint8_t *bytes, size_t size, enum exif_rules rules, uint32_t *stated);
 
-/* exif_stated() for these as well. */
-bool decode_stated(const uint8_t *bytes, size_t size, enum exif_rules rules, uint32_t *stated);
+bool image_is_always_turned(const uint8_t *bytes, size_t size);
+
+/* The format that a name ends as, in upper or lower case, or NULL. */
+const struct image_format *image_format_of_name(const char *name, size_t bytes);
+
+/* The same for an extension without its dot: "jpg", but not "seg.jpg". */
+const struct image_format *image_format_of_suffix(const char *suffix);
+
+/* Are files whose names end so inputs, in this build? */
+bool image_format_is_input(const struct image_format *f);
+
+/* "PNG, BMP, PGM": the formats that are read and hold these kinds. */
+#define IMAGE_LIST_CHARS 100
+const char *image_format_list(unsigned holds, char out[IMAGE_LIST_CHARS]);
+
+const char *image_format_article(const struct image_format *f); /* "a" or "an" */
+
+/* The bit of a format that plans name, for a set of them; 0 if `f` is another one, or NULL. */
+uint32_t image_format_bit(const struct image_format *f);
+
+/*
+ * A file whose name does not end as its format is read as well, since its content decides.  The
+ * plan does not know it.  So these lines, such as "gif giflib 5.2.1" and "avif none", lie beside
+ * the plan, and a build that has another library, or none, stops at such a file.
+ */
+void image_formats_write(struct text *out);
+
+/*
+ * Does such a text, of another process, have the same line for a format that plans name?  If not,
+ * its words and ours are in `there` and `here`.
+ */
+#define IMAGE_LIBRARY_CHARS 100
+bool image_format_is_same(const struct image_format *f, const char *text, char there[IMAGE_LIBRARY_CHARS],
+			  char here[IMAGE_LIBRARY_CHARS]);
 
 /*
  * decode_jpeg.c - JPEG to RGB or the values of a mask
@@ -636,6 +686,7 @@ bool decode_stated(const uint8_t *bytes, size_t size, enum exif_rules rules, uin
 /* `bytes` begin with the format's magic. */
 enum decode_status jpeg_run(struct decoder *d, const uint8_t *bytes, size_t size, struct image *out,
 			    struct decode_verdict *v);
+const char *decoder_jpeg_version(void); /* "libjpeg-turbo 2.1.5" */
 
 /*
  * GIF, TIFF and AVIF to RGB, each of which a build may lack
@@ -658,10 +709,7 @@ const char *decoder_gif_version(void);	/* "giflib 5.2.1" */
 const char *decoder_tiff_version(void); /* "libtiff 4.5.0" */
 const char *decoder_avif_version(void); /* "libavif 0.11.1 with dav1d 1.0.0 and libyuv 1857" */
 
-/*
- * exif_stated() for an AVIF.  Sets *stated to 0 if it says nothing, or cannot be read.  False
- * without memory.
- */
+/* What image_stated() says. */
 bool avif_stated(const uint8_t *bytes, size_t size, enum exif_rules rules, uint32_t *stated);
 
 /*
@@ -671,6 +719,7 @@ bool avif_stated(const uint8_t *bytes, size_t size, enum exif_rules rules, uint3
 /* `bytes` begin with the format's magic. */
 enum decode_status png_run(struct decoder *d, const uint8_t *bytes, size_t size, struct image *out,
 			   struct decode_verdict *v);
+const char *decoder_png_version(void); /* "libpng 1.6.39" */
 
 /*
  * decode_ppm.c - PGM and PPM to RGB or the values of a mask
@@ -687,6 +736,7 @@ enum decode_status ppm_run(struct decoder *d, const uint8_t *bytes, size_t size,
 /* `bytes` begin with the format's magic. */
 enum decode_status webp_run(struct decoder *d, const uint8_t *bytes, size_t size, struct image *out,
 			    struct decode_verdict *v);
+const char *decoder_webp_version(void); /* "libwebp 1.2.4" */
 
 /*
  * exif_tiff.c

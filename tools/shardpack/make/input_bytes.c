@@ -147,16 +147,14 @@ bool input_bytes_read(const struct input_bytes *in, int source_fd, const struct 
 
 bool input_bytes_same_build(const struct plan *p, const uint8_t *bytes, size_t size, struct verdict *v)
 {
-	uint32_t bit = p->decoders ? decode_format_in(bytes, size) : 0;
-	char there[DECODE_FORMAT_CHARS], here[DECODE_FORMAT_CHARS];
+	const struct image_format *f = p->decoders ? image_format_in(bytes, size, NULL) : NULL;
+	char there[IMAGE_LIBRARY_CHARS], here[IMAGE_LIBRARY_CHARS];
 
-	if (!bit || decode_format_is_same(bit, p->decoders, there, here))
+	if (!f || !f->plan_name || image_format_is_same(f, p->decoders, there, here))
 		return true;
-	return verdict_set(v, OUTCOME_OTHER, 0,
-			   "is %s by its content, for which this shardpack has the library '%s', and the one that made "
-			   "the plan has '%s'; let all processes that pack this plan run the same build",
-			   bit == DECODE_GIF	? "a GIF"
-			   : bit == DECODE_TIFF ? "a TIFF"
-						: "an AVIF",
-			   here, there);
+	return verdict_set(
+		v, OUTCOME_OTHER, 0,
+		"is %s %s by its content, for which this shardpack has the library '%s', and the one that made "
+		"the plan has '%s'; let all processes that pack this plan run the same build",
+		image_format_article(f), f->name, here, there);
 }

@@ -256,7 +256,7 @@ static int publish_decoders(const struct job *job)
 	bool exists;
 	int code;
 
-	decode_formats_write(&text);
+	image_formats_write(&text);
 	code = text_failed(&text) ? fail(EXIT_IO, "out of memory")
 				  : publish(job, DECODERS, text.data, text.bytes, &exists);
 	text_free(&text);

@@ -119,7 +119,7 @@ static bool find_stated(const struct pictures *p, const uint8_t *data, uint64_t 
 			struct verdict *v)
 {
 	*stated = 0;
-	if ((!p->applies_exif && !exif_is_tiff(data, bytes)) || decode_stated(data, bytes, p->rules, stated))
+	if ((!p->applies_exif && !image_is_always_turned(data, bytes)) || image_stated(data, bytes, p->rules, stated))
 		return true;
 	return verdict_set(v, OUTCOME_STOP, 0, "out of memory while its orientation was looked for");
 }
@@ -140,9 +140,9 @@ static bool note_stated(const struct pictures *p, const uint8_t *data, uint64_t 
 			struct verdict *v)
 {
 	*stated = 0;
-	if (p->applies_exif || exif_is_tiff(data, bytes))
+	if (p->applies_exif || image_is_always_turned(data, bytes))
 		return true;
-	if (!decode_stated(data, bytes, p->rules, stated))
+	if (!image_stated(data, bytes, p->rules, stated))
 		return verdict_set(v, OUTCOME_STOP, 0, "out of memory while its orientation was looked for");
 	if (*stated > 1)
 		v->dropped |= 1u << DROPPED_ORIENTATION;

@@ -303,7 +303,7 @@ struct recipe {
 	struct transform_options transform; /* of images */
 	uint32_t exif;			    /* enum recipe_exif */
 	uint32_t accept;		    /* enum decode_accept: which damage is packed, with a field that tells */
-	uint32_t formats;		    /* of images: bits of decode_formats.c, by the names of all inputs */
+	uint32_t formats;		    /* of images: of image_format_bit(), by the names of all inputs */
 	struct limits limits;		    /* of images; in a plan only those that are not the default */
 	/* upper parts: of fixed records all, of images those behind the label */
 	struct shard_field field[SHARD_FIELDS_MAX];
@@ -474,7 +474,7 @@ struct plan {
 	uint64_t *input_at;			    /* where in the text the line begins; NULL of fixed records */
 	uint64_t input_capacity;
 	uint64_t *order; /* [ordinal] the input that stands there; NULL: the same number */
-	char *decoders;	 /* what decode_formats_write() said where it was made; NULL: that is not known */
+	char *decoders;	 /* what image_formats_write() said where it was made; NULL: that is not known */
 };
 
 /* An input as the plan names it. */

@@ -45,14 +45,14 @@ int plan_begin(struct plan *p, const struct recipe *recipe, const struct classes
 /* By the names of an input and of its further images; that of a member is the suffix in from=. */
 static void note_formats(struct recipe *r, const char *path, const char *fields)
 {
-	r->formats |= decode_format_of(path, strlen(path));
+	r->formats |= image_format_bit(image_format_of_name(path, strlen(path)));
 	for (size_t bytes; *fields; fields += bytes) {
 		bytes = strcspn(fields + 1, " ") + 1;
-		r->formats |= decode_format_of(fields, bytes);
+		r->formats |= image_format_bit(image_format_of_name(fields, bytes));
 	}
 	for (uint32_t i = 0; i < r->field_count; i++)
 		if (r->from[i].kind == FIELD_IMAGE)
-			r->formats |= decode_format_of(r->from[i].from, strlen(r->from[i].from));
+			r->formats |= image_format_bit(image_format_of_name(r->from[i].from, strlen(r->from[i].from)));
 }
 
 /* The line of an input up to its path. */

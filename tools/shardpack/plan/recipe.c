@@ -11,7 +11,6 @@
 #include <string.h>
 
 #include "shard_pack.h"
-#include "tools/shardpack/images/decode_versions.h"
 #include "tools/shardpack/images/image.h"
 #include "tools/shardpack/images/images.h"
 
@@ -83,9 +82,9 @@ static void write_transform(const struct recipe *r, struct text *out)
 	limits_write(&r->limits, out);
 	if (r->formats) {
 		text_format(out, "formats");
-		for (const struct decode_format_name *f = decode_format_names; f->bit; f++)
-			if (r->formats & f->bit)
-				text_format(out, " %s", f->name);
+		for (const struct image_format *f = image_formats; f->name; f++)
+			if (r->formats & image_format_bit(f))
+				text_format(out, " %s", f->plan_name);
 		text_add(out, "\n", 1);
 	}
 	if (r->accept != ACCEPT_NONE)
@@ -152,14 +151,9 @@ static void write_linked_version(struct text *out, const char *name)
 void recipe_write_versions(const struct recipe *r, struct text *out)
 {
 	text_format(out, "bytes-version %d\n", SHARD_BYTES_VERSION);
-	if (recipe_is_images(r)) {
-		text_format(out, "version %s\n", decoder_jpeg_version());
-		text_format(out, "version %s\n", decoder_png_version());
-		text_format(out, "version %s\n", decoder_webp_version());
-		for (const struct decode_format_name *f = decode_format_names; f->bit; f++)
-			if (r->formats & f->bit)
-				text_format(out, "version %s\n", f->version() ? f->version() : f->name);
-	}
+	for (const struct image_format *f = image_formats; f->name && recipe_is_images(r); f++)
+		if (f->version && (!f->plan_name || r->formats & image_format_bit(f)))
+			text_format(out, "version %s\n", f->version() ? f->version() : f->plan_name);
 	if (r->codec == SHARD_LZ4)
 		write_linked_version(out, "lz4");
 }

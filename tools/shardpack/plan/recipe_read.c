@@ -257,9 +257,9 @@ static bool take_formats(struct words *c, uint32_t *formats)
 
 	if (!take_line(c, "formats", &line))
 		return true;
-	for (const struct decode_format_name *f = decode_format_names; f->bit; f++)
-		if (words_is(&line, ' ', f->name))
-			*formats |= f->bit;
+	for (const struct image_format *f = image_formats; f->name; f++)
+		if (f->plan_name && words_is(&line, ' ', f->plan_name))
+			*formats |= image_format_bit(f);
 	if (*formats && words_done(&line))
 		return true;
 	*c = start;

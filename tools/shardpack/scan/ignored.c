@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tools/shardpack/images/file_name.h"
+#include "tools/shardpack/images/images.h"
 
 #define LISTED_MOST 8u
 
@@ -76,14 +76,9 @@ void ignored_sort(struct ignored *g)
 
 bool ignored_is_foreign_image(const char *ending)
 {
-	static const char *const kinds[] = {".gif", ".tif",  ".tiff", ".avif", ".heic", ".heif", ".jxl", ".jp2",
-					    ".j2k", ".jfif", ".jpe",  ".dng",  ".cr2",	".nef",	 ".arw", ".psd",
-					    ".tga", ".exr",  ".hdr",  ".dcm",  ".ico",	NULL};
+	const struct image_format *f = *ending ? image_format_of_suffix(ending + 1) : NULL;
 
-	for (const char *const *k = kinds; *k; k++)
-		if (!strcmp(ending, *k))
-			return !file_name_is_image(ending);
-	return false;
+	return f && !image_format_is_input(f);
 }
 
 void ignored_list(const struct ignored *g, struct text *out)
