@@ -7,11 +7,21 @@
  */
 #include <dlfcn.h>
 #include <errno.h>
+#include <stdbool.h>
+#include <sys/stat.h>
 #include <sys/types.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
-#define RECORD_BYTES 4800 /* loader.py; what a loader asks the system about itself is shorter */
+#define RECORD_BYTES 4800 /* loader.py */
+
+/* Files of /proc, where a loader asks the system about itself, have no size. */
+static bool is_of_a_record(int fd, size_t bytes)
+{
+	struct stat st;
+
+	return bytes >= RECORD_BYTES && !fstat(fd, &st) && st.st_size >= RECORD_BYTES;
+}
 
 static void wait_for_gate(void)
 {
@@ -24,7 +34,7 @@ ssize_t pread64(int fd, void *out, size_t bytes, off_t offset)
 	ssize_t (*real)(int, void *, size_t, off_t) =
 		(ssize_t(*)(int, void *, size_t, off_t))dlsym(RTLD_NEXT, "pread64");
 
-	if (bytes >= RECORD_BYTES)
+	if (is_of_a_record(fd, bytes))
 		wait_for_gate();
 	return real(fd, out, bytes, offset);
 }
