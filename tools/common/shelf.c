@@ -259,6 +259,8 @@ bool shelf_sort(struct shelf *shelf, void *items, uint64_t count, size_t item_by
 	size_t room = 0;
 	char *aside = NULL;
 
+	if (!count)
+		return true;
 	if (count * item_bytes > SORT_BYTES) {
 		aside = shelf_grow(shelf, NULL, &room, (size_t)(count / 2) * item_bytes);
 		if (!aside)
