@@ -55,7 +55,8 @@ foreign() { # BEAT NONCE: a claim of a process on a machine that nobody can look
 	printf 'claim 1 beat %010d works\nnonce %s host elsewhere boot 0 space 0 pid 1 start 1 job -\n' "$1" "$2"
 }
 
-# waits NAME PROGRAM SHARD...: a worker, as $pid, that waits for these shards of another machine
+# waits NAME PROGRAM SHARD...: a worker, as $pid, that waits for these shards of another machine.  It
+# begins with shard 0, so it names them in this order.
 waits() {
 	local name=$1 program=$2 shard list=""
 	shift 2
@@ -63,7 +64,7 @@ waits() {
 		foreign 0 aaaaaaaaaaaaaaaa >"ds/.shardpack/claim-$(printf %05d "$shard")"
 		list+=", $shard on elsewhere (process 1)"
 	done
-	worker "$name" "./$program" build ds --steal &
+	worker "$name" "./$program" build ds --steal --part 0/1 &
 	pid=$!
 	until_true grep -qx "shardpack: waiting for shards that others build: ${list#, }" "$name.err"
 }
