@@ -44,7 +44,8 @@ int __wrap_fstatat64(int dir, const char *path, struct stat *out, int flags)
 
 	if (names_are_numbered && !rc) {
 		out->st_nlink = 1;
-		out->st_ino += strstr(path, "/to/") != NULL;
+		if (strstr(path, "/to/"))
+			out->st_ino ^= (ino_t)1 << 40; /* a number that no other file has */
 	}
 	return rc;
 }
