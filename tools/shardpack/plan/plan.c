@@ -2,7 +2,7 @@
 /*
  * plan.c - what will be packed, read from where it lies
  *
- * The lines were written by plan_write.c or checked by plan_read.c, so this file trusts them.
+ * The lines were written or checked by plan_text.c, so this file trusts them.
  */
 #include "tools/shardpack/plan/plan.h"
 
