@@ -24,10 +24,7 @@
 #include "tools/shardpack/make/make.h"
 #include "tools/shardpack/make/space.h"
 #include "tools/shardpack/plan/plan.h"
-#include "tools/shardpack/plan/plan_write.h"
 #include "tools/shardpack/report/report.h"
-#include "tools/shardpack/scan/pack_options.h"
-#include "tools/shardpack/scan/request.h"
 #include "tools/shardpack/scan/scan.h"
 #include "tools/shardpack/sources/sources.h"
 

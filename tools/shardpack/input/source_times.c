@@ -22,7 +22,6 @@
 #include "tools/common/signals.h"
 #include "tools/shardpack/input/place.h"
 #include "tools/shardpack/input/stored.h"
-#include "tools/shardpack/plan/field_part.h"
 #include "tools/shardpack/plan/plan.h"
 
 #define MAGIC "shardpack-sources 3\n"

@@ -14,8 +14,6 @@
 #include "tools/shardpack/images/image.h"
 #include "tools/shardpack/images/images.h"
 #include "tools/shardpack/input/source_times.h"
-#include "tools/shardpack/plan/classes.h"
-#include "tools/shardpack/plan/field_part.h"
 #include "tools/shardpack/plan/plan.h"
 
 struct record_fields {

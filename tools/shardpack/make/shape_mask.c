@@ -14,7 +14,6 @@
 #include "tools/shardpack/images/images.h"
 #include "tools/shardpack/input/source_times.h"
 #include "tools/shardpack/parse/parse.h"
-#include "tools/shardpack/plan/field_part.h"
 #include "tools/shardpack/plan/plan.h"
 
 struct shape_mask {

@@ -22,8 +22,6 @@
 #include "tools/common/text.h"
 #include "tools/shardpack/images/file_name.h"
 #include "tools/shardpack/parse/json_why.h"
-#include "tools/shardpack/plan/classes.h"
-#include "tools/shardpack/plan/classes_list.h"
 
 int classes_add(struct classes *c, const char *name, size_t name_bytes, const char *where)
 {

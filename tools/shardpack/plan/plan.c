@@ -19,7 +19,6 @@
 #include "tools/common/message.h"
 #include "tools/common/shelf.h"
 #include "tools/shardpack/plan/bad_input.h"
-#include "tools/shardpack/plan/classes.h"
 
 #define INTERPOLATIONS 8 /* of plan_find_slice(), which then halves; 10^7 documents of like lengths take 6 steps */
 

@@ -9,14 +9,76 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
+#include "libshard/base/words.h"
 #include "shard.h"
 #include "shard_pack.h"
 #include "tools/common/text.h"
 #include "tools/shardpack/images/images.h"
 #include "tools/shardpack/images/limits.h"
 #include "tools/shardpack/images/mask_map.h"
-#include "tools/shardpack/plan/field_part.h"
+
+/*
+ * classes.c - the names of the classes, and which number each has
+ *
+ * The number is the place in the list: folders in byte order, or the order of a list that
+ * the user gives so that two datasets agree.
+ */
+
+#define CLASSES_MAX	     (UINT32_C(1) << 24) /* format/SHARD.md M8 */
+#define CLASS_NAME_BYTES_MAX 1024
+
+struct classes { /* start it zeroed */
+	char **name;
+	uint64_t count, capacity;
+	uint32_t *by_name; /* numbers, ordered by name; made by classes_index() */
+};
+
+/*
+ * Add a name, in the order of the numbers.  `where` is for the message if it is not fit to
+ * be a class name: not UTF-8, empty, too long.  Returns the exit code.
+ */
+int classes_add(struct classes *c, const char *name, size_t name_bytes, const char *where);
+
+/* Add the names "0" to "count - 1". */
+int classes_add_numbers(struct classes *c, uint64_t count);
+
+/* Byte order of the names becomes the order of the numbers. */
+void classes_sort(struct classes *c);
+
+/* Call once all are there.  A name that occurs twice is an error of `where`. */
+int classes_index(struct classes *c, const char *where);
+
+/* Number of a name, or -1.  Needs classes_index(). */
+int64_t classes_find(const struct classes *c, const char *name);
+
+void classes_free(struct classes *c);
+
+/*
+ * The classes of an image that may have several, as one token: "0,17,4", numbers of classes in the
+ * order of the source, none twice; or "-", none.
+ */
+
+/* Is that such a token, with numbers below `class_count`, and at most `most` of them? */
+bool class_list_is(const char *token, size_t bytes, uint64_t class_count, uint64_t most);
+
+/* Take the next class of a token that is one.  False at its end. */
+bool class_list_next(const char **at, uint32_t *class_idx);
+
+/*
+ * Add all names of a list, and index them.  `path` is a dataset's folder; or JSON, if its name ends
+ * so, which is an array of names or an object from name to number; or a file with one name on each
+ * line.  Numbers of an object must be 0 to count - 1, each once.  Says why it fails, and returns
+ * the exit code.
+ */
+int classes_from_list(struct classes *c, const char *path);
+
+/*
+ * Add a name for each line of a text; messages call it `file`.  Says why it fails, and returns the
+ * exit code.
+ */
+int classes_add_lines(struct classes *c, FILE *in, const char *file, bool skip_empty);
 
 /*
  * field.c
@@ -207,33 +269,71 @@ void field_channels_text(const double *value, char out[FIELD_CHANNELS_BYTES]);
 void field_option_write(const struct shard_field *f, const struct field_source *s, struct text *out);
 
 /*
- * field_texts.c
+ * field_part.c - where a field of one input is, as a token of the input's line in a plan
  *
- * A record has all texts of pick=all as rows of one length, with zeros behind each.  No text has a
- * zero in it.  A plan has them shorter: each text with one zero behind it, all in hex.
+ *   =68656c6c6f        its value, in hex; two characters in memory for each byte
+ *   7066,masks/a.png   a file: bytes, path in the source
+ *   1536,24,0          a part of a file of the plan: offset, bytes, number of the file
+ *   -                  nothing, if the field is optional
+ *   640x480=0000803f   a value, of an image that must have this width and height
+ *   640x480@0,7,90,5   objects of a mask: the number of a file, and of each object offset, bytes
+ *                      and the mask's value there; parse/coco_shape.c.  The size may be absent
+ *
+ * Each field has one such token.  Only the numbers of --columns share a token: it comes first, and
+ * has them in the order of the columns.
  *
  * Pure.
  */
 
+enum field_part_kind { FIELD_PART_NONE, FIELD_PART_VALUE, FIELD_PART_FILE, FIELD_PART_MEMBER, FIELD_PART_SHAPES };
+
+struct field_part {
+	enum field_part_kind kind;
+	uint64_t bytes, offset, file;
+	const char *text;	/* of a value the hex, of a file the encoded path, of objects all but the file */
+	size_t text_bytes;	/* there is no NUL */
+	uint32_t width, height; /* 0: not said */
+};
+
+struct field_shape {
+	uint64_t offset, bytes;
+	uint32_t value;
+};
+
+/* Add a token, with a blank before it. */
+void field_part_add_none(struct text *out);
+void field_part_add_value(struct text *out, const void *value, size_t bytes);
+void field_part_add_file(struct text *out, uint64_t bytes, const char *path);
+void field_part_add_member(struct text *out, uint64_t offset, uint64_t bytes, uint64_t file);
+
+/* The same with the size of the image; 0 x 0: it is not known.  Objects follow one by one. */
+void field_part_add_sized(struct text *out, uint32_t width, uint32_t height, const void *value, size_t bytes);
+void field_part_begin_shapes(struct text *out, uint32_t width, uint32_t height, uint32_t file);
+void field_part_add_shape(struct text *out, const struct field_shape *shape);
+
+/* The objects in turn, from words_of() the text of the part.  False at the end; *wrong: the rest is none. */
+bool field_part_next_shape(struct words *c, struct field_shape *out, bool *wrong);
+
+/* Are they all sound, in a file of so many bytes, and no value larger than `most`? */
+bool field_part_shapes_fit(const struct field_part *part, uint64_t file_bytes, uint64_t most);
+
 /*
- * The value is a list of texts, or one: `out` gets what s->pick says, in the form of a record.
- * False, and the verdict, if it is neither, or does not fit.  With pick=each it must be one text:
- * text_each.c has taken the list apart.
+ * Has the input nothing for a field that may have nothing?  An empty text is none, and so is a mask
+ * of no objects; but an empty list of boxes or numbers is a value.  A key of a .json cannot be
+ * judged: the plan does not say whether it is there.
  */
-bool field_texts_take(const struct shard_field *f, const struct field_source *s, const json_t *value, uint8_t *out,
-		      size_t *out_bytes, struct field_verdict *v);
+bool field_part_is_none(const struct field_part *part, const struct field_source *s);
 
-/* All texts of a record, of which `bytes` are rows, as a token of a plan with a blank before it. */
-void field_texts_add(const struct shard_field *f, const uint8_t *rows, size_t bytes, struct text *out);
+/* Read a token of `bytes` bytes.  False if it is none; what it says is not checked further. */
+bool field_part_read(const char *token, size_t bytes, struct field_part *out);
 
 /*
- * May the field have the value of this token of a plan, which is known to be hex?  Of a list that
- * is so many texts, none of them too long; of other fields so many bytes.
+ * The parts of an input's fields, one call for each field in turn.  *at begins at the first token, which
+ * plan_read.c or the scan saw to.  A number of --columns is a value, cut out of the token that they
+ * share.  False if the field has no part, as one of lengths.
  */
-bool field_texts_fit(const struct shard_field *f, const struct field_source *s, const struct field_part *part);
-
-/* From such a token to rows; `out` is zero.  Returns the bytes of the rows. */
-size_t field_texts_put(const struct shard_field *f, const struct field_part *part, uint8_t *out);
+bool field_part_next(const struct shard_field *f, const struct field_source *s, const char **at,
+		     struct field_part *out);
 
 /*
  * field_value.c
@@ -272,6 +372,35 @@ bool field_value_of_key(const struct shard_field *f, const struct field_source *
  * if it is none of these.
  */
 bool field_value_of_column(const struct shard_field *f, const char *text, uint8_t out[8]);
+
+/*
+ * field_texts.c
+ *
+ * A record has all texts of pick=all as rows of one length, with zeros behind each.  No text has a
+ * zero in it.  A plan has them shorter: each text with one zero behind it, all in hex.
+ *
+ * Pure.
+ */
+
+/*
+ * The value is a list of texts, or one: `out` gets what s->pick says, in the form of a record.
+ * False, and the verdict, if it is neither, or does not fit.  With pick=each it must be one text:
+ * text_each.c has taken the list apart.
+ */
+bool field_texts_take(const struct shard_field *f, const struct field_source *s, const json_t *value, uint8_t *out,
+		      size_t *out_bytes, struct field_verdict *v);
+
+/* All texts of a record, of which `bytes` are rows, as a token of a plan with a blank before it. */
+void field_texts_add(const struct shard_field *f, const uint8_t *rows, size_t bytes, struct text *out);
+
+/*
+ * May the field have the value of this token of a plan, which is known to be hex?  Of a list that
+ * is so many texts, none of them too long; of other fields so many bytes.
+ */
+bool field_texts_fit(const struct shard_field *f, const struct field_source *s, const struct field_part *part);
+
+/* From such a token to rows; `out` is zero.  Returns the bytes of the rows. */
+size_t field_texts_put(const struct shard_field *f, const struct field_part *part, uint8_t *out);
 
 /*
  * recipe.c
@@ -373,238 +502,6 @@ const struct shard_field *recipe_damage(const struct recipe *r, const struct sha
 
 /* What every shard carries about its making: recipe, versions, plan digest. */
 void recipe_provenance(const struct recipe *r, const uint8_t plan_digest[32], struct text *out);
-
-/*
- * plan.c - what will be packed, in which order, into which shards: decided before any work
- *
- * A plan is canonical text.  Its SHA-256 names the dataset-to-be: shards carry it, and any
- * process that holds the same plan makes the same shards, in any order.
- *
- *   shardpack-plan 1
- *   source images ... shard-records 5000      the recipe, recipe.c
- *   bytes-version 3                           SHARD_BYTES_VERSION of shard_pack.h
- *   version libjpeg-turbo 2.1.5 ...           what decides pixels beside the recipe
- *   file 0 81920 00000.tar                    files that hold many inputs: number, bytes, path
- *   unpack 1 81920 0 gzip                     one made of another: number, bytes, of which, how;
- *                                             stored.h
- *   files 2                                   (no such lines if there are none)
- *   class 0 astronaut                         percent-encoded
- *   classes 1
- *   input 0 0 24117 astronaut/001.jpg         number, class, bytes, path in the source
- *   input 1 0 24117 00000.tar/b.jpg 1 512     ... and of a part of a file, file and offset;
- *   input 2 0 24117 c.jpg =0000803f           ... and of --columns, the bytes of all their numbers;
- *   input 2 0 24117 c.jpg 812,c.png =68656c   ... and of more fields, a token each; field_part.h
- *   input 2 - 24117 c.jpg                     ... and of images without a label;
- *   input 2 0,4 24117 c.jpg                   ... and of images that may have several; classes.h
- *   input 3 0 24117 c.jpg#2                   ... and of the same file again, in another row;
- *   input 4 - 0 d.jpg !missing No%20such...   ... and of a bad one, whose class may be unknown;
- *                                             bad_input.h
- *   inputs 3
- *   shard 0 0 1                               number, first ordinal, how many
- *   shards 1
- *   end 66e2...                               SHA-256 of all before: the plan's digest
- *
- * Inputs that are fixed records have no lines of their own, but their fields have slices:
- *
- *   slice 0 0 10000 0 1 3073 30720001 u8      field, first input, how many; file, offset, stride,
- *   slices 1                                  bytes; dtype there
- *
- * Windows of packed documents have no slices, but streams of tokens and a line that says how they
- * are packed; token_pack.c:
- *
- *   stream 0 0 10000 u16 1                    file, offset, tokens, dtype; index file or -
- *   streams 1
- *   pack - 812 815 97 31 66e2...              token that ends documents or -, documents, pieces,
- *                                             windows, most pieces in one, digest of the lengths
- *
- * The field of input first + i begins at offset + i x stride.  It ends where the field is full, or
- * at offset + bytes if that comes first: then the end of a ragged field is missing.  With '>'
- * before its dtype, a slice has big-endian numbers.
- *
- * Inputs stand in source order.  Their place in pack order is their ordinal; the order is
- * the identity or shard_shuffle(seed, inputs).  The text is also what the plan lives in: beside it
- * there are 16 bytes per input, 8 per class and 48 per slice.  Text, inputs and slices are on the
- * shelf of the text, if it has one, so that a large plan lies in files and not in memory.
- */
-
-struct token_pack;
-
-#define PLAN_INPUTS_MAX	    (UINT64_C(1) << 40) /* as records of a shard; far more than fit in memory */
-#define PLAN_BYTES_MAX	    (UINT64_C(1) << 60) /* of a file or an input; sums of a few stay below 2^64 */
-#define PLAN_PATH_BYTES_MAX 4096		/* the system's own limit, with the NUL */
-
-#define PLAN_ROWS_MAX  ((UINT32_C(1) << 28) - 1) /* that have the same file */
-#define PLAN_NO_FILE   UINT32_MAX
-#define PLAN_NO_CLASS  UINT32_MAX
-#define PLAN_FILES_MAX (UINT32_C(1) << 24)
-#define PLAN_ORDER_MAX (UINT64_C(1) << 24) /* more fixed records than that are shuffled by arithmetic, not in memory */
-
-/* A file that holds inputs. */
-struct plan_file {
-	uint64_t bytes;
-	uint32_t of; /* the file that it is made of, a smaller number; PLAN_NO_FILE: it lies in the source */
-	char *path;  /* in the source; of what is made, that of the other one */
-	char *how;   /* NULL if it lies there */
-};
-
-struct plan_slice {
-	uint64_t first, count; /* inputs */
-	uint64_t offset, stride, bytes;
-	uint32_t file;
-	uint16_t field;
-	uint8_t dtype; /* in the file: that of the field, or a narrower integer */
-	uint8_t swap;  /* 1: the other byte order */
-};
-
-struct plan {
-	struct recipe recipe;
-	struct text text; /* its shelf is the plan's own */
-	uint8_t digest[32];
-	uint64_t class_count, input_count, shard_count;
-	uint64_t source_bytes;		    /* of all inputs */
-	uint64_t bad_count;		    /* of inputs that are known to be bad; bad_input.h */
-	size_t versions_at, versions_bytes; /* the lines of recipe_write_versions() in the text */
-	uint64_t *class_at;		    /* where in the text the name begins */
-	struct plan_file *file;
-	uint64_t file_count, file_capacity;
-	struct token_pack *pack;  /* NULL: no windows of packed documents */
-	struct plan_slice *slice; /* by field, then ascending */
-	uint64_t slice_count, slice_capacity;
-	uint64_t field_slice[SHARD_FIELDS_MAX + 1]; /* where the slices of a field begin */
-	uint64_t *input_at;			    /* where in the text the line begins; NULL of fixed records */
-	uint64_t input_capacity;
-	uint64_t *order; /* [ordinal] the input that stands there; NULL: the same number */
-	char *decoders;	 /* what image_formats_write() said where it was made; NULL: that is not known */
-};
-
-/* An input as the plan names it. */
-struct plan_input {
-	uint64_t input_idx;
-	uint32_t class_idx; /* PLAN_NO_CLASS: it has none, or may have several */
-	uint32_t file;	    /* PLAN_NO_FILE: it is a file of its own */
-	uint64_t offset, source_bytes;
-	uint64_t row;	     /* of those that have this file, from 1 */
-	const char *classes; /* of images that may have several labels, else NULL; classes.h */
-	/* In the plan's text; fixed records have neither. */
-	const char *encoded_path;
-	const char *parts;   /* the tokens of its fields, with blanks between, to the end of the line; field_part.h */
-	uint32_t bad_reason; /* enum shard_miss_reason; 0: nothing is known, and `parts` has tokens of fields */
-};
-
-/* All functions that may fail say why and return the exit code. */
-
-/* Add a file, or a slice of one.  `path` and `how` are copied. */
-int plan_add_file(struct plan *p, uint64_t bytes, const char *path, uint32_t of, const char *how);
-int plan_add_slice(struct plan *p, const struct plan_slice *slice);
-
-/* Room for the line of one more input.  False if there is none; the shelf knows why. */
-bool plan_grow_inputs(struct plan *p);
-
-/* EXIT_DONE if the libraries that decide pixels are those of the plan; else EXIT_MISMATCH. */
-int plan_check_versions(const struct plan *p, const char *name);
-
-/* The last step of making and of reading a plan: the order in which its inputs are packed. */
-int plan_settle_order(struct plan *p);
-
-/* Its slices are in order: find where those of each field begin, and what all files have. */
-void plan_settle_slices(struct plan *p);
-
-void plan_free(struct plan *p);
-
-/* The input with the number `input_idx` in source order. */
-void plan_input(const struct plan *p, uint64_t input_idx, struct plan_input *out);
-
-/*
- * Its name, which is the key of its record: its path in the source, decoded, and "#2" behind it if
- * it is the second row of a table that has this path.  Of a fixed record it is the path of its file
- * and its number there, as "train.bin#17"; of a window of packed documents "window#17".  Returns
- * the length.
- */
-size_t plan_input_path(const struct plan *p, const struct plan_input *in, char out[PLAN_PATH_BYTES_MAX]);
-
-/* The path alone, of an input that the plan names. */
-size_t plan_input_file(const struct plan_input *in, char out[PLAN_PATH_BYTES_MAX]);
-
-/* The sentence of an input that has a bad_reason, into `out` of BAD_INPUT_MESSAGE_BYTES. */
-void plan_bad_message(const struct plan_input *in, char *out);
-
-/* How many inputs each class has: count[class_count], of a plan that has classes. */
-void plan_count_classes(const struct plan *p, uint64_t *count);
-
-/*
- * The names of its classes, decoded, with a comma between them, into `out` of
- * PLAN_CLASS_NAMES_BYTES; a long list ends in "...".  False if it has none.
- */
-#define PLAN_CLASS_NAMES_BYTES (2 * (size_t)SHARD_KEY_BYTES_MAX)
-bool plan_class_names(const struct plan *p, const struct plan_input *in, char *out);
-
-/* The number of the input that stands at an ordinal. */
-uint64_t plan_input_at(const struct plan *p, uint64_t ordinal);
-
-/* The numbers that stand at ordinals [first, first + count).  Returns the exit code. */
-int plan_inputs_at(const struct plan *p, uint64_t first, uint64_t count, uint64_t *input_idx);
-
-/* The slice that has this input's field. */
-const struct plan_slice *plan_find_slice(const struct plan *p, uint32_t field, uint64_t input_idx);
-
-/* Do inputs have a key in the plan?  And a class? */
-bool plan_names_inputs(const struct plan *p);
-bool plan_has_labels(const struct plan *p);
-
-/* Ordinals [*first, *first + *count) make up the shard. */
-void plan_shard(const struct plan *p, uint64_t shard_idx, uint64_t *first, uint64_t *count);
-
-/* Class name, decoded, into `out` of SHARD_KEY_BYTES_MAX + 1. */
-void plan_class_name(const struct plan *p, uint64_t class_idx, char *out);
-
-/*
- * plan_read.c - read a plan from its text, and check all of it
- */
-
-struct text;
-
-/*
- * Take over `text`, which says it is a plan; `name` is for messages.  Everything is checked:
- * numbers, classes, and that paths stay below the source.  Says why it fails and returns the exit
- * code; the plan is to be freed all the same.
- */
-int plan_parse(struct plan *p, struct text *text, const char *name);
-
-/* ---- plan_slice.c ---- */
-
-struct words;
-
-/* NULL, or what is wrong with what is behind "slice".  The files and fields of the plan are there already. */
-const char *plan_slice_read(const struct plan *plan, struct words *l, struct plan_slice *s);
-
-/* A dtype as in a file, '>' before it for the other byte order.  False if the next word is not one. */
-bool plan_take_dtype(struct words *l, uint8_t *out, uint8_t *swap);
-
-/*
- * raw_schema.c
- *
- * Fields in the order of the bytes: name, dtype, and in brackets the axes, if there are any.  '>'
- * before a dtype says that the file has its bytes in big-endian order; the name '-' passes over
- * bytes.  Pure.
- */
-
-#define RAW_RECORD_BYTES_MAX (UINT64_C(1) << 40)
-
-struct raw_field {
-	char name[SHARD_NAME_BYTES]; /* "-": passed over */
-	uint32_t dtype, ndim;
-	bool swap;
-	uint64_t shape[SHARD_DIMS_MAX];
-	uint64_t offset; /* from the start of the record */
-};
-
-struct raw_schema {
-	struct raw_field field[2 * SHARD_FIELDS_MAX];
-	uint32_t field_count;
-	uint64_t record_bytes;
-};
-
-bool raw_schema_parse(const char *text, struct raw_schema *out, char *why, size_t why_bytes);
 
 /* ---- recipe_read.c ---- */
 
@@ -739,6 +636,8 @@ const struct token_stream *token_pack_find(const struct token_pack *p, uint64_t 
 /* How many pieces a document of `count` tokens has; and how long the last one of them is. */
 uint64_t token_pack_pieces(uint64_t count, uint32_t room, uint32_t *last);
 
+struct plan;
+
 /* ---- token_pack_text.c ---- */
 
 /* What a record has; tokens are of dtype u8, u16 or u32. */
@@ -751,5 +650,233 @@ void token_pack_fields(const struct token_pack *p, struct recipe *r, uint32_t dt
 void token_pack_write(const struct token_pack *p, struct text *out);
 bool token_pack_read_stream(struct token_pack *p, struct words *l, const struct plan *plan);
 bool token_pack_read(struct token_pack *p, struct words *l, const struct recipe *r);
+
+/*
+ * plan.c - what will be packed, in which order, into which shards: decided before any work
+ *
+ * A plan is canonical text.  Its SHA-256 names the dataset-to-be: shards carry it, and any
+ * process that holds the same plan makes the same shards, in any order.
+ *
+ *   shardpack-plan 1
+ *   source images ... shard-records 5000      the recipe, recipe.c
+ *   bytes-version 3                           SHARD_BYTES_VERSION of shard_pack.h
+ *   version libjpeg-turbo 2.1.5 ...           what decides pixels beside the recipe
+ *   file 0 81920 00000.tar                    files that hold many inputs: number, bytes, path
+ *   unpack 1 81920 0 gzip                     one made of another: number, bytes, of which, how;
+ *                                             stored.h
+ *   files 2                                   (no such lines if there are none)
+ *   class 0 astronaut                         percent-encoded
+ *   classes 1
+ *   input 0 0 24117 astronaut/001.jpg         number, class, bytes, path in the source
+ *   input 1 0 24117 00000.tar/b.jpg 1 512     ... and of a part of a file, file and offset;
+ *   input 2 0 24117 c.jpg =0000803f           ... and of --columns, the bytes of all their numbers;
+ *   input 2 0 24117 c.jpg 812,c.png =68656c   ... and of more fields, a token each; field_part.h
+ *   input 2 - 24117 c.jpg                     ... and of images without a label;
+ *   input 2 0,4 24117 c.jpg                   ... and of images that may have several; classes.h
+ *   input 3 0 24117 c.jpg#2                   ... and of the same file again, in another row;
+ *   input 4 - 0 d.jpg !missing No%20such...   ... and of a bad one, whose class may be unknown;
+ *                                             bad_input.h
+ *   inputs 3
+ *   shard 0 0 1                               number, first ordinal, how many
+ *   shards 1
+ *   end 66e2...                               SHA-256 of all before: the plan's digest
+ *
+ * Inputs that are fixed records have no lines of their own, but their fields have slices:
+ *
+ *   slice 0 0 10000 0 1 3073 30720001 u8      field, first input, how many; file, offset, stride,
+ *   slices 1                                  bytes; dtype there
+ *
+ * Windows of packed documents have no slices, but streams of tokens and a line that says how they
+ * are packed; token_pack.c:
+ *
+ *   stream 0 0 10000 u16 1                    file, offset, tokens, dtype; index file or -
+ *   streams 1
+ *   pack - 812 815 97 31 66e2...              token that ends documents or -, documents, pieces,
+ *                                             windows, most pieces in one, digest of the lengths
+ *
+ * The field of input first + i begins at offset + i x stride.  It ends where the field is full, or
+ * at offset + bytes if that comes first: then the end of a ragged field is missing.  With '>'
+ * before its dtype, a slice has big-endian numbers.
+ *
+ * Inputs stand in source order.  Their place in pack order is their ordinal; the order is
+ * the identity or shard_shuffle(seed, inputs).  The text is also what the plan lives in: beside it
+ * there are 16 bytes per input, 8 per class and 48 per slice.  Text, inputs and slices are on the
+ * shelf of the text, if it has one, so that a large plan lies in files and not in memory.
+ */
+
+#define PLAN_INPUTS_MAX	    (UINT64_C(1) << 40) /* as records of a shard; far more than fit in memory */
+#define PLAN_BYTES_MAX	    (UINT64_C(1) << 60) /* of a file or an input; sums of a few stay below 2^64 */
+#define PLAN_PATH_BYTES_MAX 4096		/* the system's own limit, with the NUL */
+
+#define PLAN_ROWS_MAX  ((UINT32_C(1) << 28) - 1) /* that have the same file */
+#define PLAN_NO_FILE   UINT32_MAX
+#define PLAN_NO_CLASS  UINT32_MAX
+#define PLAN_FILES_MAX (UINT32_C(1) << 24)
+#define PLAN_ORDER_MAX (UINT64_C(1) << 24) /* more fixed records than that are shuffled by arithmetic, not in memory */
+
+/* A file that holds inputs. */
+struct plan_file {
+	uint64_t bytes;
+	uint32_t of; /* the file that it is made of, a smaller number; PLAN_NO_FILE: it lies in the source */
+	char *path;  /* in the source; of what is made, that of the other one */
+	char *how;   /* NULL if it lies there */
+};
+
+struct plan_slice {
+	uint64_t first, count; /* inputs */
+	uint64_t offset, stride, bytes;
+	uint32_t file;
+	uint16_t field;
+	uint8_t dtype; /* in the file: that of the field, or a narrower integer */
+	uint8_t swap;  /* 1: the other byte order */
+};
+
+struct plan {
+	struct recipe recipe;
+	struct text text; /* its shelf is the plan's own */
+	uint8_t digest[32];
+	uint64_t class_count, input_count, shard_count;
+	uint64_t source_bytes;		    /* of all inputs */
+	uint64_t bad_count;		    /* of inputs that are known to be bad; bad_input.h */
+	size_t versions_at, versions_bytes; /* the lines of recipe_write_versions() in the text */
+	uint64_t *class_at;		    /* where in the text the name begins */
+	struct plan_file *file;
+	uint64_t file_count, file_capacity;
+	struct token_pack *pack;  /* NULL: no windows of packed documents */
+	struct plan_slice *slice; /* by field, then ascending */
+	uint64_t slice_count, slice_capacity;
+	uint64_t field_slice[SHARD_FIELDS_MAX + 1]; /* where the slices of a field begin */
+	uint64_t *input_at;			    /* where in the text the line begins; NULL of fixed records */
+	uint64_t input_capacity;
+	uint64_t *order; /* [ordinal] the input that stands there; NULL: the same number */
+	char *decoders;	 /* what image_formats_write() said where it was made; NULL: that is not known */
+};
+
+/* An input as the plan names it. */
+struct plan_input {
+	uint64_t input_idx;
+	uint32_t class_idx; /* PLAN_NO_CLASS: it has none, or may have several */
+	uint32_t file;	    /* PLAN_NO_FILE: it is a file of its own */
+	uint64_t offset, source_bytes;
+	uint64_t row;	     /* of those that have this file, from 1 */
+	const char *classes; /* of images that may have several labels, else NULL; classes.h */
+	/* In the plan's text; fixed records have neither. */
+	const char *encoded_path;
+	const char *parts;   /* the tokens of its fields, with blanks between, to the end of the line; field_part.h */
+	uint32_t bad_reason; /* enum shard_miss_reason; 0: nothing is known, and `parts` has tokens of fields */
+};
+
+/* All functions that may fail say why and return the exit code. */
+
+/* Add a file, or a slice of one.  `path` and `how` are copied. */
+int plan_add_file(struct plan *p, uint64_t bytes, const char *path, uint32_t of, const char *how);
+int plan_add_slice(struct plan *p, const struct plan_slice *slice);
+
+/* Room for the line of one more input.  False if there is none; the shelf knows why. */
+bool plan_grow_inputs(struct plan *p);
+
+/* EXIT_DONE if the libraries that decide pixels are those of the plan; else EXIT_MISMATCH. */
+int plan_check_versions(const struct plan *p, const char *name);
+
+/* The last step of making and of reading a plan: the order in which its inputs are packed. */
+int plan_settle_order(struct plan *p);
+
+/* Its slices are in order: find where those of each field begin, and what all files have. */
+void plan_settle_slices(struct plan *p);
+
+void plan_free(struct plan *p);
+
+/* The input with the number `input_idx` in source order. */
+void plan_input(const struct plan *p, uint64_t input_idx, struct plan_input *out);
+
+/*
+ * Its name, which is the key of its record: its path in the source, decoded, and "#2" behind it if
+ * it is the second row of a table that has this path.  Of a fixed record it is the path of its file
+ * and its number there, as "train.bin#17"; of a window of packed documents "window#17".  Returns
+ * the length.
+ */
+size_t plan_input_path(const struct plan *p, const struct plan_input *in, char out[PLAN_PATH_BYTES_MAX]);
+
+/* The path alone, of an input that the plan names. */
+size_t plan_input_file(const struct plan_input *in, char out[PLAN_PATH_BYTES_MAX]);
+
+/* The sentence of an input that has a bad_reason, into `out` of BAD_INPUT_MESSAGE_BYTES. */
+void plan_bad_message(const struct plan_input *in, char *out);
+
+/* How many inputs each class has: count[class_count], of a plan that has classes. */
+void plan_count_classes(const struct plan *p, uint64_t *count);
+
+/*
+ * The names of its classes, decoded, with a comma between them, into `out` of
+ * PLAN_CLASS_NAMES_BYTES; a long list ends in "...".  False if it has none.
+ */
+#define PLAN_CLASS_NAMES_BYTES (2 * (size_t)SHARD_KEY_BYTES_MAX)
+bool plan_class_names(const struct plan *p, const struct plan_input *in, char *out);
+
+/* The number of the input that stands at an ordinal. */
+uint64_t plan_input_at(const struct plan *p, uint64_t ordinal);
+
+/* The numbers that stand at ordinals [first, first + count).  Returns the exit code. */
+int plan_inputs_at(const struct plan *p, uint64_t first, uint64_t count, uint64_t *input_idx);
+
+/* The slice that has this input's field. */
+const struct plan_slice *plan_find_slice(const struct plan *p, uint32_t field, uint64_t input_idx);
+
+/* Do inputs have a key in the plan?  And a class? */
+bool plan_names_inputs(const struct plan *p);
+bool plan_has_labels(const struct plan *p);
+
+/* Ordinals [*first, *first + *count) make up the shard. */
+void plan_shard(const struct plan *p, uint64_t shard_idx, uint64_t *first, uint64_t *count);
+
+/* Class name, decoded, into `out` of SHARD_KEY_BYTES_MAX + 1. */
+void plan_class_name(const struct plan *p, uint64_t class_idx, char *out);
+
+/*
+ * plan_write.c - a plan, made line by line: begin, add every input in source order, finish
+ *
+ * Files and slices may be added before plan_begin(), which keeps them.  recipe.shard_records may
+ * be settled until plan_finish().  All functions say why they fail and return the exit code.
+ */
+
+int plan_begin(struct plan *p, const struct recipe *recipe, const struct classes *classes);
+
+/*
+ * An input that is a file of its own (PLAN_NO_FILE), or a part of a file.  `fields` has the tokens
+ * of further fields, each with a blank before it; field_part.h.  Of an input that is known to be
+ * bad it has those of bad_input.h instead, and `class_idx` may be PLAN_NO_CLASS.
+ */
+int plan_add_row(struct plan *p, uint64_t class_idx, uint64_t source_bytes, const char *path, uint64_t row,
+		 const char *fields);
+int plan_add_part(struct plan *p, uint64_t class_idx, uint64_t source_bytes, const char *path, uint32_t file,
+		  uint64_t offset, const char *fields);
+
+/* The same of images that may have several labels: `classes` is a list as in classes.h. */
+int plan_add_labelled(struct plan *p, const char *classes, uint64_t source_bytes, const char *path, uint64_t row,
+		      uint32_t file, uint64_t offset, const char *fields);
+
+/* How many records go into a shard, when all inputs are there; 0 where the user did not say. */
+int plan_settle_shard_size(struct plan *p, const struct shard_schema *s, uint64_t shard_records, uint64_t shard_bytes);
+
+int plan_finish(struct plan *p);
+
+/*
+ * plan_read.c - read a plan from its text, and check all of it
+ */
+
+/*
+ * Take over `text`, which says it is a plan; `name` is for messages.  Everything is checked:
+ * numbers, classes, and that paths stay below the source.  Says why it fails and returns the exit
+ * code; the plan is to be freed all the same.
+ */
+int plan_parse(struct plan *p, struct text *text, const char *name);
+
+/* ---- plan_slice.c ---- */
+
+/* NULL, or what is wrong with what is behind "slice".  The files and fields of the plan are there already. */
+const char *plan_slice_read(const struct plan *plan, struct words *l, struct plan_slice *s);
+
+/* A dtype as in a file, '>' before it for the other byte order.  False if the next word is not one. */
+bool plan_take_dtype(struct words *l, uint8_t *out, uint8_t *swap);
 
 #endif

@@ -24,9 +24,6 @@
 #include "tools/common/text.h"
 #include "tools/shardpack/images/images.h"
 #include "tools/shardpack/plan/bad_input.h"
-#include "tools/shardpack/plan/classes.h"
-#include "tools/shardpack/plan/field_part.h"
-#include "tools/shardpack/plan/plan_write.h"
 
 /* ---- a plan, made line by line ---- */
 

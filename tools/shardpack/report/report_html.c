@@ -19,7 +19,6 @@
 #include "tools/shardpack/make/job.h"
 #include "tools/shardpack/plan/plan.h"
 #include "tools/shardpack/report/report.h"
-#include "tools/shardpack/scan/image_list.h"
 #include "tools/shardpack/scan/scan.h"
 
 #define BAD_LISTED     500

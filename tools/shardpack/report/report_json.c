@@ -11,8 +11,6 @@
 #include "tools/shardpack/make/job.h"
 #include "tools/shardpack/plan/plan.h"
 #include "tools/shardpack/report/report.h"
-#include "tools/shardpack/scan/image_list.h"
-#include "tools/shardpack/scan/request.h"
 #include "tools/shardpack/scan/scan.h"
 
 /* Facts of one object follow each other. */

@@ -11,7 +11,6 @@
 #include "tools/shardpack/make/job.h"
 #include "tools/shardpack/plan/plan.h"
 #include "tools/shardpack/report/report.h"
-#include "tools/shardpack/scan/request.h"
 #include "tools/shardpack/scan/scan.h"
 
 static void tell_dataset(const struct report *r, struct shard_dataset *ds)

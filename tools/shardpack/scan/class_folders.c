@@ -29,12 +29,7 @@
 #include "tools/shardpack/images/file_name.h"
 #include "tools/shardpack/input/place.h"
 #include "tools/shardpack/plan/bad_input.h"
-#include "tools/shardpack/plan/classes.h"
-#include "tools/shardpack/plan/classes_list.h"
 #include "tools/shardpack/plan/plan.h"
-#include "tools/shardpack/plan/plan_write.h"
-#include "tools/shardpack/scan/pack_options.h"
-#include "tools/shardpack/scan/request.h"
 
 struct folder {
 	uint64_t path_at; /* in names */

@@ -24,11 +24,7 @@
 #include "tools/shardpack/input/stored.h"
 #include "tools/shardpack/parse/parse.h"
 #include "tools/shardpack/plan/bad_input.h"
-#include "tools/shardpack/plan/field_part.h"
 #include "tools/shardpack/plan/plan.h"
-#include "tools/shardpack/scan/image_list.h"
-#include "tools/shardpack/scan/pack_options.h"
-#include "tools/shardpack/scan/request.h"
 
 /* ---- which keys of annotations become fields ---- */
 

@@ -19,9 +19,7 @@
 #include "tools/common/signals.h"
 #include "tools/shardpack/input/stored.h"
 #include "tools/shardpack/parse/parse.h"
-#include "tools/shardpack/plan/classes.h"
 #include "tools/shardpack/plan/plan.h"
-#include "tools/shardpack/scan/request.h"
 
 static const char *const list_names[] = {
 	[COCO_IMAGES] = "images", [COCO_ANNOTATIONS] = "annotations", [COCO_CATEGORIES] = "categories"};

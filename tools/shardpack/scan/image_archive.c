@@ -31,12 +31,7 @@
 #include "tools/shardpack/parse/tar.h"
 #include "tools/shardpack/parse/zip.h"
 #include "tools/shardpack/plan/bad_input.h"
-#include "tools/shardpack/plan/classes.h"
-#include "tools/shardpack/plan/field_part.h"
 #include "tools/shardpack/plan/plan.h"
-#include "tools/shardpack/scan/image_list.h"
-#include "tools/shardpack/scan/pack_options.h"
-#include "tools/shardpack/scan/request.h"
 
 int image_archive_out_of_memory(const struct image_archive *a)
 {

@@ -26,11 +26,7 @@
 #include "tools/shardpack/images/file_name.h"
 #include "tools/shardpack/input/place.h"
 #include "tools/shardpack/plan/bad_input.h"
-#include "tools/shardpack/plan/classes.h"
-#include "tools/shardpack/plan/field_part.h"
 #include "tools/shardpack/plan/plan.h"
-#include "tools/shardpack/scan/image_list.h"
-#include "tools/shardpack/scan/request.h"
 
 /* ---- fields that are files beside the image ---- */
 

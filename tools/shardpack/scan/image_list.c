@@ -2,7 +2,7 @@
 /*
  * image_list.c - images with labels, as found, before it is known which classes there are
  */
-#include "tools/shardpack/scan/image_list.h"
+#include "tools/shardpack/scan/scan.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -17,10 +17,7 @@
 #include "tools/common/text.h"
 #include "tools/shardpack/parse/json_value.h"
 #include "tools/shardpack/parse/json_why.h"
-#include "tools/shardpack/plan/classes.h"
 #include "tools/shardpack/plan/plan.h"
-#include "tools/shardpack/scan/pack_options.h"
-#include "tools/shardpack/scan/request.h"
 
 #define LABELS_MAX 10000 /* of an image: each is compared with all others */
 

@@ -17,14 +17,7 @@
 #include "tools/common/text.h"
 #include "tools/shardpack/input/place.h"
 #include "tools/shardpack/plan/bad_input.h"
-#include "tools/shardpack/plan/classes.h"
-#include "tools/shardpack/plan/classes_list.h"
-#include "tools/shardpack/plan/field_part.h"
 #include "tools/shardpack/plan/plan.h"
-#include "tools/shardpack/plan/plan_write.h"
-#include "tools/shardpack/scan/image_list.h"
-#include "tools/shardpack/scan/pack_options.h"
-#include "tools/shardpack/scan/request.h"
 
 /* ---- the same image in several rows of a table ---- */
 

@@ -26,12 +26,7 @@
 #include "tools/shardpack/images/file_name.h"
 #include "tools/shardpack/input/place.h"
 #include "tools/shardpack/plan/bad_input.h"
-#include "tools/shardpack/plan/classes.h"
-#include "tools/shardpack/plan/field_part.h"
 #include "tools/shardpack/plan/plan.h"
-#include "tools/shardpack/scan/image_list.h"
-#include "tools/shardpack/scan/pack_options.h"
-#include "tools/shardpack/scan/request.h"
 
 /* ---- a file that is not there: is it there under another name? ---- */
 

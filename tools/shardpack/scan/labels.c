@@ -14,11 +14,7 @@
 #include "tools/common/shelf.h"
 #include "tools/common/text.h"
 #include "tools/shardpack/plan/bad_input.h"
-#include "tools/shardpack/plan/classes.h"
 #include "tools/shardpack/plan/plan.h"
-#include "tools/shardpack/scan/image_list.h"
-#include "tools/shardpack/scan/pack_options.h"
-#include "tools/shardpack/scan/request.h"
 
 /*
  * What Perl and Python would read otherwise than POSIX does, at `at`: there it is a part of a valid

@@ -19,9 +19,7 @@
 #include "tools/shardpack/images/file_name.h"
 #include "tools/shardpack/images/images.h"
 #include "tools/shardpack/input/stored.h"
-#include "tools/shardpack/plan/classes.h"
 #include "tools/shardpack/plan/plan.h"
-#include "tools/shardpack/scan/request.h"
 
 /* ---- files of the source ---- */
 

@@ -14,12 +14,7 @@
 #include "tools/common/grow.h"
 #include "tools/common/message.h"
 #include "tools/shardpack/input/place.h"
-#include "tools/shardpack/plan/classes.h"
-#include "tools/shardpack/plan/classes_list.h"
 #include "tools/shardpack/plan/plan.h"
-#include "tools/shardpack/plan/plan_write.h"
-#include "tools/shardpack/scan/pack_options.h"
-#include "tools/shardpack/scan/request.h"
 #include "tools/shardpack/scan/scan.h"
 
 /* ---- fields, and the slices of files that hold them ---- */

@@ -20,8 +20,7 @@
 #include "tools/shardpack/images/image.h"
 #include "tools/shardpack/images/images.h"
 #include "tools/shardpack/plan/plan.h"
-#include "tools/shardpack/scan/pack_options.h"
-#include "tools/shardpack/scan/request.h"
+#include "tools/shardpack/scan/scan.h"
 
 /* ---- the file of map=FILE ---- */
 

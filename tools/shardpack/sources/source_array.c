@@ -19,8 +19,6 @@
 #include "tools/shardpack/parse/npy.h"
 #include "tools/shardpack/parse/zip.h"
 #include "tools/shardpack/plan/plan.h"
-#include "tools/shardpack/scan/pack_options.h"
-#include "tools/shardpack/scan/request.h"
 #include "tools/shardpack/scan/scan.h"
 #include "tools/shardpack/sources/sources.h"
 

@@ -17,8 +17,6 @@
 #include "tools/shardpack/input/stored.h"
 #include "tools/shardpack/parse/parse.h"
 #include "tools/shardpack/plan/plan.h"
-#include "tools/shardpack/scan/pack_options.h"
-#include "tools/shardpack/scan/request.h"
 #include "tools/shardpack/scan/scan.h"
 
 /* ---- the records of a file, as a user describes them ---- */

@@ -35,8 +35,6 @@
 #include "tools/shardpack/parse/npy.h"
 #include "tools/shardpack/parse/parse.h"
 #include "tools/shardpack/plan/plan.h"
-#include "tools/shardpack/scan/pack_options.h"
-#include "tools/shardpack/scan/request.h"
 #include "tools/shardpack/scan/scan.h"
 
 /* ---- the type of tokens in a file that does not say it itself ---- */

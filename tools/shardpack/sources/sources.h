@@ -25,7 +25,6 @@
 struct classes;
 struct npy;
 struct plan;
-struct raw_schema;
 struct recipe;
 struct request;
 struct shard_field;
@@ -108,8 +107,31 @@ int fixed_parts_pair(struct fixed_parts *p, const struct request *r, const char 
 
 void fixed_parts_free(struct fixed_parts *p);
 
-/* ---- source_raw.c ---- */
+/*
+ * source_raw.c
+ *
+ * Fields in the order of the bytes: name, dtype, and in brackets the axes, if there are any.  '>'
+ * before a dtype says that the file has its bytes in big-endian order; the name '-' passes over
+ * bytes.  Pure.
+ */
 
+#define RAW_RECORD_BYTES_MAX (UINT64_C(1) << 40)
+
+struct raw_field {
+	char name[SHARD_NAME_BYTES]; /* "-": passed over */
+	uint32_t dtype, ndim;
+	bool swap;
+	uint64_t shape[SHARD_DIMS_MAX];
+	uint64_t offset; /* from the start of the record */
+};
+
+struct raw_schema {
+	struct raw_field field[2 * SHARD_FIELDS_MAX];
+	uint32_t field_count;
+	uint64_t record_bytes;
+};
+
+bool raw_schema_parse(const char *text, struct raw_schema *out, char *why, size_t why_bytes);
 /*
  * Add the records of a file, behind its first `skip` bytes.  One without a record is warned of.
  * `remedy` ends the refusal of a file that is not whole records.
