@@ -23,13 +23,13 @@ const char *const field_kind_names[] = {
 const char *const field_turn_names[] = {
 	[TURN_UNSAID] = "", [TURN_IMAGE] = "image", [TURN_OWN] = "own", [TURN_NONE] = "none", NULL,
 };
-const char *const field_boxes_names[] = {
+static const char *const boxes_names[] = {
 	[BOXES_XYXY] = "xyxy", [BOXES_XYWH] = "xywh", [BOXES_CXCYWH] = "cxcywh", [BOXES_YOLO] = "yolo", NULL,
 };
-const char *const field_pick_names[] = {
+static const char *const pick_names[] = {
 	[PICK_UNSAID] = "", [PICK_FIRST] = "first", [PICK_EACH] = "each", [PICK_ALL] = "all", NULL,
 };
-const char *const field_scale_names[] = {"pixels", "unit", NULL};
+static const char *const scale_names[] = {"pixels", "unit", NULL};
 
 bool field_verdict_bad(struct field_verdict *v, int reason, const char *fmt, ...)
 {
@@ -96,7 +96,11 @@ void field_set_image(struct shard_field *f, const struct transform_options *t)
 	f->shape[2] = hwc ? IMAGE_CHANNELS : t->crop;
 }
 
-void field_set(struct shard_field *f, const struct field_source *s, const struct transform_options *image)
+/*
+ * The same from the kind.  Of numbers, text and bytes the dtype and shape are there already;
+ * `image` is the transform of the field `image`.
+ */
+static void set_by_kind(struct shard_field *f, const struct field_source *s, const struct transform_options *image)
 {
 	switch (s->kind) {
 	case FIELD_RAGGED:
@@ -205,10 +209,10 @@ static const struct key keys[FIELD_KEYS] = {
 	[FIELD_KEY_FROM] = {"from", OF_ALL, read_text, NULL, 0, FIELD_FROM_BYTES_MAX},
 	[FIELD_KEY_OPTIONAL] = {"optional", OF_LISTS | OF(FIELD_MASK), read_optional, NULL, 0, 0},
 	[FIELD_KEY_FILL] = {"fill", OF(FIELD_MASK), read_number, NULL, 0, UINT32_MAX},
-	[FIELD_KEY_FORMAT] = {"format", OF(FIELD_BOXES) | OF(FIELD_RAGGED), read_word, field_boxes_names, 0, 0},
+	[FIELD_KEY_FORMAT] = {"format", OF(FIELD_BOXES) | OF(FIELD_RAGGED), read_word, boxes_names, 0, 0},
 	[FIELD_KEY_TURN] = {"turn", OF(FIELD_BOXES) | OF(FIELD_IMAGE) | OF(FIELD_MASK), read_word, field_turn_names, 0,
 			    0},
-	[FIELD_KEY_PICK] = {"pick", OF(FIELD_TEXT), read_word, field_pick_names, 0, 0},
+	[FIELD_KEY_PICK] = {"pick", OF(FIELD_TEXT), read_word, pick_names, 0, 0},
 	[FIELD_KEY_COUNT] = {"count", OF(FIELD_TEXT), read_number, NULL, 1, UINT32_MAX},
 	[FIELD_KEY_DTYPE] = {"dtype", OF(FIELD_TENSOR) | OF(FIELD_RAGGED) | OF(FIELD_IMAGE) | OF(FIELD_MASK),
 			     read_dtype, NULL, 0, 0},
@@ -222,7 +226,7 @@ static const struct key keys[FIELD_KEYS] = {
 	[FIELD_KEY_MEAN] = {"mean", OF(FIELD_IMAGE), read_text, NULL, 0, FIELD_CHANNELS_BYTES - 1},
 	[FIELD_KEY_STD] = {"std", OF(FIELD_IMAGE), read_text, NULL, 0, FIELD_CHANNELS_BYTES - 1},
 	[FIELD_KEY_SCALE] = {"decode-scale", OF(FIELD_IMAGE), read_word, transform_scale_names, 0, 0},
-	[FIELD_KEY_UNIT] = {"scale", OF(FIELD_BOXES), read_word, field_scale_names, 0, 0},
+	[FIELD_KEY_UNIT] = {"scale", OF(FIELD_BOXES), read_word, scale_names, 0, 0},
 	[FIELD_KEY_BITS] = {"bits", OF(FIELD_IMAGE), read_number, NULL, 8, 16},
 	[FIELD_KEY_MAP] = {"map", OF(FIELD_MASK), read_map, NULL, 0, FIELD_FROM_BYTES_MAX},
 };
@@ -461,7 +465,7 @@ void field_option_free(struct field_option *o)
 /* ---- a plan's ---- */
 
 /* "0.485/0.456/0.406" */
-void field_channels_text(const double *value, char out[FIELD_CHANNELS_BYTES])
+static void channels_text(const double *value, char out[FIELD_CHANNELS_BYTES])
 {
 	char number[IMAGE_CHANNELS][TEXT_DOUBLE_CHARS];
 	for (uint32_t c = 0; c < IMAGE_CHANNELS; c++)
@@ -484,9 +488,9 @@ static void write_image(const struct transform_options *t, struct text *out)
 		return;
 	if (t->wide)
 		text_format(out, ",bits=16");
-	field_channels_text(t->normal.mean, channels);
+	channels_text(t->normal.mean, channels);
 	text_format(out, ",mean=%s", channels);
-	field_channels_text(t->normal.std, channels);
+	channels_text(t->normal.std, channels);
 	text_format(out, ",std=%s", channels);
 }
 
@@ -502,13 +506,13 @@ void field_option_write(const struct shard_field *f, const struct field_source *
 	if (s->kind == FIELD_MASK && s->fill)
 		text_format(out, ",fill=%u", s->fill);
 	if (s->kind == FIELD_BOXES || s->boxes)
-		text_format(out, ",format=%s", field_boxes_names[s->boxes]);
+		text_format(out, ",format=%s", boxes_names[s->boxes]);
 	if (s->unit && s->boxes != BOXES_YOLO)
-		text_format(out, ",scale=%s", field_scale_names[s->unit]);
+		text_format(out, ",scale=%s", scale_names[s->unit]);
 	if (s->turn != TURN_UNSAID)
 		text_format(out, ",turn=%s", field_turn_names[s->turn]);
 	if (s->pick != PICK_UNSAID)
-		text_format(out, ",pick=%s", field_pick_names[s->pick]);
+		text_format(out, ",pick=%s", pick_names[s->pick]);
 	if (s->pick == PICK_ALL)
 		text_format(out, ",count=%" PRIu32, f->shape[first++]);
 	if (s->kind == FIELD_TENSOR || s->kind == FIELD_RAGGED || (s->kind == FIELD_MASK && f->dtype != SHARD_U8))
@@ -585,8 +589,8 @@ static bool settle_image(const struct field_option *o, const struct transform_op
 	if (!is_given(o, FIELD_KEY_DTYPE) && image->wide)
 		w.bits = 16;
 	if (!is_given(o, FIELD_KEY_DTYPE) && image_is_normalised(image->samples)) {
-		field_channels_text(image->normal.mean, mean);
-		field_channels_text(image->normal.std, std);
+		channels_text(image->normal.mean, mean);
+		channels_text(image->normal.std, std);
 		w.mean = mean;
 		w.std = std;
 	}
@@ -670,6 +674,6 @@ bool field_option_settle(struct field_option *o, const struct transform_options 
 			 shard_dtype_name(f->dtype));
 		return false;
 	}
-	field_set(f, s, image);
+	set_by_kind(f, s, image);
 	return settle_map(o, s, why, why_bytes);
 }

@@ -42,8 +42,13 @@ static bool take_one(const json_t *text, size_t idx, uint32_t room, uint8_t *out
 	return true;
 }
 
-bool field_texts_take(const struct shard_field *f, const struct field_source *s, const json_t *value, uint8_t *out,
-		      size_t *out_bytes, struct field_verdict *v)
+/*
+ * The value is a list of texts, or one: `out` gets what s->pick says, in the form of a record.
+ * False, and the verdict, if it is neither, or does not fit.  With pick=each it must be one text:
+ * text_each.c has taken the list apart.
+ */
+static bool take_texts(const struct shard_field *f, const struct field_source *s, const json_t *value, uint8_t *out,
+		       size_t *out_bytes, struct field_verdict *v)
 {
 	bool is_list = json_is_array(value), all = s->pick == PICK_ALL;
 	size_t count = is_list ? json_array_size(value) : 1, bytes = 0, first = 0;
@@ -443,7 +448,7 @@ static bool take_value(struct taking *t, const struct field_source *s, const jso
 	char what[JSON_VALUE_BYTES];
 
 	if (is_text(s) && s->pick != PICK_UNSAID)
-		return field_texts_take(t->f, s, value, t->out, &t->out_bytes, t->v);
+		return take_texts(t->f, s, value, t->out, &t->out_bytes, t->v);
 	if (s->kind == FIELD_TEXT && json_is_array(value))
 		return field_verdict_bad(t->v, SHARD_MISS_UNSUPPORTED, "a list; " FIELD_LIST_REMEDY);
 	if (is_text(s) && !json_is_string(value))

@@ -127,11 +127,6 @@ enum field_pick {
 extern const char *const field_kind_names[];
 
 extern const char *const field_turn_names[]; /* in a plan only if it was said */
-extern const char *const field_pick_names[]; /* the same */
-
-extern const char *const field_boxes_names[]; /* enum boxes_format; the same */
-
-extern const char *const field_scale_names[]; /* false, true: is it a part of the image? */
 
 struct field_source {
 	uint32_t kind;	   /* enum field_kind */
@@ -180,12 +175,6 @@ bool field_is_picture(uint32_t kind);
 
 /* What of a field follows from a transform: dtype, layout, semantic, shape.  The name stays. */
 void field_set_image(struct shard_field *f, const struct transform_options *t);
-
-/*
- * The same from the kind.  Of numbers, text and bytes the dtype and shape are there already;
- * `image` is the transform of the field `image`.
- */
-void field_set(struct shard_field *f, const struct field_source *s, const struct transform_options *image);
 
 /* The field of its lengths, if it has some, which are those of axis 0. */
 bool field_set_length(struct shard_field *length, const struct shard_field *f);
@@ -261,9 +250,6 @@ void field_option_image(const struct field_option *o, struct image_wish *out);
  */
 bool field_option_settle(struct field_option *o, const struct transform_options *image, struct shard_field *f,
 			 struct field_source *s, char *why, size_t why_bytes);
-
-/* Three numbers: "0.485/0.456/0.406". */
-void field_channels_text(const double *value, char out[FIELD_CHANNELS_BYTES]);
 
 /* The options of a field, all of them, in their one order: what a plan says. */
 void field_option_write(const struct shard_field *f, const struct field_source *s, struct text *out);
@@ -382,14 +368,6 @@ bool field_value_of_column(const struct shard_field *f, const char *text, uint8_
  * Pure.
  */
 
-/*
- * The value is a list of texts, or one: `out` gets what s->pick says, in the form of a record.
- * False, and the verdict, if it is neither, or does not fit.  With pick=each it must be one text:
- * text_each.c has taken the list apart.
- */
-bool field_texts_take(const struct shard_field *f, const struct field_source *s, const json_t *value, uint8_t *out,
-		      size_t *out_bytes, struct field_verdict *v);
-
 /* All texts of a record, of which `bytes` are rows, as a token of a plan with a blank before it. */
 void field_texts_add(const struct shard_field *f, const uint8_t *rows, size_t bytes, struct text *out);
 
@@ -488,6 +466,9 @@ int recipe_schema(const struct recipe *r, struct shard_schema *out, struct shard
 
 /* Have its images a label?  False of fixed records, which say so in their fields. */
 bool recipe_has_label(const struct recipe *r);
+/* Does any field have a token of its own in each input's line of a plan? */
+bool recipe_has_parts(const struct recipe *r);
+
 /* May images have names of classes: those of the label, or of COCO's categories? */
 bool recipe_names_classes(const struct recipe *r);
 
@@ -872,9 +853,6 @@ int plan_finish(struct plan *p);
 int plan_parse(struct plan *p, struct text *text, const char *name);
 
 /* ---- plan_slice.c ---- */
-
-/* NULL, or what is wrong with what is behind "slice".  The files and fields of the plan are there already. */
-const char *plan_slice_read(const struct plan *plan, struct words *l, struct plan_slice *s);
 
 /* A dtype as in a file, '>' before it for the other byte order.  False if the next word is not one. */
 bool plan_take_dtype(struct words *l, uint8_t *out, uint8_t *swap);

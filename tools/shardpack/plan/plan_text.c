@@ -268,7 +268,8 @@ static bool slice_fits(const struct plan *plan, const struct plan_slice *s)
 	return s->bytes - last == recipe_field_items(f) * item;
 }
 
-const char *plan_slice_read(const struct plan *plan, struct words *l, struct plan_slice *s)
+/* NULL, or what is wrong with what is behind "slice".  The files and fields of the plan are there already. */
+static const char *read_slice_line(const struct plan *plan, struct words *l, struct plan_slice *s)
 {
 	uint64_t field, file;
 
@@ -630,7 +631,7 @@ static int read_slices(struct parser *p, struct words *l)
 	if (words_is(&peek, ' ', "stream"))
 		return read_pack(p, l);
 	for (; code == EXIT_DONE && words_is(l, ' ', "slice"); next_line(p, l)) {
-		wrong = plan_slice_read(plan, l, &s);
+		wrong = read_slice_line(plan, l, &s);
 		if (!wrong && plan->slice_count && s.field < plan->slice[plan->slice_count - 1].field)
 			wrong = "slices are not in the order of fields";
 		if (wrong)

@@ -213,6 +213,14 @@ bool recipe_has_label(const struct recipe *r)
 	return recipe_is_images(r) && r->label != LABEL_NONE;
 }
 
+bool recipe_has_parts(const struct recipe *r)
+{
+	for (uint32_t i = 0; i < r->field_count; i++)
+		if (field_has_part(&r->from[i]))
+			return true;
+	return false;
+}
+
 bool recipe_names_classes(const struct recipe *r)
 {
 	bool names = recipe_has_label(r);

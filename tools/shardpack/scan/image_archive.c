@@ -33,12 +33,46 @@
 #include "tools/shardpack/plan/bad_input.h"
 #include "tools/shardpack/plan/plan.h"
 
-int image_archive_out_of_memory(const struct image_archive *a)
+enum archive_kind {
+	MEMBER_FILE,
+	MEMBER_LINK,  /* it may stand for an image, a field or a folder of images */
+	MEMBER_OTHER, /* a device, called like an image */
+};
+
+/* A member that may be of use.  Those that are no files make bad inputs of what they belong to. */
+struct archive_member {
+	uint64_t name_at; /* in names */
+	/*
+	 * of the name, up to the first dot of its last component; 0: there is none, or WebDataset
+	 * passes over it
+	 */
+	uint32_t key_bytes;
+	uint32_t number; /* in the order of the archive */
+	enum archive_kind kind;
+	uint64_t offset, bytes; /* of one that is no file: of its header, and 0 */
+};
+
+struct image_archive {
+	const struct request *request;
+	const char *path;  /* below the root */
+	char *where;	   /* for messages */
+	uint32_t file;	   /* of the plan: where the members lie */
+	struct text names; /* its shelf has the members, too */
+	struct archive_member *member;
+	uint64_t count, capacity;
+	/*
+	 * Why nothing can be said of what follows the last member; no reason if that is the end.
+	 * Then the rest is one bad input, and so is a sample that the cut may go through.
+	 */
+	struct bad_input cut;
+};
+
+static int out_of_memory(const struct image_archive *a)
 {
 	return shelf_refuse(a->names.shelf, "a list of %" PRIu64 " members of %s", a->count, a->where);
 }
 
-const char *image_archive_name(const struct image_archive *a, const struct archive_member *e)
+static const char *name_of(const struct image_archive *a, const struct archive_member *e)
 {
 	return a->names.data + e->name_at;
 }
@@ -69,7 +103,7 @@ static int add_member(struct image_archive *a, const char *name, enum archive_ki
 		return EXIT_DONE;
 	}
 	if (!grow_on(a->names.shelf, &a->member, &a->capacity, a->count + 1, sizeof(*a->member)))
-		return image_archive_out_of_memory(a);
+		return out_of_memory(a);
 	a->member[a->count] =
 		(struct archive_member){.name_at = a->names.bytes,
 					.number = (uint32_t)a->count,
@@ -79,7 +113,7 @@ static int add_member(struct image_archive *a, const char *name, enum archive_ki
 					.key_bytes = dot && dot > base && !is_meta(name) ? (uint32_t)(dot - name) : 0};
 	text_add(&a->names, name, strlen(name) + 1);
 	if (text_failed(&a->names) || ++a->count == UINT32_MAX)
-		return image_archive_out_of_memory(a);
+		return out_of_memory(a);
 	return EXIT_DONE;
 }
 
@@ -111,7 +145,7 @@ static int list_tar(struct image_archive *a)
 	struct tar_member *m = malloc(sizeof(*m));
 	struct progress progress;
 	enum tar_status status = TAR_MEMBER;
-	int code = m ? EXIT_DONE : image_archive_out_of_memory(a);
+	int code = m ? EXIT_DONE : out_of_memory(a);
 
 	progress_start(&progress, "listing", "members", 0);
 	while (code == EXIT_DONE && (status = tar_next(&t, m)) == TAR_MEMBER) {
@@ -153,7 +187,7 @@ static int list_zip(struct image_archive *a)
 	enum zip_status status = ZIP_END;
 	char name[ZIP_NAME_BYTES_MAX + 1];
 	uint64_t at = 0, unpacked = 0;
-	int code = m ? EXIT_DONE : image_archive_out_of_memory(a);
+	int code = m ? EXIT_DONE : out_of_memory(a);
 
 	while (code == EXIT_DONE && (status = zip_next(&z, m)) == ZIP_MEMBER) {
 		if (!text_settle_path(m->name, m->name_bytes, name, sizeof(name)))
@@ -180,145 +214,7 @@ static int list_zip(struct image_archive *a)
 	return code == EXIT_BAD ? give_up(a, "cannot be unpacked") : code;
 }
 
-/* ---- each image a sample ---- */
-
-/* The name of the folder that holds it; false if there is none. */
-static bool folder_of(const char *name, char *out, size_t out_bytes)
-{
-	const char *slash = strrchr(name, '/'), *start;
-
-	if (!slash)
-		return false;
-	start = memrchr(name, '/', (size_t)(slash - name));
-	start = start ? start + 1 : name;
-	return snprintf(out, out_bytes, "%.*s", (int)(slash - start), start) < (int)out_bytes;
-}
-
-static bool has_json(const struct image_archive *a)
-{
-	for (uint64_t i = 0; i < a->count; i++)
-		if (file_name_has_extension(image_archive_name(a, &a->member[i]), ".json"))
-			return true;
-	return false;
-}
-
-int image_archive_label(const struct image_archive *a, const struct archive_member *image, struct labels *labels,
-			char *out, struct bad_input *bad)
-{
-	char folder[TAR_NAME_BYTES_MAX + 1], where[3 * TAR_NAME_BYTES_MAX];
-	const char *name = image_archive_name(a, image);
-
-	snprintf(where, sizeof(where), "%s/%s", a->where, name);
-	if (folder_of(name, folder, sizeof(folder)))
-		return labels_find(labels, where, name, folder, out, bad);
-	if (a->cut.reason && !labels_given(labels))
-		return bad_input(bad, SHARD_MISS_INCOMPLETE, "is in no class folder, and the archive is cut");
-	if (!labels_given(labels) && has_json(a))
-		return labels_missing(where, ", --label-key NAME (a key of the .json members)");
-	return labels_find(labels, where, name, NULL, out, bad);
-}
-
-int image_archive_add(const struct image_archive *a, const struct archive_member *image, const char *label,
-		      const struct text *fields, const struct bad_input *bad, struct image_list *images)
-{
-	char path[PLAN_PATH_BYTES_MAX];
-	int bytes = snprintf(path, sizeof(path), "%s/%s", a->path, image_archive_name(a, image));
-
-	if (bytes < 0 || bytes >= (int)sizeof(path))
-		return fail(EXIT_BAD, "%s/%s: a path of %d bytes; the limit is %zu", a->where,
-			    image_archive_name(a, image), bytes, sizeof(path) - 1);
-	if (bad)
-		return image_list_add_bad(images, path, label, image->bytes, image->bytes ? a->file : PLAN_NO_FILE,
-					  image->bytes ? image->offset : 0, bad);
-	return image_list_add(images, path, label, image->bytes, a->file, image->offset, fields);
-}
-
-/* "._x.jpg", which macOS adds beside x.jpg: no image, whatever it is called. */
-static int is_apple_double(const struct image_archive *a, const struct archive_member *e, bool *is)
-{
-	const char *slash = strrchr(image_archive_name(a, e), '/'),
-		   *base = slash ? slash + 1 : image_archive_name(a, e);
-	char magic[4] = "";
-	int code = EXIT_DONE;
-
-	*is = false;
-	if (strncmp(base, "._", 2) || e->bytes < sizeof(magic))
-		return EXIT_DONE;
-	code = stored_get(a->request->stored, a->file, e->offset, magic, sizeof(magic));
-	*is = code == EXIT_DONE && !memcmp(magic, "\0\5\26\7", sizeof(magic));
-	return code;
-}
-
-int image_archive_blame(const struct image_archive *a, const struct archive_member *m, struct bad_input *bad)
-{
-	bool zip = file_name_has_extension(a->path, ".zip");
-
-	if (m->kind == MEMBER_LINK)
-		return zip ? bad_input(bad, SHARD_MISS_MEMBER, "'%.150s' is a link; make the archive again without -y",
-				       image_archive_name(a, m))
-			   : bad_input(bad, SHARD_MISS_MEMBER,
-				       "'%.150s' at offset %" PRIu64 " is a link; make the archive again with "
-				       "--dereference --hard-dereference",
-				       image_archive_name(a, m), m->offset);
-	return bad_input(bad, SHARD_MISS_MEMBER,
-			 "'%.150s' at offset %" PRIu64 " is neither file, folder nor link; make the archive again "
-			 "without it",
-			 image_archive_name(a, m), m->offset);
-}
-
-/* A member that is bad input by itself.  If it is called like an image, its label may be known. */
-static int add_no_file(const struct image_archive *a, const struct archive_member *m, struct labels *labels,
-		       struct image_list *images)
-{
-	static const struct text no_fields;
-	char label[CLASS_NAME_BYTES_MAX + 1];
-	const char *name = image_archive_name(a, m);
-	bool known = file_name_is_image(name) && (strchr(name, '/') || labels_given(labels));
-	struct bad_input bad = {0}, no_label = {0};
-	int code = known ? image_archive_label(a, m, labels, label, &no_label) : EXIT_DONE;
-
-	if (code != EXIT_DONE && !no_label.reason)
-		return code;
-	image_archive_blame(a, m, &bad);
-	return image_archive_add(a, m, known && !no_label.reason ? label : NULL, &no_fields, &bad, images);
-}
-
-int image_archive_add_cut(const struct image_archive *a, struct image_list *images)
-{
-	return image_list_add_bad(images, a->path, NULL, 0, PLAN_NO_FILE, 0, &a->cut);
-}
-
-int image_archive_add_all(const struct image_archive *a, struct labels *labels, struct image_list *images)
-{
-	static const struct text no_fields;
-	char label[CLASS_NAME_BYTES_MAX + 1];
-	struct bad_input bad = {0};
-	int code = EXIT_DONE;
-
-	for (uint64_t i = 0; code == EXIT_DONE && i < a->count; i++) {
-		const struct archive_member *m = &a->member[i];
-		bool other = !file_name_is_image(image_archive_name(a, m)) && m->kind != MEMBER_LINK;
-
-		if (m->kind != MEMBER_FILE) {
-			code = add_no_file(a, m, labels, images);
-			continue;
-		}
-		if (!other)
-			code = is_apple_double(a, m, &other);
-		if (code == EXIT_DONE && other)
-			ignored_add(&a->request->scan->ignored, a->path, image_archive_name(a, m));
-		if (code != EXIT_DONE || other)
-			continue;
-		bad.reason = 0;
-		code = image_archive_label(a, m, labels, label, &bad);
-		if (code == EXIT_DONE || bad_input_is(&bad, code))
-			code = image_archive_add(a, m, bad.reason ? NULL : label, &no_fields, bad.reason ? &bad : NULL,
-						 images);
-	}
-	return code;
-}
-
-int image_archive_open(struct image_archive *a, const struct request *r, const char *path)
+static int list_members(struct image_archive *a, const struct request *r, const char *path)
 {
 	struct stat st;
 	bool there;
@@ -340,19 +236,146 @@ int image_archive_open(struct image_archive *a, const struct request *r, const c
 	return code;
 }
 
-void image_archive_close(struct image_archive *a)
+/* ---- each image a sample ---- */
+
+/* The name of the folder that holds it; false if there is none. */
+static bool folder_of(const char *name, char *out, size_t out_bytes)
 {
-	shelf_free(a->names.shelf, a->member);
-	text_free(&a->names);
-	free(a->where);
+	const char *slash = strrchr(name, '/'), *start;
+
+	if (!slash)
+		return false;
+	start = memrchr(name, '/', (size_t)(slash - name));
+	start = start ? start + 1 : name;
+	return snprintf(out, out_bytes, "%.*s", (int)(slash - start), start) < (int)out_bytes;
+}
+
+static bool has_json(const struct image_archive *a)
+{
+	for (uint64_t i = 0; i < a->count; i++)
+		if (file_name_has_extension(name_of(a, &a->member[i]), ".json"))
+			return true;
+	return false;
+}
+
+/* The label of an image by its name or folder, as labels_find() has it. */
+static int label_by_name(const struct image_archive *a, const struct archive_member *image, struct labels *labels,
+			 char *out, struct bad_input *bad)
+{
+	char folder[TAR_NAME_BYTES_MAX + 1], where[3 * TAR_NAME_BYTES_MAX];
+	const char *name = name_of(a, image);
+
+	snprintf(where, sizeof(where), "%s/%s", a->where, name);
+	if (folder_of(name, folder, sizeof(folder)))
+		return labels_find(labels, where, name, folder, out, bad);
+	if (a->cut.reason && !labels_given(labels))
+		return bad_input(bad, SHARD_MISS_INCOMPLETE, "is in no class folder, and the archive is cut");
+	if (!labels_given(labels) && has_json(a))
+		return labels_missing(where, ", --label-key NAME (a key of the .json members)");
+	return labels_find(labels, where, name, NULL, out, bad);
+}
+
+/*
+ * Add an image.  `fields`: as of image_list_add().  With `bad` it is a bad one, and `label` may be
+ * NULL; a member without bytes has offset 0.
+ */
+static int add_input(const struct image_archive *a, const struct archive_member *image, const char *label,
+		     const struct text *fields, const struct bad_input *bad, struct image_list *images)
+{
+	char path[PLAN_PATH_BYTES_MAX];
+	int bytes = snprintf(path, sizeof(path), "%s/%s", a->path, name_of(a, image));
+
+	if (bytes < 0 || bytes >= (int)sizeof(path))
+		return fail(EXIT_BAD, "%s/%s: a path of %d bytes; the limit is %zu", a->where, name_of(a, image), bytes,
+			    sizeof(path) - 1);
+	if (bad)
+		return image_list_add_bad(images, path, label, image->bytes, image->bytes ? a->file : PLAN_NO_FILE,
+					  image->bytes ? image->offset : 0, bad);
+	return image_list_add(images, path, label, image->bytes, a->file, image->offset, fields);
+}
+
+/* "._x.jpg", which macOS adds beside x.jpg: no image, whatever it is called. */
+static int is_apple_double(const struct image_archive *a, const struct archive_member *e, bool *is)
+{
+	const char *slash = strrchr(name_of(a, e), '/'), *base = slash ? slash + 1 : name_of(a, e);
+	char magic[4] = "";
+	int code = EXIT_DONE;
+
+	*is = false;
+	if (strncmp(base, "._", 2) || e->bytes < sizeof(magic))
+		return EXIT_DONE;
+	code = stored_get(a->request->stored, a->file, e->offset, magic, sizeof(magic));
+	*is = code == EXIT_DONE && !memcmp(magic, "\0\5\26\7", sizeof(magic));
+	return code;
+}
+
+/* What is wrong with a member that is not a file. */
+static int blame(const struct image_archive *a, const struct archive_member *m, struct bad_input *bad)
+{
+	bool zip = file_name_has_extension(a->path, ".zip");
+
+	if (m->kind == MEMBER_LINK)
+		return zip ? bad_input(bad, SHARD_MISS_MEMBER, "'%.150s' is a link; make the archive again without -y",
+				       name_of(a, m))
+			   : bad_input(bad, SHARD_MISS_MEMBER,
+				       "'%.150s' at offset %" PRIu64 " is a link; make the archive again with "
+				       "--dereference --hard-dereference",
+				       name_of(a, m), m->offset);
+	return bad_input(bad, SHARD_MISS_MEMBER,
+			 "'%.150s' at offset %" PRIu64 " is neither file, folder nor link; make the archive again "
+			 "without it",
+			 name_of(a, m), m->offset);
+}
+
+/* A member that is bad input by itself.  If it is called like an image, its label may be known. */
+static int add_no_file(const struct image_archive *a, const struct archive_member *m, struct labels *labels,
+		       struct image_list *images)
+{
+	static const struct text no_fields;
+	char label[CLASS_NAME_BYTES_MAX + 1];
+	const char *name = name_of(a, m);
+	bool known = file_name_is_image(name) && (strchr(name, '/') || labels_given(labels));
+	struct bad_input bad = {0}, no_label = {0};
+	int code = known ? label_by_name(a, m, labels, label, &no_label) : EXIT_DONE;
+
+	if (code != EXIT_DONE && !no_label.reason)
+		return code;
+	blame(a, m, &bad);
+	return add_input(a, m, known && !no_label.reason ? label : NULL, &no_fields, &bad, images);
+}
+
+static int add_images(const struct image_archive *a, struct labels *labels, struct image_list *images)
+{
+	static const struct text no_fields;
+	char label[CLASS_NAME_BYTES_MAX + 1];
+	struct bad_input bad = {0};
+	int code = EXIT_DONE;
+
+	for (uint64_t i = 0; code == EXIT_DONE && i < a->count; i++) {
+		const struct archive_member *m = &a->member[i];
+		bool other = !file_name_is_image(name_of(a, m)) && m->kind != MEMBER_LINK;
+
+		if (m->kind != MEMBER_FILE) {
+			code = add_no_file(a, m, labels, images);
+			continue;
+		}
+		if (!other)
+			code = is_apple_double(a, m, &other);
+		if (code == EXIT_DONE && other)
+			ignored_add(&a->request->scan->ignored, a->path, name_of(a, m));
+		if (code != EXIT_DONE || other)
+			continue;
+		bad.reason = 0;
+		code = label_by_name(a, m, labels, label, &bad);
+		if (code == EXIT_DONE || bad_input_is(&bad, code))
+			code = add_input(a, m, bad.reason ? NULL : label, &no_fields, bad.reason ? &bad : NULL, images);
+	}
+	return code;
 }
 
 /* ---- samples as WebDataset has them: members of one key ---- */
 
-/*
- * Members are sorted by key, so that those of a sample lie side by side; the samples then go to the
- * list of images in the order of the archive.
- */
+/* Members are sorted by key, so that those of a sample lie side by side. */
 
 #define LABEL_BYTES_MAX (UINT64_C(1) << 20) /* of a member that holds one */
 #define MEMBERS_BYTES	200		    /* of a list of suffixes in a message */
@@ -360,7 +383,7 @@ void image_archive_close(struct image_archive *a)
 /* What stands behind the dot that ends the key; empty if there is no key. */
 static const char *suffix_of(const struct image_archive *a, const struct archive_member *m)
 {
-	return m->key_bytes ? image_archive_name(a, m) + m->key_bytes + 1 : "";
+	return m->key_bytes ? name_of(a, m) + m->key_bytes + 1 : "";
 }
 
 static bool is_suffix(const struct image_archive *a, const struct archive_member *m, const char *suffix)
@@ -368,7 +391,8 @@ static bool is_suffix(const struct image_archive *a, const struct archive_member
 	return !strcasecmp(suffix_of(a, m), suffix);
 }
 
-bool webdataset_has_labels(const struct image_archive *a)
+/* Are there members that end in .cls? */
+static bool has_label_members(const struct image_archive *a)
 {
 	for (uint64_t i = 0; i < a->count; i++)
 		if (is_suffix(a, &a->member[i], "cls"))
@@ -376,11 +400,15 @@ bool webdataset_has_labels(const struct image_archive *a)
 	return false;
 }
 
-int webdataset_check_keys(const struct image_archive *a)
+/*
+ * Without labels in members: refuse an archive with a member such as img.v1.cls.  Its sample is
+ * "img", so it would not be a label, and the folder would be the class.
+ */
+static int check_keys(const struct image_archive *a)
 {
 	for (uint64_t i = 0; i < a->count; i++) {
 		const struct archive_member *m = &a->member[i];
-		const char *name = image_archive_name(a, m);
+		const char *name = name_of(a, m);
 
 		if (m->key_bytes && file_name_has_extension(name, ".cls"))
 			return fail(
@@ -398,7 +426,7 @@ static int compare_keys(const void *x, const void *y, void *context)
 	const struct image_archive *a = context;
 	const struct archive_member *b = x, *c = y;
 	uint32_t least = b->key_bytes < c->key_bytes ? b->key_bytes : c->key_bytes;
-	int order = memcmp(image_archive_name(a, b), image_archive_name(a, c), least);
+	int order = memcmp(name_of(a, b), name_of(a, c), least);
 
 	if (!order && b->key_bytes != c->key_bytes)
 		order = b->key_bytes < c->key_bytes ? -1 : 1;
@@ -407,8 +435,7 @@ static int compare_keys(const void *x, const void *y, void *context)
 
 static bool same_key(const struct image_archive *a, const struct archive_member *x, const struct archive_member *y)
 {
-	return x->key_bytes == y->key_bytes &&
-	       !memcmp(image_archive_name(a, x), image_archive_name(a, y), x->key_bytes);
+	return x->key_bytes == y->key_bytes && !memcmp(name_of(a, x), name_of(a, y), x->key_bytes);
 }
 
 /* All of a member as text, without a byte-order mark; NULL, and *code, if it cannot be. */
@@ -422,14 +449,14 @@ static char *read_text(const struct image_archive *a, const struct archive_membe
 		*code = bad_input(bad, SHARD_MISS_VALUE,
 				  "'%.150s' at offset %" PRIu64 " has %" PRIu64
 				  " bytes; a label must have at most %" PRIu64,
-				  image_archive_name(a, m), m->offset, m->bytes, LABEL_BYTES_MAX);
+				  name_of(a, m), m->offset, m->bytes, LABEL_BYTES_MAX);
 	else if (!(text = malloc((size_t)m->bytes + 1)))
-		*code = image_archive_out_of_memory(a);
+		*code = out_of_memory(a);
 	else
 		*code = stored_get(a->request->stored, a->file, m->offset, text, (size_t)m->bytes);
 	if (*code == EXIT_DONE && utf8_is_utf16(text, (size_t)m->bytes))
-		*code = bad_input(bad, SHARD_MISS_VALUE, "'%.150s' at offset %" PRIu64 ": " UTF8_UTF16,
-				  image_archive_name(a, m), m->offset);
+		*code = bad_input(bad, SHARD_MISS_VALUE, "'%.150s' at offset %" PRIu64 ": " UTF8_UTF16, name_of(a, m),
+				  m->offset);
 	if (*code != EXIT_DONE) {
 		free(text);
 		return NULL;
@@ -448,7 +475,7 @@ static int take_label(const struct image_archive *a, const struct archive_member
 		return bad_input(bad, SHARD_MISS_VALUE,
 				 "the label in '%.150s' at offset %" PRIu64
 				 " must be UTF-8 of 1 to %d bytes; it has %zu",
-				 image_archive_name(a, m), m->offset, CLASS_NAME_BYTES_MAX, bytes);
+				 name_of(a, m), m->offset, CLASS_NAME_BYTES_MAX, bytes);
 	memcpy(out, label, bytes);
 	out[bytes] = '\0';
 	return EXIT_DONE;
@@ -491,16 +518,16 @@ static int label_of_json(const struct image_archive *a, const struct archive_mem
 	object = json_loadb(text, bytes, JSON_REJECT_DUPLICATES, &error);
 	value = json_value_find(object, key);
 	if (!object && errno == ENOMEM)
-		code = image_archive_out_of_memory(a);
+		code = out_of_memory(a);
 	else if (!json_is_object(object))
-		code = bad_input(bad, SHARD_MISS_VALUE, "'%.150s' at offset %" PRIu64 ": %s", image_archive_name(a, m),
-				 m->offset, object ? "not an object" : json_why(&error));
+		code = bad_input(bad, SHARD_MISS_VALUE, "'%.150s' at offset %" PRIu64 ": %s", name_of(a, m), m->offset,
+				 object ? "not an object" : json_why(&error));
 	else if (many && value && !json_is_null(value))
 		code = label_list_of_json(a->request, value, many, bad);
 	else if (json_is_array(value))
 		code = bad_input(bad, SHARD_MISS_VALUE,
 				 "'%.150s' at offset %" PRIu64 ": %.80s is a list; --multi-label takes several labels",
-				 image_archive_name(a, m), m->offset, key);
+				 name_of(a, m), m->offset, key);
 	else if (json_is_integer(value))
 		snprintf(out, 24, "%" JSON_INTEGER_FORMAT, json_integer_value(value));
 	else if (json_is_string(value))
@@ -508,12 +535,12 @@ static int label_of_json(const struct image_archive *a, const struct archive_mem
 	else if (!value || json_is_null(value))
 		code = bad_input(bad, SHARD_MISS_INCOMPLETE,
 				 "'%.150s' at offset %" PRIu64 ": %s; --label-key names the key of labels",
-				 image_archive_name(a, m), m->offset, json_value_absent(object, key, what));
+				 name_of(a, m), m->offset, json_value_absent(object, key, what));
 	else
 		code = bad_input(bad, SHARD_MISS_INCOMPLETE,
 				 "'%.150s' at offset %" PRIu64
 				 ": %.60s is %s; a label must be a whole number or a text",
-				 image_archive_name(a, m), m->offset, key, json_value_say(value, what));
+				 name_of(a, m), m->offset, key, json_value_say(value, what));
 	json_decref(object);
 	free(text);
 	return code;
@@ -554,8 +581,8 @@ static bool is_of_field(const struct image_archive *a, const struct archive_memb
 /* By its suffix; or by its whole name if the label is no member: then every image is a sample. */
 static bool is_image(const struct image_archive *a, const struct archive_member *m, bool by_name)
 {
-	return !is_of_field(a, m) && (file_name_is_image_suffix(suffix_of(a, m)) ||
-				      (by_name && file_name_is_image(image_archive_name(a, m))));
+	return !is_of_field(a, m) &&
+	       (file_name_is_image_suffix(suffix_of(a, m)) || (by_name && file_name_is_image(name_of(a, m))));
 }
 
 static int refuse_twin(const struct image_archive *a, const struct archive_member *m, uint64_t i, struct bad_input *bad)
@@ -564,7 +591,7 @@ static int refuse_twin(const struct image_archive *a, const struct archive_membe
 		if (!strcasecmp(suffix_of(a, &m[k]), suffix_of(a, &m[i])))
 			return bad_input(bad, SHARD_MISS_UNSUPPORTED,
 					 "'%.150s' appears twice, at offsets %" PRIu64 " and %" PRIu64,
-					 image_archive_name(a, &m[i]), m[k].offset, m[i].offset);
+					 name_of(a, &m[i]), m[k].offset, m[i].offset);
 	return EXIT_DONE;
 }
 
@@ -627,17 +654,17 @@ static int check_sample(const struct image_archive *a, const struct sample *s, c
 
 	for (uint64_t i = 0; i < s->member_count; i++)
 		if (m[i].kind != MEMBER_FILE)
-			return image_archive_blame(a, &m[i], bad);
+			return blame(a, &m[i], bad);
 	for (uint64_t i = 0; !s->image && i < s->member_count; i++)
 		if (ignored_is_foreign_image(suffix_with_dot(a, &m[i], ending)))
 			return bad_input(bad, SHARD_MISS_INCOMPLETE,
 					 "sample '%.*s' at offset %" PRIu64
 					 " has no image of a kind that is read: %.60s is none",
-					 m->key_bytes < 150 ? (int)m->key_bytes : 150, image_archive_name(a, m),
-					 m->offset, ending);
+					 m->key_bytes < 150 ? (int)m->key_bytes : 150, name_of(a, m), m->offset,
+					 ending);
 	if (!s->image || (label_suffix && !s->label))
 		return bad_input(bad, SHARD_MISS_INCOMPLETE, "sample '%.*s' at offset %" PRIu64 " has no %s%s%s",
-				 m->key_bytes < 80 ? (int)m->key_bytes : 80, image_archive_name(a, m), m->offset,
+				 m->key_bytes < 80 ? (int)m->key_bytes : 80, name_of(a, m), m->offset,
 				 s->image ? "." : "image", s->image ? label_suffix : "",
 				 say_members(a, s, s->image ? label_suffix : NULL, members));
 	for (uint64_t i = 0; a->cut.reason && i < s->member_count; i++)
@@ -658,7 +685,7 @@ static int settle_sample(const struct image_archive *a, struct sample *s, const 
 		return fail(EXIT_BAD,
 			    "%s: sample '%.*s' at offset %" PRIu64 " has %" PRIu64 " members; the limit is %" PRIu64
 			    " (a key ends at the first dot of a name; --limit members=N allows more)",
-			    a->where, (int)m->key_bytes, image_archive_name(a, m), m->offset, n, most);
+			    a->where, (int)m->key_bytes, name_of(a, m), m->offset, n, most);
 	for (uint64_t i = 0; i < n; i++) {
 		bool of_field = is_of_field(a, &m[i]), of_label = label_suffix && is_suffix(a, &m[i], label_suffix);
 		const struct archive_member **place = of_label				  ? &s->label
@@ -668,14 +695,14 @@ static int settle_sample(const struct image_archive *a, struct sample *s, const 
 		if (place && *place && place == &s->image)
 			bad_input(bad, SHARD_MISS_UNSUPPORTED,
 				  "sample '%.*s' has two images, '%.60s' at offset %" PRIu64 " and '%.60s' at %" PRIu64,
-				  m->key_bytes < 100 ? (int)m->key_bytes : 100, image_archive_name(a, m),
-				  suffix_of(a, *place), (*place)->offset, suffix_of(a, &m[i]), m[i].offset);
+				  m->key_bytes < 100 ? (int)m->key_bytes : 100, name_of(a, m), suffix_of(a, *place),
+				  (*place)->offset, suffix_of(a, &m[i]), m[i].offset);
 		if (refuse_twin(a, m, i, bad) != EXIT_DONE)
 			continue;
 		if (place && !*place)
 			*place = &m[i];
 		else if (!place && !of_field)
-			ignored_add(&a->request->scan->ignored, a->path, image_archive_name(a, &m[i]));
+			ignored_add(&a->request->scan->ignored, a->path, name_of(a, &m[i]));
 	}
 	return bad->reason ? EXIT_BAD : check_sample(a, s, label_suffix, bad);
 }
@@ -704,12 +731,12 @@ static int look_for_key(const struct image_archive *a, const struct archive_memb
 	errno = 0;
 	object = json_loadb(text, bytes, JSON_REJECT_DUPLICATES, NULL);
 	if (!object && errno == ENOMEM)
-		code = image_archive_out_of_memory(a);
+		code = out_of_memory(a);
 	value = json_value_find(object, key);
 	scan->field[i].found = value && !json_is_null(value);
 	if (object && !scan->field[i].found)
-		scan_absent(scan, i, "%s: '%s' at offset %" PRIu64 ": %s", a->where, image_archive_name(a, m),
-			    m->offset, json_value_absent(object, key, what));
+		scan_absent(scan, i, "%s: '%s' at offset %" PRIu64 ": %s", a->where, name_of(a, m), m->offset,
+			    json_value_absent(object, key, what));
 	json_decref(object);
 	free(text);
 	return code;
@@ -740,19 +767,18 @@ static int find_fields(const struct image_archive *a, const struct sample *s, st
 			if (!a->request->scan->field[i].absent[0])
 				scan_absent(a->request->scan, i, "%s: sample '%.*s' has no .%s%s", a->where,
 					    s->image->key_bytes < 100 ? (int)s->image->key_bytes : 100,
-					    image_archive_name(a, s->image), suffix,
-					    say_members(a, s, suffix, members));
+					    name_of(a, s->image), suffix, say_members(a, s, suffix, members));
 		} else if (k == s->member_count) {
 			return bad_input(bad, SHARD_MISS_INCOMPLETE,
 					 "sample '%.*s' at offset %" PRIu64 " has no .%s, which --field %s needs%s",
-					 s->image->key_bytes < 80 ? (int)s->image->key_bytes : 80,
-					 image_archive_name(a, s->image), s->image->offset, suffix, r->field[i].name,
+					 s->image->key_bytes < 80 ? (int)s->image->key_bytes : 80, name_of(a, s->image),
+					 s->image->offset, suffix, r->field[i].name,
 					 say_members(a, s, suffix, members));
 		}
 	}
 	if (code != EXIT_DONE)
 		return code;
-	return text_failed(out) ? image_archive_out_of_memory(a) : EXIT_DONE;
+	return text_failed(out) ? out_of_memory(a) : EXIT_DONE;
 }
 
 static int find_label(const struct image_archive *a, const struct sample *s, struct labels *labels, char *out,
@@ -761,7 +787,7 @@ static int find_label(const struct image_archive *a, const struct sample *s, str
 	struct label_list *many = recipe_is_multi_label(a->request->recipe) ? next : NULL;
 
 	if (!s->label)
-		return image_archive_label(a, s->image, labels, out, bad);
+		return label_by_name(a, s->image, labels, out, bad);
 	out[0] = '\0';
 	return a->request->o->label_key ? label_of_json(a, s->label, out, many, bad)
 					: label_of_cls(a, s->label, out, many, bad);
@@ -811,22 +837,27 @@ static int add_sample(const struct image_archive *a, struct sample *s, const cha
 	if (!bad.reason)
 		code = find_fields(a, s, fields, &bad);
 	if (bad.reason)
-		return image_archive_add(a, s->image ? s->image : s->member,
-					 has_label && !no_label.reason ? label : NULL, fields, &bad, images);
-	return code == EXIT_DONE ? image_archive_add(a, s->image, label, fields, NULL, images) : code;
+		return add_input(a, s->image ? s->image : s->member, has_label && !no_label.reason ? label : NULL,
+				 fields, &bad, images);
+	return code == EXIT_DONE ? add_input(a, s->image, label, fields, NULL, images) : code;
 }
 
 /* A link to what may be a folder, or of a name without a key: no sample, but not to be ignored. */
-static int add_single(const struct image_archive *a, const struct archive_member *m, struct image_list *images)
+static int add_link(const struct image_archive *a, const struct archive_member *m, struct image_list *images)
 {
 	static const struct text no_fields;
 	struct bad_input bad = {0};
 
-	image_archive_blame(a, m, &bad);
-	return image_archive_add(a, m, NULL, &no_fields, &bad, images);
+	blame(a, m, &bad);
+	return add_input(a, m, NULL, &no_fields, &bad, images);
 }
 
-int webdataset_add(struct image_archive *a, bool by_name, struct labels *labels, struct image_list *images)
+/*
+ * Add the samples in the order of the archive.  Without `by_name`, the label of a sample comes from
+ * one of its members.  With `by_name`, it is what label_by_name() says of the image, and members
+ * whose key has no image are ignored.
+ */
+static int add_samples(struct image_archive *a, bool by_name, struct labels *labels, struct image_list *images)
 {
 	const char *label_suffix = by_name ? NULL : a->request->o->label_key ? "json" : "cls";
 	struct shelf *shelf = a->names.shelf;
@@ -836,7 +867,7 @@ int webdataset_add(struct image_archive *a, bool by_name, struct labels *labels,
 	int code = EXIT_DONE;
 
 	if (!shelf_sort(shelf, a->member, a->count, sizeof(*a->member), compare_keys, a))
-		code = image_archive_out_of_memory(a);
+		code = out_of_memory(a);
 	for (uint64_t i = 0; code == EXIT_DONE && i < a->count; i += n) {
 		const struct archive_member *m = &a->member[i];
 
@@ -844,23 +875,58 @@ int webdataset_add(struct image_archive *a, bool by_name, struct labels *labels,
 		if (!n || (by_name && !has_image(a, m, n)))
 			n = 1; /* of no sample */
 		if (m->kind == MEMBER_FILE && !is_sample(a, m, n, by_name))
-			ignored_add(&a->request->scan->ignored, a->path, image_archive_name(a, m));
+			ignored_add(&a->request->scan->ignored, a->path, name_of(a, m));
 		else if (grow_on(shelf, &sample, &capacity, sample_count + 1, sizeof(*sample)))
 			sample[sample_count++] = (struct sample){.first = m->number, .member = m, .member_count = n};
 		else
-			code = image_archive_out_of_memory(a);
+			code = out_of_memory(a);
 	}
 	if (code == EXIT_DONE && !shelf_sort(shelf, sample, sample_count, sizeof(*sample), compare_samples, NULL))
-		code = image_archive_out_of_memory(a);
+		code = out_of_memory(a);
 	for (uint64_t i = 0; code == EXIT_DONE && i < sample_count; i++) {
 		const struct archive_member *m = sample[i].member;
 
 		fields.bytes = 0;
 		code = is_sample(a, m, sample[i].member_count, by_name)
 			       ? add_sample(a, &sample[i], label_suffix, labels, &fields, images)
-			       : add_single(a, m, images);
+			       : add_link(a, m, images);
 	}
 	text_free(&fields);
 	shelf_free(shelf, sample);
+	return code;
+}
+
+/* ---- the archive ---- */
+
+/*
+ * WebDataset's way, if there are members that end in .cls, or --label-key asks for .json: samples
+ * of several members.  So are those with fields of their own.  Else each image is a sample.
+ */
+int image_archive_add(struct image_list *images, struct labels *labels, const char *path)
+{
+	const struct request *r = images->request;
+	struct image_archive a;
+	uint64_t before = images->count;
+	bool by_name = true;
+	int code = list_members(&a, r, path);
+
+	if (code == EXIT_DONE) {
+		by_name = labels_given(labels) || !(r->o->label_key || has_label_members(&a));
+		images->by_folder = by_name && !labels_given(labels);
+		if (by_name && recipe_is_multi_label(r->recipe))
+			code = labels_refuse_many(r, path);
+		else if (images->by_folder)
+			code = check_keys(&a);
+	}
+	if (code == EXIT_DONE)
+		code = by_name && !recipe_has_parts(r->recipe) ? add_images(&a, labels, images)
+							       : add_samples(&a, by_name, labels, images);
+	if (code == EXIT_DONE && a.cut.reason)
+		code = image_list_add_bad(images, path, NULL, 0, PLAN_NO_FILE, 0, &a.cut);
+	if (code == EXIT_DONE && images->count == before)
+		scan_barren(r->scan, a.where);
+	shelf_free(a.names.shelf, a.member);
+	text_free(&a.names);
+	free(a.where);
 	return code;
 }

@@ -298,7 +298,7 @@ int label_list_of_text(const struct request *r, const char *text, size_t bytes, 
 	return code;
 }
 
-void label_list_free(struct label_list *l)
+static void free_labels(struct label_list *l)
 {
 	text_free(&l->names);
 	l->count = 0;
@@ -310,7 +310,7 @@ void image_list_free(struct image_list *images)
 		image_list_free(images->every);
 	free(images->every);
 	images->every = NULL;
-	label_list_free(&images->next);
+	free_labels(&images->next);
 	shelf_free(images->text.shelf, images->item);
 	text_free(&images->text);
 	images->item = NULL;

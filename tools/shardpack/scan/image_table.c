@@ -106,8 +106,13 @@ static const char *find_spelling(const struct request *r, const char *folder, co
 	return NULL;
 }
 
-bool missing_path_warn(const struct request *r, const char *table, const char *folder, uint64_t line,
-		       const char *listed, const char *path)
+/*
+ * Row `line` of `table`, below the root, lists a path that is `path` below the root; such paths
+ * begin at `folder` below the root, which is empty or ends in a slash.  Warns, and returns true, if
+ * an option would find the file.
+ */
+static bool warn_of_other_name(const struct request *r, const char *table, const char *folder, uint64_t line,
+			       const char *listed, const char *path)
 {
 	const char *ending = find_ending(r, path);
 	char above[FILES_PATH_BYTES], meant[PLAN_PATH_BYTES_MAX];
@@ -275,7 +280,7 @@ static int find_image(struct image_table *t, const struct path_row *row, char *o
 	code = find_listed(t, row->line, suffix ? with : row->path, out, st);
 	free(with);
 	if (t->bad.reason == SHARD_MISS_MISSING && out[0] && !row->bad && t->looked < MISSING_LOOKED)
-		t->looked = missing_path_warn(t->request, t->path, t->folder, row->line, row->path, out)
+		t->looked = warn_of_other_name(t->request, t->path, t->folder, row->line, row->path, out)
 				    ? MISSING_LOOKED
 				    : t->looked + 1;
 	return code;

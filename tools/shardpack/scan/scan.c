@@ -110,7 +110,8 @@ static int compare(const void *x, const void *y)
 	return strcmp(a->text, b->text);
 }
 
-void ignored_sort(struct ignored *g)
+/* The most frequent endings first, and by name where they are equally frequent. */
+static void sort_ignored(struct ignored *g)
 {
 	qsort(g->ending, g->ending_count, sizeof(g->ending[0]), compare);
 }
@@ -138,7 +139,7 @@ void ignored_list(const struct ignored *g, struct text *out)
 		text_format(out, ", others %" PRIu64, rest);
 }
 
-void ignored_free(struct ignored *g)
+static void free_ignored(struct ignored *g)
 {
 	text_free(&g->names);
 }
@@ -321,7 +322,7 @@ int scan_end(struct scan *scan)
 	struct text kinds = {0};
 	uint64_t count = 0;
 
-	ignored_sort(&scan->ignored);
+	sort_ignored(&scan->ignored);
 	for (uint32_t i = 0; i < scan->ignored.ending_count; i++) {
 		const struct ignored_ending *e = &scan->ignored.ending[i];
 
@@ -341,7 +342,7 @@ int scan_end(struct scan *scan)
 
 void scan_free(struct scan *scan)
 {
-	ignored_free(&scan->ignored);
+	free_ignored(&scan->ignored);
 	text_free(&scan->warnings);
 	text_free(&scan->notes);
 }

@@ -212,8 +212,6 @@ int label_list_of_json(const struct request *r, const json_t *value, struct labe
 int label_list_of_text(const struct request *r, const char *text, size_t bytes, bool lines, struct label_list *out,
 		       struct bad_input *bad);
 
-void label_list_free(struct label_list *l);
-
 /*
  * class_alike.c - class names that people cannot tell apart: "cat" and "cat ", "Cat" and "cat"
  */
@@ -245,89 +243,19 @@ struct request;
  */
 int class_folders_scan(const struct request *r);
 
-/* ---- coco_fields.c ---- */
-
-struct coco_list;
-
 /*
- * Make from= of each field what a plan says, "coco:KEY", and boxes those of COCO.  Says what cannot
- * be, and returns the exit code.
- */
-int coco_fields_settle(const struct request *r);
-
-/* Has the file what these fields come from, and have its classes room in them?  The same. */
-int coco_fields_check(const struct request *r, const struct coco_list *l);
-
-/*
- * coco_images.c
+ * coco.c
  *
  * from= is a key of the annotations.  Without it boxes come from `bbox`, a mask from
  * `segmentation`, text from `caption`, and numbers from the key with the name of the field.
  * `category` is the class of an annotation: the place of its category_id among all ids.
  */
 
-struct classes;
-struct image_list;
-
 /*
  * Add the images of `path`, below the root, in its order.  `classes` are the names of its
  * categories.  Returns the exit code.
  */
 int coco_images_add(struct image_list *images, struct classes *classes, const char *path);
-
-/*
- * coco_list.c
- *
- * It may be larger than memory: of an annotation only its place and its image are kept.
- */
-
-struct json_range;
-
-struct coco_image {
-	int64_t id;
-	uint64_t name_at;	/* of its file, in `names`; NUL-terminated */
-	uint32_t width, height; /* 0: not said */
-	uint64_t first, end;	/* of its annotations */
-};
-
-struct coco_annotation {
-	int64_t image; /* its id; then its number */
-	uint64_t offset;
-	uint32_t bytes;
-};
-
-struct coco_category {
-	int64_t id;
-	uint64_t name_at;
-};
-
-struct coco_list { /* start it zeroed */
-	const struct request *request;
-	char *where;	   /* the file, for messages */
-	uint32_t file;	   /* its number in the plan */
-	struct text names; /* on the shelf of the plan, as all lists here are */
-	struct coco_image *image;
-	uint64_t image_count, image_capacity;
-	struct coco_annotation *annotation; /* by image, then as in the file */
-	uint64_t annotation_count, annotation_capacity;
-	int64_t *id; /* of annotations that say one */
-	uint64_t id_count, id_capacity;
-	struct coco_category *category; /* by id */
-	uint64_t category_count, category_capacity;
-	uint32_t lists; /* bit i: a list of that name was there */
-};
-
-enum { COCO_IMAGES, COCO_ANNOTATIONS, COCO_CATEGORIES };
-
-/* All of `path` below the root.  Says why it fails, returns the exit code; free it all the same. */
-int coco_list_read(struct coco_list *l, const struct request *r, const char *path);
-void coco_list_free(struct coco_list *l);
-
-/* The number of a category, which is its class; -1 if there is none of that id. */
-int64_t coco_list_class(const struct coco_list *l, int64_t id);
-
-/* The names of all categories, in that order.  Returns the exit code. */
-int coco_list_name_classes(const struct coco_list *l, struct classes *out);
 
 /*
  * field_files.c
@@ -375,86 +303,25 @@ struct ignored {		     /* start it zeroed */
 /* A file or member `name`, which lies in `folder`: a path, or "" if that is part of the name. */
 void ignored_add(struct ignored *g, const char *folder, const char *name);
 
-/* The most frequent endings first, and by name where they are equally frequent. */
-void ignored_sort(struct ignored *g);
-
 /* Of the ending, with its dot: is it that of images, though not of a kind that is read? */
 bool ignored_is_foreign_image(const char *ending);
 
 /* ".txt 3, .json 1, no ending 2"; the rest of many in one number.  It was sorted. */
 void ignored_list(const struct ignored *g, struct text *out);
 
-void ignored_free(struct ignored *g);
+struct labels;
 
 /*
  * image_archive.c
  *
- * Here each image is a sample: its class is its folder in the archive, or what --label-regex and
- * --labels say of its name. webdataset.c makes samples of several members.
+ * Members whose names agree up to the first dot of the last component are one sample, wherever they
+ * lie, if a member .cls or a key of .json has the label, or other members are fields.  Else each
+ * image is a sample: its class is its folder in the archive, or what --label-regex and --labels say
+ * of its name.
  */
 
-struct labels;
-
-enum archive_kind {
-	MEMBER_FILE,
-	MEMBER_LINK,  /* it may stand for an image, a field or a folder of images */
-	MEMBER_OTHER, /* a device, called like an image */
-};
-
-/* A member that may be of use.  Those that are no files make bad inputs of what they belong to. */
-struct archive_member {
-	uint64_t name_at; /* in names */
-	/*
-	 * of the name, up to the first dot of its last component; 0: there is none, or WebDataset
-	 * passes over it
-	 */
-	uint32_t key_bytes;
-	uint32_t number; /* in the order of the archive */
-	enum archive_kind kind;
-	uint64_t offset, bytes; /* of one that is no file: of its header, and 0 */
-};
-
-struct image_archive {
-	const struct request *request;
-	const char *path;  /* below the root */
-	char *where;	   /* for messages */
-	uint32_t file;	   /* of the plan: where the members lie */
-	struct text names; /* its shelf has the members, too */
-	struct archive_member *member;
-	uint64_t count, capacity;
-	/*
-	 * Why nothing can be said of what follows the last member; no reason if that is the end.
-	 * Then the rest is one bad input, and so is a sample that the cut may go through.
-	 */
-	struct bad_input cut;
-};
-
-/* What is wrong with a member that is no file. */
-int image_archive_blame(const struct image_archive *a, const struct archive_member *m, struct bad_input *bad);
-
-/* List the archive at `path` below the root.  Returns the exit code; close it all the same. */
-int image_archive_open(struct image_archive *a, const struct request *r, const char *path);
-void image_archive_close(struct image_archive *a);
-
-int image_archive_out_of_memory(const struct image_archive *a);
-const char *image_archive_name(const struct image_archive *a, const struct archive_member *m);
-
-/* The label of an image by its name or folder, as labels_find() has it. */
-int image_archive_label(const struct image_archive *a, const struct archive_member *image, struct labels *labels,
-			char *out, struct bad_input *bad);
-
-/*
- * Add an image to a list.  `fields`: as of image_list_add().  With `bad` it is a bad one, and
- * `label` may be NULL; a member without bytes has offset 0.
- */
-int image_archive_add(const struct image_archive *a, const struct archive_member *image, const char *label,
-		      const struct text *fields, const struct bad_input *bad, struct image_list *images);
-
-/* Add all images, each as a sample. */
-int image_archive_add_all(const struct image_archive *a, struct labels *labels, struct image_list *images);
-
-/* Add the rest of an archive that is cut, as one bad input that has its path. */
-int image_archive_add_cut(const struct image_archive *a, struct image_list *images);
+/* Add the samples of the archive at `path` below the root.  Returns the exit code. */
+int image_archive_add(struct image_list *images, struct labels *labels, const char *path);
 
 /*
  * image_files.c
@@ -551,6 +418,9 @@ int labels_find(struct labels *l, const char *where, const char *path, const cha
  */
 int labels_missing(const char *where, const char *more);
 
+/* With --multi-label: `path` has one label at most, such as a folder.  Returns the exit code. */
+int labels_refuse_many(const struct request *r, const char *path);
+
 /* Lines of --labels that belong to no image are bad inputs: their files are missing. */
 int labels_add_unused(const struct labels *l, struct image_list *images);
 
@@ -559,14 +429,6 @@ int labels_add_unused(const struct labels *l, struct image_list *images);
  *
  * What is found depends on files beside the source, so it is a warning, and in no plan.
  */
-
-/*
- * Row `line` of `table`, below the root, lists a path that is `path` below the root; such paths
- * begin at `folder` below the root, which is empty or ends in a slash.  Warns, and returns true, if
- * an option would find the file.
- */
-bool missing_path_warn(const struct request *r, const char *table, const char *folder, uint64_t line,
-		       const char *listed, const char *path);
 
 /*
  * path_table.c - a list of files with labels: CSV, TSV or JSON lines, by the extension of its name
@@ -693,30 +555,5 @@ int text_each_open(struct text_each *e, const struct recipe *r, const char *cons
 bool text_each_at(struct text_each *e, size_t k, const char **value);
 
 void text_each_close(struct text_each *e);
-
-/*
- * webdataset.c
- *
- * Members whose names agree up to the first dot of the last component are one sample, wherever they
- * lie.  It has one image and its label: a member .cls, or a key of .json that --label-key names.
- * Other members may be fields.
- */
-
-/* Are there members that end in .cls? */
-bool webdataset_has_labels(const struct image_archive *a);
-
-/*
- * Without labels in members: refuse an archive with a member such as img.v1.cls.  Its sample is
- * "img", so it would be no label, and the folder would be the class.  Returns the exit code.
- */
-int webdataset_check_keys(const struct image_archive *a);
-
-/*
- * Add the samples to a list, in the order of the archive.  Without `by_name`, the label of a sample
- * comes from one of its members.  With `by_name`, it is what image_archive_label() says of the
- * image, and members whose key has no image are ignored.  Says why it fails and returns the exit
- * code.
- */
-int webdataset_add(struct image_archive *a, bool by_name, struct labels *labels, struct image_list *images);
 
 #endif

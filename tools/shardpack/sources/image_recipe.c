@@ -45,7 +45,8 @@ static int read_lines(struct mask_map *m, FILE *in, const char *file)
 	return code;
 }
 
-int mask_map_file_read(struct mask_map *m, const char *field, const char *path)
+/* Fill an empty map, of the field `field`.  Says why not, and returns the exit code. */
+static int read_map_file(struct mask_map *m, const char *field, const char *path)
 {
 	char file[FIELD_FROM_BYTES_MAX + SHARD_NAME_BYTES + 32];
 	FILE *in = fopen(path, "re");
@@ -206,7 +207,7 @@ static int enter(const struct request *r, struct field_option *o)
 
 static int enter_field(const struct request *r, struct field_option *o)
 {
-	int code = o->map_path[0] ? mask_map_file_read(&o->map, o->name, o->map_path) : EXIT_DONE;
+	int code = o->map_path[0] ? read_map_file(&o->map, o->name, o->map_path) : EXIT_DONE;
 	uint64_t line_count = o->map.count;
 
 	for (uint32_t i = 0; i < r->recipe->field_count; i++)

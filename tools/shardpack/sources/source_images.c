@@ -205,55 +205,6 @@ static int compare_names(const void *a, const void *b)
 	return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-static bool has_fields(const struct recipe *r)
-{
-	for (uint32_t i = 0; i < r->field_count; i++)
-		if (field_has_part(&r->from[i]))
-			return true;
-	return false;
-}
-
-/* A folder is one class. */
-static int refuse_many_labels(const struct request *r, const char *path)
-{
-	return fail(EXIT_USAGE,
-		    "%s/%s: --multi-label takes labels from a table, or from members .cls or .json of an archive (the "
-		    "latter with --label-key)",
-		    r->place->root, path);
-}
-
-/*
- * WebDataset's way, if there are members that end in .cls, or --label-key asks for .json: samples
- * of several members.  So are those with fields of their own.  Else each image is a sample.
- */
-static int scan_archive(struct image_list *images, struct labels *labels, const char *path)
-{
-	const struct request *r = images->request;
-	struct image_archive a;
-	uint64_t before = images->count;
-	bool by_name = true;
-	int code = image_archive_open(&a, r, path);
-
-	if (code == EXIT_DONE) {
-		by_name = labels_given(labels) || !(r->o->label_key || webdataset_has_labels(&a));
-		if (by_name && recipe_is_multi_label(r->recipe))
-			code = refuse_many_labels(r, path);
-		images->by_folder = by_name && !labels_given(labels);
-		if (code == EXIT_DONE)
-			code = images->by_folder ? webdataset_check_keys(&a) : EXIT_DONE;
-	}
-	if (code == EXIT_DONE) {
-		code = by_name && !has_fields(r->recipe) ? image_archive_add_all(&a, labels, images)
-							 : webdataset_add(&a, by_name, labels, images);
-		if (code == EXIT_DONE && a.cut.reason)
-			code = image_archive_add_cut(&a, images);
-	}
-	if (code == EXIT_DONE && images->count == before)
-		scan_barren(r->scan, a.where);
-	image_archive_close(&a);
-	return code;
-}
-
 /* A folder of nothing but archives, as img2dataset leaves it: each, in byte order. */
 static int scan_archives(struct image_list *images, struct labels *labels, const struct text *archives)
 {
@@ -267,7 +218,7 @@ static int scan_archives(struct image_list *images, struct labels *labels, const
 	if (name)
 		qsort(name, count, sizeof(*name), compare_names);
 	for (size_t i = 0; code == EXIT_DONE && i < count; i++)
-		code = scan_archive(images, labels, name[i]);
+		code = image_archive_add(images, labels, name[i]);
 	free(name);
 	return code;
 }
@@ -409,7 +360,7 @@ static int scan_item(struct image_list *images, struct labels *labels, const str
 	if (option_of_tables(images->request) && (item->is_dir || !path_table_is_one(item->path)))
 		return refuse_option(images->request, "/", item->path);
 	if (recipe_is_multi_label(images->request->recipe) && (item->is_dir || file_name_is_image(item->path)))
-		return refuse_many_labels(images->request, item->path);
+		return labels_refuse_many(images->request, item->path);
 	if (item->missing && !file_name_is_image(item->path)) {
 		bad_input(&bad, SHARD_MISS_MISSING, "%s", strerror(ENOENT));
 		return image_list_add_bad(images, item->path, NULL, 0, PLAN_NO_FILE, 0, &bad);
@@ -424,7 +375,7 @@ static int scan_item(struct image_list *images, struct labels *labels, const str
 		return fail(EXIT_USAGE, "%s/%s: JSON of COCO must be the only input", images->request->place->root,
 			    item->path);
 	code = refuse_foreign(images->request, item->path);
-	return code == EXIT_DONE ? scan_archive(images, labels, item->path) : code;
+	return code == EXIT_DONE ? image_archive_add(images, labels, item->path) : code;
 }
 
 /* What COCO does not have, and what a plan alone says. */
@@ -455,10 +406,10 @@ static int scan_coco(const struct request *r)
 	int code;
 
 	r->recipe->label = LABEL_NONE;
-	if (has_fields(r->recipe))
+	if (recipe_has_parts(r->recipe))
 		images.classes = &classes;
 	code = coco_images_add(&images, &classes, r->place->item[0].path);
-	if (code == EXIT_DONE && !has_fields(r->recipe))
+	if (code == EXIT_DONE && !recipe_has_parts(r->recipe))
 		scan_warn(r->scan,
 			  "%s/%s: its annotations are not packed; --field boxes:kind=boxes,max=100 packs boxes",
 			  r->place->root, r->place->item[0].path);
@@ -569,7 +520,7 @@ static int scan_sources(const struct request *r)
 	if (code == EXIT_DONE && !in.archives.bytes)
 		code = check_label_key(r);
 	if (code == EXIT_DONE && one_folder && !in.archives.bytes && recipe_is_multi_label(r->recipe))
-		code = refuse_many_labels(r, "");
+		code = labels_refuse_many(r, "");
 	if (code == EXIT_DONE && one_folder && !in.archives.bytes && !labels_given(&labels))
 		code = class_folders_scan(r);
 	else if (code == EXIT_DONE)

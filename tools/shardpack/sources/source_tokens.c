@@ -37,12 +37,73 @@
 #include "tools/shardpack/plan/plan.h"
 #include "tools/shardpack/scan/scan.h"
 
-/* ---- the type of tokens in a file that does not say it itself ---- */
+/* Of a file that does not say the type of its tokens itself. */
+struct headless_tokens {
+	uint32_t dtype;
+	uint32_t index_file; /* of which the documents are to be taken; PLAN_NO_FILE: none */
+	bool has_index;
+	uint64_t document_count; /* by the index */
+};
+
+struct stream {
+	const struct request *r;
+	uint64_t window, step; /* tokens */
+	uint64_t left_out;     /* tokens that no sequence has */
+	uint64_t split_files;  /* files that --documents cuts into documents */
+	uint64_t document_count;
+	uint64_t record_count;
+	uint32_t field;
+	bool has_field;
+	struct progress progress;
+	/* with --pack */
+	uint32_t packed_dtype; /* of the field: the widest that a file needs */
+	uint64_t file_count;
+	uint64_t indexed_count;	  /* files that have an index */
+	uint64_t index_documents; /* by these */
+};
+
+/* Tokens of one file. */
+struct part {
+	uint32_t file, dtype, index_file;
+	uint32_t stored; /* dtype of the field */
+	bool swap;
+	uint64_t offset, count;
+	const char *where, *path;
+	bool has_head;
+	struct headless_tokens headless; /* without one */
+};
+
+static int settle(const struct request *r)
+{
+	if (r->o->pack && cli_given(r->args, "overlap"))
+		return cli_misuse(r->args, "--overlap cannot be had with --pack: its sequences share no tokens");
+	if (r->o->position_ids && !r->o->pack)
+		return cli_misuse(r->args, "--position-ids needs --pack");
+	if (r->o->max_documents && !r->o->pack)
+		return cli_misuse(r->args, "--max-documents needs --pack");
+	if (r->o->pack && r->o->sequence >= TOKEN_PACK_ROOM_MAX)
+		return cli_misuse(r->args, "--seq-len %" PRIu64 ": the limit with --pack is %u", r->o->sequence,
+				  TOKEN_PACK_ROOM_MAX - 1);
+	if (r->o->overlap >= r->o->sequence)
+		return cli_misuse(r->args, "--overlap %" PRIu64 " must be less than --seq-len %" PRIu64, r->o->overlap,
+				  r->o->sequence);
+	return EXIT_DONE;
+}
+
+/*
+ * ---- the type of tokens in a file that does not say it itself ----
+ *
+ * It is that of --dtype, or that of an index of Megatron-LM beside the file, or u16.  Numbers that
+ * look otherwise than the default are refused.  If the user gave --dtype, numbers that look
+ * otherwise are only a warning; an index of another width is refused.  Without --dtype, or with
+ * --pack, an index also says where documents begin, unless --documents does.
+ */
 
 #define PIECE_BYTES 65536 /* a multiple of 8 */
 #define PIECES_MAX  64	  /* spread over the file: 4 MiB of a large one, all of a small one */
 
-uint32_t headless_tokens_asked(const struct request *r)
+/* The enum shard_dtype that --dtype says. */
+static uint32_t asked_dtype(const struct request *r)
 {
 	static const uint32_t dtypes[] = {SHARD_U8, SHARD_U16, SHARD_U32};
 
@@ -108,7 +169,7 @@ static int find_index(const struct request *r, const char *path, char name[PLAN_
 /* --dtype must agree.  With it the tokens are one stream, unless something asks for documents. */
 static int judge_index(const struct request *r, const char *where, const char *name, const struct megatron_index *index)
 {
-	uint32_t asked = headless_tokens_asked(r);
+	uint32_t asked = asked_dtype(r);
 	char count[HUMAN_CHARS];
 
 	if (!cli_given(r->args, "dtype"))
@@ -230,7 +291,7 @@ static void warn_of_width(const struct request *r, const char *where, const stru
 		[TOKEN_WIDTH_64] = 64,	    [TOKEN_WIDTH_TEXT] = 8,   [TOKEN_WIDTH_8] = 8,
 		[TOKEN_WIDTH_16_BE] = 16,   [TOKEN_WIDTH_32_BE] = 32, [TOKEN_WIDTH_64_BE] = 64,
 		[TOKEN_WIDTH_NEGATIVE] = 16};
-	uint32_t dtype = headless_tokens_asked(r);
+	uint32_t dtype = asked_dtype(r);
 	const char *name = shard_dtype_name(dtype);
 	unsigned asked = 8 * (unsigned)shard_dtype_bytes(dtype), bits = bits_of[k->width];
 
@@ -286,19 +347,23 @@ static int judge_begin(const struct request *r, const char *where, const uint8_t
 		return fail(EXIT_BAD, "%s: begins as %s does; %s, or type --dtype u16 if its bytes are tokens", where,
 			    other->what, other->remedy);
 	scan_warn(r->scan, "%s: --dtype %s, but it begins as %s does; look at a record", where,
-		  shard_dtype_name(headless_tokens_asked(r)), other->what);
+		  shard_dtype_name(asked_dtype(r)), other->what);
 	return EXIT_DONE;
 }
 
-int headless_tokens_look(const struct request *r, const char *path, uint32_t file, const char *where,
-			 const uint8_t *head, size_t have, struct headless_tokens *out)
+/*
+ * The file at `path` below the root, which is `file` of the plan and `where` in messages, and which
+ * begins with `head`.  Returns the exit code.
+ */
+static int look_at_headless(const struct request *r, const char *path, uint32_t file, const char *where,
+			    const uint8_t *head, size_t have, struct headless_tokens *out)
 {
 	struct megatron_index index = {0};
 	char name[PLAN_PATH_BYTES_MAX];
 	bool asked = cli_given(r->args, "dtype");
 	int code = find_index(r, path, name, &index);
 
-	*out = (struct headless_tokens){.dtype = headless_tokens_asked(r), .index_file = PLAN_NO_FILE};
+	*out = (struct headless_tokens){.dtype = asked_dtype(r), .index_file = PLAN_NO_FILE};
 	if (code == EXIT_DONE && !name[0])
 		code = judge_begin(r, where, head, have);
 	if (code != EXIT_DONE || !name[0])
@@ -310,121 +375,6 @@ int headless_tokens_look(const struct request *r, const char *path, uint32_t fil
 	if (code != EXIT_DONE || (asked && !r->o->pack))
 		return code == EXIT_DONE ? judge_width(r, file, where) : code;
 	return cli_given(r->args, "documents") ? EXIT_DONE : stored_add(r->stored, r->plan, name, &out->index_file);
-}
-
-/* ---- --pack: files of documents, which become windows ---- */
-
-int packed_tokens_add(struct packed_tokens *t, const struct request *r, const struct token_stream *stream,
-		      uint32_t dtype, const char *where, const struct headless_tokens *headless)
-{
-	struct plan *plan = r->plan;
-
-	if (!cli_given(r->args, "documents") && stream->index_file == PLAN_NO_FILE)
-		return fail(EXIT_BAD,
-			    "%s: --pack must know where documents end: type --documents ID, with the token that ends "
-			    "each, or give the .bin of Megatron-LM with its .idx beside it",
-			    where);
-	if (!stream->count)
-		scan_barren(r->scan, where);
-	t->dtype = dtype > t->dtype ? dtype : t->dtype;
-	t->indexed_count += headless->has_index;
-	t->index_documents += headless->document_count;
-	t->file_count++;
-	if (!plan->pack)
-		plan->pack = calloc(1, sizeof(*plan->pack));
-	if (!plan->pack || (stream->count && !token_pack_add(plan->pack, stream)))
-		return fail(EXIT_IO, "out of memory");
-	return EXIT_DONE;
-}
-
-/* What became of every token. */
-static void tell(const struct request *r, uint32_t room)
-{
-	const struct token_pack *p = r->plan->pack;
-	const struct token_padding padding = token_pack_padding(p, room);
-	char documents[HUMAN_CHARS], cut[HUMAN_CHARS], tokens[HUMAN_CHARS], windows[HUMAN_CHARS], lone[HUMAN_CHARS];
-
-	note("packed %s document%s (%s cut) of %s tokens into %s record%s of %" PRIu32 ", at most %" PRIu32
-	     " in one; %.3f %% of them is padding (%" PRIu64 " tokens)",
-	     human_count(documents, p->document_count), p->document_count == 1 ? "" : "s",
-	     human_count(cut, p->cut_count), human_count(tokens, p->token_count), human_count(windows, p->window_count),
-	     p->window_count == 1 ? "" : "s", room, p->piece_max, padding.percent, padding.padding);
-	if (p->lone_count)
-		scan_warn(r->scan, "%s document%s of one token %s in no record: there is nothing to predict",
-			  human_count(lone, p->lone_count), p->lone_count == 1 ? "" : "s",
-			  p->lone_count == 1 ? "is" : "are");
-	if (p->empty_count)
-		scan_warn(r->scan, "%s document%s no tokens", human_count(lone, p->empty_count),
-			  p->empty_count == 1 ? " has" : "s have");
-}
-
-int packed_tokens_end(struct packed_tokens *t, const struct request *r, uint32_t room, struct progress *progress)
-{
-	struct token_pack *p = r->plan->pack;
-	int code;
-
-	p->by_token = cli_given(r->args, "documents");
-	p->end_of_text = p->by_token ? r->o->end_of_text : 0;
-	p->width = (uint32_t)r->o->max_documents;
-	code = p->stream_count ? token_windows_make(r->stored, r->plan, room, progress) : EXIT_DONE;
-	progress_abandon(progress);
-	if (code != EXIT_DONE)
-		return code;
-	if (p->by_token && t->indexed_count == t->file_count && t->index_documents != p->document_count)
-		return fail(EXIT_BAD,
-			    "--documents %" PRIu64 " cuts the files into %" PRIu64
-			    ", but Megatron-LM's indices beside them have %" PRIu64
-			    " documents; leave --documents out, or rename the indices to go by the token",
-			    p->end_of_text, p->document_count, t->index_documents);
-	if (!p->window_count)
-		return fail(EXIT_BAD, "%s: no document of two tokens or more in %" PRIu64 " file%s", r->place->root,
-			    r->place->item_count, r->place->item_count == 1 ? "" : "s");
-	token_pack_fields(p, r->recipe, t->dtype, room, r->o->position_ids);
-	tell(r, room);
-	return EXIT_DONE;
-}
-
-/* ---- sequences ---- */
-
-struct stream {
-	const struct request *r;
-	uint64_t window, step; /* tokens */
-	uint64_t left_out;     /* tokens that no sequence has */
-	uint64_t split_files;  /* files that --documents cuts into documents */
-	uint64_t document_count;
-	uint64_t record_count;
-	uint32_t field;
-	bool has_field;
-	struct progress progress;
-	struct packed_tokens packed; /* with --pack */
-};
-
-/* Tokens of one file. */
-struct part {
-	uint32_t file, dtype, index_file;
-	uint32_t stored; /* dtype of the field */
-	bool swap;
-	uint64_t offset, count;
-	const char *where, *path;
-	bool has_head;
-	struct headless_tokens headless; /* without one */
-};
-
-static int settle(const struct request *r)
-{
-	if (r->o->pack && cli_given(r->args, "overlap"))
-		return cli_misuse(r->args, "--overlap cannot be had with --pack: its sequences share no tokens");
-	if (r->o->position_ids && !r->o->pack)
-		return cli_misuse(r->args, "--position-ids needs --pack");
-	if (r->o->max_documents && !r->o->pack)
-		return cli_misuse(r->args, "--max-documents needs --pack");
-	if (r->o->pack && r->o->sequence >= TOKEN_PACK_ROOM_MAX)
-		return cli_misuse(r->args, "--seq-len %" PRIu64 ": the limit with --pack is %u", r->o->sequence,
-				  TOKEN_PACK_ROOM_MAX - 1);
-	if (r->o->overlap >= r->o->sequence)
-		return cli_misuse(r->args, "--overlap %" PRIu64 " must be less than --seq-len %" PRIu64, r->o->overlap,
-				  r->o->sequence);
-	return EXIT_DONE;
 }
 
 /* ---- what a file is ---- */
@@ -498,7 +448,7 @@ static int open_bin(const struct request *r, const uint8_t *head, size_t have, s
 		return fail(EXIT_BAD, "%s: is an index of Megatron-LM; name the .bin with the tokens instead",
 			    p->where);
 	p->has_head = t.dtype;
-	code = p->has_head ? EXIT_DONE : headless_tokens_look(r, p->path, p->file, p->where, head, have, &p->headless);
+	code = p->has_head ? EXIT_DONE : look_at_headless(r, p->path, p->file, p->where, head, have, &p->headless);
 	if (code != EXIT_DONE)
 		return code;
 	p->dtype = p->has_head ? t.dtype : p->headless.dtype;
@@ -559,7 +509,7 @@ static int settle_stored(struct stream *s, struct part *p)
 /* --dtype is for files without a head: it converts nothing. */
 static int check_asked(const struct request *r, const struct part *p)
 {
-	uint32_t asked = headless_tokens_asked(r);
+	uint32_t asked = asked_dtype(r);
 
 	if (!p->has_head || !cli_given(r->args, "dtype") || p->dtype == asked)
 		return EXIT_DONE;
@@ -684,12 +634,82 @@ static int add_sequences(struct stream *s, const struct part *p)
 	return code;
 }
 
+/* ---- --pack: documents become windows ---- */
+
 static int add_packed(struct stream *s, const struct part *p)
 {
+	struct plan *plan = s->r->plan;
 	struct token_stream t = stream_of(p);
 
-	return packed_tokens_add(&s->packed, s->r, &t, p->stored, p->where, &p->headless);
+	if (!has_documents(s, p))
+		return fail(EXIT_BAD,
+			    "%s: --pack must know where documents end: type --documents ID, with the token that ends "
+			    "each, or give the .bin of Megatron-LM with its .idx beside it",
+			    p->where);
+	if (!t.count)
+		scan_barren(s->r->scan, p->where);
+	s->packed_dtype = p->stored > s->packed_dtype ? p->stored : s->packed_dtype;
+	s->indexed_count += p->headless.has_index;
+	s->index_documents += p->headless.document_count;
+	s->file_count++;
+	if (!plan->pack)
+		plan->pack = calloc(1, sizeof(*plan->pack));
+	if (!plan->pack || (t.count && !token_pack_add(plan->pack, &t)))
+		return fail(EXIT_IO, "out of memory");
+	return EXIT_DONE;
 }
+
+/* What became of every token. */
+static void tell(const struct request *r, uint32_t room)
+{
+	const struct token_pack *p = r->plan->pack;
+	const struct token_padding padding = token_pack_padding(p, room);
+	char documents[HUMAN_CHARS], cut[HUMAN_CHARS], tokens[HUMAN_CHARS], windows[HUMAN_CHARS], lone[HUMAN_CHARS];
+
+	note("packed %s document%s (%s cut) of %s tokens into %s record%s of %" PRIu32 ", at most %" PRIu32
+	     " in one; %.3f %% of them is padding (%" PRIu64 " tokens)",
+	     human_count(documents, p->document_count), p->document_count == 1 ? "" : "s",
+	     human_count(cut, p->cut_count), human_count(tokens, p->token_count), human_count(windows, p->window_count),
+	     p->window_count == 1 ? "" : "s", room, p->piece_max, padding.percent, padding.padding);
+	if (p->lone_count)
+		scan_warn(r->scan, "%s document%s of one token %s in no record: there is nothing to predict",
+			  human_count(lone, p->lone_count), p->lone_count == 1 ? "" : "s",
+			  p->lone_count == 1 ? "is" : "are");
+	if (p->empty_count)
+		scan_warn(r->scan, "%s document%s no tokens", human_count(lone, p->empty_count),
+			  p->empty_count == 1 ? " has" : "s have");
+}
+
+/* All files are there: pack their documents, and say what became of them. */
+static int end_packed(struct stream *s)
+{
+	const struct request *r = s->r;
+	struct token_pack *p = r->plan->pack;
+	uint32_t room = (uint32_t)s->window;
+	int code;
+
+	p->by_token = cli_given(r->args, "documents");
+	p->end_of_text = p->by_token ? r->o->end_of_text : 0;
+	p->width = (uint32_t)r->o->max_documents;
+	code = p->stream_count ? token_windows_make(r->stored, r->plan, room, &s->progress) : EXIT_DONE;
+	progress_abandon(&s->progress);
+	if (code != EXIT_DONE)
+		return code;
+	if (p->by_token && s->indexed_count == s->file_count && s->index_documents != p->document_count)
+		return fail(EXIT_BAD,
+			    "--documents %" PRIu64 " cuts the files into %" PRIu64
+			    ", but Megatron-LM's indices beside them have %" PRIu64
+			    " documents; leave --documents out, or rename the indices to go by the token",
+			    p->end_of_text, p->document_count, s->index_documents);
+	if (!p->window_count)
+		return fail(EXIT_BAD, "%s: no document of two tokens or more in %" PRIu64 " file%s", r->place->root,
+			    r->place->item_count, r->place->item_count == 1 ? "" : "s");
+	token_pack_fields(p, r->recipe, s->packed_dtype, room, r->o->position_ids);
+	tell(r, room);
+	return EXIT_DONE;
+}
+
+/* ---- all files ---- */
 
 static int add_file(const struct request *r, void *context, const char *path)
 {
@@ -742,10 +762,10 @@ static int end(const struct request *r, void *context, struct classes *out)
 
 	(void)out;
 	if (r->o->pack) {
-		int code = packed_tokens_end(&s->packed, r, (uint32_t)s->window, &s->progress);
+		int code = end_packed(s);
 
 		if (code == EXIT_DONE && cli_given(r->args, "documents"))
-			warn_of_one_document(r, r->plan->pack->document_count, s->packed.file_count);
+			warn_of_one_document(r, r->plan->pack->document_count, s->file_count);
 		return code;
 	}
 	progress_abandon(&s->progress);

@@ -50,7 +50,7 @@ int fixed_source_scan(const struct request *r, const struct fixed_source *steps,
 /* Is SRC one folder? */
 bool fixed_source_is_folder(const struct request *r);
 
-/* ---- fixed_fields.c: fields, and the slices of files that hold them ---- */
+/* ---- the same: fields, and the slices of files that hold them ---- */
 
 /* A field over the records of one file. */
 struct fixed_column {
@@ -73,7 +73,7 @@ bool fixed_fields_same(const struct shard_field *a, const struct shard_field *b)
 /* The records of a column follow those that the field has already. */
 int fixed_fields_add(struct plan *p, const struct recipe *r, uint32_t field, const struct fixed_column *c);
 
-/* ---- fixed_parts.c: files of fields, of which some hold the same records ---- */
+/* ---- the same: files of fields, of which some hold the same records ---- */
 
 /*
  * A field may be in several files, its parts: a/x.npy and a/label.npy.  Which part of another field
@@ -132,6 +132,7 @@ struct raw_schema {
 };
 
 bool raw_schema_parse(const char *text, struct raw_schema *out, char *why, size_t why_bytes);
+
 /*
  * Add the records of a file, behind its first `skip` bytes.  One without a record is warned of.
  * `remedy` ends the refusal of a file that is not whole records.
@@ -151,60 +152,10 @@ struct array_bytes {
 /* Add an array by its head, whose first axis counts the records. */
 int array_add(const struct request *r, const struct array_bytes *p, const struct npy *head);
 
-/*
- * headless_tokens.c
- *
- * The type is that of --dtype, or that of an index of Megatron-LM beside the file, or u16.  Numbers
- * that look otherwise than the default are refused.  If the user gave --dtype, numbers that look
- * otherwise are only a warning; an index of another width is refused.  Without --dtype, or
- * with --pack, an index also says where documents begin, unless --documents does.
- */
-
-struct headless_tokens {
-	uint32_t dtype;
-	uint32_t index_file; /* of which the documents are to be taken; PLAN_NO_FILE: none */
-	bool has_index;
-	uint64_t document_count; /* by the index */
-};
-
-/*
- * The file at `path` below the root, which is `file` of the plan and `where` in messages, and which
- * begins with `head`.  Returns the exit code.
- */
-int headless_tokens_look(const struct request *r, const char *path, uint32_t file, const char *where,
-			 const uint8_t *head, size_t have, struct headless_tokens *out);
-
-/* The enum shard_dtype that --dtype says. */
-uint32_t headless_tokens_asked(const struct request *r);
-
 /* ---- image_recipe.c ---- */
 
 /* Complete the recipe.  Says why it fails and returns the exit code. */
 int image_recipe_settle(const struct request *r);
-
-/* ---- mask_map_file.c ---- */
-
-/* Fill an empty map, of the field `field`.  Says why not, and returns the exit code. */
-int mask_map_file_read(struct mask_map *m, const char *field, const char *path);
-
-/* ---- packed_tokens.c ---- */
-
-struct progress;
-struct token_stream;
-
-struct packed_tokens {	/* start it zeroed */
-	uint32_t dtype; /* of the field: the widest that a file needs */
-	uint64_t file_count;
-	uint64_t indexed_count;	  /* files that have an index */
-	uint64_t index_documents; /* by these */
-};
-
-/* The tokens of a file, which are to be stored as `dtype`.  Says why it fails; the exit code. */
-int packed_tokens_add(struct packed_tokens *t, const struct request *r, const struct token_stream *stream,
-		      uint32_t dtype, const char *where, const struct headless_tokens *headless);
-
-/* All files are there: pack their documents, and say what became of them. */
-int packed_tokens_end(struct packed_tokens *t, const struct request *r, uint32_t room, struct progress *progress);
 
 /*
  * What can be packed: a row for each source, in source_NAME.c or presets.c
@@ -215,9 +166,9 @@ int packed_tokens_end(struct packed_tokens *t, const struct request *r, uint32_t
  *   images  each input has a line in the plan, is read whole, decoded and transformed.
  *           source_images.c looks at what was named.  class_folders.c plans a folder of classes,
  *           one class at a time.  What lies elsewhere is found by image_files.c, image_table.c,
- *           image_archive.c and webdataset.c; image_list.c collects it and makes the plan's lines.
+ *           image_archive.c and coco.c; image_list.c collects it, image_plan.c makes the plan's lines.
  *   fixed   inputs are records of files, counted; the plan has slices of files for each field.
- *           fixed_source.c goes through the files, fixed_fields.c makes the slices.  presets.c has
+ *           fixed_source.c goes through the files and makes the slices.  presets.c has
  *           published datasets, which are files of records or arrays with known names.
  */
 
