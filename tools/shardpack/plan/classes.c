@@ -207,7 +207,7 @@ static int add_array(struct classes *c, const json_t *array, const char *where)
 		if (json_is_string(name))
 			code = classes_add(c, json_string_value(name), json_string_length(name), where);
 		else
-			code = fail(EXIT_BAD, "%s: element %zu of the array is no text; must be the name of a class",
+			code = fail(EXIT_BAD, "%s: element %zu of the array is not a text; must be the name of a class",
 				    where, i);
 	}
 	return code;
@@ -270,7 +270,7 @@ static int add_from_json(struct classes *c, const char *path)
 		if (!json && errno == ENOMEM)
 			code = fail(EXIT_IO, "%s: out of memory", where.data);
 		else if (!json)
-			code = fail(EXIT_BAD, "%s: no JSON, at byte %d: %s", where.data, error.position,
+			code = fail(EXIT_BAD, "%s: not JSON, at byte %d: %s", where.data, error.position,
 				    json_why(&error));
 		else
 			code = json_is_array(json) ? add_array(c, json, where.data) : add_object(c, json, where.data);

@@ -370,7 +370,7 @@ static bool check_mask(const struct reading *r)
 	return true;
 }
 
-/* Options that belong to another kind, and those that this one must have. */
+/* Options that belong to another kind, and the ones that this kind must have. */
 static bool check_kind(const struct reading *r)
 {
 	uint64_t kind = r->o->value[FIELD_KEY_KIND];
@@ -385,7 +385,7 @@ static bool check_kind(const struct reading *r)
 	if (is_given(r->o, FIELD_KEY_COUNT) != (r->o->value[FIELD_KEY_PICK] == PICK_ALL))
 		return refuse(r, is_given(r->o, FIELD_KEY_COUNT)
 					 ? "count=N belongs to pick=all"
-					 : "pick=all needs count=N, the room for so many texts in each record");
+					 : "pick=all needs count=N, the room for that many texts in each record");
 	if (kind == FIELD_BOXES && r->o->value[FIELD_KEY_TURN] == TURN_OWN)
 		return refuse(r, "turn=own does not belong to kind=boxes, which have no EXIF data; must be image or "
 				 "none");

@@ -30,7 +30,7 @@ static bool take_one(const json_t *text, size_t idx, uint32_t room, uint8_t *out
 		     struct field_verdict *v)
 {
 	if (!json_is_string(text))
-		return field_verdict_bad(v, SHARD_MISS_UNSUPPORTED, "element %zu of the list is no text", idx);
+		return field_verdict_bad(v, SHARD_MISS_UNSUPPORTED, "element %zu of the list is not a text", idx);
 	*bytes = json_string_length(text); /* without a zero byte: JSON is read so */
 	if (*bytes > room)
 		return field_verdict_bad(v, SHARD_MISS_LIMIT,
@@ -71,7 +71,7 @@ static bool take_texts(const struct shard_field *f, const struct field_source *s
 		const json_t *text = is_list ? json_array_get(value, i) : value;
 
 		if (!all && i && !json_is_string(text))
-			return field_verdict_bad(v, SHARD_MISS_UNSUPPORTED, "element %zu of the list is no text", i);
+			return field_verdict_bad(v, SHARD_MISS_UNSUPPORTED, "element %zu of the list is not a text", i);
 		if ((all || !i) && !take_one(text, i, room, out + i * room, &bytes, v))
 			return false;
 		first = i ? first : bytes;
@@ -214,7 +214,7 @@ static bool refuse_number(struct taking *t, const struct number *n, uint64_t idx
 	else
 		snprintf(text, sizeof(text), "%" PRIu64, (uint64_t)n->whole);
 	return field_verdict_bad(t->v, SHARD_MISS_UNSUPPORTED,
-				 "number %" PRIu64 ", %s, is no %s; choose a dtype that holds it", idx, text,
+				 "number %" PRIu64 ", %s, does not fit %s; choose a dtype that holds it", idx, text,
 				 shard_dtype_name(t->f->dtype));
 }
 

@@ -154,7 +154,7 @@ uint64_t field_mask_most(uint64_t dtype);
 /* Are the pixels of a mask looked up, or wider than a byte?  Then they are codes; mask_codes.c */
 bool field_is_coded(const struct shard_field *f, const struct field_source *s);
 
-/* Why a value is none of a field. */
+/* Why a value cannot be that of a field. */
 struct field_verdict {
 	int reason;	   /* enum shard_miss_reason, or FIELD_NO_MEMORY */
 	char message[240]; /* one line, without the names of field and file */
@@ -234,7 +234,7 @@ struct field_option {
 };
 
 /*
- * False, and `why` says why not, if the text is none of that form, or an option is one of another
+ * False, and `why` says why not, if the text is not of that form, or an option is one of another
  * kind.  Free it in either case.  `encoded`: it is a plan's, in which from= is percent-encoded.
  */
 bool field_option_parse(const char *text, bool encoded, struct field_option *out, char *why, size_t why_bytes);
@@ -297,20 +297,20 @@ void field_part_add_sized(struct text *out, uint32_t width, uint32_t height, con
 void field_part_begin_shapes(struct text *out, uint32_t width, uint32_t height, uint32_t file);
 void field_part_add_shape(struct text *out, const struct field_shape *shape);
 
-/* The objects in turn, from words_of() the text of the part.  False at the end; *wrong: the rest is none. */
+/* The objects in turn, from words_of() the text of the part.  False at the end; *wrong: the rest is not one. */
 bool field_part_next_shape(struct words *c, struct field_shape *out, bool *wrong);
 
-/* Are they all sound, in a file of so many bytes, and no value larger than `most`? */
+/* Are they all sound, in a file of `file_bytes`, and no value larger than `most`? */
 bool field_part_shapes_fit(const struct field_part *part, uint64_t file_bytes, uint64_t most);
 
 /*
- * Has the input nothing for a field that may have nothing?  An empty text is none, and so is a mask
+ * Has the input nothing for a field that may have nothing?  An empty text is nothing, and so is a mask
  * of no objects; but an empty list of boxes or numbers is a value.  A key of a .json cannot be
  * judged: the plan does not say whether it is there.
  */
 bool field_part_is_none(const struct field_part *part, const struct field_source *s);
 
-/* Read a token of `bytes` bytes.  False if it is none; what it says is not checked further. */
+/* Read a token of `bytes` bytes.  False if it is not one; what it says is not checked further. */
 bool field_part_read(const char *token, size_t bytes, struct field_part *out);
 
 /*
@@ -340,7 +340,7 @@ size_t field_value_room(const struct shard_field *f);
 
 /*
  * All bytes of a cell, member or file.  `out` has that room; what a ragged one does not fill stays.
- * False, and the verdict, if it is none.
+ * False, and the verdict, if it is not a value.
  */
 bool field_value(const struct shard_field *f, const struct field_source *s, const void *data, size_t bytes,
 		 uint8_t *out, size_t *out_bytes, struct field_verdict *v);
@@ -373,7 +373,7 @@ void field_texts_add(const struct shard_field *f, const uint8_t *rows, size_t by
 
 /*
  * May the field have the value of this token of a plan, which is known to be hex?  Of a list that
- * is so many texts, none of them too long; of other fields so many bytes.
+ * is as many texts as fit, none of them too long; of other fields as many bytes.
  */
 bool field_texts_fit(const struct shard_field *f, const struct field_source *s, const struct field_part *part);
 
@@ -461,7 +461,6 @@ bool recipe_is_images(const struct recipe *r);
 uint32_t recipe_first(const struct recipe *r);		  /* of those that the recipe names; behind the label, if any */
 uint32_t recipe_named_max(const struct recipe *r);	  /* how many it may name, at most RECIPE_NAMED_MAX */
 uint64_t recipe_field_items(const struct shard_field *f); /* elements; UINT64_MAX / 16 if that many cannot be */
-size_t recipe_column_bytes(const struct recipe *r);	  /* of the numbers of --columns of one input */
 int recipe_schema(const struct recipe *r, struct shard_schema *out, struct shard_error *err);
 
 /* Have its images a label?  False of fixed records, which say so in their fields. */
@@ -823,18 +822,11 @@ void plan_class_name(const struct plan *p, uint64_t class_idx, char *out);
 int plan_begin(struct plan *p, const struct recipe *recipe, const struct classes *classes);
 
 /*
- * An input that is a file of its own (PLAN_NO_FILE), or a part of a file.  `fields` has the tokens
- * of further fields, each with a blank before it; field_part.h.  Of an input that is known to be
- * bad it has those of bad_input.h instead, and `class_idx` may be PLAN_NO_CLASS.
+ * An input that is a file of its own, or a part of a file.  Of `in` its number, parts and reason are
+ * not looked at; `row` may be 0.  `fields` has the tokens of further fields, each with a blank before
+ * it.  Of an input that is known to be bad it has those of bad_input.h instead.
  */
-int plan_add_row(struct plan *p, uint64_t class_idx, uint64_t source_bytes, const char *path, uint64_t row,
-		 const char *fields);
-int plan_add_part(struct plan *p, uint64_t class_idx, uint64_t source_bytes, const char *path, uint32_t file,
-		  uint64_t offset, const char *fields);
-
-/* The same of images that may have several labels: `classes` is a list as in classes.h. */
-int plan_add_labelled(struct plan *p, const char *classes, uint64_t source_bytes, const char *path, uint64_t row,
-		      uint32_t file, uint64_t offset, const char *fields);
+int plan_add_input(struct plan *p, const struct plan_input *in, const char *path, const char *fields);
 
 /* How many records go into a shard, when all inputs are there; 0 where the user did not say. */
 int plan_settle_shard_size(struct plan *p, const struct shard_schema *s, uint64_t shard_records, uint64_t shard_bytes);

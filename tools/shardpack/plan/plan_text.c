@@ -63,66 +63,32 @@ static void note_formats(struct recipe *r, const char *path, const char *fields)
 			r->formats |= image_format_bit(image_format_of_name(r->from[i].from, strlen(r->from[i].from)));
 }
 
-/* The line of an input up to its path. */
-static bool begin_input(struct plan *p, const char *classes, uint64_t source_bytes, const char *path,
-			const char *fields)
+int plan_add_input(struct plan *p, const struct plan_input *in, const char *path, const char *fields)
 {
+	assert(in->row <= PLAN_ROWS_MAX && (in->row < 2 || in->file == PLAN_NO_FILE));
 	if (!plan_grow_inputs(p))
-		return false;
-	p->input_at[p->input_count] = p->text.bytes;
+		return out_of_memory(p);
 	note_formats(&p->recipe, path, fields);
+	p->input_at[p->input_count] = p->text.bytes;
 	text_format(&p->text, "input %" PRIu64 " ", p->input_count);
-	text_add(&p->text, classes, strlen(classes));
-	text_format(&p->text, " %" PRIu64 " ", source_bytes);
+	if (in->classes)
+		text_add(&p->text, in->classes, strlen(in->classes));
+	else if (plan_has_labels(p) && in->class_idx != PLAN_NO_CLASS)
+		text_format(&p->text, "%" PRIu32, in->class_idx);
+	else
+		text_add(&p->text, "-", 1);
+	text_format(&p->text, " %" PRIu64 " ", in->source_bytes);
 	text_encode(&p->text, path, strlen(path), true);
-	p->input_count++;
-	p->source_bytes += source_bytes;
-	return true;
-}
-
-static int end_input(struct plan *p, const char *fields)
-{
-	p->bad_count += bad_input_begins(fields);
+	if (in->row > 1)
+		text_format(&p->text, "#%" PRIu64, in->row);
+	else if (in->file != PLAN_NO_FILE)
+		text_format(&p->text, " %" PRIu32 " %" PRIu64, in->file, in->offset);
 	text_add(&p->text, fields, strlen(fields));
 	text_add(&p->text, "\n", 1);
+	p->input_count++;
+	p->source_bytes += in->source_bytes;
+	p->bad_count += bad_input_begins(fields);
 	return text_failed(&p->text) ? out_of_memory(p) : EXIT_DONE;
-}
-
-int plan_add_labelled(struct plan *p, const char *classes, uint64_t source_bytes, const char *path, uint64_t row,
-		      uint32_t file, uint64_t offset, const char *fields)
-{
-	if (!begin_input(p, classes, source_bytes, path, fields))
-		return out_of_memory(p);
-	if (row > 1)
-		text_format(&p->text, "#%" PRIu64, row);
-	else if (file != PLAN_NO_FILE)
-		text_format(&p->text, " %" PRIu32 " %" PRIu64, file, offset);
-	return end_input(p, fields);
-}
-
-static const char *class_text(const struct plan *p, uint64_t class_idx, char out[24])
-{
-	if (!plan_has_labels(p) || class_idx == PLAN_NO_CLASS)
-		return "-";
-	snprintf(out, 24, "%" PRIu64, class_idx);
-	return out;
-}
-
-int plan_add_part(struct plan *p, uint64_t class_idx, uint64_t source_bytes, const char *path, uint32_t file,
-		  uint64_t offset, const char *fields)
-{
-	char number[24];
-
-	return plan_add_labelled(p, class_text(p, class_idx, number), source_bytes, path, 1, file, offset, fields);
-}
-
-int plan_add_row(struct plan *p, uint64_t class_idx, uint64_t source_bytes, const char *path, uint64_t row,
-		 const char *fields)
-{
-	char number[24];
-
-	assert(row > 1 && row <= PLAN_ROWS_MAX);
-	return plan_add_labelled(p, class_text(p, class_idx, number), source_bytes, path, row, PLAN_NO_FILE, 0, fields);
 }
 
 static void write_files(const struct plan *p, struct text *out)
@@ -286,7 +252,6 @@ static const char *read_slice_line(const struct plan *plan, struct words *l, str
 
 /* ---- a plan from its text ---- */
 
-#define BYTES_MAX     PLAN_BYTES_MAX
 #define ENCODED_BYTES (3 * (size_t)PLAN_PATH_BYTES_MAX) /* room that a path takes when it is decoded */
 
 struct parser {
@@ -368,7 +333,7 @@ static int read_unpack(struct parser *p, struct words *l)
 	char how[256];
 	struct word w;
 
-	if (!words_u64(l, ' ', BYTES_MAX, &bytes) || !words_u64(l, ' ', PLAN_FILES_MAX, &of) ||
+	if (!words_u64(l, ' ', PLAN_BYTES_MAX, &bytes) || !words_u64(l, ' ', PLAN_FILES_MAX, &of) ||
 	    of >= plan->file_count || !words_take(l, ' ', &w) || !words_done(l) || w.bytes >= sizeof(how) ||
 	    strspn(w.text, "abcdefghijklmnopqrstuvwxyz0123456789,-") < w.bytes)
 		return broken(p, "not a way to unpack a file");
@@ -384,7 +349,8 @@ static int read_file(struct parser *p, struct words *l)
 	uint64_t bytes;
 	struct word w;
 
-	if (!words_u64(l, ' ', BYTES_MAX, &bytes) || !words_take(l, ' ', &w) || !words_done(l) || !decode_path(w, path))
+	if (!words_u64(l, ' ', PLAN_BYTES_MAX, &bytes) || !words_take(l, ' ', &w) || !words_done(l) ||
+	    !decode_path(w, path))
 		return broken(p, "not a file below the source");
 	return plan_add_file(p->plan, bytes, path, PLAN_NO_FILE, NULL);
 }
@@ -452,7 +418,7 @@ static const char *judge_part(const struct plan *p, uint32_t field, struct word 
 	const struct field_source *s = &p->recipe.from[field];
 	struct field_part part;
 
-	if (!field_part_read(w.text, w.bytes, &part) || part.bytes > BYTES_MAX)
+	if (!field_part_read(w.text, w.bytes, &part) || part.bytes > PLAN_BYTES_MAX)
 		return "not a field of an input";
 	switch (part.kind) {
 	case FIELD_PART_NONE:
@@ -517,10 +483,20 @@ static bool is_label(const struct plan *plan, struct word w, bool bad)
 	return word_is(w, "-");
 }
 
+/* Of the numbers of --columns of one input. */
+static size_t column_bytes_of(const struct recipe *r)
+{
+	size_t bytes = 0;
+
+	for (uint32_t i = 0; i < r->field_count; i++)
+		bytes += r->from[i].column ? shard_dtype_bytes(r->field[i].dtype) : 0;
+	return bytes;
+}
+
 /* NULL, or what is wrong with what is behind "input". */
 static const char *judge_input(const struct plan *plan, struct words *l, char *path, uint64_t *bytes, bool *bad)
 {
-	size_t column_bytes = recipe_column_bytes(&plan->recipe);
+	size_t column_bytes = column_bytes_of(&plan->recipe);
 	uint64_t idx, file, offset, row;
 	struct field_part columns;
 	struct word label, w;
@@ -528,12 +504,12 @@ static const char *judge_input(const struct plan *plan, struct words *l, char *p
 
 	if (!words_u64(l, ' ', PLAN_INPUTS_MAX - 1, &idx) || idx != plan->input_count || !words_take(l, ' ', &label))
 		return "inputs are not numbered from 0";
-	if (!words_u64(l, ' ', BYTES_MAX, bytes) || plan->source_bytes > UINT64_C(1) << 61)
+	if (!words_u64(l, ' ', PLAN_BYTES_MAX, bytes) || plan->source_bytes > UINT64_C(1) << 61)
 		return "not a size";
 	if (!take_input(l, path, &row))
 		return "not a path below the source";
 	if (words_u64(l, ' ', PLAN_FILES_MAX, &file) &&
-	    (row > 1 || !words_u64(l, ' ', BYTES_MAX, &offset) || !file_has(plan, file, offset, *bytes)))
+	    (row > 1 || !words_u64(l, ' ', PLAN_BYTES_MAX, &offset) || !file_has(plan, file, offset, *bytes)))
 		return "not a part of a file";
 	*bad = take_bad(l);
 	if (!is_label(plan, label, *bad))
@@ -646,15 +622,6 @@ static int read_slices(struct parser *p, struct words *l)
 	return EXIT_DONE;
 }
 
-static int read_input_count(struct parser *p, struct words *l)
-{
-	uint64_t count;
-
-	if (!take_count(l, "inputs", PLAN_INPUTS_MAX, &count) || count != p->plan->input_count)
-		return broken(p, "the number of inputs is missing or wrong");
-	return EXIT_DONE;
-}
-
 /* Where shards begin follows from the recipe; the lines must say the same. */
 static int read_shards(struct parser *p, struct words *l)
 {
@@ -698,6 +665,7 @@ int plan_parse(struct plan *plan, struct text *text, const char *name)
 {
 	struct parser p = {.plan = plan, .name = name};
 	size_t recipe_bytes, wrong;
+	uint64_t count;
 	const char *at;
 	struct word version;
 	struct words l;
@@ -731,8 +699,8 @@ int plan_parse(struct plan *plan, struct text *text, const char *name)
 		code = read_classes(&p, &l);
 	if (code == EXIT_DONE)
 		code = plan_names_inputs(plan) ? read_inputs(&p, &l) : read_slices(&p, &l);
-	if (code == EXIT_DONE)
-		code = read_input_count(&p, &l);
+	if (code == EXIT_DONE && (!take_count(&l, "inputs", PLAN_INPUTS_MAX, &count) || count != plan->input_count))
+		code = broken(&p, "the number of inputs is missing or wrong");
 	if (code == EXIT_DONE)
 		code = read_shards(&p, &l);
 	return code == EXIT_DONE ? plan_settle_order(plan) : code;

@@ -2,8 +2,7 @@
 /*
  * recipe.c - everything that, with the source, decides the bytes of a dataset
  *
- * The text is canonical: one recipe has one form, and only that form is read back, by
- * recipe_read.c.
+ * The text is canonical: one recipe has one form, and only that form is read back.
  */
 #include "tools/shardpack/plan/plan.h"
 
@@ -184,15 +183,6 @@ uint64_t recipe_field_items(const struct shard_field *f)
 		items *= f->shape[i];
 	}
 	return items;
-}
-
-size_t recipe_column_bytes(const struct recipe *r)
-{
-	size_t bytes = 0;
-
-	for (uint32_t i = 0; i < r->field_count; i++)
-		bytes += r->from[i].column ? shard_dtype_bytes(r->field[i].dtype) : 0;
-	return bytes;
 }
 
 static int fixed_schema(const struct recipe *r, struct shard_schema *out, struct shard_error *err)

@@ -205,6 +205,7 @@ static int find_fields(const struct walk *w, const struct file *f, const char *p
 /* An input that stands for the images that should be there. */
 static int add_empty(const struct walk *w, const char *name, uint64_t class_idx, uint64_t others, struct plan *plan)
 {
+	const struct plan_input in = {.class_idx = (uint32_t)class_idx, .file = PLAN_NO_FILE};
 	struct text fields = {0};
 	struct bad_input bad = {0};
 	int code;
@@ -212,8 +213,7 @@ static int add_empty(const struct walk *w, const char *name, uint64_t class_idx,
 	bad_input(&bad, SHARD_MISS_EMPTY,
 		  "a class without images (%" PRIu64 " other files); remove the folder or add images", others);
 	bad_input_write(&bad, &fields);
-	code = text_failed(&fields) ? out_of_memory(w)
-				    : plan_add_part(plan, class_idx, 0, name, PLAN_NO_FILE, 0, fields.data);
+	code = text_failed(&fields) ? out_of_memory(w) : plan_add_input(plan, &in, name, fields.data);
 	text_free(&fields);
 	return code;
 }
@@ -243,13 +243,14 @@ static int add_sorted(struct walk *w, struct plan *plan, uint64_t class_idx)
 
 	for (uint64_t i = 0; code == EXIT_DONE && i < w->file_count; i++) {
 		const struct file *f = &w->file[i];
+		const struct plan_input in = {
+			.class_idx = (uint32_t)class_idx, .source_bytes = f->bytes, .file = PLAN_NO_FILE};
 		char *end = stpcpy(path, w->names.data + w->folder[by_path[f->folder]].path_at);
 
 		stpcpy(stpcpy(end, "/"), w->names.data + f->name_at); /* add_entry() saw that it fits */
 		code = find_fields(w, f, path, &fields);
 		if (code == EXIT_DONE)
-			code = plan_add_part(plan, class_idx, f->bytes, path, PLAN_NO_FILE, 0,
-					     fields.bytes ? fields.data : "");
+			code = plan_add_input(plan, &in, path, fields.bytes ? fields.data : "");
 	}
 	text_free(&fields);
 	shelf_free(shelf, by_path);

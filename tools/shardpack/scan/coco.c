@@ -100,7 +100,7 @@ static bool take_whole(struct json_scan *j, int64_t *out)
 	return json_scan_take(j, &value) && json_range_whole(&value, out);
 }
 
-/* A size that is null is none. */
+/* A size that is null is not said. */
 static bool take_side(struct json_scan *j, int64_t *out)
 {
 	struct json_range value;
@@ -147,7 +147,7 @@ static const char *read_item(uint32_t list, const struct json_range *range, stru
 			json_scan_take(&j, &other);
 		}
 	}
-	return step == JSON_END ? NULL : "is no object";
+	return step == JSON_END ? NULL : "is not an object";
 }
 
 /* A text of an item, into `names`. */
@@ -434,26 +434,6 @@ static int read_lists(struct coco_list *l, const struct request *r, const char *
 	return code == EXIT_DONE ? settle_ids(l) : code;
 }
 
-static void free_lists(struct coco_list *l)
-{
-	shelf_free(l->names.shelf, l->image);
-	shelf_free(l->names.shelf, l->annotation);
-	shelf_free(l->names.shelf, l->id);
-	shelf_free(l->names.shelf, l->category);
-	text_free(&l->names);
-	free(l->where);
-	*l = (struct coco_list){.request = NULL};
-}
-
-static int64_t class_of_category(const struct coco_list *l, int64_t id)
-{
-	const struct coco_category *c =
-		l->category_count ? bsearch(&id, l->category, l->category_count, sizeof(*l->category), compare_ids)
-				  : NULL;
-
-	return c ? c - l->category : -1;
-}
-
 static int name_classes(const struct coco_list *l, struct classes *out)
 {
 	int code = EXIT_DONE;
@@ -682,6 +662,7 @@ static bool is_null(const struct json_range *value)
 /* Which class an annotation has.  A category that the file does not have is a mistake in it. */
 static int class_of(struct reading *r, const struct found *f, int64_t *class_idx)
 {
+	const struct coco_category *c;
 	int64_t id;
 
 	if (!f->category.text)
@@ -689,7 +670,9 @@ static int class_of(struct reading *r, const struct found *f, int64_t *class_idx
 	if (!json_range_whole(&f->category, &id))
 		return bad(r, SHARD_MISS_INCOMPLETE, "category_id is %.*s, and must be a whole number",
 			   f->category.bytes < 40 ? (int)f->category.bytes : 40, f->category.text);
-	*class_idx = class_of_category(&r->list, id);
+	c = r->list.category_count ? bsearch(&id, r->list.category, r->list.category_count, sizeof(*c), compare_ids)
+				   : NULL;
+	*class_idx = c ? c - r->list.category : -1;
 	return *class_idx >= 0 ? EXIT_DONE
 			       : bad(r, SHARD_MISS_VALUE,
 				     "category %" PRId64 " is not among the categories; correct category_id, or add "
@@ -893,13 +876,6 @@ static int find_values(struct reading *r, const struct coco_image *x)
 	return code == EXIT_DONE ? end_values(r) : code;
 }
 
-/* For when no image has one. */
-static void tell_absent(struct reading *r, const struct coco_image *x, uint32_t i)
-{
-	scan_absent(r->request->scan, i, "%s: image %" PRId64 " has no annotation with a %s", r->list.where, x->id,
-		    key_of(r, i));
-}
-
 /* The tokens of an input. */
 static int put_fields(struct reading *r, const struct coco_image *x)
 {
@@ -913,7 +889,8 @@ static int put_fields(struct reading *r, const struct coco_image *x)
 		if (!field_has_part(s))
 			continue;
 		if (s->optional && !r->count[i])
-			tell_absent(r, x, i);
+			scan_absent(r->request->scan, i, "%s: image %" PRId64 " has no annotation with a %s",
+				    r->list.where, x->id, key_of(r, i));
 		if (s->kind == FIELD_MASK)
 			text_add(&r->fields, r->value[i].data, r->value[i].bytes);
 		else if (s->kind == FIELD_TEXT && !r->count[i] && s->optional)
@@ -947,7 +924,7 @@ static int find_file(struct reading *r, const struct coco_image *x, char path[PL
 	if (code != EXIT_DONE || there)
 		return code;
 	return bad(r, SHARD_MISS_MISSING,
-		   "names this file, and there is none; name the folder of its images with --root");
+		   "names this file, which does not exist; name the folder of its images with --root");
 }
 
 /* An input with its fields; or a bad one, as `code` says. */
@@ -1054,7 +1031,12 @@ int coco_images_add(struct image_list *images, struct classes *classes, const ch
 	for (uint32_t i = 0; i < RECIPE_NAMED_MAX; i++)
 		text_free(&r->value[i]);
 	text_free(&r->fields);
-	free_lists(&r->list);
+	shelf_free(r->list.names.shelf, r->list.image);
+	shelf_free(r->list.names.shelf, r->list.annotation);
+	shelf_free(r->list.names.shelf, r->list.id);
+	shelf_free(r->list.names.shelf, r->list.category);
+	text_free(&r->list.names);
+	free(r->list.where);
 	free(r->object);
 	free(r->folder);
 	free(r);

@@ -39,7 +39,7 @@ enum archive_kind {
 	MEMBER_OTHER, /* a device, called like an image */
 };
 
-/* A member that may be of use.  Those that are no files make bad inputs of what they belong to. */
+/* A member that may be of use.  One that is not a file makes a bad input of what it belongs to. */
 struct archive_member {
 	uint64_t name_at; /* in names */
 	/*
@@ -49,7 +49,7 @@ struct archive_member {
 	uint32_t key_bytes;
 	uint32_t number; /* in the order of the archive */
 	enum archive_kind kind;
-	uint64_t offset, bytes; /* of one that is no file: of its header, and 0 */
+	uint64_t offset, bytes; /* of one that is not a file: of its header, and 0 */
 };
 
 struct image_archive {
@@ -87,18 +87,12 @@ static bool is_meta(const char *name)
 	return name[bytes] && bytes >= 4 && !memcmp(name, "__", 2) && !memcmp(name + bytes - 2, "__", 2);
 }
 
-/* macOS adds such members to archives; nothing in them is of the user. */
-static bool is_of_macos(const char *name)
-{
-	return !strncmp(name, "__MACOSX/", 9);
-}
-
 static int add_member(struct image_archive *a, const char *name, enum archive_kind kind, uint64_t offset,
 		      uint64_t bytes)
 {
 	const char *slash = strrchr(name, '/'), *base = slash ? slash + 1 : name, *dot = strchr(base, '.');
 
-	if (is_of_macos(name)) {
+	if (!strncmp(name, "__MACOSX/", 9)) { /* macOS adds such members; nothing in them is of the user */
 		ignored_add(&a->request->scan->ignored, a->path, name);
 		return EXIT_DONE;
 	}
@@ -413,7 +407,7 @@ static int check_keys(const struct image_archive *a)
 		if (m->key_bytes && file_name_has_extension(name, ".cls"))
 			return fail(
 				EXIT_BAD,
-				"%s: a key ends at the first dot of a name, so '%s' is no .cls, but the '%s' of the "
+				"%s: a key ends at the first dot of a name, so '%s' is not a .cls, but the '%s' of the "
 				"sample '%.*s'; rename the members so that the only dot is that before cls, or give "
 				"labels with --labels FILE or --label-regex RE",
 				a->where, name, suffix_of(a, m), (int)m->key_bytes, name);
@@ -431,11 +425,6 @@ static int compare_keys(const void *x, const void *y, void *context)
 	if (!order && b->key_bytes != c->key_bytes)
 		order = b->key_bytes < c->key_bytes ? -1 : 1;
 	return order ? order : b->number < c->number ? -1 : b->number > c->number;
-}
-
-static bool same_key(const struct image_archive *a, const struct archive_member *x, const struct archive_member *y)
-{
-	return x->key_bytes == y->key_bytes && !memcmp(name_of(a, x), name_of(a, y), x->key_bytes);
 }
 
 /* All of a member as text, without a byte-order mark; NULL, and *code, if it cannot be. */
@@ -578,7 +567,7 @@ static bool is_of_field(const struct image_archive *a, const struct archive_memb
 	return false;
 }
 
-/* By its suffix; or by its whole name if the label is no member: then every image is a sample. */
+/* By its suffix; or by its whole name if the label is not a member: then every image is a sample. */
 static bool is_image(const struct image_archive *a, const struct archive_member *m, bool by_name)
 {
 	return !is_of_field(a, m) &&
@@ -659,7 +648,7 @@ static int check_sample(const struct image_archive *a, const struct sample *s, c
 		if (ignored_is_foreign_image(suffix_with_dot(a, &m[i], ending)))
 			return bad_input(bad, SHARD_MISS_INCOMPLETE,
 					 "sample '%.*s' at offset %" PRIu64
-					 " has no image of a kind that is read: %.60s is none",
+					 " has no image of a kind that is read: %.60s is not one",
 					 m->key_bytes < 150 ? (int)m->key_bytes : 150, name_of(a, m), m->offset,
 					 ending);
 	if (!s->image || (label_suffix && !s->label))
@@ -808,16 +797,6 @@ static bool is_sample(const struct image_archive *a, const struct archive_member
 	return m->key_bytes && (!by_name || has_image(a, m, n));
 }
 
-/* The members of one key, which begin at a->member[first]. */
-static uint64_t members_from(const struct image_archive *a, uint64_t first)
-{
-	uint64_t n;
-
-	for (n = 1; first + n < a->count && same_key(a, &a->member[first], &a->member[first + n]); n++)
-		;
-	return n;
-}
-
 /* The sample, good or bad.  Of a bad one, too, the label tells which classes there are. */
 static int add_sample(const struct image_archive *a, struct sample *s, const char *label_suffix, struct labels *labels,
 		      struct text *fields, struct image_list *images)
@@ -871,8 +850,10 @@ static int add_samples(struct image_archive *a, bool by_name, struct labels *lab
 	for (uint64_t i = 0; code == EXIT_DONE && i < a->count; i += n) {
 		const struct archive_member *m = &a->member[i];
 
-		n = m->key_bytes ? members_from(a, i) : 0;
-		if (!n || (by_name && !has_image(a, m, n)))
+		for (n = 1; m->key_bytes && i + n < a->count && m[n].key_bytes == m->key_bytes; n++)
+			if (memcmp(name_of(a, m), name_of(a, &m[n]), m->key_bytes))
+				break;
+		if (by_name && !has_image(a, m, n))
 			n = 1; /* of no sample */
 		if (m->kind == MEMBER_FILE && !is_sample(a, m, n, by_name))
 			ignored_add(&a->request->scan->ignored, a->path, name_of(a, m));

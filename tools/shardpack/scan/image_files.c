@@ -177,12 +177,6 @@ static const char *root_of(const struct image_list *images)
 	return images->request->place->root;
 }
 
-static int out_of_room(const struct tree *t, const char *name, size_t bytes)
-{
-	return fail(EXIT_BAD, "%s/%s/%s: a path of %zu bytes; the limit is %zu", root_of(t->images), t->path, name,
-		    bytes, sizeof(t->path) - 1);
-}
-
 /* An image at t->path. */
 static int add_below(struct tree *t, const struct stat *st, struct bad_input *bad)
 {
@@ -212,12 +206,6 @@ static int by_name(const void *a, const void *b, void *context)
 	const struct names *n = context;
 
 	return strcmp(n->text.data + *(const uint64_t *)a, n->text.data + *(const uint64_t *)b);
-}
-
-static void names_free(struct names *n)
-{
-	shelf_free(n->text.shelf, n->at);
-	text_free(&n->text);
 }
 
 static int names_add(struct names *n, const char *name)
@@ -267,7 +255,8 @@ static int take_entry(struct tree *t, const char *name, const struct above *up)
 	if (interrupted())
 		return EXIT_INTERRUPTED;
 	if (bytes >= sizeof(t->path))
-		return out_of_room(t, name, bytes);
+		return fail(EXIT_BAD, "%s/%s/%s: a path of %zu bytes; the limit is %zu", root_of(t->images), t->path,
+			    name, bytes, sizeof(t->path) - 1);
 	stpcpy(stpcpy(t->path + old, old ? "/" : ""), name);
 	code = place_look_at_entry(r->place, t->path, &st, &bad);
 	if (bad_input_is(&bad, code) && field) /* its image says so */
@@ -302,7 +291,8 @@ static int walk(struct tree *t, const struct stat *st, const struct above *up)
 	code = names_read(&names, root_of(t->images), place->root_fd, t->path);
 	for (uint64_t i = 0; code == EXIT_DONE && i < names.count; i++)
 		code = take_entry(t, names.text.data + names.at[i], &here);
-	names_free(&names);
+	shelf_free(names.text.shelf, names.at);
+	text_free(&names.text);
 	return code;
 }
 

@@ -189,7 +189,7 @@ static int add_label(const struct request *r, struct label_list *l, const char *
 	return text_failed(&l->names) ? fail(EXIT_IO, "out of memory for labels") : EXIT_DONE;
 }
 
-/* Blanks beside a separator are no part of a label; one that is a blank may be repeated. */
+/* Blanks beside a separator are not part of a label; one that is a blank may be repeated. */
 static int split(const struct request *r, const char *text, size_t bytes, struct label_list *out, struct bad_input *bad)
 {
 	const char *separator = r->o->label_separator, *end = text + bytes, *next;
@@ -276,16 +276,17 @@ int label_list_of_text(const struct request *r, const char *text, size_t bytes, 
 		if (!value && errno == ENOMEM)
 			return fail(EXIT_IO, "out of memory for labels");
 		code = value ? label_list_of_json(r, value, out, bad)
-			     : bad_input(bad, SHARD_MISS_VALUE, "labels '%.*s' are no list in JSON, at byte %d: %s",
+			     : bad_input(bad, SHARD_MISS_VALUE, "labels '%.*s' are not a list in JSON, at byte %d: %s",
 					 (int)(bytes < 60 ? bytes : 60), text, error.position, json_why(&error));
 		json_decref(value);
 		return code;
 	}
 	if (bytes && !lines && !r->o->label_separator)
-		return bad_input(bad, SHARD_MISS_VALUE,
-				 "labels '%.*s' are no list in JSON; say what separates them with --label-separator, "
-				 "such as ' ' or '|'",
-				 (int)(bytes < 60 ? bytes : 60), text);
+		return bad_input(
+			bad, SHARD_MISS_VALUE,
+			"labels '%.*s' are not a list in JSON; say what separates them with --label-separator, "
+			"such as ' ' or '|'",
+			(int)(bytes < 60 ? bytes : 60), text);
 	while (code == EXIT_DONE && text < end) {
 		const char *lf = lines ? memchr(text, '\n', (size_t)(end - text)) : NULL;
 		size_t line = (size_t)((lf ? lf : end) - text), kept = line;
@@ -298,19 +299,14 @@ int label_list_of_text(const struct request *r, const char *text, size_t bytes, 
 	return code;
 }
 
-static void free_labels(struct label_list *l)
-{
-	text_free(&l->names);
-	l->count = 0;
-}
-
 void image_list_free(struct image_list *images)
 {
 	if (images->every)
 		image_list_free(images->every);
 	free(images->every);
 	images->every = NULL;
-	free_labels(&images->next);
+	text_free(&images->next.names);
+	images->next.count = 0;
 	shelf_free(images->text.shelf, images->item);
 	text_free(&images->text);
 	images->item = NULL;

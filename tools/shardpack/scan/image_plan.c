@@ -29,12 +29,6 @@ static int compare_paths(const void *a, const void *b, void *context)
 	return order ? order : x < y ? -1 : x > y;
 }
 
-static int refuse_twice(const struct image_list *images, uint64_t i)
-{
-	return fail(EXIT_BAD, "%s/%s: appears twice; each image must appear once, unless in rows of a table",
-		    images->request->place->root, image_list_path(images, i));
-}
-
 /* Is "PATH#ROW" the path of an image?  Then two records would have that key. */
 static int refuse_key(const struct image_list *images, const uint64_t *order, uint64_t i)
 {
@@ -109,12 +103,6 @@ static bool same_labels(const struct image_list *images, uint64_t x, uint64_t y)
 	return a == a_end;
 }
 
-/* Captions and bytes of an image's rows are meant to differ; numbers, boxes and masks are not. */
-static bool is_compared(const struct field_source *s)
-{
-	return s->kind != FIELD_TEXT && s->kind != FIELD_BYTES;
-}
-
 /* The first field in which two items differ, of those that are compared; field_count: none. */
 static uint32_t field_that_differs(const struct image_list *images, uint64_t x, uint64_t y)
 {
@@ -132,7 +120,8 @@ static uint32_t field_that_differs(const struct image_list *images, uint64_t x, 
 
 		field_part_next(&r->field[i], &r->from[i], &a, &x_part);
 		field_part_next(&r->field[i], &r->from[i], &b, &y_part);
-		if (is_compared(&r->from[i]) &&
+		/* captions and bytes of an image's rows are meant to differ */
+		if (r->from[i].kind != FIELD_TEXT && r->from[i].kind != FIELD_BYTES &&
 		    (a - a_from != b - b_from || memcmp(a_from, b_from, (size_t)(a - a_from))))
 			return i;
 	}
@@ -255,7 +244,10 @@ static int number_run(struct image_list *images, const uint64_t *order, uint64_t
 		}
 	}
 	/* bad inputs make no record, so they need no key of their own */
-	return good_others && good_rows + good_others > 1 ? refuse_twice(images, order[first]) : EXIT_DONE;
+	if (good_others && good_rows + good_others > 1)
+		return fail(EXIT_BAD, "%s/%s: appears twice; each image must appear once, unless in rows of a table",
+			    images->request->place->root, image_list_path(images, order[first]));
+	return EXIT_DONE;
 }
 
 int image_rows_number(struct image_list *images)
@@ -292,7 +284,7 @@ int image_rows_number(struct image_list *images)
 
 /*
  * Labels that are numbers may leave most of this many classes without an image; of more classes, at
- * least one of so many must have one.
+ * least one of that many must have one.
  */
 #define CLASSES_FREE   65536
 #define CLASSES_SPARSE 8
@@ -302,11 +294,6 @@ int image_rows_number(struct image_list *images)
 static int out_of_memory(const struct image_list *images)
 {
 	return shelf_refuse(images->text.shelf, "a list of %" PRIu64 " images", images->count);
-}
-
-static const char *path_of(const struct image_list *images, uint64_t i)
-{
-	return images->text.data + images->item[i].path_at;
 }
 
 /* A bad input may have no label, and then it says nothing of classes. */
@@ -333,7 +320,7 @@ static const char *path_of_number(const struct image_list *images, uint64_t numb
 		if (has_label(images, i) && text_u64(label_of(images, i), strlen(label_of(images, i)), &value) &&
 		    value == number)
 			break;
-	return path_of(images, i);
+	return image_list_path(images, i);
 }
 
 /* All labels are numbers, without leading zeros, that can be classes?  *largest is the largest. */
@@ -378,7 +365,7 @@ static int refuse_odd_numbers(const struct image_list *images)
 	return fail(EXIT_BAD,
 		    "%s/%s: label '%s' is a number but not of a class: must be 0 to %" PRIu32 " without "
 		    "sign, blanks or leading zeros; correct it, or name the classes with --classes",
-		    images->request->place->root, path_of(images, odd), label_of(images, odd), CLASSES_MAX - 1);
+		    images->request->place->root, image_list_path(images, odd), label_of(images, odd), CLASSES_MAX - 1);
 }
 
 /* Number 10 of a list and folder "10", which is a name: two classes or one? */
@@ -392,11 +379,11 @@ static int refuse_mixture(const struct image_list *images)
 	return fail(EXIT_BAD,
 		    "%s: folder '%s' gives its images a class by name, but '%s' has its class by the number "
 		    "%s; name the classes with --classes FILE",
-		    images->request->place->root, label_of(images, folder), path_of(images, list),
+		    images->request->place->root, label_of(images, folder), image_list_path(images, list),
 		    label_of(images, list));
 }
 
-/* Labels that are no names of folders. */
+/* Labels that are not names of folders. */
 static uint64_t listed_count(const struct image_list *images)
 {
 	return images->count - images->by_folder_count - images->unlabelled_count;
@@ -409,7 +396,7 @@ static void say_where(const struct image_list *images, const struct image_label 
 	if (l->table)
 		snprintf(out, bytes, "%s/%s: line %" PRIu64, root, l->table, l->line);
 	else
-		snprintf(out, bytes, "%s/%s", root, path_of(images, l->item));
+		snprintf(out, bytes, "%s/%s", root, image_list_path(images, l->item));
 }
 
 /*
@@ -434,7 +421,7 @@ static int judge_numbers(const struct image_list *images, const struct classes *
 	if (2 * numbers >= listed || (2 * classes >= names->count && !images->by_folder_count)) {
 		say_where(images, &images->name, where, sizeof(where));
 		return fail(EXIT_BAD,
-			    "%s: label '%s' is no number, but %s of %s labels are; correct it, or list all classes "
+			    "%s: label '%s' is not a number, but %s of %s labels are; correct it, or list all classes "
 			    "by name with --classes FILE",
 			    where, label_of(images, images->name.item), count, of);
 	}
@@ -505,7 +492,7 @@ static int collect_names(struct image_list *images, struct classes *out)
 	for (uint64_t i = first; code == EXIT_DONE && i < images->count; i++)
 		if (i == first || strcmp(label_of(images, order[i - 1]), label_of(images, order[i])))
 			code = classes_add(out, label_of(images, order[i]), strlen(label_of(images, order[i])),
-					   path_of(images, order[i]));
+					   image_list_path(images, order[i]));
 	shelf_free(images->text.shelf, order);
 	return code;
 }
@@ -569,7 +556,7 @@ static void refuse_unlisted(const struct image_list *images, uint64_t i, const s
 			 label_of(images, images->name.item));
 	}
 	fail(EXIT_BAD, "%s/%s: label '%s' is not one of the %" PRIu64 " classes of --classes %s%s",
-	     images->request->place->root, path_of(images, i), label_of(images, i), classes->count,
+	     images->request->place->root, image_list_path(images, i), label_of(images, i), classes->count,
 	     images->request->o->classes, because);
 }
 
@@ -593,9 +580,9 @@ static int64_t class_of(const struct image_list *images, uint64_t i, const struc
 static int write_classes(const struct image_list *images, uint64_t i, const struct classes *classes, bool by_number,
 			 struct text *out)
 {
-	uint64_t first = images->item[i].label_at,
-		 end = i + 1 < images->count ? images->item[i + 1].label_at : images->every->count;
+	uint64_t first, end;
 
+	every_label(images, i, &first, &end);
 	out->bytes = 0;
 	for (uint64_t k = first; k < end; k++) {
 		int64_t class_idx = class_of(images->every, k, classes, by_number);
@@ -620,7 +607,7 @@ static void warn_of_bad(const struct image_list *images)
 
 		if (!image_list_is_bad(images, i) || !said || !bad_input_message(said + 1, strlen(said + 1), why))
 			continue;
-		warn("%s/%s: %s", images->request->place->root, path_of(images, i), why);
+		warn("%s/%s: %s", images->request->place->root, image_list_path(images, i), why);
 		shown++;
 	}
 }
@@ -648,21 +635,24 @@ static int plan_image(struct image_list *images, uint64_t i, const struct classe
 {
 	const struct request *r = images->request;
 	const struct image_item *x = &images->item[i];
-	const char *fields = images->text.data + x->fields_at;
-	int64_t class_idx = PLAN_NO_CLASS;
+	struct plan_input in = {.class_idx = PLAN_NO_CLASS,
+				.source_bytes = x->bytes,
+				.file = x->row > 1 ? PLAN_NO_FILE : x->file,
+				.offset = x->offset,
+				.row = x->row};
 
-	if (images->every)
-		return write_classes(images, i, classes, by_number, list) != EXIT_DONE
-			       ? EXIT_BAD
-			       : plan_add_labelled(r->plan, list->data, x->bytes, path_of(images, i), x->row, x->file,
-						   x->offset, fields);
-	if (recipe_has_label(r->recipe) && has_label(images, i))
-		class_idx = class_of(images, i, classes, by_number);
-	if (class_idx < 0)
-		return EXIT_BAD;
-	return x->row > 1 ? plan_add_row(r->plan, (uint64_t)class_idx, x->bytes, path_of(images, i), x->row, fields)
-			  : plan_add_part(r->plan, (uint64_t)class_idx, x->bytes, path_of(images, i), x->file,
-					  x->offset, fields);
+	if (images->every) {
+		if (write_classes(images, i, classes, by_number, list) != EXIT_DONE)
+			return EXIT_BAD;
+		in.classes = list->data;
+	} else if (recipe_has_label(r->recipe) && has_label(images, i)) {
+		int64_t class_idx = class_of(images, i, classes, by_number);
+
+		if (class_idx < 0)
+			return EXIT_BAD;
+		in.class_idx = (uint32_t)class_idx;
+	}
+	return plan_add_input(r->plan, &in, image_list_path(images, i), images->text.data + x->fields_at);
 }
 
 int image_plan(struct image_list *images)

@@ -286,7 +286,7 @@ static int find_image(struct image_table *t, const struct path_row *row, char *o
 	return code;
 }
 
-/* Of a cell that is no number of that type. */
+/* Of a cell that is not a number of that type. */
 static const char *remedy_of(const struct shard_field *f, const char *cell)
 {
 	const char *comma = strchr(cell, ',');
@@ -391,7 +391,7 @@ static const char *remedy_of_empty(const struct recipe *r, uint32_t i)
 	return r->from[i].kind == FIELD_IMAGE ? "" : "; with optional, the field is empty";
 }
 
-/* An empty cell is an empty text, and nothing of any other kind; it is no list of texts either. */
+/* An empty cell is an empty text, and nothing of any other kind; it is not a list of texts either. */
 static int add_cell(struct image_table *t, const struct path_row *row, uint32_t i, struct text *out)
 {
 	const struct field_source *s = &t->request->recipe->from[i];

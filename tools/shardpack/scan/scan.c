@@ -101,19 +101,14 @@ void ignored_add(struct ignored *g, const char *folder, const char *name)
 	text_add(&g->names, name, strlen(name) + 1);
 }
 
-static int compare(const void *x, const void *y)
+/* The most frequent first, and by name where they are equally frequent. */
+static int compare_endings(const void *x, const void *y)
 {
 	const struct ignored_ending *a = x, *b = y;
 
 	if (a->count != b->count)
 		return a->count > b->count ? -1 : 1;
 	return strcmp(a->text, b->text);
-}
-
-/* The most frequent endings first, and by name where they are equally frequent. */
-static void sort_ignored(struct ignored *g)
-{
-	qsort(g->ending, g->ending_count, sizeof(g->ending[0]), compare);
 }
 
 bool ignored_is_foreign_image(const char *ending)
@@ -137,11 +132,6 @@ void ignored_list(const struct ignored *g, struct text *out)
 	}
 	if (rest)
 		text_format(out, ", others %" PRIu64, rest);
-}
-
-static void free_ignored(struct ignored *g)
-{
-	text_free(&g->names);
 }
 
 /* ---- warnings ---- */
@@ -280,7 +270,7 @@ void scan_warn_of_folders(struct scan *scan, const struct classes *folders)
 	if (left)
 		scan_warn(scan,
 			  "class folder '%s' is called like what programs leave behind, and is packed as a class%s; "
-			  "remove it if it is none",
+			  "remove it if it is not a class",
 			  left, left_count > 1 ? ", as others are" : "");
 }
 
@@ -322,7 +312,7 @@ int scan_end(struct scan *scan)
 	struct text kinds = {0};
 	uint64_t count = 0;
 
-	sort_ignored(&scan->ignored);
+	qsort(scan->ignored.ending, scan->ignored.ending_count, sizeof(scan->ignored.ending[0]), compare_endings);
 	for (uint32_t i = 0; i < scan->ignored.ending_count; i++) {
 		const struct ignored_ending *e = &scan->ignored.ending[i];
 
@@ -342,7 +332,7 @@ int scan_end(struct scan *scan)
 
 void scan_free(struct scan *scan)
 {
-	free_ignored(&scan->ignored);
+	text_free(&scan->ignored.names);
 	text_free(&scan->warnings);
 	text_free(&scan->notes);
 }

@@ -274,7 +274,7 @@ struct text;
  */
 int field_files_find(const struct request *r, const char *below, struct text *out, struct bad_input *bad);
 
-/* Does a file of this name hold a field, as of from={}_mask.png?  Then it is no input. */
+/* Does a file of this name hold a field, as of from={}_mask.png?  Then it is not an input. */
 bool field_files_has(const struct recipe *r, const char *name);
 
 /*
@@ -352,7 +352,7 @@ int image_plan(struct image_list *images);
 
 /*
  * All images are listed: number the rows that have one path, in their order.  A path that is there
- * twice is an error if any of the two is no row.  Returns the exit code.
+ * twice is an error if one of the two is not a row.  Returns the exit code.
  */
 int image_rows_number(struct image_list *images);
 
@@ -527,7 +527,7 @@ void scan_warn_of_hidden(struct scan *scan, const struct plan *plan);
  * text_each.c
  *
  * Several fields may be picked so: text k of each list goes to input k, and their lists must be
- * equally long.  A text that is no list counts as a list of one.  A list that is not there, or is
+ * equally long.  A text that is not a list counts as a list of one.  A list that is not there, or is
  * empty, may be so if its field is optional; then the field is empty in all inputs of the row.
  */
 
@@ -545,7 +545,7 @@ struct text_each {
 };
 
 /*
- * Look at value[i] of each such field: JSON, or NULL or empty if there is none.  What is no JSON is
+ * Look at value[i] of each such field: JSON, or NULL or empty if there is none.  What is not JSON is
  * left to the code that reads the value.  Returns EXIT_BAD, and `bad`, if lists differ in length or
  * are too long.  Close it in either case.
  */

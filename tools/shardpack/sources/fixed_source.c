@@ -179,13 +179,6 @@ static uint64_t parts_of_field(const struct request *r, const struct fixed_part 
 	return n;
 }
 
-/* Two parts that nothing tells apart: which of them has the records of another field's part? */
-static int refuse_twins(const struct request *r, const struct fixed_part *a, const char *remedy)
-{
-	return fail(EXIT_BAD, "%s and %s are parts of field '%s', and have one name; %s", a[0].where, a[1].where,
-		    r->recipe->field[field_of(r, a)].name, remedy);
-}
-
 /* Parts of one field follow each other; those of the others begin where theirs do. */
 static int place_field(const struct request *r, const struct fixed_part *lead, uint64_t lead_count,
 		       const struct fixed_part *part, uint64_t count, const char *remedy)
@@ -239,15 +232,6 @@ static void set_whole_apart(struct fixed_parts *p, const struct request *r, stru
 	p->count = kept;
 }
 
-static void warn_of_whole(const struct fixed_part *lead, uint64_t count, const struct request *r,
-			  const struct fixed_part *whole)
-{
-	scan_warn(r->scan,
-		  "%s holds field '%s' of all records; those of field '%s' follow each other in this order: %s, %s%s",
-		  whole->where, r->recipe->field[field_of(r, whole)].name, r->recipe->field[field_of(r, lead)].name,
-		  lead[0].where, lead[1].where, count > 2 ? ", ..." : "");
-}
-
 int fixed_parts_pair(struct fixed_parts *p, const struct request *r, const char *remedy)
 {
 	const struct fixed_part *end;
@@ -268,12 +252,19 @@ int fixed_parts_pair(struct fixed_parts *p, const struct request *r, const char 
 			break;
 		for (uint64_t i = 1; code == EXIT_DONE && i < n; i++)
 			if (!compare_places(&at[i - 1], &at[i]))
-				code = refuse_twins(r, &at[i - 1], remedy);
+				code = fail(EXIT_BAD, "%s and %s are parts of field '%s', and have one name; %s",
+					    at[i - 1].where, at[i].where, r->recipe->field[field_of(r, at)].name,
+					    remedy);
 		if (code == EXIT_DONE)
 			code = place_field(r, p->part, lead_count, at, n, remedy);
 	}
 	if (code == EXIT_DONE && whole.name && p->count)
-		warn_of_whole(p->part, lead_count, r, &whole);
+		scan_warn(r->scan,
+			  "%s holds field '%s' of all records; those of field '%s' follow each other in this order: "
+			  "%s, %s%s",
+			  whole.where, r->recipe->field[field_of(r, &whole)].name,
+			  r->recipe->field[field_of(r, p->part)].name, p->part[0].where, p->part[1].where,
+			  lead_count > 2 ? ", ..." : "");
 	free(whole.name);
 	free(whole.where);
 	return code;

@@ -153,12 +153,6 @@ static int settle_image(const struct request *r, struct field_option *o)
 
 /* ---- the others ---- */
 
-static bool is_of_whole_images(const struct recipe *recipe, const char *name)
-{
-	return recipe->transform.fit == FIT_AREA &&
-	       (!strcmp(name, "image" FIELD_LENGTH_SUFFIX) || !strcmp(name, "image" FIELD_SIZE_SUFFIX));
-}
-
 /* A field, and that of its lengths. */
 static int enter(const struct request *r, struct field_option *o)
 {
@@ -180,7 +174,8 @@ static int enter(const struct request *r, struct field_option *o)
 		if (!strcmp(recipe->field[i].name, f.name) || (ragged && !strcmp(recipe->field[i].name, length.name)))
 			return cli_misuse(r->args, "%s %s: there is a field %s already", option, o->name,
 					  recipe->field[i].name);
-	if (is_of_whole_images(recipe, o->name))
+	if (recipe->transform.fit == FIT_AREA &&
+	    (!strcmp(o->name, "image" FIELD_LENGTH_SUFFIX) || !strcmp(o->name, "image" FIELD_SIZE_SUFFIX)))
 		return cli_misuse(r->args, "%s %s: whole images (--fit area) have a field of that name; rename yours",
 				  option, o->name);
 	if (recipe->field_count + 1 + ragged > SHARD_FIELDS_MAX - recipe_first(recipe))

@@ -170,7 +170,7 @@ static void settle_inside(const struct request *r, struct inside *in)
 	const char *root = r->place->root, *at = in->others.data, *end = at + in->others.bytes;
 
 	if (in->has_folders)
-		in->archives.bytes = 0; /* they lie beside classes, and are ignored like all that is no image */
+		in->archives.bytes = 0; /* they lie beside classes, and are ignored like all that is not an image */
 	if (in->table && !is_label_list(r, in->table))
 		scan_warn(r->scan,
 			  "%s/%s: is not read, because the folder is packed; to pack the images that it names, and its "

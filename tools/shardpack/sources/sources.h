@@ -93,7 +93,7 @@ struct fixed_parts { /* start it zeroed */
 	uint64_t count, capacity;
 };
 
-/* The last slice of the plan is that part, if it is no other one's. */
+/* The last slice of the plan is that part, if no other part has it. */
 int fixed_parts_add(struct fixed_parts *p, const struct request *r, const char *name, uint64_t number,
 		    const char *where);
 
