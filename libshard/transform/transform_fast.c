@@ -2,7 +2,7 @@
 /*
  * transform_fast.c - transforming one row on a CPU with AVX2: the bits of transform_twin()
  *
- * * Sums of samples and weights are made by the instruction that multiplies pairs of 16-bit words and
+ * Sums of samples and weights are made by the instruction that multiplies pairs of 16-bit words and
  * adds the two products.  A weight has 22 bits behind the point and none above 1, so it is taken
  * apart: low + 256 * high, where low is 0 to 255 and high at most 2^14.  Both parts are summed in
  * integers of 32 bits, and added at the end.  Integers do not round, so the sums are those of the
@@ -395,3 +395,17 @@ bool transform_fast(const struct transform_plan *p, const struct shard_transform
 }
 
 #endif
+
+/* ---- the path that this CPU and these images allow ---- */
+
+uint64_t transform_cpu_bytes(const struct transform_plan *p)
+{
+	return max_u64(transform_twin_bytes(p), transform_fast_applies(p) ? transform_fast_bytes(p) : 0);
+}
+
+void transform_cpu(const struct transform_plan *p, const struct shard_transform_row *row,
+		   const struct transform_image *image, void *out, void *scratch)
+{
+	if (!transform_fast_applies(p) || !transform_fast(p, row, image, out, scratch))
+		transform_twin(p, row, image, out, scratch);
+}

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * settle.c - settles the options of a loader: fills in defaults, checks them, makes steps of them
+ * loader_options.c - settles the options of a loader: fills in defaults, checks them, makes steps of them
  *
  * The order depends on the options and the schema of the dataset alone.  It does not depend on
  * batch size, threads, memory or world: jobs that differ in those have the same order.
