@@ -11,8 +11,8 @@
  *
  * Only files of this folder include this.
  */
-#ifndef SHARD_CUDA_API_H
-#define SHARD_CUDA_API_H
+#ifndef SHARD_GPU_API_H
+#define SHARD_GPU_API_H
 
 #include <stdbool.h>
 #include <stddef.h>

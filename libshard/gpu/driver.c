@@ -17,7 +17,6 @@
 #include <unistd.h>
 
 #include "libshard/base/error.h"
-#include "libshard/gpu/probe.h"
 
 #define DRIVER	      "libcuda.so.1" /* only developers have libcuda.so */
 #define GO_ON_WITHOUT "batches in host memory need no GPU"

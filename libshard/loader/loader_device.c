@@ -4,7 +4,6 @@
  */
 #include "libshard/base/error.h"
 #include "libshard/gpu/gpu.h"
-#include "libshard/gpu/probe.h"
 #include "libshard/loader/loader.h"
 #include "shard_gpu.h"
 

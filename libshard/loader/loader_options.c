@@ -16,8 +16,6 @@
 #include "libshard/dataset/fetch.h"
 #include "libshard/dataset/mixture.h"
 #include "libshard/dataset/selection.h"
-#include "libshard/feed/layout.h"
-#include "libshard/feed/path.h"
 #include "libshard/format/schema.h"
 #include "shard_pack.h"
 

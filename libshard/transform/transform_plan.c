@@ -73,7 +73,8 @@ static bool is_finite(uint32_t bits, uint32_t dtype)
 	return (bits & infinity) != infinity;
 }
 
-bool transform_fill_table(struct transform_plan *p, const float *mean, const float *std, uint32_t *channel)
+/* Returns false if a number is not finite in the type of the output: its channel is in *channel. */
+static bool fill_table(struct transform_plan *p, const float *mean, const float *std, uint32_t *channel)
 {
 	for (uint32_t c = 0; c < p->channels; c++) {
 		float by = std[c] == 0 ? 1 : std[c]; /* zero is what options have that were not set */
@@ -263,7 +264,7 @@ static int take_numbers(struct transform_plan *p, const struct shard_transform_o
 					 "samples stay what they are; leave both at 0, or ask for another dtype",
 					 c, (double)o->mean[c], c, (double)o->std[c]);
 	}
-	if (!transform_fill_table(p, o->mean, o->std, &c))
+	if (!fill_table(p, o->mean, o->std, &c))
 		return error_set(err, SHARD_E_ARGUMENT,
 				 "options: mean[%" PRIu32 "] is %g and std[%" PRIu32 "] %g: numbers become too large "
 				 "for %s; give mean and std of samples scaled to 0..1",
