@@ -31,34 +31,7 @@
  * they are constant after that.
  */
 
-/* A shorter order may need a longer table. */
-static size_t most_entries(const struct steps *s)
-{
-	struct order_params early = steps_params(s, 0), all = steps_params(s, UINT64_MAX);
-	size_t a = order_table_entries(&early), b = order_table_entries(&all);
-
-	return a > b ? a : b;
-}
-
-int epoch_orders_open(struct epoch_orders *o, uint32_t thread_count, const struct steps *steps, struct shard_error *err)
-{
-	size_t entries = most_entries(steps);
-	bool has = true;
-
-	/* Each thread uses or makes one.  One is for the epoch before, and one is spare. */
-	o->count = thread_count + 2;
-	o->order = mem_array(o->count, sizeof(*o->order));
-	for (uint32_t i = 0; o->order && has && i < o->count; i++) {
-		o->order[i].table = mem_array(entries, sizeof(uint16_t));
-		has = o->order[i].table;
-	}
-	if (o->order && has)
-		return SHARD_OK;
-	epoch_orders_close(o);
-	return error_set(err, SHARD_E_MEMORY, "no memory for the order of %u epochs", thread_count + 2);
-}
-
-void epoch_orders_close(struct epoch_orders *o)
+static void close_orders(struct epoch_orders *o)
 {
 	for (uint32_t i = 0; o->order && i < o->count; i++)
 		mem_free(o->order[i].table);
@@ -66,7 +39,28 @@ void epoch_orders_close(struct epoch_orders *o)
 	*o = (struct epoch_orders){.order = NULL};
 }
 
-struct epoch_order *epoch_orders_find(const struct epoch_orders *o, uint64_t epoch)
+int epoch_orders_open(struct epoch_orders *o, uint32_t thread_count, const struct steps *steps, struct shard_error *err)
+{
+	/* A shorter order may need a longer table. */
+	struct order_params early = steps_params(steps, 0), all = steps_params(steps, UINT64_MAX);
+	uint64_t entries = max_u64(order_table_entries(&early), order_table_entries(&all));
+	bool has = true;
+
+	/* Each thread uses or makes one.  One is for the epoch before, and one is spare. */
+	o->count = thread_count + 2;
+	o->order = mem_array(o->count, sizeof(*o->order));
+	for (uint32_t i = 0; o->order && has && i < o->count; i++) {
+		o->order[i].table = mem_array((size_t)entries, sizeof(uint16_t));
+		has = o->order[i].table;
+	}
+	if (o->order && has)
+		return SHARD_OK;
+	close_orders(o);
+	return error_set(err, SHARD_E_MEMORY, "no memory for the order of %u epochs", thread_count + 2);
+}
+
+/* Returns the order of the epoch, or one that no thread uses. */
+static struct epoch_order *find_order(const struct epoch_orders *o, uint64_t epoch)
 {
 	struct epoch_order *unused = NULL;
 
@@ -97,7 +91,7 @@ static void stop_being_busy(struct crew *c)
 /* With lock, which is given up meanwhile.  Returns NULL if the caller has to look again. */
 static struct epoch_order *get_order(struct crew *c, uint64_t epoch)
 {
-	struct epoch_order *e = epoch_orders_find(&c->orders, epoch);
+	struct epoch_order *e = find_order(&c->orders, epoch);
 	struct order_params params;
 
 	if (e->state == ORDER_MADE && e->epoch == epoch)
@@ -119,7 +113,8 @@ static struct epoch_order *get_order(struct crew *c, uint64_t epoch)
 	return NULL;
 }
 
-void crew_push_free(struct crew *c, uint32_t slot)
+/* With lock.  The slot can be claimed again. */
+static void push_free(struct crew *c, uint32_t slot)
 {
 	c->claim[slot].state = CLAIM_FREE;
 	c->free[c->free_count++] = slot;
@@ -176,31 +171,26 @@ static pthread_cond_t *finish(struct crew *c, uint32_t slot)
 	if (!claim->rc)
 		count(&c->stats, &claim->counts, rows, rows * c->supply->layout->record_bytes);
 	if (claim->stale) {
-		crew_push_free(c, slot);
+		push_free(c, slot);
 		return &c->work;
 	}
 	claim->state = CLAIM_READY;
 	return c->queue[c->queue_head] == slot ? &c->ready : NULL;
 }
 
-/* If the thread has met shards that are not in memory, fetch what a later step needs. */
-static void look_ahead(struct crew *c, struct member *m, const struct place *p, const struct order *order)
+/*
+ * Without the lock.  Name the records of a slot that this thread has claimed.  If the thread has met
+ * shards that are not in memory, fetch what a later step needs.
+ */
+static void name_records(struct crew *c, struct member *m, struct slot *s, const struct order *order)
 {
-	if (!m->scratch.has_cold)
-		return;
-	m->scratch.has_cold = false;
-	m->ahead.place = *p;
-	m->ahead.rows = steps_ahead(c->steps, order, p, c->thread_count, c->supply->paths.fetch->apart_records,
-				    slot_rows(&m->ahead));
-	slot_fetch(c->supply, &m->scratch, &m->ahead);
-}
-
-/* Without the lock.  Name the records of a slot that this thread has claimed. */
-static void name_records(struct crew *c, struct member *m, uint32_t slot, const struct order *order)
-{
-	struct slot *s = &c->ring->slot[slot];
-
-	look_ahead(c, m, &s->place, order);
+	if (m->scratch.has_cold) {
+		m->scratch.has_cold = false;
+		m->ahead.place = s->place;
+		m->ahead.rows = steps_ahead(c->steps, order, &s->place, c->thread_count,
+					    c->supply->paths.fetch->apart_records, slot_rows(&m->ahead));
+		slot_fetch(c->supply, &m->scratch, &m->ahead);
+	}
 	s->rows = steps_fill(c->steps, order, &s->place, slot_rows(s));
 }
 
@@ -274,7 +264,8 @@ static void fill_parts(struct crew *c, struct member *m, uint32_t slot)
 	pthread_mutex_lock(&c->lock);
 }
 
-void crew_fill_one(struct crew *c, struct member *m)
+/* With lock, which is given up while it works.  Fill a free slot, if there still is one. */
+static void fill_one(struct crew *c, struct member *m)
 {
 	struct epoch_order *e;
 	uint32_t slot, rows;
@@ -286,7 +277,7 @@ void crew_fill_one(struct crew *c, struct member *m)
 	slot = claim(c);
 	e->users++;
 	pthread_mutex_unlock(&c->lock);
-	name_records(c, m, slot, &e->order);
+	name_records(c, m, &c->ring->slot[slot], &e->order);
 	pthread_mutex_lock(&c->lock);
 	e->users--;
 	rows = c->ring->slot[slot].rows;
@@ -297,7 +288,11 @@ void crew_fill_one(struct crew *c, struct member *m)
 	fill_parts(c, m, slot);
 }
 
-void crew_help(struct crew *c, struct member *m)
+/*
+ * With lock, which is given up meanwhile.  Take parts of the slot that is shared, or wait until its
+ * records are known.
+ */
+static void help(struct crew *c, struct member *m)
 {
 	struct claim *claim = &c->claim[c->shared];
 
@@ -321,11 +316,11 @@ static void *work(void *context)
 	pthread_mutex_lock(&c->lock);
 	while (!c->stop) {
 		if (c->shared != NO_SLOT) {
-			crew_help(c, m);
+			help(c, m);
 			continue;
 		}
 		if (c->free_count && !c->resting) {
-			crew_fill_one(c, m);
+			fill_one(c, m);
 			continue;
 		}
 		begin = clock_now_ns();
@@ -337,14 +332,6 @@ static void *work(void *context)
 }
 
 /* ---- life ---- */
-
-/* If some threads cannot start, the others do the work.  If no thread can, crew_take() does. */
-static void start_threads(struct crew *c)
-{
-	while (c->member_count < c->thread_count &&
-	       !thread_start(&c->member[c->member_count].thread, work, &c->member[c->member_count]))
-		c->member_count++;
-}
 
 /* Returns false if there is no memory. */
 static bool open_members(struct crew *c)
@@ -392,7 +379,7 @@ static void free_all(struct crew *c, bool inherited)
 	mem_free(c->claim);
 	mem_free(c->queue);
 	mem_free(c->free);
-	epoch_orders_close(&c->orders);
+	close_orders(&c->orders);
 	c->member = NULL;
 }
 
@@ -423,7 +410,10 @@ int crew_open(struct crew *c, struct place from, struct shard_error *err)
 	pthread_mutex_init(&c->lock, NULL);
 	pthread_cond_init(&c->work, NULL);
 	pthread_cond_init(&c->ready, NULL);
-	start_threads(c);
+	/* If some threads cannot start, the others do the work.  If no thread can, crew_take() does. */
+	while (c->member_count < c->thread_count &&
+	       !thread_start(&c->member[c->member_count].thread, work, &c->member[c->member_count]))
+		c->member_count++;
 	if (c->member_count)
 		ring_clear_first(c->ring, lacks_first_slot, c);
 	return SHARD_OK;
@@ -519,7 +509,7 @@ uint32_t crew_take(struct crew *c)
 		guard_ask(); /* this thread fills slots, and is the caller's */
 	pthread_mutex_lock(&c->lock);
 	for (await(c, NULL); !head_is_ready(c); await(c, NULL))
-		crew_fill_one(c, &c->member[0]);
+		fill_one(c, &c->member[0]);
 	slot = c->queue[c->queue_head];
 	c->queue_head = (c->queue_head + 1) % c->ring->slot_count;
 	c->queue_count--;
@@ -535,7 +525,7 @@ void crew_give(struct crew *c, uint32_t slot)
 	bool awaited;
 
 	pthread_mutex_lock(&c->lock);
-	crew_push_free(c, slot);
+	push_free(c, slot);
 	awaited = c->awaits_slot;
 	pthread_mutex_unlock(&c->lock);
 	pthread_cond_signal(&c->work);
@@ -550,7 +540,7 @@ static void forget(struct crew *c)
 		uint32_t slot = c->queue[c->queue_head];
 
 		if (c->claim[slot].state == CLAIM_READY)
-			crew_push_free(c, slot);
+			push_free(c, slot);
 		else
 			c->claim[slot].stale = true;
 	}
@@ -580,7 +570,7 @@ void crew_rest(struct crew *c)
 
 void crew_use_orders(struct crew *c, struct epoch_orders *orders)
 {
-	epoch_orders_close(&c->orders);
+	close_orders(&c->orders);
 	c->orders = *orders;
 }
 

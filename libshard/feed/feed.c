@@ -82,8 +82,19 @@ static bool open_layouts(struct layouts *l, const struct shard_dataset *ds, cons
 	return true;
 }
 
-int supply_open(struct supply *s, struct shard_dataset *ds, const struct shard_loader_options *o,
-		const struct layout *layout, const struct steps *steps, uint64_t rows_ahead, struct shard_error *err)
+static void supply_close(struct supply *s, bool inherited)
+{
+	stages_close(&s->stages, inherited);
+	paths_close(&s->paths, inherited);
+	mem_free(s->layouts.part);
+	s->layouts.part = NULL;
+	if (!inherited)
+		pthread_mutex_destroy(&s->lock);
+}
+
+static int supply_open(struct supply *s, struct shard_dataset *ds, const struct shard_loader_options *o,
+		       const struct layout *layout, const struct steps *steps, uint64_t rows_ahead,
+		       struct shard_error *err)
 {
 	int rc;
 
@@ -101,39 +112,6 @@ int supply_open(struct supply *s, struct shard_dataset *ds, const struct shard_l
 	if (rc)
 		supply_close(s, false);
 	return rc;
-}
-
-void supply_close(struct supply *s, bool inherited)
-{
-	stages_close(&s->stages, inherited);
-	paths_close(&s->paths, inherited);
-	mem_free(s->layouts.part);
-	s->layouts.part = NULL;
-	if (!inherited)
-		pthread_mutex_destroy(&s->lock);
-}
-
-int supply_set_aside(struct supply *s, uint8_t *row_flags, const struct shard_error *problem)
-{
-	*row_flags |= ROW_DAMAGED;
-	if (!problem)
-		return SHARD_OK;
-	pthread_mutex_lock(&s->lock);
-	s->damage = *problem;
-	pthread_mutex_unlock(&s->lock);
-	return SHARD_OK;
-}
-
-bool supply_last_damage(struct supply *s, struct shard_error *out)
-{
-	bool has;
-
-	pthread_mutex_lock(&s->lock);
-	has = s->damage.status != SHARD_OK;
-	if (has)
-		*out = s->damage;
-	pthread_mutex_unlock(&s->lock);
-	return has;
 }
 
 #define STEPS_AHEAD 4u /* per thread; a thread that is further behind decodes some chunks again */
@@ -188,7 +166,7 @@ int feed_use_memory(struct feed *f, void *memory, uint64_t bytes, struct shard_e
 	return SHARD_OK;
 }
 
-/* While one thread is still at the end of a window, the others may be so many rows ahead. */
+/* While one thread is still at the end of a window, the others may be this many rows ahead. */
 static uint64_t rows_ahead(const struct feed *f)
 {
 	uint64_t threads = f->o.thread_count, steps = min_u64(f->o.slot_count, STEPS_AHEAD * threads);
@@ -370,5 +348,15 @@ void feed_stats(struct feed *f, struct shard_loader_stats *out)
 
 bool feed_last_damage(struct feed *f, struct shard_error *out)
 {
-	return f->cursor.owner && !cursor_is_inherited(&f->cursor) && supply_last_damage(&f->supply, out);
+	struct supply *s = &f->supply;
+	bool has;
+
+	if (!f->cursor.owner || cursor_is_inherited(&f->cursor))
+		return false;
+	pthread_mutex_lock(&s->lock);
+	has = s->damage.status != SHARD_OK;
+	if (has)
+		*out = s->damage;
+	pthread_mutex_unlock(&s->lock);
+	return has;
 }

@@ -43,7 +43,7 @@ struct order_share;
 struct shard_dataset;
 struct shard_selection;
 
-/* Epochs that have the first records only: those that a dataset had before others were appended. */
+/* Epochs that have the first records only: the records that a dataset had before others were appended. */
 struct steps_early {
 	uint64_t last_epoch;	/* of these epochs, which begin with epoch 0 */
 	uint64_t order_records; /* their records in the order; 0: there are no such epochs */
@@ -140,8 +140,8 @@ uint32_t steps_ahead(const struct steps *s, const struct order *o, const struct 
 /* ---- layout.c: where the arrays of a batch lie in its memory ---- */
 
 #define LAYOUT_ALIGN	 4096u
-#define LAYOUT_LARGE	 4096u			/* a group is large if its records have so many bytes */
-#define LAYOUT_SLOTS_MAX 1024u			/* the size of so many batches fits a size_t */
+#define LAYOUT_LARGE	 4096u			/* a group is large if its records have as many bytes */
+#define LAYOUT_SLOTS_MAX 1024u			/* the size of this many batches fits a size_t */
 #define LAYOUT_WHOLE_MAX (SHARD_FIELDS_MAX / 2) /* each has a field with its sizes */
 #define UNIT_ODD	 UINT32_MAX
 
@@ -165,7 +165,7 @@ struct layout {					       /* const once it is planned */
 	uint32_t whole_count;
 	struct whole_field { /* numbers of fields: images that differ in size, and what says how large they are */
 		uint32_t image, size, length;
-	} whole[LAYOUT_WHOLE_MAX]; /* those that are wanted */
+	} whole[LAYOUT_WHOLE_MAX]; /* the wanted ones */
 };
 
 /* A large group is delivered as it lies in the shard, a small one field by field. */
@@ -222,7 +222,7 @@ static inline bool layout_is_block(const struct layout *l, uint32_t group)
 	return l->blocks >> group & 1;
 }
 
-/* Returns the array of a wanted field of a group that is no block. */
+/* Returns the array of a wanted field of a group that is not a block. */
 const struct spread_field *layout_array(const struct layout *l, uint32_t field);
 
 /* Does a batch hold anything of the group? */
@@ -240,7 +240,7 @@ static inline uint64_t layout_rows(const struct layout *l, uint32_t field, uint6
 	return l->field_at[field];
 }
 
-/* Returns the bytes of so many rows of a group in a batch; *at becomes where they begin. */
+/* Returns the bytes of `rows` rows of a group in a batch; *at becomes where they begin. */
 uint64_t layout_group(const struct layout *l, uint32_t group, uint32_t rows, uint64_t *at);
 
 /* Returns the unit of a record, which is number `inside` of its shard. */
@@ -354,7 +354,7 @@ struct paths {
 bool paths_open(struct paths *p, struct shard_dataset *ds, const struct layouts *layouts, uint32_t asked);
 void paths_close(struct paths *p, bool inherited); /* inherited: the caller is a forked child */
 
-/* A dataset of at most so many bytes is read through the page cache, and stays there. */
+/* A dataset of at most this many bytes is read through the page cache, and stays there. */
 uint64_t path_fits_bytes(void);
 
 /*
@@ -381,7 +381,8 @@ static inline bool paths_find(const struct paths *p, const struct path_times *ti
 struct path_choice paths_decide(struct paths *p, uint64_t shard, struct shard_reader *r, uint64_t epoch);
 
 /*
- * A step with so many rows of hot shards had this many page faults.  Doubt hot shards if too many.
+ * A step with hot_rows rows of hot shards had `faults` page faults.  If these are too many, doubt
+ * hot shards.
  */
 void paths_doubt(struct paths *p, uint64_t faults, uint32_t hot_rows);
 
@@ -409,13 +410,6 @@ enum stage_answer {
 struct stage;
 
 /*
- * The blocks lie in `memory`.  With `counts_unfinished` the stage counts chunks that make room
- * before all their records were taken.  Returns NULL if there is no memory.
- */
-struct stage *stage_open(uint8_t *memory, uint64_t block_bytes, uint32_t block_count, bool counts_unfinished);
-void stage_close(struct stage *s, bool inherited); /* inherited: the caller is a forked child */
-
-/*
  * The key of a chunk is the dataset index of its first record.  A stage that is NULL is always
  * full.
  */
@@ -423,17 +417,15 @@ enum stage_answer stage_get(struct stage *s, uint64_t key, uint32_t *block);
 uint8_t *stage_at(const struct stage *s, uint32_t block);
 
 /*
- * After STAGE_FILL: the block has so many records, and the caller holds it.  0: filling has failed.
+ * After STAGE_FILL: the block has `records` records, and the caller holds it.  0: filling has failed.
  */
 void stage_filled(struct stage *s, uint32_t block, uint32_t records);
 
-/* The caller lets go of the block.  It has taken so many records from it. */
+/* The caller lets go of the block.  It has taken `records` records from it. */
 void stage_leave(struct stage *s, uint32_t block, uint32_t records);
 
 /* Wait until no thread is filling the chunk. */
 void stage_wait(struct stage *s, uint64_t key);
-
-uint64_t stage_unfinished(struct stage *s); /* how many chunks were counted */
 
 struct stages {
 	struct stage *of[SHARD_GROUPS_MAX]; /* NULL: the group needs none */
@@ -496,18 +488,6 @@ static inline uint64_t scratch_faults(const struct scratch *s)
 {
 	return file_major_faults() - s->awaited;
 }
-
-/* `rows_ahead` is that of stages_open(). */
-int supply_open(struct supply *s, struct shard_dataset *ds, const struct shard_loader_options *o,
-		const struct layout *layout, const struct steps *steps, uint64_t rows_ahead, struct shard_error *err);
-void supply_close(struct supply *s, bool inherited); /* inherited: the caller is a forked child */
-
-/*
- * Flag a damaged row.  It is repaired when the other rows are there.  `problem` may be NULL, if
- * another error has been reported before.  Returns SHARD_OK.
- */
-int supply_set_aside(struct supply *s, uint8_t *row_flags, const struct shard_error *problem);
-bool supply_last_damage(struct supply *s, struct shard_error *out); /* false: there was no damage */
 
 /* ---- slot_fill.c: the rows of a step ---- */
 
@@ -674,6 +654,12 @@ int slot_packed_fill(struct block *b, uint32_t group);
 /* ---- repair.c: damaged rows ---- */
 
 /*
+ * Flag a damaged row.  It is repaired when the other rows are there.  `problem` may be NULL, if
+ * another error has been reported before.  Returns SHARD_OK.
+ */
+int supply_set_aside(struct supply *s, uint8_t *row_flags, const struct shard_error *problem);
+
+/*
  * Check the sizes of rows that are filled, and note them in the slot.  Later code makes addresses
  * of them without a check.  A size that is not that of its pixels is damage.  With `strict` it is
  * an error, else its row is flagged as ROW_DAMAGED.
@@ -741,13 +727,9 @@ struct epoch_orders {
 	uint32_t count;
 };
 
-/* Allocate orders of any epoch of these steps, for so many threads. */
+/* Allocate orders of any epoch of these steps, for thread_count threads. */
 int epoch_orders_open(struct epoch_orders *o, uint32_t thread_count, const struct steps *steps,
 		      struct shard_error *err);
-void epoch_orders_close(struct epoch_orders *o);
-
-/* Returns the order of the epoch, or one that no thread uses. */
-struct epoch_order *epoch_orders_find(const struct epoch_orders *o, uint64_t epoch);
 
 #define NO_SLOT UINT32_MAX
 
@@ -758,7 +740,7 @@ struct claim {
 	enum claim_state state; /* lock */
 	bool stale;		/* lock: it is being filled for a place that a move has left */
 	uint32_t next_row;	/* lock: the first one that no thread has taken */
-	uint32_t part_rows;	/* lock: a thread takes so many; 0: it is not known yet which records they have */
+	uint32_t part_rows;	/* lock: a thread takes this many; 0: it is not known yet which records they have */
 	uint32_t fillers;	/* lock: threads that are at it */
 	uint32_t failed_row;	/* lock: rc is of the part that begins there */
 	uint64_t fill_ns;	/* lock: of all parts, as: */
@@ -801,18 +783,6 @@ struct crew {
 	bool waited;			 /* lock: the consumer has waited for the slot that it takes next */
 	struct shard_loader_stats stats; /* lock: what the crew counts */
 };
-
-/* With lock.  The slot can be claimed again. */
-void crew_push_free(struct crew *c, uint32_t slot);
-
-/* With lock, which is given up while it works.  Fill a free slot, if there still is one. */
-void crew_fill_one(struct crew *c, struct member *m);
-
-/*
- * With lock, which is given up meanwhile.  Take parts of the slot that is shared, or wait until its
- * records are known.
- */
-void crew_help(struct crew *c, struct member *m);
 
 /*
  * Start the threads, which fill slots from `from` on.  What is named here is set: the supply, the

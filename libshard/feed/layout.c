@@ -23,7 +23,7 @@ static bool plan_array(struct layout *out, uint32_t f, uint64_t row_bytes, uint3
 	       add_fits(*at, align_up(bytes, LAYOUT_ALIGN), at);
 }
 
-/* Plan the fields of a group.  The arrays of one that is no block begin at *at, which moves on. */
+/* Plan the fields of a group.  The arrays of a group that is not a block begin at *at, which moves on. */
 static bool plan_fields(struct layout *out, uint32_t group, uint32_t batch_records, const uint64_t *remade,
 			uint64_t *at)
 {

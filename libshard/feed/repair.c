@@ -15,6 +15,17 @@
 #include "libshard/dataset/selection.h"
 #include "libshard/format/record.h"
 
+int supply_set_aside(struct supply *s, uint8_t *row_flags, const struct shard_error *problem)
+{
+	*row_flags |= ROW_DAMAGED;
+	if (!problem)
+		return SHARD_OK;
+	pthread_mutex_lock(&s->lock);
+	s->damage = *problem;
+	pthread_mutex_unlock(&s->lock);
+	return SHARD_OK;
+}
+
 /* ---- how large the images of a slot are, if they differ in size ---- */
 
 /*
@@ -27,15 +38,6 @@ struct sizes {
 	const uint8_t *size, *length;
 	uint64_t size_stride, length_stride;
 };
-
-static struct sizes find(const struct layout *l, const struct whole_field *w, const uint8_t *memory)
-{
-	struct sizes s = {.image = &l->schema->field[w->image]};
-
-	s.size = memory + layout_rows(l, w->size, &s.size_stride);
-	s.length = memory + layout_rows(l, w->length, &s.length_stride);
-	return s;
-}
 
 /* The size is wrong.  Say of which record. */
 static int complain(const struct supply *supply, const struct sizes *of, uint64_t record, uint32_t row,
@@ -76,8 +78,11 @@ int slot_sizes_take(struct supply *supply, struct slot *s, uint32_t first, uint3
 	struct shard_error problem;
 
 	for (uint32_t k = 0; k < l->whole_count; k++) {
-		struct sizes of = find(l, &l->whole[k], s->memory);
+		const struct whole_field *w = &l->whole[k];
+		struct sizes of = {.image = &l->schema->field[w->image]};
 
+		of.size = s->memory + layout_rows(l, w->size, &of.size_stride);
+		of.length = s->memory + layout_rows(l, w->length, &of.length_stride);
 		for (uint32_t row = first; row < end; row++) {
 			if (s->row_flags[row] & ROW_DAMAGED || !take(supply, s, k, row, &of, strict ? err : &problem))
 				continue;

@@ -129,15 +129,6 @@ static struct cold_file *find_file(struct cold *c, uint64_t shard, bool direct)
 	return unused;
 }
 
-static void forget_files(struct cold *c)
-{
-	for (uint32_t i = 0; i < FILES; i++)
-		if (!c->file[i].users) {
-			direct_close(&c->file[i].file);
-			c->file[i].shard = 0;
-		}
-}
-
 /* Open the file of a row.  If too many files are open, close those that no read uses. */
 static int open_again(struct cold *c, const struct slot_row *row, bool direct, struct direct_file *out,
 		      struct shard_error *err)
@@ -147,7 +138,11 @@ static int open_again(struct cold *c, const struct slot_row *row, bool direct, s
 	struct shown s;
 
 	if (os_code == EMFILE || os_code == ENFILE) {
-		forget_files(c);
+		for (uint32_t i = 0; i < FILES; i++)
+			if (!c->file[i].users) {
+				direct_close(&c->file[i].file);
+				c->file[i].shard = 0;
+			}
 		os_code = direct_open(r->path, r->inode, r->file_bytes, direct, out);
 	}
 	if (os_code == ESTALE)

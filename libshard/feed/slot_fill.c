@@ -83,7 +83,7 @@ struct units_job {
 	uint64_t first, end, checked;
 };
 
-/* What is damaged stays unchecked: whoever needs it says so.  This may run under the guard. */
+/* A damaged unit stays unchecked: the row that needs it reports it.  This may run under the guard. */
 static void check_units(void *context)
 {
 	struct units_job *j = context;
@@ -119,7 +119,7 @@ static void check_run(const struct slot_row *row, uint64_t *checked)
 	j.first = ceil_div(first, unit);
 	j.end = end == row->r->pages->record_count ? ceil_div(end, unit) : end / unit;
 	faults = file_major_faults();
-	reader_guarded_brief(row->r, check_units, &j, NULL); /* who needs a page that is gone says so */
+	reader_guarded_brief(row->r, check_units, &j, NULL); /* a row that needs a page that is gone reports it */
 	if (file_major_faults() != faults && first < end)    /* other units may have come from a device with these */
 		reader_forget(row->r, row->group, first, end - first);
 	*checked += j.checked;
@@ -366,21 +366,16 @@ static uint64_t fetch_rows(struct block *b, uint32_t group)
 	return rows;
 }
 
-static void await_rows(struct block *b, uint32_t group, uint64_t rows)
-{
-	for (uint32_t i = 0; rows; i++, rows >>= 1)
-		if (rows & 1)
-			b->scratch->awaited += paths_await(&b->supply->paths, b->at[i].shard, b->at[i].r, group,
-							   b->at[i].inside, b->slot->place.epoch);
-}
-
 static int fill_raw(struct block *b, uint32_t group)
 {
 	bool is_short = b->layout->schema->group[group].stride <= SHORT_BYTES;
 	struct seen_rows rows = {.b = b, .group = group};
 	int rc = SHARD_OK;
 
-	await_rows(b, group, fetch_rows(b, group));
+	for (uint64_t wait = fetch_rows(b, group), i = 0; wait; i++, wait >>= 1)
+		if (wait & 1)
+			b->scratch->awaited += paths_await(&b->supply->paths, b->at[i].shard, b->at[i].r, group,
+							   b->at[i].inside, b->slot->place.epoch);
 	fetch_some(b, group, 0, is_short ? b->count : TOGETHER);
 	while (!rc && rows.next < b->count) {
 		const struct located *at = &b->at[rows.next];
@@ -470,7 +465,7 @@ static int look_for_faults(struct block *b, uint32_t first, uint64_t *faults)
 	return rc ? rc : check_block(b);
 }
 
-/* Fill the rows from b->first to `end`.  The thread has had so many faults. */
+/* Fill the rows from b->first to `end`.  The thread has had `faults` page faults. */
 static int fill_rows(struct block *b, uint32_t end, uint64_t faults)
 {
 	bool looks = b->supply->ds->o.check == SHARD_CHECK_DEVICE;
@@ -492,7 +487,7 @@ static int fill_rows(struct block *b, uint32_t end, uint64_t faults)
 
 void slot_fetch(struct supply *supply, struct scratch *scratch, struct slot *s)
 {
-	struct shard_error later; /* whoever fills a slot with these records meets it again */
+	struct shard_error later; /* the thread that fills a slot with these records meets it again */
 	struct block b = {.supply = supply,
 			  .layout = supply->layout,
 			  .scratch = scratch,

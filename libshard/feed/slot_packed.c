@@ -112,17 +112,14 @@ static void land(const struct block *b, uint32_t group, const struct part *p, co
 		layout_spread(b->layout, group, src + i * g->stride, b->first + p->row + i, b->slot->memory);
 }
 
-/* Set the rows of a damaged chunk aside. */
-static int set_aside(struct block *b, const struct part *p)
+/* Set the rows of a damaged chunk aside, unless damage is an error. */
+static int set_aside_if_damaged(struct block *b, const struct part *p, int rc)
 {
+	if (rc != SHARD_E_CORRUPT || b->strict)
+		return rc;
 	for (uint32_t i = 0; i < p->count; i++)
 		supply_set_aside(b->supply, &b->slot->row_flags[b->first + p->row + i], b->err);
 	return SHARD_OK;
-}
-
-static int set_aside_if_damaged(struct block *b, const struct part *p, int rc)
-{
-	return rc == SHARD_E_CORRUPT && !b->strict ? set_aside(b, p) : rc;
 }
 
 /* ---- through the stage ---- */

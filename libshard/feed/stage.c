@@ -216,7 +216,7 @@ void stage_wait(struct stage *s, uint64_t key)
 	pthread_mutex_unlock(&s->lock);
 }
 
-uint64_t stage_unfinished(struct stage *s)
+static uint64_t stage_unfinished(struct stage *s)
 {
 	uint64_t n;
 
@@ -228,7 +228,7 @@ uint64_t stage_unfinished(struct stage *s)
 
 /* ---- life ---- */
 
-void stage_close(struct stage *s, bool inherited)
+static void stage_close(struct stage *s, bool inherited)
 {
 	if (!s)
 		return;
@@ -241,7 +241,7 @@ void stage_close(struct stage *s, bool inherited)
 	mem_free(s);
 }
 
-struct stage *stage_open(uint8_t *memory, uint64_t block_bytes, uint32_t block_count, bool counts_unfinished)
+static struct stage *stage_open(uint8_t *memory, uint64_t block_bytes, uint32_t block_count, bool counts_unfinished)
 {
 	struct stage *s = mem_zalloc(sizeof(*s));
 	uint32_t log2 = 2;

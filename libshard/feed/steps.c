@@ -30,7 +30,7 @@ struct order_rank steps_rank(const struct steps *s, const struct place *p)
 
 	rank.first_position = p->first_position;
 	rank.record_count = steps_epoch_records(s, p->epoch);
-	if (s->mix) { /* whose positions are not counted anew in each epoch */
+	if (s->mix) { /* whose positions go on from epoch to epoch */
 		rank.first_position += p->epoch * s->rank.record_count;
 		rank.record_count += p->epoch * s->rank.record_count;
 	}
@@ -95,7 +95,7 @@ static uint32_t fill(const struct steps *s, const struct order *order, const str
 		order_share_fill(s->share, order, steps_position(s, p), record, rows);
 		return rows;
 	}
-	/* Rows that pad, if there are any, stand at the end.  Their positions begin anew at 0. */
+	/* Rows that pad, if there are any, stand at the end.  Their positions begin at 0 again. */
 	while (first_padded && (order_rank_position(&rank, p->step, first_padded - 1, &padded), padded))
 		first_padded--;
 	memset(row_flags, 0, first_padded);

@@ -92,11 +92,6 @@ static bool is_called(const struct shard_field *f, const char *const *words)
 	return *words;
 }
 
-static bool is_float(uint32_t dtype)
-{
-	return dtype >= SHARD_F16 && dtype <= SHARD_F64;
-}
-
 /* What a field may be that has no semantic and is not moved; in the order of `doubts`. */
 enum doubt { DOUBT_NONE, DOUBT_BOXES, DOUBT_BOXES_NAME, DOUBT_MASK, DOUBT_MASK_NAME, DOUBT_POINTS, DOUBT_IMAGE };
 
@@ -122,7 +117,8 @@ static enum doubt doubt_of(const struct transformed *t, const struct shard_schem
 		return DOUBT_BOXES_NAME;
 	if ((f->ndim > 1 || (t->plan.is_whole && varies)) && is_called(f, masks))
 		return DOUBT_MASK_NAME;
-	return (f->ndim > 1 || is_float(f->dtype)) && is_called(f, points) ? DOUBT_POINTS : DOUBT_NONE;
+	return (f->ndim > 1 || (f->dtype >= SHARD_F16 && f->dtype <= SHARD_F64)) && is_called(f, points) ? DOUBT_POINTS
+													 : DOUBT_NONE;
 }
 
 static const char *const doubts[] = {

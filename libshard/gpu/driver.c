@@ -182,12 +182,6 @@ int cuda_api_get(const struct cuda_api **out, struct shard_error *err)
 	return SHARD_OK;
 }
 
-bool cuda_api_is_loaded(void)
-{
-	pthread_once(&once, load);
-	return is_loaded;
-}
-
 /* ---- contexts ---- */
 
 int cuda_context_of(const struct cuda_api *api, void *stream, struct cu_context **out)
@@ -214,7 +208,7 @@ int cuda_probe(struct cuda_driver *out, struct shard_error *err)
 	const struct cuda_api *api;
 	int rc = cuda_api_get(&api, err), version = 0, count = 0, result;
 
-	*out = (struct cuda_driver){.is_loaded = cuda_api_is_loaded(), .lacks = rc ? "" : api->lacks};
+	*out = (struct cuda_driver){.is_loaded = is_loaded, .lacks = rc ? "" : api->lacks};
 	if (rc)
 		return rc;
 	if (api->lacks[0])
@@ -260,24 +254,17 @@ int cuda_probe_gpu(uint32_t ordinal, struct cuda_gpu *out, struct shard_error *e
 	return SHARD_OK;
 }
 
-static int find_device(const struct cuda_api *api, void *stream, int *device)
-{
-	struct cu_context *context = NULL;
-	int result = cuda_context_of(api, stream, &context);
-
-	if (result)
-		return result;
-	return context ? cuda_device_of(api, context, device) : api->cuDeviceGet(device, 0);
-}
-
 int cuda_probe_stream(void *stream, uint32_t *ordinal, struct shard_error *err)
 {
 	const struct cuda_api *api;
+	struct cu_context *context = NULL;
 	int rc = cuda_api_get(&api, err), device, other, result;
 
 	if (rc)
 		return rc;
-	result = find_device(api, stream, &device);
+	result = cuda_context_of(api, stream, &context);
+	if (!result)
+		result = context ? cuda_device_of(api, context, &device) : api->cuDeviceGet(&device, 0);
 	for (*ordinal = 0; !result; ++*ordinal) { /* the driver has no call for this direction */
 		result = api->cuDeviceGet(&other, (int)*ordinal);
 		if (!result && other == device)

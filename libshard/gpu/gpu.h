@@ -27,9 +27,6 @@
  */
 int cuda_api_get(const struct cuda_api **out, struct shard_error *err);
 
-/* Does this machine have the driver's library?  True also for a driver that does not work. */
-bool cuda_api_is_loaded(void);
-
 /*
  * The context of a stream.  That of a special stream is the context of this thread, or NULL.
  * Returns the result of the driver, as the next function does.
@@ -472,24 +469,6 @@ struct pool_gather {
 	struct cuda_gather kernel; /* its module is NULL until it is loaded */
 	struct gather_call call;
 };
-
-/* Call pool_gather_close() even if this fails. */
-int pool_gather_open(struct pool_gather *g, const struct pool_plan *plan, const struct layout *batch,
-		     const struct slabs *slabs, struct shard_error *err);
-/* The kernel has finished.  The context is entered, except in a forked child, with `inherited`. */
-void pool_gather_close(struct pool_gather *g, bool inherited);
-
-/* Load the kernel, unless that was done.  The context is entered. */
-int pool_gather_begin(struct pool_gather *g, struct shard_error *err);
-/* Note where runs will be in a pool that holds everything, if they are fetched in this order. */
-void pool_gather_find_homes(struct pool_gather *g, const struct order *o);
-
-/*
- * Queue the kernel for a slot whose place and records are filled in.  If damaged records were
- * repaired in a slab, the slot takes over their records and flags.  The context is entered.
- */
-int pool_gather_launch(struct pool_gather *g, const struct steps *steps, const struct order *o, struct device_slot *to,
-		       struct shard_error *err);
 
 /* The order of one epoch, made when it is first needed. */
 struct pool_order {

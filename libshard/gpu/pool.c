@@ -46,8 +46,8 @@ static void list_pieces(struct gather_call *call, const struct layout *from, con
 	}
 }
 
-int pool_gather_open(struct pool_gather *g, const struct pool_plan *plan, const struct layout *batch,
-		     const struct slabs *slabs, struct shard_error *err)
+static int gather_open(struct pool_gather *g, const struct pool_plan *plan, const struct layout *batch,
+		       const struct slabs *slabs, struct shard_error *err)
 {
 	const struct order_share *share = &plan->share;
 
@@ -65,12 +65,7 @@ int pool_gather_open(struct pool_gather *g, const struct pool_plan *plan, const 
 	return SHARD_OK;
 }
 
-int pool_gather_begin(struct pool_gather *g, struct shard_error *err)
-{
-	return g->kernel.module ? SHARD_OK : cuda_gather_open(g->slabs->batches->cuda, &g->kernel, err);
-}
-
-void pool_gather_close(struct pool_gather *g, bool inherited)
+static void gather_close(struct pool_gather *g, bool inherited)
 {
 	if (g->kernel.module && !inherited)
 		cuda_gather_close(g->slabs->batches->cuda, &g->kernel);
@@ -79,7 +74,8 @@ void pool_gather_close(struct pool_gather *g, bool inherited)
 
 /* ---- where a row is ---- */
 
-void pool_gather_find_homes(struct pool_gather *g, const struct order *o)
+/* Note where runs will be in a pool that holds everything, if they are fetched in this order. */
+static void find_homes(struct pool_gather *g, const struct order *o)
 {
 	uint64_t n = g->plan->share.record_count, r = g->plan->share.run_records;
 
@@ -117,8 +113,12 @@ static uint32_t place_row(struct pool_gather *g, struct device_slot *to, uint32_
 
 /* ---- a batch ---- */
 
-int pool_gather_launch(struct pool_gather *g, const struct steps *steps, const struct order *o, struct device_slot *to,
-		       struct shard_error *err)
+/*
+ * Queue the kernel for a slot whose place and records are filled in.  If damaged records were
+ * repaired in a slab, the slot takes over their records and flags.  The context is entered.
+ */
+static int gather_launch(struct pool_gather *g, const struct steps *steps, const struct order *o,
+			 struct device_slot *to, struct shard_error *err)
 {
 	const struct order_share *share = &g->plan->share;
 	const struct device_slots *batches = g->slabs->batches;
@@ -151,12 +151,6 @@ int pool_gather_launch(struct pool_gather *g, const struct steps *steps, const s
 
 /* ---- life ---- */
 
-static int open_order(struct pool_order *o, const struct order_params *params, struct shard_error *err)
-{
-	o->table = mem_array(order_table_entries(params), sizeof(*o->table));
-	return o->table ? SHARD_OK : error_set(err, SHARD_E_MEMORY, "no memory for the order of an epoch");
-}
-
 /* Open the feed of runs.  Its steps are slabs. */
 static int open_feed(struct pool *p, struct feed **out, struct shard_error *err)
 {
@@ -181,9 +175,12 @@ static int open_parts(struct pool *p, struct shard_error *err)
 	if (!rc)
 		rc = slabs_open(&p->slabs, &p->plan, feed, p->batches, err);
 	if (!rc)
-		rc = pool_gather_open(&p->gather, &p->plan, p->layout, &p->slabs, err);
-	for (int i = 0; !rc && i < 2; i++)
-		rc = open_order(&p->order[i], &p->steps.params, err);
+		rc = gather_open(&p->gather, &p->plan, p->layout, &p->slabs, err);
+	for (int i = 0; !rc && i < 2; i++) {
+		p->order[i].table = mem_array(order_table_entries(&p->steps.params), sizeof(*p->order[i].table));
+		if (!p->order[i].table)
+			rc = error_set(err, SHARD_E_MEMORY, "no memory for the order of an epoch");
+	}
 	return rc;
 }
 
@@ -220,7 +217,7 @@ void pool_close(struct pool *p, bool inherited)
 		return;
 	cuda = p->batches->cuda; /* NULL: the pool has nothing on a GPU */
 	entered = cuda && !inherited && !cuda_enter(cuda, NULL);
-	pool_gather_close(&p->gather, inherited);
+	gather_close(&p->gather, inherited);
 	slabs_close(&p->slabs, inherited);
 	if (entered)
 		cuda_leave(cuda, SHARD_OK, NULL);
@@ -349,13 +346,15 @@ static int start(struct pool *p, struct shard_error *err)
 		slabs_retry(&p->slabs); /* the rest is there, or on its way */
 		return SHARD_OK;
 	}
-	rc = pool_gather_begin(&p->gather, err);
-	if (rc)
-		return rc;
+	if (!p->gather.kernel.module) {
+		rc = cuda_gather_open(p->batches->cuda, &p->gather.kernel, err);
+		if (rc)
+			return rc;
+	}
 	span_of(p, &first, &end);
 	rc = slabs_start(&p->slabs, p->claim.epoch, pool_plan_slab(&p->plan, first), err);
 	if (!rc && p->plan.is_held)
-		pool_gather_find_homes(&p->gather, order_of(p, p->claim.epoch));
+		find_homes(&p->gather, order_of(p, p->claim.epoch));
 	return rc;
 }
 
@@ -421,7 +420,7 @@ static int send(struct pool *p, struct shard_error *err)
 	to->as.place = p->claim;
 	to->as.rows = steps_fill(&p->steps, order, &p->claim, slot_rows(&to->as));
 	if (!rc)
-		rc = pool_gather_launch(&p->gather, &p->steps, order, to, err);
+		rc = gather_launch(&p->gather, &p->steps, order, to, err);
 	if (!rc)
 		rc = device_slots_end(o, to, err);
 	if (rc)

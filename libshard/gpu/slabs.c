@@ -30,7 +30,7 @@
 #define SLAB_BYTES  (UINT64_C(16) << 20) /* of one copy: starting it costs far less than this */
 #define SLAB_PARTS  8u			 /* of a window, at least, so that memory is free again soon */
 #define WINDOWS	    3u
-#define STRIDE_MOST (UINT64_C(65535) * GATHER_PART) /* of a record: CUDA allows so many blocks in y */
+#define STRIDE_MOST (UINT64_C(65535) * GATHER_PART) /* of a record: CUDA allows 65,535 blocks in y */
 
 /* What the pool is planned for. */
 struct want {
@@ -62,19 +62,13 @@ static int plan_slabs(struct pool_plan *p, const struct want *w, bool whole, str
 	return SHARD_OK;
 }
 
-/* Slabs of so many rows, wherever in a slab these begin. */
-static uint64_t slabs_of(const struct pool_plan *p, uint64_t rows)
-{
-	return ceil_div(rows, p->slab_rows) + 1;
-}
-
 /* The least number of slabs: for what one step needs, and for 3 windows.  One more is on its way. */
 static uint64_t least_slabs(const struct pool_plan *p, const struct want *w)
 {
 	uint64_t windows = WINDOWS * ceil_div(order_largest_band(&w->steps->params), p->share.stride);
 	uint64_t step = order_share_span(&p->share, &w->steps->params, w->o->batch_records);
 
-	return slabs_of(p, step > windows ? step : windows) + 1;
+	return ceil_div(max_u64(step, windows), p->slab_rows) + 2; /* the rows may begin within a slab */
 }
 
 /* ---- the pool ---- */

@@ -161,7 +161,8 @@ struct device_copy *loader_device_copy(const struct shard_loader *l)
 
 /* ---- start ---- */
 
-int loader_start(struct shard_loader *l, struct shard_error *err)
+/* Start, unless that was done.  Fails with ARGUMENT in a forked child. */
+static int start(struct shard_loader *l, struct shard_error *err)
 {
 	int rc;
 
@@ -191,7 +192,7 @@ int loader_check_epoch(const struct shard_loader *l, uint64_t epoch, struct shar
 
 int loader_begin(struct shard_loader *l, struct shard_error *err)
 {
-	int rc = loader_start(l, err);
+	int rc = start(l, err);
 
 	if (!rc)
 		rc = cursor_error(&l->cursor, err);
@@ -314,11 +315,6 @@ int shard_loader_next(struct shard_loader *l, struct shard_batch *batch, struct 
 	return SHARD_OK;
 }
 
-static int wait_once(struct shard_loader *l, uint64_t timeout_ns, struct shard_error *err)
-{
-	return l->pool ? pool_wait(l->pool, timeout_ns, err) : feed_wait(l->feed, timeout_ns, err);
-}
-
 /* If the driver fails meanwhile, no slot comes back, and next has an error. */
 static int wait_and_watch(struct shard_loader *l, uint64_t timeout_ns, struct shard_error *err)
 {
@@ -330,7 +326,7 @@ static int wait_and_watch(struct shard_loader *l, uint64_t timeout_ns, struct sh
 
 		part = copy ? min_u64(left, DEVICE_COPY_WATCH_NS) : left;
 		left -= part;
-		rc = wait_once(l, part, err);
+		rc = l->pool ? pool_wait(l->pool, part, err) : feed_wait(l->feed, part, err);
 		if (rc == SHARD_E_TIMEOUT && copy && device_copy_check(copy, NULL))
 			return SHARD_OK;
 	} while (rc == SHARD_E_TIMEOUT && left);
@@ -339,7 +335,7 @@ static int wait_and_watch(struct shard_loader *l, uint64_t timeout_ns, struct sh
 
 int shard_loader_wait(struct shard_loader *l, uint64_t timeout_ns, struct shard_error *err)
 {
-	int rc = loader_start(l, err);
+	int rc = start(l, err);
 
 	if (rc)
 		return rc;

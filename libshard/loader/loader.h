@@ -97,8 +97,6 @@ int loader_begin_kernel(struct shard_loader *l, struct shard_error *err);
 /* Transform a batch that was lent, and put the results in its place. */
 int loader_run_kernel(struct shard_loader *l, struct shard_batch *batch, void *stream, struct shard_error *err);
 
-/* Start, unless that was done.  Fails with ARGUMENT in a forked child. */
-int loader_start(struct shard_loader *l, struct shard_error *err);
 /* Fails with ARGUMENT if a mixture has no such epoch: format/ORDER.md, part 12. */
 int loader_check_epoch(const struct shard_loader *l, uint64_t epoch, struct shard_error *err);
 /* Start, or return the error that the loader stopped with, or that the mixture ends here. */

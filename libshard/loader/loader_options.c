@@ -61,6 +61,9 @@ static int check(const struct shard_loader_options *o, struct shard_error *err)
 		return error_set(err, SHARD_E_ARGUMENT,
 				 "options: runs, windows and lanes need SHARD_SHUFFLE_WINDOWS; shuffle is %u",
 				 o->shuffle);
+	if (o->resume_appended > 1)
+		return error_set(err, SHARD_E_ARGUMENT, "options: resume_appended is %u; must be 0 or 1",
+				 o->resume_appended);
 	return SHARD_OK;
 }
 
@@ -76,14 +79,6 @@ static const struct shard_group *main_group(const struct shard_schema *s, bool *
 			main = &s->group[g];
 	}
 	return main;
-}
-
-static int check_resume(const struct shard_loader_options *o, struct shard_error *err)
-{
-	if (o->resume_appended > 1)
-		return error_set(err, SHARD_E_ARGUMENT, "options: resume_appended is %u; must be 0 or 1",
-				 o->resume_appended);
-	return SHARD_OK;
 }
 
 /* Runs are made of whole units, the same ones in every epoch, so that no chunk is read in parts. */
@@ -187,8 +182,6 @@ int settle_options(struct shard_loader_options *o, const struct shard_dataset *d
 		o->thread_count = cpus < THREADS_DEFAULT ? cpus : THREADS_DEFAULT;
 	}
 	rc = check(o, err);
-	if (!rc)
-		rc = check_resume(o, err);
 	if (rc)
 		return rc;
 	rc = settle_fields(o, &ds->m.schema, err);

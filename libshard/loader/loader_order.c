@@ -35,7 +35,7 @@ static int refuse_rows(uint64_t first, uint64_t count, uint64_t rows, struct sha
 			 first, first + count - 1, rows);
 }
 
-/* Row i of this rank stands at position i x world + rank.  Rows that pad begin anew at 0. */
+/* Row i of this rank stands at position i x world + rank.  Rows that pad begin at 0 again. */
 static void fill(const struct shard_loader *l, const struct order *order, uint64_t first, uint64_t count, uint64_t *idx)
 {
 	uint64_t records = order->params.record_count, world = l->steps.rank.world, own = 0;

@@ -186,12 +186,12 @@ static int compare(const struct shard_dataset *ds, const struct manifest_file *t
 	hex_from_bytes(id, digest, sizeof(digest));
 	if (strcmp(id, t->dataset_id))
 		return error_set(err, SHARD_E_MISMATCH,
-				 "is the manifest of dataset %.16s..., not of the one in its name; begin an epoch anew",
+				 "is the manifest of dataset %.16s..., not of the one in its name; begin a new epoch",
 				 id);
 	if (!begins_with(ds, &m, &old))
 		return error_set(err, SHARD_E_MISMATCH,
-				 "its %" PRIu64 " shards are not the first ones of %s, so that dataset was changed "
-				 "otherwise than by appending; begin an epoch anew",
+				 "its %" PRIu64 " shards are not the first ones of %s, so that dataset was changed in "
+				 "other ways than by appending; begin a new epoch",
 				 m.shard_count, ds->manifest_path);
 	*records = m.record_count;
 	return SHARD_OK;
@@ -205,10 +205,11 @@ static int read_kept(const struct shard_dataset *ds, const struct token *t, cons
 	int rc;
 
 	if (!file_exists(path))
-		return error_set(err, SHARD_E_MISMATCH,
-				 "the token belongs to dataset %.16s..., and %s is no file, so this dataset was not "
-				 "made by appending to that one; begin an epoch anew",
-				 t->dataset_id, show(&s, path));
+		return error_set(
+			err, SHARD_E_MISMATCH,
+			"the token belongs to dataset %.16s..., and there is no file %s, so this dataset was not "
+			"made by appending to that one; begin a new epoch",
+			t->dataset_id, show(&s, path));
 	rc = manifest_file_read(&text, path, err);
 	if (rc)
 		return rc;
@@ -228,7 +229,8 @@ int before_append_find(struct before_append *out, const struct shard_dataset *ds
 
 	memset(out, 0, sizeof(*out));
 	if (!has_id(t))
-		return error_set(err, SHARD_E_ARGUMENT, "the token names dataset '%s', which is no id", t->dataset_id);
+		return error_set(err, SHARD_E_ARGUMENT, "the token names dataset '%s', which is not a dataset id",
+				 t->dataset_id);
 	path = kept_path(ds, t);
 	if (!path)
 		return error_set(err, SHARD_E_MEMORY, "no memory for a path");

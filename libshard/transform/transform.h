@@ -20,7 +20,7 @@
 #define TRANSFORM_RATIO_BITS 32
 #define TRANSFORM_NAME_BYTES 32
 
-#define TRANSFORM_LONGER 4u /* the longest side of whole images: so many sides of the largest square */
+#define TRANSFORM_LONGER 4u /* the longest side of whole images: this many sides of the largest square */
 
 /* An image, and how large it is. */
 struct transform_image {
@@ -142,7 +142,7 @@ void transform_cpu(const struct transform_plan *p, const struct shard_transform_
 #define TRANSFORM_BOX_BYTES 16u /* x, y, x, y as float32, in pixels of the image */
 
 /*
- * A mask of the image's height and width, in elements of so many bytes: those of Pillow's
+ * A mask of the image's height and width, in elements of element_bytes: the bytes of Pillow's
  * mask.crop(part).resize(size, NEAREST), mirrored like the image.
  */
 void transform_mask(const struct transform_plan *p, const struct shard_transform_row *row, uint32_t element_bytes,
@@ -167,7 +167,7 @@ int transform_grid(const struct transform_plan *p, uint32_t shared_most, struct 
 void transform_put_row(const struct transform_plan *p, struct transform_call *c, uint32_t i,
 		       const struct shard_transform_row *row, uint32_t image_width, uint32_t from);
 /*
- * Give each block as many bands as leave about `blocks` of them for so many rows.  Before, each has
+ * Give each block as many bands as leave about `blocks` of them for `rows` rows.  Before, each has
  * one.
  */
 void transform_spread(struct transform_call *call, uint32_t rows, uint32_t blocks);

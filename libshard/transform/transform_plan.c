@@ -20,14 +20,6 @@
  * tensor.bfloat16() do.
  */
 
-static uint32_t bits_of(float value)
-{
-	uint32_t bits;
-
-	memcpy(&bits, &value, sizeof(bits));
-	return bits;
-}
-
 /*
  * The upper bits of `bits` without the last `drop`, to nearest, a half to even.  A carry into the
  * exponent is right.
@@ -47,7 +39,7 @@ static uint32_t round_to_f16(uint32_t bits)
 		return sign | 0x7e00;
 	if (exponent >= 127 + 16)
 		return sign | 0x7c00;
-	if (exponent >= 127 - 14) /* the exponent is counted from 15, no more from 127 */
+	if (exponent >= 127 - 14) /* the exponent is counted from 15, no longer from 127 */
 		return sign | round_off(magnitude - ((127 - 15) << 23), 13);
 	if (exponent < 127 - 25) /* less than half of the least one */
 		return sign;
@@ -57,8 +49,9 @@ static uint32_t round_to_f16(uint32_t bits)
 
 uint32_t transform_round(float value, uint32_t dtype)
 {
-	uint32_t bits = bits_of(value);
+	uint32_t bits;
 
+	memcpy(&bits, &value, sizeof(bits));
 	if (dtype == SHARD_F32)
 		return bits;
 	if (dtype == SHARD_F16)
@@ -96,7 +89,7 @@ static bool fill_table(struct transform_plan *p, const float *mean, const float 
 
 /*
  * Whole images: u8 [pixels,channels], of which the pixels vary.  Their sides are not in the schema.
- * Packed images are at most so many times longer than the largest square.
+ * Packed images are at most TRANSFORM_LONGER times longer than the largest square.
  */
 static int take_whole(struct transform_plan *p, const struct shard_field *f, struct shard_error *err)
 {
