@@ -124,7 +124,7 @@ static void push_free(struct crew *c, uint32_t slot)
 static bool shares(const struct crew *c)
 {
 	return c->thread_count > 1 && c->ring->slot_bytes >= SHARED_BYTES &&
-	       !slot_packed_chunk_bytes(&c->supply->layouts);
+	       !slot_packed_chunk_bytes(&c->source->layouts);
 }
 
 /* With lock.  Give a free slot to the next place, and return it. */
@@ -169,7 +169,7 @@ static pthread_cond_t *finish(struct crew *c, uint32_t slot)
 	c->stats.checked_unit_count += claim->counts.checked_units;
 	c->stats.decoded_chunk_count += claim->counts.decoded_chunks;
 	if (!claim->rc)
-		count(&c->stats, &claim->counts, rows, rows * c->supply->layout->record_bytes);
+		count(&c->stats, &claim->counts, rows, rows * c->source->layout->record_bytes);
 	if (claim->stale) {
 		push_free(c, slot);
 		return &c->work;
@@ -188,8 +188,8 @@ static void name_records(struct crew *c, struct member *m, struct slot *s, const
 		m->scratch.has_cold = false;
 		m->ahead.place = s->place;
 		m->ahead.rows = steps_ahead(c->steps, order, &s->place, c->thread_count,
-					    c->supply->paths.fetch->apart_records, slot_rows(&m->ahead));
-		slot_fetch(c->supply, &m->scratch, &m->ahead);
+					    c->source->paths.fetch->apart_records, slot_rows(&m->ahead));
+		slot_fetch(c->source, &m->scratch, &m->ahead);
 	}
 	s->rows = steps_fill(c->steps, order, &s->place, slot_rows(s));
 }
@@ -223,7 +223,7 @@ static void fill_part(struct crew *c, struct member *m, uint32_t slot)
 	claim->next_row = part.rows;
 	pthread_mutex_unlock(&c->lock);
 	begin = clock_now_ns();
-	rc = transformed_fill(c->transformed, c->supply, &m->scratch, &part, c->layout, &counts, &why);
+	rc = transformed_fill(c->transformed, c->source, &m->scratch, &part, c->layout, &counts, &why);
 	begin = clock_now_ns() - begin;
 	pthread_mutex_lock(&c->lock);
 	claim->fill_ns += begin;
@@ -336,7 +336,7 @@ static void *work(void *context)
 /* Returns false if there is no memory. */
 static bool open_members(struct crew *c)
 {
-	size_t chunk_bytes = (size_t)slot_packed_chunk_bytes(&c->supply->layouts) + 1;
+	size_t chunk_bytes = (size_t)slot_packed_chunk_bytes(&c->source->layouts) + 1;
 
 	c->member = mem_array(c->thread_count, sizeof(*c->member));
 	for (uint32_t i = 0; c->member && i < c->thread_count; i++) {
@@ -394,7 +394,7 @@ static bool lacks_first_slot(void *context)
 	return lacks;
 }
 
-int crew_open(struct crew *c, struct place from, struct shard_error *err)
+int crew_open(struct crew *c, struct step_place from, struct shard_error *err)
 {
 	int rc = epoch_orders_open(&c->orders, c->thread_count, c->steps, err);
 
@@ -547,7 +547,7 @@ static void forget(struct crew *c)
 	c->shared = NO_SLOT;
 }
 
-void crew_move(struct crew *c, struct place to)
+void crew_move(struct crew *c, struct step_place to)
 {
 	pthread_mutex_lock(&c->lock);
 	forget(c);

@@ -54,7 +54,7 @@ int cursor_error(const struct cursor *c, struct shard_error *err)
 	return c->failed;
 }
 
-void cursor_move(struct cursor *c, struct place to)
+void cursor_move(struct cursor *c, struct step_place to)
 {
 	c->at = to;
 	c->failed = SHARD_OK;
@@ -63,7 +63,7 @@ void cursor_move(struct cursor *c, struct place to)
 /* ---- where the rows of slots come from: a dataset, its paths, and its decoded chunks ---- */
 
 /*
- * All threads of a crew share one supply.
+ * All threads of a crew share one source.
  */
 
 /* If the parts of a mixture store their records in different ways, each has a layout. */
@@ -82,7 +82,7 @@ static bool open_layouts(struct layouts *l, const struct shard_dataset *ds, cons
 	return true;
 }
 
-static void supply_close(struct supply *s, bool inherited)
+static void source_close(struct row_source *s, bool inherited)
 {
 	stages_close(&s->stages, inherited);
 	paths_close(&s->paths, inherited);
@@ -92,7 +92,7 @@ static void supply_close(struct supply *s, bool inherited)
 		pthread_mutex_destroy(&s->lock);
 }
 
-static int supply_open(struct supply *s, struct shard_dataset *ds, const struct shard_loader_options *o,
+static int source_open(struct row_source *s, struct shard_dataset *ds, const struct shard_loader_options *o,
 		       const struct layout *layout, const struct steps *steps, uint64_t rows_ahead,
 		       struct shard_error *err)
 {
@@ -110,7 +110,7 @@ static int supply_open(struct supply *s, struct shard_dataset *ds, const struct 
 	else
 		rc = error_set(err, SHARD_E_MEMORY, "no memory for the paths of %" PRIu64 " shards", ds->m.shard_count);
 	if (rc)
-		supply_close(s, false);
+		source_close(s, false);
 	return rc;
 }
 
@@ -146,7 +146,7 @@ void feed_close(struct feed *f)
 	inherited = cursor_is_inherited(&f->cursor);
 	if (f->cursor.owner) {
 		crew_close(&f->crew, inherited);
-		supply_close(&f->supply, inherited);
+		source_close(&f->source, inherited);
 		ring_close(&f->ring, inherited);
 	}
 	mem_free(f);
@@ -180,18 +180,18 @@ int feed_start(struct feed *f, struct shard_error *err)
 
 	if (rc)
 		return rc;
-	f->crew = (struct crew){.supply = &f->supply,
+	f->crew = (struct crew){.source = &f->source,
 				.ring = &f->ring,
 				.steps = &f->steps,
 				.transformed = f->transformed,
 				.layout = &f->layout,
 				.thread_count = f->o.thread_count};
-	rc = supply_open(&f->supply, f->ds, &f->o, f->transformed ? &f->transformed->records : &f->layout, &f->steps,
+	rc = source_open(&f->source, f->ds, &f->o, f->transformed ? &f->transformed->records : &f->layout, &f->steps,
 			 rows_ahead(f), err);
 	if (!rc) {
 		rc = crew_open(&f->crew, f->cursor.at, err);
 		if (rc)
-			supply_close(&f->supply, false);
+			source_close(&f->source, false);
 	}
 	if (rc)
 		ring_close(&f->ring, false);
@@ -269,7 +269,7 @@ void feed_give(struct feed *f, uint32_t slot)
 
 /* ---- places ---- */
 
-void feed_move(struct feed *f, struct place to)
+void feed_move(struct feed *f, struct step_place to)
 {
 	cursor_move(&f->cursor, to);
 	if (f->cursor.owner)
@@ -342,13 +342,13 @@ void feed_stats(struct feed *f, struct shard_loader_stats *out)
 	if (!f->cursor.owner || cursor_is_inherited(&f->cursor))
 		return;
 	crew_stats(&f->crew, out);
-	out->stage_bytes = f->supply.stages.bytes;
-	out->unfinished_chunk_count = stages_unfinished(&f->supply.stages);
+	out->stage_bytes = f->source.stages.bytes;
+	out->unfinished_chunk_count = stages_unfinished(&f->source.stages);
 }
 
 bool feed_last_damage(struct feed *f, struct shard_error *out)
 {
-	struct supply *s = &f->supply;
+	struct row_source *s = &f->source;
 	bool has;
 
 	if (!f->cursor.owner || cursor_is_inherited(&f->cursor))

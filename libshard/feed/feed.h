@@ -27,7 +27,7 @@
  * A place in the endless series of steps: the epoch, the position where the epoch was entered, and
  * the steps since then.
  */
-struct place {
+struct step_place {
 	uint64_t epoch, first_position, step;
 };
 
@@ -78,13 +78,13 @@ static inline uint64_t steps_epoch_records(const struct steps *s, uint64_t epoch
 /* Returns the parameters of the order in an epoch.  A mixture has orders of its own. */
 struct order_params steps_params(const struct steps *s, uint64_t epoch);
 /* Is the epoch over at `p`? */
-bool steps_ended(const struct steps *s, const struct place *p);
+bool steps_ended(const struct steps *s, const struct step_place *p);
 /* Returns the start of the epoch that follows, when the epoch of `p` is over there. */
-struct place steps_epoch_after(const struct steps *s, const struct place *p);
+struct step_place steps_epoch_after(const struct steps *s, const struct step_place *p);
 /* Returns `p`, or the start of the next epoch if the epoch is over there. */
-struct place steps_next(const struct steps *s, struct place p);
+struct step_place steps_next(const struct steps *s, struct step_place p);
 /* Returns the rank, for order_rank_*(), in the part of an epoch that was entered at `p`. */
-struct order_rank steps_rank(const struct steps *s, const struct place *p);
+struct order_rank steps_rank(const struct steps *s, const struct step_place *p);
 /* Records of a run, which the order uses together; 0 if it has no runs. */
 static inline uint64_t steps_run_records(const struct steps *s)
 {
@@ -94,7 +94,7 @@ static inline uint64_t steps_run_records(const struct steps *s)
 /* Positions that a step takes, of all ranks together. */
 uint64_t steps_records(const struct steps *s);
 /* The position in the epoch where the step at `p` begins. */
-uint64_t steps_position(const struct steps *s, const struct place *p);
+uint64_t steps_position(const struct steps *s, const struct step_place *p);
 
 /* Turn numbers of the order into records of the dataset, in place. */
 void steps_select(const struct steps *s, uint64_t *record, size_t count);
@@ -103,7 +103,8 @@ void steps_select(const struct steps *s, uint64_t *record, size_t count);
  * Write the rows of a step.  Returns how many there are.  Of a mixture, records are numbers of the
  * joined dataset.
  */
-uint32_t steps_fill(const struct steps *s, const struct order *order, const struct place *p, struct step_rows rows);
+uint32_t steps_fill(const struct steps *s, const struct order *order, const struct step_place *p,
+		    struct step_rows rows);
 
 /* Of a mixture: turn numbers of the joined dataset into those of each row's own dataset. */
 void steps_name(const struct steps *s, struct step_rows rows, uint32_t count);
@@ -134,7 +135,7 @@ bool steps_of_component(const struct steps *s, uint32_t component, struct steps 
  * in `run_records` and the last one.  In other orders they are those of the step that is `distance`
  * steps behind `p`.
  */
-uint32_t steps_ahead(const struct steps *s, const struct order *o, const struct place *p, uint64_t distance,
+uint32_t steps_ahead(const struct steps *s, const struct order *o, const struct step_place *p, uint64_t distance,
 		     uint64_t run_records, struct step_rows rows);
 
 /* ---- layout.c: where the arrays of a batch lie in its memory ---- */
@@ -243,12 +244,12 @@ static inline uint64_t layout_rows(const struct layout *l, uint32_t field, uint6
 /* Returns the bytes of `rows` rows of a group in a batch; *at becomes where they begin. */
 uint64_t layout_group(const struct layout *l, uint32_t group, uint32_t rows, uint64_t *at);
 
-/* Returns the unit of a record, which is number `inside` of its shard. */
-static inline uint64_t layout_unit_of(const struct layout *l, uint32_t group, uint64_t inside)
+/* Returns the unit of a record, which is number in_shard of its shard. */
+static inline uint64_t layout_unit_of(const struct layout *l, uint32_t group, uint64_t in_shard)
 {
 	uint32_t shift = l->unit_shift[group];
 
-	return shift == UNIT_ODD ? inside / l->schema->group[group].unit_records : inside >> shift;
+	return shift == UNIT_ODD ? in_shard / l->schema->group[group].unit_records : in_shard >> shift;
 }
 
 /* Copy a value to a row with more room.  What is behind it there becomes zeros. */
@@ -278,7 +279,7 @@ struct slot {
 	/* [whole_count of the layout][size_rows]; NULL: no images differ in size */
 	struct shard_size *size;
 	uint32_t size_rows;
-	struct place place;
+	struct step_place place;
 	uint32_t rows;
 	uint32_t first; /* 0; or of a copy, which stands for the rows from here on */
 	bool lent;	/* the caller has the batch */
@@ -393,9 +394,9 @@ void paths_refuse_direct(struct paths *p, uint64_t shard, uint64_t epoch);
  * For a mapped shard that is not hot: fetch_begin() and fetch_await().  Small groups beside large
  * ones are fetched as a whole when the path is decided.
  */
-bool paths_fetch(struct paths *p, uint64_t shard, struct shard_reader *r, uint32_t group, uint64_t inside,
+bool paths_fetch(struct paths *p, uint64_t shard, struct shard_reader *r, uint32_t group, uint64_t in_shard,
 		 uint64_t epoch);
-uint64_t paths_await(struct paths *p, uint64_t shard, struct shard_reader *r, uint32_t group, uint64_t inside,
+uint64_t paths_await(struct paths *p, uint64_t shard, struct shard_reader *r, uint32_t group, uint64_t in_shard,
 		     uint64_t epoch);
 
 /* ---- stage.c: decoded chunks ---- */
@@ -444,10 +445,10 @@ uint64_t stages_unfinished(struct stages *s);	     /* unfinished_chunk_count of 
 
 /* ---- feed.c: where rows come from ---- */
 
-#define SUPPLY_STRIPES 256u
+#define SOURCE_STRIPES 256u
 #define ROW_DAMAGED    128u /* a flag of rows that are yet to be repaired; no caller sees it */
 
-struct supply {
+struct row_source {
 	struct shard_dataset *ds;    /* const after open, as: */
 	const struct layout *layout; /* of the rows; how records come there is in `layouts` */
 	struct layouts layouts;
@@ -463,7 +464,7 @@ struct supply {
 	 * Is a thread hashing a unit of this stripe?  A forked child shares the dataset, so the
 	 * stripes cannot be part of that.
 	 */
-	atomic_bool stripe[SUPPLY_STRIPES];
+	atomic_bool stripe[SOURCE_STRIPES];
 };
 
 /* What is counted while slots are filled. */
@@ -498,12 +499,12 @@ static inline uint64_t scratch_faults(const struct scratch *s)
 /* Where the record of a row is. */
 struct located {
 	struct shard_reader *r;
-	uint64_t shard, inside;
+	uint64_t shard, in_shard;
 	struct path_choice path; /* that was decided for the shard */
 };
 
 struct block {
-	struct supply *supply;
+	struct row_source *source;
 	const struct layout *layout;
 	struct scratch *scratch;
 	struct slot *slot;
@@ -529,17 +530,17 @@ __attribute__((always_inline)) static inline void block_fetch_ahead(const uint8_
  * Begin to fetch the records that a slot names, from shards that are mapped and not hot.  The slot
  * needs no memory.  Errors are left to the thread that fills a slot with these records.
  */
-void slot_fetch(struct supply *supply, struct scratch *scratch, struct slot *s);
+void slot_fetch(struct row_source *source, struct scratch *scratch, struct slot *s);
 
 /*
  * Bring the records that the slot names, and add to *counts.  A damaged record is an error, or, if
  * the options say so, its row is only flagged as ROW_DAMAGED.
  */
-int slot_fill(struct supply *supply, struct scratch *scratch, struct slot *s, struct fill_counts *counts,
+int slot_fill(struct row_source *source, struct scratch *scratch, struct slot *s, struct fill_counts *counts,
 	      struct shard_error *err);
 
 /* Bring another record to one row.  A damaged record is an error. */
-int slot_fill_one(struct supply *supply, struct scratch *scratch, struct slot *s, uint32_t row,
+int slot_fill_one(struct row_source *source, struct scratch *scratch, struct slot *s, uint32_t row,
 		  struct fill_counts *counts, struct shard_error *err);
 
 /* ---- slot_fill.c, for the next two: one record, and whether its unit has to be hashed ---- */
@@ -565,9 +566,9 @@ struct unit_check {
 };
 
 /* Wait while another thread hashes a unit of the same stripe.  Returns the stripe. */
-static inline atomic_bool *unit_check_enter(struct supply *s, const struct shard_reader *r, uint64_t unit)
+static inline atomic_bool *unit_check_enter(struct row_source *s, const struct shard_reader *r, uint64_t unit)
 {
-	atomic_bool *stripe = &s->stripe[(((uintptr_t)r >> 6) + unit) % SUPPLY_STRIPES];
+	atomic_bool *stripe = &s->stripe[(((uintptr_t)r >> 6) + unit) % SOURCE_STRIPES];
 
 	while (atomic_exchange_explicit(stripe, true, memory_order_acquire))
 		sched_yield();
@@ -575,7 +576,7 @@ static inline atomic_bool *unit_check_enter(struct supply *s, const struct shard
 }
 
 /* fresh: the bytes have just come from a device. */
-static inline struct unit_check unit_check_begin(struct supply *s, struct shard_reader *r, uint32_t group,
+static inline struct unit_check unit_check_begin(struct row_source *s, struct shard_reader *r, uint32_t group,
 						 uint64_t unit, bool fresh)
 {
 	struct unit_check c = {.hash = r->check == SHARD_CHECK_ALWAYS || (fresh && r->check == SHARD_CHECK_DEVICE),
@@ -607,10 +608,10 @@ static inline void unit_check_end(const struct unit_check *c, bool sound, uint64
 }
 
 struct slot_row {
-	struct supply *supply;
+	struct row_source *source;
 	const struct layout *layout; /* by which the record comes to the slot */
 	struct shard_reader *r;
-	uint64_t shard, inside, row;
+	uint64_t shard, in_shard, row;
 	uint32_t group;
 	uint8_t *flags; /* of the row; NULL: damage is an error */
 	uint8_t *slot;
@@ -657,18 +658,18 @@ int slot_packed_fill(struct block *b, uint32_t group);
  * Flag a damaged row.  It is repaired when the other rows are there.  `problem` may be NULL, if
  * another error has been reported before.  Returns SHARD_OK.
  */
-int supply_set_aside(struct supply *s, uint8_t *row_flags, const struct shard_error *problem);
+int row_set_aside(struct row_source *s, uint8_t *row_flags, const struct shard_error *problem);
 
 /*
  * Check the sizes of rows that are filled, and note them in the slot.  Later code makes addresses
  * of them without a check.  A size that is not that of its pixels is damage.  With `strict` it is
  * an error, else its row is flagged as ROW_DAMAGED.
  */
-int slot_sizes_take(struct supply *supply, struct slot *s, uint32_t first, uint32_t end, bool strict,
+int slot_sizes_take(struct row_source *source, struct slot *s, uint32_t first, uint32_t end, bool strict,
 		    struct shard_error *err);
 
 /* Substitute or mask the rows that are flagged as ROW_DAMAGED, as the options say. */
-int repair_rows(struct supply *supply, struct scratch *scratch, struct slot *s, struct fill_counts *counts,
+int repair_rows(struct row_source *source, struct scratch *scratch, struct slot *s, struct fill_counts *counts,
 		struct shard_error *err);
 
 /* ---- transformed.c: images that threads transform ---- */
@@ -705,7 +706,7 @@ void transformed_close_scratch(const struct transformed *t, struct scratch *scra
  * Fill a slot, whose layout is `to`, and repair its rows.  Its images are transformed, unless `t`
  * is NULL.
  */
-int transformed_fill(const struct transformed *t, struct supply *supply, struct scratch *scratch, struct slot *s,
+int transformed_fill(const struct transformed *t, struct row_source *source, struct scratch *scratch, struct slot *s,
 		     const struct layout *to, struct fill_counts *counts, struct shard_error *err);
 
 /* What chance says of each view of each row of a batch: [record_count x views]. */
@@ -757,7 +758,7 @@ struct member {
 };
 
 struct crew {
-	struct supply *supply; /* const after open, as: */
+	struct row_source *source; /* const after open, as: */
 	struct ring *ring;
 	const struct transformed *transformed; /* NULL: rows are records as they are */
 	const struct layout *layout;	       /* of slots */
@@ -773,7 +774,7 @@ struct crew {
 	uint32_t *queue;      /* [slot_count] lock: slots that are claimed, in the order of steps */
 	uint32_t *free;	      /* [slot_count] lock: slots that can be claimed */
 	uint32_t queue_head, queue_count, free_count; /* lock */
-	struct place next;			      /* lock: the next place to be claimed */
+	struct step_place next;			      /* lock: the next place to be claimed */
 	struct epoch_orders orders;		      /* lock; replaced only while the crew rests */
 	uint32_t busy;				      /* lock: threads that fill a slot or make an order */
 	bool stop, resting;			      /* lock: threads claim nothing */
@@ -785,10 +786,10 @@ struct crew {
 };
 
 /*
- * Start the threads, which fill slots from `from` on.  What is named here is set: the supply, the
+ * Start the threads, which fill slots from `from` on.  What is named here is set: the source, the
  * ring, which is open, the steps, thread_count, and what there is to transform.
  */
-int crew_open(struct crew *c, struct place from, struct shard_error *err);
+int crew_open(struct crew *c, struct step_place from, struct shard_error *err);
 void crew_close(struct crew *c, bool inherited); /* inherited: the caller is a forked child */
 
 /* ---- the consumer's side ---- */
@@ -803,7 +804,7 @@ bool crew_await(struct crew *c, uint64_t most_ns);
 void crew_give(struct crew *c, uint32_t slot);
 
 /* Forget the slots that were prepared, and go on at `to`.  Does not wait. */
-void crew_move(struct crew *c, struct place to);
+void crew_move(struct crew *c, struct step_place to);
 
 /*
  * Forget the slots that were prepared, and wait until no thread is busy.  Then the steps and the
@@ -818,9 +819,9 @@ void crew_stats(struct crew *c, struct shard_loader_stats *out);
 /* ---- feed.c: slots in the order of steps ---- */
 
 struct cursor {
-	struct place at; /* the next step */
-	pid_t owner;	 /* the process that started the threads; 0: no process has yet */
-	int failed;	 /* a status that repeats until the cursor moves; or SHARD_OK */
+	struct step_place at; /* the next step */
+	pid_t owner;	      /* the process that started the threads; 0: no process has yet */
+	int failed;	      /* a status that repeats until the cursor moves; or SHARD_OK */
 	struct shard_error why;
 };
 
@@ -837,7 +838,7 @@ int cursor_fail(struct cursor *c, int rc, const struct shard_error *why, struct 
 /* Returns the error that the cursor stopped with, or SHARD_OK. */
 int cursor_error(const struct cursor *c, struct shard_error *err);
 /* Go on elsewhere and forget the error. */
-void cursor_move(struct cursor *c, struct place to);
+void cursor_move(struct cursor *c, struct step_place to);
 
 struct feed {
 	struct shard_dataset *ds;	       /* const after open, as: */
@@ -851,7 +852,7 @@ struct feed {
 	uint64_t repaired, repaired_epoch;
 
 	struct ring ring; /* filled in; these three are open once cursor.owner is set */
-	struct supply supply;
+	struct row_source source;
 	struct crew crew;
 };
 
@@ -889,7 +890,7 @@ void feed_give(struct feed *f, uint32_t slot);
 /* ---- places ---- */
 
 /* Go on at `to`.  Does not wait.  Slots that were taken stay valid. */
-void feed_move(struct feed *f, struct place to);
+void feed_move(struct feed *f, struct step_place to);
 /* Use another order, with these early epochs.  Waits for the threads.  Call feed_move() next. */
 int feed_adopt(struct feed *f, const struct order_params *params, const struct steps_early *early,
 	       struct shard_error *err);

@@ -147,16 +147,16 @@ void paths_refuse_direct(struct paths *p, uint64_t shard, uint64_t epoch)
 
 /* ---- what a map lacks ---- */
 
-bool paths_fetch(struct paths *p, uint64_t shard, struct shard_reader *r, uint32_t group, uint64_t inside,
+bool paths_fetch(struct paths *p, uint64_t shard, struct shard_reader *r, uint32_t group, uint64_t in_shard,
 		 uint64_t epoch)
 {
-	return !is_beside(p, r, group) && fetch_begin(p->fetch, shard, r, group, inside, epoch);
+	return !is_beside(p, r, group) && fetch_begin(p->fetch, shard, r, group, in_shard, epoch);
 }
 
-uint64_t paths_await(struct paths *p, uint64_t shard, struct shard_reader *r, uint32_t group, uint64_t inside,
+uint64_t paths_await(struct paths *p, uint64_t shard, struct shard_reader *r, uint32_t group, uint64_t in_shard,
 		     uint64_t epoch)
 {
-	return fetch_await(p->fetch, shard, r, group, inside, epoch);
+	return fetch_await(p->fetch, shard, r, group, in_shard, epoch);
 }
 
 /* ---- life ---- */

@@ -187,7 +187,7 @@ static int read_again(struct cold *c, struct cold_read *r, uint64_t epoch, struc
 	struct direct_file file;
 	int rc = open_again(c, &r->row, false, &file, err);
 
-	paths_refuse_direct(&r->row.supply->paths, r->row.shard, epoch);
+	paths_refuse_direct(&r->row.source->paths, r->row.shard, epoch);
 	if (rc)
 		return rc;
 	rc = file_read_at(file.fd, r->io.dst, r->io.bytes, r->io.offset, r->row.r->path, err);
@@ -203,7 +203,7 @@ static int land_rows(const struct cold_read *r, uint64_t *checked, struct shard_
 
 	for (uint32_t i = 0; !rc && i < r->rows; i++) {
 		rc = slot_row_land(&row, r->bounce ? r->bounce + r->skip : row.dst, checked, err);
-		row.inside++;
+		row.in_shard++;
 		row.row++;
 		row.dst = row.dst ? row.dst + stride : NULL;
 		row.flags = row.flags ? row.flags + 1 : NULL;
@@ -278,7 +278,7 @@ static bool aim(struct cold *c, struct cold_read *r, const struct direct_file *f
 {
 	const struct slot_row *row = &r->row;
 	const struct reader_group *g = &row->r->group[row->group];
-	uint64_t begin = (uint64_t)(g->data - row->r->map) + row->inside * g->stride, end = begin + g->stride;
+	uint64_t begin = (uint64_t)(g->data - row->r->map) + row->in_shard * g->stride, end = begin + g->stride;
 	uint64_t from = begin / file->offset_align * file->offset_align;
 	uint64_t to = min_u64(ceil_div(end, file->offset_align) * file->offset_align, row->r->file_bytes);
 
@@ -308,7 +308,7 @@ static bool grow(struct cold_read *r, const struct slot_row *row, bool direct)
 	uint64_t stride = row->r->group[row->group].stride;
 
 	if (!r || r->bounce || !row->dst || r->row.shard != row->shard || r->row.group != row->group ||
-	    r->from->wanted_direct != direct || row->inside != r->row.inside + r->rows ||
+	    r->from->wanted_direct != direct || row->in_shard != r->row.in_shard + r->rows ||
 	    row->dst != r->row.dst + r->rows * stride || r->io.bytes + stride > TOGETHER_BYTES ||
 	    stride % r->from->file.offset_align)
 		return false;
@@ -346,7 +346,7 @@ int slot_cold_put(struct scratch *scratch, const struct slot_row *row, bool dire
 	int rc = SHARD_OK;
 
 	if (!c)
-		c = scratch->cold = cold_open(&row->supply->layouts, err);
+		c = scratch->cold = cold_open(&row->source->layouts, err);
 	if (!c)
 		return SHARD_E_MEMORY;
 	if (grow(c->growing, row, direct))

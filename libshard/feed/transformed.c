@@ -447,21 +447,21 @@ static const struct shard_size *sizes_of(const struct transformed *t, const stru
 	return NULL;
 }
 
-static int fill_and_repair(struct supply *supply, struct scratch *scratch, struct slot *s, struct fill_counts *counts,
-			   struct shard_error *err)
+static int fill_and_repair(struct row_source *source, struct scratch *scratch, struct slot *s,
+			   struct fill_counts *counts, struct shard_error *err)
 {
-	int rc = slot_fill(supply, scratch, s, counts, err);
+	int rc = slot_fill(source, scratch, s, counts, err);
 
-	return rc ? rc : repair_rows(supply, scratch, s, counts, err);
+	return rc ? rc : repair_rows(source, scratch, s, counts, err);
 }
 
-int transformed_fill(const struct transformed *t, struct supply *supply, struct scratch *scratch, struct slot *s,
+int transformed_fill(const struct transformed *t, struct row_source *source, struct scratch *scratch, struct slot *s,
 		     const struct layout *to, struct fill_counts *counts, struct shard_error *err)
 {
-	const struct shard_batch step = {.epoch = s->place.epoch, .position = steps_position(supply->steps, &s->place)};
+	const struct shard_batch step = {.epoch = s->place.epoch, .position = steps_position(source->steps, &s->place)};
 	struct slot from = *s;
 	struct piece p = {.t = t, .from = &from, .slot = s, .to = to, .first = s->first, .scratch = scratch->transform};
-	int rc = t ? SHARD_OK : fill_and_repair(supply, scratch, s, counts, err);
+	int rc = t ? SHARD_OK : fill_and_repair(source, scratch, s, counts, err);
 
 	from.memory = scratch->records;
 	from.first = 0;
@@ -472,7 +472,7 @@ int transformed_fill(const struct transformed *t, struct supply *supply, struct 
 		from.size = s->size ? s->size + p.first : NULL;
 		from.rows = (uint32_t)min_u64(t->rows, s->rows - p.first);
 		p.size = sizes_of(t, &from);
-		rc = fill_and_repair(supply, scratch, &from, counts, err);
+		rc = fill_and_repair(source, scratch, &from, counts, err);
 		if (!rc)
 			rc = transform_rows(&p, &step, err);
 		if (!rc)

@@ -452,10 +452,10 @@ int slabs_give_back(struct slabs *s, struct shard_error *err);
 /* The number of a slab of an epoch. */
 uint64_t slabs_number(const struct slabs *s, uint64_t epoch, uint64_t slab);
 /*
- * Find a row of the share, in this epoch.  Returns the device slot; *inside is the row
+ * Find a row of the share, in this epoch.  Returns the device slot; *in_slab is the row
  * there.
  */
-uint32_t slabs_find(const struct slabs *s, uint64_t epoch, uint64_t row, uint32_t *inside);
+uint32_t slabs_find(const struct slabs *s, uint64_t epoch, uint64_t row, uint32_t *in_slab);
 
 /* ---- pool.c: records that stay on the GPU ---- */
 
@@ -488,7 +488,7 @@ struct pool {
 
 	struct slabs slabs;
 	struct pool_gather gather;
-	struct place claim;	    /* what is put together next */
+	struct step_place claim;    /* what is put together next */
 	bool is_started;	    /* fetching is under way for the claim */
 	struct pool_order order[2]; /* of epochs, even and odd */
 };
@@ -501,7 +501,7 @@ int pool_open(struct pool **out, struct shard_dataset *ds, const struct shard_lo
 void pool_close(struct pool *p, bool inherited);
 
 /* Go on at `to`.  Does not wait. */
-void pool_move(struct pool *p, struct place to);
+void pool_move(struct pool *p, struct step_place to);
 /*
  * Replace *p by a pool for another order.  Waits for kernels.  Call pool_move() next.  After an
  * error *p is as before.

@@ -101,14 +101,14 @@ static uint32_t place_row(struct pool_gather *g, struct device_slot *to, uint32_
 {
 	const struct slabs *slabs = g->slabs;
 	const struct slot *slab;
-	uint32_t inside, which = slabs_find(slabs, to->as.place.epoch, row, &inside);
+	uint32_t in_slab, which = slabs_find(slabs, to->as.place.epoch, row, &in_slab);
 
 	slab = &slabs->device_slots.slot[which].as;
-	to->as.record[i] = slab->record[inside]; /* it may be a substitute */
-	to->as.row_flags[i] |= slab->row_flags[inside];
+	to->as.record[i] = slab->record[in_slab]; /* it may be a substitute */
+	to->as.row_flags[i] |= slab->row_flags[in_slab];
 	for (uint32_t k = 0; k < g->batch->whole_count; k++)
-		slot_sizes(&to->as, k)[i] = slot_sizes(slab, k)[inside];
-	return which * g->plan->slab_rows + inside;
+		slot_sizes(&to->as, k)[i] = slot_sizes(slab, k)[in_slab];
+	return which * g->plan->slab_rows + in_slab;
 }
 
 /* ---- a batch ---- */
@@ -262,7 +262,7 @@ int pool_adopt(struct pool **p, const struct order_params *params, struct shard_
 	return SHARD_OK;
 }
 
-void pool_move(struct pool *p, struct place to)
+void pool_move(struct pool *p, struct step_place to)
 {
 	p->claim = to;
 	p->is_started = false;

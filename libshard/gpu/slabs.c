@@ -165,7 +165,7 @@ uint64_t slabs_number(const struct slabs *s, uint64_t epoch, uint64_t slab)
 	return s->origin + (epoch - s->origin_epoch) * s->plan->epoch_slabs + slab - s->origin_slab;
 }
 
-uint32_t slabs_find(const struct slabs *s, uint64_t epoch, uint64_t row, uint32_t *inside)
+uint32_t slabs_find(const struct slabs *s, uint64_t epoch, uint64_t row, uint32_t *in_slab)
 {
 	const struct pool_plan *p = s->plan;
 	uint64_t slab = pool_plan_slab(p, row), number;
@@ -175,7 +175,7 @@ uint32_t slabs_find(const struct slabs *s, uint64_t epoch, uint64_t row, uint32_
 	else
 		number = slabs_number(s, epoch, slab);
 	assert(number >= s->first && number < s->end);
-	*inside = (uint32_t)(row % p->slab_rows);
+	*in_slab = (uint32_t)(row % p->slab_rows);
 	return s->slot[number % p->slab_count];
 }
 
@@ -205,7 +205,7 @@ int slabs_start(struct slabs *s, uint64_t epoch, uint64_t slab, struct shard_err
 	device_slots_forget(&s->device_slots);
 	if (s->plan->is_held)
 		s->feed->steps.held_epoch = epoch; /* the feed has not started yet */
-	feed_move(s->feed, (struct place){.epoch = epoch, .first_position = slab * s->plan->slab_rows});
+	feed_move(s->feed, (struct step_place){.epoch = epoch, .first_position = slab * s->plan->slab_rows});
 	return SHARD_OK;
 }
 
@@ -216,8 +216,8 @@ void slabs_retry(struct slabs *s)
 	if (!s->feed->cursor.failed)
 		return;
 	device_slots_forget(&s->device_slots);
-	feed_move(s->feed, (struct place){.epoch = s->origin_epoch + slab / all,
-					  .first_position = slab % all * s->plan->slab_rows});
+	feed_move(s->feed, (struct step_place){.epoch = s->origin_epoch + slab / all,
+					       .first_position = slab % all * s->plan->slab_rows});
 }
 
 bool slabs_has_next(const struct slabs *s)

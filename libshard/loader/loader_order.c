@@ -21,7 +21,7 @@ uint64_t shard_loader_step_count(const struct shard_loader *l)
 /* Rows of this rank in an epoch. */
 static uint64_t row_count(const struct shard_loader *l, uint64_t epoch)
 {
-	const struct place start = {.epoch = epoch};
+	const struct step_place start = {.epoch = epoch};
 	struct order_rank rank = steps_rank(&l->steps, &start);
 	uint64_t steps = order_rank_steps(&rank);
 

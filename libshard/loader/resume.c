@@ -18,7 +18,7 @@
 
 void shard_loader_tell(const struct shard_loader *l, uint64_t *epoch, uint64_t *position)
 {
-	struct place at = steps_next(&l->steps, l->cursor.at);
+	struct step_place at = steps_next(&l->steps, l->cursor.at);
 
 	*epoch = at.epoch;
 	*position = steps_position(&l->steps, &at);
@@ -26,7 +26,7 @@ void shard_loader_tell(const struct shard_loader *l, uint64_t *epoch, uint64_t *
 
 static int move(struct shard_loader *l, uint64_t epoch, uint64_t position, struct shard_error *err)
 {
-	const struct place to = {.epoch = epoch, .first_position = position};
+	const struct step_place to = {.epoch = epoch, .first_position = position};
 
 	if (position > steps_epoch_records(&l->steps, epoch))
 		return error_set(err, SHARD_E_ARGUMENT,
