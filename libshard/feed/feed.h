@@ -320,12 +320,12 @@ struct ring { /* const after ring_open(), except for the contents of slots */
 uint64_t ring_bytes(const struct ring *r);
 /* Fill in slot_bytes, slot_count and lent before.  `whole_count` is that of the layout. */
 int ring_open(struct ring *r, uint32_t batch_records, uint32_t whole_count, struct shard_error *err);
-/* `inherited`: the caller is a forked child, which does not have the memory of the ring. */
 /*
  * While a thread fills the first slot from its begin, clear its pages from its end, as long as
  * is_needed() says so.  Clearing takes as long as filling.  Not of lent memory.
  */
 void ring_clear_first(const struct ring *r, bool (*is_needed)(void *context), void *context);
+/* `inherited`: the caller is a forked child, which does not have the memory of the ring. */
 void ring_close(struct ring *r, bool inherited);
 
 /* ---- path.c: how the records of a shard are read ---- */
@@ -391,13 +391,11 @@ void paths_doubt(struct paths *p, uint64_t faults, uint32_t hot_rows);
 void paths_refuse_direct(struct paths *p, uint64_t shard, uint64_t epoch);
 
 /*
- * For a mapped shard that is not hot: fetch_begin() and fetch_await().  Small groups beside large
+ * For a mapped shard that is not hot: fetch_begin(), which fetch_await() follows.  Small groups beside large
  * ones are fetched as a whole when the path is decided.
  */
 bool paths_fetch(struct paths *p, uint64_t shard, struct shard_reader *r, uint32_t group, uint64_t in_shard,
 		 uint64_t epoch);
-uint64_t paths_await(struct paths *p, uint64_t shard, struct shard_reader *r, uint32_t group, uint64_t in_shard,
-		     uint64_t epoch);
 
 /* ---- stage.c: decoded chunks ---- */
 

@@ -10,7 +10,6 @@
 #include "libshard/feed/feed.h"
 
 #include "libshard/base/bytes.h"
-#include "shard_pack.h"
 
 /* Add an array of a field at *at, which moves behind it.  Returns false if it is too long. */
 static bool plan_array(struct layout *out, uint32_t f, uint64_t row_bytes, uint32_t batch_records, uint64_t *at)

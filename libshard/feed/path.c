@@ -19,8 +19,6 @@
 #include "libshard/dataset/dataset.h"
 #include "libshard/dataset/fetch.h"
 #include "libshard/io/available_memory.h"
-#include "libshard/io/file.h"
-#include "shard_pack.h"
 
 #define FITS_PERCENT   60u		    /* of the available memory; the trainer needs some too */
 #define MAPS_OF_SHARD  4u		    /* and more, with regions; readers.most is half of all maps */
@@ -151,12 +149,6 @@ bool paths_fetch(struct paths *p, uint64_t shard, struct shard_reader *r, uint32
 		 uint64_t epoch)
 {
 	return !is_beside(p, r, group) && fetch_begin(p->fetch, shard, r, group, in_shard, epoch);
-}
-
-uint64_t paths_await(struct paths *p, uint64_t shard, struct shard_reader *r, uint32_t group, uint64_t in_shard,
-		     uint64_t epoch)
-{
-	return fetch_await(p->fetch, shard, r, group, in_shard, epoch);
 }
 
 /* ---- life ---- */

@@ -13,7 +13,6 @@
 #include "libshard/base/error.h"
 #include "libshard/dataset/dataset.h"
 #include "libshard/dataset/selection.h"
-#include "libshard/format/record.h"
 
 int row_set_aside(struct row_source *s, uint8_t *row_flags, const struct shard_error *problem)
 {

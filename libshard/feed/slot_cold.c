@@ -20,12 +20,9 @@
 #include "libshard/base/bytes.h"
 #include "libshard/base/error.h"
 #include "libshard/base/mem.h"
-#include "libshard/dataset/reader.h"
 #include "libshard/io/buffer.h"
 #include "libshard/io/direct.h"
-#include "libshard/io/file.h"
 #include "libshard/io/io.h"
-#include "shard_pack.h"
 
 #define DEPTH	       64u		   /* reads under way; more than 32 gain little on a disk */
 #define TOGETHER_BYTES ((uint64_t)4 << 20) /* of neighbours in one read; a slot has several */

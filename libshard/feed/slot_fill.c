@@ -13,9 +13,7 @@
 #include "libshard/dataset/fetch.h"
 #include "libshard/format/checksum.h"
 #include "libshard/format/format.h"
-#include "libshard/io/file.h"
 #include "libshard/io/guard.h"
-#include "shard_pack.h"
 
 /* ---- one record of a raw group on its way to its row ---- */
 
@@ -375,7 +373,7 @@ static int fill_raw(struct block *b, uint32_t group)
 
 	for (uint64_t wait = fetch_rows(b, group), i = 0; wait; i++, wait >>= 1)
 		if (wait & 1)
-			b->scratch->awaited += paths_await(&b->source->paths, b->at[i].shard, b->at[i].r, group,
+			b->scratch->awaited += fetch_await(b->source->paths.fetch, b->at[i].shard, b->at[i].r, group,
 							   b->at[i].in_shard, b->slot->place.epoch);
 	fetch_some(b, group, 0, is_short ? b->count : TOGETHER);
 	while (!rc && rows.next < b->count) {

@@ -16,8 +16,6 @@
 #include "libshard/base/bytes.h"
 #include "libshard/dataset/dataset.h"
 #include "libshard/format/format.h"
-#include "libshard/io/file.h"
-#include "shard_pack.h"
 
 /* Rows of a block whose records are neighbours in one chunk. */
 struct part {

@@ -18,8 +18,6 @@
 #include "libshard/feed/feed.h"
 
 #include <inttypes.h>
-#include <pthread.h>
-#include <stdatomic.h>
 
 #include "libshard/base/bytes.h"
 #include "libshard/base/error.h"

@@ -9,14 +9,11 @@
 
 #include <stdarg.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "libshard/base/bytes.h"
 #include "libshard/base/error.h"
 #include "libshard/base/mem.h"
 #include "libshard/io/buffer.h"
-#include "libshard/transform/transform.h"
-#include "shard_pack.h"
 
 /*
  * Records on their way, of each thread.  Enough that a disk has many reads at once, and a run of

@@ -10,17 +10,12 @@
 #include "libshard/gpu/gpu.h"
 
 #include <inttypes.h>
-#include <stddef.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "libshard/base/bytes.h"
 #include "libshard/base/error.h"
 #include "libshard/base/mem.h"
 #include "libshard/base/options.h"
-#include "libshard/transform/transform.h"
-#include "shard_gpu.h"
-#include "shard_pack.h"
 
 #define PAGE_BYTES	  4096u
 #define SHARED_MOST_BYTES (227u * 1024) /* of shared memory for a block: no GPU of today has more */

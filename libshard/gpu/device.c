@@ -11,7 +11,6 @@
 
 #include "libshard/base/error.h"
 #include "libshard/base/mem.h"
-#include "shard_gpu.h"
 
 /* ---- captures ---- */
 

@@ -15,7 +15,6 @@
 #include "libshard/base/bytes.h"
 #include "libshard/base/error.h"
 #include "libshard/base/mem.h"
-#include "libshard/feed/feed.h"
 
 /* ---- life ---- */
 

@@ -9,11 +9,8 @@
 #include "libshard/gpu/gpu.h"
 
 #include <dlfcn.h>
-#include <pthread.h>
 #include <stdarg.h>
-#include <stdbool.h>
 #include <stdio.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "libshard/base/error.h"

@@ -12,12 +12,9 @@
 #include "libshard/gpu/gpu.h"
 
 #include <inttypes.h>
-#include <pthread.h>
 
 #include "libshard/base/error.h"
 #include "libshard/base/mem.h"
-#include "libshard/gpu/gather.h"
-#include "libshard/transform/call.h"
 
 /* ---- PTX, the text that the driver compiles, for compute capability 7.5 and later ---- */
 

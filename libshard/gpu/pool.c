@@ -16,7 +16,6 @@
 #include "libshard/base/clock.h"
 #include "libshard/base/error.h"
 #include "libshard/base/mem.h"
-#include "libshard/feed/feed.h"
 
 /* ---- a kernel gathers the rows of a batch from slabs ---- */
 

@@ -18,8 +18,6 @@
 #include "libshard/base/bytes.h"
 #include "libshard/base/error.h"
 #include "libshard/base/mem.h"
-#include "libshard/feed/feed.h"
-#include "libshard/gpu/gather.h"
 
 /* ---- how large a pool must be ---- */
 

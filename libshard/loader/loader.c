@@ -25,10 +25,7 @@
 #include "libshard/dataset/dataset.h"
 #include "libshard/dataset/mix_order.h"
 #include "libshard/dataset/mixture.h"
-#include "libshard/feed/feed.h"
-#include "libshard/gpu/gpu.h"
 #include "libshard/order/mix.h"
-#include "shard_gpu.h"
 
 #define DEVICE_SLOTS_DEFAULT 3u /* the trainer has one, one is there, and one is on its way */
 

@@ -3,9 +3,7 @@
  * loader_device.c - batches on a GPU: next, release, and the streams of the caller
  */
 #include "libshard/base/error.h"
-#include "libshard/gpu/gpu.h"
 #include "libshard/loader/loader.h"
-#include "shard_gpu.h"
 
 /* ---- next ---- */
 

@@ -17,7 +17,6 @@
 #include "libshard/dataset/mixture.h"
 #include "libshard/dataset/selection.h"
 #include "libshard/format/schema.h"
-#include "shard_pack.h"
 
 #define SLOTS_DEFAULT	4u
 #define THREADS_DEFAULT 4u /* at most; one thread copies some 14 GB/s, but decoding needs more */

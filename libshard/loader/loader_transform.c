@@ -4,18 +4,11 @@
  */
 #include "libshard/loader/loader.h"
 
-#include <stdatomic.h>
-#include <string.h>
-
 #include "libshard/base/bytes.h"
 #include "libshard/base/error.h"
 #include "libshard/base/mem.h"
 #include "libshard/base/options.h"
 #include "libshard/dataset/dataset.h"
-#include "libshard/feed/feed.h"
-#include "libshard/gpu/gpu.h"
-#include "shard_gpu.h"
-#include "shard_pack.h"
 
 /* The field must be in batches, as it is stored. */
 static int check_field(const struct shard_loader *l, const char *name, struct shard_error *err)

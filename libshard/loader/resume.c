@@ -3,7 +3,6 @@
  * resume.c - tells the place of a loader, and moves it: seek and tokens
  */
 #include <inttypes.h>
-#include <string.h>
 
 #include "libshard/base/error.h"
 #include "libshard/dataset/dataset.h"
@@ -11,10 +10,8 @@
 #include "libshard/dataset/mixture.h"
 #include "libshard/dataset/selection.h"
 #include "libshard/format/names.h"
-#include "libshard/gpu/gpu.h"
 #include "libshard/loader/loader.h"
 #include "libshard/order/mix.h"
-#include "shard_pack.h"
 
 void shard_loader_tell(const struct shard_loader *l, uint64_t *epoch, uint64_t *position)
 {

@@ -17,7 +17,6 @@
 
 #include <inttypes.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "libshard/base/digits.h"
 #include "libshard/base/error.h"
@@ -28,7 +27,6 @@
 #include "libshard/format/format.h"
 #include "libshard/format/names.h"
 #include "libshard/io/io.h"
-#include "shard_pack.h"
 
 static const char *const kind_names[] = {
 	[ORDER_SEQUENTIAL] = "sequential", [ORDER_ONE_LEVEL] = "one_level", [ORDER_TWO_LEVELS] = "two_levels"};

@@ -15,7 +15,6 @@
 #include "libshard/base/bytes.h"
 #include "libshard/base/error.h"
 #include "libshard/transform/transform.h"
-#include "shard_gpu.h"
 
 /*
  * Most GPUs give the blocks of a multiprocessor 64 KiB or more together, and 1024 threads or more:

@@ -8,8 +8,6 @@
 #include <string.h>
 
 #include "libshard/base/error.h"
-#include "shard_gpu.h"
-#include "shard_pack.h"
 
 /* ---- the normalisation table: what each 8-bit sample of a channel becomes ---- */
 

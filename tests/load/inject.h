@@ -2,7 +2,7 @@
 /*
  * inject.h - makes filling as slow, as wrong and as late as a test wants, and watches the slots
  *
- * Stands between crew.c and rows.c: a program that includes it links with -Wl,--wrap=slot_fill.
+ * Stands between transformed.c and slot_fill.c: a program that includes it links with -Wl,--wrap=slot_fill.
  */
 #ifndef TESTS_LOAD_INJECT_H
 #define TESTS_LOAD_INJECT_H
