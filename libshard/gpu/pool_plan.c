@@ -3,7 +3,7 @@
  * pool_plan.c - how large a pool must be, and what it is made of
  *
  * The memory of a pool is made of slabs.  A slab holds rows of a share of the dataset, see
- * order/share.c, laid out like a batch.  The plan does not change the order: a pool of any size, or
+ * order/order.c, laid out like a batch.  The plan does not change the order: a pool of any size, or
  * none, delivers the same batches.
  */
 #include "libshard/gpu/gpu.h"
