@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "libshard/format/xxh3.h"
+#include "libshard/format/xxh3_code.h"
 
 _Static_assert(sizeof(struct checksum_stream) >= XXH3_STATE_BYTES, "checksum.h reserves too little");
 _Static_assert(_Alignof(struct checksum_stream) >= XXH3_STATE_ALIGN, "checksum.h aligns too little");
@@ -78,3 +79,9 @@ struct hash128 checksum128_final(const struct checksum_stream *s)
 	best()->digest128(s->state, half);
 	return hash128_store(half);
 }
+
+/*
+ * XXH3 for every processor of the family: SSE2 on x86-64, NEON on aarch64
+ */
+
+const struct xxh3 xxh3_plain = {"plain", XXH3_FUNCTIONS};
