@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * thread.c - see thread.h
+ * thread.c - threads that end with a call, and threads that work beside their owner
  */
 #include "libshard/base/thread.h"
 
 #include <sched.h>
 #include <signal.h>
 #include <stddef.h>
-
-#include "libshard/base/task.h"
 
 uint32_t thread_cpus_allowed(void)
 {
@@ -74,9 +72,7 @@ int thread_start(pthread_t *thread, void *(*run)(void *context), void *context)
 	return rc;
 }
 
-/*
- * threads that work beside their owner
- */
+/* ---- tasks ---- */
 
 static void *task_main(void *context)
 {

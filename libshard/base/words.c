@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * words.c - see words.h
+ * words.c - words of a text: how they are spelled, and how a text is taken apart into them
  */
 #include "libshard/base/words.h"
 
@@ -8,79 +8,6 @@
 #include <string.h>
 
 #include "libshard/base/bytes.h"
-#include "libshard/base/digits.h"
-#include "libshard/base/url.h"
-
-bool words_line(struct words *c, struct words *line)
-{
-	const char *lf = c->at ? memchr(c->at, '\n', (size_t)(c->end - c->at)) : NULL;
-
-	if (!lf)
-		return false;
-	*line = (struct words){c->at, lf};
-	c->at = lf + 1;
-	return true;
-}
-
-bool words_take(struct words *c, char separator, struct word *out)
-{
-	const char *stop = c->at ? memchr(c->at, separator, (size_t)(c->end - c->at)) : NULL;
-
-	if (!c->at)
-		return false;
-	*out = (struct word){c->at, (size_t)((stop ? stop : c->end) - c->at)};
-	c->at = stop ? stop + 1 : NULL;
-	return true;
-}
-
-bool word_is(struct word w, const char *literal)
-{
-	return strlen(literal) == w.bytes && !memcmp(w.text, literal, w.bytes);
-}
-
-bool words_is(struct words *c, char separator, const char *literal)
-{
-	struct words next = *c;
-	struct word w;
-
-	if (!words_take(&next, separator, &w) || !word_is(w, literal))
-		return false;
-	*c = next;
-	return true;
-}
-
-bool words_u64(struct words *c, char separator, uint64_t most, uint64_t *out)
-{
-	struct words next = *c;
-	uint64_t value;
-	struct word w;
-
-	if (!words_take(&next, separator, &w) || !text_u64(w.text, w.bytes, &value) || value > most)
-		return false;
-	*out = value;
-	*c = next;
-	return true;
-}
-
-bool words_hex(struct words *c, char separator, uint8_t *out, size_t bytes)
-{
-	struct words next = *c;
-	struct word w;
-
-	if (!words_take(&next, separator, &w) || w.bytes != 2 * bytes || !hex_to_bytes(out, w.text, bytes))
-		return false;
-	*c = next;
-	return true;
-}
-
-struct word words_rest(const struct words *c)
-{
-	return (struct word){c->at ? c->at : c->end, c->at ? (size_t)(c->end - c->at) : 0};
-}
-
-/*
- * see digits.h
- */
 
 /* ---- decimal ---- */
 
@@ -222,9 +149,7 @@ long text_decode(const char *in, size_t in_bytes, bool slash, char *out)
 	return (long)n;
 }
 
-/*
- * see url.h
- */
+/* ---- URLs ---- */
 
 #define LETTERS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
@@ -233,4 +158,73 @@ bool text_is_url(const char *text)
 	size_t letters = strspn(text, LETTERS), bytes = strspn(text, LETTERS "0123456789+.-");
 
 	return letters && bytes > 1 && !strncmp(text + bytes, "://", 3);
+}
+
+/* ---- a text, from its beginning ---- */
+
+bool words_line(struct words *c, struct words *line)
+{
+	const char *lf = c->at ? memchr(c->at, '\n', (size_t)(c->end - c->at)) : NULL;
+
+	if (!lf)
+		return false;
+	*line = (struct words){c->at, lf};
+	c->at = lf + 1;
+	return true;
+}
+
+bool words_take(struct words *c, char separator, struct word *out)
+{
+	const char *stop = c->at ? memchr(c->at, separator, (size_t)(c->end - c->at)) : NULL;
+
+	if (!c->at)
+		return false;
+	*out = (struct word){c->at, (size_t)((stop ? stop : c->end) - c->at)};
+	c->at = stop ? stop + 1 : NULL;
+	return true;
+}
+
+bool word_is(struct word w, const char *literal)
+{
+	return strlen(literal) == w.bytes && !memcmp(w.text, literal, w.bytes);
+}
+
+bool words_is(struct words *c, char separator, const char *literal)
+{
+	struct words next = *c;
+	struct word w;
+
+	if (!words_take(&next, separator, &w) || !word_is(w, literal))
+		return false;
+	*c = next;
+	return true;
+}
+
+bool words_u64(struct words *c, char separator, uint64_t most, uint64_t *out)
+{
+	struct words next = *c;
+	uint64_t value;
+	struct word w;
+
+	if (!words_take(&next, separator, &w) || !text_u64(w.text, w.bytes, &value) || value > most)
+		return false;
+	*out = value;
+	*c = next;
+	return true;
+}
+
+bool words_hex(struct words *c, char separator, uint8_t *out, size_t bytes)
+{
+	struct words next = *c;
+	struct word w;
+
+	if (!words_take(&next, separator, &w) || w.bytes != 2 * bytes || !hex_to_bytes(out, w.text, bytes))
+		return false;
+	*c = next;
+	return true;
+}
+
+struct word words_rest(const struct words *c)
+{
+	return (struct word){c->at ? c->at : c->end, c->at ? (size_t)(c->end - c->at) : 0};
 }

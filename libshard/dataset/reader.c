@@ -15,12 +15,8 @@
 #include "libshard/base/mem.h"
 #include "libshard/base/options.h"
 #include "libshard/dataset/dataset.h"
-#include "libshard/format/checksum.h"
-#include "libshard/format/codec.h"
-#include "libshard/format/invariant.h"
-#include "libshard/format/tables.h"
-#include "libshard/io/file.h"
-#include "libshard/io/guard.h"
+#include "libshard/format/format.h"
+#include "libshard/io/io.h"
 #include "shard_pack.h"
 
 #define PAGE_BYTES 4096u /* what the kernel reads at least */

@@ -12,11 +12,11 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
-#include "libshard/format/pages.h"
+#include "libshard/format/format.h"
 #include "shard.h"
 #include "shard_pack.h"
 
-struct chunk; /* format/tables.h */
+struct chunk; /* format/format.h */
 
 struct reader_group { /* const after open */
 	uint64_t stride;

@@ -5,8 +5,8 @@
 #include "libshard/dataset/dataset.h"
 
 #include "libshard/base/error.h"
-#include "libshard/format/tables.h"
-#include "libshard/io/file.h"
+#include "libshard/format/format.h"
+#include "libshard/io/io.h"
 #include "shard_pack.h"
 
 struct chunk_job {

@@ -19,7 +19,7 @@
 #include "libshard/base/error.h"
 #include "libshard/base/mem.h"
 #include "libshard/base/thread.h"
-#include "libshard/io/guard.h"
+#include "libshard/io/io.h"
 
 static void *work(void *context)
 {

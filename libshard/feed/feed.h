@@ -14,7 +14,7 @@
 #include "libshard/dataset/reader.h"
 #include "libshard/feed/layout.h"
 #include "libshard/feed/path.h"
-#include "libshard/io/file.h"
+#include "libshard/io/io.h"
 #include "libshard/order/order.h"
 #include "libshard/transform/transform.h"
 #include "shard.h"

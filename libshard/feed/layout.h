@@ -13,7 +13,7 @@
 #include <stdbool.h>
 #include <string.h>
 
-#include "libshard/format/record.h"
+#include "libshard/format/format.h"
 #include "shard.h"
 
 #define LAYOUT_ALIGN	 4096u

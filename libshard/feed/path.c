@@ -9,8 +9,7 @@
 #include "libshard/dataset/dataset.h"
 #include "libshard/dataset/fetch.h"
 #include "libshard/feed/layout.h"
-#include "libshard/io/available_memory.h"
-#include "libshard/io/file.h"
+#include "libshard/io/io.h"
 #include "shard_pack.h"
 
 #define FITS_PERCENT   60u		    /* of the available memory; the trainer needs some too */

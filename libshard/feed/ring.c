@@ -9,7 +9,7 @@
 #include "libshard/base/bytes.h"
 #include "libshard/base/error.h"
 #include "libshard/base/mem.h"
-#include "libshard/io/buffer.h"
+#include "libshard/io/io.h"
 
 uint64_t ring_bytes(const struct ring *r)
 {

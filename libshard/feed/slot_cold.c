@@ -21,9 +21,6 @@
 #include "libshard/base/error.h"
 #include "libshard/base/mem.h"
 #include "libshard/dataset/reader.h"
-#include "libshard/io/buffer.h"
-#include "libshard/io/direct.h"
-#include "libshard/io/file.h"
 #include "libshard/io/io.h"
 #include "shard_pack.h"
 

@@ -11,7 +11,7 @@
 #include "libshard/dataset/dataset.h"
 #include "libshard/dataset/fetch.h"
 #include "libshard/format/format.h"
-#include "libshard/io/guard.h"
+#include "libshard/io/io.h"
 #include "shard_pack.h"
 
 #define TOGETHER    16u	 /* large rows that are prefetched at once: one wait for all their pages */

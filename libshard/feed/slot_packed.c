@@ -16,7 +16,7 @@
 #include "libshard/base/bytes.h"
 #include "libshard/dataset/dataset.h"
 #include "libshard/format/format.h"
-#include "libshard/io/file.h"
+#include "libshard/io/io.h"
 #include "shard_pack.h"
 
 /* Rows of a block whose records are neighbours in one chunk. */

@@ -10,9 +10,8 @@
 #include "libshard/base/error.h"
 #include "libshard/dataset/dataset.h"
 #include "libshard/dataset/fetch.h"
-#include "libshard/format/checksum.h"
 #include "libshard/format/format.h"
-#include "libshard/io/file.h"
+#include "libshard/io/io.h"
 #include "shard_pack.h"
 
 struct land_job {

@@ -11,7 +11,7 @@
 #include "libshard/base/bytes.h"
 #include "libshard/base/error.h"
 #include "libshard/dataset/dataset.h"
-#include "libshard/format/record.h"
+#include "libshard/format/format.h"
 
 /* The values of one field of images in a slot. */
 struct sizes {

@@ -15,8 +15,7 @@
 #include "libshard/dataset/dataset.h"
 #include "libshard/dataset/selection.h"
 #include "libshard/feed/layout.h"
-#include "libshard/io/available_memory.h"
-#include "libshard/io/buffer.h"
+#include "libshard/io/io.h"
 
 #define BLOCK_ALIGN  64u
 #define BLOCKS_MAX   (UINT64_C(1) << 30)

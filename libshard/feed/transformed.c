@@ -14,7 +14,7 @@
 #include "libshard/base/bytes.h"
 #include "libshard/base/error.h"
 #include "libshard/base/mem.h"
-#include "libshard/io/buffer.h"
+#include "libshard/io/io.h"
 #include "libshard/transform/transform.h"
 #include "shard_pack.h"
 

@@ -6,7 +6,7 @@
  * on the stack or the heap).  Only LZ4_decompress_safe decodes: LZ4_decompress_fast does not know
  * where its input ends.
  */
-#include "libshard/format/codec.h"
+#include "libshard/format/format.h"
 
 #include <assert.h>
 #include <limits.h>

@@ -15,8 +15,6 @@
 
 #include <string.h>
 
-#include "libshard/format/checksum.h"
-
 #if defined(__x86_64__)
 #include <immintrin.h>
 #endif

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * manifest_lines.c - M6 to M14 of format/SHARD.md for the lines behind the head: group, field,
- * class, stat, shard
+ * manifest.c - M1 to M14 of format/SHARD.md: the text of a manifest to numbers, and back
  *
- * Pure.  A function for each kind: it takes the line apart, and only when all words have their form
- * looks at what they say.  What the lines say together, the schema (M9) and the number of shards
- * (M13), is for manifest_parse.c to judge.
+ * One pass over the lines with a small state.  A function for each kind of line takes it apart, and
+ * only when all words have their form looks at what they say.  Nothing is allocated: a sink gets the
+ * contents of the lines as they are read, in order.
  */
 #include "libshard/format/format.h"
 
@@ -14,14 +13,30 @@
 #include <string.h>
 
 #include "libshard/base/bytes.h"
-#include "libshard/base/digits.h"
 #include "libshard/base/utf8.h"
-#include "libshard/format/invariant.h"
-#include "libshard/format/names.h"
-#include "libshard/format/schema.h"
+#include "libshard/base/words.h"
 #include "shard_pack.h"
 
-int line_done(struct parse *p, struct tokens *t)
+#define END_BYTES (4 + 64 + 1 + 32 + 1) /* "end " SHA-256 " " XXH3 LF */
+
+/* The kinds of lines behind the head, in the order that they come in. */
+enum line_kind { LINE_GROUP, LINE_FIELD, LINE_CLASS, LINE_STAT, LINE_SHARD, LINE_KINDS };
+
+/* A manifest that is being read. */
+struct parse {
+	struct manifest *m;
+	const struct manifest_sink *sink; /* may be NULL */
+	struct shard_error *err;
+	uint64_t line; /* number of the current one, from 1 */
+	enum line_kind kind;
+	uint64_t classes, shards, records; /* so far */
+	/* statistics: the block being read */
+	uint32_t stat_kind, stat_field;
+	uint64_t stat_next, stat_sum;
+};
+
+/* M6, M7: did all words of the line have their form? */
+static int line_done(struct parse *p, struct tokens *t)
 {
 	struct shard_error *err = p->err;
 
@@ -49,7 +64,7 @@ static uint32_t take_name(struct tokens *t, const char *(*name_of)(uint32_t), co
 	return value;
 }
 
-int line_group(struct parse *p, struct tokens *t)
+static int line_group(struct parse *p, struct tokens *t)
 {
 	struct shard_schema *s = &p->m->schema;
 	struct shard_error *err = p->err;
@@ -145,7 +160,7 @@ static void take_ragged(struct tokens *t, struct shard_field *f)
 		f->length_field = UINT32_MAX;
 }
 
-int line_field(struct parse *p, struct tokens *t)
+static int line_field(struct parse *p, struct tokens *t)
 {
 	struct shard_schema *s = &p->m->schema;
 	struct shard_error *err = p->err;
@@ -187,7 +202,7 @@ int line_field(struct parse *p, struct tokens *t)
 	return SHARD_OK;
 }
 
-int line_class(struct parse *p, struct tokens *t)
+static int line_class(struct parse *p, struct tokens *t)
 {
 	char name[SHARD_MANIFEST_LINE_BYTES_MAX + 1];
 	struct shard_error *err = p->err;
@@ -217,7 +232,8 @@ int line_class(struct parse *p, struct tokens *t)
 	return SHARD_OK;
 }
 
-int line_stats_done(struct parse *p)
+/* M11: is the block of statistics that was being read complete? */
+static int line_stats_done(struct parse *p)
 {
 	const struct shard_field *f = &p->m->schema.field[p->stat_field];
 	struct shard_error *err = p->err;
@@ -277,7 +293,7 @@ static bool moments_possible(const struct shard_field *f, uint64_t records, cons
 	       squares <= (unsigned __int128)255 * m->sum;
 }
 
-int line_stat(struct parse *p, struct tokens *t)
+static int line_stat(struct parse *p, struct tokens *t)
 {
 	struct shard_error *err = p->err;
 	bool moments;
@@ -317,7 +333,27 @@ int line_stat(struct parse *p, struct tokens *t)
 	return SHARD_OK;
 }
 
-int line_shard(struct parse *p, struct tokens *t)
+bool manifest_name_good(const char *name, size_t bytes)
+{
+	size_t components = 1, length = 0;
+
+	for (size_t i = 0; i < bytes; i++) {
+		char c = name[i];
+
+		if (c == '/') {
+			if (!length || ++components > 2)
+				return false;
+			length = 0;
+			continue;
+		}
+		if (!percent_is_plain(c, false) || c == '~' || ++length > 200 ||
+		    (length == 1 && (c == '.' || c == '-')))
+			return false;
+	}
+	return length > 0;
+}
+
+static int line_shard(struct parse *p, struct tokens *t)
 {
 	struct shard_error *err = p->err;
 	struct manifest_shard s = {0};
@@ -358,14 +394,7 @@ int line_shard(struct parse *p, struct tokens *t)
 	return SHARD_OK;
 }
 
-/*
- * M1 to M14 of format/SHARD.md: text to numbers
- *
- * Pure.  One pass over the lines with a small state.  Here are the form of the file, its first five
- * lines and the order of the others; manifest_lines.c takes those apart.
- */
-
-#define END_BYTES (4 + 64 + 1 + 32 + 1) /* "end " SHA-256 " " XXH3 LF */
+/* ---- the file: its end, its first five lines, and the order of the others ---- */
 
 int manifest_find_end(const char *text, size_t bytes, struct manifest_end *out, struct shard_error *err)
 {
@@ -374,7 +403,7 @@ int manifest_find_end(const char *text, size_t bytes, struct manifest_end *out, 
 	bool good;
 
 	MUST("M1", bytes >= 9 && !memcmp(text, "shardset ", 9),
-	     "the file does not begin with 'shardset '; it is no manifest");
+	     "the file does not begin with 'shardset '; it is not a manifest");
 	good = bytes > END_BYTES + 9 && text[bytes - 1] == '\n' && text[bytes - END_BYTES - 1] == '\n';
 	end = good ? text + bytes - END_BYTES : NULL;
 	good = good && !memcmp(end, "end ", 4) && end[68] == ' ' && hex_to_bytes(out->sha256, end + 4, 32) &&
@@ -395,7 +424,7 @@ int manifest_check_hash(const struct manifest_end *end, const uint8_t hash[16], 
 	return SHARD_OK;
 }
 
-/* M4: nothing but another number in canonical form, of any size, is another version. */
+/* M4: another number in canonical form, of any size, is another version. */
 static bool is_other_version(struct tokens t)
 {
 	struct word w = tokens_take(&t, "version");
@@ -453,16 +482,6 @@ static int parse_head(struct parse *p, struct tokens *t)
 	return line_done(p, t);
 }
 
-static int check_text(struct parse *p, const char *line, size_t bytes)
-{
-	struct shard_error *err = p->err;
-
-	MUST("M5", bytes < SHARD_MANIFEST_LINE_BYTES_MAX && tokens_line_good(line, bytes),
-	     "line %" PRIu64 " (%zu bytes) is empty, longer than %u, not plain ASCII, or has spaces where none belong",
-	     p->line, bytes + 1, SHARD_MANIFEST_LINE_BYTES_MAX);
-	return SHARD_OK;
-}
-
 /* Behind the last field line. */
 static int schema_complete(struct parse *p)
 {
@@ -509,7 +528,7 @@ static int parse_body(struct parse *p, struct tokens *t)
 		kind++;
 	MUST("M6", kind < LINE_KINDS, "line %" PRIu64 " is of unknown form, or out of order", p->line);
 	if (kind == LINE_KINDS)
-		return SHARD_OK; /* only if the check above was taken out: nobody can read it */
+		return SHARD_OK; /* only if the check above was taken out: it cannot be read */
 	rc = go_on(p, kind);
 	return rc ? rc : kinds[kind].take(p, t);
 }
@@ -525,12 +544,15 @@ int manifest_parse(const char *text, size_t end_at, struct manifest *out, const 
 	while (!rc && at < end) {
 		const char *lf = memchr(at, '\n', (size_t)(end - at));
 		struct tokens line = {at, lf ? lf : end, TOKEN_OK, NULL};
+		size_t bytes = (size_t)(line.end - line.at);
 
 		p.line++;
 		at = line.end + 1;
-		rc = check_text(&p, line.at, (size_t)(line.end - line.at));
-		if (!rc)
-			rc = p.line <= 5 ? parse_head(&p, &line) : parse_body(&p, &line);
+		MUST("M5", bytes < SHARD_MANIFEST_LINE_BYTES_MAX && tokens_line_good(line.at, bytes),
+		     "line %" PRIu64 " (%zu bytes) is empty, longer than %u, not plain ASCII, or has spaces where "
+		     "none belong",
+		     p.line, bytes + 1, SHARD_MANIFEST_LINE_BYTES_MAX);
+		rc = p.line <= 5 ? parse_head(&p, &line) : parse_body(&p, &line);
 	}
 	if (!rc)
 		rc = go_on(&p, LINE_KINDS);
@@ -546,38 +568,13 @@ int manifest_parse(const char *text, size_t end_at, struct manifest *out, const 
 	return SHARD_OK;
 }
 
-/*
- * numbers to the lines of a manifest, and the names in it
- *
- * Pure.  The reverse of manifest_parse.c.
- */
-
-bool manifest_name_good(const char *name, size_t bytes)
-{
-	size_t components = 1, length = 0;
-
-	for (size_t i = 0; i < bytes; i++) {
-		char c = name[i];
-
-		if (c == '/') {
-			if (!length || ++components > 2)
-				return false;
-			length = 0;
-			continue;
-		}
-		if (!percent_is_plain(c, false) || c == '~' || ++length > 200 ||
-		    (length == 1 && (c == '.' || c == '-')))
-			return false;
-	}
-	return length > 0;
-}
+/* ---- numbers to lines ---- */
 
 void manifest_hash_text(char out[33], const uint8_t hash[16])
 {
 	uint8_t high_first[16];
 
-	for (int i = 0; i < 16; i++)
-		high_first[i] = hash[15 - i];
+	hash_turn(high_first, hash);
 	hex_from_bytes(out, high_first, 16);
 }
 

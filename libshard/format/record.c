@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * record.c - the bytes of a record: where fields are not, where ragged fields end, sizes of images
- *
- * Pure.  The rules I49, I57, I58 and I59 of format/SHARD.md.
+ * record.c - I49, I57, I58 and I59 of format/SHARD.md: what the bytes of a record may be
  */
-#include "libshard/format/record.h"
+#include "libshard/format/format.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -12,8 +10,6 @@
 
 #include "libshard/base/bytes.h"
 #include "libshard/base/error.h"
-#include "libshard/format/invariant.h"
-#include "libshard/format/schema.h"
 #include "shard_pack.h"
 
 void record_holes(const struct shard_schema *s, uint32_t group, struct record_holes *out)
@@ -59,8 +55,9 @@ int record_check_holes(const struct record_holes *holes, const void *data, uint6
 	return SHARD_OK;
 }
 
-int record_check_length(const struct shard_field *f, uint32_t axis, uint32_t length, uint64_t record,
-			struct shard_error *err)
+/* I57 of one axis of one record. */
+static int record_check_length(const struct shard_field *f, uint32_t axis, uint32_t length, uint64_t record,
+			       struct shard_error *err)
 {
 	MUST("I57", length <= f->shape[axis],
 	     "record %" PRIu64 ": field '%.47s' says length %u on axis %u; must be at most %u", record, f->name, length,
@@ -119,10 +116,9 @@ int record_check_size(const struct shard_field *f, const uint8_t *size, const ui
 }
 
 /*
- * images that have a height and width of their own: format/SHARD.md 2.11
+ * ---- images that have a height and width of their own: format/SHARD.md 2.11 ----
  *
- * Pure.  A size in a record is bytes from outside: it is used after shard_image_size() has looked
- * at it.
+ * A size in a record is bytes from outside: it is used after shard_image_size() has checked it.
  */
 
 static bool is_whole(const struct shard_field *f)
@@ -158,7 +154,7 @@ int shard_image_size(const struct shard_schema *schema, uint32_t field, const vo
 	int rc;
 
 	if (size_field >= schema->field_count)
-		return error_set(err, SHARD_E_ARGUMENT, "field %u: is no whole image, so it has no size", field);
+		return error_set(err, SHARD_E_ARGUMENT, "field %u: is not a whole image, so it has no size", field);
 	f = &schema->field[field];
 	length = &schema->field[f->length_field];
 	of = &schema->field[size_field];

@@ -1,88 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * sha256.c - SHA-256: the stream and its padding
+ * sha256.c - SHA-256, as FIPS 180-4 has it: names and numbers are those of its parts 4 to 6
  *
- * Names and numbers follow FIPS 180-4, part 5.
+ * Nothing is allocated.  The SHA instructions of x86 are used where the processor has them; both ways
+ * give the same bytes.  Up to 2^61 - 1 bytes may be hashed, which is the limit of the standard.
  */
 #include "libshard/format/format.h"
 
 #include <string.h>
 
-static void store_be32(uint8_t *p, uint32_t v)
-{
-	p[0] = (uint8_t)(v >> 24);
-	p[1] = (uint8_t)(v >> 16);
-	p[2] = (uint8_t)(v >> 8);
-	p[3] = (uint8_t)v;
-}
+/* ---- the compression function in portable C ---- */
 
-void sha256_init(struct sha256 *s)
-{
-	/* FIPS 180-4, 5.3.3: from the square roots of the first 8 primes. */
-	static const uint32_t first[8] = {0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a,
-					  0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19};
-	sha256_blocks_fn *fast = sha256_blocks_ni();
-
-	memcpy(s->h, first, sizeof(first));
-	s->blocks = fast ? fast : sha256_blocks_portable;
-	s->data_bytes = 0;
-}
-
-void sha256_update(struct sha256 *s, const void *data, size_t data_bytes)
-{
-	const uint8_t *p = data;
-	size_t held = s->data_bytes % SHA256_BLOCK_BYTES, block_count;
-
-	if (!data_bytes)
-		return;
-	s->data_bytes += data_bytes;
-	if (held) {
-		size_t room = SHA256_BLOCK_BYTES - held, n = data_bytes < room ? data_bytes : room;
-
-		memcpy(s->block + held, p, n);
-		if (n < room)
-			return;
-		s->blocks(s->h, s->block, 1);
-		p += n;
-		data_bytes -= n;
-	}
-	block_count = data_bytes / SHA256_BLOCK_BYTES;
-	if (block_count)
-		s->blocks(s->h, p, block_count);
-	memcpy(s->block, p + block_count * SHA256_BLOCK_BYTES, data_bytes % SHA256_BLOCK_BYTES);
-}
-
-void sha256_final(struct sha256 *s, uint8_t digest[SHA256_BYTES])
-{
-	uint64_t bit_count = s->data_bytes * 8;
-	size_t held = s->data_bytes % SHA256_BLOCK_BYTES;
-
-	/* A 1 bit, zeros, and the length in bits in the last 8 bytes of a block. */
-	s->block[held++] = 0x80;
-	if (held > SHA256_BLOCK_BYTES - 8) {
-		memset(s->block + held, 0, SHA256_BLOCK_BYTES - held);
-		s->blocks(s->h, s->block, 1);
-		held = 0;
-	}
-	memset(s->block + held, 0, SHA256_BLOCK_BYTES - 8 - held);
-	store_be32(s->block + 56, (uint32_t)(bit_count >> 32));
-	store_be32(s->block + 60, (uint32_t)bit_count);
-	s->blocks(s->h, s->block, 1);
-	for (int i = 0; i < 8; i++)
-		store_be32(digest + 4 * i, s->h[i]);
-}
-
-/*
- * the compression function of SHA-256 in portable C, and the constants of its
- * rounds
- *
- * Names and numbers follow FIPS 180-4, parts 4 and 6.
- */
-
-/*
- * FIPS 180-4, 4.2.2: the first 32 bits of the fractions of the cube roots of the first 64 primes.
- */
-const _Alignas(64) uint32_t sha256_k[64] = {
+/* 4.2.2: the first 32 bits of the fractions of the cube roots of the first 64 primes. */
+static const _Alignas(64) uint32_t sha256_k[64] = {
 	0x428a2f98, 0x71374491, 0xb5c0fbcf, 0xe9b5dba5, 0x3956c25b, 0x59f111f1, 0x923f82a4, 0xab1c5ed5,
 	0xd807aa98, 0x12835b01, 0x243185be, 0x550c7dc3, 0x72be5d74, 0x80deb1fe, 0x9bdc06a7, 0xc19bf174,
 	0xe49b69c1, 0xefbe4786, 0x0fc19dc6, 0x240ca1cc, 0x2de92c6f, 0x4a7484aa, 0x5cb0a9dc, 0x76f988da,
@@ -160,11 +90,11 @@ void sha256_blocks_portable(uint32_t h[8], const uint8_t *data, size_t block_cou
 		compress(h, data);
 }
 
+/* ---- the same with the SHA instructions of x86 ---- */
+
 /*
- * the SHA-256 compression function with the SHA instructions of x86
- *
  * Compiled by function attribute, so the rest of the library asks nothing of the processor; chosen
- * at run time from CPUID.  Elsewhere this file only says that it has nothing to offer.
+ * at run time from CPUID.
  *
  * The instructions keep the eight words in two registers, named from the highest lane down: ABEF
  * and CDGH.  Each sha256rnds2 does two rounds with W + K from the low half of its third operand, so
@@ -280,3 +210,69 @@ sha256_blocks_fn *sha256_blocks_ni(void)
 }
 
 #endif
+
+/* ---- the stream and its padding ---- */
+
+static void store_be32(uint8_t *p, uint32_t v)
+{
+	p[0] = (uint8_t)(v >> 24);
+	p[1] = (uint8_t)(v >> 16);
+	p[2] = (uint8_t)(v >> 8);
+	p[3] = (uint8_t)v;
+}
+
+void sha256_init(struct sha256 *s)
+{
+	/* 5.3.3: from the square roots of the first 8 primes. */
+	static const uint32_t first[8] = {0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a,
+					  0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19};
+	sha256_blocks_fn *fast = sha256_blocks_ni();
+
+	memcpy(s->h, first, sizeof(first));
+	s->blocks = fast ? fast : sha256_blocks_portable;
+	s->data_bytes = 0;
+}
+
+void sha256_update(struct sha256 *s, const void *data, size_t data_bytes)
+{
+	const uint8_t *p = data;
+	size_t held = s->data_bytes % SHA256_BLOCK_BYTES, block_count;
+
+	if (!data_bytes)
+		return;
+	s->data_bytes += data_bytes;
+	if (held) {
+		size_t room = SHA256_BLOCK_BYTES - held, n = data_bytes < room ? data_bytes : room;
+
+		memcpy(s->block + held, p, n);
+		if (n < room)
+			return;
+		s->blocks(s->h, s->block, 1);
+		p += n;
+		data_bytes -= n;
+	}
+	block_count = data_bytes / SHA256_BLOCK_BYTES;
+	if (block_count)
+		s->blocks(s->h, p, block_count);
+	memcpy(s->block, p + block_count * SHA256_BLOCK_BYTES, data_bytes % SHA256_BLOCK_BYTES);
+}
+
+void sha256_final(struct sha256 *s, uint8_t digest[SHA256_BYTES])
+{
+	uint64_t bit_count = s->data_bytes * 8;
+	size_t held = s->data_bytes % SHA256_BLOCK_BYTES;
+
+	/* A 1 bit, zeros, and the length in bits in the last 8 bytes of a block. */
+	s->block[held++] = 0x80;
+	if (held > SHA256_BLOCK_BYTES - 8) {
+		memset(s->block + held, 0, SHA256_BLOCK_BYTES - held);
+		s->blocks(s->h, s->block, 1);
+		held = 0;
+	}
+	memset(s->block + held, 0, SHA256_BLOCK_BYTES - 8 - held);
+	store_be32(s->block + 56, (uint32_t)(bit_count >> 32));
+	store_be32(s->block + 60, (uint32_t)bit_count);
+	s->blocks(s->h, s->block, 1);
+	for (int i = 0; i < 8; i++)
+		store_be32(digest + 4 * i, s->h[i]);
+}

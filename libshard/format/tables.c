@@ -9,9 +9,7 @@
 
 #include "libshard/base/bytes.h"
 #include "libshard/base/utf8.h"
-#include "libshard/format/invariant.h"
-#include "libshard/format/schema.h"
-#include "libshard/format/tables.h"
+#include "libshard/format/format.h"
 
 int chunk_decode(const struct pages *p, const struct shard_schema *schema, uint32_t group, uint64_t idx,
 		 const struct disk_chunk *entry, const struct disk_chunk *previous, struct chunk *out,

@@ -15,7 +15,7 @@
 #include <string.h>
 
 #include "libshard/base/bytes.h"
-#include "libshard/base/digits.h"
+#include "libshard/base/words.h"
 
 /* The first one counts, but form (M6) stands before numbers (M7). */
 static void fault(struct tokens *t, enum token_fault fault, const char *wanted)
@@ -68,7 +68,7 @@ static const char *word_end(const char *at, const char *end)
 	return at;
 }
 
-/* M5 allows one space; this is no second judge of it. */
+/* M5 allows one space; this does not check that again. */
 static const char *next_word(const char *at, const char *end)
 {
 	while (at < end && !tokens_in_word(*at))

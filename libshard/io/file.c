@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * file.c - reading: open, read, map, and what the page cache knows
+ * file.c - files: opened, read, mapped, written, and what the page cache knows
  */
-#include "libshard/io/file.h"
+#include "libshard/io/io.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -18,13 +18,12 @@
 #include <unistd.h>
 
 #include "libshard/base/error.h"
-#include "libshard/base/url.h"
-#include "libshard/io/direct.h"
-#include "libshard/io/io.h"
+#include "libshard/base/words.h"
 
 #define CACHE_PARTS 16 /* of a file that are looked at, */
-#define SAMPLES	    4  /* each in so many places */
+#define SAMPLES	    4  /* at this many places each */
 
+#define ALIGN_UNKNOWN 4096u /* before Linux 6.1 no call tells */
 #ifdef MADV_POPULATE_READ
 #define POPULATE_READ MADV_POPULATE_READ
 #else
@@ -138,11 +137,6 @@ void file_unmap(const void *map, uint64_t bytes)
 {
 	if (map)
 		munmap((void *)(uintptr_t)map, bytes);
-}
-
-int file_open_direct(const char *path)
-{
-	return open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK | O_DIRECT);
 }
 
 /* The first byte, the last, and two between: windows are read and dropped as a whole, mostly. */
@@ -289,11 +283,12 @@ int file_list(const char *dir, const char *suffix, int (*on_name)(void *context,
 	return rc;
 }
 
-/*
- * see direct.h
- */
+/* ---- past the page cache ---- */
 
-#define ALIGN_UNKNOWN 4096u /* before Linux 6.1 nobody tells */
+int file_open_direct(const char *path)
+{
+	return open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK | O_DIRECT);
+}
 
 static void ask_alignment(struct direct_file *f)
 {
@@ -350,7 +345,7 @@ void direct_close(struct direct_file *f)
 bool file_is_remote(const char *path)
 {
 	/*
-	 * Of those that <linux/magic.h> does not have: Lustre, GPFS, CIFS, SMB2, FUSE (as s3fs and
+	 * The numbers are those that <linux/magic.h> does not have: Lustre, GPFS, CIFS, SMB2, FUSE (as s3fs and
 	 * sshfs use it), BeeGFS.
 	 */
 	static const uint32_t remote[] = {
@@ -365,11 +360,4 @@ bool file_is_remote(const char *path)
 		if ((uint32_t)st.f_type == remote[i])
 			return true;
 	return false;
-}
-
-uint64_t memory_maps_most(void)
-{
-	uint64_t most = proc_number("/proc/sys/vm/max_map_count", "");
-
-	return most == UINT64_MAX ? 65530 : most; /* the kernel's default */
 }

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * proc.c - what the kernel says in small files, such as those of /proc
- *
- * The tools link this file, too.
+ * proc.c - what the kernel says in small files of /proc and /sys.  The tools link this file, too.
  */
 #include "libshard/io/io.h"
 
@@ -11,8 +9,6 @@
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
-
-#include "libshard/io/available_memory.h"
 
 bool proc_read(const char *path, char *text, size_t room)
 {
@@ -40,8 +36,15 @@ uint64_t proc_number(const char *path, const char *word)
 	return at && sscanf(at + strlen(word), "%llu", &value) == 1 ? value : UINT64_MAX;
 }
 
+uint64_t memory_maps_most(void)
+{
+	uint64_t most = proc_number("/proc/sys/vm/max_map_count", "");
+
+	return most == UINT64_MAX ? 65530 : most; /* the kernel's default */
+}
+
 /*
- * see available_memory.h: /proc/meminfo, and the files of control groups
+ * ---- the memory that is left: /proc/meminfo, and the files of control groups ----
  *
  * A limit may stand on any parent of the group: Slurm limits a job and runs its tasks in groups
  * below, systemd limits slices.  So each folder from the group up to the mount is looked at.

@@ -19,7 +19,7 @@
 #include "libshard/dataset/mixture.h"
 #include "libshard/feed/feed.h"
 #include "libshard/gpu/gpu.h"
-#include "libshard/order/mix.h"
+#include "libshard/order/order.h"
 
 #define DEVICE_SLOTS_DEFAULT 3u /* the trainer has one, one is there, and one is on its way */
 

@@ -18,7 +18,7 @@
 #include "libshard/dataset/selection.h"
 #include "libshard/feed/layout.h"
 #include "libshard/feed/path.h"
-#include "libshard/format/schema.h"
+#include "libshard/format/format.h"
 #include "shard_pack.h"
 
 #define SLOTS_DEFAULT	4u

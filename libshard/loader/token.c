@@ -20,8 +20,7 @@
 #include <string.h>
 
 #include "libshard/base/words.h"
-#include "libshard/format/checksum.h"
-#include "libshard/format/names.h"
+#include "libshard/format/format.h"
 #include "shard_pack.h"
 
 static const char *const kind_names[] = {

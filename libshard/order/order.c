@@ -368,10 +368,9 @@ uint64_t order_rank_position(const struct order_rank *k, uint64_t step, uint32_t
 }
 
 /*
- * the records that one rank needs in an epoch, in the order of places: run after run, as
- * a disk likes to be read
+ * ---- the records that one rank needs in an epoch, in the order of places ----
  *
- * A rank delivers records in the order of positions, and its pool fetches them in the order of
+ * That is run after run, as a disk likes to be read.  A rank delivers records in the order of positions, and its pool fetches them in the order of
  * places.  A row is the number of a record in the share, from 0.  If the world size divides the
  * number of lanes, a rank's share holds the runs of its own lanes; otherwise it holds all runs.
  * The rest, behind the last full round of lanes, is in the share of each rank.
@@ -391,7 +390,7 @@ void order_share_init(struct order_share *s, const struct order_params *p, const
 		s->run_records = p->run_records;
 		s->lanes_end = n / p->run_records / lanes * lanes * p->run_records;
 	}
-	if (!whole && lanes % k->world == 0) /* without lanes each position is somebody's */
+	if (!whole && lanes % k->world == 0) /* without lanes each position belongs to a rank */
 		s->stride = k->world;
 	own = s->lanes_end / s->run_records; /* runs */
 	if (s->stride > 1)

@@ -1,62 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * permutation.c - a Fisher-Yates table or a Feistel network, by size
+ * permutation.c - a Fisher-Yates table or a Feistel network, by size: format/ORDER.md, part 3
  */
 #include "libshard/order/order.h"
 
 #include <string.h>
 
-void permutation_table(uint16_t *table, uint64_t n, uint64_t key)
-{
-	for (uint64_t i = 0; i < n; i++)
-		table[i] = (uint16_t)i;
-	for (uint64_t i = n; i-- > 1;) {
-		uint64_t j = random_below(random_draw(key, i), i + 1);
-		uint16_t t = table[i];
-
-		table[i] = table[j];
-		table[j] = t;
-	}
-}
-
-size_t permutation_table_entries(uint64_t n)
-{
-	return n <= PERMUTATION_TABLE_MAX ? (size_t)n : 0;
-}
-
-void permutation_init(struct permutation *p, uint64_t n, uint64_t key, uint16_t *table)
-{
-	memset(p, 0, sizeof(*p));
-	p->feistel.n = n;
-	if (n <= PERMUTATION_TABLE_MAX) {
-		permutation_table(table, n, key);
-		p->table = table;
-	} else {
-		feistel_init(&p->feistel, n, key);
-	}
-}
-
-uint64_t permutation_at(const struct permutation *p, uint64_t x)
-{
-	return p->table ? p->table[x] : feistel_at(&p->feistel, 0, x);
-}
-
-void permutation_many(const struct permutation *p, uint64_t *x, size_t count)
-{
-	static const uint64_t no_tweak[FEISTEL_MANY];
-
-	if (p->table) {
-		for (size_t i = 0; i < count; i++)
-			x[i] = p->table[x[i]];
-		return;
-	}
-	for (size_t i = 0; i < count; i += FEISTEL_MANY)
-		feistel_many(&p->feistel, no_tweak, x + i, count - i < FEISTEL_MANY ? count - i : FEISTEL_MANY);
-}
-
-/*
- * Feistel networks of any size, one number at a time or the rounds of many, plainly
- */
+/* ---- Feistel networks, one number at a time or the rounds of many, plainly ---- */
 
 /* The least b with b * b >= n. */
 static uint64_t ceil_sqrt(uint64_t n)
@@ -128,11 +78,11 @@ void feistel_rounds(const struct feistel *f, const uint64_t *tweak, uint64_t *hi
 }
 
 /*
- * the rounds of feistel.c for four numbers at once
+ * ---- the rounds for four numbers at once ----
  *
- * Numbers are below 2^31, keys and tweaks of 64 bits.  There is no 64-bit multiplication in AVX2:
- * products are put together from those of halves.  The same results as the loop in feistel.c, in a
- * third of its time.
+ * Numbers are below 2^31, keys and tweaks of 64 bits.  AVX2 has no 64-bit multiplication: products
+ * are put together from those of halves.  The same results as feistel_rounds(), in a third of its
+ * time.
  */
 
 #if defined(__x86_64__)
@@ -159,9 +109,7 @@ AVX2 __m256i all(uint64_t x)
 	return _mm256_set1_epi64x((long long)x);
 }
 
-/*
- * round_add() of feistel.c; n is below 2^32, so the high half of scramble * n needs two products.
- */
+/* round_add(); n is below 2^32, so the high half of scramble * n needs two products. */
 AVX2 __m256i add_drawn(const struct constants *c, __m256i x, __m256i other, __m256i key, __m256i n)
 {
 	__m256i z = times(_mm256_xor_si256(other, key), c->m1_lo, c->m1_hi), low, drawn, d;
@@ -214,9 +162,7 @@ void feistel_rounds_avx2(const struct feistel *f, const uint64_t *tweak, uint64_
 
 #endif
 
-/*
- * a Feistel network for many numbers at once, as fast as the processor can
- */
+/* ---- many numbers ---- */
 
 static void feistel_some(const struct feistel *f, const uint64_t *tweak, uint64_t *x, size_t count)
 {
@@ -241,4 +187,54 @@ void feistel_many(const struct feistel *f, const uint64_t *tweak, uint64_t *x, s
 {
 	for (size_t i = 0; i < count; i += FEISTEL_MANY)
 		feistel_some(f, tweak + i, x + i, count - i < FEISTEL_MANY ? count - i : FEISTEL_MANY);
+}
+
+/* ---- by size ---- */
+
+void permutation_table(uint16_t *table, uint64_t n, uint64_t key)
+{
+	for (uint64_t i = 0; i < n; i++)
+		table[i] = (uint16_t)i;
+	for (uint64_t i = n; i-- > 1;) {
+		uint64_t j = random_below(random_draw(key, i), i + 1);
+		uint16_t t = table[i];
+
+		table[i] = table[j];
+		table[j] = t;
+	}
+}
+
+size_t permutation_table_entries(uint64_t n)
+{
+	return n <= PERMUTATION_TABLE_MAX ? (size_t)n : 0;
+}
+
+void permutation_init(struct permutation *p, uint64_t n, uint64_t key, uint16_t *table)
+{
+	memset(p, 0, sizeof(*p));
+	p->feistel.n = n;
+	if (n <= PERMUTATION_TABLE_MAX) {
+		permutation_table(table, n, key);
+		p->table = table;
+	} else {
+		feistel_init(&p->feistel, n, key);
+	}
+}
+
+uint64_t permutation_at(const struct permutation *p, uint64_t x)
+{
+	return p->table ? p->table[x] : feistel_at(&p->feistel, 0, x);
+}
+
+void permutation_many(const struct permutation *p, uint64_t *x, size_t count)
+{
+	static const uint64_t no_tweak[FEISTEL_MANY];
+
+	if (p->table) {
+		for (size_t i = 0; i < count; i++)
+			x[i] = p->table[x[i]];
+		return;
+	}
+	for (size_t i = 0; i < count; i += FEISTEL_MANY)
+		feistel_many(&p->feistel, no_tweak, x + i, count - i < FEISTEL_MANY ? count - i : FEISTEL_MANY);
 }

@@ -15,14 +15,8 @@
 #include "libshard/base/error.h"
 #include "libshard/base/mem.h"
 #include "libshard/base/turns.h"
-#include "libshard/format/checksum.h"
 #include "libshard/format/format.h"
-#include "libshard/format/invariant.h"
-#include "libshard/format/pages.h"
-#include "libshard/format/record.h"
-#include "libshard/format/tables.h"
-#include "libshard/io/buffer.h"
-#include "libshard/io/file.h"
+#include "libshard/io/io.h"
 #include "shard_pack.h"
 
 #define FAULTS_MAX 16 /* pages of one piece that may come from the disk before the shard counts as not in memory */

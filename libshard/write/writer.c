@@ -18,8 +18,7 @@
 #include "libshard/base/turns.h"
 #include "libshard/base/utf8.h"
 #include "libshard/format/format.h"
-#include "libshard/format/schema.h"
-#include "libshard/io/buffer.h"
+#include "libshard/io/io.h"
 #include "shard_pack.h"
 
 #define LARGE_SHARD_BYTES (64u << 20) /* from here on sections lie on 64 KiB; format/SHARD.md 2.9 */

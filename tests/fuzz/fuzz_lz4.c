@@ -8,7 +8,7 @@
  * What decodes must survive another turn.
  */
 #include "libshard/base/bytes.h"
-#include "libshard/format/codec.h"
+#include "libshard/format/format.h"
 #include "tests/fuzz/fuzz.h"
 
 static uint8_t *room(size_t bytes)

@@ -19,8 +19,7 @@
 
 #include "format/shard_format.h"
 #include "libshard/base/bytes.h"
-#include "libshard/format/checksum.h"
-#include "libshard/format/codec.h"
+#include "libshard/format/format.h"
 #include "shard.h"
 #include "shard_pack.h"
 #include "tests/fuzz/fuzz.h"

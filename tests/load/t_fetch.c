@@ -14,7 +14,7 @@
 #include "libshard/base/bytes.h"
 #include "libshard/base/thread.h"
 #include "libshard/dataset/dataset.h"
-#include "libshard/io/file.h"
+#include "libshard/io/io.h"
 #include "tests/store/fixture.h"
 
 #define RECORDS	     700u

@@ -5,7 +5,7 @@
  *
  * Buffers are allocated at exactly their size, so that the address sanitizer sees one byte too far.
  */
-#include "libshard/format/codec.h"
+#include "libshard/format/format.h"
 #include "shard.h"
 #include "tests/test.h"
 
