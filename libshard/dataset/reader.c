@@ -343,11 +343,9 @@ int reader_chunk(const struct shard_reader *r, uint32_t group, uint64_t idx, str
 	return chunk_decode(r->pages, r->schema, group, idx, entry, idx ? entry - 1 : NULL, out, err);
 }
 
-int reader_decode_chunk(const struct shard_reader *r, uint32_t group, uint64_t idx, const struct chunk *c,
-			const void *stored, bool check, void *dst, struct shard_error *err)
+int reader_decode_chunk(uint32_t group, uint64_t idx, const struct chunk *c, const void *stored, bool check, void *dst,
+			struct shard_error *err)
 {
-	const struct codec *codec = codec_find(r->schema->group[group].codec);
-
 	if (check) {
 		uint64_t got = checksum64(stored, c->padded_bytes);
 
@@ -360,7 +358,7 @@ int reader_decode_chunk(const struct shard_reader *r, uint32_t group, uint64_t i
 		memcpy(dst, stored, c->decoded_bytes);
 		return SHARD_OK;
 	}
-	MUST("I47", codec && codec->decode(stored, c->stored_bytes, dst, c->decoded_bytes) == SHARD_OK,
+	MUST("I47", lz4_decode(stored, c->stored_bytes, dst, c->decoded_bytes) == SHARD_OK,
 	     "chunk %" PRIu64 " of group %u: %u stored bytes do not decode to %u", idx, group, c->stored_bytes,
 	     c->decoded_bytes);
 	return SHARD_OK;

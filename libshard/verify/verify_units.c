@@ -154,7 +154,7 @@ static int check_one(struct units_job *j, uint64_t unit)
 		rc = reader_chunk(r, j->group, unit, &c, j->err);
 		if (rc)
 			return rc;
-		rc = reader_decode_chunk(r, j->group, unit, &c, j->bytes + (c.offset - j->from), true, j->room->decoded,
+		rc = reader_decode_chunk(j->group, unit, &c, j->bytes + (c.offset - j->from), true, j->room->decoded,
 					 j->err);
 		if (!rc)
 			rc = check_chunk_padding(&c, j->bytes + (c.offset - j->from), unit, j->err);
