@@ -59,11 +59,6 @@ void shard_schema_group(struct shard_schema *schema)
 
 /* ---- what fields are ---- */
 
-static bool is_integer(uint32_t dtype)
-{
-	return dtype >= SHARD_U8 && dtype <= SHARD_I64;
-}
-
 static bool are_channels(uint32_t n)
 {
 	return n == 1 || n == 3 || n == 4;
@@ -71,7 +66,7 @@ static bool are_channels(uint32_t n)
 
 void shard_field_infer(struct shard_field *f)
 {
-	if (!strcmp(f->name, "label") && !f->ndim && is_integer(f->dtype)) {
+	if (!strcmp(f->name, "label") && !f->ndim && f->dtype >= SHARD_U8 && f->dtype <= SHARD_I64) {
 		f->dtype = SHARD_I64;
 		f->semantic = SHARD_LABEL;
 	} else if (!strcmp(f->name, "image") && f->ndim == 3 &&

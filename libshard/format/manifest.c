@@ -55,7 +55,7 @@ static int check_number(struct parse *p, const char *what, uint64_t got, uint64_
 	return SHARD_OK;
 }
 
-static uint32_t take_name(struct tokens *t, const char *(*name_of)(uint32_t), const char *wanted)
+static uint32_t take_enum(struct tokens *t, const char *(*name_of)(uint32_t), const char *wanted)
 {
 	struct word w = tokens_take(t, wanted);
 	uint32_t value = UINT32_MAX; /* refused by the schema's own rule */
@@ -81,7 +81,7 @@ static int line_group(struct parse *p, struct tokens *t)
 	tokens_literal(t, "align");
 	g.align_log2 = (uint32_t)tokens_number(t, "align", UINT32_MAX);
 	tokens_literal(t, "codec");
-	g.codec = take_name(t, shard_codec_name, "codec");
+	g.codec = take_enum(t, shard_codec_name, "codec");
 	tokens_literal(t, "unit");
 	g.unit_records = (uint32_t)tokens_number(t, "unit", UINT32_MAX);
 	tokens_literal(t, "chunk");
@@ -176,13 +176,13 @@ static int line_field(struct parse *p, struct tokens *t)
 	tokens_literal(t, "group");
 	f.group = (uint32_t)tokens_number(t, "group", UINT16_MAX);
 	tokens_literal(t, "kind");
-	f.kind = take_name(t, shard_kind_name, "kind");
+	f.kind = take_enum(t, shard_kind_name, "kind");
 	tokens_literal(t, "dtype");
-	f.dtype = take_name(t, shard_dtype_name, "dtype");
+	f.dtype = take_enum(t, shard_dtype_name, "dtype");
 	tokens_literal(t, "layout");
-	f.layout = take_name(t, shard_layout_name, "layout");
+	f.layout = take_enum(t, shard_layout_name, "layout");
 	tokens_literal(t, "semantic");
-	f.semantic = take_name(t, shard_semantic_name, "semantic");
+	f.semantic = take_enum(t, shard_semantic_name, "semantic");
 	tokens_literal(t, "offset");
 	f.offset = tokens_number(t, "offset", UINT64_MAX);
 	tokens_literal(t, "bytes");
@@ -252,7 +252,7 @@ static int line_stats_done(struct parse *p)
 /*
  * Enter the line (kind, field, item), which must continue the block or start a later one at item 0.
  */
-static int stat_place(struct parse *p, uint32_t kind, uint64_t field, uint64_t item)
+static int begin_stat(struct parse *p, uint32_t kind, uint64_t field, uint64_t item)
 {
 	const struct shard_schema *s = &p->m->schema;
 	struct shard_error *err = p->err;
@@ -315,7 +315,7 @@ static int line_stat(struct parse *p, struct tokens *t)
 	}
 	rc = line_done(p, t);
 	if (!rc)
-		rc = stat_place(p, moments ? SHARD_STAT_MOMENTS : SHARD_STAT_CLASSES, field, item);
+		rc = begin_stat(p, moments ? SHARD_STAT_MOMENTS : SHARD_STAT_CLASSES, field, item);
 	if (rc)
 		return rc;
 	if (moments)
@@ -498,7 +498,7 @@ static int schema_complete(struct parse *p)
 }
 
 /* The lines go on with `kind`: is everything complete that ends before it? */
-static int go_on(struct parse *p, enum line_kind kind)
+static int begin_kind(struct parse *p, enum line_kind kind)
 {
 	int rc = SHARD_OK;
 
@@ -529,7 +529,7 @@ static int parse_body(struct parse *p, struct tokens *t)
 	MUST("M6", kind < LINE_KINDS, "line %" PRIu64 " is of unknown form, or out of order", p->line);
 	if (kind == LINE_KINDS)
 		return SHARD_OK; /* only if the check above was taken out: it cannot be read */
-	rc = go_on(p, kind);
+	rc = begin_kind(p, kind);
 	return rc ? rc : kinds[kind].take(p, t);
 }
 
@@ -555,7 +555,7 @@ int manifest_parse(const char *text, size_t end_at, struct manifest *out, const 
 		rc = p.line <= 5 ? parse_head(&p, &line) : parse_body(&p, &line);
 	}
 	if (!rc)
-		rc = go_on(&p, LINE_KINDS);
+		rc = begin_kind(&p, LINE_KINDS);
 	if (rc)
 		return rc;
 	MUST("M13", p.shards == out->shard_count, "%" PRIu64 " shard lines, but 'shards' says %" PRIu64, p.shards,
@@ -589,7 +589,7 @@ size_t manifest_write_group(char *out, const struct shard_schema *s, uint32_t gr
 }
 
 /* "3,4,5" of the values whose bit is set, "-" for none. */
-static void list(char out[128], const uint32_t *value, uint32_t count)
+static void write_numbers(char out[128], const uint32_t *value, uint32_t count)
 {
 	int used = snprintf(out, 128, count ? "" : "-");
 
@@ -606,8 +606,8 @@ size_t manifest_write_field(char *out, const struct shard_schema *s, uint32_t fi
 	for (uint32_t d = 0; d < SHARD_DIMS_MAX; d++)
 		if (f->ragged_axes >> d & 1)
 			axis[axes++] = d;
-	list(shape, f->shape, f->ndim);
-	list(ragged, axis, axes);
+	write_numbers(shape, f->shape, f->ndim);
+	write_numbers(ragged, axis, axes);
 	if (axes)
 		snprintf(length, sizeof(length), "%u", f->length_field);
 	return (size_t)snprintf(out, SHARD_MANIFEST_LINE_BYTES_MAX,

@@ -2,7 +2,7 @@
 /*
  * schema.c - the rules of groups and fields, I18 to I33 of format/SHARD.md
  *
- * Pure.  The same code judges a header page, the schema lines of a manifest and what a writer's
+ * The same code judges a header page, the schema lines of a manifest and what a writer's
  * user asks for, so a shard that we write is one that we read.
  */
 #include "libshard/format/format.h"

@@ -117,13 +117,13 @@ sha256_blocks_fn *sha256_blocks_ni(void)
 #define NI	  __attribute__((target("sha,sse4.1,ssse3")))
 #define NI_INLINE __attribute__((target("sha,sse4.1,ssse3"), always_inline)) static inline
 
-struct stream {
+struct ni_state {
 	__m128i abef, cdgh;
 	__m128i w[4]; /* words of the schedule: those of group g are w[g % 4] */
 };
 
 /* Four rounds: t = 4 * group and the next three. */
-NI_INLINE void rounds4(struct stream *s, int group)
+NI_INLINE void rounds4(struct ni_state *s, int group)
 {
 	__m128i wk = _mm_add_epi32(s->w[group % 4], _mm_load_si128((const __m128i *)(sha256_k + 4 * group)));
 
@@ -135,7 +135,7 @@ NI_INLINE void rounds4(struct stream *s, int group)
 }
 
 /* The words of a group, from those of the four groups before it. */
-NI_INLINE void schedule4(struct stream *s, int group)
+NI_INLINE void schedule4(struct ni_state *s, int group)
 {
 	__m128i t_minus_16 = s->w[group % 4], t_minus_12 = s->w[(group + 1) % 4], t_minus_8 = s->w[(group + 2) % 4],
 		t_minus_4 = s->w[(group + 3) % 4], t_minus_7 = _mm_alignr_epi8(t_minus_4, t_minus_8, 4);
@@ -144,7 +144,7 @@ NI_INLINE void schedule4(struct stream *s, int group)
 		_mm_sha256msg2_epu32(_mm_add_epi32(_mm_sha256msg1_epu32(t_minus_16, t_minus_12), t_minus_7), t_minus_4);
 }
 
-NI_INLINE void load_state(struct stream *s, const uint32_t h[8])
+NI_INLINE void load_state(struct ni_state *s, const uint32_t h[8])
 {
 	__m128i dcba = _mm_loadu_si128((const __m128i *)h), hgfe = _mm_loadu_si128((const __m128i *)(h + 4));
 	__m128i cdab = _mm_shuffle_epi32(dcba, 0xb1), efgh = _mm_shuffle_epi32(hgfe, 0x1b);
@@ -153,7 +153,7 @@ NI_INLINE void load_state(struct stream *s, const uint32_t h[8])
 	s->cdgh = _mm_blend_epi16(efgh, cdab, 0xf0);
 }
 
-NI_INLINE void store_state(const struct stream *s, uint32_t h[8])
+NI_INLINE void store_state(const struct ni_state *s, uint32_t h[8])
 {
 	__m128i feba = _mm_shuffle_epi32(s->abef, 0x1b), dchg = _mm_shuffle_epi32(s->cdgh, 0xb1);
 
@@ -164,7 +164,7 @@ NI_INLINE void store_state(const struct stream *s, uint32_t h[8])
 NI static void blocks_ni(uint32_t h[8], const uint8_t *data, size_t block_count)
 {
 	const __m128i big_endian = _mm_set_epi64x(0x0c0d0e0f08090a0b, 0x0405060700010203);
-	struct stream s, before;
+	struct ni_state s, before;
 
 	load_state(&s, h);
 	for (; block_count; block_count--, data += SHA256_BLOCK_BYTES) {

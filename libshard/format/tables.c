@@ -2,7 +2,7 @@
 /*
  * tables.c - I45 and I51 to I56 of format/SHARD.md: what the sections' tables say
  *
- * Pure.  Callers checked the table's hash (I43) where they were told to; nothing here relies on it,
+ * Callers checked the table's hash (I43) where they were told to; nothing here relies on it,
  * because a hostile table has the right hash.
  */
 #include <inttypes.h>

@@ -278,7 +278,7 @@ static void fill_ticks(const struct order *o, const struct tick *k, uint64_t *re
 		records[i] = circle(o, records[i] * r + slot[i]);
 }
 
-static void fill_some(const struct order *o, uint64_t first, uint64_t stride, uint64_t *records, size_t count)
+static void fill_chunk(const struct order *o, uint64_t first, uint64_t stride, uint64_t *records, size_t count)
 {
 	uint64_t last = first + (count - 1) * stride, longs_end = o->long_ticks * o->params.lane_count;
 
@@ -302,10 +302,10 @@ static void fill_some(const struct order *o, uint64_t first, uint64_t stride, ui
 void order_fill(const struct order *o, uint64_t first, uint64_t stride, uint64_t *records, size_t count)
 {
 	for (size_t i = 0; i < count; i += CHUNK)
-		fill_some(o, first + i * stride, stride, records + i, count - i < CHUNK ? count - i : CHUNK);
+		fill_chunk(o, first + i * stride, stride, records + i, count - i < CHUNK ? count - i : CHUNK);
 }
 
-static void some_many(const struct order *o, uint64_t *at, size_t count)
+static void many_chunk(const struct order *o, uint64_t *at, size_t count)
 {
 	bool together = o->params.kind == ORDER_TWO_LEVELS;
 	struct tick k[CHUNK];
@@ -320,7 +320,7 @@ static void some_many(const struct order *o, uint64_t *at, size_t count)
 		fill_ticks(o, k, at, count);
 	else if (o->params.kind == ORDER_ONE_LEVEL)
 		permutation_many(&o->records, at, count);
-	else /* as in fill_some() */
+	else /* as in fill_chunk() */
 		for (size_t i = 0; i < count; i++)
 			at[i] = order_at(o, at[i]);
 }
@@ -328,7 +328,7 @@ static void some_many(const struct order *o, uint64_t *at, size_t count)
 void order_many(const struct order *o, uint64_t *at, size_t count)
 {
 	for (size_t i = 0; i < count; i += CHUNK)
-		some_many(o, at + i, count - i < CHUNK ? count - i : CHUNK);
+		many_chunk(o, at + i, count - i < CHUNK ? count - i : CHUNK);
 }
 
 int order_rank_check(const struct order_rank *k)

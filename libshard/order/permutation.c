@@ -164,7 +164,7 @@ void feistel_rounds_avx2(const struct feistel *f, const uint64_t *tweak, uint64_
 
 /* ---- many numbers ---- */
 
-static void feistel_some(const struct feistel *f, const uint64_t *tweak, uint64_t *x, size_t count)
+static void feistel_chunk(const struct feistel *f, const uint64_t *tweak, uint64_t *x, size_t count)
 {
 	uint64_t hi[FEISTEL_MANY], lo[FEISTEL_MANY], b = f->b;
 	size_t fours = feistel_has_avx2() ? count / 4 * 4 : 0;
@@ -186,7 +186,7 @@ static void feistel_some(const struct feistel *f, const uint64_t *tweak, uint64_
 void feistel_many(const struct feistel *f, const uint64_t *tweak, uint64_t *x, size_t count)
 {
 	for (size_t i = 0; i < count; i += FEISTEL_MANY)
-		feistel_some(f, tweak + i, x + i, count - i < FEISTEL_MANY ? count - i : FEISTEL_MANY);
+		feistel_chunk(f, tweak + i, x + i, count - i < FEISTEL_MANY ? count - i : FEISTEL_MANY);
 }
 
 /* ---- by size ---- */
