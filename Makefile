@@ -97,7 +97,7 @@ tool_objs = $(filter-out $(LEFT_OUT:%.c=$(BUILD)/%.o), \
 # Small things of the library that tools share though they are not public: all of its base but for
 # what is public itself, or says errors by it.  Nobody installs this archive.
 BASE     := $(BUILD)/base.a
-SHARED   := $(filter $(BUILD)/libshard/base/% %/io/available_memory.o %/io/proc.o, \
+SHARED   := $(filter $(BUILD)/libshard/base/% %/io/proc.o, \
             $(filter-out %/base/error.o %/base/options.o %/base/turns.o,$(OBJ)))
 TOOLS    := $(patsubst tools/%/main.c,$(BUILD)/bin/%,$(wildcard tools/*/main.c))
 MANUALS  := $(TOOLS:$(BUILD)/bin/%=$(BUILD)/tools/%/manual.c)

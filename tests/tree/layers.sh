@@ -72,7 +72,7 @@ bad_calls() {
 			for pure in "libshard/$layer" $(sed -n "s,^libshard/$layer:,,p" libshard/LAYERS); do
 				[ "$pure" = libshard/base ] || [ ! -d "$1/$pure" ] || find "$1/$pure" -name '*.o'
 			done
-			find "$1/libshard/base" -name '*.o' ! -name mem.o ! -name task.o ! -name 'thread*.o'
+			find "$1/libshard/base" -name '*.o' ! -name mem.o ! -name thread.o
 		} | xargs nm --defined-only --extern-only 2>/dev/null | awk 'NF == 3 {print $3}' >"$TMPDIR/granted"
 		find "$1/libshard/$layer" -name '*.o' | sort | while read -r object; do
 			calls "$object" | grep -vE " ($PURE)\$" | awk -v layer="$layer" '

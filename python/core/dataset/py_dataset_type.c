@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-#include "libshard/base/digits.h"
+#include "libshard/base/words.h"
 #include "python/core/base/py_errors.h"
 #include "python/core/base/py_map.h"
 #include "python/core/base/py_number.h"

@@ -14,7 +14,6 @@
 
 #include "libshard/base/thread.h"
 #include "libshard/feed/feed.h"
-#include "libshard/io/available_memory.h"
 #include "libshard/io/io.h"
 #include "tools/shardcat/doctor/doctor.h"
 

@@ -7,8 +7,8 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-#include "libshard/base/task.h"
-#include "libshard/io/available_memory.h"
+#include "libshard/base/thread.h"
+#include "libshard/io/io.h"
 #include "tools/shardpack/input/stored.h"
 #include "tools/shardpack/plan/plan.h"
 

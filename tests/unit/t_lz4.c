@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * t_codec.c - codecs: there and back, exact sizes, hostile input, and blocks made by hand from the
- * LZ4 description
+ * t_lz4.c - LZ4: there and back, exact sizes, hostile input, and blocks made by hand from the LZ4
+ * description
  *
  * Buffers are allocated at exactly their size, so that the address sanitizer sees one byte too far.
  */
-#include "libshard/format/codec.h"
+#include "libshard/format/format.h"
 #include "shard.h"
 #include "tests/test.h"
 
@@ -35,45 +35,35 @@ static void fill(uint8_t *p, size_t bytes, int kind)
 		p[i] = (uint8_t)(kind == 0 ? random32() : kind == 1 ? i / 7 : kind == 2 ? random32() % 3 : 42);
 }
 
-TEST(table_knows_its_ids)
+static void there_and_back(size_t bytes, int kind)
 {
-	CHECK(codec_find(CODEC_RAW) == &codec_raw);
-	CHECK(codec_find(CODEC_LZ4) == &codec_lz4);
-	CHECK_STR(codec_find(0)->name, "raw");
-	CHECK_STR(codec_find(1)->name, "lz4");
-	CHECK(!codec_find(2));
-	CHECK(!codec_find(UINT32_MAX));
-}
-
-static void there_and_back(const struct codec *c, size_t bytes, int kind)
-{
-	size_t bound = c->bound(bytes), n = 0, m = 0;
+	size_t bound = lz4_bound(bytes), n = 0, m = 0;
 	uint8_t *src = take(bytes), *dst = take(bound), *again = take(bound), *back = take(bytes);
-	void *scratch = take(c->scratch_bytes());
+	void *scratch = take(lz4_scratch_bytes());
 	int rc;
 
 	fill(src, bytes, kind);
-	rc = c->encode(src, bytes, dst, bound, &n, scratch);
-	memset(scratch, 0xa5, c->scratch_bytes()); /* what was in the scratch must not matter */
-	CHECK_EQ(c->encode(src, bytes, again, bound, &m, scratch), rc);
+	rc = lz4_encode(src, bytes, dst, bound, &n, scratch);
+	memset(scratch, 0xa5, lz4_scratch_bytes()); /* what was in the scratch must not matter */
+	CHECK_EQ(lz4_encode(src, bytes, again, bound, &m, scratch), rc);
 	if (rc == SHARD_OK) {
-		CHECK(c == &codec_raw ? n == bytes : n < bytes);
+		CHECK(n < bytes);
 		CHECK_EQ(n, m);
 		CHECK_MEM(dst, again, n);
 		uint8_t *exact = take(n);
 
 		memcpy(exact, dst, n);
-		CHECK_EQ(c->decode(exact, n, back, bytes), SHARD_OK);
+		CHECK_EQ(lz4_decode(exact, n, back, bytes), SHARD_OK);
 		CHECK_MEM(back, src, bytes);
 		/* Neither more nor less than what the source holds. */
-		CHECK_EQ(c->decode(exact, n, back, bytes - 1), bytes > 1 ? SHARD_E_CORRUPT : SHARD_E_ARGUMENT);
+		CHECK_EQ(lz4_decode(exact, n, back, bytes - 1), bytes > 1 ? SHARD_E_CORRUPT : SHARD_E_ARGUMENT);
 		free(back);
 		back = take(bytes + 1);
-		CHECK_EQ(c->decode(exact, n, back, bytes + 1), SHARD_E_CORRUPT);
-		CHECK_EQ(c->decode(exact, n - 1, back, bytes), SHARD_E_CORRUPT);
+		CHECK_EQ(lz4_decode(exact, n, back, bytes + 1), SHARD_E_CORRUPT);
+		CHECK_EQ(lz4_decode(exact, n - 1, back, bytes), SHARD_E_CORRUPT);
 		free(exact);
 	} else {
-		CHECK_EQ(rc, CODEC_STORE_RAW);
+		CHECK_EQ(rc, LZ4_STORE_RAW);
 		CHECK_EQ(n, 0); /* not touched */
 	}
 	free(src);
@@ -89,23 +79,22 @@ TEST(there_and_back_at_many_sizes)
 				       4096, 65535, 65536, 65547, 65548, 150528, 1 << 20, 1000003};
 
 	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++)
-		for (int kind = 0; kind < 4; kind++)
-			for (uint32_t id = 0; id < 2; id++) {
-				STORY("codec %u, %zu bytes, kind %d", id, sizes[i], kind);
-				there_and_back(codec_find(id), sizes[i], kind);
-			}
+		for (int kind = 0; kind < 4; kind++) {
+			STORY("%zu bytes, kind %d", sizes[i], kind);
+			there_and_back(sizes[i], kind);
+		}
 }
 
 TEST(noise_is_stored_raw_and_runs_shrink)
 {
 	uint8_t src[4096], dst[8192];
 	size_t n = 0;
-	void *scratch = take(codec_lz4.scratch_bytes());
+	void *scratch = take(lz4_scratch_bytes());
 
 	fill(src, sizeof(src), 0);
-	CHECK_EQ(codec_lz4.encode(src, sizeof(src), dst, sizeof(dst), &n, scratch), CODEC_STORE_RAW);
+	CHECK_EQ(lz4_encode(src, sizeof(src), dst, sizeof(dst), &n, scratch), LZ4_STORE_RAW);
 	fill(src, sizeof(src), 3);
-	CHECK_EQ(codec_lz4.encode(src, sizeof(src), dst, sizeof(dst), &n, scratch), SHARD_OK);
+	CHECK_EQ(lz4_encode(src, sizeof(src), dst, sizeof(dst), &n, scratch), SHARD_OK);
 	CHECK(n < 64);
 	free(scratch);
 }
@@ -113,36 +102,31 @@ TEST(noise_is_stored_raw_and_runs_shrink)
 TEST(result_does_not_depend_on_capacity)
 {
 	uint8_t src[3000], dst[2][8192];
-	size_t n[2] = {0, 0}, bound = codec_lz4.bound(sizeof(src));
-	void *scratch = take(codec_lz4.scratch_bytes());
+	size_t n[2] = {0, 0}, bound = lz4_bound(sizeof(src));
+	void *scratch = take(lz4_scratch_bytes());
 
 	fill(src, sizeof(src), 2);
-	CHECK_EQ(codec_lz4.encode(src, sizeof(src), dst[0], bound, &n[0], scratch), SHARD_OK);
-	CHECK_EQ(codec_lz4.encode(src, sizeof(src), dst[1], sizeof(dst[1]), &n[1], scratch), SHARD_OK);
+	CHECK_EQ(lz4_encode(src, sizeof(src), dst[0], bound, &n[0], scratch), SHARD_OK);
+	CHECK_EQ(lz4_encode(src, sizeof(src), dst[1], sizeof(dst[1]), &n[1], scratch), SHARD_OK);
 	CHECK_EQ(n[0], n[1]);
 	CHECK_MEM(dst[0], dst[1], n[0]);
-	CHECK_EQ(codec_lz4.encode(src, sizeof(src), dst[0], bound - 1, &n[0], scratch), SHARD_E_ARGUMENT);
+	CHECK_EQ(lz4_encode(src, sizeof(src), dst[0], bound - 1, &n[0], scratch), SHARD_E_ARGUMENT);
 	free(scratch);
 }
 
 TEST(limits)
 {
 	uint8_t byte = 0;
-	size_t n, over = CODEC_DECODED_BYTES_MAX + 1;
+	size_t n, over = SHARD_CHUNK_BYTES_MAX + 1;
 
-	for (uint32_t id = 0; id < 2; id++) {
-		const struct codec *c = codec_find(id);
-
-		STORY("codec %u", id);
-		CHECK(c->bound(CODEC_DECODED_BYTES_MAX) >= CODEC_DECODED_BYTES_MAX);
-		CHECK_EQ(c->bound(over), 0);
-		CHECK_EQ(c->bound(SIZE_MAX), 0);
-		CHECK_EQ(c->encode(&byte, 0, &byte, 1, &n, NULL), SHARD_E_ARGUMENT);
-		CHECK_EQ(c->encode(&byte, over, &byte, SIZE_MAX, &n, NULL), SHARD_E_ARGUMENT);
-		CHECK_EQ(c->decode(&byte, 1, &byte, 0), SHARD_E_ARGUMENT);
-		CHECK_EQ(c->decode(&byte, 1, &byte, over), SHARD_E_ARGUMENT);
-		CHECK_EQ(c->decode(&byte, 0, &byte, 1), SHARD_E_CORRUPT);
-	}
+	CHECK(lz4_bound(SHARD_CHUNK_BYTES_MAX) >= SHARD_CHUNK_BYTES_MAX);
+	CHECK_EQ(lz4_bound(over), 0);
+	CHECK_EQ(lz4_bound(SIZE_MAX), 0);
+	CHECK_EQ(lz4_encode(&byte, 0, &byte, 1, &n, NULL), SHARD_E_ARGUMENT);
+	CHECK_EQ(lz4_encode(&byte, over, &byte, SIZE_MAX, &n, NULL), SHARD_E_ARGUMENT);
+	CHECK_EQ(lz4_decode(&byte, 1, &byte, 0), SHARD_E_ARGUMENT);
+	CHECK_EQ(lz4_decode(&byte, 1, &byte, over), SHARD_E_ARGUMENT);
+	CHECK_EQ(lz4_decode(&byte, 0, &byte, 1), SHARD_E_CORRUPT);
 }
 
 TEST(sizes_that_would_narrow_to_good_ones)
@@ -150,26 +134,25 @@ TEST(sizes_that_would_narrow_to_good_ones)
 	/* As an int, 2^32 + n is n, and SIZE_MAX is -1. */
 	uint8_t src[1000], dst[2000], back[1000];
 	size_t n = 0;
-	void *scratch = take(codec_lz4.scratch_bytes());
+	void *scratch = take(lz4_scratch_bytes());
 
 	fill(src, sizeof(src), 1);
-	CHECK_EQ(codec_lz4.encode(src, sizeof(src), dst, SIZE_MAX, &n, scratch), SHARD_OK);
-	CHECK_EQ(codec_lz4.decode(dst, n, back, sizeof(back)), SHARD_OK);
-	CHECK_EQ(codec_lz4.decode(dst, n + ((size_t)1 << 32), back, sizeof(back)), SHARD_E_CORRUPT);
-	CHECK_EQ(codec_lz4.decode(dst, n, back, sizeof(back) + ((size_t)1 << 32)), SHARD_E_ARGUMENT);
-	CHECK_EQ(codec_raw.decode(src, sizeof(src) + ((size_t)1 << 32), back, sizeof(back)), SHARD_E_CORRUPT);
+	CHECK_EQ(lz4_encode(src, sizeof(src), dst, SIZE_MAX, &n, scratch), SHARD_OK);
+	CHECK_EQ(lz4_decode(dst, n, back, sizeof(back)), SHARD_OK);
+	CHECK_EQ(lz4_decode(dst, n + ((size_t)1 << 32), back, sizeof(back)), SHARD_E_CORRUPT);
+	CHECK_EQ(lz4_decode(dst, n, back, sizeof(back) + ((size_t)1 << 32)), SHARD_E_ARGUMENT);
 	free(scratch);
 }
 
 TEST(largest_chunk)
 {
-	size_t bytes = CODEC_DECODED_BYTES_MAX, bound = codec_lz4.bound(bytes), n = 0;
+	size_t bytes = SHARD_CHUNK_BYTES_MAX, bound = lz4_bound(bytes), n = 0;
 	uint8_t *src = take(bytes), *dst = take(bound), *back = take(bytes);
-	void *scratch = take(codec_lz4.scratch_bytes());
+	void *scratch = take(lz4_scratch_bytes());
 
 	fill(src, bytes, 1);
-	CHECK_EQ(codec_lz4.encode(src, bytes, dst, bound, &n, scratch), SHARD_OK);
-	CHECK_EQ(codec_lz4.decode(dst, n, back, bytes), SHARD_OK);
+	CHECK_EQ(lz4_encode(src, bytes, dst, bound, &n, scratch), SHARD_OK);
+	CHECK_EQ(lz4_decode(dst, n, back, bytes), SHARD_OK);
 	CHECK_MEM(back, src, bytes);
 	free(src);
 	free(dst);
@@ -214,7 +197,7 @@ TEST(blocks_made_by_hand)
 
 		STORY("%s", rows[i].story);
 		memcpy(src, rows[i].src, rows[i].src_bytes);
-		CHECK_EQ(codec_lz4.decode(src, rows[i].src_bytes, dst, want_bytes), rows[i].rc);
+		CHECK_EQ(lz4_decode(src, rows[i].src_bytes, dst, want_bytes), rows[i].rc);
 		if (rows[i].rc == SHARD_OK)
 			CHECK_MEM(dst, rows[i].want, want_bytes);
 		free(src);
@@ -225,13 +208,13 @@ TEST(blocks_made_by_hand)
 TEST(damaged_blocks_stay_inside_their_buffers)
 {
 	enum { BYTES = 3000 };
-	size_t bound = codec_lz4.bound(BYTES), n = 0;
+	size_t bound = lz4_bound(BYTES), n = 0;
 	uint8_t *src = take(BYTES), *dst = take(bound), *back = take(BYTES);
-	void *scratch = take(codec_lz4.scratch_bytes());
+	void *scratch = take(lz4_scratch_bytes());
 	unsigned refused = 0;
 
 	fill(src, BYTES, 2);
-	CHECK_EQ(codec_lz4.encode(src, BYTES, dst, bound, &n, scratch), SHARD_OK);
+	CHECK_EQ(lz4_encode(src, BYTES, dst, bound, &n, scratch), SHARD_OK);
 	for (int round = 0; round < 20000; round++) {
 		uint8_t *bad = take(n);
 		int rc;
@@ -239,7 +222,7 @@ TEST(damaged_blocks_stay_inside_their_buffers)
 		memcpy(bad, dst, n);
 		for (uint32_t flips = 1 + random32() % 4; flips; flips--)
 			bad[random32() % n] ^= (uint8_t)(1u << random32() % 8);
-		rc = codec_lz4.decode(bad, n, back, BYTES);
+		rc = lz4_decode(bad, n, back, BYTES);
 		CHECK(rc == SHARD_OK || rc == SHARD_E_CORRUPT);
 		refused += rc != SHARD_OK;
 		free(bad);
