@@ -61,13 +61,12 @@ PROG_LIBS = $(LIBS) -lm# programs may compute; the library does not
 # A file that needs flags of its own is in one of these lists.  FLAGS_<path> is added after all
 # other flags.  Each operation is rounded by itself in UNFUSED files, so that results equal those of
 # Pillow, torchvision and every other machine: the compiler may not fuse a multiply with an add.
-UNFUSED   := tools/shardpack/images/resize_taps.c tools/shardpack/images/resize_wide.c \
-             tools/shardpack/images/boxes.c \
+UNFUSED   := tools/shardpack/images/resize.c tools/shardpack/images/boxes.c \
              libshard/transform/draw.c libshard/transform/transform_plan.c libshard/transform/taps.c \
              libshard/transform/transform_beside.c libshard/dataset/select.c \
              $(wildcard tests/cuda/t_transform*.c) tests/ptx/t_ptx_device.c
 NO_ERRNO  := libshard/transform/draw.c libshard/transform/transform_plan.c# a square root is one instruction
-UNROLLED  := tools/shardpack/images/resize_portable.c tools/shardpack/images/resize_avx2.c
+UNROLLED  := tools/shardpack/images/resize.c tools/shardpack/images/resize_avx2.c
 is_there   = $(if $(wildcard $(1)),,$(error Makefile: there is no $(1) to give $(2) to))
 add_flags  = $(foreach f,$(1),$(call is_there,$f,$(2))$(eval FLAGS_$f += $(2)))
 $(call add_flags,$(UNFUSED),-ffp-contract=off)
@@ -89,8 +88,7 @@ comma    := ,
 objects   = $(patsubst %.c,$(BUILD)/%.o,$(sort $(wildcard $(1))))
 programs  = $(patsubst %.c,$(BUILD)/%,$(sort $(wildcard $(1))))
 LEFT_OUT  := $(call other,input/unpack_archive,$(ARCHIVE)) $(call other,images/decode_gif,$(GIF)) \
-             $(call other,images/decode_tiff,$(TIFF)) $(call other,images/decode_avif,$(AVIF)) \
-             $(if $(filter 1,$(TIFF)),,tools/shardpack/images/tiff_kind.c)
+             $(call other,images/decode_tiff,$(TIFF)) $(call other,images/decode_avif,$(AVIF))
 tool_objs = $(filter-out $(LEFT_OUT:%.c=$(BUILD)/%.o), \
             $(call objects,$(addprefix tools/,$(1)/*.c $(1)/*/*.c common/*.c))) \
             $(BUILD)/tools/$(1)/manual.o
