@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * py_array.c - read-only arrays: a view, and the object that keeps its memory alive
+ * py_array.c - the type libshard.Array: a view, and the object that keeps its memory alive
  */
 #include <string.h>
 #include <unistd.h>
@@ -55,7 +55,8 @@ struct array *array_promised(struct promise *p, const struct shard_field *f, Py_
 	return a;
 }
 
-bool array_settle(struct array *a)
+/* read it now, if it is promised; else an exception is set */
+static bool array_settle(struct array *a)
 {
 	struct promise *p = a->group < 0 ? NULL : (struct promise *)a->owner;
 
@@ -84,7 +85,11 @@ struct array *array_of_numbers(PyObject *owner, const void *data, uint32_t dtype
 	return array_new(owner, -1, &v);
 }
 
-bool array_read(const struct array *a, const struct view *v, char *to)
+/*
+ * Copy the elements of a view of the array's memory, one behind the other.  False with an exception
+ * set if they lie in a file that cannot be read any more.
+ */
+static bool array_read(const struct array *a, const struct view *v, char *to)
 {
 	if (a->field < 0)
 		return map_copy_view(a->owner, v, to);
@@ -174,9 +179,7 @@ bool array_is_readable(struct array *a)
 	return false;
 }
 
-/*
- * py_operators.c - arrays in expressions: what NumPy makes of them, where NumPy is there
- */
+/* ---- in expressions: what NumPy makes of them, where NumPy is there ---- */
 
 /* ---- an array of NumPy ---- */
 
@@ -205,7 +208,11 @@ static struct array *widened(const struct array *a)
 	return wide;
 }
 
-PyObject *array_numpy(struct array *a)
+/*
+ * An array of NumPy for reading: of the same memory, or of a copy if that is the map of a file.
+ * bfloat16, which NumPy does not have, is float32 there.  NULL with an exception set.
+ */
+static PyObject *array_numpy(struct array *a)
 {
 	struct array *safe = NULL;
 	PyObject *numpy, *out = NULL;
@@ -303,7 +310,7 @@ static int truth(PyObject *self)
 	return is;
 }
 
-PyObject *array_compare(PyObject *self, PyObject *other, int op)
+static PyObject *array_compare(PyObject *self, PyObject *other, int op)
 {
 	PyObject *left = operand(self), *right = left ? operand(other) : NULL;
 	PyObject *out = right ? PyObject_RichCompare(left, right, op) : NULL;
@@ -313,7 +320,8 @@ PyObject *array_compare(PyObject *self, PyObject *other, int op)
 	return out;
 }
 
-PyType_Slot array_operators[] = {
+/* up to the one whose slot is 0 */
+static PyType_Slot array_operators[] = {
 	{Py_nb_add, add},
 	{Py_nb_subtract, subtract},
 	{Py_nb_multiply, multiply},
@@ -353,7 +361,8 @@ static bool numpy_has(PyObject *name)
 	return has;
 }
 
-PyObject *array_attribute(PyObject *self, PyObject *name)
+/* ours, else that of NumPy's array */
+static PyObject *array_attribute(PyObject *self, PyObject *name)
 {
 	PyObject *ours = PyObject_GenericGetAttr(self, name), *array, *out = NULL, *kind, *value, *trace;
 
@@ -376,9 +385,9 @@ PyObject *array_attribute(PyObject *self, PyObject *name)
 	return out;
 }
 
+/* ---- the type ---- */
+
 /*
- * py_array_type.c - the type libshard.Array
- *
  * It has what another library needs to take the bytes without a copy, and what a person needs to
  * look at them.
  */

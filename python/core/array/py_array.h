@@ -22,7 +22,6 @@ struct stream {
  */
 bool stream_take(PyObject *from, struct stream *out);
 void stream_drop(struct stream *s);
-unsigned long long stream_number(const struct stream *s); /* never 0 */
 
 /*
  * py_lender.c
@@ -65,8 +64,7 @@ struct lender {
 	bool closed;
 };
 
-bool lender_is_usable(const struct lender *l);		    /* may a call be made now?  Else an exception is set */
-void lender_give_back(struct lender *l, struct late *late); /* takes over the streams */
+bool lender_is_usable(const struct lender *l); /* may a call be made now?  Else an exception is set */
 /* Give back the batches that are late.  Those that the driver refuses stay late, and it fails. */
 int lender_flush(struct lender *l, struct shard_error *err);
 void lender_let_go(struct lender *l); /* no array lives: close the handle */
@@ -127,16 +125,9 @@ struct array *array_of_field(PyObject *owner, int field, const struct shard_fiel
 
 /* As array_of_field(), in rows that are promised. */
 struct array *array_promised(struct promise *p, const struct shard_field *f, Py_ssize_t count, Py_ssize_t row_stride);
-bool array_settle(struct array *a); /* read it now, if it is promised; else an exception is set */
 
 /* Numbers that lie one behind the other. */
 struct array *array_of_numbers(PyObject *owner, const void *data, uint32_t dtype, Py_ssize_t count);
-
-/*
- * Copy the elements of a view of the array's memory, one behind the other.  False with an exception
- * set if they lie in a file that cannot be read any more.
- */
-bool array_read(const struct array *a, const struct view *v, char *to);
 
 /* In memory of its own: a copy, which is dense, and numbers that the caller will write to *data. */
 struct array *array_copy(const struct array *a);
@@ -186,16 +177,5 @@ PyObject *array_dlpack_device(PyObject *self, PyObject *unused);
  * in a file.  So it has NumPy's operators and methods by handing them an array of NumPy, which
  * looks into the same memory where that is safe.
  */
-
-/*
- * An array of NumPy for reading: of the same memory, or of a copy if that is the map of a file.
- * bfloat16, which NumPy does not have, is float32 there.  NULL with an exception set.
- */
-PyObject *array_numpy(struct array *a);
-
-PyObject *array_compare(PyObject *self, PyObject *other, int op);
-PyObject *array_attribute(PyObject *self, PyObject *name); /* ours, else that of NumPy's array */
-
-extern PyType_Slot array_operators[]; /* up to the one whose slot is 0 */
 
 #endif

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * py_lender.c - the part of a loader that the arrays of its batches need
+ * py_lease.c - a lent batch, which goes back to its loader with the last array in it
  */
 #include <string.h>
 
 #include "python/core/array/py_array.h"
 #include "python/core/base/py_errors.h"
 #include "shard_gpu.h"
+
+/* ---- the lender: the part of a loader that its arrays need ---- */
 
 bool lender_is_usable(const struct lender *l)
 {
@@ -42,7 +44,8 @@ static void drop_streams(struct late *late)
 		stream_drop(&late->stream[i]);
 }
 
-void lender_give_back(struct lender *l, struct late *late)
+/* takes over the streams */
+static void lender_give_back(struct lender *l, struct late *late)
 {
 	struct shard_error err;
 
@@ -89,9 +92,7 @@ void lender_let_go(struct lender *l)
 		drop_streams(&l->late[--l->late_count]);
 }
 
-/*
- * py_lease.c - a lent batch, which goes back to its loader with the last array in it
- */
+/* ---- the lease ---- */
 
 static PyTypeObject *lease_type;
 

@@ -179,9 +179,7 @@ PyObject *fail_record(unsigned long long record, const char *field, const char *
 	return NULL;
 }
 
-/*
- * py_object.c - types of our own
- */
+/* ---- types of our own ---- */
 
 PyTypeObject *add_type(PyObject *module, const char *name, PyType_Spec *spec)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * py_memory.c - aligned memory that lives as long as an array in it
+ * py_memory.c - memory in which arrays lie: aligned memory of our own, and the maps of shards
  */
 #include <stdlib.h>
 #include <string.h>
@@ -10,6 +10,8 @@
 #include "python/core/base/py_memory.h"
 #include "python/core/base/py_number.h"
 #include "shard_pack.h"
+
+/* ---- aligned memory that lives as long as an array in it ---- */
 
 #define SPARE_BYTES_MAX ((size_t)1 << 20)
 
@@ -100,10 +102,7 @@ int memory_init(PyObject *module)
 	return memory_type ? 0 : -1;
 }
 
-/*
- * py_map.c - reading the maps of shards, where a file that was cut or a disk that fails is an
- * exception
- */
+/* ---- maps: a file that was cut or a disk that fails is an exception ---- */
 
 static bool guarded(PyObject *owner, void (*work)(void *context), void *context)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * py_number.c - what other libraries call dtypes, and elements as numbers of Python
+ * py_view.c - memory seen as an n-dimensional array, and what its elements are called
  */
 #include <math.h>
 #include <string.h>
@@ -10,6 +10,8 @@
 #include "python/core/base/py_schema.h"
 #include "python/core/base/py_view.h"
 #include "shard_pack.h"
+
+/* ---- dtypes as other libraries call them, and elements as numbers of Python ---- */
 
 /*
  * NumPy's name, the buffer protocol's format, and NumPy's short code for __array_interface__.  Its
@@ -112,9 +114,7 @@ PyObject *number_scalar(uint32_t dtype, const void *at)
 	}
 }
 
-/*
- * py_view.c - memory seen as an n-dimensional array: shape, strides, and the elements
- */
+/* ---- shape, strides, and the elements ---- */
 
 Py_ssize_t view_item_bytes(const struct view *v)
 {
@@ -240,9 +240,7 @@ PyObject *view_list(const struct view *v)
 	return list_of(v, 0, v->data);
 }
 
-/*
- * py_schema.c - a schema, described to Python
- */
+/* ---- a schema, described to Python ---- */
 
 static PyObject *field_dict(const struct shard_field *f)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * py_dataset.c - an open dataset: its handle, names of fields, and places of records
+ * py_dataset.c - the type libshard._core.Dataset
  */
 #include <string.h>
 
@@ -13,6 +13,8 @@
 #include "python/core/dataset/py_dataset_type.h"
 #include "shard_pack.h"
 #include "shard_select.h"
+
+/* ---- the handle, names of fields, and places of records ---- */
 
 #define SHARDS_VIEWED 16384u /* by so many maps at most */
 
@@ -80,9 +82,7 @@ int dataset_find(struct dataset *d, uint64_t idx, struct shard_reader **reader, 
 	return shard_dataset_reader(d->ds, low, reader, err);
 }
 
-/*
- * py_dataset_type.c - the type libshard._core.Dataset
- */
+/* ---- the type ---- */
 
 PyTypeObject *dataset_type;
 

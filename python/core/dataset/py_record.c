@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * py_record.c - a record as a dict of values
- *
- * It has numbers for scalars, text for strings, the used part of ragged fields, whole images in
- * their shape, and arrays for all others.  If a group is not compressed, its arrays lie in the
- * shard's map; else they are copies.
+ * py_record.c - records as dicts: of values for one record, of arrays for several
  */
 #include <stdio.h>
 
@@ -14,6 +10,14 @@
 #include "python/core/base/py_memory.h"
 #include "python/core/dataset/py_dataset.h"
 #include "shard_pack.h"
+
+/* ---- one record ---- */
+
+/*
+ * It has numbers for scalars, text for strings, the used part of ragged fields, whole images in
+ * their shape, and arrays for all others.  If a group is not compressed, its arrays lie in the
+ * shard's map; else they are copies.
+ */
 
 /* The used part of a string or ragged field: [lengths...] of its shape. */
 static PyObject *ragged_value(PyObject *const *owner, const struct shard_schema *s, const struct shard_field *f,
@@ -140,9 +144,9 @@ PyObject *record_at(struct dataset *d, uint64_t idx)
 	return dict;
 }
 
+/* ---- several records, which are read when they are looked into ---- */
+
 /*
- * py_rows.c - several records as a dict of arrays, which are read when they are looked into
- *
  * There is an array for each field, with the records on its first axis and padding as it is stored.
  * Each group is read on its own, so that labels can be had without images.  If the records are
  * neighbours in one shard and the group is not compressed, its arrays lie in the shard's map; else

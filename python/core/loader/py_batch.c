@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * py_pocket.c - what a batch has as Python has it: its fields, and what it knows of each row
+ * py_batch.c - a batch as Python has it: a dict of arrays, and where the records come from
  *
- * Large fields are arrays in the slot.  Small ones are copied out of it, to one piece of memory.
- * Lengths become int64 on the way, and strings a list if that is wanted.  On a GPU all fields are
- * arrays in the slot.
+ * The latter are its parts: `index`, `flags` and others.  All of them are attributes.  A part may
+ * also be an item of the dict, behind the fields; then it is that item and nothing else.
+ *
+ * Batches are made once a step, when the trainer's work has filled all caches.  So one is made with
+ * few allocations and without a line of Python.  Large fields are arrays in the slot; small ones
+ * are copied out of it, to one piece of memory. On a GPU all fields are arrays in the slot.
  */
 #include <stddef.h>
 #include <string.h>
@@ -13,6 +16,14 @@
 #include "python/core/base/py_map.h"
 #include "python/core/loader/py_loader.h"
 #include "shard_pack.h"
+
+/* ---- the fields, and what a batch knows of each row ---- */
+
+/*
+ * Large fields are arrays in the slot.  Small ones are copied out of it, to one piece of memory.
+ * Lengths become int64 on the way, and strings a list if that is wanted.  On a GPU all fields are
+ * arrays in the slot.
+ */
 
 #define VIEW_STRIDE_MIN 4096 /* fields of smaller rows are copied out of the slot: 256 labels are 2 KiB */
 
@@ -44,7 +55,8 @@ static bool is_string(const struct shard_field *f)
 	return f->kind == SHARD_STRING || shard_field_is_texts(f);
 }
 
-bool pocket_wants(const struct loader *l, const struct shard_batch *b, uint32_t f)
+/* Is the field delivered?  A string that is a list has no use for its length. */
+static bool pocket_wants(const struct loader *l, const struct shard_batch *b, uint32_t f)
 {
 	bool wanted = b->field[f].data;
 
@@ -53,7 +65,13 @@ bool pocket_wants(const struct loader *l, const struct shard_batch *b, uint32_t 
 	return wanted;
 }
 
-bool pocket_open(struct pocket *p, const struct loader *l, const struct shard_batch *b)
+/* Memory for the small fields, and how much of it is taken. */
+struct pocket {
+	struct memory *memory;
+	size_t used;
+};
+
+static bool pocket_open(struct pocket *p, const struct loader *l, const struct shard_batch *b)
 {
 	const struct shard_schema *s = l->schema;
 	size_t bytes = aligned(b->record_count * sizeof(*b->record)) + 2 * aligned(b->record_count);
@@ -81,14 +99,18 @@ static const void *put(struct pocket *p, const void *data, size_t bytes)
 	return to;
 }
 
-PyObject *pocket_rows(struct pocket *p, uint32_t dtype, const void *data, uint32_t count)
+/*
+ * A number for each row: any; the source, in the type of an index; and whether it holds the record
+ * that the order names.
+ */
+static PyObject *pocket_rows(struct pocket *p, uint32_t dtype, const void *data, uint32_t count)
 {
 	const void *numbers = put(p, data, count * shard_dtype_bytes(dtype));
 
 	return (PyObject *)array_of_numbers((PyObject *)p->memory, numbers, dtype, count);
 }
 
-PyObject *pocket_component(struct pocket *p, const struct shard_batch *b)
+static PyObject *pocket_component(struct pocket *p, const struct shard_batch *b)
 {
 	int64_t *to = (int64_t *)(void *)((char *)p->memory->data + p->used);
 
@@ -98,7 +120,7 @@ PyObject *pocket_component(struct pocket *p, const struct shard_batch *b)
 	return (PyObject *)array_of_numbers((PyObject *)p->memory, to, SHARD_I64, b->record_count);
 }
 
-PyObject *pocket_valid(struct pocket *p, const struct shard_batch *b)
+static PyObject *pocket_valid(struct pocket *p, const struct shard_batch *b)
 {
 	bool *to = (bool *)p->memory->data + p->used;
 
@@ -151,7 +173,7 @@ static PyObject *string_list(const struct shard_batch *b, const struct shard_fie
 	return list;
 }
 
-PyObject *pocket_field(struct pocket *p, const struct loader *l, struct lease *lease, uint32_t f)
+static PyObject *pocket_field(struct pocket *p, const struct loader *l, struct lease *lease, uint32_t f)
 {
 	const struct shard_schema *s = l->schema;
 	const struct shard_rows *rows = &lease->as.batch.field[f];
@@ -174,16 +196,7 @@ PyObject *pocket_field(struct pocket *p, const struct loader *l, struct lease *l
 					  (Py_ssize_t)rows->stride);
 }
 
-/*
- * py_batch.c - a batch as Python has it: a dict of arrays, and where the records come from
- *
- * The latter are its parts: `index`, `flags` and others.  All of them are attributes.  A part may
- * also be an item of the dict, behind the fields; then it is that item and nothing else.
- *
- * Batches are made once a step, when the trainer's work has filled all caches.  So one is made with
- * few allocations and without a line of Python.  Large fields are arrays in the slot; small ones
- * are copied out of it, to one piece of memory. On a GPU all fields are arrays in the slot.
- */
+/* ---- the dict ---- */
 
 static PyTypeObject *batch_type;
 

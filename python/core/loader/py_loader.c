@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * py_loader.c - an open loader: a lender, its dataset, and the next batch of it
- *
- * The interpreter's lock is released while a batch is waited for, a tenth of a second at a time, so
- * that ^C is heard.  A batch that is ready is taken without releasing it.
+ * py_loader.c - the type libshard._core.Loader: its batches, its place, and its epochs
  */
 #include <stdio.h>
 #include <unistd.h>
@@ -15,9 +12,20 @@
 #include "python/core/loader/py_loader.h"
 #include "shard_gpu.h"
 
+/* ---- the next batch ---- */
+
+/*
+ * The interpreter's lock is released while a batch is waited for, a tenth of a second at a time, so
+ * that ^C is heard.  A batch that is ready is taken without releasing it.
+ */
+
 #define SLICE_NS UINT64_C(100000000)
 
-bool loader_choose_device(struct loader *l, PyObject *gpu, PyObject *stream, struct shard_loader_options *o)
+/*
+ * Batches will be on GPU number `gpu`, or with None on that of this stream.  Else an exception is
+ * set, which says what to do in Python.
+ */
+static bool loader_choose_device(struct loader *l, PyObject *gpu, PyObject *stream, struct shard_loader_options *o)
 {
 	struct lender *lender = &l->lender;
 	unsigned long number = gpu == Py_None ? 0 : PyLong_AsUnsignedLong(gpu);
@@ -114,7 +122,11 @@ static int next_on_device(struct lender *l, struct shard_batch *b, struct shard_
 	return rc;
 }
 
-bool loader_end_left(struct loader *l)
+/*
+ * A loop that was left early has ended its epoch: go to the start of the next one.  If that fails,
+ * an exception is set.
+ */
+static bool loader_end_left(struct loader *l)
 {
 	uint64_t epoch, position;
 	struct shard_error err;
@@ -134,7 +146,11 @@ bool loader_end_left(struct loader *l)
 	return true;
 }
 
-int loader_next_batch(struct loader *l, struct shard_batch *b)
+/*
+ * Wait for the next batch and take it.  SHARD_END at the end of an epoch; for any other status but
+ * SHARD_OK an exception is set.
+ */
+static int loader_next_batch(struct loader *l, struct shard_batch *b)
 {
 	struct lender *lender = &l->lender;
 	struct shard_error err;
@@ -162,11 +178,20 @@ int loader_next_batch(struct loader *l, struct shard_batch *b)
 	return rc;
 }
 
-/*
- * py_transform.c - what a loader does to images, as Python gives it
- */
+/* ---- what it does to images, as Python gives it ---- */
 
-bool transform_take(PyObject *tuple, struct transform *out)
+struct transform {
+	struct shard_loader_transform t;
+	struct shard_transform_options o;
+	const char *as_stored[SHARD_FIELDS_MAX];
+};
+
+/*
+ * Of a tuple (field, views, height, width, dtype, layout, crop, pixels, mean, std, flip, area,
+ * ratio, as_stored), where mean and std have four numbers, area and ratio have two, and the last is
+ * a tuple of names.  Names live as long as the tuple.  Else an exception is set.
+ */
+static bool transform_take(PyObject *tuple, struct transform *out)
 {
 	struct shard_transform_options *o = &out->o;
 	float *m = o->mean, *s = o->std;
@@ -196,9 +221,7 @@ bool transform_take(PyObject *tuple, struct transform *out)
 	return true;
 }
 
-/*
- * py_loader_methods.c - methods of a loader: its place and its order, its memory, and its counters
- */
+/* ---- methods: its place and its order, its memory, and its counters ---- */
 
 /* ---- places ---- */
 
@@ -440,7 +463,7 @@ static PyObject *close_(PyObject *self, PyObject *unused)
 	return Py_NewRef(Py_None);
 }
 
-PyMethodDef loader_methods[] = {
+static PyMethodDef loader_methods[] = {
 	{"close", close_, METH_NOARGS,
 	 "close($self, /)\n--\n\n"
 	 "No more batches.  Arrays that are held stay valid, and its memory goes with the last of them."},
@@ -468,9 +491,7 @@ PyMethodDef loader_methods[] = {
 	{NULL, NULL, 0, NULL},
 };
 
-/*
- * py_loader_type.c - the type libshard._core.Loader, and its epochs
- */
+/* ---- the type, and its epochs ---- */
 
 #define SLOTS_MAX	1024 /* of a loader */
 #define DEVICE_HELD_MAX 3    /* of a GPU's 4 slots */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * py_layout.c - the schema of records that are to be written, made of what Python describes
+ * py_layout.c - what is to be written: the schema, and many records as columns
  */
 #include <string.h>
 
@@ -8,6 +8,8 @@
 #include "python/core/base/py_schema.h"
 #include "python/core/write/py_write.h"
 #include "shard_pack.h"
+
+/* ---- the schema, made of what Python describes ---- */
 
 PyTypeObject *layout_type;
 
@@ -258,9 +260,7 @@ int layout_init(PyObject *module)
 	return layout_type ? 0 : -1;
 }
 
-/*
- * py_columns.c - many records as a mapping of columns, each with a row for every record
- */
+/* ---- a mapping of columns, each with a row for every record ---- */
 
 void columns_close(struct columns *c)
 {

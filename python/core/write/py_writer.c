@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * py_writer.c - the type libshard._core.ShardWriter: one shard
- *
- * Values are put into place with the interpreter's lock; hashing, compressing and writing go
- * without it.  A record that is refused was not begun, and the writer goes on with the next.
- * libshard.Writer makes a dataset of several shards.
+ * py_writer.c - a shard is written, and shards become a dataset
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -16,6 +12,14 @@
 #include "python/core/base/py_errors.h"
 #include "python/core/write/py_write.h"
 #include "shard_pack.h"
+
+/* ---- the type libshard._core.ShardWriter: one shard ---- */
+
+/*
+ * Values are put into place with the interpreter's lock; hashing, compressing and writing go
+ * without it.  A record that is refused was not begun, and the writer goes on with the next.
+ * libshard.Writer makes a dataset of several shards.
+ */
 
 #define PIECE_BYTES (4u << 20) /* written between two looks for ^C */
 
@@ -415,9 +419,7 @@ int writer_init(PyObject *module)
 	return writer_type ? 0 : -1;
 }
 
-/*
- * py_seal.c - shards become a dataset, and the folder gets its name
- */
+/* ---- shards become a dataset, and the folder gets its name ---- */
 
 /* Borrowed pointers into a list of str; NULL with an exception set if it holds anything else. */
 static const char **take_texts(PyObject *list)

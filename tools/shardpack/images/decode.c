@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * decode_verdict.c - the fault of an image, in a sentence
+ * decode.c - which decoder reads a file, and what all decoders share
+ *
+ * The first bytes decide, never a name.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -12,6 +14,8 @@
 
 #include "shard_pack.h"
 #include "tools/shardpack/images/images.h"
+
+/* ---- verdicts: the fault of an image, in a sentence ---- */
 
 enum decode_status decode_bad(struct decode_verdict *v, int reason, const char *format, ...)
 {
@@ -70,9 +74,9 @@ enum decode_status decode_bad_value(struct decode_verdict *v, const char *format
 			  format, value, x, y);
 }
 
+/* ---- colour profiles: do the numbers of this image mean what those of sRGB mean? ---- */
+
 /*
- * icc.c - do the numbers of an image with this colour profile mean what those of sRGB mean?
- *
  * Looks at the primaries alone (ICC.1:2010, 9.2.46).  Curves differ little between profiles of RGB,
  * and are written in too many ways.
  */
@@ -127,9 +131,7 @@ bool icc_is_like_srgb(const uint8_t *profile, size_t bytes)
 	return true;
 }
 
-/*
- * decode_image.c - the common part of all formats' decoders: limits, room for the pixels, rows
- */
+/* ---- for the decoders: limits, room for the pixels, rows ---- */
 
 enum decode_status decode_check_size(struct decoder *d, uint64_t width, uint64_t height, struct decode_verdict *v)
 {
@@ -233,8 +235,6 @@ uint32_t decode_16_to_8(const uint8_t *row, uint32_t width, uint8_t *to, uint32_
 }
 
 /*
- * decode.c - which decoder
- *
  * Looks at the first bytes, never at a name.
  */
 

@@ -1,8 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * mpf.c - how many pictures a JPEG file holds, by CIPA DC-007 (Multi-Picture Format)
+ * decode_jpeg.c - JPEG to RGB through libjpeg-turbo's classic API
  *
- * The index is a TIFF of tags.  Its offsets count from its own head.
+ * The library's defaults throughout (accurate integer IDCT, fancy upsampling), because those
+ * are Pillow's; read to the end-of-image marker, because damage in the tail counts too.  Of
+ * an image that is wanted in part, the rest is parsed but not made into pixels.
+ *
+ * Each image gets a decompressor of its own.  A reused one keeps the tables of the image
+ * before, and a file that lacks its own would silently decode with those: its pixels would
+ * depend on what the thread happened to do earlier.  Creating one costs a microsecond.
+ *
+ * A warning is a verdict, unless it was to be accepted: then it is noted, and what it means is told
+ * at the end.  The library reports errors by a callback that must not return, so it jumps.
+ * Everything that lives across the jump is in struct jpeg, none of it in locals.
  */
 #include <inttypes.h>
 #include <setjmp.h>
@@ -17,6 +27,12 @@
 #include "libshard/base/bytes.h"
 #include "shard_pack.h"
 #include "tools/shardpack/images/images.h"
+
+/* ---- how many pictures a file holds, by CIPA DC-007 (Multi-Picture Format) ---- */
+
+/*
+ * The index is a TIFF of tags.  Its offsets count from its own head.
+ */
 
 #define MPF	     "MPF\0"
 #define TAG_COUNT    0xb001
@@ -67,7 +83,11 @@ static uint64_t find_entries(const struct index *x, size_t *entries)
 	return count;
 }
 
-uint64_t mpf_pictures(const uint8_t *bytes, size_t size)
+/*
+ * Counts the picture that the file begins with and those in its index that are in the file.
+ * Smaller copies of it, which the index calls thumbnails, do not count.  1 if there is no index.
+ */
+static uint64_t mpf_pictures(const uint8_t *bytes, size_t size)
 {
 	struct jpeg_segment segment;
 	size_t at = JPEG_SEGMENTS_AT, entry;
@@ -92,21 +112,7 @@ uint64_t mpf_pictures(const uint8_t *bytes, size_t size)
 	return pictures;
 }
 
-/*
- * decode_jpeg.c - JPEG to RGB through libjpeg-turbo's classic API
- *
- * The library's defaults throughout (accurate integer IDCT, fancy upsampling), because those
- * are Pillow's; read to the end-of-image marker, because damage in the tail counts too.  Of
- * an image that is wanted in part, the rest is parsed but not made into pixels.
- *
- * Each image gets a decompressor of its own.  A reused one keeps the tables of the image
- * before, and a file that lacks its own would silently decode with those: its pixels would
- * depend on what the thread happened to do earlier.  Creating one costs a microsecond.
- *
- * A warning is a verdict, unless it was to be accepted: then it is noted, and what it means is told
- * at the end.  The library reports errors by a callback that must not return, so it jumps.
- * Everything that lives across the jump is in struct jpeg, none of it in locals.
- */
+/* ---- decoding ---- */
 
 #define ICC	       "ICC_PROFILE\0"
 #define ICC_HEAD_BYTES 14 /* then which one of how many parts it is, from 1 on */

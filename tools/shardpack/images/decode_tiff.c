@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * tiff_pages.c - how many pages a TIFF has
+ * decode_tiff.c - the first page of a TIFF to RGB, through libtiff
  *
- * libtiff would read all that each of them says, and keep something of it.  It also takes a palette
- * that is not there for shades of gray, so what the first page says of that is looked up here.
+ * Read are the kinds of which Pillow makes RGB, all its versions in the same way; others are called
+ * by their name.  Rows are read one after the other and tiles one by one, so beside the image there
+ * is never more than one of them.
+ *
+ * What libtiff says goes into the verdict.  Its warnings are verdicts, too, for it makes up what it
+ * cannot read; but for those that are about tags which nobody asks for.
  */
 #include <ctype.h>
 #include <inttypes.h>
@@ -17,6 +21,13 @@
 #include "libshard/base/bytes.h"
 #include "shard_pack.h"
 #include "tools/shardpack/images/images.h"
+
+/* ---- how many pages a file has ---- */
+
+/*
+ * libtiff would read all that each of them says, and keep something of it.  It also takes a palette
+ * that is not there for shades of gray, so what the first page says of that is looked up here.
+ */
 
 #define HEAD_BYTES  8
 #define ENTRY_BYTES 12
@@ -32,6 +43,8 @@ static uint32_t number(const uint8_t *at, unsigned bytes, bool big)
 	return bytes == 2 ? (value >> 8 | value << 8) & 0xffff : __builtin_bswap32(value);
 }
 
+#define TIFF_NO_COLOURS UINT32_MAX
+
 /* Of the page at `at`, whose tags are all there. */
 static uint32_t photometric_of(const uint8_t *bytes, size_t at, bool big)
 {
@@ -43,7 +56,14 @@ static uint32_t photometric_of(const uint8_t *bytes, size_t at, bool big)
 	return TIFF_NO_COLOURS;
 }
 
-enum decode_status tiff_pages(const uint8_t *bytes, size_t size, struct tiff_pages *out, struct decode_verdict *v)
+struct tiff_pages {
+	uint64_t count;
+	uint32_t colours; /* PhotometricInterpretation of the first one, or TIFF_NO_COLOURS */
+};
+
+/* Pages are a list in the file.  Bad input if it has none, leaves the file or never ends. */
+static enum decode_status tiff_pages(const uint8_t *bytes, size_t size, struct tiff_pages *out,
+				     struct decode_verdict *v)
 {
 	bool big = size && bytes[0] == 'M';
 	uint64_t at = size < HEAD_BYTES ? size : number(bytes + 4, 4, big), next;
@@ -62,9 +82,7 @@ enum decode_status tiff_pages(const uint8_t *bytes, size_t size, struct tiff_pag
 	return out->count ? DECODE_OK : decode_bad(v, SHARD_MISS_DECODE, "TIFF has no page");
 }
 
-/*
- * tiff_kind.c - what the samples of a TIFF mean, and RGB made of them
- */
+/* ---- what the samples mean, and RGB made of them ---- */
 
 /* All that the tags say about the samples. */
 struct tags {
@@ -107,6 +125,17 @@ static enum decode_status check_compression(const struct tags *t, struct decode_
 				  t->compression);
 	return DECODE_OK;
 }
+
+enum tiff_colours { TIFF_INDICES, TIFF_RGB, TIFF_RGB_16, TIFF_GRAY_16, TIFF_PREMULTIPLIED, TIFF_CMYK };
+
+struct tiff_kind {
+	enum tiff_colours colours;
+	uint32_t bits, samples;		  /* of a pixel: bits of each sample; samples of one plane */
+	uint16_t planes;		  /* 1, or each sample has its own */
+	uint32_t tile_width, tile_height; /* 0: strips */
+	bool has_alpha;
+	uint8_t table[256][3]; /* what values of one sample mean: shades of gray or a palette */
+};
 
 /* Gray, from black or from white. */
 static void fill_grays(struct tiff_kind *k, bool from_white)
@@ -238,8 +267,13 @@ static enum decode_status check_wide(const struct tags *t, struct decode_verdict
 	return t->bits == 16 ? DECODE_OK : decode_not_wide(v, "TIFF", has);
 }
 
-enum decode_status tiff_kind_find(void *file, uint32_t colours, bool wide, struct tiff_kind *k,
-				  struct decode_verdict *v)
+/*
+ * `file` is a TIFF that is open, and `colours` what it says these are.  Bad input, with its kind in
+ * the verdict, if it is not read.  With `wide` those are read that have 16 bits a sample, gray or
+ * RGB.
+ */
+static enum decode_status tiff_kind_find(void *file, uint32_t colours, bool wide, struct tiff_kind *k,
+					 struct decode_verdict *v)
 {
 	struct tags t;
 	enum decode_status rc;
@@ -279,7 +313,8 @@ enum decode_status tiff_kind_find(void *file, uint32_t colours, bool wide, struc
 	return rc;
 }
 
-uint64_t tiff_kind_row_bytes(const struct tiff_kind *k, uint32_t width)
+/* Of one plane. */
+static uint64_t tiff_kind_row_bytes(const struct tiff_kind *k, uint32_t width)
 {
 	return ((uint64_t)width * k->samples * k->bits + 7) / 8;
 }
@@ -339,8 +374,9 @@ static void put_wide(const struct tiff_kind *k, const uint8_t *from, uint32_t co
 			memcpy(to, from + c * step, 2);
 }
 
-void tiff_kind_put(const struct tiff_kind *k, const uint8_t *from, uint32_t count, uint32_t plane, bool wide,
-		   uint8_t *to)
+/* Pixels of one plane to RGB; with `wide` to RGB of 16 bits. */
+static void tiff_kind_put(const struct tiff_kind *k, const uint8_t *from, uint32_t count, uint32_t plane, bool wide,
+			  uint8_t *to)
 {
 	if (wide) {
 		put_wide(k, from, count, to);
@@ -370,16 +406,7 @@ void tiff_kind_put(const struct tiff_kind *k, const uint8_t *from, uint32_t coun
 	}
 }
 
-/*
- * decode_tiff.c - the first page of a TIFF to RGB, through libtiff
- *
- * Read are the kinds of which Pillow makes RGB, all its versions in the same way; others are called
- * by their name.  Rows are read one after the other and tiles one by one, so beside the image there
- * is never more than one of them.
- *
- * What libtiff says goes into the verdict.  Its warnings are verdicts, too, for it makes up what it
- * cannot read; but for those that are about tags which nobody asks for.
- */
+/* ---- decoding ---- */
 
 struct tiff {
 	TIFF *file;

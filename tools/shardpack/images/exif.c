@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * xmp.c - the orientation in XMP, by the rule of Pillow
+ * exif.c - which way up an image file says it is
  *
- * The rule is the regular expression tiff:Orientation(="|>)([0-9]) of PIL.Image.Image.getexif().
+ * Walks the file's segments as far as its bytes go and believes no length.  Whether the rest of the
+ * file is any good is the decoder's to say.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -11,6 +12,12 @@
 
 #include "libshard/base/utf8.h"
 #include "tools/shardpack/images/images.h"
+
+/* ---- XMP ---- */
+
+/*
+ * The rule is the regular expression tiff:Orientation(="|>)([0-9]) of PIL.Image.Image.getexif().
+ */
 
 #define NAME	   "tiff:Orientation"
 #define NAME_BYTES 16
@@ -23,7 +30,12 @@ static int digit_at(const uint8_t *at, size_t bytes)
 	return between < bytes && at[between] >= '0' && at[between] <= '9' ? at[between] - '0' : -1;
 }
 
-struct xmp xmp_read(const uint8_t *bytes, size_t size)
+struct xmp {
+	bool is_empty;	      /* no bytes at all */
+	uint32_t orientation; /* 1 to 8, or 0: none, or another digit */
+};
+
+static struct xmp xmp_read(const uint8_t *bytes, size_t size)
 {
 	struct xmp out = {.is_empty = !size};
 	const uint8_t *at = bytes;
@@ -41,9 +53,9 @@ struct xmp xmp_read(const uint8_t *bytes, size_t size)
 	return out;
 }
 
+/* ---- EXIF data ---- */
+
 /*
- * exif_tiff.c - the orientation in EXIF data, by the rules of Pillow
- *
  * These are the rules of PIL.TiffImagePlugin.ImageFileDirectory_v2.load() and of the dictionary in
  * which PIL.ImageOps.exif_transpose() looks the value up: there 6, 6.0 and 12/2 are one key, and
  * the byte 6 or the text "6" are none.
@@ -171,6 +183,19 @@ static const uint8_t *find_values(struct tiff *t, const uint8_t *entry, bool *en
 	return *end ? NULL : t->at + offset;
 }
 
+enum exif_said {
+	EXIF_SAYS_NOTHING, /* no entry for an orientation */
+	EXIF_SAYS,	   /* an entry, whatever its value */
+	EXIF_UNREADABLE	   /* no TIFF structure: Pillow raises, or takes the image as it lies */
+};
+
+struct exif_tiff {
+	enum exif_said said;
+	uint32_t orientation; /* EXIF_SAYS: 1 to 8, or 0 for any other value */
+	const uint8_t *xmp;   /* the values of its entry, which only an image file has; or NULL */
+	size_t xmp_bytes;
+};
+
 static struct exif_tiff read_directory(struct tiff *t)
 {
 	uint64_t at = load(t->at + 4, 4, t->big), count;
@@ -203,7 +228,11 @@ static struct exif_tiff read_directory(struct tiff *t)
 	return out;
 }
 
-struct exif_tiff exif_tiff(const uint8_t *bytes, size_t size, unsigned prefixes, bool first)
+/*
+ * `prefixes`: so many times "Exif\0\0" may stand before the structure.  `first`: of two entries the
+ * first one counts, as from Pillow 13 on, not the last one.
+ */
+static struct exif_tiff exif_tiff(const uint8_t *bytes, size_t size, unsigned prefixes, bool first)
 {
 	struct tiff t;
 
@@ -221,9 +250,9 @@ struct exif_tiff exif_tiff(const uint8_t *bytes, size_t size, unsigned prefixes,
 	return read_directory(&t);
 }
 
+/* ---- the texts of a PNG: keyword and text, inflated ---- */
+
 /*
- * png_text.c - a text chunk of a PNG file: its keyword and its text, inflated
- *
  * These are the rules of PIL.PngImagePlugin.PngStream, whose methods chunk_tEXt() and so on are one
  * function each.
  */
@@ -252,7 +281,8 @@ static bool is_utf8(struct rest r)
 	return utf8_bad(r.at, r.bytes) == r.bytes;
 }
 
-bool png_text_is(const struct png_chunk *chunk, const char *keyword)
+/* Is this a chunk with text of the keyword? */
+static bool png_text_is(const struct png_chunk *chunk, const char *keyword)
 {
 	size_t bytes = strlen(keyword);
 
@@ -262,6 +292,19 @@ bool png_text_is(const struct png_chunk *chunk, const char *keyword)
 }
 
 enum inflated { INFLATED, INFLATED_DAMAGED, INFLATED_TOO_LONG, INFLATED_NO_MEMORY };
+
+/* Pillow refuses a file in which a compressed text has more; here that chunk is passed over. */
+#define PNG_TEXT_MAX_BYTES (UINT32_C(1) << 20)
+/* The same for all of them together: behind so many, no other one is inflated. */
+#define PNG_TEXT_ALL_BYTES (64 * (uint64_t)PNG_TEXT_MAX_BYTES)
+
+struct png_text {
+	const uint8_t *bytes; /* borrowed from the file, or `owned` */
+	size_t count;
+	bool is_characters; /* not an iTXt that is no UTF-8, which Pillow takes for XMP alone */
+	uint8_t *owned;
+	uint32_t inflated_bytes; /* whatever became of them */
+};
 
 /* A stream that is cut short is as good as what there is of it. */
 static enum inflated inflate_text(struct rest in, struct png_text *out)
@@ -287,6 +330,8 @@ static enum inflated inflate_text(struct rest in, struct png_text *out)
 	out->owned = NULL;
 	return rc == Z_MEM_ERROR ? INFLATED_NO_MEMORY : rc == Z_OK ? INFLATED_TOO_LONG : INFLATED_DAMAGED;
 }
+
+enum png_text_status { PNG_TEXT, PNG_TEXT_NONE, PNG_TEXT_NO_MEMORY };
 
 /* Keyword, NUL, text; or a keyword alone. */
 static enum png_text_status read_latin(struct rest r, struct png_text *out)
@@ -346,7 +391,11 @@ static enum png_text_status read_international(struct rest r, struct png_text *o
 	return PNG_TEXT;
 }
 
-enum png_text_status png_text_read(const struct png_chunk *chunk, struct png_text *out)
+/*
+ * Its text.  PNG_TEXT_NONE: Pillow does not see the chunk, or refuses the file for it.  If it is
+ * PNG_TEXT, free `owned`.
+ */
+static enum png_text_status png_text_read(const struct png_chunk *chunk, struct png_text *out)
 {
 	const struct rest all = {chunk->data, chunk->bytes};
 
@@ -356,12 +405,7 @@ enum png_text_status png_text_read(const struct png_chunk *chunk, struct png_tex
 					     : read_international(all, out);
 }
 
-/*
- * exif.c - which way up an image file says it is
- *
- * Walks the file's segments as far as its bytes go and believes no length.  Whether the rest of the
- * file is any good is the decoder's to say.
- */
+/* ---- what each format states ---- */
 
 #define JPEG_EXIF	"Exif\0\0"
 #define JPEG_EXIF_BYTES 6

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * image_options.c - sizes and samples of an image, as asked for, and what follows from that
+ * image_options.c - what a user asks of images: sizes, samples, and --limit
  */
 #include <inttypes.h>
 #include <limits.h>
@@ -234,9 +234,9 @@ bool image_options_settle(const struct image_wish *w, struct transform_options *
 	return settle_sizes(&s, assumed, assumed_bytes) && settle_bits(&s) && settle_whole(&s) && settle_samples(&s);
 }
 
+/* ---- --limit, and its line in a plan ---- */
+
 /*
- * limits.c - how large an input may be before it is refused: --limit, and its line in a plan
- *
  * The readers hold inputs against them: decode.c and its formats, and scan_samples.c.
  */
 

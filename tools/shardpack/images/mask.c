@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * mask_map.c - which class each colour, or each value, of a mask is
+ * mask.c - masks: what the pixels of the file mean, and which of them the record has
  */
 #include <inttypes.h>
 #include <stdarg.h>
@@ -14,6 +14,13 @@
 #include "tools/shardpack/images/images.h"
 #include "tools/shardpack/images/mask_map.h"
 #include "tools/shardpack/parse/integer.h"
+
+/* ---- maps: the class of each colour, or of each value ---- */
+
+struct mask_map_line {
+	uint32_t key; /* a value, or R + 256 G + 65536 B */
+	uint32_t class_idx;
+};
 
 #define WORDS_MAX  4 /* R G B CLASS */
 #define VALUE_MOST UINT16_MAX
@@ -50,7 +57,8 @@ static uint64_t place_of(const struct mask_map *m, uint32_t key)
 	return low;
 }
 
-bool mask_map_find(const struct mask_map *m, uint32_t key, uint32_t *class_idx)
+/* False if no line names the key. */
+static bool mask_map_find(const struct mask_map *m, uint32_t key, uint32_t *class_idx)
 {
 	uint64_t at = place_of(m, key);
 
@@ -236,9 +244,7 @@ void mask_map_free(struct mask_map *m)
 	*m = (struct mask_map){0};
 }
 
-/*
- * mask_codes.c - what the pixels of a mask mean that is no mask of single bytes
- */
+/* ---- the pixels of a mask that does not have single bytes ---- */
 
 static bool has_alpha(const struct mask_pixels *p)
 {
@@ -283,6 +289,12 @@ static const char *name_of(const struct mask_codes *c, const struct mask_pixels 
 	return out;
 }
 
+/* The largest sample of a record. */
+static inline uint32_t mask_codes_most(const struct mask_codes *c)
+{
+	return (uint32_t)((UINT64_C(1) << 8 * c->sample_bytes) - 1);
+}
+
 static enum decode_status bad_code(const struct mask_codes *c, const struct mask_pixels *p, uint32_t key, uint32_t x,
 				   uint32_t y, struct decode_verdict *v)
 {
@@ -307,6 +319,12 @@ static enum decode_status bad_alpha(const struct mask_pixels *p, uint32_t alpha,
 			  "%s has the alpha %" PRIu32 " at column %" PRIu32 " of row %" PRIu32
 			  ": only opaque pixels, 255, have a class; save it without alpha",
 			  p->format, alpha, x, y);
+}
+
+/* R + 256 G + 65536 B */
+static inline uint32_t mask_map_colour(const uint8_t *rgb)
+{
+	return rgb[0] | (uint32_t)rgb[1] << 8 | (uint32_t)rgb[2] << 16;
 }
 
 /* The key of a pixel in the map; of an index beyond the palette UINT32_MAX. */
@@ -351,9 +369,9 @@ enum decode_status mask_codes_row(const struct mask_codes *c, const struct mask_
 	return DECODE_OK;
 }
 
+/* ---- which pixel of the file each pixel of the record is ---- */
+
 /*
- * mask.c - which pixel of the file each pixel of the record is
- *
  * Columns and rows are chosen apart, once for a mask: one table each, in the order in which the
  * file has them.  So the rows are used as they come, and a mask that is to be turned needs no
  * memory of its own: its tables run along the other axis of the record, or backwards.

@@ -15,14 +15,6 @@
 
 #include "tools/common/text.h"
 
-#define MASK_MAP_LINES_MAX     4096  /* each shard carries them, in its provenance, */
-#define MASK_MAP_ALL_LINES_MAX 16384 /* so these are of all maps: less than half of a MiB */
-
-struct mask_map_line {
-	uint32_t key; /* a value, or R + 256 G + 65536 B */
-	uint32_t class_idx;
-};
-
 struct mask_map { /* start it zeroed */
 	struct mask_map_line *line;
 	uint64_t count, capacity;
@@ -31,11 +23,8 @@ struct mask_map { /* start it zeroed */
 	uint32_t others;
 };
 
-/* R + 256 G + 65536 B */
-static inline uint32_t mask_map_colour(const uint8_t *rgb)
-{
-	return rgb[0] | (uint32_t)rgb[1] << 8 | (uint32_t)rgb[2] << 16;
-}
+#define MASK_MAP_LINES_MAX     4096  /* each shard carries them, in its provenance, */
+#define MASK_MAP_ALL_LINES_MAX 16384 /* so these are of all maps: less than half of a MiB */
 
 /*
  * Add a line of a file, which may be empty or a comment behind '#'.  False, and `why` says why not,
@@ -46,9 +35,6 @@ bool mask_map_add(struct mask_map *m, const char *text, size_t bytes, char *why,
 /* The word of a plan, to be read back into an empty map.  False if it is not the one form. */
 void mask_map_write(const struct mask_map *m, struct text *out);
 bool mask_map_read(struct mask_map *m, const char *word, size_t bytes);
-
-/* False if no line names the key. */
-bool mask_map_find(const struct mask_map *m, uint32_t key, uint32_t *class_idx);
 
 /* The largest class of all lines. */
 uint32_t mask_map_most(const struct mask_map *m);

@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * resize_taps.c - filter weights, to the last bit those of Pillow
+ * resize.c - two passes of weighted sums, and the tables they need
  *
- * Pure arithmetic: no allocation, no state.  The weights decide every bit of the output,
- * so the order of operations here is part of the definition: no reassociation, and no
- * fused multiply-add (GCC has only the option -ffp-contract=off for that; see the Makefile).
- * sin() is the one call to libm.  Its last bit may differ between C libraries; a weight
- * then changes only where its rounding to 22 bits was a tie to within 1 in 2^30.
+ * Across and then down, or the other way round.  Each pass rounds and clips to 8 bits, and a pass
+ * whose size does not change is skipped: both are part of the reference's result, not a shortcut.
+ * The sums come from struct resize_passes, which has an AVX2 way in resize_avx2.c.
+ *
+ * The two passes take turns, with few rows between them, whatever the height of the image: so these
+ * stay in the nearest cache.  Across first, eight rows go across, then comes each row of the result
+ * whose last source row is there.  Down first, source rows are kept as they are, and eight rows
+ * that were made of them go across together.
  */
 #include <assert.h>
 #include <math.h>
@@ -14,6 +17,16 @@
 
 #include "tools/shardpack/images/image.h"
 #include "tools/shardpack/images/images.h"
+
+/* ---- the weights of the filters, to the last bit those of Pillow ---- */
+
+/*
+ * Pure arithmetic: no allocation, no state.  The weights decide every bit of the output,
+ * so the order of operations here is part of the definition: no reassociation, and no
+ * fused multiply-add (GCC has only the option -ffp-contract=off for that; see the Makefile).
+ * sin() is the one call to libm.  Its last bit may differ between C libraries; a weight
+ * then changes only where its rounding to 22 bits was a tie to within 1 in 2^30.
+ */
 
 #ifdef __clang__
 #pragma STDC FP_CONTRACT OFF
@@ -95,7 +108,8 @@ static int32_t to_fixed(double w)
 	return (int32_t)(w < 0.0 ? w * one - 0.5 : w * one + 0.5);
 }
 
-void taps_fill_exact(const struct taps_axis *axis, struct taps_range *range, double *weight, uint32_t per_sample)
+/* The same weights before they are rounded, for samples of 16 bits. */
+static void taps_fill_exact(const struct taps_axis *axis, struct taps_range *range, double *weight, uint32_t per_sample)
 {
 	double scale = axis_scale(axis), stretch = filter_stretch(scale);
 	double support = filters[axis->filter].support * stretch;
@@ -138,9 +152,9 @@ void taps_fill(const struct taps_axis *axis, struct taps_range *range, int32_t *
 	}
 }
 
+/* ---- the inner loops in C, for every processor ---- */
+
 /*
- * resize_portable.c - the inner loops of the resampler in C, for every processor
- *
  * Written so that compilers find what vectors there are, and the twin that other ways are compared
  * with.
  */
@@ -289,18 +303,7 @@ const struct resize_passes resize_passes_portable = {
 	.split = split,
 };
 
-/*
- * resize.c - two passes of weighted sums, and the tables they need
- *
- * Across and then down, or the other way round.  Each pass rounds and clips to 8 bits, and a pass
- * whose size does not change is skipped: both are part of the reference's result, not a shortcut.
- * Weights come from resize_taps.c, sums from struct resize_passes.
- *
- * The two passes take turns, with few rows between them, whatever the height of the image: so these
- * stay in the nearest cache.  Across first, eight rows go across, then comes each row of the result
- * whose last source row is there.  Down first, source rows are kept as they are, and eight rows
- * that were made of them go across together.
- */
+/* ---- two passes over 8-bit samples ---- */
 
 /*
  * Tables kept per thread.  Photos come in a few dozen sizes; two tables each.  A table
@@ -496,7 +499,8 @@ static bool reserve(struct resizer *r)
 	       scratch_reserve(&r->line, line_bytes);
 }
 
-bool resize_is_down_first(const struct resize_job *job)
+/* Do columns come first?  Where both sides change. */
+static bool resize_is_down_first(const struct resize_job *job)
 {
 	int64_t less_across = (int64_t)job->in_width - job->width, less_down = (int64_t)job->in_height - job->height;
 
@@ -670,9 +674,9 @@ bool resizer_run(struct resizer *r, const struct image *src, uint32_t width, uin
 	return true;
 }
 
+/* ---- 16 bits a sample, as Pillow's mode I;16 ---- */
+
 /*
- * resize_wide.c - Pillow's resampler for mode I;16, bit for bit, with a crop window
- *
  * Sums of doubles, in the order of the source samples, as Pillow adds them: each operation is
  * rounded by itself, and so are the results of both passes.
  *

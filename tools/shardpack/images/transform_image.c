@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * turn.c - an image set upright
- *
- * Every orientation is a walk over the result: from a corner, one step for each pixel of a row and
- * another for each row.
+ * transform_image.c - a decoded image to its record: set upright, resized and cropped, normalised
  */
 #include <inttypes.h>
 #include <math.h>
@@ -12,6 +9,13 @@
 #include <string.h>
 
 #include "tools/shardpack/images/images.h"
+
+/* ---- an image set upright ---- */
+
+/*
+ * Every orientation is a walk over the result: from a corner, one step for each pixel of a row and
+ * another for each row.
+ */
 
 struct turn_axes turn_axes(uint32_t orientation)
 {
@@ -136,9 +140,7 @@ void turn_free(struct turn *t)
 	scratch_free(&t->pixels);
 }
 
-/*
- * normalise.c - samples to normalised numbers, through a table
- */
+/* ---- samples to normalised numbers, through a table ---- */
 
 struct float_form {
 	uint32_t exponent_bits, fraction_bits;
@@ -234,7 +236,8 @@ void normal_apply(const struct normal_table *t, const uint8_t *src, size_t pixel
 
 #define WIDE_COUNT 65536 /* samples of 16 bits */
 
-uint32_t *normal_open_wide(enum image_samples samples, const struct normal *n)
+/* The same of 16 bits: a table, or NULL without memory; normal_fill() has found `n` good. */
+static uint32_t *normal_open_wide(enum image_samples samples, const struct normal *n)
 {
 	uint32_t *table = malloc(IMAGE_CHANNELS * WIDE_COUNT * sizeof(*table));
 
@@ -247,8 +250,8 @@ uint32_t *normal_open_wide(enum image_samples samples, const struct normal *n)
 	return table;
 }
 
-void normal_apply_wide(const uint32_t *table, enum image_samples samples, const uint16_t *src, size_t pixel_count,
-		       enum image_layout layout, uint8_t *dst)
+static void normal_apply_wide(const uint32_t *table, enum image_samples samples, const uint16_t *src,
+			      size_t pixel_count, enum image_layout layout, uint8_t *dst)
 {
 	uint32_t bytes = normal_sample_bytes(samples);
 
@@ -264,9 +267,9 @@ void normal_apply_wide(const uint32_t *table, enum image_samples samples, const 
 	}
 }
 
+/* ---- sizes, offsets, and one call of the resampler ---- */
+
 /*
- * transform_image.c - sizes, offsets, and one call of the resampler
- *
  * Resize and crop are one step: the resampler computes the window that survives and
  * nothing else, and writes it into the record.
  */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * documents.c - the documents of a stream of tokens, one after the other
+ * documents.c - the documents of a stream of tokens, and the windows that they are packed into
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -107,7 +107,8 @@ static int each_by_token(const struct stored *s, const struct token_stream *t, u
 
 /* ---- by an index ---- */
 
-int documents_index(const struct stored *s, uint32_t index_file, struct megatron_index *out)
+/* The head of an index, checked. */
+static int documents_index(const struct stored *s, uint32_t index_file, struct megatron_index *out)
 {
 	uint64_t bytes = stored_bytes(s, index_file),
 		 have = bytes < MEGATRON_INDEX_HEAD_BYTES ? bytes : MEGATRON_INDEX_HEAD_BYTES;
@@ -251,9 +252,9 @@ int documents_check_values(const struct stored *s, const struct token_stream *t,
 	return code;
 }
 
+/* ---- windows ---- */
+
 /*
- * token_windows.c - the windows of a plan of packed documents, computed from the documents' lengths
- *
  * Two ways through the documents: one counts pieces by length, one notes where each piece lies.  In
  * between the windows are packed, from the counts alone.
  */

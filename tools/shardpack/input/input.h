@@ -30,9 +30,6 @@ typedef int documents_take(void *context, uint64_t begin, uint64_t count);
 int documents_each(const struct stored *s, const struct token_stream *t, uint64_t end_of_text, documents_take *take,
 		   void *context, struct progress *progress);
 
-/* The head of an index, checked. */
-int documents_index(const struct stored *s, uint32_t index_file, struct megatron_index *out);
-
 /*
  * EXIT_DONE if every token of the stream is 0 to `most`; else one line that names the first that is
  * not, and its place.
@@ -108,9 +105,6 @@ struct unpack_work {
 int unpack_read(const struct unpack_work *w, void *out, size_t bytes, uint64_t offset);
 int unpack_write(struct unpack_work *w, const uint8_t *data, size_t bytes);
 int unpack_damaged(const struct unpack_work *w, const char *what);
-
-/* "fortran,128,4,1000,3,32,32": the numbers of stored.h. */
-int unpack_fortran(struct unpack_work *w, const uint64_t *arg, unsigned arg_count);
 
 /* All of a file by libarchive; `how` is bzip2 or xz.  A build without it says so. */
 int unpack_archive(struct unpack_work *w, const char *how);

@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * mapped.c - the signal that comes for bytes that a mapped file does not have, as an answer
- *
- * SIGBUS comes in the thread that reads.  Its handler jumps out of the copy, and does nothing else.
- * A signal that comes elsewhere goes to the handler that was there before, such as the library's.
+ * stored.c - files that hold many inputs, read by offset
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -36,6 +33,13 @@
 #include "tools/shardpack/input/input.h"
 #include "tools/shardpack/input/stored.h"
 #include "tools/shardpack/plan/plan.h"
+
+/* ---- bytes copied out of a mapped file, which may become shorter meanwhile ---- */
+
+/*
+ * SIGBUS comes in the thread that reads.  Its handler jumps out of the copy, and does nothing else.
+ * A signal that comes elsewhere goes to the handler that was there before, such as the library's.
+ */
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static struct sigaction old_action;		  /* const after once */
@@ -102,9 +106,7 @@ bool mapped_copy(void *out, const uint8_t *from, size_t bytes)
 	return whole;
 }
 
-/*
- * stored.c - files that hold many inputs, read by offset
- */
+/* ---- the files of a plan ---- */
 
 #define PREFETCH_BYTES	 512  /* of a record; the processor sees by itself how it goes on */
 #define MAPPED_FILES_MAX 1024 /* a process may have some 65,000 maps, and its memory takes some of them */
@@ -424,7 +426,7 @@ void stored_expect(const struct stored *s, uint32_t file, uint64_t offset, uint6
 	posix_fadvise(s->file[file].fd, (off_t)offset, (off_t)bytes, POSIX_FADV_WILLNEED);
 }
 
-void stored_touch(const struct stored *s, uint32_t file, uint64_t offset, uint64_t bytes)
+static void stored_touch(const struct stored *s, uint32_t file, uint64_t offset, uint64_t bytes)
 {
 	readahead(s->file[file].fd, (off_t)offset, (size_t)bytes);
 }
@@ -464,9 +466,7 @@ int stored_check_unchanged(const struct stored *s, const char *anew)
 	return EXIT_DONE;
 }
 
-/*
- * warm.c - the files of a plan read ahead in order, while their records are read in another
- */
+/* ---- files read ahead from front to back ---- */
 
 #define STEP_BYTES (UINT64_C(4) << 20)
 

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * unpack_work.c - the input and the output of all ways to unpack a file
+ * unpack.c - a file that cannot be read by offset to one that can
+ *
+ * Strict: a checksum that is wrong, an end that comes early and bytes behind the end are damage,
+ * since what came before may then be anything.  Zeros behind a gzip, a bzip2 or an xz are padding.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -23,6 +26,8 @@
 #include "tools/shardpack/parse/parse.h"
 #include "tools/shardpack/parse/tar.h"
 #include "tools/shardpack/parse/zip.h"
+
+/* ---- input and output ---- */
 
 int unpack_damaged(const struct unpack_work *w, const char *what)
 {
@@ -70,9 +75,7 @@ int unpack_write(struct unpack_work *w, const uint8_t *data, size_t bytes)
 	return EXIT_DONE;
 }
 
-/*
- * unpack_says.c - what a compressed file says that it unpacks to
- */
+/* ---- what a compressed file says that it unpacks to ---- */
 
 #define SLACK_BYTES (UINT64_C(1) << 20) /* by which a file may be larger than what is packed in it */
 
@@ -177,9 +180,7 @@ uint64_t unpack_least_bytes(const char *how, int in_fd, uint64_t in_bytes)
 	return says > packed ? says : packed;
 }
 
-/*
- * unpack_fortran.c - an array in Fortran's order to one in C's
- */
+/* ---- an array in Fortran's order to one in C's ---- */
 
 struct fortran {
 	uint64_t offset, item_bytes, count, inner; /* inner: items of one record */
@@ -221,7 +222,8 @@ static int transpose_block(struct unpack_work *w, const struct fortran *f, uint6
 	return code == EXIT_DONE ? unpack_write(w, f->block, (size_t)(n * f->inner * f->item_bytes)) : code;
 }
 
-int unpack_fortran(struct unpack_work *w, const uint64_t *arg, unsigned arg_count)
+/* "fortran,128,4,1000,3,32,32": the numbers of stored.h. */
+static int unpack_fortran(struct unpack_work *w, const uint64_t *arg, unsigned arg_count)
 {
 	struct fortran f = {.offset = arg[0], .item_bytes = arg[1], .count = arg[2], .inner = 1};
 	uint64_t left;
@@ -255,12 +257,7 @@ int unpack_fortran(struct unpack_work *w, const uint64_t *arg, unsigned arg_coun
 	return code;
 }
 
-/*
- * unpack.c - a file that cannot be read by offset to one that can
- *
- * Strict: a checksum that is wrong, an end that comes early and bytes behind the end are damage,
- * since what came before may then be anything.  Zeros behind a gzip, a bzip2 or an xz are padding.
- */
+/* ---- the ways ---- */
 
 /* ---- deflate, with or without the frame of gzip ---- */
 

@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * rle.c - the shape of an object as COCO has it: runs of pixels, or an outline
- *
- * An outline is drawn five times as large, edge by edge.  Where it passes from one column to the
- * next, in the middle of a column of the picture, it crosses that column: there the runs change.
+ * coco_shape.c - the `segmentation` of COCO, painted as one mask for each image
  */
 #include <inttypes.h>
 #include <math.h>
@@ -17,9 +14,19 @@
 #include "tools/shardpack/parse/integer.h"
 #include "tools/shardpack/parse/parse.h"
 
+/* ---- the shape of an object: runs of pixels, or an outline ---- */
+
+/*
+ * An outline is drawn five times as large, edge by edge.  Where it passes from one column to the
+ * next, in the middle of a column of the picture, it crosses that column: there the runs change.
+ */
+
 #define SCALE	      5
 #define STEPS_MAX     (UINT64_C(1) << 28) /* of all outlines of a picture, so that made-up ones end */
 #define TEXT_BITS_MAX 35		  /* of a number in the text; runs and differences have 33 */
+
+#define RLE_WHY_BYTES 160
+#define RLE_SIDE_MAX  UINT32_C(65535) /* so that a picture has less than 2^32 pixels */
 
 static bool bad(char *why, const char *what)
 {
@@ -27,18 +34,19 @@ static bool bad(char *why, const char *what)
 	return false;
 }
 
-void rle_clear(struct rle *r)
+static void rle_clear(struct rle *r)
 {
 	r->count = r->steps = 0;
 }
 
-void rle_free(struct rle *r)
+static void rle_free(struct rle *r)
 {
 	free(r->run);
 	*r = (struct rle){0};
 }
 
-bool rle_add(struct rle *r, uint32_t pixels)
+/* A run more.  False if memory ran out. */
+static bool rle_add(struct rle *r, uint32_t pixels)
 {
 	if (!grow(&r->run, &r->capacity, r->count + 1, sizeof(*r->run)))
 		return false;
@@ -67,7 +75,11 @@ static bool read_number(const char **at, const char *end, int64_t *out)
 	return true;
 }
 
-bool rle_add_text(struct rle *r, const char *text, size_t bytes, char *why)
+/*
+ * The compressed text of COCO, behind what is there.  False, and `why` of RLE_WHY_BYTES, if it is
+ * none.
+ */
+static bool rle_add_text(struct rle *r, const char *text, size_t bytes, char *why)
 {
 	const char *at = text, *end = text + bytes;
 	uint64_t first = r->count;
@@ -86,7 +98,8 @@ bool rle_add_text(struct rle *r, const char *text, size_t bytes, char *why)
 	return true;
 }
 
-bool rle_check(const struct rle *r, uint64_t first, uint32_t width, uint32_t height, char *why)
+/* Do the runs from number `first` on cover a picture of that size?  The same of false. */
+static bool rle_check(const struct rle *r, uint64_t first, uint32_t width, uint32_t height, char *why)
 {
 	uint64_t sum = 0, pixels = (uint64_t)width * height;
 
@@ -184,7 +197,12 @@ static int large(double at)
 	return (int)(SCALE * at + 0.5);
 }
 
-bool rle_add_outline(struct rle *r, const double *xy, size_t points, uint32_t width, uint32_t height, char *why)
+/*
+ * The outline of `points` points, x and y each, in a picture of that size, as runs behind those
+ * that are there.  At least three points, none farther away than 2^20.  False, and `why`, if memory
+ * ran out, or all outlines since rle_clear() are too long.
+ */
+static bool rle_add_outline(struct rle *r, const double *xy, size_t points, uint32_t width, uint32_t height, char *why)
 {
 	struct tracing t = {.r = r, .width = width, .height = height};
 	uint64_t first = r->count;
@@ -207,7 +225,8 @@ bool rle_add_outline(struct rle *r, const double *xy, size_t points, uint32_t wi
 
 /* ---- pixels ---- */
 
-uint64_t rle_area(const struct rle *r, uint64_t first, uint64_t end)
+/* How many pixels the runs [first, end) have inside of the object. */
+static uint64_t rle_area(const struct rle *r, uint64_t first, uint64_t end)
 {
 	uint64_t area = 0;
 
@@ -216,7 +235,8 @@ uint64_t rle_area(const struct rle *r, uint64_t first, uint64_t end)
 	return area;
 }
 
-void rle_paint(const struct rle *r, uint64_t first, uint64_t end, uint32_t value, const struct rle_picture *out)
+/* Set these pixels to a value. */
+static void rle_paint(const struct rle *r, uint64_t first, uint64_t end, uint32_t value, const struct rle_picture *out)
 {
 	uint64_t at = 0;
 	uint32_t x, y;
@@ -238,9 +258,7 @@ void rle_paint(const struct rle *r, uint64_t first, uint64_t end, uint32_t value
 	}
 }
 
-/*
- * coco_shape.c - the objects of one image, from the `segmentation` of COCO, as one mask
- */
+/* ---- the objects of one image ---- */
 
 #define FAR_MAX	    1048576.0 /* rle_add_outline() */
 #define NUMBER_MAX  64

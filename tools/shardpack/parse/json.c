@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * json_scan.c - JSON value by value, of a document that need not fit in memory
+ * json.c - JSON: read value by value, looked up by keys, and named in messages
  */
 #include <inttypes.h>
 #include <stdint.h>
@@ -11,6 +11,8 @@
 #include "tools/shardpack/parse/json_value.h"
 #include "tools/shardpack/parse/json_why.h"
 #include "tools/shardpack/parse/parse.h"
+
+/* ---- value by value, of a document that need not fit in memory ---- */
 
 #define WINDOW_BYTES ((size_t)1 << 20)
 #define DEPTH_MAX    256
@@ -408,9 +410,7 @@ bool json_range_whole(const struct json_range *r, int64_t *out)
 	return true;
 }
 
-/*
- * json_value.c - values of JSON: found by a key, which may be nested, and named in messages
- */
+/* ---- values found by a key, which may be nested ---- */
 
 #define PART_BYTES  256 /* of a part of a nested key: from= has at most 255 */
 #define SHOWN_BYTES 100 /* of a text, or of the names of keys */
@@ -513,9 +513,7 @@ const char *json_value_absent(const json_t *object, const char *key, char out[JS
 	return out;
 }
 
-/*
- * json_why.c - what is wrong with JSON, in words that are not those of a library
- */
+/* ---- what is wrong, in words that are not those of a library ---- */
 
 const char *json_why(const json_error_t *error)
 {

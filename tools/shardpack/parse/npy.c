@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * npy.c - the head of a NumPy array file
- *
- * The head is the text of a Python dict with three keys, in any order.  Only what NumPy itself
- * writes of Python is understood: strings without escapes, True and False, a tuple of integers.
+ * npy.c - the heads of array files: NumPy's and MNIST's
  */
 #include <inttypes.h>
 #include <stdarg.h>
@@ -13,6 +10,13 @@
 #include "shard.h"
 #include "tools/shardpack/parse/npy.h"
 #include "tools/shardpack/parse/parse.h"
+
+/* ---- .npy ---- */
+
+/*
+ * The head is the text of a Python dict with three keys, in any order.  Only what NumPy itself
+ * writes of Python is understood: strings without escapes, True and False, a tuple of integers.
+ */
 
 #define DATA_BYTES_MAX (UINT64_C(1) << 60)
 
@@ -225,9 +229,7 @@ bool npy_parse(const uint8_t *bytes, size_t size, struct npy *out, char *why, si
 	return take_dict(&c, out) && settle_bytes(&c, out);
 }
 
-/*
- * idx.c - the head of an IDX file, as MNIST is distributed in
- */
+/* ---- IDX, in which MNIST is distributed ---- */
 
 static uint32_t dtype_of(uint8_t type)
 {

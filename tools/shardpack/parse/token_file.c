@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * token_file.c - the head of a file of tokens
- *
- * A file without a head could begin with the magic of one by chance: as u16 that would be two
- * certain tokens, then 1 and 0, which no text of a real vocabulary begins with.  So magic and
- * version together decide.
+ * token_file.c - files of tokens: their heads, and what numbers without a head look like
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -15,6 +11,14 @@
 #include "shard.h"
 #include "tools/shardpack/parse/megatron_index.h"
 #include "tools/shardpack/parse/parse.h"
+
+/* ---- heads ---- */
+
+/*
+ * A file without a head could begin with the magic of one by chance: as u16 that would be two
+ * certain tokens, then 1 and 0, which no text of a real vocabulary begins with.  So magic and
+ * version together decide.
+ */
 
 #define MAGIC_GPT2  20240520u
 #define MAGIC_EVAL  20240522u /* multiple choice: not a stream */
@@ -77,9 +81,7 @@ const struct token_file_other *token_file_other(const uint8_t *bytes, size_t siz
 	return NULL;
 }
 
-/*
- * token_width.c - what the numbers of a file without a head look like
- */
+/* ---- numbers without a head ---- */
 
 #define SMALL	    16	  /* upper halves of the first 2^20 words of a vocabulary are below it */
 #define ALIKE_LEAST 64	  /* numbers that a statement about all of them needs */
@@ -394,9 +396,7 @@ bool token_census_judge(const struct token_census *c, struct token_look *out)
 	return true;
 }
 
-/*
- * megatron_index.c - the head of X.idx, which Megatron-LM writes beside the tokens in X.bin
- */
+/* ---- the head of X.idx, which Megatron-LM writes beside the tokens in X.bin ---- */
 
 #define MAGIC	    "MMIDIDX\0"
 #define MAGIC_BYTES 9 /* with the NUL that ends it */
