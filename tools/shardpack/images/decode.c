@@ -313,9 +313,14 @@ static enum decode_status run(struct decoder *d, const void *bytes, size_t size,
 	v->dropped = 0;
 	if (!size)
 		return decode_bad(v, SHARD_MISS_EMPTY, "is empty (0 bytes)");
-	if (f && f->run) {
+	if (f && (f->run || f->library)) {
 		if (d->wide && f->bits)
 			return decode_not_wide(v, f->name, f->bits);
+		if ((channels != 1 || !f->no_mask) && !f->run)
+			return decode_bad(v, SHARD_MISS_UNSUPPORTED,
+					  "is %s %s, and this shardpack was built without %s; install that and build "
+					  "again, or %s",
+					  image_format_article(f), f->name, f->library, f->instead);
 		if (channels != 1 || !f->no_mask)
 			return f->run(d, bytes, size, out, v);
 		if (*f->no_mask)

@@ -461,7 +461,10 @@ struct image_format {
 	bool (*is)(const uint8_t *bytes, size_t size); /* what else must be true of the file; or NULL */
 	const char *const endings[IMAGE_ENDINGS];      /* of names of files, with the dot, then NULL */
 
-	/* NULL if the format is not read.  `bytes` have the format's magic. */
+	/*
+	 * NULL if the format is not read, and with a library if this build lacks that.  `bytes` have the
+	 * format's magic.
+	 */
 	enum decode_status (*run)(struct decoder *d, const uint8_t *bytes, size_t size, struct image *out,
 				  struct decode_verdict *v);
 	unsigned holds;
@@ -477,7 +480,9 @@ struct image_format {
 	 * the versions of their libraries.  NULL: every build reads the format.
 	 */
 	const char *plan_name;
-	const char *(*version)(void); /* of its library, NULL in a build without it; NULL: it needs none */
+	const char *library;	      /* NULL: it needs none */
+	const char *instead;	      /* what a user can do in a build without the library */
+	const char *(*version)(void); /* of the library; NULL in a build without it */
 	bool is_always_input;	      /* a build without the library refuses such files, and ignores none */
 };
 

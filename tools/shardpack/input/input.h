@@ -106,7 +106,7 @@ int unpack_read(const struct unpack_work *w, void *out, size_t bytes, uint64_t o
 int unpack_write(struct unpack_work *w, const uint8_t *data, size_t bytes);
 int unpack_damaged(const struct unpack_work *w, const char *what);
 
-/* All of a file by libarchive; `how` is bzip2 or xz.  A build without it says so. */
+/* All of a file by libarchive; `how` is bzip2 or xz. */
 int unpack_archive(struct unpack_work *w, const char *how);
 
 /*

@@ -472,6 +472,18 @@ static int unpack_zstd(struct unpack_work *w)
 
 /* ---- which ---- */
 
+#ifdef WITHOUT_ARCHIVE
+static int by_libarchive(struct unpack_work *w, const char *how)
+{
+	return fail(EXIT_UNSUPPORTED,
+		    "%s: is compressed with %s, and this shardpack was built without libarchive; install that and "
+		    "build again, or unpack the file with %s -d",
+		    w->name, how, how);
+}
+#else
+#define by_libarchive unpack_archive
+#endif
+
 /* The numbers behind the first word; false if they are none. */
 static bool read_arguments(const char *how, uint64_t *arg, unsigned *count, unsigned max)
 {
@@ -531,7 +543,7 @@ int unpack_run(const char *how, int in_fd, uint64_t in_bytes, int out_fd, const 
 	else if (!strcmp(how, "zstd"))
 		code = unpack_zstd(&w);
 	else if (!strcmp(how, "bzip2") || !strcmp(how, "xz"))
-		code = unpack_archive(&w, how);
+		code = by_libarchive(&w, how);
 	else if (is_member)
 		code = unpack_member(&w, arg);
 	else if (word == 7 && !memcmp(how, "fortran", 7) && count >= 3)
