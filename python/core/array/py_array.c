@@ -6,10 +6,7 @@
 #include <unistd.h>
 
 #include "python/core/array/py_array.h"
-#include "python/core/base/py_errors.h"
-#include "python/core/base/py_map.h"
-#include "python/core/base/py_memory.h"
-#include "python/core/base/py_number.h"
+#include "python/core/base/py_base.h"
 
 #define OWN_BYTES_MAX (64 << 20)
 
@@ -180,6 +177,12 @@ bool array_is_readable(struct array *a)
 }
 
 /* ---- in expressions: what NumPy makes of them, where NumPy is there ---- */
+
+/*
+ * An array keeps its type, since that counts what lies in a loader's memory, and guards what lies
+ * in a file.  So it has NumPy's operators and methods by handing them an array of NumPy, which
+ * looks into the same memory where that is safe.
+ */
 
 /* ---- an array of NumPy ---- */
 
@@ -570,7 +573,7 @@ static PyObject *copy(PyObject *self, PyObject *unused)
 	return array_is_readable((struct array *)self) ? (PyObject *)array_copy((struct array *)self) : NULL;
 }
 
-/* Is this the shape of so many bytes? */
+/* Is this the shape of `bytes` bytes? */
 static bool take_shape(struct view *v, PyObject *shape, Py_ssize_t bytes)
 {
 	Py_ssize_t axes = PyTuple_Size(shape), n, used = view_item_bytes(v);
@@ -663,7 +666,7 @@ PyObject *array_unpickle(PyObject *self, PyObject *args)
 		return NULL;
 	v.dtype = number_named(name);
 	if (!v.dtype || !take_shape(&v, shape, count))
-		return PyErr_Occurred() ? NULL : fail_argument("these are no bytes of an array of %s", name);
+		return PyErr_Occurred() ? NULL : fail_argument("these are not bytes of an array of %s", name);
 	a = array_alloc(v.dtype, (uint64_t)view_item_count(&v), &data);
 	if (!a)
 		return NULL;

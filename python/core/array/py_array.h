@@ -5,14 +5,13 @@
 #ifndef SHARD_PYTHON_CORE_ARRAY_PY_ARRAY_H
 #define SHARD_PYTHON_CORE_ARRAY_PY_ARRAY_H
 
-#include "python/core/base/py_object.h"
-#include "python/core/base/py_view.h"
+#include "python/core/base/py_base.h"
 
-/* ---- py_stream.c ---- */
+/* ---- py_exchange.c: streams ---- */
 
 struct stream {
 	void *handle;
-	PyObject *object; /* it owns the stream; NULL: whoever gave the number keeps it */
+	PyObject *object; /* it owns the stream; NULL: the caller who gave the number keeps it */
 };
 
 /*
@@ -24,7 +23,7 @@ bool stream_take(PyObject *from, struct stream *out);
 void stream_drop(struct stream *s);
 
 /*
- * py_lender.c
+ * py_lease.c: the lender
  *
  * A loader belongs to one thread at a time, but arrays die in any thread.  A batch whose last array
  * dies while another thread is inside the loader waits in a list, and goes back when that thread
@@ -70,7 +69,7 @@ int lender_flush(struct lender *l, struct shard_error *err);
 void lender_let_go(struct lender *l); /* no array lives: close the handle */
 
 /*
- * py_lease.c
+ * py_lease.c: the lease
  *
  * Nobody calls release in Python.  The large fields of a batch are arrays that hold the lease; when
  * the last of them dies, in whatever thread, the slot is free.
@@ -114,7 +113,7 @@ struct promise {
 	const char *data[SHARD_GROUPS_MAX];			  /* NULL: not yet */
 	PyObject *owner[SHARD_GROUPS_MAX];
 };
-extern PyTypeObject *array_type; /* set by array_init() of py_array_type.c */
+extern PyTypeObject *array_type; /* set by array_init() */
 
 /* The array takes a reference to its owner.  NULL with an exception set if there is no memory. */
 struct array *array_new(PyObject *owner, int field, const struct view *v);
@@ -151,13 +150,11 @@ struct lease *array_lease_on_device(const struct array *a); /* NULL: the array i
 bool array_is_reachable(struct array *a);
 bool array_is_readable(struct array *a);
 
-/* ---- py_array_type.c ---- */
-
 int array_init(PyObject *module);
 PyObject *array_unpickle(PyObject *self, PyObject *args); /* _array(dtype, shape, bytes) of the module */
 
 /*
- * py_buffer.c - arrays by the buffer protocol, __array_interface__, __cuda_array_interface__
+ * py_exchange.c: the buffer protocol, __array_interface__, __cuda_array_interface__
  */
 
 int array_buffer(PyObject *self, Py_buffer *view, int flags);
@@ -165,17 +162,9 @@ PyObject *array_interface(PyObject *self, void *unused);
 PyObject *array_to_numpy(PyObject *self, PyObject *args, PyObject *kwargs); /* its method __array__ */
 PyObject *array_cuda_interface(PyObject *self, void *unused);
 
-/* ---- py_dlpack.c ---- */
+/* ---- py_exchange.c: DLPack ---- */
 
 PyObject *array_dlpack(PyObject *self, PyObject *args, PyObject *kwargs);
 PyObject *array_dlpack_device(PyObject *self, PyObject *unused);
-
-/*
- * py_operators.c
- *
- * An array keeps its type, since that counts what lies in a loader's memory, and guards what lies
- * in a file.  So it has NumPy's operators and methods by handing them an array of NumPy, which
- * looks into the same memory where that is safe.
- */
 
 #endif

@@ -5,8 +5,7 @@
 #include <string.h>
 
 #include "python/core/array/py_array.h"
-#include "python/core/base/py_dltensor.h"
-#include "python/core/base/py_number.h"
+#include "python/core/base/py_base.h"
 
 /* ---- DLPack ---- */
 
@@ -403,7 +402,7 @@ PyObject *array_cuda_interface(PyObject *self, void *unused)
 	lease_use_own(lease);
 	/*
 	 * Libraries refuse arrays that are read-only.  A batch on a GPU is a copy, which belongs to
-	 * whoever holds it: kernels may write there, and the next batch overwrites it.
+	 * anyone who holds it: kernels may write there, and the next batch overwrites it.
 	 */
 	dict = describe_memory(&a->v, Py_False);
 	stream = dict ? PyLong_FromUnsignedLongLong(stream_number(&lease->lender->stream)) : NULL;

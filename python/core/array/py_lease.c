@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "python/core/array/py_array.h"
-#include "python/core/base/py_errors.h"
+#include "python/core/base/py_base.h"
 #include "shard_gpu.h"
 
 /* ---- the lender: the part of a loader that its arrays need ---- */

@@ -10,8 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "python/core/base/py_errors.h"
-#include "python/core/base/py_object.h"
+#include "python/core/base/py_base.h"
 
 static PyObject *classes; /* the module libshard._errors */
 

@@ -5,10 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "python/core/base/py_errors.h"
-#include "python/core/base/py_map.h"
-#include "python/core/base/py_memory.h"
-#include "python/core/base/py_number.h"
+#include "python/core/base/py_base.h"
 #include "shard_pack.h"
 
 /* ---- aligned memory that lives as long as an array in it ---- */

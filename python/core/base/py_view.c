@@ -5,10 +5,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "python/core/base/py_errors.h"
-#include "python/core/base/py_number.h"
-#include "python/core/base/py_schema.h"
-#include "python/core/base/py_view.h"
+#include "python/core/base/py_base.h"
 #include "shard_pack.h"
 
 /* ---- dtypes as other libraries call them, and elements as numbers of Python ---- */

@@ -5,18 +5,14 @@
 #include <string.h>
 
 #include "libshard/base/digits.h"
-#include "python/core/base/py_errors.h"
-#include "python/core/base/py_map.h"
-#include "python/core/base/py_number.h"
-#include "python/core/base/py_schema.h"
+#include "python/core/base/py_base.h"
 #include "python/core/dataset/py_dataset.h"
-#include "python/core/dataset/py_dataset_type.h"
 #include "shard_pack.h"
 #include "shard_select.h"
 
 /* ---- the handle, names of fields, and places of records ---- */
 
-#define SHARDS_VIEWED 16384u /* by so many maps at most */
+#define SHARDS_VIEWED 16384u /* the most maps that arrays may hold */
 
 _Static_assert(offsetof(struct dataset, ds) == offsetof(struct map_owner, ds), "a dataset is a map_owner");
 
@@ -239,7 +235,7 @@ static PyObject *gather_sequence(struct dataset *d, PyObject *indices)
 
 static PyObject *subscript(PyObject *self, PyObject *key);
 
-/* A tensor is no sequence, but says its numbers, or its number, as a list would. */
+/* A tensor is not a sequence, but says its numbers, or its number, as a list would. */
 static PyObject *subscript_listed(PyObject *self, PyObject *key)
 {
 	PyObject *listed = PyObject_CallMethod(key, "tolist", NULL), *out = NULL;

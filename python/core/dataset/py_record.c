@@ -5,9 +5,7 @@
 #include <stdio.h>
 
 #include "python/core/array/py_array.h"
-#include "python/core/base/py_errors.h"
-#include "python/core/base/py_map.h"
-#include "python/core/base/py_memory.h"
+#include "python/core/base/py_base.h"
 #include "python/core/dataset/py_dataset.h"
 #include "shard_pack.h"
 

@@ -12,8 +12,7 @@
 #include <stddef.h>
 #include <string.h>
 
-#include "python/core/base/py_errors.h"
-#include "python/core/base/py_map.h"
+#include "python/core/base/py_base.h"
 #include "python/core/loader/py_loader.h"
 #include "shard_pack.h"
 
@@ -206,7 +205,7 @@ static PyObject *part_key[PARTS];
 
 /* It stands behind the dict, whose size depends on the interpreter. */
 struct tail {
-	PyObject *part[PARTS]; /* those that are no items */
+	PyObject *part[PARTS]; /* those that are not items */
 	unsigned int items;    /* a bit for each part that is an item */
 };
 static Py_ssize_t tail_at;
@@ -261,10 +260,11 @@ static PyObject *get_part(PyObject *self, void *name)
 	PyObject *value = find_part(self, number_of(name));
 
 	if (!value && !PyErr_Occurred())
-		PyErr_Format(PyExc_AttributeError,
-			     "this batch has no %s: it was made anew of the items of another one, as frameworks do, or "
-			     "the item is gone; batch['%s'] is there if the loader's items= name it",
-			     (const char *)name, (const char *)name);
+		PyErr_Format(
+			PyExc_AttributeError,
+			"this batch has no %s: it was made again of the items of another one, as frameworks do, or "
+			"the item is gone; batch['%s'] is there if the loader's items= name it",
+			(const char *)name, (const char *)name);
 	return Py_XNewRef(value);
 }
 
@@ -312,7 +312,7 @@ static void fail_item(PyObject *name)
 	Py_XDECREF(shown);
 }
 
-/* Which parts have these names?  False with an exception if one is no part, or no item. */
+/* Which parts have these names?  False with an exception if one is not a part, or not an item. */
 static bool take_items(PyObject *batch, PyObject *names)
 {
 	PyObject *list = PySequence_List(names);
@@ -478,7 +478,7 @@ int batch_init(PyObject *module)
 		PART("epoch", "Counts from 0."),
 		PART("step", "Of the epoch; counts from 0."),
 		PART("position", "Where the step begins in the epoch's order."),
-		{"item_names", item_names, NULL, "Of the items that are no fields.", NULL},
+		{"item_names", item_names, NULL, "Of the items that are not fields.", NULL},
 		{NULL, NULL, NULL, NULL, NULL},
 	};
 	static PyMethodDef methods[] = {

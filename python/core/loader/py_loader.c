@@ -6,9 +6,8 @@
 #include <unistd.h>
 
 #include "python/core/array/py_array.h"
-#include "python/core/base/py_errors.h"
+#include "python/core/base/py_base.h"
 #include "python/core/dataset/py_dataset.h"
-#include "python/core/dataset/py_dataset_type.h"
 #include "python/core/loader/py_loader.h"
 #include "shard_gpu.h"
 
@@ -36,7 +35,7 @@ static bool loader_choose_device(struct loader *l, PyObject *gpu, PyObject *stre
 	if (PyErr_Occurred() || !stream_take(stream, &lender->stream))
 		return false;
 	if (number >= SHARD_GPU_OF_STREAM - SHARD_GPU(0)) {
-		fail_argument("GPU %lu: no machine has so many", number);
+		fail_argument("GPU %lu: no machine has that many", number);
 		return false;
 	}
 	o->gpu = gpu == Py_None ? SHARD_GPU_OF_STREAM : SHARD_GPU(number);
@@ -244,7 +243,7 @@ static PyObject *tell(PyObject *self, PyObject *unused)
 }
 
 /* The next loop begins here, and the one that is under way is over. */
-static void placed_anew(struct loader *l)
+static void placed_again(struct loader *l)
 {
 	uint64_t position;
 
@@ -265,7 +264,7 @@ static PyObject *seek(PyObject *self, PyObject *args)
 		return NULL;
 	if (shard_loader_seek(l->l, epoch, position, &err))
 		return fail(&err);
-	placed_anew((struct loader *)self);
+	placed_again((struct loader *)self);
 	return Py_NewRef(Py_None);
 }
 
@@ -313,7 +312,7 @@ static PyObject *resume(PyObject *self, PyObject *text)
 		return NULL;
 	if (shard_loader_resume(l->l, token_text, &err))
 		return fail(&err);
-	placed_anew((struct loader *)self);
+	placed_again((struct loader *)self);
 	return Py_NewRef(Py_None);
 }
 

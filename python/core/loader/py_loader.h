@@ -6,12 +6,13 @@
 #define SHARD_PYTHON_CORE_LOADER_PY_LOADER_H
 
 #include "python/core/array/py_array.h"
-#include "python/core/base/py_memory.h"
-#include "python/core/base/py_object.h"
+#include "python/core/base/py_base.h"
 #include "python/core/dataset/py_dataset.h"
 #include "shard_gpu.h"
 
 /* ---- py_loader.c ---- */
+
+int loader_init(PyObject *module);
 
 struct loader {
 	struct lender lender;
@@ -34,19 +35,5 @@ struct loader {
 
 int batch_init(PyObject *module);
 PyObject *batch_new(struct loader *l, const struct shard_batch *b); /* takes over the batch, also if it fails */
-
-/* ---- py_loader_methods.c ---- */
-
-/* ---- py_loader_type.c ---- */
-
-int loader_init(PyObject *module);
-
-/*
- * py_pocket.c
- *
- * If a function returns false or NULL, an exception is set.
- */
-
-/* ---- py_transform.c ---- */
 
 #endif

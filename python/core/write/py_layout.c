@@ -4,8 +4,7 @@
  */
 #include <string.h>
 
-#include "python/core/base/py_errors.h"
-#include "python/core/base/py_schema.h"
+#include "python/core/base/py_base.h"
 #include "python/core/write/py_write.h"
 #include "shard_pack.h"
 

@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "python/core/array/py_array.h"
-#include "python/core/base/py_errors.h"
+#include "python/core/base/py_base.h"
 #include "python/core/write/py_write.h"
 #include "shard_pack.h"
 
@@ -175,7 +175,7 @@ static bool fail_label(const struct shard *s, unsigned long long record, int64_t
 	return false;
 }
 
-/* Lengths were written with their fields; those that are given must be the same. */
+/* Lengths were written with their fields; the given ones must be the same. */
 static bool check_lengths(const struct shard *s, PyObject *record, unsigned long long number)
 {
 	const struct shard_schema *schema = &s->layout->schema;

@@ -291,7 +291,7 @@ static const char *first_bytes(const uint8_t *bytes, size_t count, char text[3 *
 	return text;
 }
 
-/* So many are shown beside a tag. */
+/* How many are shown beside a tag. */
 static size_t tag_bytes(const struct image_magic *m)
 {
 	return m->pattern[0] == '?' ? m->length : strlen(m->tag);

@@ -7,7 +7,7 @@
  * is never more than one of them.
  *
  * What libtiff says goes into the verdict.  Its warnings are verdicts, too, for it makes up what it
- * cannot read; but for those that are about tags which nobody asks for.
+ * cannot read; but for the ones about tags that nobody asks for.
  */
 #include <ctype.h>
 #include <inttypes.h>
@@ -237,7 +237,7 @@ static enum decode_status find_colours(TIFF *file, const struct tags *t, bool wi
 	case PHOTOMETRIC_YCBCR:
 		if (t->compression != COMPRESSION_JPEG || t->bits != 8 || t->samples != 3 ||
 		    t->planar != PLANARCONFIG_CONTIG)
-			return not_read(v, "YCbCr that is no JPEG");
+			return not_read(v, "YCbCr that is not JPEG");
 		/* else what it says of the size of rows is another one */
 		TIFFSetField(file, TIFFTAG_JPEGCOLORMODE, JPEGCOLORMODE_RGB);
 		k->colours = TIFF_RGB;
@@ -245,7 +245,7 @@ static enum decode_status find_colours(TIFF *file, const struct tags *t, bool wi
 	case PHOTOMETRIC_SEPARATED:
 		if (t->bits != 8 || t->samples != 4 || t->extra_count || t->compression == COMPRESSION_JPEG ||
 		    t->planar != PLANARCONFIG_CONTIG)
-			return not_read(v, "inks that are no CMYK of 8 bits");
+			return not_read(v, "inks that are not CMYK of 8 bits");
 		k->colours = TIFF_CMYK;
 		return DECODE_OK;
 	default:

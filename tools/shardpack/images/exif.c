@@ -229,7 +229,7 @@ static struct exif_tiff read_directory(struct tiff *t)
 }
 
 /*
- * `prefixes`: so many times "Exif\0\0" may stand before the structure.  `first`: of two entries the
+ * `prefixes`: how many times "Exif\0\0" may stand before the structure.  `first`: of two entries the
  * first one counts, as from Pillow 13 on, not the last one.
  */
 static struct exif_tiff exif_tiff(const uint8_t *bytes, size_t size, unsigned prefixes, bool first)
@@ -295,13 +295,13 @@ enum inflated { INFLATED, INFLATED_DAMAGED, INFLATED_TOO_LONG, INFLATED_NO_MEMOR
 
 /* Pillow refuses a file in which a compressed text has more; here that chunk is passed over. */
 #define PNG_TEXT_MAX_BYTES (UINT32_C(1) << 20)
-/* The same for all of them together: behind so many, no other one is inflated. */
+/* The same for all of them together: behind that, no other one is inflated. */
 #define PNG_TEXT_ALL_BYTES (64 * (uint64_t)PNG_TEXT_MAX_BYTES)
 
 struct png_text {
 	const uint8_t *bytes; /* borrowed from the file, or `owned` */
 	size_t count;
-	bool is_characters; /* not an iTXt that is no UTF-8, which Pillow takes for XMP alone */
+	bool is_characters; /* not an iTXt that is not UTF-8, which Pillow takes for XMP alone */
 	uint8_t *owned;
 	uint32_t inflated_bytes; /* whatever became of them */
 };
@@ -438,7 +438,7 @@ static struct bytes part(struct bytes b, uint64_t offset, uint64_t count)
 	return (struct bytes){b.at + offset, (size_t)count};
 }
 
-/* So many prefixes as Pillow takes off; up to 12 it takes off all. */
+/* As many prefixes as Pillow takes off; up to 12 it takes off all. */
 static struct exif_tiff read_exif(struct bytes b, unsigned prefixes, enum exif_rules rules)
 {
 	bool is_13 = rules == EXIF_RULES_PILLOW_13;
@@ -536,7 +536,7 @@ static struct exif_tiff read_raw_exif(const struct png_text *text, uint8_t *out,
 struct png_said {
 	struct exif_tiff exif, raw; /* in a chunk of its own, or as text */
 	bool has_exif;
-	struct xmp characters, xmp; /* XMP in any text, and in iTXt also what is no UTF-8 */
+	struct xmp characters, xmp; /* XMP in any text, and in iTXt also what is not UTF-8 */
 	uint64_t inflated_bytes;
 };
 

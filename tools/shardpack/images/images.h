@@ -63,8 +63,8 @@ enum decode_status decode_bad(struct decode_verdict *v, int reason, const char *
 enum decode_status decode_no_memory(struct decode_verdict *v);
 
 /*
- * A file has so many frames, or pages, as `things` calls them: more than the limit of `most`, or
- * only the first one is read, which *v then says.
+ * A file has `count` frames, or pages, as `things` calls them.  If these are more than `most`, the
+ * file is bad input.  Else only the first one is read, and *v says so.
  */
 enum decode_status decode_first_of(uint64_t count, const char *format, const char *things, uint64_t most,
 				   struct decode_verdict *v);
@@ -134,7 +134,7 @@ struct mask_pixels {
 	const char *format; /* its name, for messages */
 	uint32_t channels;  /* 1 to 4; the last one of 2 and 4 is alpha */
 	bool wide;	    /* 16 bits, the high byte first; of one channel only */
-	/* What the values of one channel stand for, RGB each; NULL if they are no indices. */
+	/* What the values of one channel stand for, RGB each; NULL if they are not indices. */
 	const uint8_t *palette;
 	uint32_t palette_count;
 };
@@ -309,7 +309,7 @@ const char *decoder_avif_version(void); /* "libavif 0.11.1 with dav1d 1.0.0 and 
 bool heif_is_avif(const uint8_t *bytes, size_t size);
 
 /*
- * Is the data that all items name, together, at most so many bytes?  libavif copies items that are
+ * Is the data that all items name, together, at most `most` bytes?  libavif copies items that are
  * in pieces, each with memory of its own, and items may share their bytes.
  */
 bool heif_items_fit(const uint8_t *bytes, size_t size, uint64_t most);
@@ -793,7 +793,7 @@ struct normal {
 };
 
 struct normal_table {
-	enum image_samples samples; /* no integers */
+	enum image_samples samples; /* not integers */
 	uint32_t bits[IMAGE_CHANNELS][256];
 };
 
@@ -842,7 +842,7 @@ void normal_apply(const struct normal_table *t, const uint8_t *src, size_t pixel
  * records the same shape.
  *
  * A record of FIT_AREA has room for N * N pixels, and crop is N.  The rows of the image lie one
- * behind the other, then come zeros.  There may be no such s: then the image is bad input.
+ * behind the other, then come zeros.  An image without such an s is bad input.
  */
 
 #define TRANSFORM_SIDE_MAX 65500 /* the most that libjpeg reads; its square fits 32 bits */

@@ -6,8 +6,8 @@
  * values, and "* CLASS" for all that no line names.  A file has one of both kinds.  In a plan a map
  * is one word, with its lines in the order of their keys: "0.0.0-0/128.64.128-1/else-255".  Pure.
  */
-#ifndef SHARD_DECODE_MASK_MAP_H
-#define SHARD_DECODE_MASK_MAP_H
+#ifndef SHARD_SHARDPACK_IMAGES_MASK_MAP_H
+#define SHARD_SHARDPACK_IMAGES_MASK_MAP_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -460,7 +460,7 @@ static void table_span(const struct resize_table *t, uint32_t *first, uint32_t *
 }
 
 /*
- * Rows that lie between the passes at once: so many that moving the last ones to the front is rare.
+ * Rows that lie between the passes at once: as many as make it rare to move the last ones to the front.
  */
 static uint32_t rows_wanted(const struct resize_table *down)
 {

@@ -14,8 +14,8 @@
  *   fortran,OFFSET,ITEM,COUNT,DIMS...   an array whose first index changes fastest, to one whose
  *                                       last does
  */
-#ifndef SHARD_INPUT_STORED_H
-#define SHARD_INPUT_STORED_H
+#ifndef SHARD_SHARDPACK_INPUT_STORED_H
+#define SHARD_SHARDPACK_INPUT_STORED_H
 
 #include "tools/shardpack/input/place.h"
 

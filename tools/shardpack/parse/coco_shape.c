@@ -87,7 +87,7 @@ static bool rle_add_text(struct rle *r, const char *text, size_t bytes, char *wh
 
 	while (at < end) {
 		if (!read_number(&at, end, &number))
-			return bad(why, "its counts are no text of COCO's compressed runs");
+			return bad(why, "its counts are not a text of COCO's compressed runs");
 		if (r->count - first > 2) /* from the fourth run on, the difference to the one before the last */
 			number += r->run[r->count - 2];
 		if (number < 0 || number > UINT32_MAX)
@@ -332,9 +332,9 @@ static bool add_outline(struct coco_shapes *s, struct json_scan *j, uint64_t idx
 		if (!json_scan_take(j, &range))
 			break;
 		if (!read_double(&range, &s->xy[count]) || fabs(s->xy[count]) > FAR_MAX)
-			return bad_shape(s,
-					 "outline %" PRIu64 ": number %" PRIu64 ", %.*s, is no coordinate of a picture",
-					 idx, count, (int)(range.bytes < 40 ? range.bytes : 40), range.text);
+			return bad_shape(
+				s, "outline %" PRIu64 ": number %" PRIu64 ", %.*s, is not a coordinate of a picture",
+				idx, count, (int)(range.bytes < 40 ? range.bytes : 40), range.text);
 		count++;
 	}
 	if (step != JSON_END)
@@ -376,7 +376,7 @@ static bool add_counts(struct coco_shapes *s, const struct json_range *counts)
 		if (!json_scan_take(&j, &range))
 			break;
 		if (!json_range_whole(&range, &run) || run < 0 || run > UINT32_MAX)
-			return bad_shape(s, "counts: %.*s is no number of pixels",
+			return bad_shape(s, "counts: %.*s is not a number of pixels",
 					 (int)(range.bytes < 40 ? range.bytes : 40), range.text);
 		if (!rle_add(&s->rle, (uint32_t)run))
 			return bad_shape(s, "out of memory for its runs");

@@ -133,7 +133,7 @@ static bool skip_digits(struct json_scan *s)
 	int c = next_byte(s);
 
 	if (c < '0' || c > '9')
-		return bad(s, "no number of JSON");
+		return bad(s, "not a number of JSON");
 	while ((c = next_byte(s)) >= '0' && c <= '9')
 		s->at++;
 	return true;

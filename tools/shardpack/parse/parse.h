@@ -12,7 +12,7 @@
 #include "tools/shardpack/parse/npy.h"
 
 /*
- * rle.c
+ * coco_shape.c: runs of pixels
  *
  * Runs go down the columns, from left to right; the first run, which may be empty, lies outside of
  * the object, the next one inside, and so on.  An outline becomes those runs that pycocotools makes
@@ -33,7 +33,7 @@ struct rle_picture {
 };
 
 /*
- * coco_shape.c
+ * coco_shape.c: the objects of an image
  *
  *   [[x1,y1,x2,y2,x3,y3,...],...]            outlines, whose union the object is
  *   {"counts":[...] or "text","size":[height,width]}     runs; rle.c
@@ -67,7 +67,7 @@ void coco_shapes_free(struct coco_shapes *s);
 
 /*
  * Add an object of a picture of that size, which paint() gives that value.  False, and s->why, if
- * the text is no such thing, or does not fit the picture; or if to paint all would take too long.
+ * the text is not one of both, or does not fit the picture; or if it would take too long to paint all.
  */
 bool coco_shapes_add(struct coco_shapes *s, const char *text, size_t bytes, uint32_t width, uint32_t height,
 		     uint32_t value);
@@ -76,7 +76,7 @@ bool coco_shapes_add(struct coco_shapes *s, const char *text, size_t bytes, uint
 void coco_shapes_paint(struct coco_shapes *s, const struct rle_picture *out);
 
 /*
- * csv.c
+ * csv.c - rows of a CSV or TSV
  *
  * Strict: a quote that is not closed, or that stands within a field, and a NUL byte are errors,
  * with their lines.  Lines end with LF or CRLF; empty ones are passed over.  Pure; fields are
@@ -114,7 +114,7 @@ char csv_separator(const char *text, size_t bytes);
 enum csv_status csv_next(struct csv *c, struct csv_row *row, char *why, size_t why_bytes);
 
 /*
- * idx.c
+ * npy.c: the head of an IDX file
  *
  * Two zeros, the type, the number of axes, and each axis as a big-endian u32.  Pure: bytes in,
  * numbers out.
@@ -130,7 +130,7 @@ enum csv_status csv_next(struct csv *c, struct csv_row *row, char *why, size_t w
 bool idx_parse(const uint8_t *bytes, size_t size, struct npy *out, char *why, size_t why_bytes);
 
 /*
- * json_scan.c
+ * json.c: JSON value by value
  *
  * A cursor over the text.  Members of objects and elements of arrays come one by one; a value is
  * taken as a range of the text, or passed over, and its grammar is checked in both cases.  Only the
@@ -162,14 +162,14 @@ struct json_scan {
 
 enum json_step { JSON_ITEM, JSON_END, JSON_BAD };
 
-/* `read` gives exactly so many bytes, all within the document, or says why not. */
+/* `read` gives exactly as many bytes, all within the document, or says why not. */
 void json_scan_start(struct json_scan *s, uint64_t bytes,
 		     bool (*read)(void *context, uint64_t offset, void *out, size_t bytes), void *context);
 /* Of a text in memory, which must outlive it. */
 void json_scan_text(struct json_scan *s, const char *text, size_t bytes);
 void json_scan_free(struct json_scan *s);
 
-/* The next byte that is no blank: '{' of an object, '[' of an array; 0 at the end or a fault. */
+/* The next byte that is not a blank: '{' of an object, '[' of an array; 0 at the end or a fault. */
 char json_scan_peek(struct json_scan *s);
 
 /*
@@ -186,7 +186,7 @@ bool json_scan_skip(struct json_scan *s);
 /* Nothing but blanks may follow. */
 bool json_scan_ends(struct json_scan *s);
 
-/* ---- ranges ---- */
+/* ---- json.c: ranges ---- */
 
 /* A key or string, with its quotes: is it this word? */
 bool json_range_is(const struct json_range *r, const char *word);
@@ -201,7 +201,7 @@ bool json_range_string(const struct json_range *r, char *out, size_t *out_bytes)
 bool json_range_whole(const struct json_range *r, int64_t *out);
 
 /*
- * token_file.c
+ * token_file.c: heads
  *
  *   llm.c     256 x i32: 20240520, 1, tokens, then u16; or 20240801, 7, tokens, then u32
  *   nanoGPT   no head at all: u16 from the first byte on
@@ -232,7 +232,7 @@ struct token_file_other {
 const struct token_file_other *token_file_other(const uint8_t *bytes, size_t size);
 
 /*
- * token_width.c - what the numbers of a file without a head look like: tokens of how many bits, in
+ * token_file.c: what the numbers of a file without a head look like: tokens of how many bits, in
  * which byte order, or something else
  *
  * A token of 32 bits is two numbers of 16: the first may be any, the second is 0 for the first
@@ -282,7 +282,7 @@ void token_census_add(struct token_census *c, const uint8_t *bytes, size_t size)
 bool token_census_judge(const struct token_census *c, struct token_look *out);
 
 /*
- * xz_walk.c
+ * xz_walk.c - how large a dictionary the blocks of an xz ask for
  *
  * Each block of an xz says how large a dictionary its reader must have, up to 4 GiB.  The heads of
  * blocks lie behind each other, with chunks of data of known length between them.  So a caller that
@@ -313,7 +313,7 @@ bool xz_walk(struct xz_walk *w, const uint8_t *data, size_t bytes);
 bool xz_number(const uint8_t **at, const uint8_t *end, uint64_t *out);
 
 /*
- * yolo.c
+ * yolo.c - lines of boxes
  *
  *   0 0.5 0.25 0.1 0.2     class; middle x and y, width, height, as parts of the image
  *

@@ -407,7 +407,7 @@ bool megatron_index_is(const uint8_t *bytes, size_t size)
 	return size >= MAGIC_BYTES && !memcmp(bytes, MAGIC, MAGIC_BYTES);
 }
 
-/* codes 6 and 7 are floats, of which width depends on who wrote them; they are no tokens */
+/* codes 6 and 7 are floats, of which width depends on who wrote them; they are not tokens */
 static uint32_t dtype_of(uint8_t code)
 {
 	static const uint8_t dtypes[] = {
