@@ -24,9 +24,9 @@
 
 #include <jerror.h>
 
-#include "libshard/base/bytes.h"
 #include "shard_pack.h"
 #include "tools/shardpack/images/images.h"
+#include "tools/shardpack/parse/integer.h"
 
 /* ---- how many pictures a file holds, by CIPA DC-007 (Multi-Picture Format) ---- */
 
@@ -51,16 +51,12 @@ struct index {
 
 static uint32_t read32(const struct index *x, size_t at)
 {
-	uint32_t value = load32(x->at + at);
-
-	return x->big ? __builtin_bswap32(value) : value;
+	return (uint32_t)integer_load(x->at + at, 4, false, x->big);
 }
 
 static uint32_t read16(const struct index *x, size_t at)
 {
-	uint32_t value = load16(x->at + at);
-
-	return x->big ? (value >> 8 | value << 8) & 0xffff : value;
+	return (uint32_t)integer_load(x->at + at, 2, false, x->big);
 }
 
 /* Where the entries begin, and how many are there; 0 if they are not all in the index. */

@@ -18,9 +18,9 @@
 #include <string.h>
 #include <tiffio.h>
 
-#include "libshard/base/bytes.h"
 #include "shard_pack.h"
 #include "tools/shardpack/images/images.h"
+#include "tools/shardpack/parse/integer.h"
 
 /* ---- how many pages a file has ---- */
 
@@ -36,11 +36,7 @@
 
 static uint32_t number(const uint8_t *at, unsigned bytes, bool big)
 {
-	uint32_t value = bytes == 2 ? load16(at) : load32(at);
-
-	if (!big)
-		return value;
-	return bytes == 2 ? (value >> 8 | value << 8) & 0xffff : __builtin_bswap32(value);
+	return (uint32_t)integer_load(at, bytes, false, big);
 }
 
 #define TIFF_NO_COLOURS UINT32_MAX

@@ -12,6 +12,7 @@
 
 #include "libshard/base/utf8.h"
 #include "tools/shardpack/images/images.h"
+#include "tools/shardpack/parse/integer.h"
 
 /* ---- XMP ---- */
 
@@ -96,18 +97,12 @@ struct tiff {
 
 static uint64_t load(const uint8_t *at, unsigned bytes, bool big)
 {
-	uint64_t value = 0;
-
-	for (unsigned i = 0; i < bytes; i++)
-		value |= (uint64_t)at[i] << 8 * (big ? bytes - 1 - i : i);
-	return value;
+	return (uint64_t)integer_load(at, bytes, false, big);
 }
 
 static int64_t load_signed(const uint8_t *at, unsigned bytes, bool big)
 {
-	uint64_t value = load(at, bytes, big), sign = UINT64_C(1) << (8 * bytes - 1);
-
-	return (int64_t)(value ^ sign) - (int64_t)sign;
+	return integer_load(at, bytes, true, big);
 }
 
 static uint32_t whole(double value)

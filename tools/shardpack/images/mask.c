@@ -12,7 +12,6 @@
 #include "shard_pack.h"
 #include "tools/common/grow.h"
 #include "tools/shardpack/images/images.h"
-#include "tools/shardpack/images/mask_map.h"
 #include "tools/shardpack/parse/integer.h"
 
 /* ---- maps: the class of each colour, or of each value ---- */

@@ -15,7 +15,6 @@
 #include "tools/common/text.h"
 #include "tools/shardpack/images/images.h"
 #include "tools/shardpack/images/limits.h"
-#include "tools/shardpack/images/mask_map.h"
 #include "tools/shardpack/plan/field_part.h"
 
 /*
