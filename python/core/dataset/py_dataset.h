@@ -53,7 +53,7 @@ int mix_type_init(PyObject *module);
 
 PyObject *record_at(struct dataset *d, uint64_t idx);
 
-/* ---- py_rows.c ---- */
+/* ---- py_record.c: several records ---- */
 
 int rows_init(PyObject *module);
 

@@ -36,7 +36,7 @@ struct rle_picture {
  * coco_shape.c: the objects of an image
  *
  *   [[x1,y1,x2,y2,x3,y3,...],...]            outlines, whose union the object is
- *   {"counts":[...] or "text","size":[height,width]}     runs; rle.c
+ *   {"counts":[...] or "text","size":[height,width]}     runs
  *
  * Where objects overlap, the smaller one is on top: the one with fewer pixels, the sum over its
  * outlines.  Of two of one size it is the later one.  No I/O.
