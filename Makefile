@@ -61,24 +61,27 @@ PROG_LIBS = $(LIBS) -lm# programs may compute; the library does not
 # A file that needs flags of its own is in one of these lists.  FLAGS_<path> is added after all
 # other flags.  Each operation is rounded by itself in UNFUSED files, so that results equal those of
 # Pillow, torchvision and every other machine: the compiler may not fuse a multiply with an add.
-UNFUSED   := tools/shardpack/images/resize_taps.c tools/shardpack/images/resize_wide.c \
-             tools/shardpack/images/boxes.c \
+UNFUSED   := tools/shardpack/images/resize.c tools/shardpack/images/boxes.c \
              libshard/transform/draw.c libshard/transform/transform_plan.c libshard/transform/taps.c \
              libshard/transform/transform_beside.c libshard/dataset/select.c \
              $(wildcard tests/cuda/t_transform*.c) tests/ptx/t_ptx_device.c
 NO_ERRNO  := libshard/transform/draw.c libshard/transform/transform_plan.c# a square root is one instruction
-UNROLLED  := tools/shardpack/images/resize_portable.c tools/shardpack/images/resize_avx2.c
+UNROLLED  := tools/shardpack/images/resize.c tools/shardpack/images/resize_avx2.c
 is_there   = $(if $(wildcard $(1)),,$(error Makefile: there is no $(1) to give $(2) to))
 add_flags  = $(foreach f,$(1),$(call is_there,$f,$(2))$(eval FLAGS_$f += $(2)))
 $(call add_flags,$(UNFUSED),-ffp-contract=off)
 $(call add_flags,$(NO_ERRNO),-fno-math-errno)
 $(call add_flags,$(UNROLLED),-O3)
+# What shardpack does without a library.  A build leaves the file that needs it out, and the table
+# that names its functions is told, and has none.
+without   = $(if $(filter 1,$($(1))),,$(2))
+$(call add_flags,tools/shardpack/images/formats.c tools/shardpack/input/unpack.c, \
+       $(foreach l,ARCHIVE GIF TIFF AVIF,$(call without,$l,-DWITHOUT_$l)))
 
 # ---- what there is ----
 
-# An optional part is a file or its stub with the same functions, never an #ifdef.
+# An optional part of the library is a file or its stub with the same functions, never an #ifdef.
 either = $(wildcard libshard/$(1)$(if $(filter 1,$(2)),,_stub).c)
-other  = tools/shardpack/$(1)$(if $(filter 1,$(2)),_stub).c# the one that is left out
 SRC   := $(filter-out libshard/io/engine_uring%,$(sort $(wildcard libshard/*/*.c libshard/*/*/*.c))) \
          $(call either,io/engine_uring,$(URING))
 OBJ   := $(SRC:%.c=$(BUILD)/%.o)
@@ -88,9 +91,10 @@ SO    := $(BUILD)/libshard.so.$(VERSION)
 comma    := ,
 objects   = $(patsubst %.c,$(BUILD)/%.o,$(sort $(wildcard $(1))))
 programs  = $(patsubst %.c,$(BUILD)/%,$(sort $(wildcard $(1))))
-LEFT_OUT  := $(call other,input/unpack_archive,$(ARCHIVE)) $(call other,images/decode_gif,$(GIF)) \
-             $(call other,images/decode_tiff,$(TIFF)) $(call other,images/decode_avif,$(AVIF)) \
-             $(if $(filter 1,$(TIFF)),,tools/shardpack/images/tiff_kind.c)
+LEFT_OUT  := $(call without,ARCHIVE,tools/shardpack/input/unpack_archive.c) \
+             $(call without,GIF,tools/shardpack/images/decode_gif.c) \
+             $(call without,TIFF,tools/shardpack/images/decode_tiff.c) \
+             $(call without,AVIF,tools/shardpack/images/decode_avif.c)
 tool_objs = $(filter-out $(LEFT_OUT:%.c=$(BUILD)/%.o), \
             $(call objects,$(addprefix tools/,$(1)/*.c $(1)/*/*.c common/*.c))) \
             $(BUILD)/tools/$(1)/manual.o
