@@ -57,7 +57,7 @@ for file in libshard/base/error.c libshard/gpu/gather.ptx; do
 	among "$file" $source $linked_with_library
 done
 named CPPFLAGS=-DX='"it'\''s"' all tests
-among "other flags" libshard/base/error.c tools/shardpack/main.c python/core/py_loader.c $linked_with_library
+among "other flags" libshard/base/error.c tools/shardpack/main.c $(find python/core -name "*.c") $linked_with_library
 make -q all tests BUILD="$BUILD" || die "make -n wrote the other flags"
 
 # ---- a file less: archives are made again without it, and nothing is compiled ----
