@@ -166,7 +166,7 @@ PACK_USER := $(filter $(PACK_USER:%=$(BUILD)/%),$(TESTS) $(HELPERS) $(FUZZERS) $
 .SECONDEXPANSION:
 .PHONY: all tests check check-run check-python check-python-run check-clients check-gpu check-frameworks \
         check-order check-readers check-ptx ptx-counts check-pillow check-newest check-pillows-run pillows \
-        check-docs check-steal check-late simulate long-run gauntlet check-peers-tests check-cluster cluster-run \
+        check-docs check-steal check-late simulate battery long-run gauntlet check-peers-tests check-cluster cluster-run \
         asan tsan fuzz fuzz-run format lint demo bench bench-gpu bench-peers install uninstall deps clean help FORCE
 
 all: $(A) $(SO) $(TOOLS) $(EXAMPLES) $(BENCHES) ## library, tools, examples and benchmarks
@@ -350,6 +350,9 @@ $(BUILD)/late.so: tests/fault/late.c $(BUILD)/flags
 
 simulate: ## by hand: 1,000 workers claim 100,000 shards, in simulated time; SEED=n as above
 	$(call long,tests/pack/claims_simulation.sh)
+
+battery: ## by hand: statistics of the order, which is frozen, and of orders that are known to be bad
+	$(call long,tests/order/_battery.sh)
 
 check-docs: ## every block of sh, c and python in the documents
 	$(call long,$(DOCS))
