@@ -121,7 +121,7 @@ CLIENTS  := $(call scripts,tests/python/clients/*.sh)
 # plain build, stacks that a test switches by itself, memory and figures, what a kill leaves behind,
 # arithmetic that t_order and t_mix look at, and other languages.
 OMIT_asan := tree/% format/%.sh fault/no_memory.sh fault/steal.sh fault/%_kill.sh pack/claims_simulation.sh cli/pack_many.sh \
-             cuda/bench.sh cuda/header.sh cuda/ptx.sh gauntlet/% ptx/t_ptx_kernel_counts ptx/t_ptx_device \
+             cuda/bench.sh cuda/header.sh cuda/ptx.sh gauntlet/% ptx/t_ptx_device \
              python/hints.sh python/peers.sh twin/order.sh twin/mix.sh twin/select.sh
 # The thread sanitizer cannot look into an interpreter that was built without it,
 OMIT_tsan := $(OMIT_asan) python/% twin/%
@@ -165,7 +165,7 @@ PACK_USER := $(filter $(PACK_USER:%=$(BUILD)/%),$(TESTS) $(HELPERS) $(FUZZERS) $
 .DELETE_ON_ERROR:
 .SECONDEXPANSION:
 .PHONY: all tests check check-run check-python check-python-run check-clients check-gpu check-frameworks \
-        check-order check-readers check-ptx ptx-counts check-pillow check-newest check-pillows-run pillows \
+        check-order check-readers check-ptx check-pillow check-newest check-pillows-run pillows \
         check-docs check-steal check-late simulate battery long-run gauntlet check-peers-tests check-cluster cluster-run \
         asan tsan fuzz fuzz-run format lint demo bench bench-gpu bench-peers install uninstall deps clean help FORCE
 
@@ -324,8 +324,6 @@ check-readers: ## drawn good and bad files, read by C and by Python; SEED=n draw
 	$(call long,tests/twin/readers.sh)
 check-ptx: ## the kernels' PTX, interpreted, against C, and with planted faults; SEED=n as above
 	$(call long,$(BUILD)/tests/ptx/t_ptx_kernels $(BUILD)/tests/ptx/t_ptx_device)
-ptx-counts: $(BUILD)/tests/ptx/t_ptx_kernel_counts ## what the kernels ask of a GPU, as docs/GPU.md shows it
-	$(Q)$< kernels_ask
 check-pillow: $(PILLOWS:%=$(VENV)/pillow-%/packages) ## drawn images against Pillows
 	+$(Q)PILLOWS='$(PILLOWS)' $(MAKE) --no-print-directory check-pillows-run
 pillows: ## the versions that check-pillow compares with
