@@ -39,7 +39,7 @@ linked_with_library=$(printf '%s\n' bench/*.c examples/*.c tests/*/t_*.c tests/*
 
 # ---- what is out of date ----
 
-make -q all tests BUILD="$BUILD" || die "there is something to do after a build"
+make -q all tests BUILD="$BUILD" || die "there is something to do after a build; run: make check T=tree/make"
 make -q all tests BUILD="$BUILD/../${BUILD##*/}" || die "there is something to do in a BUILD by another name"
 named -W tools/shardcat/main.c all tests
 exactly "a source of a tool" tools/shardcat/main.c bin/shardcat
