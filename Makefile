@@ -121,7 +121,7 @@ CLIENTS  := $(call scripts,tests/python/clients/*.sh)
 # It leaves out what it cannot run or change: the sources, the plain build, stacks that a test
 # switches by itself, memory and figures, what a kill leaves behind, and controls of other tests.
 OMIT_asan := tree/% format/%.sh fault/no_memory.sh fault/steal.sh fault/%_kill.sh pack/claims_simulation.sh \
-             cuda/bench.sh cuda/header.sh cuda/ptx.sh cuda/t_%_broken ptx/t_ptx_device python/hints.sh python/peers.sh
+             cuda/bench.sh cuda/header.sh cuda/ptx.sh cuda/t_%_broken ptx/t_ptx_device python/hints.sh
 # The thread sanitizer cannot look into an interpreter that was built without it, and it finds
 # nothing in code of one thread.  t_again has the threads of other loaders, and takes a minute.
 OMIT_tsan := $(OMIT_asan) python/% twin/% format/% fuzz/% ptx/% unit/t_order pack/t_decode% pack/t_plan \
@@ -428,6 +428,7 @@ bench-gpu: $(BUILD)/bench/gpu $(BUILD)/tests/cuda/t_real ## the same on a GPU (n
 	$(Q)BUILD=$(abspath $(BUILD)) BENCH='$(BENCH)' bench/gpu.sh
 
 bench-peers: ## other loaders beside the Python package; PEERS='--only lmdb,hf --records 4096'
+	$(Q)$(call run_tests,tests/python/_peers.sh)
 	$(Q)python3 bench/peers/run.py $(BUILD)/peers $(PEERS)
 
 # Man pages and completions are printed by the tools, from the table that also prints --help; the
