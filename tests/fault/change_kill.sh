@@ -12,7 +12,6 @@
 . "$ROOT/tests/fault/lib.sh"
 
 KILLS=${KILLS:-840} SEED=${SEED:-1}
-[ -z "${VARIANT-}" ] || KILLS=56
 RANDOM=$SEED
 
 # ---- the folder before each verb and after it, and the command ----
