@@ -52,7 +52,7 @@ among "a header" tools/shardpack/plan/plan.c bin/shardpack tests/pack/t_plan
 none "a header of one tool" '^(libshard|bin/shardcat|python)'
 # shellcheck disable=SC2086 # words
 for file in libshard/base/error.c libshard/gpu/gather.ptx; do
-	case $file in *.ptx) source=$(grep -l "${file##*/}" libshard/gpu/*.c) ;; *) source=$file ;; esac
+	case $file in *.ptx) source=$(grep -lF "${file##*/}" libshard/gpu/*.c) ;; *) source=$file ;; esac
 	named -W $file all tests
 	among "$file" $source $linked_with_library
 done
