@@ -15,7 +15,7 @@
 
 static const uint64_t sizes[] = {40, 1, 0, 62};
 
-/* ---- broken twins of what feed.c asks of crew.c, and threads that do not start ---- */
+/* ---- threads that do not start ---- */
 
 static unsigned starts, starts_fail_at; /* 0: never; else from that one on */
 
