@@ -12,7 +12,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "libshard/base/url.h"
+#include "libshard/base/words.h"
 #include "tools/common/cli_nearest.h"
 
 #define WHY_BYTES 160

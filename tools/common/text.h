@@ -13,7 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "libshard/base/digits.h"
+#include "libshard/base/words.h"
 
 struct shelf;
 

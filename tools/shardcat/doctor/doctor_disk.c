@@ -16,9 +16,8 @@
 #include "libshard/base/error.h"
 #include "libshard/base/mem.h"
 #include "libshard/dataset/dataset.h"
-#include "libshard/feed/path.h"
-#include "libshard/io/direct.h"
-#include "libshard/io/file.h"
+#include "libshard/feed/feed.h"
+#include "libshard/io/io.h"
 #include "shard_pack.h"
 #include "tools/shardcat/doctor/doctor.h"
 

@@ -17,7 +17,6 @@
 #include "tools/common/text.h"
 #include "tools/shardpack/images/images.h"
 #include "tools/shardpack/images/limits.h"
-#include "tools/shardpack/images/mask_map.h"
 
 /*
  * classes.c - the names of the classes, and which number each has
@@ -151,7 +150,7 @@ struct field_source {
 /* The largest value of a mask of that dtype; 0 is u8. */
 uint64_t field_mask_most(uint64_t dtype);
 
-/* Are the pixels of a mask looked up, or wider than a byte?  Then they are codes; mask_codes.c */
+/* Are the pixels of a mask looked up, or wider than a byte?  Then they are codes; mask.c */
 bool field_is_coded(const struct shard_field *f, const struct field_source *s);
 
 /* Why a value cannot be that of a field. */
@@ -483,8 +482,6 @@ const struct shard_field *recipe_damage(const struct recipe *r, const struct sha
 /* What every shard carries about its making: recipe, versions, plan digest. */
 void recipe_provenance(const struct recipe *r, const uint8_t plan_digest[32], struct text *out);
 
-/* ---- recipe_read.c ---- */
-
 /*
  * Read what recipe_write() wrote from the front of `in`.  Returns how many bytes that was;
  * 0, with the offset of the line that is wrong in *wrong, if it is not a recipe.
@@ -504,7 +501,7 @@ struct token_stream {
 };
 
 /*
- * window_pack.c
+ * token_pack.c: windows
  *
  * The longest piece comes first.  Each goes into the fullest window that has room for it, or into a
  * new one.  Pieces of one length are alike, and so are windows with equal room.  So whole groups
@@ -556,7 +553,7 @@ void window_pack_free(struct window_pack *p);
 uint32_t window_pack_pieces(const struct window_pack *p, uint64_t window, struct window_piece *out);
 
 /*
- * token_pack.c
+ * The same: documents
  *
  * A window has `room` tokens, one more than a model sees.  A document of more tokens is cut into
  * pieces of `room`, each of which begins with the last token of the piece before, so that every
@@ -564,7 +561,7 @@ uint32_t window_pack_pieces(const struct window_pack *p, uint64_t window, struct
  * piece, of one token has nothing to predict, and is in no window.
  *
  * A plan has the streams and a digest of all lengths.  Which piece lies where follows from these:
- * input/token_windows.c computes it once per process.
+ * input/documents.c computes it once per process.
  *
  * Fields of a record:
  *   tokens        [room]: the pieces one behind the other, longest first, then zeros
@@ -589,7 +586,7 @@ struct token_pack { /* start it zeroed */
 	uint32_t width;	    /* of doc_lengths, and most pieces that a window may have; 0: piece_max */
 	uint8_t digest[32]; /* of the lengths of all documents */
 
-	/* Not in the plan's text; made by input/token_windows.c. */
+	/* Not in the plan's text; made by input/documents.c. */
 	struct window_pack windows;
 	const uint64_t *begin; /* [place of a piece] its first token, counted over all streams; mapped */
 	size_t begin_bytes;
@@ -617,8 +614,6 @@ const struct token_stream *token_pack_find(const struct token_pack *p, uint64_t 
 uint64_t token_pack_pieces(uint64_t count, uint32_t room, uint32_t *last);
 
 struct plan;
-
-/* ---- token_pack_text.c ---- */
 
 /* What a record has; tokens are of dtype u8, u16 or u32. */
 void token_pack_fields(const struct token_pack *p, struct recipe *r, uint32_t dtype, uint32_t room, bool positions);
@@ -843,8 +838,6 @@ int plan_finish(struct plan *p);
  * code; the plan is to be freed all the same.
  */
 int plan_parse(struct plan *p, struct text *text, const char *name);
-
-/* ---- plan_slice.c ---- */
 
 /* A dtype as in a file, '>' before it for the other byte order.  False if the next word is not one. */
 bool plan_take_dtype(struct words *l, uint8_t *out, uint8_t *swap);
