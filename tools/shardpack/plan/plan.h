@@ -186,7 +186,7 @@ const char *field_json_key(const struct field_source *s);
 const char *field_coco_key(const struct field_source *s);
 
 /*
- * field_option.c
+ * The same: a field as a user asks for it, and as a plan names it
  *
  * Both are read by the same function, so that a plan can say whatever a user can.  Pure.
  */
@@ -314,7 +314,7 @@ bool field_part_read(const char *token, size_t bytes, struct field_part *out);
 
 /*
  * The parts of an input's fields, one call for each field in turn.  *at begins at the first token, which
- * plan_read.c or the scan saw to.  A number of --columns is a value, cut out of the token that they
+ * plan_text.c or the scan saw to.  A number of --columns is a value, cut out of the token that they
  * share.  False if the field has no part, as one of lengths.
  */
 bool field_part_next(const struct shard_field *f, const struct field_source *s, const char **at,
@@ -359,7 +359,7 @@ bool field_value_of_key(const struct shard_field *f, const struct field_source *
 bool field_value_of_column(const struct shard_field *f, const char *text, uint8_t out[8]);
 
 /*
- * field_texts.c
+ * The same: lists of texts, of which one, each or all are packed
  *
  * A record has all texts of pick=all as rows of one length, with zeros behind each.  No text has a
  * zero in it.  A plan has them shorter: each text with one zero behind it, all in hex.
@@ -488,10 +488,7 @@ void recipe_provenance(const struct recipe *r, const uint8_t plan_digest[32], st
  */
 size_t recipe_read(struct recipe *r, const char *in, size_t in_bytes, size_t *wrong);
 
-/*
- * Tokens that lie one behind the other in a file, and what ends their documents
- */
-
+/* Tokens that lie one behind the other in a file, and what ends their documents. */
 struct token_stream {
 	uint64_t offset, count; /* of its first token in the file; tokens */
 	uint64_t before;	/* tokens of the streams before it */
@@ -808,7 +805,7 @@ void plan_shard(const struct plan *p, uint64_t shard_idx, uint64_t *first, uint6
 void plan_class_name(const struct plan *p, uint64_t class_idx, char *out);
 
 /*
- * plan_write.c - a plan, made line by line: begin, add every input in source order, finish
+ * plan_text.c - a plan as text: begin, add every input in source order, finish
  *
  * Files and slices may be added before plan_begin(), which keeps them.  recipe.shard_records may
  * be settled until plan_finish().  All functions say why they fail and return the exit code.
@@ -827,10 +824,6 @@ int plan_add_input(struct plan *p, const struct plan_input *in, const char *path
 int plan_settle_shard_size(struct plan *p, const struct shard_schema *s, uint64_t shard_records, uint64_t shard_bytes);
 
 int plan_finish(struct plan *p);
-
-/*
- * plan_read.c - read a plan from its text, and check all of it
- */
 
 /*
  * Take over `text`, which says it is a plan; `name` is for messages.  Everything is checked:

@@ -325,7 +325,6 @@ static int blame(const struct image_archive *a, const struct archive_member *m, 
 static int add_no_file(const struct image_archive *a, const struct archive_member *m, struct labels *labels,
 		       struct image_list *images)
 {
-	static const struct text no_fields;
 	char label[CLASS_NAME_BYTES_MAX + 1];
 	const char *name = name_of(a, m);
 	bool known = file_name_is_image(name) && (strchr(name, '/') || labels_given(labels));
@@ -335,12 +334,11 @@ static int add_no_file(const struct image_archive *a, const struct archive_membe
 	if (code != EXIT_DONE && !no_label.reason)
 		return code;
 	blame(a, m, &bad);
-	return add_input(a, m, known && !no_label.reason ? label : NULL, &no_fields, &bad, images);
+	return add_input(a, m, known && !no_label.reason ? label : NULL, NULL, &bad, images);
 }
 
 static int add_images(const struct image_archive *a, struct labels *labels, struct image_list *images)
 {
-	static const struct text no_fields;
 	char label[CLASS_NAME_BYTES_MAX + 1];
 	struct bad_input bad = {0};
 	int code = EXIT_DONE;
@@ -362,7 +360,7 @@ static int add_images(const struct image_archive *a, struct labels *labels, stru
 		bad.reason = 0;
 		code = label_by_name(a, m, labels, label, &bad);
 		if (code == EXIT_DONE || bad_input_is(&bad, code))
-			code = add_input(a, m, bad.reason ? NULL : label, &no_fields, bad.reason ? &bad : NULL, images);
+			code = add_input(a, m, bad.reason ? NULL : label, NULL, bad.reason ? &bad : NULL, images);
 	}
 	return code;
 }
@@ -824,11 +822,10 @@ static int add_sample(const struct image_archive *a, struct sample *s, const cha
 /* A link to what may be a folder, or of a name without a key: no sample, but not to be ignored. */
 static int add_link(const struct image_archive *a, const struct archive_member *m, struct image_list *images)
 {
-	static const struct text no_fields;
 	struct bad_input bad = {0};
 
 	blame(a, m, &bad);
-	return add_input(a, m, NULL, &no_fields, &bad, images);
+	return add_input(a, m, NULL, NULL, &bad, images);
 }
 
 /*

@@ -134,9 +134,7 @@ bool field_files_has(const struct recipe *r, const char *name)
 	return false;
 }
 
-/* ---- images ---- */
-
-/* ---- folders ---- */
+/* ---- folders of images ---- */
 
 /*
  * An image with its fields: `path` from the root, `below` from what was named.  `bad` says whether
@@ -208,36 +206,17 @@ static int by_name(const void *a, const void *b, void *context)
 	return strcmp(n->text.data + *(const uint64_t *)a, n->text.data + *(const uint64_t *)b);
 }
 
-static int names_add(struct names *n, const char *name)
+static int add_name(void *context, const struct dirent *entry)
 {
-	if (!strcmp(name, ".") || !strcmp(name, ".."))
-		return EXIT_DONE;
+	struct names *n = context;
+
 	if (grow_on(n->text.shelf, &n->at, &n->capacity, n->count + 1, sizeof(*n->at))) {
 		n->at[n->count++] = n->text.bytes;
-		text_add(&n->text, name, strlen(name) + 1);
+		text_add(&n->text, entry->d_name, strlen(entry->d_name) + 1);
 		if (!text_failed(&n->text))
 			return EXIT_DONE;
 	}
 	return shelf_refuse(n->text.shelf, "a list of %" PRIu64 " files", n->count);
-}
-
-static int names_read(struct names *n, const char *root, int root_fd, const char *path)
-{
-	int fd = openat(root_fd, path[0] ? path : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), code = EXIT_DONE;
-	DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
-	struct dirent *entry = NULL;
-
-	while (dir && code == EXIT_DONE && (errno = 0, entry = readdir(dir)) != NULL)
-		code = interrupted() ? EXIT_INTERRUPTED : names_add(n, entry->d_name);
-	if (!dir || (!entry && errno))
-		code = fail(EXIT_IO, "%s/%s: cannot read this folder: %s", root, path, strerror(errno));
-	if (dir)
-		closedir(dir);
-	else if (fd >= 0)
-		close(fd);
-	if (code == EXIT_DONE && !shelf_sort(n->text.shelf, n->at, n->count, sizeof(*n->at), by_name, n))
-		code = shelf_refuse(n->text.shelf, "a list of %" PRIu64 " files", n->count);
-	return code;
 }
 
 static int walk(struct tree *t, const struct stat *st, const struct above *up);
@@ -278,7 +257,6 @@ static int take_entry(struct tree *t, const char *name, const struct above *up)
 /* The folder at t->path, in byte order. */
 static int walk(struct tree *t, const struct stat *st, const struct above *up)
 {
-	const struct source_place *place = t->images->request->place;
 	struct above here = {st->st_dev, st->st_ino, strlen(t->path), up};
 	struct names names = {.text.shelf = t->images->text.shelf};
 	int code;
@@ -288,7 +266,10 @@ static int walk(struct tree *t, const struct stat *st, const struct above *up)
 			return fail(EXIT_BAD, "%s/%s: this link leads back to %s%s%.*s; following it would never end",
 				    root_of(t->images), t->path, root_of(t->images), a->path_bytes ? "/" : "",
 				    (int)a->path_bytes, t->path);
-	code = names_read(&names, root_of(t->images), place->root_fd, t->path);
+	code = scan_each_entry(t->images->request->place, t->path, add_name, &names);
+	if (code == EXIT_DONE &&
+	    !shelf_sort(names.text.shelf, names.at, names.count, sizeof(*names.at), by_name, &names))
+		code = shelf_refuse(names.text.shelf, "a list of %" PRIu64 " files", names.count);
 	for (uint64_t i = 0; code == EXIT_DONE && i < names.count; i++)
 		code = take_entry(t, names.text.data + names.at[i], &here);
 	shelf_free(names.text.shelf, names.at);
@@ -324,7 +305,7 @@ int image_files_add_folder(struct image_list *images, struct labels *labels, con
 	return code;
 }
 
-/* ---- single files ---- */
+/* ---- single images ---- */
 
 int image_files_add(struct image_list *images, struct labels *labels, const char *path)
 {

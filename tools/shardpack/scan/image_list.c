@@ -64,13 +64,9 @@ static void keep_label(struct image_list *images, struct image_item *i, const ch
 	note_label(images, label);
 }
 
-static int add(struct image_list *images, const char *path, const char *label, uint64_t bytes, uint32_t file,
-	       uint64_t offset, const struct text *fields);
-
 /* All labels of the image, if they are known. */
 static int keep_every_label(struct image_list *images, struct image_item *i, const char *path, bool known)
 {
-	static const struct text no_fields;
 	const char *name = images->next.names.data;
 	int code = EXIT_DONE;
 
@@ -83,13 +79,12 @@ static int keep_every_label(struct image_list *images, struct image_item *i, con
 	images->every->table = images->table;
 	images->every->line = images->line;
 	for (uint64_t k = 0; known && code == EXIT_DONE && k < images->next.count; k++, name += strlen(name) + 1)
-		code = add(images->every, path, name, 0, PLAN_NO_FILE, 0, &no_fields);
+		code = image_list_add(images->every, path, name, 0, PLAN_NO_FILE, 0, NULL);
 	return code;
 }
 
-/* `label` NULL: it is not known. */
-static int add(struct image_list *images, const char *path, const char *label, uint64_t bytes, uint32_t file,
-	       uint64_t offset, const struct text *fields)
+int image_list_add(struct image_list *images, const char *path, const char *label, uint64_t bytes, uint32_t file,
+		   uint64_t offset, const struct text *fields)
 {
 	struct image_item *i;
 	int code = EXIT_DONE;
@@ -114,18 +109,12 @@ static int add(struct image_list *images, const char *path, const char *label, u
 	else
 		images->unlabelled_count++;
 	i->fields_at = i->path_at + strlen(path); /* an empty text */
-	if (fields->bytes) {
+	if (fields && fields->bytes) {
 		i->fields_at = images->text.bytes;
 		text_add(&images->text, fields->data, fields->bytes + 1);
 	}
 	images->count++;
 	return text_failed(&images->text) ? out_of_memory(images) : code;
-}
-
-int image_list_add(struct image_list *images, const char *path, const char *label, uint64_t bytes, uint32_t file,
-		   uint64_t offset, const struct text *fields)
-{
-	return add(images, path, label, bytes, file, offset, fields);
 }
 
 int image_list_add_bad(struct image_list *images, const char *path, const char *label, uint64_t bytes, uint32_t file,
@@ -135,7 +124,8 @@ int image_list_add_bad(struct image_list *images, const char *path, const char *
 	int code;
 
 	bad_input_write(why, &fields);
-	code = text_failed(&fields) ? out_of_memory(images) : add(images, path, label, bytes, file, offset, &fields);
+	code = text_failed(&fields) ? out_of_memory(images)
+				    : image_list_add(images, path, label, bytes, file, offset, &fields);
 	text_free(&fields);
 	return code;
 }

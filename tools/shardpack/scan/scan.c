@@ -4,6 +4,9 @@
  */
 #include "tools/shardpack/scan/scan.h"
 
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -11,13 +14,16 @@
 #include <string.h>
 #include <strings.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "shard_pack.h"
 #include "tools/common/exit_code.h"
 #include "tools/common/message.h"
+#include "tools/common/signals.h"
 #include "tools/common/text.h"
 #include "tools/shardpack/images/file_name.h"
 #include "tools/shardpack/images/images.h"
+#include "tools/shardpack/input/place.h"
 #include "tools/shardpack/input/stored.h"
 #include "tools/shardpack/plan/plan.h"
 
@@ -47,6 +53,26 @@ int input_file_open(const struct request *r, const char *path, uint32_t *file)
 uint64_t input_file_bytes(const struct stat *st)
 {
 	return S_ISREG(st->st_mode) ? (uint64_t)st->st_size : 0;
+}
+
+int scan_each_entry(const struct source_place *place, const char *path,
+		    int (*each)(void *context, const struct dirent *entry), void *context)
+{
+	int fd = openat(place->root_fd, path[0] ? path : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), code = EXIT_DONE;
+	DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
+	struct dirent *entry = NULL;
+
+	while (dir && code == EXIT_DONE && (errno = 0, entry = readdir(dir)) != NULL)
+		if (strcmp(entry->d_name, ".") && strcmp(entry->d_name, ".."))
+			code = interrupted() ? EXIT_INTERRUPTED : each(context, entry);
+	if (!dir || (!entry && errno))
+		code = fail(EXIT_IO, "%s%s%s: cannot read this folder: %s", place->root, path[0] ? "/" : "", path,
+			    strerror(errno));
+	if (dir)
+		closedir(dir);
+	else if (fd >= 0)
+		close(fd);
+	return code;
 }
 
 /* ---- files that are not inputs ---- */

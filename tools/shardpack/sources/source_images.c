@@ -84,6 +84,7 @@ static bool is_yaml(const char *name)
 
 /* What lies directly in the folder that was named. */
 struct inside {
+	const struct source_place *place;
 	struct text archives, others; /* names of files, NUL-terminated */
 	bool has_folders;
 	char dangling[256];   /* a link that leads nowhere, and may be a folder; or empty */
@@ -110,44 +111,34 @@ static void look_at_file(struct inside *in, const char *name)
 		snprintf(in->image, sizeof(in->image), "%s", name);
 }
 
+static int look_at_entry(void *context, const struct dirent *entry)
+{
+	struct inside *in = context;
+	struct bad_input bad = {0};
+	struct stat st;
+	int code;
+
+	if (file_name_is_archive(entry->d_name)) {
+		text_add(&in->archives, entry->d_name, strlen(entry->d_name) + 1);
+		return EXIT_DONE;
+	}
+	code = place_look_at_entry(in->place, entry->d_name, &st, &bad);
+	if (code != EXIT_DONE && !bad_input_is(&bad, code))
+		return code;
+	if (code == EXIT_DONE && S_ISDIR(st.st_mode))
+		in->has_folders = true;
+	else if (code == EXIT_DONE || file_name_is_image(entry->d_name))
+		look_at_file(in, entry->d_name);
+	else /* a link that leads nowhere may be a folder, unless it is called like an image */
+		snprintf(in->dangling, sizeof(in->dangling), "%s", entry->d_name);
+	return EXIT_DONE;
+}
+
 static int look_into(const struct request *r, struct inside *in)
 {
-	int fd = openat(r->place->root_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), code = EXIT_DONE;
-	DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
-	struct bad_input bad = {0};
-	struct dirent *entry;
 	struct stat st;
+	int code = scan_each_entry(r->place, "", look_at_entry, in);
 
-	if (!dir) {
-		code = fail(EXIT_IO, "%s: cannot read this folder: %s", r->place->root, strerror(errno));
-		if (fd >= 0)
-			close(fd);
-		return code;
-	}
-	while (code == EXIT_DONE && (errno = 0, entry = readdir(dir)) != NULL) {
-		if (!strcmp(entry->d_name, ".") || !strcmp(entry->d_name, ".."))
-			continue;
-		if (file_name_is_archive(entry->d_name)) {
-			text_add(&in->archives, entry->d_name, strlen(entry->d_name) + 1);
-			continue;
-		}
-		code = place_look_at_entry(r->place, entry->d_name, &st, &bad);
-		if (bad_input_is(&bad, code)) {
-			/* It may be a folder, unless it is called like an image. */
-			if (file_name_is_image(entry->d_name))
-				look_at_file(in, entry->d_name);
-			else
-				snprintf(in->dangling, sizeof(in->dangling), "%s", entry->d_name);
-			code = EXIT_DONE;
-		} else if (code == EXIT_DONE && S_ISDIR(st.st_mode)) {
-			in->has_folders = true;
-		} else if (code == EXIT_DONE) {
-			look_at_file(in, entry->d_name);
-		}
-	}
-	if (code == EXIT_DONE && errno)
-		code = fail(EXIT_IO, "%s: cannot read this folder: %s", r->place->root, strerror(errno));
-	closedir(dir);
 	if (code == EXIT_DONE && in->dangling[0] && in->archives.bytes) /* is it a folder of archives? */
 		code = place_look_at_entry(r->place, in->dangling, &st, NULL);
 	if (code == EXIT_DONE && (text_failed(&in->archives) || text_failed(&in->others)))
@@ -502,7 +493,7 @@ static int scan_sources(const struct request *r)
 {
 	bool one_folder = r->place->item_count == 1 && !r->place->item[0].path[0];
 	struct labels labels = {0};
-	struct inside in = {.table = NULL};
+	struct inside in = {.place = r->place};
 	bool coco = r->place->item_count == 1 && !r->place->item[0].is_dir && file_name_is_coco(r->place->item[0].path);
 	int code = check_coco(r, coco);
 

@@ -11,6 +11,53 @@
 
 #include "tools/shardpack/plan/plan.h"
 
+struct cli_option;
+struct npy;
+struct request;
+
+/*
+ * What can be packed: a row for each source, in source_NAME.c or presets.c
+ *
+ * A source is two verbs, `shardpack NAME` and `shardpack plan NAME`, and two functions.  settle()
+ * looks at the command alone; scan() looks at the inputs and fills the plan.  There are two kinds:
+ *
+ *   images  each input has a line in the plan, is read whole, decoded and transformed.
+ *           source_images.c looks at what was named.  class_folders.c plans a folder of classes,
+ *           one class at a time.  What lies elsewhere is found by image_files.c, image_table.c,
+ *           image_archive.c and coco.c; image_list.c collects it, image_plan.c makes the plan's lines.
+ *   fixed   inputs are records of files, counted; the plan has slices of files for each field.
+ *           fixed_source.c goes through the files and makes the slices.  presets.c has published
+ *           datasets, which are files of records or arrays with known names.
+ */
+
+struct source {
+	const char *name, *plan_name;			/* of the verbs; docs/man/shardpack.md has the text of both */
+	const struct cli_option *positionals, *options; /* beside those of pack_options.c */
+
+	/* Both say why they fail and return the exit code. */
+	/* complete the recipe as far as options decide it; NULL: they do not */
+	int (*settle)(const struct request *r);
+	/* begin the plan and add all inputs; on failure it is freed all the same */
+	int (*scan)(const struct request *r);
+};
+
+#define SOURCE_NAMED(NAME) .name = NAME, .plan_name = "plan " NAME
+
+extern const struct source source_images, source_array, source_raw, source_tokens, source_cifar, source_mnist;
+
+/* ---- sources.c ---- */
+
+/* By enum recipe_source, which is the order of --help. */
+extern const struct source *const source_table[SOURCE_COUNT];
+
+/* Call the scan() of the recipe's source, and then scan_end().  Returns the exit code. */
+int source_scan(const struct request *r);
+
+/* ---- image_recipe.c ---- */
+
+/* Complete the recipe.  Says why it fails and returns the exit code. */
+int image_recipe_settle(const struct request *r);
+
 /*
  * Sources whose inputs are records of one size: arrays, raw records, tokens, presets
  *
@@ -20,13 +67,6 @@
  *
  * Functions that return an int say why they fail, and return the exit code.
  */
-
-struct classes;
-struct npy;
-struct plan;
-struct recipe;
-struct request;
-struct shard_field;
 
 /* ---- fixed_source.c: the way through a source, one file after the other ---- */
 
@@ -150,50 +190,5 @@ struct array_bytes {
 
 /* Add an array by its head, whose first axis counts the records. */
 int array_add(const struct request *r, const struct array_bytes *p, const struct npy *head);
-
-/* ---- image_recipe.c ---- */
-
-/* Complete the recipe.  Says why it fails and returns the exit code. */
-int image_recipe_settle(const struct request *r);
-
-/*
- * What can be packed: a row for each source, in source_NAME.c or presets.c
- *
- * A source is two verbs, `shardpack NAME` and `shardpack plan NAME`, and two functions.  settle()
- * looks at the command alone; scan() looks at the inputs and fills the plan.  There are two kinds:
- *
- *   images  each input has a line in the plan, is read whole, decoded and transformed.
- *           source_images.c looks at what was named.  class_folders.c plans a folder of classes,
- *           one class at a time.  What lies elsewhere is found by image_files.c, image_table.c,
- *           image_archive.c and coco.c; image_list.c collects it, image_plan.c makes the plan's lines.
- *   fixed   inputs are records of files, counted; the plan has slices of files for each field.
- *           fixed_source.c goes through the files and makes the slices.  presets.c has
- *           published datasets, which are files of records or arrays with known names.
- */
-
-struct cli_option;
-
-struct source {
-	const char *name, *plan_name;			/* of the verbs; docs/man/shardpack.md has the text of both */
-	const struct cli_option *positionals, *options; /* beside those of pack_options.h */
-
-	/* Both say why they fail and return the exit code. */
-	/* complete the recipe as far as options decide it; NULL: they do not */
-	int (*settle)(const struct request *r);
-	/* begin the plan and add all inputs; on failure it is freed all the same */
-	int (*scan)(const struct request *r);
-};
-
-#define SOURCE_NAMED(NAME) .name = NAME, .plan_name = "plan " NAME
-
-extern const struct source source_images, source_array, source_raw, source_tokens, source_cifar, source_mnist;
-
-/* ---- sources.c ---- */
-
-/* By enum recipe_source, which is the order of --help. */
-extern const struct source *const source_table[SOURCE_COUNT];
-
-/* Call the scan() of the recipe's source, and then scan_end().  Returns the exit code. */
-int source_scan(const struct request *r);
 
 #endif
