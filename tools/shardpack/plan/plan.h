@@ -470,7 +470,7 @@ bool recipe_has_parts(const struct recipe *r);
 /* May images have names of classes: those of the label, or of COCO's categories? */
 bool recipe_names_classes(const struct recipe *r);
 
-/* May an image have several labels?  Then an input of the plan has a list as in classes.h. */
+/* May an image have several labels?  Then an input of the plan has a list as in classes.c. */
 bool recipe_is_multi_label(const struct recipe *r);
 
 /* The number of the field `label` of images that have one. */
@@ -642,9 +642,9 @@ bool token_pack_read(struct token_pack *p, struct words *l, const struct recipe 
  *   input 0 0 24117 astronaut/001.jpg         number, class, bytes, path in the source
  *   input 1 0 24117 00000.tar/b.jpg 1 512     ... and of a part of a file, file and offset;
  *   input 2 0 24117 c.jpg =0000803f           ... and of --columns, the bytes of all their numbers;
- *   input 2 0 24117 c.jpg 812,c.png =68656c   ... and of more fields, a token each; field_part.h
+ *   input 2 0 24117 c.jpg 812,c.png =68656c   ... and of more fields, a token each; field_part.c
  *   input 2 - 24117 c.jpg                     ... and of images without a label;
- *   input 2 0,4 24117 c.jpg                   ... and of images that may have several; classes.h
+ *   input 2 0,4 24117 c.jpg                   ... and of images that may have several; classes.c
  *   input 3 0 24117 c.jpg#2                   ... and of the same file again, in another row;
  *   input 4 - 0 d.jpg !missing No%20such...   ... and of a bad one, whose class may be unknown;
  *                                             bad_input.h
@@ -731,10 +731,10 @@ struct plan_input {
 	uint32_t file;	    /* PLAN_NO_FILE: it is a file of its own */
 	uint64_t offset, source_bytes;
 	uint64_t row;	     /* of those that have this file, from 1 */
-	const char *classes; /* of images that may have several labels, else NULL; classes.h */
+	const char *classes; /* of images that may have several labels, else NULL; classes.c */
 	/* In the plan's text; fixed records have neither. */
 	const char *encoded_path;
-	const char *parts;   /* the tokens of its fields, with blanks between, to the end of the line; field_part.h */
+	const char *parts;   /* the tokens of its fields, with blanks between, to the end of the line; field_part.c */
 	uint32_t bad_reason; /* enum shard_miss_reason; 0: nothing is known, and `parts` has tokens of fields */
 };
 

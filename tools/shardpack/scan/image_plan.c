@@ -576,7 +576,7 @@ static int64_t class_of(const struct image_list *images, uint64_t i, const struc
 	return class_idx;
 }
 
-/* The token of an image that may have several labels: classes.h. */
+/* The token of an image that may have several labels: classes.c. */
 static int write_classes(const struct image_list *images, uint64_t i, const struct classes *classes, bool by_number,
 			 struct text *out)
 {
