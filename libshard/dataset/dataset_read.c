@@ -2,11 +2,16 @@
 /*
  * dataset_records.c - records and keys by their number in the dataset
  */
+#include "libshard/dataset/dataset.h"
+
 #include <inttypes.h>
 #include <string.h>
 
+#include "libshard/base/bytes.h"
 #include "libshard/base/error.h"
-#include "libshard/dataset/dataset.h"
+#include "libshard/base/mem.h"
+#include "libshard/format/record.h"
+#include "libshard/io/file.h"
 #include "shard_pack.h"
 #include "shard_select.h"
 
@@ -103,5 +108,84 @@ int shard_dataset_read_key(struct shard_dataset *ds, uint64_t idx, char *out, si
 		rc = reader_guarded(r, copy_key, &copy, err);
 	readers_leave(&ds->readers, entered);
 	*bytes = rc ? 0 : (size_t)copy.from.bytes;
+	return rc;
+}
+
+/*
+ * dataset_column.c - one field of many records, without the rest of them
+ */
+
+#define PIECE_BYTES (UINT64_C(256) << 10) /* records of the group that are read together */
+#define AHEAD_BYTES (UINT64_C(8) << 20)	  /* that the disk is asked for meanwhile */
+
+/*
+ * Have the disk read these records, if they are stored as they are.  Nobody waits for their pages
+ * then, so nobody would notice that they came from a device: they are hashed once more.
+ */
+static void expect(struct shard_reader *r, uint32_t group, uint64_t first, uint64_t count)
+{
+	const struct reader_group *g = &r->group[group];
+
+	if (g->compressed)
+		return;
+	reader_forget(r, group, first, count);
+	file_will_need(g->data + first * g->stride, (size_t)(count * g->stride));
+}
+
+/* Of neighbours in one shard.  `memory` has room for `room` records of the group. */
+static int copy_some(struct shard_reader *r, const struct shard_field *f, uint64_t first, uint64_t count,
+		     uint8_t *memory, uint64_t room, uint8_t *out, struct shard_error *err)
+{
+	uint64_t asked = 0, ahead = AHEAD_BYTES / f->stride + 1;
+
+	for (uint64_t done = 0, n; done < count; done += n) {
+		int rc;
+
+		if (done + ahead / 2 >= asked && asked < count) {
+			n = min_u64(ahead, count - asked);
+			expect(r, f->group, first + asked, n);
+			asked += n;
+		}
+		n = min_u64(room, count - done);
+		rc = shard_reader_read(r, f->group, first + done, n, memory, err);
+		if (rc)
+			return rc;
+		for (uint64_t i = 0; i < n; i++, out += f->bytes)
+			record_copy_field(out, memory + i * f->stride + f->offset, (uint32_t)f->bytes);
+	}
+	return SHARD_OK;
+}
+
+int shard_dataset_column(struct shard_dataset *ds, const struct shard_field *field, uint64_t first, uint64_t count,
+			 void *out, struct shard_error *err)
+{
+	uint64_t unit = ds->m.schema.group[field->group].unit_records; /* whole chunks are decoded once */
+	uint64_t room = ceil_div(PIECE_BYTES / field->stride + 1, unit) * unit, shard;
+	uint8_t *memory, *to = out;
+	int rc = SHARD_OK;
+
+	if (first > ds->m.record_count || count > ds->m.record_count - first)
+		return error_set(err, SHARD_E_ARGUMENT,
+				 "records %" PRIu64 " to %" PRIu64 " were asked for; the dataset has %" PRIu64, first,
+				 first + count - 1, ds->m.record_count);
+	if (!count)
+		return SHARD_OK;
+	memory = mem_alloc((size_t)(room * field->stride));
+	if (!memory)
+		return error_set(err, SHARD_E_MEMORY, "no memory for %" PRIu64 " records of the field's group", room);
+	for (shard = dataset_shard_of(ds, first); !rc && count; shard++) {
+		uint64_t n = min_u64(count, ds->first_record[shard + 1] - first);
+		unsigned entered = readers_enter(&ds->readers);
+		struct shard_reader *r;
+
+		rc = dataset_use_shard(ds, shard, &r, err);
+		if (!rc)
+			rc = copy_some(r, field, first - ds->first_record[shard], n, memory, room, to, err);
+		readers_leave(&ds->readers, entered);
+		first += n;
+		count -= n;
+		to += n * field->bytes;
+	}
+	mem_free(memory);
 	return rc;
 }
