@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * dataset_records.c - records and keys by their number in the dataset
+ * dataset_read.c - records, keys and single fields, by their number in the dataset
  */
 #include "libshard/dataset/dataset.h"
 
@@ -15,7 +15,9 @@
 #include "shard_pack.h"
 #include "shard_select.h"
 
-#define AT_ONCE 256u /* records that are read before readers may be closed */
+#define AT_ONCE	    256u		  /* records that are read before readers may be closed */
+#define PIECE_BYTES (UINT64_C(256) << 10) /* records of the group that are read together */
+#define AHEAD_BYTES (UINT64_C(8) << 20)	  /* that the disk is asked for meanwhile */
 
 /* Shard and index within it. */
 static int locate(const struct shard_dataset *ds, uint64_t idx, uint64_t *shard, uint64_t *inside,
@@ -111,12 +113,7 @@ int shard_dataset_read_key(struct shard_dataset *ds, uint64_t idx, char *out, si
 	return rc;
 }
 
-/*
- * dataset_column.c - one field of many records, without the rest of them
- */
-
-#define PIECE_BYTES (UINT64_C(256) << 10) /* records of the group that are read together */
-#define AHEAD_BYTES (UINT64_C(8) << 20)	  /* that the disk is asked for meanwhile */
+/* ---- one field of many records, without the rest of them ---- */
 
 /*
  * Have the disk read these records, if they are stored as they are.  Nobody waits for their pages

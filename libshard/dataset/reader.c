@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * reader.c - open a shard, and check its tables, units and chunks
+ * reader.c - open a shard, check its tables, units and chunks, and read records out of it
  *
  * Opening reads two pages and maps the rest.  A record is checked with its unit, when first used;
  * the table that holds the unit's hash is checked before that, once.
+ *
+ * Raw records are checked and copied where they are mapped; chunks are decoded, straight to their
+ * place where all of one is wanted.  With SHARD_CHECK_DEVICE a thread that had to wait for pages
+ * while it copied checks and copies once more: the pages came from a device.
  */
-#include "libshard/dataset/reader.h"
+#include "libshard/dataset/dataset.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -14,7 +18,6 @@
 #include "libshard/base/error.h"
 #include "libshard/base/mem.h"
 #include "libshard/base/options.h"
-#include "libshard/dataset/dataset.h"
 #include "libshard/format/checksum.h"
 #include "libshard/format/codec.h"
 #include "libshard/format/invariant.h"
@@ -23,7 +26,8 @@
 #include "libshard/io/guard.h"
 #include "shard_pack.h"
 
-#define PAGE_BYTES 4096u /* what the kernel reads at least */
+#define PAGE_BYTES 4096u  /* what the kernel reads at least */
+#define ASK_BYTES  65536u /* to copy these takes much longer than to ask whether SIGBUS is blocked */
 
 static void find_tables(struct shard_reader *r)
 {
@@ -127,17 +131,13 @@ uint64_t reader_unit_count(const struct shard_reader *r, uint32_t group)
 	return ceil_div(r->pages->record_count, r->group[group].unit_records);
 }
 
-uint64_t reader_unit_bytes(const struct shard_reader *r, uint32_t group, uint64_t unit)
+/* Of a unit, decoded. */
+static uint64_t unit_bytes(const struct shard_reader *r, uint32_t group, uint64_t unit)
 {
 	const struct reader_group *g = &r->group[group];
 	uint64_t first = unit * g->unit_records;
 
 	return min_u64(g->unit_records, r->pages->record_count - first) * g->stride;
-}
-
-const uint8_t *reader_section_bytes(const struct shard_reader *r, const struct section *s)
-{
-	return r->map + s->offset;
 }
 
 struct hash_job {
@@ -175,6 +175,14 @@ int reader_guarded(const struct shard_reader *r, void (*work)(void *), void *con
 {
 	if (r->guard)
 		guard_ask();
+	return reader_guarded_brief(r, work, context, err);
+}
+
+int shard_reader_guarded(const struct shard_reader *r, void (*work)(void *context), void *context,
+			 struct shard_error *err)
+{
+	if (r->guard)
+		guard_ask_at_times();
 	return reader_guarded_brief(r, work, context, err);
 }
 
@@ -267,12 +275,12 @@ static void forget_units(struct shard_reader *r, uint32_t group, uint64_t first,
 void reader_forget_bytes(struct shard_reader *r, uint32_t group, uint64_t begin, uint64_t end)
 {
 	const struct reader_group *g = &r->group[group];
-	uint64_t from = reader_raw_begin(r, group), unit_bytes = g->stride * g->unit_records;
+	uint64_t from = reader_raw_begin(r, group), unit = g->stride * g->unit_records;
 
 	begin = begin > from ? begin - from : 0;
 	end = min_u64(end, reader_raw_end(r, group)) - from;
 	if (begin < end)
-		forget_units(r, group, begin / unit_bytes, (end - 1) / unit_bytes);
+		forget_units(r, group, begin / unit, (end - 1) / unit);
 }
 
 /* A unit of a raw group is as long as its records; stored chunks can be short. */
@@ -330,14 +338,14 @@ int reader_check_hash(const struct shard_reader *r, uint32_t group, uint64_t uni
 	MUST("I44", got == want,
 	     "unit %" PRIu64 " of group %u (records %" PRIu64 " to %" PRIu64 "): its hash is %016" PRIx64
 	     ", the table says %016" PRIx64 ": the bytes are damaged",
-	     unit, group, first, first + reader_unit_bytes(r, group, unit) / g->stride - 1, got, want);
+	     unit, group, first, first + unit_bytes(r, group, unit) / g->stride - 1, got, want);
 	return SHARD_OK;
 }
 
 int reader_check_unit(const struct shard_reader *r, uint32_t group, uint64_t unit, const void *decoded,
 		      struct shard_error *err)
 {
-	return reader_check_hash(r, group, unit, checksum64(decoded, reader_unit_bytes(r, group, unit)), err);
+	return reader_check_hash(r, group, unit, checksum64(decoded, unit_bytes(r, group, unit)), err);
 }
 
 int reader_chunk(const struct shard_reader *r, uint32_t group, uint64_t idx, struct chunk *out, struct shard_error *err)
@@ -370,9 +378,7 @@ int reader_decode_chunk(const struct shard_reader *r, uint32_t group, uint64_t i
 	return SHARD_OK;
 }
 
-/*
- * reader_chunks.c - whole chunks of a shard, read and decoded
- */
+/* ---- whole chunks ---- */
 
 struct chunk_job {
 	struct shard_reader *r;
@@ -448,15 +454,7 @@ void reader_fetch_chunks(struct shard_reader *r, uint32_t group, uint64_t idx, u
 		file_will_need(r->map + first.c.offset, (size_t)(last.c.offset + last.c.padded_bytes - first.c.offset));
 }
 
-/*
- * reader_records.c - copy records out of a shard, or show them in place
- *
- * Raw records are checked and copied where they are mapped; chunks are decoded, straight to their
- * place where all of one is wanted.  With SHARD_CHECK_DEVICE a thread that had to wait for pages
- * while it copied checks and copies once more: the pages came from a device.
- */
-
-#define ASK_BYTES 65536u /* copying so many takes much longer than to ask whether SIGBUS is blocked */
+/* ---- records, copied or shown in place ---- */
 
 struct copy_job {
 	struct shard_reader *r;
@@ -569,7 +567,7 @@ static int read_chunks(struct shard_reader *r, uint32_t group, uint64_t first, u
 
 	while (!rc && count) {
 		uint64_t idx = first / g->unit_records, skip = first % g->unit_records,
-			 bytes = reader_unit_bytes(r, group, idx);
+			 bytes = unit_bytes(r, group, idx);
 		uint64_t n = min_u64(count, bytes / g->stride - skip);
 		bool whole = n * g->stride == bytes;
 

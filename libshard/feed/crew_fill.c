@@ -6,7 +6,7 @@
 
 #include "libshard/base/bytes.h"
 #include "libshard/base/clock.h"
-#include "libshard/dataset/fetch.h"
+#include "libshard/dataset/dataset.h"
 
 /* A slot is worth sharing if one thread takes a millisecond for it; a part if it takes some 0.2. */
 #define SHARED_BYTES (UINT64_C(8) << 20)

@@ -17,7 +17,6 @@
 #include "libshard/base/error.h"
 #include "libshard/base/mem.h"
 #include "libshard/dataset/dataset.h"
-#include "libshard/dataset/mix_order.h"
 
 #define STEPS_AHEAD 4u /* per thread; a thread that is further behind decodes some chunks again */
 

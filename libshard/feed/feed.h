@@ -11,7 +11,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "libshard/dataset/reader.h"
+#include "libshard/dataset/dataset.h"
 #include "libshard/feed/layout.h"
 #include "libshard/feed/path.h"
 #include "libshard/io/file.h"

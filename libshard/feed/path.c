@@ -7,7 +7,6 @@
 #include "libshard/base/bytes.h"
 #include "libshard/base/mem.h"
 #include "libshard/dataset/dataset.h"
-#include "libshard/dataset/fetch.h"
 #include "libshard/feed/layout.h"
 #include "libshard/io/available_memory.h"
 #include "libshard/io/file.h"

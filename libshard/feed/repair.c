@@ -11,7 +11,6 @@
 
 #include "libshard/base/error.h"
 #include "libshard/dataset/dataset.h"
-#include "libshard/dataset/selection.h"
 
 #define TRIES 1024u /* more damaged records in a row are not a few bad sectors */
 

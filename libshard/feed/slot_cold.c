@@ -20,7 +20,7 @@
 #include "libshard/base/bytes.h"
 #include "libshard/base/error.h"
 #include "libshard/base/mem.h"
-#include "libshard/dataset/reader.h"
+#include "libshard/dataset/dataset.h"
 #include "libshard/io/buffer.h"
 #include "libshard/io/direct.h"
 #include "libshard/io/file.h"

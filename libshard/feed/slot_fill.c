@@ -9,7 +9,6 @@
 
 #include "libshard/base/error.h"
 #include "libshard/dataset/dataset.h"
-#include "libshard/dataset/fetch.h"
 #include "libshard/format/format.h"
 #include "libshard/io/guard.h"
 #include "shard_pack.h"

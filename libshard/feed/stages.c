@@ -13,7 +13,6 @@
 #include "libshard/base/bytes.h"
 #include "libshard/base/error.h"
 #include "libshard/dataset/dataset.h"
-#include "libshard/dataset/selection.h"
 #include "libshard/feed/layout.h"
 #include "libshard/io/available_memory.h"
 #include "libshard/io/buffer.h"

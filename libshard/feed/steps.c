@@ -7,9 +7,7 @@
 #include <string.h>
 
 #include "libshard/base/bytes.h"
-#include "libshard/dataset/mix_order.h"
-#include "libshard/dataset/mixture.h"
-#include "libshard/dataset/selection.h"
+#include "libshard/dataset/dataset.h"
 #include "libshard/order/order.h"
 
 struct order_params steps_params(const struct steps *s, uint64_t epoch)

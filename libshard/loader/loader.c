@@ -15,8 +15,6 @@
 #include "libshard/base/mem.h"
 #include "libshard/base/options.h"
 #include "libshard/dataset/dataset.h"
-#include "libshard/dataset/mix_order.h"
-#include "libshard/dataset/mixture.h"
 #include "libshard/feed/feed.h"
 #include "libshard/gpu/gpu.h"
 #include "libshard/order/mix.h"

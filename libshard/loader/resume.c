@@ -7,9 +7,6 @@
 
 #include "libshard/base/error.h"
 #include "libshard/dataset/dataset.h"
-#include "libshard/dataset/mix_order.h"
-#include "libshard/dataset/mixture.h"
-#include "libshard/dataset/selection.h"
 #include "libshard/format/names.h"
 #include "libshard/gpu/gpu.h"
 #include "libshard/loader/loader.h"

@@ -6,7 +6,6 @@
 #define SHARD_VERIFY_VERIFY_H
 
 #include "libshard/dataset/dataset.h"
-#include "libshard/dataset/reader.h"
 #include "shard_pack.h"
 
 /*

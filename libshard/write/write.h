@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "libshard/dataset/reader.h"
+#include "libshard/dataset/dataset.h"
 #include "libshard/format/checksum.h"
 #include "libshard/format/codec.h"
 #include "libshard/format/format.h"

@@ -4,7 +4,7 @@
  *
  * LDFLAGS: -Wl,--wrap=file_await,--wrap=file_will_need,--wrap=file_major_faults,--wrap=thread_start
  */
-#include "libshard/dataset/fetch.h"
+#include "libshard/dataset/dataset.h"
 
 #include <stdatomic.h>
 #include <sys/syscall.h>
@@ -12,7 +12,6 @@
 
 #include "libshard/base/bytes.h"
 #include "libshard/base/thread.h"
-#include "libshard/dataset/dataset.h"
 #include "libshard/io/file.h"
 #include "tests/store/fixture.h"
 
