@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * verify.c - every rule of format/SHARD.md that needs more than the two pages and is not a unit's
- * own
+ * verify_rules.c - the rules that opening does not look at, but for those of units: of tables,
+ * gaps, ragged fields, and the manifest
  *
  * Nothing here may fault on a map whose pages are not there: the kernel would read some MiB around
  * each, then find itself reading in order and go on with it, and every sample of the cache would
@@ -282,9 +282,7 @@ int verify_ragged(struct shard_reader *r, uint64_t first, uint64_t count, verify
 	return rc ? rc : j.worst;
 }
 
-/*
- * dataset_verify.c - the rules of a manifest that only verify checks: M15 to M17, D6, D7
- */
+/* ---- the manifest: what opening a dataset does not look at ---- */
 
 /* File names end at a space, class names at a NUL; both sort before any byte of a name. */
 static int by_file_name(const void *a, const void *b)

@@ -220,6 +220,32 @@ static int sum_classes(struct shard_seal *s, const struct shard_outline *o, uint
 	return SHARD_OK;
 }
 
+/* SHA-256 of a whole file. */
+static int hash_file(const char *path, uint8_t out[32], struct shard_error *err)
+{
+	const size_t room = (size_t)1 << 20;
+	uint8_t *buffer = mem_alloc(room);
+	struct sha256 sha;
+	uint64_t bytes;
+	int fd = -1, rc = buffer ? file_open(path, &fd, &bytes, NULL, err)
+				 : error_set(err, SHARD_E_MEMORY, "no memory for a buffer");
+
+	sha256_init(&sha);
+	for (uint64_t at = 0; !rc && at < bytes;) {
+		size_t n = (size_t)min_u64(room, bytes - at);
+
+		rc = file_read_at(fd, buffer, n, at, path, err);
+		if (!rc)
+			sha256_update(&sha, buffer, n);
+		at += n;
+	}
+	if (!rc)
+		sha256_final(&sha, out);
+	file_close(fd);
+	mem_free(buffer);
+	return rc;
+}
+
 static int add_shard(struct shard_seal *s, struct shard_outline *o, const char *file, const uint8_t *sha256,
 		     struct shard_error *err)
 {
@@ -236,7 +262,7 @@ static int add_shard(struct shard_seal *s, struct shard_outline *o, const char *
 	if (!rc && sha256)
 		memcpy(m.sha256, sha256, sizeof(m.sha256));
 	else if (!rc)
-		rc = reuse_hash_file(o->path, m.sha256, err);
+		rc = hash_file(o->path, m.sha256, err);
 	if (rc)
 		return rc;
 	s->schema = o->pages.schema;

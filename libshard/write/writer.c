@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * writer.c - records to units, units to the file
+ * writer.c - records to units, units to a file, and the file to a published shard
  *
  * The first group streams to the file; the others, and all tables, are spooled until
- * writer_finish.c lays them behind it.  Each byte is hashed (XXH3) before it is handed to the
- * kernel, so what a reader compares with is what the caller gave.
+ * shard_writer_finish() lays them behind it, each at its aligned place, and then the footer.  Each
+ * byte is hashed (XXH3) before it is handed to the kernel, so what a reader compares with is what
+ * the caller gave.  The complete file is made durable, read back and verified from the disk, and
+ * gets its name last.
  */
 #include "libshard/write/write.h"
 
@@ -29,6 +31,9 @@
 #include "shard_pack.h"
 
 #define LARGE_SHARD_BYTES (64u << 20) /* from here on sections lie on 64 KiB; format/SHARD.md 2.9 */
+#define STAT_CHANNELS_MAX 4096u
+
+/* ---- output ---- */
 
 /* A drain_write, in its thread. */
 static int write_now(void *context, const void *data, size_t bytes, struct shard_error *err)
@@ -44,13 +49,14 @@ static int write_now(void *context, const void *data, size_t bytes, struct shard
 	return file_temp_write(&w->temp, data, bytes, err);
 }
 
-void writer_begin_wait(const struct shard_writer *w)
+/* The caller waits for the disk in between: it needs no turn meanwhile. */
+static void begin_wait(const struct shard_writer *w)
 {
 	if (w->in_turn)
 		turns_give(w->turns);
 }
 
-void writer_end_wait(const struct shard_writer *w)
+static void end_wait(const struct shard_writer *w)
 {
 	if (w->in_turn)
 		turns_take(w->turns);
@@ -61,27 +67,29 @@ static int put_buffer(struct shard_writer *w, struct shard_error *err)
 {
 	int rc;
 
-	writer_begin_wait(w);
+	begin_wait(w);
 	rc = drain_put(w->drain, w->out_used, err);
-	writer_end_wait(w);
+	end_wait(w);
 	w->out_used = 0;
 	return rc;
 }
 
-int writer_end_output(struct shard_writer *w, struct shard_error *err)
+/* Have all of it written, and nothing after it. */
+static int end_output(struct shard_writer *w, struct shard_error *err)
 {
 	int rc = put_buffer(w, err);
 
-	writer_begin_wait(w);
+	begin_wait(w);
 	if (!rc)
 		rc = drain_wait(w->drain, err);
-	writer_end_wait(w);
+	end_wait(w);
 	drain_close(w->drain);
 	w->drain = NULL;
 	return rc;
 }
 
-int writer_put(struct shard_writer *w, const void *data, size_t bytes, struct shard_error *err)
+/* Append to the file; every byte of it comes through here, in order. */
+static int put_out(struct shard_writer *w, const void *data, size_t bytes, struct shard_error *err)
 {
 	const uint8_t *at = data;
 	int rc = SHARD_OK;
@@ -102,13 +110,13 @@ int writer_put(struct shard_writer *w, const void *data, size_t bytes, struct sh
 	return rc;
 }
 
-int writer_put_zeros(struct shard_writer *w, uint64_t bytes, struct shard_error *err)
+static int put_zeros(struct shard_writer *w, uint64_t bytes, struct shard_error *err)
 {
 	static const uint8_t zeros[SHARD_PAGE_BYTES];
 	int rc = SHARD_OK;
 
 	for (; !rc && bytes; bytes -= min_u64(bytes, sizeof(zeros)))
-		rc = writer_put(w, zeros, (size_t)min_u64(bytes, sizeof(zeros)), err);
+		rc = put_out(w, zeros, (size_t)min_u64(bytes, sizeof(zeros)), err);
 	return rc;
 }
 
@@ -219,9 +227,9 @@ static int start_file(struct shard_writer *w, const char *temp_id, struct shard_
 	hash = checksum128(&header, sizeof(header) - sizeof(header.hash));
 	memcpy(header.hash, hash.b, sizeof(header.hash));
 	memcpy(w->pages.header_hash, hash.b, sizeof(header.hash));
-	rc = writer_put(w, &header, sizeof(header), err);
+	rc = put_out(w, &header, sizeof(header), err);
 	if (!rc)
-		rc = writer_put_zeros(w, start - SHARD_PAGE_BYTES, err);
+		rc = put_zeros(w, start - SHARD_PAGE_BYTES, err);
 	return rc;
 }
 
@@ -303,7 +311,8 @@ void shard_writer_close(struct shard_writer *w)
 
 /* ---- records ---- */
 
-bool writer_has_room(const struct shard_writer *w)
+/* May one more record or left-out input come?  I55: both together are at most the planned count. */
+static bool has_room(const struct shard_writer *w)
 {
 	return spool_bytes(&w->miss) / sizeof(struct disk_miss) < w->pages.planned_records - w->pages.record_count;
 }
@@ -312,7 +321,7 @@ bool writer_has_room(const struct shard_writer *w)
 static int store_data(struct shard_writer *w, uint32_t group, const void *data, size_t bytes, struct shard_error *err)
 {
 	w->group[group].stored += bytes;
-	return group ? spool_add(&w->group[group].data, data, bytes, w->path, err) : writer_put(w, data, bytes, err);
+	return group ? spool_add(&w->group[group].data, data, bytes, w->path, err) : put_out(w, data, bytes, err);
 }
 
 static int store_chunk(struct shard_writer *w, uint32_t group, size_t bytes, struct shard_error *err)
@@ -354,7 +363,8 @@ static int store_unit(struct shard_writer *w, uint32_t group, const uint8_t *uni
 							       : store_chunk(w, group, bytes, err);
 }
 
-int writer_end_unit(struct shard_writer *w, uint32_t group, struct shard_error *err)
+/* The unit or chunk of a group is as full as it gets. */
+static int end_unit(struct shard_writer *w, uint32_t group, struct shard_error *err)
 {
 	struct writer_group *g = &w->group[group];
 	size_t bytes = (size_t)(g->filled * w->pages.schema.group[group].stride);
@@ -388,7 +398,7 @@ static int append_to_group(struct shard_writer *w, uint32_t group, const void *r
 	memcpy(place, record, (size_t)s->record_bytes);
 	for (uint32_t h = 0; h < g->holes.count; h++) /* whatever the caller left between the fields */
 		memset(place + g->holes.hole[h].offset, 0, g->holes.hole[h].bytes);
-	return ++g->filled == s->unit_records ? writer_end_unit(w, group, err) : SHARD_OK;
+	return ++g->filled == s->unit_records ? end_unit(w, group, err) : SHARD_OK;
 }
 
 static int add_key(struct shard_writer *w, const char *key, size_t bytes, struct shard_error *err)
@@ -420,7 +430,7 @@ static int append(struct shard_writer *w, const void *const *group, const char *
 	if (w->finished)
 		return error_set(err, SHARD_E_ARGUMENT,
 				 "the shard is finished, so no record can be added; open another shard");
-	if (!writer_has_room(w))
+	if (!has_room(w))
 		return error_set(err, SHARD_E_ARGUMENT,
 				 "record %" PRIu64 " exceeds the %" PRIu64 " that were planned (inputs left out count "
 				 "too)",
@@ -448,15 +458,6 @@ int shard_writer_append(struct shard_writer *w, const void *const *group, const 
 	return rc;
 }
 
-/*
- * writer_finish.c - from the last record to a complete file
- *
- * Lays the spooled groups and tables behind the first group, each at its aligned place, then the
- * footer.  writer_publish.c does what follows.
- */
-
-#define STAT_CHANNELS_MAX 4096u
-
 /* ---- statistics and inputs left out ---- */
 
 int writer_refuse(struct shard_writer *w, struct shard_error *err)
@@ -480,7 +481,7 @@ int shard_writer_miss(struct shard_writer *w, const struct shard_miss *miss, str
 				 "left-out input %" PRIu64 ": reason %u, how %u; ordinals must ascend, reason must be "
 				 "1 to 65535, how must be 1 or 2",
 				 miss->ordinal, miss->reason, miss->how);
-	if (!writer_has_room(w))
+	if (!has_room(w))
 		return error_set(err, SHARD_E_ARGUMENT,
 				 "left-out input %" PRIu64 " exceeds the %" PRIu64 " inputs that were planned",
 				 miss->ordinal, w->pages.planned_records);
@@ -567,14 +568,14 @@ static int put_bytes(void *context, const uint8_t *data, size_t bytes, struct sh
 
 	if (!p->is_index) {
 		checksum128_update(&p->hash, data, bytes);
-		return writer_put(p->w, data, bytes, err);
+		return put_out(p->w, data, bytes, err);
 	}
 	/* pieces are multiples of 4096, so entries are whole */
 	for (size_t at = 0; !rc && at < bytes; at += sizeof(entry)) {
 		memcpy(entry, data + at, sizeof(entry));
 		store64(entry, load64(entry) + p->base);
 		checksum128_update(&p->hash, entry, sizeof(entry));
-		rc = writer_put(p->w, entry, sizeof(entry), err);
+		rc = put_out(p->w, entry, sizeof(entry), err);
 	}
 	return rc;
 }
@@ -584,7 +585,7 @@ static int begin_section(struct shard_writer *w, uint32_t type, uint32_t group, 
 {
 	struct section *s = &w->pages.section[w->pages.section_count];
 	uint64_t start = pages_section_start(w->pages.section_align_log2, w->offset);
-	int rc = writer_put_zeros(w, start - w->offset, err);
+	int rc = put_zeros(w, start - w->offset, err);
 
 	if (rc)
 		return rc;
@@ -785,7 +786,7 @@ static int put_sections(struct shard_writer *w, struct shard_error *err)
 
 	for (uint32_t g = 0; !rc && g < schema->group_count; g++)
 		if (w->group[g].filled)
-			rc = writer_end_unit(w, g, err);
+			rc = end_unit(w, g, err);
 	if (rc)
 		return rc;
 	enter_first_group(w);
@@ -807,7 +808,7 @@ static int put_footer(struct shard_writer *w, struct shard_error *err)
 	struct disk_footer footer;
 	struct hash128 hash;
 	struct shown s;
-	int rc = writer_put_zeros(w, align_up(w->offset, SHARD_PAGE_BYTES) - w->offset, err);
+	int rc = put_zeros(w, align_up(w->offset, SHARD_PAGE_BYTES) - w->offset, err);
 
 	if (rc)
 		return rc;
@@ -819,21 +820,11 @@ static int put_footer(struct shard_writer *w, struct shard_error *err)
 	hash = checksum128(&footer, sizeof(footer) - sizeof(footer.hash));
 	memcpy(footer.hash, hash.b, sizeof(footer.hash));
 	memcpy(w->pages.root, hash.b, sizeof(w->pages.root));
-	rc = writer_put(w, &footer, sizeof(footer), err);
-	return rc ? rc : writer_end_output(w, err);
+	rc = put_out(w, &footer, sizeof(footer), err);
+	return rc ? rc : end_output(w, err);
 }
 
-int writer_lay_out(struct shard_writer *w, struct shard_error *err)
-{
-	int rc = put_sections(w, err);
-
-	return rc ? rc : put_footer(w, err);
-}
-
-/*
- * writer_publish.c - from a complete file to a published one: durable, read back and verified from
- * the disk, named
- */
+/* ---- finish ---- */
 
 /* The kernel said that it has the bytes; only reading them from the disk tells. */
 static int read_back(struct shard_writer *w, struct shard_error *err)
@@ -869,7 +860,7 @@ static int compare_existing(struct shard_writer *w, struct sha256 *sha256, struc
 	struct shown s;
 	int rc = shard_reader_open(&r, w->path, NULL, why);
 	bool same = !rc && !memcmp(r->pages->root, w->pages.root, sizeof(w->pages.root));
-	const char *what = rc ? "no valid shard" : "another shard";
+	const char *what = rc ? "not a valid shard" : "another shard";
 
 	if (same && w->read_back) { /* its pages are ours; its records may have suffered since */
 		struct verify_whole whole = {.path = w->path, .turns = w->turns, .sha = sha256};
@@ -885,15 +876,18 @@ static int compare_existing(struct shard_writer *w, struct sha256 *sha256, struc
 			 what);
 }
 
-/* All bytes, durable. */
+/* All bytes, and all of them durable. */
 static int complete(struct shard_writer *w, struct shard_error *err)
 {
-	int rc = writer_lay_out(w, err);
+	int rc = put_sections(w, err);
 
-	writer_begin_wait(w);
+	if (!rc)
+		rc = put_footer(w, err);
+
+	begin_wait(w);
 	if (!rc)
 		rc = file_temp_sync(&w->temp, err);
-	writer_end_wait(w);
+	end_wait(w);
 	return rc;
 }
 
@@ -920,7 +914,7 @@ static int publish(struct shard_writer *w, bool overtaken, struct shard_written 
 
 /*
  * Its temporary file is gone, and its name is taken: on network file systems others remove what a
- * shard needs no more.  Then the shard that is there is compared with ours.
+ * shard no longer needs.  Then the shard that is there is compared with ours.
  */
 static bool is_overtaken(const struct shard_writer *w, const struct shard_error *why)
 {
