@@ -217,6 +217,9 @@ int manifest_file_read(struct manifest_file *out, const char *path, struct shard
 /* M15, and the id: `got` is the SHA-256 of the text, computed from its bytes. */
 int manifest_file_check_id(const char *text, const struct manifest_end *end, uint8_t got[32], struct shard_error *err);
 
+/* For qsort(): names that end at a space, LF or NUL, which sort before any byte of a name. */
+int manifest_by_name(const void *a, const void *b);
+
 /* ---- dataset.c: a manifest and its shards as one index space ---- */
 
 /* The readers that are open: see dataset.c. */

@@ -91,7 +91,7 @@ int selection_check(const struct shard_selection *s, const struct shard_dataset 
 			 s->dataset_id, id);
 }
 
-/* The place of the n-th bit that is set, from 0, in a word that has so many. */
+/* The place of the n-th bit that is set, from 0, in a word that has more than n of them. */
 static uint64_t bit_at(uint64_t word, uint64_t n)
 {
 	while (n--)

@@ -284,16 +284,6 @@ int verify_ragged(struct shard_reader *r, uint64_t first, uint64_t count, verify
 
 /* ---- the manifest: what opening a dataset does not look at ---- */
 
-/* File names end at a space, class names at a NUL; both sort before any byte of a name. */
-static int by_file_name(const void *a, const void *b)
-{
-	const unsigned char *x = *(const unsigned char *const *)a, *y = *(const unsigned char *const *)b;
-
-	while (*x == *y && *x > ' ')
-		x++, y++;
-	return (*x > ' ' ? *x : 0) - (*y > ' ' ? *y : 0);
-}
-
 static int by_class_name(const void *a, const void *b)
 {
 	return strcmp(*(const char *const *)a, *(const char *const *)b);
@@ -342,7 +332,7 @@ static int on_shard_file(void *context, const char *name)
 	struct extra *x = context;
 	struct shard_error *err = x->err;
 	struct shown s;
-	bool named = x->count && bsearch(&name, x->order, (size_t)x->count, sizeof(*x->order), by_file_name);
+	bool named = x->count && bsearch(&name, x->order, (size_t)x->count, sizeof(*x->order), manifest_by_name);
 
 	MUST_OR(SHARD_E_MISMATCH, "D7", named, "%s lies in the folder, but the manifest does not name it",
 		show(&s, name));
@@ -351,12 +341,12 @@ static int on_shard_file(void *context, const char *name)
 
 static int check_files(const struct shard_dataset *ds, struct shard_error *err)
 {
-	struct extra x = {sorted(ds->line, ds->m.shard_count, by_file_name), ds->m.shard_count, err};
+	struct extra x = {sorted(ds->line, ds->m.shard_count, manifest_by_name), ds->m.shard_count, err};
 	int rc = x.order ? SHARD_OK
 			 : error_set(err, SHARD_E_MEMORY, "no memory to compare %" PRIu64 " file names", x.count);
 
 	for (uint64_t i = 1; !rc && i < x.count; i++)
-		if (!by_file_name(&x.order[i - 1], &x.order[i])) {
+		if (!manifest_by_name(&x.order[i - 1], &x.order[i])) {
 			rc = invariant_broken(err, SHARD_E_CORRUPT, "M17", "two shards are the same file '%.*s'",
 					      (int)strcspn(x.order[i], " "), x.order[i]);
 		}

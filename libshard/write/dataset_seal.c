@@ -62,16 +62,6 @@ static int text_add(struct text *t, const char *bytes, size_t count, struct shar
 	return SHARD_OK;
 }
 
-/* Names end at a space or LF, which sort before any byte of a name. */
-static int by_name(const void *a, const void *b)
-{
-	const unsigned char *x = *(const unsigned char *const *)a, *y = *(const unsigned char *const *)b;
-
-	while (*x == *y && *x > ' ')
-		x++, y++;
-	return (*x > ' ' ? *x : 0) - (*y > ' ' ? *y : 0);
-}
-
 /* M16, M17: the third words of `count` lines, all different? */
 static int check_unique(const struct text *lines, uint64_t count, const char *what, struct shard_error *err)
 {
@@ -82,9 +72,9 @@ static int check_unique(const struct text *lines, uint64_t count, const char *wh
 	for (uint64_t i = 0; name && i < count; i++, at = strchr(at, '\n') + 1)
 		name[i] = strchr(strchr(at, ' ') + 1, ' ') + 1;
 	if (name && count)
-		qsort(name, (size_t)count, sizeof(*name), by_name);
+		qsort(name, (size_t)count, sizeof(*name), manifest_by_name);
 	for (uint64_t i = 1; !rc && i < count; i++)
-		if (!by_name(&name[i - 1], &name[i]))
+		if (!manifest_by_name(&name[i - 1], &name[i]))
 			rc = error_set(err, SHARD_E_ARGUMENT, "two %s '%s'", what,
 				       show_bytes(&s, name[i], strcspn(name[i], " \n")));
 	mem_free(name);
