@@ -314,7 +314,10 @@ static int run(const struct cli_args *args)
 }
 
 /* clang-format off */
-static const struct cli_option positionals[] = {DIR_UNLESS_MIX(struct prove_options), {0}};
+static const struct cli_option positionals[] = {
+	{.name = "DIR", .kind = CLI_DIR, .offset = offsetof(struct prove_options, path), .help = "dataset folder"},
+	{0},
+};
 
 static const struct cli_option options[] = {
 	{.name = "worlds",
@@ -324,7 +327,11 @@ static const struct cli_option options[] = {
 	 .default_value = "1,2,3,8",
 	 .help = "numbers of ranks to test"},
 	SELECT_OPTION(struct prove_options),
-	MIX_OPTION(struct prove_options),
+	{.name = "mix",
+	 .kind = CLI_FILE,
+	 .arg_name = "FILE",
+	 .offset = offsetof(struct prove_options, mix),
+	 .help = "instead of DIR, a mixture: lines WEIGHT DIR [SELECTION]"},
 	{.name = "batch",
 	 .kind = CLI_U64,
 	 .arg_name = "N",

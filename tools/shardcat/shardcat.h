@@ -43,16 +43,6 @@ int out_file_close(struct memory_file *f, const char *path, int rc);
 		.name = "DIR", .kind = CLI_DIR, .required = true, .offset = offsetof(type, path), \
 		.help = "dataset folder"                                                          \
 	}
-/* Of verbs that take a dataset or a mixture. */
-#define DIR_UNLESS_MIX(type)                                                                             \
-	{                                                                                                \
-		.name = "DIR", .kind = CLI_DIR, .offset = offsetof(type, path), .help = "dataset folder" \
-	}
-#define MIX_OPTION(type)                                                                            \
-	{                                                                                           \
-		.name = "mix", .kind = CLI_FILE, .arg_name = "FILE", .offset = offsetof(type, mix), \
-		.help = "instead of DIR, a mixture: lines WEIGHT DIR [SELECTION]"                   \
-	}
 #define SELECT_OPTION(type)                                                                               \
 	{                                                                                                 \
 		.name = "select", .kind = CLI_FILE, .arg_name = "FILE", .offset = offsetof(type, select), \
@@ -73,7 +63,6 @@ extern const struct cli_verb verb_show;		  /* cmd_show.c */
 extern const struct cli_verb verb_select;	  /* cmd_select.c */
 extern const struct cli_verb verb_order;	  /* cmd_order.c */
 extern const struct cli_verb verb_prove_order;	  /* cmd_prove_order.c */
-extern const struct cli_verb verb_shuffle_report; /* cmd_shuffle_report.c */
 extern const struct cli_verb verb_doctor;	  /* cmd_doctor.c */
 
 #endif

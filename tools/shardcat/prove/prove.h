@@ -55,24 +55,6 @@ bool fingerprints_was_delivered(const struct fingerprints *f, uint64_t record);
 bool fingerprints_identify(struct fingerprints *f, const struct fingerprint *row, uint64_t named, uint64_t *record);
 void fingerprints_deliver(struct fingerprints *f, uint64_t record);
 
-/* ---- label_classes.c ---- */
-
-struct classes {
-	uint32_t *class_of;	 /* [records], from 0: classes in the order of their values */
-	uint64_t *class_records; /* [class_count] */
-	uint32_t class_count;
-};
-
-/*
- * Of the records record[0] to record[count - 1], ascending; NULL: of all.  Advances `progress` by
- * the records of the dataset.  Returns an exit code; classes_free() in either case.
- */
-int classes_take(struct classes *c, struct target *t, const struct shard_field *label, const uint64_t *record,
-		 uint64_t count, struct progress *progress);
-void classes_free(struct classes *c);
-
-int classes_no_memory(const struct target *t); /* prints it; an exit code */
-
 /* ---- mix_proof.c ---- */
 
 /*
@@ -82,73 +64,6 @@ int classes_no_memory(const struct target *t); /* prints it; an exit code */
  */
 int mix_proof(const char *path, const struct shard_loader_options *options, const uint32_t *worlds,
 	      uint32_t world_count, uint64_t epochs);
-
-/* ---- mix_report.c ---- */
-
-/*
- * Print a table for the mixture in a file, from the order of `epochs` epochs.  Reads no record.
- * The options are those of the loader.  Returns an exit code.
- */
-int mix_report(const char *path, const struct shard_loader_options *options, uint64_t epochs);
-
-/*
- * mixing.c
- *
- * Fed with the order of one or more epochs, batch by batch.  Ideals are exact expectations, not
- * simulations.  Pure but for memory: no file, no terminal.
- */
-
-enum measure {
-	MIX_CLASSES,  /* distinct classes in a batch */
-	MIX_VARIANCE, /* of the class counts of a batch, as a multiple of the ideal's: pooled over the classes */
-	MIX_RUNS,     /* distinct stretches of run_records stored neighbours */
-	MIX_SHARDS,   /* distinct shards */
-	MIX_DISTANCE, /* mean |record[i + 1] - record[i]| */
-	MIX_PAIRS,    /* pairs that were in one batch in the epoch before, too: as a multiple of the ideal's */
-	MEASURES,
-};
-
-/* The dataset; borrowed until mixing_close(). */
-struct mixing_data {
-	uint64_t record_count;
-	const uint32_t *class_of; /* [record_count], or NULL: no classes */
-	uint32_t class_count;
-	const uint64_t *class_records; /* [class_count] */
-	const uint64_t *shard_first;   /* [shard_count + 1] first record of each; then the record count */
-	uint64_t shard_count;
-	uint64_t run_records; /* 0: there are no runs */
-	uint32_t batch_records;
-	uint64_t batch_count; /* that will be fed, of all epochs: known before, so that errors can be estimated */
-};
-
-struct mixing_result {
-	bool known; /* else it does not apply to these data */
-	double measured, ideal;
-	double error; /* standard error of `measured`; neighbouring batches may resemble each other */
-};
-
-struct mixing;
-
-struct mixing *mixing_open(const struct mixing_data *d); /* NULL: no memory */
-void mixing_close(struct mixing *m);
-void mixing_batch(struct mixing *m, uint64_t epoch, const uint64_t *record);
-struct mixing_result mixing_result(const struct mixing *m, enum measure what);
-
-/* ---- predictions for a windowed order ---- */
-
-/*
- * Are records that lie near each other of one class?  The correlation of the classes of two records
- * in `run` neighbours: 0 if the records are stored in random order, 1 if runs have one class each.
- */
-double mixing_run_correlation(const struct mixing_data *d, uint64_t run_records);
-
-/*
- * The average of MIX_VARIANCE with windows, by arithmetic alone: from how often two records of a
- * batch come from one run, and the correlation of those.  With L = 1, it is 1 + (B - 1)(r - 1) / (W
- * - 1) in a large dataset of pure runs.
- */
-double mixing_predict_variance(const struct mixing_data *d, const struct shard_order_info *order,
-			       double run_correlation);
 
 /*
  * order_options.c
