@@ -12,7 +12,7 @@
 #include "tools/common/escape.h"
 #include "tools/common/json_out.h"
 #include "tools/common/wrap.h"
-#include "tools/shardcat/dataset/target.h"
+#include "tools/shardcat/dataset/cat_dataset.h"
 #include "tools/shardcat/doctor/doctor.h"
 #include "tools/shardcat/shardcat.h"
 

@@ -8,7 +8,6 @@
 
 #include "tools/common/escape.h"
 #include "tools/shardcat/dataset/cat_dataset.h"
-#include "tools/shardcat/dataset/number.h"
 #include "tools/shardcat/shardcat.h"
 
 struct get_options {

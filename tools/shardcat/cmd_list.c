@@ -12,8 +12,7 @@
 #include "tools/common/escape.h"
 #include "tools/common/json_out.h"
 #include "tools/common/signals.h"
-#include "tools/shardcat/dataset/number.h"
-#include "tools/shardcat/dataset/target.h"
+#include "tools/shardcat/dataset/cat_dataset.h"
 #include "tools/shardcat/shardcat.h"
 
 #define BLOCK_BYTES   (1 << 20) /* of labels read at a time */

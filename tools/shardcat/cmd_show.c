@@ -15,7 +15,6 @@
 #include "tools/common/signals.h"
 #include "tools/common/text.h"
 #include "tools/shardcat/dataset/cat_dataset.h"
-#include "tools/shardcat/dataset/number.h"
 #include "tools/shardcat/shardcat.h"
 
 #define COUNT_MAX     2000

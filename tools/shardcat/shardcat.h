@@ -7,6 +7,7 @@
 
 #include "tools/common/cli.h"
 #include "tools/common/memory_file.h"
+#include "tools/shardcat/dataset/cat_dataset.h"
 
 /*
  * out_file.c
@@ -64,5 +65,14 @@ extern const struct cli_verb verb_select;	  /* cmd_select.c */
 extern const struct cli_verb verb_order;	  /* cmd_order.c */
 extern const struct cli_verb verb_prove_order;	  /* cmd_prove_order.c */
 extern const struct cli_verb verb_doctor;	  /* cmd_doctor.c */
+
+/* ---- where.c ---- */
+
+/*
+ * The records of `of` (NULL: of all) that fit the condition `text` of --where.  Reads the groups of
+ * the field alone.  Returns an exit code.
+ */
+int where_select(struct shard_selection **out, const struct cli_args *args, const struct target *t,
+		 const struct shard_selection *of, const char *text);
 
 #endif

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * cat_dataset.h - the dataset that a verb is about: opened, described, counted and drawn
+ * cat_dataset.h - the dataset or shard that a verb is about: opened, described, counted and drawn
  */
-#ifndef SHARD_SHARDCAT_DATASET_CAT_DATASET_H
-#define SHARD_SHARDCAT_DATASET_CAT_DATASET_H
+#ifndef SHARDCAT_DATASET_CAT_DATASET_H
+#define SHARDCAT_DATASET_CAT_DATASET_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -17,7 +17,152 @@
 #include "tools/common/cli.h"
 #include "tools/common/json_out.h"
 #include "tools/common/png_out.h"
-#include "tools/shardcat/dataset/target.h"
+
+/*
+ * ---- input.c: the input of a verb, which is a dataset or one shard on its own ----
+ *
+ * Both are records with an index, so that most verbs need not know which it is.  Maps are guarded:
+ * a file that shrinks or cannot be read is an error, never a SIGBUS.  Functions that return an exit
+ * code have printed why if it is not EXIT_DONE.
+ */
+
+struct target {
+	const char *path;
+	struct shard_dataset *dataset; /* this, */
+	struct shard_reader *reader;   /* or this */
+	const struct shard_schema *schema;
+	uint64_t record_count;
+	char key[SHARD_KEY_BYTES_MAX]; /* the last one of the dataset's */
+};
+
+/* One record, decoded: group by group; NULL for groups that were not asked for. */
+struct record {
+	void *group[SHARD_GROUPS_MAX];
+	uint64_t idx;
+};
+
+int target_open(struct target *t, const char *path);
+/* The same; a dataset must have this id, 64 hex digits. */
+int target_open_id(struct target *t, const char *path, const char *id);
+/* The same for a verb that needs a manifest: a shard file is refused. */
+int target_open_dataset(struct target *t, const char *path);
+void target_close(struct target *t);
+
+/* The shard, or a dataset's first one, borrowed; NULL if it has none. */
+int target_first_reader(struct target *t, struct shard_reader **out);
+
+int target_check_index(const struct target *t, uint64_t idx);
+
+/* Read `count` neighbouring records of one group, count x stride bytes. */
+int target_read(struct target *t, uint32_t group, uint64_t first, uint64_t count, void *dst);
+
+/* All groups that `field` (or, if it is NULL, any field) needs. */
+int record_read(struct target *t, uint64_t idx, const struct shard_field *field, struct record *out);
+void record_free(struct record *record);
+
+/* Zero bytes if there are no keys.  The bytes live until the next call. */
+int target_key(struct target *t, uint64_t idx, struct shard_view *out);
+
+/* SHARD_OK or SHARD_END, from the manifest or from the shard's own statistics. */
+int target_moments(struct target *t, uint32_t field, uint32_t channel, struct shard_moments *out,
+		   struct shard_error *err);
+int target_class_records(struct target *t, uint32_t field, uint64_t class_idx, uint64_t *out, struct shard_error *err);
+
+/* NULL if there is no such class or, in a shard on its own, no names. */
+const char *target_class_name(const struct target *t, uint64_t class_idx);
+/* The class of this name, of `bytes` bytes.  Returns false if there is none. */
+bool target_find_class(const struct target *t, const char *name, size_t bytes, int64_t *out);
+
+/* The selection in a file; *out becomes NULL if `path` is.  Returns an exit code. */
+int target_selection(const struct target *t, const char *path, struct shard_selection **out);
+
+/* The first field that holds the index of a class, or NULL.  It is a scalar integer. */
+const struct shard_field *target_label_field(const struct target *t);
+
+/* ---- tensor.c: the value of one field of one record ---- */
+
+/* One element of any dtype as a number.  `data` may have any alignment.  Pure. */
+
+#define NUMBER_CHARS 32
+
+/* Integers in full, floating point to the digits that its dtype has, bool as true or false. */
+const char *number_text(char out[NUMBER_CHARS], uint32_t dtype, const void *data);
+
+/* Of an integer dtype: the value, or, of u64, its bits. */
+int64_t number_integer(uint32_t dtype, const void *data);
+
+/* The nearest double: exact but for integers past 2^53. */
+double number_double(uint32_t dtype, const void *data);
+
+/* As NumPy writes it, such as "<f4".  bf16, which it does not know, is its bits as "<u2". */
+const char *number_npy_name(uint32_t dtype);
+
+/*
+ * tensor.c
+ *
+ * A ragged field is stored at its greatest shape; here it has its true one, and its elements
+ * stand next to each other.  A whole image has height, width and channels.  Its forms as text, .npy
+ * and PNG are here too, each in memory: a record is small.
+ */
+
+struct tensor {
+	const struct shard_field *field;
+	uint32_t ndim;
+	uint64_t shape[SHARD_DIMS_MAX];
+	uint64_t element_count;
+	size_t element_bytes;
+	uint8_t *data; /* element_count x element_bytes, row-major */
+};
+
+/*
+ * Take a field out of a record.  Prints and returns an exit code on failure; free it in any case.
+ */
+int tensor_take(const struct target *t, const struct record *record, const struct shard_field *field,
+		struct tensor *out);
+void tensor_free(struct tensor *tensor);
+
+/* One line for people, without a line end: all elements if they are few, else their range. */
+void tensor_print(const struct tensor *tensor, FILE *out);
+
+/* "[224,224,3]"; nothing for a scalar. */
+#define SHAPE_CHARS 96
+const char *shape_text(char out[SHAPE_CHARS], const uint64_t *shape, uint32_t ndim);
+
+/*
+ * The header of a .npy file, version 1.0, for this tensor.  Returns its length, a multiple of 64.
+ */
+#define NPY_HEADER_BYTES 256
+size_t npy_header(const struct tensor *tensor, char out[NPY_HEADER_BYTES]);
+
+/*
+ * Describe the tensor as an image that png_write() takes: u8, hwc or chw with 1 or 3 channels, or a
+ * plane without layout.  Samples of floating point must become u8 before that: picture.c.
+ * EXIT_DONE, or prints why it is no image.
+ */
+int tensor_image(const struct tensor *tensor, struct png_image *out);
+
+/*
+ * picture.c
+ *
+ * shardpack images --dtype writes into each shard how it made numbers of samples; undone, that
+ * gives the samples back, or the upper bits of longer ones.  Where nothing is written, each image
+ * is scaled by itself: its least number becomes black, its greatest white.
+ */
+
+struct picture_scale {
+	bool known; /* mean and std are written: value * std + mean is 0 to 1 */
+	double mean[3], std[3];
+};
+
+/* Of an image field; for others it says nothing.  Prints and returns an exit code on failure. */
+int picture_scale(struct target *t, const struct shard_field *field, struct picture_scale *out);
+
+/*
+ * The same as tensor_image() for u8; of f16, bf16 and f32 it makes u8 samples first, which become
+ * the tensor's.  Of u16 all bits are in the picture with `wide`, else the upper 8: so numbers that
+ * are no image, of which these would be black, are refused.
+ */
+int picture_image(const struct picture_scale *scale, bool wide, struct tensor *tensor, struct png_image *out);
 
 /*
  * canvas.c
@@ -48,6 +193,28 @@ void canvas_text(struct canvas *c, uint32_t x, uint32_t y, uint32_t width, const
  * Draw an image centred in a square: large ones shrunk by averaging, small ones as whole multiples.
  */
 void canvas_thumbnail(struct canvas *c, uint32_t x, uint32_t y, uint32_t side, const struct png_image *image);
+
+/*
+ * font.c
+ *
+ * Printable ASCII; everything else is drawn as '?', one per character of UTF-8.  Glyphs are
+ * up to 5 x 9 dots and are drawn at twice that size with smoothed corners.  Pure.
+ */
+
+#define FONT_HEIGHT   18 /* of a line, descenders included */
+#define FONT_BASELINE 14 /* rows above the baseline */
+
+/* Pixels that the text takes. */
+unsigned font_width(const char *text, size_t text_bytes);
+
+/* The longest beginning of the text that fits, in bytes; never ends inside a character. */
+size_t font_fit(const char *text, size_t text_bytes, unsigned width);
+
+/*
+ * Call `dot` for each pixel of the text, with x from 0 to font_width() - 1 and y from 0 to
+ * FONT_HEIGHT - 1.
+ */
+void font_draw(const char *text, size_t text_bytes, void (*dot)(void *context, unsigned x, unsigned y), void *context);
 
 /*
  * repeats.c - find records with the same content, exactly and in bounded memory
@@ -192,119 +359,5 @@ void describe_schema(FILE *out, const struct shard_schema *schema);
  */
 int describe_moments(FILE *out, struct target *t);
 
-/*
- * font.c
- *
- * Printable ASCII; everything else is drawn as '?', one per character of UTF-8.  Glyphs are
- * up to 5 x 9 dots and are drawn at twice that size with smoothed corners.  Pure.
- */
-
-#define FONT_HEIGHT   18 /* of a line, descenders included */
-#define FONT_BASELINE 14 /* rows above the baseline */
-
-/* Pixels that the text takes. */
-unsigned font_width(const char *text, size_t text_bytes);
-
-/* The longest beginning of the text that fits, in bytes; never ends inside a character. */
-size_t font_fit(const char *text, size_t text_bytes, unsigned width);
-
-/*
- * Call `dot` for each pixel of the text, with x from 0 to font_width() - 1 and y from 0 to
- * FONT_HEIGHT - 1.
- */
-void font_draw(const char *text, size_t text_bytes, void (*dot)(void *context, unsigned x, unsigned y), void *context);
-
-/* ---- mix_file.c ---- */
-
-struct mix_file {
-	const char *path;
-	char *text;
-	uint32_t count;			 /* of sources */
-	struct shard_mix_source *source; /* [count] */
-	struct target **of;		 /* [count] the dataset of each, which other sources may share */
-	struct target *target;		 /* [target_count] */
-	uint32_t target_count;
-	struct shard_mix *mix;
-};
-
-/* Returns an exit code.  Close in any case. */
-int mix_file_open(struct mix_file *f, const char *path);
-void mix_file_close(struct mix_file *f);
-
-/*
- * tensor.c
- *
- * A ragged field is stored at its greatest shape; here it has its true one, and its elements
- * stand next to each other.  A whole image has height, width and channels.  Its forms as text, .npy
- * and PNG are here too, each in memory: a record is small.
- */
-
-struct tensor {
-	const struct shard_field *field;
-	uint32_t ndim;
-	uint64_t shape[SHARD_DIMS_MAX];
-	uint64_t element_count;
-	size_t element_bytes;
-	uint8_t *data; /* element_count x element_bytes, row-major */
-};
-
-/*
- * Take a field out of a record.  Prints and returns an exit code on failure; free it in any case.
- */
-int tensor_take(const struct target *t, const struct record *record, const struct shard_field *field,
-		struct tensor *out);
-void tensor_free(struct tensor *tensor);
-
-/* One line for people, without a line end: all elements if they are few, else their range. */
-void tensor_print(const struct tensor *tensor, FILE *out);
-
-/* "[224,224,3]"; nothing for a scalar. */
-#define SHAPE_CHARS 96
-const char *shape_text(char out[SHAPE_CHARS], const uint64_t *shape, uint32_t ndim);
-
-/*
- * The header of a .npy file, version 1.0, for this tensor.  Returns its length, a multiple of 64.
- */
-#define NPY_HEADER_BYTES 256
-size_t npy_header(const struct tensor *tensor, char out[NPY_HEADER_BYTES]);
-
-/*
- * Describe the tensor as an image that png_write() takes: u8, hwc or chw with 1 or 3 channels, or a
- * plane without layout.  Samples of floating point must become u8 before that: picture.c.
- * EXIT_DONE, or prints why it is no image.
- */
-int tensor_image(const struct tensor *tensor, struct png_image *out);
-
-/*
- * picture.c
- *
- * shardpack images --dtype writes into each shard how it made numbers of samples; undone, that
- * gives the samples back, or the upper bits of longer ones.  Where nothing is written, each image
- * is scaled by itself: its least number becomes black, its greatest white.
- */
-
-struct picture_scale {
-	bool known; /* mean and std are written: value * std + mean is 0 to 1 */
-	double mean[3], std[3];
-};
-
-/* Of an image field; for others it says nothing.  Prints and returns an exit code on failure. */
-int picture_scale(struct target *t, const struct shard_field *field, struct picture_scale *out);
-
-/*
- * The same as tensor_image() for u8; of f16, bf16 and f32 it makes u8 samples first, which become
- * the tensor's.  Of u16 all bits are in the picture with `wide`, else the upper 8: so numbers that
- * are no image, of which these would be black, are refused.
- */
-int picture_image(const struct picture_scale *scale, bool wide, struct tensor *tensor, struct png_image *out);
-
-/* ---- where.c ---- */
-
-/*
- * The records of `of` (NULL: of all) that fit the condition `text` of --where.  Reads the groups of
- * the field alone.  Returns an exit code.
- */
-int where_select(struct shard_selection **out, const struct cli_args *args, const struct target *t,
-		 const struct shard_selection *of, const char *text);
 
 #endif

@@ -12,7 +12,7 @@
 #include "shard_select.h"
 #include "tools/common/cli.h"
 #include "tools/common/progress.h"
-#include "tools/shardcat/dataset/target.h"
+#include "tools/shardcat/dataset/cat_dataset.h"
 
 /*
  * fingerprints.c - find the record that a row's bytes belong to, and mark it as delivered
@@ -54,6 +54,23 @@ bool fingerprints_was_delivered(const struct fingerprints *f, uint64_t record);
  */
 bool fingerprints_identify(struct fingerprints *f, const struct fingerprint *row, uint64_t named, uint64_t *record);
 void fingerprints_deliver(struct fingerprints *f, uint64_t record);
+
+/* ---- mix_file.c ---- */
+
+struct mix_file {
+	const char *path;
+	char *text;
+	uint32_t count;			 /* of sources */
+	struct shard_mix_source *source; /* [count] */
+	struct target **of;		 /* [count] the dataset of each, which other sources may share */
+	struct target *target;		 /* [target_count] */
+	uint32_t target_count;
+	struct shard_mix *mix;
+};
+
+/* Returns an exit code.  Close in any case. */
+int mix_file_open(struct mix_file *f, const char *path);
+void mix_file_close(struct mix_file *f);
 
 /* ---- mix_proof.c ---- */
 

@@ -2,7 +2,7 @@
 /*
  * target.c - the target of a verb: a dataset, or one shard on its own
  */
-#include "tools/shardcat/dataset/target.h"
+#include "tools/shardcat/dataset/cat_dataset.h"
 
 #include <errno.h>
 #include <inttypes.h>
