@@ -241,7 +241,7 @@ static int fail_in_words(const struct shard_error *err)
 	return fail(exit_code_of_status(err->status), "%s", text);
 }
 
-static int open_loaders(const struct print_options *o, bool seed_given, struct target *t,
+static int open_loaders(const struct print_options *o, bool seed_given, struct input *in,
 			const struct shard_selection *selection, struct shard_loader **loader,
 			struct shard_loader **whole)
 {
@@ -256,7 +256,7 @@ static int open_loaders(const struct print_options *o, bool seed_given, struct t
 	options.rank = (uint32_t)o->rank;
 	options.world = (uint32_t)o->world;
 	options.tail = (uint32_t)o->tail;
-	rc = shard_loader_open(loader, t->dataset, &options, &err);
+	rc = shard_loader_open(loader, in->dataset, &options, &err);
 	if (!rc && o->token)
 		rc = shard_loader_resume(*loader, o->token, &err);
 	if (!rc && o->token) {
@@ -264,7 +264,7 @@ static int open_loaders(const struct print_options *o, bool seed_given, struct t
 		options.rank = 0;
 		options.world = 1;
 		options.tail = SHARD_KEEP;
-		rc = shard_loader_open(whole, t->dataset, &options, &err);
+		rc = shard_loader_open(whole, in->dataset, &options, &err);
 		if (!rc)
 			rc = shard_loader_resume(*whole, o->token, &err);
 	}
@@ -304,7 +304,7 @@ static int run(const struct cli_args *args)
 	const struct print_options *o = args->options;
 	struct shard_loader *loader = NULL, *whole = NULL;
 	struct shard_selection *selection = NULL;
-	struct target t;
+	struct input in;
 	int rc;
 
 	if (o->rank >= o->world)
@@ -314,19 +314,19 @@ static int run(const struct cli_args *args)
 	rc = order_options_check(args, &o->order);
 	if (rc)
 		return rc;
-	rc = target_open_dataset(&t, o->path);
-	if (!rc && !t.record_count && o->token)
+	rc = input_open_dataset(&in, o->path);
+	if (!rc && !in.record_count && o->token)
 		rc = fail(EXIT_MISMATCH, "%s: has no records, so the token belongs to another dataset", o->path);
 	if (!rc)
-		rc = target_selection(&t, o->select, &selection);
-	if (!rc && t.record_count) /* an epoch of no records has an order, which is empty, though no loader */
-		rc = open_loaders(o, cli_given(args, "seed"), &t, selection, &loader, &whole);
+		rc = input_selection(&in, o->select, &selection);
+	if (!rc && in.record_count) /* an epoch of no records has an order, which is empty, though no loader */
+		rc = open_loaders(o, cli_given(args, "seed"), &in, selection, &loader, &whole);
 	if (!rc && loader)
 		rc = print(o, loader, whole);
 	shard_loader_close(whole);
 	shard_loader_close(loader);
 	shard_selection_close(selection);
-	target_close(&t);
+	input_close(&in);
 	return rc;
 }
 

@@ -26,7 +26,7 @@ enum sign { IS, IS_NOT, LESS, AT_MOST, MORE, AT_LEAST };
 
 struct condition {
 	const struct cli_args *args;
-	const struct target *t;
+	const struct input *in;
 	const struct shard_selection *of;
 	const struct shard_field *field;
 	enum sign sign;
@@ -49,20 +49,20 @@ static bool is_integer(const struct shard_field *f)
  */
 static int take_value(const struct condition *c, const char *text, size_t bytes, int64_t *out)
 {
-	bool is_label = c->field == target_label_field(c->t);
+	bool is_label = c->field == input_label_field(c->in);
 	int64_t named;
 
 	if (text_i64(text, bytes, out)) {
-		if (is_label && target_find_class(c->t, text, bytes, &named) && named != *out)
+		if (is_label && input_find_class(c->in, text, bytes, &named) && named != *out)
 			return cli_misuse(c->args,
 					  "--where %s=%.*s: is the index of one class and the name of another, %" PRId64
 					  "; give the index of the class that you mean, after a zero: 0%" PRId64,
 					  c->field->name, (int)bytes, text, named, named);
 		return EXIT_DONE;
 	}
-	if (is_label && target_find_class(c->t, text, bytes, out))
+	if (is_label && input_find_class(c->in, text, bytes, out))
 		return EXIT_DONE;
-	if (is_label && target_find_class(c->t, c->value, strlen(c->value), &named))
+	if (is_label && input_find_class(c->in, c->value, strlen(c->value), &named))
 		return cli_misuse(c->args,
 				  "--where %s=%s: a comma divides values; give the index of that class, %" PRId64,
 				  c->field->name, c->value, named);
@@ -90,7 +90,7 @@ static int select_values(struct shard_selection **out, const struct condition *c
 		if (!*at)
 			break;
 	}
-	if (!rc && shard_select_where(out, c->t->dataset, c->of, c->field->name, value, count, &err))
+	if (!rc && shard_select_where(out, c->in->dataset, c->of, c->field->name, value, count, &err))
 		rc = fail_of_library(&err);
 	free(value);
 	return rc;
@@ -190,13 +190,13 @@ static bool same_string(const struct condition *c, const uint8_t *at, const uint
 
 static int mark_piece(const struct condition *c, uint64_t first, uint64_t count, uint8_t *rows, uint8_t *mask)
 {
-	const struct shard_field *f = c->field, *lengths = &c->t->schema->field[f->length_field];
+	const struct shard_field *f = c->field, *lengths = &c->in->schema->field[f->length_field];
 	uint8_t *length = rows + PIECE * f->bytes;
 	bool is_string = f->kind == SHARD_STRING;
 	struct shard_error err;
 
-	if (shard_dataset_column(c->t->dataset, f, first, count, rows, &err) ||
-	    (is_string && shard_dataset_column(c->t->dataset, lengths, first, count, length, &err)))
+	if (shard_dataset_column(c->in->dataset, f, first, count, rows, &err) ||
+	    (is_string && shard_dataset_column(c->in->dataset, lengths, first, count, length, &err)))
 		return fail_of_library(&err);
 	for (uint64_t i = 0; i < count; i++)
 		if (is_string)
@@ -208,7 +208,7 @@ static int mark_piece(const struct condition *c, uint64_t first, uint64_t count,
 
 static int select_marked(struct shard_selection **out, const struct condition *c)
 {
-	uint64_t n = c->t->record_count;
+	uint64_t n = c->in->record_count;
 	uint8_t *mask = calloc(n ? n : 1, 1), *rows = malloc((size_t)(PIECE * (c->field->bytes + 4)));
 	struct shard_error err;
 	int rc =
@@ -216,9 +216,9 @@ static int select_marked(struct shard_selection **out, const struct condition *c
 
 	for (uint64_t first = 0; !rc && first < n; first += PIECE)
 		rc = mark_piece(c, first, n - first < PIECE ? n - first : PIECE, rows, mask);
-	if (!rc && shard_select_mask(out, c->t->dataset, c->of, mask, n, &err))
+	if (!rc && shard_select_mask(out, c->in->dataset, c->of, mask, n, &err))
 		rc = err.status == SHARD_E_ARGUMENT
-			     ? fail(EXIT_USAGE, "%s: no record fits --where %s", c->t->path, c->text)
+			     ? fail(EXIT_USAGE, "%s: no record fits --where %s", c->in->path, c->text)
 			     : fail_of_library(&err);
 	free(mask);
 	free(rows);
@@ -257,10 +257,10 @@ static int take_condition(struct condition *c)
 				  c->text);
 	snprintf(name, sizeof(name), "%.*s", (int)name_bytes, c->text);
 	if (name_bytes < sizeof(name))
-		c->field = shard_schema_find(c->t->schema, name);
+		c->field = shard_schema_find(c->in->schema, name);
 	if (!c->field)
 		return cli_misuse(c->args, "--where %s: %s has no field '%.*s'; 'shardcat info' lists them", c->text,
-				  c->t->path, (int)name_bytes, c->text);
+				  c->in->path, (int)name_bytes, c->text);
 	c->value = c->text + name_bytes + sign_bytes;
 	if (c->field->kind == SHARD_STRING && c->sign != IS && c->sign != IS_NOT)
 		return cli_misuse(c->args, "--where %s: %s is a string; only = and != compare strings", c->text, name);
@@ -271,10 +271,10 @@ static int take_condition(struct condition *c)
 	return EXIT_DONE;
 }
 
-int where_select(struct shard_selection **out, const struct cli_args *args, const struct target *t,
+int where_select(struct shard_selection **out, const struct cli_args *args, const struct input *in,
 		 const struct shard_selection *of, const char *text)
 {
-	struct condition c = {.args = args, .t = t, .of = of, .text = text};
+	struct condition c = {.args = args, .in = in, .of = of, .text = text};
 	int rc = take_condition(&c);
 
 	if (rc)
@@ -304,7 +304,7 @@ struct select_options {
 
 /* The records that the conditions leave; NULL stands for all. */
 struct choice {
-	struct target t;
+	struct input in;
 	struct shard_selection *left;
 };
 
@@ -320,7 +320,7 @@ static int take(struct choice *c, int status, struct shard_selection **chosen, c
 static int apply_where(const struct cli_args *args, struct choice *c, const char *text)
 {
 	struct shard_selection *chosen = NULL;
-	int rc = where_select(&chosen, args, &c->t, c->left, text);
+	int rc = where_select(&chosen, args, &c->in, c->left, text);
 
 	return rc ? rc : take(c, SHARD_OK, &chosen, NULL);
 }
@@ -352,7 +352,7 @@ static int apply_chance(const struct cli_args *args, struct choice *c)
 		if (!take_part(o->part, &begin, &end))
 			return cli_misuse(args, "--part %s: must be a part from 0 to 1, such as 0.9, or 0.9-1",
 					  o->part);
-		return take(c, shard_select_fraction(&chosen, c->t.dataset, c->left, begin, end, o->seed, &err),
+		return take(c, shard_select_fraction(&chosen, c->in.dataset, c->left, begin, end, o->seed, &err),
 			    &chosen, &err);
 	}
 	if (!o->fold.count)
@@ -360,7 +360,7 @@ static int apply_chance(const struct cli_args *args, struct choice *c)
 	if (o->fold.count > UINT32_MAX)
 		return cli_misuse(args, "--fold: must be of at most %u parts", UINT32_MAX);
 	return take(c,
-		    shard_select_fold(&chosen, c->t.dataset, c->left, (uint32_t)o->fold.idx, (uint32_t)o->fold.count,
+		    shard_select_fold(&chosen, c->in.dataset, c->left, (uint32_t)o->fold.idx, (uint32_t)o->fold.count,
 				      o->rest ? SHARD_FOLD_REST : SHARD_FOLD_PART, o->seed, &err),
 		    &chosen, &err);
 }
@@ -400,7 +400,7 @@ static int put(const struct select_options *o, const struct choice *c)
 		return fail_of_library(&err);
 	shard_selection_info(c->left, &info);
 	note("%s: %" PRIu64 " of %" PRIu64 " records; what a loader reads is %.3g times what it delivers", o->out,
-	     info.record_count, info.of_count, shard_selection_amplification(c->left, c->t.dataset));
+	     info.record_count, info.of_count, shard_selection_amplification(c->left, c->in.dataset));
 	return EXIT_DONE;
 }
 
@@ -427,7 +427,7 @@ static int run(const struct cli_args *args)
 
 	if (rc)
 		return rc;
-	rc = target_open_dataset(&c.t, o->path);
+	rc = input_open_dataset(&c.in, o->path);
 	for (size_t i = 0; !rc && i < o->where.count; i++)
 		rc = apply_where(args, &c, o->where.items[i]);
 	if (!rc)
@@ -435,7 +435,7 @@ static int run(const struct cli_args *args)
 	if (!rc)
 		rc = put(o, &c);
 	shard_selection_close(c.left);
-	target_close(&c.t);
+	input_close(&c.in);
 	return rc;
 }
 

@@ -54,17 +54,17 @@ int out_file_close(struct memory_file *f, const char *path, int rc);
 		.name = "json", .kind = CLI_FLAG, .offset = offsetof(type, json), .help = (text) \
 	}
 
-extern const struct cli_verb verb_info;		  /* cmd_info.c */
-extern const struct cli_verb verb_list;		  /* cmd_list.c */
-extern const struct cli_verb verb_get;		  /* cmd_get.c */
-extern const struct cli_verb verb_verify;	  /* cmd_verify.c */
-extern const struct cli_verb verb_stats;	  /* cmd_stats.c */
-extern const struct cli_verb verb_manifest;	  /* cmd_manifest.c */
-extern const struct cli_verb verb_show;		  /* cmd_show.c */
-extern const struct cli_verb verb_select;	  /* cmd_select.c */
-extern const struct cli_verb verb_order;	  /* cmd_order.c */
-extern const struct cli_verb verb_prove_order;	  /* cmd_prove_order.c */
-extern const struct cli_verb verb_doctor;	  /* cmd_doctor.c */
+extern const struct cli_verb verb_info;	       /* cmd_info.c */
+extern const struct cli_verb verb_list;	       /* cmd_list.c */
+extern const struct cli_verb verb_get;	       /* cmd_get.c */
+extern const struct cli_verb verb_verify;      /* cmd_verify.c */
+extern const struct cli_verb verb_stats;       /* cmd_stats.c */
+extern const struct cli_verb verb_manifest;    /* cmd_manifest.c */
+extern const struct cli_verb verb_show;	       /* cmd_show.c */
+extern const struct cli_verb verb_select;      /* cmd_select.c */
+extern const struct cli_verb verb_order;       /* cmd_order.c */
+extern const struct cli_verb verb_prove_order; /* cmd_prove_order.c */
+extern const struct cli_verb verb_doctor;      /* cmd_doctor.c */
 
 /* ---- where.c ---- */
 
@@ -72,7 +72,7 @@ extern const struct cli_verb verb_doctor;	  /* cmd_doctor.c */
  * The records of `of` (NULL: of all) that fit the condition `text` of --where.  Reads the groups of
  * the field alone.  Returns an exit code.
  */
-int where_select(struct shard_selection **out, const struct cli_args *args, const struct target *t,
+int where_select(struct shard_selection **out, const struct cli_args *args, const struct input *in,
 		 const struct shard_selection *of, const char *text);
 
 #endif

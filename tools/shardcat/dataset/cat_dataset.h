@@ -26,7 +26,7 @@
  * code have printed why if it is not EXIT_DONE.
  */
 
-struct target {
+struct input {
 	const char *path;
 	struct shard_dataset *dataset; /* this, */
 	struct shard_reader *reader;   /* or this */
@@ -41,43 +41,43 @@ struct record {
 	uint64_t idx;
 };
 
-int target_open(struct target *t, const char *path);
+int input_open(struct input *in, const char *path);
 /* The same; a dataset must have this id, 64 hex digits. */
-int target_open_id(struct target *t, const char *path, const char *id);
+int input_open_id(struct input *in, const char *path, const char *id);
 /* The same for a verb that needs a manifest: a shard file is refused. */
-int target_open_dataset(struct target *t, const char *path);
-void target_close(struct target *t);
+int input_open_dataset(struct input *in, const char *path);
+void input_close(struct input *in);
 
 /* The shard, or a dataset's first one, borrowed; NULL if it has none. */
-int target_first_reader(struct target *t, struct shard_reader **out);
+int input_first_reader(struct input *in, struct shard_reader **out);
 
-int target_check_index(const struct target *t, uint64_t idx);
+int input_check_index(const struct input *in, uint64_t idx);
 
 /* Read `count` neighbouring records of one group, count x stride bytes. */
-int target_read(struct target *t, uint32_t group, uint64_t first, uint64_t count, void *dst);
+int input_read(struct input *in, uint32_t group, uint64_t first, uint64_t count, void *dst);
 
 /* All groups that `field` (or, if it is NULL, any field) needs. */
-int record_read(struct target *t, uint64_t idx, const struct shard_field *field, struct record *out);
+int record_read(struct input *in, uint64_t idx, const struct shard_field *field, struct record *out);
 void record_free(struct record *record);
 
 /* Zero bytes if there are no keys.  The bytes live until the next call. */
-int target_key(struct target *t, uint64_t idx, struct shard_view *out);
+int input_key(struct input *in, uint64_t idx, struct shard_view *out);
 
 /* SHARD_OK or SHARD_END, from the manifest or from the shard's own statistics. */
-int target_moments(struct target *t, uint32_t field, uint32_t channel, struct shard_moments *out,
-		   struct shard_error *err);
-int target_class_records(struct target *t, uint32_t field, uint64_t class_idx, uint64_t *out, struct shard_error *err);
+int input_moments(struct input *in, uint32_t field, uint32_t channel, struct shard_moments *out,
+		  struct shard_error *err);
+int input_class_records(struct input *in, uint32_t field, uint64_t class_idx, uint64_t *out, struct shard_error *err);
 
 /* NULL if there is no such class or, in a shard on its own, no names. */
-const char *target_class_name(const struct target *t, uint64_t class_idx);
+const char *input_class_name(const struct input *in, uint64_t class_idx);
 /* The class of this name, of `bytes` bytes.  Returns false if there is none. */
-bool target_find_class(const struct target *t, const char *name, size_t bytes, int64_t *out);
+bool input_find_class(const struct input *in, const char *name, size_t bytes, int64_t *out);
 
 /* The selection in a file; *out becomes NULL if `path` is.  Returns an exit code. */
-int target_selection(const struct target *t, const char *path, struct shard_selection **out);
+int input_selection(const struct input *in, const char *path, struct shard_selection **out);
 
 /* The first field that holds the index of a class, or NULL.  It is a scalar integer. */
-const struct shard_field *target_label_field(const struct target *t);
+const struct shard_field *input_label_field(const struct input *in);
 
 /* ---- tensor.c: the value of one field of one record ---- */
 
@@ -117,7 +117,7 @@ struct tensor {
 /*
  * Take a field out of a record.  Prints and returns an exit code on failure; free it in any case.
  */
-int tensor_take(const struct target *t, const struct record *record, const struct shard_field *field,
+int tensor_take(const struct input *in, const struct record *record, const struct shard_field *field,
 		struct tensor *out);
 void tensor_free(struct tensor *tensor);
 
@@ -155,7 +155,7 @@ struct picture_scale {
 };
 
 /* Of an image field; for others it says nothing.  Prints and returns an exit code on failure. */
-int picture_scale(struct target *t, const struct shard_field *field, struct picture_scale *out);
+int picture_scale(struct input *in, const struct shard_field *field, struct picture_scale *out);
 
 /*
  * The same as tensor_image() for u8; of f16, bf16 and f32 it makes u8 samples first, which become
@@ -307,7 +307,7 @@ struct census_field {
 };
 
 struct census { /* start it zeroed; large, so on the heap */
-	struct target *target;
+	struct input *input;
 	bool has_read; /* the records were read, not only the recorded sums */
 	struct census_field field[SHARD_FIELDS_MAX];
 
@@ -324,7 +324,7 @@ struct census { /* start it zeroed; large, so on the heap */
  * The recorded sums, without reading any record.  Returns an exit code, having said why; close in
  * any case.
  */
-int census_open(struct census *c, struct target *t);
+int census_open(struct census *c, struct input *in);
 
 /* Read all records.  Returns EXIT_BAD if the recorded sums differ from the sums of the records. */
 int census_read(struct census *c, uint64_t memory_bytes);
@@ -348,7 +348,7 @@ const char *root_text(char out[HEX_CHARS], const uint8_t root[16]);
 void describe_schema_json(struct json_out *j, const struct shard_schema *schema);
 
 /* "statistics": [...]: moments of each field that has them.  Returns an exit code. */
-int describe_moments_json(struct json_out *j, struct target *t);
+int describe_moments_json(struct json_out *j, struct input *in);
 
 /* Two tables, each line indented by two. */
 void describe_schema(FILE *out, const struct shard_schema *schema);
@@ -357,7 +357,6 @@ void describe_schema(FILE *out, const struct shard_schema *schema);
  * A line per field with moments: mean and std of its channels, scaled to 0..1.  Returns an exit
  * code.
  */
-int describe_moments(FILE *out, struct target *t);
-
+int describe_moments(FILE *out, struct input *in);
 
 #endif

@@ -257,7 +257,7 @@ static int take_recorded(struct census *c, uint32_t field)
 	int rc = SHARD_OK;
 
 	for (uint32_t i = 0; i < f->channels && rc == SHARD_OK; i++) {
-		rc = target_moments(c->target, field, i, &m, &err);
+		rc = input_moments(c->input, field, i, &m, &err);
 		if (rc == SHARD_OK)
 			sums_of_moments(&f->sums[i], &m);
 	}
@@ -267,33 +267,33 @@ static int take_recorded(struct census *c, uint32_t field)
 
 static int take_recorded_classes(struct census *c)
 {
-	uint32_t label = (uint32_t)(c->label - c->target->schema->field);
+	uint32_t label = (uint32_t)(c->label - c->input->schema->field);
 	uint64_t count = 0, records;
 	struct shard_error err;
 	int rc;
 
-	while ((rc = target_class_records(c->target, label, count, &records, &err)) == SHARD_OK)
+	while ((rc = input_class_records(c->input, label, count, &records, &err)) == SHARD_OK)
 		count++;
 	c->classes_recorded = count > 0;
-	while (!count && target_class_name(c->target, c->class_count))
+	while (!count && input_class_name(c->input, c->class_count))
 		c->class_count++;
 	c->class_count += count;
 	c->class_records = calloc((size_t)c->class_count + 1, sizeof(*c->class_records));
 	if (!c->class_records)
 		return fail(EXIT_IO, "out of memory for %" PRIu64 " classes", c->class_count);
 	for (uint64_t i = 0; i < count && rc >= 0; i++)
-		rc = target_class_records(c->target, label, i, &c->class_records[i], &err);
+		rc = input_class_records(c->input, label, i, &c->class_records[i], &err);
 	return rc < 0 ? fail_of_library(&err) : EXIT_DONE;
 }
 
-int census_open(struct census *c, struct target *t)
+int census_open(struct census *c, struct input *in)
 {
 	int rc = EXIT_DONE;
 
-	c->target = t;
-	c->label = target_label_field(t);
-	for (uint32_t i = 0; i < t->schema->field_count && !rc; i++) {
-		const struct shard_field *f = &t->schema->field[i];
+	c->input = in;
+	c->label = input_label_field(in);
+	for (uint32_t i = 0; i < in->schema->field_count && !rc; i++) {
+		const struct shard_field *f = &in->schema->field[i];
 
 		c->has_content = c->has_content || f != c->label;
 		c->field[i].channels = channel_count(c, f);
@@ -322,7 +322,7 @@ struct reading {
 
 static int add_field(struct census *c, struct reading *r, uint32_t field, const struct record *record)
 {
-	const struct shard_field *f = &c->target->schema->field[field];
+	const struct shard_field *f = &c->input->schema->field[field];
 	struct census_field *to = &r->field[field];
 	struct tensor tensor = {.element_count = 1};
 	const uint8_t *data = (const uint8_t *)record->group[f->group] + f->offset;
@@ -333,7 +333,7 @@ static int add_field(struct census *c, struct reading *r, uint32_t field, const 
 		for (uint32_t i = 0; i < f->ndim; i++)
 			tensor.element_count *= f->shape[i];
 	} else {
-		rc = tensor_take(c->target, record, f, &tensor);
+		rc = tensor_take(c->input, record, f, &tensor);
 		data = tensor.data;
 	}
 	count = tensor.element_count / to->channels;
@@ -363,7 +363,7 @@ static int add_label(struct census *c, struct reading *r, int64_t label)
 
 static int add_record(struct census *c, struct reading *r, uint64_t idx, const struct record *record)
 {
-	const struct shard_schema *schema = c->target->schema;
+	const struct shard_schema *schema = c->input->schema;
 	struct content_hash of[SHARD_FIELDS_MAX], content;
 	uint32_t count = 0;
 	int64_t label = 0;
@@ -390,12 +390,12 @@ static int add_record(struct census *c, struct reading *r, uint64_t idx, const s
 
 static int add_block(struct census *c, struct reading *r, uint64_t first, uint64_t count)
 {
-	const struct shard_schema *schema = c->target->schema;
+	const struct shard_schema *schema = c->input->schema;
 	struct record record = {.idx = 0};
 	int rc = EXIT_DONE;
 
 	for (uint32_t g = 0; g < schema->group_count && !rc; g++)
-		rc = target_read(c->target, g, first, count, r->group[g]);
+		rc = input_read(c->input, g, first, count, r->group[g]);
 	for (uint64_t i = 0; i < count && !rc; i++) {
 		for (uint32_t g = 0; g < schema->group_count; g++)
 			record.group[g] = (uint8_t *)r->group[g] + i * schema->group[g].stride;
@@ -407,7 +407,7 @@ static int add_block(struct census *c, struct reading *r, uint64_t first, uint64
 
 static int reading_open(struct reading *r, const struct census *c)
 {
-	const struct shard_schema *schema = c->target->schema;
+	const struct shard_schema *schema = c->input->schema;
 	uint64_t bytes = 1;
 	bool enough;
 
@@ -441,7 +441,7 @@ static void reading_close(struct reading *r)
 /* What was recorded must be what was read; then what was read says more. */
 static int settle(struct census *c, struct reading *r)
 {
-	for (uint32_t i = 0; i < c->target->schema->field_count; i++) {
+	for (uint32_t i = 0; i < c->input->schema->field_count; i++) {
 		for (uint32_t k = 0; k < c->field[i].channels && c->field[i].recorded; k++) {
 			const struct sums *was = &c->field[i].sums[k], *is = &r->field[i].sums[k];
 
@@ -449,7 +449,7 @@ static int settle(struct census *c, struct reading *r)
 				return fail(EXIT_BAD,
 					    "%s: field %s, channel %" PRIu32 ": the recorded sums differ "
 					    "from the sums of the records",
-					    c->target->path, c->target->schema->field[i].name, k);
+					    c->input->path, c->input->schema->field[i].name, k);
 		}
 		r->field[i].recorded = c->field[i].recorded;
 		c->field[i] = r->field[i];
@@ -459,7 +459,7 @@ static int settle(struct census *c, struct reading *r)
 			return fail(EXIT_BAD,
 				    "%s: class %" PRIu64 " has %" PRIu64 " records; the recorded number is "
 				    "%" PRIu64,
-				    c->target->path, i, r->class_records[i], c->class_records[i]);
+				    c->input->path, i, r->class_records[i], c->class_records[i]);
 	if (c->label) {
 		free(c->class_records);
 		c->class_records = r->class_records;
@@ -475,7 +475,7 @@ int census_read(struct census *c, uint64_t memory_bytes)
 {
 	struct reading r = {0};
 	struct progress progress;
-	uint64_t total = c->target->record_count;
+	uint64_t total = c->input->record_count;
 	int rc = reading_open(&r, c);
 
 	if (!rc && c->has_content)

@@ -144,9 +144,9 @@ const char *shape_text(char out[SHAPE_CHARS], const uint64_t *shape, uint32_t nd
 }
 
 /* Replace the sizes of the axes that vary by the lengths that the record states. */
-static int take_lengths(const struct target *t, const struct record *record, struct tensor *tensor)
+static int take_lengths(const struct input *in, const struct record *record, struct tensor *tensor)
 {
-	const struct shard_field *f = tensor->field, *lengths = &t->schema->field[f->length_field];
+	const struct shard_field *f = tensor->field, *lengths = &in->schema->field[f->length_field];
 	const uint8_t *at = (const uint8_t *)record->group[lengths->group] + lengths->offset;
 
 	for (uint32_t axis = 0; axis < f->ndim; axis++) {
@@ -159,7 +159,7 @@ static int take_lengths(const struct target *t, const struct record *record, str
 		if (length > f->shape[axis])
 			return fail(EXIT_BAD,
 				    "%s: I57: field %s says length %" PRIu32 " on axis %u; must be at most %" PRIu32,
-				    t->path, f->name, length, axis, f->shape[axis]);
+				    in->path, f->name, length, axis, f->shape[axis]);
 		tensor->shape[axis] = length;
 	}
 	return EXIT_DONE;
@@ -186,18 +186,18 @@ static uint8_t *gather(const struct tensor *tensor, uint32_t axis, const uint8_t
 }
 
 /* The pixels of a whole image, which stand next to each other, get its height and width. */
-static int take_size(const struct target *t, const struct record *record, struct tensor *tensor)
+static int take_size(const struct input *in, const struct record *record, struct tensor *tensor)
 {
-	uint32_t field = (uint32_t)(tensor->field - t->schema->field);
+	uint32_t field = (uint32_t)(tensor->field - in->schema->field);
 	struct shard_size size;
 	struct shard_error err;
 	int rc;
 
-	if (shard_image_size_field(t->schema, field) >= t->schema->field_count)
+	if (shard_image_size_field(in->schema, field) >= in->schema->field_count)
 		return EXIT_DONE;
-	rc = shard_image_size(t->schema, field, (const void *const *)record->group, record->idx, &size, &err);
+	rc = shard_image_size(in->schema, field, (const void *const *)record->group, record->idx, &size, &err);
 	if (rc)
-		return fail(exit_code_of_status(rc), "%s: %s", t->path, err.message);
+		return fail(exit_code_of_status(rc), "%s: %s", in->path, err.message);
 	tensor->ndim = 3;
 	tensor->shape[2] = tensor->shape[1];
 	tensor->shape[0] = size.height;
@@ -205,7 +205,7 @@ static int take_size(const struct target *t, const struct record *record, struct
 	return EXIT_DONE;
 }
 
-int tensor_take(const struct target *t, const struct record *record, const struct shard_field *field,
+int tensor_take(const struct input *in, const struct record *record, const struct shard_field *field,
 		struct tensor *out)
 {
 	int rc = EXIT_DONE;
@@ -219,7 +219,7 @@ int tensor_take(const struct target *t, const struct record *record, const struc
 	for (uint32_t i = 0; i < field->ndim; i++)
 		out->shape[i] = field->shape[i];
 	if (field->kind != SHARD_TENSOR)
-		rc = take_lengths(t, record, out);
+		rc = take_lengths(in, record, out);
 	if (rc)
 		return rc;
 	for (uint32_t i = 0; i < out->ndim; i++)
@@ -229,7 +229,7 @@ int tensor_take(const struct target *t, const struct record *record, const struc
 		return fail(EXIT_IO, "out of memory for field %s of %" PRIu64 " bytes", field->name, field->bytes);
 	if (out->element_count)
 		gather(out, 0, (const uint8_t *)record->group[field->group] + field->offset, field->bytes, out->data);
-	return take_size(t, record, out);
+	return take_size(in, record, out);
 }
 
 void tensor_free(struct tensor *tensor)
@@ -416,7 +416,7 @@ static bool find_scale(char *text, const struct shard_field *field, struct pictu
 	return find_numbers(line, ",mean=", '/', out->mean) && find_numbers(line, ",std=", '/', out->std);
 }
 
-int picture_scale(struct target *t, const struct shard_field *field, struct picture_scale *out)
+int picture_scale(struct input *in, const struct shard_field *field, struct picture_scale *out)
 {
 	static const char made_by[] = "made by shardpack\nsource images\n";
 	struct shard_reader *reader = NULL;
@@ -428,7 +428,7 @@ int picture_scale(struct target *t, const struct shard_field *field, struct pict
 	*out = (struct picture_scale){.known = false};
 	if (!is_float(field->dtype) || field->semantic != SHARD_IMAGE)
 		return EXIT_DONE;
-	rc = target_first_reader(t, &reader);
+	rc = input_first_reader(in, &reader);
 	if (rc || !reader)
 		return rc;
 	rc = shard_reader_provenance(reader, &text, &err);

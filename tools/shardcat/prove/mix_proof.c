@@ -52,18 +52,18 @@ static int read_text(struct mix_file *f)
 }
 
 /* The dataset at this path, opened once. */
-static int open_target(struct mix_file *f, const char *path, struct target **out)
+static int open_input(struct mix_file *f, const char *path, struct input **out)
 {
 	int rc;
 
-	for (uint32_t i = 0; i < f->target_count; i++)
-		if (!strcmp(f->target[i].path, path)) {
-			*out = &f->target[i];
+	for (uint32_t i = 0; i < f->input_count; i++)
+		if (!strcmp(f->input[i].path, path)) {
+			*out = &f->input[i];
 			return EXIT_DONE;
 		}
-	*out = &f->target[f->target_count];
-	rc = target_open_dataset(*out, path);
-	f->target_count += !rc;
+	*out = &f->input[f->input_count];
+	rc = input_open_dataset(*out, path);
+	f->input_count += !rc;
 	return rc;
 }
 
@@ -88,10 +88,10 @@ static int take_line(struct mix_file *f, char *line, unsigned number)
 	if (f->count == SHARD_MIX_WEIGHTS_MAX)
 		return fail(EXIT_USAGE, "%s, line %u: a mixture has at most %d sources", f->path, number,
 			    SHARD_MIX_WEIGHTS_MAX);
-	rc = open_target(f, dir, &f->of[f->count]);
+	rc = open_input(f, dir, &f->of[f->count]);
 	if (rc)
 		return rc;
-	rc = target_selection(f->of[f->count], selection, &chosen);
+	rc = input_selection(f->of[f->count], selection, &chosen);
 	if (rc)
 		return rc;
 	*s = (struct shard_mix_source){.ds = f->of[f->count]->dataset, .selection = chosen, .weight = (uint32_t)value};
@@ -109,8 +109,8 @@ int mix_file_open(struct mix_file *f, const char *path)
 	*f = (struct mix_file){.path = path};
 	f->source = calloc(SHARD_MIX_WEIGHTS_MAX, sizeof(*f->source));
 	f->of = calloc(SHARD_MIX_WEIGHTS_MAX, sizeof(*f->of));
-	f->target = calloc(SHARD_MIX_WEIGHTS_MAX, sizeof(*f->target));
-	if (!f->source || !f->of || !f->target)
+	f->input = calloc(SHARD_MIX_WEIGHTS_MAX, sizeof(*f->input));
+	if (!f->source || !f->of || !f->input)
 		return fail(EXIT_IO, "out of memory for the sources of a mixture");
 	rc = read_text(f);
 	for (line = rc ? NULL : f->text + utf8_mark(f->text, strlen(f->text)); !rc && line && *line;
@@ -133,11 +133,11 @@ void mix_file_close(struct mix_file *f)
 	shard_mix_close(f->mix);
 	for (uint32_t i = 0; f->source && i < f->count; i++)
 		shard_selection_close((struct shard_selection *)f->source[i].selection);
-	for (uint32_t i = 0; f->target && i < f->target_count; i++)
-		target_close(&f->target[i]);
+	for (uint32_t i = 0; f->input && i < f->input_count; i++)
+		input_close(&f->input[i]);
 	free(f->source);
 	free((void *)f->of);
-	free(f->target);
+	free(f->input);
 	free(f->text);
 }
 
@@ -164,7 +164,7 @@ void mix_file_close(struct mix_file *f)
 struct mix_proof {
 	struct shard_loader_options loader;
 	struct mix_file file;
-	struct fingerprints *prints; /* [target_count] */
+	struct fingerprints *prints; /* [input_count] */
 	struct progress progress;
 	uint32_t lanes, weight_sum;
 	uint64_t epoch_records, count; /* positions that are proven: whole blocks */
@@ -183,7 +183,7 @@ static void judge_row(struct mix_proof *p, const struct shard_batch *b, uint32_t
 	const struct fingerprints *prints;
 	const void *rows[SHARD_FIELDS_MAX];
 	struct fingerprint print;
-	const struct target *t;
+	const struct input *in;
 
 	if (component >= p->file.count) {
 		proof_find(&p->tally, FOREIGN,
@@ -191,15 +191,15 @@ static void judge_row(struct mix_proof *p, const struct shard_batch *b, uint32_t
 			   component, p->file.count);
 		return;
 	}
-	t = p->file.of[component];
-	prints = &p->prints[t - p->file.target];
-	for (uint32_t f = 0; f < t->schema->field_count; f++)
+	in = p->file.of[component];
+	prints = &p->prints[in - p->file.input];
+	for (uint32_t f = 0; f < in->schema->field_count; f++)
 		rows[f] = (const char *)b->field[f].data + row * b->field[f].stride;
-	print = fingerprint_of(t->schema, rows);
+	print = fingerprint_of(in->schema, rows);
 	if (b->record[row] >= prints->count || memcmp(&prints->of[b->record[row]], &print, sizeof(print)))
 		proof_find(&p->tally, MISNAMED,
 			   "position %" PRIu64 " names record %" PRIu64 " of %s, which has other bytes", position,
-			   b->record[row], t->path);
+			   b->record[row], in->path);
 	if (p->came[position]++)
 		proof_find(&p->tally, DUPLICATE, "position %" PRIu64 " came twice", position);
 	if (p->component[position] == NOBODY) {
@@ -424,13 +424,13 @@ static int measure(struct mix_proof *p, uint64_t epochs)
 
 	if (rc)
 		return fail_of_library(&err);
-	for (uint32_t t = 1; t < p->file.target_count; t++)
-		if (p->file.target[t].schema->field_count != p->file.target[0].schema->field_count) {
+	for (uint32_t i = 1; i < p->file.input_count; i++)
+		if (p->file.input[i].schema->field_count != p->file.input[0].schema->field_count) {
 			shard_loader_close(l);
 			return fail(EXIT_USAGE,
 				    "%s has other fields than %s, and the proof compares all of them; mix datasets "
 				    "with the same fields",
-				    p->file.target[t].path, p->file.target[0].path);
+				    p->file.input[i].path, p->file.input[0].path);
 		}
 	shard_loader_order_info(l, &order);
 	shard_loader_close(l);
@@ -443,7 +443,7 @@ static int measure(struct mix_proof *p, uint64_t epochs)
 	p->component = malloc((size_t)p->count * sizeof(*p->component));
 	p->record = malloc((size_t)p->count * sizeof(*p->record));
 	p->came = malloc((size_t)p->count);
-	p->prints = calloc(p->file.target_count, sizeof(*p->prints));
+	p->prints = calloc(p->file.input_count, sizeof(*p->prints));
 	if (!p->component || !p->record || !p->came || !p->prints)
 		return fail(EXIT_IO, "%s: out of memory for %" PRIu64 " positions", p->file.path, p->count);
 	memset(p->component, 0xff, (size_t)p->count * sizeof(*p->component));
@@ -455,11 +455,11 @@ static int prove(struct mix_proof *p, const uint32_t *worlds, uint32_t world_cou
 	uint64_t records = 0;
 	int rc = EXIT_DONE;
 
-	for (uint32_t t = 0; t < p->file.target_count; t++)
-		records += p->file.target[t].record_count;
+	for (uint32_t i = 0; i < p->file.input_count; i++)
+		records += p->file.input[i].record_count;
 	progress_start(&p->progress, "proving", "records", records + p->count * (world_count + 1));
-	for (uint32_t t = 0; t < p->file.target_count && !rc; t++)
-		rc = fingerprints_take(&p->prints[t], &p->file.target[t], NULL, &p->progress);
+	for (uint32_t i = 0; i < p->file.input_count && !rc; i++)
+		rc = fingerprints_take(&p->prints[i], &p->file.input[i], NULL, &p->progress);
 	for (uint32_t i = 0; i < world_count && !rc; i++)
 		rc = prove_world(p, worlds[i]);
 	if (!rc)
@@ -489,8 +489,8 @@ int mix_proof(const char *path, const struct shard_loader_options *options, cons
 		rc = measure(&p, epochs);
 	if (!rc)
 		rc = prove(&p, worlds, world_count);
-	for (uint32_t t = 0; p.prints && t < p.file.target_count; t++)
-		fingerprints_free(&p.prints[t]);
+	for (uint32_t i = 0; p.prints && i < p.file.input_count; i++)
+		fingerprints_free(&p.prints[i]);
 	free(p.prints);
 	free(p.component);
 	free(p.record);

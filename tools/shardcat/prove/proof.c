@@ -47,7 +47,7 @@ static void take_some(struct fingerprints *f, const struct shard_schema *schema,
 	}
 }
 
-static int take_all(struct fingerprints *f, struct target *t, uint64_t at_a_time, void *const group[SHARD_GROUPS_MAX],
+static int take_all(struct fingerprints *f, struct input *in, uint64_t at_a_time, void *const group[SHARD_GROUPS_MAX],
 		    struct progress *progress)
 {
 	uint64_t idx[READ_RECORDS_MAX];
@@ -59,10 +59,10 @@ static int take_all(struct fingerprints *f, struct target *t, uint64_t at_a_time
 
 		for (uint64_t i = 0; i < now; i++)
 			idx[i] = first + i;
-		rc = shard_dataset_read(t->dataset, idx, (size_t)now, group, &err);
+		rc = shard_dataset_read(in->dataset, idx, (size_t)now, group, &err);
 		if (rc)
 			return fail_of_library(&err);
-		take_some(f, t->schema, first, now, group);
+		take_some(f, in->schema, first, now, group);
 		first += now;
 		progress_add(progress, now, 0, 0);
 		progress_tick(progress);
@@ -101,7 +101,7 @@ static int mark_outside(struct fingerprints *f, const struct shard_selection *s)
 	return EXIT_DONE;
 }
 
-int fingerprints_take(struct fingerprints *f, struct target *t, const struct shard_selection *s,
+int fingerprints_take(struct fingerprints *f, struct input *in, const struct shard_selection *s,
 		      struct progress *progress)
 {
 	uint64_t record_bytes = 1, at_a_time;
@@ -109,13 +109,13 @@ int fingerprints_take(struct fingerprints *f, struct target *t, const struct sha
 	bool enough = true;
 	int rc;
 
-	*f = (struct fingerprints){.count = t->record_count};
-	for (uint32_t g = 0; g < t->schema->group_count; g++)
-		record_bytes += t->schema->group[g].stride;
+	*f = (struct fingerprints){.count = in->record_count};
+	for (uint32_t g = 0; g < in->schema->group_count; g++)
+		record_bytes += in->schema->group[g].stride;
 	at_a_time = READ_BYTES / record_bytes < READ_RECORDS_MAX ? READ_BYTES / record_bytes : READ_RECORDS_MAX;
 	at_a_time = at_a_time ? at_a_time : 1;
-	for (uint32_t g = 0; g < t->schema->group_count; g++) {
-		group[g] = malloc((size_t)(at_a_time * t->schema->group[g].stride));
+	for (uint32_t g = 0; g < in->schema->group_count; g++) {
+		group[g] = malloc((size_t)(at_a_time * in->schema->group[g].stride));
 		enough = enough && group[g];
 	}
 	f->of = calloc((size_t)f->count + 1, sizeof(*f->of));
@@ -123,11 +123,11 @@ int fingerprints_take(struct fingerprints *f, struct target *t, const struct sha
 	if (enough && f->of && f->delivered)
 		rc = mark_outside(f, s);
 	else
-		rc = fail(EXIT_IO, "%s: out of memory for fingerprints of %" PRIu64 " records, 16 bytes each", t->path,
+		rc = fail(EXIT_IO, "%s: out of memory for fingerprints of %" PRIu64 " records, 16 bytes each", in->path,
 			  f->count);
 	if (!rc)
-		rc = take_all(f, t, at_a_time, group, progress);
-	for (uint32_t g = 0; g < t->schema->group_count; g++)
+		rc = take_all(f, in, at_a_time, group, progress);
+	for (uint32_t g = 0; g < in->schema->group_count; g++)
 		free(group[g]);
 	return rc;
 }
@@ -254,7 +254,7 @@ void proof_find(struct tally *y, enum finding kind, const char *fmt, ...)
 
 static int no_memory(const struct proof *p)
 {
-	return fail(EXIT_IO, "%s: out of memory to sort %" PRIu64 " fingerprints, 8 bytes each", p->t.path,
+	return fail(EXIT_IO, "%s: out of memory to sort %" PRIu64 " fingerprints, 8 bytes each", p->in.path,
 		    p->prints.count);
 }
 
@@ -305,9 +305,9 @@ static int judge_row(struct proof *p, struct tally *y, const struct shard_batch 
 	uint64_t named = batch->record[row], record;
 	struct fingerprint print;
 
-	for (uint32_t f = 0; f < p->t.schema->field_count; f++)
+	for (uint32_t f = 0; f < p->in.schema->field_count; f++)
 		rows[f] = (const char *)batch->field[f].data + row * batch->field[f].stride;
-	print = fingerprint_of(p->t.schema, rows);
+	print = fingerprint_of(p->in.schema, rows);
 	if (batch->row_flags[row] & SHARD_ROW_PADDED) {
 		y->padded++; /* a repetition: it has to be what it says, and does not count */
 		if (named >= p->prints.count || memcmp(&p->prints.of[named], &print, sizeof(print)))

@@ -38,7 +38,7 @@ struct fingerprints {
 struct fingerprint fingerprint_of(const struct shard_schema *schema, const void *const rows[SHARD_FIELDS_MAX]);
 
 /* Reads all records.  `s` may be NULL.  Returns an exit code; free in any case. */
-int fingerprints_take(struct fingerprints *f, struct target *t, const struct shard_selection *s,
+int fingerprints_take(struct fingerprints *f, struct input *in, const struct shard_selection *s,
 		      struct progress *progress);
 void fingerprints_free(struct fingerprints *f);
 
@@ -62,9 +62,9 @@ struct mix_file {
 	char *text;
 	uint32_t count;			 /* of sources */
 	struct shard_mix_source *source; /* [count] */
-	struct target **of;		 /* [count] the dataset of each, which other sources may share */
-	struct target *target;		 /* [target_count] */
-	uint32_t target_count;
+	struct input **of;		 /* [count] the dataset of each, which other sources may share */
+	struct input *input;		 /* [input_count] */
+	uint32_t input_count;
 	struct shard_mix *mix;
 };
 
@@ -128,7 +128,7 @@ struct tally {
 
 struct proof {
 	struct shard_loader_options loader; /* common to all */
-	struct target t;		    /* whose fingerprints are taken */
+	struct input in;		    /* whose fingerprints are taken */
 	struct shard_dataset *dataset;	    /* the loaders' own handle, so that they read and check by themselves */
 	struct fingerprints prints;
 	struct progress progress;
