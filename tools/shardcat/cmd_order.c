@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * order_options.c - which order of an epoch: the options that verbs about it share
+ * cmd_order.c - shardcat order: which records a rank gets in an epoch, in which order
+ *
+ * The numbers are the loader's own, asked for without reading a record.  What is still to come from
+ * a token on is an epoch entered in its middle: which positions a rank takes then is part 7 of
+ * format/ORDER.md.
  */
 #include <assert.h>
 #include <inttypes.h>
@@ -11,8 +15,11 @@
 #include "shard_select.h"
 #include "tools/common/signals.h"
 #include "tools/shardcat/dataset/cat_dataset.h"
-#include "tools/shardcat/prove/prove.h"
 #include "tools/shardcat/shardcat.h"
+
+#define ROWS_AT_A_TIME 16384
+
+/* ---- options of all verbs about an order ---- */
 
 /* The choices of --shuffle, in their order. */
 static_assert(SHARD_SHUFFLE_BY_SIZE == 0 && SHARD_SEQUENTIAL == 1 && SHARD_SHUFFLE_GLOBAL == 2 &&
@@ -94,39 +101,10 @@ int order_options_check(const struct cli_args *args, const struct order_options 
 	return EXIT_DONE;
 }
 
-const char *order_text(char out[ORDER_TEXT_CHARS], const struct shard_order_info *info)
-{
-	switch (info->kind) {
-	case SHARD_SEQUENTIAL:
-		snprintf(out, ORDER_TEXT_CHARS, "sequential");
-		break;
-	case SHARD_SHUFFLE_GLOBAL:
-		snprintf(out, ORDER_TEXT_CHARS, "global, seed %" PRIu64, info->seed);
-		break;
-	default:
-		snprintf(out, ORDER_TEXT_CHARS,
-			 "windows of %" PRIu32 " runs of %" PRIu64 " records, %" PRIu32 " lane%s, phase unit %" PRIu64
-			 ", seed %" PRIu64,
-			 info->window_runs, info->run_records, info->lane_count, info->lane_count == 1 ? "" : "s",
-			 info->phase_unit_records, info->seed);
-	}
-	return out;
-}
-
-/* ---- cmd_order.c ---- */
-
-/*
- * cmd_order.c - shardcat order: which records a rank gets in an epoch, in which order
- *
- * The numbers are the loader's own, asked for without reading a record.  What is still to come from
- * a token on is an epoch entered in its middle: which positions a rank takes then is part 7 of
- * format/ORDER.md.
- */
-
-#define ROWS_AT_A_TIME 16384
+/* ---- the order that they describe ---- */
 
 struct print_options {
-	struct order_options order; /* first: see order_options.c */
+	struct order_options order; /* first: see shardcat.h */
 	const char *path, *token, *select;
 	uint64_t epoch, rank, world, batch;
 	int tail; /* enum shard_tail */
@@ -269,6 +247,28 @@ static int open_loaders(const struct print_options *o, bool seed_given, struct i
 			rc = shard_loader_resume(*whole, o->token, &err);
 	}
 	return rc ? fail_in_words(&err) : EXIT_DONE;
+}
+
+#define ORDER_TEXT_CHARS 256
+
+/* "windows of 40 runs of 128 records, 64 lanes, phase unit 1, seed 7" */
+static const char *order_text(char out[ORDER_TEXT_CHARS], const struct shard_order_info *info)
+{
+	switch (info->kind) {
+	case SHARD_SEQUENTIAL:
+		snprintf(out, ORDER_TEXT_CHARS, "sequential");
+		break;
+	case SHARD_SHUFFLE_GLOBAL:
+		snprintf(out, ORDER_TEXT_CHARS, "global, seed %" PRIu64, info->seed);
+		break;
+	default:
+		snprintf(out, ORDER_TEXT_CHARS,
+			 "windows of %" PRIu32 " runs of %" PRIu64 " records, %" PRIu32 " lane%s, phase unit %" PRIu64
+			 ", seed %" PRIu64,
+			 info->window_runs, info->run_records, info->lane_count, info->lane_count == 1 ? "" : "s",
+			 info->phase_unit_records, info->seed);
+	}
+	return out;
 }
 
 static int print(const struct print_options *o, const struct shard_loader *loader, const struct shard_loader *whole)

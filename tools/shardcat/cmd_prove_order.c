@@ -21,7 +21,7 @@
 #define RING_BYTES    (UINT64_C(256) << 20) /* of all loaders together, with the default batch */
 
 struct prove_options {
-	struct order_options order; /* first: see order_options.c */
+	struct order_options order; /* first: see shardcat.h */
 	const char *path, *worlds, *select, *mix;
 	uint64_t batch, epochs, threads;
 	int tail; /* enum shard_tail */
@@ -91,7 +91,7 @@ static uint32_t plan_legs(const struct plan *n, uint64_t epoch, struct leg legs[
 }
 
 /*
- * Steps of a leg: to about its share of the epoch, at least one, and at most so many that there is
+ * Steps of a leg: to about its share of the epoch, at least one, and at most as many as leave
  * a further one to go on with, for this job and for the last.  A token of an epoch without a
  * further step is one of the next epoch.
  */
@@ -181,13 +181,6 @@ static int prove(struct proof *p, const struct plan *n)
 	return EXIT_DONE;
 }
 
-static int nothing_to_prove(const struct proof *p)
-{
-	if (message_shows(MESSAGE_NORMAL))
-		printf("proven: %s has no records\n", p->in.path);
-	return EXIT_DONE;
-}
-
 /* "1,2,3,8" */
 static int take_worlds(const struct cli_args *args, struct plan *n)
 {
@@ -266,13 +259,6 @@ static int check_what(const struct cli_args *args, const struct prove_options *o
 	return EXIT_DONE;
 }
 
-static int run_mix(const struct plan *n, struct shard_loader_options *options)
-{
-	options->tail = SHARD_DROP;
-	options->batch_records = n->o->batch ? (uint32_t)n->o->batch : BATCH_DEFAULT;
-	return mix_proof(n->o->mix, options, n->world, n->world_count, n->o->epochs);
-}
-
 static int run(const struct cli_args *args)
 {
 	struct plan n = {.o = args->options};
@@ -288,8 +274,10 @@ static int run(const struct cli_args *args)
 		rc = check_what(args, n.o);
 	if (!rc)
 		rc = take_worlds(args, &n);
-	if (!rc && n.o->mix)
-		return run_mix(&n, &p.loader);
+	if (!rc && n.o->mix) {
+		p.loader.batch_records = n.o->batch ? (uint32_t)n.o->batch : BATCH_DEFAULT;
+		return mix_proof(n.o->mix, &p.loader, n.world, n.world_count, n.o->epochs);
+	}
 	if (!rc)
 		rc = input_open_dataset(&p.in, n.o->path);
 	if (!rc)
@@ -304,8 +292,10 @@ static int run(const struct cli_args *args)
 		if (rc)
 			rc = fail_of_library(&err);
 	}
-	if (!rc)
-		rc = p.in.record_count ? prove(&p, &n) : nothing_to_prove(&p);
+	if (!rc && p.in.record_count)
+		rc = prove(&p, &n);
+	else if (!rc && message_shows(MESSAGE_NORMAL))
+		printf("proven: %s has no records\n", p.in.path);
 	fingerprints_free(&p.prints);
 	shard_selection_close(selection);
 	shard_dataset_close(p.dataset);

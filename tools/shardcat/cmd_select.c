@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * where.c - records of a dataset by a condition on one field: label=cat,3 or score>=0.5
+ * cmd_select.c - shardcat select: choose records of a dataset, for loaders that deliver these alone
  *
- * * An integer field with `=` takes a list of values, which the library looks for.  All other
- * conditions compare with one number or string: here each record gets a byte that says whether it
- * fits.
+ * Each condition chooses from what the one before it has left.
+ *
+ * --where is a condition on one field: label=cat,3 or score>=0.5.  An integer field with `=` takes a
+ * list of values, which the library looks for.  All other conditions compare with one number or
+ * string: here each record gets a byte that says whether it fits.
  */
 #include <ctype.h>
 #include <errno.h>
@@ -35,7 +37,7 @@ struct condition {
 	long double number; /* has room for every i64, u64 and f64 */
 };
 
-/* ---- one of these values ---- */
+/* ---- --where: one of these values ---- */
 
 static bool is_integer(const struct shard_field *f)
 {
@@ -271,8 +273,9 @@ static int take_condition(struct condition *c)
 	return EXIT_DONE;
 }
 
-int where_select(struct shard_selection **out, const struct cli_args *args, const struct input *in,
-		 const struct shard_selection *of, const char *text)
+/* The records of `of` (NULL: of all) that fit.  Reads the groups of the field alone. */
+static int where_select(struct shard_selection **out, const struct cli_args *args, const struct input *in,
+			const struct shard_selection *of, const char *text)
 {
 	struct condition c = {.args = args, .in = in, .of = of, .text = text};
 	int rc = take_condition(&c);
@@ -286,13 +289,7 @@ int where_select(struct shard_selection **out, const struct cli_args *args, cons
 	return rc ? rc : select_marked(out, &c);
 }
 
-/* ---- cmd_select.c ---- */
-
-/*
- * cmd_select.c - shardcat select: choose records of a dataset, for loaders that deliver these alone
- *
- * Each condition chooses from what the one before it has left.
- */
+/* ---- the choice ---- */
 
 struct select_options {
 	const char *path, *out, *part;

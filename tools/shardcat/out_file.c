@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * out_file.c - a file that is complete or absent, or stdout
+ * out_file.c - what --out of several verbs writes
  */
 #include "tools/shardcat/shardcat.h"
 

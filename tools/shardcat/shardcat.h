@@ -2,21 +2,19 @@
 /*
  * shardcat.h - what the verbs of shardcat share
  */
-#ifndef SHARD_SHARDCAT_SHARDCAT_H
-#define SHARD_SHARDCAT_SHARDCAT_H
+#ifndef SHARDCAT_SHARDCAT_H
+#define SHARDCAT_SHARDCAT_H
 
 #include "tools/common/cli.h"
 #include "tools/common/memory_file.h"
 #include "tools/shardcat/dataset/cat_dataset.h"
 
-/*
- * out_file.c
- *
- * Its contents are small, and are put together in memory.  Functions return an exit code, having
- * said why.
- */
+/* ---- out_file.c: a file that is complete or absent, or stdout ---- */
 
-/* Write to f->stream. */
+/*
+ * Its contents are small, and are put together in memory: write to f->stream.  Returns an exit code,
+ * having said why.
+ */
 int out_file_open(struct memory_file *f);
 
 /*
@@ -26,9 +24,7 @@ int out_file_open(struct memory_file *f);
  */
 int out_file_close(struct memory_file *f, const char *path, int rc);
 
-/*
- * The verbs of shardcat, one file each
- */
+/* ---- options of several verbs ---- */
 
 /*
  * Rows that the tables of several verbs have; `type` is the verb's struct, with members `path` and
@@ -54,6 +50,26 @@ int out_file_close(struct memory_file *f, const char *path, int rc);
 		.name = "json", .kind = CLI_FLAG, .offset = offsetof(type, json), .help = (text) \
 	}
 
+/*
+ * Which order of an epoch: options that verbs share, in cmd_order.c.  The struct of such a verb
+ * begins with a struct order_options, since offsets of a table are from the start.
+ */
+
+struct order_options {
+	uint64_t seed, run_records, phase_unit_records, window_runs, lane_count;
+	int shuffle; /* enum shard_shuffle */
+};
+
+extern const struct cli_option order_option_table[];
+
+/* The loader's options, with the order filled in; the rest is zero, which means default. */
+struct shard_loader_options order_loader_options(const struct order_options *o);
+
+/* EXIT_DONE, or the mistake has been printed: runs, windows and lanes belong to windows only. */
+int order_options_check(const struct cli_args *args, const struct order_options *o);
+
+/* ---- the verbs, one file each ---- */
+
 extern const struct cli_verb verb_info;	       /* cmd_info.c */
 extern const struct cli_verb verb_list;	       /* cmd_list.c */
 extern const struct cli_verb verb_get;	       /* cmd_get.c */
@@ -65,14 +81,5 @@ extern const struct cli_verb verb_select;      /* cmd_select.c */
 extern const struct cli_verb verb_order;       /* cmd_order.c */
 extern const struct cli_verb verb_prove_order; /* cmd_prove_order.c */
 extern const struct cli_verb verb_doctor;      /* cmd_doctor.c */
-
-/* ---- where.c ---- */
-
-/*
- * The records of `of` (NULL: of all) that fit the condition `text` of --where.  Reads the groups of
- * the field alone.  Returns an exit code.
- */
-int where_select(struct shard_selection **out, const struct cli_args *args, const struct input *in,
-		 const struct shard_selection *of, const char *text);
 
 #endif

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * font.c - a small proportional font for captions
+ * canvas.c - an RGB picture to draw text and thumbnails on, and the small font of its captions
  *
- * Glyphs are drawn here as text.  Rows that are missing at the bottom are empty; rows 0 to 6
- * stand on the baseline and rows 7 and 8 hang below it.
+ * Glyphs are drawn here as text.  Rows that are missing at the bottom are empty; rows 0 to 6 stand
+ * on the baseline and rows 7 and 8 hang below it.  The font has printable ASCII; everything else is
+ * drawn as '?', one for each character of UTF-8.
  */
 #include "tools/shardcat/dataset/cat_dataset.h"
 
@@ -15,6 +16,8 @@
 #define ROWS  9
 #define SCALE 2
 #define GAP   SCALE /* between characters */
+
+/* ---- the font: glyphs of up to 5 x 9 dots, drawn at twice that size ---- */
 
 struct glyph {
 	unsigned width;
@@ -132,7 +135,8 @@ static const struct glyph *next_glyph(const char *text, size_t text_bytes, size_
 	return &glyphs[(code_point >= ' ' && code_point <= '~' ? code_point : '?') - ' '];
 }
 
-unsigned font_width(const char *text, size_t text_bytes)
+/* Pixels that the text takes. */
+static unsigned font_width(const char *text, size_t text_bytes)
 {
 	unsigned width = 0;
 	size_t taken;
@@ -142,7 +146,8 @@ unsigned font_width(const char *text, size_t text_bytes)
 	return width ? width - GAP : 0;
 }
 
-size_t font_fit(const char *text, size_t text_bytes, unsigned width)
+/* The longest beginning of the text that fits, in bytes; never ends inside a character. */
+static size_t font_fit(const char *text, size_t text_bytes, unsigned width)
 {
 	unsigned used_width = 0;
 	size_t used = 0, taken;
@@ -179,7 +184,12 @@ static bool is_pixel_set(const struct glyph *g, int x, int y)
 	return is_set(g, dot_x, dot_y);
 }
 
-void font_draw(const char *text, size_t text_bytes, void (*dot)(void *context, unsigned x, unsigned y), void *context)
+/*
+ * Call `dot` for each pixel of the text, with x from 0 to font_width() - 1 and y from 0 to
+ * FONT_HEIGHT - 1.
+ */
+static void font_draw(const char *text, size_t text_bytes, void (*dot)(void *context, unsigned x, unsigned y),
+		      void *context)
 {
 	unsigned left = 0;
 	size_t taken;
@@ -195,11 +205,7 @@ void font_draw(const char *text, size_t text_bytes, void (*dot)(void *context, u
 	}
 }
 
-/* ---- canvas.c ---- */
-
-/*
- * canvas.c - an RGB picture to draw text and thumbnails on
- */
+/* ---- the canvas ---- */
 
 bool canvas_init(struct canvas *c, uint32_t width, uint32_t height, struct colour background)
 {

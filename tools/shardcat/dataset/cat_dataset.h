@@ -18,9 +18,9 @@
 #include "tools/common/json_out.h"
 #include "tools/common/png_out.h"
 
+/* ---- input.c: the input of a verb, which is a dataset or one shard on its own ---- */
+
 /*
- * ---- input.c: the input of a verb, which is a dataset or one shard on its own ----
- *
  * Both are records with an index, so that most verbs need not know which it is.  Maps are guarded:
  * a file that shrinks or cannot be read is an error, never a SIGBUS.  Functions that return an exit
  * code have printed why if it is not EXIT_DONE.
@@ -94,12 +94,7 @@ int64_t number_integer(uint32_t dtype, const void *data);
 /* The nearest double: exact but for integers past 2^53. */
 double number_double(uint32_t dtype, const void *data);
 
-/* As NumPy writes it, such as "<f4".  bf16, which it does not know, is its bits as "<u2". */
-const char *number_npy_name(uint32_t dtype);
-
 /*
- * tensor.c
- *
  * A ragged field is stored at its greatest shape; here it has its true one, and its elements
  * stand next to each other.  A whole image has height, width and channels.  Its forms as text, .npy
  * and PNG are here too, each in memory: a record is small.
@@ -135,15 +130,6 @@ const char *shape_text(char out[SHAPE_CHARS], const uint64_t *shape, uint32_t nd
 size_t npy_header(const struct tensor *tensor, char out[NPY_HEADER_BYTES]);
 
 /*
- * Describe the tensor as an image that png_write() takes: u8, hwc or chw with 1 or 3 channels, or a
- * plane without layout.  Samples of floating point must become u8 before that: picture.c.
- * EXIT_DONE, or prints why it is no image.
- */
-int tensor_image(const struct tensor *tensor, struct png_image *out);
-
-/*
- * picture.c
- *
  * shardpack images --dtype writes into each shard how it made numbers of samples; undone, that
  * gives the samples back, or the upper bits of longer ones.  Where nothing is written, each image
  * is scaled by itself: its least number becomes black, its greatest white.
@@ -158,17 +144,14 @@ struct picture_scale {
 int picture_scale(struct input *in, const struct shard_field *field, struct picture_scale *out);
 
 /*
- * The same as tensor_image() for u8; of f16, bf16 and f32 it makes u8 samples first, which become
- * the tensor's.  Of u16 all bits are in the picture with `wide`, else the upper 8: so numbers that
- * are no image, of which these would be black, are refused.
+ * Describe the tensor as an image that png_write() takes: hwc or chw with 1 or 3 channels, or a
+ * plane without layout.  Of f16, bf16 and f32 it makes u8 samples first, which become the tensor's.
+ * Of u16 all bits are in the picture with `wide`, else the upper 8: so numbers that are not an
+ * image, of which these would be black, are refused.  EXIT_DONE, or prints why it is not an image.
  */
 int picture_image(const struct picture_scale *scale, bool wide, struct tensor *tensor, struct png_image *out);
 
-/*
- * canvas.c
- *
- * Dots outside of the canvas are not drawn.
- */
+/* ---- canvas.c: an RGB picture to draw on.  Dots outside of it are not drawn ---- */
 
 struct colour {
 	uint8_t r, g, b;
@@ -183,6 +166,8 @@ struct canvas {
 bool canvas_init(struct canvas *c, uint32_t width, uint32_t height, struct colour background);
 void canvas_free(struct canvas *c);
 
+#define FONT_HEIGHT   18 /* of a line, descenders included */
+
 void canvas_fill(struct canvas *c, uint32_t x, uint32_t y, uint32_t width, uint32_t height, struct colour colour);
 
 /* One line of UTF-8 whose top left corner is (x, y), cut with "..." where it passes `width`. */
@@ -194,31 +179,9 @@ void canvas_text(struct canvas *c, uint32_t x, uint32_t y, uint32_t width, const
  */
 void canvas_thumbnail(struct canvas *c, uint32_t x, uint32_t y, uint32_t side, const struct png_image *image);
 
-/*
- * font.c
- *
- * Printable ASCII; everything else is drawn as '?', one per character of UTF-8.  Glyphs are
- * up to 5 x 9 dots and are drawn at twice that size with smoothed corners.  Pure.
- */
-
-#define FONT_HEIGHT   18 /* of a line, descenders included */
-#define FONT_BASELINE 14 /* rows above the baseline */
-
-/* Pixels that the text takes. */
-unsigned font_width(const char *text, size_t text_bytes);
-
-/* The longest beginning of the text that fits, in bytes; never ends inside a character. */
-size_t font_fit(const char *text, size_t text_bytes, unsigned width);
+/* ---- repeats.c: find records with the same content, exactly and in bounded memory ---- */
 
 /*
- * Call `dot` for each pixel of the text, with x from 0 to font_width() - 1 and y from 0 to
- * FONT_HEIGHT - 1.
- */
-void font_draw(const char *text, size_t text_bytes, void (*dot)(void *context, unsigned x, unsigned y), void *context);
-
-/*
- * repeats.c - find records with the same content, exactly and in bounded memory
- *
  * Contents are compared by their XXH3-128.  What does not fit in the given memory goes through an
  * unnamed file: 32 bytes for each record, read as often as the memory needs parts.
  */
@@ -251,9 +214,9 @@ int repeats_add(struct repeats *r, const struct content_hash *content, uint64_t 
 int repeats_count(struct repeats *r);
 void repeats_close(struct repeats *r);
 
+/* ---- census.c: sums of every field, records of every class, and copies ---- */
+
 /*
- * sums.c
- *
  * Integers are added as integers of 128 bits, so that the order does not matter and nothing is
  * rounded; where they do not suffice (sums of squares of large 64-bit values) it is said, never
  * wrapped.  Floating point is summed in two passes per record.  NaN and infinities are counted and
@@ -280,25 +243,15 @@ struct sums {			       /* start it zeroed */
 	long double record_means, record_stds;
 };
 
-/*
- * Add one record: `count` values, at least one, of each channel.  They are interleaved, or a
- * channel lies behind the other.
- */
 #define SUMS_CHANNELS_MAX 16
-void sums_add(struct sums *s, uint32_t channels, uint32_t dtype, const uint8_t *data, uint64_t count, bool interleaved);
 
 /* Of the whole population; NaN if there is none, or if the squares overflowed. */
 double sums_mean(const struct sums *s);
 double sums_std(const struct sums *s);
 
-/* From recorded moments. */
-void sums_of_moments(struct sums *s, const struct shard_moments *m);
-
 #define INT128_CHARS 48
 const char *int128_text(char out[INT128_CHARS], int128 value);
 const char *wide_unsigned_text(char out[INT128_CHARS], wide_unsigned value);
-
-/* ---- census.c ---- */
 
 struct census_field {
 	uint32_t channels; /* 0: this field has no statistics */
@@ -331,10 +284,10 @@ int census_read(struct census *c, uint64_t memory_bytes);
 
 void census_close(struct census *c);
 
+/* ---- describe.c: schema and statistics, as text and as JSON ---- */
+
 /*
- * describe.c
- *
- * Common to `info` and `manifest --json`, so that both call a thing by one name.
+ * `info` and `manifest --json` share it, so that both call a thing by one name.
  */
 
 /* "3f9a…": 2 x bytes digits. */

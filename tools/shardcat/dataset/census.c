@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * sums.c - sums over the values of one channel, exact for integers
+ * census.c - sums of every field, records of every class, and copies, of a whole dataset or shard
+ *
+ * Records are read in their order, some MiB at a time; what is kept does not grow with them, see
+ * repeats.c.
  */
 #include "tools/shardcat/dataset/cat_dataset.h"
 
@@ -15,6 +18,12 @@
 #include "tools/common/message.h"
 #include "tools/common/progress.h"
 #include "tools/common/signals.h"
+
+#define READ_BYTES	 (UINT64_C(4) << 20) /* about this much is asked for at a time */
+#define READ_RECORDS_MAX 4096
+#define CLASSES_MAX	 (UINT64_C(1) << 20) /* labels counted one by one where no classes are recorded */
+
+/* ---- sums over the values of one channel, exact for integers ---- */
 
 static bool is_float(uint32_t dtype)
 {
@@ -36,7 +45,8 @@ static void merge_integers(struct sums *s, const struct sums *part)
 		s->overflowed || part->overflowed || __builtin_add_overflow(s->squares, part->squares, &s->squares);
 }
 
-void sums_of_moments(struct sums *s, const struct shard_moments *m)
+/* From recorded moments. */
+static void sums_of_moments(struct sums *s, const struct shard_moments *m)
 {
 	*s = (struct sums){.count = m->count,
 			   .sum = m->sum,
@@ -140,7 +150,12 @@ static void add_part(struct sums *s, const struct sums *part)
 	s->record_stds += (long double)std;
 }
 
-void sums_add(struct sums *s, uint32_t channels, uint32_t dtype, const uint8_t *data, uint64_t count, bool interleaved)
+/*
+ * Add one record: `count` values, at least one, of each channel.  They are interleaved, or a
+ * channel lies behind the other.
+ */
+static void sums_add(struct sums *s, uint32_t channels, uint32_t dtype, const uint8_t *data, uint64_t count,
+		     bool interleaved)
 {
 	uint64_t step = interleaved ? channels : 1, apart = interleaved ? 1 : count;
 	struct shard_moments m[SUMS_CHANNELS_MAX] = {{0}};
@@ -216,18 +231,7 @@ const char *int128_text(char out[INT128_CHARS], int128 value)
 	return out;
 }
 
-/* ---- census.c ---- */
-
-/*
- * census.c - sums of every field, records of every class, and copies, of a whole dataset or shard
- *
- * Records are read in their order, some MiB at a time; what is kept does not grow with them, see
- * repeats.c.
- */
-
-#define READ_BYTES	 (UINT64_C(4) << 20) /* about so much is asked for at a time */
-#define READ_RECORDS_MAX 4096
-#define CLASSES_MAX	 (UINT64_C(1) << 20) /* labels counted one by one where no classes are recorded */
+/* ---- the census ---- */
 
 /* The axis of its channels, or ndim if the field is one channel. */
 static uint32_t channel_axis(const struct shard_field *f)
@@ -439,7 +443,7 @@ static void reading_close(struct reading *r)
 }
 
 /* What was recorded must be what was read; then what was read says more. */
-static int settle(struct census *c, struct reading *r)
+static int compare_and_replace(struct census *c, struct reading *r)
 {
 	for (uint32_t i = 0; i < c->input->schema->field_count; i++) {
 		for (uint32_t k = 0; k < c->field[i].channels && c->field[i].recorded; k++) {
@@ -493,7 +497,7 @@ int census_read(struct census *c, uint64_t memory_bytes)
 	if (!rc && c->has_content)
 		rc = repeats_count(&c->repeats);
 	if (!rc)
-		rc = settle(c, &r);
+		rc = compare_and_replace(c, &r);
 	reading_close(&r);
 	return rc;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * target.c - the target of a verb: a dataset, or one shard on its own
+ * input.c - the input of a verb: opened, and asked for records, keys, classes and statistics
  */
 #include "tools/shardcat/dataset/cat_dataset.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * number.c - one element of any dtype as a number
+ * tensor.c - the value of one field of one record: as numbers, as text, as .npy and as a picture
  */
 #include "tools/shardcat/dataset/cat_dataset.h"
 
@@ -15,6 +15,11 @@
 #include "tools/common/escape.h"
 #include "tools/common/exit_code.h"
 #include "tools/common/message.h"
+
+#define ELEMENTS_SHOWN	   16
+#define STRING_SHOWN_BYTES 2000
+
+/* ---- one element of any dtype as a number ---- */
 
 static double f16_value(uint16_t bits)
 {
@@ -111,7 +116,8 @@ const char *number_text(char out[NUMBER_CHARS], uint32_t dtype, const void *data
 	return out;
 }
 
-const char *number_npy_name(uint32_t dtype)
+/* As NumPy writes it, such as "<f4".  bf16, which it does not know, is its bits as "<u2". */
+static const char *number_npy_name(uint32_t dtype)
 {
 	static const char *const names[] = {
 		[SHARD_U8] = "|u1",   [SHARD_I8] = "|i1",   [SHARD_U16] = "<u2", [SHARD_I16] = "<i2",
@@ -123,14 +129,7 @@ const char *number_npy_name(uint32_t dtype)
 	return names[dtype];
 }
 
-/* ---- tensor.c ---- */
-
-/*
- * tensor.c - the value of one field of one record
- */
-
-#define ELEMENTS_SHOWN	   16
-#define STRING_SHOWN_BYTES 2000
+/* ---- a field of a record ---- */
 
 const char *shape_text(char out[SHAPE_CHARS], const uint64_t *shape, uint32_t ndim)
 {
@@ -238,6 +237,8 @@ void tensor_free(struct tensor *tensor)
 	*tensor = (struct tensor){0};
 }
 
+/* ---- as text ---- */
+
 static void print_elements(const struct tensor *tensor, FILE *out)
 {
 	char text[NUMBER_CHARS];
@@ -311,6 +312,8 @@ void tensor_print(const struct tensor *tensor, FILE *out)
 	}
 }
 
+/* ---- as .npy and as an image ---- */
+
 size_t npy_header(const struct tensor *tensor, char out[NPY_HEADER_BYTES])
 {
 	char shape[SHAPE_CHARS];
@@ -332,7 +335,12 @@ size_t npy_header(const struct tensor *tensor, char out[NPY_HEADER_BYTES])
 	return padded;
 }
 
-int tensor_image(const struct tensor *tensor, struct png_image *out)
+/*
+ * Describe the tensor as an image that png_write() takes: hwc or chw with 1 or 3 channels, or a
+ * plane without layout.  Samples of floating point must become u8 before that.  EXIT_DONE, or prints
+ * why it is not an image.
+ */
+static int tensor_image(const struct tensor *tensor, struct png_image *out)
 {
 	const struct shard_field *f = tensor->field;
 	const char *layout = shard_layout_name(f->layout);
@@ -369,11 +377,7 @@ int tensor_image(const struct tensor *tensor, struct png_image *out)
 	return EXIT_DONE;
 }
 
-/* ---- picture.c ---- */
-
-/*
- * picture.c - images of floating point or of 16 bits, made visible
- */
+/* ---- images of floating point or of 16 bits, made visible ---- */
 
 static bool is_float(uint32_t dtype)
 {
@@ -446,7 +450,7 @@ int picture_scale(struct input *in, const struct shard_field *field, struct pict
 
 static uint8_t to_u8(double value)
 {
-	return value > 0 ? value < 1 ? (uint8_t)lrint(value * 255) : 255 : 0; /* 0 also if it is no number */
+	return value > 0 ? value < 1 ? (uint8_t)lrint(value * 255) : 255 : 0; /* 0 also if it is not a number */
 }
 
 /* Infinite numbers are beyond the range, whatever it is. */
@@ -504,10 +508,11 @@ int picture_image(const struct picture_scale *scale, bool wide, struct tensor *t
 
 	if (rc || tensor->field->dtype == SHARD_U16) {
 		if (!rc && !wide && tensor->field->semantic != SHARD_IMAGE)
-			return fail(EXIT_USAGE,
-				    "field %s is u16 and no image, so its 16 bits cannot be shown in 8; `shardcat get "
-				    "--png` and `--npy` write all of them",
-				    tensor->field->name);
+			return fail(
+				EXIT_USAGE,
+				"field %s is u16 and not an image, so its 16 bits cannot be shown in 8; `shardcat get "
+				"--png` and `--npy` write all of them",
+				tensor->field->name);
 		if (!rc)
 			take_u16(wide, tensor, out);
 		return rc;

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * doctor.c - all looks in their order, and what they share: findings, and small files of the kernel
+ * doctor.c - findings about the machine: CPUs, NUMA nodes, memory, huge pages, io_uring
+ *
+ * Here is also what all files of this room share: how findings are put into words, and small files
+ * of the kernel.
  */
 #include "tools/shardcat/doctor/doctor.h"
 
@@ -23,7 +26,8 @@
 #include "libshard/io/available_memory.h"
 #include "libshard/io/io.h"
 
-#define FILE_BYTES 8192
+#define FILE_BYTES	    8192 /* of a file of the kernel's; what we look for stands in its front */
+#define SMALL_MEMLOCK_BYTES (UINT64_C(1) << 20)
 
 /* ---- findings ---- */
 
@@ -105,7 +109,7 @@ uint64_t number_behind(const char *text, const char *word)
 	return at && sscanf(at + strlen(word), "%llu", &value) == 1 ? value : UINT64_MAX;
 }
 
-uint64_t kernel_number(const char *path)
+static uint64_t kernel_number(const char *path)
 {
 	char text[FILE_BYTES];
 
@@ -126,30 +130,6 @@ static uint64_t node_count(void)
 	closedir(dir);
 	return count;
 }
-
-/* ---- all looks ---- */
-
-int doctor_look(const struct doctor *d, struct shard_error *err)
-{
-	uint64_t nodes = node_count();
-	int rc = SHARD_OK;
-
-	doctor_machine(d, nodes);
-	if (d->path)
-		rc = doctor_disk(d, err);
-	if (!rc)
-		doctor_gpu(d, nodes);
-	return rc;
-}
-
-/* ---- doctor_machine.c ---- */
-
-/*
- * doctor_machine.c - findings about the machine: CPUs, NUMA nodes, memory, huge pages, io_uring
- */
-
-#define FILE_BYTES	    8192 /* of a file of the kernel's; what we look for stands in its front */
-#define SMALL_MEMLOCK_BYTES (UINT64_C(1) << 20)
 
 /* ---- CPUs, memory ---- */
 
@@ -396,7 +376,7 @@ static void look_at_uring(const struct doctor *d, const char *release)
 	d->tell(d->context, &f);
 }
 
-void doctor_machine(const struct doctor *d, uint64_t node_count)
+static void look_at_machine(const struct doctor *d, uint64_t node_count)
 {
 	struct utsname kernel;
 
@@ -408,4 +388,19 @@ void doctor_machine(const struct doctor *d, uint64_t node_count)
 	look_at_huge_pages(d);
 	look_at_memlock(d, kernel.release);
 	look_at_uring(d, kernel.release);
+}
+
+/* ---- all looks ---- */
+
+int doctor_look(const struct doctor *d, struct shard_error *err)
+{
+	uint64_t nodes = node_count();
+	int rc = SHARD_OK;
+
+	look_at_machine(d, nodes);
+	if (d->path)
+		rc = doctor_disk(d, err);
+	if (!rc)
+		doctor_gpu(d, nodes);
+	return rc;
 }

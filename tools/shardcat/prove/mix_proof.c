@@ -1,9 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * mix_file.c - a mixture from a file: a line `WEIGHT DIR [SELECTION]` for each source
+ * mix_proof.c - does a mixture keep its promises, as real loaders deliver it?
  *
- * Words are separated by spaces or tabs.  Empty lines and those that begin with # are left out.
- * Paths are those of the folder that the command runs in.
+ * Real loaders of all ranks deliver real batches.  Where a row belongs follows from its rank alone:
+ * rank q of R has the positions that are q mod R.  Every row is compared with the bytes of the
+ * record that it names, which were read in another way.  Of the table of all positions then must be
+ * true:
+ *
+ *   - each position came, with the same record in every world;
+ *   - in each block of each lane, each component has its weight;
+ *   - in all blocks together, each record of a component came k times or k + 1 times, where k is
+ *     how often the component's records would fit: so each pass had each of them once.
+ *
+ * None of that uses the order itself.
  */
 #include "tools/shardcat/prove/prove.h"
 
@@ -21,6 +30,25 @@
 
 #define BYTES_MAX (SHARD_MIX_WEIGHTS_MAX * UINT64_C(1024)) /* of a file; a line has two paths at most */
 #define BLANK	  " \t\r"
+#define NOBODY	  UINT16_MAX
+
+/*
+ * ---- the file: a line `WEIGHT DIR [SELECTION]` for each source ----
+ *
+ * Words are separated by spaces or tabs.  Empty lines and lines that begin with # are left out.
+ * Paths are those of the folder that the command runs in.
+ */
+
+struct mix_file {
+	const char *path;
+	char *text;
+	uint32_t count;			 /* of sources */
+	struct shard_mix_source *source; /* [count] */
+	struct input **of;		 /* [count] the dataset of each, which other sources may share */
+	struct input *input;		 /* [input_count] */
+	uint32_t input_count;
+	struct shard_mix *mix;
+};
 
 static int read_text(struct mix_file *f)
 {
@@ -44,7 +72,7 @@ static int read_text(struct mix_file *f)
 	if (bytes > BYTES_MAX || memchr(f->text, 0, bytes))
 		return fail(
 			EXIT_USAGE,
-			"%s: is no list of sources, which has a line `WEIGHT DIR [SELECTION]` for each, and at most "
+			"%s: is not a list of sources, which has a line `WEIGHT DIR [SELECTION]` for each, and at most "
 			"%" PRIu64 " bytes",
 			f->path, BYTES_MAX);
 	f->text[bytes] = 0;
@@ -99,7 +127,7 @@ static int take_line(struct mix_file *f, char *line, unsigned number)
 	return EXIT_DONE;
 }
 
-int mix_file_open(struct mix_file *f, const char *path)
+static int mix_file_open(struct mix_file *f, const char *path)
 {
 	struct shard_error err;
 	char *line, *next;
@@ -128,7 +156,7 @@ int mix_file_open(struct mix_file *f, const char *path)
 	return rc ? fail_of_library(&err) : EXIT_DONE;
 }
 
-void mix_file_close(struct mix_file *f)
+static void mix_file_close(struct mix_file *f)
 {
 	shard_mix_close(f->mix);
 	for (uint32_t i = 0; f->source && i < f->count; i++)
@@ -141,25 +169,7 @@ void mix_file_close(struct mix_file *f)
 	free(f->text);
 }
 
-/* ---- mix_proof.c ---- */
-
-/*
- * mix_proof.c - does a mixture keep its promises, as real loaders deliver it?
- *
- * * Real loaders of all ranks deliver real batches.  Where a row belongs follows from its rank alone:
- * rank q of R has the positions that are q mod R.  Every row is compared with the bytes of the
- * record that it names, which were read in another way.  Of the table of all positions then must be
- * true:
- *
- *   - each position came, with the same record in every world;
- *   - in each block of each lane, each component has its weight;
- *   - in all blocks together, each record of a component came k times or k + 1 times, where k is
- *     how often the component's records would fit: so each pass had each of them once.
- *
- * None of that uses the order itself.
- */
-
-#define NOBODY UINT16_MAX
+/* ---- what is proven ---- */
 
 struct mix_proof {
 	struct shard_loader_options loader;

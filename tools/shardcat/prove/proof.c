@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * fingerprints.c - whose bytes are these?  And who was delivered already?
+ * proof.c - an epoch as real loaders deliver it, with every row identified by its bytes
  *
- * Records come through shard_dataset_read(), neighbour by neighbour: not the way of the loader.
+ * Nothing that a loader says about a row is believed: record[] is compared with the bytes as well.
+ * For that the fingerprint of each record is taken first, through shard_dataset_read(), neighbour
+ * by neighbour: not the way of the loader.
  */
 #include "tools/shardcat/prove/prove.h"
 
@@ -18,8 +20,12 @@
 #include "tools/common/message.h"
 #include "tools/common/signals.h"
 
-#define READ_BYTES	 (UINT64_C(4) << 20) /* about so much is asked for at a time */
+#define READ_BYTES	 (UINT64_C(4) << 20) /* about this much is asked for at a time */
 #define READ_RECORDS_MAX 4096
+#define FINDINGS_SHOWN	 5 /* of each kind, in each epoch */
+#define ROWS_AT_A_TIME	 4096
+
+/* ---- fingerprints: whose bytes are these, and which records were delivered? ---- */
 
 /* The fingerprint of the fields' fingerprints, so that nothing needs to be copied together. */
 struct fingerprint fingerprint_of(const struct shard_schema *schema, const void *const rows[SHARD_FIELDS_MAX])
@@ -141,7 +147,8 @@ void fingerprints_free(struct fingerprints *f)
 	*f = (struct fingerprints){0};
 }
 
-void fingerprints_forget(struct fingerprints *f)
+/* Mark all records as not delivered, and those outside as delivered: they are not waited for. */
+static void fingerprints_forget(struct fingerprints *f)
 {
 	size_t bytes = (size_t)(f->count / 64 + 1) * sizeof(*f->delivered);
 
@@ -151,17 +158,17 @@ void fingerprints_forget(struct fingerprints *f)
 		memset(f->delivered, 0, bytes);
 }
 
-bool fingerprints_is_outside(const struct fingerprints *f, uint64_t record)
+static bool fingerprints_is_outside(const struct fingerprints *f, uint64_t record)
 {
 	return f->outside && f->outside[record / 64] >> record % 64 & 1;
 }
 
-bool fingerprints_was_delivered(const struct fingerprints *f, uint64_t record)
+static bool fingerprints_was_delivered(const struct fingerprints *f, uint64_t record)
 {
 	return f->delivered[record / 64] >> record % 64 & 1;
 }
 
-void fingerprints_deliver(struct fingerprints *f, uint64_t record)
+static void fingerprints_deliver(struct fingerprints *f, uint64_t record)
 {
 	f->delivered[record / 64] |= UINT64_C(1) << record % 64;
 }
@@ -207,7 +214,13 @@ static uint64_t lower_bound(const struct fingerprints *f, const struct fingerpri
 	return low;
 }
 
-bool fingerprints_identify(struct fingerprints *f, const struct fingerprint *row, uint64_t named, uint64_t *record)
+/*
+ * Find the record that has these bytes.  The answer is `named` if it has them and was not delivered
+ * yet; else another record with these bytes that was not delivered; else one that was.  It is
+ * `count` if no record has these bytes.  False if there is no memory.
+ */
+static bool fingerprints_identify(struct fingerprints *f, const struct fingerprint *row, uint64_t named,
+				  uint64_t *record)
 {
 	/* What a loader in order does: no search, and no second table. */
 	if (named < f->count && !fingerprints_was_delivered(f, named) && !compare(&f->of[named], row)) {
@@ -224,17 +237,6 @@ bool fingerprints_identify(struct fingerprints *f, const struct fingerprint *row
 	}
 	return true;
 }
-
-/* ---- proof.c ---- */
-
-/*
- * proof.c - an epoch as real loaders deliver it, with every row identified by its bytes
- *
- * Nothing that a loader says about a row is believed: record[] is compared with the bytes as well.
- */
-
-#define FINDINGS_SHOWN 5 /* of each kind, in each epoch */
-#define ROWS_AT_A_TIME 4096
 
 /* ---- findings ---- */
 

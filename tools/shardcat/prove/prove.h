@@ -2,8 +2,8 @@
 /*
  * prove.h - proofs that orders are what format/ORDER.md says
  */
-#ifndef SHARD_SHARDCAT_PROVE_PROVE_H
-#define SHARD_SHARDCAT_PROVE_PROVE_H
+#ifndef SHARDCAT_PROVE_PROVE_H
+#define SHARDCAT_PROVE_PROVE_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -14,11 +14,12 @@
 #include "tools/common/progress.h"
 #include "tools/shardcat/dataset/cat_dataset.h"
 
+/* ---- proof.c: an epoch as real loaders deliver it ---- */
+
 /*
- * fingerprints.c - find the record that a row's bytes belong to, and mark it as delivered
- *
- * Keeps the XXH3-128 of each record of a dataset: 16 bytes and one bit per record.  Records with
- * the same bytes cannot be told apart and need not be: k equal records must be delivered k times.
+ * A fingerprint tells which record a row's bytes belong to: the XXH3-128 of each record of a dataset
+ * takes 16 bytes and one bit.  Records with the same bytes cannot be told apart and need not be: k
+ * equal records must be delivered k times.
  */
 
 struct fingerprint {
@@ -42,76 +43,9 @@ int fingerprints_take(struct fingerprints *f, struct input *in, const struct sha
 		      struct progress *progress);
 void fingerprints_free(struct fingerprints *f);
 
-/* Mark all records as not delivered, and those outside as delivered: nobody waits for them. */
-void fingerprints_forget(struct fingerprints *f);
-bool fingerprints_is_outside(const struct fingerprints *f, uint64_t record);
-bool fingerprints_was_delivered(const struct fingerprints *f, uint64_t record);
-
 /*
- * Find the record that has these bytes.  The answer is `named` if it has them and was not delivered
- * yet; else another record with these bytes that was not delivered; else one that was.  It is
- * `count` if no record has these bytes.  False if there is no memory.
- */
-bool fingerprints_identify(struct fingerprints *f, const struct fingerprint *row, uint64_t named, uint64_t *record);
-void fingerprints_deliver(struct fingerprints *f, uint64_t record);
-
-/* ---- mix_file.c ---- */
-
-struct mix_file {
-	const char *path;
-	char *text;
-	uint32_t count;			 /* of sources */
-	struct shard_mix_source *source; /* [count] */
-	struct input **of;		 /* [count] the dataset of each, which other sources may share */
-	struct input *input;		 /* [input_count] */
-	uint32_t input_count;
-	struct shard_mix *mix;
-};
-
-/* Returns an exit code.  Close in any case. */
-int mix_file_open(struct mix_file *f, const char *path);
-void mix_file_close(struct mix_file *f);
-
-/* ---- mix_proof.c ---- */
-
-/*
- * Prove the mixture in a file, for each of these worlds and resumed from world to world, over
- * `epochs` epochs, rounded up to whole blocks.  The options are those of all loaders.  Returns an
- * exit code, and says what it found.
- */
-int mix_proof(const char *path, const struct shard_loader_options *options, const uint32_t *worlds,
-	      uint32_t world_count, uint64_t epochs);
-
-/*
- * order_options.c
- *
- * A verb's struct begins with a struct order_options, since offsets of a table that verbs share are
- * from the start.
- */
-
-struct order_options {
-	uint64_t seed, run_records, phase_unit_records, window_runs, lane_count;
-	int shuffle; /* enum shard_shuffle */
-};
-
-extern const struct cli_option order_option_table[];
-
-/* The loader's options, with the order filled in; the rest is zero, which means default. */
-struct shard_loader_options order_loader_options(const struct order_options *o);
-
-/* EXIT_DONE, or the mistake has been printed: runs, windows and lanes belong to windows only. */
-int order_options_check(const struct cli_args *args, const struct order_options *o);
-
-/* "windows of 40 runs of 128 records, 64 lanes, phase unit 1, seed 7" */
-#define ORDER_TEXT_CHARS 256
-const char *order_text(char out[ORDER_TEXT_CHARS], const struct shard_order_info *info);
-
-/*
- * proof.c
- *
- * prove-order uses these parts: a job is one loader per rank, which make steps together; a tally
- * counts the rows that they delivered.  Findings are printed as they are made, the first few of
- * each kind.
+ * A job is one loader per rank, which make steps together; a tally counts the rows that they
+ * delivered.  Findings are printed as they are made, the first few of each kind.
  */
 
 #define PROOF_RANKS_MAX 1024
@@ -159,5 +93,15 @@ int job_step(struct proof *p, struct tally *y, struct job *j, bool *ended);
  */
 void epoch_begin(struct proof *p, struct tally *y, uint64_t epoch);
 int epoch_end(struct proof *p, struct tally *y, const struct job *last);
+
+/* ---- mix_proof.c: the same for a mixture ---- */
+
+/*
+ * Prove the mixture in a file, for each of these worlds and resumed from world to world, over
+ * `epochs` epochs, rounded up to whole blocks.  The options are those of all loaders.  Returns an
+ * exit code, and says what it found.
+ */
+int mix_proof(const char *path, const struct shard_loader_options *options, const uint32_t *worlds,
+	      uint32_t world_count, uint64_t epochs);
 
 #endif
