@@ -5,7 +5,7 @@
  * bash splits words at "=", so that --filter=x is three of them; zsh and fish leave it one.  Names
  * and choices need no quoting: a test of the tables allows nothing in them that would.
  */
-#include "tools/common/cli_complete.h"
+#include "tools/common/cli_private.h"
 
 #include <string.h>
 

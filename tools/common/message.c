@@ -17,8 +17,8 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-#include "tools/common/escape.h"
-#include "tools/common/exit_codes.h"
+#include "tools/common/exit_code.h"
+#include "tools/common/human.h"
 #include "tools/common/signals.h"
 
 #define TEXT_BYTES 4096 /* a shard_error holds 1,024, and a tool adds little */

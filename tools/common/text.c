@@ -5,6 +5,7 @@
 #include "tools/common/text.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,6 +13,9 @@
 #include <strings.h>
 
 #include "libshard/base/utf8.h"
+#include "shard_pack.h"
+#include "tools/common/exit_code.h"
+#include "tools/common/message.h"
 #include "tools/common/shelf.h"
 
 /* Room for `more` bytes and a NUL. */
@@ -236,4 +240,76 @@ uint32_t text_named(const char *(*name_of)(uint32_t), const char *word, size_t b
 		if (strlen(name) == bytes && !memcmp(name, word, bytes))
 			return i;
 	return TEXT_NO_NAME;
+}
+
+/* ---- text_end.c ---- */
+
+/*
+ * text_end.c - the last line of a small file, "end" and the SHA-256 of all before it
+ */
+
+#define END_BYTES (strlen("end ") + 64 + strlen("\n"))
+
+void text_add_end(struct text *t)
+{
+	uint8_t digest[32] = {0};
+
+	if (!text_failed(t))
+		shard_sha256(t->data, t->bytes, digest);
+	text_add(t, "end ", 4);
+	text_hex(t, digest, sizeof(digest));
+	text_add(t, "\n", 1);
+}
+
+bool text_cut_end(struct text *t)
+{
+	uint8_t said[32], is[32];
+	const char *end;
+
+	if (t->bytes <= END_BYTES)
+		return false;
+	end = t->data + t->bytes - END_BYTES;
+	if (memcmp(end, "end ", 4) || !text_unhex(end + 4, 64, said, 32) || end[68] != '\n')
+		return false;
+	t->bytes -= END_BYTES;
+	t->data[t->bytes] = '\0';
+	shard_sha256(t->data, t->bytes, is);
+	return !memcmp(said, is, 32);
+}
+
+/* ---- line.c ---- */
+
+/*
+ * line.c - the lines of a text file, one after the other, none longer than a limit
+ */
+
+/* What editors elsewhere put in front of a text is not a part of its first line. */
+static int drop_mark(struct line *l, const char *name)
+{
+	size_t mark = utf8_mark(l->text, l->bytes);
+
+	if (utf8_is_utf16(l->text, l->bytes))
+		return fail(EXIT_BAD, "%s: " UTF8_UTF16, name);
+	l->bytes -= mark;
+	memmove(l->text, l->text + mark, l->bytes + 1);
+	return EXIT_DONE;
+}
+
+int line_next(struct line *l, FILE *in, const char *name, const char *what)
+{
+	int c;
+
+	l->bytes = 0;
+	while ((c = getc(in)) != EOF && c != '\n') {
+		if (l->bytes == LINE_BYTES_MAX)
+			return fail(EXIT_BAD, "%s, line %" PRIu64 ": longer than the limit of %d bytes; must be %s",
+				    name, l->number + 1, LINE_BYTES_MAX, what);
+		l->text[l->bytes++] = (char)c;
+	}
+	if (c == EOF && ferror(in))
+		return fail(EXIT_IO, "%s: %s", name, strerror(errno));
+	l->text[l->bytes] = '\0';
+	l->is_end = c == EOF && !l->bytes;
+	l->number += !l->is_end;
+	return l->number == 1 && !l->is_end ? drop_mark(l, name) : EXIT_DONE;
 }

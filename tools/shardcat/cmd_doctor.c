@@ -9,9 +9,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "tools/common/escape.h"
+#include "tools/common/human.h"
 #include "tools/common/json_out.h"
-#include "tools/common/wrap.h"
 #include "tools/shardcat/dataset/cat_dataset.h"
 #include "tools/shardcat/doctor/doctor.h"
 #include "tools/shardcat/shardcat.h"

@@ -12,7 +12,6 @@
 #include <string.h>
 
 #include "shard_pack.h"
-#include "tools/common/escape.h"
 #include "tools/common/human.h"
 #include "tools/common/text.h"
 #include "tools/shardcat/dataset/cat_dataset.h"

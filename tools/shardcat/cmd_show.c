@@ -10,7 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tools/common/escape.h"
 #include "tools/common/human.h"
 #include "tools/common/signals.h"
 #include "tools/common/text.h"

@@ -11,7 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tools/common/escape.h"
 #include "tools/common/human.h"
 #include "tools/common/json_out.h"
 #include "tools/shardcat/dataset/cat_dataset.h"

@@ -13,8 +13,8 @@
 #include "shard.h"
 #include "shard_pack.h"
 #include "tools/common/exit_code.h"
+#include "tools/common/files.h"
 #include "tools/common/message.h"
-#include "tools/common/special.h"
 #include "tools/shardcat/dataset/cat_dataset.h"
 
 static int write_stdout(const void *data, size_t bytes)

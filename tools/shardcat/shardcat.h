@@ -6,7 +6,7 @@
 #define SHARDCAT_SHARDCAT_H
 
 #include "tools/common/cli.h"
-#include "tools/common/memory_file.h"
+#include "tools/common/shelf.h"
 #include "tools/shardcat/dataset/cat_dataset.h"
 
 /* ---- out_file.c: a file that is complete or absent, or stdout ---- */

@@ -19,7 +19,6 @@
 #include "tools/common/human.h"
 #include "tools/common/message.h"
 #include "tools/common/shelf.h"
-#include "tools/common/special.h"
 #include "tools/shardpack/input/place.h"
 #include "tools/shardpack/make/job.h"
 #include "tools/shardpack/make/make.h"

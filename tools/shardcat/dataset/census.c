@@ -14,9 +14,9 @@
 
 #include "shard_pack.h"
 #include "tools/common/exit_code.h"
-#include "tools/common/grow.h"
 #include "tools/common/message.h"
 #include "tools/common/progress.h"
+#include "tools/common/shelf.h"
 #include "tools/common/signals.h"
 
 #define READ_BYTES	 (UINT64_C(4) << 20) /* about this much is asked for at a time */

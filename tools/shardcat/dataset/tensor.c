@@ -12,8 +12,8 @@
 
 #include "shard.h"
 #include "shard_pack.h"
-#include "tools/common/escape.h"
 #include "tools/common/exit_code.h"
+#include "tools/common/human.h"
 #include "tools/common/message.h"
 
 #define ELEMENTS_SHOWN	   16

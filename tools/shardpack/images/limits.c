@@ -11,8 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "tools/common/cli_nearest.h"
-#include "tools/common/cli_value.h"
+#include "tools/common/cli.h"
 #include "tools/shardpack/images/images.h"
 
 #define MEMBERS_DEFAULT 1000

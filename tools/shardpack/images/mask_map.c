@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "libshard/base/words.h"
-#include "tools/common/grow.h"
+#include "tools/common/shelf.h"
 
 #define WORDS_MAX  4 /* R G B CLASS */
 #define VALUE_MOST UINT16_MAX

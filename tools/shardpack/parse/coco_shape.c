@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tools/common/grow.h"
+#include "tools/common/shelf.h"
 #include "tools/common/text.h"
 
 #define FAR_MAX	    1048576.0 /* rle_add_outline() */

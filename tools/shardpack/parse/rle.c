@@ -12,7 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "tools/common/grow.h"
+#include "tools/common/shelf.h"
 #include "tools/shardpack/parse/integer.h"
 
 #define SCALE	      5

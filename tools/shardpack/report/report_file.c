@@ -8,9 +8,8 @@
 
 #include "tools/common/exit_code.h"
 #include "tools/common/files.h"
-#include "tools/common/memory_file.h"
 #include "tools/common/message.h"
-#include "tools/common/special.h"
+#include "tools/common/shelf.h"
 #include "tools/shardpack/make/job.h"
 #include "tools/shardpack/plan/plan.h"
 #include "tools/shardpack/report/report.h"
