@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * cli_table.c - questions of parsing, help, manual and completions to a command line's tables
+ * cli.c - from argv to a verb's function
+ *
+ * Finds the verb, walks over its words, lets cli_value.c fill its struct, and runs it.  Its function
+ * runs only on a command line that is right as a whole.
  */
 #include "tools/common/cli_private.h"
 
@@ -9,8 +12,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tools/common/exit_code.h"
 #include "tools/common/signals.h"
+
+#define WHY_BYTES 320
+
+/* ---- questions to the tables ---- */
 
 /* clang-format off */
 static const struct cli_option common_table[] = {
@@ -80,24 +86,16 @@ const char *cli_arg_name(const struct cli_option *option)
 	return option->kind == CLI_CHOICE ? option->choices : "VALUE";
 }
 
-/* "SRC", "[SRC]", "SRC..." */
-static void positional_text(const struct cli_option *positional, char *out, size_t out_bytes)
-{
-	snprintf(out, out_bytes, "%s%s%s%s", positional->required ? "" : "[", positional->name,
-		 positional->many ? "..." : "", positional->required ? "" : "]");
-}
-
 void cli_usage_text(const struct cli_program *program, const struct cli_verb *verb, char *out, size_t out_bytes)
 {
 	const struct cli_option *positional = verb->positionals;
 	struct cli_flat flat;
-	char part[128];
 	size_t used = (size_t)snprintf(out, out_bytes, "%s %s", program->name, verb->name);
 
-	for (; positional && positional->name && used < out_bytes; positional++) {
-		positional_text(positional, part, sizeof(part));
-		used += (size_t)snprintf(out + used, out_bytes - used, " %s", part);
-	}
+	for (; positional && positional->name && used < out_bytes; positional++) /* " SRC", " [SRC]", " SRC..." */
+		used += (size_t)snprintf(out + used, out_bytes - used, " %s%s%s%s", positional->required ? "" : "[",
+					 positional->name, positional->many ? "..." : "",
+					 positional->required ? "" : "]");
 	cli_flatten(verb, &flat);
 	for (unsigned i = 0; i < flat.own_count && used < out_bytes; i++)
 		if (flat.option[i]->required)
@@ -107,17 +105,8 @@ void cli_usage_text(const struct cli_program *program, const struct cli_verb *ve
 		snprintf(out + used, out_bytes - used, " [options]");
 }
 
-bool cli_first_of_its_word(const struct cli_program *program, const struct cli_verb *verb)
-{
-	size_t length = strcspn(verb->name, " ");
-
-	for (const struct cli_verb *other = program->verbs; other != verb; other++)
-		if (strcspn(other->name, " ") == length && !strncmp(other->name, verb->name, length))
-			return false;
-	return true;
-}
-
-int cli_verb_words(const char *name, char *const *word, int word_count)
+/* How many of the words are this name, 1 or 2; 0: another verb, or none, is there. */
+static int verb_words(const char *name, char *const *word, int word_count)
 {
 	size_t first = strcspn(name, " ");
 
@@ -128,11 +117,23 @@ int cli_verb_words(const char *name, char *const *word, int word_count)
 	return word_count > 1 && !strcmp(word[1], name + first + 1) ? 2 : 0;
 }
 
-/* ---- cli_args.c ---- */
+const struct cli_verb *cli_find_verb(const struct cli_program *program, char *const *word, int word_count, int *taken)
+{
+	const struct cli_verb *found = NULL;
 
-/*
- * cli_args.c - the arguments of a verb's function, and questions to them
- */
+	*taken = 0;
+	for (const struct cli_verb *verb = program->verbs; verb->name; verb++) {
+		int these = verb_words(verb->name, word, word_count);
+
+		if (these > *taken) {
+			*taken = these;
+			found = verb;
+		}
+	}
+	return found;
+}
+
+/* ---- what a verb's function may ask and say ---- */
 
 int cli_misuse(const struct cli_args *args, const char *fmt, ...)
 {
@@ -164,15 +165,7 @@ bool cli_given(const struct cli_args *args, const char *name)
 	return false;
 }
 
-/* ---- cli_parse.c ---- */
-
-/*
- * cli_parse.c - from the words behind a verb to the verb's struct
- *
- * Walks over the words, and lets cli_value.c fill the struct.
- */
-
-#define WHY_BYTES 320
+/* ---- from the words behind a verb to the verb's struct ---- */
 
 struct cli_parse {
 	struct cli_args args;	  /* program and verb are the caller's; the others are filled in */
@@ -427,14 +420,7 @@ static void cli_parse_free(struct cli_parse *p)
 	free(p->options);
 }
 
-/* ---- cli.c ---- */
-
-/*
- * cli.c - from argv to a verb's function
- *
- * Finds the verb, has its words taken apart, and runs it.  Its function runs only on a command line
- * that is right as a whole.
- */
+/* ---- from argv to the verb ---- */
 
 static int unknown_verb(const struct cli_args *args, char **argv)
 {
@@ -522,20 +508,13 @@ static int run_verb(const struct cli_args *args, int argc, char **argv)
 static int dispatch(const struct cli_program *program, int argc, char **argv)
 {
 	struct cli_args args = {.program = program};
-	int words = 0;
+	int words;
 
 	if (argc < 2)
 		return cli_misuse(&args, "a verb is missing");
 	if (argv[1][0] == '-')
 		return program_option(&args, argc, argv);
-	for (const struct cli_verb *verb = program->verbs; verb->name; verb++) {
-		int these = cli_verb_words(verb->name, argv + 1, argc - 1);
-
-		if (these > words) {
-			words = these;
-			args.verb = verb;
-		}
-	}
+	args.verb = cli_find_verb(program, argv + 1, argc - 1, &words);
 	if (!args.verb) {
 		args.verb = verb_to_explain(program, argv);
 		words = 1;

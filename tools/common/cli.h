@@ -21,8 +21,8 @@
  * nearest, an option given twice is refused unless it is one for many values, a bad value is named
  * with its limit; all of that exits with EXIT_USAGE.  -h, -q and -v belong to every verb.
  */
-#ifndef COMMON_CLI_H
-#define COMMON_CLI_H
+#ifndef SHARD_COMMON_CLI_H
+#define SHARD_COMMON_CLI_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -103,7 +103,7 @@ struct cli_verb {
 	const struct cli_option *positionals; /* NULL: none.  Optional ones come last */
 	const struct cli_option *options[CLI_TABLES_MAX];
 	size_t options_bytes;			 /* of the struct that the offsets are for */
-	int (*run)(const struct cli_args *args); /* returns an exit code; see cli_args.h */
+	int (*run)(const struct cli_args *args); /* returns an exit code; see below */
 	uint32_t row;				 /* for run(), of verbs that are rows of a table of the program's own */
 };
 

@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * cli_help.c - the text of --help
+ * cli_help.c - the text of --help, and the program's man page
  *
- * Two columns in 80, wrapped at blanks, and the examples last, where the eye ends up.
- * A test holds each verb's help to one screen.
+ * Help has two columns in 80, wrapped at blanks, and the examples last, where the eye ends up.
+ *
+ * The page is of plain man(7) macros that groff, mandoc and heirloom troff know.  It has no date, so
+ * that the same source gives the same bytes.  Options of a table that verbs share are explained
+ * once, where they come first, and named after that.
  */
 #include "tools/common/cli_private.h"
 
@@ -18,6 +21,8 @@
 
 #define LEFT_COLUMNS_MAX 27
 #define TEXT_BYTES	 512
+
+/* ---- --help ---- */
 
 /* "  -o, --out DIR", or "  SRC" for a positional */
 static void left_text(const struct cli_option *option, bool is_positional, char *out, size_t out_bytes)
@@ -68,7 +73,7 @@ static void print_positional(FILE *out, const struct cli_option *positional, siz
 }
 
 /*
- * Option number `i` and those that share its line: "-q, --quiet warnings only; -v, --verbose:
+ * Option number `i` and the ones that share its line: "-q, --quiet warnings only; -v, --verbose:
  * more".  Returns the next one.
  */
 static unsigned print_option(FILE *out, const struct cli_flat *flat, unsigned i, size_t left_columns)
@@ -187,17 +192,7 @@ void cli_help_program(FILE *out, const struct cli_program *program)
 	print_examples(out, text->examples);
 }
 
-/* ---- cli_man.c ---- */
-
-/*
- * cli_man.c - the program's man page, from the tables
- *
- * Plain man(7) macros that groff, mandoc and heirloom troff know.  The page has no date, so
- * that the same source gives the same bytes.  Options of a table that verbs share are
- * explained once, where they come first, and named after that.
- */
-
-#define TEXT_BYTES 512
+/* ---- the man page ---- */
 
 static const struct {
 	int exit_code;

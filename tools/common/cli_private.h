@@ -2,8 +2,8 @@
 /*
  * cli_private.h - what parsing, help, manual and completions share
  */
-#ifndef COMMON_CLI_PRIVATE_H
-#define COMMON_CLI_PRIVATE_H
+#ifndef SHARD_COMMON_CLI_PRIVATE_H
+#define SHARD_COMMON_CLI_PRIVATE_H
 
 #include "tools/common/cli.h"
 
@@ -38,13 +38,10 @@ const char *cli_arg_name(const struct cli_option *option);
 /* "shardpack images SRC --out DIR [options]" */
 void cli_usage_text(const struct cli_program *program, const struct cli_verb *verb, char *out, size_t out_bytes);
 
-/* How many of the words are this name, 1 or 2; 0: another verb, or none, is there. */
-int cli_verb_words(const char *name, char *const *word, int word_count);
+/* The verb that the words begin with, or NULL; its name *taken 1 or 2 of them. */
+const struct cli_verb *cli_find_verb(const struct cli_program *program, char *const *word, int word_count, int *taken);
 
-/* True for the first verb in the table that begins with its first word. */
-bool cli_first_of_its_word(const struct cli_program *program, const struct cli_verb *verb);
-
-/* ---- cli_value.c ---- */
+/* ---- cli_value.c: one value of the command line ---- */
 
 /*
  * Parse `text` into the member of `options`.  On failure false, and `why` says which form it must
@@ -61,7 +58,7 @@ void cli_range_text(const struct cli_option *option, char *out, size_t out_bytes
  */
 bool cli_value_is_here(const struct cli_option *option, const char *text, char *why, size_t why_bytes);
 
-/* ---- cli_help.c ---- */
+/* ---- cli_help.c: --help, and the man page ---- */
 
 void cli_help_program(FILE *out, const struct cli_program *program);
 void cli_help_verb(FILE *out, const struct cli_program *program, const struct cli_verb *verb);
@@ -81,7 +78,7 @@ bool cli_complete_script(FILE *out, const struct cli_program *program, const cha
 /*
  * Print what may stand in the place of the last word, on a line each, with a tab and an explanation
  * behind it.  In the place of words this is one line: ":files" or ":dirs", of the user's; or ":value"
- * and what is explained, of which nobody can know any.  The shell leaves out what does not fit the
+ * and what is explained, which only the user knows.  The shell leaves out what does not fit the
  * letters that are there.
  */
 void cli_complete(FILE *out, const struct cli_program *program, char **word, int word_count);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * cli_nearest.c - which name was probably meant
+ * cli_value.c - one value of the command line: text to number, size, choice
  *
- * Pure.  A name that the typed word begins wins ("res" for "resize"); else the one that the
- * fewest edits away, where swapping two neighbours is one edit, and only if those are few
- * for the length of the word: a wrong guess is worse than none.
+ * Pure.  A parser either takes the whole text or says what it must be; the caller names the option
+ * and quotes the text.  Numbers are decimal digits only: no sign, no blanks, no 0x, nothing that
+ * strtoull would forgive.
  */
 #include "tools/common/cli_private.h"
 
@@ -14,7 +14,10 @@
 
 #include "libshard/base/url.h"
 
-#define WORD_MAX 40 /* longer words are not guessed at */
+#define WORD_MAX  40 /* longer words are not guessed at */
+#define WHY_BYTES 160
+
+/* ---- which name was probably meant ---- */
 
 static unsigned min_u(unsigned a, unsigned b)
 {
@@ -42,6 +45,11 @@ static unsigned distance(const char *a, const char *b)
 	return rows[a_length % 3][b_length];
 }
 
+/*
+ * A name that the typed word begins wins ("res" for "resize"); else the one that is the fewest edits
+ * away, where swapping two neighbours is one edit, and only if those are few for the length of the
+ * word: a wrong guess is worse than none.
+ */
 int cli_nearest(const char *typed, const char *const *candidates, size_t candidate_count)
 {
 	size_t length = strlen(typed);
@@ -67,17 +75,7 @@ int cli_nearest(const char *typed, const char *const *candidates, size_t candida
 	return found;
 }
 
-/* ---- cli_value.c ---- */
-
-/*
- * cli_value.c - one value of the command line: text to number, size, choice
- *
- * Pure.  A parser either takes the whole text or says what it must be; the caller names
- * the option and quotes the text.  Numbers are decimal digits only: no sign, no blanks, no
- * 0x, nothing that strtoull would forgive.
- */
-
-#define WHY_BYTES 160
+/* ---- values ---- */
 
 /*
  * Digits at *text into *value; moves *text past them.  False if there is none, and *value
@@ -320,7 +318,7 @@ bool cli_value_set(const struct cli_option *option, const char *text, void *opti
 	}
 	switch (option->kind) {
 	case CLI_FLAG:
-		break; /* never has a value: see cli_parse.c */
+		break; /* never has a value: see cli.c */
 	case CLI_FILE:
 	case CLI_DIR:
 		if (!cli_value_is_here(option, text, why, why_bytes))

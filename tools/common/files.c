@@ -90,7 +90,7 @@ int files_read(const char *path, struct text *out, bool *found)
 	while (code == EXIT_DONE && !text_failed(out) &&
 	       ((n = read(fd, chunk, sizeof(chunk))) > 0 || (n < 0 && errno == EINTR))) {
 		if (n == (ssize_t)sizeof(chunk) && is_hole(chunk, sizeof(chunk)))
-			code = fail(EXIT_BAD, "%s: %zu zeros at byte %zu: it is no text", path, sizeof(chunk),
+			code = fail(EXIT_BAD, "%s: %zu zeros at byte %zu: it is not a text", path, sizeof(chunk),
 				    out->bytes - before);
 		else if (n > 0)
 			text_add(out, chunk, (size_t)n);
@@ -350,11 +350,7 @@ int files_remove(const char *path)
 	return EXIT_DONE;
 }
 
-/* ---- removal.c ---- */
-
-/*
- * removal.c - remove folders, and what is in them, while others may be at the same
- */
+/* ---- remove folders, and what is in them ---- */
 
 /*
  * To remove a file is mostly to wait: for a disk that is told of free blocks, or for a server.  So
@@ -493,13 +489,9 @@ bool is_removed_name(const char *name)
 	       (strlen(name) == 12 + 16 && is_name(name, ".fuse_hidden", "", 16));
 }
 
-/* ---- special.c ---- */
+/* ---- devices and pipes ---- */
 
-/*
- * special.c - see special.h
- */
-
-bool special_is(const char *path)
+bool files_is_device_or_pipe(const char *path)
 {
 	struct stat st;
 
@@ -519,7 +511,7 @@ static int open_patiently(const char *path)
 	return fd;
 }
 
-int special_write(const char *path, const void *data, size_t bytes)
+int files_write_in_place(const char *path, const void *data, size_t bytes)
 {
 	const char *at = data;
 	int fd = open_patiently(path), code = EXIT_DONE;

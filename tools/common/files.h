@@ -98,7 +98,7 @@ int remove_names(const char *dir, int fd, bool (*is_ours)(const char *name));
 
 /*
  * Remove the temporary files in a folder that no process has locked, as far as this machine knows.
- * No folder is no failure.
+ * A folder that does not exist is not a failure.
  */
 int remove_temps(const char *path);
 
@@ -114,19 +114,19 @@ bool remove_folder(const char *path);
  */
 bool is_removed_name(const char *name);
 
-/* ---- output to files that are not regular: /dev/null, a pipe, a FIFO ---- */
+/* ---- output to /dev/null, a pipe, a FIFO ---- */
 
 /*
  * Such a file is written in place: to rename a new file over it would destroy the device or pipe.
  */
 
 /* Is there something under this name that is neither a regular file nor a folder? */
-bool special_is(const char *path);
+bool files_is_device_or_pipe(const char *path);
 
 /*
  * Write into it.  Waits for a FIFO's reader, until interrupted.  Returns the exit code; messages
  * begin with the path.
  */
-int special_write(const char *path, const void *data, size_t bytes);
+int files_write_in_place(const char *path, const void *data, size_t bytes);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * human.c - numbers as people read them
+ * human.c - what people read on a terminal: rounded numbers, escaped names, wrapped lines
  *
- * Pure.  Sizes and durations round to the nearest shown digit, and a value that rounds up
+ * Pure, but for what writes to a stream.  Sizes and durations round to the nearest shown digit, and a value that rounds up
  * to the next unit is shown in that unit: never "1024.0 KiB", never "60 s".
  */
 #include "tools/common/human.h"
@@ -14,7 +14,9 @@
 
 #include "libshard/base/utf8.h"
 
-#define NS_PER_SECOND UINT64_C(1000000000)
+#define NS_PER_SECOND  UINT64_C(1000000000)
+#define PIECE_CHARS    12 /* "\U000e0001" and its NUL is 11 */
+#define SCREEN_COLUMNS 79 /* some terminals wrap at the 80th */
 
 const char *human_bytes(char out[HUMAN_CHARS], uint64_t bytes)
 {
@@ -105,17 +107,13 @@ const char *human_byte_rate(char out[HUMAN_CHARS], double bytes_per_second)
 	return out;
 }
 
-/* ---- escape.c ---- */
+/* ---- names and keys from elsewhere, made safe for a terminal ---- */
 
 /*
- * escape.c - names and keys from elsewhere, made safe for a terminal
- *
- * Pure but for escape_write().  One function turns the next character of the input into at
+ * One function turns the next character of the input into at
  * most PIECE_CHARS of output; both writers are loops over it.  Octal has exactly three
  * digits and \u and \U exactly four and eight, so that a digit that follows is not swallowed.
  */
-
-#define PIECE_CHARS 12 /* "\U000e0001" and its NUL is 11 */
 
 /* How many bytes from here on are printable ASCII that no mode escapes. */
 static size_t plain_run(const char *text, size_t text_bytes)
@@ -188,13 +186,7 @@ void escape_write(FILE *out, const char *text, size_t text_bytes, enum escape_mo
 	}
 }
 
-/* ---- wrap.c ---- */
-
-/*
- * wrap.c - see wrap.h
- */
-
-#define SCREEN_COLUMNS 79 /* some terminals wrap at the 80th */
+/* ---- lines of a screen ---- */
 
 void wrap(FILE *out, const char *text, size_t column, size_t indent)
 {

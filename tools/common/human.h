@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * human.h - numbers as people read them: 1.5 GiB, 1,281,167, 3m 20s
- *
- * Each call writes into the caller's buffer of HUMAN_CHARS and returns it, so that it can
- * stand among the arguments of a printf.  No locale is consulted.
+ * human.h - what people read on a terminal
  */
 #ifndef SHARD_COMMON_HUMAN_H
 #define SHARD_COMMON_HUMAN_H
@@ -11,6 +8,13 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+
+/* ---- numbers: 1.5 GiB, 1,281,167, 3m 20s ---- */
+
+/*
+ * Each call writes into the caller's buffer of HUMAN_CHARS and returns it, so that it can
+ * stand among the arguments of a printf.  No locale is consulted.
+ */
 
 #define HUMAN_CHARS 40 /* the longest is 2^64 with separators and a unit, 34 */
 

@@ -3,7 +3,7 @@
  * message.c - messages of a tool to its user
  *
  * A line is put together first and written by one fwrite, under stderr's own lock, so that
- * threads do not mix.  Errors of writing to stderr are the only ones that nobody is told:
+ * threads do not mix.  Errors of writing to stderr are the only ones that are not told:
  * there is nowhere left to say it.
  */
 #include "tools/common/message.h"

@@ -24,6 +24,7 @@
 #define FIRST_BYTES 4096
 #define STEP_BYTES  ((size_t)1 << 20) /* files have a multiple of it; so a page is a part of it */
 #define SORT_BYTES  ((size_t)1 << 20) /* of items that qsort_r() sorts at once */
+#define FIRST_COUNT 64		      /* items of an array that grows */
 
 /* Something that lies in a file. */
 struct sheet {
@@ -108,7 +109,7 @@ static bool take_blocks(struct shelf *s, const struct sheet *sheet, size_t bytes
 {
 	do
 		s->os_code = posix_fallocate(sheet->fd, (off_t)sheet->bytes, (off_t)(bytes - sheet->bytes));
-	while (s->os_code == EINTR); /* whoever is filling it looks for signals */
+	while (s->os_code == EINTR); /* the caller that fills it looks for signals */
 	return !s->os_code;
 }
 
@@ -302,13 +303,7 @@ uint64_t *shelf_number(struct shelf *s, uint64_t count, int (*compare)(const voi
 	return order;
 }
 
-/* ---- grow.c ---- */
-
-/*
- * grow.c - arrays that grow as they are filled
- */
-
-#define FIRST_COUNT 64
+/* ---- arrays that grow as they are filled ---- */
 
 bool grow_on(struct shelf *s, void *array, uint64_t *capacity, uint64_t need, size_t item_bytes)
 {
@@ -335,11 +330,7 @@ bool grow(void *array, uint64_t *capacity, uint64_t need, size_t item_bytes)
 	return grow_on(NULL, array, capacity, need, item_bytes);
 }
 
-/* ---- memory_file.c ---- */
-
-/*
- * memory_file.c - see memory_file.h
- */
+/* ---- a stream whose bytes are kept in memory ---- */
 
 static ssize_t add(void *context, const char *from, size_t bytes)
 {

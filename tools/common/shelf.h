@@ -50,8 +50,8 @@ bool shelf_sort(struct shelf *s, void *items, uint64_t count, size_t item_bytes,
 		int (*compare)(const void *a, const void *b, void *context), void *context);
 
 /*
- * The numbers from 0 to count - 1, on the shelf, in the order of what they stand for; those that
- * compare equal ascend.  NULL if there is no room.
+ * The numbers from 0 to count - 1, on the shelf, in the order of what they stand for; where two
+ * compare equal, the smaller one comes first.  NULL if there is no room.
  */
 uint64_t *shelf_number(struct shelf *s, uint64_t count, int (*compare)(const void *a, const void *b, void *context),
 		       void *context);

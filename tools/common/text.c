@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * text.c - text that grows, and names written so that one token holds them
+ * text.c - text in memory, and what is read out of it: numbers, names, paths, lines
  */
 #include "tools/common/text.h"
 
@@ -17,6 +17,8 @@
 #include "tools/common/exit_code.h"
 #include "tools/common/message.h"
 #include "tools/common/shelf.h"
+
+#define END_BYTES (strlen("end ") + 64 + strlen("\n"))
 
 /* Room for `more` bytes and a NUL. */
 static bool reserve(struct text *t, size_t more)
@@ -190,15 +192,15 @@ static size_t pass_digits(const char **at, const char *end)
 	return (size_t)(*at - start);
 }
 
-bool text_is_decimal(const char *in, size_t in_bytes, bool special)
+bool text_is_decimal(const char *in, size_t in_bytes, bool words)
 {
-	static const char *const words[] = {"inf", "infinity", "nan"};
+	static const char *const names[] = {"inf", "infinity", "nan"};
 	const char *end = in + in_bytes;
 	size_t digits;
 
 	in += in < end && *in == '-';
-	for (size_t i = 0; special && i < sizeof(words) / sizeof(words[0]); i++)
-		if ((size_t)(end - in) == strlen(words[i]) && !strncasecmp(in, words[i], strlen(words[i])))
+	for (size_t i = 0; words && i < sizeof(names) / sizeof(names[0]); i++)
+		if ((size_t)(end - in) == strlen(names[i]) && !strncasecmp(in, names[i], strlen(names[i])))
 			return true;
 	digits = pass_digits(&in, end);
 	if (in < end && *in == '.') {
@@ -242,13 +244,7 @@ uint32_t text_named(const char *(*name_of)(uint32_t), const char *word, size_t b
 	return TEXT_NO_NAME;
 }
 
-/* ---- text_end.c ---- */
-
-/*
- * text_end.c - the last line of a small file, "end" and the SHA-256 of all before it
- */
-
-#define END_BYTES (strlen("end ") + 64 + strlen("\n"))
+/* ---- the last line of a small file ---- */
 
 void text_add_end(struct text *t)
 {
@@ -277,11 +273,7 @@ bool text_cut_end(struct text *t)
 	return !memcmp(said, is, 32);
 }
 
-/* ---- line.c ---- */
-
-/*
- * line.c - the lines of a text file, one after the other, none longer than a limit
- */
+/* ---- the lines of a text file ---- */
 
 /* What editors elsewhere put in front of a text is not a part of its first line. */
 static int drop_mark(struct line *l, const char *name)

@@ -45,9 +45,9 @@ void text_double(char out[TEXT_DOUBLE_CHARS], double value);
 
 /*
  * A decimal number as most programs write it: no '+', no blanks, no hexadecimal digits, all of
- * which strtod() takes.  `special`: inf, infinity and nan are numbers too, in letters of any case.
+ * which strtod() takes.  `words`: inf, infinity and nan are numbers too, in letters of any case.
  */
-bool text_is_decimal(const char *in, size_t in_bytes, bool special);
+bool text_is_decimal(const char *in, size_t in_bytes, bool words);
 
 /* A finite decimal number.  `in` ends in NUL or a character that no number has. */
 bool text_parse_double(const char *in, size_t in_bytes, double *out);
@@ -88,7 +88,7 @@ bool text_cut_end(struct text *t);
 /* ---- the lines of a text file, none longer than a limit ---- */
 
 /*
- * A file without a newline would otherwise be held whole before anybody sees that it is no list.
+ * A file without a newline would otherwise be held whole before anyone sees that it is not a list.
  */
 
 #define LINE_BYTES_MAX 8192 /* more than any path or name may have */

@@ -25,13 +25,6 @@ struct info_options {
 	bool json;
 };
 
-static const char *order_name(uint32_t order)
-{
-	static const char *const names[] = {"unknown", "source", "shuffle"};
-
-	return order < 3 ? names[order] : names[0];
-}
-
 static void print_escaped(const char *text, size_t text_bytes)
 {
 	escape_write(stdout, text, text_bytes, ESCAPE_EXACT);
@@ -67,8 +60,8 @@ static void print_size(const struct input *in)
 }
 
 /*
- * Whose pixels a resize gives: what a transform takes from the recipe, whoever packed the dataset.
- * NULL if there are no images, or the first shard is not there.
+ * The library whose pixels a resize gives, as a transform takes it from the recipe.  NULL if there
+ * are no images, or the first shard is not there.
  */
 static const char *pixels_of(struct input *in)
 {
@@ -220,7 +213,7 @@ static bool has_reals(const struct shard_schema *s)
 	return f < s->field_count;
 }
 
-/* "not-finite FIELD nan COUNT infinite COUNT" of a shard with so many records.  Spoils the line. */
+/* "not-finite FIELD nan COUNT infinite COUNT" of a shard with this many records.  Spoils the line. */
 static bool add_line(struct not_finite *n, const struct shard_schema *s, uint64_t records, char *line)
 {
 	char *word[6], *rest = line;
@@ -418,7 +411,7 @@ static void size_json(struct json_out *j, const struct input *in)
 		json_out_string(j, "id", dataset.id);
 		json_out_u64(j, "shard_count", dataset.shard_count);
 		json_out_u64(j, "data_bytes", dataset.data_bytes);
-		json_out_string(j, "order", order_name(dataset.order));
+		json_out_string(j, "order", describe_order(dataset.order));
 		if (dataset.order == SHARD_ORDER_SHUFFLE)
 			json_out_u64(j, "seed", dataset.seed);
 		json_out_u64(j, "class_count", dataset.class_count);

@@ -64,7 +64,6 @@ static void print_shard(const struct shard_entry *entry, struct json_out *j)
 
 static void print_header(struct json_out *j, const struct input *in)
 {
-	static const char *const orders[] = {"unknown", "source", "shuffle"};
 	struct shard_dataset_info info;
 	char hex[HEX_CHARS];
 
@@ -77,7 +76,7 @@ static void print_header(struct json_out *j, const struct input *in)
 		json_out_string(j, "plan_digest", hex_text(hex, info.plan_digest, sizeof(info.plan_digest)));
 	else
 		json_out_null(j, "plan_digest");
-	json_out_string(j, "order", info.order < 3 ? orders[info.order] : orders[0]);
+	json_out_string(j, "order", describe_order(info.order));
 	if (info.order == SHARD_ORDER_SHUFFLE)
 		json_out_u64(j, "seed", info.seed);
 }

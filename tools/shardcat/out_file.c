@@ -36,8 +36,8 @@ static int write_file(const char *path, const void *data, size_t bytes)
 		return write_stdout(data, bytes);
 	if (stat(path, &st) == 0 && S_ISDIR(st.st_mode))
 		return fail(EXIT_IO, "%s: is a folder; --out must name a file", path);
-	if (special_is(path))
-		return special_write(path, data, bytes);
+	if (files_is_device_or_pipe(path))
+		return files_write_in_place(path, data, bytes);
 	rc = shard_publish(path, data, bytes, 1, &err);
 	return rc ? fail_of_library(&err) : EXIT_DONE;
 }

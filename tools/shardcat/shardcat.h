@@ -2,8 +2,8 @@
 /*
  * shardcat.h - what the verbs of shardcat share
  */
-#ifndef SHARDCAT_SHARDCAT_H
-#define SHARDCAT_SHARDCAT_H
+#ifndef SHARD_SHARDCAT_SHARDCAT_H
+#define SHARD_SHARDCAT_SHARDCAT_H
 
 #include "tools/common/cli.h"
 #include "tools/common/shelf.h"

@@ -2,8 +2,8 @@
 /*
  * cat_dataset.h - the dataset or shard that a verb is about: opened, described, counted and drawn
  */
-#ifndef SHARDCAT_DATASET_CAT_DATASET_H
-#define SHARDCAT_DATASET_CAT_DATASET_H
+#ifndef SHARD_SHARDCAT_DATASET_CAT_DATASET_H
+#define SHARD_SHARDCAT_DATASET_CAT_DATASET_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -166,7 +166,7 @@ struct canvas {
 bool canvas_init(struct canvas *c, uint32_t width, uint32_t height, struct colour background);
 void canvas_free(struct canvas *c);
 
-#define FONT_HEIGHT   18 /* of a line, descenders included */
+#define FONT_HEIGHT 18 /* of a line, descenders included */
 
 void canvas_fill(struct canvas *c, uint32_t x, uint32_t y, uint32_t width, uint32_t height, struct colour colour);
 
@@ -296,6 +296,9 @@ const char *hex_text(char out[HEX_CHARS], const uint8_t *data, size_t bytes);
 
 /* A digest as `root` is written: the high half first, as xxh128sum prints it. */
 const char *root_text(char out[HEX_CHARS], const uint8_t root[16]);
+
+/* The order in which the records were packed: "source", "shuffle" or "unknown". */
+const char *describe_order(uint32_t order);
 
 /* "groups": [...], "fields": [...] */
 void describe_schema_json(struct json_out *j, const struct shard_schema *schema);

@@ -30,6 +30,13 @@ const char *root_text(char out[HEX_CHARS], const uint8_t root[16])
 	return hex_text(out, swapped, sizeof(swapped));
 }
 
+const char *describe_order(uint32_t order)
+{
+	static const char *const names[] = {"unknown", "source", "shuffle"};
+
+	return order < 3 ? names[order] : names[0];
+}
+
 /* Mean and standard deviation (of the whole population) in units of the values, 0 to 255. */
 static double moments_mean(const struct shard_moments *m)
 {

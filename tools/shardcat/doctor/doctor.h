@@ -2,8 +2,8 @@
 /*
  * doctor.h - what a machine offers to a loader
  */
-#ifndef SHARDCAT_DOCTOR_DOCTOR_H
-#define SHARDCAT_DOCTOR_DOCTOR_H
+#ifndef SHARD_SHARDCAT_DOCTOR_DOCTOR_H
+#define SHARD_SHARDCAT_DOCTOR_DOCTOR_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -2,8 +2,8 @@
 /*
  * prove.h - proofs that orders are what format/ORDER.md says
  */
-#ifndef SHARDCAT_PROVE_PROVE_H
-#define SHARDCAT_PROVE_PROVE_H
+#ifndef SHARD_SHARDCAT_PROVE_PROVE_H
+#define SHARD_SHARDCAT_PROVE_PROVE_H
 
 #include <stdbool.h>
 #include <stdint.h>
