@@ -13,8 +13,7 @@
  * TAKES: 15
  */
 #include "libshard/dataset/dataset.h"
-#include "libshard/feed/layout.h"
-#include "libshard/feed/path.h"
+#include "libshard/feed/feed.h"
 #include "libshard/io/file.h"
 #include "shard_pack.h"
 #include "tests/store/rot.h"

@@ -138,7 +138,7 @@ good_make all tests
 
 touch libshard/gpu/gather.ptx
 # shellcheck disable=SC2046 # names without blanks
-names "touched kernels" libshard/gpu/ptx.c $(linked_with_library)
+names "touched kernels" libshard/gpu/kernels.c $(linked_with_library)
 good_make all tests
 
 touch tests/cuda/fake_full.map

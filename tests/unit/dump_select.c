@@ -153,7 +153,7 @@ static int run_on(char **word)
 				   .rank = (uint32_t)number(word[6]),
 				   .last = ORDER_RUN_ON},
 			  .mix = (void *)&s}; /* any: these functions ask only whether there is one */
-	struct place at = {.epoch = first / length, .first_position = first % length};
+	struct step_place at = {.epoch = first / length, .first_position = first % length};
 
 	if (order_rank_check(&s.rank))
 		stop("parameter outside its range");

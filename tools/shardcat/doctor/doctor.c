@@ -22,7 +22,7 @@
 #include <unistd.h>
 
 #include "libshard/base/thread.h"
-#include "libshard/feed/path.h"
+#include "libshard/feed/feed.h"
 #include "libshard/io/available_memory.h"
 #include "libshard/io/io.h"
 

@@ -16,7 +16,7 @@
 #include "libshard/base/error.h"
 #include "libshard/base/mem.h"
 #include "libshard/dataset/dataset.h"
-#include "libshard/feed/path.h"
+#include "libshard/feed/feed.h"
 #include "libshard/io/direct.h"
 #include "libshard/io/file.h"
 #include "shard_pack.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * settle.c - settles the options of a loader: fills in defaults, checks them, makes steps of them
+ * loader_options.c - settles the options of a loader: fills in defaults, checks them, makes steps of them
  *
  * The order depends on the options and the schema of the dataset alone.  It does not depend on
  * batch size, threads, memory or world: jobs that differ in those have the same order.
@@ -16,10 +16,7 @@
 #include "libshard/dataset/fetch.h"
 #include "libshard/dataset/mixture.h"
 #include "libshard/dataset/selection.h"
-#include "libshard/feed/layout.h"
-#include "libshard/feed/path.h"
 #include "libshard/format/schema.h"
-#include "shard_pack.h"
 
 #define SLOTS_DEFAULT	4u
 #define THREADS_DEFAULT 4u /* at most; one thread copies some 14 GB/s, but decoding needs more */
@@ -63,6 +60,9 @@ static int check(const struct shard_loader_options *o, struct shard_error *err)
 		return error_set(err, SHARD_E_ARGUMENT,
 				 "options: runs, windows and lanes need SHARD_SHUFFLE_WINDOWS; shuffle is %u",
 				 o->shuffle);
+	if (o->resume_appended > 1)
+		return error_set(err, SHARD_E_ARGUMENT, "options: resume_appended is %u; must be 0 or 1",
+				 o->resume_appended);
 	return SHARD_OK;
 }
 
@@ -78,14 +78,6 @@ static const struct shard_group *main_group(const struct shard_schema *s, bool *
 			main = &s->group[g];
 	}
 	return main;
-}
-
-static int check_resume(const struct shard_loader_options *o, struct shard_error *err)
-{
-	if (o->resume_appended > 1)
-		return error_set(err, SHARD_E_ARGUMENT, "options: resume_appended is %u; must be 0 or 1",
-				 o->resume_appended);
-	return SHARD_OK;
 }
 
 /* Runs are made of whole units, the same ones in every epoch, so that no chunk is read in parts. */
@@ -189,8 +181,6 @@ int settle_options(struct shard_loader_options *o, const struct shard_dataset *d
 		o->thread_count = cpus < THREADS_DEFAULT ? cpus : THREADS_DEFAULT;
 	}
 	rc = check(o, err);
-	if (!rc)
-		rc = check_resume(o, err);
 	if (rc)
 		return rc;
 	rc = settle_fields(o, &ds->m.schema, err);

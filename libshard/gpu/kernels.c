@@ -1,22 +1,47 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * module.c - kernels, which the driver compiles once for each context
+ * kernels.c - kernels, which the driver compiles once for each context
  *
- * A module is the text of kernels in PTX.  All that ask for the same text in the same context share
- * one module.  The context is entered for all of these calls.
+ * A module is the text of kernels in PTX.  All users of the same text in the same context share one
+ * module.  The context is entered for all of these calls.
  *
- * * The driver takes a tenth of a second to compile a module, and keeps it in the memory of the GPU.
+ * The driver takes a tenth of a second to compile a module, and keeps it in the memory of the GPU.
  * A list of this process has the modules that are loaded, and the number of users of each.  The
  * last user unloads it.  A user keeps the context open.  Forked children never come here.
  */
 #include "libshard/gpu/gpu.h"
 
 #include <inttypes.h>
-#include <pthread.h>
 
 #include "libshard/base/error.h"
 #include "libshard/base/mem.h"
-#include "libshard/transform/call.h"
+
+/* ---- PTX, the text that the driver compiles, for compute capability 7.5 and later ---- */
+
+/*
+ * libshard/gpu/make_ptx.sh makes NAME.ptx from NAME.cu.  tests/cuda/ptx.sh tells when that must be
+ * done again.
+ *
+ * The files gather.ptx and transform.ptx stand here byte for byte, with a NUL behind each.  The
+ * assembler reads them, so no build needs another tool.  It looks for them where the compiler looks
+ * for our headers.
+ */
+
+/* A section for each, so that the linker drops one that is not used. */
+#define EMBED(name_)                                               \
+	__asm__(".pushsection .rodata." #name_ "_ptx\n"            \
+		".global " #name_ "_ptx\n"                         \
+		".hidden " #name_ "_ptx\n"                         \
+		".type " #name_ "_ptx, %object\n" #name_ "_ptx:\n" \
+		".incbin \"libshard/gpu/" #name_ ".ptx\"\n"        \
+		".byte 0\n"                                        \
+		".size " #name_ "_ptx, . - " #name_ "_ptx\n"       \
+		".popsection\n")
+
+EMBED(gather);
+EMBED(transform);
+
+/* ---- modules ---- */
 
 #define LOG_BYTES	      2048u
 #define MULTIPROCESSORS_USUAL 64u /* if the driver does not tell */
@@ -155,4 +180,37 @@ int cuda_launch(const struct cuda_device *d, void *kernel, uint32_t across, uint
 		return SHARD_OK;
 	return cuda_refused(d->api, result, err, "cuLaunchKernel of %u x %u blocks of %u threads and %u bytes", across,
 			    down, threads, shared_bytes);
+}
+
+/* ---- the kernel that gathers a batch from a pool: gather.h ---- */
+
+int cuda_gather_open(const struct cuda_device *d, struct cuda_gather *out, struct shard_error *err)
+{
+	struct cuda_gather g = {.module = NULL};
+	int rc = cuda_module_get(d, gather_ptx, &g.module, err);
+
+	if (!rc)
+		rc = cuda_kernel_find(d, g.module, "gather_rows", &g.kernel, err);
+	if (rc)
+		cuda_module_drop(d, g.module);
+	else
+		*out = g;
+	return rc;
+}
+
+void cuda_gather_close(const struct cuda_device *d, struct cuda_gather *g)
+{
+	cuda_module_drop(d, g->module);
+	*g = (struct cuda_gather){.module = NULL};
+}
+
+int cuda_gather_launch(const struct cuda_device *d, const struct cuda_gather *g, const struct gather_call *call,
+		       void *stream, struct shard_error *err)
+{
+	uint32_t longest = 1;
+
+	for (uint32_t i = 0; i < call->piece_count; i++)
+		longest = call->piece[i].bytes > longest ? call->piece[i].bytes : longest;
+	return cuda_launch(d, g->kernel, call->row_count, (longest + GATHER_PART - 1) / GATHER_PART, GATHER_THREADS, 0,
+			   call, stream, err);
 }
