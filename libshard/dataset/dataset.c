@@ -13,13 +13,11 @@
 #include <string.h>
 
 #include "libshard/base/bytes.h"
-#include "libshard/base/digits.h"
 #include "libshard/base/error.h"
 #include "libshard/base/mem.h"
 #include "libshard/base/options.h"
+#include "libshard/base/words.h"
 #include "libshard/format/format.h"
-#include "libshard/format/invariant.h"
-#include "libshard/format/schema.h"
 #include "shard_pack.h"
 #include "shard_select.h"
 

@@ -12,7 +12,6 @@
 #include "libshard/dataset/reader.h"
 #include "libshard/dataset/selection.h"
 #include "libshard/format/format.h"
-#include "libshard/format/pages.h"
 #include "shard.h"
 #include "shard_pack.h"
 

@@ -8,8 +8,8 @@
 #include "libshard/base/error.h"
 #include "libshard/base/mem.h"
 #include "libshard/dataset/dataset.h"
-#include "libshard/format/record.h"
-#include "libshard/io/file.h"
+#include "libshard/format/format.h"
+#include "libshard/io/io.h"
 #include "shard_pack.h"
 #include "shard_select.h"
 

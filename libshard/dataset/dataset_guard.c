@@ -3,7 +3,7 @@
  * dataset_guard.c - a program's own reads of maps, under the guard
  */
 #include "libshard/dataset/dataset.h"
-#include "libshard/io/guard.h"
+#include "libshard/io/io.h"
 #include "shard_pack.h"
 
 struct guarded {

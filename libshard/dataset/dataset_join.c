@@ -14,8 +14,8 @@
 
 #include "libshard/base/error.h"
 #include "libshard/base/mem.h"
-#include "libshard/format/schema.h"
-#include "libshard/io/direct.h"
+#include "libshard/format/format.h"
+#include "libshard/io/io.h"
 #include "shard_pack.h"
 
 /* ---- what they must have in common ---- */

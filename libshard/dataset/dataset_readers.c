@@ -17,7 +17,7 @@
 
 #include "libshard/base/mem.h"
 #include "libshard/dataset/reader.h"
-#include "libshard/io/direct.h"
+#include "libshard/io/io.h"
 
 #define AT_ONCE	 64u	/* so many are closed when one is too many */
 #define LOOKS_AT 16384u /* words that are looked at for them: kept readers may be in the way */

@@ -6,10 +6,10 @@
 
 #include "libshard/base/bytes.h"
 #include "libshard/base/mem.h"
-#include "libshard/base/task.h"
+#include "libshard/base/thread.h"
 #include "libshard/dataset/dataset.h"
 #include "libshard/dataset/reader.h"
-#include "libshard/io/file.h"
+#include "libshard/io/io.h"
 
 #define FETCH_THREADS 2u   /* a disk that reads 2 MiB for each is as fast as it can be */
 #define QUEUE_REGIONS 512u /* more are left to whoever needs them */

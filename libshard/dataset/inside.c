@@ -12,9 +12,7 @@
 #include "libshard/base/error.h"
 #include "libshard/dataset/dataset.h"
 #include "libshard/dataset/reader.h"
-#include "libshard/format/names.h"
-#include "libshard/format/pages.h"
-#include "libshard/format/tables.h"
+#include "libshard/format/format.h"
 #include "shard_gpu.h"
 #include "shard_pack.h"
 

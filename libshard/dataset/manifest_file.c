@@ -12,10 +12,8 @@
 #include "libshard/base/bytes.h"
 #include "libshard/base/error.h"
 #include "libshard/base/mem.h"
-#include "libshard/format/checksum.h"
 #include "libshard/format/format.h"
-#include "libshard/format/invariant.h"
-#include "libshard/io/file.h"
+#include "libshard/io/io.h"
 
 #define PIECE_BYTES ((size_t)256 << 10)
 #define HEAD_BYTES  16u	 /* more than M1 looks at, */

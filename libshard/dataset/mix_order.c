@@ -12,7 +12,7 @@
 #include "libshard/base/mem.h"
 #include "libshard/dataset/mixture.h"
 #include "libshard/dataset/selection.h"
-#include "libshard/order/mix.h"
+#include "libshard/order/order.h"
 
 #define KEPT  2u   /* tables of each lane and component; the next one is under way before the last has ended */
 #define CHUNK 512u /* positions that are worked on together */

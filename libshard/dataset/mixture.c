@@ -10,14 +10,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "libshard/base/digits.h"
 #include "libshard/base/error.h"
 #include "libshard/base/mem.h"
 #include "libshard/base/options.h"
+#include "libshard/base/words.h"
 #include "libshard/dataset/dataset.h"
 #include "libshard/dataset/selection.h"
 #include "libshard/format/format.h"
-#include "libshard/order/mix.h"
+#include "libshard/order/order.h"
 #include "shard_mix.h"
 
 /* ---- sources ---- */

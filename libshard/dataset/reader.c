@@ -15,12 +15,8 @@
 #include "libshard/base/mem.h"
 #include "libshard/base/options.h"
 #include "libshard/dataset/dataset.h"
-#include "libshard/format/checksum.h"
-#include "libshard/format/codec.h"
-#include "libshard/format/invariant.h"
-#include "libshard/format/tables.h"
-#include "libshard/io/file.h"
-#include "libshard/io/guard.h"
+#include "libshard/format/format.h"
+#include "libshard/io/io.h"
 #include "shard_pack.h"
 
 #define PAGE_BYTES 4096u /* what the kernel reads at least */
@@ -347,11 +343,9 @@ int reader_chunk(const struct shard_reader *r, uint32_t group, uint64_t idx, str
 	return chunk_decode(r->pages, r->schema, group, idx, entry, idx ? entry - 1 : NULL, out, err);
 }
 
-int reader_decode_chunk(const struct shard_reader *r, uint32_t group, uint64_t idx, const struct chunk *c,
-			const void *stored, bool check, void *dst, struct shard_error *err)
+int reader_decode_chunk(uint32_t group, uint64_t idx, const struct chunk *c, const void *stored, bool check, void *dst,
+			struct shard_error *err)
 {
-	const struct codec *codec = codec_find(r->schema->group[group].codec);
-
 	if (check) {
 		uint64_t got = checksum64(stored, c->padded_bytes);
 
@@ -364,7 +358,7 @@ int reader_decode_chunk(const struct shard_reader *r, uint32_t group, uint64_t i
 		memcpy(dst, stored, c->decoded_bytes);
 		return SHARD_OK;
 	}
-	MUST("I47", codec && codec->decode(stored, c->stored_bytes, dst, c->decoded_bytes) == SHARD_OK,
+	MUST("I47", lz4_decode(stored, c->stored_bytes, dst, c->decoded_bytes) == SHARD_OK,
 	     "chunk %" PRIu64 " of group %u: %u stored bytes do not decode to %u", idx, group, c->stored_bytes,
 	     c->decoded_bytes);
 	return SHARD_OK;

@@ -12,11 +12,11 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
-#include "libshard/format/pages.h"
+#include "libshard/format/format.h"
 #include "shard.h"
 #include "shard_pack.h"
 
-struct chunk; /* format/tables.h */
+struct chunk; /* format/format.h */
 
 struct reader_group { /* const after open */
 	uint64_t stride;
@@ -148,7 +148,7 @@ int reader_check_unit(const struct shard_reader *r, uint32_t group, uint64_t uni
 int reader_chunk(const struct shard_reader *r, uint32_t group, uint64_t idx, struct chunk *out,
 		 struct shard_error *err);
 /* I46 with `check`, I47: decode `stored`, the chunk's padded bytes, into decoded_bytes at dst. */
-int reader_decode_chunk(const struct shard_reader *r, uint32_t group, uint64_t idx, const struct chunk *c,
-			const void *stored, bool check, void *dst, struct shard_error *err);
+int reader_decode_chunk(uint32_t group, uint64_t idx, const struct chunk *c, const void *stored, bool check, void *dst,
+			struct shard_error *err);
 
 #endif

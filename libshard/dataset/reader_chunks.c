@@ -5,8 +5,8 @@
 #include "libshard/dataset/dataset.h"
 
 #include "libshard/base/error.h"
-#include "libshard/format/tables.h"
-#include "libshard/io/file.h"
+#include "libshard/format/format.h"
+#include "libshard/io/io.h"
 #include "shard_pack.h"
 
 struct chunk_job {
@@ -31,7 +31,7 @@ static void decode_work(void *context)
 {
 	struct chunk_job *j = context;
 
-	j->rc = reader_decode_chunk(j->r, j->group, j->idx, &j->c, j->r->map + j->c.offset, j->check, j->dst, j->err);
+	j->rc = reader_decode_chunk(j->group, j->idx, &j->c, j->r->map + j->c.offset, j->check, j->dst, j->err);
 	if (!j->rc && j->check)
 		j->rc = reader_check_unit(j->r, j->group, j->idx, j->dst, j->err);
 }

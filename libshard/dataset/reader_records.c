@@ -15,7 +15,7 @@
 #include "libshard/base/error.h"
 #include "libshard/base/mem.h"
 #include "libshard/dataset/dataset.h"
-#include "libshard/io/file.h"
+#include "libshard/io/io.h"
 #include "shard_pack.h"
 
 #define ASK_BYTES 65536u /* copying so many takes much longer than to ask whether SIGBUS is blocked */

@@ -15,7 +15,7 @@
 #include "libshard/base/error.h"
 #include "libshard/base/mem.h"
 #include "libshard/dataset/dataset.h"
-#include "libshard/format/schema.h"
+#include "libshard/format/format.h"
 #include "libshard/order/order.h"
 
 #ifdef __clang__

@@ -6,12 +6,12 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "libshard/base/digits.h"
 #include "libshard/base/error.h"
 #include "libshard/base/mem.h"
+#include "libshard/base/words.h"
 #include "libshard/dataset/dataset.h"
 #include "libshard/format/format.h"
-#include "libshard/io/file.h"
+#include "libshard/io/io.h"
 #include "shard_select.h"
 
 #define FILE_MAX (UINT64_C(1) << 40)

@@ -20,9 +20,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "libshard/base/digits.h"
 #include "libshard/base/error.h"
 #include "libshard/base/mem.h"
+#include "libshard/base/words.h"
 #include "libshard/format/format.h"
 #include "shard_pack.h"
 #include "shard_select.h"

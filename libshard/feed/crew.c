@@ -21,7 +21,7 @@
 #include "libshard/base/mem.h"
 #include "libshard/base/thread.h"
 #include "libshard/dataset/fetch.h"
-#include "libshard/io/guard.h"
+#include "libshard/io/io.h"
 
 /* ---- the orders of the epochs that threads are in ---- */
 

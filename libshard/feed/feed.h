@@ -14,8 +14,8 @@
 #include <sys/types.h>
 
 #include "libshard/dataset/reader.h"
-#include "libshard/format/record.h"
-#include "libshard/io/file.h"
+#include "libshard/format/format.h"
+#include "libshard/io/io.h"
 #include "libshard/order/order.h"
 #include "libshard/transform/transform.h"
 #include "shard.h"

@@ -18,7 +18,7 @@
 #include "libshard/base/mem.h"
 #include "libshard/dataset/dataset.h"
 #include "libshard/dataset/fetch.h"
-#include "libshard/io/available_memory.h"
+#include "libshard/io/io.h"
 
 #define FITS_PERCENT   60u		    /* of the available memory; the trainer needs some too */
 #define MAPS_OF_SHARD  4u		    /* and more, with regions; readers.most is half of all maps */

@@ -12,7 +12,7 @@
 #include "libshard/base/bytes.h"
 #include "libshard/base/error.h"
 #include "libshard/base/mem.h"
-#include "libshard/io/buffer.h"
+#include "libshard/io/io.h"
 
 bool slot_open(struct slot *s, uint8_t *memory, uint32_t batch_records, uint32_t whole_count)
 {

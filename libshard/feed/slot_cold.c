@@ -20,8 +20,6 @@
 #include "libshard/base/bytes.h"
 #include "libshard/base/error.h"
 #include "libshard/base/mem.h"
-#include "libshard/io/buffer.h"
-#include "libshard/io/direct.h"
 #include "libshard/io/io.h"
 
 #define DEPTH	       64u		   /* reads under way; more than 32 gain little on a disk */

@@ -11,9 +11,8 @@
 #include "libshard/base/error.h"
 #include "libshard/dataset/dataset.h"
 #include "libshard/dataset/fetch.h"
-#include "libshard/format/checksum.h"
 #include "libshard/format/format.h"
-#include "libshard/io/guard.h"
+#include "libshard/io/io.h"
 
 /* ---- one record of a raw group on its way to its row ---- */
 

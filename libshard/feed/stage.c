@@ -24,8 +24,7 @@
 #include "libshard/base/mem.h"
 #include "libshard/dataset/dataset.h"
 #include "libshard/dataset/selection.h"
-#include "libshard/io/available_memory.h"
-#include "libshard/io/buffer.h"
+#include "libshard/io/io.h"
 
 #define KEY_NONE   UINT64_MAX
 #define BLOCK_NONE UINT32_MAX

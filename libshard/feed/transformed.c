@@ -13,7 +13,7 @@
 #include "libshard/base/bytes.h"
 #include "libshard/base/error.h"
 #include "libshard/base/mem.h"
-#include "libshard/io/buffer.h"
+#include "libshard/io/io.h"
 
 /*
  * Records on their way, of each thread.  Enough that a disk has many reads at once, and a run of

@@ -25,7 +25,7 @@
 #include "libshard/dataset/dataset.h"
 #include "libshard/dataset/mix_order.h"
 #include "libshard/dataset/mixture.h"
-#include "libshard/order/mix.h"
+#include "libshard/order/order.h"
 
 #define DEVICE_SLOTS_DEFAULT 3u /* the trainer has one, one is there, and one is on its way */
 

@@ -16,7 +16,7 @@
 #include "libshard/dataset/fetch.h"
 #include "libshard/dataset/mixture.h"
 #include "libshard/dataset/selection.h"
-#include "libshard/format/schema.h"
+#include "libshard/format/format.h"
 
 #define SLOTS_DEFAULT	4u
 #define THREADS_DEFAULT 4u /* at most; one thread copies some 14 GB/s, but decoding needs more */

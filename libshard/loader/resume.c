@@ -9,9 +9,9 @@
 #include "libshard/dataset/mix_order.h"
 #include "libshard/dataset/mixture.h"
 #include "libshard/dataset/selection.h"
-#include "libshard/format/names.h"
+#include "libshard/format/format.h"
 #include "libshard/loader/loader.h"
-#include "libshard/order/mix.h"
+#include "libshard/order/order.h"
 
 void shard_loader_tell(const struct shard_loader *l, uint64_t *epoch, uint64_t *position)
 {

@@ -18,14 +18,11 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "libshard/base/digits.h"
 #include "libshard/base/error.h"
 #include "libshard/base/mem.h"
 #include "libshard/base/words.h"
 #include "libshard/dataset/dataset.h"
-#include "libshard/format/checksum.h"
 #include "libshard/format/format.h"
-#include "libshard/format/names.h"
 #include "libshard/io/io.h"
 
 static const char *const kind_names[] = {

@@ -8,11 +8,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "libshard/base/digits.h"
 #include "libshard/base/error.h"
 #include "libshard/base/mem.h"
-#include "libshard/format/invariant.h"
-#include "libshard/io/file.h"
+#include "libshard/base/words.h"
+#include "libshard/format/format.h"
+#include "libshard/io/io.h"
 
 /* File names end at a space, class names at a NUL; both sort before any byte of a name. */
 static int by_file_name(const void *a, const void *b)

@@ -15,12 +15,8 @@
 #include "libshard/base/bytes.h"
 #include "libshard/base/error.h"
 #include "libshard/base/mem.h"
-#include "libshard/format/invariant.h"
-#include "libshard/format/pages_decode.h"
-#include "libshard/format/record.h"
-#include "libshard/format/schema.h"
-#include "libshard/format/tables.h"
-#include "libshard/io/file.h"
+#include "libshard/format/format.h"
+#include "libshard/io/io.h"
 #include "shard_pack.h"
 
 #define FETCH_BYTES  ((size_t)1 << 20)

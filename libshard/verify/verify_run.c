@@ -21,8 +21,7 @@
 #include "libshard/base/turns.h"
 #include "libshard/dataset/dataset.h"
 #include "libshard/format/format.h"
-#include "libshard/format/pages.h"
-#include "libshard/io/file.h"
+#include "libshard/io/io.h"
 #include "libshard/verify/verify.h"
 #include "shard_pack.h"
 

@@ -11,17 +11,13 @@
 #include <string.h>
 
 #include "libshard/base/bytes.h"
-#include "libshard/base/digits.h"
 #include "libshard/base/error.h"
 #include "libshard/base/mem.h"
 #include "libshard/base/options.h"
-#include "libshard/base/url.h"
 #include "libshard/base/utf8.h"
+#include "libshard/base/words.h"
 #include "libshard/dataset/dataset.h"
-#include "libshard/format/checksum.h"
 #include "libshard/format/format.h"
-#include "libshard/format/schema.h"
-#include "libshard/io/file.h"
 #include "libshard/io/io.h"
 #include "libshard/write/write.h"
 #include "shard_pack.h"

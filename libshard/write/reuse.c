@@ -14,8 +14,6 @@
 #include "libshard/base/error.h"
 #include "libshard/base/mem.h"
 #include "libshard/format/format.h"
-#include "libshard/io/buffer.h"
-#include "libshard/io/file.h"
 #include "libshard/io/io.h"
 #include "libshard/verify/verify.h"
 

@@ -6,9 +6,7 @@
 
 #include "libshard/base/bytes.h"
 #include "libshard/base/error.h"
-#include "libshard/format/checksum.h"
 #include "libshard/format/format.h"
-#include "libshard/io/file.h"
 #include "libshard/io/io.h"
 #include "shard.h"
 #include "shard_pack.h"

@@ -10,11 +10,7 @@
 #include <stdint.h>
 
 #include "libshard/dataset/reader.h"
-#include "libshard/format/checksum.h"
-#include "libshard/format/codec.h"
 #include "libshard/format/format.h"
-#include "libshard/format/pages.h"
-#include "libshard/format/record.h"
 #include "libshard/io/io.h"
 #include "shard.h"
 #include "shard_pack.h"

@@ -18,8 +18,7 @@
 #include "libshard/base/turns.h"
 #include "libshard/base/utf8.h"
 #include "libshard/format/format.h"
-#include "libshard/format/schema.h"
-#include "libshard/io/buffer.h"
+#include "libshard/io/io.h"
 #include "shard_pack.h"
 
 #define LARGE_SHARD_BYTES (64u << 20) /* from here on sections lie on 64 KiB; format/SHARD.md 2.9 */
@@ -149,7 +148,6 @@ static int make_groups(struct shard_writer *w, struct shard_error *err)
 {
 	for (uint32_t i = 0; i < w->pages.schema.group_count; i++) {
 		const struct shard_group *s = &w->pages.schema.group[i];
-		const struct codec *codec = codec_find(s->codec);
 		struct writer_group *g = &w->group[i];
 		uint64_t unit_bytes = s->stride * s->unit_records;
 
@@ -158,9 +156,9 @@ static int make_groups(struct shard_writer *w, struct shard_error *err)
 			return error_set(err, SHARD_E_ARGUMENT,
 					 "group %u: a unit of %" PRIu64 " bytes does not fit memory", i, unit_bytes);
 		g->unit = mem_zalloc((size_t)unit_bytes);
-		if (s->codec != SHARD_RAW && codec) {
-			g->packed = mem_alloc(codec->bound((size_t)unit_bytes) + SHARD_CHUNK_ALIGN);
-			g->scratch = mem_aligned(64, codec->scratch_bytes() + 64);
+		if (s->codec != SHARD_RAW) {
+			g->packed = mem_alloc(lz4_bound((size_t)unit_bytes) + SHARD_CHUNK_ALIGN);
+			g->scratch = mem_aligned(64, lz4_scratch_bytes() + 64);
 		}
 		if (!g->unit || (s->codec != SHARD_RAW && (!g->packed || !g->scratch)))
 			return error_set(err, SHARD_E_MEMORY, "group %u: no memory for a unit of %" PRIu64 " bytes", i,
@@ -312,12 +310,11 @@ static int store_data(struct shard_writer *w, uint32_t group, const void *data, 
 static int store_chunk(struct shard_writer *w, uint32_t group, size_t bytes, struct shard_error *err)
 {
 	struct writer_group *g = &w->group[group];
-	const struct codec *codec = codec_find(w->pages.schema.group[group].codec);
 	struct disk_chunk entry = {{{0}}, {{0}}, {{0}}, {{0}}, {0}};
 	size_t stored = 0, padded;
-	int rc = codec->encode(g->unit, bytes, g->packed, codec->bound(bytes), &stored, g->scratch);
+	int rc = lz4_encode(g->unit, bytes, g->packed, lz4_bound(bytes), &stored, g->scratch);
 
-	if (rc == CODEC_STORE_RAW) {
+	if (rc == LZ4_STORE_RAW) {
 		memcpy(g->packed, g->unit, bytes);
 		stored = bytes;
 	} else if (rc) {

@@ -8,7 +8,6 @@
 
 #include "libshard/base/error.h"
 #include "libshard/base/mem.h"
-#include "libshard/io/file.h"
 #include "libshard/io/io.h"
 #include "libshard/verify/verify.h"
 #include "libshard/write/write.h"

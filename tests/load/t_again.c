@@ -14,7 +14,7 @@
  */
 #include "libshard/dataset/dataset.h"
 #include "libshard/feed/feed.h"
-#include "libshard/io/file.h"
+#include "libshard/io/io.h"
 #include "shard_pack.h"
 #include "tests/store/rot.h"
 

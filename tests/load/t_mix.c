@@ -11,7 +11,7 @@
 #include "libshard/dataset/mixture.h"
 #include "libshard/dataset/selection.h"
 #include "libshard/loader/loader.h"
-#include "libshard/order/mix.h"
+#include "libshard/order/order.h"
 #include "shard_gpu.h"
 #include "shard_mix.h"
 #include "shard_select.h"

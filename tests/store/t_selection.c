@@ -7,7 +7,7 @@
  */
 #include <limits.h>
 
-#include "libshard/base/digits.h"
+#include "libshard/base/words.h"
 #include "libshard/dataset/dataset.h"
 #include "libshard/format/format.h"
 #include "shard_select.h"

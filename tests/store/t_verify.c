@@ -341,15 +341,15 @@ int __wrap_record_check_ragged(const struct shard_field *f, const uint8_t *data,
 	return __real_record_check_ragged(f, data, lengths, record, err);
 }
 
-int __real_reader_decode_chunk(const struct shard_reader *r, uint32_t group, uint64_t idx, const struct chunk *c,
-			       const void *stored, bool check, void *dst, struct shard_error *err);
-int __wrap_reader_decode_chunk(const struct shard_reader *r, uint32_t group, uint64_t idx, const struct chunk *c,
-			       const void *stored, bool check, void *dst, struct shard_error *err);
-int __wrap_reader_decode_chunk(const struct shard_reader *r, uint32_t group, uint64_t idx, const struct chunk *c,
-			       const void *stored, bool check, void *dst, struct shard_error *err)
+int __real_reader_decode_chunk(uint32_t group, uint64_t idx, const struct chunk *c, const void *stored, bool check,
+			       void *dst, struct shard_error *err);
+int __wrap_reader_decode_chunk(uint32_t group, uint64_t idx, const struct chunk *c, const void *stored, bool check,
+			       void *dst, struct shard_error *err);
+int __wrap_reader_decode_chunk(uint32_t group, uint64_t idx, const struct chunk *c, const void *stored, bool check,
+			       void *dst, struct shard_error *err)
 {
 	decoded++;
-	return __real_reader_decode_chunk(r, group, idx, c, stored, check, dst, err);
+	return __real_reader_decode_chunk(group, idx, c, stored, check, dst, err);
 }
 
 TEST(every_ragged_record_is_checked_once_and_every_problem_told)

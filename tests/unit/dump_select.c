@@ -18,13 +18,13 @@
 #include <string.h>
 
 #include "libshard/base/bytes.h"
-#include "libshard/base/digits.h"
+#include "libshard/base/words.h"
 #include "libshard/dataset/dataset.h"
 #include "libshard/dataset/mixture.h"
 #include "libshard/dataset/selection.h"
 #include "libshard/feed/feed.h"
 #include "libshard/format/format.h"
-#include "libshard/order/mix.h"
+#include "libshard/order/order.h"
 #include "shard_mix.h"
 #include "shard_select.h"
 

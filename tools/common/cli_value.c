@@ -12,7 +12,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "libshard/base/url.h"
+#include "libshard/base/words.h"
 
 #define WORD_MAX  40 /* longer words are not guessed at */
 #define WHY_BYTES 160

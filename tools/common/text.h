@@ -14,7 +14,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#include "libshard/base/digits.h"
+#include "libshard/base/words.h"
 
 struct shelf;
 

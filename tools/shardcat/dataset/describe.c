@@ -8,7 +8,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "libshard/base/digits.h"
+#include "libshard/base/words.h"
 #include "shard_pack.h"
 #include "tools/common/exit_code.h"
 #include "tools/common/human.h"

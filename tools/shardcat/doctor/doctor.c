@@ -23,7 +23,6 @@
 
 #include "libshard/base/thread.h"
 #include "libshard/feed/feed.h"
-#include "libshard/io/available_memory.h"
 #include "libshard/io/io.h"
 
 #define FILE_BYTES	    8192 /* of a file of the kernel's; what we look for stands in its front */

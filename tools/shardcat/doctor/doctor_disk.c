@@ -17,8 +17,7 @@
 #include "libshard/base/mem.h"
 #include "libshard/dataset/dataset.h"
 #include "libshard/feed/feed.h"
-#include "libshard/io/direct.h"
-#include "libshard/io/file.h"
+#include "libshard/io/io.h"
 #include "shard_pack.h"
 #include "tools/shardcat/doctor/doctor.h"
 

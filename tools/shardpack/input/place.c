@@ -133,7 +133,7 @@ static int add_pattern(struct source_place *p, const char *pattern)
 	return code;
 }
 
-/* A file, a folder, or a pattern.  What is there by that very name is no pattern. */
+/* A file, a folder, or a pattern.  What is there by that very name is not a pattern. */
 static int add_named(struct source_place *p, const char *named)
 {
 	struct stat st;

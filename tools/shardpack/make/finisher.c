@@ -8,7 +8,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "libshard/base/task.h"
+#include "libshard/base/thread.h"
 #include "shard_pack.h"
 #include "tools/common/exit_code.h"
 #include "tools/common/message.h"
