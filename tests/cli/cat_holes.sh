@@ -15,7 +15,7 @@ truncate -s 3G headed/dataset.manifest
 for verb in info verify list manifest stats "order --batch 1"; do
 	# shellcheck disable=SC2086
 	run 1 "$CAT" $verb hole
-	said "shardcat: hole/dataset.manifest: M1: the file does not begin with 'shardset '; it is no manifest"
+	said "shardcat: hole/dataset.manifest: M1: the file does not begin with 'shardset '; it is not a manifest"
 	# shellcheck disable=SC2086
 	run 1 "$CAT" $verb headed
 	grep -q "^shardcat: headed/dataset.manifest: M2: the last line is not 'end'" err || die "$(cat err)"
