@@ -20,7 +20,7 @@
 #include "libshard/base/error.h"
 #include "libshard/base/mem.h"
 #include "libshard/base/thread.h"
-#include "libshard/dataset/fetch.h"
+#include "libshard/dataset/dataset.h"
 #include "libshard/io/io.h"
 
 /* ---- the orders of the epochs that threads are in ---- */

@@ -18,7 +18,6 @@
 #include "libshard/base/error.h"
 #include "libshard/base/mem.h"
 #include "libshard/dataset/dataset.h"
-#include "libshard/dataset/mix_order.h"
 
 /* ---- how far a consumer is: its place, its process, and the error that stopped it ---- */
 

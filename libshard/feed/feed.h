@@ -13,7 +13,7 @@
 #include <string.h>
 #include <sys/types.h>
 
-#include "libshard/dataset/reader.h"
+#include "libshard/dataset/dataset.h"
 #include "libshard/format/format.h"
 #include "libshard/io/io.h"
 #include "libshard/order/order.h"

@@ -17,7 +17,6 @@
 #include "libshard/base/bytes.h"
 #include "libshard/base/mem.h"
 #include "libshard/dataset/dataset.h"
-#include "libshard/dataset/fetch.h"
 #include "libshard/io/io.h"
 
 #define FITS_PERCENT   60u		    /* of the available memory; the trainer needs some too */

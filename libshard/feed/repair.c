@@ -12,7 +12,6 @@
 #include "libshard/base/bytes.h"
 #include "libshard/base/error.h"
 #include "libshard/dataset/dataset.h"
-#include "libshard/dataset/selection.h"
 
 int row_set_aside(struct row_source *s, uint8_t *row_flags, const struct shard_error *problem)
 {

@@ -10,7 +10,6 @@
 #include "libshard/base/bytes.h"
 #include "libshard/base/error.h"
 #include "libshard/dataset/dataset.h"
-#include "libshard/dataset/fetch.h"
 #include "libshard/format/format.h"
 #include "libshard/io/io.h"
 

@@ -23,7 +23,6 @@
 #include "libshard/base/error.h"
 #include "libshard/base/mem.h"
 #include "libshard/dataset/dataset.h"
-#include "libshard/dataset/selection.h"
 #include "libshard/io/io.h"
 
 #define KEY_NONE   UINT64_MAX

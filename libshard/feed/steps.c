@@ -5,9 +5,7 @@
 #include "libshard/feed/feed.h"
 
 #include "libshard/base/bytes.h"
-#include "libshard/dataset/mix_order.h"
-#include "libshard/dataset/mixture.h"
-#include "libshard/dataset/selection.h"
+#include "libshard/dataset/dataset.h"
 
 struct order_params steps_params(const struct steps *s, uint64_t epoch)
 {

@@ -23,8 +23,6 @@
 #include "libshard/base/mem.h"
 #include "libshard/base/options.h"
 #include "libshard/dataset/dataset.h"
-#include "libshard/dataset/mix_order.h"
-#include "libshard/dataset/mixture.h"
 #include "libshard/order/order.h"
 
 #define DEVICE_SLOTS_DEFAULT 3u /* the trainer has one, one is there, and one is on its way */

@@ -13,9 +13,6 @@
 #include "libshard/base/error.h"
 #include "libshard/base/thread.h"
 #include "libshard/dataset/dataset.h"
-#include "libshard/dataset/fetch.h"
-#include "libshard/dataset/mixture.h"
-#include "libshard/dataset/selection.h"
 #include "libshard/format/format.h"
 
 #define SLOTS_DEFAULT	4u

@@ -7,7 +7,7 @@
 #include "libshard/base/bytes.h"
 #include "libshard/base/error.h"
 #include "libshard/base/mem.h"
-#include "libshard/dataset/mix_order.h"
+#include "libshard/dataset/dataset.h"
 #include "libshard/loader/loader.h"
 #include "shard_mix.h"
 

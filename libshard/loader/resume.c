@@ -6,9 +6,6 @@
 
 #include "libshard/base/error.h"
 #include "libshard/dataset/dataset.h"
-#include "libshard/dataset/mix_order.h"
-#include "libshard/dataset/mixture.h"
-#include "libshard/dataset/selection.h"
 #include "libshard/format/format.h"
 #include "libshard/loader/loader.h"
 #include "libshard/order/order.h"

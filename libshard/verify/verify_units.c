@@ -2,7 +2,7 @@
 /*
  * verify_units.c - the rules of units: their hashes, their chunks, their padding
  *
- * Units of a shard that lies in the page cache are hashed where they are mapped; those of others
+ * Units of a shard that lies in the page cache are hashed where they are mapped; units of others
  * are read past it, in pieces of 16 MiB, which is several times faster than faulting them in and
  * does not push a trainer's data out of memory.
  */

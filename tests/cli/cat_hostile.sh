@@ -32,7 +32,7 @@ number_of() {
 others() {
 	local verb
 	for verb in "info -v" "info --json" "list" "get 0" "show --out sheet.png" "order" "prove-order -q" \
-		"shuffle-report" "stats"; do
+		"stats"; do
 		code=0
 		# shellcheck disable=SC2086
 		timeout 120 "$CAT" ${verb%% *} "$1" ${verb#"${verb%% *}"} >out 2>err </dev/null || code=$?

@@ -4,7 +4,7 @@
  *
  * LDFLAGS: -Wl,--wrap=file_await,--wrap=file_will_need,--wrap=file_major_faults,--wrap=pthread_create
  */
-#include "libshard/dataset/fetch.h"
+#include "libshard/dataset/dataset.h"
 
 #include <errno.h>
 #include <stdatomic.h>
@@ -13,7 +13,6 @@
 
 #include "libshard/base/bytes.h"
 #include "libshard/base/thread.h"
-#include "libshard/dataset/dataset.h"
 #include "libshard/io/io.h"
 #include "tests/store/fixture.h"
 

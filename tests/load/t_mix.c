@@ -8,8 +8,7 @@
  * LDFLAGS: -Wl,--wrap=mix_block
  * TIMEOUT: 300
  */
-#include "libshard/dataset/mixture.h"
-#include "libshard/dataset/selection.h"
+#include "libshard/dataset/dataset.h"
 #include "libshard/loader/loader.h"
 #include "libshard/order/order.h"
 #include "shard_gpu.h"

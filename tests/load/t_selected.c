@@ -8,7 +8,7 @@
  * LDFLAGS: -Wl,--wrap=slot_fill
  * TIMEOUT: 300
  */
-#include "libshard/dataset/selection.h"
+#include "libshard/dataset/dataset.h"
 #include "tests/load/inject.h"
 #include "tests/load/kinds.h"
 

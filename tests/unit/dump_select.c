@@ -20,8 +20,6 @@
 #include "libshard/base/bytes.h"
 #include "libshard/base/words.h"
 #include "libshard/dataset/dataset.h"
-#include "libshard/dataset/mixture.h"
-#include "libshard/dataset/selection.h"
 #include "libshard/feed/feed.h"
 #include "libshard/format/format.h"
 #include "libshard/order/order.h"

@@ -9,8 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "tools/common/cli_nearest.h"
-#include "tools/common/cli_value.h"
+#include "tools/common/cli.h"
 #include "tools/common/text.h"
 #include "tools/shardpack/images/images.h"
 #include "tools/shardpack/images/limits.h"

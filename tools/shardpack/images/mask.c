@@ -10,7 +10,7 @@
 
 #include "libshard/base/words.h"
 #include "shard_pack.h"
-#include "tools/common/grow.h"
+#include "tools/common/shelf.h"
 #include "tools/shardpack/images/images.h"
 #include "tools/shardpack/parse/integer.h"
 

@@ -11,8 +11,8 @@
 #include "shard_pack.h"
 #include "tools/common/cli.h"
 #include "tools/common/exit_code.h"
-#include "tools/common/grow.h"
 #include "tools/common/message.h"
+#include "tools/common/shelf.h"
 #include "tools/shardpack/plan/plan.h"
 
 void not_finite_add(struct not_finite *to, const struct not_finite *more)

@@ -15,8 +15,8 @@
 #include "tools/common/exit_code.h"
 #include "tools/common/files.h"
 #include "tools/common/json_out.h"
-#include "tools/common/memory_file.h"
 #include "tools/common/message.h"
+#include "tools/common/shelf.h"
 #include "tools/shardpack/plan/plan.h"
 
 int quarantine_open(struct quarantine *q, const char *dir)

@@ -16,7 +16,7 @@
 #include "tools/common/exit_code.h"
 #include "tools/common/files.h"
 #include "tools/common/message.h"
-#include "tools/common/text_end.h"
+#include "tools/common/text.h"
 #include "tools/shardpack/plan/plan.h"
 
 #define ACCEPTED   "accepted "

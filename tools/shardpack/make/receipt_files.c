@@ -13,8 +13,8 @@
 #include <unistd.h>
 
 #include "tools/common/exit_code.h"
-#include "tools/common/grow.h"
 #include "tools/common/message.h"
+#include "tools/common/shelf.h"
 
 #define NAME	       "receipts-"
 #define LINE	       "\nshard "

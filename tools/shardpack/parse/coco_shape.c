@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tools/common/grow.h"
+#include "tools/common/shelf.h"
 #include "tools/common/text.h"
 #include "tools/shardpack/parse/integer.h"
 #include "tools/shardpack/parse/parse.h"

@@ -12,7 +12,7 @@
 
 #include "libshard/base/words.h"
 #include "shard_pack.h"
-#include "tools/common/grow.h"
+#include "tools/common/shelf.h"
 #include "tools/common/text.h"
 
 /* ---- which pieces share a window: best fit decreasing, over lengths alone ---- */

@@ -7,9 +7,9 @@
 #include <string.h>
 
 #include "tools/common/exit_code.h"
-#include "tools/common/memory_file.h"
 #include "tools/common/message.h"
 #include "tools/common/png_out.h"
+#include "tools/common/shelf.h"
 #include "tools/shardpack/report/report.h"
 
 #define PICTURES_A_CLASS 4

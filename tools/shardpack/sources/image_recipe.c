@@ -15,8 +15,8 @@
 
 #include "shard_pack.h"
 #include "tools/common/exit_code.h"
-#include "tools/common/line.h"
 #include "tools/common/message.h"
+#include "tools/common/text.h"
 #include "tools/shardpack/images/image.h"
 #include "tools/shardpack/images/images.h"
 #include "tools/shardpack/plan/plan.h"

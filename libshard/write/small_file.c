@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * services.c - what packers need besides shards: small files published safely, and hashes
+ * small_file.c - small files that packers need besides shards, published safely; and hashes
  */
 #include <string.h>
 

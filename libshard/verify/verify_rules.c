@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * verify.c - every rule of format/SHARD.md that needs more than the two pages and is not a unit's
- * own
+ * verify_rules.c - the rules that opening does not look at, but for those of units: of tables,
+ * gaps, ragged fields, and the manifest
  *
  * Nothing here may fault on a map whose pages are not there: the kernel would read some MiB around
  * each, then find itself reading in order and go on with it, and every sample of the cache would
@@ -10,11 +10,13 @@
 #include "libshard/verify/verify.h"
 
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "libshard/base/bytes.h"
 #include "libshard/base/error.h"
 #include "libshard/base/mem.h"
+#include "libshard/base/words.h"
 #include "libshard/format/format.h"
 #include "libshard/io/io.h"
 #include "shard_pack.h"
@@ -274,4 +276,112 @@ int verify_ragged(struct shard_reader *r, uint64_t first, uint64_t count, verify
 	if (j.worst && !rc && err)
 		*err = j.first;
 	return rc ? rc : j.worst;
+}
+
+/* ---- the manifest: what opening a dataset does not look at ---- */
+
+static int by_class_name(const void *a, const void *b)
+{
+	return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+static const char **sorted(const char *const *from, uint64_t count, int (*compare)(const void *, const void *))
+{
+	const char **copy = mem_array((size_t)count, sizeof(*copy));
+
+	if (copy && count) {
+		memcpy(copy, from, (size_t)count * sizeof(*copy));
+		qsort(copy, (size_t)count, sizeof(*copy), compare);
+	}
+	return copy;
+}
+
+static int check_classes_unique(const struct shard_dataset *ds, struct shard_error *err)
+{
+	const char **name = mem_array((size_t)ds->m.class_count, sizeof(*name)), **order = NULL;
+	struct shown s;
+	int rc = SHARD_OK;
+
+	for (uint64_t i = 0; name && i < ds->m.class_count; i++)
+		name[i] = shard_dataset_class_name(ds, i);
+	if (name)
+		order = sorted(name, ds->m.class_count, by_class_name);
+	if (!order)
+		rc = error_set(err, SHARD_E_MEMORY, "no memory to compare %" PRIu64 " class names", ds->m.class_count);
+	for (uint64_t i = 1; !rc && i < ds->m.class_count; i++)
+		if (!strcmp(order[i - 1], order[i]))
+			rc = invariant_broken(err, SHARD_E_CORRUPT, "M16", "two classes are named '%s'",
+					      show(&s, order[i]));
+	mem_free(order);
+	mem_free(name);
+	return rc;
+}
+
+struct extra {
+	const char **order;
+	uint64_t count;
+	struct shard_error *err;
+};
+
+static int on_shard_file(void *context, const char *name)
+{
+	struct extra *x = context;
+	struct shard_error *err = x->err;
+	struct shown s;
+	bool named = x->count && bsearch(&name, x->order, (size_t)x->count, sizeof(*x->order), manifest_by_name);
+
+	MUST_OR(SHARD_E_MISMATCH, "D7", named, "%s lies in the folder, but the manifest does not name it",
+		show(&s, name));
+	return SHARD_OK;
+}
+
+static int check_files(const struct shard_dataset *ds, struct shard_error *err)
+{
+	struct extra x = {sorted(ds->line, ds->m.shard_count, manifest_by_name), ds->m.shard_count, err};
+	int rc = x.order ? SHARD_OK
+			 : error_set(err, SHARD_E_MEMORY, "no memory to compare %" PRIu64 " file names", x.count);
+
+	for (uint64_t i = 1; !rc && i < x.count; i++)
+		if (!manifest_by_name(&x.order[i - 1], &x.order[i])) {
+			rc = invariant_broken(err, SHARD_E_CORRUPT, "M17", "two shards are the same file '%.*s'",
+					      (int)strcspn(x.order[i], " "), x.order[i]);
+		}
+	if (rc)
+		error_prefix(err, ds->manifest_path);
+	if (!rc) {
+		rc = file_list(ds->dir, ".shard", on_shard_file, &x, err);
+		if (rc == SHARD_E_MISMATCH)
+			error_prefix(err, ds->dir);
+	}
+	mem_free(x.order);
+	return rc;
+}
+
+int dataset_verify_manifest(const struct shard_dataset *ds, struct shard_error *err)
+{
+	uint8_t id[32];
+	int rc = manifest_file_check_id(ds->text.text, &ds->text.end, id, err);
+
+	if (!rc)
+		rc = check_classes_unique(ds, err);
+	if (rc) {
+		error_prefix(err, ds->manifest_path);
+		return rc;
+	}
+	return check_files(ds, err);
+}
+
+int dataset_check_sha256(const char *path, const uint8_t got[32], const uint8_t want[32], struct shard_error *err)
+{
+	char got_text[65], want_text[65];
+	int rc = SHARD_OK;
+
+	hex_from_bytes(got_text, got, 32);
+	hex_from_bytes(want_text, want, 32);
+	if (memcmp(got, want, 32))
+		rc = invariant_broken(err, SHARD_E_MISMATCH, "D6", "its SHA-256 is %s; the manifest says %s", got_text,
+				      want_text);
+	if (rc)
+		error_prefix(err, path);
+	return rc;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * inside.c - the contents of a shard besides records: keys, statistics, inputs left out, provenance
+ * reader_tables.c - what a shard holds besides records: keys, statistics, inputs left out, provenance
  *
  * Each table's hash is checked before its first use, and what it says is checked again where it is
  * used.
@@ -11,7 +11,6 @@
 #include "libshard/base/bytes.h"
 #include "libshard/base/error.h"
 #include "libshard/dataset/dataset.h"
-#include "libshard/dataset/reader.h"
 #include "libshard/format/format.h"
 #include "shard_gpu.h"
 #include "shard_pack.h"
@@ -77,7 +76,7 @@ int shard_reader_key(struct shard_reader *r, uint64_t idx, struct shard_view *ou
 		*out = (struct shard_view){NULL, 0};
 		return SHARD_OK;
 	}
-	job.koff = reader_section_bytes(r, koff);
+	job.koff = r->map + koff->offset;
 	job.kblb_bytes = kblb->bytes;
 	rc = reader_guarded_brief(r, key_work, &job, err);
 	if (!rc && job.rc) {
@@ -86,7 +85,7 @@ int shard_reader_key(struct shard_reader *r, uint64_t idx, struct shard_view *ou
 	}
 	if (rc)
 		return rc;
-	*out = (struct shard_view){reader_section_bytes(r, kblb) + job.offset, job.bytes};
+	*out = (struct shard_view){r->map + kblb->offset + job.offset, job.bytes};
 	return SHARD_OK;
 }
 
@@ -97,7 +96,7 @@ int shard_reader_provenance(struct shard_reader *r, struct shard_view *out, stru
 
 	if (rc)
 		return rc;
-	*out = s ? (struct shard_view){reader_section_bytes(r, s), (size_t)s->bytes} : (struct shard_view){NULL, 0};
+	*out = s ? (struct shard_view){r->map + s->offset, (size_t)s->bytes} : (struct shard_view){NULL, 0};
 	return SHARD_OK;
 }
 
@@ -171,7 +170,7 @@ int shard_reader_miss(struct shard_reader *r, uint64_t idx, struct shard_miss *o
 		return rc;
 	if (!s || idx >= s->items)
 		return fail_index(r, "left-out input", idx, s ? s->items : 0, err);
-	job.from = reader_section_bytes(r, s) + sizeof(struct disk_miss) * idx;
+	job.from = r->map + s->offset + sizeof(struct disk_miss) * idx;
 	rc = reader_guarded_brief(r, copy_bytes_work, &job, err);
 	if (rc)
 		return rc;
@@ -193,7 +192,7 @@ static void stat_item_work(void *context)
 	struct stat_job *j = context;
 	size_t item_bytes = j->kind == SHARD_STAT_MOMENTS ? sizeof(struct disk_moments) : 8;
 	uint64_t count = 0;
-	const uint8_t *items = stat_find(reader_section_bytes(j->r, j->s), j->s->bytes, j->kind, j->field, &count);
+	const uint8_t *items = stat_find(j->r->map + j->s->offset, j->s->bytes, j->kind, j->field, &count);
 
 	j->rc = items && j->idx < count ? SHARD_OK : SHARD_END;
 	if (!j->rc)
