@@ -140,7 +140,7 @@ rm src/class_00/x.jpg
 
 # Negative controls: a build that forgets an input that the plan knows to be bad, and one that reads
 # it as if it were good, are noticed.
-break_pack filling.c \
+break_pack build.c \
 	's/^\tint code = account_problem(job.*$/\tif (reason == SHARD_MISS_MISSING)\n\t\treturn EXIT_DONE;\n&/'
 code=0
 ./broken images table.csv -o control "${SMALL[@]}" --on-error skip >out 2>err </dev/null || code=$?

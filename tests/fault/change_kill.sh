@@ -167,7 +167,7 @@ break_pack seal_dataset.c "s/if (\(shard_seal_finish(.*\) == SHARD_OK)/if ($empt
 control seal ./broken
 # One that removes the old dataset before it gives its name to the new one.
 gone='output_remove(out_absolute) != EXIT_DONE || rename(work_dir, out_absolute) != 0'
-break_pack replacement.c "s/if (renameat2(.*RENAME_EXCHANGE) != 0)/if ($gone)/"
+break_pack output.c "s/if (renameat2(.*RENAME_EXCHANGE) != 0)/if ($gone)/"
 control replace ./broken
 
 echo "$total kills of ${#VERBS[@]} verbs, $clock by the clock: the old dataset or the new one;" \

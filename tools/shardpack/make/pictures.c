@@ -13,6 +13,40 @@
 #include "tools/shardpack/plan/plan.h"
 #include "tools/shardpack/sandbox/sandbox.h"
 
+/* ---- memory for large images, shared by all workers ---- */
+
+void budget_init(struct budget *b)
+{
+	pthread_mutex_init(&b->lock, NULL);
+	pthread_cond_init(&b->given, NULL);
+	b->used = 0;
+}
+
+void budget_destroy(struct budget *b)
+{
+	pthread_mutex_destroy(&b->lock);
+	pthread_cond_destroy(&b->given);
+}
+
+void budget_take(struct budget *b, uint64_t bytes)
+{
+	pthread_mutex_lock(&b->lock);
+	while (b->used && (b->used > BUDGET_BYTES || bytes > BUDGET_BYTES - b->used))
+		pthread_cond_wait(&b->given, &b->lock);
+	b->used += bytes;
+	pthread_mutex_unlock(&b->lock);
+}
+
+void budget_give(struct budget *b, uint64_t bytes)
+{
+	pthread_mutex_lock(&b->lock);
+	b->used -= bytes;
+	pthread_cond_broadcast(&b->given);
+	pthread_mutex_unlock(&b->lock);
+}
+
+/* ---- the pictures of one thread ---- */
+
 /* The picture at hand needs this much; the first claim holds to its end. */
 static void claim(void *context, uint64_t bytes)
 {
