@@ -19,7 +19,6 @@
 #include "tools/common/human.h"
 #include "tools/common/json_out.h"
 #include "tools/common/message.h"
-#include "tools/shardpack/make/job.h"
 #include "tools/shardpack/make/make.h"
 #include "tools/shardpack/plan/plan.h"
 

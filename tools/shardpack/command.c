@@ -21,7 +21,6 @@
 #include "tools/common/shelf.h"
 #include "tools/common/special.h"
 #include "tools/shardpack/input/place.h"
-#include "tools/shardpack/make/job.h"
 #include "tools/shardpack/make/make.h"
 #include "tools/shardpack/plan/plan.h"
 #include "tools/shardpack/report/report.h"
@@ -157,7 +156,7 @@ static void say_how_to_leave_out(const struct report *r)
 {
 	if (r->job->account->written || !r->scan)
 		hint("--on-error skip or quarantine leaves bad inputs out; that makes another dataset, so %s",
-		     r->job->anew);
+		     r->job->remedy);
 	else
 		hint("--on-error skip or quarantine leaves bad inputs out");
 }

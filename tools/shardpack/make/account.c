@@ -22,7 +22,6 @@
 #include "tools/common/memory_file.h"
 #include "tools/common/message.h"
 #include "tools/shardpack/images/images.h"
-#include "tools/shardpack/make/job.h"
 #include "tools/shardpack/plan/bad_input.h"
 #include "tools/shardpack/plan/plan.h"
 
@@ -169,10 +168,11 @@ void not_finite_add(struct not_finite *to, const struct not_finite *more)
 	to->unknown += more->unknown;
 }
 
-bool account_miss_fits(const struct shard_miss *miss, uint64_t input_count)
+bool problem_fits(const struct problem *p, uint64_t input_count)
 {
-	return miss->ordinal < input_count && miss->reason >= 1 && miss->reason <= UINT16_MAX &&
-	       (miss->how == SHARD_SKIPPED || miss->how == SHARD_QUARANTINED);
+	return p->ordinal < input_count && p->reason >= 1 && p->reason <= UINT16_MAX &&
+	       (p->how == PROBLEM_SKIPPED || p->how == PROBLEM_QUARANTINED || p->how == PROBLEM_ACCEPTED ||
+		p->how == PROBLEM_FIRST);
 }
 
 enum problem_how account_how(uint32_t on_error, uint32_t reason)
@@ -182,56 +182,37 @@ enum problem_how account_how(uint32_t on_error, uint32_t reason)
 	return on_error == ON_ERROR_QUARANTINE ? PROBLEM_QUARANTINED : PROBLEM_BAD;
 }
 
-int account_problem(struct account *a, uint64_t ordinal, uint32_t reason, enum problem_how how, const char *message)
+int account_add(struct account *a, const struct problem *p)
 {
-	struct problem_list *l = how == PROBLEM_ACCEPTED ? &a->accepted_inputs
-				 : how == PROBLEM_FIRST	 ? &a->first_inputs
-							 : &a->problems;
-	struct problem *p;
+	struct problem_list *l = p->how == PROBLEM_ACCEPTED ? &a->accepted_inputs
+				 : p->how == PROBLEM_FIRST  ? &a->first_inputs
+							    : &a->problems;
+	char *message = strdup(p->message);
 
-	if (!grow(&l->item, &l->capacity, l->count + 1, sizeof(*l->item)))
+	if (!message || !grow(&l->item, &l->capacity, l->count + 1, sizeof(*l->item))) {
+		free(message);
 		return fail(EXIT_IO, "out of memory for a list of %" PRIu64 " bad inputs", l->count);
-	p = &l->item[l->count];
-	*p = (struct problem){.ordinal = ordinal, .reason = reason, .how = how, .message = strdup(message)};
-	if (!p->message)
-		return fail(EXIT_IO, "out of memory for a list of %" PRIu64 " bad inputs", l->count);
-	l->count++;
-	if (how == PROBLEM_UNREADABLE)
+	}
+	l->item[l->count] = *p;
+	l->item[l->count++].message = message;
+	if (p->how == PROBLEM_UNREADABLE)
 		a->unreadable++;
 	else if (l == &a->problems)
 		a->bad++;
-	a->vanished += how == PROBLEM_SKIPPED && reason == SHARD_MISS_VANISHED;
+	a->vanished += p->how == PROBLEM_SKIPPED && p->reason == SHARD_MISS_VANISHED;
 	return EXIT_DONE;
 }
 
-void account_published(struct account *a, uint64_t records, uint64_t accepted, uint64_t skipped, uint64_t quarantined)
+void account_show(const struct job *job, const char *path, const struct problem *p)
 {
-	a->written += records;
-	a->accepted += accepted;
-	a->skipped += skipped;
-	a->quarantined += quarantined;
-}
+	bool accepted = p->how == PROBLEM_ACCEPTED;
+	uint64_t shown = ++*(accepted ? &job->account->accepted_shown : &job->account->shown);
 
-/* One line of many; behind the last that is printed, one says so. */
-static void show(uint64_t *shown, const char *source, const char *path, const char *before, const char *message,
-		 const char *which)
-{
-	++*shown;
-	if (*shown <= PROBLEMS_SHOWN_MAX)
-		warn("%s/%s: %s%s", source, path, before, message);
-	else if (*shown == PROBLEMS_SHOWN_MAX + 1)
-		warn("more than %d such %s; the others are only counted; --report FILE lists them", PROBLEMS_SHOWN_MAX,
-		     which);
-}
-
-void account_show(struct account *a, const char *source, const char *path, const char *message)
-{
-	show(&a->shown, source, path, "", message, "inputs");
-}
-
-void account_show_accepted(struct account *a, const char *source, const char *path, const char *message)
-{
-	show(&a->accepted_shown, source, path, "accepted: ", message, "inputs that are accepted");
+	if (shown <= PROBLEMS_SHOWN_MAX)
+		warn("%s/%s: %s%s", job->source, path, accepted ? "accepted: " : "", p->message);
+	else if (shown == PROBLEMS_SHOWN_MAX + 1)
+		warn("more than %d such inputs%s; the others are only counted; --report FILE lists them",
+		     PROBLEMS_SHOWN_MAX, accepted ? " that are accepted" : "");
 }
 
 static int compare_ordinals(const void *a, const void *b)
@@ -286,14 +267,14 @@ uint64_t account_not_done(const struct account *a)
 	return failed > wrong ? failed - wrong : 0;
 }
 
-int account_judge(const struct account *a, bool bad_fails, const char *anew)
+int account_judge(const struct account *a, bool bad_fails, const char *remedy)
 {
 	if (a->changed && a->changed == a->unreadable)
 		return fail(EXIT_MISMATCH,
 			    "%" PRIu64
 			    " input%s changed since the plan was made; shards that need one of them were not "
 			    "published; bring back the files of then, or %s",
-			    a->changed, a->changed == 1 ? "" : "s", anew);
+			    a->changed, a->changed == 1 ? "" : "s", remedy);
 	if (a->unreadable)
 		return fail(EXIT_IO,
 			    "%" PRIu64 " input%s could not be read; shards that need one of them were not "
@@ -308,7 +289,7 @@ int account_judge(const struct account *a, bool bad_fails, const char *anew)
 static void free_list(struct problem_list *l)
 {
 	for (uint64_t i = 0; i < l->count; i++)
-		free(l->item[i].message);
+		free((char *)l->item[i].message);
 	free(l->item);
 }
 
@@ -322,10 +303,13 @@ void account_free(struct account *a)
 
 /* ---- inputs that a plan knows to be bad, before any of them is converted ---- */
 
-static void show_known(const struct job *job)
+/* Enter them, in the order of records, and show them, in that of the source. */
+static int enter_known(const struct job *job)
 {
 	char path[PLAN_PATH_BYTES_MAX], message[BAD_INPUT_MESSAGE_BYTES];
+	struct problem p = {.message = message};
 	struct plan_input input;
+	int code = EXIT_DONE;
 
 	for (uint64_t i = 0; i < job->plan->input_count; i++) {
 		plan_input(job->plan, i, &input);
@@ -333,8 +317,18 @@ static void show_known(const struct job *job)
 			continue;
 		plan_input_path(job->plan, &input, path);
 		plan_bad_message(&input, message);
-		account_show(job->account, job->source, path, message);
+		account_show(job, path, &p);
 	}
+	for (p.ordinal = 0; code == EXIT_DONE && p.ordinal < job->plan->input_count; p.ordinal++) {
+		plan_input(job->plan, plan_input_at(job->plan, p.ordinal), &input);
+		if (!input.bad_reason)
+			continue;
+		plan_bad_message(&input, message);
+		p.reason = input.bad_reason;
+		p.how = account_how(job->plan->recipe.on_error, p.reason);
+		code = account_add(job->account, &p);
+	}
+	return code;
 }
 
 static const char *are(const struct plan *p)
@@ -342,31 +336,12 @@ static const char *are(const struct plan *p)
 	return p->bad_count == 1 ? "is" : "are";
 }
 
-static int enter(const struct job *job)
-{
-	uint32_t on_error = job->plan->recipe.on_error;
-	char message[BAD_INPUT_MESSAGE_BYTES];
-	struct plan_input input;
-	int code = EXIT_DONE;
-
-	for (uint64_t i = 0; code == EXIT_DONE && i < job->plan->input_count; i++) {
-		plan_input(job->plan, plan_input_at(job->plan, i), &input);
-		if (!input.bad_reason)
-			continue;
-		plan_bad_message(&input, message);
-		code = account_problem(job->account, i, input.bad_reason, account_how(on_error, input.bad_reason),
-				       message);
-	}
-	return code;
-}
-
 int known_bad_look(const struct job *job, const struct source_times *times)
 {
 	const struct plan *p = job->plan;
 	struct job look = *job;
-	int code = enter(job);
+	int code = enter_known(job);
 
-	show_known(job);
 	look.look_only = true;
 	look.times = times;
 	job->account->input_count = p->input_count;
@@ -385,12 +360,10 @@ int known_bad_judge(const struct job *job, bool *told)
 
 	if (!p->bad_count)
 		return EXIT_DONE;
-	show_known(job);
-	code = enter(job);
+	code = enter_known(job);
 	if (code == EXIT_DONE && p->recipe.on_error != ON_ERROR_FAIL) {
-		bool skipped = p->recipe.on_error == ON_ERROR_SKIP;
-
-		account_published(job->account, 0, 0, skipped ? p->bad_count : 0, skipped ? 0 : p->bad_count);
+		*(p->recipe.on_error == ON_ERROR_SKIP ? &job->account->skipped : &job->account->quarantined) +=
+			p->bad_count;
 		note("%" PRIu64 " of %" PRIu64 " inputs %s bad; left out", p->bad_count, p->input_count, are(p));
 		return EXIT_DONE;
 	}
@@ -402,28 +375,19 @@ int known_bad_judge(const struct job *job, bool *told)
 
 /* ---- inputs that were left out, kept for a person to look at ---- */
 
-int quarantine_open(struct quarantine *q, const char *dir)
+int quarantine_open(char **out, const char *dir)
 {
-	q->dir = NULL;
-	if (!files_make_dir(dir))
-		return fail(EXIT_IO, "--quarantine %s: %s%s", dir, strerror(errno),
-			    errno == ENOENT ? " (the folder above it must exist)" : "");
-	q->dir = realpath(dir, NULL);
-	if (!q->dir)
-		return fail(EXIT_IO, "--quarantine %s: %s", dir, strerror(errno));
-	return EXIT_DONE;
+	*out = files_make_dir(dir) ? realpath(dir, NULL) : NULL;
+	if (*out)
+		return EXIT_DONE;
+	return fail(EXIT_IO, "--quarantine %s: %s%s", dir, strerror(errno),
+		    errno == ENOENT ? " (the folder above it must exist)" : "");
 }
 
-void quarantine_close(struct quarantine *q)
-{
-	free(q->dir);
-	q->dir = NULL;
-}
-
-bool quarantine_keep(const struct quarantine *q, const char *path, const void *bytes, size_t size, char *message,
+bool quarantine_keep(const char *quarantine, const char *path, const void *bytes, size_t size, char *message,
 		     size_t message_bytes)
 {
-	size_t dir_bytes = strlen(q->dir), room = dir_bytes + strlen(path) + 2;
+	size_t dir_bytes = strlen(quarantine), room = dir_bytes + strlen(path) + 2;
 	char *target = malloc(room);
 	struct shard_error err;
 	bool ok = false;
@@ -432,7 +396,7 @@ bool quarantine_keep(const struct quarantine *q, const char *path, const void *b
 		snprintf(message, message_bytes, "out of memory for its copy in quarantine");
 		return false;
 	}
-	snprintf(target, room, "%s/%s", q->dir, path);
+	snprintf(target, room, "%s/%s", quarantine, path);
 	if (!files_make_parents(target, dir_bytes + 1))
 		snprintf(message, message_bytes, "cannot copy it to quarantine: %s", strerror(errno));
 	else if (shard_publish(target, bytes, size, 0, &err) == SHARD_OK ||
@@ -441,7 +405,7 @@ bool quarantine_keep(const struct quarantine *q, const char *path, const void *b
 	else if (err.status != SHARD_E_EXISTS)
 		snprintf(message, message_bytes, "cannot copy it to quarantine: %s", err.message);
 	else
-		snprintf(message, message_bytes, "the quarantine %s has another file of that name", q->dir);
+		snprintf(message, message_bytes, "the quarantine %s has another file of that name", quarantine);
 	free(target);
 	return ok;
 }
@@ -479,7 +443,7 @@ static int tidy(const char *path, const struct stat *st, int type, struct FTW *w
 	return 0;
 }
 
-int quarantine_list(const struct quarantine *q, const struct plan *plan, const struct account *account)
+int quarantine_list(const char *quarantine, const struct plan *plan, const struct account *account)
 {
 	char *path = NULL;
 	struct memory_file out;
@@ -491,14 +455,14 @@ int quarantine_list(const struct quarantine *q, const struct plan *plan, const s
 		if (account->problems.item[i].how == PROBLEM_QUARANTINED)
 			write_line(out.stream, plan, &account->problems.item[i]);
 	ok = memory_file_close(&out);
-	if (!ok || asprintf(&path, "%s/quarantine.jsonl", q->dir) < 0) {
+	if (!ok || asprintf(&path, "%s/quarantine.jsonl", quarantine) < 0) {
 		path = NULL;
-		code = fail(EXIT_IO, "%s/quarantine.jsonl: out of memory", q->dir);
+		code = fail(EXIT_IO, "%s/quarantine.jsonl: out of memory", quarantine);
 	} else if (files_publish(path, out.data, out.bytes, &err) != SHARD_OK) {
 		code = fail_of_library(&err);
 	}
 	if (code == EXIT_DONE)
-		nftw(q->dir, tidy, 16, FTW_PHYS);
+		nftw(quarantine, tidy, 16, FTW_PHYS);
 	free(path);
 	free(out.data);
 	return code;

@@ -24,11 +24,37 @@
 #include "tools/shardpack/input/input.h"
 #include "tools/shardpack/input/place.h"
 #include "tools/shardpack/input/stored.h"
-#include "tools/shardpack/make/job.h"
-#include "tools/shardpack/make/space.h"
 #include "tools/shardpack/plan/plan.h"
 
 #define CLAIM_AHEAD 3 /* shards whose inputs workers may begin: the one being filled, and the next ones */
+
+struct build {
+	const struct job *job;
+	struct text provenance;
+	bool *todo; /* [shard_count] which of them need room */
+	struct range *ranges;
+	uint64_t *shard_of_range;
+	uint64_t todo_count, again_count;
+	struct progress progress;
+	struct finisher finisher;
+	struct workers *workers;
+	struct shard_turns *turns; /* one for each worker; the other threads that compute take them, too */
+
+	struct claims *claims; /* where the next shards come from; NULL: all are known */
+	bool is_complete;      /* with claims: no shard is missing */
+
+	/* Of the kind of inputs that it is. */
+	struct image_workers *images;
+	struct record_workers *records;
+	struct fixed *fixed; /* for what is wrong with a record */
+	struct warm *warm;
+
+	/* The shard that is being filled. */
+	struct shard_writer *writer;	  /* NULL: it will not be published */
+	struct shard_writer *next_writer; /* of the one behind it, opened early; or NULL */
+	struct receipt receipt;		  /* its lines, and what they count */
+	struct shard_tally *tally;
+};
 
 /* What is different between images and fixed records. */
 struct kind {
@@ -96,7 +122,7 @@ static int end_shard(struct build *b, uint64_t range_idx)
 		claims_failed(b->claims, b->shard_of_range[range_idx]);
 	if (!writer)
 		return EXIT_DONE;
-	code = b->job->stored ? stored_check_unchanged(b->job->stored, b->job->anew) : EXIT_DONE;
+	code = b->job->stored ? stored_check_unchanged(b->job->stored, b->job->remedy) : EXIT_DONE;
 	if (code != EXIT_DONE)
 		return code;
 	if (shard_tally_write(b->tally, writer, &err) != SHARD_OK)
@@ -114,18 +140,31 @@ static int end_shard(struct build *b, uint64_t range_idx)
 	return code == EXIT_DONE ? put : code;
 }
 
+/* Not of a failure: it goes into the account, and into the receipt of the shard. */
+static int enter(struct build *b, const struct problem *p)
+{
+	receipt_add(&b->receipt.lines, p);
+	return account_add(b->job->account, p);
+}
+
 static int take_record(struct build *b, const struct result *r)
 {
+	const struct verdict *v = &r->verdict;
+	const struct problem damage = {r->ordinal, v->reason, PROBLEM_ACCEPTED, v->message};
+	const struct problem first = {r->ordinal, SHARD_MISS_UNSUPPORTED, PROBLEM_FIRST, v->first};
 	const void *group[] = {r->record, r->meta};
 	struct shard_error err;
 	int code = exif_decision_check(b->job, r);
 
-	if (code != EXIT_DONE)
+	/* Of most records there is nothing to tell. */
+	if (code == EXIT_DONE && v->reason) {
+		account_show(b->job, r->path, &damage);
+		code = enter(b, &damage);
+	}
+	if (code == EXIT_DONE && v->first[0])
+		code = enter(b, &first);
+	if (code != EXIT_DONE || !b->writer)
 		return code;
-	if (receipt_tell(&b->receipt.lines, b->job->account, b->job->source, r) != EXIT_DONE)
-		return EXIT_IO;
-	if (!b->writer)
-		return EXIT_DONE;
 	if (shard_writer_append(b->writer, group, r->path, r->path_bytes, &err) != SHARD_OK)
 		return finisher_fail(&b->finisher, &err);
 	fit_count_add(&b->receipt.fit, &r->fit);
@@ -137,28 +176,38 @@ static int take_record(struct build *b, const struct result *r)
 static int take_bad(struct build *b, uint64_t ordinal, const char *path, uint32_t reason, const char *message)
 {
 	const struct job *job = b->job;
-	enum problem_how how = account_how(job->plan->recipe.on_error, reason);
-	struct shard_miss miss = {.ordinal = ordinal, .reason = reason, .how = (uint32_t)how};
+	const struct problem p = {ordinal, reason, account_how(job->plan->recipe.on_error, reason), message};
+	struct shard_miss miss = {.ordinal = ordinal, .reason = reason, .how = (uint32_t)p.how};
 	struct shard_error err;
-	int code = account_problem(job->account, ordinal, reason, how, message);
+	int code = account_add(job->account, &p);
 
 	if (code != EXIT_DONE)
 		return code;
-	account_show(job->account, job->source, path, message);
-	if (how == PROBLEM_BAD) {
+	account_show(job, path, &p);
+	if (p.how == PROBLEM_BAD) {
 		hold_back(b);
 	} else if (b->writer) {
-		receipt_add_miss(&b->receipt.lines, &miss, message);
+		receipt_add(&b->receipt.lines, &p);
 		if (shard_writer_miss(b->writer, &miss, &err) != SHARD_OK)
 			return finisher_fail(&b->finisher, &err);
 	}
 	return account_check_bad(job->account, job->max_bad, ordinal, job->plan->input_count);
 }
 
+/* It says nothing of the data, so the shard is left to another run. */
+static int take_unreadable(struct build *b, const struct result *r)
+{
+	const struct problem p = {r->ordinal, 0, PROBLEM_UNREADABLE, r->verdict.message};
+	int code = account_add(b->job->account, &p);
+
+	account_show(b->job, r->path, &p);
+	hold_back(b);
+	return code;
+}
+
 static int take_result(struct build *b, const struct result *r)
 {
 	struct account *a = b->job->account;
-	int code;
 
 	switch (r->verdict.outcome) {
 	case OUTCOME_RECORD:
@@ -175,10 +224,7 @@ static int take_result(struct build *b, const struct result *r)
 	case OUTCOME_FAILED:
 	case OUTCOME_CHANGED:
 		a->changed += r->verdict.outcome == OUTCOME_CHANGED;
-		code = account_problem(a, r->ordinal, 0, PROBLEM_UNREADABLE, r->verdict.message);
-		account_show(a, b->job->source, r->path, r->verdict.message);
-		hold_back(b);
-		return code;
+		return take_unreadable(b, r);
 	case OUTCOME_OTHER:
 		return fail(EXIT_MISMATCH, "%s/%s: %s", b->job->source, r->path, r->verdict.message);
 	case OUTCOME_STOP:
@@ -337,7 +383,12 @@ static int claim_more(struct build *b, const struct kind *kind, uint64_t range_i
 	return code;
 }
 
-int filling_run(struct build *b, uint64_t range_count)
+/*
+ * Fill the shards of b->shard_of_range, and hand them to the finisher.  With claims there are none
+ * at first: they are added as they are claimed, until none can be.  Then b->ranges has all that may
+ * come.
+ */
+static int fill_shards(struct build *b, uint64_t range_count)
 {
 	const struct kind *kind = plan_names_inputs(b->job->plan) ? &of_images : &of_records;
 	struct workers_options w = {.worker_count = b->job->worker_count,
@@ -422,7 +473,7 @@ static int fill_all(struct build *b, uint64_t range_count)
 		b->finisher.ended = claims_ended;
 		b->finisher.context = b->claims;
 	}
-	code = filling_run(b, range_count);
+	code = fill_shards(b, range_count);
 	shard_writer_close(b->next_writer); /* NULL, unless it went wrong */
 	b->next_writer = NULL;
 	finished = finisher_stop(&b->finisher);
@@ -528,7 +579,7 @@ static int leave(const struct job *job)
 static int judge(const struct job *job, int code)
 {
 	bool bad_fails = code == EXIT_DONE && job->plan->recipe.on_error == ON_ERROR_FAIL;
-	int judged = account_judge(job->account, bad_fails, job->anew);
+	int judged = account_judge(job->account, bad_fails, job->remedy);
 
 	return judged == EXIT_DONE ? code : judged;
 }

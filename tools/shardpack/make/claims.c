@@ -19,7 +19,6 @@
 #include "tools/common/grow.h"
 #include "tools/common/message.h"
 #include "tools/common/signals.h"
-#include "tools/shardpack/make/job.h"
 #include "tools/shardpack/plan/plan.h"
 
 #define LIST_BYTES_MAX	 200

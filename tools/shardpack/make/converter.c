@@ -22,7 +22,6 @@
 #include "tools/shardpack/images/images.h"
 #include "tools/shardpack/input/source_times.h"
 #include "tools/shardpack/input/stored.h"
-#include "tools/shardpack/make/job.h"
 #include "tools/shardpack/plan/plan.h"
 #include "tools/shardpack/sandbox/sandbox.h"
 
@@ -175,7 +174,7 @@ struct converter {
 	int source_fd;
 	const struct stored *stored;
 	const struct source_times *times; /* or NULL */
-	const struct quarantine *quarantine;
+	const char *quarantine;
 	struct pictures pictures;
 	struct record_fields *fields;
 	struct scratch file; /* the bytes of the input */
@@ -193,8 +192,8 @@ size_t converter_record_bytes(const struct shard_schema *s)
 }
 
 struct converter *converter_open(const struct plan *plan, int source_fd, const struct stored *stored,
-				 const struct source_times *times, const struct quarantine *quarantine,
-				 struct budget *budget, struct sandbox *sandbox)
+				 const struct source_times *times, const char *quarantine, struct budget *budget,
+				 struct sandbox *sandbox)
 {
 	struct converter *c = calloc(1, sizeof(*c));
 	struct shard_error err;
@@ -308,7 +307,7 @@ static void shrink(struct converter *c)
 }
 
 /* A look has no use for an image that states nothing. */
-static void run(struct converter *c, struct result *r, bool look)
+static void run(struct converter *c, struct result *r, bool only_look)
 {
 	char path[PLAN_PATH_BYTES_MAX];
 	struct input_bytes in;
@@ -332,7 +331,7 @@ static void run(struct converter *c, struct result *r, bool look)
 	pictures_claim_file(&c->pictures, in.bytes);
 	have_bytes = input_bytes_read(&in, c->source_fd, c->stored, &c->file, &r->verdict) &&
 		     input_bytes_same_build(c->plan, c->file.data, in.bytes, &r->verdict);
-	if (have_bytes && (!look || pictures_may_state(&c->pictures, c->file.data, in.bytes)))
+	if (have_bytes && (!only_look || pictures_may_state(&c->pictures, c->file.data, in.bytes)))
 		convert(c, r);
 	if (r->verdict.outcome == OUTCOME_BAD && have_bytes && c->quarantine)
 		keep(c, r);
@@ -344,7 +343,11 @@ void converter_run(struct converter *c, struct result *r)
 	run(c, r, false);
 }
 
-bool converter_is_undecided(struct converter *c, struct result *r)
+/*
+ * Only to learn r->undecided: whether it is.  An image that states no orientation is not decoded,
+ * unless there is a sandbox.
+ */
+static bool is_undecided(struct converter *c, struct result *r)
 {
 	run(c, r, true);
 	return r->undecided;
@@ -400,7 +403,7 @@ static int look(const struct job *job, struct converter *c, struct result *r)
 		if (interrupted())
 			return EXIT_INTERRUPTED;
 		r->ordinal = (uint64_t)((__uint128_t)i * job->plan->input_count / count);
-		if (converter_is_undecided(c, r))
+		if (is_undecided(c, r))
 			return refuse(
 				job, r,
 				"type --exif ignore if the field was made for the pixels as they lie in the file, "

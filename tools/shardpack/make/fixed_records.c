@@ -30,8 +30,13 @@ static void copy_swapped(uint8_t *out, const uint8_t *in, size_t bytes, size_t i
 			out[i + k] = in[i + item - 1 - k];
 }
 
-void file_field_convert(const struct shard_schema *schema, uint32_t field, const struct plan_slice *s,
-			const uint8_t *in, uint64_t have, uint8_t *const *group)
+/*
+ * The other order of bytes is swapped, and integers get the width of the field.  `in` has `have`
+ * bytes of the file: a whole field has as many as it says, a ragged one may have fewer.  The rest of
+ * that becomes 0, and its length is written as well.  `group` are those of the record.
+ */
+static void convert_field(const struct shard_schema *schema, uint32_t field, const struct plan_slice *s,
+			  const uint8_t *in, uint64_t have, uint8_t *const *group)
 {
 	const struct shard_field *to = &schema->field[field];
 	size_t item = shard_dtype_bytes(s->dtype), items = (size_t)have / item, wide = shard_dtype_bytes(to->dtype);
@@ -338,8 +343,8 @@ static bool read_run(struct fixed *f, struct fixed_block *b, const struct stream
 			const struct plan_slice *s = slice_of(f, field, b->input_idx[i]);
 			uint64_t at = k * lead->stride + st->start[j], have = stored_field_bytes(f, field, s);
 
-			file_field_convert(f->schema, field, s, f->raw.data + at, have < bytes - at ? have : bytes - at,
-					   group);
+			convert_field(f->schema, field, s, f->raw.data + at, have < bytes - at ? have : bytes - at,
+				      group);
 		}
 	}
 	return true;
@@ -446,7 +451,7 @@ void fixed_explain(const struct fixed *f, const struct fixed_block *b, uint64_t 
 			    label, offset, f->plan->file[s->file].path, f->plan->class_count);
 }
 
-bool fixed_keep(const struct fixed *f, const struct fixed_block *b, uint64_t i, const struct quarantine *q,
+bool fixed_keep(const struct fixed *f, const struct fixed_block *b, uint64_t i, const char *quarantine,
 		const char *path, struct verdict *v)
 {
 	const struct shard_schema *s = f->schema;
@@ -467,7 +472,7 @@ bool fixed_keep(const struct fixed *f, const struct fixed_block *b, uint64_t i, 
 		       field->bytes);
 		n += field->bytes;
 	}
-	kept = quarantine_keep(q, path, bytes, n, v->message, sizeof(v->message));
+	kept = quarantine_keep(quarantine, path, bytes, n, v->message, sizeof(v->message));
 	free(bytes);
 	return kept;
 }

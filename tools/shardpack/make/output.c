@@ -21,7 +21,6 @@
 #include "tools/common/removal.h"
 #include "tools/shardpack/images/images.h"
 #include "tools/shardpack/input/source_times.h"
-#include "tools/shardpack/make/job.h"
 #include "tools/shardpack/plan/plan.h"
 
 #define STATE_DIR    ".shardpack"
@@ -47,7 +46,8 @@ static int open_own(const char *path, int *fd)
 	return fail(EXIT_IO, "%s: cannot open this folder: %s", path, strerror(errno));
 }
 
-int output_refuse_link(const char *path)
+/* It is fine if there is nothing. */
+static int refuse_link(const char *path)
 {
 	int fd, code = open_own(path, &fd);
 
@@ -140,7 +140,7 @@ static int examine_state(const char *out_dir, const struct plan *plan, const str
 	int code = files_path(path, out_dir, STATE_DIR);
 
 	if (code == EXIT_DONE)
-		code = output_refuse_link(path);
+		code = refuse_link(path);
 	if (code == EXIT_DONE)
 		code = files_path(path, out_dir, STATE_DIR "/plan");
 	if (code == EXIT_DONE)
@@ -234,7 +234,7 @@ static int publish(const struct job *job, const char *name, const void *data, si
 	for (int tries = 0; code == EXIT_DONE && tries < 8; tries++) {
 		if (!files_make_dir(job->state_dir))
 			return fail(EXIT_IO, "%s: cannot make this folder: %s", job->state_dir, strerror(errno));
-		code = output_refuse_link(job->state_dir);
+		code = refuse_link(job->state_dir);
 		if (code != EXIT_DONE)
 			return code;
 		if ((exists ? shard_publish(path, data, bytes, 0, &err) : files_publish(path, data, bytes, &err)) ==
@@ -294,7 +294,7 @@ int output_begin(const struct job *job, const char *source, const struct source_
 	if (code == EXIT_DONE)
 		code = publish(job, "source", source, strlen(source), NULL);
 	if (code == EXIT_DONE && job->quarantine)
-		code = publish(job, "quarantine", job->quarantine->dir, strlen(job->quarantine->dir), NULL);
+		code = publish(job, "quarantine", job->quarantine, strlen(job->quarantine), NULL);
 	if (code == EXIT_DONE && job->exif_said)
 		code = publish(job, EXIF_SAID, "", 0, NULL);
 	if (code == EXIT_DONE && recipe_is_images(&job->plan->recipe))
@@ -313,7 +313,7 @@ bool output_exif_said(const struct job *job)
 
 int output_check_sources(const struct job *job, const struct source_times *now)
 {
-	struct source_words words = {job->source, "the plan", job->anew};
+	struct source_words words = {job->source, "the plan", job->remedy};
 	struct source_times then = {0};
 	char path[FILES_PATH_BYTES];
 	struct listing l;
@@ -338,7 +338,7 @@ int output_check_sources(const struct job *job, const struct source_times *now)
 		code = fail(EXIT_MISMATCH,
 			    "%s: is missing, cut, or of another release, so nothing says whether the sources are still "
 			    "those that were packed; if they are, add --trust-names; if not, %s",
-			    path, job->anew);
+			    path, job->remedy);
 	source_times_close(&then);
 	return code;
 }
@@ -448,7 +448,7 @@ int output_load(struct job *job, struct plan *plan, char **source, char **quaran
 	*source = *quarantine = NULL;
 	*sealed = false;
 	if (code == EXIT_DONE)
-		code = output_refuse_link(job->state_dir);
+		code = refuse_link(job->state_dir);
 	if (code == EXIT_DONE)
 		code = files_read(path, &text, &found);
 	if (code == EXIT_DONE && !found)
@@ -536,12 +536,13 @@ void output_give_up(const struct job *job, bool made, bool all_empty)
 		detail("%s: cannot remove this folder: %s", job->out_dir, strerror(errno));
 }
 
-int output_remove(const char *dir)
+/* Remove a folder that shardpack made.  With FOREIGN content it stays, which is an error. */
+static int remove_dataset(const char *dir)
 {
 	char path[FILES_PATH_BYTES];
 	struct listing l;
 	bool gone = false;
-	int code = output_refuse_link(dir);
+	int code = refuse_link(dir);
 
 	if (code == EXIT_DONE)
 		code = list(dir, &l);
@@ -584,7 +585,7 @@ int replace_prepare(const char *work_dir, const struct plan *plan, const struct 
 	enum output_state state;
 	char why[OUTPUT_WHY_BYTES];
 	bool same = true;
-	int code = output_refuse_link(work_dir);
+	int code = refuse_link(work_dir);
 
 	if (code == EXIT_DONE)
 		code = output_examine(work_dir, plan, &state, why);
@@ -601,7 +602,7 @@ int replace_prepare(const char *work_dir, const struct plan *plan, const struct 
 		snprintf(why, sizeof(why), "a dataset that may be of other sources");
 	if (state == OUTPUT_OTHER || why[0]) {
 		detail("%s: holds %s; removed", work_dir, why);
-		return output_remove(work_dir);
+		return remove_dataset(work_dir);
 	}
 	return EXIT_DONE;
 }
@@ -643,14 +644,15 @@ int replace_swap(const char *out_absolute, const char *work_dir)
 	/* The new name is durable before anything of the old dataset goes. */
 	if (code == EXIT_DONE)
 		code = files_sync_dir(parent);
-	return code == EXIT_DONE ? output_remove(work_dir) : code;
+	return code == EXIT_DONE ? remove_dataset(work_dir) : code;
 }
 
 /* ---- which shards of a plan have their final names ---- */
 
 #define PACE_SHARDS 100
 
-bool shard_list_number(const char *name, uint64_t *shard_idx)
+/* The number in "00005.shard"; false if it is not the name of a shard. */
+static bool shard_number(const char *name, uint64_t *shard_idx)
 {
 	size_t digits = strspn(name, "0123456789");
 
@@ -666,7 +668,7 @@ static void note_shard(void *context, const char *name)
 	struct shard_list *l = context;
 	uint64_t idx;
 
-	if (!shard_list_number(name, &idx) || idx >= l->shard_count)
+	if (!shard_number(name, &idx) || idx >= l->shard_count)
 		return;
 	l->there_count += !l->there[idx];
 	l->there[idx] = true;

@@ -20,56 +20,21 @@
 #include "tools/common/text_end.h"
 #include "tools/shardpack/plan/plan.h"
 
-#define ACCEPTED   "accepted "
-#define FIRST	   "first "
-#define NOT_FINITE "not-finite"
+#define RECEIPT_FIRST_LINE "receipt 5\n"
+#define ACCEPTED	   "accepted "
+#define FIRST		   "first "
+#define NOT_FINITE	   "not-finite"
 
-void receipt_add_miss(struct text *lines, const struct shard_miss *miss, const char *message)
+void receipt_add(struct text *lines, const struct problem *p)
 {
-	text_format(lines, "miss %" PRIu64 " %" PRIu32 " %" PRIu32 " ", miss->ordinal, miss->reason, miss->how);
-	text_encode(lines, message, strlen(message), true);
+	if (p->how == PROBLEM_ACCEPTED || p->how == PROBLEM_FIRST)
+		text_format(lines, "%s%" PRIu64 " %" PRIu32 " ", p->how == PROBLEM_FIRST ? FIRST : ACCEPTED, p->ordinal,
+			    p->reason);
+	else
+		text_format(lines, "miss %" PRIu64 " %" PRIu32 " %" PRIu32 " ", p->ordinal, p->reason,
+			    (uint32_t)p->how);
+	text_encode(lines, p->message, strlen(p->message), true);
 	text_add(lines, "\n", 1);
-}
-
-void receipt_add_record(struct text *lines, uint64_t ordinal, uint32_t reason, enum problem_how how,
-			const char *message)
-{
-	text_format(lines, "%s%" PRIu64 " %" PRIu32 " ", how == PROBLEM_FIRST ? FIRST : ACCEPTED, ordinal, reason);
-	text_encode(lines, message, strlen(message), true);
-	text_add(lines, "\n", 1);
-}
-
-static int tell(struct text *lines, struct account *a, const struct result *r, enum problem_how how,
-		const char *message)
-{
-	uint32_t reason = how == PROBLEM_ACCEPTED ? r->verdict.reason : SHARD_MISS_UNSUPPORTED;
-
-	receipt_add_record(lines, r->ordinal, reason, how, message);
-	return account_problem(a, r->ordinal, reason, how, message);
-}
-
-int receipt_tell(struct text *lines, struct account *a, const char *source, const struct result *r)
-{
-	const struct verdict *v = &r->verdict;
-	int code = EXIT_DONE;
-
-	if (v->reason) {
-		account_show_accepted(a, source, r->path, v->message);
-		code = tell(lines, a, r, PROBLEM_ACCEPTED, v->message);
-	}
-	if (code == EXIT_DONE && v->first[0])
-		code = tell(lines, a, r, PROBLEM_FIRST, v->first);
-	return code;
-}
-
-uint64_t receipt_accepted_count(const struct receipt *r)
-{
-	const char *line = r->lines.data, *end = line + r->lines.bytes;
-	uint64_t count = 0;
-
-	for (; line < end; line += strcspn(line, "\n") + 1)
-		count += !strncmp(line, ACCEPTED, strlen(ACCEPTED));
-	return count;
 }
 
 static void write_dropped(const struct fit_count *f, struct text *out)
@@ -252,12 +217,12 @@ bool receipt_is_equal(const struct receipt *a, const struct receipt *b)
 	return equal;
 }
 
-int receipt_refuse(const char *out_dir, uint64_t shard_idx, const char *anew)
+int receipt_refuse(const char *out_dir, uint64_t shard_idx, const char *remedy)
 {
 	return fail(EXIT_MISMATCH,
 		    "%s/%05" PRIu64 ".shard: has other bytes than when it was built before, so a source changed "
-		    "meanwhile; remove this file and bring back the source of then, or %s",
-		    out_dir, shard_idx, anew);
+		    "meanwhile; remove this file and restore the source as it was then, or %s",
+		    out_dir, shard_idx, remedy);
 }
 
 /* What one line says; *message is encoded.  False if none of these lines is like that. */
@@ -275,25 +240,6 @@ static bool read_line(const char *line, struct problem *out, const char **messag
 	*message = line + at;
 	out->how = (enum problem_how)how;
 	return at != 0;
-}
-
-/* Is this line possible in a plan of so many inputs?  It comes from a file, which may be wrong. */
-static bool fits(const struct problem *p, uint64_t input_count)
-{
-	return p->ordinal < input_count && p->reason >= 1 && p->reason <= UINT16_MAX &&
-	       (p->how == PROBLEM_SKIPPED || p->how == PROBLEM_QUARANTINED || p->how == PROBLEM_ACCEPTED ||
-		p->how == PROBLEM_FIRST);
-}
-
-uint64_t receipt_skipped_count(const struct receipt *r)
-{
-	const char *line = r->lines.data, *end = line + r->lines.bytes, *message;
-	struct problem p;
-	uint64_t count = 0;
-
-	for (; line < end; line += strcspn(line, "\n") + 1)
-		count += read_line(line, &p, &message) && p.how == PROBLEM_SKIPPED;
-	return count;
 }
 
 /* The lines of one kind, whose ordinals ascend. */
@@ -371,10 +317,27 @@ bool receipt_agrees(const struct receipt *a, const struct receipt *b)
 	return kind_agrees(a, b, PROBLEM_SKIPPED) && kind_agrees(a, b, PROBLEM_ACCEPTED);
 }
 
+void receipt_count(const struct receipt *r, struct account *a)
+{
+	const char *line = r->lines.data, *end = line + r->lines.bytes, *message;
+	struct problem p;
+
+	a->written += r->record_count;
+	for (; line < end; line += strcspn(line, "\n") + 1) {
+		if (!read_line(line, &p, &message))
+			continue;
+		a->skipped += p.how == PROBLEM_SKIPPED;
+		a->quarantined += p.how == PROBLEM_QUARANTINED;
+		a->accepted += p.how == PROBLEM_ACCEPTED;
+	}
+	fit_count_add(&a->fit, &r->fit);
+	not_finite_add(&a->not_finite, &r->not_finite);
+}
+
 int receipt_account(const struct receipt *r, const struct plan *plan, struct account *a)
 {
 	const char *line = r->lines.data, *end = line + r->lines.bytes;
-	uint64_t count[PROBLEM_FIRST + 1] = {0}, misses;
+	uint64_t misses = 0;
 	int code = EXIT_DONE;
 
 	while (code == EXIT_DONE && line < end) {
@@ -382,28 +345,25 @@ int receipt_account(const struct receipt *r, const struct plan *plan, struct acc
 		struct problem p;
 		char *message;
 
-		if (!lf || !read_line(line, &p, &at) || !fits(&p, plan->input_count))
+		if (!lf || !read_line(line, &p, &at) || !problem_fits(&p, plan->input_count))
 			break;
 		message = malloc((size_t)(lf - line) + 1);
 		if (!message)
 			return fail(EXIT_IO, "out of memory for a list of bad inputs");
 		if (text_decode(at, (size_t)(lf - at), true, message) < 0)
 			message[0] = '\0';
-		code = account_problem(a, p.ordinal, p.reason, p.how, message);
+		p.message = message;
+		code = account_add(a, &p);
 		free(message);
-		count[p.how]++;
+		misses += kind_of(&p) == PROBLEM_SKIPPED;
 		line = lf + 1;
 	}
-	misses = count[PROBLEM_SKIPPED] + count[PROBLEM_QUARANTINED];
 	if (code == EXIT_DONE && (misses != r->miss_count || line < end))
 		return fail(EXIT_BAD,
 			    "a receipt lists %" PRIu64 " inputs as left out, but counts %" PRIu64 "; remove "
 			    "the receipts, and build makes them again from the shards",
 			    misses, r->miss_count);
-	account_published(a, r->record_count, count[PROBLEM_ACCEPTED], count[PROBLEM_SKIPPED],
-			  count[PROBLEM_QUARANTINED]);
-	fit_count_add(&a->fit, &r->fit);
-	not_finite_add(&a->not_finite, &r->not_finite);
+	receipt_count(r, a);
 	return code;
 }
 

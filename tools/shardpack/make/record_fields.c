@@ -22,6 +22,7 @@
 
 /* ---- a mask drawn from the objects that COCO describes ---- */
 
+/* One thread's memory from mask to mask. */
 struct shape_mask {
 	const struct plan *plan; /* const after open, and so is the next one */
 	const struct stored *stored;
@@ -29,7 +30,7 @@ struct shape_mask {
 	struct scratch text, picture;
 };
 
-struct shape_mask *shape_mask_open(const struct plan *plan, const struct stored *stored)
+static struct shape_mask *shape_mask_open(const struct plan *plan, const struct stored *stored)
 {
 	struct shape_mask *m = calloc(1, sizeof(*m));
 
@@ -40,7 +41,7 @@ struct shape_mask *shape_mask_open(const struct plan *plan, const struct stored 
 	return m;
 }
 
-void shape_mask_close(struct shape_mask *m)
+static void shape_mask_close(struct shape_mask *m)
 {
 	if (!m)
 		return;
@@ -50,7 +51,8 @@ void shape_mask_close(struct shape_mask *m)
 	free(m);
 }
 
-void shape_mask_shrink(struct shape_mask *m)
+/* Give back the memory that a large image needed. */
+static void shape_mask_shrink(struct shape_mask *m)
 {
 	if (!m)
 		return;
@@ -90,8 +92,14 @@ static bool read_shapes(struct shape_mask *m, const struct field_part *part, uin
 	return true;
 }
 
-bool shape_mask_put(struct shape_mask *m, const struct field_part *part, uint32_t width, uint32_t height,
-		    uint32_t sample_bytes, uint32_t orientation, struct mask *to, uint8_t *dst, struct verdict *v)
+/*
+ * The objects of `part` in a picture of that size, which has this orientation, to the pixels of a
+ * record, each of `sample_bytes`.  It is drawn as large as the image, then transformed as a mask of a
+ * file is.  0 is where no object lies.  False if `v` says why not.
+ */
+static bool shape_mask_put(struct shape_mask *m, const struct field_part *part, uint32_t width, uint32_t height,
+			   uint32_t sample_bytes, uint32_t orientation, struct mask *to, uint8_t *dst,
+			   struct verdict *v)
 {
 	struct image_size size = {.width = width, .height = height, .scale = 1};
 	size_t bytes = (size_t)width * height * sample_bytes;
@@ -511,7 +519,7 @@ static const char *member_path(struct record_fields *f, const struct result *r, 
 	return f->path;
 }
 
-bool record_fields_keep(struct record_fields *f, const struct quarantine *q, struct result *r)
+bool record_fields_keep(struct record_fields *f, const char *quarantine, struct result *r)
 {
 	const struct recipe *recipe = &f->plan->recipe;
 	const char *parts = r->input.parts;
@@ -529,8 +537,8 @@ bool record_fields_keep(struct record_fields *f, const struct quarantine *q, str
 			return verdict_set(v, reading.outcome, 0, "field %s: %s", recipe->field[i].name,
 					   reading.message);
 		}
-		if (!quarantine_keep(q, in.path ? in.path : member_path(f, r, &recipe->from[i]), f->part.data, in.bytes,
-				     v->message, sizeof(v->message))) {
+		if (!quarantine_keep(quarantine, in.path ? in.path : member_path(f, r, &recipe->from[i]), f->part.data,
+				     in.bytes, v->message, sizeof(v->message))) {
 			v->outcome = OUTCOME_STOP;
 			return false;
 		}

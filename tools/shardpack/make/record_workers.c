@@ -14,10 +14,16 @@
 #include "tools/common/progress.h"
 #include "tools/common/workers.h"
 #include "tools/shardpack/input/place.h"
-#include "tools/shardpack/make/job.h"
 #include "tools/shardpack/plan/plan.h"
 
-struct range range_take(struct range_walk *w, uint64_t most)
+/* The way through ranges, ascending and none of them empty. */
+struct range_walk {
+	const struct range *range;
+	uint64_t used; /* of that one */
+};
+
+/* At most `most` of what comes next, and nothing beyond the end of a range. */
+static struct range range_take(struct range_walk *w, uint64_t most)
 {
 	uint64_t left = w->range->count - w->used;
 	struct range out = {w->range->first + w->used, left < most ? left : most};

@@ -5,7 +5,6 @@
  * The file's layout is that of format/SHARD.md 2.3 to 2.9; tests/cli/pack_space.sh compares
  * the sums with real files.
  */
-#include "tools/shardpack/make/space.h"
 
 #include <inttypes.h>
 
@@ -14,7 +13,7 @@
 #include "tools/common/human.h"
 #include "tools/common/message.h"
 #include "tools/shardpack/input/free_space.h"
-#include "tools/shardpack/make/job.h"
+#include "tools/shardpack/make/make.h"
 #include "tools/shardpack/plan/plan.h"
 
 #define PAGE_BYTES	    4096

@@ -17,7 +17,6 @@
 #include "tools/common/message.h"
 #include "tools/common/special.h"
 #include "tools/shardpack/images/image.h"
-#include "tools/shardpack/make/job.h"
 #include "tools/shardpack/plan/plan.h"
 #include "tools/shardpack/scan/request.h"
 #include "tools/shardpack/scan/scan.h"

@@ -20,16 +20,29 @@
 #include "tools/common/memory_file.h"
 #include "tools/common/message.h"
 #include "tools/common/png_out.h"
-#include "tools/shardpack/make/job.h"
 #include "tools/shardpack/plan/plan.h"
 #include "tools/shardpack/scan/image_list.h"
 #include "tools/shardpack/scan/scan.h"
 
 /* ---- small pictures of some records ---- */
 
+#define GALLERY_PICTURES 60
+#define GALLERY_SIDE	 64
 #define PICTURES_A_CLASS 4
 #define PICTURE_BYTES	 (256 << 10) /* of all of them, as they stand in the page */
 #define LABELS_READ	 16384	     /* records in which the first of each class are looked for */
+
+/* The first records of each class; or, where records have no label, some from all over the dataset. */
+struct gallery {
+	struct shard_dataset *ds;
+	const struct shard_field *image, *label; /* NULL: none */
+	uint64_t record_count;
+	uint64_t a_class, sample_count; /* pictures of each class, or of all; both 0 if there is no image */
+	uint64_t left_bytes;
+	uint64_t record[GALLERY_PICTURES]; /* a_class of each class shown, UINT64_MAX: none found; or the sample */
+	void *group[SHARD_GROUPS_MAX];	   /* of a record: those that the image needs */
+	uint8_t small[GALLERY_SIDE * GALLERY_SIDE * 3];
+};
 
 static void put_base64(FILE *out, const uint8_t *in, size_t bytes)
 {
@@ -174,7 +187,8 @@ static void sample_records(struct gallery *g)
 			       i * (g->record_count % g->sample_count) / g->sample_count;
 }
 
-int gallery_open(struct gallery *g, struct shard_dataset *ds, uint64_t class_count)
+/* Say why not, and return the exit code; close it all the same. */
+static int gallery_open(struct gallery *g, struct shard_dataset *ds, uint64_t class_count)
 {
 	const struct shard_schema *s = shard_dataset_schema(ds);
 	struct shard_dataset_info info;
@@ -204,13 +218,14 @@ int gallery_open(struct gallery *g, struct shard_dataset *ds, uint64_t class_cou
 	return find_records(g);
 }
 
-void gallery_close(struct gallery *g)
+static void gallery_close(struct gallery *g)
 {
 	for (uint32_t i = 0; i < SHARD_GROUPS_MAX; i++)
 		free(g->group[i]);
 }
 
-int gallery_put_class(struct gallery *g, FILE *out, uint64_t class_idx)
+/* The pictures of a class, as <img> with their pixels. */
+static int gallery_put_class(struct gallery *g, FILE *out, uint64_t class_idx)
 {
 	int code = EXIT_DONE;
 
@@ -220,7 +235,7 @@ int gallery_put_class(struct gallery *g, FILE *out, uint64_t class_idx)
 	return code;
 }
 
-int gallery_put_sample(struct gallery *g, FILE *out)
+static int gallery_put_sample(struct gallery *g, FILE *out)
 {
 	int code = EXIT_DONE;
 

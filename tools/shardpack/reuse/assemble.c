@@ -154,7 +154,8 @@ static int add_shards(struct assembly *a, struct shard_seal *seal)
 	return code;
 }
 
-const char **class_names_of(const struct part *p)
+/* Names of the classes of a dataset, for a seal: to be freed, not what they point to.  Or NULL. */
+static const char **class_names_of(const struct part *p)
 {
 	const char **names = calloc(p->info.class_count + 1, sizeof(*names));
 
@@ -185,7 +186,10 @@ static int seal(struct assembly *a, const char **names)
 	return code;
 }
 
-void reused_text(char out[REUSED_BYTES], const uint64_t done[SHARD_REUSE_THERE + 1])
+#define REUSED_BYTES 160
+
+/* "3 hard links, 1 copy": what was done how often, by enum shard_reuse. */
+static void reused_text(char out[REUSED_BYTES], const uint64_t done[SHARD_REUSE_THERE + 1])
 {
 	static const char *const one[] = {"hard link", "clone", "copy", "shard that was there"};
 	static const char *const many[] = {"hard links", "clones (reflinks)", "copies", "shards that were there"};

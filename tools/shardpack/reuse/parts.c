@@ -61,7 +61,8 @@ static void copy(void *context)
 	memcpy(c->to, c->from.data, c->from.bytes);
 }
 
-int part_copy(const struct shard_reader *r, const struct shard_view *view, char *out)
+/* A view of a reader's, copied with a NUL behind it: a disk may fail under a map. */
+static int part_copy(const struct shard_reader *r, const struct shard_view *view, char *out)
 {
 	struct copying c = {.to = out, .from = *view};
 	struct shard_error err;
@@ -161,7 +162,13 @@ static bool same_line(const struct made_line *a, const struct made_line *b)
 	return a->bytes == b->bytes && !memcmp(a->at, b->at, (size_t)a->bytes);
 }
 
-bool made_of_same(const struct text *one, const struct text *two, struct made_line *a, struct made_line *b)
+/*
+ * Are records alike that were made so?  Lines that decide only which inputs there are, in which
+ * order and in which shards, do not count; nor do versions of decoders, and counts of NaN and infinite
+ * values.  If not, *a and *b are the first lines that differ; one of them may be NULL, for a line that
+ * is missing.
+ */
+static bool made_of_same(const struct text *one, const struct text *two, struct made_line *a, struct made_line *b)
 {
 	const char *x = one->data, *y = two->data;
 	bool ours = begins(x, "made by shardpack\n") && begins(y, "made by shardpack\n");
@@ -174,7 +181,9 @@ bool made_of_same(const struct text *one, const struct text *two, struct made_li
 	return !a->at && !b->at;
 }
 
-bool made_of_same_decoders(const struct text *one, const struct text *two, struct made_line *a, struct made_line *b)
+/* Were both made with the same decoders, as far as they name the same?  If not, the two lines. */
+static bool made_of_same_decoders(const struct text *one, const struct text *two, struct made_line *a,
+				  struct made_line *b)
 {
 	for (const char *x = one->data; *x;) {
 		*a = next(&x, none);

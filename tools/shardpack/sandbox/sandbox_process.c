@@ -81,7 +81,12 @@ static bool asks_to_stop(int signal)
 	return signal == SIGINT || signal == SIGTERM || signal == SIGHUP || signal == SIGUSR1;
 }
 
-void sandbox_process_reset_signals(void)
+/*
+ * No handlers of the parent.  Signals that ask a command to stop are ignored: schedulers send them
+ * to all processes of a job, and a decoder that they ended would be missing for the shard that the
+ * command finishes.
+ */
+static void reset_signals(void)
 {
 	for (int i = 1; i < NSIG; i++)
 		signal(i, asks_to_stop(i) ? SIG_IGN : SIG_DFL); /* refused for some: these have no handler */
@@ -114,7 +119,8 @@ static bool limit_memory(uint64_t more)
 	return ok && limit(RLIMIT_AS, (rlim_t)pages * (rlim_t)sysconf(_SC_PAGESIZE) + more);
 }
 
-void sandbox_process_keep(int a, int b)
+/* Close all descriptors but 0, 1, 2 and these two; -1 is none. */
+static void close_others(int a, int b)
 {
 	unsigned low = (unsigned)(a < b ? a : b), high = (unsigned)(a < b ? b : a);
 	unsigned from = STDERR_FILENO + 1;
@@ -159,7 +165,8 @@ static bool lock_up(const struct sandbox_options *opt)
 	return here.proven;
 }
 
-_Noreturn void sandbox_process_run(const struct sandbox_options *opt, int fd, int memory_fd, pid_t parent)
+/* Never returns.  `fd` is the socket, `memory_fd` the shared memory, `parent` who forked it. */
+_Noreturn static void run_worker(const struct sandbox_options *opt, int fd, int memory_fd, pid_t parent)
 {
 	size_t in_at = sandbox_page_in(opt->out_bytes);
 	uint8_t *shared;
@@ -169,7 +176,7 @@ _Noreturn void sandbox_process_run(const struct sandbox_options *opt, int fd, in
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	if (getppid() != parent)
 		_exit(EXIT_FAILURE); /* it ended before that took effect */
-	sandbox_process_reset_signals();
+	reset_signals();
 	catch_forbidden_calls();
 	/* More than there is, so that it can grow; a worker that reads behind its end crashes. */
 	shared = mmap(NULL, in_at + SANDBOX_IN_MAX, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, memory_fd, 0);
@@ -179,7 +186,7 @@ _Noreturn void sandbox_process_run(const struct sandbox_options *opt, int fd, in
 		_exit(EXIT_FAILURE);
 	}
 	here.page = (struct sandbox_page *)(void *)shared;
-	sandbox_process_keep(fd, -1);
+	close_others(fd, -1);
 	if (!lock_up(opt)) {
 		send_note(NOTE_REFUSED, (uint64_t)errno);
 		_exit(EXIT_FAILURE);
@@ -225,7 +232,7 @@ static struct answer fork_one(const struct sandbox_options *opt, const int fd[2]
 
 	a.pid = fork();
 	if (a.pid == 0)
-		sandbox_process_run(opt, fd[0], fd[1], me);
+		run_worker(opt, fd[0], fd[1], me);
 	a.error = a.pid < 0 ? errno : 0;
 	close(fd[0]);
 	close(fd[1]);
@@ -273,9 +280,9 @@ static void settle_in(int fd, pid_t parent)
 
 	for (int i = 0; i <= STDERR_FILENO; i++)
 		dup2(nothing, i);
-	sandbox_process_keep(fd, -1);
+	close_others(fd, -1);
 	setpgid(0, 0);
-	sandbox_process_reset_signals();
+	reset_signals();
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	if (nothing < 0 || !leave_shared_memory() || getppid() != parent)
 		_exit(EXIT_FAILURE);
