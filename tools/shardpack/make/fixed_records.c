@@ -84,8 +84,10 @@ struct fixed {
 	const struct stored *stored;
 	struct stream stream[SHARD_FIELDS_MAX];
 	uint32_t stream_count;
-	struct packed *packed; /* instead of streams; NULL: records do not hold packed documents */
 	struct scratch raw;
+	/* Instead of streams, where records hold packed documents; else NULL. */
+	struct window_piece *piece;		       /* [piece_max] */
+	uint8_t *piece_raw;			       /* of the longest piece, 8 bytes a token */
 	const struct shard_field *label;	       /* NULL: every label is right */
 	uint32_t label_field;			       /* its number */
 	const struct plan_slice *at[SHARD_FIELDS_MAX]; /* the slice of each field that was used last */
@@ -206,8 +208,11 @@ struct fixed *fixed_open(const struct plan *plan, const struct shard_schema *sch
 	if (!plan->class_count && !has_wide_labels(f))
 		f->label = NULL;
 	find_streams(f);
-	f->packed = plan->pack ? packed_open(plan, schema, stored) : NULL;
-	if (!plan->pack || f->packed)
+	if (plan->pack) {
+		f->piece = calloc(plan->pack->piece_max, sizeof(*f->piece));
+		f->piece_raw = calloc(schema->field[TOKEN_PACK_TOKENS].shape[0], 8);
+	}
+	if (!plan->pack || (f->piece && f->piece_raw))
 		return f;
 	fixed_close(f);
 	return NULL;
@@ -217,7 +222,8 @@ void fixed_close(struct fixed *f)
 {
 	if (!f)
 		return;
-	packed_close(f->packed);
+	free(f->piece);
+	free(f->piece_raw);
 	scratch_free(&f->raw);
 	free(f);
 }
@@ -404,6 +410,125 @@ static void judge(struct fixed *f, struct fixed_block *b)
 	}
 }
 
+/* ---- windows of packed documents, from where their pieces lie ---- */
+
+/* Where a piece lies in its file. */
+static uint64_t offset_of(const struct fixed *f, const struct window_piece *piece, const struct token_stream **stream)
+{
+	uint64_t begin = f->plan->pack->begin[piece->place];
+	const struct token_stream *s = token_pack_find(f->plan->pack, begin);
+
+	*stream = s;
+	return s->offset + (begin - s->before) * shard_dtype_bytes(s->dtype);
+}
+
+/* Ask for what a window needs, if it is not in memory. */
+static void expect_packed(struct fixed *f, uint64_t window)
+{
+	uint32_t count = window_pack_pieces(&f->plan->pack->windows, window, f->piece);
+	const struct token_stream *s;
+
+	for (uint32_t i = 0; i < count; i++) {
+		uint64_t offset = offset_of(f, &f->piece[i], &s);
+
+		if (!i && stored_is_near(f->stored, s->file, offset))
+			return;
+		stored_expect(f->stored, s->file, offset, f->piece[i].length * shard_dtype_bytes(s->dtype));
+	}
+}
+
+static uint8_t *field_at(const struct fixed *f, uint32_t field, uint8_t *const *group)
+{
+	const struct shard_field *to = &f->schema->field[field];
+
+	return group[to->group] + to->offset;
+}
+
+/*
+ * A token of a file; the plan found that it fits.  As what was read then may be other bytes now,
+ * it is looked at again.
+ */
+static bool load_token(const uint8_t *in, const struct token_stream *s, size_t wide, uint64_t *out)
+{
+	*out = (uint64_t)integer_load(in, shard_dtype_bytes(s->dtype), false, s->swap);
+	return !(*out >> (8 * wide));
+}
+
+/* Tokens of a piece to `out`, as the field has them. */
+static bool read_piece(struct fixed *f, const struct window_piece *piece, uint8_t *out, struct verdict *v)
+{
+	const struct token_stream *s;
+	uint64_t offset = offset_of(f, piece, &s), value;
+	const struct shard_field *to = &f->schema->field[TOKEN_PACK_TOKENS];
+	size_t item = shard_dtype_bytes(s->dtype), wide = shard_dtype_bytes(to->dtype), bytes = piece->length * item;
+	bool as_it_lies = s->dtype == to->dtype && !s->swap;
+	char why[160];
+
+	if (!stored_read(f->stored, s->file, offset, as_it_lies ? out : f->piece_raw, bytes, why, sizeof(why)))
+		return verdict_set(v, OUTCOME_FAILED, 0, "%s: %s", f->plan->file[s->file].path, why);
+	for (uint32_t i = 0; !as_it_lies && i < piece->length; i++) {
+		if (!load_token(f->piece_raw + i * item, s, wide, &value))
+			return verdict_set(v, OUTCOME_FAILED, 0,
+					   "%s: the token at offset %" PRIu64
+					   " does not fit %s any more: the file changed",
+					   f->plan->file[s->file].path, offset + i * item, shard_dtype_name(to->dtype));
+		integer_store(out + i * wide, wide, value);
+	}
+	return true;
+}
+
+static void count_up(uint8_t *out, uint32_t count)
+{
+	for (int32_t i = 0; i < (int32_t)count; i++)
+		memcpy(out + 4 * (size_t)i, &i, 4);
+}
+
+static bool fill_packed(struct fixed *f, uint64_t window, uint8_t *const *group, struct verdict *v)
+{
+	const struct shard_field *field = f->schema->field;
+	uint32_t count = window_pack_pieces(&f->plan->pack->windows, window, f->piece), at = 0;
+	uint8_t *tokens = field_at(f, TOKEN_PACK_TOKENS, group), *lengths = field_at(f, TOKEN_PACK_LENGTHS, group);
+	uint8_t *positions =
+		f->schema->field_count > TOKEN_PACK_POSITIONS ? field_at(f, TOKEN_PACK_POSITIONS, group) : NULL;
+	size_t wide = shard_dtype_bytes(field[TOKEN_PACK_TOKENS].dtype);
+
+	memset(lengths, 0, field[TOKEN_PACK_LENGTHS].bytes);
+	for (uint32_t i = 0; i < count; i++) {
+		uint32_t length = f->piece[i].length;
+
+		if (!read_piece(f, &f->piece[i], tokens + at * wide, v))
+			return false;
+		memcpy(lengths + 4 * (size_t)i, &length, 4);
+		if (positions)
+			count_up(positions + 4 * (size_t)at, length);
+		at += length;
+	}
+	memset(tokens + at * wide, 0, field[TOKEN_PACK_TOKENS].bytes - at * wide);
+	if (positions)
+		memset(positions + 4 * (size_t)at, 0, field[TOKEN_PACK_POSITIONS].bytes - 4 * (size_t)at);
+	memcpy(field_at(f, TOKEN_PACK_COUNT, group), &count, 4);
+	return true;
+}
+
+/* The records of windows; `group` is where the first of them begins in each group, and the others follow. */
+static bool fill_all_packed(struct fixed *f, const uint64_t *window, uint64_t count, uint8_t *const *group,
+			    struct verdict *v)
+{
+	uint8_t *record[SHARD_GROUPS_MAX];
+
+	for (uint64_t i = 0; i < count; i++)
+		expect_packed(f, window[i]);
+	for (uint64_t i = 0; i < count; i++) {
+		for (uint32_t g = 0; g < f->schema->group_count; g++)
+			record[g] = group[g] + i * f->schema->group[g].record_bytes;
+		if (!fill_packed(f, window[i], record, v))
+			return false;
+	}
+	return true;
+}
+
+/* ---- all records of a block ---- */
+
 void fixed_fill(struct fixed *f, struct fixed_block *b)
 {
 	uint64_t n;
@@ -415,7 +540,7 @@ void fixed_fill(struct fixed *f, struct fixed_block *b)
 		verdict_set(&b->verdict, OUTCOME_STOP, 0, "the order of its records could not be computed");
 		return;
 	}
-	if (f->packed && !packed_fill(f->packed, b->input_idx, b->place.count, b->group, &b->verdict))
+	if (f->piece && !fill_all_packed(f, b->input_idx, b->place.count, b->group, &b->verdict))
 		return;
 	for (uint32_t s = 0; s < f->stream_count; s++)
 		expect_stream(f, b, &f->stream[s]);

@@ -619,7 +619,7 @@ void claims_close(struct claims *c);
  *   receipt 5
  *   shard 5 bytes 8200192 time 1764000000123456789 records 54 misses 1 read-back yes
  *     root 3d1c... sha256 9a41...              on the same line
- *   fit 54 2 0 120 3 1                         the numbers of fit_count.c; of images alone
+ *   fit 54 2 0 120 3 1                         the numbers of struct fit_count; of images alone
  *   dropped 2 301 0 0 1 317 0 0 0 0            likewise; of each a count and the first ordinal
  *   field 0 54 2 17 1 6                        those of a field, by its number in the recipe
  *   not-finite 2:5:0 3:0:1                     field, values that are NaN, and that are infinite
@@ -866,7 +866,7 @@ struct result {
 	uint32_t undecided;	   /* of a record: 1 + a field that lies in an image that was not turned; or 0 */
 	uint8_t *record;	   /* group 0: the caller's memory, of converter_record_bytes() */
 	uint8_t *meta;		   /* group 1, behind it */
-	struct shard_tally *tally; /* image_workers.c: of this record alone, without its class */
+	struct shard_tally *tally; /* record_workers.c: of this record alone, without its class */
 };
 
 struct budget;
@@ -890,7 +890,14 @@ void converter_close(struct converter *c);
 void converter_run(struct converter *c, struct result *r);
 
 /*
- * An image lies on its side, and boxes or masks have their place in it.
+ * Only to learn r->undecided: whether it is.  An image that states no orientation is not decoded,
+ * unless there is a sandbox.
+ */
+bool converter_is_undecided(struct converter *c, struct result *r);
+
+/*
+ * ---- exif_decision.c: an image that lies on its side, and boxes or masks that have their place in it ----
+ *
  * Do their numbers mean the pixels as they are stored, or the picture that people see?  Annotators
  * use either, so somebody has to say it with --exif.
  */
@@ -905,67 +912,6 @@ int exif_decision_look(const struct job *job, bool in_sandbox);
 
 /* While records are made: is it undecided for this one? */
 int exif_decision_check(const struct job *job, const struct result *r);
-
-struct scratch;
-
-/* An input that is more than this cannot be an image worth packing, and is not read. */
-#define INPUT_BYTES_MAX UNPACK_MEMBER_BYTES_MAX
-
-/* Bytes that are a file of their own, or part of a file of the plan. */
-struct input_bytes {
-	const char *path; /* of a file of its own */
-	uint32_t file;	  /* or PLAN_NO_FILE */
-	uint64_t offset, bytes;
-	uint64_t time_ns; /* of a file of its own: when it was written; SOURCE_NO_TIME: whenever */
-};
-
-/*
- * Is a GIF, TIFF or AVIF, by its content, read by the library that the maker of the plan had?  False
- * if `v` says that it is not: then another process would make another record of it, or none.
- */
-bool input_bytes_same_build(const struct plan *p, const uint8_t *bytes, size_t size, struct verdict *v);
-
-/*
- * Read all of them into `to`.  Of a file of its own, `stored` may be NULL.  False if `v` says why
- * not.
- */
-bool input_bytes_read(const struct input_bytes *in, int source_fd, const struct stored *stored, struct scratch *to,
-		      struct verdict *v);
-
-/*
- * ---- record_fields.c: the fields of a record beside its image ----
- *
- * Values stand in the plan and were checked when it was made.  Files and members are checked here:
- * a bad one makes its sample bad input, as a bad image does.
- */
-
-struct pictures;
-struct record_fields; /* what one thread needs */
-
-/* The image of a record, which its masks and boxes must follow. */
-struct record_image {
-	uint32_t width, height; /* before the resize, upright */
-	uint32_t orientation;	/* of its file */
-	uint32_t stated;	/* by its file, and not applied; or 0 */
-	bool is_held;		/* its file is large, and still in memory: what it took of the budget stays taken */
-};
-
-/* These must outlive it; `stored` is NULL if the plan has no files.  NULL when memory ran out. */
-struct record_fields *record_fields_open(const struct plan *plan, const struct shard_schema *schema, int source_fd,
-					 const struct stored *stored, const struct source_times *times,
-					 struct pictures *pictures);
-void record_fields_close(struct record_fields *f);
-
-/*
- * Write all fields but the image into the record.  False if the verdict of the result says why not.
- */
-bool record_fields_put(struct record_fields *f, const struct record_image *image, struct result *r);
-
-/* Keep the files and members of a bad input.  False if the verdict of the result says why not. */
-bool record_fields_keep(struct record_fields *f, const char *quarantine, struct result *r);
-
-/* Give back the memory that a large input needed. */
-void record_fields_shrink(struct record_fields *f);
 
 /*
  * ---- pictures.c: pictures from bytes to records, within a share of the memory for large ones ----
@@ -1121,20 +1067,6 @@ void fixed_explain(const struct fixed *f, const struct fixed_block *b, uint64_t 
  */
 bool fixed_keep(const struct fixed *f, const struct fixed_block *b, uint64_t i, const char *quarantine,
 		const char *path, struct verdict *v);
-
-/* ---- packed_records.c: windows of packed documents, from where their pieces lie ---- */
-
-struct packed; /* what one thread needs */
-
-/* Of a plan with plan->pack.  NULL when memory ran out. */
-struct packed *packed_open(const struct plan *plan, const struct shard_schema *schema, const struct stored *stored);
-void packed_close(struct packed *p);
-
-/*
- * Fill the records of windows; `group` is where the first of them begins in each group, and the
- * others follow.  False if `v` says why not.
- */
-bool packed_fill(struct packed *p, const uint64_t *window, uint64_t count, uint8_t *const *group, struct verdict *v);
 
 /* ---- seal_dataset.c: shards become a dataset ---- */
 
