@@ -13,17 +13,12 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "shard_pack.h"
-#include "tools/common/cli.h"
 #include "tools/common/exit_code.h"
-#include "tools/common/files.h"
 #include "tools/common/grow.h"
 #include "tools/common/json_out.h"
 #include "tools/common/memory_file.h"
 #include "tools/common/message.h"
-#include "tools/shardpack/images/images.h"
 #include "tools/shardpack/plan/bad_input.h"
-#include "tools/shardpack/plan/plan.h"
 
 /* ---- the verdict on one input ---- */
 

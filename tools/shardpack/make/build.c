@@ -14,17 +14,13 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-#include "shard_pack.h"
 #include "tools/common/exit_code.h"
-#include "tools/common/files.h"
 #include "tools/common/message.h"
 #include "tools/common/progress.h"
 #include "tools/common/signals.h"
 #include "tools/common/workers.h"
-#include "tools/shardpack/input/input.h"
 #include "tools/shardpack/input/place.h"
 #include "tools/shardpack/input/stored.h"
-#include "tools/shardpack/plan/plan.h"
 
 #define CLAIM_AHEAD 3 /* shards whose inputs workers may begin: the one being filled, and the next ones */
 

@@ -18,16 +18,12 @@
 #include <unistd.h>
 
 #include "libshard/base/utf8.h"
-#include "shard_pack.h"
-#include "tools/common/files.h"
 #include "tools/shardpack/images/image.h"
-#include "tools/shardpack/images/images.h"
 #include "tools/shardpack/input/source_times.h"
 #include "tools/shardpack/input/stored.h"
 #include "tools/shardpack/parse/parse.h"
 #include "tools/shardpack/plan/classes.h"
 #include "tools/shardpack/plan/field_part.h"
-#include "tools/shardpack/plan/plan.h"
 
 struct converter {
 	const struct plan *plan; /* const after open, and so are the next five */
@@ -314,7 +310,7 @@ struct record_image {
 
 /* A field of the record being made. */
 struct target {
-	struct converter *all;
+	struct converter *c;
 	const struct record_image *image;
 	struct result *r;
 	uint32_t i; /* its number in the recipe */
@@ -324,24 +320,24 @@ struct target {
 };
 
 /*
- * Which bytes are meant by the part of field `i`; those of a file have their path in f->path.
+ * Which bytes are meant by the part of field `i`; those of a file have their path in c->path.
  * False if the part is none.
  */
-static bool part_bytes(struct converter *f, uint64_t input_idx, uint32_t i, const struct field_part *part,
+static bool part_bytes(struct converter *c, uint64_t input_idx, uint32_t i, const struct field_part *part,
 		       struct input_bytes *out)
 {
 	uint32_t number = 1;
 
 	for (uint32_t k = 0; k < i; k++)
-		number += field_has_part(&f->plan->recipe.from[k]);
+		number += field_has_part(&c->plan->recipe.from[k]);
 	*out = (struct input_bytes){.file = PLAN_NO_FILE,
 				    .offset = part->offset,
 				    .bytes = part->bytes,
-				    .time_ns = f->times ? source_time_of_input(f->times, input_idx, number)
+				    .time_ns = c->times ? source_time_of_input(c->times, input_idx, number)
 							: SOURCE_NO_TIME};
 	if (part->kind == FIELD_PART_FILE) {
-		text_decode(part->text, part->text_bytes, true, f->path);
-		out->path = f->path;
+		text_decode(part->text, part->text_bytes, true, c->path);
+		out->path = c->path;
 	} else if (part->kind == FIELD_PART_MEMBER) {
 		out->file = (uint32_t)part->file;
 	}
@@ -356,7 +352,7 @@ static const char *name_bytes(const struct target *t, const struct input_bytes *
 	if (in->path)
 		return in->path;
 	snprintf(where, WHERE_BYTES, "%" PRIu64 " bytes at offset %" PRIu64 " of %.60s", in->bytes, in->offset,
-		 t->all->plan->file[in->file].path);
+		 t->c->plan->file[in->file].path);
 	return where;
 }
 
@@ -385,7 +381,7 @@ static void name_first(const struct target *t, const struct input_bytes *in)
 /* The value is there, `bytes` of it: say how long it is, if it is ragged. */
 static void put_length(const struct target *t, size_t bytes)
 {
-	const struct shard_field *length = &t->all->schema.field[t->f->length_field];
+	const struct shard_field *length = &t->c->schema.field[t->f->length_field];
 	uint32_t count = (uint32_t)(bytes / (t->f->bytes / t->f->shape[0]));
 
 	memcpy((length->group ? t->r->meta : t->r->record) + length->offset, &count, sizeof(count));
@@ -395,7 +391,7 @@ static void put_length(const struct target *t, size_t bytes)
  * no such key. */
 static bool put_value(const struct target *t, const struct input_bytes *in, size_t *bytes, bool *there)
 {
-	const char *data = (const char *)t->all->part.data;
+	const char *data = (const char *)t->c->part.data;
 	size_t mark = 0, data_bytes = (size_t)in->bytes;
 	struct field_verdict v;
 	bool ok;
@@ -417,8 +413,8 @@ static bool put_value(const struct target *t, const struct input_bytes *in, size
 /* A mask or a further image.  To guess how it is turned would put it beside its object. */
 static bool put_picture(const struct target *t, const struct input_bytes *in, struct picture *made)
 {
-	return input_bytes_same_build(t->all->plan, t->all->part.data, in->bytes, &t->r->verdict) &&
-	       pictures_make(&t->all->pictures, t->i, t->image->orientation, t->all->part.data, in->bytes, t->at, made,
+	return input_bytes_same_build(t->c->plan, t->c->part.data, in->bytes, &t->r->verdict) &&
+	       pictures_make(&t->c->pictures, t->i, t->image->orientation, t->c->part.data, in->bytes, t->at, made,
 			     &t->r->verdict);
 }
 
@@ -469,10 +465,10 @@ static bool put_shapes(const struct target *t, const struct field_part *part)
 
 	frame_size(t, &width, &height);
 	if (!t->image->is_held)
-		pictures_give_back(&t->all->pictures);
-	pictures_claim_file(&t->all->pictures, (uint64_t)width * height * sample_bytes);
-	if (pictures_orientation_of(&t->all->pictures, t->source->turn, t->image->orientation, &orientation, v) &&
-	    draw_shapes(t->all, part, width, height, sample_bytes, orientation, t->all->pictures.mask[t->i], t->at, v))
+		pictures_give_back(&t->c->pictures);
+	pictures_claim_file(&t->c->pictures, (uint64_t)width * height * sample_bytes);
+	if (pictures_orientation_of(&t->c->pictures, t->source->turn, t->image->orientation, &orientation, v) &&
+	    draw_shapes(t->c, part, width, height, sample_bytes, orientation, t->c->pictures.mask[t->i], t->at, v))
 		return true;
 	memcpy(why, v->message, sizeof(why));
 	return verdict_set(v, v->outcome, v->reason, "field %s, %s", t->f->name, why);
@@ -500,7 +496,7 @@ static bool move_boxes(const struct target *t, size_t bytes)
 		boxes_scale(width, height, boxes, count);
 	if (t->source->turn != TURN_NONE)
 		boxes_turn(image->orientation, width, height, boxes, count);
-	boxes_move(&t->all->plan->recipe.transform, image->width, image->height, boxes, count);
+	boxes_move(&t->c->plan->recipe.transform, image->width, image->height, boxes, count);
 	fit_count_boxes(&t->r->fit, boxes, count);
 	return true;
 }
@@ -520,10 +516,10 @@ static bool put_part(const struct target *t, const struct input_bytes *in, size_
 	}
 }
 
-static bool read_field(struct converter *f, const struct input_bytes *in, struct verdict *v)
+static bool read_field(struct converter *c, const struct input_bytes *in, struct verdict *v)
 {
-	pictures_claim_file(&f->pictures, in->bytes);
-	return input_bytes_read(in, f->source_fd, f->stored, &f->part, v);
+	pictures_claim_file(&c->pictures, in->bytes);
+	return input_bytes_read(in, c->source_fd, c->stored, &c->part, v);
 }
 
 /* What is counted of lists and masks. */
@@ -556,10 +552,10 @@ static bool put_field(const struct target *t, const struct field_part *part)
 
 	if (!check_size(t, part))
 		return false;
-	if (part_bytes(t->all, t->r->input.input_idx, t->i, part, &in)) {
+	if (part_bytes(t->c, t->r->input.input_idx, t->i, part, &in)) {
 		if (!t->image->is_held)
-			pictures_give_back(&t->all->pictures);
-		if (!read_field(t->all, &in, &t->r->verdict) || !put_part(t, &in, &bytes, &there))
+			pictures_give_back(&t->c->pictures);
+		if (!read_field(t->c, &in, &t->r->verdict) || !put_part(t, &in, &bytes, &there))
 			return blame(t, &in);
 		if (t->r->verdict.reason != reason) /* its damage was accepted */
 			blame(t, &in);
@@ -574,7 +570,7 @@ static bool put_field(const struct target *t, const struct field_part *part)
 		if (!put_shapes(t, part))
 			return false;
 	} else if (t->source->kind == FIELD_MASK) {
-		mask_fill(&t->all->plan->recipe.transform, (uint32_t)shard_dtype_bytes(t->f->dtype), t->source->fill,
+		mask_fill(&t->c->plan->recipe.transform, (uint32_t)shard_dtype_bytes(t->f->dtype), t->source->fill,
 			  t->at);
 	}
 	if (t->f->kind != SHARD_TENSOR)
@@ -586,10 +582,10 @@ static bool put_field(const struct target *t, const struct field_part *part)
 }
 
 /* Of a whole image: how many pixels it has, and its height and width. */
-static void put_size(const struct converter *all, const struct record_image *image, struct result *r)
+static void put_size(const struct converter *c, const struct record_image *image, struct result *r)
 {
-	const struct transform_options *t = &all->plan->recipe.transform;
-	const struct shard_schema *s = &all->schema;
+	const struct transform_options *t = &c->plan->recipe.transform;
+	const struct shard_schema *s = &c->schema;
 	struct transform_geometry g;
 	uint32_t size[2], pixels;
 
@@ -603,10 +599,10 @@ static void put_size(const struct converter *all, const struct record_image *ima
 	memcpy(r->meta + s->field[RECIPE_SIZE].offset, size, sizeof(size));
 }
 
-static void put_label(const struct converter *all, struct result *r)
+static void put_label(const struct converter *c, struct result *r)
 {
-	const struct recipe *recipe = &all->plan->recipe;
-	const struct shard_field *f = &all->schema.field[recipe_label_field(recipe)];
+	const struct recipe *recipe = &c->plan->recipe;
+	const struct shard_field *f = &c->schema.field[recipe_label_field(recipe)];
 	uint8_t *to = r->meta + f->offset;
 	const char *at = r->input.classes;
 	int64_t label = r->input.class_idx;
@@ -622,16 +618,16 @@ static void put_label(const struct converter *all, struct result *r)
 			memcpy(to + count * sizeof(label), &label, sizeof(label));
 	}
 	if (recipe->label == LABEL_LIST)
-		memcpy(r->meta + all->schema.field[f->length_field].offset, &count, sizeof(count));
+		memcpy(r->meta + c->schema.field[f->length_field].offset, &count, sizeof(count));
 }
 
 /*
  * Write all fields but the image into the record.  False if the verdict of the result says why not.
  */
-static bool put_fields(struct converter *all, const struct record_image *image, struct result *r)
+static bool put_fields(struct converter *c, const struct record_image *image, struct result *r)
 {
-	const struct recipe *recipe = &all->plan->recipe;
-	const struct shard_schema *s = &all->schema;
+	const struct recipe *recipe = &c->plan->recipe;
+	const struct shard_schema *s = &c->schema;
 	const char *parts = r->input.parts;
 	struct field_part part;
 	/* Where fields are not, and behind the end of what is ragged, there are zeros. */
@@ -639,11 +635,11 @@ static bool put_fields(struct converter *all, const struct record_image *image, 
 	       (size_t)(s->group[0].record_bytes - s->field[RECIPE_IMAGE].bytes));
 	memset(r->meta, 0, (size_t)s->group[1].record_bytes);
 	if (recipe_has_label(recipe))
-		put_label(all, r);
-	put_size(all, image, r);
+		put_label(c, r);
+	put_size(c, image, r);
 	for (uint32_t i = 0; i < recipe->field_count; i++) {
 		const struct shard_field *f = &s->field[recipe_first(recipe) + i];
-		struct target t = {all, image, r, i, &recipe->from[i], f, (f->group ? r->meta : r->record) + f->offset};
+		struct target t = {c, image, r, i, &recipe->from[i], f, (f->group ? r->meta : r->record) + f->offset};
 
 		if (field_part_next(&recipe->field[i], t.source, &parts, &part) && !put_field(&t, &part))
 			return false;
@@ -652,19 +648,19 @@ static bool put_fields(struct converter *all, const struct record_image *image, 
 }
 
 /* The name of a member beside the image of its sample: the key of both, and the suffix. */
-static const char *member_path(struct converter *f, const struct result *r, const struct field_source *s)
+static const char *member_path(struct converter *c, const struct result *r, const struct field_source *s)
 {
 	const char *slash = strrchr(r->path, '/'), *base = slash ? slash + 1 : r->path;
 
-	snprintf(f->path, sizeof(f->path), "%.*s.%s", (int)(base - r->path + (ptrdiff_t)strcspn(base, ".")), r->path,
+	snprintf(c->path, sizeof(c->path), "%.*s.%s", (int)(base - r->path + (ptrdiff_t)strcspn(base, ".")), r->path,
 		 field_json_key(s) ? "json" : s->from);
-	return f->path;
+	return c->path;
 }
 
 /* Keep the files and members of a bad input.  False if the verdict of the result says why not. */
-static bool keep_parts(struct converter *f, struct result *r)
+static bool keep_parts(struct converter *c, struct result *r)
 {
-	const struct recipe *recipe = &f->plan->recipe;
+	const struct recipe *recipe = &c->plan->recipe;
 	const char *parts = r->input.parts;
 	struct verdict *v = &r->verdict, reading = {.message = ""};
 	struct field_part part;
@@ -672,16 +668,16 @@ static bool keep_parts(struct converter *f, struct result *r)
 
 	for (uint32_t i = 0; i < recipe->field_count; i++) {
 		if (!field_part_next(&recipe->field[i], &recipe->from[i], &parts, &part) ||
-		    !part_bytes(f, r->input.input_idx, i, &part, &in))
+		    !part_bytes(c, r->input.input_idx, i, &part, &in))
 			continue;
-		if (!read_field(f, &in, &reading)) {
+		if (!read_field(c, &in, &reading)) {
 			if (reading.outcome == OUTCOME_BAD) /* a FIFO, or too large: there are no bytes to keep */
 				continue;
 			return verdict_set(v, reading.outcome, 0, "field %s: %s", recipe->field[i].name,
 					   reading.message);
 		}
-		if (!quarantine_keep(f->quarantine, in.path ? in.path : member_path(f, r, &recipe->from[i]),
-				     f->part.data, in.bytes, v->message, sizeof(v->message))) {
+		if (!quarantine_keep(c->quarantine, in.path ? in.path : member_path(c, r, &recipe->from[i]),
+				     c->part.data, in.bytes, v->message, sizeof(v->message))) {
 			v->outcome = OUTCOME_STOP;
 			return false;
 		}
@@ -691,21 +687,13 @@ static bool keep_parts(struct converter *f, struct result *r)
 
 /* ---- the record ---- */
 
-/* Say in the record which damage was accepted. */
-static void put_damage(const struct converter *c, const struct result *r)
-{
-	const struct shard_field *f = recipe_damage(&c->plan->recipe, &c->schema);
-
-	if (f)
-		r->meta[f->offset] = (uint8_t)r->verdict.reason;
-}
-
 /* The input's bytes are at hand: make the record. */
 static void convert(struct converter *c, struct result *r)
 {
 	const uint8_t *data = c->file.data;
 	uint64_t bytes = r->input.source_bytes;
 	struct picture made = {0};
+	const struct shard_field *damage = recipe_damage(&c->plan->recipe, &c->schema);
 	struct record_image image = {.is_held = c->file.capacity_bytes > BUDGET_SMALL_BYTES};
 
 	if (!text_is_name(r->path, r->path_bytes, SHARD_KEY_BYTES_MAX)) {
@@ -724,7 +712,8 @@ static void convert(struct converter *c, struct result *r)
 	if (!put_fields(c, &image, r))
 		return;
 	fit_count_dropped(&r->fit, r->verdict.dropped, r->ordinal);
-	put_damage(c, r);
+	if (damage) /* which damage was accepted */
+		r->meta[damage->offset] = (uint8_t)r->verdict.reason;
 	r->verdict.outcome = OUTCOME_RECORD;
 }
 

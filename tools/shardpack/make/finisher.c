@@ -8,12 +8,9 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "libshard/base/task.h"
-#include "shard_pack.h"
 #include "tools/common/exit_code.h"
 #include "tools/common/message.h"
 #include "tools/shardpack/input/source_times.h"
-#include "tools/shardpack/plan/plan.h"
 
 #define OTHER_SHOWN_MAX 20
 

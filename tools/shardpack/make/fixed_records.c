@@ -13,22 +13,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "shard_pack.h"
 #include "tools/common/exit_code.h"
 #include "tools/shardpack/images/image.h"
 #include "tools/shardpack/input/place.h"
 #include "tools/shardpack/input/stored.h"
 #include "tools/shardpack/parse/integer.h"
-#include "tools/shardpack/plan/plan.h"
 
 /* ---- the bytes of a field as they stand in a file, made those of a record ---- */
-
-static void copy_swapped(uint8_t *out, const uint8_t *in, size_t bytes, size_t item)
-{
-	for (size_t i = 0; i < bytes; i += item)
-		for (size_t k = 0; k < item; k++)
-			out[i + k] = in[i + item - 1 - k];
-}
 
 /*
  * The other order of bytes is swapped, and integers get the width of the field.  `in` has `have`
@@ -49,7 +40,9 @@ static void convert_field(const struct shard_schema *schema, uint32_t field, con
 			integer_store(out + wide * i, wide,
 				      (uint64_t)integer_load(in + i * item, item, is_signed, s->swap));
 	} else if (s->swap && item > 1) {
-		copy_swapped(out, in, (size_t)have, item);
+		for (size_t i = 0; i < have; i += item)
+			for (size_t k = 0; k < item; k++)
+				out[i + k] = in[i + item - 1 - k];
 	} else {
 		memcpy(out, in, (size_t)have);
 	}
@@ -93,15 +86,12 @@ struct fixed {
 	const struct plan_slice *at[SHARD_FIELDS_MAX]; /* the slice of each field that was used last */
 };
 
-static uint64_t items_of(const struct shard_field *f)
-{
-	return f->bytes / shard_dtype_bytes(f->dtype);
-}
-
 /* Bytes of a field in the file, of one record that is whole. */
 static uint64_t stored_field_bytes(const struct fixed *f, uint32_t field, const struct plan_slice *s)
 {
-	return items_of(&f->schema->field[field]) * shard_dtype_bytes(s->dtype);
+	const struct shard_field *to = &f->schema->field[field];
+
+	return to->bytes / shard_dtype_bytes(to->dtype) * shard_dtype_bytes(s->dtype);
 }
 
 /*
@@ -444,16 +434,6 @@ static uint8_t *field_at(const struct fixed *f, uint32_t field, uint8_t *const *
 	return group[to->group] + to->offset;
 }
 
-/*
- * A token of a file; the plan found that it fits.  As what was read then may be other bytes now,
- * it is looked at again.
- */
-static bool load_token(const uint8_t *in, const struct token_stream *s, size_t wide, uint64_t *out)
-{
-	*out = (uint64_t)integer_load(in, shard_dtype_bytes(s->dtype), false, s->swap);
-	return !(*out >> (8 * wide));
-}
-
 /* Tokens of a piece to `out`, as the field has them. */
 static bool read_piece(struct fixed *f, const struct window_piece *piece, uint8_t *out, struct verdict *v)
 {
@@ -467,7 +447,9 @@ static bool read_piece(struct fixed *f, const struct window_piece *piece, uint8_
 	if (!stored_read(f->stored, s->file, offset, as_it_lies ? out : f->piece_raw, bytes, why, sizeof(why)))
 		return verdict_set(v, OUTCOME_FAILED, 0, "%s: %s", f->plan->file[s->file].path, why);
 	for (uint32_t i = 0; !as_it_lies && i < piece->length; i++) {
-		if (!load_token(f->piece_raw + i * item, s, wide, &value))
+		/* The plan found that it fits; what was read then may be other bytes now. */
+		value = (uint64_t)integer_load(f->piece_raw + i * item, item, false, s->swap);
+		if (value >> (8 * wide))
 			return verdict_set(v, OUTCOME_FAILED, 0,
 					   "%s: the token at offset %" PRIu64
 					   " does not fit %s any more: the file changed",
@@ -475,12 +457,6 @@ static bool read_piece(struct fixed *f, const struct window_piece *piece, uint8_
 		integer_store(out + i * wide, wide, value);
 	}
 	return true;
-}
-
-static void count_up(uint8_t *out, uint32_t count)
-{
-	for (int32_t i = 0; i < (int32_t)count; i++)
-		memcpy(out + 4 * (size_t)i, &i, 4);
 }
 
 static bool fill_packed(struct fixed *f, uint64_t window, uint8_t *const *group, struct verdict *v)
@@ -499,8 +475,8 @@ static bool fill_packed(struct fixed *f, uint64_t window, uint8_t *const *group,
 		if (!read_piece(f, &f->piece[i], tokens + at * wide, v))
 			return false;
 		memcpy(lengths + 4 * (size_t)i, &length, 4);
-		if (positions)
-			count_up(positions + 4 * (size_t)at, length);
+		for (uint32_t k = 0; positions && k < length; k++)
+			memcpy(positions + 4 * (size_t)(at + k), &k, 4);
 		at += length;
 	}
 	memset(tokens + at * wide, 0, field[TOKEN_PACK_TOKENS].bytes - at * wide);

@@ -14,14 +14,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "shard_pack.h"
 #include "tools/common/exit_code.h"
-#include "tools/common/files.h"
 #include "tools/common/message.h"
 #include "tools/common/removal.h"
-#include "tools/shardpack/images/images.h"
 #include "tools/shardpack/input/source_times.h"
-#include "tools/shardpack/plan/plan.h"
 
 #define STATE_DIR    ".shardpack"
 #define MANIFEST     "dataset.manifest"
@@ -69,11 +65,6 @@ static bool is_shard_name(const char *name)
 	return digits >= 5 && !strcmp(name + digits, ".shard");
 }
 
-static bool is_temp_name(const char *name)
-{
-	return !strncmp(name, TEMP_PREFIX, strlen(TEMP_PREFIX)) || is_removed_name(name);
-}
-
 static int list(const char *out_dir, struct listing *l)
 {
 	struct dirent *entry;
@@ -100,7 +91,8 @@ static int list(const char *out_dir, struct listing *l)
 			l->has_state = true;
 		else if (is_shard_name(name))
 			l->has_shards = true;
-		else if (strcmp(name, ".") && strcmp(name, "..") && !is_temp_name(name) &&
+		else if (strcmp(name, ".") && strcmp(name, "..") &&
+			 strncmp(name, TEMP_PREFIX, strlen(TEMP_PREFIX)) != 0 && !is_removed_name(name) &&
 			 (!l->foreign[0] || strcmp(name, l->foreign) < 0))
 			snprintf(l->foreign, sizeof(l->foreign), "%s", name);
 	}

@@ -13,12 +13,9 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "shard_pack.h"
 #include "tools/common/exit_code.h"
-#include "tools/common/files.h"
 #include "tools/common/message.h"
 #include "tools/common/signals.h"
-#include "tools/shardpack/plan/plan.h"
 
 static bool is_ours(const struct job *job, uint64_t shard_idx, const struct shard_info *info)
 {

@@ -14,11 +14,9 @@
 #include <unistd.h>
 
 #include "tools/common/exit_code.h"
-#include "tools/common/files.h"
 #include "tools/common/grow.h"
 #include "tools/common/message.h"
 #include "tools/common/text_end.h"
-#include "tools/shardpack/plan/plan.h"
 
 #define RECEIPT_FIRST_LINE "receipt 5\n"
 #define ACCEPTED	   "accepted "
@@ -51,13 +49,6 @@ static void write_dropped(const struct fit_count *f, struct text *out)
 	text_add(out, "\n", 1);
 }
 
-static void write_field(uint32_t i, const struct fit_field *f, struct text *out)
-{
-	if (f->records)
-		text_format(out, "field %" PRIu32 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu32 " %" PRIu32 "\n", i,
-			    f->records, f->without, f->first, f->least, f->most);
-}
-
 void receipt_write(const struct receipt *r, uint64_t shard_idx, struct text *out)
 {
 	text_format(out,
@@ -73,8 +64,14 @@ void receipt_write(const struct receipt *r, uint64_t shard_idx, struct text *out
 			    r->fit.images, r->fit.enlarged, r->fit.padded, r->fit.boxes, r->fit.empty_boxes,
 			    r->fit.narrow_boxes);
 	write_dropped(&r->fit, out);
-	for (uint32_t i = 0; i < SHARD_FIELDS_MAX && !r->fit.unknown; i++)
-		write_field(i, &r->fit.field[i], out);
+	for (uint32_t i = 0; i < SHARD_FIELDS_MAX && !r->fit.unknown; i++) {
+		const struct fit_field *f = &r->fit.field[i];
+
+		if (f->records)
+			text_format(out,
+				    "field %" PRIu32 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu32 " %" PRIu32 "\n",
+				    i, f->records, f->without, f->first, f->least, f->most);
+	}
 	if (!r->not_finite.unknown) {
 		text_format(out, NOT_FINITE);
 		for (uint32_t f = 0; f < SHARD_FIELDS_MAX; f++)
@@ -476,11 +473,6 @@ static bool parse(const char *first, const char *end, uint64_t shard_idx, struct
 	return sound;
 }
 
-static bool is_of_other_version(const char *first)
-{
-	return !strncmp(first, "receipt ", 8) && strncmp(first, RECEIPT_FIRST_LINE, strlen(RECEIPT_FIRST_LINE)) != 0;
-}
-
 /* One that spares reading the shard is best, and then one that knows all that was counted. */
 static int worth(const struct receipt *r, const struct receipt *is)
 {
@@ -521,7 +513,9 @@ bool receipt_find(const struct receipt_texts *t, uint64_t shard_idx, const struc
 		} else {
 			receipt_free(&one);
 			if (spoilt)
-				*spoilt = is_of_other_version(first) ? "of another version" : "damaged";
+				*spoilt = !strncmp(first, "receipt ", 8) && !begins(first, RECEIPT_FIRST_LINE)
+						  ? "of another version"
+						  : "damaged";
 		}
 	}
 	return found;

@@ -8,13 +8,11 @@
 
 #include <stdlib.h>
 
-#include "shard_pack.h"
 #include "tools/common/exit_code.h"
 #include "tools/common/message.h"
 #include "tools/common/progress.h"
 #include "tools/common/workers.h"
 #include "tools/shardpack/input/place.h"
-#include "tools/shardpack/plan/plan.h"
 
 /* The way through ranges, ascending and none of them empty. */
 struct range_walk {

@@ -12,7 +12,6 @@
 
 #include "tools/common/exit_code.h"
 #include "tools/common/message.h"
-#include "tools/common/text.h"
 
 #define ARRAYS 6
 #define RANKS  4

@@ -12,15 +12,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "shard_pack.h"
 #include "shard_select.h"
 #include "tools/common/exit_code.h"
-#include "tools/common/files.h"
 #include "tools/common/message.h"
 #include "tools/common/progress.h"
 #include "tools/common/signals.h"
 #include "tools/common/workers.h"
-#include "tools/shardpack/plan/plan.h"
 
 #define MISSING_BYTES_MAX 200
 

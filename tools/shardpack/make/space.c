@@ -8,13 +8,11 @@
 
 #include <inttypes.h>
 
-#include "shard_pack.h"
 #include "tools/common/exit_code.h"
 #include "tools/common/human.h"
 #include "tools/common/message.h"
 #include "tools/shardpack/input/free_space.h"
 #include "tools/shardpack/make/make.h"
-#include "tools/shardpack/plan/plan.h"
 
 #define PAGE_BYTES	    4096
 #define LARGE_SECTIONS_FROM (UINT64_C(64) << 20) /* from there on sections start at 64 KiB */

@@ -11,13 +11,11 @@
 #include <string.h>
 
 #include "tools/common/exit_code.h"
-#include "tools/common/files.h"
 #include "tools/common/human.h"
 #include "tools/common/memory_file.h"
 #include "tools/common/message.h"
 #include "tools/common/special.h"
 #include "tools/shardpack/images/image.h"
-#include "tools/shardpack/plan/plan.h"
 #include "tools/shardpack/scan/request.h"
 #include "tools/shardpack/scan/scan.h"
 

@@ -20,7 +20,6 @@
 #include "tools/common/memory_file.h"
 #include "tools/common/message.h"
 #include "tools/common/png_out.h"
-#include "tools/shardpack/plan/plan.h"
 #include "tools/shardpack/scan/image_list.h"
 #include "tools/shardpack/scan/scan.h"
 

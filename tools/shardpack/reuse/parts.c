@@ -136,16 +136,11 @@ static const char *const may_differ_in_recipes[] = {"limit ",	      "formats ", 
 						    "shard-records ", "version ", "plan ",  "not-finite ", NULL};
 static const char *const none[] = {NULL};
 
-static struct made_line line_at(const char *at)
-{
-	return (struct made_line){at, (int)strcspn(at, "\n")};
-}
-
 /* The first line from *at on that begins with none of these words; NULL at the end. */
 static struct made_line next(const char **at, const char *const *skipped)
 {
 	while (**at) {
-		struct made_line line = line_at(*at);
+		struct made_line line = {*at, (int)strcspn(*at, "\n")};
 		const char *const *word = skipped;
 
 		*at += line.bytes + ((*at)[line.bytes] == '\n');

@@ -75,12 +75,6 @@ static void trapped(int signal, siginfo_t *info, void *context)
 	_exit(EXIT_FAILURE);
 }
 
-/* Does it ask a command to stop?  The command ends us when it has no work for us any more. */
-static bool asks_to_stop(int signal)
-{
-	return signal == SIGINT || signal == SIGTERM || signal == SIGHUP || signal == SIGUSR1;
-}
-
 /*
  * No handlers of the parent.  Signals that ask a command to stop are ignored: schedulers send them
  * to all processes of a job, and a decoder that they ended would be missing for the shard that the
@@ -89,7 +83,9 @@ static bool asks_to_stop(int signal)
 static void reset_signals(void)
 {
 	for (int i = 1; i < NSIG; i++)
-		signal(i, asks_to_stop(i) ? SIG_IGN : SIG_DFL); /* refused for some: these have no handler */
+		signal(i, i == SIGINT || i == SIGTERM || i == SIGHUP || i == SIGUSR1
+				  ? SIG_IGN
+				  : SIG_DFL); /* refused for some: these have no handler */
 }
 
 static void catch_forbidden_calls(void)
