@@ -189,7 +189,7 @@ static void end(struct started *s)
 	free(s->remedy);
 }
 
-/* There is no plan any more, so what was sealed is compared with its manifest. */
+/* The plan was removed, so what was sealed is compared with its manifest. */
 static int verify_sealed(const char *dir)
 {
 	struct shard_verify_options opt = {.size = sizeof(opt), .sha256 = 1};
@@ -224,7 +224,7 @@ static int settle_share(struct started *s, const struct build_options *o)
 		scheduler_anywhere(w, clock_now_ns());
 	if (w->found && o->again)
 		return fail(EXIT_USAGE,
-			    "--again compares shards that are there, and claims are for those that are missing; "
+			    "--again compares shards that are there, and claims are for missing ones; "
 			    "%s",
 			    o->steal ? "give it without --steal" : "say with --part k/n which ones to compare");
 	if (!w->found && o->no_wait)

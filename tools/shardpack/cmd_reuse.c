@@ -203,7 +203,7 @@ static int append(const struct cli_args *args)
 
 	if (o->parts.count < 2)
 		return cli_misuse(args, "nothing to append; name a dataset behind %s", o->parts.items[0]);
-	code = no_dataset_check(o->parts.items, o->parts.count);
+	code = append_check_words(o->parts.items, o->parts.count);
 	if (code == EXIT_DONE)
 		code = append_lock(o->parts.items[0], &lock);
 	if (code == EXIT_DONE)

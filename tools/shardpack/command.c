@@ -86,7 +86,7 @@ int command_check_report(const char *path)
 	    (int)sizeof(folder))
 		return fail(EXIT_USAGE, "--report %s: this path is too long", path);
 	if (!is_report_or_empty(path))
-		return fail(EXIT_USAGE, "--report %s: is there already, and is no report; give another path", path);
+		return fail(EXIT_USAGE, "--report %s: is there already, and is not a report; give another path", path);
 	if (access(folder, W_OK | X_OK) != 0)
 		return fail(EXIT_IO, "--report %s: cannot write into %s: %s", path, folder, strerror(errno));
 	return EXIT_DONE;

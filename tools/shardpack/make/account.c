@@ -53,18 +53,14 @@ bool verdict_of_decoder(struct verdict *v, enum decode_status status, const stru
 
 /* ---- how images and boxes fit into their records ---- */
 
-static void add_range(struct fit_field *to, uint32_t least, uint32_t most)
+static void add_field(struct fit_field *to, const struct fit_field *more)
 {
 	bool first = !fit_count_with(to);
 
-	to->least = first || least < to->least ? least : to->least;
-	to->most = first || most > to->most ? most : to->most;
-}
-
-static void add_field(struct fit_field *to, const struct fit_field *more)
-{
-	if (fit_count_with(more))
-		add_range(to, more->least, more->most);
+	if (fit_count_with(more)) {
+		to->least = first || more->least < to->least ? more->least : to->least;
+		to->most = first || more->most > to->most ? more->most : to->most;
+	}
 	if (more->without && (!to->without || more->first < to->first))
 		to->first = more->first;
 	to->without += more->without;

@@ -39,10 +39,9 @@ struct build {
 	struct claims *claims; /* where the next shards come from; NULL: all are known */
 	bool is_complete;      /* with claims: no shard is missing */
 
-	/* Of the kind of inputs that it is. */
-	struct image_workers *images;
-	struct record_workers *records;
-	struct fixed *fixed; /* for what is wrong with a record */
+	struct image_workers *images;	/* NULL: its records have a fixed size */
+	struct record_workers *records; /* or NULL */
+	struct fixed *fixed;		/* for what is wrong with a record */
 	struct warm *warm;
 
 	/* The shard that is being filled. */
@@ -50,17 +49,6 @@ struct build {
 	struct shard_writer *next_writer; /* of the one behind it, opened early; or NULL */
 	struct receipt receipt;		  /* its lines, and what they count */
 	struct shard_tally *tally;
-};
-
-/* What is different between images and fixed records. */
-struct kind {
-	/* all that the workers need; close it all the same */
-	int (*open)(struct build *b, uint64_t range_count, struct workers_options *w);
-	/* what is in a slot; *done counts its inputs */
-	int (*take)(struct build *b, uint64_t slot, uint64_t *done);
-	void (*close)(struct build *b);
-	/* of a shard with so many inputs */
-	uint64_t (*ticket_count)(const struct build *b, uint64_t inputs);
 };
 
 /* ---- one shard ---- */
@@ -201,10 +189,11 @@ static int take_unreadable(struct build *b, const struct result *r)
 	return code;
 }
 
-static int take_result(struct build *b, const struct result *r)
+static int take_result(struct build *b, const struct result *r, uint64_t *done)
 {
 	struct account *a = b->job->account;
 
+	++*done;
 	switch (r->verdict.outcome) {
 	case OUTCOME_RECORD:
 		return take_record(b, r);
@@ -228,31 +217,6 @@ static int take_result(struct build *b, const struct result *r)
 	}
 	return interrupted() ? EXIT_INTERRUPTED
 			     : fail(EXIT_IO, "%s/%s: %s", b->job->source, r->path, r->verdict.message);
-}
-
-/* All of a shard, out of the workers' slots. */
-static int fill_shard(struct build *b, const struct kind *kind, uint64_t range_idx)
-{
-	uint64_t done = 0, inputs = b->ranges[range_idx].count, slot;
-	int code = begin_shard(b, range_idx);
-
-	while (code == EXIT_DONE && done < inputs) {
-		code = workers_next(b->workers, &slot);
-		shard_turns_take(b->turns);
-		for (unsigned n = 0; code == EXIT_DONE && slot != WORKERS_NO_SLOT; n++) {
-			code = kind->take(b, slot, &done);
-			workers_release(b->workers);
-			slot = n < WORKERS_AT_ONCE && done < inputs ? workers_next_now(b->workers) : WORKERS_NO_SLOT;
-		}
-		shard_turns_give(b->turns);
-		if (code == EXIT_DONE)
-			code = finisher_check(&b->finisher);
-	}
-	if (code == EXIT_DONE)
-		code = end_shard(b, range_idx);
-	shard_writer_close(b->writer); /* none, unless it went wrong */
-	b->writer = NULL;
-	return code;
 }
 
 /* ---- fixed records ---- */
@@ -288,9 +252,8 @@ static int take_fixed(struct build *b, const struct fixed_block *block, uint64_t
 }
 
 /* The records of a block belong to one shard. */
-static int take_block(struct build *b, uint64_t slot, uint64_t *done)
+static int take_block(struct build *b, const struct fixed_block *block, uint64_t *done)
 {
-	struct fixed_block *block = record_workers_block(b->records, slot);
 	int code = EXIT_DONE;
 
 	if (block->verdict.outcome != OUTCOME_RECORD)
@@ -302,66 +265,42 @@ static int take_block(struct build *b, uint64_t slot, uint64_t *done)
 	return code;
 }
 
-static uint64_t block_count(const struct build *b, uint64_t inputs)
-{
-	return (inputs + fixed_block_records(&b->job->schema) - 1) / fixed_block_records(&b->job->schema);
-}
-
-static int open_records(struct build *b, uint64_t range_count, struct workers_options *w)
-{
-	const struct job *job = b->job;
-
-	b->warm = warm_start(job->plan, job->stored);
-	b->fixed = fixed_open(job->plan, &job->schema, job->stored);
-	if (!b->fixed)
-		return fail(EXIT_IO, "out of memory for blocks of records");
-	return record_workers_open(&b->records, job, b->ranges, range_count, w);
-}
-
-static void close_records(struct build *b)
-{
-	record_workers_close(b->records);
-	fixed_close(b->fixed);
-	warm_stop(b->warm);
-}
-
-/* ---- images ---- */
-
-static int take_image(struct build *b, uint64_t slot, uint64_t *done)
-{
-	++*done;
-	return take_result(b, image_workers_result(b->images, slot));
-}
-
-static uint64_t image_count(const struct build *b, uint64_t inputs)
-{
-	(void)b;
-	return inputs;
-}
-
-static int open_images(struct build *b, uint64_t range_count, struct workers_options *w)
-{
-	return image_workers_open(&b->images, b->job, b->ranges, range_count, w);
-}
-
-static void close_images(struct build *b)
-{
-	image_workers_close(b->images);
-}
-
 /* ---- all of them ---- */
 
-static const struct kind of_images = {open_images, take_image, close_images, image_count};
-static const struct kind of_records = {open_records, take_block, close_records, block_count};
+/* All of a shard, out of the workers' slots. */
+static int fill_shard(struct build *b, uint64_t range_idx)
+{
+	uint64_t done = 0, inputs = b->ranges[range_idx].count, slot;
+	int code = begin_shard(b, range_idx);
+
+	while (code == EXIT_DONE && done < inputs) {
+		code = workers_next(b->workers, &slot);
+		shard_turns_take(b->turns);
+		for (unsigned n = 0; code == EXIT_DONE && slot != WORKERS_NO_SLOT; n++) {
+			code = b->images ? take_result(b, image_workers_result(b->images, slot), &done)
+					 : take_block(b, record_workers_block(b->records, slot), &done);
+			workers_release(b->workers);
+			slot = n < WORKERS_AT_ONCE && done < inputs ? workers_next_now(b->workers) : WORKERS_NO_SLOT;
+		}
+		shard_turns_give(b->turns);
+		if (code == EXIT_DONE)
+			code = finisher_check(&b->finisher);
+	}
+	if (code == EXIT_DONE)
+		code = end_shard(b, range_idx);
+	shard_writer_close(b->writer); /* none, unless it went wrong */
+	b->writer = NULL;
+	return code;
+}
 
 /*
  * Claim shards, so that workers have something to do while this one is filled.  A process that
  * cannot read its inputs takes no more: that is its own fault, and others may be able to.
  */
-static int claim_more(struct build *b, const struct kind *kind, uint64_t range_idx)
+static int claim_more(struct build *b, uint64_t range_idx)
 {
 	struct account *a = b->job->account;
-	uint64_t shard_idx;
+	uint64_t shard_idx, at_once = b->images ? 1 : fixed_block_records(&b->job->schema);
 	bool got = b->claims != NULL;
 	int code = EXIT_DONE;
 
@@ -374,7 +313,7 @@ static int claim_more(struct build *b, const struct kind *kind, uint64_t range_i
 		plan_shard(b->job->plan, shard_idx, &r->first, &r->count);
 		b->shard_of_range[b->todo_count++] = shard_idx;
 		a->input_count += r->count;
-		workers_allow(b->workers, kind->ticket_count(b, r->count));
+		workers_allow(b->workers, (r->count + at_once - 1) / at_once);
 	}
 	return code;
 }
@@ -386,23 +325,34 @@ static int claim_more(struct build *b, const struct kind *kind, uint64_t range_i
  */
 static int fill_shards(struct build *b, uint64_t range_count)
 {
-	const struct kind *kind = plan_names_inputs(b->job->plan) ? &of_images : &of_records;
-	struct workers_options w = {.worker_count = b->job->worker_count,
+	const struct job *job = b->job;
+	struct workers_options w = {.worker_count = job->worker_count,
 				    .turns = b->turns,
 				    .progress = &b->progress,
 				    .on_demand = b->claims != NULL};
-	int code = kind->open(b, range_count, &w);
+	int code = EXIT_DONE;
 
+	if (plan_names_inputs(job->plan)) {
+		code = image_workers_open(&b->images, job, b->ranges, range_count, &w);
+	} else {
+		b->warm = warm_start(job->plan, job->stored);
+		b->fixed = fixed_open(job->plan, &job->schema, job->stored);
+		code = b->fixed ? record_workers_open(&b->records, job, b->ranges, range_count, &w)
+				: fail(EXIT_IO, "out of memory for blocks of records");
+	}
 	if (code == EXIT_DONE)
 		code = workers_open(&b->workers, &w);
 	for (uint64_t i = 0; code == EXIT_DONE; i++) {
-		code = claim_more(b, kind, i);
+		code = claim_more(b, i);
 		if (code != EXIT_DONE || i == b->todo_count)
 			break;
-		code = asked_to_stop() ? EXIT_STOPPED : fill_shard(b, kind, i);
+		code = asked_to_stop() ? EXIT_STOPPED : fill_shard(b, i);
 	}
 	workers_close(b->workers);
-	kind->close(b);
+	image_workers_close(b->images);
+	record_workers_close(b->records);
+	fixed_close(b->fixed);
+	warm_stop(b->warm);
 	b->workers = NULL;
 	b->images = NULL;
 	b->records = NULL;
@@ -473,7 +423,7 @@ static int fill_all(struct build *b, uint64_t range_count)
 	shard_writer_close(b->next_writer); /* NULL, unless it went wrong */
 	b->next_writer = NULL;
 	finished = finisher_stop(&b->finisher);
-	/* To run again, as EXIT_STOPPED asks for, is no remedy for what went wrong here. */
+	/* To run again, as EXIT_STOPPED asks for, would not mend what went wrong here. */
 	return finished != EXIT_DONE && (code == EXIT_DONE || code == EXIT_STOPPED) ? finished : code;
 }
 
@@ -571,15 +521,6 @@ static int leave(const struct job *job)
 	return output_is_sealed(job->out_dir, job->plan) ? output_clear_state(job) : EXIT_DONE;
 }
 
-/* Inputs that could not be read are told even of a run that was asked to stop. */
-static int judge(const struct job *job, int code)
-{
-	bool bad_fails = code == EXIT_DONE && job->plan->recipe.on_error == ON_ERROR_FAIL;
-	int judged = account_judge(job->account, bad_fails, job->remedy);
-
-	return judged == EXIT_DONE ? code : judged;
-}
-
 int build_run(const struct job *job)
 {
 	struct build b = {.job = job};
@@ -600,8 +541,13 @@ int build_run(const struct job *job)
 		progress_finish(&b.progress);
 	else
 		progress_abandon(&b.progress);
-	if (code == EXIT_DONE || code == EXIT_STOPPED)
-		code = judge(job, code);
+	/* Inputs that could not be read are told even of a run that was asked to stop. */
+	if (code == EXIT_DONE || code == EXIT_STOPPED) {
+		bool bad_fails = code == EXIT_DONE && job->plan->recipe.on_error == ON_ERROR_FAIL;
+		int judged = account_judge(job->account, bad_fails, job->remedy);
+
+		code = judged == EXIT_DONE ? code : judged;
+	}
 	if (code == EXIT_DONE && b.again_count)
 		note("%s: %" PRIu64 " shards have the bytes that these sources make", job->out_dir, b.again_count);
 	text_free(&b.provenance);

@@ -35,7 +35,7 @@ static void convert_field(const struct shard_schema *schema, uint32_t field, con
 	bool is_signed = integer_is_signed(s->dtype);
 
 	if (s->dtype != to->dtype) {
-		/* the plan found that each fits; a u64 that is no class becomes negative */
+		/* the plan found that each fits; a u64 that is not a class becomes negative */
 		for (size_t i = 0; i < items; i++)
 			integer_store(out + wide * i, wide,
 				      (uint64_t)integer_load(in + i * item, item, is_signed, s->swap));

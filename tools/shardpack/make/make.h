@@ -3,7 +3,11 @@
  * make.h - from a plan to shards, and from shards to a dataset
  *
  * The job comes first, and then, file by file, what becomes of inputs, how shards are made of them,
- * how an input becomes a record, and what is written beside the shards.
+ * how an input becomes a record, and what is written beside the shards.  Each file opens with what it
+ * is for.
+ *
+ * A function that returns `int` says why it fails, and returns the exit code, unless it says otherwise.
+ * Structs that have no open function start zeroed.
  */
 #ifndef SHARD_SHARDPACK_MAKE_MAKE_H
 #define SHARD_SHARDPACK_MAKE_MAKE_H
@@ -62,11 +66,11 @@ struct job { /* all const while it runs, but for what `account` and `receipts` p
 };
 
 /*
- * ---- account.c: what became of every input ----
+ * ---- account.c ----
  *
  * Three structs go from the source to the report.  A scan says in the plan what is wrong with an
  * input before it is read: struct bad_input, of plan/bad_input.h.  A verdict is what came of reading
- * and decoding it.  If an input is no record, or there is something to tell of its record, that
+ * and decoding it.  If an input is not a record, or there is something to tell of its record, that
  * becomes a problem: the account and the reports list these, and receipts keep them.
  *
  * Each input ends as exactly one of: written, skipped, quarantined, failed.  Failed are the inputs
@@ -84,7 +88,7 @@ struct job { /* all const while it runs, but for what `account` and `receipts` p
  */
 enum outcome {
 	OUTCOME_RECORD,	  /* there is a record */
-	OUTCOME_BAD,	  /* `reason` and `message`: the bytes are no good */
+	OUTCOME_BAD,	  /* `reason` and `message`: the bytes cannot be used */
 	OUTCOME_FAILED,	  /* `message`: the input could not be read */
 	OUTCOME_CHANGED,  /* `message`: it is not the one that was planned */
 	OUTCOME_VANISHED, /* `message`: the file is gone, and the folder that held it is there */
@@ -100,7 +104,7 @@ struct verdict {
 	uint32_t dropped;  /* of a record: what its images have, and it does not, bits 1 << enum decode_dropped */
 };
 
-/* Returns false, for functions that say so when there is no record. */
+/* Returns false, for functions that say so when there is not a record. */
 bool verdict_set(struct verdict *v, enum outcome outcome, uint32_t reason, const char *fmt, ...)
 	__attribute__((format(printf, 4, 5)));
 
@@ -125,7 +129,7 @@ struct fit_field {
 	uint32_t least, most; /* of the others: of a list its length, of a mask its values */
 };
 
-struct fit_count {				   /* start it zeroed */
+struct fit_count {
 	uint64_t images, enlarged, padded;	   /* of records */
 	uint64_t boxes, empty_boxes, narrow_boxes; /* narrow: an area, but a side below a pixel */
 	uint64_t dropped[DROPPED_COUNT];	   /* records with an image whose file has this */
@@ -145,7 +149,7 @@ void fit_count_dropped(struct fit_count *to, uint32_t dropped, uint64_t ordinal)
 /* Boxes of a record, XYXY. */
 void fit_count_boxes(struct fit_count *to, const float *boxes, uint64_t count);
 
-/* A record whose input has no value for a field; one with so many rows; one with this mask. */
+/* A record whose input has no value for a field; one with this number of rows; one with this mask. */
 void fit_count_without(struct fit_field *to, uint64_t input_idx);
 void fit_count_length(struct fit_field *to, uint32_t length);
 void fit_count_mask(struct fit_field *to, const struct shard_field *f, const uint8_t *pixels);
@@ -154,7 +158,7 @@ void fit_count_mask(struct fit_field *to, const struct shard_field *f, const uin
 uint64_t fit_count_with(const struct fit_field *f);
 
 /* Values of each field that are NaN or infinite, of published records. */
-struct not_finite { /* start it zeroed */
+struct not_finite {
 	uint64_t nan[SHARD_FIELDS_MAX], infinite[SHARD_FIELDS_MAX];
 	uint64_t unknown; /* records of which nobody knows this any more */
 };
@@ -184,18 +188,18 @@ struct problem_list {
 /* Is it possible in a plan with this number of inputs?  It comes from a file, which may be wrong. */
 bool problem_fits(const struct problem *p, uint64_t input_count);
 
-struct account {				/* start it zeroed */
+struct account {
 	uint64_t input_count;			/* of the plan, or of the part that is built */
 	uint64_t written, skipped, quarantined; /* in published shards: the rest is failed */
 	uint64_t bad;				/* verdicts on bytes, whatever came of them */
 	uint64_t unreadable;
 	uint64_t changed;		     /* of these: not the file that was planned */
 	uint64_t gone;			     /* of these: there was a file */
-	uint64_t vanished;		     /* of those that are bad: left out, because there was a file */
+	uint64_t vanished;		     /* of the bad ones: left out, because there was a file */
 	uint64_t accepted;		     /* of the written ones */
 	struct fit_count fit;		     /* likewise */
 	struct not_finite not_finite;	     /* likewise */
-	struct problem_list problems;	     /* inputs that are no records */
+	struct problem_list problems;	     /* inputs that are not records */
 	struct problem_list accepted_inputs; /* also those of shards that were not published */
 	struct problem_list first_inputs;    /* likewise: only their first frame or page is packed */
 	bool firsts_unknown;		     /* the dataset was there already, and does not say */
@@ -207,7 +211,7 @@ struct account {				/* start it zeroed */
 /* What becomes of a bad input.  One that vanished leaves nothing that quarantine could keep. */
 enum problem_how account_how(uint32_t on_error, uint32_t reason);
 
-/* Remember a problem; its message is copied.  Returns the exit code. */
+/* Remember a problem; its message is copied. */
 int account_add(struct account *a, const struct problem *p);
 
 /* Print it, and the path of its input.  Behind many of them one line says that the others are only counted. */
@@ -222,11 +226,11 @@ void account_sort(struct account *a);
  */
 int account_check_bad(const struct account *a, const struct cli_amount *max, uint64_t ordinal, uint64_t planned);
 
-/* Inputs that are not written, skipped or quarantined; 0 also if those are more than all. */
+/* Inputs that are not written, skipped or quarantined; 0 also if these are more than all. */
 uint64_t account_failed(const struct account *a);
 
 /*
- * Those of account_failed() with which nothing is wrong, as far as is known: their shard was not
+ * The ones of account_failed() with which nothing is wrong, as far as is known: their shard was not
  * published, or the run did not come to them.
  */
 uint64_t account_not_done(const struct account *a);
@@ -247,7 +251,7 @@ void account_free(struct account *a);
  */
 
 /*
- * Bad inputs are an error, so no dataset can come of the plan.  Enter those that are known and look
+ * Bad inputs are an error, so no dataset can come of the plan.  Enter the ones that are known and look
  * at all others, so that everything is said at once; write nothing.  `times` is that of a job.
  */
 int known_bad_look(const struct job *job, const struct source_times *times);
@@ -260,7 +264,7 @@ int known_bad_judge(const struct job *job, bool *told);
  * quarantine.jsonl, which says of each what is wrong with it.
  */
 
-/* Make the folder if it is not there; its parent must be.  `out` is its absolute path.  Returns the exit code. */
+/* Make the folder if it is not there; its parent must be.  `out` is its absolute path. */
 int quarantine_open(char **out, const char *dir);
 
 /*
@@ -270,11 +274,11 @@ int quarantine_open(char **out, const char *dir);
 bool quarantine_keep(const char *quarantine, const char *path, const void *bytes, size_t size, char *message,
 		     size_t message_bytes);
 
-/* Write quarantine.jsonl, in ordinal order.  Returns the exit code. */
+/* Write quarantine.jsonl, in ordinal order. */
 int quarantine_list(const char *quarantine, const struct plan *plan, const struct account *account);
 
 /*
- * ---- output.c: the folder that becomes the dataset, and what is in it on the way ----
+ * ---- output.c ----
  *
  *   OUT/00000.shard ...       published shards
  *   OUT/dataset.manifest      written last: with it the dataset is sealed
@@ -302,7 +306,7 @@ enum output_state {
 
 #define OUTPUT_WHY_BYTES 1536
 
-/* Look, and touch nothing.  `why` names what is OTHER or FOREIGN.  Returns the exit code. */
+/* Look, and touch nothing.  `why` names what is OTHER or FOREIGN. */
 int output_examine(const char *out_dir, const struct plan *plan, enum output_state *state, char why[OUTPUT_WHY_BYTES]);
 
 /* Set job->out_dir and what follows from it. */
@@ -317,7 +321,7 @@ int output_begin(const struct job *job, const char *source, const struct source_
 
 /*
  * Are the sources still as old as when the plan or the sealed dataset in OUT was made?  `now` is
- * their present state.  If it is no, or nothing was written down and there are shards, this says so
+ * their present state.  If the answer is no, or nothing was written down and there are shards, this says so
  * and returns EXIT_MISMATCH.
  */
 int output_check_sources(const struct job *job, const struct source_times *now);
@@ -344,7 +348,7 @@ bool output_exif_said(const struct job *job);
 /* OUT is sealed: move the times of the sources beside the manifest, unless that is done. */
 int output_keep_times(const struct job *job);
 
-/* OUT is sealed: remove .shardpack, and temporary files of processes that are there no more. */
+/* OUT is sealed: remove .shardpack, and temporary files of processes that have exited. */
 int output_clear_state(const struct job *job);
 
 /*
@@ -366,7 +370,7 @@ char *replace_work_dir(const char *out_absolute);
 
 /*
  * Get the place ready: what an earlier, other --replace left there unfinished is removed, what this
- * plan left there of the sources as they are `now` stays.  Returns the exit code.
+ * plan left there of the sources as they are `now` stays.
  */
 int replace_prepare(const char *work_dir, const struct plan *plan, const struct source_times *now);
 
@@ -382,15 +386,15 @@ int replace_swap(const char *out_absolute, const char *work_dir);
  * only when its shard is complete, so the names say what is left to do.  What is in the files is for
  * published_find() and for `seal`.
  */
-struct shard_list { /* start it zeroed */
+struct shard_list {
 	uint64_t shard_count, there_count;
 	bool *there; /* [shard_count] */
 };
 
 /*
- * List the folder, again if it was listed before: then shards that came meanwhile are added.  Those
+ * List the folder, again if it was listed before: then shards that came meanwhile are added.  Shards
  * that were removed meanwhile stay in the list: a build counts on no more work than it saw at
- * first, and `seal` looks at all of them.  Returns the exit code.
+ * first, and `seal` looks at all of them.
  */
 int shard_list_look(struct shard_list *l, const char *out_dir, uint64_t shard_count);
 void shard_list_free(struct shard_list *l);
@@ -408,7 +412,7 @@ void shard_list_missing(const struct shard_list *l, size_t bytes_max, struct tex
 uint64_t shard_list_pace(const struct shard_list *l, const char *out_dir, int *code);
 
 /*
- * ---- space.c: what a dataset will need on disk, before its first byte ----
+ * ---- space.c ----
  *
  * Records have a fixed size, so this is arithmetic: exact to the byte for raw groups when no
  * input is left out, and the most it can be for compressed ones.
@@ -423,7 +427,7 @@ uint64_t space_needed(const struct job *job, const bool *todo);
 /* EXIT_DONE if that much can be written to the output folder; else one line and EXIT_IO. */
 int space_check(const struct job *job, uint64_t needed_bytes);
 
-/* ---- build.c: all shards of a plan that are missing ---- */
+/* ---- build.c ---- */
 
 /*
  * Build this part of the plan.  What became of every input is in job->account afterwards,
@@ -433,7 +437,7 @@ int space_check(const struct job *job, uint64_t needed_bytes);
 int build_run(const struct job *job);
 
 /*
- * ---- scheduler.c: which worker of how many this process is, as the environment says ----
+ * ---- scheduler.c ----
  *
  * Job arrays (Slurm, Grid Engine, LSF, PBS, Kubernetes) and ranks within a job (srun, Open MPI,
  * PMI) are combined.  The answer only says at which shard a worker begins, so any list of tasks
@@ -452,7 +456,7 @@ struct scheduler {
 
 /*
  * Look at the environment through `get`, which is getenv() or a test's own.  What contradicts
- * itself is EXIT_USAGE, and a sentence.  Returns the exit code.
+ * itself is EXIT_USAGE, and a sentence.
  */
 int scheduler_find(struct scheduler *s, char *(*get)(const char *name));
 
@@ -463,7 +467,7 @@ void scheduler_anywhere(struct scheduler *s, uint64_t seed);
 uint64_t scheduler_begin(const struct scheduler *s, uint64_t shard_count);
 
 /*
- * ---- claim.c: a file that says which process builds a shard ----
+ * ---- claim.c ----
  *
  *   claim 1 beat 0000000017 works
  *   nonce 9f86d081884c7d65 host node17 boot 5b1c... space pid%3A... pid 4711 start 123456 job -
@@ -485,7 +489,7 @@ uint64_t scheduler_begin(const struct scheduler *s, uint64_t shard_count);
 /* In nanoseconds. */
 struct claim_times {
 	uint64_t beat;	 /* how often an owner beats */
-	uint64_t stale;	 /* no beat for so long; more than `hidden` */
+	uint64_t stale;	 /* no beat for this time; more than `hidden` */
 	uint64_t hidden; /* for how long a network file system may hide, in its caches, what others did */
 	uint64_t look;	 /* how often a worker that waits looks, give or take a half */
 	uint64_t say;	 /* how often it says which owners it waits for */
@@ -508,7 +512,7 @@ struct claim_view {
 	struct claim_owner owner;
 };
 
-/* What was seen of a claim, and since when.  Start it zeroed. */
+/* What was seen of a claim, and since when. */
 struct claim_watch {
 	char nonce[CLAIM_NONCE_BYTES];
 	uint64_t beat, since_ns; /* since_ns 0: none was seen */
@@ -521,18 +525,18 @@ struct claim {
 	uint64_t beat;
 };
 
-/* The file for a shard, in FILES_PATH_BYTES.  Returns the exit code. */
+/* The file for a shard, in FILES_PATH_BYTES. */
 int claim_path(char *out, const char *state_dir, uint64_t shard_idx);
 
 /*
- * Set claimed[shard_idx] where there is a claim, by one look at the folder.  Returns the exit code.
+ * Set claimed[shard_idx] where there is a claim, by one look at the folder.
  */
 int claim_list(const char *state_dir, uint64_t shard_count, bool *claimed);
 
 /* This process, in a job without its tasks, or "". */
 void claim_self(struct claim_owner *self, const char *job);
 
-/* Read it through a fresh open.  Returns the exit code. */
+/* Read it through a fresh open. */
 int claim_look(const char *path, struct claim_view *v);
 
 /* Is it of this machine, and of a process that has exited? */
@@ -549,7 +553,7 @@ bool claim_is_stale(struct claim_watch *w, const struct claim_view *v);
 
 /*
  * Make one under this name, in the place of the one that is there if `over`.  *ours is false if
- * another process was faster.  Returns the exit code.
+ * another process was faster.
  */
 int claim_make(struct claim *c, const char *path, const struct claim_owner *self, bool over, bool *ours);
 
@@ -557,7 +561,7 @@ int claim_make(struct claim *c, const char *path, const struct claim_owner *self
 bool claim_holds(const struct claim *c, const char *path);
 
 /*
- * It was taken over: what its owner began of the shard is nobody's any more.  If the owner was only
+ * It was taken over: nobody owns what was begun of the shard.  If the owner was only
  * asleep, on another machine, it finds that its file is gone, and leaves the shard to us.
  */
 void claim_remove_begun(const struct claim_view *v, const char *out_dir, uint64_t shard_idx);
@@ -569,7 +573,7 @@ void claim_beat(struct claim *c);
 void claim_release(struct claim *c, const char *path, bool failed);
 
 /*
- * ---- claims.c: which shards are built next, where several processes share a plan ----
+ * ---- claims.c ----
  *
  * Each shard is claimed by a file in .shardpack: claim.c.  A worker begins at its own place, goes
  * around once, and claims what is missing and not claimed.  When it has come around it waits for
@@ -607,14 +611,14 @@ void claims_failed(struct claims *c, uint64_t shard_idx);
 bool claims_is_missing(const struct claims *c, uint64_t shard_idx);
 int claims_mark_open(struct claims *c, bool *todo);
 
-/* The end: say what was built, and what is missing.  Returns the exit code. */
+/* The end: say what was built, and what is missing. */
 int claims_tell(struct claims *c, bool *is_complete);
 
 /* Give back all that is held.  NULL is nothing. */
 void claims_close(struct claims *c);
 
 /*
- * ---- receipt.c: what is known of a published shard, so that it need not be read again ----
+ * ---- receipt.c ----
  *
  *   receipt 5
  *   shard 5 bytes 8200192 time 1764000000123456789 records 54 misses 1 read-back yes
@@ -636,7 +640,7 @@ void claims_close(struct claims *c);
  * was built twice, of sources that were not the same.
  */
 
-struct receipt { /* start it zeroed */
+struct receipt {
 	uint64_t file_bytes, mtime_ns, record_count, miss_count;
 	uint8_t root[16], sha256[32];
 	bool read_back;
@@ -679,7 +683,7 @@ int receipt_refuse(const char *out_dir, uint64_t shard_idx, const char *remedy);
 /* The shard is published: count its inputs. */
 void receipt_count(const struct receipt *r, struct account *a);
 
-/* The same, and enter the problems that it lists.  Returns the exit code. */
+/* The same, and enter the problems that it lists. */
 int receipt_account(const struct receipt *r, const struct plan *plan, struct account *a);
 
 void receipt_free(struct receipt *r);
@@ -692,7 +696,7 @@ void receipt_free(struct receipt *r);
  * What is torn by a kill is not sound, and what follows it is.
  */
 
-/* All receipts of a dataset, as they were at one moment.  Start it zeroed. */
+/* All receipts of a dataset, as they were at one moment. */
 struct receipt_texts {
 	struct text all;
 	struct receipt_place {
@@ -703,7 +707,7 @@ struct receipt_texts {
 	uint64_t file_count;
 };
 
-/* Returns the exit code.  No folder is fine. */
+/* No folder is fine. */
 int receipt_texts_read(struct receipt_texts *t, const char *state_dir);
 void receipt_texts_free(struct receipt_texts *t);
 
@@ -715,7 +719,7 @@ void receipt_texts_free(struct receipt_texts *t);
 bool receipt_find(const struct receipt_texts *t, uint64_t shard_idx, const struct receipt *is, struct receipt *r,
 		  const char **spoilt);
 
-/* Those that a process finds, and the file to which it adds. */
+/* The ones that a process finds, and the file to which it adds. */
 struct receipt_files {
 	char state_dir[FILES_PATH_BYTES];
 	struct receipt_texts before; /* const between two calls of receipt_files_read() */
@@ -727,7 +731,7 @@ struct receipt_files {
 void receipt_files_open(struct receipt_files *f);
 void receipt_files_close(struct receipt_files *f);
 
-/* Read all that are there, into f->before, and add there from now on.  Returns the exit code. */
+/* Read all that are there, into f->before, and add there from now on. */
 int receipt_files_read(struct receipt_files *f, const char *state_dir);
 
 /* Keep no file open: on NFS and sshfs a folder stays while one in it is.  More may be added. */
@@ -739,14 +743,14 @@ void receipt_files_let_go(struct receipt_files *f);
  */
 int receipt_files_add(struct receipt_files *f, uint64_t shard_idx, const struct receipt *r, struct shard_error *err);
 
-/* ---- published_shard.c: is a shard of the plan there already, and what is known of it? ---- */
+/* ---- published_shard.c ---- */
 
 struct shard_outline;
 
 /*
  * Look for the published shard.  *there with the receipt filled in, if it is the plan's.  One that
  * is not among `receipts`, or does not fit, is made again, which means reading all of the shard.
- * Anything else under that name is an error, and is not touched.  Returns the exit code.
+ * Anything else under that name is an error, and is not touched.
  */
 int published_find(const struct job *job, uint64_t shard_idx, const struct receipt_texts *receipts, struct receipt *r,
 		   bool *there);
@@ -760,12 +764,12 @@ bool published_peek(const struct job *job, uint64_t shard_idx, struct receipt *r
 
 /*
  * Enter a shard of a sealed dataset into the account, from what is in it alone: which inputs are left
- * out and which damage was accepted, each with the name of its reason.  Returns the exit code.
+ * out and which damage was accepted, each with the name of its reason.
  */
 int published_recount(const struct job *job, uint64_t shard_idx, struct shard_reader *reader);
 
 /*
- * ---- finisher.c: completes shards while the next one is being filled ----
+ * ---- finisher.c ----
  *
  * A filled shard must be made durable, read back and hashed.  Threads do that, each with one shard.
  */
@@ -809,18 +813,18 @@ int finisher_put(struct finisher *f, struct shard_writer *writer, uint64_t shard
 
 /*
  * Report that a shard cannot be written; any thread may call this.  A full disk stops all threads
- * at once, so only the first failure is printed.  Returns the exit code.
+ * at once, so only the first failure is printed.
  */
 int finisher_fail(struct finisher *f, const struct shard_error *err);
 
 /* EXIT_DONE, or the exit code of the first failure so far.  Does not wait. */
 int finisher_check(struct finisher *f);
 
-/* Wait for all and end the threads.  Returns the exit code. */
+/* Wait for all and end the threads. */
 int finisher_stop(struct finisher *f);
 
 /*
- * ---- record_workers.c: what workers need to make records, and slots for these ----
+ * ---- record_workers.c ----
  *
  * A ticket of workers.h is the ordinal of an image, or a block of records of fixed size, which never
  * spans two ranges.
@@ -836,7 +840,7 @@ struct record_workers;
 
 /*
  * Room for the images of these ranges, and all of `w` but its progress and the number of threads,
- * which are there.  The ranges stay as they are while it is open.  Returns the exit code.
+ * which are there.  The ranges stay as they are while it is open.
  */
 int image_workers_open(struct image_workers **out, const struct job *job, const struct range *ranges,
 		       uint64_t range_count, struct workers_options *w);
@@ -854,7 +858,7 @@ struct fixed_block *record_workers_block(struct record_workers *p, uint64_t slot
 
 void record_workers_close(struct record_workers *p);
 
-/* ---- converter.c: one input of the plan to one record, or to the reason why not ---- */
+/* ---- converter.c ---- */
 
 struct result {
 	uint64_t ordinal;
@@ -896,9 +900,9 @@ void converter_run(struct converter *c, struct result *r);
 bool converter_is_undecided(struct converter *c, struct result *r);
 
 /*
- * ---- exif_decision.c: an image that lies on its side, and boxes or masks that have their place in it ----
+ * ---- exif_decision.c ----
  *
- * Do their numbers mean the pixels as they are stored, or the picture that people see?  Annotators
+ * Do the numbers of boxes and masks mean the pixels as they are stored, or the picture that people see?  Annotators
  * use either, so somebody has to say it with --exif.
  */
 
@@ -914,7 +918,7 @@ int exif_decision_look(const struct job *job, bool in_sandbox);
 int exif_decision_check(const struct job *job, const struct result *r);
 
 /*
- * ---- pictures.c: pictures from bytes to records, within a share of the memory for large ones ----
+ * ---- pictures.c ----
  *
  * Small images need no budget.  A large image takes its bytes from the budget before it is decoded.
  * If too few are left, it waits until others give theirs back.  An image that is larger than the
@@ -990,7 +994,7 @@ bool pictures_open(struct pictures *p, const struct recipe *r, struct budget *bu
 void pictures_close(struct pictures *p);
 
 /*
- * A file of so many bytes is to be held.  What its pixels need cannot be told yet, so a large one
+ * A file of this size is to be held.  What its pixels need cannot be told yet, so a large one
  * takes the whole budget.
  */
 void pictures_claim_file(struct pictures *p, uint64_t bytes);
@@ -1020,7 +1024,7 @@ bool pictures_orientation_of(const struct pictures *p, uint32_t turn, uint32_t o
 			     struct verdict *v);
 
 /*
- * ---- fixed_records.c: records of fixed size from where the plan's slices say they lie ----
+ * ---- fixed_records.c ----
  *
  * A block of neighbouring ordinals is filled at a time: read, put in our byte order, integers
  * widened where the field is wider, ends of ragged fields zeroed and their lengths written.  A
@@ -1039,7 +1043,7 @@ struct fixed_block {
 	uint8_t *group[SHARD_GROUPS_MAX]; /* [place.count] records of the group's record_bytes */
 	bool *bad;			  /* [place.count] */
 	uint64_t bad_count;
-	struct shard_tally *tally; /* of those that are good, without their classes */
+	struct shard_tally *tally; /* of the good records, without their classes */
 	struct verdict verdict;	   /* RECORD: all were read, and are good or bad; else FAILED or STOP */
 };
 
@@ -1068,12 +1072,12 @@ void fixed_explain(const struct fixed *f, const struct fixed_block *b, uint64_t 
 bool fixed_keep(const struct fixed *f, const struct fixed_block *b, uint64_t i, const char *quarantine,
 		const char *path, struct verdict *v);
 
-/* ---- seal_dataset.c: shards become a dataset ---- */
+/* ---- seal_dataset.c ---- */
 
 /*
  * Compare every shard with its receipt, write the manifest and remove .shardpack.  The
  * account is made again from what is on disk and covers the whole plan: it adds up, or there
- * is no manifest.  Returns the exit code: EXIT_MISMATCH if shards are missing.
+ * is no manifest.  EXIT_MISMATCH if shards are missing.
  */
 int seal_run(const struct job *job);
 

@@ -461,7 +461,7 @@ int output_load(struct job *job, struct plan *plan, char **source, char **quaran
 
 /*
  * Remove what `is_ours` says from a folder, and what nobody here writes, and then the folder: other
- * machines need it no more.
+ * machines do not need it any more.
  */
 static int remove_all(const char *dir, bool (*is_ours)(const char *name), bool *gone)
 {

@@ -268,7 +268,7 @@ static struct lines lines_of(const struct receipt *r, enum problem_how kind)
 	return l;
 }
 
-/* Did this input vanish?  Those that are asked for ascend. */
+/* Did this input vanish?  The ordinals that are asked for ascend. */
 static bool has_vanished(struct lines *misses, uint64_t ordinal)
 {
 	while (misses->more && misses->line.ordinal < ordinal)
@@ -411,7 +411,7 @@ static int by_shard(const void *a, const void *b)
 	return (x->at > y->at) - (x->at < y->at);
 }
 
-/* Whatever has that line may be a receipt; receipt_find() looks closer. */
+/* Anything that has that line may be a receipt; receipt_find() looks closer. */
 static bool find_places(struct receipt_texts *t)
 {
 	const char *at = t->all.data, *end = at + t->all.bytes;

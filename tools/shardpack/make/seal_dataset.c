@@ -162,14 +162,6 @@ static int start_looking(struct look_ahead *a)
 	return workers_open(&a->workers, &w);
 }
 
-static void stop_looking(struct look_ahead *a)
-{
-	workers_close(a->workers);
-	progress_abandon(&a->progress);
-	shard_turns_close(a->turns);
-	free(a->slot);
-}
-
 /* Say what is not in order, or mend it. */
 static int look_again(const struct job *job, uint64_t k, struct look *l, bool *there)
 {
@@ -224,7 +216,10 @@ static int add_ahead(const struct job *job, struct shard_seal *seal, struct shar
 		progress_add(&a.progress, s->count, 0, 0);
 		workers_release(a.workers);
 	}
-	stop_looking(&a);
+	workers_close(a.workers);
+	progress_abandon(&a.progress);
+	shard_turns_close(a.turns);
+	free(a.slot);
 	return code;
 }
 
@@ -246,7 +241,7 @@ static int add_slots(const struct job *job, struct shard_seal *seal, struct shar
 	return code;
 }
 
-/* Add all shards; those that are missing are listed, once all were looked at. */
+/* Add all shards; the missing ones are listed, once all were looked at. */
 static int add_shards(const struct job *job, struct shard_seal *seal)
 {
 	struct shard_list list = {.shard_count = job->plan->shard_count};

@@ -101,7 +101,7 @@ struct fact_class {
 	uint64_t inputs, records;
 };
 
-/* `ds` is NULL if there is no sealed dataset; inputs[] are those of each class. */
+/* `ds` is NULL if there is no sealed dataset; inputs[] has a count for each class. */
 void facts_class(const struct plan *plan, const struct shard_dataset *ds, const uint64_t *inputs, uint64_t class_idx,
 		 struct fact_class *out);
 

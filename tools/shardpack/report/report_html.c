@@ -39,7 +39,7 @@ struct gallery {
 	uint64_t a_class, sample_count; /* pictures of each class, or of all; both 0 if there is no image */
 	uint64_t left_bytes;
 	uint64_t record[GALLERY_PICTURES]; /* a_class of each class shown, UINT64_MAX: none found; or the sample */
-	void *group[SHARD_GROUPS_MAX];	   /* of a record: those that the image needs */
+	void *group[SHARD_GROUPS_MAX];	   /* of a record: the ones that the image needs */
 	uint8_t small[GALLERY_SIDE * GALLERY_SIDE * 3];
 };
 
@@ -186,7 +186,7 @@ static void sample_records(struct gallery *g)
 			       i * (g->record_count % g->sample_count) / g->sample_count;
 }
 
-/* Say why not, and return the exit code; close it all the same. */
+/* Say why not, and return the exit code; its groups are to be freed all the same. */
 static int gallery_open(struct gallery *g, struct shard_dataset *ds, uint64_t class_count)
 {
 	const struct shard_schema *s = shard_dataset_schema(ds);
@@ -217,12 +217,6 @@ static int gallery_open(struct gallery *g, struct shard_dataset *ds, uint64_t cl
 	return find_records(g);
 }
 
-static void gallery_close(struct gallery *g)
-{
-	for (uint32_t i = 0; i < SHARD_GROUPS_MAX; i++)
-		free(g->group[i]);
-}
-
 /* The pictures of a class, as <img> with their pixels. */
 static int gallery_put_class(struct gallery *g, FILE *out, uint64_t class_idx)
 {
@@ -231,15 +225,6 @@ static int gallery_put_class(struct gallery *g, FILE *out, uint64_t class_idx)
 	for (uint64_t k = 0; k < g->a_class && class_idx < GALLERY_PICTURES / g->a_class && code == EXIT_DONE; k++)
 		if (g->record[class_idx * g->a_class + k] != UINT64_MAX)
 			code = put_picture(g, out, g->record[class_idx * g->a_class + k]);
-	return code;
-}
-
-static int gallery_put_sample(struct gallery *g, FILE *out)
-{
-	int code = EXIT_DONE;
-
-	for (uint64_t i = 0; i < g->sample_count && code == EXIT_DONE; i++)
-		code = put_picture(g, out, g->record[i]);
 	return code;
 }
 
@@ -561,13 +546,14 @@ static int put_classes(const struct report *r, FILE *out, const uint64_t *inputs
 static int put_records(struct gallery *g, FILE *out)
 {
 	char shown[HUMAN_CHARS], all[HUMAN_CHARS];
-	int code;
+	int code = EXIT_DONE;
 
 	if (!g->sample_count)
 		return EXIT_DONE;
 	fprintf(out, "<h2>Records</h2>\n<p>%s of %s, from the first to the last</p>\n<p>",
 		human_count(shown, g->sample_count), human_count(all, g->record_count));
-	code = gallery_put_sample(g, out);
+	for (uint64_t i = 0; i < g->sample_count && code == EXIT_DONE; i++)
+		code = put_picture(g, out, g->record[i]);
 	fputs("</p>\n", out);
 	return code;
 }
@@ -593,6 +579,7 @@ int report_html(const struct report *r, FILE *out, struct shard_dataset *ds, con
 	for (uint32_t i = 0; i < FACTS_LISTS; i++)
 		put_list(r->job->plan, &list[i], out);
 	fputs("</body>\n</html>\n", out);
-	gallery_close(&gallery);
+	for (uint32_t i = 0; i < SHARD_GROUPS_MAX; i++)
+		free(gallery.group[i]);
 	return code;
 }

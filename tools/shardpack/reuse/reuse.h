@@ -14,9 +14,7 @@
 #include "shard_select.h"
 #include "tools/common/text.h"
 
-/*
- * ---- parts.c: the datasets that one is made of: do they go together, and is anything in two of them? ----
- */
+/* ---- parts.c ---- */
 
 struct part {
 	const char *dir; /* as the user named it */
@@ -87,13 +85,13 @@ struct twice_place {
 int twice_look(struct twice *t, uint64_t *found, struct twice_place first[2]);
 void twice_free(struct twice *t); /* closes the shelf, too */
 
-/* ---- assemble.c: a dataset of shards of others: a new one, or one that grows ---- */
+/* ---- assemble.c ---- */
 
 /*
  * Make the folder OUT a dataset of the shards of these parts, one part behind the other, with the
  * classes of the part `names`.  `by` is how a shard is brought there at best, enum shard_reuse.
  *
- * The manifest is written last: until then OUT is no dataset, and the same call continues.  If OUT
+ * The manifest is written last: until then OUT is not a dataset, and the same call continues.  If OUT
  * is that dataset already, nothing is done.  OUT with anything else in it is refused, and left as
  * it is.  Says what it did or why it failed, and returns the exit code.
  */
@@ -118,13 +116,13 @@ bool append_is_done(const struct part *part, uint32_t count, bool appended);
  */
 int append_parts(const struct part *part, uint32_t count, uint32_t names, uint32_t by);
 
-/* ---- no_dataset.c ---- */
+/* ---- append_hint.c ---- */
 
 /*
- * If one of these words of `shardpack append DIR SRC...` is there and is no dataset, say so, and
+ * If one of these words of `shardpack append DIR SRC...` is there and is not a dataset, say so, and
  * which commands make one of it and append it, and return EXIT_USAGE.  What is not there, or cannot
  * be looked at, is left to the one that opens it.
  */
-int no_dataset_check(const char *const *words, size_t count);
+int append_check_words(const char *const *words, size_t count);
 
 #endif

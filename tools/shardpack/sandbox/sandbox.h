@@ -121,12 +121,12 @@ enum sandbox_note_kind {
 	NOTE_READY,    /* from the worker, when it is locked up */
 	NOTE_REFUSED,  /* from the worker: it could not be; the value is an errno, 0 for a filter without effect */
 	NOTE_DONE,     /* from the worker: there is an answer */
-	NOTE_ASK,      /* from the worker: may it have so many bytes? */
+	NOTE_ASK,      /* from the worker: may it have this many bytes? */
 };
 
 /* ---- sandbox_process.c ---- */
 
-/* In a worker process: wait until the thread that it works for lets it take so much memory. */
+/* In a worker process: wait until the thread that it works for lets it take that much memory. */
 void sandbox_ask(uint64_t bytes);
 
 struct sandbox_server {

@@ -47,7 +47,7 @@ static bool receive_note(enum sandbox_note_kind kind)
 	return read(here.fd, &n, sizeof(n)) == sizeof(n) && n.kind == kind;
 }
 
-/* The system has no memory for a note: that is no fault of the input. */
+/* The system has no memory for a note: that is not the fault of the input. */
 _Noreturn static void give_up(void)
 {
 	here.page->os_code = (uint32_t)errno;
@@ -103,7 +103,7 @@ static bool limit(int what, rlim_t value)
 	return setrlimit(what, &(struct rlimit){value, value}) == 0;
 }
 
-/* The memory that there is, and so much more. */
+/* The memory that there is, and `more`. */
 static bool limit_memory(uint64_t more)
 {
 	FILE *f = fopen("/proc/self/statm", "re");
@@ -146,7 +146,7 @@ static void sort_first(void)
 	qsort(bytes, sizeof(bytes), 1, compare_bytes);
 }
 
-/* No files, no processes, no core dump, so much memory; then the filter, which is tried. */
+/* No files, no processes, no core dump, limited memory; then the filter, which is tried. */
 static bool lock_up(const struct sandbox_options *opt)
 {
 	sort_first();
@@ -297,7 +297,7 @@ _Noreturn static void serve(const struct sandbox_options *opt, int server)
 		void *fds;
 
 		if (recvmsg(server, &m, MSG_CMSG_CLOEXEC) != sizeof(o))
-			_exit(EXIT_SUCCESS); /* the parent has ended, or wants no more */
+			_exit(EXIT_SUCCESS); /* the parent has ended, or needs no more workers */
 		fds = fds_of(&m);
 		if (o.end) {
 			a = end_one(o.end);
