@@ -193,7 +193,7 @@ cp -p label.npy kept
 rewritten label.npy 0
 run 5 "$PACK" build ds
 said "shardpack: ds/00003.shard: has other bytes than when it was built before, so a source changed \
-meanwhile; remove this file and bring back the source of then, or remove ds and begin again with \`shardpack plan\`"
+meanwhile; remove this file and restore the source as it was then, or remove ds and begin again with \`shardpack plan\`"
 run 5 "$PACK" seal ds
 rm ds/00003.shard
 cp -p kept label.npy

@@ -124,7 +124,7 @@ static int end_shard(struct build *b, uint64_t range_idx)
 	return code == EXIT_DONE ? put : code;
 }
 
-/* Not of a failure: it goes into the account, and into the receipt of the shard. */
+/* Put a problem that is not a failure into the account, and into the receipt of the shard. */
 static int enter(struct build *b, const struct problem *p)
 {
 	receipt_add(&b->receipt.lines, p);

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "tools/common/exit_code.h"
+#include "tools/common/files.h"
 #include "tools/common/grow.h"
 #include "tools/common/message.h"
 #include "tools/common/shelf.h"
@@ -73,7 +74,8 @@ static int part_copy(const struct shard_reader *r, const struct shard_view *view
 	return EXIT_DONE;
 }
 
-int part_key(const struct part *p, uint64_t record, char out[SHARD_KEY_BYTES_MAX + 1], size_t *bytes)
+/* The key of a record of the dataset, with a NUL behind it, and its length; 0 if it has none. */
+static int part_key(const struct part *p, uint64_t record, char out[SHARD_KEY_BYTES_MAX + 1], size_t *bytes)
 {
 	struct shard_error err;
 
@@ -412,7 +414,8 @@ static int by_sha256(const void *a, const void *b)
 	return order ? order : by_place(x, y);
 }
 
-int twice_shards(const struct part *part, uint32_t count)
+/* A shard that is in two parts. */
+static int check_shards(const struct part *part, uint32_t count)
 {
 	struct shard_place *place;
 	const struct shard_place *least = NULL;
@@ -451,15 +454,27 @@ int twice_shards(const struct part *part, uint32_t count)
 
 /* ---- keys ---- */
 
-struct twice_key {
+struct key_of_record {
 	uint64_t hash[2];
 	uint64_t number;
 	uint32_t source;
 };
 
-static int add_key(struct twice *t, const void *key, size_t bytes, uint32_t source, uint64_t number)
+/* Keys of the records of all parts. */
+struct keys {
+	struct shelf *shelf;
+	struct key_of_record *key;
+	uint64_t count, capacity;
+};
+
+struct key_place {
+	uint32_t source;
+	uint64_t number;
+};
+
+static int add_key(struct keys *t, const void *key, size_t bytes, uint32_t source, uint64_t number)
 {
-	struct twice_key *k;
+	struct key_of_record *k;
 
 	if (!grow_on(t->shelf, &t->key, &t->capacity, t->count + 1, sizeof(*t->key)))
 		return shelf_refuse(t->shelf, "%" PRIu64 " keys", t->count + 1);
@@ -470,7 +485,7 @@ static int add_key(struct twice *t, const void *key, size_t bytes, uint32_t sour
 	return EXIT_DONE;
 }
 
-static int add_records(struct twice *t, const struct part *p, const struct shard_entry *e, uint32_t source)
+static int add_records(struct keys *t, const struct part *p, const struct shard_entry *e, uint32_t source)
 {
 	char key[SHARD_KEY_BYTES_MAX + 1];
 	size_t bytes = 0;
@@ -486,7 +501,7 @@ static int add_records(struct twice *t, const struct part *p, const struct shard
 	return code;
 }
 
-int twice_add_part(struct twice *t, const struct part *p, uint32_t source)
+static int add_part(struct keys *t, const struct part *p, uint32_t source)
 {
 	struct shard_reader *r;
 	struct shard_entry e;
@@ -511,7 +526,7 @@ int twice_add_part(struct twice *t, const struct part *p, uint32_t source)
 /* Equal ones of one source lie together. */
 static int by_hash(const void *a, const void *b, void *context)
 {
-	const struct twice_key *x = a, *y = b;
+	const struct key_of_record *x = a, *y = b;
 	int order = memcmp(x->hash, y->hash, sizeof(x->hash));
 
 	(void)context;
@@ -522,9 +537,10 @@ static int by_hash(const void *a, const void *b, void *context)
 	return x->number < y->number ? -1 : x->number > y->number;
 }
 
-int twice_look(struct twice *t, uint64_t *found, struct twice_place first[2])
+/* Is a key in two sources?  *found is their number; `first` is the first one in both. */
+static int find_twice(struct keys *t, uint64_t *found, struct key_place first[2])
 {
-	const struct twice_key *k = t->key, *least = NULL;
+	const struct key_of_record *k = t->key, *least = NULL;
 
 	*found = 0;
 	if (!shelf_sort(t->shelf, t->key, t->count, sizeof(*t->key), by_hash, NULL))
@@ -535,17 +551,56 @@ int twice_look(struct twice *t, uint64_t *found, struct twice_place first[2])
 		if (!least || k[i].source < least->source ||
 		    (k[i].source == least->source && k[i].number < least->number)) {
 			least = &k[i];
-			first[0] = (struct twice_place){k[i - 1].source, k[i - 1].number};
-			first[1] = (struct twice_place){k[i].source, k[i].number};
+			first[0] = (struct key_place){k[i - 1].source, k[i - 1].number};
+			first[1] = (struct key_place){k[i].source, k[i].number};
 		}
 		++*found;
 	}
 	return EXIT_DONE;
 }
 
-void twice_free(struct twice *t)
+/* A key that two of the datasets have may be one record that is there twice, or two of one name. */
+static int refuse_key(const struct part *part, const struct key_place at[2], uint64_t found)
 {
-	shelf_free(t->shelf, t->key);
-	shelf_close(t->shelf);
-	*t = (struct twice){0};
+	char key[SHARD_KEY_BYTES_MAX + 1];
+	size_t bytes;
+	int code = part_key(&part[at[0].source], at[0].number, key, &bytes);
+
+	if (code != EXIT_DONE)
+		return code;
+	fail(EXIT_BAD, "record %" PRIu64 " of %s and record %" PRIu64 " of %s have one key, '%s'%s", at[0].number,
+	     part[at[0].source].dir, at[1].number, part[at[1].source].dir, key,
+	     found > 1 ? ", and others do, too" : "");
+	hint("%" PRIu64 " record%s of this kind; if they are other images of the same names, add --duplicates keep",
+	     found, found == 1 ? "" : "s");
+	return EXIT_BAD;
+}
+
+static int check_keys(const struct part *part, uint32_t count, const char *out)
+{
+	struct keys t = {0};
+	struct key_place first[2];
+	char *near = strdup(out);
+	uint64_t found = 0;
+	int code = EXIT_DONE;
+
+	if (near && files_nearest(near))
+		t.shelf = shelf_open(near);
+	free(near);
+	for (uint32_t p = 0; code == EXIT_DONE && p < count; p++)
+		code = add_part(&t, &part[p], p);
+	if (code == EXIT_DONE)
+		code = find_twice(&t, &found, first);
+	if (code == EXIT_DONE && found)
+		code = refuse_key(part, first, found);
+	shelf_free(t.shelf, t.key);
+	shelf_close(t.shelf);
+	return code;
+}
+
+int parts_unique(const struct part *part, uint32_t count, const char *near)
+{
+	int code = check_shards(part, count);
+
+	return code == EXIT_DONE ? check_keys(part, count, near) : code;
 }

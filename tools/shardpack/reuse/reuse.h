@@ -30,9 +30,6 @@ void part_close(struct part *p);
 /* What the manifest says of shard `i` of the part, which is less than its count. */
 int part_entry(const struct part *p, uint64_t i, struct shard_entry *out);
 
-/* The key of a record of the dataset, with a NUL behind it, and its length; 0 if it has none. */
-int part_key(const struct part *p, uint64_t record, char out[SHARD_KEY_BYTES_MAX + 1], size_t *bytes);
-
 /* The library's message, as a failure. */
 int part_fail(const struct shard_error *err);
 
@@ -54,36 +51,12 @@ struct made_line {
  */
 int parts_agree(const struct part *part, uint32_t count, uint32_t *names);
 
-struct shelf;
-
 /*
- * A shard that is in two parts, by its SHA-256; within one of them it may be there twice.  Says so
- * and returns the exit code.
+ * Is nothing in two of them?  Shards are compared by their SHA-256, records by their keys; within one
+ * part either may be there twice.  A shelf near the path `near` holds 32 bytes for each record.  Says
+ * what is there twice, and returns the exit code.
  */
-int twice_shards(const struct part *part, uint32_t count);
-
-/*
- * Keys of the records of all parts, of which none may be in two.  The shelf is for what is large:
- * 32 bytes a record.
- */
-struct twice {
-	struct shelf *shelf;
-	struct twice_key *key;
-	uint64_t count, capacity;
-};
-
-int twice_add_part(struct twice *t, const struct part *p, uint32_t source);
-
-/*
- * Is a key in two sources?  Within one of them it may be there twice.  *found is their number; the
- * first one is in sources[0] and sources[1], as the numbers that were given.
- */
-struct twice_place {
-	uint32_t source;
-	uint64_t number;
-};
-int twice_look(struct twice *t, uint64_t *found, struct twice_place first[2]);
-void twice_free(struct twice *t); /* closes the shelf, too */
+int parts_unique(const struct part *part, uint32_t count, const char *near);
 
 /* ---- assemble.c ---- */
 
