@@ -61,24 +61,27 @@ PROG_LIBS = $(LIBS) -lm# programs may compute; the library does not
 # A file that needs flags of its own is in one of these lists.  FLAGS_<path> is added after all
 # other flags.  Each operation is rounded by itself in UNFUSED files, so that results equal those of
 # Pillow, torchvision and every other machine: the compiler may not fuse a multiply with an add.
-UNFUSED   := tools/shardpack/images/resize_taps.c tools/shardpack/images/resize_wide.c \
-             tools/shardpack/images/boxes.c \
+UNFUSED   := tools/shardpack/images/resize.c tools/shardpack/images/boxes.c \
              libshard/transform/draw.c libshard/transform/transform_plan.c libshard/transform/taps.c \
              libshard/transform/transform_beside.c libshard/dataset/select.c \
              $(wildcard tests/cuda/t_transform*.c) tests/ptx/t_ptx_device.c
 NO_ERRNO  := libshard/transform/draw.c libshard/transform/transform_plan.c# a square root is one instruction
-UNROLLED  := tools/shardpack/images/resize_portable.c tools/shardpack/images/resize_avx2.c
+UNROLLED  := tools/shardpack/images/resize.c tools/shardpack/images/resize_avx2.c
 is_there   = $(if $(wildcard $(1)),,$(error Makefile: there is no $(1) to give $(2) to))
 add_flags  = $(foreach f,$(1),$(call is_there,$f,$(2))$(eval FLAGS_$f += $(2)))
 $(call add_flags,$(UNFUSED),-ffp-contract=off)
 $(call add_flags,$(NO_ERRNO),-fno-math-errno)
 $(call add_flags,$(UNROLLED),-O3)
+# What shardpack does without a library.  A build leaves the file that needs it out, and the table
+# that names its functions is told, and has none.
+without   = $(if $(filter 1,$($(1))),,$(2))
+$(call add_flags,tools/shardpack/images/formats.c tools/shardpack/input/unpack.c, \
+       $(foreach l,ARCHIVE GIF TIFF AVIF,$(call without,$l,-DWITHOUT_$l)))
 
 # ---- what there is ----
 
-# An optional part is a file or its stub with the same functions, never an #ifdef.
+# An optional part of the library is a file or its stub with the same functions, never an #ifdef.
 either = $(wildcard libshard/$(1)$(if $(filter 1,$(2)),,_stub).c)
-other  = tools/shardpack/$(1)$(if $(filter 1,$(2)),_stub).c# the one that is left out
 SRC   := $(filter-out libshard/io/engine_uring%,$(sort $(wildcard libshard/*/*.c libshard/*/*/*.c))) \
          $(call either,io/engine_uring,$(URING))
 OBJ   := $(SRC:%.c=$(BUILD)/%.o)
@@ -88,16 +91,17 @@ SO    := $(BUILD)/libshard.so.$(VERSION)
 comma    := ,
 objects   = $(patsubst %.c,$(BUILD)/%.o,$(sort $(wildcard $(1))))
 programs  = $(patsubst %.c,$(BUILD)/%,$(sort $(wildcard $(1))))
-LEFT_OUT  := $(call other,input/unpack_archive,$(ARCHIVE)) $(call other,images/decode_gif,$(GIF)) \
-             $(call other,images/decode_tiff,$(TIFF)) $(call other,images/decode_avif,$(AVIF)) \
-             $(if $(filter 1,$(TIFF)),,tools/shardpack/images/tiff_kind.c)
+LEFT_OUT  := $(call without,ARCHIVE,tools/shardpack/input/unpack_archive.c) \
+             $(call without,GIF,tools/shardpack/images/decode_gif.c) \
+             $(call without,TIFF,tools/shardpack/images/decode_tiff.c) \
+             $(call without,AVIF,tools/shardpack/images/decode_avif.c)
 tool_objs = $(filter-out $(LEFT_OUT:%.c=$(BUILD)/%.o), \
             $(call objects,$(addprefix tools/,$(1)/*.c $(1)/*/*.c common/*.c))) \
             $(BUILD)/tools/$(1)/manual.o
 # Small things of the library that tools share though they are not public: all of its base but for
 # what is public itself, or says errors by it.  Nobody installs this archive.
 BASE     := $(BUILD)/base.a
-SHARED   := $(filter $(BUILD)/libshard/base/% %/io/available_memory.o %/io/proc.o, \
+SHARED   := $(filter $(BUILD)/libshard/base/% %/io/proc.o, \
             $(filter-out %/base/error.o %/base/options.o %/base/turns.o,$(OBJ)))
 TOOLS    := $(patsubst tools/%/main.c,$(BUILD)/bin/%,$(wildcard tools/*/main.c))
 MANUALS  := $(TOOLS:$(BUILD)/bin/%=$(BUILD)/tools/%/manual.c)
@@ -117,26 +121,22 @@ scripts   = $(foreach s,$(sort $(wildcard $(1))), \
 DOCS     := $(call scripts,tests/docs/*.sh)
 SCRIPTS  := $(filter-out $(DOCS),$(call scripts,tests/*/*.sh))
 CLIENTS  := $(call scripts,tests/python/clients/*.sh)
-# What a sanitizer's run leaves out.  No sanitizer changes what these look at: the sources, the
-# plain build, stacks that a test switches by itself, memory and figures, what a kill leaves behind,
-# arithmetic that t_order and t_mix look at, and other languages.
-OMIT_asan := tree/% format/%.sh fault/no_memory.sh fault/steal.sh fault/%_kill.sh pack/claims_simulation.sh cli/pack_many.sh \
-             cuda/bench.sh cuda/header.sh cuda/ptx.sh gauntlet/% ptx/t_ptx_kernel_counts ptx/t_ptx_device \
-             python/hints.sh python/peers.sh twin/order.sh twin/mix.sh twin/select.sh
-# The thread sanitizer cannot look into an interpreter that was built without it,
-OMIT_tsan := $(OMIT_asan) python/% twin/%
-# it finds nothing in code of one thread (of shardcat, only `verify` has more),
-OMIT_tsan += format/% fuzz/% ptx/% unit/t_order pack/t_decode% pack/t_plan pack/t_resize \
-             $(patsubst tests/%,%,$(filter-out %/cat_verify.sh,$(wildcard tests/cli/cat_*.sh)))
-# and the rest takes long, and has no threads that other tests have not: what shardpack lists,
-# refuses, or makes of one image is the work of one thread, and so are the library's calls of files.
-OMIT_tsan += fault/strace_sources.sh fault/t_syscalls $(filter-out $(patsubst %,cli/pack_%.sh,again append \
-             changed fields fixed large memory merge parts plain seal skip state status tars tokens unpack), \
-             $(patsubst tests/%,%,$(wildcard tests/cli/pack_*.sh)))
+# A sanitizer runs programs, and the scripts that tests/SANITIZED names; T=pattern chooses among all.
+# It leaves out what it cannot run or change: the sources, the plain build, stacks that a test
+# switches by itself, memory and figures, what a kill leaves behind, and controls of other tests.
+OMIT_asan := tree/% format/%.sh fault/no_memory.sh fault/steal.sh fault/%_kill.sh pack/claims_simulation.sh \
+             cuda/bench.sh cuda/header.sh cuda/ptx.sh cuda/t_%_broken ptx/t_ptx_device python/hints.sh
+# The thread sanitizer cannot look into an interpreter that was built without it, and it finds
+# nothing in code of one thread.  t_again has the threads of other loaders, and takes a minute.
+OMIT_tsan := $(OMIT_asan) python/% twin/% format/% fuzz/% ptx/% unit/t_order pack/t_decode% pack/t_plan \
+             pack/t_resize fault/t_syscalls load/t_again
 OMITTED   := $(OMIT_$(VARIANT))
 TESTS     := $(filter-out $(OMITTED:%=$(BUILD)/tests/%),$(TESTS))
 FUZZERS   := $(filter-out $(OMITTED:%=$(BUILD)/tests/%),$(FUZZERS))
-SCRIPTS   := $(filter-out $(OMITTED:%=tests/%),$(SCRIPTS))
+ifneq ($(VARIANT),)
+SCRIPTS   := $(filter-out $(OMITTED:%=tests/%),$(if $(T),$(SCRIPTS), \
+             $(shell awk -F ': ' '/^[^\#]/ && index($$2, "$(VARIANT)") {print "tests/" $$1}' tests/SANITIZED)))
+endif
 # The package libshard as pip installs it, for its tests.
 PY_OBJ   := $(call objects,python/core/*.c python/core/*/*.c)
 PY       := $(BUILD)/python/libshard/_core.abi3.so $(patsubst python/%,$(BUILD)/python/%, \
@@ -165,8 +165,8 @@ PACK_USER := $(filter $(PACK_USER:%=$(BUILD)/%),$(TESTS) $(HELPERS) $(FUZZERS) $
 .DELETE_ON_ERROR:
 .SECONDEXPANSION:
 .PHONY: all tests check check-run check-python check-python-run check-clients check-gpu check-frameworks \
-        check-order check-readers check-ptx ptx-counts check-pillow check-newest check-pillows-run pillows \
-        check-docs check-steal check-late simulate long-run gauntlet check-peers-tests check-cluster cluster-run \
+        check-order check-readers check-ptx check-pillow check-newest check-pillows-run pillows \
+        check-docs check-steal check-late simulate battery long-run gauntlet check-peers-tests check-cluster cluster-run \
         asan tsan fuzz fuzz-run format lint demo bench bench-gpu bench-peers install uninstall deps clean help FORCE
 
 all: $(A) $(SO) $(TOOLS) $(EXAMPLES) $(BENCHES) ## library, tools, examples and benchmarks
@@ -209,7 +209,7 @@ endef
 $(BUILD)/%.o: %.c $(BUILD)/flags
 	$(compile)
 # The assembler reads these, so the compiler does not list them among the headers.
-$(BUILD)/libshard/gpu/ptx.o: $(wildcard libshard/gpu/*.ptx)
+$(BUILD)/libshard/gpu/kernels.o: $(wildcard libshard/gpu/*.ptx)
 # The text of a tool's manual and --help.
 $(MANUALS): $(BUILD)/tools/%/manual.c: docs/man/%.md docs/manual.awk
 	@mkdir -p $(@D); echo '  AWK   $<'
@@ -324,8 +324,6 @@ check-readers: ## drawn good and bad files, read by C and by Python; SEED=n draw
 	$(call long,tests/twin/readers.sh)
 check-ptx: ## the kernels' PTX, interpreted, against C, and with planted faults; SEED=n as above
 	$(call long,$(BUILD)/tests/ptx/t_ptx_kernels $(BUILD)/tests/ptx/t_ptx_device)
-ptx-counts: $(BUILD)/tests/ptx/t_ptx_kernel_counts ## what the kernels ask of a GPU, as docs/GPU.md shows it
-	$(Q)$< kernels_ask
 check-pillow: $(PILLOWS:%=$(VENV)/pillow-%/packages) ## drawn images against Pillows
 	+$(Q)PILLOWS='$(PILLOWS)' $(MAKE) --no-print-directory check-pillows-run
 pillows: ## the versions that check-pillow compares with
@@ -350,6 +348,9 @@ $(BUILD)/late.so: tests/fault/late.c $(BUILD)/flags
 
 simulate: ## by hand: 1,000 workers claim 100,000 shards, in simulated time; SEED=n as above
 	$(call long,tests/pack/claims_simulation.sh)
+
+battery: ## by hand: statistics of the order, which is frozen, and of orders that are known to be bad
+	$(call long,tests/order/_battery.sh)
 
 check-docs: ## every block of sh, c and python in the documents
 	$(call long,$(DOCS))
@@ -388,11 +389,11 @@ $(VENV)/%/libshard: $(VENV)/%/packages \
 SANITIZE := -O1 -g1 -fno-omit-frame-pointer -fno-sanitize-recover=all
 # Of instrumented code gcc warns without need; the plain build keeps these warnings.
 GCC_SANITIZE := $(SANITIZE) -Wno-maybe-uninitialized -Wno-format-truncation
-asan: ## the tests under the address and undefined-behaviour sanitizers
+asan: ## programs and some scripts under the address and undefined-behaviour sanitizers; T=/ for all scripts
 	$(call install_missing,check)
 	$(again) check-run VARIANT=asan CC=gcc BUILD=$(BUILD)/asan \
 		CFLAGS='$(GCC_SANITIZE) -fsanitize=address,undefined'
-tsan: ## the tests under the thread sanitizer
+tsan: ## the same under the thread sanitizer
 	$(call install_missing,check)
 	$(again) check-run VARIANT=tsan CC=gcc BUILD=$(BUILD)/tsan \
 		CFLAGS='$(GCC_SANITIZE) -fsanitize=thread'
@@ -431,6 +432,7 @@ bench-gpu: $(BUILD)/bench/gpu $(BUILD)/tests/cuda/t_real ## the same on a GPU (n
 	$(Q)BUILD=$(abspath $(BUILD)) BENCH='$(BENCH)' bench/gpu.sh
 
 bench-peers: ## other loaders beside the Python package; PEERS='--only lmdb,hf --records 4096'
+	$(Q)$(call run_tests,tests/python/_peers.sh)
 	$(Q)python3 bench/peers/run.py $(BUILD)/peers $(PEERS)
 
 # Man pages and completions are printed by the tools, from the table that also prints --help; the

@@ -51,7 +51,7 @@ function begin_section(heading) {
 }
 BEGIN {
 	print "/* The build made this of a page in docs/man: change that. */"
-	print "#include \"tools/common/cli_table.h\"\n"
+	print "#include \"tools/common/cli.h\"\n"
 	print "const struct cli_text cli_manual[] = {"
 }
 in_examples && /^```$/ { in_examples = 0; complete = 1; next }

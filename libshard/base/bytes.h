@@ -2,7 +2,7 @@
 /*
  * bytes.h - numbers from bytes, and sums that cannot wrap
  *
- * Pure.  Values that come from a file are uint64_t and meet their limit before they meet an
+ * Values that come from a file are uint64_t and meet their limit before they meet an
  * operator.
  */
 #ifndef SHARD_BASE_BYTES_H
@@ -101,7 +101,21 @@ static inline uint64_t min_u64(uint64_t a, uint64_t b)
 }
 
 /* Position of the first byte that is not zero, or `bytes` if there is none. */
-size_t first_nonzero(const void *p, size_t bytes);
+static inline size_t first_nonzero(const void *p, size_t bytes)
+{
+	const uint8_t *b = p;
+	size_t i = 0;
+	uint64_t word[4];
+
+	for (; bytes - i >= sizeof(word); i += sizeof(word)) {
+		memcpy(word, b + i, sizeof(word));
+		if (word[0] | word[1] | word[2] | word[3])
+			break;
+	}
+	while (i < bytes && !b[i])
+		i++;
+	return i;
+}
 
 /*
  * Sixteen bytes to compute with at once; comparing two gives 0xff for yes.  The compiler maps it to

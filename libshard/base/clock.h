@@ -18,7 +18,7 @@ static inline uint64_t clock_now_ns(void)
 }
 
 /*
- * `ns` from now, or so far away that nobody waits for it, as
+ * `ns` from now, or later than any wait can last, as
  * pthread_cond_clockwait(CLOCK_MONOTONIC) takes it.
  */
 static inline struct timespec clock_after_ns(uint64_t ns)

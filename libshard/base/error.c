@@ -180,7 +180,7 @@ const char *show_bytes(struct shown *out, const void *name, size_t bytes)
 
 	if (at == bytes)
 		return out->text;
-	at = 0; /* too long: its beginning, the cut, and so much of its end as fits even if all of it is escaped */
+	at = 0; /* too long: its beginning, the cut, and as much of its end as fits even if all of it is escaped */
 	used = show_run(out->text, 0, head, p, bytes, true, &at);
 	memcpy(out->text + used, CUT, sizeof(CUT) - 1);
 	used += sizeof(CUT) - 1;

@@ -2,7 +2,7 @@
 /*
  * turns.h - turns that may be absent: without them every thread computes when it likes
  *
- * Whoever shares turns also shares memory, one after the other: the kernel clears each page when it
+ * Threads that share turns also share memory, one after the other: the kernel clears each page when it
  * is touched first, and a page that was touched before is free of that.
  */
 #ifndef SHARD_BASE_TURNS_H

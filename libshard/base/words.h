@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * words.h - a text, taken apart from its beginning: lines, words between separators, numbers
- *
- * Pure.  Nothing is skipped: two separators beside each other have an empty word between them, and
- * so has a separator at the end.  A function that says false has taken nothing, so that a caller can
- * ask for something else.  A caller that wants the text to end here asks words_done().
+ * words.h - words of a text: decimal, hexadecimal, percent-encoded; lines, and words between separators
  */
 #ifndef SHARD_BASE_WORDS_H
 #define SHARD_BASE_WORDS_H
@@ -12,6 +8,48 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+
+/* Each value has one spelling, and only that one is read. */
+
+/* A decimal number without sign or leading zeros, which is the whole word. */
+bool text_u64(const char *in, size_t in_bytes, uint64_t *out);
+
+/*
+ * Lower-case hex of `bytes` bytes and a NUL; and back: false unless the 2 * bytes at `text` are all
+ * such digits.
+ */
+void hex_from_bytes(char *text, const uint8_t *p, size_t bytes);
+bool hex_to_bytes(uint8_t *p, const char *text, size_t bytes);
+
+/*
+ * Percent-encoding as in format/SHARD.md part 3: letters, digits and . _ ~ - stand for themselves,
+ * and so does '/' when `slash` is set; every other byte is %XX.  `out` has room for 3 * in_bytes + 1;
+ * a NUL is added.  Returns the length.
+ */
+bool percent_is_plain(char c, bool slash);
+size_t percent_encode(char *out, const char *in, size_t in_bytes, bool slash);
+
+/*
+ * The reverse.  `out` has room for in_bytes + 1; a NUL is added.  Returns the length, or -1 if `in`
+ * is not in that form, or hides a NUL byte.
+ */
+long text_decode(const char *in, size_t in_bytes, bool slash, char *out);
+
+/*
+ * Does it begin as "s3://" does: a letter, more of letters, digits, + . -, then "://"?  A folder that
+ * is really called "s3:" is "./s3:".
+ */
+bool text_is_url(const char *text);
+
+#define URL_REMEDY "is a URL; only files and folders of this machine are read and written"
+
+/*
+ * ---- a text, taken apart from its beginning ----
+ *
+ * Nothing is skipped: two separators beside each other have an empty word between them, and so has a
+ * separator at the end.  A function that says false has taken nothing, so that a caller can ask for
+ * something else.  A caller that wants the text to end here asks words_done().
+ */
 
 struct word {
 	const char *text; /* without a NUL */

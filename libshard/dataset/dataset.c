@@ -13,13 +13,12 @@
 #include <string.h>
 
 #include "libshard/base/bytes.h"
-#include "libshard/base/digits.h"
 #include "libshard/base/error.h"
 #include "libshard/base/mem.h"
 #include "libshard/base/options.h"
+#include "libshard/base/words.h"
 #include "libshard/format/format.h"
-#include "libshard/format/invariant.h"
-#include "libshard/format/schema.h"
+#include "libshard/io/io.h"
 #include "shard_pack.h"
 #include "shard_select.h"
 
@@ -210,6 +209,185 @@ void shard_dataset_close(struct shard_dataset *ds)
 	mem_free(ds->manifest_path);
 	mem_free(ds->dir);
 	mem_free(ds);
+}
+
+/*
+ * ---- the readers that are open, which may be fewer than were used ----
+ *
+ * Linux limits the maps of a process, and each open shard takes one.  When too many are open, the
+ * ones that were not used for longest are closed.  A thread that uses readers is inside, from
+ * readers_enter() to readers_leave(): a reader that it gets there stays open until it leaves.  A
+ * reader that a program gets from shard_dataset_reader() stays open as long as the dataset.
+ *
+ * There is no lock, which a forked child might inherit locked.  A child of a fork that happened
+ * between enter and leave of another thread closes nothing, and may reach the limit.
+ *
+ * Which reader was not used for longest is found as a clock finds it: a hand goes round the table,
+ * clears the flags of use, and takes out what it finds without one.
+ */
+
+#define AT_ONCE	 64u	/* readers that are closed together, when one is too many */
+#define LOOKS_AT 16384u /* words that are looked at to find them: kept readers may be in the way */
+
+static _Atomic uint64_t open_count; /* readers of all datasets of this process */
+
+bool readers_open(struct readers *t, uint64_t count)
+{
+	t->word = mem_array((size_t)count, sizeof(*t->word));
+	t->count = count;
+	/* The other half is for the maps of everything else: allocators, libraries, threads. */
+	t->most = memory_maps_most() / 2;
+	atomic_flag_clear(&t->busy);
+	return t->word;
+}
+
+static void close_all(struct shard_reader *r)
+{
+	while (r) {
+		struct shard_reader *next = r->next_retired;
+
+		shard_reader_close(r);
+		atomic_fetch_sub_explicit(&open_count, 1, memory_order_relaxed);
+		r = next;
+	}
+}
+
+void readers_close(struct readers *t)
+{
+	for (uint64_t i = 0; t->word && i < t->count; i++) {
+		struct shard_reader *r = readers_peek(t, i);
+
+		if (!r)
+			continue;
+		r->next_retired = NULL;
+		close_all(r);
+	}
+	close_all(t->retired[0]);
+	close_all(t->retired[1]);
+	mem_free((void *)t->word);
+	t->word = NULL;
+}
+
+unsigned readers_enter(struct readers *t)
+{
+	for (;;) {
+		unsigned era = atomic_load(&t->era);
+
+		atomic_fetch_add(&t->inside[era & 1], 1);
+		if (atomic_load(&t->era) == era)
+			return era & 1;
+		atomic_fetch_sub(&t->inside[era & 1], 1); /* it began meanwhile, and did not see us */
+	}
+}
+
+void readers_leave(struct readers *t, unsigned entered)
+{
+	atomic_fetch_sub(&t->inside[entered], 1);
+}
+
+/* The reader of a shard, which is in use now; or NULL.  Inside. */
+static struct shard_reader *readers_use(struct readers *t, uint64_t idx)
+{
+	uintptr_t word = atomic_load_explicit(&t->word[idx], memory_order_acquire);
+
+	/*
+	 * It may leave the table between the two.  Then the flag of the next reader that is opened
+	 * says little.
+	 */
+	if (word && !(word & READERS_USED))
+		atomic_compare_exchange_strong(&t->word[idx], &word, word | READERS_USED);
+	return readers_peek(t, idx);
+}
+
+/* Only one that is kept: nobody need be inside. */
+static struct shard_reader *readers_kept(const struct readers *t, uint64_t idx)
+{
+	uintptr_t word = atomic_load_explicit(&t->word[idx], memory_order_acquire);
+
+	return word & READERS_KEPT ? readers_peek(t, idx) : NULL;
+}
+
+/*
+ * Enter a reader that was just opened, or close it if another thread was first.  Returns which it
+ * is.  Inside.
+ */
+static struct shard_reader *readers_add(struct readers *t, uint64_t idx, struct shard_reader *r)
+{
+	uintptr_t there = 0;
+
+	if (atomic_compare_exchange_strong(&t->word[idx], &there, (uintptr_t)r | READERS_USED)) {
+		atomic_fetch_add_explicit(&open_count, 1, memory_order_relaxed);
+		return r;
+	}
+	shard_reader_close(r);
+	return (struct shard_reader *)(there & ~READERS_FLAGS); /* NOLINT(performance-no-int-to-ptr) */
+}
+
+/* Keep it open as long as the dataset.  Returns false if it is not there any more. */
+static bool readers_keep(struct readers *t, uint64_t idx, const struct shard_reader *r)
+{
+	uintptr_t word = atomic_load(&t->word[idx]);
+
+	while ((word & ~READERS_FLAGS) == (uintptr_t)r)
+		if (word & READERS_KEPT || atomic_compare_exchange_weak(&t->word[idx], &word, word | READERS_KEPT))
+			return true;
+	return false;
+}
+
+/*
+ * If nobody is left of the era before, close what waited for that, and begin the next era.  Returns
+ * whether a reader was closed.
+ */
+static bool pass_era(struct readers *t)
+{
+	unsigned before = (atomic_load(&t->era) + 1) & 1;
+	struct shard_reader *retired = t->retired[before];
+
+	if (atomic_load(&t->inside[before]))
+		return false;
+	t->retired[before] = NULL;
+	atomic_fetch_add(&t->era, 1);
+	close_all(retired);
+	return retired;
+}
+
+/* Returns whether the reader of a word was taken out of the table. */
+static bool take_out(struct readers *t, uint64_t idx)
+{
+	uintptr_t word = atomic_load_explicit(&t->word[idx], memory_order_acquire);
+	struct shard_reader *r = (struct shard_reader *)(word & ~READERS_FLAGS); /* NOLINT(performance-no-int-to-ptr) */
+	struct shard_reader **list = &t->retired[atomic_load(&t->era) & 1];
+
+	if (!word || word & READERS_KEPT)
+		return false;
+	if (word & READERS_USED) { /* a thread that uses it now sets the flag again */
+		atomic_compare_exchange_strong(&t->word[idx], &word, word & ~(uintptr_t)READERS_USED);
+		return false;
+	}
+	if (!atomic_compare_exchange_strong(&t->word[idx], &word, 0))
+		return false;
+	r->next_retired = *list;
+	*list = r;
+	return true;
+}
+
+bool readers_make_room(struct readers *t, bool all)
+{
+	uint64_t taken = 0, want = all ? UINT64_MAX : AT_ONCE, looks = all ? 2 * t->count : LOOKS_AT;
+	bool closed;
+
+	if (!all && atomic_load_explicit(&open_count, memory_order_relaxed) < t->most)
+		return false;
+	if (atomic_flag_test_and_set(&t->busy))
+		return false;
+	closed = pass_era(t);
+	for (uint64_t looked = 0; looked < looks && taken < want; looked++) {
+		taken += take_out(t, t->hand);
+		t->hand = t->hand + 1 < t->count ? t->hand + 1 : 0;
+	}
+	closed |= pass_era(t);
+	atomic_flag_clear(&t->busy);
+	return taken || closed;
 }
 
 /* ---- shards ---- */
@@ -410,6 +588,15 @@ void dataset_id(const struct shard_dataset *ds, char id[65])
 	hex_from_bytes(id, ds->text.end.sha256, sizeof(ds->text.end.sha256));
 }
 
+bool dataset_is_remote(const struct shard_dataset *ds)
+{
+	bool remote = !ds->part_count && file_is_remote(ds->dir);
+
+	for (uint32_t p = 0; !remote && p < ds->part_count; p++)
+		remote = file_is_remote(ds->part[p]->dir);
+	return remote;
+}
+
 uint64_t dataset_totals(const struct shard_dataset *ds, uint64_t *units, uint64_t *bytes)
 {
 	*units = *bytes = 0;
@@ -423,4 +610,109 @@ uint64_t dataset_totals(const struct shard_dataset *ds, uint64_t *units, uint64_
 			*bytes += e.file_bytes;
 	}
 	return ds->m.shard_count;
+}
+
+uint64_t shard_dataset_record_count(const struct shard_dataset *ds)
+{
+	return ds->m.record_count;
+}
+
+const struct shard_schema *shard_dataset_schema(const struct shard_dataset *ds)
+{
+	return &ds->m.schema;
+}
+
+const struct shard_field *shard_field_find(const struct shard_dataset *ds, const char *name)
+{
+	return shard_schema_find(&ds->m.schema, name);
+}
+
+void shard_dataset_manifest(const struct shard_dataset *ds, struct shard_view *out)
+{
+	*out = (struct shard_view){ds->text.text, ds->text.bytes};
+}
+
+void shard_dataset_info(const struct shard_dataset *ds, struct shard_dataset_info *out)
+{
+	uint64_t units;
+
+	memset(out, 0, sizeof(*out));
+	out->record_count = ds->m.record_count;
+	out->class_count = ds->m.class_count;
+	out->seed = ds->m.seed;
+	out->order = ds->m.order;
+	out->has_plan_digest = ds->m.has_plan_digest;
+	memcpy(out->plan_digest, ds->m.plan_digest, sizeof(out->plan_digest));
+	out->shard_count = dataset_totals(ds, &units, &out->data_bytes);
+	dataset_id(ds, out->id);
+}
+
+const char *shard_dataset_class_name(const struct shard_dataset *ds, uint64_t class_idx)
+{
+	return class_idx < ds->m.class_count ? ds->class_names + ds->class_at[class_idx] : NULL;
+}
+
+int shard_dataset_moments(const struct shard_dataset *ds, uint32_t field, uint32_t channel, struct shard_moments *out,
+			  struct shard_error *err)
+{
+	(void)err;
+	if (field >= SHARD_FIELDS_MAX || channel >= ds->stat_count[SHARD_STAT_MOMENTS - 1][field])
+		return SHARD_END;
+	*out = ds->moments[field][channel];
+	return SHARD_OK;
+}
+
+int shard_dataset_class_records(const struct shard_dataset *ds, uint32_t field, uint64_t class_idx, uint64_t *out,
+				struct shard_error *err)
+{
+	(void)err;
+	if (field >= SHARD_FIELDS_MAX || class_idx >= ds->stat_count[SHARD_STAT_CLASSES - 1][field])
+		return SHARD_END;
+	*out = ds->class_records[field][class_idx];
+	return SHARD_OK;
+}
+
+/* ---- a program's own reads of the maps, under the guard ---- */
+
+struct guarded {
+	void (*work)(void *context);
+	void *context;
+	const struct shard_dataset *ds;
+	const struct shard_reader *of; /* whose map could not be read */
+};
+
+static void run_work(void *context)
+{
+	struct guarded *g = context;
+
+	g->work(g->context);
+}
+
+/* Runs in the handler of SIGBUS.  A program has views only of readers that are kept. */
+static bool is_of_dataset(void *context, uintptr_t at)
+{
+	struct guarded *g = context;
+
+	for (uint64_t i = 0; i < g->ds->m.shard_count; i++) {
+		const struct shard_reader *r = readers_kept(&g->ds->readers, i);
+
+		if (r && at >= (uintptr_t)r->map && at < (uintptr_t)r->map + r->file_bytes) {
+			g->of = r;
+			return true;
+		}
+	}
+	return false;
+}
+
+int shard_dataset_guarded(const struct shard_dataset *ds, void (*work)(void *context), void *context,
+			  struct shard_error *err)
+{
+	struct guarded g = {work, context, ds, NULL};
+
+	if (ds->o.guard == SHARD_GUARD_OFF) {
+		work(context);
+		return SHARD_OK;
+	}
+	guard_ask_at_times();
+	return guard_run_where(is_of_dataset, run_work, &g) ? SHARD_OK : reader_cut(g.of, err);
 }

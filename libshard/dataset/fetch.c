@@ -1,18 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * fetch.c - see fetch.h
+ * fetch.c - regions and runs of records, asked of the disk before a loader needs them
  */
-#include "libshard/dataset/fetch.h"
+#include "libshard/dataset/dataset.h"
 
 #include "libshard/base/bytes.h"
 #include "libshard/base/mem.h"
-#include "libshard/base/task.h"
-#include "libshard/dataset/dataset.h"
-#include "libshard/dataset/reader.h"
-#include "libshard/io/file.h"
+#include "libshard/base/thread.h"
+#include "libshard/io/io.h"
 
 #define FETCH_THREADS 2u   /* a disk that reads 2 MiB for each is as fast as it can be */
-#define QUEUE_REGIONS 512u /* more are left to whoever needs them */
+#define QUEUE_REGIONS 512u /* more are left to the threads that need them */
 #define FAULTS_MOST   16u  /* of a region; if it is read page by page there are 512 */
 
 /* ---- threads that wait for the disk ---- */
@@ -63,7 +61,7 @@ static struct fetch_thread *start_threads(struct fetch *f)
 	return NULL;
 }
 
-/* Whoever needs them first starts them.  Others do without meanwhile. */
+/* The first thread that needs them starts them.  Others do without meanwhile. */
 static struct fetch_thread *get_threads(struct fetch *f)
 {
 	if (!atomic_load_explicit(&f->wants_threads, memory_order_relaxed) && !atomic_exchange(&f->wants_threads, true))
@@ -71,7 +69,7 @@ static struct fetch_thread *get_threads(struct fetch *f)
 	return atomic_load_explicit(&f->thread, memory_order_acquire);
 }
 
-/* Where there is no thread, or no room, it is left to whoever needs the region. */
+/* Where there is no thread, or no room, the thread that needs the region reads it. */
 static void queue_region(struct fetch *f, const uint8_t *region, uint64_t number)
 {
 	struct fetch_thread *t = get_threads(f);

@@ -2,7 +2,8 @@
 /*
  * manifest_file.c - a manifest read from its file, with no more memory than its lines deserve
  *
- * * The size of a file is a number like those in it: a hole of many GiB costs its maker nothing.
+ * The size of a file is as little to be trusted as the numbers in it: a hole of many GiB costs its
+ * maker nothing.
  */
 #include "libshard/dataset/dataset.h"
 
@@ -12,10 +13,8 @@
 #include "libshard/base/bytes.h"
 #include "libshard/base/error.h"
 #include "libshard/base/mem.h"
-#include "libshard/format/checksum.h"
 #include "libshard/format/format.h"
-#include "libshard/format/invariant.h"
-#include "libshard/io/file.h"
+#include "libshard/io/io.h"
 
 #define PIECE_BYTES ((size_t)256 << 10)
 #define HEAD_BYTES  16u	 /* more than M1 looks at, */
@@ -170,4 +169,13 @@ int manifest_file_check_id(const char *text, const struct manifest_end *end, uin
 	MUST("M15", !memcmp(got, end->sha256, SHA256_BYTES),
 	     "the SHA-256 on the end line is not that of the text: the manifest is damaged");
 	return SHARD_OK;
+}
+
+int manifest_by_name(const void *a, const void *b)
+{
+	const unsigned char *x = *(const unsigned char *const *)a, *y = *(const unsigned char *const *)b;
+
+	while (*x == *y && *x > ' ')
+		x++, y++;
+	return (*x > ' ' ? *x : 0) - (*y > ' ' ? *y : 0);
 }

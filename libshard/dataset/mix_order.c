@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * mix_order.c - see mix_order.h
+ * mix_order.c - which component, and which record of it, stands at a position of a mixture
  */
-#include "libshard/dataset/mix_order.h"
+#include "libshard/dataset/dataset.h"
 
 #include <inttypes.h>
 #include <pthread.h>
@@ -10,9 +10,7 @@
 
 #include "libshard/base/error.h"
 #include "libshard/base/mem.h"
-#include "libshard/dataset/mixture.h"
-#include "libshard/dataset/selection.h"
-#include "libshard/order/mix.h"
+#include "libshard/order/order.h"
 
 #define KEPT  2u   /* tables of each lane and component; the next one is under way before the last has ended */
 #define CHUNK 512u /* positions that are worked on together */

@@ -13,12 +13,8 @@
 #include "libshard/base/bytes.h"
 #include "libshard/base/error.h"
 #include "libshard/base/mem.h"
-#include "libshard/format/checksum.h"
-#include "libshard/format/invariant.h"
-#include "libshard/format/pages_decode.h"
-#include "libshard/format/schema.h"
-#include "libshard/format/tables.h"
-#include "libshard/io/file.h"
+#include "libshard/format/format.h"
+#include "libshard/io/io.h"
 
 int outline_read_pages(struct pages *pages, int fd, uint64_t file_bytes, const char *path, struct shard_error *err)
 {

@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * reader.c - open a shard, and check its tables, units and chunks
+ * reader.c - open a shard, check its tables, units and chunks, and read records out of it
  *
  * Opening reads two pages and maps the rest.  A record is checked with its unit, when first used;
  * the table that holds the unit's hash is checked before that, once.
+ *
+ * Raw records are checked and copied where they are mapped; chunks are decoded, straight to their
+ * place where all of one is wanted.  With SHARD_CHECK_DEVICE a thread that had to wait for pages
+ * while it copied checks and copies once more: the pages came from a device.
  */
-#include "libshard/dataset/reader.h"
+#include "libshard/dataset/dataset.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -14,16 +18,12 @@
 #include "libshard/base/error.h"
 #include "libshard/base/mem.h"
 #include "libshard/base/options.h"
-#include "libshard/dataset/dataset.h"
-#include "libshard/format/checksum.h"
-#include "libshard/format/codec.h"
-#include "libshard/format/invariant.h"
-#include "libshard/format/tables.h"
-#include "libshard/io/file.h"
-#include "libshard/io/guard.h"
+#include "libshard/format/format.h"
+#include "libshard/io/io.h"
 #include "shard_pack.h"
 
-#define PAGE_BYTES 4096u /* what the kernel reads at least */
+#define PAGE_BYTES 4096u  /* what the kernel reads at least */
+#define ASK_BYTES  65536u /* to copy these takes much longer than to ask whether SIGBUS is blocked */
 
 static void find_tables(struct shard_reader *r)
 {
@@ -127,17 +127,13 @@ uint64_t reader_unit_count(const struct shard_reader *r, uint32_t group)
 	return ceil_div(r->pages->record_count, r->group[group].unit_records);
 }
 
-uint64_t reader_unit_bytes(const struct shard_reader *r, uint32_t group, uint64_t unit)
+/* Of a unit, decoded. */
+static uint64_t unit_bytes(const struct shard_reader *r, uint32_t group, uint64_t unit)
 {
 	const struct reader_group *g = &r->group[group];
 	uint64_t first = unit * g->unit_records;
 
 	return min_u64(g->unit_records, r->pages->record_count - first) * g->stride;
-}
-
-const uint8_t *reader_section_bytes(const struct shard_reader *r, const struct section *s)
-{
-	return r->map + s->offset;
 }
 
 struct hash_job {
@@ -175,6 +171,14 @@ int reader_guarded(const struct shard_reader *r, void (*work)(void *), void *con
 {
 	if (r->guard)
 		guard_ask();
+	return reader_guarded_brief(r, work, context, err);
+}
+
+int shard_reader_guarded(const struct shard_reader *r, void (*work)(void *context), void *context,
+			 struct shard_error *err)
+{
+	if (r->guard)
+		guard_ask_at_times();
 	return reader_guarded_brief(r, work, context, err);
 }
 
@@ -267,12 +271,12 @@ static void forget_units(struct shard_reader *r, uint32_t group, uint64_t first,
 void reader_forget_bytes(struct shard_reader *r, uint32_t group, uint64_t begin, uint64_t end)
 {
 	const struct reader_group *g = &r->group[group];
-	uint64_t from = reader_raw_begin(r, group), unit_bytes = g->stride * g->unit_records;
+	uint64_t from = reader_raw_begin(r, group), unit = g->stride * g->unit_records;
 
 	begin = begin > from ? begin - from : 0;
 	end = min_u64(end, reader_raw_end(r, group)) - from;
 	if (begin < end)
-		forget_units(r, group, begin / unit_bytes, (end - 1) / unit_bytes);
+		forget_units(r, group, begin / unit, (end - 1) / unit);
 }
 
 /* A unit of a raw group is as long as its records; stored chunks can be short. */
@@ -330,14 +334,14 @@ int reader_check_hash(const struct shard_reader *r, uint32_t group, uint64_t uni
 	MUST("I44", got == want,
 	     "unit %" PRIu64 " of group %u (records %" PRIu64 " to %" PRIu64 "): its hash is %016" PRIx64
 	     ", the table says %016" PRIx64 ": the bytes are damaged",
-	     unit, group, first, first + reader_unit_bytes(r, group, unit) / g->stride - 1, got, want);
+	     unit, group, first, first + unit_bytes(r, group, unit) / g->stride - 1, got, want);
 	return SHARD_OK;
 }
 
 int reader_check_unit(const struct shard_reader *r, uint32_t group, uint64_t unit, const void *decoded,
 		      struct shard_error *err)
 {
-	return reader_check_hash(r, group, unit, checksum64(decoded, reader_unit_bytes(r, group, unit)), err);
+	return reader_check_hash(r, group, unit, checksum64(decoded, unit_bytes(r, group, unit)), err);
 }
 
 int reader_chunk(const struct shard_reader *r, uint32_t group, uint64_t idx, struct chunk *out, struct shard_error *err)
@@ -347,11 +351,9 @@ int reader_chunk(const struct shard_reader *r, uint32_t group, uint64_t idx, str
 	return chunk_decode(r->pages, r->schema, group, idx, entry, idx ? entry - 1 : NULL, out, err);
 }
 
-int reader_decode_chunk(const struct shard_reader *r, uint32_t group, uint64_t idx, const struct chunk *c,
-			const void *stored, bool check, void *dst, struct shard_error *err)
+int reader_decode_chunk(uint32_t group, uint64_t idx, const struct chunk *c, const void *stored, bool check, void *dst,
+			struct shard_error *err)
 {
-	const struct codec *codec = codec_find(r->schema->group[group].codec);
-
 	if (check) {
 		uint64_t got = checksum64(stored, c->padded_bytes);
 
@@ -364,8 +366,272 @@ int reader_decode_chunk(const struct shard_reader *r, uint32_t group, uint64_t i
 		memcpy(dst, stored, c->decoded_bytes);
 		return SHARD_OK;
 	}
-	MUST("I47", codec && codec->decode(stored, c->stored_bytes, dst, c->decoded_bytes) == SHARD_OK,
+	MUST("I47", lz4_decode(stored, c->stored_bytes, dst, c->decoded_bytes) == SHARD_OK,
 	     "chunk %" PRIu64 " of group %u: %u stored bytes do not decode to %u", idx, group, c->stored_bytes,
 	     c->decoded_bytes);
+	return SHARD_OK;
+}
+
+/* ---- whole chunks ---- */
+
+struct chunk_job {
+	struct shard_reader *r;
+	uint32_t group;
+	uint64_t idx;
+	bool check;
+	struct chunk c;
+	uint8_t *dst;
+	struct shard_error *err;
+	int rc;
+};
+
+static void chunk_work(void *context)
+{
+	struct chunk_job *j = context;
+
+	j->rc = reader_chunk(j->r, j->group, j->idx, &j->c, j->err);
+}
+
+static void decode_work(void *context)
+{
+	struct chunk_job *j = context;
+
+	j->rc = reader_decode_chunk(j->group, j->idx, &j->c, j->r->map + j->c.offset, j->check, j->dst, j->err);
+	if (!j->rc && j->check)
+		j->rc = reader_check_unit(j->r, j->group, j->idx, j->dst, j->err);
+}
+
+/* `rc` of the guard, then of the work. */
+static int end_chunk_job(struct chunk_job *job, int rc, struct shard_error *err)
+{
+	if (rc || !job->rc)
+		return rc;
+	error_prefix(err, job->r->path);
+	return job->rc;
+}
+
+static int find_chunk(struct chunk_job *job, struct shard_error *err)
+{
+	return end_chunk_job(job, reader_guarded_brief(job->r, chunk_work, job, err), err);
+}
+
+int reader_read_chunk(struct shard_reader *r, uint32_t group, uint64_t idx, bool check, uint8_t *dst,
+		      struct shard_error *err)
+{
+	struct chunk_job job = {.r = r, .group = group, .idx = idx, .check = check, .dst = dst, .err = err};
+	int rc = find_chunk(&job, err);
+
+	return rc ? rc : end_chunk_job(&job, reader_guarded(r, decode_work, &job, err), err);
+}
+
+static void check_work(void *context)
+{
+	struct chunk_job *j = context;
+
+	j->rc = reader_check_unit(j->r, j->group, j->idx, j->dst, j->err);
+}
+
+int reader_check_chunk(struct shard_reader *r, uint32_t group, uint64_t idx, uint8_t *decoded, struct shard_error *err)
+{
+	struct chunk_job job = {.r = r, .group = group, .idx = idx, .dst = decoded, .err = err};
+
+	return end_chunk_job(&job, reader_guarded(r, check_work, &job, err), err);
+}
+
+void reader_fetch_chunks(struct shard_reader *r, uint32_t group, uint64_t idx, uint64_t count)
+{
+	struct chunk_job first = {.r = r, .group = group, .idx = idx},
+			 last = {.r = r, .group = group, .idx = idx + count - 1};
+
+	/* What is wrong with them is said when they are decoded. */
+	if (!find_chunk(&first, NULL) && !find_chunk(&last, NULL) && last.c.offset >= first.c.offset)
+		file_will_need(r->map + first.c.offset, (size_t)(last.c.offset + last.c.padded_bytes - first.c.offset));
+}
+
+/* ---- records, copied or shown in place ---- */
+
+struct copy_job {
+	struct shard_reader *r;
+	uint32_t group;
+	uint64_t first, count;
+	uint8_t *dst; /* NULL: check only */
+	int rc;
+	struct shard_error *err;
+	_Atomic uint64_t *seen;
+};
+
+static int check_units(struct copy_job *job)
+{
+	struct shard_reader *r = job->r;
+	struct reader_group *g = &r->group[job->group];
+	uint64_t last = (job->first + job->count - 1) / g->unit_records;
+
+	for (uint64_t u = job->first / g->unit_records; u <= last; u++) {
+		uint64_t bit = UINT64_C(1) << (u & 63);
+		int rc;
+
+		if (reader_remembers(r) && (atomic_load_explicit(&job->seen[u / 64], memory_order_relaxed) & bit))
+			continue;
+		rc = reader_check_unit(r, job->group, u, g->data + u * g->unit_records * g->stride, job->err);
+		if (rc)
+			return rc;
+		reader_set_seen(g, &job->seen[u / 64], bit);
+	}
+	return SHARD_OK;
+}
+
+/* Were all of these records used before, and so are probably in memory? */
+static bool all_seen(const struct copy_job *job)
+{
+	const struct reader_group *g = &job->r->group[job->group];
+	uint64_t last = (job->first + job->count - 1) / g->unit_records;
+
+	for (uint64_t u = job->first / g->unit_records; u <= last; u++)
+		if (!job->seen || !(atomic_load_explicit(&job->seen[u / 64], memory_order_relaxed) >> (u & 63) & 1))
+			return false;
+	return true;
+}
+
+static void copy_raw(void *context)
+{
+	struct copy_job *job = context;
+	const struct reader_group *g = &job->r->group[job->group];
+
+	job->rc = job->r->check == SHARD_CHECK_NEVER ? SHARD_OK : check_units(job);
+	if (!job->rc && job->dst)
+		memcpy(job->dst, g->data + job->first * g->stride, job->count * g->stride);
+}
+
+static int check_range(const struct shard_reader *r, uint32_t group, uint64_t first, uint64_t count,
+		       struct shard_error *err)
+{
+	struct shown s;
+
+	if (group >= r->schema->group_count)
+		return error_set(err, SHARD_E_ARGUMENT, "%s: there is no group %u; the shard has %u", show(&s, r->path),
+				 group, r->schema->group_count);
+	if (first > r->pages->record_count || count > r->pages->record_count - first)
+		return error_set(err, SHARD_E_ARGUMENT,
+				 "%s: records %" PRIu64 " to %" PRIu64 " were asked for; the shard has %" PRIu64,
+				 show(&s, r->path), first, first + count - 1, r->pages->record_count);
+	return SHARD_OK;
+}
+
+static int read_raw(struct shard_reader *r, uint32_t group, uint64_t first, uint64_t count, void *dst,
+		    struct shard_error *err)
+{
+	const struct reader_group *g = &r->group[group];
+	struct copy_job job = {r, group, first, count, dst, SHARD_OK, err, NULL};
+	bool seen;
+	int rc;
+
+	if (r->check != SHARD_CHECK_NEVER) {
+		rc = reader_check_tables(r, group, err);
+		if (rc)
+			return rc;
+		job.seen = reader_seen(r, group);
+		if (!job.seen)
+			return error_set(err, SHARD_E_MEMORY, "no memory to remember which units were checked");
+	}
+	seen = all_seen(&job);
+	if (!seen)
+		file_will_need(g->data + first * g->stride, (size_t)(count * g->stride));
+	else if (!dst && r->check == SHARD_CHECK_FIRST)
+		return SHARD_OK; /* nothing is read */
+	rc = count * g->stride < ASK_BYTES ? reader_guarded_brief(r, copy_raw, &job, err)
+					   : reader_guarded(r, copy_raw, &job, err);
+	if (!rc && job.rc) {
+		error_prefix(err, r->path);
+		rc = job.rc;
+	}
+	return rc;
+}
+
+/*
+ * One chunk after the other: straight to its place if all of it is wanted, else through memory
+ * beside.
+ */
+static int read_chunks(struct shard_reader *r, uint32_t group, uint64_t first, uint64_t count, uint8_t *dst,
+		       struct shard_error *err)
+{
+	const struct reader_group *g = &r->group[group];
+	bool check = r->check != SHARD_CHECK_NEVER;
+	int rc = check ? reader_check_tables(r, group, err) : SHARD_OK;
+	uint8_t *beside = NULL;
+
+	while (!rc && count) {
+		uint64_t idx = first / g->unit_records, skip = first % g->unit_records,
+			 bytes = unit_bytes(r, group, idx);
+		uint64_t n = min_u64(count, bytes / g->stride - skip);
+		bool whole = n * g->stride == bytes;
+
+		if (!whole && !beside)
+			beside = mem_alloc((size_t)(g->unit_records * g->stride));
+		if (!whole && !beside) {
+			rc = error_set(err, SHARD_E_MEMORY, "no memory for a chunk of %" PRIu64 " bytes",
+				       g->unit_records * g->stride);
+			break;
+		}
+		reader_fetch_chunks(r, group, idx, 1);
+		rc = reader_read_chunk(r, group, idx, check, whole ? dst : beside, err);
+		if (!rc && !whole)
+			memcpy(dst, beside + skip * g->stride, n * g->stride);
+		first += n;
+		count -= n;
+		dst += n * g->stride;
+	}
+	mem_free(beside);
+	return rc;
+}
+
+int reader_read(struct shard_reader *r, uint32_t group, uint64_t first, uint64_t count, void *dst,
+		struct shard_error *err)
+{
+	int rc = check_range(r, group, first, count, err);
+
+	if (rc || !count)
+		return rc;
+	return r->group[group].compressed ? read_chunks(r, group, first, count, dst, err)
+					  : read_raw(r, group, first, count, dst, err);
+}
+
+bool reader_had_faults(void)
+{
+	static _Thread_local uint64_t before;
+	uint64_t now = file_major_faults();
+	bool had = now != before;
+
+	before = now;
+	return had;
+}
+
+int shard_reader_read(struct shard_reader *r, uint32_t group, uint64_t first, uint64_t count, void *dst,
+		      struct shard_error *err)
+{
+	int rc = reader_read(r, group, first, count, dst, err);
+
+	if (rc || !count || r->check != SHARD_CHECK_DEVICE || r->group[group].compressed || !reader_had_faults())
+		return rc;
+	reader_forget(r, group, first, count);
+	return reader_read(r, group, first, count, dst, err);
+}
+
+int shard_reader_view(struct shard_reader *r, uint32_t group, uint64_t idx, struct shard_view *out,
+		      struct shard_error *err)
+{
+	int rc = check_range(r, group, idx, 1, err);
+	struct shown s;
+
+	if (rc)
+		return rc;
+	if (r->group[group].compressed)
+		return error_set(err, SHARD_E_UNSUPPORTED,
+				 "%s: group %u is compressed, so its records cannot be viewed; read them instead",
+				 show(&s, r->path), group);
+	rc = read_raw(r, group, idx, 1, NULL, err);
+	if (rc)
+		return rc;
+	out->data = r->group[group].data + idx * r->group[group].stride;
+	out->bytes = (size_t)r->group[group].stride;
 	return SHARD_OK;
 }

@@ -15,7 +15,7 @@
 #include "libshard/base/error.h"
 #include "libshard/base/mem.h"
 #include "libshard/dataset/dataset.h"
-#include "libshard/format/schema.h"
+#include "libshard/format/format.h"
 #include "libshard/order/order.h"
 
 #ifdef __clang__
@@ -150,7 +150,7 @@ int shard_select_where(struct shard_selection **out, struct shard_dataset *ds, c
 		return rc;
 	if (!w.field || (!schema_is_integer_scalar(w.field) && !(w.field->dtype == SHARD_BOOL && !w.field->ndim)))
 		return error_set(err, SHARD_E_ARGUMENT, "field '%s' %s", field,
-				 w.field ? "is no integer scalar, so records cannot be selected by its value"
+				 w.field ? "is not an integer scalar, so records cannot be selected by its value"
 					 : "is not in the dataset");
 	rc = selection_open_bits(ds, &w.bits, err);
 	if (rc)
@@ -291,28 +291,7 @@ int shard_select_fold(struct shard_selection **out, struct shard_dataset *ds, co
 	return select_places(out, ds, of, &p, seed, what, err);
 }
 
-/* ---- what it is ---- */
-
-void shard_selection_info(const struct shard_selection *s, struct shard_selection_info *out)
-{
-	*out = (struct shard_selection_info){
-		.record_count = s->count, .of_count = s->of_count, .memory_bytes = selection_bytes(s)};
-	memcpy(out->digest, s->digest, sizeof(out->digest));
-	memcpy(out->dataset_id, s->dataset_id, sizeof(out->dataset_id));
-}
-
-int shard_selection_records(const struct shard_selection *s, uint64_t first, uint64_t count, uint64_t *idx,
-			    struct shard_error *err)
-{
-	if (first > s->count || count > s->count - first)
-		return error_set(err, SHARD_E_ARGUMENT,
-				 "places %" PRIu64 " to %" PRIu64 " were asked for; the selection has %" PRIu64, first,
-				 first + count - 1, s->count);
-	for (uint64_t i = 0; i < count; i++)
-		idx[i] = first + i;
-	selection_many(s, idx, (size_t)count);
-	return SHARD_OK;
-}
+/* ---- what it costs ---- */
 
 double shard_selection_amplification(const struct shard_selection *s, const struct shard_dataset *ds)
 {

@@ -15,11 +15,297 @@
 #include <errno.h>
 #include <time.h>
 
+#include "libshard/base/bytes.h"
 #include "libshard/base/clock.h"
 #include "libshard/base/error.h"
 #include "libshard/base/mem.h"
 #include "libshard/base/thread.h"
-#include "libshard/io/guard.h"
+#include "libshard/dataset/dataset.h"
+#include "libshard/io/io.h"
+
+/* ---- the orders of the epochs that threads are in ---- */
+
+/*
+ * One thread makes the order of an epoch, and all threads share it.  The fields belong to the lock
+ * of the crew, except for the contents of an order.  Its maker writes those without the lock, and
+ * they are constant after that.
+ */
+
+static void close_orders(struct epoch_orders *o)
+{
+	for (uint32_t i = 0; o->order && i < o->count; i++)
+		mem_free(o->order[i].table);
+	mem_free(o->order);
+	*o = (struct epoch_orders){.order = NULL};
+}
+
+int epoch_orders_open(struct epoch_orders *o, uint32_t thread_count, const struct steps *steps, struct shard_error *err)
+{
+	/* A shorter order may need a longer table. */
+	struct order_params early = steps_params(steps, 0), all = steps_params(steps, UINT64_MAX);
+	uint64_t entries = max_u64(order_table_entries(&early), order_table_entries(&all));
+	bool has = true;
+
+	/* Each thread uses or makes one.  One is for the epoch before, and one is spare. */
+	o->count = thread_count + 2;
+	o->order = mem_array(o->count, sizeof(*o->order));
+	for (uint32_t i = 0; o->order && has && i < o->count; i++) {
+		o->order[i].table = mem_array((size_t)entries, sizeof(uint16_t));
+		has = o->order[i].table;
+	}
+	if (o->order && has)
+		return SHARD_OK;
+	close_orders(o);
+	return error_set(err, SHARD_E_MEMORY, "no memory for the order of %u epochs", thread_count + 2);
+}
+
+/* Returns the order of the epoch, or one that no thread uses. */
+static struct epoch_order *find_order(const struct epoch_orders *o, uint64_t epoch)
+{
+	struct epoch_order *unused = NULL;
+
+	for (uint32_t i = 0; i < o->count; i++) {
+		struct epoch_order *e = &o->order[i];
+
+		if (e->state != ORDER_NONE && e->epoch == epoch)
+			return e;
+		if (e->state != ORDER_MAKING && !e->users && (!unused || e->state == ORDER_NONE))
+			unused = e;
+	}
+	return unused; /* not NULL: each of the other threads uses or makes at most one */
+}
+
+/* ---- how threads claim steps and fill the slots of these ---- */
+
+/* A slot is worth sharing if one thread takes a millisecond for it; a part if it takes some 0.2. */
+#define SHARED_BYTES (UINT64_C(8) << 20)
+#define PART_ROWS    16u
+
+/* With lock. */
+static void stop_being_busy(struct crew *c)
+{
+	if (!--c->busy && c->resting)
+		pthread_cond_broadcast(&c->ready);
+}
+
+/* With lock, which is given up meanwhile.  Returns NULL if the caller has to look again. */
+static struct epoch_order *get_order(struct crew *c, uint64_t epoch)
+{
+	struct epoch_order *e = find_order(&c->orders, epoch);
+	struct order_params params;
+
+	if (e->state == ORDER_MADE && e->epoch == epoch)
+		return e;
+	if (e->state == ORDER_MAKING) {
+		pthread_cond_wait(&c->work, &c->lock);
+		return NULL;
+	}
+	e->state = ORDER_MAKING;
+	e->epoch = epoch;
+	params = steps_params(c->steps, epoch);
+	c->busy++;
+	pthread_mutex_unlock(&c->lock);
+	order_init(&e->order, &params, e->table); /* cannot fail: the parameters were checked */
+	pthread_mutex_lock(&c->lock);
+	e->state = ORDER_MADE;
+	stop_being_busy(c);
+	pthread_cond_broadcast(&c->work);
+	return NULL;
+}
+
+/* With lock.  The slot can be claimed again. */
+static void push_free(struct crew *c, uint32_t slot)
+{
+	c->claim[slot].state = CLAIM_FREE;
+	c->free[c->free_count++] = slot;
+}
+
+/* Is the first slot worth sharing?  Chunks would be decoded once for each part. */
+static bool shares(const struct crew *c)
+{
+	return c->thread_count > 1 && c->ring->slot_bytes >= SHARED_BYTES &&
+	       !slot_packed_chunk_bytes(&c->source->layouts);
+}
+
+/* With lock.  Give a free slot to the next place, and return it. */
+static uint32_t claim(struct crew *c)
+{
+	uint32_t slot = c->free[--c->free_count];
+
+	c->queue[(c->queue_head + c->queue_count++) % c->ring->slot_count] = slot;
+	c->claim[slot] = (struct claim){.state = CLAIM_FILLING, .fillers = 1};
+	if (c->is_awaited && shares(c))
+		c->shared = slot;
+	c->is_awaited = false;
+	c->ring->slot[slot].place = c->next;
+	c->next.step++;
+	c->busy++;
+	return slot;
+}
+
+/* With lock. */
+static void count(struct shard_loader_stats *s, const struct fill_counts *counts, uint64_t rows, uint64_t bytes)
+{
+	s->filled_record_count += rows;
+	s->filled_bytes += bytes;
+	s->direct_bytes += counts->direct_bytes;
+	s->pread_bytes += counts->pread_bytes;
+	s->has_uring |= counts->uring;
+	s->substituted_count += counts->substituted;
+	s->masked_count += counts->masked;
+	s->mapped_bytes += bytes - counts->direct_bytes - counts->pread_bytes;
+}
+
+/*
+ * With lock.  The slot was filled.  Returns the condition to signal after unlocking, or NULL.
+ * (Signal without the lock, because the thread that wakes up takes the lock first.)
+ */
+static pthread_cond_t *finish(struct crew *c, uint32_t slot)
+{
+	struct claim *claim = &c->claim[slot];
+	uint64_t rows = claim->next_row; /* all of them, if it is not stale */
+
+	c->stats.fill_ns += claim->fill_ns;
+	c->stats.checked_unit_count += claim->counts.checked_units;
+	c->stats.decoded_chunk_count += claim->counts.decoded_chunks;
+	if (!claim->rc)
+		count(&c->stats, &claim->counts, rows, rows * c->source->layout->record_bytes);
+	if (claim->stale) {
+		push_free(c, slot);
+		return &c->work;
+	}
+	claim->state = CLAIM_READY;
+	return c->queue[c->queue_head] == slot ? &c->ready : NULL;
+}
+
+/*
+ * Without the lock.  Name the records of a slot that this thread has claimed.  If the thread has met
+ * shards that are not in memory, fetch what a later step needs.
+ */
+static void name_records(struct crew *c, struct member *m, struct slot *s, const struct order *order)
+{
+	if (m->scratch.has_cold) {
+		m->scratch.has_cold = false;
+		m->ahead.place = s->place;
+		m->ahead.rows = steps_ahead(c->steps, order, &s->place, c->thread_count,
+					    c->source->paths.fetch->apart_records, slot_rows(&m->ahead));
+		slot_fetch(c->source, &m->scratch, &m->ahead);
+	}
+	s->rows = steps_fill(c->steps, order, &s->place, slot_rows(s));
+}
+
+static void add_counts(struct fill_counts *sum, const struct fill_counts *more)
+{
+	sum->checked_units += more->checked_units;
+	sum->decoded_chunks += more->decoded_chunks;
+	sum->direct_bytes += more->direct_bytes;
+	sum->pread_bytes += more->pread_bytes;
+	sum->substituted += more->substituted;
+	sum->masked += more->masked;
+	sum->uring |= more->uring;
+}
+
+/*
+ * With lock, which is given up meanwhile.  Fill the next rows of a slot.  Of parts that fail the
+ * first one counts, and nobody takes those behind it.
+ */
+static void fill_part(struct crew *c, struct member *m, uint32_t slot)
+{
+	struct claim *claim = &c->claim[slot];
+	struct slot part = c->ring->slot[slot];
+	struct fill_counts counts = {0};
+	struct shard_error why;
+	uint64_t begin;
+	int rc;
+
+	part.first = claim->next_row;
+	part.rows = (uint32_t)min_u64(part.rows, (uint64_t)part.first + claim->part_rows);
+	claim->next_row = part.rows;
+	pthread_mutex_unlock(&c->lock);
+	begin = clock_now_ns();
+	rc = transformed_fill(c->transformed, c->source, &m->scratch, &part, c->layout, &counts, &why);
+	begin = clock_now_ns() - begin;
+	pthread_mutex_lock(&c->lock);
+	claim->fill_ns += begin;
+	add_counts(&claim->counts, &counts);
+	if (!rc || (claim->rc && claim->failed_row < part.first))
+		return;
+	claim->rc = rc;
+	claim->why = why;
+	claim->failed_row = part.first;
+	claim->next_row = c->ring->slot[slot].rows;
+}
+
+/*
+ * With lock, which is given up meanwhile.  Fill parts of a slot while there are any; the last one
+ * of its fillers finishes it.
+ */
+static void fill_parts(struct crew *c, struct member *m, uint32_t slot)
+{
+	struct slot *s = &c->ring->slot[slot];
+	struct claim *claim = &c->claim[slot];
+	pthread_cond_t *change;
+
+	while (!claim->stale && claim->next_row < s->rows)
+		fill_part(c, m, slot);
+	if (c->shared == slot) {
+		c->shared = NO_SLOT;
+		pthread_cond_broadcast(&c->work);
+	}
+	stop_being_busy(c);
+	if (--claim->fillers)
+		return;
+	steps_name(c->steps, slot_rows(s), s->rows);
+	change = finish(c, slot);
+	if (!change)
+		return;
+	pthread_mutex_unlock(&c->lock);
+	pthread_cond_broadcast(change);
+	pthread_mutex_lock(&c->lock);
+}
+
+/* With lock, which is given up while it works.  Fill a free slot, if there still is one. */
+static void fill_one(struct crew *c, struct member *m)
+{
+	struct epoch_order *e;
+	uint32_t slot, rows;
+
+	c->next = steps_next(c->steps, c->next);
+	e = get_order(c, c->next.epoch);
+	if (!e || c->stop || c->resting || !c->free_count)
+		return;
+	slot = claim(c);
+	e->users++;
+	pthread_mutex_unlock(&c->lock);
+	name_records(c, m, &c->ring->slot[slot], &e->order);
+	pthread_mutex_lock(&c->lock);
+	e->users--;
+	rows = c->ring->slot[slot].rows;
+	c->claim[slot].part_rows =
+		c->shared == slot ? (uint32_t)max_u64(rows / (2 * c->thread_count), PART_ROWS) : rows;
+	if (c->shared == slot)
+		pthread_cond_broadcast(&c->work);
+	fill_parts(c, m, slot);
+}
+
+/*
+ * With lock, which is given up meanwhile.  Take parts of the slot that is shared, or wait until its
+ * records are known.
+ */
+static void help(struct crew *c, struct member *m)
+{
+	struct claim *claim = &c->claim[c->shared];
+
+	if (!claim->part_rows) {
+		pthread_cond_wait(&c->work, &c->lock);
+		return;
+	}
+	claim->fillers++;
+	c->busy++;
+	fill_parts(c, m, c->shared);
+}
+
+/* ---- threads ---- */
 
 static void *work(void *context)
 {
@@ -30,11 +316,11 @@ static void *work(void *context)
 	pthread_mutex_lock(&c->lock);
 	while (!c->stop) {
 		if (c->shared != NO_SLOT) {
-			crew_help(c, m);
+			help(c, m);
 			continue;
 		}
 		if (c->free_count && !c->resting) {
-			crew_fill_one(c, m);
+			fill_one(c, m);
 			continue;
 		}
 		begin = clock_now_ns();
@@ -47,18 +333,10 @@ static void *work(void *context)
 
 /* ---- life ---- */
 
-/* If some threads cannot start, the others do the work.  If no thread can, crew_take() does. */
-static void start_threads(struct crew *c)
-{
-	while (c->member_count < c->thread_count &&
-	       !thread_start(&c->member[c->member_count].thread, work, &c->member[c->member_count]))
-		c->member_count++;
-}
-
 /* Returns false if there is no memory. */
 static bool open_members(struct crew *c)
 {
-	size_t chunk_bytes = (size_t)slot_packed_chunk_bytes(&c->supply->layouts) + 1;
+	size_t chunk_bytes = (size_t)slot_packed_chunk_bytes(&c->source->layouts) + 1;
 
 	c->member = mem_array(c->thread_count, sizeof(*c->member));
 	for (uint32_t i = 0; c->member && i < c->thread_count; i++) {
@@ -101,7 +379,7 @@ static void free_all(struct crew *c, bool inherited)
 	mem_free(c->claim);
 	mem_free(c->queue);
 	mem_free(c->free);
-	epoch_orders_close(&c->orders);
+	close_orders(&c->orders);
 	c->member = NULL;
 }
 
@@ -116,7 +394,7 @@ static bool lacks_first_slot(void *context)
 	return lacks;
 }
 
-int crew_open(struct crew *c, struct place from, struct shard_error *err)
+int crew_open(struct crew *c, struct step_place from, struct shard_error *err)
 {
 	int rc = epoch_orders_open(&c->orders, c->thread_count, c->steps, err);
 
@@ -132,7 +410,10 @@ int crew_open(struct crew *c, struct place from, struct shard_error *err)
 	pthread_mutex_init(&c->lock, NULL);
 	pthread_cond_init(&c->work, NULL);
 	pthread_cond_init(&c->ready, NULL);
-	start_threads(c);
+	/* If some threads cannot start, the others do the work.  If no thread can, crew_take() does. */
+	while (c->member_count < c->thread_count &&
+	       !thread_start(&c->member[c->member_count].thread, work, &c->member[c->member_count]))
+		c->member_count++;
 	if (c->member_count)
 		ring_clear_first(c->ring, lacks_first_slot, c);
 	return SHARD_OK;
@@ -228,7 +509,7 @@ uint32_t crew_take(struct crew *c)
 		guard_ask(); /* this thread fills slots, and is the caller's */
 	pthread_mutex_lock(&c->lock);
 	for (await(c, NULL); !head_is_ready(c); await(c, NULL))
-		crew_fill_one(c, &c->member[0]);
+		fill_one(c, &c->member[0]);
 	slot = c->queue[c->queue_head];
 	c->queue_head = (c->queue_head + 1) % c->ring->slot_count;
 	c->queue_count--;
@@ -244,7 +525,7 @@ void crew_give(struct crew *c, uint32_t slot)
 	bool awaited;
 
 	pthread_mutex_lock(&c->lock);
-	crew_push_free(c, slot);
+	push_free(c, slot);
 	awaited = c->awaits_slot;
 	pthread_mutex_unlock(&c->lock);
 	pthread_cond_signal(&c->work);
@@ -259,14 +540,14 @@ static void forget(struct crew *c)
 		uint32_t slot = c->queue[c->queue_head];
 
 		if (c->claim[slot].state == CLAIM_READY)
-			crew_push_free(c, slot);
+			push_free(c, slot);
 		else
 			c->claim[slot].stale = true;
 	}
 	c->shared = NO_SLOT;
 }
 
-void crew_move(struct crew *c, struct place to)
+void crew_move(struct crew *c, struct step_place to)
 {
 	pthread_mutex_lock(&c->lock);
 	forget(c);
@@ -289,7 +570,7 @@ void crew_rest(struct crew *c)
 
 void crew_use_orders(struct crew *c, struct epoch_orders *orders)
 {
-	epoch_orders_close(&c->orders);
+	close_orders(&c->orders);
 	c->orders = *orders;
 }
 

@@ -6,7 +6,8 @@
  * feed_open() prepares arithmetic only.  feed_start() allocates memory and starts threads, which
  * belong to this process.  After that only the dataset allocates, when it opens a shard.
  *
- * Only the consumer calls these functions, except where they say otherwise.
+ * Only the consumer calls these functions, except where they say otherwise.  The consumer is the
+ * thread that asks for batches.
  */
 #include "libshard/feed/feed.h"
 
@@ -17,7 +18,100 @@
 #include "libshard/base/error.h"
 #include "libshard/base/mem.h"
 #include "libshard/dataset/dataset.h"
-#include "libshard/dataset/mix_order.h"
+
+/* ---- how far a consumer is: its place, its process, and the error that stopped it ---- */
+
+/*
+ * A feed has a cursor, and so has the loader on top of it, which may be some steps behind.  Only
+ * the consumer uses them, so they need no lock.
+ */
+
+bool cursor_is_inherited(const struct cursor *c)
+{
+	return c->owner && c->owner != getpid();
+}
+
+int cursor_check_owner(const struct cursor *c, struct shard_error *err)
+{
+	if (!cursor_is_inherited(c))
+		return SHARD_OK;
+	return error_set(err, SHARD_E_ARGUMENT, "this loader belongs to process %ld; open another one after fork",
+			 (long)c->owner);
+}
+
+int cursor_fail(struct cursor *c, int rc, const struct shard_error *why, struct shard_error *err)
+{
+	c->failed = rc;
+	c->why = *why;
+	return cursor_error(c, err);
+}
+
+int cursor_error(const struct cursor *c, struct shard_error *err)
+{
+	if (c->failed && err)
+		*err = c->why;
+	return c->failed;
+}
+
+void cursor_move(struct cursor *c, struct step_place to)
+{
+	c->at = to;
+	c->failed = SHARD_OK;
+}
+
+/* ---- where the rows of slots come from: a dataset, its paths, and its decoded chunks ---- */
+
+/*
+ * All threads of a crew share one source.
+ */
+
+/* If the parts of a mixture store their records in different ways, each has a layout. */
+static bool open_layouts(struct layouts *l, const struct shard_dataset *ds, const struct layout *batch)
+{
+	*l = (struct layouts){.batch = batch};
+	if (!ds->parts_differ)
+		return true;
+	l->part = mem_array(ds->part_count, sizeof(*l->part));
+	if (!l->part)
+		return false;
+	l->part_shard = ds->part_shard;
+	l->part_count = ds->part_count;
+	for (uint32_t p = 0; p < l->part_count; p++)
+		layout_plan_part(&l->part[p], batch, &ds->part[p]->m.schema);
+	return true;
+}
+
+static void source_close(struct row_source *s, bool inherited)
+{
+	stages_close(&s->stages, inherited);
+	paths_close(&s->paths, inherited);
+	mem_free(s->layouts.part);
+	s->layouts.part = NULL;
+	if (!inherited)
+		pthread_mutex_destroy(&s->lock);
+}
+
+static int source_open(struct row_source *s, struct shard_dataset *ds, const struct shard_loader_options *o,
+		       const struct layout *layout, const struct steps *steps, uint64_t rows_ahead,
+		       struct shard_error *err)
+{
+	int rc;
+
+	s->ds = ds;
+	s->layout = layout;
+	s->steps = steps;
+	s->on_corrupt = o->on_corrupt;
+	s->guess_records = ds->first_record[1] ? ds->first_record[1] : 1;
+	s->damage.status = SHARD_OK;
+	pthread_mutex_init(&s->lock, NULL);
+	if (open_layouts(&s->layouts, ds, layout) && paths_open(&s->paths, ds, &s->layouts, o->path))
+		rc = stages_open(&s->stages, ds, &s->layouts, steps, rows_ahead, o->stage_bytes, err);
+	else
+		rc = error_set(err, SHARD_E_MEMORY, "no memory for the paths of %" PRIu64 " shards", ds->m.shard_count);
+	if (rc)
+		source_close(s, false);
+	return rc;
+}
 
 #define STEPS_AHEAD 4u /* per thread; a thread that is further behind decodes some chunks again */
 
@@ -51,7 +145,7 @@ void feed_close(struct feed *f)
 	inherited = cursor_is_inherited(&f->cursor);
 	if (f->cursor.owner) {
 		crew_close(&f->crew, inherited);
-		supply_close(&f->supply, inherited);
+		source_close(&f->source, inherited);
 		ring_close(&f->ring, inherited);
 	}
 	mem_free(f);
@@ -71,7 +165,7 @@ int feed_use_memory(struct feed *f, void *memory, uint64_t bytes, struct shard_e
 	return SHARD_OK;
 }
 
-/* While one thread is still at the end of a window, the others may be so many rows ahead. */
+/* While one thread is still at the end of a window, the others may be this many rows ahead. */
 static uint64_t rows_ahead(const struct feed *f)
 {
 	uint64_t threads = f->o.thread_count, steps = min_u64(f->o.slot_count, STEPS_AHEAD * threads);
@@ -85,18 +179,18 @@ int feed_start(struct feed *f, struct shard_error *err)
 
 	if (rc)
 		return rc;
-	f->crew = (struct crew){.supply = &f->supply,
+	f->crew = (struct crew){.source = &f->source,
 				.ring = &f->ring,
 				.steps = &f->steps,
 				.transformed = f->transformed,
 				.layout = &f->layout,
 				.thread_count = f->o.thread_count};
-	rc = supply_open(&f->supply, f->ds, &f->o, f->transformed ? &f->transformed->records : &f->layout, &f->steps,
+	rc = source_open(&f->source, f->ds, &f->o, f->transformed ? &f->transformed->records : &f->layout, &f->steps,
 			 rows_ahead(f), err);
 	if (!rc) {
 		rc = crew_open(&f->crew, f->cursor.at, err);
 		if (rc)
-			supply_close(&f->supply, false);
+			source_close(&f->source, false);
 	}
 	if (rc)
 		ring_close(&f->ring, false);
@@ -174,7 +268,7 @@ void feed_give(struct feed *f, uint32_t slot)
 
 /* ---- places ---- */
 
-void feed_move(struct feed *f, struct place to)
+void feed_move(struct feed *f, struct step_place to)
 {
 	cursor_move(&f->cursor, to);
 	if (f->cursor.owner)
@@ -247,11 +341,21 @@ void feed_stats(struct feed *f, struct shard_loader_stats *out)
 	if (!f->cursor.owner || cursor_is_inherited(&f->cursor))
 		return;
 	crew_stats(&f->crew, out);
-	out->stage_bytes = f->supply.stages.bytes;
-	out->unfinished_chunk_count = stages_unfinished(&f->supply.stages);
+	out->stage_bytes = f->source.stages.bytes;
+	out->unfinished_chunk_count = stages_unfinished(&f->source.stages);
 }
 
 bool feed_last_damage(struct feed *f, struct shard_error *out)
 {
-	return f->cursor.owner && !cursor_is_inherited(&f->cursor) && supply_last_damage(&f->supply, out);
+	struct row_source *s = &f->source;
+	bool has;
+
+	if (!f->cursor.owner || cursor_is_inherited(&f->cursor))
+		return false;
+	pthread_mutex_lock(&s->lock);
+	has = s->damage.status != SHARD_OK;
+	if (has)
+		*out = s->damage;
+	pthread_mutex_unlock(&s->lock);
+	return has;
 }

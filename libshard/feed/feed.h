@@ -7,26 +7,27 @@
 
 #include <pthread.h>
 #include <sched.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <string.h>
 #include <sys/types.h>
 
-#include "libshard/dataset/reader.h"
-#include "libshard/feed/layout.h"
-#include "libshard/feed/path.h"
-#include "libshard/io/file.h"
+#include "libshard/dataset/dataset.h"
+#include "libshard/format/format.h"
+#include "libshard/io/io.h"
 #include "libshard/order/order.h"
 #include "libshard/transform/transform.h"
 #include "shard.h"
 #include "shard_pack.h"
 
-/* ---- cursor.c ---- */
+/* ---- steps.c: the endless series of steps ---- */
 
 /*
  * A place in the endless series of steps: the epoch, the position where the epoch was entered, and
  * the steps since then.
  */
-struct place {
+struct step_place {
 	uint64_t epoch, first_position, step;
 };
 
@@ -37,230 +38,12 @@ struct step_rows {
 	uint16_t *component; /* only of mixtures */
 };
 
-struct cursor {
-	struct place at; /* the next step */
-	pid_t owner;	 /* the process that started the threads; 0: no process has yet */
-	int failed;	 /* a status that repeats until the cursor moves; or SHARD_OK */
-	struct shard_error why;
-};
-
-/*
- * Is this process a forked child of the owner?  A child has no threads, and lacks some of the
- * memory.  It may only close what it has inherited.
- */
-bool cursor_is_inherited(const struct cursor *c);
-/* Fails with ARGUMENT if so. */
-int cursor_check_owner(const struct cursor *c, struct shard_error *err);
-
-/* Stop with this error.  Returns its status and copies it to `err`. */
-int cursor_fail(struct cursor *c, int rc, const struct shard_error *why, struct shard_error *err);
-/* Returns the error that the cursor stopped with, or SHARD_OK. */
-int cursor_error(const struct cursor *c, struct shard_error *err);
-/* Go on elsewhere and forget the error. */
-void cursor_move(struct cursor *c, struct place to);
-
-/* ---- slot.c ---- */
-
-struct steps;
-
-struct slot {
-	uint8_t *memory; /* const: a part of a ring, or an address of a GPU's memory */
-	uint64_t *record;
-	uint8_t *row_flags;
-	uint16_t *component; /* used by mixtures only */
-	/* [whole_count of the layout][size_rows]; NULL: no images differ in size */
-	struct shard_size *size;
-	uint32_t size_rows;
-	struct place place;
-	uint32_t rows;
-	uint32_t first; /* 0; or of a copy, which stands for the rows from here on */
-	bool lent;	/* the caller has the batch */
-};
-
-/*
- * Allocate what describes the rows.  Returns false if there is no memory.  Call slot_close() in
- * either case.
- */
-bool slot_open(struct slot *s, uint8_t *memory, uint32_t batch_records, uint32_t whole_count);
-void slot_close(struct slot *s);
-
-/* The sizes of images number `k` of the layout, [rows]. */
-static inline struct shard_size *slot_sizes(const struct slot *s, uint32_t k)
-{
-	return s->size + (size_t)k * s->size_rows;
-}
-
-static inline struct step_rows slot_rows(const struct slot *s)
-{
-	return (struct step_rows){s->record, s->row_flags, s->component};
-}
-
-/* Describe the batch in the slot.  The caller gives it back as slot `number`. */
-void slot_describe(const struct slot *s, const struct layout *layout, const struct steps *steps, uint32_t number,
-		   struct shard_batch *out);
-/* Is the slot lent as this batch? */
-bool slot_is_lent_as(const struct slot *s, const struct steps *steps, const struct shard_batch *batch);
-
-/* ---- stage.c ---- */
-
-enum stage_answer {
-	STAGE_READY, /* the chunk is there, and the caller holds it */
-	STAGE_FILL,  /* the chunk is not there, and the caller has to fill this block */
-	STAGE_BUSY,  /* another thread is filling it */
-	STAGE_FULL,  /* no block is free at the moment */
-};
-
-struct stage;
-
-/*
- * The blocks lie in `memory`.  With `counts_unfinished` the stage counts chunks that make room
- * before all their records were taken.  Returns NULL if there is no memory.
- */
-struct stage *stage_open(uint8_t *memory, uint64_t block_bytes, uint32_t block_count, bool counts_unfinished);
-void stage_close(struct stage *s, bool inherited); /* inherited: the caller is a forked child */
-
-/*
- * The key of a chunk is the dataset index of its first record.  A stage that is NULL is always
- * full.
- */
-enum stage_answer stage_get(struct stage *s, uint64_t key, uint32_t *block);
-uint8_t *stage_at(const struct stage *s, uint32_t block);
-
-/*
- * After STAGE_FILL: the block has so many records, and the caller holds it.  0: filling has failed.
- */
-void stage_filled(struct stage *s, uint32_t block, uint32_t records);
-
-/* The caller lets go of the block.  It has taken so many records from it. */
-void stage_leave(struct stage *s, uint32_t block, uint32_t records);
-
-/* Wait until no thread is filling the chunk. */
-void stage_wait(struct stage *s, uint64_t key);
-
-uint64_t stage_unfinished(struct stage *s); /* how many chunks were counted */
-
-/* ---- stages.c ---- */
-
-struct layouts;
-
-struct stages {
-	struct stage *of[SHARD_GROUPS_MAX]; /* NULL: the group needs none */
-	void *memory;
-	uint64_t bytes; /* of all blocks */
-};
-
-/*
- * While one thread is still at the end of a window, the others may be `rows_ahead` rows ahead.  All
- * blocks have at most `most_bytes`; 0 stands for a part of the available memory.
- */
-int stages_open(struct stages *s, const struct shard_dataset *ds, const struct layouts *layouts,
-		const struct steps *steps, uint64_t rows_ahead, uint64_t most_bytes, struct shard_error *err);
-void stages_close(struct stages *s, bool inherited); /* inherited: the caller is a forked child */
-uint64_t stages_unfinished(struct stages *s);	     /* unfinished_chunk_count of the statistics */
-
-/* ---- supply.c ---- */
-
-#define SUPPLY_STRIPES 256u
-#define ROW_DAMAGED    128u /* a flag of rows that are yet to be repaired; no caller sees it */
-
-struct supply {
-	struct shard_dataset *ds;    /* const after open, as: */
-	const struct layout *layout; /* of the rows; how records come there is in `layouts` */
-	struct layouts layouts;
-	const struct steps *steps;
-	uint32_t on_corrupt;	/* enum shard_on_corrupt */
-	uint64_t guess_records; /* in a shard, if all shards are as long as the first */
-	struct paths paths;
-	struct stages stages;
-
-	pthread_mutex_t lock;
-	struct shard_error damage; /* lock: the last damage; status 0: there was none */
-	/*
-	 * Is a thread hashing a unit of this stripe?  A forked child shares the dataset, so the
-	 * stripes cannot be part of that.
-	 */
-	atomic_bool stripe[SUPPLY_STRIPES];
-};
-
-/* What is counted while slots are filled. */
-struct fill_counts {
-	uint64_t checked_units, decoded_chunks, direct_bytes, pread_bytes, substituted, masked;
-	bool uring; /* direct_bytes and pread_bytes came by io_uring */
-};
-
-/* What each thread has for itself. */
-struct scratch {
-	uint8_t *chunk;	   /* room for the longest decoded chunk */
-	uint8_t *records;  /* on their way to a batch whose images are transformed; or NULL */
-	void *transform;   /* the memory that transform_cpu() works in; or NULL */
-	struct cold *cold; /* reads past the map; NULL: there were none yet */
-	uint64_t faults;   /* scratch_faults() when it last decoded a chunk */
-	uint64_t awaited;  /* major faults of the thread in paths_await() */
-	bool has_cold;	   /* it has met rows of shards that are not hot */
-};
-
-/* How often this thread has waited for pages that were thought to be there. */
-static inline uint64_t scratch_faults(const struct scratch *s)
-{
-	return file_major_faults() - s->awaited;
-}
-
-/* `rows_ahead` is that of stages_open(). */
-int supply_open(struct supply *s, struct shard_dataset *ds, const struct shard_loader_options *o,
-		const struct layout *layout, const struct steps *steps, uint64_t rows_ahead, struct shard_error *err);
-void supply_close(struct supply *s, bool inherited); /* inherited: the caller is a forked child */
-
-/*
- * Flag a damaged row.  It is repaired when the other rows are there.  `problem` may be NULL, if
- * another error has been reported before.  Returns SHARD_OK.
- */
-int supply_set_aside(struct supply *s, uint8_t *row_flags, const struct shard_error *problem);
-bool supply_last_damage(struct supply *s, struct shard_error *out); /* false: there was no damage */
-
-/*
- * Some rows of a step that one thread fills together
- */
-
-#define BLOCK_ROWS 64u
-
-/* Where the record of a row is. */
-struct located {
-	struct shard_reader *r;
-	uint64_t shard, inside;
-	struct path_choice path; /* that was decided for the shard */
-};
-
-struct block {
-	struct supply *supply;
-	const struct layout *layout;
-	struct scratch *scratch;
-	struct slot *slot;
-	struct fill_counts *counts;
-	struct shard_error *err;
-	uint32_t first, count; /* rows of the slot */
-	uint32_t hot_rows;     /* rows of hot shards, in this and earlier blocks of the slot */
-	bool strict;	       /* damage is an error */
-	struct path_times times;
-	struct located at[BLOCK_ROWS];
-};
-
-#define BLOCK_FETCH_BYTES 256u /* the processor itself prefetches the rest of a record */
-
-/* Prefetch a record.  This must be inlined: gcc drops calls of a function that only prefetches. */
-__attribute__((always_inline)) static inline void block_fetch_ahead(const uint8_t *src, uint64_t bytes)
-{
-	for (uint64_t i = 0; i < (bytes < BLOCK_FETCH_BYTES ? bytes : BLOCK_FETCH_BYTES); i += 64)
-		__builtin_prefetch(src + i);
-}
-
-/* ---- steps.c ---- */
-
 struct mix_order;
 struct order_share;
 struct shard_dataset;
 struct shard_selection;
 
-/* Epochs that have the first records only: those that a dataset had before others were appended. */
+/* Epochs that have the first records only: the records that a dataset had before others were appended. */
 struct steps_early {
 	uint64_t last_epoch;	/* of these epochs, which begin with epoch 0 */
 	uint64_t order_records; /* their records in the order; 0: there are no such epochs */
@@ -295,13 +78,13 @@ static inline uint64_t steps_epoch_records(const struct steps *s, uint64_t epoch
 /* Returns the parameters of the order in an epoch.  A mixture has orders of its own. */
 struct order_params steps_params(const struct steps *s, uint64_t epoch);
 /* Is the epoch over at `p`? */
-bool steps_ended(const struct steps *s, const struct place *p);
+bool steps_ended(const struct steps *s, const struct step_place *p);
 /* Returns the start of the epoch that follows, when the epoch of `p` is over there. */
-struct place steps_epoch_after(const struct steps *s, const struct place *p);
+struct step_place steps_epoch_after(const struct steps *s, const struct step_place *p);
 /* Returns `p`, or the start of the next epoch if the epoch is over there. */
-struct place steps_next(const struct steps *s, struct place p);
+struct step_place steps_next(const struct steps *s, struct step_place p);
 /* Returns the rank, for order_rank_*(), in the part of an epoch that was entered at `p`. */
-struct order_rank steps_rank(const struct steps *s, const struct place *p);
+struct order_rank steps_rank(const struct steps *s, const struct step_place *p);
 /* Records of a run, which the order uses together; 0 if it has no runs. */
 static inline uint64_t steps_run_records(const struct steps *s)
 {
@@ -311,7 +94,7 @@ static inline uint64_t steps_run_records(const struct steps *s)
 /* Positions that a step takes, of all ranks together. */
 uint64_t steps_records(const struct steps *s);
 /* The position in the epoch where the step at `p` begins. */
-uint64_t steps_position(const struct steps *s, const struct place *p);
+uint64_t steps_position(const struct steps *s, const struct step_place *p);
 
 /* Turn numbers of the order into records of the dataset, in place. */
 void steps_select(const struct steps *s, uint64_t *record, size_t count);
@@ -320,7 +103,8 @@ void steps_select(const struct steps *s, uint64_t *record, size_t count);
  * Write the rows of a step.  Returns how many there are.  Of a mixture, records are numbers of the
  * joined dataset.
  */
-uint32_t steps_fill(const struct steps *s, const struct order *order, const struct place *p, struct step_rows rows);
+uint32_t steps_fill(const struct steps *s, const struct order *order, const struct step_place *p,
+		    struct step_rows rows);
 
 /* Of a mixture: turn numbers of the joined dataset into those of each row's own dataset. */
 void steps_name(const struct steps *s, struct step_rows rows, uint32_t count);
@@ -351,10 +135,583 @@ bool steps_of_component(const struct steps *s, uint32_t component, struct steps 
  * in `run_records` and the last one.  In other orders they are those of the step that is `distance`
  * steps behind `p`.
  */
-uint32_t steps_ahead(const struct steps *s, const struct order *o, const struct place *p, uint64_t distance,
+uint32_t steps_ahead(const struct steps *s, const struct order *o, const struct step_place *p, uint64_t distance,
 		     uint64_t run_records, struct step_rows rows);
 
-/* ---- epoch_orders.c ---- */
+/* ---- layout.c: where the arrays of a batch lie in its memory ---- */
+
+#define LAYOUT_ALIGN	 4096u
+#define LAYOUT_LARGE	 4096u			/* a group is large if its records have as many bytes */
+#define LAYOUT_SLOTS_MAX 1024u			/* the size of this many batches fits a size_t */
+#define LAYOUT_WHOLE_MAX (SHARD_FIELDS_MAX / 2) /* each has a field with its sizes */
+#define UNIT_ODD	 UINT32_MAX
+
+struct layout {					       /* const once it is planned */
+	const struct shard_schema *schema;	       /* of the records */
+	const struct shard_schema *batch;	       /* of the batch; not `schema` if this is of a part */
+	uint32_t fields;			       /* a bit for each field that is wanted */
+	uint32_t group_count, group[SHARD_GROUPS_MAX]; /* the groups that have a wanted field, ascending */
+	uint32_t groups, blocks;		       /* a bit for each of them, and for each that is one block */
+	uint64_t group_at[SHARD_GROUPS_MAX], field_at[SHARD_FIELDS_MAX];
+	uint64_t slot_bytes;
+	uint64_t record_bytes; /* of one row in all arrays */
+	uint32_t field_count[SHARD_GROUPS_MAX];
+	struct spread_field {
+		uint64_t at;			     /* where the array of the field begins */
+		uint64_t bytes;			     /* of the field in one row */
+		uint32_t offset;		     /* of the field in the record */
+		uint32_t narrow;		     /* 1 + number of a field that has less room in the record; or 0 */
+	} field[SHARD_GROUPS_MAX][SHARD_FIELDS_MAX]; /* the fields of each group */
+	uint32_t unit_shift[SHARD_GROUPS_MAX];	     /* log2 of unit_records, or UNIT_ODD */
+	uint32_t whole_count;
+	struct whole_field { /* numbers of fields: images that differ in size, and what says how large they are */
+		uint32_t image, size, length;
+	} whole[LAYOUT_WHOLE_MAX]; /* the wanted ones */
+};
+
+/* A large group is delivered as it lies in the shard, a small one field by field. */
+static inline bool layout_is_large(const struct shard_group *g)
+{
+	return g->stride >= LAYOUT_LARGE;
+}
+
+/*
+ * `fields` has a bit for each field that is wanted, and `uneven` one for each group that is no
+ * block, however large.  `remade` is NULL, or says for each field how many bytes a row of it has in
+ * a batch; 0: those of the record.  Returns false if a batch would not fit memory.
+ */
+bool layout_plan(struct layout *out, const struct shard_schema *schema, uint32_t fields, uint32_t uneven,
+		 uint32_t batch_records, const uint64_t *remade);
+
+/*
+ * How the records of one dataset of a mixture come to the same batch.  It stores some fields in
+ * other places, or with less room for values that vary in length.
+ */
+void layout_plan_part(struct layout *out, const struct layout *batch, const struct shard_schema *schema);
+
+/* The layout of a batch, and of each part of a mixture if the parts store fields differently. */
+struct layouts {
+	const struct layout *batch;
+	struct layout *part;	    /* [part_count]; NULL: the records of all shards are as `batch` says */
+	const uint64_t *part_shard; /* as in struct shard_dataset */
+	uint32_t part_count;	    /* 0 without `part` */
+};
+
+/* The layout by which the records of a shard come to the batch. */
+static inline const struct layout *layouts_of(const struct layouts *l, uint64_t shard)
+{
+	uint32_t p = 0;
+
+	while (p < l->part_count && shard >= l->part_shard[p + 1])
+		p++;
+	return l->part_count ? &l->part[p] : l->batch;
+}
+
+/* All of them in turn: NULL behind the last one. */
+static inline const struct layout *layouts_at(const struct layouts *l, uint32_t i)
+{
+	return l->part_count ? (i < l->part_count ? &l->part[i] : NULL) : i ? NULL : l->batch;
+}
+
+static inline bool layout_has_field(const struct layout *l, uint32_t field)
+{
+	return l->fields >> field & 1;
+}
+
+static inline bool layout_is_block(const struct layout *l, uint32_t group)
+{
+	return l->blocks >> group & 1;
+}
+
+/* Returns the array of a wanted field of a group that is not a block. */
+const struct spread_field *layout_array(const struct layout *l, uint32_t field);
+
+/* Does a batch hold anything of the group? */
+static inline bool layout_has_group(const struct layout *l, uint32_t group)
+{
+	return l->field_count[group];
+}
+
+/* Returns where row 0 of a wanted field is in a batch; rows are *stride apart. */
+static inline uint64_t layout_rows(const struct layout *l, uint32_t field, uint64_t *stride)
+{
+	const struct shard_field *f = &l->schema->field[field];
+
+	*stride = layout_is_block(l, f->group) ? f->stride : layout_array(l, field)->bytes;
+	return l->field_at[field];
+}
+
+/* Returns the bytes of `rows` rows of a group in a batch; *at becomes where they begin. */
+uint64_t layout_group(const struct layout *l, uint32_t group, uint32_t rows, uint64_t *at);
+
+/* Returns the unit of a record, which is number in_shard of its shard. */
+static inline uint64_t layout_unit_of(const struct layout *l, uint32_t group, uint64_t in_shard)
+{
+	uint32_t shift = l->unit_shift[group];
+
+	return shift == UNIT_ODD ? in_shard / l->schema->group[group].unit_records : in_shard >> shift;
+}
+
+/* Copy a value to a row with more room.  What is behind it there becomes zeros. */
+void layout_widen(const struct layout *l, const struct spread_field *f, const uint8_t *record, uint8_t *row);
+
+/* Copy a record of a group that is not a block to its row in each field's array. */
+static inline void layout_spread(const struct layout *l, uint32_t group, const uint8_t *record, uint64_t row,
+				 uint8_t *slot)
+{
+	for (uint32_t i = 0; i < l->field_count[group]; i++) {
+		const struct spread_field *f = &l->field[group][i];
+
+		if (f->narrow)
+			layout_widen(l, f, record, slot + f->at + row * f->bytes);
+		else
+			record_copy_field(slot + f->at + row * f->bytes, record + f->offset, (uint32_t)f->bytes);
+	}
+}
+
+/* ---- slot.c: the memory that batches are delivered in ---- */
+
+struct slot {
+	uint8_t *memory; /* const: a part of a ring, or an address of a GPU's memory */
+	uint64_t *record;
+	uint8_t *row_flags;
+	uint16_t *component; /* used by mixtures only */
+	/* [whole_count of the layout][size_rows]; NULL: no images differ in size */
+	struct shard_size *size;
+	uint32_t size_rows;
+	struct step_place place;
+	uint32_t rows;
+	uint32_t first; /* 0; or of a copy, which stands for the rows from here on */
+	bool lent;	/* the caller has the batch */
+};
+
+/*
+ * Allocate what describes the rows.  Returns false if there is no memory.  Call slot_close() in
+ * either case.
+ */
+bool slot_open(struct slot *s, uint8_t *memory, uint32_t batch_records, uint32_t whole_count);
+void slot_close(struct slot *s);
+
+/* The sizes of images number `k` of the layout, [rows]. */
+static inline struct shard_size *slot_sizes(const struct slot *s, uint32_t k)
+{
+	return s->size + (size_t)k * s->size_rows;
+}
+
+static inline struct step_rows slot_rows(const struct slot *s)
+{
+	return (struct step_rows){s->record, s->row_flags, s->component};
+}
+
+/* Describe the batch in the slot.  The caller gives it back as slot `number`. */
+void slot_describe(const struct slot *s, const struct layout *layout, const struct steps *steps, uint32_t number,
+		   struct shard_batch *out);
+/* Is the slot lent as this batch? */
+bool slot_is_lent_as(const struct slot *s, const struct steps *steps, const struct shard_batch *batch);
+
+struct ring { /* const after ring_open(), except for the contents of slots */
+	uint8_t *memory;
+	void *lent; /* memory of the caller, which is used instead of our own; or NULL */
+	uint64_t slot_bytes;
+	uint32_t slot_count;
+	struct slot *slot; /* [slot_count]; NULL: the ring is not open */
+};
+
+uint64_t ring_bytes(const struct ring *r);
+/* Fill in slot_bytes, slot_count and lent before.  `whole_count` is that of the layout. */
+int ring_open(struct ring *r, uint32_t batch_records, uint32_t whole_count, struct shard_error *err);
+/*
+ * While a thread fills the first slot from its begin, clear its pages from its end, as long as
+ * is_needed() says so.  Clearing takes as long as filling.  Not of lent memory.
+ */
+void ring_clear_first(const struct ring *r, bool (*is_needed)(void *context), void *context);
+/* `inherited`: the caller is a forked child, which does not have the memory of the ring. */
+void ring_close(struct ring *r, bool inherited);
+
+/* ---- path.c: how the records of a shard are read ---- */
+
+struct fetch; /* dataset/fetch.h */
+struct layout;
+
+enum path_kind { PATH_MAP = 0, PATH_DIRECT = 1, PATH_PREAD = 2 };
+
+struct path_choice {
+	enum path_kind kind;
+	bool hot; /* PATH_MAP: the shard lies in memory */
+};
+
+struct paths {
+	const struct layouts *layouts; /* const after open, as: */
+	uint64_t shard_count;
+	uint32_t asked; /* enum shard_path */
+	bool is_remote, fits, wants_direct, has_direct_group;
+
+	struct fetch *fetch;
+	_Atomic uint32_t turn;	 /* goes up by 2 when hot shards are doubted */
+	_Atomic uint32_t *entry; /* [shard_count] a decision and its time; 0: there was none yet */
+};
+
+/* Returns false if there is no memory.  Call paths_close() in either case. */
+bool paths_open(struct paths *p, struct shard_dataset *ds, const struct layouts *layouts, uint32_t asked);
+void paths_close(struct paths *p, bool inherited); /* inherited: the caller is a forked child */
+
+/* A dataset of at most this many bytes is read through the page cache, and stays there. */
+uint64_t path_fits_bytes(void);
+
+/*
+ * The times of decisions that hold in an epoch.  A decision for the next epoch holds as well, as
+ * another thread may be there already.
+ */
+struct path_times {
+	uint32_t lasting, now, next; /* lasting: of short shards that are hot */
+};
+struct path_times paths_times(const struct paths *p, uint64_t epoch);
+
+/* Look up the decision for a shard.  Returns false if there is none that holds. */
+static inline bool paths_find(const struct paths *p, const struct path_times *times, uint64_t shard,
+			      struct path_choice *out)
+{
+	uint32_t entry = atomic_load_explicit(&p->entry[shard], memory_order_acquire), time = entry >> 3;
+
+	out->kind = (enum path_kind)(entry & 3);
+	out->hot = entry & 4;
+	return time == times->now || time == times->next || time == times->lasting;
+}
+
+/* Decide, for this epoch. */
+struct path_choice paths_decide(struct paths *p, uint64_t shard, struct shard_reader *r, uint64_t epoch);
+
+/*
+ * A step with hot_rows rows of hot shards had `faults` page faults.  If these are too many, doubt
+ * hot shards.
+ */
+void paths_doubt(struct paths *p, uint64_t faults, uint32_t hot_rows);
+
+/* The file system turned out to take no direct reads of this shard. */
+void paths_refuse_direct(struct paths *p, uint64_t shard, uint64_t epoch);
+
+/*
+ * For a mapped shard that is not hot: fetch_begin(), which fetch_await() follows.  Small groups beside large
+ * ones are fetched as a whole when the path is decided.
+ */
+bool paths_fetch(struct paths *p, uint64_t shard, struct shard_reader *r, uint32_t group, uint64_t in_shard,
+		 uint64_t epoch);
+
+/* ---- stage.c: decoded chunks ---- */
+
+enum stage_answer {
+	STAGE_READY, /* the chunk is there, and the caller holds it */
+	STAGE_FILL,  /* the chunk is not there, and the caller has to fill this block */
+	STAGE_BUSY,  /* another thread is filling it */
+	STAGE_FULL,  /* no block is free at the moment */
+};
+
+struct stage;
+
+/*
+ * The key of a chunk is the dataset index of its first record.  A stage that is NULL is always
+ * full.
+ */
+enum stage_answer stage_get(struct stage *s, uint64_t key, uint32_t *block);
+uint8_t *stage_at(const struct stage *s, uint32_t block);
+
+/*
+ * After STAGE_FILL: the block has `records` records, and the caller holds it.  0: filling has failed.
+ */
+void stage_filled(struct stage *s, uint32_t block, uint32_t records);
+
+/* The caller lets go of the block.  It has taken `records` records from it. */
+void stage_leave(struct stage *s, uint32_t block, uint32_t records);
+
+/* Wait until no thread is filling the chunk. */
+void stage_wait(struct stage *s, uint64_t key);
+
+struct stages {
+	struct stage *of[SHARD_GROUPS_MAX]; /* NULL: the group needs none */
+	void *memory;
+	uint64_t bytes; /* of all blocks */
+};
+
+/*
+ * While one thread is still at the end of a window, the others may be `rows_ahead` rows ahead.  All
+ * blocks have at most `most_bytes`; 0 stands for a part of the available memory.
+ */
+int stages_open(struct stages *s, const struct shard_dataset *ds, const struct layouts *layouts,
+		const struct steps *steps, uint64_t rows_ahead, uint64_t most_bytes, struct shard_error *err);
+void stages_close(struct stages *s, bool inherited); /* inherited: the caller is a forked child */
+uint64_t stages_unfinished(struct stages *s);	     /* unfinished_chunk_count of the statistics */
+
+/* ---- feed.c: where rows come from ---- */
+
+#define SOURCE_STRIPES 256u
+#define ROW_DAMAGED    128u /* a flag of rows that are yet to be repaired; no caller sees it */
+
+struct row_source {
+	struct shard_dataset *ds;    /* const after open, as: */
+	const struct layout *layout; /* of the rows; how records come there is in `layouts` */
+	struct layouts layouts;
+	const struct steps *steps;
+	uint32_t on_corrupt;	/* enum shard_on_corrupt */
+	uint64_t guess_records; /* in a shard, if all shards are as long as the first */
+	struct paths paths;
+	struct stages stages;
+
+	pthread_mutex_t lock;
+	struct shard_error damage; /* lock: the last damage; status 0: there was none */
+	/*
+	 * Is a thread hashing a unit of this stripe?  A forked child shares the dataset, so the
+	 * stripes cannot be part of that.
+	 */
+	atomic_bool stripe[SOURCE_STRIPES];
+};
+
+/* What is counted while slots are filled. */
+struct fill_counts {
+	uint64_t checked_units, decoded_chunks, direct_bytes, pread_bytes, substituted, masked;
+	bool uring; /* direct_bytes and pread_bytes came by io_uring */
+};
+
+/* What each thread has for itself. */
+struct scratch {
+	uint8_t *chunk;	   /* room for the longest decoded chunk */
+	uint8_t *records;  /* on their way to a batch whose images are transformed; or NULL */
+	void *transform;   /* the memory that transform_cpu() works in; or NULL */
+	struct cold *cold; /* reads past the map; NULL: there were none yet */
+	uint64_t faults;   /* scratch_faults() when it last decoded a chunk */
+	uint64_t awaited;  /* major faults of the thread in paths_await() */
+	bool has_cold;	   /* it has met rows of shards that are not hot */
+};
+
+/* How often this thread has waited for pages that were thought to be there. */
+static inline uint64_t scratch_faults(const struct scratch *s)
+{
+	return file_major_faults() - s->awaited;
+}
+
+/* ---- slot_fill.c: the rows of a step ---- */
+
+/* Some rows of a step that one thread fills together. */
+
+#define BLOCK_ROWS 64u
+
+/* Where the record of a row is. */
+struct located {
+	struct shard_reader *r;
+	uint64_t shard, in_shard;
+	struct path_choice path; /* that was decided for the shard */
+};
+
+struct block {
+	struct row_source *source;
+	const struct layout *layout;
+	struct scratch *scratch;
+	struct slot *slot;
+	struct fill_counts *counts;
+	struct shard_error *err;
+	uint32_t first, count; /* rows of the slot */
+	uint32_t hot_rows;     /* rows of hot shards, in this and earlier blocks of the slot */
+	bool strict;	       /* damage is an error */
+	struct path_times times;
+	struct located at[BLOCK_ROWS];
+};
+
+#define BLOCK_FETCH_BYTES 256u /* the processor itself prefetches the rest of a record */
+
+/* Prefetch a record.  This must be inlined: gcc drops calls of a function that only prefetches. */
+__attribute__((always_inline)) static inline void block_fetch_ahead(const uint8_t *src, uint64_t bytes)
+{
+	for (uint64_t i = 0; i < (bytes < BLOCK_FETCH_BYTES ? bytes : BLOCK_FETCH_BYTES); i += 64)
+		__builtin_prefetch(src + i);
+}
+
+/*
+ * Begin to fetch the records that a slot names, from shards that are mapped and not hot.  The slot
+ * needs no memory.  Errors are left to the thread that fills a slot with these records.
+ */
+void slot_fetch(struct row_source *source, struct scratch *scratch, struct slot *s);
+
+/*
+ * Bring the records that the slot names, and add to *counts.  A damaged record is an error, or, if
+ * the options say so, its row is only flagged as ROW_DAMAGED.
+ */
+int slot_fill(struct row_source *source, struct scratch *scratch, struct slot *s, struct fill_counts *counts,
+	      struct shard_error *err);
+
+/* Bring another record to one row.  A damaged record is an error. */
+int slot_fill_one(struct row_source *source, struct scratch *scratch, struct slot *s, uint32_t row,
+		  struct fill_counts *counts, struct shard_error *err);
+
+/* ---- slot_fill.c, for the next two: one record, and whether its unit has to be hashed ---- */
+
+/*
+ * Whether a unit has to be hashed before a record of it is delivered
+ *
+ * With SHARD_CHECK_DEVICE and SHARD_CHECK_FIRST a unit is hashed when the dataset first delivers
+ * a record of it.  With SHARD_CHECK_DEVICE that is forgotten when the unit may have come from a
+ * device again.  Bytes that have just come from one are always hashed.
+ *
+ * Several threads may need the same unit at once: its records stand in neighbouring steps, or at
+ * the end of one epoch and the start of the next.  Then one thread hashes it, which takes some
+ * microseconds, and the others wait.
+ */
+
+struct unit_check {
+	bool hash; /* the caller has to hash the unit */
+	struct reader_group *g;
+	_Atomic uint64_t *seen; /* the word with the bit of the unit; NULL: the unit is hashed, whatever was before */
+	uint64_t bit;
+	atomic_bool *stripe; /* held by this thread, or NULL */
+};
+
+/* Wait while another thread hashes a unit of the same stripe.  Returns the stripe. */
+static inline atomic_bool *unit_check_enter(struct row_source *s, const struct shard_reader *r, uint64_t unit)
+{
+	atomic_bool *stripe = &s->stripe[(((uintptr_t)r >> 6) + unit) % SOURCE_STRIPES];
+
+	while (atomic_exchange_explicit(stripe, true, memory_order_acquire))
+		sched_yield();
+	return stripe;
+}
+
+/* fresh: the bytes have just come from a device. */
+static inline struct unit_check unit_check_begin(struct row_source *s, struct shard_reader *r, uint32_t group,
+						 uint64_t unit, bool fresh)
+{
+	struct unit_check c = {.hash = r->check == SHARD_CHECK_ALWAYS || (fresh && r->check == SHARD_CHECK_DEVICE),
+			       .g = &r->group[group],
+			       .bit = UINT64_C(1) << (unit & 63)};
+
+	if (!c.hash && reader_remembers(r)) {
+		/* The table exists since the first record of the shard was located. */
+		c.seen = atomic_load_explicit(&r->group[group].seen, memory_order_acquire) + unit / 64;
+		c.hash = !(atomic_load_explicit(c.seen, memory_order_acquire) & c.bit);
+	}
+	if (c.hash && c.seen) {
+		c.stripe = unit_check_enter(s, r, unit);
+		c.hash = !(atomic_load_explicit(c.seen, memory_order_acquire) & c.bit);
+	}
+	return c;
+}
+
+/*
+ * Tell whether the unit is sound.  If it was hashed, *checked counts it.  Another loader of the
+ * same dataset may have hashed it at the same moment; then only one of them counts it.
+ */
+static inline void unit_check_end(const struct unit_check *c, bool sound, uint64_t *checked)
+{
+	if (sound && c->hash)
+		*checked += !c->seen || reader_set_seen(c->g, c->seen, c->bit);
+	if (c->stripe)
+		atomic_store_explicit(c->stripe, false, memory_order_release);
+}
+
+struct slot_row {
+	struct row_source *source;
+	const struct layout *layout; /* by which the record comes to the slot */
+	struct shard_reader *r;
+	uint64_t shard, in_shard, row;
+	uint32_t group;
+	uint8_t *flags; /* of the row; NULL: damage is an error */
+	uint8_t *slot;
+	bool fresh;   /* the bytes have just come from a device */
+	bool hot;     /* all of the shard lies in memory; else what fetch.h has fetched with the record */
+	uint8_t *dst; /* where the record belongs; NULL: its fields belong to arrays of the slot */
+};
+
+/*
+ * Copy the record from src to its place, and hash its unit if that is due.  src may be dst: then
+ * the record is there already.
+ */
+int slot_row_land(const struct slot_row *row, const uint8_t *src, uint64_t *checked, struct shard_error *err);
+
+/* ---- slot_cold.c: reads past the map ---- */
+
+/*
+ * Start to read a row.  If too many reads are under way, wait for one of them first.  The error may
+ * be that of an earlier read.
+ */
+int slot_cold_put(struct scratch *scratch, const struct slot_row *row, bool direct, uint64_t epoch, uint64_t *checked,
+		  struct shard_error *err);
+
+/* Wait for all reads.  Call this after a failure too, before the slot gets another owner. */
+int slot_cold_finish(struct scratch *scratch, uint64_t epoch, uint64_t *checked, struct shard_error *err);
+
+bool slot_cold_has_uring(const struct scratch *scratch);
+void slot_cold_close(struct scratch *scratch, bool inherited); /* the caller is a forked child */
+
+/* ---- slot_packed.c: compressed groups ---- */
+
+/* Bytes of the longest decoded chunk; 0 if no group is compressed. */
+uint64_t slot_packed_chunk_bytes(const struct layouts *layouts);
+
+/* Begin to fetch the chunks of rows of shards that are not hot. */
+void slot_packed_fetch(struct block *b, uint32_t group);
+
+/* Fill the rows of a block, all of which are located. */
+int slot_packed_fill(struct block *b, uint32_t group);
+
+/* ---- repair.c: damaged rows ---- */
+
+/*
+ * Flag a damaged row.  It is repaired when the other rows are there.  `problem` may be NULL, if
+ * another error has been reported before.  Returns SHARD_OK.
+ */
+int row_set_aside(struct row_source *s, uint8_t *row_flags, const struct shard_error *problem);
+
+/*
+ * Check the sizes of rows that are filled, and note them in the slot.  Later code makes addresses
+ * of them without a check.  A size that is not that of its pixels is damage.  With `strict` it is
+ * an error, else its row is flagged as ROW_DAMAGED.
+ */
+int slot_sizes_take(struct row_source *source, struct slot *s, uint32_t first, uint32_t end, bool strict,
+		    struct shard_error *err);
+
+/* Substitute or mask the rows that are flagged as ROW_DAMAGED, as the options say. */
+int repair_rows(struct row_source *source, struct scratch *scratch, struct slot *s, struct fill_counts *counts,
+		struct shard_error *err);
+
+/* ---- transformed.c: images that threads transform ---- */
+
+struct transformed { /* const once it is open */
+	struct transform_plan plan;
+	uint32_t field, views; /* of each image, one behind the other in a row */
+	uint64_t row_bytes;    /* of the results in a row */
+	bool has_kernel;       /* it transforms the images, and a feed does the rest */
+	/* Bytes of a row of what a feed transforms: images, masks and boxes; 0: other fields. */
+	uint64_t remade[SHARD_FIELDS_MAX];
+	struct layout records; /* of `rows` records on their way */
+	uint32_t rows;
+};
+
+/*
+ * Find what a feed has to transform: the images, unless there is a kernel, and wanted fields with
+ * masks or boxes.  plan, field, views and has_kernel are set.  Fails with ARGUMENT if a field
+ * cannot follow, or if it might belong to the pixels and the options do not say that it stays as it
+ * is stored.
+ */
+int transformed_find_fields(struct transformed *t, const struct shard_schema *schema, uint32_t fields,
+			    const struct shard_loader_transform *o, struct shard_error *err);
+/* Is there anything for a feed to transform? */
+bool transformed_has_work(const struct transformed *t);
+/* Lay out the memory of records on their way.  The rest is set.  false: it is too large. */
+bool transformed_lay_out(struct transformed *t, const struct shard_schema *schema, uint32_t fields, uint32_t uneven);
+
+/* Open the memory that a thread brings records to.  Returns false if there is none. */
+bool transformed_open_scratch(const struct transformed *t, struct scratch *scratch);
+void transformed_close_scratch(const struct transformed *t, struct scratch *scratch, bool inherited);
+
+/*
+ * Fill a slot, whose layout is `to`, and repair its rows.  Its images are transformed, unless `t`
+ * is NULL.
+ */
+int transformed_fill(const struct transformed *t, struct row_source *source, struct scratch *scratch, struct slot *s,
+		     const struct layout *to, struct fill_counts *counts, struct shard_error *err);
+
+/* What chance says of each view of each row of a batch: [record_count x views]. */
+void transformed_draw_batch(const struct transformed *t, const struct shard_batch *batch,
+			    struct shard_transform_row *row);
+
+/* ---- crew.c: the threads ---- */
 
 struct epoch_order {
 	enum { ORDER_NONE, ORDER_MAKING, ORDER_MADE } state;
@@ -369,38 +726,9 @@ struct epoch_orders {
 	uint32_t count;
 };
 
-/* Allocate orders of any epoch of these steps, for so many threads. */
+/* Allocate orders of any epoch of these steps, for thread_count threads. */
 int epoch_orders_open(struct epoch_orders *o, uint32_t thread_count, const struct steps *steps,
 		      struct shard_error *err);
-void epoch_orders_close(struct epoch_orders *o);
-
-/* Returns the order of the epoch, or one that no thread uses. */
-struct epoch_order *epoch_orders_find(const struct epoch_orders *o, uint64_t epoch);
-
-/* ---- ring.c ---- */
-
-struct ring { /* const after ring_open(), except for the contents of slots */
-	uint8_t *memory;
-	void *lent; /* memory of the caller, which is used instead of our own; or NULL */
-	uint64_t slot_bytes;
-	uint32_t slot_count;
-	struct slot *slot; /* [slot_count]; NULL: the ring is not open */
-};
-
-uint64_t ring_bytes(const struct ring *r);
-/* Fill in slot_bytes, slot_count and lent before.  `whole_count` is that of the layout. */
-int ring_open(struct ring *r, uint32_t batch_records, uint32_t whole_count, struct shard_error *err);
-/* `inherited`: the caller is a forked child, which does not have the memory of the ring. */
-/*
- * While a thread fills the first slot from its begin, clear its pages from its end, as long as
- * is_needed() says so.  Clearing takes as long as filling.  Not of lent memory.
- */
-void ring_clear_first(const struct ring *r, bool (*is_needed)(void *context), void *context);
-void ring_close(struct ring *r, bool inherited);
-
-/* ---- crew_fill.c ---- */
-
-struct transformed;
 
 #define NO_SLOT UINT32_MAX
 
@@ -411,7 +739,7 @@ struct claim {
 	enum claim_state state; /* lock */
 	bool stale;		/* lock: it is being filled for a place that a move has left */
 	uint32_t next_row;	/* lock: the first one that no thread has taken */
-	uint32_t part_rows;	/* lock: a thread takes so many; 0: it is not known yet which records they have */
+	uint32_t part_rows;	/* lock: a thread takes this many; 0: it is not known yet which records they have */
 	uint32_t fillers;	/* lock: threads that are at it */
 	uint32_t failed_row;	/* lock: rc is of the part that begins there */
 	uint64_t fill_ns;	/* lock: of all parts, as: */
@@ -428,7 +756,7 @@ struct member {
 };
 
 struct crew {
-	struct supply *supply; /* const after open, as: */
+	struct row_source *source; /* const after open, as: */
 	struct ring *ring;
 	const struct transformed *transformed; /* NULL: rows are records as they are */
 	const struct layout *layout;	       /* of slots */
@@ -444,7 +772,7 @@ struct crew {
 	uint32_t *queue;      /* [slot_count] lock: slots that are claimed, in the order of steps */
 	uint32_t *free;	      /* [slot_count] lock: slots that can be claimed */
 	uint32_t queue_head, queue_count, free_count; /* lock */
-	struct place next;			      /* lock: the next place to be claimed */
+	struct step_place next;			      /* lock: the next place to be claimed */
 	struct epoch_orders orders;		      /* lock; replaced only while the crew rests */
 	uint32_t busy;				      /* lock: threads that fill a slot or make an order */
 	bool stop, resting;			      /* lock: threads claim nothing */
@@ -455,25 +783,11 @@ struct crew {
 	struct shard_loader_stats stats; /* lock: what the crew counts */
 };
 
-/* With lock.  The slot can be claimed again. */
-void crew_push_free(struct crew *c, uint32_t slot);
-
-/* With lock, which is given up while it works.  Fill a free slot, if there still is one. */
-void crew_fill_one(struct crew *c, struct member *m);
-
 /*
- * With lock, which is given up meanwhile.  Take parts of the slot that is shared, or wait until its
- * records are known.
- */
-void crew_help(struct crew *c, struct member *m);
-
-/* ---- crew.c ---- */
-
-/*
- * Start the threads, which fill slots from `from` on.  What is named here is set: the supply, the
+ * Start the threads, which fill slots from `from` on.  What is named here is set: the source, the
  * ring, which is open, the steps, thread_count, and what there is to transform.
  */
-int crew_open(struct crew *c, struct place from, struct shard_error *err);
+int crew_open(struct crew *c, struct step_place from, struct shard_error *err);
 void crew_close(struct crew *c, bool inherited); /* inherited: the caller is a forked child */
 
 /* ---- the consumer's side ---- */
@@ -488,7 +802,7 @@ bool crew_await(struct crew *c, uint64_t most_ns);
 void crew_give(struct crew *c, uint32_t slot);
 
 /* Forget the slots that were prepared, and go on at `to`.  Does not wait. */
-void crew_move(struct crew *c, struct place to);
+void crew_move(struct crew *c, struct step_place to);
 
 /*
  * Forget the slots that were prepared, and wait until no thread is busy.  Then the steps and the
@@ -500,7 +814,29 @@ void crew_use_orders(struct crew *c, struct epoch_orders *orders);
 /* Set all of *out.  What the crew does not count is 0. */
 void crew_stats(struct crew *c, struct shard_loader_stats *out);
 
-/* ---- feed.c ---- */
+/* ---- feed.c: slots in the order of steps ---- */
+
+struct cursor {
+	struct step_place at; /* the next step */
+	pid_t owner;	      /* the process that started the threads; 0: no process has yet */
+	int failed;	      /* a status that repeats until the cursor moves; or SHARD_OK */
+	struct shard_error why;
+};
+
+/*
+ * Is this process a forked child of the owner?  A child has no threads, and lacks some of the
+ * memory.  It may only close what it has inherited.
+ */
+bool cursor_is_inherited(const struct cursor *c);
+/* Fails with ARGUMENT if so. */
+int cursor_check_owner(const struct cursor *c, struct shard_error *err);
+
+/* Stop with this error.  Returns its status and copies it to `err`. */
+int cursor_fail(struct cursor *c, int rc, const struct shard_error *why, struct shard_error *err);
+/* Returns the error that the cursor stopped with, or SHARD_OK. */
+int cursor_error(const struct cursor *c, struct shard_error *err);
+/* Go on elsewhere and forget the error. */
+void cursor_move(struct cursor *c, struct step_place to);
 
 struct feed {
 	struct shard_dataset *ds;	       /* const after open, as: */
@@ -514,7 +850,7 @@ struct feed {
 	uint64_t repaired, repaired_epoch;
 
 	struct ring ring; /* filled in; these three are open once cursor.owner is set */
-	struct supply supply;
+	struct row_source source;
 	struct crew crew;
 };
 
@@ -552,7 +888,7 @@ void feed_give(struct feed *f, uint32_t slot);
 /* ---- places ---- */
 
 /* Go on at `to`.  Does not wait.  Slots that were taken stay valid. */
-void feed_move(struct feed *f, struct place to);
+void feed_move(struct feed *f, struct step_place to);
 /* Use another order, with these early epochs.  Waits for the threads.  Call feed_move() next. */
 int feed_adopt(struct feed *f, const struct order_params *params, const struct steps_early *early,
 	       struct shard_error *err);
@@ -573,190 +909,5 @@ void feed_lend_again(struct feed *f, uint32_t slot);
 /* Set all of *out.  What the feed does not count is 0. */
 void feed_stats(struct feed *f, struct shard_loader_stats *out);
 bool feed_last_damage(struct feed *f, struct shard_error *out); /* false: there was no damage */
-
-/* ---- repair.c ---- */
-
-/* Substitute or mask the rows that are flagged as ROW_DAMAGED, as the options say. */
-int repair_rows(struct supply *supply, struct scratch *scratch, struct slot *s, struct fill_counts *counts,
-		struct shard_error *err);
-
-/* ---- slot_row.c ---- */
-
-struct slot_row {
-	struct supply *supply;
-	const struct layout *layout; /* by which the record comes to the slot */
-	struct shard_reader *r;
-	uint64_t shard, inside, row;
-	uint32_t group;
-	uint8_t *flags; /* of the row; NULL: damage is an error */
-	uint8_t *slot;
-	bool fresh;   /* the bytes have just come from a device */
-	bool hot;     /* all of the shard lies in memory; else what fetch.h has fetched with the record */
-	uint8_t *dst; /* where the record belongs; NULL: its fields belong to arrays of the slot */
-};
-
-/*
- * Copy the record from src to its place, and hash its unit if that is due.  src may be dst: then
- * the record is there already.
- */
-int slot_row_land(const struct slot_row *row, const uint8_t *src, uint64_t *checked, struct shard_error *err);
-
-/* ---- slot_cold.c ---- */
-
-/*
- * Start to read a row.  If too many reads are under way, wait for one of them first.  The error may
- * be that of an earlier read.
- */
-int slot_cold_put(struct scratch *scratch, const struct slot_row *row, bool direct, uint64_t epoch, uint64_t *checked,
-		  struct shard_error *err);
-
-/* Wait for all reads.  Call this after a failure too, before the slot gets another owner. */
-int slot_cold_finish(struct scratch *scratch, uint64_t epoch, uint64_t *checked, struct shard_error *err);
-
-bool slot_cold_has_uring(const struct scratch *scratch);
-void slot_cold_close(struct scratch *scratch, bool inherited); /* the caller is a forked child */
-
-/* ---- slot_fill.c ---- */
-
-/*
- * Begin to fetch the records that a slot names, from shards that are mapped and not hot.  The slot
- * needs no memory.  Errors are left to the thread that fills a slot with these records.
- */
-void slot_fetch(struct supply *supply, struct scratch *scratch, struct slot *s);
-
-/*
- * Bring the records that the slot names, and add to *counts.  A damaged record is an error, or, if
- * the options say so, its row is only flagged as ROW_DAMAGED.
- */
-int slot_fill(struct supply *supply, struct scratch *scratch, struct slot *s, struct fill_counts *counts,
-	      struct shard_error *err);
-
-/* Bring another record to one row.  A damaged record is an error. */
-int slot_fill_one(struct supply *supply, struct scratch *scratch, struct slot *s, uint32_t row,
-		  struct fill_counts *counts, struct shard_error *err);
-
-/* ---- slot_packed.c ---- */
-
-/* Bytes of the longest decoded chunk; 0 if no group is compressed. */
-uint64_t slot_packed_chunk_bytes(const struct layouts *layouts);
-
-/* Begin to fetch the chunks of rows of shards that are not hot. */
-void slot_packed_fetch(struct block *b, uint32_t group);
-
-/* Fill the rows of a block, all of which are located. */
-int slot_packed_fill(struct block *b, uint32_t group);
-
-/* ---- slot_sizes.c ---- */
-
-/*
- * Check the sizes of rows that are filled, and note them in the slot.  Later code makes addresses
- * of them without a check.  A size that is not that of its pixels is damage.  With `strict` it is
- * an error, else its row is flagged as ROW_DAMAGED.
- */
-int slot_sizes_take(struct supply *supply, struct slot *s, uint32_t first, uint32_t end, bool strict,
-		    struct shard_error *err);
-
-/* ---- transformed.c ---- */
-
-struct transformed { /* const once it is open */
-	struct transform_plan plan;
-	uint32_t field, views; /* of each image, one behind the other in a row */
-	uint64_t row_bytes;    /* of the results in a row */
-	bool has_kernel;       /* it transforms the images, and a feed does the rest */
-	/* Bytes of a row of what a feed transforms: images, masks and boxes; 0: other fields. */
-	uint64_t remade[SHARD_FIELDS_MAX];
-	struct layout records; /* of `rows` records on their way */
-	uint32_t rows;
-};
-
-/*
- * Find what a feed has to transform: the images, unless there is a kernel, and wanted fields with
- * masks or boxes.  plan, field, views and has_kernel are set.  Fails with ARGUMENT if a field
- * cannot follow, or if it might belong to the pixels and the options do not say that it stays as it
- * is stored.
- */
-int transformed_find_fields(struct transformed *t, const struct shard_schema *schema, uint32_t fields,
-			    const struct shard_loader_transform *o, struct shard_error *err);
-/* Is there anything for a feed to transform? */
-bool transformed_has_work(const struct transformed *t);
-/* Lay out the memory of records on their way.  The rest is set.  false: it is too large. */
-bool transformed_lay_out(struct transformed *t, const struct shard_schema *schema, uint32_t fields, uint32_t uneven);
-
-/* Open the memory that a thread brings records to.  Returns false if there is none. */
-bool transformed_open_scratch(const struct transformed *t, struct scratch *scratch);
-void transformed_close_scratch(const struct transformed *t, struct scratch *scratch, bool inherited);
-
-/*
- * Fill a slot, whose layout is `to`, and repair its rows.  Its images are transformed, unless `t`
- * is NULL.
- */
-int transformed_fill(const struct transformed *t, struct supply *supply, struct scratch *scratch, struct slot *s,
-		     const struct layout *to, struct fill_counts *counts, struct shard_error *err);
-
-/* What chance says of each view of each row of a batch: [record_count x views]. */
-void transformed_draw_batch(const struct transformed *t, const struct shard_batch *batch,
-			    struct shard_transform_row *row);
-
-/*
- * Whether a unit has to be hashed before a record of it is delivered
- *
- * With SHARD_CHECK_DEVICE and SHARD_CHECK_FIRST a unit is hashed when the dataset first delivers
- * a record of it.  With SHARD_CHECK_DEVICE that is forgotten when the unit may have come from a
- * device again.  Bytes that have just come from one are always hashed.
- *
- * Several threads may need the same unit at once: its records stand in neighbouring steps, or at
- * the end of one epoch and the start of the next.  Then one thread hashes it, which takes some
- * microseconds, and the others wait.
- */
-
-struct unit_check {
-	bool hash; /* the caller has to hash the unit */
-	struct reader_group *g;
-	_Atomic uint64_t *seen; /* the word with the bit of the unit; NULL: the unit is hashed, whatever was before */
-	uint64_t bit;
-	atomic_bool *stripe; /* held by this thread, or NULL */
-};
-
-/* Wait while another thread hashes a unit of the same stripe.  Returns the stripe. */
-static inline atomic_bool *unit_check_enter(struct supply *s, const struct shard_reader *r, uint64_t unit)
-{
-	atomic_bool *stripe = &s->stripe[(((uintptr_t)r >> 6) + unit) % SUPPLY_STRIPES];
-
-	while (atomic_exchange_explicit(stripe, true, memory_order_acquire))
-		sched_yield();
-	return stripe;
-}
-
-/* fresh: the bytes have just come from a device. */
-static inline struct unit_check unit_check_begin(struct supply *s, struct shard_reader *r, uint32_t group,
-						 uint64_t unit, bool fresh)
-{
-	struct unit_check c = {.hash = r->check == SHARD_CHECK_ALWAYS || (fresh && r->check == SHARD_CHECK_DEVICE),
-			       .g = &r->group[group],
-			       .bit = UINT64_C(1) << (unit & 63)};
-
-	if (!c.hash && reader_remembers(r)) {
-		/* The table exists since the first record of the shard was located. */
-		c.seen = atomic_load_explicit(&r->group[group].seen, memory_order_acquire) + unit / 64;
-		c.hash = !(atomic_load_explicit(c.seen, memory_order_acquire) & c.bit);
-	}
-	if (c.hash && c.seen) {
-		c.stripe = unit_check_enter(s, r, unit);
-		c.hash = !(atomic_load_explicit(c.seen, memory_order_acquire) & c.bit);
-	}
-	return c;
-}
-
-/*
- * Tell whether the unit is sound.  If it was hashed, *checked counts it.  Another loader of the
- * same dataset may have hashed it at the same moment; then only one of them counts it.
- */
-static inline void unit_check_end(const struct unit_check *c, bool sound, uint64_t *checked)
-{
-	if (sound && c->hash)
-		*checked += !c->seen || reader_set_seen(c->g, c->seen, c->bit);
-	if (c->stripe)
-		atomic_store_explicit(c->stripe, false, memory_order_release);
-}
 
 #endif

@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * layout.c - see layout.h
+ * layout.c - where the arrays of a batch lie in its memory
+ *
+ * A batch holds one block for each large group.  Of small groups it holds one dense array for each
+ * field, and so it does of the group of a field whose rows are remade.  Each array begins on a page
+ * of its own.  Fields that nobody wants have no array, and a group of such fields alone has no
+ * place at all: it is neither read nor hashed.
  */
-#include "libshard/feed/layout.h"
+#include "libshard/feed/feed.h"
 
 #include "libshard/base/bytes.h"
-#include "shard_pack.h"
 
 /* Add an array of a field at *at, which moves behind it.  Returns false if it is too long. */
 static bool plan_array(struct layout *out, uint32_t f, uint64_t row_bytes, uint32_t batch_records, uint64_t *at)
@@ -18,7 +22,7 @@ static bool plan_array(struct layout *out, uint32_t f, uint64_t row_bytes, uint3
 	       add_fits(*at, align_up(bytes, LAYOUT_ALIGN), at);
 }
 
-/* Plan the fields of a group.  The arrays of one that is no block begin at *at, which moves on. */
+/* Plan the fields of a group.  The arrays of a group that is not a block begin at *at, which moves on. */
 static bool plan_fields(struct layout *out, uint32_t group, uint32_t batch_records, const uint64_t *remade,
 			uint64_t *at)
 {

@@ -1,17 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * path.c - see path.h
+ * path.c - the path of a shard's records: from its map, past the page cache, or by pread
+ *
+ * The first thread that needs a shard in an epoch decides the path.  It does not matter which
+ * thread that is, because all would decide the same.
+ *
+ * A mapped shard is hot if it lies in memory.  It stays hot until a step has to wait for pages.  A
+ * long one is examined again in each epoch, too.  What a mapped shard that is not hot lacks is
+ * fetched by dataset/fetch.h.
+ *
+ * With SHARD_CHECK_DEVICE this file also makes readers forget their checks: before it fetches a
+ * small group, and if a part of the shard is not in memory.
  */
-#include "libshard/feed/path.h"
+#include "libshard/feed/feed.h"
 
 #include "libshard/base/bytes.h"
 #include "libshard/base/mem.h"
 #include "libshard/dataset/dataset.h"
-#include "libshard/dataset/fetch.h"
-#include "libshard/feed/layout.h"
-#include "libshard/io/available_memory.h"
-#include "libshard/io/file.h"
-#include "shard_pack.h"
+#include "libshard/io/io.h"
 
 #define FITS_PERCENT   60u		    /* of the available memory; the trainer needs some too */
 #define MAPS_OF_SHARD  4u		    /* and more, with regions; readers.most is half of all maps */
@@ -138,16 +144,10 @@ void paths_refuse_direct(struct paths *p, uint64_t shard, uint64_t epoch)
 
 /* ---- what a map lacks ---- */
 
-bool paths_fetch(struct paths *p, uint64_t shard, struct shard_reader *r, uint32_t group, uint64_t inside,
+bool paths_fetch(struct paths *p, uint64_t shard, struct shard_reader *r, uint32_t group, uint64_t in_shard,
 		 uint64_t epoch)
 {
-	return !is_beside(p, r, group) && fetch_begin(p->fetch, shard, r, group, inside, epoch);
-}
-
-uint64_t paths_await(struct paths *p, uint64_t shard, struct shard_reader *r, uint32_t group, uint64_t inside,
-		     uint64_t epoch)
-{
-	return fetch_await(p->fetch, shard, r, group, inside, epoch);
+	return !is_beside(p, r, group) && fetch_begin(p->fetch, shard, r, group, in_shard, epoch);
 }
 
 /* ---- life ---- */

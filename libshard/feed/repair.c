@@ -1,17 +1,98 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * repair.c - rows whose records are damaged become another record, or zeros
+ * repair.c - rows whose records are damaged: which they are, and what stands in for them
  *
- * * The substitute of a record is the first good record behind it that is in the selection, if there
+ * The substitute of a record is the first good record behind it that is in the selection, if there
  * is one.  So it depends on the bytes of the dataset and on the selection alone.
  */
 #include "libshard/feed/feed.h"
 
 #include <inttypes.h>
 
+#include "libshard/base/bytes.h"
 #include "libshard/base/error.h"
 #include "libshard/dataset/dataset.h"
-#include "libshard/dataset/selection.h"
+
+int row_set_aside(struct row_source *s, uint8_t *row_flags, const struct shard_error *problem)
+{
+	*row_flags |= ROW_DAMAGED;
+	if (!problem)
+		return SHARD_OK;
+	pthread_mutex_lock(&s->lock);
+	s->damage = *problem;
+	pthread_mutex_unlock(&s->lock);
+	return SHARD_OK;
+}
+
+/* ---- how large the images of a slot are, if they differ in size ---- */
+
+/*
+ * Hashes cannot find such damage: the program that wrote the sizes has hashed them.
+ */
+
+/* The values of one field of images in a slot. */
+struct sizes {
+	const struct shard_field *image;
+	const uint8_t *size, *length;
+	uint64_t size_stride, length_stride;
+};
+
+/* The size is wrong.  Say of which record. */
+static int complain(const struct row_source *source, const struct sizes *of, uint64_t record, uint32_t row,
+		    struct shard_error *err)
+{
+	uint64_t shard = dataset_shard_of(source->ds, record);
+	const uint8_t *length = of->length + row * of->length_stride;
+	struct shard_reader *r;
+	int rc;
+
+	record -= source->ds->first_record[shard];
+	rc = record_check_size(of->image, of->size + row * of->size_stride, length, record, err);
+	if (!rc)
+		rc = error_set(err, SHARD_E_CORRUPT,
+			       "I57: record %" PRIu64 ": field '%.47s' has %u pixels; its shape allows %u", record,
+			       of->image->name, load32(length), of->image->shape[0]);
+	error_prefix(err, dataset_use_shard(source->ds, shard, &r, NULL) ? source->ds->dir : r->path);
+	return rc;
+}
+
+static int take(struct row_source *source, struct slot *s, uint32_t k, uint32_t row, const struct sizes *of,
+		struct shard_error *err)
+{
+	const uint8_t *size = of->size + row * of->size_stride;
+	struct shard_size got = {load32(size), load32(size + 4)};
+	uint32_t pixels = load32(of->length + row * of->length_stride);
+
+	if (!pixels || (uint64_t)got.height * got.width != pixels || pixels > of->image->shape[0])
+		return complain(source, of, s->record[row], row, err);
+	slot_sizes(s, k)[row] = got;
+	return SHARD_OK;
+}
+
+int slot_sizes_take(struct row_source *source, struct slot *s, uint32_t first, uint32_t end, bool strict,
+		    struct shard_error *err)
+{
+	const struct layout *l = source->layout;
+	struct shard_error problem;
+
+	for (uint32_t k = 0; k < l->whole_count; k++) {
+		const struct whole_field *w = &l->whole[k];
+		struct sizes of = {.image = &l->schema->field[w->image]};
+
+		of.size = s->memory + layout_rows(l, w->size, &of.size_stride);
+		of.length = s->memory + layout_rows(l, w->length, &of.length_stride);
+		for (uint32_t row = first; row < end; row++) {
+			if (s->row_flags[row] & ROW_DAMAGED || !take(source, s, k, row, &of, strict ? err : &problem))
+				continue;
+			if (strict)
+				return SHARD_E_CORRUPT;
+			row_set_aside(source, &s->row_flags[row], &problem);
+		}
+	}
+	return SHARD_OK;
+}
+
+/* ---- substitutes and zeros ---- */
 
 #define TRIES 1024u /* more damaged records in a row are not a few bad sectors */
 
@@ -36,15 +117,15 @@ static void mask(const struct layout *layout, struct slot *s, uint32_t row)
 }
 
 /* Put the next good record in the row's place. */
-static int substitute(struct supply *supply, struct scratch *scratch, struct slot *s, uint32_t row,
+static int substitute(struct row_source *source, struct scratch *scratch, struct slot *s, uint32_t row,
 		      struct fill_counts *counts, struct shard_error *err)
 {
-	struct steps_source from = steps_source(supply->steps, slot_rows(s), row);
-	const struct shard_dataset *ds = from.ds ? from.ds : supply->ds;
+	struct steps_source from = steps_source(source->steps, slot_rows(s), row);
+	const struct shard_dataset *ds = from.ds ? from.ds : source->ds;
 	uint64_t damaged = s->record[row] - from.base, at = damaged;
-	bool early = steps_is_early(supply->steps, s->place.epoch);
-	uint64_t records = early ? supply->steps->early.records : ds->m.record_count;
-	uint64_t count = early ? supply->steps->early.order_records : from.selection ? from.selection->count : records;
+	bool early = steps_is_early(source->steps, s->place.epoch);
+	uint64_t records = early ? source->steps->early.records : ds->m.record_count;
+	uint64_t count = early ? source->steps->early.order_records : from.selection ? from.selection->count : records;
 	uint64_t tries = count - 1 < TRIES ? count - 1 : TRIES;
 	struct shown shown;
 	int rc = SHARD_E_CORRUPT;
@@ -54,7 +135,7 @@ static int substitute(struct supply *supply, struct scratch *scratch, struct slo
 		if (at >= records)
 			at = from.selection ? selection_at(from.selection, 0) : 0;
 		s->record[row] = from.base + at;
-		rc = slot_fill_one(supply, scratch, s, row, counts, err);
+		rc = slot_fill_one(source, scratch, s, row, counts, err);
 	}
 	if (rc == SHARD_E_CORRUPT)
 		return error_set(err, rc,
@@ -64,24 +145,24 @@ static int substitute(struct supply *supply, struct scratch *scratch, struct slo
 	return rc;
 }
 
-int repair_rows(struct supply *supply, struct scratch *scratch, struct slot *s, struct fill_counts *counts,
+int repair_rows(struct row_source *source, struct scratch *scratch, struct slot *s, struct fill_counts *counts,
 		struct shard_error *err)
 {
 	int rc = SHARD_OK;
 
-	if (supply->on_corrupt == SHARD_CORRUPT_FAIL)
+	if (source->on_corrupt == SHARD_CORRUPT_FAIL)
 		return SHARD_OK;
 	for (uint32_t row = s->first; !rc && row < s->rows; row++) {
 		if (!(s->row_flags[row] & ROW_DAMAGED))
 			continue;
 		s->row_flags[row] &= (uint8_t)~ROW_DAMAGED;
-		if (supply->on_corrupt == SHARD_CORRUPT_MASK) {
-			mask(supply->layout, s, row);
+		if (source->on_corrupt == SHARD_CORRUPT_MASK) {
+			mask(source->layout, s, row);
 			s->row_flags[row] |= SHARD_ROW_MASKED;
 			counts->masked++;
 			continue;
 		}
-		rc = substitute(supply, scratch, s, row, counts, err);
+		rc = substitute(source, scratch, s, row, counts, err);
 		s->row_flags[row] |= SHARD_ROW_SUBSTITUTED;
 		counts->substituted++;
 	}

@@ -20,12 +20,7 @@
 #include "libshard/base/bytes.h"
 #include "libshard/base/error.h"
 #include "libshard/base/mem.h"
-#include "libshard/dataset/reader.h"
-#include "libshard/io/buffer.h"
-#include "libshard/io/direct.h"
-#include "libshard/io/file.h"
 #include "libshard/io/io.h"
-#include "shard_pack.h"
 
 #define DEPTH	       64u		   /* reads under way; more than 32 gain little on a disk */
 #define TOGETHER_BYTES ((uint64_t)4 << 20) /* of neighbours in one read; a slot has several */
@@ -129,15 +124,6 @@ static struct cold_file *find_file(struct cold *c, uint64_t shard, bool direct)
 	return unused;
 }
 
-static void forget_files(struct cold *c)
-{
-	for (uint32_t i = 0; i < FILES; i++)
-		if (!c->file[i].users) {
-			direct_close(&c->file[i].file);
-			c->file[i].shard = 0;
-		}
-}
-
 /* Open the file of a row.  If too many files are open, close those that no read uses. */
 static int open_again(struct cold *c, const struct slot_row *row, bool direct, struct direct_file *out,
 		      struct shard_error *err)
@@ -147,7 +133,11 @@ static int open_again(struct cold *c, const struct slot_row *row, bool direct, s
 	struct shown s;
 
 	if (os_code == EMFILE || os_code == ENFILE) {
-		forget_files(c);
+		for (uint32_t i = 0; i < FILES; i++)
+			if (!c->file[i].users) {
+				direct_close(&c->file[i].file);
+				c->file[i].shard = 0;
+			}
 		os_code = direct_open(r->path, r->inode, r->file_bytes, direct, out);
 	}
 	if (os_code == ESTALE)
@@ -192,7 +182,7 @@ static int read_again(struct cold *c, struct cold_read *r, uint64_t epoch, struc
 	struct direct_file file;
 	int rc = open_again(c, &r->row, false, &file, err);
 
-	paths_refuse_direct(&r->row.supply->paths, r->row.shard, epoch);
+	paths_refuse_direct(&r->row.source->paths, r->row.shard, epoch);
 	if (rc)
 		return rc;
 	rc = file_read_at(file.fd, r->io.dst, r->io.bytes, r->io.offset, r->row.r->path, err);
@@ -208,7 +198,7 @@ static int land_rows(const struct cold_read *r, uint64_t *checked, struct shard_
 
 	for (uint32_t i = 0; !rc && i < r->rows; i++) {
 		rc = slot_row_land(&row, r->bounce ? r->bounce + r->skip : row.dst, checked, err);
-		row.inside++;
+		row.in_shard++;
 		row.row++;
 		row.dst = row.dst ? row.dst + stride : NULL;
 		row.flags = row.flags ? row.flags + 1 : NULL;
@@ -283,7 +273,7 @@ static bool aim(struct cold *c, struct cold_read *r, const struct direct_file *f
 {
 	const struct slot_row *row = &r->row;
 	const struct reader_group *g = &row->r->group[row->group];
-	uint64_t begin = (uint64_t)(g->data - row->r->map) + row->inside * g->stride, end = begin + g->stride;
+	uint64_t begin = (uint64_t)(g->data - row->r->map) + row->in_shard * g->stride, end = begin + g->stride;
 	uint64_t from = begin / file->offset_align * file->offset_align;
 	uint64_t to = min_u64(ceil_div(end, file->offset_align) * file->offset_align, row->r->file_bytes);
 
@@ -313,7 +303,7 @@ static bool grow(struct cold_read *r, const struct slot_row *row, bool direct)
 	uint64_t stride = row->r->group[row->group].stride;
 
 	if (!r || r->bounce || !row->dst || r->row.shard != row->shard || r->row.group != row->group ||
-	    r->from->wanted_direct != direct || row->inside != r->row.inside + r->rows ||
+	    r->from->wanted_direct != direct || row->in_shard != r->row.in_shard + r->rows ||
 	    row->dst != r->row.dst + r->rows * stride || r->io.bytes + stride > TOGETHER_BYTES ||
 	    stride % r->from->file.offset_align)
 		return false;
@@ -351,7 +341,7 @@ int slot_cold_put(struct scratch *scratch, const struct slot_row *row, bool dire
 	int rc = SHARD_OK;
 
 	if (!c)
-		c = scratch->cold = cold_open(&row->supply->layouts, err);
+		c = scratch->cold = cold_open(&row->source->layouts, err);
 	if (!c)
 		return SHARD_E_MEMORY;
 	if (grow(c->growing, row, direct))

@@ -2,17 +2,138 @@
 /*
  * slot_fill.c - the rows of a step: their records are brought from the dataset to a slot
  *
- * * A block of rows at a time: locate their records, fetch what is needed soon, then copy group by
+ * A block of rows at a time: locate their records, fetch what is needed soon, then copy group by
  * group.  When all rows are there, sizes of images are checked.
  */
 #include "libshard/feed/feed.h"
 
+#include "libshard/base/bytes.h"
 #include "libshard/base/error.h"
 #include "libshard/dataset/dataset.h"
-#include "libshard/dataset/fetch.h"
 #include "libshard/format/format.h"
-#include "libshard/io/guard.h"
-#include "shard_pack.h"
+#include "libshard/io/io.h"
+
+/* ---- one record of a raw group on its way to its row ---- */
+
+/*
+ * If a record is a unit by itself, it is hashed while it is copied.
+ */
+
+struct land_job {
+	const struct slot_row *row;
+	const uint8_t *src; /* on the map, in a buffer, or at its place already */
+	bool hash;
+	int rc;
+	struct shard_error *err;
+};
+
+/* This may run under the guard, so it neither locks nor allocates. */
+static void land(void *context)
+{
+	struct land_job *j = context;
+	const struct slot_row *row = j->row;
+	const struct layout *layout = row->layout;
+	const struct reader_group *g = &row->r->group[row->group];
+	uint64_t unit = layout_unit_of(layout, row->group, row->in_shard), got;
+
+	if (j->hash && g->unit_records == 1) {
+		got = !row->dst || j->src == row->dst ? checksum64(j->src, (size_t)g->stride)
+						      : copy_stream_hashed(row->dst, j->src, (size_t)g->stride);
+		j->rc = reader_check_hash(row->r, row->group, unit, got, j->err);
+		if (row->dst)
+			return;
+	} else if (j->hash) /* the unit has other records, so it lies on the map */
+		j->rc = reader_check_unit(row->r, row->group, unit, g->data + unit * g->unit_records * g->stride,
+					  j->err);
+	if (j->rc || j->src == row->dst)
+		return;
+	if (row->dst)
+		copy_stream(row->dst, j->src, (size_t)g->stride);
+	else
+		layout_spread(layout, row->group, j->src, row->row, row->slot);
+}
+
+/* The guard is needed even if the record lies elsewhere, because its hash lies on the map. */
+static int run_land(struct land_job *j)
+{
+	const struct shard_reader *r = j->row->r;
+	int rc = SHARD_OK;
+
+	j->rc = SHARD_OK;
+	if (r->guard)
+		rc = reader_guarded_brief(r, land, j, j->err);
+	else
+		land(j);
+	if (!rc && j->rc) {
+		error_prefix(j->err, r->path);
+		rc = j->rc;
+	}
+	return rc;
+}
+
+/* ---- neighbours ---- */
+
+/* Units of one group, from `first` to before `end`. */
+struct units_job {
+	const struct slot_row *row;
+	uint64_t first, end, checked;
+};
+
+/* A damaged unit stays unchecked: the row that needs it reports it.  This may run under the guard. */
+static void check_units(void *context)
+{
+	struct units_job *j = context;
+	struct shard_reader *r = j->row->r;
+	struct reader_group *g = &r->group[j->row->group];
+	_Atomic uint64_t *seen = atomic_load_explicit(&g->seen, memory_order_acquire);
+
+	for (uint64_t u = j->first; u < j->end; u++) {
+		uint64_t bit = UINT64_C(1) << (u & 63);
+
+		if (!(atomic_load_explicit(&seen[u / 64], memory_order_relaxed) & bit) &&
+		    !reader_check_unit(r, j->row->group, u, g->data + u * g->unit_records * g->stride, NULL))
+			j->checked += reader_set_seen(g, &seen[u / 64], bit);
+	}
+}
+
+/*
+ * The order uses the records of a run soon.  To hash all its units in turn is faster than one
+ * here and there, as the processor sees where it goes on.
+ */
+static void check_run(const struct slot_row *row, uint64_t *checked)
+{
+	const struct row_source *s = row->source;
+	uint64_t base = s->ds->first_record[row->shard], run = steps_run_records(s->steps),
+		 unit = row->r->group[row->group].unit_records;
+	uint64_t first = 0, end = row->r->pages->record_count, begin = (base + row->in_shard) / run * run, faults;
+	struct units_job j = {.row = row};
+
+	if (!row->hot)
+		fetch_neighbours(s->paths.fetch, row->r, row->group, row->in_shard, &first, &end);
+	first = max_u64(first, begin > base ? begin - base : 0);
+	end = min_u64(end, begin + run - base);
+	j.first = ceil_div(first, unit);
+	j.end = end == row->r->pages->record_count ? ceil_div(end, unit) : end / unit;
+	faults = file_major_faults();
+	reader_guarded_brief(row->r, check_units, &j, NULL); /* a row that needs a page that is gone reports it */
+	if (file_major_faults() != faults && first < end)    /* other units may have come from a device with these */
+		reader_forget(row->r, row->group, first, end - first);
+	*checked += j.checked;
+}
+
+int slot_row_land(const struct slot_row *row, const uint8_t *src, uint64_t *checked, struct shard_error *err)
+{
+	uint64_t unit = layout_unit_of(row->layout, row->group, row->in_shard);
+	struct unit_check check = unit_check_begin(row->source, row->r, row->group, unit, row->fresh);
+	struct land_job j = {.row = row, .src = src, .err = err, .hash = check.hash};
+	int rc = run_land(&j);
+
+	unit_check_end(&check, !rc, checked);
+	if (check.seen && check.hash && !rc && steps_run_records(row->source->steps) &&
+	    row->r->group[row->group].unit_records > 1)
+		check_run(row, checked);
+	return rc == SHARD_E_CORRUPT && row->flags ? row_set_aside(row->source, row->flags, err) : rc;
+}
 
 #define TOGETHER    16u	 /* large rows that are prefetched at once: one wait for all their pages */
 #define SHORT_BYTES 256u /* of a record; rows of shorter ones are prefetched a block at a time */
@@ -20,7 +141,7 @@
 
 /* ---- where records are ---- */
 
-static uint64_t shard_of(const struct supply *s, uint64_t idx)
+static uint64_t shard_of(const struct row_source *s, uint64_t idx)
 {
 	const uint64_t *first = s->ds->first_record;
 	uint64_t guess = idx / s->guess_records;
@@ -36,7 +157,7 @@ static uint64_t shard_of(const struct supply *s, uint64_t idx)
  */
 static int prepare(struct block *b, struct located *at)
 {
-	struct shard_dataset *ds = b->supply->ds;
+	struct shard_dataset *ds = b->source->ds;
 	int rc = dataset_use_shard(ds, at->shard, &at->r, b->err);
 
 	for (uint32_t k = 0; !rc && k < b->layout->group_count; k++) {
@@ -49,10 +170,10 @@ static int prepare(struct block *b, struct located *at)
 	}
 	if (!rc) {
 		atomic_fetch_or_explicit(&at->r->ready, b->layout->groups, memory_order_release);
-		at->path = paths_decide(&b->supply->paths, at->shard, at->r, b->slot->place.epoch);
+		at->path = paths_decide(&b->source->paths, at->shard, at->r, b->slot->place.epoch);
 	}
 	/* Paths may have been doubted.  With old times, each further row would decide again. */
-	b->times = paths_times(&b->supply->paths, b->slot->place.epoch);
+	b->times = paths_times(&b->source->paths, b->slot->place.epoch);
 	return rc;
 }
 
@@ -60,7 +181,7 @@ static int prepare(struct block *b, struct located *at)
 static int locate(struct block *b)
 {
 	const uint64_t *record = b->slot->record + b->first;
-	struct supply *s = b->supply;
+	struct row_source *s = b->source;
 	uint32_t need;
 	int rc = SHARD_OK;
 
@@ -75,7 +196,7 @@ static int locate(struct block *b)
 			b->count = i;
 			break;
 		}
-		at->inside = record[i] - s->ds->first_record[at->shard];
+		at->in_shard = record[i] - s->ds->first_record[at->shard];
 		at->r = readers_peek(&s->ds->readers, at->shard); /* NULL: closed, as there were too many */
 		if (!at->r || (atomic_load_explicit(&at->r->ready, memory_order_acquire) & need) != need ||
 		    !paths_find(&s->paths, &b->times, at->shard, &at->path))
@@ -104,11 +225,11 @@ static struct slot_row row_of(const struct block *b, uint32_t group, uint32_t i)
 {
 	const struct located *at = &b->at[i];
 	const struct shard_group *g = &b->layout->schema->group[group];
-	struct slot_row row = {.supply = b->supply,
+	struct slot_row row = {.source = b->source,
 			       .layout = b->layout,
 			       .r = at->r,
 			       .shard = at->shard,
-			       .inside = at->inside,
+			       .in_shard = at->in_shard,
 			       .hot = at->path.hot,
 			       .row = b->first + i,
 			       .group = group,
@@ -125,7 +246,7 @@ static const uint8_t *mapped_at(const struct block *b, uint32_t group, uint32_t 
 {
 	const struct reader_group *g = &b->at[i].r->group[group];
 
-	return g->data + b->at[i].inside * g->stride;
+	return g->data + b->at[i].in_shard * g->stride;
 }
 
 static int fill_row(struct block *b, uint32_t group, uint32_t i)
@@ -150,7 +271,7 @@ __attribute__((always_inline)) static inline bool fill_seen(const struct block *
 {
 	const struct located *at = &b->at[i];
 	const struct reader_group *g = &at->r->group[group];
-	const uint8_t *src = g->data + at->inside * g->stride;
+	const uint8_t *src = g->data + at->in_shard * g->stride;
 	uint8_t *slot = b->slot->memory;
 	_Atomic uint64_t *seen;
 	uint64_t unit;
@@ -160,7 +281,7 @@ __attribute__((always_inline)) static inline bool fill_seen(const struct block *
 	if (at->r->check != SHARD_CHECK_NEVER) {
 		/* Two loads, because gcc would turn g->seen[i] into a plain one. */
 		seen = atomic_load_explicit(&g->seen, memory_order_acquire);
-		unit = layout_unit_of(b->layout, group, at->inside);
+		unit = layout_unit_of(b->layout, group, at->in_shard);
 		if (!(atomic_load_explicit(&seen[unit / 64], memory_order_acquire) >> (unit & 63) & 1))
 			return false;
 	}
@@ -182,7 +303,7 @@ __attribute__((always_inline)) static inline void fetch_some(const struct block 
 		if (kind_of(b, group, &b->at[i]) == PATH_MAP) {
 			const struct reader_group *g = &b->at[i].r->group[group];
 
-			block_fetch_ahead(g->data + b->at[i].inside * g->stride, g->stride);
+			block_fetch_ahead(g->data + b->at[i].in_shard * g->stride, g->stride);
 		}
 }
 
@@ -234,19 +355,12 @@ static uint64_t fetch_rows(struct block *b, uint32_t group)
 
 	for (uint32_t i = 0; i < b->count; i++)
 		if (!b->at[i].path.hot && kind_of(b, group, &b->at[i]) == PATH_MAP &&
-		    !fetch_is_there(b->supply->paths.fetch, b->at[i].shard, b->at[i].r, group, b->at[i].inside, mark) &&
-		    paths_fetch(&b->supply->paths, b->at[i].shard, b->at[i].r, group, b->at[i].inside,
+		    !fetch_is_there(b->source->paths.fetch, b->at[i].shard, b->at[i].r, group, b->at[i].in_shard,
+				    mark) &&
+		    paths_fetch(&b->source->paths, b->at[i].shard, b->at[i].r, group, b->at[i].in_shard,
 				b->slot->place.epoch))
 			rows |= UINT64_C(1) << i;
 	return rows;
-}
-
-static void await_rows(struct block *b, uint32_t group, uint64_t rows)
-{
-	for (uint32_t i = 0; rows; i++, rows >>= 1)
-		if (rows & 1)
-			b->scratch->awaited += paths_await(&b->supply->paths, b->at[i].shard, b->at[i].r, group,
-							   b->at[i].inside, b->slot->place.epoch);
 }
 
 static int fill_raw(struct block *b, uint32_t group)
@@ -255,7 +369,10 @@ static int fill_raw(struct block *b, uint32_t group)
 	struct seen_rows rows = {.b = b, .group = group};
 	int rc = SHARD_OK;
 
-	await_rows(b, group, fetch_rows(b, group));
+	for (uint64_t wait = fetch_rows(b, group), i = 0; wait; i++, wait >>= 1)
+		if (wait & 1)
+			b->scratch->awaited += fetch_await(b->source->paths.fetch, b->at[i].shard, b->at[i].r, group,
+							   b->at[i].in_shard, b->slot->place.epoch);
 	fetch_some(b, group, 0, is_short ? b->count : TOGETHER);
 	while (!rc && rows.next < b->count) {
 		const struct located *at = &b->at[rows.next];
@@ -314,7 +431,7 @@ static int check_block(struct block *b)
 			continue; /* slot_packed.c has looked after each chunk */
 		for (uint32_t i = 0; i < b->count; i++)
 			if (kind_of(b, g, &b->at[i]) == PATH_MAP)
-				reader_forget(b->at[i].r, g, b->at[i].inside, 1);
+				reader_forget(b->at[i].r, g, b->at[i].in_shard, 1);
 		for (uint32_t i = 0; !rc && i < b->count; i++)
 			if (kind_of(b, g, &b->at[i]) == PATH_MAP)
 				rc = check_row(b, g, i);
@@ -345,10 +462,10 @@ static int look_for_faults(struct block *b, uint32_t first, uint64_t *faults)
 	return rc ? rc : check_block(b);
 }
 
-/* Fill the rows from b->first to `end`.  The thread has had so many faults. */
+/* Fill the rows from b->first to `end`.  The thread has had `faults` page faults. */
 static int fill_rows(struct block *b, uint32_t end, uint64_t faults)
 {
-	bool looks = b->supply->ds->o.check == SHARD_CHECK_DEVICE;
+	bool looks = b->source->ds->o.check == SHARD_CHECK_DEVICE;
 	uint32_t most = b->layout->record_bytes < LAYOUT_LARGE ? LOOK_BLOCKS : 1, first = b->first, blocks = 0;
 	int rc = SHARD_OK;
 
@@ -365,17 +482,17 @@ static int fill_rows(struct block *b, uint32_t end, uint64_t faults)
 	return rc;
 }
 
-void slot_fetch(struct supply *supply, struct scratch *scratch, struct slot *s)
+void slot_fetch(struct row_source *source, struct scratch *scratch, struct slot *s)
 {
-	struct shard_error later; /* whoever fills a slot with these records meets it again */
-	struct block b = {.supply = supply,
-			  .layout = supply->layout,
+	struct shard_error later; /* the thread that fills a slot with these records meets it again */
+	struct block b = {.source = source,
+			  .layout = source->layout,
 			  .scratch = scratch,
 			  .slot = s,
 			  .err = &later,
-			  .times = paths_times(&supply->paths, s->place.epoch)};
+			  .times = paths_times(&source->paths, s->place.epoch)};
 
-	unsigned entered = readers_enter(&supply->ds->readers);
+	unsigned entered = readers_enter(&source->ds->readers);
 
 	for (; b.first < s->rows; b.first += b.count) {
 		b.count = s->rows - b.first < BLOCK_ROWS ? s->rows - b.first : BLOCK_ROWS;
@@ -390,56 +507,56 @@ void slot_fetch(struct supply *supply, struct scratch *scratch, struct slot *s)
 				slot_packed_fetch(&b, g);
 		}
 	}
-	readers_leave(&supply->ds->readers, entered);
+	readers_leave(&source->ds->readers, entered);
 }
 
-int slot_fill_one(struct supply *supply, struct scratch *scratch, struct slot *s, uint32_t row,
+int slot_fill_one(struct row_source *source, struct scratch *scratch, struct slot *s, uint32_t row,
 		  struct fill_counts *counts, struct shard_error *err)
 {
 	struct fill_counts once_more = {0}; /* the bytes of the row were counted before */
-	struct block b = {.supply = supply,
-			  .layout = supply->layout,
+	struct block b = {.source = source,
+			  .layout = source->layout,
 			  .scratch = scratch,
 			  .slot = s,
 			  .counts = &once_more,
 			  .err = err,
 			  .first = row,
 			  .strict = true,
-			  .times = paths_times(&supply->paths, s->place.epoch)};
-	unsigned entered = readers_enter(&supply->ds->readers);
+			  .times = paths_times(&source->paths, s->place.epoch)};
+	unsigned entered = readers_enter(&source->ds->readers);
 	int rc = fill_rows(&b, row + 1, scratch_faults(scratch)), finished;
 
 	finished = slot_cold_finish(scratch, s->place.epoch, &once_more.checked_units, rc ? NULL : err);
 	counts->checked_units += once_more.checked_units;
 	copy_fence();
 	rc = rc ? rc : finished;
-	rc = rc ? rc : slot_sizes_take(supply, s, row, row + 1, true, err);
-	readers_leave(&supply->ds->readers, entered);
+	rc = rc ? rc : slot_sizes_take(source, s, row, row + 1, true, err);
+	readers_leave(&source->ds->readers, entered);
 	return rc;
 }
 
-int slot_fill(struct supply *supply, struct scratch *scratch, struct slot *s, struct fill_counts *counts,
+int slot_fill(struct row_source *source, struct scratch *scratch, struct slot *s, struct fill_counts *counts,
 	      struct shard_error *err)
 {
-	struct block b = {.supply = supply,
-			  .layout = supply->layout,
+	struct block b = {.source = source,
+			  .layout = source->layout,
 			  .scratch = scratch,
 			  .slot = s,
 			  .counts = counts,
 			  .err = err,
 			  .first = s->first,
-			  .strict = supply->on_corrupt == SHARD_CORRUPT_FAIL,
-			  .times = paths_times(&supply->paths, s->place.epoch)};
-	unsigned entered = readers_enter(&supply->ds->readers); /* rows of `cold` are on their way to the end */
+			  .strict = source->on_corrupt == SHARD_CORRUPT_FAIL,
+			  .times = paths_times(&source->paths, s->place.epoch)};
+	unsigned entered = readers_enter(&source->ds->readers); /* rows of `cold` are on their way to the end */
 	uint64_t faults = scratch_faults(scratch);
 	int rc = fill_rows(&b, s->rows, faults), finished;
 
 	counts->uring = slot_cold_has_uring(scratch);
 	finished = slot_cold_finish(scratch, s->place.epoch, &counts->checked_units, rc ? NULL : err);
-	paths_doubt(&supply->paths, scratch_faults(scratch) - faults, b.hot_rows);
+	paths_doubt(&source->paths, scratch_faults(scratch) - faults, b.hot_rows);
 	copy_fence();
 	rc = rc ? rc : finished;
-	rc = rc ? rc : slot_sizes_take(supply, s, s->first, s->rows, b.strict, err);
-	readers_leave(&supply->ds->readers, entered);
+	rc = rc ? rc : slot_sizes_take(source, s, s->first, s->rows, b.strict, err);
+	readers_leave(&source->ds->readers, entered);
 	return rc;
 }

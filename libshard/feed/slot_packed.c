@@ -16,8 +16,6 @@
 #include "libshard/base/bytes.h"
 #include "libshard/dataset/dataset.h"
 #include "libshard/format/format.h"
-#include "libshard/io/file.h"
-#include "shard_pack.h"
 
 /* Rows of a block whose records are neighbours in one chunk. */
 struct part {
@@ -52,13 +50,13 @@ static struct part part_at(const struct block *b, uint32_t group, uint32_t row)
 {
 	const struct located *at = &b->at[row];
 	uint32_t unit = b->layout->schema->group[group].unit_records;
-	struct part p = {.row = row, .count = 1, .chunk = layout_unit_of(b->layout, group, at->inside)};
+	struct part p = {.row = row, .count = 1, .chunk = layout_unit_of(b->layout, group, at->in_shard)};
 
-	p.skip = (uint32_t)(at->inside - p.chunk * unit);
+	p.skip = (uint32_t)(at->in_shard - p.chunk * unit);
 	p.key = b->slot->record[b->first + row] - p.skip;
 	p.chunk_records = (uint32_t)min_u64(unit, at->r->pages->record_count - p.chunk * unit);
 	while (row + p.count < b->count && p.skip + p.count < p.chunk_records && at[p.count].r == at->r &&
-	       at[p.count].inside == at->inside + p.count)
+	       at[p.count].in_shard == at->in_shard + p.count)
 		p.count++;
 	return p;
 }
@@ -79,7 +77,7 @@ static int decode(struct block *b, uint32_t group, const struct part *p, uint8_t
 {
 	struct shard_reader *r = b->at[p->row].r;
 	/* Chunks beside the stage are checked as well: several threads may decode the same one. */
-	struct unit_check check = unit_check_begin(b->supply, r, group, p->chunk, false);
+	struct unit_check check = unit_check_begin(b->source, r, group, p->chunk, false);
 	int rc = reader_read_chunk(r, group, p->chunk, check.hash, dst, b->err);
 
 	if (!rc && !check.hash && r->check == SHARD_CHECK_DEVICE && had_faults(b->scratch)) {
@@ -112,24 +110,21 @@ static void land(const struct block *b, uint32_t group, const struct part *p, co
 		layout_spread(b->layout, group, src + i * g->stride, b->first + p->row + i, b->slot->memory);
 }
 
-/* Set the rows of a damaged chunk aside. */
-static int set_aside(struct block *b, const struct part *p)
-{
-	for (uint32_t i = 0; i < p->count; i++)
-		supply_set_aside(b->supply, &b->slot->row_flags[b->first + p->row + i], b->err);
-	return SHARD_OK;
-}
-
+/* Set the rows of a damaged chunk aside, unless damage is an error. */
 static int set_aside_if_damaged(struct block *b, const struct part *p, int rc)
 {
-	return rc == SHARD_E_CORRUPT && !b->strict ? set_aside(b, p) : rc;
+	if (rc != SHARD_E_CORRUPT || b->strict)
+		return rc;
+	for (uint32_t i = 0; i < p->count; i++)
+		row_set_aside(b->source, &b->slot->row_flags[b->first + p->row + i], b->err);
+	return SHARD_OK;
 }
 
 /* ---- through the stage ---- */
 
 static void land_held(struct block *b, uint32_t group, struct parts *held)
 {
-	struct stage *s = b->supply->stages.of[group];
+	struct stage *s = b->source->stages.of[group];
 
 	for (uint32_t i = 0; i < held->count; i++) {
 		const struct part *p = &held->part[i];
@@ -147,7 +142,7 @@ static void land_held(struct block *b, uint32_t group, struct parts *held)
 static int take(struct block *b, uint32_t group, struct part *p, struct parts *held, struct parts *left)
 {
 	uint64_t stride = b->layout->schema->group[group].stride;
-	struct stage *s = b->supply->stages.of[group];
+	struct stage *s = b->source->stages.of[group];
 	enum stage_answer answer = stage_get(s, p->key, &p->held);
 	uint8_t *dst = b->scratch->chunk;
 	int rc;
@@ -188,7 +183,7 @@ static int take_left(struct block *b, uint32_t group, const struct parts *left, 
 
 		do {
 			again.count = 0;
-			stage_wait(b->supply->stages.of[group], p.key);
+			stage_wait(b->source->stages.of[group], p.key);
 			rc = take(b, group, &p, held, &again);
 		} while (again.count);
 	}
@@ -199,7 +194,7 @@ void slot_packed_fetch(struct block *b, uint32_t group)
 {
 	for (uint32_t i = 0; i < b->count; i++)
 		if (!b->at[i].path.hot)
-			paths_fetch(&b->supply->paths, b->at[i].shard, b->at[i].r, group, b->at[i].inside,
+			paths_fetch(&b->source->paths, b->at[i].shard, b->at[i].r, group, b->at[i].in_shard,
 				    b->slot->place.epoch);
 }
 

@@ -4,13 +4,8 @@
  */
 #include "libshard/feed/feed.h"
 
-#include <string.h>
-
 #include "libshard/base/bytes.h"
-#include "libshard/dataset/mix_order.h"
-#include "libshard/dataset/mixture.h"
-#include "libshard/dataset/selection.h"
-#include "libshard/order/order.h"
+#include "libshard/dataset/dataset.h"
 
 struct order_params steps_params(const struct steps *s, uint64_t epoch)
 {
@@ -24,20 +19,20 @@ struct order_params steps_params(const struct steps *s, uint64_t epoch)
 	return p;
 }
 
-struct order_rank steps_rank(const struct steps *s, const struct place *p)
+struct order_rank steps_rank(const struct steps *s, const struct step_place *p)
 {
 	struct order_rank rank = s->rank;
 
 	rank.first_position = p->first_position;
 	rank.record_count = steps_epoch_records(s, p->epoch);
-	if (s->mix) { /* whose positions are not counted anew in each epoch */
+	if (s->mix) { /* whose positions go on from epoch to epoch */
 		rank.first_position += p->epoch * s->rank.record_count;
 		rank.record_count += p->epoch * s->rank.record_count;
 	}
 	return rank;
 }
 
-bool steps_ended(const struct steps *s, const struct place *p)
+bool steps_ended(const struct steps *s, const struct step_place *p)
 {
 	struct order_rank rank = steps_rank(s, p);
 
@@ -46,13 +41,13 @@ bool steps_ended(const struct steps *s, const struct place *p)
 	return p->step >= order_rank_steps(&rank);
 }
 
-struct place steps_epoch_after(const struct steps *s, const struct place *p)
+struct step_place steps_epoch_after(const struct steps *s, const struct step_place *p)
 {
-	return (struct place){.epoch = p->epoch + 1,
-			      .first_position = s->mix ? steps_position(s, p) - s->rank.record_count : 0};
+	return (struct step_place){.epoch = p->epoch + 1,
+				   .first_position = s->mix ? steps_position(s, p) - s->rank.record_count : 0};
 }
 
-struct place steps_next(const struct steps *s, struct place p)
+struct step_place steps_next(const struct steps *s, struct step_place p)
 {
 	while (steps_ended(s, &p))
 		p = steps_epoch_after(s, &p);
@@ -64,7 +59,7 @@ uint64_t steps_records(const struct steps *s)
 	return (uint64_t)s->rank.world * s->rank.batch_records;
 }
 
-uint64_t steps_position(const struct steps *s, const struct place *p)
+uint64_t steps_position(const struct steps *s, const struct step_place *p)
 {
 	return p->first_position + p->step * steps_records(s);
 }
@@ -76,7 +71,7 @@ void steps_select(const struct steps *s, uint64_t *record, size_t count)
 }
 
 /* As steps_fill(), in numbers of the order, or of the joined dataset. */
-static uint32_t fill(const struct steps *s, const struct order *order, const struct place *p, struct step_rows to)
+static uint32_t fill(const struct steps *s, const struct order *order, const struct step_place *p, struct step_rows to)
 {
 	struct order_rank rank = steps_rank(s, p);
 	uint32_t rows = order_rank_rows(&rank, p->step), first_padded = rows;
@@ -95,7 +90,7 @@ static uint32_t fill(const struct steps *s, const struct order *order, const str
 		order_share_fill(s->share, order, steps_position(s, p), record, rows);
 		return rows;
 	}
-	/* Rows that pad, if there are any, stand at the end.  Their positions begin anew at 0. */
+	/* Rows that pad, if there are any, stand at the end.  Their positions begin at 0 again. */
 	while (first_padded && (order_rank_position(&rank, p->step, first_padded - 1, &padded), padded))
 		first_padded--;
 	memset(row_flags, 0, first_padded);
@@ -108,7 +103,7 @@ static uint32_t fill(const struct steps *s, const struct order *order, const str
 	return rows;
 }
 
-uint32_t steps_fill(const struct steps *s, const struct order *order, const struct place *p, struct step_rows rows)
+uint32_t steps_fill(const struct steps *s, const struct order *order, const struct step_place *p, struct step_rows rows)
 {
 	uint32_t count = fill(s, order, p, rows);
 
@@ -174,8 +169,8 @@ static uint32_t name_run(const struct steps *s, const struct order *o, uint64_t 
 	return rows;
 }
 
-static uint32_t name_window(const struct steps *s, const struct order *o, const struct place *p, uint64_t run_records,
-			    uint64_t *record)
+static uint32_t name_window(const struct steps *s, const struct order *o, const struct step_place *p,
+			    uint64_t run_records, uint64_t *record)
 {
 	uint64_t position = steps_position(s, p), behind = position + steps_records(s), r = o->params.run_records;
 	uint64_t first, end, next, next_end, from, to;
@@ -193,10 +188,10 @@ static uint32_t name_window(const struct steps *s, const struct order *o, const 
 	return rows;
 }
 
-uint32_t steps_ahead(const struct steps *s, const struct order *o, const struct place *p, uint64_t distance,
+uint32_t steps_ahead(const struct steps *s, const struct order *o, const struct step_place *p, uint64_t distance,
 		     uint64_t run_records, struct step_rows to)
 {
-	struct place later = *p;
+	struct step_place later = *p;
 	uint32_t rows;
 
 	if (o->params.kind == ORDER_TWO_LEVELS && !s->share) {

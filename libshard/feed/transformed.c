@@ -9,14 +9,11 @@
 
 #include <stdarg.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "libshard/base/bytes.h"
 #include "libshard/base/error.h"
 #include "libshard/base/mem.h"
-#include "libshard/io/buffer.h"
-#include "libshard/transform/transform.h"
-#include "shard_pack.h"
+#include "libshard/io/io.h"
 
 /*
  * Records on their way, of each thread.  Enough that a disk has many reads at once, and a run of
@@ -92,11 +89,6 @@ static bool is_called(const struct shard_field *f, const char *const *words)
 	return *words;
 }
 
-static bool is_float(uint32_t dtype)
-{
-	return dtype >= SHARD_F16 && dtype <= SHARD_F64;
-}
-
 /* What a field may be that has no semantic and is not moved; in the order of `doubts`. */
 enum doubt { DOUBT_NONE, DOUBT_BOXES, DOUBT_BOXES_NAME, DOUBT_MASK, DOUBT_MASK_NAME, DOUBT_POINTS, DOUBT_IMAGE };
 
@@ -122,7 +114,8 @@ static enum doubt doubt_of(const struct transformed *t, const struct shard_schem
 		return DOUBT_BOXES_NAME;
 	if ((f->ndim > 1 || (t->plan.is_whole && varies)) && is_called(f, masks))
 		return DOUBT_MASK_NAME;
-	return (f->ndim > 1 || is_float(f->dtype)) && is_called(f, points) ? DOUBT_POINTS : DOUBT_NONE;
+	return (f->ndim > 1 || (f->dtype >= SHARD_F16 && f->dtype <= SHARD_F64)) && is_called(f, points) ? DOUBT_POINTS
+													 : DOUBT_NONE;
 }
 
 static const char *const doubts[] = {
@@ -451,21 +444,21 @@ static const struct shard_size *sizes_of(const struct transformed *t, const stru
 	return NULL;
 }
 
-static int fill_and_repair(struct supply *supply, struct scratch *scratch, struct slot *s, struct fill_counts *counts,
-			   struct shard_error *err)
+static int fill_and_repair(struct row_source *source, struct scratch *scratch, struct slot *s,
+			   struct fill_counts *counts, struct shard_error *err)
 {
-	int rc = slot_fill(supply, scratch, s, counts, err);
+	int rc = slot_fill(source, scratch, s, counts, err);
 
-	return rc ? rc : repair_rows(supply, scratch, s, counts, err);
+	return rc ? rc : repair_rows(source, scratch, s, counts, err);
 }
 
-int transformed_fill(const struct transformed *t, struct supply *supply, struct scratch *scratch, struct slot *s,
+int transformed_fill(const struct transformed *t, struct row_source *source, struct scratch *scratch, struct slot *s,
 		     const struct layout *to, struct fill_counts *counts, struct shard_error *err)
 {
-	const struct shard_batch step = {.epoch = s->place.epoch, .position = steps_position(supply->steps, &s->place)};
+	const struct shard_batch step = {.epoch = s->place.epoch, .position = steps_position(source->steps, &s->place)};
 	struct slot from = *s;
 	struct piece p = {.t = t, .from = &from, .slot = s, .to = to, .first = s->first, .scratch = scratch->transform};
-	int rc = t ? SHARD_OK : fill_and_repair(supply, scratch, s, counts, err);
+	int rc = t ? SHARD_OK : fill_and_repair(source, scratch, s, counts, err);
 
 	from.memory = scratch->records;
 	from.first = 0;
@@ -476,7 +469,7 @@ int transformed_fill(const struct transformed *t, struct supply *supply, struct 
 		from.size = s->size ? s->size + p.first : NULL;
 		from.rows = (uint32_t)min_u64(t->rows, s->rows - p.first);
 		p.size = sizes_of(t, &from);
-		rc = fill_and_repair(supply, scratch, &from, counts, err);
+		rc = fill_and_repair(source, scratch, &from, counts, err);
 		if (!rc)
 			rc = transform_rows(&p, &step, err);
 		if (!rc)

@@ -2,7 +2,7 @@
 /*
  * byte_sums.c - exact sums over bytes of one or more interleaved channels
  *
- * Pure.  Sums of a piece fit 32 bits and are then added to those of 64 or 128.  Where the processor
+ * Sums of a piece fit 32 bits and are then added to those of 64 or 128.  Where the processor
  * has AVX2, one loop serves 1 to 4 channels, which are what images have; any other case is a loop
  * in lanes that compilers turn into vectors.
  */

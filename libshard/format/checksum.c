@@ -1,15 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * checksum.c - the hashes of the format, by the fastest code that this processor runs
+ * checksum.c - XXH3 by the fastest code that this processor runs
+ *
+ * libxxhash has such a choice of its own, but not in every archive of it, and not on every machine.
+ * Its header has the whole algorithm; compiled here, libshard depends on the header alone, and can
+ * be linked into one file.
  */
-#include "libshard/format/checksum.h"
+#include "libshard/format/format.h"
 
 #include <string.h>
 
-#include "libshard/format/xxh3.h"
+#include "libshard/format/xxh3_code.h"
 
-_Static_assert(sizeof(struct checksum_stream) >= XXH3_STATE_BYTES, "checksum.h reserves too little");
-_Static_assert(_Alignof(struct checksum_stream) >= XXH3_STATE_ALIGN, "checksum.h aligns too little");
+_Static_assert(sizeof(struct checksum_stream) >= XXH3_STATE_BYTES, "struct checksum_stream reserves too little");
+_Static_assert(_Alignof(struct checksum_stream) >= XXH3_STATE_ALIGN, "struct checksum_stream aligns too little");
+
+/* For every processor of the family: SSE2 on x86-64, NEON on aarch64. */
+const struct xxh3 xxh3_plain = {"plain", XXH3_FUNCTIONS};
 
 static const struct xxh3 *best(void)
 {

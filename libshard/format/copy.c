@@ -6,7 +6,7 @@
  * it leaves the copy in the caches, at the price of reading each line of the target first: 1.7
  * times slower once the ring exceeds the cache.
  *
- * * Every x86-64 has 16-byte stores that pass the caches; where there is AVX2 its 32-byte ones are a
+ * Every x86-64 has 16-byte stores that pass the caches; where there is AVX2 its 32-byte ones are a
  * few per cent faster.  Elsewhere plain copies of 64 bytes, in order.  Fetching lines ahead made
  * copies of 150,528 bytes from mapped files 5 to 12 % faster on an AMD EPYC, and 7 to 20 % on the
  * Xeon beside an H200.
@@ -14,8 +14,6 @@
 #include "libshard/format/format.h"
 
 #include <string.h>
-
-#include "libshard/format/checksum.h"
 
 #if defined(__x86_64__)
 #include <immintrin.h>

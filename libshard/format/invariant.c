@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * invariant.c - see invariant.h; alone in its file so that the linker can wrap it
+ * invariant.c - alone in its file so that the linker can wrap it
  */
-#include "libshard/format/invariant.h"
+#include "libshard/format/format.h"
 
 #include <stdarg.h>
 #include <stdio.h>

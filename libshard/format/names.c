@@ -4,7 +4,7 @@
  *
  * A row's place is its number on disk, for ever.
  */
-#include "libshard/format/names.h"
+#include "libshard/format/format.h"
 #include "shard_gpu.h"
 #include "shard_pack.h"
 

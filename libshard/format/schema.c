@@ -2,17 +2,16 @@
 /*
  * schema.c - the rules of groups and fields, I18 to I33 of format/SHARD.md
  *
- * Pure.  The same code judges a header page, the schema lines of a manifest and what a writer's
+ * The same code judges a header page, the schema lines of a manifest and what a writer's
  * user asks for, so a shard that we write is one that we read.
  */
-#include "libshard/format/schema.h"
+#include "libshard/format/format.h"
 #include "shard_pack.h"
 
 #include <inttypes.h>
 
 #include "format/shard_format.h"
 #include "libshard/base/bytes.h"
-#include "libshard/format/invariant.h"
 
 typedef int group_check(const struct shard_group *g, uint32_t i, struct shard_error *err);
 typedef int field_check(const struct shard_schema *s, uint32_t i, struct shard_error *err);

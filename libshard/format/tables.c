@@ -2,16 +2,14 @@
 /*
  * tables.c - I45 and I51 to I56 of format/SHARD.md: what the sections' tables say
  *
- * Pure.  Callers checked the table's hash (I43) where they were told to; nothing here relies on it,
+ * Callers checked the table's hash (I43) where they were told to; nothing here relies on it,
  * because a hostile table has the right hash.
  */
 #include <inttypes.h>
 
 #include "libshard/base/bytes.h"
 #include "libshard/base/utf8.h"
-#include "libshard/format/invariant.h"
-#include "libshard/format/schema.h"
-#include "libshard/format/tables.h"
+#include "libshard/format/format.h"
 
 int chunk_decode(const struct pages *p, const struct shard_schema *schema, uint32_t group, uint64_t idx,
 		 const struct disk_chunk *entry, const struct disk_chunk *previous, struct chunk *out,

@@ -7,7 +7,7 @@
  * A scan remembers its first failure, M6 before M7, so a caller takes all words of a line and looks
  * once at the end.
  *
- * * Pure.  Opening a large dataset waits until millions of bytes have passed through here, so what
+ * Opening a large dataset waits until millions of bytes have passed through here, so what
  * asks every byte the same question asks many at once.
  */
 #include "libshard/format/format.h"
@@ -15,7 +15,7 @@
 #include <string.h>
 
 #include "libshard/base/bytes.h"
-#include "libshard/base/digits.h"
+#include "libshard/base/words.h"
 
 /* The first one counts, but form (M6) stands before numbers (M7). */
 static void fault(struct tokens *t, enum token_fault fault, const char *wanted)
@@ -68,7 +68,7 @@ static const char *word_end(const char *at, const char *end)
 	return at;
 }
 
-/* M5 allows one space; this is no second judge of it. */
+/* M5 allows one space; this does not check that again. */
 static const char *next_word(const char *at, const char *end)
 {
 	while (at < end && !tokens_in_word(*at))
@@ -89,7 +89,7 @@ struct word tokens_take(struct tokens *t, const char *wanted)
 }
 
 /* Behind the next word if it is this one, NULL if it is another. */
-static const char *behind(const struct tokens *t, const char *literal)
+static const char *after_literal(const struct tokens *t, const char *literal)
 {
 	const char *at = t->at;
 
@@ -101,7 +101,7 @@ static const char *behind(const struct tokens *t, const char *literal)
 
 void tokens_literal_other(struct tokens *t, const char *literal)
 {
-	const char *at = behind(t, literal);
+	const char *at = after_literal(t, literal);
 
 	if (at) {
 		t->at = next_word(at, t->end);
@@ -113,7 +113,7 @@ void tokens_literal_other(struct tokens *t, const char *literal)
 
 bool tokens_peek(const struct tokens *t, const char *literal)
 {
-	return behind(t, literal);
+	return after_literal(t, literal);
 }
 
 static bool word_number128(struct word w, unsigned __int128 *out)
@@ -164,21 +164,14 @@ void tokens_number128(struct tokens *t, const char *wanted, uint64_t *low, uint6
 	*high = (uint64_t)(v >> 64);
 }
 
-/* Exactly 2 * bytes digits; if they are not there nothing is taken. */
-static bool take_hex(struct tokens *t, uint8_t *out, size_t bytes)
+void tokens_hex(struct tokens *t, const char *wanted, uint8_t *out, size_t bytes)
 {
 	size_t left = (size_t)(t->end - t->at);
 
-	if (left < 2 * bytes || !hex_to_bytes(out, t->at, bytes) ||
-	    (left > 2 * bytes && tokens_in_word(t->at[2 * bytes])))
-		return false;
-	t->at = next_word(t->at + 2 * bytes, t->end);
-	return true;
-}
-
-void tokens_hex(struct tokens *t, const char *wanted, uint8_t *out, size_t bytes)
-{
-	if (!take_hex(t, out, bytes)) {
+	if (left >= 2 * bytes && hex_to_bytes(out, t->at, bytes) &&
+	    (left == 2 * bytes || !tokens_in_word(t->at[2 * bytes]))) {
+		t->at = next_word(t->at + 2 * bytes, t->end);
+	} else {
 		tokens_take(t, wanted);
 		fault(t, TOKEN_NUMBER, wanted);
 	}

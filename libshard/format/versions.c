@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * versions.c - who is running: the library, and the two whose results depend on their version
+ * versions.c - versions of this library, and of the two that its results depend on
  */
 #include <lz4.h>
 #include <xxhash.h>

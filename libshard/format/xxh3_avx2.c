@@ -2,7 +2,7 @@
 /*
  * xxh3_avx2.c - XXH3 with AVX2
  */
-#include "libshard/format/xxh3.h"
+#include "libshard/format/format.h"
 
 #if defined(__x86_64__)
 

@@ -11,10 +11,10 @@
 
 #include <assert.h>
 
-#include "libshard/format/xxh3.h"
+#include "libshard/format/format.h"
 
-static_assert(sizeof(XXH3_state_t) <= XXH3_STATE_BYTES, "xxh3.h reserves too little");
-static_assert(_Alignof(XXH3_state_t) <= XXH3_STATE_ALIGN, "xxh3.h aligns too little");
+static_assert(sizeof(XXH3_state_t) <= XXH3_STATE_BYTES, "XXH3_STATE_BYTES is too little");
+static_assert(_Alignof(XXH3_state_t) <= XXH3_STATE_ALIGN, "XXH3_STATE_ALIGN is too little");
 
 static void halves(XXH128_hash_t x, uint64_t half[2])
 {

@@ -11,8 +11,8 @@
  *
  * Only files of this folder include this.
  */
-#ifndef SHARD_CUDA_API_H
-#define SHARD_CUDA_API_H
+#ifndef SHARD_GPU_API_H
+#define SHARD_GPU_API_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -104,7 +104,7 @@ enum {
 				 void **parameters, void **extra))
 /* clang-format on */
 
-/* The same of calls for probe.c, which tell what there is.  A loader works without them. */
+/* The same of calls that tell which GPUs there are.  A loader works without them. */
 /* It takes pointers in arguments of macros for products. */
 /* clang-format off */
 #define PROBE_CALLS(X)                                                                          \
@@ -125,7 +125,7 @@ struct cuda_api {
 	pid_t pid;	 /* the process that has loaded it: it does not survive fork */
 };
 
-/* A context: see context.c. */
+/* A context: see device.c. */
 struct cuda_device {
 	const struct cuda_api *api;
 	struct cu_context *context;

@@ -10,17 +10,12 @@
 #include "libshard/gpu/gpu.h"
 
 #include <inttypes.h>
-#include <stddef.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "libshard/base/bytes.h"
 #include "libshard/base/error.h"
 #include "libshard/base/mem.h"
 #include "libshard/base/options.h"
-#include "libshard/transform/transform.h"
-#include "shard_gpu.h"
-#include "shard_pack.h"
 
 #define PAGE_BYTES	  4096u
 #define SHARED_MOST_BYTES (227u * 1024) /* of shared memory for a block: no GPU of today has more */
@@ -244,12 +239,6 @@ static int bring_table(struct shard_transform *f, struct shard_error *err)
 	return rc ? rc : cuda_stream_finish(f->cuda, f->behind, err);
 }
 
-/* Where nothing is asked for, a block may have TRANSFORM_SHARED_BYTES. */
-static int allow_shared(const struct shard_transform *f, void *kernel, struct shard_error *err)
-{
-	return f->shared_bytes > TRANSFORM_SHARED_BYTES ? cuda_kernel_allow(f->cuda, kernel, err) : SHARD_OK;
-}
-
 static int find_kernels(struct shard_transform *f, struct shard_error *err)
 {
 	char name[TRANSFORM_NAME_BYTES];
@@ -260,7 +249,9 @@ static int find_kernels(struct shard_transform *f, struct shard_error *err)
 		f->shape[aligned] = f->call.shape;
 		rc = cuda_kernel_find(f->cuda, f->module, name, &f->kernel[aligned], err);
 		if (!rc)
-			rc = allow_shared(f, f->kernel[aligned], err);
+			rc = f->shared_bytes > TRANSFORM_SHARED_BYTES
+				     ? cuda_kernel_allow(f->cuda, f->kernel[aligned], err)
+				     : SHARD_OK;
 	}
 	return rc;
 }
@@ -360,7 +351,7 @@ static int lay_out(const struct shard_transform *f, struct shard_size most, stru
 			      shared_bytes, err);
 }
 
-/* Launch a kernel for each 256 rows, because its parameter has room for so many. */
+/* Launch a kernel for each 256 rows, because its parameter has room for that many. */
 static int launch(struct shard_transform *f, const struct wanted *w, uint64_t row_count, void *stream, void *to,
 		  struct shard_error *err)
 {

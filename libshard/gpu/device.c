@@ -1,8 +1,291 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * device.c - streams, events and memory of a GPU
+ * device.c - a GPU: whose context it is used in, streams, events, and memory
+ *
+ * A context belongs to the trainer.  So this file never makes, resets or configures one.
  */
 #include "libshard/gpu/gpu.h"
+
+#include <inttypes.h>
+#include <unistd.h>
+
+#include "libshard/base/error.h"
+#include "libshard/base/mem.h"
+
+/* ---- captures ---- */
+
+/*
+ * While a trainer captures a CUDA graph, the driver refuses calls of this thread that it calls
+ * unsafe, and the capture is lost.  In relaxed mode the driver allows them, because they do not
+ * belong to the graph.  The mode is the thread's, and the caller gets back the one that it had.
+ */
+static _Thread_local struct {
+	uint32_t depth; /* a thread may enter several times */
+	int mode;	/* of the caller */
+} visit;
+
+static int relax(const struct cuda_api *api)
+{
+	int result = CU_SUCCESS;
+
+	if (!visit.depth) {
+		visit.mode = CU_CAPTURE_RELAXED;
+		result = api->cuThreadExchangeStreamCaptureMode(&visit.mode);
+	}
+	visit.depth += !result;
+	return result;
+}
+
+static int end_relax(const struct cuda_api *api)
+{
+	return --visit.depth ? CU_SUCCESS : api->cuThreadExchangeStreamCaptureMode(&visit.mode);
+}
+
+bool cuda_is_capture(const struct shard_error *err)
+{
+	return err->status == SHARD_E_DEVICE && err->os_code >= CU_CAPTURE_FIRST && err->os_code <= CU_CAPTURE_LAST;
+}
+
+/* ---- whose context ---- */
+
+static int find_context(const struct cuda_api *api, void *stream, struct cu_context **out, struct shard_error *err)
+{
+	int result = cuda_context_of(api, stream, out);
+
+	if (!result)
+		return SHARD_OK;
+	return cuda_is_special(stream) ? cuda_refused(api, result, err, "cuCtxGetCurrent")
+				       : cuda_refused(api, result, err, "cuStreamGetCtx, stream %p", stream);
+}
+
+static int refuse_device(const struct cuda_device *d, int result, struct shard_error *err)
+{
+	return cuda_refused(d->api, result, err, "reading the device of a context");
+}
+
+/* Hold the primary context of a GPU by its number. */
+static int retain(struct cuda_device *d, uint32_t number, struct shard_error *err)
+{
+	int result = d->api->cuDeviceGet(&d->ordinal, (int)number);
+
+	if (!result)
+		result = d->api->cuDevicePrimaryCtxRetain(&d->context, d->ordinal);
+	if (result)
+		return cuda_refused(d->api, result, err, "retaining the primary context of GPU %" PRIu32, number);
+	d->retained = true;
+	return SHARD_OK;
+}
+
+/* No GPU was named, and this thread has none: then there must be only one. */
+static int retain_only(struct cuda_device *d, struct shard_error *err)
+{
+	int second;
+
+	if (d->api->cuDeviceGet(&second, 1))
+		return retain(d, 0, err);
+	return error_set(err, SHARD_E_ARGUMENT,
+			 "a default stream names no GPU in a thread that has chosen none of several: open the loader "
+			 "with gpu = SHARD_GPU(n), or give a stream of your own");
+}
+
+/*
+ * If the context is the primary one of its device, hold it.  Ask before, because retaining would
+ * make a primary context where there is none.
+ */
+static int retain_if_primary(struct cuda_device *d, struct shard_error *err)
+{
+	struct cu_context *primary;
+	unsigned int flags;
+	int active = 0, result = cuda_device_of(d->api, d->context, &d->ordinal);
+
+	if (!result)
+		result = d->api->cuDevicePrimaryCtxGetState(d->ordinal, &flags, &active);
+	if (!result && active) {
+		result = d->api->cuDevicePrimaryCtxRetain(&primary, d->ordinal);
+		d->retained = !result && primary == d->context;
+		if (!result && !d->retained)
+			result = d->api->cuDevicePrimaryCtxRelease(d->ordinal);
+	}
+	return result ? refuse_device(d, result, err) : SHARD_OK;
+}
+
+/* Hold the context of GPU `number`: that of the stream or the thread if it is on it. */
+static int retain_named(struct cuda_device *d, uint32_t number, void *stream, struct shard_error *err)
+{
+	int named, found, result = d->api->cuDeviceGet(&named, (int)number);
+
+	if (result)
+		return cuda_refused(d->api, result, err,
+				    "GPU %" PRIu32 " (they count from 0, and CUDA_VISIBLE_DEVICES may hide some)",
+				    number);
+	if (!d->context)
+		return retain(d, number, err);
+	result = cuda_device_of(d->api, d->context, &found);
+	if (result)
+		return refuse_device(d, result, err);
+	if (found == named)
+		return retain_if_primary(d, err);
+	if (cuda_is_special(stream))
+		return retain(d, number, err);
+	return error_set(err, SHARD_E_ARGUMENT,
+			 "stream %p is not on GPU %" PRIu32 "; give a stream of that GPU, or name the stream's", stream,
+			 number);
+}
+
+/* Hold the context that a caller has chosen; see cuda_open(). */
+static int choose(struct cuda_device *d, uint32_t gpu, void *stream, struct shard_error *err)
+{
+	int rc = find_context(d->api, stream, &d->context, err);
+
+	if (rc)
+		return rc;
+	if (gpu && gpu != SHARD_GPU_OF_STREAM)
+		return retain_named(d, gpu - SHARD_GPU(0), stream, err);
+	if (d->context)
+		return retain_if_primary(d, err);
+	return gpu ? retain(d, 0, err) : retain_only(d, err);
+}
+
+/* Hold the context that an address of a GPU's memory belongs to. */
+static int choose_at(struct cuda_device *d, const void *at, struct shard_error *err)
+{
+	int result = d->api->cuPointerGetAttribute(&d->context, CU_ATTRIBUTE_CONTEXT, (uintptr_t)at);
+
+	return result ? cuda_refused(d->api, result, err, "finding the GPU of the memory at %p", at)
+		      : retain_if_primary(d, err);
+}
+
+/* ---- open and close ---- */
+
+/* `at` not NULL: the context of that memory; else see cuda_open(). */
+static int open_chosen(struct cuda_device **out, const void *at, uint32_t gpu, void *stream, struct shard_error *err)
+{
+	struct cuda_device *d;
+	const struct cuda_api *api;
+	int rc = cuda_api_get(&api, err), result;
+
+	if (rc)
+		return rc;
+	result = relax(api);
+	if (result)
+		return cuda_refused(api, result, err, "cuThreadExchangeStreamCaptureMode");
+	d = mem_zalloc(sizeof(*d));
+	if (d) {
+		d->api = api;
+		rc = at ? choose_at(d, at, err) : choose(d, gpu, stream, err);
+	} else {
+		rc = error_set(err, SHARD_E_MEMORY, "no memory for a device");
+	}
+	result = end_relax(api);
+	if (!rc && result)
+		rc = cuda_refused(api, result, err, "cuThreadExchangeStreamCaptureMode");
+	if (rc)
+		cuda_close(d);
+	else
+		*out = d;
+	return rc;
+}
+
+int cuda_open(struct cuda_device **out, uint32_t gpu, void *stream, struct shard_error *err)
+{
+	return open_chosen(out, NULL, gpu, stream, err);
+}
+
+int cuda_open_at(struct cuda_device **out, const void *at, struct shard_error *err)
+{
+	return open_chosen(out, at, 0, NULL, err);
+}
+
+void cuda_close(struct cuda_device *d)
+{
+	if (d && d->retained && !relax(d->api)) {
+		d->api->cuDevicePrimaryCtxRelease(d->ordinal);
+		end_relax(d->api);
+	}
+	mem_free(d);
+}
+
+void cuda_forget(struct cuda_device *d)
+{
+	mem_free(d);
+}
+
+bool cuda_is_inherited(const struct cuda_device *d)
+{
+	return d->api->pid != getpid();
+}
+
+/* ---- enter and leave ---- */
+
+int cuda_enter(const struct cuda_device *d, struct shard_error *err)
+{
+	int result;
+
+	if (cuda_is_inherited(d))
+		return error_set(err, SHARD_E_ARGUMENT,
+				 "process %ld opened the GPU, and its children cannot use it; open a loader in this "
+				 "process",
+				 (long)d->api->pid);
+	result = relax(d->api);
+	if (result)
+		return cuda_refused(d->api, result, err, "cuThreadExchangeStreamCaptureMode");
+	result = d->api->cuCtxPushCurrent(d->context);
+	if (result)
+		end_relax(d->api);
+	return result ? cuda_refused(d->api, result, err, "cuCtxPushCurrent") : SHARD_OK;
+}
+
+int cuda_leave(const struct cuda_device *d, int rc, struct shard_error *err)
+{
+	struct cu_context *popped = NULL;
+	int result = d->api->cuCtxPopCurrent(&popped), mode = end_relax(d->api);
+
+	if (rc)
+		return rc;
+	if (result)
+		return cuda_refused(d->api, result, err, "cuCtxPopCurrent");
+	return mode ? cuda_refused(d->api, mode, err, "cuThreadExchangeStreamCaptureMode") : SHARD_OK;
+}
+
+int cuda_check_stream(const struct cuda_device *d, void *stream, struct shard_error *err)
+{
+	struct cu_context *context = NULL;
+	int status = CU_NOT_CAPTURING, result, rc;
+
+	if (!cuda_is_special(stream)) {
+		rc = find_context(d->api, stream, &context, err);
+		if (rc)
+			return rc;
+		if (context != d->context)
+			return error_set(err, SHARD_E_ARGUMENT,
+					 "stream %p belongs to another context than the batches of this loader; give a "
+					 "stream of their GPU, or use one loader per GPU",
+					 stream);
+	}
+	result = d->api->cuStreamIsCapturing(stream, &status);
+	if (result && result != CU_CAPTURE_IMPLICIT)
+		return cuda_refused(d->api, result, err, "cuStreamIsCapturing, stream %p", stream);
+	if (!result && status == CU_NOT_CAPTURING)
+		return SHARD_OK;
+	return error_set(err, SHARD_E_ARGUMENT,
+			 "stream %p is being captured into a CUDA graph, which would use the same batch again and "
+			 "again; take, transform and give back batches before or after the capture",
+			 stream);
+}
+
+int cuda_check_memory(const struct cuda_device *d, const void *at, struct shard_error *err)
+{
+	struct cu_context *context = NULL;
+	int result = d->api->cuPointerGetAttribute(&context, CU_ATTRIBUTE_CONTEXT, (uintptr_t)at);
+
+	if (result)
+		return cuda_refused(d->api, result, err, "finding the GPU of the batch at %p", at);
+	if (context == d->context)
+		return SHARD_OK;
+	return error_set(err, SHARD_E_ARGUMENT,
+			 "the batch at %p is in another context than the first one; open a transform for each loader",
+			 at);
+}
 
 #define PIN_MOST_BYTES (UINT64_C(1) << 30) /* page-locking this takes a tenth of a second */
 #define MIB(bytes_)    ((double)(bytes_) / (1 << 20))

@@ -11,7 +11,6 @@
 #include <stdint.h>
 
 #include "libshard/feed/feed.h"
-#include "libshard/feed/layout.h"
 #include "libshard/gpu/api.h"
 #include "libshard/gpu/gather.h"
 #include "libshard/order/order.h"
@@ -19,46 +18,62 @@
 #include "shard.h"
 #include "shard_gpu.h"
 
-/* ---- batch_transform.c ---- */
+/* ---- driver.c: NVIDIA's driver, and which GPUs there are ---- */
 
-/* Values of the loader: seed, rank and world decide what is drawn; pixels how parts are resized. */
-struct batch_draws {
-	uint64_t seed;
-	uint32_t rank, world;
-	uint32_t pixels;	/* if the options name none: enum shard_pixels */
-	uint64_t epoch_records; /* of a mixture; else 0 */
+/*
+ * The driver.  The first call in this process loads and starts it, and later calls return what that
+ * one found.  Fails with UNSUPPORTED if there is no driver or no device, or the driver is too old.
+ * Fails with ARGUMENT in a child of the process that has started it.
+ */
+int cuda_api_get(const struct cuda_api **out, struct shard_error *err);
+
+/*
+ * The context of a stream.  That of a special stream is the context of this thread, or NULL.
+ * Returns the result of the driver, as the next function does.
+ */
+int cuda_context_of(const struct cuda_api *api, void *stream, struct cu_context **out);
+/* The CUdevice of a context. */
+int cuda_device_of(const struct cuda_api *api, struct cu_context *context, int *device);
+
+/*
+ * Fail with DEVICE.  The driver's name and text for `result` stand behind the sentence, and the
+ * result becomes os_code.
+ */
+int cuda_refused(const struct cuda_api *api, int result, struct shard_error *err, const char *fmt, ...)
+	__attribute__((format(printf, 4, 5)));
+
+struct cuda_driver {
+	bool is_loaded;	       /* the driver's library is there, even if it does not work */
+	uint32_t major, minor; /* the newest version of CUDA that it supports */
+	uint32_t device_count;
+	const char *lacks; /* calls that are missing; "": none */
 };
 
-/* What is asked of which field, checked.  Fails with ARGUMENT. */
-int batch_transform_plan(struct transform_plan *out, uint32_t *field_idx, const struct shard_schema *schema,
-			 const char *name, const struct shard_transform_options *opt, const struct batch_draws *draws,
-			 struct shard_error *err);
-
-/* Opens a transform of that plan, which is copied. */
-int batch_transform_of_plan(struct shard_transform **out, const struct transform_plan *plan, uint32_t field_idx,
-			    struct shard_error *err);
-
-/* Both in turn. */
-int batch_transform_open(struct shard_transform **out, const struct shard_schema *schema, const char *field,
-			 const struct shard_transform_options *opt, const struct batch_draws *draws,
-			 struct shard_error *err);
+struct cuda_gpu {
+	char name[128];
+	char bus_id[32]; /* "0000:65:00.0" */
+	uint64_t memory_bytes;
+	uint32_t capability_major, capability_minor;
+};
 
 /*
- * Load the kernels into the context that `memory` of a GPU belongs to, unless that was done.  The
- * first launch does it by itself.  The context is not entered.
+ * Load and start the driver.  Fails as cuda_open() does.  If the driver lacks a call that is needed
+ * here, `lacks` names it, and the rest is not known.  A loader does not need these calls.
+ * `is_loaded` is set even if this fails.
  */
-int batch_transform_begin(struct shard_transform *f, const void *memory, struct shard_error *err);
-
-struct cuda_device;
+int cuda_probe(struct cuda_driver *out, struct shard_error *err);
+/* `ordinal` is below device_count. */
+int cuda_probe_gpu(uint32_t ordinal, struct cuda_gpu *out, struct shard_error *err);
 
 /*
- * Could kernels on this GPU transform such images?  NULL is any GPU.  Fails with ARGUMENT.
+ * The GPU of a stream.  That of a default stream is the GPU of this thread's context, or else the
+ * first one.
  */
-int batch_transform_check_gpu(const struct shard_transform *f, const struct cuda_device *cuda, struct shard_error *err);
+int cuda_probe_stream(void *stream, uint32_t *ordinal, struct shard_error *err);
+
+/* ---- device.c: contexts, streams, events, memory ---- */
 
 /*
- * device.c - a GPU, as a loader needs it: memory, copies, streams, and events
- *
  * Streams and events are handles of the driver.  The runtime API calls them cudaStream_t and
  * cudaEvent_t.  An address of the GPU's memory is a number, which the host cannot follow.
  *
@@ -160,7 +175,63 @@ bool cuda_is_pinned(const struct cuda_device *d, const void *at);
 int cuda_copy_in(const struct cuda_device *d, uint64_t to, const void *from, uint64_t bytes, void *stream,
 		 struct shard_error *err);
 
-/* ---- device_slots.c ---- */
+/* ---- kernels.c: kernels, and their text ---- */
+
+extern const char transform_ptx[], gather_ptx[];
+
+/* `ptx` is a constant. */
+int cuda_module_get(const struct cuda_device *d, const char *ptx, void **module, struct shard_error *err);
+/* None of its kernels may be under way when the last user drops it.  NULL is fine. */
+void cuda_module_drop(const struct cuda_device *d, void *module);
+
+int cuda_kernel_find(const struct cuda_device *d, const void *module, const char *name, void **kernel,
+		     struct shard_error *err);
+/* Each runs some blocks at a time. */
+uint32_t cuda_multiprocessors(const struct cuda_device *d);
+/* The most shared memory that a block of a kernel may have, if cuda_kernel_allow() was called. */
+uint32_t cuda_shared_most(const struct cuda_device *d);
+/* Let the kernel have that much.  Without this it is TRANSFORM_SHARED_BYTES. */
+int cuda_kernel_allow(const struct cuda_device *d, void *kernel, struct shard_error *err);
+/* Queue a kernel of `across` x `down` blocks of `threads`.  Its one parameter is copied. */
+int cuda_launch(const struct cuda_device *d, void *kernel, uint32_t across, uint32_t down, uint32_t threads,
+		uint32_t shared_bytes, const void *parameter, void *stream, struct shard_error *err);
+
+/* ---- pins.c: which slots of a ring are page-locked ---- */
+
+enum pin_state { PIN_PENDING, PIN_LOCKED, PIN_UNLOCKED };
+
+struct pins {
+	const struct ring *ring; /* const after open, as: */
+	const struct cuda_device *cuda;
+	uint64_t chunk_bytes; /* of a slot that are page-locked at once */
+	pthread_t thread;
+	bool has_thread, has_lock;
+
+	pthread_mutex_t lock;
+	pthread_cond_t change;	/* with lock: the state of a slot has changed */
+	enum pin_state *state;	/* [slot_count] lock */
+	uint64_t bytes;		/* lock: that are page-locked, by us or by their owner */
+	bool late;		/* lock: the system takes too long, so no batch waits any more */
+	bool has_refusal;	/* lock: `why` is about a slot that was refused */
+	struct shard_error why; /* lock: why the first slot was refused, or is late; status 0: none was */
+};
+
+/*
+ * Start to page-lock the ring.  If its memory was lent, see what its owner has page-locked.  A
+ * refusal is not an error; pins_problem() tells about it.  The context is entered.
+ */
+int pins_open(struct pins *p, const struct ring *ring, const struct cuda_device *cuda, struct shard_error *err);
+/* Copies have finished.  The context is entered, except in a forked child, with `inherited`. */
+void pins_close(struct pins *p, bool inherited);
+
+/* Is it known whether this slot is page-locked? */
+bool pins_knows(struct pins *p, uint32_t slot);
+/* Is this slot page-locked?  Waits some seconds at most until that is known. */
+bool pins_has(struct pins *p, uint32_t slot);
+uint64_t pins_bytes(struct pins *p);			    /* that are page-locked so far */
+bool pins_problem(struct pins *p, struct shard_error *out); /* false: nothing was refused */
+
+/* ---- device_slots.c: batches on a GPU, filled ahead ---- */
 
 #define DEVICE_BATCH	 0x80000000u /* a bit of shard_batch.slot: the slot is one of the device */
 #define DEVICE_SLOTS_MIN 2u	     /* batches in the memory of a GPU */
@@ -223,45 +294,6 @@ uint32_t device_slots_lend(struct device_slots *o);
 /* Take a slot back, behind the work that is queued on `stream`. */
 int device_slots_take_back(struct device_slots *o, uint32_t which, void *stream, struct shard_error *err);
 
-/* ---- pins.c ---- */
-
-enum pin_state { PIN_PENDING, PIN_LOCKED, PIN_UNLOCKED };
-
-struct pins {
-	const struct ring *ring; /* const after open, as: */
-	const struct cuda_device *cuda;
-	uint64_t chunk_bytes; /* of a slot that are page-locked at once */
-	pthread_t thread;
-	bool has_thread, has_lock;
-
-	pthread_mutex_t lock;
-	pthread_cond_t change;	/* with lock: the state of a slot has changed */
-	enum pin_state *state;	/* [slot_count] lock */
-	uint64_t bytes;		/* lock: that are page-locked, by us or by their owner */
-	bool late;		/* lock: the system takes too long, so no batch waits any more */
-	bool has_refusal;	/* lock: `why` is about a slot that was refused */
-	struct shard_error why; /* lock: why the first slot was refused, or is late; status 0: none was */
-};
-
-/*
- * Start to page-lock the ring.  If its memory was lent, see what its owner has page-locked.  A
- * refusal is not an error; pins_problem() tells about it.  The context is entered.
- */
-int pins_open(struct pins *p, const struct ring *ring, const struct cuda_device *cuda, struct shard_error *err);
-/* Copies have finished.  The context is entered, except in a forked child, with `inherited`. */
-void pins_close(struct pins *p, bool inherited);
-
-/* Is it known whether this slot is page-locked? */
-bool pins_knows(struct pins *p, uint32_t slot);
-/* Is this slot page-locked?  Waits some seconds at most until that is known. */
-bool pins_has(struct pins *p, uint32_t slot);
-uint64_t pins_bytes(struct pins *p);			    /* that are page-locked so far */
-bool pins_problem(struct pins *p, struct shard_error *out); /* false: nothing was refused */
-
-/* ---- device_copy.c ---- */
-
-struct feed;
-
 /* A host slot that a thread of the driver gives back. */
 struct give {
 	struct feed *feed;
@@ -315,90 +347,42 @@ int device_copy_give_after(struct device_copy *d, uint32_t host, void *stream, s
 /* Set the counters of the copies.  The context need not be entered. */
 void device_copy_stats(struct device_copy *d, struct shard_loader_stats *out);
 
-/* ---- driver.c ---- */
+/* ---- batch_transform.c: transforms of batches ---- */
 
-/*
- * The driver.  The first call in this process loads and starts it, and later calls return what that
- * one found.  Fails with UNSUPPORTED if there is no driver or no device, or the driver is too old.
- * Fails with ARGUMENT in a child of the process that has started it.
- */
-int cuda_api_get(const struct cuda_api **out, struct shard_error *err);
-
-/* Does this machine have the driver's library?  True also for a driver that does not work. */
-bool cuda_api_is_loaded(void);
-
-/*
- * The context of a stream.  That of a special stream is the context of this thread, or NULL.
- * Returns the result of the driver, as the next function does.
- */
-int cuda_context_of(const struct cuda_api *api, void *stream, struct cu_context **out);
-/* The CUdevice of a context. */
-int cuda_device_of(const struct cuda_api *api, struct cu_context *context, int *device);
-
-/*
- * Fail with DEVICE.  The driver's name and text for `result` stand behind the sentence, and the
- * result becomes os_code.
- */
-int cuda_refused(const struct cuda_api *api, int result, struct shard_error *err, const char *fmt, ...)
-	__attribute__((format(printf, 4, 5)));
-
-/* ---- module.c ---- */
-
-/* `ptx` is a constant. */
-int cuda_module_get(const struct cuda_device *d, const char *ptx, void **module, struct shard_error *err);
-/* None of its kernels may be under way when the last user drops it.  NULL is fine. */
-void cuda_module_drop(const struct cuda_device *d, void *module);
-
-int cuda_kernel_find(const struct cuda_device *d, const void *module, const char *name, void **kernel,
-		     struct shard_error *err);
-/* Each runs some blocks at a time. */
-uint32_t cuda_multiprocessors(const struct cuda_device *d);
-/* The most shared memory that a block of a kernel may have, if cuda_kernel_allow() was called. */
-uint32_t cuda_shared_most(const struct cuda_device *d);
-/* Let the kernel have that much.  Without this it is TRANSFORM_SHARED_BYTES. */
-int cuda_kernel_allow(const struct cuda_device *d, void *kernel, struct shard_error *err);
-/* Queue a kernel of `across` x `down` blocks of `threads`.  Its one parameter is copied. */
-int cuda_launch(const struct cuda_device *d, void *kernel, uint32_t across, uint32_t down, uint32_t threads,
-		uint32_t shared_bytes, const void *parameter, void *stream, struct shard_error *err);
-
-/* ---- pool_gather.c ---- */
-
-struct layout;
-struct order;
-struct pool_plan;
-struct slabs;
-struct steps;
-
-struct pool_gather {
-	const struct pool_plan *plan; /* const after open, as: */
-	const struct layout *batch;
-	const struct slabs *slabs;
-	/* [run] the place of a run, counted from home_phase on; NULL: the pool holds a part only */
-	uint32_t *home;
-	uint64_t home_phase;
-	struct cuda_gather kernel; /* its module is NULL until it is loaded */
-	struct gather_call call;
+/* Values of the loader: seed, rank and world decide what is drawn; pixels how parts are resized. */
+struct batch_draws {
+	uint64_t seed;
+	uint32_t rank, world;
+	uint32_t pixels;	/* if the options name none: enum shard_pixels */
+	uint64_t epoch_records; /* of a mixture; else 0 */
 };
 
-/* Call pool_gather_close() even if this fails. */
-int pool_gather_open(struct pool_gather *g, const struct pool_plan *plan, const struct layout *batch,
-		     const struct slabs *slabs, struct shard_error *err);
-/* The kernel has finished.  The context is entered, except in a forked child, with `inherited`. */
-void pool_gather_close(struct pool_gather *g, bool inherited);
+/* What is asked of which field, checked.  Fails with ARGUMENT. */
+int batch_transform_plan(struct transform_plan *out, uint32_t *field_idx, const struct shard_schema *schema,
+			 const char *name, const struct shard_transform_options *opt, const struct batch_draws *draws,
+			 struct shard_error *err);
 
-/* Load the kernel, unless that was done.  The context is entered. */
-int pool_gather_begin(struct pool_gather *g, struct shard_error *err);
-/* Note where runs will be in a pool that holds everything, if they are fetched in this order. */
-void pool_gather_find_homes(struct pool_gather *g, const struct order *o);
+/* Opens a transform of that plan, which is copied. */
+int batch_transform_of_plan(struct shard_transform **out, const struct transform_plan *plan, uint32_t field_idx,
+			    struct shard_error *err);
+
+/* Both in turn. */
+int batch_transform_open(struct shard_transform **out, const struct shard_schema *schema, const char *field,
+			 const struct shard_transform_options *opt, const struct batch_draws *draws,
+			 struct shard_error *err);
 
 /*
- * Queue the kernel for a slot whose place and records are filled in.  If damaged records were
- * repaired in a slab, the slot takes over their records and flags.  The context is entered.
+ * Load the kernels into the context that `memory` of a GPU belongs to, unless that was done.  The
+ * first launch does it by itself.  The context is not entered.
  */
-int pool_gather_launch(struct pool_gather *g, const struct steps *steps, const struct order *o, struct device_slot *to,
-		       struct shard_error *err);
+int batch_transform_begin(struct shard_transform *f, const void *memory, struct shard_error *err);
 
-/* ---- pool_plan.c ---- */
+/*
+ * Could kernels on this GPU transform such images?  NULL is any GPU.  Fails with ARGUMENT.
+ */
+int batch_transform_check_gpu(const struct shard_transform *f, const struct cuda_device *cuda, struct shard_error *err);
+
+/* ---- slabs.c: what a pool is made of ---- */
 
 struct pool_plan {
 	struct order_share share;
@@ -427,8 +411,6 @@ static inline uint64_t pool_plan_slab_end(const struct pool_plan *p, uint64_t ro
 {
 	return row / p->slab_rows + (row % p->slab_rows != 0);
 }
-
-/* ---- slabs.c ---- */
 
 struct slabs {
 	const struct pool_plan *plan; /* const after open, as: */
@@ -470,12 +452,23 @@ int slabs_give_back(struct slabs *s, struct shard_error *err);
 /* The number of a slab of an epoch. */
 uint64_t slabs_number(const struct slabs *s, uint64_t epoch, uint64_t slab);
 /*
- * Find a row of the share, in this epoch.  Returns the device slot; *inside is the row
+ * Find a row of the share, in this epoch.  Returns the device slot; *in_slab is the row
  * there.
  */
-uint32_t slabs_find(const struct slabs *s, uint64_t epoch, uint64_t row, uint32_t *inside);
+uint32_t slabs_find(const struct slabs *s, uint64_t epoch, uint64_t row, uint32_t *in_slab);
 
-/* ---- pool.c ---- */
+/* ---- pool.c: records that stay on the GPU ---- */
+
+struct pool_gather {
+	const struct pool_plan *plan; /* const after open, as: */
+	const struct layout *batch;
+	const struct slabs *slabs;
+	/* [run] the place of a run, counted from home_phase on; NULL: the pool holds a part only */
+	uint32_t *home;
+	uint64_t home_phase;
+	struct cuda_gather kernel; /* its module is NULL until it is loaded */
+	struct gather_call call;
+};
 
 /* The order of one epoch, made when it is first needed. */
 struct pool_order {
@@ -495,7 +488,7 @@ struct pool {
 
 	struct slabs slabs;
 	struct pool_gather gather;
-	struct place claim;	    /* what is put together next */
+	struct step_place claim;    /* what is put together next */
 	bool is_started;	    /* fetching is under way for the claim */
 	struct pool_order order[2]; /* of epochs, even and odd */
 };
@@ -508,7 +501,7 @@ int pool_open(struct pool **out, struct shard_dataset *ds, const struct shard_lo
 void pool_close(struct pool *p, bool inherited);
 
 /* Go on at `to`.  Does not wait. */
-void pool_move(struct pool *p, struct place to);
+void pool_move(struct pool *p, struct step_place to);
 /*
  * Replace *p by a pool for another order.  Waits for kernels.  Call pool_move() next.  After an
  * error *p is as before.
@@ -533,9 +526,5 @@ void pool_send_ahead(struct pool *p);
  * TIMEOUT.
  */
 int pool_wait(struct pool *p, uint64_t timeout_ns, struct shard_error *err);
-
-/* ---- ptx.c ---- */
-
-extern const char transform_ptx[], gather_ptx[];
 
 #endif

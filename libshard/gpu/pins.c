@@ -19,7 +19,7 @@
 #include "libshard/base/error.h"
 #include "libshard/base/mem.h"
 #include "libshard/base/thread.h"
-#include "libshard/io/available_memory.h"
+#include "libshard/io/io.h"
 
 #define PATIENCE_S  2u /* for one slot; some drivers have never come back */
 #define MIB(bytes_) ((double)(bytes_) / (1 << 20))

@@ -5,8 +5,8 @@
  * A feed of runs fills the pool, slab after slab.  A kernel gathers each batch from slabs, in the
  * order that a loader without a pool has.  A slab stays until no window needs it any more.
  *
- * A pool that holds the whole dataset keeps all slabs: once it is full, nothing is copied to the GPU
- * any more.
+ * A pool that holds the whole dataset keeps all slabs: once it is full, nothing is copied to the
+ * GPU any more.
  *
  * Only the consumer calls these functions.
  */
@@ -16,15 +16,139 @@
 #include "libshard/base/clock.h"
 #include "libshard/base/error.h"
 #include "libshard/base/mem.h"
-#include "libshard/feed/feed.h"
+
+/* ---- a kernel gathers the rows of a batch from slabs ---- */
 
 /* ---- life ---- */
 
-static int open_order(struct pool_order *o, const struct order_params *params, struct shard_error *err)
+static void add_piece(struct gather_call *call, uint64_t from, uint64_t to, uint64_t bytes)
 {
-	o->table = mem_array(order_table_entries(params), sizeof(*o->table));
-	return o->table ? SHARD_OK : error_set(err, SHARD_E_MEMORY, "no memory for the order of an epoch");
+	call->piece[call->piece_count++] = (struct gather_piece){from, to, (uint32_t)bytes, 0};
 }
+
+/*
+ * List the arrays that the kernel copies.  Slabs and batches have the same ones, at other places.
+ */
+static void list_pieces(struct gather_call *call, const struct layout *from, const struct layout *to)
+{
+	const struct shard_schema *s = from->schema;
+
+	call->piece_count = 0;
+	for (uint32_t k = 0; k < from->group_count; k++) {
+		uint32_t g = from->group[k];
+		bool large = layout_is_large(&s->group[g]);
+
+		if (large)
+			add_piece(call, from->group_at[g], to->group_at[g], s->group[g].stride);
+		for (uint32_t i = 0; !large && i < to->field_count[g]; i++)
+			add_piece(call, from->field[g][i].at, to->field[g][i].at, to->field[g][i].bytes);
+	}
+}
+
+static int gather_open(struct pool_gather *g, const struct pool_plan *plan, const struct layout *batch,
+		       const struct slabs *slabs, struct shard_error *err)
+{
+	const struct order_share *share = &plan->share;
+
+	g->plan = plan;
+	g->batch = batch;
+	g->slabs = slabs;
+	g->call.slab_bytes = plan->slab.slot_bytes;
+	g->call.slab_rows = plan->slab_rows;
+	list_pieces(&g->call, &plan->slab, batch);
+	if (plan->is_held) {
+		g->home = mem_array((size_t)ceil_div(share->record_count, share->run_records), sizeof(*g->home));
+		if (!g->home)
+			return error_set(err, SHARD_E_MEMORY, "no memory for the places of runs");
+	}
+	return SHARD_OK;
+}
+
+static void gather_close(struct pool_gather *g, bool inherited)
+{
+	if (g->kernel.module && !inherited)
+		cuda_gather_close(g->slabs->batches->cuda, &g->kernel);
+	mem_free(g->home);
+}
+
+/* ---- where a row is ---- */
+
+/* Note where runs will be in a pool that holds everything, if they are fetched in this order. */
+static void find_homes(struct pool_gather *g, const struct order *o)
+{
+	uint64_t n = g->plan->share.record_count, r = g->plan->share.run_records;
+
+	for (uint64_t i = 0; i < n / r; i++)
+		g->home[(order_at_place(o, i * r) + n - o->phase) % n / r] = (uint32_t)i;
+	g->home_phase = o->phase;
+}
+
+/* Returns the row of a record in a pool that holds everything. */
+static uint64_t held_row(const struct pool_gather *g, uint64_t record)
+{
+	uint64_t n = g->plan->share.record_count, r = g->plan->share.run_records;
+	uint64_t place = (record + n - g->home_phase) % n;
+
+	return place / r < n / r ? g->home[place / r] * r + place % r : place;
+}
+
+/*
+ * Find row `i` of a batch in the pool, by its row in the share.  Returns where, as the kernel
+ * counts.
+ */
+static uint32_t place_row(struct pool_gather *g, struct device_slot *to, uint32_t i, uint64_t row)
+{
+	const struct slabs *slabs = g->slabs;
+	const struct slot *slab;
+	uint32_t in_slab, which = slabs_find(slabs, to->as.place.epoch, row, &in_slab);
+
+	slab = &slabs->device_slots.slot[which].as;
+	to->as.record[i] = slab->record[in_slab]; /* it may be a substitute */
+	to->as.row_flags[i] |= slab->row_flags[in_slab];
+	for (uint32_t k = 0; k < g->batch->whole_count; k++)
+		slot_sizes(&to->as, k)[i] = slot_sizes(slab, k)[in_slab];
+	return which * g->plan->slab_rows + in_slab;
+}
+
+/* ---- a batch ---- */
+
+/*
+ * Queue the kernel for a slot whose place and records are filled in.  If damaged records were
+ * repaired in a slab, the slot takes over their records and flags.  The context is entered.
+ */
+static int gather_launch(struct pool_gather *g, const struct steps *steps, const struct order *o,
+			 struct device_slot *to, struct shard_error *err)
+{
+	const struct order_share *share = &g->plan->share;
+	const struct device_slots *batches = g->slabs->batches;
+	struct order_rank rank = steps_rank(steps, &to->as.place);
+	struct gather_call *call = &g->call;
+	uint64_t position, row, padded_rows = 0;
+	int rc = SHARD_OK;
+	bool padded;
+
+	call->from = g->slabs->device_slots.memory;
+	call->to = (uintptr_t)to->as.memory;
+	for (uint32_t i = 0; !rc && i < to->as.rows; i += call->row_count) {
+		call->first_row = i;
+		call->row_count = to->as.rows - i < GATHER_ROWS ? to->as.rows - i : GATHER_ROWS;
+		for (uint32_t k = 0; k < call->row_count; k++) {
+			position = order_rank_position(&rank, to->as.place.step, i + k, &padded);
+			if (g->home)
+				row = held_row(g, to->as.record[i + k]);
+			else
+				row = padded ? order_share_padding(share, padded_rows++)
+					     : order_share_row(share, order_place(o, position));
+			call->row[k] = place_row(g, to, i + k, row);
+		}
+		rc = cuda_gather_launch(batches->cuda, &g->kernel, call, batches->stream, err);
+	}
+	return rc;
+}
+
+/* ---- the pool ---- */
+
+/* ---- life ---- */
 
 /* Open the feed of runs.  Its steps are slabs. */
 static int open_feed(struct pool *p, struct feed **out, struct shard_error *err)
@@ -50,9 +174,12 @@ static int open_parts(struct pool *p, struct shard_error *err)
 	if (!rc)
 		rc = slabs_open(&p->slabs, &p->plan, feed, p->batches, err);
 	if (!rc)
-		rc = pool_gather_open(&p->gather, &p->plan, p->layout, &p->slabs, err);
-	for (int i = 0; !rc && i < 2; i++)
-		rc = open_order(&p->order[i], &p->steps.params, err);
+		rc = gather_open(&p->gather, &p->plan, p->layout, &p->slabs, err);
+	for (int i = 0; !rc && i < 2; i++) {
+		p->order[i].table = mem_array(order_table_entries(&p->steps.params), sizeof(*p->order[i].table));
+		if (!p->order[i].table)
+			rc = error_set(err, SHARD_E_MEMORY, "no memory for the order of an epoch");
+	}
 	return rc;
 }
 
@@ -89,7 +216,7 @@ void pool_close(struct pool *p, bool inherited)
 		return;
 	cuda = p->batches->cuda; /* NULL: the pool has nothing on a GPU */
 	entered = cuda && !inherited && !cuda_enter(cuda, NULL);
-	pool_gather_close(&p->gather, inherited);
+	gather_close(&p->gather, inherited);
 	slabs_close(&p->slabs, inherited);
 	if (entered)
 		cuda_leave(cuda, SHARD_OK, NULL);
@@ -134,7 +261,7 @@ int pool_adopt(struct pool **p, const struct order_params *params, struct shard_
 	return SHARD_OK;
 }
 
-void pool_move(struct pool *p, struct place to)
+void pool_move(struct pool *p, struct step_place to)
 {
 	p->claim = to;
 	p->is_started = false;
@@ -218,13 +345,15 @@ static int start(struct pool *p, struct shard_error *err)
 		slabs_retry(&p->slabs); /* the rest is there, or on its way */
 		return SHARD_OK;
 	}
-	rc = pool_gather_begin(&p->gather, err);
-	if (rc)
-		return rc;
+	if (!p->gather.kernel.module) {
+		rc = cuda_gather_open(p->batches->cuda, &p->gather.kernel, err);
+		if (rc)
+			return rc;
+	}
 	span_of(p, &first, &end);
 	rc = slabs_start(&p->slabs, p->claim.epoch, pool_plan_slab(&p->plan, first), err);
 	if (!rc && p->plan.is_held)
-		pool_gather_find_homes(&p->gather, order_of(p, p->claim.epoch));
+		find_homes(&p->gather, order_of(p, p->claim.epoch));
 	return rc;
 }
 
@@ -290,7 +419,7 @@ static int send(struct pool *p, struct shard_error *err)
 	to->as.place = p->claim;
 	to->as.rows = steps_fill(&p->steps, order, &p->claim, slot_rows(&to->as));
 	if (!rc)
-		rc = pool_gather_launch(&p->gather, &p->steps, order, to, err);
+		rc = gather_launch(&p->gather, &p->steps, order, to, err);
 	if (!rc)
 		rc = device_slots_end(o, to, err);
 	if (rc)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * buffer.c - memory that disks read into
+ * buffer.c - memory that disks read into, by advice to the kernel that it may leave untaken
  */
-#include "libshard/io/buffer.h"
+#include "libshard/io/io.h"
 
 #include <sys/mman.h>
 

@@ -15,7 +15,6 @@
 #include <unistd.h>
 
 #include "libshard/base/mem.h"
-#include "libshard/io/file.h"
 
 struct engine {
 	struct uring *uring; /* NULL: pread, when a read is asked for */

@@ -2,7 +2,7 @@
 /*
  * engine_uring.c - io_uring, through liburing
  *
- * Reads are handed over in batches: a system call for each would cost more than the reads do.  No
+ * Reads are submitted in batches: a system call for each would cost more than the reads do.  No
  * buffers are registered, so RLIMIT_MEMLOCK does not matter; what huge pages save there is most of
  * what registering would.
  */
@@ -16,14 +16,14 @@
 #include "libshard/base/mem.h"
 
 #define BATCH \
-	8u /* reads that are handed over, or waited for, at once: to fall asleep and wake up costs as much as a read */
+	8u /* reads that are submitted, or waited for, at once: to fall asleep and wake up costs as much as a read */
 
 struct uring {
 	struct io_uring ring;
 	uint32_t depth;
-	struct engine_read **kept;	   /* [depth] put, but not yet handed to the kernel; oldest first from head */
-	uint32_t head, kept_count, flying; /* flying: handed over, and not yet back */
-	bool broken;			   /* the kernel refuses what is kept: read it in other ways */
+	struct engine_read **queued; /* [depth] put, but not yet submitted to the kernel; oldest first from head */
+	uint32_t head, queued_count, submitted; /* submitted, and not yet back */
+	bool broken;				/* the kernel refuses what is queued: read it in other ways */
 };
 
 /*
@@ -52,11 +52,11 @@ struct uring *uring_open(uint32_t depth)
 	if (!u)
 		return NULL;
 	u->depth = depth;
-	u->kept = mem_array(depth, sizeof(*u->kept));
-	rc = u->kept ? open_ring(&u->ring, depth) : -ENOMEM;
+	u->queued = mem_array(depth, sizeof(*u->queued));
+	rc = u->queued ? open_ring(&u->ring, depth) : -ENOMEM;
 	if (!rc)
 		return u;
-	mem_free(u->kept); /* EPERM, ENOSYS, ENOMEM: as if there were none; pread does it then */
+	mem_free(u->queued); /* EPERM, ENOSYS, ENOMEM: as in a build without io_uring, pread reads */
 	mem_free(u);
 	return NULL;
 }
@@ -66,19 +66,19 @@ void uring_close(struct uring *u)
 	if (!u)
 		return;
 	io_uring_queue_exit(&u->ring);
-	mem_free(u->kept);
+	mem_free(u->queued);
 	mem_free(u);
 }
 
-/* Hand over what is kept, and wait until `wanted` reads have come back. */
-static void hand_over(struct uring *u, unsigned wanted)
+/* Submit what is queued, and wait until `wanted` reads have come back. */
+static void submit(struct uring *u, unsigned wanted)
 {
 	int n = io_uring_submit_and_wait(&u->ring, wanted);
 
 	if (n >= 0) {
 		u->head = (u->head + (uint32_t)n) % u->depth;
-		u->kept_count -= (uint32_t)n;
-		u->flying += (uint32_t)n;
+		u->queued_count -= (uint32_t)n;
+		u->submitted += (uint32_t)n;
 	} else if (n != -EINTR && n != -EAGAIN && n != -EBUSY) {
 		u->broken = true;
 	}
@@ -89,15 +89,15 @@ void uring_put(struct uring *u, struct engine_read *r)
 	/* there is one: the ring has `depth` */
 	struct io_uring_sqe *sqe = u->broken ? NULL : io_uring_get_sqe(&u->ring);
 
-	u->kept[(u->head + u->kept_count++) % u->depth] = r;
+	u->queued[(u->head + u->queued_count++) % u->depth] = r;
 	if (!sqe) {
 		u->broken = true;
 		return;
 	}
 	io_uring_prep_read(sqe, r->fd, r->dst, (unsigned)r->bytes, r->offset);
 	io_uring_sqe_set_data(sqe, r);
-	if (u->kept_count >= BATCH)
-		hand_over(u, 0);
+	if (u->queued_count >= BATCH)
+		submit(u, 0);
 }
 
 /* ThreadSanitizer does not see how rings are mapped: docs/libshard.tsan says more. */
@@ -112,19 +112,19 @@ struct engine_read *uring_get(struct uring *u, int *result)
 	struct engine_read *r;
 
 	while (io_uring_peek_cqe(&u->ring, &cqe)) {
-		if (u->broken && u->kept_count) { /* the kernel has not seen it */
-			r = u->kept[u->head];
+		if (u->broken && u->queued_count) { /* the kernel has not seen it */
+			r = u->queued[u->head];
 			u->head = (u->head + 1) % u->depth;
-			u->kept_count--;
+			u->queued_count--;
 			*result = 0;
 			return r;
 		}
-		if (u->broken) /* nothing may be handed over any more: what is refused still stands in the ring */
+		if (u->broken) /* nothing may be submitted: what was refused is still in the ring */
 			io_uring_wait_cqe(&u->ring, &cqe);
 		else
-			hand_over(u, u->kept_count + u->flying < BATCH ? u->kept_count + u->flying : BATCH);
+			submit(u, u->queued_count + u->submitted < BATCH ? u->queued_count + u->submitted : BATCH);
 	}
-	u->flying--;
+	u->submitted--;
 	r = io_uring_cqe_get_data(cqe);
 	*result = result_of(cqe);
 	io_uring_cqe_seen(&u->ring, cqe);

@@ -1,26 +1,29 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * file.c - reading: open, read, map, and what the page cache knows
+ * file.c - files: opened, read, mapped, written, and what the page cache knows
  */
-#include "libshard/io/file.h"
+#include "libshard/io/io.h"
 
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <linux/magic.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include "libshard/base/error.h"
-#include "libshard/base/url.h"
+#include "libshard/base/words.h"
 
 #define CACHE_PARTS 16 /* of a file that are looked at, */
-#define SAMPLES	    4  /* each in so many places */
+#define SAMPLES	    4  /* at this many places each */
 
+#define ALIGN_UNKNOWN 4096u /* before Linux 6.1 no call tells */
 #ifdef MADV_POPULATE_READ
 #define POPULATE_READ MADV_POPULATE_READ
 #else
@@ -134,11 +137,6 @@ void file_unmap(const void *map, uint64_t bytes)
 {
 	if (map)
 		munmap((void *)(uintptr_t)map, bytes);
-}
-
-int file_open_direct(const char *path)
-{
-	return open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK | O_DIRECT);
 }
 
 /* The first byte, the last, and two between: windows are read and dropped as a whole, mostly. */
@@ -283,4 +281,83 @@ int file_list(const char *dir, const char *suffix, int (*on_name)(void *context,
 		rc = error_os(err, errno, "%s: cannot be listed", show(&s, dir));
 	closedir(d);
 	return rc;
+}
+
+/* ---- past the page cache ---- */
+
+int file_open_direct(const char *path)
+{
+	return open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK | O_DIRECT);
+}
+
+static void ask_alignment(struct direct_file *f)
+{
+	struct statx st;
+
+	f->offset_align = f->memory_align = ALIGN_UNKNOWN;
+	if (statx(f->fd, "", AT_EMPTY_PATH, STATX_DIOALIGN, &st) || !(st.stx_mask & STATX_DIOALIGN))
+		return;
+	if (!st.stx_dio_offset_align) { /* it says that it cannot */
+		f->direct = false;
+		return;
+	}
+	f->offset_align = st.stx_dio_offset_align;
+	f->memory_align = st.stx_dio_mem_align;
+}
+
+static int open_one(const char *path, int flags, uint64_t inode, uint64_t bytes, struct direct_file *out)
+{
+	struct stat st;
+
+	out->fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK | flags);
+	if (out->fd < 0)
+		return errno;
+	if (!fstat(out->fd, &st) && (uint64_t)st.st_ino == inode && (uint64_t)st.st_size == bytes)
+		return 0;
+	direct_close(out);
+	return ESTALE;
+}
+
+int direct_open(const char *path, uint64_t inode, uint64_t bytes, bool want_direct, struct direct_file *out)
+{
+	int rc;
+
+	*out = (struct direct_file){.fd = -1};
+	if (want_direct && !open_one(path, O_DIRECT, inode, bytes, out)) {
+		out->direct = true;
+		ask_alignment(out);
+		if (out->direct)
+			return 0;
+		direct_close(out);
+	}
+	rc = open_one(path, 0, inode, bytes, out);
+	out->offset_align = out->memory_align = 1;
+	return rc;
+}
+
+void direct_close(struct direct_file *f)
+{
+	if (f->fd >= 0)
+		close(f->fd);
+	*f = (struct direct_file){.fd = -1};
+}
+
+bool file_is_remote(const char *path)
+{
+	/*
+	 * The numbers are those that <linux/magic.h> does not have: Lustre, GPFS, CIFS, SMB2, FUSE (as s3fs and
+	 * sshfs use it), BeeGFS.
+	 */
+	static const uint32_t remote[] = {
+		NFS_SUPER_MAGIC, AFS_SUPER_MAGIC, CODA_SUPER_MAGIC, V9FS_MAGIC, 0x00c36400 /* Ceph */,
+		0x0bd00bd0,	 0x47504653,	  0xff534d42,	    0xfe534d42, 0x65735546,
+		0x19830326};
+	struct statfs st;
+
+	if (statfs(path, &st))
+		return false;
+	for (size_t i = 0; i < sizeof(remote) / sizeof(remote[0]); i++)
+		if ((uint32_t)st.f_type == remote[i])
+			return true;
+	return false;
 }

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * guard.c - see guard.h
+ * guard.c - SIGBUS, turned into an answer for the thread that reads a map
  *
  * SA_NODEFER leaves SIGBUS unblocked in the handler, so that jumping out needs no system call to
  * restore the mask, and arming costs one sigsetjmp without one.
  */
-#include "libshard/io/guard.h"
+#include "libshard/io/io.h"
 
 #include <assert.h>
 #include <pthread.h>

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * proc.c - what the kernel says in small files, such as those of /proc
- *
- * The tools link this file, too.
+ * proc.c - what the kernel says in small files of /proc and /sys.  The tools link this file, too.
  */
 #include "libshard/io/io.h"
 
 #include <fcntl.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -35,4 +34,123 @@ uint64_t proc_number(const char *path, const char *word)
 		return UINT64_MAX;
 	at = strstr(text, word);
 	return at && sscanf(at + strlen(word), "%llu", &value) == 1 ? value : UINT64_MAX;
+}
+
+uint64_t memory_maps_most(void)
+{
+	uint64_t most = proc_number("/proc/sys/vm/max_map_count", "");
+
+	return most == UINT64_MAX ? 65530 : most; /* the kernel's default */
+}
+
+/*
+ * ---- the memory that is left: /proc/meminfo, and the files of control groups ----
+ *
+ * A limit may stand on any parent of the group: Slurm limits a job and runs its tasks in groups
+ * below, systemd limits slices.  So each folder from the group up to the mount is looked at.
+ */
+
+#define PATH_BYTES 4096
+
+/* How the kernel shows groups: where they are mounted, and what the files in each are called. */
+static const struct hierarchy {
+	const char *controller; /* in /proc/self/cgroup; version 2 names none */
+	const char *mount;
+	const char *limit[2], *used, *reclaimable;
+} hierarchies[] = {
+	{"memory",
+	 "/sys/fs/cgroup/memory",
+	 {"memory.limit_in_bytes"},
+	 "memory.usage_in_bytes",
+	 "\ntotal_inactive_file "},
+	/* Above memory.high a process is held up until its pages are reclaimed: a limit for us. */
+	{"", "/sys/fs/cgroup", {"memory.max", "memory.high"}, "memory.current", "\ninactive_file "},
+	{"", "/sys/fs/cgroup/unified", {"memory.max", "memory.high"}, "memory.current", "\ninactive_file "},
+};
+
+/* In a file of the folder of a group. */
+static uint64_t number_in(const char *folder, const char *name, const char *word)
+{
+	char path[PATH_BYTES + 64];
+
+	snprintf(path, sizeof(path), "%s/%s", folder, name);
+	return proc_number(path, word);
+}
+
+/* What the limits of one group leave. */
+static uint64_t left_in(const struct hierarchy *h, const char *folder)
+{
+	uint64_t limit = UINT64_MAX, used, reclaimable;
+
+	for (size_t i = 0; i < 2 && h->limit[i]; i++) {
+		uint64_t one = number_in(folder, h->limit[i], "");
+
+		limit = one < limit ? one : limit;
+	}
+	used = limit == UINT64_MAX ? limit : number_in(folder, h->used, "");
+	if (used == UINT64_MAX)
+		return UINT64_MAX;
+	reclaimable = number_in(folder, "memory.stat", h->reclaimable);
+	used -= reclaimable < used ? reclaimable : 0;
+	return limit > used ? limit - used : 0;
+}
+
+/* The group's path in a text of lines "4:cpu,memory:/path"; false if there is no line for it. */
+static bool find_path(const struct hierarchy *h, const char *text, char *path, size_t room)
+{
+	for (const char *line = text; *line; line += strcspn(line, "\n"), line += *line == '\n') {
+		const char *names = strchr(line, ':'), *end = names ? strchr(names + 1, ':') : NULL;
+		size_t n = strlen(h->controller);
+
+		for (const char *at = names; end && at < end; at += 1 + strcspn(at + 1, ",:"))
+			if (!strncmp(at + 1, h->controller, n) && (at[1 + n] == ',' || at[1 + n] == ':')) {
+				size_t bytes = strcspn(end + 1, "\n");
+
+				if (bytes >= room || end[1] != '/')
+					return false;
+				memcpy(path, end + 1, bytes);
+				path[bytes] = 0;
+				return true;
+			}
+	}
+	return false;
+}
+
+/* What the groups of this process leave in one hierarchy. */
+static uint64_t groups_leave(const struct hierarchy *h, const char *groups)
+{
+	char folder[PATH_BYTES], *path;
+	size_t mount_bytes = strlen(h->mount);
+	uint64_t least = UINT64_MAX;
+
+	memcpy(folder, h->mount, mount_bytes + 1);
+	path = folder + mount_bytes;
+	/* In a namespace the path may begin above the mount; then the mount's root is our group. */
+	if (!find_path(h, groups, path, sizeof(folder) - mount_bytes) || !path[1] || strstr(path, "/..") ||
+	    access(folder, F_OK))
+		*path = 0;
+	for (;;) {
+		uint64_t left = left_in(h, folder);
+
+		least = left < least ? left : least;
+		path = strrchr(folder + mount_bytes, '/');
+		if (!path)
+			return least;
+		*path = 0;
+	}
+}
+
+uint64_t available_memory_bytes(void)
+{
+	uint64_t kib = proc_number("/proc/meminfo", "MemAvailable:");
+	uint64_t least = kib > UINT64_MAX / 1024 ? UINT64_MAX : kib * 1024;
+	char groups[PROC_BYTES];
+
+	proc_read("/proc/self/cgroup", groups, sizeof(groups));
+	for (size_t i = 0; i < sizeof(hierarchies) / sizeof(hierarchies[0]); i++) {
+		uint64_t left = groups_leave(&hierarchies[i], groups);
+
+		least = left < least ? left : least;
+	}
+	return least;
 }

@@ -9,23 +9,158 @@
  */
 #include "libshard/io/io.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <linux/fs.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/ioctl.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "libshard/base/bytes.h"
 #include "libshard/base/error.h"
 #include "libshard/base/mem.h"
-#include "libshard/base/url.h"
-#include "libshard/io/direct.h"
-#include "libshard/io/file.h"
+#include "libshard/base/words.h"
 
-#define SYNC_STEP (8u << 20) /* ask for writeback that often, so that fsync has little left to do */
+#define SYNC_STEP	    (8u << 20) /* ask for writeback that often, so that fsync has little left to do */
+#define FILE_TEMP_PREFIX    ".tmp."
+#define TEMP_NAME_BYTES_MAX (255 - (sizeof(FILE_TEMP_PREFIX) - 1) - 1 - FILE_TEMP_ID) /* of a final name */
+#define BOOT_ID		    "/proc/sys/kernel/random/boot_id"
+#define SHARD_SUFFIX	    ".shard"
+
+/*
+ * ---- temporary names ----
+ *
+ * A file that has no final name yet is locked by its owner.  But a lock says that the owner lives
+ * only where both see it.  On network file systems it may hold on its own machine alone, or even on
+ * its own mount, and no call tells.  There the first digits say where the file was made.  Others
+ * leave it alone until the shard that it was for is there.
+ */
+
+/* Where a lock on a file of a folder is seen, and the digits that say so in names. */
+struct temp_place {
+	bool everywhere;
+	char digits[TEMP_PLACE_DIGITS + 1]; /* of this boot of this kernel and this mount; empty: unknown */
+};
+
+static void temp_place_find(struct temp_place *p, const char *dir, int dir_fd)
+{
+	uint64_t hash = UINT64_C(0xcbf29ce484222325); /* FNV-1a; libshard/io knows no other hash */
+	char boot[64];
+	uint8_t bytes[TEMP_PLACE_DIGITS / 2];
+	struct stat st;
+
+	*p = (struct temp_place){.everywhere = !file_is_remote(dir)};
+	if (p->everywhere)
+		return;
+	if (!proc_read(BOOT_ID, boot, sizeof(boot)) || fstat(dir_fd, &st))
+		return;
+	for (size_t i = 0; boot[i]; i++)
+		hash = (hash ^ (uint8_t)boot[i]) * UINT64_C(0x100000001b3);
+	for (unsigned i = 0; i < 8; i++)
+		hash = (hash ^ (uint8_t)((uint64_t)st.st_dev >> 8 * i)) * UINT64_C(0x100000001b3);
+	for (unsigned i = 0; i < sizeof(bytes); i++)
+		bytes[i] = (uint8_t)(hash >> 8 * i);
+	hex_from_bytes(p->digits, bytes, sizeof(bytes));
+}
+
+/* Digits for a new name.  Returns an errno. */
+static int temp_draw(char hex[FILE_TEMP_ID + 1], const struct temp_place *p)
+{
+	uint8_t nonce[FILE_TEMP_ID / 2];
+	ssize_t n;
+
+	do {
+		n = getrandom(nonce, sizeof(nonce), 0);
+	} while (n < 0 && errno == EINTR);
+	if (n != sizeof(nonce))
+		return n < 0 ? errno : EIO;
+	hex_from_bytes(hex, nonce, sizeof(nonce));
+	memcpy(hex, p->digits, strlen(p->digits));
+	return 0;
+}
+
+static bool temp_is_id(const char *id)
+{
+	uint8_t nonce[FILE_TEMP_ID / 2];
+
+	return strlen(id) == FILE_TEMP_ID && hex_to_bytes(nonce, id, sizeof(nonce));
+}
+
+/* ---- files that are left ---- */
+
+/* ".tmp." NAME "." and 16 hex digits */
+static bool is_temp_name(const char *name)
+{
+	size_t bytes = strlen(name), prefix = sizeof(FILE_TEMP_PREFIX) - 1;
+
+	return bytes > prefix + 1 + FILE_TEMP_ID && !memcmp(name, FILE_TEMP_PREFIX, prefix) &&
+	       name[bytes - FILE_TEMP_ID - 1] == '.' && temp_is_id(name + bytes - FILE_TEMP_ID);
+}
+
+/* Its shard is there.  A writer that still works on it finds that, and compares. */
+static bool is_of_no_use(const struct temp_place *p, int dir_fd, const char *name)
+{
+	char final[TEMP_NAME_BYTES_MAX + 1];
+	size_t bytes = strlen(name) - (sizeof(FILE_TEMP_PREFIX) - 1) - 1 - FILE_TEMP_ID, suffix = strlen(SHARD_SUFFIX);
+	struct stat st;
+
+	if (p->everywhere || bytes <= suffix || bytes > TEMP_NAME_BYTES_MAX)
+		return false;
+	memcpy(final, name + sizeof(FILE_TEMP_PREFIX) - 1, bytes);
+	final[bytes] = 0;
+	return !strcmp(final + bytes - suffix, SHARD_SUFFIX) && !fstatat(dir_fd, final, &st, AT_SYMLINK_NOFOLLOW);
+}
+
+/* Was it made where our lock is seen? */
+static bool is_of_here(const struct temp_place *p, const char *name)
+{
+	return p->everywhere ||
+	       (p->digits[0] && !memcmp(name + strlen(name) - FILE_TEMP_ID, p->digits, TEMP_PLACE_DIGITS));
+}
+
+/*
+ * A lock that cannot be had says that the owner lives.  One that can be had says that it is dead,
+ * if the owner saw ours; it is held until the name is gone.
+ */
+static bool remove_temp(const struct temp_place *p, int dir_fd, const char *name)
+{
+	int fd = openat(dir_fd, name, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+	bool removed = fd >= 0 && !flock(fd, LOCK_EX | LOCK_NB) &&
+		       (is_of_here(p, name) || is_of_no_use(p, dir_fd, name)) && !unlinkat(dir_fd, name, 0);
+
+	file_close(fd);
+	return removed;
+}
+
+int file_remove_temps(const char *dir, uint64_t *count, struct shard_error *err)
+{
+	DIR *d = opendir(dir);
+	struct dirent *e;
+	struct temp_place place;
+	struct shown s;
+	uint64_t removed = 0;
+	int rc = SHARD_OK;
+
+	if (!d)
+		return error_os(err, errno, "%s: cannot be listed", show(&s, dir));
+	temp_place_find(&place, dir, dirfd(d));
+	while ((errno = 0, e = readdir(d)))
+		removed += is_temp_name(e->d_name) && remove_temp(&place, dirfd(d), e->d_name);
+	if (errno)
+		rc = error_os(err, errno, "%s: cannot be listed", show(&s, dir));
+	closedir(d);
+	if (!rc && count)
+		*count = removed;
+	return rc;
+}
+
+/* ---- write, sync, rename ---- */
 
 static int fail_os(struct shard_error *err, const struct file_temp *t, const char *what)
 {
@@ -59,8 +194,8 @@ static int split(struct file_temp *t, const char *path, struct shard_error *err)
 }
 
 /*
- * One try: a new name, locked.  EEXIST also if somebody took it for left behind before we had the
- * lock.
+ * One try: a new name, locked.  EEXIST also if another process took it for left behind before we
+ * had the lock.
  */
 static int create_once(struct file_temp *t, const char *id)
 {
@@ -85,7 +220,7 @@ static int create_once(struct file_temp *t, const char *id)
 	return code;
 }
 
-/* With digits of its own: those that nobody has. */
+/* With digits of its own, which no other file has. */
 static int create_drawn(struct file_temp *t)
 {
 	char hex[FILE_TEMP_ID + 1];
@@ -292,7 +427,7 @@ static int rename_temp(const struct file_temp *t, bool replace, bool *linked)
 	if (!fstatat(t->dir_fd, t->name, &st, AT_SYMLINK_NOFOLLOW))
 		return EEXIST;
 	if (errno != ENOENT)
-		return errno; /* nobody knows, so nothing is replaced */
+		return errno; /* it may be there, so nothing is replaced */
 	return renameat(t->dir_fd, t->temp, t->dir_fd, t->name) ? errno : 0;
 }
 
@@ -305,7 +440,7 @@ int file_temp_publish(struct file_temp *t, bool replace, struct shard_error *err
 
 	if (!name_is_ours(t) && !(replace && !code && was_replaced(t)) && !(linked && !code && is_uncounted_link(t))) {
 		if (code == ENOENT && !replace && !fstatat(t->dir_fd, t->name, &st, AT_SYMLINK_NOFOLLOW))
-			code = EEXIST; /* somebody was faster, and removed what nobody needs any more */
+			code = EEXIST; /* another process was faster, and removed what is not needed any more */
 		if (code == EEXIST)
 			return error_set(err, SHARD_E_EXISTS, "%s: already exists", show(&s, t->path));
 		errno = code ? code : EIO;
@@ -353,4 +488,91 @@ int file_unnamed(const char *beside, int *fd, struct shard_error *err)
 	rc = *fd < 0 ? fail_os(err, &t, "a spool file cannot be made") : SHARD_OK;
 	file_temp_discard(&t);
 	return rc;
+}
+
+/* ---- the bytes of a file under a second name, without writing them again ---- */
+
+int file_link_undo(const char *from, const char *path, struct shard_error *err)
+{
+	struct shown a, b;
+
+	unlinkat(AT_FDCWD, path, 0);
+	return error_set(err, SHARD_E_IO, "%s: was replaced while %s was made a hard link to it; run again",
+			 show(&a, from), show(&b, path));
+}
+
+int file_link(const char *from, int fd, const char *path, bool *is_seen, struct shard_error *err)
+{
+	struct stat ours, named;
+	struct shown a, b;
+
+	*is_seen = true;
+
+	/*
+	 * Before it has the name: the program that wrote it may not have made it durable.  Images
+	 * that are only read, as of squashfs, know no fsync; they also take no other name.
+	 */
+	if (fsync(fd)) {
+		int code = errno;
+
+		if (code == EINVAL || code == EROFS)
+			return error_set(err, SHARD_E_UNSUPPORTED, "%s: cannot be made durable", show(&a, from));
+		return error_os(err, code, "%s: making it durable (fsync)", show(&a, from));
+	}
+	if (linkat(AT_FDCWD, from, AT_FDCWD, path, AT_SYMLINK_FOLLOW)) {
+		int code = errno;
+
+		if (code == EEXIST)
+			return error_set(err, SHARD_E_EXISTS, "%s: already exists", show(&b, path));
+		if (file_is_refusal(code))
+			return error_set(err, SHARD_E_UNSUPPORTED, "%s: %s cannot be a hard link to it", show(&a, from),
+					 show(&b, path));
+		return error_os(err, code, "%s: making %s a hard link to it", show(&a, from), show(&b, path));
+	}
+	if (fstat(fd, &ours) || fstatat(AT_FDCWD, path, &named, AT_SYMLINK_NOFOLLOW))
+		return error_os(err, errno, "%s: looking at it, a hard link to %s", show(&b, path), show(&a, from));
+	if (ours.st_ino == named.st_ino && ours.st_dev == named.st_dev)
+		return SHARD_OK;
+	*is_seen = ours.st_nlink > 1 || named.st_nlink > 1 || ours.st_dev != named.st_dev;
+	return *is_seen ? file_link_undo(from, path, err) : SHARD_OK;
+}
+
+int file_temp_clone(struct file_temp *t, int fd, uint64_t bytes, struct shard_error *err)
+{
+	struct shown s;
+
+	if (ioctl(t->fd, FICLONE, fd)) {
+		int code = errno;
+
+		return file_is_refusal(code)
+			       ? error_set(err, SHARD_E_UNSUPPORTED, "%s: blocks cannot be shared", show(&s, t->path))
+			       : error_os(err, code, "%s: sharing blocks (FICLONE)", show(&s, t->path));
+	}
+	t->bytes = bytes;
+	return SHARD_OK;
+}
+
+bool file_exists(const char *path)
+{
+	struct stat st;
+
+	return !fstatat(AT_FDCWD, path, &st, AT_SYMLINK_NOFOLLOW);
+}
+
+bool file_is_same(const char *a, const char *b)
+{
+	struct stat one, two;
+
+	return !fstatat(AT_FDCWD, a, &one, 0) && !fstatat(AT_FDCWD, b, &two, 0) && one.st_ino == two.st_ino &&
+	       one.st_dev == two.st_dev;
+}
+
+int file_make_durable(const char *path, struct shard_error *err)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	int code = fd < 0 || fsync(fd) ? errno : 0;
+	struct shown s;
+
+	file_close(fd);
+	return code ? error_os(err, code, "%s: making it durable (fsync)", show(&s, path)) : SHARD_OK;
 }

@@ -1,25 +1,29 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * loader.c - the life of a loader, from open to close; see loader.h
+ * loader.c - a loader: a feed, its copies to a GPU, and a pool behind the public calls
+ *
+ * In host memory a batch is a slot of the feed.  On a GPU it is a device slot.  Either a device
+ * copy fills the device slots from the feed, or a pool does, which has a feed of its own.  These
+ * parts know no ends of epochs.  Ends of epochs, seek and resume are the work of this room.
  *
  * shard_loader_open() prepares arithmetic, and holds the GPU if one is named.  The first next
  * allocates memory and starts threads.  After that nothing is allocated.
+ *
+ * Everything here belongs to the consumer, the thread that calls next.
  */
 #include "libshard/loader/loader.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <unistd.h>
 
+#include "libshard/base/bytes.h"
 #include "libshard/base/clock.h"
 #include "libshard/base/error.h"
 #include "libshard/base/mem.h"
 #include "libshard/base/options.h"
 #include "libshard/dataset/dataset.h"
-#include "libshard/dataset/mix_order.h"
-#include "libshard/dataset/mixture.h"
-#include "libshard/feed/feed.h"
-#include "libshard/gpu/gpu.h"
-#include "libshard/order/mix.h"
+#include "libshard/order/order.h"
 
 #define DEVICE_SLOTS_DEFAULT 3u /* the trainer has one, one is there, and one is on its way */
 
@@ -152,7 +156,8 @@ struct device_copy *loader_device_copy(const struct shard_loader *l)
 
 /* ---- start ---- */
 
-int loader_start(struct shard_loader *l, struct shard_error *err)
+/* Start, unless that was done.  Fails with ARGUMENT in a forked child. */
+static int start(struct shard_loader *l, struct shard_error *err)
 {
 	int rc;
 
@@ -182,7 +187,7 @@ int loader_check_epoch(const struct shard_loader *l, uint64_t epoch, struct shar
 
 int loader_begin(struct shard_loader *l, struct shard_error *err)
 {
-	int rc = loader_start(l, err);
+	int rc = start(l, err);
 
 	if (!rc)
 		rc = cursor_error(&l->cursor, err);
@@ -257,4 +262,174 @@ void shard_loader_close(struct shard_loader *l)
 	mix_order_close(l->steps.mix, cursor_is_inherited(&l->cursor));
 	mem_free(l->transformed);
 	mem_free(l);
+}
+
+/* ---- batches in host memory ---- */
+
+/* Does this loader deliver batches in host memory? */
+static int check_host(const struct shard_loader *l, struct shard_error *err)
+{
+	if (l->pool)
+		return error_set(err, SHARD_E_ARGUMENT,
+				 "this loader has a pool on a GPU and delivers batches there, with "
+				 "shard_loader_next_device(); open another loader for batches in host memory");
+	if (l->kernel)
+		return error_set(err, SHARD_E_ARGUMENT,
+				 "this loader transforms images on its GPU and delivers batches there, with "
+				 "shard_loader_next_device(); leave gpu at 0 to transform on the CPU");
+	if (l->device_slots.slot_count)
+		return error_set(err, SHARD_E_ARGUMENT,
+				 "this loader has delivered to a GPU since shard_loader_next_device() was called; "
+				 "open another loader for batches in host memory");
+	return SHARD_OK;
+}
+
+int shard_loader_next(struct shard_loader *l, struct shard_batch *batch, struct shard_error *err)
+{
+	uint32_t slot;
+	int rc = loader_begin(l, err);
+
+	if (!rc)
+		rc = check_host(l, err);
+	if (rc)
+		return rc;
+	if (loader_ends_epoch(l))
+		return SHARD_END;
+	if (l->feed->lent_count == l->o.slot_count)
+		return error_set(err, SHARD_E_ARGUMENT,
+				 "the caller holds all %u slots; release a batch before taking the next",
+				 l->o.slot_count);
+	if (l->copy) /* the driver may have slots, which it gives back behind work on a stream */
+		rc = device_copy_await(l->copy, err);
+	if (!rc)
+		rc = feed_next(l->feed, &slot, err);
+	if (rc)
+		return rc;
+	feed_lend(l->feed, slot, batch);
+	loader_count(l, batch);
+	return SHARD_OK;
+}
+
+/* If the driver fails meanwhile, no slot comes back, and next has an error. */
+static int wait_and_watch(struct shard_loader *l, uint64_t timeout_ns, struct shard_error *err)
+{
+	uint64_t left = timeout_ns, part;
+	int rc;
+
+	do {
+		struct device_copy *copy = loader_device_copy(l);
+
+		part = copy ? min_u64(left, DEVICE_COPY_WATCH_NS) : left;
+		left -= part;
+		rc = l->pool ? pool_wait(l->pool, part, err) : feed_wait(l->feed, part, err);
+		if (rc == SHARD_E_TIMEOUT && copy && device_copy_check(copy, NULL))
+			return SHARD_OK;
+	} while (rc == SHARD_E_TIMEOUT && left);
+	return rc == SHARD_E_TIMEOUT ? error_set(err, rc, "no batch was ready within %" PRIu64 " ns", timeout_ns) : rc;
+}
+
+int shard_loader_wait(struct shard_loader *l, uint64_t timeout_ns, struct shard_error *err)
+{
+	int rc = start(l, err);
+
+	if (rc)
+		return rc;
+	/* Where next would return at once, there is nothing to wait for. */
+	if (l->cursor.failed || loader_check_epoch(l, l->cursor.at.epoch, NULL) ||
+	    steps_ended(&l->steps, &l->cursor.at) || device_slots_answers(&l->device_slots))
+		return SHARD_OK;
+	if (l->pool ? !l->device_slots.slot_count : l->feed->lent_count == l->o.slot_count)
+		return SHARD_OK;
+	return wait_and_watch(l, timeout_ns, err);
+}
+
+int shard_loader_release(struct shard_loader *l, const struct shard_batch *batch, struct shard_error *err)
+{
+	struct feed *feed = loader_feed(l);
+	int rc = cursor_check_owner(&l->cursor, err);
+
+	if (!rc && batch->slot & DEVICE_BATCH)
+		rc = error_set(err, SHARD_E_ARGUMENT,
+			       "release a batch on a GPU with shard_loader_release_after(), because the GPU may "
+			       "still read it");
+	if (!rc)
+		rc = feed_check_lent(feed, batch, err);
+	if (rc)
+		return rc;
+	feed_end_loan(feed, batch->slot);
+	feed_give(feed, batch->slot);
+	return SHARD_OK;
+}
+
+/* ---- memory ---- */
+
+uint64_t shard_loader_ring_bytes(const struct shard_loader *l)
+{
+	return ring_bytes(&loader_feed(l)->ring);
+}
+
+int shard_loader_lend(struct shard_loader *l, void *memory, uint64_t bytes, struct shard_error *err)
+{
+	return feed_use_memory(loader_feed(l), memory, bytes, err);
+}
+
+/* ---- what a loader did: each part fills in what it counts; and a line of it for a log ---- */
+
+void shard_loader_stats(struct shard_loader *l, struct shard_loader_stats *out)
+{
+	struct device_copy *copy = loader_device_copy(l);
+
+	memset(out, 0, sizeof(*out));
+	if (!l->cursor.owner || cursor_is_inherited(&l->cursor))
+		return;
+	feed_stats(loader_feed(l), out);
+	if (copy)
+		device_copy_stats(copy, out);
+	out->batch_count = l->batch_count;
+	out->record_count = l->record_count;
+	out->bytes = l->bytes;
+	out->elapsed_ns = clock_now_ns() - l->start_ns;
+}
+
+/* Counters only grow; those of two different loaders must not become huge numbers. */
+static uint64_t since(uint64_t now, uint64_t before)
+{
+	return now > before ? now - before : 0;
+}
+
+/* Tenths of part x scale / whole, rounded. */
+static uint64_t tenths(uint64_t part, uint64_t scale, uint64_t whole)
+{
+	unsigned __int128 n = ((unsigned __int128)part * scale * 10 + whole / 2) / whole;
+
+	return n < UINT64_MAX ? (uint64_t)n : UINT64_MAX;
+}
+
+/* Integers, so that no locale changes a point to a comma. */
+void shard_stats_summary(const struct shard_loader_stats *now, const struct shard_loader_stats *before,
+			 char text[SHARD_SUMMARY_BYTES])
+{
+	static const struct shard_loader_stats none;
+	const struct shard_loader_stats *b = before ? before : &none;
+	uint64_t batches = since(now->batch_count, b->batch_count), ns = since(now->elapsed_ns, b->elapsed_ns);
+	uint64_t records_s, megabytes_s, seconds, waited;
+
+	if (!batches || !ns) {
+		snprintf(text, SHARD_SUMMARY_BYTES, "no batch was taken");
+		return;
+	}
+	seconds = tenths(ns, 1, 1000000000);
+	records_s = tenths(since(now->record_count, b->record_count), 1000000000, ns);
+	megabytes_s = tenths(since(now->bytes, b->bytes), 1000, ns);
+	waited = min_u64(tenths(since(now->next_wait_ns, b->next_wait_ns), 100, ns), 1000);
+	snprintf(text, SHARD_SUMMARY_BYTES,
+		 "%" PRIu64 " batch%s in %" PRIu64 ".%" PRIu64 " s, %" PRIu64 ".%" PRIu64 " records/s, %" PRIu64
+		 ".%" PRIu64 " MB/s; next waited %" PRIu64 ".%" PRIu64 " %% of the time",
+		 batches, batches == 1 ? "" : "es", seconds / 10, seconds % 10, records_s / 10, records_s % 10,
+		 megabytes_s / 10, megabytes_s % 10, waited / 10, waited % 10);
+}
+
+int shard_loader_last_damage(struct shard_loader *l, struct shard_error *out)
+{
+	return feed_last_damage(loader_feed(l), out) ? SHARD_OK : SHARD_END;
 }

@@ -26,11 +26,6 @@ struct token {
 void token_write(const struct token *t, char text[SHARD_TOKEN_BYTES]);
 bool token_read(const char *text, struct token *t); /* false: token_write() has not written this */
 
-/* ---- before_append.c ---- */
-
-struct shard_dataset;
-struct shard_selection;
-
 /* The dataset, and the loader's selection of it, as they were. */
 struct before_append {
 	char id[65], selection[65]; /* its digest; empty: all records */
@@ -48,20 +43,7 @@ bool before_append_is_kept(const struct shard_dataset *ds, const struct token *t
 int before_append_find(struct before_append *out, const struct shard_dataset *ds,
 		       const struct shard_selection *selection, const struct token *t, struct shard_error *err);
 
-/*
- * loader.c - a loader: a feed, its copies to a GPU, and a pool behind the public calls
- *
- * In host memory a batch is a slot of the feed.  On a GPU it is a device slot.  Either a device
- * copy fills the device slots from the feed, or a pool does, which has a feed of its own.  The
- * parts below know no ends of epochs.  These, seek and resume are the work of this room.
- *
- * Everything here belongs to the consumer, the thread that calls next.
- */
-
-struct device_copy;
-struct pool;
-struct shard_transform_row;
-struct transformed;
+/* ---- loader.c ---- */
 
 /* A transform of the loader's own that a kernel does. */
 struct loader_kernel {
@@ -115,8 +97,6 @@ int loader_begin_kernel(struct shard_loader *l, struct shard_error *err);
 /* Transform a batch that was lent, and put the results in its place. */
 int loader_run_kernel(struct shard_loader *l, struct shard_batch *batch, void *stream, struct shard_error *err);
 
-/* Start, unless that was done.  Fails with ARGUMENT in a forked child. */
-int loader_start(struct shard_loader *l, struct shard_error *err);
 /* Fails with ARGUMENT if a mixture has no such epoch: format/ORDER.md, part 12. */
 int loader_check_epoch(const struct shard_loader *l, uint64_t epoch, struct shard_error *err);
 /* Start, or return the error that the loader stopped with, or that the mixture ends here. */
@@ -132,7 +112,7 @@ void loader_count(struct shard_loader *l, const struct shard_batch *batch);
  */
 int loader_open_device(struct shard_loader *l, void *stream, struct shard_error *err);
 
-/* ---- settle.c ---- */
+/* ---- loader_options.c ---- */
 
 /*
  * Fails with ARGUMENT if options do not fit together.  The steps of a mixture have no order yet.

@@ -3,10 +3,7 @@
  * loader_device.c - batches on a GPU: next, release, and the streams of the caller
  */
 #include "libshard/base/error.h"
-#include "libshard/gpu/gpu.h"
-#include "libshard/gpu/probe.h"
 #include "libshard/loader/loader.h"
-#include "shard_gpu.h"
 
 /* ---- next ---- */
 
@@ -53,14 +50,6 @@ static int next_device(struct shard_loader *l, void *stream, struct shard_error 
 	return SHARD_OK;
 }
 
-static void lend(struct shard_loader *l, struct shard_batch *batch)
-{
-	uint32_t which = device_slots_lend(&l->device_slots);
-
-	slot_describe(&l->device_slots.slot[which].as, &l->layout, &l->steps, which | DEVICE_BATCH, batch);
-	loader_count(l, batch);
-}
-
 /* A batch that could not be transformed goes back. */
 static int transform(struct shard_loader *l, struct shard_batch *batch, void *stream, struct shard_error *err)
 {
@@ -76,6 +65,7 @@ static int transform(struct shard_loader *l, struct shard_batch *batch, void *st
 
 int shard_loader_next_device(struct shard_loader *l, void *stream, struct shard_batch *batch, struct shard_error *err)
 {
+	uint32_t which;
 	int rc = loader_begin(l, err);
 
 	if (!rc)
@@ -89,7 +79,9 @@ int shard_loader_next_device(struct shard_loader *l, void *stream, struct shard_
 		rc = cuda_leave(l->cuda, next_device(l, stream, err), err);
 	if (rc)
 		return rc;
-	lend(l, batch);
+	which = device_slots_lend(&l->device_slots);
+	slot_describe(&l->device_slots.slot[which].as, &l->layout, &l->steps, which | DEVICE_BATCH, batch);
+	loader_count(l, batch);
 	return transform(l, batch, stream, err);
 }
 

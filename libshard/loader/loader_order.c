@@ -7,7 +7,7 @@
 #include "libshard/base/bytes.h"
 #include "libshard/base/error.h"
 #include "libshard/base/mem.h"
-#include "libshard/dataset/mix_order.h"
+#include "libshard/dataset/dataset.h"
 #include "libshard/loader/loader.h"
 #include "shard_mix.h"
 
@@ -21,7 +21,7 @@ uint64_t shard_loader_step_count(const struct shard_loader *l)
 /* Rows of this rank in an epoch. */
 static uint64_t row_count(const struct shard_loader *l, uint64_t epoch)
 {
-	const struct place start = {.epoch = epoch};
+	const struct step_place start = {.epoch = epoch};
 	struct order_rank rank = steps_rank(&l->steps, &start);
 	uint64_t steps = order_rank_steps(&rank);
 
@@ -35,7 +35,7 @@ static int refuse_rows(uint64_t first, uint64_t count, uint64_t rows, struct sha
 			 first, first + count - 1, rows);
 }
 
-/* Row i of this rank stands at position i x world + rank.  Rows that pad begin anew at 0. */
+/* Row i of this rank stands at position i x world + rank.  Rows that pad begin at 0 again. */
 static void fill(const struct shard_loader *l, const struct order *order, uint64_t first, uint64_t count, uint64_t *idx)
 {
 	uint64_t records = order->params.record_count, world = l->steps.rank.world, own = 0;

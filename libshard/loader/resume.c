@@ -3,22 +3,16 @@
  * resume.c - tells the place of a loader, and moves it: seek and tokens
  */
 #include <inttypes.h>
-#include <string.h>
 
 #include "libshard/base/error.h"
 #include "libshard/dataset/dataset.h"
-#include "libshard/dataset/mix_order.h"
-#include "libshard/dataset/mixture.h"
-#include "libshard/dataset/selection.h"
-#include "libshard/format/names.h"
-#include "libshard/gpu/gpu.h"
+#include "libshard/format/format.h"
 #include "libshard/loader/loader.h"
-#include "libshard/order/mix.h"
-#include "shard_pack.h"
+#include "libshard/order/order.h"
 
 void shard_loader_tell(const struct shard_loader *l, uint64_t *epoch, uint64_t *position)
 {
-	struct place at = steps_next(&l->steps, l->cursor.at);
+	struct step_place at = steps_next(&l->steps, l->cursor.at);
 
 	*epoch = at.epoch;
 	*position = steps_position(&l->steps, &at);
@@ -26,7 +20,7 @@ void shard_loader_tell(const struct shard_loader *l, uint64_t *epoch, uint64_t *
 
 static int move(struct shard_loader *l, uint64_t epoch, uint64_t position, struct shard_error *err)
 {
-	const struct place to = {.epoch = epoch, .first_position = position};
+	const struct step_place to = {.epoch = epoch, .first_position = position};
 
 	if (position > steps_epoch_records(&l->steps, epoch))
 		return error_set(err, SHARD_E_ARGUMENT,
@@ -104,7 +98,7 @@ static int refuse_dataset(const struct shard_loader *l, const struct token *t, c
 	return error_set(err, SHARD_E_MISMATCH, "the token belongs to %s %.16s..., and this is %s %.16s...%s",
 			 t->is_mix ? "mixture" : "dataset", t->dataset_id, l->steps.mix ? "mixture" : "dataset", o->id,
 			 grown ? ", to which records were appended since; open the loader with resume_appended to "
-				 "finish the epoch over the old records, or begin an epoch anew"
+				 "finish the epoch over the old records, or begin a new epoch"
 			       : "");
 }
 
@@ -157,7 +151,7 @@ static int check_owner(const struct shard_loader *l, const struct token *t, stru
 	if (l->pool && before->early.order_records)
 		return error_set(err, SHARD_E_UNSUPPORTED,
 				 "the token belongs to this dataset before records were appended, and a pool cannot "
-				 "finish its epoch; finish it with pool_bytes of 0, or begin an epoch anew");
+				 "finish its epoch; finish it with pool_bytes of 0, or begin a new epoch");
 	o = owner_before(before, before->records);
 	return check_token(l, t, &o, err);
 }
@@ -204,7 +198,7 @@ static int adopt(struct shard_loader *l, const struct token *t, const struct ste
  * A position of a mixture is in no epoch by itself: say where it is in those of this loader.  It
  * may be where a mixture ends: the last step begins below 2^62, and ends behind it.
  */
-static int count_anew(const struct shard_loader *l, struct token *t, struct shard_error *err)
+static int count_again(const struct shard_loader *l, struct token *t, struct shard_error *err)
 {
 	uint64_t of = t->params.record_count, epoch_records = l->steps.rank.record_count;
 	unsigned __int128 at = (unsigned __int128)t->params.epoch * of + t->position;
@@ -232,7 +226,7 @@ int shard_loader_resume(struct shard_loader *l, const char *token, struct shard_
 	if (!rc && (!order_params_allowed(&t.params) || t.position > t.params.record_count))
 		rc = error_set(err, SHARD_E_ARGUMENT, "the token names an impossible order");
 	if (!rc && t.is_mix)
-		rc = count_anew(l, &t, err);
+		rc = count_again(l, &t, err);
 	if (!rc)
 		rc = adopt(l, &t, &before.early, err);
 	if (!rc)

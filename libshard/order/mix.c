@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * mix.c - see mix.h
+ * mix.c - mixtures: format/ORDER.md, part 12
  */
-#include "libshard/order/mix.h"
+#include "libshard/order/order.h"
 
 #include <string.h>
-
-#include "libshard/order/order.h"
 
 void mix_init(struct mix *m, const uint32_t *weight, uint32_t component_count, uint32_t lane_count, uint64_t seed)
 {

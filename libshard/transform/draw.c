@@ -10,7 +10,6 @@
  */
 #include "libshard/order/order.h"
 #include "libshard/transform/transform.h"
-#include "shard_gpu.h"
 
 #ifdef __clang__
 #pragma STDC FP_CONTRACT OFF

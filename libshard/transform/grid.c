@@ -15,7 +15,6 @@
 #include "libshard/base/bytes.h"
 #include "libshard/base/error.h"
 #include "libshard/transform/transform.h"
-#include "shard_gpu.h"
 
 /*
  * Most GPUs give the blocks of a multiprocessor 64 KiB or more together, and 1024 threads or more:
@@ -59,7 +58,7 @@ static uint64_t stage_bytes(const struct transform_plan *p, const struct transfo
 	return max_u64(max_u64(tile_bytes, STAGE_BYTES) / line, 1) * line;
 }
 
-/* Where things are for bands of so many lines; what they take. */
+/* Where things are for bands of `band` lines; what they take. */
 static uint32_t lay_out(const struct transform_plan *p, struct transform_call *c, uint32_t band, bool has_stage)
 {
 	uint64_t tile;

@@ -12,17 +12,6 @@
 #pragma STDC FP_CONTRACT OFF
 #endif
 
-static double scale_of(uint32_t in, uint32_t out)
-{
-	return (double)in / out;
-}
-
-/* The filter reaches so far: one sample, or one step of the output where that is more. */
-static double reach_of(double scale)
-{
-	return scale < 1 ? 1 : scale;
-}
-
 uint32_t transform_taps_most(uint32_t in, uint32_t out)
 {
 	uint32_t reach = (in + out - 1) / out; /* rounded up; 1 where the output is larger */
@@ -59,7 +48,9 @@ static double triangle(double x)
 
 struct transform_taps transform_taps_fill(uint32_t in, uint32_t out, uint32_t at, int32_t *weight, uint32_t most)
 {
-	double scale = scale_of(in, out), reach = reach_of(scale), step = 1 / reach;
+	double scale = (double)in / out;
+	/* The filter reaches so far: one sample, or one step of the output where that is more. */
+	double reach = scale < 1 ? 1 : scale, step = 1 / reach;
 	double center = (at + 0.5) * scale, low = center - reach + 0.5, high = center + reach + 0.5, sum = 0;
 	uint32_t first = low > 0 ? (uint32_t)low : 0, end = high < in ? (uint32_t)high : in;
 

@@ -2,11 +2,11 @@
 /*
  * transform_fast.c - transforming one row on a CPU with AVX2: the bits of transform_twin()
  *
- * * Sums of samples and weights are made by the instruction that multiplies pairs of 16-bit words and
+ * Sums of samples and weights are made by the instruction that multiplies pairs of 16-bit words and
  * adds the two products.  A weight has 22 bits behind the point and none above 1, so it is taken
  * apart: low + 256 * high, where low is 0 to 255 and high at most 2^14.  Both parts are summed in
  * integers of 32 bits, and added at the end.  Integers do not round, so the sums are those of the
- * twin.  Weights with no partner have a weight of 0 beside them.
+ * twin.  A weight without a partner has a weight of 0 beside it.
  */
 #include "libshard/transform/transform.h"
 
@@ -45,7 +45,7 @@ bool transform_fast(const struct transform_plan *p, const struct shard_transform
 #define AVX2_INLINE  __attribute__((target("avx2"), always_inline)) static inline
 #define HALF	     (1 << (TRANSFORM_FRACTION_BITS - 1))
 #define LOW_BITS     8
-#define READ_BYTES   8u	  /* a pair of pixels is read with so many */
+#define READ_BYTES   8u	  /* a pair of pixels is read with this many */
 #define DOWN_BYTES   16u  /* samples of a line that are summed together */
 #define MIRRORED     5u	  /* pixels */
 #define STREAM_BYTES 800u /* the least part of a line that goes past the caches */
@@ -273,7 +273,7 @@ AVX2 static void resize_down(const struct transform_plan *p, const struct shard_
 
 /* ---- numbers ---- */
 
-/* Pixels that lie so many bytes apart: look up so many channels of each.  These are a line. */
+/* Pixels that lie `step` bytes apart: look up some channels of each.  These are a line. */
 __attribute__((always_inline)) static inline void look_up_32(const uint8_t *from, ptrdiff_t step, uint32_t count,
 							     const uint32_t (*table)[256], uint32_t channels,
 							     uint32_t *restrict to)
@@ -395,3 +395,17 @@ bool transform_fast(const struct transform_plan *p, const struct shard_transform
 }
 
 #endif
+
+/* ---- the path that this CPU and these images allow ---- */
+
+uint64_t transform_cpu_bytes(const struct transform_plan *p)
+{
+	return max_u64(transform_twin_bytes(p), transform_fast_applies(p) ? transform_fast_bytes(p) : 0);
+}
+
+void transform_cpu(const struct transform_plan *p, const struct shard_transform_row *row,
+		   const struct transform_image *image, void *out, void *scratch)
+{
+	if (!transform_fast_applies(p) || !transform_fast(p, row, image, out, scratch))
+		transform_twin(p, row, image, out, scratch);
+}

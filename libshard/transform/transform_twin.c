@@ -10,7 +10,6 @@
 
 #include "libshard/base/bytes.h"
 #include "libshard/transform/transform.h"
-#include "shard_gpu.h"
 
 #define HALF (1 << (TRANSFORM_FRACTION_BITS - 1))
 

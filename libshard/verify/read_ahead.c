@@ -6,8 +6,8 @@
 
 #include "libshard/base/bytes.h"
 #include "libshard/base/mem.h"
-#include "libshard/base/task.h"
-#include "libshard/io/file.h"
+#include "libshard/base/thread.h"
+#include "libshard/io/io.h"
 
 struct read_ahead {
 	struct task task;	   /* asked: there is a job; told: more is there, or the job ended */

@@ -2,21 +2,15 @@
 /*
  * verify.h - all that checks whole files
  */
-#ifndef SHARD_VERIFY_VERIFY_H
-#define SHARD_VERIFY_VERIFY_H
+#ifndef LIBSHARD_VERIFY_VERIFY_H
+#define LIBSHARD_VERIFY_VERIFY_H
 
 #include "libshard/dataset/dataset.h"
-#include "libshard/dataset/reader.h"
 #include "shard_pack.h"
 
-/*
- * verify.c - the checks of whole files: every rule of format/SHARD.md that opening does not look at
- */
-
-/* ---- verify_units.c: the rules of a shard's units: their hashes, their chunks, their padding ---- */
-
-struct read_ahead;
 struct sha256;
+
+/* ---- verify_run.c: all of it, with threads ---- */
 
 /* Told of one problem; the text dies with the call. */
 typedef void verify_on_problem(void *context, const struct shard_error *problem);
@@ -32,6 +26,42 @@ struct verify_whole {
 	uint64_t hashed;	   /* bytes that it got */
 };
 
+/*
+ * All of one shard, read from the disk in the calling thread: as the writer does before it publishes
+ * a file.  Nothing is read twice, so the bytes that are hashed are the ones that were checked.
+ */
+int verify_whole(struct shard_reader *r, struct verify_whole *whole, struct shard_error *err);
+
+/* ---- verify_rules.c: the rules of tables, gaps, ragged fields, and the manifest ---- */
+
+/* I11, I43, I48, I51 to I56, and I45 of every chunk: all tables and gaps, no record. */
+int verify_tables(struct shard_reader *r, struct shard_error *err);
+
+/*
+ * Have the tables and gaps in the page cache before verify_tables() looks at them: a matter of
+ * speed alone.
+ */
+void verify_fetch_tables(const struct shard_reader *r, const char *path);
+
+/*
+ * I57 to I59 of records [first, first + count): ragged fields, whose lengths may lie in another
+ * group.  With on_problem, each bad record is told there and the others are still checked.  A piece
+ * is as many records as one thread checks at once.
+ */
+bool verify_has_ragged(const struct shard_schema *s);
+uint64_t verify_ragged_piece(const struct shard_reader *r, uint64_t first);
+int verify_ragged(struct shard_reader *r, uint64_t first, uint64_t count, verify_on_problem *on_problem, void *context,
+		  struct shard_error *err);
+
+/* M15 to M17 and D7. */
+int dataset_verify_manifest(const struct shard_dataset *ds, struct shard_error *err);
+/* D6 */
+int dataset_check_sha256(const char *path, const uint8_t got[32], const uint8_t want[32], struct shard_error *err);
+
+/* ---- verify_units.c: the rules of units: their hashes, their chunks, their padding ---- */
+
+struct read_ahead;
+
 /* One thread's buffers for checking units: one to read into and one to decode into. */
 struct verify_room {
 	int fd, direct_fd;	  /* of the shard being checked; direct_fd may be -1 */
@@ -45,7 +75,7 @@ struct verify_room {
 	uint64_t next_begin, next_end;
 	uint32_t half; /* of the buffer, that the piece at work is in */
 };
-#define VERIFY_BUFFER_BYTES ((size_t)16 << 20) /* for speed; a few MiB will do */
+#define VERIFY_BUFFER_BYTES ((size_t)16 << 20)
 
 int verify_room_init(struct verify_room *room, struct verify_whole *whole, struct shard_error *err);
 void verify_room_free(struct verify_room *room);
@@ -76,41 +106,6 @@ int verify_units(struct shard_reader *r, struct verify_room *room, uint32_t grou
 
 /* Hash the file up to `end`, where its bytes are tables, gaps, or units that were checked in the map. */
 int verify_hash_map(struct shard_reader *r, struct verify_whole *whole, uint64_t end, struct shard_error *err);
-
-/* ---- verify.c: the rules of a shard's tables and gaps, and of its ragged fields ---- */
-
-/* I11, I43, I48, I51 to I56, and I45 of every chunk: all tables and gaps, no record. */
-int verify_tables(struct shard_reader *r, struct shard_error *err);
-
-/*
- * Have the tables and gaps in the page cache before verify_tables() looks at them: a matter of
- * speed alone.
- */
-void verify_fetch_tables(const struct shard_reader *r, const char *path);
-
-/*
- * I57 to I59 of records [first, first + count): ragged fields, whose lengths may lie in another
- * group.  on_problem as above.  A piece is the work of one thread at once.
- */
-bool verify_has_ragged(const struct shard_schema *s);
-uint64_t verify_ragged_piece(const struct shard_reader *r, uint64_t first);
-int verify_ragged(struct shard_reader *r, uint64_t first, uint64_t count, verify_on_problem *on_problem, void *context,
-		  struct shard_error *err);
-
-/* ---- dataset_verify.c: the rules of a manifest that only verify checks ---- */
-
-/* M15 to M17 and D7. */
-int dataset_verify_manifest(const struct shard_dataset *ds, struct shard_error *err);
-/* D6 */
-int dataset_check_sha256(const char *path, const uint8_t got[32], const uint8_t want[32], struct shard_error *err);
-
-/* ---- verify_run.c: all of it, with threads ---- */
-
-/*
- * All of one shard, read from the disk in the calling thread: as the writer does before it publishes
- * a file.  Nothing is read twice, so the bytes that are hashed are those that were checked.
- */
-int verify_whole(struct shard_reader *r, struct verify_whole *whole, struct shard_error *err);
 
 /*
  * ---- read_ahead.c: a thread that reads part of a file into a buffer while another uses the bytes

@@ -21,8 +21,7 @@
 #include "libshard/base/turns.h"
 #include "libshard/dataset/dataset.h"
 #include "libshard/format/format.h"
-#include "libshard/format/pages.h"
-#include "libshard/io/file.h"
+#include "libshard/io/io.h"
 #include "libshard/verify/verify.h"
 #include "shard_pack.h"
 
@@ -439,7 +438,7 @@ static void watch(void *context, uint32_t running)
 	for (;;) {
 		struct timespec until;
 
-		/* no more than these: progress, and so cancelling, has its turn */
+		/* only these: then progress, and so cancelling, has its turn */
 		for (uint32_t n = run->queued; n; n--) {
 			struct shard_error problem = run->queue[0];
 

@@ -2,7 +2,7 @@
 /*
  * verify_units.c - the rules of units: their hashes, their chunks, their padding
  *
- * Units of a shard that lies in the page cache are hashed where they are mapped; those of others
+ * Units of a shard that lies in the page cache are hashed where they are mapped; units of others
  * are read past it, in pieces of 16 MiB, which is several times faster than faulting them in and
  * does not push a trainer's data out of memory.
  */
@@ -15,14 +15,8 @@
 #include "libshard/base/error.h"
 #include "libshard/base/mem.h"
 #include "libshard/base/turns.h"
-#include "libshard/format/checksum.h"
 #include "libshard/format/format.h"
-#include "libshard/format/invariant.h"
-#include "libshard/format/pages.h"
-#include "libshard/format/record.h"
-#include "libshard/format/tables.h"
-#include "libshard/io/buffer.h"
-#include "libshard/io/file.h"
+#include "libshard/io/io.h"
 #include "shard_pack.h"
 
 #define FAULTS_MAX 16 /* pages of one piece that may come from the disk before the shard counts as not in memory */
@@ -160,7 +154,7 @@ static int check_one(struct units_job *j, uint64_t unit)
 		rc = reader_chunk(r, j->group, unit, &c, j->err);
 		if (rc)
 			return rc;
-		rc = reader_decode_chunk(r, j->group, unit, &c, j->bytes + (c.offset - j->from), true, j->room->decoded,
+		rc = reader_decode_chunk(j->group, unit, &c, j->bytes + (c.offset - j->from), true, j->room->decoded,
 					 j->err);
 		if (!rc)
 			rc = check_chunk_padding(&c, j->bytes + (c.offset - j->from), unit, j->err);

@@ -11,17 +11,13 @@
 #include <string.h>
 
 #include "libshard/base/bytes.h"
-#include "libshard/base/digits.h"
 #include "libshard/base/error.h"
 #include "libshard/base/mem.h"
 #include "libshard/base/options.h"
-#include "libshard/base/url.h"
 #include "libshard/base/utf8.h"
+#include "libshard/base/words.h"
 #include "libshard/dataset/dataset.h"
-#include "libshard/format/checksum.h"
 #include "libshard/format/format.h"
-#include "libshard/format/schema.h"
-#include "libshard/io/file.h"
 #include "libshard/io/io.h"
 #include "libshard/write/write.h"
 #include "shard_pack.h"
@@ -62,16 +58,6 @@ static int text_add(struct text *t, const char *bytes, size_t count, struct shar
 	return SHARD_OK;
 }
 
-/* Names end at a space or LF, which sort before any byte of a name. */
-static int by_name(const void *a, const void *b)
-{
-	const unsigned char *x = *(const unsigned char *const *)a, *y = *(const unsigned char *const *)b;
-
-	while (*x == *y && *x > ' ')
-		x++, y++;
-	return (*x > ' ' ? *x : 0) - (*y > ' ' ? *y : 0);
-}
-
 /* M16, M17: the third words of `count` lines, all different? */
 static int check_unique(const struct text *lines, uint64_t count, const char *what, struct shard_error *err)
 {
@@ -82,9 +68,9 @@ static int check_unique(const struct text *lines, uint64_t count, const char *wh
 	for (uint64_t i = 0; name && i < count; i++, at = strchr(at, '\n') + 1)
 		name[i] = strchr(strchr(at, ' ') + 1, ' ') + 1;
 	if (name && count)
-		qsort(name, (size_t)count, sizeof(*name), by_name);
+		qsort(name, (size_t)count, sizeof(*name), manifest_by_name);
 	for (uint64_t i = 1; !rc && i < count; i++)
-		if (!by_name(&name[i - 1], &name[i]))
+		if (!manifest_by_name(&name[i - 1], &name[i]))
 			rc = error_set(err, SHARD_E_ARGUMENT, "two %s '%s'", what,
 				       show_bytes(&s, name[i], strcspn(name[i], " \n")));
 	mem_free(name);
@@ -220,6 +206,32 @@ static int sum_classes(struct shard_seal *s, const struct shard_outline *o, uint
 	return SHARD_OK;
 }
 
+/* SHA-256 of a whole file. */
+static int hash_file(const char *path, uint8_t out[32], struct shard_error *err)
+{
+	const size_t room = (size_t)1 << 20;
+	uint8_t *buffer = mem_alloc(room);
+	struct sha256 sha;
+	uint64_t bytes;
+	int fd = -1, rc = buffer ? file_open(path, &fd, &bytes, NULL, err)
+				 : error_set(err, SHARD_E_MEMORY, "no memory for a buffer");
+
+	sha256_init(&sha);
+	for (uint64_t at = 0; !rc && at < bytes;) {
+		size_t n = (size_t)min_u64(room, bytes - at);
+
+		rc = file_read_at(fd, buffer, n, at, path, err);
+		if (!rc)
+			sha256_update(&sha, buffer, n);
+		at += n;
+	}
+	if (!rc)
+		sha256_final(&sha, out);
+	file_close(fd);
+	mem_free(buffer);
+	return rc;
+}
+
 static int add_shard(struct shard_seal *s, struct shard_outline *o, const char *file, const uint8_t *sha256,
 		     struct shard_error *err)
 {
@@ -236,7 +248,7 @@ static int add_shard(struct shard_seal *s, struct shard_outline *o, const char *
 	if (!rc && sha256)
 		memcpy(m.sha256, sha256, sizeof(m.sha256));
 	else if (!rc)
-		rc = reuse_hash_file(o->path, m.sha256, err);
+		rc = hash_file(o->path, m.sha256, err);
 	if (rc)
 		return rc;
 	s->schema = o->pages.schema;

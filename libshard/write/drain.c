@@ -5,7 +5,7 @@
 #include "libshard/write/write.h"
 
 #include "libshard/base/mem.h"
-#include "libshard/base/task.h"
+#include "libshard/base/thread.h"
 
 struct drain {
 	drain_write *write;	/* const after open */

@@ -14,8 +14,6 @@
 #include "libshard/base/error.h"
 #include "libshard/base/mem.h"
 #include "libshard/format/format.h"
-#include "libshard/io/buffer.h"
-#include "libshard/io/file.h"
 #include "libshard/io/io.h"
 #include "libshard/verify/verify.h"
 
@@ -56,7 +54,7 @@ static int compare_existing(struct reuse *u)
 {
 	struct shard_error local, *why = u->err ? u->err : &local;
 	struct shard_reader *r = NULL;
-	const char *what = "is no valid shard";
+	const char *what = "is not a valid shard";
 	struct shown s;
 	int rc;
 
@@ -71,7 +69,7 @@ static int compare_existing(struct reuse *u)
 		rc = read_all(u, r, u->path);
 	}
 	shard_reader_close(r);
-	if (!rc) /* whoever put it there may not have done that */
+	if (!rc) /* the process that put it there may not have done that */
 		return file_make_durable(u->path, u->err);
 	if (is_of_system(rc, why))
 		return rc;
@@ -92,7 +90,7 @@ static int make_link(struct reuse *u)
 	rc = shard_reader_open(&r, u->path, NULL, why);
 	is_same = !rc && !memcmp(r->pages->root, u->from->pages->root, sizeof(r->pages->root));
 	shard_reader_close(r);
-	if (is_same) /* if the name was there, whoever made it may not have done that */
+	if (is_same) /* if the name was there, its maker may not have done that */
 		return file_make_durable(u->path, u->err);
 	return is_of_system(rc, why) ? rc : file_link_undo(u->from->path, u->path, u->err);
 }
@@ -198,30 +196,5 @@ int reuse_sync(const char *path, struct shard_error *err)
 	if (!rc)
 		rc = file_make_durable(dir, err);
 	mem_free(dir);
-	return rc;
-}
-
-int reuse_hash_file(const char *path, uint8_t out[32], struct shard_error *err)
-{
-	const size_t room = (size_t)1 << 20;
-	uint8_t *buffer = mem_alloc(room);
-	struct sha256 sha;
-	uint64_t bytes;
-	int fd = -1, rc = buffer ? file_open(path, &fd, &bytes, NULL, err)
-				 : error_set(err, SHARD_E_MEMORY, "no memory for a buffer");
-
-	sha256_init(&sha);
-	for (uint64_t at = 0; !rc && at < bytes;) {
-		size_t n = (size_t)min_u64(room, bytes - at);
-
-		rc = file_read_at(fd, buffer, n, at, path, err);
-		if (!rc)
-			sha256_update(&sha, buffer, n);
-		at += n;
-	}
-	if (!rc)
-		sha256_final(&sha, out);
-	file_close(fd);
-	mem_free(buffer);
 	return rc;
 }

@@ -11,7 +11,6 @@
 
 #include "libshard/base/error.h"
 #include "libshard/base/mem.h"
-#include "libshard/io/file.h"
 #include "libshard/io/io.h"
 
 #define ROOM_MAX (4u << 20) /* a dozen spools at most: some 50 MiB, whatever the dataset */

@@ -13,7 +13,6 @@
 #include "libshard/base/error.h"
 #include "libshard/base/mem.h"
 #include "libshard/format/format.h"
-#include "libshard/format/pages.h"
 #include "libshard/write/write.h"
 #include "shard_pack.h"
 

@@ -2,26 +2,22 @@
 /*
  * write.h - writes shards, and makes datasets of them
  */
-#ifndef SHARD_WRITE_WRITE_H
-#define SHARD_WRITE_WRITE_H
+#ifndef LIBSHARD_WRITE_WRITE_H
+#define LIBSHARD_WRITE_WRITE_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#include "libshard/dataset/reader.h"
-#include "libshard/format/checksum.h"
-#include "libshard/format/codec.h"
+#include "libshard/dataset/dataset.h"
 #include "libshard/format/format.h"
-#include "libshard/format/pages.h"
-#include "libshard/format/record.h"
 #include "libshard/io/io.h"
 #include "shard.h"
 #include "shard_pack.h"
 #include "shard_reuse.h"
 
 /*
- * drain.c - a thread that writes one buffer to a file while its user fills another
+ * ---- drain.c: a thread that writes one buffer to a file while its user fills another ----
  *
  * A write past the page cache returns when the disk has the bytes, and until then its thread can do
  * nothing else.
@@ -54,25 +50,7 @@ int drain_put(struct drain *d, size_t bytes, struct shard_error *err);
 /* Wait until all of it is written. */
 int drain_wait(struct drain *d, struct shard_error *err);
 
-/*
- * reuse.c - a shard of another dataset, under a name of its own
- */
-
-/*
- * Make `path` the same shard as `from`, whose SHA-256 is in its manifest.  *how says what is tried
- * first, and becomes what was done: enum shard_reuse.  The bytes are durable then; the name of a
- * hard link, or one that was there, is so after reuse_sync().
- */
-int reuse_shard(const struct shard_reader *from, const uint8_t sha256[32], const char *path, uint32_t *how,
-		struct shard_error *err);
-
-/* Make the name of a shard durable. */
-int reuse_sync(const char *path, struct shard_error *err);
-
-/* SHA-256 of a whole file. */
-int reuse_hash_file(const char *path, uint8_t out[32], struct shard_error *err);
-
-/* ---- spool.c ---- */
+/* ---- spool.c: bytes that go into the file later, in bounded memory ---- */
 
 struct spool {
 	uint8_t *buffer;
@@ -92,10 +70,7 @@ int spool_play(struct spool *s,
 	       void *context, const char *beside, struct shard_error *err);
 void spool_free(struct spool *s);
 
-/*
- * writer.c - the writer's struct: writer.c takes records, writer_finish.c completes the file,
- * writer_publish.c publishes it
- */
+/* ---- writer.c: from records to a published shard ---- */
 
 #define WRITER_OUT_BYTES (2u << 20) /* in one write call past the page cache: devices are fastest with MiBs */
 
@@ -145,25 +120,20 @@ struct shard_writer {
 	struct writer_not_finite not_finite[SHARD_FIELDS_MAX];
 };
 
-/* Append to the file; every byte of it comes through here, in order. */
-int writer_put(struct shard_writer *w, const void *data, size_t bytes, struct shard_error *err);
-int writer_put_zeros(struct shard_writer *w, uint64_t bytes, struct shard_error *err);
-int writer_end_output(struct shard_writer *w, struct shard_error *err); /* all of it now, and nothing after it */
-
-/* All that lies behind the records of the first group. */
-int writer_lay_out(struct shard_writer *w, struct shard_error *err);
-
 /* Say that no call but close can follow. */
 int writer_refuse(struct shard_writer *w, struct shard_error *err);
 
-/* The caller waits for the disk in between: it needs no turn meanwhile. */
-void writer_begin_wait(const struct shard_writer *w);
-void writer_end_wait(const struct shard_writer *w);
+/* ---- reuse.c: a shard of another dataset, under a name of its own ---- */
 
-/* May one more record or left-out input come?  I55: both together are at most the planned count. */
-bool writer_has_room(const struct shard_writer *w);
+/*
+ * Make `path` the same shard as `from`, whose SHA-256 is in its manifest.  *how says what is tried
+ * first, and becomes what was done: enum shard_reuse.  The bytes are durable then; the name of a
+ * hard link, or one that was there, is so after reuse_sync().
+ */
+int reuse_shard(const struct shard_reader *from, const uint8_t sha256[32], const char *path, uint32_t *how,
+		struct shard_error *err);
 
-/* The unit or chunk of a group is as full as it gets. */
-int writer_end_unit(struct shard_writer *w, uint32_t group, struct shard_error *err);
+/* Make the name of a shard durable. */
+int reuse_sync(const char *path, struct shard_error *err);
 
 #endif

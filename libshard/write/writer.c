@@ -1,14 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * writer.c - records to units, units to the file
+ * writer.c - records to units, units to a file, and the file to a published shard
  *
  * The first group streams to the file; the others, and all tables, are spooled until
- * writer_finish.c lays them behind it.  Each byte is hashed (XXH3) before it is handed to the
- * kernel, so what a reader compares with is what the caller gave.
+ * shard_writer_finish() lays them behind it, each at its aligned place, and then the footer.  Each
+ * byte is hashed (XXH3) before it is handed to the kernel, so what a reader compares with is what
+ * the caller gave.  The complete file is made durable, read back and verified from the disk, and
+ * gets its name last.
  */
 #include "libshard/write/write.h"
 
+#include <errno.h>
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "libshard/base/bytes.h"
@@ -18,11 +22,14 @@
 #include "libshard/base/turns.h"
 #include "libshard/base/utf8.h"
 #include "libshard/format/format.h"
-#include "libshard/format/schema.h"
-#include "libshard/io/buffer.h"
+#include "libshard/io/io.h"
+#include "libshard/verify/verify.h"
 #include "shard_pack.h"
 
 #define LARGE_SHARD_BYTES (64u << 20) /* from here on sections lie on 64 KiB; format/SHARD.md 2.9 */
+#define STAT_CHANNELS_MAX 4096u
+
+/* ---- output ---- */
 
 /* A drain_write, in its thread. */
 static int write_now(void *context, const void *data, size_t bytes, struct shard_error *err)
@@ -38,13 +45,14 @@ static int write_now(void *context, const void *data, size_t bytes, struct shard
 	return file_temp_write(&w->temp, data, bytes, err);
 }
 
-void writer_begin_wait(const struct shard_writer *w)
+/* The caller waits for the disk in between: it needs no turn meanwhile. */
+static void begin_wait(const struct shard_writer *w)
 {
 	if (w->in_turn)
 		turns_give(w->turns);
 }
 
-void writer_end_wait(const struct shard_writer *w)
+static void end_wait(const struct shard_writer *w)
 {
 	if (w->in_turn)
 		turns_take(w->turns);
@@ -55,27 +63,29 @@ static int put_buffer(struct shard_writer *w, struct shard_error *err)
 {
 	int rc;
 
-	writer_begin_wait(w);
+	begin_wait(w);
 	rc = drain_put(w->drain, w->out_used, err);
-	writer_end_wait(w);
+	end_wait(w);
 	w->out_used = 0;
 	return rc;
 }
 
-int writer_end_output(struct shard_writer *w, struct shard_error *err)
+/* Have all of it written, and nothing after it. */
+static int end_output(struct shard_writer *w, struct shard_error *err)
 {
 	int rc = put_buffer(w, err);
 
-	writer_begin_wait(w);
+	begin_wait(w);
 	if (!rc)
 		rc = drain_wait(w->drain, err);
-	writer_end_wait(w);
+	end_wait(w);
 	drain_close(w->drain);
 	w->drain = NULL;
 	return rc;
 }
 
-int writer_put(struct shard_writer *w, const void *data, size_t bytes, struct shard_error *err)
+/* Append to the file; every byte of it comes through here, in order. */
+static int put_out(struct shard_writer *w, const void *data, size_t bytes, struct shard_error *err)
 {
 	const uint8_t *at = data;
 	int rc = SHARD_OK;
@@ -96,13 +106,13 @@ int writer_put(struct shard_writer *w, const void *data, size_t bytes, struct sh
 	return rc;
 }
 
-int writer_put_zeros(struct shard_writer *w, uint64_t bytes, struct shard_error *err)
+static int put_zeros(struct shard_writer *w, uint64_t bytes, struct shard_error *err)
 {
 	static const uint8_t zeros[SHARD_PAGE_BYTES];
 	int rc = SHARD_OK;
 
 	for (; !rc && bytes; bytes -= min_u64(bytes, sizeof(zeros)))
-		rc = writer_put(w, zeros, (size_t)min_u64(bytes, sizeof(zeros)), err);
+		rc = put_out(w, zeros, (size_t)min_u64(bytes, sizeof(zeros)), err);
 	return rc;
 }
 
@@ -149,7 +159,6 @@ static int make_groups(struct shard_writer *w, struct shard_error *err)
 {
 	for (uint32_t i = 0; i < w->pages.schema.group_count; i++) {
 		const struct shard_group *s = &w->pages.schema.group[i];
-		const struct codec *codec = codec_find(s->codec);
 		struct writer_group *g = &w->group[i];
 		uint64_t unit_bytes = s->stride * s->unit_records;
 
@@ -158,9 +167,9 @@ static int make_groups(struct shard_writer *w, struct shard_error *err)
 			return error_set(err, SHARD_E_ARGUMENT,
 					 "group %u: a unit of %" PRIu64 " bytes does not fit memory", i, unit_bytes);
 		g->unit = mem_zalloc((size_t)unit_bytes);
-		if (s->codec != SHARD_RAW && codec) {
-			g->packed = mem_alloc(codec->bound((size_t)unit_bytes) + SHARD_CHUNK_ALIGN);
-			g->scratch = mem_aligned(64, codec->scratch_bytes() + 64);
+		if (s->codec != SHARD_RAW) {
+			g->packed = mem_alloc(lz4_bound((size_t)unit_bytes) + SHARD_CHUNK_ALIGN);
+			g->scratch = mem_aligned(64, lz4_scratch_bytes() + 64);
 		}
 		if (!g->unit || (s->codec != SHARD_RAW && (!g->packed || !g->scratch)))
 			return error_set(err, SHARD_E_MEMORY, "group %u: no memory for a unit of %" PRIu64 " bytes", i,
@@ -213,9 +222,9 @@ static int start_file(struct shard_writer *w, const char *temp_id, struct shard_
 	hash = checksum128(&header, sizeof(header) - sizeof(header.hash));
 	memcpy(header.hash, hash.b, sizeof(header.hash));
 	memcpy(w->pages.header_hash, hash.b, sizeof(header.hash));
-	rc = writer_put(w, &header, sizeof(header), err);
+	rc = put_out(w, &header, sizeof(header), err);
 	if (!rc)
-		rc = writer_put_zeros(w, start - SHARD_PAGE_BYTES, err);
+		rc = put_zeros(w, start - SHARD_PAGE_BYTES, err);
 	return rc;
 }
 
@@ -297,7 +306,8 @@ void shard_writer_close(struct shard_writer *w)
 
 /* ---- records ---- */
 
-bool writer_has_room(const struct shard_writer *w)
+/* May one more record or left-out input come?  I55: both together are at most the planned count. */
+static bool has_room(const struct shard_writer *w)
 {
 	return spool_bytes(&w->miss) / sizeof(struct disk_miss) < w->pages.planned_records - w->pages.record_count;
 }
@@ -306,18 +316,17 @@ bool writer_has_room(const struct shard_writer *w)
 static int store_data(struct shard_writer *w, uint32_t group, const void *data, size_t bytes, struct shard_error *err)
 {
 	w->group[group].stored += bytes;
-	return group ? spool_add(&w->group[group].data, data, bytes, w->path, err) : writer_put(w, data, bytes, err);
+	return group ? spool_add(&w->group[group].data, data, bytes, w->path, err) : put_out(w, data, bytes, err);
 }
 
 static int store_chunk(struct shard_writer *w, uint32_t group, size_t bytes, struct shard_error *err)
 {
 	struct writer_group *g = &w->group[group];
-	const struct codec *codec = codec_find(w->pages.schema.group[group].codec);
 	struct disk_chunk entry = {{{0}}, {{0}}, {{0}}, {{0}}, {0}};
 	size_t stored = 0, padded;
-	int rc = codec->encode(g->unit, bytes, g->packed, codec->bound(bytes), &stored, g->scratch);
+	int rc = lz4_encode(g->unit, bytes, g->packed, lz4_bound(bytes), &stored, g->scratch);
 
-	if (rc == CODEC_STORE_RAW) {
+	if (rc == LZ4_STORE_RAW) {
 		memcpy(g->packed, g->unit, bytes);
 		stored = bytes;
 	} else if (rc) {
@@ -348,7 +357,8 @@ static int store_unit(struct shard_writer *w, uint32_t group, const uint8_t *uni
 							       : store_chunk(w, group, bytes, err);
 }
 
-int writer_end_unit(struct shard_writer *w, uint32_t group, struct shard_error *err)
+/* The unit or chunk of a group is as full as it gets. */
+static int end_unit(struct shard_writer *w, uint32_t group, struct shard_error *err)
 {
 	struct writer_group *g = &w->group[group];
 	size_t bytes = (size_t)(g->filled * w->pages.schema.group[group].stride);
@@ -382,7 +392,7 @@ static int append_to_group(struct shard_writer *w, uint32_t group, const void *r
 	memcpy(place, record, (size_t)s->record_bytes);
 	for (uint32_t h = 0; h < g->holes.count; h++) /* whatever the caller left between the fields */
 		memset(place + g->holes.hole[h].offset, 0, g->holes.hole[h].bytes);
-	return ++g->filled == s->unit_records ? writer_end_unit(w, group, err) : SHARD_OK;
+	return ++g->filled == s->unit_records ? end_unit(w, group, err) : SHARD_OK;
 }
 
 static int add_key(struct shard_writer *w, const char *key, size_t bytes, struct shard_error *err)
@@ -414,7 +424,7 @@ static int append(struct shard_writer *w, const void *const *group, const char *
 	if (w->finished)
 		return error_set(err, SHARD_E_ARGUMENT,
 				 "the shard is finished, so no record can be added; open another shard");
-	if (!writer_has_room(w))
+	if (!has_room(w))
 		return error_set(err, SHARD_E_ARGUMENT,
 				 "record %" PRIu64 " exceeds the %" PRIu64 " that were planned (inputs left out count "
 				 "too)",
@@ -439,5 +449,490 @@ int shard_writer_append(struct shard_writer *w, const void *const *group, const 
 	w->in_turn = false;
 	if (rc)
 		w->failed = true;
+	return rc;
+}
+
+/* ---- statistics and inputs left out ---- */
+
+int writer_refuse(struct shard_writer *w, struct shard_error *err)
+{
+	struct shown s;
+
+	return error_set(err, SHARD_E_ARGUMENT,
+			 w->failed ? "%s: the writer failed earlier; close it" : "%s: the writer is finished; close it",
+			 show(&s, w->path));
+}
+
+int shard_writer_miss(struct shard_writer *w, const struct shard_miss *miss, struct shard_error *err)
+{
+	uint8_t entry[sizeof(struct disk_miss)];
+
+	if (w->failed || w->finished)
+		return writer_refuse(w, err);
+	if (miss->reason < 1 || miss->reason > 65535 || miss->how < SHARD_SKIPPED || miss->how > SHARD_QUARANTINED ||
+	    (spool_bytes(&w->miss) && miss->ordinal <= w->last_ordinal))
+		return error_set(err, SHARD_E_ARGUMENT,
+				 "left-out input %" PRIu64 ": reason %u, how %u; ordinals must ascend, reason must be "
+				 "1 to 65535, how must be 1 or 2",
+				 miss->ordinal, miss->reason, miss->how);
+	if (!has_room(w))
+		return error_set(err, SHARD_E_ARGUMENT,
+				 "left-out input %" PRIu64 " exceeds the %" PRIu64 " inputs that were planned",
+				 miss->ordinal, w->pages.planned_records);
+	store64(entry, miss->ordinal);
+	store32(entry + 8, miss->reason);
+	store32(entry + 12, miss->how);
+	w->last_ordinal = miss->ordinal;
+	return spool_add(&w->miss, entry, sizeof(entry), w->path, err);
+}
+
+int shard_writer_add_moments(struct shard_writer *w, uint32_t field, uint32_t channel, const struct shard_moments *add,
+			     struct shard_error *err)
+{
+	const struct shard_field *f = &w->pages.schema.field[field < SHARD_FIELDS_MAX ? field : 0];
+	struct writer_moments *m = &w->moments[field < SHARD_FIELDS_MAX ? field : 0];
+	uint64_t channels;
+
+	if (w->failed || w->finished)
+		return writer_refuse(w, err);
+	channels = field < w->pages.schema.field_count && f->kind == SHARD_TENSOR && f->dtype == SHARD_U8
+			   ? schema_channels(f)
+			   : 0;
+	if (channel >= channels || channels > STAT_CHANNELS_MAX)
+		return error_set(err, SHARD_E_ARGUMENT,
+				 "moments of field %u, channel %u: the field must be a u8 tensor that has this "
+				 "channel, and at most %u channels; it has %" PRIu64,
+				 field, channel, STAT_CHANNELS_MAX, channels);
+	if (!m->channel) {
+		m->channel = mem_array((size_t)channels, sizeof(*m->channel));
+		if (!m->channel)
+			return error_set(err, SHARD_E_MEMORY, "no memory for statistics");
+		m->channel_count = channels;
+	}
+	m->channel[channel].count += add->count; /* bounded by 255^2 x 2^44 bytes of file: fits */
+	m->channel[channel].sum += add->sum;
+	m->channel[channel].sum_squares_low += add->sum_squares_low;
+	/* refused at the end: a shard has room for 64 bits */
+	m->channel[channel].sum_squares_high += add->sum_squares_high;
+	return SHARD_OK;
+}
+
+int shard_writer_add_class(struct shard_writer *w, uint32_t field, uint32_t class_idx, uint32_t class_count,
+			   uint64_t records, struct shard_error *err)
+{
+	struct writer_classes *c = &w->classes[field < SHARD_FIELDS_MAX ? field : 0];
+
+	if (w->failed || w->finished)
+		return writer_refuse(w, err);
+	if (field >= w->pages.schema.field_count || !schema_is_integer_scalar(&w->pages.schema.field[field]) ||
+	    class_idx >= class_count || class_count > SHARD_CLASSES_MAX ||
+	    (c->records && c->class_count != class_count))
+		return error_set(err, SHARD_E_ARGUMENT,
+				 "class %u of %u for field %u: the field must be an integer scalar; the number of "
+				 "classes must be at most %" PRIu64 " and the same each time",
+				 class_idx, class_count, field, SHARD_CLASSES_MAX);
+	if (!c->records) {
+		c->records = mem_array(class_count, sizeof(*c->records));
+		if (!c->records)
+			return error_set(err, SHARD_E_MEMORY, "no memory for %u class counts", class_count);
+		c->class_count = class_count;
+	}
+	if (!add_fits(c->records[class_idx], records, &c->records[class_idx])) {
+		w->failed = true; /* the sum is lost */
+		return error_set(err, SHARD_E_ARGUMENT, "class %u of field %u: its count does not fit 64 bits",
+				 class_idx, field);
+	}
+	return SHARD_OK;
+}
+
+/* ---- sections ---- */
+
+struct put {
+	struct shard_writer *w;
+	struct checksum_stream hash;
+	uint64_t base; /* added to CIDX offsets */
+	bool is_index;
+};
+
+static int put_bytes(void *context, const uint8_t *data, size_t bytes, struct shard_error *err)
+{
+	struct put *p = context;
+	uint8_t entry[sizeof(struct disk_chunk)];
+	int rc = SHARD_OK;
+
+	if (!p->is_index) {
+		checksum128_update(&p->hash, data, bytes);
+		return put_out(p->w, data, bytes, err);
+	}
+	/* pieces are multiples of 4096, so entries are whole */
+	for (size_t at = 0; !rc && at < bytes; at += sizeof(entry)) {
+		memcpy(entry, data + at, sizeof(entry));
+		store64(entry, load64(entry) + p->base);
+		checksum128_update(&p->hash, entry, sizeof(entry));
+		rc = put_out(p->w, entry, sizeof(entry), err);
+	}
+	return rc;
+}
+
+/* Begin a section at its place and enter it in the table. */
+static int begin_section(struct shard_writer *w, uint32_t type, uint32_t group, uint64_t items, struct shard_error *err)
+{
+	struct section *s = &w->pages.section[w->pages.section_count];
+	uint64_t start = pages_section_start(w->pages.section_align_log2, w->offset);
+	int rc = put_zeros(w, start - w->offset, err);
+
+	if (rc)
+		return rc;
+	*s = (struct section){
+		.type = type,
+		.flags = type <= SHARD_SECTION_KBLB ? SHARD_SECTION_CRITICAL : 0,
+		.group = group,
+		.offset = start,
+		.items = items,
+	};
+	w->pages.section_count++;
+	return SHARD_OK;
+}
+
+static int put_section(struct shard_writer *w, uint32_t type, uint32_t group, uint64_t items, struct spool *from,
+		       uint64_t base, struct shard_error *err)
+{
+	struct section *s = &w->pages.section[w->pages.section_count];
+	struct put put = {.w = w, .base = base, .is_index = type == SHARD_SECTION_CIDX};
+	int rc = begin_section(w, type, group, items, err);
+
+	if (rc)
+		return rc;
+	checksum128_init(&put.hash);
+	rc = spool_play(from, put_bytes, &put, w->path, err);
+	if (rc)
+		return rc;
+	s->bytes = w->offset - s->offset;
+	if (type != SHARD_SECTION_DATA) { /* its hashes are the leaves */
+		struct hash128 hash = checksum128_final(&put.hash);
+
+		memcpy(s->hash, hash.b, sizeof(s->hash));
+	}
+	return SHARD_OK;
+}
+
+/* The first group's DATA lies in the file already, from its aligned place to here. */
+static void enter_first_group(struct shard_writer *w)
+{
+	struct section *s = &w->pages.section[w->pages.section_count++];
+
+	*s = (struct section){
+		.type = SHARD_SECTION_DATA,
+		.flags = SHARD_SECTION_CRITICAL,
+		.offset = pages_section_start(w->pages.section_align_log2, SHARD_PAGE_BYTES),
+		.items = w->pages.record_count,
+		.bytes = w->group[0].stored,
+	};
+}
+
+static int add64(struct spool *s, uint64_t v, const char *beside, struct shard_error *err)
+{
+	uint8_t b[8];
+
+	store64(b, v);
+	return spool_add(s, b, sizeof(b), beside, err);
+}
+
+/* I54: totals that the caller added up must be those of all records. */
+static int check_moments(const struct shard_writer *w, uint32_t field, struct shard_error *err)
+{
+	const struct writer_moments *m = &w->moments[field];
+	unsigned __int128 want =
+		(unsigned __int128)(schema_elements(&w->pages.schema.field[field]) / m->channel_count) *
+		w->pages.record_count;
+
+	for (uint64_t c = 0; c < m->channel_count; c++) {
+		const struct shard_moments *t = &m->channel[c];
+
+		if (t->count != want || t->sum > (unsigned __int128)255 * t->count || t->sum_squares_high ||
+		    t->sum_squares_low > (unsigned __int128)255 * t->sum)
+			return error_set(err, SHARD_E_ARGUMENT,
+					 "moments of field %u, channel %" PRIu64 ": count %" PRIu64 ", sum %" PRIu64
+					 "; they must be those of all %" PRIu64 " records",
+					 field, c, t->count, t->sum, w->pages.record_count);
+	}
+	return SHARD_OK;
+}
+
+static int check_classes(const struct shard_writer *w, uint32_t field, struct shard_error *err)
+{
+	const struct writer_classes *c = &w->classes[field];
+	uint64_t sum = 0;
+	bool fits = true;
+
+	for (uint64_t i = 0; i < c->class_count; i++)
+		fits = fits && add_fits(sum, c->records[i], &sum);
+	if (!fits || sum != w->pages.record_count)
+		return error_set(err, SHARD_E_ARGUMENT,
+				 "class counts of field %u add up to %" PRIu64 "; there are %" PRIu64 " records", field,
+				 sum, w->pages.record_count);
+	return SHARD_OK;
+}
+
+static int stat_block(struct shard_writer *w, struct spool *s, uint32_t kind, uint32_t field, uint64_t items,
+		      struct shard_error *err)
+{
+	int rc = add64(s, (uint64_t)field << 32 | kind, w->path, err);
+
+	return rc ? rc : add64(s, items, w->path, err);
+}
+
+static int build_stat(struct shard_writer *w, struct spool *s, uint64_t *blocks, struct shard_error *err)
+{
+	int rc = SHARD_OK;
+
+	for (uint32_t f = 0; !rc && f < SHARD_FIELDS_MAX; f++) {
+		const struct writer_moments *m = &w->moments[f];
+
+		if (!m->channel)
+			continue;
+		rc = check_moments(w, f, err);
+		if (!rc)
+			rc = stat_block(w, s, SHARD_STAT_MOMENTS, f, m->channel_count, err);
+		for (uint64_t c = 0; !rc && c < m->channel_count; c++) {
+			rc = add64(s, m->channel[c].count, w->path, err);
+			if (!rc)
+				rc = add64(s, m->channel[c].sum, w->path, err);
+			if (!rc)
+				rc = add64(s, m->channel[c].sum_squares_low, w->path, err);
+		}
+		(*blocks)++;
+	}
+	for (uint32_t f = 0; !rc && f < SHARD_FIELDS_MAX; f++) {
+		const struct writer_classes *c = &w->classes[f];
+
+		if (!c->records)
+			continue;
+		rc = check_classes(w, f, err);
+		if (!rc)
+			rc = stat_block(w, s, SHARD_STAT_CLASSES, f, c->class_count, err);
+		for (uint64_t i = 0; !rc && i < c->class_count; i++)
+			rc = add64(s, c->records[i], w->path, err);
+		(*blocks)++;
+	}
+	return rc;
+}
+
+/* The text that was given, and behind it a line for each field with values that are not finite. */
+static int build_provenance(struct shard_writer *w, struct spool *s, struct shard_error *err)
+{
+	size_t given = w->provenance ? strlen(w->provenance) : 0;
+	const char *between = given && w->provenance[given - 1] != '\n' ? "\n" : "";
+	char line[SHARD_NAME_BYTES + 80];
+	struct shown shown;
+	int rc = given ? spool_add(s, w->provenance, given, w->path, err) : SHARD_OK;
+
+	for (uint32_t f = 0; !rc && f < w->pages.schema.field_count; f++) {
+		const struct writer_not_finite *n = &w->not_finite[f];
+
+		if (!n->nan && !n->infinite)
+			continue;
+		snprintf(line, sizeof(line), "%snot-finite %s nan %" PRIu64 " infinite %" PRIu64 "\n", between,
+			 w->pages.schema.field[f].name, n->nan, n->infinite);
+		rc = spool_add(s, line, strlen(line), w->path, err);
+		between = "";
+	}
+	if (!rc && spool_bytes(s) > SHARD_PROVENANCE_BYTES_MAX)
+		rc = error_set(err, SHARD_E_ARGUMENT,
+			       "%s: the provenance and its lines of NaN and infinite values have %" PRIu64
+			       " bytes; must be at most %" PRIu64 "; give a shorter provenance",
+			       show(&shown, w->path), spool_bytes(s), SHARD_PROVENANCE_BYTES_MAX);
+	return rc;
+}
+
+static int put_shared_sections(struct shard_writer *w, struct shard_error *err)
+{
+	uint64_t records = w->pages.record_count, blocks = 0, misses = spool_bytes(&w->miss) / sizeof(struct disk_miss);
+	struct spool stat = SPOOL_EMPTY, provenance = SPOOL_EMPTY;
+	int rc = SHARD_OK;
+
+	if (w->keys) {
+		rc = add64(&w->koff, spool_bytes(&w->kblb), w->path, err);
+		if (!rc)
+			rc = put_section(w, SHARD_SECTION_KOFF, 0, records + 1, &w->koff, 0, err);
+		if (!rc)
+			rc = put_section(w, SHARD_SECTION_KBLB, 0, records, &w->kblb, 0, err);
+	}
+	if (!rc)
+		rc = build_stat(w, &stat, &blocks, err);
+	if (!rc && blocks)
+		rc = put_section(w, SHARD_SECTION_STAT, 0, blocks, &stat, 0, err);
+	if (!rc && misses)
+		rc = put_section(w, SHARD_SECTION_MISS, 0, misses, &w->miss, 0, err);
+	if (!rc)
+		rc = build_provenance(w, &provenance, err);
+	if (!rc && spool_bytes(&provenance))
+		rc = put_section(w, SHARD_SECTION_PROV, 0, 1, &provenance, 0, err);
+	spool_free(&stat);
+	spool_free(&provenance);
+	return rc;
+}
+
+static int put_sections(struct shard_writer *w, struct shard_error *err)
+{
+	const struct shard_schema *schema = &w->pages.schema;
+	int rc = SHARD_OK;
+
+	for (uint32_t g = 0; !rc && g < schema->group_count; g++)
+		if (w->group[g].filled)
+			rc = end_unit(w, g, err);
+	if (rc)
+		return rc;
+	enter_first_group(w);
+	for (uint32_t g = 1; !rc && g < schema->group_count; g++)
+		rc = put_section(w, SHARD_SECTION_DATA, g, w->pages.record_count, &w->group[g].data, 0, err);
+	for (uint32_t g = 0; !rc && g < schema->group_count; g++)
+		rc = put_section(w, SHARD_SECTION_HASH, g, spool_bytes(&w->group[g].leaf) / 8, &w->group[g].leaf, 0,
+				 err);
+	for (uint32_t g = 0; !rc && g < schema->group_count; g++)
+		if (schema->group[g].codec != SHARD_RAW)
+			rc = put_section(w, SHARD_SECTION_CIDX, g,
+					 spool_bytes(&w->group[g].index) / sizeof(struct disk_chunk),
+					 &w->group[g].index, w->pages.section[g].offset, err);
+	return rc ? rc : put_shared_sections(w, err);
+}
+
+static int put_footer(struct shard_writer *w, struct shard_error *err)
+{
+	struct disk_footer footer;
+	struct hash128 hash;
+	struct shown s;
+	int rc = put_zeros(w, align_up(w->offset, SHARD_PAGE_BYTES) - w->offset, err);
+
+	if (rc)
+		return rc;
+	w->pages.file_bytes = w->offset + sizeof(footer);
+	if (w->pages.file_bytes > SHARD_FILE_BYTES_MAX)
+		return error_set(err, SHARD_E_ARGUMENT, "%s: has %" PRIu64 " bytes; must be at most %" PRIu64,
+				 show(&s, w->path), w->pages.file_bytes, SHARD_FILE_BYTES_MAX);
+	pages_encode_footer(&footer, &w->pages);
+	hash = checksum128(&footer, sizeof(footer) - sizeof(footer.hash));
+	memcpy(footer.hash, hash.b, sizeof(footer.hash));
+	memcpy(w->pages.root, hash.b, sizeof(w->pages.root));
+	rc = put_out(w, &footer, sizeof(footer), err);
+	return rc ? rc : end_output(w, err);
+}
+
+/* ---- finish ---- */
+
+/* The kernel said that it has the bytes; only reading them from the disk tells. */
+static int read_back(struct shard_writer *w, struct shard_error *err)
+{
+	char *path = mem_join(w->temp.dir, w->temp.temp);
+	struct verify_whole whole = {.path = path, .turns = w->turns, .sha = &w->sha256};
+	struct shard_reader *r = NULL;
+	struct shown s;
+	int rc = path ? SHARD_OK : error_set(err, SHARD_E_MEMORY, "no memory for a path");
+
+	if (!rc) {
+		file_drop_cache(w->temp.fd);
+		rc = reader_open_as(&r, path, w->path, NULL, err);
+	}
+	if (!rc)
+		rc = verify_whole(r, &whole, err);
+	if (!rc && memcmp(r->pages->root, w->pages.root, sizeof(w->pages.root)))
+		rc = error_set(err, SHARD_E_IO, "%s: the disk returned another shard than was written",
+			       show(&s, w->path));
+	shard_reader_close(r);
+	mem_free(path);
+	return rc;
+}
+
+/*
+ * The name is taken: by the identical shard, or by something else?  Not being able to tell is
+ * another error than EXISTS.  `sha256`, if not NULL, is that of the file that is there.
+ */
+static int compare_existing(struct shard_writer *w, struct sha256 *sha256, struct shard_error *err)
+{
+	struct shard_error local, *why = err ? err : &local;
+	struct shard_reader *r = NULL;
+	struct shown s;
+	int rc = shard_reader_open(&r, w->path, NULL, why);
+	bool same = !rc && !memcmp(r->pages->root, w->pages.root, sizeof(w->pages.root));
+	const char *what = rc ? "not a valid shard" : "another shard";
+
+	if (same && w->read_back) { /* its pages are ours; its records may have suffered since */
+		struct verify_whole whole = {.path = w->path, .turns = w->turns, .sha = sha256};
+
+		rc = verify_whole(r, &whole, why);
+		same = rc != SHARD_E_CORRUPT;
+		what = "damaged";
+	}
+	shard_reader_close(r);
+	if (same || rc == SHARD_E_MEMORY || (rc == SHARD_E_IO && why->os_code))
+		return rc;
+	return error_set(err, SHARD_E_EXISTS, "%s: already exists and is %s; it was left as it is", show(&s, w->path),
+			 what);
+}
+
+/* All bytes, and all of them durable. */
+static int complete(struct shard_writer *w, struct shard_error *err)
+{
+	int rc = put_sections(w, err);
+
+	if (!rc)
+		rc = put_footer(w, err);
+
+	begin_wait(w);
+	if (!rc)
+		rc = file_temp_sync(&w->temp, err);
+	end_wait(w);
+	return rc;
+}
+
+/* With `overtaken` its file is gone before it was read back, which is when it is hashed. */
+static int publish(struct shard_writer *w, bool overtaken, struct shard_written *result, struct shard_error *err)
+{
+	int rc;
+
+	memset(result, 0, sizeof(*result));
+	if (overtaken)
+		sha256_init(&w->sha256);
+	rc = overtaken ? SHARD_E_EXISTS : file_temp_publish(&w->temp, false, err);
+	if (rc == SHARD_E_EXISTS) {
+		rc = compare_existing(w, overtaken ? &w->sha256 : NULL, err);
+		result->already = !rc;
+	}
+	result->file_bytes = w->pages.file_bytes;
+	result->record_count = w->pages.record_count;
+	result->miss_count = spool_bytes(&w->miss) / sizeof(struct disk_miss);
+	memcpy(result->root, w->pages.root, sizeof(result->root));
+	sha256_final(&w->sha256, result->sha256);
+	return rc;
+}
+
+/*
+ * Its temporary file is gone, and its name is taken: on network file systems others remove what a
+ * shard no longer needs.  Then the shard that is there is compared with ours.
+ */
+static bool is_overtaken(const struct shard_writer *w, const struct shard_error *why)
+{
+	return w->read_back && why->status == SHARD_E_IO && why->os_code == ENOENT && file_exists(w->path);
+}
+
+int shard_writer_finish(struct shard_writer *w, struct shard_written *result, struct shard_error *err)
+{
+	struct shard_error local, *why = err ? err : &local;
+	struct shard_written mine;
+	bool overtaken;
+	int rc;
+
+	w->in_turn = true;
+	rc = w->failed || w->finished ? writer_refuse(w, why) : complete(w, why);
+	if (!rc && w->read_back)
+		rc = read_back(w, why);
+	overtaken = rc && is_overtaken(w, why);
+	if (!rc || overtaken)
+		rc = publish(w, overtaken, &mine, why);
+	if (!rc && result)
+		*result = mine;
+	w->failed = w->failed || rc;
+	w->finished = true;
+	w->in_turn = false;
 	return rc;
 }

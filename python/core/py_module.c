@@ -7,10 +7,8 @@
  */
 #include "libshard/base/utf8.h"
 #include "python/core/array/py_array.h"
-#include "python/core/base/py_errors.h"
-#include "python/core/base/py_memory.h"
+#include "python/core/base/py_base.h"
 #include "python/core/dataset/py_dataset.h"
-#include "python/core/dataset/py_dataset_type.h"
 #include "python/core/loader/py_loader.h"
 #include "python/core/write/py_write.h"
 

@@ -56,7 +56,7 @@ _IN_PYTHON = {
         "leave out shuffle, run_records, phase_unit_records, window_runs and lanes to take the token's",
     "guard set to SHARD_GUARD_OFF": "guard=False",
     "gpu = SHARD_GPU(n)": "device='cuda:N'",
-    "or begin an epoch anew": "or begin an epoch with set_epoch()",
+    "or begin a new epoch": "or begin an epoch with set_epoch()",
     "SHARD_PAD": "tail='pad'",
     "SHARD_KEEP": "tail='keep'",
     "SHARD_DROP": "tail='drop'",

@@ -15,7 +15,7 @@ truncate -s 3G headed/dataset.manifest
 for verb in info verify list manifest stats "order --batch 1"; do
 	# shellcheck disable=SC2086
 	run 1 "$CAT" $verb hole
-	said "shardcat: hole/dataset.manifest: M1: the file does not begin with 'shardset '; it is no manifest"
+	said "shardcat: hole/dataset.manifest: M1: the file does not begin with 'shardset '; it is not a manifest"
 	# shellcheck disable=SC2086
 	run 1 "$CAT" $verb headed
 	grep -q "^shardcat: headed/dataset.manifest: M2: the last line is not 'end'" err || die "$(cat err)"
@@ -29,16 +29,16 @@ cp -r d headless
 truncate -s 0 headless/.shardpack/plan
 truncate -s 3G headless/.shardpack/plan
 run 1 "$PACK" build headless
-said "shardpack: headless/.shardpack/plan: 65536 zeros at byte 0: it is no text"
+said "shardpack: headless/.shardpack/plan: 65536 zeros at byte 0: it is not a text"
 cp -r d tailed
 truncate -s 3G tailed/.shardpack/plan
 run 1 "$PACK" build tailed
-said "shardpack: tailed/.shardpack/plan: 65536 zeros at byte 65536: it is no text"
+said "shardpack: tailed/.shardpack/plan: 65536 zeros at byte 65536: it is not a text"
 truncate -s 3G table.csv
 run 1 "$PACK" images table.csv -o d1 --resize 8 --crop 8
-said "shardpack: $PWD/table.csv: 65536 zeros at byte 0: it is no text"
+said "shardpack: $PWD/table.csv: 65536 zeros at byte 0: it is not a text"
 run 0 "$PACK" build d
 truncate -s 3G d/.shardpack/receipts-00000 2>/dev/null || die "there is no receipt"
 run 1 "$PACK" seal d
-said "shardpack: d/.shardpack/receipts-00000: 65536 zeros at byte 65536: it is no text"
+said "shardpack: d/.shardpack/receipts-00000: 65536 zeros at byte 65536: it is not a text"
 echo "18 commands"

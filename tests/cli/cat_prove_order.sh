@@ -62,13 +62,12 @@ grep -q "I44" err || die "damage is not named: $(cat err)"
 cat >broken.c <<'C'
 #include <string.h>
 #include "libshard/feed/feed.h"
-#include "libshard/feed/feed.h"
 #include "libshard/order/order.h"
 #include "libshard/dataset/selection.h"
 
-uint32_t __real_steps_fill(const struct steps *s, const struct order *order, const struct place *p,
+uint32_t __real_steps_fill(const struct steps *s, const struct order *order, const struct step_place *p,
 			   struct step_rows rows);
-uint32_t __wrap_steps_fill(const struct steps *s, const struct order *order, const struct place *p,
+uint32_t __wrap_steps_fill(const struct steps *s, const struct order *order, const struct step_place *p,
 			   struct step_rows rows);
 void __real_order_fill(const struct order *o, uint64_t first, uint64_t stride, uint64_t *records, size_t count);
 void __wrap_order_fill(const struct order *o, uint64_t first, uint64_t stride, uint64_t *records, size_t count);
@@ -89,7 +88,7 @@ void __wrap_order_fill(const struct order *o, uint64_t first, uint64_t stride, u
 			records[i] = order_at(o, 21);
 }
 
-uint32_t __wrap_steps_fill(const struct steps *s, const struct order *order, const struct place *p,
+uint32_t __wrap_steps_fill(const struct steps *s, const struct order *order, const struct step_place *p,
 			   struct step_rows rows)
 {
 	uint32_t count = __real_steps_fill(s, order, p, rows);

@@ -162,7 +162,7 @@ need_pillow() {
 
 # needs_part FILE LIBRARY: shardpack was built with that optional file, which needs a library
 needs_part() {
-	! grep -q "/${1}_stub.o" "$BUILD/parts" && return
+	grep -q "/$1.o" "$BUILD/parts" && return
 	[ "${CI:-}" != true ] || die "this shardpack was built without $2"
 	skip "this shardpack was built without $2"
 }
@@ -201,7 +201,7 @@ edit_receipt() { # DIR SHARD SED
 	echo "$one" >>"$1/.shardpack/receipts-00000"
 }
 
-# link_pack OUT SOURCE FILE: OUT is shardpack with SOURCE in the place of that file of it
+# link_pack OUT SOURCE FILE [FLAG]: OUT is shardpack with SOURCE in the place of that file of it
 link_pack() {
 	local objects=("$BUILD/tools/shardpack/manual.o") object san= library libraries=()
 	case ${VARIANT-} in asan) san=-fsanitize=address,undefined ;; tsan) san=-fsanitize=thread ;; esac
@@ -216,7 +216,7 @@ link_pack() {
 		! pkg-config --exists $library || libraries+=("$library")
 	done
 	# shellcheck disable=SC2046,SC2086 # words of flags
-	(cd "$ROOT" && $CC -std=c11 -pthread -D_GNU_SOURCE -D_FILE_OFFSET_BITS=64 -O1 $san -Iinclude -I. \
+	(cd "$ROOT" && $CC -std=c11 -pthread -D_GNU_SOURCE -D_FILE_OFFSET_BITS=64 -O1 $san ${4-} -Iinclude -I. \
 		-o "$OLDPWD/$1" "$2" "${objects[@]}" "$BUILD/base.a" "$BUILD/libshard.a" \
 		$(pkg-config --libs "${libraries[@]}") -ldl -lm)
 }
@@ -231,9 +231,9 @@ break_pack() {
 	link_pack broken "$PWD/broken.c" "$file"
 }
 
-# without_pack FILE: ./without is shardpack as a build without the library of that optional file
+# without_pack LIBRARY FILE: ./without is shardpack as a build without it, which that file is told
 without_pack() {
-	link_pack without "$ROOT/${1%.c}_stub.c" "$1"
+	link_pack without "$ROOT/$2" "$2" "-DWITHOUT_$1"
 }
 
 # replan SED FROM TO: TO has the plan of FROM, edited so, with the digest of what it is now, there and

@@ -226,9 +226,9 @@ run 1 "$PACK" images bad -o none "${ARGS[@]}" --on-error skip
 while IFS='|' read -r name sentence; do
 	said "shardpack: warning: bad/a/$name: $sentence"
 done <<'END'
-beyond.webp|WebP data is damaged: its frames are no animation
-none.webp|WebP data is damaged: its frames are no animation
-lacks.webp|WebP data is damaged: its frames are no animation
+beyond.webp|WebP data is damaged: its frames are not an animation
+none.webp|WebP data is damaged: its frames are not an animation
+lacks.webp|WebP data is damaged: its frames are not an animation
 cut.gif|GIF data ends early
 noend.gif|GIF data ends early
 first.gif|GIF data ends early

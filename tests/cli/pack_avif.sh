@@ -126,12 +126,12 @@ same read read--sandbox
 
 # ---- builds without libavif, or with one that converts colours in another way ----
 
-without_pack tools/shardpack/images/decode_avif.c
+without_pack AVIF tools/shardpack/images/formats.c
 ! ./without --version | grep -q libavif || die "a build without libavif names it"
 printf 'path\n%s\n' good/a/8_420.avif >one.csv
 run 1 ./without images one.csv --no-label -o none --crop 8
 said "shardpack: warning: ./good/a/8_420.avif: is an AVIF, and this shardpack was built without libavif; install that \
-and build anew, or $INSTEAD"
+and build again, or $INSTEAD"
 run 5 ./without build planned
 break_pack decode_avif.c 's/\(PATTERN_DIGEST UINT64_C(0x\)./\1f/'
 run 1 ./broken images one.csv --no-label -o none --crop 8

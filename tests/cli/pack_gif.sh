@@ -190,11 +190,11 @@ grep -q "all [0-9]* inputs are bad, so no dataset was made" err || die "a cut GI
 
 # ---- a build without giflib ----
 
-without_pack tools/shardpack/images/decode_gif.c
+without_pack GIF tools/shardpack/images/formats.c
 ! ./without --version | grep -q giflib || die "a build without giflib names it"
 run 1 ./without images named -o none "${ARGS[@]}"
 said "shardpack: warning: named/a/x.png: is a GIF, and this shardpack was built without giflib; install that and build \
-anew, or convert it to PNG"
+again, or convert it to PNG"
 mkdir mixed/dog && cp good/a/photo.2.0.gif mixed/cat/x.gif && cp "$PHOTOS"/train/rocket/* mixed/dog
 run 0 ./without images mixed -o ignored "${ARGS[@]}"
 said "shardpack: warning: 1 ignored file is an image of a kind that is not read: .gif 1"

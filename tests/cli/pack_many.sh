@@ -55,10 +55,6 @@ plans=0
 # as_in_memory ARGUMENTS...: the plan, within the limit, is that of plain memory
 as_in_memory() {
 	plans=$((plans + 1))
-	if [ -n "${VARIANT-}" ]; then
-		many on_shelf "$@" || die "failed: $* $(cat err)" # sanitizers need memory of their own
-		return 0
-	fi
 	(ulimit -d $((small << 10)) && many on_shelf "$@") || die "not within $small MiB: $* $(cat err)"
 	(PACK=$PWD/broken && many plain "$@") || die "failed: $* $(cat err)"
 	cmp on_shelf/.shardpack/plan plain/.shardpack/plan
@@ -68,27 +64,24 @@ as_in_memory() {
 # little_memory ARGUMENTS...: the same, and plain memory has no room within the limit
 little_memory() {
 	as_in_memory "$@"
-	[ -z "${VARIANT-}" ] || return 0
 	if (PACK=$PWD/broken && ulimit -d $((small << 10)) && many plain "$@"); then
 		die "plain memory has room within $small MiB, so the limit proves nothing: $*"
 	fi
 	grep -q "out of memory" err || die "failed for another reason: $* $(cat err)"
 }
-[ -n "${VARIANT-}" ] || break_pack shelf.c 's/> SHELF_MEMORY_BYTES/> SIZE_MAX \/ 8/'
+break_pack shelf.c 's/> SHELF_MEMORY_BYTES/> SIZE_MAX \/ 8/'
 
 little_memory images t.csv --field caption:kind=text,max=64 --crop 8
-if [ -z "${VARIANT-}" ]; then # a sanitizer sees these of smaller sources, in other tests
-	little_memory images - --crop 8 # a list on standard input
-	little_memory images src --labels l.csv --crop 8
-	as_in_memory images src --label-regex '_([0-9]*)/' --crop 8
-fi
+little_memory images - --crop 8 # a list on standard input
+little_memory images src --labels l.csv --crop 8
+as_in_memory images src --label-regex '_([0-9]*)/' --crop 8
 as_in_memory images t.tar --crop 8
 
 # Documents, of which a plan has each; seal reads that plan.
 "$PYTHON" -c 'import sys; sys.stdout.buffer.write(b"\1\0\2\0\0\0" * 700_000)' >documents.bin
 little_memory tokens documents.bin --dtype u16 --seq-len 3 --documents 0
 ( # within the limit, too
-	[ -n "${VARIANT-}" ] || ulimit -d $((small << 10))
+	ulimit -d $((small << 10))
 	run 5 "$PACK" seal on_shelf
 )
 grep -q "1 of 1 shard is not there yet" err || die "$(cat err)"

@@ -279,9 +279,9 @@ finds() {
 	fi
 	breaks=$((breaks + 1))
 }
-finds turn.c s/x/x/ "auto short 40 40 bilinear apply"
-finds turn.c 's/\.cut_left = .*/.cut_left = false,/' "auto short 40 40 bilinear apply"
-finds turn.c 's/\.cut_top = .*/.cut_top = false};/' "auto short 40 40 bilinear apply"
+finds transform_image.c s/x/x/ "auto short 40 40 bilinear apply"
+finds transform_image.c 's/\.cut_left = .*/.cut_left = false,/' "auto short 40 40 bilinear apply"
+finds transform_image.c 's/\.cut_top = .*/.cut_top = false};/' "auto short 40 40 bilinear apply"
 finds transform_image.c 's/(double)size->width/(double)image_columns(size) *  size->scale/' \
 	"auto short 40 40 bilinear ignore"
 finds transform_image.c 's/^\(.*while.*\) || height .*/\1))/' "auto stretch 31 30 bilinear ignore"

@@ -55,7 +55,7 @@ said "shardpack: odd/00330.shard: was written after its receipt, or copied; veri
 cp -a built hole
 truncate -s 1M hole/.shardpack/receipts-00000
 run 1 "$PACK" seal hole -q
-said "shardpack: hole/.shardpack/receipts-00000: 65536 zeros at byte 131072: it is no text"
+said "shardpack: hole/.shardpack/receipts-00000: 65536 zeros at byte 131072: it is not a text"
 [ "$(wc -l <err)" = 1 ] || die "$(cat err)"
 
 # Statistics of many classes are read when the shard is added, and not before.

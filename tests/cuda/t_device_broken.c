@@ -3,7 +3,7 @@
  * t_device_broken.c - loaders with one mistake each, and what of the fake driver or the trainer
  * notices it
  *
- * The mistakes stand between gpu/device_copy.c and gpu/device.c.  Each runs in a child, whose
+ * The mistakes stand between gpu/device_slots.c and gpu/device.c.  Each runs in a child, whose
  * driver is its own: what is left behind by one is not found by the next.  The sound loader runs
  * the same way and must be found without fault.
  *

@@ -10,7 +10,6 @@
 # shellcheck disable=SC1091
 . "$ROOT/tests/cli/lib.sh"
 need_pillow
-[ -z "${VARIANT-}" ] || skip "a sanitizer has an allocator of its own"
 
 ${CC:-cc} -std=gnu11 -O1 -Wall -Wextra -fno-builtin -shared -fPIC -D_GNU_SOURCE -o no_memory.so \
 	"$ROOT/tests/fault/no_memory.c" -ldl
@@ -116,12 +115,12 @@ done
 each libwebp 2 "$PACK" images other_webp "${SIZE[@]}"
 each_by on libwebp 2 "$PACK" images webp "${SIZE[@]}"
 left says libwebp 2 bad_webp WebP
-grep -q "/decode_gif_stub.o" "$BUILD/parts" || {
+! grep -q "/decode_gif.o" "$BUILD/parts" || {
 	each libgif 2 "$PACK" images gif "${SIZE[@]}"
 	each_by on libgif 2 "$PACK" images gif "${SIZE[@]}"
 	left says libgif 2 bad_gif GIF
 }
-grep -q "/decode_tiff_stub.o" "$BUILD/parts" || {
+! grep -q "/decode_tiff.o" "$BUILD/parts" || {
 	each libtiff 2 "$PACK" images tif "${SIZE[@]}"
 	each libtiff 2 "$PACK" images other_tif "${SIZE[@]}"
 	each_by on libtiff 2 "$PACK" images tif "${SIZE[@]}"

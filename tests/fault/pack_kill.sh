@@ -7,6 +7,9 @@
 # shellcheck disable=SC1091
 . "$ROOT/tests/fault/lib.sh"
 
+# A kill meets no other branch among more images.
+IMAGES=400
+RECIPE=(--resize 32 --crop 32 --shard-records $((IMAGES / SHARDS)))
 make_reference
 command=("$PACK" images src -o ds -j2 "${RECIPE[@]}")
 

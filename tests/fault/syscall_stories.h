@@ -10,7 +10,6 @@
 #define TESTS_FAULT_SYSCALL_STORIES_H
 
 #include "libshard/base/error.h"
-#include "libshard/io/file.h"
 #include "libshard/io/io.h"
 #include "libshard/write/write.h"
 #include "shard_pack.h"

@@ -13,7 +13,6 @@ SHIM_COUNT=$PWD/calls run 0 with_shim die "${command[@]}"
 same reference ds
 calls=$(stat -c %s calls)
 tries=0 step=9
-[ -z "${VARIANT-}" ] || step=31
 for at in $(seq 2 $step "$calls"); do
 	rm -rf ds
 	SHIM_DIE_AT=$at run 137 with_shim die "${command[@]}"

@@ -26,7 +26,7 @@
 #include "libshard/base/error.h"
 #include "libshard/base/mem.h"
 #include "libshard/dataset/dataset.h"
-#include "libshard/format/invariant.h"
+#include "libshard/format/format.h"
 #include "libshard/verify/verify.h"
 #include "shard.h"
 #include "shard_pack.h"

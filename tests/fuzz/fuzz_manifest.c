@@ -9,11 +9,10 @@
  *
  * LDFLAGS: -Wl,--wrap=file_open,--wrap=file_close,--wrap=file_read_at
  */
-#include "libshard/base/digits.h"
 #include "libshard/base/error.h"
 #include "libshard/base/mem.h"
+#include "libshard/base/words.h"
 #include "libshard/dataset/dataset.h"
-#include "libshard/format/checksum.h"
 #include "libshard/format/format.h"
 #include "libshard/verify/verify.h"
 #include "shard_pack.h"

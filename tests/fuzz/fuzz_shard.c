@@ -19,8 +19,7 @@
 
 #include "format/shard_format.h"
 #include "libshard/base/bytes.h"
-#include "libshard/format/checksum.h"
-#include "libshard/format/codec.h"
+#include "libshard/format/format.h"
 #include "shard.h"
 #include "shard_pack.h"
 #include "tests/fuzz/fuzz.h"
@@ -74,14 +73,15 @@ static void seal_chunks(uint8_t *file, size_t size, const struct place *index, c
 	for (size_t i = 0; i < index->bytes / sizeof(*c) && i < 4096; i++) {
 		uint64_t offset = load64(c[i].offset.b), stored = load32(c[i].stored_bytes.b),
 			 padded = align_up(stored, SHARD_CHUNK_ALIGN);
-		uint64_t n = load32(c[i].flags.b) ? bytes : stored;
-		const struct codec *codec = codec_find(load32(c[i].flags.b) ? CODEC_LZ4 : CODEC_RAW);
+		bool is_lz4 = load32(c[i].flags.b);
+		uint64_t n = is_lz4 ? bytes : stored;
 
 		if (offset > size || padded > size - offset || n > sizeof(decoded))
 			continue;
 		store64(c[i].stored_hash.b, checksum64(file + offset, padded));
-		if (leaf && 8 * i + 8 <= leaf->bytes && n && !codec->decode(file + offset, stored, decoded, n))
-			store64(leaf->at + 8 * i, checksum64(decoded, n));
+		if (leaf && 8 * i + 8 <= leaf->bytes && n &&
+		    (!is_lz4 || !lz4_decode(file + offset, stored, decoded, n)))
+			store64(leaf->at + 8 * i, checksum64(is_lz4 ? decoded : file + offset, n));
 	}
 }
 
@@ -96,7 +96,7 @@ static void seal_group(uint8_t *file, size_t size, uint32_t group, const struct 
 
 	if (!data || !leaf || !mul_fits(stride, unit_records, &unit) || !unit)
 		return;
-	if (load32(h->group[group].codec.b) == CODEC_LZ4) {
+	if (load32(h->group[group].codec.b) == SHARD_LZ4) {
 		if (index)
 			seal_chunks(file, size, index, leaf, unit);
 		return;

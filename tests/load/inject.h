@@ -2,7 +2,7 @@
 /*
  * inject.h - makes filling as slow, as wrong and as late as a test wants, and watches the slots
  *
- * Stands between crew.c and rows.c: a program that includes it links with -Wl,--wrap=slot_fill.
+ * Stands between transformed.c and slot_fill.c: a program that includes it links with -Wl,--wrap=slot_fill.
  */
 #ifndef TESTS_LOAD_INJECT_H
 #define TESTS_LOAD_INJECT_H
@@ -94,15 +94,15 @@ static inline void inject_watch(struct shard_loader *l)
 	on_lent = count_lent;
 }
 
-int __real_slot_fill(struct supply *supply, struct scratch *scratch, struct slot *s, struct fill_counts *counts,
+int __real_slot_fill(struct row_source *source, struct scratch *scratch, struct slot *s, struct fill_counts *counts,
 		     struct shard_error *err);
-int __wrap_slot_fill(struct supply *supply, struct scratch *scratch, struct slot *s, struct fill_counts *counts,
+int __wrap_slot_fill(struct row_source *source, struct scratch *scratch, struct slot *s, struct fill_counts *counts,
 		     struct shard_error *err);
 
-/* The feed that a supply is part of. */
-static inline struct feed *feed_of(struct supply *supply)
+/* The feed that a source is part of. */
+static inline struct feed *feed_of(struct row_source *source)
 {
-	return (struct feed *)((uint8_t *)supply - offsetof(struct feed, supply));
+	return (struct feed *)((uint8_t *)source - offsetof(struct feed, source));
 }
 
 /* The number of the slot that is filled; threads may have copies of it, for parts. */
@@ -140,10 +140,10 @@ static inline void enter(const struct feed *f, uint32_t slot)
 		plain[slot]++;
 }
 
-static inline int fill(struct supply *supply, struct scratch *scratch, struct slot *s, struct fill_counts *counts,
+static inline int fill(struct row_source *source, struct scratch *scratch, struct slot *s, struct fill_counts *counts,
 		       struct shard_error *err)
 {
-	const struct feed *f = feed_of(supply);
+	const struct feed *f = feed_of(source);
 	uint64_t step = s->place.first_position / steps_records(&f->steps) + s->place.step;
 	bool now = step == 3;
 	uint8_t *memory = s->memory;
@@ -157,7 +157,7 @@ static inline int fill(struct supply *supply, struct scratch *scratch, struct sl
 		return SHARD_OK;
 	if (now && inject.broken == WRITES_BESIDE) /* into a neighbour, as if two threads had one slot */
 		s->memory = f->ring.slot[(number_of(f, s) + 1) % f->ring.slot_count].memory;
-	rc = __real_slot_fill(supply, scratch, s, counts, err);
+	rc = __real_slot_fill(source, scratch, s, counts, err);
 	if (s->memory != memory)
 		s->memory = memory;
 	if (now && inject.broken == SKIPS_A_ROW)
@@ -165,10 +165,10 @@ static inline int fill(struct supply *supply, struct scratch *scratch, struct sl
 	return rc;
 }
 
-int __wrap_slot_fill(struct supply *supply, struct scratch *scratch, struct slot *s, struct fill_counts *counts,
+int __wrap_slot_fill(struct row_source *source, struct scratch *scratch, struct slot *s, struct fill_counts *counts,
 		     struct shard_error *err)
 {
-	struct feed *f = feed_of(supply);
+	struct feed *f = feed_of(source);
 	struct prng p = {atomic_load(&fills)};
 	unsigned delay_us = atomic_load(&inject.delay_us);
 	uint32_t slot = number_of(f, s);
@@ -180,7 +180,7 @@ int __wrap_slot_fill(struct supply *supply, struct scratch *scratch, struct slot
 		usleep(inject.steady ? delay_us : (unsigned)prng_below(&p, delay_us));
 	if (inject.meanwhile)
 		inject.meanwhile(f);
-	rc = fill(supply, scratch, s, counts, err);
+	rc = fill(source, scratch, s, counts, err);
 	if (is_watched(f))
 		atomic_fetch_sub(&inside[slot], 1);
 	return rc;

@@ -11,7 +11,6 @@
 
 #include <stdatomic.h>
 
-#include "libshard/io/direct.h"
 #include "libshard/io/io.h"
 
 static enum { AS_IT_IS, NO_DIRECT, ALIGN_512, ALIGN_4096 } system_says;

@@ -14,7 +14,7 @@
 #include <sys/wait.h>
 #include <time.h>
 
-#include "libshard/feed/path.h"
+#include "libshard/feed/feed.h"
 #include "shard_pack.h"
 #include "tests/load/inject.h"
 

@@ -13,9 +13,8 @@
  * TAKES: 15
  */
 #include "libshard/dataset/dataset.h"
-#include "libshard/feed/layout.h"
-#include "libshard/feed/path.h"
-#include "libshard/io/file.h"
+#include "libshard/feed/feed.h"
+#include "libshard/io/io.h"
 #include "shard_pack.h"
 #include "tests/store/rot.h"
 

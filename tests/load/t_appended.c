@@ -425,7 +425,7 @@ TEST(what_is_refused)
 
 	CHECK_EQ(unlink(kept), 0);
 	refused(token, 0, SHARD_E_MISMATCH, "belongs to dataset ");
-	refused(token, 1, SHARD_E_MISMATCH, "is no file, so this dataset was not made by appending to that one");
+	refused(token, 1, SHARD_E_MISMATCH, ", so this dataset was not made by appending to that one");
 
 	file_make(kept, "shardset 1\n", 11);
 	refused(token, 1, SHARD_E_CORRUPT, kept);
@@ -438,7 +438,7 @@ TEST(what_is_refused)
 		snprintf(from, sizeof(from), "%s/dataset.manifest", folder.text);
 		file_copy(from, kept);
 	}
-	refused(token, 1, SHARD_E_MISMATCH, "not of the one in its name; begin an epoch anew");
+	refused(token, 1, SHARD_E_MISMATCH, "not of the one in its name; begin a new epoch");
 
 	o.resume_appended = 2;
 	CHECK_EQ(shard_loader_open(&l, ds, &o, &err), SHARD_E_ARGUMENT);

@@ -13,15 +13,15 @@
 
 static bool repairs = true;
 
-int __real_repair_rows(struct supply *supply, struct scratch *scratch, struct slot *s, struct fill_counts *counts,
+int __real_repair_rows(struct row_source *source, struct scratch *scratch, struct slot *s, struct fill_counts *counts,
 		       struct shard_error *err);
-int __wrap_repair_rows(struct supply *supply, struct scratch *scratch, struct slot *s, struct fill_counts *counts,
+int __wrap_repair_rows(struct row_source *source, struct scratch *scratch, struct slot *s, struct fill_counts *counts,
 		       struct shard_error *err);
 
-int __wrap_repair_rows(struct supply *supply, struct scratch *scratch, struct slot *s, struct fill_counts *counts,
+int __wrap_repair_rows(struct row_source *source, struct scratch *scratch, struct slot *s, struct fill_counts *counts,
 		       struct shard_error *err)
 {
-	return repairs ? __real_repair_rows(supply, scratch, s, counts, err) : SHARD_OK;
+	return repairs ? __real_repair_rows(source, scratch, s, counts, err) : SHARD_OK;
 }
 
 #define RECORDS 130u

@@ -2,18 +2,18 @@
 /*
  * t_fetch.c - what of a map is fetched, by whom, and how often
  *
- * LDFLAGS: -Wl,--wrap=file_await,--wrap=file_will_need,--wrap=file_major_faults,--wrap=thread_start
+ * LDFLAGS: -Wl,--wrap=file_await,--wrap=file_will_need,--wrap=file_major_faults,--wrap=pthread_create
  */
-#include "libshard/dataset/fetch.h"
+#include "libshard/dataset/dataset.h"
 
+#include <errno.h>
 #include <stdatomic.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include "libshard/base/bytes.h"
 #include "libshard/base/thread.h"
-#include "libshard/dataset/dataset.h"
-#include "libshard/io/file.h"
+#include "libshard/io/io.h"
 #include "tests/store/fixture.h"
 
 #define RECORDS	     700u
@@ -35,8 +35,8 @@ static bool no_threads;
 void __wrap_file_await(const void *begin, size_t bytes);
 void __wrap_file_will_need(const void *begin, size_t bytes);
 uint64_t __wrap_file_major_faults(void);
-int __real_thread_start(pthread_t *thread, void *(*run)(void *context), void *context);
-int __wrap_thread_start(pthread_t *thread, void *(*run)(void *context), void *context);
+int __real_pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*run)(void *context), void *context);
+int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*run)(void *context), void *context);
 
 void __wrap_file_await(const void *begin, size_t bytes)
 {
@@ -60,9 +60,9 @@ uint64_t __wrap_file_major_faults(void)
 	return faults;
 }
 
-int __wrap_thread_start(pthread_t *thread, void *(*run)(void *context), void *context)
+int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*run)(void *context), void *context)
 {
-	return no_threads ? 11 : __real_thread_start(thread, run, context);
+	return no_threads ? EAGAIN : __real_pthread_create(thread, attr, run, context);
 }
 
 /* ---- a shard of some regions ---- */

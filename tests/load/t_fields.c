@@ -7,7 +7,7 @@
  *
  * LDFLAGS: -Wl,--wrap=slot_fill
  */
-#include "libshard/feed/layout.h"
+#include "libshard/feed/feed.h"
 #include "tests/load/inject.h"
 #include "tests/load/kinds.h"
 

@@ -8,10 +8,9 @@
  * LDFLAGS: -Wl,--wrap=mix_block
  * TIMEOUT: 300
  */
-#include "libshard/dataset/mixture.h"
-#include "libshard/dataset/selection.h"
+#include "libshard/dataset/dataset.h"
 #include "libshard/loader/loader.h"
-#include "libshard/order/mix.h"
+#include "libshard/order/order.h"
 #include "shard_gpu.h"
 #include "shard_mix.h"
 #include "shard_select.h"

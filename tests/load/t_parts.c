@@ -19,16 +19,19 @@ static struct wanted wanted;
 /* For the control: the last row of each part is left out. */
 static bool drops_a_row;
 
-int __real_transformed_fill(const struct transformed *t, struct supply *supply, struct scratch *scratch, struct slot *s,
-			    const struct layout *to, struct fill_counts *counts, struct shard_error *err);
-int __wrap_transformed_fill(const struct transformed *t, struct supply *supply, struct scratch *scratch, struct slot *s,
-			    const struct layout *to, struct fill_counts *counts, struct shard_error *err);
+int __real_transformed_fill(const struct transformed *t, struct row_source *source, struct scratch *scratch,
+			    struct slot *s, const struct layout *to, struct fill_counts *counts,
+			    struct shard_error *err);
+int __wrap_transformed_fill(const struct transformed *t, struct row_source *source, struct scratch *scratch,
+			    struct slot *s, const struct layout *to, struct fill_counts *counts,
+			    struct shard_error *err);
 
-int __wrap_transformed_fill(const struct transformed *t, struct supply *supply, struct scratch *scratch, struct slot *s,
-			    const struct layout *to, struct fill_counts *counts, struct shard_error *err)
+int __wrap_transformed_fill(const struct transformed *t, struct row_source *source, struct scratch *scratch,
+			    struct slot *s, const struct layout *to, struct fill_counts *counts,
+			    struct shard_error *err)
 {
 	s->rows -= drops_a_row;
-	return __real_transformed_fill(t, supply, scratch, s, to, counts, err);
+	return __real_transformed_fill(t, source, scratch, s, to, counts, err);
 }
 
 static struct shard_loader *open_gated(struct shard_loader_options o)

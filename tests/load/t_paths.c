@@ -15,7 +15,7 @@
 #include <sys/resource.h>
 #include <sys/wait.h>
 
-#include "libshard/io/file.h"
+#include "libshard/io/io.h"
 #include "libshard/loader/loader.h"
 #include "shard_pack.h"
 #include "tests/load/reads.h"

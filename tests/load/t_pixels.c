@@ -6,7 +6,7 @@
  * Each answer is read from the numbers that a batch becomes.  A wide output tells pillow-13 from
  * the others, and narrow parts of high images tell rows-first from the others.
  */
-#include "libshard/format/checksum.h"
+#include "libshard/format/format.h"
 #include "shard_gpu.h"
 #include "tests/load/batches.h"
 

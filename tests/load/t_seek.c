@@ -22,8 +22,8 @@ static struct wanted wanted;
 static enum { MOVES, STAYS, FREES_TOO_EARLY, WAITS, DOES_NOT_REST } seeking;
 static atomic_bool no_memory;
 
-void __real_crew_move(struct crew *c, struct place to);
-void __wrap_crew_move(struct crew *c, struct place to);
+void __real_crew_move(struct crew *c, struct step_place to);
+void __wrap_crew_move(struct crew *c, struct step_place to);
 void __real_crew_rest(struct crew *c);
 void __wrap_crew_rest(struct crew *c);
 void __real_crew_use_orders(struct crew *c, struct epoch_orders *orders);
@@ -31,7 +31,7 @@ void __wrap_crew_use_orders(struct crew *c, struct epoch_orders *orders);
 void *__real_mem_array(size_t count, size_t item_bytes);
 void *__wrap_mem_array(size_t count, size_t item_bytes);
 
-void __wrap_crew_move(struct crew *c, struct place to)
+void __wrap_crew_move(struct crew *c, struct step_place to)
 {
 	if (seeking == STAYS)
 		return;

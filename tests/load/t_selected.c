@@ -5,25 +5,15 @@
  *
  * The slow twin is the order over the number of selected records, looked up in an array.
  *
- * LDFLAGS: -Wl,--wrap=slot_fill,--wrap=selection_many
+ * LDFLAGS: -Wl,--wrap=slot_fill
  * TIMEOUT: 300
  */
-#include "libshard/dataset/selection.h"
+#include "libshard/dataset/dataset.h"
 #include "tests/load/inject.h"
 #include "tests/load/kinds.h"
 
 static const uint64_t sizes[] = {40, 1, 0, 62};
 static struct wanted wanted;
-static bool forgets; /* a broken twin: numbers of the order are taken for records */
-
-void __real_selection_many(const struct shard_selection *s, uint64_t *idx, size_t count);
-void __wrap_selection_many(const struct shard_selection *s, uint64_t *idx, size_t count);
-
-void __wrap_selection_many(const struct shard_selection *s, uint64_t *idx, size_t count)
-{
-	if (!forgets)
-		__real_selection_many(s, idx, count);
-}
 
 static struct shard_selection *some(double begin, double end)
 {
@@ -111,23 +101,20 @@ TEST(every_path_codec_rank_and_tail)
 		}
 }
 
-/* The control: a loader that forgets to look records up is noticed. */
-TEST(numbers_of_the_order_are_no_records)
+/* The control: a loader of all records is noticed. */
+TEST(records_of_no_selection_are_noticed)
 {
+	struct shard_loader_options all = of_kind(GLOBALLY);
 	struct shard_selection *s;
+	struct shard_loader *l;
+	struct shard_batch b;
 
 	open_photos(8, SHARD_RAW, sizes, COUNT(sizes));
 	s = some(0.2, 0.9);
 	wanted_open(&wanted, selected(GLOBALLY, s));
-	forgets = true;
-	{
-		struct shard_loader *l = loader_of(&wanted);
-		struct shard_batch b;
-
-		CHECK_EQ(wanted_next(&wanted, l, &b), SHARD_OK);
-		close_loader(l);
-	}
-	forgets = false;
+	CHECK_OK(shard_loader_open(&l, ds, &all, &fixture_err));
+	CHECK_EQ(wanted_next(&wanted, l, &b), SHARD_OK);
+	close_loader(l);
 	CHECK(wanted.complaint[0]);
 	shard_selection_close(s);
 }

@@ -32,9 +32,9 @@ static atomic_uint decodings_total;
 static atomic_uint last_epoch; /* steps of later ones wait */
 static bool wrong_block;
 
-int __real_slot_fill(struct supply *supply, struct scratch *scratch, struct slot *s, struct fill_counts *counts,
+int __real_slot_fill(struct row_source *source, struct scratch *scratch, struct slot *s, struct fill_counts *counts,
 		     struct shard_error *err);
-int __wrap_slot_fill(struct supply *supply, struct scratch *scratch, struct slot *s, struct fill_counts *counts,
+int __wrap_slot_fill(struct row_source *source, struct scratch *scratch, struct slot *s, struct fill_counts *counts,
 		     struct shard_error *err);
 int __real_reader_read_chunk(struct shard_reader *r, uint32_t group, uint64_t idx, bool check, uint8_t *dst,
 			     struct shard_error *err);
@@ -43,12 +43,12 @@ int __wrap_reader_read_chunk(struct shard_reader *r, uint32_t group, uint64_t id
 uint8_t *__real_stage_at(const struct stage *s, uint32_t block);
 uint8_t *__wrap_stage_at(const struct stage *s, uint32_t block);
 
-int __wrap_slot_fill(struct supply *supply, struct scratch *scratch, struct slot *s, struct fill_counts *counts,
+int __wrap_slot_fill(struct row_source *source, struct scratch *scratch, struct slot *s, struct fill_counts *counts,
 		     struct shard_error *err)
 {
 	while (s->place.epoch > atomic_load(&last_epoch))
 		usleep(100);
-	return __real_slot_fill(supply, scratch, s, counts, err);
+	return __real_slot_fill(source, scratch, s, counts, err);
 }
 
 int __wrap_reader_read_chunk(struct shard_reader *r, uint32_t group, uint64_t idx, bool check, uint8_t *dst,

@@ -9,7 +9,7 @@
  * LDFLAGS: -Wl,--wrap=slot_fill,--wrap=token_read
  * TIMEOUT: 300
  */
-#include "libshard/format/checksum.h"
+#include "libshard/format/format.h"
 #include "libshard/loader/loader.h"
 #include "tests/load/inject.h"
 

@@ -8,7 +8,7 @@
  * a table of p-values and by Holm's method the verdict at 0.001 over all of them: exit status 0 if
  * nothing is rejected, 1 if something is. --short does little of each part, --part one alone:
  * small, levels, large, tiny or windows.  --long prints each test on a line with its statistic and
- * its samples. format/ORDER.md has the table of a full run.  Not a test by itself: battery.sh runs
+ * its samples. format/ORDER.md has the table of a full run.  Not a test by itself: _battery.sh runs
  * it.
  */
 #include <inttypes.h>

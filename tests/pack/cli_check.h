@@ -9,8 +9,7 @@
 #include <string.h>
 
 #include "tools/common/cli.h"
-#include "tools/common/cli_help.h"
-#include "tools/common/cli_value.h"
+#include "tools/common/cli_private.h"
 
 #define HELP_COLUMNS_MAX 80
 

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tools/common/grow.h"
+#include "tools/common/shelf.h"
 #include "tools/common/text.h"
 
 TEST(an_array_grows_with_its_items)

@@ -8,7 +8,7 @@
  */
 #include "libshard/base/utf8.h"
 #include "tests/test.h"
-#include "tools/common/escape.h"
+#include "tools/common/human.h"
 
 TEST(what_comes_out)
 {

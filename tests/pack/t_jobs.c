@@ -18,9 +18,7 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 
-#include "libshard/format/checksum.h"
 #include "libshard/format/format.h"
-#include "libshard/format/record.h"
 #include "libshard/io/io.h"
 #include "libshard/verify/verify.h"
 #include "libshard/write/write.h"

@@ -19,7 +19,6 @@
 #include "tests/child.h"
 #include "tests/pack/prng.h"
 #include "tools/common/exit_code.h"
-#include "tools/common/grow.h"
 #include "tools/common/shelf.h"
 #include "tools/common/text.h"
 

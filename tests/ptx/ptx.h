@@ -96,7 +96,6 @@ struct ptx_launch {
 	struct ptx_region region[PTX_REGIONS];
 	uint32_t region_count;
 	uint64_t seed;
-	struct ptx_counts *counts; /* NULL: not counted.  See ptx_count.h */
 };
 
 bool ptx_run(struct ptx_program *p, const struct ptx_launch *launch, char error[PTX_ERROR_BYTES]);

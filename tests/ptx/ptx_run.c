@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tests/ptx/ptx_count.h"
+#include "tests/ptx/ptx.h"
 
 #define THREADS_MOST 1024u
 #define SHARED_MOST  49152u
@@ -24,7 +24,6 @@ struct run {
 	const struct ptx_kernel *kernel;
 	const struct ptx_launch *launch;
 	struct ptx_memory *memory;
-	struct ptx_counter *counter; /* NULL: nobody counts */
 	struct thread *team;
 	uint32_t *order;
 	uint8_t *touched;
@@ -132,8 +131,6 @@ static bool run_thread(struct run *r, struct thread *t, uint32_t *stop)
 		bool runs = i->guard < 0 || (t->reg[i->guard] != 0) != i->guard_not;
 
 		r->touched[i->line] |= PTX_RAN;
-		if (r->counter)
-			ptx_counter_step(r->counter, (uint32_t)(t - r->team), i, t->reg, runs);
 		if (!runs)
 			continue;
 		switch (i->kind) {
@@ -203,8 +200,6 @@ static bool run_block(struct run *r)
 			stop = here;
 		}
 		ptx_memory_barrier(r->memory);
-		if (r->counter)
-			ptx_counter_meet(r->counter, stop == ENDED);
 	}
 	return true;
 }
@@ -242,7 +237,6 @@ bool ptx_run(struct ptx_program *p, const struct ptx_launch *launch, char error[
 	r.team = calloc(launch->threads, sizeof(*r.team));
 	r.order = calloc(launch->threads, sizeof(*r.order));
 	r.memory = ptx_memory_new(launch, k->parameter_bytes);
-	r.counter = launch->counts ? ptx_counter_new(k, launch) : NULL;
 	for (uint32_t n = 0; n < launch->threads; n++) {
 		r.team[n].reg = registers + (uint64_t)n * k->register_count;
 		r.order[n] = n;
@@ -253,8 +247,6 @@ bool ptx_run(struct ptx_program *p, const struct ptx_launch *launch, char error[
 		good = run_block(&r);
 	}
 	ptx_memory_free(r.memory);
-	if (r.counter)
-		ptx_counter_free(r.counter, launch->counts);
 	free(r.order);
 	free(r.team);
 	free(registers);

@@ -325,7 +325,7 @@ class Device(unittest.TestCase):
             libshard.Loader(self.ds, 7, device="cuda:1", stream=self.consumer.stream.value)
         with self.assertRaisesRegex(libshard.DeviceError, "GPU 2 .they count from 0, and CUDA_VISIBLE_DEVICES"):
             libshard.Loader(self.ds, 7, device="cuda:2")
-        with self.assertRaisesRegex(libshard.ArgumentError, "no machine has so many"):
+        with self.assertRaisesRegex(libshard.ArgumentError, "no machine has that many"):
             libshard.Loader(self.ds, 7, device=f"cuda:{2**32 - 2}")
         with self.assertRaisesRegex(TypeError, "a number, or an object with __cuda_stream__"):
             libshard.Loader(self.ds, 7, device="cuda", stream="mine")

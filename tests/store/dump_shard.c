@@ -12,7 +12,7 @@
  * For tests/twin/readers.sh, which compares the two implementations.
  */
 #include "libshard/dataset/dataset.h"
-#include "libshard/format/checksum.h"
+#include "libshard/format/format.h"
 #include "libshard/verify/verify.h"
 #include "shard_pack.h"
 #include "tests/store/cases.h"

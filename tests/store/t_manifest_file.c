@@ -9,9 +9,9 @@
  */
 #include <fcntl.h>
 
-#include "libshard/base/digits.h"
 #include "libshard/base/error.h"
 #include "libshard/base/mem.h"
+#include "libshard/base/words.h"
 #include "libshard/dataset/dataset.h"
 #include "libshard/format/format.h"
 #include "shard_pack.h"

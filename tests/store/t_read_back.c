@@ -5,7 +5,7 @@
  *
  * LDFLAGS: -Wl,--wrap=checksum128
  */
-#include "libshard/format/checksum.h"
+#include "libshard/format/format.h"
 #include "libshard/verify/verify.h"
 #include "shard_pack.h"
 #include "tests/store/fixture.h"

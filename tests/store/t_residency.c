@@ -8,7 +8,7 @@
  *
  * LDFLAGS: -Wl,--wrap=file_seems_cached,--wrap=file_major_faults,--wrap=file_read_at
  */
-#include "libshard/io/file.h"
+#include "libshard/io/io.h"
 #include "shard_pack.h"
 #include "tests/store/fixture.h"
 

@@ -7,7 +7,7 @@
  */
 #include <limits.h>
 
-#include "libshard/base/digits.h"
+#include "libshard/base/words.h"
 #include "libshard/dataset/dataset.h"
 #include "libshard/format/format.h"
 #include "shard_select.h"
@@ -186,7 +186,7 @@ TEST(records_by_label)
 	CHECK_EQ(shard_select_where(&both, ds, s, "label", none, COUNT(none), &err), SHARD_E_ARGUMENT);
 	CHECK_STR(err.message, "where label is one of 2 values: selects none of the 103 records");
 	CHECK_EQ(shard_select_where(&both, ds, NULL, "weight", values, 1, &err), SHARD_E_ARGUMENT);
-	CHECK_STR(err.message, "field 'weight' is no integer scalar, so records cannot be selected by its value");
+	CHECK_STR(err.message, "field 'weight' is not an integer scalar, so records cannot be selected by its value");
 	CHECK_EQ(shard_select_where(&both, ds, NULL, "cat", values, 1, &err), SHARD_E_ARGUMENT);
 	CHECK_STR(err.message, "field 'cat' is not in the dataset");
 	shard_selection_close(s);

@@ -10,9 +10,7 @@
 #include <sched.h>
 #include <stdatomic.h>
 
-#include "libshard/format/checksum.h"
 #include "libshard/format/format.h"
-#include "libshard/io/buffer.h"
 #include "libshard/io/io.h"
 #include "libshard/verify/verify.h"
 #include "libshard/write/write.h"

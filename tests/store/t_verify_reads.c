@@ -7,7 +7,7 @@
  */
 #include <fcntl.h>
 
-#include "libshard/io/file.h"
+#include "libshard/io/io.h"
 #include "tests/store/verifying.h"
 
 /* ---- the page cache, as tests want it ---- */

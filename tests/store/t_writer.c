@@ -386,8 +386,8 @@ TEST(a_name_that_is_taken_keeps_what_it_has)
 		int what; /* 0 another shard, 1 rubbish, 2 nothing at all, 3 the same but damaged */
 		const char *says;
 	} rows[] = {{"another shard", 0, "is another shard"},
-		    {"rubbish", 1, "is no valid shard"},
-		    {"an empty file", 2, "is no valid shard"},
+		    {"rubbish", 1, "is not a valid shard"},
+		    {"an empty file", 2, "is not a valid shard"},
 		    {"the same shard with a damaged record", 3, "damaged"}};
 	struct shard_schema s = photo_schema(8, SHARD_RAW);
 	struct path dir, path;

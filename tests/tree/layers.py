@@ -158,8 +158,8 @@ OFFENDERS = [
     ("a room without a line", {"tools/b/b.c": '#include "libshard/base/mem.h"\n'}, "has no line for tools/b"),
     ("LZ4 elsewhere", {"libshard/io/file.c": "#include <lz4.h>\n"}, "through libshard/format only"),
     ("a decoder in the library", {"libshard/io/file.c": "#include <jpeglib.h>\n"}, "belong to tools/"),
-    ("io_uring elsewhere", {"libshard/feed/ring.c": "#include <liburing.h>\n"}, "belongs to libshard/io"),
-    ("a library loaded elsewhere", {"libshard/feed/ring.c": "#include <dlfcn.h>\n"}, "the GPU driver"),
+    ("io_uring elsewhere", {"libshard/feed/slot.c": "#include <liburing.h>\n"}, "belongs to libshard/io"),
+    ("a library loaded elsewhere", {"libshard/feed/slot.c": "#include <dlfcn.h>\n"}, "the GPU driver"),
 ]
 BAD_LAYERS = [
     ("rooms in a circle", LAYERS.replace("libshard/base:", "libshard/base: libshard/feed"), "rooms in a circle"),

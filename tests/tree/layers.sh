@@ -42,28 +42,18 @@ PURE=$(tr -d '\n\t' <<-'END'
 	END
 )
 
-calls() { # what the objects call: "object symbol"
-	nm -A --undefined-only "$@" | sed 's/:* *[Uwv] / /'
-}
-defines() {
-	nm --defined-only --extern-only "$@" 2>/dev/null | awk 'NF == 3 {print $3}'
+calls() { # what the objects of a list on stdin call: "object symbol"
+	xargs -r nm -A --undefined-only | sed 's/:* *[Uwv] / /'
 }
 
 # Prints what is wrong with the calls of the objects below DIR/libshard.
 bad_calls() {
-	find "$1/libshard" -name '*.o' | sort | while read -r object; do
-		case $object in
-		*/libshard/base/mem.o) ;;
-		*)
-			calls "$object" | grep -E " ($ALLOCATE)\$" | sed 's/$/: only libshard\/base\/mem.c allocates/'
-		esac
-		case $object in
-		*/libshard/io/*) ;;
-		*)
-			calls "$object" | grep -E " ($FILES)\$" | sed 's/$/: only libshard\/io makes file system calls/'
-		esac
-		calls "$object" | grep -E " ($NEVER)\$" | sed 's/$/: a library does not do that/'
-	done
+	objects=$(find "$1/libshard" -name '*.o' | sort)
+	echo "$objects" | grep -v '/libshard/base/mem\.o$' | calls | grep -E " ($ALLOCATE)\$" |
+		sed 's/$/: only libshard\/base\/mem.c allocates/'
+	echo "$objects" | grep -v '/libshard/io/' | calls | grep -E " ($FILES)\$" |
+		sed 's/$/: only libshard\/io makes file system calls/'
+	echo "$objects" | calls | grep -E " ($NEVER)\$" | sed 's/$/: a library does not do that/'
 	for layer in order transform format; do
 		[ -d "$1/libshard/$layer" ] || continue
 		# Its own layer, pure ones that it is granted, and those parts of base that neither
@@ -72,14 +62,12 @@ bad_calls() {
 			for pure in "libshard/$layer" $(sed -n "s,^libshard/$layer:,,p" libshard/LAYERS); do
 				[ "$pure" = libshard/base ] || [ ! -d "$1/$pure" ] || find "$1/$pure" -name '*.o'
 			done
-			find "$1/libshard/base" -name '*.o' ! -name mem.o ! -name task.o ! -name 'thread*.o'
+			find "$1/libshard/base" -name '*.o' ! -name mem.o ! -name thread.o
 		} | xargs nm --defined-only --extern-only 2>/dev/null | awk 'NF == 3 {print $3}' >"$TMPDIR/granted"
-		find "$1/libshard/$layer" -name '*.o' | sort | while read -r object; do
-			calls "$object" | grep -vE " ($PURE)\$" | awk -v layer="$layer" '
-				BEGIN { while ((getline s < ARGV[1]) > 0) ok[s] = 1; ARGV[1] = "" }
-				!($2 in ok) { print $0 ": not pure, as libshard/" layer " must be" }
-				' "$TMPDIR/granted" -
-		done
+		echo "$objects" | grep "^$1/libshard/$layer/" | calls | grep -vE " ($PURE)\$" | awk -v layer="$layer" '
+			BEGIN { while ((getline s < ARGV[1]) > 0) ok[s] = 1; ARGV[1] = "" }
+			!($2 in ok) { print $0 ": not pure, as libshard/" layer " must be" }
+			' "$TMPDIR/granted" -
 	done || :
 }
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""coco.py - masks of COCO's segmentation, slowly: the twin of rle.c and coco_shape.c; imported by
+"""coco.py - masks of COCO's segmentation, slowly: the twin of coco_shape.c; imported by
 tests/cli/pack_coco.sh
 
 Run by itself, it compares itself with pycocotools (pip install pycocotools) on random objects:

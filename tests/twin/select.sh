@@ -6,14 +6,8 @@
 # Parameters are random but the same each time; SEED=n tries others.
 set -eu
 
-if [ -z "${BUILD:-}" ]; then
-	echo "select.sh: BUILD is not set: say where tests/unit/dump_select was built" >&2
-	exit 1
-fi
 dump=$BUILD/tests/unit/dump_select
-python=${PYTHON:-python3}
-dir=$(mktemp -d "${TMPDIR:-/tmp}/select.XXXXXX")
-trap 'rm -rf "$dir"' EXIT
+dir=$TMPDIR
 
 # The vectors were asked of the Python side by order.sh; here of C.
 grep -E '^(part|fold|others|selected|mixture|run_on) .* -> ' format/ORDER.md >"$dir/vectors"
@@ -27,7 +21,7 @@ while read -r line; do
 done <"$dir/vectors"
 [ "$count" -ge 20 ] || { echo "only $count vectors"; exit 1; }
 
-SEED=${SEED:-1} "$python" - >"$dir/questions" <<'END'
+SEED=${SEED:-1} "$PYTHON" - >"$dir/questions" <<'END'
 import os, random
 rnd = random.Random(int(os.environ["SEED"]))
 word = lambda: "%064x" % rnd.randrange(2**256)
@@ -49,14 +43,6 @@ for i in range(12):
     for P in rnd.randrange(end), max(0, end - rnd.randint(1, 60)):
         print("run_on", E, P, R, B, rnd.randrange(R), 20)
 END
-questions=0
-while read -r question; do
-	# shellcheck disable=SC2086
-	want=$("$python" format/shardorder.py answer $question)
-	# shellcheck disable=SC2086
-	got=$("$dump" $question)
-	[ "$got" = "$want" ] || { echo "$question: C has $got, Python $want"; exit 1; }
-	questions=$((questions + 1))
-done <"$dir/questions"
+questions=$("$PYTHON" tests/twin/questions.py "$dump" <"$dir/questions")
 [ "$questions" -ge 60 ]
 echo "$count vectors and $questions answers are equal"

@@ -5,7 +5,7 @@
 set -eu
 : "${BUILD:=build}"
 
-! grep -q /decode_tiff_stub.o "$BUILD/parts" || { echo "this shardpack was built without libtiff" && exit 77; }
+grep -q /decode_tiff.o "$BUILD/parts" || { echo "this shardpack was built without libtiff" && exit 77; }
 for python in "${PYTHON-}" python3 /usr/bin/python3; do
 	[ -n "$python" ] && "$python" -c 'import PIL, numpy' 2>/dev/null &&
 		exec "$python" tests/twin/wide.py "$BUILD/tests/pack/dump_transform" ${VARIANT:+60}

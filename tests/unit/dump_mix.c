@@ -12,7 +12,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "libshard/order/mix.h"
 #include "libshard/order/order.h"
 #include "shard.h"
 

@@ -18,13 +18,11 @@
 #include <string.h>
 
 #include "libshard/base/bytes.h"
-#include "libshard/base/digits.h"
+#include "libshard/base/words.h"
 #include "libshard/dataset/dataset.h"
-#include "libshard/dataset/mixture.h"
-#include "libshard/dataset/selection.h"
 #include "libshard/feed/feed.h"
 #include "libshard/format/format.h"
-#include "libshard/order/mix.h"
+#include "libshard/order/order.h"
 #include "shard_mix.h"
 #include "shard_select.h"
 
@@ -153,7 +151,7 @@ static int run_on(char **word)
 				   .rank = (uint32_t)number(word[6]),
 				   .last = ORDER_RUN_ON},
 			  .mix = (void *)&s}; /* any: these functions ask only whether there is one */
-	struct place at = {.epoch = first / length, .first_position = first % length};
+	struct step_place at = {.epoch = first / length, .first_position = first % length};
 
 	if (order_rank_check(&s.rank))
 		stop("parameter outside its range");

@@ -82,7 +82,7 @@ TEST(the_steps_of_a_window_name_each_run_of_the_next_one)
 
 		STORY("round %u", round);
 		CHECK_EQ(order_init(&o, &s.params, table), SHARD_OK);
-		for (struct place p = {0}; !steps_ended(&s, &p); p.step++) {
+		for (struct step_place p = {0}; !steps_ended(&s, &p); p.step++) {
 			uint64_t at = steps_position(&s, &p);
 			uint32_t named_rows;
 
@@ -129,7 +129,7 @@ TEST(of_a_run_no_part_is_left_out)
 				     .lane_count = 2},
 			  .rank = {.record_count = 1024, .world = 1, .batch_records = 64}};
 	uint16_t *table = calloc(order_table_entries(&s.params) + 1, sizeof(*table));
-	struct place p = {.step = 1};
+	struct step_place p = {.step = 1};
 	struct order o;
 
 	CHECK_EQ(order_init(&o, &s.params, table), SHARD_OK);
@@ -154,8 +154,8 @@ TEST(other_orders_name_the_rows_of_a_later_step)
 
 		STORY("round %u", round);
 		CHECK_EQ(order_init(&o, &s.params, table), SHARD_OK);
-		for (struct place p = {0}; !steps_ended(&s, &p); p.step++) {
-			struct place later = {.step = p.step + distance};
+		for (struct step_place p = {0}; !steps_ended(&s, &p); p.step++) {
+			struct step_place later = {.step = p.step + distance};
 			uint32_t rows =
 				steps_ended(&s, &later)
 					? 0

@@ -6,7 +6,7 @@
  *
  * LDFLAGS: -Wl,--wrap=open64,--wrap=access
  */
-#include "libshard/io/available_memory.h"
+#include "libshard/io/io.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>

@@ -7,9 +7,7 @@
  * its own test bytes, seed 0.  Above 240 bytes the loops that are chosen at run time are at work;
  * each is compared with the plain one.
  */
-#include "libshard/format/checksum.h"
 #include "libshard/format/format.h"
-#include "libshard/format/xxh3.h"
 #include "tests/test.h"
 
 /*

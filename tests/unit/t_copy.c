@@ -10,7 +10,6 @@
 #include <signal.h>
 #include <sys/mman.h>
 
-#include "libshard/format/checksum.h"
 #include "libshard/format/format.h"
 #include "tests/store/fixture.h"
 

@@ -2,7 +2,7 @@
 /*
  * t_digits.c - hexadecimal and percent-encoding, both ways; t_tokens.c has the decimal numbers
  */
-#include "libshard/base/digits.h"
+#include "libshard/base/words.h"
 
 #include <stdlib.h>
 #include <string.h>

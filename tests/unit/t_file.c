@@ -7,7 +7,7 @@
  *
  * LDFLAGS: -Wl,--wrap=pread64,--wrap=pwrite64,--wrap=preadv64v2
  */
-#include "libshard/io/file.h"
+#include "libshard/io/io.h"
 
 #include <errno.h>
 #include <sys/uio.h>

@@ -6,7 +6,7 @@
  * What must end a process happens in a child.  A sanitizer's own handler would turn that into
  * another exit, so the children that must die by the signal put its default back first.
  */
-#include "libshard/io/guard.h"
+#include "libshard/io/io.h"
 
 #include "tests/unit/cut.h"
 

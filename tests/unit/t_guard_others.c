@@ -5,7 +5,7 @@
  * Each story is a process of its own, because the first guard_install() of a process is the one
  * that counts.
  */
-#include "libshard/io/guard.h"
+#include "libshard/io/io.h"
 
 #include <setjmp.h>
 

@@ -2,8 +2,7 @@
 /*
  * t_lay_out.c - strides, units, chunks and places as format/SHARD.md 2.9 advises
  */
-#include "libshard/format/record.h"
-#include "libshard/format/schema.h"
+#include "libshard/format/format.h"
 #include "shard_pack.h"
 #include "tests/test.h"
 

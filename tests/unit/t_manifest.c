@@ -4,7 +4,7 @@
  * line
  */
 #include "libshard/base/bytes.h"
-#include "libshard/base/digits.h"
+#include "libshard/base/words.h"
 #include "libshard/format/format.h"
 #include "shard_pack.h"
 #include "tests/test.h"

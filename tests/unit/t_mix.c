@@ -3,7 +3,7 @@
  * t_mix.c - the arithmetic of mixtures: exact weights, each own position once, the inverse, and the
  * rounding of weights; tests/twin/mix.sh compares it with format/shardorder.py
  */
-#include "libshard/order/mix.h"
+#include "libshard/order/order.h"
 
 #include <stdlib.h>
 

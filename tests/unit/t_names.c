@@ -2,7 +2,7 @@
 /*
  * t_names.c - the numbers and names of format/SHARD.md, written out once more
  */
-#include "libshard/format/names.h"
+#include "libshard/format/format.h"
 
 #include "shard_pack.h"
 #include "tests/test.h"

@@ -6,10 +6,7 @@
  * says which rule is broken.  NULL says that the shard is still good.
  */
 #include "libshard/base/bytes.h"
-#include "libshard/format/checksum.h"
 #include "libshard/format/format.h"
-#include "libshard/format/pages.h"
-#include "libshard/format/pages_decode.h"
 #include "tests/test.h"
 
 #define COUNT(a)   (sizeof(a) / sizeof((a)[0]))

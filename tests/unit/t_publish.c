@@ -15,7 +15,6 @@
 #include <sys/vfs.h>
 #include <sys/wait.h>
 
-#include "libshard/io/file.h"
 #include "libshard/io/io.h"
 #include "shard_pack.h"
 #include "tests/store/fixture.h"

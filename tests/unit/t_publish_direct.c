@@ -10,7 +10,6 @@
 #include <errno.h>
 #include <stdarg.h>
 
-#include "libshard/io/direct.h"
 #include "libshard/io/io.h"
 #include "tests/store/fixture.h"
 

@@ -3,7 +3,7 @@
  * t_record.c - bytes that no field covers, and elements past the lengths of ragged fields
  */
 #include "libshard/base/bytes.h"
-#include "libshard/format/record.h"
+#include "libshard/format/format.h"
 #include "tests/test.h"
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))

@@ -7,7 +7,7 @@
  */
 #include <stddef.h>
 
-#include "libshard/format/schema.h"
+#include "libshard/format/format.h"
 #include "tests/test.h"
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))

@@ -7,7 +7,7 @@
  */
 #include <openssl/evp.h>
 
-#include "libshard/base/digits.h"
+#include "libshard/base/words.h"
 #include "libshard/format/format.h"
 #include "tests/test.h"
 

@@ -4,7 +4,7 @@
  * hand
  */
 #include "libshard/base/bytes.h"
-#include "libshard/format/tables.h"
+#include "libshard/format/format.h"
 #include "shard_pack.h"
 #include "tests/test.h"
 

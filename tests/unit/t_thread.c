@@ -9,7 +9,6 @@
 #include <sched.h>
 #include <stdatomic.h>
 
-#include "libshard/base/task.h"
 #include "libshard/base/thread.h"
 #include "tests/test.h"
 

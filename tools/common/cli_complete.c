@@ -5,7 +5,7 @@
  * bash splits words at "=", so that --filter=x is three of them; zsh and fish leave it one.  Names
  * and choices need no quoting: a test of the tables allows nothing in them that would.
  */
-#include "tools/common/cli_complete.h"
+#include "tools/common/cli_private.h"
 
 #include <string.h>
 
@@ -171,6 +171,17 @@ static void offer_words(FILE *out, const struct cli_verb *verb, const struct cli
 		fputs(kind == CLI_FILE ? ":files\n" : ":dirs\n", out);
 }
 
+/* True for the first verb in the table that begins with its first word. */
+static bool is_first_of_its_word(const struct cli_program *program, const struct cli_verb *verb)
+{
+	size_t length = strcspn(verb->name, " ");
+
+	for (const struct cli_verb *other = program->verbs; other != verb; other++)
+		if (strcspn(other->name, " ") == length && !strncmp(other->name, verb->name, length))
+			return false;
+	return true;
+}
+
 /* The words that may follow `first` in names of verbs; of the first words if that is empty. */
 static void offer_verbs(FILE *out, const struct cli_program *program, const char *first)
 {
@@ -178,7 +189,7 @@ static void offer_verbs(FILE *out, const struct cli_program *program, const char
 
 	for (const struct cli_verb *v = program->verbs; v->name; v++) {
 		if (first[0] ? strncmp(v->name, first, skip - 1) || v->name[skip - 1] != ' '
-			     : !cli_first_of_its_word(program, v))
+			     : !is_first_of_its_word(program, v))
 			continue;
 		fprintf(out, "%.*s\t%s\n", (int)strcspn(v->name + skip, " "), v->name + skip,
 			cli_text_of(program, v)->summary);
@@ -188,10 +199,10 @@ static void offer_verbs(FILE *out, const struct cli_program *program, const char
 void cli_complete(FILE *out, const struct cli_program *program, char **word, int word_count)
 {
 	const char *last = word_count ? word[word_count - 1] : "", *equals = strchr(last, '=');
-	const struct cli_verb *verb = NULL;
+	const struct cli_verb *verb;
 	const struct cli_option *o = NULL;
 	struct cli_flat flat;
-	int verb_words = 0, at = word_count - 2;
+	int verb_words, at = word_count - 2;
 
 	if (word_count < 2) {
 		offer_verbs(out, program, "");
@@ -200,14 +211,7 @@ void cli_complete(FILE *out, const struct cli_program *program, char **word, int
 		      out);
 		return;
 	}
-	for (const struct cli_verb *v = program->verbs; v->name; v++) {
-		int these = cli_verb_words(v->name, word, word_count - 1);
-
-		if (these > verb_words) {
-			verb_words = these;
-			verb = v;
-		}
-	}
+	verb = cli_find_verb(program, word, word_count - 1, &verb_words);
 	if (!verb && word_count == 2)
 		offer_verbs(out, program, word[0]);
 	if (!verb)

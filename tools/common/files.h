@@ -91,4 +91,42 @@ bool files_sync_names(const char *dir);
 /* Remove a file; it is fine if there is none. */
 int files_remove(const char *path);
 
+/* ---- remove folders, and what is in them, while others may be at the same ---- */
+
+/* Remove what `is_ours` says from the folder `dir`, open as `fd`, and close it. */
+int remove_names(const char *dir, int fd, bool (*is_ours)(const char *name));
+
+/*
+ * Remove the temporary files in a folder that no process has locked, as far as this machine knows.
+ * A folder that does not exist is not a failure.
+ */
+int remove_temps(const char *path);
+
+/*
+ * Remove a folder that is empty, or will be in a moment: on network file systems a file that was
+ * removed may stay until the system has closed it.  False, and errno, if that cannot be.
+ */
+bool remove_folder(const char *path);
+
+/*
+ * Is it a file that was removed while it was open, as NFS and FUSE rename it until it is closed?
+ * That of a machine that died stays.
+ */
+bool is_removed_name(const char *name);
+
+/* ---- output to /dev/null, a pipe, a FIFO ---- */
+
+/*
+ * Such a file is written in place: to rename a new file over it would destroy the device or pipe.
+ */
+
+/* Is there something under this name that is neither a regular file nor a folder? */
+bool files_is_device_or_pipe(const char *path);
+
+/*
+ * Write into it.  Waits for a FIFO's reader, until interrupted.  Returns the exit code; messages
+ * begin with the path.
+ */
+int files_write_in_place(const char *path, const void *data, size_t bytes);
+
 #endif

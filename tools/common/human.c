@@ -1,17 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * human.c - numbers as people read them
+ * human.c - what people read on a terminal: rounded numbers, escaped names, wrapped lines
  *
- * Pure.  Sizes and durations round to the nearest shown digit, and a value that rounds up
+ * Pure, but for what writes to a stream.  Sizes and durations round to the nearest shown digit, and a value that rounds up
  * to the next unit is shown in that unit: never "1024.0 KiB", never "60 s".
  */
 #include "tools/common/human.h"
 
 #include <inttypes.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
-#define NS_PER_SECOND UINT64_C(1000000000)
+#include "libshard/base/utf8.h"
+
+#define NS_PER_SECOND  UINT64_C(1000000000)
+#define PIECE_CHARS    12 /* "\U000e0001" and its NUL is 11 */
+#define SCREEN_COLUMNS 79 /* some terminals wrap at the 80th */
 
 const char *human_bytes(char out[HUMAN_CHARS], uint64_t bytes)
 {
@@ -100,4 +105,108 @@ const char *human_byte_rate(char out[HUMAN_CHARS], double bytes_per_second)
 	human_bytes(out, rounded(bytes_per_second));
 	strcat(out, "/s");
 	return out;
+}
+
+/* ---- names and keys from elsewhere, made safe for a terminal ---- */
+
+/*
+ * One function turns the next character of the input into at
+ * most PIECE_CHARS of output; both writers are loops over it.  Octal has exactly three
+ * digits and \u and \U exactly four and eight, so that a digit that follows is not swallowed.
+ */
+
+/* How many bytes from here on are printable ASCII that no mode escapes. */
+static size_t plain_run(const char *text, size_t text_bytes)
+{
+	size_t i = 0;
+
+	while (i < text_bytes && text[i] >= 0x20 && text[i] < 0x7f && text[i] != '\\')
+		i++;
+	return i;
+}
+
+/* Write the next character of `text`, escaped if need be; returns how many bytes it took. */
+static size_t next_piece(char piece[PIECE_CHARS], const char *text, size_t text_bytes, enum escape_mode mode)
+{
+	static const char named[] = "abtnvfr"; /* bytes 7 to 13 */
+	unsigned char first = (unsigned char)text[0];
+	uint32_t code_point;
+	size_t length = utf8_character(text, text_bytes, &code_point);
+
+	if (first >= 7 && first <= 13)
+		snprintf(piece, PIECE_CHARS, "\\%c", named[first - 7]);
+	else if (!length || first < 0x20 || first == 0x7f)
+		snprintf(piece, PIECE_CHARS, "\\%03o", first);
+	else if (first == '\\' && mode == ESCAPE_EXACT)
+		strcpy(piece, "\\\\");
+	else if (utf8_is_hidden(code_point))
+		snprintf(piece, PIECE_CHARS, code_point < 0x10000 ? "\\u%04x" : "\\U%08x", (unsigned)code_point);
+	else
+		snprintf(piece, PIECE_CHARS, "%.*s", (int)length, text);
+	return length ? length : 1;
+}
+
+size_t escape_text(char *out, size_t out_bytes, const char *text, size_t text_bytes, enum escape_mode mode)
+{
+	char piece[PIECE_CHARS];
+	size_t needed = 0, used = 0, taken;
+	bool full = false;
+
+	for (size_t i = 0; i < text_bytes; i += taken) {
+		size_t length;
+
+		taken = next_piece(piece, text + i, text_bytes - i, mode);
+		length = strlen(piece);
+		needed += length;
+		full = full || length >= out_bytes - used; /* a byte stays for the NUL */
+		if (!full) {
+			memcpy(out + used, piece, length);
+			used += length;
+		}
+	}
+	if (out_bytes)
+		out[used] = 0;
+	return needed;
+}
+
+void escape_write(FILE *out, const char *text, size_t text_bytes, enum escape_mode mode)
+{
+	char piece[PIECE_CHARS];
+
+	for (size_t i = 0; i < text_bytes;) {
+		size_t plain = plain_run(text + i, text_bytes - i);
+
+		if (plain) { /* nearly every key is nothing but this */
+			fwrite(text + i, 1, plain, out);
+			i += plain;
+		} else {
+			i += next_piece(piece, text + i, text_bytes - i, mode);
+			fputs(piece, out);
+		}
+	}
+}
+
+/* ---- lines of a screen ---- */
+
+void wrap(FILE *out, const char *text, size_t column, size_t indent)
+{
+	bool first = true;
+
+	while (*text) {
+		size_t length = strcspn(text, " ");
+
+		if (!first && column + 1 + length > SCREEN_COLUMNS) {
+			fprintf(out, "\n%*s", (int)indent, "");
+			column = indent;
+		} else if (!first) {
+			fputc(' ', out);
+			column++;
+		}
+		fwrite(text, 1, length, out);
+		column += length;
+		text += length;
+		text += strspn(text, " ");
+		first = false;
+	}
+	fputc('\n', out);
 }

@@ -15,7 +15,7 @@
 #include <string.h>
 
 #include "libshard/base/utf8.h"
-#include "tools/common/escape.h"
+#include "tools/common/human.h"
 
 static void put_bytes(struct json_out *j, const char *text, size_t text_bytes)
 {

@@ -3,7 +3,7 @@
  * message.c - messages of a tool to its user
  *
  * A line is put together first and written by one fwrite, under stderr's own lock, so that
- * threads do not mix.  Errors of writing to stderr are the only ones that nobody is told:
+ * threads do not mix.  Errors of writing to stderr are the only ones that are not told:
  * there is nowhere left to say it.
  */
 #include "tools/common/message.h"
@@ -17,8 +17,8 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-#include "tools/common/escape.h"
-#include "tools/common/exit_codes.h"
+#include "tools/common/exit_code.h"
+#include "tools/common/human.h"
 #include "tools/common/signals.h"
 
 #define TEXT_BYTES 4096 /* a shard_error holds 1,024, and a tool adds little */

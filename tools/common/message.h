@@ -9,7 +9,7 @@
  *
  * A process has one stderr, so its state is kept here once: message_start()
  * and message_level() belong to main, before threads exist.  The other calls may come from
- * any thread; lines never mix.  Text is passed through escape.h as talk, so a hostile file
+ * any thread; lines never mix.  Text is escaped as talk, see human.h, so a hostile file
  * name or error text may be printed as it is and still makes one harmless line.
  */
 #ifndef SHARD_COMMON_MESSAGE_H

@@ -24,6 +24,7 @@
 #define FIRST_BYTES 4096
 #define STEP_BYTES  ((size_t)1 << 20) /* files have a multiple of it; so a page is a part of it */
 #define SORT_BYTES  ((size_t)1 << 20) /* of items that qsort_r() sorts at once */
+#define FIRST_COUNT 64		      /* items of an array that grows */
 
 /* Something that lies in a file. */
 struct sheet {
@@ -108,7 +109,7 @@ static bool take_blocks(struct shelf *s, const struct sheet *sheet, size_t bytes
 {
 	do
 		s->os_code = posix_fallocate(sheet->fd, (off_t)sheet->bytes, (off_t)(bytes - sheet->bytes));
-	while (s->os_code == EINTR); /* whoever is filling it looks for signals */
+	while (s->os_code == EINTR); /* the caller that fills it looks for signals */
 	return !s->os_code;
 }
 
@@ -300,4 +301,66 @@ uint64_t *shelf_number(struct shelf *s, uint64_t count, int (*compare)(const voi
 		return NULL;
 	}
 	return order;
+}
+
+/* ---- arrays that grow as they are filled ---- */
+
+bool grow_on(struct shelf *s, void *array, uint64_t *capacity, uint64_t need, size_t item_bytes)
+{
+	uint64_t want = need < FIRST_COUNT ? FIRST_COUNT : need;
+	size_t room;
+	void *items;
+
+	if (need <= *capacity)
+		return true;
+	if (want > SIZE_MAX / 4 / item_bytes)
+		return false;
+	memcpy(&items, array, sizeof(items)); /* whatever type it points to */
+	room = (size_t)*capacity * item_bytes;
+	items = shelf_grow(s, items, &room, (size_t)want * item_bytes);
+	if (!items)
+		return false;
+	memcpy(array, &items, sizeof(items));
+	*capacity = room / item_bytes;
+	return true;
+}
+
+bool grow(void *array, uint64_t *capacity, uint64_t need, size_t item_bytes)
+{
+	return grow_on(NULL, array, capacity, need, item_bytes);
+}
+
+/* ---- a stream whose bytes are kept in memory ---- */
+
+static ssize_t add(void *context, const char *from, size_t bytes)
+{
+	struct memory_file *m = context;
+
+	if (!grow(&m->data, &m->capacity, m->bytes + bytes + 1, 1)) {
+		m->failed = true;
+		return 0; /* the stream has an error from now on */
+	}
+	memcpy(m->data + m->bytes, from, bytes);
+	m->bytes += bytes;
+	m->data[m->bytes] = '\0';
+	return (ssize_t)bytes;
+}
+
+bool memory_file_open(struct memory_file *m)
+{
+	*m = (struct memory_file){.data = NULL};
+	m->stream = fopencookie(m, "w", (cookie_io_functions_t){.write = add});
+	return m->stream != NULL;
+}
+
+bool memory_file_close(struct memory_file *m)
+{
+	bool ok = m->stream && !ferror(m->stream);
+
+	if (m->stream && fclose(m->stream) != 0)
+		ok = false;
+	m->stream = NULL;
+	if (!m->bytes && !m->failed) /* nothing was written: the data is an empty text */
+		add(m, "", 0);
+	return ok && !m->failed;
 }

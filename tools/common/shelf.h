@@ -16,6 +16,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #define SHELF_MEMORY_BYTES ((size_t)4 << 20) /* of each thing on it */
 
@@ -49,8 +50,8 @@ bool shelf_sort(struct shelf *s, void *items, uint64_t count, size_t item_bytes,
 		int (*compare)(const void *a, const void *b, void *context), void *context);
 
 /*
- * The numbers from 0 to count - 1, on the shelf, in the order of what they stand for; those that
- * compare equal ascend.  NULL if there is no room.
+ * The numbers from 0 to count - 1, on the shelf, in the order of what they stand for; where two
+ * compare equal, the smaller one comes first.  NULL if there is no room.
  */
 uint64_t *shelf_number(struct shelf *s, uint64_t count, int (*compare)(const void *a, const void *b, void *context),
 		       void *context);
@@ -61,5 +62,40 @@ uint64_t *shelf_number(struct shelf *s, uint64_t count, int (*compare)(const voi
  * be.
  */
 int shelf_open_unnamed(const char *dir);
+
+/* ---- arrays that grow as they are filled ---- */
+
+/*
+ * Make room for `need` items of `item_bytes` each.  `array` is the address of the pointer to them,
+ * NULL while *capacity is 0, which free() gives back.  The room at least doubles, so that adding
+ * items one by one takes time in proportion to their number.  Returns false, with nothing changed,
+ * if there is no memory.
+ */
+bool grow(void *array, uint64_t *capacity, uint64_t need, size_t item_bytes);
+
+/*
+ * The same on a shelf, for arrays that may be large.  shelf_free() gives them back, and
+ * shelf_refuse() says why it failed.
+ */
+bool grow_on(struct shelf *s, void *array, uint64_t *capacity, uint64_t need, size_t item_bytes);
+
+/* ---- a stream whose bytes are kept in memory ---- */
+
+/*
+ * open_memstream() would do, but there fclose() succeeds although the last bytes had no memory.
+ */
+
+struct memory_file {
+	FILE *stream; /* write here; NULL if it could not be opened */
+	char *data;   /* after the close: what was written, and a NUL behind it; free() it */
+	uint64_t bytes, capacity;
+	bool failed;
+};
+
+/* It may not be moved while it is open.  False if memory ran out; then closing it does nothing. */
+bool memory_file_open(struct memory_file *m);
+
+/* True if all that was written is in m->data, which is not NULL then. */
+bool memory_file_close(struct memory_file *m);
 
 #endif

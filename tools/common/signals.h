@@ -14,7 +14,7 @@
 
 #include <stdbool.h>
 
-#include "tools/common/exit_codes.h"
+#include "tools/common/exit_code.h"
 
 /*
  * Called once by main, before threads.  A SIGHUP or SIGINT that was ignored from outside (`nohup`,

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * text.c - text that grows, and names written so that one token holds them
+ * text.c - text in memory, and what is read out of it: numbers, names, paths, lines
  */
 #include "tools/common/text.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,7 +13,12 @@
 #include <strings.h>
 
 #include "libshard/base/utf8.h"
+#include "shard_pack.h"
+#include "tools/common/exit_code.h"
+#include "tools/common/message.h"
 #include "tools/common/shelf.h"
+
+#define END_BYTES (strlen("end ") + 64 + strlen("\n"))
 
 /* Room for `more` bytes and a NUL. */
 static bool reserve(struct text *t, size_t more)
@@ -186,15 +192,15 @@ static size_t pass_digits(const char **at, const char *end)
 	return (size_t)(*at - start);
 }
 
-bool text_is_decimal(const char *in, size_t in_bytes, bool special)
+bool text_is_decimal(const char *in, size_t in_bytes, bool words)
 {
-	static const char *const words[] = {"inf", "infinity", "nan"};
+	static const char *const names[] = {"inf", "infinity", "nan"};
 	const char *end = in + in_bytes;
 	size_t digits;
 
 	in += in < end && *in == '-';
-	for (size_t i = 0; special && i < sizeof(words) / sizeof(words[0]); i++)
-		if ((size_t)(end - in) == strlen(words[i]) && !strncasecmp(in, words[i], strlen(words[i])))
+	for (size_t i = 0; words && i < sizeof(names) / sizeof(names[0]); i++)
+		if ((size_t)(end - in) == strlen(names[i]) && !strncasecmp(in, names[i], strlen(names[i])))
 			return true;
 	digits = pass_digits(&in, end);
 	if (in < end && *in == '.') {
@@ -236,4 +242,66 @@ uint32_t text_named(const char *(*name_of)(uint32_t), const char *word, size_t b
 		if (strlen(name) == bytes && !memcmp(name, word, bytes))
 			return i;
 	return TEXT_NO_NAME;
+}
+
+/* ---- the last line of a small file ---- */
+
+void text_add_end(struct text *t)
+{
+	uint8_t digest[32] = {0};
+
+	if (!text_failed(t))
+		shard_sha256(t->data, t->bytes, digest);
+	text_add(t, "end ", 4);
+	text_hex(t, digest, sizeof(digest));
+	text_add(t, "\n", 1);
+}
+
+bool text_cut_end(struct text *t)
+{
+	uint8_t said[32], is[32];
+	const char *end;
+
+	if (t->bytes <= END_BYTES)
+		return false;
+	end = t->data + t->bytes - END_BYTES;
+	if (memcmp(end, "end ", 4) || !text_unhex(end + 4, 64, said, 32) || end[68] != '\n')
+		return false;
+	t->bytes -= END_BYTES;
+	t->data[t->bytes] = '\0';
+	shard_sha256(t->data, t->bytes, is);
+	return !memcmp(said, is, 32);
+}
+
+/* ---- the lines of a text file ---- */
+
+/* What editors elsewhere put in front of a text is not a part of its first line. */
+static int drop_mark(struct line *l, const char *name)
+{
+	size_t mark = utf8_mark(l->text, l->bytes);
+
+	if (utf8_is_utf16(l->text, l->bytes))
+		return fail(EXIT_BAD, "%s: " UTF8_UTF16, name);
+	l->bytes -= mark;
+	memmove(l->text, l->text + mark, l->bytes + 1);
+	return EXIT_DONE;
+}
+
+int line_next(struct line *l, FILE *in, const char *name, const char *what)
+{
+	int c;
+
+	l->bytes = 0;
+	while ((c = getc(in)) != EOF && c != '\n') {
+		if (l->bytes == LINE_BYTES_MAX)
+			return fail(EXIT_BAD, "%s, line %" PRIu64 ": longer than the limit of %d bytes; must be %s",
+				    name, l->number + 1, LINE_BYTES_MAX, what);
+		l->text[l->bytes++] = (char)c;
+	}
+	if (c == EOF && ferror(in))
+		return fail(EXIT_IO, "%s: %s", name, strerror(errno));
+	l->text[l->bytes] = '\0';
+	l->is_end = c == EOF && !l->bytes;
+	l->number += !l->is_end;
+	return l->number == 1 && !l->is_end ? drop_mark(l, name) : EXIT_DONE;
 }

@@ -12,8 +12,9 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
-#include "libshard/base/digits.h"
+#include "libshard/base/words.h"
 
 struct shelf;
 
@@ -44,9 +45,9 @@ void text_double(char out[TEXT_DOUBLE_CHARS], double value);
 
 /*
  * A decimal number as most programs write it: no '+', no blanks, no hexadecimal digits, all of
- * which strtod() takes.  `special`: inf, infinity and nan are numbers too, in letters of any case.
+ * which strtod() takes.  `words`: inf, infinity and nan are numbers too, in letters of any case.
  */
-bool text_is_decimal(const char *in, size_t in_bytes, bool special);
+bool text_is_decimal(const char *in, size_t in_bytes, bool words);
 
 /* A finite decimal number.  `in` ends in NUL or a character that no number has. */
 bool text_parse_double(const char *in, size_t in_bytes, double *out);
@@ -76,5 +77,34 @@ bool text_settle_path(const char *path, size_t bytes, char *out, size_t room);
 
 /* Valid UTF-8 of 1 to `bytes_max` bytes without NUL, as a key or class name must be. */
 bool text_is_name(const char *data, size_t bytes, size_t bytes_max);
+
+/* ---- the last line of a small file, "end" and the SHA-256 of all before it ---- */
+
+void text_add_end(struct text *t);
+
+/* Check the line and cut it off.  False if it is missing, or is that of another text. */
+bool text_cut_end(struct text *t);
+
+/* ---- the lines of a text file, none longer than a limit ---- */
+
+/*
+ * A file without a newline would otherwise be held whole before anyone sees that it is not a list.
+ */
+
+#define LINE_BYTES_MAX 8192 /* more than any path or name may have */
+
+struct line { /* zeroed before the first one */
+	char text[LINE_BYTES_MAX + 1];
+	size_t bytes;
+	uint64_t number; /* from 1 on */
+	bool is_end;	 /* there was no further line */
+};
+
+/*
+ * The next line, without its newline and with a NUL behind it; the first one without a byte-order
+ * mark.  A file in UTF-16 is refused.  Messages call the file `name`, and say that a line must be
+ * `what`.  Returns the exit code.
+ */
+int line_next(struct line *l, FILE *in, const char *name, const char *what);
 
 #endif

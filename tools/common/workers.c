@@ -46,7 +46,7 @@ static bool is_ready(const struct workers *w)
 	return w->head < w->next && w->done[w->head % w->opt.slot_count];
 }
 
-/* With lock: are so many done that the taker should look, or does nothing else come? */
+/* With lock: are enough done that the taker should look, or does nothing else come? */
 static bool is_worth_waking(const struct workers *w)
 {
 	uint64_t n = 0;

@@ -26,7 +26,7 @@ struct workers_options {
 	uint64_t ticket_count, slot_count;
 	bool on_demand;	       /* none is started before workers_allow(), and ticket_count is the most that may come */
 	unsigned worker_count; /* no more are started than there are tickets */
-	/* wake the taker when so many are done in a row, or nothing else would come; 0 is 1 */
+	/* wake the taker when this many are done in a row, or nothing else would come; 0 is 1 */
 	unsigned wake_count;
 	struct shard_turns *turns; /* each works in a turn */
 	struct progress *progress; /* ticked while waiting */

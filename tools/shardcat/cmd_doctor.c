@@ -9,10 +9,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "tools/common/escape.h"
+#include "tools/common/human.h"
 #include "tools/common/json_out.h"
-#include "tools/common/wrap.h"
-#include "tools/shardcat/dataset/target.h"
+#include "tools/shardcat/dataset/cat_dataset.h"
 #include "tools/shardcat/doctor/doctor.h"
 #include "tools/shardcat/shardcat.h"
 
@@ -90,7 +89,7 @@ static void on_finding(void *context, const struct finding *f)
 }
 
 /* What a selection costs: a loader reads whole units and chunks. */
-static void look_at_selection(struct talk *t, const struct target *target, const struct shard_selection *s)
+static void look_at_selection(struct talk *t, const struct input *target, const struct shard_selection *s)
 {
 	struct finding f = {.name = "selection", .verdict = VERDICT_GOOD};
 	double times = shard_selection_amplification(s, target->dataset);
@@ -112,7 +111,7 @@ static void look_at_selection(struct talk *t, const struct target *target, const
 }
 
 /* `selection` may be NULL. */
-static int examine(const struct doctor_options *o, const struct target *target, const struct shard_selection *selection)
+static int examine(const struct doctor_options *o, const struct input *target, const struct shard_selection *selection)
 {
 	struct talk t = {.is_json = o->json};
 	const struct doctor doctor = {.path = o->path, .context = &t, .tell = on_finding};
@@ -146,19 +145,19 @@ static int run(const struct cli_args *args)
 {
 	const struct doctor_options *o = args->options;
 	struct shard_selection *selection = NULL;
-	struct target target = {.path = o->path};
+	struct input target = {.path = o->path};
 	int rc = EXIT_DONE;
 
 	if (o->select && !o->path)
 		return cli_misuse(args, "--select %s: of which dataset? name its folder, too", o->select);
 	if (o->select)
-		rc = target_open_dataset(&target, o->path);
+		rc = input_open_dataset(&target, o->path);
 	if (!rc)
-		rc = target_selection(&target, o->select, &selection);
+		rc = input_selection(&target, o->select, &selection);
 	if (!rc)
 		rc = examine(o, &target, selection);
 	shard_selection_close(selection);
-	target_close(&target);
+	input_close(&target);
 	return rc;
 }
 

@@ -6,9 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "tools/common/escape.h"
+#include "tools/common/human.h"
 #include "tools/shardcat/dataset/cat_dataset.h"
-#include "tools/shardcat/dataset/number.h"
 #include "tools/shardcat/shardcat.h"
 
 struct get_options {
@@ -21,17 +20,17 @@ struct get_options {
  * The field the user named, or for a file the only one that it can mean.  NULL for text: all of
  * them.
  */
-static int choose_field(const struct cli_args *args, const struct target *t, const struct shard_field **out)
+static int choose_field(const struct cli_args *args, const struct input *in, const struct shard_field **out)
 {
 	const struct get_options *o = args->options;
-	const struct shard_schema *schema = t->schema;
+	const struct shard_schema *schema = in->schema;
 
 	*out = NULL;
 	if (o->field) {
 		*out = shard_schema_find(schema, o->field);
 		if (!*out)
 			return cli_misuse(args, "--field %s: %s has no such field; 'shardcat info' lists them",
-					  o->field, t->path);
+					  o->field, in->path);
 		return EXIT_DONE;
 	}
 	if (!o->raw && !o->npy && !o->png)
@@ -42,15 +41,15 @@ static int choose_field(const struct cli_args *args, const struct target *t, con
 		if (schema->field[i].semantic == SHARD_IMAGE)
 			*out = &schema->field[i];
 	if (!*out)
-		return cli_misuse(args, "%s has %" PRIu32 " fields; choose one with --field", t->path,
+		return cli_misuse(args, "%s has %" PRIu32 " fields; choose one with --field", in->path,
 				  schema->field_count);
 	return EXIT_DONE;
 }
 
-static int print_key(struct target *t, uint64_t idx, int width)
+static int print_key(struct input *in, uint64_t idx, int width)
 {
 	struct shard_view key;
-	int rc = target_key(t, idx, &key);
+	int rc = input_key(in, idx, &key);
 
 	if (rc || !key.bytes)
 		return rc;
@@ -60,7 +59,7 @@ static int print_key(struct target *t, uint64_t idx, int width)
 	return EXIT_DONE;
 }
 
-static void print_field(const struct target *t, const struct tensor *tensor, int width)
+static void print_field(const struct input *in, const struct tensor *tensor, int width)
 {
 	const struct shard_field *f = tensor->field;
 	const char *class_name = NULL;
@@ -70,8 +69,8 @@ static void print_field(const struct target *t, const struct tensor *tensor, int
 	       shape_text(shape, tensor->shape, tensor->ndim), f->layout ? " " : "",
 	       f->layout ? shard_layout_name(f->layout) : "");
 	tensor_print(tensor, stdout);
-	if (f == target_label_field(t))
-		class_name = target_class_name(t, (uint64_t)number_integer(f->dtype, tensor->data));
+	if (f == input_label_field(in))
+		class_name = input_class_name(in, (uint64_t)number_integer(f->dtype, tensor->data));
 	if (class_name) {
 		fputs(" (", stdout);
 		escape_write(stdout, class_name, strlen(class_name), ESCAPE_EXACT);
@@ -80,36 +79,36 @@ static void print_field(const struct target *t, const struct tensor *tensor, int
 	putchar('\n');
 }
 
-static int get_text(struct target *t, uint64_t idx, const struct record *record, const struct shard_field *only)
+static int get_text(struct input *in, uint64_t idx, const struct record *record, const struct shard_field *only)
 {
 	int width = 3, rc; /* "key" */
 
-	for (uint32_t i = 0; i < t->schema->field_count; i++)
-		if ((!only || only == &t->schema->field[i]) && (int)strlen(t->schema->field[i].name) > width)
-			width = (int)strlen(t->schema->field[i].name);
+	for (uint32_t i = 0; i < in->schema->field_count; i++)
+		if ((!only || only == &in->schema->field[i]) && (int)strlen(in->schema->field[i].name) > width)
+			width = (int)strlen(in->schema->field[i].name);
 	printf("record %" PRIu64 " of ", idx);
-	escape_write(stdout, t->path, strlen(t->path), ESCAPE_EXACT);
+	escape_write(stdout, in->path, strlen(in->path), ESCAPE_EXACT);
 	putchar('\n');
-	rc = print_key(t, idx, width);
-	for (uint32_t i = 0; i < t->schema->field_count && !rc; i++) {
+	rc = print_key(in, idx, width);
+	for (uint32_t i = 0; i < in->schema->field_count && !rc; i++) {
 		struct tensor tensor = {0};
 
-		if (only && only != &t->schema->field[i])
+		if (only && only != &in->schema->field[i])
 			continue;
-		rc = tensor_take(t, record, &t->schema->field[i], &tensor);
+		rc = tensor_take(in, record, &in->schema->field[i], &tensor);
 		if (!rc)
-			print_field(t, &tensor, width);
+			print_field(in, &tensor, width);
 		tensor_free(&tensor);
 	}
 	return rc;
 }
 
-static int put_png(struct target *t, struct tensor *tensor, FILE *file)
+static int put_png(struct input *in, struct tensor *tensor, FILE *file)
 {
 	struct picture_scale scale;
 	struct png_image image;
 	char error[256];
-	int rc = picture_scale(t, tensor->field, &scale);
+	int rc = picture_scale(in, tensor->field, &scale);
 
 	if (!rc)
 		rc = picture_image(&scale, true, tensor, &image);
@@ -131,7 +130,7 @@ static void put_npy(const struct tensor *tensor, FILE *file)
 	fwrite(tensor->data, tensor->element_bytes, tensor->element_count, file);
 }
 
-static int get_file(const struct get_options *o, struct target *t, struct tensor *tensor)
+static int get_file(const struct get_options *o, struct input *in, struct tensor *tensor)
 {
 	struct memory_file file;
 	int rc = out_file_open(&file);
@@ -139,7 +138,7 @@ static int get_file(const struct get_options *o, struct target *t, struct tensor
 	if (rc)
 		return rc;
 	if (o->png)
-		rc = put_png(t, tensor, file.stream);
+		rc = put_png(in, tensor, file.stream);
 	else if (o->npy)
 		put_npy(tensor, file.stream);
 	else
@@ -153,7 +152,7 @@ static int run(const struct cli_args *args)
 	const struct shard_field *field = NULL;
 	struct record record = {.idx = 0};
 	struct tensor tensor = {0};
-	struct target t = {0};
+	struct input in = {0};
 	bool is_file = o->raw || o->npy || o->png;
 	int rc;
 
@@ -161,20 +160,20 @@ static int run(const struct cli_args *args)
 		return cli_misuse(args, "--raw, --npy and --png exclude each other");
 	if (o->out && !is_file)
 		return cli_misuse(args, "--out needs --raw, --npy or --png");
-	rc = target_open(&t, o->path);
+	rc = input_open(&in, o->path);
 	if (!rc)
-		rc = choose_field(args, &t, &field);
+		rc = choose_field(args, &in, &field);
 	if (!rc)
-		rc = record_read(&t, o->idx, field, &record);
+		rc = record_read(&in, o->idx, field, &record);
 	if (!rc && !is_file)
-		rc = get_text(&t, o->idx, &record, field);
+		rc = get_text(&in, o->idx, &record, field);
 	if (!rc && is_file)
-		rc = tensor_take(&t, &record, field, &tensor);
+		rc = tensor_take(&in, &record, field, &tensor);
 	if (!rc && is_file)
-		rc = get_file(o, &t, &tensor);
+		rc = get_file(o, &in, &tensor);
 	tensor_free(&tensor);
 	record_free(&record);
-	target_close(&t);
+	input_close(&in);
 	return rc;
 }
 

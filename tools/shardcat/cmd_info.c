@@ -12,7 +12,6 @@
 #include <string.h>
 
 #include "shard_pack.h"
-#include "tools/common/escape.h"
 #include "tools/common/human.h"
 #include "tools/common/text.h"
 #include "tools/shardcat/dataset/cat_dataset.h"
@@ -26,30 +25,23 @@ struct info_options {
 	bool json;
 };
 
-static const char *order_name(uint32_t order)
-{
-	static const char *const names[] = {"unknown", "source", "shuffle"};
-
-	return order < 3 ? names[order] : names[0];
-}
-
 static void print_escaped(const char *text, size_t text_bytes)
 {
 	escape_write(stdout, text, text_bytes, ESCAPE_EXACT);
 }
 
-static void print_size(const struct target *t)
+static void print_size(const struct input *in)
 {
 	char count[HUMAN_CHARS], other[HUMAN_CHARS], bytes[HUMAN_CHARS], hex[HEX_CHARS];
 	struct shard_dataset_info dataset;
 	struct shard_info shard;
 
-	fputs(t->dataset ? "dataset   " : "shard     ", stdout);
-	print_escaped(t->path, strlen(t->path));
-	if (t->dataset) {
-		shard_dataset_info(t->dataset, &dataset);
+	fputs(in->dataset ? "dataset   " : "shard     ", stdout);
+	print_escaped(in->path, strlen(in->path));
+	if (in->dataset) {
+		shard_dataset_info(in->dataset, &dataset);
 		printf("\nid        %s\nrecords   %s in %s shard%s, %s\n", dataset.id,
-		       human_count(count, t->record_count), human_count(other, dataset.shard_count),
+		       human_count(count, in->record_count), human_count(other, dataset.shard_count),
 		       dataset.shard_count == 1 ? "" : "s", human_bytes(bytes, dataset.data_bytes));
 		if (dataset.order == SHARD_ORDER_SHUFFLE)
 			printf("order     shuffled when packed, seed %" PRIu64 "\n", dataset.seed);
@@ -57,7 +49,7 @@ static void print_size(const struct target *t)
 			puts("order     as in the source");
 		return;
 	}
-	shard_reader_info(t->reader, &shard);
+	shard_reader_info(in->reader, &shard);
 	printf("\nroot      %s\nrecords   %s of %s planned, %s\n", root_text(hex, shard.root),
 	       human_count(count, shard.record_count), human_count(other, shard.planned_records),
 	       human_bytes(bytes, shard.file_bytes));
@@ -68,13 +60,13 @@ static void print_size(const struct target *t)
 }
 
 /*
- * Whose pixels a resize gives: what a transform takes from the recipe, whoever packed the dataset.
- * NULL if there are no images, or the first shard is not there.
+ * The library whose pixels a resize gives, as a transform takes it from the recipe.  NULL if there
+ * are no images, or the first shard is not there.
  */
-static const char *pixels_of(struct target *t)
+static const char *pixels_of(struct input *in)
 {
-	const struct shard_schema *s = t->schema;
-	struct shard_reader *reader = t->reader;
+	const struct shard_schema *s = in->schema;
+	struct shard_reader *reader = in->reader;
 	struct shard_dataset_info info;
 	struct shard_error err;
 	uint32_t pixels, f = 0;
@@ -86,8 +78,8 @@ static const char *pixels_of(struct target *t)
 	if (f == s->field_count)
 		return NULL;
 	if (!reader) {
-		shard_dataset_info(t->dataset, &info);
-		if (!info.shard_count || shard_dataset_reader(t->dataset, 0, &reader, &err))
+		shard_dataset_info(in->dataset, &info);
+		if (!info.shard_count || shard_dataset_reader(in->dataset, 0, &reader, &err))
 			return NULL;
 	}
 	rc = shard_reader_pixels(reader, &pixels, &err);
@@ -95,18 +87,18 @@ static const char *pixels_of(struct target *t)
 }
 
 /* One class: name and count, as far as they are known.  SHARD_END past the last. */
-static int class_at(struct target *t, uint64_t class_idx, const char **name, uint64_t *records, struct shard_error *err)
+static int class_at(struct input *in, uint64_t class_idx, const char **name, uint64_t *records, struct shard_error *err)
 {
-	const struct shard_field *label = target_label_field(t);
+	const struct shard_field *label = input_label_field(in);
 	int rc = SHARD_END;
 
-	*name = target_class_name(t, class_idx);
+	*name = input_class_name(in, class_idx);
 	if (label)
-		rc = target_class_records(t, (uint32_t)(label - t->schema->field), class_idx, records, err);
+		rc = input_class_records(in, (uint32_t)(label - in->schema->field), class_idx, records, err);
 	return rc == SHARD_END && *name ? SHARD_OK : rc;
 }
 
-static int print_classes(struct target *t)
+static int print_classes(struct input *in)
 {
 	uint64_t shown = message_shows(MESSAGE_VERBOSE) ? UINT64_MAX : CLASSES_SHOWN, records = 0, class_idx = 0;
 	struct shard_error err;
@@ -114,13 +106,13 @@ static int print_classes(struct target *t)
 	const char *name;
 	int rc;
 
-	for (; (rc = class_at(t, class_idx, &name, &records, &err)) == SHARD_OK; class_idx++) {
+	for (; (rc = class_at(in, class_idx, &name, &records, &err)) == SHARD_OK; class_idx++) {
 		if (!class_idx)
 			puts("classes");
 		if (class_idx >= shown)
 			continue;
 		printf("  %-4" PRIu64, class_idx);
-		if (target_label_field(t))
+		if (input_label_field(in))
 			printf(" %8s", human_count(count, records));
 		if (name)
 			fputs("  ", stdout);
@@ -171,12 +163,12 @@ static int copy_provenance(struct shard_reader *reader, char **out, struct shard
 }
 
 /* Its lines keep their ends; all else in it is escaped. */
-static int print_provenance(struct target *t)
+static int print_provenance(struct input *in)
 {
 	struct shard_reader *reader;
 	struct shard_error err;
 	char *text;
-	int rc = target_first_reader(t, &reader);
+	int rc = input_first_reader(in, &reader);
 
 	if (rc || !reader)
 		return rc;
@@ -184,7 +176,7 @@ static int print_provenance(struct target *t)
 	if (rc)
 		return fail_of_library(&err);
 	if (*text)
-		puts(t->reader ? "provenance" : "provenance of the first shard");
+		puts(in->reader ? "provenance" : "provenance of the first shard");
 	for (const char *at = text; *at;) {
 		size_t length = strcspn(at, "\n");
 
@@ -221,7 +213,7 @@ static bool has_reals(const struct shard_schema *s)
 	return f < s->field_count;
 }
 
-/* "not-finite FIELD nan COUNT infinite COUNT" of a shard with so many records.  Spoils the line. */
+/* "not-finite FIELD nan COUNT infinite COUNT" of a shard with this many records.  Spoils the line. */
 static bool add_line(struct not_finite *n, const struct shard_schema *s, uint64_t records, char *line)
 {
 	char *word[6], *rest = line;
@@ -277,24 +269,24 @@ static int add_shard(struct not_finite *n, const struct shard_schema *s, struct 
 }
 
 /* The manifest has no place for these, so each shard is opened: not those of a large dataset, unless -v asks for it. */
-static void read_not_finite(struct target *t, struct not_finite *n)
+static void read_not_finite(struct input *in, struct not_finite *n)
 {
 	struct shard_dataset_info info = {.shard_count = 1};
-	struct shard_reader *reader = t->reader;
+	struct shard_reader *reader = in->reader;
 	struct shard_error err;
 
 	*n = (struct not_finite){0};
-	if (t->dataset)
-		shard_dataset_info(t->dataset, &info);
+	if (in->dataset)
+		shard_dataset_info(in->dataset, &info);
 	n->shard_count = info.shard_count;
 	if (n->shard_count > SHARDS_READ && !message_shows(MESSAGE_VERBOSE))
 		return;
 	for (uint64_t i = 0; i < n->shard_count; i++) {
-		int rc = t->dataset ? shard_dataset_open_reader(t->dataset, i, &reader, &err) : SHARD_OK;
+		int rc = in->dataset ? shard_dataset_open_reader(in->dataset, i, &reader, &err) : SHARD_OK;
 
 		if (!rc) {
-			rc = add_shard(n, t->schema, reader, &err);
-			if (t->dataset)
+			rc = add_shard(n, in->schema, reader, &err);
+			if (in->dataset)
 				shard_reader_close(reader);
 		}
 		if (rc && !n->unread_count++)
@@ -303,21 +295,21 @@ static void read_not_finite(struct target *t, struct not_finite *n)
 	}
 }
 
-static void print_not_finite(struct target *t)
+static void print_not_finite(struct input *in)
 {
 	const char *before = "NaN, inf  ";
 	char nan[HUMAN_CHARS], infinite[HUMAN_CHARS], some[HUMAN_CHARS], all[HUMAN_CHARS];
 	struct not_finite n;
 
-	if (!has_reals(t->schema))
+	if (!has_reals(in->schema))
 		return;
-	read_not_finite(t, &n);
+	read_not_finite(in, &n);
 	human_count(all, n.shard_count);
-	for (uint32_t f = 0; f < t->schema->field_count; f++) {
+	for (uint32_t f = 0; f < in->schema->field_count; f++) {
 		if (!n.nan[f] && !n.infinite[f])
 			continue;
 		printf("%s%s NaN and %s infinite values in %s\n", before, human_count(nan, n.nan[f]),
-		       human_count(infinite, n.infinite[f]), t->schema->field[f].name);
+		       human_count(infinite, n.infinite[f]), in->schema->field[f].name);
 		before = "          ";
 	}
 	if (n.unread_count) {
@@ -333,25 +325,25 @@ static void print_not_finite(struct target *t)
 		printf("%snone is recorded in %s of %s shard%s; versions before 0.2.0 recorded none; to count: "
 		       "shardcat stats ",
 		       before, human_count(some, n.read_count - n.with_count), all, n.shard_count == 1 ? "" : "s");
-		print_escaped(t->path, strlen(t->path));
+		print_escaped(in->path, strlen(in->path));
 		putchar('\n');
 	}
 }
 
-static void not_finite_json(struct json_out *j, struct target *t)
+static void not_finite_json(struct json_out *j, struct input *in)
 {
 	struct not_finite n;
 
-	if (!has_reals(t->schema))
+	if (!has_reals(in->schema))
 		return;
-	read_not_finite(t, &n);
+	read_not_finite(in, &n);
 	json_out_object_line(j, "not_finite");
 	json_out_array(j, "fields");
-	for (uint32_t f = 0; f < t->schema->field_count; f++) {
+	for (uint32_t f = 0; f < in->schema->field_count; f++) {
 		if (!n.nan[f] && !n.infinite[f])
 			continue;
 		json_out_object(j, NULL);
-		json_out_string(j, "field", t->schema->field[f].name);
+		json_out_string(j, "field", in->schema->field[f].name);
 		json_out_u64(j, "nan", n.nan[f]);
 		json_out_u64(j, "infinite", n.infinite[f]);
 		json_out_end(j);
@@ -363,18 +355,18 @@ static void not_finite_json(struct json_out *j, struct target *t)
 	json_out_end(j);
 }
 
-static int print_sections(const struct target *t)
+static int print_sections(const struct input *in)
 {
 	struct shard_section section;
 	struct shard_error err;
 	struct shard_info info;
 
-	if (!t->reader)
+	if (!in->reader)
 		return EXIT_DONE;
-	shard_reader_info(t->reader, &info);
+	shard_reader_info(in->reader, &info);
 	puts("sections       offset          bytes          items");
 	for (uint32_t i = 0; i < info.section_count; i++) {
-		int rc = shard_reader_section(t->reader, i, &section, &err);
+		int rc = shard_reader_section(in->reader, i, &section, &err);
 
 		if (rc)
 			return fail_of_library(&err);
@@ -384,47 +376,47 @@ static int print_sections(const struct target *t)
 	return EXIT_DONE;
 }
 
-static int info_text(struct target *t)
+static int info_text(struct input *in)
 {
 	bool verbose = message_shows(MESSAGE_VERBOSE);
-	const char *pixels = pixels_of(t);
+	const char *pixels = pixels_of(in);
 	int rc;
 
-	print_size(t);
+	print_size(in);
 	if (pixels)
 		printf("pixels    %s\n", pixels);
-	print_not_finite(t);
-	describe_schema(stdout, t->schema);
-	rc = describe_moments(stdout, t);
+	print_not_finite(in);
+	describe_schema(stdout, in->schema);
+	rc = describe_moments(stdout, in);
 	if (!rc)
-		rc = print_classes(t);
+		rc = print_classes(in);
 	if (!rc && verbose)
-		rc = print_sections(t);
+		rc = print_sections(in);
 	if (!rc && verbose)
-		rc = print_provenance(t);
+		rc = print_provenance(in);
 	return rc;
 }
 
-static void size_json(struct json_out *j, const struct target *t)
+static void size_json(struct json_out *j, const struct input *in)
 {
 	struct shard_dataset_info dataset;
 	struct shard_info shard;
 	char hex[HEX_CHARS];
 
-	json_out_string(j, "path", t->path);
-	json_out_string(j, "type", t->dataset ? "dataset" : "shard");
-	json_out_u64(j, "record_count", t->record_count);
-	if (t->dataset) {
-		shard_dataset_info(t->dataset, &dataset);
+	json_out_string(j, "path", in->path);
+	json_out_string(j, "type", in->dataset ? "dataset" : "shard");
+	json_out_u64(j, "record_count", in->record_count);
+	if (in->dataset) {
+		shard_dataset_info(in->dataset, &dataset);
 		json_out_string(j, "id", dataset.id);
 		json_out_u64(j, "shard_count", dataset.shard_count);
 		json_out_u64(j, "data_bytes", dataset.data_bytes);
-		json_out_string(j, "order", order_name(dataset.order));
+		json_out_string(j, "order", describe_order(dataset.order));
 		if (dataset.order == SHARD_ORDER_SHUFFLE)
 			json_out_u64(j, "seed", dataset.seed);
 		json_out_u64(j, "class_count", dataset.class_count);
 	} else {
-		shard_reader_info(t->reader, &shard);
+		shard_reader_info(in->reader, &shard);
 		json_out_string(j, "root", root_text(hex, shard.root));
 		json_out_u64(j, "data_bytes", shard.file_bytes);
 		json_out_u64(j, "planned_records", shard.planned_records);
@@ -434,23 +426,23 @@ static void size_json(struct json_out *j, const struct target *t)
 	}
 }
 
-static int info_json(struct target *t)
+static int info_json(struct input *in)
 {
 	struct shard_error err;
 	struct json_out j;
-	const char *name, *pixels = pixels_of(t);
+	const char *name, *pixels = pixels_of(in);
 	int rc, shard_rc;
 
 	json_out_start(&j, stdout);
 	json_out_object(&j, NULL);
-	size_json(&j, t);
+	size_json(&j, in);
 	if (pixels)
 		json_out_string(&j, "pixels", pixels);
-	not_finite_json(&j, t);
-	describe_schema_json(&j, t->schema);
-	rc = describe_moments_json(&j, t);
+	not_finite_json(&j, in);
+	describe_schema_json(&j, in->schema);
+	rc = describe_moments_json(&j, in);
 	json_out_array(&j, "classes");
-	for (uint64_t i = 0, records = UINT64_MAX; (shard_rc = class_at(t, i, &name, &records, &err)) == SHARD_OK;
+	for (uint64_t i = 0, records = UINT64_MAX; (shard_rc = class_at(in, i, &name, &records, &err)) == SHARD_OK;
 	     i++) {
 		json_out_object_line(&j, NULL);
 		json_out_u64(&j, "class", i);
@@ -469,12 +461,12 @@ static int info_json(struct target *t)
 static int run(const struct cli_args *args)
 {
 	const struct info_options *o = args->options;
-	struct target t;
-	int rc = target_open(&t, o->path);
+	struct input in;
+	int rc = input_open(&in, o->path);
 
 	if (!rc)
-		rc = o->json ? info_json(&t) : info_text(&t);
-	target_close(&t);
+		rc = o->json ? info_json(&in) : info_text(&in);
+	input_close(&in);
 	return rc;
 }
 

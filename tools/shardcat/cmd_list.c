@@ -9,11 +9,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tools/common/escape.h"
+#include "tools/common/human.h"
 #include "tools/common/json_out.h"
 #include "tools/common/signals.h"
-#include "tools/shardcat/dataset/number.h"
-#include "tools/shardcat/dataset/target.h"
+#include "tools/shardcat/dataset/cat_dataset.h"
 #include "tools/shardcat/shardcat.h"
 
 #define BLOCK_BYTES   (1 << 20) /* of labels read at a time */
@@ -26,7 +25,7 @@ struct list_options {
 };
 
 struct list {
-	struct target target;
+	struct input input;
 	const struct shard_field *label; /* NULL: records have none */
 	uint8_t *block;			 /* the label's group of up to block_records records */
 	uint64_t block_records;
@@ -40,7 +39,7 @@ static void print_text(const struct list *l, uint64_t idx, const struct shard_vi
 
 	if (label) {
 		number_text(number, l->label->dtype, label);
-		name = target_class_name(&l->target, (uint64_t)number_integer(l->label->dtype, label));
+		name = input_class_name(&l->input, (uint64_t)number_integer(l->label->dtype, label));
 	}
 	printf("%" PRIu64 "\t%s\t", idx, number);
 	if (name)
@@ -77,12 +76,12 @@ static int print_block(struct list *l, uint64_t first, uint64_t count)
 	int rc = EXIT_DONE;
 
 	if (f)
-		rc = target_read(&l->target, f->group, first, count, l->block);
+		rc = input_read(&l->input, f->group, first, count, l->block);
 	for (uint64_t i = 0; i < count && !rc; i++) {
 		const uint8_t *label = f ? l->block + i * f->stride + f->offset : NULL;
 		struct shard_view key;
 
-		rc = target_key(&l->target, first + i, &key);
+		rc = input_key(&l->input, first + i, &key);
 		if (rc)
 			break;
 		if (l->json)
@@ -97,7 +96,7 @@ static int print_records(struct list *l, uint64_t first, uint64_t count)
 {
 	int rc = EXIT_DONE;
 
-	l->label = target_label_field(&l->target);
+	l->label = input_label_field(&l->input);
 	l->block_records = BLOCK_RECORDS;
 	if (l->label) {
 		if (l->label->stride > BLOCK_BYTES / BLOCK_RECORDS)
@@ -140,17 +139,17 @@ static int run(const struct cli_args *args)
 	const struct list_options *o = args->options;
 	struct list l = {0};
 	uint64_t count = 0;
-	int rc = target_open(&l.target, o->path);
+	int rc = input_open(&l.input, o->path);
 
 	if (!rc && o->first)
-		rc = target_check_index(&l.target, o->first);
+		rc = input_check_index(&l.input, o->first);
 	if (!rc) {
-		count = l.target.record_count - o->first;
+		count = l.input.record_count - o->first;
 		if (cli_given(args, "count") && o->count < count)
 			count = o->count;
 		rc = o->json ? print_document(&l, o->first, count) : print_records(&l, o->first, count);
 	}
-	target_close(&l.target);
+	input_close(&l.input);
 	return rc;
 }
 

@@ -17,16 +17,16 @@ struct manifest_options {
 };
 
 /* Calls `each` for every shard until it fails or stdout does. */
-static int each_shard(const struct target *t, void (*each)(const struct shard_entry *entry, struct json_out *j),
+static int each_shard(const struct input *in, void (*each)(const struct shard_entry *entry, struct json_out *j),
 		      struct json_out *j)
 {
 	struct shard_dataset_info info;
 	struct shard_entry entry;
 	struct shard_error err;
 
-	shard_dataset_info(t->dataset, &info);
+	shard_dataset_info(in->dataset, &info);
 	for (uint64_t i = 0; i < info.shard_count && !ferror(stdout); i++) {
-		int rc = shard_dataset_entry(t->dataset, i, &entry, &err);
+		int rc = shard_dataset_entry(in->dataset, i, &entry, &err);
 
 		if (rc)
 			return fail_of_library(&err);
@@ -62,13 +62,12 @@ static void print_shard(const struct shard_entry *entry, struct json_out *j)
 	json_out_end(j);
 }
 
-static void print_header(struct json_out *j, const struct target *t)
+static void print_header(struct json_out *j, const struct input *in)
 {
-	static const char *const orders[] = {"unknown", "source", "shuffle"};
 	struct shard_dataset_info info;
 	char hex[HEX_CHARS];
 
-	shard_dataset_info(t->dataset, &info);
+	shard_dataset_info(in->dataset, &info);
 	json_out_u64(j, "version", 1); /* the only one that the library opens */
 	json_out_string(j, "id", info.id);
 	json_out_u64(j, "record_count", info.record_count);
@@ -77,12 +76,12 @@ static void print_header(struct json_out *j, const struct target *t)
 		json_out_string(j, "plan_digest", hex_text(hex, info.plan_digest, sizeof(info.plan_digest)));
 	else
 		json_out_null(j, "plan_digest");
-	json_out_string(j, "order", info.order < 3 ? orders[info.order] : orders[0]);
+	json_out_string(j, "order", describe_order(info.order));
 	if (info.order == SHARD_ORDER_SHUFFLE)
 		json_out_u64(j, "seed", info.seed);
 }
 
-static int print_document(struct target *t)
+static int print_document(struct input *in)
 {
 	struct json_out j;
 	const char *name;
@@ -90,15 +89,15 @@ static int print_document(struct target *t)
 
 	json_out_start(&j, stdout);
 	json_out_object(&j, NULL);
-	print_header(&j, t);
-	describe_schema_json(&j, t->schema);
+	print_header(&j, in);
+	describe_schema_json(&j, in->schema);
 	json_out_array(&j, "class_names");
-	for (uint64_t i = 0; (name = shard_dataset_class_name(t->dataset, i)); i++)
+	for (uint64_t i = 0; (name = shard_dataset_class_name(in->dataset, i)); i++)
 		json_out_string(&j, NULL, name);
 	json_out_end(&j);
-	rc = describe_moments_json(&j, t);
+	rc = describe_moments_json(&j, in);
 	json_out_array(&j, "shards");
-	shards_rc = each_shard(t, print_shard, &j);
+	shards_rc = each_shard(in, print_shard, &j);
 	json_out_end(&j);
 	json_out_end(&j);
 	json_out_finish(&j);
@@ -109,21 +108,21 @@ static int run(const struct cli_args *args)
 {
 	const struct manifest_options *o = args->options;
 	struct shard_view text;
-	struct target t;
+	struct input in;
 	int rc;
 
 	if (o->json && o->sums)
 		return cli_misuse(args, "--json and --sha256sums exclude each other");
-	rc = target_open_dataset(&t, o->path);
+	rc = input_open_dataset(&in, o->path);
 	if (!rc && o->json) {
-		rc = print_document(&t);
+		rc = print_document(&in);
 	} else if (!rc && o->sums) {
-		rc = each_shard(&t, print_sum, NULL);
+		rc = each_shard(&in, print_sum, NULL);
 	} else if (!rc) {
-		shard_dataset_manifest(t.dataset, &text); /* M5: nothing but printable ASCII */
+		shard_dataset_manifest(in.dataset, &text); /* M5: nothing but printable ASCII */
 		fwrite(text.data, 1, text.bytes, stdout);
 	}
-	target_close(&t);
+	input_close(&in);
 	return rc;
 }
 

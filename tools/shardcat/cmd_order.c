@@ -6,6 +6,7 @@
  * a token on is an epoch entered in its middle: which positions a rank takes then is part 7 of
  * format/ORDER.md.
  */
+#include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,14 +14,97 @@
 
 #include "shard_select.h"
 #include "tools/common/signals.h"
-#include "tools/shardcat/dataset/target.h"
-#include "tools/shardcat/prove/prove.h"
+#include "tools/shardcat/dataset/cat_dataset.h"
 #include "tools/shardcat/shardcat.h"
 
 #define ROWS_AT_A_TIME 16384
 
+/* ---- options of all verbs about an order ---- */
+
+/* The choices of --shuffle, in their order. */
+static_assert(SHARD_SHUFFLE_BY_SIZE == 0 && SHARD_SEQUENTIAL == 1 && SHARD_SHUFFLE_GLOBAL == 2 &&
+		      SHARD_SHUFFLE_WINDOWS == 3,
+	      "choices are values of enum shard_shuffle");
+
+/* clang-format off */
+const struct cli_option order_option_table[] = {
+	{.name = "seed",
+	 .kind = CLI_U64,
+	 .arg_name = "S",
+	 .offset = offsetof(struct order_options, seed),
+	 .default_value = "0",
+	 .help = "seed of the order"},
+	{.name = "shuffle",
+	 .kind = CLI_CHOICE,
+	 .arg_name = "KIND",
+	 .choices = "by-size|sequential|global|windows",
+	 .offset = offsetof(struct order_options, shuffle),
+	 .default_value = "by-size",
+	 .help = "kind of order"},
+	{.name = "run-records",
+	 .kind = CLI_U64,
+	 .arg_name = "N",
+	 .min = 1,
+	 .offset = offsetof(struct order_options, run_records),
+	 .default_note = "by size",
+	 .help = "windows: records per run"},
+	{.name = "phase-unit",
+	 .kind = CLI_U64,
+	 .arg_name = "N",
+	 .min = 1,
+	 .offset = offsetof(struct order_options, phase_unit_records),
+	 .default_note = "by size",
+	 .help = "windows: runs shift by multiples of N"},
+	{.name = "window-runs",
+	 .kind = CLI_U64,
+	 .arg_name = "N",
+	 .min = 1,
+	 .max = UINT32_MAX,
+	 .offset = offsetof(struct order_options, window_runs),
+	 .default_note = "the loader's",
+	 .help = "windows: runs shuffled together in a lane"},
+	{.name = "lanes",
+	 .kind = CLI_U64,
+	 .arg_name = "N",
+	 .min = 1,
+	 .max = UINT32_MAX,
+	 .offset = offsetof(struct order_options, lane_count),
+	 .default_note = "the loader's",
+	 .help = "windows: number of independent streams"},
+	{0},
+};
+/* clang-format on */
+
+struct shard_loader_options order_loader_options(const struct order_options *o)
+{
+	return (struct shard_loader_options){
+		.size = sizeof(struct shard_loader_options),
+		.seed = o->seed,
+		.shuffle = (uint32_t)o->shuffle,
+		.run_records = o->run_records,
+		.phase_unit_records = o->phase_unit_records,
+		.window_runs = (uint32_t)o->window_runs,
+		.lane_count = (uint32_t)o->lane_count,
+	};
+}
+
+int order_options_check(const struct cli_args *args, const struct order_options *o)
+{
+	static const char *const of_windows[] = {"run-records", "phase-unit", "window-runs", "lanes"};
+
+	if (o->shuffle != SHARD_SEQUENTIAL && o->shuffle != SHARD_SHUFFLE_GLOBAL)
+		return EXIT_DONE;
+	for (unsigned i = 0; i < sizeof(of_windows) / sizeof(of_windows[0]); i++)
+		if (cli_given(args, of_windows[i]))
+			return cli_misuse(args, "--%s needs --shuffle windows, not %s", of_windows[i],
+					  o->shuffle == SHARD_SEQUENTIAL ? "sequential" : "global");
+	return EXIT_DONE;
+}
+
+/* ---- the order that they describe ---- */
+
 struct print_options {
-	struct order_options order; /* first: see order_options.c */
+	struct order_options order; /* first: see shardcat.h */
 	const char *path, *token, *select;
 	uint64_t epoch, rank, world, batch;
 	int tail; /* enum shard_tail */
@@ -135,7 +219,7 @@ static int fail_in_words(const struct shard_error *err)
 	return fail(exit_code_of_status(err->status), "%s", text);
 }
 
-static int open_loaders(const struct print_options *o, bool seed_given, struct target *t,
+static int open_loaders(const struct print_options *o, bool seed_given, struct input *in,
 			const struct shard_selection *selection, struct shard_loader **loader,
 			struct shard_loader **whole)
 {
@@ -150,7 +234,7 @@ static int open_loaders(const struct print_options *o, bool seed_given, struct t
 	options.rank = (uint32_t)o->rank;
 	options.world = (uint32_t)o->world;
 	options.tail = (uint32_t)o->tail;
-	rc = shard_loader_open(loader, t->dataset, &options, &err);
+	rc = shard_loader_open(loader, in->dataset, &options, &err);
 	if (!rc && o->token)
 		rc = shard_loader_resume(*loader, o->token, &err);
 	if (!rc && o->token) {
@@ -158,11 +242,33 @@ static int open_loaders(const struct print_options *o, bool seed_given, struct t
 		options.rank = 0;
 		options.world = 1;
 		options.tail = SHARD_KEEP;
-		rc = shard_loader_open(whole, t->dataset, &options, &err);
+		rc = shard_loader_open(whole, in->dataset, &options, &err);
 		if (!rc)
 			rc = shard_loader_resume(*whole, o->token, &err);
 	}
 	return rc ? fail_in_words(&err) : EXIT_DONE;
+}
+
+#define ORDER_TEXT_CHARS 256
+
+/* "windows of 40 runs of 128 records, 64 lanes, phase unit 1, seed 7" */
+static const char *order_text(char out[ORDER_TEXT_CHARS], const struct shard_order_info *info)
+{
+	switch (info->kind) {
+	case SHARD_SEQUENTIAL:
+		snprintf(out, ORDER_TEXT_CHARS, "sequential");
+		break;
+	case SHARD_SHUFFLE_GLOBAL:
+		snprintf(out, ORDER_TEXT_CHARS, "global, seed %" PRIu64, info->seed);
+		break;
+	default:
+		snprintf(out, ORDER_TEXT_CHARS,
+			 "windows of %" PRIu32 " runs of %" PRIu64 " records, %" PRIu32 " lane%s, phase unit %" PRIu64
+			 ", seed %" PRIu64,
+			 info->window_runs, info->run_records, info->lane_count, info->lane_count == 1 ? "" : "s",
+			 info->phase_unit_records, info->seed);
+	}
+	return out;
 }
 
 static int print(const struct print_options *o, const struct shard_loader *loader, const struct shard_loader *whole)
@@ -198,7 +304,7 @@ static int run(const struct cli_args *args)
 	const struct print_options *o = args->options;
 	struct shard_loader *loader = NULL, *whole = NULL;
 	struct shard_selection *selection = NULL;
-	struct target t;
+	struct input in;
 	int rc;
 
 	if (o->rank >= o->world)
@@ -208,19 +314,19 @@ static int run(const struct cli_args *args)
 	rc = order_options_check(args, &o->order);
 	if (rc)
 		return rc;
-	rc = target_open_dataset(&t, o->path);
-	if (!rc && !t.record_count && o->token)
+	rc = input_open_dataset(&in, o->path);
+	if (!rc && !in.record_count && o->token)
 		rc = fail(EXIT_MISMATCH, "%s: has no records, so the token belongs to another dataset", o->path);
 	if (!rc)
-		rc = target_selection(&t, o->select, &selection);
-	if (!rc && t.record_count) /* an epoch of no records has an order, which is empty, though no loader */
-		rc = open_loaders(o, cli_given(args, "seed"), &t, selection, &loader, &whole);
+		rc = input_selection(&in, o->select, &selection);
+	if (!rc && in.record_count) /* an epoch of no records has an order, which is empty, though no loader */
+		rc = open_loaders(o, cli_given(args, "seed"), &in, selection, &loader, &whole);
 	if (!rc && loader)
 		rc = print(o, loader, whole);
 	shard_loader_close(whole);
 	shard_loader_close(loader);
 	shard_selection_close(selection);
-	target_close(&t);
+	input_close(&in);
 	return rc;
 }
 

@@ -21,7 +21,7 @@
 #define RING_BYTES    (UINT64_C(256) << 20) /* of all loaders together, with the default batch */
 
 struct prove_options {
-	struct order_options order; /* first: see order_options.c */
+	struct order_options order; /* first: see shardcat.h */
 	const char *path, *worlds, *select, *mix;
 	uint64_t batch, epochs, threads;
 	int tail; /* enum shard_tail */
@@ -38,7 +38,7 @@ static uint64_t epoch_records(const struct proof *p)
 	struct shard_selection_info info;
 
 	if (!p->loader.selection)
-		return p->t.record_count;
+		return p->in.record_count;
 	shard_selection_info(p->loader.selection, &info);
 	return info.record_count;
 }
@@ -91,7 +91,7 @@ static uint32_t plan_legs(const struct plan *n, uint64_t epoch, struct leg legs[
 }
 
 /*
- * Steps of a leg: to about its share of the epoch, at least one, and at most so many that there is
+ * Steps of a leg: to about its share of the epoch, at least one, and at most as many as leave
  * a further one to go on with, for this job and for the last.  A token of an epoch without a
  * further step is one of the next epoch.
  */
@@ -156,15 +156,15 @@ static int prove(struct proof *p, const struct plan *n)
 	int rc;
 
 	progress_start(&p->progress, "proving", "records",
-		       p->t.record_count + epoch_records(p) * (n->world_count + 1) * n->o->epochs);
-	rc = fingerprints_take(&p->prints, &p->t, p->loader.selection, &p->progress);
+		       p->in.record_count + epoch_records(p) * (n->world_count + 1) * n->o->epochs);
+	rc = fingerprints_take(&p->prints, &p->in, p->loader.selection, &p->progress);
 	for (uint32_t i = 0; i < n->world_count && !rc; i++)
 		rc = prove_world(p, n, &tally, n->world[i]);
 	for (uint64_t e = 0; e < n->o->epochs && !rc; e++)
 		rc = prove_resuming(p, n, &tally, e);
 	progress_abandon(&p->progress);
 	if (rc == EXIT_INTERRUPTED)
-		return fail(rc, "%s: interrupted; %" PRIu64 " epochs were proven before", p->t.path,
+		return fail(rc, "%s: interrupted; %" PRIu64 " epochs were proven before", p->in.path,
 			    p->epoch_count - p->bad_count);
 	if (rc)
 		return rc;
@@ -172,19 +172,12 @@ static int prove(struct proof *p, const struct plan *n)
 		return fail(EXIT_BAD,
 			    "%s: NOT PROVEN: %" PRIu64 " of %" PRIu64 " epochs did not deliver every record exactly "
 			    "once",
-			    p->t.path, p->bad_count, p->epoch_count);
+			    p->in.path, p->bad_count, p->epoch_count);
 	if (message_shows(MESSAGE_NORMAL))
 		printf("proven: in each of %" PRIu64
 		       " epochs every record%s was delivered exactly once, by its bytes%s\n",
 		       p->epoch_count, p->loader.selection ? " of the selection, and no other," : "",
 		       p->loader.tail == SHARD_DROP ? ", but for the last incomplete step" : "");
-	return EXIT_DONE;
-}
-
-static int nothing_to_prove(const struct proof *p)
-{
-	if (message_shows(MESSAGE_NORMAL))
-		printf("proven: %s has no records\n", p->t.path);
 	return EXIT_DONE;
 }
 
@@ -220,8 +213,8 @@ static uint32_t default_batch(const struct proof *p, const struct plan *n)
 
 	for (uint32_t i = 0; i < n->world_count; i++)
 		world = n->world[i] > world ? n->world[i] : world;
-	for (uint32_t g = 0; g < p->t.schema->group_count; g++)
-		record_bytes += p->t.schema->group[g].stride;
+	for (uint32_t g = 0; g < p->in.schema->group_count; g++)
+		record_bytes += p->in.schema->group[g].stride;
 	if (batch > epoch_records(p) / world / 4)
 		batch = epoch_records(p) / world / 4;
 	if (batch > RING_BYTES / record_bytes / PROOF_SLOTS / world)
@@ -244,7 +237,7 @@ static int check_worlds(const struct proof *p, struct plan *n, bool given)
 			return fail(EXIT_USAGE,
 				    "%s: %" PRIu64 " records are fewer than one step of world %" PRIu32 ", batch "
 				    "%" PRIu32 "; use --tail pad, or a smaller world or batch",
-				    p->t.path, records, n->world[i], n->batch);
+				    p->in.path, records, n->world[i], n->batch);
 		else
 			note("world %" PRIu32 " is left out: %" PRIu64 " records are fewer than one step of it",
 			     n->world[i], records);
@@ -266,13 +259,6 @@ static int check_what(const struct cli_args *args, const struct prove_options *o
 	return EXIT_DONE;
 }
 
-static int run_mix(const struct plan *n, struct shard_loader_options *options)
-{
-	options->tail = SHARD_DROP;
-	options->batch_records = n->o->batch ? (uint32_t)n->o->batch : BATCH_DEFAULT;
-	return mix_proof(n->o->mix, options, n->world, n->world_count, n->o->epochs);
-}
-
 static int run(const struct cli_args *args)
 {
 	struct plan n = {.o = args->options};
@@ -288,12 +274,14 @@ static int run(const struct cli_args *args)
 		rc = check_what(args, n.o);
 	if (!rc)
 		rc = take_worlds(args, &n);
-	if (!rc && n.o->mix)
-		return run_mix(&n, &p.loader);
+	if (!rc && n.o->mix) {
+		p.loader.batch_records = n.o->batch ? (uint32_t)n.o->batch : BATCH_DEFAULT;
+		return mix_proof(n.o->mix, &p.loader, n.world, n.world_count, n.o->epochs);
+	}
 	if (!rc)
-		rc = target_open_dataset(&p.t, n.o->path);
+		rc = input_open_dataset(&p.in, n.o->path);
 	if (!rc)
-		rc = target_selection(&p.t, n.o->select, &selection);
+		rc = input_selection(&p.in, n.o->select, &selection);
 	p.loader.selection = selection;
 	if (!rc) {
 		n.batch = n.o->batch ? (uint32_t)n.o->batch : default_batch(&p, &n);
@@ -304,17 +292,22 @@ static int run(const struct cli_args *args)
 		if (rc)
 			rc = fail_of_library(&err);
 	}
-	if (!rc)
-		rc = p.t.record_count ? prove(&p, &n) : nothing_to_prove(&p);
+	if (!rc && p.in.record_count)
+		rc = prove(&p, &n);
+	else if (!rc && message_shows(MESSAGE_NORMAL))
+		printf("proven: %s has no records\n", p.in.path);
 	fingerprints_free(&p.prints);
 	shard_selection_close(selection);
 	shard_dataset_close(p.dataset);
-	target_close(&p.t);
+	input_close(&p.in);
 	return rc;
 }
 
 /* clang-format off */
-static const struct cli_option positionals[] = {DIR_UNLESS_MIX(struct prove_options), {0}};
+static const struct cli_option positionals[] = {
+	{.name = "DIR", .kind = CLI_DIR, .offset = offsetof(struct prove_options, path), .help = "dataset folder"},
+	{0},
+};
 
 static const struct cli_option options[] = {
 	{.name = "worlds",
@@ -324,7 +317,11 @@ static const struct cli_option options[] = {
 	 .default_value = "1,2,3,8",
 	 .help = "numbers of ranks to test"},
 	SELECT_OPTION(struct prove_options),
-	MIX_OPTION(struct prove_options),
+	{.name = "mix",
+	 .kind = CLI_FILE,
+	 .arg_name = "FILE",
+	 .offset = offsetof(struct prove_options, mix),
+	 .help = "instead of DIR, a mixture: lines WEIGHT DIR [SELECTION]"},
 	{.name = "batch",
 	 .kind = CLI_U64,
 	 .arg_name = "N",

@@ -10,12 +10,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tools/common/escape.h"
 #include "tools/common/human.h"
 #include "tools/common/signals.h"
 #include "tools/common/text.h"
 #include "tools/shardcat/dataset/cat_dataset.h"
-#include "tools/shardcat/dataset/number.h"
 #include "tools/shardcat/shardcat.h"
 
 #define COUNT_MAX     2000
@@ -40,7 +38,7 @@ struct show_options {
 };
 
 struct sheet {
-	struct target target;
+	struct input input;
 	const struct shard_field *image, *label; /* label may be NULL */
 	uint64_t *records;			 /* chosen */
 	uint64_t record_count;			 /* of them */
@@ -54,7 +52,7 @@ struct sheet {
 static int find_image(const struct cli_args *args, struct sheet *s)
 {
 	const struct show_options *o = args->options;
-	const struct shard_schema *schema = s->target.schema;
+	const struct shard_schema *schema = s->input.schema;
 
 	if (o->field)
 		s->image = shard_schema_find(schema, o->field);
@@ -65,15 +63,15 @@ static int find_image(const struct cli_args *args, struct sheet *s)
 		return EXIT_DONE;
 	if (o->field)
 		return cli_misuse(args, "--field %s: %s has no such field; 'shardcat info' lists them", o->field,
-				  s->target.path);
-	return cli_misuse(args, "%s has no field with the semantic image; name one with --field", s->target.path);
+				  s->input.path);
+	return cli_misuse(args, "%s has no field with the semantic image; name one with --field", s->input.path);
 }
 
 /* The label of a record; EXIT_DONE also when there are no labels, which the caller knows. */
 static int read_label(struct sheet *s, uint64_t idx, int64_t *value)
 {
 	struct record record;
-	int rc = record_read(&s->target, idx, s->label, &record);
+	int rc = record_read(&s->input, idx, s->label, &record);
 
 	if (!rc)
 		*value = number_integer(s->label->dtype, (uint8_t *)record.group[s->label->group] + s->label->offset);
@@ -87,12 +85,12 @@ static int find_class(const struct cli_args *args, const struct sheet *s, int64_
 	const struct show_options *o = args->options;
 
 	if (!s->label)
-		return cli_misuse(args, "--class %s: %s has no labels", o->class_name, s->target.path);
-	if (target_find_class(&s->target, o->class_name, strlen(o->class_name), value))
+		return cli_misuse(args, "--class %s: %s has no labels", o->class_name, s->input.path);
+	if (input_find_class(&s->input, o->class_name, strlen(o->class_name), value))
 		return EXIT_DONE;
-	if (!text_i64(o->class_name, strlen(o->class_name), value) || target_class_name(&s->target, 0))
+	if (!text_i64(o->class_name, strlen(o->class_name), value) || input_class_name(&s->input, 0))
 		return cli_misuse(args, "--class %s: %s has no such class; 'shardcat info -v' lists them",
-				  o->class_name, s->target.path);
+				  o->class_name, s->input.path);
 	return EXIT_DONE;
 }
 
@@ -104,7 +102,7 @@ static int candidates(const struct sheet *s, const struct show_options *o, uint6
 	int rc;
 
 	if (!s->sequential) {
-		rc = shard_shuffle(o->seed, s->target.record_count, first, count, idx, &err);
+		rc = shard_shuffle(o->seed, s->input.record_count, first, count, idx, &err);
 		return rc ? fail_of_library(&err) : EXIT_DONE;
 	}
 	for (uint64_t i = 0; i < count; i++)
@@ -115,7 +113,7 @@ static int candidates(const struct sheet *s, const struct show_options *o, uint6
 /* Fill s->records with records of the class that is wanted, or of any. */
 static int choose_records(struct sheet *s, const struct show_options *o, const int64_t *wanted)
 {
-	uint64_t total = s->target.record_count, idx[BLOCK_RECORDS];
+	uint64_t total = s->input.record_count, idx[BLOCK_RECORDS];
 	int64_t label = 0;
 	int rc = EXIT_DONE;
 
@@ -142,7 +140,7 @@ static int choose(const struct cli_args *args, struct sheet *s)
 
 	s->sequential = cli_given(args, "first");
 	if (!rc)
-		rc = target_check_index(&s->target, o->first);
+		rc = input_check_index(&s->input, o->first);
 	if (rc)
 		return rc;
 	s->records = calloc(o->count, sizeof(s->records[0]));
@@ -150,14 +148,14 @@ static int choose(const struct cli_args *args, struct sheet *s)
 		return fail(EXIT_IO, "out of memory for %" PRIu64 " records", o->count);
 	rc = choose_records(s, o, o->class_name ? &s->wanted : NULL);
 	if (!rc && !s->record_count)
-		rc = fail(EXIT_USAGE, "%s: no record of class %s", s->target.path, o->class_name);
+		rc = fail(EXIT_USAGE, "%s: no record of class %s", s->input.path, o->class_name);
 	return rc;
 }
 
 /* The name of a class if the font has all of it, else its number. */
 static void class_text(const struct sheet *s, int64_t label, char *out, size_t out_bytes)
 {
-	const char *name = target_class_name(&s->target, (uint64_t)label), *c = name;
+	const char *name = input_class_name(&s->input, (uint64_t)label), *c = name;
 
 	while (c && *c >= ' ' && *c <= '~')
 		c++;
@@ -182,7 +180,7 @@ static int caption(struct sheet *s, uint64_t idx, char *out, size_t out_bytes)
 		class_text(s, label, out, out_bytes);
 		return EXIT_DONE;
 	}
-	rc = target_key(&s->target, idx, &key);
+	rc = input_key(&s->input, idx, &key);
 	if (rc)
 		return rc;
 	escape_text(out, out_bytes, key.data, key.bytes, ESCAPE_EXACT);
@@ -200,10 +198,10 @@ static int draw_cell(struct sheet *s, uint64_t number)
 	struct png_image image;
 	struct tensor tensor = {0};
 	struct record record;
-	int rc = record_read(&s->target, s->records[number], s->image, &record);
+	int rc = record_read(&s->input, s->records[number], s->image, &record);
 
 	if (!rc)
-		rc = tensor_take(&s->target, &record, s->image, &tensor);
+		rc = tensor_take(&s->input, &record, s->image, &tensor);
 	if (!rc)
 		rc = picture_image(&s->scale, false, &tensor, &image);
 	if (!rc)
@@ -240,7 +238,7 @@ static void draw_header(struct sheet *s, const struct show_options *o)
 	uint64_t wide[SHARD_DIMS_MAX], classes = 0;
 	size_t used;
 
-	title(s->target.path, text, sizeof(text));
+	title(s->input.path, text, sizeof(text));
 	canvas_text(&s->canvas, MARGIN, MARGIN, width, text, strlen(text), ink, true);
 
 	for (uint32_t i = 0; i < s->image->ndim; i++)
@@ -251,10 +249,10 @@ static void draw_header(struct sheet *s, const struct show_options *o)
 		snprintf(how, sizeof(how), "sampled with seed %" PRIu64, o->seed);
 	if (o->class_name)
 		class_text(s, s->wanted, class_name, sizeof(class_name));
-	while (target_class_name(&s->target, classes))
+	while (input_class_name(&s->input, classes))
 		classes++;
-	used = (size_t)snprintf(text, sizeof(text), "%s record%s", human_count(count, s->target.record_count),
-				s->target.record_count == 1 ? "" : "s");
+	used = (size_t)snprintf(text, sizeof(text), "%s record%s", human_count(count, s->input.record_count),
+				s->input.record_count == 1 ? "" : "s");
 	if (classes)
 		used += (size_t)snprintf(text + used, sizeof(text) - used, " in %s class%s",
 					 human_count(count, classes), classes == 1 ? "" : "es");
@@ -316,23 +314,23 @@ static int run(const struct cli_args *args)
 {
 	const struct show_options *o = args->options;
 	struct sheet s = {.records = NULL};
-	int rc = target_open(&s.target, o->path);
+	int rc = input_open(&s.input, o->path);
 
 	if (!rc)
 		rc = find_image(args, &s);
 	if (!rc) {
-		s.label = target_label_field(&s.target);
+		s.label = input_label_field(&s.input);
 		rc = choose(args, &s);
 	}
 	if (!rc)
-		rc = picture_scale(&s.target, s.image, &s.scale);
+		rc = picture_scale(&s.input, s.image, &s.scale);
 	if (!rc)
 		rc = draw_sheet(&s, o);
 	if (!rc)
 		rc = write_sheet(&s, o->out);
 	canvas_free(&s.canvas);
 	free(s.records);
-	target_close(&s.target);
+	input_close(&s.input);
 	return rc;
 }
 

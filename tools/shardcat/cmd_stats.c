@@ -11,7 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tools/common/escape.h"
 #include "tools/common/human.h"
 #include "tools/common/json_out.h"
 #include "tools/shardcat/dataset/cat_dataset.h"
@@ -96,7 +95,7 @@ static void print_limits(const struct sums *s)
 
 static void print_field(const struct census *c, uint32_t field)
 {
-	const struct shard_field *f = &c->target->schema->field[field];
+	const struct shard_field *f = &c->input->schema->field[field];
 	const struct census_field *of = &c->field[field];
 	char count[HUMAN_CHARS];
 
@@ -129,7 +128,7 @@ static void print_field(const struct census *c, uint32_t field)
 
 static void print_class(const struct census *c, const struct row *row, const struct balance *b)
 {
-	const char *name = target_class_name(c->target, row->class_idx);
+	const char *name = input_class_name(c->input, row->class_idx);
 	char bar[BAR_CHARS + 1];
 	size_t length = b->largest ? (size_t)((double)row->records / (double)b->largest * BAR_CHARS + 0.5) : 0;
 
@@ -185,7 +184,7 @@ static int print_repeats(const struct census *c)
 	for (uint64_t i = 0; i < r->listed_count && i < 10 && !rc; i++) {
 		const struct repeat *e = &r->listed[i];
 
-		rc = target_key(c->target, e->first, &key);
+		rc = input_key(c->input, e->first, &key);
 		if (rc)
 			break;
 		printf("  record %" PRIu64 " occurs %" PRIu64 " times%s  ", e->first, e->count,
@@ -203,9 +202,9 @@ static int print_text(const struct census *c, const struct stats_options *o)
 	char count[HUMAN_CHARS];
 	int rc = EXIT_DONE;
 
-	printf("%s record%s%s\n", human_count(count, c->target->record_count), c->target->record_count == 1 ? "" : "s",
+	printf("%s record%s%s\n", human_count(count, c->input->record_count), c->input->record_count == 1 ? "" : "s",
 	       c->has_read ? ", all of them read" : "; only the recorded statistics are shown");
-	for (uint32_t i = 0; i < c->target->schema->field_count; i++)
+	for (uint32_t i = 0; i < c->input->schema->field_count; i++)
 		print_field(c, i);
 	if (c->label && (c->has_read || c->classes_recorded))
 		rc = print_classes(c, o);
@@ -262,7 +261,7 @@ static void read_json(struct json_out *j, const struct sums *s)
 
 static void field_json(struct json_out *j, const struct census *c, uint32_t field)
 {
-	const struct shard_field *f = &c->target->schema->field[field];
+	const struct shard_field *f = &c->input->schema->field[field];
 	const struct census_field *of = &c->field[field];
 
 	for (uint32_t i = 0; i < of->channels && (c->has_read || of->recorded); i++) {
@@ -305,7 +304,7 @@ static int classes_json(struct json_out *j, const struct census *c, bool sorted)
 	json_out_u64(j, "other_labels", c->other_labels);
 	json_out_array(j, "rows");
 	for (uint64_t i = 0; i < c->class_count; i++) {
-		const char *name = target_class_name(c->target, rows[i].class_idx);
+		const char *name = input_class_name(c->input, rows[i].class_idx);
 
 		json_out_object_line(j, NULL);
 		json_out_u64(j, "class", rows[i].class_idx);
@@ -347,10 +346,10 @@ static int print_json(const struct census *c, const struct stats_options *o)
 
 	json_out_start(&j, stdout);
 	json_out_object(&j, NULL);
-	json_out_u64(&j, "record_count", c->target->record_count);
+	json_out_u64(&j, "record_count", c->input->record_count);
 	json_out_bool(&j, "records_read", c->has_read);
 	json_out_array(&j, "statistics");
-	for (uint32_t i = 0; i < c->target->schema->field_count; i++)
+	for (uint32_t i = 0; i < c->input->schema->field_count; i++)
 		field_json(&j, c, i);
 	json_out_end(&j);
 	if (c->label && (c->has_read || c->classes_recorded))
@@ -370,11 +369,11 @@ static int run(const struct cli_args *args)
 {
 	const struct stats_options *o = args->options;
 	struct census *c = calloc(1, sizeof(*c));
-	struct target t = {0};
-	int rc = c ? target_open(&t, o->path) : fail(EXIT_IO, "out of memory");
+	struct input in = {0};
+	int rc = c ? input_open(&in, o->path) : fail(EXIT_IO, "out of memory");
 
 	if (!rc)
-		rc = census_open(c, &t);
+		rc = census_open(c, &in);
 	if (!rc && !o->recorded)
 		rc = census_read(c, o->memory_bytes);
 	if (!rc)
@@ -382,7 +381,7 @@ static int run(const struct cli_args *args)
 	if (c)
 		census_close(c);
 	free(c);
-	target_close(&t);
+	input_close(&in);
 	return rc;
 }
 

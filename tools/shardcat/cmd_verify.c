@@ -10,7 +10,7 @@
 #include "tools/common/human.h"
 #include "tools/common/progress.h"
 #include "tools/common/signals.h"
-#include "tools/shardcat/dataset/target.h"
+#include "tools/shardcat/dataset/cat_dataset.h"
 #include "tools/shardcat/shardcat.h"
 
 #define MIB (UINT64_C(1) << 20)
@@ -50,7 +50,7 @@ static void on_problem(void *context, const struct shard_error *problem)
 	fail_of_library(problem);
 }
 
-static void print_verdict(const struct target *t, const struct verify_options *o,
+static void print_verdict(const struct input *in, const struct verify_options *o,
 			  const struct shard_verify_report *report)
 {
 	char shards[HUMAN_CHARS], records[HUMAN_CHARS], units[HUMAN_CHARS], bytes[HUMAN_CHARS];
@@ -65,11 +65,11 @@ static void print_verdict(const struct target *t, const struct verify_options *o
 		printf("%s record%s", human_count(records, report->record_count), report->record_count == 1 ? "" : "s");
 	printf(", %s in %.2f s (%.2f GB/s)\n", human_bytes(bytes, report->bytes), seconds,
 	       (double)report->bytes / seconds / 1e9);
-	if (t->dataset && !o->sha256)
+	if (in->dataset && !o->sha256)
 		puts("SHA-256 of the shard files was not checked; use --sha256, for example after a download");
 }
 
-static int verify(struct target *t, const struct verify_options *o)
+static int verify(struct input *in, const struct verify_options *o)
 {
 	struct watch watch = {.printed = 0};
 	const struct shard_verify_options options = {
@@ -85,40 +85,40 @@ static int verify(struct target *t, const struct verify_options *o)
 	struct shard_error err;
 	int rc;
 
-	if (t->dataset)
-		rc = shard_dataset_verify(t->dataset, &options, &report, &err);
+	if (in->dataset)
+		rc = shard_dataset_verify(in->dataset, &options, &report, &err);
 	else
-		rc = shard_reader_verify(t->reader, &options, &report, &err);
+		rc = shard_reader_verify(in->reader, &options, &report, &err);
 	if (watch.started)
 		progress_abandon(&watch.progress);
 	if (rc == SHARD_E_CANCELLED && interrupted())
-		return fail(EXIT_INTERRUPTED, "%s: interrupted; found %" PRIu64 " problem%s before", t->path,
+		return fail(EXIT_INTERRUPTED, "%s: interrupted; found %" PRIu64 " problem%s before", in->path,
 			    watch.printed, watch.printed == 1 ? "" : "s");
 	if (rc && !watch.printed)
 		return fail_of_library(&err);
 	if (rc && watch.printed > 1)
-		return fail(exit_code_of_status(rc), "%s: %" PRIu64 " problems", t->path, watch.printed);
+		return fail(exit_code_of_status(rc), "%s: %" PRIu64 " problems", in->path, watch.printed);
 	if (!rc)
-		print_verdict(t, o, &report);
+		print_verdict(in, o, &report);
 	return exit_code_of_status(rc);
 }
 
 static int run(const struct cli_args *args)
 {
 	const struct verify_options *o = args->options;
-	struct target t = {0};
+	struct input in = {0};
 	int rc = EXIT_DONE;
 
 	if (o->id && (strlen(o->id) != 64 || strspn(o->id, "0123456789abcdefABCDEF") != 64))
 		return cli_misuse(args, "--id %s: an id has 64 hex digits", o->id);
-	rc = target_open_id(&t, o->path, o->id);
-	if (!rc && o->id && !t.dataset)
+	rc = input_open_id(&in, o->path, o->id);
+	if (!rc && o->id && !in.dataset)
 		rc = cli_misuse(args, "--id needs a dataset: a shard on its own has no id");
-	if (!rc && o->sha256 && !t.dataset)
+	if (!rc && o->sha256 && !in.dataset)
 		rc = cli_misuse(args, "--sha256 needs a dataset: only a manifest records the SHA-256 of shard files");
 	if (!rc)
-		rc = verify(&t, o);
-	target_close(&t);
+		rc = verify(&in, o);
+	input_close(&in);
 	return rc;
 }
 

@@ -21,8 +21,8 @@ static void print_version(FILE *out)
 int main(int argc, char **argv)
 {
 	const struct cli_verb verbs[] = {
-		verb_info,   verb_list,	 verb_get,	   verb_verify,		verb_stats,  verb_manifest, verb_show,
-		verb_select, verb_order, verb_prove_order, verb_shuffle_report, verb_doctor, {0},
+		verb_info, verb_list,	verb_get,   verb_verify,      verb_stats,  verb_manifest,
+		verb_show, verb_select, verb_order, verb_prove_order, verb_doctor, {0},
 	};
 	const struct cli_program program = {
 		.name = "shardcat",

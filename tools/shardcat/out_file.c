@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * out_file.c - a file that is complete or absent, or stdout
+ * out_file.c - what --out of several verbs writes
  */
 #include "tools/shardcat/shardcat.h"
 
@@ -13,9 +13,9 @@
 #include "shard.h"
 #include "shard_pack.h"
 #include "tools/common/exit_code.h"
+#include "tools/common/files.h"
 #include "tools/common/message.h"
-#include "tools/common/special.h"
-#include "tools/shardcat/dataset/target.h"
+#include "tools/shardcat/dataset/cat_dataset.h"
 
 static int write_stdout(const void *data, size_t bytes)
 {
@@ -36,8 +36,8 @@ static int write_file(const char *path, const void *data, size_t bytes)
 		return write_stdout(data, bytes);
 	if (stat(path, &st) == 0 && S_ISDIR(st.st_mode))
 		return fail(EXIT_IO, "%s: is a folder; --out must name a file", path);
-	if (special_is(path))
-		return special_write(path, data, bytes);
+	if (files_is_device_or_pipe(path))
+		return files_write_in_place(path, data, bytes);
 	rc = shard_publish(path, data, bytes, 1, &err);
 	return rc ? fail_of_library(&err) : EXIT_DONE;
 }

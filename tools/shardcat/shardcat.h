@@ -6,16 +6,15 @@
 #define SHARD_SHARDCAT_SHARDCAT_H
 
 #include "tools/common/cli.h"
-#include "tools/common/memory_file.h"
+#include "tools/common/shelf.h"
+#include "tools/shardcat/dataset/cat_dataset.h"
+
+/* ---- out_file.c: a file that is complete or absent, or stdout ---- */
 
 /*
- * out_file.c
- *
- * Its contents are small, and are put together in memory.  Functions return an exit code, having
- * said why.
+ * Its contents are small, and are put together in memory: write to f->stream.  Returns an exit code,
+ * having said why.
  */
-
-/* Write to f->stream. */
 int out_file_open(struct memory_file *f);
 
 /*
@@ -25,9 +24,7 @@ int out_file_open(struct memory_file *f);
  */
 int out_file_close(struct memory_file *f, const char *path, int rc);
 
-/*
- * The verbs of shardcat, one file each
- */
+/* ---- options of several verbs ---- */
 
 /*
  * Rows that the tables of several verbs have; `type` is the verb's struct, with members `path` and
@@ -43,16 +40,6 @@ int out_file_close(struct memory_file *f, const char *path, int rc);
 		.name = "DIR", .kind = CLI_DIR, .required = true, .offset = offsetof(type, path), \
 		.help = "dataset folder"                                                          \
 	}
-/* Of verbs that take a dataset or a mixture. */
-#define DIR_UNLESS_MIX(type)                                                                             \
-	{                                                                                                \
-		.name = "DIR", .kind = CLI_DIR, .offset = offsetof(type, path), .help = "dataset folder" \
-	}
-#define MIX_OPTION(type)                                                                            \
-	{                                                                                           \
-		.name = "mix", .kind = CLI_FILE, .arg_name = "FILE", .offset = offsetof(type, mix), \
-		.help = "instead of DIR, a mixture: lines WEIGHT DIR [SELECTION]"                   \
-	}
 #define SELECT_OPTION(type)                                                                               \
 	{                                                                                                 \
 		.name = "select", .kind = CLI_FILE, .arg_name = "FILE", .offset = offsetof(type, select), \
@@ -63,17 +50,36 @@ int out_file_close(struct memory_file *f, const char *path, int rc);
 		.name = "json", .kind = CLI_FLAG, .offset = offsetof(type, json), .help = (text) \
 	}
 
-extern const struct cli_verb verb_info;		  /* cmd_info.c */
-extern const struct cli_verb verb_list;		  /* cmd_list.c */
-extern const struct cli_verb verb_get;		  /* cmd_get.c */
-extern const struct cli_verb verb_verify;	  /* cmd_verify.c */
-extern const struct cli_verb verb_stats;	  /* cmd_stats.c */
-extern const struct cli_verb verb_manifest;	  /* cmd_manifest.c */
-extern const struct cli_verb verb_show;		  /* cmd_show.c */
-extern const struct cli_verb verb_select;	  /* cmd_select.c */
-extern const struct cli_verb verb_order;	  /* cmd_order.c */
-extern const struct cli_verb verb_prove_order;	  /* cmd_prove_order.c */
-extern const struct cli_verb verb_shuffle_report; /* cmd_shuffle_report.c */
-extern const struct cli_verb verb_doctor;	  /* cmd_doctor.c */
+/*
+ * Which order of an epoch: options that verbs share, in cmd_order.c.  The struct of such a verb
+ * begins with a struct order_options, since offsets of a table are from the start.
+ */
+
+struct order_options {
+	uint64_t seed, run_records, phase_unit_records, window_runs, lane_count;
+	int shuffle; /* enum shard_shuffle */
+};
+
+extern const struct cli_option order_option_table[];
+
+/* The loader's options, with the order filled in; the rest is zero, which means default. */
+struct shard_loader_options order_loader_options(const struct order_options *o);
+
+/* EXIT_DONE, or the mistake has been printed: runs, windows and lanes belong to windows only. */
+int order_options_check(const struct cli_args *args, const struct order_options *o);
+
+/* ---- the verbs, one file each ---- */
+
+extern const struct cli_verb verb_info;	       /* cmd_info.c */
+extern const struct cli_verb verb_list;	       /* cmd_list.c */
+extern const struct cli_verb verb_get;	       /* cmd_get.c */
+extern const struct cli_verb verb_verify;      /* cmd_verify.c */
+extern const struct cli_verb verb_stats;       /* cmd_stats.c */
+extern const struct cli_verb verb_manifest;    /* cmd_manifest.c */
+extern const struct cli_verb verb_show;	       /* cmd_show.c */
+extern const struct cli_verb verb_select;      /* cmd_select.c */
+extern const struct cli_verb verb_order;       /* cmd_order.c */
+extern const struct cli_verb verb_prove_order; /* cmd_prove_order.c */
+extern const struct cli_verb verb_doctor;      /* cmd_doctor.c */
 
 #endif

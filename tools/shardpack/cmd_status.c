@@ -12,13 +12,12 @@
 #include <string.h>
 
 #include "shard.h"
-#include "tools/common/escape.h"
 #include "tools/common/exit_code.h"
 #include "tools/common/files.h"
-#include "tools/common/grow.h"
 #include "tools/common/human.h"
 #include "tools/common/json_out.h"
 #include "tools/common/message.h"
+#include "tools/common/shelf.h"
 #include "tools/shardpack/make/make.h"
 #include "tools/shardpack/plan/plan.h"
 

@@ -19,7 +19,6 @@
 #include "tools/common/human.h"
 #include "tools/common/message.h"
 #include "tools/common/shelf.h"
-#include "tools/common/special.h"
 #include "tools/shardpack/input/place.h"
 #include "tools/shardpack/make/make.h"
 #include "tools/shardpack/plan/plan.h"
@@ -80,7 +79,7 @@ int command_check_report(const char *path)
 
 	if (stat(path, &st) == 0 && S_ISDIR(st.st_mode))
 		return fail(EXIT_USAGE, "--report %s: is a folder; --report must name a file", path);
-	if (special_is(path)) /* it will be written into, so its folder does not matter */
+	if (files_is_device_or_pipe(path)) /* it will be written into, so its folder does not matter */
 		return EXIT_DONE;
 	if (snprintf(folder, sizeof(folder), "%.*s", slash > path ? (int)(slash - path) : 1, path) >=
 	    (int)sizeof(folder))

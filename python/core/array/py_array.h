@@ -5,14 +5,13 @@
 #ifndef SHARD_PYTHON_CORE_ARRAY_PY_ARRAY_H
 #define SHARD_PYTHON_CORE_ARRAY_PY_ARRAY_H
 
-#include "python/core/base/py_object.h"
-#include "python/core/base/py_view.h"
+#include "python/core/base/py_base.h"
 
-/* ---- py_stream.c ---- */
+/* ---- py_exchange.c: streams ---- */
 
 struct stream {
 	void *handle;
-	PyObject *object; /* it owns the stream; NULL: whoever gave the number keeps it */
+	PyObject *object; /* it owns the stream; NULL: the caller who gave the number keeps it */
 };
 
 /*
@@ -22,10 +21,9 @@ struct stream {
  */
 bool stream_take(PyObject *from, struct stream *out);
 void stream_drop(struct stream *s);
-unsigned long long stream_number(const struct stream *s); /* never 0 */
 
 /*
- * py_lender.c
+ * py_lease.c: the lender
  *
  * A loader belongs to one thread at a time, but arrays die in any thread.  A batch whose last array
  * dies while another thread is inside the loader waits in a list, and goes back when that thread
@@ -65,14 +63,13 @@ struct lender {
 	bool closed;
 };
 
-bool lender_is_usable(const struct lender *l);		    /* may a call be made now?  Else an exception is set */
-void lender_give_back(struct lender *l, struct late *late); /* takes over the streams */
+bool lender_is_usable(const struct lender *l); /* may a call be made now?  Else an exception is set */
 /* Give back the batches that are late.  Those that the driver refuses stay late, and it fails. */
 int lender_flush(struct lender *l, struct shard_error *err);
 void lender_let_go(struct lender *l); /* no array lives: close the handle */
 
 /*
- * py_lease.c
+ * py_lease.c: the lease
  *
  * Nobody calls release in Python.  The large fields of a batch are arrays that hold the lease; when
  * the last of them dies, in whatever thread, the slot is free.
@@ -116,7 +113,7 @@ struct promise {
 	const char *data[SHARD_GROUPS_MAX];			  /* NULL: not yet */
 	PyObject *owner[SHARD_GROUPS_MAX];
 };
-extern PyTypeObject *array_type; /* set by array_init() of py_array_type.c */
+extern PyTypeObject *array_type; /* set by array_init() */
 
 /* The array takes a reference to its owner.  NULL with an exception set if there is no memory. */
 struct array *array_new(PyObject *owner, int field, const struct view *v);
@@ -127,16 +124,9 @@ struct array *array_of_field(PyObject *owner, int field, const struct shard_fiel
 
 /* As array_of_field(), in rows that are promised. */
 struct array *array_promised(struct promise *p, const struct shard_field *f, Py_ssize_t count, Py_ssize_t row_stride);
-bool array_settle(struct array *a); /* read it now, if it is promised; else an exception is set */
 
 /* Numbers that lie one behind the other. */
 struct array *array_of_numbers(PyObject *owner, const void *data, uint32_t dtype, Py_ssize_t count);
-
-/*
- * Copy the elements of a view of the array's memory, one behind the other.  False with an exception
- * set if they lie in a file that cannot be read any more.
- */
-bool array_read(const struct array *a, const struct view *v, char *to);
 
 /* In memory of its own: a copy, which is dense, and numbers that the caller will write to *data. */
 struct array *array_copy(const struct array *a);
@@ -160,13 +150,11 @@ struct lease *array_lease_on_device(const struct array *a); /* NULL: the array i
 bool array_is_reachable(struct array *a);
 bool array_is_readable(struct array *a);
 
-/* ---- py_array_type.c ---- */
-
 int array_init(PyObject *module);
 PyObject *array_unpickle(PyObject *self, PyObject *args); /* _array(dtype, shape, bytes) of the module */
 
 /*
- * py_buffer.c - arrays by the buffer protocol, __array_interface__, __cuda_array_interface__
+ * py_exchange.c: the buffer protocol, __array_interface__, __cuda_array_interface__
  */
 
 int array_buffer(PyObject *self, Py_buffer *view, int flags);
@@ -174,28 +162,9 @@ PyObject *array_interface(PyObject *self, void *unused);
 PyObject *array_to_numpy(PyObject *self, PyObject *args, PyObject *kwargs); /* its method __array__ */
 PyObject *array_cuda_interface(PyObject *self, void *unused);
 
-/* ---- py_dlpack.c ---- */
+/* ---- py_exchange.c: DLPack ---- */
 
 PyObject *array_dlpack(PyObject *self, PyObject *args, PyObject *kwargs);
 PyObject *array_dlpack_device(PyObject *self, PyObject *unused);
-
-/*
- * py_operators.c
- *
- * An array keeps its type, since that counts what lies in a loader's memory, and guards what lies
- * in a file.  So it has NumPy's operators and methods by handing them an array of NumPy, which
- * looks into the same memory where that is safe.
- */
-
-/*
- * An array of NumPy for reading: of the same memory, or of a copy if that is the map of a file.
- * bfloat16, which NumPy does not have, is float32 there.  NULL with an exception set.
- */
-PyObject *array_numpy(struct array *a);
-
-PyObject *array_compare(PyObject *self, PyObject *other, int op);
-PyObject *array_attribute(PyObject *self, PyObject *name); /* ours, else that of NumPy's array */
-
-extern PyType_Slot array_operators[]; /* up to the one whose slot is 0 */
 
 #endif

@@ -5,12 +5,12 @@
  * The classes are written in Python, in libshard/_errors.py, where their documentation is.  They
  * are only found here.
  */
-#include "python/core/base/py_errors.h"
-
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+
+#include "python/core/base/py_base.h"
 
 static PyObject *classes; /* the module libshard._errors */
 
@@ -176,4 +176,15 @@ PyObject *fail_record(unsigned long long record, const char *field, const char *
 	Py_XDECREF(name);
 	PyErr_Restore(type, value, trace);
 	return NULL;
+}
+
+/* ---- types of our own ---- */
+
+PyTypeObject *add_type(PyObject *module, const char *name, PyType_Spec *spec)
+{
+	PyObject *type = PyType_FromModuleAndSpec(module, spec, NULL);
+
+	if (type && name && PyModule_AddObjectRef(module, name, type) < 0)
+		Py_CLEAR(type);
+	return (PyTypeObject *)type;
 }

@@ -1,12 +1,117 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * py_view.c - memory seen as an n-dimensional array: shape, strides, and the elements
+ * py_view.c - memory seen as an n-dimensional array, and what its elements are called
  */
-#include "python/core/base/py_view.h"
-
+#include <math.h>
 #include <string.h>
 
-#include "python/core/base/py_number.h"
+#include "python/core/base/py_base.h"
+#include "shard_pack.h"
+
+/* ---- dtypes as other libraries call them, and elements as numbers of Python ---- */
+
+/*
+ * NumPy's name, the buffer protocol's format, and NumPy's short code for __array_interface__.  Its
+ * int64 is C's long: of a long long it would make another type.
+ */
+static const struct {
+	const char *name, *format, *code;
+} dtypes[] = {
+	[SHARD_U8] = {"uint8", "B", "|u1"},    [SHARD_I8] = {"int8", "b", "|i1"},
+	[SHARD_U16] = {"uint16", "H", "<u2"},  [SHARD_I16] = {"int16", "h", "<i2"},
+	[SHARD_U32] = {"uint32", "I", "<u4"},  [SHARD_I32] = {"int32", "i", "<i4"},
+	[SHARD_U64] = {"uint64", "L", "<u8"},  [SHARD_I64] = {"int64", "l", "<i8"},
+	[SHARD_F16] = {"float16", "e", "<f2"}, [SHARD_BF16] = {"bfloat16", NULL, "<V2"},
+	[SHARD_F32] = {"float32", "f", "<f4"}, [SHARD_F64] = {"float64", "d", "<f8"},
+	[SHARD_BOOL] = {"bool", "?", "|b1"},
+};
+
+const char *number_name(uint32_t dtype)
+{
+	return dtypes[dtype].name;
+}
+
+uint32_t number_named(const char *name)
+{
+	for (uint32_t d = SHARD_U8; d <= SHARD_BOOL; d++)
+		if (!strcmp(dtypes[d].name, name))
+			return d;
+	return 0;
+}
+
+const char *number_format(uint32_t dtype)
+{
+	return dtypes[dtype].format;
+}
+
+const char *number_typestr(uint32_t dtype)
+{
+	return dtypes[dtype].code;
+}
+
+static double half_to_double(uint16_t bits)
+{
+	int exponent = bits >> 10 & 31;
+	double mantissa = bits & 1023, value;
+
+	if (exponent == 31)
+		value = mantissa ? (double)NAN : (double)INFINITY;
+	else
+		value = exponent ? ldexp(1024 + mantissa, exponent - 25) : ldexp(mantissa, -24);
+	return bits & 0x8000 ? -value : value;
+}
+
+bool number_slice(PyObject *slice, Py_ssize_t *first, Py_ssize_t *stop, Py_ssize_t *step)
+{
+	if (!PySlice_Unpack(slice, first, stop, step))
+		return true;
+	if (PyErr_ExceptionMatches(PyExc_TypeError)) {
+		PyErr_Clear();
+		PyErr_SetString(PyExc_TypeError, "a slice must be of whole numbers, as in [10:20] or [::2]");
+	} else if (PyErr_ExceptionMatches(PyExc_ValueError)) {
+		PyErr_Clear();
+		fail_argument("the step of a slice must not be 0");
+	}
+	return false;
+}
+
+PyObject *number_scalar(uint32_t dtype, const void *at)
+{
+	uint64_t u = 0;
+	uint32_t word;
+	double d;
+	float f;
+
+	memcpy(&u, at, shard_dtype_bytes(dtype));
+	switch (dtype) {
+	case SHARD_U8:
+	case SHARD_U16:
+	case SHARD_U32:
+	case SHARD_U64:
+		return PyLong_FromUnsignedLongLong(u);
+	case SHARD_I8:
+		return PyLong_FromLongLong((int8_t)u);
+	case SHARD_I16:
+		return PyLong_FromLongLong((int16_t)u);
+	case SHARD_I32:
+		return PyLong_FromLongLong((int32_t)u);
+	case SHARD_I64:
+		return PyLong_FromLongLong((int64_t)u);
+	case SHARD_BOOL:
+		return PyBool_FromLong(u != 0);
+	case SHARD_F16:
+		return PyFloat_FromDouble(half_to_double((uint16_t)u));
+	case SHARD_F64:
+		memcpy(&d, &u, sizeof(d));
+		return PyFloat_FromDouble(d);
+	default:
+		word = dtype == SHARD_BF16 ? (uint32_t)u << 16 : (uint32_t)u;
+		memcpy(&f, &word, sizeof(f));
+		return PyFloat_FromDouble((double)f);
+	}
+}
+
+/* ---- shape, strides, and the elements ---- */
 
 Py_ssize_t view_item_bytes(const struct view *v)
 {
@@ -130,4 +235,32 @@ static PyObject *list_of(const struct view *v, int axis, const char *at)
 PyObject *view_list(const struct view *v)
 {
 	return list_of(v, 0, v->data);
+}
+
+/* ---- a schema, described to Python ---- */
+
+static PyObject *field_dict(const struct shard_field *f)
+{
+	PyObject *shape = PyTuple_New(f->ndim);
+
+	for (uint32_t i = 0; shape && i < f->ndim; i++)
+		PyTuple_SetItem(shape, (Py_ssize_t)i, PyLong_FromUnsignedLong(f->shape[i]));
+	return Py_BuildValue("{s:s,s:s,s:N,s:s,s:s,s:s,s:I,s:I,s:K,s:K,s:K,s:I}", "name", f->name, "dtype",
+			     number_name(f->dtype), "shape", shape, "kind", shard_kind_name(f->kind), "layout",
+			     shard_layout_name(f->layout), "semantic", shard_semantic_name(f->semantic), "group",
+			     f->group, "ragged_axes", f->ragged_axes, "offset", f->offset, "bytes", f->bytes, "stride",
+			     f->stride, "length_field", f->length_field);
+}
+
+PyObject *schema_fields(const struct shard_schema *s)
+{
+	PyObject *list = PyList_New(0), *dict;
+
+	for (uint32_t f = 0; list && f < s->field_count; f++) {
+		dict = field_dict(&s->field[f]);
+		if (!dict || PyList_Append(list, dict) < 0)
+			Py_CLEAR(list);
+		Py_XDECREF(dict);
+	}
+	return list;
 }

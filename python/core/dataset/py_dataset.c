@@ -1,14 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * py_dataset.c - an open dataset: its handle, names of fields, and places of records
+ * py_dataset.c - the type libshard._core.Dataset
  */
+#include <string.h>
+
+#include "libshard/base/words.h"
+#include "python/core/base/py_base.h"
 #include "python/core/dataset/py_dataset.h"
-
-#include "python/core/base/py_errors.h"
-#include "python/core/base/py_map.h"
 #include "shard_pack.h"
+#include "shard_select.h"
 
-#define SHARDS_VIEWED 16384u /* by so many maps at most */
+/* ---- the handle, names of fields, and places of records ---- */
+
+#define SHARDS_VIEWED 16384u /* the most maps that arrays may hold */
 
 _Static_assert(offsetof(struct dataset, ds) == offsetof(struct map_owner, ds), "a dataset is a map_owner");
 
@@ -72,4 +76,430 @@ int dataset_find(struct dataset *d, uint64_t idx, struct shard_reader **reader, 
 	*within = idx - d->first_record[low];
 	*shard_end = d->first_record[low + 1];
 	return shard_dataset_reader(d->ds, low, reader, err);
+}
+
+/* ---- the type ---- */
+
+PyTypeObject *dataset_type;
+
+static int take_names(struct dataset *d)
+{
+	const struct shard_schema *s = shard_dataset_schema(d->ds);
+
+	for (uint32_t f = 0; f < s->field_count; f++) {
+		d->name[f] = PyUnicode_InternFromString(s->field[f].name);
+		if (!d->name[f])
+			return -1;
+	}
+	return 0;
+}
+
+static PyObject *new (PyTypeObject *type, PyObject *args, PyObject *kwargs)
+{
+	static char *names[] = {"path", "check", "guard", "id", NULL};
+	struct shard_dataset_options o = {.size = sizeof(o)};
+	PyObject *(*alloc)(PyTypeObject *, Py_ssize_t) = PyType_GetSlot(type, Py_tp_alloc);
+	PyObject *path = NULL;
+	struct shard_error err;
+	struct dataset *d;
+	int guard = 1, rc;
+
+	if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O&|Ipz", names, PyUnicode_FSConverter, &path, &o.check, &guard,
+					 &o.expect_id))
+		return NULL;
+	o.guard = guard ? SHARD_GUARD_ON : SHARD_GUARD_OFF;
+	d = (struct dataset *)alloc(type, 0);
+	if (!d) {
+		Py_DECREF(path);
+		return NULL;
+	}
+	d->path = path;
+	Py_BEGIN_ALLOW_THREADS rc = shard_dataset_open(&d->ds, PyBytes_AsString(path), &o, &err);
+	Py_END_ALLOW_THREADS if (rc || take_names(d) < 0)
+	{
+		if (rc)
+			fail(&err);
+		unref(d);
+		d = NULL;
+	}
+	return (PyObject *)d;
+}
+
+static void dealloc(PyObject *self)
+{
+	struct dataset *d = (struct dataset *)self;
+	PyTypeObject *type = Py_TYPE(self);
+	void (*release)(void *) = PyType_GetSlot(type, Py_tp_free);
+
+	shard_dataset_close(d->ds);
+	for (uint32_t f = 0; f < SHARD_FIELDS_MAX; f++)
+		Py_XDECREF(d->name[f]);
+	Py_XDECREF(d->path);
+	PyMem_Free(d->first_record);
+	release(self);
+	Py_DECREF(type);
+}
+
+static PyObject *close_(PyObject *self, PyObject *unused)
+{
+	(void)unused;
+	((struct dataset *)self)->closed = true;
+	return Py_NewRef(Py_None);
+}
+
+/* ---- records ---- */
+
+static Py_ssize_t length(PyObject *self)
+{
+	struct dataset *d = (struct dataset *)self;
+
+	return dataset_is_open(d) ? (Py_ssize_t)shard_dataset_record_count(d->ds) : -1;
+}
+
+/* Read a number as an index.  Numbers below 0 count from the end. */
+static bool take_index(const struct dataset *d, PyObject *number, uint64_t *idx)
+{
+	uint64_t n = shard_dataset_record_count(d->ds);
+	Py_ssize_t i = PyNumber_AsSsize_t(number, PyExc_IndexError);
+
+	if (i == -1 && PyErr_Occurred()) {
+		if (!PyIndex_Check(number)) {
+			fail_type("the number of a record must be a whole number", number);
+		} else if (PyErr_ExceptionMatches(PyExc_IndexError)) {
+			PyErr_Clear();
+			PyErr_Format(PyExc_IndexError, "there is no record of such a number; the dataset has %llu",
+				     (unsigned long long)n);
+		}
+		return false;
+	}
+	if (i >= 0 ? (uint64_t)i >= n : (uint64_t)-i > n) {
+		PyErr_Format(PyExc_IndexError, "there is no record %zd; the dataset has %llu", i,
+			     (unsigned long long)n);
+		return false;
+	}
+	*idx = i >= 0 ? (uint64_t)i : n - (uint64_t)-i;
+	return true;
+}
+
+/* True or False, of Python or of NumPy, whose bools old releases take for indices. */
+static bool is_truth(PyObject *object)
+{
+	PyObject *name = PyLong_Check(object) ? NULL : PyObject_GetAttrString((PyObject *)Py_TYPE(object), "__name__");
+	const char *text = name && PyUnicode_Check(name) ? PyUnicode_AsUTF8AndSize(name, NULL) : NULL;
+	bool is = PyBool_Check(object) || (text && (!strcmp(text, "bool") || !strcmp(text, "bool_")));
+
+	PyErr_Clear();
+	Py_XDECREF(name);
+	return is;
+}
+
+#define NO_INDEX                                                                                                 \
+	"a dataset is indexed by a number, a slice, or a sequence of numbers; ds[0]['image'] is a field of one " \
+	"record, "                                                                                               \
+	"and ds.column('label') that of all records"
+
+static PyObject *gather_sequence(struct dataset *d, PyObject *indices)
+{
+	Py_ssize_t count = PySequence_Size(indices), i;
+	PyObject *number;
+	uint64_t *idx;
+
+	if (count < 0) {
+		PyErr_Clear();
+		PyErr_SetString(PyExc_TypeError, NO_INDEX);
+		return NULL;
+	}
+	idx = PyMem_Malloc(((size_t)count + 1) * sizeof(*idx));
+	if (!idx)
+		return fail_memory("no memory for %zd numbers of records", count);
+	for (i = 0; i < count; i++) {
+		bool ok;
+
+		number = PySequence_GetItem(indices, i);
+		if (number && is_truth(number)) { /* a mask would be read as zeros and ones */
+			fail_argument(
+				"a mask of bools is not an index: ds.select(mask) takes a mask of NumPy, with one "
+				"bool for each record; numpy.flatnonzero(mask) gives indices");
+			Py_CLEAR(number);
+		}
+		ok = number && take_index(d, number, &idx[i]);
+		Py_XDECREF(number);
+		if (!ok)
+			break;
+	}
+	if (i == count)
+		return rows_gather(d, idx, (size_t)count);
+	PyMem_Free(idx);
+	return NULL;
+}
+
+static PyObject *subscript(PyObject *self, PyObject *key);
+
+/* A tensor is not a sequence, but says its numbers, or its number, as a list would. */
+static PyObject *subscript_listed(PyObject *self, PyObject *key)
+{
+	PyObject *listed = PyObject_CallMethod(key, "tolist", NULL), *out = NULL;
+	bool known = listed && (PyList_Check(listed) || PyLong_Check(listed));
+
+	if (known)
+		out = subscript(self, listed);
+	else
+		PyErr_SetString(PyExc_TypeError, NO_INDEX);
+	Py_XDECREF(listed);
+	return out;
+}
+
+static PyObject *subscript(PyObject *self, PyObject *key)
+{
+	struct dataset *d = (struct dataset *)self;
+	Py_ssize_t first, stop, step, count;
+	uint64_t idx;
+
+	if (!dataset_is_open(d))
+		return NULL;
+	if (PySlice_Check(key)) {
+		if (!number_slice(key, &first, &stop, &step))
+			return NULL;
+		count = PySlice_AdjustIndices((Py_ssize_t)shard_dataset_record_count(d->ds), &first, &stop, step);
+		return rows_slice(d, (uint64_t)first, step, (uint64_t)count);
+	}
+	/* These would pass for a number or a sequence. */
+	if (PyBool_Check(key) || PyUnicode_Check(key) || PyBytes_Check(key)) {
+		PyErr_SetString(PyExc_TypeError, NO_INDEX);
+		return NULL;
+	}
+	if (PyLong_CheckExact(key) || (PyIndex_Check(key) && !PyObject_HasAttrString(key, "__len__")))
+		return take_index(d, key, &idx) ? record_at(d, idx) : NULL;
+	return PySequence_Check(key) ? gather_sequence(d, key) : subscript_listed(self, key);
+}
+
+/* ---- what it is ---- */
+
+static PyObject *key(PyObject *self, PyObject *number)
+{
+	struct dataset *d = (struct dataset *)self;
+	struct shard_error err;
+	char key[SHARD_KEY_BYTES_MAX];
+	size_t bytes;
+	uint64_t idx;
+
+	if (!dataset_is_open(d) || !take_index(d, number, &idx))
+		return NULL;
+	if (shard_dataset_read_key(d->ds, idx, key, &bytes, &err))
+		return fail(&err);
+	return PyUnicode_DecodeUTF8(key, (Py_ssize_t)bytes, "strict");
+}
+
+static PyObject *info(PyObject *self, PyObject *unused)
+{
+	struct dataset *d = (struct dataset *)self;
+	struct shard_dataset_info i;
+	char plan[65];
+
+	(void)unused;
+	if (!dataset_is_open(d))
+		return NULL;
+	shard_dataset_info(d->ds, &i);
+	hex_from_bytes(plan, i.plan_digest, sizeof(i.plan_digest));
+	return Py_BuildValue("{s:K,s:K,s:K,s:K,s:K,s:I,s:s,s:z}", "record_count", i.record_count, "shard_count",
+			     i.shard_count, "class_count", i.class_count, "data_bytes", i.data_bytes, "seed", i.seed,
+			     "order", i.order, "id", i.id, "plan_digest", i.has_plan_digest ? plan : NULL);
+}
+
+static PyObject *fields(PyObject *self, PyObject *unused)
+{
+	struct dataset *d = (struct dataset *)self;
+
+	(void)unused;
+	return dataset_is_open(d) ? schema_fields(shard_dataset_schema(d->ds)) : NULL;
+}
+
+static PyObject *class_name(PyObject *self, PyObject *number)
+{
+	struct dataset *d = (struct dataset *)self;
+	size_t idx = PyLong_AsSize_t(number);
+	const char *name;
+
+	if ((idx == (size_t)-1 && PyErr_Occurred()) || !dataset_is_open(d))
+		return NULL;
+	name = shard_dataset_class_name(d->ds, idx);
+	return name ? PyUnicode_FromString(name)
+		    : PyErr_Format(PyExc_IndexError, "there is no class %zu; the dataset has fewer", idx);
+}
+
+/* (count, sum, sum of squares) of a channel, or None. */
+static PyObject *moments(PyObject *self, PyObject *args)
+{
+	struct dataset *d = (struct dataset *)self;
+	struct shard_moments m;
+	struct shard_error err;
+	unsigned int field, channel;
+	int rc;
+
+	if (!PyArg_ParseTuple(args, "II", &field, &channel) || !dataset_is_open(d))
+		return NULL;
+	rc = shard_dataset_moments(d->ds, field, channel, &m, &err);
+	if (rc < 0)
+		return fail(&err);
+	return rc ? Py_NewRef(Py_None) : Py_BuildValue("(KKKK)", m.count, m.sum, m.sum_squares_low, m.sum_squares_high);
+}
+
+static PyObject *class_records(PyObject *self, PyObject *args)
+{
+	struct dataset *d = (struct dataset *)self;
+	unsigned long long class_idx;
+	struct shard_error err;
+	unsigned int field;
+	uint64_t count;
+	int rc;
+
+	if (!PyArg_ParseTuple(args, "IK", &field, &class_idx) || !dataset_is_open(d))
+		return NULL;
+	rc = shard_dataset_class_records(d->ds, field, class_idx, &count, &err);
+	if (rc < 0)
+		return fail(&err);
+	return rc ? Py_NewRef(Py_None) : PyLong_FromUnsignedLongLong(count);
+}
+
+static PyObject *manifest(PyObject *self, PyObject *unused)
+{
+	struct dataset *d = (struct dataset *)self;
+	struct shard_view view;
+
+	(void)unused;
+	if (!dataset_is_open(d))
+		return NULL;
+	shard_dataset_manifest(d->ds, &view);
+	return PyBytes_FromStringAndSize(view.data, (Py_ssize_t)view.bytes);
+}
+
+/* ---- verify ---- */
+
+struct watch {
+	PyThreadState *outside; /* while C works */
+	PyObject *progress;	/* or None */
+	PyObject *problems;	/* list of messages */
+};
+
+static int on_progress(void *context, uint64_t done, uint64_t total)
+{
+	struct watch *w = context;
+	PyObject *answer = NULL;
+	int stop;
+
+	PyEval_RestoreThread(w->outside);
+	stop = PyErr_CheckSignals() < 0;
+	if (!stop && w->progress != Py_None) {
+		answer = PyObject_CallFunction(w->progress, "KK", done, total);
+		stop = !answer;
+		Py_XDECREF(answer);
+	}
+	w->outside = PyEval_SaveThread();
+	return stop;
+}
+
+static void on_problem(void *context, const struct shard_error *problem)
+{
+	struct watch *w = context;
+	PyObject *line;
+
+	PyEval_RestoreThread(w->outside);
+	line = Py_BuildValue("(ss)", shard_status_name(problem->status), problem->message);
+	if (!line || PyList_Append(w->problems, line) < 0)
+		PyErr_Clear(); /* the report counts it in any case */
+	Py_XDECREF(line);
+	w->outside = PyEval_SaveThread();
+}
+
+static PyObject *verify(PyObject *self, PyObject *args, PyObject *kwargs)
+{
+	static char *names[] = {"sample_units", "threads", "sha256", "progress", NULL};
+	struct shard_verify_options o = {.size = sizeof(o), .progress = on_progress, .problem = on_problem};
+	struct watch w = {.progress = Py_None};
+	struct dataset *d = (struct dataset *)self;
+	struct shard_verify_report r = {0};
+	unsigned long long sample = 0;
+	struct shard_error err;
+	int sha256 = 0, rc;
+
+	if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|KIpO", names, &sample, &o.thread_count, &sha256,
+					 &w.progress) ||
+	    !dataset_is_open(d))
+		return NULL;
+	o.sample_units = sample;
+	o.sha256 = (uint32_t)sha256;
+	o.context = &w;
+	w.problems = PyList_New(0);
+	if (!w.problems)
+		return NULL;
+	w.outside = PyEval_SaveThread();
+	rc = shard_dataset_verify(d->ds, &o, &r, &err);
+	PyEval_RestoreThread(w.outside);
+	if (rc && (PyErr_Occurred() || !r.problem_count)) {
+		Py_DECREF(w.problems);
+		return fail(&err);
+	}
+	return Py_BuildValue("{s:K,s:K,s:K,s:K,s:K,s:K,s:N}", "shard_count", r.shard_count, "record_count",
+			     r.record_count, "unit_count", r.unit_count, "bytes", r.bytes, "problem_count",
+			     r.problem_count, "elapsed_ns", r.elapsed_ns, "problems", w.problems);
+}
+
+static PyObject *get_path(PyObject *self, void *unused)
+{
+	PyObject *path = ((struct dataset *)self)->path;
+
+	(void)unused;
+	return PyUnicode_DecodeFSDefaultAndSize(PyBytes_AsString(path), PyBytes_Size(path));
+}
+
+static PyObject *get_closed(PyObject *self, void *unused)
+{
+	(void)unused;
+	return PyBool_FromLong(((struct dataset *)self)->closed);
+}
+
+int dataset_init(PyObject *module)
+{
+	static PyMethodDef methods[] = {
+		{"close", close_, METH_NOARGS,
+		 "close($self, /)\n--\n\n"
+		 "No more calls.  Views stay valid; the files are let go with the last of them."},
+		{"key", key, METH_O,
+		 "key($self, number, /)\n--\n\n"
+		 "The key of a record, such as the path of the file that it was made of; '' if there are none."},
+		{"_info", info, METH_NOARGS, "_info($self, /)\n--\n\n"},
+		{"_fields", fields, METH_NOARGS, "_fields($self, /)\n--\n\n"},
+		{"_class_name", class_name, METH_O, "_class_name($self, number, /)\n--\n\n"},
+		{"_moments", moments, METH_VARARGS, "_moments($self, field, channel, /)\n--\n\n"},
+		{"_class_records", class_records, METH_VARARGS, "_class_records($self, field, number, /)\n--\n\n"},
+		{"manifest", manifest, METH_NOARGS, "manifest($self, /)\n--\n\nThe bytes of dataset.manifest."},
+		{"_verify", (PyCFunction)(void (*)(void))verify, METH_VARARGS | METH_KEYWORDS,
+		 "_verify($self, /, sample_units=0, threads=0, sha256=False, progress=None)\n--\n\n"},
+		{NULL, NULL, 0, NULL},
+	};
+	static PyGetSetDef getters[] = {
+		{"path", get_path, NULL, "The folder, as it was named.", NULL},
+		{"closed", get_closed, NULL, "Was close() called?", NULL},
+		{NULL, NULL, NULL, NULL, NULL},
+	};
+	static PyType_Slot slots[] = {
+		{Py_tp_new, new},
+		{Py_tp_dealloc, dealloc},
+		{Py_tp_methods, methods},
+		{Py_tp_getset, getters},
+		{Py_mp_subscript, subscript},
+		{Py_mp_length, length},
+		{Py_sq_length, length},
+		{Py_tp_doc, "Dataset(path, check=0, guard=True, id=None)\n--\n\n"},
+		{0, NULL},
+	};
+	static PyType_Spec spec = {
+		.name = "libshard._core.Dataset",
+		.basicsize = sizeof(struct dataset),
+		.flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE,
+		.slots = slots,
+	};
+
+	dataset_type = add_type(module, "Dataset", &spec);
+	return dataset_type ? 0 : -1;
 }

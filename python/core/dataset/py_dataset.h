@@ -5,7 +5,7 @@
 #ifndef SHARD_PYTHON_CORE_DATASET_PY_DATASET_H
 #define SHARD_PYTHON_CORE_DATASET_PY_DATASET_H
 
-#include "python/core/base/py_object.h"
+#include "python/core/base/py_base.h"
 #include "shard_mix.h"
 #include "shard_pack.h"
 #include "shard_select.h"
@@ -19,6 +19,9 @@ struct dataset {
 	uint64_t *first_record, shard_count; /* of each shard, and of the end; NULL before they are needed */
 	bool closed;
 };
+
+extern PyTypeObject *dataset_type; /* set by dataset_init() */
+int dataset_init(PyObject *module);
 
 bool dataset_is_open(const struct dataset *d); /* else ClosedError is set */
 
@@ -50,7 +53,7 @@ int mix_type_init(PyObject *module);
 
 PyObject *record_at(struct dataset *d, uint64_t idx);
 
-/* ---- py_rows.c ---- */
+/* ---- py_record.c: several records ---- */
 
 int rows_init(PyObject *module);
 

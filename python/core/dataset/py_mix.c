@@ -4,8 +4,7 @@
  */
 #include "python/core/dataset/py_dataset.h"
 
-#include "python/core/base/py_errors.h"
-#include "python/core/dataset/py_dataset_type.h"
+#include "python/core/base/py_base.h"
 
 PyTypeObject *mix_type;
 

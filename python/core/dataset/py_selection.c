@@ -10,8 +10,7 @@
 #include <string.h>
 
 #include "python/core/array/py_array.h"
-#include "python/core/base/py_errors.h"
-#include "python/core/dataset/py_dataset_type.h"
+#include "python/core/base/py_base.h"
 
 PyTypeObject *selection_type;
 
@@ -343,7 +342,7 @@ static PyObject *column(PyObject *unused, PyObject *args)
 	f = shard_field_find(d->ds, name);
 	if (!f || f->kind != SHARD_TENSOR)
 		return fail_argument("field '%s' %s", name,
-				     f ? "has another shape in each record, so it is no column"
+				     f ? "has another shape in each record, so it is not a column"
 				       : "is not in the dataset");
 	n = shard_dataset_record_count(d->ds);
 	items = f->bytes / shard_dtype_bytes(f->dtype);

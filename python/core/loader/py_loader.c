@@ -1,22 +1,30 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * py_loader.c - an open loader: a lender, its dataset, and the next batch of it
- *
- * The interpreter's lock is released while a batch is waited for, a tenth of a second at a time, so
- * that ^C is heard.  A batch that is ready is taken without releasing it.
+ * py_loader.c - the type libshard._core.Loader: its batches, its place, and its epochs
  */
-#include "python/core/loader/py_loader.h"
-
 #include <stdio.h>
 #include <unistd.h>
 
 #include "python/core/array/py_array.h"
-#include "python/core/base/py_errors.h"
+#include "python/core/base/py_base.h"
+#include "python/core/dataset/py_dataset.h"
+#include "python/core/loader/py_loader.h"
 #include "shard_gpu.h"
+
+/* ---- the next batch ---- */
+
+/*
+ * The interpreter's lock is released while a batch is waited for, a tenth of a second at a time, so
+ * that ^C is heard.  A batch that is ready is taken without releasing it.
+ */
 
 #define SLICE_NS UINT64_C(100000000)
 
-bool loader_choose_device(struct loader *l, PyObject *gpu, PyObject *stream, struct shard_loader_options *o)
+/*
+ * Batches will be on GPU number `gpu`, or with None on that of this stream.  Else an exception is
+ * set, which says what to do in Python.
+ */
+static bool loader_choose_device(struct loader *l, PyObject *gpu, PyObject *stream, struct shard_loader_options *o)
 {
 	struct lender *lender = &l->lender;
 	unsigned long number = gpu == Py_None ? 0 : PyLong_AsUnsignedLong(gpu);
@@ -27,7 +35,7 @@ bool loader_choose_device(struct loader *l, PyObject *gpu, PyObject *stream, str
 	if (PyErr_Occurred() || !stream_take(stream, &lender->stream))
 		return false;
 	if (number >= SHARD_GPU_OF_STREAM - SHARD_GPU(0)) {
-		fail_argument("GPU %lu: no machine has so many", number);
+		fail_argument("GPU %lu: no machine has that many", number);
 		return false;
 	}
 	o->gpu = gpu == Py_None ? SHARD_GPU_OF_STREAM : SHARD_GPU(number);
@@ -113,7 +121,11 @@ static int next_on_device(struct lender *l, struct shard_batch *b, struct shard_
 	return rc;
 }
 
-bool loader_end_left(struct loader *l)
+/*
+ * A loop that was left early has ended its epoch: go to the start of the next one.  If that fails,
+ * an exception is set.
+ */
+static bool loader_end_left(struct loader *l)
 {
 	uint64_t epoch, position;
 	struct shard_error err;
@@ -133,7 +145,11 @@ bool loader_end_left(struct loader *l)
 	return true;
 }
 
-int loader_next_batch(struct loader *l, struct shard_batch *b)
+/*
+ * Wait for the next batch and take it.  SHARD_END at the end of an epoch; for any other status but
+ * SHARD_OK an exception is set.
+ */
+static int loader_next_batch(struct loader *l, struct shard_batch *b)
 {
 	struct lender *lender = &l->lender;
 	struct shard_error err;
@@ -159,4 +175,613 @@ int loader_next_batch(struct loader *l, struct shard_batch *b)
 	else if (rc && rc != SHARD_END)
 		fail(&err);
 	return rc;
+}
+
+/* ---- what it does to images, as Python gives it ---- */
+
+struct transform {
+	struct shard_loader_transform t;
+	struct shard_transform_options o;
+	const char *as_stored[SHARD_FIELDS_MAX];
+};
+
+/*
+ * Of a tuple (field, views, height, width, dtype, layout, crop, pixels, mean, std, flip, area,
+ * ratio, as_stored), where mean and std have four numbers, area and ratio have two, and the last is
+ * a tuple of names.  Names live as long as the tuple.  Else an exception is set.
+ */
+static bool transform_take(PyObject *tuple, struct transform *out)
+{
+	struct shard_transform_options *o = &out->o;
+	float *m = o->mean, *s = o->std;
+	PyObject *names;
+	Py_ssize_t count;
+
+	*out = (struct transform){.t = {.size = sizeof(out->t)}, .o = {.size = sizeof(out->o)}};
+	out->t.options = o;
+	if (!PyArg_ParseTuple(tuple, "sIIIIIII(ffff)(ffff)d(dd)(dd)O!", &out->t.field, &out->t.views, &o->height,
+			      &o->width, &o->dtype, &o->layout, &o->crop, &o->pixels, m, m + 1, m + 2, m + 3, s, s + 1,
+			      s + 2, s + 3, &o->flip, &o->area_min, &o->area_max, &o->ratio_min, &o->ratio_max,
+			      &PyTuple_Type, &names))
+		return false;
+	count = PyTuple_Size(names);
+	if (count > SHARD_FIELDS_MAX) {
+		fail_argument("transform_as_stored has %zd names; a dataset has at most %d fields", count,
+			      SHARD_FIELDS_MAX);
+		return false;
+	}
+	for (Py_ssize_t i = 0; i < count; i++) {
+		out->as_stored[i] = PyUnicode_AsUTF8AndSize(PyTuple_GetItem(names, i), NULL);
+		if (!out->as_stored[i])
+			return false;
+	}
+	out->t.as_stored = out->as_stored;
+	out->t.as_stored_count = (uint32_t)count;
+	return true;
+}
+
+/* ---- methods: its place and its order, its memory, and its counters ---- */
+
+/* ---- places ---- */
+
+/* Can the place be told?  Else an exception is set. */
+static bool has_place(struct loader *l)
+{
+	return lender_is_usable(&l->lender) && (!l->at_left || loader_end_left(l));
+}
+
+static PyObject *tell(PyObject *self, PyObject *unused)
+{
+	struct lender *l = (struct lender *)self;
+	uint64_t epoch, position;
+
+	(void)unused;
+	if (!has_place((struct loader *)self))
+		return NULL;
+	shard_loader_tell(l->l, &epoch, &position);
+	return Py_BuildValue("(KK)", epoch, position);
+}
+
+/* The next loop begins here, and the one that is under way is over. */
+static void placed_again(struct loader *l)
+{
+	uint64_t position;
+
+	l->placed = true;
+	l->at_left = false;
+	l->left_taken = 0;
+	l->place_count++;
+	shard_loader_tell(l->lender.l, &l->epoch, &position);
+}
+
+static PyObject *seek(PyObject *self, PyObject *args)
+{
+	struct lender *l = (struct lender *)self;
+	unsigned long long epoch, position;
+	struct shard_error err;
+
+	if (!PyArg_ParseTuple(args, "KK", &epoch, &position) || !lender_is_usable(l))
+		return NULL;
+	if (shard_loader_seek(l->l, epoch, position, &err))
+		return fail(&err);
+	placed_again((struct loader *)self);
+	return Py_NewRef(Py_None);
+}
+
+/* Is the next batch the first of this epoch, and was no place in it given? */
+static PyObject *begins(PyObject *self, PyObject *args)
+{
+	struct loader *l = (struct loader *)self;
+	unsigned long long epoch;
+	uint64_t now, position;
+
+	if (!PyArg_ParseTuple(args, "K", &epoch) || !has_place(l))
+		return NULL;
+	shard_loader_tell(l->lender.l, &now, &position);
+	return PyBool_FromLong(now == epoch && l->epoch < epoch);
+}
+
+/* None, or of a last loop that was left early: epoch, steps that were done, batches that it had. */
+static PyObject *left(PyObject *self, PyObject *unused)
+{
+	struct loader *l = (struct loader *)self;
+
+	(void)unused;
+	return l->left_taken ? Py_BuildValue("(KKK)", l->epoch, l->step + 1, l->left_taken) : Py_NewRef(Py_None);
+}
+
+static PyObject *token(PyObject *self, PyObject *unused)
+{
+	struct lender *l = (struct lender *)self;
+	char text[SHARD_TOKEN_BYTES];
+
+	(void)unused;
+	if (!has_place((struct loader *)self))
+		return NULL;
+	shard_loader_token(l->l, text);
+	return PyUnicode_FromString(text);
+}
+
+static PyObject *resume(PyObject *self, PyObject *text)
+{
+	struct lender *l = (struct lender *)self;
+	const char *token_text = PyUnicode_AsUTF8AndSize(text, NULL);
+	struct shard_error err;
+
+	if (!token_text || !lender_is_usable(l))
+		return NULL;
+	if (shard_loader_resume(l->l, token_text, &err))
+		return fail(&err);
+	placed_again((struct loader *)self);
+	return Py_NewRef(Py_None);
+}
+
+static PyObject *step_count(PyObject *self, PyObject *unused)
+{
+	struct lender *l = (struct lender *)self;
+
+	(void)unused;
+	return lender_is_usable(l) ? PyLong_FromUnsignedLongLong(shard_loader_step_count(l->l)) : NULL;
+}
+
+static PyObject *order(PyObject *self, PyObject *args)
+{
+	struct lender *l = (struct lender *)self;
+	unsigned long long epoch, first, count;
+	struct shard_error err;
+	struct array *a;
+	void *idx;
+
+	if (!PyArg_ParseTuple(args, "KKK", &epoch, &first, &count) || !lender_is_usable(l))
+		return NULL;
+	a = array_alloc(SHARD_I64, count, &idx);
+	if (!a || !shard_loader_order(l->l, epoch, first, count, idx, &err))
+		return (PyObject *)a;
+	unref(a);
+	return fail(&err);
+}
+
+static PyObject *order_info(PyObject *self, PyObject *unused)
+{
+	struct lender *l = (struct lender *)self;
+	struct shard_order_info i;
+
+	(void)unused;
+	if (!lender_is_usable(l))
+		return NULL;
+	shard_loader_order_info(l->l, &i);
+	return Py_BuildValue("{s:K,s:K,s:K,s:K,s:I,s:I,s:I}", "record_count", i.record_count, "seed", i.seed,
+			     "run_records", i.run_records, "phase_unit_records", i.phase_unit_records, "kind", i.kind,
+			     "window_runs", i.window_runs, "lane_count", i.lane_count);
+}
+
+/* ---- memory and statistics ---- */
+
+static PyObject *ring_bytes(PyObject *self, PyObject *unused)
+{
+	struct lender *l = (struct lender *)self;
+
+	(void)unused;
+	return lender_is_usable(l) ? PyLong_FromUnsignedLongLong(shard_loader_ring_bytes(l->l)) : NULL;
+}
+
+static PyObject *lend(PyObject *self, PyObject *memory)
+{
+	struct lender *l = (struct lender *)self;
+	struct shard_error err;
+
+	if (!lender_is_usable(l))
+		return NULL;
+	if (l->lent_memory)
+		return fail_argument("memory was given already; a loader takes it once");
+	if (!PyObject_CheckBuffer(memory))
+		return fail_type("memory must be a writable buffer, such as an array of NumPy", memory);
+	if (PyObject_GetBuffer(memory, &l->lent_buffer, PyBUF_CONTIG) < 0) {
+		PyErr_Clear();
+		return fail_argument("memory must be writable and in one piece, such as numpy.empty(n, 'u1')");
+	}
+	if (shard_loader_lend(l->l, l->lent_buffer.buf, (uint64_t)l->lent_buffer.len, &err)) {
+		PyBuffer_Release(&l->lent_buffer);
+		return fail(&err);
+	}
+	l->lent_memory = Py_NewRef(memory);
+	return Py_NewRef(Py_None);
+}
+
+static PyObject *stats(PyObject *self, PyObject *unused)
+{
+	struct lender *l = (struct lender *)self;
+	struct shard_loader_stats s;
+
+	(void)unused;
+	if (!lender_is_usable(l))
+		return NULL;
+	shard_loader_stats(l->l, &s);
+	return Py_BuildValue("{s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:I,s:O,"
+			     "s:K,s:K,s:K,s:K,s:K,s:K,s:K}",
+			     "batch_count", s.batch_count, "record_count", s.record_count, "bytes", s.bytes,
+			     "filled_record_count", s.filled_record_count, "filled_bytes", s.filled_bytes,
+			     "checked_unit_count", s.checked_unit_count, "elapsed_ns", s.elapsed_ns, "next_wait_ns",
+			     s.next_wait_ns, "next_wait_count", s.next_wait_count, "fill_ns", s.fill_ns, "fill_cpu_ns",
+			     s.fill_cpu_ns, "slot_wait_ns", s.slot_wait_ns, "mapped_bytes", s.mapped_bytes,
+			     "direct_bytes", s.direct_bytes, "pread_bytes", s.pread_bytes, "substituted_count",
+			     s.substituted_count, "masked_count", s.masked_count, "thread_count", s.thread_count,
+			     "has_uring", s.has_uring ? Py_True : Py_False, "stage_bytes", s.stage_bytes,
+			     "decoded_chunk_count", s.decoded_chunk_count, "unfinished_chunk_count",
+			     s.unfinished_chunk_count, "device_bytes", s.device_bytes, "pageable_bytes",
+			     s.pageable_bytes, "pinned_bytes", s.pinned_bytes, "device_wait_ns", s.device_wait_ns);
+}
+
+/* (status, message) of the row that was substituted or masked last, or None. */
+static PyObject *last_damage(PyObject *self, PyObject *unused)
+{
+	struct lender *l = (struct lender *)self;
+	struct shard_error e;
+
+	(void)unused;
+	if (!lender_is_usable(l))
+		return NULL;
+	return shard_loader_last_damage(l->l, &e) ? Py_NewRef(Py_None)
+						  : Py_BuildValue("(ss)", shard_status_name(e.status), e.message);
+}
+
+static PyObject *held(PyObject *self, PyObject *unused)
+{
+	(void)unused;
+	return PyLong_FromUnsignedLong(((struct lender *)self)->held_count);
+}
+
+static PyObject *lent(PyObject *self, PyObject *array)
+{
+	(void)self;
+	if (Py_TYPE(array) != array_type)
+		return fail_argument("lent() is asked of an array");
+	return PyBool_FromLong(((struct array *)array)->field >= 0);
+}
+
+static PyObject *gpu(PyObject *self, PyObject *unused)
+{
+	struct lender *l = (struct lender *)self;
+
+	(void)unused;
+	return l->on_device ? PyLong_FromUnsignedLong(l->gpu) : Py_NewRef(Py_None);
+}
+
+/* ---- the end ---- */
+
+static PyObject *close_(PyObject *self, PyObject *unused)
+{
+	struct lender *l = (struct lender *)self;
+
+	(void)unused;
+	if (!l->closed && !lender_is_usable(l))
+		return NULL;
+	l->closed = true;
+	if (!l->held_count) /* else the handle goes with the last array */
+		lender_let_go(l);
+	return Py_NewRef(Py_None);
+}
+
+static PyMethodDef loader_methods[] = {
+	{"close", close_, METH_NOARGS,
+	 "close($self, /)\n--\n\n"
+	 "No more batches.  Arrays that are held stay valid, and its memory goes with the last of them."},
+	{"tell", tell, METH_NOARGS, "tell($self, /)\n--\n\n"},
+	{"seek", seek, METH_VARARGS, "seek($self, epoch, position, /)\n--\n\n"},
+	{"begins", begins, METH_VARARGS, "begins($self, epoch, /)\n--\n\n"},
+	{"left", left, METH_NOARGS, "left($self, /)\n--\n\n"},
+	{"token", token, METH_NOARGS, "token($self, /)\n--\n\n"},
+	{"resume", resume, METH_O, "resume($self, token, /)\n--\n\n"},
+	{"step_count", step_count, METH_NOARGS, "step_count($self, /)\n--\n\n"},
+	{"order", order, METH_VARARGS, "order($self, epoch, first, count, /)\n--\n\n"},
+	{"order_info", order_info, METH_NOARGS, "order_info($self, /)\n--\n\n"},
+	{"ring_bytes", ring_bytes, METH_NOARGS, "ring_bytes($self, /)\n--\n\n"},
+	{"lend", lend, METH_O, "lend($self, memory, /)\n--\n\n"},
+	{"stats", stats, METH_NOARGS,
+	 "stats($self, /)\n--\n\nCounters since the loader was opened; times in nanoseconds, sums over threads."},
+	{"last_damage", last_damage, METH_NOARGS,
+	 "last_damage($self, /)\n--\n\n"
+	 "Status and message of the row that was substituted or masked last; None if none was."},
+	{"held", held, METH_NOARGS, "held($self, /)\n--\n\nHow many batches are alive."},
+	{"lent", lent, METH_O,
+	 "lent($self, array, /)\n--\n\nDoes this array of a batch lie in the loader's memory, and hold the batch?"},
+	{"gpu", gpu, METH_NOARGS,
+	 "gpu($self, /)\n--\n\nNumber of the GPU that batches are on; None: they are in the memory of the CPU."},
+	{NULL, NULL, 0, NULL},
+};
+
+/* ---- the type, and its epochs ---- */
+
+#define SLOTS_MAX	1024 /* of a loader */
+#define DEVICE_HELD_MAX 3    /* of a GPU's 4 slots */
+
+/* ---- open and close ---- */
+
+/*
+ * A loop in Python still holds its batch when it asks for the next one; a loop in C has given it
+ * back by then.  So there is one slot more: while `max_held` batches are held and the next one is
+ * taken, threads have `prefetch` slots to fill.  Batches on a GPU are held there, and their slots
+ * on the host are free as soon as they are copied.
+ */
+static bool plan_slots(const struct loader *l, struct shard_loader_options *o, unsigned int prefetch, bool device)
+{
+	if (!prefetch || !l->max_held || prefetch >= SLOTS_MAX || l->max_held >= SLOTS_MAX - prefetch) {
+		fail_argument("prefetch is %u and max_held %u; both must be at least 1, and together at most %d",
+			      prefetch, l->max_held, SLOTS_MAX - 1);
+		return false;
+	}
+	if (device && l->max_held > DEVICE_HELD_MAX) {
+		fail_argument("max_held is %u; must be at most %u for batches on a GPU", l->max_held, DEVICE_HELD_MAX);
+		return false;
+	}
+	o->slot_count = prefetch + l->max_held + (device ? 0 : 1);
+	o->device_slot_count = device ? l->max_held + 1 : 0;
+	return true;
+}
+
+/* A selection or a mixture, or None; else an exception is set. */
+static bool take_source(struct loader *l, PyObject *source, struct shard_loader_options *o)
+{
+	l->source = ref(source);
+	if (PyObject_TypeCheck(source, selection_type)) {
+		o->selection = ((struct selection *)source)->s;
+		return true;
+	}
+	if (PyObject_TypeCheck(source, mix_type)) {
+		o->mix = ((struct mix *)source)->m;
+		return true;
+	}
+	if (source != Py_None)
+		PyErr_SetString(PyExc_TypeError, "source must be a selection, a mixture, or None");
+	return source == Py_None;
+}
+
+/* clang-format off */
+static char *option_names[] = {
+	"dataset", "seed", "batch_records", "rank", "world", "shuffle", "tail", "prefetch", "max_held", "thread_count",
+	"window_runs", "lane_count", "run_records", "phase_unit_records", "path", "on_corrupt", "stage_bytes", "device",
+	"gpu", "stream", "pool_bytes", "corrupt_most", "source", "fields", "transform", "items", "strings",
+	"wide_tokens", "resume_appended", NULL,
+};
+/* clang-format on */
+
+static bool take_options(struct loader *l, PyObject *args, PyObject *kwargs, struct shard_loader_options *o,
+			 struct transform *t)
+{
+	unsigned long long seed = 0, run_records = 0, phase = 0, stage = 0, pool = 0, corrupt_most = 0;
+	unsigned int prefetch = 2;
+	PyObject *dataset, *gpu = Py_None, *stream = Py_None, *source = Py_None, *transform = Py_None;
+	int device = 0, resume_appended = 0;
+
+	l->placed = true;
+	l->max_held = 2;
+	if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O!|$KIIIIIIIIIIKKIIKpOOKKOIOIppp", option_names, dataset_type,
+					 &dataset, &seed, &o->batch_records, &o->rank, &o->world, &o->shuffle, &o->tail,
+					 &prefetch, &l->max_held, &o->thread_count, &o->window_runs, &o->lane_count,
+					 &run_records, &phase, &o->path, &o->on_corrupt, &stage, &device, &gpu, &stream,
+					 &pool, &corrupt_most, &source, &o->fields, &transform, &l->items, &l->strings,
+					 &l->wide_tokens, &resume_appended) ||
+	    !dataset_is_open((struct dataset *)dataset))
+		return false;
+	if (!plan_slots(l, o, prefetch, device))
+		return false;
+	if (!take_source(l, source, o) || (transform != Py_None && !transform_take(transform, t)))
+		return false;
+	o->transform = transform == Py_None ? NULL : &t->t;
+	l->dataset = ref(dataset);
+	o->pool_bytes = pool;
+	o->corrupt_most = corrupt_most;
+	o->resume_appended = (uint32_t)resume_appended;
+	o->seed = seed;
+	o->run_records = run_records;
+	o->phase_unit_records = phase;
+	o->stage_bytes = stage;
+	return !device || loader_choose_device(l, gpu, stream, o);
+}
+
+/* Fields as they are in batches.  If there is no memory, an exception is set. */
+static bool describe(struct loader *l)
+{
+	l->schema = PyMem_Malloc(sizeof(*l->schema));
+	if (!l->schema) {
+		PyErr_NoMemory();
+		return false;
+	}
+	*l->schema = *shard_dataset_schema(l->dataset->ds);
+	for (uint32_t f = 0; f < l->schema->field_count; f++)
+		shard_loader_field(l->lender.l, f, &l->schema->field[f]);
+	return true;
+}
+
+static PyObject *new (PyTypeObject *type, PyObject *args, PyObject *kwargs)
+{
+	struct shard_loader_options o = {.size = sizeof(o)};
+	PyObject *(*alloc)(PyTypeObject *, Py_ssize_t) = PyType_GetSlot(type, Py_tp_alloc);
+	struct loader *l = (struct loader *)alloc(type, 0);
+	struct shard_error err;
+	struct transform t;
+	int rc;
+
+	if (!l || !take_options(l, args, kwargs, &o, &t)) {
+		unref(l);
+		return NULL;
+	}
+	l->lender.late = PyMem_Malloc(o.slot_count * sizeof(*l->lender.late));
+	if (!l->lender.late) {
+		unref(l);
+		return PyErr_NoMemory();
+	}
+	rc = shard_loader_open(&l->lender.l, o.mix ? NULL : l->dataset->ds, &o, &err);
+	if (rc)
+		fail(&err);
+	if (rc || !describe(l)) {
+		unref(l);
+		l = NULL;
+	}
+	return (PyObject *)l;
+}
+
+static void dealloc(PyObject *self)
+{
+	struct loader *l = (struct loader *)self;
+	PyTypeObject *type = Py_TYPE(self);
+	void (*release)(void *) = PyType_GetSlot(type, Py_tp_free);
+
+	lender_let_go(&l->lender);
+	PyMem_Free(l->lender.late);
+	PyMem_Free(l->schema);
+	stream_drop(&l->lender.stream);
+	unref(l->dataset);
+	unref(l->source);
+	release(self);
+	Py_DECREF(type);
+}
+
+/* ---- epochs ---- */
+
+/* The next batch; NULL without an exception at the end of an epoch. */
+static PyObject *next(struct loader *l)
+{
+	struct shard_batch b;
+	int rc = lender_is_usable(&l->lender) ? loader_next_batch(l, &b) : SHARD_E_ARGUMENT;
+
+	if (rc == SHARD_END)
+		l->placed = true;
+	return rc ? NULL : batch_new(l, &b);
+}
+
+struct epoch {
+	PyObject_HEAD struct loader *loader; /* NULL: it is over */
+	uint64_t place;			     /* the loader's place_count when this loop began */
+	uint64_t taken;			     /* batches that it had */
+};
+static PyTypeObject *epoch_type;
+
+/* A loader has one place, so only its last loop may go on; else an exception is set. */
+static bool is_current(struct epoch *e)
+{
+	struct loader *l = e->loader;
+
+	if (!e->taken && l->placed) { /* a loop begins with its first batch, where the loader stands then */
+		e->place = ++l->place_count;
+		l->placed = false;
+	}
+	if (e->place != l->place_count && !l->lender.closed)
+		fail_argument("this loop is over: another one began, or set_epoch() or load_state_dict() was called, "
+			      "and a loader has one place; open a loader for each loop");
+	return e->place == l->place_count || l->lender.closed; /* of a closed one, the next call says so */
+}
+
+static PyObject *epoch_next(PyObject *self)
+{
+	struct epoch *e = (struct epoch *)self;
+	PyObject *batch;
+
+	if (e->loader && !is_current(e))
+		return NULL;
+	batch = e->loader ? next(e->loader) : NULL;
+	e->taken += batch != NULL;
+	if (!batch && e->loader && !PyErr_Occurred()) {
+		unref(e->loader);
+		e->loader = NULL;
+	}
+	return batch;
+}
+
+/* Nobody can ask the last loop for a batch any more, and it has not come to its end. */
+static void left_early(const struct epoch *e)
+{
+	struct loader *l = e->loader;
+	uint64_t epoch, position;
+
+	l->placed = !e->taken; /* it asked for a batch and had none: it has not begun */
+	if (!e->taken || !l->lender.l)
+		return;
+	shard_loader_tell(l->lender.l, &epoch, &position);
+	l->at_left = position && epoch == l->epoch;
+	l->left_taken = l->at_left ? e->taken : 0;
+}
+
+static void epoch_dealloc(PyObject *self)
+{
+	PyTypeObject *type = Py_TYPE(self);
+	struct epoch *e = (struct epoch *)self;
+
+	if (e->loader && e->place == e->loader->place_count && !e->loader->placed)
+		left_early(e);
+	unref(e->loader);
+	PyObject_Free(self);
+	Py_DECREF(type);
+}
+
+/* The epoch where the loader stands.  If a loop left one early, that one is over. */
+static PyObject *iterate(PyObject *self)
+{
+	struct loader *l = (struct loader *)self;
+	struct epoch *e;
+
+	if (!lender_is_usable(&l->lender) || (!l->placed && !loader_end_left(l)))
+		return NULL;
+	e = PyObject_New(struct epoch, epoch_type);
+	if (e) {
+		e->loader = ref(l);
+		e->place = ++l->place_count;
+		e->taken = 0;
+		l->left_taken = 0;
+	}
+	return (PyObject *)e;
+}
+
+static PyObject *get_closed(PyObject *self, void *unused)
+{
+	(void)unused;
+	return PyBool_FromLong(((struct lender *)self)->closed);
+}
+
+int loader_init(PyObject *module)
+{
+	static PyGetSetDef getters[] = {
+		{"closed", get_closed, NULL, "Was close() called?", NULL},
+		{NULL, NULL, NULL, NULL, NULL},
+	};
+	static PyType_Slot slots[] = {
+		{Py_tp_new, new},
+		{Py_tp_dealloc, dealloc},
+		{Py_tp_methods, loader_methods},
+		{Py_tp_getset, getters},
+		{Py_tp_iter, iterate},
+		{Py_tp_doc,
+		 "Loader(dataset, *, seed=0, batch_records=0, rank=0, world=0, shuffle=0, tail=0, prefetch=2, "
+		 "max_held=2, thread_count=0, window_runs=0, lane_count=0, run_records=0, phase_unit_records=0, "
+		 "path=0, on_corrupt=0, stage_bytes=0, device=False, gpu=None, stream=None, pool_bytes=0, "
+		 "corrupt_most=0, source=None, fields=0, transform=None, items=0, strings=False, "
+		 "wide_tokens=False, resume_appended=False)\n--\n\n"},
+		{0, NULL},
+	};
+	static PyType_Spec spec = {
+		.name = "libshard._core.Loader",
+		.basicsize = sizeof(struct loader),
+		.flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE,
+		.slots = slots,
+	};
+	static PyType_Slot epoch_slots[] = {
+		{Py_tp_dealloc, epoch_dealloc},
+		{Py_tp_iter, PyObject_SelfIter},
+		{Py_tp_iternext, epoch_next},
+		{Py_tp_doc, "Batches up to the end of an epoch."},
+		{0, NULL},
+	};
+	static PyType_Spec epoch_spec = {
+		.name = "libshard._core._Epoch",
+		.basicsize = sizeof(struct epoch),
+		.flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION,
+		.slots = epoch_slots,
+	};
+
+	PyTypeObject *type;
+
+	epoch_type = add_type(module, NULL, &epoch_spec);
+	type = epoch_type ? add_type(module, "Loader", &spec) : NULL;
+	unref(type);
+	return type ? 0 : -1;
 }

@@ -7,8 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "python/core/base/py_dltensor.h"
-#include "python/core/base/py_number.h"
+#include "python/core/base/py_base.h"
 
 static uint32_t dtype_of(char kind, Py_ssize_t bytes)
 {
@@ -95,7 +94,7 @@ static int refuse_dtype(struct source *s, PyObject *value, const char *name)
 	return refuse(s, what);
 }
 
-/* Bytes, but of numbers that are no bytes: NumPy gives scalars of datetime64 so. */
+/* Bytes, but of numbers that are not bytes: NumPy gives scalars of datetime64 so. */
 static bool is_other_dtype(PyObject *value)
 {
 	PyObject *dtype = PyObject_GetAttrString(value, "dtype");
@@ -107,10 +106,10 @@ static bool is_other_dtype(PyObject *value)
 	return kind[0] && kind[0] != 'u';
 }
 
-/* Has an array of numpy.ma items that are masked?  What lies below them is no value. */
+/* Has an array of numpy.ma items that are masked?  What lies below them is not a value. */
 static bool has_mask(PyObject *value)
 {
-	static PyTypeObject *plain; /* the type that was seen last, of arrays that have no masks */
+	static PyTypeObject *plain; /* the type that was seen last, of arrays without masks */
 	PyObject *mask, *any;
 	bool masked;
 
@@ -240,7 +239,7 @@ static int read_interface(struct source *s, PyObject *value, PyObject *dict)
 	return 1;
 }
 
-/* Does a Pillow image have numbers that are no colours, such as indices of a palette? */
+/* Does a Pillow image have numbers that are not colours, such as indices of a palette? */
 static bool is_coded(struct source *s, PyObject *value)
 {
 	static const char *const plain[] = {"1", "L", "LA", "RGB", "RGBA", "I", "F", "I;16", "I;16L", "I;16N", "I;16B"};
@@ -362,7 +361,7 @@ int source_open(struct source *s, PyObject *value)
 	s->why[0] = '\0';
 	if (PyUnicode_Check(value) || PyLong_Check(value) || PyFloat_Check(value) || PyList_Check(value) ||
 	    PyTuple_Check(value) || value == Py_None)
-		return 0; /* the most frequent objects that are no arrays */
+		return 0; /* the most frequent objects that are not arrays */
 	rc = open_buffer(s, value);
 	if (!rc)
 		rc = open_interface(s, value);

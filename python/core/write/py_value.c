@@ -8,8 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "python/core/base/py_errors.h"
-#include "python/core/base/py_number.h"
+#include "python/core/base/py_base.h"
 #include "shard_pack.h"
 
 struct target {

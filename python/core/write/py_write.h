@@ -5,8 +5,7 @@
 #ifndef SHARD_PYTHON_CORE_WRITE_PY_WRITE_H
 #define SHARD_PYTHON_CORE_WRITE_PY_WRITE_H
 
-#include "python/core/base/py_object.h"
-#include "python/core/base/py_view.h"
+#include "python/core/base/py_base.h"
 
 /* ---- py_layout.c ---- */
 
@@ -43,7 +42,7 @@ struct source {
 	char why[256]; /* if dtype is 0: what is wrong with the array */
 };
 
-int source_open(struct source *s, PyObject *value); /* 1, or 0 if that is no array, or -1 with an exception set */
+int source_open(struct source *s, PyObject *value); /* 1, or 0 if that is not an array, or -1 with an exception set */
 void source_close(struct source *s);
 
 /* Has it the field's dtype, and behind its first `axis` axes the field's shape? */
@@ -52,7 +51,7 @@ bool source_is(const struct source *s, const struct shard_field *f, int axis);
 PyObject *source_describe(PyObject *self, PyObject *value); /* of the module: dtype and shape */
 
 /*
- * py_columns.c
+ * py_layout.c: columns
  *
  * Columns that are arrays of the fields' dtypes and shapes need no interpreter once they are open.
  * Where a group has one field and the rows of its column are dense, they are not even copied.
@@ -82,10 +81,6 @@ void columns_close(struct columns *c);
 void columns_gather(const struct columns *c, const struct layout *l, uint64_t row, char *const *room,
 		    const char **group);
 
-/* ---- py_seal.c ---- */
-
-extern PyMethodDef seal_functions[]; /* of the module */
-
 /*
  * py_value.c
  *
@@ -109,5 +104,7 @@ bool value_check_length(const struct shard_schema *s, uint32_t field, PyObject *
 /* ---- py_writer.c ---- */
 
 int writer_init(PyObject *module);
+
+extern PyMethodDef seal_functions[]; /* of the module */
 
 #endif

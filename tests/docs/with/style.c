@@ -10,7 +10,7 @@
 
 #include "libshard/base/error.h"
 #include "libshard/base/mem.h"
-#include "libshard/io/file.h"
+#include "libshard/io/io.h"
 
 struct layout;
 struct receipt {

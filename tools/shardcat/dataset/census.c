@@ -8,20 +8,230 @@
 #include "tools/shardcat/dataset/cat_dataset.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "shard_pack.h"
 #include "tools/common/exit_code.h"
-#include "tools/common/grow.h"
 #include "tools/common/message.h"
 #include "tools/common/progress.h"
+#include "tools/common/shelf.h"
 #include "tools/common/signals.h"
-#include "tools/shardcat/dataset/number.h"
 
-#define READ_BYTES	 (UINT64_C(4) << 20) /* about so much is asked for at a time */
+#define READ_BYTES	 (UINT64_C(4) << 20) /* about this much is asked for at a time */
 #define READ_RECORDS_MAX 4096
 #define CLASSES_MAX	 (UINT64_C(1) << 20) /* labels counted one by one where no classes are recorded */
+
+/* ---- sums over the values of one channel, exact for integers ---- */
+
+static bool is_float(uint32_t dtype)
+{
+	return dtype == SHARD_F16 || dtype == SHARD_BF16 || dtype == SHARD_F32 || dtype == SHARD_F64;
+}
+
+/* Add what was counted apart, of values from `min` to `max`. */
+static void merge_integers(struct sums *s, const struct sums *part)
+{
+	if (!part->count)
+		return;
+	if (!s->count || part->min < s->min)
+		s->min = part->min;
+	if (!s->count || part->max > s->max)
+		s->max = part->max;
+	s->count += part->count;
+	s->sum += part->sum; /* 2^64 values below 2^64 do not overflow it */
+	s->overflowed =
+		s->overflowed || part->overflowed || __builtin_add_overflow(s->squares, part->squares, &s->squares);
+}
+
+/* From recorded moments. */
+static void sums_of_moments(struct sums *s, const struct shard_moments *m)
+{
+	*s = (struct sums){.count = m->count,
+			   .sum = m->sum,
+			   .squares = (wide_unsigned)m->sum_squares_high << 64 | m->sum_squares_low};
+}
+
+/* The sums are there; the limits are not. */
+static void add_bytes(struct sums *part, const struct shard_moments *m, const uint8_t *data, uint64_t count,
+		      uint64_t step)
+{
+	uint8_t min = 255, max = 0;
+
+	for (uint64_t i = 0; i < count; i++) {
+		uint8_t value = data[i * step];
+
+		min = value < min ? value : min;
+		max = value > max ? value : max;
+	}
+	sums_of_moments(part, m);
+	part->min = min;
+	part->max = max;
+}
+
+static void add_integers(struct sums *part, uint32_t dtype, const uint8_t *data, uint64_t count, uint64_t step)
+{
+	uint64_t step_bytes = step * shard_dtype_bytes(dtype);
+
+	for (uint64_t i = 0; i < count; i++, data += step_bytes) {
+		int64_t bits = number_integer(dtype, data);
+		int128 value = dtype == SHARD_U64 ? (int128)(uint64_t)bits : dtype == SHARD_BOOL ? bits != 0 : bits;
+		wide_unsigned size = (wide_unsigned)(value < 0 ? -value : value);
+
+		part->sum += value;
+		part->min = !i || value < part->min ? value : part->min;
+		part->max = !i || value > part->max ? value : part->max;
+		part->overflowed =
+			part->overflowed || __builtin_add_overflow(part->squares, size * size, &part->squares);
+	}
+	part->count = count;
+}
+
+static void add_floats(struct sums *part, uint32_t dtype, const uint8_t *data, uint64_t count, uint64_t step)
+{
+	uint64_t step_bytes = step * shard_dtype_bytes(dtype);
+	long double sum = 0;
+
+	for (uint64_t i = 0; i < count; i++) {
+		double value = number_double(dtype, data + i * step_bytes);
+
+		if (!isfinite(value)) {
+			part->nan += isnan(value) != 0;
+			part->infinite += isinf(value) != 0;
+			continue;
+		}
+		part->float_min = !part->count || value < part->float_min ? value : part->float_min;
+		part->float_max = !part->count || value > part->float_max ? value : part->float_max;
+		part->count++;
+		sum += value;
+	}
+	if (!part->count)
+		return;
+	part->mean = sum / part->count;
+	for (uint64_t i = 0; i < count; i++) {
+		double value = number_double(dtype, data + i * step_bytes);
+
+		if (isfinite(value))
+			part->deviations += (value - part->mean) * (value - part->mean);
+	}
+}
+
+/* Chan's rule for the mean and the squared deviations of two parts together. */
+static void merge_floats(struct sums *s, const struct sums *part)
+{
+	uint64_t both = s->count + part->count;
+	long double apart = part->mean - s->mean;
+
+	s->nan += part->nan;
+	s->infinite += part->infinite;
+	if (!part->count)
+		return;
+	s->float_min = !s->count || part->float_min < s->float_min ? part->float_min : s->float_min;
+	s->float_max = !s->count || part->float_max > s->float_max ? part->float_max : s->float_max;
+	s->deviations += part->deviations + apart * apart * ((long double)s->count / both) * part->count;
+	s->mean += apart * ((long double)part->count / both);
+	s->count = both;
+}
+
+/* One channel of one record. */
+static void add_part(struct sums *s, const struct sums *part)
+{
+	double std = sums_std(part);
+
+	if (part->is_float)
+		merge_floats(s, part);
+	else
+		merge_integers(s, part);
+	if (!isfinite(std))
+		return;
+	s->record_count++;
+	s->record_means += (long double)sums_mean(part);
+	s->record_stds += (long double)std;
+}
+
+/*
+ * Add one record: `count` values, at least one, of each channel.  They are interleaved, or a
+ * channel lies behind the other.
+ */
+static void sums_add(struct sums *s, uint32_t channels, uint32_t dtype, const uint8_t *data, uint64_t count,
+		     bool interleaved)
+{
+	uint64_t step = interleaved ? channels : 1, apart = interleaved ? 1 : count;
+	struct shard_moments m[SUMS_CHANNELS_MAX] = {{0}};
+
+	if (dtype == SHARD_U8 && interleaved)
+		shard_sum_bytes(data, count * channels, channels, m);
+	for (uint32_t c = 0; c < channels; c++) {
+		const uint8_t *first = data + c * apart * shard_dtype_bytes(dtype);
+		struct sums part = {.is_float = is_float(dtype)};
+
+		s[c].is_float = part.is_float;
+		if (dtype == SHARD_U8 && !interleaved)
+			shard_sum_bytes(first, count, 1, &m[c]);
+		if (part.is_float)
+			add_floats(&part, dtype, first, count, step);
+		else if (dtype == SHARD_U8)
+			add_bytes(&part, &m[c], first, count, step);
+		else
+			add_integers(&part, dtype, first, count, step);
+		add_part(&s[c], &part);
+	}
+}
+
+double sums_mean(const struct sums *s)
+{
+	if (!s->count)
+		return (double)NAN;
+	return (double)(s->is_float ? s->mean : (long double)s->sum / s->count);
+}
+
+double sums_std(const struct sums *s)
+{
+	wide_unsigned size = (wide_unsigned)(s->sum < 0 ? -s->sum : s->sum), squares, square;
+	long double mean, variance;
+
+	if (!s->count || s->overflowed)
+		return (double)NAN;
+	if (s->is_float)
+		return (double)sqrtl(s->deviations / s->count);
+	/* Without rounding before the division, if the numbers are not too large for that. */
+	if (!__builtin_mul_overflow(s->squares, (wide_unsigned)s->count, &squares) &&
+	    !__builtin_mul_overflow(size, size, &square))
+		return (double)(sqrtl((long double)(squares - square)) / s->count);
+	mean = (long double)s->sum / s->count;
+	variance = (long double)s->squares / s->count - mean * mean;
+	return variance > 0 ? (double)sqrtl(variance) : 0;
+}
+
+static void put_digits(char *out, wide_unsigned value)
+{
+	char digits[INT128_CHARS];
+	int count = 0;
+
+	do {
+		digits[count++] = (char)('0' + (int)(value % 10));
+		value /= 10;
+	} while (value);
+	while (count)
+		*out++ = digits[--count];
+	*out = 0;
+}
+
+const char *wide_unsigned_text(char out[INT128_CHARS], wide_unsigned value)
+{
+	put_digits(out, value);
+	return out;
+}
+
+const char *int128_text(char out[INT128_CHARS], int128 value)
+{
+	out[0] = '-';
+	put_digits(out + (value < 0), (wide_unsigned)(value < 0 ? -value : value));
+	return out;
+}
+
+/* ---- the census ---- */
 
 /* The axis of its channels, or ndim if the field is one channel. */
 static uint32_t channel_axis(const struct shard_field *f)
@@ -51,7 +261,7 @@ static int take_recorded(struct census *c, uint32_t field)
 	int rc = SHARD_OK;
 
 	for (uint32_t i = 0; i < f->channels && rc == SHARD_OK; i++) {
-		rc = target_moments(c->target, field, i, &m, &err);
+		rc = input_moments(c->input, field, i, &m, &err);
 		if (rc == SHARD_OK)
 			sums_of_moments(&f->sums[i], &m);
 	}
@@ -61,33 +271,33 @@ static int take_recorded(struct census *c, uint32_t field)
 
 static int take_recorded_classes(struct census *c)
 {
-	uint32_t label = (uint32_t)(c->label - c->target->schema->field);
+	uint32_t label = (uint32_t)(c->label - c->input->schema->field);
 	uint64_t count = 0, records;
 	struct shard_error err;
 	int rc;
 
-	while ((rc = target_class_records(c->target, label, count, &records, &err)) == SHARD_OK)
+	while ((rc = input_class_records(c->input, label, count, &records, &err)) == SHARD_OK)
 		count++;
 	c->classes_recorded = count > 0;
-	while (!count && target_class_name(c->target, c->class_count))
+	while (!count && input_class_name(c->input, c->class_count))
 		c->class_count++;
 	c->class_count += count;
 	c->class_records = calloc((size_t)c->class_count + 1, sizeof(*c->class_records));
 	if (!c->class_records)
 		return fail(EXIT_IO, "out of memory for %" PRIu64 " classes", c->class_count);
 	for (uint64_t i = 0; i < count && rc >= 0; i++)
-		rc = target_class_records(c->target, label, i, &c->class_records[i], &err);
+		rc = input_class_records(c->input, label, i, &c->class_records[i], &err);
 	return rc < 0 ? fail_of_library(&err) : EXIT_DONE;
 }
 
-int census_open(struct census *c, struct target *t)
+int census_open(struct census *c, struct input *in)
 {
 	int rc = EXIT_DONE;
 
-	c->target = t;
-	c->label = target_label_field(t);
-	for (uint32_t i = 0; i < t->schema->field_count && !rc; i++) {
-		const struct shard_field *f = &t->schema->field[i];
+	c->input = in;
+	c->label = input_label_field(in);
+	for (uint32_t i = 0; i < in->schema->field_count && !rc; i++) {
+		const struct shard_field *f = &in->schema->field[i];
 
 		c->has_content = c->has_content || f != c->label;
 		c->field[i].channels = channel_count(c, f);
@@ -116,7 +326,7 @@ struct reading {
 
 static int add_field(struct census *c, struct reading *r, uint32_t field, const struct record *record)
 {
-	const struct shard_field *f = &c->target->schema->field[field];
+	const struct shard_field *f = &c->input->schema->field[field];
 	struct census_field *to = &r->field[field];
 	struct tensor tensor = {.element_count = 1};
 	const uint8_t *data = (const uint8_t *)record->group[f->group] + f->offset;
@@ -127,7 +337,7 @@ static int add_field(struct census *c, struct reading *r, uint32_t field, const 
 		for (uint32_t i = 0; i < f->ndim; i++)
 			tensor.element_count *= f->shape[i];
 	} else {
-		rc = tensor_take(c->target, record, f, &tensor);
+		rc = tensor_take(c->input, record, f, &tensor);
 		data = tensor.data;
 	}
 	count = tensor.element_count / to->channels;
@@ -157,7 +367,7 @@ static int add_label(struct census *c, struct reading *r, int64_t label)
 
 static int add_record(struct census *c, struct reading *r, uint64_t idx, const struct record *record)
 {
-	const struct shard_schema *schema = c->target->schema;
+	const struct shard_schema *schema = c->input->schema;
 	struct content_hash of[SHARD_FIELDS_MAX], content;
 	uint32_t count = 0;
 	int64_t label = 0;
@@ -184,12 +394,12 @@ static int add_record(struct census *c, struct reading *r, uint64_t idx, const s
 
 static int add_block(struct census *c, struct reading *r, uint64_t first, uint64_t count)
 {
-	const struct shard_schema *schema = c->target->schema;
+	const struct shard_schema *schema = c->input->schema;
 	struct record record = {.idx = 0};
 	int rc = EXIT_DONE;
 
 	for (uint32_t g = 0; g < schema->group_count && !rc; g++)
-		rc = target_read(c->target, g, first, count, r->group[g]);
+		rc = input_read(c->input, g, first, count, r->group[g]);
 	for (uint64_t i = 0; i < count && !rc; i++) {
 		for (uint32_t g = 0; g < schema->group_count; g++)
 			record.group[g] = (uint8_t *)r->group[g] + i * schema->group[g].stride;
@@ -201,7 +411,7 @@ static int add_block(struct census *c, struct reading *r, uint64_t first, uint64
 
 static int reading_open(struct reading *r, const struct census *c)
 {
-	const struct shard_schema *schema = c->target->schema;
+	const struct shard_schema *schema = c->input->schema;
 	uint64_t bytes = 1;
 	bool enough;
 
@@ -233,9 +443,9 @@ static void reading_close(struct reading *r)
 }
 
 /* What was recorded must be what was read; then what was read says more. */
-static int settle(struct census *c, struct reading *r)
+static int compare_and_replace(struct census *c, struct reading *r)
 {
-	for (uint32_t i = 0; i < c->target->schema->field_count; i++) {
+	for (uint32_t i = 0; i < c->input->schema->field_count; i++) {
 		for (uint32_t k = 0; k < c->field[i].channels && c->field[i].recorded; k++) {
 			const struct sums *was = &c->field[i].sums[k], *is = &r->field[i].sums[k];
 
@@ -243,7 +453,7 @@ static int settle(struct census *c, struct reading *r)
 				return fail(EXIT_BAD,
 					    "%s: field %s, channel %" PRIu32 ": the recorded sums differ "
 					    "from the sums of the records",
-					    c->target->path, c->target->schema->field[i].name, k);
+					    c->input->path, c->input->schema->field[i].name, k);
 		}
 		r->field[i].recorded = c->field[i].recorded;
 		c->field[i] = r->field[i];
@@ -253,7 +463,7 @@ static int settle(struct census *c, struct reading *r)
 			return fail(EXIT_BAD,
 				    "%s: class %" PRIu64 " has %" PRIu64 " records; the recorded number is "
 				    "%" PRIu64,
-				    c->target->path, i, r->class_records[i], c->class_records[i]);
+				    c->input->path, i, r->class_records[i], c->class_records[i]);
 	if (c->label) {
 		free(c->class_records);
 		c->class_records = r->class_records;
@@ -269,7 +479,7 @@ int census_read(struct census *c, uint64_t memory_bytes)
 {
 	struct reading r = {0};
 	struct progress progress;
-	uint64_t total = c->target->record_count;
+	uint64_t total = c->input->record_count;
 	int rc = reading_open(&r, c);
 
 	if (!rc && c->has_content)
@@ -287,7 +497,7 @@ int census_read(struct census *c, uint64_t memory_bytes)
 	if (!rc && c->has_content)
 		rc = repeats_count(&c->repeats);
 	if (!rc)
-		rc = settle(c, &r);
+		rc = compare_and_replace(c, &r);
 	reading_close(&r);
 	return rc;
 }

@@ -8,7 +8,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "libshard/base/digits.h"
+#include "libshard/base/words.h"
 #include "shard_pack.h"
 #include "tools/common/exit_code.h"
 #include "tools/common/human.h"
@@ -28,6 +28,13 @@ const char *root_text(char out[HEX_CHARS], const uint8_t root[16])
 	for (unsigned i = 0; i < 16; i++) /* two little-endian halves, the low one first */
 		swapped[i] = root[15 - i];
 	return hex_text(out, swapped, sizeof(swapped));
+}
+
+const char *describe_order(uint32_t order)
+{
+	static const char *const names[] = {"unknown", "source", "shuffle"};
+
+	return order < 3 ? names[order] : names[0];
 }
 
 /* Mean and standard deviation (of the whole population) in units of the values, 0 to 255. */
@@ -94,17 +101,17 @@ void describe_schema_json(struct json_out *j, const struct shard_schema *schema)
 	json_out_end(j);
 }
 
-int describe_moments_json(struct json_out *j, struct target *t)
+int describe_moments_json(struct json_out *j, struct input *in)
 {
 	struct shard_moments m;
 	struct shard_error err;
 	int rc = SHARD_OK;
 
 	json_out_array(j, "statistics");
-	for (uint32_t f = 0; f < t->schema->field_count && rc >= 0; f++) {
-		for (uint32_t c = 0; (rc = target_moments(t, f, c, &m, &err)) == SHARD_OK; c++) {
+	for (uint32_t f = 0; f < in->schema->field_count && rc >= 0; f++) {
+		for (uint32_t c = 0; (rc = input_moments(in, f, c, &m, &err)) == SHARD_OK; c++) {
 			json_out_object_line(j, NULL);
-			json_out_string(j, "field", t->schema->field[f].name);
+			json_out_string(j, "field", in->schema->field[f].name);
 			json_out_u64(j, "channel", c);
 			json_out_u64(j, "count", m.count);
 			json_out_u64(j, "sum", m.sum);
@@ -161,36 +168,36 @@ void describe_schema(FILE *out, const struct shard_schema *schema)
 }
 
 /* One line: mean or std of all channels of a field. */
-static int print_channels(FILE *out, struct target *t, uint32_t field, const char *what,
+static int print_channels(FILE *out, struct input *in, uint32_t field, const char *what,
 			  double (*of)(const struct shard_moments *), struct shard_error *err)
 {
 	struct shard_moments m;
 	int rc;
 
-	fprintf(out, "  %s %s", t->schema->field[field].name, what);
-	for (uint32_t c = 0; (rc = target_moments(t, field, c, &m, err)) == SHARD_OK; c++)
+	fprintf(out, "  %s %s", in->schema->field[field].name, what);
+	for (uint32_t c = 0; (rc = input_moments(in, field, c, &m, err)) == SHARD_OK; c++)
 		fprintf(out, " %.6f", of(&m) / 255);
 	fputc('\n', out);
 	return rc;
 }
 
-int describe_moments(FILE *out, struct target *t)
+int describe_moments(FILE *out, struct input *in)
 {
 	struct shard_moments m;
 	struct shard_error err;
 	bool first = true;
 	int rc = SHARD_OK;
 
-	for (uint32_t f = 0; f < t->schema->field_count && rc >= 0; f++) {
-		rc = target_moments(t, f, 0, &m, &err);
+	for (uint32_t f = 0; f < in->schema->field_count && rc >= 0; f++) {
+		rc = input_moments(in, f, 0, &m, &err);
 		if (rc)
 			continue;
 		if (first)
 			fputs("statistics, of values scaled to 0..1\n", out);
 		first = false;
-		rc = print_channels(out, t, f, "mean", moments_mean, &err);
+		rc = print_channels(out, in, f, "mean", moments_mean, &err);
 		if (rc >= 0)
-			rc = print_channels(out, t, f, "std ", moments_std, &err);
+			rc = print_channels(out, in, f, "std ", moments_std, &err);
 	}
 	return rc < 0 ? fail_of_library(&err) : EXIT_DONE;
 }

@@ -1,21 +1,135 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * tensor.c - the value of one field of one record
+ * tensor.c - the value of one field of one record: as numbers, as text, as .npy and as a picture
  */
 #include "tools/shardcat/dataset/cat_dataset.h"
 
 #include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "shard.h"
 #include "shard_pack.h"
-#include "tools/common/escape.h"
 #include "tools/common/exit_code.h"
+#include "tools/common/human.h"
 #include "tools/common/message.h"
-#include "tools/shardcat/dataset/number.h"
 
 #define ELEMENTS_SHOWN	   16
 #define STRING_SHOWN_BYTES 2000
+
+/* ---- one element of any dtype as a number ---- */
+
+static double f16_value(uint16_t bits)
+{
+	int exponent = bits >> 10 & 31, fraction = bits & 1023;
+	double value;
+
+	if (exponent == 31)
+		value = fraction ? (double)NAN : (double)INFINITY;
+	else if (exponent)
+		value = ldexp(fraction + 1024, exponent - 25);
+	else
+		value = ldexp(fraction, -24); /* subnormal */
+	return bits >> 15 ? -value : value;
+}
+
+/* Little-endian bytes, as the format has them; the sign is extended for signed dtypes. */
+static uint64_t load_bits(uint32_t dtype, const void *data)
+{
+	unsigned bytes = (unsigned)shard_dtype_bytes(dtype), shift = 64 - 8 * bytes;
+	uint64_t bits = 0;
+	int64_t value;
+
+	memcpy(&bits, data, bytes);
+	if (dtype != SHARD_I8 && dtype != SHARD_I16 && dtype != SHARD_I32)
+		return bits;
+	bits <<= shift;
+	memcpy(&value, &bits, sizeof(value));
+	return (uint64_t)(value >> shift);
+}
+
+int64_t number_integer(uint32_t dtype, const void *data)
+{
+	return (int64_t)load_bits(dtype, data);
+}
+
+double number_double(uint32_t dtype, const void *data)
+{
+	uint64_t bits = load_bits(dtype, data);
+	uint32_t low = (uint32_t)bits;
+	double value;
+	float narrow;
+
+	switch (dtype) {
+	case SHARD_I8:
+	case SHARD_I16:
+	case SHARD_I32:
+	case SHARD_I64:
+		return (double)(int64_t)bits;
+	case SHARD_F16:
+		return f16_value((uint16_t)bits);
+	case SHARD_BF16:
+		low <<= 16;
+		/* fallthrough */
+	case SHARD_F32:
+		memcpy(&narrow, &low, sizeof(narrow));
+		return narrow;
+	case SHARD_F64:
+		memcpy(&value, &bits, sizeof(value));
+		return value;
+	case SHARD_BOOL:
+		return bits != 0;
+	default:
+		return (double)bits;
+	}
+}
+
+const char *number_text(char out[NUMBER_CHARS], uint32_t dtype, const void *data)
+{
+	uint64_t bits = load_bits(dtype, data);
+
+	switch (dtype) {
+	case SHARD_I8:
+	case SHARD_I16:
+	case SHARD_I32:
+	case SHARD_I64:
+		snprintf(out, NUMBER_CHARS, "%" PRId64, (int64_t)bits);
+		break;
+	case SHARD_F16:
+	case SHARD_BF16:
+		snprintf(out, NUMBER_CHARS, "%.5g", number_double(dtype, data));
+		break;
+	case SHARD_F32:
+		snprintf(out, NUMBER_CHARS, "%.9g", number_double(dtype, data));
+		break;
+	case SHARD_F64:
+		snprintf(out, NUMBER_CHARS, "%.17g", number_double(dtype, data));
+		break;
+	case SHARD_BOOL:
+		snprintf(out, NUMBER_CHARS, "%s", bits ? "true" : "false");
+		break;
+	default:
+		snprintf(out, NUMBER_CHARS, "%" PRIu64, bits);
+	}
+	return out;
+}
+
+/* As NumPy writes it, such as "<f4".  bf16, which it does not know, is its bits as "<u2". */
+static const char *number_npy_name(uint32_t dtype)
+{
+	static const char *const names[] = {
+		[SHARD_U8] = "|u1",   [SHARD_I8] = "|i1",   [SHARD_U16] = "<u2", [SHARD_I16] = "<i2",
+		[SHARD_U32] = "<u4",  [SHARD_I32] = "<i4",  [SHARD_U64] = "<u8", [SHARD_I64] = "<i8",
+		[SHARD_F16] = "<f2",  [SHARD_BF16] = "<u2", [SHARD_F32] = "<f4", [SHARD_F64] = "<f8",
+		[SHARD_BOOL] = "|b1",
+	};
+
+	return names[dtype];
+}
+
+/* ---- a field of a record ---- */
 
 const char *shape_text(char out[SHAPE_CHARS], const uint64_t *shape, uint32_t ndim)
 {
@@ -29,9 +143,9 @@ const char *shape_text(char out[SHAPE_CHARS], const uint64_t *shape, uint32_t nd
 }
 
 /* Replace the sizes of the axes that vary by the lengths that the record states. */
-static int take_lengths(const struct target *t, const struct record *record, struct tensor *tensor)
+static int take_lengths(const struct input *in, const struct record *record, struct tensor *tensor)
 {
-	const struct shard_field *f = tensor->field, *lengths = &t->schema->field[f->length_field];
+	const struct shard_field *f = tensor->field, *lengths = &in->schema->field[f->length_field];
 	const uint8_t *at = (const uint8_t *)record->group[lengths->group] + lengths->offset;
 
 	for (uint32_t axis = 0; axis < f->ndim; axis++) {
@@ -44,7 +158,7 @@ static int take_lengths(const struct target *t, const struct record *record, str
 		if (length > f->shape[axis])
 			return fail(EXIT_BAD,
 				    "%s: I57: field %s says length %" PRIu32 " on axis %u; must be at most %" PRIu32,
-				    t->path, f->name, length, axis, f->shape[axis]);
+				    in->path, f->name, length, axis, f->shape[axis]);
 		tensor->shape[axis] = length;
 	}
 	return EXIT_DONE;
@@ -71,18 +185,18 @@ static uint8_t *gather(const struct tensor *tensor, uint32_t axis, const uint8_t
 }
 
 /* The pixels of a whole image, which stand next to each other, get its height and width. */
-static int take_size(const struct target *t, const struct record *record, struct tensor *tensor)
+static int take_size(const struct input *in, const struct record *record, struct tensor *tensor)
 {
-	uint32_t field = (uint32_t)(tensor->field - t->schema->field);
+	uint32_t field = (uint32_t)(tensor->field - in->schema->field);
 	struct shard_size size;
 	struct shard_error err;
 	int rc;
 
-	if (shard_image_size_field(t->schema, field) >= t->schema->field_count)
+	if (shard_image_size_field(in->schema, field) >= in->schema->field_count)
 		return EXIT_DONE;
-	rc = shard_image_size(t->schema, field, (const void *const *)record->group, record->idx, &size, &err);
+	rc = shard_image_size(in->schema, field, (const void *const *)record->group, record->idx, &size, &err);
 	if (rc)
-		return fail(exit_code_of_status(rc), "%s: %s", t->path, err.message);
+		return fail(exit_code_of_status(rc), "%s: %s", in->path, err.message);
 	tensor->ndim = 3;
 	tensor->shape[2] = tensor->shape[1];
 	tensor->shape[0] = size.height;
@@ -90,7 +204,7 @@ static int take_size(const struct target *t, const struct record *record, struct
 	return EXIT_DONE;
 }
 
-int tensor_take(const struct target *t, const struct record *record, const struct shard_field *field,
+int tensor_take(const struct input *in, const struct record *record, const struct shard_field *field,
 		struct tensor *out)
 {
 	int rc = EXIT_DONE;
@@ -104,7 +218,7 @@ int tensor_take(const struct target *t, const struct record *record, const struc
 	for (uint32_t i = 0; i < field->ndim; i++)
 		out->shape[i] = field->shape[i];
 	if (field->kind != SHARD_TENSOR)
-		rc = take_lengths(t, record, out);
+		rc = take_lengths(in, record, out);
 	if (rc)
 		return rc;
 	for (uint32_t i = 0; i < out->ndim; i++)
@@ -114,7 +228,7 @@ int tensor_take(const struct target *t, const struct record *record, const struc
 		return fail(EXIT_IO, "out of memory for field %s of %" PRIu64 " bytes", field->name, field->bytes);
 	if (out->element_count)
 		gather(out, 0, (const uint8_t *)record->group[field->group] + field->offset, field->bytes, out->data);
-	return take_size(t, record, out);
+	return take_size(in, record, out);
 }
 
 void tensor_free(struct tensor *tensor)
@@ -122,6 +236,8 @@ void tensor_free(struct tensor *tensor)
 	free(tensor->data);
 	*tensor = (struct tensor){0};
 }
+
+/* ---- as text ---- */
 
 static void print_elements(const struct tensor *tensor, FILE *out)
 {
@@ -196,6 +312,8 @@ void tensor_print(const struct tensor *tensor, FILE *out)
 	}
 }
 
+/* ---- as .npy and as an image ---- */
+
 size_t npy_header(const struct tensor *tensor, char out[NPY_HEADER_BYTES])
 {
 	char shape[SHAPE_CHARS];
@@ -217,7 +335,12 @@ size_t npy_header(const struct tensor *tensor, char out[NPY_HEADER_BYTES])
 	return padded;
 }
 
-int tensor_image(const struct tensor *tensor, struct png_image *out)
+/*
+ * Describe the tensor as an image that png_write() takes: hwc or chw with 1 or 3 channels, or a
+ * plane without layout.  Samples of floating point must become u8 before that.  EXIT_DONE, or prints
+ * why it is not an image.
+ */
+static int tensor_image(const struct tensor *tensor, struct png_image *out)
 {
 	const struct shard_field *f = tensor->field;
 	const char *layout = shard_layout_name(f->layout);
@@ -252,4 +375,149 @@ int tensor_image(const struct tensor *tensor, struct png_image *out)
 		.channel_bytes = is_chw ? width * height : 1,
 	};
 	return EXIT_DONE;
+}
+
+/* ---- images of floating point or of 16 bits, made visible ---- */
+
+static bool is_float(uint32_t dtype)
+{
+	return dtype == SHARD_F16 || dtype == SHARD_BF16 || dtype == SHARD_F32;
+}
+
+/*
+ * The three numbers behind `key`, which begins with what separates them from what is before;
+ * provenance is a text of the packer's.  They are "\nmean 0.5 0.5 0.5" of the field image,
+ * ",mean=0.5/0.5/0.5" in the line of another.
+ */
+static bool find_numbers(const char *text, const char *key, char separator, double out[3])
+{
+	const char *at = strstr(text, key);
+	char *end;
+
+	if (!at)
+		return false;
+	at += strlen(key);
+	for (int c = 0; c < 3; c++, at = end + (*end == separator)) {
+		out[c] = strtod(at, &end);
+		if (end == at || !isfinite(out[c]) || (c < 2 && *end != separator))
+			return false;
+	}
+	return strchr("\n,", *end) != NULL; /* or the NUL */
+}
+
+/* Those of a field; the text is cut behind its line. */
+static bool find_scale(char *text, const struct shard_field *field, struct picture_scale *out)
+{
+	char key[SHARD_NAME_BYTES + 16], *line;
+
+	if (!strcmp(field->name, "image"))
+		return find_numbers(text, "\nmean ", ' ', out->mean) && find_numbers(text, "\nstd ", ' ', out->std);
+	snprintf(key, sizeof(key), "\nfield %s ", field->name);
+	line = strstr(text, key);
+	if (!line)
+		return false;
+	line[1 + strcspn(line + 1, "\n")] = '\0';
+	return find_numbers(line, ",mean=", '/', out->mean) && find_numbers(line, ",std=", '/', out->std);
+}
+
+int picture_scale(struct input *in, const struct shard_field *field, struct picture_scale *out)
+{
+	static const char made_by[] = "made by shardpack\nsource images\n";
+	struct shard_reader *reader = NULL;
+	struct shard_view text;
+	struct shard_error err;
+	char *copy;
+	int rc;
+
+	*out = (struct picture_scale){.known = false};
+	if (!is_float(field->dtype) || field->semantic != SHARD_IMAGE)
+		return EXIT_DONE;
+	rc = input_first_reader(in, &reader);
+	if (rc || !reader)
+		return rc;
+	rc = shard_reader_provenance(reader, &text, &err);
+	if (rc)
+		return fail_of_library(&err);
+	if (text.bytes < sizeof(made_by) - 1 || memcmp(text.data, made_by, sizeof(made_by) - 1))
+		return EXIT_DONE;
+	copy = strndup(text.data, text.bytes);
+	if (!copy)
+		return fail(EXIT_IO, "out of memory for the provenance");
+	out->known = find_scale(copy, field, out);
+	free(copy);
+	return EXIT_DONE;
+}
+
+static uint8_t to_u8(double value)
+{
+	return value > 0 ? value < 1 ? (uint8_t)lrint(value * 255) : 255 : 0; /* 0 also if it is not a number */
+}
+
+/* Infinite numbers are beyond the range, whatever it is. */
+static void find_range(const struct tensor *tensor, double *least, double *greatest)
+{
+	*least = INFINITY;
+	*greatest = -INFINITY;
+	for (uint64_t i = 0; i < tensor->element_count; i++) {
+		double value = number_double(tensor->field->dtype, tensor->data + i * tensor->element_bytes);
+
+		if (!isfinite(value))
+			continue;
+		*least = value < *least ? value : *least;
+		*greatest = value > *greatest ? value : *greatest;
+	}
+}
+
+/* In place: sample i is written where element i / 2 or before was read. */
+static void make_u8(const struct picture_scale *scale, struct tensor *tensor)
+{
+	bool planes = tensor->field->layout == SHARD_CHW;
+	uint64_t plane = planes ? tensor->shape[1] * tensor->shape[2] : 1;
+	double least, greatest;
+
+	find_range(tensor, &least, &greatest);
+	for (uint64_t i = 0; i < tensor->element_count; i++) {
+		double value = number_double(tensor->field->dtype, tensor->data + i * tensor->element_bytes);
+		uint64_t c = planes ? i / plane : i % 3;
+
+		value = scale->known ? value * scale->std[c] + scale->mean[c] : (value - least) / (greatest - least);
+		tensor->data[i] = to_u8(value);
+	}
+	tensor->element_bytes = 1;
+}
+
+/* As they lie, or the upper bytes, in place. */
+static void take_u16(bool wide, struct tensor *tensor, struct png_image *out)
+{
+	if (wide) {
+		out->wide = true;
+		out->row_bytes *= 2;
+		out->pixel_bytes *= 2;
+		out->channel_bytes *= 2;
+		return;
+	}
+	for (uint64_t i = 0; i < tensor->element_count; i++)
+		tensor->data[i] = tensor->data[2 * i + 1];
+	tensor->element_bytes = 1;
+}
+
+int picture_image(const struct picture_scale *scale, bool wide, struct tensor *tensor, struct png_image *out)
+{
+	struct picture_scale by_itself = {.known = false};
+	int rc = tensor_image(tensor, out);
+
+	if (rc || tensor->field->dtype == SHARD_U16) {
+		if (!rc && !wide && tensor->field->semantic != SHARD_IMAGE)
+			return fail(
+				EXIT_USAGE,
+				"field %s is u16 and not an image, so its 16 bits cannot be shown in 8; `shardcat get "
+				"--png` and `--npy` write all of them",
+				tensor->field->name);
+		if (!rc)
+			take_u16(wide, tensor, out);
+		return rc;
+	}
+	if (is_float(tensor->field->dtype))
+		make_u8(out->channel_count == 3 ? scale : &by_itself, tensor);
+	return rc;
 }

@@ -1,19 +1,32 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * doctor.c - all looks in their order, and what they share: findings, and small files of the kernel
+ * doctor.c - findings about the machine: CPUs, NUMA nodes, memory, huge pages, io_uring
+ *
+ * Here is also what all files of this room share: how findings are put into words, and small files
+ * of the kernel.
  */
 #include "tools/shardcat/doctor/doctor.h"
 
 #include <ctype.h>
 #include <dirent.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <linux/io_uring.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <sys/utsname.h>
 #include <unistd.h>
 
-#define FILE_BYTES 8192
+#include "libshard/base/thread.h"
+#include "libshard/feed/feed.h"
+#include "libshard/io/io.h"
+
+#define FILE_BYTES	    8192 /* of a file of the kernel's; what we look for stands in its front */
+#define SMALL_MEMLOCK_BYTES (UINT64_C(1) << 20)
 
 /* ---- findings ---- */
 
@@ -95,7 +108,7 @@ uint64_t number_behind(const char *text, const char *word)
 	return at && sscanf(at + strlen(word), "%llu", &value) == 1 ? value : UINT64_MAX;
 }
 
-uint64_t kernel_number(const char *path)
+static uint64_t kernel_number(const char *path)
 {
 	char text[FILE_BYTES];
 
@@ -117,6 +130,265 @@ static uint64_t node_count(void)
 	return count;
 }
 
+/* ---- CPUs, memory ---- */
+
+/* Of the words that the kernel lists for the first CPU, on x86-64 and on aarch64. */
+static void cpu_features(char *out, size_t room)
+{
+	static const struct {
+		const char *word, *name;
+	} known[] = {{" avx2 ", "AVX2"},
+		     {" avx512f ", "AVX-512"},
+		     {" sha_ni ", "SHA"},
+		     {" asimd ", "NEON"},
+		     {" sha2 ", "SHA-2"}};
+	char text[FILE_BYTES], *line;
+	size_t used = 0;
+
+	out[0] = 0;
+	kernel_text("/proc/cpuinfo", text, sizeof(text));
+	line = strstr(text, "\nflags");
+	line = line ? line : strstr(text, "\nFeatures");
+	if (!line)
+		return;
+	line++;
+	line[strcspn(line, "\n")] = ' '; /* so that the last word ends in a blank, as others do */
+	line[strcspn(line, "\n")] = 0;
+	for (size_t i = 0; i < sizeof(known) / sizeof(known[0]) && used < room; i++)
+		if (strstr(line, known[i].word))
+			used += (size_t)snprintf(out + used, room - used, "%s%s", used ? ", " : "", known[i].name);
+}
+
+static void look_at_cpus(const struct doctor *d)
+{
+	struct finding f = {.name = "CPUs", .verdict = VERDICT_GOOD};
+	long online = sysconf(_SC_NPROCESSORS_ONLN);
+	uint64_t count = online > 0 ? (uint64_t)online : 1, allowed_count = thread_cpus_allowed();
+	char features[64];
+
+	if (!allowed_count)
+		allowed_count = count; /* the kernel does not say */
+	cpu_features(features, sizeof(features));
+	finding_number(&f, "count", count);
+	finding_number(&f, "allowed_count", allowed_count);
+	finding_text(&f, "features", features);
+	if (allowed_count < count)
+		finding_set(f.found, "%" PRIu64 " of %" PRIu64 " CPUs may be used", allowed_count, count);
+	else
+		finding_set(f.found, "%" PRIu64 " CPU%s", count, count == 1 ? "" : "s");
+	if (features[0]) {
+		finding_add(f.found, "; %s", features);
+	} else {
+		f.verdict = VERDICT_SLOWER;
+		finding_set(f.so, "hashing and shuffling use portable code, which is slower");
+		finding_set(f.advice, "in a virtual machine, pass the host's CPU model through");
+	}
+	d->tell(d->context, &f);
+}
+
+static void look_at_nodes(const struct doctor *d, uint64_t node_count)
+{
+	struct finding f = {.name = "NUMA", .verdict = VERDICT_GOOD};
+
+	if (node_count == UINT64_MAX)
+		return; /* the kernel was built without NUMA */
+	finding_number(&f, "node_count", node_count);
+	if (node_count == 1) {
+		finding_set(f.found, "one node");
+		finding_set(f.so, "all memory is equally near");
+	} else {
+		finding_set(f.found, "%" PRIu64 " nodes", node_count);
+		finding_set(f.so, "memory, disks and GPUs of another node are further away");
+		finding_set(f.advice, "keep each rank on the node of its GPU: numactl --cpunodebind=N --membind=N");
+	}
+	d->tell(d->context, &f);
+}
+
+static uint64_t kib_behind(const char *text, const char *word)
+{
+	uint64_t kib = number_behind(text, word);
+
+	return kib > UINT64_MAX / 1024 ? UINT64_MAX : kib * 1024;
+}
+
+static void look_at_memory(const struct doctor *d)
+{
+	struct finding f = {.name = "memory", .verdict = VERDICT_GOOD};
+	uint64_t total_bytes, available_bytes = available_memory_bytes();
+	char total[SIZE_CHARS], available[SIZE_CHARS], text[FILE_BYTES];
+
+	kernel_text("/proc/meminfo", text, sizeof(text));
+	total_bytes = kib_behind(text, "MemTotal:");
+	finding_number(&f, "total_bytes", total_bytes);
+	finding_number(&f, "available_bytes", available_bytes);
+	if (available_bytes == UINT64_MAX) {
+		f.verdict = VERDICT_UNKNOWN;
+		finding_set(f.found, "the system does not say how much is available");
+		finding_set(f.advice, "mount /proc");
+	} else {
+		finding_set(f.found, "%s of %s available", size_text(available, available_bytes),
+			    size_text(total, total_bytes));
+		finding_set(f.so,
+			    "datasets of up to %s are read through the page cache and stay there; "
+			    "larger ones are read past it",
+			    size_text(total, path_fits_bytes()));
+	}
+	d->tell(d->context, &f);
+}
+
+/* Of "always [madvise] never".  "": the kernel has no huge pages, or hides them. */
+static void word_in_force(char word[33])
+{
+	char text[FILE_BYTES];
+	const char *at;
+
+	word[0] = 0;
+	kernel_text("/sys/kernel/mm/transparent_hugepage/enabled", text, sizeof(text));
+	at = strchr(text, '[');
+	if (at && strchr(at, ']'))
+		snprintf(word, 33, "%.*s", (int)strcspn(at + 1, "]"), at + 1);
+}
+
+static void look_at_huge_pages(const struct doctor *d)
+{
+	struct finding f = {.name = "huge pages", .verdict = VERDICT_GOOD};
+	char text[FILE_BYTES], word[33], pool[64] = "";
+	uint64_t pool_count;
+
+	word_in_force(word);
+	finding_text(&f, "transparent", word);
+	kernel_text("/proc/meminfo", text, sizeof(text));
+	pool_count = number_behind(text, "HugePages_Total:");
+	finding_number(&f, "hugetlb_count", pool_count);
+	finding_number(&f, "hugetlb_free_count", number_behind(text, "HugePages_Free:"));
+	if (pool_count && pool_count != UINT64_MAX)
+		snprintf(pool, sizeof(pool), "; %" PRIu64 " in the hugetlb pool, which is not used", pool_count);
+	if (!strcmp(word, "always") || !strcmp(word, "madvise")) {
+		finding_set(f.found, "transparent ones: %s%s", word, pool);
+		finding_set(f.so, "batches lie in pages of 2 MiB");
+	} else if (!word[0] && access("/sys/kernel/mm", F_OK)) {
+		f.verdict = VERDICT_UNKNOWN;
+		finding_set(f.found, "the system does not say whether it has transparent ones%s", pool);
+		finding_set(f.advice, "mount /sys");
+	} else {
+		f.verdict = VERDICT_SLOWER;
+		finding_set(f.found, "transparent ones: %s%s", word[0] ? word : "not in this kernel", pool);
+		finding_set(f.so, "batches lie in small pages: direct reads and page-locking take longer");
+		finding_set(f.advice, "%s",
+			    word[0] ? "echo madvise | sudo tee /sys/kernel/mm/transparent_hugepage/enabled"
+				    : "use a kernel with CONFIG_TRANSPARENT_HUGEPAGE");
+	}
+	d->tell(d->context, &f);
+}
+
+/*
+ * Before Linux 5.12 the rings of io_uring count against the limit.  Memory that NVIDIA's driver
+ * locks never counts.
+ */
+static void look_at_memlock(const struct doctor *d, const char *release)
+{
+	struct finding f = {.name = "memlock", .verdict = VERDICT_GOOD};
+	unsigned major = 0, minor = 0;
+	struct rlimit limit;
+	uint64_t bytes = UINT64_MAX;
+	char text[SIZE_CHARS];
+	bool counts;
+
+	if (!getrlimit(RLIMIT_MEMLOCK, &limit) && limit.rlim_cur != RLIM_INFINITY)
+		bytes = (uint64_t)limit.rlim_cur;
+	sscanf(release, "%u.%u", &major, &minor);
+	counts = major < 5 || (major == 5 && minor < 12);
+	finding_number(&f, "limit_bytes", bytes);
+	if (bytes == UINT64_MAX)
+		finding_set(f.found, "no limit");
+	else
+		finding_set(f.found, "%s may be locked", size_text(text, bytes));
+	if (counts && bytes < SMALL_MEMLOCK_BYTES) {
+		f.verdict = VERDICT_SLOWER;
+		finding_set(f.so, "before Linux 5.12 io_uring's rings count against it, and may be refused");
+		finding_set(f.advice, "ulimit -l unlimited (docker run --ulimit memlock=-1; "
+				      "systemd: LimitMEMLOCK=infinity)");
+	} else {
+		finding_set(f.so, "enough: neither io_uring nor NVIDIA's driver counts what it locks against it");
+	}
+	d->tell(d->context, &f);
+}
+
+/* ---- io_uring ---- */
+
+static void uring_refused(struct finding *f, int code, uint64_t disabled, bool is_filtered, const char *release)
+{
+	char why[128];
+
+	if (code == EPERM && disabled && disabled != UINT64_MAX) {
+		finding_set(f->found, "switched off: the sysctl kernel.io_uring_disabled is %" PRIu64, disabled);
+		finding_set(f->advice, "sudo sysctl kernel.io_uring_disabled=0");
+	} else if (is_filtered && (code == EPERM || code == ENOSYS)) {
+		finding_set(f->found, "refused by a seccomp filter, as is usual in containers (%s)",
+			    strerrorname_np(code));
+		finding_set(f->advice, "use a seccomp profile that allows io_uring_setup, io_uring_enter and "
+				       "io_uring_register");
+	} else if (code == ENOSYS) {
+		finding_set(f->found, "not in this kernel, Linux %s", release);
+		finding_set(f->advice, "use a kernel with CONFIG_IO_URING");
+	} else {
+		finding_set(f->found, "refused: %s", strerror_r(code, why, sizeof(why)));
+		finding_set(f->advice, "%s", code == ENOMEM ? "ulimit -l unlimited" : "");
+	}
+}
+
+static void look_at_uring(const struct doctor *d, const char *release)
+{
+	struct finding f = {.name = "io_uring", .verdict = VERDICT_SLOWER};
+	struct io_uring_params params = {.flags = 0};
+	struct engine *e = engine_open(1);
+	bool ours = e && engine_is_uring(e), is_filtered;
+	uint64_t disabled = kernel_number("/proc/sys/kernel/io_uring_disabled"); /* since Linux 6.6 */
+	char status[FILE_BYTES];
+	int fd, code;
+
+	if (e)
+		engine_close(e);
+	fd = (int)syscall(SYS_io_uring_setup, 4, &params);
+	code = fd < 0 ? errno : 0;
+	if (fd >= 0)
+		close(fd);
+	kernel_text("/proc/self/status", status, sizeof(status));
+	is_filtered = number_behind(status, "\nSeccomp:") == 2;
+	finding_text(&f, "kernel", release);
+	finding_text(&f, "refused_with", code ? strerrorname_np(code) : "");
+	finding_number(&f, "sysctl_disabled", disabled);
+	finding_number(&f, "seccomp", is_filtered);
+	if (ours) {
+		f.verdict = VERDICT_GOOD;
+		finding_set(f.found, "works; Linux %s", release);
+		finding_set(f.so, "each thread keeps many direct reads in flight");
+	} else {
+		finding_set(f.so, "each thread makes one direct read at a time, which is slower");
+		if (code) {
+			uring_refused(&f, code, disabled, is_filtered, release);
+		} else {
+			finding_set(f.found, "this build of libshard has none");
+			finding_set(f.advice, "install liburing's headers (liburing-dev) and build again");
+		}
+	}
+	d->tell(d->context, &f);
+}
+
+static void look_at_machine(const struct doctor *d, uint64_t node_count)
+{
+	struct utsname kernel;
+
+	if (uname(&kernel))
+		kernel.release[0] = 0;
+	look_at_cpus(d);
+	look_at_nodes(d, node_count);
+	look_at_memory(d);
+	look_at_huge_pages(d);
+	look_at_memlock(d, kernel.release);
+	look_at_uring(d, kernel.release);
+}
+
 /* ---- all looks ---- */
 
 int doctor_look(const struct doctor *d, struct shard_error *err)
@@ -124,7 +396,7 @@ int doctor_look(const struct doctor *d, struct shard_error *err)
 	uint64_t nodes = node_count();
 	int rc = SHARD_OK;
 
-	doctor_machine(d, nodes);
+	look_at_machine(d, nodes);
 	if (d->path)
 		rc = doctor_disk(d, err);
 	if (!rc)

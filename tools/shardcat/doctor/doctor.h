@@ -12,8 +12,6 @@
 #include "shard.h"
 
 /*
- * doctor.c - what this machine has for a loader to use, and what could be better
- *
  * This room looks, and finds the words; cmd_doctor.c sets them on a screen.  It asks the system, the
  * disk and the GPU's driver by the functions that loaders use, so it says what a loader would meet.
  * Nothing is changed.
@@ -64,7 +62,6 @@ int doctor_look(const struct doctor *d, struct shard_error *err);
 
 /* ---- what doctor_look() calls in turn ---- */
 
-void doctor_machine(const struct doctor *d, uint64_t node_count);
 int doctor_disk(const struct doctor *d, struct shard_error *err);
 /*
  * Tries page-locking of 64 MiB, which makes the first device's primary context for as long as it
@@ -95,11 +92,10 @@ const char *size_text(char out[SIZE_CHARS], uint64_t bytes); /* "1.5 GiB" */
 
 /* The front of a file; "" if it cannot be read. */
 bool kernel_text(const char *path, char *text, size_t room);
-uint64_t kernel_number(const char *path);
 /* The number in a text behind `word`, or at its front if that is empty. */
 uint64_t number_behind(const char *text, const char *word);
 
-/* What so many lanes of PCIe carry one way, in 10^9 bytes a second, after coding, before packets. */
+/* What this many lanes of PCIe carry one way, in 10^9 bytes a second, after coding, before packets. */
 double link_gb_per_s(double gt_per_s, uint64_t width);
 
 #endif

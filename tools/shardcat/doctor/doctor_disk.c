@@ -16,9 +16,8 @@
 #include "libshard/base/error.h"
 #include "libshard/base/mem.h"
 #include "libshard/dataset/dataset.h"
-#include "libshard/feed/path.h"
-#include "libshard/io/direct.h"
-#include "libshard/io/file.h"
+#include "libshard/feed/feed.h"
+#include "libshard/io/io.h"
 #include "shard_pack.h"
 #include "tools/shardcat/doctor/doctor.h"
 
@@ -192,7 +191,7 @@ static void say_alignment(struct finding *f, const struct disk *disk)
 			 disk->offset_align);
 	finding_set(f->found, "%s; direct reads: %s", disk->type, asked);
 	if (disk->is_told && disk->offset_align <= 512)
-		finding_set(f->so, "records of 16 KiB and more can be read past the page cache; those that are "
+		finding_set(f->so, "records of 16 KiB and more can be read past the page cache; records "
 				   "packed with this alignment go straight into the batch");
 	else
 		finding_set(f->so, "records can be read past the page cache; those aligned to 4096 bytes go straight "

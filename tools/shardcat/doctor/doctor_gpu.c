@@ -12,8 +12,7 @@
 #include "libshard/base/error.h"
 #include "libshard/base/mem.h"
 #include "libshard/gpu/gpu.h"
-#include "libshard/gpu/probe.h"
-#include "libshard/io/buffer.h"
+#include "libshard/io/io.h"
 #include "shard_gpu.h"
 #include "tools/shardcat/doctor/doctor.h"
 

@@ -2,7 +2,7 @@
 /*
  * mix_proof.c - does a mixture keep its promises, as real loaders deliver it?
  *
- * * Real loaders of all ranks deliver real batches.  Where a row belongs follows from its rank alone:
+ * Real loaders of all ranks deliver real batches.  Where a row belongs follows from its rank alone:
  * rank q of R has the positions that are q mod R.  Every row is compared with the bytes of the
  * record that it names, which were read in another way.  Of the table of all positions then must be
  * true:
@@ -16,22 +16,165 @@
  */
 #include "tools/shardcat/prove/prove.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "libshard/base/utf8.h"
 #include "tools/common/exit_code.h"
 #include "tools/common/message.h"
 #include "tools/common/signals.h"
 #include "tools/shardcat/dataset/cat_dataset.h"
 
-#define NOBODY UINT16_MAX
+#define BYTES_MAX (SHARD_MIX_WEIGHTS_MAX * UINT64_C(1024)) /* of a file; a line has two paths at most */
+#define BLANK	  " \t\r"
+#define NOBODY	  UINT16_MAX
+
+/*
+ * ---- the file: a line `WEIGHT DIR [SELECTION]` for each source ----
+ *
+ * Words are separated by spaces or tabs.  Empty lines and lines that begin with # are left out.
+ * Paths are those of the folder that the command runs in.
+ */
+
+struct mix_file {
+	const char *path;
+	char *text;
+	uint32_t count;			 /* of sources */
+	struct shard_mix_source *source; /* [count] */
+	struct input **of;		 /* [count] the dataset of each, which other sources may share */
+	struct input *input;		 /* [input_count] */
+	uint32_t input_count;
+	struct shard_mix *mix;
+};
+
+static int read_text(struct mix_file *f)
+{
+	FILE *in = fopen(f->path, "re");
+	size_t bytes;
+
+	if (!in)
+		return fail(EXIT_IO, "%s: %s", f->path, strerror(errno));
+	f->text = malloc(BYTES_MAX + 1);
+	bytes = f->text ? fread(f->text, 1, BYTES_MAX + 1, in) : 0;
+	if (!f->text || ferror(in)) {
+		int os_code = f->text ? errno : ENOMEM;
+
+		fclose(in);
+		errno = os_code;
+		return fail(EXIT_IO, "%s: %s", f->path, f->text ? strerror(os_code) : "out of memory");
+	}
+	fclose(in);
+	if (utf8_is_utf16(f->text, bytes))
+		return fail(EXIT_USAGE, "%s: " UTF8_UTF16, f->path);
+	if (bytes > BYTES_MAX || memchr(f->text, 0, bytes))
+		return fail(
+			EXIT_USAGE,
+			"%s: is not a list of sources, which has a line `WEIGHT DIR [SELECTION]` for each, and at most "
+			"%" PRIu64 " bytes",
+			f->path, BYTES_MAX);
+	f->text[bytes] = 0;
+	return EXIT_DONE;
+}
+
+/* The dataset at this path, opened once. */
+static int open_input(struct mix_file *f, const char *path, struct input **out)
+{
+	int rc;
+
+	for (uint32_t i = 0; i < f->input_count; i++)
+		if (!strcmp(f->input[i].path, path)) {
+			*out = &f->input[i];
+			return EXIT_DONE;
+		}
+	*out = &f->input[f->input_count];
+	rc = input_open_dataset(*out, path);
+	f->input_count += !rc;
+	return rc;
+}
+
+static int take_line(struct mix_file *f, char *line, unsigned number)
+{
+	char *rest = NULL, *end, *weight = strtok_r(line, BLANK, &rest), *dir, *selection;
+	struct shard_mix_source *s = &f->source[f->count];
+	struct shard_selection *chosen;
+	unsigned long value;
+	int rc;
+
+	if (!weight || *weight == '#')
+		return EXIT_DONE;
+	dir = strtok_r(NULL, BLANK, &rest);
+	selection = strtok_r(NULL, BLANK, &rest);
+	value = strtoul(weight, &end, 10);
+	if (*weight < '1' || *weight > '9' || *end || value > SHARD_MIX_WEIGHTS_MAX || !dir ||
+	    strtok_r(NULL, BLANK, &rest))
+		return fail(EXIT_USAGE,
+			    "%s, line %u: must be `WEIGHT DIR [SELECTION]`, with a weight of 1 to %d, such as: 3 train",
+			    f->path, number, SHARD_MIX_WEIGHTS_MAX);
+	if (f->count == SHARD_MIX_WEIGHTS_MAX)
+		return fail(EXIT_USAGE, "%s, line %u: a mixture has at most %d sources", f->path, number,
+			    SHARD_MIX_WEIGHTS_MAX);
+	rc = open_input(f, dir, &f->of[f->count]);
+	if (rc)
+		return rc;
+	rc = input_selection(f->of[f->count], selection, &chosen);
+	if (rc)
+		return rc;
+	*s = (struct shard_mix_source){.ds = f->of[f->count]->dataset, .selection = chosen, .weight = (uint32_t)value};
+	f->count++;
+	return EXIT_DONE;
+}
+
+static int mix_file_open(struct mix_file *f, const char *path)
+{
+	struct shard_error err;
+	char *line, *next;
+	unsigned number = 1;
+	int rc;
+
+	*f = (struct mix_file){.path = path};
+	f->source = calloc(SHARD_MIX_WEIGHTS_MAX, sizeof(*f->source));
+	f->of = calloc(SHARD_MIX_WEIGHTS_MAX, sizeof(*f->of));
+	f->input = calloc(SHARD_MIX_WEIGHTS_MAX, sizeof(*f->input));
+	if (!f->source || !f->of || !f->input)
+		return fail(EXIT_IO, "out of memory for the sources of a mixture");
+	rc = read_text(f);
+	for (line = rc ? NULL : f->text + utf8_mark(f->text, strlen(f->text)); !rc && line && *line;
+	     line = next, number++) {
+		next = line + strcspn(line, "\n");
+		next += *next != 0;
+		line[strcspn(line, "\n")] = 0;
+		rc = take_line(f, line, number);
+	}
+	if (!rc && !f->count)
+		return fail(EXIT_USAGE, "%s: has no sources; it needs a line `WEIGHT DIR [SELECTION]` for each", path);
+	if (rc)
+		return rc;
+	rc = shard_mix_open(&f->mix, f->source, f->count, NULL, &err);
+	return rc ? fail_of_library(&err) : EXIT_DONE;
+}
+
+static void mix_file_close(struct mix_file *f)
+{
+	shard_mix_close(f->mix);
+	for (uint32_t i = 0; f->source && i < f->count; i++)
+		shard_selection_close((struct shard_selection *)f->source[i].selection);
+	for (uint32_t i = 0; f->input && i < f->input_count; i++)
+		input_close(&f->input[i]);
+	free(f->source);
+	free((void *)f->of);
+	free(f->input);
+	free(f->text);
+}
+
+/* ---- what is proven ---- */
 
 struct mix_proof {
 	struct shard_loader_options loader;
 	struct mix_file file;
-	struct fingerprints *prints; /* [target_count] */
+	struct fingerprints *prints; /* [input_count] */
 	struct progress progress;
 	uint32_t lanes, weight_sum;
 	uint64_t epoch_records, count; /* positions that are proven: whole blocks */
@@ -50,7 +193,7 @@ static void judge_row(struct mix_proof *p, const struct shard_batch *b, uint32_t
 	const struct fingerprints *prints;
 	const void *rows[SHARD_FIELDS_MAX];
 	struct fingerprint print;
-	const struct target *t;
+	const struct input *in;
 
 	if (component >= p->file.count) {
 		proof_find(&p->tally, FOREIGN,
@@ -58,15 +201,15 @@ static void judge_row(struct mix_proof *p, const struct shard_batch *b, uint32_t
 			   component, p->file.count);
 		return;
 	}
-	t = p->file.of[component];
-	prints = &p->prints[t - p->file.target];
-	for (uint32_t f = 0; f < t->schema->field_count; f++)
+	in = p->file.of[component];
+	prints = &p->prints[in - p->file.input];
+	for (uint32_t f = 0; f < in->schema->field_count; f++)
 		rows[f] = (const char *)b->field[f].data + row * b->field[f].stride;
-	print = fingerprint_of(t->schema, rows);
+	print = fingerprint_of(in->schema, rows);
 	if (b->record[row] >= prints->count || memcmp(&prints->of[b->record[row]], &print, sizeof(print)))
 		proof_find(&p->tally, MISNAMED,
 			   "position %" PRIu64 " names record %" PRIu64 " of %s, which has other bytes", position,
-			   b->record[row], t->path);
+			   b->record[row], in->path);
 	if (p->came[position]++)
 		proof_find(&p->tally, DUPLICATE, "position %" PRIu64 " came twice", position);
 	if (p->component[position] == NOBODY) {
@@ -291,13 +434,13 @@ static int measure(struct mix_proof *p, uint64_t epochs)
 
 	if (rc)
 		return fail_of_library(&err);
-	for (uint32_t t = 1; t < p->file.target_count; t++)
-		if (p->file.target[t].schema->field_count != p->file.target[0].schema->field_count) {
+	for (uint32_t i = 1; i < p->file.input_count; i++)
+		if (p->file.input[i].schema->field_count != p->file.input[0].schema->field_count) {
 			shard_loader_close(l);
 			return fail(EXIT_USAGE,
 				    "%s has other fields than %s, and the proof compares all of them; mix datasets "
 				    "with the same fields",
-				    p->file.target[t].path, p->file.target[0].path);
+				    p->file.input[i].path, p->file.input[0].path);
 		}
 	shard_loader_order_info(l, &order);
 	shard_loader_close(l);
@@ -310,7 +453,7 @@ static int measure(struct mix_proof *p, uint64_t epochs)
 	p->component = malloc((size_t)p->count * sizeof(*p->component));
 	p->record = malloc((size_t)p->count * sizeof(*p->record));
 	p->came = malloc((size_t)p->count);
-	p->prints = calloc(p->file.target_count, sizeof(*p->prints));
+	p->prints = calloc(p->file.input_count, sizeof(*p->prints));
 	if (!p->component || !p->record || !p->came || !p->prints)
 		return fail(EXIT_IO, "%s: out of memory for %" PRIu64 " positions", p->file.path, p->count);
 	memset(p->component, 0xff, (size_t)p->count * sizeof(*p->component));
@@ -322,11 +465,11 @@ static int prove(struct mix_proof *p, const uint32_t *worlds, uint32_t world_cou
 	uint64_t records = 0;
 	int rc = EXIT_DONE;
 
-	for (uint32_t t = 0; t < p->file.target_count; t++)
-		records += p->file.target[t].record_count;
+	for (uint32_t i = 0; i < p->file.input_count; i++)
+		records += p->file.input[i].record_count;
 	progress_start(&p->progress, "proving", "records", records + p->count * (world_count + 1));
-	for (uint32_t t = 0; t < p->file.target_count && !rc; t++)
-		rc = fingerprints_take(&p->prints[t], &p->file.target[t], NULL, &p->progress);
+	for (uint32_t i = 0; i < p->file.input_count && !rc; i++)
+		rc = fingerprints_take(&p->prints[i], &p->file.input[i], NULL, &p->progress);
 	for (uint32_t i = 0; i < world_count && !rc; i++)
 		rc = prove_world(p, worlds[i]);
 	if (!rc)
@@ -356,8 +499,8 @@ int mix_proof(const char *path, const struct shard_loader_options *options, cons
 		rc = measure(&p, epochs);
 	if (!rc)
 		rc = prove(&p, worlds, world_count);
-	for (uint32_t t = 0; p.prints && t < p.file.target_count; t++)
-		fingerprints_free(&p.prints[t]);
+	for (uint32_t i = 0; p.prints && i < p.file.input_count; i++)
+		fingerprints_free(&p.prints[i]);
 	free(p.prints);
 	free(p.component);
 	free(p.record);

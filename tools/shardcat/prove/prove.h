@@ -12,13 +12,14 @@
 #include "shard_select.h"
 #include "tools/common/cli.h"
 #include "tools/common/progress.h"
-#include "tools/shardcat/dataset/target.h"
+#include "tools/shardcat/dataset/cat_dataset.h"
+
+/* ---- proof.c: an epoch as real loaders deliver it ---- */
 
 /*
- * fingerprints.c - find the record that a row's bytes belong to, and mark it as delivered
- *
- * Keeps the XXH3-128 of each record of a dataset: 16 bytes and one bit per record.  Records with
- * the same bytes cannot be told apart and need not be: k equal records must be delivered k times.
+ * A fingerprint tells which record a row's bytes belong to: the XXH3-128 of each record of a dataset
+ * takes 16 bytes and one bit.  Records with the same bytes cannot be told apart and need not be: k
+ * equal records must be delivered k times.
  */
 
 struct fingerprint {
@@ -38,148 +39,13 @@ struct fingerprints {
 struct fingerprint fingerprint_of(const struct shard_schema *schema, const void *const rows[SHARD_FIELDS_MAX]);
 
 /* Reads all records.  `s` may be NULL.  Returns an exit code; free in any case. */
-int fingerprints_take(struct fingerprints *f, struct target *t, const struct shard_selection *s,
+int fingerprints_take(struct fingerprints *f, struct input *in, const struct shard_selection *s,
 		      struct progress *progress);
 void fingerprints_free(struct fingerprints *f);
 
-/* Mark all records as not delivered, and those outside as delivered: nobody waits for them. */
-void fingerprints_forget(struct fingerprints *f);
-bool fingerprints_is_outside(const struct fingerprints *f, uint64_t record);
-bool fingerprints_was_delivered(const struct fingerprints *f, uint64_t record);
-
 /*
- * Find the record that has these bytes.  The answer is `named` if it has them and was not delivered
- * yet; else another record with these bytes that was not delivered; else one that was.  It is
- * `count` if no record has these bytes.  False if there is no memory.
- */
-bool fingerprints_identify(struct fingerprints *f, const struct fingerprint *row, uint64_t named, uint64_t *record);
-void fingerprints_deliver(struct fingerprints *f, uint64_t record);
-
-/* ---- label_classes.c ---- */
-
-struct classes {
-	uint32_t *class_of;	 /* [records], from 0: classes in the order of their values */
-	uint64_t *class_records; /* [class_count] */
-	uint32_t class_count;
-};
-
-/*
- * Of the records record[0] to record[count - 1], ascending; NULL: of all.  Advances `progress` by
- * the records of the dataset.  Returns an exit code; classes_free() in either case.
- */
-int classes_take(struct classes *c, struct target *t, const struct shard_field *label, const uint64_t *record,
-		 uint64_t count, struct progress *progress);
-void classes_free(struct classes *c);
-
-int classes_no_memory(const struct target *t); /* prints it; an exit code */
-
-/* ---- mix_proof.c ---- */
-
-/*
- * Prove the mixture in a file, for each of these worlds and resumed from world to world, over
- * `epochs` epochs, rounded up to whole blocks.  The options are those of all loaders.  Returns an
- * exit code, and says what it found.
- */
-int mix_proof(const char *path, const struct shard_loader_options *options, const uint32_t *worlds,
-	      uint32_t world_count, uint64_t epochs);
-
-/* ---- mix_report.c ---- */
-
-/*
- * Print a table for the mixture in a file, from the order of `epochs` epochs.  Reads no record.
- * The options are those of the loader.  Returns an exit code.
- */
-int mix_report(const char *path, const struct shard_loader_options *options, uint64_t epochs);
-
-/*
- * mixing.c
- *
- * Fed with the order of one or more epochs, batch by batch.  Ideals are exact expectations, not
- * simulations.  Pure but for memory: no file, no terminal.
- */
-
-enum measure {
-	MIX_CLASSES,  /* distinct classes in a batch */
-	MIX_VARIANCE, /* of the class counts of a batch, as a multiple of the ideal's: pooled over the classes */
-	MIX_RUNS,     /* distinct stretches of run_records stored neighbours */
-	MIX_SHARDS,   /* distinct shards */
-	MIX_DISTANCE, /* mean |record[i + 1] - record[i]| */
-	MIX_PAIRS,    /* pairs that were in one batch in the epoch before, too: as a multiple of the ideal's */
-	MEASURES,
-};
-
-/* The dataset; borrowed until mixing_close(). */
-struct mixing_data {
-	uint64_t record_count;
-	const uint32_t *class_of; /* [record_count], or NULL: no classes */
-	uint32_t class_count;
-	const uint64_t *class_records; /* [class_count] */
-	const uint64_t *shard_first;   /* [shard_count + 1] first record of each; then the record count */
-	uint64_t shard_count;
-	uint64_t run_records; /* 0: there are no runs */
-	uint32_t batch_records;
-	uint64_t batch_count; /* that will be fed, of all epochs: known before, so that errors can be estimated */
-};
-
-struct mixing_result {
-	bool known; /* else it does not apply to these data */
-	double measured, ideal;
-	double error; /* standard error of `measured`; neighbouring batches may resemble each other */
-};
-
-struct mixing;
-
-struct mixing *mixing_open(const struct mixing_data *d); /* NULL: no memory */
-void mixing_close(struct mixing *m);
-void mixing_batch(struct mixing *m, uint64_t epoch, const uint64_t *record);
-struct mixing_result mixing_result(const struct mixing *m, enum measure what);
-
-/* ---- predictions for a windowed order ---- */
-
-/*
- * Are records that lie near each other of one class?  The correlation of the classes of two records
- * in `run` neighbours: 0 if the records are stored in random order, 1 if runs have one class each.
- */
-double mixing_run_correlation(const struct mixing_data *d, uint64_t run_records);
-
-/*
- * The average of MIX_VARIANCE with windows, by arithmetic alone: from how often two records of a
- * batch come from one run, and the correlation of those.  With L = 1, it is 1 + (B - 1)(r - 1) / (W
- * - 1) in a large dataset of pure runs.
- */
-double mixing_predict_variance(const struct mixing_data *d, const struct shard_order_info *order,
-			       double run_correlation);
-
-/*
- * order_options.c
- *
- * A verb's struct begins with a struct order_options, since offsets of a table that verbs share are
- * from the start.
- */
-
-struct order_options {
-	uint64_t seed, run_records, phase_unit_records, window_runs, lane_count;
-	int shuffle; /* enum shard_shuffle */
-};
-
-extern const struct cli_option order_option_table[];
-
-/* The loader's options, with the order filled in; the rest is zero, which means default. */
-struct shard_loader_options order_loader_options(const struct order_options *o);
-
-/* EXIT_DONE, or the mistake has been printed: runs, windows and lanes belong to windows only. */
-int order_options_check(const struct cli_args *args, const struct order_options *o);
-
-/* "windows of 40 runs of 128 records, 64 lanes, phase unit 1, seed 7" */
-#define ORDER_TEXT_CHARS 256
-const char *order_text(char out[ORDER_TEXT_CHARS], const struct shard_order_info *info);
-
-/*
- * proof.c
- *
- * prove-order uses these parts: a job is one loader per rank, which make steps together; a tally
- * counts the rows that they delivered.  Findings are printed as they are made, the first few of
- * each kind.
+ * A job is one loader per rank, which make steps together; a tally counts the rows that they
+ * delivered.  Findings are printed as they are made, the first few of each kind.
  */
 
 #define PROOF_RANKS_MAX 1024
@@ -196,7 +62,7 @@ struct tally {
 
 struct proof {
 	struct shard_loader_options loader; /* common to all */
-	struct target t;		    /* whose fingerprints are taken */
+	struct input in;		    /* whose fingerprints are taken */
 	struct shard_dataset *dataset;	    /* the loaders' own handle, so that they read and check by themselves */
 	struct fingerprints prints;
 	struct progress progress;
@@ -227,5 +93,15 @@ int job_step(struct proof *p, struct tally *y, struct job *j, bool *ended);
  */
 void epoch_begin(struct proof *p, struct tally *y, uint64_t epoch);
 int epoch_end(struct proof *p, struct tally *y, const struct job *last);
+
+/* ---- mix_proof.c: the same for a mixture ---- */
+
+/*
+ * Prove the mixture in a file, for each of these worlds and resumed from world to world, over
+ * `epochs` epochs, rounded up to whole blocks.  The options are those of all loaders.  Returns an
+ * exit code, and says what it found.
+ */
+int mix_proof(const char *path, const struct shard_loader_options *options, const uint32_t *worlds,
+	      uint32_t world_count, uint64_t epochs);
 
 #endif

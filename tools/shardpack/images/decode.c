@@ -1,17 +1,242 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * decode.c - which decoder
+ * decode.c - which decoder reads a file, and what all decoders share
  *
- * Looks at the first bytes, never at a name.
+ * The first bytes decide, never a name.
  */
-#include "tools/shardpack/images/images.h"
-
 #include <errno.h>
+#include <inttypes.h>
 #include <limits.h>
+#include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "shard_pack.h"
+#include "tools/shardpack/images/images.h"
+
+/* ---- verdicts: the fault of an image, in a sentence ---- */
+
+enum decode_status decode_bad(struct decode_verdict *v, int reason, const char *format, ...)
+{
+	va_list args;
+
+	v->reason = reason;
+	va_start(args, format);
+	vsnprintf(v->message, sizeof(v->message), format, args);
+	va_end(args);
+	return DECODE_BAD_INPUT;
+}
+
+enum decode_status decode_no_memory(struct decode_verdict *v)
+{
+	v->reason = 0;
+	snprintf(v->message, sizeof(v->message), "out of memory while decoding");
+	return DECODE_NO_MEMORY;
+}
+
+enum decode_status decode_first_of(uint64_t count, const char *format, const char *things, uint64_t most,
+				   struct decode_verdict *v)
+{
+	if (count > most)
+		return decode_bad(v, SHARD_MISS_LIMIT,
+				  "%s has %" PRIu64 " %s: more than the limit of %" PRIu64 "; --limit frames=%" PRIu64
+				  " packs the first one",
+				  format, count, things, most, count);
+	if (count > 1)
+		snprintf(v->first, sizeof(v->first), "%s has %" PRIu64 " %s: the first one is packed", format, count,
+			 things);
+	return DECODE_OK;
+}
+
+enum decode_status decode_not_wide(struct decode_verdict *v, const char *format, const char *what)
+{
+	return decode_bad(v, SHARD_MISS_UNSUPPORTED,
+			  "%s has %s, and 16 are asked for: pack it into a dataset of its own with "
+			  "--dtype u8, or save it as PNG or TIFF with 16 bits",
+			  format, what);
+}
+
+enum decode_status decode_bad_channels(struct decode_verdict *v, const char *format, int channel_count)
+{
+	return decode_bad(v, SHARD_MISS_UNSUPPORTED,
+			  "%s has %d channels: a mask has one, save it as gray or with a palette; or give map=FILE, "
+			  "or dtype=u32 for ids R + 256 G + 65536 B",
+			  format, channel_count);
+}
+
+enum decode_status decode_bad_value(struct decode_verdict *v, const char *format, uint32_t value, uint32_t x,
+				    uint32_t y)
+{
+	return decode_bad(v, SHARD_MISS_UNSUPPORTED,
+			  "%s has the value %" PRIu32 " at column %" PRIu32 " of row %" PRIu32
+			  ": a mask of u8 holds 0 to 255; dtype=u16 takes it",
+			  format, value, x, y);
+}
+
+/* ---- colour profiles: do the numbers of this image mean what those of sRGB mean? ---- */
+
+/*
+ * Looks at the primaries alone (ICC.1:2010, 9.2.46).  Curves differ little between profiles of RGB,
+ * and are written in too many ways.
+ */
+
+#define HEAD_BYTES   128
+#define SPACE_AT     16
+#define TAG_BYTES    12
+#define XYZ_BYTES    20
+#define NEAR	     1311 /* of 65536: 0.02 */
+#define PRIMARIES    3
+#define PRIMARY_AXES 3
+
+static uint32_t read32(const uint8_t *at)
+{
+	return (uint32_t)at[0] << 24 | (uint32_t)at[1] << 16 | (uint32_t)at[2] << 8 | at[3];
+}
+
+/* A tag such as "rXYZ", whose value is three numbers; NULL if it is not there. */
+static const uint8_t *find_xyz(const uint8_t *profile, size_t bytes, const char *name)
+{
+	uint32_t count = read32(profile + HEAD_BYTES);
+
+	for (size_t at = HEAD_BYTES + 4; count && bytes - at >= TAG_BYTES; count--, at += TAG_BYTES) {
+		uint32_t offset = read32(profile + at + 4);
+
+		if (!memcmp(profile + at, name, 4))
+			return offset < bytes && bytes - offset >= XYZ_BYTES ? profile + offset + 8 : NULL;
+	}
+	return NULL;
+}
+
+bool icc_is_like_srgb(const uint8_t *profile, size_t bytes)
+{
+	/* of sRGB seen under D50, in 1/65536 */
+	static const struct {
+		const char *name;
+		int32_t xyz[PRIMARY_AXES];
+	} srgb[PRIMARIES] = {
+		{"rXYZ", {28580, 14581, 912}}, {"gXYZ", {25240, 46984, 6363}}, {"bXYZ", {9376, 3971, 46799}}};
+
+	if (bytes < HEAD_BYTES + 4)
+		return false;
+	if (memcmp(profile + SPACE_AT, "RGB ", 4) != 0)
+		return !memcmp(profile + SPACE_AT, "GRAY", 4) || !memcmp(profile + SPACE_AT, "CMYK", 4);
+	for (int i = 0; i < PRIMARIES; i++) {
+		const uint8_t *xyz = find_xyz(profile, bytes, srgb[i].name);
+
+		for (int k = 0; k < PRIMARY_AXES; k++)
+			if (!xyz || llabs((int64_t)(int32_t)read32(xyz + 4 * k) - srgb[i].xyz[k]) > NEAR)
+				return false;
+	}
+	return true;
+}
+
+/* ---- for the decoders: limits, room for the pixels, rows ---- */
+
+enum decode_status decode_check_size(struct decoder *d, uint64_t width, uint64_t height, struct decode_verdict *v)
+{
+	const struct decode_options *limit = &d->limit;
+	char what_to_do[64] = "", why[160];
+
+	if (limit->max_side < DECODE_SIDE_MAX && width <= DECODE_SIDE_MAX && height <= DECODE_SIDE_MAX)
+		snprintf(what_to_do, sizeof(what_to_do), "; --limit side=%" PRIu64 " takes it",
+			 width > height ? width : height);
+	if (width > limit->max_side || height > limit->max_side)
+		return decode_bad(v, SHARD_MISS_LIMIT,
+				  "is %" PRIu64 " x %" PRIu64 " pixels: a side is longer than the limit of %" PRIu32
+				  "%s",
+				  width, height, limit->max_side, what_to_do);
+	if (width * height > limit->max_pixels)
+		return decode_bad(v, SHARD_MISS_LIMIT,
+				  "is %" PRIu64 " x %" PRIu64 " = %" PRIu64 " pixels: more than the limit of %" PRIu64
+				  "; --limit pixels=%" PRIu64 " takes it",
+				  width, height, width * height, limit->max_pixels, width * height);
+	if (d->sink->fits && !d->sink->fits(d->sink->context, (uint32_t)width, (uint32_t)height, why, sizeof(why)))
+		return decode_bad(v, SHARD_MISS_LIMIT, "is %" PRIu64 " x %" PRIu64 " pixels: %s", width, height, why);
+	return DECODE_OK;
+}
+
+void decode_claim(struct decoder *d, uint64_t bytes)
+{
+	if (bytes > d->claimed_bytes)
+		d->claimed_bytes = bytes;
+	if (d->limit.claim)
+		d->limit.claim(d->limit.context, bytes);
+}
+
+enum decode_status decode_begin(struct decoder *d, uint64_t width, uint64_t height, struct image *out,
+				struct decode_verdict *v)
+{
+	enum decode_status rc = decode_check_size(d, width, height, v);
+
+	if (rc)
+		return rc;
+	decode_claim(d, width * height * d->pixel_bytes);
+	if (!scratch_reserve(&d->pixels, (size_t)(width * height * d->pixel_bytes)))
+		return decode_no_memory(v);
+	out->pixels = d->pixels.data;
+	out->width = (uint32_t)width;
+	out->height = (uint32_t)height;
+	return DECODE_OK;
+}
+
+uint8_t *decode_row(struct decoder *d, const struct image *out, uint32_t y)
+{
+	return d->pixels.data + (size_t)y * out->width * d->pixel_bytes;
+}
+
+void decode_spread_gray(uint8_t *row, uint32_t width)
+{
+	const uint8_t *gray = decode_narrow_row(row, width);
+
+	for (uint32_t i = 0; i < width; i++, row += IMAGE_CHANNELS) {
+		uint8_t g = gray[i];
+
+		row[0] = g;
+		row[1] = g;
+		row[2] = g;
+	}
+}
+
+void decode_spread_wide(uint8_t *row, uint32_t width)
+{
+	const uint8_t *gray = decode_narrow_row(row, 2 * width);
+
+	for (uint32_t i = 0; i < width; i++, gray += 2) {
+		const uint8_t sample[2] = {gray[0], gray[1]};
+
+		for (int c = 0; c < IMAGE_CHANNELS; c++, row += 2)
+			memcpy(row, sample, 2);
+	}
+}
+
+enum decode_status decode_codes(struct decoder *d, const struct image *out, const struct mask_pixels *p,
+				const uint8_t *row, uint32_t y, struct decode_verdict *v)
+{
+	size_t row_bytes = (size_t)out->width * d->codes->sample_bytes;
+
+	return mask_codes_row(d->codes, p, row, out->width, y, d->pixels.data + y * row_bytes, v);
+}
+
+uint32_t decode_16_to_8(const uint8_t *row, uint32_t width, uint8_t *to, uint32_t *bad_x)
+{
+	uint32_t bad = 0;
+
+	for (uint32_t i = 0; i < width; i++) {
+		uint32_t value = (uint32_t)row[2 * (size_t)i] << 8 | row[2 * (size_t)i + 1];
+
+		if (value > 255 && !bad) {
+			bad = value;
+			*bad_x = i;
+		}
+		to[i] = (uint8_t)value;
+	}
+	return bad;
+}
+
+/*
+ * Looks at the first bytes, never at a name.
+ */
 
 /*
  * The most that libjpeg holds for any image within the pixel limit is a progressive CMYK
@@ -66,7 +291,7 @@ static const char *first_bytes(const uint8_t *bytes, size_t count, char text[3 *
 	return text;
 }
 
-/* So many are shown beside a tag. */
+/* How many are shown beside a tag. */
 static size_t tag_bytes(const struct image_magic *m)
 {
 	return m->pattern[0] == '?' ? m->length : strlen(m->tag);
@@ -88,9 +313,14 @@ static enum decode_status run(struct decoder *d, const void *bytes, size_t size,
 	v->dropped = 0;
 	if (!size)
 		return decode_bad(v, SHARD_MISS_EMPTY, "is empty (0 bytes)");
-	if (f && f->run) {
+	if (f && (f->run || f->library)) {
 		if (d->wide && f->bits)
 			return decode_not_wide(v, f->name, f->bits);
+		if ((channels != 1 || !f->no_mask) && !f->run)
+			return decode_bad(v, SHARD_MISS_UNSUPPORTED,
+					  "is %s %s, and this shardpack was built without %s; install that and build "
+					  "again, or %s",
+					  image_format_article(f), f->name, f->library, f->instead);
 		if (channels != 1 || !f->no_mask)
 			return f->run(d, bytes, size, out, v);
 		if (*f->no_mask)

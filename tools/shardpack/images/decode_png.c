@@ -147,7 +147,7 @@ static void choose_transforms(struct png *p)
 
 /*
  * How many pictures the file has; 0 if it has no chunk that says so where that may be, in front of
- * the pixels.  The first picture is one more if it is no frame of the animation.
+ * the pixels.  The first picture is one more if it is not a frame of the animation.
  */
 static uint64_t count_frames(const struct png *p)
 {

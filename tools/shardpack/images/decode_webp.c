@@ -46,7 +46,7 @@ struct still {
 
 static enum decode_status no_animation(struct decode_verdict *v)
 {
-	return decode_bad(v, SHARD_MISS_DECODE, "WebP data is damaged: its frames are no animation");
+	return decode_bad(v, SHARD_MISS_DECODE, "WebP data is damaged: its frames are not an animation");
 }
 
 /* The first frame, which need not be as large as it says. */

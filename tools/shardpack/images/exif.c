@@ -5,10 +5,402 @@
  * Walks the file's segments as far as its bytes go and believes no length.  Whether the rest of the
  * file is any good is the decoder's to say.
  */
-#include "tools/shardpack/images/images.h"
-
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <zlib.h>
+
+#include "libshard/base/utf8.h"
+#include "tools/shardpack/images/images.h"
+#include "tools/shardpack/parse/integer.h"
+
+/* ---- XMP ---- */
+
+/*
+ * The rule is the regular expression tiff:Orientation(="|>)([0-9]) of PIL.Image.Image.getexif().
+ */
+
+#define NAME	   "tiff:Orientation"
+#define NAME_BYTES 16
+
+/* The digit behind the name at `at`, or -1. */
+static int digit_at(const uint8_t *at, size_t bytes)
+{
+	size_t between = bytes > 1 && !memcmp(at, "=\"", 2) ? 2 : bytes && at[0] == '>' ? 1 : bytes;
+
+	return between < bytes && at[between] >= '0' && at[between] <= '9' ? at[between] - '0' : -1;
+}
+
+struct xmp {
+	bool is_empty;	      /* no bytes at all */
+	uint32_t orientation; /* 1 to 8, or 0: none, or another digit */
+};
+
+static struct xmp xmp_read(const uint8_t *bytes, size_t size)
+{
+	struct xmp out = {.is_empty = !size};
+	const uint8_t *at = bytes;
+
+	while (size && (at = memmem(at, size - (size_t)(at - bytes), NAME, NAME_BYTES))) {
+		int digit;
+
+		at += NAME_BYTES;
+		digit = digit_at(at, size - (size_t)(at - bytes));
+		if (digit < 0)
+			continue;
+		out.orientation = digit <= 8 ? (uint32_t)digit : 0;
+		break;
+	}
+	return out;
+}
+
+/* ---- EXIF data ---- */
+
+/*
+ * These are the rules of PIL.TiffImagePlugin.ImageFileDirectory_v2.load() and of the dictionary in
+ * which PIL.ImageOps.exif_transpose() looks the value up: there 6, 6.0 and 12/2 are one key, and
+ * the byte 6 or the text "6" are none.
+ */
+
+#define TAG_ORIENTATION 0x0112
+#define TAG_XMP		0x02bc
+#define ENTRY_BYTES	12
+#define PREFIX		"Exif\0\0"
+#define PREFIX_BYTES	6
+
+enum type {
+	TYPE_BYTE = 1,
+	TYPE_SHORT = 3,
+	TYPE_LONG = 4,
+	TYPE_RATIONAL = 5,
+	TYPE_SIGNED_BYTE = 6,
+	TYPE_UNDEFINED = 7,
+	TYPE_SIGNED_SHORT = 8,
+	TYPE_SIGNED_LONG = 9,
+	TYPE_SIGNED_RATIONAL = 10,
+	TYPE_FLOAT = 11,
+	TYPE_DOUBLE = 12,
+	TYPE_IFD = 13,
+	TYPE_LONG8 = 16
+};
+
+/* Of one value, by type; 0: Pillow does not read it. */
+static const uint8_t value_bytes[] = {0, 1, 1, 2, 4, 8, 1, 1, 2, 4, 8, 4, 8, 4, 0, 0, 8};
+
+struct tiff {
+	const uint8_t *at;
+	size_t bytes;
+	bool big, first;
+	uint64_t held_bytes;	 /* of the values that stand outside of their entries */
+	uint8_t seen[65536 / 8]; /* tags, where the first entry of each counts */
+};
+
+static uint64_t load(const uint8_t *at, unsigned bytes, bool big)
+{
+	return (uint64_t)integer_load(at, bytes, false, big);
+}
+
+static int64_t load_signed(const uint8_t *at, unsigned bytes, bool big)
+{
+	return integer_load(at, bytes, true, big);
+}
+
+static uint32_t whole(double value)
+{
+	return value >= 1 && value <= 8 && value == floor(value) ? (uint32_t)value : 0;
+}
+
+static double load_float(const uint8_t *at, unsigned bytes, bool big)
+{
+	uint64_t bits = load(at, bytes, big);
+	uint32_t bits32 = (uint32_t)bits;
+	double value;
+	float value32;
+
+	if (bytes == sizeof(value)) {
+		memcpy(&value, &bits, sizeof(value));
+		return value;
+	}
+	memcpy(&value32, &bits32, sizeof(value32));
+	return (double)value32;
+}
+
+/* Quotients of whole numbers below 2^32 are whole in double only if they are. */
+static uint32_t quotient(double numerator, double denominator)
+{
+	return denominator != 0 ? whole(numerator / denominator) : 0;
+}
+
+/* The first value at `at`, of this type. */
+static uint32_t orientation_of(const uint8_t *at, uint32_t type, bool big)
+{
+	unsigned bytes = value_bytes[type];
+
+	switch ((enum type)type) {
+	case TYPE_BYTE:
+	case TYPE_UNDEFINED:
+		return 0;
+	case TYPE_SHORT:
+	case TYPE_LONG:
+	case TYPE_IFD:
+	case TYPE_LONG8:
+		return load(at, bytes, big) <= 8 ? (uint32_t)load(at, bytes, big) : 0;
+	case TYPE_SIGNED_BYTE:
+	case TYPE_SIGNED_SHORT:
+	case TYPE_SIGNED_LONG:
+		return whole((double)load_signed(at, bytes, big));
+	case TYPE_FLOAT:
+	case TYPE_DOUBLE:
+		return whole(load_float(at, bytes, big));
+	case TYPE_RATIONAL:
+		return quotient((double)load(at, 4, big), (double)load(at + 4, 4, big));
+	case TYPE_SIGNED_RATIONAL:
+		return quotient((double)load_signed(at, 4, big), (double)load_signed(at + 4, 4, big));
+	}
+	return 0; /* text */
+}
+
+/* Where the values of an entry stand; NULL if it is passed over, and *end if Pillow stops there. */
+static const uint8_t *find_values(struct tiff *t, const uint8_t *entry, bool *end)
+{
+	uint32_t type = (uint32_t)load(entry + 2, 2, t->big), offset = (uint32_t)load(entry + 8, 4, t->big);
+	uint64_t bytes;
+
+	if (type >= sizeof(value_bytes) || !value_bytes[type])
+		return NULL;
+	bytes = load(entry + 4, 4, t->big) * value_bytes[type];
+	if (bytes <= 4)
+		return bytes ? entry + 8 : NULL;
+	t->held_bytes += bytes;
+	if (t->first && t->held_bytes > t->bytes) /* Pillow 13 guards its memory */
+		return NULL;
+	*end = offset > t->bytes || bytes > t->bytes - offset;
+	return *end ? NULL : t->at + offset;
+}
+
+enum exif_said {
+	EXIF_SAYS_NOTHING, /* no entry for an orientation */
+	EXIF_SAYS,	   /* an entry, whatever its value */
+	EXIF_UNREADABLE	   /* no TIFF structure: Pillow raises, or takes the image as it lies */
+};
+
+struct exif_tiff {
+	enum exif_said said;
+	uint32_t orientation; /* EXIF_SAYS: 1 to 8, or 0 for any other value */
+	const uint8_t *xmp;   /* the values of its entry, which only an image file has; or NULL */
+	size_t xmp_bytes;
+};
+
+static struct exif_tiff read_directory(struct tiff *t)
+{
+	uint64_t at = load(t->at + 4, 4, t->big), count;
+	struct exif_tiff out = {.said = EXIF_SAYS_NOTHING};
+	bool end = false;
+
+	if (at > t->bytes || t->bytes - at < 2)
+		return out;
+	count = load(t->at + at, 2, t->big);
+	at += 2;
+	for (; count && !end && t->bytes - at >= ENTRY_BYTES; count--, at += ENTRY_BYTES) {
+		const uint8_t *entry = t->at + at, *values;
+		uint32_t tag = (uint32_t)load(entry, 2, t->big), type = (uint32_t)load(entry + 2, 2, t->big);
+
+		if (t->first && t->seen[tag / 8] & 1 << tag % 8)
+			continue;
+		values = find_values(t, entry, &end);
+		if (!values)
+			continue;
+		t->seen[tag / 8] |= (uint8_t)(1 << tag % 8);
+		if (tag == TAG_ORIENTATION) {
+			out.said = EXIF_SAYS;
+			out.orientation = orientation_of(values, type, t->big);
+		}
+		if (tag == TAG_XMP && (type == TYPE_BYTE || type == TYPE_UNDEFINED)) {
+			out.xmp = values;
+			out.xmp_bytes = (size_t)load(entry + 4, 4, t->big);
+		}
+	}
+	return out;
+}
+
+/*
+ * `prefixes`: how many times "Exif\0\0" may stand before the structure.  `first`: of two entries the
+ * first one counts, as from Pillow 13 on, not the last one.
+ */
+static struct exif_tiff exif_tiff(const uint8_t *bytes, size_t size, unsigned prefixes, bool first)
+{
+	struct tiff t;
+
+	for (; prefixes && size >= PREFIX_BYTES && !memcmp(bytes, PREFIX, PREFIX_BYTES); prefixes--) {
+		bytes += PREFIX_BYTES;
+		size -= PREFIX_BYTES;
+	}
+	if (!size)
+		return (struct exif_tiff){.said = EXIF_SAYS_NOTHING};
+	t = (struct tiff){.at = bytes, .bytes = size, .first = first};
+	if (size < 8 || (memcmp(bytes, "II", 2) && memcmp(bytes, "MM", 2)) ||
+	    (memcmp(bytes + 2, "\0*", 2) && memcmp(bytes + 2, "*\0", 2))) /* Pillow takes both of either order */
+		return (struct exif_tiff){.said = EXIF_UNREADABLE};
+	t.big = bytes[0] == 'M';
+	return read_directory(&t);
+}
+
+/* ---- the texts of a PNG: keyword and text, inflated ---- */
+
+/*
+ * These are the rules of PIL.PngImagePlugin.PngStream, whose methods chunk_tEXt() and so on are one
+ * function each.
+ */
+
+/* What is not cut off yet. */
+struct rest {
+	const uint8_t *at;
+	size_t bytes;
+};
+
+/* Cuts off what stands before the next NUL, and the NUL.  False without one. */
+static bool cut(struct rest *r, struct rest *before)
+{
+	const uint8_t *nul = r->bytes ? memchr(r->at, 0, r->bytes) : NULL;
+
+	if (!nul)
+		return false;
+	*before = (struct rest){r->at, (size_t)(nul - r->at)};
+	r->bytes -= before->bytes + 1;
+	r->at = nul + 1;
+	return true;
+}
+
+static bool is_utf8(struct rest r)
+{
+	return utf8_bad(r.at, r.bytes) == r.bytes;
+}
+
+/* Is this a chunk with text of the keyword? */
+static bool png_text_is(const struct png_chunk *chunk, const char *keyword)
+{
+	size_t bytes = strlen(keyword);
+
+	return (png_chunk_is(chunk, "tEXt") || png_chunk_is(chunk, "zTXt") || png_chunk_is(chunk, "iTXt")) &&
+	       chunk->bytes >= bytes && !memcmp(chunk->data, keyword, bytes) &&
+	       (chunk->bytes == bytes || !chunk->data[bytes]);
+}
+
+enum inflated { INFLATED, INFLATED_DAMAGED, INFLATED_TOO_LONG, INFLATED_NO_MEMORY };
+
+/* Pillow refuses a file in which a compressed text has more; here that chunk is passed over. */
+#define PNG_TEXT_MAX_BYTES (UINT32_C(1) << 20)
+/* The same for all of them together: behind that, no other one is inflated. */
+#define PNG_TEXT_ALL_BYTES (64 * (uint64_t)PNG_TEXT_MAX_BYTES)
+
+struct png_text {
+	const uint8_t *bytes; /* borrowed from the file, or `owned` */
+	size_t count;
+	bool is_characters; /* not an iTXt that is not UTF-8, which Pillow takes for XMP alone */
+	uint8_t *owned;
+	uint32_t inflated_bytes; /* whatever became of them */
+};
+
+/* A stream that is cut short is as good as what there is of it. */
+static enum inflated inflate_text(struct rest in, struct png_text *out)
+{
+	z_stream z = {.next_in = (Bytef *)(uintptr_t)in.at, .avail_in = (uInt)in.bytes};
+	int rc;
+
+	out->owned = malloc(PNG_TEXT_MAX_BYTES);
+	if (!out->owned || inflateInit(&z) != Z_OK) {
+		free(out->owned);
+		out->owned = NULL;
+		return INFLATED_NO_MEMORY;
+	}
+	z.next_out = out->owned;
+	z.avail_out = PNG_TEXT_MAX_BYTES;
+	rc = inflate(&z, Z_SYNC_FLUSH);
+	out->bytes = out->owned;
+	out->count = out->inflated_bytes = PNG_TEXT_MAX_BYTES - z.avail_out;
+	inflateEnd(&z);
+	if ((rc == Z_OK && !z.avail_in) || rc == Z_STREAM_END || (rc == Z_BUF_ERROR && !in.bytes))
+		return INFLATED;
+	free(out->owned);
+	out->owned = NULL;
+	return rc == Z_MEM_ERROR ? INFLATED_NO_MEMORY : rc == Z_OK ? INFLATED_TOO_LONG : INFLATED_DAMAGED;
+}
+
+enum png_text_status { PNG_TEXT, PNG_TEXT_NONE, PNG_TEXT_NO_MEMORY };
+
+/* Keyword, NUL, text; or a keyword alone. */
+static enum png_text_status read_latin(struct rest r, struct png_text *out)
+{
+	struct rest keyword;
+
+	if (cut(&r, &keyword)) {
+		out->bytes = r.at;
+		out->count = r.bytes;
+	}
+	return PNG_TEXT;
+}
+
+/* Keyword, NUL, method 0, compressed text; the text is empty if it cannot be inflated. */
+static enum png_text_status read_compressed(struct rest r, struct png_text *out)
+{
+	struct rest keyword;
+
+	if (!cut(&r, &keyword) || !r.bytes)
+		return PNG_TEXT;
+	if (r.at[0])
+		return PNG_TEXT_NONE;
+	switch (inflate_text((struct rest){r.at + 1, r.bytes - 1}, out)) {
+	case INFLATED_NO_MEMORY:
+		return PNG_TEXT_NO_MEMORY;
+	case INFLATED_TOO_LONG:
+		return PNG_TEXT_NONE;
+	case INFLATED_DAMAGED:
+		out->bytes = (const uint8_t *)"";
+		out->count = 0;
+		return PNG_TEXT;
+	case INFLATED:
+		break;
+	}
+	return PNG_TEXT;
+}
+
+/* Keyword, NUL, compressed or not, method, language, NUL, translated keyword, NUL, text. */
+static enum png_text_status read_international(struct rest r, struct png_text *out)
+{
+	struct rest keyword, language, translated;
+	const uint8_t *flags;
+	enum inflated inflated;
+
+	if (!cut(&r, &keyword) || r.bytes < 2)
+		return PNG_TEXT_NONE;
+	flags = r.at;
+	r = (struct rest){r.at + 2, r.bytes - 2};
+	if (!cut(&r, &language) || !cut(&r, &translated) || (flags[0] && flags[1]))
+		return PNG_TEXT_NONE;
+	out->bytes = r.at;
+	out->count = r.bytes;
+	inflated = flags[0] ? inflate_text(r, out) : INFLATED;
+	if (inflated != INFLATED)
+		return inflated == INFLATED_NO_MEMORY ? PNG_TEXT_NO_MEMORY : PNG_TEXT_NONE;
+	out->is_characters = is_utf8(language) && is_utf8(translated) && is_utf8((struct rest){out->bytes, out->count});
+	return PNG_TEXT;
+}
+
+/*
+ * Its text.  PNG_TEXT_NONE: Pillow does not see the chunk, or refuses the file for it.  If it is
+ * PNG_TEXT, free `owned`.
+ */
+static enum png_text_status png_text_read(const struct png_chunk *chunk, struct png_text *out)
+{
+	const struct rest all = {chunk->data, chunk->bytes};
+
+	*out = (struct png_text){.bytes = (const uint8_t *)"", .is_characters = true};
+	return png_chunk_is(chunk, "tEXt")   ? read_latin(all, out)
+	       : png_chunk_is(chunk, "zTXt") ? read_compressed(all, out)
+					     : read_international(all, out);
+}
+
+/* ---- what each format states ---- */
 
 #define JPEG_EXIF	"Exif\0\0"
 #define JPEG_EXIF_BYTES 6
@@ -41,7 +433,7 @@ static struct bytes part(struct bytes b, uint64_t offset, uint64_t count)
 	return (struct bytes){b.at + offset, (size_t)count};
 }
 
-/* So many prefixes as Pillow takes off; up to 12 it takes off all. */
+/* As many prefixes as Pillow takes off; up to 12 it takes off all. */
 static struct exif_tiff read_exif(struct bytes b, unsigned prefixes, enum exif_rules rules)
 {
 	bool is_13 = rules == EXIF_RULES_PILLOW_13;
@@ -139,7 +531,7 @@ static struct exif_tiff read_raw_exif(const struct png_text *text, uint8_t *out,
 struct png_said {
 	struct exif_tiff exif, raw; /* in a chunk of its own, or as text */
 	bool has_exif;
-	struct xmp characters, xmp; /* XMP in any text, and in iTXt also what is no UTF-8 */
+	struct xmp characters, xmp; /* XMP in any text, and in iTXt also what is not UTF-8 */
 	uint64_t inflated_bytes;
 };
 

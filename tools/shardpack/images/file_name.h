@@ -4,8 +4,8 @@
  *
  * Upper and lower case are the same.
  */
-#ifndef SHARD_DECODE_FILE_NAME_H
-#define SHARD_DECODE_FILE_NAME_H
+#ifndef SHARD_SHARDPACK_IMAGES_FILE_NAME_H
+#define SHARD_SHARDPACK_IMAGES_FILE_NAME_H
 
 #include <stdbool.h>
 

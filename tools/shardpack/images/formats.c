@@ -10,6 +10,21 @@
 
 #define MAGIC(text) text, sizeof(text) - 1
 
+/* A build without a library has NULL for the functions of the decoder that needs it. */
+#ifdef WITHOUT_GIF
+#define gif_run		    NULL
+#define decoder_gif_version NULL
+#endif
+#ifdef WITHOUT_TIFF
+#define tiff_run	     NULL
+#define decoder_tiff_version NULL
+#endif
+#ifdef WITHOUT_AVIF
+#define avif_run	     NULL
+#define avif_stated	     NULL
+#define decoder_avif_version NULL
+#endif
+
 /*
  * The order of the rows is that of lists in messages and plans.  The first row whose magic fits a
  * file is its format.
@@ -20,6 +35,7 @@ const struct image_format image_formats[] = {
 		.name = "JPEG",
 		.magic = {{MAGIC("\xff\xd8\xff"), NULL}},
 		.endings = {".jpg", ".jpeg", ".jfif", ".jpe"},
+		.library = "libjpeg-turbo",
 		.version = decoder_jpeg_version,
 		.run = jpeg_run,
 		.holds = HOLDS_IMAGES,
@@ -31,6 +47,7 @@ const struct image_format image_formats[] = {
 		.name = "PNG",
 		.magic = {{MAGIC("\x89PNG\r\n\x1a\n"), NULL}},
 		.endings = {".png"},
+		.library = "libpng",
 		.version = decoder_png_version,
 		.run = png_run,
 		.holds = HOLDS_IMAGES | HOLDS_MASKS,
@@ -40,6 +57,7 @@ const struct image_format image_formats[] = {
 		.name = "WebP",
 		.magic = {{MAGIC("RIFF????WEBP"), NULL}},
 		.endings = {".webp"},
+		.library = "libwebp",
 		.version = decoder_webp_version,
 		.run = webp_run,
 		.holds = HOLDS_IMAGES,
@@ -53,6 +71,8 @@ const struct image_format image_formats[] = {
 		.magic = {{MAGIC("GIF8"), "GIF8"}},
 		.endings = {".gif"},
 		.plan_name = "gif",
+		.library = "giflib",
+		.instead = "convert it to PNG",
 		.version = decoder_gif_version,
 		.run = gif_run,
 		.holds = HOLDS_IMAGES,
@@ -64,6 +84,8 @@ const struct image_format image_formats[] = {
 		.magic = {{MAGIC("II*\0"), "II"}, {MAGIC("MM\0*"), "MM"}},
 		.endings = {".tif", ".tiff"},
 		.plan_name = "tiff",
+		.library = "libtiff",
+		.instead = "convert it to PNG",
 		.version = decoder_tiff_version,
 		.run = tiff_run,
 		.holds = HOLDS_IMAGES,
@@ -78,6 +100,8 @@ const struct image_format image_formats[] = {
 		.is = heif_is_avif,
 		.endings = {".avif"},
 		.plan_name = "avif",
+		.library = "libavif",
+		.instead = AVIF_AS_PNG,
 		.version = decoder_avif_version,
 		.run = avif_run,
 		.holds = HOLDS_IMAGES,
@@ -198,7 +222,7 @@ const struct image_format *image_format_of_suffix(const char *suffix)
 
 bool image_format_is_input(const struct image_format *f)
 {
-	return f->run && (!f->version || f->version() || f->is_always_input);
+	return f->run || f->is_always_input;
 }
 
 /* ---- in messages and plans ---- */
@@ -226,9 +250,7 @@ uint32_t image_format_bit(const struct image_format *f)
 
 static const char *library_of(const struct image_format *f)
 {
-	const char *version = f->version();
-
-	return version ? version : "none";
+	return f->version ? f->version() : "none";
 }
 
 void image_formats_write(struct text *out)

@@ -6,8 +6,8 @@
  * arrives in another form becomes this in the decoder.  Masks are otherwise, with one sample for
  * each pixel; and so are images of which 16 bits a sample were asked for.
  */
-#ifndef SHARD_DECODE_IMAGE_H
-#define SHARD_DECODE_IMAGE_H
+#ifndef SHARD_SHARDPACK_IMAGES_IMAGE_H
+#define SHARD_SHARDPACK_IMAGES_IMAGE_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -80,7 +80,7 @@ struct image_sink {
 	bool (*fits)(void *context, uint32_t width, uint32_t height, char *why, size_t why_bytes);
 };
 
-/* All of an image that lies in memory, of so many bytes a pixel.  False if begin() says so. */
+/* All of an image that lies in memory; a pixel has `pixel_bytes`.  False if begin() says so. */
 static inline bool image_give(const struct image_sink *sink, const struct image_size *size, const uint8_t *pixels,
 			      uint32_t pixel_bytes)
 {

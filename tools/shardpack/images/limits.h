@@ -4,8 +4,8 @@
  *
  * Limits decide verdicts, so they belong to the recipe, but for the last one.  Pure.
  */
-#ifndef SHARD_IMAGE_LIMITS_H
-#define SHARD_IMAGE_LIMITS_H
+#ifndef SHARD_SHARDPACK_IMAGES_LIMITS_H
+#define SHARD_SHARDPACK_IMAGES_LIMITS_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -4,17 +4,306 @@
  *
  * Across and then down, or the other way round.  Each pass rounds and clips to 8 bits, and a pass
  * whose size does not change is skipped: both are part of the reference's result, not a shortcut.
- * Weights come from resize_taps.c, sums from struct resize_passes.
+ * The sums come from struct resize_passes, which has an AVX2 way in resize_avx2.c.
  *
  * The two passes take turns, with few rows between them, whatever the height of the image: so these
  * stay in the nearest cache.  Across first, eight rows go across, then comes each row of the result
  * whose last source row is there.  Down first, source rows are kept as they are, and eight rows
  * that were made of them go across together.
  */
+#include <assert.h>
+#include <math.h>
+#include <string.h>
+
+#include "tools/shardpack/images/image.h"
 #include "tools/shardpack/images/images.h"
 
-#include <assert.h>
-#include <string.h>
+/* ---- the weights of the filters, to the last bit those of Pillow ---- */
+
+/*
+ * Pure arithmetic: no allocation, no state.  The weights decide every bit of the output,
+ * so the order of operations here is part of the definition: no reassociation, and no
+ * fused multiply-add (GCC has only the option -ffp-contract=off for that; see the Makefile).
+ * sin() is the one call to libm.  Its last bit may differ between C libraries; a weight
+ * then changes only where its rounding to 22 bits was a tie to within 1 in 2^30.
+ */
+
+#ifdef __clang__
+#pragma STDC FP_CONTRACT OFF
+#endif
+
+static const double pi = 3.14159265358979323846;
+
+static double filter_box(double x)
+{
+	return x > -0.5 && x <= 0.5 ? 1.0 : 0.0;
+}
+
+static double filter_bilinear(double x)
+{
+	x = fabs(x);
+	return x < 1.0 ? 1.0 - x : 0.0;
+}
+
+/* Keys' cubic with a = -0.5, in Horner form. */
+static double filter_bicubic(double x)
+{
+	const double a = -0.5;
+
+	x = fabs(x);
+	if (x < 1.0)
+		return ((a + 2.0) * x - (a + 3.0)) * x * x + 1.0;
+	if (x < 2.0)
+		return (((x - 5.0) * x + 8.0) * x - 4.0) * a;
+	return 0.0;
+}
+
+static double sinc(double x)
+{
+	if (x == 0.0)
+		return 1.0;
+	x *= pi;
+	return sin(x) / x;
+}
+
+static double filter_lanczos(double x)
+{
+	return x >= -3.0 && x < 3.0 ? sinc(x) * sinc(x / 3.0) : 0.0;
+}
+
+static const struct {
+	double (*at)(double x);
+	double support; /* zero beyond this distance */
+} filters[] = {
+	[RESIZE_BOX] = {filter_box, 0.5},
+	[RESIZE_BILINEAR] = {filter_bilinear, 1.0},
+	[RESIZE_BICUBIC] = {filter_bicubic, 2.0},
+	[RESIZE_LANCZOS] = {filter_lanczos, 3.0},
+};
+
+/* How many input samples one output step covers; when shrinking the filter widens by it. */
+static double axis_scale(const struct taps_axis *axis)
+{
+	return (axis->box.length > 0 ? axis->box.length : axis->in) / axis->out;
+}
+
+static double filter_stretch(double scale)
+{
+	return scale < 1.0 ? 1.0 : scale;
+}
+
+uint32_t taps_per_sample(const struct taps_axis *axis)
+{
+	double support = filters[axis->filter].support * filter_stretch(axis_scale(axis));
+	double taps = ceil(support) * 2.0 + 1.0;
+
+	return taps < axis->in ? (uint32_t)taps : axis->in;
+}
+
+/* Round half away from zero, as the reference does. */
+static int32_t to_fixed(double w)
+{
+	const double one = 1 << TAPS_FRACTION_BITS;
+
+	return (int32_t)(w < 0.0 ? w * one - 0.5 : w * one + 0.5);
+}
+
+/* The same weights before they are rounded, for samples of 16 bits. */
+static void taps_fill_exact(const struct taps_axis *axis, struct taps_range *range, double *weight, uint32_t per_sample)
+{
+	double scale = axis_scale(axis), stretch = filter_stretch(scale);
+	double support = filters[axis->filter].support * stretch;
+	double step = 1.0 / stretch;
+
+	for (uint32_t i = 0; i < axis->count; i++, weight += per_sample) {
+		double center = axis->box.from + ((double)axis->first + i + 0.5) * scale;
+		/* Casts truncate toward zero, so a window that starts before 0 is clamped apart. */
+		double low = center - support + 0.5, high = center + support + 0.5;
+		uint32_t first = low > 0.0 ? (uint32_t)low : 0;
+		uint32_t end = high < axis->in ? (uint32_t)high : axis->in;
+		double sum = 0.0;
+
+		range[i].first = first;
+		range[i].count = end - first;
+		for (uint32_t t = 0; t < range[i].count; t++) {
+			weight[t] = filters[axis->filter].at((t + (double)first - center + 0.5) * step);
+			sum += weight[t];
+		}
+		for (uint32_t t = 0; t < range[i].count; t++)
+			weight[t] = sum != 0.0 ? weight[t] / sum : weight[t];
+		for (uint32_t t = range[i].count; t < per_sample; t++)
+			weight[t] = 0;
+	}
+}
+
+void taps_fill(const struct taps_axis *axis, struct taps_range *range, int32_t *weight, uint32_t per_sample,
+	       double *work)
+{
+	struct taps_axis one = *axis;
+
+	one.count = 1;
+	for (uint32_t i = 0; i < axis->count; i++, weight += per_sample) {
+		one.first = axis->first + i;
+		taps_fill_exact(&one, &range[i], work, taps_per_sample(axis));
+		for (uint32_t t = 0; t < range[i].count; t++)
+			weight[t] = to_fixed(work[t]);
+		for (uint32_t t = range[i].count; t < per_sample; t++)
+			weight[t] = 0;
+	}
+}
+
+/* ---- the inner loops in C, for every processor ---- */
+
+/*
+ * Written so that compilers find what vectors there are, and the twin that other ways are compared
+ * with.
+ */
+
+#define HALF (1 << (TAPS_FRACTION_BITS - 1))
+
+static void pack_nothing(struct resize_table *t)
+{
+	(void)t;
+}
+
+/* The columns that one row of the table's ranges spans. */
+static size_t columns(const struct resize_table *t)
+{
+	const struct taps_range *last = &t->range[t->axis.count - 1];
+
+	return last->first + last->count - t->range[0].first;
+}
+
+static size_t work_bytes(const struct resize_table *across)
+{
+	return IMAGE_CHANNELS * columns(across) * sizeof(uint64_t);
+}
+
+/*
+ * A sum in fixed point to a sample; >> of a negative number is arithmetic in every compiler we use.
+ */
+static inline uint8_t to_sample(int32_t sum)
+{
+	sum >>= TAPS_FRACTION_BITS;
+	return (uint8_t)(sum < 0 ? 0 : sum > 255 ? 255 : sum);
+}
+
+/* Two samples per 64-bit word: a from bit 0, b from bit 32.  One multiplication serves both. */
+static void widen_pair(const uint8_t *a, const uint8_t *b, size_t count, uint64_t *wide)
+{
+	for (size_t i = 0; i < count; i++)
+		wide[i] = a[i] | (uint64_t)b[i] << 32;
+}
+
+static inline void split_pair(uint64_t sum, uint8_t *a, uint8_t *b)
+{
+	int32_t low = (int32_t)(uint32_t)sum;
+
+	*a = to_sample(low);
+	/* A negative low half borrowed one from the high half. */
+	*b = to_sample((int32_t)(uint32_t)((sum >> 32) + (low < 0)));
+}
+
+/* `src` holds the columns that the table reads, from its first on. */
+static void horizontal_pair(const struct resize_table *t, const uint64_t *src, uint8_t *a, uint8_t *b)
+{
+	const uint64_t half = HALF | (uint64_t)HALF << 32;
+	uint32_t first = t->range[0].first;
+
+	for (uint32_t i = 0; i < t->axis.count; i++, a += 3, b += 3) {
+		const uint64_t *in = src + 3 * (size_t)(t->range[i].first - first);
+		const int32_t *w = t->weight + (size_t)i * t->per_sample;
+		uint64_t sum0 = half, sum1 = half, sum2 = half;
+
+		for (uint32_t n = t->range[i].count; n; n--, in += 3, w++) {
+			uint64_t k = (uint64_t)(int64_t)*w;
+
+			sum0 += in[0] * k;
+			sum1 += in[1] * k;
+			sum2 += in[2] * k;
+		}
+		split_pair(sum0, a, b);
+		split_pair(sum1, a + 1, b + 1);
+		split_pair(sum2, a + 2, b + 2);
+	}
+}
+
+static void horizontal(const struct resize_table *t, const uint8_t *src, size_t src_stride_bytes, uint32_t row_count,
+		       void *work, uint8_t *dst, size_t dst_stride_bytes)
+{
+	uint64_t *wide = work;
+
+	for (uint32_t y = 0; y < row_count; y += 2) {
+		uint32_t y2 = y + 1 < row_count ? y + 1 : y; /* an odd last row pairs with itself */
+
+		widen_pair(src + y * src_stride_bytes, src + y2 * src_stride_bytes, IMAGE_CHANNELS * columns(t), wide);
+		horizontal_pair(t, wide, dst + y * dst_stride_bytes, dst + y2 * dst_stride_bytes);
+	}
+}
+
+#define BLOCK 32 /* samples: a constant length lets every compiler use its vectors */
+
+static void vertical_block(const uint8_t *src, size_t stride_bytes, const int32_t *w, uint32_t count,
+			   uint8_t *restrict dst)
+{
+	uint32_t sum[BLOCK];
+
+	for (int i = 0; i < BLOCK; i++)
+		sum[i] = HALF;
+	for (; count; count--, src += stride_bytes, w++) {
+		uint32_t k = (uint32_t)*w;
+
+		for (int i = 0; i < BLOCK; i++)
+			sum[i] += src[i] * k;
+	}
+	for (int i = 0; i < BLOCK; i++)
+		dst[i] = to_sample((int32_t)sum[i]);
+}
+
+static void vertical(const struct resize_table *t, uint32_t y, const uint8_t *src, size_t stride_bytes, uint8_t *dst,
+		     size_t sample_count)
+{
+	const int32_t *w = t->weight + (size_t)y * t->per_sample;
+	uint32_t count = t->range[y].count;
+	size_t i = 0;
+
+	for (; i + BLOCK <= sample_count; i += BLOCK)
+		vertical_block(src + i, stride_bytes, w, count, dst + i);
+	if (i < sample_count && sample_count >= BLOCK) {
+		i = sample_count - BLOCK; /* overlaps the block before: the same samples again */
+		vertical_block(src + i, stride_bytes, w, count, dst + i);
+		return;
+	}
+	for (; i < sample_count; i++) {
+		uint32_t sum = HALF;
+
+		for (uint32_t n = 0; n < count; n++)
+			sum += src[i + n * stride_bytes] * (uint32_t)w[n];
+		dst[i] = to_sample((int32_t)sum);
+	}
+}
+
+static void split(const uint8_t *src, size_t pixel_count, uint8_t *restrict dst, size_t plane_bytes)
+{
+	uint8_t *restrict r = dst, *restrict g = r + plane_bytes, *restrict b = g + plane_bytes;
+
+	for (size_t i = 0; i < pixel_count; i++, src += IMAGE_CHANNELS) {
+		r[i] = src[0];
+		g[i] = src[1];
+		b[i] = src[2];
+	}
+}
+
+const struct resize_passes resize_passes_portable = {
+	.pack_across = pack_nothing,
+	.pack_down = pack_nothing,
+	.work_bytes = work_bytes,
+	.horizontal = horizontal,
+	.vertical = vertical,
+	.split = split,
+};
+
+/* ---- two passes over 8-bit samples ---- */
 
 /*
  * Tables kept per thread.  Photos come in a few dozen sizes; two tables each.  A table
@@ -171,7 +460,7 @@ static void table_span(const struct resize_table *t, uint32_t *first, uint32_t *
 }
 
 /*
- * Rows that lie between the passes at once: so many that moving the last ones to the front is rare.
+ * Rows that lie between the passes at once: as many as make it rare to move the last ones to the front.
  */
 static uint32_t rows_wanted(const struct resize_table *down)
 {
@@ -210,7 +499,8 @@ static bool reserve(struct resizer *r)
 	       scratch_reserve(&r->line, line_bytes);
 }
 
-bool resize_is_down_first(const struct resize_job *job)
+/* Do columns come first?  Where both sides change. */
+static bool resize_is_down_first(const struct resize_job *job)
 {
 	int64_t less_across = (int64_t)job->in_width - job->width, less_down = (int64_t)job->in_height - job->height;
 
@@ -382,4 +672,210 @@ bool resizer_run(struct resizer *r, const struct image *src, uint32_t width, uin
 	resizer_rows(r, src->pixels + needed.y * stride_bytes + IMAGE_CHANNELS * (size_t)needed.x, stride_bytes,
 		     needed.height);
 	return true;
+}
+
+/* ---- 16 bits a sample, as Pillow's mode I;16 ---- */
+
+/*
+ * Sums of doubles, in the order of the source samples, as Pillow adds them: each operation is
+ * rounded by itself, and so are the results of both passes.
+ *
+ * Rows come from the top.  A row is multiplied into the sum of each row of the result that it is a
+ * part of; there are few of these at once.  So neither the source nor a pass is held as a whole.
+ */
+
+/* The weights of one axis. */
+struct wide_table {
+	struct taps_range *range; /* [count]; NULL: the size is right, no pass */
+	double *weight;		  /* sample i has weight[i * per_sample] and on */
+	uint32_t count, per_sample;
+	struct scratch memory;
+};
+
+struct wide_resizer {
+	struct resize_job job;
+	struct image_window needed;
+	struct wide_table across, down;
+	bool is_down_first;
+	uint32_t row;	     /* of the source: the next one to come */
+	uint32_t done;	     /* rows of the window */
+	uint32_t sum_count;  /* rows of the result that a row may be a part of at once */
+	size_t sum_samples;  /* of each of their sums */
+	struct scratch sums; /* sum_count rows of doubles; row y of the window is at y % sum_count */
+	struct scratch line, last;
+};
+
+struct wide_resizer *wide_resizer_open(void)
+{
+	return calloc(1, sizeof(struct wide_resizer));
+}
+
+void wide_resizer_close(struct wide_resizer *r)
+{
+	if (!r)
+		return;
+	scratch_free(&r->across.memory);
+	scratch_free(&r->down.memory);
+	scratch_free(&r->sums);
+	scratch_free(&r->line);
+	scratch_free(&r->last);
+	free(r);
+}
+
+static bool fill_table(struct wide_table *t, const struct taps_axis *axis)
+{
+	size_t weight_bytes;
+
+	t->range = NULL;
+	if (axis->out == axis->in)
+		return true;
+	t->count = axis->count;
+	t->per_sample = taps_per_sample(axis);
+	weight_bytes = (size_t)t->count * t->per_sample * sizeof(double);
+	if (!scratch_reserve(&t->memory, weight_bytes + t->count * sizeof(struct taps_range)))
+		return false;
+	t->weight = (void *)t->memory.data;
+	t->range = (void *)(t->memory.data + weight_bytes);
+	taps_fill_exact(axis, t->range, t->weight, t->per_sample);
+	return true;
+}
+
+static void wide_span(const struct wide_table *t, uint32_t *first, uint32_t *count)
+{
+	const struct taps_range *last;
+
+	if (!t->range)
+		return;
+	last = &t->range[t->count - 1];
+	*first = t->range[0].first;
+	*count = last->first + last->count - *first;
+}
+
+/* The most rows of the result that have a source row in common. */
+static uint32_t overlap(const struct wide_table *t)
+{
+	uint32_t most = 1;
+
+	for (uint32_t y = 0, end = 0; y < t->count; y++) {
+		while (end < t->count && t->range[end].first < t->range[y].first + t->range[y].count)
+			end++;
+		most = end - y > most ? end - y : most;
+	}
+	return most;
+}
+
+bool wide_resizer_begin(struct wide_resizer *r, const struct resize_job *job, struct image_window *needed)
+{
+	const struct image_window *w = &job->window;
+	struct taps_axis x_axis = {job->in_width, job->width, w->x, w->width, job->filter, {0, 0}};
+	struct taps_axis y_axis = {job->in_height, job->height, w->y, w->height, job->filter, {0, 0}};
+
+	r->job = *job;
+	r->needed = *w;
+	if (!fill_table(&r->across, &x_axis) || !fill_table(&r->down, &y_axis))
+		return false;
+	wide_span(&r->across, &r->needed.x, &r->needed.width);
+	wide_span(&r->down, &r->needed.y, &r->needed.height);
+	r->is_down_first = r->across.range && r->down.range && resize_is_down_first(job);
+	r->row = r->needed.y;
+	r->done = 0;
+	r->sum_samples = IMAGE_CHANNELS * (size_t)(r->is_down_first ? r->needed.width : w->width);
+	r->sum_count = r->down.range ? overlap(&r->down) : 0;
+	*needed = r->needed;
+	return scratch_reserve(&r->sums, r->sum_count * r->sum_samples * sizeof(double)) &&
+	       scratch_reserve(&r->line,
+			       IMAGE_WIDE_BYTES * (size_t)(r->needed.width > w->width ? r->needed.width : w->width)) &&
+	       scratch_reserve(&r->last, IMAGE_WIDE_BYTES * (size_t)w->width);
+}
+
+/* To the nearest, a half away from zero; then clipped, as the Pillow of the job clips. */
+static inline uint16_t to_wide_sample(double sum, enum resize_pixels pixels)
+{
+	int32_t value = (int32_t)(sum >= 0 ? floor(sum + 0.5) : -floor(fabs(sum) + 0.5));
+
+	if (value < 0)
+		return 0;
+	if (value <= UINT16_MAX)
+		return (uint16_t)value;
+	return pixels == RESIZE_PILLOW_13 ? UINT16_MAX : (uint16_t)(0xff00 | (value & 0xff));
+}
+
+/* A row of the columns that are needed to one of the window. */
+static void go_across(const struct wide_resizer *r, const uint16_t *from, uint16_t *to)
+{
+	const struct wide_table *t = &r->across;
+
+	for (uint32_t x = 0; x < t->count; x++, to += IMAGE_CHANNELS) {
+		const uint16_t *in = from + IMAGE_CHANNELS * (size_t)(t->range[x].first - r->needed.x);
+		const double *weight = t->weight + (size_t)x * t->per_sample;
+		double sum[IMAGE_CHANNELS] = {0};
+
+		for (uint32_t i = 0; i < t->range[x].count; i++, in += IMAGE_CHANNELS)
+			for (int c = 0; c < IMAGE_CHANNELS; c++)
+				sum[c] += in[c] * weight[i];
+		for (int c = 0; c < IMAGE_CHANNELS; c++)
+			to[c] = to_wide_sample(sum[c], r->job.pixels);
+	}
+}
+
+/* The next row of the window is there; here it goes to its place, which has any alignment. */
+static void put_wide_row(struct wide_resizer *r, const uint16_t *row)
+{
+	const struct resize_target *target = &r->job.target;
+	uint8_t *to = target->pixels + r->done++ * target->row_bytes;
+
+	if (!target->plane_bytes) {
+		memcpy(to, row, IMAGE_WIDE_BYTES * (size_t)r->job.window.width);
+		return;
+	}
+	for (uint32_t x = 0; x < r->job.window.width; x++)
+		for (int c = 0; c < IMAGE_CHANNELS; c++)
+			memcpy(to + c * target->plane_bytes + sizeof(*row) * x, &row[IMAGE_CHANNELS * x + (uint32_t)c],
+			       sizeof(*row));
+}
+
+static double *sum_of(const struct wide_resizer *r, uint32_t y)
+{
+	return (double *)(void *)r->sums.data + y % r->sum_count * r->sum_samples;
+}
+
+/* The row that came last belongs to these sums; some of them are complete with it. */
+static void add_row(struct wide_resizer *r, const uint16_t *row)
+{
+	const struct wide_table *t = &r->down;
+	uint16_t *line = (void *)r->line.data, *last = (void *)r->last.data;
+
+	for (uint32_t y = r->done; y < t->count && t->range[y].first <= r->row; y++) {
+		double weight = t->weight[(size_t)y * t->per_sample + r->row - t->range[y].first], *sum = sum_of(r, y);
+
+		for (size_t i = 0; i < r->sum_samples; i++)
+			sum[i] = (r->row == t->range[y].first ? 0 : sum[i]) + row[i] * weight;
+	}
+	while (r->done < t->count && t->range[r->done].first + t->range[r->done].count == r->row + 1) {
+		const double *sum = sum_of(r, r->done);
+
+		for (size_t i = 0; i < r->sum_samples; i++)
+			line[i] = to_wide_sample(sum[i], r->job.pixels);
+		if (r->is_down_first)
+			go_across(r, line, last);
+		put_wide_row(r, r->is_down_first ? last : line);
+	}
+}
+
+void wide_resizer_rows(struct wide_resizer *r, const uint8_t *pixels, size_t stride_bytes, uint32_t row_count)
+{
+	uint16_t *last = (void *)r->last.data;
+
+	for (; row_count; row_count--, pixels += stride_bytes, r->row++) {
+		const uint16_t *row = (const void *)pixels;
+
+		if (r->across.range && !r->is_down_first) {
+			go_across(r, row, last);
+			row = last;
+		}
+		if (r->down.range)
+			add_row(r, row);
+		else
+			put_wide_row(r, row);
+	}
 }

@@ -1,16 +1,278 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * transform_image.c - sizes, offsets, and one call of the resampler
- *
- * Resize and crop are one step: the resampler computes the window that survives and
- * nothing else, and writes it into the record.
+ * transform_image.c - a decoded image to its record: set upright, resized and cropped, normalised
  */
-#include "tools/shardpack/images/images.h"
-
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+
+#include "tools/shardpack/images/images.h"
+
+/* ---- an image set upright ---- */
+
+/*
+ * Every orientation is a walk over the result: from a corner, one step for each pixel of a row and
+ * another for each row.
+ */
+
+struct turn_axes turn_axes(uint32_t orientation)
+{
+	return (struct turn_axes){
+		.lies = orientation >= 5,
+		.columns_back = orientation == 2 || orientation == 3 || orientation == 7 || orientation == 8,
+		.rows_back = orientation == 3 || orientation == 4 || orientation == 6 || orientation == 7,
+	};
+}
+
+/*
+ * Where the first pixel goes, and how far from there the one beside it and the one below it are, in
+ * pixels.
+ */
+struct walk {
+	ptrdiff_t first, beside, below;
+};
+
+static struct walk walk_of(uint32_t orientation, ptrdiff_t width, ptrdiff_t height)
+{
+	struct turn_axes axes = turn_axes(orientation);
+	struct walk w = {0, axes.lies ? height : 1, axes.lies ? 1 : width};
+
+	if (axes.columns_back) {
+		w.first += (width - 1) * w.beside;
+		w.beside = -w.beside;
+	}
+	if (axes.rows_back) {
+		w.first += (height - 1) * w.below;
+		w.below = -w.below;
+	}
+	return w;
+}
+
+static bool turn_begin(void *context, const struct image_size *size, struct image_window *wanted)
+{
+	struct turn *t = context;
+	struct turn_axes axes = turn_axes(t->orientation);
+	uint32_t columns = image_columns(size), row_count = image_rows(size);
+	uint64_t bytes = (uint64_t)columns * row_count * t->pixel_bytes;
+
+	t->claim(t->context, bytes);
+	if (!scratch_reserve(&t->pixels, bytes))
+		return false;
+	t->size = (struct image_size){.width = axes.lies ? size->height : size->width,
+				      .height = axes.lies ? size->width : size->height,
+				      .scale = size->scale,
+				      .cut_left = axes.lies ? axes.rows_back : axes.columns_back,
+				      .cut_top = axes.lies ? axes.columns_back : axes.rows_back};
+	t->in_columns = columns;
+	t->row = 0;
+	*wanted = (struct image_window){0, 0, columns, row_count};
+	return true;
+}
+
+/* The sink behind decides, and knows the upright image. */
+static bool turn_scaling(void *context, uint32_t width, uint32_t height, struct image_scaling *out)
+{
+	const struct turn *t = context;
+	bool lies = turn_axes(t->orientation).lies, ok;
+	uint32_t upright_width;
+
+	*out = (struct image_scaling){.scale = 1, .width = width, .height = height};
+	if (!t->to->scaling)
+		return true;
+	ok = t->to->scaling(t->to->context, lies ? height : width, lies ? width : height, out);
+	upright_width = out->width;
+	out->width = lies ? out->height : out->width;
+	out->height = lies ? upright_width : out->height;
+	return ok;
+}
+
+/* The same. */
+static bool turn_fits(void *context, uint32_t width, uint32_t height, char *why, size_t why_bytes)
+{
+	const struct turn *t = context;
+	bool lies = turn_axes(t->orientation).lies;
+
+	return !t->to->fits ||
+	       t->to->fits(t->to->context, lies ? height : width, lies ? width : height, why, why_bytes);
+}
+
+static void turn_rows(void *context, const uint8_t *pixels, size_t stride_bytes, uint32_t row_count)
+{
+	struct turn *t = context;
+	bool lies = turn_axes(t->orientation).lies, wide = t->pixel_bytes == IMAGE_WIDE_BYTES;
+	struct walk w = walk_of(t->orientation, t->in_columns, lies ? image_columns(&t->size) : image_rows(&t->size));
+
+	for (; row_count; row_count--, pixels += stride_bytes, t->row++) {
+		const uint8_t *from = pixels;
+		ptrdiff_t to = (w.first + (ptrdiff_t)t->row * w.below) * t->pixel_bytes;
+
+		for (uint32_t x = 0; wide && x < t->in_columns; x++, from += IMAGE_WIDE_BYTES) {
+			memcpy(t->pixels.data + to, from, IMAGE_WIDE_BYTES);
+			to += w.beside * IMAGE_WIDE_BYTES;
+		}
+		for (uint32_t x = 0; !wide && x < t->in_columns;
+		     x++, from += IMAGE_CHANNELS, to += w.beside * IMAGE_CHANNELS) {
+			t->pixels.data[to] = from[0];
+			t->pixels.data[to + 1] = from[1];
+			t->pixels.data[to + 2] = from[2];
+		}
+	}
+}
+
+const struct image_sink *turn_sink(struct turn *t, uint32_t orientation, bool wide, const struct image_sink *to)
+{
+	t->pixel_bytes = wide ? IMAGE_WIDE_BYTES : IMAGE_CHANNELS;
+	t->orientation = orientation;
+	t->to = to;
+	t->sink = (struct image_sink){turn_begin, turn_rows, t, turn_scaling, turn_fits};
+	return &t->sink;
+}
+
+bool turn_finish(struct turn *t)
+{
+	return image_give(t->to, &t->size, t->pixels.data, t->pixel_bytes);
+}
+
+void turn_free(struct turn *t)
+{
+	scratch_free(&t->pixels);
+}
+
+/* ---- samples to normalised numbers, through a table ---- */
+
+struct float_form {
+	uint32_t exponent_bits, fraction_bits;
+};
+
+static const struct float_form forms[] = {[IMAGE_F16] = {5, 10}, [IMAGE_BF16] = {8, 7}, [IMAGE_F32] = {8, 23}};
+
+uint32_t normal_sample_bytes(enum image_samples samples)
+{
+	return samples == IMAGE_U8 ? 1 : samples == IMAGE_F32 ? 4 : 2;
+}
+
+static uint32_t infinity_bits(const struct float_form *form)
+{
+	return ((UINT32_C(1) << form->exponent_bits) - 1) << form->fraction_bits;
+}
+
+/*
+ * The nearest number of that form, a half to even; subnormal ones are kept.  Scaling by a power of
+ * two is exact, so there is one rounding.  A fraction that is rounded up to the next power of two
+ * carries into the exponent, as it must.
+ */
+static uint32_t round_to(double value, const struct float_form *form)
+{
+	uint32_t sign = signbit(value) ? UINT32_C(1) << (form->exponent_bits + form->fraction_bits) : 0;
+	int least = 2 - (1 << (form->exponent_bits - 1)), exponent, steps;
+	double fraction;
+
+	if (!isfinite(value))
+		return sign | infinity_bits(form);
+	fraction = frexp(fabs(value), &exponent); /* 0.5 to 1, or 0 */
+	exponent = fraction > 0 && exponent - 1 > least ? exponent - 1 : least;
+	steps = exponent - least;
+	if (steps >= (1 << form->exponent_bits) - 2)
+		return sign | infinity_bits(form);
+	return sign | (((uint32_t)steps << form->fraction_bits) +
+		       (uint32_t)nearbyint(ldexp(fabs(value), (int)form->fraction_bits - exponent)));
+}
+
+bool normal_fill(struct normal_table *t, enum image_samples samples, const struct normal *n, uint32_t *channel)
+{
+	const struct float_form *form = &forms[samples];
+	uint32_t sign = UINT32_C(1) << (form->exponent_bits + form->fraction_bits);
+
+	t->samples = samples;
+	for (uint32_t c = 0; c < IMAGE_CHANNELS; c++) {
+		*channel = c;
+		if (!(n->std[c] > 0))
+			return false;
+		for (uint32_t x = 0; x < 256; x++) {
+			double value = x / 255.0;
+
+			value -= n->mean[c];
+			t->bits[c][x] = round_to(value / n->std[c], form);
+			if ((t->bits[c][x] & ~sign) >= infinity_bits(form))
+				return false;
+		}
+	}
+	return true;
+}
+
+/* `step` 1: channels side by side, from 0 on; 0: all of one channel. */
+static void apply(const struct normal_table *t, const uint8_t *src, size_t count, uint32_t channel, uint32_t step,
+		  uint8_t *dst)
+{
+	uint32_t c = channel;
+
+	if (t->samples == IMAGE_F32) {
+		for (size_t i = 0; i < count; i++) {
+			memcpy(dst + 4 * i, &t->bits[c][src[i]], 4);
+			c = step ? (c + 1) % IMAGE_CHANNELS : channel;
+		}
+		return;
+	}
+	for (size_t i = 0; i < count; i++) {
+		uint16_t bits = (uint16_t)t->bits[c][src[i]];
+
+		memcpy(dst + 2 * i, &bits, 2);
+		c = step ? (c + 1) % IMAGE_CHANNELS : channel;
+	}
+}
+
+void normal_apply(const struct normal_table *t, const uint8_t *src, size_t pixel_count, enum image_layout layout,
+		  uint8_t *dst)
+{
+	size_t plane_bytes = pixel_count * normal_sample_bytes(t->samples);
+
+	if (layout == IMAGE_HWC)
+		apply(t, src, pixel_count * IMAGE_CHANNELS, 0, 1, dst);
+	for (uint32_t c = 0; layout == IMAGE_CHW && c < IMAGE_CHANNELS; c++)
+		apply(t, src + c * pixel_count, pixel_count, c, 0, dst + c * plane_bytes);
+}
+
+#define WIDE_COUNT 65536 /* samples of 16 bits */
+
+/* The same of 16 bits: a table, or NULL without memory; normal_fill() has found `n` good. */
+static uint32_t *normal_open_wide(enum image_samples samples, const struct normal *n)
+{
+	uint32_t *table = malloc(IMAGE_CHANNELS * WIDE_COUNT * sizeof(*table));
+
+	for (uint32_t i = 0; table && i < IMAGE_CHANNELS * WIDE_COUNT; i++) {
+		double value = i % WIDE_COUNT / (double)UINT16_MAX;
+
+		value -= n->mean[i / WIDE_COUNT];
+		table[i] = round_to(value / n->std[i / WIDE_COUNT], &forms[samples]);
+	}
+	return table;
+}
+
+static void normal_apply_wide(const uint32_t *table, enum image_samples samples, const uint16_t *src,
+			      size_t pixel_count, enum image_layout layout, uint8_t *dst)
+{
+	uint32_t bytes = normal_sample_bytes(samples);
+
+	for (size_t i = 0; i < IMAGE_CHANNELS * pixel_count; i++, dst += bytes) {
+		size_t c = layout == IMAGE_HWC ? i % IMAGE_CHANNELS : i / pixel_count;
+		uint32_t bits = table[c * WIDE_COUNT + src[i]];
+		uint16_t half = (uint16_t)bits;
+
+		if (bytes == sizeof(bits))
+			memcpy(dst, &bits, sizeof(bits));
+		else
+			memcpy(dst, &half, sizeof(half));
+	}
+}
+
+/* ---- sizes, offsets, and one call of the resampler ---- */
+
+/*
+ * Resize and crop are one step: the resampler computes the window that survives and
+ * nothing else, and writes it into the record.
+ */
 
 const char *const transform_filter_names[] = {
 	[RESIZE_BOX] = "box",

@@ -2,8 +2,8 @@
 /*
  * free_space.h - how much may still be written to a file system
  */
-#ifndef SHARD_INPUT_FREE_SPACE_H
-#define SHARD_INPUT_FREE_SPACE_H
+#ifndef SHARD_SHARDPACK_INPUT_FREE_SPACE_H
+#define SHARD_SHARDPACK_INPUT_FREE_SPACE_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -14,7 +14,7 @@
  */
 int free_space(const char *dir, uint64_t *free_bytes);
 
-/* May so many bytes be written to the file system of this file?  True if nothing says how many. */
+/* May `bytes` be written to the file system of this file?  True if nothing says how many. */
 bool free_space_fits(int fd, uint64_t bytes);
 
 /*

@@ -11,37 +11,15 @@
 
 #include "tools/common/progress.h"
 
-/* ---- documents.c ---- */
-
 struct megatron_index;
+struct plan;
 struct progress;
 struct stored;
 struct token_stream;
-
-/* A document of `count` tokens, from token `begin` of the stream on.  Returns the exit code. */
-typedef int documents_take(void *context, uint64_t begin, uint64_t count);
+struct warm;
 
 /*
- * Give each document of the stream to `take`, in order.  They are those of its index, of which
- * every number is checked: together they are all of the stream.  Without an index a document ends
- * behind each token `end_of_text`, which belongs to it, and at the end of the stream.  `progress`
- * counts tokens; NULL is none.  Says why it fails and returns the exit code.
- */
-int documents_each(const struct stored *s, const struct token_stream *t, uint64_t end_of_text, documents_take *take,
-		   void *context, struct progress *progress);
-
-/* The head of an index, checked. */
-int documents_index(const struct stored *s, uint32_t index_file, struct megatron_index *out);
-
-/*
- * EXIT_DONE if every token of the stream is 0 to `most`; else one line that names the first that is
- * not, and its place.
- */
-int documents_check_values(const struct stored *s, const struct token_stream *t, uint64_t most,
-			   struct progress *progress);
-
-/*
- * mapped.c - bytes copied out of a mapped file, which may become shorter meanwhile
+ * stored.c: bytes copied out of a mapped file, which may become shorter meanwhile
  */
 
 /*
@@ -55,7 +33,20 @@ void mapped_close(const uint8_t *map, uint64_t bytes); /* NULL is nothing */
 bool mapped_copy(void *out, const uint8_t *from, size_t bytes);
 
 /*
- * How much a file may unpack to
+ * stored.c: the files of a plan read ahead from front to back
+ *
+ * Records in shuffled order come from everywhere in a file, which disks hate.  If all files fit in
+ * half of the memory that is available, one thread asks the system for them from front to back;
+ * else records are asked for as they come, see fixed_records.c.  It only saves time: a failure here
+ * never fails the pack.
+ */
+
+/* NULL if it would not help, or cannot be started. */
+struct warm *warm_start(const struct plan *plan, const struct stored *stored);
+void warm_stop(struct warm *w);
+
+/*
+ * unpack.c: how much a file may unpack to
  */
 
 /* How much may be written, and what to say and return if that is not enough. */
@@ -86,7 +77,7 @@ int unpack_run(const char *how, int in_fd, uint64_t in_bytes, int out_fd, const 
 	       const struct unpack_most *most, uint64_t *written);
 
 /*
- * unpack_work.c - what the ways to unpack a file share
+ * unpack.c: what it shares with unpack_archive.c
  */
 
 #define UNPACK_PIECE_BYTES (1u << 20)
@@ -109,26 +100,28 @@ int unpack_read(const struct unpack_work *w, void *out, size_t bytes, uint64_t o
 int unpack_write(struct unpack_work *w, const uint8_t *data, size_t bytes);
 int unpack_damaged(const struct unpack_work *w, const char *what);
 
-/* "fortran,128,4,1000,3,32,32": the numbers of stored.h. */
-int unpack_fortran(struct unpack_work *w, const uint64_t *arg, unsigned arg_count);
-
-/* All of a file by libarchive; `how` is bzip2 or xz.  A build without it says so. */
+/* All of a file by libarchive; `how` is bzip2 or xz. */
 int unpack_archive(struct unpack_work *w, const char *how);
 
+/* ---- documents.c ---- */
+
+/* A document of `count` tokens, from token `begin` of the stream on.  Returns the exit code. */
+typedef int documents_take(void *context, uint64_t begin, uint64_t count);
+
 /*
- * warm.c
- *
- * Records in shuffled order come from everywhere in a file, which disks hate.  If all files fit in
- * half of the memory that is available, one thread asks the system for them from front to back;
- * else records are asked for as they come, see fixed_records.c.  It only saves time: a failure here
- * never fails the pack.
+ * Give each document of the stream to `take`, in order.  They are those of its index, of which
+ * every number is checked: together they are all of the stream.  Without an index a document ends
+ * behind each token `end_of_text`, which belongs to it, and at the end of the stream.  `progress`
+ * counts tokens; NULL is none.  Says why it fails and returns the exit code.
  */
+int documents_each(const struct stored *s, const struct token_stream *t, uint64_t end_of_text, documents_take *take,
+		   void *context, struct progress *progress);
 
-struct plan;
-struct warm;
-
-/* NULL if it would not help, or cannot be started. */
-struct warm *warm_start(const struct plan *plan, const struct stored *stored);
-void warm_stop(struct warm *w);
+/*
+ * EXIT_DONE if every token of the stream is 0 to `most`; else one line that names the first that is
+ * not, and its place.
+ */
+int documents_check_values(const struct stored *s, const struct token_stream *t, uint64_t most,
+			   struct progress *progress);
 
 #endif

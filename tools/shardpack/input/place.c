@@ -18,10 +18,9 @@
 #include "shard_pack.h"
 #include "tools/common/exit_code.h"
 #include "tools/common/files.h"
-#include "tools/common/grow.h"
-#include "tools/common/line.h"
 #include "tools/common/message.h"
 #include "tools/common/shelf.h"
+#include "tools/common/text.h"
 #include "tools/shardpack/images/file_name.h"
 #include "tools/shardpack/plan/bad_input.h"
 #include "tools/shardpack/plan/plan.h"
@@ -134,7 +133,7 @@ static int add_pattern(struct source_place *p, const char *pattern)
 	return code;
 }
 
-/* A file, a folder, or a pattern.  What is there by that very name is no pattern. */
+/* A file, a folder, or a pattern.  What is there by that very name is not a pattern. */
 static int add_named(struct source_place *p, const char *named)
 {
 	struct stat st;

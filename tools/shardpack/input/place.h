@@ -7,8 +7,8 @@
  * folder that holds everything that was named.  A file .json may lie elsewhere, as that of COCO
  * does: then it is the lowest folder above both.
  */
-#ifndef SHARD_INPUT_PLACE_H
-#define SHARD_INPUT_PLACE_H
+#ifndef SHARD_SHARDPACK_INPUT_PLACE_H
+#define SHARD_SHARDPACK_INPUT_PLACE_H
 
 #include <stdbool.h>
 #include <stddef.h>

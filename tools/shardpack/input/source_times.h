@@ -18,8 +18,8 @@
  * Bytes that change under the same size and time are not seen here.  The hash of what was read is
  * that of the shard, in its receipt: a shard that is made a second time must have it again.
  */
-#ifndef SHARD_INPUT_SOURCE_TIMES_H
-#define SHARD_INPUT_SOURCE_TIMES_H
+#ifndef SHARD_SHARDPACK_INPUT_SOURCE_TIMES_H
+#define SHARD_SHARDPACK_INPUT_SOURCE_TIMES_H
 
 #include <stdbool.h>
 #include <stddef.h>

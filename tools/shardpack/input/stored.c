@@ -2,29 +2,110 @@
 /*
  * stored.c - files that hold many inputs, read by offset
  */
-#include "tools/shardpack/input/stored.h"
-
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
+#include <ucontext.h>
 #include <unistd.h>
 
+#include "libshard/base/thread.h"
+#include "libshard/io/io.h"
 #include "tools/common/exit_code.h"
 #include "tools/common/files.h"
-#include "tools/common/grow.h"
 #include "tools/common/human.h"
 #include "tools/common/message.h"
 #include "tools/common/shelf.h"
 #include "tools/shardpack/images/limits.h"
 #include "tools/shardpack/input/free_space.h"
 #include "tools/shardpack/input/input.h"
+#include "tools/shardpack/input/stored.h"
 #include "tools/shardpack/plan/plan.h"
+
+/* ---- bytes copied out of a mapped file, which may become shorter meanwhile ---- */
+
+/*
+ * SIGBUS comes in the thread that reads.  Its handler jumps out of the copy, and does nothing else.
+ * A signal that comes elsewhere goes to the handler that was there before, such as the library's.
+ */
+
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+static struct sigaction old_action;		  /* const after once */
+static bool catches;				  /* const after once */
+static _Thread_local sigjmp_buf *volatile out_of; /* the copy that this thread is in; NULL: none */
+
+static void on_bus(int number, siginfo_t *info, void *context)
+{
+	const ucontext_t *there = context;
+
+	if (out_of) { /* with the signals that were blocked there */
+		pthread_sigmask(SIG_SETMASK, &there->uc_sigmask, NULL);
+		siglongjmp(*out_of, 1);
+	}
+	if (old_action.sa_flags & SA_SIGINFO)
+		old_action.sa_sigaction(number, info, context);
+	else if (old_action.sa_handler != SIG_DFL && old_action.sa_handler != SIG_IGN)
+		old_action.sa_handler(number);
+	else
+		signal(SIGBUS, SIG_DFL); /* the instruction runs again, and ends the program */
+}
+
+static void catch_bus(void)
+{
+	struct sigaction action = {.sa_sigaction = on_bus, .sa_flags = SA_SIGINFO | SA_NODEFER | SA_ONSTACK};
+
+	sigemptyset(&action.sa_mask);
+	catches = sigaction(SIGBUS, &action, &old_action) == 0;
+}
+
+const uint8_t *mapped_open(int fd, uint64_t bytes)
+{
+	void *map;
+
+	pthread_once(&once, catch_bus);
+	if (!catches || !bytes || bytes > SIZE_MAX)
+		return NULL;
+	map = mmap(NULL, (size_t)bytes, PROT_READ, MAP_SHARED, fd, 0);
+	if (map == MAP_FAILED)
+		return NULL;
+	madvise(map, (size_t)bytes, MADV_RANDOM); /* or the system would read what is around, too */
+	return map;
+}
+
+void mapped_close(const uint8_t *map, uint64_t bytes)
+{
+	if (map)
+		munmap((void *)(uintptr_t)map, (size_t)bytes);
+}
+
+bool mapped_copy(void *out, const uint8_t *from, size_t bytes)
+{
+	sigjmp_buf here;
+	volatile bool whole = false;
+
+	if (!sigsetjmp(here, 0)) {
+		out_of = &here;
+		atomic_signal_fence(memory_order_seq_cst);
+		memcpy(out, from, bytes);
+		atomic_signal_fence(memory_order_seq_cst);
+		whole = true;
+	}
+	out_of = NULL;
+	return whole;
+}
+
+/* ---- the files of a plan ---- */
 
 #define PREFETCH_BYTES	 512  /* of a record; the processor sees by itself how it goes on */
 #define MAPPED_FILES_MAX 1024 /* a process may have some 65,000 maps, and its memory takes some of them */
@@ -344,7 +425,7 @@ void stored_expect(const struct stored *s, uint32_t file, uint64_t offset, uint6
 	posix_fadvise(s->file[file].fd, (off_t)offset, (off_t)bytes, POSIX_FADV_WILLNEED);
 }
 
-void stored_touch(const struct stored *s, uint32_t file, uint64_t offset, uint64_t bytes)
+static void stored_touch(const struct stored *s, uint32_t file, uint64_t offset, uint64_t bytes)
 {
 	readahead(s->file[file].fd, (off_t)offset, (size_t)bytes);
 }
@@ -382,4 +463,59 @@ int stored_check_unchanged(const struct stored *s, const char *anew)
 				    s->place->root, h->path, anew);
 	}
 	return EXIT_DONE;
+}
+
+/* ---- files read ahead from front to back ---- */
+
+#define STEP_BYTES (UINT64_C(4) << 20)
+
+struct warm {
+	const struct plan *plan;
+	const struct stored *stored;
+	uint64_t file, at; /* the thread's: what comes next */
+	struct task task;
+};
+
+static bool touch_next(void *context)
+{
+	struct warm *w = context;
+
+	for (; w->file < w->plan->file_count && w->at >= w->plan->file[w->file].bytes; w->at = 0)
+		w->file++;
+	if (w->file == w->plan->file_count)
+		return false;
+	task_unlock(&w->task); /* the stop that comes meanwhile is seen after the step */
+	stored_touch(w->stored, (uint32_t)w->file, w->at, STEP_BYTES);
+	task_lock(&w->task);
+	w->at += STEP_BYTES;
+	return true;
+}
+
+struct warm *warm_start(const struct plan *plan, const struct stored *stored)
+{
+	struct warm *w;
+	uint64_t sum = 0, available = available_memory_bytes();
+
+	for (uint64_t i = 0; i < plan->file_count; i++)
+		sum += plan->file[i].bytes;
+	if (plan->recipe.order != SHARD_ORDER_SHUFFLE || available == UINT64_MAX || sum > available / 2)
+		return NULL;
+	w = calloc(1, sizeof(*w));
+	if (!w)
+		return NULL;
+	w->plan = plan;
+	w->stored = stored;
+	if (task_start(&w->task, 1, touch_next, w))
+		return w;
+	task_stop(&w->task);
+	free(w);
+	return NULL;
+}
+
+void warm_stop(struct warm *w)
+{
+	if (!w)
+		return;
+	task_stop(&w->task);
+	free(w);
 }

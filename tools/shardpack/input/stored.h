@@ -14,8 +14,8 @@
  *   fortran,OFFSET,ITEM,COUNT,DIMS...   an array whose first index changes fastest, to one whose
  *                                       last does
  */
-#ifndef SHARD_INPUT_STORED_H
-#define SHARD_INPUT_STORED_H
+#ifndef SHARD_SHARDPACK_INPUT_STORED_H
+#define SHARD_SHARDPACK_INPUT_STORED_H
 
 #include "tools/shardpack/input/place.h"
 
@@ -85,7 +85,6 @@ bool stored_is_near(const struct stored *s, uint32_t file, uint64_t offset);
  * touch does.
  */
 void stored_expect(const struct stored *s, uint32_t file, uint64_t offset, uint64_t bytes);
-void stored_touch(const struct stored *s, uint32_t file, uint64_t offset, uint64_t bytes);
 
 /* As stored_read(), for scans: prints the sentence, and returns the exit code. */
 int stored_get(const struct stored *s, uint32_t file, uint64_t offset, void *out, size_t bytes);

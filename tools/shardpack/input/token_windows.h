@@ -5,8 +5,8 @@
  * Memory follows the length of a window, not the number of documents.  Where each piece lies, 8
  * bytes of it, is in an unnamed file that is mapped.
  */
-#ifndef SHARD_INPUT_TOKEN_WINDOWS_H
-#define SHARD_INPUT_TOKEN_WINDOWS_H
+#ifndef SHARD_SHARDPACK_INPUT_TOKEN_WINDOWS_H
+#define SHARD_SHARDPACK_INPUT_TOKEN_WINDOWS_H
 
 #include <stdint.h>
 

@@ -5,25 +5,259 @@
  * Strict: a checksum that is wrong, an end that comes early and bytes behind the end are damage,
  * since what came before may then be anything.  Zeros behind a gzip, a bzip2 or an xz are padding.
  */
-#include "tools/shardpack/input/input.h"
-
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
 #include <zlib.h>
 #include <zstd.h>
 #include <zstd_errors.h>
 
+#include "libshard/base/bytes.h"
 #include "libshard/base/words.h"
 #include "tools/common/exit_code.h"
+#include "tools/common/files.h"
 #include "tools/common/message.h"
 #include "tools/common/progress.h"
+#include "tools/common/signals.h"
+#include "tools/shardpack/input/input.h"
+#include "tools/shardpack/parse/parse.h"
 #include "tools/shardpack/parse/tar.h"
 #include "tools/shardpack/parse/zip.h"
+
+/* ---- input and output ---- */
+
+int unpack_damaged(const struct unpack_work *w, const char *what)
+{
+	return fail(EXIT_BAD, "%s: %s near offset %" PRIu64 " of %" PRIu64 "; the file is damaged, fetch it again",
+		    w->name, what, w->in_at, w->in_bytes);
+}
+
+int unpack_read(const struct unpack_work *w, void *out, size_t bytes, uint64_t offset)
+{
+	uint64_t have = files_read_at(w->in_fd, out, bytes, offset);
+
+	if (have < bytes)
+		return fail(EXIT_IO, "%s: offset %" PRIu64 ": %s", w->name, offset + have,
+			    errno ? strerror(errno) : "the file became shorter");
+	return interrupted() ? EXIT_INTERRUPTED : EXIT_DONE;
+}
+
+int unpack_write(struct unpack_work *w, const uint8_t *data, size_t bytes)
+{
+	ssize_t n;
+
+	if (bytes > w->member_left)
+		return fail(EXIT_BAD,
+			    "%s: the member at offset %" PRIu64 " unpacks to more than the %" PRIu64
+			    " bytes that the directory says; the file is damaged, fetch it again",
+			    w->name, w->member_at, w->member_bytes);
+	if (bytes > w->most->bytes - w->written_bytes)
+		return fail(w->most->code, "%s: has %" PRIu64 " bytes and unpacks to more than %" PRIu64 "; %s",
+			    w->name, w->in_bytes, w->most->bytes, w->most->remedy);
+	w->member_left -= bytes;
+	w->written_bytes += bytes;
+	w->out_bytes += bytes;
+	while (bytes && w->out_fd >= 0) {
+		n = write(w->out_fd, data, bytes);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return fail(EXIT_IO,
+				    "%s: cannot unpack more than %" PRIu64 " bytes: %s; choose another "
+				    "folder with --spool DIR",
+				    w->name, w->out_bytes - bytes, strerror(errno));
+		data += n;
+		bytes -= (size_t)n;
+	}
+	return EXIT_DONE;
+}
+
+/* ---- what a compressed file says that it unpacks to ---- */
+
+#define SLACK_BYTES (UINT64_C(1) << 20) /* by which a file may be larger than what is packed in it */
+
+#define DEFLATE_MOST 1032 /* a byte of deflate cannot hold more of them */
+
+/*
+ * A gzip ends with the size of its last member, below 4 GiB.  One that is cut ends with any number,
+ * which is mostly more than its bytes can hold: that says nothing.
+ */
+static uint64_t gzip_says(int fd, uint64_t in_bytes)
+{
+	uint8_t size[4];
+
+	if (in_bytes <= sizeof(size) ||
+	    pread(fd, size, sizeof(size), (off_t)(in_bytes - sizeof(size))) != sizeof(size) ||
+	    load32(size) / DEFLATE_MOST > in_bytes)
+		return 0;
+	return load32(size);
+}
+
+/* The first frame of Zstandard may say its size. */
+static uint64_t zstd_says(int fd)
+{
+	uint8_t head[18]; /* the longest there is */
+	ssize_t n = pread(fd, head, sizeof(head), 0);
+	unsigned long long bytes = n > 0 ? ZSTD_getFrameContentSize(head, (size_t)n) : 0;
+
+	return bytes == ZSTD_CONTENTSIZE_UNKNOWN || bytes == ZSTD_CONTENTSIZE_ERROR ? 0 : bytes;
+}
+
+/* What the records of an index say, which begins with their count; 0 if it is none. */
+static uint64_t index_says(const uint8_t *at, const uint8_t *end)
+{
+	uint64_t count, packed, bytes, sum = 0;
+
+	if (at == end || *at++ || !xz_number(&at, end, &count))
+		return 0;
+	for (; count; count--) {
+		if (!xz_number(&at, end, &packed) || !xz_number(&at, end, &bytes) || bytes > UINT64_MAX / 2 - sum)
+			return 0;
+		sum += bytes;
+	}
+	return sum;
+}
+
+#define XZ_FOOTER_BYTES 12
+#define XZ_INDEX_MOST	(UINT32_C(1) << 24)
+
+/* The last stream of an xz ends with an index of its blocks. */
+static uint64_t xz_says(int fd, uint64_t in_bytes)
+{
+	uint8_t footer[XZ_FOOTER_BYTES], *index = NULL;
+	uint64_t index_bytes, says = 0;
+
+	if (in_bytes < sizeof(footer) ||
+	    pread(fd, footer, sizeof(footer), (off_t)(in_bytes - sizeof(footer))) != sizeof(footer) ||
+	    memcmp(footer + 10, "YZ", 2) != 0)
+		return 0;
+	index_bytes = (load32(footer + 4) + UINT64_C(1)) * 4;
+	if (index_bytes <= XZ_INDEX_MOST && index_bytes <= in_bytes - sizeof(footer))
+		index = malloc((size_t)index_bytes);
+	if (index && pread(fd, index, (size_t)index_bytes, (off_t)(in_bytes - sizeof(footer) - index_bytes)) ==
+			     (ssize_t)index_bytes)
+		says = index_says(index, index + index_bytes);
+	free(index);
+	return says;
+}
+
+static bool pread_all(void *context, uint64_t offset, void *out, size_t bytes)
+{
+	return pread(*(const int *)context, out, bytes, (off_t)offset) == (ssize_t)bytes;
+}
+
+/* By its directory; 0 if that cannot be read, which is found when it is unpacked. */
+static uint64_t zip_says(int fd, uint64_t in_bytes)
+{
+	char why[ZIP_WHY_BYTES];
+	struct zip z = {.bytes = in_bytes, .read = pread_all, .context = &fd, .why = why};
+	struct zip_member *m = malloc(sizeof(*m));
+	enum zip_status status = ZIP_BAD;
+	uint64_t sum = 0;
+
+	while (m && (status = zip_next(&z, m)) == ZIP_MEMBER)
+		sum += m->bytes > UNPACK_MEMBER_BYTES_MAX ? 0 : m->bytes;
+	free(m);
+	return status == ZIP_END ? sum : 0;
+}
+
+uint64_t unpack_least_bytes(const char *how, int in_fd, uint64_t in_bytes)
+{
+	uint64_t says = 0, packed = in_bytes - in_bytes / 64; /* what cannot be packed grows by less */
+
+	if (!strcmp(how, "gzip"))
+		says = gzip_says(in_fd, in_bytes);
+	else if (!strcmp(how, "zstd"))
+		says = zstd_says(in_fd);
+	else if (!strcmp(how, "xz"))
+		says = xz_says(in_fd, in_bytes);
+	else
+		return !strcmp(how, "zip") ? zip_says(in_fd, in_bytes) : 0;
+	packed = packed > SLACK_BYTES ? packed - SLACK_BYTES : 0;
+	return says > packed ? says : packed;
+}
+
+/* ---- an array in Fortran's order to one in C's ---- */
+
+struct fortran {
+	uint64_t offset, item_bytes, count, inner; /* inner: items of one record */
+	uint64_t dim[UNPACK_DIMS_MAX];		   /* of a record */
+	unsigned dim_count;
+	uint8_t *column, *block;
+	uint64_t block_records;
+};
+
+/* Item k of a record in C's order stands where in Fortran's? */
+static uint64_t place_of(const struct fortran *f, uint64_t k)
+{
+	uint64_t place = 0, weight = f->inner;
+	unsigned d = f->dim_count;
+
+	while (d--) {
+		weight /= f->dim[d];
+		place += k % f->dim[d] * weight;
+		k /= f->dim[d];
+	}
+	return place;
+}
+
+/* Records [first, first + n): each of their items lies beside the same one of the next record. */
+static int transpose_block(struct unpack_work *w, const struct fortran *f, uint64_t first, uint64_t n)
+{
+	int code = EXIT_DONE;
+
+	for (uint64_t k = 0; code == EXIT_DONE && k < f->inner; k++) {
+		uint64_t at = f->offset + (place_of(f, k) * f->count + first) * f->item_bytes;
+
+		code = unpack_read(w, f->column, (size_t)(n * f->item_bytes), at);
+		for (uint64_t i = 0; i < n; i++)
+			memcpy(f->block + (i * f->inner + k) * f->item_bytes, f->column + i * f->item_bytes,
+			       f->item_bytes);
+	}
+	progress_add(&w->progress, n * f->inner * f->item_bytes, n * f->inner * f->item_bytes, 0);
+	progress_tick(&w->progress);
+	return code == EXIT_DONE ? unpack_write(w, f->block, (size_t)(n * f->inner * f->item_bytes)) : code;
+}
+
+/* "fortran,128,4,1000,3,32,32": the numbers of stored.h. */
+static int unpack_fortran(struct unpack_work *w, const uint64_t *arg, unsigned arg_count)
+{
+	struct fortran f = {.offset = arg[0], .item_bytes = arg[1], .count = arg[2], .inner = 1};
+	uint64_t left;
+	int code = EXIT_DONE;
+
+	for (; f.dim_count + 3 < arg_count; f.dim_count++) {
+		f.dim[f.dim_count] = arg[f.dim_count + 3];
+		if (!f.dim[f.dim_count] || f.inner > w->in_bytes / f.dim[f.dim_count])
+			return unpack_damaged(w, "the array is larger than the file");
+		f.inner *= f.dim[f.dim_count];
+	}
+	left = f.offset <= w->in_bytes ? w->in_bytes - f.offset : 0;
+	if (!f.count || !f.item_bytes || f.item_bytes > 16 || f.inner > left / f.item_bytes ||
+	    f.count > left / (f.item_bytes * f.inner))
+		return unpack_damaged(w, "the array is larger than the file");
+	f.block_records = (16 * (uint64_t)UNPACK_PIECE_BYTES) / (f.inner * f.item_bytes);
+	if (!f.block_records)
+		f.block_records = 1;
+	if (f.block_records > f.count)
+		f.block_records = f.count;
+	f.column = malloc((size_t)(f.block_records * f.item_bytes));
+	f.block = malloc((size_t)(f.block_records * f.inner * f.item_bytes));
+	if (!f.column || !f.block)
+		code = fail(EXIT_IO, "%s: out of memory for %" PRIu64 " bytes of an array in Fortran order", w->name,
+			    f.block_records * f.inner * f.item_bytes);
+	for (uint64_t first = 0; code == EXIT_DONE && first < f.count; first += f.block_records)
+		code = transpose_block(w, &f, first,
+				       f.count - first < f.block_records ? f.count - first : f.block_records);
+	free(f.column);
+	free(f.block);
+	return code;
+}
+
+/* ---- the ways ---- */
 
 /* ---- deflate, with or without the frame of gzip ---- */
 
@@ -238,6 +472,18 @@ static int unpack_zstd(struct unpack_work *w)
 
 /* ---- which ---- */
 
+#ifdef WITHOUT_ARCHIVE
+static int by_libarchive(struct unpack_work *w, const char *how)
+{
+	return fail(EXIT_UNSUPPORTED,
+		    "%s: is compressed with %s, and this shardpack was built without libarchive; install that and "
+		    "build again, or unpack the file with %s -d",
+		    w->name, how, how);
+}
+#else
+#define by_libarchive unpack_archive
+#endif
+
 /* The numbers behind the first word; false if they are none. */
 static bool read_arguments(const char *how, uint64_t *arg, unsigned *count, unsigned max)
 {
@@ -297,7 +543,7 @@ int unpack_run(const char *how, int in_fd, uint64_t in_bytes, int out_fd, const 
 	else if (!strcmp(how, "zstd"))
 		code = unpack_zstd(&w);
 	else if (!strcmp(how, "bzip2") || !strcmp(how, "xz"))
-		code = unpack_archive(&w, how);
+		code = by_libarchive(&w, how);
 	else if (is_member)
 		code = unpack_member(&w, arg);
 	else if (word == 7 && !memcmp(how, "fortran", 7) && count >= 3)

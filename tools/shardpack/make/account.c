@@ -14,10 +14,9 @@
 #include <sys/stat.h>
 
 #include "tools/common/exit_code.h"
-#include "tools/common/grow.h"
 #include "tools/common/json_out.h"
-#include "tools/common/memory_file.h"
 #include "tools/common/message.h"
+#include "tools/common/shelf.h"
 #include "tools/shardpack/plan/bad_input.h"
 
 /* ---- the verdict on one input ---- */

@@ -15,8 +15,8 @@
 
 #include "libshard/base/clock.h"
 #include "tools/common/exit_code.h"
-#include "tools/common/grow.h"
 #include "tools/common/message.h"
+#include "tools/common/shelf.h"
 #include "tools/common/signals.h"
 
 #define LIST_BYTES_MAX	 200

@@ -17,7 +17,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "libshard/base/task.h"
+#include "libshard/base/thread.h"
 #include "shard.h"
 #include "shard_pack.h"
 #include "tools/common/cli.h"

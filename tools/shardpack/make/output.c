@@ -15,8 +15,8 @@
 #include <unistd.h>
 
 #include "tools/common/exit_code.h"
+#include "tools/common/files.h"
 #include "tools/common/message.h"
-#include "tools/common/removal.h"
 #include "tools/shardpack/input/source_times.h"
 
 #define STATE_DIR    ".shardpack"

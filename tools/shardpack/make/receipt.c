@@ -14,9 +14,9 @@
 #include <unistd.h>
 
 #include "tools/common/exit_code.h"
-#include "tools/common/grow.h"
 #include "tools/common/message.h"
-#include "tools/common/text_end.h"
+#include "tools/common/shelf.h"
+#include "tools/common/text.h"
 
 #define RECEIPT_FIRST_LINE "receipt 5\n"
 #define ACCEPTED	   "accepted "

@@ -23,7 +23,7 @@ char csv_separator(const char *text, size_t bytes)
 		semicolon = semicolon || text[i] == ';';
 		if (text[i] == '\n' && any)
 			break;
-		any = any || (text[i] != '\n' && text[i] != '\r'); /* empty lines are no rows */
+		any = any || (text[i] != '\n' && text[i] != '\r'); /* empty lines are not rows */
 	}
 	return semicolon ? ';' : ',';
 }

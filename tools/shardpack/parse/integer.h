@@ -2,8 +2,8 @@
 /*
  * integer.h - integers of 1, 2, 4 or 8 bytes: from the bytes of a file, and to those of a field
  */
-#ifndef SHARD_FORMAT_INTEGER_H
-#define SHARD_FORMAT_INTEGER_H
+#ifndef SHARD_SHARDPACK_PARSE_INTEGER_H
+#define SHARD_SHARDPACK_PARSE_INTEGER_H
 
 #include <stdbool.h>
 #include <stddef.h>

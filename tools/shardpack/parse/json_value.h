@@ -5,8 +5,8 @@
  * "objects.bbox" is the key `bbox` of the object at the key `objects`.  A key that has the dots
  * itself comes first.
  */
-#ifndef SHARD_FORMAT_JSON_VALUE_H
-#define SHARD_FORMAT_JSON_VALUE_H
+#ifndef SHARD_SHARDPACK_PARSE_JSON_VALUE_H
+#define SHARD_SHARDPACK_PARSE_JSON_VALUE_H
 
 #include <jansson.h>
 

@@ -2,8 +2,8 @@
 /*
  * json_why.h - what is wrong with JSON, in words that are not those of a library
  */
-#ifndef SHARD_FORMAT_JSON_WHY_H
-#define SHARD_FORMAT_JSON_WHY_H
+#ifndef SHARD_SHARDPACK_PARSE_JSON_WHY_H
+#define SHARD_SHARDPACK_PARSE_JSON_WHY_H
 
 #include <jansson.h>
 

@@ -9,8 +9,8 @@
  *
  * Pure: bytes in, numbers out.
  */
-#ifndef SHARD_FORMAT_MEGATRON_INDEX_H
-#define SHARD_FORMAT_MEGATRON_INDEX_H
+#ifndef SHARD_SHARDPACK_PARSE_MEGATRON_INDEX_H
+#define SHARD_SHARDPACK_PARSE_MEGATRON_INDEX_H
 
 #include <stdbool.h>
 #include <stddef.h>

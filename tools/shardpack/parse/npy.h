@@ -4,8 +4,8 @@
  *
  * Versions 1 to 3.  Pure: bytes in, numbers out.
  */
-#ifndef SHARD_FORMAT_NPY_H
-#define SHARD_FORMAT_NPY_H
+#ifndef SHARD_SHARDPACK_PARSE_NPY_H
+#define SHARD_SHARDPACK_PARSE_NPY_H
 
 #include <stdbool.h>
 #include <stddef.h>

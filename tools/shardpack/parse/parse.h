@@ -12,46 +12,18 @@
 #include "tools/shardpack/parse/npy.h"
 
 /*
- * rle.c
+ * coco_shape.c: runs of pixels
  *
  * Runs go down the columns, from left to right; the first run, which may be empty, lies outside of
  * the object, the next one inside, and so on.  An outline becomes those runs that pycocotools makes
  * of it: maskApi.c, rleFrPoly().  No I/O.
  */
 
-#define RLE_WHY_BYTES 160
-#define RLE_SIDE_MAX  UINT32_C(65535) /* so that a picture has less than 2^32 pixels */
-
 struct rle { /* start it zeroed; rle_clear() keeps its memory */
 	uint32_t *run;
 	uint64_t count, capacity;
 	uint64_t steps; /* of the outlines that were drawn */
 };
-
-void rle_clear(struct rle *r);
-void rle_free(struct rle *r);
-
-/* A run more.  False if memory ran out. */
-bool rle_add(struct rle *r, uint32_t pixels);
-
-/*
- * The compressed text of COCO, behind what is there.  False, and `why` of RLE_WHY_BYTES, if it is
- * none.
- */
-bool rle_add_text(struct rle *r, const char *text, size_t bytes, char *why);
-
-/* Do the runs from number `first` on cover a picture of that size?  The same of false. */
-bool rle_check(const struct rle *r, uint64_t first, uint32_t width, uint32_t height, char *why);
-
-/*
- * The outline of `points` points, x and y each, in a picture of that size, as runs behind those
- * that are there.  At least three points, none farther away than 2^20.  False, and `why`, if memory
- * ran out, or all outlines since rle_clear() are too long.
- */
-bool rle_add_outline(struct rle *r, const double *xy, size_t points, uint32_t width, uint32_t height, char *why);
-
-/* How many pixels the runs [first, end) have inside of the object. */
-uint64_t rle_area(const struct rle *r, uint64_t first, uint64_t end);
 
 /* A picture to draw on, whose rows lie one behind the other. */
 struct rle_picture {
@@ -60,14 +32,11 @@ struct rle_picture {
 	uint32_t sample_bytes; /* of a pixel: 1, 2 or 4 */
 };
 
-/* Set these pixels to a value. */
-void rle_paint(const struct rle *r, uint64_t first, uint64_t end, uint32_t value, const struct rle_picture *out);
-
 /*
- * coco_shape.c
+ * coco_shape.c: the objects of an image
  *
  *   [[x1,y1,x2,y2,x3,y3,...],...]            outlines, whose union the object is
- *   {"counts":[...] or "text","size":[height,width]}     runs; rle.c
+ *   {"counts":[...] or "text","size":[height,width]}     runs
  *
  * Where objects overlap, the smaller one is on top: the one with fewer pixels, the sum over its
  * outlines.  Of two of one size it is the later one.  No I/O.
@@ -98,7 +67,7 @@ void coco_shapes_free(struct coco_shapes *s);
 
 /*
  * Add an object of a picture of that size, which paint() gives that value.  False, and s->why, if
- * the text is no such thing, or does not fit the picture; or if to paint all would take too long.
+ * the text is not one of both, or does not fit the picture; or if it would take too long to paint all.
  */
 bool coco_shapes_add(struct coco_shapes *s, const char *text, size_t bytes, uint32_t width, uint32_t height,
 		     uint32_t value);
@@ -107,7 +76,7 @@ bool coco_shapes_add(struct coco_shapes *s, const char *text, size_t bytes, uint
 void coco_shapes_paint(struct coco_shapes *s, const struct rle_picture *out);
 
 /*
- * csv.c
+ * csv.c - rows of a CSV or TSV
  *
  * Strict: a quote that is not closed, or that stands within a field, and a NUL byte are errors,
  * with their lines.  Lines end with LF or CRLF; empty ones are passed over.  Pure; fields are
@@ -145,7 +114,7 @@ char csv_separator(const char *text, size_t bytes);
 enum csv_status csv_next(struct csv *c, struct csv_row *row, char *why, size_t why_bytes);
 
 /*
- * idx.c
+ * npy.c: the head of an IDX file
  *
  * Two zeros, the type, the number of axes, and each axis as a big-endian u32.  Pure: bytes in,
  * numbers out.
@@ -161,7 +130,7 @@ enum csv_status csv_next(struct csv *c, struct csv_row *row, char *why, size_t w
 bool idx_parse(const uint8_t *bytes, size_t size, struct npy *out, char *why, size_t why_bytes);
 
 /*
- * json_scan.c
+ * json.c: JSON value by value
  *
  * A cursor over the text.  Members of objects and elements of arrays come one by one; a value is
  * taken as a range of the text, or passed over, and its grammar is checked in both cases.  Only the
@@ -193,14 +162,14 @@ struct json_scan {
 
 enum json_step { JSON_ITEM, JSON_END, JSON_BAD };
 
-/* `read` gives exactly so many bytes, all within the document, or says why not. */
+/* `read` gives exactly as many bytes, all within the document, or says why not. */
 void json_scan_start(struct json_scan *s, uint64_t bytes,
 		     bool (*read)(void *context, uint64_t offset, void *out, size_t bytes), void *context);
 /* Of a text in memory, which must outlive it. */
 void json_scan_text(struct json_scan *s, const char *text, size_t bytes);
 void json_scan_free(struct json_scan *s);
 
-/* The next byte that is no blank: '{' of an object, '[' of an array; 0 at the end or a fault. */
+/* The next byte that is not a blank: '{' of an object, '[' of an array; 0 at the end or a fault. */
 char json_scan_peek(struct json_scan *s);
 
 /*
@@ -217,7 +186,7 @@ bool json_scan_skip(struct json_scan *s);
 /* Nothing but blanks may follow. */
 bool json_scan_ends(struct json_scan *s);
 
-/* ---- ranges ---- */
+/* ---- json.c: ranges ---- */
 
 /* A key or string, with its quotes: is it this word? */
 bool json_range_is(const struct json_range *r, const char *word);
@@ -232,7 +201,7 @@ bool json_range_string(const struct json_range *r, char *out, size_t *out_bytes)
 bool json_range_whole(const struct json_range *r, int64_t *out);
 
 /*
- * token_file.c
+ * token_file.c: heads
  *
  *   llm.c     256 x i32: 20240520, 1, tokens, then u16; or 20240801, 7, tokens, then u32
  *   nanoGPT   no head at all: u16 from the first byte on
@@ -263,7 +232,7 @@ struct token_file_other {
 const struct token_file_other *token_file_other(const uint8_t *bytes, size_t size);
 
 /*
- * token_width.c - what the numbers of a file without a head look like: tokens of how many bits, in
+ * token_file.c: what the numbers of a file without a head look like: tokens of how many bits, in
  * which byte order, or something else
  *
  * A token of 32 bits is two numbers of 16: the first may be any, the second is 0 for the first
@@ -313,7 +282,7 @@ void token_census_add(struct token_census *c, const uint8_t *bytes, size_t size)
 bool token_census_judge(const struct token_census *c, struct token_look *out);
 
 /*
- * xz_walk.c
+ * xz_walk.c - how large a dictionary the blocks of an xz ask for
  *
  * Each block of an xz says how large a dictionary its reader must have, up to 4 GiB.  The heads of
  * blocks lie behind each other, with chunks of data of known length between them.  So a caller that
@@ -344,7 +313,7 @@ bool xz_walk(struct xz_walk *w, const uint8_t *data, size_t bytes);
 bool xz_number(const uint8_t **at, const uint8_t *end, uint64_t *out);
 
 /*
- * yolo.c
+ * yolo.c - lines of boxes
  *
  *   0 0.5 0.25 0.1 0.2     class; middle x and y, width, height, as parts of the image
  *

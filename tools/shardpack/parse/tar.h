@@ -7,8 +7,8 @@
  * missing and anything behind it are errors, with their offsets.  No I/O: the caller gives a
  * function that reads.
  */
-#ifndef SHARD_FORMAT_TAR_H
-#define SHARD_FORMAT_TAR_H
+#ifndef SHARD_SHARDPACK_PARSE_TAR_H
+#define SHARD_SHARDPACK_PARSE_TAR_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -30,7 +30,7 @@ struct tar_member {
 
 struct tar {		/* set the first four, zero the rest */
 	uint64_t bytes; /* of the archive */
-	/* exactly so many, all within `bytes` */
+	/* exactly `bytes`, all within the archive */
 	bool (*read)(void *context, uint64_t offset, void *out, size_t bytes);
 	void *context;
 	char *why; /* TAR_WHY_BYTES: the fault; empty if reading failed */

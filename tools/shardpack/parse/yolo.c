@@ -46,13 +46,13 @@ static size_t read_words(const char *at, const char *end, double *number, const 
 		if (count++ >= NUMBERS)
 			continue;
 		if (bytes >= sizeof(word) || memchr(at, '\0', bytes)) {
-			*wrong = "has a word that is no number";
+			*wrong = "has a word that is not a number";
 			return 0;
 		}
 		memcpy(word, at, bytes);
 		word[bytes] = '\0';
 		if (!text_parse_double(word, bytes, &number[count - 1])) {
-			*wrong = "has a word that is no number";
+			*wrong = "has a word that is not a number";
 			return 0;
 		}
 	}
@@ -75,11 +75,11 @@ enum yolo_status yolo_next(struct yolo *y, struct yolo_box *out, char *why)
 		if (!count)
 			continue;
 		if (count >= OUTLINE_MIN && count % 2)
-			return bad(y, why, "is the outline of an object, for which there is no kind of field");
+			return bad(y, why, "is a polygon; only boxes are supported");
 		if (count != NUMBERS)
 			return bad(y, why, count < NUMBERS ? "has less than 5 numbers" : "has more than 5 numbers");
 		if (number[0] != floor(number[0]) || number[0] < 0 || number[0] > INT32_MAX)
-			return bad(y, why, "has a class that is no whole number, 0 or more");
+			return bad(y, why, "has a class that is not a whole number, 0 or more");
 		out->class_idx = (int64_t)number[0];
 		for (int n = 1; n < NUMBERS; n++)
 			out->number[n - 1] = (float)number[n];

@@ -5,8 +5,8 @@
  * By its central directory, ZIP64 too; each member's own header must say the same.  Strict, as
  * tar.h, and as there the caller gives a function that reads.
  */
-#ifndef SHARD_FORMAT_ZIP_H
-#define SHARD_FORMAT_ZIP_H
+#ifndef SHARD_SHARDPACK_PARSE_ZIP_H
+#define SHARD_SHARDPACK_PARSE_ZIP_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -28,7 +28,7 @@ struct zip_member {
 
 struct zip {		/* set the first four, zero the rest */
 	uint64_t bytes; /* of the archive */
-	/* exactly so many, all within `bytes` */
+	/* exactly `bytes`, all within the archive */
 	bool (*read)(void *context, uint64_t offset, void *out, size_t bytes);
 	void *context;
 	char *why; /* ZIP_WHY_BYTES: the fault; empty if reading failed */

@@ -11,8 +11,8 @@
 
 #include "libshard/base/words.h"
 #include "tools/common/exit_code.h"
-#include "tools/common/grow.h"
 #include "tools/common/message.h"
+#include "tools/common/shelf.h"
 #include "tools/common/text.h"
 
 int classes_add(struct classes *c, const char *name, size_t name_bytes, const char *where)

@@ -17,7 +17,6 @@
 #include "shard.h"
 #include "tools/common/exit_code.h"
 #include "tools/common/files.h"
-#include "tools/common/line.h"
 #include "tools/common/message.h"
 #include "tools/common/text.h"
 #include "tools/shardpack/images/file_name.h"

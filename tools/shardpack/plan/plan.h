@@ -15,7 +15,6 @@
 #include "tools/common/text.h"
 #include "tools/shardpack/images/images.h"
 #include "tools/shardpack/images/limits.h"
-#include "tools/shardpack/images/mask_map.h"
 #include "tools/shardpack/plan/field_part.h"
 
 /*
@@ -94,7 +93,7 @@ struct field_source {
 /* The largest value of a mask of that dtype; 0 is u8. */
 uint64_t field_mask_most(uint64_t dtype);
 
-/* Are the pixels of a mask looked up, or wider than a byte?  Then they are codes; mask_codes.c */
+/* Are the pixels of a mask looked up, or wider than a byte?  Then they are codes; mask.c */
 bool field_is_coded(const struct shard_field *f, const struct field_source *s);
 
 /* Why a value is none of a field. */
@@ -687,7 +686,7 @@ uint32_t window_pack_pieces(const struct window_pack *p, uint64_t window, struct
  * piece, of one token has nothing to predict, and is in no window.
  *
  * A plan has the streams and a digest of all lengths.  Which piece lies where follows from these:
- * input/token_windows.c computes it once per process.
+ * input/documents.c computes it once per process.
  *
  * Fields of a record:
  *   tokens        [room]: the pieces one behind the other, longest first, then zeros
@@ -712,7 +711,7 @@ struct token_pack { /* start it zeroed */
 	uint32_t width;	    /* of doc_lengths, and most pieces that a window may have; 0: piece_max */
 	uint8_t digest[32]; /* of the lengths of all documents */
 
-	/* Not in the plan's text; made by input/token_windows.c. */
+	/* Not in the plan's text; made by input/documents.c. */
 	struct window_pack windows;
 	const uint64_t *begin; /* [place of a piece] its first token, counted over all streams; mapped */
 	size_t begin_bytes;

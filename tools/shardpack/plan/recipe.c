@@ -152,8 +152,8 @@ void recipe_write_versions(const struct recipe *r, struct text *out)
 {
 	text_format(out, "bytes-version %d\n", SHARD_BYTES_VERSION);
 	for (const struct image_format *f = image_formats; f->name && recipe_is_images(r); f++)
-		if (f->version && (!f->plan_name || r->formats & image_format_bit(f)))
-			text_format(out, "version %s\n", f->version() ? f->version() : f->plan_name);
+		if (f->library && (!f->plan_name || r->formats & image_format_bit(f)))
+			text_format(out, "version %s\n", f->version ? f->version() : f->plan_name);
 	if (r->codec == SHARD_LZ4)
 		write_linked_version(out, "lz4");
 }

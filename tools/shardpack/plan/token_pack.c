@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 
-#include "tools/common/grow.h"
+#include "tools/common/shelf.h"
 
 bool token_pack_add(struct token_pack *p, const struct token_stream *stream)
 {

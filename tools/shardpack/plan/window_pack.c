@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tools/common/grow.h"
+#include "tools/common/shelf.h"
 
 #define NO_RANGE UINT32_MAX
 

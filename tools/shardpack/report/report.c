@@ -12,9 +12,8 @@
 
 #include "tools/common/exit_code.h"
 #include "tools/common/human.h"
-#include "tools/common/memory_file.h"
 #include "tools/common/message.h"
-#include "tools/common/special.h"
+#include "tools/common/shelf.h"
 #include "tools/shardpack/images/image.h"
 #include "tools/shardpack/scan/request.h"
 #include "tools/shardpack/scan/scan.h"
@@ -373,8 +372,8 @@ int report_file_write(const struct report *r, const char *path)
 		report_json(r, out.stream, ds, inputs);
 	if (!memory_file_close(&out) || !ok)
 		written = fail(EXIT_IO, "--report %s: out of memory", path);
-	else if (special_is(path))
-		written = special_write(path, out.data, out.bytes);
+	else if (files_is_device_or_pipe(path))
+		written = files_write_in_place(path, out.data, out.bytes);
 	else if (files_publish(path, out.data, out.bytes, &err) != SHARD_OK)
 		written = fail(exit_code_of_status(err.status), "--report %s", err.message);
 	if (code == EXIT_DONE) /* the first failure counts */

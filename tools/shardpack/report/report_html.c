@@ -14,12 +14,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tools/common/escape.h"
 #include "tools/common/exit_code.h"
 #include "tools/common/human.h"
-#include "tools/common/memory_file.h"
 #include "tools/common/message.h"
 #include "tools/common/png_out.h"
+#include "tools/common/shelf.h"
 #include "tools/shardpack/scan/image_list.h"
 #include "tools/shardpack/scan/scan.h"
 

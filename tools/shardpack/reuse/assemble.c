@@ -18,7 +18,6 @@
 #include "tools/common/files.h"
 #include "tools/common/message.h"
 #include "tools/common/progress.h"
-#include "tools/common/removal.h"
 #include "tools/common/signals.h"
 
 #define MANIFEST  "dataset.manifest"

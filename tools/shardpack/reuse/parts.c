@@ -11,7 +11,6 @@
 
 #include "tools/common/exit_code.h"
 #include "tools/common/files.h"
-#include "tools/common/grow.h"
 #include "tools/common/message.h"
 #include "tools/common/shelf.h"
 #include "tools/common/signals.h"

@@ -18,9 +18,8 @@
 #include <unistd.h>
 
 #include "shard_pack.h"
-#include "tools/common/escape.h"
 #include "tools/common/exit_code.h"
-#include "tools/common/grow.h"
+#include "tools/common/human.h"
 #include "tools/common/message.h"
 #include "tools/common/progress.h"
 #include "tools/common/shelf.h"

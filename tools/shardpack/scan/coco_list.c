@@ -13,7 +13,6 @@
 
 #include "libshard/base/utf8.h"
 #include "tools/common/exit_code.h"
-#include "tools/common/grow.h"
 #include "tools/common/message.h"
 #include "tools/common/shelf.h"
 #include "tools/common/signals.h"

@@ -17,7 +17,6 @@
 #include "shard_pack.h"
 #include "tools/common/exit_code.h"
 #include "tools/common/files.h"
-#include "tools/common/grow.h"
 #include "tools/common/message.h"
 #include "tools/common/progress.h"
 #include "tools/common/shelf.h"

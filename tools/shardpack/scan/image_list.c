@@ -12,7 +12,6 @@
 
 #include "shard_pack.h"
 #include "tools/common/exit_code.h"
-#include "tools/common/grow.h"
 #include "tools/common/shelf.h"
 #include "tools/common/text.h"
 #include "tools/shardpack/parse/json_value.h"

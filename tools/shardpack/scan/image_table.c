@@ -15,7 +15,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "libshard/base/url.h"
+#include "libshard/base/words.h"
 #include "shard_pack.h"
 #include "tools/common/exit_code.h"
 #include "tools/common/files.h"

@@ -20,7 +20,6 @@
 #include "libshard/base/utf8.h"
 #include "shard_pack.h"
 #include "tools/common/exit_code.h"
-#include "tools/common/grow.h"
 #include "tools/common/message.h"
 #include "tools/common/shelf.h"
 #include "tools/shardpack/images/file_name.h"

@@ -9,8 +9,8 @@
 #include <string.h>
 
 #include "tools/common/exit_code.h"
-#include "tools/common/grow.h"
 #include "tools/common/message.h"
+#include "tools/common/shelf.h"
 #include "tools/shardpack/plan/plan.h"
 #include "tools/shardpack/scan/request.h"
 #include "tools/shardpack/scan/scan.h"

@@ -13,8 +13,8 @@
 #include <string.h>
 
 #include "tools/common/exit_code.h"
-#include "tools/common/line.h"
 #include "tools/common/message.h"
+#include "tools/common/text.h"
 #include "tools/shardpack/plan/plan.h"
 
 static int read_lines(struct mask_map *m, FILE *in, const char *file)

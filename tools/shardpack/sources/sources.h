@@ -9,7 +9,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "tools/shardpack/images/mask_map.h"
 #include "tools/shardpack/plan/plan.h"
 
 /*

@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * dataset_read.c - records, keys and single fields, by their number in the dataset
+ */
+#include "libshard/dataset/dataset.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "libshard/base/bytes.h"
+#include "libshard/base/error.h"
+#include "libshard/base/mem.h"
+#include "libshard/format/format.h"
+#include "libshard/io/io.h"
+#include "shard_pack.h"
+#include "shard_select.h"
+
+#define AT_ONCE	    256u		  /* records that are read before readers may be closed */
+#define PIECE_BYTES (UINT64_C(256) << 10) /* records of the group that are read together */
+#define AHEAD_BYTES (UINT64_C(8) << 20)	  /* that the disk is asked for meanwhile */
+
+/* Shard and index within it. */
+static int locate(const struct shard_dataset *ds, uint64_t idx, uint64_t *shard, uint64_t *inside,
+		  struct shard_error *err)
+{
+	struct shown s;
+
+	if (idx >= ds->m.record_count)
+		return error_set(err, SHARD_E_ARGUMENT, "%s: there is no record %" PRIu64 "; the dataset has %" PRIu64,
+				 show(&s, ds->dir), idx, ds->m.record_count);
+	*shard = dataset_shard_of(ds, idx);
+	*inside = idx - ds->first_record[*shard];
+	return SHARD_OK;
+}
+
+/* again: these were read, and are checked and copied once more. */
+static int read_records(struct shard_dataset *ds, const uint64_t *idx, size_t count, void *const *dst, bool again,
+			struct shard_error *err)
+{
+	struct shard_reader *r = NULL;
+	uint64_t shard = 0, inside = 0;
+	unsigned entered = readers_enter(&ds->readers);
+	int rc = SHARD_OK;
+
+	for (size_t i = 0; !rc && i < count; i++) {
+		if (i && i % AT_ONCE == 0) {
+			readers_leave(&ds->readers, entered);
+			entered = readers_enter(&ds->readers);
+		}
+		rc = locate(ds, idx[i], &shard, &inside, err);
+		rc = rc ? rc : dataset_use_shard(ds, shard, &r, err);
+		for (uint32_t g = 0; !rc && g < ds->m.schema.group_count; g++)
+			if (dst[g]) {
+				if (again)
+					reader_forget(r, g, inside, 1);
+				rc = reader_read(r, g, inside, 1, (uint8_t *)dst[g] + i * ds->m.schema.group[g].stride,
+						 err);
+			}
+	}
+	readers_leave(&ds->readers, entered);
+	return rc;
+}
+
+int shard_dataset_read(struct shard_dataset *ds, const uint64_t *idx, size_t count, void *const *dst,
+		       struct shard_error *err)
+{
+	int rc = read_records(ds, idx, count, dst, false, err);
+
+	if (!rc && ds->o.check == SHARD_CHECK_DEVICE && reader_had_faults())
+		rc = read_records(ds, idx, count, dst, true, err);
+	return rc;
+}
+
+int shard_dataset_key(struct shard_dataset *ds, uint64_t idx, struct shard_view *out, struct shard_error *err)
+{
+	struct shard_reader *r = NULL;
+	uint64_t shard = 0, inside = 0;
+	int rc = locate(ds, idx, &shard, &inside, err);
+
+	rc = rc ? rc : shard_dataset_reader(ds, shard, &r, err);
+	return rc ? rc : shard_reader_key(r, inside, out, err);
+}
+
+struct key_copy {
+	struct shard_view from;
+	char *to;
+};
+
+static void copy_key(void *context)
+{
+	struct key_copy *copy = context;
+
+	memcpy(copy->to, copy->from.data, copy->from.bytes);
+}
+
+int shard_dataset_read_key(struct shard_dataset *ds, uint64_t idx, char *out, size_t *bytes, struct shard_error *err)
+{
+	struct shard_reader *r = NULL;
+	struct key_copy copy = {.to = out};
+	uint64_t shard = 0, inside = 0;
+	unsigned entered;
+	int rc = locate(ds, idx, &shard, &inside, err);
+
+	if (rc)
+		return rc;
+	entered = readers_enter(&ds->readers);
+	rc = dataset_use_shard(ds, shard, &r, err);
+	rc = rc ? rc : shard_reader_key(r, inside, &copy.from, err);
+	if (!rc && copy.from.bytes)
+		rc = reader_guarded(r, copy_key, &copy, err);
+	readers_leave(&ds->readers, entered);
+	*bytes = rc ? 0 : (size_t)copy.from.bytes;
+	return rc;
+}
+
+/* ---- one field of many records, without the rest of them ---- */
+
+/*
+ * Have the disk read these records, if they are stored as they are.  Nobody waits for their pages
+ * then, so nobody would notice that they came from a device: they are hashed once more.
+ */
+static void expect(struct shard_reader *r, uint32_t group, uint64_t first, uint64_t count)
+{
+	const struct reader_group *g = &r->group[group];
+
+	if (g->compressed)
+		return;
+	reader_forget(r, group, first, count);
+	file_will_need(g->data + first * g->stride, (size_t)(count * g->stride));
+}
+
+/* Of neighbours in one shard.  `memory` has room for `room` records of the group. */
+static int copy_some(struct shard_reader *r, const struct shard_field *f, uint64_t first, uint64_t count,
+		     uint8_t *memory, uint64_t room, uint8_t *out, struct shard_error *err)
+{
+	uint64_t asked = 0, ahead = AHEAD_BYTES / f->stride + 1;
+
+	for (uint64_t done = 0, n; done < count; done += n) {
+		int rc;
+
+		if (done + ahead / 2 >= asked && asked < count) {
+			n = min_u64(ahead, count - asked);
+			expect(r, f->group, first + asked, n);
+			asked += n;
+		}
+		n = min_u64(room, count - done);
+		rc = shard_reader_read(r, f->group, first + done, n, memory, err);
+		if (rc)
+			return rc;
+		for (uint64_t i = 0; i < n; i++, out += f->bytes)
+			record_copy_field(out, memory + i * f->stride + f->offset, (uint32_t)f->bytes);
+	}
+	return SHARD_OK;
+}
+
+int shard_dataset_column(struct shard_dataset *ds, const struct shard_field *field, uint64_t first, uint64_t count,
+			 void *out, struct shard_error *err)
+{
+	uint64_t unit = ds->m.schema.group[field->group].unit_records; /* whole chunks are decoded once */
+	uint64_t room = ceil_div(PIECE_BYTES / field->stride + 1, unit) * unit, shard;
+	uint8_t *memory, *to = out;
+	int rc = SHARD_OK;
+
+	if (first > ds->m.record_count || count > ds->m.record_count - first)
+		return error_set(err, SHARD_E_ARGUMENT,
+				 "records %" PRIu64 " to %" PRIu64 " were asked for; the dataset has %" PRIu64, first,
+				 first + count - 1, ds->m.record_count);
+	if (!count)
+		return SHARD_OK;
+	memory = mem_alloc((size_t)(room * field->stride));
+	if (!memory)
+		return error_set(err, SHARD_E_MEMORY, "no memory for %" PRIu64 " records of the field's group", room);
+	for (shard = dataset_shard_of(ds, first); !rc && count; shard++) {
+		uint64_t n = min_u64(count, ds->first_record[shard + 1] - first);
+		unsigned entered = readers_enter(&ds->readers);
+		struct shard_reader *r;
+
+		rc = dataset_use_shard(ds, shard, &r, err);
+		if (!rc)
+			rc = copy_some(r, field, first - ds->first_record[shard], n, memory, room, to, err);
+		readers_leave(&ds->readers, entered);
+		first += n;
+		count -= n;
+		to += n * field->bytes;
+	}
+	mem_free(memory);
+	return rc;
+}

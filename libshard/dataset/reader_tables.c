@@ -1,0 +1,245 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * reader_tables.c - what a shard holds besides records: keys, statistics, inputs left out, provenance
+ *
+ * Each table's hash is checked before its first use, and what it says is checked again where it is
+ * used.
+ */
+#include <inttypes.h>
+#include <string.h>
+
+#include "libshard/base/bytes.h"
+#include "libshard/base/error.h"
+#include "libshard/dataset/dataset.h"
+#include "libshard/format/format.h"
+#include "shard_gpu.h"
+#include "shard_pack.h"
+
+const struct shard_schema *shard_reader_schema(const struct shard_reader *r)
+{
+	return r->schema;
+}
+
+void shard_reader_info(const struct shard_reader *r, struct shard_info *out)
+{
+	outline_info(r->pages, r->schema, out);
+}
+
+/* The section, its hash checked unless that was waived; NULL and OK if there is none. */
+static int open_section(struct shard_reader *r, uint32_t type, const struct section **out, struct shard_error *err)
+{
+	const struct section *s = pages_find(r->pages, type, 0);
+	int rc = s && r->check != SHARD_CHECK_NEVER ? reader_check_section(r, s, err) : SHARD_OK;
+
+	*out = s;
+	return rc;
+}
+
+static int fail_index(const struct shard_reader *r, const char *what, uint64_t idx, uint64_t count,
+		      struct shard_error *err)
+{
+	struct shown s;
+
+	return error_set(err, SHARD_E_ARGUMENT, "%s: there is no %s %" PRIu64 "; the shard has %" PRIu64,
+			 show(&s, r->path), what, idx, count);
+}
+
+struct key_job {
+	const uint8_t *koff;
+	uint64_t idx, kblb_bytes, offset;
+	uint32_t bytes;
+	int rc;
+	struct shard_error *err;
+};
+
+static void key_work(void *context)
+{
+	struct key_job *j = context;
+
+	j->rc = key_find(j->koff, j->idx, j->kblb_bytes, &j->offset, &j->bytes, j->err);
+}
+
+int shard_reader_key(struct shard_reader *r, uint64_t idx, struct shard_view *out, struct shard_error *err)
+{
+	const struct section *koff, *kblb;
+	struct key_job job = {.idx = idx, .err = err};
+	int rc;
+
+	if (idx >= r->pages->record_count)
+		return fail_index(r, "record", idx, r->pages->record_count, err);
+	rc = open_section(r, SHARD_SECTION_KOFF, &koff, err);
+	if (!rc)
+		rc = open_section(r, SHARD_SECTION_KBLB, &kblb, err);
+	if (rc)
+		return rc;
+	if (!koff || !kblb) {
+		*out = (struct shard_view){NULL, 0};
+		return SHARD_OK;
+	}
+	job.koff = r->map + koff->offset;
+	job.kblb_bytes = kblb->bytes;
+	rc = reader_guarded_brief(r, key_work, &job, err);
+	if (!rc && job.rc) {
+		error_prefix(err, r->path);
+		rc = job.rc;
+	}
+	if (rc)
+		return rc;
+	*out = (struct shard_view){r->map + kblb->offset + job.offset, job.bytes};
+	return SHARD_OK;
+}
+
+int shard_reader_provenance(struct shard_reader *r, struct shard_view *out, struct shard_error *err)
+{
+	const struct section *s;
+	int rc = open_section(r, SHARD_SECTION_PROV, &s, err);
+
+	if (rc)
+		return rc;
+	*out = s ? (struct shard_view){r->map + s->offset, (size_t)s->bytes} : (struct shard_view){NULL, 0};
+	return SHARD_OK;
+}
+
+struct pixels_job {
+	struct shard_view text;
+	size_t name_bytes; /* of all of the name, which may be cut here */
+	char name[64];
+	bool found;
+};
+
+static void pixels_work(void *context)
+{
+	static const char key[] = "pixels ";
+	const size_t key_bytes = sizeof(key) - 1;
+	struct pixels_job *j = context;
+	const char *at = j->text.data, *end = at + j->text.bytes, *next;
+
+	for (; at < end && !j->found; at = next) {
+		const char *lf = memchr(at, '\n', (size_t)(end - at));
+		size_t bytes = (size_t)((lf ? lf : end) - at);
+
+		next = lf ? lf + 1 : end;
+		j->found = bytes >= key_bytes && !memcmp(at, key, key_bytes);
+		if (!j->found)
+			continue;
+		j->name_bytes = bytes - key_bytes;
+		memcpy(j->name, at + key_bytes, min_u64(j->name_bytes, sizeof(j->name) - 1));
+	}
+}
+
+int shard_reader_pixels(struct shard_reader *r, uint32_t *pixels, struct shard_error *err)
+{
+	struct pixels_job job = {.found = false};
+	struct shown shown;
+	int rc = shard_reader_provenance(r, &job.text, err);
+
+	if (!rc && job.text.bytes)
+		rc = reader_guarded_brief(r, pixels_work, &job, err);
+	if (rc)
+		return rc;
+	if (!job.found)
+		*pixels = SHARD_PIXELS_ROWS_FIRST;
+	else if (job.name_bytes >= sizeof(job.name) || !name_find(shard_pixels_name, job.name, job.name_bytes, pixels))
+		return error_set(err, SHARD_E_UNSUPPORTED,
+				 "the dataset's recipe says pixels %s, which this release does not know; name one in "
+				 "the options",
+				 show(&shown, job.name));
+	return SHARD_OK;
+}
+
+struct copy_bytes_job {
+	const uint8_t *from;
+	uint8_t bytes[24];
+	size_t count;
+};
+
+static void copy_bytes_work(void *context)
+{
+	struct copy_bytes_job *j = context;
+
+	memcpy(j->bytes, j->from, j->count);
+}
+
+int shard_reader_miss(struct shard_reader *r, uint64_t idx, struct shard_miss *out, struct shard_error *err)
+{
+	const struct section *s;
+	struct copy_bytes_job job = {.count = sizeof(struct disk_miss)};
+	int rc = open_section(r, SHARD_SECTION_MISS, &s, err);
+
+	if (rc)
+		return rc;
+	if (!s || idx >= s->items)
+		return fail_index(r, "left-out input", idx, s ? s->items : 0, err);
+	job.from = r->map + s->offset + sizeof(struct disk_miss) * idx;
+	rc = reader_guarded_brief(r, copy_bytes_work, &job, err);
+	if (rc)
+		return rc;
+	*out = (struct shard_miss){load64(job.bytes), load32(job.bytes + 8), load32(job.bytes + 12)};
+	return SHARD_OK;
+}
+
+struct stat_job {
+	const struct shard_reader *r;
+	const struct section *s;
+	uint32_t kind, field;
+	uint64_t idx;
+	uint8_t item[sizeof(struct disk_moments)];
+	int rc;
+};
+
+static void stat_item_work(void *context)
+{
+	struct stat_job *j = context;
+	size_t item_bytes = j->kind == SHARD_STAT_MOMENTS ? sizeof(struct disk_moments) : 8;
+	uint64_t count = 0;
+	const uint8_t *items = stat_find(j->r->map + j->s->offset, j->s->bytes, j->kind, j->field, &count);
+
+	j->rc = items && j->idx < count ? SHARD_OK : SHARD_END;
+	if (!j->rc)
+		memcpy(j->item, items + item_bytes * j->idx, item_bytes);
+}
+
+/* One item of a block of STAT; END if it is not there. */
+static int stat_item(struct shard_reader *r, struct stat_job *job, struct shard_error *err)
+{
+	int rc = open_section(r, SHARD_SECTION_STAT, &job->s, err);
+
+	if (rc || !job->s)
+		return rc ? rc : SHARD_END;
+	job->r = r;
+	rc = reader_guarded_brief(r, stat_item_work, job, err);
+	return rc ? rc : job->rc;
+}
+
+int shard_reader_moments(struct shard_reader *r, uint32_t field, uint32_t channel, struct shard_moments *out,
+			 struct shard_error *err)
+{
+	struct stat_job job = {.kind = SHARD_STAT_MOMENTS, .field = field, .idx = channel};
+	int rc = stat_item(r, &job, err);
+
+	if (!rc)
+		*out = (struct shard_moments){load64(job.item), load64(job.item + 8), load64(job.item + 16), 0};
+	return rc;
+}
+
+int shard_reader_class_records(struct shard_reader *r, uint32_t field, uint64_t class_idx, uint64_t *out,
+			       struct shard_error *err)
+{
+	struct stat_job job = {.kind = SHARD_STAT_CLASSES, .field = field, .idx = class_idx};
+	int rc = stat_item(r, &job, err);
+
+	if (!rc)
+		*out = load64(job.item);
+	return rc;
+}
+
+int shard_reader_section(const struct shard_reader *r, uint32_t idx, struct shard_section *out, struct shard_error *err)
+{
+	const struct section *s = &r->pages->section[idx < SHARD_SECTIONS_MAX ? idx : 0];
+
+	if (idx >= r->pages->section_count)
+		return fail_index(r, "section", idx, r->pages->section_count, err);
+	*out = (struct shard_section){s->offset, s->bytes, s->items, s->type, s->group, {0}};
+	memcpy(out->hash, s->hash, sizeof(out->hash));
+	return SHARD_OK;
+}

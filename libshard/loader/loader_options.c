@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * loader_options.c - settles the options of a loader: fills in defaults, checks them, makes steps of them
+ *
+ * The order depends on the options and the schema of the dataset alone.  It does not depend on
+ * batch size, threads, memory or world: jobs that differ in those have the same order.
+ */
+#include "libshard/loader/loader.h"
+
+#include <inttypes.h>
+
+#include "libshard/base/bytes.h"
+#include "libshard/base/error.h"
+#include "libshard/base/thread.h"
+#include "libshard/dataset/dataset.h"
+#include "libshard/format/format.h"
+
+#define SLOTS_DEFAULT	4u
+#define THREADS_DEFAULT 4u /* at most; one thread copies some 14 GB/s, but decoding needs more */
+#define THREADS_MOST	256u
+#define GLOBAL_BYTES	(UINT64_C(128) << 10) /* one such record is worth a request to a disk */
+#define WINDOW_RUNS	40u		      /* in 64 lanes and runs of 256 KiB: 0.67 GB, ten batches of 256 runs */
+#define LANES		64u
+#define CORRUPT_DEFAULT 1024u /* rows: more are not a few bad sectors */
+
+static int check(const struct shard_loader_options *o, struct shard_error *err)
+{
+	if (o->shuffle > SHARD_SHUFFLE_WINDOWS || o->tail > SHARD_KEEP)
+		return error_set(err, SHARD_E_ARGUMENT, "options: shuffle is %u, tail %u; must be at most 3 and 2",
+				 o->shuffle, o->tail);
+	if (!o->batch_records)
+		return error_set(err, SHARD_E_ARGUMENT, "options: batch_records is 0; must be 1 or more");
+	if (o->rank >= o->world)
+		return error_set(err, SHARD_E_ARGUMENT, "options: rank is %u; must be below world, %u", o->rank,
+				 o->world);
+	if (o->tail == SHARD_KEEP && o->world != 1)
+		return error_set(err, SHARD_E_ARGUMENT,
+				 "options: SHARD_KEEP needs world 1, not %u, because ranks would take different "
+				 "numbers of steps; use SHARD_DROP or SHARD_PAD",
+				 o->world);
+	if (o->slot_count < 2 || o->slot_count > LAYOUT_SLOTS_MAX)
+		return error_set(err, SHARD_E_ARGUMENT, "options: slot_count is %u; must be 2 to %u", o->slot_count,
+				 LAYOUT_SLOTS_MAX);
+	if (o->thread_count > THREADS_MOST)
+		return error_set(err, SHARD_E_ARGUMENT, "options: thread_count is %u; must be at most %u",
+				 o->thread_count, THREADS_MOST);
+	if (o->path > SHARD_PATH_PREAD || o->on_corrupt > SHARD_CORRUPT_MASK)
+		return error_set(err, SHARD_E_ARGUMENT, "options: path is %u, on_corrupt %u; must be at most 3 and 2",
+				 o->path, o->on_corrupt);
+	if (o->run_records > ORDER_RECORDS_MAX || o->phase_unit_records > ORDER_RECORDS_MAX)
+		return error_set(err, SHARD_E_ARGUMENT,
+				 "options: run_records is %" PRIu64 ", phase_unit_records %" PRIu64
+				 "; must be at most %" PRIu64,
+				 o->run_records, o->phase_unit_records, ORDER_RECORDS_MAX);
+	if (o->shuffle != SHARD_SHUFFLE_WINDOWS && o->shuffle != SHARD_SHUFFLE_BY_SIZE &&
+	    (o->run_records || o->phase_unit_records || o->window_runs || o->lane_count))
+		return error_set(err, SHARD_E_ARGUMENT,
+				 "options: runs, windows and lanes need SHARD_SHUFFLE_WINDOWS; shuffle is %u",
+				 o->shuffle);
+	if (o->resume_appended > 1)
+		return error_set(err, SHARD_E_ARGUMENT, "options: resume_appended is %u; must be 0 or 1",
+				 o->resume_appended);
+	return SHARD_OK;
+}
+
+/* The group with the longest records.  It decides what is worth reading together. */
+static const struct shard_group *main_group(const struct shard_schema *s, bool *compressed)
+{
+	const struct shard_group *main = &s->group[0];
+
+	*compressed = false;
+	for (uint32_t g = 0; g < s->group_count; g++) {
+		*compressed |= s->group[g].codec != SHARD_RAW;
+		if (s->group[g].stride > main->stride)
+			main = &s->group[g];
+	}
+	return main;
+}
+
+/* Runs are made of whole units, the same ones in every epoch, so that no chunk is read in parts. */
+static void settle_windows(struct shard_loader_options *o, const struct shard_schema *s)
+{
+	bool compressed;
+	const struct shard_group *main = main_group(s, &compressed);
+	uint64_t record_bytes = schema_strides(s);
+	uint64_t unit = main->codec == SHARD_RAW ? main->unit_records : main->chunk_records;
+
+	if (o->shuffle == SHARD_SHUFFLE_BY_SIZE && !o->run_records && !o->phase_unit_records && !o->window_runs &&
+	    !o->lane_count)
+		o->shuffle = record_bytes >= GLOBAL_BYTES && !compressed ? SHARD_SHUFFLE_GLOBAL : SHARD_SHUFFLE_WINDOWS;
+	else if (o->shuffle == SHARD_SHUFFLE_BY_SIZE)
+		o->shuffle = SHARD_SHUFFLE_WINDOWS;
+	if (o->shuffle != SHARD_SHUFFLE_WINDOWS)
+		return;
+	o->phase_unit_records = o->phase_unit_records ? o->phase_unit_records : unit;
+	if (!o->run_records)
+		o->run_records = ceil_div(ceil_div(FETCH_RUN_BYTES, record_bytes), unit) * unit;
+	o->window_runs = o->window_runs ? o->window_runs : WINDOW_RUNS;
+	o->lane_count = o->lane_count ? o->lane_count : LANES;
+}
+
+/* Fields of varying shape need their lengths, and images that differ in size their sizes. */
+static int settle_fields(struct shard_loader_options *o, const struct shard_schema *s, struct shard_error *err)
+{
+	uint32_t all = (UINT32_C(1) << s->field_count) - 1;
+
+	if (o->fields & ~all)
+		return error_set(err, SHARD_E_ARGUMENT, "options: fields is %#x; the dataset has %u fields", o->fields,
+				 s->field_count);
+	if (!o->fields)
+		o->fields = all;
+	for (uint32_t f = 0; f < s->field_count; f++) {
+		uint32_t size = shard_image_size_field(s, f);
+
+		if (!(o->fields >> f & 1) || s->field[f].kind == SHARD_TENSOR)
+			continue;
+		o->fields |= UINT32_C(1) << s->field[f].length_field;
+		if (size < s->field_count)
+			o->fields |= UINT32_C(1) << size;
+	}
+	return SHARD_OK;
+}
+
+static enum order_kind kind_of(uint32_t shuffle)
+{
+	if (shuffle == SHARD_SEQUENTIAL)
+		return ORDER_SEQUENTIAL;
+	return shuffle == SHARD_SHUFFLE_GLOBAL ? ORDER_ONE_LEVEL : ORDER_TWO_LEVELS;
+}
+
+/* What a mixture decides by itself. */
+static int check_mix(const struct shard_loader_options *o, struct shard_error *err)
+{
+	if (o->selection)
+		return error_set(err, SHARD_E_ARGUMENT,
+				 "options: there are a mixture and a selection; give the selection to "
+				 "shard_mix_open(), with its dataset");
+	if (o->tail != SHARD_DROP)
+		return error_set(err, SHARD_E_ARGUMENT,
+				 "options: tail is %u; an epoch of a mixture has no tail, as its last step takes "
+				 "positions of the next epoch: leave tail at 0",
+				 o->tail);
+	if (o->pool_bytes)
+		return error_set(err, SHARD_E_UNSUPPORTED,
+				 "options: pool_bytes is %" PRIu64 ", but a pool cannot hold a mixture; leave it at 0",
+				 o->pool_bytes);
+	return mixture_check_fields(o->mix, o->fields, err);
+}
+
+static enum order_last last_of(const struct shard_loader_options *o)
+{
+	if (o->mix)
+		return ORDER_RUN_ON;
+	if (o->tail == SHARD_PAD)
+		return ORDER_PAD;
+	return o->tail == SHARD_KEEP ? ORDER_KEEP : ORDER_DROP;
+}
+
+static uint64_t record_count_of(const struct shard_loader_options *o, const struct shard_dataset *ds)
+{
+	if (o->mix)
+		return o->mix->epoch_records;
+	return o->selection ? o->selection->count : ds->m.record_count;
+}
+
+int settle_options(struct shard_loader_options *o, const struct shard_dataset *ds, struct steps *out,
+		   struct shard_error *err)
+{
+	uint64_t record_count = record_count_of(o, ds);
+	uint32_t cpus;
+	int rc;
+
+	o->world = o->world ? o->world : 1;
+	o->corrupt_most = o->corrupt_most ? o->corrupt_most : CORRUPT_DEFAULT;
+	o->slot_count = o->slot_count ? o->slot_count : SLOTS_DEFAULT;
+	if (!o->thread_count) {
+		cpus = thread_cpu_count();
+		o->thread_count = cpus < THREADS_DEFAULT ? cpus : THREADS_DEFAULT;
+	}
+	rc = check(o, err);
+	if (rc)
+		return rc;
+	rc = settle_fields(o, &ds->m.schema, err);
+	if (!rc && o->mix)
+		rc = check_mix(o, err);
+	else if (!rc && o->selection)
+		rc = selection_check(o->selection, ds, "options: the selection", err);
+	if (rc)
+		return rc;
+	settle_windows(o, &ds->m.schema);
+	*out = (struct steps){.selection = o->selection};
+	out->params = (struct order_params){
+		.kind = kind_of(o->shuffle),
+		.record_count = record_count,
+		.seed = o->seed,
+		.run_records = o->run_records,
+		.phase_unit_records = o->phase_unit_records,
+		.window_runs = o->window_runs,
+		.lane_count = o->mix && !o->lane_count ? LANES : o->lane_count,
+	};
+	out->rank = (struct order_rank){
+		.record_count = record_count,
+		.batch_records = o->batch_records,
+		.rank = o->rank,
+		.world = o->world,
+		.last = last_of(o),
+	};
+	if (order_rank_check(&out->rank))
+		return error_set(err, SHARD_E_ARGUMENT,
+				 "options: %u records for each of %u ranks exceed %" PRIu64 " records in a step; use "
+				 "smaller batches",
+				 o->batch_records, o->world, ORDER_STEP_RECORDS_MAX);
+	return SHARD_OK;
+}
