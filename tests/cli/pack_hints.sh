@@ -279,7 +279,7 @@ grep -qF "warning: yo lo/data.yaml: is not read, because the folder is packed, a
 
 for file in data/train/other.png labels.csv values.jsonl; do
 	cp $file kept
-	refused 2 "--report $PWD/$file: is there already, and is no report; give another path" tabs.tsv --report $file
+	refused 2 "--report $PWD/$file: is there already, and is not a report; give another path" tabs.tsv --report $file
 	cmp $file kept
 done
 : >r.json
