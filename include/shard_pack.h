@@ -221,20 +221,14 @@ struct shard_miss {
 
 SHARD_API const char *shard_miss_reason_name(uint32_t reason);
 
-/* ---- turns: how many threads compute ------------------------------------------------------ */
-
-/*
- * At most `count` threads have a turn at once.  A thread takes one before it computes, and gives it
- * back before it waits.  The thread that has waited longest is next.
- */
-struct shard_turns;
-
-SHARD_API int shard_turns_open(struct shard_turns **out, uint32_t count, struct shard_error *err);
-SHARD_API void shard_turns_take(struct shard_turns *t);
-SHARD_API void shard_turns_give(struct shard_turns *t);
-SHARD_API void shard_turns_close(struct shard_turns *t); /* when no thread uses them any more */
-
 /* ---- writer: one shard ------------------------------------------------------------------ */
+
+/* How a caller limits the threads that compute: a thread takes a turn, and gives it back before it waits. */
+struct shard_turns {
+	void *context;
+	void (*take)(void *context); /* may wait */
+	void (*give)(void *context);
+};
 
 struct shard_writer_options {
 	size_t size;		    /* sizeof this struct as the caller compiled it */
@@ -249,7 +243,7 @@ struct shard_writer_options {
 	 * append or finish, and none when it calls close.  The writer gives it back while it waits
 	 * for the disk, and its own thread takes one.
 	 */
-	struct shard_turns *turns;
+	const struct shard_turns *turns;
 	const char *temp_id; /* NULL, or 16 digits of 0-9a-f: the temporary file is ".tmp.NAME.DIGITS" */
 };
 

@@ -110,8 +110,8 @@ struct shard_writer {
 	struct sha256 sha256;
 	struct writer_group group[SHARD_GROUPS_MAX];
 	bool keys, read_back, failed, finished;
-	struct shard_turns *turns; /* const after open; may be NULL */
-	bool in_turn;		   /* of the calling thread: it has a turn, which it may give back */
+	const struct shard_turns *turns; /* may be NULL */
+	bool in_turn;			 /* of the calling thread: it has a turn, which it may give back */
 	struct spool koff, kblb, miss;
 	uint64_t last_ordinal;
 	char *provenance;

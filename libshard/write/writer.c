@@ -180,11 +180,8 @@ static int make_groups(struct shard_writer *w, struct shard_error *err)
 
 static int open_output(struct shard_writer *w, struct shard_error *err)
 {
-	for (uint32_t i = 0; i < 2; i++) {
-		w->memory[i] = turns_take_memory(w->turns);
-		if (!w->memory[i])
-			w->memory[i] = buffer_open(WRITER_OUT_BYTES);
-	}
+	for (uint32_t i = 0; i < 2; i++)
+		w->memory[i] = buffer_open(WRITER_OUT_BYTES);
 	if (w->memory[0] && w->memory[1])
 		w->drain = drain_open(write_now, w, w->memory);
 	if (!w->path || !w->drain)
@@ -281,8 +278,8 @@ void shard_writer_close(struct shard_writer *w)
 	if (!w)
 		return;
 	drain_close(w->drain); /* it writes to the file */
-	turns_give_memory(w->turns, w->memory[0]);
-	turns_give_memory(w->turns, w->memory[1]);
+	buffer_close(w->memory[0], WRITER_OUT_BYTES);
+	buffer_close(w->memory[1], WRITER_OUT_BYTES);
 	file_temp_discard(&w->temp);
 	for (uint32_t g = 0; g < SHARD_GROUPS_MAX; g++) {
 		mem_free(w->group[g].unit);

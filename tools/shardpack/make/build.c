@@ -11,6 +11,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
+#include "libshard/base/turns.h"
 #include "shard_pack.h"
 #include "tools/common/exit_code.h"
 #include "tools/common/message.h"
@@ -155,8 +156,8 @@ static bool allocate(struct build *b)
 	b->todo = calloc(plan->shard_count + 1, sizeof(*b->todo));
 	b->ranges = calloc(plan->shard_count + 1, sizeof(*b->ranges));
 	b->shard_of_range = calloc(plan->shard_count + 1, sizeof(*b->shard_of_range));
-	return b->todo && b->ranges && b->shard_of_range && !text_failed(&b->provenance) &&
-	       shard_turns_open(&b->turns, b->job->worker_count, NULL) == SHARD_OK &&
+	b->turns = turns_open(b->job->worker_count);
+	return b->todo && b->ranges && b->shard_of_range && b->turns && !text_failed(&b->provenance) &&
 	       shard_tally_open(&b->tally, &b->job->schema, plan->class_count, NULL) == SHARD_OK;
 }
 
@@ -219,6 +220,6 @@ int build_run(const struct job *job)
 	free(b.ranges);
 	free(b.shard_of_range);
 	shard_tally_close(b.tally);
-	shard_turns_close(b.turns);
+	turns_close(b.turns);
 	return code;
 }

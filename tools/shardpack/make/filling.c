@@ -7,6 +7,7 @@
  */
 #include "tools/shardpack/make/make.h"
 
+#include "libshard/base/turns.h"
 #include "tools/common/exit_code.h"
 #include "tools/common/files.h"
 #include "tools/common/message.h"
@@ -68,10 +69,10 @@ static int begin_shard(struct build *b, uint64_t range_idx)
 /* In a turn.  The shard cannot be complete: give its room back, and go on looking at its inputs. */
 static void hold_back(struct build *b)
 {
-	shard_turns_give(b->turns); /* the writer's thread, which has to end, may wait for one */
+	turns_give(b->turns); /* the writer's thread, which has to end, may wait for one */
 	shard_writer_close(b->writer);
 	b->writer = NULL;
-	shard_turns_take(b->turns);
+	turns_take(b->turns);
 }
 
 static int end_shard(struct build *b, uint64_t range_idx)
@@ -185,13 +186,13 @@ static int fill_shard(struct build *b, const struct kind *kind, uint64_t range_i
 
 	while (code == EXIT_DONE && done < inputs) {
 		code = workers_next(b->workers, &slot);
-		shard_turns_take(b->turns);
+		turns_take(b->turns);
 		for (unsigned n = 0; code == EXIT_DONE && slot != WORKERS_NO_SLOT; n++) {
 			code = kind->take(b, slot, &done);
 			workers_release(b->workers);
 			slot = n < WORKERS_AT_ONCE && done < inputs ? workers_next_now(b->workers) : WORKERS_NO_SLOT;
 		}
-		shard_turns_give(b->turns);
+		turns_give(b->turns);
 		if (code == EXIT_DONE)
 			code = finisher_check(&b->finisher);
 	}

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "libshard/base/turns.h"
 #include "shard_pack.h"
 #include "shard_select.h"
 #include "tools/common/exit_code.h"
@@ -159,7 +160,8 @@ static int start_looking(struct look_ahead *a)
 
 	w.slot_count = LOOK_AHEAD * (uint64_t)workers_needed(w.worker_count, w.ticket_count);
 	a->slot = calloc(w.slot_count, sizeof(*a->slot));
-	if (!a->slot || shard_turns_open(&a->turns, a->job->worker_count, NULL) != SHARD_OK)
+	a->turns = turns_open(a->job->worker_count);
+	if (!a->slot || !a->turns)
 		return fail(EXIT_IO, "out of memory for %" PRIu64 " shards", a->job->plan->shard_count);
 	w.turns = a->turns;
 	progress_start(&a->progress, "sealing", "shards", a->job->plan->shard_count);
@@ -170,7 +172,7 @@ static void stop_looking(struct look_ahead *a)
 {
 	workers_close(a->workers);
 	progress_abandon(&a->progress);
-	shard_turns_close(a->turns);
+	turns_close(a->turns);
 	free(a->slot);
 }
 
@@ -221,10 +223,10 @@ static int add_ahead(const struct job *job, struct shard_seal *seal, struct shar
 	while (code == EXIT_DONE && (code = workers_next(a.workers, &slot)) == EXIT_DONE && slot != WORKERS_NO_SLOT) {
 		struct slot *s = &a.slot[slot];
 
-		shard_turns_take(a.turns);
+		turns_take(a.turns);
 		for (uint64_t i = 0; code == EXIT_DONE && i < s->count; i++)
 			code = add_shard(job, seal, list, s->first + i, &s->look[i]);
-		shard_turns_give(a.turns);
+		turns_give(a.turns);
 		progress_add(&a.progress, s->count, 0, 0);
 		workers_release(a.workers);
 	}
