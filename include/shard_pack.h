@@ -101,41 +101,30 @@ SHARD_API int shard_dataset_class_records(const struct shard_dataset *ds, uint32
 					  uint64_t *out, struct shard_error *err);
 
 /*
- * Statistics of the records of a shard: exact sums over each channel of its images, and the number
- * of records of each class.  All are integers, so any order and any split of the records gives the
- * same ones.
+ * Exact sums over each channel of the images of a shard, and the number of values that are NaN or
+ * infinite.  All are integers, so any order and any split of the records gives the same ones.  The
+ * writer itself counts the records of each class: class_count in its options.
  *
- *	shard_tally_open(&tally, schema, class_count, &err);
+ *	shard_tally_open(&tally, schema, &err);
  *	shard_writer_append(writer, group, key, key_bytes, &err);	for each record
  *	shard_tally_add(tally, group);
  *	shard_tally_write(tally, writer, &err);				before shard_writer_finish()
  *
- * A tally belongs to one thread at a time.  Where several threads make records, each has a tally
- * without classes, to which it adds its records.  The thread that has the writer merges these into
- * the shard's tally, and adds the classes.
+ * A tally belongs to one thread at a time.  Where several threads make records, each has a tally of
+ * its own, and the thread that has the writer merges them.
  */
 struct shard_tally;
 struct shard_writer;
 
-/* The schema is laid out, and not used after this call.  A class_count of 0 counts no classes. */
-SHARD_API int shard_tally_open(struct shard_tally **out, const struct shard_schema *schema, uint64_t class_count,
-			       struct shard_error *err);
+/* The schema is laid out, and not used after this call. */
+SHARD_API int shard_tally_open(struct shard_tally **out, const struct shard_schema *schema, struct shard_error *err);
 SHARD_API void shard_tally_close(struct shard_tally *t);
-SHARD_API void shard_tally_clear(struct shard_tally *t); /* all back to zero */
 
-/*
- * Count a record, or only its class.  group[g] points to the record_bytes of group g.  A label
- * that is no class is not counted, and shard_writer_finish() then refuses the shard: look at
- * labels before records are appended.
- */
+/* Count a record: group[g] points to the record_bytes of group g. */
 SHARD_API void shard_tally_add(struct shard_tally *t, const void *const *group);
-SHARD_API void shard_tally_add_class(struct shard_tally *t, const void *const *group);
 
-/*
- * Add what `other` has counted.  Both are of the same schema, and of as many classes unless
- * `other` has none.
- */
-SHARD_API void shard_tally_merge(struct shard_tally *t, const struct shard_tally *other);
+/* Move what `from` has counted to `t`, of the same schema: `from` is back at zero.  `t` NULL: to nowhere. */
+SHARD_API void shard_tally_move(struct shard_tally *t, struct shard_tally *from);
 
 /*
  * How many values of a field are NaN, and how many are infinite; 0 if it does not hold
@@ -239,6 +228,11 @@ struct shard_writer_options {
 	uint32_t keys;		    /* 1: every record has a key */
 	uint32_t skip_read_back;    /* 1: publish the file without reading it back */
 	/*
+	 * Not 0: count the records of each class by the field of shard_schema_label(), if there is
+	 * one.  Append then refuses a label that is not a class: 0 to class_count - 1.
+	 */
+	uint64_t class_count;
+	/*
 	 * NULL, or turns that outlive the writer.  Then the caller must hold one when it calls
 	 * append or finish, and none when it calls close.  The writer gives it back while it waits
 	 * for the disk, and its own thread takes one.
@@ -273,12 +267,6 @@ SHARD_API int shard_writer_append(struct shard_writer *w, const void *const *gro
 
 /* Account for an input that does not become a record.  Ordinals must ascend. */
 SHARD_API int shard_writer_miss(struct shard_writer *w, const struct shard_miss *miss, struct shard_error *err);
-
-/* Add to the statistics: a channel of a u8 field, or a class.  The sums must cover all records. */
-SHARD_API int shard_writer_add_moments(struct shard_writer *w, uint32_t field, uint32_t channel,
-				       const struct shard_moments *add, struct shard_error *err);
-SHARD_API int shard_writer_add_class(struct shard_writer *w, uint32_t field, uint32_t class_idx, uint32_t class_count,
-				     uint64_t records, struct shard_error *err);
 
 /*
  * Complete the file, make it durable, read it back and verify it, and publish it under its name.

@@ -13,6 +13,7 @@
 #include <errno.h>
 #include <sys/stat.h>
 
+#include "libshard/write/write.h"
 #include "shard.h"
 #include "shard_pack.h"
 #include "shard_reuse.h"
@@ -115,8 +116,8 @@ static inline int story_append(struct shard_writer *w, const struct shard_schema
 	story_meta(s, r, meta);
 	rc = shard_writer_append(w, group, r->key, strlen(r->key), err);
 	for (uint32_t c = 0; !rc && c < 3; c++)
-		rc = shard_writer_add_moments(w, 0, c, &r->moments[c], err);
-	return rc ? rc : shard_writer_add_class(w, 1, (uint32_t)r->label, STORY_CLASSES, 1, err);
+		rc = writer_add_moments(w, 0, c, &r->moments[c], err);
+	return rc;
 }
 
 /* Write the shard `path`: records 0 to count of `seed`. */
@@ -130,7 +131,8 @@ static inline int story_write(const char *path, uint64_t seed, uint64_t count, b
 					 .plan_digest = digest,
 					 .provenance = "a story",
 					 .keys = 1,
-					 .skip_read_back = skip_read_back};
+					 .skip_read_back = skip_read_back,
+					 .class_count = STORY_CLASSES};
 	static const struct shard_miss miss = {7, SHARD_MISS_EMPTY, SHARD_SKIPPED};
 	struct shard_writer *w = NULL;
 	struct shard_schema schema;

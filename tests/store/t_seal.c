@@ -43,8 +43,12 @@ static struct shard_schema label_schema(void)
 static void write_labels(const struct labels *l)
 {
 	struct shard_schema s = label_schema();
-	struct shard_writer_options o = {.size = sizeof(o), .planned_records = l->records + 1, .skip_read_back = 1};
+	struct shard_writer_options o = {.size = sizeof(o),
+					 .planned_records = l->records + 1,
+					 .skip_read_back = 1,
+					 .class_count = l->class_count};
 	struct shard_written written;
+	uint64_t of_class = 0, class_idx = 0;
 	struct shard_writer *w;
 	struct path p;
 
@@ -53,12 +57,14 @@ static void write_labels(const struct labels *l)
 		uint8_t record[16] = {0};
 		const void *group[1] = {record};
 
+		for (; l->class_count && of_class == l->per_class[class_idx]; of_class = 0)
+			class_idx++;
+		of_class++;
+		memcpy(record + s.field[0].offset, &class_idx, sizeof(class_idx));
 		CHECK_OK(shard_writer_append(w, group, NULL, 0, &fixture_err));
 	}
-	for (uint32_t c = 0; c < l->class_count; c++)
-		CHECK_OK(shard_writer_add_class(w, 0, c, l->class_count, l->per_class[c], &fixture_err));
 	if (l->moments.count)
-		CHECK_OK(shard_writer_add_moments(w, 1, 0, &l->moments, &fixture_err));
+		CHECK_OK(writer_add_moments(w, 1, 0, &l->moments, &fixture_err));
 	CHECK_OK(shard_writer_finish(w, &written, &fixture_err));
 	shard_writer_close(w);
 }

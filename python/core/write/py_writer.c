@@ -62,7 +62,7 @@ static bool allocate(struct shard *s, struct shard_error *err)
 		}
 	}
 	s->label = s->class_count ? shard_schema_label(schema) : NULL;
-	if (!shard_tally_open(&s->tally, schema, s->class_count, err))
+	if (!shard_tally_open(&s->tally, schema, err))
 		return true;
 	fail(err);
 	return false;
@@ -99,6 +99,7 @@ static PyObject *new (PyTypeObject *type, PyObject *args, PyObject *kwargs)
 	o.plan_shard = number;
 	o.provenance = provenance;
 	o.keys = (uint32_t)keys;
+	o.class_count = class_count;
 	Py_BEGIN_ALLOW_THREADS rc = shard_writer_open(&s->w, PyBytes_AsString(path), &s->layout->schema, &o, &err);
 	Py_END_ALLOW_THREADS Py_DECREF(path);
 	if (!rc)

@@ -158,7 +158,7 @@ static bool allocate(struct build *b)
 	b->shard_of_range = calloc(plan->shard_count + 1, sizeof(*b->shard_of_range));
 	b->turns = turns_open(b->job->worker_count);
 	return b->todo && b->ranges && b->shard_of_range && b->turns && !text_failed(&b->provenance) &&
-	       shard_tally_open(&b->tally, &b->job->schema, plan->class_count, NULL) == SHARD_OK;
+	       shard_tally_open(&b->tally, &b->job->schema, NULL) == SHARD_OK;
 }
 
 /* What killed processes left behind, as far as we can know that it is nobody's. */

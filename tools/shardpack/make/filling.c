@@ -43,6 +43,7 @@ static int open_writer(struct build *b, uint64_t range_idx, struct shard_writer 
 		.provenance = b->provenance.data,
 		.keys = plan_names_inputs(b->job->plan),
 		.skip_read_back = !b->job->read_back,
+		.class_count = b->job->plan->class_count,
 		.turns = b->turns,
 	};
 	char path[FILES_PATH_BYTES];
@@ -60,7 +61,7 @@ static int begin_shard(struct build *b, uint64_t range_idx)
 {
 	b->receipt = (struct receipt){.lines = b->receipt.lines};
 	b->receipt.lines.bytes = 0;
-	shard_tally_clear(b->tally);
+	shard_tally_move(NULL, b->tally);
 	b->writer = b->next_writer;
 	b->next_writer = NULL;
 	return b->writer || b->job->look_only ? EXIT_DONE : open_writer(b, range_idx, &b->writer);
@@ -119,8 +120,7 @@ static int take_record(struct build *b, const struct result *r)
 	if (shard_writer_append(b->writer, group, r->path, r->path_bytes, &err) != SHARD_OK)
 		return finisher_fail(&b->finisher, &err);
 	fit_count_add(&b->receipt.fit, &r->fit);
-	shard_tally_merge(b->tally, r->tally);
-	shard_tally_add_class(b->tally, group);
+	shard_tally_move(b->tally, r->tally);
 	return EXIT_DONE;
 }
 
@@ -230,7 +230,6 @@ static int take_fixed(struct build *b, const struct fixed_block *block, uint64_t
 	if (!b->writer)
 		return EXIT_DONE;
 	fixed_record(block, &b->job->schema, i, group);
-	shard_tally_add_class(b->tally, group);
 	return shard_writer_append(b->writer, group, NULL, 0, &err) == SHARD_OK ? EXIT_DONE
 										: finisher_fail(&b->finisher, &err);
 }
@@ -245,7 +244,7 @@ static int take_block(struct build *b, uint64_t slot, uint64_t *done)
 		code = fail(EXIT_IO, "%s/%s", b->job->source, block->verdict.message);
 	for (uint64_t i = 0; code == EXIT_DONE && i < block->place.count; i++)
 		code = take_fixed(b, block, i);
-	shard_tally_merge(b->tally, block->tally);
+	shard_tally_move(b->tally, block->tally);
 	*done += block->place.count;
 	return code;
 }

@@ -696,7 +696,7 @@ struct fixed_block {
 	uint8_t *group[SHARD_GROUPS_MAX]; /* [place.count] records of the group's record_bytes */
 	bool *bad;			  /* [place.count] */
 	uint64_t bad_count;
-	struct shard_tally *tally; /* of those that are good, without their classes */
+	struct shard_tally *tally; /* of those that are good */
 	struct verdict verdict;	   /* RECORD: all were read, and are good or bad; else FAILED or STOP */
 };
 
@@ -1165,7 +1165,7 @@ struct result {
 	uint32_t undecided;	   /* of a record: 1 + a field that lies in an image that was not turned; or 0 */
 	uint8_t *record;	   /* group 0: the caller's memory, of converter_record_bytes() */
 	uint8_t *meta;		   /* group 1, behind it */
-	struct shard_tally *tally; /* image_workers.c: of this record alone, without its class */
+	struct shard_tally *tally; /* image_workers.c: of this record alone */
 };
 
 /*
