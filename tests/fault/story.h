@@ -15,7 +15,6 @@
 
 #include "shard.h"
 #include "shard_pack.h"
-#include "shard_reuse.h"
 #include "tests/test.h"
 
 #define STORY_CLASSES 3u

@@ -6,7 +6,7 @@
 
 #include <stdlib.h>
 
-#include "shard_pack.h"
+#include "shard_inspect.h"
 #include "tools/shardpack/images/image.h"
 #include "tools/shardpack/input/source_times.h"
 

@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <string.h>
 
-#include "shard_pack.h"
+#include "shard.h"
 #include "tools/shardpack/parse/integer.h"
 #include "tools/shardpack/plan/plan.h"
 

@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-#include "shard_pack.h"
+#include "shard.h"
 #include "tools/shardpack/images/images.h"
 
 static void add_range(struct fit_field *to, uint32_t least, uint32_t most)

@@ -12,7 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "shard_pack.h"
+#include "shard_inspect.h"
 #include "tools/common/files.h"
 #include "tools/shardpack/images/image.h"
 #include "tools/shardpack/images/images.h"

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "shard_pack.h"
+#include "shard_inspect.h"
 #include "tools/shardpack/input/stored.h"
 #include "tools/shardpack/parse/integer.h"
 #include "tools/shardpack/plan/plan.h"

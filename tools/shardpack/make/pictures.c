@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 
-#include "shard_pack.h"
+#include "shard_inspect.h"
 #include "tools/shardpack/images/images.h"
 #include "tools/shardpack/plan/plan.h"
 #include "tools/shardpack/sandbox/sandbox.h"

@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "libshard/base/utf8.h"
-#include "shard_pack.h"
+#include "shard_inspect.h"
 #include "tools/shardpack/images/image.h"
 #include "tools/shardpack/images/images.h"
 #include "tools/shardpack/input/source_times.h"

@@ -2,7 +2,7 @@
 /*
  * field_option.c - a field as a user asks for it, and as a plan names it
  */
-#include "shard_pack.h"
+#include "shard_inspect.h"
 #include "tools/shardpack/plan/plan.h"
 
 #include <inttypes.h>

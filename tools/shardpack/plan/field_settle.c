@@ -2,7 +2,7 @@
 /*
  * field_settle.c - the field that follows from what was asked for
  */
-#include "shard_pack.h"
+#include "shard_inspect.h"
 #include "tools/shardpack/plan/plan.h"
 
 #include <inttypes.h>

@@ -7,7 +7,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "shard_pack.h"
+#include "shard_inspect.h"
 
 /* Text `idx` of the list, into `room` bytes, of which it leaves the rest zero. */
 static bool take_one(const json_t *text, size_t idx, uint32_t room, uint8_t *out, size_t *bytes,

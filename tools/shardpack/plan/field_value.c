@@ -15,7 +15,7 @@
 #include <jansson.h>
 
 #include "libshard/base/utf8.h"
-#include "shard_pack.h"
+#include "shard_inspect.h"
 #include "tools/common/text.h"
 #include "tools/shardpack/images/images.h"
 #include "tools/shardpack/parse/integer.h"

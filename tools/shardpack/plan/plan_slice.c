@@ -5,7 +5,7 @@
 #include "tools/shardpack/plan/plan.h"
 
 #include "libshard/base/words.h"
-#include "shard_pack.h"
+#include "shard_inspect.h"
 #include "tools/common/text.h"
 
 bool plan_take_dtype(struct words *l, uint8_t *out, uint8_t *swap)

@@ -2,7 +2,7 @@
 /*
  * raw_schema.c - the records of a file, as a user describes them
  */
-#include "shard_pack.h"
+#include "shard_inspect.h"
 #include "tools/shardpack/plan/plan.h"
 
 #include <inttypes.h>

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "libshard/base/words.h"
-#include "shard_pack.h"
+#include "shard_inspect.h"
 #include "tools/common/text.h"
 
 #define TOKENS_MAX (UINT64_C(1) << 60) /* sums of a few stay below 2^64 */

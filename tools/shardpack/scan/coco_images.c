@@ -14,7 +14,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "shard_pack.h"
+#include "shard_inspect.h"
 #include "tools/common/exit_code.h"
 #include "tools/common/message.h"
 #include "tools/common/progress.h"

@@ -11,7 +11,7 @@
 #include <string.h>
 #include <strings.h>
 
-#include "shard_pack.h"
+#include "shard.h"
 #include "tools/common/exit_code.h"
 #include "tools/common/message.h"
 #include "tools/common/text.h"
