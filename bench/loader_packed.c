@@ -18,7 +18,7 @@
 #include "bench/common/bound_copy.h"
 #include "bench/common/cold.h"
 #include "bench/common/trainer.h"
-#include "shard_pack.h"
+#include "shard_inspect.h"
 
 #define THREADS_MOST   2u
 #define WINDOW_RUNS    8u /* per lane: several windows also in a dataset of 1 GB */

@@ -14,7 +14,7 @@
 
 #include "bench/common/sparse.h"
 #include "bench/common/trainer.h"
-#include "shard_mix.h"
+#include "shard.h"
 
 #define SOURCES	      35u
 #define SHARD_RECORDS UINT64_C(1000000)

@@ -18,7 +18,7 @@
 
 #include "bench/common/bench.h"
 #include "bench/common/bound_shards.h"
-#include "shard.h"
+#include "shard_pack.h"
 
 #define FILE_BYTES  (UINT64_C(512) << 20)
 #define PIECE_BYTES (1u << 20)

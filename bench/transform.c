@@ -14,7 +14,7 @@
 #include "bench/common/bench.h"
 #include "bench/common/data.h"
 #include "bench/common/trainer.h"
-#include "shard_gpu.h"
+#include "shard_transform.h"
 
 #define RECORDS	      2048u
 #define BATCH	      128u

@@ -16,7 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "shard.h"
+#include "shard_pack.h"
 
 #define BATCH	    12
 #define CLASSES_MAX 64

@@ -27,6 +27,7 @@
 
 #include "shard.h"
 #include "shard_gpu.h"
+#include "shard_transform.h"
 
 #define SIDE	    32 /* of what the network sees of a picture */
 #define LAYERS	    3

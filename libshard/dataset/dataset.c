@@ -19,8 +19,7 @@
 #include "libshard/base/words.h"
 #include "libshard/format/format.h"
 #include "libshard/io/io.h"
-#include "shard_pack.h"
-#include "shard_select.h"
+#include "shard_inspect.h"
 
 /* ---- open ---- */
 

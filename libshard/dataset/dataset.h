@@ -14,7 +14,7 @@
 #include "libshard/format/format.h"
 #include "libshard/order/order.h"
 #include "shard.h"
-#include "shard_pack.h"
+#include "shard_inspect.h"
 
 /*
  * ---- reader.c: one mapped shard ----

@@ -12,8 +12,7 @@
 #include "libshard/base/mem.h"
 #include "libshard/format/format.h"
 #include "libshard/io/io.h"
-#include "shard_pack.h"
-#include "shard_select.h"
+#include "shard_inspect.h"
 
 #define AT_ONCE	    256u		  /* records that are read before readers may be closed */
 #define PIECE_BYTES (UINT64_C(256) << 10) /* records of the group that are read together */

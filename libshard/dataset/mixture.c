@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * mixture.c - several datasets as one, and their parts in a proportion: shard_mix.h
+ * mixture.c - several datasets as one, and their parts in a proportion
  *
  * A mixture first joins its datasets: the records and shards of the first, then those of the
  * second.  The joined one has no manifest and no id.  Its schema is that of the first part, with as
@@ -22,7 +22,6 @@
 #include "libshard/base/words.h"
 #include "libshard/format/format.h"
 #include "libshard/order/order.h"
-#include "shard_mix.h"
 #include "shard_pack.h"
 
 /* ---- what joined datasets must have in common ---- */

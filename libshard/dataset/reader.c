@@ -20,7 +20,7 @@
 #include "libshard/base/options.h"
 #include "libshard/format/format.h"
 #include "libshard/io/io.h"
-#include "shard_pack.h"
+#include "shard_inspect.h"
 
 #define PAGE_BYTES 4096u  /* what the kernel reads at least */
 #define ASK_BYTES  65536u /* to copy these takes much longer than to ask whether SIGBUS is blocked */

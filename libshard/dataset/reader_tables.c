@@ -12,8 +12,8 @@
 #include "libshard/base/error.h"
 #include "libshard/dataset/dataset.h"
 #include "libshard/format/format.h"
-#include "shard_gpu.h"
-#include "shard_pack.h"
+#include "shard_inspect.h"
+#include "shard_transform.h"
 
 const struct shard_schema *shard_reader_schema(const struct shard_reader *r)
 {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * select.c - selections by number, by value and by chance: see shard_select.h
+ * select.c - selections by number, by value and by chance
  *
  * Built with -ffp-contract=off: a cut is rounded after each operation.
  */
-#include "shard_select.h"
+#include "shard.h"
 
 #include <inttypes.h>
 #include <stdio.h>

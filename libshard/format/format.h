@@ -15,7 +15,7 @@
 #include "format/shard_format.h"
 #include "libshard/base/words.h"
 #include "shard.h"
-#include "shard_pack.h"
+#include "shard_inspect.h"
 
 /* ---- checksum.c: XXH3-64 and XXH3-128, seed 0, default secret ---- */
 

@@ -15,7 +15,7 @@
 #include "libshard/base/bytes.h"
 #include "libshard/base/utf8.h"
 #include "libshard/base/words.h"
-#include "shard_pack.h"
+#include "shard_inspect.h"
 
 #define END_BYTES (4 + 64 + 1 + 32 + 1) /* "end " SHA-256 " " XXH3 LF */
 

@@ -5,8 +5,8 @@
  * A row's place is its number on disk, for ever.
  */
 #include "libshard/format/format.h"
-#include "shard_gpu.h"
-#include "shard_pack.h"
+#include "shard_inspect.h"
+#include "shard_transform.h"
 
 #include <string.h>
 

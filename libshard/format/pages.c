@@ -11,7 +11,7 @@
 #include <inttypes.h>
 
 #include "libshard/base/bytes.h"
-#include "shard_pack.h"
+#include "shard_inspect.h"
 
 const struct section *pages_find(const struct pages *p, uint32_t type, uint32_t group)
 {

@@ -6,7 +6,7 @@
  * user asks for, so a shard that we write is one that we read.
  */
 #include "libshard/format/format.h"
-#include "shard_pack.h"
+#include "shard_inspect.h"
 
 #include <inttypes.h>
 

@@ -9,7 +9,7 @@
 #include "libshard/base/mem.h"
 #include "libshard/dataset/dataset.h"
 #include "libshard/loader/loader.h"
-#include "shard_mix.h"
+#include "shard.h"
 
 #define PIECE 1024u /* rows of a mixture */
 

@@ -23,7 +23,7 @@
 #include "libshard/format/format.h"
 #include "libshard/io/io.h"
 #include "libshard/verify/verify.h"
-#include "shard_pack.h"
+#include "shard_inspect.h"
 
 #define PROBLEMS_QUEUED 32u
 

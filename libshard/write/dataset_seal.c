@@ -21,7 +21,6 @@
 #include "libshard/io/io.h"
 #include "libshard/write/write.h"
 #include "shard_pack.h"
-#include "shard_reuse.h"
 
 struct text {
 	char *bytes;

@@ -10,7 +10,7 @@
 #include "libshard/base/error.h"
 #include "libshard/base/mem.h"
 #include "libshard/order/order.h"
-#include "shard.h"
+#include "shard_pack.h"
 
 int shard_shuffle(uint64_t seed, uint64_t n, uint64_t first, uint64_t count, uint64_t *idx, struct shard_error *err)
 {

@@ -14,7 +14,6 @@
 #include "libshard/io/io.h"
 #include "shard.h"
 #include "shard_pack.h"
-#include "shard_reuse.h"
 
 /*
  * ---- drain.c: a thread that writes one buffer to a file while its user fills another ----

@@ -13,7 +13,6 @@
 #include <errno.h>
 
 #include "shard_gpu.h"
-#include "shard_mix.h"
 #include "tests/child.h"
 #include "tests/cuda/counted.h"
 #include "tests/cuda/training.h"

@@ -10,7 +10,6 @@
  * LDFLAGS: -Wl,--wrap=mem_aligned
  */
 #include "shard_gpu.h"
-#include "shard_select.h"
 #include "tests/cuda/counted.h"
 #include "tests/cuda/pooling.h"
 

@@ -10,6 +10,7 @@
  * TIMEOUT: 600
  */
 #include "shard_gpu.h"
+#include "shard_transform.h"
 #include "tests/cuda/pooling.h"
 #include "tests/cuda/transforming.h"
 

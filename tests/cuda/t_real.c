@@ -9,6 +9,7 @@
  * TIMEOUT: 600
  */
 #include "shard_gpu.h"
+#include "shard_transform.h"
 #include "tests/cuda/driver_calls.h"
 #include "tests/load/batches.h"
 

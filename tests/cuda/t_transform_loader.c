@@ -8,6 +8,7 @@
  * TIMEOUT: 600
  */
 #include "shard_gpu.h"
+#include "shard_transform.h"
 #include "tests/cuda/own_transform.h"
 
 /* ---- for the control: kernels that begin on another stream, ahead of the copies ---- */

@@ -12,6 +12,7 @@
 #define TESTS_CUDA_FINISHING_H
 
 #include "shard_gpu.h"
+#include "shard_transform.h"
 #include "tests/cuda/emulate.h"
 #include "tests/cuda/training.h"
 

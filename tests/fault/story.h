@@ -16,7 +16,6 @@
 #include "libshard/write/write.h"
 #include "shard.h"
 #include "shard_pack.h"
-#include "shard_reuse.h"
 #include "tests/test.h"
 
 #define STORY_CLASSES 3u

@@ -19,9 +19,7 @@
 
 #include "libshard/base/error.h"
 #include "libshard/base/mem.h"
-#include "shard_mix.h"
 #include "shard_pack.h"
-#include "shard_select.h"
 #include "tests/fault/story.h"
 
 /* ---- the allocator that refuses ---- */

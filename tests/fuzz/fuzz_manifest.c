@@ -15,7 +15,7 @@
 #include "libshard/dataset/dataset.h"
 #include "libshard/format/format.h"
 #include "libshard/verify/verify.h"
-#include "shard_pack.h"
+#include "shard_inspect.h"
 #include "tests/fuzz/fuzz.h"
 
 #define END_BYTES (4 + 64 + 1 + 32 + 1)

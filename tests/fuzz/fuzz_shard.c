@@ -21,7 +21,7 @@
 #include "libshard/base/bytes.h"
 #include "libshard/format/format.h"
 #include "shard.h"
-#include "shard_pack.h"
+#include "shard_inspect.h"
 #include "tests/fuzz/fuzz.h"
 
 #define READ_BYTES_MAX ((size_t)4 << 20) /* of one call; a stride may be 1 GiB */

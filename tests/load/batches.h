@@ -11,7 +11,7 @@
 #define TESTS_LOAD_BATCHES_H
 
 #include "libshard/loader/loader.h"
-#include "shard_select.h"
+#include "shard.h"
 #include "tests/store/fixture.h"
 
 #define RECORDS_CAP 300u

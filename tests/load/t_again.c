@@ -15,7 +15,7 @@
 #include "libshard/dataset/dataset.h"
 #include "libshard/feed/feed.h"
 #include "libshard/io/io.h"
-#include "shard_pack.h"
+#include "shard_inspect.h"
 #include "tests/store/rot.h"
 
 #define RECORDS	       120u

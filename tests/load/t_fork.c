@@ -18,7 +18,7 @@
 #include "libshard/base/mem.h"
 #include "libshard/dataset/dataset.h"
 #include "libshard/io/io.h"
-#include "shard_pack.h"
+#include "shard_inspect.h"
 #include "tests/child.h"
 #include "tests/load/inject.h"
 

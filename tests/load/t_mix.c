@@ -11,9 +11,7 @@
 #include "libshard/dataset/dataset.h"
 #include "libshard/loader/loader.h"
 #include "libshard/order/order.h"
-#include "shard_gpu.h"
-#include "shard_mix.h"
-#include "shard_select.h"
+#include "shard_transform.h"
 #include "tests/load/kinds.h"
 #include "tests/store/fixture.h"
 

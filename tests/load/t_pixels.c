@@ -7,7 +7,7 @@
  * the others, and narrow parts of high images tell rows-first from the others.
  */
 #include "libshard/format/format.h"
-#include "shard_gpu.h"
+#include "shard_transform.h"
 #include "tests/load/batches.h"
 
 #define SIDE	256u

@@ -3,7 +3,7 @@
  * t_run.c - the units of a run are hashed together, once, and damage is told of where it lies
  */
 #include "libshard/dataset/dataset.h"
-#include "shard_pack.h"
+#include "shard.h"
 #include "tests/store/fixture.h"
 
 #define SIDE	8u

@@ -15,7 +15,7 @@
 
 #include "libshard/dataset/dataset.h"
 #include "libshard/feed/feed.h"
-#include "shard_pack.h"
+#include "shard_inspect.h"
 #include "tests/load/batches.h"
 
 #define SHARDS 3u

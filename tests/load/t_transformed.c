@@ -11,7 +11,7 @@
 #include <pthread.h>
 
 #include "libshard/transform/transform.h"
-#include "shard_gpu.h"
+#include "shard_transform.h"
 #include "tests/load/batches.h"
 #include "tests/load/kinds.h"
 

@@ -10,7 +10,7 @@
  */
 #include "libshard/feed/feed.h"
 #include "libshard/transform/transform.h"
-#include "shard_gpu.h"
+#include "shard_transform.h"
 #include "tests/load/kinds.h"
 #include "tests/store/whole.h"
 

@@ -3,7 +3,7 @@
  * t_plan.c - a plan of fixed records: read back as it was written, and its order with and without a
  * table in memory
  */
-#include "shard.h"
+#include "shard_pack.h"
 #include "tests/pack/prng.h"
 #include "tests/test.h"
 #include "tools/common/exit_code.h"

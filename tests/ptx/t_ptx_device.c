@@ -12,7 +12,7 @@
  * TIMEOUT: 600
  * TAKES: 10
  */
-#include "shard_gpu.h"
+#include "shard_transform.h"
 #include "tests/cuda/pooling.h"
 #include "tests/cuda/transforming.h"
 #include "tests/ptx/faults.h"

@@ -5,7 +5,7 @@
 #include <signal.h>
 #include <sys/wait.h>
 
-#include "shard_pack.h"
+#include "shard_inspect.h"
 #include "tests/store/fixture.h"
 
 #define RECORDS 60u

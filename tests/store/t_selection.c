@@ -10,7 +10,7 @@
 #include "libshard/base/words.h"
 #include "libshard/dataset/dataset.h"
 #include "libshard/format/format.h"
-#include "shard_select.h"
+#include "shard.h"
 #include "tests/store/fixture.h"
 
 #define MANY 20000u

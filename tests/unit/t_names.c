@@ -4,7 +4,7 @@
  */
 #include "libshard/format/format.h"
 
-#include "shard_pack.h"
+#include "shard_inspect.h"
 #include "tests/test.h"
 
 static const char *const dtypes[] = {NULL,  "u8",  "i8",   "u16", "i16", "u32",	 "i32", "u64",

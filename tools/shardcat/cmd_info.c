@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "shard_pack.h"
+#include "shard_inspect.h"
 #include "tools/common/human.h"
 #include "tools/common/text.h"
 #include "tools/shardcat/dataset/cat_dataset.h"

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "shard_pack.h"
 #include "tools/common/human.h"
 #include "tools/common/signals.h"
 #include "tools/common/text.h"

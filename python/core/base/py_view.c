@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "python/core/base/py_base.h"
-#include "shard_pack.h"
+#include "shard_inspect.h"
 
 /* ---- dtypes as other libraries call them, and elements as numbers of Python ---- */
 

@@ -7,8 +7,7 @@
 #include "libshard/base/words.h"
 #include "python/core/base/py_base.h"
 #include "python/core/dataset/py_dataset.h"
-#include "shard_pack.h"
-#include "shard_select.h"
+#include "shard_inspect.h"
 
 /* ---- the handle, names of fields, and places of records ---- */
 

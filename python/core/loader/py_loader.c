@@ -10,6 +10,7 @@
 #include "python/core/dataset/py_dataset.h"
 #include "python/core/loader/py_loader.h"
 #include "shard_gpu.h"
+#include "shard_transform.h"
 
 /* ---- the next batch ---- */
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* host.c - around an epoch of batches that are transformed in host memory */
-#include <shard_gpu.h>
+#include <shard_transform.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>

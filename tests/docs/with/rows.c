@@ -3,7 +3,7 @@
  * rows.c - around a batch in host memory whose rows are drawn first, in a trainer that has
  * crop_mask()
  */
-#include <shard_gpu.h>
+#include <shard_transform.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* threads.c - around an epoch of batches whose images the loader's threads transform */
-#include <shard_gpu.h>
+#include <shard_transform.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>

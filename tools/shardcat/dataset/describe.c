@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "libshard/base/words.h"
-#include "shard_pack.h"
+#include "shard_inspect.h"
 #include "tools/common/exit_code.h"
 #include "tools/common/human.h"
 

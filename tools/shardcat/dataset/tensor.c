@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "shard.h"
-#include "shard_pack.h"
+#include "shard_inspect.h"
 #include "tools/common/exit_code.h"
 #include "tools/common/human.h"
 #include "tools/common/message.h"

@@ -14,6 +14,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
+#include "libshard/base/turns.h"
 #include "tools/common/exit_code.h"
 #include "tools/common/message.h"
 #include "tools/common/progress.h"

@@ -12,7 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "shard_select.h"
+#include "libshard/base/turns.h"
+#include "shard.h"
 #include "tools/common/exit_code.h"
 #include "tools/common/message.h"
 #include "tools/common/progress.h"

@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "shard_pack.h"
+#include "shard_inspect.h"
 #include "tools/common/exit_code.h"
 
 int bad_input(struct bad_input *b, uint32_t reason, const char *fmt, ...)

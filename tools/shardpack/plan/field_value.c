@@ -14,7 +14,7 @@
 #include <string.h>
 
 #include "libshard/base/utf8.h"
-#include "shard_pack.h"
+#include "shard_inspect.h"
 #include "tools/common/text.h"
 #include "tools/shardpack/images/images.h"
 #include "tools/shardpack/parse/integer.h"

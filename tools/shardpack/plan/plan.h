@@ -13,7 +13,7 @@
 
 #include "libshard/base/words.h"
 #include "shard.h"
-#include "shard_pack.h"
+#include "shard_inspect.h"
 #include "tools/common/text.h"
 #include "tools/shardpack/images/images.h"
 #include "tools/shardpack/images/limits.h"
