@@ -35,8 +35,8 @@ int main(int argc, char **argv)
 		die("the dataset has no such field");
 	total = shard_dataset_record_count(ds);
 	count = strtoull(argv[3], NULL, 10);
-	printf("%" PRIu64 " records; %s is %s, %" PRIu64 " bytes\n", total, field->name, shard_dtype_name(field->dtype),
-	       field->bytes);
+	printf("%" PRIu64 " records; %s is %s, %" PRIu64 " bytes\n", total, field->name,
+	       shard_name(SHARD_NAME_DTYPE, field->dtype), field->bytes);
 
 	/*
 	 * A record of a group is `stride` bytes.  dst says, group by group, which are wanted and
@@ -52,7 +52,7 @@ int main(int argc, char **argv)
 		uint64_t idx; /* any will do; these are random and never repeat */
 		struct shard_view key;
 
-		if (shard_shuffle(1, total, i, 1, &idx, &err) || shard_dataset_read(ds, &idx, 1, dst, &err) ||
+		if (shard_pack_order(1, total, i, 1, &idx, &err) || shard_dataset_read(ds, &idx, 1, dst, &err) ||
 		    shard_dataset_key(ds, idx, &key, &err))
 			die(err.message);
 		printf("%8" PRIu64 " ", idx);

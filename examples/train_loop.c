@@ -64,7 +64,7 @@ static void permute_labels(struct data *d, uint64_t seed)
 	if (!order || !d->other)
 		errx(1, "out of memory");
 	dst[d->label->group] = d->other;
-	if (shard_shuffle(seed, count, 0, count, order, &err) || shard_dataset_read(d->ds, order, count, dst, &err))
+	if (shard_pack_order(seed, count, 0, count, order, &err) || shard_dataset_read(d->ds, order, count, dst, &err))
 		errx(1, "%s", err.message);
 	free(order);
 }

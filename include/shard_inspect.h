@@ -16,14 +16,20 @@ extern "C" {
 
 /* ---- names -------------------------------------------------------------------------------- */
 
-/* The names that manifests use, such as "u8" and "hwc"; NULL for an undefined value. */
-SHARD_API const char *shard_dtype_name(uint32_t dtype);
-SHARD_API const char *shard_kind_name(uint32_t kind);
-SHARD_API const char *shard_layout_name(uint32_t layout);
-SHARD_API const char *shard_semantic_name(uint32_t semantic);
-SHARD_API const char *shard_codec_name(uint32_t codec);
-/* Of an enum shard_pixels, as recipes and tokens write it; NULL for SHARD_PIXELS_RECIPE. */
-SHARD_API const char *shard_pixels_name(uint32_t pixels);
+/* What a number stands for. */
+enum shard_name_of {
+	SHARD_NAME_DTYPE = 1,	/* enum shard_dtype: "u8" */
+	SHARD_NAME_KIND,	/* enum shard_kind: "ragged" */
+	SHARD_NAME_LAYOUT,	/* enum shard_layout: "hwc" */
+	SHARD_NAME_SEMANTIC,	/* enum shard_semantic: "image" */
+	SHARD_NAME_CODEC,	/* enum shard_codec: "lz4" */
+	SHARD_NAME_PIXELS,	/* enum shard_pixels, as recipes and tokens write it: "pillow-13" */
+	SHARD_NAME_MISS_REASON, /* enum shard_miss_reason: "truncated" */
+	SHARD_NAME_SECTION,	/* the type of a section: "DATA" */
+};
+
+/* The name that manifests and shards use for a value.  NULL if there is none: value or kind is not defined. */
+SHARD_API const char *shard_name(enum shard_name_of what, uint32_t value);
 
 /* ---- statistics of a dataset --------------------------------------------------------------- */
 
@@ -65,8 +71,6 @@ struct shard_miss {
 	uint32_t reason;  /* enum shard_miss_reason */
 	uint32_t how;	  /* enum shard_miss_how */
 };
-
-SHARD_API const char *shard_miss_reason_name(uint32_t reason);
 
 /* ---- reader: one shard, mapped ----------------------------------------------------------- */
 
@@ -148,8 +152,6 @@ struct shard_section {
 };
 SHARD_API int shard_reader_section(const struct shard_reader *r, uint32_t idx, struct shard_section *out,
 				   struct shard_error *err);
-
-SHARD_API const char *shard_section_name(uint32_t type);
 
 /* Check every rule of format/SHARD.md, as shard_dataset_verify() does for a dataset. */
 SHARD_API int shard_reader_verify(struct shard_reader *r, const struct shard_verify_options *opt,

@@ -66,8 +66,8 @@ SHARD_API int shard_schema_shard_records(const struct shard_schema *schema, uint
  * Places [first, first + count) of a shuffle of [0, n): idx[i] is the index at place first + i.
  * This is the one-level order of format/ORDER.md for epoch 2^64 - 1, which no loader reaches.
  */
-SHARD_API int shard_shuffle(uint64_t seed, uint64_t n, uint64_t first, uint64_t count, uint64_t *idx,
-			    struct shard_error *err);
+SHARD_API int shard_pack_order(uint64_t seed, uint64_t n, uint64_t first, uint64_t count, uint64_t *idx,
+			       struct shard_error *err);
 
 /*
  * The field that holds a record's class: the first i64 scalar with semantic SHARD_LABEL.  NULL if
@@ -129,9 +129,6 @@ SHARD_API int shard_tally_write(const struct shard_tally *t, struct shard_writer
  */
 #define SHARD_TALLY_CHANNELS_MAX 4
 SHARD_API uint32_t shard_field_channels(const struct shard_field *field);
-
-/* Add bytes to exact sums: sums[c] gets the bytes c, c + channels, c + 2 * channels and so on. */
-SHARD_API void shard_sum_bytes(const void *data, uint64_t bytes, uint32_t channels, struct shard_moments *sums);
 
 /* ---- writer: one shard ------------------------------------------------------------------ */
 

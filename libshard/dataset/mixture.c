@@ -44,16 +44,18 @@ static bool same_field(const struct shard_field *a, const struct shard_field *b)
 /* "ragged i32 [<=9]", and the layout and semantic unless they are none. */
 static void describe(const struct shard_field *f, char out[160])
 {
-	int at = snprintf(out, 160, "%s %s [", shard_kind_name(f->kind), shard_dtype_name(f->dtype));
+	int at = snprintf(out, 160, "%s %s [", shard_name(SHARD_NAME_KIND, f->kind),
+			  shard_name(SHARD_NAME_DTYPE, f->dtype));
 
 	for (uint32_t i = 0; i < f->ndim; i++)
 		at += snprintf(out + at, 160 - (size_t)at, "%s%s%u", i ? "," : "", f->ragged_axes >> i & 1 ? "<=" : "",
 			       f->shape[i]);
 	at += snprintf(out + at, 160 - (size_t)at, "]");
 	if (f->layout)
-		at += snprintf(out + at, 160 - (size_t)at, " %s", shard_layout_name(f->layout));
-	if (f->semantic && strcmp(shard_semantic_name(f->semantic), shard_layout_name(f->layout)))
-		snprintf(out + at, 160 - (size_t)at, " %s", shard_semantic_name(f->semantic));
+		at += snprintf(out + at, 160 - (size_t)at, " %s", shard_name(SHARD_NAME_LAYOUT, f->layout));
+	if (f->semantic &&
+	    strcmp(shard_name(SHARD_NAME_SEMANTIC, f->semantic), shard_name(SHARD_NAME_LAYOUT, f->layout)))
+		snprintf(out + at, 160 - (size_t)at, " %s", shard_name(SHARD_NAME_SEMANTIC, f->semantic));
 }
 
 /* Is the group stored in the same places by both?  If only one has it, it is not. */

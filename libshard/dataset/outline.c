@@ -66,7 +66,7 @@ int outline_check_hash(const struct section *s, const uint8_t hash[16], struct s
 {
 	MUST("I43", !memcmp(hash, s->hash, sizeof(s->hash)),
 	     "the hash of section %s of group %u (%" PRIu64 " bytes at %" PRIu64 ") is wrong: its bytes are damaged",
-	     shard_section_name(s->type), s->group, s->bytes, s->offset);
+	     section_name(s->type), s->group, s->bytes, s->offset);
 	return SHARD_OK;
 }
 

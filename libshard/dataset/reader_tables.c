@@ -139,7 +139,7 @@ int shard_reader_pixels(struct shard_reader *r, uint32_t *pixels, struct shard_e
 		return rc;
 	if (!job.found)
 		*pixels = SHARD_PIXELS_ROWS_FIRST;
-	else if (job.name_bytes >= sizeof(job.name) || !name_find(shard_pixels_name, job.name, job.name_bytes, pixels))
+	else if (job.name_bytes >= sizeof(job.name) || !name_find(SHARD_NAME_PIXELS, job.name, job.name_bytes, pixels))
 		return error_set(err, SHARD_E_UNSUPPORTED,
 				 "the dataset's recipe says pixels %s, which this release does not know; name one in "
 				 "the options",

@@ -61,7 +61,7 @@ static int choose_pixels(const struct shard_loader *l, const struct shard_transf
 			rc = error_set(err, SHARD_E_MISMATCH,
 				       "datasets of the mixture were packed with pixels of %s and of %s; name in the "
 				       "options those that the transform shall give",
-				       shard_pixels_name(*pixels), shard_pixels_name(other));
+				       shard_name(SHARD_NAME_PIXELS, *pixels), shard_name(SHARD_NAME_PIXELS, other));
 	}
 	return rc;
 }
@@ -80,13 +80,13 @@ static int settle_pixels(struct shard_loader *l, uint32_t pixels, struct shard_e
 		return error_set(err, SHARD_E_MISMATCH,
 				 "the loader's token belongs to pixels of %s, and the options ask for those of %s; "
 				 "leave pixels at 0 to take the token's",
-				 shard_pixels_name(l->token_pixels), shard_pixels_name(pixels));
+				 shard_name(SHARD_NAME_PIXELS, l->token_pixels), shard_name(SHARD_NAME_PIXELS, pixels));
 	if (atomic_compare_exchange_strong(&l->transform_pixels, &have, pixels) || have == pixels)
 		return SHARD_OK;
 	return error_set(err, SHARD_E_MISMATCH,
 			 "this transform would give pixels of %s, and an earlier one of this loader gives those of "
 			 "%s; name the same in the options of both, or open another loader",
-			 shard_pixels_name(pixels), shard_pixels_name(have));
+			 shard_name(SHARD_NAME_PIXELS, pixels), shard_name(SHARD_NAME_PIXELS, have));
 }
 
 static struct batch_draws draws_of(const struct shard_loader *l)

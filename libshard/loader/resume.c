@@ -166,7 +166,8 @@ static int check_pixels(const struct shard_loader *l, const struct token *t, str
 	return error_set(err, SHARD_E_MISMATCH,
 			 "the token belongs to pixels of %s, and a transform of this loader gives those of %s; name %s "
 			 "in its options%s",
-			 shard_pixels_name(t->pixels), shard_pixels_name(have), shard_pixels_name(t->pixels),
+			 shard_name(SHARD_NAME_PIXELS, t->pixels), shard_name(SHARD_NAME_PIXELS, have),
+			 shard_name(SHARD_NAME_PIXELS, t->pixels),
 			 l->transformed ? "" : ", or resume before it is opened");
 }
 

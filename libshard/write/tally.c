@@ -8,6 +8,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "libshard/base/byte_sums.h"
 #include "libshard/base/bytes.h"
 #include "libshard/base/error.h"
 #include "libshard/base/mem.h"
@@ -114,9 +115,9 @@ void shard_tally_add(struct shard_tally *t, const void *const *group)
 		uint64_t plane_bytes = m->bytes / m->channels;
 
 		if (!m->planes)
-			shard_sum_bytes(bytes, m->bytes, m->channels, m->channel);
+			byte_sums_add(bytes, m->bytes, m->channels, m->channel);
 		for (uint32_t c = 0; m->planes && c < m->channels; c++)
-			shard_sum_bytes(bytes + c * plane_bytes, plane_bytes, 1, &m->channel[c]);
+			byte_sums_add(bytes + c * plane_bytes, plane_bytes, 1, &m->channel[c]);
 	}
 	for (uint32_t i = 0; i < t->real_count; i++)
 		count_not_finite(&t->real[i], (const uint8_t *)group[t->real[i].group] + t->real[i].offset);

@@ -249,7 +249,7 @@ static int preview(struct shard_error *err)
 	if (!rc)
 		rc = shard_loader_order(l, 1, 0, RECORDS, idx, err);
 	if (!rc)
-		rc = shard_shuffle(3, RECORDS, 0, RECORDS, idx, err);
+		rc = shard_pack_order(3, RECORDS, 0, RECORDS, idx, err);
 	shard_loader_close(l);
 	shard_dataset_close(ds);
 	return rc;

@@ -682,15 +682,15 @@ TEST(shuffle_is_the_order_of_an_epoch_that_no_loader_reaches)
 	for (uint64_t n = 0; n <= RECORDS; n += n < 4 ? 1 : 33) {
 		expected_order(want, n, true, 17, UINT64_MAX);
 		STORY("%" PRIu64, n);
-		CHECK_OK(shard_shuffle(17, n, 0, n, got, &fixture_err));
+		CHECK_OK(shard_pack_order(17, n, 0, n, got, &fixture_err));
 		CHECK_MEM(got, want, n * sizeof(*got));
-		CHECK_OK(shard_shuffle(17, n, n / 3, n - n / 3, got, &fixture_err));
+		CHECK_OK(shard_pack_order(17, n, n / 3, n - n / 3, got, &fixture_err));
 		CHECK_MEM(got, want + n / 3, (n - n / 3) * sizeof(*got));
 	}
-	CHECK_EQ(shard_shuffle(1, 10, 0, 11, got, NULL), SHARD_E_ARGUMENT);
-	CHECK_EQ(shard_shuffle(1, 10, 11, 0, got, NULL), SHARD_E_ARGUMENT);
-	CHECK_EQ(shard_shuffle(1, 10, 2, UINT64_MAX, got, NULL), SHARD_E_ARGUMENT);
-	CHECK_EQ(shard_shuffle(1, (UINT64_C(1) << 62) + 1, 0, 1, got, NULL), SHARD_E_ARGUMENT);
+	CHECK_EQ(shard_pack_order(1, 10, 0, 11, got, NULL), SHARD_E_ARGUMENT);
+	CHECK_EQ(shard_pack_order(1, 10, 11, 0, got, NULL), SHARD_E_ARGUMENT);
+	CHECK_EQ(shard_pack_order(1, 10, 2, UINT64_MAX, got, NULL), SHARD_E_ARGUMENT);
+	CHECK_EQ(shard_pack_order(1, (UINT64_C(1) << 62) + 1, 0, 1, got, NULL), SHARD_E_ARGUMENT);
 }
 
 TEST_MAIN()

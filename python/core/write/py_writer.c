@@ -527,7 +527,7 @@ static PyObject *shuffle(PyObject *self, PyObject *args)
 	if (!PyArg_ParseTuple(args, "KKKK", &seed, &n, &first, &count))
 		return NULL;
 	a = array_alloc(SHARD_I64, count, &idx);
-	if (!a || !shard_shuffle(seed, n, first, count, idx, &err))
+	if (!a || !shard_pack_order(seed, n, first, count, idx, &err))
 		return (PyObject *)a;
 	unref(a);
 	return fail(&err);

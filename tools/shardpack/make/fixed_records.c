@@ -453,7 +453,8 @@ static bool read_piece(struct fixed *f, const struct window_piece *piece, uint8_
 			return verdict_set(v, OUTCOME_FAILED, 0,
 					   "%s: the token at offset %" PRIu64
 					   " does not fit %s any more: the file changed",
-					   f->plan->file[s->file].path, offset + i * item, shard_dtype_name(to->dtype));
+					   f->plan->file[s->file].path, offset + i * item,
+					   shard_name(SHARD_NAME_DTYPE, to->dtype));
 		integer_store(out + i * wide, wide, value);
 	}
 	return true;

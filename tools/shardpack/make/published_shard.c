@@ -16,6 +16,7 @@
 #include "tools/common/exit_code.h"
 #include "tools/common/message.h"
 #include "tools/common/signals.h"
+#include "tools/shardpack/plan/bad_input.h"
 
 static bool is_ours(const struct job *job, uint64_t shard_idx, const struct shard_info *info)
 {
@@ -48,7 +49,7 @@ static const char *explain(const struct listing *l, uint64_t ordinal, uint32_t r
 		if (l->result->verdict.outcome == outcome && l->result->verdict.reason == reason)
 			return l->result->verdict.message;
 	}
-	return shard_miss_reason_name(reason);
+	return reason_name(reason);
 }
 
 static int list_misses(const struct listing *l, struct shard_reader *reader, uint64_t miss_count)

@@ -251,7 +251,7 @@ static int read_column(const struct request *r, const char *at, int bytes, struc
 	return field_value_of_column(&f, o->empty, value)
 		       ? EXIT_DONE
 		       : cli_misuse(r->args, "--columns %.*s: '%s' is not a value of type %s", bytes, at, o->empty,
-				    shard_dtype_name(f.dtype));
+				    shard_name(SHARD_NAME_DTYPE, f.dtype));
 }
 
 /* --accept adds a field of its own. */
