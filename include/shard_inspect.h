@@ -79,6 +79,13 @@ struct shard_reader_options {
 	size_t size;
 	uint32_t check; /* enum shard_check */
 	uint32_t guard; /* enum shard_guard */
+	/*
+	 * 1: read and check only the header page, the footer page and the statistics, in half the
+	 * time, and map nothing.  Schema, info, moments and class records are then there, and all
+	 * other calls fail with ARGUMENT.
+	 */
+	uint32_t pages_only;
+	uint32_t reserved; /* 0 */
 };
 
 struct shard_info {
@@ -102,12 +109,6 @@ SHARD_API int shard_reader_open(struct shard_reader **out, const char *path, con
 SHARD_API void shard_reader_close(struct shard_reader *r);
 SHARD_API const struct shard_schema *shard_reader_schema(const struct shard_reader *r);
 SHARD_API void shard_reader_info(const struct shard_reader *r, struct shard_info *out);
-
-struct shard_outline;
-/* Its two pages and statistics alone, checked: read and not mapped, in half the time. */
-SHARD_API int shard_outline_open(struct shard_outline **out, const char *path, struct shard_error *err);
-SHARD_API void shard_outline_info(const struct shard_outline *o, struct shard_info *out);
-SHARD_API void shard_outline_close(struct shard_outline *o);
 
 /* Copy `count` neighbouring records of a group, decoded, to `dst`: count x stride bytes. */
 SHARD_API int shard_reader_read(struct shard_reader *r, uint32_t group, uint64_t first, uint64_t count, void *dst,

@@ -212,16 +212,17 @@ struct shard_seal_options {
 };
 
 /*
- * Collect the shards of folder `dir` in the order of the calls, then write dataset.manifest,
- * durably and atomically.  Each shard_seal_add() opens a shard, and checks its structure and that
- * its schema is that of the others.  `sha256` is 32 bytes; if it is NULL, the file is hashed.
- * shard_seal_add_outline() takes an outline of that very file.
+ * Collect the shards of folder `dir` in the order of the calls, then write dataset.manifest, durably
+ * and atomically.
+ *
+ * Each shard_seal_add() checks the structure of a shard, and that its schema is that of the others.
+ * `sha256` is 32 bytes; if it is NULL, the file is hashed.  `r` is NULL, or a reader of that very
+ * file, which may be one of pages_only; with NULL, the file is opened for it.
  */
 SHARD_API int shard_seal_open(struct shard_seal **out, const char *dir, const struct shard_seal_options *opt,
 			      struct shard_error *err);
-SHARD_API int shard_seal_add(struct shard_seal *s, const char *file, const uint8_t *sha256, struct shard_error *err);
-SHARD_API int shard_seal_add_outline(struct shard_seal *s, struct shard_outline *o, const char *file,
-				     const uint8_t *sha256, struct shard_error *err);
+SHARD_API int shard_seal_add(struct shard_seal *s, const char *file, struct shard_reader *r, const uint8_t *sha256,
+			     struct shard_error *err);
 
 /* How a shard of another dataset comes into the folder. */
 enum shard_reuse {

@@ -109,7 +109,7 @@ static struct shard_dataset *open_lists(struct path *folder_of, const char *name
 	}
 	CHECK_OK(shard_writer_finish(w, &written, &fixture_err));
 	shard_writer_close(w);
-	CHECK_OK(shard_seal_add(seal, "0.shard", written.sha256, &fixture_err));
+	CHECK_OK(shard_seal_add(seal, "0.shard", NULL, written.sha256, &fixture_err));
 	CHECK_OK(shard_seal_finish(seal, &fixture_err));
 	shard_seal_close(seal);
 	CHECK_OK(shard_dataset_open(&out, folder_of->text, NULL, &fixture_err));

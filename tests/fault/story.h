@@ -168,7 +168,7 @@ static inline int story_seal(const char *dir, const struct shard_written *writte
 		char name[16];
 
 		snprintf(name, sizeof(name), "%05u.shard", (unsigned)i);
-		rc = shard_seal_add(s, name, written ? written[i].sha256 : NULL, err);
+		rc = shard_seal_add(s, name, NULL, written ? written[i].sha256 : NULL, err);
 	}
 	if (!rc)
 		rc = shard_seal_finish(s, err);

@@ -67,7 +67,7 @@ static struct shard_dataset *open_many(uint32_t record_bytes, uint64_t shards, u
 
 		snprintf(name, sizeof(name), "%" PRIu64, i);
 		CHECK(!i || !link(first.text, tmp(&p, "many.%d/%s", (int)getpid(), name)));
-		CHECK_OK(shard_seal_add(seal, name, written.sha256, &fixture_err));
+		CHECK_OK(shard_seal_add(seal, name, NULL, written.sha256, &fixture_err));
 	}
 	CHECK_OK(shard_seal_finish(seal, &fixture_err));
 	shard_seal_close(seal);

@@ -789,7 +789,7 @@ static void write_wide(uint32_t p)
 		}
 		CHECK_OK(shard_writer_finish(w, &written, &fixture_err));
 		shard_writer_close(w);
-		CHECK_OK(shard_seal_add(seal, name, written.sha256, &fixture_err));
+		CHECK_OK(shard_seal_add(seal, name, NULL, written.sha256, &fixture_err));
 	}
 	CHECK_OK(shard_seal_finish(seal, &fixture_err));
 	shard_seal_close(seal);

@@ -314,7 +314,7 @@ static inline void write_dataset(const char *dir, const struct shard_schema *s, 
 		snprintf(name, sizeof(name), "%zu.shard", i);
 		snprintf(path, sizeof(path), "%s/%s", dir, name);
 		write_photos(path, s, first, records[i], &written);
-		CHECK_OK(shard_seal_add(seal, name, written.sha256, &fixture_err));
+		CHECK_OK(shard_seal_add(seal, name, NULL, written.sha256, &fixture_err));
 		first += records[i];
 	}
 	CHECK_OK(shard_seal_finish(seal, &fixture_err));

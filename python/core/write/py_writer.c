@@ -459,7 +459,7 @@ static int add_shards(struct shard_seal *seal, PyObject *shards, struct shard_er
 			fail_argument("a SHA-256 has 32 bytes, not %zd", bytes);
 			return -1;
 		}
-		rc = shard_seal_add(seal, file, (const uint8_t *)sha256, err);
+		rc = shard_seal_add(seal, file, NULL, (const uint8_t *)sha256, err);
 	}
 	return rc;
 }
