@@ -155,7 +155,7 @@ static bool job_open(struct bench *b, struct job *j, const struct size *s)
 	j->map = data_map(&j->files, true);
 	j->trainer.options = (struct shard_loader_options){
 		.batch_records = s->batch_records,
-		.seed = SEED,
+		.order.seed = SEED,
 		.tail = SHARD_KEEP,
 		.thread_count = 1,
 		.slot_count = kept + 2 + THREADS_MOST, /* lent, ready, and one for each thread */

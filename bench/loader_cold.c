@@ -390,10 +390,10 @@ static void cold_row(struct bench *b, const struct cold *c)
 
 	j.trainer = (struct trainer){.dir = data_make(b, &c->shape), .check = c->check};
 	j.trainer.options = (struct shard_loader_options){.batch_records = c->batch_records,
-							  .seed = 1,
+							  .order.seed = 1,
 							  .tail = SHARD_KEEP,
 							  .slot_count = 4,
-							  .window_runs = c->window_runs,
+							  .order.window_runs = c->window_runs,
 							  .path = c->path,
 							  .thread_count = c->threads};
 	data_files_open(&j.files, j.trainer.dir);

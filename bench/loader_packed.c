@@ -212,9 +212,9 @@ static bool job_open(struct bench *b, struct job *j)
 	j->map = data_map(&j->files, true);
 	j->trainer.options = (struct shard_loader_options){
 		.batch_records = batch_records,
-		.seed = 1,
+		.order.seed = 1,
 		.tail = SHARD_KEEP,
-		.window_runs = WINDOW_RUNS,
+		.order.window_runs = WINDOW_RUNS,
 		.slot_count = kept + 2 + THREADS_MOST, /* lent, ready, and one for each thread */
 	};
 	trainer_open_loader(&j->trainer);

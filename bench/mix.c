@@ -41,7 +41,7 @@ static uint64_t allocated_bytes(void)
 
 static double run_open(void *context)
 {
-	struct shard_loader_options o = {.size = sizeof(o), .batch_records = BATCH, .seed = 1};
+	struct shard_loader_options o = {.size = sizeof(o), .batch_records = BATCH, .order.seed = 1};
 	struct job *j = context;
 	uint64_t before = allocated_bytes();
 	double begin = bench_seconds(), seconds;

@@ -43,7 +43,7 @@ static double run_loader(void *context)
 
 static void loader_row(struct bench *b, struct job *j, const struct bench_row *row)
 {
-	struct shard_loader_options o = {.size = sizeof(o), .batch_records = 256, .seed = 1};
+	struct shard_loader_options o = {.size = sizeof(o), .batch_records = 256, .order.seed = 1};
 	struct shard_dataset *ds;
 	struct shard_error err;
 	char *dir;

@@ -225,7 +225,8 @@ static double run_epoch(struct model *m, const struct data *d, struct shard_load
 
 int main(int argc, char **argv)
 {
-	struct shard_loader_options o = {.size = sizeof(o), .batch_records = BATCH, .seed = 1, .tail = SHARD_KEEP};
+	struct shard_loader_options o = {
+		.size = sizeof(o), .batch_records = BATCH, .order.seed = 1, .tail = SHARD_KEEP};
 	unsigned long epochs = 20;
 	static struct model model;
 	struct shard_loader *batches, *val_batches;
@@ -242,7 +243,7 @@ int main(int argc, char **argv)
 		else if (!strcmp(argv[i], "--epochs") && i + 1 < argc)
 			epochs = strtoul(argv[++i], NULL, 10);
 		else if (!strcmp(argv[i], "--seed") && i + 1 < argc)
-			o.seed = strtoul(argv[++i], NULL, 10);
+			o.order.seed = strtoul(argv[++i], NULL, 10);
 		else
 			argc = 0;
 	if (argc < 3)
@@ -250,7 +251,7 @@ int main(int argc, char **argv)
 	open_data(&train, argv[1]);
 	open_data(&val, argv[2]);
 	if (permute)
-		permute_labels(&train, o.seed);
+		permute_labels(&train, o.order.seed);
 	shard_dataset_info(train.ds, &info);
 	if (!info.class_count || info.class_count > CLASSES_MAX)
 		errx(1, "needs 1 to 64 named classes");

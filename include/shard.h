@@ -318,22 +318,47 @@ enum shard_on_corrupt {
 	SHARD_CORRUPT_MASK = 2,	      /* zeros in all fields; the row is flagged */
 };
 
-struct shard_loader_options {
-	size_t size;
-	uint64_t seed;		/* fixes the order, with the epoch */
-	uint32_t batch_records; /* per rank; required */
-	uint32_t rank, world;	/* which share of the epoch is ours; world 0 means 1 */
-	uint32_t shuffle, tail; /* enum shard_shuffle; enum shard_tail, for records that do not fill the last step */
-	uint32_t slot_count;	/* batches in memory, lent or prefetched; default 4, at least 2 */
-	uint32_t thread_count;	/* threads that fill slots; default: one per CPU, at most 4 */
+/* Which record comes when.  Two loaders with the same order, and the same data, give the same batches. */
+struct shard_loader_order {
+	uint64_t seed;	  /* with the epoch, fixes the order */
+	uint32_t shuffle; /* enum shard_shuffle */
 	/*
 	 * The windows of format/ORDER.md.  The defaults (0) are runs of 256 KiB, windows of 40
 	 * runs, and 64 lanes.  They depend on the size of a record only.  If world divides
 	 * lane_count, a rank reads its own runs only; else each rank reads all of them.
 	 */
 	uint32_t window_runs, lane_count;
+	uint32_t reserved; /* 0 */
 	uint64_t run_records, phase_unit_records;
-	uint32_t path, on_corrupt; /* enum shard_path, enum shard_on_corrupt */
+};
+
+/* Batches in the memory of a GPU.  shard_gpu.h explains all of it. */
+struct shard_loader_gpu {
+	uint32_t device;     /* SHARD_GPU(n) or SHARD_GPU_OF_STREAM; 0: batches in host memory */
+	uint32_t slot_count; /* batches in the GPU's memory, lent or on their way: 2 to 4; default 3 */
+	void *stream;	     /* of that GPU, or NULL */
+	uint64_t pool_bytes; /* not 0: keep a pool of at most that many bytes in the GPU's memory */
+};
+
+/* What to do about damaged records. */
+struct shard_loader_repair {
+	uint32_t on_corrupt; /* enum shard_on_corrupt */
+	uint32_t reserved;   /* 0 */
+	/* Most damaged rows to replace in an epoch; one more fails with CORRUPT.  0 means 1024, UINT64_MAX no limit. */
+	uint64_t corrupt_most;
+};
+
+struct shard_loader_options {
+	size_t size;
+	uint32_t batch_records;	  /* rows of a batch, for each rank; required */
+	uint32_t rank, world;	  /* which share of the epoch is ours; world 0 means 1 */
+	uint32_t tail;		  /* enum shard_tail: what to do with records that do not fill the last step */
+	uint32_t slot_count;	  /* batches in memory, lent or prefetched; default 4, at least 2 */
+	uint32_t thread_count;	  /* threads that fill slots; default: one per CPU, at most 4 */
+	uint32_t path;		  /* enum shard_path */
+	uint32_t fields;	  /* bit f: field f is wanted; others are not read, and have no data; 0: all */
+	uint32_t resume_appended; /* 1: accept tokens from before an append */
+	uint32_t reserved;	  /* 0 */
 	/*
 	 * The most memory for decoded chunks of compressed groups, besides the ring.  The default
 	 * of 0 is as much as one window of this rank needs, or in a global order as much as all
@@ -342,13 +367,9 @@ struct shard_loader_options {
 	 * With less than it needs, a loader is slower: it decodes chunks more than once an epoch.
 	 */
 	uint64_t stage_bytes;
-	uint32_t device_slot_count; /* batches in a GPU's memory, lent or on their way: 2 to 4; default 3 */
-	uint32_t resume_appended;   /* 1: take tokens from before an append */
-	uint64_t pool_bytes;	    /* not 0: a pool in a GPU's memory; shard_gpu.h explains it */
-	uint32_t gpu;		    /* SHARD_GPU(n) or SHARD_GPU_OF_STREAM: which GPU; shard_gpu.h explains it */
-	uint32_t fields;	    /* bit f: field f is wanted; others are not read, and have no data; 0: all */
-	void *gpu_stream;	    /* of that GPU, or NULL */
-	uint64_t corrupt_most;	    /* rows of an epoch to replace; more: CORRUPT; default 1024, UINT64_MAX: no limit */
+	struct shard_loader_order order;
+	struct shard_loader_repair repair;
+	struct shard_loader_gpu gpu;
 	const struct shard_selection *selection;	/* NULL: all records */
 	const struct shard_mix *mix;			/* NULL, or what to load instead of a dataset */
 	const struct shard_loader_transform *transform; /* NULL, or how to transform images: shard_transform.h */

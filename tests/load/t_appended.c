@@ -316,7 +316,7 @@ TEST(a_substitute_is_one_of_the_old_records)
 	char token[SHARD_TOKEN_BYTES];
 
 	open_grown(48, SHARD_RAW);
-	o.on_corrupt = SHARD_CORRUPT_SUBSTITUTE;
+	o.repair.on_corrupt = SHARD_CORRUPT_SUBSTITUTE;
 	o.batch_records = 1;
 	damage_record(&folder, 3, 0, 21 * schema.group[0].stride);
 	token_at(old_ds, o, 0, OLD_RECORDS - 1, token);

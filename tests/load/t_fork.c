@@ -351,8 +351,8 @@ static int fork_while_busy(int rounds)
 		scene_open(&s, (struct shard_loader_options){.batch_records = 7,
 							     .slot_count = 6,
 							     .thread_count = 3,
-							     .seed = (uint64_t)round,
-							     .shuffle = SHARD_SHUFFLE_GLOBAL,
+							     .order.seed = (uint64_t)round,
+							     .order.shuffle = SHARD_SHUFFLE_GLOBAL,
 							     .tail = SHARD_KEEP});
 		usleep((unsigned)prng_below(&p, 300));
 		CHECK_OK(shard_loader_seek(s.l, 1, 0, &fixture_err));

@@ -122,7 +122,7 @@ static struct found twin(const struct shard_loader_options *o, uint64_t position
 	uint64_t own;
 
 	p.lane_count = p.lane_count ? p.lane_count : 64;
-	mix_init(&m, weights, COMPONENTS, p.lane_count, o->seed);
+	mix_init(&m, weights, COMPONENTS, p.lane_count, o->order.seed);
 	at = mix_place_of(&m, position);
 	__real_mix_block(&m, at.lane, at.block, slots, scratch);
 	found.component = slots[at.slot].component;
@@ -371,9 +371,9 @@ TEST(a_token_brings_its_order_and_fits_no_other_mixture)
 	CHECK(!strncmp(token, "mix-v1 two_levels N 100 ", 24));
 	shard_loader_close(l);
 
-	o.shuffle = SHARD_SHUFFLE_BY_SIZE;
-	o.run_records = o.phase_unit_records = 0;
-	o.window_runs = o.lane_count = 0;
+	o.order.shuffle = SHARD_SHUFFLE_BY_SIZE;
+	o.order.run_records = o.order.phase_unit_records = 0;
+	o.order.window_runs = o.order.lane_count = 0;
 	CHECK_OK(shard_loader_open(&l, NULL, &o, &fixture_err));
 	CHECK_OK(shard_loader_seek(l, 3, 10, &fixture_err));
 	CHECK_OK(shard_loader_resume(l, token, &fixture_err));
@@ -619,7 +619,7 @@ TEST(a_substitute_is_of_the_same_component)
 	open_part(1);
 	mix = mix_of(100);
 	o = mixed(IN_SEQUENCE);
-	o.on_corrupt = SHARD_CORRUPT_SUBSTITUTE;
+	o.repair.on_corrupt = SHARD_CORRUPT_SUBSTITUTE;
 	CHECK_OK(shard_loader_open(&l, NULL, &o, &fixture_err));
 	for (uint64_t position = 0; position < 105; position += 7) {
 		if (shard_loader_next(l, &b, &fixture_err) == SHARD_END)
@@ -910,7 +910,7 @@ TEST(damage_in_parts_of_other_room_is_found)
 			STORY("%s, path %u", wide_rows[r].story, path);
 			o = mixed(IN_WINDOWS);
 			o.path = path;
-			o.on_corrupt = SHARD_CORRUPT_MASK;
+			o.repair.on_corrupt = SHARD_CORRUPT_MASK;
 			CHECK_OK(shard_loader_open(&l, NULL, &o, &fixture_err));
 			check_wide(&o, l, 40, &masked);
 			CHECK(masked);
@@ -989,10 +989,10 @@ TEST(loaders_that_cannot_be_are_refused)
 	o.tail = SHARD_PAD;
 	check_loader_refused(&o, NULL, SHARD_E_ARGUMENT, "leave tail at 0");
 	o = mixed(IN_WINDOWS);
-	o.pool_bytes = 1 << 20;
+	o.gpu.pool_bytes = 1 << 20;
 	check_loader_refused(&o, NULL, SHARD_E_UNSUPPORTED, "a pool cannot hold a mixture");
 	o = mixed(IN_WINDOWS);
-	o.lane_count = 1u << 20;
+	o.order.lane_count = 1u << 20;
 	check_loader_refused(&o, NULL, SHARD_E_ARGUMENT, "1048576 lanes");
 	drop_all();
 }

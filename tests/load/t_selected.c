@@ -200,7 +200,7 @@ TEST(a_substitute_is_of_the_selection)
 	CHECK_OK(shard_select_open(&s, ds, idx, COUNT(idx), &fixture_err));
 	o = selected(IN_SEQUENCE, s);
 	o.batch_records = 5;
-	o.on_corrupt = SHARD_CORRUPT_SUBSTITUTE;
+	o.repair.on_corrupt = SHARD_CORRUPT_SUBSTITUTE;
 	CHECK_OK(shard_loader_open(&l, ds, &o, &fixture_err));
 	CHECK_OK(shard_loader_next(l, &b, &fixture_err));
 	CHECK_EQ(b.record[0], 17); /* 4 is damaged, too */

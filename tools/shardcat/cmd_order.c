@@ -79,12 +79,12 @@ struct shard_loader_options order_loader_options(const struct order_options *o)
 {
 	return (struct shard_loader_options){
 		.size = sizeof(struct shard_loader_options),
-		.seed = o->seed,
-		.shuffle = (uint32_t)o->shuffle,
-		.run_records = o->run_records,
-		.phase_unit_records = o->phase_unit_records,
-		.window_runs = (uint32_t)o->window_runs,
-		.lane_count = (uint32_t)o->lane_count,
+		.order = {.seed = o->seed,
+			  .shuffle = (uint32_t)o->shuffle,
+			  .window_runs = (uint32_t)o->window_runs,
+			  .lane_count = (uint32_t)o->lane_count,
+			  .run_records = o->run_records,
+			  .phase_unit_records = o->phase_unit_records},
 	};
 }
 
@@ -229,7 +229,7 @@ static int open_loaders(const struct print_options *o, bool seed_given, struct i
 
 	options.selection = selection;
 	if (o->token && !seed_given)
-		options.seed = token_seed(o->token);
+		options.order.seed = token_seed(o->token);
 	options.batch_records = (uint32_t)o->batch;
 	options.rank = (uint32_t)o->rank;
 	options.world = (uint32_t)o->world;
