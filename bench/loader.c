@@ -135,7 +135,7 @@ static void plan_copies(struct job *j, const struct shard_loader *l)
 
 	if (!record || !idx)
 		bench_die("out of memory");
-	if (shard_loader_order(l, 0, 0, j->files.record_count, idx, &err))
+	if (shard_loader_order(l, 0, 0, j->files.record_count, NULL, idx, &err))
 		bench_die("%s", err.message);
 	for (size_t i = 0; i < j->files.record_count; i++)
 		record[i] = j->map[idx[i] / per_file] + j->files.file[idx[i] / per_file].record_offset +

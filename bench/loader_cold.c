@@ -347,7 +347,7 @@ static void plan_pieces(struct job *j)
 		bench_die("out of memory");
 	trainer_open_loader(&j->trainer);
 	shard_loader_order_info(j->trainer.loader, &info);
-	if (shard_loader_order(j->trainer.loader, 0, 0, count, idx, &err))
+	if (shard_loader_order(j->trainer.loader, 0, 0, count, NULL, idx, &err))
 		bench_die("%s", err.message);
 	p->ring_bytes = shard_loader_ring_bytes(j->trainer.loader);
 	if (p->ring_bytes < RING_LEAST)

@@ -187,7 +187,7 @@ static void plan_bound(struct job *j)
 	window = calloc(b->window_count + 1, sizeof(*window));
 	if (!idx || !record || !chunk || !window)
 		bench_die("out of memory");
-	if (shard_loader_order(j->trainer.loader, EPOCH, 0, count, idx, &err))
+	if (shard_loader_order(j->trainer.loader, EPOCH, 0, count, NULL, idx, &err))
 		bench_die("%s", err.message);
 	memory = bench_memory(window_records * b->copy.record_bytes);
 	for (size_t w = 0; w < b->window_count; w++) {

@@ -36,7 +36,7 @@ static double run_loader(void *context)
 	struct shard_error err;
 	double begin = bench_seconds();
 
-	if (shard_loader_order(j->loader, 3, 0, INDEX_COUNT, j->idx, &err))
+	if (shard_loader_order(j->loader, 3, 0, INDEX_COUNT, NULL, j->idx, &err))
 		bench_die("%s", err.message);
 	return (bench_seconds() - begin) * 1e9 / (double)INDEX_COUNT;
 }

@@ -39,12 +39,14 @@ struct model {
 
 static void open_data(struct data *d, const char *path)
 {
+	const struct shard_schema *schema;
 	struct shard_error err;
 
 	if (shard_dataset_open(&d->ds, path, NULL, &err))
 		errx(1, "%s", err.message);
-	d->image = shard_field_find(d->ds, "image");
-	d->label = shard_field_find(d->ds, "label");
+	schema = shard_dataset_schema(d->ds);
+	d->image = shard_schema_find(schema, "image");
+	d->label = shard_schema_find(schema, "label");
 	if (!d->image || d->image->dtype != SHARD_U8 || d->image->layout != SHARD_HWC || d->image->shape[2] != 3 ||
 	    d->image->shape[0] % 32 || d->image->shape[1] % 32 || !d->label || d->label->dtype != SHARD_I64)
 		errx(1,
@@ -56,10 +58,14 @@ static void open_data(struct data *d, const char *path)
  */
 static void permute_labels(struct data *d, uint64_t seed)
 {
-	uint64_t count = shard_dataset_record_count(d->ds), *order = malloc(count * sizeof(*order));
 	void *dst[SHARD_GROUPS_MAX] = {NULL};
+	struct shard_dataset_info info;
 	struct shard_error err;
+	uint64_t count, *order;
 
+	shard_dataset_info(d->ds, &info);
+	count = info.record_count;
+	order = malloc(count * sizeof(*order));
 	d->other = malloc(count * d->label->stride);
 	if (!order || !d->other)
 		errx(1, "out of memory");

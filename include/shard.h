@@ -214,12 +214,8 @@ struct shard_dataset_info {
 SHARD_API int shard_dataset_open(struct shard_dataset **out, const char *dir, const struct shard_dataset_options *opt,
 				 struct shard_error *err);
 SHARD_API void shard_dataset_close(struct shard_dataset *ds);
-SHARD_API uint64_t shard_dataset_record_count(const struct shard_dataset *ds);
 SHARD_API const struct shard_schema *shard_dataset_schema(const struct shard_dataset *ds);
 SHARD_API void shard_dataset_info(const struct shard_dataset *ds, struct shard_dataset_info *out);
-
-/* The field of that name, or NULL.  Look it up once, outside the loop. */
-SHARD_API const struct shard_field *shard_field_find(const struct shard_dataset *ds, const char *name);
 
 /*
  * Copy the records idx[0] to idx[count - 1], in that order.  dst has one entry per group: each
@@ -235,19 +231,12 @@ SHARD_API int shard_dataset_read(struct shard_dataset *ds, const uint64_t *idx, 
 SHARD_API int shard_dataset_column(struct shard_dataset *ds, const struct shard_field *field, uint64_t first,
 				   uint64_t count, void *out, struct shard_error *err);
 
-SHARD_API int shard_dataset_key(struct shard_dataset *ds, uint64_t idx, struct shard_view *out,
-				struct shard_error *err);
-
 /*
- * Each view, each key of shard_dataset_key() and each reader of shard_dataset_reader() keeps its
- * shard mapped as long as the dataset is open, and a process may have no more than
- * vm.max_map_count maps.  This one and shard_dataset_open_reader() keep none.
- *
- * Copy a key to `out`, which has room for SHARD_KEY_BYTES_MAX; *bytes becomes its length, 0 if the
- * shard has no keys.  There is no NUL behind it.
+ * Copy the key of a record to `out`, which has room for SHARD_KEY_BYTES_MAX bytes of UTF-8 without a
+ * NUL.  *bytes becomes its length: 0 if the dataset has no keys.
  */
-SHARD_API int shard_dataset_read_key(struct shard_dataset *ds, uint64_t idx, char *out, size_t *bytes,
-				     struct shard_error *err);
+SHARD_API int shard_dataset_key(struct shard_dataset *ds, uint64_t idx, char *out, size_t *bytes,
+				struct shard_error *err);
 
 /* Name of a class in UTF-8; NULL past the last one. */
 SHARD_API const char *shard_dataset_class_name(const struct shard_dataset *ds, uint64_t class_idx);
@@ -437,9 +426,16 @@ SHARD_API void shard_loader_field(const struct shard_loader *l, uint32_t field, 
 /* Batches in an epoch, the same number for every rank. */
 SHARD_API uint64_t shard_loader_step_count(const struct shard_loader *l);
 
-/* The dataset indices of this rank's rows [first, first + count) of an epoch.  Reads no record. */
+/*
+ * The dataset indices of this rank's rows [first, first + count) of an epoch.  Reads no record.
+ *
+ * `component` is NULL for a dataset.  For a mixture, component[i] has the record idx[i] of its
+ * dataset; NULL leaves that out.  The rows are then those of positions epoch x epoch_records and up
+ * that belong to this rank; another rank may have one more or one less.  The batches of an epoch
+ * begin some positions later if the last step of the epoch before has taken these.
+ */
 SHARD_API int shard_loader_order(const struct shard_loader *l, uint64_t epoch, uint64_t first, uint64_t count,
-				 uint64_t *idx, struct shard_error *err);
+				 uint16_t *component, uint64_t *idx, struct shard_error *err);
 
 /* The epoch of the next batch, and its position in the epoch's global order. */
 SHARD_API void shard_loader_tell(const struct shard_loader *l, uint64_t *epoch, uint64_t *position);
@@ -693,18 +689,12 @@ struct shard_mix_info {
 	char digest[65]; /* SHA-256 in hex of datasets, selections and weights; a token contains it */
 };
 SHARD_API void shard_mix_info(const struct shard_mix *m, struct shard_mix_info *out);
-/* The weight that a component has, and how many records; 0 past the last component. */
-SHARD_API uint32_t shard_mix_weight(const struct shard_mix *m, uint32_t component);
-SHARD_API uint64_t shard_mix_records(const struct shard_mix *m, uint32_t component);
-
 /*
- * As shard_loader_order(), of a loader of a mixture: component[i] has the record idx[i] of its
- * dataset.  The rows are those of positions epoch x epoch_records and up that belong to this rank;
- * another rank may have one more or less.  The batches of an epoch begin some positions later, if
- * the last step of the epoch before has taken these.
+ * The weight of a component, and how many records it has.  `weight` or `records` may be NULL.
+ * ARGUMENT past the last component.
  */
-SHARD_API int shard_loader_mix_order(const struct shard_loader *l, uint64_t epoch, uint64_t first, uint64_t count,
-				     uint16_t *component, uint64_t *idx, struct shard_error *err);
+SHARD_API int shard_mix_component(const struct shard_mix *m, uint32_t component, uint32_t *weight, uint64_t *records,
+				  struct shard_error *err);
 
 #ifdef __cplusplus
 }

@@ -324,7 +324,7 @@ static void open_data(struct data *d, const char *path, struct shard_loader_opti
 
 	if (shard_dataset_open(&d->ds, path, NULL, &why) || shard_loader_open(&d->loader, d->ds, o, &why))
 		die("%s", why.message);
-	label = shard_field_find(d->ds, "label");
+	label = shard_schema_find(shard_dataset_schema(d->ds), "label");
 	shard_dataset_info(d->ds, &info);
 	if (!label || label->dtype != SHARD_I64)
 		die("%s: needs a field label, i64", path);

@@ -247,7 +247,7 @@ static int preview(struct shard_error *err)
 	if (!rc)
 		rc = shard_loader_open(&l, ds, &o, err);
 	if (!rc)
-		rc = shard_loader_order(l, 1, 0, RECORDS, idx, err);
+		rc = shard_loader_order(l, 1, 0, RECORDS, NULL, idx, err);
 	if (!rc)
 		rc = shard_shuffle(3, RECORDS, 0, RECORDS, idx, err);
 	shard_loader_close(l);
@@ -276,7 +276,7 @@ static int mix_some(struct shard_error *err)
 	if (!rc)
 		rc = shard_loader_open(&l, NULL, &o, err);
 	if (!rc)
-		rc = shard_loader_order(l, 1, 0, RECORDS, idx, err);
+		rc = shard_loader_order(l, 1, 0, RECORDS, NULL, idx, err);
 	shard_loader_close(l);
 	shard_mix_close(m);
 	shard_selection_close(s);

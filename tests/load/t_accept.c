@@ -130,7 +130,7 @@ static uint64_t memory_of_a_job(const struct shard_loader_options *o, uint64_t p
 	for (uint64_t i = 0; i < places; i++) {
 		position = MANY_RECORDS / o->batch_records * i / places * o->batch_records;
 		CHECK_OK(shard_loader_seek(l, 0, position, &fixture_err));
-		CHECK_OK(shard_loader_order(l, 0, position, o->batch_records, idx, &fixture_err));
+		CHECK_OK(shard_loader_order(l, 0, position, o->batch_records, NULL, idx, &fixture_err));
 		/* as many as there are slots, so that all of the ring is in memory */
 		for (int step = 0; step < 4; step++) {
 			CHECK_OK(shard_loader_next(l, &b, &fixture_err));
@@ -160,7 +160,7 @@ static uint64_t resume_ns(struct shard_loader *l, const char *token, bool replay
 
 		CHECK_OK(shard_loader_resume(l, token, &fixture_err));
 		if (replay)
-			CHECK_OK(shard_loader_order(l, 0, 0, COUNT(idx), idx, &fixture_err));
+			CHECK_OK(shard_loader_order(l, 0, 0, COUNT(idx), NULL, idx, &fixture_err));
 		took = now_ns() - begin;
 		best = took < best ? took : best;
 	}
@@ -190,8 +190,8 @@ static void resume_anywhere(const struct shard_loader_options *o, bool running)
 		CHECK(resume_ns(l, token, false) <= RESUME_NS);
 		if (i % 50 || !running)
 			continue;
-		CHECK_OK(
-			shard_loader_order(other, epoch, step * o->batch_records, o->batch_records, idx, &fixture_err));
+		CHECK_OK(shard_loader_order(other, epoch, step * o->batch_records, o->batch_records, NULL, idx,
+					    &fixture_err));
 		CHECK_OK(shard_loader_next(l, &b, &fixture_err));
 		CHECK_MEM(b.record, idx, o->batch_records * sizeof(*idx));
 		CHECK_OK(shard_loader_release(l, &b, &fixture_err));
@@ -239,9 +239,13 @@ TEST(a_thousand_million_records)
  */
 static double share_of_ideal(struct shard_dataset *sorted, struct shard_loader_options o)
 {
-	uint64_t n = shard_dataset_record_count(sorted), each = n / CLASSES, idx[BATCH], met = 0;
+	struct shard_dataset_info info;
+	uint64_t n, each, idx[BATCH], met = 0;
 	double missing = 1;
 
+	shard_dataset_info(sorted, &info);
+	n = info.record_count;
+	each = n / CLASSES;
 	for (uint64_t i = 0; i < BATCH; i++) /* (n - each choose BATCH) / (n choose BATCH) */
 		missing *= (double)(n - each - i) / (double)(n - i);
 	o.size = sizeof(o);
@@ -251,7 +255,7 @@ static double share_of_ideal(struct shard_dataset *sorted, struct shard_loader_o
 		struct shard_loader *l;
 
 		CHECK_OK(shard_loader_open(&l, sorted, &o, &fixture_err));
-		CHECK_OK(shard_loader_order(l, 0, 0, BATCH, idx, &fixture_err));
+		CHECK_OK(shard_loader_order(l, 0, 0, BATCH, NULL, idx, &fixture_err));
 		shard_loader_close(l);
 		for (uint64_t i = 0; i < BATCH; i++) {
 			met += !seen[idx[i] / each];

@@ -119,7 +119,7 @@ static uint64_t run(uint32_t policy, uint32_t path, uint32_t threads, uint32_t r
 	CHECK_OK(shard_loader_open(&l, ds, &o, &fixture_err));
 	steps = shard_loader_step_count(l);
 	for (uint64_t epoch = 0; epoch < 2; epoch++) {
-		CHECK_OK(shard_loader_order(l, epoch, 0, steps * 12, due, &fixture_err));
+		CHECK_OK(shard_loader_order(l, epoch, 0, steps * 12, NULL, due, &fixture_err));
 		for (uint64_t step = 0; step < steps; step++) {
 			CHECK_OK(shard_loader_next(l, &b, &fixture_err));
 			for (uint32_t i = 0; i < b.record_count; i++) {

@@ -155,7 +155,7 @@ static int use_the_parents_loader(const struct scene *s)
 	shard_loader_tell(s->l, &epoch, &position);
 	if (epoch != wanted.epoch || position != wanted.step * 7)
 		return 5;
-	if (shard_loader_order(s->l, 0, 0, 7, idx, NULL) || memcmp(idx, wanted.order[0], sizeof(idx)))
+	if (shard_loader_order(s->l, 0, 0, 7, NULL, idx, NULL) || memcmp(idx, wanted.order[0], sizeof(idx)))
 		return 6;
 	memset(&none, 0, sizeof(none));
 	shard_loader_stats(s->l, &stats);

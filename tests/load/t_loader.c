@@ -228,12 +228,14 @@ static void run_rank(size_t job, uint32_t rank, unsigned seen[2][RECORDS])
 		if (at && at <= 1000) { /* the order that is told without reading is the one that was read */
 			uint64_t told[1000];
 
-			CHECK_OK(shard_loader_order(l, epoch, 0, at, told, &fixture_err));
+			CHECK_OK(shard_loader_order(l, epoch, 0, at, NULL, told, &fixture_err));
 			CHECK_MEM(told, idx, at * sizeof(*told));
-			CHECK_OK(shard_loader_order(l, epoch, at / 2, at - at / 2, told, &fixture_err));
+			CHECK_OK(shard_loader_order(l, epoch, at / 2, at - at / 2, NULL, told, &fixture_err));
 			CHECK_MEM(told, idx + at / 2, (at - at / 2) * sizeof(*told));
 		}
-		CHECK_EQ(shard_loader_order(l, epoch, 0, at + 1, idx, NULL), SHARD_E_ARGUMENT);
+		CHECK_EQ(shard_loader_order(l, epoch, 0, at + 1, NULL, idx, NULL), SHARD_E_ARGUMENT);
+		CHECK_EQ(shard_loader_order(l, epoch, 0, 1, (uint16_t[1]){0}, idx, &fixture_err), SHARD_E_ARGUMENT);
+		CHECK_STR(fixture_err.message, "this loader has no mixture; give NULL as component");
 	}
 	shard_loader_close(l);
 }
@@ -666,7 +668,7 @@ TEST(opening_reads_no_shard)
 		unlink(tmp(&p, "t_loader.%d/%d.shard", (int)getpid(), i));
 	l = LOADER(.batch_records = 10);
 	CHECK_EQ(shard_loader_step_count(l), 10);
-	CHECK_OK(shard_loader_order(l, 5, 3, 10, idx, &fixture_err));
+	CHECK_OK(shard_loader_order(l, 5, 3, 10, NULL, idx, &fixture_err));
 	CHECK_OK(shard_loader_seek(l, 5, 30, &fixture_err));
 	CHECK_EQ(shard_loader_next(l, &b, &err), SHARD_E_MISMATCH);
 	CHECK(strstr(err.message, ": D1: "));

@@ -127,7 +127,7 @@ static struct found twin(const struct shard_loader_options *o, uint64_t position
 	__real_mix_block(&m, at.lane, at.block, slots, scratch);
 	found.component = slots[at.slot].component;
 	own = mix_own_position(&m, &at, &slots[at.slot]);
-	p.record_count = shard_mix_records(mix, found.component);
+	CHECK_OK(shard_mix_component(mix, found.component, NULL, &p.record_count, &fixture_err));
 	p.seed = mix_component_seed(&m, found.component);
 	p.epoch = found.pass = own / p.record_count;
 	CHECK_EQ(order_init(&order, &p, table), SHARD_OK);
@@ -298,8 +298,8 @@ TEST(the_order_can_be_asked_for)
 			uint64_t first = epoch * 100 + (rank + 3 - epoch * 100 % 3) % 3,
 				 n = (epoch * 100 + 102 - first) / 3;
 
-			CHECK_OK(shard_loader_mix_order(l, epoch, 2, n - 2, component, idx, &fixture_err));
-			CHECK_OK(shard_loader_order(l, epoch, 2, n - 2, again, &fixture_err));
+			CHECK_OK(shard_loader_order(l, epoch, 2, n - 2, component, idx, &fixture_err));
+			CHECK_OK(shard_loader_order(l, epoch, 2, n - 2, NULL, again, &fixture_err));
 			for (uint64_t i = 0; i < n - 2; i++) {
 				struct found want = twin(&o, first + (i + 2) * 3);
 
@@ -307,8 +307,8 @@ TEST(the_order_can_be_asked_for)
 				CHECK_EQ(idx[i], want.record);
 				CHECK_EQ(again[i], want.record);
 			}
-			CHECK_EQ(shard_loader_mix_order(l, epoch, 2, n - 1, component, idx, NULL), SHARD_E_ARGUMENT);
-			CHECK_EQ(shard_loader_order(l, epoch, n + 1, 0, again, NULL), SHARD_E_ARGUMENT);
+			CHECK_EQ(shard_loader_order(l, epoch, 2, n - 1, component, idx, NULL), SHARD_E_ARGUMENT);
+			CHECK_EQ(shard_loader_order(l, epoch, n + 1, 0, NULL, again, NULL), SHARD_E_ARGUMENT);
 		}
 		shard_loader_close(l);
 	}
@@ -1059,6 +1059,7 @@ TEST(weights_and_epochs_by_size)
 		{0.000123, SHARD_OK, ""},
 		{0.000245, SHARD_OK, ""},
 	};
+	uint64_t records;
 	uint32_t rounded[2];
 	uint32_t weight;
 
@@ -1078,10 +1079,14 @@ TEST(weights_and_epochs_by_size)
 	for (uint32_t d = 0; d < 3; d++)
 		s[d].weight = 0;
 	CHECK_OK(shard_mix_open(&m, s, 2, NULL, &fixture_err));
-	CHECK_EQ(shard_mix_weight(m, 0), 3516); /* 4096 x 103 / 120 is 3515.7 */
-	CHECK_EQ(shard_mix_weight(m, 1), 580);
-	CHECK_EQ(shard_mix_weight(m, 2), 0);
-	CHECK_EQ(shard_mix_records(m, 1), 17);
+	CHECK_OK(shard_mix_component(m, 0, &weight, NULL, &fixture_err));
+	CHECK_EQ(weight, 3516); /* 4096 x 103 / 120 is 3515.7 */
+	CHECK_OK(shard_mix_component(m, 1, &weight, &records, &fixture_err));
+	CHECK_EQ(weight, 580);
+	CHECK_EQ(records, 17);
+	CHECK_EQ(shard_mix_component(m, 2, &weight, &records, &fixture_err), SHARD_E_ARGUMENT);
+	CHECK_STR(fixture_err.message, "no component 2; the mixture has 2");
+	CHECK_EQ(weight, 580);
 	shard_mix_close(m);
 	CHECK_EQ(shard_mix_round(&share, 1, &weight, NULL), SHARD_E_ARGUMENT);
 	for (size_t i = 0; i < COUNT(small); i++) {

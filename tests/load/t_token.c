@@ -355,7 +355,7 @@ TEST(the_tokens_order_is_taken_over)
 				      info.window_runs == kinds[kind].order.window_runs &&
 				      info.lane_count == kinds[kind].order.lane_count &&
 				      info.phase_unit_records == kinds[kind].order.phase_unit_records);
-			CHECK_OK(shard_loader_order(l, 2, 0, 103, told, &fixture_err));
+			CHECK_OK(shard_loader_order(l, 2, 0, 103, NULL, told, &fixture_err));
 			CHECK(!broken == !memcmp(told, wanted.order[2], sizeof(told)));
 			CHECK_OK(shard_loader_seek(l, 1, 31, &fixture_err));
 			shard_loader_token(l, again);

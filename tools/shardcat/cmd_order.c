@@ -122,7 +122,7 @@ static int print_order(const struct shard_loader *loader, uint64_t epoch, uint64
 
 	for (uint64_t first = 0; first < row_count && !ferror(stdout);) {
 		uint64_t now = row_count - first < ROWS_AT_A_TIME ? row_count - first : ROWS_AT_A_TIME;
-		int rc = shard_loader_order(loader, epoch, first, now, s->idx, &err);
+		int rc = shard_loader_order(loader, epoch, first, now, NULL, s->idx, &err);
 
 		if (rc)
 			return fail_of_library(&err);
@@ -146,7 +146,7 @@ static int record_at(const struct shard_loader *whole, struct stretch *s, uint64
 
 		s->first = position;
 		s->count = record_count - position < ROWS_AT_A_TIME ? record_count - position : ROWS_AT_A_TIME;
-		rc = shard_loader_order(whole, s->epoch, s->first, s->count, s->idx, &err);
+		rc = shard_loader_order(whole, s->epoch, s->first, s->count, NULL, s->idx, &err);
 		if (rc)
 			return fail_of_library(&err);
 	}

@@ -336,7 +336,7 @@ static PyObject *order(PyObject *self, PyObject *args)
 	if (!PyArg_ParseTuple(args, "KKK", &epoch, &first, &count) || !lender_is_usable(l))
 		return NULL;
 	a = array_alloc(SHARD_I64, count, &idx);
-	if (!a || !shard_loader_order(l->l, epoch, first, count, idx, &err))
+	if (!a || !shard_loader_order(l->l, epoch, first, count, NULL, idx, &err))
 		return (PyObject *)a;
 	unref(a);
 	return fail(&err);
