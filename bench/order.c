@@ -36,14 +36,14 @@ static double run_loader(void *context)
 	struct shard_error err;
 	double begin = bench_seconds();
 
-	if (shard_loader_order(j->loader, 3, 0, INDEX_COUNT, j->idx, &err))
+	if (shard_loader_order(j->loader, 3, 0, INDEX_COUNT, NULL, j->idx, &err))
 		bench_die("%s", err.message);
 	return (bench_seconds() - begin) * 1e9 / (double)INDEX_COUNT;
 }
 
 static void loader_row(struct bench *b, struct job *j, const struct bench_row *row)
 {
-	struct shard_loader_options o = {.size = sizeof(o), .batch_records = 256, .seed = 1};
+	struct shard_loader_options o = {.size = sizeof(o), .batch_records = 256, .order.seed = 1};
 	struct shard_dataset *ds;
 	struct shard_error err;
 	char *dir;

@@ -214,12 +214,8 @@ struct shard_dataset_info {
 SHARD_API int shard_dataset_open(struct shard_dataset **out, const char *dir, const struct shard_dataset_options *opt,
 				 struct shard_error *err);
 SHARD_API void shard_dataset_close(struct shard_dataset *ds);
-SHARD_API uint64_t shard_dataset_record_count(const struct shard_dataset *ds);
 SHARD_API const struct shard_schema *shard_dataset_schema(const struct shard_dataset *ds);
 SHARD_API void shard_dataset_info(const struct shard_dataset *ds, struct shard_dataset_info *out);
-
-/* The field of that name, or NULL.  Look it up once, outside the loop. */
-SHARD_API const struct shard_field *shard_field_find(const struct shard_dataset *ds, const char *name);
 
 /*
  * Copy the records idx[0] to idx[count - 1], in that order.  dst has one entry per group: each
@@ -235,19 +231,12 @@ SHARD_API int shard_dataset_read(struct shard_dataset *ds, const uint64_t *idx, 
 SHARD_API int shard_dataset_column(struct shard_dataset *ds, const struct shard_field *field, uint64_t first,
 				   uint64_t count, void *out, struct shard_error *err);
 
-SHARD_API int shard_dataset_key(struct shard_dataset *ds, uint64_t idx, struct shard_view *out,
-				struct shard_error *err);
-
 /*
- * Each view, each key of shard_dataset_key() and each reader of shard_dataset_reader() keeps its
- * shard mapped as long as the dataset is open, and a process may have no more than
- * vm.max_map_count maps.  This one and shard_dataset_open_reader() keep none.
- *
- * Copy a key to `out`, which has room for SHARD_KEY_BYTES_MAX; *bytes becomes its length, 0 if the
- * shard has no keys.  There is no NUL behind it.
+ * Copy the key of a record to `out`, which has room for SHARD_KEY_BYTES_MAX bytes of UTF-8 without a
+ * NUL.  *bytes becomes its length: 0 if the dataset has no keys.
  */
-SHARD_API int shard_dataset_read_key(struct shard_dataset *ds, uint64_t idx, char *out, size_t *bytes,
-				     struct shard_error *err);
+SHARD_API int shard_dataset_key(struct shard_dataset *ds, uint64_t idx, char *out, size_t *bytes,
+				struct shard_error *err);
 
 /* Name of a class in UTF-8; NULL past the last one. */
 SHARD_API const char *shard_dataset_class_name(const struct shard_dataset *ds, uint64_t class_idx);
@@ -318,22 +307,47 @@ enum shard_on_corrupt {
 	SHARD_CORRUPT_MASK = 2,	      /* zeros in all fields; the row is flagged */
 };
 
-struct shard_loader_options {
-	size_t size;
-	uint64_t seed;		/* fixes the order, with the epoch */
-	uint32_t batch_records; /* per rank; required */
-	uint32_t rank, world;	/* which share of the epoch is ours; world 0 means 1 */
-	uint32_t shuffle, tail; /* enum shard_shuffle; enum shard_tail, for records that do not fill the last step */
-	uint32_t slot_count;	/* batches in memory, lent or prefetched; default 4, at least 2 */
-	uint32_t thread_count;	/* threads that fill slots; default: one per CPU, at most 4 */
+/* Which record comes when.  Two loaders with the same order, and the same data, give the same batches. */
+struct shard_loader_order {
+	uint64_t seed;	  /* with the epoch, fixes the order */
+	uint32_t shuffle; /* enum shard_shuffle */
 	/*
 	 * The windows of format/ORDER.md.  The defaults (0) are runs of 256 KiB, windows of 40
 	 * runs, and 64 lanes.  They depend on the size of a record only.  If world divides
 	 * lane_count, a rank reads its own runs only; else each rank reads all of them.
 	 */
 	uint32_t window_runs, lane_count;
+	uint32_t reserved; /* 0 */
 	uint64_t run_records, phase_unit_records;
-	uint32_t path, on_corrupt; /* enum shard_path, enum shard_on_corrupt */
+};
+
+/* Batches in the memory of a GPU.  shard_gpu.h explains all of it. */
+struct shard_loader_gpu {
+	uint32_t device;     /* SHARD_GPU(n) or SHARD_GPU_OF_STREAM; 0: batches in host memory */
+	uint32_t slot_count; /* batches in the GPU's memory, lent or on their way: 2 to 4; default 3 */
+	void *stream;	     /* of that GPU, or NULL */
+	uint64_t pool_bytes; /* not 0: keep a pool of at most that many bytes in the GPU's memory */
+};
+
+/* What to do about damaged records. */
+struct shard_loader_repair {
+	uint32_t on_corrupt; /* enum shard_on_corrupt */
+	uint32_t reserved;   /* 0 */
+	/* Most damaged rows to replace in an epoch; one more fails with CORRUPT.  0 means 1024, UINT64_MAX no limit. */
+	uint64_t corrupt_most;
+};
+
+struct shard_loader_options {
+	size_t size;
+	uint32_t batch_records;	  /* rows of a batch, for each rank; required */
+	uint32_t rank, world;	  /* which share of the epoch is ours; world 0 means 1 */
+	uint32_t tail;		  /* enum shard_tail: what to do with records that do not fill the last step */
+	uint32_t slot_count;	  /* batches in memory, lent or prefetched; default 4, at least 2 */
+	uint32_t thread_count;	  /* threads that fill slots; default: one per CPU, at most 4 */
+	uint32_t path;		  /* enum shard_path */
+	uint32_t fields;	  /* bit f: field f is wanted; others are not read, and have no data; 0: all */
+	uint32_t resume_appended; /* 1: accept tokens from before an append */
+	uint32_t reserved;	  /* 0 */
 	/*
 	 * The most memory for decoded chunks of compressed groups, besides the ring.  The default
 	 * of 0 is as much as one window of this rank needs, or in a global order as much as all
@@ -342,13 +356,9 @@ struct shard_loader_options {
 	 * With less than it needs, a loader is slower: it decodes chunks more than once an epoch.
 	 */
 	uint64_t stage_bytes;
-	uint32_t device_slot_count; /* batches in a GPU's memory, lent or on their way: 2 to 4; default 3 */
-	uint32_t resume_appended;   /* 1: take tokens from before an append */
-	uint64_t pool_bytes;	    /* not 0: a pool in a GPU's memory; shard_gpu.h explains it */
-	uint32_t gpu;		    /* SHARD_GPU(n) or SHARD_GPU_OF_STREAM: which GPU; shard_gpu.h explains it */
-	uint32_t fields;	    /* bit f: field f is wanted; others are not read, and have no data; 0: all */
-	void *gpu_stream;	    /* of that GPU, or NULL */
-	uint64_t corrupt_most;	    /* rows of an epoch to replace; more: CORRUPT; default 1024, UINT64_MAX: no limit */
+	struct shard_loader_order order;
+	struct shard_loader_repair repair;
+	struct shard_loader_gpu gpu;
 	const struct shard_selection *selection;	/* NULL: all records */
 	const struct shard_mix *mix;			/* NULL, or what to load instead of a dataset */
 	const struct shard_loader_transform *transform; /* NULL, or how to transform images: shard_transform.h */
@@ -416,9 +426,16 @@ SHARD_API void shard_loader_field(const struct shard_loader *l, uint32_t field, 
 /* Batches in an epoch, the same number for every rank. */
 SHARD_API uint64_t shard_loader_step_count(const struct shard_loader *l);
 
-/* The dataset indices of this rank's rows [first, first + count) of an epoch.  Reads no record. */
+/*
+ * The dataset indices of this rank's rows [first, first + count) of an epoch.  Reads no record.
+ *
+ * `component` is NULL for a dataset.  For a mixture, component[i] has the record idx[i] of its
+ * dataset; NULL leaves that out.  The rows are then those of positions epoch x epoch_records and up
+ * that belong to this rank; another rank may have one more or one less.  The batches of an epoch
+ * begin some positions later if the last step of the epoch before has taken these.
+ */
 SHARD_API int shard_loader_order(const struct shard_loader *l, uint64_t epoch, uint64_t first, uint64_t count,
-				 uint64_t *idx, struct shard_error *err);
+				 uint16_t *component, uint64_t *idx, struct shard_error *err);
 
 /* The epoch of the next batch, and its position in the epoch's global order. */
 SHARD_API void shard_loader_tell(const struct shard_loader *l, uint64_t *epoch, uint64_t *position);
@@ -672,18 +689,12 @@ struct shard_mix_info {
 	char digest[65]; /* SHA-256 in hex of datasets, selections and weights; a token contains it */
 };
 SHARD_API void shard_mix_info(const struct shard_mix *m, struct shard_mix_info *out);
-/* The weight that a component has, and how many records; 0 past the last component. */
-SHARD_API uint32_t shard_mix_weight(const struct shard_mix *m, uint32_t component);
-SHARD_API uint64_t shard_mix_records(const struct shard_mix *m, uint32_t component);
-
 /*
- * As shard_loader_order(), of a loader of a mixture: component[i] has the record idx[i] of its
- * dataset.  The rows are those of positions epoch x epoch_records and up that belong to this rank;
- * another rank may have one more or less.  The batches of an epoch begin some positions later, if
- * the last step of the epoch before has taken these.
+ * The weight of a component, and how many records it has.  `weight` or `records` may be NULL.
+ * ARGUMENT past the last component.
  */
-SHARD_API int shard_loader_mix_order(const struct shard_loader *l, uint64_t epoch, uint64_t first, uint64_t count,
-				     uint16_t *component, uint64_t *idx, struct shard_error *err);
+SHARD_API int shard_mix_component(const struct shard_mix *m, uint32_t component, uint32_t *weight, uint64_t *records,
+				  struct shard_error *err);
 
 #ifdef __cplusplus
 }

@@ -264,7 +264,7 @@ static int take_source(struct component *c, const struct shard_mix_source *s, ui
 	if (rc)
 		return rc;
 	*c = (struct component){.ds = s->ds, .selection = s->selection};
-	c->count = s->selection ? s->selection->count : shard_dataset_record_count(s->ds);
+	c->count = s->selection ? s->selection->count : s->ds->m.record_count;
 	if (c->count)
 		return SHARD_OK;
 	return error_set(err, SHARD_E_ARGUMENT, "source %u of the mixture, %s, has no records", number,
@@ -532,12 +532,15 @@ void shard_mix_info(const struct shard_mix *m, struct shard_mix_info *out)
 	memcpy(out->digest, m->digest, sizeof(out->digest));
 }
 
-uint32_t shard_mix_weight(const struct shard_mix *m, uint32_t component)
+int shard_mix_component(const struct shard_mix *m, uint32_t component, uint32_t *weight, uint64_t *records,
+			struct shard_error *err)
 {
-	return component < m->component_count ? m->weight[component] : 0;
-}
-
-uint64_t shard_mix_records(const struct shard_mix *m, uint32_t component)
-{
-	return component < m->component_count ? m->component[component].count : 0;
+	if (component >= m->component_count)
+		return error_set(err, SHARD_E_ARGUMENT, "no component %u; the mixture has %u", component,
+				 m->component_count);
+	if (weight)
+		*weight = m->weight[component];
+	if (records)
+		*records = m->component[component].count;
+	return SHARD_OK;
 }

@@ -109,7 +109,7 @@ int shard_transform_open(struct shard_transform **out, struct shard_loader *l, c
 	if (rc)
 		return rc;
 	rc = check_field(l, field, err);
-	if (!rc && (l->o.gpu || l->pool)) /* else it may be for batches in host memory */
+	if (!rc && (l->o.gpu.device || l->pool)) /* else it may be for batches in host memory */
 		rc = batch_transform_check_gpu(f, l->cuda, err);
 	if (!rc)
 		rc = settle_pixels(l, draws.pixels, err);
@@ -161,12 +161,12 @@ static int plan(struct shard_loader *l, struct transformed *t, const struct shar
 				 "to its fields",
 				 o->field);
 	t->views = o->views;
-	t->has_kernel = l->o.gpu || l->o.pool_bytes;
+	t->has_kernel = l->o.gpu.device || l->o.gpu.pool_bytes;
 	rc = transformed_find_fields(t, schema, l->o.fields, o, err);
-	if (!rc && l->o.pool_bytes && transformed_has_work(t))
+	if (!rc && l->o.gpu.pool_bytes && transformed_has_work(t))
 		rc = error_set(err, SHARD_E_UNSUPPORTED,
 			       "options: the dataset has masks or boxes, which have to follow the images, and a pool "
-			       "keeps them as they are; leave them out of `fields`, or set pool_bytes to 0");
+			       "keeps them as they are; leave them out of `fields`, or set gpu.pool_bytes to 0");
 	if (rc)
 		return rc;
 	if (!transformed_lay_out(t, schema, l->o.fields, l->ds->uneven_groups))

@@ -208,17 +208,18 @@ static inline int story_read_one(struct shard_dataset *ds, uint64_t idx, uint64_
 	static uint8_t image[1 << 14], meta[1 << 10];
 	uint8_t want_meta[64];
 	void *dst[2] = {image, meta};
-	struct shard_view key;
+	char key[SHARD_KEY_BYTES_MAX];
+	size_t key_bytes = 0;
 	int rc = shard_dataset_read(ds, &idx, 1, dst, err);
 
 	if (!rc)
-		rc = shard_dataset_key(ds, idx, &key, err);
+		rc = shard_dataset_key(ds, idx, key, &key_bytes, err);
 	if (rc)
 		return rc;
 	story_meta(shard_dataset_schema(ds), want, want_meta);
 	return memcmp(image, want->image, sizeof(want->image)) ||
 			       memcmp(meta, want_meta, (size_t)shard_dataset_schema(ds)->group[1].record_bytes) ||
-			       key.bytes != strlen(want->key) || memcmp(key.data, want->key, key.bytes)
+			       key_bytes != strlen(want->key) || memcmp(key, want->key, key_bytes)
 		       ? STORY_WRONG
 		       : SHARD_OK;
 }
@@ -229,10 +230,13 @@ static inline int story_read(const char *dir, uint64_t shards, uint64_t count, u
 {
 	struct shard_verify_options o = {.size = sizeof(o), .thread_count = threads, .sha256 = 1};
 	struct shard_verify_report report;
+	struct shard_dataset_info info = {.record_count = 0};
 	struct shard_dataset *ds = NULL;
 	int rc = shard_dataset_open(&ds, dir, NULL, err);
 
-	if (!rc && shard_dataset_record_count(ds) != shards * count)
+	if (!rc)
+		shard_dataset_info(ds, &info);
+	if (!rc && info.record_count != shards * count)
 		rc = STORY_WRONG;
 	for (uint64_t s = 0; !rc && s < shards; s++) {
 		rc = story_read_one(ds, s * count, s, 0, err);

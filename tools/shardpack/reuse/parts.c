@@ -78,7 +78,7 @@ static int part_key(const struct part *p, uint64_t record, char out[SHARD_KEY_BY
 {
 	struct shard_error err;
 
-	if (shard_dataset_read_key(p->ds, record, out, bytes, &err) != SHARD_OK)
+	if (shard_dataset_key(p->ds, record, out, bytes, &err) != SHARD_OK)
 		return part_fail(&err);
 	out[*bytes] = '\0';
 	return EXIT_DONE;
