@@ -108,7 +108,10 @@ SHARD_API void shard_tally_close(struct shard_tally *t);
 /* Count a record: group[g] points to the record_bytes of group g. */
 SHARD_API void shard_tally_add(struct shard_tally *t, const void *const *group);
 
-/* Move what `from` has counted to `t`, of the same schema: `from` is back at zero.  `t` NULL: to nowhere. */
+/*
+ * Move what `from` has counted to `t`, of the same schema, so that `from` is back at zero.  If `t` is
+ * NULL, it goes nowhere.
+ */
 SHARD_API void shard_tally_move(struct shard_tally *t, struct shard_tally *from);
 
 /*
@@ -132,7 +135,10 @@ SHARD_API uint32_t shard_field_channels(const struct shard_field *field);
 
 /* ---- writer: one shard ------------------------------------------------------------------ */
 
-/* How a caller limits the threads that compute: a thread takes a turn, and gives it back before it waits. */
+/*
+ * How a caller limits the threads that compute: a thread takes a turn, and gives it back before it
+ * waits.
+ */
 struct shard_turns {
 	void *context;
 	void (*take)(void *context); /* may wait */
