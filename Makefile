@@ -102,7 +102,7 @@ tool_objs = $(filter-out $(LEFT_OUT:%.c=$(BUILD)/%.o), \
 # what is public itself, or says errors by it.  Nobody installs this archive.
 BASE     := $(BUILD)/base.a
 SHARED   := $(filter $(BUILD)/libshard/base/% %/io/proc.o, \
-            $(filter-out %/base/error.o %/base/options.o %/base/turns.o,$(OBJ)))
+            $(filter-out %/base/error.o %/base/options.o,$(OBJ)))
 TOOLS    := $(patsubst tools/%/main.c,$(BUILD)/bin/%,$(wildcard tools/*/main.c))
 MANUALS  := $(TOOLS:$(BUILD)/bin/%=$(BUILD)/tools/%/manual.c)
 EXAMPLES := $(call programs,examples/*.c)

@@ -175,7 +175,7 @@ void job_open(struct bench *b, struct job *j)
 	if (!data_warm(&j->files))
 		bench_die("%s", bench_skip_reason());
 	j->trainer.options.batch_records = BATCH;
-	j->trainer.options.seed = 1;
+	j->trainer.options.order.seed = 1;
 	j->trainer.options.tail = SHARD_KEEP;
 	j->trainer.options.slot_count = 8;
 	j->batch_bytes = BATCH * DATA_IMAGE_BYTES;

@@ -67,11 +67,11 @@ static void ask_for_pool(struct pool_job *p, uint64_t pool_bytes, uint32_t path)
 {
 	struct shard_loader_options *o = &p->j->trainer.options;
 
-	o->shuffle = SHARD_SHUFFLE_WINDOWS;
-	o->run_records = POOL_RUN_RECORDS;
-	o->window_runs = POOL_WINDOW_RUNS;
-	o->lane_count = POOL_LANES;
-	o->pool_bytes = pool_bytes;
+	o->order.shuffle = SHARD_SHUFFLE_WINDOWS;
+	o->order.run_records = POOL_RUN_RECORDS;
+	o->order.window_runs = POOL_WINDOW_RUNS;
+	o->order.lane_count = POOL_LANES;
+	o->gpu.pool_bytes = pool_bytes;
 	o->path = path;
 }
 

@@ -14,6 +14,7 @@
 
 #include "bench/gpu_job.h"
 #include "shard_gpu.h"
+#include "shard_transform.h"
 
 #ifndef TRANSFORM_LAUNCHES
 #define TRANSFORM_LAUNCHES 50

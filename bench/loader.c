@@ -135,7 +135,7 @@ static void plan_copies(struct job *j, const struct shard_loader *l)
 
 	if (!record || !idx)
 		bench_die("out of memory");
-	if (shard_loader_order(l, 0, 0, j->files.record_count, idx, &err))
+	if (shard_loader_order(l, 0, 0, j->files.record_count, NULL, idx, &err))
 		bench_die("%s", err.message);
 	for (size_t i = 0; i < j->files.record_count; i++)
 		record[i] = j->map[idx[i] / per_file] + j->files.file[idx[i] / per_file].record_offset +
@@ -155,7 +155,7 @@ static bool job_open(struct bench *b, struct job *j, const struct size *s)
 	j->map = data_map(&j->files, true);
 	j->trainer.options = (struct shard_loader_options){
 		.batch_records = s->batch_records,
-		.seed = SEED,
+		.order.seed = SEED,
 		.tail = SHARD_KEEP,
 		.thread_count = 1,
 		.slot_count = kept + 2 + THREADS_MOST, /* lent, ready, and one for each thread */

@@ -347,7 +347,7 @@ static void plan_pieces(struct job *j)
 		bench_die("out of memory");
 	trainer_open_loader(&j->trainer);
 	shard_loader_order_info(j->trainer.loader, &info);
-	if (shard_loader_order(j->trainer.loader, 0, 0, count, idx, &err))
+	if (shard_loader_order(j->trainer.loader, 0, 0, count, NULL, idx, &err))
 		bench_die("%s", err.message);
 	p->ring_bytes = shard_loader_ring_bytes(j->trainer.loader);
 	if (p->ring_bytes < RING_LEAST)
@@ -390,10 +390,10 @@ static void cold_row(struct bench *b, const struct cold *c)
 
 	j.trainer = (struct trainer){.dir = data_make(b, &c->shape), .check = c->check};
 	j.trainer.options = (struct shard_loader_options){.batch_records = c->batch_records,
-							  .seed = 1,
+							  .order.seed = 1,
 							  .tail = SHARD_KEEP,
 							  .slot_count = 4,
-							  .window_runs = c->window_runs,
+							  .order.window_runs = c->window_runs,
 							  .path = c->path,
 							  .thread_count = c->threads};
 	data_files_open(&j.files, j.trainer.dir);

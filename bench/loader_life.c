@@ -194,7 +194,7 @@ static void photo_rows(struct bench *b, struct job *j)
 	hot = data_warm(&files);
 	data_files_close(&files);
 	j->trainer = (struct trainer){
-		.dir = dir, .options = {.batch_records = BATCH, .seed = 1, .tail = SHARD_KEEP, .slot_count = 4}};
+		.dir = dir, .options = {.batch_records = BATCH, .order.seed = 1, .tail = SHARD_KEEP, .slot_count = 4}};
 	make_token(j);
 	for (size_t i = 0; i < sizeof(row) / sizeof(row[0]); i++)
 		if (hot)
@@ -279,8 +279,8 @@ static void memory_rows(struct bench *b, struct job *j)
 	if (!bench_wants(b, kind[0].name) && !bench_wants(b, kind[1].name))
 		return;
 	dir = data_make_sparse(b, &SMALL, NULL, 0);
-	j->trainer =
-		(struct trainer){.dir = dir, .options = {.batch_records = SMALL_BATCH, .seed = 1, .slot_count = 16}};
+	j->trainer = (struct trainer){.dir = dir,
+				      .options = {.batch_records = SMALL_BATCH, .order.seed = 1, .slot_count = 16}};
 	for (int i = 0; i < 2; i++) {
 		struct bench_row row = {.name = kind[i].name,
 					.unit = "bytes",
@@ -288,7 +288,7 @@ static void memory_rows(struct bench *b, struct job *j)
 					.context = j,
 					.side = {{"RssAnon, less the ring", run_memory, NULL, close_all, 0}}};
 
-		j->trainer.options.shuffle = kind[i].shuffle;
+		j->trainer.options.order.shuffle = kind[i].shuffle;
 		if (bench_run(b, &row) > 0)
 			bench_note("%llu of %u shards were read from", (unsigned long long)j->shard_count,
 				   SMALL_SHARDS);

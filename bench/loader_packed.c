@@ -18,7 +18,7 @@
 #include "bench/common/bound_copy.h"
 #include "bench/common/cold.h"
 #include "bench/common/trainer.h"
-#include "shard_pack.h"
+#include "shard_inspect.h"
 
 #define THREADS_MOST   2u
 #define WINDOW_RUNS    8u /* per lane: several windows also in a dataset of 1 GB */
@@ -187,7 +187,7 @@ static void plan_bound(struct job *j)
 	window = calloc(b->window_count + 1, sizeof(*window));
 	if (!idx || !record || !chunk || !window)
 		bench_die("out of memory");
-	if (shard_loader_order(j->trainer.loader, EPOCH, 0, count, idx, &err))
+	if (shard_loader_order(j->trainer.loader, EPOCH, 0, count, NULL, idx, &err))
 		bench_die("%s", err.message);
 	memory = bench_memory(window_records * b->copy.record_bytes);
 	for (size_t w = 0; w < b->window_count; w++) {
@@ -212,9 +212,9 @@ static bool job_open(struct bench *b, struct job *j)
 	j->map = data_map(&j->files, true);
 	j->trainer.options = (struct shard_loader_options){
 		.batch_records = batch_records,
-		.seed = 1,
+		.order.seed = 1,
 		.tail = SHARD_KEEP,
-		.window_runs = WINDOW_RUNS,
+		.order.window_runs = WINDOW_RUNS,
 		.slot_count = kept + 2 + THREADS_MOST, /* lent, ready, and one for each thread */
 	};
 	trainer_open_loader(&j->trainer);

@@ -14,7 +14,7 @@
 
 #include "bench/common/sparse.h"
 #include "bench/common/trainer.h"
-#include "shard_mix.h"
+#include "shard.h"
 
 #define SOURCES	      35u
 #define SHARD_RECORDS UINT64_C(1000000)
@@ -41,7 +41,7 @@ static uint64_t allocated_bytes(void)
 
 static double run_open(void *context)
 {
-	struct shard_loader_options o = {.size = sizeof(o), .batch_records = BATCH, .seed = 1};
+	struct shard_loader_options o = {.size = sizeof(o), .batch_records = BATCH, .order.seed = 1};
 	struct job *j = context;
 	uint64_t before = allocated_bytes();
 	double begin = bench_seconds(), seconds;
@@ -117,7 +117,7 @@ static double run_position(void *context)
 	double begin = bench_seconds();
 	struct shard_error err;
 
-	if (shard_loader_mix_order(j->loader, 0, 0, POSITIONS, j->component, j->idx, &err))
+	if (shard_loader_order(j->loader, 0, 0, POSITIONS, j->component, j->idx, &err))
 		bench_die("%s", err.message);
 	return (bench_seconds() - begin) * 1e9 / POSITIONS;
 }
@@ -131,10 +131,16 @@ static bool prove_weights(void *context)
 	for (uint64_t p = 0; p < POSITIONS; p++)
 		count[p % LANES][j->component[p]]++;
 	for (unsigned lane = 0; lane < LANES; lane++)
-		for (unsigned d = 0; d < SOURCES; d++)
-			if (count[lane][d] != shard_mix_weight(j->mix, d))
+		for (unsigned d = 0; d < SOURCES; d++) {
+			struct shard_error err;
+			uint32_t weight;
+
+			if (shard_mix_component(j->mix, d, &weight, NULL, &err))
+				bench_die("%s", err.message);
+			if (count[lane][d] != weight)
 				bench_die("lane %u has component %u %u times; its weight is %u", lane, d,
-					  count[lane][d], shard_mix_weight(j->mix, d));
+					  count[lane][d], weight);
+		}
 	return close_mix(context);
 }
 
@@ -193,7 +199,7 @@ int main(int argc, char **argv)
 		 .unit = "ns/position",
 		 .less_is_better = true,
 		 .context = &j,
-		 .side = {{"shard_loader_mix_order", run_position, open_mix, prove_weights, 0}}},
+		 .side = {{"shard_loader_order", run_position, open_mix, prove_weights, 0}}},
 	};
 	bool wanted = bench_wants(b, "mix/memory");
 

@@ -13,7 +13,7 @@
 
 #include "bench/common/bound_open.h"
 #include "bench/common/sparse.h"
-#include "shard_pack.h"
+#include "shard_inspect.h"
 
 #define SHARD_COUNT   10000u
 #define SHARD_RECORDS 10000u

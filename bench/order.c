@@ -25,7 +25,7 @@ static double run_shuffle(void *context)
 	struct shard_error err;
 	double begin = bench_seconds();
 
-	if (shard_shuffle(1, j->n, j->n / 7, INDEX_COUNT, j->idx, &err))
+	if (shard_pack_order(1, j->n, j->n / 7, INDEX_COUNT, j->idx, &err))
 		bench_die("%s", err.message);
 	return (bench_seconds() - begin) * 1e9 / (double)INDEX_COUNT;
 }
@@ -36,14 +36,14 @@ static double run_loader(void *context)
 	struct shard_error err;
 	double begin = bench_seconds();
 
-	if (shard_loader_order(j->loader, 3, 0, INDEX_COUNT, j->idx, &err))
+	if (shard_loader_order(j->loader, 3, 0, INDEX_COUNT, NULL, j->idx, &err))
 		bench_die("%s", err.message);
 	return (bench_seconds() - begin) * 1e9 / (double)INDEX_COUNT;
 }
 
 static void loader_row(struct bench *b, struct job *j, const struct bench_row *row)
 {
-	struct shard_loader_options o = {.size = sizeof(o), .batch_records = 256, .seed = 1};
+	struct shard_loader_options o = {.size = sizeof(o), .batch_records = 256, .order.seed = 1};
 	struct shard_dataset *ds;
 	struct shard_error err;
 	char *dir;
@@ -71,7 +71,7 @@ int main(int argc, char **argv)
 				.side = {{"shard_loader_order", run_loader, NULL, NULL, 0}}};
 
 	loader_row(b, &j, &row);
-	row.side[0] = (struct bench_side){"shard_shuffle", run_shuffle, NULL, NULL, 0};
+	row.side[0] = (struct bench_side){"shard_pack_order", run_shuffle, NULL, NULL, 0};
 	row.name = "order/shuffle/1281167";
 	j.n = IMAGENET;
 	bench_run(b, &row);

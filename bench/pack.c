@@ -72,10 +72,12 @@ static uint64_t sum_of(struct shard_dataset *ds)
 	const struct shard_group *pixels = &shard_dataset_schema(ds)->group[0];
 	uint8_t *record = bench_memory(pixels->stride);
 	void *group[SHARD_GROUPS_MAX] = {record};
+	struct shard_dataset_info info;
 	struct shard_error err;
 	uint64_t sum = 0;
 
-	for (uint64_t i = 0; i < shard_dataset_record_count(ds); i++) {
+	shard_dataset_info(ds, &info);
+	for (uint64_t i = 0; i < info.record_count; i++) {
 		if (shard_dataset_read(ds, &i, 1, group, &err))
 			bench_die("%s", err.message);
 		sum += XXH3_64bits(record, pixels->record_bytes);
@@ -89,6 +91,7 @@ static bool check(void *context)
 {
 	struct job *j = context;
 	char *const argv[] = {j->bound_pack, j->threads, "sum", NULL};
+	struct shard_dataset_info info;
 	struct shard_dataset *ds;
 	struct shard_error err;
 	char answer[64];
@@ -99,9 +102,10 @@ static bool check(void *context)
 	}
 	if (shard_dataset_open(&ds, j->out, NULL, &err))
 		bench_die("%s", err.message);
-	if (shard_dataset_record_count(ds) != j->photo_count)
-		bench_die("%s: has %" PRIu64 " records; there are %" PRIu64 " photos", j->out,
-			  shard_dataset_record_count(ds), j->photo_count);
+	shard_dataset_info(ds, &info);
+	if (info.record_count != j->photo_count)
+		bench_die("%s: has %" PRIu64 " records; there are %" PRIu64 " photos", j->out, info.record_count,
+			  j->photo_count);
 	if (sum_of(ds) != j->sum)
 		bench_die("%s: has other pixels than %s makes", j->out, j->bound_pack);
 	shard_dataset_close(ds);

@@ -18,7 +18,7 @@
 
 #include "bench/common/bench.h"
 #include "bench/common/bound_shards.h"
-#include "shard.h"
+#include "shard_pack.h"
 
 #define FILE_BYTES  (UINT64_C(512) << 20)
 #define PIECE_BYTES (1u << 20)
@@ -98,7 +98,7 @@ static void describe(struct job *j)
 	order = calloc(b->record_count, sizeof(*order));
 	if (!order)
 		bench_die("out of memory");
-	if (shard_shuffle(seed, b->record_count, 0, b->record_count, order, &err))
+	if (shard_pack_order(seed, b->record_count, 0, b->record_count, order, &err))
 		bench_die("%s", err.message);
 	b->order = order;
 }

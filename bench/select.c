@@ -10,7 +10,7 @@
 #include "bench/common/cold.h"
 #include "bench/common/column.h"
 #include "bench/common/trainer.h"
-#include "shard_select.h"
+#include "shard.h"
 
 #define MANY   UINT64_C(10000000)
 #define PHOTOS ((struct data_shape){"photos", DATA_IMAGE_BYTES, 8, 1750, SHARD_RAW})

@@ -14,7 +14,7 @@
 #include "bench/common/bench.h"
 #include "bench/common/data.h"
 #include "bench/common/trainer.h"
-#include "shard_gpu.h"
+#include "shard_transform.h"
 
 #define RECORDS	      2048u
 #define BATCH	      128u
@@ -139,7 +139,7 @@ int main(int argc, char **argv)
 	has_v2 = wants_one && has_torchvision(j.python);
 	j.trainer.dir = data_make(b, &shape);
 	j.trainer.options = (struct shard_loader_options){
-		.batch_records = BATCH, .seed = 1, .slot_count = 4, .tail = SHARD_KEEP, .transform = &j.own};
+		.batch_records = BATCH, .order.seed = 1, .slot_count = 4, .tail = SHARD_KEEP, .transform = &j.own};
 	for (size_t i = 0; i < sizeof(dtypes) / sizeof(dtypes[0]); i++) {
 		j.dtype = dtypes[i].name;
 		set_transform(&j, dtypes[i].dtype);

@@ -62,5 +62,5 @@ in_comment { sub(/^ \* ?/, ""); text($0); next }
 }
 END {
 	end_code()
-	print ".SH SEE ALSO\n.BR shard.h (3),\n.BR shard_gpu.h (3),\n.BR shard_mix.h (3),\n.BR shard_pack.h (3),\n.BR shard_reuse.h (3),\n.BR shard_select.h (3),\n.BR shardpack (1),\n.BR shardcat (1)"
+	print ".SH SEE ALSO\n.BR shard.h (3),\n.BR shard_gpu.h (3),\n.BR shard_inspect.h (3),\n.BR shard_pack.h (3),\n.BR shard_transform.h (3),\n.BR shardpack (1),\n.BR shardcat (1)"
 }

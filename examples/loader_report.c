@@ -94,7 +94,7 @@ static void report(const struct shard_loader_stats *now, const struct shard_load
 
 int main(int argc, char **argv)
 {
-	struct shard_loader_options o = {.size = sizeof(o), .batch_records = 32, .seed = 1};
+	struct shard_loader_options o = {.size = sizeof(o), .batch_records = 32, .order.seed = 1};
 	struct shard_loader_stats before = {0}, now;
 	struct timespec step = {0};
 	struct shard_dataset *ds;

@@ -16,7 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "shard.h"
+#include "shard_pack.h"
 
 #define BATCH	    12
 #define CLASSES_MAX 64
@@ -39,12 +39,14 @@ struct model {
 
 static void open_data(struct data *d, const char *path)
 {
+	const struct shard_schema *schema;
 	struct shard_error err;
 
 	if (shard_dataset_open(&d->ds, path, NULL, &err))
 		errx(1, "%s", err.message);
-	d->image = shard_field_find(d->ds, "image");
-	d->label = shard_field_find(d->ds, "label");
+	schema = shard_dataset_schema(d->ds);
+	d->image = shard_schema_find(schema, "image");
+	d->label = shard_schema_find(schema, "label");
 	if (!d->image || d->image->dtype != SHARD_U8 || d->image->layout != SHARD_HWC || d->image->shape[2] != 3 ||
 	    d->image->shape[0] % 32 || d->image->shape[1] % 32 || !d->label || d->label->dtype != SHARD_I64)
 		errx(1,
@@ -56,15 +58,19 @@ static void open_data(struct data *d, const char *path)
  */
 static void permute_labels(struct data *d, uint64_t seed)
 {
-	uint64_t count = shard_dataset_record_count(d->ds), *order = malloc(count * sizeof(*order));
 	void *dst[SHARD_GROUPS_MAX] = {NULL};
+	struct shard_dataset_info info;
 	struct shard_error err;
+	uint64_t count, *order;
 
+	shard_dataset_info(d->ds, &info);
+	count = info.record_count;
+	order = malloc(count * sizeof(*order));
 	d->other = malloc(count * d->label->stride);
 	if (!order || !d->other)
 		errx(1, "out of memory");
 	dst[d->label->group] = d->other;
-	if (shard_shuffle(seed, count, 0, count, order, &err) || shard_dataset_read(d->ds, order, count, dst, &err))
+	if (shard_pack_order(seed, count, 0, count, order, &err) || shard_dataset_read(d->ds, order, count, dst, &err))
 		errx(1, "%s", err.message);
 	free(order);
 }
@@ -225,7 +231,8 @@ static double run_epoch(struct model *m, const struct data *d, struct shard_load
 
 int main(int argc, char **argv)
 {
-	struct shard_loader_options o = {.size = sizeof(o), .batch_records = BATCH, .seed = 1, .tail = SHARD_KEEP};
+	struct shard_loader_options o = {
+		.size = sizeof(o), .batch_records = BATCH, .order.seed = 1, .tail = SHARD_KEEP};
 	unsigned long epochs = 20;
 	static struct model model;
 	struct shard_loader *batches, *val_batches;
@@ -242,7 +249,7 @@ int main(int argc, char **argv)
 		else if (!strcmp(argv[i], "--epochs") && i + 1 < argc)
 			epochs = strtoul(argv[++i], NULL, 10);
 		else if (!strcmp(argv[i], "--seed") && i + 1 < argc)
-			o.seed = strtoul(argv[++i], NULL, 10);
+			o.order.seed = strtoul(argv[++i], NULL, 10);
 		else
 			argc = 0;
 	if (argc < 3)
@@ -250,7 +257,7 @@ int main(int argc, char **argv)
 	open_data(&train, argv[1]);
 	open_data(&val, argv[2]);
 	if (permute)
-		permute_labels(&train, o.seed);
+		permute_labels(&train, o.order.seed);
 	shard_dataset_info(train.ds, &info);
 	if (!info.class_count || info.class_count > CLASSES_MAX)
 		errx(1, "needs 1 to 64 named classes");

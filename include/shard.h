@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * shard.h - open, read and verify packed datasets, and feed them to a training loop
+ * shard.h - open, read, verify, select and mix packed datasets, and feed them to a training loop
  *
  *   record    one sample: fixed size, the same layout in every shard of the dataset
  *   field     a named tensor in the record: `image` u8 [224,224,3], `label` i64 []
@@ -10,8 +10,9 @@
  *   dataset   a folder: dataset.manifest and the shards it names, one index space
  *   loader    turns an epoch's order of records into batches in large memory slots
  *
- * shard_select.h chooses records, shard_mix.h mixes datasets, shard_gpu.h has batches on a GPU,
- * shard_pack.h writes datasets.  In all five:
+ * A trainer in C needs this header alone.  shard_gpu.h delivers batches on a GPU, shard_transform.h
+ * crops and normalises images, shard_pack.h writes datasets, and shard_inspect.h looks inside a
+ * shard.  In all five:
  *
  *   Result     SHARD_OK is 0, and errors are negative.  SHARD_END is the one positive value; it is
  *              not an error.  On error, output arguments keep their values.
@@ -37,12 +38,12 @@ extern "C" {
 
 #define SHARD_VERSION_MAJOR 0 /* raised when the ABI breaks; part of the soname */
 /* Raised when symbols or trailing options are added; while MAJOR is 0, also as MAJOR is. */
-#define SHARD_VERSION_MINOR 2
+#define SHARD_VERSION_MINOR 3
 #define SHARD_VERSION_PATCH 0
 
 #define SHARD_API __attribute__((visibility("default")))
 
-/* The version of the running library, such as "0.2.0", and of the libraries that it uses. */
+/* The version of the running library, such as "0.3.0", and of the libraries that it uses. */
 SHARD_API const char *shard_version(void);
 SHARD_API const char *shard_version_details(void);
 
@@ -134,18 +135,46 @@ struct shard_schema {
 	struct shard_field field[SHARD_FIELDS_MAX];
 };
 
-/* The field of that name, or NULL. */
+/* The field of that name, or NULL.  Look it up once, outside the loop. */
 SHARD_API const struct shard_field *shard_schema_find(const struct shard_schema *schema, const char *name);
 
 /* Bytes of an element; 0 for an undefined type. */
 SHARD_API size_t shard_dtype_bytes(uint32_t dtype);
 
+/* Of an image, in pixels. */
+struct shard_size {
+	uint32_t height, width;
+};
+
 /*
- * Places [first, first + count) of a shuffle of [0, n): idx[i] is the index at place first + i.
- * This is the one-level order of format/ORDER.md for epoch 2^64 - 1, which no loader reaches.
+ * The number of the field with height and width of the images in field number `field`, if each image
+ * has a size of its own.  SHARD_FIELDS_MAX if there is none, so compare the result with field_count.
+ *
+ * Such images are called whole (format/SHARD.md 2.11).  `field` is ragged u8 [A,C] with semantic
+ * SHARD_IMAGE, layout SHARD_HWC and 1 to 4 channels, and axis 0 alone varies.  The other field is a
+ * u32 tensor [2], called like the first with "_size" behind it.
+ *
+ * A loader checks sizes.  It delivers the fields with lengths and sizes beside the images, whatever
+ * its option `fields` says.  `size` of struct shard_rows then has the [record_count] sizes of the
+ * images as they are stored: 0 x 0 for a masked row.  They are in host memory even if the batch is
+ * on a GPU.
  */
-SHARD_API int shard_shuffle(uint64_t seed, uint64_t n, uint64_t first, uint64_t count, uint64_t *idx,
-			    struct shard_error *err);
+SHARD_API uint32_t shard_image_size_field(const struct shard_schema *schema, uint32_t field);
+
+/*
+ * Height and width of the whole image `field` of a record.  group[g] points to the record's bytes in
+ * group g; only the length and the size are read.  Opening a dataset does not look at sizes, so call
+ * this before you use one.  CORRUPT, with rule I57 or I59, if the image would not lie in its field;
+ * the message names `record`.  ARGUMENT if `field` does not hold whole images.
+ */
+SHARD_API int shard_image_size(const struct shard_schema *schema, uint32_t field, const void *const *group,
+			       uint64_t record, struct shard_size *size, struct shard_error *err);
+
+/*
+ * 1 if the field has a list of texts (format/SHARD.md 2.12), else 0: ragged u8 [N,B], SHARD_TEXT.
+ * Each row is a text in UTF-8, which ends before the first zero byte or with the row.
+ */
+SHARD_API int shard_field_is_texts(const struct shard_field *field);
 
 /* ---- dataset: shards as one index space ------------------------------------------------- */
 
@@ -185,12 +214,8 @@ struct shard_dataset_info {
 SHARD_API int shard_dataset_open(struct shard_dataset **out, const char *dir, const struct shard_dataset_options *opt,
 				 struct shard_error *err);
 SHARD_API void shard_dataset_close(struct shard_dataset *ds);
-SHARD_API uint64_t shard_dataset_record_count(const struct shard_dataset *ds);
 SHARD_API const struct shard_schema *shard_dataset_schema(const struct shard_dataset *ds);
 SHARD_API void shard_dataset_info(const struct shard_dataset *ds, struct shard_dataset_info *out);
-
-/* The field of that name, or NULL.  Look it up once, outside the loop. */
-SHARD_API const struct shard_field *shard_field_find(const struct shard_dataset *ds, const char *name);
 
 /*
  * Copy the records idx[0] to idx[count - 1], in that order.  dst has one entry per group: each
@@ -198,7 +223,19 @@ SHARD_API const struct shard_field *shard_field_find(const struct shard_dataset 
  */
 SHARD_API int shard_dataset_read(struct shard_dataset *ds, const uint64_t *idx, size_t count, void *const *dst,
 				 struct shard_error *err);
-SHARD_API int shard_dataset_key(struct shard_dataset *ds, uint64_t idx, struct shard_view *out,
+
+/*
+ * Copy a field of the records [first, first + count) to `out`, one behind the other.  Reads the
+ * field's group only: of labels some bytes a record, whatever else a record holds.
+ */
+SHARD_API int shard_dataset_column(struct shard_dataset *ds, const struct shard_field *field, uint64_t first,
+				   uint64_t count, void *out, struct shard_error *err);
+
+/*
+ * Copy the key of a record to `out`, which has room for SHARD_KEY_BYTES_MAX bytes of UTF-8 without a
+ * NUL.  *bytes becomes its length: 0 if the dataset has no keys.
+ */
+SHARD_API int shard_dataset_key(struct shard_dataset *ds, uint64_t idx, char *out, size_t *bytes,
 				struct shard_error *err);
 
 /* Name of a class in UTF-8; NULL past the last one. */
@@ -270,22 +307,47 @@ enum shard_on_corrupt {
 	SHARD_CORRUPT_MASK = 2,	      /* zeros in all fields; the row is flagged */
 };
 
-struct shard_loader_options {
-	size_t size;
-	uint64_t seed;		/* fixes the order, with the epoch */
-	uint32_t batch_records; /* per rank; required */
-	uint32_t rank, world;	/* which share of the epoch is ours; world 0 means 1 */
-	uint32_t shuffle, tail; /* enum shard_shuffle; enum shard_tail, for records that do not fill the last step */
-	uint32_t slot_count;	/* batches in memory, lent or prefetched; default 4, at least 2 */
-	uint32_t thread_count;	/* threads that fill slots; default: one per CPU, at most 4 */
+/* Which record comes when.  Two loaders with the same order, and the same data, give the same batches. */
+struct shard_loader_order {
+	uint64_t seed;	  /* with the epoch, fixes the order */
+	uint32_t shuffle; /* enum shard_shuffle */
 	/*
 	 * The windows of format/ORDER.md.  The defaults (0) are runs of 256 KiB, windows of 40
 	 * runs, and 64 lanes.  They depend on the size of a record only.  If world divides
 	 * lane_count, a rank reads its own runs only; else each rank reads all of them.
 	 */
 	uint32_t window_runs, lane_count;
+	uint32_t reserved; /* 0 */
 	uint64_t run_records, phase_unit_records;
-	uint32_t path, on_corrupt; /* enum shard_path, enum shard_on_corrupt */
+};
+
+/* Batches in the memory of a GPU.  shard_gpu.h explains all of it. */
+struct shard_loader_gpu {
+	uint32_t device;     /* SHARD_GPU(n) or SHARD_GPU_OF_STREAM; 0: batches in host memory */
+	uint32_t slot_count; /* batches in the GPU's memory, lent or on their way: 2 to 4; default 3 */
+	void *stream;	     /* of that GPU, or NULL */
+	uint64_t pool_bytes; /* not 0: keep a pool of at most that many bytes in the GPU's memory */
+};
+
+/* What to do about damaged records. */
+struct shard_loader_repair {
+	uint32_t on_corrupt; /* enum shard_on_corrupt */
+	uint32_t reserved;   /* 0 */
+	/* Most damaged rows to replace in an epoch; one more fails with CORRUPT.  0 means 1024, UINT64_MAX no limit. */
+	uint64_t corrupt_most;
+};
+
+struct shard_loader_options {
+	size_t size;
+	uint32_t batch_records;	  /* rows of a batch, for each rank; required */
+	uint32_t rank, world;	  /* which share of the epoch is ours; world 0 means 1 */
+	uint32_t tail;		  /* enum shard_tail: what to do with records that do not fill the last step */
+	uint32_t slot_count;	  /* batches in memory, lent or prefetched; default 4, at least 2 */
+	uint32_t thread_count;	  /* threads that fill slots; default: one per CPU, at most 4 */
+	uint32_t path;		  /* enum shard_path */
+	uint32_t fields;	  /* bit f: field f is wanted; others are not read, and have no data; 0: all */
+	uint32_t resume_appended; /* 1: accept tokens from before an append */
+	uint32_t reserved;	  /* 0 */
 	/*
 	 * The most memory for decoded chunks of compressed groups, besides the ring.  The default
 	 * of 0 is as much as one window of this rank needs, or in a global order as much as all
@@ -294,30 +356,26 @@ struct shard_loader_options {
 	 * With less than it needs, a loader is slower: it decodes chunks more than once an epoch.
 	 */
 	uint64_t stage_bytes;
-	uint32_t device_slot_count; /* batches in a GPU's memory, lent or on their way: 2 to 4; default 3 */
-	uint32_t resume_appended;   /* 1: take tokens from before an append */
-	uint64_t pool_bytes;	    /* not 0: a pool in a GPU's memory; shard_gpu.h explains it */
-	uint32_t gpu;		    /* SHARD_GPU(n) or SHARD_GPU_OF_STREAM: which GPU; shard_gpu.h explains it */
-	uint32_t fields;	    /* bit f: field f is wanted; others are not read, and have no data; 0: all */
-	void *gpu_stream;	    /* of that GPU, or NULL */
-	uint64_t corrupt_most;	    /* rows of an epoch to replace; more: CORRUPT; default 1024, UINT64_MAX: no limit */
-	const struct shard_selection *selection;	/* NULL: all records; shard_select.h explains it */
-	const struct shard_mix *mix;			/* NULL, or what to load instead of a dataset: shard_mix.h */
-	const struct shard_loader_transform *transform; /* NULL, or how to transform images: shard_gpu.h */
+	struct shard_loader_order order;
+	struct shard_loader_repair repair;
+	struct shard_loader_gpu gpu;
+	const struct shard_selection *selection;	/* NULL: all records */
+	const struct shard_mix *mix;			/* NULL, or what to load instead of a dataset */
+	const struct shard_loader_transform *transform; /* NULL, or how to transform images: shard_transform.h */
 };
 
 /* Row i of record_count is at data + i x stride. */
 struct shard_rows {
 	const void *data; /* in a slot of the ring, 4096-aligned for groups; or on a GPU, see shard_gpu.h */
 	uint64_t stride;  /* bytes */
-	const struct shard_size *size; /* NULL, or in host memory, of images that differ in size: shard_pack.h */
+	const struct shard_size *size; /* NULL, or in host memory, of images that differ in size */
 };
 
 enum shard_row_flag { SHARD_ROW_PADDED = 1, SHARD_ROW_SUBSTITUTED = 2, SHARD_ROW_MASKED = 4 };
 
 struct shard_batch {
 	uint64_t epoch;
-	/* Where the step of all ranks starts.  Rank q has those from there that are q mod world. */
+	/* Of the first row of this step, over all ranks.  Rank q has the rows position + q, + q + world, ... */
 	uint64_t position;
 	uint64_t step;		   /* position / (world x batch_records): counts from 0 in each epoch */
 	uint32_t record_count;	   /* batch_records, or fewer in the last batch with SHARD_KEEP */
@@ -325,8 +383,10 @@ struct shard_batch {
 	const uint64_t *record;	   /* [record_count] dataset index of each row; of the substitute if it is one */
 	const uint8_t *row_flags;  /* [record_count] enum shard_row_flag */
 	const uint16_t *component; /* [record_count] of a mixture: whose record it is; else NULL */
-	struct shard_rows group[SHARD_GROUPS_MAX]; /* one block from a stride of 4096 on; else its first field */
-	struct shard_rows field[SHARD_FIELDS_MAX]; /* any field; of groups below 4096, a dense array */
+	struct shard_rows group
+		[SHARD_GROUPS_MAX]; /* strides of 4096 and more: whole records; else the array of its first field */
+	struct shard_rows
+		field[SHARD_FIELDS_MAX]; /* any field; an array of its own in groups with strides below 4096 */
 };
 
 /*
@@ -356,12 +416,26 @@ SHARD_API int shard_loader_wait(struct shard_loader *l, uint64_t timeout_ns, str
 /* Give a batch back, in any order.  Its pointers are then dead. */
 SHARD_API int shard_loader_release(struct shard_loader *l, const struct shard_batch *batch, struct shard_error *err);
 
+/*
+ * What a field of the schema is in the batches of this loader: dtype, layout, shape, and bytes of a
+ * row.  `field` is below the schema's field_count.  With more than one view the first axis of the
+ * shape has the views.
+ */
+SHARD_API void shard_loader_field(const struct shard_loader *l, uint32_t field, struct shard_field *out);
+
 /* Batches in an epoch, the same number for every rank. */
 SHARD_API uint64_t shard_loader_step_count(const struct shard_loader *l);
 
-/* The dataset indices of this rank's rows [first, first + count) of an epoch.  Reads no record. */
+/*
+ * The dataset indices of this rank's rows [first, first + count) of an epoch.  Reads no record.
+ *
+ * `component` is NULL for a dataset.  For a mixture, component[i] has the record idx[i] of its
+ * dataset; NULL leaves that out.  The rows are then those of positions epoch x epoch_records and up
+ * that belong to this rank; another rank may have one more or one less.  The batches of an epoch
+ * begin some positions later if the last step of the epoch before has taken these.
+ */
 SHARD_API int shard_loader_order(const struct shard_loader *l, uint64_t epoch, uint64_t first, uint64_t count,
-				 uint64_t *idx, struct shard_error *err);
+				 uint16_t *component, uint64_t *idx, struct shard_error *err);
 
 /* The epoch of the next batch, and its position in the epoch's global order. */
 SHARD_API void shard_loader_tell(const struct shard_loader *l, uint64_t *epoch, uint64_t *position);
@@ -408,11 +482,11 @@ struct shard_loader_stats {
 	uint64_t batch_count, record_count, bytes; /* lent by next; bytes of slots, with the padding of records */
 	/* By threads.  More than next lent: threads work ahead, and a seek discards their work. */
 	uint64_t filled_record_count, filled_bytes;
-	uint64_t checked_unit_count;		/* hashed */
-	uint64_t elapsed_ns;			/* since the first next */
-	uint64_t next_wait_ns, next_wait_count; /* next waited for a batch: the trainer was faster */
-	uint64_t fill_ns, fill_cpu_ns;		/* threads at work; of it on a CPU: the rest waited for disks */
-	uint64_t slot_wait_ns;			/* threads had no free slot: the trainer was slower */
+	uint64_t checked_unit_count;			  /* hashed */
+	uint64_t elapsed_ns;				  /* since the first next */
+	uint64_t next_wait_ns, next_wait_count;		  /* next waited for a batch: the trainer was faster */
+	uint64_t fill_ns, fill_cpu_ns;			  /* time threads spent filling; the part of it on a CPU */
+	uint64_t slot_wait_ns;				  /* threads had no free slot: the trainer was slower */
 	uint64_t mapped_bytes, direct_bytes, pread_bytes; /* of filled_bytes, by how they were read */
 	uint64_t substituted_count, masked_count;	  /* of the rows that were filled */
 	uint32_t thread_count, has_uring;
@@ -440,6 +514,187 @@ SHARD_API void shard_stats_summary(const struct shard_loader_stats *now, const s
 
 /* What was wrong with the row substituted or masked last, for a log.  END if there was none. */
 SHARD_API int shard_loader_last_damage(struct shard_loader *l, struct shard_error *out);
+
+/* ---- selections: train on some records of a dataset --------------------------------------- */
+
+/*
+ * A selection names records of one dataset, each once.  A loader that is given one delivers these
+ * records and no others; all else is as with the whole dataset: order, ranks, tokens, damage, GPUs.
+ *
+ *	shard_select_where(&cats, ds, NULL, "label", &cat, 1, &err);
+ *	shard_select_fold(&train, ds, cats, 0, 5, SHARD_FOLD_REST, seed, &err);
+ *	options.selection = train;
+ *
+ * Records lie in it in the order of the dataset.  The order of an epoch is that of a dataset with as
+ * many records (format/ORDER.md); its numbers are places in the selection.  Runs of neighbours are
+ * runs of the selection, so the fewer records are selected, the further they lie apart, and the more
+ * is read and hashed beside them: shard_selection_amplification() says how much.
+ *
+ * In memory it takes 1 1/8 bits for each record of the dataset, or 4 bytes for each selected record
+ * (8 in datasets of more than 2^32), whichever is less.  Making one takes a bit for each record of
+ * the dataset besides.  A selection is constant: share it freely between threads.  It may outlive
+ * the dataset, and must outlive loaders that use it.
+ */
+/*
+ * In each call that makes one: `of` is a selection to choose from, or NULL for the whole dataset;
+ * it may be closed afterwards.  ARGUMENT if no record is left, since nobody trains on nothing.
+ */
+
+/* The records idx[0] to idx[count - 1], in any order.  ARGUMENT if one comes twice. */
+SHARD_API int shard_select_open(struct shard_selection **out, struct shard_dataset *ds, const uint64_t *idx,
+				uint64_t count, struct shard_error *err);
+SHARD_API void shard_selection_close(struct shard_selection *s);
+
+/*
+ * The records whose `field`, an integer scalar such as `label`, has one of these values.  Reads
+ * this field of all records, with the checks of the dataset.
+ */
+SHARD_API int shard_select_where(struct shard_selection **out, struct shard_dataset *ds,
+				 const struct shard_selection *of, const char *field, const int64_t *values,
+				 uint64_t value_count, struct shard_error *err);
+
+/*
+ * By any other rule: the records i whose mask[i] is not 0.  There is a byte for each record of the
+ * dataset, whatever `of` is.  shard_dataset_column() below reads what a rule needs.
+ */
+SHARD_API int shard_select_mask(struct shard_selection **out, struct shard_dataset *ds,
+				const struct shard_selection *of, const uint8_t *mask, uint64_t count,
+				struct shard_error *err);
+
+/*
+ * Records [begin x n, end x n), rounded to the nearest, of n records in an order that `seed` fixes.
+ * 0 to 0.9 and 0.9 to 1 are a training set and a validation set that have no record in common.
+ */
+SHARD_API int shard_select_fraction(struct shard_selection **out, struct shard_dataset *ds,
+				    const struct shard_selection *of, double begin, double end, uint64_t seed,
+				    struct shard_error *err);
+
+/*
+ * Part `fold` of `fold_count` parts that are equal to within one record, of the same order; or all
+ * the other parts.
+ */
+enum shard_fold { SHARD_FOLD_PART = 0, SHARD_FOLD_REST = 1 };
+SHARD_API int shard_select_fold(struct shard_selection **out, struct shard_dataset *ds,
+				const struct shard_selection *of, uint32_t fold, uint32_t fold_count, uint32_t which,
+				uint64_t seed, struct shard_error *err);
+
+/* ---- selections in files */
+
+/* Write a small file that names the dataset, and ends in a SHA-256.  EXISTS if there is one. */
+SHARD_API int shard_selection_write(const struct shard_selection *s, const char *path, struct shard_error *err);
+/* CORRUPT if it is damaged or another file, MISMATCH if it selects records of another dataset. */
+SHARD_API int shard_selection_read(struct shard_selection **out, struct shard_dataset *ds, const char *path,
+				   struct shard_error *err);
+
+/* ---- what a selection holds */
+
+struct shard_selection_info {
+	uint64_t record_count; /* selected */
+	uint64_t of_count;     /* records of the dataset */
+	uint64_t memory_bytes;
+	char digest[65];     /* SHA-256 in hex of dataset and records; tokens have it */
+	char dataset_id[65]; /* in hex */
+};
+SHARD_API void shard_selection_info(const struct shard_selection *s, struct shard_selection_info *out);
+
+/* Places [first, first + count) of the selection: idx[i] is the record at place first + i. */
+SHARD_API int shard_selection_records(const struct shard_selection *s, uint64_t first, uint64_t count, uint64_t *idx,
+				      struct shard_error *err);
+
+/*
+ * What a loader reads and hashes of raw and compressed units, over what it delivers: an estimate by
+ * a sample.  1 for whole datasets, and for records that are units of their own.
+ */
+SHARD_API double shard_selection_amplification(const struct shard_selection *s, const struct shard_dataset *ds);
+
+/* ---- mixtures of datasets ----------------------------------------------------------------- */
+
+/*
+ * A mixture trains on several datasets at once, in exact proportions.  It has components: datasets,
+ * or selections of them, each with a weight.  A loader that is given one delivers records of all
+ * components.
+ *
+ *	struct shard_mix_source sources[] = {{.ds = web, .weight = 3}, {.ds = books, .weight = 1}};
+ *	shard_mix_open(&mix, sources, 2, NULL, &err);
+ *	options.mix = mix;
+ *	shard_loader_open(&loader, NULL, &options, &err);
+ *
+ * format/ORDER.md, part 12, says which record stands where.  In short:
+ *
+ *   Weights    A block is 64 x (sum of all weights) positions, and has exactly its share of each
+ *              component.  [3, 1] and [6, 2] are two orders: longer blocks are nearer to
+ *              chance.
+ *   Passes     Each component comes in passes: all of its records, then all of them again in
+ *              another order.  A pass goes on where an epoch ends.  So each record comes once in a
+ *              pass, not in an epoch.
+ *   Epochs     Epochs of a mixture only decide when next returns SHARD_END.  A step that crosses the
+ *              end of one takes the first positions of the next epoch; nothing is dropped or padded.
+ *              After the last epoch that ends at position 2^62 or before, next fails with ARGUMENT.
+ *   Resume     The place is one number.  World, batch size and length of epochs may change.
+ *
+ * In batches, `component` says whose record a row is, and `record` its number in that dataset.
+ * Rank q has the positions epoch x epoch_records + position that are q mod world.  The first source
+ * chooses runs and the kind of order.
+ *
+ * Components have the fields that a loader asks for, of the same types and shapes.  If values vary
+ * in length, the greatest shape of a component may be smaller: batches have the largest one, which
+ * shard_loader_field() tells, and zeros behind what a record has.
+ *
+ * A component of fewer records than 64 runs has one window, from which all ranks read single
+ * records.  Each open window of a component takes memory: 64 lanes of 40 runs of 256 KiB, unless
+ * options say otherwise, in the page cache or as decoded chunks.
+ */
+#define SHARD_MIX_WEIGHTS_MAX 4096 /* the sum of all weights is at most this */
+
+struct shard_mix_source {
+	struct shard_dataset *ds;
+	const struct shard_selection *selection; /* of ds; NULL: all records */
+	uint32_t weight;			 /* 1 or more; or 0 in all sources: shard_mix_round() by size */
+	uint32_t reserved;			 /* 0 */
+};
+
+enum shard_mix_stop {
+	/* One pass of the component that takes longest, rounded to whole blocks. */
+	SHARD_MIX_LONGEST = 0,
+	SHARD_MIX_SHORTEST = 1, /* one pass of the component that takes shortest */
+};
+
+struct shard_mix_options {
+	size_t size;
+	uint64_t epoch_records; /* at most 2^62; 0: as `stop` says */
+	uint32_t stop;		/* enum shard_mix_stop */
+	uint32_t reserved;	/* 0 */
+};
+
+/*
+ * The datasets and selections must outlive the mixture, and the mixture its loaders.  It is
+ * constant: share it freely between threads.  The datasets must have the fields that a loader asks
+ * for, stored in the same way, and the same classes if that is a label; else opening a loader is
+ * MISMATCH.
+ */
+SHARD_API int shard_mix_open(struct shard_mix **out, const struct shard_mix_source *sources, uint32_t source_count,
+			     const struct shard_mix_options *opt, struct shard_error *err);
+SHARD_API void shard_mix_close(struct shard_mix *m);
+
+/*
+ * Whole weights in proportion to `share`, with the sum 4096: rounded down, at least 1, and what is
+ * left goes to the largest remainders.  ARGUMENT if a share is not a number above 0, or is below
+ * half of such a part: its records would come more than twice as often as was asked for.
+ */
+SHARD_API int shard_mix_round(const double *share, uint32_t count, uint32_t *weight, struct shard_error *err);
+
+struct shard_mix_info {
+	uint64_t epoch_records; /* positions of an epoch */
+	uint32_t component_count, weight_sum;
+	char digest[65]; /* SHA-256 in hex of datasets, selections and weights; a token contains it */
+};
+SHARD_API void shard_mix_info(const struct shard_mix *m, struct shard_mix_info *out);
+/*
+ * The weight of a component, and how many records it has.  `weight` or `records` may be NULL.
+ * ARGUMENT past the last component.
+ */
+SHARD_API int shard_mix_component(const struct shard_mix *m, uint32_t component, uint32_t *weight, uint64_t *records,
+				  struct shard_error *err);
 
 #ifdef __cplusplus
 }

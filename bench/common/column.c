@@ -52,7 +52,7 @@ char *data_make_column(const struct bench *b, const char *name, uint32_t dtype, 
 	if (!rc)
 		rc = shard_seal_open(&seal, dir, &o, &err);
 	if (!rc)
-		rc = shard_seal_add(seal, "00000.shard", written.sha256, &err);
+		rc = shard_seal_add(seal, "00000.shard", NULL, written.sha256, &err);
 	if (!rc)
 		rc = shard_seal_finish(seal, &err);
 	if (rc)

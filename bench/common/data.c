@@ -143,7 +143,7 @@ char *data_make(const struct bench *b, const struct data_shape *shape)
 		path = join(dir, file);
 		data_write_shard(path, shape, fill_record, &(struct content){shape, 1 + i * shape->shard_records},
 				 &written);
-		rc = shard_seal_add(seal, file, written.sha256, &err);
+		rc = shard_seal_add(seal, file, NULL, written.sha256, &err);
 		free(path);
 	}
 	if (!rc)

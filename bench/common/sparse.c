@@ -118,7 +118,7 @@ static void make(const char *dir, struct skeleton *s, const struct data_shape *s
 		snprintf(file, sizeof(file), "%05llu.shard", (unsigned long long)i);
 		snprintf(path, sizeof(path), "%s/%s", dir, file);
 		sparse_copy(s, path, !i || i == shape->shard_count / 2 || i == shape->shard_count - 1);
-		rc = shard_seal_add(seal, file, written.sha256, &err);
+		rc = shard_seal_add(seal, file, NULL, written.sha256, &err);
 	}
 	if (!rc)
 		rc = shard_seal_finish(seal, &err);

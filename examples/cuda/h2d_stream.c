@@ -19,7 +19,7 @@
 
 int main(int argc, char **argv)
 {
-	struct shard_loader_options o = {.size = sizeof(o), .batch_records = 256, .seed = 1, .tail = SHARD_KEEP};
+	struct shard_loader_options o = {.size = sizeof(o), .batch_records = 256, .order.seed = 1, .tail = SHARD_KEEP};
 	struct shard_loader_stats stats;
 	struct shard_dataset *ds;
 	struct shard_loader *loader;

@@ -27,6 +27,7 @@
 
 #include "shard.h"
 #include "shard_gpu.h"
+#include "shard_transform.h"
 
 #define SIDE	    32 /* of what the network sees of a picture */
 #define LAYERS	    3
@@ -323,7 +324,7 @@ static void open_data(struct data *d, const char *path, struct shard_loader_opti
 
 	if (shard_dataset_open(&d->ds, path, NULL, &why) || shard_loader_open(&d->loader, d->ds, o, &why))
 		die("%s", why.message);
-	label = shard_field_find(d->ds, "label");
+	label = shard_schema_find(shard_dataset_schema(d->ds), "label");
 	shard_dataset_info(d->ds, &info);
 	if (!label || label->dtype != SHARD_I64)
 		die("%s: needs a field label, i64", path);
@@ -442,13 +443,13 @@ int main(int argc, char **argv)
 
 	o.size = sizeof(o);
 	o.batch_records = 16;
-	o.seed = 1;
+	o.order.seed = 1;
 	o.tail = SHARD_KEEP;
 	for (int i = 2; i < argc; i++)
 		if (strcmp(argv[i], "--epochs") == 0 && i + 1 < argc)
 			epochs = strtoul(argv[++i], NULL, 10);
 		else if (strcmp(argv[i], "--seed") == 0 && i + 1 < argc)
-			o.seed = strtoul(argv[++i], NULL, 10);
+			o.order.seed = strtoul(argv[++i], NULL, 10);
 		else if (strcmp(argv[i], "--batch") == 0 && i + 1 < argc)
 			o.batch_records = (uint32_t)strtoul(argv[++i], NULL, 10);
 		else
@@ -458,7 +459,7 @@ int main(int argc, char **argv)
 	CUDA(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
 	open_data(&train, argv[1], &o);
 	memory = lend_memory(train.loader, &bytes);
-	make_network(&net, (int)o.batch_records, train.classes, o.seed);
+	make_network(&net, (int)o.batch_records, train.classes, o.order.seed);
 	make_clock(&clock, shard_loader_step_count(train.loader));
 	CUDA(cudaDeviceSynchronize()); /* what was done on other streams so far */
 	for (unsigned long e = 0; e < epochs; e++)

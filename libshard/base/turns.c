@@ -6,40 +6,20 @@
 
 #include <pthread.h>
 
-#include "libshard/base/error.h"
 #include "libshard/base/mem.h"
-#include "shard_pack.h"
 
-#define SPARE_MOST 8u /* a writer has two; as many are kept as four writers need */
-
-struct shard_turns {
+struct turns {
+	struct shard_turns calls; /* const after open; what users have */
 	pthread_mutex_t lock;
-	pthread_cond_t given;	 /* with lock: a turn was given back, or its receiver chosen */
-	uint32_t free_count;	 /* lock: turns that nobody has */
-	uint64_t asked;		 /* lock: how many threads ever had to wait */
-	uint64_t admitted;	 /* lock: how many of them got their turn */
-	void *spare[SPARE_MOST]; /* lock: memory that nobody uses, [spare_count] */
-	uint32_t spare_count;	 /* lock */
+	pthread_cond_t given; /* with lock: a turn was given back, or its receiver chosen */
+	uint32_t free_count;  /* lock: turns that nobody has */
+	uint64_t asked;	      /* lock: how many threads ever had to wait */
+	uint64_t admitted;    /* lock: how many of them got their turn */
 };
 
-int shard_turns_open(struct shard_turns **out, uint32_t count, struct shard_error *err)
+static void take(void *context)
 {
-	struct shard_turns *t;
-
-	if (!count)
-		return error_set(err, SHARD_E_ARGUMENT, "there must be at least one turn");
-	t = mem_zalloc(sizeof(*t));
-	if (!t)
-		return error_set(err, SHARD_E_MEMORY, "no memory for turns");
-	pthread_mutex_init(&t->lock, NULL);
-	pthread_cond_init(&t->given, NULL);
-	t->free_count = count;
-	*out = t;
-	return SHARD_OK;
-}
-
-void shard_turns_take(struct shard_turns *t)
-{
+	struct turns *t = context;
 	uint64_t place;
 
 	pthread_mutex_lock(&t->lock);
@@ -53,8 +33,10 @@ void shard_turns_take(struct shard_turns *t)
 	pthread_mutex_unlock(&t->lock);
 }
 
-void shard_turns_give(struct shard_turns *t)
+static void give(void *context)
 {
+	struct turns *t = context;
+
 	pthread_mutex_lock(&t->lock);
 	if (t->admitted < t->asked) {
 		t->admitted++; /* it goes to the one that waits longest */
@@ -65,38 +47,25 @@ void shard_turns_give(struct shard_turns *t)
 	pthread_mutex_unlock(&t->lock);
 }
 
-void *turns_take_memory(struct shard_turns *t)
+struct shard_turns *turns_open(uint32_t count)
 {
-	void *memory = NULL;
+	struct turns *t = mem_zalloc(sizeof(*t));
 
 	if (!t)
 		return NULL;
-	pthread_mutex_lock(&t->lock);
-	if (t->spare_count)
-		memory = t->spare[--t->spare_count];
-	pthread_mutex_unlock(&t->lock);
-	return memory;
+	pthread_mutex_init(&t->lock, NULL);
+	pthread_cond_init(&t->given, NULL);
+	t->free_count = count;
+	t->calls = (struct shard_turns){.context = t, .take = take, .give = give};
+	return &t->calls;
 }
 
-void turns_give_memory(struct shard_turns *t, void *memory)
+void turns_close(struct shard_turns *calls)
 {
-	if (t && memory) {
-		pthread_mutex_lock(&t->lock);
-		if (t->spare_count < SPARE_MOST) {
-			t->spare[t->spare_count++] = memory;
-			memory = NULL;
-		}
-		pthread_mutex_unlock(&t->lock);
-	}
-	mem_free(memory);
-}
+	struct turns *t = calls ? calls->context : NULL;
 
-void shard_turns_close(struct shard_turns *t)
-{
 	if (!t)
 		return;
-	while (t->spare_count)
-		mem_free(t->spare[--t->spare_count]);
 	pthread_cond_destroy(&t->given);
 	pthread_mutex_destroy(&t->lock);
 	mem_free(t);

@@ -1,30 +1,32 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * turns.h - turns that may be absent: without them every thread computes when it likes
+ * turns.h - how many threads compute at once
  *
- * Threads that share turns also share memory, one after the other: the kernel clears each page when it
- * is touched first, and a page that was touched before is free of that.
+ * A thread takes a turn before it computes, and gives it back before it waits.  The thread that has
+ * waited longest is next.
  */
-#ifndef SHARD_BASE_TURNS_H
-#define SHARD_BASE_TURNS_H
+#ifndef LIBSHARD_BASE_TURNS_H
+#define LIBSHARD_BASE_TURNS_H
+
+#include <stdint.h>
 
 #include "shard_pack.h"
 
-static inline void turns_take(struct shard_turns *t)
+/* At most `count` threads, 1 or more, have a turn at once.  NULL if there is no memory. */
+struct shard_turns *turns_open(uint32_t count);
+void turns_close(struct shard_turns *t); /* when no thread uses them any more; NULL is fine */
+
+/* Turns may be absent: without them every thread computes when it likes. */
+static inline void turns_take(const struct shard_turns *t)
 {
 	if (t)
-		shard_turns_take(t);
+		t->take(t->context);
 }
 
-static inline void turns_give(struct shard_turns *t)
+static inline void turns_give(const struct shard_turns *t)
 {
 	if (t)
-		shard_turns_give(t);
+		t->give(t->context);
 }
-
-/* Memory that was given back, of the one size that all users of these turns need; or NULL. */
-void *turns_take_memory(struct shard_turns *t);
-/* Keep it for the next one, or free it.  It is of mem_aligned(), or NULL. */
-void turns_give_memory(struct shard_turns *t, void *memory);
 
 #endif

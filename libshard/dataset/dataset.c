@@ -19,8 +19,7 @@
 #include "libshard/base/words.h"
 #include "libshard/format/format.h"
 #include "libshard/io/io.h"
-#include "shard_pack.h"
-#include "shard_select.h"
+#include "shard_inspect.h"
 
 /* ---- open ---- */
 
@@ -612,19 +611,9 @@ uint64_t dataset_totals(const struct shard_dataset *ds, uint64_t *units, uint64_
 	return ds->m.shard_count;
 }
 
-uint64_t shard_dataset_record_count(const struct shard_dataset *ds)
-{
-	return ds->m.record_count;
-}
-
 const struct shard_schema *shard_dataset_schema(const struct shard_dataset *ds)
 {
 	return &ds->m.schema;
-}
-
-const struct shard_field *shard_field_find(const struct shard_dataset *ds, const char *name)
-{
-	return shard_schema_find(&ds->m.schema, name);
 }
 
 void shard_dataset_manifest(const struct shard_dataset *ds, struct shard_view *out)

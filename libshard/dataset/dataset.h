@@ -14,7 +14,7 @@
 #include "libshard/format/format.h"
 #include "libshard/order/order.h"
 #include "shard.h"
-#include "shard_pack.h"
+#include "shard_inspect.h"
 
 /*
  * ---- reader.c: one mapped shard ----
@@ -40,12 +40,13 @@ struct reader_group { /* const after open */
 
 struct shard_reader {
 	char *path;
-	const uint8_t *map;
+	const uint8_t *map; /* NULL: pages_only */
 	uint64_t file_bytes, inode;
 	uint32_t check;
 	bool guard;
 	struct pages *pages;		   /* owned; may end behind its sections: see reader_share_schema() */
 	const struct shard_schema *schema; /* in pages, or the dataset's equal one */
+	_Atomic(uint8_t *) stat_bytes;	   /* a copy, checked; NULL until reader_need_stat() */
 	struct shard_reader *next_retired; /* of a dataset: see struct readers */
 	atomic_uint sections_checked;	   /* bit i: I43 of section i */
 	atomic_uint ready;		   /* bit g: a loader may use group g, whose tables are checked */
@@ -168,33 +169,25 @@ int reader_read(struct shard_reader *r, uint32_t group, uint64_t first, uint64_t
 /* Has this thread had to wait for pages since it asked last? */
 bool reader_had_faults(void);
 
-/* ---- outline.c: what a shard says of itself, read and not mapped ---- */
+/* ---- reader_pages.c: what a shard says of itself, read and not mapped ---- */
 
-/* Larger statistics, of thousands of classes, are read when needed: many outlines are kept. */
-#define OUTLINE_STAT_BYTES 16384
-
-struct shard_outline { /* const after open, but for statistics that are read later */
-	char *path;
-	uint64_t file_bytes;
-	const struct section *stat; /* NULL: it has no statistics */
-	uint8_t *stat_bytes;	    /* checked; NULL until outline_need_stat() if they are large */
-	struct pages pages;
-};
+/* Larger statistics, of thousands of classes, are read when needed: many such readers are kept. */
+#define READER_STAT_BYTES 16384
 
 /* I1 to I42 of an open file of `file_bytes` bytes. */
-int outline_read_pages(struct pages *pages, int fd, uint64_t file_bytes, const char *path, struct shard_error *err);
-
-/* `schema` is that of the pages, wherever it is kept. */
-void outline_info(const struct pages *p, const struct shard_schema *schema, struct shard_info *out);
+int reader_read_pages(struct pages *pages, int fd, uint64_t file_bytes, const char *path, struct shard_error *err);
 
 /* I43 of a section whose bytes hash to that. */
-int outline_check_hash(const struct section *s, const uint8_t hash[16], struct shard_error *err);
+int reader_check_section_hash(const struct section *s, const uint8_t hash[16], struct shard_error *err);
 
-/* Read and check statistics that were not yet (I43, I53, I54). */
-int outline_need_stat(struct shard_outline *o, struct shard_error *err);
+/* Get and check statistics that were not yet (I43, I53, I54).  `fd` is -1, or the open file. */
+int reader_need_stat(struct shard_reader *r, int fd, struct shard_error *err);
 
-/* The statistics of a field, `kind` of enum shard_stat: its items, and how many; NULL if none. */
-const uint8_t *outline_stat(const struct shard_outline *o, uint32_t kind, uint32_t field, uint64_t *items);
+/* After that: the statistics of a field, `kind` of enum shard_stat, and how many; NULL if none. */
+const uint8_t *reader_stat(const struct shard_reader *r, uint32_t kind, uint32_t field, uint64_t *items);
+
+/* Refuse what a reader of pages_only cannot do. */
+int reader_need_map(const struct shard_reader *r, struct shard_error *err);
 
 /* ---- manifest_file.c: the text of a dataset ---- */
 

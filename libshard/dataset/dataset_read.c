@@ -12,8 +12,7 @@
 #include "libshard/base/mem.h"
 #include "libshard/format/format.h"
 #include "libshard/io/io.h"
-#include "shard_pack.h"
-#include "shard_select.h"
+#include "shard_inspect.h"
 
 #define AT_ONCE	    256u		  /* records that are read before readers may be closed */
 #define PIECE_BYTES (UINT64_C(256) << 10) /* records of the group that are read together */
@@ -71,16 +70,6 @@ int shard_dataset_read(struct shard_dataset *ds, const uint64_t *idx, size_t cou
 	return rc;
 }
 
-int shard_dataset_key(struct shard_dataset *ds, uint64_t idx, struct shard_view *out, struct shard_error *err)
-{
-	struct shard_reader *r = NULL;
-	uint64_t shard = 0, inside = 0;
-	int rc = locate(ds, idx, &shard, &inside, err);
-
-	rc = rc ? rc : shard_dataset_reader(ds, shard, &r, err);
-	return rc ? rc : shard_reader_key(r, inside, out, err);
-}
-
 struct key_copy {
 	struct shard_view from;
 	char *to;
@@ -93,7 +82,7 @@ static void copy_key(void *context)
 	memcpy(copy->to, copy->from.data, copy->from.bytes);
 }
 
-int shard_dataset_read_key(struct shard_dataset *ds, uint64_t idx, char *out, size_t *bytes, struct shard_error *err)
+int shard_dataset_key(struct shard_dataset *ds, uint64_t idx, char *out, size_t *bytes, struct shard_error *err)
 {
 	struct shard_reader *r = NULL;
 	struct key_copy copy = {.to = out};
@@ -109,7 +98,8 @@ int shard_dataset_read_key(struct shard_dataset *ds, uint64_t idx, char *out, si
 	if (!rc && copy.from.bytes)
 		rc = reader_guarded(r, copy_key, &copy, err);
 	readers_leave(&ds->readers, entered);
-	*bytes = rc ? 0 : (size_t)copy.from.bytes;
+	if (!rc)
+		*bytes = copy.from.bytes;
 	return rc;
 }
 

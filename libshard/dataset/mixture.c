@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * mixture.c - several datasets as one, and their parts in a proportion: shard_mix.h
+ * mixture.c - several datasets as one, and their parts in a proportion
  *
  * A mixture first joins its datasets: the records and shards of the first, then those of the
  * second.  The joined one has no manifest and no id.  Its schema is that of the first part, with as
@@ -22,7 +22,6 @@
 #include "libshard/base/words.h"
 #include "libshard/format/format.h"
 #include "libshard/order/order.h"
-#include "shard_mix.h"
 #include "shard_pack.h"
 
 /* ---- what joined datasets must have in common ---- */
@@ -45,16 +44,18 @@ static bool same_field(const struct shard_field *a, const struct shard_field *b)
 /* "ragged i32 [<=9]", and the layout and semantic unless they are none. */
 static void describe(const struct shard_field *f, char out[160])
 {
-	int at = snprintf(out, 160, "%s %s [", shard_kind_name(f->kind), shard_dtype_name(f->dtype));
+	int at = snprintf(out, 160, "%s %s [", shard_name(SHARD_NAME_KIND, f->kind),
+			  shard_name(SHARD_NAME_DTYPE, f->dtype));
 
 	for (uint32_t i = 0; i < f->ndim; i++)
 		at += snprintf(out + at, 160 - (size_t)at, "%s%s%u", i ? "," : "", f->ragged_axes >> i & 1 ? "<=" : "",
 			       f->shape[i]);
 	at += snprintf(out + at, 160 - (size_t)at, "]");
 	if (f->layout)
-		at += snprintf(out + at, 160 - (size_t)at, " %s", shard_layout_name(f->layout));
-	if (f->semantic && strcmp(shard_semantic_name(f->semantic), shard_layout_name(f->layout)))
-		snprintf(out + at, 160 - (size_t)at, " %s", shard_semantic_name(f->semantic));
+		at += snprintf(out + at, 160 - (size_t)at, " %s", shard_name(SHARD_NAME_LAYOUT, f->layout));
+	if (f->semantic &&
+	    strcmp(shard_name(SHARD_NAME_SEMANTIC, f->semantic), shard_name(SHARD_NAME_LAYOUT, f->layout)))
+		snprintf(out + at, 160 - (size_t)at, " %s", shard_name(SHARD_NAME_SEMANTIC, f->semantic));
 }
 
 /* Is the group stored in the same places by both?  If only one has it, it is not. */
@@ -263,7 +264,7 @@ static int take_source(struct component *c, const struct shard_mix_source *s, ui
 	if (rc)
 		return rc;
 	*c = (struct component){.ds = s->ds, .selection = s->selection};
-	c->count = s->selection ? s->selection->count : shard_dataset_record_count(s->ds);
+	c->count = s->selection ? s->selection->count : s->ds->m.record_count;
 	if (c->count)
 		return SHARD_OK;
 	return error_set(err, SHARD_E_ARGUMENT, "source %u of the mixture, %s, has no records", number,
@@ -531,12 +532,15 @@ void shard_mix_info(const struct shard_mix *m, struct shard_mix_info *out)
 	memcpy(out->digest, m->digest, sizeof(out->digest));
 }
 
-uint32_t shard_mix_weight(const struct shard_mix *m, uint32_t component)
+int shard_mix_component(const struct shard_mix *m, uint32_t component, uint32_t *weight, uint64_t *records,
+			struct shard_error *err)
 {
-	return component < m->component_count ? m->weight[component] : 0;
-}
-
-uint64_t shard_mix_records(const struct shard_mix *m, uint32_t component)
-{
-	return component < m->component_count ? m->component[component].count : 0;
+	if (component >= m->component_count)
+		return error_set(err, SHARD_E_ARGUMENT, "no component %u; the mixture has %u", component,
+				 m->component_count);
+	if (weight)
+		*weight = m->weight[component];
+	if (records)
+		*records = m->component[component].count;
+	return SHARD_OK;
 }

@@ -2,7 +2,7 @@
 /*
  * reader.c - open a shard, check its tables, units and chunks, and read records out of it
  *
- * Opening reads two pages and maps the rest.  A record is checked with its unit, when first used;
+ * Opening reads two pages and maps the rest, but for a reader of pages only.  A record is checked with its unit, when first used;
  * the table that holds the unit's hash is checked before that, once.
  *
  * Raw records are checked and copied where they are mapped; chunks are decoded, straight to their
@@ -20,7 +20,7 @@
 #include "libshard/base/options.h"
 #include "libshard/format/format.h"
 #include "libshard/io/io.h"
-#include "shard_pack.h"
+#include "shard_inspect.h"
 
 #define PAGE_BYTES 4096u  /* what the kernel reads at least */
 #define ASK_BYTES  65536u /* to copy these takes much longer than to ask whether SIGBUS is blocked */
@@ -47,19 +47,22 @@ int reader_open_as(struct shard_reader **out, const char *path, const char *show
 {
 	struct shard_reader_options o;
 	struct shard_reader *r;
+	const struct section *stat;
 	const void *map = NULL;
 	int fd = -1, rc = options_take(&o, sizeof(o), opt, err);
 
 	if (rc)
 		return rc;
-	if (o.check > SHARD_CHECK_FIRST || o.guard > SHARD_GUARD_OFF)
-		return error_set(err, SHARD_E_ARGUMENT, "options: check is %u, guard %u; must be at most 3 and 2",
-				 o.check, o.guard);
+	if (o.check > SHARD_CHECK_FIRST || o.guard > SHARD_GUARD_OFF || o.pages_only > 1 || o.reserved)
+		return error_set(err, SHARD_E_ARGUMENT,
+				 "options: check is %u, guard %u, pages_only %u, reserved %u; must be at most 3, 2, 1 "
+				 "and 0",
+				 o.check, o.guard, o.pages_only, o.reserved);
 	r = mem_zalloc(sizeof(*r) + SHARD_GROUPS_MAX * sizeof(r->group[0]));
 	if (!r)
 		return error_set(err, SHARD_E_MEMORY, "no memory for a reader");
 	r->check = o.check;
-	r->guard = o.guard != SHARD_GUARD_OFF;
+	r->guard = o.guard != SHARD_GUARD_OFF && !o.pages_only;
 	r->path = mem_text(shown_path);
 	r->pages = mem_zalloc(sizeof(*r->pages));
 	if (!r->path || !r->pages) {
@@ -73,15 +76,22 @@ int reader_open_as(struct shard_reader **out, const char *path, const char *show
 	}
 	rc = file_open(path, &fd, &r->file_bytes, &r->inode, err);
 	if (!rc)
-		rc = outline_read_pages(r->pages, fd, r->file_bytes, r->path, err);
-	if (!rc)
+		rc = reader_read_pages(r->pages, fd, r->file_bytes, r->path, err);
+	if (!rc && !o.pages_only)
 		rc = file_map(fd, r->file_bytes, r->path, &map, err);
 	if (rc)
 		goto out;
-	r->map = map;
 	r->schema = &r->pages->schema;
-	atomic_init(&r->changed_ns, file_changed_ns(fd, path, r->inode));
-	find_tables(r);
+	if (o.pages_only) {
+		stat = pages_find(r->pages, SHARD_SECTION_STAT, 0);
+		rc = stat && stat->bytes <= READER_STAT_BYTES ? reader_need_stat(r, fd, err) : SHARD_OK;
+		if (rc)
+			goto out;
+	} else {
+		r->map = map;
+		atomic_init(&r->changed_ns, file_changed_ns(fd, path, r->inode));
+		find_tables(r);
+	}
 	*out = r;
 	r = NULL;
 out:
@@ -102,6 +112,7 @@ void shard_reader_close(struct shard_reader *r)
 		return;
 	for (uint32_t g = 0; r->schema && g < r->schema->group_count; g++)
 		mem_free((void *)atomic_load(&r->group[g].seen));
+	mem_free(atomic_load(&r->stat_bytes));
 	file_unmap(r->map, r->file_bytes);
 	mem_free(r->pages);
 	mem_free(r->path);
@@ -177,6 +188,10 @@ int reader_guarded(const struct shard_reader *r, void (*work)(void *), void *con
 int shard_reader_guarded(const struct shard_reader *r, void (*work)(void *context), void *context,
 			 struct shard_error *err)
 {
+	int rc = reader_need_map(r, err);
+
+	if (rc)
+		return rc;
 	if (r->guard)
 		guard_ask_at_times();
 	return reader_guarded_brief(r, work, context, err);
@@ -194,7 +209,7 @@ int reader_check_section(struct shard_reader *r, const struct section *s, struct
 	rc = reader_guarded(r, hash_work, &job, err);
 	if (rc)
 		return rc;
-	rc = outline_check_hash(s, job.hash.b, err);
+	rc = reader_check_section_hash(s, job.hash.b, err);
 	if (rc) {
 		error_prefix(err, r->path);
 		return rc;
@@ -608,8 +623,10 @@ bool reader_had_faults(void)
 int shard_reader_read(struct shard_reader *r, uint32_t group, uint64_t first, uint64_t count, void *dst,
 		      struct shard_error *err)
 {
-	int rc = reader_read(r, group, first, count, dst, err);
+	int rc = reader_need_map(r, err);
 
+	if (!rc)
+		rc = reader_read(r, group, first, count, dst, err);
 	if (rc || !count || r->check != SHARD_CHECK_DEVICE || r->group[group].compressed || !reader_had_faults())
 		return rc;
 	reader_forget(r, group, first, count);
@@ -619,9 +636,11 @@ int shard_reader_read(struct shard_reader *r, uint32_t group, uint64_t first, ui
 int shard_reader_view(struct shard_reader *r, uint32_t group, uint64_t idx, struct shard_view *out,
 		      struct shard_error *err)
 {
-	int rc = check_range(r, group, idx, 1, err);
+	int rc = reader_need_map(r, err);
 	struct shown s;
 
+	if (!rc)
+		rc = check_range(r, group, idx, 1, err);
 	if (rc)
 		return rc;
 	if (r->group[group].compressed)

@@ -12,8 +12,8 @@
 #include "libshard/base/error.h"
 #include "libshard/dataset/dataset.h"
 #include "libshard/format/format.h"
-#include "shard_gpu.h"
-#include "shard_pack.h"
+#include "shard_inspect.h"
+#include "shard_transform.h"
 
 const struct shard_schema *shard_reader_schema(const struct shard_reader *r)
 {
@@ -22,14 +22,36 @@ const struct shard_schema *shard_reader_schema(const struct shard_reader *r)
 
 void shard_reader_info(const struct shard_reader *r, struct shard_info *out)
 {
-	outline_info(r->pages, r->schema, out);
+	const struct pages *p = r->pages;
+	const struct section *miss = pages_find(p, SHARD_SECTION_MISS, 0), *keys = pages_find(p, SHARD_SECTION_KBLB, 0);
+
+	memset(out, 0, sizeof(*out));
+	out->file_bytes = p->file_bytes;
+	out->record_count = p->record_count;
+	out->planned_records = p->planned_records;
+	out->plan_shard = p->plan_shard;
+	for (uint32_t g = 0; g < r->schema->group_count; g++)
+		out->unit_count += ceil_div(p->record_count, r->schema->group[g].unit_records);
+	out->miss_count = miss ? miss->items : 0;
+	out->key_count = keys ? keys->items : 0;
+	out->version_major = p->major;
+	out->version_minor = p->minor;
+	out->section_count = p->section_count;
+	out->section_align_log2 = p->section_align_log2;
+	memcpy(out->plan_digest, p->plan_digest, sizeof(out->plan_digest));
+	memcpy(out->root, p->root, sizeof(out->root));
+	memcpy(out->header_hash, p->header_hash, sizeof(out->header_hash));
 }
 
 /* The section, its hash checked unless that was waived; NULL and OK if there is none. */
 static int open_section(struct shard_reader *r, uint32_t type, const struct section **out, struct shard_error *err)
 {
 	const struct section *s = pages_find(r->pages, type, 0);
-	int rc = s && r->check != SHARD_CHECK_NEVER ? reader_check_section(r, s, err) : SHARD_OK;
+	int rc = reader_need_map(r, err);
+
+	if (rc)
+		return rc;
+	rc = s && r->check != SHARD_CHECK_NEVER ? reader_check_section(r, s, err) : SHARD_OK;
 
 	*out = s;
 	return rc;
@@ -63,8 +85,10 @@ int shard_reader_key(struct shard_reader *r, uint64_t idx, struct shard_view *ou
 {
 	const struct section *koff, *kblb;
 	struct key_job job = {.idx = idx, .err = err};
-	int rc;
+	int rc = reader_need_map(r, err);
 
+	if (rc)
+		return rc;
 	if (idx >= r->pages->record_count)
 		return fail_index(r, "record", idx, r->pages->record_count, err);
 	rc = open_section(r, SHARD_SECTION_KOFF, &koff, err);
@@ -139,7 +163,7 @@ int shard_reader_pixels(struct shard_reader *r, uint32_t *pixels, struct shard_e
 		return rc;
 	if (!job.found)
 		*pixels = SHARD_PIXELS_ROWS_FIRST;
-	else if (job.name_bytes >= sizeof(job.name) || !name_find(shard_pixels_name, job.name, job.name_bytes, pixels))
+	else if (job.name_bytes >= sizeof(job.name) || !name_find(SHARD_NAME_PIXELS, job.name, job.name_bytes, pixels))
 		return error_set(err, SHARD_E_UNSUPPORTED,
 				 "the dataset's recipe says pixels %s, which this release does not know; name one in "
 				 "the options",
@@ -179,8 +203,8 @@ int shard_reader_miss(struct shard_reader *r, uint64_t idx, struct shard_miss *o
 }
 
 struct stat_job {
-	const struct shard_reader *r;
-	const struct section *s;
+	const uint8_t *stat;
+	uint64_t stat_bytes;
 	uint32_t kind, field;
 	uint64_t idx;
 	uint8_t item[sizeof(struct disk_moments)];
@@ -192,7 +216,7 @@ static void stat_item_work(void *context)
 	struct stat_job *j = context;
 	size_t item_bytes = j->kind == SHARD_STAT_MOMENTS ? sizeof(struct disk_moments) : 8;
 	uint64_t count = 0;
-	const uint8_t *items = stat_find(j->r->map + j->s->offset, j->s->bytes, j->kind, j->field, &count);
+	const uint8_t *items = stat_find(j->stat, j->stat_bytes, j->kind, j->field, &count);
 
 	j->rc = items && j->idx < count ? SHARD_OK : SHARD_END;
 	if (!j->rc)
@@ -202,11 +226,13 @@ static void stat_item_work(void *context)
 /* One item of a block of STAT; END if it is not there. */
 static int stat_item(struct shard_reader *r, struct stat_job *job, struct shard_error *err)
 {
-	int rc = open_section(r, SHARD_SECTION_STAT, &job->s, err);
+	const struct section *s = pages_find(r->pages, SHARD_SECTION_STAT, 0);
+	int rc = r->map ? open_section(r, SHARD_SECTION_STAT, &s, err) : reader_need_stat(r, -1, err);
 
-	if (rc || !job->s)
+	if (rc || !s)
 		return rc ? rc : SHARD_END;
-	job->r = r;
+	job->stat = r->map ? r->map + s->offset : atomic_load(&r->stat_bytes);
+	job->stat_bytes = s->bytes;
 	rc = reader_guarded_brief(r, stat_item_work, job, err);
 	return rc ? rc : job->rc;
 }
@@ -236,7 +262,10 @@ int shard_reader_class_records(struct shard_reader *r, uint32_t field, uint64_t 
 int shard_reader_section(const struct shard_reader *r, uint32_t idx, struct shard_section *out, struct shard_error *err)
 {
 	const struct section *s = &r->pages->section[idx < SHARD_SECTIONS_MAX ? idx : 0];
+	int rc = reader_need_map(r, err);
 
+	if (rc)
+		return rc;
 	if (idx >= r->pages->section_count)
 		return fail_index(r, "section", idx, r->pages->section_count, err);
 	*out = (struct shard_section){s->offset, s->bytes, s->items, s->type, s->group, {0}};

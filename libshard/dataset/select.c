@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * select.c - selections by number, by value and by chance: see shard_select.h
+ * select.c - selections by number, by value and by chance
  *
  * Built with -ffp-contract=off: a cut is rounded after each operation.
  */
-#include "shard_select.h"
+#include "shard.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -142,7 +142,7 @@ static int set_wanted(struct shard_dataset *ds, const struct wanted *w, struct s
 int shard_select_where(struct shard_selection **out, struct shard_dataset *ds, const struct shard_selection *of,
 		       const char *field, const int64_t *values, uint64_t value_count, struct shard_error *err)
 {
-	struct wanted w = {.count = value_count, .field = shard_field_find(ds, field)};
+	struct wanted w = {.count = value_count, .field = shard_schema_find(&ds->m.schema, field)};
 	char what[128];
 	int rc = check_of(ds, of, err);
 

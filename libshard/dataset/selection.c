@@ -18,7 +18,6 @@
 #include "libshard/format/format.h"
 #include "libshard/io/io.h"
 #include "shard_pack.h"
-#include "shard_select.h"
 
 #define SAMPLES	   65536u
 #define HEAD_BYTES 256u /* at most, of the lines before the gaps */

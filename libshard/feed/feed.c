@@ -100,7 +100,7 @@ static int source_open(struct row_source *s, struct shard_dataset *ds, const str
 	s->ds = ds;
 	s->layout = layout;
 	s->steps = steps;
-	s->on_corrupt = o->on_corrupt;
+	s->on_corrupt = o->repair.on_corrupt;
 	s->guess_records = ds->first_record[1] ? ds->first_record[1] : 1;
 	s->damage.status = SHARD_OK;
 	pthread_mutex_init(&s->lock, NULL);
@@ -212,12 +212,12 @@ static int count_repaired(struct feed *f, uint64_t epoch, uint64_t rows, struct 
 	if (epoch != f->repaired_epoch)
 		f->repaired = 0;
 	f->repaired_epoch = epoch;
-	if (rows > f->o.corrupt_most - f->repaired)
+	if (rows > f->o.repair.corrupt_most - f->repaired)
 		return error_set(err, SHARD_E_CORRUPT,
 				 "%s: epoch %" PRIu64 ": %" PRIu64 " rows were substituted or masked, and %" PRIu64
-				 " more would be; corrupt_most is %" PRIu64
-				 ": restore the damaged shards, or set a higher corrupt_most",
-				 show(&s, f->ds->dir), epoch, f->repaired, rows, f->o.corrupt_most);
+				 " more would be; repair.corrupt_most is %" PRIu64
+				 ": restore the damaged shards, or set a higher repair.corrupt_most",
+				 show(&s, f->ds->dir), epoch, f->repaired, rows, f->o.repair.corrupt_most);
 	f->repaired += rows;
 	return SHARD_OK;
 }

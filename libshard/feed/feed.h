@@ -19,7 +19,7 @@
 #include "libshard/order/order.h"
 #include "libshard/transform/transform.h"
 #include "shard.h"
-#include "shard_pack.h"
+#include "shard_inspect.h"
 
 /* ---- steps.c: the endless series of steps ---- */
 

@@ -146,7 +146,7 @@ __attribute__((format(printf, 2, 3))) static void say(struct said *s, const char
 
 static void say_field(struct said *s, const struct shard_field *f, enum doubt doubt)
 {
-	say(s, "%s'%s' %s", s->used ? ", " : "", f->name, shard_dtype_name(f->dtype));
+	say(s, "%s'%s' %s", s->used ? ", " : "", f->name, shard_name(SHARD_NAME_DTYPE, f->dtype));
 	for (uint32_t a = 0; a < f->ndim; a++)
 		say(s, "%s%s%u", a ? "," : "[", f->ragged_axes >> a & 1 ? "<=" : "", f->shape[a]);
 	say(s, "%s (%s)", f->ndim ? "]" : "", doubts[doubt]);
@@ -175,14 +175,14 @@ static void say_remedy(struct said *python, struct said *pack, const struct tran
 
 	if (!semantic)
 		return;
-	say(python, "%s\"%s\": \"%s", python->used ? ", " : "", f->name, shard_semantic_name(semantic));
+	say(python, "%s\"%s\": \"%s", python->used ? ", " : "", f->name, shard_name(SHARD_NAME_SEMANTIC, semantic));
 	if (semantic == SHARD_MASK && f->dtype != SHARD_U8)
-		say(python, ":%s", shard_dtype_name(f->dtype));
+		say(python, ":%s", shard_name(SHARD_NAME_DTYPE, f->dtype));
 	if (semantic == SHARD_MASK)
 		say(python, "[%u,%u]\"", t->plan.in_height, t->plan.in_width);
 	else
 		say(python, "[%s%u]\"", f->kind == SHARD_RAGGED ? "<=" : "", most);
-	say(pack, "%s--field %s:kind=%s", pack->used ? " " : "", f->name, shard_semantic_name(semantic));
+	say(pack, "%s--field %s:kind=%s", pack->used ? " " : "", f->name, shard_name(SHARD_NAME_SEMANTIC, semantic));
 	if (semantic == SHARD_BOXES)
 		say(pack, ",max=%u", most);
 }
@@ -238,7 +238,7 @@ static int take_as_stored(const struct transformed *t, const struct shard_schema
 			return error_set(err, SHARD_E_ARGUMENT,
 					 "options: transform.as_stored names '%s', whose semantic is %s, so that it "
 					 "follows the images; leave the name out",
-					 f->name, shard_semantic_name(f->semantic));
+					 f->name, shard_name(SHARD_NAME_SEMANTIC, f->semantic));
 		*bits |= UINT32_C(1) << (f - schema->field);
 	}
 	return SHARD_OK;

@@ -15,7 +15,7 @@
 #include "format/shard_format.h"
 #include "libshard/base/words.h"
 #include "shard.h"
-#include "shard_pack.h"
+#include "shard_inspect.h"
 
 /* ---- checksum.c: XXH3-64 and XXH3-128, seed 0, default secret ---- */
 
@@ -126,10 +126,13 @@ int lz4_encode(const void *src, size_t src_bytes, void *dst, size_t dst_capacity
  */
 int lz4_decode(const void *src, size_t src_bytes, void *dst, size_t dst_bytes);
 
-/* ---- names.c: from a name back to its number; the other direction is public ---- */
+/* ---- names.c: names of numbers, which are public, and back ---- */
 
-/* 1 and the number for which name_of() gives exactly `text`, or 0. */
-int name_find(const char *(*name_of)(uint32_t), const char *text, size_t bytes, uint32_t *out);
+/* For messages: "?" if it has no name. */
+const char *section_name(uint32_t type);
+
+/* 1 and the number whose name is exactly `text`, or 0. */
+int name_find(enum shard_name_of what, const char *text, size_t bytes, uint32_t *out);
 
 /* ---- invariant.c: how a broken rule of format/SHARD.md is reported ---- */
 
@@ -423,21 +426,6 @@ size_t manifest_write_moments(char *out, uint32_t field, uint32_t channel, const
 size_t manifest_write_shard(char *out, uint64_t idx, const struct manifest_shard *s);
 /* `text` for H128: high half first. */
 void manifest_hash_text(char out[33], const uint8_t hash[16]);
-
-/* ---- byte_sums.c: exact sums over bytes ---- */
-
-/* The twin of shard_sum_bytes() that any machine can run: the same sums. */
-void byte_sums_portable(const void *data, uint64_t bytes, uint32_t channels, struct shard_moments *sums);
-
-/* Add the second to the first. */
-static inline void byte_sums_merge(struct shard_moments *to, const struct shard_moments *add)
-{
-	to->count += add->count;
-	to->sum += add->sum;
-	to->sum_squares_high +=
-		add->sum_squares_high + (to->sum_squares_low + add->sum_squares_low < add->sum_squares_low);
-	to->sum_squares_low += add->sum_squares_low;
-}
 
 /* ---- copy.c: copies of records to where a GPU will fetch them ---- */
 

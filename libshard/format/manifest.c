@@ -15,7 +15,7 @@
 #include "libshard/base/bytes.h"
 #include "libshard/base/utf8.h"
 #include "libshard/base/words.h"
-#include "shard_pack.h"
+#include "shard_inspect.h"
 
 #define END_BYTES (4 + 64 + 1 + 32 + 1) /* "end " SHA-256 " " XXH3 LF */
 
@@ -55,12 +55,12 @@ static int check_number(struct parse *p, const char *what, uint64_t got, uint64_
 	return SHARD_OK;
 }
 
-static uint32_t take_enum(struct tokens *t, const char *(*name_of)(uint32_t), const char *wanted)
+static uint32_t take_enum(struct tokens *t, enum shard_name_of what, const char *wanted)
 {
 	struct word w = tokens_take(t, wanted);
 	uint32_t value = UINT32_MAX; /* refused by the schema's own rule */
 
-	name_find(name_of, w.text, w.bytes, &value);
+	name_find(what, w.text, w.bytes, &value);
 	return value;
 }
 
@@ -81,7 +81,7 @@ static int line_group(struct parse *p, struct tokens *t)
 	tokens_literal(t, "align");
 	g.align_log2 = (uint32_t)tokens_number(t, "align", UINT32_MAX);
 	tokens_literal(t, "codec");
-	g.codec = take_enum(t, shard_codec_name, "codec");
+	g.codec = take_enum(t, SHARD_NAME_CODEC, "codec");
 	tokens_literal(t, "unit");
 	g.unit_records = (uint32_t)tokens_number(t, "unit", UINT32_MAX);
 	tokens_literal(t, "chunk");
@@ -176,13 +176,13 @@ static int line_field(struct parse *p, struct tokens *t)
 	tokens_literal(t, "group");
 	f.group = (uint32_t)tokens_number(t, "group", UINT16_MAX);
 	tokens_literal(t, "kind");
-	f.kind = take_enum(t, shard_kind_name, "kind");
+	f.kind = take_enum(t, SHARD_NAME_KIND, "kind");
 	tokens_literal(t, "dtype");
-	f.dtype = take_enum(t, shard_dtype_name, "dtype");
+	f.dtype = take_enum(t, SHARD_NAME_DTYPE, "dtype");
 	tokens_literal(t, "layout");
-	f.layout = take_enum(t, shard_layout_name, "layout");
+	f.layout = take_enum(t, SHARD_NAME_LAYOUT, "layout");
 	tokens_literal(t, "semantic");
-	f.semantic = take_enum(t, shard_semantic_name, "semantic");
+	f.semantic = take_enum(t, SHARD_NAME_SEMANTIC, "semantic");
 	tokens_literal(t, "offset");
 	f.offset = tokens_number(t, "offset", UINT64_MAX);
 	tokens_literal(t, "bytes");
@@ -584,8 +584,8 @@ size_t manifest_write_group(char *out, const struct shard_schema *s, uint32_t gr
 
 	return (size_t)snprintf(out, SHARD_MANIFEST_LINE_BYTES_MAX,
 				"group %u stride %" PRIu64 " record %" PRIu64 " align %u codec %s unit %u chunk %u\n",
-				group, g->stride, g->record_bytes, g->align_log2, shard_codec_name(g->codec),
-				g->unit_records, g->chunk_records);
+				group, g->stride, g->record_bytes, g->align_log2,
+				shard_name(SHARD_NAME_CODEC, g->codec), g->unit_records, g->chunk_records);
 }
 
 /* "3,4,5" of the values whose bit is set, "-" for none. */
@@ -613,9 +613,10 @@ size_t manifest_write_field(char *out, const struct shard_schema *s, uint32_t fi
 	return (size_t)snprintf(out, SHARD_MANIFEST_LINE_BYTES_MAX,
 				"field %u %s group %u kind %s dtype %s layout %s semantic %s offset %" PRIu64
 				" bytes %" PRIu64 " shape %s axes %s length %s\n",
-				field, f->name, f->group, shard_kind_name(f->kind), shard_dtype_name(f->dtype),
-				shard_layout_name(f->layout), shard_semantic_name(f->semantic), f->offset, f->bytes,
-				shape, ragged, length);
+				field, f->name, f->group, shard_name(SHARD_NAME_KIND, f->kind),
+				shard_name(SHARD_NAME_DTYPE, f->dtype), shard_name(SHARD_NAME_LAYOUT, f->layout),
+				shard_name(SHARD_NAME_SEMANTIC, f->semantic), f->offset, f->bytes, shape, ragged,
+				length);
 }
 
 size_t manifest_write_moments(char *out, uint32_t field, uint32_t channel, const struct shard_moments *m)

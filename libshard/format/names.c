@@ -5,8 +5,8 @@
  * A row's place is its number on disk, for ever.
  */
 #include "libshard/format/format.h"
-#include "shard_gpu.h"
-#include "shard_pack.h"
+#include "shard_inspect.h"
+#include "shard_transform.h"
 
 #include <string.h>
 
@@ -23,7 +23,7 @@ static const char *const kinds[] = {"tensor", "ragged", "string"};
 static const char *const layouts[] = {"none", "hwc", "chw", "yuv420", "tokens"};
 static const char *const semantics[] = {"none", "image", "label", "length", "tokens", "mask", "boxes", "text"};
 static const char *const codecs[] = {"raw", "lz4"};
-static const char *const sections[] = {"?", "DATA", "HASH", "CIDX", "KOFF", "KBLB", "STAT", "MISS", "PROV"};
+static const char *const sections[] = {NULL, "DATA", "HASH", "CIDX", "KOFF", "KBLB", "STAT", "MISS", "PROV"};
 static const char *const reasons[] = {
 	NULL,	       "empty",	  "not an image", "decoder failed", "damaged",	 "truncated",  "over a limit",
 	"unsupported", "bad key", "missing",	  "incomplete",	    "bad value", "bad member", "vanished",
@@ -37,9 +37,34 @@ static const char *const pixel_names[] = {
 
 #define ROW(table, i) ((i) < sizeof(table) / sizeof((table)[0]) ? (table)[i] : NULL)
 
-const char *shard_dtype_name(uint32_t dtype)
+const char *shard_name(enum shard_name_of what, uint32_t value)
 {
-	return dtype < sizeof(dtypes) / sizeof(dtypes[0]) ? dtypes[dtype].name : NULL;
+	switch (what) {
+	case SHARD_NAME_DTYPE:
+		return value < sizeof(dtypes) / sizeof(dtypes[0]) ? dtypes[value].name : NULL;
+	case SHARD_NAME_KIND:
+		return ROW(kinds, value);
+	case SHARD_NAME_LAYOUT:
+		return ROW(layouts, value);
+	case SHARD_NAME_SEMANTIC:
+		return ROW(semantics, value);
+	case SHARD_NAME_CODEC:
+		return ROW(codecs, value);
+	case SHARD_NAME_PIXELS:
+		return ROW(pixel_names, value);
+	case SHARD_NAME_MISS_REASON:
+		return ROW(reasons, value);
+	case SHARD_NAME_SECTION:
+		return ROW(sections, value);
+	}
+	return NULL; /* callers can pass any number */
+}
+
+const char *section_name(uint32_t type)
+{
+	const char *name = shard_name(SHARD_NAME_SECTION, type);
+
+	return name ? name : "?";
 }
 
 size_t shard_dtype_bytes(uint32_t dtype)
@@ -47,49 +72,10 @@ size_t shard_dtype_bytes(uint32_t dtype)
 	return dtype < sizeof(dtypes) / sizeof(dtypes[0]) ? dtypes[dtype].bytes : 0;
 }
 
-const char *shard_kind_name(uint32_t kind)
-{
-	return ROW(kinds, kind);
-}
-
-const char *shard_layout_name(uint32_t layout)
-{
-	return ROW(layouts, layout);
-}
-
-const char *shard_semantic_name(uint32_t semantic)
-{
-	return ROW(semantics, semantic);
-}
-
-const char *shard_codec_name(uint32_t codec)
-{
-	return ROW(codecs, codec);
-}
-
-const char *shard_section_name(uint32_t type)
-{
-	const char *name = ROW(sections, type);
-
-	return name ? name : "?";
-}
-
-const char *shard_miss_reason_name(uint32_t reason)
-{
-	const char *name = ROW(reasons, reason);
-
-	return name ? name : "other";
-}
-
-const char *shard_pixels_name(uint32_t pixels)
-{
-	return ROW(pixel_names, pixels);
-}
-
-int name_find(const char *(*name_of)(uint32_t), const char *text, size_t bytes, uint32_t *out)
+int name_find(enum shard_name_of what, const char *text, size_t bytes, uint32_t *out)
 {
 	for (uint32_t i = 0; i < 32; i++) {
-		const char *name = name_of(i);
+		const char *name = shard_name(what, i);
 
 		if (name && strlen(name) == bytes && !memcmp(name, text, bytes)) {
 			*out = i;

@@ -11,7 +11,7 @@
 #include <inttypes.h>
 
 #include "libshard/base/bytes.h"
-#include "shard_pack.h"
+#include "shard_inspect.h"
 
 const struct section *pages_find(const struct pages *p, uint32_t type, uint32_t group)
 {
@@ -85,7 +85,7 @@ static int check_places(const struct pages *p, struct shard_error *err)
 		MUST("I37", s->offset == start && start <= footer && s->bytes <= footer - start,
 		     "section %u (%s of group %u) lies at %" PRIu64 " with %" PRIu64 " bytes; must lie at %" PRIu64
 		     " and end before the footer at %" PRIu64,
-		     i, shard_section_name(s->type), s->group, s->offset, s->bytes, start, footer);
+		     i, section_name(s->type), s->group, s->offset, s->bytes, start, footer);
 		end = s->offset + s->bytes;
 	}
 	MUST("I37", end <= footer && footer - end < SHARD_PAGE_BYTES,

@@ -6,7 +6,7 @@
  * user asks for, so a shard that we write is one that we read.
  */
 #include "libshard/format/format.h"
-#include "shard_pack.h"
+#include "shard_inspect.h"
 
 #include <inttypes.h>
 
@@ -43,7 +43,7 @@ static int check_group_unit(const struct shard_group *g, uint32_t i, struct shar
 
 static int check_group_codec(const struct shard_group *g, uint32_t i, struct shard_error *err)
 {
-	MUST_OR(SHARD_E_UNSUPPORTED, "I21", shard_codec_name(g->codec),
+	MUST_OR(SHARD_E_UNSUPPORTED, "I21", shard_name(SHARD_NAME_CODEC, g->codec),
 		"group %u: codec %u is not known to this version, which knows 0 (raw) and 1 (lz4)", i, g->codec);
 	return SHARD_OK;
 }
@@ -104,8 +104,8 @@ static int check_field_enums(const struct shard_schema *s, uint32_t i, struct sh
 	const struct shard_field *f = &s->field[i];
 
 	MUST("I26",
-	     shard_kind_name(f->kind) && shard_layout_name(f->layout) && shard_semantic_name(f->semantic) &&
-		     f->ndim <= SHARD_DIMS_MAX,
+	     shard_name(SHARD_NAME_KIND, f->kind) && shard_name(SHARD_NAME_LAYOUT, f->layout) &&
+		     shard_name(SHARD_NAME_SEMANTIC, f->semantic) && f->ndim <= SHARD_DIMS_MAX,
 	     "field '%.47s': kind %u, layout %u, semantic %u, %u dimensions; must be at most 2, 4, 7, 8", f->name,
 	     f->kind, f->layout, f->semantic, f->ndim);
 	return SHARD_OK;
@@ -178,7 +178,7 @@ static bool ragged_good(const struct shard_schema *s, const struct shard_field *
 
 	if (f->kind == SHARD_TENSOR)
 		return !f->ragged_axes && !f->length_field;
-	if (!shard_kind_name(f->kind))
+	if (!shard_name(SHARD_NAME_KIND, f->kind))
 		return true; /* I26 refuses it */
 	if (!f->ragged_axes || f->ragged_axes >> f->ndim || f->length_field >= s->field_count)
 		return false;

@@ -85,7 +85,7 @@ static int retain_only(struct cuda_device *d, struct shard_error *err)
 		return retain(d, 0, err);
 	return error_set(err, SHARD_E_ARGUMENT,
 			 "a default stream names no GPU in a thread that has chosen none of several: open the loader "
-			 "with gpu = SHARD_GPU(n), or give a stream of your own");
+			 "with gpu.device = SHARD_GPU(n), or give a stream of your own");
 }
 
 /*

@@ -17,6 +17,7 @@
 #include "libshard/transform/transform.h"
 #include "shard.h"
 #include "shard_gpu.h"
+#include "shard_transform.h"
 
 /* ---- driver.c: NVIDIA's driver, and which GPUs there are ---- */
 

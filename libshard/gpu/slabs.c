@@ -56,7 +56,8 @@ static int plan_slabs(struct pool_plan *p, const struct want *w, bool whole, str
 	p->epoch_slabs = ceil_div(rows, p->slab_rows);
 	if (!layout_plan(&p->slab, w->batch->schema, w->batch->fields, 0, p->slab_rows, NULL))
 		return error_set(err, SHARD_E_MEMORY,
-				 "a run of %" PRIu64 " records does not fit memory; set a smaller run_records", r);
+				 "a run of %" PRIu64 " records does not fit memory; set a smaller order.run_records",
+				 r);
 	return SHARD_OK;
 }
 
@@ -74,7 +75,7 @@ static uint64_t least_slabs(const struct pool_plan *p, const struct want *w)
 /* Plan as many slabs as fit.  `all` is the size of a pool that holds everything. */
 static int plan_part(struct pool_plan *p, const struct want *w, uint64_t all, uint64_t *slabs, struct shard_error *err)
 {
-	uint64_t bytes = w->o->pool_bytes, least;
+	uint64_t bytes = w->o->gpu.pool_bytes, least;
 	int rc = plan_slabs(p, w, false, err);
 
 	if (rc)
@@ -84,7 +85,7 @@ static int plan_part(struct pool_plan *p, const struct want *w, uint64_t all, ui
 	if (*slabs >= least)
 		return SHARD_OK;
 	return error_set(err, SHARD_E_ARGUMENT,
-			 "options: pool_bytes is %" PRIu64 "; with these windows and batches a pool needs %" PRIu64
+			 "options: gpu.pool_bytes is %" PRIu64 "; with these windows and batches a pool needs %" PRIu64
 			 ", or %" PRIu64 " to hold the whole dataset",
 			 bytes, mul_capped(least, p->slab.slot_bytes), all);
 }
@@ -107,7 +108,7 @@ int pool_plan(struct pool_plan *out, const struct shard_loader_options *o, const
 		return rc;
 	slabs = out->epoch_slabs;
 	all = mul_capped(slabs, out->slab.slot_bytes);
-	out->is_held = o->pool_bytes >= all;
+	out->is_held = o->gpu.pool_bytes >= all;
 	if (!out->is_held)
 		rc = plan_part(out, &w, all, &slabs, err);
 	if (rc)

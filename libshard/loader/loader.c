@@ -31,15 +31,16 @@
 
 static int settle_device(struct shard_loader_options *o, struct shard_error *err)
 {
-	o->device_slot_count = o->device_slot_count ? o->device_slot_count : DEVICE_SLOTS_DEFAULT;
-	if (o->device_slot_count < DEVICE_SLOTS_MIN || o->device_slot_count > DEVICE_SLOTS_MAX)
-		return error_set(err, SHARD_E_ARGUMENT, "options: device_slot_count is %u; must be %u to %u",
-				 o->device_slot_count, DEVICE_SLOTS_MIN, DEVICE_SLOTS_MAX);
-	if (o->gpu_stream && !o->gpu)
-		return error_set(err, SHARD_E_ARGUMENT,
-				 "options: gpu_stream is %p and gpu 0; set gpu to SHARD_GPU_OF_STREAM, or to the "
-				 "SHARD_GPU(n) of that stream",
-				 o->gpu_stream);
+	o->gpu.slot_count = o->gpu.slot_count ? o->gpu.slot_count : DEVICE_SLOTS_DEFAULT;
+	if (o->gpu.slot_count < DEVICE_SLOTS_MIN || o->gpu.slot_count > DEVICE_SLOTS_MAX)
+		return error_set(err, SHARD_E_ARGUMENT, "options: gpu.slot_count is %u; must be %u to %u",
+				 o->gpu.slot_count, DEVICE_SLOTS_MIN, DEVICE_SLOTS_MAX);
+	if (o->gpu.stream && !o->gpu.device)
+		return error_set(
+			err, SHARD_E_ARGUMENT,
+			"options: gpu.stream is %p and gpu.device 0; set gpu.device to SHARD_GPU_OF_STREAM, or to the "
+			"SHARD_GPU(n) of that stream",
+			o->gpu.stream);
 	return SHARD_OK;
 }
 
@@ -89,12 +90,12 @@ static int open_parts(struct shard_loader *l, struct shard_error *err)
 		return error_set(err, SHARD_E_MEMORY,
 				 "a batch of %u records does not fit memory; ask for smaller batches",
 				 l->o.batch_records);
-	rc = l->o.gpu ? cuda_open(&l->cuda, l->o.gpu, l->o.gpu_stream, err) : SHARD_OK;
+	rc = l->o.gpu.device ? cuda_open(&l->cuda, l->o.gpu.device, l->o.gpu.stream, err) : SHARD_OK;
 	if (!rc && l->transformed && l->transformed->has_kernel)
 		rc = loader_open_kernel(l, err);
 	if (rc)
 		return rc;
-	if (l->o.pool_bytes)
+	if (l->o.gpu.pool_bytes)
 		return pool_open(&l->pool, l->ds, &l->o, &l->layout, &l->steps, &l->device_slots, err);
 	return feed_open(&l->feed, l->ds, &l->o, &l->layout,
 			 l->transformed && transformed_has_work(l->transformed) ? l->transformed : NULL, &l->steps,
@@ -246,7 +247,7 @@ int loader_open_device(struct shard_loader *l, void *stream, struct shard_error 
 	rc = cuda_enter(l->cuda, err);
 	if (!rc)
 		rc = cuda_leave(l->cuda, device_copy_open(&l->copy, l->feed, &l->device_slots, l->cuda, err), err);
-	if (rc && !l->o.gpu && !l->copy)
+	if (rc && !l->o.gpu.device && !l->copy)
 		close_gpu(l, false); /* the next call may be for another GPU */
 	return rc;
 }

@@ -13,8 +13,8 @@ static int open_device_slots(struct shard_loader *l, struct shard_error *err)
 	int rc = SHARD_OK;
 
 	if (!l->device_slots.slot_count)
-		rc = device_slots_open(&l->device_slots, l->cuda, l->o.device_slot_count, &l->layout,
-				       l->o.batch_records, err);
+		rc = device_slots_open(&l->device_slots, l->cuda, l->o.gpu.slot_count, &l->layout, l->o.batch_records,
+				       err);
 	return rc ? rc : loader_alloc_results(l, err);
 }
 

@@ -25,9 +25,17 @@
 
 static int check(const struct shard_loader_options *o, struct shard_error *err)
 {
-	if (o->shuffle > SHARD_SHUFFLE_WINDOWS || o->tail > SHARD_KEEP)
-		return error_set(err, SHARD_E_ARGUMENT, "options: shuffle is %u, tail %u; must be at most 3 and 2",
-				 o->shuffle, o->tail);
+	const struct {
+		const char *name;
+		uint32_t value;
+	} reserved[] = {{"reserved", o->reserved},
+			{"order.reserved", o->order.reserved},
+			{"repair.reserved", o->repair.reserved}};
+
+	if (o->order.shuffle > SHARD_SHUFFLE_WINDOWS || o->tail > SHARD_KEEP)
+		return error_set(err, SHARD_E_ARGUMENT,
+				 "options: order.shuffle is %u, tail %u; must be at most 3 and 2", o->order.shuffle,
+				 o->tail);
 	if (!o->batch_records)
 		return error_set(err, SHARD_E_ARGUMENT, "options: batch_records is 0; must be 1 or more");
 	if (o->rank >= o->world)
@@ -44,22 +52,27 @@ static int check(const struct shard_loader_options *o, struct shard_error *err)
 	if (o->thread_count > THREADS_MOST)
 		return error_set(err, SHARD_E_ARGUMENT, "options: thread_count is %u; must be at most %u",
 				 o->thread_count, THREADS_MOST);
-	if (o->path > SHARD_PATH_PREAD || o->on_corrupt > SHARD_CORRUPT_MASK)
-		return error_set(err, SHARD_E_ARGUMENT, "options: path is %u, on_corrupt %u; must be at most 3 and 2",
-				 o->path, o->on_corrupt);
-	if (o->run_records > ORDER_RECORDS_MAX || o->phase_unit_records > ORDER_RECORDS_MAX)
+	if (o->path > SHARD_PATH_PREAD || o->repair.on_corrupt > SHARD_CORRUPT_MASK)
 		return error_set(err, SHARD_E_ARGUMENT,
-				 "options: run_records is %" PRIu64 ", phase_unit_records %" PRIu64
+				 "options: path is %u, repair.on_corrupt %u; must be at most 3 and 2", o->path,
+				 o->repair.on_corrupt);
+	if (o->order.run_records > ORDER_RECORDS_MAX || o->order.phase_unit_records > ORDER_RECORDS_MAX)
+		return error_set(err, SHARD_E_ARGUMENT,
+				 "options: order.run_records is %" PRIu64 ", order.phase_unit_records %" PRIu64
 				 "; must be at most %" PRIu64,
-				 o->run_records, o->phase_unit_records, ORDER_RECORDS_MAX);
-	if (o->shuffle != SHARD_SHUFFLE_WINDOWS && o->shuffle != SHARD_SHUFFLE_BY_SIZE &&
-	    (o->run_records || o->phase_unit_records || o->window_runs || o->lane_count))
+				 o->order.run_records, o->order.phase_unit_records, ORDER_RECORDS_MAX);
+	if (o->order.shuffle != SHARD_SHUFFLE_WINDOWS && o->order.shuffle != SHARD_SHUFFLE_BY_SIZE &&
+	    (o->order.run_records || o->order.phase_unit_records || o->order.window_runs || o->order.lane_count))
 		return error_set(err, SHARD_E_ARGUMENT,
-				 "options: runs, windows and lanes need SHARD_SHUFFLE_WINDOWS; shuffle is %u",
-				 o->shuffle);
+				 "options: runs, windows and lanes need SHARD_SHUFFLE_WINDOWS; order.shuffle is %u",
+				 o->order.shuffle);
 	if (o->resume_appended > 1)
 		return error_set(err, SHARD_E_ARGUMENT, "options: resume_appended is %u; must be 0 or 1",
 				 o->resume_appended);
+	for (size_t i = 0; i < sizeof(reserved) / sizeof(reserved[0]); i++)
+		if (reserved[i].value)
+			return error_set(err, SHARD_E_ARGUMENT, "options: %s is %u; must be 0", reserved[i].name,
+					 reserved[i].value);
 	return SHARD_OK;
 }
 
@@ -78,7 +91,7 @@ static const struct shard_group *main_group(const struct shard_schema *s, bool *
 }
 
 /* Runs are made of whole units, the same ones in every epoch, so that no chunk is read in parts. */
-static void settle_windows(struct shard_loader_options *o, const struct shard_schema *s)
+static void settle_windows(struct shard_loader_order *o, const struct shard_schema *s)
 {
 	bool compressed;
 	const struct shard_group *main = main_group(s, &compressed);
@@ -140,10 +153,11 @@ static int check_mix(const struct shard_loader_options *o, struct shard_error *e
 				 "options: tail is %u; an epoch of a mixture has no tail, as its last step takes "
 				 "positions of the next epoch: leave tail at 0",
 				 o->tail);
-	if (o->pool_bytes)
+	if (o->gpu.pool_bytes)
 		return error_set(err, SHARD_E_UNSUPPORTED,
-				 "options: pool_bytes is %" PRIu64 ", but a pool cannot hold a mixture; leave it at 0",
-				 o->pool_bytes);
+				 "options: gpu.pool_bytes is %" PRIu64
+				 ", but a pool cannot hold a mixture; leave it at 0",
+				 o->gpu.pool_bytes);
 	return mixture_check_fields(o->mix, o->fields, err);
 }
 
@@ -171,7 +185,7 @@ int settle_options(struct shard_loader_options *o, const struct shard_dataset *d
 	int rc;
 
 	o->world = o->world ? o->world : 1;
-	o->corrupt_most = o->corrupt_most ? o->corrupt_most : CORRUPT_DEFAULT;
+	o->repair.corrupt_most = o->repair.corrupt_most ? o->repair.corrupt_most : CORRUPT_DEFAULT;
 	o->slot_count = o->slot_count ? o->slot_count : SLOTS_DEFAULT;
 	if (!o->thread_count) {
 		cpus = thread_cpu_count();
@@ -187,16 +201,16 @@ int settle_options(struct shard_loader_options *o, const struct shard_dataset *d
 		rc = selection_check(o->selection, ds, "options: the selection", err);
 	if (rc)
 		return rc;
-	settle_windows(o, &ds->m.schema);
+	settle_windows(&o->order, &ds->m.schema);
 	*out = (struct steps){.selection = o->selection};
 	out->params = (struct order_params){
-		.kind = kind_of(o->shuffle),
+		.kind = kind_of(o->order.shuffle),
 		.record_count = record_count,
-		.seed = o->seed,
-		.run_records = o->run_records,
-		.phase_unit_records = o->phase_unit_records,
-		.window_runs = o->window_runs,
-		.lane_count = o->mix && !o->lane_count ? LANES : o->lane_count,
+		.seed = o->order.seed,
+		.run_records = o->order.run_records,
+		.phase_unit_records = o->order.phase_unit_records,
+		.window_runs = o->order.window_runs,
+		.lane_count = o->mix && !o->order.lane_count ? LANES : o->order.lane_count,
 	};
 	out->rank = (struct order_rank){
 		.record_count = record_count,

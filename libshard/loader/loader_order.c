@@ -9,7 +9,7 @@
 #include "libshard/base/mem.h"
 #include "libshard/dataset/dataset.h"
 #include "libshard/loader/loader.h"
-#include "shard_mix.h"
+#include "shard.h"
 
 #define PIECE 1024u /* rows of a mixture */
 
@@ -61,15 +61,13 @@ static uint64_t own_positions(const struct shard_loader *l, uint64_t epoch, uint
 	return first;
 }
 
-int shard_loader_mix_order(const struct shard_loader *l, uint64_t epoch, uint64_t first, uint64_t count,
-			   uint16_t *component, uint64_t *idx, struct shard_error *err)
+static int order_of_mixture(const struct shard_loader *l, uint64_t epoch, uint64_t first, uint64_t count,
+			    uint16_t *component, uint64_t *idx, struct shard_error *err)
 {
 	uint64_t world = l->steps.rank.world, own, from;
-	int rc;
+	uint16_t unwanted[PIECE];
+	int rc = cursor_check_owner(&l->cursor, err); /* a lock of the parent's may be held for ever */
 
-	if (!l->steps.mix)
-		return error_set(err, SHARD_E_ARGUMENT, "this loader has no mixture; call shard_loader_order()");
-	rc = cursor_check_owner(&l->cursor, err); /* a lock of the parent's may be held for ever */
 	if (rc)
 		return rc;
 	rc = loader_check_epoch(l, epoch, err);
@@ -79,7 +77,7 @@ int shard_loader_mix_order(const struct shard_loader *l, uint64_t epoch, uint64_
 	if (first > own || count > own - first)
 		return refuse_rows(first, count, own, err);
 	for (uint64_t done = 0, n; done < count; done += n) {
-		struct step_rows rows = {.record = idx + done, .component = component + done};
+		struct step_rows rows = {.record = idx + done, .component = component ? component + done : unwanted};
 
 		n = min_u64(PIECE, count - done);
 		mix_order_fill(l->steps.mix, from + (first + done) * world, world, rows.component, rows.record,
@@ -89,30 +87,17 @@ int shard_loader_mix_order(const struct shard_loader *l, uint64_t epoch, uint64_
 	return SHARD_OK;
 }
 
-static int order_of_mixture(const struct shard_loader *l, uint64_t epoch, uint64_t first, uint64_t count, uint64_t *idx,
-			    struct shard_error *err)
-{
-	uint16_t component[PIECE];
-	int rc = SHARD_OK;
-
-	if (!count) /* it may still be out of range */
-		rc = shard_loader_mix_order(l, epoch, first, 0, component, idx, err);
-	for (uint64_t done = 0, n; !rc && done < count; done += n) {
-		n = min_u64(PIECE, count - done);
-		rc = shard_loader_mix_order(l, epoch, first + done, n, component, idx + done, err);
-	}
-	return rc;
-}
-
-int shard_loader_order(const struct shard_loader *l, uint64_t epoch, uint64_t first, uint64_t count, uint64_t *idx,
-		       struct shard_error *err)
+int shard_loader_order(const struct shard_loader *l, uint64_t epoch, uint64_t first, uint64_t count,
+		       uint16_t *component, uint64_t *idx, struct shard_error *err)
 {
 	struct order_params params = steps_params(&l->steps, epoch);
 	uint64_t rows = l->steps.mix ? 0 : row_count(l, epoch);
 	struct order *order;
 
 	if (l->steps.mix)
-		return order_of_mixture(l, epoch, first, count, idx, err);
+		return order_of_mixture(l, epoch, first, count, component, idx, err);
+	if (component)
+		return error_set(err, SHARD_E_ARGUMENT, "this loader has no mixture; give NULL as component");
 	if (first > rows || count > rows - first)
 		return refuse_rows(first, count, rows, err);
 	order = order_in(mem_alloc(order_bytes(&params)), &params);

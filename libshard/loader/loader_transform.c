@@ -61,7 +61,7 @@ static int choose_pixels(const struct shard_loader *l, const struct shard_transf
 			rc = error_set(err, SHARD_E_MISMATCH,
 				       "datasets of the mixture were packed with pixels of %s and of %s; name in the "
 				       "options those that the transform shall give",
-				       shard_pixels_name(*pixels), shard_pixels_name(other));
+				       shard_name(SHARD_NAME_PIXELS, *pixels), shard_name(SHARD_NAME_PIXELS, other));
 	}
 	return rc;
 }
@@ -80,13 +80,13 @@ static int settle_pixels(struct shard_loader *l, uint32_t pixels, struct shard_e
 		return error_set(err, SHARD_E_MISMATCH,
 				 "the loader's token belongs to pixels of %s, and the options ask for those of %s; "
 				 "leave pixels at 0 to take the token's",
-				 shard_pixels_name(l->token_pixels), shard_pixels_name(pixels));
+				 shard_name(SHARD_NAME_PIXELS, l->token_pixels), shard_name(SHARD_NAME_PIXELS, pixels));
 	if (atomic_compare_exchange_strong(&l->transform_pixels, &have, pixels) || have == pixels)
 		return SHARD_OK;
 	return error_set(err, SHARD_E_MISMATCH,
 			 "this transform would give pixels of %s, and an earlier one of this loader gives those of "
 			 "%s; name the same in the options of both, or open another loader",
-			 shard_pixels_name(pixels), shard_pixels_name(have));
+			 shard_name(SHARD_NAME_PIXELS, pixels), shard_name(SHARD_NAME_PIXELS, have));
 }
 
 static struct batch_draws draws_of(const struct shard_loader *l)
@@ -109,7 +109,7 @@ int shard_transform_open(struct shard_transform **out, struct shard_loader *l, c
 	if (rc)
 		return rc;
 	rc = check_field(l, field, err);
-	if (!rc && (l->o.gpu || l->pool)) /* else it may be for batches in host memory */
+	if (!rc && (l->o.gpu.device || l->pool)) /* else it may be for batches in host memory */
 		rc = batch_transform_check_gpu(f, l->cuda, err);
 	if (!rc)
 		rc = settle_pixels(l, draws.pixels, err);
@@ -161,12 +161,12 @@ static int plan(struct shard_loader *l, struct transformed *t, const struct shar
 				 "to its fields",
 				 o->field);
 	t->views = o->views;
-	t->has_kernel = l->o.gpu || l->o.pool_bytes;
+	t->has_kernel = l->o.gpu.device || l->o.gpu.pool_bytes;
 	rc = transformed_find_fields(t, schema, l->o.fields, o, err);
-	if (!rc && l->o.pool_bytes && transformed_has_work(t))
+	if (!rc && l->o.gpu.pool_bytes && transformed_has_work(t))
 		rc = error_set(err, SHARD_E_UNSUPPORTED,
 			       "options: the dataset has masks or boxes, which have to follow the images, and a pool "
-			       "keeps them as they are; leave them out of `fields`, or set pool_bytes to 0");
+			       "keeps them as they are; leave them out of `fields`, or set gpu.pool_bytes to 0");
 	if (rc)
 		return rc;
 	if (!transformed_lay_out(t, schema, l->o.fields, l->ds->uneven_groups))

@@ -121,14 +121,14 @@ static int check_token(const struct shard_loader *l, const struct token *t, cons
 				 "the token belongs to %" PRIu64 " records and seed %" PRIu64 "; the loader has "
 				 "%" PRIu64 " records and seed %" PRIu64,
 				 want->record_count, want->seed, o->record_count, have->seed);
-	if ((asked->shuffle != SHARD_SHUFFLE_BY_SIZE && want->kind != have->kind) ||
-	    (asked->run_records && asked->run_records != want->run_records) ||
-	    (asked->phase_unit_records && asked->phase_unit_records != want->phase_unit_records) ||
-	    (asked->window_runs && asked->window_runs != want->window_runs) ||
-	    (asked->lane_count && asked->lane_count != want->lane_count))
+	if ((asked->order.shuffle != SHARD_SHUFFLE_BY_SIZE && want->kind != have->kind) ||
+	    (asked->order.run_records && asked->order.run_records != want->run_records) ||
+	    (asked->order.phase_unit_records && asked->order.phase_unit_records != want->phase_unit_records) ||
+	    (asked->order.window_runs && asked->order.window_runs != want->window_runs) ||
+	    (asked->order.lane_count && asked->order.lane_count != want->lane_count))
 		return error_set(err, SHARD_E_MISMATCH,
-				 "the token belongs to another order than the options ask for; leave shuffle, runs, "
-				 "windows and lanes at 0 to take the token's");
+				 "the token belongs to another order than the options ask for; leave order.shuffle, "
+				 "runs, windows and lanes at 0 to take the token's");
 	return SHARD_OK;
 }
 
@@ -151,7 +151,7 @@ static int check_owner(const struct shard_loader *l, const struct token *t, stru
 	if (l->pool && before->early.order_records)
 		return error_set(err, SHARD_E_UNSUPPORTED,
 				 "the token belongs to this dataset before records were appended, and a pool cannot "
-				 "finish its epoch; finish it with pool_bytes of 0, or begin a new epoch");
+				 "finish its epoch; finish it with gpu.pool_bytes of 0, or begin a new epoch");
 	o = owner_before(before, before->records);
 	return check_token(l, t, &o, err);
 }
@@ -166,7 +166,8 @@ static int check_pixels(const struct shard_loader *l, const struct token *t, str
 	return error_set(err, SHARD_E_MISMATCH,
 			 "the token belongs to pixels of %s, and a transform of this loader gives those of %s; name %s "
 			 "in its options%s",
-			 shard_pixels_name(t->pixels), shard_pixels_name(have), shard_pixels_name(t->pixels),
+			 shard_name(SHARD_NAME_PIXELS, t->pixels), shard_name(SHARD_NAME_PIXELS, have),
+			 shard_name(SHARD_NAME_PIXELS, t->pixels),
 			 l->transformed ? "" : ", or resume before it is opened");
 }
 

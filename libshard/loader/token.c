@@ -47,7 +47,7 @@ void token_write(const struct token *t, char text[SHARD_TOKEN_BYTES])
 				 *t->selection ? t->selection : "all");
 	if (t->pixels)
 		used += snprintf(text + used, SHARD_TOKEN_BYTES - (size_t)used, " pixels %s",
-				 shard_pixels_name(t->pixels));
+				 shard_name(SHARD_NAME_PIXELS, t->pixels));
 	/* 14 words, 10 numbers of at most 20 digits, and two hashes: 490 bytes at most. */
 	snprintf(text + used, SHARD_TOKEN_BYTES - (size_t)used, " check %016" PRIx64, checksum64(text, (size_t)used));
 }
@@ -84,7 +84,7 @@ static void take_rest(struct words *c, struct token *t)
 	if (words_is(c, ' ', "subset") && !words_is(c, ' ', "all"))
 		take_hash(c, t->selection);
 	if (words_is(c, ' ', "pixels") && words_take(c, ' ', &w))
-		name_find(shard_pixels_name, w.text, w.bytes, &t->pixels);
+		name_find(SHARD_NAME_PIXELS, w.text, w.bytes, &t->pixels);
 }
 
 bool token_read(const char *text, struct token *t)

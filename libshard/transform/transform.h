@@ -13,8 +13,8 @@
 
 #include "libshard/transform/call.h"
 #include "shard.h"
-#include "shard_gpu.h"
 #include "shard_pack.h"
+#include "shard_transform.h"
 
 #define TRANSFORM_ATTEMPTS   10 /* to draw a part that lies within the image; then its middle is taken */
 #define TRANSFORM_RATIO_BITS 32

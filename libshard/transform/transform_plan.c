@@ -114,11 +114,11 @@ static int take_even(struct transform_plan *p, const struct shard_field *f, stru
 	show(&name, f->name);
 	if (f->dtype != SHARD_U8 || f->kind != SHARD_TENSOR)
 		return error_set(err, SHARD_E_ARGUMENT, "field %s is a %s of %s; must be a tensor of u8", name.text,
-				 shard_kind_name(f->kind), shard_dtype_name(f->dtype));
+				 shard_name(SHARD_NAME_KIND, f->kind), shard_name(SHARD_NAME_DTYPE, f->dtype));
 	if (f->ndim != 2 && (f->ndim != 3 || (f->layout != SHARD_HWC && f->layout != SHARD_CHW)))
 		return error_set(err, SHARD_E_ARGUMENT,
 				 "field %s has %u dimensions and layout %s; must have 2, or 3 with layout hwc or chw%s",
-				 name.text, f->ndim, shard_layout_name(f->layout),
+				 name.text, f->ndim, shard_name(SHARD_NAME_LAYOUT, f->layout),
 				 f->ndim == 3 ? ": pack it as an image, in Python with the type image[96,96,3]" : "");
 	p->in_is_planar = at;
 	p->in_height = f->shape[at];
@@ -259,7 +259,7 @@ static int take_numbers(struct transform_plan *p, const struct shard_transform_o
 		return error_set(err, SHARD_E_ARGUMENT,
 				 "options: mean[%" PRIu32 "] is %g and std[%" PRIu32 "] %g: numbers become too large "
 				 "for %s; give mean and std of samples scaled to 0..1",
-				 c, (double)o->mean[c], c, (double)o->std[c], shard_dtype_name(p->dtype));
+				 c, (double)o->mean[c], c, (double)o->std[c], shard_name(SHARD_NAME_DTYPE, p->dtype));
 	return SHARD_OK;
 }
 

@@ -20,10 +20,10 @@ typedef void verify_on_problem(void *context, const struct shard_error *problem)
  * and to hash the bytes that were checked.
  */
 struct verify_whole {
-	const char *path;	   /* of the file now, which may not be the name that the reader tells */
-	struct shard_turns *turns; /* NULL, or the thread has one of them, and not while it waits for the disk */
-	struct sha256 *sha;	   /* NULL, or gets all bytes of the file in order */
-	uint64_t hashed;	   /* bytes that it got */
+	const char *path;		 /* of the file now, which may not be the name that the reader tells */
+	const struct shard_turns *turns; /* NULL, or the thread has one of them, and not while it waits for the disk */
+	struct sha256 *sha;		 /* NULL, or gets all bytes of the file in order */
+	uint64_t hashed;		 /* bytes that it got */
 };
 
 /*

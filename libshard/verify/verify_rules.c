@@ -19,7 +19,7 @@
 #include "libshard/base/words.h"
 #include "libshard/format/format.h"
 #include "libshard/io/io.h"
-#include "shard_pack.h"
+#include "shard_inspect.h"
 
 #define FETCH_BYTES  ((size_t)1 << 20)
 #define RAGGED_BYTES ((size_t)16 << 20) /* records that are read at once, if they are smaller */

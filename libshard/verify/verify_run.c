@@ -23,7 +23,7 @@
 #include "libshard/format/format.h"
 #include "libshard/io/io.h"
 #include "libshard/verify/verify.h"
-#include "shard_pack.h"
+#include "shard_inspect.h"
 
 #define PROBLEMS_QUEUED 32u
 
@@ -520,7 +520,9 @@ static int verify_single(struct shard_reader *r, const struct shard_verify_optio
 int shard_reader_verify(struct shard_reader *r, const struct shard_verify_options *opt,
 			struct shard_verify_report *report, struct shard_error *err)
 {
-	return verify_single(r, opt, NULL, report, err);
+	int rc = reader_need_map(r, err);
+
+	return rc ? rc : verify_single(r, opt, NULL, report, err);
 }
 
 int verify_whole(struct shard_reader *r, struct verify_whole *whole, struct shard_error *err)

@@ -17,7 +17,7 @@
 #include "libshard/base/turns.h"
 #include "libshard/format/format.h"
 #include "libshard/io/io.h"
-#include "shard_pack.h"
+#include "shard_inspect.h"
 
 #define FAULTS_MAX 16 /* pages of one piece that may come from the disk before the shard counts as not in memory */
 

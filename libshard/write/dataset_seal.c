@@ -21,7 +21,6 @@
 #include "libshard/io/io.h"
 #include "libshard/write/write.h"
 #include "shard_pack.h"
-#include "shard_reuse.h"
 
 struct text {
 	char *bytes;
@@ -165,13 +164,13 @@ static bool add_moments_fit(struct shard_moments *to, const struct shard_moments
 	return fits;
 }
 
-static int sum_moments(struct shard_seal *s, const struct shard_outline *o, uint32_t field, struct shard_error *err)
+static int sum_moments(struct shard_seal *s, const struct shard_reader *r, uint32_t field, struct shard_error *err)
 {
 	struct sums *sums = &s->sums[field];
 	uint64_t channels = schema_channels(&s->schema.field[field]), found;
-	const uint8_t *items = outline_stat(o, SHARD_STAT_MOMENTS, field, &found);
+	const uint8_t *items = reader_stat(r, SHARD_STAT_MOMENTS, field, &found);
 
-	if (found < channels && o->pages.record_count)
+	if (found < channels && r->pages->record_count)
 		sums->moments_lost = true;
 	for (uint64_t c = 0; !sums->moments_lost && c < found && c < channels; c++) {
 		const uint8_t *at = items + sizeof(struct disk_moments) * c;
@@ -188,13 +187,13 @@ static int sum_moments(struct shard_seal *s, const struct shard_outline *o, uint
 	return SHARD_OK;
 }
 
-static int sum_classes(struct shard_seal *s, const struct shard_outline *o, uint32_t field, struct shard_error *err)
+static int sum_classes(struct shard_seal *s, const struct shard_reader *r, uint32_t field, struct shard_error *err)
 {
 	struct sums *sums = &s->sums[field];
 	uint64_t found;
-	const uint8_t *items = outline_stat(o, SHARD_STAT_CLASSES, field, &found);
+	const uint8_t *items = reader_stat(r, SHARD_STAT_CLASSES, field, &found);
 
-	if (!found && o->pages.record_count)
+	if (!found && r->pages->record_count)
 		sums->records_lost = true;
 	if (sums->records_lost || !found)
 		return SHARD_OK;
@@ -232,41 +231,41 @@ static int hash_file(const char *path, uint8_t out[32], struct shard_error *err)
 	return rc;
 }
 
-static int add_shard(struct shard_seal *s, struct shard_outline *o, const char *file, const uint8_t *sha256,
+static int add_shard(struct shard_seal *s, struct shard_reader *r, const char *file, const uint8_t *sha256,
 		     struct shard_error *err)
 {
-	struct manifest_shard m = {.file = file, .file_name_bytes = strlen(file), .file_bytes = o->file_bytes};
+	struct manifest_shard m = {.file = file, .file_name_bytes = strlen(file), .file_bytes = r->file_bytes};
 	char line[SHARD_MANIFEST_LINE_BYTES_MAX + 1];
 	struct shown shown;
 	int rc = SHARD_OK;
 
-	if (s->shard_count && !schema_equal(&s->schema, &o->pages.schema))
+	if (s->shard_count && !schema_equal(&s->schema, r->schema))
 		return error_set(err, SHARD_E_MISMATCH,
 				 "%s: its groups and fields are not those of the shards before it",
-				 show(&shown, o->path));
-	rc = outline_need_stat(o, err);
+				 show(&shown, r->path));
+	rc = reader_need_stat(r, -1, err);
 	if (!rc && sha256)
 		memcpy(m.sha256, sha256, sizeof(m.sha256));
 	else if (!rc)
-		rc = hash_file(o->path, m.sha256, err);
+		rc = hash_file(r->path, m.sha256, err);
 	if (rc)
 		return rc;
-	s->schema = o->pages.schema;
-	if (!add_fits(s->record_count, o->pages.record_count, &s->record_count) ||
+	s->schema = *r->schema;
+	if (!add_fits(s->record_count, r->pages->record_count, &s->record_count) ||
 	    s->record_count > SHARD_DATASET_RECORDS_MAX)
 		return error_set(err, SHARD_E_ARGUMENT,
 				 "%s: with this shard the dataset has more than the limit of "
 				 "%" PRIu64 " records",
-				 show(&shown, o->path), SHARD_DATASET_RECORDS_MAX);
+				 show(&shown, r->path), SHARD_DATASET_RECORDS_MAX);
 	for (uint32_t i = 0; !rc && i < s->schema.field_count; i++) {
-		rc = sum_moments(s, o, i, err);
+		rc = sum_moments(s, r, i, err);
 		if (!rc)
-			rc = sum_classes(s, o, i, err);
+			rc = sum_classes(s, r, i, err);
 	}
 	if (rc)
 		return rc;
-	m.record_count = o->pages.record_count;
-	memcpy(m.root, o->pages.root, sizeof(m.root));
+	m.record_count = r->pages->record_count;
+	memcpy(m.root, r->pages->root, sizeof(m.root));
 	rc = text_add(&s->shards, line, manifest_write_shard(line, s->shard_count, &m), err);
 	if (!rc)
 		s->shard_count++;
@@ -291,45 +290,38 @@ static int path_of(const struct shard_seal *s, const char *file, char **out, str
 static int open_and_add(struct shard_seal *s, const char *path, const char *file, const uint8_t *sha256,
 			const uint8_t *root, struct shard_error *err)
 {
-	struct shard_outline *o = NULL;
+	const struct shard_reader_options pages = {.size = sizeof(pages), .pages_only = 1};
+	struct shard_reader *r = NULL;
 	struct shown shown;
-	int rc = shard_outline_open(&o, path, err);
+	int rc = shard_reader_open(&r, path, &pages, err);
 
-	if (!rc && root && memcmp(o->pages.root, root, sizeof(o->pages.root)))
+	if (!rc && root && memcmp(r->pages->root, root, sizeof(r->pages->root)))
 		rc = error_set(err, SHARD_E_MISMATCH, "%s: is another shard than the manifest of its dataset says",
 			       show(&shown, path));
 	if (!rc)
-		rc = add_shard(s, o, file, sha256, err);
-	shard_outline_close(o);
+		rc = add_shard(s, r, file, sha256, err);
+	shard_reader_close(r);
 	return rc;
 }
 
-int shard_seal_add(struct shard_seal *s, const char *file, const uint8_t *sha256, struct shard_error *err)
+int shard_seal_add(struct shard_seal *s, const char *file, struct shard_reader *r, const uint8_t *sha256,
+		   struct shard_error *err)
 {
-	char *path;
-	int rc = path_of(s, file, &path, err);
-
-	if (rc)
-		return rc;
-	rc = open_and_add(s, path, file, sha256, NULL, err);
-	mem_free(path);
-	return rc;
-}
-
-int shard_seal_add_outline(struct shard_seal *s, struct shard_outline *o, const char *file, const uint8_t *sha256,
-			   struct shard_error *err)
-{
-	size_t path_bytes = strlen(o->path), file_bytes = strlen(file);
+	size_t path_bytes = r ? strlen(r->path) : 0, file_bytes = strlen(file);
 	struct shown shown;
 	char *path;
 	int rc = path_of(s, file, &path, err);
 
 	if (rc)
 		return rc;
+	if (!r)
+		rc = open_and_add(s, path, file, sha256, NULL, err);
+	else if (path_bytes < file_bytes || strcmp(r->path + path_bytes - file_bytes, file))
+		rc = error_set(err, SHARD_E_ARGUMENT, "%s: is not the file that is added", show(&shown, r->path));
+	else
+		rc = add_shard(s, r, file, sha256, err);
 	mem_free(path);
-	if (path_bytes < file_bytes || strcmp(o->path + path_bytes - file_bytes, file))
-		return error_set(err, SHARD_E_ARGUMENT, "%s: is not the file that is added", show(&shown, o->path));
-	return add_shard(s, o, file, sha256, err);
+	return rc;
 }
 
 int shard_seal_reuse(struct shard_seal *s, struct shard_dataset *from, uint64_t idx, const char *file, uint32_t *how,

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * tally.c - statistics of the records of a shard: sums over images, records of each class, and
- * values that are not finite
+ * tally.c - statistics of the records of a shard: sums over images, and values that are not finite
  *
  * What a tally has to look at in a record is found once, when it is opened.
  */
@@ -9,6 +8,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "libshard/base/byte_sums.h"
 #include "libshard/base/bytes.h"
 #include "libshard/base/error.h"
 #include "libshard/base/mem.h"
@@ -31,41 +31,21 @@ struct tally_float {
 };
 
 struct shard_tally {
-	struct shard_field label;
-	uint32_t label_field;
-	uint64_t class_count; /* 0: no class is counted */
-	uint64_t *class_records;
 	struct tally_float real[SHARD_FIELDS_MAX];
 	uint32_t real_count, image_count;
 	struct tally_image image[];
 };
 
-int shard_tally_open(struct shard_tally **out, const struct shard_schema *schema, uint64_t class_count,
-		     struct shard_error *err)
+int shard_tally_open(struct shard_tally **out, const struct shard_schema *schema, struct shard_error *err)
 {
-	const struct shard_field *label = class_count ? shard_schema_label(schema) : NULL;
 	uint32_t images = 0;
 	struct shard_tally *t;
 
-	if (class_count > SHARD_CLASSES_MAX)
-		return error_set(err, SHARD_E_ARGUMENT, "%" PRIu64 " classes; must be at most %" PRIu64, class_count,
-				 SHARD_CLASSES_MAX);
 	for (uint32_t i = 0; i < schema->field_count; i++)
 		images += shard_field_channels(&schema->field[i]) > 0;
 	t = mem_zalloc(sizeof(*t) + images * sizeof(t->image[0]));
 	if (!t)
 		return error_set(err, SHARD_E_MEMORY, "no memory for statistics");
-	if (label) {
-		t->label = *label;
-		t->label_field = (uint32_t)(label - schema->field);
-		t->class_count = class_count;
-		t->class_records = mem_array(class_count, sizeof(*t->class_records));
-		if (!t->class_records) {
-			shard_tally_close(t);
-			return error_set(err, SHARD_E_MEMORY, "no memory for the counts of %" PRIu64 " classes",
-					 class_count);
-		}
-	}
 	for (uint32_t i = 0; i < schema->field_count; i++) {
 		const struct shard_field *f = &schema->field[i];
 
@@ -90,28 +70,7 @@ int shard_tally_open(struct shard_tally **out, const struct shard_schema *schema
 
 void shard_tally_close(struct shard_tally *t)
 {
-	if (!t)
-		return;
-	mem_free(t->class_records);
 	mem_free(t);
-}
-
-void shard_tally_clear(struct shard_tally *t)
-{
-	for (uint32_t i = 0; i < t->image_count; i++)
-		memset(t->image[i].channel, 0, sizeof(t->image[i].channel));
-	for (uint32_t i = 0; i < t->real_count; i++)
-		t->real[i].nan = t->real[i].infinite = 0;
-	if (t->class_count)
-		memset(t->class_records, 0, (size_t)t->class_count * sizeof(*t->class_records));
-}
-
-void shard_tally_add_class(struct shard_tally *t, const void *const *group)
-{
-	int64_t class_idx;
-
-	if (t->class_count && shard_label_read(&t->label, group, t->class_count, &class_idx))
-		t->class_records[class_idx]++;
 }
 
 /* Without its sign, a number is infinite if its bits are infinity's, and NaN if they are more. */
@@ -156,27 +115,31 @@ void shard_tally_add(struct shard_tally *t, const void *const *group)
 		uint64_t plane_bytes = m->bytes / m->channels;
 
 		if (!m->planes)
-			shard_sum_bytes(bytes, m->bytes, m->channels, m->channel);
+			byte_sums_add(bytes, m->bytes, m->channels, m->channel);
 		for (uint32_t c = 0; m->planes && c < m->channels; c++)
-			shard_sum_bytes(bytes + c * plane_bytes, plane_bytes, 1, &m->channel[c]);
+			byte_sums_add(bytes + c * plane_bytes, plane_bytes, 1, &m->channel[c]);
 	}
 	for (uint32_t i = 0; i < t->real_count; i++)
 		count_not_finite(&t->real[i], (const uint8_t *)group[t->real[i].group] + t->real[i].offset);
-	shard_tally_add_class(t, group);
 }
 
-void shard_tally_merge(struct shard_tally *t, const struct shard_tally *other)
+void shard_tally_move(struct shard_tally *t, struct shard_tally *from)
 {
-	assert(t->image_count == other->image_count && (!other->class_count || t->class_count == other->class_count));
-	for (uint32_t i = 0; i < t->image_count; i++)
-		for (uint32_t c = 0; c < t->image[i].channels; c++)
-			byte_sums_merge(&t->image[i].channel[c], &other->image[i].channel[c]);
-	for (uint32_t i = 0; i < t->real_count; i++) {
-		t->real[i].nan += other->real[i].nan;
-		t->real[i].infinite += other->real[i].infinite;
+	assert(!t || t->image_count == from->image_count);
+	for (uint32_t i = 0; i < from->image_count; i++) {
+		struct tally_image *m = &from->image[i];
+
+		for (uint32_t c = 0; t && c < m->channels; c++)
+			byte_sums_merge(&t->image[i].channel[c], &m->channel[c]);
+		memset(m->channel, 0, sizeof(m->channel));
 	}
-	for (uint64_t i = 0; i < other->class_count; i++)
-		t->class_records[i] += other->class_records[i];
+	for (uint32_t i = 0; i < from->real_count; i++) {
+		if (t) {
+			t->real[i].nan += from->real[i].nan;
+			t->real[i].infinite += from->real[i].infinite;
+		}
+		from->real[i].nan = from->real[i].infinite = 0;
+	}
 }
 
 void shard_tally_not_finite(const struct shard_tally *t, uint32_t field, uint64_t *nan, uint64_t *infinite)
@@ -199,9 +162,6 @@ int shard_tally_write(const struct shard_tally *t, struct shard_writer *w, struc
 	}
 	for (uint32_t i = 0; i < t->image_count; i++)
 		for (uint32_t c = 0; !rc && c < t->image[i].channels; c++)
-			rc = shard_writer_add_moments(w, t->image[i].field, c, &t->image[i].channel[c], err);
-	for (uint64_t i = 0; !rc && i < t->class_count; i++)
-		rc = shard_writer_add_class(w, t->label_field, (uint32_t)i, (uint32_t)t->class_count,
-					    t->class_records[i], err);
+			rc = writer_add_moments(w, t->image[i].field, c, &t->image[i].channel[c], err);
 	return rc;
 }

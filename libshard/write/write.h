@@ -14,7 +14,6 @@
 #include "libshard/io/io.h"
 #include "shard.h"
 #include "shard_pack.h"
-#include "shard_reuse.h"
 
 /*
  * ---- drain.c: a thread that writes one buffer to a file while its user fills another ----
@@ -91,10 +90,6 @@ struct writer_moments {
 	struct shard_moments *channel;
 	uint64_t channel_count;
 };
-struct writer_classes {
-	uint64_t *records;
-	uint64_t class_count;
-};
 struct writer_not_finite {
 	uint64_t nan, infinite;
 };
@@ -110,18 +105,23 @@ struct shard_writer {
 	struct sha256 sha256;
 	struct writer_group group[SHARD_GROUPS_MAX];
 	bool keys, read_back, failed, finished;
-	struct shard_turns *turns; /* const after open; may be NULL */
-	bool in_turn;		   /* of the calling thread: it has a turn, which it may give back */
+	const struct shard_turns *turns; /* may be NULL */
+	bool in_turn;			 /* of the calling thread: it has a turn, which it may give back */
 	struct spool koff, kblb, miss;
 	uint64_t last_ordinal;
 	char *provenance;
 	struct writer_moments moments[SHARD_FIELDS_MAX];
-	struct writer_classes classes[SHARD_FIELDS_MAX];
+	const struct shard_field *label; /* in pages; NULL: no class is counted */
+	uint64_t class_count, *class_records;
 	struct writer_not_finite not_finite[SHARD_FIELDS_MAX];
 };
 
 /* Say that no call but close can follow. */
 int writer_refuse(struct shard_writer *w, struct shard_error *err);
+
+/* Add to the sums of a channel of a u8 tensor.  In the end they must cover all records. */
+int writer_add_moments(struct shard_writer *w, uint32_t field, uint32_t channel, const struct shard_moments *add,
+		       struct shard_error *err);
 
 /* ---- reuse.c: a shard of another dataset, under a name of its own ---- */
 

@@ -129,6 +129,9 @@ static int take_options(struct shard_writer *w, const struct shard_writer_option
 	if (o->keys > 1 || o->skip_read_back > 1)
 		return error_set(err, SHARD_E_ARGUMENT, "options: keys is %u, skip_read_back %u; must be at most 1",
 				 o->keys, o->skip_read_back);
+	if (o->class_count > SHARD_CLASSES_MAX)
+		return error_set(err, SHARD_E_ARGUMENT, "options: class_count is %" PRIu64 "; must be at most %" PRIu64,
+				 o->class_count, SHARD_CLASSES_MAX);
 	for (uint32_t g = 0; g < p->schema.group_count; g++)
 		data_bytes += min_u64(o->planned_records, UINT64_C(1) << 32) * p->schema.group[g].stride;
 	p->major = SHARD_FORMAT_MAJOR;
@@ -152,6 +155,13 @@ static int take_options(struct shard_writer *w, const struct shard_writer_option
 		if (!w->provenance)
 			return error_set(err, SHARD_E_MEMORY, "no memory for the provenance");
 	}
+	w->label = o->class_count ? shard_schema_label(&p->schema) : NULL;
+	w->class_count = o->class_count;
+	if (w->label)
+		w->class_records = mem_array((size_t)w->class_count, sizeof(*w->class_records));
+	if (w->label && !w->class_records)
+		return error_set(err, SHARD_E_MEMORY, "no memory for the counts of %" PRIu64 " classes",
+				 w->class_count);
 	return SHARD_OK;
 }
 
@@ -180,11 +190,8 @@ static int make_groups(struct shard_writer *w, struct shard_error *err)
 
 static int open_output(struct shard_writer *w, struct shard_error *err)
 {
-	for (uint32_t i = 0; i < 2; i++) {
-		w->memory[i] = turns_take_memory(w->turns);
-		if (!w->memory[i])
-			w->memory[i] = buffer_open(WRITER_OUT_BYTES);
-	}
+	for (uint32_t i = 0; i < 2; i++)
+		w->memory[i] = buffer_open(WRITER_OUT_BYTES);
 	if (w->memory[0] && w->memory[1])
 		w->drain = drain_open(write_now, w, w->memory);
 	if (!w->path || !w->drain)
@@ -281,8 +288,8 @@ void shard_writer_close(struct shard_writer *w)
 	if (!w)
 		return;
 	drain_close(w->drain); /* it writes to the file */
-	turns_give_memory(w->turns, w->memory[0]);
-	turns_give_memory(w->turns, w->memory[1]);
+	buffer_close(w->memory[0], WRITER_OUT_BYTES);
+	buffer_close(w->memory[1], WRITER_OUT_BYTES);
 	file_temp_discard(&w->temp);
 	for (uint32_t g = 0; g < SHARD_GROUPS_MAX; g++) {
 		mem_free(w->group[g].unit);
@@ -292,10 +299,9 @@ void shard_writer_close(struct shard_writer *w)
 		spool_free(&w->group[g].leaf);
 		spool_free(&w->group[g].index);
 	}
-	for (uint32_t f = 0; f < SHARD_FIELDS_MAX; f++) {
+	for (uint32_t f = 0; f < SHARD_FIELDS_MAX; f++)
 		mem_free(w->moments[f].channel);
-		mem_free(w->classes[f].records);
-	}
+	mem_free(w->class_records);
 	spool_free(&w->koff);
 	spool_free(&w->kblb);
 	spool_free(&w->miss);
@@ -419,6 +425,7 @@ static int append(struct shard_writer *w, const void *const *group, const char *
 		  struct shard_error *err)
 {
 	struct pages *p = &w->pages;
+	int64_t class_idx = 0;
 	int rc;
 
 	if (w->finished)
@@ -429,11 +436,20 @@ static int append(struct shard_writer *w, const void *const *group, const char *
 				 "record %" PRIu64 " exceeds the %" PRIu64 " that were planned (inputs left out count "
 				 "too)",
 				 p->record_count, p->planned_records);
+	if (w->label && !shard_label_read(w->label, group, w->class_count, &class_idx))
+		return error_set(err, SHARD_E_ARGUMENT,
+				 "record %" PRIu64 ": field '%s' is %" PRId64
+				 ", which is not a class; must be 0 or more, and below the class_count of the "
+				 "options, %" PRIu64,
+				 p->record_count, w->label->name, class_idx, w->class_count);
 	rc = add_key(w, key, key_bytes, err);
 	for (uint32_t i = 0; !rc && i < p->schema.group_count; i++)
 		rc = append_to_group(w, i, group[i], err);
-	if (!rc)
+	if (!rc) {
 		p->record_count++;
+		if (w->label)
+			w->class_records[class_idx]++;
+	}
 	return rc;
 }
 
@@ -486,8 +502,8 @@ int shard_writer_miss(struct shard_writer *w, const struct shard_miss *miss, str
 	return spool_add(&w->miss, entry, sizeof(entry), w->path, err);
 }
 
-int shard_writer_add_moments(struct shard_writer *w, uint32_t field, uint32_t channel, const struct shard_moments *add,
-			     struct shard_error *err)
+int writer_add_moments(struct shard_writer *w, uint32_t field, uint32_t channel, const struct shard_moments *add,
+		       struct shard_error *err)
 {
 	const struct shard_field *f = &w->pages.schema.field[field < SHARD_FIELDS_MAX ? field : 0];
 	struct writer_moments *m = &w->moments[field < SHARD_FIELDS_MAX ? field : 0];
@@ -514,34 +530,6 @@ int shard_writer_add_moments(struct shard_writer *w, uint32_t field, uint32_t ch
 	m->channel[channel].sum_squares_low += add->sum_squares_low;
 	/* refused at the end: a shard has room for 64 bits */
 	m->channel[channel].sum_squares_high += add->sum_squares_high;
-	return SHARD_OK;
-}
-
-int shard_writer_add_class(struct shard_writer *w, uint32_t field, uint32_t class_idx, uint32_t class_count,
-			   uint64_t records, struct shard_error *err)
-{
-	struct writer_classes *c = &w->classes[field < SHARD_FIELDS_MAX ? field : 0];
-
-	if (w->failed || w->finished)
-		return writer_refuse(w, err);
-	if (field >= w->pages.schema.field_count || !schema_is_integer_scalar(&w->pages.schema.field[field]) ||
-	    class_idx >= class_count || class_count > SHARD_CLASSES_MAX ||
-	    (c->records && c->class_count != class_count))
-		return error_set(err, SHARD_E_ARGUMENT,
-				 "class %u of %u for field %u: the field must be an integer scalar; the number of "
-				 "classes must be at most %" PRIu64 " and the same each time",
-				 class_idx, class_count, field, SHARD_CLASSES_MAX);
-	if (!c->records) {
-		c->records = mem_array(class_count, sizeof(*c->records));
-		if (!c->records)
-			return error_set(err, SHARD_E_MEMORY, "no memory for %u class counts", class_count);
-		c->class_count = class_count;
-	}
-	if (!add_fits(c->records[class_idx], records, &c->records[class_idx])) {
-		w->failed = true; /* the sum is lost */
-		return error_set(err, SHARD_E_ARGUMENT, "class %u of field %u: its count does not fit 64 bits",
-				 class_idx, field);
-	}
 	return SHARD_OK;
 }
 
@@ -659,21 +647,6 @@ static int check_moments(const struct shard_writer *w, uint32_t field, struct sh
 	return SHARD_OK;
 }
 
-static int check_classes(const struct shard_writer *w, uint32_t field, struct shard_error *err)
-{
-	const struct writer_classes *c = &w->classes[field];
-	uint64_t sum = 0;
-	bool fits = true;
-
-	for (uint64_t i = 0; i < c->class_count; i++)
-		fits = fits && add_fits(sum, c->records[i], &sum);
-	if (!fits || sum != w->pages.record_count)
-		return error_set(err, SHARD_E_ARGUMENT,
-				 "class counts of field %u add up to %" PRIu64 "; there are %" PRIu64 " records", field,
-				 sum, w->pages.record_count);
-	return SHARD_OK;
-}
-
 static int stat_block(struct shard_writer *w, struct spool *s, uint32_t kind, uint32_t field, uint64_t items,
 		      struct shard_error *err)
 {
@@ -703,16 +676,11 @@ static int build_stat(struct shard_writer *w, struct spool *s, uint64_t *blocks,
 		}
 		(*blocks)++;
 	}
-	for (uint32_t f = 0; !rc && f < SHARD_FIELDS_MAX; f++) {
-		const struct writer_classes *c = &w->classes[f];
-
-		if (!c->records)
-			continue;
-		rc = check_classes(w, f, err);
-		if (!rc)
-			rc = stat_block(w, s, SHARD_STAT_CLASSES, f, c->class_count, err);
-		for (uint64_t i = 0; !rc && i < c->class_count; i++)
-			rc = add64(s, c->records[i], w->path, err);
+	if (!rc && w->label) {
+		rc = stat_block(w, s, SHARD_STAT_CLASSES, (uint32_t)(w->label - w->pages.schema.field), w->class_count,
+				err);
+		for (uint64_t i = 0; !rc && i < w->class_count; i++)
+			rc = add64(s, w->class_records[i], w->path, err);
 		(*blocks)++;
 	}
 	return rc;

@@ -11,6 +11,7 @@
 #include "python/core/dataset/py_dataset.h"
 #include "python/core/loader/py_loader.h"
 #include "python/core/write/py_write.h"
+#include "shard_pack.h"
 
 static PyObject *version(PyObject *self, PyObject *unused)
 {

@@ -50,12 +50,16 @@ def shown(text: str, exact: bool = False) -> str:
 _IN_PYTHON = {
     "batch_records": "batch_size",
     "thread_count": "threads",
-    "lane_count": "lanes",
+    **{f"order.{name}": name for name in ("seed", "shuffle", "run_records", "phase_unit_records", "window_runs")},
+    "order.lane_count": "lanes",
+    "repair.on_corrupt": "on_corrupt",
+    "repair.corrupt_most": "corrupt_most",
+    "gpu.pool_bytes": "pool_bytes",
     "transform.as_stored": "transform_as_stored",
-    "leave shuffle, runs, windows and lanes at 0 to take the token's":
+    "leave order.shuffle, runs, windows and lanes at 0 to take the token's":
         "leave out shuffle, run_records, phase_unit_records, window_runs and lanes to take the token's",
     "guard set to SHARD_GUARD_OFF": "guard=False",
-    "gpu = SHARD_GPU(n)": "device='cuda:N'",
+    "gpu.device = SHARD_GPU(n)": "device='cuda:N'",
     "or begin a new epoch": "or begin an epoch with set_epoch()",
     "SHARD_PAD": "tail='pad'",
     "SHARD_KEEP": "tail='keep'",

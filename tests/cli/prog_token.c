@@ -36,12 +36,12 @@ int main(int argc, char **argv)
 	}
 	for (int i = 2; i < 12; i++)
 		number[i] = strtoull(argv[i], NULL, 10);
-	o.seed = number[2];
-	o.shuffle = (uint32_t)number[3];
-	o.run_records = number[4];
-	o.phase_unit_records = number[5];
-	o.window_runs = (uint32_t)number[6];
-	o.lane_count = (uint32_t)number[7];
+	o.order.seed = number[2];
+	o.order.shuffle = (uint32_t)number[3];
+	o.order.run_records = number[4];
+	o.order.phase_unit_records = number[5];
+	o.order.window_runs = (uint32_t)number[6];
+	o.order.lane_count = (uint32_t)number[7];
 	o.world = (uint32_t)number[8];
 	o.batch_records = (uint32_t)number[9];
 	check(shard_dataset_open(&ds, argv[1], NULL, &err), &err);

@@ -24,8 +24,8 @@ static inline void own_open(struct transforming *f, struct shard_loader_options 
 	f->there = NULL;
 	close_loader(f->t.l);
 	wanted.o.transform = &own;
-	wanted.o.gpu = o.pool_bytes ? 0 : SHARD_GPU_OF_STREAM;
-	wanted.o.gpu_stream = o.pool_bytes ? NULL : f->t.stream;
+	wanted.o.gpu.device = o.gpu.pool_bytes ? 0 : SHARD_GPU_OF_STREAM;
+	wanted.o.gpu.stream = o.gpu.pool_bytes ? NULL : f->t.stream;
 	f->t.l = loader_of(&wanted);
 }
 

@@ -40,10 +40,10 @@ static inline void open_pool(struct training *t, struct shard_loader_options o, 
 static inline struct shard_loader_options all_in_pool(unsigned round)
 {
 	return (struct shard_loader_options){.batch_records = 11,
-					     .shuffle = 1 + round % 3,
-					     .seed = round,
+					     .order.shuffle = 1 + round % 3,
+					     .order.seed = round,
 					     .tail = round / 3 % 2,
-					     .pool_bytes = SHARD_POOL_ALL,
+					     .gpu.pool_bytes = SHARD_POOL_ALL,
 					     .world = 1 + round % 2,
 					     .rank = round % 2};
 }
@@ -52,16 +52,16 @@ static inline struct shard_loader_options all_in_pool(unsigned round)
 static inline struct shard_loader_options any_windows(struct prng *p, unsigned round)
 {
 	struct shard_loader_options o = {.batch_records = 1 + (uint32_t)prng_below(p, 8),
-					 .shuffle = SHARD_SHUFFLE_WINDOWS,
-					 .seed = round,
+					 .order.shuffle = SHARD_SHUFFLE_WINDOWS,
+					 .order.seed = round,
 					 .tail = round % 3,
-					 .on_corrupt = round % 3,
+					 .repair.on_corrupt = round % 3,
 					 .thread_count = 1 + round % 2,
 					 .slot_count = 2 + round % 3,
-					 .device_slot_count = 2 + round % 3,
-					 .run_records = 1 + prng_below(p, 3),
-					 .window_runs = 1 + (uint32_t)prng_below(p, 3),
-					 .lane_count = 1 + (uint32_t)prng_below(p, 4)};
+					 .gpu.slot_count = 2 + round % 3,
+					 .order.run_records = 1 + prng_below(p, 3),
+					 .order.window_runs = 1 + (uint32_t)prng_below(p, 3),
+					 .order.lane_count = 1 + (uint32_t)prng_below(p, 4)};
 
 	if (o.tail != SHARD_KEEP) {
 		o.world = 1 + (uint32_t)prng_below(p, 3);
@@ -73,8 +73,8 @@ static inline struct shard_loader_options any_windows(struct prng *p, unsigned r
 static inline void tell_round(unsigned round, const struct shard_loader_options *o)
 {
 	STORY("round %u: batches of %u, runs of %" PRIu64 ", windows of %u, %u lanes, rank %u of %u, tail %u, %u slots",
-	      round, o->batch_records, o->run_records, o->window_runs, o->lane_count, o->rank, o->world, o->tail,
-	      o->device_slot_count);
+	      round, o->batch_records, o->order.run_records, o->order.window_runs, o->order.lane_count, o->rank,
+	      o->world, o->tail, o->gpu.slot_count);
 }
 
 /* What the error of a pool of one byte says that is needed. */
@@ -84,7 +84,7 @@ static inline uint64_t least_pool(struct shard_loader_options o)
 	uint64_t bytes = 0;
 
 	o.size = sizeof(o);
-	o.pool_bytes = 1;
+	o.gpu.pool_bytes = 1;
 	CHECK_EQ(shard_loader_open(&l, ds, &o, &fixture_err), SHARD_E_ARGUMENT);
 	CHECK_EQ(sscanf(strstr(fixture_err.message, "a pool needs "), "a pool needs %" SCNu64, &bytes), 1);
 	return bytes;

@@ -14,15 +14,15 @@ static const char *const way_name[] = {"no pool", "a pool"};
 static struct shard_loader_options options_of(enum way way)
 {
 	struct shard_loader_options o = {.batch_records = 7,
-					 .shuffle = SHARD_SHUFFLE_WINDOWS,
+					 .order.shuffle = SHARD_SHUFFLE_WINDOWS,
 					 .thread_count = 1,
 					 .slot_count = 2,
-					 .run_records = 2,
-					 .window_runs = 2,
-					 .lane_count = 2};
+					 .order.run_records = 2,
+					 .order.window_runs = 2,
+					 .order.lane_count = 2};
 
 	if (way != NO_POOL)
-		o.pool_bytes = least_pool(o);
+		o.gpu.pool_bytes = least_pool(o);
 	return o;
 }
 
@@ -96,13 +96,13 @@ TEST(corrupt_most_bounds_batches_on_a_gpu)
 			unsigned count, few;
 
 			STORY("%s, policy %u", way_name[way], policy);
-			o.on_corrupt = policy;
-			o.corrupt_most = 30;
+			o.repair.on_corrupt = policy;
+			o.repair.corrupt_most = 30;
 			open_pool(&t, o, 0);
 			CHECK_EQ(take(&t, 100, &few, &fixture_err), SHARD_E_CORRUPT);
-			CHECK(strstr(fixture_err.message, " more would be; corrupt_most is 30:"));
+			CHECK(strstr(fixture_err.message, " more would be; repair.corrupt_most is 30:"));
 			training_close(&t);
-			o.corrupt_most = UINT64_MAX;
+			o.repair.corrupt_most = UINT64_MAX;
 			open_pool(&t, o, 0);
 			CHECK(take(&t, 100, &count, &fixture_err) >= 0);
 			CHECK_EQ(count, 100);

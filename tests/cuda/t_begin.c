@@ -24,12 +24,12 @@ static void open_row(struct training *t, unsigned which, uint64_t seed)
 	STORY("%s", rows[which].story);
 	training_open(t,
 		      (struct shard_loader_options){.batch_records = 6,
-						    .shuffle = SHARD_SHUFFLE_WINDOWS,
-						    .run_records = 2,
-						    .window_runs = 2,
-						    .lane_count = 2,
-						    .seed = seed,
-						    .pool_bytes = rows[which].pool_bytes},
+						    .order.shuffle = SHARD_SHUFFLE_WINDOWS,
+						    .order.run_records = 2,
+						    .order.window_runs = 2,
+						    .order.lane_count = 2,
+						    .order.seed = seed,
+						    .gpu.pool_bytes = rows[which].pool_bytes},
 		      (enum stream_kind)(seed % STREAM_KINDS), seed);
 	gather_twin_open();
 	set_gate(false);

@@ -13,7 +13,6 @@
 #include <errno.h>
 
 #include "shard_gpu.h"
-#include "shard_mix.h"
 #include "tests/child.h"
 #include "tests/cuda/counted.h"
 #include "tests/cuda/training.h"
@@ -49,7 +48,7 @@ TEST(batches_are_on_the_gpu_when_its_kernels_run)
 				training_open(&t,
 					      (struct shard_loader_options){.batch_records = 7,
 									    .slot_count = slots,
-									    .device_slot_count = device,
+									    .gpu.slot_count = device,
 									    .thread_count = 1 + round % 3,
 									    .tail = round % 2 ? SHARD_KEEP : SHARD_PAD},
 					      (enum stream_kind)(round % STREAM_KINDS), round);
@@ -110,7 +109,7 @@ static struct shard_dataset *open_lists(struct path *folder_of, const char *name
 	}
 	CHECK_OK(shard_writer_finish(w, &written, &fixture_err));
 	shard_writer_close(w);
-	CHECK_OK(shard_seal_add(seal, "0.shard", written.sha256, &fixture_err));
+	CHECK_OK(shard_seal_add(seal, "0.shard", NULL, written.sha256, &fixture_err));
 	CHECK_OK(shard_seal_finish(seal, &fixture_err));
 	shard_seal_close(seal);
 	CHECK_OK(shard_dataset_open(&out, folder_of->text, NULL, &fixture_err));
@@ -136,8 +135,8 @@ TEST(a_mixture_of_lists_of_other_room_comes_to_the_gpu)
 	o = wanted.o;
 	o.mix = m;
 	CHECK_OK(shard_loader_open(&there, NULL, &o, &fixture_err));
-	o.gpu = 0;
-	o.gpu_stream = NULL;
+	o.gpu.device = 0;
+	o.gpu.stream = NULL;
 	CHECK_OK(shard_loader_open(&here, NULL, &o, &fixture_err));
 	for (int i = 0; i < 20; i++) {
 		struct shard_batch got, want;
@@ -178,8 +177,7 @@ TEST(without_threads_it_is_slower_and_nothing_else)
 	for (uint32_t slots = 2; slots <= 4; slots++) {
 		STORY("%u slots", slots);
 		training_open(
-			&t,
-			(struct shard_loader_options){.batch_records = 9, .slot_count = slots, .device_slot_count = 4},
+			&t, (struct shard_loader_options){.batch_records = 9, .slot_count = slots, .gpu.slot_count = 4},
 			NON_BLOCKING, 3);
 		fake->seed(slots, 300);
 		fake->settle();
@@ -247,7 +245,7 @@ TEST(the_host_does_not_wait_for_copies)
 	struct training t;
 
 	open_photos(40, SHARD_RAW, sizes, COUNT(sizes));
-	training_open(&t, (struct shard_loader_options){.batch_records = 9, .slot_count = 6, .device_slot_count = 4},
+	training_open(&t, (struct shard_loader_options){.batch_records = 9, .slot_count = 6, .gpu.slot_count = 4},
 		      NON_BLOCKING, 1);
 	train(&t, 1, 0);
 	train_give_all(&t);
@@ -311,7 +309,7 @@ TEST(seek_resume_and_epochs)
 		STORY("seed %u", seed);
 		training_open(&t,
 			      (struct shard_loader_options){
-				      .batch_records = 10, .tail = SHARD_KEEP, .device_slot_count = 2 + seed % 3},
+				      .batch_records = 10, .tail = SHARD_KEEP, .gpu.slot_count = 2 + seed % 3},
 			      BLOCKING, seed);
 		fake->seed(seed, 500);
 		train(&t, 5, 1);
@@ -362,7 +360,7 @@ TEST(an_error_comes_where_its_batch_would_and_a_seek_ends_it)
 
 TEST(calls_that_are_wrong_are_told_so)
 {
-	struct shard_loader_options o = {.size = sizeof(o), .batch_records = 9, .device_slot_count = 5};
+	struct shard_loader_options o = {.size = sizeof(o), .batch_records = 9, .gpu.slot_count = 5};
 	struct shard_batch b[3], other;
 	struct shard_loader *l;
 	struct training t;
@@ -370,8 +368,8 @@ TEST(calls_that_are_wrong_are_told_so)
 
 	open_photos(40, SHARD_RAW, sizes, COUNT(sizes));
 	CHECK_EQ(shard_loader_open(&l, ds, &o, &err), SHARD_E_ARGUMENT);
-	CHECK_STR(err.message, "options: device_slot_count is 5; must be 2 to 4");
-	o.device_slot_count = 1;
+	CHECK_STR(err.message, "options: gpu.slot_count is 5; must be 2 to 4");
+	o.gpu.slot_count = 1;
 	CHECK_EQ(shard_loader_open(&l, ds, &o, &err), SHARD_E_ARGUMENT);
 	training_open(&t, (struct shard_loader_options){.batch_records = 9}, NON_BLOCKING, 0);
 	for (int i = 0; i < 3; i++)

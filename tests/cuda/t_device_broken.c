@@ -150,7 +150,7 @@ static int run(uint64_t seed)
 
 	training_open(&t,
 		      (struct shard_loader_options){
-			      .batch_records = 9, .slot_count = 3, .device_slot_count = 2, .thread_count = 2},
+			      .batch_records = 9, .slot_count = 3, .gpu.slot_count = 2, .thread_count = 2},
 		      (enum stream_kind)(seed % 2 ? NON_BLOCKING : BLOCKING), seed);
 	/*
 	 * What comes too early shows where copies are slow, what stays too short where looks are.

@@ -28,10 +28,10 @@ static void open_job(enum stream_kind kind, uint64_t seed)
 	struct shard_loader_options o = {.batch_records = 9};
 
 	if (pooled) {
-		o.shuffle = SHARD_SHUFFLE_WINDOWS;
-		o.run_records = 3;
-		o.window_runs = o.lane_count = 1;
-		o.pool_bytes = seed % 2 ? SHARD_POOL_ALL : 600000;
+		o.order.shuffle = SHARD_SHUFFLE_WINDOWS;
+		o.order.run_records = 3;
+		o.order.window_runs = o.order.lane_count = 1;
+		o.gpu.pool_bytes = seed % 2 ? SHARD_POOL_ALL : 600000;
 	}
 	training_open(&t, o, kind, seed);
 	gather_twin_open();
@@ -165,7 +165,7 @@ static void break_down(const char *waiting)
 	struct shard_batch b;
 	pthread_t thread;
 
-	training_open(&t, (struct shard_loader_options){.batch_records = 9, .slot_count = 2, .device_slot_count = 4},
+	training_open(&t, (struct shard_loader_options){.batch_records = 9, .slot_count = 2, .gpu.slot_count = 4},
 		      NON_BLOCKING, 1);
 	fake->hold(1);
 	for (int i = 0; i < 2; i++)

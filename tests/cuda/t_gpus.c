@@ -76,7 +76,7 @@ TEST(the_thread_that_takes_batches_decides_nothing)
 		void *other = NULL;
 
 		STORY("pool %u, %s, %s stream", pool, named ? "by number" : "of this thread", kind ? "own" : "default");
-		o.gpu = named ? SHARD_GPU(GPU) : SHARD_GPU_OF_STREAM;
+		o.gpu.device = named ? SHARD_GPU(GPU) : SHARD_GPU_OF_STREAM;
 		training_open(&t, o, kind ? NON_BLOCKING : LEGACY, round);
 		gather_twin_open();
 		CHECK(!is_active(0));
@@ -124,7 +124,7 @@ TEST(the_first_batch_in_a_thread_without_a_gpu)
 		struct shard_loader_options o = pool_options(pool);
 
 		STORY("pool %u, named", pool);
-		o.gpu = SHARD_GPU(GPU);
+		o.gpu.device = SHARD_GPU(GPU);
 		training_open(&t, o, LEGACY, pool);
 		gather_twin_open();
 		CU_OK(cu.cuCtxPopCurrent(&popped));
@@ -146,7 +146,7 @@ TEST(the_first_batch_in_a_thread_without_a_gpu)
 				 SHARD_E_ARGUMENT);
 			CHECK_STR(err.message,
 				  "a default stream names no GPU in a thread that has chosen none of several: "
-				  "open the loader with gpu = SHARD_GPU(n), or give a stream of your own");
+				  "open the loader with gpu.device = SHARD_GPU(n), or give a stream of your own");
 		}
 		CHECK(!is_active(0));
 		CU_OK(cu.cuCtxPushCurrent(t.context));
@@ -167,13 +167,13 @@ TEST(the_gpu_is_held_from_open_to_close)
 	open_photos(8, SHARD_RAW, sizes, COUNT(sizes));
 	trainer_open();
 	for (uint32_t on = 0; on < 2; on++) {
-		struct shard_loader_options o = {.size = sizeof(o), .batch_records = 9, .gpu = SHARD_GPU(on)};
+		struct shard_loader_options o = {.size = sizeof(o), .batch_records = 9, .gpu.device = SHARD_GPU(on)};
 
 		CHECK_OK(shard_loader_open(&l, ds, &o, &fixture_err));
 		CHECK(is_active((int)on) && !is_active(1 - (int)on));
 		shard_loader_close(l);
 		CHECK(!is_active((int)on));
-		o.gpu = SHARD_GPU_OF_STREAM; /* this thread has chosen none: the first one */
+		o.gpu.device = SHARD_GPU_OF_STREAM; /* this thread has chosen none: the first one */
 		CHECK_OK(shard_loader_open(&l, ds, &o, &fixture_err));
 		CHECK(is_active(0));
 		shard_loader_close(l);
@@ -202,7 +202,7 @@ TEST(contexts_of_the_callers_own)
 	}
 	for (uint32_t on = 0; on < 2; on++) {
 		struct shard_loader_options o = {
-			.size = sizeof(o), .batch_records = 9, .gpu = SHARD_GPU(on), .gpu_stream = stream[on]};
+			.size = sizeof(o), .batch_records = 9, .gpu.device = SHARD_GPU(on), .gpu.stream = stream[on]};
 
 		STORY("GPU %u", on);
 		CHECK_OK(shard_loader_open(&l, ds, &o, &fixture_err));
@@ -211,19 +211,19 @@ TEST(contexts_of_the_callers_own)
 		CHECK_OK(shard_loader_release_after(l, &b, NULL, &fixture_err));
 		shard_loader_close(l);
 		CHECK(!is_active(0) && !is_active(1));
-		o.gpu_stream = NULL; /* the context of this thread is on GPU 0 */
+		o.gpu.stream = NULL; /* the context of this thread is on GPU 0 */
 		CU_OK(cu.cuCtxPushCurrent(own[0]));
 		CHECK_OK(shard_loader_open(&l, ds, &o, &fixture_err));
 		CU_OK(cu.cuCtxPopCurrent(&popped));
 		CHECK(!is_active(0) && is_active(1) == (on == 1));
 		shard_loader_close(l);
-		o.gpu_stream = stream[1 - on];
+		o.gpu.stream = stream[1 - on];
 		CHECK_EQ(shard_loader_open(&l, ds, &o, &err), SHARD_E_ARGUMENT);
 		CHECK(strstr(err.message, on ? " is not on GPU 1; give a stream of that GPU" : " is not on GPU 0; "));
-		o.gpu = 0;
+		o.gpu.device = 0;
 		CHECK_EQ(shard_loader_open(&l, ds, &o, &err), SHARD_E_ARGUMENT);
-		CHECK(strstr(err.message, " and gpu 0; set gpu to SHARD_GPU_OF_STREAM"));
-		o.gpu = SHARD_GPU(2);
+		CHECK(strstr(err.message, " and gpu.device 0; set gpu.device to SHARD_GPU_OF_STREAM"));
+		o.gpu.device = SHARD_GPU(2);
 		CHECK_EQ(shard_loader_open(&l, ds, &o, &err), SHARD_E_DEVICE);
 		CHECK(!strncmp(err.message, "GPU 2 (they count from 0, and CUDA_VISIBLE_DEVICES may hide some): ", 67));
 	}
@@ -238,7 +238,7 @@ TEST(contexts_of_the_callers_own)
 
 TEST(a_child_closes_a_loader_that_never_began)
 {
-	struct shard_loader_options o = {.size = sizeof(o), .batch_records = 9, .gpu = SHARD_GPU(GPU)};
+	struct shard_loader_options o = {.size = sizeof(o), .batch_records = 9, .gpu.device = SHARD_GPU(GPU)};
 	struct shard_loader *l;
 	struct shard_batch b;
 	pid_t pid;

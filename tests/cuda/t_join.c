@@ -22,7 +22,7 @@ static int train_across(uint64_t seed)
 	struct shard_batch b;
 	void *mine, *other;
 
-	training_open(&t, (struct shard_loader_options){.batch_records = 9, .device_slot_count = 2},
+	training_open(&t, (struct shard_loader_options){.batch_records = 9, .gpu.slot_count = 2},
 		      (enum stream_kind)(seed % STREAM_KINDS), seed);
 	CU_OK(cu.cuStreamCreate(&other, 1));
 	mine = t.stream;

@@ -31,14 +31,14 @@ TEST(a_tenth_of_the_dataset_delivers_all_of_it)
 							 .world = world,
 							 .rank = round % world,
 							 .tail = tail,
-							 .shuffle = SHARD_SHUFFLE_WINDOWS,
-							 .run_records = 2,
-							 .window_runs = 1,
-							 .lane_count = 2,
-							 .seed = round,
+							 .order.shuffle = SHARD_SHUFFLE_WINDOWS,
+							 .order.run_records = 2,
+							 .order.window_runs = 1,
+							 .order.lane_count = 2,
+							 .order.seed = round,
 							 .thread_count = 1 + round % 3,
-							 .device_slot_count = 2 + round % 3,
-							 .pool_bytes = dataset_bytes() / 10};
+							 .gpu.slot_count = 2 + round % 3,
+							 .gpu.pool_bytes = dataset_bytes() / 10};
 			struct shard_loader_stats s;
 
 			if (tail == SHARD_KEEP && world > 1)
@@ -69,29 +69,29 @@ TEST(windows_batches_and_records_of_all_kinds)
 
 	for (unsigned round = 0; round < 36; round++) {
 		struct shard_loader_options o = {.batch_records = 1 + (uint32_t)prng_below(&p, LENT_CAP),
-						 .shuffle = 2 + round % 2,
-						 .seed = round,
+						 .order.shuffle = 2 + round % 2,
+						 .order.seed = round,
 						 .tail = round % 3,
-						 .on_corrupt = round % 3,
+						 .repair.on_corrupt = round % 3,
 						 .thread_count = 1 + round % 2,
-						 .device_slot_count = 2 + round % 2};
+						 .gpu.slot_count = 2 + round % 2};
 
 		if (round % 12 == 0)
 			open_photos(sides[round / 12], round / 12 == 0 ? SHARD_LZ4 : SHARD_RAW, shards, COUNT(shards));
-		if (o.shuffle == SHARD_SHUFFLE_WINDOWS) {
-			o.run_records = 1 + prng_below(&p, 7);
-			o.window_runs = 1 + (uint32_t)prng_below(&p, 4);
-			o.lane_count = 1 + (uint32_t)prng_below(&p, 6);
+		if (o.order.shuffle == SHARD_SHUFFLE_WINDOWS) {
+			o.order.run_records = 1 + prng_below(&p, 7);
+			o.order.window_runs = 1 + (uint32_t)prng_below(&p, 4);
+			o.order.lane_count = 1 + (uint32_t)prng_below(&p, 6);
 		}
 		if (o.tail != SHARD_KEEP) {
 			o.world = 1 + (uint32_t)prng_below(&p, 3);
 			o.rank = (uint32_t)prng_below(&p, o.world);
 		}
 		STORY("round %u: batches of %u, runs of %" PRIu64 ", windows of %u, %u lanes, world %u, tail %u", round,
-		      o.batch_records, o.run_records, o.window_runs, o.lane_count, o.world, o.tail);
-		o.pool_bytes = least_pool(o);
+		      o.batch_records, o.order.run_records, o.order.window_runs, o.order.lane_count, o.world, o.tail);
+		o.gpu.pool_bytes = least_pool(o);
 		open_pool(&t, o, round);
-		run(&t, 2 * calls_of(&t) + 3, o.device_slot_count - 1);
+		run(&t, 2 * calls_of(&t) + 3, o.gpu.slot_count - 1);
 		finish(&t);
 	}
 }
@@ -141,20 +141,20 @@ TEST(damaged_records_become_what_they_become_without_a_pool)
 	for (unsigned round = 0; round < 8; round++) {
 		struct shard_loader_options o = {.size = sizeof(o),
 						 .batch_records = 7,
-						 .seed = round,
+						 .order.seed = round,
 						 .tail = round % 2 ? SHARD_PAD : SHARD_KEEP,
-						 .shuffle = SHARD_SHUFFLE_WINDOWS,
-						 .run_records = 3,
-						 .window_runs = 2,
-						 .lane_count = 4,
-						 .on_corrupt =
+						 .order.shuffle = SHARD_SHUFFLE_WINDOWS,
+						 .order.run_records = 3,
+						 .order.window_runs = 2,
+						 .order.lane_count = 4,
+						 .repair.on_corrupt =
 							 round / 2 % 2 ? SHARD_CORRUPT_MASK : SHARD_CORRUPT_SUBSTITUTE};
 		struct shard_loader_stats s;
 
 		STORY("round %u", round);
 		reopen(NULL);
 		CHECK_OK(shard_loader_open(&host, ds, &o, &err));
-		o.pool_bytes = round / 4 ? SHARD_POOL_ALL : dataset_bytes();
+		o.gpu.pool_bytes = round / 4 ? SHARD_POOL_ALL : dataset_bytes();
 		open_pool(&t, o, round);
 		for (unsigned i = 0; i < 2 * calls_of(&t); i++)
 			check_twin(host, &t);
@@ -181,10 +181,10 @@ TEST(a_dataset_that_is_held_is_copied_once)
 		struct shard_loader_stats before, after;
 		uint64_t copies;
 
-		if (o.shuffle == SHARD_SHUFFLE_WINDOWS) {
-			o.run_records = 5;
-			o.window_runs = 2;
-			o.lane_count = 3;
+		if (o.order.shuffle == SHARD_SHUFFLE_WINDOWS) {
+			o.order.run_records = 5;
+			o.order.window_runs = 2;
+			o.order.lane_count = 3;
 		}
 		STORY("round %u", round);
 		open_pool(&t, o, round);
@@ -231,12 +231,13 @@ TEST(once_it_runs_nothing_is_allocated_and_nobody_waits)
 		STORY("seed %u", seed);
 		open_pool(&t,
 			  (struct shard_loader_options){.batch_records = 6,
-							.shuffle = SHARD_SHUFFLE_WINDOWS,
-							.run_records = 2,
-							.window_runs = 1,
-							.lane_count = 2,
+							.order.shuffle = SHARD_SHUFFLE_WINDOWS,
+							.order.run_records = 2,
+							.order.window_runs = 1,
+							.order.lane_count = 2,
 							.thread_count = 2,
-							.pool_bytes = seed % 2 ? SHARD_POOL_ALL : dataset_bytes() / 10},
+							.gpu.pool_bytes =
+								seed % 2 ? SHARD_POOL_ALL : dataset_bytes() / 10},
 			  seed);
 		plan = &t.l->pool->plan;
 		run(&t, calls_of(&t) + 8, 1);
@@ -256,7 +257,7 @@ TEST(once_it_runs_nothing_is_allocated_and_nobody_waits)
 		CHECK(launches >= 2 * (calls_of(&t) - 4) && launches <= 2 * (calls_of(&t) + 4));
 		/* one a group and slab, and what is ahead: in the pool, and gathered */
 		copies = fake->count("cuMemcpyHtoDAsync") - copies;
-		ahead = plan->slab_count + t.l->o.device_slot_count * (t.l->o.batch_records / plan->slab_rows + 1);
+		ahead = plan->slab_count + t.l->o.gpu.slot_count * (t.l->o.batch_records / plan->slab_rows + 1);
 		CHECK(seed % 2 ? !copies : copies <= 2 * (plan->epoch_slabs + ahead));
 		finish(&t);
 	}
@@ -273,12 +274,12 @@ TEST(seek_resume_and_other_worlds)
 	for (unsigned seed = 0; seed < 16; seed++) {
 		struct shard_loader_options o = {.batch_records = 10,
 						 .tail = SHARD_KEEP,
-						 .seed = 3,
-						 .shuffle = SHARD_SHUFFLE_WINDOWS,
-						 .run_records = 3,
-						 .window_runs = 2,
-						 .lane_count = 4,
-						 .pool_bytes = seed % 4 == 3 ? SHARD_POOL_ALL : dataset_bytes()};
+						 .order.seed = 3,
+						 .order.shuffle = SHARD_SHUFFLE_WINDOWS,
+						 .order.run_records = 3,
+						 .order.window_runs = 2,
+						 .order.lane_count = 4,
+						 .gpu.pool_bytes = seed % 4 == 3 ? SHARD_POOL_ALL : dataset_bytes()};
 		uint64_t epoch, position;
 
 		STORY("seed %u", seed);
@@ -300,8 +301,8 @@ TEST(seek_resume_and_other_worlds)
 		o.rank = seed % o.world;
 		o.batch_records = 7;
 		if (seed % 4 == 2) { /* the token says what windows there are, and the pool is laid out anew */
-			o.run_records = o.window_runs = o.lane_count = o.shuffle = 0;
-			o.pool_bytes = SHARD_POOL_ALL;
+			o.order.run_records = o.order.window_runs = o.order.lane_count = o.order.shuffle = 0;
+			o.gpu.pool_bytes = SHARD_POOL_ALL;
 		}
 		open_pool(&t, o, seed + 1);
 		if (seed % 8 == 6)
@@ -309,10 +310,10 @@ TEST(seek_resume_and_other_worlds)
 		CHECK_OK(shard_loader_resume(t.l, token, &err));
 		{
 			struct shard_loader_options same = o;
-			same.shuffle = SHARD_SHUFFLE_WINDOWS;
-			same.run_records = 3;
-			same.window_runs = 2;
-			same.lane_count = 4;
+			same.order.shuffle = SHARD_SHUFFLE_WINDOWS;
+			same.order.run_records = 3;
+			same.order.window_runs = 2;
+			same.order.lane_count = 4;
 			wanted_open(&wanted, same);
 			gpu = wanted;
 		}
@@ -345,7 +346,7 @@ static void token_of(struct shard_loader_options o, char token[SHARD_TOKEN_BYTES
 {
 	struct training t;
 
-	o.pool_bytes = SHARD_POOL_ALL;
+	o.gpu.pool_bytes = SHARD_POOL_ALL;
 	open_pool(&t, o, 1);
 	shard_loader_token(t.l, token);
 	finish(&t);
@@ -354,21 +355,21 @@ static void token_of(struct shard_loader_options o, char token[SHARD_TOKEN_BYTES
 TEST(a_token_that_cannot_be_adopted_changes_nothing)
 {
 	struct shard_loader_options o = {.batch_records = 6,
-					 .seed = 3,
-					 .shuffle = SHARD_SHUFFLE_WINDOWS,
-					 .run_records = 2,
-					 .window_runs = 1,
-					 .lane_count = 2},
+					 .order.seed = 3,
+					 .order.shuffle = SHARD_SHUFFLE_WINDOWS,
+					 .order.run_records = 2,
+					 .order.window_runs = 1,
+					 .order.lane_count = 2},
 				    other = o;
 	char large[SHARD_TOKEN_BYTES], fits[SHARD_TOKEN_BYTES];
 	struct training t;
 
 	open_photos(40, SHARD_RAW, shards, COUNT(shards));
-	other.lane_count = 1;
+	other.order.lane_count = 1;
 	token_of(other, fits);
-	other.window_runs = 20; /* such a window is much of the dataset */
+	other.order.window_runs = 20; /* such a window is much of the dataset */
 	token_of(other, large);
-	o.pool_bytes = least_pool(o);
+	o.gpu.pool_bytes = least_pool(o);
 	for (unsigned seed = 0; seed < 8; seed++) {
 		STORY("seed %u", seed);
 		open_pool(&t, o, seed);
@@ -396,11 +397,11 @@ TEST(an_error_comes_where_its_batch_would_and_a_seek_ends_it)
 		open_pool(&t,
 			  (struct shard_loader_options){.batch_records = 9,
 							.slot_count = 6,
-							.shuffle = SHARD_SHUFFLE_WINDOWS,
-							.run_records = 3,
-							.window_runs = 2,
-							.lane_count = 4,
-							.pool_bytes = at % 2 ? SHARD_POOL_ALL : dataset_bytes()},
+							.order.shuffle = SHARD_SHUFFLE_WINDOWS,
+							.order.run_records = 3,
+							.order.window_runs = 2,
+							.order.lane_count = 4,
+							.gpu.pool_bytes = at % 2 ? SHARD_POOL_ALL : dataset_bytes()},
 			  at);
 		inject.fails = true;
 		inject.fail_step = at;
@@ -421,17 +422,17 @@ TEST(an_error_comes_where_its_batch_would_and_a_seek_ends_it)
 TEST(a_ring_that_was_lent_is_what_slabs_come_through)
 {
 	struct shard_loader_options o = {.batch_records = 9,
-					 .shuffle = SHARD_SHUFFLE_WINDOWS,
-					 .run_records = 3,
-					 .window_runs = 2,
-					 .lane_count = 4};
+					 .order.shuffle = SHARD_SHUFFLE_WINDOWS,
+					 .order.run_records = 3,
+					 .order.window_runs = 2,
+					 .order.lane_count = 4};
 	struct shard_loader_stats s;
 	struct training t;
 	uint64_t bytes;
 	void *memory;
 
 	open_photos(40, SHARD_RAW, shards, COUNT(shards));
-	o.pool_bytes = dataset_bytes();
+	o.gpu.pool_bytes = dataset_bytes();
 	open_pool(&t, o, 1);
 	bytes = shard_loader_ring_bytes(t.l);
 	memory = aligned_alloc(4096, bytes);
@@ -472,7 +473,7 @@ TEST(a_child_can_only_close)
 	pid_t pid;
 
 	open_photos(40, SHARD_RAW, shards, COUNT(shards));
-	open_pool(&t, (struct shard_loader_options){.batch_records = 9, .pool_bytes = SHARD_POOL_ALL}, 1);
+	open_pool(&t, (struct shard_loader_options){.batch_records = 9, .gpu.pool_bytes = SHARD_POOL_ALL}, 1);
 	run(&t, 3, 1);
 	if (child_begin(&pid, 20))
 		_exit(next_in_child(&t));
@@ -493,7 +494,7 @@ TEST(the_longest_record_is_what_one_grid_reaches)
 	struct training t;
 
 	open_photos(40, SHARD_RAW, shards, COUNT(shards));
-	open_pool(&t, (struct shard_loader_options){.batch_records = 9, .pool_bytes = SHARD_POOL_ALL}, 1);
+	open_pool(&t, (struct shard_loader_options){.batch_records = 9, .gpu.pool_bytes = SHARD_POOL_ALL}, 1);
 	longer = *t.l->layout.schema;
 	batch = t.l->layout;
 	batch.schema = &longer;
@@ -509,20 +510,21 @@ TEST(calls_that_are_wrong_are_told_so)
 {
 	struct shard_loader_options o = {.size = sizeof(o),
 					 .batch_records = 9,
-					 .shuffle = SHARD_SHUFFLE_WINDOWS,
-					 .run_records = 3,
-					 .window_runs = 2,
-					 .lane_count = 4,
-					 .pool_bytes = 100000};
+					 .order.shuffle = SHARD_SHUFFLE_WINDOWS,
+					 .order.run_records = 3,
+					 .order.window_runs = 2,
+					 .order.lane_count = 4,
+					 .gpu.pool_bytes = 100000};
 	struct shard_loader *l;
 	struct shard_batch b;
 	struct training t;
 
 	open_photos(40, SHARD_RAW, shards, COUNT(shards));
 	CHECK_EQ(shard_loader_open(&l, ds, &o, &err), SHARD_E_ARGUMENT);
-	CHECK_STR(err.message, "options: pool_bytes is 100000; with these windows and batches a pool needs 638976, or "
-			       "2236416 to hold the whole dataset");
-	o.pool_bytes = SHARD_POOL_ALL;
+	CHECK_STR(err.message,
+		  "options: gpu.pool_bytes is 100000; with these windows and batches a pool needs 638976, or "
+		  "2236416 to hold the whole dataset");
+	o.gpu.pool_bytes = SHARD_POOL_ALL;
 	open_pool(&t, o, 0);
 	CHECK_EQ(shard_loader_next(t.l, &b, &err), SHARD_E_ARGUMENT);
 	CHECK_STR(err.message, "this loader has a pool on a GPU and delivers batches there, with "

@@ -129,14 +129,14 @@ static int run_gathered(uint64_t seed)
 {
 	training_open(&t,
 		      (struct shard_loader_options){.batch_records = 6,
-						    .shuffle = SHARD_SHUFFLE_WINDOWS,
-						    .run_records = 2,
-						    .window_runs = 2,
-						    .lane_count = 2,
+						    .order.shuffle = SHARD_SHUFFLE_WINDOWS,
+						    .order.run_records = 2,
+						    .order.window_runs = 2,
+						    .order.lane_count = 2,
 						    .slot_count = 3,
-						    .device_slot_count = 2,
+						    .gpu.slot_count = 2,
 						    .thread_count = 2,
-						    .pool_bytes = POOL_BYTES},
+						    .gpu.pool_bytes = POOL_BYTES},
 		      (enum stream_kind)(seed % 2 ? NON_BLOCKING : BLOCKING), seed);
 	gather_twin_open();
 	fake->seed(seed, 1000);

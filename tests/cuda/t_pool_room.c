@@ -44,11 +44,11 @@ TEST(the_smallest_pool_has_room_for_each_step_and_hardly_more)
 
 		o.size = sizeof(o);
 		o.batch_records = 1 + (uint32_t)prng_below(&p, 30);
-		o.run_records = 1 + prng_below(&p, 6);
-		o.window_runs = 1 + (uint32_t)prng_below(&p, 5);
-		o.lane_count = 1 + (uint32_t)prng_below(&p, 8);
+		o.order.run_records = 1 + prng_below(&p, 6);
+		o.order.window_runs = 1 + (uint32_t)prng_below(&p, 5);
+		o.order.lane_count = 1 + (uint32_t)prng_below(&p, 8);
 		tell_round(round, &o);
-		o.pool_bytes = least_pool(o);
+		o.gpu.pool_bytes = least_pool(o);
 		CHECK_OK(shard_loader_open(&l, ds, &o, &fixture_err));
 		if (!l->pool->plan.is_held) {
 			uint64_t most = 0;

@@ -10,7 +10,6 @@
  * LDFLAGS: -Wl,--wrap=mem_aligned
  */
 #include "shard_gpu.h"
-#include "shard_select.h"
 #include "tests/cuda/counted.h"
 #include "tests/cuda/pooling.h"
 
@@ -30,20 +29,20 @@ TEST(a_pool_of_a_selection_delivers_it)
 
 	for (unsigned round = 0; round < 24; round++) {
 		struct shard_loader_options o = {.batch_records = 1 + (uint32_t)prng_below(&p, LENT_CAP),
-						 .shuffle = 2 + round % 2,
-						 .seed = round,
+						 .order.shuffle = 2 + round % 2,
+						 .order.seed = round,
 						 .tail = round % 3,
 						 .thread_count = 1 + round % 2,
-						 .device_slot_count = 2 + round % 2};
+						 .gpu.slot_count = 2 + round % 2};
 		struct shard_selection *s;
 		bool held = round % 4 < 2;
 
 		if (round % 12 == 0)
 			open_photos(sides[round / 12], SHARD_RAW, shards, COUNT(shards));
-		if (o.shuffle == SHARD_SHUFFLE_WINDOWS) {
-			o.run_records = 1 + prng_below(&p, 7);
-			o.window_runs = 1 + (uint32_t)prng_below(&p, 4);
-			o.lane_count = 1 + (uint32_t)prng_below(&p, 6);
+		if (o.order.shuffle == SHARD_SHUFFLE_WINDOWS) {
+			o.order.run_records = 1 + prng_below(&p, 7);
+			o.order.window_runs = 1 + (uint32_t)prng_below(&p, 4);
+			o.order.lane_count = 1 + (uint32_t)prng_below(&p, 6);
 		}
 		if (o.tail != SHARD_KEEP) {
 			o.world = 1 + (uint32_t)prng_below(&p, 3);
@@ -51,10 +50,11 @@ TEST(a_pool_of_a_selection_delivers_it)
 		}
 		o.selection = s = some(0.1 * (double)(round % 3), 0.9);
 		STORY("round %u: batches of %u, runs of %" PRIu64 ", windows of %u, %u lanes, world %u, %s", round,
-		      o.batch_records, o.run_records, o.window_runs, o.lane_count, o.world, held ? "all" : "a part");
-		o.pool_bytes = held ? SHARD_POOL_ALL : least_pool(o);
+		      o.batch_records, o.order.run_records, o.order.window_runs, o.order.lane_count, o.world,
+		      held ? "all" : "a part");
+		o.gpu.pool_bytes = held ? SHARD_POOL_ALL : least_pool(o);
 		open_pool(&t, o, round);
-		run(&t, 2 * calls_of(&t) + 3, o.device_slot_count - 1);
+		run(&t, 2 * calls_of(&t) + 3, o.gpu.slot_count - 1);
 		finish(&t);
 		shard_selection_close(s);
 	}

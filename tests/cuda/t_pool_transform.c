@@ -10,6 +10,7 @@
  * TIMEOUT: 600
  */
 #include "shard_gpu.h"
+#include "shard_transform.h"
 #include "tests/cuda/pooling.h"
 #include "tests/cuda/transforming.h"
 
@@ -17,16 +18,16 @@ static struct shard_error err;
 
 static const struct shard_loader_options windows = {.batch_records = 7,
 						    .tail = SHARD_KEEP,
-						    .shuffle = SHARD_SHUFFLE_WINDOWS,
-						    .run_records = 3,
-						    .window_runs = 1,
-						    .lane_count = 3};
+						    .order.shuffle = SHARD_SHUFFLE_WINDOWS,
+						    .order.run_records = 3,
+						    .order.window_runs = 1,
+						    .order.lane_count = 3};
 
 static void open_transforming(struct transforming *f, struct shard_loader_options o,
 			      const struct shard_transform_options *transform, uint32_t rows, unsigned seed)
 {
-	if (!o.pool_bytes)
-		o.pool_bytes = seed % 3 == 2 ? SHARD_POOL_ALL : least_pool(o);
+	if (!o.gpu.pool_bytes)
+		o.gpu.pool_bytes = seed % 3 == 2 ? SHARD_POOL_ALL : least_pool(o);
 	transforming_open(f, o, transform, rows, (enum stream_kind)(seed % STREAM_KINDS), seed);
 	gather_twin_open();
 	fake->seed(seed, (unsigned[]){300, 0, 1000}[seed % 3]);
@@ -74,7 +75,7 @@ TEST(the_gpu_makes_of_the_pool_what_the_host_makes_of_batches)
 		if (i % 9 == 0)
 			open_kind(i / 9);
 		STORY("kind %u, crop %u, dtype %u, layout %u, side %u", i / 9, o.crop, o.dtype, o.layout, o.height);
-		lo.seed = i;
+		lo.order.seed = i;
 		open_transforming(&f, lo, &o, 7, i);
 		transforming_steps(&f, 85); /* two epochs and a bit */
 		close_transforming(&f);
@@ -99,11 +100,11 @@ TEST(ranks_padding_and_damaged_records)
 
 		STORY("round %u", i);
 		reopen(&first);
-		lo.seed = i;
+		lo.order.seed = i;
 		lo.tail = SHARD_PAD;
 		lo.world = 1 + i % 3;
 		lo.rank = i % lo.world;
-		lo.on_corrupt = i % 2 ? SHARD_CORRUPT_MASK : SHARD_CORRUPT_SUBSTITUTE;
+		lo.repair.on_corrupt = i % 2 ? SHARD_CORRUPT_MASK : SHARD_CORRUPT_SUBSTITUTE;
 		open_transforming(&f, lo, &o, 7, i / 2);
 		for (unsigned step = 0; step < 45 && !wanted.complaint[0]; step++) {
 			struct shard_batch there, here;
@@ -176,8 +177,8 @@ TEST(a_batch_of_more_rows_than_a_kernel_takes)
 	open_transforming(&f,
 			  (struct shard_loader_options){.batch_records = TOTAL,
 							.tail = SHARD_KEEP,
-							.shuffle = SHARD_SHUFFLE_GLOBAL,
-							.pool_bytes = SHARD_POOL_ALL},
+							.order.shuffle = SHARD_SHUFFLE_GLOBAL,
+							.gpu.pool_bytes = SHARD_POOL_ALL},
 			  &o, TOTAL, 1);
 	for (unsigned i = 0; i < 5; i++) {
 		fake->settle();
@@ -212,8 +213,9 @@ TEST(a_job_that_goes_on_sees_what_it_would_have_seen)
 		CHECK_OK(shard_loader_resume(f.host, token, &err));
 		transforming_steps(&f, 7);
 		close_transforming(&f);
-		lo.shuffle = lo.run_records = lo.window_runs = lo.lane_count = 0; /* as the token says */
-		lo.pool_bytes = SHARD_POOL_ALL;
+		lo.order.shuffle = lo.order.run_records = lo.order.window_runs = lo.order.lane_count =
+			0; /* as the token says */
+		lo.gpu.pool_bytes = SHARD_POOL_ALL;
 		open_transforming(&f, lo, &o, 7, seed);
 		transforming_steps(&f, seed % 2 ? 3 : 0);
 		fake->settle();

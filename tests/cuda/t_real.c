@@ -9,6 +9,7 @@
  * TIMEOUT: 600
  */
 #include "shard_gpu.h"
+#include "shard_transform.h"
 #include "tests/cuda/driver_calls.h"
 #include "tests/load/batches.h"
 
@@ -27,8 +28,11 @@ struct job {
 
 static void open_job(struct job *job, unsigned pool, bool own_stream)
 {
-	struct shard_loader_options o = {
-		.size = sizeof(o), .batch_records = ROWS, .seed = 7, .tail = SHARD_KEEP, .gpu = SHARD_GPU(0)};
+	struct shard_loader_options o = {.size = sizeof(o),
+					 .batch_records = ROWS,
+					 .order.seed = 7,
+					 .tail = SHARD_KEEP,
+					 .gpu.device = SHARD_GPU(0)};
 	int device;
 
 	memset(job, 0, sizeof(*job));
@@ -37,10 +41,10 @@ static void open_job(struct job *job, unsigned pool, bool own_stream)
 	CU_OK(cu.cuCtxPushCurrent(job->context));
 	if (own_stream)
 		CU_OK(cu.cuStreamCreate(&job->stream, 1));
-	o.pool_bytes = pool ? SHARD_POOL_ALL : 0;
+	o.gpu.pool_bytes = pool ? SHARD_POOL_ALL : 0;
 	CHECK_OK(shard_loader_open(&job->gpu, ds, &o, &fixture_err));
-	o.gpu = 0;
-	o.pool_bytes = 0;
+	o.gpu.device = 0;
+	o.gpu.pool_bytes = 0;
 	CHECK_OK(shard_loader_open(&job->host, ds, &o, &fixture_err));
 	living += 2;
 }

@@ -8,6 +8,7 @@
  * TIMEOUT: 600
  */
 #include "shard_gpu.h"
+#include "shard_transform.h"
 #include "tests/child.h"
 #include "tests/cuda/transforming.h"
 
@@ -23,7 +24,7 @@ TEST(the_gpu_makes_what_the_host_makes)
 	for (uint32_t i = 0; i < 24; i++) {
 		struct shard_transform_options o =
 			imagenet(i % 3, dtypes[i / 3 % 4], i % 2 ? SHARD_HWC : SHARD_CHW, i < 12 ? 24 : 17);
-		struct shard_loader_options lo = {.batch_records = 9, .tail = SHARD_KEEP, .seed = i};
+		struct shard_loader_options lo = {.batch_records = 9, .tail = SHARD_KEEP, .order.seed = i};
 		struct transforming f;
 
 		STORY("crop %u, dtype %u, layout %u, side %u", o.crop, o.dtype, o.layout, o.height);
@@ -103,7 +104,7 @@ TEST(draws_belong_to_positions)
 {
 	static struct shard_transform_row wanted_row[128], other[64], row[64];
 	struct shard_transform_options o = imagenet(SHARD_CROP_RESIZED, SHARD_F32, SHARD_CHW, 24);
-	struct shard_loader_options lo = {.size = sizeof(lo), .batch_records = 50, .seed = 5};
+	struct shard_loader_options lo = {.size = sizeof(lo), .batch_records = 50, .order.seed = 5};
 	struct shard_loader *l;
 	struct shard_transform *f;
 	struct shard_batch b;
@@ -126,7 +127,7 @@ TEST(draws_belong_to_positions)
 	shard_loader_close(l);
 	for (uint32_t rank = 0; rank < 3; rank++) {
 		lo = (struct shard_loader_options){
-			.size = sizeof(lo), .batch_records = 7, .seed = 5, .rank = rank, .world = 3};
+			.size = sizeof(lo), .batch_records = 7, .order.seed = 5, .rank = rank, .world = 3};
 		CHECK_OK(shard_loader_open(&l, ds, &lo, &fixture_err));
 		CHECK_OK(shard_transform_open(&f, l, "image", &o, &fixture_err));
 		CHECK_OK(shard_loader_seek(l, 0, 10, &fixture_err));
@@ -297,8 +298,8 @@ TEST(images_that_are_too_large_are_refused_at_open)
 	o.height = 1; /* all lines of the image are needed for one */
 	for (unsigned i = 0; i < 4; i++) {
 		STORY("loader %u", i);
-		lo.gpu = i == 1 ? SHARD_GPU(1) : i == 2 ? SHARD_GPU_OF_STREAM : 0;
-		lo.pool_bytes = i == 3 ? SHARD_POOL_ALL : 0;
+		lo.gpu.device = i == 1 ? SHARD_GPU(1) : i == 2 ? SHARD_GPU_OF_STREAM : 0;
+		lo.gpu.pool_bytes = i == 3 ? SHARD_POOL_ALL : 0;
 		training_open(&t, lo, NON_BLOCKING, 1);
 		if (i) {
 			CHECK_EQ(shard_transform_open(&transform, t.l, "image", &o, &err), SHARD_E_ARGUMENT);

@@ -16,6 +16,7 @@
  */
 #include "libshard/transform/transform.h"
 #include "shard_gpu.h"
+#include "shard_transform.h"
 #include "tests/child.h"
 #include "tests/cuda/transforming.h"
 

@@ -13,6 +13,7 @@
  * TIMEOUT: 600
  */
 #include "shard_gpu.h"
+#include "shard_transform.h"
 #include "tests/child.h"
 #include "tests/cuda/runs_out.h"
 #include "tests/cuda/transforming.h"

@@ -11,7 +11,7 @@
  */
 #include "libshard/gpu/gpu.h"
 #include "libshard/transform/transform.h"
-#include "shard_gpu.h"
+#include "shard_transform.h"
 #include "tests/child.h"
 #include "tests/cuda/emulate.h"
 #include "tests/store/whole.h"

@@ -8,6 +8,7 @@
  * TIMEOUT: 600
  */
 #include "shard_gpu.h"
+#include "shard_transform.h"
 #include "tests/cuda/own_transform.h"
 
 /* ---- for the control: kernels that begin on another stream, ahead of the copies ---- */
@@ -36,7 +37,7 @@ TEST(batches_come_transformed_and_nobody_writes_to_them_while_they_are_lent)
 	for (unsigned i = 0; i < 24; i++) {
 		struct shard_transform_options o =
 			imagenet(i % 3, dtypes[i / 3 % 4], i % 2 ? SHARD_HWC : SHARD_CHW, i < 12 ? 24 : 17);
-		struct shard_loader_options lo = {.batch_records = 7, .tail = SHARD_KEEP, .seed = i};
+		struct shard_loader_options lo = {.batch_records = 7, .tail = SHARD_KEEP, .order.seed = i};
 		struct transforming f;
 
 		STORY("crop %u, dtype %u, layout %u, side %u", o.crop, o.dtype, o.layout, o.height);
@@ -54,16 +55,16 @@ TEST(batches_of_a_pool_come_transformed)
 		struct shard_transform_options o = imagenet(i % 3, SHARD_F16, SHARD_CHW, 24);
 		struct shard_loader_options lo = {.batch_records = 7,
 						  .tail = SHARD_KEEP,
-						  .seed = i,
-						  .shuffle = SHARD_SHUFFLE_WINDOWS,
-						  .run_records = 3,
-						  .window_runs = 1,
-						  .lane_count = 3};
+						  .order.seed = i,
+						  .order.shuffle = SHARD_SHUFFLE_WINDOWS,
+						  .order.run_records = 3,
+						  .order.window_runs = 1,
+						  .order.lane_count = 3};
 		struct transforming f;
 
 		STORY("round %u, crop %u", i, o.crop);
 		open_photos(40, SHARD_RAW, shards, COUNT(shards));
-		lo.pool_bytes = i % 3 == 2 ? SHARD_POOL_ALL : least_pool(lo);
+		lo.gpu.pool_bytes = i % 3 == 2 ? SHARD_POOL_ALL : least_pool(lo);
 		own_open(&f, lo, &o, i);
 		gather_twin_open();
 		fake->seed(i, 300);
@@ -138,8 +139,8 @@ TEST(boxes_follow_images_that_a_kernel_transforms)
 		open_boxes(group);
 		own_open(&f, lo, &o, group + 1);
 		lo = wanted.o;
-		lo.gpu = 0;
-		lo.gpu_stream = NULL;
+		lo.gpu.device = 0;
+		lo.gpu.stream = NULL;
 		lo.transform = &own;
 		CHECK_OK(shard_loader_open(&cpu, ds, &lo, &fixture_err));
 		for (int i = 0; i < 30; i++) {
@@ -174,13 +175,13 @@ TEST(a_pool_cannot_have_boxes_that_follow)
 	struct shard_transform_options o = imagenet(SHARD_CROP_CENTER, SHARD_F32, SHARD_CHW, 24);
 	struct shard_loader_transform own = {.size = sizeof(own), .field = "image", .options = &o};
 	struct shard_loader_options lo = {
-		.size = sizeof(lo), .batch_records = 7, .pool_bytes = SHARD_POOL_ALL, .transform = &own};
+		.size = sizeof(lo), .batch_records = 7, .gpu.pool_bytes = SHARD_POOL_ALL, .transform = &own};
 	struct shard_loader *l;
 
 	open_boxes(1);
 	CHECK_EQ(shard_loader_open(&l, ds, &lo, &err), SHARD_E_UNSUPPORTED);
 	CHECK_STR(err.message, "options: the dataset has masks or boxes, which have to follow the images, and a pool "
-			       "keeps them as they are; leave them out of `fields`, or set pool_bytes to 0");
+			       "keeps them as they are; leave them out of `fields`, or set gpu.pool_bytes to 0");
 	lo.fields = 3;
 	CHECK_OK(shard_loader_open(&l, ds, &lo, &fixture_err));
 	shard_loader_close(l);
@@ -199,8 +200,8 @@ TEST(a_field_that_might_be_boxes_is_refused_on_every_way_to_a_batch)
 		struct shard_loader_transform own = {.size = sizeof(own), .field = "image", .options = &o};
 		struct shard_loader_options lo = {.size = sizeof(lo),
 						  .batch_records = 7,
-						  .gpu = way == 1 ? SHARD_GPU_OF_STREAM : 0,
-						  .pool_bytes = way == 2 ? SHARD_POOL_ALL : 0,
+						  .gpu.device = way == 1 ? SHARD_GPU_OF_STREAM : 0,
+						  .gpu.pool_bytes = way == 2 ? SHARD_POOL_ALL : 0,
 						  .transform = &own};
 		struct shard_loader *l;
 

@@ -62,11 +62,11 @@ static struct shard_loader_options windows_of(unsigned i)
 {
 	struct shard_loader_options o = {.batch_records = 7,
 					 .tail = SHARD_KEEP,
-					 .seed = i,
-					 .shuffle = SHARD_SHUFFLE_WINDOWS,
-					 .run_records = 3,
-					 .window_runs = 1,
-					 .lane_count = 3};
+					 .order.seed = i,
+					 .order.shuffle = SHARD_SHUFFLE_WINDOWS,
+					 .order.run_records = 3,
+					 .order.window_runs = 1,
+					 .order.lane_count = 3};
 
 	return o;
 }
@@ -146,10 +146,10 @@ TEST(batches_of_a_pool_come_transformed)
 		struct transforming f;
 
 		lo.fields = 1 << WHOLE_IMAGE | 1 << WHOLE_LABEL; /* boxes cannot follow in a pool */
-		lo.on_corrupt = i / 2 % 2 ? SHARD_CORRUPT_MASK : SHARD_CORRUPT_SUBSTITUTE;
+		lo.repair.on_corrupt = i / 2 % 2 ? SHARD_CORRUPT_MASK : SHARD_CORRUPT_SUBSTITUTE;
 		STORY("round %u, crop %u", i, o.crop);
 		if (i % 6 < 4)
-			lo.pool_bytes = i % 3 == 2 ? SHARD_POOL_ALL : least_pool(lo);
+			lo.gpu.pool_bytes = i % 3 == 2 ? SHARD_POOL_ALL : least_pool(lo);
 		own_open(&f, lo, &o, i);
 		gather_twin_open();
 		fake->seed(i, 300);
@@ -171,7 +171,7 @@ TEST(what_a_kernel_cannot_do_is_refused)
 	open_whole(NULL, 0);
 	lo.size = sizeof(lo);
 	lo.transform = &own;
-	lo.pool_bytes = SHARD_POOL_ALL;
+	lo.gpu.pool_bytes = SHARD_POOL_ALL;
 	lo.fields = 1 << WHOLE_IMAGE;
 	o.width = 16000;
 	CHECK_EQ(shard_loader_open(&l, ds, &lo, &err), SHARD_E_ARGUMENT);
@@ -182,7 +182,7 @@ TEST(what_a_kernel_cannot_do_is_refused)
 TEST(an_image_that_is_smaller_than_a_crop_is_an_error)
 {
 	struct shard_transform_options o = imagenet(SHARD_CROP_RANDOM, SHARD_F16, SHARD_CHW, 20);
-	struct shard_loader_options lo = {.batch_records = 7, .shuffle = SHARD_SEQUENTIAL};
+	struct shard_loader_options lo = {.batch_records = 7, .order.shuffle = SHARD_SEQUENTIAL};
 	struct transforming f;
 	struct shard_batch b;
 

@@ -99,7 +99,7 @@ static inline void training_open(struct training *t, struct shard_loader_options
 /* Without a pool (0), or with one (1). */
 static inline struct shard_loader_options pool_options(unsigned pool)
 {
-	return (struct shard_loader_options){.batch_records = 9, .pool_bytes = pool ? SHARD_POOL_ALL : 0};
+	return (struct shard_loader_options){.batch_records = 9, .gpu.pool_bytes = pool ? SHARD_POOL_ALL : 0};
 }
 
 /* The trainer goes; the loader has gone before. */

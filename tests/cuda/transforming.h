@@ -12,6 +12,7 @@
 #define TESTS_CUDA_FINISHING_H
 
 #include "shard_gpu.h"
+#include "shard_transform.h"
 #include "tests/cuda/emulate.h"
 #include "tests/cuda/training.h"
 
@@ -104,8 +105,8 @@ static inline void transforming_open(struct transforming *f, struct shard_loader
 	memset(f, 0, sizeof(*f));
 	training_open(&f->t, o, kind, seed);
 	host = wanted;
-	host.o.pool_bytes = 0;
-	host.o.gpu = 0;
+	host.o.gpu.pool_bytes = 0;
+	host.o.gpu.device = 0;
 	f->host = loader_of(&host);
 	for (size_t i = 0; i < EMULATED_KERNELS; i++)
 		fake->kernel(emulated_kernels[i].name, twin_transform, 1, call_bytes);

@@ -13,9 +13,9 @@
 #include <errno.h>
 #include <sys/stat.h>
 
+#include "libshard/write/write.h"
 #include "shard.h"
 #include "shard_pack.h"
-#include "shard_reuse.h"
 #include "tests/test.h"
 
 #define STORY_CLASSES 3u
@@ -115,8 +115,8 @@ static inline int story_append(struct shard_writer *w, const struct shard_schema
 	story_meta(s, r, meta);
 	rc = shard_writer_append(w, group, r->key, strlen(r->key), err);
 	for (uint32_t c = 0; !rc && c < 3; c++)
-		rc = shard_writer_add_moments(w, 0, c, &r->moments[c], err);
-	return rc ? rc : shard_writer_add_class(w, 1, (uint32_t)r->label, STORY_CLASSES, 1, err);
+		rc = writer_add_moments(w, 0, c, &r->moments[c], err);
+	return rc;
 }
 
 /* Write the shard `path`: records 0 to count of `seed`. */
@@ -130,7 +130,8 @@ static inline int story_write(const char *path, uint64_t seed, uint64_t count, b
 					 .plan_digest = digest,
 					 .provenance = "a story",
 					 .keys = 1,
-					 .skip_read_back = skip_read_back};
+					 .skip_read_back = skip_read_back,
+					 .class_count = STORY_CLASSES};
 	static const struct shard_miss miss = {7, SHARD_MISS_EMPTY, SHARD_SKIPPED};
 	struct shard_writer *w = NULL;
 	struct shard_schema schema;
@@ -167,7 +168,7 @@ static inline int story_seal(const char *dir, const struct shard_written *writte
 		char name[16];
 
 		snprintf(name, sizeof(name), "%05u.shard", (unsigned)i);
-		rc = shard_seal_add(s, name, written ? written[i].sha256 : NULL, err);
+		rc = shard_seal_add(s, name, NULL, written ? written[i].sha256 : NULL, err);
 	}
 	if (!rc)
 		rc = shard_seal_finish(s, err);
@@ -207,17 +208,18 @@ static inline int story_read_one(struct shard_dataset *ds, uint64_t idx, uint64_
 	static uint8_t image[1 << 14], meta[1 << 10];
 	uint8_t want_meta[64];
 	void *dst[2] = {image, meta};
-	struct shard_view key;
+	char key[SHARD_KEY_BYTES_MAX];
+	size_t key_bytes = 0;
 	int rc = shard_dataset_read(ds, &idx, 1, dst, err);
 
 	if (!rc)
-		rc = shard_dataset_key(ds, idx, &key, err);
+		rc = shard_dataset_key(ds, idx, key, &key_bytes, err);
 	if (rc)
 		return rc;
 	story_meta(shard_dataset_schema(ds), want, want_meta);
 	return memcmp(image, want->image, sizeof(want->image)) ||
 			       memcmp(meta, want_meta, (size_t)shard_dataset_schema(ds)->group[1].record_bytes) ||
-			       key.bytes != strlen(want->key) || memcmp(key.data, want->key, key.bytes)
+			       key_bytes != strlen(want->key) || memcmp(key, want->key, key_bytes)
 		       ? STORY_WRONG
 		       : SHARD_OK;
 }
@@ -228,10 +230,13 @@ static inline int story_read(const char *dir, uint64_t shards, uint64_t count, u
 {
 	struct shard_verify_options o = {.size = sizeof(o), .thread_count = threads, .sha256 = 1};
 	struct shard_verify_report report;
+	struct shard_dataset_info info = {.record_count = 0};
 	struct shard_dataset *ds = NULL;
 	int rc = shard_dataset_open(&ds, dir, NULL, err);
 
-	if (!rc && shard_dataset_record_count(ds) != shards * count)
+	if (!rc)
+		shard_dataset_info(ds, &info);
+	if (!rc && info.record_count != shards * count)
 		rc = STORY_WRONG;
 	for (uint64_t s = 0; !rc && s < shards; s++) {
 		rc = story_read_one(ds, s * count, s, 0, err);

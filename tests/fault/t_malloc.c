@@ -19,9 +19,7 @@
 
 #include "libshard/base/error.h"
 #include "libshard/base/mem.h"
-#include "shard_mix.h"
 #include "shard_pack.h"
-#include "shard_select.h"
 #include "tests/fault/story.h"
 
 /* ---- the allocator that refuses ---- */
@@ -217,7 +215,7 @@ static int verify_told(struct shard_error *err)
 /* One epoch.  After a failure next is asked once more, as a job that ignores it would. */
 static int load_epoch(struct shard_error *err)
 {
-	struct shard_loader_options o = {.size = sizeof(o), .batch_records = 7, .seed = 3, .tail = SHARD_PAD};
+	struct shard_loader_options o = {.size = sizeof(o), .batch_records = 7, .order.seed = 3, .tail = SHARD_PAD};
 	struct shard_dataset *ds = NULL;
 	struct shard_loader *l = NULL;
 	struct shard_error ignored;
@@ -240,7 +238,7 @@ static int load_epoch(struct shard_error *err)
 
 static int preview(struct shard_error *err)
 {
-	struct shard_loader_options o = {.size = sizeof(o), .batch_records = 7, .seed = 3};
+	struct shard_loader_options o = {.size = sizeof(o), .batch_records = 7, .order.seed = 3};
 	struct shard_dataset *ds = NULL;
 	struct shard_loader *l = NULL;
 	uint64_t idx[RECORDS];
@@ -249,9 +247,9 @@ static int preview(struct shard_error *err)
 	if (!rc)
 		rc = shard_loader_open(&l, ds, &o, err);
 	if (!rc)
-		rc = shard_loader_order(l, 1, 0, RECORDS, idx, err);
+		rc = shard_loader_order(l, 1, 0, RECORDS, NULL, idx, err);
 	if (!rc)
-		rc = shard_shuffle(3, RECORDS, 0, RECORDS, idx, err);
+		rc = shard_pack_order(3, RECORDS, 0, RECORDS, idx, err);
 	shard_loader_close(l);
 	shard_dataset_close(ds);
 	return rc;
@@ -259,7 +257,7 @@ static int preview(struct shard_error *err)
 
 static int mix_some(struct shard_error *err)
 {
-	struct shard_loader_options o = {.size = sizeof(o), .batch_records = 7, .seed = 3};
+	struct shard_loader_options o = {.size = sizeof(o), .batch_records = 7, .order.seed = 3};
 	struct shard_mix_source source[2] = {{.weight = 1}, {.weight = 2}};
 	struct shard_selection *s = NULL;
 	struct shard_dataset *ds = NULL;
@@ -278,7 +276,7 @@ static int mix_some(struct shard_error *err)
 	if (!rc)
 		rc = shard_loader_open(&l, NULL, &o, err);
 	if (!rc)
-		rc = shard_loader_order(l, 1, 0, RECORDS, idx, err);
+		rc = shard_loader_order(l, 1, 0, RECORDS, NULL, idx, err);
 	shard_loader_close(l);
 	shard_mix_close(m);
 	shard_selection_close(s);

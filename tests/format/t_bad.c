@@ -18,7 +18,7 @@
 #include "libshard/dataset/dataset.h"
 #include "libshard/verify/verify.h"
 #include "shard.h"
-#include "shard_pack.h"
+#include "shard_inspect.h"
 #include "tests/test.h"
 
 static char skipped[8]; /* the check that is taken out; empty for none */

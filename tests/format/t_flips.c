@@ -29,7 +29,7 @@
 #include "libshard/format/format.h"
 #include "libshard/verify/verify.h"
 #include "shard.h"
-#include "shard_pack.h"
+#include "shard_inspect.h"
 #include "tests/test.h"
 
 #define PROCESSES 2u

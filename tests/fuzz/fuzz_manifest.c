@@ -15,7 +15,7 @@
 #include "libshard/dataset/dataset.h"
 #include "libshard/format/format.h"
 #include "libshard/verify/verify.h"
-#include "shard_pack.h"
+#include "shard_inspect.h"
 #include "tests/fuzz/fuzz.h"
 
 #define END_BYTES (4 + 64 + 1 + 32 + 1)
@@ -120,7 +120,7 @@ static void use_tables(struct shard_dataset *ds, const struct shard_dataset_info
 	must(s->group_count >= 1 && s->group_count <= SHARD_GROUPS_MAX && s->field_count <= SHARD_FIELDS_MAX,
 	     "the schema has no end");
 	for (uint32_t f = 0; f < s->field_count; f++) {
-		must(shard_field_find(ds, s->field[f].name) == &s->field[f], "a field is not found by its name");
+		must(shard_schema_find(s, s->field[f].name) == &s->field[f], "a field is not found by its name");
 		must(s->field[f].offset + s->field[f].bytes <= s->group[s->field[f].group].stride,
 		     "a field lies outside its record");
 	}
@@ -143,7 +143,7 @@ static void use_order(struct shard_dataset *ds, const struct shard_dataset_info 
 	if (shard_loader_open(&l, ds, &o, &err))
 		return;
 	if (info->record_count >= 24 && info->record_count < UINT64_C(1) << 40) {
-		must(!shard_loader_order(l, 5, 0, 12, idx, &err), "an epoch has no order");
+		must(!shard_loader_order(l, 5, 0, 12, NULL, idx, &err), "an epoch has no order");
 		for (int i = 0; i < 12; i++)
 			must(idx[i] < info->record_count, "a row is no record");
 	}
@@ -171,8 +171,10 @@ static void use_manifest(void)
 	check_error(rc, &err);
 	if (info.record_count) {
 		uint64_t last = info.record_count - 1;
+		char key[SHARD_KEY_BYTES_MAX];
+		size_t key_bytes;
 
-		rc = shard_dataset_key(ds, last, &view, &err);
+		rc = shard_dataset_key(ds, last, key, &key_bytes, &err);
 		must(rc < 0, "a record of a missing shard was read");
 		check_error(rc, &err);
 	}

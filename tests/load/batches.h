@@ -11,7 +11,7 @@
 #define TESTS_LOAD_BATCHES_H
 
 #include "libshard/loader/loader.h"
-#include "shard_select.h"
+#include "shard.h"
 #include "tests/store/fixture.h"
 
 #define RECORDS_CAP 300u
@@ -114,10 +114,10 @@ static inline void wanted_open(struct wanted *w, struct shard_loader_options o)
 	o.world = 1;
 	o.rank = 0;
 	o.tail = SHARD_DROP;
-	o.pool_bytes = 0;
+	o.gpu.pool_bytes = 0;
 	CHECK_OK(shard_loader_open(&l, ds, &o, &fixture_err));
 	for (uint64_t epoch = 0; epoch < EPOCHS; epoch++)
-		CHECK_OK(shard_loader_order(l, epoch, 0, w->total, w->order[epoch], &fixture_err));
+		CHECK_OK(shard_loader_order(l, epoch, 0, w->total, NULL, w->order[epoch], &fixture_err));
 	shard_loader_close(l);
 }
 

@@ -13,19 +13,19 @@ enum { IN_SEQUENCE, GLOBALLY, IN_WINDOWS, KINDS };
 static inline struct shard_loader_options of_kind(size_t kind)
 {
 	static const struct shard_loader_options kinds[KINDS] = {
-		{.shuffle = SHARD_SEQUENTIAL},
-		{.shuffle = SHARD_SHUFFLE_GLOBAL},
-		{.shuffle = SHARD_SHUFFLE_WINDOWS,
-		 .run_records = 5,
-		 .window_runs = 2,
-		 .lane_count = 4,
-		 .phase_unit_records = 2},
+		{.order.shuffle = SHARD_SEQUENTIAL},
+		{.order.shuffle = SHARD_SHUFFLE_GLOBAL},
+		{.order.shuffle = SHARD_SHUFFLE_WINDOWS,
+		 .order.run_records = 5,
+		 .order.window_runs = 2,
+		 .order.lane_count = 4,
+		 .order.phase_unit_records = 2},
 	};
 	struct shard_loader_options o = kinds[kind];
 
 	o.size = sizeof(o);
 	o.batch_records = 7;
-	o.seed = 5;
+	o.order.seed = 5;
 	o.slot_count = 3;
 	o.thread_count = 2;
 	return o;
@@ -35,16 +35,16 @@ static inline struct shard_loader_options of_kind(size_t kind)
 static inline struct order_params params_of_kind(const struct shard_loader_options *o, uint64_t record_count,
 						 uint64_t epoch)
 {
-	return (struct order_params){.kind = o->shuffle == SHARD_SEQUENTIAL	  ? ORDER_SEQUENTIAL
-					     : o->shuffle == SHARD_SHUFFLE_GLOBAL ? ORDER_ONE_LEVEL
-										  : ORDER_TWO_LEVELS,
+	return (struct order_params){.kind = o->order.shuffle == SHARD_SEQUENTIAL	? ORDER_SEQUENTIAL
+					     : o->order.shuffle == SHARD_SHUFFLE_GLOBAL ? ORDER_ONE_LEVEL
+											: ORDER_TWO_LEVELS,
 				     .record_count = record_count,
-				     .seed = o->seed,
+				     .seed = o->order.seed,
 				     .epoch = epoch,
-				     .run_records = o->run_records,
-				     .window_runs = o->window_runs,
-				     .lane_count = o->lane_count,
-				     .phase_unit_records = o->phase_unit_records};
+				     .run_records = o->order.run_records,
+				     .window_runs = o->order.window_runs,
+				     .lane_count = o->order.lane_count,
+				     .phase_unit_records = o->order.phase_unit_records};
 }
 
 #endif

@@ -67,7 +67,7 @@ static struct shard_dataset *open_many(uint32_t record_bytes, uint64_t shards, u
 
 		snprintf(name, sizeof(name), "%" PRIu64, i);
 		CHECK(!i || !link(first.text, tmp(&p, "many.%d/%s", (int)getpid(), name)));
-		CHECK_OK(shard_seal_add(seal, name, written.sha256, &fixture_err));
+		CHECK_OK(shard_seal_add(seal, name, NULL, written.sha256, &fixture_err));
 	}
 	CHECK_OK(shard_seal_finish(seal, &fixture_err));
 	shard_seal_close(seal);
@@ -130,7 +130,7 @@ static uint64_t memory_of_a_job(const struct shard_loader_options *o, uint64_t p
 	for (uint64_t i = 0; i < places; i++) {
 		position = MANY_RECORDS / o->batch_records * i / places * o->batch_records;
 		CHECK_OK(shard_loader_seek(l, 0, position, &fixture_err));
-		CHECK_OK(shard_loader_order(l, 0, position, o->batch_records, idx, &fixture_err));
+		CHECK_OK(shard_loader_order(l, 0, position, o->batch_records, NULL, idx, &fixture_err));
 		/* as many as there are slots, so that all of the ring is in memory */
 		for (int step = 0; step < 4; step++) {
 			CHECK_OK(shard_loader_next(l, &b, &fixture_err));
@@ -160,7 +160,7 @@ static uint64_t resume_ns(struct shard_loader *l, const char *token, bool replay
 
 		CHECK_OK(shard_loader_resume(l, token, &fixture_err));
 		if (replay)
-			CHECK_OK(shard_loader_order(l, 0, 0, COUNT(idx), idx, &fixture_err));
+			CHECK_OK(shard_loader_order(l, 0, 0, COUNT(idx), NULL, idx, &fixture_err));
 		took = now_ns() - begin;
 		best = took < best ? took : best;
 	}
@@ -190,8 +190,8 @@ static void resume_anywhere(const struct shard_loader_options *o, bool running)
 		CHECK(resume_ns(l, token, false) <= RESUME_NS);
 		if (i % 50 || !running)
 			continue;
-		CHECK_OK(
-			shard_loader_order(other, epoch, step * o->batch_records, o->batch_records, idx, &fixture_err));
+		CHECK_OK(shard_loader_order(other, epoch, step * o->batch_records, o->batch_records, NULL, idx,
+					    &fixture_err));
 		CHECK_OK(shard_loader_next(l, &b, &fixture_err));
 		CHECK_MEM(b.record, idx, o->batch_records * sizeof(*idx));
 		CHECK_OK(shard_loader_release(l, &b, &fixture_err));
@@ -205,19 +205,19 @@ static void resume_anywhere(const struct shard_loader_options *o, bool running)
 TEST(a_thousand_million_records)
 {
 	const uint64_t most = (16 << 20) + 32 * MANY_SHARDS + MANY_UNITS / 8;
-	struct shard_loader_options o = {.size = sizeof(o), .batch_records = 4096, .seed = 1, .thread_count = 2},
+	struct shard_loader_options o = {.size = sizeof(o), .batch_records = 4096, .order.seed = 1, .thread_count = 2},
 				    mapped = o;
 
 	inject_nothing();
 	shard_dataset_close(open_many(64, MANY_SHARDS, MANY_EACH));
-	for (o.shuffle = SHARD_SHUFFLE_GLOBAL; o.shuffle <= SHARD_SHUFFLE_WINDOWS; o.shuffle++) {
-		mapped.shuffle = o.shuffle;
+	for (o.order.shuffle = SHARD_SHUFFLE_GLOBAL; o.order.shuffle <= SHARD_SHUFFLE_WINDOWS; o.order.shuffle++) {
+		mapped.order.shuffle = o.order.shuffle;
 		mapped.path = SHARD_PATH_MAP;
 		mapped.batch_records = o.batch_records;
 		if (!SANITIZED) { /* whose own memory would be counted too */
-			STORY("memory, shuffle %u", o.shuffle);
+			STORY("memory, shuffle %u", o.order.shuffle);
 			CHECK(memory_of_a_job(&o, MANY_PLACES, 0) <= most);
-			STORY("a loader with a bit for each record, shuffle %u", o.shuffle);
+			STORY("a loader with a bit for each record, shuffle %u", o.order.shuffle);
 			CHECK(memory_of_a_job(&mapped, 1, MANY_RECORDS / 8) > most);
 		}
 		/* what is behind the token is read meanwhile, and not what this is about */
@@ -239,19 +239,23 @@ TEST(a_thousand_million_records)
  */
 static double share_of_ideal(struct shard_dataset *sorted, struct shard_loader_options o)
 {
-	uint64_t n = shard_dataset_record_count(sorted), each = n / CLASSES, idx[BATCH], met = 0;
+	struct shard_dataset_info info;
+	uint64_t n, each, idx[BATCH], met = 0;
 	double missing = 1;
 
+	shard_dataset_info(sorted, &info);
+	n = info.record_count;
+	each = n / CLASSES;
 	for (uint64_t i = 0; i < BATCH; i++) /* (n - each choose BATCH) / (n choose BATCH) */
 		missing *= (double)(n - each - i) / (double)(n - i);
 	o.size = sizeof(o);
 	o.batch_records = BATCH;
-	for (o.seed = 0; o.seed < 20; o.seed++) {
+	for (o.order.seed = 0; o.order.seed < 20; o.order.seed++) {
 		bool seen[CLASSES] = {false};
 		struct shard_loader *l;
 
 		CHECK_OK(shard_loader_open(&l, sorted, &o, &fixture_err));
-		CHECK_OK(shard_loader_order(l, 0, 0, BATCH, idx, &fixture_err));
+		CHECK_OK(shard_loader_order(l, 0, 0, BATCH, NULL, idx, &fixture_err));
 		shard_loader_close(l);
 		for (uint64_t i = 0; i < BATCH; i++) {
 			met += !seen[idx[i] / each];
@@ -274,9 +278,10 @@ TEST(data_sorted_by_class_is_mixed_by_default)
 		STORY("records of %u bytes", rows[i].record_bytes);
 		CHECK(share_of_ideal(sorted, (struct shard_loader_options){.size = 0}) >= 0.95);
 		STORY("records of %u bytes, in too few lanes and windows", rows[i].record_bytes);
-		CHECK(share_of_ideal(sorted, (struct shard_loader_options){.window_runs = 1, .lane_count = 4}) < 0.95);
+		CHECK(share_of_ideal(sorted, (struct shard_loader_options){.order.window_runs = 1,
+									   .order.lane_count = 4}) < 0.95);
 		STORY("records of %u bytes, as they are stored", rows[i].record_bytes);
-		CHECK(share_of_ideal(sorted, (struct shard_loader_options){.shuffle = SHARD_SEQUENTIAL}) < 0.5);
+		CHECK(share_of_ideal(sorted, (struct shard_loader_options){.order.shuffle = SHARD_SEQUENTIAL}) < 0.5);
 		shard_dataset_close(sorted);
 		remove_tree(folder.text);
 	}
@@ -310,8 +315,8 @@ static const uint64_t sizes[] = {40, 1, 0, 62};
 static void leave_early(struct prng *p)
 {
 	struct shard_loader_options o = {.batch_records = 1 + (uint32_t)prng_below(p, 20),
-					 .seed = prng_next(p),
-					 .shuffle = 1 + (uint32_t)prng_below(p, 3),
+					 .order.seed = prng_next(p),
+					 .order.shuffle = 1 + (uint32_t)prng_below(p, 3),
 					 .slot_count = 2 + (uint32_t)prng_below(p, 4),
 					 .thread_count = 1 + (uint32_t)prng_below(p, 4)};
 	struct lent lent = {.count = 0};
@@ -435,10 +440,10 @@ static uint64_t hashed_by_all(uint32_t shuffle, uint32_t check)
 	for (uint32_t i = 0; i < RANKS; i++) {
 		lent[i].count = 0;
 		wanted_open(&rank[i], (struct shard_loader_options){.batch_records = 9,
-								    .seed = 4,
+								    .order.seed = 4,
 								    .rank = i,
 								    .world = RANKS,
-								    .shuffle = shuffle,
+								    .order.shuffle = shuffle,
 								    .tail = SHARD_PAD,
 								    .thread_count = 4,
 								    .path = 1 + i});

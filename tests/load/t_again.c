@@ -15,7 +15,7 @@
 #include "libshard/dataset/dataset.h"
 #include "libshard/feed/feed.h"
 #include "libshard/io/io.h"
-#include "shard_pack.h"
+#include "shard_inspect.h"
 #include "tests/store/rot.h"
 
 #define RECORDS	       120u
@@ -177,7 +177,7 @@ static int deliver_twice(const struct kind *k, uint32_t path, uint32_t check, en
 {
 	struct shard_loader_options o = {.size = sizeof(o),
 					 .batch_records = BATCH,
-					 .shuffle = SHARD_SEQUENTIAL,
+					 .order.shuffle = SHARD_SEQUENTIAL,
 					 .thread_count = 1,
 					 .slot_count = 2,
 					 .stage_bytes = 1, /* chunks are decoded for each batch */

@@ -287,9 +287,9 @@ TEST(seek_and_order_know_the_early_epochs)
 		for (uint64_t epoch = 0; epoch < 4; epoch++) {
 			const struct wanted *w = epoch <= 2 ? &old_wanted : &new_wanted;
 
-			CHECK_OK(shard_loader_order(l, epoch, 0, w->total, got, &fixture_err));
+			CHECK_OK(shard_loader_order(l, epoch, 0, w->total, NULL, got, &fixture_err));
 			CHECK_MEM(got, w->order[epoch], w->total * sizeof(*got));
-			CHECK_EQ(shard_loader_order(l, epoch, 0, w->total + 1, got, &err), SHARD_E_ARGUMENT);
+			CHECK_EQ(shard_loader_order(l, epoch, 0, w->total + 1, NULL, got, &err), SHARD_E_ARGUMENT);
 			CHECK_EQ(shard_loader_seek(l, epoch, w->total + 1, &err), SHARD_E_ARGUMENT);
 			CHECK_OK(shard_loader_seek(l, epoch, w->total, &fixture_err));
 		}
@@ -316,7 +316,7 @@ TEST(a_substitute_is_one_of_the_old_records)
 	char token[SHARD_TOKEN_BYTES];
 
 	open_grown(48, SHARD_RAW);
-	o.on_corrupt = SHARD_CORRUPT_SUBSTITUTE;
+	o.repair.on_corrupt = SHARD_CORRUPT_SUBSTITUTE;
 	o.batch_records = 1;
 	damage_record(&folder, 3, 0, 21 * schema.group[0].stride);
 	token_at(old_ds, o, 0, OLD_RECORDS - 1, token);

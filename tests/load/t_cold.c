@@ -98,10 +98,10 @@ static int epoch(struct shard_dataset *ds, uint32_t path, struct shard_loader_st
 {
 	struct shard_loader_options o = {.size = sizeof(o),
 					 .batch_records = 10,
-					 .seed = 3,
+					 .order.seed = 3,
 					 .path = path,
 					 .thread_count = 1,
-					 .shuffle = SHARD_SHUFFLE_GLOBAL};
+					 .order.shuffle = SHARD_SHUFFLE_GLOBAL};
 	struct shard_loader *l;
 	struct shard_batch b;
 	int rc;

@@ -66,9 +66,9 @@ TEST(batches_come_in_order_whatever_the_timing)
 				inject_nothing();
 				inject.delay_us = 200;
 				run((struct shard_loader_options){.batch_records = 7,
-								  .seed = 5,
+								  .order.seed = 5,
 								  .slot_count = slots[s],
-								  .shuffle = shuffle,
+								  .order.shuffle = shuffle,
 								  .thread_count = threads[t],
 								  .tail = SHARD_KEEP},
 				    0);
@@ -86,7 +86,7 @@ TEST(epochs_of_one_step)
 		inject.delay_us = 300;
 		run(
 			(struct shard_loader_options){
-				.batch_records = 103, .seed = 1, .slot_count = 9, .thread_count = threads},
+				.batch_records = 103, .order.seed = 1, .slot_count = 9, .thread_count = threads},
 			40);
 		CHECK_NO_COMPLAINT(&wanted);
 	}
@@ -100,7 +100,7 @@ TEST(what_is_wrong_is_noticed)
 	} rows[] = {{STALE_SLOT, "is not that of record"},
 		    {SKIPS_A_ROW, "is not in its place"},
 		    {WRITES_BESIDE, "is not that of record"}};
-	const struct shard_loader_options o = {.batch_records = 7, .seed = 5, .slot_count = 4, .thread_count = 2};
+	const struct shard_loader_options o = {.batch_records = 7, .order.seed = 5, .slot_count = 4, .thread_count = 2};
 	struct shard_loader *l;
 	struct shard_batch b;
 
@@ -241,7 +241,7 @@ TEST(threads_that_cannot_start)
 		STORY("thread %u does not start", fail_at);
 		inject_nothing();
 		wanted_open(&wanted, (struct shard_loader_options){
-					     .batch_records = 10, .seed = 9, .slot_count = 3, .thread_count = 4});
+					     .batch_records = 10, .order.seed = 9, .slot_count = 3, .thread_count = 4});
 		l = loader_of(&wanted);
 		inject_watch(l);
 		starts = 0;
@@ -335,7 +335,7 @@ static void *consumer_main(void *context)
 {
 	struct consumer *c = context;
 	struct lent lent = {.count = 0};
-	struct prng p = {c->wanted.o.seed};
+	struct prng p = {c->wanted.o.order.seed};
 
 	consume(&c->wanted, c->l, &lent, &p, 60, 2);
 	give_all(&c->wanted, c->l, &lent);
@@ -358,9 +358,9 @@ TEST(two_loaders_on_one_dataset)
 		reopen(NULL);
 		for (uint64_t i = 0; i < 2; i++) {
 			wanted_open(&c[i].wanted, (struct shard_loader_options){.batch_records = 6,
-										.seed = round + i,
+										.order.seed = round + i,
 										.thread_count = 2,
-										.shuffle = SHARD_SHUFFLE_GLOBAL,
+										.order.shuffle = SHARD_SHUFFLE_GLOBAL,
 										.tail = SHARD_PAD});
 			c[i].l = loader_of(&c[i].wanted);
 			CHECK_EQ(pthread_create(&c[i].thread, NULL, consumer_main, &c[i]), 0);

@@ -102,13 +102,13 @@ static uint64_t run(uint32_t policy, uint32_t path, uint32_t threads, uint32_t r
 {
 	struct shard_loader_options o = {.size = sizeof(o),
 					 .batch_records = 12,
-					 .seed = 9,
+					 .order.seed = 9,
 					 .rank = rank,
 					 .world = world,
 					 .path = path,
 					 .thread_count = threads,
-					 .on_corrupt = policy,
-					 .shuffle = SHARD_SHUFFLE_GLOBAL};
+					 .repair.on_corrupt = policy,
+					 .order.shuffle = SHARD_SHUFFLE_GLOBAL};
 	struct shard_dataset *ds = open_dataset();
 	uint64_t due[RECORDS], flagged = 0, steps;
 	struct shard_loader_stats stats;
@@ -119,7 +119,7 @@ static uint64_t run(uint32_t policy, uint32_t path, uint32_t threads, uint32_t r
 	CHECK_OK(shard_loader_open(&l, ds, &o, &fixture_err));
 	steps = shard_loader_step_count(l);
 	for (uint64_t epoch = 0; epoch < 2; epoch++) {
-		CHECK_OK(shard_loader_order(l, epoch, 0, steps * 12, due, &fixture_err));
+		CHECK_OK(shard_loader_order(l, epoch, 0, steps * 12, NULL, due, &fixture_err));
 		for (uint64_t step = 0; step < steps; step++) {
 			CHECK_OK(shard_loader_next(l, &b, &fixture_err));
 			for (uint32_t i = 0; i < b.record_count; i++) {
@@ -187,7 +187,7 @@ TEST(compressed_chunks)
 
 TEST(to_fail_is_the_default)
 {
-	struct shard_loader_options o = {.size = sizeof(o), .batch_records = 10, .shuffle = SHARD_SEQUENTIAL};
+	struct shard_loader_options o = {.size = sizeof(o), .batch_records = 10, .order.shuffle = SHARD_SEQUENTIAL};
 	struct shard_error err;
 	struct shard_dataset *ds;
 	struct shard_loader *l;
@@ -202,7 +202,7 @@ TEST(to_fail_is_the_default)
 	CHECK(strstr(err.message, "0.shard: I44: unit 13 of group 0"));
 	CHECK_EQ(shard_loader_last_damage(l, &err), SHARD_END);
 	shard_loader_close(l);
-	o.on_corrupt = 3;
+	o.repair.on_corrupt = 3;
 	CHECK_EQ(shard_loader_open(&l, ds, &o, &err), SHARD_E_ARGUMENT);
 	shard_dataset_close(ds);
 }
@@ -210,8 +210,10 @@ TEST(to_fail_is_the_default)
 /* The control: a loader that delivers damaged rows as they are is one that check_row() refuses. */
 TEST(a_loader_that_repairs_nothing_would_be_noticed)
 {
-	struct shard_loader_options o = {
-		.size = sizeof(o), .batch_records = 20, .shuffle = SHARD_SEQUENTIAL, .on_corrupt = SHARD_CORRUPT_MASK};
+	struct shard_loader_options o = {.size = sizeof(o),
+					 .batch_records = 20,
+					 .order.shuffle = SHARD_SEQUENTIAL,
+					 .repair.on_corrupt = SHARD_CORRUPT_MASK};
 	struct shard_dataset *ds;
 	struct shard_loader *l;
 	struct shard_batch b;
@@ -233,7 +235,7 @@ TEST(a_loader_that_repairs_nothing_would_be_noticed)
 TEST(no_substitute)
 {
 	struct shard_loader_options o = {
-		.size = sizeof(o), .batch_records = 10, .on_corrupt = SHARD_CORRUPT_SUBSTITUTE};
+		.size = sizeof(o), .batch_records = 10, .repair.on_corrupt = SHARD_CORRUPT_SUBSTITUTE};
 	struct shard_error err;
 	struct shard_dataset *ds;
 	struct shard_loader *l;
@@ -297,24 +299,25 @@ TEST(corrupt_most_bounds_rows_of_both_policies)
 		{"exactly what one batch has", 5, 1, ": 5 rows were"},
 		{"in the middle of the first epoch", 23, 4,
 		 ": epoch 0: 20 rows were substituted or masked, and 5 "
-		 "more would be; corrupt_most is 23: restore the damaged shards"},
+		 "more would be; repair.corrupt_most is 23: restore the damaged shards"},
 		{"one less than an epoch has", 44, 8, ": 40 rows were"},
 		{"exactly an epoch", 45, 26, ""},
 		{"the default", 0, 26, ""},
 		{"no limit", UINT64_MAX, 26, ""},
 	};
-	struct shard_loader_options o = {.size = sizeof(o), .batch_records = 10, .shuffle = SHARD_SEQUENTIAL};
+	struct shard_loader_options o = {.size = sizeof(o), .batch_records = 10, .order.shuffle = SHARD_SEQUENTIAL};
 	struct shard_error err, again;
 	struct shard_loader *l;
 
 	damage_every_second();
-	for (o.on_corrupt = SHARD_CORRUPT_SUBSTITUTE; o.on_corrupt <= SHARD_CORRUPT_MASK; o.on_corrupt++)
+	for (o.repair.on_corrupt = SHARD_CORRUPT_SUBSTITUTE; o.repair.on_corrupt <= SHARD_CORRUPT_MASK;
+	     o.repair.on_corrupt++)
 		for (o.thread_count = 1; o.thread_count <= 3; o.thread_count += 2)
 			for (size_t i = 0; i < COUNT(rows); i++) {
 				struct shard_dataset *ds = open_dataset();
 
-				STORY("policy %u, %u threads: %s", o.on_corrupt, o.thread_count, rows[i].story);
-				o.corrupt_most = rows[i].most;
+				STORY("policy %u, %u threads: %s", o.repair.on_corrupt, o.thread_count, rows[i].story);
+				o.repair.corrupt_most = rows[i].most;
 				CHECK_OK(shard_loader_open(&l, ds, &o, &fixture_err));
 				CHECK_EQ(take_all(l, &err), rows[i].batches);
 				CHECK(strstr(err.message, rows[i].says));
@@ -334,14 +337,15 @@ TEST(corrupt_most_bounds_rows_of_both_policies)
 /* Ten thousand rows, and still the same 45 records. */
 TEST(what_stays_damaged_does_not_end_a_long_job)
 {
-	struct shard_loader_options o = {.size = sizeof(o), .batch_records = 10, .shuffle = SHARD_SEQUENTIAL};
+	struct shard_loader_options o = {.size = sizeof(o), .batch_records = 10, .order.shuffle = SHARD_SEQUENTIAL};
 	struct shard_loader_stats stats;
 	struct shard_dataset *ds;
 	struct shard_loader *l;
 	struct shard_error err;
 
 	damage_every_second();
-	for (o.on_corrupt = SHARD_CORRUPT_SUBSTITUTE; o.on_corrupt <= SHARD_CORRUPT_MASK; o.on_corrupt++) {
+	for (o.repair.on_corrupt = SHARD_CORRUPT_SUBSTITUTE; o.repair.on_corrupt <= SHARD_CORRUPT_MASK;
+	     o.repair.on_corrupt++) {
 		ds = open_dataset();
 		CHECK_OK(shard_loader_open(&l, ds, &o, &fixture_err));
 		for (unsigned epochs = 0; epochs < 224; epochs += 2)
@@ -357,7 +361,7 @@ TEST(what_stays_damaged_does_not_end_a_long_job)
 TEST(the_default_is_1024_rows)
 {
 	static const uint64_t many[] = {2200};
-	struct shard_loader_options o = {.size = sizeof(o), .batch_records = 10, .shuffle = SHARD_SEQUENTIAL};
+	struct shard_loader_options o = {.size = sizeof(o), .batch_records = 10, .order.shuffle = SHARD_SEQUENTIAL};
 	struct shard_dataset *ds;
 	struct shard_loader *l;
 	struct shard_error err;
@@ -367,12 +371,13 @@ TEST(the_default_is_1024_rows)
 	write_dataset(folder.text, &schema, many, COUNT(many));
 	for (uint64_t i = 0; i < many[0]; i += 2)
 		damage_record(&folder, 0, 0, i * schema.group[0].stride);
-	for (o.on_corrupt = SHARD_CORRUPT_SUBSTITUTE; o.on_corrupt <= SHARD_CORRUPT_MASK; o.on_corrupt++) {
+	for (o.repair.on_corrupt = SHARD_CORRUPT_SUBSTITUTE; o.repair.on_corrupt <= SHARD_CORRUPT_MASK;
+	     o.repair.on_corrupt++) {
 		ds = open_dataset();
 		CHECK_OK(shard_loader_open(&l, ds, &o, &fixture_err));
 		CHECK_EQ(take_all(l, &err), 204);
 		CHECK(strstr(err.message, ": epoch 0: 1020 rows were substituted or masked, and 5 more would be"));
-		CHECK(strstr(err.message, "; corrupt_most is 1024: "));
+		CHECK(strstr(err.message, "; repair.corrupt_most is 1024: "));
 		shard_loader_close(l);
 		shard_dataset_close(ds);
 	}

@@ -130,7 +130,7 @@ TEST(a_masked_row_has_zeros_in_what_is_wanted)
 	open_photos(48, SHARD_RAW, sizes, COUNT(sizes));
 	damage_record(&folder, 0, 0, 3 * schema.group[0].stride + 70);
 	reopen(NULL);
-	o.on_corrupt = SHARD_CORRUPT_MASK;
+	o.repair.on_corrupt = SHARD_CORRUPT_MASK;
 	CHECK_OK(shard_loader_open(&l, ds, &o, &fixture_err));
 	while (shard_loader_next(l, &b, &fixture_err) == SHARD_OK) {
 		for (uint32_t i = 0; i < b.record_count; i++)

@@ -18,7 +18,7 @@
 #include "libshard/base/mem.h"
 #include "libshard/dataset/dataset.h"
 #include "libshard/io/io.h"
-#include "shard_pack.h"
+#include "shard_inspect.h"
 #include "tests/child.h"
 #include "tests/load/inject.h"
 
@@ -155,7 +155,7 @@ static int use_the_parents_loader(const struct scene *s)
 	shard_loader_tell(s->l, &epoch, &position);
 	if (epoch != wanted.epoch || position != wanted.step * 7)
 		return 5;
-	if (shard_loader_order(s->l, 0, 0, 7, idx, NULL) || memcmp(idx, wanted.order[0], sizeof(idx)))
+	if (shard_loader_order(s->l, 0, 0, 7, NULL, idx, NULL) || memcmp(idx, wanted.order[0], sizeof(idx)))
 		return 6;
 	memset(&none, 0, sizeof(none));
 	shard_loader_stats(s->l, &stats);
@@ -351,8 +351,8 @@ static int fork_while_busy(int rounds)
 		scene_open(&s, (struct shard_loader_options){.batch_records = 7,
 							     .slot_count = 6,
 							     .thread_count = 3,
-							     .seed = (uint64_t)round,
-							     .shuffle = SHARD_SHUFFLE_GLOBAL,
+							     .order.seed = (uint64_t)round,
+							     .order.shuffle = SHARD_SHUFFLE_GLOBAL,
 							     .tail = SHARD_KEEP});
 		usleep((unsigned)prng_below(&p, 300));
 		CHECK_OK(shard_loader_seek(s.l, 1, 0, &fixture_err));

@@ -121,7 +121,7 @@ TEST(each_row_is_the_record_that_it_says)
 	struct shard_batch b;
 
 	open_photos();
-	l = LOADER(.batch_records = 10, .seed = 3, .tail = SHARD_KEEP);
+	l = LOADER(.batch_records = 10, .order.seed = 3, .tail = SHARD_KEEP);
 	for (int step = 0; step < 11; step++) {
 		CHECK_OK(shard_loader_next(l, &b, &fixture_err));
 		check_rows(&b);
@@ -148,7 +148,7 @@ TEST(groups_of_every_kind)
 		new_folder(&folder, "t_loader");
 		write_dataset(folder.text, &schema, two, 2);
 		CHECK_OK(shard_dataset_open(&ds, folder.text, NULL, &fixture_err));
-		l = LOADER(.batch_records = 5, .seed = 3, .tail = SHARD_KEEP);
+		l = LOADER(.batch_records = 5, .order.seed = 3, .tail = SHARD_KEEP);
 		for (int step = 0; step < 5; step++) {
 			CHECK_OK(shard_loader_next(l, &b, &fixture_err));
 			CHECK_EQ(b.field[PHOTO_IMAGE].stride, 192);
@@ -193,8 +193,8 @@ static uint64_t expected_steps(size_t job)
 static void run_rank(size_t job, uint32_t rank, unsigned seen[2][RECORDS])
 {
 	const uint32_t world = jobs[job].world, batch = jobs[job].batch;
-	struct shard_loader *l = LOADER(.batch_records = batch, .seed = 11, .rank = rank, .world = world,
-					.shuffle = jobs[job].shuffle, .tail = jobs[job].tail);
+	struct shard_loader *l = LOADER(.batch_records = batch, .order.seed = 11, .rank = rank, .world = world,
+					.order.shuffle = jobs[job].shuffle, .tail = jobs[job].tail);
 	uint64_t order[RECORDS], idx[1000], at = 0;
 	struct shard_batch b;
 
@@ -228,12 +228,14 @@ static void run_rank(size_t job, uint32_t rank, unsigned seen[2][RECORDS])
 		if (at && at <= 1000) { /* the order that is told without reading is the one that was read */
 			uint64_t told[1000];
 
-			CHECK_OK(shard_loader_order(l, epoch, 0, at, told, &fixture_err));
+			CHECK_OK(shard_loader_order(l, epoch, 0, at, NULL, told, &fixture_err));
 			CHECK_MEM(told, idx, at * sizeof(*told));
-			CHECK_OK(shard_loader_order(l, epoch, at / 2, at - at / 2, told, &fixture_err));
+			CHECK_OK(shard_loader_order(l, epoch, at / 2, at - at / 2, NULL, told, &fixture_err));
 			CHECK_MEM(told, idx + at / 2, (at - at / 2) * sizeof(*told));
 		}
-		CHECK_EQ(shard_loader_order(l, epoch, 0, at + 1, idx, NULL), SHARD_E_ARGUMENT);
+		CHECK_EQ(shard_loader_order(l, epoch, 0, at + 1, NULL, idx, NULL), SHARD_E_ARGUMENT);
+		CHECK_EQ(shard_loader_order(l, epoch, 0, 1, (uint16_t[1]){0}, idx, &fixture_err), SHARD_E_ARGUMENT);
+		CHECK_STR(fixture_err.message, "this loader has no mixture; give NULL as component");
 	}
 	shard_loader_close(l);
 }
@@ -288,10 +290,10 @@ static struct flat take(struct shard_loader *l)
 TEST(a_job_continues_from_any_token)
 {
 	static const struct shard_loader_options kinds[] = {
-		{.batch_records = 9, .seed = 5, .tail = SHARD_KEEP},
-		{.batch_records = 9, .seed = 5, .tail = SHARD_DROP, .rank = 1, .world = 3},
-		{.batch_records = 9, .seed = 5, .tail = SHARD_PAD, .rank = 2, .world = 3},
-		{.batch_records = 9, .seed = 5, .tail = SHARD_KEEP, .shuffle = SHARD_SEQUENTIAL},
+		{.batch_records = 9, .order.seed = 5, .tail = SHARD_KEEP},
+		{.batch_records = 9, .order.seed = 5, .tail = SHARD_DROP, .rank = 1, .world = 3},
+		{.batch_records = 9, .order.seed = 5, .tail = SHARD_PAD, .rank = 2, .world = 3},
+		{.batch_records = 9, .order.seed = 5, .tail = SHARD_KEEP, .order.shuffle = SHARD_SEQUENTIAL},
 	};
 
 	open_photos();
@@ -341,9 +343,9 @@ TEST(a_job_continues_on_more_or_fewer_ranks)
 			uint64_t steps = (RECORDS - from + worlds[w] * 4 - 1) / (worlds[w] * 4);
 
 			for (uint32_t rank = 0; rank < worlds[w]; rank++) {
-				struct shard_loader *l =
-					LOADER(.batch_records = 4, .seed = 5, .shuffle = SHARD_SHUFFLE_GLOBAL,
-					       .rank = rank, .world = worlds[w], .tail = SHARD_PAD);
+				struct shard_loader *l = LOADER(.batch_records = 4, .order.seed = 5,
+								.order.shuffle = SHARD_SHUFFLE_GLOBAL, .rank = rank,
+								.world = worlds[w], .tail = SHARD_PAD);
 
 				CHECK_OK(shard_loader_seek(l, 2, from, &fixture_err));
 				for (uint64_t step = 0; step < steps; step++) {
@@ -466,7 +468,7 @@ TEST(epochs_follow_each_other)
 	struct shard_loader *l;
 
 	open_photos();
-	l = LOADER(.batch_records = 50, .shuffle = SHARD_SHUFFLE_GLOBAL, .tail = SHARD_KEEP);
+	l = LOADER(.batch_records = 50, .order.shuffle = SHARD_SHUFFLE_GLOBAL, .tail = SHARD_KEEP);
 	for (uint64_t epoch = 0; epoch < 4; epoch++) {
 		uint64_t *to = epoch ? later : first;
 		unsigned seen[RECORDS] = {0};
@@ -501,8 +503,8 @@ TEST(an_empty_dataset_is_refused)
 
 	CHECK_OK(shard_dataset_open(&empty, "format/golden/dataset_empty", NULL, &fixture_err));
 	for (o.tail = SHARD_DROP; o.tail <= SHARD_KEEP; o.tail++)
-		for (o.shuffle = SHARD_SHUFFLE_GLOBAL; o.shuffle <= SHARD_SEQUENTIAL; o.shuffle++) {
-			STORY("tail %u, shuffle %u", o.tail, o.shuffle);
+		for (o.order.shuffle = SHARD_SHUFFLE_GLOBAL; o.order.shuffle <= SHARD_SEQUENTIAL; o.order.shuffle++) {
+			STORY("tail %u, shuffle %u", o.tail, o.order.shuffle);
 			CHECK_EQ(shard_loader_open(&l, empty, &o, &err), SHARD_E_ARGUMENT);
 			CHECK(strstr(err.message, "the dataset has no records"));
 			CHECK(!l);
@@ -554,7 +556,7 @@ TEST(an_error_repeats_until_seek)
 	tmp(&p, "t_loader.%d/3.shard", (int)getpid());
 	offset = section_of(p.text, 1, 0).offset;
 	file_flip(p.text, offset + 5 * schema.group[0].stride, 1); /* record 46 */
-	l = LOADER(.batch_records = 10, .shuffle = SHARD_SEQUENTIAL, .slot_count = 2);
+	l = LOADER(.batch_records = 10, .order.shuffle = SHARD_SEQUENTIAL, .slot_count = 2);
 	for (int step = 0; step < 4; step++) {
 		CHECK_OK(shard_loader_next(l, &b, &fixture_err));
 		CHECK_OK(shard_loader_release(l, &b, &fixture_err));
@@ -594,7 +596,10 @@ TEST(options_that_are_refused)
 	} rows[] = {
 		{{.size = 0, .batch_records = 1}, "size"},
 		{{.batch_records = 0}, "batch_records is 0"},
-		{{.batch_records = 1, .shuffle = 4}, "shuffle is 4"},
+		{{.batch_records = 1, .order.shuffle = 4}, "order.shuffle is 4"},
+		{{.batch_records = 1, .reserved = 5}, "options: reserved is 5; must be 0"},
+		{{.batch_records = 1, .order.reserved = 6}, "options: order.reserved is 6; must be 0"},
+		{{.batch_records = 1, .repair.reserved = 7}, "options: repair.reserved is 7; must be 0"},
 		{{.batch_records = 1, .tail = 3}, "tail 3"},
 		{{.batch_records = 1, .rank = 1}, "rank is 1; must be below world, 1"},
 		{{.batch_records = 1, .rank = 3, .world = 3}, "rank is 3; must be below world, 3"},
@@ -663,7 +668,7 @@ TEST(opening_reads_no_shard)
 		unlink(tmp(&p, "t_loader.%d/%d.shard", (int)getpid(), i));
 	l = LOADER(.batch_records = 10);
 	CHECK_EQ(shard_loader_step_count(l), 10);
-	CHECK_OK(shard_loader_order(l, 5, 3, 10, idx, &fixture_err));
+	CHECK_OK(shard_loader_order(l, 5, 3, 10, NULL, idx, &fixture_err));
 	CHECK_OK(shard_loader_seek(l, 5, 30, &fixture_err));
 	CHECK_EQ(shard_loader_next(l, &b, &err), SHARD_E_MISMATCH);
 	CHECK(strstr(err.message, ": D1: "));
@@ -682,15 +687,15 @@ TEST(shuffle_is_the_order_of_an_epoch_that_no_loader_reaches)
 	for (uint64_t n = 0; n <= RECORDS; n += n < 4 ? 1 : 33) {
 		expected_order(want, n, true, 17, UINT64_MAX);
 		STORY("%" PRIu64, n);
-		CHECK_OK(shard_shuffle(17, n, 0, n, got, &fixture_err));
+		CHECK_OK(shard_pack_order(17, n, 0, n, got, &fixture_err));
 		CHECK_MEM(got, want, n * sizeof(*got));
-		CHECK_OK(shard_shuffle(17, n, n / 3, n - n / 3, got, &fixture_err));
+		CHECK_OK(shard_pack_order(17, n, n / 3, n - n / 3, got, &fixture_err));
 		CHECK_MEM(got, want + n / 3, (n - n / 3) * sizeof(*got));
 	}
-	CHECK_EQ(shard_shuffle(1, 10, 0, 11, got, NULL), SHARD_E_ARGUMENT);
-	CHECK_EQ(shard_shuffle(1, 10, 11, 0, got, NULL), SHARD_E_ARGUMENT);
-	CHECK_EQ(shard_shuffle(1, 10, 2, UINT64_MAX, got, NULL), SHARD_E_ARGUMENT);
-	CHECK_EQ(shard_shuffle(1, (UINT64_C(1) << 62) + 1, 0, 1, got, NULL), SHARD_E_ARGUMENT);
+	CHECK_EQ(shard_pack_order(1, 10, 0, 11, got, NULL), SHARD_E_ARGUMENT);
+	CHECK_EQ(shard_pack_order(1, 10, 11, 0, got, NULL), SHARD_E_ARGUMENT);
+	CHECK_EQ(shard_pack_order(1, 10, 2, UINT64_MAX, got, NULL), SHARD_E_ARGUMENT);
+	CHECK_EQ(shard_pack_order(1, (UINT64_C(1) << 62) + 1, 0, 1, got, NULL), SHARD_E_ARGUMENT);
 }
 
 TEST_MAIN()

@@ -11,9 +11,7 @@
 #include "libshard/dataset/dataset.h"
 #include "libshard/loader/loader.h"
 #include "libshard/order/order.h"
-#include "shard_gpu.h"
-#include "shard_mix.h"
-#include "shard_select.h"
+#include "shard_transform.h"
 #include "tests/load/kinds.h"
 #include "tests/store/fixture.h"
 
@@ -124,12 +122,12 @@ static struct found twin(const struct shard_loader_options *o, uint64_t position
 	uint64_t own;
 
 	p.lane_count = p.lane_count ? p.lane_count : 64;
-	mix_init(&m, weights, COMPONENTS, p.lane_count, o->seed);
+	mix_init(&m, weights, COMPONENTS, p.lane_count, o->order.seed);
 	at = mix_place_of(&m, position);
 	__real_mix_block(&m, at.lane, at.block, slots, scratch);
 	found.component = slots[at.slot].component;
 	own = mix_own_position(&m, &at, &slots[at.slot]);
-	p.record_count = shard_mix_records(mix, found.component);
+	CHECK_OK(shard_mix_component(mix, found.component, NULL, &p.record_count, &fixture_err));
 	p.seed = mix_component_seed(&m, found.component);
 	p.epoch = found.pass = own / p.record_count;
 	CHECK_EQ(order_init(&order, &p, table), SHARD_OK);
@@ -300,8 +298,8 @@ TEST(the_order_can_be_asked_for)
 			uint64_t first = epoch * 100 + (rank + 3 - epoch * 100 % 3) % 3,
 				 n = (epoch * 100 + 102 - first) / 3;
 
-			CHECK_OK(shard_loader_mix_order(l, epoch, 2, n - 2, component, idx, &fixture_err));
-			CHECK_OK(shard_loader_order(l, epoch, 2, n - 2, again, &fixture_err));
+			CHECK_OK(shard_loader_order(l, epoch, 2, n - 2, component, idx, &fixture_err));
+			CHECK_OK(shard_loader_order(l, epoch, 2, n - 2, NULL, again, &fixture_err));
 			for (uint64_t i = 0; i < n - 2; i++) {
 				struct found want = twin(&o, first + (i + 2) * 3);
 
@@ -309,8 +307,8 @@ TEST(the_order_can_be_asked_for)
 				CHECK_EQ(idx[i], want.record);
 				CHECK_EQ(again[i], want.record);
 			}
-			CHECK_EQ(shard_loader_mix_order(l, epoch, 2, n - 1, component, idx, NULL), SHARD_E_ARGUMENT);
-			CHECK_EQ(shard_loader_order(l, epoch, n + 1, 0, again, NULL), SHARD_E_ARGUMENT);
+			CHECK_EQ(shard_loader_order(l, epoch, 2, n - 1, component, idx, NULL), SHARD_E_ARGUMENT);
+			CHECK_EQ(shard_loader_order(l, epoch, n + 1, 0, NULL, again, NULL), SHARD_E_ARGUMENT);
 		}
 		shard_loader_close(l);
 	}
@@ -373,9 +371,9 @@ TEST(a_token_brings_its_order_and_fits_no_other_mixture)
 	CHECK(!strncmp(token, "mix-v1 two_levels N 100 ", 24));
 	shard_loader_close(l);
 
-	o.shuffle = SHARD_SHUFFLE_BY_SIZE;
-	o.run_records = o.phase_unit_records = 0;
-	o.window_runs = o.lane_count = 0;
+	o.order.shuffle = SHARD_SHUFFLE_BY_SIZE;
+	o.order.run_records = o.order.phase_unit_records = 0;
+	o.order.window_runs = o.order.lane_count = 0;
 	CHECK_OK(shard_loader_open(&l, NULL, &o, &fixture_err));
 	CHECK_OK(shard_loader_seek(l, 3, 10, &fixture_err));
 	CHECK_OK(shard_loader_resume(l, token, &fixture_err));
@@ -621,7 +619,7 @@ TEST(a_substitute_is_of_the_same_component)
 	open_part(1);
 	mix = mix_of(100);
 	o = mixed(IN_SEQUENCE);
-	o.on_corrupt = SHARD_CORRUPT_SUBSTITUTE;
+	o.repair.on_corrupt = SHARD_CORRUPT_SUBSTITUTE;
 	CHECK_OK(shard_loader_open(&l, NULL, &o, &fixture_err));
 	for (uint64_t position = 0; position < 105; position += 7) {
 		if (shard_loader_next(l, &b, &fixture_err) == SHARD_END)
@@ -791,7 +789,7 @@ static void write_wide(uint32_t p)
 		}
 		CHECK_OK(shard_writer_finish(w, &written, &fixture_err));
 		shard_writer_close(w);
-		CHECK_OK(shard_seal_add(seal, name, written.sha256, &fixture_err));
+		CHECK_OK(shard_seal_add(seal, name, NULL, written.sha256, &fixture_err));
 	}
 	CHECK_OK(shard_seal_finish(seal, &fixture_err));
 	shard_seal_close(seal);
@@ -912,7 +910,7 @@ TEST(damage_in_parts_of_other_room_is_found)
 			STORY("%s, path %u", wide_rows[r].story, path);
 			o = mixed(IN_WINDOWS);
 			o.path = path;
-			o.on_corrupt = SHARD_CORRUPT_MASK;
+			o.repair.on_corrupt = SHARD_CORRUPT_MASK;
 			CHECK_OK(shard_loader_open(&l, NULL, &o, &fixture_err));
 			check_wide(&o, l, 40, &masked);
 			CHECK(masked);
@@ -991,10 +989,10 @@ TEST(loaders_that_cannot_be_are_refused)
 	o.tail = SHARD_PAD;
 	check_loader_refused(&o, NULL, SHARD_E_ARGUMENT, "leave tail at 0");
 	o = mixed(IN_WINDOWS);
-	o.pool_bytes = 1 << 20;
+	o.gpu.pool_bytes = 1 << 20;
 	check_loader_refused(&o, NULL, SHARD_E_UNSUPPORTED, "a pool cannot hold a mixture");
 	o = mixed(IN_WINDOWS);
-	o.lane_count = 1u << 20;
+	o.order.lane_count = 1u << 20;
 	check_loader_refused(&o, NULL, SHARD_E_ARGUMENT, "1048576 lanes");
 	drop_all();
 }
@@ -1061,6 +1059,7 @@ TEST(weights_and_epochs_by_size)
 		{0.000123, SHARD_OK, ""},
 		{0.000245, SHARD_OK, ""},
 	};
+	uint64_t records;
 	uint32_t rounded[2];
 	uint32_t weight;
 
@@ -1080,10 +1079,14 @@ TEST(weights_and_epochs_by_size)
 	for (uint32_t d = 0; d < 3; d++)
 		s[d].weight = 0;
 	CHECK_OK(shard_mix_open(&m, s, 2, NULL, &fixture_err));
-	CHECK_EQ(shard_mix_weight(m, 0), 3516); /* 4096 x 103 / 120 is 3515.7 */
-	CHECK_EQ(shard_mix_weight(m, 1), 580);
-	CHECK_EQ(shard_mix_weight(m, 2), 0);
-	CHECK_EQ(shard_mix_records(m, 1), 17);
+	CHECK_OK(shard_mix_component(m, 0, &weight, NULL, &fixture_err));
+	CHECK_EQ(weight, 3516); /* 4096 x 103 / 120 is 3515.7 */
+	CHECK_OK(shard_mix_component(m, 1, &weight, &records, &fixture_err));
+	CHECK_EQ(weight, 580);
+	CHECK_EQ(records, 17);
+	CHECK_EQ(shard_mix_component(m, 2, &weight, &records, &fixture_err), SHARD_E_ARGUMENT);
+	CHECK_STR(fixture_err.message, "no component 2; the mixture has 2");
+	CHECK_EQ(weight, 580);
 	shard_mix_close(m);
 	CHECK_EQ(shard_mix_round(&share, 1, &weight, NULL), SHARD_E_ARGUMENT);
 	for (size_t i = 0; i < COUNT(small); i++) {

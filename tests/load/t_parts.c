@@ -12,8 +12,11 @@
 #define BATCH	180u /* 22 rows for each of 8 parts, and 4 for another one */
 
 static const uint64_t sizes[] = {120, 1, 0, 139};
-static const struct shard_loader_options large = {
-	.batch_records = BATCH, .seed = 3, .slot_count = THREADS + 2, .thread_count = THREADS, .tail = SHARD_KEEP};
+static const struct shard_loader_options large = {.batch_records = BATCH,
+						  .order.seed = 3,
+						  .slot_count = THREADS + 2,
+						  .thread_count = THREADS,
+						  .tail = SHARD_KEEP};
 static struct wanted wanted;
 
 /* For the control: the last row of each part is left out. */
@@ -213,15 +216,15 @@ TEST(damage_is_told_and_repaired_as_by_one_thread)
 		struct shard_loader_stats stats[2];
 		struct shard_loader_options o = large;
 
-		o.on_corrupt = i % 3;
-		STORY("policy %u, time %u", o.on_corrupt, i);
+		o.repair.on_corrupt = i % 3;
+		STORY("policy %u, time %u", o.repair.on_corrupt, i);
 		o.thread_count = 1;
 		inject.delay_us = 0;
 		CHECK_EQ(first_batch(o, record[0], flags[0], &stats[0], &err[0]), i % 3 ? SHARD_OK : SHARD_E_CORRUPT);
 		o.thread_count = THREADS;
 		inject.delay_us = 2000;
 		CHECK_EQ(first_batch(o, record[1], flags[1], &stats[1], &err[1]), i % 3 ? SHARD_OK : SHARD_E_CORRUPT);
-		if (!o.on_corrupt) {
+		if (!o.repair.on_corrupt) {
 			CHECK_STR(err[1].message, err[0].message);
 			continue;
 		}

@@ -91,10 +91,10 @@ static struct story run(uint32_t path, uint32_t threads, uint32_t check)
 	struct shard_dataset_options d = {.size = sizeof(d), .check = check, .guard = guard};
 	struct shard_loader_options o = {.size = sizeof(o),
 					 .batch_records = RECORDS / 6,
-					 .seed = 3,
+					 .order.seed = 3,
 					 .path = path,
 					 .thread_count = threads,
-					 .shuffle = SHARD_SHUFFLE_GLOBAL};
+					 .order.shuffle = SHARD_SHUFFLE_GLOBAL};
 	struct story s = {0};
 	struct shard_dataset *ds;
 	struct shard_loader *l;

@@ -7,7 +7,7 @@
  * the others, and narrow parts of high images tell rows-first from the others.
  */
 #include "libshard/format/format.h"
-#include "shard_gpu.h"
+#include "shard_transform.h"
 #include "tests/load/batches.h"
 
 #define SIDE	256u
@@ -45,7 +45,8 @@ static void open_recipe(const char *text)
 
 static struct shard_loader *open_loader(void)
 {
-	struct shard_loader_options o = {.size = sizeof(o), .batch_records = RECORDS, .seed = 3, .thread_count = 1};
+	struct shard_loader_options o = {
+		.size = sizeof(o), .batch_records = RECORDS, .order.seed = 3, .thread_count = 1};
 	struct shard_loader *l;
 
 	CHECK_OK(shard_loader_open(&l, ds, &o, &fixture_err));

@@ -8,7 +8,7 @@
 #include <pthread.h>
 
 #include "libshard/dataset/dataset.h"
-#include "shard_select.h"
+#include "shard.h"
 #include "tests/load/batches.h"
 #include "tests/load/kinds.h"
 

@@ -3,7 +3,7 @@
  * t_run.c - the units of a run are hashed together, once, and damage is told of where it lies
  */
 #include "libshard/dataset/dataset.h"
-#include "shard_pack.h"
+#include "shard.h"
 #include "tests/store/fixture.h"
 
 #define SIDE	8u
@@ -33,7 +33,7 @@ static struct shard_loader *open_loader(struct shard_dataset **ds, uint32_t chec
 
 	o.size = sizeof(o);
 	o.batch_records = BATCH;
-	o.seed = 5;
+	o.order.seed = 5;
 	CHECK_OK(shard_dataset_open(ds, folder.text, &d, &fixture_err));
 	CHECK_OK(shard_loader_open(&l, *ds, &o, &fixture_err));
 	return l;
@@ -41,11 +41,11 @@ static struct shard_loader *open_loader(struct shard_dataset **ds, uint32_t chec
 
 static struct shard_loader_options windows(uint32_t threads)
 {
-	return (struct shard_loader_options){.shuffle = SHARD_SHUFFLE_WINDOWS,
-					     .run_records = 10 * (uint64_t)unit,
-					     .window_runs = 4,
-					     .lane_count = 1,
-					     .phase_unit_records = unit,
+	return (struct shard_loader_options){.order.shuffle = SHARD_SHUFFLE_WINDOWS,
+					     .order.run_records = 10 * (uint64_t)unit,
+					     .order.window_runs = 4,
+					     .order.lane_count = 1,
+					     .order.phase_unit_records = unit,
 					     .slot_count = 2,
 					     .thread_count = threads};
 }
@@ -101,8 +101,9 @@ TEST(units_of_a_run_are_hashed_together_and_once)
 		shard_dataset_close(ds);
 	}
 	STORY("in order there are no runs");
-	l = open_loader(&ds, SHARD_CHECK_FIRST,
-			(struct shard_loader_options){.shuffle = SHARD_SEQUENTIAL, .slot_count = 2, .thread_count = 1});
+	l = open_loader(
+		&ds, SHARD_CHECK_FIRST,
+		(struct shard_loader_options){.order.shuffle = SHARD_SEQUENTIAL, .slot_count = 2, .thread_count = 1});
 	CHECK_OK(shard_loader_next(l, &b, &fixture_err));
 	CHECK(checked(l) <= 3 * (1 + BATCH / unit + 1));
 	shard_loader_close(l);
@@ -124,7 +125,7 @@ TEST(damage_beside_a_row_is_told_of_where_it_lies)
 	for (uint32_t threads = 1; threads <= 3; threads++) {
 		STORY("%u threads", threads);
 		o = windows(threads);
-		o.on_corrupt = SHARD_CORRUPT_MASK;
+		o.repair.on_corrupt = SHARD_CORRUPT_MASK;
 		l = open_loader(&ds, SHARD_CHECK_DEVICE, o);
 		for (int epoch = 0; epoch < 2; epoch++) {
 			CHECK_EQ(take(l, SHARD_ROW_MASKED, &of_unit, bad_unit), unit);

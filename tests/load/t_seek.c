@@ -149,8 +149,8 @@ TEST(a_thousand_calls_of_every_kind)
 					STORY("side %u, shape %zu, shuffle %u, delay %u us", side, i, shuffle, delay);
 					inject_nothing();
 					inject.delay_us = delay;
-					o.shuffle = shuffle;
-					o.seed = i;
+					o.order.shuffle = shuffle;
+					o.order.seed = i;
 					storm(o, delay + i * 3 + shuffle, delay ? 150 : 1000);
 					CHECK_NO_COMPLAINT(&wanted);
 				}
@@ -160,7 +160,7 @@ TEST(a_thousand_calls_of_every_kind)
 
 TEST(broken_seeks_are_noticed)
 {
-	const struct shard_loader_options o = {.batch_records = 7, .slot_count = 4, .thread_count = 2, .seed = 3};
+	const struct shard_loader_options o = {.batch_records = 7, .slot_count = 4, .thread_count = 2, .order.seed = 3};
 
 	open_photos(40, SHARD_RAW, sizes, COUNT(sizes));
 	alarm(120);
@@ -257,12 +257,12 @@ TEST(seek_does_not_wait)
 /* ---- another order, in the middle of one ---- */
 
 static const struct shard_loader_options other_windows = {.batch_records = 4,
-							  .seed = 3,
-							  .shuffle = SHARD_SHUFFLE_WINDOWS,
-							  .run_records = 5,
-							  .window_runs = 2,
-							  .lane_count = 3,
-							  .phase_unit_records = 2};
+							  .order.seed = 3,
+							  .order.shuffle = SHARD_SHUFFLE_WINDOWS,
+							  .order.run_records = 5,
+							  .order.window_runs = 2,
+							  .order.lane_count = 3,
+							  .order.phase_unit_records = 2};
 
 /* A token of windows that are not the defaults, at this place. */
 static void token_of(struct shard_loader_options o, uint64_t epoch, uint64_t position, char token[SHARD_TOKEN_BYTES])
@@ -278,7 +278,8 @@ static void token_of(struct shard_loader_options o, uint64_t epoch, uint64_t pos
 
 static void change_order_in_the_middle(uint32_t threads, unsigned calls)
 {
-	const struct shard_loader_options o = {.batch_records = 7, .seed = 3, .slot_count = 5, .thread_count = threads};
+	const struct shard_loader_options o = {
+		.batch_records = 7, .order.seed = 3, .slot_count = 5, .thread_count = threads};
 	struct lent lent = {.count = 0};
 	char token[SHARD_TOKEN_BYTES];
 	struct shard_loader *l;
@@ -337,7 +338,8 @@ TEST(no_memory_for_another_order)
 {
 	for (uint32_t threads = 1; threads <= 2; threads++)
 		for (int then = 0; then < 3; then++) {
-			const struct shard_loader_options o = {.batch_records = 7, .seed = 3, .thread_count = threads};
+			const struct shard_loader_options o = {
+				.batch_records = 7, .order.seed = 3, .thread_count = threads};
 			struct shard_error err = {.message = ""};
 			char token[SHARD_TOKEN_BYTES];
 			struct shard_loader *l;

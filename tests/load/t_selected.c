@@ -52,7 +52,7 @@ TEST(the_order_is_that_of_as_many_records)
 			CHECK_EQ(order_init(&order, &p, table), SHARD_OK);
 			CHECK_OK(shard_loader_open(&l, ds, &o, &fixture_err));
 			CHECK_EQ(shard_loader_step_count(l), s->count);
-			CHECK_OK(shard_loader_order(l, epoch, 0, s->count, got, &fixture_err));
+			CHECK_OK(shard_loader_order(l, epoch, 0, s->count, NULL, got, &fixture_err));
 			for (uint64_t i = 0; i < s->count; i++)
 				CHECK_EQ(got[i], selection_at(s, order_at(&order, i)));
 			shard_loader_close(l);
@@ -200,7 +200,7 @@ TEST(a_substitute_is_of_the_selection)
 	CHECK_OK(shard_select_open(&s, ds, idx, COUNT(idx), &fixture_err));
 	o = selected(IN_SEQUENCE, s);
 	o.batch_records = 5;
-	o.on_corrupt = SHARD_CORRUPT_SUBSTITUTE;
+	o.repair.on_corrupt = SHARD_CORRUPT_SUBSTITUTE;
 	CHECK_OK(shard_loader_open(&l, ds, &o, &fixture_err));
 	CHECK_OK(shard_loader_next(l, &b, &fixture_err));
 	CHECK_EQ(b.record[0], 17); /* 4 is damaged, too */

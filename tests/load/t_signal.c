@@ -82,7 +82,7 @@ static int cut_a_shard(void)
 	wanted_open(&wanted, (struct shard_loader_options){.batch_records = 10,
 							   .slot_count = 2,
 							   .thread_count = threads,
-							   .shuffle = SHARD_SEQUENTIAL,
+							   .order.shuffle = SHARD_SEQUENTIAL,
 							   .path = way});
 	l = loader_of(&wanted);
 	if (check == SHARD_CHECK_FIRST && warm_up(l))

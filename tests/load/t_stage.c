@@ -15,7 +15,7 @@
 
 #include "libshard/dataset/dataset.h"
 #include "libshard/feed/feed.h"
-#include "shard_pack.h"
+#include "shard_inspect.h"
 #include "tests/load/batches.h"
 
 #define SHARDS 3u
@@ -91,14 +91,14 @@ static void open_packed(enum kind kind, const uint64_t *sizes)
 static struct shard_loader_options windows(uint32_t threads, uint32_t lanes)
 {
 	return (struct shard_loader_options){.batch_records = 5,
-					     .seed = 3,
+					     .order.seed = 3,
 					     .slot_count = 3,
 					     .thread_count = threads,
-					     .shuffle = SHARD_SHUFFLE_WINDOWS,
-					     .run_records = UNIT,
-					     .phase_unit_records = UNIT,
-					     .window_runs = lanes > 4 ? 1 : 2,
-					     .lane_count = lanes};
+					     .order.shuffle = SHARD_SHUFFLE_WINDOWS,
+					     .order.run_records = UNIT,
+					     .order.phase_unit_records = UNIT,
+					     .order.window_runs = lanes > 4 ? 1 : 2,
+					     .order.lane_count = lanes};
 }
 
 static uint64_t chunk_count(const uint64_t *sizes)
@@ -181,7 +181,7 @@ TEST(each_chunk_is_decoded_once)
 
 					STORY("%s, %u threads, world %u, seed %" PRIu64, kind_name[kind], threads,
 					      world[w], seed);
-					o.seed = seed;
+					o.order.seed = seed;
 					o.tail = world[w] == 1 ? SHARD_KEEP : SHARD_DROP;
 					o.world = world[w];
 					o.rank = (uint32_t)seed % world[w];
@@ -220,7 +220,7 @@ TEST(sequential_epochs_decode_once_too)
 	struct shard_loader_options o = {.batch_records = 24,
 					 .slot_count = 2,
 					 .thread_count = 1,
-					 .shuffle = SHARD_SEQUENTIAL,
+					 .order.shuffle = SHARD_SEQUENTIAL,
 					 .tail = SHARD_KEEP};
 	struct shard_loader_stats stats;
 
@@ -240,7 +240,7 @@ TEST(sequential_epochs_decode_once_too)
 static void consume_epochs(struct shard_loader_options o, unsigned calls)
 {
 	struct lent lent = {.count = 0};
-	struct prng p = {o.seed};
+	struct prng p = {o.order.seed};
 	struct shard_loader *l;
 
 	wanted_open(&wanted, o);
@@ -260,8 +260,8 @@ TEST(any_stage_delivers_the_same)
 				for (uint32_t threads = 1; threads <= 7; threads += 3)
 					for (unsigned blocks = 0; blocks < 40; blocks = 3 * blocks + 1) {
 						struct shard_loader_options o = {.batch_records = 9,
-										 .seed = blocks,
-										 .shuffle = shuffle,
+										 .order.seed = blocks,
+										 .order.shuffle = shuffle,
 										 .thread_count = threads,
 										 .slot_count = 4};
 						if (shuffle == SHARD_SHUFFLE_WINDOWS)
@@ -424,7 +424,7 @@ TEST(damaged_chunks_are_exactly_their_rows)
 
 					STORY("%s, policy %u, %u threads, stage %" PRIu64, kind_name[kind], policy,
 					      threads, stage_bytes);
-					o.on_corrupt = policy;
+					o.repair.on_corrupt = policy;
 					o.tail = SHARD_KEEP;
 					o.stage_bytes = stage_bytes;
 					wanted_open(&wanted, o);
@@ -447,7 +447,7 @@ TEST(damaged_chunks_are_exactly_their_rows)
 /* To fail is the default; and the loader can be closed, and goes on elsewhere, as always. */
 TEST(damage_that_is_not_repaired)
 {
-	struct shard_loader_options o = {.batch_records = 8, .shuffle = SHARD_SEQUENTIAL, .thread_count = 2};
+	struct shard_loader_options o = {.batch_records = 8, .order.shuffle = SHARD_SEQUENTIAL, .thread_count = 2};
 	struct shard_error err;
 	struct shard_loader *l;
 	struct shard_batch b;

@@ -27,8 +27,8 @@ static void open_loader(uint32_t batch_records, uint32_t path, uint32_t threads,
 	wanted_open(&wanted, (struct shard_loader_options){.batch_records = batch_records,
 							   .path = path,
 							   .thread_count = threads,
-							   .on_corrupt = on_corrupt,
-							   .shuffle = SHARD_SEQUENTIAL,
+							   .repair.on_corrupt = on_corrupt,
+							   .order.shuffle = SHARD_SEQUENTIAL,
 							   .tail = SHARD_KEEP,
 							   .slot_count = 2});
 	memset(&reads, 0, sizeof(reads));
@@ -141,8 +141,10 @@ TEST(neighbours_are_one_read)
  */
 TEST(other_ways_and_orders)
 {
-	struct shard_loader_options global = {
-		.batch_records = 16, .path = SHARD_PATH_PREAD, .shuffle = SHARD_SHUFFLE_GLOBAL, .tail = SHARD_KEEP};
+	struct shard_loader_options global = {.batch_records = 16,
+					      .path = SHARD_PATH_PREAD,
+					      .order.shuffle = SHARD_SHUFFLE_GLOBAL,
+					      .tail = SHARD_KEEP};
 
 	open_photos(224, SHARD_RAW, sizes, COUNT(sizes));
 	open_loader(16, SHARD_PATH_PREAD, 1, SHARD_CORRUPT_FAIL);

@@ -18,19 +18,19 @@ static struct wanted wanted;
 
 /* The kinds of order; the last two are no defaults. */
 static const struct shard_loader_options kinds[] = {
-	{.shuffle = SHARD_SEQUENTIAL},
-	{.shuffle = SHARD_SHUFFLE_GLOBAL},
-	{.shuffle = SHARD_SHUFFLE_WINDOWS},
-	{.shuffle = SHARD_SHUFFLE_WINDOWS,
-	 .run_records = 5,
-	 .window_runs = 2,
-	 .lane_count = 3,
-	 .phase_unit_records = 2},
-	{.shuffle = SHARD_SHUFFLE_WINDOWS,
-	 .run_records = 1,
-	 .window_runs = 7,
-	 .lane_count = 1,
-	 .phase_unit_records = 9},
+	{.order.shuffle = SHARD_SEQUENTIAL},
+	{.order.shuffle = SHARD_SHUFFLE_GLOBAL},
+	{.order.shuffle = SHARD_SHUFFLE_WINDOWS},
+	{.order.shuffle = SHARD_SHUFFLE_WINDOWS,
+	 .order.run_records = 5,
+	 .order.window_runs = 2,
+	 .order.lane_count = 3,
+	 .order.phase_unit_records = 2},
+	{.order.shuffle = SHARD_SHUFFLE_WINDOWS,
+	 .order.run_records = 1,
+	 .order.window_runs = 7,
+	 .order.lane_count = 1,
+	 .order.phase_unit_records = 9},
 };
 
 /* ---- broken twins ---- */
@@ -60,7 +60,7 @@ static struct shard_loader_options of_kind(size_t kind, uint32_t batch_records, 
 
 	o.size = sizeof(o);
 	o.batch_records = batch_records;
-	o.seed = seed;
+	o.order.seed = seed;
 	return o;
 }
 
@@ -221,7 +221,7 @@ TEST(sealed_nonsense_is_refused)
 	shard_dataset_info(ds, &info);
 	for (size_t i = 0; i < COUNT(rows); i++) {
 		struct shard_batch b;
-		struct shard_loader_options o = {.size = sizeof(o), .batch_records = 5, .seed = 7};
+		struct shard_loader_options o = {.size = sizeof(o), .batch_records = 5, .order.seed = 7};
 
 		STORY("%s", rows[i].text);
 		snprintf(text, sizeof(text), "%s dataset %s subset all", rows[i].text, info.id);
@@ -326,7 +326,7 @@ TEST(the_tokens_order_is_taken_over)
 	for (size_t kind = 0; kind < COUNT(kinds); kind++)
 		for (int broken = 0; broken < 2; broken++) {
 			struct shard_loader_options o = {
-				.size = sizeof(o), .batch_records = 9, .seed = 5, .tail = SHARD_KEEP};
+				.size = sizeof(o), .batch_records = 9, .order.seed = 5, .tail = SHARD_KEEP};
 			char token[SHARD_TOKEN_BYTES], again[SHARD_TOKEN_BYTES];
 			struct shard_order_info info;
 			struct lent lent = {.count = 0};
@@ -349,13 +349,13 @@ TEST(the_tokens_order_is_taken_over)
 			consume(&wanted, l, &lent, &p, 20, 2);
 			CHECK(!broken == !wanted.complaint[0]);
 			shard_loader_order_info(l, &info);
-			CHECK_EQ(info.kind, kinds[kind].shuffle);
+			CHECK_EQ(info.kind, kinds[kind].order.shuffle);
 			if (!broken && kind >= 3)
-				CHECK(info.run_records == kinds[kind].run_records &&
-				      info.window_runs == kinds[kind].window_runs &&
-				      info.lane_count == kinds[kind].lane_count &&
-				      info.phase_unit_records == kinds[kind].phase_unit_records);
-			CHECK_OK(shard_loader_order(l, 2, 0, 103, told, &fixture_err));
+				CHECK(info.run_records == kinds[kind].order.run_records &&
+				      info.window_runs == kinds[kind].order.window_runs &&
+				      info.lane_count == kinds[kind].order.lane_count &&
+				      info.phase_unit_records == kinds[kind].order.phase_unit_records);
+			CHECK_OK(shard_loader_order(l, 2, 0, 103, NULL, told, &fixture_err));
 			CHECK(!broken == !memcmp(told, wanted.order[2], sizeof(told)));
 			CHECK_OK(shard_loader_seek(l, 1, 31, &fixture_err));
 			shard_loader_token(l, again);
@@ -372,22 +372,31 @@ TEST(tokens_that_belong_elsewhere)
 		int want;
 		const char *says;
 	} rows[] = {
-		{{.seed = 5}, 3, SHARD_OK, ""},
-		{{.seed = 6},
+		{{.order.seed = 5}, 3, SHARD_OK, ""},
+		{{.order.seed = 6},
 		 3,
 		 SHARD_E_MISMATCH,
 		 "belongs to 103 records and seed 5; the loader has 103 records and seed 6"},
-		{{.seed = 5, .shuffle = SHARD_SHUFFLE_WINDOWS}, 3, SHARD_OK, ""},
-		{{.seed = 5, .shuffle = SHARD_SEQUENTIAL}, 3, SHARD_E_MISMATCH, "belongs to another order"},
-		{{.seed = 5, .shuffle = SHARD_SHUFFLE_GLOBAL}, 3, SHARD_E_MISMATCH, "belongs to another order"},
-		{{.seed = 5, .shuffle = SHARD_SHUFFLE_GLOBAL}, 0, SHARD_E_MISMATCH, "belongs to another order"},
-		{{.seed = 5, .shuffle = SHARD_SHUFFLE_WINDOWS}, 1, SHARD_E_MISMATCH, "belongs to another order"},
-		{{.seed = 5, .run_records = 5, .lane_count = 3}, 3, SHARD_OK, ""},
-		{{.seed = 5, .run_records = 6}, 3, SHARD_E_MISMATCH, "belongs to another order"},
-		{{.seed = 5, .window_runs = 3}, 3, SHARD_E_MISMATCH, "belongs to another order"},
-		{{.seed = 5, .lane_count = 2}, 3, SHARD_E_MISMATCH, "belongs to another order"},
-		{{.seed = 5, .phase_unit_records = 1}, 3, SHARD_E_MISMATCH, "belongs to another order"},
-		{{.seed = 5, .run_records = 5}, 1, SHARD_E_MISMATCH, "belongs to another order"},
+		{{.order.seed = 5, .order.shuffle = SHARD_SHUFFLE_WINDOWS}, 3, SHARD_OK, ""},
+		{{.order.seed = 5, .order.shuffle = SHARD_SEQUENTIAL}, 3, SHARD_E_MISMATCH, "belongs to another order"},
+		{{.order.seed = 5, .order.shuffle = SHARD_SHUFFLE_GLOBAL},
+		 3,
+		 SHARD_E_MISMATCH,
+		 "belongs to another order"},
+		{{.order.seed = 5, .order.shuffle = SHARD_SHUFFLE_GLOBAL},
+		 0,
+		 SHARD_E_MISMATCH,
+		 "belongs to another order"},
+		{{.order.seed = 5, .order.shuffle = SHARD_SHUFFLE_WINDOWS},
+		 1,
+		 SHARD_E_MISMATCH,
+		 "belongs to another order"},
+		{{.order.seed = 5, .order.run_records = 5, .order.lane_count = 3}, 3, SHARD_OK, ""},
+		{{.order.seed = 5, .order.run_records = 6}, 3, SHARD_E_MISMATCH, "belongs to another order"},
+		{{.order.seed = 5, .order.window_runs = 3}, 3, SHARD_E_MISMATCH, "belongs to another order"},
+		{{.order.seed = 5, .order.lane_count = 2}, 3, SHARD_E_MISMATCH, "belongs to another order"},
+		{{.order.seed = 5, .order.phase_unit_records = 1}, 3, SHARD_E_MISMATCH, "belongs to another order"},
+		{{.order.seed = 5, .order.run_records = 5}, 1, SHARD_E_MISMATCH, "belongs to another order"},
 	};
 	static const uint64_t others[] = {103};
 	char token[SHARD_TOKEN_BYTES];

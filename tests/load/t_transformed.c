@@ -11,7 +11,7 @@
 #include <pthread.h>
 
 #include "libshard/transform/transform.h"
-#include "shard_gpu.h"
+#include "shard_transform.h"
 #include "tests/load/batches.h"
 #include "tests/load/kinds.h"
 
@@ -234,7 +234,8 @@ TEST(rows_that_are_replaced_are_transformed)
 	struct shard_transform_options asked = asked_of(SHARD_CROP_RANDOM, SHARD_F32, SHARD_CHW, 11);
 	struct shard_loader_options o = of_kind(GLOBALLY);
 
-	for (o.on_corrupt = SHARD_CORRUPT_SUBSTITUTE; o.on_corrupt <= SHARD_CORRUPT_MASK; o.on_corrupt++) {
+	for (o.repair.on_corrupt = SHARD_CORRUPT_SUBSTITUTE; o.repair.on_corrupt <= SHARD_CORRUPT_MASK;
+	     o.repair.on_corrupt++) {
 		struct shard_loader_stats stats;
 
 		open_photos(48, SHARD_RAW, sizes, COUNT(sizes));

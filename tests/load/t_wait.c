@@ -25,7 +25,7 @@ static struct shard_loader *open_loader(uint32_t threads)
 	inject.meanwhile = behind_gate;
 	open_photos(8, SHARD_RAW, sizes, COUNT(sizes));
 	wanted_open(&wanted, (struct shard_loader_options){
-				     .batch_records = 4, .slot_count = 3, .thread_count = threads, .seed = 5});
+				     .batch_records = 4, .slot_count = 3, .thread_count = threads, .order.seed = 5});
 	l = loader_of(&wanted);
 	inject_watch(l);
 	return l;

@@ -10,7 +10,7 @@
  */
 #include "libshard/feed/feed.h"
 #include "libshard/transform/transform.h"
-#include "shard_gpu.h"
+#include "shard_transform.h"
 #include "tests/load/kinds.h"
 #include "tests/store/whole.h"
 
@@ -133,7 +133,7 @@ static struct transform_plan even_plan(const struct shard_transform_options *ask
 	struct transform_plan plan;
 
 	CHECK_OK(transform_plan_make(&plan, &field, asked, &fixture_err));
-	plan.seed = o->seed;
+	plan.seed = o->order.seed;
 	plan.rank = o->rank;
 	plan.world = o->world ? o->world : 1;
 	return plan;
@@ -430,7 +430,7 @@ static int run_raw(uint32_t policy, uint32_t path)
 	unsigned ends = 0;
 	int rc;
 
-	o.on_corrupt = policy;
+	o.repair.on_corrupt = policy;
 	o.path = path;
 	o.tail = SHARD_KEEP;
 	CHECK_OK(shard_loader_open(&l, ds, &o, &fixture_err));
@@ -486,7 +486,7 @@ TEST(rows_that_are_replaced_are_transformed)
 			struct shard_loader_options o = of_kind(GLOBALLY);
 
 			STORY("%s, policy %u", hostile[i].story, policy);
-			o.on_corrupt = policy;
+			o.repair.on_corrupt = policy;
 			o.tail = SHARD_KEEP;
 			CHECK_EQ(run_transformed(&asked, o, 2), 2);
 		}
@@ -502,7 +502,7 @@ TEST(a_substitute_is_checked_as_well)
 	struct shard_batch b;
 
 	make(SHARD_RAW, two, COUNT(two));
-	o.on_corrupt = SHARD_CORRUPT_SUBSTITUTE;
+	o.repair.on_corrupt = SHARD_CORRUPT_SUBSTITUTE;
 	CHECK_OK(shard_loader_open(&l, ds, &o, &fixture_err));
 	CHECK_OK(shard_loader_next(l, &b, &fixture_err));
 	CHECK(b.record[4] == 4 && b.record[5] == 7 && b.record[6] == 7);

@@ -25,7 +25,7 @@
  * LDFLAGS: -Wl,--wrap=shard_publish,--wrap=kill,--wrap=getrandom
  * LDFLAGS: -Wl,--wrap=claim_self,--wrap=interrupted,--wrap=asked_to_stop,--wrap=fail
  */
-#include "shard_pack.h"
+#include "shard.h"
 #include "tests/pack/sim_folder.h"
 #include "tools/common/exit_code.h"
 #include "tools/common/message.h"

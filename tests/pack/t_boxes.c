@@ -9,7 +9,7 @@
 #include <math.h>
 
 #include "shard.h"
-#include "shard_pack.h"
+#include "shard_inspect.h"
 #include "tests/test.h"
 
 TEST(all_formats_are_read)

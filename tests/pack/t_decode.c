@@ -4,7 +4,7 @@
  *
  * That good pixels are the right pixels is for twin/pillow.sh and t_odd to say.
  */
-#include "shard_pack.h"
+#include "shard_inspect.h"
 #include "tests/pack/decoded.h"
 #include "tools/shardpack/images/images.h"
 

@@ -5,7 +5,7 @@
  *
  * That the values are Pillow's is twin/masks.sh's to say.
  */
-#include "shard_pack.h"
+#include "shard_inspect.h"
 #include "tests/pack/kept.h"
 #include "tests/pack/make_png.h"
 

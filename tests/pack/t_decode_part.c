@@ -6,7 +6,7 @@
  * cut; so every kind of coding and sampling is tried, windows at every edge, and damage in what is
  * left out.
  */
-#include "shard_pack.h"
+#include "shard_inspect.h"
 #include "tests/pack/decoded.h"
 #include "tests/pack/kept.h"
 

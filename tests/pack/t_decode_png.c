@@ -2,7 +2,7 @@
 /*
  * t_decode_png.c - PNG: every kind gives the samples that were put in, and no damage passes
  */
-#include "shard_pack.h"
+#include "shard_inspect.h"
 #include "tests/pack/make_png.h"
 
 static const struct png_kind kinds[] = {

@@ -6,8 +6,7 @@
  * The command runs from main() on, in a child.  A thread that converts, hashes or checks must have
  * one of N turns, and a thread that waits for the disk must have none.
  *
- * LDFLAGS: -Wl,--wrap=shard_turns_open,--wrap=shard_turns_close
- * LDFLAGS: -Wl,--wrap=shard_turns_take,--wrap=shard_turns_give
+ * LDFLAGS: -Wl,--wrap=turns_open,--wrap=turns_close
  * LDFLAGS: -Wl,--wrap=converter_run,--wrap=fixed_fill,--wrap=checksum64,--wrap=record_check_holes
  * LDFLAGS: -Wl,--wrap=sha256_update
  * LDFLAGS: -Wl,--wrap=file_temp_sync,--wrap=read_ahead_now,--wrap=drain_put,--wrap=drain_wait
@@ -18,6 +17,7 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 
+#include "libshard/base/turns.h"
 #include "libshard/format/format.h"
 #include "libshard/io/io.h"
 #include "libshard/verify/verify.h"
@@ -51,42 +51,43 @@ static bool broken;			    /* the control: a shardpack without turns */
 static atomic_bool packing;		    /* turns are there, and so are threads that share them */
 static _Thread_local int turns_held, depth; /* of this thread; how many kinds of work it is in */
 
-int __real_shard_turns_open(struct shard_turns **out, uint32_t count, struct shard_error *err);
-int __wrap_shard_turns_open(struct shard_turns **out, uint32_t count, struct shard_error *err);
-void __real_shard_turns_close(struct shard_turns *t);
-void __wrap_shard_turns_close(struct shard_turns *t);
-void __real_shard_turns_take(struct shard_turns *t);
-void __wrap_shard_turns_take(struct shard_turns *t);
-void __real_shard_turns_give(struct shard_turns *t);
-void __wrap_shard_turns_give(struct shard_turns *t);
+struct shard_turns *__real_turns_open(uint32_t count);
+struct shard_turns *__wrap_turns_open(uint32_t count);
+void __real_turns_close(struct shard_turns *t);
+void __wrap_turns_close(struct shard_turns *t);
 
-int __wrap_shard_turns_open(struct shard_turns **out, uint32_t count, struct shard_error *err)
-{
-	seen->turn_count = count;
-	packing = true;
-	return __real_shard_turns_open(out, count, err);
-}
-
-void __wrap_shard_turns_close(struct shard_turns *t)
-{
-	packing = false;
-	__real_shard_turns_close(t);
-}
-
-void __wrap_shard_turns_take(struct shard_turns *t)
+static void take_counted(void *context)
 {
 	if (broken)
 		return;
-	__real_shard_turns_take(t);
+	turns_take(context);
 	turns_held++;
 }
 
-void __wrap_shard_turns_give(struct shard_turns *t)
+static void give_counted(void *context)
 {
 	if (broken)
 		return;
 	turns_held--;
-	__real_shard_turns_give(t);
+	turns_give(context);
+}
+
+struct shard_turns *__wrap_turns_open(uint32_t count)
+{
+	struct shard_turns *t = malloc(sizeof(*t));
+
+	seen->turn_count = count;
+	packing = true;
+	*t = (struct shard_turns){__real_turns_open(count), take_counted, give_counted};
+	return t;
+}
+
+void __wrap_turns_close(struct shard_turns *t)
+{
+	packing = false;
+	if (t)
+		__real_turns_close(t->context);
+	free(t);
 }
 
 static void begin(enum work work)

@@ -5,7 +5,7 @@
  * What Pillow reads rightly must give Pillow's pixels (its answers: tests/twin/pillow_hashes.txt);
  * the rest must be refused for the right reason, with words that help.
  */
-#include "shard_pack.h"
+#include "shard_inspect.h"
 #include "tests/pack/decoded.h"
 
 static struct decode_verdict run_file(struct decoder *d, const char *name, struct image *image)

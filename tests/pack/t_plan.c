@@ -3,7 +3,7 @@
  * t_plan.c - a plan of fixed records: read back as it was written, and its order with and without a
  * table in memory
  */
-#include "shard.h"
+#include "shard_pack.h"
 #include "tests/pack/prng.h"
 #include "tests/test.h"
 #include "tools/common/exit_code.h"
@@ -111,7 +111,7 @@ static void check_order(uint64_t n, bool in_memory)
 	make_plan(&p, n / 3, n - n / 3);
 	CHECK_EQ(p.order != NULL, in_memory);
 	for (size_t i = 0; i < sizeof(at) / sizeof(at[0]); i++) {
-		CHECK_EQ(shard_shuffle(7, n, at[i], SOME, want, &err), SHARD_OK);
+		CHECK_EQ(shard_pack_order(7, n, at[i], SOME, want, &err), SHARD_OK);
 		CHECK_EQ(plan_inputs_at(&p, at[i], SOME, got), EXIT_DONE);
 		CHECK_MEM(got, want, sizeof(want));
 		for (uint64_t k = 0; k < SOME; k += 99)

@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "shard_pack.h"
+#include "shard_inspect.h"
 #include "tests/test.h"
 
 #define NONE UINT64_MAX

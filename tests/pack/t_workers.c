@@ -5,6 +5,7 @@
  */
 #include "tools/common/workers.h"
 
+#include "libshard/base/turns.h"
 #include "tests/test.h"
 #include "tools/common/exit_code.h"
 
@@ -70,11 +71,11 @@ static void take_all(unsigned workers, uint64_t slots, unsigned wake_count, bool
 				    .assign = assign,
 				    .work = work,
 				    .give_back = give_back};
-	struct shard_error err;
 	struct workers *w;
 	uint64_t slot;
 
-	CHECK_EQ(shard_turns_open(&o.turns, 1, &err), SHARD_OK);
+	o.turns = turns_open(1);
+	CHECK(o.turns);
 	CHECK_EQ(workers_open(&w, &o), EXIT_DONE);
 	for (uint64_t i = 0; i < TICKETS; i++) {
 		if (step && i % step == 0) {
@@ -92,7 +93,7 @@ static void take_all(unsigned workers, uint64_t slots, unsigned wake_count, bool
 	CHECK_EQ(workers_next(w, &slot), EXIT_DONE);
 	CHECK_EQ(slot, WORKERS_NO_SLOT);
 	workers_close(w);
-	shard_turns_close(o.turns);
+	turns_close(o.turns);
 	CHECK_EQ(j.given_back, TICKETS);
 }
 

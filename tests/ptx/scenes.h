@@ -12,7 +12,7 @@
 #include "libshard/gpu/gather.h"
 #include "libshard/gpu/gpu.h"
 #include "libshard/transform/transform.h"
-#include "shard_gpu.h"
+#include "shard_transform.h"
 #include "tests/ptx/ptx.h"
 #include "tests/store/whole.h"
 

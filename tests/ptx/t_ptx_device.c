@@ -12,7 +12,7 @@
  * TIMEOUT: 600
  * TAKES: 10
  */
-#include "shard_gpu.h"
+#include "shard_transform.h"
 #include "tests/cuda/pooling.h"
 #include "tests/cuda/transforming.h"
 #include "tests/ptx/faults.h"
@@ -151,16 +151,16 @@ static void transform_batches(unsigned kind, unsigned steps, bool pooled)
 	static const uint32_t dtypes[] = {SHARD_F16, SHARD_U8, SHARD_F32};
 	struct shard_transform_options o = imagenet(kind % 3, dtypes[kind / 3 % 3],
 						    kind / 9 % 2 ? SHARD_HWC : SHARD_CHW, kind < KINDS / 2 ? 24 : 17);
-	struct shard_loader_options lo = {.batch_records = 5, .tail = SHARD_KEEP, .seed = kind};
+	struct shard_loader_options lo = {.batch_records = 5, .tail = SHARD_KEEP, .order.seed = kind};
 	struct transforming f;
 
 	STORY("crop %u, dtype %u, layout %u, side %u", o.crop, o.dtype, o.layout, o.height);
 	if (pooled) {
-		lo.shuffle = SHARD_SHUFFLE_WINDOWS;
-		lo.run_records = 3;
-		lo.window_runs = 1;
-		lo.lane_count = 3;
-		lo.pool_bytes = least_pool(lo);
+		lo.order.shuffle = SHARD_SHUFFLE_WINDOWS;
+		lo.order.run_records = 3;
+		lo.order.window_runs = 1;
+		lo.order.lane_count = 3;
+		lo.gpu.pool_bytes = least_pool(lo);
 	}
 	transforming_open(&f, lo, &o, 5, (enum stream_kind)(kind % STREAM_KINDS), kind);
 	kernels_open();

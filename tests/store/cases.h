@@ -12,7 +12,8 @@
 #include "shard_pack.h"
 #include "tests/store/fixture.h"
 
-#define RECORDS_MAX 700u
+#define RECORDS_MAX  700u
+#define CASE_CLASSES 6u
 
 struct group_model {
 	uint8_t *stride_bytes; /* all records as a reader must give them */
@@ -82,6 +83,9 @@ static inline void draw_schema(struct prng *p, struct shard_schema *s)
 		s->group[g].codec = (uint32_t)prng_below(p, 2);
 		draw_fields(p, s, g);
 	}
+	if (s->field_count < SHARD_FIELDS_MAX && prng_below(p, 3))
+		s->field[add_field(s, "label", SHARD_I64, (uint32_t)prng_below(p, s->group_count))].semantic =
+			SHARD_LABEL;
 	CHECK_OK(shard_schema_lay_out(s, prng_below(p, 8) ? 0 : 4096, &fixture_err));
 	for (uint32_t g = 0; g < s->group_count; g++) { /* other choices than the advised ones are as good */
 		static const uint32_t units[] = {1, 2, 7, 64, 256};
@@ -135,6 +139,8 @@ static inline void cut_field(const struct shard_field *f, const uint32_t *length
 static inline void draw_record(struct prng *p, uint64_t idx, uint8_t *record[])
 {
 	const struct shard_schema *s = &m.s;
+	const struct shard_field *label = shard_schema_label(s);
+	int64_t class_idx = (int64_t)(idx * idx % 5); /* one class has none */
 	bool noise = prng_below(p, 3) == 0;
 
 	for (uint32_t g = 0; g < s->group_count; g++)
@@ -154,6 +160,8 @@ static inline void draw_record(struct prng *p, uint64_t idx, uint8_t *record[])
 		memcpy(record[l->group] + l->offset, lengths, 4 * k);
 		cut_field(f, lengths, record[f->group] + f->offset);
 	}
+	if (label && m.o.class_count)
+		memcpy(record[label->group] + label->offset, &class_idx, sizeof(class_idx));
 	for (uint32_t i = 0; i < s->field_count; i++) {
 		const struct shard_field *f = &s->field[i];
 
@@ -200,6 +208,7 @@ static inline void draw(uint64_t seed)
 		.provenance = m.provenance,
 		.keys = m.keys,
 		.skip_read_back = prng_below(&p, 8) != 0,
+		.class_count = m.stats ? CASE_CLASSES : 0,
 	};
 	for (uint32_t g = 0; g < m.s.group_count; g++)
 		m.group[g].stride_bytes = calloc((size_t)m.count + 1, (size_t)m.s.group[g].stride);
@@ -220,7 +229,7 @@ static inline bool takes_moments(const struct shard_field *f)
 
 static inline bool takes_classes(const struct shard_field *f)
 {
-	return f->kind == SHARD_TENSOR && !f->ndim && f->dtype >= SHARD_U8 && f->dtype <= SHARD_I64;
+	return m.o.class_count && f == shard_schema_label(&m.s);
 }
 
 /* Channels as SHARD.md 2.6 counts them, and of the element with that number. */
@@ -266,11 +275,9 @@ static inline void write_stats(struct shard_writer *w)
 			struct shard_moments rest = {sums.count - half.count, sums.sum - half.sum,
 						     sums.sum_squares_low - half.sum_squares_low, 0};
 
-			CHECK_OK(shard_writer_add_moments(w, i, (uint32_t)c, &half, &fixture_err));
-			CHECK_OK(shard_writer_add_moments(w, i, (uint32_t)c, &rest, &fixture_err));
+			CHECK_OK(writer_add_moments(w, i, (uint32_t)c, &half, &fixture_err));
+			CHECK_OK(writer_add_moments(w, i, (uint32_t)c, &rest, &fixture_err));
 		}
-		for (uint64_t r = 0; takes_classes(f) && r < m.count; r++)
-			CHECK_OK(shard_writer_add_class(w, i, (uint32_t)(r * r % 5), 6, 1, &fixture_err));
 	}
 }
 

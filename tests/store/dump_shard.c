@@ -123,10 +123,10 @@ static void dump_fields(const struct shard_schema *s)
 		line();
 		open_with('{');
 		key("bytes"), number(f->bytes);
-		key("dtype"), word(shard_dtype_name(f->dtype));
+		key("dtype"), word(shard_name(SHARD_NAME_DTYPE, f->dtype));
 		key("group"), number(f->group);
-		key("kind"), word(shard_kind_name(f->kind));
-		key("layout"), word(shard_layout_name(f->layout));
+		key("kind"), word(shard_name(SHARD_NAME_KIND, f->kind));
+		key("layout"), word(shard_name(SHARD_NAME_LAYOUT, f->layout));
 		key("length_field");
 		if (f->kind == SHARD_TENSOR)
 			printf("null");
@@ -140,7 +140,7 @@ static void dump_fields(const struct shard_schema *s)
 			if (f->ragged_axes >> d & 1)
 				line(), number(d);
 		close_with(']');
-		key("semantic"), word(shard_semantic_name(f->semantic));
+		key("semantic"), word(shard_name(SHARD_NAME_SEMANTIC, f->semantic));
 		key("shape");
 		open_with('[');
 		for (uint32_t d = 0; d < f->ndim; d++)
@@ -162,7 +162,7 @@ static void dump_groups(const struct shard_schema *s)
 		open_with('{');
 		key("align_log2"), number(g->align_log2);
 		key("chunk_records"), number(g->chunk_records);
-		key("codec"), word(shard_codec_name(g->codec));
+		key("codec"), word(shard_name(SHARD_NAME_CODEC, g->codec));
 		key("record_bytes"), number(g->record_bytes);
 		key("stride"), number(g->stride);
 		key("unit_records"), number(g->unit_records);

@@ -13,6 +13,7 @@
 #include <ftw.h>
 #include <sys/stat.h>
 
+#include "libshard/write/write.h"
 #include "shard.h"
 #include "shard_pack.h"
 #include "tests/test.h"
@@ -232,8 +233,8 @@ static inline void check_photo(const struct shard_schema *s, uint32_t group, uin
  * All of it is its caller's own: the thread sanitizer, which would look at each pixel, is not
  * needed.
  */
-__attribute__((no_sanitize_thread)) static inline void
-add_statistics(struct shard_writer *w, const struct shard_schema *s, uint64_t idx, const uint8_t *pixels)
+__attribute__((no_sanitize_thread)) static inline void add_moments(struct shard_writer *w, const struct shard_schema *s,
+								   const uint8_t *pixels)
 {
 	struct shard_moments m[3] = {{0, 0, 0, 0}};
 
@@ -243,9 +244,7 @@ add_statistics(struct shard_writer *w, const struct shard_schema *s, uint64_t id
 		m[i % 3].sum_squares_low += (uint64_t)pixels[i] * pixels[i];
 	}
 	for (uint32_t c = 0; c < 3; c++)
-		CHECK_OK(shard_writer_add_moments(w, PHOTO_IMAGE, c, &m[c], &fixture_err));
-	CHECK_OK(shard_writer_add_class(w, PHOTO_LABEL, (uint32_t)(idx % PHOTO_CLASSES), PHOTO_CLASSES, 1,
-					&fixture_err));
+		CHECK_OK(writer_add_moments(w, PHOTO_IMAGE, c, &m[c], &fixture_err));
 }
 
 static const char *fixture_provenance = "a fixture \xe2\x86\x92 tests\n"; /* of datasets written from now on */
@@ -262,7 +261,8 @@ static inline void write_photos(const char *path, const struct shard_schema *s, 
 					 .plan_shard = first,
 					 .keys = 1,
 					 .provenance = fixture_provenance,
-					 .skip_read_back = 1};
+					 .skip_read_back = 1,
+					 .class_count = PHOTO_CLASSES};
 	struct shard_written written;
 	struct shard_writer *w;
 	uint8_t *record[2];
@@ -278,7 +278,7 @@ static inline void write_photos(const char *path, const struct shard_schema *s, 
 		photo_record(s, 0, i, record[0]);
 		photo_record(s, 1, i, record[1]);
 		CHECK_OK(shard_writer_append(w, group, key, photo_key(i, key), &fixture_err));
-		add_statistics(w, s, i, record[0]);
+		add_moments(w, s, record[0]);
 		if ((i - first) % 5 == 4)
 			CHECK_OK(shard_writer_miss(w, &miss, &fixture_err));
 	}
@@ -314,7 +314,7 @@ static inline void write_dataset(const char *dir, const struct shard_schema *s, 
 		snprintf(name, sizeof(name), "%zu.shard", i);
 		snprintf(path, sizeof(path), "%s/%s", dir, name);
 		write_photos(path, s, first, records[i], &written);
-		CHECK_OK(shard_seal_add(seal, name, written.sha256, &fixture_err));
+		CHECK_OK(shard_seal_add(seal, name, NULL, written.sha256, &fixture_err));
 		first += records[i];
 	}
 	CHECK_OK(shard_seal_finish(seal, &fixture_err));

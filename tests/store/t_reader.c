@@ -5,7 +5,7 @@
 #include <signal.h>
 #include <sys/wait.h>
 
-#include "shard_pack.h"
+#include "shard_inspect.h"
 #include "tests/store/fixture.h"
 
 #define RECORDS 60u
@@ -128,11 +128,96 @@ TEST(options_are_checked)
 	CHECK(strstr(err.message, "check is 4"));
 	o = (struct shard_reader_options){.size = sizeof(o), .guard = 3};
 	CHECK_EQ(shard_reader_open(&r, shard.text, &o, &err), SHARD_E_ARGUMENT);
-	CHECK(strstr(err.message, "guard 3; must be at most 3 and 2"));
+	CHECK(strstr(err.message, "guard 3, pages_only 0, reserved 0; must be at most 3, 2, 1 and 0"));
 	o = (struct shard_reader_options){.size = 0};
 	CHECK_EQ(shard_reader_open(&r, shard.text, &o, &err), SHARD_E_ARGUMENT);
 	CHECK_EQ(shard_reader_open(&r, "/dev/null", NULL, &err), SHARD_E_IO);
 	CHECK(r == (void *)&o);
+}
+
+/* ---- pages only ---- */
+
+enum call { READ, VIEW, KEY, PROVENANCE, PIXELS, MISS, GUARDED, SECTION, VERIFY, CALL_COUNT };
+
+static void no_work(void *context)
+{
+	(void)context;
+}
+
+static int call_of(enum call call, struct shard_reader *r, struct shard_error *err)
+{
+	static uint8_t record[1216];
+	struct shard_section section;
+	struct shard_view view;
+	struct shard_miss miss;
+	uint32_t pixels;
+
+	switch (call) {
+	case READ:
+		return shard_reader_read(r, 0, 0, 1, record, err);
+	case VIEW:
+		return shard_reader_view(r, 0, 0, &view, err);
+	case KEY:
+		return shard_reader_key(r, 0, &view, err);
+	case PROVENANCE:
+		return shard_reader_provenance(r, &view, err);
+	case PIXELS:
+		return shard_reader_pixels(r, &pixels, err);
+	case MISS:
+		return shard_reader_miss(r, 0, &miss, err);
+	case GUARDED:
+		return shard_reader_guarded(r, no_work, NULL, err);
+	case SECTION:
+		return shard_reader_section(r, 0, &section, err);
+	case VERIFY:
+		return shard_reader_verify(r, NULL, NULL, err);
+	default:
+		return SHARD_END;
+	}
+}
+
+TEST(of_pages_only_the_pages_are_there)
+{
+	static const char *const names[] = {"read", "view",    "key",	  "provenance", "pixels",
+					    "miss", "guarded", "section", "verify"};
+	struct shard_reader_options o = {.size = sizeof(o), .pages_only = 1};
+	struct shard_reader *all, *pages;
+	struct shard_info info[2];
+	struct shard_moments moments[2];
+	uint64_t records[2];
+	struct shard_error err;
+
+	make_shard(SHARD_RAW);
+	all = open_with(SHARD_CHECK_DEVICE, SHARD_GUARD_ON);
+	CHECK_OK(shard_reader_open(&pages, shard.text, &o, &fixture_err));
+	for (enum call c = READ; c < CALL_COUNT; c++) {
+		STORY("%s", names[c]);
+		CHECK_OK(call_of(c, all, &fixture_err));
+		CHECK_EQ(call_of(c, pages, &err), SHARD_E_ARGUMENT);
+		CHECK(strstr(err.message, ": was opened with pages_only, which gives its schema, info and statistics "
+					  "only"));
+	}
+	shard_reader_info(all, &info[0]);
+	shard_reader_info(pages, &info[1]);
+	CHECK_MEM(&info[0], &info[1], sizeof(info[0]));
+	CHECK_MEM(shard_reader_schema(all), shard_reader_schema(pages), sizeof(struct shard_schema));
+	for (uint32_t f = 0; f < schema.field_count; f++)
+		for (uint32_t i = 0; i <= PHOTO_CLASSES; i++) {
+			int want = shard_reader_moments(all, f, i, &moments[0], &err);
+
+			CHECK_EQ(shard_reader_moments(pages, f, i, &moments[1], &err), want);
+			CHECK(want || !memcmp(&moments[0], &moments[1], sizeof(moments[0])));
+			want = shard_reader_class_records(all, f, i, &records[0], &err);
+			CHECK_EQ(shard_reader_class_records(pages, f, i, &records[1], &err), want);
+			CHECK(want || records[0] == records[1]);
+		}
+	shard_reader_close(all);
+	shard_reader_close(pages);
+	o.pages_only = 2;
+	CHECK_EQ(shard_reader_open(&pages, shard.text, &o, &err), SHARD_E_ARGUMENT);
+	o.pages_only = 0;
+	o.reserved = 1;
+	CHECK_EQ(shard_reader_open(&pages, shard.text, &o, &err), SHARD_E_ARGUMENT);
 }
 
 /* ---- damage is found where it is used, and only there ---- */

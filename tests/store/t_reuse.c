@@ -8,7 +8,6 @@
 #include <errno.h>
 
 #include "shard_pack.h"
-#include "shard_reuse.h"
 #include "tests/store/fixture.h"
 
 int __real_linkat(int a, const char *from, int b, const char *to, int flags);

@@ -43,8 +43,12 @@ static struct shard_schema label_schema(void)
 static void write_labels(const struct labels *l)
 {
 	struct shard_schema s = label_schema();
-	struct shard_writer_options o = {.size = sizeof(o), .planned_records = l->records + 1, .skip_read_back = 1};
+	struct shard_writer_options o = {.size = sizeof(o),
+					 .planned_records = l->records + 1,
+					 .skip_read_back = 1,
+					 .class_count = l->class_count};
 	struct shard_written written;
+	uint64_t of_class = 0, class_idx = 0;
 	struct shard_writer *w;
 	struct path p;
 
@@ -53,12 +57,14 @@ static void write_labels(const struct labels *l)
 		uint8_t record[16] = {0};
 		const void *group[1] = {record};
 
+		for (; l->class_count && of_class == l->per_class[class_idx]; of_class = 0)
+			class_idx++;
+		of_class++;
+		memcpy(record + s.field[0].offset, &class_idx, sizeof(class_idx));
 		CHECK_OK(shard_writer_append(w, group, NULL, 0, &fixture_err));
 	}
-	for (uint32_t c = 0; c < l->class_count; c++)
-		CHECK_OK(shard_writer_add_class(w, 0, c, l->class_count, l->per_class[c], &fixture_err));
 	if (l->moments.count)
-		CHECK_OK(shard_writer_add_moments(w, 1, 0, &l->moments, &fixture_err));
+		CHECK_OK(writer_add_moments(w, 1, 0, &l->moments, &fixture_err));
 	CHECK_OK(shard_writer_finish(w, &written, &fixture_err));
 	shard_writer_close(w);
 }
@@ -73,7 +79,7 @@ static struct shard_dataset *seal(const struct labels *l, size_t count, const st
 	CHECK_OK(shard_seal_open(&s, folder.text, o, &fixture_err));
 	for (size_t i = 0; i < count; i++) {
 		write_labels(&l[i]);
-		CHECK_OK(shard_seal_add(s, l[i].file, NULL, &fixture_err));
+		CHECK_OK(shard_seal_add(s, l[i].file, NULL, NULL, &fixture_err));
 	}
 	CHECK_OK(shard_seal_finish(s, &fixture_err));
 	shard_seal_close(s);
@@ -222,7 +228,7 @@ TEST(options_may_go_away_after_open)
 	free(names[1]);
 	free(names);
 	write_labels(&one);
-	CHECK_OK(shard_seal_add(s, "0", NULL, &fixture_err));
+	CHECK_OK(shard_seal_add(s, "0", NULL, NULL, &fixture_err));
 	CHECK_OK(shard_seal_finish(s, &fixture_err));
 	shard_seal_close(s);
 	CHECK_OK(shard_dataset_open(&ds, folder.text, NULL, &fixture_err));
@@ -350,17 +356,17 @@ TEST(shards_that_are_refused)
 	CHECK_OK(shard_seal_open(&s, folder.text, NULL, &fixture_err));
 	CHECK_EQ(shard_seal_finish(s, &err), SHARD_E_ARGUMENT);
 	CHECK(strstr(err.message, "no shard was added"));
-	CHECK_EQ(shard_seal_add(s, "../0", NULL, &err), SHARD_E_ARGUMENT);
+	CHECK_EQ(shard_seal_add(s, "../0", NULL, NULL, &err), SHARD_E_ARGUMENT);
 	CHECK(strstr(err.message, "'../0' must be one or two parts"));
-	CHECK_EQ(shard_seal_add(s, ".0", NULL, &err), SHARD_E_ARGUMENT);
-	CHECK_EQ(shard_seal_add(s, "none", NULL, &err), SHARD_E_IO);
+	CHECK_EQ(shard_seal_add(s, ".0", NULL, NULL, &err), SHARD_E_ARGUMENT);
+	CHECK_EQ(shard_seal_add(s, "none", NULL, NULL, &err), SHARD_E_IO);
 	CHECK_EQ(err.os_code, 2);
-	CHECK_EQ(shard_seal_add(s, "rubbish", NULL, &err), SHARD_E_CORRUPT);
+	CHECK_EQ(shard_seal_add(s, "rubbish", NULL, NULL, &err), SHARD_E_CORRUPT);
 	CHECK(strstr(err.message, "rubbish: I1"));
-	CHECK_OK(shard_seal_add(s, "0", NULL, &fixture_err));
-	CHECK_EQ(shard_seal_add(s, "photo", NULL, &err), SHARD_E_MISMATCH);
+	CHECK_OK(shard_seal_add(s, "0", NULL, NULL, &fixture_err));
+	CHECK_EQ(shard_seal_add(s, "photo", NULL, NULL, &err), SHARD_E_MISMATCH);
 	CHECK(strstr(err.message, "photo: its groups and fields are not those of the shards before it"));
-	CHECK_OK(shard_seal_add(s, "0", NULL, &fixture_err)); /* noticed at the end, when all names are known */
+	CHECK_OK(shard_seal_add(s, "0", NULL, NULL, &fixture_err)); /* noticed at the end, when all names are known */
 	CHECK_EQ(shard_seal_finish(s, &err), SHARD_E_ARGUMENT);
 	CHECK(strstr(err.message, "two shards have the file name '0'"));
 	CHECK(!file_there(in_folder(&p, "dataset.manifest")));
@@ -368,42 +374,54 @@ TEST(shards_that_are_refused)
 	shard_seal_close(NULL);
 }
 
-/* An outline that is there already: the same manifest, whoever made it, and no other file. */
-TEST(an_outline_is_added)
+/* A reader that is there already: the same manifest, whoever made it, and no other file. */
+TEST(a_reader_is_added)
 {
-	struct labels one = {"0", 1, 0, {0}, {0}}, two = {"1", 2, 0, {0}, {0}};
+	/* of few classes, and of so many that their counts are read when they are needed */
+	static const uint32_t class_counts[] = {3, 5000};
+	static const char *const how[] = {"no reader", "of its pages", "of all of it"};
 	struct shard_seal_options o = {.size = sizeof(o), .replace = 1};
-	struct shard_outline *outline;
 	struct shard_error err;
 	struct path p, q;
-	uint8_t *manifest[2];
-	size_t bytes[2];
+	uint8_t *manifest[3];
+	size_t bytes[3];
 
-	begin();
-	write_labels(&one);
-	write_labels(&two);
-	CHECK_OK(shard_outline_open(&outline, in_folder(&q, "1"), &fixture_err));
-	for (int open = 0; open < 2; open++) {
+	for (size_t i = 0; i < 2 * COUNT(how); i++) {
+		size_t k = i % COUNT(how);
+		struct labels one = {"0", 1, class_counts[i / COUNT(how)], {1}, {0}},
+			      two = {"1", 2, class_counts[i / COUNT(how)], {0, 1, 1}, {0}};
+		struct shard_reader_options ro = {.size = sizeof(ro), .pages_only = k == 1};
+		struct shard_reader *r = NULL;
 		struct shard_seal *s;
 
+		STORY("%s, %u classes", how[k], one.class_count);
+		begin();
+		write_labels(&one);
+		write_labels(&two);
+		if (k)
+			CHECK_OK(shard_reader_open(&r, in_folder(&q, "1"), &ro, &fixture_err));
 		CHECK_OK(shard_seal_open(&s, folder.text, &o, &fixture_err));
-		CHECK_OK(shard_seal_add(s, "0", NULL, &fixture_err));
-		CHECK_EQ(shard_seal_add_outline(s, outline, "../1", NULL, &err), SHARD_E_ARGUMENT);
-		CHECK_EQ(shard_seal_add_outline(s, outline, "0", NULL, &err), SHARD_E_ARGUMENT);
-		CHECK(strstr(err.message, "/1: is not the file that is added"));
-		if (open)
-			CHECK_OK(shard_seal_add_outline(s, outline, "1", NULL, &fixture_err));
-		else
-			CHECK_OK(shard_seal_add(s, "1", NULL, &fixture_err));
+		CHECK_OK(shard_seal_add(s, "0", NULL, NULL, &fixture_err));
+		CHECK_EQ(shard_seal_add(s, "../1", r, NULL, &err), SHARD_E_ARGUMENT);
+		if (k) {
+			CHECK_EQ(shard_seal_add(s, "0", r, NULL, &err), SHARD_E_ARGUMENT);
+			CHECK(strstr(err.message, "/1: is not the file that is added"));
+		}
+		CHECK_OK(shard_seal_add(s, "1", r, NULL, &fixture_err));
 		CHECK_OK(shard_seal_finish(s, &fixture_err));
 		shard_seal_close(s);
-		manifest[open] = file_bytes(in_folder(&p, "dataset.manifest"), &bytes[open]);
+		shard_reader_close(r);
+		manifest[k] = file_bytes(in_folder(&p, "dataset.manifest"), &bytes[k]);
+		CHECK(memmem(manifest[k], bytes[k], "\nstat classes 0 2 1\n", 20));
+		if (k < 2)
+			continue;
+		for (int m = 0; m < 2; m++) {
+			CHECK_EQ(bytes[m], bytes[2]);
+			CHECK_MEM(manifest[m], manifest[2], bytes[2]);
+			free(manifest[m]);
+		}
+		free(manifest[2]);
 	}
-	shard_outline_close(outline);
-	CHECK_EQ(bytes[0], bytes[1]);
-	CHECK_MEM(manifest[0], manifest[1], bytes[0]);
-	free(manifest[0]);
-	free(manifest[1]);
 }
 
 /* Statistics with the right hash that cannot be true would make a manifest that nobody can open. */
@@ -416,7 +434,7 @@ TEST(statistics_that_cannot_be_true_are_refused)
 	begin();
 	file_copy("format/bad/I54_class_sum.shard", in_folder(&p, "0.shard"));
 	CHECK_OK(shard_seal_open(&s, folder.text, NULL, &fixture_err));
-	CHECK_EQ(shard_seal_add(s, "0.shard", NULL, &err), SHARD_E_CORRUPT);
+	CHECK_EQ(shard_seal_add(s, "0.shard", NULL, NULL, &err), SHARD_E_CORRUPT);
 	CHECK(strstr(err.message, "0.shard: I54: "));
 	shard_seal_close(s);
 }
@@ -441,7 +459,7 @@ TEST(a_manifest_is_replaced_on_request_only)
 		o.seed = 5;
 		o.order = SHARD_ORDER_SHUFFLE;
 		CHECK_OK(shard_seal_open(&s, folder.text, &o, &fixture_err));
-		CHECK_OK(shard_seal_add(s, "0", NULL, &fixture_err));
+		CHECK_OK(shard_seal_add(s, "0", NULL, NULL, &fixture_err));
 		CHECK_EQ(shard_seal_finish(s, &err), o.replace ? SHARD_OK : SHARD_E_EXISTS);
 		CHECK(strstr(err.message, "dataset.manifest: already exists"));
 		shard_seal_close(s);
@@ -476,9 +494,9 @@ TEST(the_same_shards_make_the_same_manifest)
 			o.class_names = names;
 			o.class_count = 10;
 			CHECK_OK(shard_seal_open(&s, folder.text, &o, &fixture_err));
-			CHECK_OK(shard_seal_add(s, "0.shard", NULL, &fixture_err));
-			CHECK_OK(shard_seal_add(s, "1.shard", NULL, &fixture_err));
-			CHECK_OK(shard_seal_add(s, "2.shard", NULL, &fixture_err));
+			CHECK_OK(shard_seal_add(s, "0.shard", NULL, NULL, &fixture_err));
+			CHECK_OK(shard_seal_add(s, "1.shard", NULL, NULL, &fixture_err));
+			CHECK_OK(shard_seal_add(s, "2.shard", NULL, NULL, &fixture_err));
 			CHECK_OK(shard_seal_finish(s, &fixture_err));
 			shard_seal_close(s);
 		} else {

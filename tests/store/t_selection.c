@@ -10,7 +10,7 @@
 #include "libshard/base/words.h"
 #include "libshard/dataset/dataset.h"
 #include "libshard/format/format.h"
-#include "shard_select.h"
+#include "shard.h"
 #include "tests/store/fixture.h"
 
 #define MANY 20000u
@@ -225,15 +225,19 @@ TEST(only_the_group_of_the_field_is_read)
 	CHECK_OK(shard_dataset_open(&ds, folder.text, NULL, &fixture_err));
 	CHECK_OK(shard_select_where(&s, ds, NULL, "label", &value, 1, &fixture_err));
 	shard_selection_close(s);
-	CHECK_OK(shard_dataset_column(ds, shard_field_find(ds, "label"), 0, 103, label, &fixture_err));
+	CHECK_OK(shard_dataset_column(ds, shard_schema_find(shard_dataset_schema(ds), "label"), 0, 103, label,
+				      &fixture_err));
 	for (int i = 0; i < 103; i++)
 		CHECK_EQ(label[i], i % PHOTO_CLASSES);
 	shard_dataset_close(ds);
 	damage_record(&folder, 3, 1, 0);
 	CHECK_OK(shard_dataset_open(&ds, folder.text, NULL, &fixture_err));
 	CHECK_EQ(shard_select_where(&s, ds, NULL, "label", &value, 1, &fixture_err), SHARD_E_CORRUPT);
-	CHECK_EQ(shard_dataset_column(ds, shard_field_find(ds, "label"), 0, 103, label, &fixture_err), SHARD_E_CORRUPT);
-	CHECK_OK(shard_dataset_column(ds, shard_field_find(ds, "label"), 0, 41, label, &fixture_err));
+	CHECK_EQ(shard_dataset_column(ds, shard_schema_find(shard_dataset_schema(ds), "label"), 0, 103, label,
+				      &fixture_err),
+		 SHARD_E_CORRUPT);
+	CHECK_OK(shard_dataset_column(ds, shard_schema_find(shard_dataset_schema(ds), "label"), 0, 41, label,
+				      &fixture_err));
 	shard_dataset_close(ds);
 }
 
@@ -252,9 +256,12 @@ TEST(a_column_that_is_read_again_is_hashed_again)
 		open_photos();
 		shard_dataset_close(ds);
 		CHECK_OK(shard_dataset_open(&ds, folder.text, &o, &fixture_err));
-		CHECK_OK(shard_dataset_column(ds, shard_field_find(ds, "label"), 0, 103, label, &fixture_err));
+		CHECK_OK(shard_dataset_column(ds, shard_schema_find(shard_dataset_schema(ds), "label"), 0, 103, label,
+					      &fixture_err));
 		damage_record(&folder, 3, 1, 0);
-		CHECK_EQ(shard_dataset_column(ds, shard_field_find(ds, "label"), 0, 103, label, NULL), kinds[i].rc);
+		CHECK_EQ(shard_dataset_column(ds, shard_schema_find(shard_dataset_schema(ds), "label"), 0, 103, label,
+					      NULL),
+			 kinds[i].rc);
 		shard_dataset_close(ds);
 	}
 }
@@ -278,8 +285,8 @@ TEST(parts_of_a_column)
 			for (uint64_t count = 0; first + count <= 103; count += 5) {
 				STORY("codec %u, %u records from %u", codec, (unsigned)count, (unsigned)first);
 				memset(weights, 0x5a, sizeof(weights));
-				CHECK_OK(shard_dataset_column(ds, shard_field_find(ds, "weight"), first, count, weights,
-							      &fixture_err));
+				CHECK_OK(shard_dataset_column(ds, shard_schema_find(shard_dataset_schema(ds), "weight"),
+							      first, count, weights, &fixture_err));
 				for (uint64_t i = 0; i < count; i++) {
 					uint8_t record[64];
 
@@ -288,7 +295,8 @@ TEST(parts_of_a_column)
 				}
 				CHECK(count == 103 || weights[12 * count] == 0x5a);
 			}
-		CHECK_EQ(shard_dataset_column(ds, shard_field_find(ds, "weight"), 100, 4, weights, &fixture_err),
+		CHECK_EQ(shard_dataset_column(ds, shard_schema_find(shard_dataset_schema(ds), "weight"), 100, 4,
+					      weights, &fixture_err),
 			 SHARD_E_ARGUMENT);
 		shard_dataset_close(ds);
 	}

@@ -71,19 +71,20 @@ static void begin(void)
 	}
 }
 
-static struct shard_tally *tally_of(uint64_t class_count)
+static struct shard_tally *new_tally(void)
 {
 	struct shard_tally *t = NULL;
 
-	CHECK_OK(shard_tally_open(&t, &schema, class_count, &fixture_err));
+	CHECK_OK(shard_tally_open(&t, &schema, &fixture_err));
 	return t;
 }
 
 /* A shard of the records [first, end), with these statistics; what finishing it returns. */
-static int write_shard(const char *path, const struct shard_tally *t, uint32_t first, uint32_t end,
-		       struct shard_error *err)
+static int write_shard(const char *path, const struct shard_tally *t, uint64_t class_count, uint32_t first,
+		       uint32_t end, struct shard_error *err)
 {
-	struct shard_writer_options o = {.size = sizeof(o), .planned_records = RECORDS, .skip_read_back = 1};
+	struct shard_writer_options o = {
+		.size = sizeof(o), .planned_records = RECORDS, .skip_read_back = 1, .class_count = class_count};
 	struct shard_writer *w = NULL;
 	int rc;
 
@@ -149,54 +150,37 @@ TEST(records_are_counted_one_by_one)
 	struct path p;
 
 	begin();
-	t = tally_of(CLASSES);
+	t = new_tally();
 	tmp(&p, "t_tally.%d.shard", (int)getpid());
 	for (uint32_t i = 0; i < RECORDS; i++)
 		shard_tally_add(t, group[i]);
-	CHECK_OK(write_shard(p.text, t, 0, RECORDS, &fixture_err));
+	CHECK_OK(write_shard(p.text, t, CLASSES, 0, RECORDS, &fixture_err));
 	check_statistics(p.text, true, 0, RECORDS);
 	shard_tally_close(t);
 }
 
-/* As packers with threads do: those sum images, and one counts classes. */
-TEST(parts_are_merged)
+/* As packers with threads do: each has a tally. */
+TEST(parts_are_moved_into_one)
 {
 	struct shard_tally *whole, *part[WORKERS];
 	struct path p;
 
 	begin();
-	whole = tally_of(CLASSES);
+	whole = new_tally();
 	tmp(&p, "t_tally.%d.shard", (int)getpid());
 	for (uint32_t w = 0; w < WORKERS; w++)
-		part[w] = tally_of(0);
+		part[w] = new_tally();
 	for (uint32_t i = 0; i < RECORDS; i++) {
-		shard_tally_add(part[i % WORKERS], group[i]);
-		shard_tally_add_class(whole, group[i]);
+		shard_tally_add(i < 9 ? whole : part[i % WORKERS], group[i]);
+		if (i % 5 == 0) /* a part that was moved is at zero, so nothing is counted twice */
+			shard_tally_move(whole, part[i % WORKERS]);
 	}
 	for (uint32_t w = 0; w < WORKERS; w++)
-		shard_tally_merge(whole, part[w]);
-	CHECK_OK(write_shard(p.text, whole, 0, RECORDS, &fixture_err));
+		shard_tally_move(whole, part[w]);
+	CHECK_OK(write_shard(p.text, whole, CLASSES, 0, RECORDS, &fixture_err));
 	check_statistics(p.text, true, 0, RECORDS);
 	for (uint32_t w = 0; w < WORKERS; w++)
 		shard_tally_close(part[w]);
-	shard_tally_close(whole);
-}
-
-TEST(parts_with_classes_are_merged)
-{
-	struct shard_tally *whole, *part;
-	struct path p;
-
-	begin();
-	whole = tally_of(CLASSES);
-	part = tally_of(CLASSES);
-	tmp(&p, "t_tally.%d.shard", (int)getpid());
-	for (uint32_t i = 0; i < RECORDS; i++)
-		shard_tally_add(i < 9 ? part : whole, group[i]);
-	shard_tally_merge(whole, part);
-	CHECK_OK(write_shard(p.text, whole, 0, RECORDS, &fixture_err));
-	check_statistics(p.text, true, 0, RECORDS);
-	shard_tally_close(part);
 	shard_tally_close(whole);
 }
 
@@ -207,13 +191,13 @@ TEST(a_tally_serves_one_shard_after_the_other)
 	struct path p;
 
 	begin();
-	t = tally_of(CLASSES);
+	t = new_tally();
 	tmp(&p, "t_tally.%d.shard", (int)getpid());
 	for (size_t k = 1; k < COUNT(end); k++) {
-		shard_tally_clear(t);
+		shard_tally_move(NULL, t);
 		for (uint32_t i = end[k - 1]; i < end[k]; i++)
 			shard_tally_add(t, group[i]);
-		CHECK_OK(write_shard(p.text, t, end[k - 1], end[k], &fixture_err));
+		CHECK_OK(write_shard(p.text, t, CLASSES, end[k - 1], end[k], &fixture_err));
 		check_statistics(p.text, true, end[k - 1], end[k]);
 	}
 	shard_tally_close(t);
@@ -229,35 +213,11 @@ TEST(without_classes_none_are_counted)
 	for (int i = 0; i < 2; i++) {
 		STORY(i ? "classes, but no label" : "a label, but no classes");
 		schema.field[LABEL].semantic = i ? SHARD_SEMANTIC_NONE : SHARD_LABEL;
-		t = tally_of(i ? CLASSES : 0);
-		for (uint32_t r = 0; r < RECORDS; r++) {
-			shard_tally_add(t, group[r]);
-			shard_tally_add_class(t, group[r]);
-		}
-		CHECK_OK(write_shard(p.text, t, 0, RECORDS, &fixture_err));
-		check_statistics(p.text, false, 0, RECORDS);
-		shard_tally_close(t);
-	}
-}
-
-/* It is in no class, so there are fewer labels than records. */
-TEST(a_label_that_is_no_class_spoils_its_shard)
-{
-	static const int64_t labels[] = {-1, CLASSES, INT64_MIN, INT64_MAX};
-	struct path p;
-
-	begin();
-	tmp(&p, "t_tally.%d.shard", (int)getpid());
-	for (size_t i = 0; i < COUNT(labels); i++) {
-		struct shard_tally *t = tally_of(CLASSES);
-		struct shard_error err = {0};
-
-		STORY("label %" PRId64, labels[i]);
-		memcpy(record[3][1] + schema.field[LABEL].offset, &labels[i], sizeof(labels[i]));
+		t = new_tally();
 		for (uint32_t r = 0; r < RECORDS; r++)
 			shard_tally_add(t, group[r]);
-		CHECK_EQ(write_shard(p.text, t, 0, RECORDS, &err), SHARD_E_ARGUMENT);
-		CHECK_STR(err.message, "class counts of field 1 add up to 36; there are 37 records");
+		CHECK_OK(write_shard(p.text, t, i ? CLASSES : 0, 0, RECORDS, &fixture_err));
+		check_statistics(p.text, false, 0, RECORDS);
 		shard_tally_close(t);
 	}
 }
@@ -282,7 +242,7 @@ static void write_floats(const char *path, const char *provenance, bool odd, int
 	int rc = 0;
 
 	CHECK_OK(shard_schema_lay_out(&s, 0, &fixture_err));
-	CHECK_OK(shard_tally_open(&t, &s, 0, &fixture_err));
+	CHECK_OK(shard_tally_open(&t, &s, &fixture_err));
 	CHECK_OK(shard_writer_open(&w, path, &s, &o, &fixture_err));
 	memcpy(bytes + s.field[0].offset, odd ? odd_ones : usual, sizeof(usual));
 	for (int i = 0; i < 2; i++) {
@@ -350,21 +310,6 @@ TEST(values_that_are_not_finite_are_in_the_provenance)
 	write_floats(p.text, text, false, SHARD_OK, &err);
 	unlink(p.text);
 	free(text);
-}
-
-TEST(too_many_classes_are_refused)
-{
-	struct shard_tally *t = NULL;
-	struct shard_error err = {0};
-
-	begin();
-	CHECK_OK(shard_tally_open(&t, &schema, 1u << 24, &fixture_err));
-	shard_tally_close(t);
-	t = NULL;
-	CHECK_EQ(shard_tally_open(&t, &schema, (1u << 24) + 1, &err), SHARD_E_ARGUMENT);
-	CHECK_STR(err.message, "16777217 classes; must be at most 16777216");
-	CHECK(!t);
-	shard_tally_close(t);
 }
 
 TEST_MAIN()

@@ -2,7 +2,6 @@
 /*
  * t_turns.c - turns limit how many threads compute, and a writer has none while it waits
  *
- * LDFLAGS: -Wl,--wrap=shard_turns_take,--wrap=shard_turns_give,--wrap=buffer_open
  * LDFLAGS: -Wl,--wrap=sha256_update,--wrap=checksum64
  * LDFLAGS: -Wl,--wrap=file_temp_sync,--wrap=read_ahead_wait,--wrap=drain_put,--wrap=drain_wait
  */
@@ -10,6 +9,7 @@
 #include <sched.h>
 #include <stdatomic.h>
 
+#include "libshard/base/turns.h"
 #include "libshard/format/format.h"
 #include "libshard/io/io.h"
 #include "libshard/verify/verify.h"
@@ -22,15 +22,8 @@ static atomic_int taken, most;		/* of all threads, now and ever */
 static atomic_int hashed_without;	/* bytes were hashed by a thread without a turn */
 static atomic_int waited_with;		/* a thread waited for the disk and kept its turn */
 static atomic_int hashed_by_sha, waits; /* how often either happened */
-static unsigned opened_buffers;
 static bool watching;
 
-void *__real_buffer_open(size_t bytes);
-void *__wrap_buffer_open(size_t bytes);
-void __real_shard_turns_take(struct shard_turns *t);
-void __wrap_shard_turns_take(struct shard_turns *t);
-void __real_shard_turns_give(struct shard_turns *t);
-void __wrap_shard_turns_give(struct shard_turns *t);
 void __real_sha256_update(struct sha256 *s, const void *data, size_t bytes);
 void __wrap_sha256_update(struct sha256 *s, const void *data, size_t bytes);
 uint64_t __real_checksum64(const void *data, size_t bytes);
@@ -43,27 +36,6 @@ int __real_drain_put(struct drain *d, size_t bytes, struct shard_error *err);
 int __wrap_drain_put(struct drain *d, size_t bytes, struct shard_error *err);
 int __real_drain_wait(struct drain *d, struct shard_error *err);
 int __wrap_drain_wait(struct drain *d, struct shard_error *err);
-
-void *__wrap_buffer_open(size_t bytes)
-{
-	opened_buffers += bytes == WRITER_OUT_BYTES; /* that writers fill */
-	return __real_buffer_open(bytes);
-}
-
-void __wrap_shard_turns_take(struct shard_turns *t)
-{
-	__real_shard_turns_take(t);
-	held++;
-	if (++taken > most)
-		most = taken;
-}
-
-void __wrap_shard_turns_give(struct shard_turns *t)
-{
-	held--;
-	taken--;
-	__real_shard_turns_give(t);
-}
 
 static void computes(void)
 {
@@ -127,27 +99,25 @@ static void *compute(void *context)
 	for (int i = 0; i < PER_EACH; i++) {
 		int now;
 
-		shard_turns_take(turns);
+		turns_take(turns);
 		now = ++computing;
 		if (now > most_computing)
 			most_computing = now;
 		sched_yield();
 		computing--;
-		shard_turns_give(turns);
+		turns_give(turns);
 	}
 	return NULL;
 }
 
 TEST(no_more_threads_than_turns_compute)
 {
-	struct shard_error err;
-
-	CHECK_EQ(shard_turns_open(&turns, 0, &err), SHARD_E_ARGUMENT);
 	for (uint32_t count = 1; count <= 3; count++) {
 		pthread_t thread[THREADS];
 
 		STORY("%u turns", count);
-		CHECK_OK(shard_turns_open(&turns, count, &fixture_err));
+		turns = turns_open(count);
+		CHECK(turns);
 		most_computing = 0;
 		for (int i = 0; i < THREADS; i++)
 			CHECK_EQ(pthread_create(&thread[i], NULL, compute, NULL), 0);
@@ -155,12 +125,12 @@ TEST(no_more_threads_than_turns_compute)
 			pthread_join(thread[i], NULL);
 		CHECK(most_computing >= 1 && most_computing <= (int)count);
 		for (uint32_t i = 0; i < count; i++) /* all of them are free again */
-			shard_turns_take(turns);
+			turns_take(turns);
 		for (uint32_t i = 0; i < count; i++)
-			shard_turns_give(turns);
-		shard_turns_close(turns);
+			turns_give(turns);
+		turns_close(turns);
 	}
-	shard_turns_close(NULL);
+	turns_close(NULL);
 }
 
 /* ---- a writer ---- */
@@ -168,7 +138,23 @@ TEST(no_more_threads_than_turns_compute)
 #define RECORD_BYTES 65536u
 #define RECORDS	     200u /* several buffers of output, and several pieces that are read back */
 
-static void write_in_turns(const char *path, bool skip_read_back, struct shard_turns *with)
+/* What the writer calls; `context` is the turns of which this takes one. */
+static void take_counted(void *context)
+{
+	turns_take(context);
+	held++;
+	if (++taken > most)
+		most = taken;
+}
+
+static void give_counted(void *context)
+{
+	held--;
+	taken--;
+	turns_give(context);
+}
+
+static void write_in_turns(const char *path, bool skip_read_back, const struct shard_turns *with)
 {
 	struct shard_schema schema = {.group_count = 1,
 				      .field_count = 1,
@@ -187,18 +173,14 @@ static void write_in_turns(const char *path, bool skip_read_back, struct shard_t
 	most = 0;
 	for (uint32_t i = 0; i < RECORDS; i++) {
 		memset(record, (int)i, sizeof(record));
-		if (with)
-			shard_turns_take(with);
+		turns_take(with);
 		CHECK_OK(shard_writer_append(w, group, NULL, 0, &fixture_err));
-		if (with)
-			shard_turns_give(with);
+		turns_give(with);
 	}
-	if (with)
-		shard_turns_take(with);
+	turns_take(with);
 	CHECK_OK(shard_writer_finish(w, NULL, &fixture_err));
 	CHECK_EQ(held, with ? 1 : 0);
-	if (with)
-		shard_turns_give(with);
+	turns_give(with);
 	watching = false;
 	shard_writer_close(w);
 	unlink(path);
@@ -206,15 +188,16 @@ static void write_in_turns(const char *path, bool skip_read_back, struct shard_t
 
 TEST(a_writer_computes_in_turns_and_waits_without)
 {
-	struct shard_turns *one;
+	struct shard_turns *one, counted = {.take = take_counted, .give = give_counted};
 	struct path p;
 
 	tmp(&p, "t_turns.%d.shard", (int)getpid());
 	for (int skip = 0; skip < 2; skip++) {
 		STORY(skip ? "not read back" : "read back");
-		CHECK_OK(shard_turns_open(&one, 1, &fixture_err));
-		write_in_turns(p.text, skip, one);
-		shard_turns_close(one);
+		counted.context = one = turns_open(1);
+		CHECK(one);
+		write_in_turns(p.text, skip, &counted);
+		turns_close(one);
 		CHECK_EQ(hashed_without, 0);
 		CHECK_EQ(waited_with, 0);
 		CHECK_EQ(most, 1);
@@ -223,28 +206,6 @@ TEST(a_writer_computes_in_turns_and_waits_without)
 	/* The counters count: without turns, everything is hashed without one. */
 	write_in_turns(p.text, false, NULL);
 	CHECK(hashed_without > (int)RECORDS && !waited_with && !most);
-}
-
-/* Pages that the kernel has cleared for one writer serve the next one. */
-TEST(writers_with_the_same_turns_use_the_same_memory)
-{
-	struct shard_turns *one;
-	struct path p;
-	unsigned first;
-
-	tmp(&p, "t_turns.%d.shard", (int)getpid());
-	CHECK_OK(shard_turns_open(&one, 1, &fixture_err));
-	opened_buffers = 0;
-	write_in_turns(p.text, false, one);
-	first = opened_buffers;
-	CHECK(first > 0);
-	for (int i = 0; i < 3; i++)
-		write_in_turns(p.text, false, one);
-	CHECK_EQ(opened_buffers, first);
-	for (int i = 0; i < 3; i++)
-		write_in_turns(p.text, false, NULL);
-	CHECK_EQ(opened_buffers, 4 * first);
-	shard_turns_close(one);
 }
 
 TEST_MAIN()

@@ -209,8 +209,8 @@ TEST(the_gravest_problem_decides)
 			shard_sha256(file, bytes, sha256);
 			free(file);
 			CHECK_OK(shard_seal_open(&s, folder.text, &o, &fixture_err));
-			CHECK_OK(shard_seal_add(s, "0.shard", sha256, &fixture_err));
-			CHECK_OK(shard_seal_add(s, "1.shard", NULL, &fixture_err));
+			CHECK_OK(shard_seal_add(s, "0.shard", NULL, sha256, &fixture_err));
+			CHECK_OK(shard_seal_add(s, "1.shard", NULL, NULL, &fixture_err));
 			CHECK_OK(shard_seal_finish(s, &fixture_err));
 			shard_seal_close(s);
 		}
@@ -233,7 +233,7 @@ TEST(the_sha256_is_checked_on_request)
 	new_folder(&folder, "t_verify");
 	write_photos(in_folder(&p, "x.shard"), &schema, 0, 3, NULL);
 	CHECK_OK(shard_seal_open(&s, folder.text, NULL, &fixture_err));
-	CHECK_OK(shard_seal_add(s, "x.shard", wrong, &fixture_err));
+	CHECK_OK(shard_seal_add(s, "x.shard", NULL, wrong, &fixture_err));
 	CHECK_OK(shard_seal_finish(s, &fixture_err));
 	shard_seal_close(s);
 	CHECK_OK(shard_dataset_open(&ds, folder.text, NULL, &fixture_err));

@@ -105,7 +105,7 @@ static void check_stats(struct shard_reader *r)
 		}
 		CHECK_EQ(shard_reader_moments(r, i, there && takes_moments(f) ? (uint32_t)channels(f) : 0, &sums, NULL),
 			 SHARD_END);
-		there = there && takes_classes(f) && m.count;
+		there = there && takes_classes(f);
 		for (uint64_t k = 0; k < m.count; k++)
 			counts[k * k % 5]++;
 		for (uint64_t c = 0; there && c < 6; c++) {
@@ -467,6 +467,7 @@ enum misuse {
 	NO_GROUPS,
 	MANY_FIELDS,
 	NO_FOLDER,
+	MANY_CLASSES,
 	HUGE_DATA, /* at open until here */
 	ONE_TOO_MANY,
 	KEY_WITHOUT_KEYS,
@@ -487,12 +488,10 @@ enum misuse {
 	MOMENTS_MISSING,
 	MOMENTS_TOO_MANY,
 	MOMENTS_IMPOSSIBLE,
-	CLASS_OF_IMAGE,
+	NEGATIVE_CLASS,
 	CLASS_PAST_COUNT,
-	CLASS_COUNT_CHANGES,
-	CLASS_TOO_MANY,
-	CLASS_FIELD_24,
-	CLASS_MISSING,
+	CLASS_FAR_OFF,
+	AFTER_NO_CLASS,
 	FINISH_TWICE,
 };
 
@@ -510,6 +509,7 @@ static const struct {
 	{NO_GROUPS, "0 groups", SHARD_E_ARGUMENT},
 	{MANY_FIELDS, "25 fields", SHARD_E_ARGUMENT},
 	{NO_FOLDER, "the folder that holds it cannot be opened: No such file", SHARD_E_IO},
+	{MANY_CLASSES, "options: class_count is 16777217; must be at most 16777216", SHARD_E_ARGUMENT},
 	{HUGE_DATA, "do not fit a shard", SHARD_E_ARGUMENT},
 	{ONE_TOO_MANY, "exceeds the 3 that were planned", SHARD_E_ARGUMENT},
 	{KEY_WITHOUT_KEYS, "opened without keys", SHARD_E_ARGUMENT},
@@ -530,12 +530,13 @@ static const struct {
 	{MOMENTS_MISSING, "channel 1", SHARD_E_ARGUMENT},
 	{MOMENTS_TOO_MANY, "channel 0", SHARD_E_ARGUMENT},
 	{MOMENTS_IMPOSSIBLE, "channel 2", SHARD_E_ARGUMENT},
-	{CLASS_OF_IMAGE, "must be an integer scalar", SHARD_E_ARGUMENT},
-	{CLASS_PAST_COUNT, "class 3 of 3", SHARD_E_ARGUMENT},
-	{CLASS_COUNT_CHANGES, "and the same each time", SHARD_E_ARGUMENT},
-	{CLASS_TOO_MANY, "16777217", SHARD_E_ARGUMENT},
-	{CLASS_FIELD_24, "field 24", SHARD_E_ARGUMENT},
-	{CLASS_MISSING, "add up to 1; there are 2 records", SHARD_E_ARGUMENT},
+	{NEGATIVE_CLASS,
+	 "record 2: field 'label' is -1, which is not a class; must be 0 or more, and below the class_count of the "
+	 "options, 3",
+	 SHARD_E_ARGUMENT},
+	{CLASS_PAST_COUNT, "record 2: field 'label' is 3, which is not a class", SHARD_E_ARGUMENT},
+	{CLASS_FAR_OFF, "record 2: field 'label' is 9223372036854775807, which is not a class", SHARD_E_ARGUMENT},
+	{AFTER_NO_CLASS, "failed earlier; close it", SHARD_E_ARGUMENT},
 	{FINISH_TWICE, "finished", SHARD_E_ARGUMENT},
 };
 
@@ -560,9 +561,23 @@ static int misuse_open(enum misuse what, const char *path, struct shard_writer *
 		s.group_count = 0;
 	if (what == MANY_FIELDS)
 		s.field_count = 25;
+	if (what >= NEGATIVE_CLASS && what <= AFTER_NO_CLASS)
+		o.class_count = 3;
+	if (what == MANY_CLASSES)
+		o.class_count = (1u << 24) + 1;
 	if (what == HUGE_DATA)
 		o.planned_records = UINT64_C(1) << 40;
 	return shard_writer_open(w, what == NO_FOLDER ? tmp(&none, "t_writer.none/x") : path, &s, &o, err);
+}
+
+static int append_label(struct shard_writer *w, int64_t label, struct shard_error *err)
+{
+	struct shard_schema s = photo_schema(8, SHARD_RAW);
+	uint8_t record[2][192] = {{0}};
+	const void *const group[2] = {record[0], record[1]};
+
+	memcpy(record[s.field[PHOTO_LABEL].group] + s.field[PHOTO_LABEL].offset, &label, sizeof(label));
+	return shard_writer_append(w, group, NULL, 0, err);
 }
 
 static int misuse_call(enum misuse what, struct shard_writer *w, struct shard_error *err)
@@ -574,6 +589,8 @@ static int misuse_call(enum misuse what, struct shard_writer *w, struct shard_er
 	struct shard_miss miss = {5, 1, 1};
 	struct shard_written written;
 	bool keys = what >= NO_KEY && what <= BAD_KEY;
+	int64_t label;
+	int rc;
 
 	memset(long_key, 'k', sizeof(long_key));
 	for (int i = 0; i < 2; i++)
@@ -595,8 +612,7 @@ static int misuse_call(enum misuse what, struct shard_writer *w, struct shard_er
 	case AFTER_ERROR:
 		CHECK_EQ(shard_writer_append(w, group, "k", 1, NULL), SHARD_E_ARGUMENT);
 		CHECK_EQ(shard_writer_miss(w, &miss, NULL), SHARD_E_ARGUMENT);
-		CHECK_EQ(shard_writer_add_class(w, PHOTO_LABEL, 0, 3, 1, NULL), SHARD_E_ARGUMENT);
-		CHECK_EQ(shard_writer_add_moments(w, PHOTO_IMAGE, 0, &two, NULL), SHARD_E_ARGUMENT);
+		CHECK_EQ(writer_add_moments(w, PHOTO_IMAGE, 0, &two, NULL), SHARD_E_ARGUMENT);
 		CHECK_EQ(shard_writer_finish(w, &written, NULL), SHARD_E_ARGUMENT);
 		return shard_writer_append(w, group, NULL, 0, err);
 	case AFTER_FINISH:
@@ -623,37 +639,30 @@ static int misuse_call(enum misuse what, struct shard_writer *w, struct shard_er
 		CHECK_OK(shard_writer_miss(w, &miss, &fixture_err));
 		return shard_writer_append(w, group, NULL, 0, err);
 	case MOMENTS_OF_LABEL:
-		return shard_writer_add_moments(w, PHOTO_LABEL, 0, &two, err);
+		return writer_add_moments(w, PHOTO_LABEL, 0, &two, err);
 	case MOMENTS_CHANNEL_3:
-		return shard_writer_add_moments(w, PHOTO_IMAGE, 3, &two, err);
+		return writer_add_moments(w, PHOTO_IMAGE, 3, &two, err);
 	case MOMENTS_FIELD_24:
-		return shard_writer_add_moments(w, 24, 0, &two, err);
+		return writer_add_moments(w, 24, 0, &two, err);
 	case MOMENTS_MISSING:
-		CHECK_OK(shard_writer_add_moments(w, PHOTO_IMAGE, 0, &two, &fixture_err));
+		CHECK_OK(writer_add_moments(w, PHOTO_IMAGE, 0, &two, &fixture_err));
 		return shard_writer_finish(w, &written, err);
 	case MOMENTS_TOO_MANY:
 	case MOMENTS_IMPOSSIBLE:
 		for (uint32_t c = 0; c < 3; c++)
-			CHECK_OK(shard_writer_add_moments(w, PHOTO_IMAGE, c,
-							  what == MOMENTS_IMPOSSIBLE && c == 2 ? &impossible : &two,
-							  &fixture_err));
+			CHECK_OK(writer_add_moments(w, PHOTO_IMAGE, c,
+						    what == MOMENTS_IMPOSSIBLE && c == 2 ? &impossible : &two,
+						    &fixture_err));
 		if (what == MOMENTS_TOO_MANY)
-			CHECK_OK(shard_writer_add_moments(w, PHOTO_IMAGE, 0, &two, &fixture_err));
+			CHECK_OK(writer_add_moments(w, PHOTO_IMAGE, 0, &two, &fixture_err));
 		return shard_writer_finish(w, &written, err);
-	case CLASS_OF_IMAGE:
-		return shard_writer_add_class(w, PHOTO_IMAGE, 0, 3, 1, err);
+	case NEGATIVE_CLASS:
 	case CLASS_PAST_COUNT:
-		return shard_writer_add_class(w, PHOTO_LABEL, 3, 3, 1, err);
-	case CLASS_COUNT_CHANGES:
-		CHECK_OK(shard_writer_add_class(w, PHOTO_LABEL, 0, 3, 1, &fixture_err));
-		return shard_writer_add_class(w, PHOTO_LABEL, 0, 4, 1, err);
-	case CLASS_TOO_MANY:
-		return shard_writer_add_class(w, PHOTO_LABEL, 0, (1u << 24) + 1, 1, err);
-	case CLASS_FIELD_24:
-		return shard_writer_add_class(w, 24, 0, 3, 1, err);
-	case CLASS_MISSING:
-		CHECK_OK(shard_writer_add_class(w, PHOTO_LABEL, 0, 3, 1, &fixture_err));
-		return shard_writer_finish(w, &written, err);
+	case CLASS_FAR_OFF:
+	case AFTER_NO_CLASS:
+		label = what == CLASS_FAR_OFF ? INT64_MAX : what == CLASS_PAST_COUNT ? 3 : -1;
+		rc = append_label(w, label, err);
+		return what == AFTER_NO_CLASS ? append_label(w, 0, err) : rc;
 	default:
 		return SHARD_OK;
 	}

@@ -11,7 +11,7 @@
 #include <pthread.h>
 
 #include "libshard/verify/verify.h"
-#include "shard_pack.h"
+#include "shard_inspect.h"
 #include "tests/store/fixture.h"
 
 /* ---- what the verifier asks of others ---- */

@@ -151,7 +151,7 @@ static inline void write_whole(const char *dir, const struct shard_schema *s, ui
 	CHECK_OK(shard_writer_finish(w, &written, &fixture_err));
 	shard_writer_close(w);
 	CHECK_OK(shard_seal_open(&seal, dir, &so, &fixture_err));
-	CHECK_OK(shard_seal_add(seal, "0.shard", written.sha256, &fixture_err));
+	CHECK_OK(shard_seal_add(seal, "0.shard", NULL, written.sha256, &fixture_err));
 	CHECK_OK(shard_seal_finish(seal, &fixture_err));
 	shard_seal_close(seal);
 	free(record[0]);

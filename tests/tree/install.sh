@@ -19,8 +19,8 @@ staged() {
 
 staged install
 files >"$TMPDIR/files"
-for f in bin/shardpack bin/shardcat include/shard.h include/shard_gpu.h include/shard_mix.h \
-	include/shard_pack.h include/shard_reuse.h include/shard_select.h \
+for f in bin/shardpack bin/shardcat include/shard.h include/shard_gpu.h include/shard_inspect.h \
+	include/shard_pack.h include/shard_transform.h \
 	lib/here/libshard.a lib/here/libshard.so lib/here/pkgconfig/libshard.pc \
 	share/man/man1/shardpack.1 share/man/man1/shardcat.1 share/man/man3/shard.h.3 share/man/man3/shard_pack.h.3 \
 	share/bash-completion/completions/shardcat \

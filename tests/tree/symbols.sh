@@ -9,8 +9,7 @@
 # shellcheck disable=SC2086 # headers are words
 set -eu
 cd "$(dirname "$0")/../.."
-headers="include/shard.h include/shard_gpu.h include/shard_mix.h include/shard_pack.h include/shard_reuse.h
-	include/shard_select.h"
+headers="include/shard.h include/shard_gpu.h include/shard_inspect.h include/shard_pack.h include/shard_transform.h"
 map=libshard/libshard.map
 
 declared() { # comments and preprocessor lines out, then the name before each declaration's first bracket

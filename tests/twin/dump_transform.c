@@ -23,7 +23,7 @@
 #include <string.h>
 
 #include "libshard/transform/transform.h"
-#include "shard_gpu.h"
+#include "shard_transform.h"
 
 static struct transform_plan plan;
 static struct shard_error err;

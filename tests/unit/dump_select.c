@@ -23,8 +23,7 @@
 #include "libshard/feed/feed.h"
 #include "libshard/format/format.h"
 #include "libshard/order/order.h"
-#include "shard_mix.h"
-#include "shard_select.h"
+#include "shard.h"
 
 #define LISTED	   65536u /* records */
 #define COMPONENTS 8u

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * t_byte_sums.c - shard_sum_bytes() and its portable twin against a sum of one byte after the other
+ * t_byte_sums.c - byte_sums_add() and its portable twin against a sum of one byte after the other
  */
-#include "libshard/format/format.h"
+#include "libshard/base/byte_sums.h"
 
-#include "shard_pack.h"
 #include "tests/test.h"
 
 #define CHANNELS 16
@@ -29,7 +28,7 @@ static void check(const uint8_t *data, uint64_t bytes, uint32_t channels)
 	sum_plainly(data, bytes, channels, want);
 	byte_sums_portable(data, bytes, channels, portable);
 	CHECK_MEM(portable, want, sizeof(want));
-	shard_sum_bytes(data, bytes, channels, got);
+	byte_sums_add(data, bytes, channels, got);
 	CHECK_MEM(got, want, sizeof(want));
 }
 
@@ -91,7 +90,7 @@ TEST(sums_go_on_from_what_is_there)
 	static const uint8_t data[40] = {1, 2, 3};
 	struct shard_moments sums[2] = {{100, 1000, UINT64_MAX, 7}, {0, 0, UINT64_MAX - 4, 0}};
 
-	shard_sum_bytes(data, sizeof(data), 2, sums);
+	byte_sums_add(data, sizeof(data), 2, sums);
 	CHECK_EQ(sums[0].count, 120);
 	CHECK_EQ(sums[0].sum, 1004);
 	CHECK_EQ(sums[0].sum_squares_low, 9);

@@ -5,7 +5,7 @@
  */
 #include "libshard/base/bytes.h"
 #include "libshard/format/format.h"
-#include "shard_pack.h"
+#include "shard_inspect.h"
 #include "tests/test.h"
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))

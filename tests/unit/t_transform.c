@@ -6,7 +6,7 @@
 #include <math.h>
 
 #include "libshard/transform/transform.h"
-#include "shard_gpu.h"
+#include "shard_transform.h"
 #include "tests/test.h"
 
 #define COUNT(array_) (sizeof(array_) / sizeof(array_[0]))

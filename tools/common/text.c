@@ -234,11 +234,11 @@ bool text_i64(const char *in, size_t in_bytes, int64_t *out)
 	return !errno;
 }
 
-uint32_t text_named(const char *(*name_of)(uint32_t), const char *word, size_t bytes, uint32_t first)
+uint32_t text_named(enum shard_name_of what, const char *word, size_t bytes, uint32_t first)
 {
 	const char *name;
 
-	for (uint32_t i = first; (name = name_of(i)) != NULL; i++)
+	for (uint32_t i = first; (name = shard_name(what, i)) != NULL; i++)
 		if (strlen(name) == bytes && !memcmp(name, word, bytes))
 			return i;
 	return TEXT_NO_NAME;

@@ -15,6 +15,7 @@
 #include <stdio.h>
 
 #include "libshard/base/words.h"
+#include "shard_inspect.h"
 
 struct shelf;
 
@@ -56,11 +57,10 @@ bool text_parse_double(const char *in, size_t in_bytes, double *out);
 bool text_i64(const char *in, size_t in_bytes, int64_t *out);
 
 /*
- * Of names that libshard gives to the numbers from `first` on, such as shard_dtype_name, the number
- * of this one.
+ * Of names that libshard gives to the numbers from `first` on, the number of this one.
  */
 #define TEXT_NO_NAME UINT32_MAX
-uint32_t text_named(const char *(*name_of)(uint32_t), const char *word, size_t bytes, uint32_t first);
+uint32_t text_named(enum shard_name_of what, const char *word, size_t bytes, uint32_t first);
 
 /* A word as a POSIX shell reads it back: quoted only when it must be. */
 void text_shell_word(struct text *t, const char *word);

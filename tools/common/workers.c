@@ -10,6 +10,7 @@
 #include <stdlib.h>
 
 #include "libshard/base/clock.h"
+#include "libshard/base/turns.h"
 #include "tools/common/exit_code.h"
 #include "tools/common/message.h"
 #include "tools/common/signals.h"
@@ -82,9 +83,9 @@ static void *work(void *context)
 
 	free(context);
 	while (take(w, &slot)) {
-		shard_turns_take(w->opt.turns);
+		turns_take(w->opt.turns);
 		w->opt.work(w->opt.context, start.own, slot);
-		shard_turns_give(w->opt.turns);
+		turns_give(w->opt.turns);
 		pthread_mutex_lock(&w->lock);
 		w->done[slot] = true;
 		if (is_worth_waking(w))

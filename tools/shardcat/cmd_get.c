@@ -65,9 +65,9 @@ static void print_field(const struct input *in, const struct tensor *tensor, int
 	const char *class_name = NULL;
 	char shape[SHAPE_CHARS];
 
-	printf("  %-*s  %s%s%s%s: ", width, f->name, shard_dtype_name(f->dtype),
+	printf("  %-*s  %s%s%s%s: ", width, f->name, shard_name(SHARD_NAME_DTYPE, f->dtype),
 	       shape_text(shape, tensor->shape, tensor->ndim), f->layout ? " " : "",
-	       f->layout ? shard_layout_name(f->layout) : "");
+	       f->layout ? shard_name(SHARD_NAME_LAYOUT, f->layout) : "");
 	tensor_print(tensor, stdout);
 	if (f == input_label_field(in))
 		class_name = input_class_name(in, (uint64_t)number_integer(f->dtype, tensor->data));

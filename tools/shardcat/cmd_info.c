@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "shard_pack.h"
+#include "shard_inspect.h"
 #include "tools/common/human.h"
 #include "tools/common/text.h"
 #include "tools/shardcat/dataset/cat_dataset.h"
@@ -83,7 +83,7 @@ static const char *pixels_of(struct input *in)
 			return NULL;
 	}
 	rc = shard_reader_pixels(reader, &pixels, &err);
-	return !rc ? shard_pixels_name(pixels) : rc == SHARD_E_UNSUPPORTED ? "of a later release" : NULL;
+	return !rc ? shard_name(SHARD_NAME_PIXELS, pixels) : rc == SHARD_E_UNSUPPORTED ? "of a later release" : NULL;
 }
 
 /* One class: name and count, as far as they are known.  SHARD_END past the last. */
@@ -360,6 +360,7 @@ static int print_sections(const struct input *in)
 	struct shard_section section;
 	struct shard_error err;
 	struct shard_info info;
+	const char *name;
 
 	if (!in->reader)
 		return EXIT_DONE;
@@ -370,8 +371,9 @@ static int print_sections(const struct input *in)
 
 		if (rc)
 			return fail_of_library(&err);
-		printf("  %-4s %14" PRIu64 " %14" PRIu64 " %14" PRIu64 "\n", shard_section_name(section.type),
-		       section.offset, section.bytes, section.item_count);
+		name = shard_name(SHARD_NAME_SECTION, section.type);
+		printf("  %-4s %14" PRIu64 " %14" PRIu64 " %14" PRIu64 "\n", name ? name : "?", section.offset,
+		       section.bytes, section.item_count);
 	}
 	return EXIT_DONE;
 }

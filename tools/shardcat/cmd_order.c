@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "shard_select.h"
+#include "shard.h"
 #include "tools/common/signals.h"
 #include "tools/shardcat/dataset/cat_dataset.h"
 #include "tools/shardcat/shardcat.h"
@@ -79,12 +79,12 @@ struct shard_loader_options order_loader_options(const struct order_options *o)
 {
 	return (struct shard_loader_options){
 		.size = sizeof(struct shard_loader_options),
-		.seed = o->seed,
-		.shuffle = (uint32_t)o->shuffle,
-		.run_records = o->run_records,
-		.phase_unit_records = o->phase_unit_records,
-		.window_runs = (uint32_t)o->window_runs,
-		.lane_count = (uint32_t)o->lane_count,
+		.order = {.seed = o->seed,
+			  .shuffle = (uint32_t)o->shuffle,
+			  .window_runs = (uint32_t)o->window_runs,
+			  .lane_count = (uint32_t)o->lane_count,
+			  .run_records = o->run_records,
+			  .phase_unit_records = o->phase_unit_records},
 	};
 }
 
@@ -122,7 +122,7 @@ static int print_order(const struct shard_loader *loader, uint64_t epoch, uint64
 
 	for (uint64_t first = 0; first < row_count && !ferror(stdout);) {
 		uint64_t now = row_count - first < ROWS_AT_A_TIME ? row_count - first : ROWS_AT_A_TIME;
-		int rc = shard_loader_order(loader, epoch, first, now, s->idx, &err);
+		int rc = shard_loader_order(loader, epoch, first, now, NULL, s->idx, &err);
 
 		if (rc)
 			return fail_of_library(&err);
@@ -146,7 +146,7 @@ static int record_at(const struct shard_loader *whole, struct stretch *s, uint64
 
 		s->first = position;
 		s->count = record_count - position < ROWS_AT_A_TIME ? record_count - position : ROWS_AT_A_TIME;
-		rc = shard_loader_order(whole, s->epoch, s->first, s->count, s->idx, &err);
+		rc = shard_loader_order(whole, s->epoch, s->first, s->count, NULL, s->idx, &err);
 		if (rc)
 			return fail_of_library(&err);
 	}
@@ -229,7 +229,7 @@ static int open_loaders(const struct print_options *o, bool seed_given, struct i
 
 	options.selection = selection;
 	if (o->token && !seed_given)
-		options.seed = token_seed(o->token);
+		options.order.seed = token_seed(o->token);
 	options.batch_records = (uint32_t)o->batch;
 	options.rank = (uint32_t)o->rank;
 	options.world = (uint32_t)o->world;

@@ -16,7 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "shard_select.h"
+#include "shard.h"
 #include "tools/common/text.h"
 #include "tools/shardcat/dataset/cat_dataset.h"
 #include "tools/shardcat/shardcat.h"

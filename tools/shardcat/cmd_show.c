@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "shard_pack.h"
 #include "tools/common/human.h"
 #include "tools/common/signals.h"
 #include "tools/common/text.h"
@@ -102,7 +103,7 @@ static int candidates(const struct sheet *s, const struct show_options *o, uint6
 	int rc;
 
 	if (!s->sequential) {
-		rc = shard_shuffle(o->seed, s->input.record_count, first, count, idx, &err);
+		rc = shard_pack_order(o->seed, s->input.record_count, first, count, idx, &err);
 		return rc ? fail_of_library(&err) : EXIT_DONE;
 	}
 	for (uint64_t i = 0; i < count; i++)
@@ -257,7 +258,7 @@ static void draw_header(struct sheet *s, const struct show_options *o)
 		used += (size_t)snprintf(text + used, sizeof(text) - used, " in %s class%s",
 					 human_count(count, classes), classes == 1 ? "" : "es");
 	snprintf(text + used, sizeof(text) - used, "  |  %s %s  |  %s%s%.900s shown, %s",
-		 shard_dtype_name(s->image->dtype), shape_text(shape, wide, s->image->ndim),
+		 shard_name(SHARD_NAME_DTYPE, s->image->dtype), shape_text(shape, wide, s->image->ndim),
 		 human_count(count, s->record_count), class_name[0] ? " of " : "", class_name, how);
 	canvas_text(&s->canvas, MARGIN, MARGIN + LINE_HEIGHT + 3, width, text, strlen(text), faint, false);
 	canvas_fill(&s->canvas, MARGIN, MARGIN + 2 * LINE_HEIGHT + 9, width, 1, line);

@@ -101,7 +101,7 @@ static void print_field(const struct census *c, uint32_t field)
 
 	if (!of->channels || (!c->has_read && !of->recorded))
 		return;
-	printf("%s, %s (%s)\n", f->name, shard_dtype_name(f->dtype),
+	printf("%s, %s (%s)\n", f->name, shard_name(SHARD_NAME_DTYPE, f->dtype),
 	       of->recorded	      ? c->has_read ? "mean and std recorded, and checked" : "recorded"
 	       : of->sums[0].is_float ? "from the records, rounded"
 				      : "from the records");
@@ -269,7 +269,7 @@ static void field_json(struct json_out *j, const struct census *c, uint32_t fiel
 
 		json_out_object_line(j, NULL);
 		json_out_string(j, "field", f->name);
-		json_out_string(j, "dtype", shard_dtype_name(f->dtype));
+		json_out_string(j, "dtype", shard_name(SHARD_NAME_DTYPE, f->dtype));
 		json_out_u64(j, "channel", i);
 		json_out_string(j, "from", of->recorded ? "recorded" : "records");
 		json_out_bool(j, "exact", !s->is_float && !s->overflowed);

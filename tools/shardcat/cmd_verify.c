@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "shard_pack.h"
+#include "shard_inspect.h"
 #include "tools/common/human.h"
 #include "tools/common/progress.h"
 #include "tools/common/signals.h"

@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "libshard/base/clock.h"
-#include "shard_pack.h"
+#include "shard.h"
 #include "tools/common/exit_code.h"
 #include "tools/common/files.h"
 #include "tools/common/message.h"

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "shard_pack.h"
+#include "shard_inspect.h"
 #include "tools/common/cli.h"
 #include "tools/common/message.h"
 #include "tools/common/text.h"

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "python/core/base/py_base.h"
-#include "shard_pack.h"
+#include "shard_inspect.h"
 
 /* ---- aligned memory that lives as long as an array in it ---- */
 

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "python/core/base/py_base.h"
-#include "shard_pack.h"
+#include "shard_inspect.h"
 
 /* ---- dtypes as other libraries call them, and elements as numbers of Python ---- */
 
@@ -246,10 +246,11 @@ static PyObject *field_dict(const struct shard_field *f)
 	for (uint32_t i = 0; shape && i < f->ndim; i++)
 		PyTuple_SetItem(shape, (Py_ssize_t)i, PyLong_FromUnsignedLong(f->shape[i]));
 	return Py_BuildValue("{s:s,s:s,s:N,s:s,s:s,s:s,s:I,s:I,s:K,s:K,s:K,s:I}", "name", f->name, "dtype",
-			     number_name(f->dtype), "shape", shape, "kind", shard_kind_name(f->kind), "layout",
-			     shard_layout_name(f->layout), "semantic", shard_semantic_name(f->semantic), "group",
-			     f->group, "ragged_axes", f->ragged_axes, "offset", f->offset, "bytes", f->bytes, "stride",
-			     f->stride, "length_field", f->length_field);
+			     number_name(f->dtype), "shape", shape, "kind", shard_name(SHARD_NAME_KIND, f->kind),
+			     "layout", shard_name(SHARD_NAME_LAYOUT, f->layout), "semantic",
+			     shard_name(SHARD_NAME_SEMANTIC, f->semantic), "group", f->group, "ragged_axes",
+			     f->ragged_axes, "offset", f->offset, "bytes", f->bytes, "stride", f->stride,
+			     "length_field", f->length_field);
 }
 
 PyObject *schema_fields(const struct shard_schema *s)

@@ -7,8 +7,7 @@
 #include "libshard/base/words.h"
 #include "python/core/base/py_base.h"
 #include "python/core/dataset/py_dataset.h"
-#include "shard_pack.h"
-#include "shard_select.h"
+#include "shard_inspect.h"
 
 /* ---- the handle, names of fields, and places of records ---- */
 
@@ -149,17 +148,25 @@ static PyObject *close_(PyObject *self, PyObject *unused)
 
 /* ---- records ---- */
 
+static uint64_t record_count(const struct dataset *d)
+{
+	struct shard_dataset_info info;
+
+	shard_dataset_info(d->ds, &info);
+	return info.record_count;
+}
+
 static Py_ssize_t length(PyObject *self)
 {
 	struct dataset *d = (struct dataset *)self;
 
-	return dataset_is_open(d) ? (Py_ssize_t)shard_dataset_record_count(d->ds) : -1;
+	return dataset_is_open(d) ? (Py_ssize_t)record_count(d) : -1;
 }
 
 /* Read a number as an index.  Numbers below 0 count from the end. */
 static bool take_index(const struct dataset *d, PyObject *number, uint64_t *idx)
 {
-	uint64_t n = shard_dataset_record_count(d->ds);
+	uint64_t n = record_count(d);
 	Py_ssize_t i = PyNumber_AsSsize_t(number, PyExc_IndexError);
 
 	if (i == -1 && PyErr_Occurred()) {
@@ -260,7 +267,7 @@ static PyObject *subscript(PyObject *self, PyObject *key)
 	if (PySlice_Check(key)) {
 		if (!number_slice(key, &first, &stop, &step))
 			return NULL;
-		count = PySlice_AdjustIndices((Py_ssize_t)shard_dataset_record_count(d->ds), &first, &stop, step);
+		count = PySlice_AdjustIndices((Py_ssize_t)record_count(d), &first, &stop, step);
 		return rows_slice(d, (uint64_t)first, step, (uint64_t)count);
 	}
 	/* These would pass for a number or a sequence. */
@@ -285,7 +292,7 @@ static PyObject *key(PyObject *self, PyObject *number)
 
 	if (!dataset_is_open(d) || !take_index(d, number, &idx))
 		return NULL;
-	if (shard_dataset_read_key(d->ds, idx, key, &bytes, &err))
+	if (shard_dataset_key(d->ds, idx, key, &bytes, &err))
 		return fail(&err);
 	return PyUnicode_DecodeUTF8(key, (Py_ssize_t)bytes, "strict");
 }

@@ -6,9 +6,7 @@
 #define SHARD_PYTHON_CORE_DATASET_PY_DATASET_H
 
 #include "python/core/base/py_base.h"
-#include "shard_mix.h"
-#include "shard_pack.h"
-#include "shard_select.h"
+#include "shard_inspect.h"
 
 /* ---- py_dataset.c ---- */
 

@@ -111,9 +111,13 @@ static PyObject *weights(PyObject *self, PyObject *unused)
 	PyObject *list = PyList_New(count);
 
 	(void)unused;
-	for (Py_ssize_t i = 0; list && i < count; i++)
-		if (!set_number(list, i, shard_mix_weight(mix->m, (uint32_t)i)))
+	for (Py_ssize_t i = 0; list && i < count; i++) {
+		uint32_t weight = 0;
+
+		(void)shard_mix_component(mix->m, (uint32_t)i, &weight, NULL, NULL); /* each source is one */
+		if (!set_number(list, i, weight))
 			Py_CLEAR(list);
+	}
 	return list;
 }
 

@@ -7,7 +7,7 @@
 #include "python/core/array/py_array.h"
 #include "python/core/base/py_base.h"
 #include "python/core/dataset/py_dataset.h"
-#include "shard_pack.h"
+#include "shard_inspect.h"
 
 /* ---- one record ---- */
 

@@ -329,6 +329,7 @@ static PyObject *column(PyObject *unused, PyObject *args)
 {
 	struct dataset *d;
 	const struct shard_field *f;
+	struct shard_dataset_info info;
 	struct shard_error err;
 	struct array *a;
 	const char *name;
@@ -339,12 +340,13 @@ static PyObject *column(PyObject *unused, PyObject *args)
 	(void)unused;
 	if (!PyArg_ParseTuple(args, "O!s", dataset_type, &d, &name) || !dataset_is_open(d))
 		return NULL;
-	f = shard_field_find(d->ds, name);
+	f = shard_schema_find(shard_dataset_schema(d->ds), name);
 	if (!f || f->kind != SHARD_TENSOR)
 		return fail_argument("field '%s' %s", name,
 				     f ? "has another shape in each record, so it is not a column"
 				       : "is not in the dataset");
-	n = shard_dataset_record_count(d->ds);
+	shard_dataset_info(d->ds, &info);
+	n = info.record_count;
 	items = f->bytes / shard_dtype_bytes(f->dtype);
 	if (n > SIZE_MAX / 16 / f->bytes)
 		return fail_memory(

@@ -14,7 +14,7 @@
 
 #include "python/core/base/py_base.h"
 #include "python/core/loader/py_loader.h"
-#include "shard_pack.h"
+#include "shard.h"
 
 /* ---- the fields, and what a batch knows of each row ---- */
 

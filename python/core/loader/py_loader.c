@@ -10,6 +10,7 @@
 #include "python/core/dataset/py_dataset.h"
 #include "python/core/loader/py_loader.h"
 #include "shard_gpu.h"
+#include "shard_transform.h"
 
 /* ---- the next batch ---- */
 
@@ -38,8 +39,8 @@ static bool loader_choose_device(struct loader *l, PyObject *gpu, PyObject *stre
 		fail_argument("GPU %lu: no machine has that many", number);
 		return false;
 	}
-	o->gpu = gpu == Py_None ? SHARD_GPU_OF_STREAM : SHARD_GPU(number);
-	o->gpu_stream = lender->stream.handle;
+	o->gpu.device = gpu == Py_None ? SHARD_GPU_OF_STREAM : SHARD_GPU(number);
+	o->gpu.stream = lender->stream.handle;
 	rc = shard_stream_gpu(lender->stream.handle, &lender->gpu, &err);
 	if (gpu != Py_None)
 		lender->gpu = (uint32_t)number; /* opening the loader checks the stream */
@@ -335,7 +336,7 @@ static PyObject *order(PyObject *self, PyObject *args)
 	if (!PyArg_ParseTuple(args, "KKK", &epoch, &first, &count) || !lender_is_usable(l))
 		return NULL;
 	a = array_alloc(SHARD_I64, count, &idx);
-	if (!a || !shard_loader_order(l->l, epoch, first, count, idx, &err))
+	if (!a || !shard_loader_order(l->l, epoch, first, count, NULL, idx, &err))
 		return (PyObject *)a;
 	unref(a);
 	return fail(&err);
@@ -515,7 +516,7 @@ static bool plan_slots(const struct loader *l, struct shard_loader_options *o, u
 		return false;
 	}
 	o->slot_count = prefetch + l->max_held + (device ? 0 : 1);
-	o->device_slot_count = device ? l->max_held + 1 : 0;
+	o->gpu.slot_count = device ? l->max_held + 1 : 0;
 	return true;
 }
 
@@ -556,11 +557,11 @@ static bool take_options(struct loader *l, PyObject *args, PyObject *kwargs, str
 	l->placed = true;
 	l->max_held = 2;
 	if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O!|$KIIIIIIIIIIKKIIKpOOKKOIOIppp", option_names, dataset_type,
-					 &dataset, &seed, &o->batch_records, &o->rank, &o->world, &o->shuffle, &o->tail,
-					 &prefetch, &l->max_held, &o->thread_count, &o->window_runs, &o->lane_count,
-					 &run_records, &phase, &o->path, &o->on_corrupt, &stage, &device, &gpu, &stream,
-					 &pool, &corrupt_most, &source, &o->fields, &transform, &l->items, &l->strings,
-					 &l->wide_tokens, &resume_appended) ||
+					 &dataset, &seed, &o->batch_records, &o->rank, &o->world, &o->order.shuffle,
+					 &o->tail, &prefetch, &l->max_held, &o->thread_count, &o->order.window_runs,
+					 &o->order.lane_count, &run_records, &phase, &o->path, &o->repair.on_corrupt,
+					 &stage, &device, &gpu, &stream, &pool, &corrupt_most, &source, &o->fields,
+					 &transform, &l->items, &l->strings, &l->wide_tokens, &resume_appended) ||
 	    !dataset_is_open((struct dataset *)dataset))
 		return false;
 	if (!plan_slots(l, o, prefetch, device))
@@ -569,12 +570,12 @@ static bool take_options(struct loader *l, PyObject *args, PyObject *kwargs, str
 		return false;
 	o->transform = transform == Py_None ? NULL : &t->t;
 	l->dataset = ref(dataset);
-	o->pool_bytes = pool;
-	o->corrupt_most = corrupt_most;
+	o->gpu.pool_bytes = pool;
+	o->repair.corrupt_most = corrupt_most;
 	o->resume_appended = (uint32_t)resume_appended;
-	o->seed = seed;
-	o->run_records = run_records;
-	o->phase_unit_records = phase;
+	o->order.seed = seed;
+	o->order.run_records = run_records;
+	o->order.phase_unit_records = phase;
 	o->stage_bytes = stage;
 	return !device || loader_choose_device(l, gpu, stream, o);
 }

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "python/core/base/py_base.h"
-#include "shard_pack.h"
+#include "shard.h"
 
 struct target {
 	const struct shard_field *f;

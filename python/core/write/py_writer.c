@@ -62,7 +62,7 @@ static bool allocate(struct shard *s, struct shard_error *err)
 		}
 	}
 	s->label = s->class_count ? shard_schema_label(schema) : NULL;
-	if (!shard_tally_open(&s->tally, schema, s->class_count, err))
+	if (!shard_tally_open(&s->tally, schema, err))
 		return true;
 	fail(err);
 	return false;
@@ -99,6 +99,7 @@ static PyObject *new (PyTypeObject *type, PyObject *args, PyObject *kwargs)
 	o.plan_shard = number;
 	o.provenance = provenance;
 	o.keys = (uint32_t)keys;
+	o.class_count = class_count;
 	Py_BEGIN_ALLOW_THREADS rc = shard_writer_open(&s->w, PyBytes_AsString(path), &s->layout->schema, &o, &err);
 	Py_END_ALLOW_THREADS Py_DECREF(path);
 	if (!rc)
@@ -458,7 +459,7 @@ static int add_shards(struct shard_seal *seal, PyObject *shards, struct shard_er
 			fail_argument("a SHA-256 has 32 bytes, not %zd", bytes);
 			return -1;
 		}
-		rc = shard_seal_add(seal, file, (const uint8_t *)sha256, err);
+		rc = shard_seal_add(seal, file, NULL, (const uint8_t *)sha256, err);
 	}
 	return rc;
 }
@@ -526,7 +527,7 @@ static PyObject *shuffle(PyObject *self, PyObject *args)
 	if (!PyArg_ParseTuple(args, "KKKK", &seed, &n, &first, &count))
 		return NULL;
 	a = array_alloc(SHARD_I64, count, &idx);
-	if (!a || !shard_shuffle(seed, n, first, count, idx, &err))
+	if (!a || !shard_pack_order(seed, n, first, count, idx, &err))
 		return (PyObject *)a;
 	unref(a);
 	return fail(&err);

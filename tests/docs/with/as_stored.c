@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* as_stored.c - around the name of a field that stays; the photos have none, so it is looked for */
-#include <shard_gpu.h>
+#include <shard_transform.h>
 #include <stdint.h>
 #include <string.h>
 

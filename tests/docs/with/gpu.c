@@ -8,7 +8,7 @@
 
 int main(void)
 {
-	struct shard_loader_options options = {.size = sizeof(options), .batch_records = 12, .seed = 1};
+	struct shard_loader_options options = {.size = sizeof(options), .batch_records = 12, .order.seed = 1};
 	struct shard_dataset *ds = open_dataset();
 	struct shard_loader *loader;
 	struct shard_batch batch;

@@ -4,6 +4,7 @@
  */
 #include <dlfcn.h>
 #include <shard_gpu.h>
+#include <shard_transform.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* host.c - around an epoch of batches that are transformed in host memory */
-#include <shard_gpu.h>
+#include <shard_transform.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,7 +21,7 @@ static void step(const float *images, const void *labels, uint32_t count)
 
 int main(void)
 {
-	struct shard_loader_options options = {.size = sizeof(options), .batch_records = 12, .seed = 1};
+	struct shard_loader_options options = {.size = sizeof(options), .batch_records = 12, .order.seed = 1};
 	struct shard_dataset *ds;
 	struct shard_loader *loader;
 	struct shard_batch batch;

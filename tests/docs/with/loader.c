@@ -13,7 +13,7 @@ static void die(const char *why)
 
 int main(void)
 {
-	struct shard_loader_options options = {.size = sizeof(options), .batch_records = 12, .seed = 1};
+	struct shard_loader_options options = {.size = sizeof(options), .batch_records = 12, .order.seed = 1};
 	struct shard_dataset *ds;
 	struct shard_loader *loader;
 	struct shard_batch batch;

@@ -3,7 +3,7 @@
  * rows.c - around a batch in host memory whose rows are drawn first, in a trainer that has
  * crop_mask()
  */
-#include <shard_gpu.h>
+#include <shard_transform.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,7 +23,7 @@ static void crop_mask(uint32_t from, uint32_t x, uint32_t y, uint32_t width, uin
 
 int main(void)
 {
-	struct shard_loader_options options = {.size = sizeof(options), .batch_records = 12, .seed = 1};
+	struct shard_loader_options options = {.size = sizeof(options), .batch_records = 12, .order.seed = 1};
 	struct shard_transform_options to = {
 		.size = sizeof(to), .height = 56, .width = 56, .crop = SHARD_CROP_RANDOM, .flip = 0.5};
 	struct shard_transform *transform;

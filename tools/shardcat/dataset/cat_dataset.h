@@ -11,9 +11,7 @@
 #include <stdio.h>
 
 #include "shard.h"
-#include "shard_mix.h"
-#include "shard_pack.h"
-#include "shard_select.h"
+#include "shard_inspect.h"
 #include "tools/common/cli.h"
 #include "tools/common/json_out.h"
 #include "tools/common/png_out.h"

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "libshard/base/byte_sums.h"
 #include "shard_pack.h"
 #include "tools/common/exit_code.h"
 #include "tools/common/message.h"
@@ -161,14 +162,14 @@ static void sums_add(struct sums *s, uint32_t channels, uint32_t dtype, const ui
 	struct shard_moments m[SUMS_CHANNELS_MAX] = {{0}};
 
 	if (dtype == SHARD_U8 && interleaved)
-		shard_sum_bytes(data, count * channels, channels, m);
+		byte_sums_add(data, count * channels, channels, m);
 	for (uint32_t c = 0; c < channels; c++) {
 		const uint8_t *first = data + c * apart * shard_dtype_bytes(dtype);
 		struct sums part = {.is_float = is_float(dtype)};
 
 		s[c].is_float = part.is_float;
 		if (dtype == SHARD_U8 && !interleaved)
-			shard_sum_bytes(first, count, 1, &m[c]);
+			byte_sums_add(first, count, 1, &m[c]);
 		if (part.is_float)
 			add_floats(&part, dtype, first, count, step);
 		else if (dtype == SHARD_U8)

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "libshard/base/words.h"
-#include "shard_pack.h"
+#include "shard_inspect.h"
 #include "tools/common/exit_code.h"
 #include "tools/common/human.h"
 
@@ -54,7 +54,7 @@ static double moments_std(const struct shard_moments *m)
 static void group_json(struct json_out *j, const struct shard_group *g)
 {
 	json_out_object_line(j, NULL);
-	json_out_string(j, "codec", shard_codec_name(g->codec));
+	json_out_string(j, "codec", shard_name(SHARD_NAME_CODEC, g->codec));
 	json_out_u64(j, "stride", g->stride);
 	json_out_u64(j, "record_bytes", g->record_bytes);
 	json_out_u64(j, "align_log2", g->align_log2);
@@ -67,14 +67,14 @@ static void field_json(struct json_out *j, const struct shard_schema *schema, co
 {
 	json_out_object_line(j, NULL);
 	json_out_string(j, "name", f->name);
-	json_out_string(j, "dtype", shard_dtype_name(f->dtype));
+	json_out_string(j, "dtype", shard_name(SHARD_NAME_DTYPE, f->dtype));
 	json_out_array_line(j, "shape");
 	for (uint32_t i = 0; i < f->ndim; i++)
 		json_out_u64(j, NULL, f->shape[i]);
 	json_out_end(j);
-	json_out_string(j, "kind", shard_kind_name(f->kind));
-	json_out_string(j, "layout", shard_layout_name(f->layout));
-	json_out_string(j, "semantic", shard_semantic_name(f->semantic));
+	json_out_string(j, "kind", shard_name(SHARD_NAME_KIND, f->kind));
+	json_out_string(j, "layout", shard_name(SHARD_NAME_LAYOUT, f->layout));
+	json_out_string(j, "semantic", shard_name(SHARD_NAME_SEMANTIC, f->semantic));
 	json_out_u64(j, "group", f->group);
 	json_out_u64(j, "offset", f->offset);
 	json_out_u64(j, "bytes", f->bytes);
@@ -133,13 +133,13 @@ static void describe_field(FILE *out, const struct shard_field *f, int name_widt
 
 	for (uint32_t i = 0; i < f->ndim; i++)
 		wide[i] = f->shape[i];
-	fprintf(out, "  %-*s  %-4s %s%s", name_width, f->name, shard_dtype_name(f->dtype),
+	fprintf(out, "  %-*s  %-4s %s%s", name_width, f->name, shard_name(SHARD_NAME_DTYPE, f->dtype),
 		shape_text(shape, wide, f->ndim), f->ndim ? " " : "");
-	fprintf(out, "%s%s", f->layout ? shard_layout_name(f->layout) : "", f->layout ? " " : "");
+	fprintf(out, "%s%s", f->layout ? shard_name(SHARD_NAME_LAYOUT, f->layout) : "", f->layout ? " " : "");
 	if (f->kind != SHARD_TENSOR)
-		fprintf(out, "%s ", shard_kind_name(f->kind));
+		fprintf(out, "%s ", shard_name(SHARD_NAME_KIND, f->kind));
 	if (f->semantic)
-		fprintf(out, "(%s) ", shard_semantic_name(f->semantic));
+		fprintf(out, "(%s) ", shard_name(SHARD_NAME_SEMANTIC, f->semantic));
 	fprintf(out, "in group %" PRIu32 "\n", f->group);
 }
 
@@ -158,7 +158,7 @@ void describe_schema(FILE *out, const struct shard_schema *schema)
 	for (uint32_t i = 0; i < schema->group_count; i++) {
 		const struct shard_group *g = &schema->group[i];
 
-		fprintf(out, "  %" PRIu32 "  %s, stride %s B", i, shard_codec_name(g->codec),
+		fprintf(out, "  %" PRIu32 "  %s, stride %s B", i, shard_name(SHARD_NAME_CODEC, g->codec),
 			human_count(count, g->stride));
 		if (g->record_bytes != g->stride)
 			fprintf(out, " of which %s used", human_count(count, g->record_bytes));

@@ -11,7 +11,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "shard_pack.h"
+#include "shard_inspect.h"
 #include "tools/common/exit_code.h"
 #include "tools/common/message.h"
 
@@ -54,8 +54,11 @@ static int open_either(struct input *in, bool is_dir, const char *id)
 		return rc;
 	}
 	if (is_dir) {
+		struct shard_dataset_info info;
+
 		in->schema = shard_dataset_schema(in->dataset);
-		in->record_count = shard_dataset_record_count(in->dataset);
+		shard_dataset_info(in->dataset, &info);
+		in->record_count = info.record_count;
 	} else {
 		struct shard_info info;
 
@@ -197,7 +200,7 @@ int input_key(struct input *in, uint64_t idx, struct shard_view *out)
 	int rc;
 
 	if (in->dataset) {
-		rc = shard_dataset_read_key(in->dataset, idx, in->key, &out->bytes, &err);
+		rc = shard_dataset_key(in->dataset, idx, in->key, &out->bytes, &err);
 		out->data = in->key;
 	} else {
 		rc = shard_reader_key(in->reader, idx, out, &err);

@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "shard.h"
-#include "shard_pack.h"
+#include "shard_inspect.h"
 #include "tools/common/exit_code.h"
 #include "tools/common/human.h"
 #include "tools/common/message.h"
@@ -343,7 +343,7 @@ size_t npy_header(const struct tensor *tensor, char out[NPY_HEADER_BYTES])
 static int tensor_image(const struct tensor *tensor, struct png_image *out)
 {
 	const struct shard_field *f = tensor->field;
-	const char *layout = shard_layout_name(f->layout);
+	const char *layout = shard_name(SHARD_NAME_LAYOUT, f->layout);
 	uint64_t height, width, channels = 1;
 	char shape[SHAPE_CHARS];
 	bool has_pixels = f->dtype == SHARD_U8 || f->dtype == SHARD_U16 || f->dtype == SHARD_F16 ||
@@ -355,7 +355,8 @@ static int tensor_image(const struct tensor *tensor, struct png_image *out)
 		return fail(EXIT_USAGE,
 			    "field %s is %s%s%s%s, not an image of u8, u16 or floats in layout hwc or chw; `shardcat "
 			    "get --npy` takes any field",
-			    f->name, shard_dtype_name(f->dtype), shape, f->layout ? " " : "", f->layout ? layout : "");
+			    f->name, shard_name(SHARD_NAME_DTYPE, f->dtype), shape, f->layout ? " " : "",
+			    f->layout ? layout : "");
 	height = tensor->shape[is_chw ? 1 : 0];
 	width = tensor->shape[is_chw ? 2 : 1];
 	if (is_chw || is_hwc)

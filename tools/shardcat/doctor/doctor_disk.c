@@ -18,7 +18,7 @@
 #include "libshard/dataset/dataset.h"
 #include "libshard/feed/feed.h"
 #include "libshard/io/io.h"
-#include "shard_pack.h"
+#include "shard_inspect.h"
 #include "tools/shardcat/doctor/doctor.h"
 
 #define TYPE_BYTES  128

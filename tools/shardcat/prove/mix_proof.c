@@ -329,10 +329,12 @@ static bool is_of(const struct shard_mix_source *s, uint64_t record, uint64_t *n
 static void check_passes(struct mix_proof *p, uint32_t d)
 {
 	const struct shard_mix_source *s = &p->file.source[d];
-	uint64_t records = p->file.of[d]->record_count, n = shard_mix_records(p->file.mix, d), more = 0, next = 0;
-	uint64_t all = p->count / p->weight_sum * s->weight, least = all / n;
+	uint64_t records = p->file.of[d]->record_count, n = 1, more = 0, next = 0, all, least;
 	uint64_t *times = calloc((size_t)records, sizeof(*times));
 
+	(void)shard_mix_component(p->file.mix, d, NULL, &n, NULL); /* each source is one */
+	all = p->count / p->weight_sum * s->weight;
+	least = all / n;
 	for (uint64_t i = 0; times && i < p->count; i++)
 		if (p->component[i] == d && p->record[i] < records)
 			times[p->record[i]]++;

@@ -439,7 +439,7 @@ static int excuse_the_rest(struct proof *p, struct tally *y)
 	for (uint64_t first = y->at, count = p->prints.wanted_count; first < count && !rc;) {
 		uint64_t now = count - first < ROWS_AT_A_TIME ? count - first : ROWS_AT_A_TIME;
 
-		rc = shard_loader_order(whole, y->epoch, first, now, idx, &err);
+		rc = shard_loader_order(whole, y->epoch, first, now, NULL, idx, &err);
 		for (uint64_t i = 0; i < now && !rc; i++) {
 			if (idx[i] >= p->prints.count || fingerprints_was_delivered(&p->prints, idx[i]))
 				continue; /* then another one is missing, and is found below */

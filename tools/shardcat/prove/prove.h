@@ -9,7 +9,6 @@
 #include <stdint.h>
 
 #include "shard.h"
-#include "shard_select.h"
 #include "tools/common/cli.h"
 #include "tools/common/progress.h"
 #include "tools/shardcat/dataset/cat_dataset.h"

@@ -11,7 +11,7 @@
 #include <math.h>
 
 #include "shard.h"
-#include "shard_pack.h"
+#include "shard_inspect.h"
 
 #define NUMBERS 4 /* of a box */
 

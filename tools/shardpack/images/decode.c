@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "shard_pack.h"
+#include "shard_inspect.h"
 #include "tools/shardpack/images/images.h"
 
 /* ---- verdicts: the fault of an image, in a sentence ---- */

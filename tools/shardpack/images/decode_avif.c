@@ -22,7 +22,7 @@
 
 #include <avif/avif.h>
 
-#include "shard_pack.h"
+#include "shard_inspect.h"
 
 #define RGBA_CHANNELS 4
 

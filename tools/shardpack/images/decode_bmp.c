@@ -12,7 +12,7 @@
 #include <string.h>
 
 #include "libshard/base/bytes.h"
-#include "shard_pack.h"
+#include "shard_inspect.h"
 
 #define FILE_HEAD_BYTES 14
 #define BI_RGB		0

@@ -14,7 +14,7 @@
 
 #include <gif_lib.h>
 
-#include "shard_pack.h"
+#include "shard_inspect.h"
 
 #define CONTROL_CODE  0xf9 /* an extension: what is transparent */
 #define CONTROL_BYTES 4

@@ -24,7 +24,7 @@
 
 #include <jerror.h>
 
-#include "shard_pack.h"
+#include "shard_inspect.h"
 #include "tools/shardpack/images/images.h"
 #include "tools/shardpack/parse/integer.h"
 

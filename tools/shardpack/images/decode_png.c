@@ -21,7 +21,7 @@
 #include <png.h>
 #include <zlib.h>
 
-#include "shard_pack.h"
+#include "shard_inspect.h"
 
 #define PROFILE_BYTES 4096 /* profiles of RGB have fewer, or their primaries are among the first */
 

@@ -7,7 +7,7 @@
  * scaled by the largest that the file names, rounded as in Pillow: to the nearest, a half to the
  * even one.
  */
-#include "shard_pack.h"
+#include "shard_inspect.h"
 #include "tools/shardpack/images/images.h"
 
 #include <inttypes.h>

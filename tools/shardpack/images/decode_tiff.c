@@ -18,7 +18,7 @@
 #include <string.h>
 #include <tiffio.h>
 
-#include "shard_pack.h"
+#include "shard_inspect.h"
 #include "tools/shardpack/images/images.h"
 #include "tools/shardpack/parse/integer.h"
 

@@ -18,7 +18,7 @@
 #include <webp/demux.h>
 
 #include "libshard/base/bytes.h"
-#include "shard_pack.h"
+#include "shard_inspect.h"
 
 #define VP8X_END 30 /* 12 of the magic, 8 of the chunk's head, 10 */
 

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "libshard/base/words.h"
-#include "shard_pack.h"
+#include "shard_inspect.h"
 #include "tools/common/shelf.h"
 #include "tools/shardpack/images/images.h"
 #include "tools/shardpack/parse/integer.h"

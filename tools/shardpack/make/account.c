@@ -417,7 +417,7 @@ static void write_line(FILE *out, const struct plan *plan, const struct problem 
 		json_out_null(&j, "class");
 	json_out_u64(&j, "bytes", input.source_bytes);
 	json_out_u64(&j, "ordinal", problem->ordinal);
-	json_out_string(&j, "reason", shard_miss_reason_name(problem->reason));
+	json_out_string(&j, "reason", reason_name(problem->reason));
 	json_out_string(&j, "message", problem->message);
 	json_out_end(&j);
 	json_out_finish(&j); /* a memory stream: its one failure shows when it is closed */

@@ -14,6 +14,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
+#include "libshard/base/turns.h"
 #include "tools/common/exit_code.h"
 #include "tools/common/message.h"
 #include "tools/common/progress.h"
@@ -63,6 +64,7 @@ static int open_writer(struct build *b, uint64_t range_idx, struct shard_writer 
 		.provenance = b->provenance.data,
 		.keys = plan_names_inputs(b->job->plan),
 		.skip_read_back = !b->job->read_back,
+		.class_count = b->job->plan->class_count,
 		.turns = b->turns,
 	};
 	char path[FILES_PATH_BYTES];
@@ -80,7 +82,7 @@ static int begin_shard(struct build *b, uint64_t range_idx)
 {
 	b->receipt = (struct receipt){.lines = b->receipt.lines};
 	b->receipt.lines.bytes = 0;
-	shard_tally_clear(b->tally);
+	shard_tally_move(NULL, b->tally);
 	b->writer = b->next_writer;
 	b->next_writer = NULL;
 	return b->writer || b->job->look_only ? EXIT_DONE : open_writer(b, range_idx, &b->writer);
@@ -89,10 +91,10 @@ static int begin_shard(struct build *b, uint64_t range_idx)
 /* In a turn.  The shard cannot be complete: give its room back, and go on looking at its inputs. */
 static void hold_back(struct build *b)
 {
-	shard_turns_give(b->turns); /* the writer's thread, which has to end, may wait for one */
+	turns_give(b->turns); /* the writer's thread, which has to end, may wait for one */
 	shard_writer_close(b->writer);
 	b->writer = NULL;
-	shard_turns_take(b->turns);
+	turns_take(b->turns);
 }
 
 static int end_shard(struct build *b, uint64_t range_idx)
@@ -152,8 +154,7 @@ static int take_record(struct build *b, const struct result *r)
 	if (shard_writer_append(b->writer, group, r->path, r->path_bytes, &err) != SHARD_OK)
 		return finisher_fail(&b->finisher, &err);
 	fit_count_add(&b->receipt.fit, &r->fit);
-	shard_tally_merge(b->tally, r->tally);
-	shard_tally_add_class(b->tally, group);
+	shard_tally_move(b->tally, r->tally);
 	return EXIT_DONE;
 }
 
@@ -246,7 +247,6 @@ static int take_fixed(struct build *b, const struct fixed_block *block, uint64_t
 	if (!b->writer)
 		return EXIT_DONE;
 	fixed_record(block, &b->job->schema, i, group);
-	shard_tally_add_class(b->tally, group);
 	return shard_writer_append(b->writer, group, NULL, 0, &err) == SHARD_OK ? EXIT_DONE
 										: finisher_fail(&b->finisher, &err);
 }
@@ -260,7 +260,7 @@ static int take_block(struct build *b, const struct fixed_block *block, uint64_t
 		code = fail(EXIT_IO, "%s/%s", b->job->source, block->verdict.message);
 	for (uint64_t i = 0; code == EXIT_DONE && i < block->place.count; i++)
 		code = take_fixed(b, block, i);
-	shard_tally_merge(b->tally, block->tally);
+	shard_tally_move(b->tally, block->tally);
 	*done += block->place.count;
 	return code;
 }
@@ -275,14 +275,14 @@ static int fill_shard(struct build *b, uint64_t range_idx)
 
 	while (code == EXIT_DONE && done < inputs) {
 		code = workers_next(b->workers, &slot);
-		shard_turns_take(b->turns);
+		turns_take(b->turns);
 		for (unsigned n = 0; code == EXIT_DONE && slot != WORKERS_NO_SLOT; n++) {
 			code = b->images ? take_result(b, image_workers_result(b->images, slot), &done)
 					 : take_block(b, record_workers_block(b->records, slot), &done);
 			workers_release(b->workers);
 			slot = n < WORKERS_AT_ONCE && done < inputs ? workers_next_now(b->workers) : WORKERS_NO_SLOT;
 		}
-		shard_turns_give(b->turns);
+		turns_give(b->turns);
 		if (code == EXIT_DONE)
 			code = finisher_check(&b->finisher);
 	}
@@ -496,9 +496,9 @@ static bool allocate(struct build *b)
 	b->todo = calloc(plan->shard_count + 1, sizeof(*b->todo));
 	b->ranges = calloc(plan->shard_count + 1, sizeof(*b->ranges));
 	b->shard_of_range = calloc(plan->shard_count + 1, sizeof(*b->shard_of_range));
-	return b->todo && b->ranges && b->shard_of_range && !text_failed(&b->provenance) &&
-	       shard_turns_open(&b->turns, b->job->worker_count, NULL) == SHARD_OK &&
-	       shard_tally_open(&b->tally, &b->job->schema, plan->class_count, NULL) == SHARD_OK;
+	b->turns = turns_open(b->job->worker_count);
+	return b->todo && b->ranges && b->shard_of_range && b->turns && !text_failed(&b->provenance) &&
+	       shard_tally_open(&b->tally, &b->job->schema, NULL) == SHARD_OK;
 }
 
 /* What killed processes left behind, as far as we can know that it is nobody's. */
@@ -556,6 +556,6 @@ int build_run(const struct job *job)
 	free(b.ranges);
 	free(b.shard_of_range);
 	shard_tally_close(b.tally);
-	shard_turns_close(b.turns);
+	turns_close(b.turns);
 	return code;
 }

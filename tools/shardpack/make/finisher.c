@@ -8,6 +8,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "libshard/base/turns.h"
 #include "tools/common/exit_code.h"
 #include "tools/common/message.h"
 #include "tools/shardpack/input/source_times.h"
@@ -162,9 +163,9 @@ static int finish(struct finisher *f, struct finishing *p, struct receipt *r)
 
 	if (code != EXIT_DONE)
 		return code;
-	shard_turns_take(f->turns);
+	turns_take(f->turns);
 	rc = shard_writer_finish(p->writer, &written, &err);
-	shard_turns_give(f->turns);
+	turns_give(f->turns);
 	if (rc == SHARD_OK)
 		return leave_receipt(f, p->shard_idx, &written, r);
 	if (f->job->again && rc == SHARD_E_EXISTS)

@@ -238,7 +238,7 @@ bool fixed_block_open(struct fixed_block *b, const struct shard_schema *schema)
 	memset(b, 0, sizeof(*b));
 	b->input_idx = calloc(records, sizeof(*b->input_idx));
 	b->bad = calloc(records, sizeof(*b->bad));
-	ok = b->input_idx && b->bad && shard_tally_open(&b->tally, schema, 0, NULL) == SHARD_OK;
+	ok = b->input_idx && b->bad && shard_tally_open(&b->tally, schema, NULL) == SHARD_OK;
 	for (uint32_t g = 0; g < schema->group_count; g++) {
 		/* Whole cache lines: some processors copy pages twice as fast into them. */
 		size_t bytes = (size_t)(records * schema->group[g].record_bytes + SCRATCH_ALIGN_BYTES - 1) &
@@ -453,7 +453,8 @@ static bool read_piece(struct fixed *f, const struct window_piece *piece, uint8_
 			return verdict_set(v, OUTCOME_FAILED, 0,
 					   "%s: the token at offset %" PRIu64
 					   " does not fit %s any more: the file changed",
-					   f->plan->file[s->file].path, offset + i * item, shard_dtype_name(to->dtype));
+					   f->plan->file[s->file].path, offset + i * item,
+					   shard_name(SHARD_NAME_DTYPE, to->dtype));
 		integer_store(out + i * wide, wide, value);
 	}
 	return true;
@@ -511,7 +512,7 @@ void fixed_fill(struct fixed *f, struct fixed_block *b)
 
 	b->bad_count = 0;
 	verdict_set(&b->verdict, OUTCOME_RECORD, 0, "%s", "");
-	shard_tally_clear(b->tally);
+	shard_tally_move(NULL, b->tally);
 	if (plan_inputs_at(f->plan, b->place.first, b->place.count, b->input_idx) != EXIT_DONE) {
 		verdict_set(&b->verdict, OUTCOME_STOP, 0, "the order of its records could not be computed");
 		return;

@@ -745,8 +745,6 @@ int receipt_files_add(struct receipt_files *f, uint64_t shard_idx, const struct 
 
 /* ---- published_shard.c ---- */
 
-struct shard_outline;
-
 /*
  * Look for the published shard.  *there with the receipt filled in, if it is the plan's.  One that
  * is not among `receipts`, or does not fit, is made again, which means reading all of the shard.
@@ -757,10 +755,10 @@ int published_find(const struct job *job, uint64_t shard_idx, const struct recei
 
 /*
  * The same for a shard that is there with a receipt that fits, so that nothing has to be verified.
- * Its outline is to be closed.  Any thread may ask.  Everything else is false without a word;
+ * The reader, of pages only, is to be closed.  Any thread may ask.  Everything else is false without a word;
  * published_find() says what it is.
  */
-bool published_peek(const struct job *job, uint64_t shard_idx, struct receipt *r, struct shard_outline **outline);
+bool published_peek(const struct job *job, uint64_t shard_idx, struct receipt *r, struct shard_reader **reader);
 
 /*
  * Enter a shard of a sealed dataset into the account, from what is in it alone: which inputs are left
@@ -870,7 +868,7 @@ struct result {
 	uint32_t undecided;	   /* of a record: 1 + a field that lies in an image that was not turned; or 0 */
 	uint8_t *record;	   /* group 0: the caller's memory, of converter_record_bytes() */
 	uint8_t *meta;		   /* group 1, behind it */
-	struct shard_tally *tally; /* record_workers.c: of this record alone, without its class */
+	struct shard_tally *tally; /* record_workers.c: of this record alone */
 };
 
 struct budget;
@@ -1043,7 +1041,7 @@ struct fixed_block {
 	uint8_t *group[SHARD_GROUPS_MAX]; /* [place.count] records of the group's record_bytes */
 	bool *bad;			  /* [place.count] */
 	uint64_t bad_count;
-	struct shard_tally *tally; /* of the good records, without their classes */
+	struct shard_tally *tally; /* of the good records */
 	struct verdict verdict;	   /* RECORD: all were read, and are good or bad; else FAILED or STOP */
 };
 

@@ -16,6 +16,7 @@
 #include "tools/common/exit_code.h"
 #include "tools/common/message.h"
 #include "tools/common/signals.h"
+#include "tools/shardpack/plan/bad_input.h"
 
 static bool is_ours(const struct job *job, uint64_t shard_idx, const struct shard_info *info)
 {
@@ -48,7 +49,7 @@ static const char *explain(const struct listing *l, uint64_t ordinal, uint32_t r
 		if (l->result->verdict.outcome == outcome && l->result->verdict.reason == reason)
 			return l->result->verdict.message;
 	}
-	return shard_miss_reason_name(reason);
+	return reason_name(reason);
 }
 
 static int list_misses(const struct listing *l, struct shard_reader *reader, uint64_t miss_count)
@@ -342,24 +343,25 @@ static int open_published(const struct job *job, uint64_t shard_idx, const struc
 	return code;
 }
 
-bool published_peek(const struct job *job, uint64_t shard_idx, struct receipt *r, struct shard_outline **outline)
+bool published_peek(const struct job *job, uint64_t shard_idx, struct receipt *r, struct shard_reader **reader)
 {
+	const struct shard_reader_options pages = {.size = sizeof(pages), .pages_only = 1};
 	char path[FILES_PATH_BYTES];
 	struct receipt is = {0};
 	struct shard_info info;
 
-	*outline = NULL;
+	*reader = NULL;
 	if (files_numbered(path, job->out_dir, "", shard_idx, ".shard") != EXIT_DONE ||
-	    shard_outline_open(outline, path, NULL) != SHARD_OK)
+	    shard_reader_open(reader, path, &pages, NULL) != SHARD_OK)
 		return false;
-	shard_outline_info(*outline, &info);
+	shard_reader_info(*reader, &info);
 	if (is_ours(job, shard_idx, &info) && describe(job, shard_idx, &info, &is) &&
 	    receipt_find(&job->receipts->before, shard_idx, &is, r, NULL) && receipt_is_same(r, &is) &&
 	    suffices(job, r, is.mtime_ns))
 		return true;
 	receipt_free(r);
-	shard_outline_close(*outline);
-	*outline = NULL;
+	shard_reader_close(*reader);
+	*reader = NULL;
 	return false;
 }
 

@@ -94,7 +94,7 @@ static void convert_image(void *context, void *own, uint64_t slot)
 	if (made) {
 		const void *group[] = {r->record, r->meta};
 
-		shard_tally_clear(r->tally);
+		shard_tally_move(NULL, r->tally);
 		shard_tally_add(r->tally, group);
 	}
 	progress_add(p->progress, 1, r->input.source_bytes, !made);
@@ -123,7 +123,7 @@ static bool allocate_images(struct image_workers *p)
 		if (!p->records[i])
 			return false;
 		p->record_count++;
-		if (shard_tally_open(&p->slots[i].tally, &p->job->schema, 0, NULL) != SHARD_OK)
+		if (shard_tally_open(&p->slots[i].tally, &p->job->schema, NULL) != SHARD_OK)
 			return false;
 	}
 	return p->slots && p->records;

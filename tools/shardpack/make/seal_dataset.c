@@ -12,7 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "shard_select.h"
+#include "libshard/base/turns.h"
+#include "shard.h"
 #include "tools/common/exit_code.h"
 #include "tools/common/message.h"
 #include "tools/common/progress.h"
@@ -78,7 +79,7 @@ static int refuse_missing(const struct job *job, const struct shard_list *l)
 #define LOOK_THREADS_MAX 16 /* the pages and statistics of each shard that is looked at are kept */
 
 struct look {
-	struct shard_outline *outline; /* NULL: not in order, or nobody looked yet */
+	struct shard_reader *pages; /* NULL: not in order, or nobody looked yet */
 	struct receipt receipt;
 };
 
@@ -121,13 +122,13 @@ static void look_at_shards(void *context, void *own, uint64_t slot)
 
 	(void)own;
 	for (uint64_t i = 0; i < s->count; i++)
-		published_peek(a->job, s->first + i, &s->look[i].receipt, &s->look[i].outline);
+		published_peek(a->job, s->first + i, &s->look[i].receipt, &s->look[i].pages);
 }
 
 static void forget(struct look *l)
 {
-	shard_outline_close(l->outline);
-	l->outline = NULL;
+	shard_reader_close(l->pages);
+	l->pages = NULL;
 	receipt_free(&l->receipt);
 }
 
@@ -155,7 +156,8 @@ static int start_looking(struct look_ahead *a)
 
 	w.slot_count = LOOK_AHEAD * (uint64_t)workers_needed(w.worker_count, w.ticket_count);
 	a->slot = calloc(w.slot_count, sizeof(*a->slot));
-	if (!a->slot || shard_turns_open(&a->turns, a->job->worker_count, NULL) != SHARD_OK)
+	a->turns = turns_open(a->job->worker_count);
+	if (!a->slot || !a->turns)
 		return fail(EXIT_IO, "out of memory for %" PRIu64 " shards", a->job->plan->shard_count);
 	w.turns = a->turns;
 	progress_start(&a->progress, "sealing", "shards", a->job->plan->shard_count);
@@ -165,6 +167,7 @@ static int start_looking(struct look_ahead *a)
 /* Say what is not in order, or mend it. */
 static int look_again(const struct job *job, uint64_t k, struct look *l, bool *there)
 {
+	const struct shard_reader_options pages = {.size = sizeof(pages), .pages_only = 1};
 	char path[FILES_PATH_BYTES];
 	struct shard_error err;
 	int code =
@@ -172,7 +175,7 @@ static int look_again(const struct job *job, uint64_t k, struct look *l, bool *t
 
 	if (code == EXIT_DONE && *there)
 		code = files_numbered(path, job->out_dir, "", k, ".shard");
-	if (code == EXIT_DONE && *there && shard_outline_open(&l->outline, path, &err) != SHARD_OK)
+	if (code == EXIT_DONE && *there && shard_reader_open(&l->pages, path, &pages, &err) != SHARD_OK)
 		code = fail_of_library(&err);
 	*there = *there && code == EXIT_DONE;
 	return code;
@@ -185,15 +188,15 @@ static int add_shard(const struct job *job, struct shard_seal *seal, struct shar
 	char file[64];
 	int code = EXIT_DONE;
 
-	list->there[k] = l->outline;
-	if (!l->outline)
+	list->there[k] = l->pages;
+	if (!l->pages)
 		code = look_again(job, k, l, &list->there[k]);
 	snprintf(file, sizeof(file), "%05" PRIu64 ".shard", k);
 	if (list->there[k]) {
 		list->there_count++;
 		code = receipt_account(&l->receipt, job->plan, job->account);
 		if (code == EXIT_DONE && list->there_count == k + 1 &&
-		    shard_seal_add_outline(seal, l->outline, file, l->receipt.sha256, &err) != SHARD_OK)
+		    shard_seal_add(seal, file, l->pages, l->receipt.sha256, &err) != SHARD_OK)
 			code = fail_of_library(&err);
 	}
 	forget(l);
@@ -209,16 +212,16 @@ static int add_ahead(const struct job *job, struct shard_seal *seal, struct shar
 	while (code == EXIT_DONE && (code = workers_next(a.workers, &slot)) == EXIT_DONE && slot != WORKERS_NO_SLOT) {
 		struct slot *s = &a.slot[slot];
 
-		shard_turns_take(a.turns);
+		turns_take(a.turns);
 		for (uint64_t i = 0; code == EXIT_DONE && i < s->count; i++)
 			code = add_shard(job, seal, list, s->first + i, &s->look[i]);
-		shard_turns_give(a.turns);
+		turns_give(a.turns);
 		progress_add(&a.progress, s->count, 0, 0);
 		workers_release(a.workers);
 	}
 	workers_close(a.workers);
 	progress_abandon(&a.progress);
-	shard_turns_close(a.turns);
+	turns_close(a.turns);
 	free(a.slot);
 	return code;
 }

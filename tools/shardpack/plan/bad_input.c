@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "shard_pack.h"
+#include "shard_inspect.h"
 #include "tools/common/exit_code.h"
 
 int bad_input(struct bad_input *b, uint32_t reason, const char *fmt, ...)
@@ -27,9 +27,16 @@ bool bad_input_is(const struct bad_input *b, int code)
 	return code == EXIT_BAD && b->reason;
 }
 
+const char *reason_name(uint32_t reason)
+{
+	const char *name = shard_name(SHARD_NAME_MISS_REASON, reason);
+
+	return name ? name : "other";
+}
+
 void bad_input_write(const struct bad_input *b, struct text *out)
 {
-	const char *name = shard_miss_reason_name(b->reason);
+	const char *name = reason_name(b->reason);
 
 	out->bytes = 0;
 	text_add(out, " !", 2);
@@ -50,7 +57,7 @@ uint32_t bad_input_reason(const char *token, size_t bytes)
 	if (bytes < 2 || bytes >= sizeof(name) || token[0] != '!' || text_decode(token + 1, bytes - 1, true, name) < 0)
 		return 0;
 	for (uint32_t reason = SHARD_MISS_EMPTY; reason < SHARD_MISS_VANISHED; reason++)
-		if (!strcmp(name, shard_miss_reason_name(reason)))
+		if (!strcmp(name, reason_name(reason)))
 			return reason;
 	return 0;
 }

@@ -42,6 +42,9 @@ void bad_input_write(const struct bad_input *b, struct text *out);
 /* Do tokens of fields, or the one at `text`, begin so? */
 bool bad_input_begins(const char *text);
 
+/* Of an enum shard_miss_reason: "other" if a later release gave it. */
+const char *reason_name(uint32_t reason);
+
 /* The reason that the first token names, 0 if it names none; and the sentence of the second one. */
 uint32_t bad_input_reason(const char *token, size_t bytes);
 bool bad_input_message(const char *token, size_t bytes, char out[BAD_INPUT_MESSAGE_BYTES]);

@@ -277,7 +277,7 @@ static bool read_optional(const struct reading *r, enum field_key key, const cha
 
 static bool read_dtype(const struct reading *r, enum field_key key, const char *value)
 {
-	uint32_t dtype = text_named(shard_dtype_name, value, strlen(value), SHARD_U8);
+	uint32_t dtype = text_named(SHARD_NAME_DTYPE, value, strlen(value), SHARD_U8);
 
 	r->o->value[key] = dtype;
 	return dtype != TEXT_NO_NAME ||
@@ -363,7 +363,8 @@ static bool check_mask(const struct reading *r)
 	uint64_t dtype = r->o->value[FIELD_KEY_DTYPE], fill = r->o->value[FIELD_KEY_FILL];
 
 	if (is_given(r->o, FIELD_KEY_DTYPE) && dtype != SHARD_U8 && dtype != SHARD_U16 && dtype != SHARD_U32)
-		return refuse(r, "dtype=%s: must be u8, u16 or u32 for a mask", shard_dtype_name((uint32_t)dtype));
+		return refuse(r, "dtype=%s: must be u8, u16 or u32 for a mask",
+			      shard_name(SHARD_NAME_DTYPE, (uint32_t)dtype));
 	if (fill > field_mask_most(dtype))
 		return refuse(r, "fill=%" PRIu64 ": must be a whole number, 0 to %" PRIu64, fill,
 			      field_mask_most(dtype));
@@ -516,7 +517,7 @@ void field_option_write(const struct shard_field *f, const struct field_source *
 	if (s->pick == PICK_ALL)
 		text_format(out, ",count=%" PRIu32, f->shape[first++]);
 	if (s->kind == FIELD_TENSOR || s->kind == FIELD_RAGGED || (s->kind == FIELD_MASK && f->dtype != SHARD_U8))
-		text_format(out, ",dtype=%s", shard_dtype_name(f->dtype));
+		text_format(out, ",dtype=%s", shard_name(SHARD_NAME_DTYPE, f->dtype));
 	if (ndim)
 		text_format(out, ",%s", key);
 	for (uint32_t i = first; i < ndim; i++)
@@ -650,7 +651,7 @@ bool field_option_settle(struct field_option *o, const struct transform_options 
 		f->dtype = 0;
 		if (is_given(o, FIELD_KEY_DTYPE) && samples_of(o->value[FIELD_KEY_DTYPE]) == UINT32_MAX) {
 			snprintf(why, why_bytes, "dtype=%s: must be u8, u16, f16, bf16 or f32 for an image",
-				 shard_dtype_name((uint32_t)o->value[FIELD_KEY_DTYPE]));
+				 shard_name(SHARD_NAME_DTYPE, (uint32_t)o->value[FIELD_KEY_DTYPE]));
 			return false;
 		}
 		if (!settle_image(o, image, &s->transform, why, why_bytes))
@@ -671,7 +672,7 @@ bool field_option_settle(struct field_option *o, const struct transform_options 
 	}
 	if (f->dtype == SHARD_F16 || f->dtype == SHARD_BF16) {
 		snprintf(why, why_bytes, "dtype=%s: must be u8 to i64, f32, f64 or bool for numbers",
-			 shard_dtype_name(f->dtype));
+			 shard_name(SHARD_NAME_DTYPE, f->dtype));
 		return false;
 	}
 	set_by_kind(f, s, image);

@@ -6,7 +6,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "shard_pack.h"
+#include "shard.h"
 #include "tools/common/text.h"
 #include "tools/shardpack/plan/plan.h"
 

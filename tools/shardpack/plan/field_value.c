@@ -14,7 +14,7 @@
 #include <string.h>
 
 #include "libshard/base/utf8.h"
-#include "shard_pack.h"
+#include "shard_inspect.h"
 #include "tools/common/text.h"
 #include "tools/shardpack/images/images.h"
 #include "tools/shardpack/parse/integer.h"
@@ -215,7 +215,7 @@ static bool refuse_number(struct taking *t, const struct number *n, uint64_t idx
 		snprintf(text, sizeof(text), "%" PRIu64, (uint64_t)n->whole);
 	return field_verdict_bad(t->v, SHARD_MISS_UNSUPPORTED,
 				 "number %" PRIu64 ", %s, does not fit %s; choose a dtype that holds it", idx, text,
-				 shard_dtype_name(t->f->dtype));
+				 shard_name(SHARD_NAME_DTYPE, t->f->dtype));
 }
 
 /* Is an axis of `size` elements one of the field?  Axis 0 of a ragged one may be shorter. */

@@ -62,7 +62,7 @@ int plan_settle_order(struct plan *p)
 		return EXIT_DONE;
 	if (!grow_on(p->text.shelf, &p->order, &capacity, p->input_count, sizeof(*p->order)))
 		return out_of_memory(p);
-	if (shard_shuffle(p->recipe.seed, p->input_count, 0, p->input_count, p->order, &err) != SHARD_OK)
+	if (shard_pack_order(p->recipe.seed, p->input_count, 0, p->input_count, p->order, &err) != SHARD_OK)
 		return fail_of_library(&err);
 	return EXIT_DONE;
 }
@@ -307,7 +307,7 @@ int plan_inputs_at(const struct plan *p, uint64_t first, uint64_t count, uint64_
 	if (p->order)
 		memcpy(input_idx, p->order + first, count * sizeof(*input_idx));
 	else if (p->recipe.order == SHARD_ORDER_SHUFFLE)
-		return shard_shuffle(p->recipe.seed, p->input_count, first, count, input_idx, &err) == SHARD_OK
+		return shard_pack_order(p->recipe.seed, p->input_count, first, count, input_idx, &err) == SHARD_OK
 			       ? EXIT_DONE
 			       : fail_of_library(&err);
 	else

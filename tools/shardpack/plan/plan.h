@@ -13,7 +13,7 @@
 
 #include "libshard/base/words.h"
 #include "shard.h"
-#include "shard_pack.h"
+#include "shard_inspect.h"
 #include "tools/common/text.h"
 #include "tools/shardpack/images/images.h"
 #include "tools/shardpack/images/limits.h"
@@ -671,7 +671,7 @@ bool token_pack_read(struct token_pack *p, struct words *l, const struct recipe 
  * before its dtype, a slice has big-endian numbers.
  *
  * Inputs stand in source order.  Their place in pack order is their ordinal; the order is
- * the identity or shard_shuffle(seed, inputs).  The text is also what the plan lives in: beside it
+ * the identity or shard_pack_order(seed, inputs).  The text is also what the plan lives in: beside it
  * there are 16 bytes per input, 8 per class and 48 per slice.  Text, inputs and slices are on the
  * shelf of the text, if it has one, so that a large plan lies in files and not in memory.
  */

@@ -129,7 +129,7 @@ static bool write_slices(struct plan *p)
 			    "slice %" PRIu16 " %" PRIu64 " %" PRIu64 " %" PRIu32 " %" PRIu64 " %" PRIu64 " %" PRIu64
 			    " %s%s\n",
 			    s->field, s->first, s->count, s->file, s->offset, s->stride, s->bytes, s->swap ? ">" : "",
-			    shard_dtype_name(s->dtype));
+			    shard_name(SHARD_NAME_DTYPE, s->dtype));
 	}
 	text_format(&p->text, "slices %" PRIu64 "\n", p->slice_count);
 	return true;
@@ -198,7 +198,7 @@ bool plan_take_dtype(struct words *l, uint8_t *out, uint8_t *swap)
 	if (!words_take(l, ' ', &w))
 		return false;
 	*swap = w.bytes && w.text[0] == '>';
-	dtype = text_named(shard_dtype_name, w.text + *swap, w.bytes - *swap, SHARD_U8);
+	dtype = text_named(SHARD_NAME_DTYPE, w.text + *swap, w.bytes - *swap, SHARD_U8);
 	*out = (uint8_t)dtype;
 	return dtype != TEXT_NO_NAME;
 }

@@ -48,8 +48,9 @@ const char *const recipe_on_error_names[] = {
 
 static void write_field(const struct shard_field *f, const struct field_source *from, struct text *out)
 {
-	text_format(out, "field %s %s %s %s %s ", f->name, shard_dtype_name(f->dtype), shard_kind_name(f->kind),
-		    shard_layout_name(f->layout), shard_semantic_name(f->semantic));
+	text_format(out, "field %s %s %s %s %s ", f->name, shard_name(SHARD_NAME_DTYPE, f->dtype),
+		    shard_name(SHARD_NAME_KIND, f->kind), shard_name(SHARD_NAME_LAYOUT, f->layout),
+		    shard_name(SHARD_NAME_SEMANTIC, f->semantic));
 	text_add(out, "[", 1);
 	for (uint32_t i = 0; i < f->ndim; i++)
 		text_format(out, "%s%" PRIu32, i ? "," : "", f->shape[i]);
@@ -368,13 +369,13 @@ static bool read_shape(struct word w, struct shard_field *f)
 	return true;
 }
 
-static bool take_named(struct words *c, const char *(*name_of)(uint32_t), uint32_t first, uint32_t *out)
+static bool take_named(struct words *c, enum shard_name_of what, uint32_t first, uint32_t *out)
 {
 	struct word w;
 
 	if (!words_take(c, ' ', &w))
 		return false;
-	*out = text_named(name_of, w.text, w.bytes, first);
+	*out = text_named(what, w.text, w.bytes, first);
 	return *out != TEXT_NO_NAME;
 }
 
@@ -389,10 +390,10 @@ static bool read_field(struct words *c, struct shard_field *f)
 
 	memset(f, 0, sizeof(*f));
 	if (!words_take(c, ' ', &name) || !text_is_name(name.text, name.bytes, sizeof(f->name) - 1) ||
-	    !take_named(c, shard_dtype_name, SHARD_U8, &f->dtype) ||
-	    !take_named(c, shard_kind_name, SHARD_TENSOR, &f->kind) ||
-	    !take_named(c, shard_layout_name, SHARD_LAYOUT_NONE, &f->layout) ||
-	    !take_named(c, shard_semantic_name, SHARD_SEMANTIC_NONE, &f->semantic) || !words_take(c, ' ', &shape) ||
+	    !take_named(c, SHARD_NAME_DTYPE, SHARD_U8, &f->dtype) ||
+	    !take_named(c, SHARD_NAME_KIND, SHARD_TENSOR, &f->kind) ||
+	    !take_named(c, SHARD_NAME_LAYOUT, SHARD_LAYOUT_NONE, &f->layout) ||
+	    !take_named(c, SHARD_NAME_SEMANTIC, SHARD_SEMANTIC_NONE, &f->semantic) || !words_take(c, ' ', &shape) ||
 	    !read_shape(shape, f) || !words_u64(c, ' ', 255, &axes) ||
 	    !words_u64(c, ' ', SHARD_FIELDS_MAX - 1, &length))
 		return false;

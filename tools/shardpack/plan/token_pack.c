@@ -301,7 +301,7 @@ void token_pack_write(const struct token_pack *p, struct text *out)
 		const struct token_stream *s = &p->stream[i];
 
 		text_format(out, "stream %" PRIu32 " %" PRIu64 " %" PRIu64 " %s%s ", s->file, s->offset, s->count,
-			    s->swap ? ">" : "", shard_dtype_name(s->dtype));
+			    s->swap ? ">" : "", shard_name(SHARD_NAME_DTYPE, s->dtype));
 		if (s->index_file == PLAN_NO_FILE)
 			text_format(out, "-\n");
 		else

@@ -83,7 +83,7 @@ void facts_lists(const struct account *a, struct fact_list out[FACTS_LISTS])
 
 const char *facts_reason(const struct problem *p)
 {
-	return p->how == PROBLEM_UNREADABLE ? "unreadable" : shard_miss_reason_name(p->reason);
+	return p->how == PROBLEM_UNREADABLE ? "unreadable" : reason_name(p->reason);
 }
 
 void facts_texts(const struct scan *scan, struct fact_text out[FACTS_TEXTS])

@@ -440,7 +440,7 @@ static void put_reasons(const struct account *a, FILE *out)
 	fputs("<h2>Reasons</h2>\n<table id=\"reasons\">\n", out);
 	for (uint32_t i = 0; i < REASONS; i++)
 		if (count[i])
-			put_count(out, i ? shard_miss_reason_name(i) : "unreadable", count[i]);
+			put_count(out, i ? reason_name(i) : "unreadable", count[i]);
 	fputs("</table>\n", out);
 }
 

@@ -34,10 +34,10 @@ static void write_fields(struct json_out *j, const struct recipe *r)
 
 		json_out_object_line(j, NULL);
 		json_out_string(j, "name", f->name);
-		json_out_string(j, "dtype", shard_dtype_name(f->dtype));
-		json_out_string(j, "kind", shard_kind_name(f->kind));
-		json_out_string(j, "layout", shard_layout_name(f->layout));
-		json_out_string(j, "semantic", shard_semantic_name(f->semantic));
+		json_out_string(j, "dtype", shard_name(SHARD_NAME_DTYPE, f->dtype));
+		json_out_string(j, "kind", shard_name(SHARD_NAME_KIND, f->kind));
+		json_out_string(j, "layout", shard_name(SHARD_NAME_LAYOUT, f->layout));
+		json_out_string(j, "semantic", shard_name(SHARD_NAME_SEMANTIC, f->semantic));
 		json_out_array_line(j, "shape");
 		for (uint32_t d = 0; d < f->ndim; d++)
 			json_out_u64(j, NULL, f->shape[d]);

@@ -319,7 +319,7 @@ static int add_old(const struct appending *a, struct shard_seal *seal)
 		snprintf(file, sizeof(file), "%.*s", (int)e.file_name_bytes, e.file);
 		/* The reader says that the file is the one that the manifest names. */
 		if (shard_dataset_open_reader(p->ds, i, &r, &err) != SHARD_OK ||
-		    shard_seal_add(seal, file, e.sha256, &err) != SHARD_OK)
+		    shard_seal_add(seal, file, NULL, e.sha256, &err) != SHARD_OK)
 			code = part_fail(&err);
 		shard_reader_close(r);
 		r = NULL;

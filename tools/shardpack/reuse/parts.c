@@ -78,7 +78,7 @@ static int part_key(const struct part *p, uint64_t record, char out[SHARD_KEY_BY
 {
 	struct shard_error err;
 
-	if (shard_dataset_read_key(p->ds, record, out, bytes, &err) != SHARD_OK)
+	if (shard_dataset_key(p->ds, record, out, bytes, &err) != SHARD_OK)
 		return part_fail(&err);
 	out[*bytes] = '\0';
 	return EXIT_DONE;
@@ -216,7 +216,8 @@ static bool is_schema(const char *line)
 /* "ragged i32 [<=9]" */
 static void describe(const struct shard_field *f, char out[160])
 {
-	int at = snprintf(out, 160, "%s %s [", shard_kind_name(f->kind), shard_dtype_name(f->dtype));
+	int at = snprintf(out, 160, "%s %s [", shard_name(SHARD_NAME_KIND, f->kind),
+			  shard_name(SHARD_NAME_DTYPE, f->dtype));
 
 	for (uint32_t i = 0; i < f->ndim; i++)
 		at += snprintf(out + at, 160 - (size_t)at, "%s%s%" PRIu32, i ? "," : "",

@@ -10,8 +10,6 @@
 #include <stdint.h>
 
 #include "shard_pack.h"
-#include "shard_reuse.h"
-#include "shard_select.h"
 #include "tools/common/text.h"
 
 /* ---- parts.c ---- */

@@ -16,7 +16,7 @@
 #include <string.h>
 
 #include "libshard/base/utf8.h"
-#include "shard_pack.h"
+#include "shard.h"
 #include "tools/common/exit_code.h"
 #include "tools/common/human.h"
 #include "tools/common/message.h"

@@ -18,7 +18,7 @@
 #include <sys/stat.h>
 
 #include "libshard/base/words.h"
-#include "shard_pack.h"
+#include "shard_inspect.h"
 #include "tools/common/exit_code.h"
 #include "tools/common/files.h"
 #include "tools/common/message.h"
@@ -336,7 +336,7 @@ static int add_number(struct image_table *t, const struct path_row *row, uint32_
 		t->request->scan->field[i].found = true;
 	if (!field_value_of_column(f, cell, value))
 		return bad_row(t, row->line, SHARD_MISS_VALUE, "'%.100s' in column %s is not a value of type %s%s",
-			       cell, f->name, shard_dtype_name(f->dtype), remedy_of(f, cell));
+			       cell, f->name, shard_name(SHARD_NAME_DTYPE, f->dtype), remedy_of(f, cell));
 	if (!out->bytes)
 		text_add(out, " =", 2);
 	text_hex(out, value, shard_dtype_bytes(f->dtype));

@@ -7,7 +7,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "shard_pack.h"
+#include "shard_inspect.h"
 #include "tools/common/exit_code.h"
 #include "tools/common/message.h"
 #include "tools/common/shelf.h"

@@ -15,7 +15,7 @@
 #include <jansson.h>
 
 #include "libshard/base/utf8.h"
-#include "shard_pack.h"
+#include "shard_inspect.h"
 #include "tools/common/exit_code.h"
 #include "tools/common/files.h"
 #include "tools/common/message.h"

@@ -31,7 +31,7 @@ bool fixed_fields_same(const struct shard_field *a, const struct shard_field *b)
 /* "u8 [28,28]" */
 static void describe(const struct shard_field *f, char *out, size_t bytes)
 {
-	size_t at = (size_t)snprintf(out, bytes, "%s [", shard_dtype_name(f->dtype));
+	size_t at = (size_t)snprintf(out, bytes, "%s [", shard_name(SHARD_NAME_DTYPE, f->dtype));
 	for (uint32_t i = 0; i < f->ndim && at < bytes; i++)
 		at += (size_t)snprintf(out + at, bytes - at, "%s%" PRIu32, i ? "," : "", f->shape[i]);
 	if (at < bytes)
@@ -68,8 +68,8 @@ int fixed_fields_enter(struct recipe *r, const char *where, const char *name, ui
 		return fail(EXIT_UNSUPPORTED, "%s: more than the limit of %d fields%s", where, SHARD_FIELDS_MAX,
 			    r->source == SOURCE_ARRAY ? PARTS_REMEDY : "");
 	if (i == r->field_count && r->source == SOURCE_RAW && f.dtype != dtype)
-		note("field %s: %s in the files, and stored as %s, as all labels are", name, shard_dtype_name(dtype),
-		     shard_dtype_name(f.dtype));
+		note("field %s: %s in the files, and stored as %s, as all labels are", name,
+		     shard_name(SHARD_NAME_DTYPE, dtype), shard_name(SHARD_NAME_DTYPE, f.dtype));
 	if (i == r->field_count) {
 		r->field[r->field_count++] = f;
 		return EXIT_DONE;

@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "shard_pack.h"
+#include "shard_inspect.h"
 #include "tools/common/exit_code.h"
 #include "tools/common/message.h"
 #include "tools/common/text.h"
@@ -251,7 +251,7 @@ static int read_column(const struct request *r, const char *at, int bytes, struc
 	return field_value_of_column(&f, o->empty, value)
 		       ? EXIT_DONE
 		       : cli_misuse(r->args, "--columns %.*s: '%s' is not a value of type %s", bytes, at, o->empty,
-				    shard_dtype_name(f.dtype));
+				    shard_name(SHARD_NAME_DTYPE, f.dtype));
 }
 
 /* --accept adds a field of its own. */

@@ -15,7 +15,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "shard_pack.h"
+#include "shard_inspect.h"
 #include "tools/common/exit_code.h"
 #include "tools/common/files.h"
 #include "tools/common/message.h"
@@ -243,7 +243,8 @@ static int mnist_array(const struct request *r, struct array_bytes *p, uint64_t 
 		return fail(EXIT_BAD, "%s: %s", p->where, why);
 	p->name = a.ndim == 1 ? "label" : "image";
 	if (a.ndim == 1 && a.dtype != SHARD_U8)
-		return fail(EXIT_UNSUPPORTED, "%s: labels of type %s; must be u8", p->where, shard_dtype_name(a.dtype));
+		return fail(EXIT_UNSUPPORTED, "%s: labels of type %s; must be u8", p->where,
+			    shard_name(SHARD_NAME_DTYPE, a.dtype));
 	if (a.ndim == 3)
 		a.shape[a.ndim++] = 1; /* one channel, so that it is an image like others */
 	code = array_add(r, p, &a);

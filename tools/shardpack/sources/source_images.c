@@ -14,7 +14,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "shard_pack.h"
+#include "shard_inspect.h"
 #include "tools/common/exit_code.h"
 #include "tools/common/files.h"
 #include "tools/common/message.h"
@@ -476,7 +476,8 @@ static int check_sources(const struct request *r)
 				EXIT_BAD,
 				"--columns %s: no row has a value, so all would be packed as %s; the first row: %s; "
 				"if that is right, say %s:%s:default=%s:all",
-				name, s->empty, f->absent, name, shard_dtype_name(r->recipe->field[i].dtype), s->empty);
+				name, s->empty, f->absent, name,
+				shard_name(SHARD_NAME_DTYPE, r->recipe->field[i].dtype), s->empty);
 		return fail(
 			EXIT_BAD,
 			"--field %s: from=%s: no input has it, so the field would be empty in all records; the first "

@@ -53,7 +53,7 @@ static bool parse_field(const char *text, size_t bytes, struct raw_field *f)
 	bytes -= f->swap;
 	bracket = memchr(type, '[', bytes);
 	type_bytes = bracket ? (size_t)(bracket - type) : bytes;
-	f->dtype = text_named(shard_dtype_name, type, type_bytes, SHARD_U8);
+	f->dtype = text_named(SHARD_NAME_DTYPE, type, type_bytes, SHARD_U8);
 	return f->dtype != TEXT_NO_NAME && (!bracket || parse_axes(bracket, bytes - type_bytes, f));
 }
 

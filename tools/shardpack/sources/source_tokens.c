@@ -178,7 +178,8 @@ static int judge_index(const struct request *r, const char *where, const char *n
 		return fail(EXIT_BAD,
 			    "%s: its tokens are %s, as %s/%s says, Megatron-LM's index, but --dtype says %s; leave "
 			    "--dtype out",
-			    where, shard_dtype_name(index->dtype), r->place->root, name, shard_dtype_name(asked));
+			    where, shard_name(SHARD_NAME_DTYPE, index->dtype), r->place->root, name,
+			    shard_name(SHARD_NAME_DTYPE, asked));
 	if (!cli_given(r->args, "documents") && !r->o->pack)
 		scan_warn(r->scan,
 			  "%s: packed as one stream: the %s document%s in %s/%s, Megatron-LM's index, are not kept "
@@ -292,7 +293,7 @@ static void warn_of_width(const struct request *r, const char *where, const stru
 		[TOKEN_WIDTH_16_BE] = 16,   [TOKEN_WIDTH_32_BE] = 32, [TOKEN_WIDTH_64_BE] = 64,
 		[TOKEN_WIDTH_NEGATIVE] = 16};
 	uint32_t dtype = asked_dtype(r);
-	const char *name = shard_dtype_name(dtype);
+	const char *name = shard_name(SHARD_NAME_DTYPE, dtype);
 	unsigned asked = 8 * (unsigned)shard_dtype_bytes(dtype), bits = bits_of[k->width];
 
 	if (k->width == TOKEN_WIDTH_FLOATS)
@@ -347,7 +348,7 @@ static int judge_begin(const struct request *r, const char *where, const uint8_t
 		return fail(EXIT_BAD, "%s: begins as %s does; %s, or type --dtype u16 if its bytes are tokens", where,
 			    other->what, other->remedy);
 	scan_warn(r->scan, "%s: --dtype %s, but it begins as %s does; look at a record", where,
-		  shard_dtype_name(asked_dtype(r)), other->what);
+		  shard_name(SHARD_NAME_DTYPE, asked_dtype(r)), other->what);
 	return EXIT_DONE;
 }
 
@@ -389,7 +390,8 @@ static int open_npy(const struct request *r, const uint8_t *head, size_t have, s
 	if (a.ndim != 1)
 		return fail(EXIT_BAD, "%s: %" PRIu32 " axes; tokens must be an array of 1 axis", p->where, a.ndim);
 	if (a.dtype < SHARD_U8 || a.dtype > SHARD_I64)
-		return fail(EXIT_BAD, "%s: tokens of type %s; must be integers", p->where, shard_dtype_name(a.dtype));
+		return fail(EXIT_BAD, "%s: tokens of type %s; must be integers", p->where,
+			    shard_name(SHARD_NAME_DTYPE, a.dtype));
 	if (a.data_offset + a.data_bytes != stored_bytes(r->stored, p->file))
 		return fail(EXIT_BAD,
 			    "%s: has %" PRIu64 " bytes, but must have a head of %" PRIu64 " and data of "
@@ -464,7 +466,7 @@ static int open_bin(const struct request *r, const uint8_t *head, size_t have, s
 			    bytes < t.data_offset + t.token_count * item ? "cut short" : "longer than it should be");
 	if (bytes % item)
 		return fail(EXIT_BAD, "%s: %" PRIu64 " bytes are not a whole number of %s; check --dtype", p->where,
-			    bytes, shard_dtype_name(p->dtype));
+			    bytes, shard_name(SHARD_NAME_DTYPE, p->dtype));
 	return EXIT_DONE;
 }
 
@@ -514,7 +516,7 @@ static int check_asked(const struct request *r, const struct part *p)
 	if (!p->has_head || !cli_given(r->args, "dtype") || p->dtype == asked)
 		return EXIT_DONE;
 	return fail(EXIT_BAD, "%s: its tokens are %s, as its head says, but --dtype says %s; leave --dtype out",
-		    p->where, shard_dtype_name(p->dtype), shard_dtype_name(asked));
+		    p->where, shard_name(SHARD_NAME_DTYPE, p->dtype), shard_name(SHARD_NAME_DTYPE, asked));
 }
 
 /* A token that no document can end with is a mistake. */
@@ -526,7 +528,7 @@ static int check_end(const struct stream *s, const struct part *p)
 	if (!cli_given(s->r->args, "documents") || s->r->o->end_of_text <= most)
 		return EXIT_DONE;
 	return fail(EXIT_USAGE, "%s: --documents %" PRIu64 " does not fit %s, so no document would end", p->where,
-		    s->r->o->end_of_text, shard_dtype_name(p->dtype));
+		    s->r->o->end_of_text, shard_name(SHARD_NAME_DTYPE, p->dtype));
 }
 
 /* ---- sequences ---- */

@@ -6,8 +6,7 @@
  * has AVX2, one loop serves 1 to 4 channels, which are what images have; any other case is a loop
  * in lanes that compilers turn into vectors.
  */
-#include "libshard/format/format.h"
-#include "shard_pack.h"
+#include "libshard/base/byte_sums.h"
 
 #include <string.h>
 
@@ -146,7 +145,7 @@ static uint64_t add_avx2(const uint8_t *p, uint64_t bytes, uint32_t channels, st
 
 #endif
 
-void shard_sum_bytes(const void *data, uint64_t bytes, uint32_t channels, struct shard_moments *sums)
+void byte_sums_add(const void *data, uint64_t bytes, uint32_t channels, struct shard_moments *sums)
 {
 	const uint8_t *at = data;
 	uint64_t done = 0;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * shuffle.c - shard_shuffle(): a shuffled list of indices, for packers
+ * pack_order.c - shard_pack_order(): a shuffled list of indices, for packers
  *
  * The order is the one-level order of format/ORDER.md, of an epoch that no loader has.  order/ is
  * pure, so the memory for its table is allocated here.
@@ -10,9 +10,9 @@
 #include "libshard/base/error.h"
 #include "libshard/base/mem.h"
 #include "libshard/order/order.h"
-#include "shard.h"
+#include "shard_pack.h"
 
-int shard_shuffle(uint64_t seed, uint64_t n, uint64_t first, uint64_t count, uint64_t *idx, struct shard_error *err)
+int shard_pack_order(uint64_t seed, uint64_t n, uint64_t first, uint64_t count, uint64_t *idx, struct shard_error *err)
 {
 	struct order_params params = {.kind = ORDER_ONE_LEVEL, .record_count = n, .seed = seed, .epoch = UINT64_MAX};
 	struct order *order;
