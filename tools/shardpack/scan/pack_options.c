@@ -2,7 +2,7 @@
 /*
  * pack_options.c - the options that all verbs which pack have in common
  */
-#include "tools/shardpack/scan/pack_options.h"
+#include "tools/shardpack/scan/scan.h"
 
 #include "tools/common/exit_code.h"
 #include "tools/shardpack/images/limits.h"
