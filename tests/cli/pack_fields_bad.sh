@@ -13,11 +13,12 @@ IMG=img/a/00.png SMALL=(--resize 24 --crop 16)
 
 n=0
 misused() { # misused LINE ARGUMENT...
-	local line=$1
+	local line=$1 page
 	shift
 	run 2 "$PACK" images t.csv -o no "$@"
+	page=$(sed -n "s/^try 'shardpack images \(--help\|--help=[a-z]*\)'$/\1/p" err)
 	said_only "shardpack: $line
-try 'shardpack images --help'"
+try 'shardpack images $page'"
 	[ ! -e no ] || die "made for nothing: $*"
 	n=$((n + 1))
 }

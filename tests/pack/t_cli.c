@@ -466,6 +466,11 @@ TEST(help_by_topic)
 		 "sample: --help=others: the topics are words, pixels and all\ntry 'sample topics --help'\n"},
 		{"misuse --help=words", "sample: --help=words: the help of this verb is one page without topics\n"
 					"try 'sample misuse --help'\n"},
+		{"topics --tag=", "sample: --tag '': must not be empty\ntry 'sample topics --help=words'\n"},
+		{"topics --resize x", "sample: --resize x: must be a whole number, 0 to 18446744073709551615\n"
+				      "try 'sample topics --help=pixels'\n"},
+		{"topics --dry-run=1", "sample: --dry-run takes no value, got '1'\ntry 'sample topics --help'\n"},
+		{"topics", "sample: --out DIR is missing\ntry 'sample topics --help'\n"},
 		{"--help=words",
 		 "sample: --help=words: topics belong to a verb; write the verb first\ntry 'sample --help'\n"},
 	};

@@ -135,9 +135,28 @@ const struct cli_verb *cli_find_verb(const struct cli_program *program, char *co
 
 /* ---- what a verb's function may ask and say ---- */
 
+/* The topic of the option that a mistake begins with, if the short help does not explain it; or NULL. */
+static const char *topic_of_mistake(const struct cli_verb *verb, const char *text)
+{
+	size_t bytes = strspn(text, "abcdefghijklmnopqrstuvwxyz0123456789-");
+	struct cli_flat flat;
+
+	if (!verb || strncmp(text, "--", 2))
+		return NULL;
+	cli_flatten(verb, &flat);
+	for (unsigned i = 0; i < flat.own_count; i++) {
+		const struct cli_option *option = flat.option[i];
+
+		if (strlen(option->name) + 2 == bytes && !strncmp(option->name, text + 2, bytes - 2) &&
+		    (option->keys[0] || (!option->often && !option->required)))
+			return option->topic;
+	}
+	return NULL;
+}
+
 int cli_misuse(const struct cli_args *args, const char *fmt, ...)
 {
-	const char *verb = args->verb ? args->verb->name : "";
+	const char *verb = args->verb ? args->verb->name : "", *topic;
 	char text[2048];
 	va_list ap;
 
@@ -145,7 +164,9 @@ int cli_misuse(const struct cli_args *args, const char *fmt, ...)
 	vsnprintf(text, sizeof(text), fmt, ap);
 	va_end(ap);
 	fail(EXIT_USAGE, "%s", text);
-	hint("try '%s%s%s --help'", args->program->name, verb[0] ? " " : "", verb);
+	topic = topic_of_mistake(args->verb, text);
+	hint("try '%s%s%s --help%s%s'", args->program->name, verb[0] ? " " : "", verb, topic ? "=" : "",
+	     topic ? topic : "");
 	return EXIT_USAGE;
 }
 
