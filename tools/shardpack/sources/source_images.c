@@ -650,7 +650,7 @@ static const struct cli_option options[] = {
 	 .topic = "labels", .help = "column of the table, or key of .json members, that has the labels"},
 	{.name = "no-label", .kind = CLI_FLAG, AT(no_label), .topic = "labels", .often = true,
 	 .help = "pack images without labels"},
-	{.name = "multi-label", .kind = CLI_STRING, AT(multi_label), .arg_name = "N|hot", .topic = "labels",
+	{.name = "multi-label", .kind = CLI_STRING, AT(multi_label), .arg_name = "N", .topic = "labels",
 	 .help = "each image has up to N labels; with `hot`, store 0 or 1 for each class"},
 	{.name = "label-separator", .kind = CLI_STRING, AT(label_separator), .arg_name = "TEXT", .topic = "labels",
 	 .help = "with --multi-label: text that stands between the labels of an image"},
