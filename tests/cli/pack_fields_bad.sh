@@ -13,11 +13,12 @@ IMG=img/a/00.png SMALL=(--resize 24 --crop 16)
 
 n=0
 misused() { # misused LINE ARGUMENT...
-	local line=$1
+	local line=$1 page
 	shift
 	run 2 "$PACK" images t.csv -o no "$@"
+	page=$(sed -n "s/^try 'shardpack images \(--help\|--help=[a-z]*\)'$/\1/p" err)
 	said_only "shardpack: $line
-try 'shardpack images --help'"
+try 'shardpack images $page'"
 	[ ! -e no ] || die "made for nothing: $*"
 	n=$((n + 1))
 }
@@ -42,7 +43,7 @@ wrong caption:kind=text,max=4,pick=last "pick=last: must be first, each or all"
 wrong blob:kind=bytes,max=4,pick=first "pick does not belong to kind=bytes"
 wrong caption:kind=text,max=4,shape=4 "shape does not belong to kind=text"
 options="kind, from, optional, fill, format, scale, turn, pick, count, dtype, shape, max, resize, fit, crop, filter, \
-layout, mean, std, decode-scale or map"
+layout, mean, std, bits, decode-scale or map"
 wrong caption:kind=text,max=4,maximum=4 "'maximum=4' is not an option; must be $options"
 wrong caption:kind=text,max=4,from= "from=: must be UTF-8 of 1 to 255 bytes; it has 0"
 wrong 1st:kind=text,max=4 \

@@ -140,7 +140,7 @@ refused 3 "--field m: map=gone: No such file or directory" --field m:kind=mask,m
 misused() { # misused OPTIONS SENTENCE
 	run 2 "$PACK" images t.csv -o no "${ARGS[@]}" --field "m:kind=mask,$1"
 	said_only "shardpack: --field ${3-m}: $2
-try 'shardpack images --help'"
+try 'shardpack images --help=fields'"
 }
 printf '7 256\n* 70000' >large && : >empty && printf '* 1' >rest
 misused map=large "map=large: class 70000 is above 255; give dtype=u32"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * cli_check.h - are a tool's tables in order: names unique, defaults valid, each --help within a
- * screen?
+ * cli_check.h - are a tool's tables in order: names unique, defaults valid, topics known, no --help
+ * wider than a screen?
  *
  * Mistakes in a table are the programmer's, so the tools do not look for them.
  */
@@ -66,8 +66,33 @@ static const char *check_option(const struct cli_option *option, const struct cl
 	return NULL;
 }
 
-static const char *check_options(const struct cli_verb *verb, const char **name)
+static bool is_topic(const struct cli_program *program, const char *name)
 {
+	const struct cli_topic *t = program->topics;
+
+	while (t && t->name && strcmp(t->name, name))
+		t++;
+	return t && t->name;
+}
+
+static const char *check_topic(const struct cli_program *program, const struct cli_option *option, bool has_topics)
+{
+	if (has_topics != !!option->topic)
+		return "all options of a verb have a topic, or none";
+	if (option->topic && !is_topic(program, option->topic))
+		return "the topic is not one of the program's";
+	if (option->often && !option->topic)
+		return "often is for verbs with topics";
+	for (unsigned t = 0; t < CLI_KEY_TABLES_MAX && option->keys[t]; t++)
+		for (const struct cli_key *key = option->keys[t]; key->name; key++)
+			if (key->help && (!key->help[0] || key->help[strlen(key->help) - 1] == '.'))
+				return "a key has help, without a full stop";
+	return NULL;
+}
+
+static const char *check_options(const struct cli_program *program, const struct cli_verb *verb, const char **name)
+{
+	bool has_topics = cli_has_topic(verb, NULL);
 	struct cli_flat flat;
 
 	cli_flatten(verb, &flat);
@@ -78,6 +103,8 @@ static const char *check_options(const struct cli_verb *verb, const char **name)
 		const char *wrong = i < flat.own_count ? check_option(option, verb) : NULL;
 
 		*name = option->name;
+		if (!wrong && i < flat.own_count)
+			wrong = check_topic(program, option, has_topics);
 		if (wrong)
 			return wrong;
 		if (!is_name(option->name, "") || strlen(option->name) > 40)
@@ -117,7 +144,7 @@ static const char *check_positionals(const struct cli_verb *verb, const char **n
 	return NULL;
 }
 
-static const char *check_screen(const struct cli_program *program, const struct cli_verb *verb)
+static const char *check_screen(const struct cli_program *program, const struct cli_verb *verb, const char *topic)
 {
 	char *text = NULL;
 	size_t text_bytes = 0;
@@ -127,7 +154,7 @@ static const char *check_screen(const struct cli_program *program, const struct 
 	if (!stream)
 		return "out of memory";
 	if (verb)
-		cli_help_verb(stream, program, verb);
+		cli_help_verb(stream, program, verb, topic);
 	else
 		cli_help_program(stream, program);
 	if (fclose(stream) || !text)
@@ -180,13 +207,14 @@ static const char *check_verb(const struct cli_program *program, const struct cl
 		    ends_word(verb->name[shorter]))
 			return "a verb's name is the same as, or the first word of, another's";
 	}
-	wrong = check_options(verb, name);
+	wrong = check_options(program, verb, name);
 	if (!wrong)
 		wrong = check_positionals(verb, name);
 	if (wrong)
 		return wrong;
 	*name = "--help";
-	return check_screen(program, verb);
+	wrong = check_screen(program, verb, "");
+	return wrong ? wrong : check_screen(program, verb, "all");
 }
 
 /* If not, `why` says what is wrong. */
@@ -216,7 +244,7 @@ static bool cli_check(const struct cli_program *program, char *why, size_t why_b
 			return false;
 		}
 	}
-	wrong = check_screen(program, NULL);
+	wrong = check_screen(program, NULL, NULL);
 	if (wrong)
 		snprintf(why, why_bytes, "%s", wrong);
 	return !wrong;

@@ -97,6 +97,32 @@ static const struct cli_option output_options[] = {
 	{0},
 };
 
+static const struct cli_key tag_keys[] = {{"red", NULL, "a colour"}, {"size", "N", ".5, or how large it is"}, {0}};
+
+static const struct cli_option topic_options[] = {
+	{.name = "resize", .kind = CLI_U64, AT(resize), .arg_name = "N", .topic = "pixels", .help = "any number"},
+	{.name = "dry-run", .kind = CLI_FLAG, AT(dry_run), .topic = "pixels", .often = true, .help = "write nothing"},
+	{.name = "out",
+	 .kind = CLI_DIR,
+	 AT(out),
+	 .arg_name = "DIR",
+	 .required = true,
+	 .topic = "words",
+	 .help = "folder"},
+	{.name = "tag",
+	 .kind = CLI_STRING,
+	 .many = true,
+	 AT(tags),
+	 .arg_name = "TAG",
+	 .topic = "words",
+	 .keys = {tag_keys},
+	 .help = "a word"},
+	{0},
+};
+
+static const struct cli_topic sample_topics[] = {
+	{"words", "all about words"}, {"pixels", "all about pixels"}, {"others", "a topic of no verb"}, {0}};
+
 static const struct cli_option few_options[] = {
 	{.name = "resize", .kind = CLI_U64, AT(resize), .arg_name = "N", .help = "any number"},
 	{.name = "tag", .kind = CLI_STRING, .many = true, AT(tags), .arg_name = "TAG", .help = "a word"},
@@ -152,6 +178,7 @@ static const struct cli_text sample_texts[] = {
 	 "sample images photos/train -o ds/train --resize 256"},
 	{"plan images", "Write the plan of such a dataset only", "", "sample plan images photos/train -o ds/train"},
 	{"plan many", "Take many things", "", "sample plan many a b c\nsample plan many a"},
+	{"topics", "Have many options", "", "sample topics -v"},
 	{"misuse", "Find fault", "", "sample misuse"},
 	{"much", "Print much", "", "sample much"},
 	{"wait", "Be interrupted", "", "sample wait"},
@@ -174,6 +201,10 @@ static const struct cli_verb sample_verbs[] = {
 	 .options = {few_options},
 	 .options_bytes = sizeof(struct sample_options),
 	 .run = run_print},
+	{.name = "topics",
+	 .options = {topic_options},
+	 .options_bytes = sizeof(struct sample_options),
+	 .run = run_print},
 	{.name = "misuse", .run = run_misuse},
 	{.name = "much", .run = run_much},
 	{.name = "wait", .run = run_wait},
@@ -188,6 +219,7 @@ static void print_version(FILE *out)
 static const struct cli_program sample = {.name = "sample",
 					  .see_also = "other(1)",
 					  .texts = sample_texts,
+					  .topics = sample_topics,
 					  .verbs = sample_verbs,
 					  .print_version = print_version};
 
@@ -403,8 +435,9 @@ TEST(help_of_a_verb)
 					    "  MORE            what else to read\n"
 					    "      --resize N  any number\n"
 					    "      --tag TAG   a word\n"
-					    "  -q, --quiet     warnings and errors only; -v, --verbose: more notes\n"
-					    "  -h, --help      print this and exit\n\n"
+					    "  -q, --quiet     print warnings and errors only\n"
+					    "  -v, --verbose   print more details\n"
+					    "  -h, --help      print help and exit\n\n"
 					    "Examples:\n  sample plan many a b c\n  sample plan many a\n");
 	CHECK_EQ(run("plan many -h")->code, EXIT_DONE);
 	CHECK(strstr(run("images --help")->out,
@@ -414,16 +447,74 @@ TEST(help_of_a_verb)
 	CHECK_STR(run("images --help")->err, "");
 }
 
+TEST(help_by_topic)
+{
+	static const char all_words[] = "\nAll about words:\n"
+					"      --out DIR   folder\n"
+					"      --tag TAG   a word\n"
+					"        red       a colour\n"
+					"        size=N    .5, or how large it is\n",
+			  all_pixels[] = "\nAll about pixels:\n"
+					 "      --resize N  any number\n"
+					 "      --dry-run   write nothing\n";
+	static const struct {
+		const char *line, *err;
+	} rows[] = {
+		{"topics --help=pixel", "sample: --help=pixel: the topics are words, pixels and all; "
+					"did you mean 'pixels'?\ntry 'sample topics --help'\n"},
+		{"topics --help=others",
+		 "sample: --help=others: the topics are words, pixels and all\ntry 'sample topics --help'\n"},
+		{"misuse --help=words", "sample: --help=words: the help of this verb is one page without topics\n"
+					"try 'sample misuse --help'\n"},
+		{"topics --tag=", "sample: --tag '': must not be empty\ntry 'sample topics --help=words'\n"},
+		{"topics --resize x", "sample: --resize x: must be a whole number, 0 to 18446744073709551615\n"
+				      "try 'sample topics --help=pixels'\n"},
+		{"topics --dry-run=1", "sample: --dry-run takes no value, got '1'\ntry 'sample topics --help'\n"},
+		{"topics", "sample: --out DIR is missing\ntry 'sample topics --help'\n"},
+		{"--help=words",
+		 "sample: --help=words: topics belong to a verb; write the verb first\ntry 'sample --help'\n"},
+	};
+	char all[1024];
+
+	CHECK_STR(run("topics -h")->out, "Usage: sample topics --out DIR [options]\n\nHave many options\n\n"
+					 "      --out DIR   folder\n"
+					 "      --dry-run   write nothing\n"
+					 "  -q, --quiet     print warnings and errors only\n"
+					 "  -v, --verbose   print more details\n"
+					 "  -h, --help      print help and exit\n\n"
+					 "Defaults are in [brackets].  More options, by topic:\n"
+					 "  --help=words   all about words\n"
+					 "  --help=pixels  all about pixels\n"
+					 "  --help=all     every option\n\n"
+					 "Example:\n  sample topics -v\n");
+	CHECK_STR(run("topics --help")->out, run("topics -h")->out);
+	CHECK_STR(run("topics --help=")->out, run("topics -h")->out);
+	CHECK(strstr(run("topics --help=words")->out, all_words));
+	CHECK(!strstr(run("topics --help=words")->out, all_pixels));
+	snprintf(all, sizeof(all), "%s%s\nMessages and help:\n", all_words, all_pixels);
+	CHECK(strstr(run("topics --help=all")->out, all));
+	CHECK(strstr(run("plan many --help=all")->out, "      --tag TAG   a word\n"));
+	CHECK(strstr(run("--print-man")->out, ".PP\n\\fBAll about words\\fR\n.TP\n\\fB\\-\\-\\fR\\fBout\\fR"));
+	CHECK(strstr(run("--print-man")->out,
+		     ".RS\n.TP\n\\fBred\\fR\nA colour.\n.TP\n\\fBsize\\fR=\\fIN\\fR\n\\&.5, or how large it is.\n"));
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		STORY("%s", rows[i].line);
+		CHECK_EQ(run(rows[i].line)->code, EXIT_USAGE);
+		CHECK_STR(run(rows[i].line)->err, rows[i].err);
+	}
+}
+
 TEST(help_and_version_of_the_program)
 {
 	CHECK_STR(run("--help")->out, "Usage: sample VERB [options]\n\nsample - show what a command line can do\n\n"
 				      "  images       Pack folders of images into a dataset\n"
 				      "  plan images  Write the plan of such a dataset only\n"
 				      "  plan many    Take many things\n"
+				      "  topics       Have many options\n"
 				      "  misuse       Find fault\n"
 				      "  much         Print much\n"
 				      "  wait         Be interrupted\n\n"
-				      "'sample VERB --help' explains a verb; 'sample --version' names versions.\n\n"
+				      "'sample VERB --help' explains a verb; 'sample --version' prints versions.\n\n"
 				      "Example:\n  sample images photos -o ds\n");
 	CHECK_STR(run("--version")->out, "sample 1.2.3\nlibrary 4.5.6\n");
 }
@@ -436,6 +527,12 @@ TEST(bad_tables_are_noticed)
 	static const struct cli_option bad_default[] = {
 		{.name = "a", .kind = CLI_U64, .min = 3, .default_value = "2", .help = "x"}, {0}};
 	static const struct cli_option outside[] = {{.name = "a", .kind = CLI_FLAG, .offset = 8, .help = "x"}, {0}};
+	static const struct cli_option no_topic[] = {{.name = "a", .kind = CLI_FLAG, .topic = "word", .help = "x"},
+						     {0}};
+	static const struct cli_option half[] = {{.name = "a", .kind = CLI_FLAG, .topic = "words", .help = "x"},
+						 {.name = "b", .kind = CLI_FLAG, .help = "x"},
+						 {0}};
+	static const struct cli_option often[] = {{.name = "a", .kind = CLI_FLAG, .often = true, .help = "x"}, {0}};
 	static const struct {
 		const char *story, *verb, *text;
 		const struct cli_option *options;
@@ -444,6 +541,9 @@ TEST(bad_tables_are_noticed)
 		{"an option twice", "verb", "verb", twice},
 		{"a default that is refused", "verb", "verb", bad_default},
 		{"a value outside the struct", "verb", "verb", outside},
+		{"a topic that the program lacks", "verb", "verb", no_topic},
+		{"an option with a topic beside one without", "verb", "verb", half},
+		{"an often used option without a topic", "verb", "verb", often},
 		{"a verb twice", "wait", "wait", NULL},
 		{"a verb without a text", "verb", NULL, NULL},
 		{"a text without a verb", "verb", "noun", NULL},
@@ -455,8 +555,11 @@ TEST(bad_tables_are_noticed)
 			{.name = rows[i].verb, .options = {rows[i].options}, .options_bytes = 8, .run = run_misuse},
 			{0}};
 		struct cli_text texts[] = {sample_texts[0], {"wait", "S", "", "e"}, {rows[i].text, "S", "", "e"}, {0}};
-		struct cli_program program = {
-			.name = "sample", .verbs = verbs, .texts = texts, .print_version = print_version};
+		struct cli_program program = {.name = "sample",
+					      .verbs = verbs,
+					      .texts = texts,
+					      .topics = sample_topics,
+					      .print_version = print_version};
 		char why[256];
 
 		STORY("%s", rows[i].story);
@@ -524,7 +627,9 @@ TEST(bash_completes)
 	if (system("command -v bash >/dev/null"))
 		SKIP("bash is not installed: its completion is not checked");
 	CHECK_STR(feed("bash -n", run("--print-completion bash")->out), "");
-	CHECK_STR(bash_offers("sample ''", 1), "--help\n--version\nimages\nmisuse\nmuch\nplan\nwait\n");
+	CHECK_STR(bash_offers("sample ''", 1), "--help\n--version\nimages\nmisuse\nmuch\nplan\ntopics\nwait\n");
+	CHECK_STR(bash_offers("sample topics --help = p", 4), "pixels\n");
+	CHECK_STR(bash_offers("sample topics --help =", 3), "all\npixels\nwords\n");
 	CHECK_STR(bash_offers("sample m", 1), "misuse\nmuch\n");
 	CHECK_STR(bash_offers("sample plan ''", 2), "images\nmany\n");
 	CHECK_STR(bash_offers("sample plan many --", 3), "--help\n--quiet\n--resize\n--tag\n--verbose\n");
@@ -544,7 +649,7 @@ TEST(what_the_program_offers)
 	} rows[] = {
 		{"no word", "--complete",
 		 "images\tPack folders of images into a dataset\nplan\tWrite the plan of such a dataset "
-		 "only\nmisuse\tFind fault\nmuch\tPrint "
+		 "only\ntopics\tHave many options\nmisuse\tFind fault\nmuch\tPrint "
 		 "much\n"
 		 "wait\tBe interrupted\n--help\tprint the verbs and exit\n-h\tprint the verbs and exit\n"
 		 "--version\tprint versions and exit\n"},
@@ -563,8 +668,14 @@ TEST(what_the_program_offers)
 		{"behind the value of an option", "--complete images -o a _", ":dirs\n"},
 		{"what was given is not offered again, but if it may be given often",
 		 "--complete plan many a --tag b --quiet --resize=3 -",
-		 "--tag\ta word\n--verbose\tmore notes\n-v\tmore notes\n--help\tprint this and exit\n"
-		 "-h\tprint this and exit\n"},
+		 "--tag\ta word\n--verbose\tprint more details\n-v\tprint more details\n--help\tprint help and exit\n"
+		 "-h\tprint help and exit\n"},
+		{"topics of help", "--complete topics --help=",
+		 "--help=words\tall about words\n--help=pixels\tall about pixels\n--help=all\tevery option\n"},
+		{"a word behind --help is not a topic", "--complete topics --help _",
+		 "--resize\tany number\n--dry-run\twrite nothing\n--out\tfolder\n--tag\ta word\n"
+		 "--quiet\tprint warnings and errors only\n-q\tprint warnings and errors only\n"
+		 "--verbose\tprint more details\n-v\tprint more details\n"},
 	};
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		STORY("%s", rows[i].story);

@@ -21,11 +21,11 @@
 /* clang-format off */
 static const struct cli_option common_table[] = {
 	{.name = "quiet", .short_name = 'q', .kind = CLI_FLAG, .offset = offsetof(struct cli_common, quiet),
-	 .help = "warnings and errors only"},
+	 .help = "print warnings and errors only"},
 	{.name = "verbose", .short_name = 'v', .kind = CLI_FLAG, .offset = offsetof(struct cli_common, verbose),
-	 .help = "more notes", .beside = true},
-	{.name = "help", .short_name = 'h', .kind = CLI_FLAG, .offset = offsetof(struct cli_common, help),
-	 .help = "print this and exit"},
+	 .help = "print more details"},
+	{.name = "help", .short_name = 'h', .kind = CLI_HELP, .offset = offsetof(struct cli_common, help),
+	 .help = "print help and exit"},
 	{0},
 };
 /* clang-format on */
@@ -79,7 +79,7 @@ void cli_choices_text(const char *choices, const char *last_word, char *out, siz
 
 const char *cli_arg_name(const struct cli_option *option)
 {
-	if (option->kind == CLI_FLAG)
+	if (option->kind == CLI_FLAG || option->kind == CLI_HELP)
 		return NULL;
 	if (option->arg_name)
 		return option->arg_name;
@@ -135,9 +135,28 @@ const struct cli_verb *cli_find_verb(const struct cli_program *program, char *co
 
 /* ---- what a verb's function may ask and say ---- */
 
+/* The topic of the option that a mistake begins with, if the short help does not explain it; or NULL. */
+static const char *topic_of_mistake(const struct cli_verb *verb, const char *text)
+{
+	size_t bytes = strspn(text, "abcdefghijklmnopqrstuvwxyz0123456789-");
+	struct cli_flat flat;
+
+	if (!verb || strncmp(text, "--", 2))
+		return NULL;
+	cli_flatten(verb, &flat);
+	for (unsigned i = 0; i < flat.own_count; i++) {
+		const struct cli_option *option = flat.option[i];
+
+		if (strlen(option->name) + 2 == bytes && !strncmp(option->name, text + 2, bytes - 2) &&
+		    (option->keys[0] || (!option->often && !option->required)))
+			return option->topic;
+	}
+	return NULL;
+}
+
 int cli_misuse(const struct cli_args *args, const char *fmt, ...)
 {
-	const char *verb = args->verb ? args->verb->name : "";
+	const char *verb = args->verb ? args->verb->name : "", *topic;
 	char text[2048];
 	va_list ap;
 
@@ -145,7 +164,9 @@ int cli_misuse(const struct cli_args *args, const char *fmt, ...)
 	vsnprintf(text, sizeof(text), fmt, ap);
 	va_end(ap);
 	fail(EXIT_USAGE, "%s", text);
-	hint("try '%s%s%s --help'", args->program->name, verb[0] ? " " : "", verb);
+	topic = topic_of_mistake(args->verb, text);
+	hint("try '%s%s%s --help%s%s'", args->program->name, verb[0] ? " " : "", verb, topic ? "=" : "",
+	     topic ? topic : "");
 	return EXIT_USAGE;
 }
 
@@ -224,6 +245,8 @@ static int set_option(struct cli_parse *p, unsigned idx, const char *typed, cons
 		if (value)
 			return cli_misuse(&p->args, "%s takes no value, got '%s'", typed, value);
 		*(bool *)((char *)options + option->offset) = true;
+	} else if (option->kind == CLI_HELP) {
+		*(const char **)(void *)((char *)options + option->offset) = value ? value : "";
 	} else if (!value) {
 		return cli_misuse(&p->args, "%s needs a value: %s %s", typed, typed, cli_arg_name(option));
 	} else if (option->many) {
@@ -276,7 +299,7 @@ static int take_long(struct cli_parse *p, char ***argv)
 			continue;
 		if (word[length])
 			return set_option(p, i, typed, word + length + 1);
-		if (p->flat.option[i]->kind == CLI_FLAG)
+		if (!cli_arg_name(p->flat.option[i]))
 			return set_option(p, i, typed, NULL);
 		return set_from_next(p, i, typed, argv);
 	}
@@ -300,7 +323,7 @@ static int take_short(struct cli_parse *p, char ***argv)
 			return cli_misuse(&p->args, "unknown option '%s'%s%s%s", typed,
 					  at[1] || at > **argv + 1 ? " in '" : "",
 					  at[1] || at > **argv + 1 ? **argv : "", at[1] || at > **argv + 1 ? "'" : "");
-		if (p->flat.option[i]->kind != CLI_FLAG)
+		if (cli_arg_name(p->flat.option[i]))
 			return at[1] ? set_option(p, i, typed, at + 1) : set_from_next(p, i, typed, argv);
 		rc = set_option(p, i, typed, NULL);
 		if (rc || p->common.help)
@@ -470,6 +493,8 @@ static int program_option(const struct cli_args *args, int argc, char **argv)
 		cli_complete(stdout, args->program, argv + 2, argc - 2);
 	else if (!strncmp(word, "--print-completion", 18) && (!word[18] || word[18] == '='))
 		return print_completion(args, word[18] ? word + 19 : argv[2]);
+	else if (!strncmp(word, "--help=", 7))
+		return cli_misuse(args, "%s: topics belong to a verb; write the verb first", word);
 	else if ((nearest = cli_nearest(word, candidates, 2)) >= 0)
 		return cli_misuse(args, "unknown option '%s'; did you mean '%s'?", word, candidates[nearest]);
 	else
@@ -482,12 +507,39 @@ static const struct cli_verb *verb_to_explain(const struct cli_program *program,
 {
 	size_t length = strlen(argv[1]);
 
-	if (!argv[2] || (strcmp(argv[2], "--help") && strcmp(argv[2], "-h")))
+	if (!argv[2] || (strcmp(argv[2], "-h") && strcmp(argv[2], "--help") && strncmp(argv[2], "--help=", 7)))
 		return NULL;
 	for (const struct cli_verb *verb = program->verbs; verb->name; verb++)
 		if (!strncmp(verb->name, argv[1], length) && verb->name[length] == ' ')
 			return verb;
 	return NULL;
+}
+
+static int help(const struct cli_args *args, const char *topic)
+{
+	const struct cli_topic *topics = args->program->topics;
+	const char *candidates[CLI_OPTIONS_MAX];
+	char list[256] = "";
+	size_t count = 0, used = 0;
+	int nearest;
+
+	if (!topic[0] || !strcmp(topic, "all") || cli_has_topic(args->verb, topic)) {
+		cli_help_verb(stdout, args->program, args->verb, topic);
+		return EXIT_DONE;
+	}
+	if (!cli_has_topic(args->verb, NULL))
+		return cli_misuse(args, "--help=%s: the help of this verb is one page without topics", topic);
+	for (; topics->name; topics++) {
+		if (!cli_has_topic(args->verb, topics->name))
+			continue;
+		candidates[count++] = topics->name;
+		used += (size_t)snprintf(list + used, sizeof(list) - used, "%s, ", topics->name);
+	}
+	list[used - 2] = 0;
+	nearest = cli_nearest(topic, candidates, count);
+	return cli_misuse(args, "--help=%s: the topics are %s and all%s%s%s", topic, list,
+			  nearest < 0 ? "" : "; did you mean '", nearest < 0 ? "" : candidates[nearest],
+			  nearest < 0 ? "" : "'?");
 }
 
 static int run_verb(const struct cli_args *args, int argc, char **argv)
@@ -496,7 +548,7 @@ static int run_verb(const struct cli_args *args, int argc, char **argv)
 	int rc = cli_parse(&p, argc, argv);
 
 	if (!rc && p.common.help) {
-		cli_help_verb(stdout, args->program, args->verb);
+		rc = help(args, p.common.help);
 	} else if (!rc) {
 		message_level(p.common.quiet ? MESSAGE_QUIET : p.common.verbose ? MESSAGE_VERBOSE : MESSAGE_NORMAL);
 		rc = args->verb->run(&p.args);

@@ -20,6 +20,10 @@
  * args->options.  The user's words are checked here: an unknown verb or option suggests the
  * nearest, an option given twice is refused unless it is one for many values, a bad value is named
  * with its limit; all of that exits with EXIT_USAGE.  -h, -q and -v belong to every verb.
+ *
+ * A verb with many options gives each of them a topic of the program.  Its --help then shows only
+ * the options that people need often, and names the topics; --help=TOPIC shows the options of one,
+ * and --help=all shows every option.
  */
 #ifndef SHARD_COMMON_CLI_H
 #define SHARD_COMMON_CLI_H
@@ -32,8 +36,9 @@
 #include "tools/common/exit_code.h"
 #include "tools/common/message.h"
 
-#define CLI_OPTIONS_MAX 64 /* of a verb, positionals included: one bit each in cli_args.given */
-#define CLI_TABLES_MAX	6
+#define CLI_OPTIONS_MAX	   64 /* of a verb, positionals included: one bit each in cli_args.given */
+#define CLI_TABLES_MAX	   6
+#define CLI_KEY_TABLES_MAX 2
 
 /* How a value is written, and the type of the struct's member that takes it. */
 enum cli_kind {
@@ -46,6 +51,7 @@ enum cli_kind {
 	CLI_CHOICE,	      /* int: which of `choices`, from 0 */
 	CLI_COUNT_OR_PERCENT, /* struct cli_amount: 5, 2%, 0.5% */
 	CLI_PART,	      /* struct cli_part: k/n, k from 0 to n - 1 */
+	CLI_HELP,	      /* const char *: "", or TOPIC of --help=TOPIC; of the common options only */
 };
 
 struct cli_amount {
@@ -61,6 +67,19 @@ struct cli_part {
 struct cli_strings {
 	const char *const *items; /* lives until the verb's function returns */
 	size_t count;
+};
+
+/* A part of an option's value, such as max=N of --field; tables of keys end with a zeroed row. */
+struct cli_key {
+	const char *name;
+	const char *arg_name; /* "N"; NULL: the key stands alone */
+	const char *help;     /* as of an option; NULL: another table of keys explains it */
+};
+
+/* Options that belong together.  Tables of topics are in the order of --help=all. */
+struct cli_topic {
+	const char *name;    /* "fields", for --help=fields */
+	const char *summary; /* no capital, no full stop */
 };
 
 /* An option, or a positional argument (then `name` is what help calls it: "SRC"). */
@@ -81,7 +100,9 @@ struct cli_option {
 	const char *default_value; /* parsed like what a user types, and shown */
 	const char *default_note;  /* shown instead, where the default is not a constant: "one per CPU" */
 	uint64_t min, max;	   /* CLI_U64, CLI_SIZE and counts; max 0: no limit */
-	bool beside;		   /* in --help, it stands in the line of the option before it: the screen ends */
+	const char *topic;	   /* name of one of the program's; NULL: the verb has no topics */
+	bool often;		   /* of a verb with topics: many people need it, so --help alone shows it */
+	const struct cli_key *keys[CLI_KEY_TABLES_MAX]; /* explained below the option, but not in a short help */
 };
 
 /* The text of a verb or of a program. */
@@ -111,6 +132,7 @@ struct cli_program {
 	const char *name;
 	const char *see_also;		  /* NULL, or for the man page: "shardcat(1)" */
 	const struct cli_text *texts;	  /* the program's, one of each verb, and a zeroed row */
+	const struct cli_topic *topics;	  /* NULL: none; ends with a zeroed row */
 	const struct cli_verb *verbs;	  /* ends with a zeroed row */
 	void (*print_version)(FILE *out); /* first line: "shardpack 0.1.0" */
 };

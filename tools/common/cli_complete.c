@@ -124,6 +124,16 @@ static const struct cli_option *option_of(const struct cli_flat *flat, const cha
 	return NULL;
 }
 
+/* Of --help=, which is one word or, in bash, three. */
+static void offer_topics(FILE *out, const struct cli_program *program, const struct cli_verb *verb, const char *before,
+			 int before_bytes)
+{
+	for (const struct cli_topic *t = program->topics; t && t->name; t++)
+		if (cli_has_topic(verb, t->name))
+			fprintf(out, "%.*s%s\t%s\n", before_bytes, before, t->name, t->summary);
+	fprintf(out, "%.*sall\tevery option\n", before_bytes, before);
+}
+
 /* `before` is what stands in the same word before the value: "--filter=". */
 static void offer_values(FILE *out, const struct cli_option *o, const char *before, int before_bytes)
 {
@@ -203,6 +213,7 @@ void cli_complete(FILE *out, const struct cli_program *program, char **word, int
 	const struct cli_option *o = NULL;
 	struct cli_flat flat;
 	int verb_words, at = word_count - 2;
+	bool joined = false; /* the option and its value, by "=" */
 
 	if (word_count < 2) {
 		offer_verbs(out, program, "");
@@ -218,6 +229,7 @@ void cli_complete(FILE *out, const struct cli_program *program, char **word, int
 		return;
 	cli_flatten(verb, &flat);
 	if (word_count > verb_words + 1) {
+		joined = !strcmp(last, "=") || !strcmp(word[at], "=");
 		at -= !strcmp(word[at], "=") && at > verb_words;	       /* of bash: --filter = b */
 		o = strchr(word[at], '=') ? NULL : option_of(&flat, word[at]); /* --out=x has its value */
 	}
@@ -225,7 +237,9 @@ void cli_complete(FILE *out, const struct cli_program *program, char **word, int
 		o = option_of(&flat, last);
 	else
 		equals = NULL;
-	if (o && o->kind != CLI_FLAG)
+	if (o && o->kind == CLI_HELP && (joined || equals))
+		offer_topics(out, program, verb, last, equals ? (int)(equals + 1 - last) : 0);
+	else if (o && cli_arg_name(o))
 		offer_values(out, o, last, equals ? (int)(equals + 1 - last) : 0);
 	else
 		offer_words(out, verb, &flat, word, word_count);

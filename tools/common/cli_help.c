@@ -2,11 +2,12 @@
 /*
  * cli_help.c - the text of --help, and the program's man page
  *
- * Help has two columns in 80, wrapped at blanks, and the examples last, where the eye ends up.
+ * Help has two columns in 80, wrapped at blanks, and the examples last, where the eye ends up.  The
+ * help of a verb with topics is a screen; --help=TOPIC has the rest.
  *
  * The page is of plain man(7) macros that groff, mandoc and heirloom troff know.  It has no date, so
- * that the same source gives the same bytes.  Options of a table that verbs share are explained
- * once, where they come first, and named after that.
+ * that the same source gives the same bytes.  Options that verbs share are explained once,
+ * where they come first, and named after that.
  */
 #include "tools/common/cli_private.h"
 
@@ -51,12 +52,8 @@ static void right_text(const struct cli_option *option, char *out, size_t out_by
 		 shown ? shown : "", shown ? "]" : "");
 }
 
-static void print_row(FILE *out, const struct cli_option *option, bool is_positional, const char *right,
-		      size_t left_columns)
+static void print_row(FILE *out, const char *left, const char *right, size_t left_columns)
 {
-	char left[128];
-
-	left_text(option, is_positional, left, sizeof(left));
 	if (strlen(left) + 2 > left_columns)
 		fprintf(out, "%s\n%*s", left, (int)left_columns, "");
 	else
@@ -64,33 +61,38 @@ static void print_row(FILE *out, const struct cli_option *option, bool is_positi
 	wrap(out, right, left_columns, left_columns);
 }
 
-static void print_positional(FILE *out, const struct cli_option *positional, size_t left_columns)
+static void print_option(FILE *out, const struct cli_option *option, bool is_positional, size_t left_columns)
 {
-	char right[TEXT_BYTES];
+	char left[128], right[TEXT_BYTES];
 
-	right_text(positional, right, sizeof(right));
-	print_row(out, positional, true, right, left_columns);
+	left_text(option, is_positional, left, sizeof(left));
+	right_text(option, right, sizeof(right));
+	print_row(out, left, right, left_columns);
 }
 
-/*
- * Option number `i` and the ones that share its line: "-q, --quiet warnings only; -v, --verbose:
- * more".  Returns the next one.
- */
-static unsigned print_option(FILE *out, const struct cli_flat *flat, unsigned i, size_t left_columns)
+/* "        max=N" */
+static void key_text(const struct cli_key *key, char *out, size_t out_bytes)
 {
-	const struct cli_option *first = flat->option[i];
-	char left[128], right[TEXT_BYTES], line[4 * TEXT_BYTES];
-	size_t used;
+	snprintf(out, out_bytes, "        %s%s%s", key->name, key->arg_name ? "=" : "",
+		 key->arg_name ? key->arg_name : "");
+}
 
-	right_text(first, line, sizeof(line));
-	for (i++; i < flat->count && flat->option[i]->beside; i++) {
-		used = strlen(line);
-		left_text(flat->option[i], false, left, sizeof(left));
-		right_text(flat->option[i], right, sizeof(right));
-		snprintf(line + used, sizeof(line) - used, "; %s: %s", left + strspn(left, " "), right);
-	}
-	print_row(out, first, false, line, left_columns);
-	return i;
+static void print_keys(FILE *out, const struct cli_option *option, size_t left_columns)
+{
+	char left[128];
+
+	for (unsigned t = 0; t < CLI_KEY_TABLES_MAX && option->keys[t]; t++)
+		for (const struct cli_key *key = option->keys[t]; key->name; key++) {
+			key_text(key, left, sizeof(left));
+			if (key->help)
+				print_row(out, left, key->help, left_columns);
+		}
+}
+
+static void widen(size_t *columns, const char *left)
+{
+	if (strlen(left) + 2 > *columns && strlen(left) + 2 <= LEFT_COLUMNS_MAX)
+		*columns = strlen(left) + 2;
 }
 
 /* Wide enough for all that is not wider than allowed, and two blanks. */
@@ -100,14 +102,19 @@ static size_t left_columns_of(const struct cli_verb *verb, const struct cli_flat
 	size_t columns = 0;
 	char left[128];
 
+	for (; positional && positional->name; positional++) {
+		left_text(positional, true, left, sizeof(left));
+		widen(&columns, left);
+	}
 	for (unsigned i = 0; i < flat->count; i++) {
 		left_text(flat->option[i], false, left, sizeof(left));
-		if (!flat->option[i]->beside && strlen(left) + 2 > columns && strlen(left) + 2 <= LEFT_COLUMNS_MAX)
-			columns = strlen(left) + 2;
+		widen(&columns, left);
+		for (unsigned t = 0; t < CLI_KEY_TABLES_MAX && flat->option[i]->keys[t]; t++)
+			for (const struct cli_key *key = flat->option[i]->keys[t]; key->name; key++) {
+				key_text(key, left, sizeof(left));
+				widen(&columns, left);
+			}
 	}
-	for (; positional && positional->name; positional++)
-		if (strlen(positional->name) + 4 > columns && strlen(positional->name) + 4 <= LEFT_COLUMNS_MAX)
-			columns = strlen(positional->name) + 4;
 	return columns;
 }
 
@@ -122,10 +129,68 @@ static void print_examples(FILE *out, const char *examples)
 	}
 }
 
-void cli_help_verb(FILE *out, const struct cli_program *program, const struct cli_verb *verb)
+bool cli_has_topic(const struct cli_verb *verb, const char *topic)
+{
+	struct cli_flat flat;
+
+	cli_flatten(verb, &flat);
+	for (unsigned i = 0; i < flat.own_count; i++)
+		if (flat.option[i]->topic && (!topic || !strcmp(flat.option[i]->topic, topic)))
+			return true;
+	return false;
+}
+
+/* The options that --help shows alone: required ones, then others by topic. */
+static void print_often(FILE *out, const struct cli_program *program, const struct cli_flat *flat, size_t left_columns)
+{
+	for (unsigned i = 0; i < flat->own_count; i++)
+		if (flat->option[i]->required)
+			print_option(out, flat->option[i], false, left_columns);
+	for (const struct cli_topic *t = program->topics; t->name; t++)
+		for (unsigned i = 0; i < flat->own_count; i++)
+			if (flat->option[i]->often && !flat->option[i]->required &&
+			    !strcmp(flat->option[i]->topic, t->name))
+				print_option(out, flat->option[i], false, left_columns);
+}
+
+/* The options of a topic, or of all; with a summary above them. */
+static void print_topics(FILE *out, const struct cli_program *program, const struct cli_verb *verb,
+			 const struct cli_flat *flat, const char *topic, size_t left_columns)
+{
+	for (const struct cli_topic *t = program->topics; t->name; t++) {
+		if (!cli_has_topic(verb, t->name) || (strcmp(topic, "all") && strcmp(topic, t->name)))
+			continue;
+		fprintf(out, "\n%c%s:\n", toupper((unsigned char)t->summary[0]), t->summary + 1);
+		for (unsigned i = 0; i < flat->own_count; i++)
+			if (!strcmp(flat->option[i]->topic, t->name)) {
+				print_option(out, flat->option[i], false, left_columns);
+				print_keys(out, flat->option[i], left_columns);
+			}
+	}
+}
+
+static void list_topics(FILE *out, const struct cli_program *program, const struct cli_verb *verb)
+{
+	size_t left_columns = strlen("  --help=all") + 2;
+	char left[128];
+
+	for (const struct cli_topic *t = program->topics; t->name; t++)
+		if (cli_has_topic(verb, t->name) && strlen(t->name) + strlen("  --help=") + 2 > left_columns)
+			left_columns = strlen(t->name) + strlen("  --help=") + 2;
+	fputs("\nDefaults are in [brackets].  More options, by topic:\n", out);
+	for (const struct cli_topic *t = program->topics; t->name; t++)
+		if (cli_has_topic(verb, t->name)) {
+			snprintf(left, sizeof(left), "  --help=%s", t->name);
+			print_row(out, left, t->summary, left_columns);
+		}
+	print_row(out, "  --help=all", "every option", left_columns);
+}
+
+void cli_help_verb(FILE *out, const struct cli_program *program, const struct cli_verb *verb, const char *topic)
 {
 	const struct cli_option *positional = verb->positionals;
 	const struct cli_text *text = cli_text_of(program, verb);
+	bool has_topics = cli_has_topic(verb, NULL), all = !topic[0] || !strcmp(topic, "all");
 	struct cli_flat flat;
 	size_t left_columns;
 	char usage[TEXT_BYTES];
@@ -135,13 +200,30 @@ void cli_help_verb(FILE *out, const struct cli_program *program, const struct cl
 	cli_usage_text(program, verb, usage, sizeof(usage));
 	fputs("Usage: ", out);
 	wrap(out, usage, 7, 9);
+	if (!all) {
+		print_topics(out, program, verb, &flat, topic, left_columns);
+		fprintf(out, "\nDefaults are in brackets.  The manual page %s(1) says more.\n", program->name);
+		return;
+	}
 	fputc('\n', out);
 	wrap(out, text->summary, 0, 0);
 	fputc('\n', out);
 	for (; positional && positional->name; positional++)
-		print_positional(out, positional, left_columns);
-	for (unsigned i = 0; i < flat.count;)
-		i = print_option(out, &flat, i, left_columns);
+		print_option(out, positional, true, left_columns);
+	if (has_topics && topic[0])
+		print_topics(out, program, verb, &flat, topic, left_columns);
+	else if (has_topics)
+		print_often(out, program, &flat, left_columns);
+	for (unsigned i = 0; !has_topics && i < flat.own_count; i++) {
+		print_option(out, flat.option[i], false, left_columns);
+		print_keys(out, flat.option[i], left_columns);
+	}
+	if (has_topics && topic[0])
+		fputs("\nMessages and help:\n", out);
+	for (unsigned i = flat.own_count; i < flat.count; i++)
+		print_option(out, flat.option[i], false, left_columns);
+	if (has_topics && !topic[0])
+		list_topics(out, program, verb);
 	print_examples(out, text->examples);
 }
 
@@ -187,7 +269,7 @@ void cli_help_program(FILE *out, const struct cli_program *program)
 		fprintf(out, "  %-*s", (int)left_columns - 2, name);
 		wrap(out, cli_text_of(program, verb)->summary, left_columns, left_columns);
 	}
-	fprintf(out, "\n'%s VERB --help' explains a verb; '%s --version' names versions.\n", program->name,
+	fprintf(out, "\n'%s VERB --help' explains a verb; '%s --version' prints versions.\n", program->name,
 		program->name);
 	print_examples(out, text->examples);
 }
@@ -291,7 +373,9 @@ static void paragraphs(FILE *out, const char *text)
 
 static void sentence(FILE *out, const char *text)
 {
-	fputc(toupper((unsigned char)text[0]), out);
+	const char first[] = {(char)toupper((unsigned char)text[0]), 0};
+
+	roff(out, first, false);
 	roff(out, text + 1, false);
 	fputs(".\n", out);
 }
@@ -329,6 +413,27 @@ static void value_notes(FILE *out, const struct cli_option *option)
 	}
 }
 
+static void key_entries(FILE *out, const struct cli_option *option)
+{
+	if (!option->keys[0])
+		return;
+	fputs(".RS\n", out);
+	for (unsigned t = 0; t < CLI_KEY_TABLES_MAX && option->keys[t]; t++)
+		for (const struct cli_key *key = option->keys[t]; key->name; key++) {
+			if (!key->help)
+				continue;
+			fputs(".TP\n", out);
+			roff_font(out, 'B', key->name);
+			if (key->arg_name) {
+				fputc('=', out);
+				roff_font(out, 'I', key->arg_name);
+			}
+			fputc('\n', out);
+			sentence(out, key->help);
+		}
+	fputs(".RE\n", out);
+}
+
 static void option_entry(FILE *out, const struct cli_option *option)
 {
 	const char *arg_name = cli_arg_name(option);
@@ -345,6 +450,7 @@ static void option_entry(FILE *out, const struct cli_option *option)
 	fputc('\n', out);
 	sentence(out, option->help);
 	value_notes(out, option);
+	key_entries(out, option);
 }
 
 static void positional_entry(FILE *out, const struct cli_option *positional)
@@ -360,35 +466,71 @@ static void positional_entry(FILE *out, const struct cli_option *positional)
 	}
 }
 
-/* The verb before `verb` that has the table too, or NULL. */
+/* The first verb that has the option too, or the verb itself. */
 static const struct cli_verb *explained_at(const struct cli_program *program, const struct cli_verb *verb,
-					   const struct cli_option *table)
+					   const struct cli_option *option)
 {
-	for (const struct cli_verb *other = program->verbs; other != verb; other++)
+	const struct cli_verb *other = program->verbs;
+
+	for (; other != verb; other++)
 		for (unsigned t = 0; t < CLI_TABLES_MAX && other->options[t]; t++)
-			if (other->options[t] == table)
-				return other;
-	return NULL;
+			for (const struct cli_option *o = other->options[t]; o->name; o++)
+				if (o == option)
+					return other;
+	return verb;
 }
 
-static void option_table(FILE *out, const struct cli_program *program, const struct cli_verb *verb,
-			 const struct cli_option *table)
+/* The options that no earlier verb has: of a topic, below its summary, or with NULL all of them. */
+static void option_entries(FILE *out, const struct cli_program *program, const struct cli_verb *verb,
+			   const struct cli_topic *topic)
 {
-	const struct cli_verb *other = explained_at(program, verb, table);
+	struct cli_flat flat;
+	bool any = false;
 
-	if (!other) {
-		for (const struct cli_option *option = table; option->name; option++)
-			option_entry(out, option);
-		return;
+	cli_flatten(verb, &flat);
+	for (unsigned i = 0; i < flat.own_count; i++) {
+		const struct cli_option *option = flat.option[i];
+
+		if (explained_at(program, verb, option) != verb || (topic && strcmp(option->topic, topic->name)))
+			continue;
+		if (topic && !any) {
+			char heading[TEXT_BYTES];
+
+			snprintf(heading, sizeof(heading), "%c%s", toupper((unsigned char)topic->summary[0]),
+				 topic->summary + 1);
+			fputs(".PP\n", out);
+			roff_font(out, 'B', heading);
+			fputc('\n', out);
+		}
+		any = true;
+		option_entry(out, option);
 	}
-	fputs(".PP\nAs for ", out);
-	roff_font(out, 'B', other->name);
-	fputc(':', out);
-	for (const struct cli_option *option = table; option->name; option++) {
-		fputs(option == table ? "\n\\fB\\-\\-\\fR" : ",\n\\fB\\-\\-\\fR", out);
-		roff_font(out, 'B', option->name);
+}
+
+/* The options that an earlier verb has explained, in a sentence for each of these verbs. */
+static void options_of_others(FILE *out, const struct cli_program *program, const struct cli_verb *verb)
+{
+	struct cli_flat flat;
+
+	cli_flatten(verb, &flat);
+	for (const struct cli_verb *other = program->verbs; other != verb; other++) {
+		bool any = false;
+
+		for (unsigned i = 0; i < flat.own_count; i++) {
+			if (explained_at(program, verb, flat.option[i]) != other)
+				continue;
+			if (!any) {
+				fputs(".PP\nAs for ", out);
+				roff_font(out, 'B', other->name);
+				fputc(':', out);
+			}
+			fputs(any ? ",\n\\fB\\-\\-\\fR" : "\n\\fB\\-\\-\\fR", out);
+			roff_font(out, 'B', flat.option[i]->name);
+			any = true;
+		}
+		if (any)
+			fputs(".\n", out);
 	}
-	fputs(".\n", out);
 }
 
 static void examples_block(FILE *out, const char *examples)
@@ -411,8 +553,11 @@ static void verb_section(FILE *out, const struct cli_program *program, const str
 	paragraphs(out, text->description);
 	for (const struct cli_option *p = verb->positionals; p && p->name; p++)
 		positional_entry(out, p);
-	for (unsigned t = 0; t < CLI_TABLES_MAX && verb->options[t]; t++)
-		option_table(out, program, verb, verb->options[t]);
+	if (!cli_has_topic(verb, NULL))
+		option_entries(out, program, verb, NULL);
+	for (const struct cli_topic *t = program->topics; t && t->name && cli_has_topic(verb, NULL); t++)
+		option_entries(out, program, verb, t);
+	options_of_others(out, program, verb);
 	examples_block(out, text->examples);
 }
 

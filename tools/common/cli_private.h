@@ -23,7 +23,8 @@ void cli_flatten(const struct cli_verb *verb, struct cli_flat *flat);
 
 /* The values of the common options. */
 struct cli_common {
-	bool quiet, verbose, help;
+	bool quiet, verbose;
+	const char *help; /* NULL: not asked for; "": without a topic */
 };
 
 /* Length of the choice number `idx`, which starts at *choice; 0 past the last. */
@@ -61,7 +62,12 @@ bool cli_value_is_here(const struct cli_option *option, const char *text, char *
 /* ---- cli_help.c: --help, and the man page ---- */
 
 void cli_help_program(FILE *out, const struct cli_program *program);
-void cli_help_verb(FILE *out, const struct cli_program *program, const struct cli_verb *verb);
+
+/* `topic`: "" for the short help, "all", or the name of a topic that the verb has. */
+void cli_help_verb(FILE *out, const struct cli_program *program, const struct cli_verb *verb, const char *topic);
+
+/* Has an option of the verb this topic, or with NULL any? */
+bool cli_has_topic(const struct cli_verb *verb, const char *topic);
 
 void cli_man(FILE *out, const struct cli_program *program);
 

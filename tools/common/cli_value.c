@@ -318,6 +318,7 @@ bool cli_value_set(const struct cli_option *option, const char *text, void *opti
 	}
 	switch (option->kind) {
 	case CLI_FLAG:
+	case CLI_HELP:
 		break; /* never has a value: see cli.c */
 	case CLI_FILE:
 	case CLI_DIR:

@@ -166,7 +166,7 @@ static const struct cli_option positionals[] = {
 	{.name = "PATH",
 	 .kind = CLI_FILE,
 	 .offset = offsetof(struct doctor_options, path),
-	 .help = "dataset, or any folder or file on the disk to look at"},
+	 .help = "dataset, or any file or folder on the disk that is examined"},
 	{0},
 };
 

@@ -162,14 +162,14 @@ static const struct cli_option options[] = {
 	 .arg_name = "N",
 	 .offset = offsetof(struct list_options, first),
 	 .default_value = "0",
-	 .help = "first record to list"},
+	 .help = "index of the first record to list"},
 	{.name = "count",
 	 .kind = CLI_U64,
 	 .arg_name = "N",
 	 .offset = offsetof(struct list_options, count),
 	 .default_note = "all",
-	 .help = "largest number of records to list"},
-	AS_JSON(struct list_options, "print one JSON document: {\"records\": [{\"index\", \"key\", \"label\"}, ...]}"),
+	 .help = "list at most N records"},
+	AS_JSON(struct list_options, "print one JSON document, whose `records` have index, key and label"),
 	{0},
 };
 /* clang-format on */

@@ -134,7 +134,7 @@ static const struct cli_option options[] = {
 	{.name = "sha256sums",
 	 .kind = CLI_FLAG,
 	 .offset = offsetof(struct manifest_options, sums),
-	 .help = "print the shards' SHA-256 for 'sha256sum -c'"},
+	 .help = "print only the SHA-256 of each shard, for 'sha256sum -c'"},
 	{0},
 };
 /* clang-format on */

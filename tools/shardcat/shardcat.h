@@ -33,17 +33,17 @@ int out_file_close(struct memory_file *f, const char *path, int rc);
 #define DIR_OR_SHARD(type)                                                                               \
 	{                                                                                                \
 		.name = "DIR|SHARD", .kind = CLI_FILE, .required = true, .offset = offsetof(type, path), \
-		.help = "dataset folder, or one shard file"                                              \
+		.help = "folder of a dataset, or one shard file"                                         \
 	}
 #define ONLY_DIR(type)                                                                            \
 	{                                                                                         \
 		.name = "DIR", .kind = CLI_DIR, .required = true, .offset = offsetof(type, path), \
-		.help = "dataset folder"                                                          \
+		.help = "folder of a dataset"                                                     \
 	}
 #define SELECT_OPTION(type)                                                                               \
 	{                                                                                                 \
 		.name = "select", .kind = CLI_FILE, .arg_name = "FILE", .offset = offsetof(type, select), \
-		.help = "of a selection that shardcat select wrote"                                       \
+		.help = "use only the records of this file, which shardcat select wrote"                  \
 	}
 #define AS_JSON(type, text)                                                                      \
 	{                                                                                        \

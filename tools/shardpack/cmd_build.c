@@ -38,39 +38,40 @@ struct build_options {
 
 /* clang-format off */
 static const struct cli_option out_positional[] = {
-	{.name = "DIR", .kind = CLI_DIR, .required = true, AT(out), .help = "folder given to `shardpack plan`"}, {0}};
+	{.name = "DIR", .kind = CLI_DIR, .required = true, AT(out), .help = "folder that was given to `shardpack plan`"}, {0}};
 
 static const struct cli_option source_options[] = {
 	{.name = "source", .kind = CLI_DIR, AT(source), .arg_name = "SRC", .default_note = "from the plan",
-	 .help = "folder of the inputs, if it has moved"},
-	{.name = "trust-names", .kind = CLI_FLAG, AT(trust_names), .help = "ignore source times"},
+	 .help = "folder of the inputs, if they have moved"},
+	{.name = "trust-names", .kind = CLI_FLAG, AT(trust_names),
+	 .help = "go on even if source files have other times than in the plan"},
 	{0}};
 
 static const struct cli_option build_options[] = {
 	{.name = "part", .kind = CLI_PART, AT(part), .arg_name = "k/n", .default_note = "all shards",
-	 .help = "build every n-th shard, from number k on"},
-	{.name = "steal", .kind = CLI_FLAG, AT(steal), .help = "claim shards until none is missing, as in a job array"},
-	{.name = "no-wait", .kind = CLI_FLAG, AT(no_wait), .help = "do not wait for what others have claimed"},
-	{.name = "grace", .kind = CLI_FLAG, AT(grace), .help = "at SIGTERM, too, finish the shard and exit with 75"},
+	 .help = "build every n-th shard, beginning with number k, which is 0 to n-1"},
+	{.name = "steal", .kind = CLI_FLAG, AT(steal), .help = "share the work with other processes: claim missing shards until none is left"},
+	{.name = "no-wait", .kind = CLI_FLAG, AT(no_wait), .help = "do not wait for shards that other processes have claimed"},
+	{.name = "grace", .kind = CLI_FLAG, AT(grace), .help = "at SIGTERM finish the current shard, then exit with 75; SIGUSR1 always does so"},
 	{.name = "read-back", .kind = CLI_CHOICE, AT(read_back), .choices = "yes|no", .default_value = "yes",
-	 .help = "verify what was written"},
+	 .help = "read each shard back from the disk and verify it"},
 	{.name = "max-bad", .kind = CLI_COUNT_OR_PERCENT, AT(max_bad), .arg_name = "N|P%", .default_note = "no limit",
-	 .help = "stop if more inputs are bad"},
+	 .help = "stop if more than N inputs, or P percent of them, are bad"},
 	{.name = "on-error", .kind = CLI_CHOICE, AT(on_error), .arg_name = "HOW", .choices = "fail|skip",
-	 .default_value = "fail", .help = "skip: leave out files that are gone since the plan"},
-	{.name = "sandbox", .kind = CLI_FLAG, AT(sandbox), .help = "lock up decoders"},
-	{.name = "again", .kind = CLI_FLAG, AT(again), .help = "build also shards that are there, and compare"},
+	 .default_value = "fail", .help = "what to do if a file is gone that was there for the plan"},
+	{.name = "sandbox", .kind = CLI_FLAG, AT(sandbox), .help = "decode images in processes that can open no files"},
+	{.name = "again", .kind = CLI_FLAG, AT(again), .help = "build finished shards once more, compare the bytes, and change none"},
 	{0}};
 
 static const struct cli_option seal_options[] = {
-	{.name = "verify", .kind = CLI_FLAG, AT(verify), .help = "read and verify every shard, not only changed ones"},
+	{.name = "verify", .kind = CLI_FLAG, AT(verify), .help = "read and verify every shard, not only those that look changed"},
 	{0}};
 
 static const struct cli_option common_options[] = {
 	{.name = "spool", .kind = CLI_DIR, AT(spool), .arg_name = "DIR", .default_note = "beside DIR",
 	 .help = "folder for temporary files"},
 	{.name = "jobs", .short_name = 'j', .kind = CLI_U64, AT(jobs), .arg_name = "N", .min = 1, .max = 1024,
-	 .default_note = "one per CPU", .help = "how many threads compute at once"},
+	 .default_note = "one per CPU", .help = "number of threads that compute at once"},
 	{.name = "report", .kind = CLI_FILE, AT(report), .arg_name = "FILE",
 	 .help = "write a report: JSON, or HTML if FILE ends in .html"},
 	{0}};

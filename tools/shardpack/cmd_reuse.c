@@ -29,35 +29,35 @@ struct reuse_options {
 /* clang-format off */
 static const struct cli_option merge_positional[] = {
 	{.name = "DIR", .kind = CLI_DIR, .required = true, .many = true, AT(parts),
-	 .help = "datasets, in the order of their records"},
+	 .help = "datasets to merge; their records follow in this order"},
 	{0}};
 
 static const struct cli_option append_positional[] = {
 	{.name = "DIR", .kind = CLI_DIR, .required = true, .many = true, AT(parts),
-	 .help = "the dataset that grows, then those whose shards it gets"},
+	 .help = "first the dataset that grows, then the datasets to add"},
 	{0}};
 
 static const struct cli_option split_positional[] = {
-	{.name = "DIR", .kind = CLI_DIR, .required = true, AT(dir), .help = "dataset"}, {0}};
+	{.name = "DIR", .kind = CLI_DIR, .required = true, AT(dir), .help = "folder of the dataset"}, {0}};
 
 static const struct cli_option shards_option[] = {
 	{.name = "shards", .kind = CLI_STRING, .required = true, AT(shards), .arg_name = "A-B",
-	 .help = "numbers of the shards to take, as `shardcat manifest` prints them; A alone is one"},
+	 .help = "shards to take: numbers A to B as `shardcat manifest` prints them, or only A"},
 	{0}};
 
 static const struct cli_option duplicates_option[] = {
 	{.name = "duplicates", .kind = CLI_CHOICE, AT(duplicates), .arg_name = "HOW", .choices = "fail|keep",
-	 .default_value = "fail", .help = "keep: take shards and keys that two datasets have"},
+	 .default_value = "fail", .help = "what to do if two datasets have the same shard or key"},
 	{0}};
 
 static const struct cli_option out_option[] = {
 	{.name = "out", .short_name = 'o', .kind = CLI_DIR, .required = true, AT(out), .arg_name = "DIR",
-	 .help = "folder of the new dataset; created if missing"},
+	 .help = "folder of the new dataset; created if it is missing"},
 	{0}};
 
 static const struct cli_option by_option[] = {
 	{.name = "by", .kind = CLI_CHOICE, AT(by), .arg_name = "HOW", .choices = "link|clone|copy", .default_value = "link",
-	 .help = "what to try first: a hard link, shared blocks (reflink), or a copy"},
+	 .help = "how to take over shards: a hard link, shared blocks (reflink), or a copy"},
 	{0}};
 /* clang-format on */
 

@@ -32,11 +32,11 @@ struct status_options {
 
 /* clang-format off */
 static const struct cli_option positional[] = {
-	{.name = "DIR", .kind = CLI_DIR, .required = true, AT(out), .help = "folder given to `shardpack plan`"}, {0}};
+	{.name = "DIR", .kind = CLI_DIR, .required = true, AT(out), .help = "folder that was given to `shardpack plan`"}, {0}};
 
 static const struct cli_option options[] = {
 	{.name = "json", .kind = CLI_FLAG, AT(json), .help = "print one JSON document"},
-	{.name = "retry-list", .kind = CLI_FLAG, AT(retry_list), .help = "print missing shards alone, as 0,17,203-210"},
+	{.name = "retry-list", .kind = CLI_FLAG, AT(retry_list), .help = "print only the numbers of missing shards, such as 0,17,203-210"},
 	{.name = "spool", .kind = CLI_DIR, AT(spool), .arg_name = "DIR", .default_note = "beside DIR",
 	 .help = "folder for temporary files"},
 	{0}};

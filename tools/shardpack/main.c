@@ -58,6 +58,7 @@ int main(int argc, char **argv)
 	const struct cli_program program = {
 		.name = "shardpack",
 		.texts = cli_manual,
+		.topics = pack_topics,
 		.see_also = "shardcat(1)",
 		.verbs = verbs,
 		.print_version = print_version,

@@ -243,17 +243,27 @@ bool image_options_settle(const struct image_wish *w, struct transform_options *
 #define MEMBERS_MAX	65536 /* each is compared with all others of its sample */
 #define WORD_BYTES	32
 
+const struct cli_key limit_help[] = {
+	[LIMIT_PIXELS] = {"pixels", "N", "pixels of an image [89478485]"},
+	[LIMIT_SIDE] = {"side", "N", "longer side of an image [65500, which is the maximum]"},
+	[LIMIT_SCANS] = {"scans", "N", "scans of a JPEG [100]"},
+	[LIMIT_FRAMES] = {"frames", "N", "frames, pages or pictures in a file [no limit]"},
+	[LIMIT_MEMORY] = {"memory", "SIZE", "memory of libjpeg beside the image [768M]"},
+	[LIMIT_MEMBERS] = {"members", "N", "members of one sample in an archive [1000]"},
+	[LIMIT_UNPACK] = {"unpack", "SIZE", "what a compressed file unpacks to [1G, or 100 times its size]"},
+	[LIMITS] = {0},
+};
+
 static const struct {
-	const char *name;
 	uint64_t most, max; /* by default, and what can be asked for */
 } kinds[LIMITS] = {
-	[LIMIT_PIXELS] = {"pixels", DECODE_PIXELS_DEFAULT, (uint64_t)DECODE_SIDE_MAX *DECODE_SIDE_MAX},
-	[LIMIT_SIDE] = {"side", DECODE_SIDE_MAX, DECODE_SIDE_MAX},
-	[LIMIT_SCANS] = {"scans", DECODE_SCANS_DEFAULT, INT_MAX}, /* libjpeg counts in an int */
-	[LIMIT_FRAMES] = {"frames", DECODE_FRAMES_DEFAULT, DECODE_FRAMES_DEFAULT},
-	[LIMIT_MEMORY] = {"memory", DECODE_MEMORY_DEFAULT_BYTES, LONG_MAX}, /* and has this in a long */
-	[LIMIT_MEMBERS] = {"members", MEMBERS_DEFAULT, MEMBERS_MAX},
-	[LIMIT_UNPACK] = {"unpack", 0, INT64_MAX}, /* by default stored.c decides, by the size of the file */
+	[LIMIT_PIXELS] = {DECODE_PIXELS_DEFAULT, (uint64_t)DECODE_SIDE_MAX *DECODE_SIDE_MAX},
+	[LIMIT_SIDE] = {DECODE_SIDE_MAX, DECODE_SIDE_MAX},
+	[LIMIT_SCANS] = {DECODE_SCANS_DEFAULT, INT_MAX}, /* libjpeg counts in an int */
+	[LIMIT_FRAMES] = {DECODE_FRAMES_DEFAULT, DECODE_FRAMES_DEFAULT},
+	[LIMIT_MEMORY] = {DECODE_MEMORY_DEFAULT_BYTES, LONG_MAX}, /* and has this in a long */
+	[LIMIT_MEMBERS] = {MEMBERS_DEFAULT, MEMBERS_MAX},
+	[LIMIT_UNPACK] = {0, INT64_MAX}, /* by default stored.c decides, by the size of the file */
 };
 
 uint64_t limits_most(const struct limits *l, enum limit which)
@@ -267,7 +277,7 @@ static bool refuse_name(const char *word, char *why, size_t why_bytes)
 	int nearest;
 
 	for (int i = 0; i < LIMITS; i++)
-		names[i] = kinds[i].name;
+		names[i] = limit_help[i].name;
 	nearest = cli_nearest(word, names, LIMITS);
 	snprintf(why, why_bytes,
 		 "'%s' is not a limit: must be pixels, side, scans, frames, memory, members or unpack%s%s%s", word,
@@ -288,7 +298,7 @@ static bool parse_one(const char *text, size_t bytes, struct limits *out, uint32
 		return false;
 	}
 	*value++ = '\0';
-	for (i = 0; i < LIMITS && strcmp(kinds[i].name, word); i++)
+	for (i = 0; i < LIMITS && strcmp(limit_help[i].name, word); i++)
 		;
 	if (i == LIMITS)
 		return refuse_name(word, why, why_bytes);
@@ -339,7 +349,7 @@ void limits_write(const struct limits *l, struct text *out)
 
 	for (int i = 0; i < LIMITS; i++)
 		if (l->most[i] && i != LIMIT_UNPACK) {
-			text_format(out, "%s%s=%" PRIu64, before, kinds[i].name, l->most[i]);
+			text_format(out, "%s%s=%" PRIu64, before, limit_help[i].name, l->most[i]);
 			before = ",";
 		}
 	if (before[0] == ',')

@@ -11,6 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "tools/common/cli.h"
 #include "tools/common/text.h"
 
 enum limit {
@@ -23,6 +24,9 @@ enum limit {
 	LIMIT_UNPACK,  /* bytes that a compressed file unpacks to; in no plan, as it decides no verdict */
 	LIMITS,
 };
+
+/* Their names, and what --help says. */
+extern const struct cli_key limit_help[];
 
 struct limits {
 	uint64_t most[LIMITS]; /* 0: the default, which is never written as a number */

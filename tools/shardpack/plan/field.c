@@ -171,6 +171,49 @@ const char *field_coco_key(const struct field_source *s)
 #define OF_LISTS (OF(FIELD_RAGGED) | OF(FIELD_TEXT) | OF(FIELD_BYTES) | OF(FIELD_BOXES))
 #define OF_ALL	 (OF_LISTS | OF(FIELD_TENSOR) | OF(FIELD_IMAGE) | OF(FIELD_MASK))
 
+const struct cli_key field_kind_help[] = {
+	{"kind", "mask", "a class for each pixel, from a PNG, BMP or PGM; needs no other key"},
+	{"kind", "boxes", "boxes of the image, which move with it; needs max="},
+	{"kind", "image", "another image, resized and cropped as the keys say"},
+	{"kind", "text", "UTF-8 of at most max= bytes"},
+	{"kind", "bytes", "any bytes, at most max= of them"},
+	{"kind", "tensor", "numbers of one shape; needs dtype="},
+	{"kind", "ragged", "a list of numbers, whose length varies; needs dtype= and max="},
+	{0},
+};
+
+const struct cli_key field_key_help[] = {
+	[FIELD_KEY_KIND] = {"kind", "KIND", NULL},
+	[FIELD_KEY_FROM] = {"from", "PLACE",
+			    "column, member (seg.png), json:KEY, or file (masks/{}.png), where {} stands for the "
+			    "image's path without its ending [the name of the field]"},
+	[FIELD_KEY_OPTIONAL] = {"optional", NULL, "images may lack the field; with optional=all, all of them may"},
+	[FIELD_KEY_FILL] = {"fill", "N", "for a mask: value of pixels outside of the image [0]"},
+	[FIELD_KEY_FORMAT] = {"format", "FORMAT", "how boxes are written: xyxy, xywh, cxcywh or yolo [xyxy]"},
+	[FIELD_KEY_TURN] =
+		{"turn", "HOW",
+		 "with --exif apply, how the field lies: image (as in the image's file), none (upright) or own (as "
+		 "its own EXIF data says)"},
+	[FIELD_KEY_PICK] = {"pick", "WHICH",
+			    "which of several texts to take: first, all, or each (a record for each text)"},
+	[FIELD_KEY_COUNT] = {"count", "N", "with pick=all: at most N texts in a record"},
+	[FIELD_KEY_DTYPE] = {"dtype", "TYPE", "type of the numbers, such as u8, i64 or f32"},
+	[FIELD_KEY_SHAPE] = {"shape", "NxN...", "shape of a tensor [a single number]"},
+	[FIELD_KEY_MAX] = {"max", "N", "room in each record: number of boxes, bytes or numbers, such as 64 or 64x4"},
+	[FIELD_KEY_RESIZE] = {"resize", "N", "for an image: as --resize"},
+	[FIELD_KEY_FIT] = {"fit", "HOW", "for an image: as --fit"},
+	[FIELD_KEY_CROP] = {"crop", "N", "for an image: as --crop"},
+	[FIELD_KEY_FILTER] = {"filter", "NAME", "for an image: as --filter"},
+	[FIELD_KEY_LAYOUT] = {"layout", "LAYOUT", "for an image: as --layout"},
+	[FIELD_KEY_MEAN] = {"mean", "R/G/B", "for an image: as --mean, with slashes"},
+	[FIELD_KEY_STD] = {"std", "R/G/B", "for an image: as --std, with slashes"},
+	[FIELD_KEY_SCALE] = {"decode-scale", "S", "decode JPEGs at 1/S of their size: 1, 2, 4, 8 or auto [1]"},
+	[FIELD_KEY_UNIT] = {"scale", "unit", "boxes are given as parts of width and height, 0 to 1"},
+	[FIELD_KEY_MAP] = {"map", "FILE", "for a mask: file that gives each colour or value its class"},
+	[FIELD_KEY_BITS] = {"bits", "8|16", "for an image: as --bits"},
+	[FIELD_KEYS] = {0},
+};
+
 struct reading {
 	struct field_option *o;
 	bool encoded; /* a plan's */
@@ -179,7 +222,6 @@ struct reading {
 };
 
 struct key {
-	const char *name;
 	uint32_t kinds; /* to which it belongs */
 	bool (*read)(const struct reading *r, enum field_key key, const char *value);
 	const char *const *names; /* of read_word */
@@ -205,30 +247,29 @@ static bool read_text(const struct reading *r, enum field_key key, const char *v
 static bool read_map(const struct reading *r, enum field_key key, const char *value);
 
 static const struct key keys[FIELD_KEYS] = {
-	[FIELD_KEY_KIND] = {"kind", OF_ALL, read_word, field_kind_names, 0, 0},
-	[FIELD_KEY_FROM] = {"from", OF_ALL, read_text, NULL, 0, FIELD_FROM_BYTES_MAX},
-	[FIELD_KEY_OPTIONAL] = {"optional", OF_LISTS | OF(FIELD_MASK), read_optional, NULL, 0, 0},
-	[FIELD_KEY_FILL] = {"fill", OF(FIELD_MASK), read_number, NULL, 0, UINT32_MAX},
-	[FIELD_KEY_FORMAT] = {"format", OF(FIELD_BOXES) | OF(FIELD_RAGGED), read_word, boxes_names, 0, 0},
-	[FIELD_KEY_TURN] = {"turn", OF(FIELD_BOXES) | OF(FIELD_IMAGE) | OF(FIELD_MASK), read_word, field_turn_names, 0,
-			    0},
-	[FIELD_KEY_PICK] = {"pick", OF(FIELD_TEXT), read_word, pick_names, 0, 0},
-	[FIELD_KEY_COUNT] = {"count", OF(FIELD_TEXT), read_number, NULL, 1, UINT32_MAX},
-	[FIELD_KEY_DTYPE] = {"dtype", OF(FIELD_TENSOR) | OF(FIELD_RAGGED) | OF(FIELD_IMAGE) | OF(FIELD_MASK),
-			     read_dtype, NULL, 0, 0},
-	[FIELD_KEY_SHAPE] = {"shape", OF(FIELD_TENSOR), read_shape, NULL, 0, 0},
-	[FIELD_KEY_MAX] = {"max", OF_LISTS, read_shape, NULL, 0, 0},
-	[FIELD_KEY_RESIZE] = {"resize", OF(FIELD_IMAGE), read_number, NULL, 1, TRANSFORM_SIDE_MAX},
-	[FIELD_KEY_FIT] = {"fit", OF(FIELD_IMAGE), read_word, transform_fit_names, 0, 0},
-	[FIELD_KEY_CROP] = {"crop", OF(FIELD_IMAGE), read_number, NULL, 1, TRANSFORM_SIDE_MAX},
-	[FIELD_KEY_FILTER] = {"filter", OF(FIELD_IMAGE), read_word, transform_filter_names, 0, 0},
-	[FIELD_KEY_LAYOUT] = {"layout", OF(FIELD_IMAGE), read_word, transform_layout_names, 0, 0},
-	[FIELD_KEY_MEAN] = {"mean", OF(FIELD_IMAGE), read_text, NULL, 0, FIELD_CHANNELS_BYTES - 1},
-	[FIELD_KEY_STD] = {"std", OF(FIELD_IMAGE), read_text, NULL, 0, FIELD_CHANNELS_BYTES - 1},
-	[FIELD_KEY_SCALE] = {"decode-scale", OF(FIELD_IMAGE), read_word, transform_scale_names, 0, 0},
-	[FIELD_KEY_UNIT] = {"scale", OF(FIELD_BOXES), read_word, scale_names, 0, 0},
-	[FIELD_KEY_BITS] = {"bits", OF(FIELD_IMAGE), read_number, NULL, 8, 16},
-	[FIELD_KEY_MAP] = {"map", OF(FIELD_MASK), read_map, NULL, 0, FIELD_FROM_BYTES_MAX},
+	[FIELD_KEY_KIND] = {OF_ALL, read_word, field_kind_names, 0, 0},
+	[FIELD_KEY_FROM] = {OF_ALL, read_text, NULL, 0, FIELD_FROM_BYTES_MAX},
+	[FIELD_KEY_OPTIONAL] = {OF_LISTS | OF(FIELD_MASK), read_optional, NULL, 0, 0},
+	[FIELD_KEY_FILL] = {OF(FIELD_MASK), read_number, NULL, 0, UINT32_MAX},
+	[FIELD_KEY_FORMAT] = {OF(FIELD_BOXES) | OF(FIELD_RAGGED), read_word, boxes_names, 0, 0},
+	[FIELD_KEY_TURN] = {OF(FIELD_BOXES) | OF(FIELD_IMAGE) | OF(FIELD_MASK), read_word, field_turn_names, 0, 0},
+	[FIELD_KEY_PICK] = {OF(FIELD_TEXT), read_word, pick_names, 0, 0},
+	[FIELD_KEY_COUNT] = {OF(FIELD_TEXT), read_number, NULL, 1, UINT32_MAX},
+	[FIELD_KEY_DTYPE] = {OF(FIELD_TENSOR) | OF(FIELD_RAGGED) | OF(FIELD_IMAGE) | OF(FIELD_MASK), read_dtype, NULL,
+			     0, 0},
+	[FIELD_KEY_SHAPE] = {OF(FIELD_TENSOR), read_shape, NULL, 0, 0},
+	[FIELD_KEY_MAX] = {OF_LISTS, read_shape, NULL, 0, 0},
+	[FIELD_KEY_RESIZE] = {OF(FIELD_IMAGE), read_number, NULL, 1, TRANSFORM_SIDE_MAX},
+	[FIELD_KEY_FIT] = {OF(FIELD_IMAGE), read_word, transform_fit_names, 0, 0},
+	[FIELD_KEY_CROP] = {OF(FIELD_IMAGE), read_number, NULL, 1, TRANSFORM_SIDE_MAX},
+	[FIELD_KEY_FILTER] = {OF(FIELD_IMAGE), read_word, transform_filter_names, 0, 0},
+	[FIELD_KEY_LAYOUT] = {OF(FIELD_IMAGE), read_word, transform_layout_names, 0, 0},
+	[FIELD_KEY_MEAN] = {OF(FIELD_IMAGE), read_text, NULL, 0, FIELD_CHANNELS_BYTES - 1},
+	[FIELD_KEY_STD] = {OF(FIELD_IMAGE), read_text, NULL, 0, FIELD_CHANNELS_BYTES - 1},
+	[FIELD_KEY_SCALE] = {OF(FIELD_IMAGE), read_word, transform_scale_names, 0, 0},
+	[FIELD_KEY_UNIT] = {OF(FIELD_BOXES), read_word, scale_names, 0, 0},
+	[FIELD_KEY_BITS] = {OF(FIELD_IMAGE), read_number, NULL, 8, 16},
+	[FIELD_KEY_MAP] = {OF(FIELD_MASK), read_map, NULL, 0, FIELD_FROM_BYTES_MAX},
 };
 
 static bool is_given(const struct field_option *o, enum field_key key)
@@ -245,7 +286,8 @@ static bool read_number(const struct reading *r, enum field_key key, const char 
 	if (text_u64(value, strlen(value), &r->o->value[key]) && r->o->value[key] >= k->min &&
 	    r->o->value[key] <= k->max)
 		return true;
-	return refuse(r, "%s=%s: must be a whole number, %" PRIu64 " to %" PRIu64, k->name, value, k->min, k->max);
+	return refuse(r, "%s=%s: must be a whole number, %" PRIu64 " to %" PRIu64, field_key_help[key].name, value,
+		      k->min, k->max);
 }
 
 static bool read_word(const struct reading *r, enum field_key key, const char *value)
@@ -265,7 +307,7 @@ static bool read_word(const struct reading *r, enum field_key key, const char *v
 								: " or ",
 						 names[i]);
 	}
-	return refuse(r, "%s=%s: must be %s", keys[key].name, value, list);
+	return refuse(r, "%s=%s: must be %s", field_key_help[key].name, value, list);
 }
 
 static bool read_optional(const struct reading *r, enum field_key key, const char *value)
@@ -298,7 +340,7 @@ static bool read_shape(const struct reading *r, enum field_key key, const char *
 			return refuse(
 				r,
 				"%s=%s: must be 1 to %d whole numbers above 0 with x between them, such as 16 or 4x4",
-				keys[key].name, value, SHARD_DIMS_MAX);
+				field_key_help[key].name, value, SHARD_DIMS_MAX);
 		r->o->ndim++;
 		if (!at[bytes])
 			return true;
@@ -315,12 +357,12 @@ static bool read_text(const struct reading *r, enum field_key key, const char *v
 
 	if (r->encoded && key == FIELD_KEY_FROM) {
 		if (text_decode(value, strlen(value), true, decoded) < 0)
-			return refuse(r, "%s=%s: not percent-encoded", keys[key].name, value);
+			return refuse(r, "%s=%s: not percent-encoded", field_key_help[key].name, value);
 		value = decoded;
 	}
 	if (!text_is_name(value, strlen(value), keys[key].max))
-		return refuse(r, "%s=%s: must be UTF-8 of 1 to %" PRIu64 " bytes; it has %zu", keys[key].name, value,
-			      keys[key].max, strlen(value));
+		return refuse(r, "%s=%s: must be UTF-8 of 1 to %" PRIu64 " bytes; it has %zu", field_key_help[key].name,
+			      value, keys[key].max, strlen(value));
 	strcpy(to, value);
 	return true;
 }
@@ -330,7 +372,8 @@ static bool read_map(const struct reading *r, enum field_key key, const char *va
 {
 	if (!r->encoded)
 		return read_text(r, key, value);
-	return mask_map_read(&r->o->map, value, strlen(value)) || refuse(r, "%s=%.60s: no map", keys[key].name, value);
+	return mask_map_read(&r->o->map, value, strlen(value)) ||
+	       refuse(r, "%s=%.60s: no map", field_key_help[key].name, value);
 }
 
 /* ---- the text ---- */
@@ -342,19 +385,21 @@ static bool read_option(const struct reading *r, const char *text)
 	size_t bytes = equals ? (size_t)(equals - text) : strlen(text);
 	uint32_t i;
 
-	for (i = 0; i < FIELD_KEYS && (strlen(keys[i].name) != bytes || memcmp(keys[i].name, text, bytes)); i++)
+	for (i = 0;
+	     i < FIELD_KEYS && (strlen(field_key_help[i].name) != bytes || memcmp(field_key_help[i].name, text, bytes));
+	     i++)
 		;
 	if (i == FIELD_KEYS)
-		return refuse(
-			r,
-			"'%s' is not an option; must be kind, from, optional, fill, format, scale, turn, pick, "
-			"count, dtype, shape, max, resize, fit, crop, filter, layout, mean, std, decode-scale or map",
-			text);
+		return refuse(r,
+			      "'%s' is not an option; must be kind, from, optional, fill, format, scale, turn, pick, "
+			      "count, dtype, shape, max, resize, fit, crop, filter, layout, mean, std, bits, "
+			      "decode-scale or map",
+			      text);
 	if (is_given(r->o, i))
-		return refuse(r, "%s is given twice", keys[i].name);
+		return refuse(r, "%s is given twice", field_key_help[i].name);
 	r->o->given |= 1u << i;
 	if (i == FIELD_KEY_OPTIONAL ? equals && r->encoded : !equals)
-		return refuse(r, equals ? "%s takes no value in a plan" : "%s needs a value", keys[i].name);
+		return refuse(r, equals ? "%s takes no value in a plan" : "%s needs a value", field_key_help[i].name);
 	return !equals || keys[i].read(r, i, equals + 1);
 }
 
@@ -378,7 +423,8 @@ static bool check_kind(const struct reading *r)
 	bool lists = OF_LISTS >> kind & 1;
 	for (uint32_t i = 0; i < FIELD_KEYS; i++)
 		if (is_given(r->o, i) && !(keys[i].kinds >> kind & 1))
-			return refuse(r, "%s does not belong to kind=%s", keys[i].name, field_kind_names[kind]);
+			return refuse(r, "%s does not belong to kind=%s", field_key_help[i].name,
+				      field_kind_names[kind]);
 	if (lists && !is_given(r->o, FIELD_KEY_MAX))
 		return refuse(r, "kind=%s needs max=N, the room in each record", field_kind_names[kind]);
 	if (lists && kind != FIELD_RAGGED && r->o->ndim != 1)

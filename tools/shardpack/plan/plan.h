@@ -125,6 +125,9 @@ enum field_pick {
 /* Names as on the command line and in plans; NULL ends the list.  The first one has none there. */
 extern const char *const field_kind_names[];
 
+/* What --help says of the keys of --field; the second by enum field_key, with their names. */
+extern const struct cli_key field_kind_help[], field_key_help[];
+
 extern const char *const field_turn_names[]; /* in a plan only if it was said */
 
 struct field_source {

@@ -82,6 +82,9 @@ struct pack_options {
 	bool trust_names, dry_run;
 };
 
+/* The topics of --help, in the order in which a user meets them. */
+extern const struct cli_topic pack_topics[];
+
 /* The options of every source, in tables. */
 extern const struct cli_option pack_output_options[]; /* --out, and what else decides bytes */
 extern const struct cli_option pack_run_options[];    /* what does not */

@@ -31,7 +31,7 @@
 #define SPLIT                                                                                                      \
 	{                                                                                                          \
 		.name = "split", .kind = CLI_CHOICE, AT(split), .choices = "train|test", .default_value = "train", \
-		.help = "half of the folder to pack"                                                               \
+		.topic = "input", .often = true, .help = "which records of the folder to pack"                     \
 	}
 
 /* ---- cifar: records of one label, or two (coarse, fine), and 32 x 32 pixels in planes ---- */
@@ -185,7 +185,7 @@ static const struct cli_option cifar_positionals[] = {
 static const struct cli_option cifar_options[] = {
 	SPLIT,
 	{.name = "labels", .kind = CLI_CHOICE, AT(coarse), .choices = "fine|coarse", .default_value = "fine",
-	 .help = "100 or 20 classes of CIFAR-100"},
+	 .topic = "labels", .often = true, .help = "the 100 fine or the 20 coarse classes of CIFAR-100"},
 	{0}};
 /* clang-format on */
 
@@ -362,8 +362,9 @@ static const struct cli_option mnist_positionals[] = {
 static const struct cli_option mnist_options[] = {
 	SPLIT,
 	{.name = "classes", .kind = CLI_FILE, AT(classes), .arg_name = "FILE|DATASET", .default_note = "0, 1, ...",
-	 .help = "names of the classes, one per line"},
-	{.name = "strict-classes", .kind = CLI_FLAG, AT(strict_classes), .help = "refuse class names that look alike"},
+	 .topic = "labels", .often = true, .help = "take names of classes from a file or another dataset"},
+	{.name = "strict-classes", .kind = CLI_FLAG, AT(strict_classes), .topic = "labels",
+	 .help = "refuse class names that look alike"},
 	{0}};
 /* clang-format on */
 

@@ -408,17 +408,19 @@ static int scan(const struct request *r)
 /* clang-format off */
 static const struct cli_option positionals[] = {
 	{.name = "FILE", .kind = CLI_FILE, .required = true, .many = true, AT(sources),
-	 .help = "x.npy for a field `x`, .npz, or '-' for stdin"},
+	 .help = "files of arrays: .npz; .npy, where x.npy becomes the field `x`; or '-' for a list of files on stdin"},
 	{0}};
 
 static const struct cli_option options[] = {
-	{.name = "classes", .kind = CLI_FILE, AT(classes), .arg_name = "FILE|DATASET", .default_note = "not named",
-	 .help = "class names of the field `label`"},
-	{.name = "strict-classes", .kind = CLI_FLAG, AT(strict_classes), .help = "refuse class names that look alike"},
+	{.name = "classes", .kind = CLI_FILE, AT(classes), .arg_name = "FILE|DATASET", .default_note = "no names",
+	 .topic = "labels", .often = true, .help = "take names of classes from a file or another dataset"},
+	{.name = "strict-classes", .kind = CLI_FLAG, AT(strict_classes), .topic = "labels",
+	 .help = "refuse class names that look alike"},
 	{.name = "v2", .kind = CLI_CHOICE, AT(v2), .arg_name = "TYPE", .choices = "refuse|bf16", .default_value = "refuse",
-	 .help = "what arrays of dtype V2 hold"},
+	 .topic = "input", .help = "how to read arrays of dtype V2"},
 	{.name = "numbered", .kind = CLI_CHOICE, AT(numbered), .arg_name = "WHAT", .choices = "refuse|parts|fields",
-	 .default_value = "refuse", .help = "what x_0.npy, x_1.npy are: parts of one field x, or fields"},
+	 .default_value = "refuse", .topic = "input", .often = true,
+	 .help = "how to read x_0.npy and x_1.npy: as parts of one field, or as two fields"},
 	{0}};
 /* clang-format on */
 

@@ -198,17 +198,19 @@ static int scan(const struct request *r)
 /* clang-format off */
 static const struct cli_option positionals[] = {
 	{.name = "FILE", .kind = CLI_FILE, .required = true, .many = true, AT(sources),
-	 .help = "files of records, or '-' for a list on stdin"},
+	 .help = "files of records, or '-' for a list of files on stdin"},
 	{0}};
 
 static const struct cli_option options[] = {
 	{.name = "schema", .kind = CLI_STRING, .required = true, AT(schema), .arg_name = "FIELDS",
-	 .help = "fields in order: image:u8[32,32,3],label:>i32,-:u8[4]"},
+	 .topic = "input", .often = true,
+	 .help = "fields of a record in their order, such as image:u8[32,32,3],label:>i32,-:u8[4]"},
 	{.name = "skip-bytes", .kind = CLI_SIZE, AT(skip_bytes), .arg_name = "SIZE", .default_note = "0",
-	 .help = "bytes to skip at the front of each file"},
-	{.name = "classes", .kind = CLI_FILE, AT(classes), .arg_name = "FILE|DATASET", .default_note = "not named",
-	 .help = "class names of the field `label`"},
-	{.name = "strict-classes", .kind = CLI_FLAG, AT(strict_classes), .help = "refuse class names that look alike"},
+	 .topic = "input", .often = true, .help = "bytes to skip at the start of each file"},
+	{.name = "classes", .kind = CLI_FILE, AT(classes), .arg_name = "FILE|DATASET", .default_note = "no names",
+	 .topic = "labels", .often = true, .help = "take names of classes from a file or another dataset"},
+	{.name = "strict-classes", .kind = CLI_FLAG, AT(strict_classes), .topic = "labels",
+	 .help = "refuse class names that look alike"},
 	{0}};
 /* clang-format on */
 

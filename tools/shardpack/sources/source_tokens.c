@@ -802,23 +802,26 @@ static int scan(const struct request *r)
 /* clang-format off */
 static const struct cli_option positionals[] = {
 	{.name = "FILE", .kind = CLI_FILE, .required = true, .many = true, AT(sources),
-	 .help = "nanoGPT, llm.c or Megatron-LM .bin, .npy, or '-' for stdin"},
+	 .help = "files of tokens: .bin of nanoGPT, llm.c or Megatron-LM; .npy; or '-' for a list of files on stdin"},
 	{0}};
 
 static const struct cli_option options[] = {
 	{.name = "seq-len", .kind = CLI_U64, .required = true, AT(sequence), .arg_name = "N", .min = 1,
-	 .max = UINT64_C(1) << 30, .help = "tokens that a model sees; a record has one more"},
+	 .max = UINT64_C(1) << 30, .topic = "tokens", .often = true,
+	 .help = "number of tokens that a model sees; a record has one more"},
 	{.name = "overlap", .kind = CLI_U64, AT(overlap), .arg_name = "N", .default_value = "0",
-	 .help = "further tokens that neighbours share"},
+	 .topic = "tokens", .often = true, .help = "number of tokens, beyond one, that neighbouring records share"},
 	{.name = "documents", .kind = CLI_U64, AT(end_of_text), .arg_name = "ID", .max = UINT64_C(1) << 62,
-	 .help = "keep documents apart; token ID ends a document"},
-	{.name = "pack", .kind = CLI_FLAG, AT(pack), .help = "several documents in a record; whole ones if they fit"},
-	{.name = "position-ids", .kind = CLI_FLAG, AT(position_ids), .help = "with --pack: also a field position_ids"},
+	 .topic = "tokens", .often = true, .help = "keep documents apart; token ID ends a document"},
+	{.name = "pack", .kind = CLI_FLAG, AT(pack), .topic = "tokens", .often = true,
+	 .help = "put several documents into a record, whole ones if they fit"},
+	{.name = "position-ids", .kind = CLI_FLAG, AT(position_ids), .topic = "tokens",
+	 .help = "with --pack: add a field position_ids"},
 	{.name = "max-documents", .kind = CLI_U64, AT(max_documents), .arg_name = "N", .min = 1,
-	 .max = TOKEN_PACK_ROOM_MAX, .default_note = "what the fullest has",
-	 .help = "with --pack: documents that a record has room for"},
+	 .max = TOKEN_PACK_ROOM_MAX, .default_note = "as many as the fullest record has",
+	 .topic = "tokens", .help = "with --pack: number of documents that a record has room for"},
 	{.name = "dtype", .kind = CLI_CHOICE, AT(token_dtype), .choices = "u8|u16|u32", .default_value = "u16",
-	 .help = "type of .bin files without a header"},
+	 .topic = "tokens", .often = true, .help = "type of the tokens in a .bin file without a header"},
 	{0}};
 /* clang-format on */
 
