@@ -42,7 +42,7 @@ grep -q "dataset" err || die "$(cat err)"
 # ---- libraries that are wrong ----
 
 cat >broken.c <<'C'
-#include "libshard/dataset/mix_order.h"
+#include "libshard/dataset/dataset.h"
 #include "libshard/order/order.h"
 
 void __real_mix_order_fill(struct mix_order *o, uint64_t first, uint64_t stride, uint16_t *component, uint64_t *record,

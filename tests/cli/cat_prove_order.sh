@@ -63,7 +63,7 @@ cat >broken.c <<'C'
 #include <string.h>
 #include "libshard/feed/feed.h"
 #include "libshard/order/order.h"
-#include "libshard/dataset/selection.h"
+#include "libshard/dataset/dataset.h"
 
 uint32_t __real_steps_fill(const struct steps *s, const struct order *order, const struct step_place *p,
 			   struct step_rows rows);

@@ -361,10 +361,10 @@ finds() {
 	fi
 	breaks=$((breaks + 1))
 }
-finds eoi receipt.c s/x/x/
+finds eoi build.c s/x/x/
 finds eoi decode_jpeg.c 's/^\(.*\)return "scans are missing";/\1;/'           # a scan that is gone is not missed
 finds eoi decode_jpeg.c 's/limit.accept != ACCEPT_WARNINGS/limit.accept == ACCEPT_NONE/' # eoi takes what warnings take
-finds warnings converter.c 's/r->meta\[f->offset\] = .*/;/'                   # records do not say it
-finds warnings receipt.c 's/^.receipt_add_record(lines, .*$//'                     # nor do receipts
+finds warnings converter.c 's/r->meta\[damage->offset\] = .*/;/'              # records do not say it
+finds warnings build.c 's/^.receipt_add(&b->receipt.lines, p);$//'            # nor do receipts
 finds warnings decode_jpeg.c 's/MARGIN_PIXELS 2/MARGIN_PIXELS 0/'             # other pixels, at a cut
 echo "$n refusals; $(cat judged); $(cat mutated); $((breaks > 0 ? breaks - 1 : 0)) broken converters found out"

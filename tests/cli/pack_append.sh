@@ -98,12 +98,12 @@ exec 9<&-
 run 0 "$PACK" append ds again --duplicates keep
 run 0 "$CAT" verify ds --sha256
 
-# What is no dataset: the commands that make one of it, as they are to be typed.
+# What is not a dataset: the commands that make one of it, as they are to be typed.
 no_dataset() {
 	local what=$1 hint=$2 rest
 	shift 2
 	rest=${what#*|}
-	[ "$rest" != "$what" ] || rest="is no dataset, and append adds the shards of datasets to a dataset"
+	[ "$rest" != "$what" ] || rest="is not a dataset, and append adds the shards of datasets to a dataset"
 	run 2 "$PACK" append "$@"
 	[ "$(cat err)" = "shardpack: ${what%%|*}: $rest
 $hint" ] || { cat err >&2 && die "instead of: $hint"; }
@@ -123,7 +123,7 @@ no_dataset "of May" "pack it with the options of ds: \`shardpack images 'of May'
 eval "$(sed -n 's/^pack it[^`]*`shardpack \([^`]*\)`.*/run 0 "$PACK" \1/p' err)" # as it is said
 cp -r before typed && run 0 "$PACK" append typed "of May.ds"
 run 0 "$PACK" plan images one -o planned "${RECIPE[@]:0:6}"
-no_dataset "planned|is no dataset yet, but a plan" "complete it with \`shardpack build planned\`, then \
+no_dataset "planned|is not a dataset yet, but a plan" "complete it with \`shardpack build planned\`, then \
 \`shardpack seal planned\`, and append then" ds planned
 head -c 1600 /dev/zero >records.bin
 run 0 "$PACK" raw records.bin -o records --schema 'x:u8[2,4],label:i64' --compress lz4

@@ -58,7 +58,7 @@ changes() {
 		run 5 "$PACK" plan "${command[@]}" -o ds
 		grep -q "/$name: changed since the plan was made: $time, $again" err || die "$file: $(cat err)"
 		run 5 "$PACK" "${command[@]}" -o ds
-		grep -q "/$name: changed since the plan was made: $time, pack all anew with --replace; if only" err ||
+		grep -q "/$name: changed since the plan was made: $time, pack everything again with --replace; if only" err ||
 			die "$file: $(cat err)"
 		[ ! -e ds/dataset.manifest ] || die "$file: a mixed dataset"
 		# --replace takes it as it is, and leaves nothing of before.
@@ -73,7 +73,7 @@ changes() {
 		rewritten "$file" $ns
 		for option in "" --dry-run; do
 			run 5 "$PACK" "${command[@]}" -o ds $option
-			grep -q "/$name: changed since ds was made: $time, pack all anew with --replace; if only its" err ||
+			grep -q "/$name: changed since ds was made: $time, pack everything again with --replace; if only its" err ||
 				die "$file: $(cat err)"
 		done
 		same whole ds
@@ -193,7 +193,7 @@ cp -p label.npy kept
 rewritten label.npy 0
 run 5 "$PACK" build ds
 said "shardpack: ds/00003.shard: has other bytes than when it was built before, so a source changed \
-meanwhile; remove this file and bring back the source of then, or remove ds and begin again with \`shardpack plan\`"
+meanwhile; remove this file and restore the source as it was then, or remove ds and begin again with \`shardpack plan\`"
 run 5 "$PACK" seal ds
 rm ds/00003.shard
 cp -p kept label.npy
@@ -230,7 +230,7 @@ for release in "" "shardpack-sources 2" s; do # lost, begun by an earlier versio
 	[ ! "$release" ] || echo "$release" >lost/.shardpack/sources
 	run 5 "$PACK" images src -o lost "${pixels[@]}" --shard-records 4
 	said "shardpack: lost/.shardpack/sources: $unknown still those that were packed; if they are, add --trust-names; \
-if not, pack all anew with --replace"
+if not, pack everything again with --replace"
 done
 head -c -1 times >lost/.shardpack/sources
 run 1 "$PACK" build lost

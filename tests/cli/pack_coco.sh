@@ -291,7 +291,7 @@ bad_image a.png "one.json: bbox, field boxes: axis 1 has 3 elements; the field h
 one "$IMAGE,$SECOND" "$NOTE,${NOTE/1/2},${NOTE/1/3}" "$CATS"
 bad_image a.png "one.json: bbox, field boxes: 3 of them; the limit is max=2, raise it"
 one "${IMAGE/a.png/gone.png},$SECOND" "$NOTE" "$CATS"
-bad_image gone.png "one.json: names this file, and there is none; name the folder of its images with --root"
+bad_image gone.png "one.json: names this file, which does not exist; name the folder of its images with --root"
 one "$SECOND,{\"id\":3,\"file_name\":\"/a.png\"}" "" "$CATS"
 bad_image one.json#2 "one.json: file_name '/a.png' must be a path below ."
 for bad in "[[1,1,5,1]]|outline 0 has 4 numbers; must be x and y of three points or more" \

@@ -34,7 +34,7 @@ wrong caption:kind=text,max=4x4 "max of kind=text must be one number"
 wrong caption:kind=text,max=4,max=5 "max is given twice"
 wrong caption:kind=text,max "max needs a value"
 wrong caption:kind=text,max=4,optional=1 "optional=1: must be optional, or optional=all if no input has a value"
-wrong caption:kind=text,max=4,pick=all "pick=all needs count=N, the room for so many texts in each record"
+wrong caption:kind=text,max=4,pick=all "pick=all needs count=N, the room for that many texts in each record"
 wrong caption:kind=text,max=4,count=2 "count=N belongs to pick=all"
 wrong caption:kind=text,max=4,pick=first,count=2 "count=N belongs to pick=all"
 wrong caption:kind=text,max=4,pick=all,count=0 "count=0: must be a whole number, 1 to 4294967295"
@@ -134,23 +134,23 @@ cell kind=text,max=5 'hällo' "6 bytes; the limit is max=5, raise it or shorten 
 ALL=kind=text,max=5,pick=all,count=2
 cell $ALL '["a","b","c"]' "3 texts; the limit is count=2, raise it"
 cell $ALL '["a","hällo"]' "text 1 has 6 bytes; the limit is max=5, raise it or shorten the text"
-cell $ALL '["a",null]' "element 1 of the list is no text"
-cell $ALL '["a",["b"]]' "element 1 of the list is no text"
+cell $ALL '["a",null]' "element 1 of the list is not a text"
+cell $ALL '["a",["b"]]' "element 1 of the list is not a text"
 cell $ALL '{"a":"b"}' "neither a text nor a list of texts"
 cell $ALL "['a','b']" "no list of texts in JSON, at byte 2: invalid token near '''"
 cell $ALL 'on a mat' "no list of texts in JSON, at byte 2: invalid token near 'on'"
 cell kind=text,max=5,pick=first '[]' "a list without a text; add one, or say optional"
 cell kind=text,max=5,pick=first '["hällo","a"]' "text 0 has 6 bytes; the limit is max=5, raise it or shorten the text"
-cell kind=text,max=5,pick=first '["a",5]' "element 1 of the list is no text"
+cell kind=text,max=5,pick=first '["a",5]' "element 1 of the list is not a text"
 cell kind=ragged,dtype=i32,max=2 '[1,2,3]' "3 of them; the limit is max=2, raise it"
 cell kind=ragged,dtype=i32,max=2 '1' "axis 0 is 1 and must be a list; the field has 1 axes"
 cell kind=ragged,dtype=i32,max=2 '[1,[2]]' "element 1 is a list of 1 and must be a number"
-cell kind=ragged,dtype=i32,max=2 '[1,2.0]' "number 1, 2, is no i32; choose a dtype that holds it"
-cell kind=ragged,dtype=i32,max=2 '[1,2147483648]' "number 1, 2147483648, is no i32; choose a dtype that holds it"
-cell kind=ragged,dtype=u8,max=2 '[-1]' "number 0, -1, is no u8; choose a dtype that holds it"
-cell kind=ragged,dtype=bool,max=3 '[true,1,2]' "number 2, 2, is no bool; choose a dtype that holds it"
-cell kind=ragged,dtype=u8,max=2 '[true]' "number 0, true, is no u8; choose a dtype that holds it"
-cell kind=ragged,dtype=f32,max=2 '[3.4e38,3.5e38]' "number 1, 3.5e+38, is no f32; choose a dtype that holds it"
+cell kind=ragged,dtype=i32,max=2 '[1,2.0]' "number 1, 2, does not fit i32; choose a dtype that holds it"
+cell kind=ragged,dtype=i32,max=2 '[1,2147483648]' "number 1, 2147483648, does not fit i32; choose a dtype that holds it"
+cell kind=ragged,dtype=u8,max=2 '[-1]' "number 0, -1, does not fit u8; choose a dtype that holds it"
+cell kind=ragged,dtype=bool,max=3 '[true,1,2]' "number 2, 2, does not fit bool; choose a dtype that holds it"
+cell kind=ragged,dtype=u8,max=2 '[true]' "number 0, true, does not fit u8; choose a dtype that holds it"
+cell kind=ragged,dtype=f32,max=2 '[3.4e38,3.5e38]' "number 1, 3.5e+38, does not fit f32; choose a dtype that holds it"
 cell kind=ragged,dtype=f32,max=2 '[NaN]' "no JSON, at byte 4: invalid token near 'NaN'"
 cell kind=ragged,dtype=f32,max=2 '[1e999]' "no JSON, at byte 6: real number overflow near '1e999'"
 cell kind=ragged,dtype=f32,max=2 '[1,' "no JSON, at byte 3: ']' expected near end of file"
@@ -247,8 +247,8 @@ bad = [
     ("txt", b"ab\xff", "not UTF-8 at byte 2; kind=bytes takes any"),
     ("npy", npy(np.arange(5)), "5 of them; the limit is max=4, raise it"),
     ("npy", npy(np.zeros((2, 2))), "an array of NumPy with 2 axes; the field has 1"),
-    ("npy", npy(np.array([1.5])), "number 0, 1.5, is no i32; choose a dtype that holds it"),
-    ("npy", npy(np.array([2**63], "<u8")), "number 0, 9223372036854775808, is no i32; choose a dtype that holds it"),
+    ("npy", npy(np.array([1.5])), "number 0, 1.5, does not fit i32; choose a dtype that holds it"),
+    ("npy", npy(np.array([2**63], "<u8")), "number 0, 9223372036854775808, does not fit i32; choose a dtype that holds it"),
     ("npy", npy(np.array([1], "<f2")), "an array of NumPy: dtype f2; save it as f4"),
     ("npy", array[:-1], "an array of NumPy: its shape asks for 24 bytes, and 23 follow its head"),
     ("npy", array + b"x", "an array of NumPy: its shape asks for 24 bytes, and 25 follow its head"),

@@ -69,7 +69,7 @@ run 0 "$PACK" images wide.png small.png even.png large.png -o pad --no-label --r
 counts pad.json 4 1 2 0 0 0 0
 
 # negative control: boxes that are counted where they lie in the image
-break_pack record_fields.c 's/^\tboxes_move(.*$//'
+break_pack converter.c 's/^\tboxes_move(.*$//'
 run 0 ./broken "${ARGS[@]}" -o broken.ds --report broken.json
 [ "$(json broken.json 'd["fit"]["boxes_without_area"]')" = 1 ] || die "the control counts boxes of records"
 

@@ -128,7 +128,7 @@ HIDDEN="and are packed as others are; remove what is a copy (the first is"
 run 0 "$PACK" images seen -o seen.ds "${ARGS[@]}"
 said "shardpack: warning: 2 images are hidden, or in a folder that programs leave behind, $HIDDEN 'a/._x.png')"
 said "shardpack: warning: class folder '.c' is called like what programs leave behind, and is packed as a class; \
-remove it if it is none"
+remove it if it is not a class"
 run 0 "$PACK" images seen -o seen.bare "${ARGS[@]}" --no-label
 said "shardpack: warning: 3 images are hidden, or in a folder that programs leave behind, $HIDDEN '.c/x.png')"
 printf 'path,label\nseen/a/._x.png,1\nseen/.c/x.png,0\n' >named.csv # a table names each
@@ -204,7 +204,7 @@ said_of_one "values.jsonl: line 1: n is \"a\", and --columns needs a number"
 # why no image has a label
 printf 'path,label\ndata/train/abc.png,"a,b"\ndata/train/def.png,"[1.5]"\n' >hot.csv
 run 1 "$PACK" images hot.csv -o no "${ARGS[@]}" --multi-label hot
-said "shardpack: warning: ./data/train/abc.png: hot.csv: line 2: labels 'a,b' are no list in JSON; say what separates \
+said "shardpack: warning: ./data/train/abc.png: hot.csv: line 2: labels 'a,b' are not a list in JSON; say what separates \
 them with --label-separator, such as ' ' or '|'"
 said "shardpack: warning: ./data/train/def.png: hot.csv: line 3: element 0 of the labels is 1.5; a label must be \
 a whole number or a text"
@@ -279,7 +279,7 @@ grep -qF "warning: yo lo/data.yaml: is not read, because the folder is packed, a
 
 for file in data/train/other.png labels.csv values.jsonl; do
 	cp $file kept
-	refused 2 "--report $PWD/$file: is there already, and is no report; give another path" tabs.tsv --report $file
+	refused 2 "--report $PWD/$file: is there already, and is not a report; give another path" tabs.tsv --report $file
 	cmp $file kept
 done
 : >r.json
@@ -309,7 +309,7 @@ done
 # with them, a label says that there should be one
 run 1 "$PACK" images wds.tar -o no "${ARGS[@]}"
 said "$HEIC"
-said_of_one "sample '2' at offset 3584 has no image of a kind that is read: .heic is none"
+said_of_one "sample '2' at offset 3584 has no image of a kind that is read: .heic is not one"
 said_of_one "sample '3' at offset 6656 has no image"
 
 # ---- arrays ----

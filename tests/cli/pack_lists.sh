@@ -281,18 +281,18 @@ name the classes with --classes FILE" t.csv named
 fix="; correct it, or list all classes by name with --classes FILE"
 K=src/class_02/00002.jpg
 table t.csv "path,label\n$I,2\n$J,10\n$K,n/a\n"
-refused 1 "./t.csv: line 4: label 'n/a' is no number, but 2 of 3 labels are$fix" t.csv
+refused 1 "./t.csv: line 4: label 'n/a' is not a number, but 2 of 3 labels are$fix" t.csv
 printf 'path\tlabel\n%s\t?\n%s\t10\n%s\t-1\n' $I $J $K >t.tsv
-refused 1 "./t.tsv: line 2: label '?' is no number, but 2 of 3 labels are$fix" t.tsv
+refused 1 "./t.tsv: line 2: label '?' is not a number, but 2 of 3 labels are$fix" t.tsv
 for none in '"n/a"' '"ten"'; do
 	table t.jsonl "{\"path\": \"$I\", \"label\": 10}\n\n{\"path\": \"$J\", \"label\": $none}\n"
-	refused 1 "./t.jsonl: line 3: label '${none//\"/}' is no number, but 1 of 2 labels are$fix" t.jsonl
+	refused 1 "./t.jsonl: line 3: label '${none//\"/}' is not a number, but 1 of 2 labels are$fix" t.jsonl
 done
 mkdir among
 for name in 0_x 1_y 10_z na_w; do cp $I among/$name.jpg; done
-refused 1 "among/na_w.jpg: label 'na' is no number, but 3 of 4 labels are$fix" among --label-regex '^([a-z0-9]*)_'
+refused 1 "among/na_w.jpg: label 'na' is not a number, but 3 of 4 labels are$fix" among --label-regex '^([a-z0-9]*)_'
 table among.csv "path,label\n0_x.jpg,0\n1_y.jpg,1\n10_z.jpg,\"\"\" \"\nna_w.jpg,2\n"
-refused 1 "among/10_z.jpg: label '\" ' is no number, but 3 of 4 labels are$fix" among --labels among.csv
+refused 1 "among/10_z.jpg: label '\" ' is not a number, but 3 of 4 labels are$fix" among --labels among.csv
 for k in 0 1 2; do
 	cp $I among/$k.jpg
 	echo $k >among/$k.cls
@@ -301,18 +301,18 @@ done
 echo none >among/2.cls && echo '{"n": "none"}' >among/2.json
 tar -C among -cf cls.tar {0,1,2}.jpg {0,1,2}.cls
 tar -C among -cf json.tar {0,1,2}.jpg {0,1,2}.json
-refused 1 "./cls.tar/2.jpg: label 'none' is no number, but 2 of 3 labels are$fix" cls.tar
-refused 1 "./json.tar/2.jpg: label 'none' is no number, but 2 of 3 labels are$fix" json.tar --label-key n
+refused 1 "./cls.tar/2.jpg: label 'none' is not a number, but 2 of 3 labels are$fix" cls.tar
+refused 1 "./json.tar/2.jpg: label 'none' is not a number, but 2 of 3 labels are$fix" json.tar --label-key n
 # Few images with a number, but most classes are: the others have no label.
 {
 	echo path,label
 	for k in {0..29}; do echo "$(ls src/*/*"$(printf %05d "$k")".*),$([ $k -lt 5 ] && echo $k || echo n/a)"; done
 } >few.csv
-refused 1 "./few.csv: line 7: label 'n/a' is no number, but 5 of 30 labels are$fix" few.csv
+refused 1 "./few.csv: line 7: label 'n/a' is not a number, but 5 of 30 labels are$fix" few.csv
 # Two tables, of which only one has numbers.
 table two1.csv "path,label\n$I,2\n$J,10\n"
 table two2.csv "path,label\n$K,cat\n"
-refused 1 "./two2.csv: line 2: label 'cat' is no number, but 2 of 3 labels are$fix" two1.csv two2.csv
+refused 1 "./two2.csv: line 2: label 'cat' is not a number, but 2 of 3 labels are$fix" two1.csv two2.csv
 # Most are names: a number is one of them, and a warning says so.
 sed 's,n/a$,cat,; 2,4s/,[0-9]*$/,dog/; 5s/,[0-9]*$/,emu/' few.csv | sed '10s/cat$/gnu/' >names.csv
 run 0 "$PACK" images names.csv -o named.ds "${ARGS[@]}"
@@ -403,7 +403,7 @@ for row in n:f32,16777217,'f64 or i64' n:f32,-16777217,'f64 or i64' n:f32,000167
 	bad_input "t.csv: line 2: '${rest%%,*}' in column n is not a value of type ${type#*:}, which would round this \
 whole number; choose ${rest#*,}" t.csv --columns "$type"
 	table t.jsonl "{\"path\": \"$I\", \"label\": 1, \"n\": $(echo "${rest%%,*}" | sed 's/^0*//')}\n"
-	bad_input "t.jsonl: line 1: column n, field n: number 0, $(echo "${rest%%,*}" | sed 's/^0*//'), is no \
+	bad_input "t.jsonl: line 1: column n, field n: number 0, $(echo "${rest%%,*}" | sed 's/^0*//'), does not fit \
 ${type#*:}; choose a dtype that holds it" t.jsonl --field "n:kind=tensor,dtype=${type#*:},from=n"
 done
 printf 'path,label,n,m\n%s,1,%s\n%s,1,%s\n%s,1,%s\n' "$I" 16777216,-9007199254740992 \

@@ -99,7 +99,7 @@ wrong() { # wrong CELL WHAT ARGUMENT...
 	[ ! -e no ] || die "made for nothing: $*"
 	n=$((n + 1))
 }
-wrong 'a b' "labels 'a b' are no list in JSON; say what separates them with --label-separator, such as ' ' or '|'" \
+wrong 'a b' "labels 'a b' are not a list in JSON; say what separates them with --label-separator, such as ' ' or '|'" \
 	--multi-label 3
 wrong '[""a"", ""b"", ""a""]' "label 'a' is there twice" --multi-label 3
 wrong '[""a"", ""b"", ""c""]' "more labels than --multi-label 2 has room for; raise it" --multi-label 2
@@ -107,7 +107,7 @@ wrong "[$(seq -s, 10001)]" "more labels than the limit of 10000 for an image" --
 wrong '[""a"", 1.5]' "element 1 of the labels is 1.5; a label must be a whole number or a text" --multi-label 3
 wrong '[""a"", [1]]' \
 	"element 1 of the labels is a list of 1; a label must be a whole number or a text" --multi-label hot
-wrong '[""a""' "labels '[\"a\"' are no list in JSON" --multi-label hot
+wrong '[""a""' "labels '[\"a\"' are not a list in JSON" --multi-label hot
 wrong 'a||b' "label '' must be UTF-8 of 1 to 1024 bytes; it has 0; no label is an empty list" --multi-label 3 \
 	--label-separator '|'
 run 0 "$PACK" images bad.csv -o some "${ARGS[@]}" --multi-label 3 --label-separator '|' --on-error skip

@@ -51,7 +51,7 @@ run 1 "$PACK" build ds
 grep -q "leaves bad inputs out; that makes another dataset, so remove ds and begin again with .shardpack plan.$" err ||
 	die "$(cat err)"
 run 1 "$PACK" images odd -o ds "${SIZE[@]}" --shard-records 2
-grep -q "leaves bad inputs out; that makes another dataset, so pack all anew with --replace$" err || die "$(cat err)"
+grep -q "leaves bad inputs out; that makes another dataset, so pack everything again with --replace$" err || die "$(cat err)"
 [ "$(find ds -name '*.shard' | wc -l)" -ge 1 ] || die "no shard without a bad input was published"
 [ ! -e ds/dataset.manifest ] || die "sealed in spite of bad inputs"
 run 2 "$PACK" images odd -o ds "${SIZE[@]}" --shard-records 2 --on-error skip

@@ -97,7 +97,7 @@ run 0 "$PACK" images split -o split.ds --resize 40 -q
 said_only "shardpack: warning: class folder 'Train' is called like a part of a dataset, and is packed as a class; to \
 pack that part, name the folder itself as the source
 shardpack: warning: class folder '.ipynb_checkpoints' is called like what programs leave behind, and is packed as a \
-class, as others are; remove it if it is none"
+class, as others are; remove it if it is not a class"
 
 # ---- --classes: one name on each line, or JSON ----
 
@@ -119,9 +119,9 @@ done <<'EOF'
 {"cat": 0, "dog": 2}|class 'dog' has no number from 0 to 1; an object must say {"name": number} for all of its 2 classes
 {"cat": 1, "dog": 1}|classes 'cat' and 'dog' both have the number 1
 {"0": ["n01", "cat"], "1": ["n02", "dog"]}|class '0' has no number from 0 to 1; an object must say {"name": number} for all of its 2 classes
-["cat", 3]|element 1 of the array is no text; must be the name of a class
-["cat", "d\u0000"]|no JSON, at byte 17: a text has a NUL character (\u0000); texts and names must have none
-3|no JSON, at byte 1: '[' or '{' expected near '3'
+["cat", 3]|element 1 of the array is not a text; must be the name of a class
+["cat", "d\u0000"]|not JSON, at byte 17: a text has a NUL character (\u0000); texts and names must have none
+3|not JSON, at byte 1: '[' or '{' expected near '3'
 []|no class names in it
 EOF
 run 3 "$PACK" images two -o no --resize 40 --classes none.json -q

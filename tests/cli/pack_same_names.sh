@@ -53,7 +53,7 @@ told() {
 		for option in "" --dry-run; do
 			run 5 "$PACK" "${second[@]}" -o ds $option
 			grep -q "^shardpack: v2.*/$file: changed since ds was made: written 2021-02-0.* then, ${when:0:4}-.* now; to \
-pack it as it is, pack all anew with --replace; if only its time differs, as in a copy, add --trust-names$" err ||
+pack it as it is, pack everything again with --replace; if only its time differs, as in a copy, add --trust-names$" err ||
 				die "$*: $(cat err)"
 		done
 	done
@@ -85,7 +85,7 @@ pack it as it is, pack all anew with --replace; if only its time differs, as in 
 		[ ! "$release" ] || echo "$release" >bare/dataset.sources
 		run 5 "$PACK" "${third[@]}" -o bare
 		said "shardpack: bare/dataset.sources: is missing, cut, or of another release, so nothing says whether the sources \
-are still those that were packed; if they are, add --trust-names; if not, pack all anew with --replace"
+are still those that were packed; if they are, add --trust-names; if not, pack everything again with --replace"
 		run 0 "$PACK" "${third[@]}" -o bare --trust-names
 		said "shardpack: bare: $trusted"
 	done

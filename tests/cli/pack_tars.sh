@@ -405,11 +405,11 @@ grep -q "^shardpack: ./spoilt.zip: 'class_00/00000.jpg' at offset [0-9]* is dama
 	err || die "$(cat err)"
 mkdir -p dots && cp "$PHOTOS"/train/cat/cat_000.jpg dots/img.v1.0.jpg && echo 3 >dots/img.v1.0.cls
 tar -C dots -cf dots.tar img.v1.0.cls img.v1.0.jpg
-refused 1 "./dots.tar: a key ends at the first dot of a name, so 'img.v1.0.cls' is no .cls, but the 'v1.0.cls' of the \
+refused 1 "./dots.tar: a key ends at the first dot of a name, so 'img.v1.0.cls' is not a .cls, but the 'v1.0.cls' of the \
 sample 'img'; rename the members so that the only dot is that before cls, or give labels with --labels FILE or \
 --label-regex RE" dots.tar
 tar -cf in_folder.tar dots/img.v1.0.cls dots/img.v1.0.jpg
-refused 1 "./in_folder.tar: a key ends at the first dot of a name, so 'dots/img.v1.0.cls' is no .cls, but the \
+refused 1 "./in_folder.tar: a key ends at the first dot of a name, so 'dots/img.v1.0.cls' is not a .cls, but the \
 'v1.0.cls' of the sample 'dots/img'; rename the members so that the only dot is that before cls, or give labels with \
 --labels FILE or --label-regex RE" in_folder.tar
 printf 'PAR1%1000sPAR1' '' >table # a name that says nothing

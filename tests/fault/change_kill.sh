@@ -169,8 +169,8 @@ empty="shard_publish($name, \"\", 0, 0, \\&err) == SHARD_OK \\&\\& !remove($name
 break_pack seal_dataset.c "s/if (\(shard_seal_finish(.*\) == SHARD_OK)/if ($empty \&\& \1 == SHARD_OK)/"
 control seal ./broken
 # One that removes the old dataset before it gives its name to the new one.
-gone='output_remove(out_absolute) != EXIT_DONE || rename(work_dir, out_absolute) != 0'
-break_pack replacement.c "s/if (renameat2(.*RENAME_EXCHANGE) != 0)/if ($gone)/"
+gone='remove_dataset(out_absolute) != EXIT_DONE || rename(work_dir, out_absolute) != 0'
+break_pack output.c "s/if (renameat2(.*RENAME_EXCHANGE) != 0)/if ($gone)/"
 control replace ./broken
 
 echo "$total kills of ${#VERBS[@]} verbs, $clock by the clock: the old dataset or the new one;" \

@@ -153,7 +153,7 @@ plan
 run 0 with_shim stale "$PACK" build ds -q
 [ -e ds/.shardpack/receipts-00001 ] || die "there is no second file: $(contents ds)"
 sealed
-break_pack receipt_files.c 's/ == ESTALE/ == -1/'
+break_pack receipt.c 's/ == ESTALE/ == -1/'
 plan
 run 3 with_shim stale ./broken build ds -q
 echo "parts, killed processes and workers of two machines; 4 controls"

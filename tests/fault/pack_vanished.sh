@@ -178,8 +178,8 @@ done
 # ---- negative controls ----
 
 # A build that leaves a file out and does not count it cannot be sealed.
-break_pack filling.c \
-	's/^\tint code = account_problem(job.*$/\tif (reason == SHARD_MISS_VANISHED)\n\t\treturn EXIT_DONE;\n&/'
+break_pack build.c \
+	's/^\tint code = account_add(job.*$/\tif (reason == SHARD_MISS_VANISHED)\n\t\treturn EXIT_DONE;\n&/'
 fresh control
 code=0
 ./broken build control --on-error skip >out 2>err </dev/null || code=$?
@@ -187,7 +187,7 @@ code=0
 # One that takes every error for a file that is gone leaves out what is there.
 cp "both/${gone#src/}.saved" "$gone"
 run 0 "$PACK" plan images src -o planned.control "${SMALL[@]}" -q
-break_pack input_bytes.c 's/error == ENOENT/error/'
+break_pack converter.c 's/error == ENOENT/error/'
 rm -rf planned && cp -r planned.control planned
 blind 3 ./broken # the last look before the shard is published is EIO, too
 grep -q vanished err || die "the control takes nothing for a file that is gone"

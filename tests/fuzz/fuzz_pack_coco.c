@@ -12,7 +12,7 @@
 
 #include "tests/fuzz/fuzz.h"
 #include "tools/shardpack/parse/parse.h"
-#include "tools/shardpack/plan/field_part.h"
+#include "tools/shardpack/plan/plan.h"
 
 #define WIDTH  13
 #define HEIGHT 9

@@ -7,7 +7,6 @@
  * plan's.  A value never takes more than its room.
  */
 #include "tests/fuzz/fuzz.h"
-#include "tools/shardpack/plan/field_part.h"
 #include "tools/shardpack/plan/plan.h"
 
 #define ROOM_MAX ((size_t)1 << 20)

@@ -10,7 +10,7 @@
 #include "tools/shardpack/parse/megatron_index.h"
 #include "tools/shardpack/parse/npy.h"
 #include "tools/shardpack/parse/parse.h"
-#include "tools/shardpack/plan/plan.h"
+#include "tools/shardpack/sources/sources.h"
 
 static void check_why(const char *why, size_t room)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * prog_claims_simulation.c - a thousand workers that claim shards, in simulated time, with the code
- * of shardpack itself: claim.c, claims.c, scheduler.c, shard_list.c
+ * of shardpack itself: claim.c, claims.c, scheduler.c, output.c
  *
  *   prog_claims_simulation SHARDS WORKERS SEED [mute | together]
  *
@@ -30,12 +30,11 @@
 #include "tools/common/exit_code.h"
 #include "tools/common/message.h"
 #include "tools/common/signals.h"
-#include "tools/shardpack/make/job.h"
 #include "tools/shardpack/make/make.h"
 #include "tools/shardpack/plan/plan.h"
 
 #define HOST_WORKERS  8
-#define AHEAD	      3	 /* CLAIM_AHEAD of filling.c */
+#define AHEAD	      3	 /* CLAIM_AHEAD of build.c */
 #define SHARD_SECONDS 30 /* the median */
 
 struct worker {
@@ -97,7 +96,7 @@ WRAPPED(void, claim_self, struct claim_owner *self, const char *job)
 	snprintf(self->job, sizeof(self->job), "%s", job);
 }
 
-/* ---- a worker, as build.c and filling.c make it ---- */
+/* ---- a worker, as build.c makes it ---- */
 
 static uint64_t content_of(uint64_t idx)
 {

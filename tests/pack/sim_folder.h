@@ -9,7 +9,7 @@
  * open() of a file.
  *
  * There are two kinds of names, "OUT/00005.shard" and "OUT/.shardpack/claim-00005", and one set of
- * calls: those of claim.c, claims.c and shard_list.c.  The list of .shardpack is as it is now, since
+ * calls: those of claim.c, claims.c and output.c.  The list of .shardpack is as it is now, since
  * workers use it for estimates alone.
  */
 #ifndef TESTS_PACK_SIM_FOLDER_H

@@ -8,7 +8,7 @@
 #include "tests/test.h"
 #include "tools/common/text.h"
 #include "tools/shardpack/parse/parse.h"
-#include "tools/shardpack/plan/field_part.h"
+#include "tools/shardpack/plan/plan.h"
 
 /* ---- outlines and runs ---- */
 

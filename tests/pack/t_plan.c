@@ -7,9 +7,7 @@
 #include "tests/pack/prng.h"
 #include "tests/test.h"
 #include "tools/common/exit_code.h"
-#include "tools/shardpack/plan/classes.h"
 #include "tools/shardpack/plan/plan.h"
-#include "tools/shardpack/plan/plan_write.h"
 
 /* Records of 16 bytes in two files, and a label of one byte beside each. */
 static void make_plan(struct plan *p, uint64_t first_count, uint64_t second_count)

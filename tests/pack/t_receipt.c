@@ -20,18 +20,16 @@ static void fill(struct receipt *r, const char *inputs)
 {
 	for (char *end; *inputs; inputs = end + (*end == ' ')) {
 		char kind = strchr("vea", *inputs) ? *inputs++ : '\0';
-		struct shard_miss miss = {.ordinal = strtoull(inputs, &end, 10),
-					  .reason = kind == 'v'	  ? SHARD_MISS_VANISHED
-						    : kind == 'e' ? SHARD_MISS_EMPTY
-								  : SHARD_MISS_DAMAGED,
-					  .how = SHARD_SKIPPED};
+		struct problem p = {.ordinal = strtoull(inputs, &end, 10),
+				    .reason = kind == 'v'   ? SHARD_MISS_VANISHED
+					      : kind == 'e' ? SHARD_MISS_EMPTY
+							    : SHARD_MISS_DAMAGED,
+				    .how = kind == 'a' ? PROBLEM_ACCEPTED : PROBLEM_SKIPPED,
+				    .message = "a message"};
 
-		if (kind == 'a')
-			receipt_add_record(&r->lines, miss.ordinal, SHARD_MISS_DAMAGED, PROBLEM_ACCEPTED, "a message");
-		else
-			receipt_add_miss(&r->lines, &miss, "a message");
+		receipt_add(&r->lines, &p);
 	}
-	receipt_add_record(&r->lines, 99, SHARD_MISS_TRUNCATED, PROBLEM_ACCEPTED, "vanished");
+	receipt_add(&r->lines, &(struct problem){99, SHARD_MISS_TRUNCATED, PROBLEM_ACCEPTED, "vanished"});
 }
 
 TEST(only_what_vanished_for_one_is_a_difference)
@@ -212,7 +210,7 @@ TEST(a_receipt_is_of_one_shard)
 	}
 }
 
-/* What a later process had to make anew, which knows less, does not hide what the builder says. */
+/* What a later process had to make again, which knows less, does not hide what the builder says. */
 TEST(the_receipt_that_says_most_counts)
 {
 	struct receipt full = written(5), poor = full, back = {0};

@@ -18,7 +18,6 @@
 #include "tools/shardpack/input/source_times.h"
 #include "tools/shardpack/input/stored.h"
 #include "tools/shardpack/input/token_windows.h"
-#include "tools/shardpack/make/job.h"
 #include "tools/shardpack/make/make.h"
 #include "tools/shardpack/plan/plan.h"
 #include "tools/shardpack/report/report.h"
@@ -85,9 +84,8 @@ struct started {
 	struct plan plan;
 	struct account account;
 	struct receipt_files receipts;
-	struct quarantine quarantine;
 	struct scheduler worker;
-	char *source, *quarantine_dir, *report_path, *anew;
+	char *source, *quarantine_said, *quarantine, *report_path, *remedy;
 	bool sealed; /* long ago: there is nothing to do */
 };
 
@@ -108,7 +106,7 @@ static int settle_report(struct started *s, const struct build_options *o)
 /* The folder of the inputs, and the plan's files in it. */
 static int open_source(struct started *s, const struct build_options *o)
 {
-	struct source_words words = {s->job.source, "the plan", s->job.anew};
+	struct source_words words = {s->job.source, "the plan", s->job.remedy};
 	int code = place_open_root(&s->place, s->job.source);
 
 	s->job.source_fd = s->place.root_fd;
@@ -121,10 +119,10 @@ static int open_source(struct started *s, const struct build_options *o)
 	code = stored_open(&s->stored, &s->place, o->spool ? o->spool : o->out, NULL);
 	s->job.stored = s->stored;
 	if (code == EXIT_DONE)
-		code = stored_attach(s->stored, &s->plan, s->job.anew);
+		code = stored_attach(s->stored, &s->plan, s->job.remedy);
 	if (code == EXIT_DONE && !o->trust_names)
 		code = source_times_compare_files(&s->times, s->stored, &s->plan, &words);
-	return code == EXIT_DONE ? token_windows_again(s->stored, &s->plan, s->job.anew) : code;
+	return code == EXIT_DONE ? token_windows_again(s->stored, &s->plan, s->job.remedy) : code;
 }
 
 /* The plan in OUT, and all that it implies. */
@@ -135,8 +133,8 @@ static int start(struct started *s, const struct build_options *o, bool needs_so
 
 	s->job.plan = &s->plan;
 	command_begin_build(&s->job, &s->account, &s->receipts);
-	s->anew = command_plan_again(o->out);
-	s->job.anew = s->anew ? s->anew : "begin again with `shardpack plan`";
+	s->remedy = command_plan_again(o->out);
+	s->job.remedy = s->remedy ? s->remedy : "begin again with `shardpack plan`";
 	if (o->jobs)
 		s->job.worker_count = (unsigned)o->jobs;
 	if (code == EXIT_DONE)
@@ -144,7 +142,7 @@ static int start(struct started *s, const struct build_options *o, bool needs_so
 	if (code == EXIT_DONE)
 		code = command_open_shelf(&s->plan, o->spool ? o->spool : o->out);
 	if (code == EXIT_DONE)
-		code = output_load(&s->job, &s->plan, &s->source, &s->quarantine_dir, &s->sealed);
+		code = output_load(&s->job, &s->plan, &s->source, &s->quarantine_said, &s->sealed);
 	if (code == EXIT_DONE && s->sealed && o->again)
 		return fail(
 			EXIT_USAGE,
@@ -159,13 +157,13 @@ static int start(struct started *s, const struct build_options *o, bool needs_so
 	if (code == EXIT_DONE && recipe_schema(&s->plan.recipe, &s->job.schema, &err) != SHARD_OK)
 		code = fail(exit_code_of_status(err.status), "%s/plan: %s", s->job.state_dir, err.message);
 	if (code == EXIT_DONE && s->plan.recipe.on_error == ON_ERROR_QUARANTINE) {
-		if (!s->quarantine_dir)
+		if (!s->quarantine_said)
 			return fail(EXIT_USAGE,
 				    "%s: the file `quarantine` is missing; run the same `shardpack plan` "
 				    "command again to restore it",
 				    s->job.state_dir);
-		code = quarantine_open(&s->quarantine, s->quarantine_dir);
-		s->job.quarantine = &s->quarantine;
+		code = quarantine_open(&s->quarantine, s->quarantine_said);
+		s->job.quarantine = s->quarantine;
 	}
 	s->job.source = o->source ? o->source : s->source ? s->source : "";
 	if (code != EXIT_DONE || (!needs_source && !s->job.source[0]))
@@ -184,14 +182,14 @@ static void end(struct started *s)
 	place_close(&s->place);
 	plan_free(&s->plan);
 	account_free(&s->account);
-	quarantine_close(&s->quarantine);
+	free(s->quarantine);
 	free(s->source);
-	free(s->quarantine_dir);
+	free(s->quarantine_said);
 	free(s->report_path);
-	free(s->anew);
+	free(s->remedy);
 }
 
-/* There is no plan any more, so what was sealed is compared with its manifest. */
+/* The plan was removed, so what was sealed is compared with its manifest. */
 static int verify_sealed(const char *dir)
 {
 	struct shard_verify_options opt = {.size = sizeof(opt), .sha256 = 1};
@@ -226,7 +224,7 @@ static int settle_share(struct started *s, const struct build_options *o)
 		scheduler_anywhere(w, clock_now_ns());
 	if (w->found && o->again)
 		return fail(EXIT_USAGE,
-			    "--again compares shards that are there, and claims are for those that are missing; "
+			    "--again compares shards that are there, and claims are for missing ones; "
 			    "%s",
 			    o->steal ? "give it without --steal" : "say with --part k/n which ones to compare");
 	if (!w->found && o->no_wait)

@@ -9,7 +9,6 @@
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "libshard/base/clock.h"
@@ -20,14 +19,9 @@
 #include "tools/shardpack/input/place.h"
 #include "tools/shardpack/input/source_times.h"
 #include "tools/shardpack/input/stored.h"
-#include "tools/shardpack/make/job.h"
 #include "tools/shardpack/make/make.h"
-#include "tools/shardpack/make/space.h"
 #include "tools/shardpack/plan/plan.h"
-#include "tools/shardpack/plan/plan_write.h"
 #include "tools/shardpack/report/report.h"
-#include "tools/shardpack/scan/pack_options.h"
-#include "tools/shardpack/scan/request.h"
 #include "tools/shardpack/scan/scan.h"
 #include "tools/shardpack/sources/sources.h"
 
@@ -41,14 +35,14 @@ struct packing {
 	struct scan scan;
 	struct account account;
 	struct receipt_files receipts;
-	struct quarantine quarantine;
 	struct stored *stored;
 	struct source_times times; /* as they are */
 	char *out;		   /* absolute */
 	char *report_path;	   /* absolute */
+	char *quarantine;	   /* absolute, once it is there */
 	char *work_dir;		   /* where a replacement is built, or NULL */
 	uint64_t start_ns;
-	char *anew; /* for job.anew, or NULL */
+	char *remedy; /* for job.remedy, or NULL */
 	bool sealed;
 	bool began;    /* something may have been written, so there is a run to tell of */
 	bool made_out; /* the folder was not there before */
@@ -189,7 +183,7 @@ static int examine_out(const struct packing *w, enum output_state *state)
 		code = fail(EXIT_USAGE, "%s: holds %s; nothing was touched", w->o->out, why);
 	if (code == EXIT_DONE && *state == OUTPUT_OTHER && !w->o->replace)
 		code = fail(EXIT_USAGE, "%s: holds %s; nothing was touched (%s)", w->o->out, why,
-			    w->anew ? w->anew : "--replace puts the new dataset in its place");
+			    w->remedy ? w->remedy : "--replace puts the new dataset in its place");
 	return code;
 }
 
@@ -239,7 +233,7 @@ static int choose_output(struct packing *w, enum output_state *state)
 }
 
 /* What is on disk is counted now, of this process and of others. */
-static void count_anew(struct packing *w)
+static void count_again(struct packing *w)
 {
 	struct account whole = {.shown = w->account.shown, .accepted_shown = w->account.accepted_shown};
 
@@ -253,7 +247,7 @@ static int build_and_seal(struct packing *w)
 
 	if (code != EXIT_DONE)
 		return code;
-	count_anew(w);
+	count_again(w);
 	code = seal_run(&w->job);
 	if (code == EXIT_DONE && w->work_dir && w->job.out_dir == w->work_dir)
 		code = replace_swap(w->out, w->work_dir);
@@ -271,7 +265,7 @@ static int find_sealed(struct packing *w)
 	note("%s: the same dataset is there already (same names, sizes%s); nothing to do", w->o->out,
 	     w->o->trust_names ? " and options; times were not compared" : ", times and options");
 	w->began = true;
-	count_anew(w);
+	count_again(w);
 	/* A run that was stopped behind the manifest has not done that. */
 	code = output_keep_times(&w->job);
 	if (code == EXIT_DONE)
@@ -300,7 +294,7 @@ static int carry_out(struct packing *w, bool plan_only)
 		return code;
 	if (w->o->quarantine) {
 		code = quarantine_open(&w->quarantine, w->o->quarantine);
-		w->job.quarantine = &w->quarantine;
+		w->job.quarantine = w->quarantine;
 	}
 	if (code == EXIT_DONE && !plan_only && state == OUTPUT_NEW)
 		code = space_check(&w->job, space_needed(&w->job, NULL) + w->plan.text.bytes);
@@ -404,8 +398,8 @@ static int run(const struct cli_args *args, bool plan_only)
 	w.job.exif_said = w.recipe.source == SOURCE_IMAGES && cli_given(args, "exif");
 	if (w.o->jobs)
 		w.job.worker_count = (unsigned)w.o->jobs;
-	w.anew = plan_only ? command_plan_again(w.o->out) : NULL;
-	w.job.anew = w.anew ? w.anew : "pack all anew with --replace";
+	w.remedy = plan_only ? command_plan_again(w.o->out) : NULL;
+	w.job.remedy = w.remedy ? w.remedy : "pack everything again with --replace";
 	code = settle_recipe(&w);
 	if (code == EXIT_DONE)
 		code = settle_source(&w);
@@ -421,11 +415,11 @@ static int run(const struct cli_args *args, bool plan_only)
 	recipe_free(&w.recipe);
 	scan_free(&w.scan);
 	account_free(&w.account);
-	quarantine_close(&w.quarantine);
+	free(w.quarantine);
 	free(w.out);
 	free(w.report_path);
 	free(w.work_dir);
-	free(w.anew);
+	free(w.remedy);
 	return code;
 }
 

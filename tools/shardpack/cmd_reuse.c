@@ -11,9 +11,7 @@
 
 #include "shard_inspect.h"
 #include "tools/common/cli.h"
-#include "tools/common/files.h"
 #include "tools/common/message.h"
-#include "tools/common/shelf.h"
 #include "tools/common/text.h"
 #include "tools/shardpack/reuse/reuse.h"
 
@@ -63,51 +61,6 @@ static const struct cli_option by_option[] = {
 	{0}};
 /* clang-format on */
 
-/* A key that two of the datasets have may be one record that is there twice, or two of one name. */
-static int refuse_key(const struct part *part, const struct twice_place at[2], uint64_t found)
-{
-	char key[SHARD_KEY_BYTES_MAX + 1];
-	size_t bytes;
-	int code = part_key(&part[at[0].source], at[0].number, key, &bytes);
-
-	if (code != EXIT_DONE)
-		return code;
-	fail(EXIT_BAD, "record %" PRIu64 " of %s and record %" PRIu64 " of %s have one key, '%s'%s", at[0].number,
-	     part[at[0].source].dir, at[1].number, part[at[1].source].dir, key,
-	     found > 1 ? ", and others do, too" : "");
-	hint("%" PRIu64 " record%s of this kind; if they are other images of the same names, add --duplicates keep",
-	     found, found == 1 ? "" : "s");
-	return EXIT_BAD;
-}
-
-static int check_keys(const struct part *part, uint32_t count, const char *out)
-{
-	struct twice t = {0};
-	struct twice_place first[2];
-	char *near = strdup(out);
-	uint64_t found = 0;
-	int code = EXIT_DONE;
-
-	if (near && files_nearest(near))
-		t.shelf = shelf_open(near);
-	free(near);
-	for (uint32_t p = 0; code == EXIT_DONE && p < count; p++)
-		code = twice_add_part(&t, &part[p], p);
-	if (code == EXIT_DONE)
-		code = twice_look(&t, &found, first);
-	if (code == EXIT_DONE && found)
-		code = refuse_key(part, first, found);
-	twice_free(&t);
-	return code;
-}
-
-static int check_twice(const struct part *part, uint32_t count, const char *near)
-{
-	int code = twice_shards(part, count);
-
-	return code == EXIT_DONE ? check_keys(part, count, near) : code;
-}
-
 static int open_parts(const struct reuse_options *o, struct part *part, uint32_t count)
 {
 	int code = EXIT_DONE;
@@ -125,7 +78,7 @@ static int merge_parts(const struct reuse_options *o, struct part *part, uint32_
 	if (code == EXIT_DONE)
 		code = parts_agree(part, count, &names);
 	if (code == EXIT_DONE && !o->duplicates)
-		code = check_twice(part, count, o->out);
+		code = parts_unique(part, count, o->out);
 	return code == EXIT_DONE ? assemble(o->out, part, count, names, (uint32_t)o->by) : code;
 }
 
@@ -192,7 +145,7 @@ static int append_to(const struct reuse_options *o, struct part *part, uint32_t 
 	if (code == EXIT_DONE)
 		code = parts_agree(part, count, &names);
 	if (code == EXIT_DONE && !o->duplicates)
-		code = check_twice(part, count, part->dir);
+		code = parts_unique(part, count, part->dir);
 	return code == EXIT_DONE ? append_parts(part, count, names, (uint32_t)o->by) : code;
 }
 
@@ -203,7 +156,7 @@ static int append(const struct cli_args *args)
 
 	if (o->parts.count < 2)
 		return cli_misuse(args, "nothing to append; name a dataset behind %s", o->parts.items[0]);
-	code = no_dataset_check(o->parts.items, o->parts.count);
+	code = append_check_words(o->parts.items, o->parts.count);
 	if (code == EXIT_DONE)
 		code = append_lock(o->parts.items[0], &lock);
 	if (code == EXIT_DONE)

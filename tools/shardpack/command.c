@@ -20,7 +20,6 @@
 #include "tools/common/message.h"
 #include "tools/common/shelf.h"
 #include "tools/shardpack/input/place.h"
-#include "tools/shardpack/make/job.h"
 #include "tools/shardpack/make/make.h"
 #include "tools/shardpack/plan/plan.h"
 #include "tools/shardpack/report/report.h"
@@ -86,7 +85,7 @@ int command_check_report(const char *path)
 	    (int)sizeof(folder))
 		return fail(EXIT_USAGE, "--report %s: this path is too long", path);
 	if (!is_report_or_empty(path))
-		return fail(EXIT_USAGE, "--report %s: is there already, and is no report; give another path", path);
+		return fail(EXIT_USAGE, "--report %s: is there already, and is not a report; give another path", path);
 	if (access(folder, W_OK | X_OK) != 0)
 		return fail(EXIT_IO, "--report %s: cannot write into %s: %s", path, folder, strerror(errno));
 	return EXIT_DONE;
@@ -156,7 +155,7 @@ static void say_how_to_leave_out(const struct report *r)
 {
 	if (r->job->account->written || !r->scan)
 		hint("--on-error skip or quarantine leaves bad inputs out; that makes another dataset, so %s",
-		     r->job->anew);
+		     r->job->remedy);
 	else
 		hint("--on-error skip or quarantine leaves bad inputs out");
 }

@@ -6,7 +6,7 @@
 
 #include "tools/shardpack/images/images.h"
 #include "tools/shardpack/plan/plan.h"
-#include "tools/shardpack/scan/pack_options.h"
+#include "tools/shardpack/scan/scan.h"
 #include "tools/shardpack/shardpack.h"
 #include "tools/shardpack/sources/sources.h"
 

@@ -63,7 +63,7 @@ int command_check_report(const char *path);
  */
 int command_open_shelf(struct plan *p, const char *dir);
 
-/* For a command that cannot replace: how to pack anew what is in `dir`.  To be freed, or NULL. */
+/* For a command that cannot replace: how to pack again what is in `dir`.  To be freed, or NULL. */
 char *command_plan_again(const char *dir);
 
 /* What a job keeps beside its plan, and a worker for each CPU; `job` is then to be given to command_end_build(). */

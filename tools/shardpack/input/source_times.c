@@ -22,7 +22,6 @@
 #include "tools/common/signals.h"
 #include "tools/shardpack/input/place.h"
 #include "tools/shardpack/input/stored.h"
-#include "tools/shardpack/plan/field_part.h"
 #include "tools/shardpack/plan/plan.h"
 
 #define MAGIC "shardpack-sources 3\n"
@@ -60,21 +59,18 @@ static uint64_t files_per_input(const struct recipe *r)
 /* The part with that number, from 0, of an input. */
 static void find_part(const struct plan *p, const struct plan_input *in, uint64_t number, struct field_part *out)
 {
-	uint64_t column_bytes = recipe_column_bytes(&p->recipe);
-	const char *at = in->parts + (column_bytes ? strlen("= ") + 2 * column_bytes : 0);
-	size_t bytes = strcspn(at, " \n");
+	const struct field_source *from = p->recipe.from;
+	const char *at = in->parts;
 
-	for (; number; number--) {
-		at += bytes + (at[bytes] == ' ');
-		bytes = strcspn(at, " \n");
-	}
-	field_part_read(at, bytes, out); /* written or checked before */
+	for (uint32_t i = 0; i < p->recipe.field_count; i++)
+		if (field_part_next(&p->recipe.field[i], &from[i], &at, out) && field_has_part(&from[i]) && !number--)
+			return;
 }
 
 /* The path of a file of an input; false if it has no such file. */
 static bool path_of(const struct plan *p, const struct plan_input *in, uint64_t number, char *out)
 {
-	struct field_part part;
+	struct field_part part = {.kind = FIELD_PART_NONE};
 
 	if (in->bad_reason || (!number && in->file != PLAN_NO_FILE))
 		return false;

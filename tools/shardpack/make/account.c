@@ -1,19 +1,153 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * account.c - what became of every input
+ * account.c - what became of every input: the verdict, the account, the counts, the quarantine
  */
 #include "tools/shardpack/make/make.h"
 
+#include <errno.h>
+#include <ftw.h>
 #include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
-#include "shard_inspect.h"
-#include "tools/common/cli.h"
 #include "tools/common/exit_code.h"
+#include "tools/common/json_out.h"
 #include "tools/common/message.h"
 #include "tools/common/shelf.h"
-#include "tools/shardpack/plan/plan.h"
+#include "tools/shardpack/plan/bad_input.h"
+
+/* ---- the verdict on one input ---- */
+
+bool verdict_set(struct verdict *v, enum outcome outcome, uint32_t reason, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(v->message, sizeof(v->message), fmt, ap);
+	va_end(ap);
+	v->outcome = outcome;
+	v->reason = reason;
+	return false;
+}
+
+bool verdict_of_decoder(struct verdict *v, enum decode_status status, const struct decode_verdict *said)
+{
+	if (status == DECODE_BAD_INPUT)
+		return verdict_set(v, OUTCOME_BAD, (uint32_t)said->reason, "%s", said->message);
+	if (status != DECODE_OK)
+		return verdict_set(
+			v, OUTCOME_STOP, 0,
+			"out of memory while it was decoded; use fewer workers with -j, or refuse large images with "
+			"--limit pixels=N");
+	if (said->reason && !v->reason)
+		verdict_set(v, OUTCOME_RECORD, (uint32_t)said->reason, "%s", said->message);
+	v->dropped |= said->dropped;
+	if (!v->first[0])
+		snprintf(v->first, sizeof(v->first), "%s", said->first);
+	return true;
+}
+
+/* ---- how images and boxes fit into their records ---- */
+
+static void add_field(struct fit_field *to, const struct fit_field *more)
+{
+	bool first = !fit_count_with(to);
+
+	if (fit_count_with(more)) {
+		to->least = first || more->least < to->least ? more->least : to->least;
+		to->most = first || more->most > to->most ? more->most : to->most;
+	}
+	if (more->without && (!to->without || more->first < to->first))
+		to->first = more->first;
+	to->without += more->without;
+	to->records += more->records;
+}
+
+static void add_dropped(struct fit_count *to, uint32_t what, uint64_t count, uint64_t first)
+{
+	if (count && (!to->dropped[what] || first < to->dropped_first[what]))
+		to->dropped_first[what] = first;
+	to->dropped[what] += count;
+}
+
+void fit_count_add(struct fit_count *to, const struct fit_count *more)
+{
+	to->images += more->images;
+	to->enlarged += more->enlarged;
+	to->padded += more->padded;
+	to->boxes += more->boxes;
+	to->empty_boxes += more->empty_boxes;
+	to->narrow_boxes += more->narrow_boxes;
+	for (uint32_t i = 0; i < SHARD_FIELDS_MAX; i++)
+		add_field(&to->field[i], &more->field[i]);
+	to->unknown += more->unknown;
+	for (uint32_t i = 0; i < DROPPED_COUNT; i++)
+		add_dropped(to, i, more->dropped[i], more->dropped_first[i]);
+}
+
+void fit_count_image(struct fit_count *to, const struct transform_options *opt, uint32_t width, uint32_t height)
+{
+	struct transform_geometry g = transform_geometry(opt, width, height);
+
+	to->images++;
+	to->enlarged += g.width > width || g.height > height;
+	to->padded += opt->fit != FIT_AREA && (g.width < opt->crop || g.height < opt->crop);
+}
+
+void fit_count_dropped(struct fit_count *to, uint32_t dropped, uint64_t ordinal)
+{
+	for (uint32_t i = 0; i < DROPPED_COUNT; i++)
+		if (dropped >> i & 1)
+			add_dropped(to, i, 1, ordinal);
+}
+
+void fit_count_boxes(struct fit_count *to, const float *boxes, uint64_t count)
+{
+	to->boxes += count;
+	for (; count; count--, boxes += 4) {
+		float width = boxes[2] - boxes[0], height = boxes[3] - boxes[1];
+
+		if (!(width > 0 && height > 0))
+			to->empty_boxes++;
+		else
+			to->narrow_boxes += width < 1 || height < 1;
+	}
+}
+
+void fit_count_without(struct fit_field *to, uint64_t input_idx)
+{
+	add_field(to, &(struct fit_field){.records = 1, .without = 1, .first = input_idx});
+}
+
+void fit_count_length(struct fit_field *to, uint32_t length)
+{
+	add_field(to, &(struct fit_field){.records = 1, .least = length, .most = length});
+}
+
+void fit_count_mask(struct fit_field *to, const struct shard_field *f, const uint8_t *pixels)
+{
+	size_t width = shard_dtype_bytes(f->dtype);
+	struct fit_field one = {.records = 1, .least = UINT32_MAX};
+
+	for (uint64_t at = 0; at < f->bytes; at += width) {
+		uint32_t value = 0;
+
+		memcpy(&value, pixels + at, width); /* little-endian, as the format */
+		one.least = value < one.least ? value : one.least;
+		one.most = value > one.most ? value : one.most;
+	}
+	add_field(to, &one);
+}
+
+uint64_t fit_count_with(const struct fit_field *f)
+{
+	return f->records - f->without;
+}
+
+/* ---- the account ---- */
 
 void not_finite_add(struct not_finite *to, const struct not_finite *more)
 {
@@ -24,10 +158,11 @@ void not_finite_add(struct not_finite *to, const struct not_finite *more)
 	to->unknown += more->unknown;
 }
 
-bool account_miss_fits(const struct shard_miss *miss, uint64_t input_count)
+bool problem_fits(const struct problem *p, uint64_t input_count)
 {
-	return miss->ordinal < input_count && miss->reason >= 1 && miss->reason <= UINT16_MAX &&
-	       (miss->how == SHARD_SKIPPED || miss->how == SHARD_QUARANTINED);
+	return p->ordinal < input_count && p->reason >= 1 && p->reason <= UINT16_MAX &&
+	       (p->how == PROBLEM_SKIPPED || p->how == PROBLEM_QUARANTINED || p->how == PROBLEM_ACCEPTED ||
+		p->how == PROBLEM_FIRST);
 }
 
 enum problem_how account_how(uint32_t on_error, uint32_t reason)
@@ -37,56 +172,37 @@ enum problem_how account_how(uint32_t on_error, uint32_t reason)
 	return on_error == ON_ERROR_QUARANTINE ? PROBLEM_QUARANTINED : PROBLEM_BAD;
 }
 
-int account_problem(struct account *a, uint64_t ordinal, uint32_t reason, enum problem_how how, const char *message)
+int account_add(struct account *a, const struct problem *p)
 {
-	struct problem_list *l = how == PROBLEM_ACCEPTED ? &a->accepted_inputs
-				 : how == PROBLEM_FIRST	 ? &a->first_inputs
-							 : &a->problems;
-	struct problem *p;
+	struct problem_list *l = p->how == PROBLEM_ACCEPTED ? &a->accepted_inputs
+				 : p->how == PROBLEM_FIRST  ? &a->first_inputs
+							    : &a->problems;
+	char *message = strdup(p->message);
 
-	if (!grow(&l->item, &l->capacity, l->count + 1, sizeof(*l->item)))
+	if (!message || !grow(&l->item, &l->capacity, l->count + 1, sizeof(*l->item))) {
+		free(message);
 		return fail(EXIT_IO, "out of memory for a list of %" PRIu64 " bad inputs", l->count);
-	p = &l->item[l->count];
-	*p = (struct problem){.ordinal = ordinal, .reason = reason, .how = how, .message = strdup(message)};
-	if (!p->message)
-		return fail(EXIT_IO, "out of memory for a list of %" PRIu64 " bad inputs", l->count);
-	l->count++;
-	if (how == PROBLEM_UNREADABLE)
+	}
+	l->item[l->count] = *p;
+	l->item[l->count++].message = message;
+	if (p->how == PROBLEM_UNREADABLE)
 		a->unreadable++;
 	else if (l == &a->problems)
 		a->bad++;
-	a->vanished += how == PROBLEM_SKIPPED && reason == SHARD_MISS_VANISHED;
+	a->vanished += p->how == PROBLEM_SKIPPED && p->reason == SHARD_MISS_VANISHED;
 	return EXIT_DONE;
 }
 
-void account_published(struct account *a, uint64_t records, uint64_t accepted, uint64_t skipped, uint64_t quarantined)
+void account_show(const struct job *job, const char *path, const struct problem *p)
 {
-	a->written += records;
-	a->accepted += accepted;
-	a->skipped += skipped;
-	a->quarantined += quarantined;
-}
+	bool accepted = p->how == PROBLEM_ACCEPTED;
+	uint64_t shown = ++*(accepted ? &job->account->accepted_shown : &job->account->shown);
 
-/* One line of many; behind the last that is printed, one says so. */
-static void show(uint64_t *shown, const char *source, const char *path, const char *before, const char *message,
-		 const char *which)
-{
-	++*shown;
-	if (*shown <= PROBLEMS_SHOWN_MAX)
-		warn("%s/%s: %s%s", source, path, before, message);
-	else if (*shown == PROBLEMS_SHOWN_MAX + 1)
-		warn("more than %d such %s; the others are only counted; --report FILE lists them", PROBLEMS_SHOWN_MAX,
-		     which);
-}
-
-void account_show(struct account *a, const char *source, const char *path, const char *message)
-{
-	show(&a->shown, source, path, "", message, "inputs");
-}
-
-void account_show_accepted(struct account *a, const char *source, const char *path, const char *message)
-{
-	show(&a->accepted_shown, source, path, "accepted: ", message, "inputs that are accepted");
+	if (shown <= PROBLEMS_SHOWN_MAX)
+		warn("%s/%s: %s%s", job->source, path, accepted ? "accepted: " : "", p->message);
+	else if (shown == PROBLEMS_SHOWN_MAX + 1)
+		warn("more than %d such inputs%s; the others are only counted; --report FILE lists them",
+		     PROBLEMS_SHOWN_MAX, accepted ? " that are accepted" : "");
 }
 
 static int compare_ordinals(const void *a, const void *b)
@@ -141,14 +257,14 @@ uint64_t account_not_done(const struct account *a)
 	return failed > wrong ? failed - wrong : 0;
 }
 
-int account_judge(const struct account *a, bool bad_fails, const char *anew)
+int account_judge(const struct account *a, bool bad_fails, const char *remedy)
 {
 	if (a->changed && a->changed == a->unreadable)
 		return fail(EXIT_MISMATCH,
 			    "%" PRIu64
 			    " input%s changed since the plan was made; shards that need one of them were not "
 			    "published; bring back the files of then, or %s",
-			    a->changed, a->changed == 1 ? "" : "s", anew);
+			    a->changed, a->changed == 1 ? "" : "s", remedy);
 	if (a->unreadable)
 		return fail(EXIT_IO,
 			    "%" PRIu64 " input%s could not be read; shards that need one of them were not "
@@ -163,7 +279,7 @@ int account_judge(const struct account *a, bool bad_fails, const char *anew)
 static void free_list(struct problem_list *l)
 {
 	for (uint64_t i = 0; i < l->count; i++)
-		free(l->item[i].message);
+		free((char *)l->item[i].message);
 	free(l->item);
 }
 
@@ -173,4 +289,171 @@ void account_free(struct account *a)
 	free_list(&a->accepted_inputs);
 	free_list(&a->first_inputs);
 	memset(a, 0, sizeof(*a));
+}
+
+/* ---- inputs that a plan knows to be bad, before any of them is converted ---- */
+
+/* Enter them, in the order of records, and show them, in that of the source. */
+static int enter_known(const struct job *job)
+{
+	char path[PLAN_PATH_BYTES_MAX], message[BAD_INPUT_MESSAGE_BYTES];
+	struct problem p = {.message = message};
+	struct plan_input input;
+	int code = EXIT_DONE;
+
+	for (uint64_t i = 0; i < job->plan->input_count; i++) {
+		plan_input(job->plan, i, &input);
+		if (!input.bad_reason)
+			continue;
+		plan_input_path(job->plan, &input, path);
+		plan_bad_message(&input, message);
+		account_show(job, path, &p);
+	}
+	for (p.ordinal = 0; code == EXIT_DONE && p.ordinal < job->plan->input_count; p.ordinal++) {
+		plan_input(job->plan, plan_input_at(job->plan, p.ordinal), &input);
+		if (!input.bad_reason)
+			continue;
+		plan_bad_message(&input, message);
+		p.reason = input.bad_reason;
+		p.how = account_how(job->plan->recipe.on_error, p.reason);
+		code = account_add(job->account, &p);
+	}
+	return code;
+}
+
+static const char *are(const struct plan *p)
+{
+	return p->bad_count == 1 ? "is" : "are";
+}
+
+int known_bad_look(const struct job *job, const struct source_times *times)
+{
+	const struct plan *p = job->plan;
+	struct job look = *job;
+	int code = enter_known(job);
+
+	look.look_only = true;
+	look.times = times;
+	job->account->input_count = p->input_count;
+	if (code == EXIT_DONE)
+		code = account_check_bad(job->account, job->max_bad, p->input_count - 1, p->input_count);
+	if (code == EXIT_DONE && p->bad_count < p->input_count)
+		note("%" PRIu64 " of %" PRIu64 " inputs %s bad; looking at the others, too; nothing will be written",
+		     p->bad_count, p->input_count, are(p));
+	return code == EXIT_DONE ? build_run(&look) : code;
+}
+
+int known_bad_judge(const struct job *job, bool *told)
+{
+	const struct plan *p = job->plan;
+	int code;
+
+	if (!p->bad_count)
+		return EXIT_DONE;
+	code = enter_known(job);
+	if (code == EXIT_DONE && p->recipe.on_error != ON_ERROR_FAIL) {
+		*(p->recipe.on_error == ON_ERROR_SKIP ? &job->account->skipped : &job->account->quarantined) +=
+			p->bad_count;
+		note("%" PRIu64 " of %" PRIu64 " inputs %s bad; left out", p->bad_count, p->input_count, are(p));
+		return EXIT_DONE;
+	}
+	*told = true;
+	return code == EXIT_DONE ? fail(EXIT_BAD, "%" PRIu64 " of %" PRIu64 " inputs %s bad", p->bad_count,
+					p->input_count, are(p))
+				 : code;
+}
+
+/* ---- inputs that were left out, kept for a person to look at ---- */
+
+int quarantine_open(char **out, const char *dir)
+{
+	*out = files_make_dir(dir) ? realpath(dir, NULL) : NULL;
+	if (*out)
+		return EXIT_DONE;
+	return fail(EXIT_IO, "--quarantine %s: %s%s", dir, strerror(errno),
+		    errno == ENOENT ? " (the folder above it must exist)" : "");
+}
+
+bool quarantine_keep(const char *quarantine, const char *path, const void *bytes, size_t size, char *message,
+		     size_t message_bytes)
+{
+	size_t dir_bytes = strlen(quarantine), room = dir_bytes + strlen(path) + 2;
+	char *target = malloc(room);
+	struct shard_error err;
+	bool ok = false;
+
+	if (!target) {
+		snprintf(message, message_bytes, "out of memory for its copy in quarantine");
+		return false;
+	}
+	snprintf(target, room, "%s/%s", quarantine, path);
+	if (!files_make_parents(target, dir_bytes + 1))
+		snprintf(message, message_bytes, "cannot copy it to quarantine: %s", strerror(errno));
+	else if (shard_publish(target, bytes, size, 0, &err) == SHARD_OK ||
+		 (err.status == SHARD_E_EXISTS && files_has_bytes(target, bytes, size)))
+		ok = true;
+	else if (err.status != SHARD_E_EXISTS)
+		snprintf(message, message_bytes, "cannot copy it to quarantine: %s", err.message);
+	else
+		snprintf(message, message_bytes, "the quarantine %s has another file of that name", quarantine);
+	free(target);
+	return ok;
+}
+
+static void write_line(FILE *out, const struct plan *plan, const struct problem *problem)
+{
+	char class_name[PLAN_CLASS_NAMES_BYTES], path[PLAN_PATH_BYTES_MAX];
+	struct plan_input input;
+	struct json_out j;
+
+	plan_input(plan, plan_input_at(plan, problem->ordinal), &input);
+	plan_input_path(plan, &input, path);
+	json_out_start(&j, out);
+	json_out_object_line(&j, NULL);
+	json_out_string(&j, "input", path);
+	if (plan_class_names(plan, &input, class_name))
+		json_out_string(&j, "class", class_name);
+	else
+		json_out_null(&j, "class");
+	json_out_u64(&j, "bytes", input.source_bytes);
+	json_out_u64(&j, "ordinal", problem->ordinal);
+	json_out_string(&j, "reason", shard_miss_reason_name(problem->reason));
+	json_out_string(&j, "message", problem->message);
+	json_out_end(&j);
+	json_out_finish(&j); /* a memory stream: its one failure shows when it is closed */
+}
+
+/* For nftw(): what a killed run left in a folder.  What cannot be removed is in nobody's way. */
+static int tidy(const char *path, const struct stat *st, int type, struct FTW *where)
+{
+	(void)st;
+	(void)where;
+	if (type == FTW_D)
+		shard_remove_temps(path, NULL, NULL);
+	return 0;
+}
+
+int quarantine_list(const char *quarantine, const struct plan *plan, const struct account *account)
+{
+	char *path = NULL;
+	struct memory_file out;
+	struct shard_error err;
+	int code = EXIT_DONE;
+	bool ok = memory_file_open(&out);
+
+	for (uint64_t i = 0; ok && i < account->problems.count; i++)
+		if (account->problems.item[i].how == PROBLEM_QUARANTINED)
+			write_line(out.stream, plan, &account->problems.item[i]);
+	ok = memory_file_close(&out);
+	if (!ok || asprintf(&path, "%s/quarantine.jsonl", quarantine) < 0) {
+		path = NULL;
+		code = fail(EXIT_IO, "%s/quarantine.jsonl: out of memory", quarantine);
+	} else if (files_publish(path, out.data, out.bytes, &err) != SHARD_OK) {
+		code = fail_of_library(&err);
+	}
+	if (code == EXIT_DONE)
+		nftw(quarantine, tidy, 16, FTW_PHYS);
+	free(path);
+	free(out.data);
+	return code;
 }

@@ -4,6 +4,9 @@
  *
  * Either all that are missing, of this process's part; or those that it claims, one after the
  * other, until none is missing.
+ *
+ * One thread, this one, takes results in order and fills the writers.  Bad inputs do not stop it
+ * when they only spoil their own shard: the run goes on, and the user sees all of them at once.
  */
 #include "tools/shardpack/make/make.h"
 
@@ -11,14 +14,352 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-#include "shard_pack.h"
 #include "tools/common/exit_code.h"
 #include "tools/common/message.h"
 #include "tools/common/progress.h"
 #include "tools/common/signals.h"
-#include "tools/shardpack/make/job.h"
-#include "tools/shardpack/make/space.h"
-#include "tools/shardpack/plan/plan.h"
+#include "tools/common/workers.h"
+#include "tools/shardpack/input/place.h"
+#include "tools/shardpack/input/stored.h"
+
+#define CLAIM_AHEAD 3 /* shards whose inputs workers may begin: the one being filled, and the next ones */
+
+struct build {
+	const struct job *job;
+	struct text provenance;
+	bool *todo; /* [shard_count] which of them need room */
+	struct range *ranges;
+	uint64_t *shard_of_range;
+	uint64_t todo_count, again_count;
+	struct progress progress;
+	struct finisher finisher;
+	struct workers *workers;
+	struct shard_turns *turns; /* one for each worker; the other threads that compute take them, too */
+
+	struct claims *claims; /* where the next shards come from; NULL: all are known */
+	bool is_complete;      /* with claims: no shard is missing */
+
+	struct image_workers *images;	/* NULL: its records have a fixed size */
+	struct record_workers *records; /* or NULL */
+	struct fixed *fixed;		/* for what is wrong with a record */
+	struct warm *warm;
+
+	/* The shard that is being filled. */
+	struct shard_writer *writer;	  /* NULL: it will not be published */
+	struct shard_writer *next_writer; /* of the one behind it, opened early; or NULL */
+	struct receipt receipt;		  /* its lines, and what they count */
+	struct shard_tally *tally;
+};
+
+/* ---- one shard ---- */
+
+static int open_writer(struct build *b, uint64_t range_idx, struct shard_writer **out)
+{
+	struct shard_writer_options opt = {
+		.size = sizeof(opt),
+		.planned_records = b->ranges[range_idx].count,
+		.plan_shard = b->shard_of_range[range_idx],
+		.plan_digest = b->job->plan->digest,
+		.provenance = b->provenance.data,
+		.keys = plan_names_inputs(b->job->plan),
+		.skip_read_back = !b->job->read_back,
+		.turns = b->turns,
+	};
+	char path[FILES_PATH_BYTES];
+	struct shard_error err;
+	int code = files_numbered(path, b->job->out_dir, "", b->shard_of_range[range_idx], ".shard");
+
+	if (b->claims)
+		opt.temp_id = claims_temp_id(b->claims, b->shard_of_range[range_idx]);
+	if (code == EXIT_DONE && shard_writer_open(out, path, &b->job->schema, &opt, &err) != SHARD_OK)
+		code = finisher_fail(&b->finisher, &err);
+	return code;
+}
+
+static int begin_shard(struct build *b, uint64_t range_idx)
+{
+	b->receipt = (struct receipt){.lines = b->receipt.lines};
+	b->receipt.lines.bytes = 0;
+	shard_tally_clear(b->tally);
+	b->writer = b->next_writer;
+	b->next_writer = NULL;
+	return b->writer || b->job->look_only ? EXIT_DONE : open_writer(b, range_idx, &b->writer);
+}
+
+/* In a turn.  The shard cannot be complete: give its room back, and go on looking at its inputs. */
+static void hold_back(struct build *b)
+{
+	shard_turns_give(b->turns); /* the writer's thread, which has to end, may wait for one */
+	shard_writer_close(b->writer);
+	b->writer = NULL;
+	shard_turns_take(b->turns);
+}
+
+static int end_shard(struct build *b, uint64_t range_idx)
+{
+	struct shard_writer *writer = b->writer;
+	struct shard_error err;
+	int code = EXIT_DONE, put;
+
+	/* What could not be read may be readable elsewhere. */
+	if (!writer && b->claims && !b->job->account->unreadable)
+		claims_failed(b->claims, b->shard_of_range[range_idx]);
+	if (!writer)
+		return EXIT_DONE;
+	code = b->job->stored ? stored_check_unchanged(b->job->stored, b->job->remedy) : EXIT_DONE;
+	if (code != EXIT_DONE)
+		return code;
+	if (shard_tally_write(b->tally, writer, &err) != SHARD_OK)
+		return fail_of_library(&err);
+	for (uint32_t f = 0; f < b->job->schema.field_count; f++)
+		shard_tally_not_finite(b->tally, f, &b->receipt.not_finite.nan[f], &b->receipt.not_finite.infinite[f]);
+	b->writer = NULL;
+	/*
+	 * Open the next one first: to reserve its room would have to wait for the fsync of this
+	 * one.
+	 */
+	if (range_idx + 1 < b->todo_count)
+		code = open_writer(b, range_idx + 1, &b->next_writer);
+	put = finisher_put(&b->finisher, writer, b->shard_of_range[range_idx], &b->receipt);
+	return code == EXIT_DONE ? put : code;
+}
+
+/* Put a problem that is not a failure into the account, and into the receipt of the shard. */
+static int enter(struct build *b, const struct problem *p)
+{
+	receipt_add(&b->receipt.lines, p);
+	return account_add(b->job->account, p);
+}
+
+static int take_record(struct build *b, const struct result *r)
+{
+	const struct verdict *v = &r->verdict;
+	const struct problem damage = {r->ordinal, v->reason, PROBLEM_ACCEPTED, v->message};
+	const struct problem first = {r->ordinal, SHARD_MISS_UNSUPPORTED, PROBLEM_FIRST, v->first};
+	const void *group[] = {r->record, r->meta};
+	struct shard_error err;
+	int code = exif_decision_check(b->job, r);
+
+	/* Of most records there is nothing to tell. */
+	if (code == EXIT_DONE && v->reason) {
+		account_show(b->job, r->path, &damage);
+		code = enter(b, &damage);
+	}
+	if (code == EXIT_DONE && v->first[0])
+		code = enter(b, &first);
+	if (code != EXIT_DONE || !b->writer)
+		return code;
+	if (shard_writer_append(b->writer, group, r->path, r->path_bytes, &err) != SHARD_OK)
+		return finisher_fail(&b->finisher, &err);
+	fit_count_add(&b->receipt.fit, &r->fit);
+	shard_tally_merge(b->tally, r->tally);
+	shard_tally_add_class(b->tally, group);
+	return EXIT_DONE;
+}
+
+static int take_bad(struct build *b, uint64_t ordinal, const char *path, uint32_t reason, const char *message)
+{
+	const struct job *job = b->job;
+	const struct problem p = {ordinal, reason, account_how(job->plan->recipe.on_error, reason), message};
+	struct shard_miss miss = {.ordinal = ordinal, .reason = reason, .how = (uint32_t)p.how};
+	struct shard_error err;
+	int code = account_add(job->account, &p);
+
+	if (code != EXIT_DONE)
+		return code;
+	account_show(job, path, &p);
+	if (p.how == PROBLEM_BAD) {
+		hold_back(b);
+	} else if (b->writer) {
+		receipt_add(&b->receipt.lines, &p);
+		if (shard_writer_miss(b->writer, &miss, &err) != SHARD_OK)
+			return finisher_fail(&b->finisher, &err);
+	}
+	return account_check_bad(job->account, job->max_bad, ordinal, job->plan->input_count);
+}
+
+/* It says nothing of the data, so the shard is left to another run. */
+static int take_unreadable(struct build *b, const struct result *r)
+{
+	const struct problem p = {r->ordinal, 0, PROBLEM_UNREADABLE, r->verdict.message};
+	int code = account_add(b->job->account, &p);
+
+	account_show(b->job, r->path, &p);
+	hold_back(b);
+	return code;
+}
+
+static int take_result(struct build *b, const struct result *r, uint64_t *done)
+{
+	struct account *a = b->job->account;
+
+	++*done;
+	switch (r->verdict.outcome) {
+	case OUTCOME_RECORD:
+		return take_record(b, r);
+	case OUTCOME_BAD:
+		if (b->job->look_only && r->input.bad_reason) /* entered before */
+			return EXIT_DONE;
+		return take_bad(b, r->ordinal, r->path, r->verdict.reason, r->verdict.message);
+	case OUTCOME_VANISHED:
+		if (b->job->leave_vanished)
+			return take_bad(b, r->ordinal, r->path, SHARD_MISS_VANISHED, r->verdict.message);
+		a->gone++;
+		/* fall through */
+	case OUTCOME_FAILED:
+	case OUTCOME_CHANGED:
+		a->changed += r->verdict.outcome == OUTCOME_CHANGED;
+		return take_unreadable(b, r);
+	case OUTCOME_OTHER:
+		return fail(EXIT_MISMATCH, "%s/%s: %s", b->job->source, r->path, r->verdict.message);
+	case OUTCOME_STOP:
+		break;
+	}
+	return interrupted() ? EXIT_INTERRUPTED
+			     : fail(EXIT_IO, "%s/%s: %s", b->job->source, r->path, r->verdict.message);
+}
+
+/* ---- fixed records ---- */
+
+static int take_fixed_bad(struct build *b, const struct fixed_block *block, uint64_t i)
+{
+	const struct job *job = b->job;
+	struct plan_input input;
+	struct verdict v;
+	char path[PLAN_PATH_BYTES_MAX];
+
+	fixed_explain(b->fixed, block, i, &v);
+	plan_input(job->plan, block->input_idx[i], &input);
+	plan_input_path(job->plan, &input, path);
+	if (job->quarantine && !fixed_keep(b->fixed, block, i, job->quarantine, path, &v))
+		return fail(EXIT_IO, "%s/%s: %s", job->source, path, v.message);
+	return take_bad(b, block->place.first + i, path, v.reason, v.message);
+}
+
+static int take_fixed(struct build *b, const struct fixed_block *block, uint64_t i)
+{
+	const void *group[SHARD_GROUPS_MAX];
+	struct shard_error err;
+
+	if (block->bad[i])
+		return take_fixed_bad(b, block, i);
+	if (!b->writer)
+		return EXIT_DONE;
+	fixed_record(block, &b->job->schema, i, group);
+	shard_tally_add_class(b->tally, group);
+	return shard_writer_append(b->writer, group, NULL, 0, &err) == SHARD_OK ? EXIT_DONE
+										: finisher_fail(&b->finisher, &err);
+}
+
+/* The records of a block belong to one shard. */
+static int take_block(struct build *b, const struct fixed_block *block, uint64_t *done)
+{
+	int code = EXIT_DONE;
+
+	if (block->verdict.outcome != OUTCOME_RECORD)
+		code = fail(EXIT_IO, "%s/%s", b->job->source, block->verdict.message);
+	for (uint64_t i = 0; code == EXIT_DONE && i < block->place.count; i++)
+		code = take_fixed(b, block, i);
+	shard_tally_merge(b->tally, block->tally);
+	*done += block->place.count;
+	return code;
+}
+
+/* ---- all of them ---- */
+
+/* All of a shard, out of the workers' slots. */
+static int fill_shard(struct build *b, uint64_t range_idx)
+{
+	uint64_t done = 0, inputs = b->ranges[range_idx].count, slot;
+	int code = begin_shard(b, range_idx);
+
+	while (code == EXIT_DONE && done < inputs) {
+		code = workers_next(b->workers, &slot);
+		shard_turns_take(b->turns);
+		for (unsigned n = 0; code == EXIT_DONE && slot != WORKERS_NO_SLOT; n++) {
+			code = b->images ? take_result(b, image_workers_result(b->images, slot), &done)
+					 : take_block(b, record_workers_block(b->records, slot), &done);
+			workers_release(b->workers);
+			slot = n < WORKERS_AT_ONCE && done < inputs ? workers_next_now(b->workers) : WORKERS_NO_SLOT;
+		}
+		shard_turns_give(b->turns);
+		if (code == EXIT_DONE)
+			code = finisher_check(&b->finisher);
+	}
+	if (code == EXIT_DONE)
+		code = end_shard(b, range_idx);
+	shard_writer_close(b->writer); /* none, unless it went wrong */
+	b->writer = NULL;
+	return code;
+}
+
+/*
+ * Claim shards, so that workers have something to do while this one is filled.  A process that
+ * cannot read its inputs takes no more: that is its own fault, and others may be able to.
+ */
+static int claim_more(struct build *b, uint64_t range_idx)
+{
+	struct account *a = b->job->account;
+	uint64_t shard_idx, at_once = b->images ? 1 : fixed_block_records(&b->job->schema);
+	bool got = b->claims != NULL;
+	int code = EXIT_DONE;
+
+	while (got && !a->unreadable && !asked_to_stop() && b->todo_count < range_idx + CLAIM_AHEAD) {
+		struct range *r = &b->ranges[b->todo_count];
+
+		code = claims_next(b->claims, &shard_idx, &got);
+		if (code != EXIT_DONE || !got)
+			break;
+		plan_shard(b->job->plan, shard_idx, &r->first, &r->count);
+		b->shard_of_range[b->todo_count++] = shard_idx;
+		a->input_count += r->count;
+		workers_allow(b->workers, (r->count + at_once - 1) / at_once);
+	}
+	return code;
+}
+
+/*
+ * Fill the shards of b->shard_of_range, and hand them to the finisher.  With claims there are none
+ * at first: they are added as they are claimed, until none can be.  Then b->ranges has all that may
+ * come.
+ */
+static int fill_shards(struct build *b, uint64_t range_count)
+{
+	const struct job *job = b->job;
+	struct workers_options w = {.worker_count = job->worker_count,
+				    .turns = b->turns,
+				    .progress = &b->progress,
+				    .on_demand = b->claims != NULL};
+	int code = EXIT_DONE;
+
+	if (plan_names_inputs(job->plan)) {
+		code = image_workers_open(&b->images, job, b->ranges, range_count, &w);
+	} else {
+		b->warm = warm_start(job->plan, job->stored);
+		b->fixed = fixed_open(job->plan, &job->schema, job->stored);
+		code = b->fixed ? record_workers_open(&b->records, job, b->ranges, range_count, &w)
+				: fail(EXIT_IO, "out of memory for blocks of records");
+	}
+	if (code == EXIT_DONE)
+		code = workers_open(&b->workers, &w);
+	for (uint64_t i = 0; code == EXIT_DONE; i++) {
+		code = claim_more(b, i);
+		if (code != EXIT_DONE || i == b->todo_count)
+			break;
+		code = asked_to_stop() ? EXIT_STOPPED : fill_shard(b, i);
+	}
+	workers_close(b->workers);
+	image_workers_close(b->images);
+	record_workers_close(b->records);
+	fixed_close(b->fixed);
+	warm_stop(b->warm);
+	b->workers = NULL;
+	b->images = NULL;
+	b->records = NULL;
+	b->fixed = NULL;
+	b->warm = NULL;
+	return code;
+}
 
 /* ---- what is there already ---- */
 
@@ -78,11 +419,11 @@ static int fill_all(struct build *b, uint64_t range_count)
 		b->finisher.ended = claims_ended;
 		b->finisher.context = b->claims;
 	}
-	code = filling_run(b, range_count);
+	code = fill_shards(b, range_count);
 	shard_writer_close(b->next_writer); /* NULL, unless it went wrong */
 	b->next_writer = NULL;
 	finished = finisher_stop(&b->finisher);
-	/* To run again, as EXIT_STOPPED asks for, is no remedy for what went wrong here. */
+	/* To run again, as EXIT_STOPPED asks for, would not mend what went wrong here. */
 	return finished != EXIT_DONE && (code == EXIT_DONE || code == EXIT_STOPPED) ? finished : code;
 }
 
@@ -180,15 +521,6 @@ static int leave(const struct job *job)
 	return output_is_sealed(job->out_dir, job->plan) ? output_clear_state(job) : EXIT_DONE;
 }
 
-/* Inputs that could not be read are told even of a run that was asked to stop. */
-static int judge(const struct job *job, int code)
-{
-	bool bad_fails = code == EXIT_DONE && job->plan->recipe.on_error == ON_ERROR_FAIL;
-	int judged = account_judge(job->account, bad_fails, job->anew);
-
-	return judged == EXIT_DONE ? code : judged;
-}
-
 int build_run(const struct job *job)
 {
 	struct build b = {.job = job};
@@ -209,8 +541,13 @@ int build_run(const struct job *job)
 		progress_finish(&b.progress);
 	else
 		progress_abandon(&b.progress);
-	if (code == EXIT_DONE || code == EXIT_STOPPED)
-		code = judge(job, code);
+	/* Inputs that could not be read are told even of a run that was asked to stop. */
+	if (code == EXIT_DONE || code == EXIT_STOPPED) {
+		bool bad_fails = code == EXIT_DONE && job->plan->recipe.on_error == ON_ERROR_FAIL;
+		int judged = account_judge(job->account, bad_fails, job->remedy);
+
+		code = judged == EXIT_DONE ? code : judged;
+	}
 	if (code == EXIT_DONE && b.again_count)
 		note("%s: %" PRIu64 " shards have the bytes that these sources make", job->out_dir, b.again_count);
 	text_free(&b.provenance);

@@ -17,11 +17,8 @@
 #include <unistd.h>
 
 #include "libshard/base/clock.h"
-#include "shard_pack.h"
 #include "tools/common/exit_code.h"
-#include "tools/common/files.h"
 #include "tools/common/message.h"
-#include "tools/common/text.h"
 
 const struct claim_times claim_times = {
 	.beat = UINT64_C(20000000000),

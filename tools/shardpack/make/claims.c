@@ -15,12 +15,9 @@
 
 #include "libshard/base/clock.h"
 #include "tools/common/exit_code.h"
-#include "tools/common/files.h"
 #include "tools/common/message.h"
 #include "tools/common/shelf.h"
 #include "tools/common/signals.h"
-#include "tools/shardpack/make/job.h"
-#include "tools/shardpack/plan/plan.h"
 
 #define LIST_BYTES_MAX	 200
 #define OWNERS_SHOWN_MAX 5

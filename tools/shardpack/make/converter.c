@@ -1,14 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * converter.c - one input of the plan to one record, or to the reason why not
+ *
+ * First its image, then its other fields.  Their values stand in the plan and were checked when it
+ * was made.  Files and members are checked here: a bad one makes its sample bad input, as a bad image
+ * does.
  */
 #include "tools/shardpack/make/make.h"
 
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
-#include "shard_inspect.h"
+#include "libshard/base/utf8.h"
 #include "tools/shardpack/images/image.h"
 #include "tools/shardpack/input/source_times.h"
+#include "tools/shardpack/input/stored.h"
+#include "tools/shardpack/parse/parse.h"
 
 struct converter {
 	const struct plan *plan; /* const after open, and so are the next five */
@@ -16,10 +29,13 @@ struct converter {
 	int source_fd;
 	const struct stored *stored;
 	const struct source_times *times; /* or NULL */
-	const struct quarantine *quarantine;
+	const char *quarantine;		  /* or NULL */
 	struct pictures pictures;
-	struct record_fields *fields;
-	struct scratch file; /* the bytes of the input */
+	struct scratch file;		    /* the bytes of the input */
+	struct scratch part;		    /* the bytes of one of its other fields */
+	char path[3 * PLAN_PATH_BYTES_MAX]; /* of the file that they are */
+	struct coco_shapes shapes;	    /* of a mask that is drawn, and so are the next two */
+	struct scratch shape_text, drawn;
 };
 
 /* Where the small group of a record of images begins, behind the large one. */
@@ -34,8 +50,8 @@ size_t converter_record_bytes(const struct shard_schema *s)
 }
 
 struct converter *converter_open(const struct plan *plan, int source_fd, const struct stored *stored,
-				 const struct source_times *times, const struct quarantine *quarantine,
-				 struct budget *budget, struct sandbox *sandbox)
+				 const struct source_times *times, const char *quarantine, struct budget *budget,
+				 struct sandbox *sandbox)
 {
 	struct converter *c = calloc(1, sizeof(*c));
 	struct shard_error err;
@@ -49,8 +65,6 @@ struct converter *converter_open(const struct plan *plan, int source_fd, const s
 	c->times = times;
 	c->quarantine = quarantine;
 	if (pictures_open(&c->pictures, &plan->recipe, budget, sandbox))
-		c->fields = record_fields_open(plan, &c->schema, source_fd, stored, times, &c->pictures);
-	if (c->fields)
 		return c;
 	converter_close(c);
 	return NULL;
@@ -61,19 +75,615 @@ void converter_close(struct converter *c)
 	if (!c)
 		return;
 	pictures_close(&c->pictures);
-	record_fields_close(c->fields);
 	scratch_free(&c->file);
+	scratch_free(&c->part);
+	scratch_free(&c->shape_text);
+	scratch_free(&c->drawn);
+	coco_shapes_free(&c->shapes);
 	free(c);
 }
 
-/* Say in the record which damage was accepted. */
-static void put_damage(const struct converter *c, const struct result *r)
-{
-	const struct shard_field *f = recipe_damage(&c->plan->recipe, &c->schema);
+/* ---- the bytes of an input, exactly those that were planned ---- */
 
-	if (f)
-		r->meta[f->offset] = (uint8_t)r->verdict.reason;
+/* An input that is more than this cannot be an image worth packing, and is not read. */
+#define INPUT_BYTES_MAX UNPACK_MEMBER_BYTES_MAX
+
+/* Bytes that are a file of their own, or part of a file of the plan. */
+struct input_bytes {
+	const char *path; /* of a file of its own */
+	uint32_t file;	  /* or PLAN_NO_FILE */
+	uint64_t offset, bytes;
+	uint64_t time_ns; /* of a file of its own: when it was written; SOURCE_NO_TIME: whenever */
+};
+
+static const char *kind_of(mode_t mode)
+{
+	return S_ISFIFO(mode)	? "a FIFO"
+	       : S_ISCHR(mode)	? "a character device"
+	       : S_ISBLK(mode)	? "a block device"
+	       : S_ISSOCK(mode) ? "a socket"
+				: "a folder";
 }
+
+/*
+ * Exactly `bytes`, and then the end of the file.  False with errno, which is 0 at another length.
+ */
+static bool read_whole(int fd, uint8_t *out, size_t bytes)
+{
+	size_t at = 0;
+	uint8_t more;
+	ssize_t n;
+
+	do {
+		n = at < bytes ? read(fd, out + at, bytes - at) : read(fd, &more, 1);
+		if (n > 0)
+			at += (size_t)n;
+	} while ((n > 0 && at <= bytes) || (n < 0 && errno == EINTR));
+	if (n < 0)
+		return false;
+	errno = 0;
+	return at == bytes;
+}
+
+/* Read an open file that had `before` for its stat. */
+static bool read_open(const struct input_bytes *in, int fd, const struct stat *before, struct scratch *to,
+		      struct verdict *v)
+{
+	uint64_t bytes = (uint64_t)before->st_size;
+	char then[SOURCE_TIME_CHARS], now[SOURCE_TIME_CHARS];
+	struct stat after;
+
+	if (bytes != in->bytes)
+		return verdict_set(v, OUTCOME_CHANGED, 0,
+				   "changed since the plan was made: %" PRIu64 " bytes then, %" PRIu64 " now",
+				   in->bytes, bytes);
+	if (in->time_ns != SOURCE_NO_TIME && in->time_ns != files_ns(&before->st_mtim))
+		return verdict_set(v, OUTCOME_CHANGED, 0, "changed since the plan was made: written %s then, %s now",
+				   source_time_text(in->time_ns, then),
+				   source_time_text(files_ns(&before->st_mtim), now));
+	if (bytes > INPUT_BYTES_MAX) {
+		return verdict_set(v, OUTCOME_BAD, SHARD_MISS_LIMIT,
+				   "a file of %" PRIu64 " bytes; the limit is %" PRIu64, bytes, INPUT_BYTES_MAX);
+	}
+	if (!scratch_reserve(to, bytes))
+		return verdict_set(v, OUTCOME_STOP, 0, "out of memory for a file of %" PRIu64 " bytes", bytes);
+	if (!read_whole(fd, to->data, bytes) || fstat(fd, &after) != 0)
+		return errno ? verdict_set(v, OUTCOME_FAILED, 0, "%s", strerror(errno))
+			     : verdict_set(v, OUTCOME_CHANGED, 0, "changed while it was read");
+	if (after.st_size != before->st_size || files_ns(&after.st_mtim) != files_ns(&before->st_mtim))
+		return verdict_set(v, OUTCOME_CHANGED, 0, "changed while it was read");
+	return true;
+}
+
+/*
+ * Why a file cannot be read.  One that is gone was removed, if its folder is still there.  If that
+ * is gone, too, a disk may be missing, and that says nothing about the file.
+ */
+static bool cannot_read(const struct input_bytes *in, int source_fd, struct verdict *v)
+{
+	char folder[3 * PLAN_PATH_BYTES_MAX + 2];
+	size_t bytes = files_folder_bytes(in->path);
+	enum outcome outcome = OUTCOME_FAILED;
+	int error = errno;
+	struct stat st;
+
+	if (error == ENOENT && bytes < sizeof(folder) - 2) {
+		snprintf(folder, sizeof(folder), "./%.*s", (int)bytes, in->path);
+		outcome = fstatat(source_fd, folder, &st, 0) == 0 ? OUTCOME_VANISHED : OUTCOME_FAILED;
+	}
+	return verdict_set(v, outcome, 0, "%s", strerror(error));
+}
+
+/* A file of its own. */
+static bool read_file(const struct input_bytes *in, int source_fd, struct scratch *to, struct verdict *v)
+{
+	struct stat st;
+	bool ok;
+	int fd;
+
+	/* First look, then open: to open a FIFO waits, and to open a device may do something. */
+	if (fstatat(source_fd, in->path, &st, 0) != 0)
+		return cannot_read(in, source_fd, v);
+	if (!S_ISREG(st.st_mode))
+		return verdict_set(v, OUTCOME_BAD, SHARD_MISS_NOT_AN_IMAGE, "%s, not a file", kind_of(st.st_mode));
+	fd = openat(source_fd, in->path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+	if (fd < 0 || fstat(fd, &st) != 0) {
+		cannot_read(in, source_fd, v);
+		if (fd >= 0)
+			close(fd);
+		return false;
+	}
+	ok = read_open(in, fd, &st, to, v);
+	close(fd); /* nothing was written: its result says nothing */
+	return ok;
+}
+
+/* A part of a file of the plan. */
+static bool read_part(const struct input_bytes *in, const struct stored *stored, struct scratch *to, struct verdict *v)
+{
+	uint64_t bytes = in->bytes;
+
+	if (bytes > INPUT_BYTES_MAX) {
+		return verdict_set(v, OUTCOME_BAD, SHARD_MISS_LIMIT, "has %" PRIu64 " bytes; the limit is %" PRIu64,
+				   bytes, INPUT_BYTES_MAX);
+	}
+	if (!scratch_reserve(to, bytes))
+		return verdict_set(v, OUTCOME_STOP, 0, "out of memory for %" PRIu64 " bytes", bytes);
+	if (stored_read(stored, in->file, in->offset, to->data, bytes, v->message, sizeof(v->message)))
+		return true;
+	v->outcome = OUTCOME_FAILED;
+	return false;
+}
+
+/*
+ * Read all of them into `to`.  Of a file of its own, `stored` may be NULL.  False if `v` says why
+ * not.
+ */
+static bool input_bytes_read(const struct input_bytes *in, int source_fd, const struct stored *stored,
+			     struct scratch *to, struct verdict *v)
+{
+	return in->file == PLAN_NO_FILE ? read_file(in, source_fd, to, v) : read_part(in, stored, to, v);
+}
+
+/*
+ * Is a GIF, TIFF or AVIF, by its content, read by the library that the maker of the plan had?  False
+ * if `v` says that it is not: then another process would make another record of it, or none.
+ */
+static bool input_bytes_same_build(const struct plan *p, const uint8_t *bytes, size_t size, struct verdict *v)
+{
+	const struct image_format *f = p->decoders ? image_format_in(bytes, size, NULL) : NULL;
+	char there[IMAGE_LIBRARY_CHARS], here[IMAGE_LIBRARY_CHARS];
+
+	if (!f || !f->plan_name || image_format_is_same(f, p->decoders, there, here))
+		return true;
+	return verdict_set(
+		v, OUTCOME_OTHER, 0,
+		"is %s %s by its content, for which this shardpack has the library '%s', and the one that made "
+		"the plan has '%s'; let all processes that pack this plan run the same build",
+		image_format_article(f), f->name, here, there);
+}
+
+/* ---- masks that are drawn from the objects that COCO describes ---- */
+
+static bool read_shapes(struct converter *c, const struct field_part *part, uint32_t width, uint32_t height,
+			struct verdict *v)
+{
+	struct words words = words_of(part->text, part->text_bytes);
+	struct field_shape shape;
+	bool wrong;
+
+	coco_shapes_clear(&c->shapes);
+	while (field_part_next_shape(&words, &shape, &wrong)) {
+		struct input_bytes in = {.file = (uint32_t)part->file,
+					 .offset = shape.offset,
+					 .bytes = shape.bytes,
+					 .time_ns = SOURCE_NO_TIME};
+
+		if (!input_bytes_read(&in, -1, c->stored, &c->shape_text, v))
+			return false;
+		errno = 0;
+		if (coco_shapes_add(&c->shapes, (const char *)c->shape_text.data, shape.bytes, width, height,
+				    shape.value))
+			continue;
+		if (errno == ENOMEM) /* of malloc(); a reader of JSON names it as it names faults */
+			return verdict_set(v, OUTCOME_STOP, 0, "out of memory for the outlines of its mask");
+		return verdict_set(v, OUTCOME_BAD, SHARD_MISS_UNSUPPORTED,
+				   "segmentation at byte %" PRIu64 " of %.100s: %s", shape.offset,
+				   c->plan->file[part->file].path, c->shapes.why);
+	}
+	return true;
+}
+
+/*
+ * The objects of `part` in a picture of that size, which has this orientation, to the pixels of a
+ * record, each of `sample_bytes`.  It is drawn as large as the image, then transformed as a mask of a
+ * file is.  0 is where no object lies.  False if `v` says why not.
+ */
+static bool draw_shapes(struct converter *c, const struct field_part *part, uint32_t width, uint32_t height,
+			uint32_t sample_bytes, uint32_t orientation, struct mask *to, uint8_t *dst, struct verdict *v)
+{
+	struct image_size size = {.width = width, .height = height, .scale = 1};
+	size_t bytes = (size_t)width * height * sample_bytes;
+
+	if (!read_shapes(c, part, width, height, v))
+		return false;
+	if (!scratch_reserve(&c->drawn, bytes))
+		return verdict_set(v, OUTCOME_STOP, 0, "out of memory for a mask of %" PRIu32 " x %" PRIu32, width,
+				   height);
+	memset(c->drawn.data, 0, bytes);
+	coco_shapes_paint(&c->shapes, &(struct rle_picture){c->drawn.data, width, height, sample_bytes});
+	return image_give(mask_sink(to, orientation, dst), &size, c->drawn.data, sample_bytes) ||
+	       verdict_set(v, OUTCOME_STOP, 0, "out of memory for a mask");
+}
+
+/* ---- the fields beside the image ---- */
+
+/* The image of a record, which its masks and boxes must follow. */
+struct record_image {
+	uint32_t width, height; /* before the resize, upright */
+	uint32_t orientation;	/* of its file */
+	uint32_t stated;	/* by its file, and not applied; or 0 */
+	bool is_held;		/* its file is large, and still in memory: what it took of the budget stays taken */
+};
+
+/* A field of the record being made. */
+struct target {
+	struct converter *c;
+	const struct record_image *image;
+	struct result *r;
+	uint32_t i; /* its number in the recipe */
+	const struct field_source *source;
+	const struct shard_field *f; /* as laid out */
+	uint8_t *at;
+};
+
+/*
+ * Which bytes are meant by the part of field `i`; those of a file have their path in c->path.
+ * False if the part is none.
+ */
+static bool part_bytes(struct converter *c, uint64_t input_idx, uint32_t i, const struct field_part *part,
+		       struct input_bytes *out)
+{
+	uint32_t number = 1;
+
+	for (uint32_t k = 0; k < i; k++)
+		number += field_has_part(&c->plan->recipe.from[k]);
+	*out = (struct input_bytes){.file = PLAN_NO_FILE,
+				    .offset = part->offset,
+				    .bytes = part->bytes,
+				    .time_ns = c->times ? source_time_of_input(c->times, input_idx, number)
+							: SOURCE_NO_TIME};
+	if (part->kind == FIELD_PART_FILE) {
+		text_decode(part->text, part->text_bytes, true, c->path);
+		out->path = c->path;
+	} else if (part->kind == FIELD_PART_MEMBER) {
+		out->file = (uint32_t)part->file;
+	}
+	return part->kind == FIELD_PART_FILE || part->kind == FIELD_PART_MEMBER;
+}
+
+#define WHERE_BYTES 140
+
+/* The bytes of a field: "masks/a.png". */
+static const char *name_bytes(const struct target *t, const struct input_bytes *in, char where[WHERE_BYTES])
+{
+	if (in->path)
+		return in->path;
+	snprintf(where, WHERE_BYTES, "%" PRIu64 " bytes at offset %" PRIu64 " of %.60s", in->bytes, in->offset,
+		 t->c->plan->file[in->file].path);
+	return where;
+}
+
+/* Name the field and its bytes: "field mask, masks/a.png: ...". */
+static bool blame(const struct target *t, const struct input_bytes *in)
+{
+	struct verdict *v = &t->r->verdict;
+	char why[sizeof(v->message)], where[WHERE_BYTES];
+
+	memcpy(why, v->message, sizeof(why));
+	return verdict_set(v, v->outcome, v->reason, "field %s, %.100s: %s", t->f->name, name_bytes(t, in, where), why);
+}
+
+/* The same for a file of more frames than one. */
+static void name_first(const struct target *t, const struct input_bytes *in)
+{
+	struct verdict *v = &t->r->verdict;
+	char why[DECODE_FIRST_BYTES], where[WHERE_BYTES];
+
+	snprintf(why, sizeof(why), "%.*s", DECODE_FIRST_BYTES - 1, v->first);
+	if (why[0])
+		snprintf(v->first, sizeof(v->first), "field %.30s, %.60s: %s", t->f->name, name_bytes(t, in, where),
+			 why);
+}
+
+/* The value is there, `bytes` of it: say how long it is, if it is ragged. */
+static void put_length(const struct target *t, size_t bytes)
+{
+	const struct shard_field *length = &t->c->schema.field[t->f->length_field];
+	uint32_t count = (uint32_t)(bytes / (t->f->bytes / t->f->shape[0]));
+
+	memcpy((length->group ? t->r->meta : t->r->record) + length->offset, &count, sizeof(count));
+}
+
+/* Numbers, text and bytes, from a file or member.  A byte-order mark is not a part of a text.  *there is false if it has
+ * no such key. */
+static bool put_value(const struct target *t, const struct input_bytes *in, size_t *bytes, bool *there)
+{
+	const char *data = (const char *)t->c->part.data;
+	size_t mark = 0, data_bytes = (size_t)in->bytes;
+	struct field_verdict v;
+	bool ok;
+
+	if (t->source->kind != FIELD_BYTES) {
+		if (utf8_is_utf16(data, data_bytes))
+			return verdict_set(&t->r->verdict, OUTCOME_BAD, SHARD_MISS_DECODE, UTF8_UTF16);
+		mark = utf8_mark(data, data_bytes);
+	}
+	ok = field_json_key(t->source) && in->file != PLAN_NO_FILE
+		     ? field_value_of_key(t->f, t->source, data + mark, data_bytes - mark, t->at, bytes, there, &v)
+		     : field_value(t->f, t->source, data + mark, data_bytes - mark, t->at, bytes, &v);
+	if (ok || (!*there && t->source->optional))
+		return true;
+	return verdict_set(&t->r->verdict, v.reason == FIELD_NO_MEMORY ? OUTCOME_STOP : OUTCOME_BAD, (uint32_t)v.reason,
+			   "%s", v.message);
+}
+
+/* A mask or a further image.  To guess how it is turned would put it beside its object. */
+static bool put_picture(const struct target *t, const struct input_bytes *in, struct picture *made)
+{
+	return input_bytes_same_build(t->c->plan, t->c->part.data, in->bytes, &t->r->verdict) &&
+	       pictures_make(&t->c->pictures, t->i, t->image->orientation, t->c->part.data, in->bytes, t->at, made,
+			     &t->r->verdict);
+}
+
+static bool put_mask(const struct target *t, const struct input_bytes *in)
+{
+	struct picture made;
+
+	if (!put_picture(t, in, &made))
+		return false;
+	if (made.width == t->image->width && made.height == t->image->height)
+		return true;
+	return verdict_set(&t->r->verdict, OUTCOME_BAD, SHARD_MISS_UNSUPPORTED,
+			   "a mask of %" PRIu32 " x %" PRIu32 ", and its image has %" PRIu32 " x %" PRIu32
+			   "; they must be of one size",
+			   made.width, made.height, t->image->width, t->image->height);
+}
+
+/* How large the picture is that a mask or boxes belong to: the file's, or the upright one. */
+static void frame_size(const struct target *t, uint32_t *width, uint32_t *height)
+{
+	bool lies = t->source->turn != TURN_NONE && turn_axes(t->image->orientation).lies;
+
+	*width = lies ? t->image->height : t->image->width;
+	*height = lies ? t->image->width : t->image->height;
+}
+
+/* The size that was written beside boxes and outlines; those of another picture lie elsewhere. */
+static bool check_size(const struct target *t, const struct field_part *part)
+{
+	uint32_t width, height;
+
+	frame_size(t, &width, &height);
+	if (!part->width || (part->width == width && part->height == height) ||
+	    (t->source->turn == TURN_UNSAID && t->image->orientation != 1))
+		return true;
+	return verdict_set(&t->r->verdict, OUTCOME_BAD, SHARD_MISS_UNSUPPORTED,
+			   "field %s: belongs to an image of %" PRIu32 " x %" PRIu32 ", and its image has %" PRIu32
+			   " x %" PRIu32,
+			   t->f->name, part->width, part->height, width, height);
+}
+
+/* A mask of objects. */
+static bool put_shapes(const struct target *t, const struct field_part *part)
+{
+	struct verdict *v = &t->r->verdict;
+	char why[sizeof(v->message)];
+	uint32_t width, height, orientation, sample_bytes = (uint32_t)shard_dtype_bytes(t->f->dtype);
+
+	frame_size(t, &width, &height);
+	if (!t->image->is_held)
+		pictures_give_back(&t->c->pictures);
+	pictures_claim_file(&t->c->pictures, (uint64_t)width * height * sample_bytes);
+	if (pictures_orientation_of(&t->c->pictures, t->source->turn, t->image->orientation, &orientation, v) &&
+	    draw_shapes(t->c, part, width, height, sample_bytes, orientation, t->c->pictures.mask[t->i], t->at, v))
+		return true;
+	memcpy(why, v->message, sizeof(why));
+	return verdict_set(v, v->outcome, v->reason, "field %s, %s", t->f->name, why);
+}
+
+/* Boxes of the source image, XYXY, become those of the record. */
+static bool move_boxes(const struct target *t, size_t bytes)
+{
+	float *boxes = (float *)(void *)t->at; /* aligned: the format sees to it */
+	uint64_t count = bytes / (4 * sizeof(*boxes));
+	const struct record_image *image = t->image;
+	uint32_t width, height;
+	struct decode_verdict v = {0};
+
+	if (count && image->orientation != 1 && t->source->turn == TURN_UNSAID)
+		return verdict_set(&t->r->verdict, OUTCOME_BAD, SHARD_MISS_UNSUPPORTED,
+				   "field %s: its image has orientation %" PRIu32 "; with --exif apply, say turn=image "
+				   "if the boxes lie as that file does, or turn=none if they are upright",
+				   t->f->name, image->orientation);
+	/* A plan's have not been looked at. */
+	if (!verdict_of_decoder(&t->r->verdict, boxes_read(BOXES_XYXY, false, boxes, count, boxes, &v), &v))
+		return false;
+	frame_size(t, &width, &height);
+	if (t->source->unit)
+		boxes_scale(width, height, boxes, count);
+	if (t->source->turn != TURN_NONE)
+		boxes_turn(image->orientation, width, height, boxes, count);
+	boxes_move(&t->c->plan->recipe.transform, image->width, image->height, boxes, count);
+	fit_count_boxes(&t->r->fit, boxes, count);
+	return true;
+}
+
+/* From a file or member, whose bytes are in `part`.  `bytes` is what a value that is there has. */
+static bool put_part(const struct target *t, const struct input_bytes *in, size_t *bytes, bool *there)
+{
+	struct picture made;
+
+	switch (t->source->kind) {
+	case FIELD_IMAGE:
+		return put_picture(t, in, &made);
+	case FIELD_MASK:
+		return put_mask(t, in);
+	default:
+		return put_value(t, in, bytes, there);
+	}
+}
+
+static bool read_field(struct converter *c, const struct input_bytes *in, struct verdict *v)
+{
+	pictures_claim_file(&c->pictures, in->bytes);
+	return input_bytes_read(in, c->source_fd, c->stored, &c->part, v);
+}
+
+/* What is counted of lists and masks. */
+static void count(const struct target *t, bool there, size_t bytes)
+{
+	struct fit_field *to = &t->r->fit.field[t->i];
+
+	if (!there)
+		fit_count_without(to, t->r->input.input_idx);
+	else if (t->source->kind == FIELD_MASK)
+		fit_count_mask(to, t->f, t->at);
+	else if (t->f->kind != SHARD_TENSOR)
+		fit_count_length(to, (uint32_t)(bytes / (t->f->bytes / t->f->shape[0])));
+}
+
+/* Does the value have its place in the picture?  A list of no boxes has none. */
+static bool lies_in_picture(const struct target *t, const struct field_part *part, size_t bytes)
+{
+	if (t->source->kind != FIELD_MASK)
+		return t->source->kind == FIELD_BOXES && bytes;
+	return part->kind == FIELD_PART_SHAPES ? part->text_bytes > 0 : part->kind != FIELD_PART_NONE;
+}
+
+static bool put_field(const struct target *t, const struct field_part *part)
+{
+	struct input_bytes in;
+	uint32_t reason = t->r->verdict.reason;
+	bool had_first = t->r->verdict.first[0], there = !field_part_is_none(part, t->source);
+	size_t bytes = 0;
+
+	if (!check_size(t, part))
+		return false;
+	if (part_bytes(t->c, t->r->input.input_idx, t->i, part, &in)) {
+		if (!t->image->is_held)
+			pictures_give_back(&t->c->pictures);
+		if (!read_field(t->c, &in, &t->r->verdict) || !put_part(t, &in, &bytes, &there))
+			return blame(t, &in);
+		if (t->r->verdict.reason != reason) /* its damage was accepted */
+			blame(t, &in);
+		if (!had_first)
+			name_first(t, &in);
+	} else if (part->kind == FIELD_PART_VALUE && t->source->pick == PICK_ALL) {
+		bytes = field_texts_put(t->f, part, t->at);
+	} else if (part->kind == FIELD_PART_VALUE) {
+		bytes = part->bytes;
+		text_unhex(part->text, part->text_bytes, t->at, bytes);
+	} else if (part->kind == FIELD_PART_SHAPES) {
+		if (!put_shapes(t, part))
+			return false;
+	} else if (t->source->kind == FIELD_MASK) {
+		mask_fill(&t->c->plan->recipe.transform, (uint32_t)shard_dtype_bytes(t->f->dtype), t->source->fill,
+			  t->at);
+	}
+	if (t->f->kind != SHARD_TENSOR)
+		put_length(t, bytes);
+	count(t, there, bytes);
+	if (t->image->stated && !t->r->undecided && lies_in_picture(t, part, bytes))
+		t->r->undecided = 1 + t->i;
+	return t->source->kind != FIELD_BOXES || move_boxes(t, bytes);
+}
+
+/* Of a whole image: how many pixels it has, and its height and width. */
+static void put_size(const struct converter *c, const struct record_image *image, struct result *r)
+{
+	const struct transform_options *t = &c->plan->recipe.transform;
+	const struct shard_schema *s = &c->schema;
+	struct transform_geometry g;
+	uint32_t size[2], pixels;
+
+	if (t->fit != FIT_AREA)
+		return;
+	g = transform_geometry(t, image->width, image->height);
+	size[0] = g.height;
+	size[1] = g.width;
+	pixels = g.width * g.height;
+	memcpy(r->meta + s->field[RECIPE_LENGTH].offset, &pixels, sizeof(pixels));
+	memcpy(r->meta + s->field[RECIPE_SIZE].offset, size, sizeof(size));
+}
+
+static void put_label(const struct converter *c, struct result *r)
+{
+	const struct recipe *recipe = &c->plan->recipe;
+	const struct shard_field *f = &c->schema.field[recipe_label_field(recipe)];
+	uint8_t *to = r->meta + f->offset;
+	const char *at = r->input.classes;
+	int64_t label = r->input.class_idx;
+	uint32_t class_idx, count = 0;
+
+	if (!at)
+		memcpy(to, &label, sizeof(label));
+	for (; at && class_list_next(&at, &class_idx); count++) {
+		label = class_idx;
+		if (recipe->label == LABEL_HOT)
+			to[class_idx] = 1;
+		else
+			memcpy(to + count * sizeof(label), &label, sizeof(label));
+	}
+	if (recipe->label == LABEL_LIST)
+		memcpy(r->meta + c->schema.field[f->length_field].offset, &count, sizeof(count));
+}
+
+/*
+ * Write all fields but the image into the record.  False if the verdict of the result says why not.
+ */
+static bool put_fields(struct converter *c, const struct record_image *image, struct result *r)
+{
+	const struct recipe *recipe = &c->plan->recipe;
+	const struct shard_schema *s = &c->schema;
+	const char *parts = r->input.parts;
+	struct field_part part;
+	/* Where fields are not, and behind the end of what is ragged, there are zeros. */
+	memset(r->record + s->field[RECIPE_IMAGE].bytes, 0,
+	       (size_t)(s->group[0].record_bytes - s->field[RECIPE_IMAGE].bytes));
+	memset(r->meta, 0, (size_t)s->group[1].record_bytes);
+	if (recipe_has_label(recipe))
+		put_label(c, r);
+	put_size(c, image, r);
+	for (uint32_t i = 0; i < recipe->field_count; i++) {
+		const struct shard_field *f = &s->field[recipe_first(recipe) + i];
+		struct target t = {c, image, r, i, &recipe->from[i], f, (f->group ? r->meta : r->record) + f->offset};
+
+		if (field_part_next(&recipe->field[i], t.source, &parts, &part) && !put_field(&t, &part))
+			return false;
+	}
+	return true;
+}
+
+/* The name of a member beside the image of its sample: the key of both, and the suffix. */
+static const char *member_path(struct converter *c, const struct result *r, const struct field_source *s)
+{
+	const char *slash = strrchr(r->path, '/'), *base = slash ? slash + 1 : r->path;
+
+	snprintf(c->path, sizeof(c->path), "%.*s.%s", (int)(base - r->path + (ptrdiff_t)strcspn(base, ".")), r->path,
+		 field_json_key(s) ? "json" : s->from);
+	return c->path;
+}
+
+/* Keep the files and members of a bad input.  False if the verdict of the result says why not. */
+static bool keep_parts(struct converter *c, struct result *r)
+{
+	const struct recipe *recipe = &c->plan->recipe;
+	const char *parts = r->input.parts;
+	struct verdict *v = &r->verdict, reading = {.message = ""};
+	struct field_part part;
+	struct input_bytes in;
+
+	for (uint32_t i = 0; i < recipe->field_count; i++) {
+		if (!field_part_next(&recipe->field[i], &recipe->from[i], &parts, &part) ||
+		    !part_bytes(c, r->input.input_idx, i, &part, &in))
+			continue;
+		if (!read_field(c, &in, &reading)) {
+			if (reading.outcome == OUTCOME_BAD) /* a FIFO, or too large: there are no bytes to keep */
+				continue;
+			return verdict_set(v, reading.outcome, 0, "field %s: %s", recipe->field[i].name,
+					   reading.message);
+		}
+		if (!quarantine_keep(c->quarantine, in.path ? in.path : member_path(c, r, &recipe->from[i]),
+				     c->part.data, in.bytes, v->message, sizeof(v->message))) {
+			v->outcome = OUTCOME_STOP;
+			return false;
+		}
+	}
+	return true;
+}
+
+/* ---- the record ---- */
 
 /* The input's bytes are at hand: make the record. */
 static void convert(struct converter *c, struct result *r)
@@ -81,6 +691,7 @@ static void convert(struct converter *c, struct result *r)
 	const uint8_t *data = c->file.data;
 	uint64_t bytes = r->input.source_bytes;
 	struct picture made = {0};
+	const struct shard_field *damage = recipe_damage(&c->plan->recipe, &c->schema);
 	struct record_image image = {.is_held = c->file.capacity_bytes > BUDGET_SMALL_BYTES};
 
 	if (!text_is_name(r->path, r->path_bytes, SHARD_KEY_BYTES_MAX)) {
@@ -96,10 +707,11 @@ static void convert(struct converter *c, struct result *r)
 	image.orientation = made.orientation;
 	image.stated = made.stated;
 	fit_count_image(&r->fit, &c->plan->recipe.transform, made.width, made.height);
-	if (!record_fields_put(c->fields, &image, r))
+	if (!put_fields(c, &image, r))
 		return;
 	fit_count_dropped(&r->fit, r->verdict.dropped, r->ordinal);
-	put_damage(c, r);
+	if (damage) /* which damage was accepted */
+		r->meta[damage->offset] = (uint8_t)r->verdict.reason;
 	r->verdict.outcome = OUTCOME_RECORD;
 }
 
@@ -112,7 +724,7 @@ static void keep(struct converter *c, struct result *r)
 
 	plan_input_file(&r->input, path);
 	if (quarantine_keep(c->quarantine, path, c->file.data, r->input.source_bytes, v->message, sizeof(v->message)))
-		record_fields_keep(c->fields, c->quarantine, r);
+		keep_parts(c, r);
 	else
 		v->outcome = OUTCOME_STOP;
 }
@@ -144,12 +756,19 @@ static void shrink(struct converter *c)
 {
 	if (c->file.capacity_bytes > BUDGET_SMALL_BYTES)
 		scratch_free(&c->file);
-	record_fields_shrink(c->fields);
+	if (c->part.capacity_bytes > BUDGET_SMALL_BYTES)
+		scratch_free(&c->part);
+	if (c->drawn.capacity_bytes > BUDGET_SMALL_BYTES)
+		scratch_free(&c->drawn);
+	if (c->shape_text.capacity_bytes > BUDGET_SMALL_BYTES)
+		scratch_free(&c->shape_text);
+	if (c->shapes.rle.capacity * sizeof(uint32_t) > BUDGET_SMALL_BYTES)
+		coco_shapes_free(&c->shapes);
 	pictures_give_back(&c->pictures);
 }
 
 /* A look has no use for an image that states nothing. */
-static void run(struct converter *c, struct result *r, bool look)
+static void run(struct converter *c, struct result *r, bool only_look)
 {
 	char path[PLAN_PATH_BYTES_MAX];
 	struct input_bytes in;
@@ -173,7 +792,7 @@ static void run(struct converter *c, struct result *r, bool look)
 	pictures_claim_file(&c->pictures, in.bytes);
 	have_bytes = input_bytes_read(&in, c->source_fd, c->stored, &c->file, &r->verdict) &&
 		     input_bytes_same_build(c->plan, c->file.data, in.bytes, &r->verdict);
-	if (have_bytes && (!look || pictures_may_state(&c->pictures, c->file.data, in.bytes)))
+	if (have_bytes && (!only_look || pictures_may_state(&c->pictures, c->file.data, in.bytes)))
 		convert(c, r);
 	if (r->verdict.outcome == OUTCOME_BAD && have_bytes && c->quarantine)
 		keep(c, r);

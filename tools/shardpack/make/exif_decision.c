@@ -9,8 +9,6 @@
 #include "tools/common/exit_code.h"
 #include "tools/common/message.h"
 #include "tools/common/signals.h"
-#include "tools/shardpack/make/job.h"
-#include "tools/shardpack/plan/plan.h"
 #include "tools/shardpack/sandbox/sandbox.h"
 
 #define LOOK_INPUTS 1000

@@ -8,13 +8,9 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "libshard/base/thread.h"
-#include "shard_pack.h"
 #include "tools/common/exit_code.h"
 #include "tools/common/message.h"
 #include "tools/shardpack/input/source_times.h"
-#include "tools/shardpack/make/job.h"
-#include "tools/shardpack/plan/plan.h"
 
 #define OTHER_SHOWN_MAX 20
 
@@ -43,7 +39,7 @@ static int compare_before(const struct job *job, uint64_t shard_idx, const struc
 	int code = EXIT_DONE;
 
 	if (found && !receipt_is_same(&before, r))
-		code = receipt_refuse(job->out_dir, shard_idx, job->anew);
+		code = receipt_refuse(job->out_dir, shard_idx, job->remedy);
 	*known = code == EXIT_DONE && found && receipt_is_equal(&before, r);
 	receipt_free(&before);
 	return code;
@@ -66,7 +62,7 @@ static int count_other(struct finisher *f, uint64_t shard_idx, struct receipt *r
 /* Not if its sources have changed meanwhile. */
 static int check_sources(const struct job *job, uint64_t shard_idx)
 {
-	struct source_words words = {job->source, "the plan", job->anew};
+	struct source_words words = {job->source, "the plan", job->remedy};
 	uint64_t first, count;
 
 	plan_shard(job->plan, shard_idx, &first, &count);
@@ -236,7 +232,7 @@ int finisher_start(struct finisher *f, const struct job *job, struct shard_turns
 /* With the lock, or when all threads have ended: what was done in a place goes into the account. */
 static void enter_result(struct finisher *f, struct finishing *p)
 {
-	uint64_t skipped, first, count;
+	uint64_t first, count;
 
 	if (!p->has_result)
 		return;
@@ -244,11 +240,7 @@ static void enter_result(struct finisher *f, struct finishing *p)
 		plan_shard(f->job->plan, p->shard_idx, &first, &count);
 		f->job->account->input_count -= count;
 	} else {
-		skipped = receipt_skipped_count(&p->result);
-		account_published(f->job->account, p->result.record_count, receipt_accepted_count(&p->result), skipped,
-				  p->result.miss_count - skipped);
-		fit_count_add(&f->job->account->fit, &p->result.fit);
-		not_finite_add(&f->job->account->not_finite, &p->result.not_finite);
+		receipt_count(&p->result, f->job->account);
 	}
 	receipt_free(&p->result);
 	if (f->ended && !f->ended(f->context, p->shard_idx, !p->is_left) && f->code == EXIT_DONE)

@@ -9,15 +9,53 @@
 #include "tools/shardpack/make/make.h"
 
 #include <inttypes.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "shard_pack.h"
 #include "tools/common/exit_code.h"
 #include "tools/shardpack/images/image.h"
 #include "tools/shardpack/input/place.h"
 #include "tools/shardpack/input/stored.h"
-#include "tools/shardpack/plan/plan.h"
+#include "tools/shardpack/parse/integer.h"
+
+/* ---- the bytes of a field as they stand in a file, made those of a record ---- */
+
+/*
+ * The other order of bytes is swapped, and integers get the width of the field.  `in` has `have`
+ * bytes of the file: a whole field has as many as it says, a ragged one may have fewer.  The rest of
+ * that becomes 0, and its length is written as well.  `group` are those of the record.
+ */
+static void convert_field(const struct shard_schema *schema, uint32_t field, const struct plan_slice *s,
+			  const uint8_t *in, uint64_t have, uint8_t *const *group)
+{
+	const struct shard_field *to = &schema->field[field];
+	size_t item = shard_dtype_bytes(s->dtype), items = (size_t)have / item, wide = shard_dtype_bytes(to->dtype);
+	uint8_t *out = group[to->group] + to->offset;
+	bool is_signed = integer_is_signed(s->dtype);
+
+	if (s->dtype != to->dtype) {
+		/* the plan found that each fits; a u64 that is not a class becomes negative */
+		for (size_t i = 0; i < items; i++)
+			integer_store(out + wide * i, wide,
+				      (uint64_t)integer_load(in + i * item, item, is_signed, s->swap));
+	} else if (s->swap && item > 1) {
+		for (size_t i = 0; i < have; i += item)
+			for (size_t k = 0; k < item; k++)
+				out[i + k] = in[i + item - 1 - k];
+	} else {
+		memcpy(out, in, (size_t)have);
+	}
+	if (to->kind == SHARD_RAGGED) {
+		const struct shard_field *length = &schema->field[to->length_field];
+		uint32_t count = (uint32_t)items;
+
+		memset(out + items * wide, 0, (size_t)to->bytes - items * wide);
+		memcpy(group[length->group] + length->offset, &count, sizeof(count));
+	}
+}
+
+/* ---- streams ---- */
 
 #define RAW_BYTES  (UINT64_C(1) << 18) /* of one read, unless a single record is larger */
 #define AHEAD	   8u		       /* records that are prefetched */
@@ -39,22 +77,21 @@ struct fixed {
 	const struct stored *stored;
 	struct stream stream[SHARD_FIELDS_MAX];
 	uint32_t stream_count;
-	struct packed *packed; /* instead of streams; NULL: records do not hold packed documents */
 	struct scratch raw;
+	/* Instead of streams, where records hold packed documents; else NULL. */
+	struct window_piece *piece;		       /* [piece_max] */
+	uint8_t *piece_raw;			       /* of the longest piece, 8 bytes a token */
 	const struct shard_field *label;	       /* NULL: every label is right */
 	uint32_t label_field;			       /* its number */
 	const struct plan_slice *at[SHARD_FIELDS_MAX]; /* the slice of each field that was used last */
 };
 
-static uint64_t items_of(const struct shard_field *f)
-{
-	return f->bytes / shard_dtype_bytes(f->dtype);
-}
-
 /* Bytes of a field in the file, of one record that is whole. */
 static uint64_t stored_field_bytes(const struct fixed *f, uint32_t field, const struct plan_slice *s)
 {
-	return items_of(&f->schema->field[field]) * shard_dtype_bytes(s->dtype);
+	const struct shard_field *to = &f->schema->field[field];
+
+	return to->bytes / shard_dtype_bytes(to->dtype) * shard_dtype_bytes(s->dtype);
 }
 
 /*
@@ -161,8 +198,11 @@ struct fixed *fixed_open(const struct plan *plan, const struct shard_schema *sch
 	if (!plan->class_count && !has_wide_labels(f))
 		f->label = NULL;
 	find_streams(f);
-	f->packed = plan->pack ? packed_open(plan, schema, stored) : NULL;
-	if (!plan->pack || f->packed)
+	if (plan->pack) {
+		f->piece = calloc(plan->pack->piece_max, sizeof(*f->piece));
+		f->piece_raw = calloc(schema->field[TOKEN_PACK_TOKENS].shape[0], 8);
+	}
+	if (!plan->pack || (f->piece && f->piece_raw))
 		return f;
 	fixed_close(f);
 	return NULL;
@@ -172,7 +212,8 @@ void fixed_close(struct fixed *f)
 {
 	if (!f)
 		return;
-	packed_close(f->packed);
+	free(f->piece);
+	free(f->piece_raw);
 	scratch_free(&f->raw);
 	free(f);
 }
@@ -298,8 +339,8 @@ static bool read_run(struct fixed *f, struct fixed_block *b, const struct stream
 			const struct plan_slice *s = slice_of(f, field, b->input_idx[i]);
 			uint64_t at = k * lead->stride + st->start[j], have = stored_field_bytes(f, field, s);
 
-			file_field_convert(f->schema, field, s, f->raw.data + at, have < bytes - at ? have : bytes - at,
-					   group);
+			convert_field(f->schema, field, s, f->raw.data + at, have < bytes - at ? have : bytes - at,
+				      group);
 		}
 	}
 	return true;
@@ -359,6 +400,111 @@ static void judge(struct fixed *f, struct fixed_block *b)
 	}
 }
 
+/* ---- windows of packed documents, from where their pieces lie ---- */
+
+/* Where a piece lies in its file. */
+static uint64_t offset_of(const struct fixed *f, const struct window_piece *piece, const struct token_stream **stream)
+{
+	uint64_t begin = f->plan->pack->begin[piece->place];
+	const struct token_stream *s = token_pack_find(f->plan->pack, begin);
+
+	*stream = s;
+	return s->offset + (begin - s->before) * shard_dtype_bytes(s->dtype);
+}
+
+/* Ask for what a window needs, if it is not in memory. */
+static void expect_packed(struct fixed *f, uint64_t window)
+{
+	uint32_t count = window_pack_pieces(&f->plan->pack->windows, window, f->piece);
+	const struct token_stream *s;
+
+	for (uint32_t i = 0; i < count; i++) {
+		uint64_t offset = offset_of(f, &f->piece[i], &s);
+
+		if (!i && stored_is_near(f->stored, s->file, offset))
+			return;
+		stored_expect(f->stored, s->file, offset, f->piece[i].length * shard_dtype_bytes(s->dtype));
+	}
+}
+
+static uint8_t *field_at(const struct fixed *f, uint32_t field, uint8_t *const *group)
+{
+	const struct shard_field *to = &f->schema->field[field];
+
+	return group[to->group] + to->offset;
+}
+
+/* Tokens of a piece to `out`, as the field has them. */
+static bool read_piece(struct fixed *f, const struct window_piece *piece, uint8_t *out, struct verdict *v)
+{
+	const struct token_stream *s;
+	uint64_t offset = offset_of(f, piece, &s), value;
+	const struct shard_field *to = &f->schema->field[TOKEN_PACK_TOKENS];
+	size_t item = shard_dtype_bytes(s->dtype), wide = shard_dtype_bytes(to->dtype), bytes = piece->length * item;
+	bool as_it_lies = s->dtype == to->dtype && !s->swap;
+	char why[160];
+
+	if (!stored_read(f->stored, s->file, offset, as_it_lies ? out : f->piece_raw, bytes, why, sizeof(why)))
+		return verdict_set(v, OUTCOME_FAILED, 0, "%s: %s", f->plan->file[s->file].path, why);
+	for (uint32_t i = 0; !as_it_lies && i < piece->length; i++) {
+		/* The plan found that it fits; what was read then may be other bytes now. */
+		value = (uint64_t)integer_load(f->piece_raw + i * item, item, false, s->swap);
+		if (value >> (8 * wide))
+			return verdict_set(v, OUTCOME_FAILED, 0,
+					   "%s: the token at offset %" PRIu64
+					   " does not fit %s any more: the file changed",
+					   f->plan->file[s->file].path, offset + i * item, shard_dtype_name(to->dtype));
+		integer_store(out + i * wide, wide, value);
+	}
+	return true;
+}
+
+static bool fill_packed(struct fixed *f, uint64_t window, uint8_t *const *group, struct verdict *v)
+{
+	const struct shard_field *field = f->schema->field;
+	uint32_t count = window_pack_pieces(&f->plan->pack->windows, window, f->piece), at = 0;
+	uint8_t *tokens = field_at(f, TOKEN_PACK_TOKENS, group), *lengths = field_at(f, TOKEN_PACK_LENGTHS, group);
+	uint8_t *positions =
+		f->schema->field_count > TOKEN_PACK_POSITIONS ? field_at(f, TOKEN_PACK_POSITIONS, group) : NULL;
+	size_t wide = shard_dtype_bytes(field[TOKEN_PACK_TOKENS].dtype);
+
+	memset(lengths, 0, field[TOKEN_PACK_LENGTHS].bytes);
+	for (uint32_t i = 0; i < count; i++) {
+		uint32_t length = f->piece[i].length;
+
+		if (!read_piece(f, &f->piece[i], tokens + at * wide, v))
+			return false;
+		memcpy(lengths + 4 * (size_t)i, &length, 4);
+		for (uint32_t k = 0; positions && k < length; k++)
+			memcpy(positions + 4 * (size_t)(at + k), &k, 4);
+		at += length;
+	}
+	memset(tokens + at * wide, 0, field[TOKEN_PACK_TOKENS].bytes - at * wide);
+	if (positions)
+		memset(positions + 4 * (size_t)at, 0, field[TOKEN_PACK_POSITIONS].bytes - 4 * (size_t)at);
+	memcpy(field_at(f, TOKEN_PACK_COUNT, group), &count, 4);
+	return true;
+}
+
+/* The records of windows; `group` is where the first of them begins in each group, and the others follow. */
+static bool fill_all_packed(struct fixed *f, const uint64_t *window, uint64_t count, uint8_t *const *group,
+			    struct verdict *v)
+{
+	uint8_t *record[SHARD_GROUPS_MAX];
+
+	for (uint64_t i = 0; i < count; i++)
+		expect_packed(f, window[i]);
+	for (uint64_t i = 0; i < count; i++) {
+		for (uint32_t g = 0; g < f->schema->group_count; g++)
+			record[g] = group[g] + i * f->schema->group[g].record_bytes;
+		if (!fill_packed(f, window[i], record, v))
+			return false;
+	}
+	return true;
+}
+
+/* ---- all records of a block ---- */
+
 void fixed_fill(struct fixed *f, struct fixed_block *b)
 {
 	uint64_t n;
@@ -370,7 +516,7 @@ void fixed_fill(struct fixed *f, struct fixed_block *b)
 		verdict_set(&b->verdict, OUTCOME_STOP, 0, "the order of its records could not be computed");
 		return;
 	}
-	if (f->packed && !packed_fill(f->packed, b->input_idx, b->place.count, b->group, &b->verdict))
+	if (f->piece && !fill_all_packed(f, b->input_idx, b->place.count, b->group, &b->verdict))
 		return;
 	for (uint32_t s = 0; s < f->stream_count; s++)
 		expect_stream(f, b, &f->stream[s]);
@@ -406,7 +552,7 @@ void fixed_explain(const struct fixed *f, const struct fixed_block *b, uint64_t 
 			    label, offset, f->plan->file[s->file].path, f->plan->class_count);
 }
 
-bool fixed_keep(const struct fixed *f, const struct fixed_block *b, uint64_t i, const struct quarantine *q,
+bool fixed_keep(const struct fixed *f, const struct fixed_block *b, uint64_t i, const char *quarantine,
 		const char *path, struct verdict *v)
 {
 	const struct shard_schema *s = f->schema;
@@ -427,7 +573,7 @@ bool fixed_keep(const struct fixed *f, const struct fixed_block *b, uint64_t i, 
 		       field->bytes);
 		n += field->bytes;
 	}
-	kept = quarantine_keep(q, path, bytes, n, v->message, sizeof(v->message));
+	kept = quarantine_keep(quarantine, path, bytes, n, v->message, sizeof(v->message));
 	free(bytes);
 	return kept;
 }

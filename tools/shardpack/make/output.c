@@ -9,18 +9,15 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "shard_pack.h"
 #include "tools/common/exit_code.h"
 #include "tools/common/files.h"
 #include "tools/common/message.h"
-#include "tools/shardpack/images/images.h"
 #include "tools/shardpack/input/source_times.h"
-#include "tools/shardpack/make/job.h"
-#include "tools/shardpack/plan/plan.h"
 
 #define STATE_DIR    ".shardpack"
 #define MANIFEST     "dataset.manifest"
@@ -45,7 +42,8 @@ static int open_own(const char *path, int *fd)
 	return fail(EXIT_IO, "%s: cannot open this folder: %s", path, strerror(errno));
 }
 
-int output_refuse_link(const char *path)
+/* It is fine if there is nothing. */
+static int refuse_link(const char *path)
 {
 	int fd, code = open_own(path, &fd);
 
@@ -65,11 +63,6 @@ static bool is_shard_name(const char *name)
 	size_t digits = strspn(name, "0123456789");
 
 	return digits >= 5 && !strcmp(name + digits, ".shard");
-}
-
-static bool is_temp_name(const char *name)
-{
-	return !strncmp(name, TEMP_PREFIX, strlen(TEMP_PREFIX)) || is_removed_name(name);
 }
 
 static int list(const char *out_dir, struct listing *l)
@@ -98,7 +91,8 @@ static int list(const char *out_dir, struct listing *l)
 			l->has_state = true;
 		else if (is_shard_name(name))
 			l->has_shards = true;
-		else if (strcmp(name, ".") && strcmp(name, "..") && !is_temp_name(name) &&
+		else if (strcmp(name, ".") && strcmp(name, "..") &&
+			 strncmp(name, TEMP_PREFIX, strlen(TEMP_PREFIX)) != 0 && !is_removed_name(name) &&
 			 (!l->foreign[0] || strcmp(name, l->foreign) < 0))
 			snprintf(l->foreign, sizeof(l->foreign), "%s", name);
 	}
@@ -138,7 +132,7 @@ static int examine_state(const char *out_dir, const struct plan *plan, const str
 	int code = files_path(path, out_dir, STATE_DIR);
 
 	if (code == EXIT_DONE)
-		code = output_refuse_link(path);
+		code = refuse_link(path);
 	if (code == EXIT_DONE)
 		code = files_path(path, out_dir, STATE_DIR "/plan");
 	if (code == EXIT_DONE)
@@ -232,7 +226,7 @@ static int publish(const struct job *job, const char *name, const void *data, si
 	for (int tries = 0; code == EXIT_DONE && tries < 8; tries++) {
 		if (!files_make_dir(job->state_dir))
 			return fail(EXIT_IO, "%s: cannot make this folder: %s", job->state_dir, strerror(errno));
-		code = output_refuse_link(job->state_dir);
+		code = refuse_link(job->state_dir);
 		if (code != EXIT_DONE)
 			return code;
 		if ((exists ? shard_publish(path, data, bytes, 0, &err) : files_publish(path, data, bytes, &err)) ==
@@ -292,7 +286,7 @@ int output_begin(const struct job *job, const char *source, const struct source_
 	if (code == EXIT_DONE)
 		code = publish(job, "source", source, strlen(source), NULL);
 	if (code == EXIT_DONE && job->quarantine)
-		code = publish(job, "quarantine", job->quarantine->dir, strlen(job->quarantine->dir), NULL);
+		code = publish(job, "quarantine", job->quarantine, strlen(job->quarantine), NULL);
 	if (code == EXIT_DONE && job->exif_said)
 		code = publish(job, EXIF_SAID, "", 0, NULL);
 	if (code == EXIT_DONE && recipe_is_images(&job->plan->recipe))
@@ -311,7 +305,7 @@ bool output_exif_said(const struct job *job)
 
 int output_check_sources(const struct job *job, const struct source_times *now)
 {
-	struct source_words words = {job->source, "the plan", job->anew};
+	struct source_words words = {job->source, "the plan", job->remedy};
 	struct source_times then = {0};
 	char path[FILES_PATH_BYTES];
 	struct listing l;
@@ -336,7 +330,7 @@ int output_check_sources(const struct job *job, const struct source_times *now)
 		code = fail(EXIT_MISMATCH,
 			    "%s: is missing, cut, or of another release, so nothing says whether the sources are still "
 			    "those that were packed; if they are, add --trust-names; if not, %s",
-			    path, job->anew);
+			    path, job->remedy);
 	source_times_close(&then);
 	return code;
 }
@@ -446,7 +440,7 @@ int output_load(struct job *job, struct plan *plan, char **source, char **quaran
 	*source = *quarantine = NULL;
 	*sealed = false;
 	if (code == EXIT_DONE)
-		code = output_refuse_link(job->state_dir);
+		code = refuse_link(job->state_dir);
 	if (code == EXIT_DONE)
 		code = files_read(path, &text, &found);
 	if (code == EXIT_DONE && !found)
@@ -467,7 +461,7 @@ int output_load(struct job *job, struct plan *plan, char **source, char **quaran
 
 /*
  * Remove what `is_ours` says from a folder, and what nobody here writes, and then the folder: other
- * machines need it no more.
+ * machines do not need it any more.
  */
 static int remove_all(const char *dir, bool (*is_ours)(const char *name), bool *gone)
 {
@@ -534,12 +528,13 @@ void output_give_up(const struct job *job, bool made, bool all_empty)
 		detail("%s: cannot remove this folder: %s", job->out_dir, strerror(errno));
 }
 
-int output_remove(const char *dir)
+/* Remove a folder that shardpack made.  With FOREIGN content it stays, which is an error. */
+static int remove_dataset(const char *dir)
 {
 	char path[FILES_PATH_BYTES];
 	struct listing l;
 	bool gone = false;
-	int code = output_refuse_link(dir);
+	int code = refuse_link(dir);
 
 	if (code == EXIT_DONE)
 		code = list(dir, &l);
@@ -561,4 +556,172 @@ int output_remove(const char *dir)
 	if (code == EXIT_DONE && !gone)
 		code = fail(EXIT_IO, "%s: still in use by another process", dir);
 	return code;
+}
+
+/* ---- a dataset built beside another one, and put in its place at once ---- */
+
+char *replace_work_dir(const char *out_absolute)
+{
+	const char *slash = strrchr(out_absolute, '/');
+	char *out;
+
+	if (asprintf(&out, "%.*s/.%s.new", (int)(slash - out_absolute), out_absolute, slash + 1) < 0) {
+		fail(EXIT_IO, "out of memory");
+		return NULL;
+	}
+	return out;
+}
+
+int replace_prepare(const char *work_dir, const struct plan *plan, const struct source_times *now)
+{
+	enum output_state state;
+	char why[OUTPUT_WHY_BYTES];
+	bool same = true;
+	int code = refuse_link(work_dir);
+
+	if (code == EXIT_DONE)
+		code = output_examine(work_dir, plan, &state, why);
+	if (code != EXIT_DONE)
+		return code;
+	if (state == OUTPUT_FOREIGN)
+		return fail(EXIT_USAGE, "%s: holds %s; --replace builds in this folder, so remove it first", work_dir,
+			    why);
+	if (state == OUTPUT_STARTED)
+		code = output_same_sources(work_dir, plan, now, &same);
+	if (code != EXIT_DONE)
+		return code;
+	if (state == OUTPUT_SEALED || (state == OUTPUT_STARTED && !same))
+		snprintf(why, sizeof(why), "a dataset that may be of other sources");
+	if (state == OUTPUT_OTHER || why[0]) {
+		detail("%s: holds %s; removed", work_dir, why);
+		return remove_dataset(work_dir);
+	}
+	return EXIT_DONE;
+}
+
+/* Two renames instead of one exchange. */
+static int swap_in_steps(const char *out, const char *work_dir)
+{
+	char aside[FILES_PATH_BYTES];
+	int code = EXIT_DONE;
+
+	if (snprintf(aside, sizeof(aside), "%s.old", work_dir) >= (int)sizeof(aside))
+		return fail(EXIT_USAGE, "%s.old: this path is too long", work_dir);
+	if (rename(out, aside) != 0)
+		return fail(EXIT_IO, "%s: cannot move this folder aside: %s", out, strerror(errno));
+	if (rename(work_dir, out) != 0) {
+		code = fail(EXIT_IO, "%s: cannot move this folder to %s: %s", work_dir, out, strerror(errno));
+		if (rename(aside, out) != 0)
+			code = fail(EXIT_IO, "%s: the old %s lies here now, and cannot be moved back: %s", aside, out,
+				    strerror(errno));
+		return code;
+	}
+	if (rename(aside, work_dir) != 0)
+		return fail(EXIT_IO, "%s: the old dataset lies here, and cannot be moved: %s", aside, strerror(errno));
+	return EXIT_DONE;
+}
+
+int replace_swap(const char *out_absolute, const char *work_dir)
+{
+	char parent[FILES_PATH_BYTES];
+	int code = EXIT_DONE;
+
+	if (renameat2(AT_FDCWD, work_dir, AT_FDCWD, out_absolute, RENAME_EXCHANGE) != 0) {
+		if (errno != EINVAL && errno != ENOSYS && errno != EOPNOTSUPP)
+			return fail(EXIT_IO, "%s: cannot replace %s: %s", work_dir, out_absolute, strerror(errno));
+		code = swap_in_steps(out_absolute, work_dir);
+	}
+	if (code == EXIT_DONE)
+		code = files_path(parent, work_dir, "..");
+	/* The new name is durable before anything of the old dataset goes. */
+	if (code == EXIT_DONE)
+		code = files_sync_dir(parent);
+	return code == EXIT_DONE ? remove_dataset(work_dir) : code;
+}
+
+/* ---- which shards of a plan have their final names ---- */
+
+#define PACE_SHARDS 100
+
+/* The number in "00005.shard"; false if it is not the name of a shard. */
+static bool shard_number(const char *name, uint64_t *shard_idx)
+{
+	size_t digits = strspn(name, "0123456789");
+
+	/* "00005", "123456", but not "000005" */
+	if (digits < 5 || digits > 19 || (digits > 5 && name[0] == '0') || strcmp(name + digits, ".shard") != 0)
+		return false;
+	*shard_idx = strtoull(name, NULL, 10);
+	return true;
+}
+
+static void note_shard(void *context, const char *name)
+{
+	struct shard_list *l = context;
+	uint64_t idx;
+
+	if (!shard_number(name, &idx) || idx >= l->shard_count)
+		return;
+	l->there_count += !l->there[idx];
+	l->there[idx] = true;
+}
+
+int shard_list_look(struct shard_list *l, const char *out_dir, uint64_t shard_count)
+{
+	if (!l->there)
+		l->there = calloc(shard_count + 1, sizeof(*l->there));
+	if (!l->there)
+		return fail(EXIT_IO, "out of memory for %" PRIu64 " shards", shard_count);
+	l->shard_count = shard_count;
+	return files_list(out_dir, note_shard, l, NULL);
+}
+
+void shard_list_free(struct shard_list *l)
+{
+	free(l->there);
+	*l = (struct shard_list){0};
+}
+
+void shard_list_missing(const struct shard_list *l, size_t bytes_max, struct text *out)
+{
+	uint64_t first, k = 0;
+
+	while (k < l->shard_count) {
+		if (l->there[k]) {
+			k++;
+			continue;
+		}
+		if (out->bytes > bytes_max) {
+			text_add(out, ",...", 4);
+			return;
+		}
+		for (first = k; k < l->shard_count && !l->there[k]; k++)
+			;
+		text_format(out, "%s%" PRIu64, out->bytes ? "," : "", first);
+		if (k - first > 1)
+			text_format(out, "-%" PRIu64, k - 1);
+	}
+}
+
+static int by_time(const void *a, const void *b)
+{
+	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
+	return (x > y) - (x < y);
+}
+
+uint64_t shard_list_pace(const struct shard_list *l, const char *out_dir, int *code)
+{
+	uint64_t *times = malloc((l->there_count + 1) * sizeof(*times)), n = 0, first, pace = 0;
+
+	*code = times ? EXIT_DONE : fail(EXIT_IO, "out of memory for %" PRIu64 " shards", l->there_count);
+	for (uint64_t k = 0; times && k < l->shard_count && n < l->there_count; k++)
+		n += l->there[k] && receipt_shard_time(out_dir, k, &times[n]); /* else it was removed just now */
+	if (n > 1) {
+		qsort(times, n, sizeof(*times), by_time);
+		first = n > PACE_SHARDS ? n - PACE_SHARDS : 0;
+		pace = (times[n - 1] - times[first]) / (n - 1 - first);
+	}
+	free(times);
+	return pace;
 }

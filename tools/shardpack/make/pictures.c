@@ -8,10 +8,41 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 
-#include "shard_inspect.h"
-#include "tools/shardpack/images/images.h"
-#include "tools/shardpack/plan/plan.h"
 #include "tools/shardpack/sandbox/sandbox.h"
+
+/* ---- memory for large images, shared by all workers ---- */
+
+void budget_init(struct budget *b)
+{
+	pthread_mutex_init(&b->lock, NULL);
+	pthread_cond_init(&b->given, NULL);
+	b->used = 0;
+}
+
+void budget_destroy(struct budget *b)
+{
+	pthread_mutex_destroy(&b->lock);
+	pthread_cond_destroy(&b->given);
+}
+
+void budget_take(struct budget *b, uint64_t bytes)
+{
+	pthread_mutex_lock(&b->lock);
+	while (b->used && (b->used > BUDGET_BYTES || bytes > BUDGET_BYTES - b->used))
+		pthread_cond_wait(&b->given, &b->lock);
+	b->used += bytes;
+	pthread_mutex_unlock(&b->lock);
+}
+
+void budget_give(struct budget *b, uint64_t bytes)
+{
+	pthread_mutex_lock(&b->lock);
+	b->used -= bytes;
+	pthread_cond_broadcast(&b->given);
+	pthread_mutex_unlock(&b->lock);
+}
+
+/* ---- the pictures of one thread ---- */
 
 /* The picture at hand needs this much; the first claim holds to its end. */
 static void claim(void *context, uint64_t bytes)
@@ -124,17 +155,6 @@ static bool find_stated(const struct pictures *p, const uint8_t *data, uint64_t 
 	return verdict_set(v, OUTCOME_STOP, 0, "out of memory while its orientation was looked for");
 }
 
-/* The orientation that the recipe asks for: what the file states, or 1. */
-static bool find_of_image(const struct pictures *p, const uint8_t *data, uint64_t bytes, uint32_t *orientation,
-			  struct verdict *v)
-{
-	bool ok = find_stated(p, data, bytes, orientation, v);
-
-	if (!*orientation)
-		*orientation = 1;
-	return ok;
-}
-
 /* The file of an image, which is not to be turned, states that it lies otherwise. */
 static bool note_stated(const struct pictures *p, const uint8_t *data, uint64_t bytes, uint32_t *stated,
 			struct verdict *v)
@@ -198,17 +218,6 @@ static bool make_image(struct pictures *p, struct transform *t, bool wide, const
 	return verdict_of_decoder(v, status, &said);
 }
 
-static bool make_mask(struct pictures *p, struct mask *m, const struct mask_codes *codes, const uint8_t *data,
-		      uint64_t bytes, uint32_t orientation, uint8_t *dst, struct verdict *v)
-{
-	struct decode_verdict said;
-	const struct image_sink *sink = mask_sink(m, orientation, dst);
-	enum decode_status status = codes ? decoder_coded_mask(p->decoder, codes, data, bytes, sink, &said)
-					  : decoder_mask(p->decoder, data, bytes, sink, &said);
-
-	return verdict_of_decoder(v, status, &said);
-}
-
 bool pictures_orientation_of(const struct pictures *p, uint32_t turn, uint32_t of, uint32_t *orientation,
 			     struct verdict *v)
 {
@@ -221,12 +230,17 @@ static bool make_here(struct pictures *p, uint32_t field, uint32_t of, const uin
 	const struct field_source *s = &p->recipe->from[field == PICTURES_IMAGE ? 0 : field];
 	struct transform *t = field == PICTURES_IMAGE ? p->image : p->transform[field];
 	bool wide = field == PICTURES_IMAGE ? p->recipe->transform.wide : s->transform.wide;
+	const struct image_sink *sink;
 	const struct shard_field *f;
 	struct mask_codes codes;
+	struct decode_verdict said;
+	enum decode_status status;
 
-	if (field == PICTURES_IMAGE ? !find_of_image(p, data, bytes, &made->orientation, v)
+	if (field == PICTURES_IMAGE ? !find_stated(p, data, bytes, &made->orientation, v)
 				    : !find_beside(p, s->turn, of, data, bytes, &made->orientation, v))
 		return false;
+	if (!made->orientation) /* the file states none, or the recipe does not ask */
+		made->orientation = 1;
 	if (t) {
 		if (!make_image(p, t, wide, data, bytes, made->orientation, dst, v))
 			return false;
@@ -235,7 +249,10 @@ static bool make_here(struct pictures *p, uint32_t field, uint32_t of, const uin
 	}
 	f = &p->schema.field[recipe_first(p->recipe) + field];
 	codes = (struct mask_codes){(uint32_t)shard_dtype_bytes(f->dtype), s->map.count ? &s->map : NULL};
-	if (!make_mask(p, p->mask[field], field_is_coded(f, s) ? &codes : NULL, data, bytes, made->orientation, dst, v))
+	sink = mask_sink(p->mask[field], made->orientation, dst);
+	status = field_is_coded(f, s) ? decoder_coded_mask(p->decoder, &codes, data, bytes, sink, &said)
+				      : decoder_mask(p->decoder, data, bytes, sink, &said);
+	if (!verdict_of_decoder(v, status, &said))
 		return false;
 	mask_source_size(p->mask[field], &made->width, &made->height);
 	return true;

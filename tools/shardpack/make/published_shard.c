@@ -13,12 +13,9 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "shard_inspect.h"
 #include "tools/common/exit_code.h"
-#include "tools/common/files.h"
 #include "tools/common/message.h"
 #include "tools/common/signals.h"
-#include "tools/shardpack/make/job.h"
 
 static bool is_ours(const struct job *job, uint64_t shard_idx, const struct shard_info *info)
 {
@@ -29,15 +26,21 @@ static bool is_ours(const struct job *job, uint64_t shard_idx, const struct shar
 	       info->planned_records == count && info->record_count + info->miss_count == count;
 }
 
-/* Lines for a receipt on their way. */
+/* ---- the lines of a receipt, from the shard ---- */
+
+#define RECORDS_AT_ONCE 4096
+
 struct listing {
+	const struct job *job;
+	const char *path;    /* for messages: of the shard; of the dataset if `sealed` */
+	bool sealed;	     /* there is no plan to build it again */
 	struct converter *c; /* NULL: then the reason's name has to do */
 	struct result *result;
 	struct text *lines;
 };
 
 /* The sentence that came with a verdict is not in the shard; the same bytes give it again. */
-static const char *explain(struct listing *l, uint64_t ordinal, uint32_t reason, enum outcome outcome)
+static const char *explain(const struct listing *l, uint64_t ordinal, uint32_t reason, enum outcome outcome)
 {
 	if (l->c) {
 		l->result->ordinal = ordinal;
@@ -48,27 +51,97 @@ static const char *explain(struct listing *l, uint64_t ordinal, uint32_t reason,
 	return shard_miss_reason_name(reason);
 }
 
-static int list_accepted(void *context, uint64_t ordinal, uint32_t reason)
+static int list_misses(const struct listing *l, struct shard_reader *reader, uint64_t miss_count)
 {
-	struct listing *l = context;
+	uint64_t input_count = l->job->plan->input_count;
+	struct shard_miss miss;
+	struct shard_error err;
 
-	receipt_add_record(l->lines, ordinal, reason, PROBLEM_ACCEPTED, explain(l, ordinal, reason, OUTCOME_RECORD));
+	for (uint64_t i = 0; i < miss_count; i++) {
+		struct problem p;
+
+		if (shard_reader_miss(reader, i, &miss, &err) != SHARD_OK)
+			return fail_of_library(&err);
+		p = (struct problem){miss.ordinal, miss.reason, (enum problem_how)miss.how, NULL};
+		if (!problem_fits(&p, input_count) || (miss.how != SHARD_SKIPPED && miss.how != SHARD_QUARANTINED))
+			return fail(l->sealed ? EXIT_BAD : EXIT_MISMATCH,
+				    "%s: its list of left-out inputs is not valid: input %" PRIu64 " of %" PRIu64
+				    ", reason %u, kind %u (must be 1, skipped, or 2, quarantined); %s",
+				    l->path, miss.ordinal, input_count, miss.reason, miss.how,
+				    l->sealed ? "run `shardcat verify`" : "remove this file and build it again");
+		p.message = explain(l, miss.ordinal, miss.reason, OUTCOME_BAD);
+		receipt_add(l->lines, &p);
+	}
 	return EXIT_DONE;
+}
+
+/* Step over inputs that are not records: `ordinal` becomes that of the next record. */
+static int skip_misses(struct shard_reader *reader, uint64_t miss_count, uint64_t *miss_idx, uint64_t *ordinal)
+{
+	struct shard_miss miss;
+	struct shard_error err;
+
+	for (; *miss_idx < miss_count; ++*miss_idx, ++*ordinal) {
+		if (shard_reader_miss(reader, *miss_idx, &miss, &err) != SHARD_OK)
+			return fail_of_library(&err);
+		if (miss.ordinal != *ordinal)
+			break;
+	}
+	return EXIT_DONE;
+}
+
+/*
+ * The records that were made of damaged inputs.  The field `damage` says which they are.  The records
+ * of a shard are the inputs of its part of the plan, in order, without the ones that it leaves out.
+ */
+static int list_accepted(const struct listing *l, uint64_t shard_idx, struct shard_reader *reader,
+			 const struct shard_info *info)
+{
+	const struct shard_field *field = recipe_damage(&l->job->plan->recipe, &l->job->schema);
+	uint64_t ordinal, planned, miss_idx = 0, n;
+	struct shard_error err;
+	uint8_t *bytes;
+	int code = EXIT_DONE;
+
+	if (!field)
+		return EXIT_DONE;
+	bytes = malloc(RECORDS_AT_ONCE * (size_t)field->stride);
+	if (!bytes)
+		return fail(EXIT_IO, "out of memory for %d records of %" PRIu64 " bytes", RECORDS_AT_ONCE,
+			    field->stride);
+	plan_shard(l->job->plan, shard_idx, &ordinal, &planned);
+	for (uint64_t record = 0; code == EXIT_DONE && record < info->record_count; record += n) {
+		n = info->record_count - record < RECORDS_AT_ONCE ? info->record_count - record : RECORDS_AT_ONCE;
+		if (shard_reader_read(reader, field->group, record, n, bytes, &err) != SHARD_OK)
+			code = fail_of_library(&err);
+		for (uint64_t i = 0; code == EXIT_DONE && i < n; i++, ordinal++) {
+			uint32_t damage = bytes[i * field->stride + field->offset];
+
+			code = skip_misses(reader, info->miss_count, &miss_idx, &ordinal);
+			if (code == EXIT_DONE && damage)
+				receipt_add(l->lines, &(struct problem){ordinal, damage, PROBLEM_ACCEPTED,
+									explain(l, ordinal, damage, OUTCOME_RECORD)});
+		}
+	}
+	free(bytes);
+	return code;
 }
 
 /*
  * Nothing in the shard says which of its inputs have more frames or pages: look at each again, as
  * their first bytes decide, and not their names.
  */
-static int list_firsts(const struct job *job, uint64_t shard_idx, struct listing *l)
+static int list_firsts(const struct listing *l, uint64_t shard_idx)
 {
-	const struct verdict *v = &l->result->verdict;
+	const struct job *job = l->job;
 	uint64_t first, count;
 
 	plan_shard(job->plan, shard_idx, &first, &count);
 	if (!l->c)
 		job->account->firsts_unknown = true;
 	for (uint64_t i = first; l->c && i < first + count; i++) {
+		const struct verdict *v = &l->result->verdict;
+
 		if (interrupted())
 			return EXIT_INTERRUPTED;
 		l->result->ordinal = i;
@@ -78,39 +151,34 @@ static int list_firsts(const struct job *job, uint64_t shard_idx, struct listing
 		if (v->outcome == OUTCOME_OTHER)
 			return fail(EXIT_MISMATCH, "%s/%s: %s", job->source, l->result->path, v->message);
 		if (v->outcome == OUTCOME_RECORD && v->first[0])
-			receipt_add_record(l->lines, i, SHARD_MISS_UNSUPPORTED, PROBLEM_FIRST, v->first);
+			receipt_add(l->lines, &(struct problem){i, SHARD_MISS_UNSUPPORTED, PROBLEM_FIRST, v->first});
 	}
 	return EXIT_DONE;
 }
 
-static int list_misses(const struct job *job, const char *path, struct shard_reader *reader, struct listing *l)
+static int list_problems(const struct listing *l, uint64_t shard_idx, struct shard_reader *reader)
 {
 	struct shard_info info;
-	struct shard_miss miss;
-	struct shard_error err;
-	shard_reader_info(reader, &info);
-	for (uint64_t i = 0; i < info.miss_count; i++) {
-		if (shard_reader_miss(reader, i, &miss, &err) != SHARD_OK)
-			return fail_of_library(&err);
-		if (!account_miss_fits(&miss, job->plan->input_count))
-			return fail(EXIT_MISMATCH,
-				    "%s: its list of left-out inputs is not valid: input %" PRIu64 " of %" PRIu64
-				    ", reason %u, kind %u (must be 1, skipped, or 2, quarantined); remove this file "
-				    "and build it again",
-				    path, miss.ordinal, job->plan->input_count, miss.reason, miss.how);
-		receipt_add_miss(l->lines, &miss, explain(l, miss.ordinal, miss.reason, OUTCOME_BAD));
-	}
-	return EXIT_DONE;
-}
-
-static int list_problems(const struct job *job, uint64_t shard_idx, const char *path, struct shard_reader *reader,
-			 struct text *lines)
-{
-	struct listing l = {.lines = lines};
 	int code;
 
+	shard_reader_info(reader, &info);
+	code = list_misses(l, reader, info.miss_count);
+	if (code == EXIT_DONE)
+		code = list_accepted(l, shard_idx, reader, &info);
+	return code == EXIT_DONE ? list_firsts(l, shard_idx) : code;
+}
+
+/* With the sentences that the inputs give, if they are at hand. */
+static int list_and_explain(const struct job *job, uint64_t shard_idx, const char *path, struct shard_reader *reader,
+			    struct text *lines)
+{
+	struct listing l = {.job = job, .path = path, .lines = lines};
+	struct shard_info info;
+	int code;
+
+	shard_reader_info(reader, &info);
 	if (!plan_names_inputs(job->plan)) /* the reason says it all */
-		return list_misses(job, path, reader, &l);
+		return list_misses(&l, reader, info.miss_count);
 	l.result = calloc(1, sizeof(*l.result));
 	if (!l.result)
 		return fail(EXIT_IO, "%s: out of memory", path);
@@ -118,16 +186,32 @@ static int list_problems(const struct job *job, uint64_t shard_idx, const char *
 	if (l.result->record && job->source_fd >= 0)
 		l.c = converter_open(job->plan, job->source_fd, job->stored, job->times, job->quarantine, NULL,
 				     job->sandbox);
-	code = list_misses(job, path, reader, &l);
-	if (code == EXIT_DONE)
-		code = accepted_find(job, shard_idx, reader, list_accepted, &l);
-	if (code == EXIT_DONE)
-		code = list_firsts(job, shard_idx, &l);
+	code = list_problems(&l, shard_idx, reader);
 	converter_close(l.c);
 	free(l.result->record);
 	free(l.result);
 	return code;
 }
+
+int published_recount(const struct job *job, uint64_t shard_idx, struct shard_reader *reader)
+{
+	struct receipt r = {.file_bytes = 0};
+	const struct listing l = {.job = job, .path = job->out_dir, .sealed = true, .lines = &r.lines};
+	struct shard_info info;
+	int code = list_problems(&l, shard_idx, reader);
+
+	shard_reader_info(reader, &info);
+	r.record_count = r.fit.unknown = r.not_finite.unknown = info.record_count;
+	r.miss_count = info.miss_count;
+	if (code == EXIT_DONE && text_failed(&r.lines))
+		code = fail(EXIT_IO, "out of memory for a list of bad inputs");
+	if (code == EXIT_DONE)
+		code = receipt_account(&r, job->plan, job->account);
+	receipt_free(&r);
+	return code;
+}
+
+/* ---- is it there? ---- */
 
 /* Read all of the shard. */
 static int read_all(const struct job *job, const char *path, struct shard_reader *reader, uint8_t sha256[32])
@@ -161,7 +245,7 @@ static int make_receipt(const struct job *job, uint64_t shard_idx, const char *p
 	code = read_all(job, path, reader, r->sha256);
 	r->read_back = true;
 	if (code == EXIT_DONE)
-		code = list_problems(job, shard_idx, path, reader, &r->lines);
+		code = list_and_explain(job, shard_idx, path, reader, &r->lines);
 	return code == EXIT_DONE && !job->account->firsts_unknown ? write_receipt(job, shard_idx, r) : code;
 }
 
@@ -217,7 +301,7 @@ static int settle_receipt(const struct job *job, uint64_t shard_idx, const char 
 		return make_receipt(job, shard_idx, path, reader, r);
 	}
 	if (!receipt_is_same(r, &is))
-		return receipt_refuse(job->out_dir, shard_idx, job->anew);
+		return receipt_refuse(job->out_dir, shard_idx, job->remedy);
 	if (suffices(job, r, is.mtime_ns))
 		return EXIT_DONE;
 	mtime_then = r->mtime_ns;

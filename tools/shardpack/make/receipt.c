@@ -14,61 +14,25 @@
 #include <unistd.h>
 
 #include "tools/common/exit_code.h"
-#include "tools/common/files.h"
 #include "tools/common/message.h"
+#include "tools/common/shelf.h"
 #include "tools/common/text.h"
-#include "tools/shardpack/plan/plan.h"
 
-#define ACCEPTED   "accepted "
-#define FIRST	   "first "
-#define NOT_FINITE "not-finite"
+#define RECEIPT_FIRST_LINE "receipt 5\n"
+#define ACCEPTED	   "accepted "
+#define FIRST		   "first "
+#define NOT_FINITE	   "not-finite"
 
-void receipt_add_miss(struct text *lines, const struct shard_miss *miss, const char *message)
+void receipt_add(struct text *lines, const struct problem *p)
 {
-	text_format(lines, "miss %" PRIu64 " %" PRIu32 " %" PRIu32 " ", miss->ordinal, miss->reason, miss->how);
-	text_encode(lines, message, strlen(message), true);
+	if (p->how == PROBLEM_ACCEPTED || p->how == PROBLEM_FIRST)
+		text_format(lines, "%s%" PRIu64 " %" PRIu32 " ", p->how == PROBLEM_FIRST ? FIRST : ACCEPTED, p->ordinal,
+			    p->reason);
+	else
+		text_format(lines, "miss %" PRIu64 " %" PRIu32 " %" PRIu32 " ", p->ordinal, p->reason,
+			    (uint32_t)p->how);
+	text_encode(lines, p->message, strlen(p->message), true);
 	text_add(lines, "\n", 1);
-}
-
-void receipt_add_record(struct text *lines, uint64_t ordinal, uint32_t reason, enum problem_how how,
-			const char *message)
-{
-	text_format(lines, "%s%" PRIu64 " %" PRIu32 " ", how == PROBLEM_FIRST ? FIRST : ACCEPTED, ordinal, reason);
-	text_encode(lines, message, strlen(message), true);
-	text_add(lines, "\n", 1);
-}
-
-static int tell(struct text *lines, struct account *a, const struct result *r, enum problem_how how,
-		const char *message)
-{
-	uint32_t reason = how == PROBLEM_ACCEPTED ? r->verdict.reason : SHARD_MISS_UNSUPPORTED;
-
-	receipt_add_record(lines, r->ordinal, reason, how, message);
-	return account_problem(a, r->ordinal, reason, how, message);
-}
-
-int receipt_tell(struct text *lines, struct account *a, const char *source, const struct result *r)
-{
-	const struct verdict *v = &r->verdict;
-	int code = EXIT_DONE;
-
-	if (v->reason) {
-		account_show_accepted(a, source, r->path, v->message);
-		code = tell(lines, a, r, PROBLEM_ACCEPTED, v->message);
-	}
-	if (code == EXIT_DONE && v->first[0])
-		code = tell(lines, a, r, PROBLEM_FIRST, v->first);
-	return code;
-}
-
-uint64_t receipt_accepted_count(const struct receipt *r)
-{
-	const char *line = r->lines.data, *end = line + r->lines.bytes;
-	uint64_t count = 0;
-
-	for (; line < end; line += strcspn(line, "\n") + 1)
-		count += !strncmp(line, ACCEPTED, strlen(ACCEPTED));
-	return count;
 }
 
 static void write_dropped(const struct fit_count *f, struct text *out)
@@ -83,13 +47,6 @@ static void write_dropped(const struct fit_count *f, struct text *out)
 	for (uint32_t i = 0; i < DROPPED_COUNT; i++)
 		text_format(out, " %" PRIu64 " %" PRIu64, f->dropped[i], f->dropped[i] ? f->dropped_first[i] : 0);
 	text_add(out, "\n", 1);
-}
-
-static void write_field(uint32_t i, const struct fit_field *f, struct text *out)
-{
-	if (f->records)
-		text_format(out, "field %" PRIu32 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu32 " %" PRIu32 "\n", i,
-			    f->records, f->without, f->first, f->least, f->most);
 }
 
 void receipt_write(const struct receipt *r, uint64_t shard_idx, struct text *out)
@@ -107,8 +64,14 @@ void receipt_write(const struct receipt *r, uint64_t shard_idx, struct text *out
 			    r->fit.images, r->fit.enlarged, r->fit.padded, r->fit.boxes, r->fit.empty_boxes,
 			    r->fit.narrow_boxes);
 	write_dropped(&r->fit, out);
-	for (uint32_t i = 0; i < SHARD_FIELDS_MAX && !r->fit.unknown; i++)
-		write_field(i, &r->fit.field[i], out);
+	for (uint32_t i = 0; i < SHARD_FIELDS_MAX && !r->fit.unknown; i++) {
+		const struct fit_field *f = &r->fit.field[i];
+
+		if (f->records)
+			text_format(out,
+				    "field %" PRIu32 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu32 " %" PRIu32 "\n",
+				    i, f->records, f->without, f->first, f->least, f->most);
+	}
 	if (!r->not_finite.unknown) {
 		text_format(out, NOT_FINITE);
 		for (uint32_t f = 0; f < SHARD_FIELDS_MAX; f++)
@@ -251,12 +214,12 @@ bool receipt_is_equal(const struct receipt *a, const struct receipt *b)
 	return equal;
 }
 
-int receipt_refuse(const char *out_dir, uint64_t shard_idx, const char *anew)
+int receipt_refuse(const char *out_dir, uint64_t shard_idx, const char *remedy)
 {
 	return fail(EXIT_MISMATCH,
 		    "%s/%05" PRIu64 ".shard: has other bytes than when it was built before, so a source changed "
-		    "meanwhile; remove this file and bring back the source of then, or %s",
-		    out_dir, shard_idx, anew);
+		    "meanwhile; remove this file and restore the source as it was then, or %s",
+		    out_dir, shard_idx, remedy);
 }
 
 /* What one line says; *message is encoded.  False if none of these lines is like that. */
@@ -274,25 +237,6 @@ static bool read_line(const char *line, struct problem *out, const char **messag
 	*message = line + at;
 	out->how = (enum problem_how)how;
 	return at != 0;
-}
-
-/* Is this line possible in a plan of so many inputs?  It comes from a file, which may be wrong. */
-static bool fits(const struct problem *p, uint64_t input_count)
-{
-	return p->ordinal < input_count && p->reason >= 1 && p->reason <= UINT16_MAX &&
-	       (p->how == PROBLEM_SKIPPED || p->how == PROBLEM_QUARANTINED || p->how == PROBLEM_ACCEPTED ||
-		p->how == PROBLEM_FIRST);
-}
-
-uint64_t receipt_skipped_count(const struct receipt *r)
-{
-	const char *line = r->lines.data, *end = line + r->lines.bytes, *message;
-	struct problem p;
-	uint64_t count = 0;
-
-	for (; line < end; line += strcspn(line, "\n") + 1)
-		count += read_line(line, &p, &message) && p.how == PROBLEM_SKIPPED;
-	return count;
 }
 
 /* The lines of one kind, whose ordinals ascend. */
@@ -324,7 +268,7 @@ static struct lines lines_of(const struct receipt *r, enum problem_how kind)
 	return l;
 }
 
-/* Did this input vanish?  Those that are asked for ascend. */
+/* Did this input vanish?  The ordinals that are asked for ascend. */
 static bool has_vanished(struct lines *misses, uint64_t ordinal)
 {
 	while (misses->more && misses->line.ordinal < ordinal)
@@ -370,10 +314,27 @@ bool receipt_agrees(const struct receipt *a, const struct receipt *b)
 	return kind_agrees(a, b, PROBLEM_SKIPPED) && kind_agrees(a, b, PROBLEM_ACCEPTED);
 }
 
+void receipt_count(const struct receipt *r, struct account *a)
+{
+	const char *line = r->lines.data, *end = line + r->lines.bytes, *message;
+	struct problem p;
+
+	a->written += r->record_count;
+	for (; line < end; line += strcspn(line, "\n") + 1) {
+		if (!read_line(line, &p, &message))
+			continue;
+		a->skipped += p.how == PROBLEM_SKIPPED;
+		a->quarantined += p.how == PROBLEM_QUARANTINED;
+		a->accepted += p.how == PROBLEM_ACCEPTED;
+	}
+	fit_count_add(&a->fit, &r->fit);
+	not_finite_add(&a->not_finite, &r->not_finite);
+}
+
 int receipt_account(const struct receipt *r, const struct plan *plan, struct account *a)
 {
 	const char *line = r->lines.data, *end = line + r->lines.bytes;
-	uint64_t count[PROBLEM_FIRST + 1] = {0}, misses;
+	uint64_t misses = 0;
 	int code = EXIT_DONE;
 
 	while (code == EXIT_DONE && line < end) {
@@ -381,28 +342,25 @@ int receipt_account(const struct receipt *r, const struct plan *plan, struct acc
 		struct problem p;
 		char *message;
 
-		if (!lf || !read_line(line, &p, &at) || !fits(&p, plan->input_count))
+		if (!lf || !read_line(line, &p, &at) || !problem_fits(&p, plan->input_count))
 			break;
 		message = malloc((size_t)(lf - line) + 1);
 		if (!message)
 			return fail(EXIT_IO, "out of memory for a list of bad inputs");
 		if (text_decode(at, (size_t)(lf - at), true, message) < 0)
 			message[0] = '\0';
-		code = account_problem(a, p.ordinal, p.reason, p.how, message);
+		p.message = message;
+		code = account_add(a, &p);
 		free(message);
-		count[p.how]++;
+		misses += kind_of(&p) == PROBLEM_SKIPPED;
 		line = lf + 1;
 	}
-	misses = count[PROBLEM_SKIPPED] + count[PROBLEM_QUARANTINED];
 	if (code == EXIT_DONE && (misses != r->miss_count || line < end))
 		return fail(EXIT_BAD,
 			    "a receipt lists %" PRIu64 " inputs as left out, but counts %" PRIu64 "; remove "
 			    "the receipts, and build makes them again from the shards",
 			    misses, r->miss_count);
-	account_published(a, r->record_count, count[PROBLEM_ACCEPTED], count[PROBLEM_SKIPPED],
-			  count[PROBLEM_QUARANTINED]);
-	fit_count_add(&a->fit, &r->fit);
-	not_finite_add(&a->not_finite, &r->not_finite);
+	receipt_count(r, a);
 	return code;
 }
 
@@ -410,4 +368,270 @@ void receipt_free(struct receipt *r)
 {
 	text_free(&r->lines);
 	memset(r, 0, sizeof(*r));
+}
+
+/* ---- the files of a dataset that have them ---- */
+
+#define NAME	       "receipts-"
+#define LINE	       "\nshard "
+#define END	       "\nend "
+#define END_LINE_BYTES (strlen(END) - 1 + 64 + 1)
+
+/* ---- read ---- */
+
+struct names {
+	char **name;
+	uint64_t count, room;
+	bool failed;
+};
+
+static void note_name(void *context, const char *name)
+{
+	struct names *n = context;
+
+	if (strncmp(name, NAME, strlen(NAME)) != 0)
+		return;
+	if (grow(&n->name, &n->room, n->count + 1, sizeof(*n->name)) && (n->name[n->count] = strdup(name)) != NULL)
+		n->count++;
+	else
+		n->failed = true;
+}
+
+static int by_name(const void *a, const void *b)
+{
+	return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+static int by_shard(const void *a, const void *b)
+{
+	const struct receipt_place *x = a, *y = b;
+
+	if (x->shard_idx != y->shard_idx)
+		return x->shard_idx < y->shard_idx ? -1 : 1;
+	return (x->at > y->at) - (x->at < y->at);
+}
+
+/* Anything that has that line may be a receipt; receipt_find() looks closer. */
+static bool find_places(struct receipt_texts *t)
+{
+	const char *at = t->all.data, *end = at + t->all.bytes;
+
+	while (at && (at = memmem(at, (size_t)(end - at), LINE, strlen(LINE))) != NULL) {
+		if (!grow(&t->place, &t->room, t->count + 1, sizeof(*t->place)))
+			return false;
+		at += strlen(LINE);
+		t->place[t->count++] = (struct receipt_place){strtoull(at, NULL, 10), (size_t)(at - t->all.data)};
+	}
+	if (t->count)
+		qsort(t->place, t->count, sizeof(*t->place), by_shard);
+	return true;
+}
+
+int receipt_texts_read(struct receipt_texts *t, const char *state_dir)
+{
+	struct names n = {.count = 0};
+	char path[FILES_PATH_BYTES];
+	bool found;
+	int code = files_list(state_dir, note_name, &n, &found);
+
+	if (n.count)
+		qsort(n.name, n.count, sizeof(*n.name), by_name);
+	for (uint64_t i = 0; code == EXIT_DONE && i < n.count; i++) {
+		code = files_path(path, state_dir, n.name[i]);
+		if (code == EXIT_DONE)
+			code = files_read(path, &t->all, &found);
+		text_add(&t->all, "\n", 1); /* the last line may be torn */
+	}
+	t->file_count = n.count;
+	if (code == EXIT_DONE && (n.failed || text_failed(&t->all) || !find_places(t)))
+		code = fail(EXIT_IO, "%s: out of memory for receipts", state_dir);
+	while (n.count)
+		free(n.name[--n.count]);
+	free(n.name);
+	return code;
+}
+
+void receipt_texts_free(struct receipt_texts *t)
+{
+	text_free(&t->all);
+	free(t->place);
+	*t = (struct receipt_texts){0};
+}
+
+/* What begins with that line, up to its digest.  False if that is not there, or not right. */
+static bool parse(const char *first, const char *end, uint64_t shard_idx, struct receipt *r)
+{
+	const char *last = memmem(first, (size_t)(end - first), END, strlen(END));
+	struct text text = {0};
+	bool sound;
+
+	if (!last || (size_t)(end - last) < 1 + END_LINE_BYTES)
+		return false;
+	text_add(&text, first, (size_t)(last - first) + 1 + END_LINE_BYTES);
+	sound = !text_failed(&text) && receipt_parse(r, shard_idx, &text);
+	text_free(&text);
+	return sound;
+}
+
+/* One that spares reading the shard is best, and then one that knows all that was counted. */
+static int worth(const struct receipt *r, const struct receipt *is)
+{
+	return 2 * (r->mtime_ns == is->mtime_ns) + (!r->fit.unknown && !r->not_finite.unknown);
+}
+
+bool receipt_find(const struct receipt_texts *t, uint64_t shard_idx, const struct receipt *is, struct receipt *r,
+		  const char **spoilt)
+{
+	const char *all = t->all.data, *first;
+	bool found = false, other = false;
+	uint64_t low = 0, high = t->count;
+
+	if (spoilt)
+		*spoilt = NULL;
+	while (low < high) {
+		uint64_t middle = low + (high - low) / 2;
+
+		if (t->place[middle].shard_idx < shard_idx)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	for (; low < t->count && t->place[low].shard_idx == shard_idx && !other; low++) {
+		struct receipt one = {0};
+
+		first = memrchr(all, '\n', t->place[low].at - strlen(LINE));
+		first = first ? first + 1 : all;
+		if (parse(first, all + t->all.bytes, shard_idx, &one)) {
+			other = !receipt_is_same(&one, is);
+			if (!found || other || worth(&one, is) >= worth(r, is)) {
+				receipt_free(r);
+				*r = one;
+			} else {
+				receipt_free(&one);
+			}
+			found = true;
+		} else {
+			receipt_free(&one);
+			if (spoilt)
+				*spoilt = !strncmp(first, "receipt ", 8) && !begins(first, RECEIPT_FIRST_LINE)
+						  ? "of another version"
+						  : "damaged";
+		}
+	}
+	return found;
+}
+
+/* ---- add ---- */
+
+void receipt_files_open(struct receipt_files *f)
+{
+	*f = (struct receipt_files){.fd = -1};
+	pthread_mutex_init(&f->lock, NULL);
+}
+
+static void forget(struct receipt_files *f)
+{
+	if (f->fd >= 0)
+		close(f->fd);
+	f->fd = -1;
+}
+
+void receipt_files_let_go(struct receipt_files *f)
+{
+	pthread_mutex_lock(&f->lock);
+	forget(f);
+	pthread_mutex_unlock(&f->lock);
+}
+
+void receipt_files_close(struct receipt_files *f)
+{
+	forget(f);
+	receipt_texts_free(&f->before);
+	pthread_mutex_destroy(&f->lock);
+}
+
+int receipt_files_read(struct receipt_files *f, const char *state_dir)
+{
+	if (strcmp(f->state_dir, state_dir) != 0)
+		forget(f);
+	snprintf(f->state_dir, sizeof(f->state_dir), "%s", state_dir);
+	receipt_texts_free(&f->before);
+	return receipt_texts_read(&f->before, state_dir);
+}
+
+/* Why this file cannot be used, by errno. */
+static int refuse(const struct receipt_files *f, struct shard_error *err)
+{
+	*err = (struct shard_error){.status = SHARD_E_IO, .os_code = errno};
+	snprintf(err->message, sizeof(err->message), "%.900s/" NAME "%05" PRIu64 ": cannot write a receipt: %s",
+		 f->state_dir, f->number, strerror(err->os_code));
+	return err->status;
+}
+
+/* Make a file of our own: the first that nobody has. */
+static int make_file(struct receipt_files *f, struct shard_error *err)
+{
+	char path[FILES_PATH_BYTES];
+
+	for (f->number = f->before.file_count;; f->number++) {
+		if (files_numbered(path, f->state_dir, NAME, f->number, "") != EXIT_DONE) {
+			errno = ENAMETOOLONG;
+			return refuse(f, err);
+		}
+		f->fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+		if (f->fd >= 0)
+			break;
+		if (errno != EEXIST)
+			return refuse(f, err);
+	}
+	return files_sync_names(f->state_dir) ? SHARD_OK : refuse(f, err);
+}
+
+static bool append(int fd, const struct text *text)
+{
+	size_t done = 0;
+
+	while (done < text->bytes) {
+		ssize_t n = write(fd, text->data + done, text->bytes - done);
+
+		if (n < 0 && errno != EINTR)
+			return false;
+		done += n > 0 ? (size_t)n : 0;
+	}
+	return fdatasync(fd) == 0;
+}
+
+/* With the lock. */
+static int add(struct receipt_files *f, const struct text *text, struct shard_error *err)
+{
+	int rc = f->fd < 0 ? make_file(f, err) : SHARD_OK;
+
+	if (rc == SHARD_OK && !append(f->fd, text))
+		rc = refuse(f, err);
+	if (rc != SHARD_OK)
+		forget(f); /* what is torn ends its file */
+	return rc;
+}
+
+int receipt_files_add(struct receipt_files *f, uint64_t shard_idx, const struct receipt *r, struct shard_error *err)
+{
+	struct text text = {0};
+	int rc;
+
+	receipt_write(r, shard_idx, &text);
+	if (text_failed(&text) || text_failed(&r->lines)) {
+		*err = (struct shard_error){.status = SHARD_E_MEMORY, .message = "out of memory for a receipt"};
+		rc = err->status;
+	} else {
+		pthread_mutex_lock(&f->lock);
+		rc = add(f, &text, err);
+		if (rc != SHARD_OK && err->os_code == ESTALE) /* another machine has removed the file */
+			rc = add(f, &text, err);
+		pthread_mutex_unlock(&f->lock);
+	}
+	text_free(&text);
+	if (rc == SHARD_OK || err->os_code != ENOENT)
+		return rc;
+	detail("%s", err->message);
+	return SHARD_OK;
 }

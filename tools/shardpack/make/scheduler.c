@@ -12,7 +12,6 @@
 
 #include "tools/common/exit_code.h"
 #include "tools/common/message.h"
-#include "tools/common/text.h"
 
 #define ARRAYS 6
 #define RANKS  4
@@ -71,7 +70,7 @@ static int array_share(char *(*get)(const char *), const struct array_names *n, 
 	bool there, has_first, has_last, has_step, has_count;
 	int code = number_of(get, n->id, &id, &there);
 
-	/* LSF says 0 for a job that is no array. */
+	/* LSF says 0 for a job that is not an array. */
 	if (code != EXIT_DONE || !there || (!n->first && id < n->lowest))
 		return code;
 	if ((code = number_of(get, n->first, &first, &has_first)) != EXIT_DONE ||

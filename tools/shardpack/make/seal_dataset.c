@@ -12,15 +12,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "shard_pack.h"
 #include "tools/common/exit_code.h"
-#include "tools/common/files.h"
 #include "tools/common/message.h"
 #include "tools/common/progress.h"
 #include "tools/common/signals.h"
 #include "tools/common/workers.h"
-#include "tools/shardpack/make/job.h"
-#include "tools/shardpack/plan/plan.h"
 
 #define MISSING_BYTES_MAX 200
 
@@ -165,14 +161,6 @@ static int start_looking(struct look_ahead *a)
 	return workers_open(&a->workers, &w);
 }
 
-static void stop_looking(struct look_ahead *a)
-{
-	workers_close(a->workers);
-	progress_abandon(&a->progress);
-	shard_turns_close(a->turns);
-	free(a->slot);
-}
-
 /* Say what is not in order, or mend it. */
 static int look_again(const struct job *job, uint64_t k, struct look *l, bool *there)
 {
@@ -227,7 +215,10 @@ static int add_ahead(const struct job *job, struct shard_seal *seal, struct shar
 		progress_add(&a.progress, s->count, 0, 0);
 		workers_release(a.workers);
 	}
-	stop_looking(&a);
+	workers_close(a.workers);
+	progress_abandon(&a.progress);
+	shard_turns_close(a.turns);
+	free(a.slot);
 	return code;
 }
 
@@ -249,7 +240,7 @@ static int add_slots(const struct job *job, struct shard_seal *seal, struct shar
 	return code;
 }
 
-/* Add all shards; those that are missing are listed, once all were looked at. */
+/* Add all shards; the missing ones are listed, once all were looked at. */
 static int add_shards(const struct job *job, struct shard_seal *seal)
 {
 	struct shard_list list = {.shard_count = job->plan->shard_count};
@@ -359,41 +350,6 @@ int seal_run(const struct job *job)
 	return code == EXIT_DONE ? output_clear_state(job) : code;
 }
 
-static int recount_accepted(void *account, uint64_t ordinal, uint32_t reason)
-{
-	return account_problem(account, ordinal, reason, PROBLEM_ACCEPTED, shard_miss_reason_name(reason));
-}
-
-static int recount_shard(const struct job *job, uint64_t shard_idx, struct shard_reader *reader)
-{
-	struct shard_info info;
-	struct shard_miss miss;
-	struct shard_error err;
-	uint64_t quarantined = 0, accepted = job->account->accepted_inputs.count;
-	int code = EXIT_DONE;
-
-	shard_reader_info(reader, &info);
-	for (uint64_t i = 0; code == EXIT_DONE && i < info.miss_count; i++) {
-		if (shard_reader_miss(reader, i, &miss, &err) != SHARD_OK)
-			return fail_of_library(&err);
-		if (!account_miss_fits(&miss, job->plan->input_count))
-			return fail(EXIT_BAD,
-				    "%s: a shard leaves out input %" PRIu64 " with reason %u and kind %u, which is not "
-				    "possible with the plan of %" PRIu64 " inputs; run `shardcat verify`",
-				    job->out_dir, miss.ordinal, miss.reason, miss.how, job->plan->input_count);
-		quarantined += miss.how == SHARD_QUARANTINED;
-		code = account_problem(job->account, miss.ordinal, miss.reason, (enum problem_how)miss.how,
-				       shard_miss_reason_name(miss.reason));
-	}
-	if (code == EXIT_DONE)
-		code = accepted_find(job, shard_idx, reader, recount_accepted, job->account);
-	job->account->fit.unknown += info.record_count;
-	job->account->not_finite.unknown += info.record_count;
-	account_published(job->account, info.record_count, job->account->accepted_inputs.count - accepted,
-			  info.miss_count - quarantined, quarantined);
-	return code;
-}
-
 int seal_recount(const struct job *job)
 {
 	struct shard_dataset *ds = NULL;
@@ -403,7 +359,7 @@ int seal_recount(const struct job *job)
 	int code = EXIT_DONE;
 
 	job->account->input_count = job->plan->input_count;
-	job->account->firsts_unknown = true;
+	job->account->firsts_unknown = true; /* also if there is no shard */
 	if (shard_dataset_open(&ds, job->out_dir, NULL, &err) != SHARD_OK)
 		return fail_of_library(&err);
 	shard_dataset_info(ds, &info);
@@ -412,7 +368,7 @@ int seal_recount(const struct job *job)
 			code = fail_of_library(&err);
 			break;
 		}
-		code = recount_shard(job, k, reader);
+		code = published_recount(job, k, reader);
 		shard_reader_close(reader);
 	}
 	shard_dataset_close(ds);

@@ -5,17 +5,14 @@
  * The file's layout is that of format/SHARD.md 2.3 to 2.9; tests/cli/pack_space.sh compares
  * the sums with real files.
  */
-#include "tools/shardpack/make/space.h"
 
 #include <inttypes.h>
 
-#include "shard_pack.h"
 #include "tools/common/exit_code.h"
 #include "tools/common/human.h"
 #include "tools/common/message.h"
 #include "tools/shardpack/input/free_space.h"
-#include "tools/shardpack/make/job.h"
-#include "tools/shardpack/plan/plan.h"
+#include "tools/shardpack/make/make.h"
 
 #define PAGE_BYTES	    4096
 #define LARGE_SECTIONS_FROM (UINT64_C(64) << 20) /* from there on sections start at 64 KiB */

@@ -2,8 +2,8 @@
 /*
  * bad_input.h - an input that is known to be bad before its bytes are decoded
  *
- * A file that is missing, a sample without its label, a value that does not fit its field: whoever
- * lists the inputs finds it, and the plan says so.  Then the converter need not read the input to
+ * A file that is missing, a sample without its label, a value that does not fit its field: the code
+ * that lists the inputs finds it, and the plan says so.  Then the converter need not read the input to
  * give its verdict, and every machine gives the same.  Such a line has no tokens of columns and
  * fields.  In their place it ends with the name of an enum shard_miss_reason, and with a sentence,
  * both percent-encoded:
@@ -13,8 +13,8 @@
  *
  * Size, file and offset are those of bytes that quarantine keeps; 0 and no file if there are none.
  */
-#ifndef SHARD_PLAN_BAD_INPUT_H
-#define SHARD_PLAN_BAD_INPUT_H
+#ifndef SHARD_SHARDPACK_PLAN_BAD_INPUT_H
+#define SHARD_SHARDPACK_PLAN_BAD_INPUT_H
 
 #include <stdbool.h>
 #include <stddef.h>

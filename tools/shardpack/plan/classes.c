@@ -2,18 +2,25 @@
 /*
  * classes.c - the names of the classes, and which number each has
  */
-#include "tools/shardpack/plan/classes.h"
+#include "tools/shardpack/plan/plan.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
+#include "libshard/base/utf8.h"
 #include "libshard/base/words.h"
+#include "shard.h"
 #include "tools/common/exit_code.h"
+#include "tools/common/files.h"
 #include "tools/common/message.h"
 #include "tools/common/shelf.h"
 #include "tools/common/text.h"
+#include "tools/shardpack/images/file_name.h"
+#include "tools/shardpack/parse/json_why.h"
 
 int classes_add(struct classes *c, const char *name, size_t name_bytes, const char *where)
 {
@@ -132,4 +139,158 @@ bool class_list_next(const char **at, uint32_t *class_idx)
 		*class_idx = 10 * *class_idx + (uint32_t)(*digit - '0');
 	*at = digit;
 	return true;
+}
+
+/* ---- the classes that a user lists ---- */
+
+/*
+ * Keras and others write {"cat": 0, "dog": 1}.  Each name is put to the place that its number says.
+ */
+
+static int add_from_dataset(struct classes *c, const char *path)
+{
+	struct shard_dataset *ds;
+	struct shard_error err;
+	const char *name;
+	int code = EXIT_DONE;
+
+	if (shard_dataset_open(&ds, path, NULL, &err) != SHARD_OK)
+		return fail(exit_code_of_status(err.status), "--classes: %s", err.message);
+	for (uint64_t i = 0; code == EXIT_DONE && (name = shard_dataset_class_name(ds, i)) != NULL; i++)
+		code = classes_add(c, name, strlen(name), path);
+	shard_dataset_close(ds);
+	return code;
+}
+
+int classes_add_lines(struct classes *c, FILE *in, const char *file, bool skip_empty)
+{
+	struct line line = {.number = 0};
+	char where[4400];
+	int code = EXIT_DONE;
+
+	while (code == EXIT_DONE) {
+		code = line_next(&line, in, file, "one class name per line");
+		if (code != EXIT_DONE || line.is_end)
+			break;
+		/* What editors elsewhere add to a line is not part of a name. */
+		if (line.bytes && line.text[line.bytes - 1] == '\r')
+			line.bytes--;
+		snprintf(where, sizeof(where), "%s, line %" PRIu64, file, line.number);
+		if (line.bytes || !skip_empty)
+			code = classes_add(c, line.text, line.bytes, where);
+	}
+	return code;
+}
+
+static int add_from_file(struct classes *c, const char *path)
+{
+	FILE *in = fopen(path, "re");
+	char file[4200];
+	int code;
+
+	if (!in)
+		return fail(EXIT_IO, "--classes %s: %s", path, strerror(errno));
+	snprintf(file, sizeof(file), "--classes %s", path);
+	code = classes_add_lines(c, in, file, false);
+	fclose(in);
+	return code;
+}
+
+static int add_array(struct classes *c, const json_t *array, const char *where)
+{
+	int code = EXIT_DONE;
+
+	for (size_t i = 0; code == EXIT_DONE && i < json_array_size(array); i++) {
+		const json_t *name = json_array_get(array, i);
+
+		if (json_is_string(name))
+			code = classes_add(c, json_string_value(name), json_string_length(name), where);
+		else
+			code = fail(EXIT_BAD, "%s: element %zu of the array is not a text; must be the name of a class",
+				    where, i);
+	}
+	return code;
+}
+
+/* The key of each number, into key[count]. */
+static int order_keys(json_t *object, const char **key, size_t count, const char *where)
+{
+	for (void *at = json_object_iter(object); at; at = json_object_iter_next(object, at)) {
+		const char *name = json_object_iter_key(at);
+		const json_t *number = json_object_iter_value(at);
+		json_int_t n = json_is_integer(number) ? json_integer_value(number) : -1;
+
+		if (n < 0 || (uint64_t)n >= count)
+			return fail(EXIT_BAD,
+				    "%s: class '%s' has no number from 0 to %zu; an object must say {\"name\": number} "
+				    "for all of its %zu classes",
+				    where, name, count - 1, count);
+		if (key[n])
+			return fail(EXIT_BAD, "%s: classes '%s' and '%s' both have the number %" JSON_INTEGER_FORMAT,
+				    where, key[n], name, n);
+		key[n] = name;
+	}
+	return EXIT_DONE;
+}
+
+static int add_object(struct classes *c, json_t *object, const char *where)
+{
+	size_t count = json_object_size(object);
+	const char **key = calloc(count + 1, sizeof(*key));
+	int code = key ? order_keys(object, key, count, where)
+		       : fail(EXIT_IO, "%s: out of memory for the names of classes", where);
+
+	for (size_t i = 0; code == EXIT_DONE && i < count; i++)
+		code = classes_add(c, key[i], strlen(key[i]), where);
+	free(key);
+	return code;
+}
+
+static int add_from_json(struct classes *c, const char *path)
+{
+	struct text text = {0}, where = {0};
+	json_t *json = NULL;
+	json_error_t error;
+	bool found = false;
+	int code = files_read(path, &text, &found);
+	size_t mark = 0;
+
+	text_format(&where, "--classes %s", path);
+	if (code == EXIT_DONE && text_failed(&where))
+		code = fail(EXIT_IO, "out of memory for the names of classes");
+	if (code == EXIT_DONE && !found)
+		code = fail(EXIT_IO, "%s: there is no such file", where.data);
+	if (code == EXIT_DONE && utf8_is_utf16(text.data, text.bytes))
+		code = fail(EXIT_BAD, "%s: " UTF8_UTF16, where.data);
+	if (code == EXIT_DONE) {
+		errno = 0;
+		mark = utf8_mark(text.data, text.bytes);
+		json = json_loadb(text.data ? text.data + mark : "", text.bytes - mark, JSON_REJECT_DUPLICATES, &error);
+		if (!json && errno == ENOMEM)
+			code = fail(EXIT_IO, "%s: out of memory", where.data);
+		else if (!json)
+			code = fail(EXIT_BAD, "%s: not JSON, at byte %d: %s", where.data, error.position,
+				    json_why(&error));
+		else
+			code = json_is_array(json) ? add_array(c, json, where.data) : add_object(c, json, where.data);
+	}
+	json_decref(json);
+	text_free(&text);
+	text_free(&where);
+	return code;
+}
+
+int classes_from_list(struct classes *c, const char *path)
+{
+	struct stat st;
+	int code;
+
+	if (stat(path, &st) != 0)
+		return fail(EXIT_IO, "--classes %s: %s", path, strerror(errno));
+	code = S_ISDIR(st.st_mode)			? add_from_dataset(c, path)
+	       : file_name_has_extension(path, ".json") ? add_from_json(c, path)
+							: add_from_file(c, path);
+	if (code == EXIT_DONE && !c->count)
+		code = fail(EXIT_BAD, "--classes %s: no class names in it", path);
+	return code == EXIT_DONE ? classes_index(c, path) : code;
 }

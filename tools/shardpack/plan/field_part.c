@@ -2,7 +2,6 @@
 /*
  * field_part.c - where a field of one input is, as a token of the input's line in a plan
  */
-#include "tools/shardpack/plan/field_part.h"
 
 #include <inttypes.h>
 #include <string.h>

@@ -2,7 +2,7 @@
 /*
  * plan.c - what will be packed, read from where it lies
  *
- * The lines were written by plan_write.c or checked by plan_read.c, so this file trusts them.
+ * The lines were written or checked by plan_text.c, so this file trusts them.
  */
 #include "tools/shardpack/plan/plan.h"
 
@@ -18,7 +18,6 @@
 #include "tools/common/message.h"
 #include "tools/common/shelf.h"
 #include "tools/shardpack/plan/bad_input.h"
-#include "tools/shardpack/plan/classes.h"
 
 #define INTERPOLATIONS 8 /* of plan_find_slice(), which then halves; 10^7 documents of like lengths take 6 steps */
 

@@ -9,13 +9,75 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
+#include "libshard/base/words.h"
 #include "shard.h"
 #include "shard_inspect.h"
 #include "tools/common/text.h"
 #include "tools/shardpack/images/images.h"
 #include "tools/shardpack/images/limits.h"
-#include "tools/shardpack/plan/field_part.h"
+
+/*
+ * classes.c - the names of the classes, and which number each has
+ *
+ * The number is the place in the list: folders in byte order, or the order of a list that
+ * the user gives so that two datasets agree.
+ */
+
+#define CLASSES_MAX	     (UINT32_C(1) << 24) /* format/SHARD.md M8 */
+#define CLASS_NAME_BYTES_MAX 1024
+
+struct classes { /* start it zeroed */
+	char **name;
+	uint64_t count, capacity;
+	uint32_t *by_name; /* numbers, ordered by name; made by classes_index() */
+};
+
+/*
+ * Add a name, in the order of the numbers.  `where` is for the message if it is not fit to
+ * be a class name: not UTF-8, empty, too long.  Returns the exit code.
+ */
+int classes_add(struct classes *c, const char *name, size_t name_bytes, const char *where);
+
+/* Add the names "0" to "count - 1". */
+int classes_add_numbers(struct classes *c, uint64_t count);
+
+/* Byte order of the names becomes the order of the numbers. */
+void classes_sort(struct classes *c);
+
+/* Call once all are there.  A name that occurs twice is an error of `where`. */
+int classes_index(struct classes *c, const char *where);
+
+/* Number of a name, or -1.  Needs classes_index(). */
+int64_t classes_find(const struct classes *c, const char *name);
+
+void classes_free(struct classes *c);
+
+/*
+ * The classes of an image that may have several, as one token: "0,17,4", numbers of classes in the
+ * order of the source, none twice; or "-", none.
+ */
+
+/* Is that such a token, with numbers below `class_count`, and at most `most` of them? */
+bool class_list_is(const char *token, size_t bytes, uint64_t class_count, uint64_t most);
+
+/* Take the next class of a token that is one.  False at its end. */
+bool class_list_next(const char **at, uint32_t *class_idx);
+
+/*
+ * Add all names of a list, and index them.  `path` is a dataset's folder; or JSON, if its name ends
+ * so, which is an array of names or an object from name to number; or a file with one name on each
+ * line.  Numbers of an object must be 0 to count - 1, each once.  Says why it fails, and returns
+ * the exit code.
+ */
+int classes_from_list(struct classes *c, const char *path);
+
+/*
+ * Add a name for each line of a text; messages call it `file`.  Says why it fails, and returns the
+ * exit code.
+ */
+int classes_add_lines(struct classes *c, FILE *in, const char *file, bool skip_empty);
 
 /*
  * field.c
@@ -64,11 +126,6 @@ enum field_pick {
 extern const char *const field_kind_names[];
 
 extern const char *const field_turn_names[]; /* in a plan only if it was said */
-extern const char *const field_pick_names[]; /* the same */
-
-extern const char *const field_boxes_names[]; /* enum boxes_format; the same */
-
-extern const char *const field_scale_names[]; /* false, true: is it a part of the image? */
 
 struct field_source {
 	uint32_t kind;	   /* enum field_kind */
@@ -96,7 +153,7 @@ uint64_t field_mask_most(uint64_t dtype);
 /* Are the pixels of a mask looked up, or wider than a byte?  Then they are codes; mask.c */
 bool field_is_coded(const struct shard_field *f, const struct field_source *s);
 
-/* Why a value is none of a field. */
+/* Why a value cannot be that of a field. */
 struct field_verdict {
 	int reason;	   /* enum shard_miss_reason, or FIELD_NO_MEMORY */
 	char message[240]; /* one line, without the names of field and file */
@@ -118,12 +175,6 @@ bool field_is_picture(uint32_t kind);
 /* What of a field follows from a transform: dtype, layout, semantic, shape.  The name stays. */
 void field_set_image(struct shard_field *f, const struct transform_options *t);
 
-/*
- * The same from the kind.  Of numbers, text and bytes the dtype and shape are there already;
- * `image` is the transform of the field `image`.
- */
-void field_set(struct shard_field *f, const struct field_source *s, const struct transform_options *image);
-
 /* The field of its lengths, if it has some, which are those of axis 0. */
 bool field_set_length(struct shard_field *length, const struct shard_field *f);
 
@@ -135,7 +186,7 @@ const char *field_json_key(const struct field_source *s);
 const char *field_coco_key(const struct field_source *s);
 
 /*
- * field_option.c
+ * The same: a field as a user asks for it, and as a plan names it
  *
  * Both are read by the same function, so that a plan can say whatever a user can.  Pure.
  */
@@ -182,7 +233,7 @@ struct field_option {
 };
 
 /*
- * False, and `why` says why not, if the text is none of that form, or an option is one of another
+ * False, and `why` says why not, if the text is not of that form, or an option is one of another
  * kind.  Free it in either case.  `encoded`: it is a plan's, in which from= is percent-encoded.
  */
 bool field_option_parse(const char *text, bool encoded, struct field_option *out, char *why, size_t why_bytes);
@@ -199,40 +250,75 @@ void field_option_image(const struct field_option *o, struct image_wish *out);
 bool field_option_settle(struct field_option *o, const struct transform_options *image, struct shard_field *f,
 			 struct field_source *s, char *why, size_t why_bytes);
 
-/* Three numbers: "0.485/0.456/0.406". */
-void field_channels_text(const double *value, char out[FIELD_CHANNELS_BYTES]);
-
 /* The options of a field, all of them, in their one order: what a plan says. */
 void field_option_write(const struct shard_field *f, const struct field_source *s, struct text *out);
 
 /*
- * field_texts.c
+ * field_part.c - where a field of one input is, as a token of the input's line in a plan
  *
- * A record has all texts of pick=all as rows of one length, with zeros behind each.  No text has a
- * zero in it.  A plan has them shorter: each text with one zero behind it, all in hex.
+ *   =68656c6c6f        its value, in hex; two characters in memory for each byte
+ *   7066,masks/a.png   a file: bytes, path in the source
+ *   1536,24,0          a part of a file of the plan: offset, bytes, number of the file
+ *   -                  nothing, if the field is optional
+ *   640x480=0000803f   a value, of an image that must have this width and height
+ *   640x480@0,7,90,5   objects of a mask: the number of a file, and of each object offset, bytes
+ *                      and the mask's value there; parse/coco_shape.c.  The size may be absent
+ *
+ * Each field has one such token.  Only the numbers of --columns share a token: it comes first, and
+ * has them in the order of the columns.
  *
  * Pure.
  */
 
+enum field_part_kind { FIELD_PART_NONE, FIELD_PART_VALUE, FIELD_PART_FILE, FIELD_PART_MEMBER, FIELD_PART_SHAPES };
+
+struct field_part {
+	enum field_part_kind kind;
+	uint64_t bytes, offset, file;
+	const char *text;	/* of a value the hex, of a file the encoded path, of objects all but the file */
+	size_t text_bytes;	/* there is no NUL */
+	uint32_t width, height; /* 0: not said */
+};
+
+struct field_shape {
+	uint64_t offset, bytes;
+	uint32_t value;
+};
+
+/* Add a token, with a blank before it. */
+void field_part_add_none(struct text *out);
+void field_part_add_value(struct text *out, const void *value, size_t bytes);
+void field_part_add_file(struct text *out, uint64_t bytes, const char *path);
+void field_part_add_member(struct text *out, uint64_t offset, uint64_t bytes, uint64_t file);
+
+/* The same with the size of the image; 0 x 0: it is not known.  Objects follow one by one. */
+void field_part_add_sized(struct text *out, uint32_t width, uint32_t height, const void *value, size_t bytes);
+void field_part_begin_shapes(struct text *out, uint32_t width, uint32_t height, uint32_t file);
+void field_part_add_shape(struct text *out, const struct field_shape *shape);
+
+/* The objects in turn, from words_of() the text of the part.  False at the end; *wrong: the rest is not one. */
+bool field_part_next_shape(struct words *c, struct field_shape *out, bool *wrong);
+
+/* Are they all sound, in a file of `file_bytes`, and no value larger than `most`? */
+bool field_part_shapes_fit(const struct field_part *part, uint64_t file_bytes, uint64_t most);
+
 /*
- * The value is a list of texts, or one: `out` gets what s->pick says, in the form of a record.
- * False, and the verdict, if it is neither, or does not fit.  With pick=each it must be one text:
- * text_each.c has taken the list apart.
+ * Has the input nothing for a field that may have nothing?  An empty text is nothing, and so is a mask
+ * of no objects; but an empty list of boxes or numbers is a value.  A key of a .json cannot be
+ * judged: the plan does not say whether it is there.
  */
-bool field_texts_take(const struct shard_field *f, const struct field_source *s, const json_t *value, uint8_t *out,
-		      size_t *out_bytes, struct field_verdict *v);
+bool field_part_is_none(const struct field_part *part, const struct field_source *s);
 
-/* All texts of a record, of which `bytes` are rows, as a token of a plan with a blank before it. */
-void field_texts_add(const struct shard_field *f, const uint8_t *rows, size_t bytes, struct text *out);
+/* Read a token of `bytes` bytes.  False if it is not one; what it says is not checked further. */
+bool field_part_read(const char *token, size_t bytes, struct field_part *out);
 
 /*
- * May the field have the value of this token of a plan, which is known to be hex?  Of a list that
- * is so many texts, none of them too long; of other fields so many bytes.
+ * The parts of an input's fields, one call for each field in turn.  *at begins at the first token, which
+ * plan_text.c or the scan saw to.  A number of --columns is a value, cut out of the token that they
+ * share.  False if the field has no part, as one of lengths.
  */
-bool field_texts_fit(const struct shard_field *f, const struct field_source *s, const struct field_part *part);
-
-/* From such a token to rows; `out` is zero.  Returns the bytes of the rows. */
-size_t field_texts_put(const struct shard_field *f, const struct field_part *part, uint8_t *out);
+bool field_part_next(const struct shard_field *f, const struct field_source *s, const char **at,
+		     struct field_part *out);
 
 /*
  * field_value.c
@@ -253,7 +339,7 @@ size_t field_value_room(const struct shard_field *f);
 
 /*
  * All bytes of a cell, member or file.  `out` has that room; what a ragged one does not fill stays.
- * False, and the verdict, if it is none.
+ * False, and the verdict, if it is not a value.
  */
 bool field_value(const struct shard_field *f, const struct field_source *s, const void *data, size_t bytes,
 		 uint8_t *out, size_t *out_bytes, struct field_verdict *v);
@@ -271,6 +357,27 @@ bool field_value_of_key(const struct shard_field *f, const struct field_source *
  * if it is none of these.
  */
 bool field_value_of_column(const struct shard_field *f, const char *text, uint8_t out[8]);
+
+/*
+ * The same: lists of texts, of which one, each or all are packed
+ *
+ * A record has all texts of pick=all as rows of one length, with zeros behind each.  No text has a
+ * zero in it.  A plan has them shorter: each text with one zero behind it, all in hex.
+ *
+ * Pure.
+ */
+
+/* All texts of a record, of which `bytes` are rows, as a token of a plan with a blank before it. */
+void field_texts_add(const struct shard_field *f, const uint8_t *rows, size_t bytes, struct text *out);
+
+/*
+ * May the field have the value of this token of a plan, which is known to be hex?  Of a list that
+ * is as many texts as fit, none of them too long; of other fields as many bytes.
+ */
+bool field_texts_fit(const struct shard_field *f, const struct field_source *s, const struct field_part *part);
+
+/* From such a token to rows; `out` is zero.  Returns the bytes of the rows. */
+size_t field_texts_put(const struct shard_field *f, const struct field_part *part, uint8_t *out);
 
 /*
  * recipe.c
@@ -353,15 +460,17 @@ bool recipe_is_images(const struct recipe *r);
 uint32_t recipe_first(const struct recipe *r);		  /* of those that the recipe names; behind the label, if any */
 uint32_t recipe_named_max(const struct recipe *r);	  /* how many it may name, at most RECIPE_NAMED_MAX */
 uint64_t recipe_field_items(const struct shard_field *f); /* elements; UINT64_MAX / 16 if that many cannot be */
-size_t recipe_column_bytes(const struct recipe *r);	  /* of the numbers of --columns of one input */
 int recipe_schema(const struct recipe *r, struct shard_schema *out, struct shard_error *err);
 
 /* Have its images a label?  False of fixed records, which say so in their fields. */
 bool recipe_has_label(const struct recipe *r);
+/* Does any field have a token of its own in each input's line of a plan? */
+bool recipe_has_parts(const struct recipe *r);
+
 /* May images have names of classes: those of the label, or of COCO's categories? */
 bool recipe_names_classes(const struct recipe *r);
 
-/* May an image have several labels?  Then an input of the plan has a list as in classes.h. */
+/* May an image have several labels?  Then an input of the plan has a list as in classes.c. */
 bool recipe_is_multi_label(const struct recipe *r);
 
 /* The number of the field `label` of images that have one. */
@@ -372,6 +481,147 @@ const struct shard_field *recipe_damage(const struct recipe *r, const struct sha
 
 /* What every shard carries about its making: recipe, versions, plan digest. */
 void recipe_provenance(const struct recipe *r, const uint8_t plan_digest[32], struct text *out);
+
+/*
+ * Read what recipe_write() wrote from the front of `in`.  Returns how many bytes that was;
+ * 0, with the offset of the line that is wrong in *wrong, if it is not a recipe.
+ */
+size_t recipe_read(struct recipe *r, const char *in, size_t in_bytes, size_t *wrong);
+
+/* Tokens that lie one behind the other in a file, and what ends their documents. */
+struct token_stream {
+	uint64_t offset, count; /* of its first token in the file; tokens */
+	uint64_t before;	/* tokens of the streams before it */
+	uint32_t file;
+	uint32_t index_file; /* Megatron-LM's index, which names its documents; PLAN_NO_FILE: a token ends them */
+	uint8_t dtype, swap; /* as in a slice */
+};
+
+/*
+ * token_pack.c: windows
+ *
+ * The longest piece comes first.  Each goes into the fullest window that has room for it, or into a
+ * new one.  Pieces of one length are alike, and so are windows with equal room.  So whole groups
+ * are moved at once, and memory follows the number of different lengths, not of pieces.  A window
+ * with as many pieces as it may have is full, whatever room is left.
+ *
+ * A piece is known by its place: its number when pieces are sorted by length, longest first, and
+ * within a length by where they lie.  Pure.
+ */
+
+/* `times` pieces of one length went into each of some windows, of which `window` is the first. */
+struct window_step {
+	uint64_t window, place; /* of the first piece in it; the next `times` are those of the next window */
+	uint32_t length, times;
+	uint32_t before; /* the step that came before in these windows; WINDOW_STEP_NONE */
+};
+
+/* Windows [first, first + count) that were filled by the same steps. */
+struct window_range {
+	uint64_t first, count;
+	uint32_t step; /* the last one */
+	uint32_t pieces;
+	uint32_t next; /* while packing: another range with the same room */
+};
+
+#define WINDOW_STEP_NONE UINT32_MAX
+
+struct window_pack { /* start it zeroed */
+	struct window_step *step;
+	struct window_range *range; /* at the end by window, without holes */
+	uint64_t step_count, range_count, step_capacity, range_capacity;
+	uint64_t window_count;
+	uint32_t piece_max; /* most pieces in a window */
+};
+
+struct window_piece {
+	uint64_t place;
+	uint32_t length;
+};
+
+/*
+ * count[length], for lengths 1 to `room`, are how many pieces there are.  A window has at most
+ * `most_pieces`, 1 or more.  False: no memory.
+ */
+bool window_pack_make(struct window_pack *p, const uint64_t *count, uint32_t room, uint32_t most_pieces);
+void window_pack_free(struct window_pack *p);
+
+/* The pieces of a window, longest first, into out[piece_max].  Returns how many. */
+uint32_t window_pack_pieces(const struct window_pack *p, uint64_t window, struct window_piece *out);
+
+/*
+ * The same: documents
+ *
+ * A window has `room` tokens, one more than a model sees.  A document of more tokens is cut into
+ * pieces of `room`, each of which begins with the last token of the piece before, so that every
+ * token but the document's first is predicted once.  What is left is a piece too.  A document, or a
+ * piece, of one token has nothing to predict, and is in no window.
+ *
+ * A plan has the streams and a digest of all lengths.  Which piece lies where follows from these:
+ * input/documents.c computes it once per process.
+ *
+ * Fields of a record:
+ *   tokens        [room]: the pieces one behind the other, longest first, then zeros
+ *   doc_lengths   i32 ragged [width]: how many tokens each piece has; doc_count of them
+ *   doc_count     u32: its length field
+ *   position_ids  by option, i32 [room]: from 0 in each piece; 0 behind the last
+ */
+
+#define TOKEN_PACK_ROOM_MAX (UINT32_C(1) << 22) /* tables by length: 2 x 32 MiB */
+
+/* Numbers of the fields. */
+enum { TOKEN_PACK_TOKENS, TOKEN_PACK_LENGTHS, TOKEN_PACK_COUNT, TOKEN_PACK_POSITIONS };
+
+struct token_pack { /* start it zeroed */
+	struct token_stream *stream;
+	uint64_t stream_count, stream_capacity;
+	uint64_t token_count; /* of all streams */
+	bool by_token;
+	uint64_t end_of_text; /* by_token: ends a document */
+	uint64_t document_count, piece_count, window_count;
+	uint32_t piece_max; /* in a window */
+	uint32_t width;	    /* of doc_lengths, and most pieces that a window may have; 0: piece_max */
+	uint8_t digest[32]; /* of the lengths of all documents */
+
+	/* Not in the plan's text; made by input/documents.c. */
+	struct window_pack windows;
+	const uint64_t *begin; /* [place of a piece] its first token, counted over all streams; mapped */
+	size_t begin_bytes;
+	uint64_t packed_count;		  /* tokens in windows; those that two pieces share count twice */
+	uint64_t lone_count, empty_count; /* documents of one token, and of none */
+	uint64_t cut_count;		  /* documents that are more than one piece */
+};
+
+/* False: no memory. */
+bool token_pack_add(struct token_pack *p, const struct token_stream *stream);
+
+/* Of the places for tokens in all records, which have `room` each.  Not without packed_count. */
+struct token_padding {
+	uint64_t places, padding;
+	double percent;
+};
+struct token_padding token_pack_padding(const struct token_pack *p, uint64_t room);
+
+void token_pack_free(struct token_pack *p); /* and the struct; NULL is nothing */
+
+/* The stream that has this token, counted over all streams. */
+const struct token_stream *token_pack_find(const struct token_pack *p, uint64_t token);
+
+/* How many pieces a document of `count` tokens has; and how long the last one of them is. */
+uint64_t token_pack_pieces(uint64_t count, uint32_t room, uint32_t *last);
+
+struct plan;
+
+/* What a record has; tokens are of dtype u8, u16 or u32. */
+void token_pack_fields(const struct token_pack *p, struct recipe *r, uint32_t dtype, uint32_t room, bool positions);
+
+/*
+ * Lines of a plan, and what is behind "stream" in one.  False if a line is not one that
+ * token_pack_write() writes.
+ */
+void token_pack_write(const struct token_pack *p, struct text *out);
+bool token_pack_read_stream(struct token_pack *p, struct words *l, const struct plan *plan);
+bool token_pack_read(struct token_pack *p, struct words *l, const struct recipe *r);
 
 /*
  * plan.c - what will be packed, in which order, into which shards: decided before any work
@@ -392,9 +642,9 @@ void recipe_provenance(const struct recipe *r, const uint8_t plan_digest[32], st
  *   input 0 0 24117 astronaut/001.jpg         number, class, bytes, path in the source
  *   input 1 0 24117 00000.tar/b.jpg 1 512     ... and of a part of a file, file and offset;
  *   input 2 0 24117 c.jpg =0000803f           ... and of --columns, the bytes of all their numbers;
- *   input 2 0 24117 c.jpg 812,c.png =68656c   ... and of more fields, a token each; field_part.h
+ *   input 2 0 24117 c.jpg 812,c.png =68656c   ... and of more fields, a token each; field_part.c
  *   input 2 - 24117 c.jpg                     ... and of images without a label;
- *   input 2 0,4 24117 c.jpg                   ... and of images that may have several; classes.h
+ *   input 2 0,4 24117 c.jpg                   ... and of images that may have several; classes.c
  *   input 3 0 24117 c.jpg#2                   ... and of the same file again, in another row;
  *   input 4 - 0 d.jpg !missing No%20such...   ... and of a bad one, whose class may be unknown;
  *                                             bad_input.h
@@ -425,8 +675,6 @@ void recipe_provenance(const struct recipe *r, const uint8_t plan_digest[32], st
  * there are 16 bytes per input, 8 per class and 48 per slice.  Text, inputs and slices are on the
  * shelf of the text, if it has one, so that a large plan lies in files and not in memory.
  */
-
-struct token_pack;
 
 #define PLAN_INPUTS_MAX	    (UINT64_C(1) << 40) /* as records of a shard; far more than fit in memory */
 #define PLAN_BYTES_MAX	    (UINT64_C(1) << 60) /* of a file or an input; sums of a few stay below 2^64 */
@@ -483,10 +731,10 @@ struct plan_input {
 	uint32_t file;	    /* PLAN_NO_FILE: it is a file of its own */
 	uint64_t offset, source_bytes;
 	uint64_t row;	     /* of those that have this file, from 1 */
-	const char *classes; /* of images that may have several labels, else NULL; classes.h */
+	const char *classes; /* of images that may have several labels, else NULL; classes.c */
 	/* In the plan's text; fixed records have neither. */
 	const char *encoded_path;
-	const char *parts;   /* the tokens of its fields, with blanks between, to the end of the line; field_part.h */
+	const char *parts;   /* the tokens of its fields, with blanks between, to the end of the line; field_part.c */
 	uint32_t bad_reason; /* enum shard_miss_reason; 0: nothing is known, and `parts` has tokens of fields */
 };
 
@@ -557,10 +805,25 @@ void plan_shard(const struct plan *p, uint64_t shard_idx, uint64_t *first, uint6
 void plan_class_name(const struct plan *p, uint64_t class_idx, char *out);
 
 /*
- * plan_read.c - read a plan from its text, and check all of it
+ * plan_text.c - a plan as text: begin, add every input in source order, finish
+ *
+ * Files and slices may be added before plan_begin(), which keeps them.  recipe.shard_records may
+ * be settled until plan_finish().  All functions say why they fail and return the exit code.
  */
 
-struct text;
+int plan_begin(struct plan *p, const struct recipe *recipe, const struct classes *classes);
+
+/*
+ * An input that is a file of its own, or a part of a file.  Of `in` its number, parts and reason are
+ * not looked at; `row` may be 0.  `fields` has the tokens of further fields, each with a blank before
+ * it.  Of an input that is known to be bad it has those of bad_input.h instead.
+ */
+int plan_add_input(struct plan *p, const struct plan_input *in, const char *path, const char *fields);
+
+/* How many records go into a shard, when all inputs are there; 0 where the user did not say. */
+int plan_settle_shard_size(struct plan *p, const struct shard_schema *s, uint64_t shard_records, uint64_t shard_bytes);
+
+int plan_finish(struct plan *p);
 
 /*
  * Take over `text`, which says it is a plan; `name` is for messages.  Everything is checked:
@@ -569,186 +832,7 @@ struct text;
  */
 int plan_parse(struct plan *p, struct text *text, const char *name);
 
-/* ---- plan_slice.c ---- */
-
-struct words;
-
-/* NULL, or what is wrong with what is behind "slice".  The files and fields of the plan are there already. */
-const char *plan_slice_read(const struct plan *plan, struct words *l, struct plan_slice *s);
-
 /* A dtype as in a file, '>' before it for the other byte order.  False if the next word is not one. */
 bool plan_take_dtype(struct words *l, uint8_t *out, uint8_t *swap);
-
-/*
- * raw_schema.c
- *
- * Fields in the order of the bytes: name, dtype, and in brackets the axes, if there are any.  '>'
- * before a dtype says that the file has its bytes in big-endian order; the name '-' passes over
- * bytes.  Pure.
- */
-
-#define RAW_RECORD_BYTES_MAX (UINT64_C(1) << 40)
-
-struct raw_field {
-	char name[SHARD_NAME_BYTES]; /* "-": passed over */
-	uint32_t dtype, ndim;
-	bool swap;
-	uint64_t shape[SHARD_DIMS_MAX];
-	uint64_t offset; /* from the start of the record */
-};
-
-struct raw_schema {
-	struct raw_field field[2 * SHARD_FIELDS_MAX];
-	uint32_t field_count;
-	uint64_t record_bytes;
-};
-
-bool raw_schema_parse(const char *text, struct raw_schema *out, char *why, size_t why_bytes);
-
-/* ---- recipe_read.c ---- */
-
-/*
- * Read what recipe_write() wrote from the front of `in`.  Returns how many bytes that was;
- * 0, with the offset of the line that is wrong in *wrong, if it is not a recipe.
- */
-size_t recipe_read(struct recipe *r, const char *in, size_t in_bytes, size_t *wrong);
-
-/*
- * Tokens that lie one behind the other in a file, and what ends their documents
- */
-
-struct token_stream {
-	uint64_t offset, count; /* of its first token in the file; tokens */
-	uint64_t before;	/* tokens of the streams before it */
-	uint32_t file;
-	uint32_t index_file; /* Megatron-LM's index, which names its documents; PLAN_NO_FILE: a token ends them */
-	uint8_t dtype, swap; /* as in a slice */
-};
-
-/*
- * window_pack.c
- *
- * The longest piece comes first.  Each goes into the fullest window that has room for it, or into a
- * new one.  Pieces of one length are alike, and so are windows with equal room.  So whole groups
- * are moved at once, and memory follows the number of different lengths, not of pieces.  A window
- * with as many pieces as it may have is full, whatever room is left.
- *
- * A piece is known by its place: its number when pieces are sorted by length, longest first, and
- * within a length by where they lie.  Pure.
- */
-
-/* `times` pieces of one length went into each of some windows, of which `window` is the first. */
-struct window_step {
-	uint64_t window, place; /* of the first piece in it; the next `times` are those of the next window */
-	uint32_t length, times;
-	uint32_t before; /* the step that came before in these windows; WINDOW_STEP_NONE */
-};
-
-/* Windows [first, first + count) that were filled by the same steps. */
-struct window_range {
-	uint64_t first, count;
-	uint32_t step; /* the last one */
-	uint32_t pieces;
-	uint32_t next; /* while packing: another range with the same room */
-};
-
-#define WINDOW_STEP_NONE UINT32_MAX
-
-struct window_pack { /* start it zeroed */
-	struct window_step *step;
-	struct window_range *range; /* at the end by window, without holes */
-	uint64_t step_count, range_count, step_capacity, range_capacity;
-	uint64_t window_count;
-	uint32_t piece_max; /* most pieces in a window */
-};
-
-struct window_piece {
-	uint64_t place;
-	uint32_t length;
-};
-
-/*
- * count[length], for lengths 1 to `room`, are how many pieces there are.  A window has at most
- * `most_pieces`, 1 or more.  False: no memory.
- */
-bool window_pack_make(struct window_pack *p, const uint64_t *count, uint32_t room, uint32_t most_pieces);
-void window_pack_free(struct window_pack *p);
-
-/* The pieces of a window, longest first, into out[piece_max].  Returns how many. */
-uint32_t window_pack_pieces(const struct window_pack *p, uint64_t window, struct window_piece *out);
-
-/*
- * token_pack.c
- *
- * A window has `room` tokens, one more than a model sees.  A document of more tokens is cut into
- * pieces of `room`, each of which begins with the last token of the piece before, so that every
- * token but the document's first is predicted once.  What is left is a piece too.  A document, or a
- * piece, of one token has nothing to predict, and is in no window.
- *
- * A plan has the streams and a digest of all lengths.  Which piece lies where follows from these:
- * input/documents.c computes it once per process.
- *
- * Fields of a record:
- *   tokens        [room]: the pieces one behind the other, longest first, then zeros
- *   doc_lengths   i32 ragged [width]: how many tokens each piece has; doc_count of them
- *   doc_count     u32: its length field
- *   position_ids  by option, i32 [room]: from 0 in each piece; 0 behind the last
- */
-
-#define TOKEN_PACK_ROOM_MAX (UINT32_C(1) << 22) /* tables by length: 2 x 32 MiB */
-
-/* Numbers of the fields. */
-enum { TOKEN_PACK_TOKENS, TOKEN_PACK_LENGTHS, TOKEN_PACK_COUNT, TOKEN_PACK_POSITIONS };
-
-struct token_pack { /* start it zeroed */
-	struct token_stream *stream;
-	uint64_t stream_count, stream_capacity;
-	uint64_t token_count; /* of all streams */
-	bool by_token;
-	uint64_t end_of_text; /* by_token: ends a document */
-	uint64_t document_count, piece_count, window_count;
-	uint32_t piece_max; /* in a window */
-	uint32_t width;	    /* of doc_lengths, and most pieces that a window may have; 0: piece_max */
-	uint8_t digest[32]; /* of the lengths of all documents */
-
-	/* Not in the plan's text; made by input/documents.c. */
-	struct window_pack windows;
-	const uint64_t *begin; /* [place of a piece] its first token, counted over all streams; mapped */
-	size_t begin_bytes;
-	uint64_t packed_count;		  /* tokens in windows; those that two pieces share count twice */
-	uint64_t lone_count, empty_count; /* documents of one token, and of none */
-	uint64_t cut_count;		  /* documents that are more than one piece */
-};
-
-/* False: no memory. */
-bool token_pack_add(struct token_pack *p, const struct token_stream *stream);
-
-/* Of the places for tokens in all records, which have `room` each.  Not without packed_count. */
-struct token_padding {
-	uint64_t places, padding;
-	double percent;
-};
-struct token_padding token_pack_padding(const struct token_pack *p, uint64_t room);
-
-void token_pack_free(struct token_pack *p); /* and the struct; NULL is nothing */
-
-/* The stream that has this token, counted over all streams. */
-const struct token_stream *token_pack_find(const struct token_pack *p, uint64_t token);
-
-/* How many pieces a document of `count` tokens has; and how long the last one of them is. */
-uint64_t token_pack_pieces(uint64_t count, uint32_t room, uint32_t *last);
-
-/* ---- token_pack_text.c ---- */
-
-/* What a record has; tokens are of dtype u8, u16 or u32. */
-void token_pack_fields(const struct token_pack *p, struct recipe *r, uint32_t dtype, uint32_t room, bool positions);
-
-/*
- * Lines of a plan, and what is behind "stream" in one.  False if a line is not one that
- * token_pack_write() writes.
- */
-void token_pack_write(const struct token_pack *p, struct text *out);
-bool token_pack_read_stream(struct token_pack *p, struct words *l, const struct plan *plan);
-bool token_pack_read(struct token_pack *p, struct words *l, const struct recipe *r);
 
 #endif

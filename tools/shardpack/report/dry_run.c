@@ -11,9 +11,6 @@
 #include "tools/common/human.h"
 #include "tools/common/message.h"
 #include "tools/shardpack/input/free_space.h"
-#include "tools/shardpack/make/job.h"
-#include "tools/shardpack/make/space.h"
-#include "tools/shardpack/plan/plan.h"
 #include "tools/shardpack/report/report.h"
 #include "tools/shardpack/scan/scan.h"
 

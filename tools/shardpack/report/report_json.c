@@ -7,12 +7,7 @@
 
 #include "tools/common/json_out.h"
 #include "tools/shardpack/images/image.h"
-#include "tools/shardpack/images/images.h"
-#include "tools/shardpack/make/job.h"
-#include "tools/shardpack/plan/plan.h"
 #include "tools/shardpack/report/report.h"
-#include "tools/shardpack/scan/image_list.h"
-#include "tools/shardpack/scan/request.h"
 #include "tools/shardpack/scan/scan.h"
 
 /* Facts of one object follow each other. */

@@ -1,15 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * assemble.c - a dataset made of shards of others
+ * assemble.c - a dataset of shards of others: a new one, or one that grows
  */
 #include "tools/shardpack/reuse/reuse.h"
 
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
+#include <unistd.h>
 
 #include "tools/common/exit_code.h"
 #include "tools/common/files.h"
@@ -150,7 +153,8 @@ static int add_shards(struct assembly *a, struct shard_seal *seal)
 	return code;
 }
 
-const char **class_names_of(const struct part *p)
+/* Names of the classes of a dataset, for a seal: to be freed, not what they point to.  Or NULL. */
+static const char **class_names_of(const struct part *p)
 {
 	const char **names = calloc(p->info.class_count + 1, sizeof(*names));
 
@@ -181,7 +185,10 @@ static int seal(struct assembly *a, const char **names)
 	return code;
 }
 
-void reused_text(char out[REUSED_BYTES], const uint64_t done[SHARD_REUSE_THERE + 1])
+#define REUSED_BYTES 160
+
+/* "3 hard links, 1 copy": what was done how often, by enum shard_reuse. */
+static void reused_text(char out[REUSED_BYTES], const uint64_t done[SHARD_REUSE_THERE + 1])
 {
 	static const char *const one[] = {"hard link", "clone", "copy", "shard that was there"};
 	static const char *const many[] = {"hard links", "clones (reflinks)", "copies", "shards that were there"};
@@ -236,5 +243,192 @@ int assemble(const char *out, const struct part *part, uint32_t count, uint32_t 
 	code = look(&a, &made);
 	if (code == EXIT_DONE)
 		code = made ? look_at_made(&a) : make(&a);
+	return code;
+}
+
+/*
+ * ---- shards behind those of a dataset that is there ----
+ *
+ * The folder of the new shards has the id of the dataset that they are appended to in its name, so
+ * no manifest names it before this one.
+ */
+
+#define ADDED	   "added-"
+#define NAME_BYTES 512 /* a shard's file has at most 401 */
+
+struct appending {
+	const struct part *part;
+	uint32_t count, by;
+	char folder[32];
+	uint64_t done[SHARD_REUSE_THERE + 1], shards, records;
+};
+
+int append_lock(const char *dir, int *lock)
+{
+	*lock = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (*lock < 0 || !flock(*lock, LOCK_EX | LOCK_NB) || errno != EWOULDBLOCK)
+		return EXIT_DONE; /* what is wrong with the folder, opening the dataset says */
+	return fail(EXIT_IO, "%s: another process appends to it; run again when it has ended", dir);
+}
+
+/* Is it shard `i` of a folder like that of `first`, which is added-... with 16 digits? */
+static bool is_added(const struct shard_entry *first, const struct shard_entry *e, uint64_t i)
+{
+	char file[NAME_BYTES];
+	int bytes = snprintf(file, sizeof(file), ADDED "%.16s/%05" PRIu64 ".shard",
+			     first->file_name_bytes > strlen(ADDED) + 16 ? first->file + strlen(ADDED) : "", i);
+
+	return e->file_name_bytes == (uint32_t)bytes && !memcmp(e->file, file, e->file_name_bytes);
+}
+
+bool append_is_done(const struct part *part, uint32_t count, bool appended)
+{
+	uint64_t added = 0, k, i_added = 0;
+	struct shard_entry first, is, want;
+
+	for (uint32_t p = 1; p < count; p++)
+		added += part[p].count;
+	if (added >= part->count)
+		return false;
+	k = part->count - added;
+	if (part_entry(part, k, &first) != EXIT_DONE)
+		return false;
+	for (uint32_t p = 1; p < count; p++)
+		for (uint64_t i = 0; i < part[p].count; i++)
+			if (part_entry(&part[p], i, &want) != EXIT_DONE || part_entry(part, k++, &is) != EXIT_DONE ||
+			    memcmp(is.sha256, want.sha256, sizeof(is.sha256)) ||
+			    (appended && !is_added(&first, &is, i_added++)))
+				return false;
+	return true;
+}
+
+/* Its own shards stay as they are, where they are. */
+static int add_old(const struct appending *a, struct shard_seal *seal)
+{
+	const struct part *p = a->part;
+	struct shard_reader *r = NULL;
+	struct shard_entry e;
+	struct shard_error err;
+	char file[NAME_BYTES];
+	int code = EXIT_DONE;
+
+	for (uint64_t i = 0; code == EXIT_DONE && i < p->count; i++) {
+		code = part_entry(p, i, &e);
+		if (code != EXIT_DONE)
+			break;
+		snprintf(file, sizeof(file), "%.*s", (int)e.file_name_bytes, e.file);
+		/* The reader says that the file is the one that the manifest names. */
+		if (shard_dataset_open_reader(p->ds, i, &r, &err) != SHARD_OK ||
+		    shard_seal_add(seal, file, e.sha256, &err) != SHARD_OK)
+			code = part_fail(&err);
+		shard_reader_close(r);
+		r = NULL;
+	}
+	return code;
+}
+
+static int add_new(struct appending *a, struct shard_seal *seal)
+{
+	struct shard_error err;
+	struct shard_entry e;
+	char file[NAME_BYTES];
+	int code = EXIT_DONE;
+
+	for (uint32_t p = 1; code == EXIT_DONE && p < a->count; p++)
+		for (uint64_t i = 0; code == EXIT_DONE && i < a->part[p].count; i++) {
+			uint32_t how = a->by;
+
+			snprintf(file, sizeof(file), "%s/%05" PRIu64 ".shard", a->folder, a->shards++);
+			code = interrupted() ? EXIT_INTERRUPTED : part_entry(&a->part[p], i, &e);
+			if (code == EXIT_DONE && shard_seal_reuse(seal, a->part[p].ds, i, file, &how, &err) != SHARD_OK)
+				code = part_fail(&err);
+			if (code == EXIT_DONE) {
+				a->done[how]++;
+				a->records += e.record_count;
+			}
+		}
+	return code;
+}
+
+/* The dataset as it was can be had again: its manifest stays under another name. */
+static int keep_manifest(const struct part *p)
+{
+	char name[96], path[FILES_PATH_BYTES];
+	struct shard_view text;
+	struct shard_error err;
+	int code;
+
+	snprintf(name, sizeof(name), "dataset.manifest.%s", p->info.id);
+	code = files_path(path, p->dir, name);
+	if (code != EXIT_DONE)
+		return code;
+	shard_dataset_manifest(p->ds, &text);
+	if (shard_publish(path, text.data, text.bytes, 0, &err) == SHARD_OK ||
+	    (err.status == SHARD_E_EXISTS && files_has_bytes(path, text.data, text.bytes)))
+		return EXIT_DONE;
+	return part_fail(&err);
+}
+
+/* Where there are no locks, somebody may have been faster: look before the manifest is replaced. */
+static int finish(const struct appending *a, struct shard_seal *seal)
+{
+	struct part now;
+	struct shard_error err;
+	int code = part_open(&now, a->part->dir);
+
+	if (code == EXIT_DONE && strcmp(now.info.id, a->part->info.id))
+		code = fail(EXIT_MISMATCH, "%s: has become another dataset meanwhile; nothing was replaced", now.dir);
+	part_close(&now);
+	if (code == EXIT_DONE && shard_seal_finish(seal, &err) != SHARD_OK)
+		code = part_fail(&err);
+	return code;
+}
+
+static int append(struct appending *a, const struct shard_seal_options *opt)
+{
+	const struct part *to = a->part;
+	char path[FILES_PATH_BYTES];
+	struct shard_seal *seal = NULL;
+	struct shard_error err;
+	int code = files_path(path, to->dir, a->folder);
+
+	if (code == EXIT_DONE && !files_make_dir(path))
+		code = fail(EXIT_IO, "%s: cannot make this folder: %s", path, strerror(errno));
+	if (code == EXIT_DONE &&
+	    (shard_remove_temps(path, NULL, &err) != SHARD_OK || shard_remove_temps(to->dir, NULL, &err) != SHARD_OK ||
+	     shard_seal_open(&seal, to->dir, opt, &err) != SHARD_OK))
+		code = part_fail(&err);
+	if (code == EXIT_DONE)
+		code = add_old(a, seal);
+	if (code == EXIT_DONE)
+		code = add_new(a, seal);
+	if (code == EXIT_DONE)
+		code = keep_manifest(to);
+	if (code == EXIT_DONE)
+		code = finish(a, seal);
+	shard_seal_close(seal);
+	return code;
+}
+
+int append_parts(const struct part *part, uint32_t count, uint32_t names, uint32_t by)
+{
+	struct appending a = {.part = part, .count = count, .by = by};
+	struct shard_seal_options opt = {
+		.size = sizeof(opt), .class_count = part[names].info.class_count, .replace = 1};
+	const char **class_names = class_names_of(&part[names]);
+	char how[REUSED_BYTES];
+	int code = EXIT_IO;
+
+	opt.class_names = class_names;
+	snprintf(a.folder, sizeof(a.folder), ADDED "%.16s", part->info.id);
+	if (class_names)
+		code = append(&a, &opt);
+	free(class_names);
+	reused_text(how, a.done);
+	if (code == EXIT_DONE)
+		note("%s: %" PRIu64 " records were added to %" PRIu64 ", in %" PRIu64 " shard%s: %s", part->dir,
+		     a.records, part->info.record_count, a.shards, a.shards == 1 ? "" : "s", how);
+	else if (code == EXIT_INTERRUPTED)
+		hint("interrupted; %s is as it was; run the same command again to continue", part->dir);
 	return code;
 }

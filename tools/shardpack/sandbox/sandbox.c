@@ -115,7 +115,7 @@ static enum waited next_note(const struct sandbox_worker *w, uint64_t from_ns, s
 
 /* ---- the process ---- */
 
-/* It is no more; *status says how it ended.  False with errno if the server cannot tell. */
+/* It has ended; *status says how.  False with errno if the server cannot tell. */
 static bool end_process(struct sandbox_worker *w, int *status)
 {
 	bool ok = true;
@@ -313,7 +313,8 @@ static enum sandbox_end run_once(struct sandbox_worker *w, const struct sandbox_
 		w->run_count++;
 		if (send_note(w, NOTE_WORK))
 			return wait_for_answer(w, job);
-		end_process(w, &status); /* it was ended while it had nothing to do, which is no input's fault */
+		end_process(w,
+			    &status); /* it was ended while it had nothing to do, which is not the fault of an input */
 	}
 	return say(job, SANDBOX_STOPPED, "the processes of decoders are ended from outside");
 }

@@ -121,28 +121,13 @@ enum sandbox_note_kind {
 	NOTE_READY,    /* from the worker, when it is locked up */
 	NOTE_REFUSED,  /* from the worker: it could not be; the value is an errno, 0 for a filter without effect */
 	NOTE_DONE,     /* from the worker: there is an answer */
-	NOTE_ASK,      /* from the worker: may it have so many bytes? */
+	NOTE_ASK,      /* from the worker: may it have this many bytes? */
 };
 
 /* ---- sandbox_process.c ---- */
 
-/* In a worker process: wait until the thread that it works for lets it take so much memory. */
+/* In a worker process: wait until the thread that it works for lets it take that much memory. */
 void sandbox_ask(uint64_t bytes);
-
-/* Never returns.  `fd` is the socket, `memory_fd` the shared memory, `parent` who forked it. */
-_Noreturn void sandbox_process_run(const struct sandbox_options *opt, int fd, int memory_fd, pid_t parent);
-
-/*
- * No handlers of the parent.  Signals that ask a command to stop are ignored: schedulers send them
- * to all processes of a job, and a decoder that they ended would be missing for the shard that the
- * command finishes.
- */
-void sandbox_process_reset_signals(void);
-
-/* Close all descriptors but 0, 1, 2 and these two; -1 is none. */
-void sandbox_process_keep(int a, int b);
-
-/* ---- sandbox_server.c ---- */
 
 struct sandbox_server {
 	int fd; /* the caller's end of its socket */

@@ -164,7 +164,7 @@ bool sandbox_filter_load(int fd)
 	allow_on(&p, __NR_write, (uint32_t)fd);
 	allow_on(&p, __NR_writev, UINT32_MAX);
 	allow_memory(&p);
-	at = begin(&p, __NR_futex); /* to wake others, of whom there are none; to wait would be for ever */
+	at = begin(&p, __NR_futex); /* to wake others, and there are none; a wait would never end */
 	load(&p, argument(1));
 	put(&p, BPF_ALU | BPF_AND | BPF_K, 0x7f, 0, 0);
 	put(&p, BPF_JMP | BPF_JEQ | BPF_K, 1 /* FUTEX_WAKE */, 1, 0);
@@ -179,7 +179,7 @@ bool sandbox_filter_load(int fd)
 	return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &whole) == 0;
 }
 
-/* Those that a message is likely to name. */
+/* The calls that a message is likely to name. */
 static const struct {
 	unsigned number;
 	const char *name;

@@ -1,19 +1,30 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * sandbox_process.c - the worker process: locks itself up, and works
+ * sandbox_process.c - the worker process, which locks itself up and works; and the server that forks it
+ *
+ * The server has one thread, reads no input and waits for nobody but its parent, so its forks are as
+ * clean as its own.  A worker stays a child of it until its end is asked for: its number is not used
+ * for another process before.
  */
 #include "tools/shardpack/sandbox/sandbox.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
+
+/* ---- the worker process ---- */
 
 /* Of this process, which has one thread and one purpose. */
 static struct {
@@ -36,7 +47,7 @@ static bool receive_note(enum sandbox_note_kind kind)
 	return read(here.fd, &n, sizeof(n)) == sizeof(n) && n.kind == kind;
 }
 
-/* The system has no memory for a note: that is no fault of the input. */
+/* The system has no memory for a note: that is not the fault of the input. */
 _Noreturn static void give_up(void)
 {
 	here.page->os_code = (uint32_t)errno;
@@ -64,16 +75,17 @@ static void trapped(int signal, siginfo_t *info, void *context)
 	_exit(EXIT_FAILURE);
 }
 
-/* Does it ask a command to stop?  The command ends us when it has no work for us any more. */
-static bool asks_to_stop(int signal)
-{
-	return signal == SIGINT || signal == SIGTERM || signal == SIGHUP || signal == SIGUSR1;
-}
-
-void sandbox_process_reset_signals(void)
+/*
+ * No handlers of the parent.  Signals that ask a command to stop are ignored: schedulers send them
+ * to all processes of a job, and a decoder that they ended would be missing for the shard that the
+ * command finishes.
+ */
+static void reset_signals(void)
 {
 	for (int i = 1; i < NSIG; i++)
-		signal(i, asks_to_stop(i) ? SIG_IGN : SIG_DFL); /* refused for some: these have no handler */
+		signal(i, i == SIGINT || i == SIGTERM || i == SIGHUP || i == SIGUSR1
+				  ? SIG_IGN
+				  : SIG_DFL); /* refused for some: these have no handler */
 }
 
 static void catch_forbidden_calls(void)
@@ -91,7 +103,7 @@ static bool limit(int what, rlim_t value)
 	return setrlimit(what, &(struct rlimit){value, value}) == 0;
 }
 
-/* The memory that there is, and so much more. */
+/* The memory that there is, and `more`. */
 static bool limit_memory(uint64_t more)
 {
 	FILE *f = fopen("/proc/self/statm", "re");
@@ -103,7 +115,8 @@ static bool limit_memory(uint64_t more)
 	return ok && limit(RLIMIT_AS, (rlim_t)pages * (rlim_t)sysconf(_SC_PAGESIZE) + more);
 }
 
-void sandbox_process_keep(int a, int b)
+/* Close all descriptors but 0, 1, 2 and these two; -1 is none. */
+static void close_others(int a, int b)
 {
 	unsigned low = (unsigned)(a < b ? a : b), high = (unsigned)(a < b ? b : a);
 	unsigned from = STDERR_FILENO + 1;
@@ -133,7 +146,7 @@ static void sort_first(void)
 	qsort(bytes, sizeof(bytes), 1, compare_bytes);
 }
 
-/* No files, no processes, no core dump, so much memory; then the filter, which is tried. */
+/* No files, no processes, no core dump, limited memory; then the filter, which is tried. */
 static bool lock_up(const struct sandbox_options *opt)
 {
 	sort_first();
@@ -148,7 +161,8 @@ static bool lock_up(const struct sandbox_options *opt)
 	return here.proven;
 }
 
-_Noreturn void sandbox_process_run(const struct sandbox_options *opt, int fd, int memory_fd, pid_t parent)
+/* Never returns.  `fd` is the socket, `memory_fd` the shared memory, `parent` who forked it. */
+_Noreturn static void run_worker(const struct sandbox_options *opt, int fd, int memory_fd, pid_t parent)
 {
 	size_t in_at = sandbox_page_in(opt->out_bytes);
 	uint8_t *shared;
@@ -158,7 +172,7 @@ _Noreturn void sandbox_process_run(const struct sandbox_options *opt, int fd, in
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	if (getppid() != parent)
 		_exit(EXIT_FAILURE); /* it ended before that took effect */
-	sandbox_process_reset_signals();
+	reset_signals();
 	catch_forbidden_calls();
 	/* More than there is, so that it can grow; a worker that reads behind its end crashes. */
 	shared = mmap(NULL, in_at + SANDBOX_IN_MAX, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, memory_fd, 0);
@@ -168,7 +182,7 @@ _Noreturn void sandbox_process_run(const struct sandbox_options *opt, int fd, in
 		_exit(EXIT_FAILURE);
 	}
 	here.page = (struct sandbox_page *)(void *)shared;
-	sandbox_process_keep(fd, -1);
+	close_others(fd, -1);
 	if (!lock_up(opt)) {
 		send_note(NOTE_REFUSED, (uint64_t)errno);
 		_exit(EXIT_FAILURE);
@@ -182,4 +196,193 @@ _Noreturn void sandbox_process_run(const struct sandbox_options *opt, int fd, in
 			give_up();
 	}
 	_exit(EXIT_SUCCESS);
+}
+
+/* ---- what both ends of the server exchange ---- */
+
+struct order {
+	pid_t end; /* whom to end; 0: fork one */
+};
+
+struct answer {
+	int error; /* errno, or 0 */
+	pid_t pid;
+	int status;
+};
+
+#define FDS_BYTES CMSG_SPACE(2 * sizeof(int))
+
+static void *fds_of(struct msghdr *m)
+{
+	struct cmsghdr *c = CMSG_FIRSTHDR(m);
+
+	return c && c->cmsg_type == SCM_RIGHTS && c->cmsg_len == CMSG_LEN(2 * sizeof(int)) ? CMSG_DATA(c) : NULL;
+}
+
+/* ---- in the server ---- */
+
+static struct answer fork_one(const struct sandbox_options *opt, const int fd[2])
+{
+	struct answer a = {0};
+	pid_t me = getpid();
+
+	a.pid = fork();
+	if (a.pid == 0)
+		run_worker(opt, fd[0], fd[1], me);
+	a.error = a.pid < 0 ? errno : 0;
+	close(fd[0]);
+	close(fd[1]);
+	return a;
+}
+
+static struct answer end_one(pid_t pid)
+{
+	struct answer a = {.pid = pid};
+
+	kill(pid, SIGKILL); /* of one that has ended, this changes nothing */
+	while (waitpid(pid, &a.status, 0) < 0 && errno == EINTR)
+		;
+	return a;
+}
+
+/*
+ * Memory that is shared with the parent, such as files that it maps, is out of reach from here on:
+ * what is written there would change what the parent has.
+ */
+static bool leave_shared_memory(void)
+{
+	FILE *f = fopen("/proc/self/maps", "re");
+	char line[512];
+	bool ok = f != NULL, starts = true;
+
+	while (ok && fgets(line, sizeof(line), f)) {
+		uintptr_t from, to;
+		char how[5];
+
+		if (starts && sscanf(line, "%" SCNxPTR "-%" SCNxPTR " %4s", &from, &to, how) == 3 && how[3] == 's')
+			ok = munmap((void *)from, to - from) == 0;
+		starts = strchr(line, '\n') != NULL;
+	}
+	ok = ok && !ferror(f);
+	if (f)
+		fclose(f);
+	return ok;
+}
+
+/* Descriptors 0 to 2 lead nowhere, and no signal of the parent's terminal comes here. */
+static void settle_in(int fd, pid_t parent)
+{
+	int nothing = open("/dev/null", O_RDWR | O_CLOEXEC);
+
+	for (int i = 0; i <= STDERR_FILENO; i++)
+		dup2(nothing, i);
+	close_others(fd, -1);
+	setpgid(0, 0);
+	reset_signals();
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (nothing < 0 || !leave_shared_memory() || getppid() != parent)
+		_exit(EXIT_FAILURE);
+}
+
+_Noreturn static void serve(const struct sandbox_options *opt, int server)
+{
+	for (;;) {
+		_Alignas(struct cmsghdr) char control[FDS_BYTES];
+		struct order o;
+		struct iovec to = {&o, sizeof(o)};
+		struct msghdr m = {
+			.msg_iov = &to, .msg_iovlen = 1, .msg_control = control, .msg_controllen = sizeof(control)};
+		struct answer a = {.error = EPROTO};
+		int fd[2];
+		void *fds;
+
+		if (recvmsg(server, &m, MSG_CMSG_CLOEXEC) != sizeof(o))
+			_exit(EXIT_SUCCESS); /* the parent has ended, or needs no more workers */
+		fds = fds_of(&m);
+		if (o.end) {
+			a = end_one(o.end);
+		} else if (fds) {
+			memcpy(fd, fds, sizeof(fd));
+			a = fork_one(opt, fd);
+		}
+		if (write(server, &a, sizeof(a)) != sizeof(a))
+			_exit(EXIT_FAILURE);
+	}
+}
+
+/* ---- in the process that it serves ---- */
+
+bool sandbox_server_start(struct sandbox_server *s, const struct sandbox_options *opt)
+{
+	pid_t me = getpid();
+	int fd[2];
+
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fd) != 0)
+		return false;
+	s->pid = fork();
+	if (s->pid == 0) {
+		settle_in(fd[1], me);
+		serve(opt, fd[1]);
+	}
+	close(fd[1]);
+	s->fd = fd[0];
+	if (s->pid > 0)
+		return true;
+	close(fd[0]);
+	return false;
+}
+
+void sandbox_server_stop(struct sandbox_server *s)
+{
+	if (s->pid <= 0)
+		return;
+	close(s->fd);
+	while (waitpid(s->pid, NULL, 0) < 0 && errno == EINTR)
+		;
+}
+
+static bool exchange(struct sandbox_server *s, const struct msghdr *m, struct answer *a)
+{
+	ssize_t n;
+
+	if (sendmsg(s->fd, m, MSG_NOSIGNAL) < 0)
+		return false;
+	while ((n = read(s->fd, a, sizeof(*a))) < 0 && errno == EINTR)
+		;
+	if (n != sizeof(*a))
+		errno = n < 0 ? errno : ECONNRESET;
+	else if (a->error)
+		errno = a->error;
+	return n == sizeof(*a) && !a->error;
+}
+
+bool sandbox_server_spawn(struct sandbox_server *s, int fd, int memory_fd, pid_t *pid)
+{
+	_Alignas(struct cmsghdr) char control[FDS_BYTES] = {0};
+	const int fds[2] = {fd, memory_fd};
+	struct order o = {0};
+	struct iovec from = {&o, sizeof(o)};
+	struct msghdr m = {
+		.msg_iov = &from, .msg_iovlen = 1, .msg_control = control, .msg_controllen = sizeof(control)};
+	struct cmsghdr *c = CMSG_FIRSTHDR(&m);
+	struct answer a;
+
+	*c = (struct cmsghdr){.cmsg_len = CMSG_LEN(sizeof(fds)), .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS};
+	memcpy(CMSG_DATA(c), fds, sizeof(fds));
+	if (!exchange(s, &m, &a))
+		return false;
+	*pid = a.pid;
+	return true;
+}
+
+bool sandbox_server_end(struct sandbox_server *s, pid_t pid, int *status)
+{
+	struct order o = {pid};
+	struct iovec from = {&o, sizeof(o)};
+	struct answer a;
+
+	if (!exchange(s, &(struct msghdr){.msg_iov = &from, .msg_iovlen = 1}, &a))
+		return false;
+	*status = a.status;
+	return true;
 }

@@ -214,12 +214,6 @@ static size_t fold(const char *name, unsigned what, uint32_t *out)
 	return n;
 }
 
-/* Most names are nothing but small letters, digits and the like. */
-static bool is_plain(const char *name)
-{
-	return name[strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789_-.,/:()'")] == '\0';
-}
-
 /* ---- names ---- */
 
 struct folded {
@@ -437,7 +431,8 @@ int class_alike_judge(const struct plan *plan, struct scan *scan, bool strict)
 	/* Of two that are alike at least one is not plain. */
 	for (uint64_t i = 0; plain && i < plan->class_count; i++) {
 		plan_class_name(plan, i, name);
-		plain = is_plain(name);
+		/* most names are nothing but small letters, digits and the like */
+		plain = !name[strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789_-.,/:()'")];
 	}
 	if (plain)
 		return EXIT_DONE;

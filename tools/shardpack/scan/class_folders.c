@@ -28,12 +28,7 @@
 #include "tools/shardpack/images/file_name.h"
 #include "tools/shardpack/input/place.h"
 #include "tools/shardpack/plan/bad_input.h"
-#include "tools/shardpack/plan/classes.h"
-#include "tools/shardpack/plan/classes_list.h"
 #include "tools/shardpack/plan/plan.h"
-#include "tools/shardpack/plan/plan_write.h"
-#include "tools/shardpack/scan/pack_options.h"
-#include "tools/shardpack/scan/request.h"
 
 struct folder {
 	uint64_t path_at; /* in names */
@@ -53,10 +48,10 @@ struct file {
 struct walk {
 	const struct request *request;
 	const char *source;
-	int source_fd;
 	struct text names; /* NUL-terminated, one behind the other; its shelf has all lists */
 	struct folder *folder;
 	uint64_t folder_count, folder_capacity;
+	uint64_t reading; /* the folder whose entries are read */
 	struct file *file;
 	uint64_t file_count, file_capacity;
 	struct scan *scan;
@@ -114,8 +109,10 @@ static int add_file(struct walk *w, const char *name, uint64_t folder, const str
 }
 
 /* An entry of a folder of the class. */
-static int add_entry(struct walk *w, uint64_t folder, const struct dirent *entry)
+static int add_entry(void *context, const struct dirent *entry)
 {
+	struct walk *w = context;
+	uint64_t folder = w->reading;
 	const char *parent = w->names.data + w->folder[folder].path_at;
 	char path[PLAN_PATH_BYTES_MAX];
 	bool image = file_name_is_image(entry->d_name) && !field_files_has(w->request->recipe, entry->d_name);
@@ -144,35 +141,6 @@ static int add_entry(struct walk *w, uint64_t folder, const struct dirent *entry
 		return add_file(w, entry->d_name, folder, &st, NULL);
 	ignored_add(&w->scan->ignored, parent, entry->d_name);
 	return EXIT_DONE;
-}
-
-/* Call `each` for the entries of `path` in the source, in no order. */
-static int for_each_entry(struct walk *w, const char *path, uint64_t folder,
-			  int (*each)(struct walk *w, uint64_t folder, const struct dirent *entry))
-{
-	int fd = openat(w->source_fd, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC), code = EXIT_DONE;
-	DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
-	struct dirent *entry;
-
-	if (!dir) {
-		code = fail(EXIT_IO, "%s/%s: cannot read this folder: %s", w->source, path, strerror(errno));
-		if (fd >= 0)
-			close(fd);
-		return code;
-	}
-	while (code == EXIT_DONE) {
-		errno = 0;
-		entry = readdir(dir);
-		if (!entry && errno)
-			code = fail(EXIT_IO, "%s/%s: cannot read this folder: %s", w->source, path, strerror(errno));
-		if (!entry)
-			break;
-		if (!strcmp(entry->d_name, ".") || !strcmp(entry->d_name, ".."))
-			continue;
-		code = interrupted() ? EXIT_INTERRUPTED : each(w, folder, entry);
-	}
-	closedir(dir);
-	return code;
 }
 
 static int compare_folders(const void *a, const void *b, void *context)
@@ -209,6 +177,7 @@ static int find_fields(const struct walk *w, const struct file *f, const char *p
 /* An input that stands for the images that should be there. */
 static int add_empty(const struct walk *w, const char *name, uint64_t class_idx, uint64_t others, struct plan *plan)
 {
+	const struct plan_input in = {.class_idx = (uint32_t)class_idx, .file = PLAN_NO_FILE};
 	struct text fields = {0};
 	struct bad_input bad = {0};
 	int code;
@@ -216,8 +185,7 @@ static int add_empty(const struct walk *w, const char *name, uint64_t class_idx,
 	bad_input(&bad, SHARD_MISS_EMPTY,
 		  "a class without images (%" PRIu64 " other files); remove the folder or add images", others);
 	bad_input_write(&bad, &fields);
-	code = text_failed(&fields) ? out_of_memory(w)
-				    : plan_add_part(plan, class_idx, 0, name, PLAN_NO_FILE, 0, fields.data);
+	code = text_failed(&fields) ? out_of_memory(w) : plan_add_input(plan, &in, name, fields.data);
 	text_free(&fields);
 	return code;
 }
@@ -247,13 +215,14 @@ static int add_sorted(struct walk *w, struct plan *plan, uint64_t class_idx)
 
 	for (uint64_t i = 0; code == EXIT_DONE && i < w->file_count; i++) {
 		const struct file *f = &w->file[i];
+		const struct plan_input in = {
+			.class_idx = (uint32_t)class_idx, .source_bytes = f->bytes, .file = PLAN_NO_FILE};
 		char *end = stpcpy(path, w->names.data + w->folder[by_path[f->folder]].path_at);
 
 		stpcpy(stpcpy(end, "/"), w->names.data + f->name_at); /* add_entry() saw that it fits */
 		code = find_fields(w, f, path, &fields);
 		if (code == EXIT_DONE)
-			code = plan_add_part(plan, class_idx, f->bytes, path, PLAN_NO_FILE, 0,
-					     fields.bytes ? fields.data : "");
+			code = plan_add_input(plan, &in, path, fields.bytes ? fields.data : "");
 	}
 	text_free(&fields);
 	shelf_free(shelf, by_path);
@@ -269,14 +238,15 @@ static int scan_class(struct walk *w, const char *name, uint64_t class_idx, stru
 	w->names.bytes = 0;
 	w->folder_count = 0;
 	w->file_count = 0;
-	if (fstatat(w->source_fd, name, &st, 0) != 0)
+	if (fstatat(w->request->place->root_fd, name, &st, 0) != 0)
 		return fail(EXIT_IO, "%s/%s: %s", w->source, name, strerror(errno));
 	code = add_folder(w, name, 0, &st);
 	for (uint64_t i = 0; code == EXIT_DONE && i < w->folder_count; i++) {
 		char path[PLAN_PATH_BYTES_MAX]; /* names may move while the folder is read */
 
 		strcpy(path, w->names.data + w->folder[i].path_at);
-		code = for_each_entry(w, path, i, add_entry);
+		w->reading = i;
+		code = scan_each_entry(w->request->place, path, add_entry, w);
 	}
 	if (code == EXIT_DONE && !w->file_count)
 		return add_empty(w, name, class_idx, w->scan->ignored.count - ignored_before, plan);
@@ -284,12 +254,12 @@ static int scan_class(struct walk *w, const char *name, uint64_t class_idx, stru
 }
 
 /* An entry of the source itself: a folder is a class, whose name goes to names. */
-static int add_top(struct walk *w, uint64_t unused, const struct dirent *entry)
+static int add_top(void *context, const struct dirent *entry)
 {
+	struct walk *w = context;
 	struct bad_input bad = {0};
 	struct stat st = {0};
 
-	(void)unused;
 	/* A link that leads nowhere may be a class, unless it is called like an image. */
 	if (place_look_at_entry(w->request->place, entry->d_name, &st,
 				file_name_is_image(entry->d_name) ? &bad : NULL) != EXIT_DONE &&
@@ -310,7 +280,7 @@ static int add_top(struct walk *w, uint64_t unused, const struct dirent *entry)
 static int find_folders(struct walk *w, struct classes *folders)
 {
 	const char *name, *end;
-	int code = for_each_entry(w, ".", 0, add_top);
+	int code = scan_each_entry(w->request->place, "", add_top, w);
 
 	end = w->names.data + w->names.bytes;
 	for (name = w->names.data; code == EXIT_DONE && name < end; name += strlen(name) + 1)
@@ -345,7 +315,6 @@ int class_folders_scan(const struct request *r)
 	struct walk w = {.request = r,
 			 .names.shelf = r->plan->text.shelf,
 			 .source = source,
-			 .source_fd = r->place->root_fd,
 			 .scan = r->scan,
 			 .progress = &progress};
 	struct classes folders = {0}, listed = {0};

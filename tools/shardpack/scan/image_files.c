@@ -25,12 +25,115 @@
 #include "tools/shardpack/images/file_name.h"
 #include "tools/shardpack/input/place.h"
 #include "tools/shardpack/plan/bad_input.h"
-#include "tools/shardpack/plan/classes.h"
 #include "tools/shardpack/plan/plan.h"
-#include "tools/shardpack/scan/image_list.h"
-#include "tools/shardpack/scan/request.h"
 
-/* ---- folders ---- */
+/* ---- fields that are files beside the image ---- */
+
+/* `from`, in which {} becomes `below` without its extension; false if that is too long. */
+static bool fill_in(const char *from, const char *below, char out[PLAN_PATH_BYTES_MAX])
+{
+	const char *hole = strstr(from, "{}"), *slash = strrchr(below, '/'), *dot = strrchr(slash ? slash : below, '.');
+	int stem = dot && dot > (slash ? slash + 1 : below) ? (int)(dot - below) : (int)strlen(below);
+	int bytes = snprintf(out, PLAN_PATH_BYTES_MAX, "%.*s%.*s%s", (int)(hole - from), from, stem, below, hole + 2);
+
+	return bytes < PLAN_PATH_BYTES_MAX;
+}
+
+/*
+ * Why there is no such file, for when no image has one.  The image may lie in folders that its path
+ * below the folder that was named does not have: images/train beside labels/train.
+ */
+static void tell_absent(const struct request *r, uint32_t i, const char *below, const char *path)
+{
+	const struct field_source *s = &r->recipe->from[i];
+	const char *hole = strstr(s->from, "{}"), *folder = "", *at;
+	char from[2 * PLAN_PATH_BYTES_MAX], deeper[PLAN_PATH_BYTES_MAX];
+	struct stat st;
+
+	if (r->scan->field[i].absent[0])
+		return;
+	if (r->place->item_count == 1 && r->place->item[0].is_dir)
+		folder = r->place->item[0].path;
+	for (at = folder + strlen(folder); at > folder;) { /* train, then images/train */
+		do
+			at--;
+		while (at > folder && at[-1] != '/');
+		snprintf(from, sizeof(from), "%.*s%s/%s", (int)(hole - s->from), s->from, at, hole);
+		if (fill_in(from, below, deeper) && fstatat(r->place->root_fd, deeper, &st, 0) == 0) {
+			scan_absent(r->scan, i, "%s/%s is not there, but %s is; say from=%s", r->place->root, path,
+				    deeper, from);
+			return;
+		}
+	}
+	scan_absent(r->scan, i, "%s/%s is not there", r->place->root, path);
+}
+
+static int add_field_file(const struct request *r, const char *below, uint32_t i, struct text *out,
+			  struct bad_input *bad)
+{
+	const struct field_source *s = &r->recipe->from[i];
+	const char *name = r->recipe->field[i].name;
+	char path[PLAN_PATH_BYTES_MAX];
+	struct bad_input gone = {0};
+	struct stat st = {0};
+	bool there;
+	int code;
+
+	if (!strstr(s->from, "{}"))
+		return fail(EXIT_USAGE,
+			    "--field %s: from= must be a path below %s that contains {}, which stands for "
+			    "the image's path without extension, such as from=%s/{}.png",
+			    name, r->place->root, name);
+	if (!fill_in(s->from, below, path) || !text_stays_below(path))
+		return fail(EXIT_BAD, "%s/%s: --field %s: from=%s does not lead to a path below %s", r->place->root,
+			    below, name, s->from, r->place->root);
+	code = place_look(r->place, path, &st, &there, &gone);
+	if (code != EXIT_DONE)
+		return bad_input_is(&gone, code)
+			       ? bad_input(bad, gone.reason, "field %s, %.120s: %s", name, path, gone.message)
+			       : code;
+	if (!there && !s->optional && !r->scan->field[i].absent[0]) {
+		tell_absent(r, i, below, path);
+		if (strstr(r->scan->field[i].absent, "say from=") || stat(path, &st) == 0)
+			scan_warn(r->scan, "field %s: %s; from= begins at %s, and --root chooses another folder", name,
+				  r->scan->field[i].absent, r->place->root);
+	}
+	if (!there && !s->optional)
+		return bad_input(bad, SHARD_MISS_MISSING, "field %s, %.200s: %s", name, path, strerror(ENOENT));
+	if (there) {
+		field_part_add_file(out, input_file_bytes(&st), path);
+	} else {
+		tell_absent(r, i, below, path);
+		field_part_add_none(out);
+	}
+	return EXIT_DONE;
+}
+
+int field_files_find(const struct request *r, const char *below, struct text *out, struct bad_input *bad)
+{
+	int code = EXIT_DONE;
+
+	out->bytes = 0;
+	for (uint32_t i = 0; code == EXIT_DONE && i < r->recipe->field_count; i++)
+		if (field_has_part(&r->recipe->from[i]))
+			code = add_field_file(r, below, i, out, bad);
+	return code == EXIT_DONE && text_failed(out) ? fail(EXIT_IO, "out of memory for the fields of an input") : code;
+}
+
+bool field_files_has(const struct recipe *r, const char *name)
+{
+	size_t bytes = strlen(name), end;
+	for (uint32_t i = 0; i < r->field_count; i++) {
+		const char *from = r->from[i].from;
+
+		end = field_has_part(&r->from[i]) && !strncmp(from, "{}", 2) ? strlen(from + 2) : 0;
+		if (end && bytes > end && !strcmp(name + bytes - end, from + 2))
+			return true;
+	}
+	return false;
+}
+
+/* ---- folders of images ---- */
 
 /*
  * An image with its fields: `path` from the root, `below` from what was named.  `bad` says whether
@@ -71,12 +174,6 @@ static const char *root_of(const struct image_list *images)
 	return images->request->place->root;
 }
 
-static int out_of_room(const struct tree *t, const char *name, size_t bytes)
-{
-	return fail(EXIT_BAD, "%s/%s/%s: a path of %zu bytes; the limit is %zu", root_of(t->images), t->path, name,
-		    bytes, sizeof(t->path) - 1);
-}
-
 /* An image at t->path. */
 static int add_below(struct tree *t, const struct stat *st, struct bad_input *bad)
 {
@@ -108,42 +205,17 @@ static int by_name(const void *a, const void *b, void *context)
 	return strcmp(n->text.data + *(const uint64_t *)a, n->text.data + *(const uint64_t *)b);
 }
 
-static void names_free(struct names *n)
+static int add_name(void *context, const struct dirent *entry)
 {
-	shelf_free(n->text.shelf, n->at);
-	text_free(&n->text);
-}
+	struct names *n = context;
 
-static int names_add(struct names *n, const char *name)
-{
-	if (!strcmp(name, ".") || !strcmp(name, ".."))
-		return EXIT_DONE;
 	if (grow_on(n->text.shelf, &n->at, &n->capacity, n->count + 1, sizeof(*n->at))) {
 		n->at[n->count++] = n->text.bytes;
-		text_add(&n->text, name, strlen(name) + 1);
+		text_add(&n->text, entry->d_name, strlen(entry->d_name) + 1);
 		if (!text_failed(&n->text))
 			return EXIT_DONE;
 	}
 	return shelf_refuse(n->text.shelf, "a list of %" PRIu64 " files", n->count);
-}
-
-static int names_read(struct names *n, const char *root, int root_fd, const char *path)
-{
-	int fd = openat(root_fd, path[0] ? path : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), code = EXIT_DONE;
-	DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
-	struct dirent *entry = NULL;
-
-	while (dir && code == EXIT_DONE && (errno = 0, entry = readdir(dir)) != NULL)
-		code = interrupted() ? EXIT_INTERRUPTED : names_add(n, entry->d_name);
-	if (!dir || (!entry && errno))
-		code = fail(EXIT_IO, "%s/%s: cannot read this folder: %s", root, path, strerror(errno));
-	if (dir)
-		closedir(dir);
-	else if (fd >= 0)
-		close(fd);
-	if (code == EXIT_DONE && !shelf_sort(n->text.shelf, n->at, n->count, sizeof(*n->at), by_name, n))
-		code = shelf_refuse(n->text.shelf, "a list of %" PRIu64 " files", n->count);
-	return code;
 }
 
 static int walk(struct tree *t, const struct stat *st, const struct above *up);
@@ -161,7 +233,8 @@ static int take_entry(struct tree *t, const char *name, const struct above *up)
 	if (interrupted())
 		return EXIT_INTERRUPTED;
 	if (bytes >= sizeof(t->path))
-		return out_of_room(t, name, bytes);
+		return fail(EXIT_BAD, "%s/%s/%s: a path of %zu bytes; the limit is %zu", root_of(t->images), t->path,
+			    name, bytes, sizeof(t->path) - 1);
 	stpcpy(stpcpy(t->path + old, old ? "/" : ""), name);
 	code = place_look_at_entry(r->place, t->path, &st, &bad);
 	if (bad_input_is(&bad, code) && field) /* its image says so */
@@ -183,7 +256,6 @@ static int take_entry(struct tree *t, const char *name, const struct above *up)
 /* The folder at t->path, in byte order. */
 static int walk(struct tree *t, const struct stat *st, const struct above *up)
 {
-	const struct source_place *place = t->images->request->place;
 	struct above here = {st->st_dev, st->st_ino, strlen(t->path), up};
 	struct names names = {.text.shelf = t->images->text.shelf};
 	int code;
@@ -193,10 +265,14 @@ static int walk(struct tree *t, const struct stat *st, const struct above *up)
 			return fail(EXIT_BAD, "%s/%s: this link leads back to %s%s%.*s; following it would never end",
 				    root_of(t->images), t->path, root_of(t->images), a->path_bytes ? "/" : "",
 				    (int)a->path_bytes, t->path);
-	code = names_read(&names, root_of(t->images), place->root_fd, t->path);
+	code = scan_each_entry(t->images->request->place, t->path, add_name, &names);
+	if (code == EXIT_DONE &&
+	    !shelf_sort(names.text.shelf, names.at, names.count, sizeof(*names.at), by_name, &names))
+		code = shelf_refuse(names.text.shelf, "a list of %" PRIu64 " files", names.count);
 	for (uint64_t i = 0; code == EXIT_DONE && i < names.count; i++)
 		code = take_entry(t, names.text.data + names.at[i], &here);
-	names_free(&names);
+	shelf_free(names.text.shelf, names.at);
+	text_free(&names.text);
 	return code;
 }
 
@@ -228,7 +304,7 @@ int image_files_add_folder(struct image_list *images, struct labels *labels, con
 	return code;
 }
 
-/* ---- single files ---- */
+/* ---- single images ---- */
 
 int image_files_add(struct image_list *images, struct labels *labels, const char *path)
 {

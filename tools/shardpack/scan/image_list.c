@@ -2,7 +2,7 @@
 /*
  * image_list.c - images with labels, as found, before it is known which classes there are
  */
-#include "tools/shardpack/scan/image_list.h"
+#include "tools/shardpack/scan/scan.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -16,10 +16,7 @@
 #include "tools/common/text.h"
 #include "tools/shardpack/parse/json_value.h"
 #include "tools/shardpack/parse/json_why.h"
-#include "tools/shardpack/plan/classes.h"
 #include "tools/shardpack/plan/plan.h"
-#include "tools/shardpack/scan/pack_options.h"
-#include "tools/shardpack/scan/request.h"
 
 #define LABELS_MAX 10000 /* of an image: each is compared with all others */
 
@@ -66,13 +63,9 @@ static void keep_label(struct image_list *images, struct image_item *i, const ch
 	note_label(images, label);
 }
 
-static int add(struct image_list *images, const char *path, const char *label, uint64_t bytes, uint32_t file,
-	       uint64_t offset, const struct text *fields);
-
 /* All labels of the image, if they are known. */
 static int keep_every_label(struct image_list *images, struct image_item *i, const char *path, bool known)
 {
-	static const struct text no_fields;
 	const char *name = images->next.names.data;
 	int code = EXIT_DONE;
 
@@ -85,13 +78,12 @@ static int keep_every_label(struct image_list *images, struct image_item *i, con
 	images->every->table = images->table;
 	images->every->line = images->line;
 	for (uint64_t k = 0; known && code == EXIT_DONE && k < images->next.count; k++, name += strlen(name) + 1)
-		code = add(images->every, path, name, 0, PLAN_NO_FILE, 0, &no_fields);
+		code = image_list_add(images->every, path, name, 0, PLAN_NO_FILE, 0, NULL);
 	return code;
 }
 
-/* `label` NULL: it is not known. */
-static int add(struct image_list *images, const char *path, const char *label, uint64_t bytes, uint32_t file,
-	       uint64_t offset, const struct text *fields)
+int image_list_add(struct image_list *images, const char *path, const char *label, uint64_t bytes, uint32_t file,
+		   uint64_t offset, const struct text *fields)
 {
 	struct image_item *i;
 	int code = EXIT_DONE;
@@ -116,18 +108,12 @@ static int add(struct image_list *images, const char *path, const char *label, u
 	else
 		images->unlabelled_count++;
 	i->fields_at = i->path_at + strlen(path); /* an empty text */
-	if (fields->bytes) {
+	if (fields && fields->bytes) {
 		i->fields_at = images->text.bytes;
 		text_add(&images->text, fields->data, fields->bytes + 1);
 	}
 	images->count++;
 	return text_failed(&images->text) ? out_of_memory(images) : code;
-}
-
-int image_list_add(struct image_list *images, const char *path, const char *label, uint64_t bytes, uint32_t file,
-		   uint64_t offset, const struct text *fields)
-{
-	return add(images, path, label, bytes, file, offset, fields);
 }
 
 int image_list_add_bad(struct image_list *images, const char *path, const char *label, uint64_t bytes, uint32_t file,
@@ -137,7 +123,8 @@ int image_list_add_bad(struct image_list *images, const char *path, const char *
 	int code;
 
 	bad_input_write(why, &fields);
-	code = text_failed(&fields) ? out_of_memory(images) : add(images, path, label, bytes, file, offset, &fields);
+	code = text_failed(&fields) ? out_of_memory(images)
+				    : image_list_add(images, path, label, bytes, file, offset, &fields);
 	text_free(&fields);
 	return code;
 }
@@ -191,7 +178,7 @@ static int add_label(const struct request *r, struct label_list *l, const char *
 	return text_failed(&l->names) ? fail(EXIT_IO, "out of memory for labels") : EXIT_DONE;
 }
 
-/* Blanks beside a separator are no part of a label; one that is a blank may be repeated. */
+/* Blanks beside a separator are not part of a label; one that is a blank may be repeated. */
 static int split(const struct request *r, const char *text, size_t bytes, struct label_list *out, struct bad_input *bad)
 {
 	const char *separator = r->o->label_separator, *end = text + bytes, *next;
@@ -278,16 +265,17 @@ int label_list_of_text(const struct request *r, const char *text, size_t bytes, 
 		if (!value && errno == ENOMEM)
 			return fail(EXIT_IO, "out of memory for labels");
 		code = value ? label_list_of_json(r, value, out, bad)
-			     : bad_input(bad, SHARD_MISS_VALUE, "labels '%.*s' are no list in JSON, at byte %d: %s",
+			     : bad_input(bad, SHARD_MISS_VALUE, "labels '%.*s' are not a list in JSON, at byte %d: %s",
 					 (int)(bytes < 60 ? bytes : 60), text, error.position, json_why(&error));
 		json_decref(value);
 		return code;
 	}
 	if (bytes && !lines && !r->o->label_separator)
-		return bad_input(bad, SHARD_MISS_VALUE,
-				 "labels '%.*s' are no list in JSON; say what separates them with --label-separator, "
-				 "such as ' ' or '|'",
-				 (int)(bytes < 60 ? bytes : 60), text);
+		return bad_input(
+			bad, SHARD_MISS_VALUE,
+			"labels '%.*s' are not a list in JSON; say what separates them with --label-separator, "
+			"such as ' ' or '|'",
+			(int)(bytes < 60 ? bytes : 60), text);
 	while (code == EXIT_DONE && text < end) {
 		const char *lf = lines ? memchr(text, '\n', (size_t)(end - text)) : NULL;
 		size_t line = (size_t)((lf ? lf : end) - text), kept = line;
@@ -300,19 +288,14 @@ int label_list_of_text(const struct request *r, const char *text, size_t bytes, 
 	return code;
 }
 
-void label_list_free(struct label_list *l)
-{
-	text_free(&l->names);
-	l->count = 0;
-}
-
 void image_list_free(struct image_list *images)
 {
 	if (images->every)
 		image_list_free(images->every);
 	free(images->every);
 	images->every = NULL;
-	label_list_free(&images->next);
+	text_free(&images->next.names);
+	images->next.count = 0;
 	shelf_free(images->text.shelf, images->item);
 	text_free(&images->text);
 	images->item = NULL;

@@ -12,12 +12,9 @@
 #include "tools/common/message.h"
 #include "tools/common/shelf.h"
 #include "tools/common/text.h"
+#include "tools/shardpack/input/place.h"
 #include "tools/shardpack/plan/bad_input.h"
-#include "tools/shardpack/plan/classes.h"
 #include "tools/shardpack/plan/plan.h"
-#include "tools/shardpack/scan/image_list.h"
-#include "tools/shardpack/scan/pack_options.h"
-#include "tools/shardpack/scan/request.h"
 
 /*
  * What Perl and Python would read otherwise than POSIX does, at `at`: there it is a part of a valid
@@ -252,4 +249,12 @@ int labels_add_unused(const struct labels *l, struct image_list *images)
 		code = image_list_add_bad(images, name, is_label ? label : NULL, 0, PLAN_NO_FILE, 0, &bad);
 	}
 	return code;
+}
+
+int labels_refuse_many(const struct request *r, const char *path)
+{
+	return fail(EXIT_USAGE,
+		    "%s/%s: --multi-label takes labels from a table, or from members .cls or .json of an archive (the "
+		    "latter with --label-key)",
+		    r->place->root, path);
 }

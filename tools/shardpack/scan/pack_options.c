@@ -2,7 +2,7 @@
 /*
  * pack_options.c - the options that all verbs which pack have in common
  */
-#include "tools/shardpack/scan/pack_options.h"
+#include "tools/shardpack/scan/scan.h"
 
 #include "tools/common/exit_code.h"
 #include "tools/shardpack/images/limits.h"
@@ -37,7 +37,7 @@ const struct cli_option pack_run_options[] = {
 	{.name = "sandbox", .kind = CLI_FLAG, AT(sandbox), .help = "lock up decoders", .beside = true},
 	{.name = "read-back", .kind = CLI_CHOICE, AT(read_back), .choices = "yes|no", .default_value = "yes",
 	 .help = "verify what was written"},
-	{.name = "replace", .kind = CLI_FLAG, AT(replace), .help = "build anew", .beside = true},
+	{.name = "replace", .kind = CLI_FLAG, AT(replace), .help = "build again", .beside = true},
 	{.name = "max-bad", .kind = CLI_COUNT_OR_PERCENT, AT(max_bad), .arg_name = "N|P%", .default_note = "no limit",
 	 .help = "stop if more inputs are bad"},
 	{0}};

@@ -51,11 +51,6 @@ static const char *const likely_labels[] = {"label",	  "labels",   "class",	"cla
 					    "label_name", "category", "target", NULL};
 #define NAMES_SHOWN_BYTES 200
 
-static bool is_json(const char *name)
-{
-	return file_name_has_extension(name, ".jsonl") || file_name_has_extension(name, ".ndjson");
-}
-
 bool path_table_is_one(const char *name)
 {
 	return file_name_is_table(name);
@@ -496,7 +491,8 @@ int path_table_read(const char *file, const char *name, const char *path_key, co
 			    .each = each,
 			    .context = context};
 	struct text text = {.shelf = shelf};
-	bool found = false;
+	bool is_json = file_name_has_extension(name, ".jsonl") || file_name_has_extension(name, ".ndjson"),
+	     found = false;
 	int code = files_read(file, &text, &found);
 
 	if (code == EXIT_DONE && !found)
@@ -504,7 +500,7 @@ int path_table_read(const char *file, const char *name, const char *path_key, co
 	if (code == EXIT_DONE && utf8_is_utf16(text.data, text.bytes))
 		code = fail(EXIT_BAD, "%s: " UTF8_UTF16, name);
 	else if (code == EXIT_DONE && text.bytes)
-		code = is_json(name) ? read_json(&r, text.data, text.bytes) : read_csv(&r, text.data, text.bytes);
+		code = is_json ? read_json(&r, text.data, text.bytes) : read_csv(&r, text.data, text.bytes);
 	text_free(&text);
 	if (code == EXIT_DONE && r.why_no_path[0] && !r.path_count)
 		code = refuse(&r, r.why_no_path);

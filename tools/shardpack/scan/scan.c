@@ -4,19 +4,163 @@
  */
 #include "tools/shardpack/scan/scan.h"
 
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "shard.h"
 #include "tools/common/exit_code.h"
 #include "tools/common/message.h"
+#include "tools/common/signals.h"
 #include "tools/common/text.h"
-#include "tools/shardpack/plan/classes.h"
+#include "tools/shardpack/images/file_name.h"
+#include "tools/shardpack/images/images.h"
+#include "tools/shardpack/input/place.h"
+#include "tools/shardpack/input/stored.h"
 #include "tools/shardpack/plan/plan.h"
+
+/* ---- files of the source ---- */
+
+/* By the name, not by the first bytes: tokens and raw records may begin with any. */
+static const char *packed_how(const char *path)
+{
+	static const char *const ends[][2] = {{".gz", "gzip"},	 {".tgz", "gzip"},   {".zst", "zstd"},
+					      {".bz2", "bzip2"}, {".tbz2", "bzip2"}, {".tbz", "bzip2"},
+					      {".xz", "xz"},	 {".txz", "xz"}};
+
+	for (size_t i = 0; i < sizeof(ends) / sizeof(ends[0]); i++)
+		if (file_name_has_extension(path, ends[i][0]))
+			return ends[i][1];
+	return NULL;
+}
+
+int input_file_open(const struct request *r, const char *path, uint32_t *file)
+{
+	const char *how = packed_how(path);
+	int code = stored_add(r->stored, r->plan, path, file);
+
+	return code == EXIT_DONE && how ? stored_unpack(r->stored, r->plan, *file, how, 0, file) : code;
+}
+
+uint64_t input_file_bytes(const struct stat *st)
+{
+	return S_ISREG(st->st_mode) ? (uint64_t)st->st_size : 0;
+}
+
+int scan_each_entry(const struct source_place *place, const char *path,
+		    int (*each)(void *context, const struct dirent *entry), void *context)
+{
+	int fd = openat(place->root_fd, path[0] ? path : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), code = EXIT_DONE;
+	DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
+	struct dirent *entry = NULL;
+
+	while (dir && code == EXIT_DONE && (errno = 0, entry = readdir(dir)) != NULL)
+		if (strcmp(entry->d_name, ".") && strcmp(entry->d_name, ".."))
+			code = interrupted() ? EXIT_INTERRUPTED : each(context, entry);
+	if (!dir || (!entry && errno))
+		code = fail(EXIT_IO, "%s%s%s: cannot read this folder: %s", place->root, path[0] ? "/" : "", path,
+			    strerror(errno));
+	if (dir)
+		closedir(dir);
+	else if (fd >= 0)
+		close(fd);
+	return code;
+}
+
+/* ---- files that are not inputs ---- */
+
+#define LISTED_MOST 8u
+
+/* The ending of a name, in lower case; "" if there is none. */
+static void ending_of(const char *name, char out[IGNORED_ENDING_BYTES + 1])
+{
+	const char *slash = strrchr(name, '/'), *base = slash ? slash + 1 : name, *dot = strrchr(base, '.');
+	size_t bytes = dot && dot > base ? strlen(dot) : 0;
+
+	if (bytes < 2 || bytes > IGNORED_ENDING_BYTES)
+		bytes = 0;
+	for (size_t i = 0; i < bytes; i++) {
+		bool upper = dot[i] >= 'A' && dot[i] <= 'Z', other = dot[i] <= ' ' || dot[i] > '~';
+
+		if (other)
+			bytes = 0;
+		else
+			out[i] = upper ? (char)(dot[i] - 'A' + 'a') : dot[i];
+	}
+	out[bytes] = '\0';
+}
+
+static void count_ending(struct ignored *g, const char *ending)
+{
+	uint32_t i = 0;
+
+	while (i < g->ending_count && strcmp(g->ending[i].text, ending) != 0)
+		i++;
+	if (i == IGNORED_ENDINGS) {
+		g->other_count++;
+		return;
+	}
+	if (i == g->ending_count)
+		strcpy(g->ending[g->ending_count++].text, ending);
+	g->ending[i].count++;
+}
+
+void ignored_add(struct ignored *g, const char *folder, const char *name)
+{
+	char ending[IGNORED_ENDING_BYTES + 1];
+
+	g->count++;
+	ending_of(name, ending);
+	count_ending(g, ending);
+	if (!g->keep_names)
+		return;
+	text_add(&g->names, folder, strlen(folder));
+	text_add(&g->names, "/", *folder != '\0');
+	text_add(&g->names, name, strlen(name) + 1);
+}
+
+/* The most frequent first, and by name where they are equally frequent. */
+static int compare_endings(const void *x, const void *y)
+{
+	const struct ignored_ending *a = x, *b = y;
+
+	if (a->count != b->count)
+		return a->count > b->count ? -1 : 1;
+	return strcmp(a->text, b->text);
+}
+
+bool ignored_is_foreign_image(const char *ending)
+{
+	const struct image_format *f = *ending ? image_format_of_suffix(ending + 1) : NULL;
+
+	return f && !image_format_is_input(f);
+}
+
+void ignored_list(const struct ignored *g, struct text *out)
+{
+	uint64_t rest = g->other_count;
+
+	for (uint32_t i = 0; i < g->ending_count; i++) {
+		if (i >= LISTED_MOST) {
+			rest += g->ending[i].count;
+			continue;
+		}
+		text_format(out, "%s%s %" PRIu64, i ? ", " : "", g->ending[i].text[0] ? g->ending[i].text : "no ending",
+			    g->ending[i].count);
+	}
+	if (rest)
+		text_format(out, ", others %" PRIu64, rest);
+}
+
+/* ---- warnings ---- */
 
 static void keep(struct text *lines, const char *line)
 {
@@ -152,7 +296,7 @@ void scan_warn_of_folders(struct scan *scan, const struct classes *folders)
 	if (left)
 		scan_warn(scan,
 			  "class folder '%s' is called like what programs leave behind, and is packed as a class%s; "
-			  "remove it if it is none",
+			  "remove it if it is not a class",
 			  left, left_count > 1 ? ", as others are" : "");
 }
 
@@ -194,7 +338,7 @@ int scan_end(struct scan *scan)
 	struct text kinds = {0};
 	uint64_t count = 0;
 
-	ignored_sort(&scan->ignored);
+	qsort(scan->ignored.ending, scan->ignored.ending_count, sizeof(scan->ignored.ending[0]), compare_endings);
 	for (uint32_t i = 0; i < scan->ignored.ending_count; i++) {
 		const struct ignored_ending *e = &scan->ignored.ending[i];
 
@@ -214,7 +358,7 @@ int scan_end(struct scan *scan)
 
 void scan_free(struct scan *scan)
 {
-	ignored_free(&scan->ignored);
+	text_free(&scan->ignored.names);
 	text_free(&scan->warnings);
 	text_free(&scan->notes);
 }

@@ -7,6 +7,7 @@
  */
 #include "tools/shardpack/sources/sources.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,11 +16,49 @@
 #include "shard_inspect.h"
 #include "tools/common/exit_code.h"
 #include "tools/common/message.h"
+#include "tools/common/text.h"
 #include "tools/shardpack/images/image.h"
 #include "tools/shardpack/images/images.h"
 #include "tools/shardpack/plan/plan.h"
-#include "tools/shardpack/scan/pack_options.h"
-#include "tools/shardpack/scan/request.h"
+#include "tools/shardpack/scan/scan.h"
+
+/* ---- the file of map=FILE ---- */
+
+/*
+ * The map is a part of the recipe, so another one is another dataset, and no machine but this one
+ * needs the file.
+ */
+
+static int read_lines(struct mask_map *m, FILE *in, const char *file)
+{
+	struct line line = {.number = 0};
+	char why[200];
+	int code = EXIT_DONE;
+
+	while (code == EXIT_DONE) {
+		code = line_next(&line, in, file, "'R G B CLASS' or 'VALUE CLASS'");
+		if (code != EXIT_DONE || line.is_end)
+			break;
+		if (!mask_map_add(m, line.text, line.bytes, why, sizeof(why)))
+			code = fail(EXIT_BAD, "%s: line %" PRIu64 ": %s", file, line.number, why);
+	}
+	return code;
+}
+
+/* Fill an empty map, of the field `field`.  Says why not, and returns the exit code. */
+static int read_map_file(struct mask_map *m, const char *field, const char *path)
+{
+	char file[FIELD_FROM_BYTES_MAX + SHARD_NAME_BYTES + 32];
+	FILE *in = fopen(path, "re");
+	int code;
+
+	snprintf(file, sizeof(file), "--field %s: map=%s", field, path);
+	if (!in)
+		return fail(EXIT_IO, "%s: %s", file, strerror(errno));
+	code = read_lines(m, in, file);
+	fclose(in);
+	return code;
+}
 
 /* ---- the image ---- */
 
@@ -114,12 +153,6 @@ static int settle_image(const struct request *r, struct field_option *o)
 
 /* ---- the others ---- */
 
-static bool is_of_whole_images(const struct recipe *recipe, const char *name)
-{
-	return recipe->transform.fit == FIT_AREA &&
-	       (!strcmp(name, "image" FIELD_LENGTH_SUFFIX) || !strcmp(name, "image" FIELD_SIZE_SUFFIX));
-}
-
 /* A field, and that of its lengths. */
 static int enter(const struct request *r, struct field_option *o)
 {
@@ -141,7 +174,8 @@ static int enter(const struct request *r, struct field_option *o)
 		if (!strcmp(recipe->field[i].name, f.name) || (ragged && !strcmp(recipe->field[i].name, length.name)))
 			return cli_misuse(r->args, "%s %s: there is a field %s already", option, o->name,
 					  recipe->field[i].name);
-	if (is_of_whole_images(recipe, o->name))
+	if (recipe->transform.fit == FIT_AREA &&
+	    (!strcmp(o->name, "image" FIELD_LENGTH_SUFFIX) || !strcmp(o->name, "image" FIELD_SIZE_SUFFIX)))
 		return cli_misuse(r->args, "%s %s: whole images (--fit area) have a field of that name; rename yours",
 				  option, o->name);
 	if (recipe->field_count + 1 + ragged > SHARD_FIELDS_MAX - recipe_first(recipe))
@@ -168,7 +202,7 @@ static int enter(const struct request *r, struct field_option *o)
 
 static int enter_field(const struct request *r, struct field_option *o)
 {
-	int code = o->map_path[0] ? mask_map_file_read(&o->map, o->name, o->map_path) : EXIT_DONE;
+	int code = o->map_path[0] ? read_map_file(&o->map, o->name, o->map_path) : EXIT_DONE;
 	uint64_t line_count = o->map.count;
 
 	for (uint32_t i = 0; i < r->recipe->field_count; i++)

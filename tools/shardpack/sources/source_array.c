@@ -19,8 +19,6 @@
 #include "tools/shardpack/parse/npy.h"
 #include "tools/shardpack/parse/zip.h"
 #include "tools/shardpack/plan/plan.h"
-#include "tools/shardpack/scan/pack_options.h"
-#include "tools/shardpack/scan/request.h"
 #include "tools/shardpack/scan/scan.h"
 #include "tools/shardpack/sources/sources.h"
 
@@ -86,18 +84,6 @@ static int check_size(const struct npy *a, const struct array_bytes *p)
 	return EXIT_DONE;
 }
 
-/* Its bytes could be anything, so a user has to say that they are bfloat16. */
-static int take_unnamed(const struct request *r, const struct array_bytes *p, uint64_t *count)
-{
-	++*count;
-	return r->o->v2 ? EXIT_DONE
-			: fail(EXIT_BAD,
-			       "%s: dtype 'V2' does not say what its two bytes are; ml_dtypes saves bfloat16 so: if it "
-			       "is "
-			       "that, say --v2 bf16",
-			       p->where);
-}
-
 int array_add(const struct request *r, const struct array_bytes *p, const struct npy *a)
 {
 	struct fixed_column c = {.dtype = a->dtype, .swap = a->swap, .offset = p->offset + a->data_offset};
@@ -132,8 +118,12 @@ static int add_npy(const struct request *r, const struct array_bytes *p, uint64_
 				    ? ""
 				    : "; write it with numpy.save(), or pack records of one size with `shardpack raw`");
 	free(head);
-	if (code == EXIT_DONE && a.unnamed)
-		code = take_unnamed(r, p, unnamed_count);
+	*unnamed_count += code == EXIT_DONE && a.unnamed;
+	if (code == EXIT_DONE && a.unnamed && !r->o->v2) /* its bytes could be anything, so a user has to say it */
+		code = fail(EXIT_BAD,
+			    "%s: dtype 'V2' does not say what its two bytes are; ml_dtypes saves bfloat16 so: if it is "
+			    "that, say --v2 bf16",
+			    p->where);
 	return code == EXIT_DONE ? array_add(r, p, &a) : code;
 }
 
@@ -191,13 +181,6 @@ static int find_stems(const struct request *r, struct stems *out)
 		return fail(EXIT_IO, "out of memory for the names of files");
 	qsort(out->name, out->count, sizeof(*out->name), compare_stems);
 	return EXIT_DONE;
-}
-
-static void free_stems(struct stems *s)
-{
-	for (size_t i = 0; i < s->count; i++)
-		free(s->name[i]);
-	free(s->name);
 }
 
 /* Cut the number off the name of one of several such files; the number from 1 on, or 0. */
@@ -414,7 +397,9 @@ static int scan(const struct request *r)
 	if (code == EXIT_DONE && r->o->v2 && !a.unnamed_count)
 		code = fail(EXIT_BAD, "--v2 bf16: no array has dtype V2; leave it out, other arrays keep their type");
 	fixed_parts_free(&a.parts);
-	free_stems(&a.stems);
+	for (size_t i = 0; i < a.stems.count; i++)
+		free(a.stems.name[i]);
+	free(a.stems.name);
 	return code;
 }
 

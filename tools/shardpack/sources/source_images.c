@@ -22,12 +22,7 @@
 #include "tools/shardpack/images/file_name.h"
 #include "tools/shardpack/input/place.h"
 #include "tools/shardpack/plan/bad_input.h"
-#include "tools/shardpack/plan/classes.h"
-#include "tools/shardpack/plan/field_part.h"
 #include "tools/shardpack/plan/plan.h"
-#include "tools/shardpack/scan/image_list.h"
-#include "tools/shardpack/scan/pack_options.h"
-#include "tools/shardpack/scan/request.h"
 #include "tools/shardpack/scan/scan.h"
 #include "tools/shardpack/sources/sources.h"
 
@@ -89,6 +84,7 @@ static bool is_yaml(const char *name)
 
 /* What lies directly in the folder that was named. */
 struct inside {
+	const struct source_place *place;
 	struct text archives, others; /* names of files, NUL-terminated */
 	bool has_folders;
 	char dangling[256];   /* a link that leads nowhere, and may be a folder; or empty */
@@ -115,44 +111,34 @@ static void look_at_file(struct inside *in, const char *name)
 		snprintf(in->image, sizeof(in->image), "%s", name);
 }
 
+static int look_at_entry(void *context, const struct dirent *entry)
+{
+	struct inside *in = context;
+	struct bad_input bad = {0};
+	struct stat st;
+	int code;
+
+	if (file_name_is_archive(entry->d_name)) {
+		text_add(&in->archives, entry->d_name, strlen(entry->d_name) + 1);
+		return EXIT_DONE;
+	}
+	code = place_look_at_entry(in->place, entry->d_name, &st, &bad);
+	if (code != EXIT_DONE && !bad_input_is(&bad, code))
+		return code;
+	if (code == EXIT_DONE && S_ISDIR(st.st_mode))
+		in->has_folders = true;
+	else if (code == EXIT_DONE || file_name_is_image(entry->d_name))
+		look_at_file(in, entry->d_name);
+	else /* a link that leads nowhere may be a folder, unless it is called like an image */
+		snprintf(in->dangling, sizeof(in->dangling), "%s", entry->d_name);
+	return EXIT_DONE;
+}
+
 static int look_into(const struct request *r, struct inside *in)
 {
-	int fd = openat(r->place->root_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), code = EXIT_DONE;
-	DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
-	struct bad_input bad = {0};
-	struct dirent *entry;
 	struct stat st;
+	int code = scan_each_entry(r->place, "", look_at_entry, in);
 
-	if (!dir) {
-		code = fail(EXIT_IO, "%s: cannot read this folder: %s", r->place->root, strerror(errno));
-		if (fd >= 0)
-			close(fd);
-		return code;
-	}
-	while (code == EXIT_DONE && (errno = 0, entry = readdir(dir)) != NULL) {
-		if (!strcmp(entry->d_name, ".") || !strcmp(entry->d_name, ".."))
-			continue;
-		if (file_name_is_archive(entry->d_name)) {
-			text_add(&in->archives, entry->d_name, strlen(entry->d_name) + 1);
-			continue;
-		}
-		code = place_look_at_entry(r->place, entry->d_name, &st, &bad);
-		if (bad_input_is(&bad, code)) {
-			/* It may be a folder, unless it is called like an image. */
-			if (file_name_is_image(entry->d_name))
-				look_at_file(in, entry->d_name);
-			else
-				snprintf(in->dangling, sizeof(in->dangling), "%s", entry->d_name);
-			code = EXIT_DONE;
-		} else if (code == EXIT_DONE && S_ISDIR(st.st_mode)) {
-			in->has_folders = true;
-		} else if (code == EXIT_DONE) {
-			look_at_file(in, entry->d_name);
-		}
-	}
-	if (code == EXIT_DONE && errno)
-		code = fail(EXIT_IO, "%s: cannot read this folder: %s", r->place->root, strerror(errno));
-	closedir(dir);
 	if (code == EXIT_DONE && in->dangling[0] && in->archives.bytes) /* is it a folder of archives? */
 		code = place_look_at_entry(r->place, in->dangling, &st, NULL);
 	if (code == EXIT_DONE && (text_failed(&in->archives) || text_failed(&in->others)))
@@ -175,7 +161,7 @@ static void settle_inside(const struct request *r, struct inside *in)
 	const char *root = r->place->root, *at = in->others.data, *end = at + in->others.bytes;
 
 	if (in->has_folders)
-		in->archives.bytes = 0; /* they lie beside classes, and are ignored like all that is no image */
+		in->archives.bytes = 0; /* they lie beside classes, and are ignored like all that is not an image */
 	if (in->table && !is_label_list(r, in->table))
 		scan_warn(r->scan,
 			  "%s/%s: is not read, because the folder is packed; to pack the images that it names, and its "
@@ -210,55 +196,6 @@ static int compare_names(const void *a, const void *b)
 	return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-static bool has_fields(const struct recipe *r)
-{
-	for (uint32_t i = 0; i < r->field_count; i++)
-		if (field_has_part(&r->from[i]))
-			return true;
-	return false;
-}
-
-/* A folder is one class. */
-static int refuse_many_labels(const struct request *r, const char *path)
-{
-	return fail(EXIT_USAGE,
-		    "%s/%s: --multi-label takes labels from a table, or from members .cls or .json of an archive (the "
-		    "latter with --label-key)",
-		    r->place->root, path);
-}
-
-/*
- * WebDataset's way, if there are members that end in .cls, or --label-key asks for .json: samples
- * of several members.  So are those with fields of their own.  Else each image is a sample.
- */
-static int scan_archive(struct image_list *images, struct labels *labels, const char *path)
-{
-	const struct request *r = images->request;
-	struct image_archive a;
-	uint64_t before = images->count;
-	bool by_name = true;
-	int code = image_archive_open(&a, r, path);
-
-	if (code == EXIT_DONE) {
-		by_name = labels_given(labels) || !(r->o->label_key || webdataset_has_labels(&a));
-		if (by_name && recipe_is_multi_label(r->recipe))
-			code = refuse_many_labels(r, path);
-		images->by_folder = by_name && !labels_given(labels);
-		if (code == EXIT_DONE)
-			code = images->by_folder ? webdataset_check_keys(&a) : EXIT_DONE;
-	}
-	if (code == EXIT_DONE) {
-		code = by_name && !has_fields(r->recipe) ? image_archive_add_all(&a, labels, images)
-							 : webdataset_add(&a, by_name, labels, images);
-		if (code == EXIT_DONE && a.cut.reason)
-			code = image_archive_add_cut(&a, images);
-	}
-	if (code == EXIT_DONE && images->count == before)
-		scan_barren(r->scan, a.where);
-	image_archive_close(&a);
-	return code;
-}
-
 /* A folder of nothing but archives, as img2dataset leaves it: each, in byte order. */
 static int scan_archives(struct image_list *images, struct labels *labels, const struct text *archives)
 {
@@ -272,7 +209,7 @@ static int scan_archives(struct image_list *images, struct labels *labels, const
 	if (name)
 		qsort(name, count, sizeof(*name), compare_names);
 	for (size_t i = 0; code == EXIT_DONE && i < count; i++)
-		code = scan_archive(images, labels, name[i]);
+		code = image_archive_add(images, labels, name[i]);
 	free(name);
 	return code;
 }
@@ -414,7 +351,7 @@ static int scan_item(struct image_list *images, struct labels *labels, const str
 	if (option_of_tables(images->request) && (item->is_dir || !path_table_is_one(item->path)))
 		return refuse_option(images->request, "/", item->path);
 	if (recipe_is_multi_label(images->request->recipe) && (item->is_dir || file_name_is_image(item->path)))
-		return refuse_many_labels(images->request, item->path);
+		return labels_refuse_many(images->request, item->path);
 	if (item->missing && !file_name_is_image(item->path)) {
 		bad_input(&bad, SHARD_MISS_MISSING, "%s", strerror(ENOENT));
 		return image_list_add_bad(images, item->path, NULL, 0, PLAN_NO_FILE, 0, &bad);
@@ -429,7 +366,7 @@ static int scan_item(struct image_list *images, struct labels *labels, const str
 		return fail(EXIT_USAGE, "%s/%s: JSON of COCO must be the only input", images->request->place->root,
 			    item->path);
 	code = refuse_foreign(images->request, item->path);
-	return code == EXIT_DONE ? scan_archive(images, labels, item->path) : code;
+	return code == EXIT_DONE ? image_archive_add(images, labels, item->path) : code;
 }
 
 /* What COCO does not have, and what a plan alone says. */
@@ -460,10 +397,10 @@ static int scan_coco(const struct request *r)
 	int code;
 
 	r->recipe->label = LABEL_NONE;
-	if (has_fields(r->recipe))
+	if (recipe_has_parts(r->recipe))
 		images.classes = &classes;
 	code = coco_images_add(&images, &classes, r->place->item[0].path);
-	if (code == EXIT_DONE && !has_fields(r->recipe))
+	if (code == EXIT_DONE && !recipe_has_parts(r->recipe))
 		scan_warn(r->scan,
 			  "%s/%s: its annotations are not packed; --field boxes:kind=boxes,max=100 packs boxes",
 			  r->place->root, r->place->item[0].path);
@@ -556,7 +493,7 @@ static int scan_sources(const struct request *r)
 {
 	bool one_folder = r->place->item_count == 1 && !r->place->item[0].path[0];
 	struct labels labels = {0};
-	struct inside in = {.table = NULL};
+	struct inside in = {.place = r->place};
 	bool coco = r->place->item_count == 1 && !r->place->item[0].is_dir && file_name_is_coco(r->place->item[0].path);
 	int code = check_coco(r, coco);
 
@@ -574,7 +511,7 @@ static int scan_sources(const struct request *r)
 	if (code == EXIT_DONE && !in.archives.bytes)
 		code = check_label_key(r);
 	if (code == EXIT_DONE && one_folder && !in.archives.bytes && recipe_is_multi_label(r->recipe))
-		code = refuse_many_labels(r, "");
+		code = labels_refuse_many(r, "");
 	if (code == EXIT_DONE && one_folder && !in.archives.bytes && !labels_given(&labels))
 		code = class_folders_scan(r);
 	else if (code == EXIT_DONE)

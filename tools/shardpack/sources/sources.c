@@ -6,8 +6,6 @@
 
 #include "tools/common/exit_code.h"
 #include "tools/shardpack/plan/plan.h"
-#include "tools/shardpack/scan/pack_options.h"
-#include "tools/shardpack/scan/request.h"
 #include "tools/shardpack/scan/scan.h"
 
 const struct source *const source_table[SOURCE_COUNT] = {

@@ -11,6 +11,53 @@
 
 #include "tools/shardpack/plan/plan.h"
 
+struct cli_option;
+struct npy;
+struct request;
+
+/*
+ * What can be packed: a row for each source, in source_NAME.c or presets.c
+ *
+ * A source is two verbs, `shardpack NAME` and `shardpack plan NAME`, and two functions.  settle()
+ * looks at the command alone; scan() looks at the inputs and fills the plan.  There are two kinds:
+ *
+ *   images  each input has a line in the plan, is read whole, decoded and transformed.
+ *           source_images.c looks at what was named.  class_folders.c plans a folder of classes,
+ *           one class at a time.  What lies elsewhere is found by image_files.c, image_table.c,
+ *           image_archive.c and coco.c; image_list.c collects it, image_plan.c makes the plan's lines.
+ *   fixed   inputs are records of files, counted; the plan has slices of files for each field.
+ *           fixed_source.c goes through the files and makes the slices.  presets.c has published
+ *           datasets, which are files of records or arrays with known names.
+ */
+
+struct source {
+	const char *name, *plan_name;			/* of the verbs; docs/man/shardpack.md has the text of both */
+	const struct cli_option *positionals, *options; /* beside those of pack_options.c */
+
+	/* Both say why they fail and return the exit code. */
+	/* complete the recipe as far as options decide it; NULL: they do not */
+	int (*settle)(const struct request *r);
+	/* begin the plan and add all inputs; on failure it is freed all the same */
+	int (*scan)(const struct request *r);
+};
+
+#define SOURCE_NAMED(NAME) .name = NAME, .plan_name = "plan " NAME
+
+extern const struct source source_images, source_array, source_raw, source_tokens, source_cifar, source_mnist;
+
+/* ---- sources.c ---- */
+
+/* By enum recipe_source, which is the order of --help. */
+extern const struct source *const source_table[SOURCE_COUNT];
+
+/* Call the scan() of the recipe's source, and then scan_end().  Returns the exit code. */
+int source_scan(const struct request *r);
+
+/* ---- image_recipe.c ---- */
+
+/* Complete the recipe.  Says why it fails and returns the exit code. */
+int image_recipe_settle(const struct request *r);
+
 /*
  * Sources whose inputs are records of one size: arrays, raw records, tokens, presets
  *
@@ -20,14 +67,6 @@
  *
  * Functions that return an int say why they fail, and return the exit code.
  */
-
-struct classes;
-struct npy;
-struct plan;
-struct raw_schema;
-struct recipe;
-struct request;
-struct shard_field;
 
 /* ---- fixed_source.c: the way through a source, one file after the other ---- */
 
@@ -50,7 +89,7 @@ int fixed_source_scan(const struct request *r, const struct fixed_source *steps,
 /* Is SRC one folder? */
 bool fixed_source_is_folder(const struct request *r);
 
-/* ---- fixed_fields.c: fields, and the slices of files that hold them ---- */
+/* ---- the same: fields, and the slices of files that hold them ---- */
 
 /* A field over the records of one file. */
 struct fixed_column {
@@ -73,7 +112,7 @@ bool fixed_fields_same(const struct shard_field *a, const struct shard_field *b)
 /* The records of a column follow those that the field has already. */
 int fixed_fields_add(struct plan *p, const struct recipe *r, uint32_t field, const struct fixed_column *c);
 
-/* ---- fixed_parts.c: files of fields, of which some hold the same records ---- */
+/* ---- the same: files of fields, of which some hold the same records ---- */
 
 /*
  * A field may be in several files, its parts: a/x.npy and a/label.npy.  Which part of another field
@@ -93,7 +132,7 @@ struct fixed_parts { /* start it zeroed */
 	uint64_t count, capacity;
 };
 
-/* The last slice of the plan is that part, if it is no other one's. */
+/* The last slice of the plan is that part, if no other part has it. */
 int fixed_parts_add(struct fixed_parts *p, const struct request *r, const char *name, uint64_t number,
 		    const char *where);
 
@@ -107,7 +146,31 @@ int fixed_parts_pair(struct fixed_parts *p, const struct request *r, const char 
 
 void fixed_parts_free(struct fixed_parts *p);
 
-/* ---- source_raw.c ---- */
+/*
+ * source_raw.c
+ *
+ * Fields in the order of the bytes: name, dtype, and in brackets the axes, if there are any.  '>'
+ * before a dtype says that the file has its bytes in big-endian order; the name '-' passes over
+ * bytes.  Pure.
+ */
+
+#define RAW_RECORD_BYTES_MAX (UINT64_C(1) << 40)
+
+struct raw_field {
+	char name[SHARD_NAME_BYTES]; /* "-": passed over */
+	uint32_t dtype, ndim;
+	bool swap;
+	uint64_t shape[SHARD_DIMS_MAX];
+	uint64_t offset; /* from the start of the record */
+};
+
+struct raw_schema {
+	struct raw_field field[2 * SHARD_FIELDS_MAX];
+	uint32_t field_count;
+	uint64_t record_bytes;
+};
+
+bool raw_schema_parse(const char *text, struct raw_schema *out, char *why, size_t why_bytes);
 
 /*
  * Add the records of a file, behind its first `skip` bytes.  One without a record is warned of.
@@ -127,100 +190,5 @@ struct array_bytes {
 
 /* Add an array by its head, whose first axis counts the records. */
 int array_add(const struct request *r, const struct array_bytes *p, const struct npy *head);
-
-/*
- * headless_tokens.c
- *
- * The type is that of --dtype, or that of an index of Megatron-LM beside the file, or u16.  Numbers
- * that look otherwise than the default are refused.  If the user gave --dtype, numbers that look
- * otherwise are only a warning; an index of another width is refused.  Without --dtype, or
- * with --pack, an index also says where documents begin, unless --documents does.
- */
-
-struct headless_tokens {
-	uint32_t dtype;
-	uint32_t index_file; /* of which the documents are to be taken; PLAN_NO_FILE: none */
-	bool has_index;
-	uint64_t document_count; /* by the index */
-};
-
-/*
- * The file at `path` below the root, which is `file` of the plan and `where` in messages, and which
- * begins with `head`.  Returns the exit code.
- */
-int headless_tokens_look(const struct request *r, const char *path, uint32_t file, const char *where,
-			 const uint8_t *head, size_t have, struct headless_tokens *out);
-
-/* The enum shard_dtype that --dtype says. */
-uint32_t headless_tokens_asked(const struct request *r);
-
-/* ---- image_recipe.c ---- */
-
-/* Complete the recipe.  Says why it fails and returns the exit code. */
-int image_recipe_settle(const struct request *r);
-
-/* ---- mask_map_file.c ---- */
-
-/* Fill an empty map, of the field `field`.  Says why not, and returns the exit code. */
-int mask_map_file_read(struct mask_map *m, const char *field, const char *path);
-
-/* ---- packed_tokens.c ---- */
-
-struct progress;
-struct token_stream;
-
-struct packed_tokens {	/* start it zeroed */
-	uint32_t dtype; /* of the field: the widest that a file needs */
-	uint64_t file_count;
-	uint64_t indexed_count;	  /* files that have an index */
-	uint64_t index_documents; /* by these */
-};
-
-/* The tokens of a file, which are to be stored as `dtype`.  Says why it fails; the exit code. */
-int packed_tokens_add(struct packed_tokens *t, const struct request *r, const struct token_stream *stream,
-		      uint32_t dtype, const char *where, const struct headless_tokens *headless);
-
-/* All files are there: pack their documents, and say what became of them. */
-int packed_tokens_end(struct packed_tokens *t, const struct request *r, uint32_t room, struct progress *progress);
-
-/*
- * What can be packed: a row for each source, in source_NAME.c or presets.c
- *
- * A source is two verbs, `shardpack NAME` and `shardpack plan NAME`, and two functions.  settle()
- * looks at the command alone; scan() looks at the inputs and fills the plan.  There are two kinds:
- *
- *   images  each input has a line in the plan, is read whole, decoded and transformed.
- *           source_images.c looks at what was named.  class_folders.c plans a folder of classes,
- *           one class at a time.  What lies elsewhere is found by image_files.c, image_table.c,
- *           image_archive.c and webdataset.c; image_list.c collects it and makes the plan's lines.
- *   fixed   inputs are records of files, counted; the plan has slices of files for each field.
- *           fixed_source.c goes through the files, fixed_fields.c makes the slices.  presets.c has
- *           published datasets, which are files of records or arrays with known names.
- */
-
-struct cli_option;
-
-struct source {
-	const char *name, *plan_name;			/* of the verbs; docs/man/shardpack.md has the text of both */
-	const struct cli_option *positionals, *options; /* beside those of pack_options.h */
-
-	/* Both say why they fail and return the exit code. */
-	/* complete the recipe as far as options decide it; NULL: they do not */
-	int (*settle)(const struct request *r);
-	/* begin the plan and add all inputs; on failure it is freed all the same */
-	int (*scan)(const struct request *r);
-};
-
-#define SOURCE_NAMED(NAME) .name = NAME, .plan_name = "plan " NAME
-
-extern const struct source source_images, source_array, source_raw, source_tokens, source_cifar, source_mnist;
-
-/* ---- sources.c ---- */
-
-/* By enum recipe_source, which is the order of --help. */
-extern const struct source *const source_table[SOURCE_COUNT];
-
-/* Call the scan() of the recipe's source, and then scan_end().  Returns the exit code. */
-int source_scan(const struct request *r);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * plan_read.c - a plan from its text, believing nothing
+ * plan_text.c - a plan as text: made line by line, and read back, believing nothing
  *
  * The digest on the last line shows damage, not intent: a process that can write into the folder
  * can write a plan.  So every number is compared with its limit, and no path may leave the
@@ -8,7 +8,9 @@
  */
 #include "tools/shardpack/plan/plan.h"
 
+#include <assert.h>
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -18,11 +20,237 @@
 #include "tools/common/files.h"
 #include "tools/common/message.h"
 #include "tools/common/shelf.h"
+#include "tools/common/text.h"
+#include "tools/shardpack/images/images.h"
 #include "tools/shardpack/plan/bad_input.h"
-#include "tools/shardpack/plan/classes.h"
-#include "tools/shardpack/plan/field_part.h"
 
-#define BYTES_MAX     PLAN_BYTES_MAX
+/* ---- a plan, made line by line ---- */
+
+static int out_of_memory(const struct plan *p)
+{
+	return shelf_refuse(p->text.shelf, "a plan of %" PRIu64 " inputs", p->input_count);
+}
+
+int plan_begin(struct plan *p, const struct recipe *recipe, const struct classes *classes)
+{
+	if (!recipe_copy(recipe, &p->recipe))
+		return out_of_memory(p);
+	p->class_count = classes->count;
+	p->class_at = calloc(classes->count + 1, sizeof(*p->class_at));
+	if (!p->class_at)
+		return out_of_memory(p);
+	for (uint64_t i = 0; i < classes->count; i++) {
+		text_format(&p->text, "class %" PRIu64 " ", i);
+		p->class_at[i] = p->text.bytes;
+		text_encode(&p->text, classes->name[i], strlen(classes->name[i]), false);
+		text_add(&p->text, "\n", 1);
+	}
+	text_format(&p->text, "classes %" PRIu64 "\n", classes->count);
+	return text_failed(&p->text) ? out_of_memory(p) : EXIT_DONE;
+}
+
+/* By the names of an input and of its further images; that of a member is the suffix in from=. */
+static void note_formats(struct recipe *r, const char *path, const char *fields)
+{
+	r->formats |= image_format_bit(image_format_of_name(path, strlen(path)));
+	for (size_t bytes; *fields; fields += bytes) {
+		bytes = strcspn(fields + 1, " ") + 1;
+		r->formats |= image_format_bit(image_format_of_name(fields, bytes));
+	}
+	for (uint32_t i = 0; i < r->field_count; i++)
+		if (r->from[i].kind == FIELD_IMAGE)
+			r->formats |= image_format_bit(image_format_of_name(r->from[i].from, strlen(r->from[i].from)));
+}
+
+int plan_add_input(struct plan *p, const struct plan_input *in, const char *path, const char *fields)
+{
+	assert(in->row <= PLAN_ROWS_MAX && (in->row < 2 || in->file == PLAN_NO_FILE));
+	if (!plan_grow_inputs(p))
+		return out_of_memory(p);
+	note_formats(&p->recipe, path, fields);
+	p->input_at[p->input_count] = p->text.bytes;
+	text_format(&p->text, "input %" PRIu64 " ", p->input_count);
+	if (in->classes)
+		text_add(&p->text, in->classes, strlen(in->classes));
+	else if (plan_has_labels(p) && in->class_idx != PLAN_NO_CLASS)
+		text_format(&p->text, "%" PRIu32, in->class_idx);
+	else
+		text_add(&p->text, "-", 1);
+	text_format(&p->text, " %" PRIu64 " ", in->source_bytes);
+	text_encode(&p->text, path, strlen(path), true);
+	if (in->row > 1)
+		text_format(&p->text, "#%" PRIu64, in->row);
+	else if (in->file != PLAN_NO_FILE)
+		text_format(&p->text, " %" PRIu32 " %" PRIu64, in->file, in->offset);
+	text_add(&p->text, fields, strlen(fields));
+	text_add(&p->text, "\n", 1);
+	p->input_count++;
+	p->source_bytes += in->source_bytes;
+	p->bad_count += bad_input_begins(fields);
+	return text_failed(&p->text) ? out_of_memory(p) : EXIT_DONE;
+}
+
+static void write_files(const struct plan *p, struct text *out)
+{
+	for (uint64_t i = 0; i < p->file_count; i++) {
+		const struct plan_file *f = &p->file[i];
+
+		if (f->how) {
+			text_format(out, "unpack %" PRIu64 " %" PRIu64 " %" PRIu32 " %s\n", i, f->bytes, f->of, f->how);
+			continue;
+		}
+		text_format(out, "file %" PRIu64 " %" PRIu64 " ", i, f->bytes);
+		text_encode(out, f->path, strlen(f->path), true);
+		text_add(out, "\n", 1);
+	}
+	if (p->file_count)
+		text_format(out, "files %" PRIu64 "\n", p->file_count);
+}
+
+static int compare_slices(const void *a, const void *b, void *unused)
+{
+	const struct plan_slice *x = a, *y = b;
+
+	(void)unused;
+	if (x->field != y->field)
+		return x->field < y->field ? -1 : 1;
+	return x->first < y->first ? -1 : x->first > y->first;
+}
+
+static bool write_slices(struct plan *p)
+{
+	if (!shelf_sort(p->text.shelf, p->slice, p->slice_count, sizeof(*p->slice), compare_slices, NULL))
+		return false;
+	plan_settle_slices(p);
+	for (uint64_t i = 0; i < p->slice_count; i++) {
+		const struct plan_slice *s = &p->slice[i];
+
+		text_format(&p->text,
+			    "slice %" PRIu16 " %" PRIu64 " %" PRIu64 " %" PRIu32 " %" PRIu64 " %" PRIu64 " %" PRIu64
+			    " %s%s\n",
+			    s->field, s->first, s->count, s->file, s->offset, s->stride, s->bytes, s->swap ? ">" : "",
+			    shard_dtype_name(s->dtype));
+	}
+	text_format(&p->text, "slices %" PRIu64 "\n", p->slice_count);
+	return true;
+}
+
+/* The head is written last: the shard size may depend on the number of inputs. */
+static void put_head(struct plan *p)
+{
+	struct text head = {0};
+	text_format(&head, "shardpack-plan 1\n");
+	recipe_write(&p->recipe, &head);
+	p->versions_at = head.bytes;
+	recipe_write_versions(&p->recipe, &head);
+	p->versions_bytes = head.bytes - p->versions_at;
+	write_files(p, &head);
+	text_put_before(&p->text, &head);
+	for (uint64_t i = 0; i < p->class_count; i++)
+		p->class_at[i] += head.bytes;
+	for (uint64_t i = 0; p->input_at && i < p->input_count; i++)
+		p->input_at[i] += head.bytes;
+	text_free(&head);
+}
+
+int plan_settle_shard_size(struct plan *p, const struct shard_schema *s, uint64_t shard_records, uint64_t shard_bytes)
+{
+	struct shard_error err;
+	int rc = shard_schema_shard_records(s, shard_records, shard_bytes, p->input_count, &p->recipe.shard_records,
+					    &err);
+
+	return rc == SHARD_OK ? EXIT_DONE : fail(exit_code_of_status(rc), "%s", err.message);
+}
+
+int plan_finish(struct plan *p)
+{
+	uint64_t first, count;
+
+	assert(p->recipe.shard_records > 0);
+	put_head(p);
+	p->shard_count = (p->input_count + p->recipe.shard_records - 1) / p->recipe.shard_records;
+	if (p->pack)
+		token_pack_write(p->pack, &p->text);
+	else if (!plan_names_inputs(p) && !write_slices(p))
+		return out_of_memory(p);
+	text_format(&p->text, "inputs %" PRIu64 "\n", p->input_count);
+	for (uint64_t k = 0; k < p->shard_count; k++) {
+		plan_shard(p, k, &first, &count);
+		text_format(&p->text, "shard %" PRIu64 " %" PRIu64 " %" PRIu64 "\n", k, first, count);
+	}
+	text_format(&p->text, "shards %" PRIu64 "\n", p->shard_count);
+	if (text_failed(&p->text))
+		return out_of_memory(p);
+	shard_sha256(p->text.data, p->text.bytes, p->digest);
+	text_add(&p->text, "end ", 4);
+	text_hex(&p->text, p->digest, sizeof(p->digest));
+	text_add(&p->text, "\n", 1);
+	return text_failed(&p->text) ? out_of_memory(p) : plan_settle_order(p);
+}
+
+/* ---- a line "slice ..." ---- */
+
+bool plan_take_dtype(struct words *l, uint8_t *out, uint8_t *swap)
+{
+	struct word w;
+	uint32_t dtype;
+
+	if (!words_take(l, ' ', &w))
+		return false;
+	*swap = w.bytes && w.text[0] == '>';
+	dtype = text_named(shard_dtype_name, w.text + *swap, w.bytes - *swap, SHARD_U8);
+	*out = (uint8_t)dtype;
+	return dtype != TEXT_NO_NAME;
+}
+
+/* Labels become i64.  Tokens of 8 bits become u16, those of 64 bits u32, as all of them fit. */
+static bool converts(const struct plan_slice *s, const struct shard_field *f)
+{
+	if (f->semantic == SHARD_TOKENS)
+		return (s->dtype == SHARD_U8 && f->dtype == SHARD_U16) ||
+		       (s->dtype == SHARD_U64 && f->dtype == SHARD_U32);
+	return s->dtype <= SHARD_I64 && f->dtype == SHARD_I64;
+}
+
+/* All inputs of a slice must lie in it, with the dtype that they have in the file. */
+static bool slice_fits(const struct plan *plan, const struct plan_slice *s)
+{
+	const struct shard_field *f = &plan->recipe.field[s->field];
+	uint64_t item = shard_dtype_bytes(s->dtype), last;
+
+	if (!s->count || s->count > PLAN_INPUTS_MAX || s->first > PLAN_INPUTS_MAX - s->count ||
+	    s->offset > plan->file[s->file].bytes || s->bytes > plan->file[s->file].bytes - s->offset || !s->bytes)
+		return false;
+	if (s->stride && s->count - 1 > s->bytes / s->stride)
+		return false;
+	last = (s->count - 1) * s->stride; /* at most s->bytes */
+	if (s->dtype != f->dtype && !converts(s, f))
+		return false;
+	if (last >= s->bytes)
+		return false;
+	if (f->kind == SHARD_RAGGED)
+		return s->bytes - last <= recipe_field_items(f) * item && (s->bytes - last) % item == 0;
+	return s->bytes - last == recipe_field_items(f) * item;
+}
+
+/* NULL, or what is wrong with what is behind "slice".  The files and fields of the plan are there already. */
+static const char *read_slice_line(const struct plan *plan, struct words *l, struct plan_slice *s)
+{
+	uint64_t field, file;
+
+	if (!words_u64(l, ' ', SHARD_FIELDS_MAX, &field) || field >= plan->recipe.field_count ||
+	    !words_u64(l, ' ', PLAN_INPUTS_MAX, &s->first) || !words_u64(l, ' ', PLAN_INPUTS_MAX, &s->count) ||
+	    !words_u64(l, ' ', PLAN_FILES_MAX, &file) || file >= plan->file_count ||
+	    !words_u64(l, ' ', PLAN_BYTES_MAX, &s->offset) || !words_u64(l, ' ', PLAN_BYTES_MAX, &s->stride) ||
+	    !words_u64(l, ' ', PLAN_BYTES_MAX, &s->bytes) || !plan_take_dtype(l, &s->dtype, &s->swap) || !words_done(l))
+		return "not a slice within a file";
+	s->field = (uint16_t)field;
+	s->file = (uint32_t)file;
+	return slice_fits(plan, s) ? NULL : "a slice does not fit its file or its field";
+}
+
+/* ---- a plan from its text ---- */
+
 #define ENCODED_BYTES (3 * (size_t)PLAN_PATH_BYTES_MAX) /* room that a path takes when it is decoded */
 
 struct parser {
@@ -104,7 +332,7 @@ static int read_unpack(struct parser *p, struct words *l)
 	char how[256];
 	struct word w;
 
-	if (!words_u64(l, ' ', BYTES_MAX, &bytes) || !words_u64(l, ' ', PLAN_FILES_MAX, &of) ||
+	if (!words_u64(l, ' ', PLAN_BYTES_MAX, &bytes) || !words_u64(l, ' ', PLAN_FILES_MAX, &of) ||
 	    of >= plan->file_count || !words_take(l, ' ', &w) || !words_done(l) || w.bytes >= sizeof(how) ||
 	    strspn(w.text, "abcdefghijklmnopqrstuvwxyz0123456789,-") < w.bytes)
 		return broken(p, "not a way to unpack a file");
@@ -120,7 +348,8 @@ static int read_file(struct parser *p, struct words *l)
 	uint64_t bytes;
 	struct word w;
 
-	if (!words_u64(l, ' ', BYTES_MAX, &bytes) || !words_take(l, ' ', &w) || !words_done(l) || !decode_path(w, path))
+	if (!words_u64(l, ' ', PLAN_BYTES_MAX, &bytes) || !words_take(l, ' ', &w) || !words_done(l) ||
+	    !decode_path(w, path))
 		return broken(p, "not a file below the source");
 	return plan_add_file(p->plan, bytes, path, PLAN_NO_FILE, NULL);
 }
@@ -188,7 +417,7 @@ static const char *judge_part(const struct plan *p, uint32_t field, struct word 
 	const struct field_source *s = &p->recipe.from[field];
 	struct field_part part;
 
-	if (!field_part_read(w.text, w.bytes, &part) || part.bytes > BYTES_MAX)
+	if (!field_part_read(w.text, w.bytes, &part) || part.bytes > PLAN_BYTES_MAX)
 		return "not a field of an input";
 	switch (part.kind) {
 	case FIELD_PART_NONE:
@@ -253,10 +482,20 @@ static bool is_label(const struct plan *plan, struct word w, bool bad)
 	return word_is(w, "-");
 }
 
+/* Of the numbers of --columns of one input. */
+static size_t column_bytes_of(const struct recipe *r)
+{
+	size_t bytes = 0;
+
+	for (uint32_t i = 0; i < r->field_count; i++)
+		bytes += r->from[i].column ? shard_dtype_bytes(r->field[i].dtype) : 0;
+	return bytes;
+}
+
 /* NULL, or what is wrong with what is behind "input". */
 static const char *judge_input(const struct plan *plan, struct words *l, char *path, uint64_t *bytes, bool *bad)
 {
-	size_t column_bytes = recipe_column_bytes(&plan->recipe);
+	size_t column_bytes = column_bytes_of(&plan->recipe);
 	uint64_t idx, file, offset, row;
 	struct field_part columns;
 	struct word label, w;
@@ -264,12 +503,12 @@ static const char *judge_input(const struct plan *plan, struct words *l, char *p
 
 	if (!words_u64(l, ' ', PLAN_INPUTS_MAX - 1, &idx) || idx != plan->input_count || !words_take(l, ' ', &label))
 		return "inputs are not numbered from 0";
-	if (!words_u64(l, ' ', BYTES_MAX, bytes) || plan->source_bytes > UINT64_C(1) << 61)
+	if (!words_u64(l, ' ', PLAN_BYTES_MAX, bytes) || plan->source_bytes > UINT64_C(1) << 61)
 		return "not a size";
 	if (!take_input(l, path, &row))
 		return "not a path below the source";
 	if (words_u64(l, ' ', PLAN_FILES_MAX, &file) &&
-	    (row > 1 || !words_u64(l, ' ', BYTES_MAX, &offset) || !file_has(plan, file, offset, *bytes)))
+	    (row > 1 || !words_u64(l, ' ', PLAN_BYTES_MAX, &offset) || !file_has(plan, file, offset, *bytes)))
 		return "not a part of a file";
 	*bad = take_bad(l);
 	if (!is_label(plan, label, *bad))
@@ -367,7 +606,7 @@ static int read_slices(struct parser *p, struct words *l)
 	if (words_is(&peek, ' ', "stream"))
 		return read_pack(p, l);
 	for (; code == EXIT_DONE && words_is(l, ' ', "slice"); next_line(p, l)) {
-		wrong = plan_slice_read(plan, l, &s);
+		wrong = read_slice_line(plan, l, &s);
 		if (!wrong && plan->slice_count && s.field < plan->slice[plan->slice_count - 1].field)
 			wrong = "slices are not in the order of fields";
 		if (wrong)
@@ -379,15 +618,6 @@ static int read_slices(struct parser *p, struct words *l)
 	if (!take_count(l, "slices", UINT64_MAX, &count) || count != plan->slice_count || !slices_tile(plan))
 		return broken(p, "the slices do not give each field of each input once");
 	next_line(p, l);
-	return EXIT_DONE;
-}
-
-static int read_input_count(struct parser *p, struct words *l)
-{
-	uint64_t count;
-
-	if (!take_count(l, "inputs", PLAN_INPUTS_MAX, &count) || count != p->plan->input_count)
-		return broken(p, "the number of inputs is missing or wrong");
 	return EXIT_DONE;
 }
 
@@ -434,6 +664,7 @@ int plan_parse(struct plan *plan, struct text *text, const char *name)
 {
 	struct parser p = {.plan = plan, .name = name};
 	size_t recipe_bytes, wrong;
+	uint64_t count;
 	const char *at;
 	struct word version;
 	struct words l;
@@ -467,8 +698,8 @@ int plan_parse(struct plan *plan, struct text *text, const char *name)
 		code = read_classes(&p, &l);
 	if (code == EXIT_DONE)
 		code = plan_names_inputs(plan) ? read_inputs(&p, &l) : read_slices(&p, &l);
-	if (code == EXIT_DONE)
-		code = read_input_count(&p, &l);
+	if (code == EXIT_DONE && (!take_count(&l, "inputs", PLAN_INPUTS_MAX, &count) || count != plan->input_count))
+		code = broken(&p, "the number of inputs is missing or wrong");
 	if (code == EXIT_DONE)
 		code = read_shards(&p, &l);
 	return code == EXIT_DONE ? plan_settle_order(plan) : code;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * no_dataset.c - what to type if `shardpack append` gets something that is no dataset
+ * append_hint.c - what to type if `shardpack append` gets something that is not a dataset
  *
- * * A source is packed into a folder beside it, whose name is its own with ".ds" behind it, with the
+ * A source is packed into a folder beside it, whose name is its own with ".ds" behind it, with the
  * recipe of the dataset that grows: that is in the provenance of its shards, line by line.
  */
 #include "tools/shardpack/reuse/reuse.h"
@@ -144,7 +144,7 @@ static int refuse_plan(const char *dir)
 	struct text name = {0};
 
 	put_word(&name, dir);
-	fail(EXIT_USAGE, "%s: is no dataset yet, but a plan", dir);
+	fail(EXIT_USAGE, "%s: is not a dataset yet, but a plan", dir);
 	if (!text_failed(&name))
 		hint("complete it with `shardpack build%s`, then `shardpack seal%s`, and append then", name.data,
 		     name.data);
@@ -166,7 +166,7 @@ static int refuse_source(const char *const *words, size_t count, size_t which, c
 			put_word(&append, words[i]);
 	text_format(&append, "`");
 	if (code == EXIT_DONE) {
-		code = fail(EXIT_USAGE, "%s: is no dataset, and append adds the shards of datasets to a dataset",
+		code = fail(EXIT_USAGE, "%s: is not a dataset, and append adds the shards of datasets to a dataset",
 			    words[which]);
 		if (like && !text_failed(&pack) && !text_failed(&append))
 			hint("pack it with the options of %s: %s, then %s", like->dir, pack.data, append.data);
@@ -210,7 +210,7 @@ static int refuse(const char *const *words, size_t count, size_t which)
 	return code;
 }
 
-int no_dataset_check(const char *const *words, size_t count)
+int append_check_words(const char *const *words, size_t count)
 {
 	for (size_t i = 0; i < count; i++) {
 		const char *word = words[i];
