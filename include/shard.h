@@ -534,8 +534,7 @@ SHARD_API int shard_loader_last_damage(struct shard_loader *l, struct shard_erro
  * (8 in datasets of more than 2^32), whichever is less.  Making one takes a bit for each record of
  * the dataset besides.  A selection is constant: share it freely between threads.  It may outlive
  * the dataset, and must outlive loaders that use it.
- */
-/*
+ *
  * In each call that makes one: `of` is a selection to choose from, or NULL for the whole dataset;
  * it may be closed afterwards.  ARGUMENT if no record is left, since nobody trains on nothing.
  */
@@ -555,7 +554,7 @@ SHARD_API int shard_select_where(struct shard_selection **out, struct shard_data
 
 /*
  * By any other rule: the records i whose mask[i] is not 0.  There is a byte for each record of the
- * dataset, whatever `of` is.  shard_dataset_column() below reads what a rule needs.
+ * dataset, whatever `of` is.  shard_dataset_column() reads what a rule needs.
  */
 SHARD_API int shard_select_mask(struct shard_selection **out, struct shard_dataset *ds,
 				const struct shard_selection *of, const uint8_t *mask, uint64_t count,

@@ -127,8 +127,8 @@ static int check_token(const struct shard_loader *l, const struct token *t, cons
 	    (asked->order.window_runs && asked->order.window_runs != want->window_runs) ||
 	    (asked->order.lane_count && asked->order.lane_count != want->lane_count))
 		return error_set(err, SHARD_E_MISMATCH,
-				 "the token belongs to another order than the options ask for; leave order.shuffle, "
-				 "runs, windows and lanes at 0 to take the token's");
+				 "the token belongs to another order than the options ask for; leave shuffle, runs, "
+				 "windows and lanes at 0 to take the token's");
 	return SHARD_OK;
 }
 

@@ -56,7 +56,7 @@ _IN_PYTHON = {
     "repair.corrupt_most": "corrupt_most",
     "gpu.pool_bytes": "pool_bytes",
     "transform.as_stored": "transform_as_stored",
-    "leave order.shuffle, runs, windows and lanes at 0 to take the token's":
+    "leave shuffle, runs, windows and lanes at 0 to take the token's":
         "leave out shuffle, run_records, phase_unit_records, window_runs and lanes to take the token's",
     "guard set to SHARD_GUARD_OFF": "guard=False",
     "gpu.device = SHARD_GPU(n)": "device='cuda:N'",

@@ -54,6 +54,11 @@ printed "108 records; label is i64, 8 bytes"
 run 0 "$BUILD/examples/loader_report" train 20 12
 grep -q '^next waited .* of 9 times)$' out || die "loader_report: $(cat out)"
 tail -n 1 out | grep -qE '^(the trainer is|the loader is|each side waits)' || die "loader_report: $(cat out)"
+run 0 "$BUILD/examples/crops" train 200
+[ "$(grep -cE '^record [0-9]+: 200 x 200 from [0-9]+,[0-9]+(, mirrored)?$' out)" = 8 ] || die "crops: $(cat out)"
+grep -q ', mirrored$' out || die "crops mirrors nothing: $(cat out)"
+[ "$(tail -n 1 out)" = "8 squares, and their mirror images" ] || die "crops: $(cat out)"
+run 1 "$BUILD/examples/crops" train 225
 run 1 "$BUILD/examples/loader_report" nowhere
 run 2 "$BUILD/examples/loader_report"
 echo "accuracy $real; $mixed with labels permuted"
