@@ -33,7 +33,7 @@ among() { # STORY FILE...
 none() { # STORY PATTERN
 	! grep -E "$2" "$TMPDIR/named" || die "$1: make names these"
 }
-so=$(basename "$BUILD"/libshard.so.*.*.*)
+so=$(basename "$(readlink -f "$BUILD/libshard.so")")
 linked_with_library=$(printf '%s\n' bench/*.c examples/*.c tests/*/t_*.c tests/*/dump_*.c tests/*/prog_*.c \
 	tests/fuzz/fuzz_*.c | sed 's/\.c$//' && echo bin/shardpack bin/shardcat libshard.a "$so" python/libshard/_core.abi3.so)
 
