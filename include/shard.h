@@ -22,7 +22,8 @@
  *   Threads    Readers and datasets are constant once they are open: share them freely.
  *              Writers, seals and loaders belong to one thread at a time.
  *   Options    `struct shard_x_options o = {.size = sizeof o};`, then set what you need.
- *              Zero means the default.  A NULL pointer means all defaults.
+ *              Zero means the default.  A NULL pointer means all defaults.  `reserved` members are
+ *              0: a later option may take their place.
  *   Units      _bytes counts bytes, _count counts things, _ns is nanoseconds.
  *   Memory     All integers and records are little-endian, and so must the machine be.
  */

@@ -313,8 +313,12 @@ TEST(a_job_continues_from_any_token)
 			CHECK_OK(shard_loader_seek(l, epoch[from], position[from], &fixture_err));
 			for (int i = from; i < calls; i++) {
 				struct flat again;
+				uint64_t told_epoch, told_position;
 
 				STORY("kind %zu, from call %d, call %d", k, from, i);
+				shard_loader_tell(l, &told_epoch, &told_position); /* a second checkpoint */
+				CHECK_EQ(told_epoch, epoch[i]);
+				CHECK_EQ(told_position, position[i]);
 				if (whole[i].rc == SHARD_END && i == from)
 					continue; /* a token at the end of an epoch leads to the next epoch */
 				again = take(l);

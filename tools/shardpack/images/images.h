@@ -476,8 +476,9 @@ uint32_t exif_stated_beside(uint32_t boxes, const uint8_t *exif, size_t exif_byt
  * with its decoder.
  */
 
-#define IMAGE_MAGICS  3 /* the most that a format has, and one that ends them */
-#define IMAGE_ENDINGS 5
+#define IMAGE_MAGICS	   3 /* the most that a format has, and one that ends them */
+#define IMAGE_ENDINGS	   5
+#define IMAGE_ENDING_BYTES 8 /* of the longest ending, with the NUL */
 
 /* How a file begins. */
 struct image_magic {

@@ -30,22 +30,26 @@
 
 /* ---- a file that is not there: is it there under another name? ---- */
 
-/* Ids in the place of names: with which ending is the file there?  NULL if with none. */
-static const char *find_ending(const struct request *r, const char *path)
+/* If a table has ids, not names: the ending with which the file is there.  "" if there is none. */
+static void find_ending(const struct request *r, const char *path, char ending[IMAGE_ENDING_BYTES])
 {
-	static const char *const endings[] = {".jpg", ".jpeg", ".png",	".webp", ".bmp", ".gif",
-					      ".JPG", ".JPEG", ".jfif", ".ppm",	 ".pgm", NULL};
-	char with[2 * PLAN_PATH_BYTES_MAX + 8];
+	char with[2 * PLAN_PATH_BYTES_MAX + IMAGE_ENDING_BYTES];
 	struct stat st;
 
+	ending[0] = '\0';
 	if (r->o->path_suffix || file_name_is_image(path))
-		return NULL;
-	for (const char *const *e = endings; *e; e++) {
-		snprintf(with, sizeof(with), "%s%s", path, *e);
-		if (fstatat(r->place->root_fd, with, &st, 0) == 0)
-			return *e;
-	}
-	return NULL;
+		return;
+	for (const struct image_format *f = image_formats; f->name; f++)
+		for (int i = 0; f->run && f->endings[i]; i++)
+			for (int upper = 0; upper < 2; upper++) {
+				snprintf(ending, IMAGE_ENDING_BYTES, "%s", f->endings[i]);
+				for (char *c = ending; upper && *c; c++)
+					*c = (char)toupper((unsigned char)*c);
+				snprintf(with, sizeof(with), "%s%s", path, ending);
+				if (fstatat(r->place->root_fd, with, &st, 0) == 0)
+					return;
+			}
+	ending[0] = '\0';
 }
 
 /* Paths that begin with a folder in which their root lies already.  `above` gets the right root. */
@@ -114,7 +118,7 @@ static const char *find_spelling(const struct request *r, const char *folder, co
 static bool warn_of_other_name(const struct request *r, const char *table, const char *folder, uint64_t line,
 			       const char *listed, const char *path)
 {
-	const char *ending = find_ending(r, path);
+	char ending[IMAGE_ENDING_BYTES];
 	char above[FILES_PATH_BYTES], meant[PLAN_PATH_BYTES_MAX];
 	const char *remedy = find_spelling(r, folder, listed, meant, sizeof(meant));
 	struct text word = {0};
@@ -131,8 +135,8 @@ static bool warn_of_other_name(const struct request *r, const char *table, const
 			  r->place->root, table, line, listed);
 		return true;
 	}
-
-	if (ending) {
+	find_ending(r, path, ending);
+	if (*ending) {
 		scan_warn(r->scan, "%s/%s: line %" PRIu64 ": '%s' is not there, but '%s%s' is; say --path-suffix %s",
 			  r->place->root, table, line, listed, listed, ending, ending);
 		return true;
