@@ -277,10 +277,9 @@ static int write_sheet(const struct sheet *s, const char *path)
 	};
 	struct memory_file file;
 	char error[256];
-	int rc = out_file_open(&file);
+	int rc = EXIT_DONE;
 
-	if (rc)
-		return rc;
+	memory_file_open(&file);
 	if (png_write(file.stream, &image, error, sizeof(error)))
 		rc = fail(EXIT_IO, "%s", error);
 	rc = out_file_close(&file, path, rc);

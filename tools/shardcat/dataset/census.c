@@ -355,8 +355,7 @@ static int add_label(struct census *c, struct reading *r, int64_t label)
 
 	if (!c->class_count && label >= 0 && (uint64_t)label >= old && (uint64_t)label < CLASSES_MAX) {
 		r->class_count = (uint64_t)label + 1;
-		if (!grow(&r->class_records, &r->class_capacity, r->class_count, sizeof(*r->class_records)))
-			return fail(EXIT_IO, "out of memory for %" PRIu64 " classes", r->class_count);
+		grow(&r->class_records, &r->class_capacity, r->class_count, sizeof(*r->class_records));
 		memset(r->class_records + old, 0, (size_t)(r->class_count - old) * sizeof(*r->class_records));
 	}
 	if (label >= 0 && (uint64_t)label < r->class_count)

@@ -193,8 +193,7 @@ static int next_handle(struct stored *s, const char *path, struct handle **out)
 {
 	if (!s->count)
 		raise_limit();
-	if (!grow(&s->file, &s->capacity, s->count + UINT64_C(1), sizeof(*s->file)))
-		return out_of_memory();
+	grow(&s->file, &s->capacity, s->count + UINT64_C(1), sizeof(*s->file));
 	*out = &s->file[s->count];
 	**out = (struct handle){.fd = -1, .path = strdup(path)};
 	if (!(*out)->path)

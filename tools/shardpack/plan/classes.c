@@ -16,6 +16,7 @@
 #include "shard.h"
 #include "tools/common/exit_code.h"
 #include "tools/common/files.h"
+#include "tools/common/memory.h"
 #include "tools/common/message.h"
 #include "tools/common/shelf.h"
 #include "tools/common/text.h"
@@ -29,12 +30,8 @@ int classes_add(struct classes *c, const char *name, size_t name_bytes, const ch
 			    (int)(name_bytes < 200 ? name_bytes : 200), name, CLASS_NAME_BYTES_MAX, name_bytes);
 	if (c->count == CLASSES_MAX)
 		return fail(EXIT_BAD, "%s: more than the limit of %" PRIu32 " classes", where, CLASSES_MAX);
-	if (!grow(&c->name, &c->capacity, c->count + 1, sizeof(*c->name)))
-		return fail(EXIT_IO, "out of memory for the names of %" PRIu64 " classes", c->count);
-	c->name[c->count] = strndup(name, name_bytes);
-	if (!c->name[c->count])
-		return fail(EXIT_IO, "out of memory for the names of classes");
-	c->count++;
+	grow(&c->name, &c->capacity, c->count + 1, sizeof(*c->name));
+	c->name[c->count++] = xstrndup(name, name_bytes);
 	return EXIT_DONE;
 }
 

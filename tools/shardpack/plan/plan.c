@@ -15,6 +15,7 @@
 #include "shard_pack.h"
 #include "tools/common/exit_code.h"
 #include "tools/common/files.h"
+#include "tools/common/memory.h"
 #include "tools/common/message.h"
 #include "tools/common/shelf.h"
 #include "tools/shardpack/plan/bad_input.h"
@@ -32,11 +33,10 @@ int plan_add_file(struct plan *p, uint64_t bytes, const char *path, uint32_t of,
 
 	if (p->file_count == PLAN_FILES_MAX)
 		return fail(EXIT_BAD, "more than the limit of %" PRIu32 " files", PLAN_FILES_MAX);
-	if (!grow(&p->file, &p->file_capacity, p->file_count + 1, sizeof(*p->file)))
-		return out_of_memory(p);
+	grow(&p->file, &p->file_capacity, p->file_count + 1, sizeof(*p->file));
 	f = &p->file[p->file_count++];
-	*f = (struct plan_file){.bytes = bytes, .of = of, .path = strdup(path), .how = how ? strdup(how) : NULL};
-	return f->path && (!how || f->how) ? EXIT_DONE : out_of_memory(p);
+	*f = (struct plan_file){.bytes = bytes, .of = of, .path = xstrdup(path), .how = how ? xstrdup(how) : NULL};
+	return EXIT_DONE;
 }
 
 int plan_add_slice(struct plan *p, const struct plan_slice *slice)

@@ -395,8 +395,7 @@ static int read_classes(struct parser *p, struct words *l)
 		bytes = w.bytes < sizeof(name) ? text_decode(w.text, w.bytes, false, name) : -1;
 		if (bytes < 0 || !text_is_name(name, (size_t)bytes, CLASS_NAME_BYTES_MAX))
 			return broken(p, "not a class name");
-		if (!grow(&plan->class_at, &capacity, plan->class_count + 1, sizeof(*plan->class_at)))
-			return fail(EXIT_IO, "%s: out of memory for its classes", p->name);
+		grow(&plan->class_at, &capacity, plan->class_count + 1, sizeof(*plan->class_at));
 		plan->class_at[plan->class_count++] = (uint64_t)(w.text - plan->text.data);
 	}
 	if (!take_count(l, "classes", CLASSES_MAX, &idx) || idx != plan->class_count ||

@@ -67,8 +67,9 @@ static bool new_range(struct rooms *r, uint32_t room, const struct window_range 
 {
 	struct window_pack *p = r->p;
 
-	if (p->range_count == NO_RANGE || !grow(&p->range, &p->range_capacity, p->range_count + 1, sizeof(*p->range)))
+	if (p->range_count == NO_RANGE)
 		return false;
+	grow(&p->range, &p->range_capacity, p->range_count + 1, sizeof(*p->range));
 	p->range[p->range_count] = *range;
 	put_range(r, room, (uint32_t)p->range_count++);
 	return true;
@@ -81,8 +82,9 @@ static bool fill(struct rooms *r, uint32_t room, struct window_step step, uint64
 	uint32_t taken = take_range(r, room);
 	struct window_range rest = p->range[taken];
 
-	if (p->step_count == WINDOW_STEP_NONE || !grow(&p->step, &p->step_capacity, p->step_count + 1, sizeof(step)))
+	if (p->step_count == WINDOW_STEP_NONE)
 		return false;
+	grow(&p->step, &p->step_capacity, p->step_count + 1, sizeof(step));
 	p->range[taken].pieces += step.times;
 	rest.first += count;
 	rest.count -= count;
@@ -213,8 +215,7 @@ uint32_t window_pack_pieces(const struct window_pack *p, uint64_t window, struct
 
 bool token_pack_add(struct token_pack *p, const struct token_stream *stream)
 {
-	if (!grow(&p->stream, &p->stream_capacity, p->stream_count + 1, sizeof(*p->stream)))
-		return false;
+	grow(&p->stream, &p->stream_capacity, p->stream_count + 1, sizeof(*p->stream));
 	p->stream[p->stream_count] = *stream;
 	p->stream[p->stream_count++].before = p->token_count;
 	p->token_count += stream->count;

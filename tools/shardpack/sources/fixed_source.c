@@ -109,8 +109,7 @@ int fixed_parts_add(struct fixed_parts *p, const struct request *r, const char *
 
 	if (!r->plan->slice_count || (p->count && p->part[p->count - 1].slice == r->plan->slice_count - 1))
 		return EXIT_DONE;
-	if (!grow(&p->part, &p->capacity, p->count + 1, sizeof(*p->part)))
-		return fail(EXIT_IO, "out of memory for a list of %" PRIu64 " files", p->count);
+	grow(&p->part, &p->capacity, p->count + 1, sizeof(*p->part));
 	part = &p->part[p->count++];
 	*part = (struct fixed_part){
 		.name = strdup(name), .where = strdup(where), .number = number, .slice = r->plan->slice_count - 1};
