@@ -175,7 +175,7 @@ void report_ignored(const struct scan *scan)
 		return;
 	ignored_list(&scan->ignored, &list);
 	note("%" PRIu64 " other file%s in the source: ignored (%s)", scan->ignored.count,
-	     scan->ignored.count == 1 ? "" : "s", text_failed(&list) ? "out of memory" : list.data);
+	     scan->ignored.count == 1 ? "" : "s", list.data);
 	text_free(&list);
 }
 
@@ -308,8 +308,7 @@ void report_tell(const struct report *r)
 	shard_dataset_close(ds);
 	if (r->sealed) {
 		text_shell_word(&words, r->job->out_dir);
-		if (!text_failed(&words))
-			note("next: shardcat %s %s", has_image(&r->job->schema) ? "show" : "info", words.data);
+		note("next: shardcat %s %s", has_image(&r->job->schema) ? "show" : "info", words.data);
 		text_free(&words);
 	}
 	if (r->scan)
