@@ -23,6 +23,7 @@
 #include "shard_pack.h"
 #include "tools/common/exit_code.h"
 #include "tools/common/human.h"
+#include "tools/common/memory.h"
 #include "tools/common/message.h"
 #include "tools/common/progress.h"
 #include "tools/shardpack/images/file_name.h"
@@ -655,9 +656,9 @@ static int add_packed(struct stream *s, const struct part *p)
 	s->index_documents += p->headless.document_count;
 	s->file_count++;
 	if (!plan->pack)
-		plan->pack = calloc(1, sizeof(*plan->pack));
-	if (!plan->pack || (t.count && !token_pack_add(plan->pack, &t)))
-		return fail(EXIT_IO, "out of memory");
+		plan->pack = xcalloc(1, sizeof(*plan->pack));
+	if (t.count)
+		token_pack_add(plan->pack, &t);
 	return EXIT_DONE;
 }
 
