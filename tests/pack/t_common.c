@@ -1,12 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * t_common.c - arrays that grow, and hashes in text
+ * t_common.c - arrays that grow, what ends without memory, and hashes in text
  */
 #include "tests/test.h"
 
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
+#include "tests/child.h"
+#include "tools/common/exit_code.h"
+#include "tools/common/memory.h"
 #include "tools/common/shelf.h"
 #include "tools/common/text.h"
 
@@ -18,7 +24,7 @@ TEST(an_array_grows_with_its_items)
 
 	for (uint32_t i = 0; i < 100000; i++) {
 		before = items;
-		CHECK(grow(&items, &capacity, i + 1, sizeof(*items)));
+		grow(&items, &capacity, i + 1, sizeof(*items));
 		CHECK(capacity > i);
 		moves += items != before;
 		items[i] = i;
@@ -27,10 +33,67 @@ TEST(an_array_grows_with_its_items)
 	for (uint32_t i = 0; i < 100000; i++)
 		CHECK_EQ(items[i], i);
 	before = items;
-	CHECK(!grow(&items, &capacity, UINT64_C(1) << 62, sizeof(*items)));
-	CHECK(!grow(&items, &capacity, UINT64_MAX, 1));
+	CHECK(!grow_if_room(&items, &capacity, UINT64_C(1) << 62, sizeof(*items)));
+	CHECK(!grow_if_room(&items, &capacity, UINT64_MAX, 1));
 	CHECK(items == before && capacity >= 100000);
 	free(items);
+}
+
+static void *ask_product(void *unused)
+{
+	(void)unused;
+	return xcalloc(SIZE_MAX / 2, 3);
+}
+
+static void *ask_growth(void *unused)
+{
+	uint8_t *items = NULL;
+	uint64_t capacity = 0;
+
+	(void)unused;
+	grow(&items, &capacity, UINT64_MAX, 1);
+	return items;
+}
+
+static void *ask_text(void *unused)
+{
+	struct text t = {0};
+
+	(void)unused;
+	text_hex(&t, NULL, SIZE_MAX / 8);
+	return t.data;
+}
+
+/* From another thread, while main() waits with a lock held. */
+TEST(without_memory_any_thread_ends_the_program)
+{
+	static const struct {
+		const char *story;
+		void *(*ask)(void *);
+	} rows[] = {{"a product", ask_product}, {"an array that grows", ask_growth}, {"a text", ask_text}};
+	pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+	char said[4096];
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		FILE *err = tmpfile();
+		pthread_t thread;
+		pid_t pid;
+
+		STORY("%s", rows[i].story);
+		CHECK(err != NULL);
+		if (child_begin(&pid, 60)) {
+			dup2(fileno(err), STDERR_FILENO);
+			pthread_mutex_lock(&lock);
+			pthread_create(&thread, NULL, rows[i].ask, NULL);
+			pthread_join(thread, NULL);
+			_exit(99);
+		}
+		CHECK_EQ(WEXITSTATUS(child_end(pid)), EXIT_IO);
+		rewind(err);
+		said[fread(said, 1, sizeof(said) - 1, err)] = '\0';
+		CHECK(strstr(said, "out of memory: the system refused ") && strstr(said, " bytes\n"));
+		fclose(err);
+	}
 }
 
 TEST(a_hash_is_as_long_as_it_must_be)

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tools/common/memory.h"
 #include "tools/common/signals.h"
 
 #define WHY_BYTES 320
@@ -202,11 +203,9 @@ struct cli_parse {
 static int add_value(const struct cli_parse *p, const struct cli_option *option, const char *typed, const char *value)
 {
 	struct cli_strings *list = (struct cli_strings *)(void *)((char *)p->options + option->offset);
-	const char **items = list->count ? (const char **)(uintptr_t)list->items : calloc(p->argc + 1, sizeof(*items));
+	const char **items = list->count ? (const char **)(uintptr_t)list->items : xcalloc(p->argc + 1, sizeof(*items));
 	char why[WHY_BYTES];
 
-	if (!items)
-		return fail(EXIT_IO, "out of memory");
 	list->items = items;
 	if (!value[0])
 		return cli_misuse(&p->args, "%s '': must not be empty", typed);
@@ -427,11 +426,9 @@ static int parse_words(struct cli_parse *p, char **argv)
 static int cli_parse(struct cli_parse *p, int argc, char **argv)
 {
 	cli_flatten(p->args.verb, &p->flat);
-	p->options = calloc(1, p->args.verb->options_bytes + 1); /* calloc(1, 0) may be NULL */
-	p->words = calloc((size_t)argc + 1, sizeof(*p->words));
+	p->options = xcalloc(1, p->args.verb->options_bytes);
+	p->words = xcalloc((size_t)argc + 1, sizeof(*p->words));
 	p->argc = (size_t)argc;
-	if (!p->options || !p->words)
-		return fail(EXIT_IO, "out of memory");
 	p->args.options = p->options;
 	return parse_words(p, argv);
 }

@@ -17,6 +17,7 @@
 
 #include "tools/common/exit_code.h"
 #include "tools/common/human.h"
+#include "tools/common/memory.h"
 #include "tools/common/message.h"
 #include "tools/common/shelf.h"
 
@@ -337,13 +338,13 @@ static void block(FILE *out, const char *text, size_t length, bool below_heading
 {
 	bool item = !strncmp(text, "- ", 2), heading = !strncmp(text, "### ", 4);
 	size_t mark = item ? 2 : heading ? 4 : 0;
-	char *copy = strndup(text + mark, length - mark);
+	char *copy = xstrndup(text + mark, length - mark);
 
 	fputs(item ? ".IP \\(bu 2\n" : below_heading ? ".br\n" : ".PP\n", out);
 	if (heading)
-		roff_font(out, 'B', copy ? copy : "");
+		roff_font(out, 'B', copy);
 	else
-		roff(out, copy ? copy : "", false);
+		roff(out, copy, false);
 	fputc('\n', out);
 	free(copy);
 }
@@ -566,17 +567,15 @@ static void title(FILE *out, const struct cli_program *program)
 {
 	struct memory_file version;
 
-	if (memory_file_open(&version))
-		program->print_version(version.stream);
-	if (memory_file_close(&version))
-		version.data[strcspn(version.data, "\n")] = 0;
-	else
-		fail(EXIT_IO, "out of memory for the version");
+	memory_file_open(&version);
+	program->print_version(version.stream);
+	memory_file_close(&version);
+	version.data[strcspn(version.data, "\n")] = 0;
 	fputs(".TH ", out);
 	for (const char *c = program->name; *c; c++)
 		fputc(toupper((unsigned char)*c), out);
 	fputs(" 1 \"\" \"", out);
-	roff(out, version.data ? version.data : program->name, true);
+	roff(out, version.data, true);
 	fputs("\" \"User Commands\"\n.nh\n.ad l\n", out);
 	free(version.data);
 }

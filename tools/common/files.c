@@ -21,6 +21,7 @@
 
 #include "shard_pack.h"
 #include "tools/common/exit_code.h"
+#include "tools/common/memory.h"
 #include "tools/common/message.h"
 #include "tools/common/shelf.h"
 #include "tools/common/signals.h"
@@ -215,8 +216,7 @@ bool files_nearest(char *path)
 char *files_above_resolved(const char *path)
 {
 	size_t bytes = files_folder_bytes(path), name_at = bytes;
-	char *folder = bytes ? strndup(path, bytes) : strdup("."), *above = folder ? realpath(folder, NULL) : NULL,
-	     *out = NULL;
+	char *folder = bytes ? xstrndup(path, bytes) : xstrdup("."), *above = realpath(folder, NULL), *out = NULL;
 	int length;
 
 	while (path[name_at] == '/')
@@ -226,8 +226,8 @@ char *files_above_resolved(const char *path)
 		length--;
 	if (above && ((length == 1 && path[name_at] == '.') || (length == 2 && !memcmp(path + name_at, "..", 2))))
 		out = realpath(path, NULL);
-	else if (above && asprintf(&out, "%s/%.*s", !strcmp(above, "/") ? "" : above, length, path + name_at) < 0)
-		out = NULL;
+	else if (above)
+		out = xasprintf("%s/%.*s", !strcmp(above, "/") ? "" : above, length, path + name_at);
 	free(folder);
 	free(above);
 	return out;
@@ -244,13 +244,9 @@ static bool climbs(const char *path)
 
 char *files_absolute(const char *dir)
 {
-	char *near = strdup(dir), *above = NULL, *out = NULL;
+	char *near = xstrdup(dir), *above = NULL, *out = NULL;
 	const char *rest;
 
-	if (!near) {
-		fail(EXIT_IO, "out of memory");
-		return NULL;
-	}
 	if (files_nearest(near))
 		above = realpath(near, NULL);
 	if (!above) {
@@ -263,13 +259,10 @@ char *files_absolute(const char *dir)
 		rest = !strcmp(near, ".") && dir[strspn(dir, ".")] != '/' && strcmp(dir, ".") ? dir
 											      : dir + strlen(near);
 		rest += strspn(rest, "/");
-		if (climbs(rest)) {
+		if (climbs(rest))
 			fail(EXIT_IO, "%s: leads through a folder that does not exist", dir);
-		} else if (asprintf(&out, "%s%s%s", !strcmp(above, "/") && *rest ? "" : above, *rest ? "/" : "", rest) <
-			   0) {
-			fail(EXIT_IO, "%s: out of memory", dir);
-			out = NULL;
-		}
+		else
+			out = xasprintf("%s%s%s", !strcmp(above, "/") && *rest ? "" : above, *rest ? "/" : "", rest);
 	}
 	while (out && strlen(out) > 1 && out[strlen(out) - 1] == '/')
 		out[strlen(out) - 1] = '\0';

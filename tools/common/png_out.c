@@ -13,6 +13,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tools/common/memory.h"
+
 struct png_job {
 	FILE *out;
 	char *error;
@@ -104,10 +106,10 @@ int png_write(FILE *out, const struct png_image *image, char *error, size_t erro
 			 image->height);
 		return -1;
 	}
-	job.row = malloc((size_t)image->width * image->channel_count * (image->wide ? 2 : 1));
+	job.row = xmalloc(image->width, (size_t)image->channel_count * (image->wide ? 2 : 1));
 	job.png = png_create_write_struct(PNG_LIBPNG_VER_STRING, &job, on_error, on_warning);
 	job.info = job.png ? png_create_info_struct(job.png) : NULL;
-	if (!job.row || !job.info)
+	if (!job.info)
 		snprintf(error, error_bytes, "png: out of memory");
 	else
 		rc = write_image(&job, image);

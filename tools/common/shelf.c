@@ -19,6 +19,7 @@
 #include <unistd.h>
 
 #include "tools/common/exit_code.h"
+#include "tools/common/memory.h"
 #include "tools/common/message.h"
 
 #define FIRST_BYTES 4096
@@ -37,33 +38,25 @@ struct sheet {
 struct shelf {
 	char *dir;
 	struct sheet *first;
-	int os_code; /* why the last thing did not fit; 0: memory */
+	int os_code; /* why the last thing did not fit */
 };
 
 struct shelf *shelf_open(const char *dir)
 {
-	struct shelf *s = calloc(1, sizeof(*s));
+	struct shelf *s = xcalloc(1, sizeof(*s));
 
-	if (s)
-		s->dir = strdup(dir);
-	if (s && !s->dir) {
-		free(s);
-		return NULL;
-	}
+	s->dir = xstrdup(dir);
 	return s;
 }
 
 int shelf_open_unnamed(const char *dir)
 {
 	int fd = open(dir, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
-	char *name = NULL;
+	char *name;
 
 	if (fd >= 0 || (errno != EOPNOTSUPP && errno != EISDIR))
 		return fd;
-	if (asprintf(&name, "%s/.tmp.spool.XXXXXX", dir) < 0) {
-		errno = ENOMEM;
-		return -1;
-	}
+	name = xasprintf("%s/.tmp.spool.XXXXXX", dir);
 	fd = mkostemp(name, O_CLOEXEC);
 	if (fd >= 0)
 		unlink(name);
@@ -143,12 +136,9 @@ static void *grow_sheet(struct shelf *s, struct sheet *sheet, size_t *room, size
 
 static void *move_to_file(struct shelf *s, void *data, size_t *room, size_t need)
 {
-	struct sheet *sheet = calloc(1, sizeof(*sheet));
+	struct sheet *sheet = xcalloc(1, sizeof(*sheet));
 	size_t old = *room;
 
-	s->os_code = 0;
-	if (!sheet)
-		return NULL;
 	sheet->fd = shelf_open_unnamed(s->dir);
 	if (sheet->fd < 0)
 		s->os_code = errno;
@@ -164,32 +154,24 @@ static void *move_to_file(struct shelf *s, void *data, size_t *room, size_t need
 	return sheet->data;
 }
 
-static void *grow_memory(struct shelf *s, void *data, size_t *room, size_t need)
+static void *grow_memory(const struct shelf *s, void *data, size_t *room, size_t need)
 {
 	size_t bytes = *room > FIRST_BYTES ? *room : FIRST_BYTES;
-	void *out;
 
 	while (bytes < need)
 		bytes *= 2;
 	if (s && bytes > SHELF_MEMORY_BYTES)
 		bytes = SHELF_MEMORY_BYTES;
-	if (s)
-		s->os_code = 0;
-	out = realloc(data, bytes);
-	if (out)
-		*room = bytes;
-	return out;
+	*room = bytes;
+	return xrealloc(data, bytes, 1);
 }
 
 void *shelf_grow(struct shelf *s, void *data, size_t *room, size_t need)
 {
 	struct sheet *sheet = s && data ? *find(s, data) : NULL;
 
-	if (need > SIZE_MAX / 4) {
-		if (s)
-			s->os_code = 0;
-		return NULL;
-	}
+	if (need > SIZE_MAX / 4)
+		exit_without_memory(need);
 	if (sheet)
 		return grow_sheet(s, sheet, room, need);
 	return s && need > SHELF_MEMORY_BYTES ? move_to_file(s, data, room, need) : grow_memory(s, data, room, need);
@@ -215,8 +197,6 @@ int shelf_refuse(const struct shelf *s, const char *fmt, ...)
 	va_start(ap, fmt);
 	vsnprintf(what, sizeof(what), fmt, ap);
 	va_end(ap);
-	if (!s || !s->os_code)
-		return fail(EXIT_IO, "out of memory for %s", what);
 	return fail(EXIT_IO, "%s: no room for %s, which needs a file there: %s; choose another folder with --spool DIR",
 		    s->dir, what, strerror(s->os_code));
 }
@@ -290,8 +270,7 @@ uint64_t *shelf_number(struct shelf *s, uint64_t count, int (*compare)(const voi
 		       void *context)
 {
 	size_t room = 0;
-	uint64_t *order =
-		count < SIZE_MAX / 64 ? shelf_grow(s, NULL, &room, (size_t)(count + 1) * sizeof(*order)) : NULL;
+	uint64_t *order = shelf_grow(s, NULL, &room, (size_t)(count + 1) * sizeof(*order));
 
 	for (uint64_t i = 0; order && i < count; i++)
 		order[i] = i;
@@ -314,7 +293,7 @@ bool grow_on(struct shelf *s, void *array, uint64_t *capacity, uint64_t need, si
 	if (need <= *capacity)
 		return true;
 	if (want > SIZE_MAX / 4 / item_bytes)
-		return false;
+		exit_without_memory(SIZE_MAX);
 	memcpy(&items, array, sizeof(items)); /* whatever type it points to */
 	room = (size_t)*capacity * item_bytes;
 	items = shelf_grow(s, items, &room, (size_t)want * item_bytes);
@@ -325,9 +304,28 @@ bool grow_on(struct shelf *s, void *array, uint64_t *capacity, uint64_t need, si
 	return true;
 }
 
-bool grow(void *array, uint64_t *capacity, uint64_t need, size_t item_bytes)
+void grow(void *array, uint64_t *capacity, uint64_t need, size_t item_bytes)
 {
-	return grow_on(NULL, array, capacity, need, item_bytes);
+	grow_on(NULL, array, capacity, need, item_bytes);
+}
+
+bool grow_if_room(void *array, uint64_t *capacity, uint64_t need, size_t item_bytes)
+{
+	uint64_t want = need < FIRST_COUNT ? FIRST_COUNT : need;
+	void *items;
+
+	if (need <= *capacity)
+		return true;
+	want = want < 2 * *capacity ? 2 * *capacity : want;
+	if (want > SIZE_MAX / 4 / item_bytes)
+		return false;
+	memcpy(&items, array, sizeof(items)); /* whatever type it points to */
+	items = realloc(items, (size_t)want * item_bytes);
+	if (!items)
+		return false;
+	memcpy(array, &items, sizeof(items));
+	*capacity = want;
+	return true;
 }
 
 /* ---- a stream whose bytes are kept in memory ---- */
@@ -336,31 +334,28 @@ static ssize_t add(void *context, const char *from, size_t bytes)
 {
 	struct memory_file *m = context;
 
-	if (!grow(&m->data, &m->capacity, m->bytes + bytes + 1, 1)) {
-		m->failed = true;
-		return 0; /* the stream has an error from now on */
-	}
+	grow(&m->data, &m->capacity, m->bytes + bytes + 1, 1);
 	memcpy(m->data + m->bytes, from, bytes);
 	m->bytes += bytes;
 	m->data[m->bytes] = '\0';
 	return (ssize_t)bytes;
 }
 
-bool memory_file_open(struct memory_file *m)
+void memory_file_open(struct memory_file *m)
 {
 	*m = (struct memory_file){.data = NULL};
 	m->stream = fopencookie(m, "w", (cookie_io_functions_t){.write = add});
-	return m->stream != NULL;
+	if (!m->stream)
+		exit_without_memory(BUFSIZ);
 }
 
-bool memory_file_close(struct memory_file *m)
+void memory_file_close(struct memory_file *m)
 {
-	bool ok = m->stream && !ferror(m->stream);
+	bool failed = ferror(m->stream);
 
-	if (m->stream && fclose(m->stream) != 0)
-		ok = false;
+	if (fclose(m->stream) != 0 || failed)
+		exit_without_memory(BUFSIZ); /* of the stream itself, the only thing that may fail */
 	m->stream = NULL;
-	if (!m->bytes && !m->failed) /* nothing was written: the data is an empty text */
+	if (!m->bytes) /* nothing was written: the data is an empty text */
 		add(m, "", 0);
-	return ok && !m->failed;
 }

@@ -22,7 +22,7 @@
 
 struct shelf;
 
-/* A shelf in a folder that exists.  There is no file yet.  NULL if there is no memory. */
+/* A shelf in a folder that exists.  There is no file yet. */
 struct shelf *shelf_open(const char *dir);
 
 /* All that lies on it is gone.  NULL is nothing. */
@@ -31,8 +31,8 @@ void shelf_close(struct shelf *s);
 /*
  * As realloc(): room for at least `need` bytes, of which the first *room are those of `data`.  More
  * than was asked for, so that adding a little many times takes time in proportion; *room says how
- * much.  Without a shelf, all of it is plain memory.  Returns NULL, with nothing changed, if there
- * is no room.
+ * much.  Without a shelf, all of it is plain memory.  Returns NULL, with nothing changed, if a file
+ * has no room; never without a shelf, see memory.h.
  */
 void *shelf_grow(struct shelf *s, void *data, size_t *room, size_t need);
 
@@ -68,10 +68,12 @@ int shelf_open_unnamed(const char *dir);
 /*
  * Make room for `need` items of `item_bytes` each.  `array` is the address of the pointer to them,
  * NULL while *capacity is 0, which free() gives back.  The room at least doubles, so that adding
- * items one by one takes time in proportion to their number.  Returns false, with nothing changed,
- * if there is no memory.
+ * items one by one takes time in proportion to their number.
  */
-bool grow(void *array, uint64_t *capacity, uint64_t need, size_t item_bytes);
+void grow(void *array, uint64_t *capacity, uint64_t need, size_t item_bytes);
+
+/* The same for what an input makes large.  False, with nothing changed, if there is no memory. */
+bool grow_if_room(void *array, uint64_t *capacity, uint64_t need, size_t item_bytes);
 
 /*
  * The same on a shelf, for arrays that may be large.  shelf_free() gives them back, and
@@ -86,16 +88,15 @@ bool grow_on(struct shelf *s, void *array, uint64_t *capacity, uint64_t need, si
  */
 
 struct memory_file {
-	FILE *stream; /* write here; NULL if it could not be opened */
+	FILE *stream; /* write here */
 	char *data;   /* after the close: what was written, and a NUL behind it; free() it */
 	uint64_t bytes, capacity;
-	bool failed;
 };
 
-/* It may not be moved while it is open.  False if memory ran out; then closing it does nothing. */
-bool memory_file_open(struct memory_file *m);
+/* It may not be moved while it is open. */
+void memory_file_open(struct memory_file *m);
 
-/* True if all that was written is in m->data, which is not NULL then. */
-bool memory_file_close(struct memory_file *m);
+/* All that was written is in m->data. */
+void memory_file_close(struct memory_file *m);
 
 #endif

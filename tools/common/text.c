@@ -15,20 +15,21 @@
 #include "libshard/base/utf8.h"
 #include "shard_pack.h"
 #include "tools/common/exit_code.h"
+#include "tools/common/memory.h"
 #include "tools/common/message.h"
 #include "tools/common/shelf.h"
 
 #define END_BYTES (strlen("end ") + 64 + strlen("\n"))
 
-/* Room for `more` bytes and a NUL. */
+/* Room for `more` bytes and a NUL; false if a file has no room for them. */
 static bool reserve(struct text *t, size_t more)
 {
 	char *data;
 
-	if (t->failed || more > SIZE_MAX / 8 || t->bytes > SIZE_MAX / 8) {
-		t->failed = true;
+	if (more > SIZE_MAX / 8 || t->bytes > SIZE_MAX / 8)
+		exit_without_memory(SIZE_MAX / 8);
+	if (t->failed)
 		return false;
-	}
 	if (t->bytes + more < t->capacity_bytes)
 		return true;
 	data = shelf_grow(t->shelf, t->data, &t->capacity_bytes, t->bytes + more + 1);
@@ -70,10 +71,10 @@ void text_format(struct text *t, const char *fmt, ...)
 	va_start(ap, fmt);
 	length = vsnprintf(NULL, 0, fmt, ap);
 	va_end(ap);
-	if (length < 0 || !reserve(t, (size_t)length)) {
-		t->failed = true;
+	if (length < 0)
+		exit_without_memory(strlen(fmt));
+	if (!reserve(t, (size_t)length))
 		return;
-	}
 	va_start(ap, fmt);
 	vsnprintf(t->data + t->bytes, (size_t)length + 1, fmt, ap);
 	va_end(ap);
@@ -82,20 +83,16 @@ void text_format(struct text *t, const char *fmt, ...)
 
 void text_hex(struct text *t, const uint8_t *data, size_t bytes)
 {
-	if (bytes > SIZE_MAX / 16 || !reserve(t, 2 * bytes)) {
-		t->failed = true;
+	if (!reserve(t, 2 * bytes))
 		return;
-	}
 	hex_from_bytes(t->data + t->bytes, data, bytes);
 	t->bytes += 2 * bytes;
 }
 
 void text_encode(struct text *t, const char *data, size_t bytes, bool slash)
 {
-	if (bytes > SIZE_MAX / 16 || !reserve(t, 3 * bytes)) {
-		t->failed = true;
+	if (!reserve(t, 3 * bytes))
 		return;
-	}
 	t->bytes += percent_encode(t->data + t->bytes, data, bytes, slash);
 }
 

@@ -2,8 +2,8 @@
 /*
  * text.h - text that grows, and names encoded so that each is one token
  *
- * A failed allocation is remembered and later calls do nothing, so that a writer of many
- * lines asks text_failed() once, at its end.
+ * A text on a shelf remembers that a file had no room, and later calls do nothing.  So a writer of
+ * many lines asks text_failed() once, at its end.  A text in memory never fails; see memory.h.
  */
 #ifndef SHARD_COMMON_TEXT_H
 #define SHARD_COMMON_TEXT_H
@@ -31,7 +31,7 @@ void text_format(struct text *t, const char *fmt, ...) __attribute__((format(pri
 void text_encode(struct text *t, const char *data, size_t bytes, bool slash); /* percent_encode() */
 void text_hex(struct text *t, const uint8_t *data, size_t bytes);
 void text_put_before(struct text *t, const struct text *head); /* whatever is in t already moves behind it */
-bool text_failed(const struct text *t);
+bool text_failed(const struct text *t);			       /* only on a shelf */
 void text_free(struct text *t);
 
 /* Lower-case hex of exactly `bytes` bytes.  False if it is anything else. */

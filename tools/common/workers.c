@@ -12,6 +12,7 @@
 #include "libshard/base/clock.h"
 #include "libshard/base/turns.h"
 #include "tools/common/exit_code.h"
+#include "tools/common/memory.h"
 #include "tools/common/message.h"
 #include "tools/common/signals.h"
 
@@ -98,10 +99,8 @@ static void *work(void *context)
 
 static bool start_worker(struct workers *w)
 {
-	struct worker_start *start = calloc(1, sizeof(*start));
+	struct worker_start *start = xcalloc(1, sizeof(*start));
 
-	if (!start)
-		return false;
 	start->workers = w;
 	start->own = w->opt.begin(w->opt.context);
 	if (start->own && pthread_create(&w->threads[w->thread_count], NULL, work, start) == 0) {
@@ -122,11 +121,8 @@ unsigned workers_needed(unsigned worker_count, uint64_t ticket_count)
 
 int workers_open(struct workers **out, const struct workers_options *opt)
 {
-	struct workers *w = calloc(1, sizeof(*w));
-	bool ok;
+	struct workers *w = xcalloc(1, sizeof(*w));
 
-	if (!w)
-		return fail(EXIT_IO, "out of memory for threads");
 	w->opt = *opt;
 	w->opt.worker_count = workers_needed(opt->worker_count, opt->ticket_count);
 	w->opt.wake_count = opt->wake_count ? opt->wake_count : 1;
@@ -135,11 +131,10 @@ int workers_open(struct workers **out, const struct workers_options *opt)
 	pthread_cond_init(&w->room, NULL);
 	pthread_cond_init(&w->ready, NULL);
 
-	w->done = calloc(w->opt.slot_count, sizeof(*w->done));
-	w->threads = calloc(w->opt.worker_count, sizeof(*w->threads));
-	ok = w->done && w->threads;
+	w->done = xcalloc(w->opt.slot_count, sizeof(*w->done));
+	w->threads = xcalloc(w->opt.worker_count, sizeof(*w->threads));
 	/* Fewer threads than asked for are slower, and no other difference. */
-	while (ok && w->thread_count < w->opt.worker_count && start_worker(w))
+	while (w->thread_count < w->opt.worker_count && start_worker(w))
 		;
 	if (!w->thread_count) {
 		workers_close(w);

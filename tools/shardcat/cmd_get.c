@@ -133,10 +133,9 @@ static void put_npy(const struct tensor *tensor, FILE *file)
 static int get_file(const struct get_options *o, struct input *in, struct tensor *tensor)
 {
 	struct memory_file file;
-	int rc = out_file_open(&file);
+	int rc = EXIT_DONE;
 
-	if (rc)
-		return rc;
+	memory_file_open(&file);
 	if (o->png)
 		rc = put_png(in, tensor, file.stream);
 	else if (o->npy)

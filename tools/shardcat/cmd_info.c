@@ -13,6 +13,7 @@
 
 #include "shard_inspect.h"
 #include "tools/common/human.h"
+#include "tools/common/memory.h"
 #include "tools/common/text.h"
 #include "tools/shardcat/dataset/cat_dataset.h"
 #include "tools/shardcat/shardcat.h"
@@ -148,11 +149,7 @@ static int copy_provenance(struct shard_reader *reader, char **out, struct shard
 	*out = NULL;
 	if (rc)
 		return rc;
-	c.to = malloc(c.from.bytes + 1);
-	if (!c.to) {
-		*err = (struct shard_error){.status = SHARD_E_MEMORY, .message = "no memory for a provenance"};
-		return SHARD_E_MEMORY;
-	}
+	c.to = xmalloc(c.from.bytes + 1, 1);
 	c.to[c.from.bytes] = '\0';
 	rc = c.from.bytes ? shard_reader_guarded(reader, copy, &c, err) : SHARD_OK;
 	if (!rc)

@@ -11,6 +11,7 @@
 
 #include "tools/common/human.h"
 #include "tools/common/json_out.h"
+#include "tools/common/memory.h"
 #include "tools/common/signals.h"
 #include "tools/shardcat/dataset/cat_dataset.h"
 #include "tools/shardcat/shardcat.h"
@@ -101,9 +102,7 @@ static int print_records(struct list *l, uint64_t first, uint64_t count)
 	if (l->label) {
 		if (l->label->stride > BLOCK_BYTES / BLOCK_RECORDS)
 			l->block_records = l->label->stride < BLOCK_BYTES ? BLOCK_BYTES / l->label->stride : 1;
-		l->block = malloc(l->block_records * l->label->stride);
-		if (!l->block)
-			return fail(EXIT_IO, "out of memory for records of %" PRIu64 " bytes", l->label->stride);
+		l->block = xmalloc(l->block_records, l->label->stride);
 	}
 	while (count && !rc && !ferror(stdout)) {
 		uint64_t now = count < l->block_records ? count : l->block_records;

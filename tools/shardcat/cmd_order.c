@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "shard.h"
+#include "tools/common/memory.h"
 #include "tools/common/signals.h"
 #include "tools/shardcat/dataset/cat_dataset.h"
 #include "tools/shardcat/shardcat.h"
@@ -273,14 +274,12 @@ static const char *order_text(char out[ORDER_TEXT_CHARS], const struct shard_ord
 
 static int print(const struct print_options *o, const struct shard_loader *loader, const struct shard_loader *whole)
 {
-	struct stretch *s = malloc(sizeof(*s));
+	struct stretch *s = xmalloc(1, sizeof(*s));
 	uint64_t epoch = o->epoch, position = 0;
 	struct shard_order_info info;
 	char text[ORDER_TEXT_CHARS];
 	int rc;
 
-	if (!s)
-		return fail(EXIT_IO, "out of memory");
 	if (whole)
 		shard_loader_tell(whole, &epoch,
 				  &position); /* not the other one's: its epoch may have no further step */

@@ -17,6 +17,7 @@
 #include <string.h>
 
 #include "shard.h"
+#include "tools/common/memory.h"
 #include "tools/common/text.h"
 #include "tools/shardcat/dataset/cat_dataset.h"
 #include "tools/shardcat/shardcat.h"
@@ -75,11 +76,11 @@ static int take_value(const struct condition *c, const char *text, size_t bytes,
 
 static int select_values(struct shard_selection **out, const struct condition *c)
 {
-	int64_t *value = malloc(VALUES_MAX * sizeof(*value));
+	int64_t *value = xmalloc(VALUES_MAX, sizeof(*value));
 	const char *at = c->value - 1;
 	struct shard_error err;
 	uint64_t count = 0;
-	int rc = value ? EXIT_DONE : fail(EXIT_IO, "out of memory");
+	int rc = EXIT_DONE;
 
 	while (!rc) {
 		size_t bytes = strcspn(++at, ",");
@@ -211,10 +212,9 @@ static int mark_piece(const struct condition *c, uint64_t first, uint64_t count,
 static int select_marked(struct shard_selection **out, const struct condition *c)
 {
 	uint64_t n = c->in->record_count;
-	uint8_t *mask = calloc(n ? n : 1, 1), *rows = malloc((size_t)(PIECE * (c->field->bytes + 4)));
+	uint8_t *mask = xcalloc(n, 1), *rows = xmalloc(PIECE, c->field->bytes + 4);
 	struct shard_error err;
-	int rc =
-		mask && rows ? EXIT_DONE : fail(EXIT_IO, "out of memory for a byte for each of %" PRIu64 " records", n);
+	int rc = EXIT_DONE;
 
 	for (uint64_t first = 0; !rc && first < n; first += PIECE)
 		rc = mark_piece(c, first, n - first < PIECE ? n - first : PIECE, rows, mask);

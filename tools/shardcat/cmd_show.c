@@ -12,6 +12,7 @@
 
 #include "shard_pack.h"
 #include "tools/common/human.h"
+#include "tools/common/memory.h"
 #include "tools/common/signals.h"
 #include "tools/common/text.h"
 #include "tools/shardcat/dataset/cat_dataset.h"
@@ -144,9 +145,7 @@ static int choose(const struct cli_args *args, struct sheet *s)
 		rc = input_check_index(&s->input, o->first);
 	if (rc)
 		return rc;
-	s->records = calloc(o->count, sizeof(s->records[0]));
-	if (!s->records)
-		return fail(EXIT_IO, "out of memory for %" PRIu64 " records", o->count);
+	s->records = xcalloc(o->count, sizeof(s->records[0]));
 	rc = choose_records(s, o, o->class_name ? &s->wanted : NULL);
 	if (!rc && !s->record_count)
 		rc = fail(EXIT_USAGE, "%s: no record of class %s", s->input.path, o->class_name);
@@ -277,10 +276,9 @@ static int write_sheet(const struct sheet *s, const char *path)
 	};
 	struct memory_file file;
 	char error[256];
-	int rc = out_file_open(&file);
+	int rc = EXIT_DONE;
 
-	if (rc)
-		return rc;
+	memory_file_open(&file);
 	if (png_write(file.stream, &image, error, sizeof(error)))
 		rc = fail(EXIT_IO, "%s", error);
 	rc = out_file_close(&file, path, rc);

@@ -13,6 +13,7 @@
 
 #include "tools/common/human.h"
 #include "tools/common/json_out.h"
+#include "tools/common/memory.h"
 #include "tools/shardcat/dataset/cat_dataset.h"
 #include "tools/shardcat/shardcat.h"
 
@@ -65,14 +66,14 @@ static int larger_first(const void *a, const void *b)
 	return x->class_idx < y->class_idx ? -1 : 1;
 }
 
-/* The classes in the order in which they are shown; to be freed.  NULL if memory ran out. */
+/* The classes in the order in which they are shown; to be freed. */
 static struct row *rows_of(const struct census *c, bool sorted)
 {
-	struct row *rows = calloc((size_t)c->class_count + 1, sizeof(*rows));
+	struct row *rows = xcalloc((size_t)c->class_count + 1, sizeof(*rows));
 
-	for (uint64_t i = 0; rows && i < c->class_count; i++)
+	for (uint64_t i = 0; i < c->class_count; i++)
 		rows[i] = (struct row){i, c->class_records[i]};
-	if (rows && sorted)
+	if (sorted)
 		qsort(rows, (size_t)c->class_count, sizeof(*rows), larger_first);
 	return rows;
 }
@@ -147,8 +148,6 @@ static int print_classes(const struct census *c, const struct stats_options *o)
 	struct row *rows = rows_of(c, o->sorted);
 	uint64_t shown = c->class_count < o->classes ? c->class_count : o->classes;
 
-	if (!rows)
-		return fail(EXIT_IO, "out of memory for %" PRIu64 " classes", c->class_count);
 	printf("%s, %" PRIu64 " class%s (%s): largest %" PRIu64 ", smallest %" PRIu64 ", %" PRIu64
 	       " empty; as even as %.2f classes of one size\n",
 	       c->label->name, c->class_count, c->class_count == 1 ? "" : "es",
@@ -291,8 +290,6 @@ static int classes_json(struct json_out *j, const struct census *c, bool sorted)
 	struct balance b = balance_of(c);
 	struct row *rows = rows_of(c, sorted);
 
-	if (!rows)
-		return fail(EXIT_IO, "out of memory for %" PRIu64 " classes", c->class_count);
 	json_out_object(j, "classes");
 	json_out_string(j, "field", c->label->name);
 	json_out_string(j, "from", c->classes_recorded ? "recorded" : "records");
@@ -368,9 +365,9 @@ static int print_json(const struct census *c, const struct stats_options *o)
 static int run(const struct cli_args *args)
 {
 	const struct stats_options *o = args->options;
-	struct census *c = calloc(1, sizeof(*c));
+	struct census *c = xcalloc(1, sizeof(*c));
 	struct input in = {0};
-	int rc = c ? input_open(&in, o->path) : fail(EXIT_IO, "out of memory");
+	int rc = input_open(&in, o->path);
 
 	if (!rc)
 		rc = census_open(c, &in);
@@ -378,8 +375,7 @@ static int run(const struct cli_args *args)
 		rc = census_read(c, o->memory_bytes);
 	if (!rc)
 		rc = o->json ? print_json(c, o) : print_text(c, o);
-	if (c)
-		census_close(c);
+	census_close(c);
 	free(c);
 	input_close(&in);
 	return rc;

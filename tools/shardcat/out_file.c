@@ -42,15 +42,9 @@ static int write_file(const char *path, const void *data, size_t bytes)
 	return rc ? fail_of_library(&err) : EXIT_DONE;
 }
 
-int out_file_open(struct memory_file *f)
-{
-	return memory_file_open(f) ? EXIT_DONE : fail(EXIT_IO, "out of memory for the file");
-}
-
 int out_file_close(struct memory_file *f, const char *path, int rc)
 {
-	if (!memory_file_close(f) && !rc)
-		rc = fail(EXIT_IO, "out of memory for the file");
+	memory_file_close(f);
 	if (!rc)
 		rc = write_file(path, f->data, f->bytes);
 	free(f->data);

@@ -99,8 +99,7 @@ static int look_at_claim(struct status *s, uint64_t shard_idx, const char *state
 		s->claims[s->claim_count - 1].last = shard_idx;
 		return EXIT_DONE;
 	}
-	if (!grow(&s->claims, &s->claim_room, s->claim_count + 1, sizeof(c)))
-		return fail(EXIT_IO, "out of memory for a list of claims");
+	grow(&s->claims, &s->claim_room, s->claim_count + 1, sizeof(c));
 	s->claims[s->claim_count++] = c;
 	return EXIT_DONE;
 }

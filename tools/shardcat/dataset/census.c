@@ -15,6 +15,7 @@
 #include "libshard/base/byte_sums.h"
 #include "shard_pack.h"
 #include "tools/common/exit_code.h"
+#include "tools/common/memory.h"
 #include "tools/common/message.h"
 #include "tools/common/progress.h"
 #include "tools/common/shelf.h"
@@ -283,9 +284,7 @@ static int take_recorded_classes(struct census *c)
 	while (!count && input_class_name(c->input, c->class_count))
 		c->class_count++;
 	c->class_count += count;
-	c->class_records = calloc((size_t)c->class_count + 1, sizeof(*c->class_records));
-	if (!c->class_records)
-		return fail(EXIT_IO, "out of memory for %" PRIu64 " classes", c->class_count);
+	c->class_records = xcalloc((size_t)c->class_count + 1, sizeof(*c->class_records));
 	for (uint64_t i = 0; i < count && rc >= 0; i++)
 		rc = input_class_records(c->input, label, i, &c->class_records[i], &err);
 	return rc < 0 ? fail_of_library(&err) : EXIT_DONE;
@@ -349,21 +348,19 @@ static int add_field(struct census *c, struct reading *r, uint32_t field, const 
 }
 
 /* Labels of a dataset without recorded classes make the table grow. */
-static int add_label(struct census *c, struct reading *r, int64_t label)
+static void add_label(struct census *c, struct reading *r, int64_t label)
 {
 	uint64_t old = r->class_count;
 
 	if (!c->class_count && label >= 0 && (uint64_t)label >= old && (uint64_t)label < CLASSES_MAX) {
 		r->class_count = (uint64_t)label + 1;
-		if (!grow(&r->class_records, &r->class_capacity, r->class_count, sizeof(*r->class_records)))
-			return fail(EXIT_IO, "out of memory for %" PRIu64 " classes", r->class_count);
+		grow(&r->class_records, &r->class_capacity, r->class_count, sizeof(*r->class_records));
 		memset(r->class_records + old, 0, (size_t)(r->class_count - old) * sizeof(*r->class_records));
 	}
 	if (label >= 0 && (uint64_t)label < r->class_count)
 		r->class_records[label]++;
 	else
 		r->other_labels++;
-	return EXIT_DONE;
 }
 
 static int add_record(struct census *c, struct reading *r, uint64_t idx, const struct record *record)
@@ -380,7 +377,7 @@ static int add_record(struct census *c, struct reading *r, uint64_t idx, const s
 
 		if (f == c->label) {
 			label = number_integer(f->dtype, data);
-			rc = add_label(c, r, label);
+			add_label(c, r, label);
 			continue;
 		}
 		shard_xxh128(data, (size_t)f->bytes, of[count++].bytes);
@@ -410,29 +407,22 @@ static int add_block(struct census *c, struct reading *r, uint64_t first, uint64
 	return rc;
 }
 
-static int reading_open(struct reading *r, const struct census *c)
+static void reading_open(struct reading *r, const struct census *c)
 {
 	const struct shard_schema *schema = c->input->schema;
 	uint64_t bytes = 1;
-	bool enough;
 
 	for (uint32_t g = 0; g < schema->group_count; g++)
 		bytes += schema->group[g].stride;
 	r->at_a_time = READ_BYTES / bytes < READ_RECORDS_MAX ? READ_BYTES / bytes + 1 : READ_RECORDS_MAX;
 	r->class_count = c->class_count;
 	r->class_capacity = r->class_count + 1;
-	r->class_records = calloc((size_t)r->class_capacity, sizeof(*r->class_records));
-	r->field = calloc(SHARD_FIELDS_MAX, sizeof(*r->field));
-	enough = r->class_records && r->field;
-	for (uint32_t g = 0; g < schema->group_count; g++) {
-		r->group[g] = malloc((size_t)(r->at_a_time * schema->group[g].stride) + 1);
-		enough = enough && r->group[g];
-	}
-	if (!enough)
-		return fail(EXIT_IO, "out of memory for %" PRIu64 " records of %" PRIu64 " bytes", r->at_a_time, bytes);
+	r->class_records = xcalloc(r->class_capacity, sizeof(*r->class_records));
+	r->field = xcalloc(SHARD_FIELDS_MAX, sizeof(*r->field));
+	for (uint32_t g = 0; g < schema->group_count; g++)
+		r->group[g] = xmalloc(r->at_a_time, schema->group[g].stride);
 	for (uint32_t i = 0; i < schema->field_count; i++)
 		r->field[i].channels = c->field[i].channels;
-	return EXIT_DONE;
 }
 
 static void reading_close(struct reading *r)
@@ -481,9 +471,10 @@ int census_read(struct census *c, uint64_t memory_bytes)
 	struct reading r = {0};
 	struct progress progress;
 	uint64_t total = c->input->record_count;
-	int rc = reading_open(&r, c);
+	int rc = EXIT_DONE;
 
-	if (!rc && c->has_content)
+	reading_open(&r, c);
+	if (c->has_content)
 		rc = repeats_open(&c->repeats, total, memory_bytes);
 	progress_start(&progress, "reading", "records", total);
 	for (uint64_t first = 0, now; first < total && !rc; first += now) {

@@ -13,6 +13,7 @@
 
 #include "shard_inspect.h"
 #include "tools/common/exit_code.h"
+#include "tools/common/memory.h"
 #include "tools/common/message.h"
 
 #define READ_RECORDS 512 /* records of a dataset that are asked for at a time: 4 KiB of indices */
@@ -175,12 +176,8 @@ int record_read(struct input *in, uint64_t idx, const struct shard_field *field,
 		if (!group_is_needed(in->schema, g, field))
 			continue;
 		/* The record exists, so the file is large enough to deserve this much memory. */
-		out->group[g] = malloc(in->schema->group[g].stride);
-		if (out->group[g])
-			rc = input_read(in, g, idx, 1, out->group[g]);
-		else
-			rc = fail(EXIT_IO, "%s: out of memory for a record of %" PRIu64 " bytes", in->path,
-				  in->schema->group[g].stride);
+		out->group[g] = xmalloc(in->schema->group[g].stride, 1);
+		rc = input_read(in, g, idx, 1, out->group[g]);
 	}
 	if (rc)
 		record_free(out);

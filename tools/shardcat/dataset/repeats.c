@@ -16,6 +16,7 @@
 #include <string.h>
 
 #include "tools/common/exit_code.h"
+#include "tools/common/memory.h"
 #include "tools/common/message.h"
 #include "tools/common/signals.h"
 
@@ -41,11 +42,9 @@ struct repeats_store {
 
 int repeats_open(struct repeats *r, uint64_t record_count, uint64_t memory_bytes)
 {
-	struct repeats_store *s = calloc(1, sizeof(*s));
+	struct repeats_store *s = xcalloc(1, sizeof(*s));
 
 	r->store = s;
-	if (!s)
-		return fail(EXIT_IO, "out of memory");
 	s->capacity = memory_bytes / sizeof(struct entry);
 	if (s->capacity >= record_count)
 		s->capacity = record_count + 1;

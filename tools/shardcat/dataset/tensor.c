@@ -14,6 +14,7 @@
 #include "shard_inspect.h"
 #include "tools/common/exit_code.h"
 #include "tools/common/human.h"
+#include "tools/common/memory.h"
 #include "tools/common/message.h"
 
 #define ELEMENTS_SHOWN	   16
@@ -223,9 +224,7 @@ int tensor_take(const struct input *in, const struct record *record, const struc
 		return rc;
 	for (uint32_t i = 0; i < out->ndim; i++)
 		out->element_count *= out->shape[i];
-	out->data = malloc(field->bytes); /* at most the stride, which was read already */
-	if (!out->data)
-		return fail(EXIT_IO, "out of memory for field %s of %" PRIu64 " bytes", field->name, field->bytes);
+	out->data = xmalloc(field->bytes, 1); /* at most the stride, which was read already */
 	if (out->element_count)
 		gather(out, 0, (const uint8_t *)record->group[field->group] + field->offset, field->bytes, out->data);
 	return take_size(in, record, out);
@@ -441,9 +440,7 @@ int picture_scale(struct input *in, const struct shard_field *field, struct pict
 		return fail_of_library(&err);
 	if (text.bytes < sizeof(made_by) - 1 || memcmp(text.data, made_by, sizeof(made_by) - 1))
 		return EXIT_DONE;
-	copy = strndup(text.data, text.bytes);
-	if (!copy)
-		return fail(EXIT_IO, "out of memory for the provenance");
+	copy = xstrndup(text.data, text.bytes);
 	out->known = find_scale(copy, field, out);
 	free(copy);
 	return EXIT_DONE;

@@ -24,6 +24,7 @@
 
 #include "libshard/base/utf8.h"
 #include "tools/common/exit_code.h"
+#include "tools/common/memory.h"
 #include "tools/common/message.h"
 #include "tools/common/signals.h"
 #include "tools/shardcat/dataset/cat_dataset.h"
@@ -57,14 +58,14 @@ static int read_text(struct mix_file *f)
 
 	if (!in)
 		return fail(EXIT_IO, "%s: %s", f->path, strerror(errno));
-	f->text = malloc(BYTES_MAX + 1);
-	bytes = f->text ? fread(f->text, 1, BYTES_MAX + 1, in) : 0;
-	if (!f->text || ferror(in)) {
-		int os_code = f->text ? errno : ENOMEM;
+	f->text = xmalloc(BYTES_MAX + 1, 1);
+	bytes = fread(f->text, 1, BYTES_MAX + 1, in);
+	if (ferror(in)) {
+		int os_code = errno;
 
 		fclose(in);
 		errno = os_code;
-		return fail(EXIT_IO, "%s: %s", f->path, f->text ? strerror(os_code) : "out of memory");
+		return fail(EXIT_IO, "%s: %s", f->path, strerror(os_code));
 	}
 	fclose(in);
 	if (utf8_is_utf16(f->text, bytes))
@@ -135,11 +136,9 @@ static int mix_file_open(struct mix_file *f, const char *path)
 	int rc;
 
 	*f = (struct mix_file){.path = path};
-	f->source = calloc(SHARD_MIX_WEIGHTS_MAX, sizeof(*f->source));
-	f->of = calloc(SHARD_MIX_WEIGHTS_MAX, sizeof(*f->of));
-	f->input = calloc(SHARD_MIX_WEIGHTS_MAX, sizeof(*f->input));
-	if (!f->source || !f->of || !f->input)
-		return fail(EXIT_IO, "out of memory for the sources of a mixture");
+	f->source = xcalloc(SHARD_MIX_WEIGHTS_MAX, sizeof(*f->source));
+	f->of = xcalloc(SHARD_MIX_WEIGHTS_MAX, sizeof(*f->of));
+	f->input = xcalloc(SHARD_MIX_WEIGHTS_MAX, sizeof(*f->input));
 	rc = read_text(f);
 	for (line = rc ? NULL : f->text + utf8_mark(f->text, strlen(f->text)); !rc && line && *line;
 	     line = next, number++) {
@@ -290,9 +289,9 @@ static int run_world(struct mix_proof *p, uint32_t world, uint64_t to, uint64_t 
 
 static void check_weights(struct mix_proof *p)
 {
-	uint32_t *found = calloc(p->file.count, sizeof(*found));
+	uint32_t *found = xcalloc(p->file.count, sizeof(*found));
 
-	for (uint64_t block = 0; found && block < p->count / p->lanes / p->weight_sum; block++)
+	for (uint64_t block = 0; block < p->count / p->lanes / p->weight_sum; block++)
 		for (uint64_t lane = 0; lane < p->lanes; lane++) {
 			memset(found, 0, p->file.count * sizeof(*found));
 			for (uint64_t s = 0; s < p->weight_sum; s++) {
@@ -307,8 +306,6 @@ static void check_weights(struct mix_proof *p)
 						   " %" PRIu32 " times; its weight is %" PRIu32,
 						   block, lane, d, found[d], p->file.source[d].weight);
 		}
-	if (!found)
-		proof_find(&p->tally, OUT_OF_STEP, "out of memory to count the sources of a block");
 	free(found);
 }
 
@@ -330,15 +327,15 @@ static void check_passes(struct mix_proof *p, uint32_t d)
 {
 	const struct shard_mix_source *s = &p->file.source[d];
 	uint64_t records = p->file.of[d]->record_count, n = 1, more = 0, next = 0, all, least;
-	uint64_t *times = calloc((size_t)records, sizeof(*times));
+	uint64_t *times = xcalloc((size_t)records, sizeof(*times));
 
 	(void)shard_mix_component(p->file.mix, d, NULL, &n, NULL); /* each source is one */
 	all = p->count / p->weight_sum * s->weight;
 	least = all / n;
-	for (uint64_t i = 0; times && i < p->count; i++)
+	for (uint64_t i = 0; i < p->count; i++)
 		if (p->component[i] == d && p->record[i] < records)
 			times[p->record[i]]++;
-	for (uint64_t r = 0; times && r < records; r++) {
+	for (uint64_t r = 0; r < records; r++) {
 		bool is = is_of(s, r, &next);
 
 		if (is && (times[r] == least || times[r] == least + 1))
@@ -350,9 +347,7 @@ static void check_passes(struct mix_proof *p, uint32_t d)
 				   r, d, p->file.of[d]->path, times[r],
 				   is ? "" : "0, as it is not selected: ", is ? least : 0, is ? " or once more" : "");
 	}
-	if (!times)
-		proof_find(&p->tally, MISSING, "out of memory to count %" PRIu64 " records", records);
-	else if (more != all % n)
+	if (more != all % n)
 		proof_find(&p->tally, MISSING,
 			   "%" PRIu64 " records of source %" PRIu32 " came in its last pass; must be %" PRIu64, more, d,
 			   all % n);
@@ -452,12 +447,10 @@ static int measure(struct mix_proof *p, uint64_t epochs)
 	p->epoch_records = info.epoch_records;
 	block = (uint64_t)p->lanes * p->weight_sum;
 	p->count = (epochs * info.epoch_records + block - 1) / block * block;
-	p->component = malloc((size_t)p->count * sizeof(*p->component));
-	p->record = malloc((size_t)p->count * sizeof(*p->record));
-	p->came = malloc((size_t)p->count);
-	p->prints = calloc(p->file.input_count, sizeof(*p->prints));
-	if (!p->component || !p->record || !p->came || !p->prints)
-		return fail(EXIT_IO, "%s: out of memory for %" PRIu64 " positions", p->file.path, p->count);
+	p->component = xmalloc(p->count, sizeof(*p->component));
+	p->record = xmalloc(p->count, sizeof(*p->record));
+	p->came = xmalloc(p->count, 1);
+	p->prints = xcalloc(p->file.input_count, sizeof(*p->prints));
 	memset(p->component, 0xff, (size_t)p->count * sizeof(*p->component));
 	return EXIT_DONE;
 }

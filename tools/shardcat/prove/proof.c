@@ -17,6 +17,7 @@
 #include "shard_pack.h"
 #include "tools/common/exit_code.h"
 #include "tools/common/human.h"
+#include "tools/common/memory.h"
 #include "tools/common/message.h"
 #include "tools/common/signals.h"
 
@@ -90,9 +91,7 @@ static int mark_outside(struct fingerprints *f, const struct shard_selection *s)
 		return EXIT_DONE;
 	shard_selection_info(s, &info);
 	f->wanted_count = info.record_count;
-	f->outside = malloc((size_t)(f->count / 64 + 1) * sizeof(*f->outside));
-	if (!f->outside)
-		return fail(EXIT_IO, "out of memory for a bit for each record");
+	f->outside = xmalloc(f->count / 64 + 1, sizeof(*f->outside));
 	memset(f->outside, 0xff, (size_t)(f->count / 64 + 1) * sizeof(*f->outside));
 	for (uint64_t first = 0, now; first < f->wanted_count; first += now) {
 		int rc;
@@ -112,7 +111,6 @@ int fingerprints_take(struct fingerprints *f, struct input *in, const struct sha
 {
 	uint64_t record_bytes = 1, at_a_time;
 	void *group[SHARD_GROUPS_MAX] = {NULL};
-	bool enough = true;
 	int rc;
 
 	*f = (struct fingerprints){.count = in->record_count};
@@ -120,17 +118,11 @@ int fingerprints_take(struct fingerprints *f, struct input *in, const struct sha
 		record_bytes += in->schema->group[g].stride;
 	at_a_time = READ_BYTES / record_bytes < READ_RECORDS_MAX ? READ_BYTES / record_bytes : READ_RECORDS_MAX;
 	at_a_time = at_a_time ? at_a_time : 1;
-	for (uint32_t g = 0; g < in->schema->group_count; g++) {
-		group[g] = malloc((size_t)(at_a_time * in->schema->group[g].stride));
-		enough = enough && group[g];
-	}
-	f->of = calloc((size_t)f->count + 1, sizeof(*f->of));
-	f->delivered = calloc((size_t)(f->count / 64 + 1), sizeof(*f->delivered));
-	if (enough && f->of && f->delivered)
-		rc = mark_outside(f, s);
-	else
-		rc = fail(EXIT_IO, "%s: out of memory for fingerprints of %" PRIu64 " records, 16 bytes each", in->path,
-			  f->count);
+	for (uint32_t g = 0; g < in->schema->group_count; g++)
+		group[g] = xmalloc(at_a_time, in->schema->group[g].stride);
+	f->of = xcalloc((size_t)f->count + 1, sizeof(*f->of));
+	f->delivered = xcalloc((size_t)(f->count / 64 + 1), sizeof(*f->delivered));
+	rc = mark_outside(f, s);
 	if (!rc)
 		rc = take_all(f, in, at_a_time, group, progress);
 	for (uint32_t g = 0; g < in->schema->group_count; g++)
@@ -187,15 +179,12 @@ static int compare_records(const void *a, const void *b, void *context)
 	return order ? order : (x > y) - (x < y);
 }
 
-static bool sort_by_value(struct fingerprints *f)
+static void sort_by_value(struct fingerprints *f)
 {
-	f->by_value = calloc((size_t)f->count, sizeof(*f->by_value));
-	if (!f->by_value)
-		return false;
+	f->by_value = xcalloc((size_t)f->count, sizeof(*f->by_value));
 	for (uint64_t i = 0; i < f->count; i++)
 		f->by_value[i] = i;
 	qsort_r(f->by_value, (size_t)f->count, sizeof(*f->by_value), compare_records, f);
-	return true;
 }
 
 /* The first place of by_value whose fingerprint is not below that of `row`. */
@@ -217,25 +206,23 @@ static uint64_t lower_bound(const struct fingerprints *f, const struct fingerpri
 /*
  * Find the record that has these bytes.  The answer is `named` if it has them and was not delivered
  * yet; else another record with these bytes that was not delivered; else one that was.  It is
- * `count` if no record has these bytes.  False if there is no memory.
+ * `count` if no record has these bytes.
  */
-static bool fingerprints_identify(struct fingerprints *f, const struct fingerprint *row, uint64_t named,
-				  uint64_t *record)
+static uint64_t fingerprints_identify(struct fingerprints *f, const struct fingerprint *row, uint64_t named)
 {
+	uint64_t record = f->count;
+
 	/* What a loader in order does: no search, and no second table. */
-	if (named < f->count && !fingerprints_was_delivered(f, named) && !compare(&f->of[named], row)) {
-		*record = named;
-		return true;
-	}
-	if (!f->by_value && !sort_by_value(f))
-		return false;
-	*record = f->count;
+	if (named < f->count && !fingerprints_was_delivered(f, named) && !compare(&f->of[named], row))
+		return named;
+	if (!f->by_value)
+		sort_by_value(f);
 	for (uint64_t i = lower_bound(f, row); i < f->count && !compare(&f->of[f->by_value[i]], row); i++) {
-		*record = f->by_value[i];
-		if (!fingerprints_was_delivered(f, *record))
+		record = f->by_value[i];
+		if (!fingerprints_was_delivered(f, record))
 			break;
 	}
-	return true;
+	return record;
 }
 
 /* ---- findings ---- */
@@ -252,12 +239,6 @@ void proof_find(struct tally *y, enum finding kind, const char *fmt, ...)
 	va_end(ap);
 	fail(EXIT_BAD, "%s: %s%s", y->name, text,
 	     y->found[kind] == FINDINGS_SHOWN ? "; more of them are only counted" : "");
-}
-
-static int no_memory(const struct proof *p)
-{
-	return fail(EXIT_IO, "%s: out of memory to sort %" PRIu64 " fingerprints, 8 bytes each", p->in.path,
-		    p->prints.count);
 }
 
 /* ---- loaders ---- */
@@ -319,8 +300,7 @@ static int judge_row(struct proof *p, struct tally *y, const struct shard_batch 
 				   rank, batch->step, row, named);
 		return EXIT_DONE;
 	}
-	if (!fingerprints_identify(&p->prints, &print, named, &record))
-		return no_memory(p);
+	record = fingerprints_identify(&p->prints, &print, named);
 	if (record == p->prints.count || batch->row_flags[row]) {
 		proof_find(y, FOREIGN, "rank %" PRIu32 ", step %" PRIu64 ", row %" PRIu32 ": %s", rank, batch->step,
 			   row,

@@ -78,7 +78,7 @@ static bool insert(struct mask_map *m, uint32_t key, uint32_t class_idx, const s
 		return refuse(s, "this %s is there twice", m->of_colours ? "colour" : "value");
 	if (m->count == MASK_MAP_LINES_MAX)
 		return refuse(s, "more than the limit of %d lines", MASK_MAP_LINES_MAX);
-	if (!grow(&m->line, &m->capacity, m->count + 1, sizeof(*m->line)))
+	if (!grow_if_room(&m->line, &m->capacity, m->count + 1, sizeof(*m->line)))
 		return refuse(s, "out of memory for the lines of a map");
 	memmove(m->line + at + 1, m->line + at, (size_t)(m->count - at) * sizeof(*m->line));
 	m->line[at] = (struct mask_map_line){key, class_idx};
@@ -229,7 +229,7 @@ bool mask_map_copy(const struct mask_map *m, struct mask_map *out)
 	out->capacity = 0;
 	if (!m->count)
 		return true;
-	if (!grow(&out->line, &out->capacity, m->count, sizeof(*m->line))) {
+	if (!grow_if_room(&out->line, &out->capacity, m->count, sizeof(*m->line))) {
 		*out = (struct mask_map){0};
 		return false;
 	}

@@ -387,7 +387,7 @@ int token_windows_make(const struct stored *s, struct plan *plan, uint32_t room,
 	end_digest(m);
 	memcpy(p->digest, m->digested, sizeof(p->digest));
 	if (code == EXIT_DONE && !window_pack_make(&p->windows, m->count, room, p->width ? p->width : UINT32_MAX))
-		code = fail(EXIT_IO, "out of memory for %" PRIu64 " pieces of documents", p->piece_count);
+		code = fail(EXIT_IO, "%" PRIu64 " pieces of documents: too many to pack in one plan", p->piece_count);
 	p->window_count = p->windows.window_count;
 	p->piece_max = p->windows.piece_max;
 	find_places(m);

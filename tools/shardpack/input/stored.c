@@ -25,6 +25,7 @@
 #include "tools/common/exit_code.h"
 #include "tools/common/files.h"
 #include "tools/common/human.h"
+#include "tools/common/memory.h"
 #include "tools/common/message.h"
 #include "tools/common/shelf.h"
 #include "tools/shardpack/images/limits.h"
@@ -193,8 +194,7 @@ static int next_handle(struct stored *s, const char *path, struct handle **out)
 {
 	if (!s->count)
 		raise_limit();
-	if (!grow(&s->file, &s->capacity, s->count + UINT64_C(1), sizeof(*s->file)))
-		return out_of_memory();
+	grow(&s->file, &s->capacity, s->count + UINT64_C(1), sizeof(*s->file));
 	*out = &s->file[s->count];
 	**out = (struct handle){.fd = -1, .path = strdup(path)};
 	if (!(*out)->path)
@@ -441,9 +441,7 @@ int stored_get(const struct stored *s, uint32_t file, uint64_t offset, void *out
 
 char *stored_name(const struct stored *s, uint32_t file)
 {
-	char *out;
-
-	return asprintf(&out, "%s/%s", s->place->root, s->file[file].path) < 0 ? NULL : out;
+	return xasprintf("%s/%s", s->place->root, s->file[file].path);
 }
 
 int stored_check_unchanged(const struct stored *s, const char *anew)

@@ -89,7 +89,7 @@ void stored_expect(const struct stored *s, uint32_t file, uint64_t offset, uint6
 /* As stored_read(), for scans: prints the sentence, and returns the exit code. */
 int stored_get(const struct stored *s, uint32_t file, uint64_t offset, void *out, size_t bytes);
 
-/* "root/path" of a file, for messages; to be freed, NULL if memory ran out. */
+/* "root/path" of a file, for messages; to be freed. */
 char *stored_name(const struct stored *s, uint32_t file);
 
 /*

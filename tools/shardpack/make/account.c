@@ -15,6 +15,7 @@
 
 #include "tools/common/exit_code.h"
 #include "tools/common/json_out.h"
+#include "tools/common/memory.h"
 #include "tools/common/message.h"
 #include "tools/common/shelf.h"
 #include "tools/shardpack/plan/bad_input.h"
@@ -177,14 +178,10 @@ int account_add(struct account *a, const struct problem *p)
 	struct problem_list *l = p->how == PROBLEM_ACCEPTED ? &a->accepted_inputs
 				 : p->how == PROBLEM_FIRST  ? &a->first_inputs
 							    : &a->problems;
-	char *message = strdup(p->message);
 
-	if (!message || !grow(&l->item, &l->capacity, l->count + 1, sizeof(*l->item))) {
-		free(message);
-		return fail(EXIT_IO, "out of memory for a list of %" PRIu64 " bad inputs", l->count);
-	}
+	grow(&l->item, &l->capacity, l->count + 1, sizeof(*l->item));
 	l->item[l->count] = *p;
-	l->item[l->count++].message = message;
+	l->item[l->count++].message = xstrdup(p->message);
 	if (p->how == PROBLEM_UNREADABLE)
 		a->unreadable++;
 	else if (l == &a->problems)
@@ -435,22 +432,18 @@ static int tidy(const char *path, const struct stat *st, int type, struct FTW *w
 
 int quarantine_list(const char *quarantine, const struct plan *plan, const struct account *account)
 {
-	char *path = NULL;
+	char *path = xasprintf("%s/quarantine.jsonl", quarantine);
 	struct memory_file out;
 	struct shard_error err;
 	int code = EXIT_DONE;
-	bool ok = memory_file_open(&out);
 
-	for (uint64_t i = 0; ok && i < account->problems.count; i++)
+	memory_file_open(&out);
+	for (uint64_t i = 0; i < account->problems.count; i++)
 		if (account->problems.item[i].how == PROBLEM_QUARANTINED)
 			write_line(out.stream, plan, &account->problems.item[i]);
-	ok = memory_file_close(&out);
-	if (!ok || asprintf(&path, "%s/quarantine.jsonl", quarantine) < 0) {
-		path = NULL;
-		code = fail(EXIT_IO, "%s/quarantine.jsonl: out of memory", quarantine);
-	} else if (files_publish(path, out.data, out.bytes, &err) != SHARD_OK) {
+	memory_file_close(&out);
+	if (files_publish(path, out.data, out.bytes, &err) != SHARD_OK)
 		code = fail_of_library(&err);
-	}
 	if (code == EXIT_DONE)
 		nftw(quarantine, tidy, 16, FTW_PHYS);
 	free(path);

@@ -82,16 +82,12 @@ static void *renew(void *context)
 	return NULL;
 }
 
-static bool hold(struct claims *c, const struct held *h)
+static void hold(struct claims *c, const struct held *h)
 {
-	bool added;
-
 	pthread_mutex_lock(&c->lock);
-	added = grow(&c->held, &c->held_room, c->held_count + 1, sizeof(*c->held));
-	if (added)
-		c->held[c->held_count++] = *h;
+	grow(&c->held, &c->held_room, c->held_count + 1, sizeof(*c->held));
+	c->held[c->held_count++] = *h;
 	pthread_mutex_unlock(&c->lock);
-	return added;
 }
 
 /* NULL if it is not held. */
@@ -204,10 +200,7 @@ static int try_shard(struct claims *c, uint64_t shard_idx, bool *got)
 	if (code != EXIT_DONE || !ours)
 		return code;
 	claim_remove_begun(&v, c->job->out_dir, shard_idx);
-	if (!hold(c, &h)) {
-		claim_release(&h.claim, path, false);
-		return fail(EXIT_IO, "out of memory for claims");
-	}
+	hold(c, &h);
 	*got = !has_come(c, shard_idx); /* and its claim was given back just now */
 	if (!*got)
 		release(c, shard_idx, false);

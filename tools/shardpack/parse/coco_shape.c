@@ -48,7 +48,7 @@ static void rle_free(struct rle *r)
 /* A run more.  False if memory ran out. */
 static bool rle_add(struct rle *r, uint32_t pixels)
 {
-	if (!grow(&r->run, &r->capacity, r->count + 1, sizeof(*r->run)))
+	if (!grow_if_room(&r->run, &r->capacity, r->count + 1, sizeof(*r->run)))
 		return false;
 	r->run[r->count++] = pixels;
 	return true;
@@ -295,7 +295,7 @@ void coco_shapes_free(struct coco_shapes *s)
 
 static bool end_piece(struct coco_shapes *s)
 {
-	if (!grow(&s->piece_end, &s->piece_capacity, s->piece_count + 1, sizeof(*s->piece_end)))
+	if (!grow_if_room(&s->piece_end, &s->piece_capacity, s->piece_count + 1, sizeof(*s->piece_end)))
 		return bad_shape(s, "out of memory for an outline");
 	s->piece_end[s->piece_count++] = s->rle.count;
 	return true;
@@ -327,7 +327,7 @@ static bool add_outline(struct coco_shapes *s, struct json_scan *j, uint64_t idx
 	bool first = true;
 
 	while ((step = json_scan_element(j, &first)) == JSON_ITEM) {
-		if (!grow(&s->xy, &s->xy_capacity, count + 1, sizeof(*s->xy)))
+		if (!grow_if_room(&s->xy, &s->xy_capacity, count + 1, sizeof(*s->xy)))
 			return bad_shape(s, "out of memory for an outline");
 		if (!json_scan_take(j, &range))
 			break;
@@ -457,7 +457,7 @@ bool coco_shapes_add(struct coco_shapes *s, const char *text, size_t bytes, uint
 
 	if (!width || !height || (uint64_t)width * height > UINT32_MAX)
 		return bad_shape(s, "a picture of %" PRIu32 " x %" PRIu32 " is too large for runs", width, height);
-	if (!grow(&s->shape, &s->capacity, s->count + 1, sizeof(*s->shape)))
+	if (!grow_if_room(&s->shape, &s->capacity, s->count + 1, sizeof(*s->shape)))
 		return bad_shape(s, "out of memory for an object");
 	json_scan_text(&j, text, bytes);
 	begins = json_scan_peek(&j);

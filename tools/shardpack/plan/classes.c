@@ -16,6 +16,7 @@
 #include "shard.h"
 #include "tools/common/exit_code.h"
 #include "tools/common/files.h"
+#include "tools/common/memory.h"
 #include "tools/common/message.h"
 #include "tools/common/shelf.h"
 #include "tools/common/text.h"
@@ -29,12 +30,8 @@ int classes_add(struct classes *c, const char *name, size_t name_bytes, const ch
 			    (int)(name_bytes < 200 ? name_bytes : 200), name, CLASS_NAME_BYTES_MAX, name_bytes);
 	if (c->count == CLASSES_MAX)
 		return fail(EXIT_BAD, "%s: more than the limit of %" PRIu32 " classes", where, CLASSES_MAX);
-	if (!grow(&c->name, &c->capacity, c->count + 1, sizeof(*c->name)))
-		return fail(EXIT_IO, "out of memory for the names of %" PRIu64 " classes", c->count);
-	c->name[c->count] = strndup(name, name_bytes);
-	if (!c->name[c->count])
-		return fail(EXIT_IO, "out of memory for the names of classes");
-	c->count++;
+	grow(&c->name, &c->capacity, c->count + 1, sizeof(*c->name));
+	c->name[c->count++] = xstrndup(name, name_bytes);
 	return EXIT_DONE;
 }
 
@@ -70,9 +67,7 @@ static int compare_indirect(const void *a, const void *b, void *context)
 
 int classes_index(struct classes *c, const char *where)
 {
-	c->by_name = malloc((c->count + 1) * sizeof(*c->by_name));
-	if (!c->by_name)
-		return fail(EXIT_IO, "out of memory for the names of %" PRIu64 " classes", c->count);
+	c->by_name = xmalloc(c->count + 1, sizeof(*c->by_name));
 	for (uint32_t i = 0; i < c->count; i++)
 		c->by_name[i] = i;
 	qsort_r(c->by_name, c->count, sizeof(*c->by_name), compare_indirect, c);
@@ -236,9 +231,8 @@ static int order_keys(json_t *object, const char **key, size_t count, const char
 static int add_object(struct classes *c, json_t *object, const char *where)
 {
 	size_t count = json_object_size(object);
-	const char **key = calloc(count + 1, sizeof(*key));
-	int code = key ? order_keys(object, key, count, where)
-		       : fail(EXIT_IO, "%s: out of memory for the names of classes", where);
+	const char **key = xcalloc(count + 1, sizeof(*key));
+	int code = order_keys(object, key, count, where);
 
 	for (size_t i = 0; code == EXIT_DONE && i < count; i++)
 		code = classes_add(c, key[i], strlen(key[i]), where);
@@ -256,8 +250,6 @@ static int add_from_json(struct classes *c, const char *path)
 	size_t mark = 0;
 
 	text_format(&where, "--classes %s", path);
-	if (code == EXIT_DONE && text_failed(&where))
-		code = fail(EXIT_IO, "out of memory for the names of classes");
 	if (code == EXIT_DONE && !found)
 		code = fail(EXIT_IO, "%s: there is no such file", where.data);
 	if (code == EXIT_DONE && utf8_is_utf16(text.data, text.bytes))

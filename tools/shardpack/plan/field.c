@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "shard_pack.h"
+#include "tools/common/memory.h"
 #include "tools/common/text.h"
 #include "tools/shardpack/images/image.h"
 #include "tools/shardpack/images/images.h"
@@ -475,8 +476,8 @@ static bool read_options(const struct reading *r, const char *at)
 
 		if (bytes >= OPTION_BYTES && !has_map)
 			return refuse(r, "an option of %zu bytes; the limit is %d", bytes, OPTION_BYTES - 1);
-		option = strndup(at, bytes);
-		ok = option ? read_option(r, option) : refuse(r, "out of memory for an option");
+		option = xstrndup(at, bytes);
+		ok = read_option(r, option);
 		free(option);
 		at += bytes;
 	}

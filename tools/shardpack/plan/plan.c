@@ -15,13 +15,14 @@
 #include "shard_pack.h"
 #include "tools/common/exit_code.h"
 #include "tools/common/files.h"
+#include "tools/common/memory.h"
 #include "tools/common/message.h"
 #include "tools/common/shelf.h"
 #include "tools/shardpack/plan/bad_input.h"
 
 #define INTERPOLATIONS 8 /* of plan_find_slice(), which then halves; 10^7 documents of like lengths take 6 steps */
 
-static int out_of_memory(const struct plan *p)
+static int out_of_room(const struct plan *p)
 {
 	return shelf_refuse(p->text.shelf, "a plan of %" PRIu64 " inputs", p->input_count);
 }
@@ -32,17 +33,16 @@ int plan_add_file(struct plan *p, uint64_t bytes, const char *path, uint32_t of,
 
 	if (p->file_count == PLAN_FILES_MAX)
 		return fail(EXIT_BAD, "more than the limit of %" PRIu32 " files", PLAN_FILES_MAX);
-	if (!grow(&p->file, &p->file_capacity, p->file_count + 1, sizeof(*p->file)))
-		return out_of_memory(p);
+	grow(&p->file, &p->file_capacity, p->file_count + 1, sizeof(*p->file));
 	f = &p->file[p->file_count++];
-	*f = (struct plan_file){.bytes = bytes, .of = of, .path = strdup(path), .how = how ? strdup(how) : NULL};
-	return f->path && (!how || f->how) ? EXIT_DONE : out_of_memory(p);
+	*f = (struct plan_file){.bytes = bytes, .of = of, .path = xstrdup(path), .how = how ? xstrdup(how) : NULL};
+	return EXIT_DONE;
 }
 
 int plan_add_slice(struct plan *p, const struct plan_slice *slice)
 {
 	if (!grow_on(p->text.shelf, &p->slice, &p->slice_capacity, p->slice_count + 1, sizeof(*p->slice)))
-		return out_of_memory(p);
+		return out_of_room(p);
 	p->slice[p->slice_count++] = *slice;
 	return EXIT_DONE;
 }
@@ -61,7 +61,7 @@ int plan_settle_order(struct plan *p)
 	    (!plan_names_inputs(p) && p->input_count > PLAN_ORDER_MAX))
 		return EXIT_DONE;
 	if (!grow_on(p->text.shelf, &p->order, &capacity, p->input_count, sizeof(*p->order)))
-		return out_of_memory(p);
+		return out_of_room(p);
 	if (shard_pack_order(p->recipe.seed, p->input_count, 0, p->input_count, p->order, &err) != SHARD_OK)
 		return fail_of_library(&err);
 	return EXIT_DONE;
@@ -89,10 +89,6 @@ int plan_check_versions(const struct plan *p, const char *name)
 	int code = EXIT_DONE;
 
 	recipe_write_versions(&p->recipe, &ours);
-	if (text_failed(&ours)) {
-		text_free(&ours);
-		return out_of_memory(p);
-	}
 	here = ours.data;
 	here_bytes = ours.bytes;
 	/* Past all lines that agree, the first that does not is the one to show. */

@@ -544,7 +544,7 @@ struct window_piece {
 
 /*
  * count[length], for lengths 1 to `room`, are how many pieces there are.  A window has at most
- * `most_pieces`, 1 or more.  False: no memory.
+ * `most_pieces`, 1 or more.  False: they are too many to number.
  */
 bool window_pack_make(struct window_pack *p, const uint64_t *count, uint32_t room, uint32_t most_pieces);
 void window_pack_free(struct window_pack *p);
@@ -595,8 +595,7 @@ struct token_pack { /* start it zeroed */
 	uint64_t cut_count;		  /* documents that are more than one piece */
 };
 
-/* False: no memory. */
-bool token_pack_add(struct token_pack *p, const struct token_stream *stream);
+void token_pack_add(struct token_pack *p, const struct token_stream *stream);
 
 /* Of the places for tokens in all records, which have `room` each.  Not without packed_count. */
 struct token_padding {

@@ -18,6 +18,7 @@
 #include "shard_pack.h"
 #include "tools/common/exit_code.h"
 #include "tools/common/files.h"
+#include "tools/common/memory.h"
 #include "tools/common/message.h"
 #include "tools/common/shelf.h"
 #include "tools/common/text.h"
@@ -26,7 +27,7 @@
 
 /* ---- a plan, made line by line ---- */
 
-static int out_of_memory(const struct plan *p)
+static int out_of_room(const struct plan *p)
 {
 	return shelf_refuse(p->text.shelf, "a plan of %" PRIu64 " inputs", p->input_count);
 }
@@ -34,11 +35,9 @@ static int out_of_memory(const struct plan *p)
 int plan_begin(struct plan *p, const struct recipe *recipe, const struct classes *classes)
 {
 	if (!recipe_copy(recipe, &p->recipe))
-		return out_of_memory(p);
+		return out_of_room(p);
 	p->class_count = classes->count;
-	p->class_at = calloc(classes->count + 1, sizeof(*p->class_at));
-	if (!p->class_at)
-		return out_of_memory(p);
+	p->class_at = xcalloc(classes->count + 1, sizeof(*p->class_at));
 	for (uint64_t i = 0; i < classes->count; i++) {
 		text_format(&p->text, "class %" PRIu64 " ", i);
 		p->class_at[i] = p->text.bytes;
@@ -46,7 +45,7 @@ int plan_begin(struct plan *p, const struct recipe *recipe, const struct classes
 		text_add(&p->text, "\n", 1);
 	}
 	text_format(&p->text, "classes %" PRIu64 "\n", classes->count);
-	return text_failed(&p->text) ? out_of_memory(p) : EXIT_DONE;
+	return text_failed(&p->text) ? out_of_room(p) : EXIT_DONE;
 }
 
 /* By the names of an input and of its further images; that of a member is the suffix in from=. */
@@ -66,7 +65,7 @@ int plan_add_input(struct plan *p, const struct plan_input *in, const char *path
 {
 	assert(in->row <= PLAN_ROWS_MAX && (in->row < 2 || in->file == PLAN_NO_FILE));
 	if (!plan_grow_inputs(p))
-		return out_of_memory(p);
+		return out_of_room(p);
 	note_formats(&p->recipe, path, fields);
 	p->input_at[p->input_count] = p->text.bytes;
 	text_format(&p->text, "input %" PRIu64 " ", p->input_count);
@@ -87,7 +86,7 @@ int plan_add_input(struct plan *p, const struct plan_input *in, const char *path
 	p->input_count++;
 	p->source_bytes += in->source_bytes;
 	p->bad_count += bad_input_begins(fields);
-	return text_failed(&p->text) ? out_of_memory(p) : EXIT_DONE;
+	return text_failed(&p->text) ? out_of_room(p) : EXIT_DONE;
 }
 
 static void write_files(const struct plan *p, struct text *out)
@@ -172,7 +171,7 @@ int plan_finish(struct plan *p)
 	if (p->pack)
 		token_pack_write(p->pack, &p->text);
 	else if (!plan_names_inputs(p) && !write_slices(p))
-		return out_of_memory(p);
+		return out_of_room(p);
 	text_format(&p->text, "inputs %" PRIu64 "\n", p->input_count);
 	for (uint64_t k = 0; k < p->shard_count; k++) {
 		plan_shard(p, k, &first, &count);
@@ -180,12 +179,12 @@ int plan_finish(struct plan *p)
 	}
 	text_format(&p->text, "shards %" PRIu64 "\n", p->shard_count);
 	if (text_failed(&p->text))
-		return out_of_memory(p);
+		return out_of_room(p);
 	shard_sha256(p->text.data, p->text.bytes, p->digest);
 	text_add(&p->text, "end ", 4);
 	text_hex(&p->text, p->digest, sizeof(p->digest));
 	text_add(&p->text, "\n", 1);
-	return text_failed(&p->text) ? out_of_memory(p) : plan_settle_order(p);
+	return text_failed(&p->text) ? out_of_room(p) : plan_settle_order(p);
 }
 
 /* ---- a line "slice ..." ---- */
@@ -395,8 +394,7 @@ static int read_classes(struct parser *p, struct words *l)
 		bytes = w.bytes < sizeof(name) ? text_decode(w.text, w.bytes, false, name) : -1;
 		if (bytes < 0 || !text_is_name(name, (size_t)bytes, CLASS_NAME_BYTES_MAX))
 			return broken(p, "not a class name");
-		if (!grow(&plan->class_at, &capacity, plan->class_count + 1, sizeof(*plan->class_at)))
-			return fail(EXIT_IO, "%s: out of memory for its classes", p->name);
+		grow(&plan->class_at, &capacity, plan->class_count + 1, sizeof(*plan->class_at));
 		plan->class_at[plan->class_count++] = (uint64_t)(w.text - plan->text.data);
 	}
 	if (!take_count(l, "classes", CLASSES_MAX, &idx) || idx != plan->class_count ||
@@ -525,9 +523,9 @@ static const char *judge_input(const struct plan *plan, struct words *l, char *p
 static int read_inputs(struct parser *p, struct words *l)
 {
 	struct plan *plan = p->plan;
-	char *path = malloc(ENCODED_BYTES);
+	char *path = xmalloc(ENCODED_BYTES, 1);
 	const char *wrong = NULL, *line = p->text.at;
-	bool fits = path != NULL, bad;
+	bool fits = true, bad;
 	uint64_t bytes = 0;
 
 	for (; fits && next_line(p, l) && words_is(l, ' ', "input"); line = p->text.at) {
@@ -576,9 +574,7 @@ static int read_pack(struct parser *p, struct words *l)
 	struct plan *plan = p->plan;
 	uint64_t count;
 
-	plan->pack = calloc(1, sizeof(*plan->pack));
-	if (!plan->pack)
-		return fail(EXIT_IO, "%s: out of memory", p->name);
+	plan->pack = xcalloc(1, sizeof(*plan->pack));
 	for (; words_is(l, ' ', "stream"); next_line(p, l))
 		if (!token_pack_read_stream(plan->pack, l, plan))
 			return broken(p, "not tokens within a file");

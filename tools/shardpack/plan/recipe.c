@@ -406,7 +406,7 @@ static bool read_field(struct words *c, struct shard_field *f)
 /* Is this how it is written? */
 static bool is_written(struct word w, const struct text *again)
 {
-	return !text_failed(again) && again->bytes == w.bytes && !memcmp(again->data, w.text, w.bytes);
+	return again->bytes == w.bytes && !memcmp(again->data, w.text, w.bytes);
 }
 
 /* The ninth word of a field, and the field that follows from it. */
@@ -419,9 +419,8 @@ static bool read_source(const struct recipe *r, struct word said, struct shard_f
 
 	text_format(&typed, "%s:", f->name);
 	text_add(&typed, said.text, said.bytes);
-	ok = !text_failed(&typed) && strlen(typed.data) == typed.bytes &&
-	     field_option_parse(typed.data, true, &o, why, sizeof(why)) && strcmp(o.name, "image") &&
-	     field_option_settle(&o, &r->transform, f, s, why, sizeof(why));
+	ok = strlen(typed.data) == typed.bytes && field_option_parse(typed.data, true, &o, why, sizeof(why)) &&
+	     strcmp(o.name, "image") && field_option_settle(&o, &r->transform, f, s, why, sizeof(why));
 	if (ok) {
 		field_option_write(f, s, &again);
 		ok = is_written(said, &again);
@@ -544,8 +543,7 @@ static bool take_limits(struct words *c, struct limits *l)
 	if (!take_line(c, "limit", &value))
 		return true;
 	text_add(&typed, value.at, words_rest(&value).bytes);
-	ok = !text_failed(&typed) && typed.bytes && strlen(typed.data) == typed.bytes &&
-	     limits_parse(typed.data, l, why, sizeof(why));
+	ok = typed.bytes && strlen(typed.data) == typed.bytes && limits_parse(typed.data, l, why, sizeof(why));
 	if (ok) {
 		limits_write(l, &again);
 		ok = is_written((struct word){start.at, (size_t)(c->at - start.at)}, &again);

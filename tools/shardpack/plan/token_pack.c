@@ -12,6 +12,7 @@
 
 #include "libshard/base/words.h"
 #include "shard_pack.h"
+#include "tools/common/memory.h"
 #include "tools/common/shelf.h"
 #include "tools/common/text.h"
 
@@ -67,8 +68,9 @@ static bool new_range(struct rooms *r, uint32_t room, const struct window_range 
 {
 	struct window_pack *p = r->p;
 
-	if (p->range_count == NO_RANGE || !grow(&p->range, &p->range_capacity, p->range_count + 1, sizeof(*p->range)))
+	if (p->range_count == NO_RANGE)
 		return false;
+	grow(&p->range, &p->range_capacity, p->range_count + 1, sizeof(*p->range));
 	p->range[p->range_count] = *range;
 	put_range(r, room, (uint32_t)p->range_count++);
 	return true;
@@ -81,8 +83,9 @@ static bool fill(struct rooms *r, uint32_t room, struct window_step step, uint64
 	uint32_t taken = take_range(r, room);
 	struct window_range rest = p->range[taken];
 
-	if (p->step_count == WINDOW_STEP_NONE || !grow(&p->step, &p->step_capacity, p->step_count + 1, sizeof(step)))
+	if (p->step_count == WINDOW_STEP_NONE)
 		return false;
+	grow(&p->step, &p->step_capacity, p->step_count + 1, sizeof(step));
 	p->range[taken].pieces += step.times;
 	rest.first += count;
 	rest.count -= count;
@@ -153,12 +156,11 @@ bool window_pack_make(struct window_pack *p, const uint64_t *count, uint32_t roo
 {
 	struct rooms r = {.p = p, .most = room, .most_pieces = most_pieces};
 	uint64_t place = 0;
-	bool ok;
+	bool ok = true;
 
-	r.head = malloc((room + (size_t)1) * sizeof(*r.head));
-	r.bits = calloc(room / 64 + (size_t)1, sizeof(*r.bits));
-	ok = r.head && r.bits;
-	for (uint32_t i = 0; ok && i <= room; i++)
+	r.head = xmalloc(room + (size_t)1, sizeof(*r.head));
+	r.bits = xcalloc(room / 64 + (size_t)1, sizeof(*r.bits));
+	for (uint32_t i = 0; i <= room; i++)
 		r.head[i] = NO_RANGE;
 	for (uint32_t length = room; ok && length; length--) {
 		ok = pack_length(&r, length, count[length], place);
@@ -211,14 +213,12 @@ uint32_t window_pack_pieces(const struct window_pack *p, uint64_t window, struct
 
 /* ---- streams and documents ---- */
 
-bool token_pack_add(struct token_pack *p, const struct token_stream *stream)
+void token_pack_add(struct token_pack *p, const struct token_stream *stream)
 {
-	if (!grow(&p->stream, &p->stream_capacity, p->stream_count + 1, sizeof(*p->stream)))
-		return false;
+	grow(&p->stream, &p->stream_capacity, p->stream_count + 1, sizeof(*p->stream));
 	p->stream[p->stream_count] = *stream;
 	p->stream[p->stream_count++].before = p->token_count;
 	p->token_count += stream->count;
-	return true;
 }
 
 struct token_padding token_pack_padding(const struct token_pack *p, uint64_t room)
@@ -340,7 +340,8 @@ bool token_pack_read_stream(struct token_pack *p, struct words *l, const struct 
 	if (!words_done(l))
 		return false;
 	s.index_file = (uint32_t)index;
-	return token_pack_add(p, &s);
+	token_pack_add(p, &s);
+	return true;
 }
 
 /* Streams without an index need a token that ends their documents. */
@@ -374,9 +375,7 @@ bool token_pack_read(struct token_pack *p, struct words *l, const struct recipe 
 	    room > TOKEN_PACK_ROOM_MAX || (dtype != SHARD_U8 && dtype != SHARD_U16 && dtype != SHARD_U32) ||
 	    p->width < p->piece_max)
 		return false;
-	said = calloc(1, sizeof(*said));
-	if (!said)
-		return false;
+	said = xcalloc(1, sizeof(*said));
 	token_pack_fields(p, said, dtype, room, r->field_count > TOKEN_PACK_POSITIONS);
 	same = said->field_count == r->field_count && !memcmp(said->field, r->field, sizeof(r->field));
 	free(said);

@@ -9,6 +9,7 @@
 
 #include "tools/common/exit_code.h"
 #include "tools/common/human.h"
+#include "tools/common/memory.h"
 #include "tools/common/message.h"
 #include "tools/shardpack/input/free_space.h"
 #include "tools/shardpack/report/report.h"
@@ -19,19 +20,18 @@
 static void print_recipe(const struct recipe *r)
 {
 	struct text lines = {0};
+	const char *at;
+	size_t before;
 
 	recipe_write(r, &lines);
 	recipe_write_versions(r, &lines);
-	if (!text_failed(&lines)) {
-		/* In a plan no resize is 0. */
-		const char *at = r->transform.resize || !recipe_is_images(r) ? NULL : strstr(lines.data, "resize 0\n");
-		size_t before = at ? (size_t)(at - lines.data) : lines.bytes;
-
-		fwrite(lines.data, 1, before, stdout);
-		if (at)
-			printf("resize none\n%.*s", (int)(lines.bytes - before - strlen("resize 0\n")),
-			       at + strlen("resize 0\n"));
-	}
+	/* In a plan no resize is 0. */
+	at = r->transform.resize || !recipe_is_images(r) ? NULL : strstr(lines.data, "resize 0\n");
+	before = at ? (size_t)(at - lines.data) : lines.bytes;
+	fwrite(lines.data, 1, before, stdout);
+	if (at)
+		printf("resize none\n%.*s", (int)(lines.bytes - before - strlen("resize 0\n")),
+		       at + strlen("resize 0\n"));
 	text_free(&lines);
 }
 
@@ -85,15 +85,13 @@ static void print_record(const struct shard_schema *s)
 int dry_run(const struct job *job, const struct scan *scan)
 {
 	const struct plan *plan = job->plan;
-	uint64_t *inputs = calloc(plan->class_count + 1, sizeof(*inputs));
+	uint64_t *inputs = xcalloc(plan->class_count + 1, sizeof(*inputs));
 	char source[HUMAN_CHARS], need[HUMAN_CHARS], have[HUMAN_CHARS];
 	struct text provenance = {0};
 	uint64_t free_bytes = 0, needed = space_needed(job, NULL), shard_bytes = 0;
 	int code = free_space(job->out_dir, &free_bytes);
 
-	if (!inputs) {
-		code = fail(EXIT_IO, "out of memory");
-	} else if (code == EXIT_DONE) {
+	if (code == EXIT_DONE) {
 		if (plan_has_labels(plan))
 			plan_count_classes(plan, inputs);
 		recipe_provenance(&plan->recipe, plan->digest, &provenance);

@@ -12,6 +12,7 @@
 
 #include "tools/common/exit_code.h"
 #include "tools/common/human.h"
+#include "tools/common/memory.h"
 #include "tools/common/message.h"
 #include "tools/common/shelf.h"
 #include "tools/shardpack/images/image.h"
@@ -174,7 +175,7 @@ void report_ignored(const struct scan *scan)
 		return;
 	ignored_list(&scan->ignored, &list);
 	note("%" PRIu64 " other file%s in the source: ignored (%s)", scan->ignored.count,
-	     scan->ignored.count == 1 ? "" : "s", text_failed(&list) ? "out of memory" : list.data);
+	     scan->ignored.count == 1 ? "" : "s", list.data);
 	text_free(&list);
 }
 
@@ -307,8 +308,7 @@ void report_tell(const struct report *r)
 	shard_dataset_close(ds);
 	if (r->sealed) {
 		text_shell_word(&words, r->job->out_dir);
-		if (!text_failed(&words))
-			note("next: shardcat %s %s", has_image(&r->job->schema) ? "show" : "info", words.data);
+		note("next: shardcat %s %s", has_image(&r->job->schema) ? "show" : "info", words.data);
 		text_free(&words);
 	}
 	if (r->scan)
@@ -353,26 +353,25 @@ static bool is_html(const char *path)
 int report_file_write(const struct report *r, const char *path)
 {
 	const struct plan *plan = r->job->plan;
-	uint64_t *inputs = calloc(plan->class_count + 1, sizeof(*inputs));
+	uint64_t *inputs = xcalloc(plan->class_count + 1, sizeof(*inputs));
 	struct shard_dataset *ds = NULL;
 	struct shard_error err;
 	struct memory_file out;
-	bool ok = memory_file_open(&out) && inputs;
 	int code = EXIT_DONE, written = EXIT_DONE;
 
-	if (ok && plan_has_labels(plan))
+	memory_file_open(&out);
+	if (plan_has_labels(plan))
 		plan_count_classes(plan, inputs);
 	if (r->sealed && shard_dataset_open(&ds, r->job->out_dir, NULL, &err) != SHARD_OK)
 		code = fail_of_library(&err);
-	if (ok && is_html(path) && code == EXIT_DONE)
+	if (is_html(path) && code == EXIT_DONE)
 		code = report_html(r, out.stream, ds, inputs);
-	else if (ok && is_html(path))
+	else if (is_html(path))
 		report_html(r, out.stream, NULL, inputs);
-	else if (ok)
+	else
 		report_json(r, out.stream, ds, inputs);
-	if (!memory_file_close(&out) || !ok)
-		written = fail(EXIT_IO, "--report %s: out of memory", path);
-	else if (files_is_device_or_pipe(path))
+	memory_file_close(&out);
+	if (files_is_device_or_pipe(path))
 		written = files_write_in_place(path, out.data, out.bytes);
 	else if (files_publish(path, out.data, out.bytes, &err) != SHARD_OK)
 		written = fail(exit_code_of_status(err.status), "--report %s", err.message);

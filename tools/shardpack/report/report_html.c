@@ -16,6 +16,7 @@
 
 #include "tools/common/exit_code.h"
 #include "tools/common/human.h"
+#include "tools/common/memory.h"
 #include "tools/common/message.h"
 #include "tools/common/png_out.h"
 #include "tools/common/shelf.h"
@@ -133,9 +134,9 @@ static int put_picture(struct gallery *g, FILE *out, uint64_t record)
 	thumb.row_bytes = (size_t)thumb.width * in.channel_count;
 	thumb.channel_bytes = 1;
 	shrink(&in, step, g->small, &thumb);
-	rc = memory_file_open(&png) ? png_write(png.stream, &thumb, error, sizeof(error)) : -1;
-	if (!memory_file_close(&png))
-		rc = -1;
+	memory_file_open(&png);
+	rc = png_write(png.stream, &thumb, error, sizeof(error));
+	memory_file_close(&png);
 	if (!rc && png.bytes * 4 / 3 <= g->left_bytes) {
 		g->left_bytes -= png.bytes * 4 / 3;
 		fprintf(out,
@@ -153,12 +154,10 @@ static int put_picture(struct gallery *g, FILE *out, uint64_t record)
 static int find_records(struct gallery *g)
 {
 	void *dst[SHARD_GROUPS_MAX] = {NULL};
-	uint8_t *group = malloc((size_t)g->label->stride);
+	uint8_t *group = xmalloc(1, g->label->stride);
 	struct shard_error err;
 	int rc = SHARD_OK;
 
-	if (!group)
-		return fail(EXIT_IO, "out of memory for a record of %" PRIu64 " bytes", g->label->stride);
 	dst[g->label->group] = group;
 	for (uint64_t i = 0; i < g->record_count && i < LABELS_READ && !rc; i++) {
 		int64_t label;
@@ -203,9 +202,7 @@ static int gallery_open(struct gallery *g, struct shard_dataset *ds, uint64_t cl
 	for (uint32_t i = 0; i < s->group_count; i++) {
 		if (i != g->image->group && !is_whole(s, g->image))
 			continue;
-		g->group[i] = malloc((size_t)s->group[i].stride);
-		if (!g->group[i])
-			return fail(EXIT_IO, "out of memory for a record of %" PRIu64 " bytes", s->group[i].stride);
+		g->group[i] = xmalloc(1, s->group[i].stride);
 	}
 	if (!g->label || !class_count) {
 		sample_records(g);
@@ -237,12 +234,8 @@ static int gallery_put_class(struct gallery *g, FILE *out, uint64_t class_idx)
 static void put_text(FILE *out, const char *text, size_t bytes)
 {
 	size_t length = escape_text(NULL, 0, text, bytes, ESCAPE_TALK);
-	char *safe = malloc(length + 1);
+	char *safe = xmalloc(length + 1, 1);
 
-	if (!safe) {
-		fputs("(out of memory)", out);
-		return;
-	}
 	escape_text(safe, length + 1, text, bytes, ESCAPE_TALK);
 	for (const char *c = safe; *c; c++)
 		switch (*c) {
@@ -407,7 +400,7 @@ static void put_outcome(const struct report *r, FILE *out, struct shard_dataset 
 		return;
 	ignored_list(&r->scan->ignored, &ignored);
 	fprintf(out, "<p>Ignored files: %s (", human_count(shards, r->scan->ignored.count));
-	put(out, text_failed(&ignored) ? "out of memory" : ignored.data);
+	put(out, ignored.data);
 	fputs(")</p>\n", out);
 	text_free(&ignored);
 }
@@ -416,7 +409,7 @@ static void put_lines(const struct fact_text *text, FILE *out)
 {
 	const char *at = text->lines ? text->lines->data : NULL;
 
-	if (!at || text_failed(text->lines))
+	if (!at)
 		return;
 	fprintf(out, "<h2>%s</h2>\n", text->title);
 	for (size_t bytes; *at; at += bytes + 1) {

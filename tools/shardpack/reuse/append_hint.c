@@ -45,8 +45,7 @@ static void put_packed(struct text *out, const char *source)
 		bytes--;
 	text_add(&name, source, bytes);
 	text_add(&name, ".ds", 3);
-	if (!text_failed(&name))
-		put_word(out, name.data);
+	put_word(out, name.data);
 	text_free(&name);
 }
 
@@ -102,8 +101,7 @@ static void put_schema(struct text *out, const char *recipe)
 			text_format(&schema, "%s%s:%s%s", schema.bytes ? "," : "", name, dtype,
 				    strcmp(shape, "[]") != 0 ? shape : "");
 	text_format(out, " --schema");
-	if (!text_failed(&schema))
-		put_word(out, schema.data);
+	put_word(out, schema.bytes ? schema.data : "");
 	text_free(&schema);
 }
 
@@ -115,7 +113,7 @@ static int put_pack(struct text *out, const char *source, const char *into, cons
 	struct made_line made = {"", 0};
 	int code = like && like->count ? made_of_read(like, 0, &recipe) : EXIT_DONE;
 
-	if (code == EXIT_DONE && recipe.bytes && !text_failed(&recipe))
+	if (code == EXIT_DONE && recipe.bytes)
 		made = value_of(recipe.data, "source");
 	text_format(out, "`shardpack %.*s", made.bytes ? made.bytes : (int)strlen(verb), made.bytes ? made.at : verb);
 	put_word(out, source);
@@ -145,9 +143,7 @@ static int refuse_plan(const char *dir)
 
 	put_word(&name, dir);
 	fail(EXIT_USAGE, "%s: is not a dataset yet, but a plan", dir);
-	if (!text_failed(&name))
-		hint("complete it with `shardpack build%s`, then `shardpack seal%s`, and append then", name.data,
-		     name.data);
+	hint("complete it with `shardpack build%s`, then `shardpack seal%s`, and append then", name.data, name.data);
 	text_free(&name);
 	return EXIT_USAGE;
 }
@@ -168,9 +164,9 @@ static int refuse_source(const char *const *words, size_t count, size_t which, c
 	if (code == EXIT_DONE) {
 		code = fail(EXIT_USAGE, "%s: is not a dataset, and append adds the shards of datasets to a dataset",
 			    words[which]);
-		if (like && !text_failed(&pack) && !text_failed(&append))
+		if (like)
 			hint("pack it with the options of %s: %s, then %s", like->dir, pack.data, append.data);
-		else if (!text_failed(&pack) && !text_failed(&append))
+		else
 			hint("pack it: %s, then %s", pack.data, append.data);
 	}
 	text_free(&pack);
@@ -186,8 +182,7 @@ static int refuse_missing(const char *dir, const char *source)
 
 	if (code == EXIT_DONE) {
 		code = fail(EXIT_USAGE, "%s: there is no such dataset to append to", dir);
-		if (!text_failed(&pack))
-			hint("to begin it with %s: %s", source, pack.data);
+		hint("to begin it with %s: %s", source, pack.data);
 	}
 	text_free(&pack);
 	return code;

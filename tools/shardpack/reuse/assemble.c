@@ -16,6 +16,7 @@
 
 #include "tools/common/exit_code.h"
 #include "tools/common/files.h"
+#include "tools/common/memory.h"
 #include "tools/common/message.h"
 #include "tools/common/progress.h"
 #include "tools/common/signals.h"
@@ -153,15 +154,13 @@ static int add_shards(struct assembly *a, struct shard_seal *seal)
 	return code;
 }
 
-/* Names of the classes of a dataset, for a seal: to be freed, not what they point to.  Or NULL. */
+/* Names of the classes of a dataset, for a seal: to be freed, not what they point to. */
 static const char **class_names_of(const struct part *p)
 {
-	const char **names = calloc(p->info.class_count + 1, sizeof(*names));
+	const char **names = xcalloc(p->info.class_count + 1, sizeof(*names));
 
-	for (uint64_t c = 0; names && c < p->info.class_count; c++)
+	for (uint64_t c = 0; c < p->info.class_count; c++)
 		names[c] = shard_dataset_class_name(p->ds, c);
-	if (!names)
-		fail(EXIT_IO, "out of memory for the names of %" PRIu64 " classes", p->info.class_count);
 	return names;
 }
 
@@ -215,7 +214,7 @@ static int make(struct assembly *a)
 	if (shard_remove_temps(a->out, NULL, &err) != SHARD_OK)
 		return part_fail(&err);
 	names = class_names_of(&a->part[a->names]);
-	code = names ? seal(a, names) : EXIT_IO;
+	code = seal(a, names);
 	free(names);
 	reused_text(how, a->done);
 	if (code == EXIT_DONE)
@@ -417,12 +416,11 @@ int append_parts(const struct part *part, uint32_t count, uint32_t names, uint32
 		.size = sizeof(opt), .class_count = part[names].info.class_count, .replace = 1};
 	const char **class_names = class_names_of(&part[names]);
 	char how[REUSED_BYTES];
-	int code = EXIT_IO;
+	int code;
 
 	opt.class_names = class_names;
 	snprintf(a.folder, sizeof(a.folder), ADDED "%.16s", part->info.id);
-	if (class_names)
-		code = append(&a, &opt);
+	code = append(&a, &opt);
 	free(class_names);
 	reused_text(how, a.done);
 	if (code == EXIT_DONE)

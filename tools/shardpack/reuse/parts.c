@@ -11,6 +11,7 @@
 
 #include "tools/common/exit_code.h"
 #include "tools/common/files.h"
+#include "tools/common/memory.h"
 #include "tools/common/message.h"
 #include "tools/common/shelf.h"
 #include "tools/common/signals.h"
@@ -91,7 +92,7 @@ static int part_key(const struct part *p, uint64_t record, char out[SHARD_KEY_BY
  * equal as a whole, but for what libshard has added: what was counted in the records.
  */
 
-static int copy_provenance(const struct part *p, struct shard_reader *r, struct text *out)
+static int copy_provenance(struct shard_reader *r, struct text *out)
 {
 	struct shard_view view;
 	struct shard_error err;
@@ -100,17 +101,13 @@ static int copy_provenance(const struct part *p, struct shard_reader *r, struct 
 
 	if (shard_reader_provenance(r, &view, &err) != SHARD_OK)
 		return part_fail(&err);
-	copy = malloc(view.bytes + 1);
-	if (!copy)
-		return fail(EXIT_IO, "%s: out of memory for a shard's provenance", p->dir);
+	copy = xmalloc(view.bytes + 1, 1);
 	code = part_copy(r, &view, copy);
 	out->bytes = 0;
 	if (code == EXIT_DONE)
 		text_add(out, copy, view.bytes);
 	free(copy);
-	if (code != EXIT_DONE)
-		return code;
-	return text_failed(out) ? fail(EXIT_IO, "%s: out of memory for a shard's provenance", p->dir) : EXIT_DONE;
+	return code;
 }
 
 int made_of_read(const struct part *p, uint64_t i, struct text *out)
@@ -121,7 +118,7 @@ int made_of_read(const struct part *p, uint64_t i, struct text *out)
 
 	if (shard_dataset_open_reader(p->ds, p->first + i, &r, &err) != SHARD_OK)
 		return part_fail(&err);
-	code = copy_provenance(p, r, out);
+	code = copy_provenance(r, out);
 	shard_reader_close(r);
 	return code;
 }
@@ -425,9 +422,7 @@ static int check_shards(const struct part *part, uint32_t count)
 
 	for (uint32_t p = 0; p < count; p++)
 		shards += part[p].count;
-	place = calloc(shards + 1, sizeof(*place));
-	if (!place)
-		return fail(EXIT_IO, "out of memory for %" PRIu64 " shards", shards);
+	place = xcalloc(shards + 1, sizeof(*place));
 	for (uint32_t p = 0; code == EXIT_DONE && p < count; p++)
 		for (uint64_t i = 0; code == EXIT_DONE && i < part[p].count; i++) {
 			code = part_entry(&part[p], i, &e);
@@ -580,11 +575,11 @@ static int check_keys(const struct part *part, uint32_t count, const char *out)
 {
 	struct keys t = {0};
 	struct key_place first[2];
-	char *near = strdup(out);
+	char *near = xstrdup(out);
 	uint64_t found = 0;
 	int code = EXIT_DONE;
 
-	if (near && files_nearest(near))
+	if (files_nearest(near))
 		t.shelf = shelf_open(near);
 	free(near);
 	for (uint32_t p = 0; code == EXIT_DONE && p < count; p++)

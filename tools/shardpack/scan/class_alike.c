@@ -19,6 +19,7 @@
 #include "shard.h"
 #include "tools/common/exit_code.h"
 #include "tools/common/human.h"
+#include "tools/common/memory.h"
 #include "tools/common/message.h"
 #include "tools/common/text.h"
 #include "tools/shardpack/plan/plan.h"
@@ -309,9 +310,7 @@ static int tell(struct alike *l, uint32_t first, uint32_t second)
 	show(l, first, a, all, &pair);
 	text_add(&pair, " and ", 5);
 	show(l, second, b, all, &pair);
-	if (text_failed(&pair))
-		code = fail(EXIT_IO, "out of memory for the names of classes");
-	else if (l->strict)
+	if (l->strict)
 		code = fail(EXIT_BAD, "classes %s differ only in %s; give them one name, or leave out --strict-classes",
 			    pair.data, differ);
 	if (code == EXIT_DONE) {
@@ -326,12 +325,10 @@ static int tell(struct alike *l, uint32_t first, uint32_t second)
 }
 
 /* One warning, however many pairs there are. */
-static int warn_of_pairs(const struct alike *l)
+static void warn_of_pairs(const struct alike *l)
 {
 	char pairs[HUMAN_CHARS], more[HUMAN_CHARS + 40] = "";
 
-	if (text_failed(&l->pairs) || text_failed(&l->scan->warnings))
-		return fail(EXIT_IO, "out of memory for the names of classes");
 	if (l->pair_count > NAMED_MOST) {
 		human_count(pairs, l->pair_count - NAMED_MOST);
 		snprintf(more, sizeof(more), ", and %s more (--report FILE lists them)", pairs);
@@ -342,26 +339,22 @@ static int warn_of_pairs(const struct alike *l)
 		warn("%s pairs of classes differ only in %s, and are packed as two each; where two are one, give them "
 		     "one name: %s%s",
 		     human_count(pairs, l->pair_count), l->differ, l->pairs.data, more);
-	return EXIT_DONE;
 }
 
-static int fold_all(struct alike *l)
+static void fold_all(struct alike *l)
 {
 	char name[SHARD_KEY_BYTES_MAX + 1];
 	uint32_t folded[FOLDED_MAX];
 	size_t n;
 
-	l->name = malloc(l->plan->class_count * sizeof(*l->name));
-	for (uint64_t i = 0; l->name && i < l->plan->class_count; i++) {
+	l->name = xmalloc(l->plan->class_count, sizeof(*l->name));
+	for (uint64_t i = 0; i < l->plan->class_count; i++) {
 		plan_class_name(l->plan, i, name);
 		n = fold(name, FOLD_ALL, folded) * sizeof(*folded);
 		l->name[i] = (struct folded){l->text.bytes, (uint32_t)n, (uint32_t)i};
 		text_add(&l->text, folded, n);
 	}
-	if (!l->name || text_failed(&l->text))
-		return fail(EXIT_IO, "out of memory for the names of %" PRIu64 " classes", l->plan->class_count);
 	qsort_r(l->name, l->plan->class_count, sizeof(*l->name), compare_folded, l);
-	return EXIT_DONE;
 }
 
 /* A class of which nothing is shown; its name says that a label was forgotten. */
@@ -373,9 +366,7 @@ static int tell_unseen(struct alike *l, uint32_t class_idx)
 
 	plan_class_name(l->plan, class_idx, name);
 	show(l, class_idx, name, true, &shown);
-	if (text_failed(&shown))
-		code = fail(EXIT_IO, "out of memory for the names of classes");
-	else if (l->strict)
+	if (l->strict)
 		code = fail(EXIT_BAD,
 			    "the name of class %s has only blanks or characters that are not shown; give it a name, or "
 			    "leave out --strict-classes",
@@ -389,36 +380,36 @@ static int tell_unseen(struct alike *l, uint32_t class_idx)
 	return code;
 }
 
-static int count_inputs(struct alike *l)
+static void count_inputs(struct alike *l)
 {
 	if (l->inputs || !plan_has_labels(l->plan) || !plan_names_inputs(l->plan))
-		return EXIT_DONE;
-	l->inputs = calloc(l->plan->class_count, sizeof(*l->inputs));
-	if (!l->inputs)
-		return fail(EXIT_IO, "out of memory for %" PRIu64 " classes", l->plan->class_count);
+		return;
+	l->inputs = xcalloc(l->plan->class_count, sizeof(*l->inputs));
 	plan_count_classes(l->plan, l->inputs);
-	return EXIT_DONE;
 }
 
 /* Alike names stand side by side, the first class in front. */
 static int tell_all(struct alike *l)
 {
 	uint64_t count = l->plan->class_count;
-	int code = count && !l->name[0].bytes ? count_inputs(l) : EXIT_DONE;
+	int code = EXIT_DONE;
 
-	if (code == EXIT_DONE && count && !l->name[0].bytes) /* the shortest is in front */
+	if (count && !l->name[0].bytes) { /* the shortest is in front */
+		count_inputs(l);
 		code = tell_unseen(l, l->name[0].class_idx);
+	}
 	for (uint64_t i = 0, k; code == EXIT_DONE && i < count; i = k)
 		for (k = i + 1; code == EXIT_DONE && k < count; k++) {
 			const struct folded *a = &l->name[i], *b = &l->name[k];
 
 			if (a->bytes != b->bytes || memcmp(l->text.data + a->at, l->text.data + b->at, a->bytes))
 				break;
-			if (count_inputs(l) != EXIT_DONE)
-				return EXIT_IO;
+			count_inputs(l);
 			code = tell(l, a->class_idx, b->class_idx);
 		}
-	return code == EXIT_DONE ? warn_of_pairs(l) : code;
+	if (code == EXIT_DONE)
+		warn_of_pairs(l);
+	return code;
 }
 
 int class_alike_judge(const struct plan *plan, struct scan *scan, bool strict)
@@ -436,9 +427,8 @@ int class_alike_judge(const struct plan *plan, struct scan *scan, bool strict)
 	}
 	if (plain)
 		return EXIT_DONE;
-	code = fold_all(&l);
-	if (code == EXIT_DONE)
-		code = tell_all(&l);
+	fold_all(&l);
+	code = tell_all(&l);
 	text_free(&l.text);
 	text_free(&l.pairs);
 	free(l.name);

@@ -58,7 +58,7 @@ struct walk {
 	struct progress *progress;
 };
 
-static int out_of_memory(const struct walk *w)
+static int out_of_room(const struct walk *w)
 {
 	return shelf_refuse(w->names.shelf, "a list of %" PRIu64 " files of %s", w->file_count, w->source);
 }
@@ -86,17 +86,17 @@ static int add_folder(struct walk *w, const char *path, uint64_t parent, const s
 		up = w->folder[up].parent;
 	}
 	if (!grow_on(w->names.shelf, &w->folder, &w->folder_capacity, w->folder_count + 1, sizeof(*w->folder)))
-		return out_of_memory(w);
+		return out_of_room(w);
 	w->folder[w->folder_count] = (struct folder){keep(w, path), parent, st->st_dev, st->st_ino};
 	w->folder_count++;
-	return text_failed(&w->names) ? out_of_memory(w) : EXIT_DONE;
+	return text_failed(&w->names) ? out_of_room(w) : EXIT_DONE;
 }
 
 /* `missing`: NULL, or why there is none. */
 static int add_file(struct walk *w, const char *name, uint64_t folder, const struct stat *st, const char *missing)
 {
 	if (!grow_on(w->names.shelf, &w->file, &w->file_capacity, w->file_count + 1, sizeof(*w->file)))
-		return out_of_memory(w);
+		return out_of_room(w);
 	w->file[w->file_count] = (struct file){.name_at = keep(w, name),
 					       .folder = folder,
 					       .bytes = missing ? 0 : input_file_bytes(st),
@@ -105,7 +105,7 @@ static int add_file(struct walk *w, const char *name, uint64_t folder, const str
 	progress_add(w->progress, 1, 0, 0);
 	if (w->file_count % 256 == 0)
 		progress_tick(w->progress);
-	return text_failed(&w->names) ? out_of_memory(w) : EXIT_DONE;
+	return text_failed(&w->names) ? out_of_room(w) : EXIT_DONE;
 }
 
 /* An entry of a folder of the class. */
@@ -171,11 +171,11 @@ static int find_fields(const struct walk *w, const struct file *f, const char *p
 	if (!bad_input_is(&bad, code))
 		return code;
 	bad_input_write(&bad, fields);
-	return text_failed(fields) ? out_of_memory(w) : EXIT_DONE;
+	return EXIT_DONE;
 }
 
 /* An input that stands for the images that should be there. */
-static int add_empty(const struct walk *w, const char *name, uint64_t class_idx, uint64_t others, struct plan *plan)
+static int add_empty(const char *name, uint64_t class_idx, uint64_t others, struct plan *plan)
 {
 	const struct plan_input in = {.class_idx = (uint32_t)class_idx, .file = PLAN_NO_FILE};
 	struct text fields = {0};
@@ -185,7 +185,7 @@ static int add_empty(const struct walk *w, const char *name, uint64_t class_idx,
 	bad_input(&bad, SHARD_MISS_EMPTY,
 		  "a class without images (%" PRIu64 " other files); remove the folder or add images", others);
 	bad_input_write(&bad, &fields);
-	code = text_failed(&fields) ? out_of_memory(w) : plan_add_input(plan, &in, name, fields.data);
+	code = plan_add_input(plan, &in, name, fields.data);
 	text_free(&fields);
 	return code;
 }
@@ -200,18 +200,18 @@ static int add_sorted(struct walk *w, struct plan *plan, uint64_t class_idx)
 	int code = EXIT_DONE;
 
 	if (!grow_on(shelf, &by_path, &capacity, 2 * w->folder_count, sizeof(*by_path)))
-		return out_of_memory(w);
+		return out_of_room(w);
 	rank = by_path + w->folder_count;
 	for (uint64_t i = 0; i < w->folder_count; i++)
 		by_path[i] = i;
 	if (!shelf_sort(shelf, by_path, w->folder_count, sizeof(*by_path), compare_folders, w))
-		code = out_of_memory(w);
+		code = out_of_room(w);
 	for (uint64_t i = 0; i < w->folder_count; i++)
 		rank[by_path[i]] = i;
 	for (uint64_t i = 0; i < w->file_count; i++)
 		w->file[i].folder = rank[w->file[i].folder];
 	if (code == EXIT_DONE && !shelf_sort(shelf, w->file, w->file_count, sizeof(*w->file), compare_files, w))
-		code = out_of_memory(w);
+		code = out_of_room(w);
 
 	for (uint64_t i = 0; code == EXIT_DONE && i < w->file_count; i++) {
 		const struct file *f = &w->file[i];
@@ -249,7 +249,7 @@ static int scan_class(struct walk *w, const char *name, uint64_t class_idx, stru
 		code = scan_each_entry(w->request->place, path, add_entry, w);
 	}
 	if (code == EXIT_DONE && !w->file_count)
-		return add_empty(w, name, class_idx, w->scan->ignored.count - ignored_before, plan);
+		return add_empty(name, class_idx, w->scan->ignored.count - ignored_before, plan);
 	return code == EXIT_DONE ? add_sorted(w, plan, class_idx) : code;
 }
 
@@ -273,7 +273,7 @@ static int add_top(void *context, const struct dirent *entry)
 		    (!w->scan->stray_count++ || strcmp(entry->d_name, w->scan->stray) < 0))
 			snprintf(w->scan->stray, sizeof(w->scan->stray), "%s", entry->d_name);
 	}
-	return text_failed(&w->names) ? out_of_memory(w) : EXIT_DONE;
+	return text_failed(&w->names) ? out_of_room(w) : EXIT_DONE;
 }
 
 /* The classes that have a folder, sorted. */

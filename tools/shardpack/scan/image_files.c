@@ -17,6 +17,7 @@
 #include "shard_inspect.h"
 #include "tools/common/exit_code.h"
 #include "tools/common/files.h"
+#include "tools/common/memory.h"
 #include "tools/common/message.h"
 #include "tools/common/progress.h"
 #include "tools/common/shelf.h"
@@ -117,7 +118,7 @@ int field_files_find(const struct request *r, const char *below, struct text *ou
 	for (uint32_t i = 0; code == EXIT_DONE && i < r->recipe->field_count; i++)
 		if (field_has_part(&r->recipe->from[i]))
 			code = add_field_file(r, below, i, out, bad);
-	return code == EXIT_DONE && text_failed(out) ? fail(EXIT_IO, "out of memory for the fields of an input") : code;
+	return code;
 }
 
 bool field_files_has(const struct recipe *r, const char *name)
@@ -278,20 +279,18 @@ static int walk(struct tree *t, const struct stat *st, const struct above *up)
 
 int image_files_add_folder(struct image_list *images, struct labels *labels, const char *path)
 {
-	struct tree *t = calloc(1, sizeof(*t));
+	struct tree *t = xcalloc(1, sizeof(*t));
 	uint64_t before = images->count;
 	size_t bytes = strlen(path);
 	struct stat st;
-	int code = t ? EXIT_DONE : fail(EXIT_IO, "%s: out of memory for a list of its files", path);
+	int code;
 
 	while (bytes && path[bytes - 1] == '/')
 		bytes--;
-	if (code == EXIT_DONE) {
-		*t = (struct tree){.images = images, .labels = labels, .top_bytes = bytes + (bytes > 0)};
-		memcpy(t->path, path, bytes); /* place.c saw that it fits */
-		images->by_folder = !labels_given(labels);
-		code = place_look_at_entry(images->request->place, bytes ? t->path : ".", &st, NULL);
-	}
+	*t = (struct tree){.images = images, .labels = labels, .top_bytes = bytes + (bytes > 0)};
+	memcpy(t->path, path, bytes); /* place.c saw that it fits */
+	images->by_folder = !labels_given(labels);
+	code = place_look_at_entry(images->request->place, bytes ? t->path : ".", &st, NULL);
 	if (code == EXIT_DONE) {
 		progress_start(&t->progress, "listing", "files", 0);
 		code = walk(t, &st, NULL);

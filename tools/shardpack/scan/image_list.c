@@ -20,7 +20,7 @@
 
 #define LABELS_MAX 10000 /* of an image: each is compared with all others */
 
-static int out_of_memory(const struct image_list *images)
+static int out_of_room(const struct image_list *images)
 {
 	return shelf_refuse(images->text.shelf, "a list of %" PRIu64 " images", images->count);
 }
@@ -73,7 +73,7 @@ static int keep_every_label(struct image_list *images, struct image_item *i, con
 		*images->every = (struct image_list){
 			.text.shelf = images->text.shelf, .request = images->request, .is_every = true};
 	if (!images->every)
-		return out_of_memory(images);
+		return out_of_room(images);
 	i->label_at = images->every->count;
 	images->every->table = images->table;
 	images->every->line = images->line;
@@ -89,7 +89,7 @@ int image_list_add(struct image_list *images, const char *path, const char *labe
 	int code = EXIT_DONE;
 
 	if (!grow_on(images->text.shelf, &images->item, &images->capacity, images->count + 1, sizeof(*images->item)))
-		return out_of_memory(images);
+		return out_of_room(images);
 	i = &images->item[images->count];
 	*i = (struct image_item){.path_at = images->text.bytes,
 				 .bytes = bytes,
@@ -100,7 +100,7 @@ int image_list_add(struct image_list *images, const char *path, const char *labe
 				 .further = images->further};
 	text_add(&images->text, path, strlen(path) + 1);
 	if (text_failed(&images->text))
-		return out_of_memory(images);
+		return out_of_room(images);
 	if (recipe_is_multi_label(images->request->recipe) && !images->is_every)
 		code = keep_every_label(images, i, path, label);
 	else if (label)
@@ -113,7 +113,7 @@ int image_list_add(struct image_list *images, const char *path, const char *labe
 		text_add(&images->text, fields->data, fields->bytes + 1);
 	}
 	images->count++;
-	return text_failed(&images->text) ? out_of_memory(images) : code;
+	return text_failed(&images->text) ? out_of_room(images) : code;
 }
 
 int image_list_add_bad(struct image_list *images, const char *path, const char *label, uint64_t bytes, uint32_t file,
@@ -123,8 +123,7 @@ int image_list_add_bad(struct image_list *images, const char *path, const char *
 	int code;
 
 	bad_input_write(why, &fields);
-	code = text_failed(&fields) ? out_of_memory(images)
-				    : image_list_add(images, path, label, bytes, file, offset, &fields);
+	code = image_list_add(images, path, label, bytes, file, offset, &fields);
 	text_free(&fields);
 	return code;
 }
@@ -175,7 +174,7 @@ static int add_label(const struct request *r, struct label_list *l, const char *
 		return bad_input(bad, SHARD_MISS_LIMIT,
 				 "more labels than --multi-label %" PRIu32 " has room for; raise it",
 				 r->recipe->label_room);
-	return text_failed(&l->names) ? fail(EXIT_IO, "out of memory for labels") : EXIT_DONE;
+	return EXIT_DONE;
 }
 
 /* Blanks beside a separator are not part of a label; one that is a blank may be repeated. */

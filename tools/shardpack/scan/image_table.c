@@ -21,6 +21,7 @@
 #include "shard_inspect.h"
 #include "tools/common/exit_code.h"
 #include "tools/common/files.h"
+#include "tools/common/memory.h"
 #include "tools/common/message.h"
 #include "tools/common/text.h"
 #include "tools/shardpack/images/file_name.h"
@@ -144,9 +145,8 @@ static bool warn_of_other_name(const struct request *r, const char *table, const
 	if (!find_above(r, folder, listed, above))
 		return false;
 	text_shell_word(&word, above);
-	if (!text_failed(&word))
-		scan_warn(r->scan, "%s/%s: line %" PRIu64 ": '%s' is not there, but it is below %s; say --root %s",
-			  r->place->root, table, line, listed, above, word.data);
+	scan_warn(r->scan, "%s/%s: line %" PRIu64 ": '%s' is not there, but it is below %s; say --root %s",
+		  r->place->root, table, line, listed, above, word.data);
 	text_free(&word);
 	return true;
 }
@@ -224,7 +224,7 @@ static bool tidy(const char *path, char *out)
 static bool below_root(const struct source_place *place, const char *path, char *out, size_t room)
 {
 	size_t root_bytes = strlen(place->root_absolute);
-	char *resolved = files_is_below(path, place->root_absolute) ? strdup(path) : files_above_resolved(path);
+	char *resolved = files_is_below(path, place->root_absolute) ? xstrdup(path) : files_above_resolved(path);
 
 	if (!resolved && errno != ENOENT)
 		return false;
@@ -276,11 +276,9 @@ static int find_listed(struct image_table *t, uint64_t line, const char *listed,
 static int find_image(struct image_table *t, const struct path_row *row, char *out, struct stat *st)
 {
 	const char *suffix = t->request->o->path_suffix;
-	char *with = NULL;
+	char *with = suffix ? xasprintf("%s%s", row->path, suffix) : NULL;
 	int code;
 
-	if (suffix && asprintf(&with, "%s%s", row->path, suffix) < 0)
-		return out_of_memory();
 	code = find_listed(t, row->line, suffix ? with : row->path, out, st);
 	free(with);
 	if (t->bad.reason == SHARD_MISS_MISSING && out[0] && !row->bad && t->looked < MISSING_LOOKED)
@@ -367,13 +365,11 @@ static void warn_of_list(struct image_table *t, const struct path_row *row, uint
 static int add_value(struct image_table *t, const struct path_row *row, uint32_t i, struct text *out)
 {
 	const struct recipe *r = t->request->recipe;
-	uint8_t *value = malloc(field_value_room(&r->field[i]));
+	uint8_t *value = xmalloc(field_value_room(&r->field[i]), 1);
 	struct field_verdict v;
 	size_t bytes = 0;
 	int code = EXIT_DONE;
 
-	if (!value)
-		return out_of_memory();
 	warn_of_list(t, row, i);
 	if (!field_value(&r->field[i], &r->from[i], row->value[i], strlen(row->value[i]), value, &bytes, &v))
 		code = v.reason == FIELD_NO_MEMORY
@@ -437,7 +433,7 @@ static int find_fields(struct image_table *t, const struct path_row *row)
 	for (uint32_t i = 0; code == EXIT_DONE && i < r->field_count; i++)
 		if (r->from[i].kind != FIELD_LENGTH)
 			code = r->from[i].column ? add_number(t, row, i, out) : add_cell(t, row, i, out);
-	return code == EXIT_DONE && text_failed(out) ? out_of_memory() : code;
+	return code;
 }
 
 /* The label of a row, into `out` of CLASS_NAME_BYTES_MAX + 1. */
@@ -548,13 +544,9 @@ int image_table_add(struct image_list *images, struct labels *labels, const char
 	const struct request *r = images->request;
 	const char *slash = strrchr(path, '/'), *key = r->o->label_key ? r->o->label_key : "label";
 	struct image_table t = {.request = r, .images = images, .labels = labels, .path = path};
-	char file[FILES_PATH_BYTES], *name = NULL;
+	char file[FILES_PATH_BYTES], *name = xasprintf("%s/%s", r->place->root, path);
 	int code = files_path(file, r->place->root_absolute, path);
 
-	if (code == EXIT_DONE && asprintf(&name, "%s/%s", r->place->root, path) < 0) {
-		name = NULL;
-		code = fail(EXIT_IO, "out of memory");
-	}
 	if (code == EXIT_DONE && r->o->root && r->place->below[0])
 		snprintf(t.folder, sizeof(t.folder), "%s/", r->place->below);
 	else if (code == EXIT_DONE && !r->o->root)

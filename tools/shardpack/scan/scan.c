@@ -18,6 +18,7 @@
 
 #include "shard.h"
 #include "tools/common/exit_code.h"
+#include "tools/common/memory.h"
 #include "tools/common/message.h"
 #include "tools/common/signals.h"
 #include "tools/common/text.h"
@@ -349,7 +350,7 @@ int scan_end(struct scan *scan)
 	}
 	if (count)
 		scan_warn(scan, "%" PRIu64 " ignored file%s of a kind that is not read: %s", count,
-			  count == 1 ? " is an image" : "s are images", text_failed(&kinds) ? "" : kinds.data);
+			  count == 1 ? " is an image" : "s are images", kinds.data);
 	text_free(&kinds);
 	return text_failed(&scan->ignored.names)
 		       ? fail(EXIT_IO, "out of memory for the names of %" PRIu64 " ignored files", scan->ignored.count)

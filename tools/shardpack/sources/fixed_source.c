@@ -11,6 +11,7 @@
 
 #include "shard_pack.h"
 #include "tools/common/exit_code.h"
+#include "tools/common/memory.h"
 #include "tools/common/message.h"
 #include "tools/common/shelf.h"
 #include "tools/shardpack/input/place.h"
@@ -109,13 +110,11 @@ int fixed_parts_add(struct fixed_parts *p, const struct request *r, const char *
 
 	if (!r->plan->slice_count || (p->count && p->part[p->count - 1].slice == r->plan->slice_count - 1))
 		return EXIT_DONE;
-	if (!grow(&p->part, &p->capacity, p->count + 1, sizeof(*p->part)))
-		return fail(EXIT_IO, "out of memory for a list of %" PRIu64 " files", p->count);
+	grow(&p->part, &p->capacity, p->count + 1, sizeof(*p->part));
 	part = &p->part[p->count++];
 	*part = (struct fixed_part){
-		.name = strdup(name), .where = strdup(where), .number = number, .slice = r->plan->slice_count - 1};
-	return part->name && part->where ? EXIT_DONE
-					 : fail(EXIT_IO, "out of memory for a list of %" PRIu64 " files", p->count);
+		.name = xstrdup(name), .where = xstrdup(where), .number = number, .slice = r->plan->slice_count - 1};
+	return EXIT_DONE;
 }
 
 void fixed_parts_free(struct fixed_parts *p)

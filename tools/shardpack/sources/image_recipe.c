@@ -15,6 +15,7 @@
 
 #include "shard_inspect.h"
 #include "tools/common/exit_code.h"
+#include "tools/common/memory.h"
 #include "tools/common/message.h"
 #include "tools/common/text.h"
 #include "tools/shardpack/images/image.h"
@@ -342,8 +343,8 @@ int image_recipe_settle(const struct request *r)
 
 	for (const char *at = r->o->columns; at && *at; at++)
 		count += *at == ',';
-	o = calloc(count + 1, sizeof(*o));
-	code = o ? refuse_labels(r) : fail(EXIT_IO, "out of memory for fields");
+	o = xcalloc(count + 1, sizeof(*o));
+	code = refuse_labels(r);
 	if (code == EXIT_DONE)
 		code = settle_labels(r);
 	if (code == EXIT_DONE)

@@ -261,8 +261,6 @@ static int mnist_file(const struct request *r, void *context, const char *path)
 	if (code != EXIT_DONE)
 		return code;
 	where = stored_name(r->stored, p.file);
-	if (!where)
-		return fail(EXIT_IO, "out of memory");
 	p.where = where;
 	p.bytes = stored_bytes(r->stored, p.file);
 	code = mnist_array(r, &p, &m->largest);

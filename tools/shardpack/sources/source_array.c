@@ -11,6 +11,7 @@
 
 #include "tools/common/exit_code.h"
 #include "tools/common/files.h"
+#include "tools/common/memory.h"
 #include "tools/common/message.h"
 #include "tools/common/signals.h"
 #include "tools/shardpack/images/file_name.h"
@@ -106,11 +107,10 @@ int array_add(const struct request *r, const struct array_bytes *p, const struct
 static int add_npy(const struct request *r, const struct array_bytes *p, uint64_t *unnamed_count)
 {
 	uint64_t have = p->bytes < NPY_HEAD_BYTES_MAX ? p->bytes : NPY_HEAD_BYTES_MAX;
-	uint8_t *head = malloc(NPY_HEAD_BYTES_MAX);
+	uint8_t *head = xmalloc(NPY_HEAD_BYTES_MAX, 1);
 	struct npy a;
 	char why[256];
-	int code =
-		head ? stored_get(r->stored, p->file, p->offset, head, (size_t)have) : fail(EXIT_IO, "out of memory");
+	int code = stored_get(r->stored, p->file, p->offset, head, (size_t)have);
 
 	if (code == EXIT_DONE && !npy_parse(head, (size_t)have, &a, why, sizeof(why)))
 		code = fail(EXIT_BAD, "%s: %s%s", p->where, why,
@@ -159,28 +159,22 @@ static int compare_stems(const void *a, const void *b)
 	return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-static int find_stems(const struct request *r, struct stems *out)
+static void find_stems(const struct request *r, struct stems *out)
 {
 	char name[PLAN_PATH_BYTES_MAX];
 	uint64_t number;
 	size_t bytes;
 
-	out->name = calloc(r->place->item_count + 1, sizeof(*out->name));
-	for (uint64_t i = 0; out->name && i < r->place->item_count; i++) {
+	out->name = xcalloc(r->place->item_count + 1, sizeof(*out->name));
+	for (uint64_t i = 0; i < r->place->item_count; i++) {
 		const struct source_item *item = &r->place->item[i];
 
 		field_name(item->path, name);
 		if (item->is_dir || file_name_has_extension(item->path, ".npz") || !split_number(name, &bytes, &number))
 			continue;
-		out->name[out->count] = strndup(name, bytes);
-		if (!out->name[out->count])
-			return fail(EXIT_IO, "out of memory for the names of files");
-		out->count++;
+		out->name[out->count++] = xstrndup(name, bytes);
 	}
-	if (!out->name)
-		return fail(EXIT_IO, "out of memory for the names of files");
 	qsort(out->name, out->count, sizeof(*out->name), compare_stems);
-	return EXIT_DONE;
 }
 
 /* Cut the number off the name of one of several such files; the number from 1 on, or 0. */
@@ -284,7 +278,7 @@ static int refuse_second(const struct archive *a, const struct zip_member *m, co
 
 static int add_member(const struct archive *a, const struct zip_member *m)
 {
-	char name[PLAN_PATH_BYTES_MAX], how[128], *where = NULL;
+	char name[PLAN_PATH_BYTES_MAX], how[128], *where;
 	struct array_bytes p = {.file = a->file, .offset = m->offset, .bytes = m->bytes, .name = name};
 	int code = EXIT_DONE;
 
@@ -303,10 +297,7 @@ static int add_member(const struct archive *a, const struct zip_member *m)
 			code = fail(EXIT_BAD, "%s: '%s' has %" PRIu64 " bytes unpacked; the directory says %" PRIu64,
 				    a->where, m->name, stored_bytes(a->r->stored, p.file), m->bytes);
 	}
-	if (code == EXIT_DONE && asprintf(&where, "%s/%s", a->where, m->name) < 0) {
-		where = NULL;
-		code = fail(EXIT_IO, "out of memory");
-	}
+	where = xasprintf("%s/%s", a->where, m->name);
 	p.where = where;
 	if (code == EXIT_DONE)
 		code = add_npy(a->r, &p, &a->arrays->unnamed_count);
@@ -322,10 +313,10 @@ static int add_archive(const struct request *r, uint32_t file, const char *path,
 	struct archive a = {.r = r, .arrays = arrays, .path = path, .file = file, .where = where};
 	char why[ZIP_WHY_BYTES] = "";
 	struct zip z = {.bytes = stored_bytes(r->stored, file), .read = read_stored, .context = &a, .why = why};
-	struct zip_member *m = malloc(sizeof(*m));
+	struct zip_member *m = xmalloc(1, sizeof(*m));
 	enum zip_status status = ZIP_END;
 	uint64_t count = 0;
-	int code = m ? EXIT_DONE : fail(EXIT_IO, "out of memory");
+	int code = EXIT_DONE;
 
 	while (code == EXIT_DONE && (status = zip_next(&z, m)) == ZIP_MEMBER) {
 		code = add_member(&a, m);
@@ -367,9 +358,7 @@ static int add_file(const struct request *r, void *context, const char *path)
 	where = stored_name(r->stored, p.file);
 	p.where = where;
 	p.bytes = stored_bytes(r->stored, p.file);
-	if (!where)
-		code = fail(EXIT_IO, "out of memory");
-	else if (file_name_has_extension(path, ".npz"))
+	if (file_name_has_extension(path, ".npz"))
 		code = add_archive(r, p.file, path, where, context);
 	else
 		code = add_single(r, context, path, &p, name);
@@ -390,10 +379,10 @@ static int scan(const struct request *r)
 {
 	static const struct fixed_source steps = {.add_file = add_file, .end = pair};
 	struct arrays a = {.unnamed_count = 0};
-	int code = find_stems(r, &a.stems);
+	int code;
 
-	if (code == EXIT_DONE)
-		code = fixed_source_scan(r, &steps, &a);
+	find_stems(r, &a.stems);
+	code = fixed_source_scan(r, &steps, &a);
 	if (code == EXIT_DONE && r->o->v2 && !a.unnamed_count)
 		code = fail(EXIT_BAD, "--v2 bf16: no array has dtype V2; leave it out, other arrays keep their type");
 	fixed_parts_free(&a.parts);

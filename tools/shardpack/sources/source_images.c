@@ -17,6 +17,7 @@
 #include "shard_inspect.h"
 #include "tools/common/exit_code.h"
 #include "tools/common/files.h"
+#include "tools/common/memory.h"
 #include "tools/common/message.h"
 #include "tools/common/text.h"
 #include "tools/shardpack/images/file_name.h"
@@ -141,8 +142,6 @@ static int look_into(const struct request *r, struct inside *in)
 
 	if (code == EXIT_DONE && in->dangling[0] && in->archives.bytes) /* is it a folder of archives? */
 		code = place_look_at_entry(r->place, in->dangling, &st, NULL);
-	if (code == EXIT_DONE && (text_failed(&in->archives) || text_failed(&in->others)))
-		code = fail(EXIT_IO, "out of memory for a list of archives");
 	return code;
 }
 
@@ -200,14 +199,13 @@ static int compare_names(const void *a, const void *b)
 static int scan_archives(struct image_list *images, struct labels *labels, const struct text *archives)
 {
 	const char *at = archives->data, *end = at + archives->bytes;
-	const char **name = calloc(archives->bytes + 1, sizeof(*name));
+	const char **name = xcalloc(archives->bytes + 1, sizeof(*name));
 	size_t count = 0;
-	int code = name ? EXIT_DONE : fail(EXIT_IO, "out of memory for a list of archives");
+	int code = EXIT_DONE;
 
-	for (; name && at < end; at += strlen(at) + 1)
+	for (; at < end; at += strlen(at) + 1)
 		name[count++] = at;
-	if (name)
-		qsort(name, count, sizeof(*name), compare_names);
+	qsort(name, count, sizeof(*name), compare_names);
 	for (size_t i = 0; code == EXIT_DONE && i < count; i++)
 		code = image_archive_add(images, labels, name[i]);
 	free(name);
@@ -292,7 +290,7 @@ static int refuse_yaml(const struct request *r, const char *path)
 	snprintf(folder, sizeof(folder), "%s%s%.*s", r->place->root, slash ? "/" : "", slash ? (int)(slash - path) : 0,
 		 path);
 	text_add(&text, "", 1);
-	if (found && !text_failed(&text)) {
+	if (found) {
 		yaml_value(text.data, "train", train);
 		yaml_value(text.data, "path", base);
 		if (base[0] == '/' && stat(base, &st) == 0)
@@ -306,15 +304,13 @@ static int refuse_yaml(const struct request *r, const char *path)
 		images -= 3;
 	}
 	text_shell_word(&word, folder);
-	code = text_failed(&word)
-		       ? fail(EXIT_IO, "out of memory")
-		       : fail(EXIT_BAD,
-			      "%s/%s: YAML is not read; of a data.yaml of Ultralytics, give the folder of each part: "
-			      "shardpack images %s/%s --root %s --no-label -o OUT --field "
-			      "'boxes:kind=boxes,max=100,from=%.*slabels%s/{}.txt,format=yolo,optional' --field "
-			      "'classes:kind=ragged,dtype=i64,max=100,from=%.*slabels%s/{}.txt,format=yolo,optional'",
-			      r->place->root, path, word.data, train, word.data, (int)(images - train), train,
-			      images + strlen("images"), (int)(images - train), train, images + strlen("images"));
+	code = fail(EXIT_BAD,
+		    "%s/%s: YAML is not read; of a data.yaml of Ultralytics, give the folder of each part: "
+		    "shardpack images %s/%s --root %s --no-label -o OUT --field "
+		    "'boxes:kind=boxes,max=100,from=%.*slabels%s/{}.txt,format=yolo,optional' --field "
+		    "'classes:kind=ragged,dtype=i64,max=100,from=%.*slabels%s/{}.txt,format=yolo,optional'",
+		    r->place->root, path, word.data, train, word.data, (int)(images - train), train,
+		    images + strlen("images"), (int)(images - train), train, images + strlen("images"));
 	text_free(&text);
 	text_free(&word);
 	return code;
@@ -553,11 +549,9 @@ static void warn_of_what_stays(const struct request *r)
 static int warn_of_classes(const struct request *r)
 {
 	const struct plan *plan = r->plan;
-	uint64_t *images = calloc(plan->class_count + 1, sizeof(*images)), empty = 0, first = 0;
+	uint64_t *images = xcalloc(plan->class_count + 1, sizeof(*images)), empty = 0, first = 0;
 	char name[SHARD_KEY_BYTES_MAX + 1];
 
-	if (!images)
-		return fail(EXIT_IO, "out of memory for %" PRIu64 " classes", plan->class_count);
 	plan_count_classes(plan, images);
 	for (uint64_t i = 0; i < plan->class_count; i++)
 		if (!images[i] && !empty++)

@@ -143,8 +143,6 @@ int raw_file_add(const struct request *r, const char *path, const struct raw_sch
 	if (code != EXIT_DONE)
 		return code;
 	name = stored_name(r->stored, file);
-	if (!name)
-		return fail(EXIT_IO, "out of memory");
 	bytes = stored_bytes(r->stored, file);
 	code = warn_of_other(r, file, name);
 	left = bytes > skip ? (bytes - skip) % schema->record_bytes : 0;

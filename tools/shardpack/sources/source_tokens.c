@@ -23,6 +23,7 @@
 #include "shard_pack.h"
 #include "tools/common/exit_code.h"
 #include "tools/common/human.h"
+#include "tools/common/memory.h"
 #include "tools/common/message.h"
 #include "tools/common/progress.h"
 #include "tools/shardpack/images/file_name.h"
@@ -195,8 +196,8 @@ static int take_census(const struct request *r, uint32_t file, struct token_cens
 {
 	uint64_t bytes = stored_bytes(r->stored, file), pieces = (bytes + PIECE_BYTES - 1) / PIECE_BYTES;
 	uint64_t looked = pieces < PIECES_MAX ? pieces : PIECES_MAX;
-	uint8_t *piece = malloc(PIECE_BYTES);
-	int code = piece ? EXIT_DONE : fail(EXIT_IO, "out of memory");
+	uint8_t *piece = xmalloc(PIECE_BYTES, 1);
+	int code = EXIT_DONE;
 
 	for (uint64_t i = 0; code == EXIT_DONE && i < looked; i++) {
 		uint64_t at = (looked > 1 ? i * (pieces - 1) / (looked - 1) : 0) * PIECE_BYTES;
@@ -321,9 +322,9 @@ static void warn_of_width(const struct request *r, const char *where, const stru
 
 static int judge_width(const struct request *r, uint32_t file, const char *where)
 {
-	struct token_census *c = calloc(1, sizeof(*c));
+	struct token_census *c = xcalloc(1, sizeof(*c));
 	struct token_look look = {0};
-	int code = c ? take_census(r, file, c) : fail(EXIT_IO, "out of memory");
+	int code = take_census(r, file, c);
 
 	if (code == EXIT_DONE)
 		code = token_census_judge(c, &look) ? EXIT_DONE : fail(EXIT_IO, "out of memory");
@@ -655,9 +656,9 @@ static int add_packed(struct stream *s, const struct part *p)
 	s->index_documents += p->headless.document_count;
 	s->file_count++;
 	if (!plan->pack)
-		plan->pack = calloc(1, sizeof(*plan->pack));
-	if (!plan->pack || (t.count && !token_pack_add(plan->pack, &t)))
-		return fail(EXIT_IO, "out of memory");
+		plan->pack = xcalloc(1, sizeof(*plan->pack));
+	if (t.count)
+		token_pack_add(plan->pack, &t);
 	return EXIT_DONE;
 }
 
@@ -716,14 +717,14 @@ static int end_packed(struct stream *s)
 static int add_file(const struct request *r, void *context, const char *path)
 {
 	struct stream *s = context;
-	uint8_t *head = malloc(NPY_HEAD_BYTES_MAX);
+	uint8_t *head = xmalloc(NPY_HEAD_BYTES_MAX, 1);
 	struct part p = {.path = path, .index_file = PLAN_NO_FILE};
 	uint64_t have;
 	char *where = NULL;
 	int code = input_file_open(r, path, &p.file);
 
-	if (code == EXIT_DONE && (!head || !(where = stored_name(r->stored, p.file))))
-		code = fail(EXIT_IO, "out of memory");
+	if (code == EXIT_DONE)
+		where = stored_name(r->stored, p.file);
 	p.where = where;
 	have = code == EXIT_DONE ? stored_bytes(r->stored, p.file) : 0;
 	have = have < NPY_HEAD_BYTES_MAX ? have : NPY_HEAD_BYTES_MAX;
