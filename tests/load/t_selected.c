@@ -114,7 +114,7 @@ TEST(records_of_no_selection_are_noticed)
 	wanted_open(&wanted, selected(GLOBALLY, s));
 	CHECK_OK(shard_loader_open(&l, ds, &all, &fixture_err));
 	CHECK_EQ(wanted_next(&wanted, l, &b), SHARD_OK);
-	close_loader(l);
+	shard_loader_close(l);
 	CHECK(wanted.complaint[0]);
 	shard_selection_close(s);
 }
