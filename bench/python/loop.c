@@ -43,7 +43,7 @@ void *loop_loader(void *dataset, uint32_t batch_records, uint32_t slot_count)
 	struct shard_loader_options o = {.size = sizeof(o),
 					 .batch_records = batch_records,
 					 .slot_count = slot_count,
-					 .seed = 1,
+					 .order.seed = 1,
 					 .tail = SHARD_KEEP};
 	struct shard_loader *l = NULL;
 	struct shard_error err;
