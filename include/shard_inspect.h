@@ -145,7 +145,7 @@ SHARD_API int shard_reader_moments(struct shard_reader *r, uint32_t field, uint3
 SHARD_API int shard_reader_class_records(struct shard_reader *r, uint32_t field, uint64_t class_idx, uint64_t *out,
 					 struct shard_error *err);
 
-/* A section, for tools that show the structure of a file.  Its type has a name: "DATA", or "?". */
+/* A section, for tools that show the structure of a file.  shard_name() has a name for its type. */
 struct shard_section {
 	uint64_t offset, bytes, item_count;
 	uint32_t type, group;

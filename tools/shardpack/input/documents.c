@@ -114,7 +114,7 @@ static int documents_index(const struct stored *s, uint32_t index_file, struct m
 		 have = bytes < MEGATRON_INDEX_HEAD_BYTES ? bytes : MEGATRON_INDEX_HEAD_BYTES;
 	uint8_t head[MEGATRON_INDEX_HEAD_BYTES];
 	char why[256], *name = stored_name(s, index_file);
-	int code = name ? stored_get(s, index_file, 0, head, (size_t)have) : fail(EXIT_IO, "out of memory");
+	int code = stored_get(s, index_file, 0, head, (size_t)have);
 
 	if (code == EXIT_DONE && !megatron_index_parse(head, (size_t)have, bytes, out, why, sizeof(why)))
 		code = fail(EXIT_BAD, "%s: %s", name, why);
@@ -203,7 +203,7 @@ static int each_by_index(const struct stored *s, const struct token_stream *t, d
 	struct walk w = {.t = t, .name = name};
 	struct megatron_index x;
 	uint32_t file = t->index_file;
-	int code = name ? documents_index(s, file, &x) : fail(EXIT_IO, "out of memory");
+	int code = documents_index(s, file, &x);
 
 	if (code == EXIT_DONE)
 		code = column_open(&w.length, s, file, x.lengths_at, x.sequence_count, SHARD_I32, false);
@@ -233,8 +233,7 @@ int documents_check_values(const struct stored *s, const struct token_stream *t,
 	char *name = stored_name(s, t->file);
 	struct column c = {0};
 	int64_t value = 0;
-	int code = name ? column_open(&c, s, t->file, t->offset, t->count, t->dtype, t->swap)
-			: fail(EXIT_IO, "out of memory");
+	int code = column_open(&c, s, t->file, t->offset, t->count, t->dtype, t->swap);
 
 	for (uint64_t i = 0; code == EXIT_DONE && i < t->count; i++) {
 		code = column_next(&c, &value);

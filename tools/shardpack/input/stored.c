@@ -302,7 +302,7 @@ static int open_unpacked(struct stored *s, uint32_t of, const char *how, uint64_
 	char bytes[HUMAN_CHARS], *name = stored_name(s, of);
 	struct handle *h;
 	struct stat st;
-	int code = name ? next_handle(s, s->file[of].path, &h) : out_of_memory();
+	int code = next_handle(s, s->file[of].path, &h);
 	struct handle *from = &s->file[of];
 	uint64_t written = 0;
 	bool known = bytes_known && !(planned && !strcmp(how, "zip")); /* a plan's has holes, too */

@@ -419,8 +419,6 @@ static int read_lists(struct coco_list *l, const struct request *r, const char *
 	if (code != EXIT_DONE)
 		return code;
 	l->where = stored_name(r->stored, l->file);
-	if (!l->where)
-		return fail(EXIT_IO, "%s: out of memory for its name", path);
 	json_scan_start(&j, stored_bytes(r->stored, l->file), read_stored, l);
 	if (j.bytes >= sizeof(mark))
 		code = stored_get(r->stored, l->file, 0, mark, sizeof(mark));
