@@ -278,8 +278,8 @@ TEST(who_was_waited_for)
 			      NON_BLOCKING, 1);
 		train(&t, 13, 0);
 		train_give_all(&t);
+		atomic_store(&inject.steady, true);
 		atomic_store(&inject.delay_us, slow_threads ? 60000 : 0);
-		inject.steady = true;
 		t.slow_us = slow_threads ? 0 : 150000;
 		shard_loader_stats(t.l, &before);
 		train(&t, 10, 0);

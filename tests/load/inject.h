@@ -17,8 +17,8 @@ enum broken { SOUND, STALE_SLOT, SKIPS_A_ROW, WRITES_BESIDE };
 
 /* Set while no loader runs, but for what says otherwise. */
 static struct {
-	atomic_uint delay_us; /* each filling takes up to so much longer; may be set at any time */
-	bool steady;	      /* exactly so much */
+	atomic_uint delay_us; /* each filling takes up to this much longer; may be set at any time */
+	atomic_bool steady;   /* exactly as much; may be set at any time */
 	/*
 	 * may be unset at any time: that of fail_epoch, fail_step, and fail_step + 1, which fails
 	 * at once while this one is slow
