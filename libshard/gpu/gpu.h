@@ -206,11 +206,11 @@ struct pins {
 	const struct cuda_device *cuda;
 	uint64_t chunk_bytes; /* of a slot that are page-locked at once */
 	pthread_t thread;
-	bool has_thread, has_lock;
+	bool has_thread;
 
 	pthread_mutex_t lock;
 	pthread_cond_t change;	/* with lock: the state of a slot has changed */
-	enum pin_state *state;	/* [slot_count] lock */
+	enum pin_state *state;	/* [slot_count] lock; NULL: not open */
 	uint64_t bytes;		/* lock: that are page-locked, by us or by their owner */
 	bool late;		/* lock: the system takes too long, so no batch waits any more */
 	bool has_refusal;	/* lock: `why` is about a slot that was refused */

@@ -170,7 +170,6 @@ int pins_open(struct pins *p, const struct ring *ring, const struct cuda_device 
 		return error_set(err, SHARD_E_MEMORY, "no memory for the page-locks of %u slots", ring->slot_count);
 	pthread_mutex_init(&p->lock, NULL);
 	pthread_cond_init(&p->change, NULL);
-	p->has_lock = true;
 	if (ring->lent)
 		return examine_lent(p, err);
 	if (!thread_start(&p->thread, lock_all, p))
@@ -239,14 +238,14 @@ void pins_close(struct pins *p, bool inherited)
 {
 	if (p->has_thread && !inherited)
 		pthread_join(p->thread, NULL);
-	for (uint32_t i = 0; p->has_lock && !inherited && !p->ring->lent && i < p->ring->slot_count; i++)
+	for (uint32_t i = 0; p->state && !inherited && !p->ring->lent && i < p->ring->slot_count; i++)
 		if (p->state[i] == PIN_LOCKED)
 			unlock_slot(p, i, p->ring->slot_bytes);
-	if (p->has_lock && !inherited) {
+	if (p->state && !inherited) {
 		pthread_cond_destroy(&p->change);
 		pthread_mutex_destroy(&p->lock);
 	}
 	mem_free(p->state);
 	p->state = NULL;
-	p->has_lock = p->has_thread = false;
+	p->has_thread = false;
 }
