@@ -88,12 +88,12 @@ static int look_at_claim(struct status *s, uint64_t shard_idx, const char *state
 {
 	struct status_claim c = {.first = shard_idx, .last = shard_idx};
 	char path[FILES_PATH_BYTES];
-	int code = claim_path(path, state_dir, shard_idx);
+	int rc = claim_path(path, state_dir, shard_idx);
 
-	if (code == EXIT_DONE)
-		code = claim_look(path, &c.view);
-	if (code != EXIT_DONE || !c.view.there || (!c.view.failed && claim_is_dead(&c.view, &s->self)))
-		return code;
+	if (rc == EXIT_DONE)
+		rc = claim_look(path, &c.view);
+	if (rc != EXIT_DONE || !c.view.there || (!c.view.failed && claim_is_dead(&c.view, &s->self)))
+		return rc;
 	s->running += !c.view.failed;
 	if (continues(s, shard_idx, &c.view)) {
 		s->claims[s->claim_count - 1].last = shard_idx;
@@ -107,15 +107,15 @@ static int look_at_claim(struct status *s, uint64_t shard_idx, const char *state
 static int look_at_claims(struct status *s, const struct shard_list *list, const char *state_dir)
 {
 	bool *claimed = calloc(list->shard_count + 1, sizeof(*claimed));
-	int code = claimed ? claim_list(state_dir, list->shard_count, claimed)
-			   : fail(EXIT_IO, "out of memory for %" PRIu64 " claims", list->shard_count);
+	int rc = claimed ? claim_list(state_dir, list->shard_count, claimed)
+			 : fail(EXIT_IO, "out of memory for %" PRIu64 " claims", list->shard_count);
 
 	claim_self(&s->self, "");
-	for (uint64_t k = 0; code == EXIT_DONE && k < list->shard_count; k++)
+	for (uint64_t k = 0; rc == EXIT_DONE && k < list->shard_count; k++)
 		if (claimed[k] && !list->there[k])
-			code = look_at_claim(s, k, state_dir);
+			rc = look_at_claim(s, k, state_dir);
 	free(claimed);
-	return code;
+	return rc;
 }
 
 static int look(struct status *s, const char *spool)
@@ -124,31 +124,31 @@ static int look(struct status *s, const char *spool)
 	struct plan plan = {0};
 	struct job job = {.plan = &plan};
 	char *source = NULL, *quarantine = NULL;
-	int code = output_set_dir(&job, s->dir);
+	int rc = output_set_dir(&job, s->dir);
 
-	if (code == EXIT_DONE)
-		code = command_open_shelf(&plan, spool ? spool : s->dir);
-	if (code == EXIT_DONE)
-		code = output_load(&job, &plan, &source, &quarantine, &s->sealed);
-	if (code == EXIT_DONE && s->sealed) {
-		code = look_sealed(s);
-	} else if (code == EXIT_DONE) {
-		code = shard_list_look(&list, s->dir, plan.shard_count);
-		if (code == EXIT_DONE)
-			s->pace_ns = shard_list_pace(&list, s->dir, &code);
-		if (code == EXIT_DONE)
-			code = look_at_claims(s, &list, job.state_dir);
+	if (rc == EXIT_DONE)
+		rc = command_open_shelf(&plan, spool ? spool : s->dir);
+	if (rc == EXIT_DONE)
+		rc = output_load(&job, &plan, &source, &quarantine, &s->sealed);
+	if (rc == EXIT_DONE && s->sealed) {
+		rc = look_sealed(s);
+	} else if (rc == EXIT_DONE) {
+		rc = shard_list_look(&list, s->dir, plan.shard_count);
+		if (rc == EXIT_DONE)
+			s->pace_ns = shard_list_pace(&list, s->dir, &rc);
+		if (rc == EXIT_DONE)
+			rc = look_at_claims(s, &list, job.state_dir);
 		s->shard_count = plan.shard_count;
 		s->done = list.there_count;
 		shard_list_missing(&list, SIZE_MAX, &s->missing);
-		if (code == EXIT_DONE && text_failed(&s->missing))
-			code = fail(EXIT_IO, "out of memory for a list of %" PRIu64 " shards", list.shard_count);
+		if (rc == EXIT_DONE && text_failed(&s->missing))
+			rc = fail(EXIT_IO, "out of memory for a list of %" PRIu64 " shards", list.shard_count);
 	}
 	shard_list_free(&list);
 	plan_free(&plan);
 	free(source);
 	free(quarantine);
-	return code;
+	return rc;
 }
 
 static const char *list_of(const struct status *s)
@@ -269,21 +269,21 @@ static int status(const struct cli_args *args)
 {
 	const struct status_options *o = args->options;
 	struct status s = {.dir = o->out};
-	int code;
+	int rc;
 
 	if (o->json && o->retry_list)
 		return fail(EXIT_USAGE, "--json and --retry-list cannot be given together; the document of --json "
 					"has the list as `retry_list`");
-	code = look(&s, o->spool);
-	if (code == EXIT_DONE && o->json)
+	rc = look(&s, o->spool);
+	if (rc == EXIT_DONE && o->json)
 		tell_json(&s);
-	else if (code == EXIT_DONE && !o->retry_list)
+	else if (rc == EXIT_DONE && !o->retry_list)
 		tell(&s);
-	else if (code == EXIT_DONE && s.missing.bytes)
+	else if (rc == EXIT_DONE && s.missing.bytes)
 		puts(s.missing.data);
 	text_free(&s.missing);
 	free(s.claims);
-	return code;
+	return rc;
 }
 
 const struct cli_verb cmd_status = {

@@ -36,23 +36,23 @@ int command_keep_apart(const char *option, const char *path, const char *dir_nam
 int command_keep_from_sources(const struct source_place *p, const char *option, const char *path)
 {
 	char folder[FILES_PATH_BYTES];
-	int code = EXIT_DONE;
+	int rc = EXIT_DONE;
 
-	for (uint64_t i = 0; code == EXIT_DONE && i < p->item_count; i++) {
+	for (uint64_t i = 0; rc == EXIT_DONE && i < p->item_count; i++) {
 		const struct source_item *item = &p->item[i];
 		bool whole = !item->path[0];
 
-		code = whole ? EXIT_DONE : files_path(folder, p->root_absolute, item->path);
-		if (code != EXIT_DONE)
-			return code;
+		rc = whole ? EXIT_DONE : files_path(folder, p->root_absolute, item->path);
+		if (rc != EXIT_DONE)
+			return rc;
 		if (item->is_dir)
-			code = command_keep_apart(option, path, "the source", whole ? p->root_absolute : folder);
-		if (code == EXIT_DONE && strcmp(option, "--report"))
-			code = command_keep_apart("the source", whole ? p->root_absolute : folder, option, path);
-		else if (code == EXIT_DONE && !item->is_dir && !strcmp(folder, path))
-			code = fail(EXIT_USAGE, "%s: is the source (%s); give another path", option, folder);
+			rc = command_keep_apart(option, path, "the source", whole ? p->root_absolute : folder);
+		if (rc == EXIT_DONE && strcmp(option, "--report"))
+			rc = command_keep_apart("the source", whole ? p->root_absolute : folder, option, path);
+		else if (rc == EXIT_DONE && !item->is_dir && !strcmp(folder, path))
+			rc = fail(EXIT_USAGE, "%s: is the source (%s); give another path", option, folder);
 	}
-	return code;
+	return rc;
 }
 
 /* A report, or empty?  An image or a table that a slip of --report would replace is neither. */
@@ -202,28 +202,28 @@ static void say_how_to_go_on(const struct report *r)
 
 int command_finish(const struct report *r, const char *report_path)
 {
-	int code = r->exit_code, written;
+	int rc = r->exit_code, written;
 
 	account_sort(r->job->account);
 	if (report_path) {
 		written = report_file_write(r, report_path);
-		if (code == EXIT_DONE)
-			code = written;
+		if (rc == EXIT_DONE)
+			rc = written;
 	}
 	say_how_to_go_on(r);
 	report_tell(r);
-	return code;
+	return rc;
 }
 
 int command_build(struct job *job, bool sandbox)
 {
-	int code = EXIT_DONE;
+	int rc = EXIT_DONE;
 
 	if (sandbox && !plan_names_inputs(job->plan))
 		return fail(EXIT_USAGE, "--sandbox is for images: nothing of this source is decoded");
 	if (sandbox) /* before there are threads */
-		code = pictures_sandbox(&job->sandbox, &job->plan->recipe);
-	return code == EXIT_DONE ? build_run(job) : code;
+		rc = pictures_sandbox(&job->sandbox, &job->plan->recipe);
+	return rc == EXIT_DONE ? build_run(job) : rc;
 }
 
 void command_begin_build(struct job *job, struct account *account, struct receipt_files *receipts)

@@ -34,7 +34,7 @@ struct bad_input {	 /* start it zeroed */
  * the exit code.  Their callers see by bad_input_is() that this input alone is bad.
  */
 int bad_input(struct bad_input *b, uint32_t reason, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
-bool bad_input_is(const struct bad_input *b, int code);
+bool bad_input_is(const struct bad_input *b, int rc);
 
 /* Replace what `out` has by both tokens, with a blank before each: `fields` of image_list_add(). */
 void bad_input_write(const struct bad_input *b, struct text *out);

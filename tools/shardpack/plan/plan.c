@@ -86,7 +86,7 @@ int plan_check_versions(const struct plan *p, const char *name)
 	const char *there = p->text.data + p->versions_at, *here;
 	struct text ours = {0};
 	size_t there_bytes = p->versions_bytes, here_bytes;
-	int code = EXIT_DONE;
+	int rc = EXIT_DONE;
 
 	recipe_write_versions(&p->recipe, &ours);
 	here = ours.data;
@@ -103,12 +103,12 @@ int plan_check_versions(const struct plan *p, const char *name)
 		here_bytes -= line;
 	}
 	if (there_bytes || here_bytes)
-		code = fail(EXIT_MISMATCH,
-			    "%s: made with '%.*s', but this shardpack has '%.*s'; other versions may make other bytes",
-			    name, (int)(there_bytes ? strcspn(there, "\n") : 0), there,
-			    (int)(here_bytes ? strcspn(here, "\n") : 0), here);
+		rc = fail(EXIT_MISMATCH,
+			  "%s: made with '%.*s', but this shardpack has '%.*s'; other versions may make other bytes",
+			  name, (int)(there_bytes ? strcspn(there, "\n") : 0), there,
+			  (int)(here_bytes ? strcspn(here, "\n") : 0), here);
 	text_free(&ours);
-	return code;
+	return rc;
 }
 
 void plan_free(struct plan *p)

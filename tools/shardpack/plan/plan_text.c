@@ -359,19 +359,19 @@ static int read_files(struct parser *p, struct words *l)
 	struct plan *plan = p->plan;
 	uint64_t idx;
 	bool unpack, any = false;
-	int code = EXIT_DONE;
+	int rc = EXIT_DONE;
 
-	for (; code == EXIT_DONE; next_line(p, l)) {
+	for (; rc == EXIT_DONE; next_line(p, l)) {
 		unpack = words_is(l, ' ', "unpack");
 		if (!unpack && !words_is(l, ' ', "file"))
 			break;
 		if (!words_u64(l, ' ', PLAN_FILES_MAX, &idx) || idx != plan->file_count)
 			return broken(p, "files are not numbered from 0");
-		code = unpack ? read_unpack(p, l) : read_file(p, l);
+		rc = unpack ? read_unpack(p, l) : read_file(p, l);
 		any = true;
 	}
-	if (code != EXIT_DONE || (!any && plan_names_inputs(plan)))
-		return code;
+	if (rc != EXIT_DONE || (!any && plan_names_inputs(plan)))
+		return rc;
 	if (!take_count(l, "files", PLAN_FILES_MAX, &idx) || !idx || idx != plan->file_count)
 		return broken(p, "the number of files is missing or wrong");
 	next_line(p, l);
@@ -595,22 +595,22 @@ static int read_slices(struct parser *p, struct words *l)
 	const char *wrong;
 	struct words peek;
 	uint64_t count;
-	int code = EXIT_DONE;
+	int rc = EXIT_DONE;
 
 	next_line(p, l);
 	peek = *l;
 	if (words_is(&peek, ' ', "stream"))
 		return read_pack(p, l);
-	for (; code == EXIT_DONE && words_is(l, ' ', "slice"); next_line(p, l)) {
+	for (; rc == EXIT_DONE && words_is(l, ' ', "slice"); next_line(p, l)) {
 		wrong = read_slice_line(plan, l, &s);
 		if (!wrong && plan->slice_count && s.field < plan->slice[plan->slice_count - 1].field)
 			wrong = "slices are not in the order of fields";
 		if (wrong)
 			return broken(p, wrong);
-		code = plan_add_slice(plan, &s);
+		rc = plan_add_slice(plan, &s);
 	}
-	if (code != EXIT_DONE)
-		return code;
+	if (rc != EXIT_DONE)
+		return rc;
 	if (!take_count(l, "slices", UINT64_MAX, &count) || count != plan->slice_count || !slices_tile(plan))
 		return broken(p, "the slices do not give each field of each input once");
 	next_line(p, l);
@@ -664,14 +664,14 @@ int plan_parse(struct plan *plan, struct text *text, const char *name)
 	const char *at;
 	struct word version;
 	struct words l;
-	int code;
+	int rc;
 
 	memset(plan, 0, sizeof(*plan));
 	plan->text = *text;
 	memset(text, 0, sizeof(*text));
-	code = check_end(&p, &plan->text);
-	if (code != EXIT_DONE)
-		return code;
+	rc = check_end(&p, &plan->text);
+	if (rc != EXIT_DONE)
+		return rc;
 	if (!next_line(&p, &l) || !words_is(&l, ' ', "shardpack-plan") || !words_take(&l, ' ', &version) ||
 	    !words_done(&l))
 		return broken(&p, "not the first line of a plan");
@@ -687,16 +687,16 @@ int plan_parse(struct plan *plan, struct text *text, const char *name)
 	for (at = plan->text.data; at < p.text.at; at++)
 		p.number += *at == '\n';
 	p.number--; /* the first line was counted */
-	code = read_versions(&p, &l);
-	if (code == EXIT_DONE)
-		code = read_files(&p, &l);
-	if (code == EXIT_DONE)
-		code = read_classes(&p, &l);
-	if (code == EXIT_DONE)
-		code = plan_names_inputs(plan) ? read_inputs(&p, &l) : read_slices(&p, &l);
-	if (code == EXIT_DONE && (!take_count(&l, "inputs", PLAN_INPUTS_MAX, &count) || count != plan->input_count))
-		code = broken(&p, "the number of inputs is missing or wrong");
-	if (code == EXIT_DONE)
-		code = read_shards(&p, &l);
-	return code == EXIT_DONE ? plan_settle_order(plan) : code;
+	rc = read_versions(&p, &l);
+	if (rc == EXIT_DONE)
+		rc = read_files(&p, &l);
+	if (rc == EXIT_DONE)
+		rc = read_classes(&p, &l);
+	if (rc == EXIT_DONE)
+		rc = plan_names_inputs(plan) ? read_inputs(&p, &l) : read_slices(&p, &l);
+	if (rc == EXIT_DONE && (!take_count(&l, "inputs", PLAN_INPUTS_MAX, &count) || count != plan->input_count))
+		rc = broken(&p, "the number of inputs is missing or wrong");
+	if (rc == EXIT_DONE)
+		rc = read_shards(&p, &l);
+	return rc == EXIT_DONE ? plan_settle_order(plan) : rc;
 }

@@ -302,7 +302,7 @@ static int tell(struct alike *l, uint32_t first, uint32_t second)
 	struct text pair = {0}, *lines = &l->scan->warnings;
 	const char *differ;
 	bool all;
-	int code = EXIT_DONE;
+	int rc = EXIT_DONE;
 
 	plan_class_name(l->plan, first, a);
 	plan_class_name(l->plan, second, b);
@@ -311,9 +311,9 @@ static int tell(struct alike *l, uint32_t first, uint32_t second)
 	text_add(&pair, " and ", 5);
 	show(l, second, b, all, &pair);
 	if (l->strict)
-		code = fail(EXIT_BAD, "classes %s differ only in %s; give them one name, or leave out --strict-classes",
-			    pair.data, differ);
-	if (code == EXIT_DONE) {
+		rc = fail(EXIT_BAD, "classes %s differ only in %s; give them one name, or leave out --strict-classes",
+			  pair.data, differ);
+	if (rc == EXIT_DONE) {
 		text_format(lines, "classes %s differ only in %s" PACKED_AS_TWO "\n", pair.data, differ);
 		if (l->pair_count < NAMED_MOST)
 			text_format(&l->pairs, "%s%s", l->pair_count ? ", " : "", pair.data);
@@ -321,7 +321,7 @@ static int tell(struct alike *l, uint32_t first, uint32_t second)
 		l->pair_count++;
 	}
 	text_free(&pair);
-	return code;
+	return rc;
 }
 
 /* One warning, however many pairs there are. */
@@ -362,22 +362,22 @@ static int tell_unseen(struct alike *l, uint32_t class_idx)
 {
 	char name[SHARD_KEY_BYTES_MAX + 1];
 	struct text shown = {0};
-	int code = EXIT_DONE;
+	int rc = EXIT_DONE;
 
 	plan_class_name(l->plan, class_idx, name);
 	show(l, class_idx, name, true, &shown);
 	if (l->strict)
-		code = fail(EXIT_BAD,
-			    "the name of class %s has only blanks or characters that are not shown; give it a name, or "
-			    "leave out --strict-classes",
-			    shown.data);
+		rc = fail(EXIT_BAD,
+			  "the name of class %s has only blanks or characters that are not shown; give it a name, or "
+			  "leave out --strict-classes",
+			  shown.data);
 	else
 		scan_warn(l->scan,
 			  "the name of class %s has only blanks or characters that are not shown, and is packed as a "
 			  "class; if its label was forgotten, write it",
 			  shown.data);
 	text_free(&shown);
-	return code;
+	return rc;
 }
 
 static void count_inputs(struct alike *l)
@@ -392,24 +392,24 @@ static void count_inputs(struct alike *l)
 static int tell_all(struct alike *l)
 {
 	uint64_t count = l->plan->class_count;
-	int code = EXIT_DONE;
+	int rc = EXIT_DONE;
 
 	if (count && !l->name[0].bytes) { /* the shortest is in front */
 		count_inputs(l);
-		code = tell_unseen(l, l->name[0].class_idx);
+		rc = tell_unseen(l, l->name[0].class_idx);
 	}
-	for (uint64_t i = 0, k; code == EXIT_DONE && i < count; i = k)
-		for (k = i + 1; code == EXIT_DONE && k < count; k++) {
+	for (uint64_t i = 0, k; rc == EXIT_DONE && i < count; i = k)
+		for (k = i + 1; rc == EXIT_DONE && k < count; k++) {
 			const struct folded *a = &l->name[i], *b = &l->name[k];
 
 			if (a->bytes != b->bytes || memcmp(l->text.data + a->at, l->text.data + b->at, a->bytes))
 				break;
 			count_inputs(l);
-			code = tell(l, a->class_idx, b->class_idx);
+			rc = tell(l, a->class_idx, b->class_idx);
 		}
-	if (code == EXIT_DONE)
+	if (rc == EXIT_DONE)
 		warn_of_pairs(l);
-	return code;
+	return rc;
 }
 
 int class_alike_judge(const struct plan *plan, struct scan *scan, bool strict)
@@ -417,7 +417,7 @@ int class_alike_judge(const struct plan *plan, struct scan *scan, bool strict)
 	struct alike l = {.plan = plan, .scan = scan, .strict = strict};
 	char name[SHARD_KEY_BYTES_MAX + 1];
 	bool plain = true;
-	int code;
+	int rc;
 
 	/* Of two that are alike at least one is not plain. */
 	for (uint64_t i = 0; plain && i < plan->class_count; i++) {
@@ -428,10 +428,10 @@ int class_alike_judge(const struct plan *plan, struct scan *scan, bool strict)
 	if (plain)
 		return EXIT_DONE;
 	fold_all(&l);
-	code = tell_all(&l);
+	rc = tell_all(&l);
 	text_free(&l.text);
 	text_free(&l.pairs);
 	free(l.name);
 	free(l.inputs);
-	return code;
+	return rc;
 }

@@ -138,18 +138,18 @@ static int list_tar(struct image_archive *a)
 	struct tar_member *m = malloc(sizeof(*m));
 	struct progress progress;
 	enum tar_status status = TAR_MEMBER;
-	int code = m ? EXIT_DONE : out_of_memory(a);
+	int rc = m ? EXIT_DONE : out_of_memory(a);
 
 	progress_start(&progress, "listing", "members", 0);
-	while (code == EXIT_DONE && (status = tar_next(&t, m)) == TAR_MEMBER) {
-		code = interrupted() ? EXIT_INTERRUPTED : take_member(a, m);
+	while (rc == EXIT_DONE && (status = tar_next(&t, m)) == TAR_MEMBER) {
+		rc = interrupted() ? EXIT_INTERRUPTED : take_member(a, m);
 		progress_add(&progress, 1, 0, 0);
 		progress_tick(&progress);
 	}
 	progress_abandon(&progress);
 	free(m);
-	if (code != EXIT_DONE || status != TAR_BAD)
-		return code;
+	if (rc != EXIT_DONE || status != TAR_BAD)
+		return rc;
 	if (!why[0])
 		return EXIT_IO;
 	if (!a->count && !file_name_is_archive(a->path))
@@ -180,53 +180,53 @@ static int list_zip(struct image_archive *a)
 	enum zip_status status = ZIP_END;
 	char name[ZIP_NAME_BYTES_MAX + 1];
 	uint64_t at = 0, unpacked = 0;
-	int code = m ? EXIT_DONE : out_of_memory(a);
+	int rc = m ? EXIT_DONE : out_of_memory(a);
 
-	while (code == EXIT_DONE && (status = zip_next(&z, m)) == ZIP_MEMBER) {
+	while (rc == EXIT_DONE && (status = zip_next(&z, m)) == ZIP_MEMBER) {
 		if (!text_settle_path(m->name, m->name_bytes, name, sizeof(name)))
-			code = fail(EXIT_BAD,
-				    "%s: the member at offset %" PRIu64 " has a name that is too long, or "
-				    "leads out of the archive: '%s'; make the archive again from the folder "
-				    "that holds all its files",
-				    a->where, m->offset, m->name);
+			rc = fail(EXIT_BAD,
+				  "%s: the member at offset %" PRIu64 " has a name that is too long, or "
+				  "leads out of the archive: '%s'; make the archive again from the folder "
+				  "that holds all its files",
+				  a->where, m->offset, m->name);
 		else if (m->is_link)
-			code = add_member(a, name, MEMBER_LINK, at, 0);
+			rc = add_member(a, name, MEMBER_LINK, at, 0);
 		else if (m->bytes > UINT64_MAX / 4 - at)
-			code = fail(EXIT_BAD, "%s: '%s' has %" PRIu64 " bytes, more than any disk holds", a->where,
-				    m->name, m->bytes);
+			rc = fail(EXIT_BAD, "%s: '%s' has %" PRIu64 " bytes, more than any disk holds", a->where,
+				  m->name, m->bytes);
 		else if (m->name[m->name_bytes - 1] != '/')
-			code = add_member(a, name, MEMBER_FILE, at, m->bytes);
+			rc = add_member(a, name, MEMBER_FILE, at, m->bytes);
 		at += m->bytes;
 		unpacked += m->bytes > UNPACK_MEMBER_BYTES_MAX ? 0 : m->bytes;
 	}
 	free(m);
-	if (code == EXIT_DONE && status == ZIP_BAD)
+	if (rc == EXIT_DONE && status == ZIP_BAD)
 		return why[0] ? give_up(a, why) : EXIT_IO;
-	if (code == EXIT_DONE)
-		code = stored_unpack(a->request->stored, a->request->plan, a->file, "zip", unpacked, &a->file);
-	return code == EXIT_BAD ? give_up(a, "cannot be unpacked") : code;
+	if (rc == EXIT_DONE)
+		rc = stored_unpack(a->request->stored, a->request->plan, a->file, "zip", unpacked, &a->file);
+	return rc == EXIT_BAD ? give_up(a, "cannot be unpacked") : rc;
 }
 
 static int list_members(struct image_archive *a, const struct request *r, const char *path)
 {
 	struct stat st;
 	bool there;
-	int code;
+	int rc;
 
 	*a = (struct image_archive){.request = r, .path = path, .names.shelf = r->plan->text.shelf};
 	if (asprintf(&a->where, "%s/%s", r->place->root, path) < 0) {
 		a->where = NULL;
 		return fail(EXIT_IO, "%s: out of memory for its name", path);
 	}
-	code = place_look(r->place, path, &st, &there, &a->cut);
-	if (code != EXIT_DONE)
-		return bad_input_is(&a->cut, code) ? EXIT_DONE : code;
-	code = input_file_open(r, path, &a->file);
-	if (code == EXIT_BAD && file_name_is_archive(path))
+	rc = place_look(r->place, path, &st, &there, &a->cut);
+	if (rc != EXIT_DONE)
+		return bad_input_is(&a->cut, rc) ? EXIT_DONE : rc;
+	rc = input_file_open(r, path, &a->file);
+	if (rc == EXIT_BAD && file_name_is_archive(path))
 		return give_up(a, "cannot be unpacked");
-	if (code == EXIT_DONE)
-		code = file_name_has_extension(path, ".zip") ? list_zip(a) : list_tar(a);
-	return code;
+	if (rc == EXIT_DONE)
+		rc = file_name_has_extension(path, ".zip") ? list_zip(a) : list_tar(a);
+	return rc;
 }
 
 /* ---- each image a sample ---- */
@@ -292,14 +292,14 @@ static int is_apple_double(const struct image_archive *a, const struct archive_m
 {
 	const char *slash = strrchr(name_of(a, e), '/'), *base = slash ? slash + 1 : name_of(a, e);
 	char magic[4] = "";
-	int code = EXIT_DONE;
+	int rc = EXIT_DONE;
 
 	*is = false;
 	if (strncmp(base, "._", 2) || e->bytes < sizeof(magic))
 		return EXIT_DONE;
-	code = stored_get(a->request->stored, a->file, e->offset, magic, sizeof(magic));
-	*is = code == EXIT_DONE && !memcmp(magic, "\0\5\26\7", sizeof(magic));
-	return code;
+	rc = stored_get(a->request->stored, a->file, e->offset, magic, sizeof(magic));
+	*is = rc == EXIT_DONE && !memcmp(magic, "\0\5\26\7", sizeof(magic));
+	return rc;
 }
 
 /* What is wrong with a member that is not a file. */
@@ -328,10 +328,10 @@ static int add_no_file(const struct image_archive *a, const struct archive_membe
 	const char *name = name_of(a, m);
 	bool known = file_name_is_image(name) && (strchr(name, '/') || labels_given(labels));
 	struct bad_input bad = {0}, no_label = {0};
-	int code = known ? label_by_name(a, m, labels, label, &no_label) : EXIT_DONE;
+	int rc = known ? label_by_name(a, m, labels, label, &no_label) : EXIT_DONE;
 
-	if (code != EXIT_DONE && !no_label.reason)
-		return code;
+	if (rc != EXIT_DONE && !no_label.reason)
+		return rc;
 	blame(a, m, &bad);
 	return add_input(a, m, known && !no_label.reason ? label : NULL, NULL, &bad, images);
 }
@@ -340,28 +340,28 @@ static int add_images(const struct image_archive *a, struct labels *labels, stru
 {
 	char label[CLASS_NAME_BYTES_MAX + 1];
 	struct bad_input bad = {0};
-	int code = EXIT_DONE;
+	int rc = EXIT_DONE;
 
-	for (uint64_t i = 0; code == EXIT_DONE && i < a->count; i++) {
+	for (uint64_t i = 0; rc == EXIT_DONE && i < a->count; i++) {
 		const struct archive_member *m = &a->member[i];
 		bool other = !file_name_is_image(name_of(a, m)) && m->kind != MEMBER_LINK;
 
 		if (m->kind != MEMBER_FILE) {
-			code = add_no_file(a, m, labels, images);
+			rc = add_no_file(a, m, labels, images);
 			continue;
 		}
 		if (!other)
-			code = is_apple_double(a, m, &other);
-		if (code == EXIT_DONE && other)
+			rc = is_apple_double(a, m, &other);
+		if (rc == EXIT_DONE && other)
 			ignored_add(&a->request->scan->ignored, a->path, name_of(a, m));
-		if (code != EXIT_DONE || other)
+		if (rc != EXIT_DONE || other)
 			continue;
 		bad.reason = 0;
-		code = label_by_name(a, m, labels, label, &bad);
-		if (code == EXIT_DONE || bad_input_is(&bad, code))
-			code = add_input(a, m, bad.reason ? NULL : label, NULL, bad.reason ? &bad : NULL, images);
+		rc = label_by_name(a, m, labels, label, &bad);
+		if (rc == EXIT_DONE || bad_input_is(&bad, rc))
+			rc = add_input(a, m, bad.reason ? NULL : label, NULL, bad.reason ? &bad : NULL, images);
 	}
-	return code;
+	return rc;
 }
 
 /* ---- samples as WebDataset has them: members of one key ---- */
@@ -424,26 +424,26 @@ static int compare_keys(const void *x, const void *y, void *context)
 	return order ? order : b->number < c->number ? -1 : b->number > c->number;
 }
 
-/* All of a member as text, without a byte-order mark; NULL, and *code, if it cannot be. */
-static char *read_text(const struct image_archive *a, const struct archive_member *m, size_t *bytes, int *code,
+/* All of a member as text, without a byte-order mark; NULL, and *rc, if it cannot be. */
+static char *read_text(const struct image_archive *a, const struct archive_member *m, size_t *bytes, int *rc,
 		       struct bad_input *bad)
 {
 	size_t mark;
 	char *text = NULL;
 
 	if (m->bytes > LABEL_BYTES_MAX)
-		*code = bad_input(bad, SHARD_MISS_VALUE,
-				  "'%.150s' at offset %" PRIu64 " has %" PRIu64
-				  " bytes; a label must have at most %" PRIu64,
-				  name_of(a, m), m->offset, m->bytes, LABEL_BYTES_MAX);
+		*rc = bad_input(bad, SHARD_MISS_VALUE,
+				"'%.150s' at offset %" PRIu64 " has %" PRIu64
+				" bytes; a label must have at most %" PRIu64,
+				name_of(a, m), m->offset, m->bytes, LABEL_BYTES_MAX);
 	else if (!(text = malloc((size_t)m->bytes + 1)))
-		*code = out_of_memory(a);
+		*rc = out_of_memory(a);
 	else
-		*code = stored_get(a->request->stored, a->file, m->offset, text, (size_t)m->bytes);
-	if (*code == EXIT_DONE && utf8_is_utf16(text, (size_t)m->bytes))
-		*code = bad_input(bad, SHARD_MISS_VALUE, "'%.150s' at offset %" PRIu64 ": " UTF8_UTF16, name_of(a, m),
-				  m->offset);
-	if (*code != EXIT_DONE) {
+		*rc = stored_get(a->request->stored, a->file, m->offset, text, (size_t)m->bytes);
+	if (*rc == EXIT_DONE && utf8_is_utf16(text, (size_t)m->bytes))
+		*rc = bad_input(bad, SHARD_MISS_VALUE, "'%.150s' at offset %" PRIu64 ": " UTF8_UTF16, name_of(a, m),
+				m->offset);
+	if (*rc != EXIT_DONE) {
 		free(text);
 		return NULL;
 	}
@@ -471,65 +471,63 @@ static int take_label(const struct image_archive *a, const struct archive_member
 static int label_of_cls(const struct image_archive *a, const struct archive_member *m, char *out,
 			struct label_list *many, struct bad_input *bad)
 {
-	int code = EXIT_DONE;
+	int rc = EXIT_DONE;
 	size_t bytes;
-	char *text = read_text(a, m, &bytes, &code, bad), *at = text;
+	char *text = read_text(a, m, &bytes, &rc, bad), *at = text;
 
 	if (!text)
-		return code;
+		return rc;
 	at += strspn(at, " \t\r\n");
 	bytes -= (size_t)(at - text);
 	while (bytes && strchr(" \t\r\n", at[bytes - 1]))
 		bytes--;
-	code = many ? label_list_of_text(a->request, at, bytes, true, many, bad)
-		    : take_label(a, m, at, bytes, out, bad);
+	rc = many ? label_list_of_text(a->request, at, bytes, true, many, bad) : take_label(a, m, at, bytes, out, bad);
 	free(text);
-	return code;
+	return rc;
 }
 
 static int label_of_json(const struct image_archive *a, const struct archive_member *m, char *out,
 			 struct label_list *many, struct bad_input *bad)
 {
 	const char *key = a->request->o->label_key;
-	int code = EXIT_DONE;
+	int rc = EXIT_DONE;
 	char what[JSON_VALUE_BYTES];
 	size_t bytes;
-	char *text = read_text(a, m, &bytes, &code, bad);
+	char *text = read_text(a, m, &bytes, &rc, bad);
 	json_error_t error;
 	json_t *object, *value;
 
 	if (!text)
-		return code;
+		return rc;
 	errno = 0;
 	object = json_loadb(text, bytes, JSON_REJECT_DUPLICATES, &error);
 	value = json_value_find(object, key);
 	if (!object && errno == ENOMEM)
-		code = out_of_memory(a);
+		rc = out_of_memory(a);
 	else if (!json_is_object(object))
-		code = bad_input(bad, SHARD_MISS_VALUE, "'%.150s' at offset %" PRIu64 ": %s", name_of(a, m), m->offset,
-				 object ? "not an object" : json_why(&error));
+		rc = bad_input(bad, SHARD_MISS_VALUE, "'%.150s' at offset %" PRIu64 ": %s", name_of(a, m), m->offset,
+			       object ? "not an object" : json_why(&error));
 	else if (many && value && !json_is_null(value))
-		code = label_list_of_json(a->request, value, many, bad);
+		rc = label_list_of_json(a->request, value, many, bad);
 	else if (json_is_array(value))
-		code = bad_input(bad, SHARD_MISS_VALUE,
-				 "'%.150s' at offset %" PRIu64 ": %.80s is a list; --multi-label takes several labels",
-				 name_of(a, m), m->offset, key);
+		rc = bad_input(bad, SHARD_MISS_VALUE,
+			       "'%.150s' at offset %" PRIu64 ": %.80s is a list; --multi-label takes several labels",
+			       name_of(a, m), m->offset, key);
 	else if (json_is_integer(value))
 		snprintf(out, 24, "%" JSON_INTEGER_FORMAT, json_integer_value(value));
 	else if (json_is_string(value))
-		code = take_label(a, m, json_string_value(value), json_string_length(value), out, bad);
+		rc = take_label(a, m, json_string_value(value), json_string_length(value), out, bad);
 	else if (!value || json_is_null(value))
-		code = bad_input(bad, SHARD_MISS_INCOMPLETE,
-				 "'%.150s' at offset %" PRIu64 ": %s; --label-key names the key of labels",
-				 name_of(a, m), m->offset, json_value_absent(object, key, what));
+		rc = bad_input(bad, SHARD_MISS_INCOMPLETE,
+			       "'%.150s' at offset %" PRIu64 ": %s; --label-key names the key of labels", name_of(a, m),
+			       m->offset, json_value_absent(object, key, what));
 	else
-		code = bad_input(bad, SHARD_MISS_INCOMPLETE,
-				 "'%.150s' at offset %" PRIu64
-				 ": %.60s is %s; a label must be a whole number or a text",
-				 name_of(a, m), m->offset, key, json_value_say(value, what));
+		rc = bad_input(bad, SHARD_MISS_INCOMPLETE,
+			       "'%.150s' at offset %" PRIu64 ": %.60s is %s; a label must be a whole number or a text",
+			       name_of(a, m), m->offset, key, json_value_say(value, what));
 	json_decref(object);
 	free(text);
-	return code;
+	return rc;
 }
 
 /* A sample found, to be added in the order of the archive. */
@@ -704,20 +702,20 @@ static int look_for_key(const struct image_archive *a, const struct archive_memb
 	struct bad_input bad = {0};
 	char *text, what[JSON_VALUE_BYTES];
 	size_t bytes;
-	int code = EXIT_DONE;
+	int rc = EXIT_DONE;
 	json_t *object, *value;
 
 	if (scan->field[i].found || m->bytes > LABEL_BYTES_MAX) {
 		scan->field[i].found = true; /* a large one is not judged */
 		return EXIT_DONE;
 	}
-	text = read_text(a, m, &bytes, &code, &bad);
+	text = read_text(a, m, &bytes, &rc, &bad);
 	if (!text)
-		return code;
+		return rc;
 	errno = 0;
 	object = json_loadb(text, bytes, JSON_REJECT_DUPLICATES, NULL);
 	if (!object && errno == ENOMEM)
-		code = out_of_memory(a);
+		rc = out_of_memory(a);
 	value = json_value_find(object, key);
 	scan->field[i].found = value && !json_is_null(value);
 	if (object && !scan->field[i].found)
@@ -725,7 +723,7 @@ static int look_for_key(const struct image_archive *a, const struct archive_memb
 			    json_value_absent(object, key, what));
 	json_decref(object);
 	free(text);
-	return code;
+	return rc;
 }
 
 /* The tokens of a sample's fields. */
@@ -734,10 +732,10 @@ static int find_fields(const struct image_archive *a, const struct sample *s, st
 	const struct recipe *r = a->request->recipe;
 	char members[MEMBERS_BYTES];
 	uint64_t k;
-	int code = EXIT_DONE;
+	int rc = EXIT_DONE;
 
 	out->bytes = 0;
-	for (uint32_t i = 0; code == EXIT_DONE && i < r->field_count; i++) {
+	for (uint32_t i = 0; rc == EXIT_DONE && i < r->field_count; i++) {
 		const char *suffix = field_suffix(&r->from[i]);
 
 		if (!field_has_part(&r->from[i]))
@@ -747,7 +745,7 @@ static int find_fields(const struct image_archive *a, const struct sample *s, st
 		if (k < s->member_count)
 			field_part_add_member(out, s->member[k].offset, s->member[k].bytes, a->file);
 		if (k < s->member_count && r->from[i].optional && field_json_key(&r->from[i])) {
-			code = look_for_key(a, &s->member[k], i);
+			rc = look_for_key(a, &s->member[k], i);
 		} else if (k == s->member_count && r->from[i].optional) {
 			field_part_add_none(out);
 			if (!a->request->scan->field[i].absent[0])
@@ -762,8 +760,8 @@ static int find_fields(const struct image_archive *a, const struct sample *s, st
 					 say_members(a, s, suffix, members));
 		}
 	}
-	if (code != EXIT_DONE)
-		return code;
+	if (rc != EXIT_DONE)
+		return rc;
 	return text_failed(out) ? out_of_memory(a) : EXIT_DONE;
 }
 
@@ -800,22 +798,22 @@ static int add_sample(const struct image_archive *a, struct sample *s, const cha
 {
 	char label[CLASS_NAME_BYTES_MAX + 1];
 	struct bad_input bad = {0}, no_label = {0};
-	int code = settle_sample(a, s, label_suffix, &bad);
+	int rc = settle_sample(a, s, label_suffix, &bad);
 	bool has_label = s->label ? s->label->kind == MEMBER_FILE : s->image && !label_suffix;
 
-	if (code != EXIT_DONE && !bad.reason)
-		return code;
-	code = has_label ? find_label(a, s, labels, label, &images->next, &no_label) : EXIT_DONE;
-	if (code != EXIT_DONE && !no_label.reason)
-		return code;
+	if (rc != EXIT_DONE && !bad.reason)
+		return rc;
+	rc = has_label ? find_label(a, s, labels, label, &images->next, &no_label) : EXIT_DONE;
+	if (rc != EXIT_DONE && !no_label.reason)
+		return rc;
 	if (no_label.reason && !bad.reason)
 		bad = no_label;
 	if (!bad.reason)
-		code = find_fields(a, s, fields, &bad);
+		rc = find_fields(a, s, fields, &bad);
 	if (bad.reason)
 		return add_input(a, s->image ? s->image : s->member, has_label && !no_label.reason ? label : NULL,
 				 fields, &bad, images);
-	return code == EXIT_DONE ? add_input(a, s->image, label, fields, NULL, images) : code;
+	return rc == EXIT_DONE ? add_input(a, s->image, label, fields, NULL, images) : rc;
 }
 
 /* A link to what may be a folder, or of a name without a key: no sample, but not to be ignored. */
@@ -839,11 +837,11 @@ static int add_samples(struct image_archive *a, bool by_name, struct labels *lab
 	struct sample *sample = NULL;
 	struct text fields = {0};
 	uint64_t n, sample_count = 0, capacity = 0;
-	int code = EXIT_DONE;
+	int rc = EXIT_DONE;
 
 	if (!shelf_sort(shelf, a->member, a->count, sizeof(*a->member), compare_keys, a))
-		code = out_of_memory(a);
-	for (uint64_t i = 0; code == EXIT_DONE && i < a->count; i += n) {
+		rc = out_of_memory(a);
+	for (uint64_t i = 0; rc == EXIT_DONE && i < a->count; i += n) {
 		const struct archive_member *m = &a->member[i];
 
 		for (n = 1; m->key_bytes && i + n < a->count && m[n].key_bytes == m->key_bytes; n++)
@@ -856,21 +854,21 @@ static int add_samples(struct image_archive *a, bool by_name, struct labels *lab
 		else if (grow_on(shelf, &sample, &capacity, sample_count + 1, sizeof(*sample)))
 			sample[sample_count++] = (struct sample){.first = m->number, .member = m, .member_count = n};
 		else
-			code = out_of_memory(a);
+			rc = out_of_memory(a);
 	}
-	if (code == EXIT_DONE && !shelf_sort(shelf, sample, sample_count, sizeof(*sample), compare_samples, NULL))
-		code = out_of_memory(a);
-	for (uint64_t i = 0; code == EXIT_DONE && i < sample_count; i++) {
+	if (rc == EXIT_DONE && !shelf_sort(shelf, sample, sample_count, sizeof(*sample), compare_samples, NULL))
+		rc = out_of_memory(a);
+	for (uint64_t i = 0; rc == EXIT_DONE && i < sample_count; i++) {
 		const struct archive_member *m = sample[i].member;
 
 		fields.bytes = 0;
-		code = is_sample(a, m, sample[i].member_count, by_name)
-			       ? add_sample(a, &sample[i], label_suffix, labels, &fields, images)
-			       : add_link(a, m, images);
+		rc = is_sample(a, m, sample[i].member_count, by_name)
+			     ? add_sample(a, &sample[i], label_suffix, labels, &fields, images)
+			     : add_link(a, m, images);
 	}
 	text_free(&fields);
 	shelf_free(shelf, sample);
-	return code;
+	return rc;
 }
 
 /* ---- the archive ---- */
@@ -885,25 +883,25 @@ int image_archive_add(struct image_list *images, struct labels *labels, const ch
 	struct image_archive a;
 	uint64_t before = images->count;
 	bool by_name = true;
-	int code = list_members(&a, r, path);
+	int rc = list_members(&a, r, path);
 
-	if (code == EXIT_DONE) {
+	if (rc == EXIT_DONE) {
 		by_name = labels_given(labels) || !(r->o->label_key || has_label_members(&a));
 		images->by_folder = by_name && !labels_given(labels);
 		if (by_name && recipe_is_multi_label(r->recipe))
-			code = labels_refuse_many(r, path);
+			rc = labels_refuse_many(r, path);
 		else if (images->by_folder)
-			code = check_keys(&a);
+			rc = check_keys(&a);
 	}
-	if (code == EXIT_DONE)
-		code = by_name && !recipe_has_parts(r->recipe) ? add_images(&a, labels, images)
-							       : add_samples(&a, by_name, labels, images);
-	if (code == EXIT_DONE && a.cut.reason)
-		code = image_list_add_bad(images, path, NULL, 0, PLAN_NO_FILE, 0, &a.cut);
-	if (code == EXIT_DONE && images->count == before)
+	if (rc == EXIT_DONE)
+		rc = by_name && !recipe_has_parts(r->recipe) ? add_images(&a, labels, images)
+							     : add_samples(&a, by_name, labels, images);
+	if (rc == EXIT_DONE && a.cut.reason)
+		rc = image_list_add_bad(images, path, NULL, 0, PLAN_NO_FILE, 0, &a.cut);
+	if (rc == EXIT_DONE && images->count == before)
 		scan_barren(r->scan, a.where);
 	shelf_free(a.names.shelf, a.member);
 	text_free(&a.names);
 	free(a.where);
-	return code;
+	return rc;
 }

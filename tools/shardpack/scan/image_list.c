@@ -67,7 +67,7 @@ static void keep_label(struct image_list *images, struct image_item *i, const ch
 static int keep_every_label(struct image_list *images, struct image_item *i, const char *path, bool known)
 {
 	const char *name = images->next.names.data;
-	int code = EXIT_DONE;
+	int rc = EXIT_DONE;
 
 	if (!images->every && (images->every = calloc(1, sizeof(*images->every))) != NULL)
 		*images->every = (struct image_list){
@@ -77,16 +77,16 @@ static int keep_every_label(struct image_list *images, struct image_item *i, con
 	i->label_at = images->every->count;
 	images->every->table = images->table;
 	images->every->line = images->line;
-	for (uint64_t k = 0; known && code == EXIT_DONE && k < images->next.count; k++, name += strlen(name) + 1)
-		code = image_list_add(images->every, path, name, 0, PLAN_NO_FILE, 0, NULL);
-	return code;
+	for (uint64_t k = 0; known && rc == EXIT_DONE && k < images->next.count; k++, name += strlen(name) + 1)
+		rc = image_list_add(images->every, path, name, 0, PLAN_NO_FILE, 0, NULL);
+	return rc;
 }
 
 int image_list_add(struct image_list *images, const char *path, const char *label, uint64_t bytes, uint32_t file,
 		   uint64_t offset, const struct text *fields)
 {
 	struct image_item *i;
-	int code = EXIT_DONE;
+	int rc = EXIT_DONE;
 
 	if (!grow_on(images->text.shelf, &images->item, &images->capacity, images->count + 1, sizeof(*images->item)))
 		return out_of_room(images);
@@ -102,7 +102,7 @@ int image_list_add(struct image_list *images, const char *path, const char *labe
 	if (text_failed(&images->text))
 		return out_of_room(images);
 	if (recipe_is_multi_label(images->request->recipe) && !images->is_every)
-		code = keep_every_label(images, i, path, label);
+		rc = keep_every_label(images, i, path, label);
 	else if (label)
 		keep_label(images, i, label);
 	else
@@ -113,19 +113,19 @@ int image_list_add(struct image_list *images, const char *path, const char *labe
 		text_add(&images->text, fields->data, fields->bytes + 1);
 	}
 	images->count++;
-	return text_failed(&images->text) ? out_of_room(images) : code;
+	return text_failed(&images->text) ? out_of_room(images) : rc;
 }
 
 int image_list_add_bad(struct image_list *images, const char *path, const char *label, uint64_t bytes, uint32_t file,
 		       uint64_t offset, const struct bad_input *why)
 {
 	struct text fields = {0};
-	int code;
+	int rc;
 
 	bad_input_write(why, &fields);
-	code = image_list_add(images, path, label, bytes, file, offset, &fields);
+	rc = image_list_add(images, path, label, bytes, file, offset, &fields);
 	text_free(&fields);
-	return code;
+	return rc;
 }
 
 bool image_list_row(const char *table, uint64_t line, char out[PLAN_PATH_BYTES_MAX])
@@ -183,13 +183,13 @@ static int split(const struct request *r, const char *text, size_t bytes, struct
 	const char *separator = r->o->label_separator, *end = text + bytes, *next;
 	size_t width = separator ? strlen(separator) : 0;
 	bool is_blank = separator && strspn(separator, " ") == width;
-	int code = EXIT_DONE;
+	int rc = EXIT_DONE;
 
 	while (text < end && *text == ' ')
 		text++;
 	while (text < end && end[-1] == ' ')
 		end--;
-	for (bool more = text < end; code == EXIT_DONE && more; text = next + width) {
+	for (bool more = text < end; rc == EXIT_DONE && more; text = next + width) {
 		const char *stop;
 
 		next = width ? memmem(text, (size_t)(end - text), separator, width) : NULL;
@@ -200,11 +200,11 @@ static int split(const struct request *r, const char *text, size_t bytes, struct
 		while (stop > text && stop[-1] == ' ')
 			stop--;
 		if (stop > text || !is_blank)
-			code = add_label(r, out, text, (size_t)(stop - text), bad);
+			rc = add_label(r, out, text, (size_t)(stop - text), bad);
 		if (!more)
 			break;
 	}
-	return code;
+	return rc;
 }
 
 static int add_json(const struct request *r, const json_t *value, struct label_list *out, struct bad_input *bad)
@@ -231,7 +231,7 @@ static void empty(struct label_list *l)
 int label_list_of_json(const struct request *r, const json_t *value, struct label_list *out, struct bad_input *bad)
 {
 	char number[24], what[JSON_VALUE_BYTES];
-	int code = EXIT_DONE;
+	int rc = EXIT_DONE;
 
 	empty(out);
 	if (json_is_string(value))
@@ -244,9 +244,9 @@ int label_list_of_json(const struct request *r, const json_t *value, struct labe
 		return bad_input(bad, SHARD_MISS_VALUE,
 				 "the labels are %.100s and must be a list of whole numbers or texts",
 				 json_value_say(value, what));
-	for (size_t i = 0; code == EXIT_DONE && i < json_array_size(value); i++)
-		code = add_json(r, json_array_get(value, i), out, bad);
-	return code;
+	for (size_t i = 0; rc == EXIT_DONE && i < json_array_size(value); i++)
+		rc = add_json(r, json_array_get(value, i), out, bad);
+	return rc;
 }
 
 int label_list_of_text(const struct request *r, const char *text, size_t bytes, bool lines, struct label_list *out,
@@ -255,7 +255,7 @@ int label_list_of_text(const struct request *r, const char *text, size_t bytes, 
 	const char *end = text + bytes;
 	json_error_t error;
 	json_t *value;
-	int code = EXIT_DONE;
+	int rc = EXIT_DONE;
 
 	empty(out);
 	if (bytes && text[0] == '[') {
@@ -263,11 +263,11 @@ int label_list_of_text(const struct request *r, const char *text, size_t bytes, 
 		value = json_loadb(text, bytes, JSON_REJECT_DUPLICATES, &error);
 		if (!value && errno == ENOMEM)
 			return fail(EXIT_IO, "out of memory for labels");
-		code = value ? label_list_of_json(r, value, out, bad)
-			     : bad_input(bad, SHARD_MISS_VALUE, "labels '%.*s' are not a list in JSON, at byte %d: %s",
-					 (int)(bytes < 60 ? bytes : 60), text, error.position, json_why(&error));
+		rc = value ? label_list_of_json(r, value, out, bad)
+			   : bad_input(bad, SHARD_MISS_VALUE, "labels '%.*s' are not a list in JSON, at byte %d: %s",
+				       (int)(bytes < 60 ? bytes : 60), text, error.position, json_why(&error));
 		json_decref(value);
-		return code;
+		return rc;
 	}
 	if (bytes && !lines && !r->o->label_separator)
 		return bad_input(
@@ -275,16 +275,16 @@ int label_list_of_text(const struct request *r, const char *text, size_t bytes, 
 			"labels '%.*s' are not a list in JSON; say what separates them with --label-separator, "
 			"such as ' ' or '|'",
 			(int)(bytes < 60 ? bytes : 60), text);
-	while (code == EXIT_DONE && text < end) {
+	while (rc == EXIT_DONE && text < end) {
 		const char *lf = lines ? memchr(text, '\n', (size_t)(end - text)) : NULL;
 		size_t line = (size_t)((lf ? lf : end) - text), kept = line;
 
 		while (lines && kept && text[kept - 1] == '\r')
 			kept--;
-		code = split(r, text, kept, out, bad);
+		rc = split(r, text, kept, out, bad);
 		text += line + (lf != NULL);
 	}
-	return code;
+	return rc;
 }
 
 void image_list_free(struct image_list *images)

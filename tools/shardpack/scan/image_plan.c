@@ -253,15 +253,15 @@ static int number_run(struct image_list *images, const uint64_t *order, uint64_t
 int image_rows_number(struct image_list *images)
 {
 	uint64_t *order = shelf_number(images->text.shelf, images->count, compare_paths, images), end;
-	int code = order ? EXIT_DONE : shelf_refuse(images->text.shelf, "a list of %" PRIu64 " images", images->count);
+	int rc = order ? EXIT_DONE : shelf_refuse(images->text.shelf, "a list of %" PRIu64 " images", images->count);
 	struct repeated repeated = {0};
 	uint32_t most;
 
-	for (uint64_t i = 0; code == EXIT_DONE && i < images->count; i = end) {
+	for (uint64_t i = 0; rc == EXIT_DONE && i < images->count; i = end) {
 		for (end = i + 1; end < images->count; end++)
 			if (strcmp(image_list_path(images, order[i]), image_list_path(images, order[end])))
 				break;
-		code = number_run(images, order, i, end, &most);
+		rc = number_run(images, order, i, end, &most);
 		if (most < 2)
 			continue;
 		repeated.example = repeated.images++ ? repeated.example : order[i];
@@ -269,15 +269,15 @@ int image_rows_number(struct image_list *images)
 		repeated.further = repeated.further || images->item[order[end - 1]].further;
 		compare_rows(images, order, i, end, &repeated);
 	}
-	for (uint64_t i = 0; code == EXIT_DONE && repeated.images && i < images->count; i++)
+	for (uint64_t i = 0; rc == EXIT_DONE && repeated.images && i < images->count; i++)
 		if (images->item[i].row > 1 && !image_list_is_bad(images, i))
-			code = refuse_key(images, order, i);
-	if (code == EXIT_DONE && repeated.images)
+			rc = refuse_key(images, order, i);
+	if (rc == EXIT_DONE && repeated.images)
 		note_repeated(images, &repeated);
-	if (code == EXIT_DONE)
+	if (rc == EXIT_DONE)
 		tell_of_differences(images, &repeated);
 	shelf_free(images->text.shelf, order);
-	return code;
+	return rc;
 }
 
 /* ---- classes and lines ---- */
@@ -486,15 +486,15 @@ static int collect_names(struct image_list *images, struct classes *out)
 {
 	uint64_t *order = shelf_number(images->text.shelf, images->count, compare_labels, images),
 		 first = images->unlabelled_count;
-	int code = order ? EXIT_DONE : out_of_memory(images);
+	int rc = order ? EXIT_DONE : out_of_memory(images);
 
 	/* Those without a label come first. */
-	for (uint64_t i = first; code == EXIT_DONE && i < images->count; i++)
+	for (uint64_t i = first; rc == EXIT_DONE && i < images->count; i++)
 		if (i == first || strcmp(label_of(images, order[i - 1]), label_of(images, order[i])))
-			code = classes_add(out, label_of(images, order[i]), strlen(label_of(images, order[i])),
-					   image_list_path(images, order[i]));
+			rc = classes_add(out, label_of(images, order[i]), strlen(label_of(images, order[i])),
+					 image_list_path(images, order[i]));
 	shelf_free(images->text.shelf, order);
-	return code;
+	return rc;
 }
 
 static bool is_any_listed(const struct image_list *images, const struct classes *list)
@@ -509,40 +509,40 @@ static int settle_classes(struct image_list *images, struct classes *out, bool *
 {
 	const char *list = images->request->o->classes;
 	uint64_t largest;
-	int code;
+	int rc;
 
 	*by_number = are_numbers(images, &largest) && listed_count(images);
 	if (*by_number && images->by_folder_count && !list)
 		return refuse_mixture(images);
 	if (list) {
-		code = classes_from_list(out, list);
+		rc = classes_from_list(out, list);
 		/* Numbers of which any is a name in the list are names; so are those of folders. */
-		if (code == EXIT_DONE && *by_number)
+		if (rc == EXIT_DONE && *by_number)
 			*by_number = !images->by_folder_count && !is_any_listed(images, out);
-		if (code == EXIT_DONE && *by_number && largest >= out->count)
-			code = fail(EXIT_BAD,
-				    "%s/%s: label %" PRIu64 ", but --classes %s has %" PRIu64 " classes, "
-				    "numbered from 0",
-				    images->request->place->root, path_of_number(images, largest), largest, list,
-				    out->count);
-		return code;
+		if (rc == EXIT_DONE && *by_number && largest >= out->count)
+			rc = fail(EXIT_BAD,
+				  "%s/%s: label %" PRIu64 ", but --classes %s has %" PRIu64 " classes, "
+				  "numbered from 0",
+				  images->request->place->root, path_of_number(images, largest), largest, list,
+				  out->count);
+		return rc;
 	}
 	if (*by_number) {
-		code = judge_holes(images, largest);
-		return code == EXIT_DONE ? classes_add_numbers(out, largest + 1) : code;
+		rc = judge_holes(images, largest);
+		return rc == EXIT_DONE ? classes_add_numbers(out, largest + 1) : rc;
 	}
-	code = listed_count(images) ? refuse_odd_numbers(images) : EXIT_DONE;
-	if (code == EXIT_DONE)
-		code = collect_names(images, out);
-	if (code == EXIT_DONE)
-		code = classes_index(out, images->request->place->root);
-	if (code == EXIT_DONE)
-		code = judge_numbers(images, out);
-	if (code == EXIT_DONE && images->by_folder_count) {
+	rc = listed_count(images) ? refuse_odd_numbers(images) : EXIT_DONE;
+	if (rc == EXIT_DONE)
+		rc = collect_names(images, out);
+	if (rc == EXIT_DONE)
+		rc = classes_index(out, images->request->place->root);
+	if (rc == EXIT_DONE)
+		rc = judge_numbers(images, out);
+	if (rc == EXIT_DONE && images->by_folder_count) {
 		scan_warn_of_folders(images->request->scan, out);
 		scan_warn_of_numbers(images->request->scan, out);
 	}
-	return code;
+	return rc;
 }
 
 /* A label that --classes lacks.  Was it meant as a number, and is a name for another's sake? */
@@ -661,20 +661,20 @@ int image_plan(struct image_list *images)
 	struct classes classes = {0};
 	struct text list = {0};
 	bool by_number = false;
-	int code = images->count ? EXIT_DONE : scan_refuse_barren(r->scan, r->place->root, "images", "");
+	int rc = images->count ? EXIT_DONE : scan_refuse_barren(r->scan, r->place->root, "images", "");
 
-	if (code == EXIT_DONE) {
+	if (rc == EXIT_DONE) {
 		scan_warn_of_barren(r->scan, "image");
 		if (recipe_has_label(r->recipe))
-			code = settle_classes(images->every ? images->every : images, &classes, &by_number);
+			rc = settle_classes(images->every ? images->every : images, &classes, &by_number);
 	}
-	if (code == EXIT_DONE)
-		code = settle_room(images, &classes);
-	if (code == EXIT_DONE)
-		code = plan_begin(r->plan, r->recipe, images->classes ? images->classes : &classes);
-	for (uint64_t i = 0; code == EXIT_DONE && i < images->count; i++)
-		code = plan_image(images, i, &classes, by_number, &list);
+	if (rc == EXIT_DONE)
+		rc = settle_room(images, &classes);
+	if (rc == EXIT_DONE)
+		rc = plan_begin(r->plan, r->recipe, images->classes ? images->classes : &classes);
+	for (uint64_t i = 0; rc == EXIT_DONE && i < images->count; i++)
+		rc = plan_image(images, i, &classes, by_number, &list);
 	text_free(&list);
 	classes_free(&classes);
-	return code;
+	return rc;
 }

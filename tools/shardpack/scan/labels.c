@@ -112,7 +112,7 @@ static int compare_entries(const void *a, const void *b, void *context)
 static int open_list(struct labels *l, const struct request *r)
 {
 	const char *key = r->o->label_key ? r->o->label_key : "label";
-	int code;
+	int rc;
 
 	if (!path_table_is_one(r->o->label_list))
 		return cli_misuse(r->args, "--labels %s: the name must end with .csv, .tsv or .jsonl",
@@ -121,10 +121,10 @@ static int open_list(struct labels *l, const struct request *r)
 	l->path_suffix = r->o->path_suffix ? r->o->path_suffix : "";
 	l->list_name = r->o->label_list;
 	l->text.shelf = r->plan->text.shelf;
-	code = path_table_read(r->o->label_list, r->o->label_list, r->o->path_key, key, NULL, l->text.shelf, add_entry,
-			       l);
-	if (code != EXIT_DONE)
-		return code;
+	rc = path_table_read(r->o->label_list, r->o->label_list, r->o->path_key, key, NULL, l->text.shelf, add_entry,
+			     l);
+	if (rc != EXIT_DONE)
+		return rc;
 	if (!shelf_sort(l->text.shelf, l->entry, l->count, sizeof(*l->entry), compare_entries, l))
 		return out_of_memory(l);
 	for (uint64_t i = 1; i < l->count; i++)
@@ -231,10 +231,10 @@ int labels_add_unused(const struct labels *l, struct image_list *images)
 {
 	char name[PLAN_PATH_BYTES_MAX];
 	struct bad_input bad;
-	int code = EXIT_DONE;
+	int rc = EXIT_DONE;
 
 	images->by_folder = false;
-	for (uint64_t i = 0; code == EXIT_DONE && i < l->count; i++) {
+	for (uint64_t i = 0; rc == EXIT_DONE && i < l->count; i++) {
 		const struct labels_entry *e = &l->entry[i];
 		const char *path = l->text.data + e->path_at, *label = l->text.data + e->label_at;
 		bool is_label = text_is_name(label, strlen(label), CLASS_NAME_BYTES_MAX);
@@ -246,9 +246,9 @@ int labels_add_unused(const struct labels *l, struct image_list *images)
 		image_list_row("labels", e->line, name);
 		if (strlen(path) < PLAN_PATH_BYTES_MAX && text_stays_below(path))
 			strcpy(name, path);
-		code = image_list_add_bad(images, name, is_label ? label : NULL, 0, PLAN_NO_FILE, 0, &bad);
+		rc = image_list_add_bad(images, name, is_label ? label : NULL, 0, PLAN_NO_FILE, 0, &bad);
 	}
-	return code;
+	return rc;
 }
 
 int labels_refuse_many(const struct request *r, const char *path)

@@ -271,7 +271,7 @@ static int refuse_count(const struct reading *r, const struct csv_row *row, uint
 static int read_csv(struct reading *r, char *text, size_t bytes)
 {
 	char separator = separator_of(r, text, bytes), why[200];
-	int path, label, extra[RECIPE_NAMED_MAX], code;
+	int path, label, extra[RECIPE_NAMED_MAX], rc;
 	struct csv_row head, row;
 	enum csv_status status;
 	struct names names;
@@ -283,9 +283,9 @@ static int read_csv(struct reading *r, char *text, size_t bytes)
 	if (status == CSV_ROW) {
 		names.count = head.count;
 		memcpy(names.name, head.field, head.count * sizeof(*head.field));
-		code = settle_columns(r, &names, head.line, &path, &label, extra);
-		if (code != EXIT_DONE)
-			return code;
+		rc = settle_columns(r, &names, head.line, &path, &label, extra);
+		if (rc != EXIT_DONE)
+			return rc;
 		while ((status = csv_next(&c, &row, why, sizeof(why))) == CSV_ROW) {
 			if (row.count != head.count)
 				return refuse_count(r, &row, head.count, separator);
@@ -296,9 +296,9 @@ static int read_csv(struct reading *r, char *text, size_t bytes)
 				out.value[i] = extra[i] >= 0		    ? row.field[extra[i]]
 					       : r->columns->from[i].column ? ""
 									    : NULL;
-			code = row_done(r, &out, &(struct bad_input){.reason = 0});
-			if (code != EXIT_DONE)
-				return code;
+			rc = row_done(r, &out, &(struct bad_input){.reason = 0});
+			if (rc != EXIT_DONE)
+				return rc;
 		}
 	}
 	return status == CSV_BAD ? fail(EXIT_BAD, "%s: %s", r->name, why) : EXIT_DONE;
@@ -376,7 +376,7 @@ static int json_row(struct reading *r, const json_t *object, uint64_t line)
 	struct path_row row;
 	struct names names;
 	bool failed = false;
-	int code;
+	int rc;
 
 	for (size_t i = 0; !r->path_key && path_keys[i] && !path; i++)
 		path = json_object_get(object, path_key = path_keys[i]);
@@ -427,13 +427,13 @@ static int json_row(struct reading *r, const json_t *object, uint64_t line)
 					  ? ": write it in quotes, or pack it with kind=tensor,dtype=TYPE"
 					  : "");
 	}
-	code = failed ? out_of_memory(r, line) : row_done(r, &row, &bad);
+	rc = failed ? out_of_memory(r, line) : row_done(r, &row, &bad);
 	for (size_t i = 0; i < r->columns->field_count; i++) {
 		free(own[i]);
 		free(why[i]);
 	}
 	free(labels);
-	return code;
+	return rc;
 }
 
 /* A line that is none; a bad row, unless it shows what the whole file is. */
@@ -457,9 +457,9 @@ static int read_json(struct reading *r, char *text, size_t bytes)
 {
 	char *at = text + utf8_mark(text, bytes), *end = text + bytes;
 	uint64_t line = 0;
-	int code = EXIT_DONE;
+	int rc = EXIT_DONE;
 
-	while (code == EXIT_DONE && at < end) {
+	while (rc == EXIT_DONE && at < end) {
 		char *lf = memchr(at, '\n', (size_t)(end - at));
 		size_t n = (size_t)((lf ? lf : end) - at);
 		json_error_t error;
@@ -472,11 +472,11 @@ static int read_json(struct reading *r, char *text, size_t bytes)
 		}
 		errno = 0;
 		value = json_loadb(at, n, JSON_REJECT_DUPLICATES, &error);
-		code = json_is_object(value) ? json_row(r, value, line) : no_object(r, value, at, line, &error);
+		rc = json_is_object(value) ? json_row(r, value, line) : no_object(r, value, at, line, &error);
 		json_decref(value);
 		at += n + 1;
 	}
-	return code;
+	return rc;
 }
 
 int path_table_read(const char *file, const char *name, const char *path_key, const char *label_key,
@@ -493,20 +493,20 @@ int path_table_read(const char *file, const char *name, const char *path_key, co
 	struct text text = {.shelf = shelf};
 	bool is_json = file_name_has_extension(name, ".jsonl") || file_name_has_extension(name, ".ndjson"),
 	     found = false;
-	int code = files_read(file, &text, &found);
+	int rc = files_read(file, &text, &found);
 
-	if (code == EXIT_DONE && !found)
-		code = fail(EXIT_IO, "%s: No such file or directory", name);
-	if (code == EXIT_DONE && utf8_is_utf16(text.data, text.bytes))
-		code = fail(EXIT_BAD, "%s: " UTF8_UTF16, name);
-	else if (code == EXIT_DONE && text.bytes)
-		code = is_json ? read_json(&r, text.data, text.bytes) : read_csv(&r, text.data, text.bytes);
+	if (rc == EXIT_DONE && !found)
+		rc = fail(EXIT_IO, "%s: No such file or directory", name);
+	if (rc == EXIT_DONE && utf8_is_utf16(text.data, text.bytes))
+		rc = fail(EXIT_BAD, "%s: " UTF8_UTF16, name);
+	else if (rc == EXIT_DONE && text.bytes)
+		rc = is_json ? read_json(&r, text.data, text.bytes) : read_csv(&r, text.data, text.bytes);
 	text_free(&text);
-	if (code == EXIT_DONE && r.why_no_path[0] && !r.path_count)
-		code = refuse(&r, r.why_no_path);
-	else if (code == EXIT_DONE && r.why_no_label[0] && !r.label_count)
-		code = refuse(&r, r.why_no_label);
-	if (code == EXIT_DONE && !r.row_count)
-		code = fail(EXIT_BAD, "%s: no rows in it", name);
-	return code;
+	if (rc == EXIT_DONE && r.why_no_path[0] && !r.path_count)
+		rc = refuse(&r, r.why_no_path);
+	else if (rc == EXIT_DONE && r.why_no_label[0] && !r.label_count)
+		rc = refuse(&r, r.why_no_label);
+	if (rc == EXIT_DONE && !r.row_count)
+		rc = fail(EXIT_BAD, "%s: no rows in it", name);
+	return rc;
 }

@@ -46,9 +46,9 @@ static const char *packed_how(const char *path)
 int input_file_open(const struct request *r, const char *path, uint32_t *file)
 {
 	const char *how = packed_how(path);
-	int code = stored_add(r->stored, r->plan, path, file);
+	int rc = stored_add(r->stored, r->plan, path, file);
 
-	return code == EXIT_DONE && how ? stored_unpack(r->stored, r->plan, *file, how, 0, file) : code;
+	return rc == EXIT_DONE && how ? stored_unpack(r->stored, r->plan, *file, how, 0, file) : rc;
 }
 
 uint64_t input_file_bytes(const struct stat *st)
@@ -59,21 +59,21 @@ uint64_t input_file_bytes(const struct stat *st)
 int scan_each_entry(const struct source_place *place, const char *path,
 		    int (*each)(void *context, const struct dirent *entry), void *context)
 {
-	int fd = openat(place->root_fd, path[0] ? path : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), code = EXIT_DONE;
+	int fd = openat(place->root_fd, path[0] ? path : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), rc = EXIT_DONE;
 	DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
 	struct dirent *entry = NULL;
 
-	while (dir && code == EXIT_DONE && (errno = 0, entry = readdir(dir)) != NULL)
+	while (dir && rc == EXIT_DONE && (errno = 0, entry = readdir(dir)) != NULL)
 		if (strcmp(entry->d_name, ".") && strcmp(entry->d_name, ".."))
-			code = interrupted() ? EXIT_INTERRUPTED : each(context, entry);
+			rc = interrupted() ? EXIT_INTERRUPTED : each(context, entry);
 	if (!dir || (!entry && errno))
-		code = fail(EXIT_IO, "%s%s%s: cannot read this folder: %s", place->root, path[0] ? "/" : "", path,
-			    strerror(errno));
+		rc = fail(EXIT_IO, "%s%s%s: cannot read this folder: %s", place->root, path[0] ? "/" : "", path,
+			  strerror(errno));
 	if (dir)
 		closedir(dir);
 	else if (fd >= 0)
 		close(fd);
-	return code;
+	return rc;
 }
 
 /* ---- files that are not inputs ---- */
