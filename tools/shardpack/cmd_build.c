@@ -135,13 +135,12 @@ static int start(struct started *s, const struct build_options *o, bool needs_so
 	s->job.plan = &s->plan;
 	command_begin_build(&s->job, &s->account, &s->receipts);
 	s->remedy = command_plan_again(o->out);
-	s->job.remedy = s->remedy ? s->remedy : "begin again with `shardpack plan`";
+	s->job.remedy = s->remedy;
 	if (o->jobs)
 		s->job.worker_count = (unsigned)o->jobs;
 	if (rc == EXIT_DONE)
 		rc = output_set_dir(&s->job, o->out);
-	if (rc == EXIT_DONE)
-		rc = command_open_shelf(&s->plan, o->spool ? o->spool : o->out);
+	command_open_shelf(&s->plan, o->spool ? o->spool : o->out);
 	if (rc == EXIT_DONE)
 		rc = output_load(&s->job, &s->plan, &s->source, &s->quarantine_said, &s->sealed);
 	if (rc == EXIT_DONE && s->sealed && o->again)

@@ -28,6 +28,7 @@
 struct packing {
 	const struct pack_options *o;
 	const struct cli_args *args;
+	struct request request; /* to the source; it has what follows here */
 	struct source_place place;
 	struct job job;
 	struct recipe recipe;
@@ -35,7 +36,6 @@ struct packing {
 	struct scan scan;
 	struct account account;
 	struct receipt_files receipts;
-	struct stored *stored;
 	struct source_times times; /* as they are */
 	char *out;		   /* absolute */
 	char *report_path;	   /* absolute */
@@ -49,10 +49,17 @@ struct packing {
 	char why[OUTPUT_WHY_BYTES];
 };
 
-static int settle_recipe(struct packing *w)
+/* What the options alone say, and whether records of that kind can be. */
+static int settle_options(struct packing *w)
 {
 	const struct pack_options *o = w->o;
 	const struct cli_args *args = w->args;
+	int (*settle)(const struct request *r) = source_table[w->recipe.source]->settle;
+	bool is_images = w->recipe.source == SOURCE_IMAGES;
+	struct shard_schema schema;
+	struct shard_error err;
+	int rc;
+
 	w->recipe.codec = o->compress ? SHARD_LZ4 : SHARD_RAW;
 	w->recipe.align = (uint32_t)o->align;
 	w->recipe.order = o->order ? SHARD_ORDER_SOURCE : SHARD_ORDER_SHUFFLE;
@@ -66,33 +73,10 @@ static int settle_recipe(struct packing *w)
 		return cli_misuse(args, "--seed needs --order shuffle");
 	if (o->shard_bytes && o->shard_records)
 		return cli_misuse(args, "--shard-records and --shard-bytes exclude each other");
-	return EXIT_DONE;
-}
-
-static struct request request_of(struct packing *w)
-{
-	return (struct request){.o = w->o,
-				.args = w->args,
-				.place = &w->place,
-				.stored = w->stored,
-				.recipe = &w->recipe,
-				.plan = &w->plan,
-				.scan = &w->scan};
-}
-
-/* What the options alone say, and whether records of that kind can be. */
-static int settle_source(struct packing *w)
-{
-	struct request r = request_of(w);
-	struct shard_schema schema;
-	struct shard_error err;
-	int (*settle)(const struct request *r) = source_table[w->recipe.source]->settle;
-	int rc = settle ? settle(&r) : EXIT_DONE;
-
-	if (rc == EXIT_DONE && w->recipe.source != SOURCE_IMAGES)
-		rc = pack_options_unpack(w->o, w->args, &w->recipe.limits);
-	if (rc == EXIT_DONE && w->recipe.source == SOURCE_IMAGES &&
-	    recipe_schema(&w->recipe, &schema, &err) != SHARD_OK)
+	rc = settle ? settle(&w->request) : EXIT_DONE;
+	if (rc == EXIT_DONE && !is_images)
+		rc = pack_options_unpack(o, args, &w->recipe.limits);
+	if (rc == EXIT_DONE && is_images && recipe_schema(&w->recipe, &schema, &err) != SHARD_OK)
 		rc = fail_of_library(&err);
 	return rc;
 }
@@ -131,11 +115,11 @@ static int settle_places(struct packing *w)
 {
 	const struct pack_options *o = w->o;
 	char *quarantine;
-	int rc = command_open_shelf(&w->plan, o->spool ? o->spool : o->out);
+	int rc;
 
+	command_open_shelf(&w->plan, o->spool ? o->spool : o->out);
 	w->place.paths.shelf = w->plan.text.shelf;
-	if (rc == EXIT_DONE)
-		rc = place_open(&w->place, o->sources.items, o->sources.count, o->root);
+	rc = place_open(&w->place, o->sources.items, o->sources.count, o->root);
 	if (rc != EXIT_DONE)
 		return rc;
 	w->job.source_fd = w->place.root_fd;
@@ -150,26 +134,26 @@ static int settle_places(struct packing *w)
 	if (rc == EXIT_DONE && o->report)
 		rc = command_check_report(w->report_path);
 	free(quarantine);
-	return rc == EXIT_DONE ? stored_open(&w->stored, &w->place, o->spool ? o->spool : w->out, &w->recipe.limits)
-			       : rc;
+	return rc == EXIT_DONE
+		       ? stored_open(&w->request.stored, &w->place, o->spool ? o->spool : w->out, &w->recipe.limits)
+		       : rc;
 }
 
 static int make_plan(struct packing *w)
 {
-	struct request r = request_of(w);
 	struct shard_error err;
-	int rc = source_scan(&r);
+	int rc = source_scan(&w->request);
 
 	if (rc != EXIT_DONE)
 		return rc;
 	if (recipe_schema(&w->plan.recipe, &w->job.schema, &err) != SHARD_OK)
 		return fail_of_library(&err);
 	if (w->plan.file_count)
-		w->job.stored = w->stored;
+		w->job.stored = w->request.stored;
 	rc = plan_settle_shard_size(&w->plan, &w->job.schema, w->o->shard_records, w->o->shard_bytes);
 	rc = rc == EXIT_DONE ? plan_finish(&w->plan) : rc;
 	rc = rc == EXIT_DONE ? class_alike_judge(&w->plan, &w->scan, w->o->strict_classes) : rc;
-	return rc == EXIT_DONE ? source_times_collect(&w->times, &w->plan, &w->place, w->stored) : rc;
+	return rc == EXIT_DONE ? source_times_collect(&w->times, &w->plan, &w->place, w->request.stored) : rc;
 }
 
 /* What is in OUT, and whether that is in the way. */
@@ -186,13 +170,6 @@ static int examine_out(const struct packing *w, enum output_state *state)
 	return rc;
 }
 
-/* With --replace an unfinished dataset is finished only if its sources are the same. */
-static int would_continue(struct packing *w, enum output_state state, bool *same)
-{
-	*same = false;
-	return state == OUTPUT_STARTED ? output_same_sources(w->o->out, &w->plan, &w->times, same) : EXIT_DONE;
-}
-
 /* EXIT_MISMATCH if OUT was made of other sources. */
 static int check_sources(const struct packing *w, enum output_state state)
 {
@@ -201,34 +178,30 @@ static int check_sources(const struct packing *w, enum output_state state)
 	return output_check_sources(&w->job, &w->times);
 }
 
-static int settle_replacement(struct packing *w, enum output_state *state)
+/* Where to build: OUT, or beside it.  Sets w->sealed if nothing is to be done. */
+static int choose_output(struct packing *w, enum output_state *state)
 {
-	bool same;
-	int rc;
+	bool same = false;
+	int rc = examine_out(w, state);
 
+	if (rc == EXIT_DONE && !w->o->replace) {
+		w->sealed = *state == OUTPUT_SEALED;
+		return check_sources(w, *state);
+	}
+	if (rc != EXIT_DONE)
+		return rc;
 	w->work_dir = replace_work_dir(w->out);
 	if (!w->work_dir)
 		return EXIT_IO;
-	rc = would_continue(w, *state, &same);
+	/* With --replace an unfinished dataset is finished only if its sources are the same. */
+	if (*state == OUTPUT_STARTED)
+		rc = output_same_sources(w->o->out, &w->plan, &w->times, &same);
 	if (rc == EXIT_DONE)
 		rc = replace_prepare(w->work_dir, &w->plan, &w->times);
 	if (rc != EXIT_DONE || *state == OUTPUT_NEW || same)
 		return rc;
 	rc = output_set_dir(&w->job, w->work_dir);
 	return rc == EXIT_DONE ? output_examine(w->work_dir, &w->plan, state, w->why) : rc;
-}
-
-/* Where to build: OUT, or beside it.  Sets w->sealed if nothing is to be done. */
-static int choose_output(struct packing *w, enum output_state *state)
-{
-	int rc = examine_out(w, state);
-
-	if (rc != EXIT_DONE)
-		return rc;
-	if (w->o->replace)
-		return settle_replacement(w, state);
-	w->sealed = *state == OUTPUT_SEALED;
-	return check_sources(w, *state);
 }
 
 /* What is on disk is counted now, of this process and of others. */
@@ -256,8 +229,8 @@ static int build_and_seal(struct packing *w)
 	return rc;
 }
 
-/* The same dataset is there. */
-static int find_sealed(struct packing *w)
+/* The same dataset is there: only what a run that was stopped left undone is to be done. */
+static int finish_sealed(struct packing *w)
 {
 	int rc;
 
@@ -281,7 +254,7 @@ static int carry_out(struct packing *w, bool plan_only)
 	if (rc != EXIT_DONE)
 		return rc;
 	if (w->sealed)
-		return find_sealed(w);
+		return finish_sealed(w);
 	if (w->plan.bad_count && w->recipe.on_error == ON_ERROR_FAIL) {
 		w->began = true;
 		return known_bad_look(&w->job, w->o->trust_names ? NULL : &w->times);
@@ -330,10 +303,13 @@ static int show_plan(struct packing *w)
 
 	if (rc == EXIT_DONE)
 		rc = examine_out(w, &state);
-	if (rc == EXIT_DONE && w->o->replace && state != OUTPUT_NEW)
-		rc = would_continue(w, state, &same);
-	else if (rc == EXIT_DONE)
+	if (rc == EXIT_DONE && w->o->replace && state != OUTPUT_NEW) {
+		same = false;
+		if (state == OUTPUT_STARTED)
+			rc = output_same_sources(w->o->out, &w->plan, &w->times, &same);
+	} else if (rc == EXIT_DONE) {
 		rc = check_sources(w, state);
+	}
 	if (rc == EXIT_DONE && state != OUTPUT_SEALED)
 		rc = exif_decision_look(&w->job, w->o->sandbox);
 	if (rc == EXIT_DONE)
@@ -390,6 +366,8 @@ static int run(const struct cli_args *args, bool plan_only)
 	struct packing w = {.o = args->options, .args = args, .start_ns = clock_now_ns(), .place.root_fd = -1};
 	int rc;
 
+	w.request = (struct request){
+		.o = w.o, .args = args, .place = &w.place, .recipe = &w.recipe, .plan = &w.plan, .scan = &w.scan};
 	w.recipe.source = args->verb->row;
 	w.job.plan = &w.plan;
 	command_begin_build(&w.job, &w.account, &w.receipts);
@@ -399,16 +377,14 @@ static int run(const struct cli_args *args, bool plan_only)
 		w.job.worker_count = (unsigned)w.o->jobs;
 	w.remedy = plan_only ? command_plan_again(w.o->out) : NULL;
 	w.job.remedy = w.remedy ? w.remedy : "pack everything again with --replace";
-	rc = settle_recipe(&w);
-	if (rc == EXIT_DONE)
-		rc = settle_source(&w);
+	rc = settle_options(&w);
 	if (rc == EXIT_DONE)
 		rc = settle_places(&w);
 	if (rc == EXIT_DONE)
 		rc = run_with_places(&w, plan_only);
 	command_end_build(&w.job);
 	source_times_close(&w.times);
-	stored_close(w.stored);
+	stored_close(w.request.stored);
 	place_close(&w.place);
 	plan_free(&w.plan);
 	recipe_free(&w.recipe);

@@ -11,6 +11,7 @@
 
 #include "shard_inspect.h"
 #include "tools/common/cli.h"
+#include "tools/common/memory.h"
 #include "tools/common/message.h"
 #include "tools/common/text.h"
 #include "tools/shardpack/reuse/reuse.h"
@@ -93,9 +94,7 @@ static int with_parts(const struct cli_args *args,
 	if (o->parts.count < 2 || o->parts.count > PARTS_MAX)
 		return cli_misuse(args, "%zu dataset%s: name at least two, and at most %d", o->parts.count,
 				  o->parts.count == 1 ? "" : "s", PARTS_MAX);
-	part = calloc(o->parts.count, sizeof(*part));
-	if (!part)
-		return fail(EXIT_IO, "out of memory");
+	part = xcalloc(o->parts.count, sizeof(*part));
 	rc = work(o, part, (uint32_t)o->parts.count);
 	for (size_t p = 0; p < o->parts.count; p++)
 		part_close(&part[p]);

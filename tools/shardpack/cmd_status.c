@@ -16,6 +16,7 @@
 #include "tools/common/files.h"
 #include "tools/common/human.h"
 #include "tools/common/json_out.h"
+#include "tools/common/memory.h"
 #include "tools/common/message.h"
 #include "tools/common/shelf.h"
 #include "tools/shardpack/make/make.h"
@@ -57,7 +58,7 @@ struct status {
 	uint64_t claim_count, claim_room;
 };
 
-/* A dataset that is sealed has no plan any more, and all its shards. */
+/* A sealed dataset has all its shards, and its plan is gone. */
 static int look_sealed(struct status *s)
 {
 	struct shard_dataset_info info;
@@ -83,7 +84,7 @@ static bool continues(const struct status *s, uint64_t shard_idx, const struct c
 	       !strcmp(a->space, b->space) && !strcmp(a->job, b->job);
 }
 
-/* Which process builds a shard?  Of another machine's, a glance cannot tell whether it lives. */
+/* Which process builds a shard?  Whether a process of another machine lives cannot be told here. */
 static int look_at_claim(struct status *s, uint64_t shard_idx, const char *state_dir)
 {
 	struct status_claim c = {.first = shard_idx, .last = shard_idx};
@@ -106,9 +107,8 @@ static int look_at_claim(struct status *s, uint64_t shard_idx, const char *state
 
 static int look_at_claims(struct status *s, const struct shard_list *list, const char *state_dir)
 {
-	bool *claimed = calloc(list->shard_count + 1, sizeof(*claimed));
-	int rc = claimed ? claim_list(state_dir, list->shard_count, claimed)
-			 : fail(EXIT_IO, "out of memory for %" PRIu64 " claims", list->shard_count);
+	bool *claimed = xcalloc(list->shard_count + 1, sizeof(*claimed));
+	int rc = claim_list(state_dir, list->shard_count, claimed);
 
 	claim_self(&s->self, "");
 	for (uint64_t k = 0; rc == EXIT_DONE && k < list->shard_count; k++)
@@ -126,8 +126,7 @@ static int look(struct status *s, const char *spool)
 	char *source = NULL, *quarantine = NULL;
 	int rc = output_set_dir(&job, s->dir);
 
-	if (rc == EXIT_DONE)
-		rc = command_open_shelf(&plan, spool ? spool : s->dir);
+	command_open_shelf(&plan, spool ? spool : s->dir);
 	if (rc == EXIT_DONE)
 		rc = output_load(&job, &plan, &source, &quarantine, &s->sealed);
 	if (rc == EXIT_DONE && s->sealed) {
@@ -141,19 +140,12 @@ static int look(struct status *s, const char *spool)
 		s->shard_count = plan.shard_count;
 		s->done = list.there_count;
 		shard_list_missing(&list, SIZE_MAX, &s->missing);
-		if (rc == EXIT_DONE && text_failed(&s->missing))
-			rc = fail(EXIT_IO, "out of memory for a list of %" PRIu64 " shards", list.shard_count);
 	}
 	shard_list_free(&list);
 	plan_free(&plan);
 	free(source);
 	free(quarantine);
 	return rc;
-}
-
-static const char *list_of(const struct status *s)
-{
-	return s->missing.bytes ? s->missing.data : "";
 }
 
 /* null if it is not known */
@@ -201,7 +193,7 @@ static void tell_json(const struct status *s)
 		json_out_null(&j, "seconds_per_shard");
 		json_out_null(&j, "seconds_left");
 	}
-	json_out_string(&j, "retry_list", list_of(s));
+	json_out_string(&j, "retry_list", s->missing.bytes ? s->missing.data : "");
 	json_out_array(&j, "claims");
 	for (uint64_t i = 0; i < s->claim_count; i++)
 		json_claim(&j, &s->claims[i]);
@@ -255,7 +247,7 @@ static void tell(const struct status *s)
 	print_words(s, words);
 	if (!missing)
 		return;
-	printf("missing: %s\n", list_of(s));
+	printf("missing: %s\n", s->missing.data);
 	for (uint64_t i = 0; i < s->claim_count && i < CLAIMS_SHOWN_MAX; i++)
 		print_claim(&s->claims[i]);
 	if (s->claim_count > CLAIMS_SHOWN_MAX)
