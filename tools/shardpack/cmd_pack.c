@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "libshard/base/clock.h"
-#include "shard.h"
+#include "shard_pack.h"
 #include "tools/common/exit_code.h"
 #include "tools/common/files.h"
 #include "tools/common/message.h"
@@ -150,8 +150,10 @@ static int make_plan(struct packing *w)
 		return fail_of_library(&err);
 	if (w->plan.file_count)
 		w->job.stored = w->request.stored;
-	rc = plan_settle_shard_size(&w->plan, &w->job.schema, w->o->shard_records, w->o->shard_bytes);
-	rc = rc == EXIT_DONE ? plan_finish(&w->plan) : rc;
+	if (shard_schema_shard_records(&w->job.schema, w->o->shard_records, w->o->shard_bytes, w->plan.input_count,
+				       &w->plan.recipe.shard_records, &err) != SHARD_OK)
+		return fail_of_library(&err);
+	rc = plan_finish(&w->plan);
 	rc = rc == EXIT_DONE ? class_alike_judge(&w->plan, &w->scan, w->o->strict_classes) : rc;
 	return rc == EXIT_DONE ? source_times_collect(&w->times, &w->plan, &w->place, w->request.stored) : rc;
 }

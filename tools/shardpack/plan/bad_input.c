@@ -2,7 +2,7 @@
 /*
  * bad_input.c - an input that is known to be bad before its bytes are decoded
  */
-#include "tools/shardpack/plan/bad_input.h"
+#include "tools/shardpack/plan/plan.h"
 
 #include <stdarg.h>
 #include <stdio.h>

@@ -27,7 +27,6 @@
 #include "tools/common/text.h"
 #include "tools/shardpack/images/file_name.h"
 #include "tools/shardpack/input/place.h"
-#include "tools/shardpack/plan/bad_input.h"
 #include "tools/shardpack/plan/plan.h"
 
 struct folder {

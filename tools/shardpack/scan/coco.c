@@ -26,7 +26,6 @@
 #include "tools/shardpack/input/place.h"
 #include "tools/shardpack/input/stored.h"
 #include "tools/shardpack/parse/parse.h"
-#include "tools/shardpack/plan/bad_input.h"
 #include "tools/shardpack/plan/plan.h"
 
 /* ---- what the file lists: images, annotations, categories, in any order ---- */

@@ -29,7 +29,6 @@
 #include "tools/shardpack/parse/json_why.h"
 #include "tools/shardpack/parse/tar.h"
 #include "tools/shardpack/parse/zip.h"
-#include "tools/shardpack/plan/bad_input.h"
 #include "tools/shardpack/plan/plan.h"
 
 enum archive_kind {

@@ -16,7 +16,6 @@
 #include "tools/common/shelf.h"
 #include "tools/common/text.h"
 #include "tools/shardpack/input/place.h"
-#include "tools/shardpack/plan/bad_input.h"
 #include "tools/shardpack/plan/plan.h"
 
 /* ---- the same image in several rows of a table ---- */

@@ -13,7 +13,6 @@
 #include "tools/common/shelf.h"
 #include "tools/common/text.h"
 #include "tools/shardpack/input/place.h"
-#include "tools/shardpack/plan/bad_input.h"
 #include "tools/shardpack/plan/plan.h"
 
 /*

@@ -13,7 +13,6 @@
 
 #include "tools/common/cli.h"
 #include "tools/common/text.h"
-#include "tools/shardpack/plan/bad_input.h"
 #include "tools/shardpack/plan/plan.h"
 
 struct cli_args;
@@ -405,7 +404,7 @@ int image_list_add(struct image_list *images, const char *path, const char *labe
 		   uint64_t offset, const struct text *fields);
 
 /*
- * Add an input that is known to be bad; bad_input.h says how a function tells.  It is an input like
+ * Add an input that is known to be bad; bad_input() in plan.h says how a function tells.  It is an input like
  * any other: counted, listed with all others, and left out with --on-error skip.  `path` names it
  * to people.  Of a row it is the file that the row names, or if it names none, image_list_row().
  * `label` is NULL if it is not known; one that is known counts among the classes.  `bytes`, `file`

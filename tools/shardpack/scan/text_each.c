@@ -11,7 +11,7 @@
 #include "shard_inspect.h"
 #include "tools/common/exit_code.h"
 #include "tools/common/message.h"
-#include "tools/shardpack/plan/bad_input.h"
+#include "tools/shardpack/plan/plan.h"
 
 /* Its column or key. */
 static const char *name_of(const struct field_source *s)
