@@ -18,6 +18,7 @@
 #include "libshard/base/utf8.h"
 #include "shard_pack.h"
 #include "tools/common/exit_code.h"
+#include "tools/common/memory.h"
 #include "tools/common/message.h"
 #include "tools/common/progress.h"
 #include "tools/common/shelf.h"
@@ -152,13 +153,11 @@ static const char *read_item(uint32_t list, const struct json_range *range, stru
 static int keep_name(struct coco_list *l, uint32_t list, const struct json_range *item, const struct json_range *name,
 		     uint64_t *at)
 {
-	char *text = name->text ? malloc(name->bytes) : NULL, what[80];
+	char *text = name->text ? xmalloc(name->bytes, 1) : NULL, what[80];
 	size_t bytes = 0;
 	int rc = EXIT_DONE;
 
 	snprintf(what, sizeof(what), "must have a %s, a text of UTF-8", list == COCO_IMAGES ? "file_name" : "name");
-	if (name->text && !text)
-		return list_out_of_memory(l);
 	if (!text || !json_range_string(name, text, &bytes) || !text_is_name(text, bytes, name->bytes))
 		rc = refuse(l, list, item->offset, what);
 	*at = l->names.bytes;
@@ -327,30 +326,18 @@ struct image_by_id {
 	uint64_t idx;
 };
 
-static int refuse_twice(const struct coco_list *l, uint32_t list, int64_t id)
+/* Items of a list, which begin with their id: no two may have the same one. */
+static int sort_by_id(const struct coco_list *l, uint32_t list, void *items, uint64_t count, size_t item_bytes)
 {
-	return fail(EXIT_BAD, "%s: two of its %s have the id %" PRId64 "; an id must be that of one", l->where,
-		    list_names[list], id);
-}
+	const char *item = items;
 
-static int sort_by_id(const struct coco_list *l, void *items, uint64_t count, size_t item_bytes)
-{
-	return shelf_sort(l->names.shelf, items, count, item_bytes, order_ids, NULL) ? EXIT_DONE
-										     : list_out_of_memory(l);
-}
-
-/* Images by id. */
-static int sort_images(const struct coco_list *l, struct image_by_id *by_id)
-{
-	int rc;
-
-	for (uint64_t i = 0; i < l->image_count; i++)
-		by_id[i] = (struct image_by_id){l->image[i].id, i};
-	rc = sort_by_id(l, by_id, l->image_count, sizeof(*by_id));
-	for (uint64_t i = 1; rc == EXIT_DONE && i < l->image_count; i++)
-		if (by_id[i].id == by_id[i - 1].id)
-			rc = refuse_twice(l, COCO_IMAGES, by_id[i].id);
-	return rc;
+	if (!shelf_sort(l->names.shelf, items, count, item_bytes, order_ids, NULL))
+		return list_out_of_memory(l);
+	for (uint64_t i = 1; i < count; i++, item += item_bytes)
+		if (!compare_ids(item, item + item_bytes))
+			return fail(EXIT_BAD, "%s: two of its %s have the id %" PRId64 "; an id must be that of one",
+				    l->where, list_names[list], *(const int64_t *)(const void *)item);
+	return EXIT_DONE;
 }
 
 /* Each annotation with its image. */
@@ -385,19 +372,17 @@ static int settle_ids(struct coco_list *l)
 {
 	struct image_by_id *by_id = NULL;
 	uint64_t capacity = 0;
-	int rc = grow_on(l->names.shelf, &by_id, &capacity, l->image_count + 1, sizeof(*by_id)) ? sort_images(l, by_id)
-												: list_out_of_memory(l);
+	int rc;
 
+	if (!grow_on(l->names.shelf, &by_id, &capacity, l->image_count + 1, sizeof(*by_id)))
+		return list_out_of_memory(l);
+	for (uint64_t i = 0; i < l->image_count; i++)
+		by_id[i] = (struct image_by_id){l->image[i].id, i};
+	rc = sort_by_id(l, COCO_IMAGES, by_id, l->image_count, sizeof(*by_id));
 	if (rc == EXIT_DONE)
-		rc = sort_by_id(l, l->id, l->id_count, sizeof(*l->id));
-	for (uint64_t i = 1; rc == EXIT_DONE && i < l->id_count; i++)
-		if (l->id[i] == l->id[i - 1])
-			rc = refuse_twice(l, COCO_ANNOTATIONS, l->id[i]);
+		rc = sort_by_id(l, COCO_ANNOTATIONS, l->id, l->id_count, sizeof(*l->id));
 	if (rc == EXIT_DONE)
-		rc = sort_by_id(l, l->category, l->category_count, sizeof(*l->category));
-	for (uint64_t i = 1; rc == EXIT_DONE && i < l->category_count; i++)
-		if (l->category[i].id == l->category[i - 1].id)
-			rc = refuse_twice(l, COCO_CATEGORIES, l->category[i].id);
+		rc = sort_by_id(l, COCO_CATEGORIES, l->category, l->category_count, sizeof(*l->category));
 	if (rc == EXIT_DONE)
 		rc = settle_annotations(l, by_id);
 	shelf_free(l->names.shelf, l->id);
@@ -427,18 +412,6 @@ static int read_lists(struct coco_list *l, const struct request *r, const char *
 		rc = read_document(l, &j);
 	json_scan_free(&j);
 	return rc == EXIT_DONE ? settle_ids(l) : rc;
-}
-
-static int name_classes(const struct coco_list *l, struct classes *out)
-{
-	int rc = EXIT_DONE;
-
-	for (uint64_t i = 0; rc == EXIT_DONE && i < l->category_count; i++) {
-		const char *name = l->names.data + l->category[i].name_at;
-
-		rc = classes_add(out, name, strlen(name), l->where);
-	}
-	return rc == EXIT_DONE ? classes_index(out, l->where) : rc;
 }
 
 /* ---- which keys of annotations become fields ---- */
@@ -485,16 +458,6 @@ static int settle_field(const struct request *r, uint32_t i)
 	if (snprintf(s->from, sizeof(s->from), "coco:%s", key) >= (int)sizeof(s->from))
 		return fail(EXIT_USAGE, "--field %s: from=%s is too long", name, key);
 	return EXIT_DONE;
-}
-
-static int settle_fields(const struct request *r)
-{
-	int rc = EXIT_DONE;
-
-	for (uint32_t i = 0; rc == EXIT_DONE && i < r->recipe->field_count; i++)
-		if (field_has_part(&r->recipe->from[i]))
-			rc = settle_field(r, i);
-	return rc;
 }
 
 /* Has the file what the fields come from, and have its classes room in them? */
@@ -675,19 +638,6 @@ static int class_of(struct reading *r, const struct found *f, int64_t *class_idx
 				     id);
 }
 
-/*
- * Whatever is packed: a category_id that is there belongs to one of the categories, if the file
- * lists any.  A file without that list, as some tools write it, has nothing to point to.
- */
-static int check_category(struct reading *r, const struct found *f)
-{
-	int64_t class_idx;
-
-	if (!f->category.text || is_null(&f->category) || !(r->list.lists >> COCO_CATEGORIES & 1))
-		return EXIT_DONE;
-	return class_of(r, f, &class_idx);
-}
-
 /* "[]", "[ ]" or null: an annotation without an outline. */
 static bool is_empty(const struct json_range *value)
 {
@@ -745,21 +695,22 @@ static int add_annotation(struct reading *r, const struct coco_annotation *a)
 {
 	const struct recipe *recipe = r->request->recipe;
 	struct found f;
-	char *larger;
+	int64_t class_idx;
 	int rc;
 
 	if (a->bytes > r->object_capacity) {
-		larger = realloc(r->object, a->bytes);
-		if (!larger)
-			return out_of_memory();
-		r->object = larger;
+		r->object = xrealloc(r->object, a->bytes, 1);
 		r->object_capacity = a->bytes;
 	}
 	rc = stored_get(r->request->stored, r->list.file, a->offset, r->object, a->bytes);
 	if (rc == EXIT_DONE)
 		rc = find_members(r, a, &f);
-	if (rc == EXIT_DONE)
-		rc = check_category(r, &f);
+	/*
+	 * Whatever is packed: a category_id that is there belongs to one of the categories, if the
+	 * file lists any.  A file without that list, as some tools write it, has nothing to point to.
+	 */
+	if (rc == EXIT_DONE && f.category.text && !is_null(&f.category) && r->list.lists >> COCO_CATEGORIES & 1)
+		rc = class_of(r, &f, &class_idx);
 	for (uint32_t i = 0; rc == EXIT_DONE && i < recipe->field_count; i++) {
 		const struct field_source *s = &recipe->from[i];
 
@@ -776,11 +727,11 @@ static int add_caption(struct reading *r, uint32_t i, uint8_t *value, size_t *by
 {
 	const struct field_source *s = &r->request->recipe->from[i];
 	struct json_range range = {.text = r->value[i].data + 1, .bytes = r->value[i].bytes - 2};
-	char *text = malloc(range.bytes + 1);
+	char *text = xmalloc(range.bytes + 1, 1);
 	size_t text_bytes = 0;
-	int rc = text ? EXIT_DONE : out_of_memory();
+	int rc = EXIT_DONE;
 
-	if (rc == EXIT_DONE && r->count[i] > 1)
+	if (r->count[i] > 1)
 		rc = bad(r, SHARD_MISS_VALUE, "has %" PRIu64 " texts called %s; " FIELD_LIST_REMEDY, r->count[i],
 			 key_of(r, i));
 	if (rc == EXIT_DONE && !json_range_string(&range, text, &text_bytes))
@@ -798,13 +749,11 @@ static int add_value(struct reading *r, const struct coco_image *x, uint32_t i, 
 {
 	const struct shard_field *f = &r->request->recipe->field[i];
 	const struct field_source *s = &r->request->recipe->from[i];
-	uint8_t *value = malloc(field_value_room(f));
+	uint8_t *value = xmalloc(field_value_room(f), 1);
 	struct field_verdict v;
 	size_t bytes = 0;
 	int rc = EXIT_DONE;
 
-	if (!value)
-		return out_of_memory();
 	if (s->kind == FIELD_TEXT && s->pick == PICK_UNSAID)
 		rc = add_caption(r, i, value, &bytes, &v);
 	else if (!field_value(f, s, r->one[i], strlen(r->one[i]), value, &bytes, &v))
@@ -821,9 +770,11 @@ static int add_value(struct reading *r, const struct coco_image *x, uint32_t i, 
 	return rc;
 }
 
-static void begin_values(struct reading *r, const struct coco_image *x)
+/* The values of its annotations for each field, as one text. */
+static int find_values(struct reading *r, const struct coco_image *x)
 {
 	const struct recipe *recipe = r->request->recipe;
+	int rc = EXIT_DONE;
 
 	for (uint32_t i = 0; i < recipe->field_count; i++) {
 		const struct field_source *s = &recipe->from[i];
@@ -839,36 +790,19 @@ static void begin_values(struct reading *r, const struct coco_image *x)
 		else
 			text_add(&r->value[i], "[", 1);
 	}
-}
-
-/* No annotation more. */
-static int end_values(struct reading *r)
-{
-	const struct recipe *recipe = r->request->recipe;
-
-	for (uint32_t i = 0; i < recipe->field_count; i++) {
-		uint32_t kind = recipe->from[i].kind;
-
-		if (field_has_part(&recipe->from[i]) && kind != FIELD_MASK && kind != FIELD_TENSOR)
-			text_add(&r->value[i], "]", 1);
-		if (text_failed(&r->value[i]))
-			return out_of_memory();
-		r->one[i] = r->value[i].data;
-	}
-	return EXIT_DONE;
-}
-
-static int find_values(struct reading *r, const struct coco_image *x)
-{
-	int rc = EXIT_DONE;
-
-	begin_values(r, x);
 	for (uint64_t k = x->first; rc == EXIT_DONE && k < x->end; k++) {
 		r->annotation = &r->list.annotation[k];
 		rc = add_annotation(r, r->annotation);
 	}
 	r->annotation = NULL;
-	return rc == EXIT_DONE ? end_values(r) : rc;
+	for (uint32_t i = 0; i < recipe->field_count; i++) {
+		uint32_t kind = recipe->from[i].kind;
+
+		if (field_has_part(&recipe->from[i]) && kind != FIELD_MASK && kind != FIELD_TENSOR)
+			text_add(&r->value[i], "]", 1);
+		r->one[i] = r->value[i].data;
+	}
+	return rc;
 }
 
 /* The tokens of an input. */
@@ -896,7 +830,7 @@ static int put_fields(struct reading *r, const struct coco_image *x)
 		else
 			rc = add_value(r, x, i, &r->fields);
 	}
-	return rc == EXIT_DONE && text_failed(&r->fields) ? out_of_memory() : rc;
+	return rc;
 }
 
 /* The file of an image, into `path`, which is empty if there is no such path. */
@@ -996,31 +930,36 @@ static int add_images(struct reading *r)
 static char *folder_of(const struct request *r, const char *path)
 {
 	const char *slash = strrchr(path, '/');
-	char *out = NULL;
 
 	if (r->o->root)
-		return asprintf(&out, "%s%s", r->place->below, r->place->below[0] ? "/" : "") < 0 ? NULL : out;
-	return strndup(path, slash ? (size_t)(slash + 1 - path) : 0);
+		return xasprintf("%s%s", r->place->below, r->place->below[0] ? "/" : "");
+	return xstrndup(path, slash ? (size_t)(slash + 1 - path) : 0);
 }
 
 int coco_images_add(struct image_list *images, struct classes *classes, const char *path)
 {
-	struct reading *r = calloc(1, sizeof(*r));
-	int rc = r ? settle_fields(images->request) : out_of_memory();
+	struct reading *r = xcalloc(1, sizeof(*r));
+	struct recipe *recipe = images->request->recipe;
+	int rc = EXIT_DONE;
 
-	if (!r)
-		return rc;
 	r->request = images->request;
 	r->images = images;
 	r->path = path;
-	if (rc == EXIT_DONE && !(r->folder = folder_of(r->request, path)))
-		rc = out_of_memory();
+	r->folder = folder_of(r->request, path);
+	for (uint32_t i = 0; rc == EXIT_DONE && i < recipe->field_count; i++)
+		if (field_has_part(&recipe->from[i]))
+			rc = settle_field(r->request, i);
 	if (rc == EXIT_DONE)
 		rc = read_lists(&r->list, r->request, path);
 	if (rc == EXIT_DONE)
 		rc = check_fields(r->request, &r->list);
+	for (uint64_t i = 0; rc == EXIT_DONE && i < r->list.category_count; i++) {
+		const char *name = r->list.names.data + r->list.category[i].name_at;
+
+		rc = classes_add(classes, name, strlen(name), r->list.where);
+	}
 	if (rc == EXIT_DONE)
-		rc = name_classes(&r->list, classes);
+		rc = classes_index(classes, r->list.where);
 	if (rc == EXIT_DONE)
 		rc = add_images(r);
 	for (uint32_t i = 0; i < RECIPE_NAMED_MAX; i++)

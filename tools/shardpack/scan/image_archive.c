@@ -17,6 +17,7 @@
 #include "libshard/base/utf8.h"
 #include "shard_pack.h"
 #include "tools/common/exit_code.h"
+#include "tools/common/memory.h"
 #include "tools/common/message.h"
 #include "tools/common/progress.h"
 #include "tools/common/shelf.h"
@@ -109,7 +110,7 @@ static int add_member(struct image_archive *a, const char *name, enum archive_ki
 	return EXIT_DONE;
 }
 
-static int take_member(struct image_archive *a, const struct tar_member *m)
+static int add_tar_member(struct image_archive *a, const struct tar_member *m)
 {
 	if (m->kind == TAR_FILE)
 		return add_member(a, m->name, MEMBER_FILE, m->offset, m->bytes);
@@ -134,14 +135,14 @@ static int list_tar(struct image_archive *a)
 	char why[TAR_WHY_BYTES] = "";
 	struct tar t = {
 		.bytes = stored_bytes(a->request->stored, a->file), .read = read_stored, .context = a, .why = why};
-	struct tar_member *m = malloc(sizeof(*m));
+	struct tar_member *m = xmalloc(1, sizeof(*m));
 	struct progress progress;
 	enum tar_status status = TAR_MEMBER;
-	int rc = m ? EXIT_DONE : out_of_memory(a);
+	int rc = EXIT_DONE;
 
 	progress_start(&progress, "listing", "members", 0);
 	while (rc == EXIT_DONE && (status = tar_next(&t, m)) == TAR_MEMBER) {
-		rc = interrupted() ? EXIT_INTERRUPTED : take_member(a, m);
+		rc = interrupted() ? EXIT_INTERRUPTED : add_tar_member(a, m);
 		progress_add(&progress, 1, 0, 0);
 		progress_tick(&progress);
 	}
@@ -175,11 +176,11 @@ static int list_zip(struct image_archive *a)
 	char why[ZIP_WHY_BYTES] = "";
 	struct zip z = {
 		.bytes = stored_bytes(a->request->stored, a->file), .read = read_stored, .context = a, .why = why};
-	struct zip_member *m = malloc(sizeof(*m));
+	struct zip_member *m = xmalloc(1, sizeof(*m));
 	enum zip_status status = ZIP_END;
 	char name[ZIP_NAME_BYTES_MAX + 1];
 	uint64_t at = 0, unpacked = 0;
-	int rc = m ? EXIT_DONE : out_of_memory(a);
+	int rc = EXIT_DONE;
 
 	while (rc == EXIT_DONE && (status = zip_next(&z, m)) == ZIP_MEMBER) {
 		if (!text_settle_path(m->name, m->name_bytes, name, sizeof(name)))
@@ -213,10 +214,7 @@ static int list_members(struct image_archive *a, const struct request *r, const 
 	int rc;
 
 	*a = (struct image_archive){.request = r, .path = path, .names.shelf = r->plan->text.shelf};
-	if (asprintf(&a->where, "%s/%s", r->place->root, path) < 0) {
-		a->where = NULL;
-		return fail(EXIT_IO, "%s: out of memory for its name", path);
-	}
+	a->where = xasprintf("%s/%s", r->place->root, path);
 	rc = place_look(r->place, path, &st, &there, &a->cut);
 	if (rc != EXIT_DONE)
 		return bad_input_is(&a->cut, rc) ? EXIT_DONE : rc;
@@ -230,18 +228,6 @@ static int list_members(struct image_archive *a, const struct request *r, const 
 
 /* ---- each image a sample ---- */
 
-/* The name of the folder that holds it; false if there is none. */
-static bool folder_of(const char *name, char *out, size_t out_bytes)
-{
-	const char *slash = strrchr(name, '/'), *start;
-
-	if (!slash)
-		return false;
-	start = memrchr(name, '/', (size_t)(slash - name));
-	start = start ? start + 1 : name;
-	return snprintf(out, out_bytes, "%.*s", (int)(slash - start), start) < (int)out_bytes;
-}
-
 static bool has_json(const struct image_archive *a)
 {
 	for (uint64_t i = 0; i < a->count; i++)
@@ -254,11 +240,11 @@ static bool has_json(const struct image_archive *a)
 static int label_by_name(const struct image_archive *a, const struct archive_member *image, struct labels *labels,
 			 char *out, struct bad_input *bad)
 {
-	char folder[TAR_NAME_BYTES_MAX + 1], where[3 * TAR_NAME_BYTES_MAX];
+	char folder[PLAN_PATH_BYTES_MAX], where[3 * TAR_NAME_BYTES_MAX];
 	const char *name = name_of(a, image);
 
 	snprintf(where, sizeof(where), "%s/%s", a->where, name);
-	if (folder_of(name, folder, sizeof(folder)))
+	if (image_folder(name, folder))
 		return labels_find(labels, where, name, folder, out, bad);
 	if (a->cut.reason && !labels_given(labels))
 		return bad_input(bad, SHARD_MISS_INCOMPLETE, "is in no class folder, and the archive is cut");
@@ -286,7 +272,7 @@ static int add_input(const struct image_archive *a, const struct archive_member 
 	return image_list_add(images, path, label, image->bytes, a->file, image->offset, fields);
 }
 
-/* "._x.jpg", which macOS adds beside x.jpg: no image, whatever it is called. */
+/* "._x.jpg", which macOS adds beside x.jpg: it is not an image, whatever its name says. */
 static int is_apple_double(const struct image_archive *a, const struct archive_member *e, bool *is)
 {
 	const char *slash = strrchr(name_of(a, e), '/'), *base = slash ? slash + 1 : name_of(a, e);
@@ -435,10 +421,10 @@ static char *read_text(const struct image_archive *a, const struct archive_membe
 				"'%.150s' at offset %" PRIu64 " has %" PRIu64
 				" bytes; a label must have at most %" PRIu64,
 				name_of(a, m), m->offset, m->bytes, LABEL_BYTES_MAX);
-	else if (!(text = malloc((size_t)m->bytes + 1)))
-		*rc = out_of_memory(a);
-	else
+	if (*rc == EXIT_DONE) {
+		text = xmalloc((size_t)m->bytes + 1, 1);
 		*rc = stored_get(a->request->stored, a->file, m->offset, text, (size_t)m->bytes);
+	}
 	if (*rc == EXIT_DONE && utf8_is_utf16(text, (size_t)m->bytes))
 		*rc = bad_input(bad, SHARD_MISS_VALUE, "'%.150s' at offset %" PRIu64 ": " UTF8_UTF16, name_of(a, m),
 				m->offset);
@@ -594,30 +580,25 @@ static const char *suffix_with_dot(const struct image_archive *a, const struct a
 	return out;
 }
 
-/* Does "y.txt" end as this suffix does, with more before it?  NULL: as an image does. */
-static bool ends_in_suffix(const char *name, const char *suffix)
-{
-	char ending[MEMBERS_BYTES];
-
-	if (!suffix)
-		return strchr(name, '.') && file_name_is_image(name);
-	snprintf(ending, sizeof(ending), ".%s", suffix);
-	return file_name_has_extension(name, ending);
-}
-
-/* "; its members are .png .y.txt", and a word on one whose name has a dot too many. */
+/*
+ * "; its members are .png .y.txt", and a word on one whose name has a dot too many.  `suffix` is the
+ * one that was looked for; NULL: that of an image.
+ */
 static const char *say_members(const struct image_archive *a, const struct sample *s, const char *suffix,
 			       char out[MEMBERS_BYTES])
 {
 	size_t at = (size_t)snprintf(out, MEMBERS_BYTES, "; its members are");
 	const char *other = NULL;
+	char ending[MEMBERS_BYTES];
 
+	snprintf(ending, sizeof(ending), ".%s", suffix ? suffix : "");
 	for (uint64_t i = 0; i < s->member_count; i++) {
 		const char *name = suffix_of(a, &s->member[i]);
 
 		if (at < MEMBERS_BYTES / 4)
 			at += (size_t)snprintf(out + at, MEMBERS_BYTES - at, " .%.20s", name);
-		if (ends_in_suffix(name, suffix))
+		/* does "y.txt" end as it should, with more before that? */
+		if (suffix ? file_name_has_extension(name, ending) : strchr(name, '.') && file_name_is_image(name))
 			other = name;
 	}
 	if (other)
@@ -759,21 +740,7 @@ static int find_fields(const struct image_archive *a, const struct sample *s, st
 					 say_members(a, s, suffix, members));
 		}
 	}
-	if (rc != EXIT_DONE)
-		return rc;
-	return text_failed(out) ? out_of_memory(a) : EXIT_DONE;
-}
-
-static int find_label(const struct image_archive *a, const struct sample *s, struct labels *labels, char *out,
-		      struct label_list *next, struct bad_input *bad)
-{
-	struct label_list *many = recipe_is_multi_label(a->request->recipe) ? next : NULL;
-
-	if (!s->label)
-		return label_by_name(a, s->image, labels, out, bad);
-	out[0] = '\0';
-	return a->request->o->label_key ? label_of_json(a, s->label, out, many, bad)
-					: label_of_cls(a, s->label, out, many, bad);
+	return rc;
 }
 
 static bool has_image(const struct image_archive *a, const struct archive_member *m, uint64_t n)
@@ -799,10 +766,18 @@ static int add_sample(const struct image_archive *a, struct sample *s, const cha
 	struct bad_input bad = {0}, no_label = {0};
 	int rc = settle_sample(a, s, label_suffix, &bad);
 	bool has_label = s->label ? s->label->kind == MEMBER_FILE : s->image && !label_suffix;
+	struct label_list *many = recipe_is_multi_label(a->request->recipe) ? &images->next : NULL;
 
 	if (rc != EXIT_DONE && !bad.reason)
 		return rc;
-	rc = has_label ? find_label(a, s, labels, label, &images->next, &no_label) : EXIT_DONE;
+	rc = EXIT_DONE;
+	label[0] = '\0';
+	if (has_label && !s->label)
+		rc = label_by_name(a, s->image, labels, label, &no_label);
+	else if (has_label && a->request->o->label_key)
+		rc = label_of_json(a, s->label, label, many, &no_label);
+	else if (has_label)
+		rc = label_of_cls(a, s->label, label, many, &no_label);
 	if (rc != EXIT_DONE && !no_label.reason)
 		return rc;
 	if (no_label.reason && !bad.reason)
@@ -813,15 +788,6 @@ static int add_sample(const struct image_archive *a, struct sample *s, const cha
 		return add_input(a, s->image ? s->image : s->member, has_label && !no_label.reason ? label : NULL,
 				 fields, &bad, images);
 	return rc == EXIT_DONE ? add_input(a, s->image, label, fields, NULL, images) : rc;
-}
-
-/* A link to what may be a folder, or of a name without a key: no sample, but not to be ignored. */
-static int add_link(const struct image_archive *a, const struct archive_member *m, struct image_list *images)
-{
-	struct bad_input bad = {0};
-
-	blame(a, m, &bad);
-	return add_input(a, m, NULL, NULL, &bad, images);
 }
 
 /*
@@ -859,11 +825,15 @@ static int add_samples(struct image_archive *a, bool by_name, struct labels *lab
 		rc = out_of_memory(a);
 	for (uint64_t i = 0; rc == EXIT_DONE && i < sample_count; i++) {
 		const struct archive_member *m = sample[i].member;
+		struct bad_input bad = {0};
 
 		fields.bytes = 0;
-		rc = is_sample(a, m, sample[i].member_count, by_name)
-			     ? add_sample(a, &sample[i], label_suffix, labels, &fields, images)
-			     : add_link(a, m, images);
+		if (is_sample(a, m, sample[i].member_count, by_name)) {
+			rc = add_sample(a, &sample[i], label_suffix, labels, &fields, images);
+		} else { /* a link to what may be a folder, or of a name without a key: not to be ignored */
+			blame(a, m, &bad);
+			rc = add_input(a, m, NULL, NULL, &bad, images);
+		}
 	}
 	text_free(&fields);
 	shelf_free(shelf, sample);

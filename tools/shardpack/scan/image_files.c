@@ -169,11 +169,6 @@ struct tree {
 	struct progress progress;
 };
 
-static const char *root_of(const struct image_list *images)
-{
-	return images->request->place->root;
-}
-
 /* An image at t->path. */
 static int add_below(struct tree *t, const struct stat *st, struct bad_input *bad)
 {
@@ -183,7 +178,7 @@ static int add_below(struct tree *t, const struct stat *st, struct bad_input *ba
 	int rc;
 
 	snprintf(first, sizeof(first), "%.*s", slash ? (int)(slash - below) : 0, below);
-	snprintf(where, sizeof(where), "%s/%s", root_of(t->images), t->path);
+	snprintf(where, sizeof(where), "%s/%s", t->images->request->place->root, t->path);
 	if (bad->reason && !slash && !labels_given(t->labels)) /* which class it would have is not known */
 		return add_file(t->images, t->path, below, NULL, st, bad);
 	rc = labels_find(t->labels, where, below, slash ? first : NULL, label, &no_label);
@@ -221,7 +216,7 @@ static int add_name(void *context, const struct dirent *entry)
 static int walk(struct tree *t, const struct stat *st, const struct above *up);
 
 /* A name in the folder at t->path, which is as long again afterwards. */
-static int take_entry(struct tree *t, const char *name, const struct above *up)
+static int add_entry(struct tree *t, const char *name, const struct above *up)
 {
 	const struct request *r = t->images->request;
 	size_t old = up->path_bytes, bytes = old + (old > 0) + strlen(name);
@@ -233,8 +228,8 @@ static int take_entry(struct tree *t, const char *name, const struct above *up)
 	if (interrupted())
 		return EXIT_INTERRUPTED;
 	if (bytes >= sizeof(t->path))
-		return fail(EXIT_BAD, "%s/%s/%s: a path of %zu bytes; the limit is %zu", root_of(t->images), t->path,
-			    name, bytes, sizeof(t->path) - 1);
+		return fail(EXIT_BAD, "%s/%s/%s: a path of %zu bytes; the limit is %zu", r->place->root, t->path, name,
+			    bytes, sizeof(t->path) - 1);
 	stpcpy(stpcpy(t->path + old, old ? "/" : ""), name);
 	rc = place_look_at_entry(r->place, t->path, &st, &bad);
 	if (bad_input_is(&bad, rc) && field) /* its image says so */
@@ -256,6 +251,7 @@ static int take_entry(struct tree *t, const char *name, const struct above *up)
 /* The folder at t->path, in byte order. */
 static int walk(struct tree *t, const struct stat *st, const struct above *up)
 {
+	const struct source_place *place = t->images->request->place;
 	struct above here = {st->st_dev, st->st_ino, strlen(t->path), up};
 	struct names names = {.text.shelf = t->images->text.shelf};
 	int rc;
@@ -263,13 +259,13 @@ static int walk(struct tree *t, const struct stat *st, const struct above *up)
 	for (const struct above *a = up; a; a = a->up)
 		if (a->dev == st->st_dev && a->ino == st->st_ino)
 			return fail(EXIT_BAD, "%s/%s: this link leads back to %s%s%.*s; following it would never end",
-				    root_of(t->images), t->path, root_of(t->images), a->path_bytes ? "/" : "",
-				    (int)a->path_bytes, t->path);
-	rc = scan_each_entry(t->images->request->place, t->path, add_name, &names);
+				    place->root, t->path, place->root, a->path_bytes ? "/" : "", (int)a->path_bytes,
+				    t->path);
+	rc = scan_each_entry(place, t->path, add_name, &names);
 	if (rc == EXIT_DONE && !shelf_sort(names.text.shelf, names.at, names.count, sizeof(*names.at), by_name, &names))
 		rc = shelf_refuse(names.text.shelf, "a list of %" PRIu64 " files", names.count);
 	for (uint64_t i = 0; rc == EXIT_DONE && i < names.count; i++)
-		rc = take_entry(t, names.text.data + names.at[i], &here);
+		rc = add_entry(t, names.text.data + names.at[i], &here);
 	shelf_free(names.text.shelf, names.at);
 	text_free(&names.text);
 	return rc;
@@ -296,17 +292,25 @@ int image_files_add_folder(struct image_list *images, struct labels *labels, con
 	}
 	free(t);
 	if (rc == EXIT_DONE && images->count == before)
-		rc = fail(EXIT_BAD, "%s%s%s: no images in it, judged by the extensions of file names", root_of(images),
-			  path[0] ? "/" : "", path);
+		rc = fail(EXIT_BAD, "%s%s%s: no images in it, judged by the extensions of file names",
+			  images->request->place->root, path[0] ? "/" : "", path);
 	return rc;
 }
 
 /* ---- single images ---- */
 
+bool image_folder(const char *path, char out[PLAN_PATH_BYTES_MAX])
+{
+	const char *slash = strrchr(path, '/'), *start = slash ? memrchr(path, '/', (size_t)(slash - path)) : NULL;
+
+	start = start ? start + 1 : path;
+	return slash && snprintf(out, PLAN_PATH_BYTES_MAX, "%.*s", (int)(slash - start), start) < PLAN_PATH_BYTES_MAX;
+}
+
 int image_files_add(struct image_list *images, struct labels *labels, const char *path)
 {
-	char label[CLASS_NAME_BYTES_MAX + 1], folder[PLAN_PATH_BYTES_MAX] = "", where[2 * FILES_PATH_BYTES];
-	const char *slash = strrchr(path, '/'), *start = slash ? memrchr(path, '/', (size_t)(slash - path)) : NULL;
+	char label[CLASS_NAME_BYTES_MAX + 1], folder[PLAN_PATH_BYTES_MAX], where[2 * FILES_PATH_BYTES];
+	bool has_folder = image_folder(path, folder);
 	struct bad_input bad = {0}, no_label = {0};
 	struct stat st = {0};
 	int rc;
@@ -315,18 +319,15 @@ int image_files_add(struct image_list *images, struct labels *labels, const char
 		bad_input(&bad, SHARD_MISS_MISSING, "%s", strerror(ENOENT));
 	else if (!st.st_mode)
 		return fail(EXIT_IO, "%s/%s: %s", images->request->place->root, path, strerror(errno));
-	if (!slash && !labels_given(labels))
+	if (!has_folder && !labels_given(labels))
 		return fail(EXIT_BAD,
 			    "%s/%s: its class would be the folder that holds it, but that lies outside of "
 			    "%s; name a folder above it with --root, or give labels with --labels FILE or "
 			    "--label-regex RE, or pack without labels with --no-label",
 			    images->request->place->root, path, images->request->place->root);
-	start = start ? start + 1 : path;
 	images->by_folder = !labels_given(labels);
-	if (slash)
-		snprintf(folder, sizeof(folder), "%.*s", (int)(slash - start), start);
 	snprintf(where, sizeof(where), "%s/%s", images->request->place->root, path);
-	rc = labels_find(labels, where, path, slash ? folder : NULL, label, &no_label);
+	rc = labels_find(labels, where, path, has_folder ? folder : NULL, label, &no_label);
 	if (rc != EXIT_DONE && !no_label.reason)
 		return rc;
 	return add_file(images, path, path, no_label.reason ? NULL : label, &st, bad.reason ? &bad : &no_label);

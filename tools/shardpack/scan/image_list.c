@@ -12,6 +12,7 @@
 
 #include "shard_inspect.h"
 #include "tools/common/exit_code.h"
+#include "tools/common/memory.h"
 #include "tools/common/shelf.h"
 #include "tools/common/text.h"
 #include "tools/shardpack/parse/json_value.h"
@@ -20,7 +21,7 @@
 
 #define LABELS_MAX 10000 /* of an image: each is compared with all others */
 
-static int out_of_room(const struct image_list *images)
+int image_list_refuse(const struct image_list *images)
 {
 	return shelf_refuse(images->text.shelf, "a list of %" PRIu64 " images", images->count);
 }
@@ -37,20 +38,11 @@ bool image_label_is_number(const char *label)
 	return digits && !label[strspn(label, " \t")];
 }
 
-static void note_label(struct image_list *images, const char *label)
+static void keep_label(struct image_list *images, struct image_item *i, const char *label)
 {
 	bool number = image_label_is_number(label);
 	struct image_label *first = number ? &images->number : &images->name;
 
-	if (images->by_folder)
-		return;
-	images->number_count += number;
-	if (!first->there)
-		*first = (struct image_label){true, images->count, images->table, images->line};
-}
-
-static void keep_label(struct image_list *images, struct image_item *i, const char *label)
-{
 	if (images->has_label && !strcmp(images->text.data + images->last_label_at, label)) {
 		i->label_at = images->last_label_at;
 	} else {
@@ -60,7 +52,11 @@ static void keep_label(struct image_list *images, struct image_item *i, const ch
 	images->has_label = true;
 	i->by_folder = images->by_folder;
 	images->by_folder_count += images->by_folder;
-	note_label(images, label);
+	if (images->by_folder)
+		return;
+	images->number_count += number;
+	if (!first->there)
+		*first = (struct image_label){true, images->count, images->table, images->line};
 }
 
 /* All labels of the image, if they are known. */
@@ -69,11 +65,11 @@ static int keep_every_label(struct image_list *images, struct image_item *i, con
 	const char *name = images->next.names.data;
 	int rc = EXIT_DONE;
 
-	if (!images->every && (images->every = calloc(1, sizeof(*images->every))) != NULL)
+	if (!images->every) {
+		images->every = xcalloc(1, sizeof(*images->every));
 		*images->every = (struct image_list){
 			.text.shelf = images->text.shelf, .request = images->request, .is_every = true};
-	if (!images->every)
-		return out_of_room(images);
+	}
 	i->label_at = images->every->count;
 	images->every->table = images->table;
 	images->every->line = images->line;
@@ -89,7 +85,7 @@ int image_list_add(struct image_list *images, const char *path, const char *labe
 	int rc = EXIT_DONE;
 
 	if (!grow_on(images->text.shelf, &images->item, &images->capacity, images->count + 1, sizeof(*images->item)))
-		return out_of_room(images);
+		return image_list_refuse(images);
 	i = &images->item[images->count];
 	*i = (struct image_item){.path_at = images->text.bytes,
 				 .bytes = bytes,
@@ -100,7 +96,7 @@ int image_list_add(struct image_list *images, const char *path, const char *labe
 				 .further = images->further};
 	text_add(&images->text, path, strlen(path) + 1);
 	if (text_failed(&images->text))
-		return out_of_room(images);
+		return image_list_refuse(images);
 	if (recipe_is_multi_label(images->request->recipe) && !images->is_every)
 		rc = keep_every_label(images, i, path, label);
 	else if (label)
@@ -113,7 +109,7 @@ int image_list_add(struct image_list *images, const char *path, const char *labe
 		text_add(&images->text, fields->data, fields->bytes + 1);
 	}
 	images->count++;
-	return text_failed(&images->text) ? out_of_room(images) : rc;
+	return text_failed(&images->text) ? image_list_refuse(images) : rc;
 }
 
 int image_list_add_bad(struct image_list *images, const char *path, const char *label, uint64_t bytes, uint32_t file,
@@ -178,7 +174,8 @@ static int add_label(const struct request *r, struct label_list *l, const char *
 }
 
 /* Blanks beside a separator are not part of a label; one that is a blank may be repeated. */
-static int split(const struct request *r, const char *text, size_t bytes, struct label_list *out, struct bad_input *bad)
+static int split_labels(const struct request *r, const char *text, size_t bytes, struct label_list *out,
+			struct bad_input *bad)
 {
 	const char *separator = r->o->label_separator, *end = text + bytes, *next;
 	size_t width = separator ? strlen(separator) : 0;
@@ -207,21 +204,6 @@ static int split(const struct request *r, const char *text, size_t bytes, struct
 	return rc;
 }
 
-static int add_json(const struct request *r, const json_t *value, struct label_list *out, struct bad_input *bad)
-{
-	char number[24], what[JSON_VALUE_BYTES];
-
-	if (json_is_string(value))
-		return add_label(r, out, json_string_value(value), json_string_length(value), bad);
-	if (!json_is_integer(value))
-		return bad_input(bad, SHARD_MISS_VALUE,
-				 "element %" PRIu64
-				 " of the labels is %.100s; a label must be a whole number or a text",
-				 out->count, json_value_say(value, what));
-	snprintf(number, sizeof(number), "%" JSON_INTEGER_FORMAT, json_integer_value(value));
-	return add_label(r, out, number, strlen(number), bad);
-}
-
 static void empty(struct label_list *l)
 {
 	l->count = 0;
@@ -244,8 +226,21 @@ int label_list_of_json(const struct request *r, const json_t *value, struct labe
 		return bad_input(bad, SHARD_MISS_VALUE,
 				 "the labels are %.100s and must be a list of whole numbers or texts",
 				 json_value_say(value, what));
-	for (size_t i = 0; rc == EXIT_DONE && i < json_array_size(value); i++)
-		rc = add_json(r, json_array_get(value, i), out, bad);
+	for (size_t i = 0; rc == EXIT_DONE && i < json_array_size(value); i++) {
+		const json_t *label = json_array_get(value, i);
+
+		if (json_is_string(label)) {
+			rc = add_label(r, out, json_string_value(label), json_string_length(label), bad);
+		} else if (json_is_integer(label)) {
+			snprintf(number, sizeof(number), "%" JSON_INTEGER_FORMAT, json_integer_value(label));
+			rc = add_label(r, out, number, strlen(number), bad);
+		} else {
+			rc = bad_input(bad, SHARD_MISS_VALUE,
+				       "element %" PRIu64
+				       " of the labels is %.100s; a label must be a whole number or a text",
+				       out->count, json_value_say(label, what));
+		}
+	}
 	return rc;
 }
 
@@ -281,7 +276,7 @@ int label_list_of_text(const struct request *r, const char *text, size_t bytes, 
 
 		while (lines && kept && text[kept - 1] == '\r')
 			kept--;
-		rc = split(r, text, kept, out, bad);
+		rc = split_labels(r, text, kept, out, bad);
 		text += line + (lf != NULL);
 	}
 	return rc;

@@ -86,7 +86,7 @@ static bool list_has(const struct image_list *every, uint64_t first, uint64_t en
 	return first < end;
 }
 
-/* Labels of one image are different from each other, so as many that are all there are the same. */
+/* Labels of one image are different from each other, so equally many that are all there are the same. */
 static bool same_labels(const struct image_list *images, uint64_t x, uint64_t y)
 {
 	uint64_t a, a_end, b, b_end;
@@ -178,12 +178,21 @@ static void add_labels(const struct image_list *images, uint64_t i, struct text 
 		text_format(out, "%s'%s'", k > first ? "," : "", label_of(images->every, k));
 }
 
-static void tell_of_differences(const struct image_list *images, const struct repeated *r)
+static void tell_of_repeated(const struct image_list *images, const struct repeated *r)
 {
 	const struct request *q = images->request;
-	char count[HUMAN_CHARS];
+	char count[HUMAN_CHARS], rows[HUMAN_CHARS];
 	struct text labels = {0};
 
+	scan_note(q->scan,
+		  "%s image%s%s, %s %s in all; each %s is an input, and the second one of an image has a key such as "
+		  "'%s#2'",
+		  human_count(count, r->images), r->images == 1 ? "" : "s",
+		  r->further	   ? r->images == 1 ? " has several texts" : " have several texts"
+		  : r->images == 1 ? " stands in several rows"
+				   : " stand in several rows",
+		  human_count(rows, r->rows), r->further ? "texts" : "rows", r->further ? "text" : "row",
+		  image_list_path(images, r->example));
 	if (r->label_images) {
 		add_labels(images, r->first, &labels);
 		text_add(&labels, " and ", 5);
@@ -192,28 +201,13 @@ static void tell_of_differences(const struct image_list *images, const struct re
 			  "%s image%s several rows with different labels; each row is a record with its own "
 			  "(the first is '%s', with %s)",
 			  human_count(count, r->label_images), r->label_images == 1 ? " stands in" : "s stand in",
-			  image_list_path(images, r->first), text_failed(&labels) ? "" : labels.data);
+			  image_list_path(images, r->first), labels.data);
 		text_free(&labels);
 	}
 	if (r->field_images)
 		scan_note(q->scan, "%s image%s several rows that differ in fields (the first is '%s', in %s)",
 			  human_count(count, r->field_images), r->field_images == 1 ? " stands in" : "s stand in",
 			  image_list_path(images, r->field_example), q->recipe->field[r->field_of_first].name);
-}
-
-static void note_repeated(const struct image_list *images, const struct repeated *r)
-{
-	char of_images[HUMAN_CHARS], of_rows[HUMAN_CHARS];
-
-	scan_note(images->request->scan,
-		  "%s image%s%s, %s %s in all; each %s is an input, and the second one of an image has a key such as "
-		  "'%s#2'",
-		  human_count(of_images, r->images), r->images == 1 ? "" : "s",
-		  r->further	   ? r->images == 1 ? " has several texts" : " have several texts"
-		  : r->images == 1 ? " stands in several rows"
-				   : " stand in several rows",
-		  human_count(of_rows, r->rows), r->further ? "texts" : "rows", r->further ? "text" : "row",
-		  image_list_path(images, r->example));
 }
 
 /*
@@ -252,7 +246,7 @@ static int number_run(struct image_list *images, const uint64_t *order, uint64_t
 int image_rows_number(struct image_list *images)
 {
 	uint64_t *order = shelf_number(images->text.shelf, images->count, compare_paths, images), end;
-	int rc = order ? EXIT_DONE : shelf_refuse(images->text.shelf, "a list of %" PRIu64 " images", images->count);
+	int rc = order ? EXIT_DONE : image_list_refuse(images);
 	struct repeated repeated = {0};
 	uint32_t most;
 
@@ -272,9 +266,7 @@ int image_rows_number(struct image_list *images)
 		if (images->item[i].row > 1 && !image_list_is_bad(images, i))
 			rc = refuse_key(images, order, i);
 	if (rc == EXIT_DONE && repeated.images)
-		note_repeated(images, &repeated);
-	if (rc == EXIT_DONE)
-		tell_of_differences(images, &repeated);
+		tell_of_repeated(images, &repeated);
 	shelf_free(images->text.shelf, order);
 	return rc;
 }
@@ -289,11 +281,6 @@ int image_rows_number(struct image_list *images)
 #define CLASSES_SPARSE 8
 
 #define WARNED_MOST 20 /* of bad inputs, as elsewhere */
-
-static int out_of_memory(const struct image_list *images)
-{
-	return shelf_refuse(images->text.shelf, "a list of %" PRIu64 " images", images->count);
-}
 
 /* A bad input may have no label, and then it says nothing of classes. */
 static bool has_label(const struct image_list *images, uint64_t i)
@@ -462,7 +449,7 @@ static int judge_holes(const struct image_list *images, uint64_t largest)
 	uint64_t value = 0, empty = 0, first = 0;
 
 	if (!has)
-		return out_of_memory(images);
+		return image_list_refuse(images);
 	for (uint64_t i = 0; i < images->count; i++)
 		if (has_label(images, i) && text_u64(label_of(images, i), strlen(label_of(images, i)), &value))
 			has[value] = 1;
@@ -485,7 +472,7 @@ static int collect_names(struct image_list *images, struct classes *out)
 {
 	uint64_t *order = shelf_number(images->text.shelf, images->count, compare_labels, images),
 		 first = images->unlabelled_count;
-	int rc = order ? EXIT_DONE : out_of_memory(images);
+	int rc = order ? EXIT_DONE : image_list_refuse(images);
 
 	/* Those without a label come first. */
 	for (uint64_t i = first; rc == EXIT_DONE && i < images->count; i++)
@@ -494,14 +481,6 @@ static int collect_names(struct image_list *images, struct classes *out)
 					 image_list_path(images, order[i]));
 	shelf_free(images->text.shelf, order);
 	return rc;
-}
-
-static bool is_any_listed(const struct image_list *images, const struct classes *list)
-{
-	for (uint64_t i = 0; i < images->count; i++)
-		if (has_label(images, i) && classes_find(list, label_of(images, i)) >= 0)
-			return true;
-	return false;
 }
 
 static int settle_classes(struct image_list *images, struct classes *out, bool *by_number)
@@ -515,9 +494,10 @@ static int settle_classes(struct image_list *images, struct classes *out, bool *
 		return refuse_mixture(images);
 	if (list) {
 		rc = classes_from_list(out, list);
-		/* Numbers of which any is a name in the list are names; so are those of folders. */
-		if (rc == EXIT_DONE && *by_number)
-			*by_number = !images->by_folder_count && !is_any_listed(images, out);
+		/* Numbers of which any is a name in the list are names; so are the names of folders. */
+		*by_number = *by_number && !images->by_folder_count;
+		for (uint64_t i = 0; rc == EXIT_DONE && *by_number && i < images->count; i++)
+			*by_number = !has_label(images, i) || classes_find(out, label_of(images, i)) < 0;
 		if (rc == EXIT_DONE && *by_number && largest >= out->count)
 			rc = fail(EXIT_BAD,
 				  "%s/%s: label %" PRIu64 ", but --classes %s has %" PRIu64 " classes, "
@@ -544,58 +524,34 @@ static int settle_classes(struct image_list *images, struct classes *out, bool *
 	return rc;
 }
 
-/* A label that --classes lacks.  Was it meant as a number, and is a name for another's sake? */
-static void refuse_unlisted(const struct image_list *images, uint64_t i, const struct classes *classes)
+/* The class of an item, or -1 and a message. */
+static int64_t class_of(const struct image_list *images, uint64_t i, const struct classes *classes, bool by_number)
 {
 	char where[3 * FILES_PATH_BYTES], because[4 * FILES_PATH_BYTES] = "";
+	const char *label = label_of(images, i);
+	int64_t class_idx;
+	uint64_t value = 0;
 
-	if (image_label_is_number(label_of(images, i)) && images->name.there) {
+	if (by_number) {
+		text_u64(label, strlen(label), &value);
+		return (int64_t)value;
+	}
+	class_idx = classes_find(classes, label);
+	if (class_idx >= 0)
+		return class_idx;
+	/* --classes lacks it.  Was it meant as a number, and is a name for another's sake? */
+	if (image_label_is_number(label) && images->name.there) {
 		say_where(images, &images->name, where, sizeof(where));
 		snprintf(because, sizeof(because), "; it is taken as a name, because %s has label '%s'", where,
 			 label_of(images, images->name.item));
 	}
 	fail(EXIT_BAD, "%s/%s: label '%s' is not one of the %" PRIu64 " classes of --classes %s%s",
-	     images->request->place->root, image_list_path(images, i), label_of(images, i), classes->count,
+	     images->request->place->root, image_list_path(images, i), label, classes->count,
 	     images->request->o->classes, because);
+	return -1;
 }
 
-/* The class of an item, or -1 and a message. */
-static int64_t class_of(const struct image_list *images, uint64_t i, const struct classes *classes, bool by_number)
-{
-	int64_t class_idx;
-	uint64_t value = 0;
-
-	if (by_number) {
-		text_u64(label_of(images, i), strlen(label_of(images, i)), &value);
-		return (int64_t)value;
-	}
-	class_idx = classes_find(classes, label_of(images, i));
-	if (class_idx < 0)
-		refuse_unlisted(images, i, classes);
-	return class_idx;
-}
-
-/* The token of an image that may have several labels: classes.c. */
-static int write_classes(const struct image_list *images, uint64_t i, const struct classes *classes, bool by_number,
-			 struct text *out)
-{
-	uint64_t first, end;
-
-	every_label(images, i, &first, &end);
-	out->bytes = 0;
-	for (uint64_t k = first; k < end; k++) {
-		int64_t class_idx = class_of(images->every, k, classes, by_number);
-
-		if (class_idx < 0)
-			return EXIT_BAD;
-		text_format(out, "%s%" PRId64, k > first ? "," : "", class_idx);
-	}
-	if (first == end)
-		text_add(out, "-", 1);
-	return text_failed(out) ? out_of_memory(images) : EXIT_DONE;
-}
-
-/* Why images have no label: so much as is listed of bad inputs. */
+/* Why images have no label: the first ones, as many as are listed of bad inputs. */
 static void warn_of_bad(const struct image_list *images)
 {
 	char why[BAD_INPUT_MESSAGE_BYTES];
@@ -639,14 +595,23 @@ static int plan_image(struct image_list *images, uint64_t i, const struct classe
 				.file = x->row > 1 ? PLAN_NO_FILE : x->file,
 				.offset = x->offset,
 				.row = x->row};
+	uint64_t first, end;
+	int64_t class_idx;
 
-	if (images->every) {
-		if (write_classes(images, i, classes, by_number, list) != EXIT_DONE)
-			return EXIT_BAD;
+	if (images->every) { /* the token of an image that may have several labels: classes.c */
+		every_label(images, i, &first, &end);
+		list->bytes = 0;
+		for (uint64_t k = first; k < end; k++) {
+			class_idx = class_of(images->every, k, classes, by_number);
+			if (class_idx < 0)
+				return EXIT_BAD;
+			text_format(list, "%s%" PRId64, k > first ? "," : "", class_idx);
+		}
+		if (first == end)
+			text_add(list, "-", 1);
 		in.classes = list->data;
 	} else if (recipe_has_label(r->recipe) && has_label(images, i)) {
-		int64_t class_idx = class_of(images, i, classes, by_number);
-
+		class_idx = class_of(images, i, classes, by_number);
 		if (class_idx < 0)
 			return EXIT_BAD;
 		in.class_idx = (uint32_t)class_idx;

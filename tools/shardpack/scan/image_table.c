@@ -288,7 +288,7 @@ static int find_image(struct image_table *t, const struct path_row *row, char *o
 }
 
 /* Of a cell that is not a number of that type. */
-static const char *remedy_of(const struct shard_field *f, const char *cell)
+static const char *remedy_of_cell(const struct shard_field *f, const char *cell)
 {
 	const char *comma = strchr(cell, ',');
 	char point[FIELD_EMPTY_BYTES];
@@ -337,7 +337,7 @@ static int add_number(struct image_table *t, const struct path_row *row, uint32_
 		t->request->scan->field[i].found = true;
 	if (!field_value_of_column(f, cell, value))
 		return bad_row(t, row->line, SHARD_MISS_VALUE, "'%.100s' in column %s is not a value of type %s%s",
-			       cell, f->name, shard_name(SHARD_NAME_DTYPE, f->dtype), remedy_of(f, cell));
+			       cell, f->name, shard_name(SHARD_NAME_DTYPE, f->dtype), remedy_of_cell(f, cell));
 	if (!out->bytes)
 		text_add(out, " =", 2);
 	text_hex(out, value, shard_dtype_bytes(f->dtype));
@@ -499,7 +499,7 @@ static int add_inputs(struct image_table *t, const struct path_row *row, const c
 	return rc;
 }
 
-static int take_row(void *context, const struct path_row *row)
+static int add_row(void *context, const struct path_row *row)
 {
 	struct image_table *t = context;
 	char path[2 * PLAN_PATH_BYTES_MAX] = "", label[CLASS_NAME_BYTES_MAX + 1];
@@ -525,17 +525,6 @@ static int take_row(void *context, const struct path_row *row)
 			     : add_inputs(t, row, path, label, &st);
 }
 
-/* How many empty cells have the default of their column. */
-static void tell_filled(const struct image_table *t, const char *name)
-{
-	const struct recipe *r = t->request->recipe;
-
-	for (uint32_t i = 0; i < r->field_count; i++)
-		if (t->filled[i])
-			note("%s: %" PRIu64 " empty cell%s in column %s: packed as %s", name, t->filled[i],
-			     t->filled[i] == 1 ? "" : "s", r->field[i].name, r->from[i].empty);
-}
-
 int image_table_add(struct image_list *images, struct labels *labels, const char *path)
 {
 	const struct request *r = images->request;
@@ -552,9 +541,11 @@ int image_table_add(struct image_list *images, struct labels *labels, const char
 	images->in_table = true;
 	if (rc == EXIT_DONE)
 		rc = path_table_read(file, name, r->o->path_key, labels_given(labels) ? NULL : key, r->recipe,
-				     images->text.shelf, take_row, &t);
-	if (rc == EXIT_DONE)
-		tell_filled(&t, name);
+				     images->text.shelf, add_row, &t);
+	for (uint32_t i = 0; rc == EXIT_DONE && i < r->recipe->field_count; i++)
+		if (t.filled[i])
+			note("%s: %" PRIu64 " empty cell%s in column %s: packed as %s", name, t.filled[i],
+			     t.filled[i] == 1 ? "" : "s", r->recipe->field[i].name, r->recipe->from[i].empty);
 	images->table = NULL;
 	images->in_table = false;
 	text_free(&t.fields);

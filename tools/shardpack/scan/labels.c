@@ -12,12 +12,13 @@
 #include "tools/common/message.h"
 #include "tools/common/shelf.h"
 #include "tools/common/text.h"
+#include "tools/shardpack/images/file_name.h"
 #include "tools/shardpack/input/place.h"
 #include "tools/shardpack/plan/plan.h"
 
 /*
  * What Perl and Python would read otherwise than POSIX does, at `at`: there it is a part of a valid
- * expression with another meaning, and so gives wrong labels.  0 if it is none; else its length.
+ * expression with another meaning, and so gives wrong labels.  Returns its length, or 0.
  */
 static int perl_only(const char *at)
 {
@@ -59,7 +60,6 @@ static int open_regex(struct labels *l, const struct request *r)
 			"write [0-9] for a digit, ( ) for each group, and [^_]*_ for what ends before a _",
 			r->o->label_regex, perl_only(perl), perl);
 	rc = regcomp(&l->regex, r->o->label_regex, REG_EXTENDED);
-
 	if (rc != 0) {
 		regerror(rc, &l->regex, why, sizeof(why));
 		return cli_misuse(r->args, "--label-regex %s: %s", r->o->label_regex, why);
@@ -113,7 +113,7 @@ static int open_list(struct labels *l, const struct request *r)
 	const char *key = r->o->label_key ? r->o->label_key : "label";
 	int rc;
 
-	if (!path_table_is_one(r->o->label_list))
+	if (!file_name_is_table(r->o->label_list))
 		return cli_misuse(r->args, "--labels %s: the name must end with .csv, .tsv or .jsonl",
 				  r->o->label_list);
 	l->has_list = true;
@@ -167,18 +167,7 @@ static int copy_label(const char *label, size_t bytes, char *out, struct bad_inp
 	return EXIT_DONE;
 }
 
-static int match(const struct labels *l, const char *path, char *out, struct bad_input *bad)
-{
-	regmatch_t part[2];
-
-	if (regexec(&l->regex, path, 2, part, 0) != 0)
-		return bad_input(bad, SHARD_MISS_INCOMPLETE, "--label-regex %s does not match '%.150s'", l->regex_text,
-				 path);
-	return copy_label(path + part[1].rm_so, part[1].rm_so < 0 ? 0 : (size_t)(part[1].rm_eo - part[1].rm_so), out,
-			  bad);
-}
-
-static int look_up(struct labels *l, const char *path, char *out, struct bad_input *bad)
+static int find_in_list(struct labels *l, const char *path, char *out, struct bad_input *bad)
 {
 	uint64_t low = 0, high = l->count;
 
@@ -214,10 +203,16 @@ int labels_missing(const char *where, const char *more)
 int labels_find(struct labels *l, const char *where, const char *path, const char *folder, char *out,
 		struct bad_input *bad)
 {
+	regmatch_t part[2];
+
+	if (l->has_regex && regexec(&l->regex, path, 2, part, 0) != 0)
+		return bad_input(bad, SHARD_MISS_INCOMPLETE, "--label-regex %s does not match '%.150s'", l->regex_text,
+				 path);
 	if (l->has_regex)
-		return match(l, path, out, bad);
+		return copy_label(path + part[1].rm_so, part[1].rm_so < 0 ? 0 : (size_t)(part[1].rm_eo - part[1].rm_so),
+				  out, bad);
 	if (l->has_list)
-		return look_up(l, path, out, bad);
+		return find_in_list(l, path, out, bad);
 	if (folder)
 		return copy_label(folder, strlen(folder), out, bad);
 	if (!l->none)

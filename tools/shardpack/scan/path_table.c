@@ -18,6 +18,7 @@
 #include "shard_inspect.h"
 #include "tools/common/exit_code.h"
 #include "tools/common/files.h"
+#include "tools/common/memory.h"
 #include "tools/common/message.h"
 #include "tools/shardpack/images/file_name.h"
 #include "tools/shardpack/parse/json_value.h"
@@ -50,11 +51,6 @@ static const char *const likely_labels[] = {"label",	  "labels",   "class",	"cla
 					    "label_name", "category", "target", NULL};
 #define NAMES_SHOWN_BYTES 200
 
-bool path_table_is_one(const char *name)
-{
-	return file_name_is_table(name);
-}
-
 /* Path and label of `row` may be empty, and the path NULL if something is wrong. */
 static int row_done(struct reading *r, struct path_row *row, struct bad_input *bad)
 {
@@ -84,7 +80,7 @@ static const char *list_names(const struct names *n, char out[NAMES_SHOWN_BYTES]
 }
 
 /*
- * The first one that is called as such things often are, but not `tried`, whose value was none;
+ * The first one that is called as such things often are, but not `tried`, which was not there;
  * else what stands for a name.
  */
 static const char *likely_name(const struct names *n, const char *const *often, const char *tried)
@@ -248,28 +244,9 @@ static int settle_columns(struct reading *r, const struct names *head, uint64_t 
 	return EXIT_DONE;
 }
 
-/* ',', ';' or a tab, and a word on the one that is not usual. */
-static char separator_of(const struct reading *r, const char *text, size_t bytes)
-{
-	char separator = file_name_has_extension(r->name, ".tsv") ? '\t' : csv_separator(text, bytes);
-
-	if (separator == ';')
-		note("%s: columns are separated by semicolons, because the first line has no comma", r->name);
-	return separator;
-}
-
-static int refuse_count(const struct reading *r, const struct csv_row *row, uint32_t count, char separator)
-{
-	return fail(EXIT_BAD, "%s: line %" PRIu64 ": %" PRIu32 " fields; the first line has %" PRIu32 "%s", r->name,
-		    row->line, row->count, count,
-		    separator == ','   ? " (a field that contains a comma must be quoted)"
-		    : separator == ';' ? " (a field that contains a semicolon must be quoted)"
-				       : "");
-}
-
 static int read_csv(struct reading *r, char *text, size_t bytes)
 {
-	char separator = separator_of(r, text, bytes), why[200];
+	char separator = file_name_has_extension(r->name, ".tsv") ? '\t' : csv_separator(text, bytes), why[200];
 	int path, label, extra[RECIPE_NAMED_MAX], rc;
 	struct csv_row head, row;
 	enum csv_status status;
@@ -277,6 +254,8 @@ static int read_csv(struct reading *r, char *text, size_t bytes)
 	struct path_row out;
 	struct csv c;
 
+	if (separator == ';')
+		note("%s: columns are separated by semicolons, because the first line has no comma", r->name);
 	csv_start(&c, text, bytes, separator);
 	status = csv_next(&c, &head, why, sizeof(why));
 	if (status == CSV_ROW) {
@@ -287,7 +266,13 @@ static int read_csv(struct reading *r, char *text, size_t bytes)
 			return rc;
 		while ((status = csv_next(&c, &row, why, sizeof(why))) == CSV_ROW) {
 			if (row.count != head.count)
-				return refuse_count(r, &row, head.count, separator);
+				return fail(EXIT_BAD,
+					    "%s: line %" PRIu64 ": %" PRIu32 " fields; the first line has %" PRIu32
+					    "%s",
+					    r->name, row.line, row.count, head.count,
+					    separator == ','   ? " (a field that contains a comma must be quoted)"
+					    : separator == ';' ? " (a field that contains a semicolon must be quoted)"
+							       : "");
 			out = (struct path_row){.path = row.field[path],
 						.label = label < 0 ? NULL : row.field[label],
 						.line = row.line};
@@ -402,8 +387,7 @@ static int json_row(struct reading *r, const json_t *object, uint64_t line)
 
 		if (none && (!r->told[i] || !s->optional) && s->kind != FIELD_LENGTH) {
 			json_value_absent(object, s->from, what);
-			row.absent[i] = why[i] = strdup(what);
-			failed = !why[i];
+			row.absent[i] = why[i] = xstrdup(what);
 			r->told[i] = true;
 		}
 		if (failed || value_text(value, s, &row.value[i], &own[i], &failed))
@@ -435,8 +419,9 @@ static int json_row(struct reading *r, const json_t *object, uint64_t line)
 	return rc;
 }
 
-/* A line that is none; a bad row, unless it shows what the whole file is. */
-static int no_object(struct reading *r, const json_t *value, const char *at, uint64_t line, const json_error_t *error)
+/* A line that is not an object: a bad row, unless it shows what the whole file is. */
+static int not_an_object(struct reading *r, const json_t *value, const char *at, uint64_t line,
+			 const json_error_t *error)
 {
 	struct path_row row = {.line = line};
 	struct bad_input bad = {0};
@@ -471,7 +456,7 @@ static int read_json(struct reading *r, char *text, size_t bytes)
 		}
 		errno = 0;
 		value = json_loadb(at, n, JSON_REJECT_DUPLICATES, &error);
-		rc = json_is_object(value) ? json_row(r, value, line) : no_object(r, value, at, line, &error);
+		rc = json_is_object(value) ? json_row(r, value, line) : not_an_object(r, value, at, line, &error);
 		json_decref(value);
 		at += n + 1;
 	}

@@ -30,24 +30,18 @@
 
 /* ---- files of the source ---- */
 
-/* By the name, not by the first bytes: tokens and raw records may begin with any. */
-static const char *packed_how(const char *path)
+int input_file_open(const struct request *r, const char *path, uint32_t *file)
 {
 	static const char *const ends[][2] = {{".gz", "gzip"},	 {".tgz", "gzip"},   {".zst", "zstd"},
 					      {".bz2", "bzip2"}, {".tbz2", "bzip2"}, {".tbz", "bzip2"},
 					      {".xz", "xz"},	 {".txz", "xz"}};
-
-	for (size_t i = 0; i < sizeof(ends) / sizeof(ends[0]); i++)
-		if (file_name_has_extension(path, ends[i][0]))
-			return ends[i][1];
-	return NULL;
-}
-
-int input_file_open(const struct request *r, const char *path, uint32_t *file)
-{
-	const char *how = packed_how(path);
+	const char *how = NULL;
 	int rc = stored_add(r->stored, r->plan, path, file);
 
+	/* by the name, not by the first bytes: tokens and raw records may begin with any */
+	for (size_t i = 0; !how && i < sizeof(ends) / sizeof(ends[0]); i++)
+		if (file_name_has_extension(path, ends[i][0]))
+			how = ends[i][1];
 	return rc == EXIT_DONE && how ? stored_unpack(r->stored, r->plan, *file, how, 0, file) : rc;
 }
 
@@ -99,28 +93,21 @@ static void ending_of(const char *name, char out[IGNORED_ENDING_BYTES + 1])
 	out[bytes] = '\0';
 }
 
-static void count_ending(struct ignored *g, const char *ending)
-{
-	uint32_t i = 0;
-
-	while (i < g->ending_count && strcmp(g->ending[i].text, ending) != 0)
-		i++;
-	if (i == IGNORED_ENDINGS) {
-		g->other_count++;
-		return;
-	}
-	if (i == g->ending_count)
-		strcpy(g->ending[g->ending_count++].text, ending);
-	g->ending[i].count++;
-}
-
 void ignored_add(struct ignored *g, const char *folder, const char *name)
 {
 	char ending[IGNORED_ENDING_BYTES + 1];
+	uint32_t i = 0;
 
 	g->count++;
 	ending_of(name, ending);
-	count_ending(g, ending);
+	while (i < g->ending_count && strcmp(g->ending[i].text, ending) != 0)
+		i++;
+	if (i == g->ending_count && i < IGNORED_ENDINGS)
+		strcpy(g->ending[g->ending_count++].text, ending);
+	if (i < IGNORED_ENDINGS)
+		g->ending[i].count++;
+	else
+		g->other_count++;
 	if (!g->keep_names)
 		return;
 	text_add(&g->names, folder, strlen(folder));
@@ -163,7 +150,7 @@ void ignored_list(const struct ignored *g, struct text *out)
 
 /* ---- warnings ---- */
 
-static void keep(struct text *lines, const char *line)
+static void add_line(struct text *lines, const char *line)
 {
 	text_add(lines, line, strlen(line));
 	text_add(lines, "\n", 1);
@@ -178,7 +165,7 @@ void scan_warn(struct scan *scan, const char *fmt, ...)
 	vsnprintf(line, sizeof(line), fmt, ap);
 	va_end(ap);
 	warn("%s", line);
-	keep(&scan->warnings, line);
+	add_line(&scan->warnings, line);
 }
 
 void scan_note(struct scan *scan, const char *fmt, ...)
@@ -190,7 +177,7 @@ void scan_note(struct scan *scan, const char *fmt, ...)
 	vsnprintf(line, sizeof(line), fmt, ap);
 	va_end(ap);
 	note("%s", line);
-	keep(&scan->notes, line);
+	add_line(&scan->notes, line);
 }
 
 void scan_absent(struct scan *scan, uint32_t field, const char *fmt, ...)
@@ -334,7 +321,7 @@ void scan_warn_of_numbers(struct scan *scan, const struct classes *folders)
 	}
 }
 
-int scan_end(struct scan *scan)
+void scan_end(struct scan *scan)
 {
 	struct text kinds = {0};
 	uint64_t count = 0;
@@ -352,9 +339,6 @@ int scan_end(struct scan *scan)
 		scan_warn(scan, "%" PRIu64 " ignored file%s of a kind that is not read: %s", count,
 			  count == 1 ? " is an image" : "s are images", kinds.data);
 	text_free(&kinds);
-	return text_failed(&scan->ignored.names)
-		       ? fail(EXIT_IO, "out of memory for the names of %" PRIu64 " ignored files", scan->ignored.count)
-		       : EXIT_DONE;
 }
 
 void scan_free(struct scan *scan)

@@ -184,11 +184,8 @@ struct scan {			/* start it zeroed */
 
 void scan_free(struct scan *scan);
 
-/*
- * All is listed: put ignored files in order, and warn of images of kinds that are not read.
- * Returns the exit code.
- */
-int scan_end(struct scan *scan);
+/* All is listed: put ignored files in order, and warn of images of kinds that are not read. */
+void scan_end(struct scan *scan);
 
 /* Print a line and keep it for the report; without the newline.  --quiet hides a note. */
 void scan_warn(struct scan *scan, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
@@ -284,9 +281,6 @@ struct path_row {
 	uint64_t line;
 	const struct bad_input *bad; /* what is wrong with this row alone, or NULL; then `path` may be NULL, too */
 };
-
-/* Has the name such an extension? */
-bool path_table_is_one(const char *name);
 
 /*
  * Call `each` for every row, until it returns another code than EXIT_DONE.  `path_key` NULL means
@@ -416,6 +410,9 @@ int image_list_add_bad(struct image_list *images, const char *path, const char *
 /* The name of a row without a path: "list.csv#17", into `out`.  False if that is too long. */
 bool image_list_row(const char *table, uint64_t line, char out[PLAN_PATH_BYTES_MAX]);
 
+/* There is no room for the list.  Returns the exit code. */
+int image_list_refuse(const struct image_list *images);
+
 const char *image_list_path(const struct image_list *images, uint64_t i);
 bool image_list_is_bad(const struct image_list *images, uint64_t i);
 
@@ -479,6 +476,9 @@ int image_files_add_folder(struct image_list *images, struct labels *labels, con
 
 /* One image; its class is the folder that it lies in. */
 int image_files_add(struct image_list *images, struct labels *labels, const char *path);
+
+/* The name of the folder that an image lies in, which is its class; false if its path has none. */
+bool image_folder(const char *path, char out[PLAN_PATH_BYTES_MAX]);
 
 /* ---- image_table.c ---- */
 

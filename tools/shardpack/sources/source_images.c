@@ -331,7 +331,7 @@ static int refuse_foreign(const struct request *r, const char *path)
 		if (!file_name_has_extension(path, *p))
 			continue;
 		snprintf(inner, sizeof(inner), "%.*s", (int)(strlen(path) - strlen(*p)), path);
-		if (path_table_is_one(inner))
+		if (file_name_is_table(inner))
 			return fail(EXIT_BAD, "%s/%s: is a compressed table, which is not read; unpack it, and give %s",
 				    r->place->root, path, inner);
 	}
@@ -343,7 +343,7 @@ static int scan_item(struct image_list *images, struct labels *labels, const str
 	struct bad_input bad = {0};
 	int code;
 
-	if (option_of_tables(images->request) && (item->is_dir || !path_table_is_one(item->path)))
+	if (option_of_tables(images->request) && (item->is_dir || !file_name_is_table(item->path)))
 		return refuse_option(images->request, "/", item->path);
 	if (recipe_is_multi_label(images->request->recipe) && (item->is_dir || file_name_is_image(item->path)))
 		return labels_refuse_many(images->request, item->path);
@@ -353,7 +353,7 @@ static int scan_item(struct image_list *images, struct labels *labels, const str
 	}
 	if (item->is_dir)
 		return image_files_add_folder(images, labels, item->path);
-	if (path_table_is_one(item->path))
+	if (file_name_is_table(item->path))
 		return image_table_add(images, labels, item->path);
 	if (file_name_is_image(item->path))
 		return image_files_add(images, labels, item->path);
