@@ -77,7 +77,7 @@ static const struct cli_option common_options[] = {
 	{0}};
 /* clang-format on */
 
-struct started {
+struct planned {
 	struct job job;
 	struct source_place place;
 	struct stored *stored;
@@ -91,7 +91,7 @@ struct started {
 };
 
 /* Where the report goes. */
-static int settle_report(struct started *s, const struct build_options *o)
+static int settle_report(struct planned *s, const struct build_options *o)
 {
 	char *out = files_absolute(o->out);
 	int rc = out ? EXIT_DONE : EXIT_IO;
@@ -105,7 +105,7 @@ static int settle_report(struct started *s, const struct build_options *o)
 }
 
 /* The folder of the inputs, and the plan's files in it. */
-static int open_source(struct started *s, const struct build_options *o)
+static int open_source(struct planned *s, const struct build_options *o)
 {
 	struct source_words words = {s->job.source, "the plan", s->job.remedy};
 	int rc = place_open_root(&s->place, s->job.source);
@@ -127,7 +127,7 @@ static int open_source(struct started *s, const struct build_options *o)
 }
 
 /* The plan in OUT, and all that it implies. */
-static int start(struct started *s, const struct build_options *o, bool needs_source)
+static int open_planned(struct planned *s, const struct build_options *o, bool needs_source)
 {
 	struct shard_error err;
 	int rc = settle_report(s, o);
@@ -174,7 +174,7 @@ static int start(struct started *s, const struct build_options *o, bool needs_so
 	return needs_source ? open_source(s, o) : rc;
 }
 
-static void end(struct started *s)
+static void close_planned(struct planned *s)
 {
 	command_end_build(&s->job);
 	source_times_close(&s->times);
@@ -209,7 +209,7 @@ static int verify_sealed(const char *dir)
 }
 
 /* Which shards this process builds: a part; or what it claims, which a job array does by itself. */
-static int settle_share(struct started *s, const struct build_options *o)
+static int choose_shards(struct planned *s, const struct build_options *o)
 {
 	struct scheduler *w = &s->worker;
 	int rc = EXIT_DONE;
@@ -241,19 +241,19 @@ static int settle_share(struct started *s, const struct build_options *o)
 static int build(const struct cli_args *args)
 {
 	const struct build_options *o = args->options;
-	struct started s = {.place.root_fd = -1};
+	struct planned s = {.place.root_fd = -1};
 	struct report report = {.job = &s.job};
 	uint64_t start_ns = clock_now_ns();
 	int rc;
 
 	signals_grace(o->grace);
-	rc = start(&s, o, true);
+	rc = open_planned(&s, o, true);
 
 	if (rc == EXIT_DONE && o->again && o->read_back)
 		rc = fail(EXIT_USAGE, "--again compares every byte of the shards, so it cannot be given with "
 				      "--read-back no");
 	if (rc == EXIT_DONE && !s.sealed)
-		rc = settle_share(&s, o);
+		rc = choose_shards(&s, o);
 	if (rc == EXIT_DONE && !s.sealed) {
 		s.job.again = o->again;
 		s.job.leave_vanished = o->on_error == 1;
@@ -263,17 +263,17 @@ static int build(const struct cli_args *args)
 		report.elapsed_ns = clock_now_ns() - start_ns;
 		rc = command_finish(&report, s.report_path);
 	}
-	end(&s);
+	close_planned(&s);
 	return rc;
 }
 
 static int seal(const struct cli_args *args)
 {
 	const struct build_options *o = args->options;
-	struct started s = {.place.root_fd = -1};
+	struct planned s = {.place.root_fd = -1};
 	struct report report = {.job = &s.job};
 	uint64_t start_ns = clock_now_ns();
-	int rc = start(&s, o, false);
+	int rc = open_planned(&s, o, false);
 
 	if (rc == EXIT_DONE && !s.sealed) {
 		s.job.verify_all = o->verify;
@@ -284,7 +284,7 @@ static int seal(const struct cli_args *args)
 	} else if (rc == EXIT_DONE && o->verify) {
 		rc = verify_sealed(o->out);
 	}
-	end(&s);
+	close_planned(&s);
 	return rc;
 }
 

@@ -2,7 +2,7 @@
 /*
  * cmd_pack.c - `shardpack SOURCE` and `shardpack plan SOURCE`, for every source of the table
  *
- * The order of steps: whatever can be found wrong with the command, the source or the room on
+ * The order of steps: everything that can be found wrong with the command, the source or the room on
  * disk is found before OUT is touched.
  */
 #include "tools/shardpack/shardpack.h"

@@ -59,7 +59,7 @@ struct status {
 };
 
 /* A sealed dataset has all its shards, and its plan is gone. */
-static int look_sealed(struct status *s)
+static int count_sealed(struct status *s)
 {
 	struct shard_dataset_info info;
 	struct shard_dataset *ds;
@@ -118,7 +118,7 @@ static int look_at_claims(struct status *s, const struct shard_list *list, const
 	return rc;
 }
 
-static int look(struct status *s, const char *spool)
+static int examine(struct status *s, const char *spool)
 {
 	struct shard_list list = {0};
 	struct plan plan = {0};
@@ -130,7 +130,7 @@ static int look(struct status *s, const char *spool)
 	if (rc == EXIT_DONE)
 		rc = output_load(&job, &plan, &source, &quarantine, &s->sealed);
 	if (rc == EXIT_DONE && s->sealed) {
-		rc = look_sealed(s);
+		rc = count_sealed(s);
 	} else if (rc == EXIT_DONE) {
 		rc = shard_list_look(&list, s->dir, plan.shard_count);
 		if (rc == EXIT_DONE)
@@ -174,7 +174,7 @@ static void json_claim(struct json_out *j, const struct status_claim *c)
 	json_out_end(j);
 }
 
-static void tell_json(const struct status *s)
+static void print_json(const struct status *s)
 {
 	uint64_t missing = s->shard_count - s->done;
 	struct json_out j;
@@ -202,7 +202,7 @@ static void tell_json(const struct status *s)
 	json_out_finish(&j); /* what failed is found by finish_stdout() */
 }
 
-static void print_words(const struct status *s, const char *rest)
+static void print_line(const struct status *s, const char *rest)
 {
 	escape_write(stdout, s->dir, strlen(s->dir), ESCAPE_TALK);
 	printf(": %s\n", rest);
@@ -231,7 +231,7 @@ static void print_claim(const struct status_claim *c)
 	putchar('\n');
 }
 
-static void tell(const struct status *s)
+static void print_status(const struct status *s)
 {
 	uint64_t missing = s->shard_count - s->done;
 	char words[160], pace[HUMAN_CHARS], left[HUMAN_CHARS];
@@ -239,12 +239,12 @@ static void tell(const struct status *s)
 	if (s->sealed) {
 		snprintf(words, sizeof(words), "sealed, %" PRIu64 " shard%s", s->shard_count,
 			 s->shard_count == 1 ? "" : "s");
-		print_words(s, words);
+		print_line(s, words);
 		return;
 	}
 	snprintf(words, sizeof(words), "%" PRIu64 " of %" PRIu64 " shard%s done%s", s->done, s->shard_count,
 		 s->shard_count == 1 ? " is" : "s are", missing ? "" : "; not sealed yet");
-	print_words(s, words);
+	print_line(s, words);
 	if (!missing)
 		return;
 	printf("missing: %s\n", s->missing.data);
@@ -266,11 +266,11 @@ static int status(const struct cli_args *args)
 	if (o->json && o->retry_list)
 		return fail(EXIT_USAGE, "--json and --retry-list cannot be given together; the document of --json "
 					"has the list as `retry_list`");
-	rc = look(&s, o->spool);
+	rc = examine(&s, o->spool);
 	if (rc == EXIT_DONE && o->json)
-		tell_json(&s);
+		print_json(&s);
 	else if (rc == EXIT_DONE && !o->retry_list)
-		tell(&s);
+		print_status(&s);
 	else if (rc == EXIT_DONE && s.missing.bytes)
 		puts(s.missing.data);
 	text_free(&s.missing);
