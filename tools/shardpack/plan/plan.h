@@ -233,7 +233,7 @@ const char *field_coco_key(const struct field_source *s);
 /*
  * The same: a field as a user asks for it, and as a plan names it
  *
- * Both are read by the same function, so that a plan can say whatever a user can.  Pure.
+ * Both are read by the same function, so that a plan can say all that a user can.  Pure.
  */
 
 enum field_key {
@@ -267,7 +267,7 @@ enum field_key {
 struct field_option {
 	char name[SHARD_NAME_BYTES];
 	uint32_t given;		    /* bit i: enum field_key */
-	uint64_t value[FIELD_KEYS]; /* of those that are numbers, or names of a list */
+	uint64_t value[FIELD_KEYS]; /* of the ones that are numbers, or names of a list */
 	uint64_t shape[SHARD_DIMS_MAX];
 	uint32_t ndim;				 /* of shape, or of max */
 	char map_path[FIELD_FROM_BYTES_MAX + 1]; /* the file of a map, of which somebody fills this: */
@@ -455,7 +455,7 @@ struct recipe {
 	uint32_t exif;			    /* enum recipe_exif */
 	uint32_t accept;		    /* enum decode_accept: which damage is packed, with a field that tells */
 	uint32_t formats;		    /* of images: of image_format_bit(), by the names of all inputs */
-	struct limits limits;		    /* of images; in a plan only those that are not the default */
+	struct limits limits;		    /* of images; in a plan only the ones that are not the default */
 	/* upper parts: of fixed records all, of images those behind the label */
 	struct shard_field field[SHARD_FIELDS_MAX];
 	struct field_source from[SHARD_FIELDS_MAX]; /* of images: where these come from */
@@ -500,7 +500,7 @@ bool recipe_is_images(const struct recipe *r);
 #define RECIPE_SIZE	 2
 #define RECIPE_NAMED_MAX (SHARD_FIELDS_MAX - 1)
 #define RECIPE_DAMAGE	 "damage"
-uint32_t recipe_first(const struct recipe *r);		  /* of those that the recipe names; behind the label, if any */
+uint32_t recipe_first(const struct recipe *r);		  /* of the ones that the recipe names; behind the label, if any */
 uint32_t recipe_named_max(const struct recipe *r);	  /* how many it may name, at most RECIPE_NAMED_MAX */
 uint64_t recipe_field_items(const struct shard_field *f); /* elements; UINT64_MAX / 16 if that many cannot be */
 int recipe_schema(const struct recipe *r, struct shard_schema *out, struct shard_error *err);
@@ -630,7 +630,7 @@ struct token_pack { /* start it zeroed */
 	struct window_pack windows;
 	const uint64_t *begin; /* [place of a piece] its first token, counted over all streams; mapped */
 	size_t begin_bytes;
-	uint64_t packed_count;		  /* tokens in windows; those that two pieces share count twice */
+	uint64_t packed_count;		  /* tokens in windows; the ones that two pieces share count twice */
 	uint64_t lone_count, empty_count; /* documents of one token, and of none */
 	uint64_t cut_count;		  /* documents that are more than one piece */
 };
@@ -772,7 +772,7 @@ struct plan_input {
 	uint32_t class_idx; /* PLAN_NO_CLASS: it has none, or may have several */
 	uint32_t file;	    /* PLAN_NO_FILE: it is a file of its own */
 	uint64_t offset, source_bytes;
-	uint64_t row;	     /* of those that have this file, from 1 */
+	uint64_t row;	     /* of the rows that have this file, from 1 */
 	const char *classes; /* of images that may have several labels, else NULL; classes.c */
 	/* In the plan's text; fixed records have neither. */
 	const char *encoded_path;

@@ -218,7 +218,7 @@ const struct shard_field *recipe_damage(const struct recipe *r, const struct sha
 	return recipe_is_images(r) && r->accept != ACCEPT_NONE ? &s->field[s->field_count - 1] : NULL;
 }
 
-/* The fields before those that the recipe names. */
+/* The fields before the ones that the recipe names. */
 static void set_image_and_label(const struct recipe *r, struct shard_schema *out)
 {
 	struct shard_field *image = &out->field[RECIPE_IMAGE];

@@ -128,7 +128,7 @@ static int add_entry(void *context, const struct dirent *entry)
 		return fail(EXIT_BAD, "%s/%s/%s: a path of %zu bytes; the limit is %zu", w->request->place->root,
 			    parent, entry->d_name, bytes, sizeof(path) - 1);
 	strcpy(stpcpy(stpcpy(path, parent), "/"), entry->d_name);
-	/* Whatever its name is: it may be a folder of images. */
+	/* by any name it may be a folder of images. */
 	rc = place_look_at_entry(w->request->place, path, &st, &bad);
 	if (bad_input_is(&bad, rc) && !field_files_has(w->request->recipe, entry->d_name))
 		return add_file(w, entry->d_name, folder, &st, bad.message);
@@ -310,10 +310,8 @@ int class_folders_scan(const struct request *r)
 			  "%" PRIu64 " image%s directly in %s, outside any class folder: ignored (the first is '%s')",
 			  r->scan->stray_count, r->scan->stray_count == 1 ? " lies" : "s lie", source_text, stray_text);
 	}
-	if (rc == EXIT_DONE && !class_list) {
+	if (rc == EXIT_DONE && !class_list)
 		scan_warn_of_folders(r->scan, &folders);
-		scan_warn_of_numbers(r->scan, &folders);
-	}
 	for (uint64_t i = 0; rc == EXIT_DONE && i < folders.count; i++)
 		if (classes_find(classes, folders.name[i]) < 0)
 			rc = fail(EXIT_BAD,

@@ -4,7 +4,6 @@
  */
 #include "tools/shardpack/scan/scan.h"
 
-#include <ctype.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <jansson.h>
@@ -23,6 +22,7 @@
 #include "tools/common/shelf.h"
 #include "tools/common/signals.h"
 #include "tools/shardpack/images/file_name.h"
+#include "tools/shardpack/images/images.h"
 #include "tools/shardpack/input/input.h"
 #include "tools/shardpack/input/place.h"
 #include "tools/shardpack/input/stored.h"
@@ -53,10 +53,11 @@ struct archive_member {
 
 struct image_archive {
 	const struct request *request;
-	const char *path;  /* below the root */
-	char *where;	   /* for messages */
-	uint32_t file;	   /* of the plan: where the members lie */
-	struct text names; /* its shelf has the members, too */
+	struct image_list *images; /* where its samples go */
+	const char *path;	   /* below the root */
+	char *where;		   /* for messages */
+	uint32_t file;		   /* of the plan: where the members lie */
+	struct text names;	   /* its shelf has the members, too */
 	struct archive_member *member;
 	uint64_t count, capacity;
 	/*
@@ -207,14 +208,14 @@ static int list_zip(struct image_archive *a)
 	return rc == EXIT_BAD ? give_up(a, "cannot be unpacked") : rc;
 }
 
-static int list_members(struct image_archive *a, const struct request *r, const char *path)
+static int list_members(struct image_archive *a)
 {
+	const struct request *r = a->request;
+	const char *path = a->path;
 	struct stat st;
 	bool there;
 	int rc;
 
-	*a = (struct image_archive){.request = r, .path = path, .names.shelf = r->plan->text.shelf};
-	a->where = xasprintf("%s/%s", r->place->root, path);
 	rc = place_look(r->place, path, &st, &there, &a->cut);
 	if (rc != EXIT_DONE)
 		return bad_input_is(&a->cut, rc) ? EXIT_DONE : rc;
@@ -237,20 +238,20 @@ static bool has_json(const struct image_archive *a)
 }
 
 /* The label of an image by its name or folder, as labels_find() has it. */
-static int label_by_name(const struct image_archive *a, const struct archive_member *image, struct labels *labels,
-			 char *out, struct bad_input *bad)
+static int label_by_name(const struct image_archive *a, const struct archive_member *image, char *out,
+			 struct bad_input *bad)
 {
 	char folder[PLAN_PATH_BYTES_MAX], where[3 * TAR_NAME_BYTES_MAX];
 	const char *name = name_of(a, image);
 
 	snprintf(where, sizeof(where), "%s/%s", a->where, name);
 	if (image_folder(name, folder))
-		return labels_find(labels, where, name, folder, out, bad);
-	if (a->cut.reason && !labels_given(labels))
+		return labels_find(a->images->labels, where, name, folder, out, bad);
+	if (a->cut.reason && !labels_given(a->request->o))
 		return bad_input(bad, SHARD_MISS_INCOMPLETE, "is in no class folder, and the archive is cut");
-	if (!labels_given(labels) && has_json(a))
+	if (!labels_given(a->request->o) && has_json(a))
 		return labels_missing(where, ", --label-key NAME (a key of the .json members)");
-	return labels_find(labels, where, name, NULL, out, bad);
+	return labels_find(a->images->labels, where, name, NULL, out, bad);
 }
 
 /*
@@ -258,7 +259,7 @@ static int label_by_name(const struct image_archive *a, const struct archive_mem
  * NULL; a member without bytes has offset 0.
  */
 static int add_input(const struct image_archive *a, const struct archive_member *image, const char *label,
-		     const struct text *fields, const struct bad_input *bad, struct image_list *images)
+		     const struct text *fields, const struct bad_input *bad)
 {
 	char path[PLAN_PATH_BYTES_MAX];
 	int bytes = snprintf(path, sizeof(path), "%s/%s", a->path, name_of(a, image));
@@ -267,9 +268,9 @@ static int add_input(const struct image_archive *a, const struct archive_member 
 		return fail(EXIT_BAD, "%s/%s: a path of %d bytes; the limit is %zu", a->where, name_of(a, image), bytes,
 			    sizeof(path) - 1);
 	if (bad)
-		return image_list_add_bad(images, path, label, image->bytes, image->bytes ? a->file : PLAN_NO_FILE,
+		return image_list_add_bad(a->images, path, label, image->bytes, image->bytes ? a->file : PLAN_NO_FILE,
 					  image->bytes ? image->offset : 0, bad);
-	return image_list_add(images, path, label, image->bytes, a->file, image->offset, fields);
+	return image_list_add(a->images, path, label, image->bytes, a->file, image->offset, fields);
 }
 
 /* "._x.jpg", which macOS adds beside x.jpg: it is not an image, whatever its name says. */
@@ -306,22 +307,21 @@ static int blame(const struct image_archive *a, const struct archive_member *m, 
 }
 
 /* A member that is bad input by itself.  If it is called like an image, its label may be known. */
-static int add_no_file(const struct image_archive *a, const struct archive_member *m, struct labels *labels,
-		       struct image_list *images)
+static int add_no_file(const struct image_archive *a, const struct archive_member *m)
 {
 	char label[CLASS_NAME_BYTES_MAX + 1];
 	const char *name = name_of(a, m);
-	bool known = file_name_is_image(name) && (strchr(name, '/') || labels_given(labels));
+	bool known = file_name_is_image(name) && (strchr(name, '/') || labels_given(a->request->o));
 	struct bad_input bad = {0}, no_label = {0};
-	int rc = known ? label_by_name(a, m, labels, label, &no_label) : EXIT_DONE;
+	int rc = known ? label_by_name(a, m, label, &no_label) : EXIT_DONE;
 
 	if (rc != EXIT_DONE && !no_label.reason)
 		return rc;
 	blame(a, m, &bad);
-	return add_input(a, m, known && !no_label.reason ? label : NULL, NULL, &bad, images);
+	return add_input(a, m, known && !no_label.reason ? label : NULL, NULL, &bad);
 }
 
-static int add_images(const struct image_archive *a, struct labels *labels, struct image_list *images)
+static int add_images(const struct image_archive *a)
 {
 	char label[CLASS_NAME_BYTES_MAX + 1];
 	struct bad_input bad = {0};
@@ -332,7 +332,7 @@ static int add_images(const struct image_archive *a, struct labels *labels, stru
 		bool other = !file_name_is_image(name_of(a, m)) && m->kind != MEMBER_LINK;
 
 		if (m->kind != MEMBER_FILE) {
-			rc = add_no_file(a, m, labels, images);
+			rc = add_no_file(a, m);
 			continue;
 		}
 		if (!other)
@@ -342,9 +342,9 @@ static int add_images(const struct image_archive *a, struct labels *labels, stru
 		if (rc != EXIT_DONE || other)
 			continue;
 		bad.reason = 0;
-		rc = label_by_name(a, m, labels, label, &bad);
+		rc = label_by_name(a, m, label, &bad);
 		if (rc == EXIT_DONE || bad_input_is(&bad, rc))
-			rc = add_input(a, m, bad.reason ? NULL : label, NULL, bad.reason ? &bad : NULL, images);
+			rc = add_input(a, m, bad.reason ? NULL : label, NULL, bad.reason ? &bad : NULL);
 	}
 	return rc;
 }
@@ -564,22 +564,6 @@ static int refuse_twin(const struct image_archive *a, const struct archive_membe
 	return EXIT_DONE;
 }
 
-/* ".heic", in lower case; empty if there is none, or it is long. */
-static const char *suffix_with_dot(const struct image_archive *a, const struct archive_member *m,
-				   char out[IGNORED_ENDING_BYTES + 1])
-{
-	const char *suffix = suffix_of(a, m);
-	size_t bytes = strlen(suffix);
-
-	out[0] = '\0';
-	if (!bytes || bytes >= IGNORED_ENDING_BYTES)
-		return out;
-	out[0] = '.';
-	for (size_t i = 0; i <= bytes; i++)
-		out[1 + i] = (char)tolower((unsigned char)suffix[i]);
-	return out;
-}
-
 /*
  * "; its members are .png .y.txt", and a word on one whose name has a dot too many.  `suffix` is the
  * one that was looked for; NULL: that of an image.
@@ -613,19 +597,22 @@ static const char *say_members(const struct image_archive *a, const struct sampl
 static int check_sample(const struct image_archive *a, const struct sample *s, const char *label_suffix,
 			struct bad_input *bad)
 {
-	char ending[IGNORED_ENDING_BYTES + 1], members[MEMBERS_BYTES];
+	char members[MEMBERS_BYTES];
 	const struct archive_member *m = s->member;
 
 	for (uint64_t i = 0; i < s->member_count; i++)
 		if (m[i].kind != MEMBER_FILE)
 			return blame(a, &m[i], bad);
-	for (uint64_t i = 0; !s->image && i < s->member_count; i++)
-		if (ignored_is_foreign_image(suffix_with_dot(a, &m[i], ending)))
+	for (uint64_t i = 0; !s->image && i < s->member_count; i++) {
+		const struct image_format *f = image_format_of_suffix(suffix_of(a, &m[i]));
+
+		if (f && !image_format_is_input(f))
 			return bad_input(bad, SHARD_MISS_INCOMPLETE,
 					 "sample '%.*s' at offset %" PRIu64
-					 " has no image of a kind that is read: %.60s is not one",
+					 " has no image of a kind that is read: .%.60s is not one",
 					 m->key_bytes < 150 ? (int)m->key_bytes : 150, name_of(a, m), m->offset,
-					 ending);
+					 suffix_of(a, &m[i]));
+	}
 	if (!s->image || (label_suffix && !s->label))
 		return bad_input(bad, SHARD_MISS_INCOMPLETE, "sample '%.*s' at offset %" PRIu64 " has no %s%s%s",
 				 m->key_bytes < 80 ? (int)m->key_bytes : 80, name_of(a, m), m->offset,
@@ -759,21 +746,20 @@ static bool is_sample(const struct image_archive *a, const struct archive_member
 }
 
 /* The sample, good or bad.  Of a bad one, too, the label tells which classes there are. */
-static int add_sample(const struct image_archive *a, struct sample *s, const char *label_suffix, struct labels *labels,
-		      struct text *fields, struct image_list *images)
+static int add_sample(const struct image_archive *a, struct sample *s, const char *label_suffix, struct text *fields)
 {
 	char label[CLASS_NAME_BYTES_MAX + 1];
 	struct bad_input bad = {0}, no_label = {0};
 	int rc = settle_sample(a, s, label_suffix, &bad);
 	bool has_label = s->label ? s->label->kind == MEMBER_FILE : s->image && !label_suffix;
-	struct label_list *many = recipe_is_multi_label(a->request->recipe) ? &images->next : NULL;
+	struct label_list *many = recipe_is_multi_label(a->request->recipe) ? &a->images->next : NULL;
 
 	if (rc != EXIT_DONE && !bad.reason)
 		return rc;
 	rc = EXIT_DONE;
 	label[0] = '\0';
 	if (has_label && !s->label)
-		rc = label_by_name(a, s->image, labels, label, &no_label);
+		rc = label_by_name(a, s->image, label, &no_label);
 	else if (has_label && a->request->o->label_key)
 		rc = label_of_json(a, s->label, label, many, &no_label);
 	else if (has_label)
@@ -786,8 +772,8 @@ static int add_sample(const struct image_archive *a, struct sample *s, const cha
 		rc = find_fields(a, s, fields, &bad);
 	if (bad.reason)
 		return add_input(a, s->image ? s->image : s->member, has_label && !no_label.reason ? label : NULL,
-				 fields, &bad, images);
-	return rc == EXIT_DONE ? add_input(a, s->image, label, fields, NULL, images) : rc;
+				 fields, &bad);
+	return rc == EXIT_DONE ? add_input(a, s->image, label, fields, NULL) : rc;
 }
 
 /*
@@ -795,7 +781,7 @@ static int add_sample(const struct image_archive *a, struct sample *s, const cha
  * one of its members.  With `by_name`, it is what label_by_name() says of the image, and members
  * whose key has no image are ignored.
  */
-static int add_samples(struct image_archive *a, bool by_name, struct labels *labels, struct image_list *images)
+static int add_samples(struct image_archive *a, bool by_name)
 {
 	const char *label_suffix = by_name ? NULL : a->request->o->label_key ? "json" : "cls";
 	struct shelf *shelf = a->names.shelf;
@@ -829,10 +815,10 @@ static int add_samples(struct image_archive *a, bool by_name, struct labels *lab
 
 		fields.bytes = 0;
 		if (is_sample(a, m, sample[i].member_count, by_name)) {
-			rc = add_sample(a, &sample[i], label_suffix, labels, &fields, images);
+			rc = add_sample(a, &sample[i], label_suffix, &fields);
 		} else { /* a link to what may be a folder, or of a name without a key: not to be ignored */
 			blame(a, m, &bad);
-			rc = add_input(a, m, NULL, NULL, &bad, images);
+			rc = add_input(a, m, NULL, NULL, &bad);
 		}
 	}
 	text_free(&fields);
@@ -846,25 +832,27 @@ static int add_samples(struct image_archive *a, bool by_name, struct labels *lab
  * WebDataset's way, if there are members that end in .cls, or --label-key asks for .json: samples
  * of several members.  So are those with fields of their own.  Else each image is a sample.
  */
-int image_archive_add(struct image_list *images, struct labels *labels, const char *path)
+int image_archive_add(struct image_list *images, const char *path)
 {
 	const struct request *r = images->request;
-	struct image_archive a;
+	struct image_archive a = {.request = r, .images = images, .path = path, .names.shelf = r->plan->text.shelf};
 	uint64_t before = images->count;
 	bool by_name = true;
-	int rc = list_members(&a, r, path);
+	int rc;
+
+	a.where = xasprintf("%s/%s", r->place->root, path);
+	rc = list_members(&a);
 
 	if (rc == EXIT_DONE) {
-		by_name = labels_given(labels) || !(r->o->label_key || has_label_members(&a));
-		images->by_folder = by_name && !labels_given(labels);
+		by_name = labels_given(r->o) || !(r->o->label_key || has_label_members(&a));
+		images->by_folder = by_name && !labels_given(r->o);
 		if (by_name && recipe_is_multi_label(r->recipe))
 			rc = labels_refuse_many(r, path);
 		else if (images->by_folder)
 			rc = check_keys(&a);
 	}
 	if (rc == EXIT_DONE)
-		rc = by_name && !recipe_has_parts(r->recipe) ? add_images(&a, labels, images)
-							     : add_samples(&a, by_name, labels, images);
+		rc = by_name && !recipe_has_parts(r->recipe) ? add_images(&a) : add_samples(&a, by_name);
 	if (rc == EXIT_DONE && a.cut.reason)
 		rc = image_list_add_bad(images, path, NULL, 0, PLAN_NO_FILE, 0, &a.cut);
 	if (rc == EXIT_DONE && images->count == before)

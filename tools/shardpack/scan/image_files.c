@@ -136,17 +136,31 @@ bool field_files_has(const struct recipe *r, const char *name)
 /* ---- folders of images ---- */
 
 /*
- * An image with its fields: `path` from the root, `below` from what was named.  `bad` says whether
- * something is wrong with it already; then `label` may be NULL.
+ * An image with its label and fields: `path` from the root, `below` from what was named.  `folder` is
+ * its class unless an option says which; NULL: it lies in none.  `bad` says whether something is
+ * wrong with it already.
  */
-static int add_file(struct image_list *images, const char *path, const char *below, const char *label,
-		    const struct stat *st, struct bad_input *bad)
+static int add_image(struct image_list *images, const char *path, const char *below, const char *folder,
+		     const struct stat *st, struct bad_input *bad)
 {
+	const struct request *r = images->request;
+	char label[CLASS_NAME_BYTES_MAX + 1], where[2 * FILES_PATH_BYTES];
+	bool known = !bad->reason || folder || labels_given(r->o); /* which class it has */
+	struct bad_input no_label = {0};
 	struct text fields = {0};
-	int rc = bad->reason ? EXIT_BAD : field_files_find(images->request, below, &fields, bad);
+	int rc = EXIT_DONE;
 
+	snprintf(where, sizeof(where), "%s/%s", r->place->root, path);
+	if (known)
+		rc = labels_find(images->labels, where, below, folder, label, &no_label);
+	if (rc != EXIT_DONE && !no_label.reason)
+		return rc;
+	known = known && !no_label.reason;
+	if (!bad->reason)
+		bad = &no_label;
+	rc = bad->reason ? EXIT_BAD : field_files_find(r, below, &fields, bad);
 	if (bad_input_is(bad, rc))
-		rc = image_list_add_bad(images, path, label, input_file_bytes(st), PLAN_NO_FILE, 0, bad);
+		rc = image_list_add_bad(images, path, known ? label : NULL, input_file_bytes(st), PLAN_NO_FILE, 0, bad);
 	else if (rc == EXIT_DONE)
 		rc = image_list_add(images, path, label, input_file_bytes(st), PLAN_NO_FILE, 0, &fields);
 	text_free(&fields);
@@ -163,28 +177,19 @@ struct above {
 
 struct tree {
 	struct image_list *images;
-	struct labels *labels;
 	size_t top_bytes;		/* of the folder that was named, with a slash unless it is the root */
 	char path[PLAN_PATH_BYTES_MAX]; /* from the root to where the walk is */
 	struct progress progress;
 };
 
-/* An image at t->path. */
+/* An image at t->path, whose class is the first folder below what was named. */
 static int add_below(struct tree *t, const struct stat *st, struct bad_input *bad)
 {
-	struct bad_input no_label = {0};
-	char label[CLASS_NAME_BYTES_MAX + 1], first[PLAN_PATH_BYTES_MAX], where[2 * FILES_PATH_BYTES];
 	const char *below = t->path + t->top_bytes, *slash = strchr(below, '/');
-	int rc;
+	char first[PLAN_PATH_BYTES_MAX];
 
 	snprintf(first, sizeof(first), "%.*s", slash ? (int)(slash - below) : 0, below);
-	snprintf(where, sizeof(where), "%s/%s", t->images->request->place->root, t->path);
-	if (bad->reason && !slash && !labels_given(t->labels)) /* which class it would have is not known */
-		return add_file(t->images, t->path, below, NULL, st, bad);
-	rc = labels_find(t->labels, where, below, slash ? first : NULL, label, &no_label);
-	if (rc != EXIT_DONE && !no_label.reason)
-		return rc;
-	return add_file(t->images, t->path, below, no_label.reason ? NULL : label, st, bad->reason ? bad : &no_label);
+	return add_image(t->images, t->path, below, slash ? first : NULL, st, bad);
 }
 
 /* The names in a folder, in byte order. */
@@ -271,7 +276,7 @@ static int walk(struct tree *t, const struct stat *st, const struct above *up)
 	return rc;
 }
 
-int image_files_add_folder(struct image_list *images, struct labels *labels, const char *path)
+int image_files_add_folder(struct image_list *images, const char *path)
 {
 	struct tree *t = xcalloc(1, sizeof(*t));
 	uint64_t before = images->count;
@@ -281,9 +286,9 @@ int image_files_add_folder(struct image_list *images, struct labels *labels, con
 
 	while (bytes && path[bytes - 1] == '/')
 		bytes--;
-	*t = (struct tree){.images = images, .labels = labels, .top_bytes = bytes + (bytes > 0)};
+	*t = (struct tree){.images = images, .top_bytes = bytes + (bytes > 0)};
 	memcpy(t->path, path, bytes); /* place.c saw that it fits */
-	images->by_folder = !labels_given(labels);
+	images->by_folder = !labels_given(images->request->o);
 	rc = place_look_at_entry(images->request->place, bytes ? t->path : ".", &st, NULL);
 	if (rc == EXIT_DONE) {
 		progress_start(&t->progress, "listing", "files", 0);
@@ -307,28 +312,24 @@ bool image_folder(const char *path, char out[PLAN_PATH_BYTES_MAX])
 	return slash && snprintf(out, PLAN_PATH_BYTES_MAX, "%.*s", (int)(slash - start), start) < PLAN_PATH_BYTES_MAX;
 }
 
-int image_files_add(struct image_list *images, struct labels *labels, const char *path)
+int image_files_add(struct image_list *images, const char *path)
 {
-	char label[CLASS_NAME_BYTES_MAX + 1], folder[PLAN_PATH_BYTES_MAX], where[2 * FILES_PATH_BYTES];
+	const struct request *r = images->request;
+	char folder[PLAN_PATH_BYTES_MAX];
 	bool has_folder = image_folder(path, folder);
-	struct bad_input bad = {0}, no_label = {0};
+	struct bad_input bad = {0};
 	struct stat st = {0};
-	int rc;
 
-	if (fstatat(images->request->place->root_fd, path, &st, 0) != 0 && errno == ENOENT)
+	if (fstatat(r->place->root_fd, path, &st, 0) != 0 && errno == ENOENT)
 		bad_input(&bad, SHARD_MISS_MISSING, "%s", strerror(ENOENT));
 	else if (!st.st_mode)
-		return fail(EXIT_IO, "%s/%s: %s", images->request->place->root, path, strerror(errno));
-	if (!has_folder && !labels_given(labels))
+		return fail(EXIT_IO, "%s/%s: %s", r->place->root, path, strerror(errno));
+	if (!has_folder && !labels_given(r->o))
 		return fail(EXIT_BAD,
 			    "%s/%s: its class would be the folder that holds it, but that lies outside of "
 			    "%s; name a folder above it with --root, or give labels with --labels FILE or "
 			    "--label-regex RE, or pack without labels with --no-label",
-			    images->request->place->root, path, images->request->place->root);
-	images->by_folder = !labels_given(labels);
-	snprintf(where, sizeof(where), "%s/%s", images->request->place->root, path);
-	rc = labels_find(labels, where, path, has_folder ? folder : NULL, label, &no_label);
-	if (rc != EXIT_DONE && !no_label.reason)
-		return rc;
-	return add_file(images, path, path, no_label.reason ? NULL : label, &st, bad.reason ? &bad : &no_label);
+			    r->place->root, path, r->place->root);
+	images->by_folder = !labels_given(r->o);
+	return add_image(images, path, path, has_folder ? folder : NULL, &st, &bad);
 }

@@ -102,7 +102,7 @@ static bool same_labels(const struct image_list *images, uint64_t x, uint64_t y)
 	return a == a_end;
 }
 
-/* The first field in which two items differ, of those that are compared; field_count: none. */
+/* The first field in which two items differ, of the ones that are compared; field_count: none. */
 static uint32_t field_that_differs(const struct image_list *images, uint64_t x, uint64_t y)
 {
 	const struct recipe *r = images->request->recipe;
@@ -517,10 +517,8 @@ static int settle_classes(struct image_list *images, struct classes *out, bool *
 		rc = classes_index(out, images->request->place->root);
 	if (rc == EXIT_DONE)
 		rc = judge_numbers(images, out);
-	if (rc == EXIT_DONE && images->by_folder_count) {
+	if (rc == EXIT_DONE && images->by_folder_count)
 		scan_warn_of_folders(images->request->scan, out);
-		scan_warn_of_numbers(images->request->scan, out);
-	}
 	return rc;
 }
 

@@ -157,7 +157,6 @@ static bool warn_of_other_name(const struct request *r, const char *table, const
 struct image_table {
 	const struct request *request;
 	struct image_list *images;
-	struct labels *labels;
 	const char *path;	       /* of the table, below the root */
 	char folder[FILES_PATH_BYTES]; /* what paths in it are relative to, below the root; with a slash, or empty */
 	struct text fields;	       /* of the row */
@@ -444,7 +443,7 @@ static int find_label(struct image_table *t, const struct path_row *row, char *o
 	if (!row->label) {
 		snprintf(where, sizeof(where), "%s/%s: line %" PRIu64 ": '%s'", t->request->place->root, t->path,
 			 row->line, row->path);
-		rc = labels_find(t->labels, where, row->path, NULL, out, &bad);
+		rc = labels_find(t->images->labels, where, row->path, NULL, out, &bad);
 		return bad_input_is(&bad, rc) ? bad_row(t, row->line, bad.reason, "%s", bad.message) : rc;
 	}
 	if (recipe_is_multi_label(t->request->recipe)) {
@@ -525,11 +524,11 @@ static int add_row(void *context, const struct path_row *row)
 			     : add_inputs(t, row, path, label, &st);
 }
 
-int image_table_add(struct image_list *images, struct labels *labels, const char *path)
+int image_table_add(struct image_list *images, const char *path)
 {
 	const struct request *r = images->request;
 	const char *slash = strrchr(path, '/'), *key = r->o->label_key ? r->o->label_key : "label";
-	struct image_table t = {.request = r, .images = images, .labels = labels, .path = path};
+	struct image_table t = {.request = r, .images = images, .path = path};
 	char file[FILES_PATH_BYTES], *name = xasprintf("%s/%s", r->place->root, path);
 	int rc = files_path(file, r->place->root_absolute, path);
 
@@ -540,7 +539,7 @@ int image_table_add(struct image_list *images, struct labels *labels, const char
 	images->by_folder = false;
 	images->in_table = true;
 	if (rc == EXIT_DONE)
-		rc = path_table_read(file, name, r->o->path_key, labels_given(labels) ? NULL : key, r->recipe,
+		rc = path_table_read(file, name, r->o->path_key, labels_given(r->o) ? NULL : key, r->recipe,
 				     images->text.shelf, add_row, &t);
 	for (uint32_t i = 0; rc == EXIT_DONE && i < r->recipe->field_count; i++)
 		if (t.filled[i])

@@ -308,7 +308,7 @@ static const char *label_text(const json_t *value, char out[24])
 
 /*
  * The value of a field, as text that reads back as the same; *own is what must be freed.  Numbers
- * of columns are numbers or truths, text and paths are text, and of other fields whatever stands
+ * of columns are numbers or truths, text and paths are text, and of other fields the value that stands
  * there is dumped.  *out is NULL if nothing does, or empty for a column that has a default.  False
  * if it is of another kind, or, with *failed, without memory.
  */

@@ -125,13 +125,6 @@ static int compare_endings(const void *x, const void *y)
 	return strcmp(a->text, b->text);
 }
 
-bool ignored_is_foreign_image(const char *ending)
-{
-	const struct image_format *f = *ending ? image_format_of_suffix(ending + 1) : NULL;
-
-	return f && !image_format_is_input(f);
-}
-
 void ignored_list(const struct ignored *g, struct text *out)
 {
 	uint64_t rest = g->other_count;
@@ -264,6 +257,11 @@ void scan_warn_of_hidden(struct scan *scan, const struct plan *plan)
 			  count, count == 1 ? " is" : "s are", count == 1 ? "is" : "are", first);
 }
 
+static bool is_digits(const char *name)
+{
+	return strspn(name, "0123456789") == strlen(name);
+}
+
 void scan_warn_of_folders(struct scan *scan, const struct classes *folders)
 {
 	const char *part = NULL, *left = NULL;
@@ -286,19 +284,10 @@ void scan_warn_of_folders(struct scan *scan, const struct classes *folders)
 			  "class folder '%s' is called like what programs leave behind, and is packed as a class%s; "
 			  "remove it if it is not a class",
 			  left, left_count > 1 ? ", as others are" : "");
-}
-
-static bool is_digits(const char *name)
-{
-	return strspn(name, "0123456789") == strlen(name);
-}
-
-/*
- * "10" stands before "2", and "1" is class 0 if there is no "0": right, as torchvision has it, and
- * yet not what most expect.
- */
-void scan_warn_of_numbers(struct scan *scan, const struct classes *folders)
-{
+	/*
+	 * "10" stands before "2", and "1" is class 0 if there is no "0": right, as torchvision has it,
+	 * and yet not what most expect.
+	 */
 	for (uint64_t i = 1; i < folders->count; i++) {
 		const char *a = folders->name[i - 1], *b = folders->name[i];
 
@@ -329,8 +318,9 @@ void scan_end(struct scan *scan)
 	qsort(scan->ignored.ending, scan->ignored.ending_count, sizeof(scan->ignored.ending[0]), compare_endings);
 	for (uint32_t i = 0; i < scan->ignored.ending_count; i++) {
 		const struct ignored_ending *e = &scan->ignored.ending[i];
+		const struct image_format *f = e->text[0] ? image_format_of_suffix(e->text + 1) : NULL;
 
-		if (!ignored_is_foreign_image(e->text))
+		if (!f || image_format_is_input(f))
 			continue;
 		text_format(&kinds, "%s%s %" PRIu64, count ? ", " : "", e->text, e->count);
 		count += e->count;
