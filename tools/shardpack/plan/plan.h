@@ -500,8 +500,8 @@ bool recipe_is_images(const struct recipe *r);
 #define RECIPE_SIZE	 2
 #define RECIPE_NAMED_MAX (SHARD_FIELDS_MAX - 1)
 #define RECIPE_DAMAGE	 "damage"
-uint32_t recipe_first(const struct recipe *r);		  /* of the ones that the recipe names; behind the label, if any */
-uint32_t recipe_named_max(const struct recipe *r);	  /* how many it may name, at most RECIPE_NAMED_MAX */
+uint32_t recipe_first(const struct recipe *r);	   /* of the ones that the recipe names; behind the label, if any */
+uint32_t recipe_named_max(const struct recipe *r); /* how many it may name, at most RECIPE_NAMED_MAX */
 uint64_t recipe_field_items(const struct shard_field *f); /* elements; UINT64_MAX / 16 if that many cannot be */
 int recipe_schema(const struct recipe *r, struct shard_schema *out, struct shard_error *err);
 

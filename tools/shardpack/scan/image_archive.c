@@ -214,9 +214,8 @@ static int list_members(struct image_archive *a)
 	const char *path = a->path;
 	struct stat st;
 	bool there;
-	int rc;
+	int rc = place_look(r->place, path, &st, &there, &a->cut);
 
-	rc = place_look(r->place, path, &st, &there, &a->cut);
 	if (rc != EXIT_DONE)
 		return bad_input_is(&a->cut, rc) ? EXIT_DONE : rc;
 	rc = input_file_open(r, path, &a->file);
@@ -835,13 +834,14 @@ static int add_samples(struct image_archive *a, bool by_name)
 int image_archive_add(struct image_list *images, const char *path)
 {
 	const struct request *r = images->request;
-	struct image_archive a = {.request = r, .images = images, .path = path, .names.shelf = r->plan->text.shelf};
+	struct image_archive a = {.request = r,
+				  .images = images,
+				  .path = path,
+				  .where = xasprintf("%s/%s", r->place->root, path),
+				  .names.shelf = r->plan->text.shelf};
 	uint64_t before = images->count;
 	bool by_name = true;
-	int rc;
-
-	a.where = xasprintf("%s/%s", r->place->root, path);
-	rc = list_members(&a);
+	int rc = list_members(&a);
 
 	if (rc == EXIT_DONE) {
 		by_name = labels_given(r->o) || !(r->o->label_key || has_label_members(&a));

@@ -474,7 +474,7 @@ static int collect_names(struct image_list *images, struct classes *out)
 		 first = images->unlabelled_count;
 	int rc = order ? EXIT_DONE : image_list_refuse(images);
 
-	/* Those without a label come first. */
+	/* items without a label come first */
 	for (uint64_t i = first; rc == EXIT_DONE && i < images->count; i++)
 		if (i == first || strcmp(label_of(images, order[i - 1]), label_of(images, order[i])))
 			rc = classes_add(out, label_of(images, order[i]), strlen(label_of(images, order[i])),
@@ -522,10 +522,24 @@ static int settle_classes(struct image_list *images, struct classes *out, bool *
 	return rc;
 }
 
+/* A label that --classes lacks.  Was it meant as a number, and is a name for another's sake? */
+static void refuse_unlisted(const struct image_list *images, uint64_t i, const struct classes *classes)
+{
+	char where[3 * FILES_PATH_BYTES], because[4 * FILES_PATH_BYTES] = "";
+
+	if (image_label_is_number(label_of(images, i)) && images->name.there) {
+		say_where(images, &images->name, where, sizeof(where));
+		snprintf(because, sizeof(because), "; it is taken as a name, because %s has label '%s'", where,
+			 label_of(images, images->name.item));
+	}
+	fail(EXIT_BAD, "%s/%s: label '%s' is not one of the %" PRIu64 " classes of --classes %s%s",
+	     images->request->place->root, image_list_path(images, i), label_of(images, i), classes->count,
+	     images->request->o->classes, because);
+}
+
 /* The class of an item, or -1 and a message. */
 static int64_t class_of(const struct image_list *images, uint64_t i, const struct classes *classes, bool by_number)
 {
-	char where[3 * FILES_PATH_BYTES], because[4 * FILES_PATH_BYTES] = "";
 	const char *label = label_of(images, i);
 	int64_t class_idx;
 	uint64_t value = 0;
@@ -535,18 +549,9 @@ static int64_t class_of(const struct image_list *images, uint64_t i, const struc
 		return (int64_t)value;
 	}
 	class_idx = classes_find(classes, label);
-	if (class_idx >= 0)
-		return class_idx;
-	/* --classes lacks it.  Was it meant as a number, and is a name for another's sake? */
-	if (image_label_is_number(label) && images->name.there) {
-		say_where(images, &images->name, where, sizeof(where));
-		snprintf(because, sizeof(because), "; it is taken as a name, because %s has label '%s'", where,
-			 label_of(images, images->name.item));
-	}
-	fail(EXIT_BAD, "%s/%s: label '%s' is not one of the %" PRIu64 " classes of --classes %s%s",
-	     images->request->place->root, image_list_path(images, i), label, classes->count,
-	     images->request->o->classes, because);
-	return -1;
+	if (class_idx < 0)
+		refuse_unlisted(images, i, classes);
+	return class_idx;
 }
 
 /* Why images have no label: the first ones, as many as are listed of bad inputs. */
@@ -572,15 +577,13 @@ static int settle_room(const struct image_list *images, const struct classes *cl
 
 	if (r->recipe->label == LABEL_HOT)
 		r->recipe->label_room = (uint32_t)classes->count;
-	if (!recipe_is_multi_label(r->recipe))
+	if (!recipe_is_multi_label(r->recipe) || classes->count)
 		return EXIT_DONE;
-	if (!classes->count)
-		warn_of_bad(images);
-	return classes->count ? EXIT_DONE
-			      : fail(EXIT_BAD,
-				     "%s: no image has a label; if texts have several, say with --label-separator what "
-				     "is between them; or name the classes with --classes FILE, or say --no-label",
-				     r->place->root);
+	warn_of_bad(images);
+	return fail(EXIT_BAD,
+		    "%s: no image has a label; if texts have several, say with --label-separator what is between them; "
+		    "or name the classes with --classes FILE, or say --no-label",
+		    r->place->root);
 }
 
 static int plan_image(struct image_list *images, uint64_t i, const struct classes *classes, bool by_number,

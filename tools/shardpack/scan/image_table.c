@@ -501,11 +501,12 @@ static int add_inputs(struct image_table *t, const struct path_row *row, const c
 static int add_row(void *context, const struct path_row *row)
 {
 	struct image_table *t = context;
-	char path[2 * PLAN_PATH_BYTES_MAX] = "", label[CLASS_NAME_BYTES_MAX + 1];
+	char path[2 * PLAN_PATH_BYTES_MAX], label[CLASS_NAME_BYTES_MAX + 1];
 	struct stat st = {0};
 	bool labelled;
 	int rc = EXIT_DONE;
 
+	path[0] = '\0';
 	t->bad.reason = 0;
 	t->images->table = row->label ? t->path : NULL;
 	t->images->line = row->line;
