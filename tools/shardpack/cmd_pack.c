@@ -28,7 +28,7 @@
 struct packing {
 	const struct pack_options *o;
 	const struct cli_args *args;
-	struct request request; /* to the source; it has what follows here */
+	struct request request; /* what a source is asked; it points to what follows here */
 	struct source_place place;
 	struct job job;
 	struct recipe recipe;
@@ -231,7 +231,7 @@ static int build_and_seal(struct packing *w)
 	return rc;
 }
 
-/* The same dataset is there: only what a run that was stopped left undone is to be done. */
+/* The same dataset is there; a run that was stopped may have left its last steps undone. */
 static int finish_sealed(struct packing *w)
 {
 	int rc;

@@ -4,6 +4,7 @@
  */
 #include "tools/shardpack/scan/scan.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <jansson.h>
@@ -596,7 +597,7 @@ static const char *say_members(const struct image_archive *a, const struct sampl
 static int check_sample(const struct image_archive *a, const struct sample *s, const char *label_suffix,
 			struct bad_input *bad)
 {
-	char members[MEMBERS_BYTES];
+	char ending[IMAGE_ENDING_BYTES], members[MEMBERS_BYTES];
 	const struct archive_member *m = s->member;
 
 	for (uint64_t i = 0; i < s->member_count; i++)
@@ -605,12 +606,15 @@ static int check_sample(const struct image_archive *a, const struct sample *s, c
 	for (uint64_t i = 0; !s->image && i < s->member_count; i++) {
 		const struct image_format *f = image_format_of_suffix(suffix_of(a, &m[i]));
 
-		if (f && !image_format_is_input(f))
-			return bad_input(bad, SHARD_MISS_INCOMPLETE,
-					 "sample '%.*s' at offset %" PRIu64
-					 " has no image of a kind that is read: .%.60s is not one",
-					 m->key_bytes < 150 ? (int)m->key_bytes : 150, name_of(a, m), m->offset,
-					 suffix_of(a, &m[i]));
+		if (!f || image_format_is_input(f))
+			continue;
+		snprintf(ending, sizeof(ending), "%s", suffix_of(a, &m[i]));
+		for (char *c = ending; *c; c++) /* plans have had it so from the first one on */
+			*c = (char)tolower((unsigned char)*c);
+		return bad_input(bad, SHARD_MISS_INCOMPLETE,
+				 "sample '%.*s' at offset %" PRIu64 " has no image of a kind that is read: .%s is not "
+				 "one",
+				 m->key_bytes < 150 ? (int)m->key_bytes : 150, name_of(a, m), m->offset, ending);
 	}
 	if (!s->image || (label_suffix && !s->label))
 		return bad_input(bad, SHARD_MISS_INCOMPLETE, "sample '%.*s' at offset %" PRIu64 " has no %s%s%s",

@@ -86,7 +86,7 @@ static bool list_has(const struct image_list *every, uint64_t first, uint64_t en
 	return first < end;
 }
 
-/* Labels of one image are different from each other, so equally many that are all there are the same. */
+/* Labels of one image differ from each other: as many that are all among the others are the same. */
 static bool same_labels(const struct image_list *images, uint64_t x, uint64_t y)
 {
 	uint64_t a, a_end, b, b_end;

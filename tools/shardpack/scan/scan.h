@@ -378,7 +378,7 @@ struct image_list { /* start it zeroed, with the shelf of the text, on which the
 	struct image_list *every;
 	bool is_every; /* it is such a list of labels */
 	const struct request *request;
-	struct labels *labels; /* of images whose label is not beside them; of COCO NULL */
+	struct labels *labels; /* by --labels and its like; NULL of COCO, which has none */
 };
 
 /*
