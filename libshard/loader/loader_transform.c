@@ -242,7 +242,8 @@ void shard_loader_field(const struct shard_loader *l, uint32_t field, struct sha
 		out->bytes = out->stride = field == t->field ? t->row_bytes : t->remade[field];
 		out->offset = 0;
 	} else if (layout_has_field(&l->layout, field) && !layout_is_block(&l->layout, out->group)) {
-		out->bytes = out->stride = layout_array(&l->layout, field)->bytes;
+		layout_rows(&l->layout, field, &out->stride);
+		out->bytes = out->stride;
 		out->offset = 0;
 	}
 }
