@@ -238,13 +238,6 @@ bool feed_await(struct feed *f, uint64_t most_ns)
 	return f->cursor.failed || crew_await(&f->crew, most_ns);
 }
 
-int feed_wait(struct feed *f, uint64_t most_ns, struct shard_error *err)
-{
-	if (feed_await(f, most_ns))
-		return SHARD_OK;
-	return error_set(err, SHARD_E_TIMEOUT, "no batch was ready within %" PRIu64 " ns", most_ns);
-}
-
 void feed_give(struct feed *f, uint32_t slot)
 {
 	crew_give(&f->crew, slot);

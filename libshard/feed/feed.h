@@ -855,9 +855,8 @@ int feed_start(struct feed *f, struct shard_error *err);
 int feed_next(struct feed *f, uint32_t *slot, struct shard_error *err);
 /* Would feed_next() return a slot at once?  If so, which one? */
 bool feed_has_sound(struct feed *f, uint32_t *slot);
-/* Wait until feed_next() need not wait, but not longer.  Returns false, or TIMEOUT, if it would. */
+/* Wait until feed_next() need not wait, but not longer.  Returns false if it would. */
 bool feed_await(struct feed *f, uint64_t most_ns);
-int feed_wait(struct feed *f, uint64_t most_ns, struct shard_error *err);
 /* Free a slot.  Any thread may do this. */
 void feed_give(struct feed *f, uint32_t slot);
 
