@@ -134,7 +134,7 @@ static uint32_t claim(struct crew *c)
  * With lock.  The slot was filled.  Returns the condition to signal after unlocking, or NULL.
  * (Signal without the lock, because the thread that wakes up takes the lock first.)
  */
-static pthread_cond_t *finish(struct crew *c, uint32_t slot)
+static pthread_cond_t *finish_slot(struct crew *c, uint32_t slot)
 {
 	struct claim *claim = &c->claim[slot];
 	const struct fill_counts *counts = &claim->counts;
@@ -225,7 +225,7 @@ static void fill_parts(struct crew *c, struct member *m, uint32_t slot)
 	if (--claim->fillers)
 		return;
 	steps_name(c->steps, slot_rows(s), s->rows);
-	change = finish(c, slot);
+	change = finish_slot(c, slot);
 	if (!change)
 		return;
 	pthread_mutex_unlock(&c->lock);
@@ -410,12 +410,6 @@ static bool head_is_ready(const struct crew *c)
 	return c->queue_count && c->claim[c->queue[c->queue_head]].state == CLAIM_READY;
 }
 
-/* With lock.  Do the GPU and the caller have all slots, so that no thread can fill one? */
-static bool lacks_slot(const struct crew *c)
-{
-	return !c->queue_count && !c->free_count && !c->busy;
-}
-
 /*
  * With lock.  Wait until the first slot of the queue is ready, or this thread may fill it, or the
  * time is over.  `until` may be NULL.  The time is counted.
@@ -427,7 +421,8 @@ static void await(struct crew *c, const struct timespec *until)
 	while (!head_is_ready(c) && (c->member_count || !c->free_count) && rc != ETIMEDOUT) {
 		uint64_t begin = clock_now_ns();
 
-		c->awaits_slot = lacks_slot(c);
+		/* Do the GPU and the caller have all slots, so that no thread can fill one? */
+		c->awaits_slot = !c->queue_count && !c->free_count && !c->busy;
 		c->waited |= !c->awaits_slot;
 		rc = until ? pthread_cond_clockwait(&c->ready, &c->lock, CLOCK_MONOTONIC, until)
 			   : pthread_cond_wait(&c->ready, &c->lock);

@@ -540,16 +540,6 @@ struct unit_check {
 	atomic_bool *stripe; /* held by this thread, or NULL */
 };
 
-/* Wait while another thread hashes a unit of the same stripe.  Returns the stripe. */
-static inline atomic_bool *unit_check_enter(struct row_source *s, const struct shard_reader *r, uint64_t unit)
-{
-	atomic_bool *stripe = &s->stripe[(((uintptr_t)r >> 6) + unit) % SOURCE_STRIPES];
-
-	while (atomic_exchange_explicit(stripe, true, memory_order_acquire))
-		sched_yield();
-	return stripe;
-}
-
 /* fresh: the bytes have just come from a device. */
 static inline struct unit_check unit_check_begin(struct row_source *s, struct shard_reader *r, uint32_t group,
 						 uint64_t unit, bool fresh)
@@ -564,7 +554,10 @@ static inline struct unit_check unit_check_begin(struct row_source *s, struct sh
 		c.hash = !(atomic_load_explicit(c.seen, memory_order_acquire) & c.bit);
 	}
 	if (c.hash && c.seen) {
-		c.stripe = unit_check_enter(s, r, unit);
+		/* Wait while another thread hashes a unit of the same stripe. */
+		c.stripe = &s->stripe[(((uintptr_t)r >> 6) + unit) % SOURCE_STRIPES];
+		while (atomic_exchange_explicit(c.stripe, true, memory_order_acquire))
+			sched_yield();
 		c.hash = !(atomic_load_explicit(c.seen, memory_order_acquire) & c.bit);
 	}
 	return c;

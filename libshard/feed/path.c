@@ -74,7 +74,7 @@ static uint64_t used_bytes(const struct shard_reader *r)
 }
 
 /* *whole becomes false if a part of the shard is not in memory. */
-static struct path_choice choose(const struct paths *p, const struct shard_reader *r, bool *whole)
+static struct path_choice choose_path(const struct paths *p, const struct shard_reader *r, bool *whole)
 {
 	uint64_t bytes, inode;
 	bool cached;
@@ -104,7 +104,7 @@ struct path_choice paths_decide(struct paths *p, uint64_t shard, struct shard_re
 {
 	const struct layout *layout = layouts_of(p->layouts, shard);
 	bool whole = true;
-	struct path_choice path = choose(p, r, &whole);
+	struct path_choice path = choose_path(p, r, &whole);
 
 	reader_look_for_changes(r, -1);
 	if (!whole)
