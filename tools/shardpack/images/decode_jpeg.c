@@ -126,7 +126,7 @@ struct jpeg {
 	bool all_rows;		   /* every pixel has been made */
 };
 
-static _Noreturn void fail(struct jpeg *j, enum decode_status status)
+static _Noreturn void give_up(struct jpeg *j, enum decode_status status)
 {
 	j->status = status;
 	longjmp(j->failed, 1);
@@ -154,19 +154,19 @@ static void on_error(j_common_ptr cinfo)
 	library_text(j, text);
 	if (j->all_rows && j->d->limit.accept == ACCEPT_WARNINGS && j->errors.msg_code != JERR_OUT_OF_MEMORY) {
 		accept(j, "JPEG cannot be read to its end", text);
-		fail(j, DECODE_OK);
+		give_up(j, DECODE_OK);
 	}
 	switch (j->errors.msg_code) {
 	case JERR_OUT_OF_MEMORY:
-		fail(j, decode_no_memory(j->v));
+		give_up(j, decode_no_memory(j->v));
 	case JERR_NO_BACKING_STORE: /* more than max_memory_to_use */
-		fail(j, decode_bad(j->v, SHARD_MISS_LIMIT,
-				   "%u x %u JPEG needs more than %" PRIu64
-				   " bytes of decoder memory; --limit memory=N allows more",
-				   j->cinfo.image_width, j->cinfo.image_height, j->d->limit.max_memory_bytes));
+		give_up(j, decode_bad(j->v, SHARD_MISS_LIMIT,
+				      "%u x %u JPEG needs more than %" PRIu64
+				      " bytes of decoder memory; --limit memory=N allows more",
+				      j->cinfo.image_width, j->cinfo.image_height, j->d->limit.max_memory_bytes));
 	case JERR_IMAGE_TOO_BIG:
 	case JERR_WIDTH_OVERFLOW:
-		fail(j, decode_bad(j->v, SHARD_MISS_LIMIT, "JPEG is too large: %s", text));
+		give_up(j, decode_bad(j->v, SHARD_MISS_LIMIT, "JPEG is too large: %s", text));
 	case JERR_SOF_UNSUPPORTED:
 	case JERR_BAD_PRECISION:
 	case JERR_CONVERSION_NOTIMPL:
@@ -175,9 +175,10 @@ static void on_error(j_common_ptr cinfo)
 	case JERR_ARITH_NOTIMPL:
 	case JERR_NOT_COMPILED:
 	case JERR_NOTIMPL:
-		fail(j, decode_bad(j->v, SHARD_MISS_UNSUPPORTED, "JPEG is of a kind that is not supported: %s", text));
+		give_up(j,
+			decode_bad(j->v, SHARD_MISS_UNSUPPORTED, "JPEG is of a kind that is not supported: %s", text));
 	default:
-		fail(j, decode_bad(j->v, SHARD_MISS_DECODE, "JPEG cannot be decoded: %s", text));
+		give_up(j, decode_bad(j->v, SHARD_MISS_DECODE, "JPEG cannot be decoded: %s", text));
 	}
 }
 
@@ -200,15 +201,15 @@ static void on_message(j_common_ptr cinfo, int level)
 		break;
 	case JWRN_JPEG_EOF:
 		if (!j->in_scan || j->d->limit.accept == ACCEPT_NONE)
-			fail(j,
-			     decode_bad(j->v, SHARD_MISS_TRUNCATED, "JPEG data ends early: %s", library_text(j, text)));
+			give_up(j, decode_bad(j->v, SHARD_MISS_TRUNCATED, "JPEG data ends early: %s",
+					      library_text(j, text)));
 		j->ends_early = true;
 		return;
 	}
 	if (j->d->limit.accept != ACCEPT_WARNINGS)
-		fail(j, decode_bad(j->v, j->ends_early ? SHARD_MISS_TRUNCATED : SHARD_MISS_DAMAGED,
-				   j->ends_early ? "JPEG data ends early: %s" : "JPEG data is damaged: %s",
-				   library_text(j, text)));
+		give_up(j, decode_bad(j->v, j->ends_early ? SHARD_MISS_TRUNCATED : SHARD_MISS_DAMAGED,
+				      j->ends_early ? "JPEG data ends early: %s" : "JPEG data is damaged: %s",
+				      library_text(j, text)));
 	accept(j, j->ends_early ? "JPEG data ends early" : "JPEG data is damaged", library_text(j, text));
 }
 
@@ -224,9 +225,9 @@ static void on_progress(j_common_ptr cinfo)
 	uint32_t limit = j->d->limit.max_scans;
 
 	if (j->cinfo.input_scan_number > (int64_t)limit)
-		fail(j,
-		     decode_bad(j->v, SHARD_MISS_LIMIT, "%s JPEG has more than %u scans; --limit scans=N allows more",
-				j->cinfo.progressive_mode ? "progressive" : "sequential", limit));
+		give_up(j, decode_bad(j->v, SHARD_MISS_LIMIT,
+				      "%s JPEG has more than %u scans; --limit scans=N allows more",
+				      j->cinfo.progressive_mode ? "progressive" : "sequential", limit));
 }
 
 /* Pillow's arithmetic; the samples of CMYK JPEGs are stored inverted. */
@@ -256,11 +257,11 @@ static void choose_colours(struct jpeg *j)
 		decode_drop(j->v, DROPPED_CMYK);
 		cinfo->out_color_space = JCS_CMYK;
 		if (!scratch_reserve(&j->d->line, 4 * (size_t)cinfo->image_width))
-			fail(j, decode_no_memory(j->v));
+			give_up(j, decode_no_memory(j->v));
 		break;
 	default:
-		fail(j, decode_bad(j->v, SHARD_MISS_UNSUPPORTED, "JPEG has %d components: 1, 3 and 4 are supported",
-				   cinfo->num_components));
+		give_up(j, decode_bad(j->v, SHARD_MISS_UNSUPPORTED, "JPEG has %d components: 1, 3 and 4 are supported",
+				      cinfo->num_components));
 	}
 }
 
@@ -272,8 +273,9 @@ static void choose_scale(struct jpeg *j)
 	struct image_scaling s = {.scale = 1};
 
 	if (sink->scaling && !sink->scaling(sink->context, cinfo->image_width, cinfo->image_height, &s))
-		fail(j,
-		     decode_bad(j->v, SHARD_MISS_UNSUPPORTED,
+		give_up(j,
+			decode_bad(
+				j->v, SHARD_MISS_UNSUPPORTED,
 				"is %u x %u pixels: decode-scale=%u leaves %.7g x %.7g, less than the %u x %u that it "
 				"is resized to; "
 				"decode-scale=auto takes it",
@@ -368,12 +370,12 @@ static void stream_rows(struct jpeg *j)
 
 	j->d->sink_begun = true;
 	if (!sink->begin(sink->context, &size, &part))
-		fail(j, decode_no_memory(j->v));
+		give_up(j, decode_no_memory(j->v));
 	if (exact_parts)
 		first = crop_columns(j, &part);
 	stride_bytes = IMAGE_CHANNELS * (size_t)cinfo->output_width;
 	if (!scratch_reserve(&j->d->pixels, STRIP_ROWS * stride_bytes))
-		fail(j, decode_no_memory(j->v));
+		give_up(j, decode_no_memory(j->v));
 	skip_rows(j, part.y, exact_parts);
 	for (uint32_t given = 0; given < part.height; given += count) {
 		count = part.height - given < STRIP_ROWS ? part.height - given : STRIP_ROWS;
@@ -423,7 +425,7 @@ static void judge_end(struct jpeg *j)
 	const char *what = missing(&j->cinfo);
 
 	if (what && j->d->limit.accept == ACCEPT_EOI)
-		fail(j, decode_bad(j->v, SHARD_MISS_TRUNCATED, "JPEG data ends early: %s", what));
+		give_up(j, decode_bad(j->v, SHARD_MISS_TRUNCATED, "JPEG data ends early: %s", what));
 	if (what)
 		accept(j, "JPEG data ends early", what);
 	else
@@ -460,7 +462,7 @@ static void decompress(struct jpeg *j, const uint8_t *bytes, size_t size)
 	if (!rc)
 		rc = decode_first_of(mpf_pictures(bytes, size), "JPEG", "pictures", j->d->limit.max_frames, j->v);
 	if (rc)
-		fail(j, rc);
+		give_up(j, rc);
 	choose_colours(j);
 	note_profile(j, bytes, size);
 	choose_scale(j);

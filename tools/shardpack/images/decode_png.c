@@ -45,7 +45,7 @@ struct png {
 	struct mask_pixels coded;	  /* of a mask of codes */
 };
 
-static _Noreturn void fail(struct png *p, enum decode_status status)
+static _Noreturn void give_up(struct png *p, enum decode_status status)
 {
 	p->status = status;
 	longjmp(p->failed, 1);
@@ -56,8 +56,8 @@ static void on_error(png_structp png, png_const_charp text)
 	struct png *p = png_get_error_ptr(png);
 
 	if (p->no_memory)
-		fail(p, decode_no_memory(p->v));
-	fail(p, decode_bad(p->v, SHARD_MISS_DECODE, "PNG cannot be decoded: %s", text));
+		give_up(p, decode_no_memory(p->v));
+	give_up(p, decode_bad(p->v, SHARD_MISS_DECODE, "PNG cannot be decoded: %s", text));
 }
 
 static void on_warning(png_structp png, png_const_charp text)
@@ -87,8 +87,8 @@ static void on_read(png_structp png, png_bytep dst, size_t size)
 	struct png *p = png_get_io_ptr(png);
 
 	if (size > p->left_bytes)
-		fail(p, decode_bad(p->v, SHARD_MISS_TRUNCATED, "PNG data ends early: at least %zu bytes are missing",
-				   size - p->left_bytes));
+		give_up(p, decode_bad(p->v, SHARD_MISS_TRUNCATED, "PNG data ends early: at least %zu bytes are missing",
+				      size - p->left_bytes));
 	memcpy(dst, p->bytes, size);
 	p->bytes += size;
 	p->left_bytes -= size;
@@ -98,10 +98,10 @@ static void open_stream(struct png *p)
 {
 	p->png = png_create_read_struct_2(PNG_LIBPNG_VER_STRING, p, on_error, on_warning, p, on_malloc, on_free);
 	if (!p->png)
-		fail(p, decode_no_memory(p->v));
+		give_up(p, decode_no_memory(p->v));
 	p->info = png_create_info_struct(p->png);
 	if (!p->info)
-		fail(p, decode_no_memory(p->v));
+		give_up(p, decode_no_memory(p->v));
 	png_set_read_fn(p->png, p, on_read);
 	png_set_user_limits(p->png, PNG_UINT_31_MAX, PNG_UINT_31_MAX); /* ours is the message */
 	png_set_chunk_malloc_max(p->png, 0); /* it also refuses what is skipped; nothing that is kept is large */
@@ -123,11 +123,11 @@ static void choose_transforms(struct png *p)
 	if (p->d->wide && bits != 16) {
 		snprintf(has, sizeof(has), type == PNG_COLOR_TYPE_PALETTE ? "a palette of 8 bits" : "%d bit%s a sample",
 			 bits, bits == 1 ? "" : "s");
-		fail(p, decode_not_wide(p->v, "PNG", has));
+		give_up(p, decode_not_wide(p->v, "PNG", has));
 	}
 	if (!p->d->wide && type == PNG_COLOR_TYPE_GRAY && bits == 16)
-		fail(p, decode_bad(p->v, SHARD_MISS_UNSUPPORTED,
-				   "PNG is gray with 16 bits: --dtype u16 packs them all; or convert it to 8 bits"));
+		give_up(p, decode_bad(p->v, SHARD_MISS_UNSUPPORTED,
+				      "PNG is gray with 16 bits: --dtype u16 packs them all; or convert it to 8 bits"));
 	if (p->d->wide && htons(1) != 1)
 		png_set_swap(p->png);
 	if (type == PNG_COLOR_TYPE_PALETTE) {
@@ -242,7 +242,7 @@ static void choose_codes(struct png *p, int type, int bits)
 	p->coded.palette_count = (uint32_t)count;
 	rc = mask_codes_check(p->d->codes, &p->coded, p->v);
 	if (rc)
-		fail(p, rc);
+		give_up(p, rc);
 }
 
 /* The same for a mask: one value per pixel, of 8 bits or 16. */
@@ -252,7 +252,7 @@ static void choose_values(struct png *p)
 	int bits = png_get_bit_depth(p->png, p->info);
 
 	if (!p->d->codes && type != PNG_COLOR_TYPE_GRAY && type != PNG_COLOR_TYPE_PALETTE)
-		fail(p, decode_bad_channels(p->v, "PNG", png_get_channels(p->png, p->info)));
+		give_up(p, decode_bad_channels(p->v, "PNG", png_get_channels(p->png, p->info)));
 	if (type == PNG_COLOR_TYPE_PALETTE)
 		png_set_check_for_invalid_index(p->png, 0);
 	if (type == PNG_COLOR_TYPE_PALETTE || bits == 1)
@@ -288,11 +288,11 @@ static void spread_palette(struct png *p, uint8_t *row, uint32_t width)
 static void check_values(struct png *p)
 {
 	if (p->bad_value)
-		fail(p, decode_bad_value(p->v, "PNG", p->bad_value, p->bad_x, p->bad_y));
+		give_up(p, decode_bad_value(p->v, "PNG", p->bad_value, p->bad_x, p->bad_y));
 	if (p->bad_index >= 0)
-		fail(p, decode_bad(p->v, SHARD_MISS_DAMAGED,
-				   "PNG data is damaged: palette index %d, but the palette ends at %d", p->bad_index,
-				   p->palette_count - 1));
+		give_up(p, decode_bad(p->v, SHARD_MISS_DAMAGED,
+				      "PNG data is damaged: palette index %d, but the palette ends at %d", p->bad_index,
+				      p->palette_count - 1));
 }
 
 /* Where libpng puts a row: at the end of its place if it is to be spread from there. */
@@ -312,7 +312,7 @@ static void finish_row(struct png *p, uint8_t *row, uint32_t width, uint32_t y, 
 	if (p->coded.format) {
 		rc = mask_codes_row(p->d->codes, &p->coded, place_of_row(p, row, width), width, y, to, p->v);
 		if (rc)
-			fail(p, rc);
+			give_up(p, rc);
 	} else if (p->wide) {
 		value = decode_16_to_8(row, width, to, &x);
 		if (value && !p->bad_value) {
@@ -358,7 +358,7 @@ static void stream_rows(struct png *p, uint32_t width, uint32_t height)
 
 	p->d->sink_begun = true;
 	if (!sink->begin(sink->context, &size, &part))
-		fail(p, decode_no_memory(p->v));
+		give_up(p, decode_no_memory(p->v));
 	for (uint32_t y = 0; y < height; y++) {
 		bool wanted = y >= part.y && y - part.y < part.height;
 		uint8_t *row = strip + count * stride_bytes;
@@ -399,11 +399,11 @@ static void read_image(struct png *p)
 
 	frames = count_frames(p);
 	if (mask && frames)
-		fail(p, decode_bad(p->v, SHARD_MISS_UNSUPPORTED,
-				   "PNG is animated: save the frame that is wanted as an image"));
+		give_up(p, decode_bad(p->v, SHARD_MISS_UNSUPPORTED,
+				      "PNG is animated: save the frame that is wanted as an image"));
 	rc = decode_first_of(frames, "PNG", "frames", p->d->limit.max_frames, p->v);
 	if (rc)
-		fail(p, rc);
+		give_up(p, rc);
 	if (!mask)
 		note_chunks(p);
 	open_stream(p);
@@ -420,7 +420,7 @@ static void read_image(struct png *p)
 		rc = decode_begin(p->d, width, height, p->out, p->v);
 	}
 	if (rc)
-		fail(p, rc);
+		give_up(p, rc);
 	if (!mask)
 		choose_transforms(p);
 	read_pixels(p);

@@ -418,7 +418,7 @@ struct tiff {
 
 /* ---- what libtiff says ---- */
 
-static void note(struct tiff *t, const char *format, va_list args)
+static void remember(struct tiff *t, const char *format, va_list args)
 {
 	if (!t || t->said[0])
 		return;
@@ -431,7 +431,7 @@ static void note(struct tiff *t, const char *format, va_list args)
 static void on_error(thandle_t handle, const char *module, const char *format, va_list args)
 {
 	(void)module;
-	note(handle, format, args);
+	remember(handle, format, args);
 }
 
 /* As libtiff has these sentences, before their values are put in. */
@@ -445,7 +445,7 @@ static void on_warning(thandle_t handle, const char *module, const char *format,
 	for (size_t i = 0; i < sizeof(harmless) / sizeof(harmless[0]); i++)
 		if (!strncmp(format, harmless[i], strlen(harmless[i])))
 			return;
-	note(handle, format, args);
+	remember(handle, format, args);
 }
 
 /* There is one handler for all files of a program; which file it is about they are told. */

@@ -12,7 +12,6 @@
 #include "tools/common/cli.h"
 #include "tools/common/text.h"
 #include "tools/shardpack/images/images.h"
-#include "tools/shardpack/images/limits.h"
 
 #define DEFAULT_RESIZE 256 /* with the crop of 224, what the field calls the standard evaluation transform */
 #define DEFAULT_CROP   224

@@ -10,11 +10,135 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "shard.h"
+#include "tools/common/cli.h"
 #include "tools/common/text.h"
-#include "tools/shardpack/images/image.h"
+
+/* ---- the picture between decode and transform, and the memory it lies in ---- */
+
+/*
+ * One pixel format only: 8-bit RGB, interleaved, rows without padding.  Everything that arrives in
+ * another form becomes this in the decoder.  Two things differ: masks, which have one sample for
+ * each pixel, and images of which 16 bits a sample were asked for.
+ */
+
+#define IMAGE_CHANNELS	 3
+#define IMAGE_WIDE_BYTES 6 /* of a pixel with 16 bits a sample */
+
+/* Where the pixels of a file end up; also how a record of the dataset is laid out. */
+enum image_layout {
+	IMAGE_HWC, /* row by row, a pixel's three samples side by side */
+	IMAGE_CHW, /* three planes, red first */
+};
+
+struct image {
+	const uint8_t *pixels; /* height * width * 3; borrowed */
+	uint32_t width, height;
+};
+
+/* Part of an image; lies inside it and is not empty. */
+struct image_window {
+	uint32_t x, y, width, height;
+};
+
+/*
+ * An image on its way.  It may have been decoded at 1/scale: then its columns and rows are fewer,
+ * width / scale rounded up, and the last of them are partly beyond its edge; or the first ones, if
+ * it was turned since.
+ */
+struct image_size {
+	uint32_t width, height; /* as the file has them */
+	uint32_t scale;		/* 1, 2, 4 or 8 */
+	bool cut_left, cut_top;
+};
+
+static inline uint32_t image_columns(const struct image_size *s)
+{
+	return (s->width + s->scale - 1) / s->scale;
+}
+
+static inline uint32_t image_rows(const struct image_size *s)
+{
+	return (s->height + s->scale - 1) / s->scale;
+}
+
+/* How a JPEG is to be decoded. */
+struct image_scaling {
+	uint32_t scale;
+	uint32_t width, height; /* after the resize */
+};
+
+/*
+ * The taker of an image's pixels while it is decoded.  begin() is called when the size is known and
+ * within the limits, and says which of its columns and rows are wanted; false means that memory ran
+ * out.  It is called again if the image is decoded a second time.  rows() gets the rows of that part from the top, from its first column on, a few
+ * at a time.  They may turn out to be worthless: damage further down in the file is found later.
+ *
+ * scaling() is asked before, if it is there, by a decoder that can; false if the scale that is
+ * asked for would leave less than the wanted size.  The others decode the whole image, at scale 1.
+ *
+ * fits() is asked first, if it is there: false, and `why` says why not, if no record can be made of
+ * an image of this size.
+ */
+struct image_sink {
+	bool (*begin)(void *context, const struct image_size *size, struct image_window *wanted);
+	void (*rows)(void *context, const uint8_t *pixels, size_t stride_bytes, uint32_t row_count);
+	void *context;
+	bool (*scaling)(void *context, uint32_t width, uint32_t height, struct image_scaling *out);
+	bool (*fits)(void *context, uint32_t width, uint32_t height, char *why, size_t why_bytes);
+};
+
+/* All of an image that lies in memory; a pixel has `pixel_bytes`.  False if begin() says so. */
+static inline bool image_give(const struct image_sink *sink, const struct image_size *size, const uint8_t *pixels,
+			      uint32_t pixel_bytes)
+{
+	size_t stride_bytes = pixel_bytes * (size_t)image_columns(size);
+	struct image_window part;
+
+	if (!sink->begin(sink->context, size, &part))
+		return false;
+	sink->rows(sink->context, pixels + part.y * stride_bytes + pixel_bytes * (size_t)part.x, stride_bytes,
+		   part.height);
+	return true;
+}
+
+/*
+ * Memory that grows to the largest request and stays: after the first images a thread
+ * allocates nothing more.  Start it zeroed.
+ */
+struct scratch {
+	uint8_t *data;
+	size_t capacity_bytes;
+};
+
+#define SCRATCH_ALIGN_BYTES 64 /* a cache line */
+#define SCRATCH_SLACK_BYTES 64 /* readable past the request: wide loads may overrun a row */
+
+/* Make room for `bytes`; the old contents are lost.  False when memory ran out. */
+static inline bool scratch_reserve(struct scratch *s, size_t bytes)
+{
+	size_t want;
+
+	if (s->data && bytes <= s->capacity_bytes)
+		return true;
+	if (bytes > SIZE_MAX - SCRATCH_SLACK_BYTES - SCRATCH_ALIGN_BYTES)
+		return false;
+	want = (bytes + SCRATCH_SLACK_BYTES + SCRATCH_ALIGN_BYTES - 1) & ~(size_t)(SCRATCH_ALIGN_BYTES - 1);
+	free(s->data);
+	s->data = aligned_alloc(SCRATCH_ALIGN_BYTES, want);
+	s->capacity_bytes = s->data ? want - SCRATCH_SLACK_BYTES : 0;
+	return s->data != NULL;
+}
+
+static inline void scratch_free(struct scratch *s)
+{
+	free(s->data);
+	s->data = NULL;
+	s->capacity_bytes = 0;
+}
 
 /* ---- decode.c: verdicts ---- */
 
@@ -535,6 +659,30 @@ const struct image_format *image_format_in(const uint8_t *bytes, size_t size, co
 bool image_stated(const uint8_t *bytes, size_t size, enum exif_rules rules, uint32_t *stated);
 
 bool image_is_always_turned(const uint8_t *bytes, size_t size);
+
+/*
+ * The kind of a file or member, judged by the end of its name.  Upper and lower case are the same.
+ */
+
+/*
+ * Does the name end in this extension, with something before it?  The extension begins with a dot.
+ */
+bool file_name_has_extension(const char *name, const char *extension);
+
+/* An image: one of the extensions of images, whatever stands before it. */
+bool file_name_is_image(const char *name);
+
+/* The same for an extension without its dot: "jpg", but not "seg.jpg". */
+bool file_name_is_image_suffix(const char *suffix);
+
+/* A list of images as COCO has it: .json, or one that gzip, bzip2, xz or Zstandard packed. */
+bool file_name_is_coco(const char *name);
+
+/* A table: .csv, .tsv, .jsonl or .ndjson. */
+bool file_name_is_table(const char *name);
+
+/* An archive of images: .tar, .zip, or a tar that gzip, bzip2, xz or Zstandard packed. */
+bool file_name_is_archive(const char *name);
 
 /* The format that a name ends as, in upper or lower case, or NULL. */
 const struct image_format *image_format_of_name(const char *name, size_t bytes);
@@ -1058,5 +1206,44 @@ struct image_wish {
  */
 bool image_options_settle(const struct image_wish *w, struct transform_options *t, char *assumed, size_t assumed_bytes,
 			  char *why, size_t why_bytes);
+
+/*
+ * image_options.c - how large an input may be before it is refused: --limit, and its line in a plan
+ *
+ * Limits decide verdicts, so they belong to the recipe, except for the last one.  Pure.
+ */
+
+enum limit {
+	LIMIT_PIXELS,  /* of an image */
+	LIMIT_SIDE,    /* of an image, in pixels */
+	LIMIT_SCANS,   /* of a JPEG */
+	LIMIT_FRAMES,  /* of an animation, or pages */
+	LIMIT_MEMORY,  /* bytes inside libjpeg, beside the image */
+	LIMIT_MEMBERS, /* of a sample in an archive */
+	LIMIT_UNPACK,  /* bytes that a compressed file unpacks to; in no plan, as it decides no verdict */
+	LIMITS,
+};
+
+/* Their names, and what --help says. */
+extern const struct cli_key limit_help[];
+
+struct limits {
+	uint64_t most[LIMITS]; /* 0: the default, which is never written as a number */
+};
+
+/* The limit in force: the user's, or the default; of LIMIT_UNPACK 0 if the user gave none. */
+uint64_t limits_most(const struct limits *l, enum limit which);
+
+/* "pixels=200M,scans=500".  False, and `why` says why not, if it is none of that form. */
+bool limits_parse(const char *text, struct limits *out, char *why, size_t why_bytes);
+
+/* The same of sources without images: "unpack=SIZE" and nothing else. */
+bool limits_parse_unpack(const char *text, struct limits *out, char *why, size_t why_bytes);
+
+/*
+ * The line of a plan, "limit pixels=209715200,scans=500", with those that are not the default;
+ * nothing if all are.
+ */
+void limits_write(const struct limits *l, struct text *out);
 
 #endif

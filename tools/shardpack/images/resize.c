@@ -15,7 +15,6 @@
 #include <math.h>
 #include <string.h>
 
-#include "tools/shardpack/images/image.h"
 #include "tools/shardpack/images/images.h"
 
 /* ---- the weights of the filters, to the last bit those of Pillow ---- */

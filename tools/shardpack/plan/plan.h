@@ -16,7 +16,6 @@
 #include "shard_inspect.h"
 #include "tools/common/text.h"
 #include "tools/shardpack/images/images.h"
-#include "tools/shardpack/images/limits.h"
 
 /*
  * classes.c - the names of the classes, and which number each has

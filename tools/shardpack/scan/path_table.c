@@ -19,7 +19,7 @@
 #include "tools/common/exit_code.h"
 #include "tools/common/files.h"
 #include "tools/common/message.h"
-#include "tools/shardpack/images/file_name.h"
+#include "tools/shardpack/images/images.h"
 #include "tools/shardpack/parse/json_value.h"
 #include "tools/shardpack/parse/json_why.h"
 #include "tools/shardpack/parse/parse.h"

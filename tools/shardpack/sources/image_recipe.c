@@ -18,7 +18,6 @@
 #include "tools/common/memory.h"
 #include "tools/common/message.h"
 #include "tools/common/text.h"
-#include "tools/shardpack/images/image.h"
 #include "tools/shardpack/images/images.h"
 #include "tools/shardpack/plan/plan.h"
 #include "tools/shardpack/scan/scan.h"

@@ -26,7 +26,7 @@
 #include "tools/common/memory.h"
 #include "tools/common/message.h"
 #include "tools/common/progress.h"
-#include "tools/shardpack/images/file_name.h"
+#include "tools/shardpack/images/images.h"
 #include "tools/shardpack/input/input.h"
 #include "tools/shardpack/input/place.h"
 #include "tools/shardpack/input/stored.h"
