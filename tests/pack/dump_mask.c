@@ -28,7 +28,7 @@ static void print_whole(struct decoder *d, const uint8_t *bytes, size_t size)
 	const struct image_sink sink = kept_sink(&k);
 	struct decode_verdict v;
 
-	if (decoder_mask(d, bytes, size, &sink, &v) == DECODE_OK) {
+	if (decoder_stream(d, DECODE_MASK, NULL, bytes, size, &sink, &v) == DECODE_OK) {
 		printf("ok %" PRIu32 " %" PRIu32 "\n", k.width, k.height);
 		fwrite(k.pixels, k.width, k.height, stdout);
 	} else {
@@ -46,7 +46,8 @@ static void print_record(struct decoder *d, const uint8_t *bytes, size_t size, c
 
 	if (job->exif && !image_stated(bytes, size, EXIF_RULES_PILLOW_13, &orientation))
 		must(NULL, "out of memory");
-	if (decoder_mask(d, bytes, size, mask_sink(m, orientation ? orientation : 1, record), &v) == DECODE_OK) {
+	if (decoder_stream(d, DECODE_MASK, NULL, bytes, size, mask_sink(m, orientation ? orientation : 1, record),
+			   &v) == DECODE_OK) {
 		printf("ok %" PRIu32 " %" PRIu32 "\n", job->opt.crop, job->opt.crop);
 		fwrite(record, 1, mask_record_bytes(&job->opt, 1), stdout);
 	} else {

@@ -59,35 +59,16 @@ static uint32_t read16(const struct index *x, size_t at)
 	return (uint32_t)integer_load(x->at + at, 2, false, x->big);
 }
 
-/* Where the entries begin, and how many are there; 0 if they are not all in the index. */
-static uint64_t find_entries(const struct index *x, size_t *entries)
-{
-	size_t at = read32(x, 4), tags;
-	uint64_t count = 0;
-
-	*entries = 0;
-	if (at > x->bytes - 2)
-		return 0;
-	for (tags = read16(x, at), at += 2; tags && x->bytes - at >= TAG_BYTES; tags--, at += TAG_BYTES) {
-		if (read16(x, at) == TAG_COUNT)
-			count = read32(x, at + 8);
-		if (read16(x, at) == TAG_ENTRIES)
-			*entries = read32(x, at + 8);
-	}
-	if (!*entries || *entries > x->bytes || (x->bytes - *entries) / ENTRY_BYTES < count)
-		return 0;
-	return count;
-}
-
 /*
  * Counts the picture that the file begins with and those in its index that are in the file.
- * Smaller copies of it, which the index calls thumbnails, do not count.  1 if there is no index.
+ * Smaller copies of it, which the index calls thumbnails, do not count.  1 if there is no index, or
+ * if its entries are not all in it.
  */
 static uint64_t mpf_pictures(const uint8_t *bytes, size_t size)
 {
 	struct jpeg_segment segment;
-	size_t at = JPEG_SEGMENTS_AT, entry;
-	uint64_t count, pictures = 1;
+	size_t at = JPEG_SEGMENTS_AT, entry = 0, tags;
+	uint64_t count = 0, pictures = 1;
 	struct index x;
 
 	do {
@@ -98,7 +79,18 @@ static uint64_t mpf_pictures(const uint8_t *bytes, size_t size)
 	if (x.bytes < HEAD_BYTES)
 		return 1;
 	x.big = x.at[0] == 'M';
-	for (count = find_entries(&x, &entry); count; count--, entry += ENTRY_BYTES) {
+	at = read32(&x, 4);
+	if (at > x.bytes - 2)
+		return 1;
+	for (tags = read16(&x, at), at += 2; tags && x.bytes - at >= TAG_BYTES; tags--, at += TAG_BYTES) {
+		if (read16(&x, at) == TAG_COUNT)
+			count = read32(&x, at + 8);
+		if (read16(&x, at) == TAG_ENTRIES)
+			entry = read32(&x, at + 8);
+	}
+	if (!entry || entry > x.bytes || (x.bytes - entry) / ENTRY_BYTES < count)
+		return 1;
+	for (; count; count--, entry += ENTRY_BYTES) {
 		size_t left = size - (size_t)(x.at - bytes), offset = read32(&x, entry + 8);
 
 		/* the first one has offset 0: it is the picture that the file begins with */
@@ -132,13 +124,6 @@ static _Noreturn void give_up(struct jpeg *j, enum decode_status status)
 	longjmp(j->failed, 1);
 }
 
-/* The library's own words for its current error or warning. */
-static const char *library_text(struct jpeg *j, char text[JMSG_LENGTH_MAX])
-{
-	j->errors.format_message((j_common_ptr)&j->cinfo, text);
-	return text;
-}
-
 /* Go on, and tell of it in the end.  Of several the first counts. */
 static void accept(struct jpeg *j, const char *what, const char *text)
 {
@@ -151,7 +136,7 @@ static void on_error(j_common_ptr cinfo)
 	struct jpeg *j = cinfo->client_data;
 	char text[JMSG_LENGTH_MAX];
 
-	library_text(j, text);
+	j->errors.format_message(cinfo, text); /* the library's own words */
 	if (j->all_rows && j->d->limit.accept == ACCEPT_WARNINGS && j->errors.msg_code != JERR_OUT_OF_MEMORY) {
 		accept(j, "JPEG cannot be read to its end", text);
 		give_up(j, DECODE_OK);
@@ -190,6 +175,7 @@ static void on_message(j_common_ptr cinfo, int level)
 
 	if (level >= 0)
 		return;
+	j->errors.format_message(cinfo, text);
 	switch (j->errors.msg_code) {
 	case JWRN_ADOBE_XFORM: /* these three: odd metadata, right pixels */
 	case JWRN_JFIF_MAJOR:
@@ -201,16 +187,14 @@ static void on_message(j_common_ptr cinfo, int level)
 		break;
 	case JWRN_JPEG_EOF:
 		if (!j->in_scan || j->d->limit.accept == ACCEPT_NONE)
-			give_up(j, decode_bad(j->v, SHARD_MISS_TRUNCATED, "JPEG data ends early: %s",
-					      library_text(j, text)));
+			give_up(j, decode_bad(j->v, SHARD_MISS_TRUNCATED, "JPEG data ends early: %s", text));
 		j->ends_early = true;
 		return;
 	}
 	if (j->d->limit.accept != ACCEPT_WARNINGS)
 		give_up(j, decode_bad(j->v, j->ends_early ? SHARD_MISS_TRUNCATED : SHARD_MISS_DAMAGED,
-				      j->ends_early ? "JPEG data ends early: %s" : "JPEG data is damaged: %s",
-				      library_text(j, text)));
-	accept(j, j->ends_early ? "JPEG data ends early" : "JPEG data is damaged", library_text(j, text));
+				      j->ends_early ? "JPEG data ends early: %s" : "JPEG data is damaged: %s", text));
+	accept(j, j->ends_early ? "JPEG data ends early" : "JPEG data is damaged", text);
 }
 
 static void on_output(j_common_ptr cinfo)
@@ -312,20 +296,6 @@ static uint32_t read_some(struct jpeg *j, uint8_t *to, uint32_t left)
 	return count;
 }
 
-/*
- * Does the library decode a part of this image to the same pixels?  It does for what nearly all
- * files are.  Left out are those that are in its memory as a whole anyway (there is little to win,
- * and it smooths the blocks of unfinished ones with their neighbours), rare samplings, and what is
- * decoded at a scale.
- */
-static bool has_exact_parts(struct jpeg *j)
-{
-	const struct jpeg_decompress_struct *cinfo = &j->cinfo;
-
-	return !jpeg_has_multiple_scans((j_decompress_ptr)&j->cinfo) && cinfo->max_h_samp_factor <= 2 &&
-	       cinfo->max_v_samp_factor <= 2 && cinfo->scale_denom == 1;
-}
-
 #define STRIP_ROWS    8 /* as many as the resizer takes at once */
 #define MARGIN_PIXELS 2 /* the last pixel beside a cut lacks a neighbour to be interpolated with */
 
@@ -363,7 +333,14 @@ static void stream_rows(struct jpeg *j)
 	const struct image_sink *sink = j->d->sink;
 	struct image_size size = {
 		.width = cinfo->image_width, .height = cinfo->image_height, .scale = cinfo->scale_denom};
-	bool exact_parts = has_exact_parts(j);
+	/*
+	 * Does the library decode a part of this image to the same pixels?  It does for what nearly
+	 * all files are.  Left out are those that are in its memory as a whole anyway (there is little
+	 * to win, and it smooths the blocks of unfinished ones with their neighbours), rare samplings,
+	 * and what is decoded at a scale.
+	 */
+	bool exact_parts = !jpeg_has_multiple_scans(cinfo) && cinfo->max_h_samp_factor <= 2 &&
+			   cinfo->max_v_samp_factor <= 2 && cinfo->scale_denom == 1;
 	struct image_window part;
 	uint32_t first = 0, count;
 	size_t stride_bytes;
@@ -385,19 +362,6 @@ static void stream_rows(struct jpeg *j)
 			   count);
 	}
 	skip_rows(j, cinfo->output_height - cinfo->output_scanline, exact_parts);
-}
-
-/* What the library keeps of an image whose scans it must have all before it can make a pixel. */
-static uint64_t coefficient_bytes(const struct jpeg_decompress_struct *cinfo)
-{
-	uint64_t bytes = 0;
-
-	for (int i = 0; i < cinfo->num_components; i++) {
-		const jpeg_component_info *c = &cinfo->comp_info[i];
-
-		bytes += (uint64_t)c->width_in_blocks * c->height_in_blocks * DCTSIZE2 * sizeof(JCOEF);
-	}
-	return bytes;
 }
 
 /*
@@ -447,11 +411,15 @@ static void note_profile(struct jpeg *j, const uint8_t *bytes, size_t size)
 		}
 }
 
+/* A jump returns here, and reads no variable of this frame: it could be stale. */
 static void decompress(struct jpeg *j, const uint8_t *bytes, size_t size)
 {
 	struct jpeg_decompress_struct *cinfo = &j->cinfo;
+	uint64_t kept_bytes; /* of an image whose scans must all be there before it has a pixel */
 	enum decode_status rc;
 
+	if (setjmp(j->failed))
+		return;
 	jpeg_create_decompress(cinfo);
 	cinfo->mem->max_memory_to_use = (long)j->d->limit.max_memory_bytes; /* see decoder_open */
 	cinfo->progress = &j->progress;
@@ -466,8 +434,12 @@ static void decompress(struct jpeg *j, const uint8_t *bytes, size_t size)
 	choose_colours(j);
 	note_profile(j, bytes, size);
 	choose_scale(j);
+	kept_bytes = 0;
+	for (int i = 0; i < cinfo->num_components; i++)
+		kept_bytes += (uint64_t)cinfo->comp_info[i].width_in_blocks * cinfo->comp_info[i].height_in_blocks *
+			      DCTSIZE2 * sizeof(JCOEF);
 	if (jpeg_has_multiple_scans(cinfo))
-		decode_claim(j->d, coefficient_bytes(cinfo));
+		decode_claim(j->d, kept_bytes);
 	jpeg_start_decompress(cinfo);
 	stream_rows(j);
 	j->all_rows = true;
@@ -477,13 +449,6 @@ static void decompress(struct jpeg *j, const uint8_t *bytes, size_t size)
 	if (j->ends_early && !j->v->reason)
 		judge_end(j);
 	jpeg_finish_decompress(cinfo);
-}
-
-/* The frame that a jump returns to has no variables that could be stale. */
-static void decompress_guarded(struct jpeg *j, const uint8_t *bytes, size_t size)
-{
-	if (!setjmp(j->failed))
-		decompress(j, bytes, size);
 }
 
 enum decode_status jpeg_run(struct decoder *d, const uint8_t *bytes, size_t size, struct image *out,
@@ -498,7 +463,7 @@ enum decode_status jpeg_run(struct decoder *d, const uint8_t *bytes, size_t size
 	j.errors.emit_message = on_message;
 	j.errors.output_message = on_output;
 	j.progress.progress_monitor = on_progress;
-	decompress_guarded(&j, bytes, size);
+	decompress(&j, bytes, size);
 	jpeg_destroy_decompress(&j.cinfo);
 	return j.status;
 }

@@ -76,12 +76,6 @@ static png_voidp on_malloc(png_structp png, png_alloc_size_t size)
 	return memory;
 }
 
-static void on_free(png_structp png, png_voidp memory)
-{
-	(void)png;
-	free(memory);
-}
-
 static void on_read(png_structp png, png_bytep dst, size_t size)
 {
 	struct png *p = png_get_io_ptr(png);
@@ -96,7 +90,7 @@ static void on_read(png_structp png, png_bytep dst, size_t size)
 
 static void open_stream(struct png *p)
 {
-	p->png = png_create_read_struct_2(PNG_LIBPNG_VER_STRING, p, on_error, on_warning, p, on_malloc, on_free);
+	p->png = png_create_read_struct_2(PNG_LIBPNG_VER_STRING, p, on_error, on_warning, p, on_malloc, NULL);
 	if (!p->png)
 		give_up(p, decode_no_memory(p->v));
 	p->info = png_create_info_struct(p->png);
@@ -159,8 +153,7 @@ static uint64_t count_frames(const struct png *p)
 	while (png_chunk_next(p->bytes, p->left_bytes, &at, &chunk) && !png_chunk_is(&chunk, "IDAT")) {
 		is_frame = is_frame || png_chunk_is(&chunk, "fcTL");
 		if (png_chunk_is(&chunk, "acTL") && chunk.bytes >= 4)
-			count = (uint64_t)chunk.data[0] << 24 | chunk.data[1] << 16 | chunk.data[2] << 8 |
-				chunk.data[3];
+			count = load32_big(chunk.data);
 	}
 	return count + (count && !is_frame);
 }
@@ -186,11 +179,6 @@ static bool has_other_profile(const struct png_chunk *chunk)
 	other = !icc_is_like_srgb(profile, sizeof(profile) - z.avail_out);
 	inflateEnd(&z);
 	return other;
-}
-
-static uint32_t read32(const uint8_t *at)
-{
-	return (uint32_t)at[0] << 24 | (uint32_t)at[1] << 16 | (uint32_t)at[2] << 8 | at[3];
 }
 
 /*
@@ -221,35 +209,19 @@ static void note_chunks(const struct png *p)
 				decode_drop(p->v, DROPPED_PROFILE);
 		}
 		if (png_chunk_is(&chunk, "gAMA") && chunk.bytes == 4)
-			other = other || read32(chunk.data) + GAMMA_NEAR - GAMMA_OF_SRGB > 2 * GAMMA_NEAR;
+			other = other || load32_big(chunk.data) + GAMMA_NEAR - GAMMA_OF_SRGB > 2 * GAMMA_NEAR;
 		for (int i = 0; png_chunk_is(&chunk, "cHRM") && chunk.bytes == 32 && i < 8; i++)
-			other = other || read32(chunk.data + 4 * i) + GAMMA_NEAR - srgb[i] > 2 * GAMMA_NEAR;
+			other = other || load32_big(chunk.data + 4 * i) + GAMMA_NEAR - srgb[i] > 2 * GAMMA_NEAR;
 	}
 	if (other && !known)
 		decode_drop(p->v, DROPPED_PROFILE);
 }
 
-/* And for one of codes: the file's own channels. */
-static void choose_codes(struct png *p, int type, int bits)
-{
-	enum decode_status rc;
-	int count = 0;
-
-	p->coded = (struct mask_pixels){
-		.format = "PNG", .channels = png_get_channels(p->png, p->info), .wide = bits == 16};
-	if (type == PNG_COLOR_TYPE_PALETTE && png_get_PLTE(p->png, p->info, &p->palette, &count))
-		p->coded.palette = &p->palette->red; /* three bytes each, in this order */
-	p->coded.palette_count = (uint32_t)count;
-	rc = mask_codes_check(p->d->codes, &p->coded, p->v);
-	if (rc)
-		give_up(p, rc);
-}
-
-/* The same for a mask: one value per pixel, of 8 bits or 16. */
+/* The same for a mask: one value per pixel, of 8 bits or 16; for one of codes the file's own channels. */
 static void choose_values(struct png *p)
 {
-	int type = png_get_color_type(p->png, p->info);
-	int bits = png_get_bit_depth(p->png, p->info);
+	int type = png_get_color_type(p->png, p->info), bits = png_get_bit_depth(p->png, p->info), count = 0;
+	enum decode_status rc;
 
 	if (!p->d->codes && type != PNG_COLOR_TYPE_GRAY && type != PNG_COLOR_TYPE_PALETTE)
 		give_up(p, decode_bad_channels(p->v, "PNG", png_get_channels(p->png, p->info)));
@@ -259,12 +231,19 @@ static void choose_values(struct png *p)
 		png_set_packing(p->png);
 	else if (bits < 8)
 		png_set_expand_gray_1_2_4_to_8(p->png);
-	if (p->d->codes) {
-		choose_codes(p, type, bits);
+	if (!p->d->codes) {
+		p->wide = bits == 16;
+		p->d->pixel_bytes = p->wide ? 2 : 1;
 		return;
 	}
-	p->wide = bits == 16;
-	p->d->pixel_bytes = p->wide ? 2 : 1;
+	p->coded = (struct mask_pixels){
+		.format = "PNG", .channels = png_get_channels(p->png, p->info), .wide = bits == 16};
+	if (type == PNG_COLOR_TYPE_PALETTE && png_get_PLTE(p->png, p->info, &p->palette, &count))
+		p->coded.palette = &p->palette->red; /* three bytes each, in this order */
+	p->coded.palette_count = (uint32_t)count;
+	rc = mask_codes_check(p->d->codes, &p->coded, p->v);
+	if (rc)
+		give_up(p, rc);
 }
 
 static void spread_palette(struct png *p, uint8_t *row, uint32_t width)
@@ -282,17 +261,6 @@ static void spread_palette(struct png *p, uint8_t *row, uint32_t width)
 		row[1] = colour.green;
 		row[2] = colour.blue;
 	}
-}
-
-/* All rows were read: a file that also ends early is called shortened. */
-static void check_values(struct png *p)
-{
-	if (p->bad_value)
-		give_up(p, decode_bad_value(p->v, "PNG", p->bad_value, p->bad_x, p->bad_y));
-	if (p->bad_index >= 0)
-		give_up(p, decode_bad(p->v, SHARD_MISS_DAMAGED,
-				      "PNG data is damaged: palette index %d, but the palette ends at %d", p->bad_index,
-				      p->palette_count - 1));
 }
 
 /* Where libpng puts a row: at the end of its place if it is to be spread from there. */
@@ -374,29 +342,17 @@ static void stream_rows(struct png *p, uint32_t width, uint32_t height)
 	}
 }
 
-/* An interlaced image is only complete at its end; others are streamed where that is asked for. */
-static void read_pixels(struct png *p)
-{
-	uint32_t width = png_get_image_width(p->png, p->info), height = png_get_image_height(p->png, p->info);
-	int passes = png_set_interlace_handling(p->png);
-	bool stream = passes == 1;
-
-	png_read_update_info(p->png, p->info);
-	p->narrow = p->d->channels == IMAGE_CHANNELS && png_get_channels(p->png, p->info) == 1;
-	if (stream)
-		stream_rows(p, width, height);
-	else
-		read_rows(p, passes);
-	check_values(p);
-}
-
+/* A jump returns here, and reads no variable of this frame: it could be stale. */
 static void read_image(struct png *p)
 {
-	bool mask = p->d->channels == 1;
+	bool mask = p->d->channels == 1, interlaced;
 	enum decode_status rc;
 	uint32_t width, height;
 	uint64_t frames;
+	int passes;
 
+	if (setjmp(p->failed))
+		return;
 	frames = count_frames(p);
 	if (mask && frames)
 		give_up(p, decode_bad(p->v, SHARD_MISS_UNSUPPORTED,
@@ -412,26 +368,33 @@ static void read_image(struct png *p)
 	height = png_get_image_height(p->png, p->info);
 	if (mask)
 		choose_values(p);
-	if (png_get_interlace_type(p->png, p->info) == PNG_INTERLACE_NONE) {
+	interlaced = png_get_interlace_type(p->png, p->info) != PNG_INTERLACE_NONE;
+	if (interlaced) { /* such an image is only complete at its end */
+		rc = decode_begin(p->d, width, height, p->out, p->v);
+	} else {
 		rc = decode_check_size(p->d, width, height, p->v);
 		if (!rc && !scratch_reserve(&p->d->pixels, STRIP_ROWS * p->d->pixel_bytes * (size_t)width))
 			rc = decode_no_memory(p->v);
-	} else {
-		rc = decode_begin(p->d, width, height, p->out, p->v);
 	}
 	if (rc)
 		give_up(p, rc);
 	if (!mask)
 		choose_transforms(p);
-	read_pixels(p);
+	passes = png_set_interlace_handling(p->png);
+	png_read_update_info(p->png, p->info);
+	p->narrow = !mask && png_get_channels(p->png, p->info) == 1;
+	if (interlaced)
+		read_rows(p, passes);
+	else
+		stream_rows(p, width, height);
+	/* all rows were read: a file that also ends early is called shortened */
+	if (p->bad_value)
+		give_up(p, decode_bad_value(p->v, "PNG", p->bad_value, p->bad_x, p->bad_y));
+	if (p->bad_index >= 0)
+		give_up(p, decode_bad(p->v, SHARD_MISS_DAMAGED,
+				      "PNG data is damaged: palette index %d, but the palette ends at %d", p->bad_index,
+				      p->palette_count - 1));
 	png_read_end(p->png, p->info); /* checks what follows: more pixels, broken chunks, no end */
-}
-
-/* The frame that a jump returns to has no variables that could be stale. */
-static void read_guarded(struct png *p)
-{
-	if (!setjmp(p->failed))
-		read_image(p);
 }
 
 enum decode_status png_run(struct decoder *d, const uint8_t *bytes, size_t size, struct image *out,
@@ -439,7 +402,7 @@ enum decode_status png_run(struct decoder *d, const uint8_t *bytes, size_t size,
 {
 	struct png p = {.d = d, .out = out, .v = v, .bytes = bytes, .left_bytes = size, .bad_index = -1};
 
-	read_guarded(&p);
+	read_image(&p);
 	png_destroy_read_struct(&p.png, &p.info, NULL);
 	return p.status;
 }

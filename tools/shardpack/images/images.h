@@ -335,38 +335,35 @@ struct decoder;
 struct decoder *decoder_open(const struct decode_options *opt);
 void decoder_close(struct decoder *d);
 
+enum decode_kind {
+	DECODE_RGB,
+	/*
+	 * 16 bits a sample, in the order of bytes of this machine: 6 bytes a pixel.  Read are PNG and
+	 * TIFF that have 16 bits, gray and RGB; alpha is dropped.  Others are bad input, since 8 bits
+	 * could mean x or 257 x.
+	 */
+	DECODE_WIDE,
+	/*
+	 * One byte for each pixel, which is not a colour but a value.  The values are those of NumPy's
+	 * asarray(Image.open(...)) with Pillow: the indices of a palette, whatever it looks like and
+	 * wherever it ends; the samples of gray, of 1 bit 0 and 1, of 2 and 4 bits, and of a PGM that
+	 * ends below 255, scaled to 255; those of 16 bits where none of them is above 255 (a PGM must
+	 * say 65535, or Pillow scales it).  Read are PNG, BMP and PGM.  More channels, animations and
+	 * lossy files are bad input.
+	 */
+	DECODE_MASK,
+};
+
 /*
  * The wanted part of an image, row by row.  The verdict is on the whole file: unwanted parts are
  * read as well.
+ *
+ * `codes` is NULL, or for a mask whose pixels are classes by a map, or ids of more than 8 bits.
+ * Then the sink gets codes->sample_bytes for each, and colours are read as well.
  */
-enum decode_status decoder_stream(struct decoder *d, const void *bytes, size_t size, const struct image_sink *sink,
+enum decode_status decoder_stream(struct decoder *d, enum decode_kind kind, const struct mask_codes *codes,
+				  const void *bytes, size_t size, const struct image_sink *sink,
 				  struct decode_verdict *v);
-
-/*
- * The same with 16 bits a sample, in the order of bytes of this machine: 6 bytes a pixel.  Read are
- * PNG and TIFF that have 16 bits, gray and RGB; alpha is dropped.  Others are bad input, since 8
- * bits could mean x or 257 x.
- */
-enum decode_status decoder_stream_wide(struct decoder *d, const void *bytes, size_t size, const struct image_sink *sink,
-				       struct decode_verdict *v);
-
-/*
- * The same of a mask: one byte for each pixel, which is not a colour but a value.  The values are
- * those of NumPy's asarray(Image.open(...)) with Pillow: the indices of a palette, whatever it
- * looks like and wherever it ends; the samples of gray, of 1 bit 0 and 1, of 2 and 4 bits, and of a
- * PGM that ends below 255, scaled to 255; those of 16 bits where none of them is above 255 (a PGM
- * must say 65535, or Pillow scales it).  Read are PNG, BMP and PGM.  More channels, animations and
- * lossy files are bad input.
- */
-enum decode_status decoder_mask(struct decoder *d, const void *bytes, size_t size, const struct image_sink *sink,
-				struct decode_verdict *v);
-
-/*
- * The same of a mask whose pixels are classes by a map, or ids of more than 8 bits: the sink gets
- * codes->sample_bytes for each.  Colours are read as well.
- */
-enum decode_status decoder_coded_mask(struct decoder *d, const struct mask_codes *codes, const void *bytes, size_t size,
-				      const struct image_sink *sink, struct decode_verdict *v);
 
 /* ---- decode.c: what all decoders share ---- */
 
@@ -397,6 +394,9 @@ enum decode_status decode_begin(struct decoder *d, uint64_t width, uint64_t heig
 
 /* Before memory that decode_begin() does not allocate. */
 void decode_claim(struct decoder *d, uint64_t bytes);
+
+/* Would the system grant as much memory? */
+bool decode_has_memory(uint64_t bytes);
 
 /* Where row y starts; decode_begin was called. */
 uint8_t *decode_row(struct decoder *d, const struct image *out, uint32_t y);
@@ -481,6 +481,12 @@ bool heif_items_fit(const uint8_t *bytes, size_t size, uint64_t most);
  */
 bool heif_grids_in_order(const uint8_t *bytes, size_t size);
 
+/* A number whose high byte comes first. */
+static inline uint32_t load32_big(const uint8_t *at)
+{
+	return (uint32_t)at[0] << 24 | (uint32_t)at[1] << 16 | (uint32_t)at[2] << 8 | at[3];
+}
+
 /*
  * A walk over the segments of a JPEG file, up to its first scan
  *
@@ -552,7 +558,7 @@ static inline bool png_chunk_next(const uint8_t *file, size_t size, size_t *at, 
 
 	if (size - *at < PNG_FRAME_BYTES)
 		return false;
-	out->bytes = (size_t)head[0] << 24 | (size_t)head[1] << 16 | (size_t)head[2] << 8 | head[3];
+	out->bytes = load32_big(head);
 	if (out->bytes > size - *at - PNG_FRAME_BYTES)
 		return false;
 	out->name = head + 4;
