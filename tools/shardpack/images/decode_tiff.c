@@ -91,20 +91,6 @@ static enum decode_status not_read(struct decode_verdict *v, const char *what)
 	return decode_bad(v, SHARD_MISS_UNSUPPORTED, "TIFF has %s: convert it to RGB of 8 bits", what);
 }
 
-static bool read_tags(TIFF *file, struct tags *t)
-{
-	*t = (struct tags){.bits = 1};
-	TIFFGetFieldDefaulted(file, TIFFTAG_BITSPERSAMPLE, &t->bits);
-	TIFFGetFieldDefaulted(file, TIFFTAG_SAMPLESPERPIXEL, &t->samples);
-	TIFFGetFieldDefaulted(file, TIFFTAG_COMPRESSION, &t->compression);
-	TIFFGetFieldDefaulted(file, TIFFTAG_PLANARCONFIG, &t->planar);
-	TIFFGetFieldDefaulted(file, TIFFTAG_SAMPLEFORMAT, &t->format);
-	TIFFGetFieldDefaulted(file, TIFFTAG_FILLORDER, &t->order);
-	if (!TIFFGetField(file, TIFFTAG_EXTRASAMPLES, &t->extra_count, &t->extra))
-		t->extra_count = 0;
-	return TIFFGetField(file, TIFFTAG_PHOTOMETRIC, &t->photometric);
-}
-
 static enum decode_status check_compression(const struct tags *t, struct decode_verdict *v)
 {
 	static const uint16_t known[] = {COMPRESSION_NONE,	COMPRESSION_CCITTRLE, COMPRESSION_CCITTFAX3,
@@ -133,15 +119,6 @@ struct tiff_kind {
 	uint8_t table[256][3]; /* what values of one sample mean: shades of gray or a palette */
 };
 
-/* Gray, from black or from white. */
-static void fill_grays(struct tiff_kind *k, bool from_white)
-{
-	uint32_t most = (1u << k->bits) - 1;
-
-	for (uint32_t i = 0; i <= most; i++)
-		memset(k->table[i], (int)(255 / most * (from_white ? most - i : i)), 3);
-}
-
 static bool fill_palette(TIFF *file, struct tiff_kind *k)
 {
 	uint16_t *red, *green, *blue;
@@ -162,6 +139,7 @@ static enum decode_status find_indices(TIFF *file, const struct tags *t, bool wi
 {
 	bool palette = t->photometric == PHOTOMETRIC_PALETTE;
 	bool alpha = t->samples == 2 && t->bits == 8 && t->extra_count == 1 && t->photometric != PHOTOMETRIC_MINISWHITE;
+	uint32_t most;
 
 	if (t->bits == 16 && !palette && !wide)
 		return decode_bad(v, SHARD_MISS_UNSUPPORTED,
@@ -190,10 +168,11 @@ static enum decode_status find_indices(TIFF *file, const struct tags *t, bool wi
 	if (t->compression == COMPRESSION_JPEG && t->bits != 8)
 		return not_read(v, "JPEG data of other than 8 bits");
 	k->colours = TIFF_INDICES;
-	if (!palette)
-		fill_grays(k, t->photometric == PHOTOMETRIC_MINISWHITE);
-	else if (!fill_palette(file, k))
-		return decode_bad(v, SHARD_MISS_DECODE, "TIFF has no palette");
+	if (palette)
+		return fill_palette(file, k) ? DECODE_OK : decode_bad(v, SHARD_MISS_DECODE, "TIFF has no palette");
+	most = (1u << k->bits) - 1;
+	for (uint32_t i = 0; i <= most; i++) /* gray, from black or from white */
+		memset(k->table[i], (int)(255 / most * (t->photometric == PHOTOMETRIC_MINISWHITE ? most - i : i)), 3);
 	return DECODE_OK;
 }
 
@@ -252,17 +231,6 @@ static enum decode_status find_colours(TIFF *file, const struct tags *t, bool wi
 	}
 }
 
-/* Is it of 16 bits, and not of a palette? */
-static enum decode_status check_wide(const struct tags *t, struct decode_verdict *v)
-{
-	char has[40];
-
-	if (t->photometric == PHOTOMETRIC_PALETTE)
-		return decode_not_wide(v, "TIFF", "a palette of 8 bits");
-	snprintf(has, sizeof(has), "%u bit%s a sample", t->bits, t->bits == 1 ? "" : "s");
-	return t->bits == 16 ? DECODE_OK : decode_not_wide(v, "TIFF", has);
-}
-
 /*
  * `file` is a TIFF that is open, and `colours` what it says these are.  Bad input, with its kind in
  * the verdict, if it is not read.  With `wide` those are read that have 16 bits a sample, gray or
@@ -271,11 +239,20 @@ static enum decode_status check_wide(const struct tags *t, struct decode_verdict
 static enum decode_status tiff_kind_find(void *file, uint32_t colours, bool wide, struct tiff_kind *k,
 					 struct decode_verdict *v)
 {
-	struct tags t;
+	struct tags t = {.bits = 1};
 	enum decode_status rc;
+	char has[40];
 
 	*k = (struct tiff_kind){.planes = 1};
-	if (!read_tags(file, &t))
+	TIFFGetFieldDefaulted(file, TIFFTAG_BITSPERSAMPLE, &t.bits);
+	TIFFGetFieldDefaulted(file, TIFFTAG_SAMPLESPERPIXEL, &t.samples);
+	TIFFGetFieldDefaulted(file, TIFFTAG_COMPRESSION, &t.compression);
+	TIFFGetFieldDefaulted(file, TIFFTAG_PLANARCONFIG, &t.planar);
+	TIFFGetFieldDefaulted(file, TIFFTAG_SAMPLEFORMAT, &t.format);
+	TIFFGetFieldDefaulted(file, TIFFTAG_FILLORDER, &t.order);
+	if (!TIFFGetField(file, TIFFTAG_EXTRASAMPLES, &t.extra_count, &t.extra))
+		t.extra_count = 0;
+	if (!TIFFGetField(file, TIFFTAG_PHOTOMETRIC, &t.photometric))
 		return decode_bad(v, SHARD_MISS_DECODE, "TIFF does not say what its samples mean");
 	if (t.photometric != colours && colours == PHOTOMETRIC_PALETTE)
 		return decode_bad(v, SHARD_MISS_DECODE, "TIFF has no palette");
@@ -287,8 +264,11 @@ static enum decode_status tiff_kind_find(void *file, uint32_t colours, bool wide
 		return not_read(v,
 				t.format == SAMPLEFORMAT_IEEEFP ? "floating-point samples" : "signed or other samples");
 	rc = check_compression(&t, v);
-	if (rc == DECODE_OK && wide)
-		rc = check_wide(&t, v);
+	if (rc == DECODE_OK && wide && t.photometric == PHOTOMETRIC_PALETTE)
+		rc = decode_not_wide(v, "TIFF", "a palette of 8 bits");
+	snprintf(has, sizeof(has), "%u bit%s a sample", t.bits, t.bits == 1 ? "" : "s");
+	if (rc == DECODE_OK && wide && t.bits != 16)
+		rc = decode_not_wide(v, "TIFF", has);
 	if (rc != DECODE_OK)
 		return rc;
 	k->bits = t.bits;
@@ -504,19 +484,10 @@ static toff_t on_size(thandle_t handle)
 
 /* ---- pixels ---- */
 
-static enum decode_status read_row(struct tiff *t, uint32_t y, uint16_t plane)
-{
-	if (TIFFReadScanline(t->file, t->d->line.data, y, plane) != 1 || t->said[0])
-		return refuse(t);
-	tiff_kind_put(&t->kind, t->d->line.data, t->out->width, plane, t->d->wide, decode_row(t->d, t->out, y));
-	return DECODE_OK;
-}
-
 /* Strips are packed rows: each in the order of the file. */
 static enum decode_status read_rows(struct tiff *t)
 {
 	tmsize_t row_bytes = TIFFScanlineSize(t->file);
-	enum decode_status rc = DECODE_OK;
 
 	if (row_bytes <= 0 || (uint64_t)row_bytes != tiff_kind_row_bytes(&t->kind, t->out->width))
 		return decode_bad(t->v, SHARD_MISS_DECODE, "TIFF has rows of %" PRId64 " bytes for %" PRIu32 " pixels",
@@ -524,9 +495,13 @@ static enum decode_status read_rows(struct tiff *t)
 	if (!scratch_reserve(&t->d->line, (size_t)row_bytes))
 		return decode_no_memory(t->v);
 	for (uint16_t plane = 0; plane < t->kind.planes; plane++)
-		for (uint32_t y = 0; rc == DECODE_OK && y < t->out->height; y++)
-			rc = read_row(t, y, plane);
-	return rc;
+		for (uint32_t y = 0; y < t->out->height; y++) {
+			if (TIFFReadScanline(t->file, t->d->line.data, y, plane) != 1 || t->said[0])
+				return refuse(t);
+			tiff_kind_put(&t->kind, t->d->line.data, t->out->width, plane, t->d->wide,
+				      decode_row(t->d, t->out, y));
+		}
+	return DECODE_OK;
 }
 
 static enum decode_status read_tile(struct tiff *t, uint32_t x, uint32_t y, uint16_t plane)

@@ -91,26 +91,6 @@ static enum decode_status find_frame(struct decoder *d, WebPDecoderConfig *confi
 	return rc;
 }
 
-static enum decode_status find_still(struct decoder *d, WebPDecoderConfig *config, struct still *s,
-				     struct decode_verdict *v)
-{
-	VP8StatusCode code;
-
-	if (!WebPInitDecoderConfig(config))
-		return decode_bad(v, SHARD_MISS_UNSUPPORTED,
-				  "libwebp is another version than shardpack was built with");
-	code = WebPGetFeatures(s->bytes, s->size, &config->input);
-	if (code != VP8_STATUS_OK)
-		return refuse(code, v);
-	if (config->input.has_animation)
-		return find_frame(d, config, s, v);
-	if (config->input.width < 1 || config->input.height < 1)
-		return decode_bad(v, SHARD_MISS_DECODE, "WebP has no pixels");
-	s->width = (uint32_t)config->input.width;
-	s->height = (uint32_t)config->input.height;
-	return DECODE_OK;
-}
-
 static enum decode_status decode_still(struct decoder *d, WebPDecoderConfig *config, const struct still *s,
 				       struct image *out, struct decode_verdict *v)
 {
@@ -160,13 +140,27 @@ enum decode_status webp_run(struct decoder *d, const uint8_t *bytes, size_t size
 	uint64_t said = (uint64_t)load32(bytes + 4) + 8; /* decode.c saw the 12 bytes of the magic */
 	struct still s = {.bytes = bytes, .size = (size_t)said};
 	WebPDecoderConfig config;
-	enum decode_status rc;
+	enum decode_status rc = DECODE_OK;
+	VP8StatusCode code;
 
 	if (said > size)
 		return decode_bad(v, SHARD_MISS_TRUNCATED, "WebP data ends early: has %zu bytes of %" PRIu64, size,
 				  said);
 	note_profile(bytes, s.size, v);
-	rc = find_still(d, &config, &s, v);
+	if (!WebPInitDecoderConfig(&config))
+		return decode_bad(v, SHARD_MISS_UNSUPPORTED,
+				  "libwebp is another version than shardpack was built with");
+	code = WebPGetFeatures(s.bytes, s.size, &config.input);
+	if (code != VP8_STATUS_OK)
+		return refuse(code, v);
+	if (config.input.has_animation) {
+		rc = find_frame(d, &config, &s, v);
+	} else if (config.input.width < 1 || config.input.height < 1) {
+		return decode_bad(v, SHARD_MISS_DECODE, "WebP has no pixels");
+	} else {
+		s.width = (uint32_t)config.input.width;
+		s.height = (uint32_t)config.input.height;
+	}
 	return rc == DECODE_OK ? decode_still(d, &config, &s, out, v) : rc;
 }
 

@@ -10,6 +10,7 @@
 #include <string.h>
 #include <zlib.h>
 
+#include "libshard/base/bytes.h"
 #include "libshard/base/utf8.h"
 #include "tools/shardpack/images/images.h"
 #include "tools/shardpack/parse/integer.h"
@@ -23,14 +24,6 @@
 #define NAME	   "tiff:Orientation"
 #define NAME_BYTES 16
 
-/* The digit behind the name at `at`, or -1. */
-static int digit_at(const uint8_t *at, size_t bytes)
-{
-	size_t between = bytes > 1 && !memcmp(at, "=\"", 2) ? 2 : bytes && at[0] == '>' ? 1 : bytes;
-
-	return between < bytes && at[between] >= '0' && at[between] <= '9' ? at[between] - '0' : -1;
-}
-
 struct xmp {
 	bool is_empty;	      /* no bytes at all */
 	uint32_t orientation; /* 1 to 8, or 0: none, or another digit */
@@ -42,14 +35,15 @@ static struct xmp xmp_read(const uint8_t *bytes, size_t size)
 	const uint8_t *at = bytes;
 
 	while (size && (at = memmem(at, size - (size_t)(at - bytes), NAME, NAME_BYTES))) {
-		int digit;
+		size_t left, between;
 
 		at += NAME_BYTES;
-		digit = digit_at(at, size - (size_t)(at - bytes));
-		if (digit < 0)
-			continue;
-		out.orientation = digit <= 8 ? (uint32_t)digit : 0;
-		break;
+		left = size - (size_t)(at - bytes);
+		between = left > 1 && !memcmp(at, "=\"", 2) ? 2 : left && at[0] == '>' ? 1 : left;
+		if (between < left && at[between] >= '0' && at[between] <= '9') {
+			out.orientation = at[between] <= '8' ? (uint32_t)(at[between] - '0') : 0;
+			break;
+		}
 	}
 	return out;
 }
@@ -62,11 +56,11 @@ static struct xmp xmp_read(const uint8_t *bytes, size_t size)
  * the byte 6 or the text "6" are none.
  */
 
-#define TAG_ORIENTATION 0x0112
-#define TAG_XMP		0x02bc
-#define ENTRY_BYTES	12
-#define PREFIX		"Exif\0\0"
-#define PREFIX_BYTES	6
+#define TAG_ORIENTATION	  0x0112
+#define TAG_XMP		  0x02bc
+#define ENTRY_BYTES	  12
+#define EXIF_PREFIX	  "Exif\0\0"
+#define EXIF_PREFIX_BYTES 6
 
 enum type {
 	TYPE_BYTE = 1,
@@ -98,11 +92,6 @@ struct tiff {
 static uint64_t load(const uint8_t *at, unsigned bytes, bool big)
 {
 	return (uint64_t)integer_load(at, bytes, false, big);
-}
-
-static int64_t load_signed(const uint8_t *at, unsigned bytes, bool big)
-{
-	return integer_load(at, bytes, true, big);
 }
 
 static uint32_t whole(double value)
@@ -148,14 +137,14 @@ static uint32_t orientation_of(const uint8_t *at, uint32_t type, bool big)
 	case TYPE_SIGNED_BYTE:
 	case TYPE_SIGNED_SHORT:
 	case TYPE_SIGNED_LONG:
-		return whole((double)load_signed(at, bytes, big));
+		return whole((double)integer_load(at, bytes, true, big));
 	case TYPE_FLOAT:
 	case TYPE_DOUBLE:
 		return whole(load_float(at, bytes, big));
 	case TYPE_RATIONAL:
 		return quotient((double)load(at, 4, big), (double)load(at + 4, 4, big));
 	case TYPE_SIGNED_RATIONAL:
-		return quotient((double)load_signed(at, 4, big), (double)load_signed(at + 4, 4, big));
+		return quotient((double)integer_load(at, 4, true, big), (double)integer_load(at + 4, 4, true, big));
 	}
 	return 0; /* text */
 }
@@ -231,9 +220,9 @@ static struct exif_tiff exif_tiff(const uint8_t *bytes, size_t size, unsigned pr
 {
 	struct tiff t;
 
-	for (; prefixes && size >= PREFIX_BYTES && !memcmp(bytes, PREFIX, PREFIX_BYTES); prefixes--) {
-		bytes += PREFIX_BYTES;
-		size -= PREFIX_BYTES;
+	for (; prefixes && size >= EXIF_PREFIX_BYTES && !memcmp(bytes, EXIF_PREFIX, EXIF_PREFIX_BYTES); prefixes--) {
+		bytes += EXIF_PREFIX_BYTES;
+		size -= EXIF_PREFIX_BYTES;
 	}
 	if (!size)
 		return (struct exif_tiff){.said = EXIF_SAYS_NOTHING};
@@ -252,28 +241,27 @@ static struct exif_tiff exif_tiff(const uint8_t *bytes, size_t size, unsigned pr
  * function each.
  */
 
-/* What is not cut off yet. */
-struct rest {
+struct bytes {
 	const uint8_t *at;
-	size_t bytes;
+	size_t count;
 };
 
 /* Cuts off what stands before the next NUL, and the NUL.  False without one. */
-static bool cut(struct rest *r, struct rest *before)
+static bool cut(struct bytes *r, struct bytes *before)
 {
-	const uint8_t *nul = r->bytes ? memchr(r->at, 0, r->bytes) : NULL;
+	const uint8_t *nul = r->count ? memchr(r->at, 0, r->count) : NULL;
 
 	if (!nul)
 		return false;
-	*before = (struct rest){r->at, (size_t)(nul - r->at)};
-	r->bytes -= before->bytes + 1;
+	*before = (struct bytes){r->at, (size_t)(nul - r->at)};
+	r->count -= before->count + 1;
 	r->at = nul + 1;
 	return true;
 }
 
-static bool is_utf8(struct rest r)
+static bool is_utf8(struct bytes r)
 {
-	return utf8_bad(r.at, r.bytes) == r.bytes;
+	return utf8_bad(r.at, r.count) == r.count;
 }
 
 /* Is this a chunk with text of the keyword? */
@@ -302,9 +290,9 @@ struct png_text {
 };
 
 /* A stream that is cut short is as good as what there is of it. */
-static enum inflated inflate_text(struct rest in, struct png_text *out)
+static enum inflated inflate_text(struct bytes in, struct png_text *out)
 {
-	z_stream z = {.next_in = (Bytef *)(uintptr_t)in.at, .avail_in = (uInt)in.bytes};
+	z_stream z = {.next_in = (Bytef *)(uintptr_t)in.at, .avail_in = (uInt)in.count};
 	int rc;
 
 	out->owned = malloc(PNG_TEXT_MAX_BYTES);
@@ -319,7 +307,7 @@ static enum inflated inflate_text(struct rest in, struct png_text *out)
 	out->bytes = out->owned;
 	out->count = out->inflated_bytes = PNG_TEXT_MAX_BYTES - z.avail_out;
 	inflateEnd(&z);
-	if ((rc == Z_OK && !z.avail_in) || rc == Z_STREAM_END || (rc == Z_BUF_ERROR && !in.bytes))
+	if ((rc == Z_OK && !z.avail_in) || rc == Z_STREAM_END || (rc == Z_BUF_ERROR && !in.count))
 		return INFLATED;
 	free(out->owned);
 	out->owned = NULL;
@@ -328,28 +316,16 @@ static enum inflated inflate_text(struct rest in, struct png_text *out)
 
 enum png_text_status { PNG_TEXT, PNG_TEXT_NONE, PNG_TEXT_NO_MEMORY };
 
-/* Keyword, NUL, text; or a keyword alone. */
-static enum png_text_status read_latin(struct rest r, struct png_text *out)
-{
-	struct rest keyword;
-
-	if (cut(&r, &keyword)) {
-		out->bytes = r.at;
-		out->count = r.bytes;
-	}
-	return PNG_TEXT;
-}
-
 /* Keyword, NUL, method 0, compressed text; the text is empty if it cannot be inflated. */
-static enum png_text_status read_compressed(struct rest r, struct png_text *out)
+static enum png_text_status read_compressed(struct bytes r, struct png_text *out)
 {
-	struct rest keyword;
+	struct bytes keyword;
 
-	if (!cut(&r, &keyword) || !r.bytes)
+	if (!cut(&r, &keyword) || !r.count)
 		return PNG_TEXT;
 	if (r.at[0])
 		return PNG_TEXT_NONE;
-	switch (inflate_text((struct rest){r.at + 1, r.bytes - 1}, out)) {
+	switch (inflate_text((struct bytes){r.at + 1, r.count - 1}, out)) {
 	case INFLATED_NO_MEMORY:
 		return PNG_TEXT_NO_MEMORY;
 	case INFLATED_TOO_LONG:
@@ -365,24 +341,25 @@ static enum png_text_status read_compressed(struct rest r, struct png_text *out)
 }
 
 /* Keyword, NUL, compressed or not, method, language, NUL, translated keyword, NUL, text. */
-static enum png_text_status read_international(struct rest r, struct png_text *out)
+static enum png_text_status read_international(struct bytes r, struct png_text *out)
 {
-	struct rest keyword, language, translated;
+	struct bytes keyword, language, translated;
 	const uint8_t *flags;
 	enum inflated inflated;
 
-	if (!cut(&r, &keyword) || r.bytes < 2)
+	if (!cut(&r, &keyword) || r.count < 2)
 		return PNG_TEXT_NONE;
 	flags = r.at;
-	r = (struct rest){r.at + 2, r.bytes - 2};
+	r = (struct bytes){r.at + 2, r.count - 2};
 	if (!cut(&r, &language) || !cut(&r, &translated) || (flags[0] && flags[1]))
 		return PNG_TEXT_NONE;
 	out->bytes = r.at;
-	out->count = r.bytes;
+	out->count = r.count;
 	inflated = flags[0] ? inflate_text(r, out) : INFLATED;
 	if (inflated != INFLATED)
 		return inflated == INFLATED_NO_MEMORY ? PNG_TEXT_NO_MEMORY : PNG_TEXT_NONE;
-	out->is_characters = is_utf8(language) && is_utf8(translated) && is_utf8((struct rest){out->bytes, out->count});
+	out->is_characters =
+		is_utf8(language) && is_utf8(translated) && is_utf8((struct bytes){out->bytes, out->count});
 	return PNG_TEXT;
 }
 
@@ -392,27 +369,26 @@ static enum png_text_status read_international(struct rest r, struct png_text *o
  */
 static enum png_text_status png_text_read(const struct png_chunk *chunk, struct png_text *out)
 {
-	const struct rest all = {chunk->data, chunk->bytes};
+	struct bytes all = {chunk->data, chunk->bytes}, keyword;
 
 	*out = (struct png_text){.bytes = (const uint8_t *)"", .is_characters = true};
-	return png_chunk_is(chunk, "tEXt")   ? read_latin(all, out)
-	       : png_chunk_is(chunk, "zTXt") ? read_compressed(all, out)
-					     : read_international(all, out);
+	if (png_chunk_is(chunk, "zTXt"))
+		return read_compressed(all, out);
+	if (png_chunk_is(chunk, "iTXt"))
+		return read_international(all, out);
+	if (cut(&all, &keyword)) { /* keyword, NUL, text; or a keyword alone */
+		out->bytes = all.at;
+		out->count = all.count;
+	}
+	return PNG_TEXT;
 }
 
 /* ---- what each format states ---- */
 
-#define JPEG_EXIF	"Exif\0\0"
-#define JPEG_EXIF_BYTES 6
-#define JPEG_XMP	"http://ns.adobe.com/xap/1.0/" /* its NUL is a part of it */
-#define PNG_XMP		"XML:com.adobe.xmp"
-#define PNG_RAW_EXIF	"Raw profile type exif"
-#define PNG_EXIF	"exif" /* a text that Pillow takes for EXIF data */
-
-struct bytes {
-	const uint8_t *at;
-	size_t count;
-};
+#define JPEG_XMP     "http://ns.adobe.com/xap/1.0/" /* its NUL is a part of it */
+#define PNG_XMP	     "XML:com.adobe.xmp"
+#define PNG_RAW_EXIF "Raw profile type exif"
+#define PNG_EXIF     "exif" /* a text that Pillow takes for EXIF data */
 
 /* What a file says in either place; XMP counts if EXIF data has no entry. */
 static uint32_t orientation_in(const struct exif_tiff *exif, const struct xmp *xmp)
@@ -464,8 +440,8 @@ static bool join_exif(struct bytes file, size_t size, enum exif_rules rules, str
 	if (!joined)
 		return false;
 	while (next_app1(file, &at, &segment))
-		if (starts_with(segment, JPEG_EXIF, JPEG_EXIF_BYTES)) {
-			size_t skip = used ? JPEG_EXIF_BYTES : 0;
+		if (starts_with(segment, EXIF_PREFIX, EXIF_PREFIX_BYTES)) {
+			size_t skip = used ? EXIF_PREFIX_BYTES : 0;
 
 			memcpy(joined + used, segment.at + skip, segment.count - skip);
 			used += segment.count - skip;
@@ -483,7 +459,7 @@ bool jpeg_stated(const uint8_t *bytes, size_t size, enum exif_rules rules, uint3
 	struct exif_tiff said;
 
 	while (next_app1(file, &at, &segment)) {
-		if (starts_with(segment, JPEG_EXIF, JPEG_EXIF_BYTES)) {
+		if (starts_with(segment, EXIF_PREFIX, EXIF_PREFIX_BYTES)) {
 			exif_bytes += segment.count;
 			exif = segment;
 		} else if (starts_with(segment, JPEG_XMP, sizeof(JPEG_XMP))) {
@@ -601,7 +577,7 @@ static struct bytes find_in_webp(struct bytes file, const char *name)
 
 	while (file.count - at >= 8) {
 		const uint8_t *head = file.at + at;
-		uint64_t length = head[4] | head[5] << 8 | head[6] << 16 | (uint64_t)head[7] << 24;
+		uint64_t length = load32(head + 4);
 		struct bytes chunk = part(file, at + 8, length);
 
 		if (!chunk.at || !memcmp(head, name, 4))
@@ -619,8 +595,7 @@ bool webp_stated(const uint8_t *bytes, size_t size, enum exif_rules rules, uint3
 	struct exif_tiff exif = {.said = EXIF_SAYS_NOTHING};
 	struct xmp xmp = {.is_empty = true};
 	struct bytes file = {bytes, size};
-	const uint8_t *head = bytes + 4;
-	uint64_t riff_bytes = 8 + (uint64_t)(head[0] | head[1] << 8 | head[2] << 16 | (uint64_t)head[3] << 24);
+	uint64_t riff_bytes = 8 + (uint64_t)load32(bytes + 4);
 	struct bytes found;
 
 	if (riff_bytes < file.count) /* what follows is not the image's */

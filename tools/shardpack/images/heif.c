@@ -8,6 +8,8 @@
 
 #include <string.h>
 
+#include "libshard/base/bytes.h"
+
 struct bytes {
 	const uint8_t *at;
 	size_t count;
@@ -96,11 +98,6 @@ static void add(struct ids *ids, uint64_t id)
 	ids->last = id;
 }
 
-static uint64_t plus(uint64_t a, uint64_t b)
-{
-	return a + b < a ? UINT64_MAX : a + b;
-}
-
 /* Where items lie: their numbers, and their bytes together. */
 struct places {
 	struct ids ids;
@@ -119,7 +116,7 @@ static uint64_t take_pieces(struct bytes *iloc, unsigned before_bytes, unsigned 
 	for (; pieces && iloc->count; pieces--) {
 		skip(iloc, before_bytes);
 		length = take(iloc, length_bytes);
-		sum = plus(sum, length && length < size ? length : size);
+		sum = add_capped(sum, length && length < size ? length : size);
 	}
 	return sum;
 }
@@ -137,7 +134,7 @@ static void add_places(struct bytes iloc, uint64_t size, struct places *p)
 		add(&p->ids, take(&iloc, version < 2 ? 2 : 4));
 		take(&iloc, version ? 4 : 2);
 		skip(&iloc, base_bytes);
-		p->bytes = plus(p->bytes, take_pieces(&iloc, index_bytes + offset_bytes, length_bytes, size));
+		p->bytes = add_capped(p->bytes, take_pieces(&iloc, index_bytes + offset_bytes, length_bytes, size));
 	}
 }
 

@@ -86,15 +86,6 @@ static bool insert(struct mask_map *m, uint32_t key, uint32_t class_idx, const s
 	return true;
 }
 
-static bool set_others(struct mask_map *m, uint32_t class_idx, const struct saying *s)
-{
-	if (m->has_others)
-		return refuse(s, "a line '* CLASS' is there twice");
-	m->has_others = true;
-	m->others = class_idx;
-	return true;
-}
-
 /* Of a line of one kind among those of the other. */
 static bool settle_kind(struct mask_map *m, bool of_colours, const struct saying *s)
 {
@@ -151,8 +142,13 @@ bool mask_map_add(struct mask_map *m, const char *text, size_t bytes, char *why,
 			      count > WORDS_MAX ? "more than " : "", count > WORDS_MAX ? WORDS_MAX : count);
 	if (!number_of(&word[count - 1], UINT32_MAX, &class_idx, &s))
 		return false;
-	if (count == 2 && word[0].bytes == 1 && word[0].text[0] == '*')
-		return set_others(m, class_idx, &s);
+	if (count == 2 && word[0].bytes == 1 && word[0].text[0] == '*') {
+		if (m->has_others)
+			return refuse(&s, "a line '* CLASS' is there twice");
+		m->has_others = true;
+		m->others = class_idx;
+		return true;
+	}
 	if (count == 2)
 		return settle_kind(m, false, &s) && number_of(&word[0], VALUE_MOST, &key[0], &s) &&
 		       insert(m, key[0], class_idx, &s);
@@ -244,11 +240,6 @@ void mask_map_free(struct mask_map *m)
 }
 
 /* ---- the pixels of a mask that does not have single bytes ---- */
-
-static bool has_alpha(const struct mask_pixels *p)
-{
-	return p->channels == 2 || p->channels == 4;
-}
 
 static bool is_coloured(const struct mask_pixels *p)
 {
@@ -344,7 +335,7 @@ enum decode_status mask_codes_row(const struct mask_codes *c, const struct mask_
 				  uint32_t width, uint32_t y, uint8_t *to, struct decode_verdict *v)
 {
 	uint32_t pixel_bytes = mask_pixel_bytes(p), most = mask_codes_most(c), last = 0, code = 0;
-	bool known = false, alpha = has_alpha(p);
+	bool known = false, alpha = p->channels == 2 || p->channels == 4;
 
 	for (uint32_t x = 0; x < width; x++, row += pixel_bytes, to += c->sample_bytes) {
 		uint32_t key = key_of(c, p, row);
