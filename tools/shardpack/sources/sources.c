@@ -15,9 +15,9 @@ const struct source *const source_table[SOURCE_COUNT] = {
 
 int source_scan(const struct request *r)
 {
-	int code;
+	int rc;
 
 	r->scan->ignored.keep_names = r->o->report;
-	code = source_table[r->recipe->source]->scan(r);
-	return code == EXIT_DONE ? scan_end(r->scan) : code;
+	rc = source_table[r->recipe->source]->scan(r);
+	return rc == EXIT_DONE ? scan_end(r->scan) : rc;
 }
