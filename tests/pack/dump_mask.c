@@ -40,7 +40,8 @@ static void print_whole(struct decoder *d, const uint8_t *bytes, size_t size)
 static void print_record(struct decoder *d, const uint8_t *bytes, size_t size, const struct job *job)
 {
 	struct mask *m = must(mask_open(&job->opt, 1, (uint32_t)job->fill), "out of memory");
-	uint8_t *record = must(malloc(mask_record_bytes(&job->opt, 1)), "out of memory");
+	size_t record_bytes = (size_t)job->opt.crop * job->opt.crop;
+	uint8_t *record = must(malloc(record_bytes), "out of memory");
 	uint32_t orientation = 0;
 	struct decode_verdict v;
 
@@ -49,7 +50,7 @@ static void print_record(struct decoder *d, const uint8_t *bytes, size_t size, c
 	if (decoder_stream(d, DECODE_MASK, NULL, bytes, size, mask_sink(m, orientation ? orientation : 1, record),
 			   &v) == DECODE_OK) {
 		printf("ok %" PRIu32 " %" PRIu32 "\n", job->opt.crop, job->opt.crop);
-		fwrite(record, 1, mask_record_bytes(&job->opt, 1), stdout);
+		fwrite(record, 1, record_bytes, stdout);
 	} else {
 		printf("bad %d %s\n", v.reason, v.message);
 	}

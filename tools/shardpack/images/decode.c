@@ -289,8 +289,8 @@ static size_t tag_bytes(const struct image_magic *m)
 }
 
 /* Fills *out, unless the decoder gives the rows to the sink as it makes them. */
-static enum decode_status run(struct decoder *d, const void *bytes, size_t size, struct image *out,
-			      struct decode_verdict *v)
+static enum decode_status decode_once(struct decoder *d, const void *bytes, size_t size, struct image *out,
+				      struct decode_verdict *v)
 {
 	bool mask = d->channels == 1;
 	const struct image_magic *magic = NULL;
@@ -368,7 +368,7 @@ enum decode_status decoder_stream(struct decoder *d, enum decode_kind kind, cons
 		d->sink_begun = false;
 		d->claimed_bytes = 0;
 		errno = 0;
-		rc = run(d, bytes, size, &image, v);
+		rc = decode_once(d, bytes, size, &image, v);
 		if (rc != DECODE_BAD_INPUT || errno != ENOMEM)
 			break;
 		if (!decode_has_memory(d->claimed_bytes + size + BESIDE_BYTES))

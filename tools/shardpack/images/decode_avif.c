@@ -243,7 +243,7 @@ static void try_colours(void)
 
 /* ---- a file ---- */
 
-/* Whatever is not the first frame must be there, too. */
+/* The frames behind the first one must be there, too. */
 static enum decode_status check_there(const struct avif *a, size_t size)
 {
 	uint32_t last = (uint32_t)a->file->imageCount - 1;

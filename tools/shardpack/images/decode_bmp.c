@@ -61,7 +61,7 @@ static enum decode_status read_head(struct bmp *b, struct decode_verdict *v)
 }
 
 /*
- * Which bits are which colour: the usual ones, or those that stand behind the head of 40 bytes, or
+ * Which bits are which colour: the usual ones, or the ones that stand behind the head of 40 bytes, or
  * in a longer one.
  */
 static enum decode_status read_masks(struct bmp *b, struct decode_verdict *v)

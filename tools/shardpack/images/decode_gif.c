@@ -205,9 +205,10 @@ static enum decode_status count_frames(struct gif *g)
 		case -1:
 			return refuse(g);
 		default:
-			return decode_bad(g->v, SHARD_MISS_DECODE,
-					  "GIF cannot be decoded: 0x%02x begins no frame, no extension and no end",
-					  (unsigned)type);
+			return decode_bad(
+				g->v, SHARD_MISS_DECODE,
+				"GIF cannot be decoded: 0x%02x does not begin a frame, an extension or the end",
+				(unsigned)type);
 		}
 	}
 }

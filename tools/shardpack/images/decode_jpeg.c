@@ -7,7 +7,7 @@
  * an image that is wanted in part, the rest is parsed but not made into pixels.
  *
  * Each image gets a decompressor of its own.  A reused one keeps the tables of the image
- * before, and a file that lacks its own would silently decode with those: its pixels would
+ * before, and a file that lacks its own would silently decode with them: its pixels would
  * depend on what the thread happened to do earlier.  Creating one costs a microsecond.
  *
  * A warning is a verdict, unless it was to be accepted: then it is noted, and what it means is told
@@ -43,24 +43,24 @@
 #define KIND(attr)   ((attr) >> 16 & 0xff) /* of an entry: 1 thumbnail, 2 several views, 3 the main one, 0 other */
 #define IS_THUMBNAIL 1
 
-struct index {
+struct mpf_index {
 	const uint8_t *at; /* its head */
 	size_t bytes;
 	bool big;
 };
 
-static uint32_t read32(const struct index *x, size_t at)
+static uint32_t read32(const struct mpf_index *x, size_t at)
 {
 	return (uint32_t)integer_load(x->at + at, 4, false, x->big);
 }
 
-static uint32_t read16(const struct index *x, size_t at)
+static uint32_t read16(const struct mpf_index *x, size_t at)
 {
 	return (uint32_t)integer_load(x->at + at, 2, false, x->big);
 }
 
 /*
- * Counts the picture that the file begins with and those in its index that are in the file.
+ * Counts the picture that the file begins with and the ones in its index that are in the file.
  * Smaller copies of it, which the index calls thumbnails, do not count.  1 if there is no index, or
  * if its entries are not all in it.
  */
@@ -69,13 +69,13 @@ static uint64_t mpf_pictures(const uint8_t *bytes, size_t size)
 	struct jpeg_segment segment;
 	size_t at = JPEG_SEGMENTS_AT, entry = 0, tags;
 	uint64_t count = 0, pictures = 1;
-	struct index x;
+	struct mpf_index x;
 
 	do {
 		if (!jpeg_segment_next(bytes, size, &at, &segment))
 			return 1;
 	} while (!jpeg_segment_is(&segment, JPEG_APP2, MPF));
-	x = (struct index){.at = segment.data + sizeof(MPF) - 1, .bytes = segment.bytes - (sizeof(MPF) - 1)};
+	x = (struct mpf_index){.at = segment.data + sizeof(MPF) - 1, .bytes = segment.bytes - (sizeof(MPF) - 1)};
 	if (x.bytes < HEAD_BYTES)
 		return 1;
 	x.big = x.at[0] == 'M';
@@ -272,7 +272,7 @@ static void choose_scale(struct jpeg *j)
 #define ROWS_PER_CALL 4 /* the most that one call of the library yields */
 
 /* Decode rows to `to` and on, `left` at most; returns how many. */
-static uint32_t read_some(struct jpeg *j, uint8_t *to, uint32_t left)
+static uint32_t read_scanlines(struct jpeg *j, uint8_t *to, uint32_t left)
 {
 	struct jpeg_decompress_struct *cinfo = &j->cinfo;
 	uint32_t width = cinfo->output_width, count = 0;
@@ -324,7 +324,7 @@ static void skip_rows(struct jpeg *j, uint32_t count, bool exact_parts)
 	if (exact_parts && count > to_the_end)
 		count -= jpeg_skip_scanlines(&j->cinfo, count - to_the_end);
 	while (count)
-		count -= read_some(j, j->d->pixels.data, count < STRIP_ROWS ? count : STRIP_ROWS);
+		count -= read_scanlines(j, j->d->pixels.data, count < STRIP_ROWS ? count : STRIP_ROWS);
 }
 
 static void stream_rows(struct jpeg *j)
@@ -335,7 +335,7 @@ static void stream_rows(struct jpeg *j)
 		.width = cinfo->image_width, .height = cinfo->image_height, .scale = cinfo->scale_denom};
 	/*
 	 * Does the library decode a part of this image to the same pixels?  It does for what nearly
-	 * all files are.  Left out are those that are in its memory as a whole anyway (there is little
+	 * all files are.  Left out are the ones that are in its memory as a whole anyway (there is little
 	 * to win, and it smooths the blocks of unfinished ones with their neighbours), rare samplings,
 	 * and what is decoded at a scale.
 	 */
@@ -357,7 +357,7 @@ static void stream_rows(struct jpeg *j)
 	for (uint32_t given = 0; given < part.height; given += count) {
 		count = part.height - given < STRIP_ROWS ? part.height - given : STRIP_ROWS;
 		for (uint32_t now = 0; now < count;)
-			now += read_some(j, j->d->pixels.data + now * stride_bytes, count - now);
+			now += read_scanlines(j, j->d->pixels.data + now * stride_bytes, count - now);
 		sink->rows(sink->context, j->d->pixels.data + IMAGE_CHANNELS * (size_t)(part.x - first), stride_bytes,
 			   count);
 	}
@@ -369,7 +369,7 @@ static void stream_rows(struct jpeg *j)
  * scans?  The precision of each coefficient of a progressive file must have come down to the last
  * bit, and of others each component must have had its scan.  NULL, or what is missing.
  */
-static const char *missing(const struct jpeg_decompress_struct *cinfo)
+static const char *missing_scans(const struct jpeg_decompress_struct *cinfo)
 {
 	if (cinfo->arith_code) /* its decoder makes up what is missing without a word */
 		return "pixels may be made up, of arithmetic coding that cannot be told";
@@ -386,7 +386,7 @@ static const char *missing(const struct jpeg_decompress_struct *cinfo)
 /* What it means that a file ended early, nothing else having been wrong with it. */
 static void judge_end(struct jpeg *j)
 {
-	const char *what = missing(&j->cinfo);
+	const char *what = missing_scans(&j->cinfo);
 
 	if (what && j->d->limit.accept == ACCEPT_EOI)
 		give_up(j, decode_bad(j->v, SHARD_MISS_TRUNCATED, "JPEG data ends early: %s", what));

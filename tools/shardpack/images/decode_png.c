@@ -4,7 +4,7 @@
  *
  * Metadata chunks are skipped unread: no gamma, no profile, no background.  Samples of 16
  * bits keep their high byte and alpha is dropped, as in Pillow.  Gray of 16 bits is refused:
- * Pillow clips it at 255, which turns the picture white, and nobody wants either answer.  Where 16
+ * Pillow clips it at 255, which turns the picture white; no user wants either answer.  Where 16
  * bits are asked for, all of them are kept.
  * Palette indices are looked up here, not in libpng, which does not check them in time.
  *
@@ -264,7 +264,7 @@ static void spread_palette(struct png *p, uint8_t *row, uint32_t width)
 }
 
 /* Where libpng puts a row: at the end of its place if it is to be spread from there. */
-static uint8_t *place_of_row(const struct png *p, uint8_t *row, uint32_t width)
+static uint8_t *row_target(const struct png *p, uint8_t *row, uint32_t width)
 {
 	if (p->coded.format)
 		return row + (MASK_PIXEL_BYTES - mask_pixel_bytes(&p->coded)) * (size_t)width;
@@ -278,7 +278,7 @@ static void finish_row(struct png *p, uint8_t *row, uint32_t width, uint32_t y, 
 	enum decode_status rc;
 
 	if (p->coded.format) {
-		rc = mask_codes_row(p->d->codes, &p->coded, place_of_row(p, row, width), width, y, to, p->v);
+		rc = mask_codes_row(p->d->codes, &p->coded, row_target(p, row, width), width, y, to, p->v);
 		if (rc)
 			give_up(p, rc);
 	} else if (p->wide) {
@@ -306,7 +306,7 @@ static void read_rows(struct png *p, int passes)
 		for (uint32_t y = 0; y < height; y++) {
 			uint8_t *row = decode_row(p->d, p->out, y);
 
-			png_read_row(p->png, place_of_row(p, row, width), NULL);
+			png_read_row(p->png, row_target(p, row, width), NULL);
 		}
 	for (uint32_t y = 0; y < height; y++)
 		finish_row(p, decode_row(p->d, p->out, y), width, y, p->d->pixels.data + y * given_bytes * width);
@@ -331,7 +331,7 @@ static void stream_rows(struct png *p, uint32_t width, uint32_t height)
 		bool wanted = y >= part.y && y - part.y < part.height;
 		uint8_t *row = strip + count * stride_bytes;
 
-		png_read_row(p->png, place_of_row(p, row, width), NULL);
+		png_read_row(p->png, row_target(p, row, width), NULL);
 		finish_row(p, row, width, y, row); /* what is not wanted too: an index may be bad */
 		count += wanted;
 		if (count && (count == STRIP_ROWS || y + 1 == part.y + part.height)) {

@@ -7,7 +7,7 @@
  * is never more than one of them.
  *
  * What libtiff says goes into the verdict.  Its warnings are verdicts, too, for it makes up what it
- * cannot read; but for the ones about tags that nobody asks for.
+ * cannot read; except the ones about tags that shardpack does not ask for.
  */
 #include <ctype.h>
 #include <inttypes.h>
@@ -233,7 +233,7 @@ static enum decode_status find_colours(TIFF *file, const struct tags *t, bool wi
 
 /*
  * `file` is a TIFF that is open, and `colours` what it says these are.  Bad input, with its kind in
- * the verdict, if it is not read.  With `wide` those are read that have 16 bits a sample, gray or
+ * the verdict, if it is not read.  With `wide` the ones are read that have 16 bits a sample, gray or
  * RGB.
  */
 static enum decode_status tiff_kind_find(void *file, uint32_t colours, bool wide, struct tiff_kind *k,

@@ -53,7 +53,7 @@ static struct xmp xmp_read(const uint8_t *bytes, size_t size)
 /*
  * These are the rules of PIL.TiffImagePlugin.ImageFileDirectory_v2.load() and of the dictionary in
  * which PIL.ImageOps.exif_transpose() looks the value up: there 6, 6.0 and 12/2 are one key, and
- * the byte 6 or the text "6" are none.
+ * the byte 6 or the text "6" are not.
  */
 
 #define TAG_ORIENTATION	  0x0112
@@ -81,7 +81,7 @@ enum type {
 /* Of one value, by type; 0: Pillow does not read it. */
 static const uint8_t value_bytes[] = {0, 1, 1, 2, 4, 8, 1, 1, 2, 4, 8, 4, 8, 4, 0, 0, 8};
 
-struct tiff {
+struct directory {
 	const uint8_t *at;
 	size_t bytes;
 	bool big, first;
@@ -150,7 +150,7 @@ static uint32_t orientation_of(const uint8_t *at, uint32_t type, bool big)
 }
 
 /* Where the values of an entry stand; NULL if it is passed over, and *end if Pillow stops there. */
-static const uint8_t *find_values(struct tiff *t, const uint8_t *entry, bool *end)
+static const uint8_t *find_values(struct directory *t, const uint8_t *entry, bool *end)
 {
 	uint32_t type = (uint32_t)load(entry + 2, 2, t->big), offset = (uint32_t)load(entry + 8, 4, t->big);
 	uint64_t bytes;
@@ -180,7 +180,7 @@ struct exif_tiff {
 	size_t xmp_bytes;
 };
 
-static struct exif_tiff read_directory(struct tiff *t)
+static struct exif_tiff read_directory(struct directory *t)
 {
 	uint64_t at = load(t->at + 4, 4, t->big), count;
 	struct exif_tiff out = {.said = EXIF_SAYS_NOTHING};
@@ -218,7 +218,7 @@ static struct exif_tiff read_directory(struct tiff *t)
  */
 static struct exif_tiff exif_tiff(const uint8_t *bytes, size_t size, unsigned prefixes, bool first)
 {
-	struct tiff t;
+	struct directory t;
 
 	for (; prefixes && size >= EXIF_PREFIX_BYTES && !memcmp(bytes, EXIF_PREFIX, EXIF_PREFIX_BYTES); prefixes--) {
 		bytes += EXIF_PREFIX_BYTES;
@@ -226,7 +226,7 @@ static struct exif_tiff exif_tiff(const uint8_t *bytes, size_t size, unsigned pr
 	}
 	if (!size)
 		return (struct exif_tiff){.said = EXIF_SAYS_NOTHING};
-	t = (struct tiff){.at = bytes, .bytes = size, .first = first};
+	t = (struct directory){.at = bytes, .bytes = size, .first = first};
 	if (size < 8 || (memcmp(bytes, "II", 2) && memcmp(bytes, "MM", 2)) ||
 	    (memcmp(bytes + 2, "\0*", 2) && memcmp(bytes + 2, "*\0", 2))) /* Pillow takes both of either order */
 		return (struct exif_tiff){.said = EXIF_UNREADABLE};
@@ -241,13 +241,8 @@ static struct exif_tiff exif_tiff(const uint8_t *bytes, size_t size, unsigned pr
  * function each.
  */
 
-struct bytes {
-	const uint8_t *at;
-	size_t count;
-};
-
 /* Cuts off what stands before the next NUL, and the NUL.  False without one. */
-static bool cut(struct bytes *r, struct bytes *before)
+static bool cut_at_nul(struct bytes *r, struct bytes *before)
 {
 	const uint8_t *nul = r->count ? memchr(r->at, 0, r->count) : NULL;
 
@@ -321,7 +316,7 @@ static enum png_text_status read_compressed(struct bytes r, struct png_text *out
 {
 	struct bytes keyword;
 
-	if (!cut(&r, &keyword) || !r.count)
+	if (!cut_at_nul(&r, &keyword) || !r.count)
 		return PNG_TEXT;
 	if (r.at[0])
 		return PNG_TEXT_NONE;
@@ -347,11 +342,11 @@ static enum png_text_status read_international(struct bytes r, struct png_text *
 	const uint8_t *flags;
 	enum inflated inflated;
 
-	if (!cut(&r, &keyword) || r.count < 2)
+	if (!cut_at_nul(&r, &keyword) || r.count < 2)
 		return PNG_TEXT_NONE;
 	flags = r.at;
 	r = (struct bytes){r.at + 2, r.count - 2};
-	if (!cut(&r, &language) || !cut(&r, &translated) || (flags[0] && flags[1]))
+	if (!cut_at_nul(&r, &language) || !cut_at_nul(&r, &translated) || (flags[0] && flags[1]))
 		return PNG_TEXT_NONE;
 	out->bytes = r.at;
 	out->count = r.count;
@@ -376,7 +371,7 @@ static enum png_text_status png_text_read(const struct png_chunk *chunk, struct 
 		return read_compressed(all, out);
 	if (png_chunk_is(chunk, "iTXt"))
 		return read_international(all, out);
-	if (cut(&all, &keyword)) { /* keyword, NUL, text; or a keyword alone */
+	if (cut_at_nul(&all, &keyword)) { /* keyword, NUL, text; or a keyword alone */
 		out->bytes = all.at;
 		out->count = all.count;
 	}
@@ -402,7 +397,7 @@ static bool starts_with(struct bytes b, const char *what, size_t bytes)
 }
 
 /* `count` bytes from `offset` on, or none if they are not all there. */
-static struct bytes part(struct bytes b, uint64_t offset, uint64_t count)
+static struct bytes stretch(struct bytes b, uint64_t offset, uint64_t count)
 {
 	if (offset > b.count || count > b.count - offset)
 		return (struct bytes){NULL, 0};
@@ -578,11 +573,11 @@ static struct bytes find_in_webp(struct bytes file, const char *name)
 	while (file.count - at >= 8) {
 		const uint8_t *head = file.at + at;
 		uint64_t length = load32(head + 4);
-		struct bytes chunk = part(file, at + 8, length);
+		struct bytes chunk = stretch(file, at + 8, length);
 
 		if (!chunk.at || !memcmp(head, name, 4))
 			return chunk;
-		if (length % 2 && !part(file, at + 8 + length, 1).at)
+		if (length % 2 && !stretch(file, at + 8 + length, 1).at)
 			break;
 		at += 8 + (size_t)length + length % 2;
 	}
@@ -601,7 +596,7 @@ bool webp_stated(const uint8_t *bytes, size_t size, enum exif_rules rules, uint3
 	if (riff_bytes < file.count) /* what follows is not the image's */
 		file.count = (size_t)riff_bytes;
 	*stated = 0;
-	if (!starts_with(part(file, 12, 18), "VP8X", 4))
+	if (!starts_with(stretch(file, 12, 18), "VP8X", 4))
 		return true;
 	if (file.at[20] & 0x08) {
 		found = find_in_webp(file, "EXIF");

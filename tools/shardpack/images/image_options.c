@@ -33,7 +33,7 @@ __attribute__((format(printf, 2, 3))) static bool refuse(const struct settling *
 	return false;
 }
 
-/* The sizes that were not given, and whether those that were can be. */
+/* The sizes that were not given; and can the given ones be? */
 static bool settle_sizes(const struct settling *s, char *assumed, size_t assumed_bytes)
 {
 	const struct image_wish *w = s->w;

@@ -258,7 +258,7 @@ struct mask_map { /* start it zeroed */
 
 /*
  * Add a line of a file, which may be empty or a comment behind '#'.  False, and `why` says why not,
- * if it is none, or its key was there before.
+ * if it is not such a line, or its key was there before.
  */
 bool mask_map_add(struct mask_map *m, const char *text, size_t bytes, char *why, size_t why_bytes);
 
@@ -481,6 +481,12 @@ bool heif_items_fit(const uint8_t *bytes, size_t size, uint64_t most);
  */
 bool heif_grids_in_order(const uint8_t *bytes, size_t size);
 
+/* A stretch of a file, borrowed. */
+struct bytes {
+	const uint8_t *at;
+	size_t count;
+};
+
 /* A number whose high byte comes first. */
 static inline uint32_t load32_big(const uint8_t *at)
 {
@@ -675,7 +681,7 @@ bool image_is_always_turned(const uint8_t *bytes, size_t size);
  */
 bool file_name_has_extension(const char *name, const char *extension);
 
-/* An image: one of the extensions of images, whatever stands before it. */
+/* An image: its name ends in one of the extensions of images. */
 bool file_name_is_image(const char *name);
 
 /* The same for an extension without its dot: "jpg", but not "seg.jpg". */
@@ -931,7 +937,7 @@ extern const struct resize_passes resize_passes_portable;
 
 /*
  * What an orientation, 1 to 8, says of the file.  One that lies has the columns of the upright
- * image for its rows: its width is that one's height.  Those that run back begin at the right, or
+ * image for its rows: its width is that one's height.  Axes that run back begin at the right, or
  * below.
  */
 struct turn_axes {
@@ -1129,10 +1135,7 @@ struct mask;
 struct mask *mask_open(const struct transform_options *opt, uint32_t sample_bytes, uint32_t fill);
 void mask_close(struct mask *m);
 
-/* crop * crop pixels: what is written for a mask. */
-size_t mask_record_bytes(const struct transform_options *opt, uint32_t sample_bytes);
-
-/* A record of nothing but `fill`. */
+/* A record, which has crop * crop pixels, of nothing but `fill`. */
 void mask_fill(const struct transform_options *opt, uint32_t sample_bytes, uint32_t fill, uint8_t *dst);
 
 /*
@@ -1240,14 +1243,14 @@ struct limits {
 /* The limit in force: the user's, or the default; of LIMIT_UNPACK 0 if the user gave none. */
 uint64_t limits_most(const struct limits *l, enum limit which);
 
-/* "pixels=200M,scans=500".  False, and `why` says why not, if it is none of that form. */
+/* "pixels=200M,scans=500".  False, and `why` says why not, if it has another form. */
 bool limits_parse(const char *text, struct limits *out, char *why, size_t why_bytes);
 
 /* The same of sources without images: "unpack=SIZE" and nothing else. */
 bool limits_parse_unpack(const char *text, struct limits *out, char *why, size_t why_bytes);
 
 /*
- * The line of a plan, "limit pixels=209715200,scans=500", with those that are not the default;
+ * The line of a plan, "limit pixels=209715200,scans=500", with the limits that are not the default;
  * nothing if all are.
  */
 void limits_write(const struct limits *l, struct text *out);

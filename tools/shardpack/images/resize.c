@@ -6,7 +6,7 @@
  * whose size does not change is skipped: both are part of the reference's result, not a shortcut.
  * The sums come from struct resize_passes, which has an AVX2 way in resize_avx2.c.
  *
- * The two passes take turns, with few rows between them, whatever the height of the image: so these
+ * The two passes take turns, with few rows between them, however high the image is: so these
  * stay in the nearest cache.  Across first, eight rows go across, then comes each row of the result
  * whose last source row is there.  Down first, source rows are kept as they are, and eight rows
  * that were made of them go across together.
@@ -298,18 +298,18 @@ const struct resize_passes resize_passes_portable = {
 /* ---- two passes over 8-bit samples ---- */
 
 /*
- * Tables kept per thread.  Photos come in a few dozen sizes; two tables each.  A table
- * above the limit, of an enormous source, is not kept: each axis has one place for it.
+ * Tables that a thread caches.  Photos come in a few dozen sizes; two tables each.  A table
+ * above the limit, of an enormous source, is not cached: each axis has one place for it.
  */
-#define KEPT_TABLES	 64
-#define KEPT_TABLE_BYTES (256 << 10)
+#define CACHED_TABLES	   64
+#define CACHED_TABLE_BYTES (256 << 10)
 
-/* Rows between the passes, beside those that one row of the result is made of. */
+/* Rows between the passes, beside the ones that one row of the result is made of. */
 #define SPARE_ROWS 64
 
 enum { ACROSS, DOWN, AXIS_COUNT };
 
-struct kept {
+struct cached_table {
 	struct resize_table table;
 	int axis; /* what it was packed for */
 	uint64_t last_use;
@@ -318,7 +318,7 @@ struct kept {
 
 struct resizer {
 	const struct resize_passes *passes; /* const after open */
-	struct kept kept[KEPT_TABLES], large[AXIS_COUNT];
+	struct cached_table cached[CACHED_TABLES], large[AXIS_COUNT];
 	uint64_t use_count;
 	struct scratch rows; /* across first: between the passes; down first: of the source */
 	struct scratch tall; /* down first: between the passes */
@@ -360,8 +360,8 @@ void resizer_close(struct resizer *r)
 {
 	if (!r)
 		return;
-	for (int i = 0; i < KEPT_TABLES; i++)
-		scratch_free(&r->kept[i].memory);
+	for (int i = 0; i < CACHED_TABLES; i++)
+		scratch_free(&r->cached[i].memory);
 	for (int i = 0; i < AXIS_COUNT; i++)
 		scratch_free(&r->large[i].memory);
 	scratch_free(&r->rows);
@@ -373,7 +373,7 @@ void resizer_close(struct resizer *r)
 
 /* ---- tables ---- */
 
-static bool holds(const struct kept *k, const struct taps_axis *axis, int which)
+static bool holds(const struct cached_table *k, const struct taps_axis *axis, int which)
 {
 	const struct taps_axis *a = &k->table.axis;
 
@@ -388,7 +388,7 @@ static uint32_t table_stride(const struct taps_axis *axis)
 	return (taps_per_sample(axis) + 1) & ~UINT32_C(1);
 }
 
-static bool table_build(const struct resizer *r, struct kept *k, const struct taps_axis *axis, int which)
+static bool table_build(const struct resizer *r, struct cached_table *k, const struct taps_axis *axis, int which)
 {
 	size_t per_sample = table_stride(axis), count = axis->count;
 	size_t work_bytes = per_sample * sizeof(double), range_bytes = count * sizeof(struct taps_range);
@@ -415,24 +415,24 @@ static bool table_build(const struct resizer *r, struct kept *k, const struct ta
 }
 
 /*
- * The table for `axis`, built unless it is kept; NULL when memory ran out.  It stays as it
+ * The table for `axis`, built unless it is cached; NULL when memory ran out.  It stays as it
  * is through one more call for the other axis, which never takes the place last used.
  */
 static const struct resize_table *table_get(struct resizer *r, const struct taps_axis *axis, int which)
 {
-	struct kept *k = &r->kept[0];
+	struct cached_table *k = &r->cached[0];
 
-	if ((size_t)table_stride(axis) * axis->count > KEPT_TABLE_BYTES / sizeof(int32_t)) {
+	if ((size_t)table_stride(axis) * axis->count > CACHED_TABLE_BYTES / sizeof(int32_t)) {
 		k = &r->large[which];
 		return holds(k, axis, which) || table_build(r, k, axis, which) ? &k->table : NULL;
 	}
-	for (int i = 0; i < KEPT_TABLES; i++) {
-		if (holds(&r->kept[i], axis, which)) {
-			r->kept[i].last_use = ++r->use_count;
-			return &r->kept[i].table;
+	for (int i = 0; i < CACHED_TABLES; i++) {
+		if (holds(&r->cached[i], axis, which)) {
+			r->cached[i].last_use = ++r->use_count;
+			return &r->cached[i].table;
 		}
-		if (r->kept[i].last_use < k->last_use)
-			k = &r->kept[i];
+		if (r->cached[i].last_use < k->last_use)
+			k = &r->cached[i];
 	}
 	k->last_use = ++r->use_count;
 	return table_build(r, k, axis, which) ? &k->table : NULL;
@@ -488,7 +488,7 @@ static bool resize_is_down_first(const struct resize_job *job)
 	return false;
 }
 
-/* Is there anything to do?  A box that is all of the source is none. */
+/* Is there anything to do?  A box that is all of the source changes nothing. */
 static bool needs_pass(struct taps_axis *axis)
 {
 	if (axis->box.length == axis->in)

@@ -178,7 +178,7 @@ static uint64_t parts_of_field(const struct request *r, const struct fixed_part 
 	return n;
 }
 
-/* Parts of one field follow each other; those of the others begin where theirs do. */
+/* Parts of one field follow each other; the parts of other fields begin where they do. */
 static int place_field(const struct request *r, const struct fixed_part *lead, uint64_t lead_count,
 		       const struct fixed_part *part, uint64_t count, const char *remedy)
 {
@@ -200,7 +200,7 @@ static int place_field(const struct request *r, const struct fixed_part *lead, u
 		if (records != r->plan->slice[lead[i].slice].count)
 			return fail(EXIT_BAD,
 				    "%s has %" PRIu64 " records, and %s has %" PRIu64
-				    "; files that belong together must have equally many",
+				    "; files that belong together must have the same number",
 				    lead[i].where, r->plan->slice[lead[i].slice].count, part[i].where, records);
 		r->plan->slice[part[i].slice].first = first;
 		first += records;

@@ -64,7 +64,7 @@ struct stream {
 };
 
 /* Tokens of one file. */
-struct part {
+struct token_input {
 	uint32_t file, dtype, index_file;
 	uint32_t stored; /* dtype of the field */
 	bool swap;
@@ -77,7 +77,7 @@ struct part {
 static int settle(const struct request *r)
 {
 	if (r->o->pack && cli_given(r->args, "overlap"))
-		return cli_misuse(r->args, "--overlap cannot be had with --pack: its sequences share no tokens");
+		return cli_misuse(r->args, "--overlap and --pack exclude each other: packed sequences share no tokens");
 	if (r->o->position_ids && !r->o->pack)
 		return cli_misuse(r->args, "--position-ids needs --pack");
 	if (r->o->max_documents && !r->o->pack)
@@ -362,7 +362,7 @@ static int look_at_headless(const struct request *r, const char *path, uint32_t 
 
 /* ---- what a file is ---- */
 
-static int open_npy(const struct request *r, const uint8_t *head, size_t have, struct part *p)
+static int open_npy(const struct request *r, const uint8_t *head, size_t have, struct token_input *p)
 {
 	struct npy a;
 	char why[256];
@@ -413,7 +413,7 @@ static const char *other_kind(const char *name)
 }
 
 /* A file with a head of llm.c, or with none. */
-static int open_bin(const struct request *r, const uint8_t *head, size_t have, struct part *p)
+static int open_bin(const struct request *r, const uint8_t *head, size_t have, struct token_input *p)
 {
 	const char *kind = other_kind(p->where);
 	struct token_file t;
@@ -452,7 +452,7 @@ static int open_bin(const struct request *r, const uint8_t *head, size_t have, s
 	return EXIT_DONE;
 }
 
-static struct token_stream stream_of(const struct part *p)
+static struct token_stream stream_of(const struct token_input *p)
 {
 	return (struct token_stream){.offset = p->offset,
 				     .count = p->count,
@@ -467,7 +467,7 @@ static struct token_stream stream_of(const struct part *p)
  * of an .npy and of llm.c keep their type, as do those of --dtype.  Those of Megatron-LM, which has
  * them in any integers, become u16, or u32 if they are wider than that; so do all that are packed.
  */
-static int settle_stored(struct stream *s, struct part *p)
+static int settle_stored(struct stream *s, struct token_input *p)
 {
 	uint64_t item = shard_dtype_bytes(p->dtype), most;
 	struct token_stream t = stream_of(p);
@@ -491,7 +491,7 @@ static int settle_stored(struct stream *s, struct part *p)
 }
 
 /* Do --dtype and --documents fit the type of the tokens? */
-static int check_asked(const struct request *r, const struct part *p)
+static int check_asked(const struct request *r, const struct token_input *p)
 {
 	uint32_t asked = asked_dtype(r);
 	bool is_signed = integer_is_signed(p->dtype) || p->dtype == SHARD_U64;
@@ -511,7 +511,7 @@ static int check_asked(const struct request *r, const struct part *p)
 
 /* ---- sequences ---- */
 
-static int add_windows(struct stream *s, const struct part *p, uint64_t first, uint64_t tokens, bool keep_short)
+static int add_windows(struct stream *s, const struct token_input *p, uint64_t first, uint64_t tokens, bool keep_short)
 {
 	const struct request *r = s->r;
 	uint64_t item = shard_dtype_bytes(p->dtype),
@@ -539,23 +539,23 @@ static int add_windows(struct stream *s, const struct part *p, uint64_t first, u
 	return plan_add_slice(r->plan, &slice);
 }
 
-struct cut {
+struct document_cut {
 	struct stream *s;
-	const struct part *p;
+	const struct token_input *p;
 	uint64_t documents;
 };
 
 static int take_document(void *context, uint64_t begin, uint64_t count)
 {
-	struct cut *c = context;
+	struct document_cut *c = context;
 
 	c->documents++;
 	return add_windows(c->s, c->p, begin, count, true);
 }
 
-static int add_documents(struct stream *s, const struct part *p)
+static int add_documents(struct stream *s, const struct token_input *p)
 {
-	struct cut c = {.s = s, .p = p};
+	struct document_cut c = {.s = s, .p = p};
 	struct token_stream t = stream_of(p);
 	int rc = documents_each(s->r->stored, &t, s->r->o->end_of_text, take_document, &c, &s->progress);
 
@@ -571,13 +571,13 @@ static int add_documents(struct stream *s, const struct part *p)
 }
 
 /* Are its documents kept apart? */
-static bool has_documents(const struct stream *s, const struct part *p)
+static bool has_documents(const struct stream *s, const struct token_input *p)
 {
 	return cli_given(s->r->args, "documents") || p->index_file != PLAN_NO_FILE;
 }
 
 /* The field is that of the first file; others must have the same type. */
-static int settle_field(struct stream *s, const struct part *p)
+static int settle_field(struct stream *s, const struct token_input *p)
 {
 	struct recipe *recipe = s->r->recipe;
 	bool ragged = has_documents(s, p);
@@ -602,7 +602,7 @@ static int settle_field(struct stream *s, const struct part *p)
 	return EXIT_DONE;
 }
 
-static int add_sequences(struct stream *s, const struct part *p)
+static int add_sequences(struct stream *s, const struct token_input *p)
 {
 	uint64_t before = s->record_count;
 	int rc = settle_field(s, p);
@@ -616,7 +616,7 @@ static int add_sequences(struct stream *s, const struct part *p)
 
 /* ---- --pack: documents become windows ---- */
 
-static int add_packed(struct stream *s, const struct part *p)
+static int add_packed(struct stream *s, const struct token_input *p)
 {
 	struct plan *plan = s->r->plan;
 	struct token_stream t = stream_of(p);
@@ -688,7 +688,7 @@ static int add_file(const struct request *r, void *context, const char *path)
 {
 	struct stream *s = context;
 	uint8_t *head = xmalloc(NPY_HEAD_BYTES_MAX, 1);
-	struct part p = {.path = path, .index_file = PLAN_NO_FILE};
+	struct token_input p = {.path = path, .index_file = PLAN_NO_FILE};
 	uint64_t have;
 	char *where = NULL;
 	int rc = input_file_open(r, path, &p.file);
