@@ -157,8 +157,7 @@ void decode_claim(struct decoder *d, uint64_t bytes)
 		d->limit.claim(d->limit.context, bytes);
 }
 
-enum decode_status decode_begin(struct decoder *d, uint64_t width, uint64_t height, struct image *out,
-				struct decode_verdict *v)
+enum decode_status decode_begin(struct decoder *d, uint64_t width, uint64_t height, struct decode_verdict *v)
 {
 	enum decode_status rc = decode_check_size(d, width, height, v);
 
@@ -167,15 +166,14 @@ enum decode_status decode_begin(struct decoder *d, uint64_t width, uint64_t heig
 	decode_claim(d, width * height * d->pixel_bytes);
 	if (!scratch_reserve(&d->pixels, (size_t)(width * height * d->pixel_bytes)))
 		return decode_no_memory(v);
-	out->pixels = d->pixels.data;
-	out->width = (uint32_t)width;
-	out->height = (uint32_t)height;
+	d->width = (uint32_t)width;
+	d->height = (uint32_t)height;
 	return DECODE_OK;
 }
 
-uint8_t *decode_row(struct decoder *d, const struct image *out, uint32_t y)
+uint8_t *decode_row(struct decoder *d, uint32_t y)
 {
-	return d->pixels.data + (size_t)y * out->width * d->pixel_bytes;
+	return d->pixels.data + (size_t)y * d->width * d->pixel_bytes;
 }
 
 void decode_spread_gray(uint8_t *row, uint32_t width)
@@ -203,12 +201,12 @@ void decode_spread_wide(uint8_t *row, uint32_t width)
 	}
 }
 
-enum decode_status decode_codes(struct decoder *d, const struct image *out, const struct mask_pixels *p,
-				const uint8_t *row, uint32_t y, struct decode_verdict *v)
+enum decode_status decode_codes(struct decoder *d, const struct mask_pixels *p, const uint8_t *row, uint32_t y,
+				struct decode_verdict *v)
 {
-	size_t row_bytes = (size_t)out->width * d->codes->sample_bytes;
+	size_t row_bytes = (size_t)d->width * d->codes->sample_bytes;
 
-	return mask_codes_row(d->codes, p, row, out->width, y, d->pixels.data + y * row_bytes, v);
+	return mask_codes_row(d->codes, p, row, d->width, y, d->pixels.data + y * row_bytes, v);
 }
 
 uint32_t decode_16_to_8(const uint8_t *row, uint32_t width, uint8_t *to, uint32_t *bad_x)
@@ -288,9 +286,8 @@ static size_t tag_bytes(const struct image_magic *m)
 	return m->pattern[0] == '?' ? m->length : strlen(m->tag);
 }
 
-/* Fills *out, unless the decoder gives the rows to the sink as it makes them. */
-static enum decode_status decode_once(struct decoder *d, const void *bytes, size_t size, struct image *out,
-				      struct decode_verdict *v)
+/* The image is in d->pixels then, unless its rows went to the sink as they were made. */
+static enum decode_status decode_once(struct decoder *d, const void *bytes, size_t size, struct decode_verdict *v)
 {
 	bool mask = d->channels == 1;
 	const struct image_magic *magic = NULL;
@@ -314,7 +311,7 @@ static enum decode_status decode_once(struct decoder *d, const void *bytes, size
 					  "again, or %s",
 					  image_format_article(f), f->name, f->library, f->instead);
 		if (!mask || !f->no_mask)
-			return f->run(d, bytes, size, out, v);
+			return f->run(d, bytes, size, v);
 		if (*f->no_mask)
 			return decode_bad(v, SHARD_MISS_UNSUPPORTED, "%s", f->no_mask);
 		return decode_bad(v, SHARD_MISS_UNSUPPORTED,
@@ -357,7 +354,7 @@ enum decode_status decoder_stream(struct decoder *d, enum decode_kind kind, cons
 				  const void *bytes, size_t size, const struct image_sink *sink,
 				  struct decode_verdict *v)
 {
-	struct image image;
+	struct image_size whole = {.scale = 1};
 	enum decode_status rc = DECODE_OK;
 
 	d->codes = codes;
@@ -368,15 +365,15 @@ enum decode_status decoder_stream(struct decoder *d, enum decode_kind kind, cons
 		d->sink_begun = false;
 		d->claimed_bytes = 0;
 		errno = 0;
-		rc = decode_once(d, bytes, size, &image, v);
+		rc = decode_once(d, bytes, size, v);
 		if (rc != DECODE_BAD_INPUT || errno != ENOMEM)
 			break;
 		if (!decode_has_memory(d->claimed_bytes + size + BESIDE_BYTES))
 			return decode_no_memory(v);
 	}
-	if (rc == DECODE_OK && !d->sink_begun && /* it was decoded as a whole */
-	    !image_give(sink, &(struct image_size){.width = image.width, .height = image.height, .scale = 1},
-			image.pixels, decode_given_bytes(d)))
+	whole.width = d->width;
+	whole.height = d->height;
+	if (rc == DECODE_OK && !d->sink_begun && !image_give(sink, &whole, d->pixels.data, decode_given_bytes(d)))
 		return decode_no_memory(v);
 	if (d->pixels.capacity_bytes > KEPT_BYTES)
 		scratch_free(&d->pixels);

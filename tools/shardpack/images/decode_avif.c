@@ -29,7 +29,6 @@
 struct avif {
 	avifDecoder *file;
 	struct decoder *d;
-	struct image *out;
 	struct decode_verdict *v;
 	uint32_t width, height; /* as the file says */
 };
@@ -326,7 +325,7 @@ static enum decode_status read_frame(struct avif *a)
 		return decode_bad(a->v, SHARD_MISS_UNSUPPORTED,
 				  "AVIF has premultiplied alpha: its pixels depend on the library and the "
 				  "processor; " AVIF_AS_PNG);
-	rc = decode_begin(a->d, a->width, a->height, a->out, a->v);
+	rc = decode_begin(a->d, a->width, a->height, a->v);
 	if (rc != DECODE_OK)
 		return rc;
 	note_dropped(a);
@@ -345,11 +344,10 @@ static enum decode_status read_frame(struct avif *a)
 	return DECODE_OK;
 }
 
-enum decode_status avif_run(struct decoder *d, const uint8_t *bytes, size_t size, struct image *out,
-			    struct decode_verdict *v)
+enum decode_status avif_run(struct decoder *d, const uint8_t *bytes, size_t size, struct decode_verdict *v)
 {
 	static pthread_once_t once = PTHREAD_ONCE_INIT;
-	struct avif a = {.d = d, .out = out, .v = v};
+	struct avif a = {.d = d, .v = v};
 	avifResult result;
 	enum decode_status rc;
 

@@ -27,7 +27,6 @@
 struct gif {
 	GifFileType *file;
 	struct decoder *d;
-	struct image *out;
 	struct decode_verdict *v;
 	const uint8_t *bytes; /* not read yet */
 	size_t left_bytes;
@@ -102,7 +101,7 @@ static enum decode_status bad_index(const struct gif *g, int idx)
 static enum decode_status read_row(struct gif *g, uint32_t y)
 {
 	const GifImageDesc *at = &g->file->Image;
-	uint8_t *to = decode_row(g->d, g->out, (uint32_t)at->Top + y) + IMAGE_CHANNELS * (size_t)at->Left;
+	uint8_t *to = decode_row(g->d, (uint32_t)at->Top + y) + IMAGE_CHANNELS * (size_t)at->Left;
 
 	if (DGifGetLine(g->file, g->d->line.data, at->Width) != GIF_OK)
 		return refuse(g);
@@ -131,7 +130,7 @@ static enum decode_status read_frame(struct gif *g)
 	below = (uint64_t)at->Top + (uint64_t)at->Height;
 	width = right > (uint64_t)g->file->SWidth ? right : (uint64_t)g->file->SWidth;
 	height = below > (uint64_t)g->file->SHeight ? below : (uint64_t)g->file->SHeight;
-	rc = decode_begin(g->d, width, height, g->out, g->v);
+	rc = decode_begin(g->d, width, height, g->v);
 	if (rc != DECODE_OK)
 		return rc;
 	choose_palette(g);
@@ -213,10 +212,9 @@ static enum decode_status count_frames(struct gif *g)
 	}
 }
 
-enum decode_status gif_run(struct decoder *d, const uint8_t *bytes, size_t size, struct image *out,
-			   struct decode_verdict *v)
+enum decode_status gif_run(struct decoder *d, const uint8_t *bytes, size_t size, struct decode_verdict *v)
 {
-	struct gif g = {.d = d, .out = out, .v = v, .bytes = bytes, .left_bytes = size};
+	struct gif g = {.d = d, .v = v, .bytes = bytes, .left_bytes = size};
 	GifRecordType type = EXTENSION_RECORD_TYPE;
 	enum decode_status rc = DECODE_OK;
 

@@ -296,7 +296,6 @@ static uint32_t read_scanlines(struct jpeg *j, uint8_t *to, uint32_t left)
 	return count;
 }
 
-#define STRIP_ROWS    8 /* as many as the resizer takes at once */
 #define MARGIN_PIXELS 2 /* the last pixel beside a cut lacks a neighbour to be interpolated with */
 
 /* Restrict what is decoded to the columns of `part`, or a few more.  Returns the first one. */
@@ -324,7 +323,8 @@ static void skip_rows(struct jpeg *j, uint32_t count, bool exact_parts)
 	if (exact_parts && count > to_the_end)
 		count -= jpeg_skip_scanlines(&j->cinfo, count - to_the_end);
 	while (count)
-		count -= read_scanlines(j, j->d->pixels.data, count < STRIP_ROWS ? count : STRIP_ROWS);
+		count -=
+			read_scanlines(j, j->d->pixels.data, count < RESIZE_ROWS_AT_ONCE ? count : RESIZE_ROWS_AT_ONCE);
 }
 
 static void stream_rows(struct jpeg *j)
@@ -351,11 +351,11 @@ static void stream_rows(struct jpeg *j)
 	if (exact_parts)
 		first = crop_columns(j, &part);
 	stride_bytes = IMAGE_CHANNELS * (size_t)cinfo->output_width;
-	if (!scratch_reserve(&j->d->pixels, STRIP_ROWS * stride_bytes))
+	if (!scratch_reserve(&j->d->pixels, RESIZE_ROWS_AT_ONCE * stride_bytes))
 		give_up(j, decode_no_memory(j->v));
 	skip_rows(j, part.y, exact_parts);
 	for (uint32_t given = 0; given < part.height; given += count) {
-		count = part.height - given < STRIP_ROWS ? part.height - given : STRIP_ROWS;
+		count = part.height - given < RESIZE_ROWS_AT_ONCE ? part.height - given : RESIZE_ROWS_AT_ONCE;
 		for (uint32_t now = 0; now < count;)
 			now += read_scanlines(j, j->d->pixels.data + now * stride_bytes, count - now);
 		sink->rows(sink->context, j->d->pixels.data + IMAGE_CHANNELS * (size_t)(part.x - first), stride_bytes,
@@ -451,12 +451,10 @@ static void decompress(struct jpeg *j, const uint8_t *bytes, size_t size)
 	jpeg_finish_decompress(cinfo);
 }
 
-enum decode_status jpeg_run(struct decoder *d, const uint8_t *bytes, size_t size, struct image *out,
-			    struct decode_verdict *v)
+enum decode_status jpeg_run(struct decoder *d, const uint8_t *bytes, size_t size, struct decode_verdict *v)
 {
 	struct jpeg j = {.d = d, .v = v, .status = DECODE_OK};
 
-	(void)out; /* rows go to the sink as they are made */
 	j.cinfo.err = jpeg_std_error(&j.errors);
 	j.cinfo.client_data = &j;
 	j.errors.error_exit = on_error;

@@ -30,7 +30,6 @@ struct png {
 	png_infop info;
 	jmp_buf failed;
 	struct decoder *d;
-	struct image *out;
 	struct decode_verdict *v;
 	enum decode_status status; /* what the jump means */
 	bool no_memory;		   /* an allocation failed: the error that follows says nothing */
@@ -299,21 +298,19 @@ static void finish_row(struct png *p, uint8_t *row, uint32_t width, uint32_t y, 
 
 static void read_rows(struct png *p, int passes)
 {
-	uint32_t width = p->out->width, height = p->out->height;
+	uint32_t width = p->d->width, height = p->d->height;
 	size_t given_bytes = decode_given_bytes(p->d);
 
 	for (int pass = 0; pass < passes; pass++)
 		for (uint32_t y = 0; y < height; y++) {
-			uint8_t *row = decode_row(p->d, p->out, y);
+			uint8_t *row = decode_row(p->d, y);
 
 			png_read_row(p->png, row_target(p, row, width), NULL);
 		}
 	for (uint32_t y = 0; y < height; y++)
-		finish_row(p, decode_row(p->d, p->out, y), width, y, p->d->pixels.data + y * given_bytes * width);
+		finish_row(p, decode_row(p->d, y), width, y, p->d->pixels.data + y * given_bytes * width);
 	p->d->pixel_bytes = p->d->wide ? IMAGE_WIDE_BYTES : p->d->channels;
 }
-
-#define STRIP_ROWS 8 /* as many as the resizer takes at once */
 
 static void stream_rows(struct png *p, uint32_t width, uint32_t height)
 {
@@ -334,7 +331,7 @@ static void stream_rows(struct png *p, uint32_t width, uint32_t height)
 		png_read_row(p->png, row_target(p, row, width), NULL);
 		finish_row(p, row, width, y, row); /* what is not wanted too: an index may be bad */
 		count += wanted;
-		if (count && (count == STRIP_ROWS || y + 1 == part.y + part.height)) {
+		if (count && (count == RESIZE_ROWS_AT_ONCE || y + 1 == part.y + part.height)) {
 			sink->rows(sink->context, strip + decode_given_bytes(p->d) * (size_t)part.x, stride_bytes,
 				   count);
 			count = 0;
@@ -370,10 +367,10 @@ static void read_image(struct png *p)
 		choose_values(p);
 	interlaced = png_get_interlace_type(p->png, p->info) != PNG_INTERLACE_NONE;
 	if (interlaced) { /* such an image is only complete at its end */
-		rc = decode_begin(p->d, width, height, p->out, p->v);
+		rc = decode_begin(p->d, width, height, p->v);
 	} else {
 		rc = decode_check_size(p->d, width, height, p->v);
-		if (!rc && !scratch_reserve(&p->d->pixels, STRIP_ROWS * p->d->pixel_bytes * (size_t)width))
+		if (!rc && !scratch_reserve(&p->d->pixels, RESIZE_ROWS_AT_ONCE * p->d->pixel_bytes * (size_t)width))
 			rc = decode_no_memory(p->v);
 	}
 	if (rc)
@@ -397,10 +394,9 @@ static void read_image(struct png *p)
 	png_read_end(p->png, p->info); /* checks what follows: more pixels, broken chunks, no end */
 }
 
-enum decode_status png_run(struct decoder *d, const uint8_t *bytes, size_t size, struct image *out,
-			   struct decode_verdict *v)
+enum decode_status png_run(struct decoder *d, const uint8_t *bytes, size_t size, struct decode_verdict *v)
 {
-	struct png p = {.d = d, .out = out, .v = v, .bytes = bytes, .left_bytes = size, .bad_index = -1};
+	struct png p = {.d = d, .v = v, .bytes = bytes, .left_bytes = size, .bad_index = -1};
 
 	read_image(&p);
 	png_destroy_read_struct(&p.png, &p.info, NULL);

@@ -236,7 +236,7 @@ static enum decode_status find_colours(TIFF *file, const struct tags *t, bool wi
  * the verdict, if it is not read.  With `wide` the ones are read that have 16 bits a sample, gray or
  * RGB.
  */
-static enum decode_status tiff_kind_find(void *file, uint32_t colours, bool wide, struct tiff_kind *k,
+static enum decode_status tiff_kind_find(TIFF *file, uint32_t colours, bool wide, struct tiff_kind *k,
 					 struct decode_verdict *v)
 {
 	struct tags t = {.bits = 1};
@@ -387,7 +387,6 @@ static void tiff_kind_put(const struct tiff_kind *k, const uint8_t *from, uint32
 struct tiff {
 	TIFF *file;
 	struct decoder *d;
-	struct image *out;
 	struct decode_verdict *v;
 	const uint8_t *bytes;
 	size_t size, at;
@@ -489,24 +488,23 @@ static enum decode_status read_rows(struct tiff *t)
 {
 	tmsize_t row_bytes = TIFFScanlineSize(t->file);
 
-	if (row_bytes <= 0 || (uint64_t)row_bytes != tiff_kind_row_bytes(&t->kind, t->out->width))
+	if (row_bytes <= 0 || (uint64_t)row_bytes != tiff_kind_row_bytes(&t->kind, t->d->width))
 		return decode_bad(t->v, SHARD_MISS_DECODE, "TIFF has rows of %" PRId64 " bytes for %" PRIu32 " pixels",
-				  (int64_t)row_bytes, t->out->width);
+				  (int64_t)row_bytes, t->d->width);
 	if (!scratch_reserve(&t->d->line, (size_t)row_bytes))
 		return decode_no_memory(t->v);
 	for (uint16_t plane = 0; plane < t->kind.planes; plane++)
-		for (uint32_t y = 0; y < t->out->height; y++) {
+		for (uint32_t y = 0; y < t->d->height; y++) {
 			if (TIFFReadScanline(t->file, t->d->line.data, y, plane) != 1 || t->said[0])
 				return refuse(t);
-			tiff_kind_put(&t->kind, t->d->line.data, t->out->width, plane, t->d->wide,
-				      decode_row(t->d, t->out, y));
+			tiff_kind_put(&t->kind, t->d->line.data, t->d->width, plane, t->d->wide, decode_row(t->d, y));
 		}
 	return DECODE_OK;
 }
 
 static enum decode_status read_tile(struct tiff *t, uint32_t x, uint32_t y, uint16_t plane)
 {
-	uint32_t columns = t->out->width - x, rows = t->out->height - y;
+	uint32_t columns = t->d->width - x, rows = t->d->height - y;
 	size_t row_bytes = (size_t)tiff_kind_row_bytes(&t->kind, t->kind.tile_width);
 
 	columns = columns < t->kind.tile_width ? columns : t->kind.tile_width;
@@ -515,7 +513,7 @@ static enum decode_status read_tile(struct tiff *t, uint32_t x, uint32_t y, uint
 		return refuse(t);
 	for (uint32_t i = 0; i < rows; i++)
 		tiff_kind_put(&t->kind, t->d->line.data + i * row_bytes, columns, plane, t->d->wide,
-			      decode_row(t->d, t->out, y + i) + t->d->pixel_bytes * (size_t)x);
+			      decode_row(t->d, y + i) + t->d->pixel_bytes * (size_t)x);
 	return DECODE_OK;
 }
 
@@ -535,8 +533,8 @@ static enum decode_status read_tiles(struct tiff *t)
 	if (!scratch_reserve(&t->d->line, (size_t)bytes))
 		return decode_no_memory(t->v);
 	for (uint16_t plane = 0; plane < t->kind.planes; plane++)
-		for (uint32_t y = 0; y < t->out->height; y += height)
-			for (uint32_t x = 0; rc == DECODE_OK && x < t->out->width; x += width)
+		for (uint32_t y = 0; y < t->d->height; y += height)
+			for (uint32_t x = 0; rc == DECODE_OK && x < t->d->width; x += width)
 				rc = read_tile(t, x, y, plane);
 	return rc;
 }
@@ -599,17 +597,16 @@ static enum decode_status read_page(struct tiff *t)
 	if (rc == DECODE_OK)
 		rc = check_there(t);
 	if (rc == DECODE_OK)
-		rc = decode_begin(t->d, width, height, t->out, t->v);
+		rc = decode_begin(t->d, width, height, t->v);
 	if (rc != DECODE_OK)
 		return rc;
 	return TIFFIsTiled(t->file) ? read_tiles(t) : read_rows(t);
 }
 
-enum decode_status tiff_run(struct decoder *d, const uint8_t *bytes, size_t size, struct image *out,
-			    struct decode_verdict *v)
+enum decode_status tiff_run(struct decoder *d, const uint8_t *bytes, size_t size, struct decode_verdict *v)
 {
 	static pthread_once_t once = PTHREAD_ONCE_INIT;
-	struct tiff t = {.d = d, .out = out, .v = v, .bytes = bytes, .size = size};
+	struct tiff t = {.d = d, .v = v, .bytes = bytes, .size = size};
 	enum decode_status rc = tiff_pages(bytes, size, &t.pages, v);
 
 	if (rc == DECODE_OK)

@@ -92,7 +92,7 @@ static enum decode_status find_frame(struct decoder *d, WebPDecoderConfig *confi
 }
 
 static enum decode_status decode_still(struct decoder *d, WebPDecoderConfig *config, const struct still *s,
-				       struct image *out, struct decode_verdict *v)
+				       struct decode_verdict *v)
 {
 	size_t stride_bytes = IMAGE_CHANNELS * (size_t)s->width, bytes = stride_bytes * s->height;
 	size_t first = s->y * stride_bytes + IMAGE_CHANNELS * (size_t)s->x;
@@ -106,7 +106,7 @@ static enum decode_status decode_still(struct decoder *d, WebPDecoderConfig *con
 	 * lossless one.
 	 */
 	decode_claim(d, (IMAGE_CHANNELS + 4) * (uint64_t)s->width * s->height);
-	rc = decode_begin(d, s->width, s->height, out, v);
+	rc = decode_begin(d, s->width, s->height, v);
 	if (rc != DECODE_OK)
 		return rc;
 	if ((uint32_t)config->input.width < s->width || (uint32_t)config->input.height < s->height)
@@ -134,8 +134,7 @@ static void note_profile(const uint8_t *bytes, size_t size, struct decode_verdic
 		decode_drop(v, DROPPED_PROFILE);
 }
 
-enum decode_status webp_run(struct decoder *d, const uint8_t *bytes, size_t size, struct image *out,
-			    struct decode_verdict *v)
+enum decode_status webp_run(struct decoder *d, const uint8_t *bytes, size_t size, struct decode_verdict *v)
 {
 	uint64_t said = (uint64_t)load32(bytes + 4) + 8; /* decode.c saw the 12 bytes of the magic */
 	struct still s = {.bytes = bytes, .size = (size_t)said};
@@ -161,7 +160,7 @@ enum decode_status webp_run(struct decoder *d, const uint8_t *bytes, size_t size
 		s.width = (uint32_t)config.input.width;
 		s.height = (uint32_t)config.input.height;
 	}
-	return rc == DECODE_OK ? decode_still(d, &config, &s, out, v) : rc;
+	return rc == DECODE_OK ? decode_still(d, &config, &s, v) : rc;
 }
 
 const char *decoder_webp_version(void)

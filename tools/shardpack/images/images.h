@@ -370,6 +370,7 @@ enum decode_status decoder_stream(struct decoder *d, enum decode_kind kind, cons
 struct decoder {
 	struct decode_options limit; /* no zeros; const after open */
 	struct scratch pixels;	     /* the image, or some rows of it, always the last one */
+	uint32_t width, height;	     /* of the image that decode_begin() made room for */
 	struct scratch line;	     /* one row in the file's own channels */
 	uint32_t channels;	     /* IMAGE_CHANNELS, or 1 for a mask */
 	bool wide;		     /* the image is to have 16 bits a sample */
@@ -388,9 +389,8 @@ struct decoder {
 /* Hold the size against the limits. */
 enum decode_status decode_check_size(struct decoder *d, uint64_t width, uint64_t height, struct decode_verdict *v);
 
-/* The same, and make room for the pixels of *out. */
-enum decode_status decode_begin(struct decoder *d, uint64_t width, uint64_t height, struct image *out,
-				struct decode_verdict *v);
+/* The same, and make room for the pixels. */
+enum decode_status decode_begin(struct decoder *d, uint64_t width, uint64_t height, struct decode_verdict *v);
 
 /* Before memory that decode_begin() does not allocate. */
 void decode_claim(struct decoder *d, uint64_t bytes);
@@ -399,7 +399,7 @@ void decode_claim(struct decoder *d, uint64_t bytes);
 bool decode_has_memory(uint64_t bytes);
 
 /* Where row y starts; decode_begin was called. */
-uint8_t *decode_row(struct decoder *d, const struct image *out, uint32_t y);
+uint8_t *decode_row(struct decoder *d, uint32_t y);
 
 /*
  * Rows of one sample per pixel are read into the last third of their place and spread from there,
@@ -419,8 +419,8 @@ static inline uint32_t decode_given_bytes(const struct decoder *d)
 }
 
 /* Of a mask of codes: a row as the file has it becomes row y; decode_begin() was called. */
-enum decode_status decode_codes(struct decoder *d, const struct image *out, const struct mask_pixels *p,
-				const uint8_t *row, uint32_t y, struct decode_verdict *v);
+enum decode_status decode_codes(struct decoder *d, const struct mask_pixels *p, const uint8_t *row, uint32_t y,
+				struct decode_verdict *v);
 
 /*
  * Samples of 16 bits, the high byte first, to bytes.  The first one above 255 gets its column into
@@ -445,8 +445,7 @@ bool icc_is_like_srgb(const uint8_t *profile, size_t bytes);
  * `bytes` begin with the format's magic.  Of several frames or pages the first one is read.
  */
 
-typedef enum decode_status decode_run(struct decoder *d, const uint8_t *bytes, size_t size, struct image *out,
-				      struct decode_verdict *v);
+typedef enum decode_status decode_run(struct decoder *d, const uint8_t *bytes, size_t size, struct decode_verdict *v);
 
 decode_run jpeg_run, png_run, webp_run, bmp_run, ppm_run;
 decode_run gif_run, tiff_run, avif_run; /* a build may lack these */
@@ -638,8 +637,7 @@ struct image_format {
 	 * NULL if the format is not read, and with a library if this build lacks that.  `bytes` have the
 	 * format's magic.
 	 */
-	enum decode_status (*run)(struct decoder *d, const uint8_t *bytes, size_t size, struct image *out,
-				  struct decode_verdict *v);
+	decode_run *run;
 	unsigned holds;
 	const char *bits;    /* what its samples have; NULL if 16 bits a sample are read from it */
 	const char *no_mask; /* why no mask is read from it; NULL if one is, or NO_MASK */

@@ -103,18 +103,17 @@ int fixed_fields_add(struct plan *p, const struct recipe *r, uint32_t field, con
 
 /* ---- which files of two fields hold the same records ---- */
 
-int fixed_parts_add(struct fixed_parts *p, const struct request *r, const char *name, uint64_t number,
-		    const char *where)
+void fixed_parts_add(struct fixed_parts *p, const struct request *r, const char *name, uint64_t number,
+		     const char *where)
 {
 	struct fixed_part *part;
 
 	if (!r->plan->slice_count || (p->count && p->part[p->count - 1].slice == r->plan->slice_count - 1))
-		return EXIT_DONE;
+		return;
 	grow(&p->part, &p->capacity, p->count + 1, sizeof(*p->part));
 	part = &p->part[p->count++];
 	*part = (struct fixed_part){
 		.name = xstrdup(name), .where = xstrdup(where), .number = number, .slice = r->plan->slice_count - 1};
-	return EXIT_DONE;
 }
 
 void fixed_parts_free(struct fixed_parts *p)

@@ -253,7 +253,7 @@ static int mnist_file(const struct request *r, void *context, const char *path)
 	what = what ? what : strstr(base, "labels");
 	snprintf(half, sizeof(half), "%.*s", what ? (int)(what - path) : (int)(base - path), path);
 	if (rc == EXIT_DONE)
-		rc = fixed_parts_add(&m->parts, r, half, 0, where);
+		fixed_parts_add(&m->parts, r, half, 0, where);
 	free(where);
 	return rc;
 }

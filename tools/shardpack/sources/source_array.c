@@ -297,7 +297,7 @@ static int add_member(const struct archive *a, const struct zip_member *m)
 	if (rc == EXIT_DONE)
 		rc = add_npy(a->r, &p, &a->arrays->unnamed_count);
 	if (rc == EXIT_DONE)
-		rc = fixed_parts_add(&a->arrays->parts, a->r, a->path, 0, where);
+		fixed_parts_add(&a->arrays->parts, a->r, a->path, 0, where);
 	free(where);
 	return rc;
 }
@@ -351,7 +351,7 @@ static int add_file(const struct request *r, void *context, const char *path)
 	if (rc == EXIT_DONE) { /* parts of other fields with its records lie in the same folder */
 		a->from_file |= UINT32_C(1) << r->plan->slice[r->plan->slice_count - 1].field;
 		snprintf(folder, sizeof(folder), "%.*s", (int)files_folder_bytes(path), path);
-		rc = fixed_parts_add(&a->parts, r, folder, number, where);
+		fixed_parts_add(&a->parts, r, folder, number, where);
 	}
 	free(where);
 	return rc;

@@ -541,7 +541,7 @@ static void warn_of_what_stays(const struct request *r)
 }
 
 /* A list of classes may be for several datasets, and have more; or it is the wrong one. */
-static int warn_of_classes(const struct request *r)
+static void warn_of_classes(const struct request *r)
 {
 	const struct plan *plan = r->plan;
 	uint64_t *images = xcalloc(plan->class_count + 1, sizeof(*images)), empty = 0, first = 0;
@@ -553,11 +553,10 @@ static int warn_of_classes(const struct request *r)
 			first = i;
 	free(images);
 	if (!empty)
-		return EXIT_DONE;
+		return;
 	plan_class_name(plan, first, name);
 	scan_warn(r->scan, "--classes %s: %" PRIu64 " of %" PRIu64 " classes have no image; the first of these is '%s'",
 		  r->o->classes, empty, plan->class_count, name);
-	return EXIT_DONE;
 }
 
 static int scan(const struct request *r)
@@ -573,7 +572,9 @@ static int scan(const struct request *r)
 		folders = folders && r->place->item[i].is_dir;
 	if (rc == EXIT_DONE && folders) /* archives leave out what is hidden */
 		scan_warn_of_hidden(r->scan, r->plan);
-	return rc == EXIT_DONE && r->o->classes && plan_has_labels(r->plan) ? warn_of_classes(r) : rc;
+	if (rc == EXIT_DONE && r->o->classes && plan_has_labels(r->plan))
+		warn_of_classes(r);
+	return rc;
 }
 
 #define AT(member) .offset = offsetof(struct pack_options, member)

@@ -133,8 +133,8 @@ struct fixed_parts { /* start it zeroed */
 };
 
 /* The last slice of the plan is that part, if no other part has it. */
-int fixed_parts_add(struct fixed_parts *p, const struct request *r, const char *name, uint64_t number,
-		    const char *where);
+void fixed_parts_add(struct fixed_parts *p, const struct request *r, const char *name, uint64_t number,
+		     const char *where);
 
 /*
  * All files were added: put parts with numbers in their order, and parts of other fields beside the
