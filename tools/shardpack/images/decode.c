@@ -33,12 +33,14 @@ enum decode_status decode_no_memory(struct decode_verdict *v)
 	return DECODE_NO_MEMORY;
 }
 
-enum decode_status decode_first_of(uint64_t count, const char *format, const char *things, uint64_t most,
+enum decode_status decode_first_of(const struct decoder *d, uint64_t count, const char *format, const char *things,
 				   struct decode_verdict *v)
 {
+	uint32_t most = d->limit.max_frames;
+
 	if (count > most)
 		return decode_bad(v, SHARD_MISS_LIMIT,
-				  "%s has %" PRIu64 " %s: more than the limit of %" PRIu64 "; --limit frames=%" PRIu64
+				  "%s has %" PRIu64 " %s: more than the limit of %" PRIu32 "; --limit frames=%" PRIu64
 				  " packs the first one",
 				  format, count, things, most, count);
 	if (count > 1)

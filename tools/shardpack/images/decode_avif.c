@@ -268,7 +268,7 @@ static enum decode_status check_declared(struct avif *a, const uint8_t *bytes, s
 	a->height = image->height;
 	if (!a->width || !a->height || a->file->imageCount < 1)
 		return decode_bad(a->v, SHARD_MISS_DECODE, "AVIF has no pixels");
-	rc = decode_first_of((uint64_t)a->file->imageCount, "AVIF", "frames", a->d->limit.max_frames, a->v);
+	rc = decode_first_of(a->d, (uint64_t)a->file->imageCount, "AVIF", "frames", a->v);
 	if (rc == DECODE_OK)
 		rc = decode_check_size(a->d, a->width, a->height, a->v);
 	if (rc == DECODE_OK)

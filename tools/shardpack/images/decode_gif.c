@@ -200,7 +200,7 @@ static enum decode_status count_frames(struct gif *g)
 			count++;
 			break;
 		case END_RECORD:
-			return decode_first_of(count, "GIF", "frames", g->d->limit.max_frames, g->v);
+			return decode_first_of(g->d, count, "GIF", "frames", g->v);
 		case -1:
 			return refuse(g);
 		default:

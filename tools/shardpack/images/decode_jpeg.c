@@ -428,7 +428,7 @@ static void decompress(struct jpeg *j, const uint8_t *bytes, size_t size)
 	j->in_scan = true;
 	rc = decode_check_size(j->d, cinfo->image_width, cinfo->image_height, j->v);
 	if (!rc)
-		rc = decode_first_of(mpf_pictures(bytes, size), "JPEG", "pictures", j->d->limit.max_frames, j->v);
+		rc = decode_first_of(j->d, mpf_pictures(bytes, size), "JPEG", "pictures", j->v);
 	if (rc)
 		give_up(j, rc);
 	choose_colours(j);

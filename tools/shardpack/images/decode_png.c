@@ -354,7 +354,7 @@ static void read_image(struct png *p)
 	if (mask && frames)
 		give_up(p, decode_bad(p->v, SHARD_MISS_UNSUPPORTED,
 				      "PNG is animated: save the frame that is wanted as an image"));
-	rc = decode_first_of(frames, "PNG", "frames", p->d->limit.max_frames, p->v);
+	rc = decode_first_of(p->d, frames, "PNG", "frames", p->v);
 	if (rc)
 		give_up(p, rc);
 	if (!mask)

@@ -610,7 +610,7 @@ enum decode_status tiff_run(struct decoder *d, const uint8_t *bytes, size_t size
 	enum decode_status rc = tiff_pages(bytes, size, &t.pages, v);
 
 	if (rc == DECODE_OK)
-		rc = decode_first_of(t.pages.count, "TIFF", "pages", d->limit.max_frames, v);
+		rc = decode_first_of(d, t.pages.count, "TIFF", "pages", v);
 	if (rc != DECODE_OK)
 		return rc;
 	pthread_once(&once, set_handlers);

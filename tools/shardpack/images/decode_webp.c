@@ -84,7 +84,7 @@ static enum decode_status find_frame(struct decoder *d, WebPDecoderConfig *confi
 
 	if (!demux)
 		return no_animation(v);
-	rc = decode_first_of(WebPDemuxGetI(demux, WEBP_FF_FRAME_COUNT), "WebP", "frames", d->limit.max_frames, v);
+	rc = decode_first_of(d, WebPDemuxGetI(demux, WEBP_FF_FRAME_COUNT), "WebP", "frames", v);
 	if (rc == DECODE_OK)
 		rc = take_frame(demux, config, s, v);
 	WebPDemuxDelete(demux);

@@ -180,58 +180,52 @@ struct exif_tiff {
 	size_t xmp_bytes;
 };
 
-static struct exif_tiff read_directory(struct directory *t)
-{
-	uint64_t at = load(t->at + 4, 4, t->big), count;
-	struct exif_tiff out = {.said = EXIF_SAYS_NOTHING};
-	bool end = false;
-
-	if (at > t->bytes || t->bytes - at < 2)
-		return out;
-	count = load(t->at + at, 2, t->big);
-	at += 2;
-	for (; count && !end && t->bytes - at >= ENTRY_BYTES; count--, at += ENTRY_BYTES) {
-		const uint8_t *entry = t->at + at, *values;
-		uint32_t tag = (uint32_t)load(entry, 2, t->big), type = (uint32_t)load(entry + 2, 2, t->big);
-
-		if (t->first && t->seen[tag / 8] & 1 << tag % 8)
-			continue;
-		values = find_values(t, entry, &end);
-		if (!values)
-			continue;
-		t->seen[tag / 8] |= (uint8_t)(1 << tag % 8);
-		if (tag == TAG_ORIENTATION) {
-			out.said = EXIF_SAYS;
-			out.orientation = orientation_of(values, type, t->big);
-		}
-		if (tag == TAG_XMP && (type == TYPE_BYTE || type == TYPE_UNDEFINED)) {
-			out.xmp = values;
-			out.xmp_bytes = (size_t)load(entry + 4, 4, t->big);
-		}
-	}
-	return out;
-}
-
 /*
  * `prefixes`: how many times "Exif\0\0" may stand before the structure.  `first`: of two entries the
  * first one counts, as from Pillow 13 on, not the last one.
  */
 static struct exif_tiff exif_tiff(const uint8_t *bytes, size_t size, unsigned prefixes, bool first)
 {
+	struct exif_tiff out = {.said = EXIF_SAYS_NOTHING};
+	uint64_t at, count;
 	struct directory t;
+	bool end = false;
 
 	for (; prefixes && size >= EXIF_PREFIX_BYTES && !memcmp(bytes, EXIF_PREFIX, EXIF_PREFIX_BYTES); prefixes--) {
 		bytes += EXIF_PREFIX_BYTES;
 		size -= EXIF_PREFIX_BYTES;
 	}
 	if (!size)
-		return (struct exif_tiff){.said = EXIF_SAYS_NOTHING};
-	t = (struct directory){.at = bytes, .bytes = size, .first = first};
+		return out;
 	if (size < 8 || (memcmp(bytes, "II", 2) && memcmp(bytes, "MM", 2)) ||
 	    (memcmp(bytes + 2, "\0*", 2) && memcmp(bytes + 2, "*\0", 2))) /* Pillow takes both of either order */
 		return (struct exif_tiff){.said = EXIF_UNREADABLE};
-	t.big = bytes[0] == 'M';
-	return read_directory(&t);
+	t = (struct directory){.at = bytes, .bytes = size, .first = first, .big = bytes[0] == 'M'};
+	at = load(bytes + 4, 4, t.big);
+	if (at > size || size - at < 2)
+		return out;
+	count = load(bytes + at, 2, t.big);
+	at += 2;
+	for (; count && !end && size - at >= ENTRY_BYTES; count--, at += ENTRY_BYTES) {
+		const uint8_t *entry = bytes + at, *values;
+		uint32_t tag = (uint32_t)load(entry, 2, t.big), type = (uint32_t)load(entry + 2, 2, t.big);
+
+		if (first && t.seen[tag / 8] & 1 << tag % 8)
+			continue;
+		values = find_values(&t, entry, &end);
+		if (!values)
+			continue;
+		t.seen[tag / 8] |= (uint8_t)(1 << tag % 8);
+		if (tag == TAG_ORIENTATION) {
+			out.said = EXIF_SAYS;
+			out.orientation = orientation_of(values, type, t.big);
+		}
+		if (tag == TAG_XMP && (type == TYPE_BYTE || type == TYPE_UNDEFINED)) {
+			out.xmp = values;
+			out.xmp_bytes = (size_t)load(entry + 4, 4, t.big);
+		}
+	}
+	return out;
 }
 
 /* ---- the texts of a PNG: keyword and text, inflated ---- */

@@ -185,13 +185,6 @@ enum decode_status decode_bad(struct decode_verdict *v, int reason, const char *
 
 enum decode_status decode_no_memory(struct decode_verdict *v);
 
-/*
- * A file has `count` frames, or pages, as `things` calls them.  If these are more than `most`, the
- * file is bad input.  Else only the first one is read, and *v says so.
- */
-enum decode_status decode_first_of(uint64_t count, const char *format, const char *things, uint64_t most,
-				   struct decode_verdict *v);
-
 /* The image has other samples than the 16 bits that were asked for: "8 bits a sample". */
 enum decode_status decode_not_wide(struct decode_verdict *v, const char *format, const char *what);
 
@@ -391,6 +384,13 @@ enum decode_status decode_check_size(struct decoder *d, uint64_t width, uint64_t
 
 /* The same, and make room for the pixels. */
 enum decode_status decode_begin(struct decoder *d, uint64_t width, uint64_t height, struct decode_verdict *v);
+
+/*
+ * A file has `count` frames, or pages, as `things` calls them.  If these are more than the limit, the
+ * file is bad input.  Else only the first one is read, and *v says so.
+ */
+enum decode_status decode_first_of(const struct decoder *d, uint64_t count, const char *format, const char *things,
+				   struct decode_verdict *v);
 
 /* Before memory that decode_begin() does not allocate. */
 void decode_claim(struct decoder *d, uint64_t bytes);

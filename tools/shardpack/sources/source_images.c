@@ -84,7 +84,7 @@ static bool is_yaml(const char *name)
 }
 
 /* What lies directly in the folder that was named. */
-struct inside {
+struct folder {
 	const struct source_place *place;
 	struct text archives, others; /* names of files, NUL-terminated */
 	bool has_folders;
@@ -102,7 +102,7 @@ static const char *const folder_tables[] = {"metadata.jsonl", "metadata.csv"};
 static int look_at_entry(void *context, const struct dirent *entry)
 {
 	const char *name = entry->d_name;
-	struct inside *in = context;
+	struct folder *in = context;
 	struct bad_input bad = {0};
 	struct stat st;
 	int rc;
@@ -144,7 +144,7 @@ static bool is_label_list(const struct request *r, const char *table)
 }
 
 /* What lies in the folder, and a warning of what is not taken, and may well have been meant. */
-static int look_into(const struct request *r, struct inside *in)
+static int look_into(const struct request *r, struct folder *in)
 {
 	const char *root = r->place->root, *at, *end;
 	struct stat st;
@@ -487,7 +487,7 @@ static int scan_sources(const struct request *r)
 {
 	bool one_folder = r->place->item_count == 1 && !r->place->item[0].path[0];
 	struct labels labels = {0};
-	struct inside in = {.place = r->place};
+	struct folder in = {.place = r->place};
 	bool coco = r->place->item_count == 1 && !r->place->item[0].is_dir && file_name_is_coco(r->place->item[0].path);
 	int rc = check_coco(r, coco);
 
