@@ -236,19 +236,19 @@ static struct exif_tiff exif_tiff(const uint8_t *bytes, size_t size, unsigned pr
  */
 
 /* Cuts off what stands before the next NUL, and the NUL.  False without one. */
-static bool cut_at_nul(struct bytes *r, struct bytes *before)
+static bool cut_at_nul(struct byte_span *r, struct byte_span *before)
 {
 	const uint8_t *nul = r->count ? memchr(r->at, 0, r->count) : NULL;
 
 	if (!nul)
 		return false;
-	*before = (struct bytes){r->at, (size_t)(nul - r->at)};
+	*before = (struct byte_span){r->at, (size_t)(nul - r->at)};
 	r->count -= before->count + 1;
 	r->at = nul + 1;
 	return true;
 }
 
-static bool is_utf8(struct bytes r)
+static bool is_utf8(struct byte_span r)
 {
 	return utf8_bad(r.at, r.count) == r.count;
 }
@@ -279,7 +279,7 @@ struct png_text {
 };
 
 /* A stream that is cut short is as good as what there is of it. */
-static enum inflated inflate_text(struct bytes in, struct png_text *out)
+static enum inflated inflate_text(struct byte_span in, struct png_text *out)
 {
 	z_stream z = {.next_in = (Bytef *)(uintptr_t)in.at, .avail_in = (uInt)in.count};
 	int rc;
@@ -306,15 +306,15 @@ static enum inflated inflate_text(struct bytes in, struct png_text *out)
 enum png_text_status { PNG_TEXT, PNG_TEXT_NONE, PNG_TEXT_NO_MEMORY };
 
 /* Keyword, NUL, method 0, compressed text; the text is empty if it cannot be inflated. */
-static enum png_text_status read_compressed(struct bytes r, struct png_text *out)
+static enum png_text_status read_compressed(struct byte_span r, struct png_text *out)
 {
-	struct bytes keyword;
+	struct byte_span keyword;
 
 	if (!cut_at_nul(&r, &keyword) || !r.count)
 		return PNG_TEXT;
 	if (r.at[0])
 		return PNG_TEXT_NONE;
-	switch (inflate_text((struct bytes){r.at + 1, r.count - 1}, out)) {
+	switch (inflate_text((struct byte_span){r.at + 1, r.count - 1}, out)) {
 	case INFLATED_NO_MEMORY:
 		return PNG_TEXT_NO_MEMORY;
 	case INFLATED_TOO_LONG:
@@ -330,16 +330,16 @@ static enum png_text_status read_compressed(struct bytes r, struct png_text *out
 }
 
 /* Keyword, NUL, compressed or not, method, language, NUL, translated keyword, NUL, text. */
-static enum png_text_status read_international(struct bytes r, struct png_text *out)
+static enum png_text_status read_international(struct byte_span r, struct png_text *out)
 {
-	struct bytes keyword, language, translated;
+	struct byte_span keyword, language, translated;
 	const uint8_t *flags;
 	enum inflated inflated;
 
 	if (!cut_at_nul(&r, &keyword) || r.count < 2)
 		return PNG_TEXT_NONE;
 	flags = r.at;
-	r = (struct bytes){r.at + 2, r.count - 2};
+	r = (struct byte_span){r.at + 2, r.count - 2};
 	if (!cut_at_nul(&r, &language) || !cut_at_nul(&r, &translated) || (flags[0] && flags[1]))
 		return PNG_TEXT_NONE;
 	out->bytes = r.at;
@@ -348,7 +348,7 @@ static enum png_text_status read_international(struct bytes r, struct png_text *
 	if (inflated != INFLATED)
 		return inflated == INFLATED_NO_MEMORY ? PNG_TEXT_NO_MEMORY : PNG_TEXT_NONE;
 	out->is_characters =
-		is_utf8(language) && is_utf8(translated) && is_utf8((struct bytes){out->bytes, out->count});
+		is_utf8(language) && is_utf8(translated) && is_utf8((struct byte_span){out->bytes, out->count});
 	return PNG_TEXT;
 }
 
@@ -358,7 +358,7 @@ static enum png_text_status read_international(struct bytes r, struct png_text *
  */
 static enum png_text_status png_text_read(const struct png_chunk *chunk, struct png_text *out)
 {
-	struct bytes all = {chunk->data, chunk->bytes}, keyword;
+	struct byte_span all = {chunk->data, chunk->bytes}, keyword;
 
 	*out = (struct png_text){.bytes = (const uint8_t *)"", .is_characters = true};
 	if (png_chunk_is(chunk, "zTXt"))
@@ -385,21 +385,21 @@ static uint32_t orientation_in(const struct exif_tiff *exif, const struct xmp *x
 	return exif->said == EXIF_SAYS_NOTHING ? xmp->orientation : exif->orientation;
 }
 
-static bool starts_with(struct bytes b, const char *what, size_t bytes)
+static bool starts_with(struct byte_span b, const char *what, size_t bytes)
 {
 	return b.count >= bytes && !memcmp(b.at, what, bytes);
 }
 
 /* `count` bytes from `offset` on, or none if they are not all there. */
-static struct bytes stretch(struct bytes b, uint64_t offset, uint64_t count)
+static struct byte_span stretch(struct byte_span b, uint64_t offset, uint64_t count)
 {
 	if (offset > b.count || count > b.count - offset)
-		return (struct bytes){NULL, 0};
-	return (struct bytes){b.at + offset, (size_t)count};
+		return (struct byte_span){NULL, 0};
+	return (struct byte_span){b.at + offset, (size_t)count};
 }
 
 /* As many prefixes as Pillow takes off; up to 12 it takes off all. */
-static struct exif_tiff read_exif(struct bytes b, unsigned prefixes, enum exif_rules rules)
+static struct exif_tiff read_exif(struct byte_span b, unsigned prefixes, enum exif_rules rules)
 {
 	bool is_13 = rules == EXIF_RULES_PILLOW_13;
 
@@ -407,7 +407,7 @@ static struct exif_tiff read_exif(struct bytes b, unsigned prefixes, enum exif_r
 }
 
 /* The next segment of type APP1, before the scan. */
-static bool next_app1(struct bytes file, size_t *at, struct bytes *out)
+static bool next_app1(struct byte_span file, size_t *at, struct byte_span *out)
 {
 	struct jpeg_segment segment;
 
@@ -415,15 +415,15 @@ static bool next_app1(struct bytes file, size_t *at, struct bytes *out)
 		if (!jpeg_segment_next(file.at, file.count, at, &segment))
 			return false;
 	} while (segment.marker != JPEG_APP1);
-	*out = (struct bytes){segment.data, segment.bytes};
+	*out = (struct byte_span){segment.data, segment.bytes};
 	return true;
 }
 
 /* EXIF data that goes on in further segments, without their prefixes. */
-static bool join_exif(struct bytes file, size_t size, enum exif_rules rules, struct exif_tiff *out)
+static bool join_exif(struct byte_span file, size_t size, enum exif_rules rules, struct exif_tiff *out)
 {
 	uint8_t *joined = malloc(size);
-	struct bytes segment;
+	struct byte_span segment;
 	size_t at = JPEG_SEGMENTS_AT, used = 0;
 
 	if (!joined)
@@ -435,14 +435,14 @@ static bool join_exif(struct bytes file, size_t size, enum exif_rules rules, str
 			memcpy(joined + used, segment.at + skip, segment.count - skip);
 			used += segment.count - skip;
 		}
-	*out = read_exif((struct bytes){joined, used}, 2, rules);
+	*out = read_exif((struct byte_span){joined, used}, 2, rules);
 	free(joined);
 	return true;
 }
 
 bool jpeg_stated(const uint8_t *bytes, size_t size, enum exif_rules rules, uint32_t *stated)
 {
-	struct bytes file = {bytes, size}, segment, exif = {NULL, 0};
+	struct byte_span file = {bytes, size}, segment, exif = {NULL, 0};
 	size_t at = JPEG_SEGMENTS_AT, exif_bytes = 0;
 	struct xmp xmp = {.is_empty = true};
 	struct exif_tiff said;
@@ -489,7 +489,7 @@ static struct exif_tiff read_raw_exif(const struct png_text *text, uint8_t *out,
 	}
 	if (high >= 0)
 		return (struct exif_tiff){.said = EXIF_UNREADABLE};
-	return read_exif((struct bytes){out, used}, 2, rules);
+	return read_exif((struct byte_span){out, used}, 2, rules);
 }
 
 /* What the chunks of a PNG have said so far. */
@@ -543,12 +543,12 @@ bool png_stated(const uint8_t *bytes, size_t size, enum exif_rules rules, uint32
 
 	while (png_chunk_next(bytes, size, &at, &chunk) && !png_chunk_is(&chunk, "IEND"))
 		if (png_chunk_is(&chunk, "eXIf")) {
-			said.exif = read_exif((struct bytes){chunk.data, chunk.bytes}, 1, rules);
+			said.exif = read_exif((struct byte_span){chunk.data, chunk.bytes}, 1, rules);
 			said.has_exif = true;
 		} else if (png_chunk_is(&chunk, "tEXt") && png_text_is(&chunk, PNG_EXIF)) {
 			size_t skip = chunk.bytes < sizeof(PNG_EXIF) ? chunk.bytes : sizeof(PNG_EXIF);
 
-			said.exif = read_exif((struct bytes){chunk.data + skip, chunk.bytes - skip}, 2, rules);
+			said.exif = read_exif((struct byte_span){chunk.data + skip, chunk.bytes - skip}, 2, rules);
 			said.has_exif = true;
 		} else if (png_text_is(&chunk, PNG_XMP) || png_text_is(&chunk, PNG_RAW_EXIF)) {
 			if (!read_png_text(&chunk, rules, &said))
@@ -560,14 +560,14 @@ bool png_stated(const uint8_t *bytes, size_t size, enum exif_rules rules, uint32
 }
 
 /* The first chunk of that name counts. */
-static struct bytes find_in_webp(struct bytes file, const char *name)
+static struct byte_span find_in_webp(struct byte_span file, const char *name)
 {
 	size_t at = 12;
 
 	while (file.count - at >= 8) {
 		const uint8_t *head = file.at + at;
 		uint64_t length = load32(head + 4);
-		struct bytes chunk = stretch(file, at + 8, length);
+		struct byte_span chunk = stretch(file, at + 8, length);
 
 		if (!chunk.at || !memcmp(head, name, 4))
 			return chunk;
@@ -575,7 +575,7 @@ static struct bytes find_in_webp(struct bytes file, const char *name)
 			break;
 		at += 8 + (size_t)length + length % 2;
 	}
-	return (struct bytes){NULL, 0};
+	return (struct byte_span){NULL, 0};
 }
 
 /* Only an extended file has them, and says so. */
@@ -583,9 +583,9 @@ bool webp_stated(const uint8_t *bytes, size_t size, enum exif_rules rules, uint3
 {
 	struct exif_tiff exif = {.said = EXIF_SAYS_NOTHING};
 	struct xmp xmp = {.is_empty = true};
-	struct bytes file = {bytes, size};
+	struct byte_span file = {bytes, size};
 	uint64_t riff_bytes = 8 + (uint64_t)load32(bytes + 4);
-	struct bytes found;
+	struct byte_span found;
 
 	if (riff_bytes < file.count) /* what follows is not the image's */
 		file.count = (size_t)riff_bytes;
@@ -619,7 +619,7 @@ bool tiff_stated(const uint8_t *bytes, size_t size, enum exif_rules rules, uint3
 uint32_t exif_stated_beside(uint32_t boxes, const uint8_t *exif, size_t exif_bytes, const uint8_t *xmp,
 			    size_t xmp_bytes, enum exif_rules rules)
 {
-	struct exif_tiff said = read_exif((struct bytes){exif, exif_bytes}, 2, rules);
+	struct exif_tiff said = read_exif((struct byte_span){exif, exif_bytes}, 2, rules);
 
 	if (boxes != 1)
 		return boxes;

@@ -12,7 +12,7 @@
 
 struct box {
 	const uint8_t *type; /* 4 bytes */
-	struct bytes in;
+	struct byte_span in;
 };
 
 static bool box_is(const struct box *b, const char *type)
@@ -21,7 +21,7 @@ static bool box_is(const struct box *b, const char *type)
 }
 
 /* The next `count` bytes as a number, at most 8; 0 and none left if they are not there. */
-static uint64_t read_number(struct bytes *b, unsigned count)
+static uint64_t read_number(struct byte_span *b, unsigned count)
 {
 	uint64_t value = 0;
 
@@ -36,7 +36,7 @@ static uint64_t read_number(struct bytes *b, unsigned count)
 	return value;
 }
 
-static void skip(struct bytes *b, uint64_t count)
+static void skip(struct byte_span *b, uint64_t count)
 {
 	size_t skipped = count < b->count ? (size_t)count : b->count;
 
@@ -45,9 +45,9 @@ static void skip(struct bytes *b, uint64_t count)
 }
 
 /* The next box.  False at the end, and at a box that is not whole. */
-static bool next_box(struct bytes *from, struct box *out)
+static bool next_box(struct byte_span *from, struct box *out)
 {
-	struct bytes start = *from;
+	struct byte_span start = *from;
 	uint64_t size = read_number(from, 4), head = 8;
 
 	if (start.count < head)
@@ -62,14 +62,14 @@ static bool next_box(struct bytes *from, struct box *out)
 	if (size < head || size > start.count)
 		return false;
 	*out = (struct box){start.at + 4, {start.at + head, (size_t)(size - head)}};
-	*from = (struct bytes){start.at + size, (size_t)(start.count - size)};
+	*from = (struct byte_span){start.at + size, (size_t)(start.count - size)};
 	return true;
 }
 
 /* The first box says which formats a file is of: a main one, a version, and others. */
 bool heif_is_avif(const uint8_t *bytes, size_t size)
 {
-	struct bytes b = {bytes, size};
+	struct byte_span b = {bytes, size};
 	uint64_t end = read_number(&b, 4);
 
 	if (size < 12 || memcmp(bytes + 4, "ftyp", 4) != 0)
@@ -100,7 +100,7 @@ struct item_data {
 };
 
 /* Pieces of an item.  A length of 0 may mean all of the file, so it is that. */
-static uint64_t sum_pieces(struct bytes *iloc, unsigned before_bytes, unsigned length_bytes, uint64_t size)
+static uint64_t sum_pieces(struct byte_span *iloc, unsigned before_bytes, unsigned length_bytes, uint64_t size)
 {
 	uint64_t pieces = read_number(iloc, 2), length, sum = 0;
 
@@ -116,7 +116,7 @@ static uint64_t sum_pieces(struct bytes *iloc, unsigned before_bytes, unsigned l
 	return sum;
 }
 
-static void add_item_data(struct bytes iloc, uint64_t size, struct item_data *p)
+static void add_item_data(struct byte_span iloc, uint64_t size, struct item_data *p)
 {
 	uint64_t version = read_number(&iloc, 4) >> 24, sizes = read_number(&iloc, 2);
 	unsigned index_bytes = version ? sizes & 15 : 0, base_bytes = sizes >> 4 & 15;
@@ -134,7 +134,7 @@ static void add_item_data(struct bytes iloc, uint64_t size, struct item_data *p)
 }
 
 /* In a row of boxes, and in the boxes of the ones that may have items. */
-static void add_all_item_data(struct bytes boxes, uint64_t size, unsigned depth, struct item_data *p)
+static void add_all_item_data(struct byte_span boxes, uint64_t size, unsigned depth, struct item_data *p)
 {
 	struct box box;
 
@@ -152,7 +152,7 @@ bool heif_items_fit(const uint8_t *bytes, size_t size, uint64_t most)
 {
 	struct item_data p = {.bytes = 0};
 
-	add_all_item_data((struct bytes){bytes, size}, size, 3, &p);
+	add_all_item_data((struct byte_span){bytes, size}, size, 3, &p);
 	return p.bytes <= most;
 }
 
@@ -172,7 +172,7 @@ static bool is_grid(const struct grids *g, uint64_t id)
 }
 
 /* Which items are grids.  False if there are more grids than we have room for. */
-static bool add_items(struct bytes iinf, struct ids *ids, struct grids *grids)
+static bool add_items(struct byte_span iinf, struct ids *ids, struct grids *grids)
 {
 	uint64_t version = read_number(&iinf, 4) >> 24;
 	struct box infe;
@@ -193,7 +193,7 @@ static bool add_items(struct bytes iinf, struct ids *ids, struct grids *grids)
 }
 
 /* The parts of grids. */
-static void add_parts(struct bytes iref, const struct grids *grids, struct ids *ids)
+static void add_parts(struct byte_span iref, const struct grids *grids, struct ids *ids)
 {
 	unsigned id_bytes = read_number(&iref, 4) >> 24 ? 4 : 2;
 	struct box dimg;
@@ -211,7 +211,7 @@ bool heif_grids_in_order(const uint8_t *bytes, size_t size)
 {
 	struct ids items = {0, true}, parts = {0, true};
 	struct item_data places = {.ids.rising = true};
-	struct bytes file = {bytes, size}, meta = {NULL, 0};
+	struct byte_span file = {bytes, size}, meta = {NULL, 0};
 	struct grids grids = {.count = 0};
 	bool is_first = true; /* no item was named yet */
 	struct box box;

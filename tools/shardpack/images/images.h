@@ -481,7 +481,7 @@ bool heif_items_fit(const uint8_t *bytes, size_t size, uint64_t most);
 bool heif_grids_in_order(const uint8_t *bytes, size_t size);
 
 /* A stretch of a file, borrowed. */
-struct bytes {
+struct byte_span {
 	const uint8_t *at;
 	size_t count;
 };
