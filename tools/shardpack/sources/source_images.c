@@ -22,7 +22,6 @@
 #include "tools/common/text.h"
 #include "tools/shardpack/images/images.h"
 #include "tools/shardpack/input/place.h"
-#include "tools/shardpack/plan/bad_input.h"
 #include "tools/shardpack/plan/plan.h"
 #include "tools/shardpack/scan/scan.h"
 #include "tools/shardpack/sources/sources.h"
@@ -193,7 +192,7 @@ static int compare_names(const void *a, const void *b)
 }
 
 /* A folder of nothing but archives, as img2dataset leaves it: each, in byte order. */
-static int scan_archives(struct image_list *images, struct labels *labels, const struct text *archives)
+static int scan_archives(struct image_list *images, const struct text *archives)
 {
 	const char *at = archives->data, *end = at + archives->bytes;
 	const char **name = xcalloc(archives->bytes + 1, sizeof(*name));
@@ -204,7 +203,7 @@ static int scan_archives(struct image_list *images, struct labels *labels, const
 		name[count++] = at;
 	qsort(name, count, sizeof(*name), compare_names);
 	for (size_t i = 0; rc == EXIT_DONE && i < count; i++)
-		rc = image_archive_add(images, labels, name[i]);
+		rc = image_archive_add(images, name[i]);
 	free(name);
 	return rc;
 }
@@ -329,19 +328,19 @@ static int refuse_foreign(const struct request *r, const char *path)
 		if (!file_name_has_extension(path, *p))
 			continue;
 		snprintf(inner, sizeof(inner), "%.*s", (int)(strlen(path) - strlen(*p)), path);
-		if (path_table_is_one(inner))
+		if (file_name_is_table(inner))
 			return fail(EXIT_BAD, "%s/%s: is a compressed table, which is not read; unpack it, and give %s",
 				    r->place->root, path, inner);
 	}
 	return EXIT_DONE;
 }
 
-static int scan_item(struct image_list *images, struct labels *labels, const struct source_item *item)
+static int scan_item(struct image_list *images, const struct source_item *item)
 {
 	struct bad_input bad = {0};
 	int rc;
 
-	if (option_of_tables(images->request) && (item->is_dir || !path_table_is_one(item->path)))
+	if (option_of_tables(images->request) && (item->is_dir || !file_name_is_table(item->path)))
 		return refuse_option(images->request, "/", item->path);
 	if (recipe_is_multi_label(images->request->recipe) && (item->is_dir || file_name_is_image(item->path)))
 		return labels_refuse_many(images->request, item->path);
@@ -350,16 +349,16 @@ static int scan_item(struct image_list *images, struct labels *labels, const str
 		return image_list_add_bad(images, item->path, NULL, 0, PLAN_NO_FILE, 0, &bad);
 	}
 	if (item->is_dir)
-		return image_files_add_folder(images, labels, item->path);
-	if (path_table_is_one(item->path))
-		return image_table_add(images, labels, item->path);
+		return image_files_add_folder(images, item->path);
+	if (file_name_is_table(item->path))
+		return image_table_add(images, item->path);
 	if (file_name_is_image(item->path))
-		return image_files_add(images, labels, item->path);
+		return image_files_add(images, item->path);
 	if (file_name_is_coco(item->path))
 		return fail(EXIT_USAGE, "%s/%s: JSON of COCO must be the only input", images->request->place->root,
 			    item->path);
 	rc = refuse_foreign(images->request, item->path);
-	return rc == EXIT_DONE ? image_archive_add(images, labels, item->path) : rc;
+	return rc == EXIT_DONE ? image_archive_add(images, item->path) : rc;
 }
 
 /* What COCO does not have, and what a plan alone says. */
@@ -409,13 +408,13 @@ static int scan_coco(const struct request *r)
 /* All that was named, or the archives in the folder that was. */
 static int scan_items(const struct request *r, struct labels *labels, const struct text *archives)
 {
-	struct image_list images = {.request = r, .text.shelf = r->plan->text.shelf};
-	int rc = archives->bytes ? scan_archives(&images, labels, archives) : EXIT_DONE;
+	struct image_list images = {.request = r, .text.shelf = r->plan->text.shelf, .labels = labels};
+	int rc = archives->bytes ? scan_archives(&images, archives) : EXIT_DONE;
 
 	for (uint64_t i = 0; rc == EXIT_DONE && !archives->bytes && i < r->place->item_count; i++)
-		rc = scan_item(&images, labels, &r->place->item[i]);
+		rc = scan_item(&images, &r->place->item[i]);
 	if (rc == EXIT_DONE)
-		rc = labels_add_unused(labels, &images);
+		rc = labels_add_unused(&images);
 	if (rc == EXIT_DONE)
 		rc = image_rows_number(&images);
 	if (rc == EXIT_DONE)
@@ -504,7 +503,7 @@ static int scan_sources(const struct request *r)
 		rc = check_label_key(r);
 	if (rc == EXIT_DONE && one_folder && !in.archives.bytes && recipe_is_multi_label(r->recipe))
 		rc = labels_refuse_many(r, "");
-	if (rc == EXIT_DONE && one_folder && !in.archives.bytes && !labels_given(&labels))
+	if (rc == EXIT_DONE && one_folder && !in.archives.bytes && !labels_given(r->o))
 		rc = class_folders_scan(r);
 	else if (rc == EXIT_DONE)
 		rc = scan_items(r, &labels, &in.archives);

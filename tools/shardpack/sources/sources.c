@@ -19,5 +19,7 @@ int source_scan(const struct request *r)
 
 	r->scan->ignored.keep_names = r->o->report;
 	rc = source_table[r->recipe->source]->scan(r);
-	return rc == EXIT_DONE ? scan_end(r->scan) : rc;
+	if (rc == EXIT_DONE)
+		scan_end(r->scan);
+	return rc;
 }
