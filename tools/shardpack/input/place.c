@@ -21,7 +21,7 @@
 #include "tools/common/message.h"
 #include "tools/common/shelf.h"
 #include "tools/common/text.h"
-#include "tools/shardpack/images/file_name.h"
+#include "tools/shardpack/images/images.h"
 #include "tools/shardpack/plan/plan.h"
 
 static int out_of_memory(void)

@@ -28,7 +28,7 @@
 #include "tools/common/memory.h"
 #include "tools/common/message.h"
 #include "tools/common/shelf.h"
-#include "tools/shardpack/images/limits.h"
+#include "tools/shardpack/images/images.h"
 #include "tools/shardpack/input/free_space.h"
 #include "tools/shardpack/input/input.h"
 #include "tools/shardpack/input/stored.h"

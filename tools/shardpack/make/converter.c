@@ -18,7 +18,7 @@
 #include <unistd.h>
 
 #include "libshard/base/utf8.h"
-#include "tools/shardpack/images/image.h"
+#include "tools/shardpack/images/images.h"
 #include "tools/shardpack/input/source_times.h"
 #include "tools/shardpack/input/stored.h"
 #include "tools/shardpack/parse/parse.h"

@@ -14,7 +14,7 @@
 #include <string.h>
 
 #include "tools/common/exit_code.h"
-#include "tools/shardpack/images/image.h"
+#include "tools/shardpack/images/images.h"
 #include "tools/shardpack/input/place.h"
 #include "tools/shardpack/input/stored.h"
 #include "tools/shardpack/parse/integer.h"

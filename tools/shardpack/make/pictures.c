@@ -208,8 +208,7 @@ static bool make_image(struct pictures *p, struct transform *t, bool wide, const
 	p->turning = orientation != 1;
 	if (p->turning)
 		sink = turn_sink(&p->turn, orientation, wide, sink);
-	status = wide ? decoder_stream_wide(p->decoder, data, bytes, sink, &said)
-		      : decoder_stream(p->decoder, data, bytes, sink, &said);
+	status = decoder_stream(p->decoder, wide ? DECODE_WIDE : DECODE_RGB, NULL, data, bytes, sink, &said);
 	if (status == DECODE_OK && p->turning && !turn_finish(&p->turn))
 		status = DECODE_NO_MEMORY;
 	if (status == DECODE_OK)
@@ -250,8 +249,8 @@ static bool make_here(struct pictures *p, uint32_t field, uint32_t of, const uin
 	f = &p->schema.field[recipe_first(p->recipe) + field];
 	codes = (struct mask_codes){(uint32_t)shard_dtype_bytes(f->dtype), s->map.count ? &s->map : NULL};
 	sink = mask_sink(p->mask[field], made->orientation, dst);
-	status = field_is_coded(f, s) ? decoder_coded_mask(p->decoder, &codes, data, bytes, sink, &said)
-				      : decoder_mask(p->decoder, data, bytes, sink, &said);
+	status =
+		decoder_stream(p->decoder, DECODE_MASK, field_is_coded(f, s) ? &codes : NULL, data, bytes, sink, &said);
 	if (!verdict_of_decoder(v, status, &said))
 		return false;
 	mask_source_size(p->mask[field], &made->width, &made->height);

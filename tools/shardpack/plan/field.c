@@ -13,7 +13,6 @@
 #include "shard_pack.h"
 #include "tools/common/memory.h"
 #include "tools/common/text.h"
-#include "tools/shardpack/images/image.h"
 #include "tools/shardpack/images/images.h"
 
 const char *const field_kind_names[] = {

@@ -16,7 +16,6 @@
 #include "shard_inspect.h"
 #include "tools/common/text.h"
 #include "tools/shardpack/images/images.h"
-#include "tools/shardpack/images/limits.h"
 
 /*
  * bad_input.c - an input that is known to be bad before its bytes are decoded

@@ -11,7 +11,6 @@
 
 #include "libshard/base/words.h"
 #include "shard_pack.h"
-#include "tools/shardpack/images/image.h"
 #include "tools/shardpack/images/images.h"
 
 const char *const recipe_source_names[] = {

@@ -15,7 +15,7 @@
 #include "tools/common/memory.h"
 #include "tools/common/message.h"
 #include "tools/common/shelf.h"
-#include "tools/shardpack/images/image.h"
+#include "tools/shardpack/images/images.h"
 #include "tools/shardpack/plan/plan.h"
 #include "tools/shardpack/scan/scan.h"
 

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "tools/common/json_out.h"
-#include "tools/shardpack/images/image.h"
+#include "tools/shardpack/images/images.h"
 #include "tools/shardpack/report/report.h"
 #include "tools/shardpack/scan/scan.h"
 

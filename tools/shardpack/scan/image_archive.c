@@ -22,7 +22,6 @@
 #include "tools/common/progress.h"
 #include "tools/common/shelf.h"
 #include "tools/common/signals.h"
-#include "tools/shardpack/images/file_name.h"
 #include "tools/shardpack/images/images.h"
 #include "tools/shardpack/input/input.h"
 #include "tools/shardpack/input/place.h"

@@ -23,7 +23,7 @@
 #include "tools/common/shelf.h"
 #include "tools/common/signals.h"
 #include "tools/common/text.h"
-#include "tools/shardpack/images/file_name.h"
+#include "tools/shardpack/images/images.h"
 #include "tools/shardpack/input/place.h"
 #include "tools/shardpack/plan/plan.h"
 

@@ -24,7 +24,7 @@
 #include "tools/common/memory.h"
 #include "tools/common/message.h"
 #include "tools/common/text.h"
-#include "tools/shardpack/images/file_name.h"
+#include "tools/shardpack/images/images.h"
 #include "tools/shardpack/input/place.h"
 #include "tools/shardpack/plan/plan.h"
 

@@ -20,7 +20,7 @@
 #include "tools/common/files.h"
 #include "tools/common/memory.h"
 #include "tools/common/message.h"
-#include "tools/shardpack/images/file_name.h"
+#include "tools/shardpack/images/images.h"
 #include "tools/shardpack/parse/json_value.h"
 #include "tools/shardpack/parse/json_why.h"
 #include "tools/shardpack/parse/parse.h"

@@ -22,7 +22,6 @@
 #include "tools/common/message.h"
 #include "tools/common/signals.h"
 #include "tools/common/text.h"
-#include "tools/shardpack/images/file_name.h"
 #include "tools/shardpack/images/images.h"
 #include "tools/shardpack/input/place.h"
 #include "tools/shardpack/input/stored.h"

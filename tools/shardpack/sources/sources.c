@@ -15,11 +15,11 @@ const struct source *const source_table[SOURCE_COUNT] = {
 
 int source_scan(const struct request *r)
 {
-	int code;
+	int rc;
 
 	r->scan->ignored.keep_names = r->o->report;
-	code = source_table[r->recipe->source]->scan(r);
-	if (code == EXIT_DONE)
+	rc = source_table[r->recipe->source]->scan(r);
+	if (rc == EXIT_DONE)
 		scan_end(r->scan);
-	return code;
+	return rc;
 }
