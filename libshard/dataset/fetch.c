@@ -61,19 +61,15 @@ static struct fetch_thread *start_threads(struct fetch *f)
 	return NULL;
 }
 
-/* The first thread that needs them starts them.  Others do without meanwhile. */
-static struct fetch_thread *get_threads(struct fetch *f)
-{
-	if (!atomic_load_explicit(&f->wants_threads, memory_order_relaxed) && !atomic_exchange(&f->wants_threads, true))
-		atomic_store_explicit(&f->thread, start_threads(f), memory_order_release);
-	return atomic_load_explicit(&f->thread, memory_order_acquire);
-}
-
-/* Where there is no thread, or no room, the thread that needs the region reads it. */
+/* If a thread is missing, or room in its queue, the thread that needs the region reads it. */
 static void queue_region(struct fetch *f, const uint8_t *region, uint64_t number)
 {
-	struct fetch_thread *t = get_threads(f);
+	struct fetch_thread *t;
 
+	/* The first thread that needs them starts them.  Others do without meanwhile. */
+	if (!atomic_load_explicit(&f->wants_threads, memory_order_relaxed) && !atomic_exchange(&f->wants_threads, true))
+		atomic_store_explicit(&f->thread, start_threads(f), memory_order_release);
+	t = atomic_load_explicit(&f->thread, memory_order_acquire);
 	if (!t)
 		return;
 	t += number % FETCH_THREADS;
