@@ -266,7 +266,7 @@ void readers_leave(struct readers *t, unsigned entered)
 	atomic_fetch_sub(&t->inside[entered], 1);
 }
 
-/* Only one that is kept: nobody need be inside. */
+/* The reader of a shard if it is kept, else NULL.  The caller need not be inside. */
 static struct shard_reader *readers_kept(const struct readers *t, uint64_t idx)
 {
 	uintptr_t word = atomic_load_explicit(&t->word[idx], memory_order_acquire);

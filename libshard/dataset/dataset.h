@@ -24,8 +24,6 @@
  * from a device again.  A thread that uses such a unit at that moment may have looked before.
  */
 
-struct chunk; /* format/tables.h */
-
 struct reader_group { /* const after open */
 	uint64_t stride;
 	uint32_t unit_records;
@@ -462,8 +460,6 @@ void selection_many(const struct shard_selection *s, uint64_t *idx, size_t count
 /* The first selected record from `record` on; behind the last one, the first of all. */
 uint64_t selection_next(const struct shard_selection *s, uint64_t record);
 
-/* Bytes that it takes in memory. */
-uint64_t selection_bytes(const struct shard_selection *s);
 /*
  * How many units of `unit_records` records hold selected ones?  It is an estimate, from a sample of
  * neighbours.  At least 1, and at most `count`.

@@ -51,7 +51,7 @@ static int find_end(struct reading *r, struct shard_error *err)
 	return rc;
 }
 
-/* Is one of the lines that came longer than M5 allows?  Then the text ends in it. */
+/* Has a line been read that is longer than M5 allows?  Then the text ends in it. */
 static bool has_long_line(struct reading *r)
 {
 	for (;;) {

@@ -29,7 +29,7 @@ struct pass {
 	bool made;
 };
 
-/* The rows of a component, in a chunk: a chain. */
+/* The chain of a component's rows in a chunk. */
 struct rows_of {
 	uint16_t first, last; /* or NONE */
 };

@@ -179,30 +179,6 @@ static int join_schemas(struct shard_dataset *ds, struct shard_dataset *const *p
 
 /* ---- joining ---- */
 
-/* Take over the tables of the parts.  Returns false if there is no memory. */
-static bool join_tables(struct shard_dataset *ds, struct shard_dataset *const *part)
-{
-	uint64_t shard = 0, record = 0;
-
-	for (uint32_t p = 0; p < ds->part_count; p++)
-		ds->m.shard_count += part[p]->m.shard_count;
-	ds->part = mem_array(ds->part_count, sizeof(struct shard_dataset *));
-	ds->part_shard = mem_array((size_t)ds->part_count + 1, sizeof(*ds->part_shard));
-	ds->first_record = mem_array((size_t)ds->m.shard_count + 1, sizeof(*ds->first_record));
-	if (!readers_open(&ds->readers, ds->m.shard_count) || !ds->part || !ds->part_shard || !ds->first_record)
-		return false;
-	for (uint32_t p = 0; p < ds->part_count; p++) {
-		ds->part[p] = part[p];
-		for (uint64_t s = 0; s < part[p]->m.shard_count; s++)
-			ds->first_record[shard + s] = record + part[p]->first_record[s];
-		shard += part[p]->m.shard_count;
-		record += part[p]->m.record_count;
-		ds->part_shard[p + 1] = shard;
-	}
-	ds->first_record[shard] = ds->m.record_count = record;
-	return true;
-}
-
 /*
  * `count` parts, 1 or more, which must outlive the joined dataset.  ARGUMENT if they were not opened
  * with the same checks.
@@ -210,6 +186,7 @@ static bool join_tables(struct shard_dataset *ds, struct shard_dataset *const *p
 static int join_parts(struct shard_dataset **out, struct shard_dataset *const *part, uint32_t count,
 		      struct shard_error *err)
 {
+	uint64_t shard = 0, record = 0;
 	char name[64];
 	struct shard_dataset *ds;
 	struct shown at[2];
@@ -233,10 +210,25 @@ static int join_parts(struct shard_dataset **out, struct shard_dataset *const *p
 	ds->part_count = count;
 	snprintf(name, sizeof(name), "a mixture of %u datasets", count);
 	ds->dir = mem_text(name);
-	if (!ds->dir || !join_tables(ds, part)) {
+	for (uint32_t p = 0; p < count; p++)
+		ds->m.shard_count += part[p]->m.shard_count;
+	ds->part = mem_array(count, sizeof(struct shard_dataset *));
+	ds->part_shard = mem_array((size_t)count + 1, sizeof(*ds->part_shard));
+	ds->first_record = mem_array((size_t)ds->m.shard_count + 1, sizeof(*ds->first_record));
+	if (!readers_open(&ds->readers, ds->m.shard_count) || !ds->dir || !ds->part || !ds->part_shard ||
+	    !ds->first_record) {
 		shard_dataset_close(ds);
 		return error_set(err, SHARD_E_MEMORY, "no memory for the tables of %u datasets", count);
 	}
+	for (uint32_t p = 0; p < count; p++) {
+		ds->part[p] = part[p];
+		for (uint64_t s = 0; s < part[p]->m.shard_count; s++)
+			ds->first_record[shard + s] = record + part[p]->first_record[s];
+		shard += part[p]->m.shard_count;
+		record += part[p]->m.record_count;
+		ds->part_shard[p + 1] = shard;
+	}
+	ds->first_record[shard] = ds->m.record_count = record;
 	*out = ds;
 	return SHARD_OK;
 }

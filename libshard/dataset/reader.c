@@ -165,7 +165,7 @@ uint64_t reader_unit_count(const struct shard_reader *r, uint32_t group)
 	return ceil_div(r->pages->record_count, r->group[group].unit_records);
 }
 
-/* Of a unit, decoded. */
+/* How many bytes a unit has when it is decoded. */
 static uint64_t unit_bytes(const struct shard_reader *r, uint32_t group, uint64_t unit)
 {
 	const struct reader_group *g = &r->group[group];

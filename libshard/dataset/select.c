@@ -28,7 +28,7 @@
 
 /* ---- what all of them share ---- */
 
-/* Of `of`, or of the whole dataset. */
+/* Is `of` a selection of this dataset?  NULL is the whole of it. */
 static int check_of(const struct shard_dataset *ds, const struct shard_selection *of, struct shard_error *err)
 {
 	return of ? selection_check(of, ds, "the selection to choose from", err) : SHARD_OK;

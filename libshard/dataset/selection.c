@@ -71,11 +71,6 @@ static uint64_t bytes_of_bits(const struct shard_selection *s)
 	return 8 * (word_count(s->of_count) + block_count(s->of_count) + 1 + s->count / SELECTION_HINT + 2);
 }
 
-uint64_t selection_bytes(const struct shard_selection *s)
-{
-	return sizeof(*s) + (s->bits ? bytes_of_bits(s) : bytes_of_list(s));
-}
-
 /* ---- asking ---- */
 
 int selection_check(const struct shard_selection *s, const struct shard_dataset *ds, const char *what,
@@ -191,7 +186,10 @@ uint64_t selection_units(const struct shard_selection *s, uint64_t unit_records)
 void shard_selection_info(const struct shard_selection *s, struct shard_selection_info *out)
 {
 	*out = (struct shard_selection_info){
-		.record_count = s->count, .of_count = s->of_count, .memory_bytes = selection_bytes(s)};
+		.record_count = s->count,
+		.of_count = s->of_count,
+		.memory_bytes = sizeof(*s) + (s->bits ? bytes_of_bits(s) : bytes_of_list(s)),
+	};
 	memcpy(out->digest, s->digest, sizeof(out->digest));
 	memcpy(out->dataset_id, s->dataset_id, sizeof(out->dataset_id));
 }
