@@ -128,7 +128,8 @@ TEST(what_is_none)
 
 TEST(what_contradicts_itself)
 {
-	message_start("test", MESSAGE_QUIET);
+	message_start("test");
+	message_level(MESSAGE_QUIET);
 	for (size_t i = 0; i < sizeof(refused) / sizeof(refused[0]); i++) {
 		struct scheduler s;
 

@@ -41,12 +41,11 @@ static struct {
 	atomic_bool status_shown;
 } talk = {.program = "", .level = MESSAGE_NORMAL};
 
-void message_start(const char *program, enum message_level level)
+void message_start(const char *program)
 {
 	const char *term = getenv("TERM"), *no_color = getenv("NO_COLOR");
 
 	talk.program = program;
-	talk.level = level;
 	talk.terminal = isatty(STDERR_FILENO) && term && term[0] && strcmp(term, "dumb");
 	talk.colour = talk.terminal && !(no_color && no_color[0]);
 	talk.status_shown = false;
@@ -62,17 +61,11 @@ bool message_shows(enum message_level level)
 	return talk.level >= level;
 }
 
-/* Append to a string of LINE_BYTES; what does not fit is left out. */
-static void append(char *line, const char *text)
-{
-	size_t used = strlen(line);
-
-	snprintf(line + used, LINE_BYTES - used, "%s", text);
-}
-
+/* `kind` stands behind the program's name; NULL: neither is there. */
 static void say(const char *kind, const char *colour, const char *fmt, va_list ap)
 {
-	char text[TEXT_BYTES], safe[LINE_BYTES - 512], line[LINE_BYTES] = "";
+	char text[TEXT_BYTES], safe[LINE_BYTES - 512], line[LINE_BYTES];
+	bool coloured = kind && colour[0] && talk.colour;
 	int length = vsnprintf(text, sizeof(text), fmt, ap);
 	bool cut = length >= (int)sizeof(text);
 
@@ -81,18 +74,10 @@ static void say(const char *kind, const char *colour, const char *fmt, va_list a
 	cut |= escape_text(safe, sizeof(safe), text, strlen(text), ESCAPE_TALK) >= sizeof(safe);
 
 	flockfile(stderr);
-	if (talk.status_shown)
-		append(line, ERASE_LINE);
+	snprintf(line, sizeof(line), "%s%s%s%s%s%s%s%s\n", talk.status_shown ? ERASE_LINE : "", coloured ? colour : "",
+		 kind ? talk.program : "", kind ? kind : "", coloured ? PLAIN : "", kind ? " " : "", safe,
+		 cut ? "..." : "");
 	talk.status_shown = false;
-	if (kind) {
-		append(line, talk.colour ? colour : "");
-		append(line, talk.program);
-		append(line, kind);
-		append(line, talk.colour && colour[0] ? PLAIN : "");
-		append(line, " ");
-	}
-	append(line, safe);
-	append(line, cut ? "...\n" : "\n");
 	fwrite(line, 1, strlen(line), stderr);
 	funlockfile(stderr);
 }
