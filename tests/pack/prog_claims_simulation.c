@@ -27,7 +27,6 @@
  */
 #include "shard.h"
 #include "tests/pack/sim_folder.h"
-#include "tools/common/exit_code.h"
 #include "tools/common/message.h"
 #include "tools/common/signals.h"
 #include "tools/shardpack/make/make.h"

@@ -16,7 +16,6 @@
 
 #include "tests/child.h"
 #include "tests/test.h"
-#include "tools/common/exit_code.h"
 #include "tools/common/files.h"
 #include "tools/common/message.h"
 

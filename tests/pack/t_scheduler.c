@@ -5,7 +5,6 @@
 #include "tools/shardpack/make/make.h"
 
 #include "tests/test.h"
-#include "tools/common/exit_code.h"
 #include "tools/common/message.h"
 
 static const char *environment; /* "NAME=value NAME=value" */

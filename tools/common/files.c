@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * files.c - the few things that shardpack does with files beside images and shards
+ * files.c - what tools do with files that are not images or shards
  */
 #include "tools/common/files.h"
 
@@ -20,7 +20,6 @@
 #include <unistd.h>
 
 #include "shard_pack.h"
-#include "tools/common/exit_code.h"
 #include "tools/common/memory.h"
 #include "tools/common/message.h"
 #include "tools/common/shelf.h"

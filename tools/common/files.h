@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * files.h - the few things that shardpack does with files beside images and shards
+ * files.h - what tools do with files that are not images or shards
  *
  * Functions that may fail say why and return the exit code, unless they say otherwise.
  */

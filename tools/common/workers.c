@@ -11,7 +11,6 @@
 
 #include "libshard/base/clock.h"
 #include "libshard/base/turns.h"
-#include "tools/common/exit_code.h"
 #include "tools/common/memory.h"
 #include "tools/common/message.h"
 #include "tools/common/signals.h"

@@ -12,7 +12,6 @@
 
 #include "shard.h"
 #include "shard_pack.h"
-#include "tools/common/exit_code.h"
 #include "tools/common/files.h"
 #include "tools/common/message.h"
 #include "tools/shardcat/dataset/cat_dataset.h"

@@ -10,8 +10,8 @@
 
 #include "libshard/base/words.h"
 #include "shard_inspect.h"
-#include "tools/common/exit_code.h"
 #include "tools/common/human.h"
+#include "tools/common/message.h"
 
 #define TWO_TO_64 18446744073709551616.0
 

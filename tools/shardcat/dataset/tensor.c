@@ -12,7 +12,6 @@
 
 #include "shard.h"
 #include "shard_inspect.h"
-#include "tools/common/exit_code.h"
 #include "tools/common/human.h"
 #include "tools/common/memory.h"
 #include "tools/common/message.h"

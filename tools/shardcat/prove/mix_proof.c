@@ -23,7 +23,6 @@
 #include <string.h>
 
 #include "libshard/base/utf8.h"
-#include "tools/common/exit_code.h"
 #include "tools/common/memory.h"
 #include "tools/common/message.h"
 #include "tools/common/signals.h"
