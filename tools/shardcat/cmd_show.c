@@ -268,8 +268,7 @@ static int draw_sheet(struct sheet *s, const struct show_options *o)
 	rows = (s->record_count + s->columns - 1) / s->columns;
 	width = 2 * MARGIN + s->columns * SIDE + (s->columns - 1) * GAP_X;
 	height = (uint32_t)(2 * MARGIN + HEADER_HEIGHT + rows * CELL_HEIGHT + (rows - 1) * GAP_Y);
-	if (!canvas_init(&s->canvas, width, height, paper))
-		return fail(EXIT_IO, "out of memory for a picture of %" PRIu32 " x %" PRIu32 " pixels", width, height);
+	canvas_init(&s->canvas, width, height, paper);
 	draw_header(s, o);
 	for (uint64_t i = 0; i < s->record_count && !rc; i++) {
 		rc = draw_cell(s, i);

@@ -166,8 +166,7 @@ struct canvas {
 	uint8_t *pixels; /* packed RGB */
 };
 
-/* False if there is no memory for it.  Free it in any case. */
-bool canvas_init(struct canvas *c, uint32_t width, uint32_t height, struct colour background);
+void canvas_init(struct canvas *c, uint32_t width, uint32_t height, struct colour background);
 void canvas_free(struct canvas *c);
 
 #define FONT_HEIGHT 18 /* of a line, descenders included */
@@ -192,10 +191,13 @@ void canvas_thumbnail(struct canvas *c, uint32_t x, uint32_t y, uint32_t side, c
 
 #define REPEATS_LISTED 100
 
-/* The XXH3-128 of a content. */
 struct content_hash {
 	uint8_t bytes[16];
 };
+
+/* Of one record, without the field `left_out`, which may be NULL.  Field f lies at rows[f]. */
+struct content_hash content_hash(const struct shard_schema *schema, const void *const rows[SHARD_FIELDS_MAX],
+				 const struct shard_field *left_out);
 
 struct repeat {
 	uint64_t first, count; /* the first record with this content, and how many have it */

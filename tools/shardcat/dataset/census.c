@@ -13,7 +13,6 @@
 #include <string.h>
 
 #include "libshard/base/byte_sums.h"
-#include "shard_pack.h"
 #include "tools/common/memory.h"
 #include "tools/common/message.h"
 #include "tools/common/progress.h"
@@ -352,27 +351,25 @@ static void add_label(struct census *c, struct reading *r, int64_t label)
 static int add_record(struct census *c, struct reading *r, const struct record *record)
 {
 	const struct shard_schema *schema = c->input->schema;
-	struct content_hash of[SHARD_FIELDS_MAX], content;
-	uint32_t count = 0;
+	const void *rows[SHARD_FIELDS_MAX];
+	struct content_hash content;
 	int64_t label = 0;
 	int rc = EXIT_DONE;
 
 	for (uint32_t i = 0; i < schema->field_count && !rc; i++) {
 		const struct shard_field *f = &schema->field[i];
-		const uint8_t *data = (const uint8_t *)record->group[f->group] + f->offset;
 
+		rows[i] = (const uint8_t *)record->group[f->group] + f->offset;
 		if (f == c->label) {
-			label = number_integer(f->dtype, data);
+			label = number_integer(f->dtype, rows[i]);
 			add_label(c, r, label);
-			continue;
-		}
-		shard_xxh128(data, (size_t)f->bytes, of[count++].bytes);
-		if (r->field[i].channels)
+		} else if (r->field[i].channels) {
 			rc = add_field(c, r, i, record);
+		}
 	}
 	if (rc || !c->has_content)
 		return rc;
-	shard_xxh128(of, count * sizeof(of[0]), content.bytes);
+	content = content_hash(schema, rows, c->label);
 	return repeats_add(&c->repeats, &content, record->idx, label);
 }
 

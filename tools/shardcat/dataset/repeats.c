@@ -15,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "shard_pack.h"
 #include "tools/common/memory.h"
 #include "tools/common/message.h"
 #include "tools/common/signals.h"
@@ -39,6 +40,20 @@ struct repeats_store {
 	FILE *spool;
 };
 
+/* The hash of the fields' hashes, so that nothing needs to be copied together. */
+struct content_hash content_hash(const struct shard_schema *schema, const void *const rows[SHARD_FIELDS_MAX],
+				 const struct shard_field *left_out)
+{
+	struct content_hash field[SHARD_FIELDS_MAX], record;
+	uint32_t count = 0;
+
+	for (uint32_t f = 0; f < schema->field_count; f++)
+		if (&schema->field[f] != left_out)
+			shard_xxh128(rows[f], (size_t)schema->field[f].bytes, field[count++].bytes);
+	shard_xxh128(field, count * sizeof(field[0]), record.bytes);
+	return record;
+}
+
 int repeats_open(struct repeats *r, uint64_t record_count, uint64_t memory_bytes)
 {
 	struct repeats_store *s = xcalloc(1, sizeof(*s));
@@ -50,8 +65,8 @@ int repeats_open(struct repeats *r, uint64_t record_count, uint64_t memory_bytes
 	s->parts = record_count < s->capacity ? 1 : record_count / (s->capacity / 2 + 1) + 1;
 	s->entries = malloc((size_t)(s->capacity + 1) * sizeof(*s->entries));
 	if (!s->entries)
-		return fail(EXIT_IO, "out of memory for %" PRIu64 " records, %zu bytes each", s->capacity,
-			    sizeof(*s->entries));
+		return fail(EXIT_IO, "out of memory for %" PRIu64 " records, %zu bytes each; use a smaller --memory",
+			    s->capacity, sizeof(*s->entries));
 	if (s->parts > 1)
 		s->spool = tmpfile();
 	if (s->parts > 1 && !s->spool)

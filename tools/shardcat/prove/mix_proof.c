@@ -181,7 +181,7 @@ static void judge_row(struct mix_proof *p, const struct shard_batch *b, uint32_t
 	uint32_t component = b->component[row];
 	const struct fingerprints *prints;
 	const void *rows[SHARD_FIELDS_MAX];
-	struct fingerprint print;
+	struct content_hash print;
 	const struct input *in;
 
 	if (component >= p->file.count) {
@@ -194,7 +194,7 @@ static void judge_row(struct mix_proof *p, const struct shard_batch *b, uint32_t
 	prints = &p->prints[in - p->file.input];
 	for (uint32_t f = 0; f < in->schema->field_count; f++)
 		rows[f] = (const char *)b->field[f].data + row * b->field[f].stride;
-	print = fingerprint_of(in->schema, rows);
+	print = content_hash(in->schema, rows, NULL);
 	if (b->record[row] >= prints->count || memcmp(&prints->of[b->record[row]], &print, sizeof(print)))
 		proof_find(&p->tally, MISNAMED,
 			   "position %" PRIu64 " names record %" PRIu64 " of %s, which has other bytes", position,

@@ -14,7 +14,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "shard_pack.h"
 #include "tools/common/human.h"
 #include "tools/common/memory.h"
 #include "tools/common/message.h"
@@ -26,17 +25,6 @@
 #define ROWS_AT_A_TIME	 4096
 
 /* ---- fingerprints: whose bytes are these, and which records were delivered? ---- */
-
-/* The fingerprint of the fields' fingerprints, so that nothing needs to be copied together. */
-struct fingerprint fingerprint_of(const struct shard_schema *schema, const void *const rows[SHARD_FIELDS_MAX])
-{
-	struct fingerprint field[SHARD_FIELDS_MAX], record;
-
-	for (uint32_t f = 0; f < schema->field_count; f++)
-		shard_xxh128(rows[f], (size_t)schema->field[f].bytes, field[f].bytes);
-	shard_xxh128(field, schema->field_count * sizeof(field[0]), record.bytes);
-	return record;
-}
 
 static int read_records(struct fingerprints *f, struct input *in, uint64_t block_records,
 			void *const group[SHARD_GROUPS_MAX], struct progress *progress)
@@ -57,7 +45,7 @@ static int read_records(struct fingerprints *f, struct input *in, uint64_t block
 
 				rows[k] = (const char *)group[field->group] + i * field->stride + field->offset;
 			}
-			f->of[first + i] = fingerprint_of(in->schema, rows);
+			f->of[first + i] = content_hash(in->schema, rows, NULL);
 		}
 		progress_add(progress, now, 0, 0);
 		progress_tick(progress);
@@ -131,7 +119,7 @@ static void fingerprints_deliver(struct fingerprints *f, uint64_t record)
 	f->delivered[record / 64] |= UINT64_C(1) << record % 64;
 }
 
-static int compare_prints(const struct fingerprint *a, const struct fingerprint *b)
+static int compare_prints(const struct content_hash *a, const struct content_hash *b)
 {
 	return memcmp(a->bytes, b->bytes, sizeof(a->bytes));
 }
@@ -146,7 +134,7 @@ static int compare_records(const void *a, const void *b, void *context)
 }
 
 /* The first place of by_value whose fingerprint is not below that of `row`. */
-static uint64_t lower_bound(const struct fingerprints *f, const struct fingerprint *row)
+static uint64_t lower_bound(const struct fingerprints *f, const struct content_hash *row)
 {
 	uint64_t low = 0, high = f->count;
 
@@ -166,7 +154,7 @@ static uint64_t lower_bound(const struct fingerprints *f, const struct fingerpri
  * yet; else another record with these bytes that was not delivered; else one that was.  It is
  * `count` if no record has these bytes.
  */
-static uint64_t fingerprints_identify(struct fingerprints *f, const struct fingerprint *row, uint64_t named)
+static uint64_t fingerprints_identify(struct fingerprints *f, const struct content_hash *row, uint64_t named)
 {
 	uint64_t record = f->count;
 
@@ -248,11 +236,11 @@ static void judge_row(struct proof *p, struct tally *y, const struct shard_batch
 {
 	const void *rows[SHARD_FIELDS_MAX];
 	uint64_t named = batch->record[row], record;
-	struct fingerprint print;
+	struct content_hash print;
 
 	for (uint32_t f = 0; f < p->in.schema->field_count; f++)
 		rows[f] = (const char *)batch->field[f].data + row * batch->field[f].stride;
-	print = fingerprint_of(p->in.schema, rows);
+	print = content_hash(p->in.schema, rows, NULL);
 	if (batch->row_flags[row] & SHARD_ROW_PADDED) {
 		y->padded++; /* a repetition: it has to be what it says, and does not count */
 		if (named >= p->prints.count || memcmp(&p->prints.of[named], &print, sizeof(print)))
