@@ -517,7 +517,7 @@ int pool_next(struct pool *p, struct shard_error *err);
 void pool_send_ahead(struct pool *p);
 /*
  * Wait until pool_next() need not wait.  The queue of the device slots is empty.  Fails with
- * TIMEOUT.
+ * TIMEOUT, and leaves the text of that to the caller.
  */
 int pool_wait(struct pool *p, uint64_t timeout_ns, struct shard_error *err);
 

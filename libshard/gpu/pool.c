@@ -456,10 +456,9 @@ int pool_wait(struct pool *p, uint64_t timeout_ns, struct shard_error *err)
 	int rc = answers ? SHARD_OK : would_answer(p, &answers, err);
 
 	while (!rc && !answers) {
-		rc = device_slots_answers(&p->slabs.device_slots) ? SHARD_OK
-								  : feed_wait(p->slabs.feed, timeout_ns - gone, err);
-		if (!rc)
-			rc = send_slabs(p, err);
+		if (!device_slots_answers(&p->slabs.device_slots) && !feed_await(p->slabs.feed, timeout_ns - gone))
+			return SHARD_E_TIMEOUT; /* the caller says so */
+		rc = send_slabs(p, err);
 		if (!rc)
 			rc = would_answer(p, &answers, err);
 		gone = min_u64(clock_now_ns() - begin, timeout_ns);
