@@ -33,7 +33,6 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#include "tools/common/exit_code.h"
 #include "tools/common/message.h"
 
 #define CLI_OPTIONS_MAX	   64 /* of a verb, positionals included: one bit each in cli_args.given */

@@ -14,8 +14,6 @@
 
 #include <stdbool.h>
 
-#include "tools/common/exit_code.h"
-
 /*
  * Called once by main, before threads.  A SIGHUP or SIGINT that was ignored from outside (`nohup`,
  * `&` in a script) stays so.

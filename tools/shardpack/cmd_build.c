@@ -10,7 +10,6 @@
 
 #include "libshard/base/clock.h"
 #include "shard.h"
-#include "tools/common/exit_code.h"
 #include "tools/common/files.h"
 #include "tools/common/message.h"
 #include "tools/common/signals.h"

@@ -13,7 +13,6 @@
 
 #include "libshard/base/clock.h"
 #include "shard_pack.h"
-#include "tools/common/exit_code.h"
 #include "tools/common/files.h"
 #include "tools/common/message.h"
 #include "tools/shardpack/input/place.h"

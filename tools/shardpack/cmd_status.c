@@ -12,7 +12,6 @@
 #include <string.h>
 
 #include "shard.h"
-#include "tools/common/exit_code.h"
 #include "tools/common/files.h"
 #include "tools/common/human.h"
 #include "tools/common/json_out.h"

@@ -14,7 +14,6 @@
 #include <unistd.h>
 
 #include "libshard/base/thread.h"
-#include "tools/common/exit_code.h"
 #include "tools/common/files.h"
 #include "tools/common/memory.h"
 #include "tools/common/message.h"

@@ -22,7 +22,6 @@
 
 #include "libshard/base/thread.h"
 #include "libshard/io/io.h"
-#include "tools/common/exit_code.h"
 #include "tools/common/files.h"
 #include "tools/common/human.h"
 #include "tools/common/memory.h"

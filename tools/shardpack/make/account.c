@@ -13,7 +13,6 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "tools/common/exit_code.h"
 #include "tools/common/json_out.h"
 #include "tools/common/memory.h"
 #include "tools/common/message.h"

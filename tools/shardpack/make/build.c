@@ -15,7 +15,6 @@
 #include <stdlib.h>
 
 #include "libshard/base/turns.h"
-#include "tools/common/exit_code.h"
 #include "tools/common/message.h"
 #include "tools/common/progress.h"
 #include "tools/common/signals.h"

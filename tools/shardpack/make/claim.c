@@ -17,7 +17,6 @@
 #include <unistd.h>
 
 #include "libshard/base/clock.h"
-#include "tools/common/exit_code.h"
 #include "tools/common/message.h"
 
 const struct claim_times claim_times = {

@@ -14,7 +14,6 @@
 #include <unistd.h>
 
 #include "libshard/base/clock.h"
-#include "tools/common/exit_code.h"
 #include "tools/common/message.h"
 #include "tools/common/shelf.h"
 #include "tools/common/signals.h"

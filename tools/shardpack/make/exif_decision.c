@@ -6,7 +6,6 @@
 
 #include <stdlib.h>
 
-#include "tools/common/exit_code.h"
 #include "tools/common/message.h"
 #include "tools/common/signals.h"
 #include "tools/shardpack/sandbox/sandbox.h"

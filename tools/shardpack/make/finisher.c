@@ -9,7 +9,6 @@
 #include <string.h>
 
 #include "libshard/base/turns.h"
-#include "tools/common/exit_code.h"
 #include "tools/common/message.h"
 #include "tools/shardpack/input/source_times.h"
 

@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tools/common/exit_code.h"
+#include "tools/common/message.h"
 #include "tools/shardpack/images/images.h"
 #include "tools/shardpack/input/place.h"
 #include "tools/shardpack/input/stored.h"

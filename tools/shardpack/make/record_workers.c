@@ -8,7 +8,6 @@
 
 #include <stdlib.h>
 
-#include "tools/common/exit_code.h"
 #include "tools/common/message.h"
 #include "tools/common/progress.h"
 #include "tools/common/workers.h"

@@ -10,7 +10,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "tools/common/exit_code.h"
 #include "tools/common/message.h"
 
 #define ARRAYS 6

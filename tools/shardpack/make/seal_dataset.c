@@ -14,7 +14,6 @@
 
 #include "libshard/base/turns.h"
 #include "shard.h"
-#include "tools/common/exit_code.h"
 #include "tools/common/message.h"
 #include "tools/common/progress.h"
 #include "tools/common/signals.h"

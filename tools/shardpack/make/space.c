@@ -8,7 +8,6 @@
 
 #include <inttypes.h>
 
-#include "tools/common/exit_code.h"
 #include "tools/common/human.h"
 #include "tools/common/message.h"
 #include "tools/shardpack/input/free_space.h"

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "shard_inspect.h"
-#include "tools/common/exit_code.h"
+#include "tools/common/message.h"
 
 int bad_input(struct bad_input *b, uint32_t reason, const char *fmt, ...)
 {

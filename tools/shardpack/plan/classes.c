@@ -14,7 +14,6 @@
 #include "libshard/base/utf8.h"
 #include "libshard/base/words.h"
 #include "shard.h"
-#include "tools/common/exit_code.h"
 #include "tools/common/files.h"
 #include "tools/common/memory.h"
 #include "tools/common/message.h"

@@ -14,7 +14,6 @@
 #include <sys/file.h>
 #include <unistd.h>
 
-#include "tools/common/exit_code.h"
 #include "tools/common/files.h"
 #include "tools/common/memory.h"
 #include "tools/common/message.h"

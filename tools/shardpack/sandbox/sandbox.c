@@ -23,7 +23,6 @@
 #include <unistd.h>
 
 #include "libshard/io/io.h"
-#include "tools/common/exit_code.h"
 #include "tools/common/message.h"
 #include "tools/common/signals.h"
 

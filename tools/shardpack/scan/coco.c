@@ -17,7 +17,6 @@
 
 #include "libshard/base/utf8.h"
 #include "shard_pack.h"
-#include "tools/common/exit_code.h"
 #include "tools/common/memory.h"
 #include "tools/common/message.h"
 #include "tools/common/progress.h"

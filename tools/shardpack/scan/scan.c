@@ -17,7 +17,6 @@
 #include <unistd.h>
 
 #include "shard.h"
-#include "tools/common/exit_code.h"
 #include "tools/common/memory.h"
 #include "tools/common/message.h"
 #include "tools/common/signals.h"

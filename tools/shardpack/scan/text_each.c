@@ -9,7 +9,6 @@
 #include <string.h>
 
 #include "shard_inspect.h"
-#include "tools/common/exit_code.h"
 #include "tools/common/message.h"
 #include "tools/shardpack/plan/plan.h"
 

@@ -11,7 +11,6 @@
 
 #include "libshard/base/words.h"
 #include "shard_pack.h"
-#include "tools/common/exit_code.h"
 #include "tools/common/message.h"
 #include "tools/common/text.h"
 #include "tools/shardpack/input/stored.h"

@@ -4,7 +4,7 @@
  */
 #include "tools/shardpack/sources/sources.h"
 
-#include "tools/common/exit_code.h"
+#include "tools/common/message.h"
 #include "tools/shardpack/plan/plan.h"
 #include "tools/shardpack/scan/scan.h"
 
