@@ -296,7 +296,7 @@ static int enter_known(const struct job *job)
 	char path[PLAN_PATH_BYTES_MAX], message[BAD_INPUT_MESSAGE_BYTES];
 	struct problem p = {.message = message};
 	struct plan_input input;
-	int code = EXIT_DONE;
+	int rc = EXIT_DONE;
 
 	for (uint64_t i = 0; i < job->plan->input_count; i++) {
 		plan_input(job->plan, i, &input);
@@ -306,16 +306,16 @@ static int enter_known(const struct job *job)
 		plan_bad_message(&input, message);
 		account_show(job, path, &p);
 	}
-	for (p.ordinal = 0; code == EXIT_DONE && p.ordinal < job->plan->input_count; p.ordinal++) {
+	for (p.ordinal = 0; !rc && p.ordinal < job->plan->input_count; p.ordinal++) {
 		plan_input(job->plan, plan_input_at(job->plan, p.ordinal), &input);
 		if (!input.bad_reason)
 			continue;
 		plan_bad_message(&input, message);
 		p.reason = input.bad_reason;
 		p.how = account_how(job->plan->recipe.on_error, p.reason);
-		code = account_add(job->account, &p);
+		rc = account_add(job->account, &p);
 	}
-	return code;
+	return rc;
 }
 
 static const char *are(const struct plan *p)
@@ -327,37 +327,36 @@ int known_bad_look(const struct job *job, const struct source_times *times)
 {
 	const struct plan *p = job->plan;
 	struct job look = *job;
-	int code = enter_known(job);
+	int rc = enter_known(job);
 
 	look.look_only = true;
 	look.times = times;
 	job->account->input_count = p->input_count;
-	if (code == EXIT_DONE)
-		code = account_check_bad(job->account, job->max_bad, p->input_count - 1, p->input_count);
-	if (code == EXIT_DONE && p->bad_count < p->input_count)
+	if (!rc)
+		rc = account_check_bad(job->account, job->max_bad, p->input_count - 1, p->input_count);
+	if (!rc && p->bad_count < p->input_count)
 		note("%" PRIu64 " of %" PRIu64 " inputs %s bad; looking at the others, too; nothing will be written",
 		     p->bad_count, p->input_count, are(p));
-	return code == EXIT_DONE ? build_run(&look) : code;
+	return rc ? rc : build_run(&look);
 }
 
 int known_bad_judge(const struct job *job, bool *told)
 {
 	const struct plan *p = job->plan;
-	int code;
+	int rc;
 
 	if (!p->bad_count)
 		return EXIT_DONE;
-	code = enter_known(job);
-	if (code == EXIT_DONE && p->recipe.on_error != ON_ERROR_FAIL) {
+	rc = enter_known(job);
+	if (!rc && p->recipe.on_error != ON_ERROR_FAIL) {
 		*(p->recipe.on_error == ON_ERROR_SKIP ? &job->account->skipped : &job->account->quarantined) +=
 			p->bad_count;
 		note("%" PRIu64 " of %" PRIu64 " inputs %s bad; left out", p->bad_count, p->input_count, are(p));
 		return EXIT_DONE;
 	}
 	*told = true;
-	return code == EXIT_DONE ? fail(EXIT_BAD, "%" PRIu64 " of %" PRIu64 " inputs %s bad", p->bad_count,
-					p->input_count, are(p))
-				 : code;
+	return rc ? rc
+		  : fail(EXIT_BAD, "%" PRIu64 " of %" PRIu64 " inputs %s bad", p->bad_count, p->input_count, are(p));
 }
 
 /* ---- inputs that were left out, kept for a person to look at ---- */
@@ -435,7 +434,7 @@ int quarantine_list(const char *quarantine, const struct plan *plan, const struc
 	char *path = xasprintf("%s/quarantine.jsonl", quarantine);
 	struct memory_file out;
 	struct shard_error err;
-	int code = EXIT_DONE;
+	int rc = EXIT_DONE;
 
 	memory_file_open(&out);
 	for (uint64_t i = 0; i < account->problems.count; i++)
@@ -443,10 +442,10 @@ int quarantine_list(const char *quarantine, const struct plan *plan, const struc
 			write_line(out.stream, plan, &account->problems.item[i]);
 	memory_file_close(&out);
 	if (files_publish(path, out.data, out.bytes, &err) != SHARD_OK)
-		code = fail_of_library(&err);
-	if (code == EXIT_DONE)
+		rc = fail_of_library(&err);
+	if (!rc)
 		nftw(quarantine, tidy, 16, FTW_PHYS);
 	free(path);
 	free(out.data);
-	return code;
+	return rc;
 }

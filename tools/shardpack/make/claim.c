@@ -211,7 +211,7 @@ bool claim_holds(const struct claim *c, const char *path)
 {
 	struct claim_view v;
 
-	return claim_look(path, &v) == EXIT_DONE && v.there && !strcmp(v.nonce, c->nonce);
+	return !claim_look(path, &v) && v.there && !strcmp(v.nonce, c->nonce);
 }
 
 static bool draw_nonce(char out[CLAIM_NONCE_BYTES])
@@ -231,7 +231,7 @@ int claim_make(struct claim *c, const char *path, const struct claim_owner *self
 {
 	struct text text = {0};
 	struct shard_error err;
-	int rc, code = EXIT_DONE;
+	int rc;
 
 	*c = (struct claim){.fd = -1};
 	*ours = false;
@@ -244,12 +244,8 @@ int claim_make(struct claim *c, const char *path, const struct claim_owner *self
 	text_format(&text, " pid %" PRIu64 " start %" PRIu64, self->pid, self->start);
 	put_word(&text, "job", self->job);
 	text_add(&text, "\n", 1);
-	if (text_failed(&text))
-		code = fail(EXIT_IO, "%s: out of memory", path);
-	rc = code == EXIT_DONE ? shard_publish(path, text.data, text.bytes, over, &err) : SHARD_OK;
+	rc = shard_publish(path, text.data, text.bytes, over, &err);
 	text_free(&text);
-	if (code != EXIT_DONE)
-		return code;
 	/* The folder is gone, or another process removed the temporary file. */
 	if (rc != SHARD_OK && err.os_code == ENOENT)
 		return EXIT_DONE;

@@ -111,7 +111,7 @@ static void release(struct claims *c, uint64_t shard_idx, bool failed)
 	claim = h->claim;
 	c->held[h - c->held] = c->held[--c->held_count];
 	pthread_mutex_unlock(&c->lock);
-	if (claim_path(path, c->job->state_dir, shard_idx) == EXIT_DONE)
+	if (!claim_path(path, c->job->state_dir, shard_idx))
 		claim_release(&claim, path, failed);
 }
 
@@ -188,17 +188,17 @@ static int try_shard(struct claims *c, uint64_t shard_idx, bool *got)
 	char path[FILES_PATH_BYTES];
 	struct claim_view v;
 	bool ours;
-	int code = claim_path(path, c->job->state_dir, shard_idx);
+	int rc = claim_path(path, c->job->state_dir, shard_idx);
 
-	if (code == EXIT_DONE)
-		code = claim_look(path, &v);
-	if (code != EXIT_DONE || !may_take(c, shard_idx, &v) || has_come(c, shard_idx))
-		return code;
-	code = claim_make(&h.claim, path, &c->self, v.there, &ours);
-	if (code == EXIT_DONE)
+	if (!rc)
+		rc = claim_look(path, &v);
+	if (rc || !may_take(c, shard_idx, &v) || has_come(c, shard_idx))
+		return rc;
+	rc = claim_make(&h.claim, path, &c->self, v.there, &ours);
+	if (!rc)
 		tell_claim(c, shard_idx, &v, ours);
-	if (code != EXIT_DONE || !ours)
-		return code;
+	if (rc || !ours)
+		return rc;
 	claim_remove_begun(&v, c->job->out_dir, shard_idx);
 	hold(c, &h);
 	*got = !has_come(c, shard_idx); /* and its claim was given back just now */
@@ -222,13 +222,13 @@ static int try_next(struct claims *c, bool *got, uint64_t *shard_idx)
 
 int claims_next(struct claims *c, uint64_t *shard_idx, bool *got)
 {
-	int code = EXIT_DONE;
+	int rc = EXIT_DONE;
 
 	*got = false;
-	while (code == EXIT_DONE && !*got && c->walked < c->list.shard_count)
-		code = interrupted() ? EXIT_INTERRUPTED : try_next(c, got, shard_idx);
+	while (!rc && !*got && c->walked < c->list.shard_count)
+		rc = interrupted() ? EXIT_INTERRUPTED : try_next(c, got, shard_idx);
 	c->is_vain = c->is_vain && !*got;
-	return code;
+	return rc;
 }
 
 static bool is_taken_over(const struct claims *c, uint64_t shard_idx)
@@ -236,7 +236,7 @@ static bool is_taken_over(const struct claims *c, uint64_t shard_idx)
 	const struct held *h = held_of(c, shard_idx);
 	char path[FILES_PATH_BYTES];
 
-	if (h && claim_path(path, c->job->state_dir, shard_idx) == EXIT_DONE && claim_holds(&h->claim, path))
+	if (h && !claim_path(path, c->job->state_dir, shard_idx) && claim_holds(&h->claim, path))
 		return false;
 	detail("shard %05" PRIu64 ": another process took over", shard_idx);
 	return true;
@@ -266,21 +266,21 @@ int claims_mark_open(struct claims *c, bool *todo)
 {
 	bool *claimed = calloc(c->list.shard_count + 1, sizeof(*claimed));
 	char path[FILES_PATH_BYTES];
-	int code = claimed ? claim_list(c->job->state_dir, c->list.shard_count, claimed)
-			   : fail(EXIT_IO, "out of memory for %" PRIu64 " claims", c->list.shard_count);
+	int rc = claimed ? claim_list(c->job->state_dir, c->list.shard_count, claimed)
+			 : fail(EXIT_IO, "out of memory for %" PRIu64 " claims", c->list.shard_count);
 
-	for (uint64_t k = 0; code == EXIT_DONE && k < c->list.shard_count; k++) {
+	for (uint64_t k = 0; !rc && k < c->list.shard_count; k++) {
 		struct claim_view v = {.there = false};
 
 		if (claims_is_missing(c, k) && claimed[k]) {
-			code = claim_path(path, c->job->state_dir, k);
-			if (code == EXIT_DONE)
-				code = claim_look(path, &v);
+			rc = claim_path(path, c->job->state_dir, k);
+			if (!rc)
+				rc = claim_look(path, &v);
 		}
 		todo[k] = claims_is_missing(c, k) && (!v.there || v.failed || claim_is_dead(&v, &c->self));
 	}
 	free(claimed);
-	return code;
+	return rc;
 }
 
 /* How it stands with the shards that are missing. */
@@ -302,9 +302,9 @@ static void add_owner(struct survey *s, uint64_t shard_idx, const struct claim_v
 
 static int survey(struct claims *c, struct survey *s)
 {
-	int code = EXIT_DONE;
+	int rc = EXIT_DONE;
 
-	for (uint64_t i = 0; code == EXIT_DONE && i < c->list.shard_count && !s->open; i++) {
+	for (uint64_t i = 0; !rc && i < c->list.shard_count && !s->open; i++) {
 		uint64_t k = (c->begin + i) % c->list.shard_count;
 		char path[FILES_PATH_BYTES];
 		struct claim_view v;
@@ -312,10 +312,10 @@ static int survey(struct claims *c, struct survey *s)
 
 		if (!claims_is_missing(c, k))
 			continue;
-		code = claim_path(path, c->job->state_dir, k);
-		if (code == EXIT_DONE)
-			code = claim_look(path, &v);
-		if (code != EXIT_DONE)
+		rc = claim_path(path, c->job->state_dir, k);
+		if (!rc)
+			rc = claim_look(path, &v);
+		if (rc)
 			break;
 		silent = claim_is_silent(&c->watch[k].claim, &v);
 		open = may_take(c, k, &v);
@@ -330,7 +330,7 @@ static int survey(struct claims *c, struct survey *s)
 		if (!s->open && !c->watch[k].failed)
 			add_owner(s, k, &v);
 	}
-	return code;
+	return rc;
 }
 
 static void say_whom(struct claims *c, struct survey *s)
@@ -364,14 +364,14 @@ static int pause_a_while(uint64_t since_ns)
 static int check_folder(struct claims *c)
 {
 	struct shard_list *l = &c->list;
-	int code;
+	int rc;
 
 	if (l->there_count == l->shard_count || access(c->job->state_dir, F_OK) == 0)
 		return EXIT_DONE;
 	/* While we looked at other claims, others may have built all and sealed it. */
-	code = shard_list_look(l, c->job->out_dir, l->shard_count);
-	if (code != EXIT_DONE || l->there_count == l->shard_count)
-		return code;
+	rc = shard_list_look(l, c->job->out_dir, l->shard_count);
+	if (rc || l->there_count == l->shard_count)
+		return rc;
 	errno = ENOENT;
 	return fail(EXIT_IO, "%s: %s, and shards are missing; another process removed it", c->job->state_dir,
 		    strerror(errno));
@@ -380,27 +380,27 @@ static int check_folder(struct claims *c)
 int claims_wait(struct claims *c, bool *more)
 {
 	uint64_t since_ns = clock_now_ns();
-	int code = c->is_vain ? pause_a_while(since_ns) : EXIT_DONE; /* others were faster every time */
+	int rc = c->is_vain ? pause_a_while(since_ns) : EXIT_DONE; /* others were faster every time */
 
 	*more = false;
-	while (code == EXIT_DONE) {
+	while (!rc) {
 		struct survey s = {0};
 
-		code = survey(c, &s);
-		if (code == EXIT_DONE)
-			code = check_folder(c);
-		*more = code == EXIT_DONE && s.open;
-		if (code == EXIT_DONE && !s.open && s.busy && !c->job->no_wait)
+		rc = survey(c, &s);
+		if (!rc)
+			rc = check_folder(c);
+		*more = !rc && s.open;
+		if (!rc && !s.open && s.busy && !c->job->no_wait)
 			say_whom(c, &s);
 		text_free(&s.owners);
-		if (code == EXIT_DONE && asked_to_stop() && c->list.there_count < c->list.shard_count)
-			code = EXIT_STOPPED;
+		if (!rc && asked_to_stop() && c->list.there_count < c->list.shard_count)
+			rc = EXIT_STOPPED;
 		if (*more || !s.busy || c->job->no_wait)
 			break;
-		code = code == EXIT_DONE ? pause_a_while(since_ns) : code;
+		rc = !rc ? pause_a_while(since_ns) : rc;
 	}
 	c->is_vain = *more;
-	return code;
+	return rc;
 }
 
 int claims_tell(struct claims *c, bool *is_complete)
@@ -408,13 +408,13 @@ int claims_tell(struct claims *c, bool *is_complete)
 	struct shard_list *l = &c->list;
 	struct survey s = {0};
 	struct text list = {0};
-	int code = EXIT_DONE;
+	int rc = EXIT_DONE;
 	uint64_t missing;
 
 	if (l->there_count < l->shard_count)
-		code = shard_list_look(l, c->job->out_dir, l->shard_count);
-	if (code == EXIT_DONE && l->there_count < l->shard_count)
-		code = survey(c, &s);
+		rc = shard_list_look(l, c->job->out_dir, l->shard_count);
+	if (!rc && l->there_count < l->shard_count)
+		rc = survey(c, &s);
 	missing = l->shard_count - l->there_count; /* the survey may have found some */
 	*is_complete = !missing;
 	note("%s: built %" PRIu64 " shard%s; %" PRIu64 " of %" PRIu64 " %s missing", c->job->out_dir, c->built_count,
@@ -422,12 +422,12 @@ int claims_tell(struct claims *c, bool *is_complete)
 	shard_list_missing(l, LIST_BYTES_MAX, &list);
 	if (missing && !text_failed(&list))
 		note("missing: %s", list.data);
-	if (code == EXIT_DONE && s.given_up && s.owners.bytes && !text_failed(&s.owners) && !s.busy)
-		code = fail(EXIT_BAD, "%s: shards could not be built by others, and their messages say why: %s",
-			    c->job->out_dir, s.owners.data);
+	if (!rc && s.given_up && s.owners.bytes && !text_failed(&s.owners) && !s.busy)
+		rc = fail(EXIT_BAD, "%s: shards could not be built by others, and their messages say why: %s",
+			  c->job->out_dir, s.owners.data);
 	text_free(&list);
 	text_free(&s.owners);
-	return code;
+	return rc;
 }
 
 /* ---- all of it ---- */
@@ -436,7 +436,7 @@ int claims_open(struct claims **out, const struct job *job)
 {
 	uint64_t shard_count = job->plan->shard_count;
 	struct claims *c = calloc(1, sizeof(*c));
-	int code;
+	int rc;
 
 	*out = c;
 	if (!c)
@@ -446,9 +446,9 @@ int claims_open(struct claims **out, const struct job *job)
 	claim_self(&c->self, job->worker->job);
 	pthread_mutex_init(&c->lock, NULL);
 	pthread_cond_init(&c->stopped, NULL);
-	code = shard_list_look(&c->list, job->out_dir, shard_count);
-	if (code != EXIT_DONE)
-		return code;
+	rc = shard_list_look(&c->list, job->out_dir, shard_count);
+	if (rc)
+		return rc;
 	c->watch = calloc(shard_count + 1, sizeof(*c->watch));
 	if (!c->watch)
 		return fail(EXIT_IO, "out of memory for %" PRIu64 " claims", shard_count);

@@ -73,24 +73,23 @@ int exif_decision_look(const struct job *job, bool in_sandbox)
 	struct result *r = NULL;
 	struct converter *c = NULL;
 	struct sandbox *sandbox = NULL;
-	int code = EXIT_DONE;
+	int rc = EXIT_DONE;
 
 	if (!plan_names_inputs(job->plan) || !is_asked(job))
 		return EXIT_DONE;
 	if (in_sandbox)
-		code = pictures_sandbox(&sandbox, &job->plan->recipe);
-	if (code == EXIT_DONE) {
+		rc = pictures_sandbox(&sandbox, &job->plan->recipe);
+	if (!rc) {
 		r = calloc(1, sizeof(*r));
 		c = converter_open(job->plan, job->source_fd, job->stored, NULL, NULL, NULL, sandbox);
 		if (r)
 			r->record = malloc(converter_record_bytes(&job->schema));
-		code = r && r->record && c ? look(job, c, r)
-					   : fail(EXIT_IO, "out of memory for a look at orientations");
+		rc = r && r->record && c ? look(job, c, r) : fail(EXIT_IO, "out of memory for a look at orientations");
 	}
 	converter_close(c);
 	sandbox_close(sandbox);
 	if (r)
 		free(r->record);
 	free(r);
-	return code;
+	return rc;
 }

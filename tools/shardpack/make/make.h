@@ -409,7 +409,7 @@ void shard_list_missing(const struct shard_list *l, size_t bytes_max, struct tex
  * How long one shard takes the machines together, in nanoseconds: the mean time between the last
  * shards that were written, at most a hundred.  0 if fewer than two are there, or times are equal.
  */
-uint64_t shard_list_pace(const struct shard_list *l, const char *out_dir, int *code);
+uint64_t shard_list_pace(const struct shard_list *l, const char *out_dir, int *rc);
 
 /*
  * ---- space.c ----
@@ -790,7 +790,7 @@ struct finisher {
 	struct shard_turns *turns;		 /* const after start */
 	struct task threads;			 /* asked: a shard was handed over; told: a shard is complete */
 	struct finishing place[FINISHER_SHARDS]; /* lock */
-	int code;				 /* lock: the first exit code that was not EXIT_DONE; said already */
+	int rc;					 /* lock: the first exit code that was not EXIT_DONE; said already */
 	uint64_t other_count;			 /* lock: shards that were built again and became others */
 	/*
 	 * NULL, or told of each shard that was published, or whose temporary file is gone, in the

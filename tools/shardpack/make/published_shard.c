@@ -102,7 +102,7 @@ static int list_accepted(const struct listing *l, uint64_t shard_idx, struct sha
 	uint64_t ordinal, planned, miss_idx = 0, n;
 	struct shard_error err;
 	uint8_t *bytes;
-	int code = EXIT_DONE;
+	int rc = EXIT_DONE;
 
 	if (!field)
 		return EXIT_DONE;
@@ -111,21 +111,21 @@ static int list_accepted(const struct listing *l, uint64_t shard_idx, struct sha
 		return fail(EXIT_IO, "out of memory for %d records of %" PRIu64 " bytes", RECORDS_AT_ONCE,
 			    field->stride);
 	plan_shard(l->job->plan, shard_idx, &ordinal, &planned);
-	for (uint64_t record = 0; code == EXIT_DONE && record < info->record_count; record += n) {
+	for (uint64_t record = 0; !rc && record < info->record_count; record += n) {
 		n = info->record_count - record < RECORDS_AT_ONCE ? info->record_count - record : RECORDS_AT_ONCE;
 		if (shard_reader_read(reader, field->group, record, n, bytes, &err) != SHARD_OK)
-			code = fail_of_library(&err);
-		for (uint64_t i = 0; code == EXIT_DONE && i < n; i++, ordinal++) {
+			rc = fail_of_library(&err);
+		for (uint64_t i = 0; !rc && i < n; i++, ordinal++) {
 			uint32_t damage = bytes[i * field->stride + field->offset];
 
-			code = skip_misses(reader, info->miss_count, &miss_idx, &ordinal);
-			if (code == EXIT_DONE && damage)
+			rc = skip_misses(reader, info->miss_count, &miss_idx, &ordinal);
+			if (!rc && damage)
 				receipt_add(l->lines, &(struct problem){ordinal, damage, PROBLEM_ACCEPTED,
 									explain(l, ordinal, damage, OUTCOME_RECORD)});
 		}
 	}
 	free(bytes);
-	return code;
+	return rc;
 }
 
 /*
@@ -160,13 +160,13 @@ static int list_firsts(const struct listing *l, uint64_t shard_idx)
 static int list_problems(const struct listing *l, uint64_t shard_idx, struct shard_reader *reader)
 {
 	struct shard_info info;
-	int code;
+	int rc;
 
 	shard_reader_info(reader, &info);
-	code = list_misses(l, reader, info.miss_count);
-	if (code == EXIT_DONE)
-		code = list_accepted(l, shard_idx, reader, &info);
-	return code == EXIT_DONE ? list_firsts(l, shard_idx) : code;
+	rc = list_misses(l, reader, info.miss_count);
+	if (!rc)
+		rc = list_accepted(l, shard_idx, reader, &info);
+	return rc ? rc : list_firsts(l, shard_idx);
 }
 
 /* With the sentences that the inputs give, if they are at hand. */
@@ -175,7 +175,7 @@ static int list_and_explain(const struct job *job, uint64_t shard_idx, const cha
 {
 	struct listing l = {.job = job, .path = path, .lines = lines};
 	struct shard_info info;
-	int code;
+	int rc;
 
 	shard_reader_info(reader, &info);
 	if (!plan_names_inputs(job->plan)) /* the reason says it all */
@@ -187,11 +187,11 @@ static int list_and_explain(const struct job *job, uint64_t shard_idx, const cha
 	if (l.result->record && job->source_fd >= 0)
 		l.c = converter_open(job->plan, job->source_fd, job->stored, job->times, job->quarantine, NULL,
 				     job->sandbox);
-	code = list_problems(&l, shard_idx, reader);
+	rc = list_problems(&l, shard_idx, reader);
 	converter_close(l.c);
 	free(l.result->record);
 	free(l.result);
-	return code;
+	return rc;
 }
 
 int published_recount(const struct job *job, uint64_t shard_idx, struct shard_reader *reader)
@@ -199,17 +199,17 @@ int published_recount(const struct job *job, uint64_t shard_idx, struct shard_re
 	struct receipt r = {.file_bytes = 0};
 	const struct listing l = {.job = job, .path = job->out_dir, .sealed = true, .lines = &r.lines};
 	struct shard_info info;
-	int code = list_problems(&l, shard_idx, reader);
+	int rc = list_problems(&l, shard_idx, reader);
 
 	shard_reader_info(reader, &info);
 	r.record_count = r.fit.unknown = r.not_finite.unknown = info.record_count;
 	r.miss_count = info.miss_count;
-	if (code == EXIT_DONE && text_failed(&r.lines))
-		code = fail(EXIT_IO, "out of memory for a list of bad inputs");
-	if (code == EXIT_DONE)
-		code = receipt_account(&r, job->plan, job->account);
+	if (!rc && text_failed(&r.lines))
+		rc = fail(EXIT_IO, "out of memory for a list of bad inputs");
+	if (!rc)
+		rc = receipt_account(&r, job->plan, job->account);
 	receipt_free(&r);
-	return code;
+	return rc;
 }
 
 /* ---- is it there? ---- */
@@ -240,14 +240,14 @@ static int write_receipt(const struct job *job, uint64_t shard_idx, const struct
 static int make_receipt(const struct job *job, uint64_t shard_idx, const char *path, struct shard_reader *reader,
 			struct receipt *r)
 {
-	int code;
+	int rc;
 
 	detail("%s: exists, but without its receipt; verifying it", path);
-	code = read_all(job, path, reader, r->sha256);
+	rc = read_all(job, path, reader, r->sha256);
 	r->read_back = true;
-	if (code == EXIT_DONE)
-		code = list_and_explain(job, shard_idx, path, reader, &r->lines);
-	return code == EXIT_DONE && !job->account->firsts_unknown ? write_receipt(job, shard_idx, r) : code;
+	if (!rc)
+		rc = list_and_explain(job, shard_idx, path, reader, &r->lines);
+	return !rc && !job->account->firsts_unknown ? write_receipt(job, shard_idx, r) : rc;
 }
 
 /* The footer is as the receipt says, but the bytes before it may have changed. */
@@ -255,14 +255,13 @@ static int check_again(const struct job *job, uint64_t shard_idx, const char *pa
 		       struct receipt *r)
 {
 	uint8_t sha256[32];
-	int code = read_all(job, path, reader, sha256);
+	int rc = read_all(job, path, reader, sha256);
 
-	if (code == EXIT_DONE && memcmp(sha256, r->sha256, sizeof(sha256)) != 0)
-		code = fail(EXIT_BAD,
-			    "%s: its SHA-256 is not that of its receipt; remove this file to have it built again",
-			    path);
+	if (!rc && memcmp(sha256, r->sha256, sizeof(sha256)) != 0)
+		rc = fail(EXIT_BAD,
+			  "%s: its SHA-256 is not that of its receipt; remove this file to have it built again", path);
 	r->read_back = true;
-	return code == EXIT_DONE ? write_receipt(job, shard_idx, r) : code;
+	return rc ? rc : write_receipt(job, shard_idx, r);
 }
 
 /* What a receipt of this shard says of it, but no SHA-256; false, with errno, if it is gone. */
@@ -321,11 +320,11 @@ static int open_published(const struct job *job, uint64_t shard_idx, const struc
 	struct shard_info info;
 	struct shard_error err;
 	struct stat st;
-	int code = files_numbered(path, job->out_dir, "", shard_idx, ".shard");
+	int rc = files_numbered(path, job->out_dir, "", shard_idx, ".shard");
 
 	*reader = NULL;
-	if (code != EXIT_DONE || job->look_only)
-		return code;
+	if (rc || job->look_only)
+		return rc;
 	if (lstat(path, &st) != 0)
 		return errno == ENOENT ? EXIT_DONE : fail(EXIT_IO, "%s: %s", path, strerror(errno));
 	if (shard_reader_open(reader, path, NULL, &err) != SHARD_OK)
@@ -333,14 +332,14 @@ static int open_published(const struct job *job, uint64_t shard_idx, const struc
 			    err.message);
 	shard_reader_info(*reader, &info);
 	if (!is_ours(job, shard_idx, &info))
-		code = fail(EXIT_USAGE, "%s: a shard of another plan; nothing was touched", path);
+		rc = fail(EXIT_USAGE, "%s: a shard of another plan; nothing was touched", path);
 	else
-		code = settle_receipt(job, shard_idx, path, receipts, *reader, r);
-	if (code != EXIT_DONE) {
+		rc = settle_receipt(job, shard_idx, path, receipts, *reader, r);
+	if (rc) {
 		shard_reader_close(*reader);
 		*reader = NULL;
 	}
-	return code;
+	return rc;
 }
 
 bool published_peek(const struct job *job, uint64_t shard_idx, struct receipt *r, struct shard_reader **reader)
@@ -369,9 +368,9 @@ int published_find(const struct job *job, uint64_t shard_idx, const struct recei
 		   bool *there)
 {
 	struct shard_reader *reader;
-	int code = open_published(job, shard_idx, receipts, r, &reader);
+	int rc = open_published(job, shard_idx, receipts, r, &reader);
 
 	*there = reader != NULL;
 	shard_reader_close(reader);
-	return code;
+	return rc;
 }

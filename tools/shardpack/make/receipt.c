@@ -336,9 +336,9 @@ int receipt_account(const struct receipt *r, const struct plan *plan, struct acc
 {
 	const char *line = r->lines.data, *end = line + r->lines.bytes;
 	uint64_t misses = 0;
-	int code = EXIT_DONE;
+	int rc = EXIT_DONE;
 
-	while (code == EXIT_DONE && line < end) {
+	while (!rc && line < end) {
 		const char *lf = memchr(line, '\n', (size_t)(end - line)), *at;
 		struct problem p;
 		char *message;
@@ -351,18 +351,18 @@ int receipt_account(const struct receipt *r, const struct plan *plan, struct acc
 		if (text_decode(at, (size_t)(lf - at), true, message) < 0)
 			message[0] = '\0';
 		p.message = message;
-		code = account_add(a, &p);
+		rc = account_add(a, &p);
 		free(message);
 		misses += kind_of(&p) == PROBLEM_SKIPPED;
 		line = lf + 1;
 	}
-	if (code == EXIT_DONE && (misses != r->miss_count || line < end))
+	if (!rc && (misses != r->miss_count || line < end))
 		return fail(EXIT_BAD,
 			    "a receipt lists %" PRIu64 " inputs as left out, but counts %" PRIu64 "; remove "
 			    "the receipts, and build makes them again from the shards",
 			    misses, r->miss_count);
 	receipt_count(r, a);
-	return code;
+	return rc;
 }
 
 void receipt_free(struct receipt *r)
@@ -428,23 +428,23 @@ int receipt_texts_read(struct receipt_texts *t, const char *state_dir)
 	struct names n = {.count = 0};
 	char path[FILES_PATH_BYTES];
 	bool found;
-	int code = files_list(state_dir, note_name, &n, &found);
+	int rc = files_list(state_dir, note_name, &n, &found);
 
 	if (n.count)
 		qsort(n.name, n.count, sizeof(*n.name), by_name);
-	for (uint64_t i = 0; code == EXIT_DONE && i < n.count; i++) {
-		code = files_path(path, state_dir, n.name[i]);
-		if (code == EXIT_DONE)
-			code = files_read(path, &t->all, &found);
+	for (uint64_t i = 0; !rc && i < n.count; i++) {
+		rc = files_path(path, state_dir, n.name[i]);
+		if (!rc)
+			rc = files_read(path, &t->all, &found);
 		text_add(&t->all, "\n", 1); /* the last line may be torn */
 	}
 	t->file_count = n.count;
-	if (code == EXIT_DONE)
+	if (!rc)
 		find_places(t);
 	while (n.count)
 		free(n.name[--n.count]);
 	free(n.name);
-	return code;
+	return rc;
 }
 
 void receipt_texts_free(struct receipt_texts *t)

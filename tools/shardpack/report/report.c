@@ -357,15 +357,15 @@ int report_file_write(const struct report *r, const char *path)
 	struct shard_dataset *ds = NULL;
 	struct shard_error err;
 	struct memory_file out;
-	int code = EXIT_DONE, written = EXIT_DONE;
+	int rc = EXIT_DONE, written = EXIT_DONE;
 
 	memory_file_open(&out);
 	if (plan_has_labels(plan))
 		plan_count_classes(plan, inputs);
 	if (r->sealed && shard_dataset_open(&ds, r->job->out_dir, NULL, &err) != SHARD_OK)
-		code = fail_of_library(&err);
-	if (is_html(path) && code == EXIT_DONE)
-		code = report_html(r, out.stream, ds, inputs);
+		rc = fail_of_library(&err);
+	if (is_html(path) && !rc)
+		rc = report_html(r, out.stream, ds, inputs);
 	else if (is_html(path))
 		report_html(r, out.stream, NULL, inputs);
 	else
@@ -375,10 +375,10 @@ int report_file_write(const struct report *r, const char *path)
 		written = files_write_in_place(path, out.data, out.bytes);
 	else if (files_publish(path, out.data, out.bytes, &err) != SHARD_OK)
 		written = fail(exit_code_of_status(err.status), "--report %s", err.message);
-	if (code == EXIT_DONE) /* the first failure counts */
-		code = written;
+	if (!rc) /* the first failure counts */
+		rc = written;
 	shard_dataset_close(ds);
 	free(out.data);
 	free(inputs);
-	return code;
+	return rc;
 }

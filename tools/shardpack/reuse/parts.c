@@ -20,9 +20,9 @@
 
 int part_fail(const struct shard_error *err)
 {
-	int code = err->status == SHARD_E_EXISTS ? EXIT_USAGE : exit_code_of_status(err->status);
+	int rc = err->status == SHARD_E_EXISTS ? EXIT_USAGE : exit_code_of_status(err->status);
 
-	return fail(code, "%s", err->message);
+	return fail(rc, "%s", err->message);
 }
 
 int part_open(struct part *p, const char *dir)
@@ -97,30 +97,30 @@ static int copy_provenance(struct shard_reader *r, struct text *out)
 	struct shard_view view;
 	struct shard_error err;
 	char *copy;
-	int code;
+	int rc;
 
 	if (shard_reader_provenance(r, &view, &err) != SHARD_OK)
 		return part_fail(&err);
 	copy = xmalloc(view.bytes + 1, 1);
-	code = part_copy(r, &view, copy);
+	rc = part_copy(r, &view, copy);
 	out->bytes = 0;
-	if (code == EXIT_DONE)
+	if (!rc)
 		text_add(out, copy, view.bytes);
 	free(copy);
-	return code;
+	return rc;
 }
 
 int made_of_read(const struct part *p, uint64_t i, struct text *out)
 {
 	struct shard_reader *r;
 	struct shard_error err;
-	int code;
+	int rc;
 
 	if (shard_dataset_open_reader(p->ds, p->first + i, &r, &err) != SHARD_OK)
 		return part_fail(&err);
-	code = copy_provenance(r, out);
+	rc = copy_provenance(r, out);
 	shard_reader_close(r);
-	return code;
+	return rc;
 }
 
 static bool begins(const char *line, const char *word)
@@ -307,18 +307,18 @@ static int recipes_agree(const struct part *part, uint32_t count)
 	const struct part *first = NULL;
 	struct made_line x, y;
 	bool warned = false;
-	int code = EXIT_DONE;
+	int rc = EXIT_DONE;
 
-	for (uint32_t p = 0; code == EXIT_DONE && p < count; p++)
-		for (uint64_t i = 0; code == EXIT_DONE && i < part[p].count; i++) {
-			code = made_of_read(&part[p], i, first ? &two : &one);
+	for (uint32_t p = 0; !rc && p < count; p++)
+		for (uint64_t i = 0; !rc && i < part[p].count; i++) {
+			rc = made_of_read(&part[p], i, first ? &two : &one);
 			if (!first) {
 				first = &part[p];
 				continue;
 			}
-			if (code == EXIT_DONE)
-				code = recipe_agrees(first, &one, &part[p], &two);
-			if (code != EXIT_DONE || warned || made_of_same_decoders(&one, &two, &x, &y))
+			if (!rc)
+				rc = recipe_agrees(first, &one, &part[p], &two);
+			if (rc || warned || made_of_same_decoders(&one, &two, &x, &y))
 				continue;
 			warned = true;
 			warn("%s was packed with %.*s and %s with %.*s; where the decoders differ, so do pixels",
@@ -326,7 +326,7 @@ static int recipes_agree(const struct part *part, uint32_t count)
 		}
 	text_free(&one);
 	text_free(&two);
-	return code;
+	return rc;
 }
 
 /* ---- classes ---- */
@@ -372,20 +372,20 @@ static int classes_agree(const struct part *a, const struct part *b)
 
 int parts_agree(const struct part *part, uint32_t count, uint32_t *names)
 {
-	int code = EXIT_DONE;
+	int rc = EXIT_DONE;
 
 	*names = 0;
 	for (uint32_t p = 1; p < count; p++)
 		if (part[p].info.class_count > part[*names].info.class_count)
 			*names = p;
-	for (uint32_t p = 1; code == EXIT_DONE && p < count; p++)
-		code = fields_agree(&part[0], &part[p]);
-	if (code == EXIT_DONE)
-		code = recipes_agree(part, count);
-	for (uint32_t p = 0; code == EXIT_DONE && p < count; p++)
+	for (uint32_t p = 1; !rc && p < count; p++)
+		rc = fields_agree(&part[0], &part[p]);
+	if (!rc)
+		rc = recipes_agree(part, count);
+	for (uint32_t p = 0; !rc && p < count; p++)
 		if (p != *names)
-			code = classes_agree(&part[*names], &part[p]);
-	return code;
+			rc = classes_agree(&part[*names], &part[p]);
+	return rc;
 }
 
 /* ---- is something in two of them?  Of a key the XXH3-128 is kept: no two keys are expected to share it ---- */
@@ -418,15 +418,15 @@ static int check_shards(const struct part *part, uint32_t count)
 	const struct shard_place *least = NULL;
 	struct shard_entry e;
 	uint64_t shards = 0, n = 0;
-	int code = EXIT_DONE;
+	int rc = EXIT_DONE;
 
 	for (uint32_t p = 0; p < count; p++)
 		shards += part[p].count;
 	place = xcalloc(shards + 1, sizeof(*place));
-	for (uint32_t p = 0; code == EXIT_DONE && p < count; p++)
-		for (uint64_t i = 0; code == EXIT_DONE && i < part[p].count; i++) {
-			code = part_entry(&part[p], i, &e);
-			if (code != EXIT_DONE || !e.record_count)
+	for (uint32_t p = 0; !rc && p < count; p++)
+		for (uint64_t i = 0; !rc && i < part[p].count; i++) {
+			rc = part_entry(&part[p], i, &e);
+			if (rc || !e.record_count)
 				continue;
 			place[n] = (struct shard_place){.part = p, .shard = part[p].first + i};
 			memcpy(place[n++].sha256, e.sha256, sizeof(e.sha256));
@@ -437,14 +437,14 @@ static int check_shards(const struct part *part, uint32_t count)
 		    !memcmp(place[i - 1].sha256, place[i].sha256, sizeof(place[i].sha256)) &&
 		    (!least || by_place(&place[i], least) < 0))
 			least = &place[i];
-	if (code == EXIT_DONE && least)
-		code = fail(EXIT_BAD,
-			    "shard %" PRIu64 " of %s and shard %" PRIu64
-			    " of %s have the same bytes, so each record of them would be there twice; leave one of "
-			    "them out, or add --duplicates keep",
-			    least[-1].shard, part[least[-1].part].dir, least->shard, part[least->part].dir);
+	if (!rc && least)
+		rc = fail(EXIT_BAD,
+			  "shard %" PRIu64 " of %s and shard %" PRIu64
+			  " of %s have the same bytes, so each record of them would be there twice; leave one of "
+			  "them out, or add --duplicates keep",
+			  least[-1].shard, part[least[-1].part].dir, least->shard, part[least->part].dir);
 	free(place);
-	return code;
+	return rc;
 }
 
 /* ---- keys ---- */
@@ -484,16 +484,16 @@ static int add_records(struct keys *t, const struct part *p, const struct shard_
 {
 	char key[SHARD_KEY_BYTES_MAX + 1];
 	size_t bytes = 0;
-	int code = EXIT_DONE;
+	int rc = EXIT_DONE;
 
-	for (uint64_t i = 0; code == EXIT_DONE && i < e->record_count; i++) {
+	for (uint64_t i = 0; !rc && i < e->record_count; i++) {
 		if (i % 4096 == 0 && interrupted())
 			return EXIT_INTERRUPTED;
-		code = part_key(p, e->first_record + i, key, &bytes);
-		if (code == EXIT_DONE && bytes) /* none: it has no name that could be another's */
-			code = add_key(t, key, bytes, source, e->first_record + i);
+		rc = part_key(p, e->first_record + i, key, &bytes);
+		if (!rc && bytes) /* none: it has no name that could be another's */
+			rc = add_key(t, key, bytes, source, e->first_record + i);
 	}
-	return code;
+	return rc;
 }
 
 static int add_part(struct keys *t, const struct part *p, uint32_t source)
@@ -502,20 +502,20 @@ static int add_part(struct keys *t, const struct part *p, uint32_t source)
 	struct shard_entry e;
 	struct shard_info info;
 	struct shard_error err;
-	int code = EXIT_DONE;
+	int rc = EXIT_DONE;
 
-	for (uint64_t i = 0; code == EXIT_DONE && i < p->count; i++) {
-		code = part_entry(p, i, &e);
-		if (code == EXIT_DONE && shard_dataset_open_reader(p->ds, p->first + i, &r, &err) != SHARD_OK)
-			code = part_fail(&err);
-		if (code != EXIT_DONE)
-			return code;
+	for (uint64_t i = 0; !rc && i < p->count; i++) {
+		rc = part_entry(p, i, &e);
+		if (!rc && shard_dataset_open_reader(p->ds, p->first + i, &r, &err) != SHARD_OK)
+			rc = part_fail(&err);
+		if (rc)
+			return rc;
 		shard_reader_info(r, &info);
 		shard_reader_close(r);
 		if (info.key_count)
-			code = add_records(t, p, &e, source);
+			rc = add_records(t, p, &e, source);
 	}
-	return code;
+	return rc;
 }
 
 /* Equal ones of one source lie together. */
@@ -559,10 +559,10 @@ static int refuse_key(const struct part *part, const struct key_place at[2], uin
 {
 	char key[SHARD_KEY_BYTES_MAX + 1];
 	size_t bytes;
-	int code = part_key(&part[at[0].source], at[0].number, key, &bytes);
+	int rc = part_key(&part[at[0].source], at[0].number, key, &bytes);
 
-	if (code != EXIT_DONE)
-		return code;
+	if (rc)
+		return rc;
 	fail(EXIT_BAD, "record %" PRIu64 " of %s and record %" PRIu64 " of %s have one key, '%s'%s", at[0].number,
 	     part[at[0].source].dir, at[1].number, part[at[1].source].dir, key,
 	     found > 1 ? ", and others do, too" : "");
@@ -577,25 +577,25 @@ static int check_keys(const struct part *part, uint32_t count, const char *out)
 	struct key_place first[2];
 	char *near = xstrdup(out);
 	uint64_t found = 0;
-	int code = EXIT_DONE;
+	int rc = EXIT_DONE;
 
 	if (files_nearest(near))
 		t.shelf = shelf_open(near);
 	free(near);
-	for (uint32_t p = 0; code == EXIT_DONE && p < count; p++)
-		code = add_part(&t, &part[p], p);
-	if (code == EXIT_DONE)
-		code = find_twice(&t, &found, first);
-	if (code == EXIT_DONE && found)
-		code = refuse_key(part, first, found);
+	for (uint32_t p = 0; !rc && p < count; p++)
+		rc = add_part(&t, &part[p], p);
+	if (!rc)
+		rc = find_twice(&t, &found, first);
+	if (!rc && found)
+		rc = refuse_key(part, first, found);
 	shelf_free(t.shelf, t.key);
 	shelf_close(t.shelf);
-	return code;
+	return rc;
 }
 
 int parts_unique(const struct part *part, uint32_t count, const char *near)
 {
-	int code = check_shards(part, count);
+	int rc = check_shards(part, count);
 
-	return code == EXIT_DONE ? check_keys(part, count, near) : code;
+	return rc ? rc : check_keys(part, count, near);
 }

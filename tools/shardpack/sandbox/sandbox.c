@@ -384,20 +384,20 @@ static int prove(struct sandbox *s)
 	struct sandbox_worker *w = sandbox_worker_open(s);
 	char why[200] = "";
 	struct sandbox_job job = {.why = why, .why_bytes = sizeof(why)};
-	int code = w ? EXIT_DONE : fail(EXIT_IO, "--sandbox: no shared memory: %s", strerror(errno));
+	int rc = w ? EXIT_DONE : fail(EXIT_IO, "--sandbox: no shared memory: %s", strerror(errno));
 
 	if (w && start_process(w, &job) != SANDBOX_DONE)
-		code = interrupted() ? EXIT_INTERRUPTED
-				     : fail(EXIT_IO,
-					    "--sandbox: %s; nothing was decoded; without --sandbox it would be", why);
+		rc = interrupted()
+			     ? EXIT_INTERRUPTED
+			     : fail(EXIT_IO, "--sandbox: %s; nothing was decoded; without --sandbox it would be", why);
 	sandbox_worker_close(w);
-	return code;
+	return rc;
 }
 
 int sandbox_open(struct sandbox **out, const struct sandbox_options *opt)
 {
 	struct sandbox *s = calloc(1, sizeof(*s));
-	int code;
+	int rc;
 
 	if (!s)
 		return fail(EXIT_IO, "--sandbox: out of memory");
@@ -405,17 +405,17 @@ int sandbox_open(struct sandbox **out, const struct sandbox_options *opt)
 	pthread_mutex_init(&s->lock, NULL);
 	*out = s;
 	if (!sandbox_server_start(&s->server, &s->opt)) {
-		code = fail(EXIT_IO, "--sandbox: cannot start a process: %s", strerror(errno));
+		rc = fail(EXIT_IO, "--sandbox: cannot start a process: %s", strerror(errno));
 		sandbox_close(s);
 		*out = NULL;
-		return code;
+		return rc;
 	}
-	code = prove(s);
-	if (code != EXIT_DONE) {
+	rc = prove(s);
+	if (rc) {
 		sandbox_close(s);
 		*out = NULL;
 	}
-	return code;
+	return rc;
 }
 
 void sandbox_close(struct sandbox *s)
