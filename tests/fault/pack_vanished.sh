@@ -179,7 +179,7 @@ done
 
 # A build that leaves a file out and does not count it cannot be sealed.
 break_pack build.c \
-	's/^\tint rc = account_add(job.*$/\tif (reason == SHARD_MISS_VANISHED)\n\t\treturn EXIT_DONE;\n&/'
+	's/^\taccount_add(job->account, &p);$/\tif (reason == SHARD_MISS_VANISHED)\n\t\treturn EXIT_DONE;\n&/'
 fresh control
 code=0
 ./broken build control --on-error skip >out 2>err </dev/null || code=$?

@@ -15,6 +15,7 @@
 
 #include "libshard/base/clock.h"
 #include "tools/common/exit_code.h"
+#include "tools/common/memory.h"
 #include "tools/common/message.h"
 #include "tools/common/shelf.h"
 #include "tools/common/signals.h"
@@ -82,14 +83,6 @@ static void *renew(void *context)
 	return NULL;
 }
 
-static void hold(struct claims *c, const struct held *h)
-{
-	pthread_mutex_lock(&c->lock);
-	grow(&c->held, &c->held_room, c->held_count + 1, sizeof(*c->held));
-	c->held[c->held_count++] = *h;
-	pthread_mutex_unlock(&c->lock);
-}
-
 /* NULL if it is not held. */
 static const struct held *held_of(const struct claims *c, uint64_t shard_idx)
 {
@@ -129,7 +122,7 @@ bool claims_is_missing(const struct claims *c, uint64_t shard_idx)
 	return !c->list.there[shard_idx];
 }
 
-static void see(struct claims *c, uint64_t shard_idx)
+static void mark_there(struct claims *c, uint64_t shard_idx)
 {
 	c->list.there_count += !c->list.there[shard_idx];
 	c->list.there[shard_idx] = true;
@@ -143,7 +136,7 @@ static bool has_come(struct claims *c, uint64_t shard_idx)
 
 	if (files_numbered(path, c->job->out_dir, "", shard_idx, ".shard") != EXIT_DONE || lstat(path, &st) != 0)
 		return false;
-	see(c, shard_idx);
+	mark_there(c, shard_idx);
 	c->found_count++;
 	return true;
 }
@@ -168,7 +161,7 @@ static bool may_take(struct claims *c, uint64_t shard_idx, const struct claim_vi
 }
 
 /* It was tried.  What was seen before is in `v`. */
-static void tell_claim(const struct claims *c, uint64_t shard_idx, const struct claim_view *v, bool ours)
+static void say_claim(const struct claims *c, uint64_t shard_idx, const struct claim_view *v, bool ours)
 {
 	const char *why = claim_is_dead(v, &c->self) ? "has exited" : "has given no sign of life";
 
@@ -196,62 +189,59 @@ static int try_shard(struct claims *c, uint64_t shard_idx, bool *got)
 		return rc;
 	rc = claim_make(&h.claim, path, &c->self, v.there, &ours);
 	if (!rc)
-		tell_claim(c, shard_idx, &v, ours);
+		say_claim(c, shard_idx, &v, ours);
 	if (rc || !ours)
 		return rc;
 	claim_remove_begun(&v, c->job->out_dir, shard_idx);
-	hold(c, &h);
+	pthread_mutex_lock(&c->lock);
+	grow(&c->held, &c->held_room, c->held_count + 1, sizeof(*c->held));
+	c->held[c->held_count++] = h;
+	pthread_mutex_unlock(&c->lock);
 	*got = !has_come(c, shard_idx); /* and its claim was given back just now */
 	if (!*got)
 		release(c, shard_idx, false);
 	return EXIT_DONE;
 }
 
-/* The next shard of the round.  If others have built many since they were listed, list them again. */
-static int try_next(struct claims *c, bool *got, uint64_t *shard_idx)
-{
-	*shard_idx = (c->begin + c->walked++) % c->list.shard_count;
-	if (c->list.there[*shard_idx])
-		return EXIT_DONE;
-	if (c->found_count <= c->list.shard_count / LIST_SHARE)
-		return try_shard(c, *shard_idx, got);
-	c->found_count = 0;
-	c->walked--;
-	return shard_list_look(&c->list, c->job->out_dir, c->list.shard_count);
-}
-
 int claims_next(struct claims *c, uint64_t *shard_idx, bool *got)
 {
+	struct shard_list *l = &c->list;
 	int rc = EXIT_DONE;
 
 	*got = false;
-	while (!rc && !*got && c->walked < c->list.shard_count)
-		rc = interrupted() ? EXIT_INTERRUPTED : try_next(c, got, shard_idx);
+	while (!rc && !*got && c->walked < l->shard_count) {
+		*shard_idx = (c->begin + c->walked) % l->shard_count;
+		if (interrupted()) {
+			rc = EXIT_INTERRUPTED;
+		} else if (l->there[*shard_idx]) {
+			c->walked++;
+		} else if (c->found_count <= l->shard_count / LIST_SHARE) {
+			c->walked++;
+			rc = try_shard(c, *shard_idx, got);
+		} else { /* others have built many since they were listed */
+			c->found_count = 0;
+			rc = shard_list_look(l, c->job->out_dir, l->shard_count);
+		}
+	}
 	c->is_vain = c->is_vain && !*got;
 	return rc;
 }
 
-static bool is_taken_over(const struct claims *c, uint64_t shard_idx)
+bool claims_ended(struct claims *c, uint64_t shard_idx, bool published)
 {
 	const struct held *h = held_of(c, shard_idx);
 	char path[FILES_PATH_BYTES];
+	bool still_ours =
+		!published && h && !claim_path(path, c->job->state_dir, shard_idx) && claim_holds(&h->claim, path);
 
-	if (h && !claim_path(path, c->job->state_dir, shard_idx) && claim_holds(&h->claim, path))
-		return false;
-	detail("shard %05" PRIu64 ": another process took over", shard_idx);
-	return true;
-}
-
-bool claims_ended(void *claims, uint64_t shard_idx, bool published)
-{
-	struct claims *c = claims;
-	bool well = published || is_taken_over(c, shard_idx);
-
-	c->built_count += published;
-	if (published)
-		see(c, shard_idx);
+	if (published) {
+		c->built_count++;
+		mark_there(c, shard_idx);
+	} else if (!still_ours) {
+		detail("shard %05" PRIu64 ": another process took over", shard_idx);
+	}
 	release(c, shard_idx, false);
-	return well;
+	return published || !still_ours;
 }
 
 void claims_failed(struct claims *c, uint64_t shard_idx)
@@ -264,10 +254,9 @@ void claims_failed(struct claims *c, uint64_t shard_idx)
 
 int claims_mark_open(struct claims *c, bool *todo)
 {
-	bool *claimed = calloc(c->list.shard_count + 1, sizeof(*claimed));
+	bool *claimed = xcalloc(c->list.shard_count, sizeof(*claimed));
 	char path[FILES_PATH_BYTES];
-	int rc = claimed ? claim_list(c->job->state_dir, c->list.shard_count, claimed)
-			 : fail(EXIT_IO, "out of memory for %" PRIu64 " claims", c->list.shard_count);
+	int rc = claim_list(c->job->state_dir, c->list.shard_count, claimed);
 
 	for (uint64_t k = 0; !rc && k < c->list.shard_count; k++) {
 		struct claim_view v = {.there = false};
@@ -290,15 +279,6 @@ struct survey {
 	uint64_t shown;		 /* of which the owners are in `owners` */
 	struct text owners;
 };
-
-static void add_owner(struct survey *s, uint64_t shard_idx, const struct claim_view *v)
-{
-	if (s->shown++ >= OWNERS_SHOWN_MAX)
-		return;
-	text_format(&s->owners, "%s%" PRIu64, s->owners.bytes ? ", " : "", shard_idx);
-	if (v->owner.host[0])
-		text_format(&s->owners, " on %s (process %" PRIu64 ")", v->owner.host, v->owner.pid);
-}
 
 static int survey(struct claims *c, struct survey *s)
 {
@@ -327,18 +307,20 @@ static int survey(struct claims *c, struct survey *s)
 			s->given_up++;
 		else
 			s->busy++;
-		if (!s->open && !c->watch[k].failed)
-			add_owner(s, k, &v);
+		if (s->open || c->watch[k].failed || s->shown++ >= OWNERS_SHOWN_MAX)
+			continue;
+		text_format(&s->owners, "%s%" PRIu64, s->owners.bytes ? ", " : "", k);
+		if (v.owner.host[0])
+			text_format(&s->owners, " on %s (process %" PRIu64 ")", v.owner.host, v.owner.pid);
 	}
 	return rc;
 }
 
-static void say_whom(struct claims *c, struct survey *s)
+static void say_owners(struct claims *c, struct survey *s)
 {
 	uint64_t now_ns = clock_now_ns();
 
-	if (text_failed(&s->owners) ||
-	    (c->said_ns && (now_ns - c->said_ns < claim_times.say || !strcmp(c->said.data, s->owners.data))))
+	if (c->said_ns && (now_ns - c->said_ns < claim_times.say || !strcmp(c->said.data, s->owners.data)))
 		return;
 	note("waiting for shards that others build: %s%s", s->owners.data, s->shown > OWNERS_SHOWN_MAX ? " ..." : "");
 	text_free(&c->said);
@@ -391,7 +373,7 @@ int claims_wait(struct claims *c, bool *more)
 			rc = check_folder(c);
 		*more = !rc && s.open;
 		if (!rc && !s.open && s.busy && !c->job->no_wait)
-			say_whom(c, &s);
+			say_owners(c, &s);
 		text_free(&s.owners);
 		if (!rc && asked_to_stop() && c->list.there_count < c->list.shard_count)
 			rc = EXIT_STOPPED;
@@ -420,9 +402,9 @@ int claims_tell(struct claims *c, bool *is_complete)
 	note("%s: built %" PRIu64 " shard%s; %" PRIu64 " of %" PRIu64 " %s missing", c->job->out_dir, c->built_count,
 	     c->built_count == 1 ? "" : "s", missing, l->shard_count, missing == 1 ? "is" : "are");
 	shard_list_missing(l, LIST_BYTES_MAX, &list);
-	if (missing && !text_failed(&list))
+	if (missing)
 		note("missing: %s", list.data);
-	if (!rc && s.given_up && s.owners.bytes && !text_failed(&s.owners) && !s.busy)
+	if (!rc && s.given_up && s.owners.bytes && !s.busy)
 		rc = fail(EXIT_BAD, "%s: shards could not be built by others, and their messages say why: %s",
 			  c->job->out_dir, s.owners.data);
 	text_free(&list);
@@ -435,13 +417,12 @@ int claims_tell(struct claims *c, bool *is_complete)
 int claims_open(struct claims **out, const struct job *job)
 {
 	uint64_t shard_count = job->plan->shard_count;
-	struct claims *c = calloc(1, sizeof(*c));
+	struct claims *c = xcalloc(1, sizeof(*c));
 	int rc;
 
 	*out = c;
-	if (!c)
-		return fail(EXIT_IO, "out of memory for claims");
 	c->job = job;
+	c->watch = xcalloc(shard_count, sizeof(*c->watch));
 	c->begin = shard_count ? scheduler_begin(job->worker, shard_count) : 0;
 	claim_self(&c->self, job->worker->job);
 	pthread_mutex_init(&c->lock, NULL);
@@ -449,9 +430,6 @@ int claims_open(struct claims **out, const struct job *job)
 	rc = shard_list_look(&c->list, job->out_dir, shard_count);
 	if (rc)
 		return rc;
-	c->watch = calloc(shard_count + 1, sizeof(*c->watch));
-	if (!c->watch)
-		return fail(EXIT_IO, "out of memory for %" PRIu64 " claims", shard_count);
 	c->has_thread = !pthread_create(&c->thread, NULL, renew, c);
 	return c->has_thread ? EXIT_DONE : fail(EXIT_IO, "cannot start a thread");
 }

@@ -29,23 +29,6 @@ int finisher_fail(struct finisher *f, const struct shard_error *err)
 	return rc;
 }
 
-/*
- * If the shard was built before and its receipt is still there, both must have the same bytes.
- * *known: that receipt says all that this one says.
- */
-static int compare_before(const struct job *job, uint64_t shard_idx, const struct receipt *r, bool *known)
-{
-	struct receipt before = {0};
-	bool found = receipt_find(&job->receipts->before, shard_idx, r, &before, NULL);
-	int rc = EXIT_DONE;
-
-	if (found && !receipt_is_same(&before, r))
-		rc = receipt_refuse(job->out_dir, shard_idx, job->remedy);
-	*known = !rc && found && receipt_is_equal(&before, r);
-	receipt_free(&before);
-	return rc;
-}
-
 /* What was built again is not the shard that is there.  The others may be, so go on. */
 static int count_other(struct finisher *f, uint64_t shard_idx, struct receipt *r)
 {
@@ -60,27 +43,17 @@ static int count_other(struct finisher *f, uint64_t shard_idx, struct receipt *r
 	return EXIT_DONE;
 }
 
-/* Not if its sources have changed meanwhile. */
-static int check_sources(const struct job *job, uint64_t shard_idx)
-{
-	struct source_words words = {job->source, "the plan", job->remedy};
-	uint64_t first, count;
-
-	plan_shard(job->plan, shard_idx, &first, &count);
-	return job->times ? source_times_check_written(job->times, job->plan, job->source_fd, &words, first, count)
-			  : EXIT_DONE;
-}
-
 /*
  * The shard was published: say so in a receipt.  A kill between the two costs a verify, and nothing
- * else.
+ * else.  If the shard was built before and its receipt is still there, both must have the same bytes.
  */
 static int leave_receipt(struct finisher *f, uint64_t shard_idx, const struct shard_written *written, struct receipt *r)
 {
 	const struct job *job = f->job;
+	struct receipt before = {0};
 	struct shard_error err;
-	bool known;
-	int rc;
+	bool known = false;
+	int rc = EXIT_DONE;
 
 	r->file_bytes = written->file_bytes;
 	r->record_count = written->record_count;
@@ -91,17 +64,21 @@ static int leave_receipt(struct finisher *f, uint64_t shard_idx, const struct sh
 	if (!receipt_shard_time(job->out_dir, shard_idx, &r->mtime_ns))
 		return fail(EXIT_IO, "%s/%05" PRIu64 ".shard: was published, but is not there any more: %s",
 			    job->out_dir, shard_idx, strerror(errno));
-	rc = compare_before(job, shard_idx, r, &known);
-	if (rc)
-		return rc;
-	if (!known && receipt_files_add(job->receipts, shard_idx, r, &err) != SHARD_OK)
-		return finisher_fail(f, &err);
-	detail("shard %05" PRIu64 ": %" PRIu64 " records, %" PRIu64 " bytes%s", shard_idx, r->record_count,
-	       r->file_bytes,
-	       !written->already ? ""
-	       : job->again	 ? " (the same as it was)"
-				 : " (another process wrote it first)");
-	return EXIT_DONE;
+	if (receipt_find(&job->receipts->before, shard_idx, r, &before, NULL)) {
+		if (!receipt_is_same(&before, r))
+			rc = receipt_refuse(job->out_dir, shard_idx, job->remedy);
+		known = receipt_is_equal(&before, r);
+	}
+	receipt_free(&before);
+	if (!rc && !known && receipt_files_add(job->receipts, shard_idx, r, &err) != SHARD_OK)
+		rc = finisher_fail(f, &err);
+	if (!rc)
+		detail("shard %05" PRIu64 ": %" PRIu64 " records, %" PRIu64 " bytes%s", shard_idx, r->record_count,
+		       r->file_bytes,
+		       !written->already ? ""
+		       : job->again	 ? " (the same as it was)"
+					 : " (another process wrote it first)");
+	return rc;
 }
 
 /*
@@ -109,7 +86,7 @@ static int leave_receipt(struct finisher *f, uint64_t shard_idx, const struct sh
  * and not for the other, and they agree on all other inputs, its shard is as good as ours: keep it,
  * and say what is different.
  */
-static int settle_other(struct finisher *f, uint64_t shard_idx, const struct shard_error *err, struct receipt *r)
+static int accept_other(struct finisher *f, uint64_t shard_idx, const struct shard_error *err, struct receipt *r)
 {
 	const struct job *job = f->job;
 	char path[PLAN_PATH_BYTES_MAX];
@@ -141,26 +118,19 @@ static int settle_other(struct finisher *f, uint64_t shard_idx, const struct sha
 	return EXIT_DONE;
 }
 
-/*
- * Its temporary file is gone.  With claims, another worker may have taken over while we slept, and
- * builds the shard.  The claim says whether that is so.
- */
-static int leave_to_other(struct finisher *f, struct finishing *p, const struct shard_error *why)
-{
-	task_lock(&f->threads);
-	p->is_left = true;
-	p->why = *why;
-	task_unlock(&f->threads);
-	return EXIT_DONE;
-}
-
 /* Complete one shard.  The place stays as it is meanwhile, and `r` is its receipt. */
 static int finish(struct finisher *f, struct finishing *p, struct receipt *r)
 {
+	const struct job *job = f->job;
+	struct source_words words = {job->source, "the plan", job->remedy};
 	struct shard_written written;
 	struct shard_error err;
-	int status, rc = check_sources(f->job, p->shard_idx);
+	uint64_t first, count;
+	int status, rc = EXIT_DONE;
 
+	plan_shard(job->plan, p->shard_idx, &first, &count);
+	if (job->times)
+		rc = source_times_check_written(job->times, job->plan, job->source_fd, &words, first, count);
 	if (rc)
 		return rc;
 	turns_take(f->turns);
@@ -168,13 +138,21 @@ static int finish(struct finisher *f, struct finishing *p, struct receipt *r)
 	turns_give(f->turns);
 	if (status == SHARD_OK)
 		return leave_receipt(f, p->shard_idx, &written, r);
-	if (f->job->again && status == SHARD_E_EXISTS)
+	if (job->again && status == SHARD_E_EXISTS)
 		return count_other(f, p->shard_idx, r);
 	if (status == SHARD_E_EXISTS)
-		return settle_other(f, p->shard_idx, &err, r);
-	if (f->ended && err.os_code == ENOENT)
-		return leave_to_other(f, p, &err);
-	return finisher_fail(f, &err);
+		return accept_other(f, p->shard_idx, &err, r);
+	if (!f->claims || err.os_code != ENOENT)
+		return finisher_fail(f, &err);
+	/*
+	 * Its temporary file is gone.  Another worker may have taken over while we slept, and builds the
+	 * shard.  The claim says whether that is so.
+	 */
+	task_lock(&f->threads);
+	p->is_left = true;
+	p->why = err;
+	task_unlock(&f->threads);
+	return EXIT_DONE;
 }
 
 /* With the lock: the first shard that no thread has taken; NULL if there is none. */
@@ -215,17 +193,18 @@ static bool complete_next(void *context)
 	p->has_result = !rc;
 	if (rc) {
 		receipt_free(&p->result);
-		f->rc = !f->rc ? rc : f->rc;
+		f->rc = f->rc ? f->rc : rc;
 	}
 	task_tell(&f->threads);
 	return true;
 }
 
-int finisher_start(struct finisher *f, const struct job *job, struct shard_turns *turns)
+int finisher_start(struct finisher *f, const struct job *job, struct shard_turns *turns, struct claims *claims)
 {
 	memset(f, 0, sizeof(*f));
 	f->job = job;
 	f->turns = turns;
+	f->claims = claims;
 	return task_start(&f->threads, FINISHER_SHARDS, complete_next, f) ? EXIT_DONE
 									  : fail(EXIT_IO, "cannot start a thread");
 }
@@ -244,7 +223,7 @@ static void enter_result(struct finisher *f, struct finishing *p)
 		receipt_count(&p->result, f->job->account);
 	}
 	receipt_free(&p->result);
-	if (f->ended && !f->ended(f->context, p->shard_idx, !p->is_left) && !f->rc)
+	if (f->claims && !claims_ended(f->claims, p->shard_idx, !p->is_left) && !f->rc)
 		f->rc = fail_of_library(&p->why);
 	p->has_result = p->is_left = false;
 }

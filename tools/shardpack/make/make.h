@@ -212,7 +212,7 @@ struct account {
 enum problem_how account_how(uint32_t on_error, uint32_t reason);
 
 /* Remember a problem; its message is copied. */
-int account_add(struct account *a, const struct problem *p);
+void account_add(struct account *a, const struct problem *p);
 
 /* Print it, and the path of its input.  Behind many of them one line says that the others are only counted. */
 void account_show(const struct job *job, const char *path, const struct problem *p);
@@ -460,7 +460,7 @@ struct scheduler {
  */
 int scheduler_find(struct scheduler *s, char *(*get)(const char *name));
 
-/* A worker that nobody gave a place gets one by chance. */
+/* A worker to which nobody gave a place gets one by chance. */
 void scheduler_anywhere(struct scheduler *s, uint64_t seed);
 
 /* The first of `shard_count` for this worker. */
@@ -604,7 +604,7 @@ const char *claims_temp_id(const struct claims *c, uint64_t shard_idx);
  * A shard that was handed out was published, or its temporary file is gone; or it cannot be built
  * from these inputs.  claims_ended() is false if nobody published it, and its claim is still ours.
  */
-bool claims_ended(void *claims, uint64_t shard_idx, bool published);
+bool claims_ended(struct claims *c, uint64_t shard_idx, bool published);
 void claims_failed(struct claims *c, uint64_t shard_idx);
 
 /* The shards that are missing, and of these the ones that are in nobody's claim, for estimates. */
@@ -793,15 +793,14 @@ struct finisher {
 	int rc;					 /* lock: the first exit code that was not EXIT_DONE; said already */
 	uint64_t other_count;			 /* lock: shards that were built again and became others */
 	/*
-	 * NULL, or told of each shard that was published, or whose temporary file is gone, in the
-	 * caller's thread; set after start.  False: of the latter nobody else has it.
+	 * const after start, the caller's thread only: NULL, or told of each shard that was published, or
+	 * whose temporary file is gone
 	 */
-	bool (*ended)(void *context, uint64_t shard_idx, bool published);
-	void *context;
+	struct claims *claims;
 };
 
-/* The threads take one of `turns` while they compute. */
-int finisher_start(struct finisher *f, const struct job *job, struct shard_turns *turns);
+/* The threads take one of `turns` while they compute.  `claims` may be NULL. */
+int finisher_start(struct finisher *f, const struct job *job, struct shard_turns *turns, struct claims *claims);
 
 /*
  * Hand over a filled writer and the lines and counts for its receipt; both are then the finisher's.
