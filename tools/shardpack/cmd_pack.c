@@ -208,8 +208,6 @@ static int settle_replacement(struct packing *w, enum output_state *state)
 	int code;
 
 	w->work_dir = replace_work_dir(w->out);
-	if (!w->work_dir)
-		return EXIT_IO;
 	code = would_continue(w, *state, &same);
 	if (code == EXIT_DONE)
 		code = replace_prepare(w->work_dir, &w->plan, &w->times);

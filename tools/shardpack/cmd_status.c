@@ -135,7 +135,7 @@ static int look(struct status *s, const char *spool)
 	} else if (code == EXIT_DONE) {
 		code = shard_list_look(&list, s->dir, plan.shard_count);
 		if (code == EXIT_DONE)
-			s->pace_ns = shard_list_pace(&list, s->dir, &code);
+			s->pace_ns = shard_list_pace(&list, s->dir);
 		if (code == EXIT_DONE)
 			code = look_at_claims(s, &list, job.state_dir);
 		s->shard_count = plan.shard_count;

@@ -362,10 +362,7 @@ bool output_is_sealed(const char *out_dir, const struct plan *plan);
 
 /* A dataset that is built beside another one, and put in its place at once. */
 
-/*
- * Where the new one is built: `.NAME.new` beside OUT.  To be freed; NULL, and a message, without
- * memory.
- */
+/* Where the new one is built: `.NAME.new` beside OUT.  To be freed. */
 char *replace_work_dir(const char *out_absolute);
 
 /*
@@ -409,7 +406,7 @@ void shard_list_missing(const struct shard_list *l, size_t bytes_max, struct tex
  * How long one shard takes the machines together, in nanoseconds: the mean time between the last
  * shards that were written, at most a hundred.  0 if fewer than two are there, or times are equal.
  */
-uint64_t shard_list_pace(const struct shard_list *l, const char *out_dir, int *rc);
+uint64_t shard_list_pace(const struct shard_list *l, const char *out_dir);
 
 /*
  * ---- space.c ----
@@ -877,14 +874,11 @@ struct converter; /* what one thread needs */
 size_t converter_record_bytes(const struct shard_schema *s);
 
 /*
- * `stored` may be NULL if the plan has no files.  Inputs that are bad are copied to the quarantine,
- * unless that is NULL.  These and the plan must outlive the converter, and so must the budget,
- * which all converters share; a converter that is alone needs no budget.  Pictures are made in the
- * sandbox, unless that is NULL.  NULL when memory ran out.
+ * The job must outlive the converter, and so must the budget, which all converters share; a converter
+ * that is alone needs no budget: NULL.  Inputs that are bad are copied to the job's quarantine, if it
+ * has one, and pictures are made in its sandbox, if it has one.  NULL when memory ran out.
  */
-struct converter *converter_open(const struct plan *plan, int source_fd, const struct stored *stored,
-				 const struct source_times *times, const char *quarantine, struct budget *budget,
-				 struct sandbox *sandbox);
+struct converter *converter_open(const struct job *job, struct budget *budget);
 void converter_close(struct converter *c);
 
 /* Make the record of the input at r->ordinal, with its fields, in r.  r->record must be set. */
@@ -1014,11 +1008,11 @@ bool pictures_make(struct pictures *p, uint32_t field, uint32_t of, const uint8_
 bool pictures_may_state(const struct pictures *p, const uint8_t *data, uint64_t bytes);
 
 /*
- * How something lies that has no file to state it, as a mask that is drawn; `turn` is an enum
- * field_turn.  False, as above, if nothing says it.
+ * How something lies that belongs to an image of orientation `of`; `turn` is an enum field_turn.  Its
+ * file may state it; a mask that is drawn has none: NULL.  False, as above, if nothing says it.
  */
-bool pictures_orientation_of(const struct pictures *p, uint32_t turn, uint32_t of, uint32_t *orientation,
-			     struct verdict *v);
+bool pictures_orientation_of(const struct pictures *p, uint32_t turn, uint32_t of, const uint8_t *data, uint64_t bytes,
+			     uint32_t *orientation, struct verdict *v);
 
 /*
  * ---- fixed_records.c ----
@@ -1044,13 +1038,13 @@ struct fixed_block {
 	struct verdict verdict;	   /* RECORD: all were read, and are good or bad; else FAILED or STOP */
 };
 
-/* The schema is that of the plan.  NULL when memory ran out. */
+/* The schema is that of the plan. */
 struct fixed *fixed_open(const struct plan *plan, const struct shard_schema *schema, const struct stored *stored);
 void fixed_close(struct fixed *f);
 
-/* Records that a block should have, and memory for one; false when memory ran out. */
+/* Records that a block should have, and memory for one. */
 uint64_t fixed_block_records(const struct shard_schema *schema);
-bool fixed_block_open(struct fixed_block *b, const struct shard_schema *schema);
+int fixed_block_open(struct fixed_block *b, const struct shard_schema *schema);
 void fixed_block_close(struct fixed_block *b);
 
 /* Fill it with the records of b->place. */

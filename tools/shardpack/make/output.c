@@ -16,6 +16,7 @@
 
 #include "tools/common/exit_code.h"
 #include "tools/common/files.h"
+#include "tools/common/memory.h"
 #include "tools/common/message.h"
 #include "tools/shardpack/input/source_times.h"
 
@@ -242,26 +243,12 @@ static int publish(const struct job *job, const char *name, const void *data, si
 	return rc ? rc : fail_of_library(&err);
 }
 
-/* Of the process that made the plan: those of a later one do not replace them. */
-static int publish_decoders(const struct job *job)
-{
-	struct text text = {0};
-	bool exists;
-	int rc;
-
-	image_formats_write(&text);
-	rc = text_failed(&text) ? fail(EXIT_IO, "out of memory")
-				: publish(job, DECODERS, text.data, text.bytes, &exists);
-	text_free(&text);
-	return rc;
-}
-
 int output_begin(const struct job *job, const char *source, const struct source_times *now)
 {
 	enum output_state state = OUTPUT_STARTED;
-	char why[OUTPUT_WHY_BYTES];
+	char path[FILES_PATH_BYTES], why[OUTPUT_WHY_BYTES];
+	struct text decoders = {0};
 	bool exists;
-	char path[FILES_PATH_BYTES];
 	int rc;
 
 	rc = files_path(path, job->out_dir, ""); /* with the slash behind it, OUT is one of its parents */
@@ -289,8 +276,12 @@ int output_begin(const struct job *job, const char *source, const struct source_
 		rc = publish(job, "quarantine", job->quarantine, strlen(job->quarantine), NULL);
 	if (!rc && job->exif_said)
 		rc = publish(job, EXIF_SAID, "", 0, NULL);
-	if (!rc && recipe_is_images(&job->plan->recipe))
-		rc = publish_decoders(job);
+	if (!rc && recipe_is_images(&job->plan->recipe)) {
+		/* Of the process that made the plan: those of a later one do not replace them. */
+		image_formats_write(&decoders);
+		rc = publish(job, DECODERS, decoders.data, decoders.bytes, &exists);
+		text_free(&decoders);
+	}
 	return rc ? rc : files_sync_dir(job->out_dir);
 }
 
@@ -563,13 +554,8 @@ static int remove_dataset(const char *dir)
 char *replace_work_dir(const char *out_absolute)
 {
 	const char *slash = strrchr(out_absolute, '/');
-	char *out;
 
-	if (asprintf(&out, "%.*s/.%s.new", (int)(slash - out_absolute), out_absolute, slash + 1) < 0) {
-		fail(EXIT_IO, "out of memory");
-		return NULL;
-	}
-	return out;
+	return xasprintf("%.*s/.%s.new", (int)(slash - out_absolute), out_absolute, slash + 1);
 }
 
 int replace_prepare(const char *work_dir, const struct plan *plan, const struct source_times *now)
@@ -643,35 +629,26 @@ int replace_swap(const char *out_absolute, const char *work_dir)
 
 #define PACE_SHARDS 100
 
-/* The number in "00005.shard"; false if it is not the name of a shard. */
-static bool shard_number(const char *name, uint64_t *shard_idx)
-{
-	size_t digits = strspn(name, "0123456789");
-
-	/* "00005", "123456", but not "000005" */
-	if (digits < 5 || digits > 19 || (digits > 5 && name[0] == '0') || strcmp(name + digits, ".shard") != 0)
-		return false;
-	*shard_idx = strtoull(name, NULL, 10);
-	return true;
-}
-
+/* "00005.shard", "123456.shard", but not "000005.shard" */
 static void note_shard(void *context, const char *name)
 {
 	struct shard_list *l = context;
+	size_t digits = strspn(name, "0123456789");
 	uint64_t idx;
 
-	if (!shard_number(name, &idx) || idx >= l->shard_count)
+	if (digits < 5 || digits > 19 || (digits > 5 && name[0] == '0') || strcmp(name + digits, ".shard") != 0)
 		return;
-	l->there_count += !l->there[idx];
-	l->there[idx] = true;
+	idx = strtoull(name, NULL, 10);
+	if (idx < l->shard_count) {
+		l->there_count += !l->there[idx];
+		l->there[idx] = true;
+	}
 }
 
 int shard_list_look(struct shard_list *l, const char *out_dir, uint64_t shard_count)
 {
 	if (!l->there)
-		l->there = calloc(shard_count + 1, sizeof(*l->there));
-	if (!l->there)
-		return fail(EXIT_IO, "out of memory for %" PRIu64 " shards", shard_count);
+		l->there = xcalloc(shard_count, sizeof(*l->there));
 	l->shard_count = shard_count;
 	return files_list(out_dir, note_shard, l, NULL);
 }
@@ -710,12 +687,11 @@ static int by_time(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-uint64_t shard_list_pace(const struct shard_list *l, const char *out_dir, int *rc)
+uint64_t shard_list_pace(const struct shard_list *l, const char *out_dir)
 {
-	uint64_t *times = malloc((l->there_count + 1) * sizeof(*times)), n = 0, first, pace = 0;
+	uint64_t *times = xmalloc(l->there_count, sizeof(*times)), n = 0, first, pace = 0;
 
-	*rc = times ? EXIT_DONE : fail(EXIT_IO, "out of memory for %" PRIu64 " shards", l->there_count);
-	for (uint64_t k = 0; times && k < l->shard_count && n < l->there_count; k++)
+	for (uint64_t k = 0; k < l->shard_count && n < l->there_count; k++)
 		n += l->there[k] && receipt_shard_time(out_dir, k, &times[n]); /* else it was removed just now */
 	if (n > 1) {
 		qsort(times, n, sizeof(*times), by_time);

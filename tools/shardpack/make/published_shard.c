@@ -14,6 +14,7 @@
 #include <sys/stat.h>
 
 #include "tools/common/exit_code.h"
+#include "tools/common/memory.h"
 #include "tools/common/message.h"
 #include "tools/common/signals.h"
 #include "tools/shardpack/plan/bad_input.h"
@@ -106,10 +107,7 @@ static int list_accepted(const struct listing *l, uint64_t shard_idx, struct sha
 
 	if (!field)
 		return EXIT_DONE;
-	bytes = malloc(RECORDS_AT_ONCE * (size_t)field->stride);
-	if (!bytes)
-		return fail(EXIT_IO, "out of memory for %d records of %" PRIu64 " bytes", RECORDS_AT_ONCE,
-			    field->stride);
+	bytes = xmalloc(RECORDS_AT_ONCE, field->stride);
 	plan_shard(l->job->plan, shard_idx, &ordinal, &planned);
 	for (uint64_t record = 0; !rc && record < info->record_count; record += n) {
 		n = info->record_count - record < RECORDS_AT_ONCE ? info->record_count - record : RECORDS_AT_ONCE;
@@ -169,31 +167,6 @@ static int list_problems(const struct listing *l, uint64_t shard_idx, struct sha
 	return rc ? rc : list_firsts(l, shard_idx);
 }
 
-/* With the sentences that the inputs give, if they are at hand. */
-static int list_and_explain(const struct job *job, uint64_t shard_idx, const char *path, struct shard_reader *reader,
-			    struct text *lines)
-{
-	struct listing l = {.job = job, .path = path, .lines = lines};
-	struct shard_info info;
-	int rc;
-
-	shard_reader_info(reader, &info);
-	if (!plan_names_inputs(job->plan)) /* the reason says it all */
-		return list_misses(&l, reader, info.miss_count);
-	l.result = calloc(1, sizeof(*l.result));
-	if (!l.result)
-		return fail(EXIT_IO, "%s: out of memory", path);
-	l.result->record = malloc(converter_record_bytes(&job->schema));
-	if (l.result->record && job->source_fd >= 0)
-		l.c = converter_open(job->plan, job->source_fd, job->stored, job->times, job->quarantine, NULL,
-				     job->sandbox);
-	rc = list_problems(&l, shard_idx, reader);
-	converter_close(l.c);
-	free(l.result->record);
-	free(l.result);
-	return rc;
-}
-
 int published_recount(const struct job *job, uint64_t shard_idx, struct shard_reader *reader)
 {
 	struct receipt r = {.file_bytes = 0};
@@ -204,8 +177,6 @@ int published_recount(const struct job *job, uint64_t shard_idx, struct shard_re
 	shard_reader_info(reader, &info);
 	r.record_count = r.fit.unknown = r.not_finite.unknown = info.record_count;
 	r.miss_count = info.miss_count;
-	if (!rc && text_failed(&r.lines))
-		rc = fail(EXIT_IO, "out of memory for a list of bad inputs");
 	if (!rc)
 		rc = receipt_account(&r, job->plan, job->account);
 	receipt_free(&r);
@@ -236,17 +207,35 @@ static int write_receipt(const struct job *job, uint64_t shard_idx, const struct
 	return fail_of_library(&err);
 }
 
-/* Write the receipt that the shard's builder did not come to; not if something in it is unknown. */
+/*
+ * Make the receipt that the shard's builder did not come to, with the sentences that the inputs give,
+ * if they are at hand.  It is not written if something in it is unknown.
+ */
 static int make_receipt(const struct job *job, uint64_t shard_idx, const char *path, struct shard_reader *reader,
 			struct receipt *r)
 {
+	struct listing l = {.job = job, .path = path, .lines = &r->lines};
+	struct shard_info info;
 	int rc;
 
 	detail("%s: exists, but without its receipt; verifying it", path);
 	rc = read_all(job, path, reader, r->sha256);
 	r->read_back = true;
-	if (!rc)
-		rc = list_and_explain(job, shard_idx, path, reader, &r->lines);
+	if (rc)
+		return rc;
+	shard_reader_info(reader, &info);
+	if (!plan_names_inputs(job->plan)) { /* the reason says it all */
+		rc = list_misses(&l, reader, info.miss_count);
+	} else {
+		l.result = xcalloc(1, sizeof(*l.result));
+		l.result->record = xmalloc(converter_record_bytes(&job->schema), 1);
+		if (job->source_fd >= 0)
+			l.c = converter_open(job, NULL);
+		rc = list_problems(&l, shard_idx, reader);
+		converter_close(l.c);
+		free(l.result->record);
+		free(l.result);
+	}
 	return !rc && !job->account->firsts_unknown ? write_receipt(job, shard_idx, r) : rc;
 }
 
@@ -313,35 +302,6 @@ static int settle_receipt(const struct job *job, uint64_t shard_idx, const char 
 	return check_again(job, shard_idx, path, reader, r);
 }
 
-static int open_published(const struct job *job, uint64_t shard_idx, const struct receipt_texts *receipts,
-			  struct receipt *r, struct shard_reader **reader)
-{
-	char path[FILES_PATH_BYTES];
-	struct shard_info info;
-	struct shard_error err;
-	struct stat st;
-	int rc = files_numbered(path, job->out_dir, "", shard_idx, ".shard");
-
-	*reader = NULL;
-	if (rc || job->look_only)
-		return rc;
-	if (lstat(path, &st) != 0)
-		return errno == ENOENT ? EXIT_DONE : fail(EXIT_IO, "%s: %s", path, strerror(errno));
-	if (shard_reader_open(reader, path, NULL, &err) != SHARD_OK)
-		return fail(exit_code_of_status(err.status), "%s; remove this file to have it built again",
-			    err.message);
-	shard_reader_info(*reader, &info);
-	if (!is_ours(job, shard_idx, &info))
-		rc = fail(EXIT_USAGE, "%s: a shard of another plan; nothing was touched", path);
-	else
-		rc = settle_receipt(job, shard_idx, path, receipts, *reader, r);
-	if (rc) {
-		shard_reader_close(*reader);
-		*reader = NULL;
-	}
-	return rc;
-}
-
 bool published_peek(const struct job *job, uint64_t shard_idx, struct receipt *r, struct shard_reader **reader)
 {
 	const struct shard_reader_options pages = {.size = sizeof(pages), .pages_only = 1};
@@ -367,10 +327,27 @@ bool published_peek(const struct job *job, uint64_t shard_idx, struct receipt *r
 int published_find(const struct job *job, uint64_t shard_idx, const struct receipt_texts *receipts, struct receipt *r,
 		   bool *there)
 {
+	char path[FILES_PATH_BYTES];
 	struct shard_reader *reader;
-	int rc = open_published(job, shard_idx, receipts, r, &reader);
+	struct shard_info info;
+	struct shard_error err;
+	struct stat st;
+	int rc = files_numbered(path, job->out_dir, "", shard_idx, ".shard");
 
-	*there = reader != NULL;
+	*there = false;
+	if (rc || job->look_only)
+		return rc;
+	if (lstat(path, &st) != 0)
+		return errno == ENOENT ? EXIT_DONE : fail(EXIT_IO, "%s: %s", path, strerror(errno));
+	if (shard_reader_open(&reader, path, NULL, &err) != SHARD_OK)
+		return fail(exit_code_of_status(err.status), "%s; remove this file to have it built again",
+			    err.message);
+	shard_reader_info(reader, &info);
+	if (!is_ours(job, shard_idx, &info))
+		rc = fail(EXIT_USAGE, "%s: a shard of another plan; nothing was touched", path);
+	else
+		rc = settle_receipt(job, shard_idx, path, receipts, reader, r);
 	shard_reader_close(reader);
+	*there = !rc;
 	return rc;
 }

@@ -15,6 +15,7 @@
 #include "libshard/base/turns.h"
 #include "shard.h"
 #include "tools/common/exit_code.h"
+#include "tools/common/memory.h"
 #include "tools/common/message.h"
 #include "tools/common/progress.h"
 #include "tools/common/signals.h"
@@ -22,29 +23,16 @@
 
 #define MISSING_BYTES_MAX 200
 
-/* Every class name, decoded, in one block; [class_count] pointers into it. */
+/* Every class name, decoded; they and the array are to be freed. */
 static char **class_names(const struct plan *plan)
 {
-	char **names = calloc(plan->class_count + 1, sizeof(*names));
-	char name[SHARD_KEY_BYTES_MAX + 1];
-	for (uint64_t i = 0; names && i < plan->class_count; i++) {
+	char **names = xcalloc(plan->class_count, sizeof(*names)), name[SHARD_KEY_BYTES_MAX + 1];
+
+	for (uint64_t i = 0; i < plan->class_count; i++) {
 		plan_class_name(plan, i, name);
-		names[i] = strdup(name);
-		if (!names[i]) {
-			while (i)
-				free(names[--i]);
-			free(names);
-			return NULL;
-		}
+		names[i] = xstrdup(name);
 	}
 	return names;
-}
-
-static void free_names(char **names, uint64_t count)
-{
-	for (uint64_t i = 0; names && i < count; i++)
-		free(names[i]);
-	free(names);
 }
 
 /* Shards are missing: which, and what makes them. */
@@ -59,8 +47,7 @@ static int refuse_missing(const struct job *job, const struct shard_list *l)
 	rc = fail(EXIT_MISMATCH,
 		  "%s: %" PRIu64 " of %" PRIu64 " shard%s %s not there yet: %s; `shardpack build %s` makes %s%s",
 		  job->out_dir, count, l->shard_count, l->shard_count == 1 ? "" : "s", count == 1 ? "is" : "are",
-		  text_failed(&list) ? "" : list.data, text_failed(&words) ? "DIR" : words.data,
-		  count == 1 ? "it" : "them",
+		  list.data, words.data, count == 1 ? "it" : "them",
 		  list.bytes > MISSING_BYTES_MAX ? ", and `shardpack status --retry-list` lists them all" : "");
 	text_free(&list);
 	text_free(&words);
@@ -140,74 +127,61 @@ static void forget_shards(void *context, uint64_t slot)
 		forget(&s->look[i]);
 }
 
-static int start_looking(struct look_ahead *a)
-{
-	struct workers_options w = {
-		.ticket_count = (a->job->plan->shard_count + LOOK_SHARDS - 1) / LOOK_SHARDS,
-		.worker_count = a->job->worker_count < LOOK_THREADS_MAX ? a->job->worker_count : LOOK_THREADS_MAX,
-		.progress = &a->progress,
-		.context = a,
-		.begin = begin_looking,
-		.end = end_looking,
-		.assign = assign_shards,
-		.work = look_at_shards,
-		.give_back = forget_shards,
-	};
-
-	w.slot_count = LOOK_AHEAD * (uint64_t)workers_needed(w.worker_count, w.ticket_count);
-	a->slot = calloc(w.slot_count, sizeof(*a->slot));
-	a->turns = turns_open(a->job->worker_count);
-	if (!a->slot || !a->turns)
-		return fail(EXIT_IO, "out of memory for %" PRIu64 " shards", a->job->plan->shard_count);
-	w.turns = a->turns;
-	progress_start(&a->progress, "sealing", "shards", a->job->plan->shard_count);
-	return workers_open(&a->workers, &w);
-}
-
-/* Say what is not in order, or mend it. */
-static int look_again(const struct job *job, uint64_t k, struct look *l, bool *there)
-{
-	const struct shard_reader_options pages = {.size = sizeof(pages), .pages_only = 1};
-	char path[FILES_PATH_BYTES];
-	struct shard_error err;
-	int rc = interrupted() ? EXIT_INTERRUPTED : published_find(job, k, &job->receipts->before, &l->receipt, there);
-
-	if (!rc && *there)
-		rc = files_numbered(path, job->out_dir, "", k, ".shard");
-	if (!rc && *there && shard_reader_open(&l->pages, path, &pages, &err) != SHARD_OK)
-		rc = fail_of_library(&err);
-	*there = *there && !rc;
-	return rc;
-}
-
 static int add_shard(const struct job *job, struct shard_seal *seal, struct shard_list *list, uint64_t k,
 		     struct look *l)
 {
+	const struct shard_reader_options pages = {.size = sizeof(pages), .pages_only = 1};
+	bool there = l->pages;
+	char path[FILES_PATH_BYTES], file[64];
 	struct shard_error err;
-	char file[64];
 	int rc = EXIT_DONE;
 
-	list->there[k] = l->pages;
-	if (!l->pages)
-		rc = look_again(job, k, l, &list->there[k]);
-	snprintf(file, sizeof(file), "%05" PRIu64 ".shard", k);
-	if (list->there[k]) {
-		list->there_count++;
-		rc = receipt_account(&l->receipt, job->plan, job->account);
-		if (!rc && list->there_count == k + 1 &&
-		    shard_seal_add(seal, file, l->pages, l->receipt.sha256, &err) != SHARD_OK)
+	if (!there) { /* say what is not in order, or mend it */
+		rc = interrupted() ? EXIT_INTERRUPTED
+				   : published_find(job, k, &job->receipts->before, &l->receipt, &there);
+		if (!rc && there)
+			rc = files_numbered(path, job->out_dir, "", k, ".shard");
+		if (!rc && there && shard_reader_open(&l->pages, path, &pages, &err) != SHARD_OK)
 			rc = fail_of_library(&err);
 	}
+	if (!rc && there) {
+		list->there[k] = true;
+		list->there_count++;
+		rc = receipt_account(&l->receipt, job->plan, job->account);
+	}
+	snprintf(file, sizeof(file), "%05" PRIu64 ".shard", k);
+	if (!rc && there && list->there_count == k + 1 &&
+	    shard_seal_add(seal, file, l->pages, l->receipt.sha256, &err) != SHARD_OK)
+		rc = fail_of_library(&err);
 	forget(l);
 	return rc;
 }
 
 static int add_ahead(const struct job *job, struct shard_seal *seal, struct shard_list *list)
 {
-	struct look_ahead a = {.job = job};
+	struct look_ahead a = {.job = job, .turns = turns_open(job->worker_count)};
+	struct workers_options w = {
+		.ticket_count = (list->shard_count + LOOK_SHARDS - 1) / LOOK_SHARDS,
+		.worker_count = job->worker_count < LOOK_THREADS_MAX ? job->worker_count : LOOK_THREADS_MAX,
+		.turns = a.turns,
+		.progress = &a.progress,
+		.context = &a,
+		.begin = begin_looking,
+		.end = end_looking,
+		.assign = assign_shards,
+		.work = look_at_shards,
+		.give_back = forget_shards,
+	};
 	uint64_t slot;
-	int rc = start_looking(&a);
+	int rc = EXIT_DONE;
 
+	w.slot_count = LOOK_AHEAD * (uint64_t)workers_needed(w.worker_count, w.ticket_count);
+	a.slot = xcalloc(w.slot_count, sizeof(*a.slot));
+	if (!a.turns)
+		rc = fail(EXIT_IO, "out of memory for %u workers", job->worker_count);
+	progress_start(&a.progress, "sealing", "shards", list->shard_count);
+	if (!rc)
+		rc = workers_open(&a.workers, &w);
 	while (!rc && (rc = workers_next(a.workers, &slot)) == EXIT_DONE && slot != WORKERS_NO_SLOT) {
 		struct slot *s = &a.slot[slot];
 
@@ -251,9 +225,7 @@ static int add_shards(const struct job *job, struct shard_seal *seal)
 
 	if (rc)
 		return rc;
-	list.there = calloc(list.shard_count + 1, sizeof(*list.there));
-	if (!list.there)
-		return fail(EXIT_IO, "out of memory for %" PRIu64 " shards", list.shard_count);
+	list.there = xcalloc(list.shard_count, sizeof(*list.there));
 	rc = list.shard_count > LOOK_SHARDS ? add_ahead(job, seal, &list) : add_slots(job, seal, &list);
 	if (!rc && list.there_count < list.shard_count)
 		rc = refuse_missing(job, &list);
@@ -296,7 +268,7 @@ static int refuse_empty(const struct job *job)
 }
 
 /* The manifest.  Another process may have been faster with the same one. */
-static int finish(const struct job *job, struct shard_seal *seal)
+static int write_manifest(const struct job *job, struct shard_seal *seal)
 {
 	struct shard_error err;
 
@@ -307,20 +279,6 @@ static int finish(const struct job *job, struct shard_seal *seal)
 		return EXIT_DONE;
 	}
 	return fail_of_library(&err);
-}
-
-static int add_and_finish(const struct job *job, struct shard_seal *seal)
-{
-	int rc = add_shards(job, seal);
-
-	if (!rc)
-		rc = check_account(job);
-	account_sort(job->account);
-	if (!rc && job->quarantine)
-		rc = quarantine_list(job->quarantine, job->plan, job->account);
-	if (!rc)
-		rc = refuse_empty(job);
-	return rc ? rc : finish(job, seal);
 }
 
 int seal_run(const struct job *job)
@@ -337,17 +295,26 @@ int seal_run(const struct job *job)
 	};
 	struct shard_seal *seal = NULL;
 	struct shard_error err;
-	int rc;
+	int rc = EXIT_DONE;
 
 	job->account->input_count = plan->input_count;
-	if (!names)
-		return fail(EXIT_IO, "out of memory for the names of %" PRIu64 " classes", plan->class_count);
 	if (shard_seal_open(&seal, job->out_dir, &opt, &err) != SHARD_OK)
 		rc = fail_of_library(&err);
-	else
-		rc = add_and_finish(job, seal);
+	if (!rc)
+		rc = add_shards(job, seal);
+	if (!rc)
+		rc = check_account(job);
+	account_sort(job->account);
+	if (!rc && job->quarantine)
+		rc = quarantine_list(job->quarantine, plan, job->account);
+	if (!rc)
+		rc = refuse_empty(job);
+	if (!rc)
+		rc = write_manifest(job, seal);
 	shard_seal_close(seal);
-	free_names(names, plan->class_count);
+	for (uint64_t i = 0; i < plan->class_count; i++)
+		free(names[i]);
+	free(names);
 	if (!rc)
 		rc = output_keep_times(job);
 	return rc ? rc : output_clear_state(job);
