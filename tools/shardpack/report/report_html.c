@@ -175,15 +175,6 @@ static int find_records(struct gallery *g)
 	return rc ? fail(exit_code_of_status(rc), "%s", err.message) : EXIT_DONE;
 }
 
-/* Of records that have no class: as many as there is room for, at equal distances. */
-static void sample_records(struct gallery *g)
-{
-	g->sample_count = g->record_count < GALLERY_PICTURES ? g->record_count : GALLERY_PICTURES;
-	for (uint64_t i = 0; i < g->sample_count; i++)
-		g->record[i] = i * (g->record_count / g->sample_count) +
-			       i * (g->record_count % g->sample_count) / g->sample_count;
-}
-
 /* Say why not, and return the exit code; its groups are to be freed all the same. */
 static int gallery_open(struct gallery *g, struct shard_dataset *ds, uint64_t class_count)
 {
@@ -205,23 +196,16 @@ static int gallery_open(struct gallery *g, struct shard_dataset *ds, uint64_t cl
 		g->group[i] = xmalloc(1, s->group[i].stride);
 	}
 	if (!g->label || !class_count) {
-		sample_records(g);
+		/* Records that have no class: as many as there is room for, at equal distances. */
+		g->sample_count = g->record_count < GALLERY_PICTURES ? g->record_count : GALLERY_PICTURES;
+		for (uint64_t i = 0; i < g->sample_count; i++)
+			g->record[i] = i * (g->record_count / g->sample_count) +
+				       i * (g->record_count % g->sample_count) / g->sample_count;
 		return EXIT_DONE;
 	}
 	g->a_class = GALLERY_PICTURES / class_count < 1 ? 1 : GALLERY_PICTURES / class_count;
 	g->a_class = g->a_class < PICTURES_A_CLASS ? g->a_class : PICTURES_A_CLASS;
 	return find_records(g);
-}
-
-/* The pictures of a class, as <img> with their pixels. */
-static int gallery_put_class(struct gallery *g, FILE *out, uint64_t class_idx)
-{
-	int rc = EXIT_DONE;
-
-	for (uint64_t k = 0; k < g->a_class && class_idx < GALLERY_PICTURES / g->a_class && !rc; k++)
-		if (g->record[class_idx * g->a_class + k] != UINT64_MAX)
-			rc = put_picture(g, out, g->record[class_idx * g->a_class + k]);
-	return rc;
 }
 
 /* ---- the page ---- */
@@ -526,7 +510,9 @@ static int put_classes(const struct report *r, FILE *out, const uint64_t *inputs
 			fputs(human_count(number, c.records), out);
 		fprintf(out, "</td><td><hr style=\"width:%.0fpx\">",
 			200 * (double)class_size(plan, &c) / (double)largest);
-		rc = gallery_put_class(g, out, i);
+		for (uint64_t k = 0; !rc && k < g->a_class && i < GALLERY_PICTURES / g->a_class; k++)
+			if (g->record[i * g->a_class + k] != UINT64_MAX)
+				rc = put_picture(g, out, g->record[i * g->a_class + k]);
 		fputs("</td></tr>\n", out);
 	}
 	fputs("</table>\n", out);
