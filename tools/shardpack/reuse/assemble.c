@@ -164,27 +164,6 @@ static const char **class_names_of(const struct part *p)
 	return names;
 }
 
-static int seal(struct assembly *a, const char **names)
-{
-	struct shard_seal_options opt = {
-		.size = sizeof(opt), .class_names = names, .class_count = a->part[a->names].info.class_count};
-	struct shard_seal *s = NULL;
-	struct shard_error err;
-	int rc;
-
-	if (shard_seal_open(&s, a->out, &opt, &err) != SHARD_OK)
-		return part_fail(&err);
-	rc = add_shards(a, s);
-	if (!rc) {
-		int status = shard_seal_finish(s, &err);
-
-		/* Another process may have been faster, with the same dataset. */
-		rc = status == SHARD_E_EXISTS ? look_at_made(a) : status ? part_fail(&err) : EXIT_DONE;
-	}
-	shard_seal_close(s);
-	return rc;
-}
-
 #define REUSED_BYTES 160
 
 /* "3 hard links, 1 copy": what was done how often, by enum shard_reuse. */
@@ -203,20 +182,29 @@ static void reused_text(char out[REUSED_BYTES], const uint64_t done[SHARD_REUSE_
 
 static int make(struct assembly *a)
 {
+	const struct part *names = &a->part[a->names];
+	const char **class_names = class_names_of(names);
+	struct shard_seal_options opt = {
+		.size = sizeof(opt), .class_names = class_names, .class_count = names->info.class_count};
 	char path[FILES_PATH_BYTES], how[REUSED_BYTES];
-	const char **names;
+	struct shard_seal *seal = NULL;
 	struct shard_error err;
-	int rc = files_path(path, a->out, ""); /* with the slash behind it, OUT is one of its parents */
+	int status, rc = files_path(path, a->out, ""); /* with the slash behind it, OUT is one of its parents */
 
-	if (rc)
-		return rc;
-	if (!files_make_parents(path, 1))
-		return fail(EXIT_IO, "%s: cannot make this folder: %s", a->out, strerror(errno));
-	if (shard_remove_temps(a->out, NULL, &err) != SHARD_OK)
-		return part_fail(&err);
-	names = class_names_of(&a->part[a->names]);
-	rc = seal(a, names);
-	free(names);
+	if (!rc && !files_make_parents(path, 1))
+		rc = fail(EXIT_IO, "%s: cannot make this folder: %s", a->out, strerror(errno));
+	if (!rc && (shard_remove_temps(a->out, NULL, &err) != SHARD_OK ||
+		    shard_seal_open(&seal, a->out, &opt, &err) != SHARD_OK))
+		rc = part_fail(&err);
+	if (!rc)
+		rc = add_shards(a, seal);
+	if (!rc) {
+		status = shard_seal_finish(seal, &err);
+		/* Another process may have been faster, with the same dataset. */
+		rc = status == SHARD_E_EXISTS ? look_at_made(a) : status ? part_fail(&err) : EXIT_DONE;
+	}
+	shard_seal_close(seal);
+	free(class_names);
 	reused_text(how, a->done);
 	if (!rc)
 		note("%s: %" PRIu64 " records in %" PRIu64 " shard%s: %s", a->out, a->record_count, a->shard_count,

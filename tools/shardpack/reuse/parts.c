@@ -62,18 +62,6 @@ static void copy(void *context)
 	memcpy(c->to, c->from.data, c->from.bytes);
 }
 
-/* A view of a reader's, copied with a NUL behind it: a disk may fail under a map. */
-static int part_copy(const struct shard_reader *r, const struct shard_view *view, char *out)
-{
-	struct copying c = {.to = out, .from = *view};
-	struct shard_error err;
-
-	if (c.from.bytes && shard_reader_guarded(r, copy, &c, &err) != SHARD_OK)
-		return part_fail(&err);
-	out[c.from.bytes] = '\0';
-	return EXIT_DONE;
-}
-
 /* The key of a record of the dataset, with a NUL behind it, and its length; 0 if it has none. */
 static int part_key(const struct part *p, uint64_t record, char out[SHARD_KEY_BYTES_MAX + 1], size_t *bytes)
 {
@@ -85,40 +73,27 @@ static int part_key(const struct part *p, uint64_t record, char out[SHARD_KEY_BY
 	return EXIT_DONE;
 }
 
-/*
- * ---- how the records of a shard were made, by its provenance ----
- *
- * shardpack's own provenance is the recipe, line by line; recipe.c.  That of other programs must be
- * equal as a whole, but for what libshard has added: what was counted in the records.
- */
-
-static int copy_provenance(struct shard_reader *r, struct text *out)
-{
-	struct shard_view view;
-	struct shard_error err;
-	char *copy;
-	int rc;
-
-	if (shard_reader_provenance(r, &view, &err) != SHARD_OK)
-		return part_fail(&err);
-	copy = xmalloc(view.bytes + 1, 1);
-	rc = part_copy(r, &view, copy);
-	out->bytes = 0;
-	if (!rc)
-		text_add(out, copy, view.bytes);
-	free(copy);
-	return rc;
-}
-
 int made_of_read(const struct part *p, uint64_t i, struct text *out)
 {
+	struct copying c = {.to = NULL};
 	struct shard_reader *r;
 	struct shard_error err;
-	int rc;
+	int rc = EXIT_DONE;
 
+	out->bytes = 0;
 	if (shard_dataset_open_reader(p->ds, p->first + i, &r, &err) != SHARD_OK)
 		return part_fail(&err);
-	rc = copy_provenance(r, out);
+	if (shard_reader_provenance(r, &c.from, &err) != SHARD_OK)
+		rc = part_fail(&err);
+	if (!rc) {
+		c.to = xmalloc(c.from.bytes + 1, 1);
+		/* A copy, since a disk may fail under a map. */
+		if (c.from.bytes && shard_reader_guarded(r, copy, &c, &err) != SHARD_OK)
+			rc = part_fail(&err);
+		else
+			text_add(out, c.to, c.from.bytes);
+	}
+	free(c.to);
 	shard_reader_close(r);
 	return rc;
 }
@@ -452,7 +427,7 @@ static int check_shards(const struct part *part, uint32_t count)
 struct key_of_record {
 	uint64_t hash[2];
 	uint64_t number;
-	uint32_t source;
+	uint32_t part;
 };
 
 /* Keys of the records of all parts. */
@@ -462,63 +437,42 @@ struct keys {
 	uint64_t count, capacity;
 };
 
-struct key_place {
-	uint32_t source;
-	uint64_t number;
-};
-
-static int add_key(struct keys *t, const void *key, size_t bytes, uint32_t source, uint64_t number)
-{
-	struct key_of_record *k;
-
-	if (!grow_on(t->shelf, &t->key, &t->capacity, t->count + 1, sizeof(*t->key)))
-		return shelf_refuse(t->shelf, "%" PRIu64 " keys", t->count + 1);
-	k = &t->key[t->count++];
-	shard_xxh128(key, bytes, (uint8_t *)k->hash);
-	k->number = number;
-	k->source = source;
-	return EXIT_DONE;
-}
-
-static int add_records(struct keys *t, const struct part *p, const struct shard_entry *e, uint32_t source)
+static int add_part(struct keys *t, const struct part *part, uint32_t p)
 {
 	char key[SHARD_KEY_BYTES_MAX + 1];
-	size_t bytes = 0;
-	int rc = EXIT_DONE;
-
-	for (uint64_t i = 0; !rc && i < e->record_count; i++) {
-		if (i % 4096 == 0 && interrupted())
-			return EXIT_INTERRUPTED;
-		rc = part_key(p, e->first_record + i, key, &bytes);
-		if (!rc && bytes) /* none: it has no name that could be another's */
-			rc = add_key(t, key, bytes, source, e->first_record + i);
-	}
-	return rc;
-}
-
-static int add_part(struct keys *t, const struct part *p, uint32_t source)
-{
+	struct key_of_record k = {.part = p};
 	struct shard_reader *r;
 	struct shard_entry e;
 	struct shard_info info;
 	struct shard_error err;
+	size_t bytes = 0;
 	int rc = EXIT_DONE;
 
-	for (uint64_t i = 0; !rc && i < p->count; i++) {
-		rc = part_entry(p, i, &e);
-		if (!rc && shard_dataset_open_reader(p->ds, p->first + i, &r, &err) != SHARD_OK)
+	for (uint64_t i = 0; !rc && i < part[p].count; i++) {
+		rc = part_entry(&part[p], i, &e);
+		if (!rc && shard_dataset_open_reader(part[p].ds, part[p].first + i, &r, &err) != SHARD_OK)
 			rc = part_fail(&err);
 		if (rc)
 			return rc;
 		shard_reader_info(r, &info);
 		shard_reader_close(r);
-		if (info.key_count)
-			rc = add_records(t, p, &e, source);
+		for (uint64_t j = 0; !rc && info.key_count && j < e.record_count; j++) {
+			if (j % 4096 == 0 && interrupted())
+				return EXIT_INTERRUPTED;
+			k.number = e.first_record + j;
+			rc = part_key(&part[p], k.number, key, &bytes);
+			if (rc || !bytes) /* it has no name that could be another's */
+				continue;
+			shard_xxh128(key, bytes, (uint8_t *)k.hash);
+			if (!grow_on(t->shelf, &t->key, &t->capacity, t->count + 1, sizeof(*t->key)))
+				return shelf_refuse(t->shelf, "%" PRIu64 " keys", t->count + 1);
+			t->key[t->count++] = k;
+		}
 	}
 	return rc;
 }
 
-/* Equal ones of one source lie together. */
+/* Equal ones of one part lie together. */
 static int by_hash(const void *a, const void *b, void *context)
 {
 	const struct key_of_record *x = a, *y = b;
@@ -527,54 +481,32 @@ static int by_hash(const void *a, const void *b, void *context)
 	(void)context;
 	if (order)
 		return order;
-	if (x->source != y->source)
-		return x->source < y->source ? -1 : 1;
+	if (x->part != y->part)
+		return x->part < y->part ? -1 : 1;
 	return x->number < y->number ? -1 : x->number > y->number;
 }
 
-/* Is a key in two sources?  *found is their number; `first` is the first one in both. */
-static int find_twice(struct keys *t, uint64_t *found, struct key_place first[2])
-{
-	const struct key_of_record *k = t->key, *least = NULL;
-
-	*found = 0;
-	if (!shelf_sort(t->shelf, t->key, t->count, sizeof(*t->key), by_hash, NULL))
-		return shelf_refuse(t->shelf, "%" PRIu64 " keys", t->count);
-	for (uint64_t i = 1; i < t->count; i++) {
-		if (memcmp(k[i - 1].hash, k[i].hash, sizeof(k->hash)) || k[i - 1].source == k[i].source)
-			continue;
-		if (!least || k[i].source < least->source ||
-		    (k[i].source == least->source && k[i].number < least->number)) {
-			least = &k[i];
-			first[0] = (struct key_place){k[i - 1].source, k[i - 1].number};
-			first[1] = (struct key_place){k[i].source, k[i].number};
-		}
-		++*found;
-	}
-	return EXIT_DONE;
-}
-
 /* A key that two of the datasets have may be one record that is there twice, or two of one name. */
-static int refuse_key(const struct part *part, const struct key_place at[2], uint64_t found)
+static int refuse_key(const struct part *part, const struct key_of_record *at, uint64_t found)
 {
 	char key[SHARD_KEY_BYTES_MAX + 1];
 	size_t bytes;
-	int rc = part_key(&part[at[0].source], at[0].number, key, &bytes);
+	int rc = part_key(&part[at[0].part], at[0].number, key, &bytes);
 
 	if (rc)
 		return rc;
 	fail(EXIT_BAD, "record %" PRIu64 " of %s and record %" PRIu64 " of %s have one key, '%s'%s", at[0].number,
-	     part[at[0].source].dir, at[1].number, part[at[1].source].dir, key,
-	     found > 1 ? ", and others do, too" : "");
+	     part[at[0].part].dir, at[1].number, part[at[1].part].dir, key, found > 1 ? ", and others do, too" : "");
 	hint("%" PRIu64 " record%s of this kind; if they are other images of the same names, add --duplicates keep",
 	     found, found == 1 ? "" : "s");
 	return EXIT_BAD;
 }
 
+/* A key that is in two parts. */
 static int check_keys(const struct part *part, uint32_t count, const char *out)
 {
 	struct keys t = {0};
-	struct key_place first[2];
+	const struct key_of_record *k, *least = NULL;
 	char *near = xstrdup(out);
 	uint64_t found = 0;
 	int rc = EXIT_DONE;
@@ -583,11 +515,19 @@ static int check_keys(const struct part *part, uint32_t count, const char *out)
 		t.shelf = shelf_open(near);
 	free(near);
 	for (uint32_t p = 0; !rc && p < count; p++)
-		rc = add_part(&t, &part[p], p);
-	if (!rc)
-		rc = find_twice(&t, &found, first);
+		rc = add_part(&t, part, p);
+	if (!rc && !shelf_sort(t.shelf, t.key, t.count, sizeof(*t.key), by_hash, NULL))
+		rc = shelf_refuse(t.shelf, "%" PRIu64 " keys", t.count);
+	k = t.key;
+	for (uint64_t i = 1; !rc && i < t.count; i++) {
+		if (memcmp(k[i - 1].hash, k[i].hash, sizeof(k->hash)) || k[i - 1].part == k[i].part)
+			continue;
+		if (!least || k[i].part < least->part || (k[i].part == least->part && k[i].number < least->number))
+			least = &k[i];
+		found++;
+	}
 	if (!rc && found)
-		rc = refuse_key(part, first, found);
+		rc = refuse_key(part, least - 1, found);
 	shelf_free(t.shelf, t.key);
 	shelf_close(t.shelf);
 	return rc;
