@@ -329,7 +329,7 @@ static void say_owners(struct claims *c, struct survey *s)
 	c->said_ns = now_ns;
 }
 
-/* Not all workers look at the same moment, and those who wait long look rarely. */
+/* Not all workers look at the same moment, and workers that wait long look rarely. */
 static int pause_a_while(uint64_t since_ns)
 {
 	uint64_t now_ns = clock_now_ns(), look = (now_ns - since_ns) / WAIT_SHARE, until_ns;

@@ -239,20 +239,6 @@ static int make_receipt(const struct job *job, uint64_t shard_idx, const char *p
 	return !rc && !job->account->firsts_unknown ? write_receipt(job, shard_idx, r) : rc;
 }
 
-/* The footer is as the receipt says, but the bytes before it may have changed. */
-static int check_again(const struct job *job, uint64_t shard_idx, const char *path, struct shard_reader *reader,
-		       struct receipt *r)
-{
-	uint8_t sha256[32];
-	int rc = read_all(job, path, reader, sha256);
-
-	if (!rc && memcmp(sha256, r->sha256, sizeof(sha256)) != 0)
-		rc = fail(EXIT_BAD,
-			  "%s: its SHA-256 is not that of its receipt; remove this file to have it built again", path);
-	r->read_back = true;
-	return rc ? rc : write_receipt(job, shard_idx, r);
-}
-
 /* What a receipt of this shard says of it, but no SHA-256; false, with errno, if it is gone. */
 static bool describe(const struct job *job, uint64_t shard_idx, const struct shard_info *info, struct receipt *is)
 {
@@ -275,8 +261,10 @@ static int settle_receipt(const struct job *job, uint64_t shard_idx, const char 
 {
 	struct shard_info info;
 	struct receipt is = {0};
+	uint8_t sha256[32];
 	uint64_t mtime_then;
 	const char *spoilt;
+	int rc;
 
 	shard_reader_info(reader, &info);
 	if (!describe(job, shard_idx, &info, &is))
@@ -299,7 +287,13 @@ static int settle_receipt(const struct job *job, uint64_t shard_idx, const char 
 	       mtime_then != is.mtime_ns ? "was written after its receipt, or copied"
 	       : r->read_back		 ? "exists"
 					 : "exists, and was not read back");
-	return check_again(job, shard_idx, path, reader, r);
+	/* The footer is as the receipt says, but the bytes before it may have changed. */
+	rc = read_all(job, path, reader, sha256);
+	if (!rc && memcmp(sha256, r->sha256, sizeof(sha256)) != 0)
+		rc = fail(EXIT_BAD,
+			  "%s: its SHA-256 is not that of its receipt; remove this file to have it built again", path);
+	r->read_back = true;
+	return rc ? rc : write_receipt(job, shard_idx, r);
 }
 
 bool published_peek(const struct job *job, uint64_t shard_idx, struct receipt *r, struct shard_reader **reader)

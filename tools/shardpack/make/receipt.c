@@ -447,7 +447,7 @@ void receipt_texts_free(struct receipt_texts *t)
 }
 
 /* What begins with that line, up to its digest.  False if that is not there, or not right. */
-static bool parse(const char *first, const char *end, uint64_t shard_idx, struct receipt *r)
+static bool parse_at(const char *first, const char *end, uint64_t shard_idx, struct receipt *r)
 {
 	const char *last = memmem(first, (size_t)(end - first), END, strlen(END));
 	struct text text = {0};
@@ -489,7 +489,7 @@ bool receipt_find(const struct receipt_texts *t, uint64_t shard_idx, const struc
 
 		first = memrchr(all, '\n', t->place[low].at - strlen(LINE));
 		first = first ? first + 1 : all;
-		if (parse(first, all + t->all.bytes, shard_idx, &one)) {
+		if (parse_at(first, all + t->all.bytes, shard_idx, &one)) {
 			other = !receipt_is_same(&one, is);
 			if (!found || other || worth(&one, is) >= worth(r, is)) {
 				receipt_free(r);

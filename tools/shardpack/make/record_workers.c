@@ -100,28 +100,20 @@ static void convert_image(void *context, void *own, uint64_t slot)
 	progress_add(p->progress, 1, r->input.source_bytes, !made);
 }
 
-static uint64_t count_slots(const struct job *job, uint64_t ticket_count)
-{
-	uint64_t least = (uint64_t)workers_needed(job->worker_count, ticket_count) + 1;
-	uint64_t count = SLOTS_BYTES / (converter_record_bytes(&job->schema) + sizeof(struct result));
-
-	if (count > SLOTS_MAX)
-		count = SLOTS_MAX;
-	if (count > ticket_count)
-		count = ticket_count;
-	return count < least ? least : count;
-}
-
 int image_workers_open(struct image_workers **out, const struct job *job, const struct range *ranges,
 		       uint64_t range_count, struct workers_options *w)
 {
 	struct image_workers *p = xcalloc(1, sizeof(*p));
 	size_t record_bytes = converter_record_bytes(&job->schema);
+	uint64_t least, count = SLOTS_BYTES / (record_bytes + sizeof(struct result));
 	struct shard_error err;
 
 	for (uint64_t i = 0; i < range_count; i++)
 		w->ticket_count += ranges[i].count;
-	w->slot_count = count_slots(job, w->ticket_count);
+	least = (uint64_t)workers_needed(job->worker_count, w->ticket_count) + 1;
+	count = count < SLOTS_MAX ? count : SLOTS_MAX;
+	count = count < w->ticket_count ? count : w->ticket_count;
+	w->slot_count = count < least ? least : count;
 	w->wake_count = WORKERS_AT_ONCE;
 	w->context = p;
 	w->begin = begin_images;

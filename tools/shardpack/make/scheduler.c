@@ -73,10 +73,8 @@ static int array_share(char *(*get)(const char *), const struct array_names *n, 
 	/* LSF says 0 for a job that is not an array. */
 	if (rc || !there || (!n->first && id < n->lowest))
 		return rc;
-	if ((rc = number_of(get, n->first, &first, &has_first)) != EXIT_DONE ||
-	    (rc = number_of(get, n->last, &last, &has_last)) != EXIT_DONE ||
-	    (rc = number_of(get, n->step, &step, &has_step)) != EXIT_DONE ||
-	    (rc = number_of(get, n->count, &count, &has_count)) != EXIT_DONE)
+	if ((rc = number_of(get, n->first, &first, &has_first)) || (rc = number_of(get, n->last, &last, &has_last)) ||
+	    (rc = number_of(get, n->step, &step, &has_step)) || (rc = number_of(get, n->count, &count, &has_count)))
 		return rc;
 	*out = (struct share){.name = n->id, .value = id, .first = first};
 	if (id < first || id < n->lowest)
@@ -95,24 +93,6 @@ static int array_share(char *(*get)(const char *), const struct array_names *n, 
 			    "%s: is %" PRIu64 ", but there are only %" PRIu64 " tasks from %" PRIu64 " to %" PRIu64
 			    "; " REMEDY,
 			    n->count, count, out->count, first, last);
-	return EXIT_DONE;
-}
-
-static int rank_share(char *(*get)(const char *), unsigned which, struct share *out)
-{
-	uint64_t rank = 0, size = 0;
-	bool there, has_size;
-	int rc = number_of(get, rank_names[which].rank, &rank, &there);
-
-	if (!rc)
-		rc = number_of(get, rank_names[which].size, &size, &has_size);
-	if (rc || !there || (rank_names[which].needs_size && !has_size))
-		return rc;
-	if (has_size && rank >= size)
-		return fail(EXIT_USAGE, "%s: is %" PRIu64 ", but %s is %" PRIu64 "; " REMEDY, rank_names[which].rank,
-			    rank, rank_names[which].size, size);
-	*out = (struct share){
-		.name = rank_names[which].rank, .value = rank, .number = rank, .count = has_size ? size : 0};
 	return EXIT_DONE;
 }
 
@@ -158,19 +138,33 @@ static int find_array(char *(*get)(const char *), struct share *array, char *job
 	return rc;
 }
 
-static int find_rank(char *(*get)(const char *), struct share *rank)
+static int find_rank(char *(*get)(const char *), struct share *out)
 {
-	int rc = EXIT_DONE;
+	for (unsigned i = 0; i < RANKS; i++) {
+		const char *rank_name = rank_names[i].rank, *size_name = rank_names[i].size;
+		uint64_t rank = 0, size = 0;
+		struct share share;
+		bool there, has_size;
+		int rc = number_of(get, rank_name, &rank, &there);
 
-	for (unsigned i = 0; !rc && i < RANKS; i++) {
-		struct share share = {0};
-
-		rc = rank_share(get, i, &share);
+		if (!rc)
+			rc = number_of(get, size_name, &size, &has_size);
+		if (rc)
+			return rc;
+		if (!there || (rank_names[i].needs_size && !has_size))
+			continue;
+		if (has_size && rank >= size)
+			return fail(EXIT_USAGE, "%s: is %" PRIu64 ", but %s is %" PRIu64 "; " REMEDY, rank_name, rank,
+				    size_name, size);
 		/* mpirun inherits what srun says of the process that started it */
-		if (!rc && !(rank->name && rank_names[i].needs_size))
-			rc = settle(rank, &share);
+		if (out->name && rank_names[i].needs_size)
+			continue;
+		share = (struct share){.name = rank_name, .value = rank, .number = rank, .count = has_size ? size : 0};
+		rc = settle(out, &share);
+		if (rc)
+			return rc;
 	}
-	return rc;
+	return EXIT_DONE;
 }
 
 /* Spread numbers that follow each other, where nobody says how many there are. */

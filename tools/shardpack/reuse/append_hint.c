@@ -137,17 +137,6 @@ static int put_pack(struct text *out, const char *source, const char *into, cons
 
 /* ---- what to type ---- */
 
-static int refuse_plan(const char *dir)
-{
-	struct text name = {0};
-
-	put_word(&name, dir);
-	fail(EXIT_USAGE, "%s: is not a dataset yet, but a plan", dir);
-	hint("complete it with `shardpack build%s`, then `shardpack seal%s`, and append then", name.data, name.data);
-	text_free(&name);
-	return EXIT_USAGE;
-}
-
 /* Word `which` can be packed. */
 static int refuse_source(const char *const *words, size_t count, size_t which, const struct part *like)
 {
@@ -191,11 +180,18 @@ static int refuse_missing(const char *dir, const char *source)
 static int refuse(const char *const *words, size_t count, size_t which)
 {
 	struct part like = {0};
+	struct text name = {0};
 	size_t i = 0;
 	int rc;
 
-	if (!lacks(words[which], ".shardpack/plan"))
-		return refuse_plan(words[which]);
+	if (!lacks(words[which], ".shardpack/plan")) {
+		put_word(&name, words[which]);
+		fail(EXIT_USAGE, "%s: is not a dataset yet, but a plan", words[which]);
+		hint("complete it with `shardpack build%s`, then `shardpack seal%s`, and append then", name.data,
+		     name.data);
+		text_free(&name);
+		return EXIT_USAGE;
+	}
 	while (i < count && lacks(words[i], MANIFEST))
 		i++;
 	rc = i < count ? part_open(&like, words[i]) : EXIT_DONE;
