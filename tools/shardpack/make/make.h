@@ -790,7 +790,7 @@ struct finisher {
 	int rc;					 /* lock: the first exit code that was not EXIT_DONE; said already */
 	uint64_t other_count;			 /* lock: shards that were built again and became others */
 	/*
-	 * const after start, the caller's thread only: NULL, or told of each shard that was published, or
+	 * const after start: NULL, or told, in the caller's thread, of each shard that was published, or
 	 * whose temporary file is gone
 	 */
 	struct claims *claims;
