@@ -300,6 +300,15 @@ void dataset_id(const struct shard_dataset *ds, char id[65]);
 /* Units and bytes in all shards, by arithmetic; the number of shards is returned. */
 uint64_t dataset_totals(const struct shard_dataset *ds, uint64_t *units, uint64_t *bytes);
 
+/*
+ * The dataset `id`, which a token names, may be this one before others were appended.  Then its
+ * manifest is kept beside this one's.  The first call only looks whether there is such a file.  The
+ * other one reads how many records it had.  MISMATCH if it is not there, or if this dataset does not
+ * begin with the same shards.
+ */
+bool dataset_has_old_manifest(const struct shard_dataset *ds, const char *id);
+int dataset_records_before(const struct shard_dataset *ds, const char *id, uint64_t *records, struct shard_error *err);
+
 /* Returns whether it, or a part of it, lies on a network file system. */
 bool dataset_is_remote(const struct shard_dataset *ds);
 

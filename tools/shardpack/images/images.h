@@ -146,7 +146,7 @@ bool mask_map_read(struct mask_map *m, const char *word, size_t bytes);
 uint32_t mask_map_most(const struct mask_map *m);
 
 /* False without memory; then the copy is empty. */
-bool mask_map_copy(const struct mask_map *m, struct mask_map *out);
+void mask_map_copy(const struct mask_map *m, struct mask_map *out);
 
 void mask_map_free(struct mask_map *m);
 

@@ -222,19 +222,15 @@ uint32_t mask_map_most(const struct mask_map *m)
 	return most;
 }
 
-bool mask_map_copy(const struct mask_map *m, struct mask_map *out)
+void mask_map_copy(const struct mask_map *m, struct mask_map *out)
 {
 	*out = *m;
 	out->line = NULL;
 	out->capacity = 0;
 	if (!m->count)
-		return true;
-	if (!grow_if_room(&out->line, &out->capacity, m->count, sizeof(*m->line))) {
-		*out = (struct mask_map){0};
-		return false;
-	}
+		return;
+	grow(&out->line, &out->capacity, m->count, sizeof(*m->line));
 	memcpy(out->line, m->line, (size_t)m->count * sizeof(*m->line));
-	return true;
 }
 
 void mask_map_free(struct mask_map *m)

@@ -22,7 +22,6 @@
 #include "tools/common/shelf.h"
 #include "tools/common/text.h"
 #include "tools/shardpack/images/file_name.h"
-#include "tools/shardpack/plan/bad_input.h"
 #include "tools/shardpack/plan/plan.h"
 
 static int out_of_memory(void)

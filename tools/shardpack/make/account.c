@@ -18,7 +18,7 @@
 #include "tools/common/memory.h"
 #include "tools/common/message.h"
 #include "tools/common/shelf.h"
-#include "tools/shardpack/plan/bad_input.h"
+#include "tools/shardpack/plan/plan.h"
 
 /* ---- the verdict on one input ---- */
 

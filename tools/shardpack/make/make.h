@@ -69,7 +69,7 @@ struct job { /* all const while it runs, but for what `account` and `receipts` p
  * ---- account.c ----
  *
  * Three structs go from the source to the report.  A scan says in the plan what is wrong with an
- * input before it is read: struct bad_input, of plan/bad_input.h.  A verdict is what came of reading
+ * input before it is read: struct bad_input, of plan/plan.h.  A verdict is what came of reading
  * and decoding it.  If an input is not a record, or there is something to tell of its record, that
  * becomes a problem: the account and the reports list these, and receipts keep them.
  *

@@ -17,7 +17,7 @@
 #include "tools/common/memory.h"
 #include "tools/common/message.h"
 #include "tools/common/signals.h"
-#include "tools/shardpack/plan/bad_input.h"
+#include "tools/shardpack/plan/plan.h"
 
 static bool is_ours(const struct job *job, uint64_t shard_idx, const struct shard_info *info)
 {

@@ -22,7 +22,6 @@
 #include "tools/common/text.h"
 #include "tools/shardpack/images/file_name.h"
 #include "tools/shardpack/input/place.h"
-#include "tools/shardpack/plan/bad_input.h"
 #include "tools/shardpack/plan/plan.h"
 #include "tools/shardpack/scan/scan.h"
 #include "tools/shardpack/sources/sources.h"
@@ -196,7 +195,7 @@ static int compare_names(const void *a, const void *b)
 }
 
 /* A folder of nothing but archives, as img2dataset leaves it: each, in byte order. */
-static int scan_archives(struct image_list *images, struct labels *labels, const struct text *archives)
+static int scan_archives(struct image_list *images, const struct text *archives)
 {
 	const char *at = archives->data, *end = at + archives->bytes;
 	const char **name = xcalloc(archives->bytes + 1, sizeof(*name));
@@ -207,7 +206,7 @@ static int scan_archives(struct image_list *images, struct labels *labels, const
 		name[count++] = at;
 	qsort(name, count, sizeof(*name), compare_names);
 	for (size_t i = 0; code == EXIT_DONE && i < count; i++)
-		code = image_archive_add(images, labels, name[i]);
+		code = image_archive_add(images, name[i]);
 	free(name);
 	return code;
 }
@@ -332,19 +331,19 @@ static int refuse_foreign(const struct request *r, const char *path)
 		if (!file_name_has_extension(path, *p))
 			continue;
 		snprintf(inner, sizeof(inner), "%.*s", (int)(strlen(path) - strlen(*p)), path);
-		if (path_table_is_one(inner))
+		if (file_name_is_table(inner))
 			return fail(EXIT_BAD, "%s/%s: is a compressed table, which is not read; unpack it, and give %s",
 				    r->place->root, path, inner);
 	}
 	return EXIT_DONE;
 }
 
-static int scan_item(struct image_list *images, struct labels *labels, const struct source_item *item)
+static int scan_item(struct image_list *images, const struct source_item *item)
 {
 	struct bad_input bad = {0};
 	int code;
 
-	if (option_of_tables(images->request) && (item->is_dir || !path_table_is_one(item->path)))
+	if (option_of_tables(images->request) && (item->is_dir || !file_name_is_table(item->path)))
 		return refuse_option(images->request, "/", item->path);
 	if (recipe_is_multi_label(images->request->recipe) && (item->is_dir || file_name_is_image(item->path)))
 		return labels_refuse_many(images->request, item->path);
@@ -353,16 +352,16 @@ static int scan_item(struct image_list *images, struct labels *labels, const str
 		return image_list_add_bad(images, item->path, NULL, 0, PLAN_NO_FILE, 0, &bad);
 	}
 	if (item->is_dir)
-		return image_files_add_folder(images, labels, item->path);
-	if (path_table_is_one(item->path))
-		return image_table_add(images, labels, item->path);
+		return image_files_add_folder(images, item->path);
+	if (file_name_is_table(item->path))
+		return image_table_add(images, item->path);
 	if (file_name_is_image(item->path))
-		return image_files_add(images, labels, item->path);
+		return image_files_add(images, item->path);
 	if (file_name_is_coco(item->path))
 		return fail(EXIT_USAGE, "%s/%s: JSON of COCO must be the only input", images->request->place->root,
 			    item->path);
 	code = refuse_foreign(images->request, item->path);
-	return code == EXIT_DONE ? image_archive_add(images, labels, item->path) : code;
+	return code == EXIT_DONE ? image_archive_add(images, item->path) : code;
 }
 
 /* What COCO does not have, and what a plan alone says. */
@@ -412,13 +411,13 @@ static int scan_coco(const struct request *r)
 /* All that was named, or the archives in the folder that was. */
 static int scan_items(const struct request *r, struct labels *labels, const struct text *archives)
 {
-	struct image_list images = {.request = r, .text.shelf = r->plan->text.shelf};
-	int code = archives->bytes ? scan_archives(&images, labels, archives) : EXIT_DONE;
+	struct image_list images = {.request = r, .text.shelf = r->plan->text.shelf, .labels = labels};
+	int code = archives->bytes ? scan_archives(&images, archives) : EXIT_DONE;
 
 	for (uint64_t i = 0; code == EXIT_DONE && !archives->bytes && i < r->place->item_count; i++)
-		code = scan_item(&images, labels, &r->place->item[i]);
+		code = scan_item(&images, &r->place->item[i]);
 	if (code == EXIT_DONE)
-		code = labels_add_unused(labels, &images);
+		code = labels_add_unused(&images);
 	if (code == EXIT_DONE)
 		code = image_rows_number(&images);
 	if (code == EXIT_DONE)
@@ -509,7 +508,7 @@ static int scan_sources(const struct request *r)
 		code = check_label_key(r);
 	if (code == EXIT_DONE && one_folder && !in.archives.bytes && recipe_is_multi_label(r->recipe))
 		code = labels_refuse_many(r, "");
-	if (code == EXIT_DONE && one_folder && !in.archives.bytes && !labels_given(&labels))
+	if (code == EXIT_DONE && one_folder && !in.archives.bytes && !labels_given(r->o))
 		code = class_folders_scan(r);
 	else if (code == EXIT_DONE)
 		code = scan_items(r, &labels, &in.archives);

@@ -19,5 +19,7 @@ int source_scan(const struct request *r)
 
 	r->scan->ignored.keep_names = r->o->report;
 	code = source_table[r->recipe->source]->scan(r);
-	return code == EXIT_DONE ? scan_end(r->scan) : code;
+	if (code == EXIT_DONE)
+		scan_end(r->scan);
+	return code;
 }
