@@ -192,8 +192,6 @@ static int choose_output(struct packing *w, enum output_state *state)
 	if (rc != EXIT_DONE)
 		return rc;
 	w->work_dir = replace_work_dir(w->out);
-	if (!w->work_dir)
-		return EXIT_IO;
 	/* With --replace an unfinished dataset is finished only if its sources are the same. */
 	if (*state == OUTPUT_STARTED)
 		rc = output_same_sources(w->o->out, &w->plan, &w->times, &same);

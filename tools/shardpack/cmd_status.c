@@ -132,10 +132,10 @@ static int examine(struct status *s, const char *spool)
 		rc = count_sealed(s);
 	} else if (rc == EXIT_DONE) {
 		rc = shard_list_look(&list, s->dir, plan.shard_count);
-		if (rc == EXIT_DONE)
-			s->pace_ns = shard_list_pace(&list, s->dir, &rc);
-		if (rc == EXIT_DONE)
+		if (rc == EXIT_DONE) {
+			s->pace_ns = shard_list_pace(&list, s->dir);
 			rc = look_at_claims(s, &list, job.state_dir);
+		}
 		s->shard_count = plan.shard_count;
 		s->done = list.there_count;
 		shard_list_missing(&list, SIZE_MAX, &s->missing);
