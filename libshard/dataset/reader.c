@@ -452,6 +452,15 @@ int reader_decode_chunk(uint32_t group, uint64_t idx, const struct chunk *c, con
 	return SHARD_OK;
 }
 
+/* `rc` is that of the guard; what the work itself says, `work_rc`, gets the path. */
+static int end_work(const struct shard_reader *r, int rc, int work_rc, struct shard_error *err)
+{
+	if (rc || !work_rc)
+		return rc;
+	error_prefix(err, r->path);
+	return work_rc;
+}
+
 /* ---- whole chunks ---- */
 
 struct chunk_job {
@@ -464,15 +473,6 @@ struct chunk_job {
 	struct shard_error *err;
 	int rc;
 };
-
-/* `rc` of the guard, then of the work. */
-static int end_chunk_job(struct chunk_job *job, int rc, struct shard_error *err)
-{
-	if (rc || !job->rc)
-		return rc;
-	error_prefix(err, job->r->path);
-	return job->rc;
-}
 
 static void find_work(void *context)
 {
@@ -503,15 +503,17 @@ int reader_read_chunk(struct shard_reader *r, uint32_t group, uint64_t idx, bool
 		      struct shard_error *err)
 {
 	struct chunk_job job = {.r = r, .group = group, .idx = idx, .check = check, .dst = dst, .err = err};
+	int rc = reader_guarded(r, decode_work, &job, err);
 
-	return end_chunk_job(&job, reader_guarded(r, decode_work, &job, err), err);
+	return end_work(r, rc, job.rc, err);
 }
 
 int reader_check_chunk(struct shard_reader *r, uint32_t group, uint64_t idx, uint8_t *decoded, struct shard_error *err)
 {
 	struct chunk_job job = {.r = r, .group = group, .idx = idx, .dst = decoded, .err = err};
+	int rc = reader_guarded(r, check_work, &job, err);
 
-	return end_chunk_job(&job, reader_guarded(r, check_work, &job, err), err);
+	return end_work(r, rc, job.rc, err);
 }
 
 void reader_fetch_chunks(struct shard_reader *r, uint32_t group, uint64_t idx, uint64_t count)
@@ -609,11 +611,7 @@ static int read_raw(struct shard_reader *r, uint32_t group, uint64_t first, uint
 		return SHARD_OK; /* nothing is read */
 	rc = count * g->stride < ASK_BYTES ? reader_guarded_brief(r, copy_raw, &job, err)
 					   : reader_guarded(r, copy_raw, &job, err);
-	if (!rc && job.rc) {
-		error_prefix(err, r->path);
-		rc = job.rc;
-	}
-	return rc;
+	return end_work(r, rc, job.rc, err);
 }
 
 /*

@@ -189,7 +189,7 @@ int shard_reader_miss(struct shard_reader *r, uint64_t idx, struct shard_miss *o
 	return rc;
 }
 
-/* ---- statistics, of which the reader keeps a copy ---- */
+/* ---- statistics: of the map, or a checked copy that the reader keeps ---- */
 
 /* The most that statistics of such records can take: moments of images, and counts of classes. */
 static uint64_t stat_bytes_max(const struct shard_schema *s)
@@ -255,42 +255,60 @@ const uint8_t *reader_stat(const struct shard_reader *r, uint32_t kind, uint32_t
 	return bytes ? stat_find(bytes, s->bytes, kind, field, items) : NULL;
 }
 
-/* END if there is none. */
-static int stat_item(struct shard_reader *r, uint32_t kind, uint32_t field, uint64_t idx, const uint8_t **out,
-		     struct shard_error *err)
-{
-	int rc = reader_need_stat(r, -1, err);
-	const uint8_t *items;
-	uint64_t count;
+struct stat_job {
+	const uint8_t *stat;
+	uint64_t stat_bytes;
+	uint32_t kind, field;
+	uint64_t idx;
+	uint8_t item[sizeof(struct disk_moments)];
+	int rc;
+};
 
-	if (rc)
-		return rc;
-	items = reader_stat(r, kind, field, &count);
-	if (idx >= count)
-		return SHARD_END;
-	*out = items + idx * (kind == SHARD_STAT_MOMENTS ? sizeof(struct disk_moments) : 8);
-	return SHARD_OK;
+static void stat_item_work(void *context)
+{
+	struct stat_job *j = context;
+	size_t item_bytes = j->kind == SHARD_STAT_MOMENTS ? sizeof(struct disk_moments) : 8;
+	uint64_t count = 0;
+	const uint8_t *items = stat_find(j->stat, j->stat_bytes, j->kind, j->field, &count);
+
+	j->rc = items && j->idx < count ? SHARD_OK : SHARD_END;
+	if (!j->rc)
+		memcpy(j->item, items + item_bytes * j->idx, item_bytes);
+}
+
+/* One item of a block of STAT; END if it is not there. */
+static int stat_item(struct shard_reader *r, struct stat_job *job, struct shard_error *err)
+{
+	const struct section *s = pages_find(r->pages, SHARD_SECTION_STAT, 0);
+	int rc = r->map ? open_section(r, SHARD_SECTION_STAT, &s, err) : reader_need_stat(r, -1, err);
+
+	if (rc || !s)
+		return rc ? rc : SHARD_END;
+	job->stat = r->map ? r->map + s->offset : atomic_load(&r->stat_bytes);
+	job->stat_bytes = s->bytes;
+	rc = reader_guarded_brief(r, stat_item_work, job, err);
+	return rc ? rc : job->rc;
 }
 
 int shard_reader_moments(struct shard_reader *r, uint32_t field, uint32_t channel, struct shard_moments *out,
 			 struct shard_error *err)
 {
-	const uint8_t *item;
-	int rc = stat_item(r, SHARD_STAT_MOMENTS, field, channel, &item, err);
+	struct stat_job job = {.kind = SHARD_STAT_MOMENTS, .field = field, .idx = channel};
+	int rc = stat_item(r, &job, err);
 
 	if (!rc)
-		*out = (struct shard_moments){load64(item), load64(item + 8), load64(item + 16), 0};
+		*out = (struct shard_moments){load64(job.item), load64(job.item + 8), load64(job.item + 16), 0};
 	return rc;
 }
 
 int shard_reader_class_records(struct shard_reader *r, uint32_t field, uint64_t class_idx, uint64_t *out,
 			       struct shard_error *err)
 {
-	const uint8_t *item;
-	int rc = stat_item(r, SHARD_STAT_CLASSES, field, class_idx, &item, err);
+	struct stat_job job = {.kind = SHARD_STAT_CLASSES, .field = field, .idx = class_idx};
+	int rc = stat_item(r, &job, err);
 
 	if (!rc)
-		*out = load64(item);
+		*out = load64(job.item);
 	return rc;
 }
 
