@@ -19,7 +19,7 @@
 #include "tools/common/human.h"
 #include "tools/common/message.h"
 #include "tools/common/shelf.h"
-#include "tools/shardpack/input/place.h"
+#include "tools/shardpack/input/input.h"
 #include "tools/shardpack/make/make.h"
 #include "tools/shardpack/plan/plan.h"
 #include "tools/shardpack/report/report.h"

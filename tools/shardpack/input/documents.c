@@ -16,10 +16,7 @@
 #include "tools/common/progress.h"
 #include "tools/common/signals.h"
 #include "tools/shardpack/input/input.h"
-#include "tools/shardpack/input/stored.h"
-#include "tools/shardpack/input/token_windows.h"
-#include "tools/shardpack/parse/integer.h"
-#include "tools/shardpack/parse/megatron_index.h"
+#include "tools/shardpack/parse/parse.h"
 #include "tools/shardpack/plan/plan.h"
 
 #define PIECE_BYTES 65536

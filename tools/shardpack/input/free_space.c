@@ -3,7 +3,7 @@
  * free_space.c - how much may still be written to a file system, and whether what a file unpacks to
  * fits
  */
-#include "tools/shardpack/input/free_space.h"
+#include "tools/shardpack/input/input.h"
 
 #include <errno.h>
 #include <inttypes.h>

@@ -2,7 +2,7 @@
 /*
  * place.c - where the inputs are: one folder, and paths below it
  */
-#include "tools/shardpack/input/place.h"
+#include "tools/shardpack/input/input.h"
 
 #include <dirent.h>
 #include <errno.h>

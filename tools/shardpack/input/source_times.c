@@ -2,7 +2,7 @@
 /*
  * source_times.c - when each file of the source was written, and whether it still says so
  */
-#include "tools/shardpack/input/source_times.h"
+#include "tools/shardpack/input/input.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -20,8 +20,6 @@
 #include "tools/common/message.h"
 #include "tools/common/shelf.h"
 #include "tools/common/signals.h"
-#include "tools/shardpack/input/place.h"
-#include "tools/shardpack/input/stored.h"
 #include "tools/shardpack/plan/plan.h"
 
 #define MAGIC "shardpack-sources 3\n"

@@ -29,9 +29,7 @@
 #include "tools/common/message.h"
 #include "tools/common/shelf.h"
 #include "tools/shardpack/images/limits.h"
-#include "tools/shardpack/input/free_space.h"
 #include "tools/shardpack/input/input.h"
-#include "tools/shardpack/input/stored.h"
 #include "tools/shardpack/plan/plan.h"
 
 /* ---- bytes copied out of a mapped file, which may become shorter meanwhile ---- */

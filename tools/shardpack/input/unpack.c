@@ -24,8 +24,6 @@
 #include "tools/common/signals.h"
 #include "tools/shardpack/input/input.h"
 #include "tools/shardpack/parse/parse.h"
-#include "tools/shardpack/parse/tar.h"
-#include "tools/shardpack/parse/zip.h"
 
 /* ---- input and output ---- */
 
@@ -222,7 +220,7 @@ static int transpose_block(struct unpack_work *w, const struct fortran *f, uint6
 	return code == EXIT_DONE ? unpack_write(w, f->block, (size_t)(n * f->inner * f->item_bytes)) : code;
 }
 
-/* "fortran,128,4,1000,3,32,32": the numbers of stored.h. */
+/* "fortran,128,4,1000,3,32,32": the numbers that input.h names. */
 static int unpack_fortran(struct unpack_work *w, const uint64_t *arg, unsigned arg_count)
 {
 	struct fortran f = {.offset = arg[0], .item_bytes = arg[1], .count = arg[2], .inner = 1};

@@ -20,8 +20,7 @@
 #include "tools/common/progress.h"
 #include "tools/common/signals.h"
 #include "tools/common/workers.h"
-#include "tools/shardpack/input/place.h"
-#include "tools/shardpack/input/stored.h"
+#include "tools/shardpack/input/input.h"
 
 #define CLAIM_AHEAD 3 /* shards whose inputs workers may begin: the one being filled, and the next ones */
 

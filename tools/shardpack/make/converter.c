@@ -19,8 +19,7 @@
 
 #include "libshard/base/utf8.h"
 #include "tools/shardpack/images/image.h"
-#include "tools/shardpack/input/source_times.h"
-#include "tools/shardpack/input/stored.h"
+#include "tools/shardpack/input/input.h"
 #include "tools/shardpack/parse/parse.h"
 
 struct converter {

@@ -11,7 +11,7 @@
 #include "libshard/base/turns.h"
 #include "tools/common/exit_code.h"
 #include "tools/common/message.h"
-#include "tools/shardpack/input/source_times.h"
+#include "tools/shardpack/input/input.h"
 
 #define OTHER_SHOWN_MAX 20
 

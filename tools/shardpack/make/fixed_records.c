@@ -15,9 +15,8 @@
 
 #include "tools/common/exit_code.h"
 #include "tools/shardpack/images/image.h"
-#include "tools/shardpack/input/place.h"
-#include "tools/shardpack/input/stored.h"
-#include "tools/shardpack/parse/integer.h"
+#include "tools/shardpack/input/input.h"
+#include "tools/shardpack/parse/parse.h"
 
 /* ---- the bytes of a field as they stand in a file, made those of a record ---- */
 

@@ -282,7 +282,7 @@ int quarantine_list(const char *quarantine, const struct plan *plan, const struc
  *
  *   OUT/00000.shard ...       published shards
  *   OUT/dataset.manifest      written last: with it the dataset is sealed
- *   OUT/dataset.sources       when each file of the source was written; source_times.h
+ *   OUT/dataset.sources       when each file of the source was written; input.h
  *   OUT/.shardpack/plan       the plan of the dataset
  *   OUT/.shardpack/sources    the same as dataset.sources; sealing moves it there
  *   OUT/.shardpack/source     the folder of the inputs; for `shardpack build`

@@ -12,7 +12,7 @@
 #include "tools/common/message.h"
 #include "tools/common/progress.h"
 #include "tools/common/workers.h"
-#include "tools/shardpack/input/place.h"
+#include "tools/shardpack/input/input.h"
 
 /* The way through ranges, ascending and none of them empty. */
 struct range_walk {

@@ -11,7 +11,6 @@
 
 #include "tools/common/shelf.h"
 #include "tools/common/text.h"
-#include "tools/shardpack/parse/integer.h"
 #include "tools/shardpack/parse/parse.h"
 
 /* ---- the shape of an object: runs of pixels, or an outline ---- */

@@ -9,7 +9,6 @@
 #include <string.h>
 
 #include "tools/shardpack/parse/json_value.h"
-#include "tools/shardpack/parse/json_why.h"
 #include "tools/shardpack/parse/parse.h"
 
 /* ---- value by value, of a document that need not fit in memory ---- */

@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "shard.h"
-#include "tools/shardpack/parse/npy.h"
 #include "tools/shardpack/parse/parse.h"
 
 /* ---- .npy ---- */

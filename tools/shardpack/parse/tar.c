@@ -2,7 +2,7 @@
 /*
  * tar.c - the members of a tar archive, and their places
  */
-#include "tools/shardpack/parse/tar.h"
+#include "tools/shardpack/parse/parse.h"
 
 #include <inttypes.h>
 #include <stdarg.h>

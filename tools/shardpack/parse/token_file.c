@@ -9,7 +9,6 @@
 
 #include "libshard/base/bytes.h"
 #include "shard.h"
-#include "tools/shardpack/parse/megatron_index.h"
 #include "tools/shardpack/parse/parse.h"
 
 /* ---- heads ---- */

@@ -2,7 +2,7 @@
 /*
  * zip.c - the members of a ZIP archive, and their places
  */
-#include "tools/shardpack/parse/zip.h"
+#include "tools/shardpack/parse/parse.h"
 
 #include <inttypes.h>
 #include <stdarg.h>

@@ -23,12 +23,8 @@
 #include "tools/common/signals.h"
 #include "tools/shardpack/images/file_name.h"
 #include "tools/shardpack/input/input.h"
-#include "tools/shardpack/input/place.h"
-#include "tools/shardpack/input/stored.h"
 #include "tools/shardpack/parse/json_value.h"
-#include "tools/shardpack/parse/json_why.h"
-#include "tools/shardpack/parse/tar.h"
-#include "tools/shardpack/parse/zip.h"
+#include "tools/shardpack/parse/parse.h"
 #include "tools/shardpack/plan/bad_input.h"
 #include "tools/shardpack/plan/plan.h"
 

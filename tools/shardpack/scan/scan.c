@@ -24,8 +24,7 @@
 #include "tools/common/text.h"
 #include "tools/shardpack/images/file_name.h"
 #include "tools/shardpack/images/images.h"
-#include "tools/shardpack/input/place.h"
-#include "tools/shardpack/input/stored.h"
+#include "tools/shardpack/input/input.h"
 #include "tools/shardpack/plan/plan.h"
 
 /* ---- files of the source ---- */

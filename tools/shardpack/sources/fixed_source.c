@@ -14,7 +14,7 @@
 #include "tools/common/memory.h"
 #include "tools/common/message.h"
 #include "tools/common/shelf.h"
-#include "tools/shardpack/input/place.h"
+#include "tools/shardpack/input/input.h"
 #include "tools/shardpack/plan/plan.h"
 #include "tools/shardpack/scan/scan.h"
 

@@ -21,7 +21,7 @@
 #include "tools/common/message.h"
 #include "tools/common/text.h"
 #include "tools/shardpack/images/file_name.h"
-#include "tools/shardpack/input/place.h"
+#include "tools/shardpack/input/input.h"
 #include "tools/shardpack/plan/bad_input.h"
 #include "tools/shardpack/plan/plan.h"
 #include "tools/shardpack/scan/scan.h"

@@ -14,7 +14,7 @@
 #include "tools/common/exit_code.h"
 #include "tools/common/message.h"
 #include "tools/common/text.h"
-#include "tools/shardpack/input/stored.h"
+#include "tools/shardpack/input/input.h"
 #include "tools/shardpack/parse/parse.h"
 #include "tools/shardpack/plan/plan.h"
 #include "tools/shardpack/scan/scan.h"
