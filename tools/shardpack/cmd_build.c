@@ -114,10 +114,8 @@ static int open_source(struct started *s, const struct build_options *o)
 	}
 	if (code != EXIT_DONE || !s->plan.file_count)
 		return code;
-	code = stored_open(&s->stored, &s->place, o->spool ? o->spool : o->out, NULL);
-	s->job.stored = s->stored;
-	if (code == EXIT_DONE)
-		code = stored_attach(s->stored, &s->plan, s->job.remedy);
+	s->job.stored = s->stored = stored_open(&s->place, o->spool ? o->spool : o->out, NULL);
+	code = stored_attach(s->stored, &s->plan, s->job.remedy);
 	if (code == EXIT_DONE && !o->trust_names)
 		code = source_times_compare_files(&s->times, s->stored, &s->plan, &words);
 	return code == EXIT_DONE ? token_windows_again(s->stored, &s->plan, s->job.remedy) : code;

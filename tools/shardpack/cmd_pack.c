@@ -149,8 +149,9 @@ static int settle_places(struct packing *w)
 	if (code == EXIT_DONE && o->report)
 		code = command_check_report(w->report_path);
 	free(quarantine);
-	return code == EXIT_DONE ? stored_open(&w->stored, &w->place, o->spool ? o->spool : w->out, &w->recipe.limits)
-				 : code;
+	if (code == EXIT_DONE)
+		w->stored = stored_open(&w->place, o->spool ? o->spool : w->out, &w->recipe.limits);
+	return code;
 }
 
 static int make_plan(struct packing *w)

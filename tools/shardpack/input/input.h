@@ -88,8 +88,7 @@ void place_close(struct source_place *p);
  * all its members together.  The default, also of NULL, is 1 GiB, or 100 times the size of the file
  * if that is more.
  */
-int stored_open(struct stored **out, const struct source_place *place, const char *spool_dir,
-		const struct limits *limits);
+struct stored *stored_open(const struct source_place *place, const char *spool_dir, const struct limits *limits);
 void stored_close(struct stored *s);
 
 /*
@@ -138,10 +137,7 @@ void stored_prefetch(const struct stored *s, uint32_t file, uint64_t offset, uin
 /* Are these bytes in memory already?  Also true if the system cannot tell. */
 bool stored_is_near(const struct stored *s, uint32_t file, uint64_t offset);
 
-/*
- * Have these bytes, or those of them that the file has, brought to memory; expect does not wait,
- * touch does.
- */
+/* Have these bytes, as far as the file has them, brought to memory, and do not wait for that. */
 void stored_expect(const struct stored *s, uint32_t file, uint64_t offset, uint64_t bytes);
 
 /* As stored_read(), for scans: prints the sentence, and returns the exit code. */
@@ -190,7 +186,7 @@ void warm_stop(struct warm *w);
 /* How much may be written, and what to say and return if that is not enough. */
 struct unpack_most {
 	uint64_t bytes;
-	int code;
+	int rc;
 	const char *remedy;
 };
 
@@ -235,6 +231,7 @@ struct unpack_work {
 
 /* These say why not, and return the exit code. */
 int unpack_read(const struct unpack_work *w, void *out, size_t bytes, uint64_t offset);
+int unpack_next(struct unpack_work *w, uint64_t end, size_t *bytes); /* a piece from in_at on, to w->in */
 int unpack_write(struct unpack_work *w, const uint8_t *data, size_t bytes);
 int unpack_damaged(const struct unpack_work *w, const char *what);
 

@@ -131,38 +131,14 @@ struct stored {
 	uint64_t capacity;
 };
 
-static int out_of_memory(void)
+struct stored *stored_open(const struct source_place *place, const char *spool_dir, const struct limits *limits)
 {
-	return fail(EXIT_IO, "out of memory for the files of the source");
-}
+	struct stored *s = xcalloc(1, sizeof(*s));
 
-/* One descriptor for each file is kept, so take as many as the system gives. */
-static void raise_limit(void)
-{
-	struct rlimit limit;
-
-	if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < limit.rlim_max) {
-		limit.rlim_cur = limit.rlim_max;
-		setrlimit(RLIMIT_NOFILE, &limit); /* if it is refused, opening says so when it matters */
-	}
-}
-
-int stored_open(struct stored **out, const struct source_place *place, const char *spool_dir,
-		const struct limits *limits)
-{
-	struct stored *s = calloc(1, sizeof(*s));
-
-	if (!s)
-		return out_of_memory();
 	s->place = place;
 	s->unpack_most = limits ? limits_most(limits, LIMIT_UNPACK) : 0;
-	s->spool_dir = strdup(spool_dir);
-	if (!s->spool_dir) {
-		stored_close(s);
-		return out_of_memory();
-	}
-	*out = s;
-	return EXIT_DONE;
+	s->spool_dir = xstrdup(spool_dir);
+	return s;
 }
 
 /* The file that was added last. */
@@ -187,29 +163,27 @@ void stored_close(struct stored *s)
 	free(s);
 }
 
-/* Room for the next file; its handle is in *out and counted once it is open. */
-static int next_handle(struct stored *s, const char *path, struct handle **out)
+/* The next file, which is counted, and not open yet. */
+static struct handle *next_handle(struct stored *s, const char *path)
 {
-	if (!s->count)
-		raise_limit();
+	struct rlimit limit;
+
+	/* One descriptor for each file is kept, so take as many as the system gives. */
+	if (!s->count && getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < limit.rlim_max) {
+		limit.rlim_cur = limit.rlim_max;
+		setrlimit(RLIMIT_NOFILE, &limit); /* if it is refused, opening says so when it matters */
+	}
 	grow(&s->file, &s->capacity, s->count + UINT64_C(1), sizeof(*s->file));
-	*out = &s->file[s->count];
-	**out = (struct handle){.fd = -1, .path = strdup(path)};
-	if (!(*out)->path)
-		return out_of_memory();
-	s->count++;
-	return EXIT_DONE;
+	s->file[s->count] = (struct handle){.fd = -1, .path = xstrdup(path)};
+	return &s->file[s->count++];
 }
 
 static int open_file(struct stored *s, const char *path)
 {
 	const char *root = s->place->root;
-	struct handle *h;
+	struct handle *h = next_handle(s, path);
 	struct stat st;
-	int code = next_handle(s, path, &h);
 
-	if (code != EXIT_DONE)
-		return code;
 	/*
 	 * Looked at before it is opened: opening a FIFO waits, and opening a device may do
 	 * something.
@@ -235,10 +209,8 @@ static int open_file(struct stored *s, const char *path)
 /* An unnamed file in the spool folder, or the nearest one above that exists. */
 static int open_unnamed(const struct stored *s, const char *of, int *out)
 {
-	char *dir = strdup(s->spool_dir);
+	char *dir = xstrdup(s->spool_dir);
 
-	if (!dir)
-		return out_of_memory();
 	if (!files_nearest(dir)) {
 		free(dir);
 		return fail(EXIT_IO, "%s: %s", s->spool_dir, strerror(errno));
@@ -255,16 +227,16 @@ static int open_unnamed(const struct stored *s, const char *of, int *out)
 
 int stored_scratch(const struct stored *s, const char *of, uint64_t bytes, int *fd)
 {
-	int code = open_unnamed(s, of, fd), error;
+	int rc = open_unnamed(s, of, fd), error;
 
-	if (code == EXIT_DONE)
-		code = free_space_check_spool(*fd, of, bytes, s->spool_dir);
+	if (rc == EXIT_DONE)
+		rc = free_space_check_spool(*fd, of, bytes, s->spool_dir);
 	/* All of its blocks, so that none is missing when it is written to through a map. */
-	error = code == EXIT_DONE ? posix_fallocate(*fd, 0, (off_t)bytes) : 0;
+	error = rc == EXIT_DONE ? posix_fallocate(*fd, 0, (off_t)bytes) : 0;
 	if (error)
-		code = fail(EXIT_IO, "%s: cannot keep %" PRIu64 " bytes in %s: %s", of, bytes, s->spool_dir,
-			    strerror(error));
-	return code;
+		rc = fail(EXIT_IO, "%s: cannot keep %" PRIu64 " bytes in %s: %s", of, bytes, s->spool_dir,
+			  strerror(error));
+	return rc;
 }
 
 /* Only what was compressed can become much larger. */
@@ -279,18 +251,6 @@ static uint64_t unpack_most(const struct stored *s, const char *how, uint64_t in
 	return in_bytes > UINT64_MAX / UNPACK_DEFAULT_RATIO ? UINT64_MAX : in_bytes * UNPACK_DEFAULT_RATIO;
 }
 
-/* The last bytes of a gzip say its size; those of one that is cut say anything. */
-static int refuse_size(const char *name, const struct handle *from, const char *how, uint64_t says, uint64_t most)
-{
-	char bytes[HUMAN_CHARS];
-
-	return fail(EXIT_BAD,
-		    "%s: has %" PRIu64 " bytes and says that it unpacks to %" PRIu64 " (%s); the limit is %" PRIu64
-		    "; if %syou trust it, give --limit unpack=%" PRIu64,
-		    name, from->bytes, says, human_bytes(bytes, says), most,
-		    strcmp(how, "gzip") ? "" : "it is not cut short and ", says);
-}
-
 /*
  * What `of` unpacks to.  `bytes_known` is what it will be, 0 if that is not known; `planned` says
  * that a plan has it.
@@ -298,11 +258,10 @@ static int refuse_size(const char *name, const struct handle *from, const char *
 static int open_unpacked(struct stored *s, uint32_t of, const char *how, uint64_t bytes_known, bool planned)
 {
 	char bytes[HUMAN_CHARS], *name = stored_name(s, of);
-	struct handle *h;
+	struct handle *h = next_handle(s, s->file[of].path), *from = &s->file[of];
 	struct stat st;
-	int code = next_handle(s, s->file[of].path, &h);
-	struct handle *from = &s->file[of];
 	uint64_t written = 0;
+	int rc = EXIT_DONE;
 	bool known = bytes_known && !(planned && !strcmp(how, "zip")); /* a plan's has holes, too */
 	uint64_t says = known ? bytes_known : unpack_least_bytes(how, from->fd, from->bytes);
 	uint64_t all = unpack_most(s, how, from->bytes);
@@ -311,66 +270,71 @@ static int open_unpacked(struct stored *s, uint32_t of, const char *how, uint64_
 
 	if (planned)
 		most = (struct unpack_most){bytes_known, EXIT_MISMATCH, "that is what it had when the plan was made"};
-	else if (code == EXIT_DONE && says > most.bytes)
-		code = refuse_size(name, from, how, from->unpacked + says, all);
-	if (code == EXIT_DONE)
-		code = open_unnamed(s, name, &h->fd);
+	else if (says > most.bytes)
+		/* The last bytes of a gzip say its size; those of one that is cut say anything. */
+		rc = fail(EXIT_BAD,
+			  "%s: has %" PRIu64 " bytes and says that it unpacks to %" PRIu64
+			  " (%s); the limit is %" PRIu64 "; if %syou trust it, give --limit unpack=%" PRIu64,
+			  name, from->bytes, from->unpacked + says, human_bytes(bytes, from->unpacked + says), all,
+			  strcmp(how, "gzip") ? "" : "it is not cut short and ", from->unpacked + says);
+	if (rc == EXIT_DONE)
+		rc = open_unnamed(s, name, &h->fd);
 	/* One that is cut says any size: before the disk is blamed, look at all of it. */
-	if (code == EXIT_DONE && !known && !strcmp(how, "gzip") && !free_space_fits(h->fd, says))
-		code = unpack_run(how, from->fd, from->bytes, -1, name, &most, &says);
-	if (code == EXIT_DONE)
-		code = free_space_check_spool(h->fd, name, says, s->spool_dir);
-	if (code == EXIT_DONE)
-		code = unpack_run(how, from->fd, from->bytes, h->fd, name, &most, &written);
-	if (code == EXIT_DONE && fstat(h->fd, &st) != 0)
-		code = fail(EXIT_IO, "%s: %s", s->spool_dir, strerror(errno));
-	if (code == EXIT_DONE) {
+	if (rc == EXIT_DONE && !known && !strcmp(how, "gzip") && !free_space_fits(h->fd, says))
+		rc = unpack_run(how, from->fd, from->bytes, -1, name, &most, &says);
+	if (rc == EXIT_DONE)
+		rc = free_space_check_spool(h->fd, name, says, s->spool_dir);
+	if (rc == EXIT_DONE)
+		rc = unpack_run(how, from->fd, from->bytes, h->fd, name, &most, &written);
+	if (rc == EXIT_DONE && fstat(h->fd, &st) != 0)
+		rc = fail(EXIT_IO, "%s: %s", s->spool_dir, strerror(errno));
+	if (rc == EXIT_DONE) {
 		h->made = true;
 		h->bytes = (uint64_t)st.st_size;
 		from->unpacked += written;
 		note("%s: unpacked once; uses %s on disk until this command ends", name, human_bytes(bytes, written));
 	}
 	free(name);
-	return code;
+	return rc;
 }
 
 int stored_add(struct stored *s, struct plan *p, const char *path, uint32_t *file)
 {
 	uint32_t before = s->count;
-	int code = open_file(s, path);
+	int rc = open_file(s, path);
 
-	if (code != EXIT_DONE && s->count > before)
+	if (rc != EXIT_DONE && s->count > before)
 		drop_last(s);
 	*file = s->count - 1;
-	return code == EXIT_DONE ? plan_add_file(p, s->file[*file].bytes, path, PLAN_NO_FILE, NULL) : code;
+	return rc == EXIT_DONE ? plan_add_file(p, s->file[*file].bytes, path, PLAN_NO_FILE, NULL) : rc;
 }
 
 int stored_unpack(struct stored *s, struct plan *p, uint32_t of, const char *how, uint64_t bytes, uint32_t *file)
 {
 	uint32_t before = s->count;
-	int code = open_unpacked(s, of, how, bytes, false);
+	int rc = open_unpacked(s, of, how, bytes, false);
 
-	if (code != EXIT_DONE && s->count > before)
+	if (rc != EXIT_DONE && s->count > before)
 		drop_last(s);
 	*file = s->count - 1;
-	return code == EXIT_DONE ? plan_add_file(p, s->file[*file].bytes, s->file[of].path, of, how) : code;
+	return rc == EXIT_DONE ? plan_add_file(p, s->file[*file].bytes, s->file[of].path, of, how) : rc;
 }
 
 int stored_attach(struct stored *s, const struct plan *p, const char *anew)
 {
-	int code = EXIT_DONE;
+	int rc = EXIT_DONE;
 
-	for (uint64_t i = 0; code == EXIT_DONE && i < p->file_count; i++) {
+	for (uint64_t i = 0; rc == EXIT_DONE && i < p->file_count; i++) {
 		const struct plan_file *f = &p->file[i];
 
-		code = f->how ? open_unpacked(s, f->of, f->how, f->bytes, true) : open_file(s, f->path);
-		if (code == EXIT_DONE && s->file[i].bytes != f->bytes)
-			code = fail(EXIT_MISMATCH,
-				    "%s/%s: changed since the plan was made: %" PRIu64 " bytes then, %" PRIu64
-				    " now; bring back the file of then, or %s",
-				    s->place->root, f->path, f->bytes, s->file[i].bytes, anew);
+		rc = f->how ? open_unpacked(s, f->of, f->how, f->bytes, true) : open_file(s, f->path);
+		if (rc == EXIT_DONE && s->file[i].bytes != f->bytes)
+			rc = fail(EXIT_MISMATCH,
+				  "%s/%s: changed since the plan was made: %" PRIu64 " bytes then, %" PRIu64
+				  " now; bring back the file of then, or %s",
+				  s->place->root, f->path, f->bytes, s->file[i].bytes, anew);
 	}
-	return code;
+	return rc;
 }
 
 uint64_t stored_written_ns(const struct stored *s, uint32_t file)
@@ -421,11 +385,6 @@ bool stored_is_near(const struct stored *s, uint32_t file, uint64_t offset)
 void stored_expect(const struct stored *s, uint32_t file, uint64_t offset, uint64_t bytes)
 {
 	posix_fadvise(s->file[file].fd, (off_t)offset, (off_t)bytes, POSIX_FADV_WILLNEED);
-}
-
-static void stored_touch(const struct stored *s, uint32_t file, uint64_t offset, uint64_t bytes)
-{
-	readahead(s->file[file].fd, (off_t)offset, (size_t)bytes);
 }
 
 int stored_get(const struct stored *s, uint32_t file, uint64_t offset, void *out, size_t bytes)
@@ -481,7 +440,7 @@ static bool touch_next(void *context)
 	if (w->file == w->plan->file_count)
 		return false;
 	task_unlock(&w->task); /* the stop that comes meanwhile is seen after the step */
-	stored_touch(w->stored, (uint32_t)w->file, w->at, STEP_BYTES);
+	readahead(w->stored->file[w->file].fd, (off_t)w->at, STEP_BYTES);
 	task_lock(&w->task);
 	w->at += STEP_BYTES;
 	return true;
@@ -496,9 +455,7 @@ struct warm *warm_start(const struct plan *plan, const struct stored *stored)
 		sum += plan->file[i].bytes;
 	if (plan->recipe.order != SHARD_ORDER_SHUFFLE || available == UINT64_MAX || sum > available / 2)
 		return NULL;
-	w = calloc(1, sizeof(*w));
-	if (!w)
-		return NULL;
+	w = xcalloc(1, sizeof(*w));
 	w->plan = plan;
 	w->stored = stored;
 	if (task_start(&w->task, 1, touch_next, w))
