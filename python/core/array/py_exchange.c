@@ -293,11 +293,10 @@ PyObject *array_dlpack(PyObject *self, PyObject *args, PyObject *kwargs)
 	return a ? give(a, major >= 1, copied) : NULL;
 }
 
-PyObject *array_dlpack_device(PyObject *self, PyObject *unused)
+PyObject *array_dlpack_device(PyObject *self, PyObject *Py_UNUSED(unused))
 {
 	const struct lease *lease = array_lease_on_device((struct array *)self);
 
-	(void)unused;
 	return lease ? Py_BuildValue("(iI)", DL_CUDA, lease->lender->gpu) : Py_BuildValue("(ii)", DL_CPU, 0);
 }
 
@@ -344,11 +343,10 @@ static PyObject *describe_memory(const struct view *v, PyObject *read_only)
 			     "version", 3);
 }
 
-PyObject *array_interface(PyObject *self, void *unused)
+PyObject *array_interface(PyObject *self, void *Py_UNUSED(unused))
 {
 	struct array *a = (struct array *)self;
 
-	(void)unused;
 	if (array_lease_on_device(a)) {
 		PyErr_SetString(PyExc_AttributeError,
 				"this array is in the memory of a GPU: it has no __array_interface__");
@@ -385,13 +383,12 @@ PyObject *array_to_numpy(PyObject *self, PyObject *args, PyObject *kwargs)
 	return out;
 }
 
-PyObject *array_cuda_interface(PyObject *self, void *unused)
+PyObject *array_cuda_interface(PyObject *self, void *Py_UNUSED(unused))
 {
 	struct array *a = (struct array *)self;
 	struct lease *lease = array_lease_on_device(a);
 	PyObject *dict, *stream;
 
-	(void)unused;
 	if (!lease) {
 		PyErr_SetString(PyExc_AttributeError,
 				"this array is in the memory of the CPU: it has no __cuda_array_interface__");

@@ -267,14 +267,12 @@ static struct rows *rows_new(struct dataset *d, uint64_t *idx, size_t count)
 static void dealloc(PyObject *self)
 {
 	struct rows *r = (struct rows *)self;
-	PyTypeObject *type = Py_TYPE(self);
 
 	for (uint32_t g = 0; g < SHARD_GROUPS_MAX; g++)
 		Py_XDECREF(r->promise.owner[g]);
 	unref(r->dataset);
 	PyMem_Free(r->idx);
-	PyObject_Free(self);
-	Py_DECREF(type);
+	object_free(self);
 }
 
 /* Takes over the reference to `r`, which may be NULL. */
@@ -345,6 +343,5 @@ int rows_init(PyObject *module)
 		.slots = slots,
 	};
 
-	rows_type = add_type(module, NULL, &spec);
-	return rows_type ? 0 : -1;
+	return add_type(&rows_type, module, NULL, &spec);
 }

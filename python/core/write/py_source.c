@@ -399,13 +399,12 @@ bool source_is(const struct source *s, const struct shard_field *f, int axis)
  * describe(object): (dtype, shape) of an array, (what is wrong with it, ()), or None if it is no
  * array
  */
-PyObject *source_describe(PyObject *self, PyObject *value)
+PyObject *source_describe(PyObject *Py_UNUSED(self), PyObject *value)
 {
 	struct source s;
 	PyObject *shape, *out;
 	int rc = source_open(&s, value);
 
-	(void)self;
 	if (rc <= 0)
 		return rc ? NULL : Py_NewRef(Py_None);
 	shape = s.as.dtype ? view_shape(&s.as) : PyTuple_New(0);
