@@ -498,23 +498,6 @@ static bool plan_slots(const struct loader *l, struct shard_loader_options *o, u
 	return true;
 }
 
-/* A selection or a mixture, or None; else an exception is set. */
-static bool take_source(struct loader *l, PyObject *source, struct shard_loader_options *o)
-{
-	l->source = ref(source);
-	if (PyObject_TypeCheck(source, selection_type)) {
-		o->selection = ((struct selection *)source)->s;
-		return true;
-	}
-	if (PyObject_TypeCheck(source, mix_type)) {
-		o->mix = ((struct mix *)source)->m;
-		return true;
-	}
-	if (source != Py_None)
-		PyErr_SetString(PyExc_TypeError, "source must be a selection, a mixture, or None");
-	return source == Py_None;
-}
-
 /* clang-format off */
 static char *option_names[] = {
 	"dataset", "seed", "batch_records", "rank", "world", "shuffle", "tail", "prefetch", "max_held", "thread_count",
@@ -541,8 +524,18 @@ static bool take_options(struct loader *l, PyObject *args, PyObject *kwargs, str
 		    &o->thread_count, &o->order.window_runs, &o->order.lane_count, &run_records, &phase, &o->path,
 		    &o->repair.on_corrupt, &stage, &device, &gpu, &stream, &pool, &corrupt_most, &source, &o->fields,
 		    &transform, &l->items, &l->strings, &l->wide_tokens, &resume_appended) ||
-	    !plan_slots(l, o, prefetch, device) || !take_source(l, source, o) ||
-	    (transform != Py_None && !transform_take(transform, t)))
+	    !plan_slots(l, o, prefetch, device))
+		return false;
+	l->source = ref(source);
+	if (PyObject_TypeCheck(source, mix_type)) {
+		o->mix = ((struct mix *)source)->m;
+	} else if (PyObject_TypeCheck(source, selection_type)) {
+		o->selection = ((struct selection *)source)->s;
+	} else if (source != Py_None) {
+		PyErr_SetString(PyExc_TypeError, "source must be a selection, a mixture, or None");
+		return false;
+	}
+	if (transform != Py_None && !transform_take(transform, t))
 		return false;
 	o->transform = transform == Py_None ? NULL : &t->t;
 	l->dataset = ref(dataset);

@@ -37,20 +37,6 @@ static bool take_name_and_shape(struct shard_field *f, const char *name, PyObjec
 	return true;
 }
 
-/*
- * (name, dtype, shape, kind, layout, semantic, group, ragged_axes, length_field); if group is -1,
- * it is chosen by size
- */
-static bool take_field(PyObject *tuple, struct shard_field *f)
-{
-	PyObject *shape;
-	const char *name;
-
-	return PyArg_ParseTuple(tuple, "sIO!IIIIII", &name, &f->dtype, &PyTuple_Type, &shape, &f->kind, &f->layout,
-				&f->semantic, &f->group, &f->ragged_axes, &f->length_field) &&
-	       take_name_and_shape(f, name, shape);
-}
-
 /* meaning(name, dtype, shape): (dtype, layout, semantic) */
 PyObject *layout_meaning(PyObject *Py_UNUSED(self), PyObject *args)
 {
@@ -79,8 +65,14 @@ static bool take_fields(struct layout *l, PyObject *list)
 	}
 	for (Py_ssize_t i = 0; i < count; i++) {
 		struct shard_field *f = &s->field[i];
+		PyObject *shape;
+		const char *name;
 
-		if (!take_field(PyList_GetItem(list, i), f))
+		/* The last is the field of its length.  If the group is -1, it is chosen by size. */
+		if (!PyArg_ParseTuple(PyList_GetItem(list, i), "sIO!IIIIII", &name, &f->dtype, &PyTuple_Type, &shape,
+				      &f->kind, &f->layout, &f->semantic, &f->group, &f->ragged_axes,
+				      &f->length_field) ||
+		    !take_name_and_shape(f, name, shape))
 			return false;
 		l->name[i] = PyUnicode_InternFromString(f->name);
 		if (!l->name[i])
