@@ -271,7 +271,7 @@ $(PACK): $(filter-out %/main.o %/manual.o,$(call tool_objs,shardpack)) $(BUILD)/
 $(PACK_USER): $(PACK)
 $(BUILD)/tests/pack/t_verbs $(BUILD)/tests/pack/t_jobs: $(BUILD)/tools/shardpack/manual.o
 DOCTOR_USER := $(BUILD)/tests/cuda/t_doctor $(BUILD)/tests/cuda/prog_open
-$(filter $(TESTS) $(HELPERS),$(DOCTOR_USER)): $(call objects,tools/shardcat/doctor/*.c) $(BUILD)/parts
+$(filter $(TESTS) $(HELPERS),$(DOCTOR_USER)): $(call objects,tools/shardcat/doctor/*.c tools/common/human.c) $(BUILD)/parts
 $(PACK_USER): private LIBS += $(call pkg_libs,$(PKG_shardpack))
 
 # The stable ABI: headers of any CPython from 3.11 on will do.

@@ -150,7 +150,7 @@ SHARD_API int shard_transform_launch(struct shard_transform *t, const struct sha
  * are stored.  ARGUMENT if it names one that is not in the dataset, or one that follows.  Fields
  * that are not wanted are not looked at.  docs/TRANSFORM.md has the rules.
  *
- * The pixels of a resize are those that the options or the dataset's recipe name.  A token of
+ * The pixels of a resize are the ones that the options or the dataset's recipe name.  A token of
  * others is MISMATCH.
  *
  * If the options of the loader name a GPU or a pool, a kernel does it.  shard_loader_next_device()

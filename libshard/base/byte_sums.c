@@ -25,21 +25,6 @@ static void add(struct shard_moments *to, uint64_t count, uint64_t sum, uint64_t
 	byte_sums_merge(to, &m);
 }
 
-struct lanes {
-	uint32_t sum[LANES], squares[LANES];
-};
-
-static void add_lanes(struct lanes *l, const uint8_t *bytes, uint64_t rounds)
-{
-	for (; rounds; rounds--, bytes += LANES)
-		for (int i = 0; i < LANES; i++) {
-			uint16_t square = (uint16_t)(bytes[i] * bytes[i]);
-
-			l->sum[i] += bytes[i];
-			l->squares[i] += square;
-		}
-}
-
 /* Any number of channels, one after the other. */
 static void add_plainly(const uint8_t *at, uint64_t bytes, uint32_t channels, struct shard_moments *sums)
 {
@@ -62,13 +47,17 @@ void byte_sums_portable(const void *data, uint64_t bytes, uint32_t channels, str
 	bytes -= rounds * LANES;
 	while (rounds) {
 		uint64_t now = rounds < LANE_ROUNDS_MAX ? rounds : LANE_ROUNDS_MAX;
-		struct lanes l;
+		uint32_t sum[LANES] = {0}, squares[LANES] = {0};
 
-		memset(&l, 0, sizeof(l));
-		add_lanes(&l, at, now);
+		for (uint64_t r = 0; r < now; r++, at += LANES)
+			for (int i = 0; i < LANES; i++) {
+				uint16_t square = (uint16_t)(at[i] * at[i]);
+
+				sum[i] += at[i];
+				squares[i] += square;
+			}
 		for (uint32_t i = 0; i < LANES; i++)
-			add(&sums[i % channels], now, l.sum[i], l.squares[i]);
-		at += now * LANES;
+			add(&sums[i % channels], now, sum[i], squares[i]);
 		rounds -= now;
 	}
 	add_plainly(at, bytes, channels, sums);
@@ -81,8 +70,8 @@ void byte_sums_portable(const void *data, uint64_t bytes, uint32_t channels, str
 #define AVX2_ROUNDS_MAX (UINT32_MAX / (2 * 255 * 255))
 
 /*
- * How 16 bytes from one place, or the first 12 if there are three channels, come to stand in four
- * groups of four bytes: those of group g belong to channel g % channels.  -1 makes a zero, which
+ * How 16 bytes from one place, or the first 12 if there are three channels, are put into four groups
+ * of four bytes: the ones of group g belong to channel g % channels.  -1 makes a zero, which
  * adds nothing.
  */
 static const int8_t groups_of[AVX2_CHANNELS_MAX][16] = {

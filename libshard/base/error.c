@@ -77,37 +77,25 @@ static void copy_cut(char *out, size_t room, const char *text, size_t bytes)
 }
 
 /*
- * One character: itself if it is printable, else \xNN for its first byte.  A backslash is doubled
- * in a name, and stays in a sentence, where names are escaped already.
+ * Append characters from p[*at ..) while they fit below `room`; `*at` says how far it came.  One
+ * that is not printable is \xNN for its first byte.  A backslash is doubled in a name, and stays in a
+ * sentence, where names are escaped already.
  */
-static size_t show_one(const uint8_t *p, size_t left, bool is_name, char out[5], size_t *taken)
-{
-	uint32_t code_point;
-	size_t n = utf8_character(p, left, &code_point);
-
-	if (is_name && p[0] == '\\') {
-		*taken = 1;
-		memcpy(out, "\\\\", 3);
-		return 2;
-	}
-	if (!n || utf8_is_hidden(code_point)) {
-		*taken = 1;
-		return (size_t)snprintf(out, 5, "\\x%02x", p[0]);
-	}
-	memcpy(out, p, n);
-	*taken = n;
-	return n;
-}
-
-/* Append characters from p[*at ..) while they fit below `room`; `*at` says how far it came. */
 static size_t show_run(char *text, size_t used, size_t room, const uint8_t *p, size_t bytes, bool is_name, size_t *at)
 {
-	char one[5];
-	size_t taken;
-
 	while (*at < bytes) {
-		size_t n = show_one(p + *at, bytes - *at, is_name, one, &taken);
+		char one[5];
+		uint32_t code_point;
+		size_t taken = utf8_character(p + *at, bytes - *at, &code_point), n = taken;
 
+		if (is_name && p[*at] == '\\') {
+			n = (size_t)snprintf(one, sizeof(one), "\\\\");
+		} else if (!taken || utf8_is_hidden(code_point)) {
+			taken = 1;
+			n = (size_t)snprintf(one, sizeof(one), "\\x%02x", p[*at]);
+		} else {
+			memcpy(one, p + *at, n);
+		}
 		if (used + n > room)
 			break;
 		memcpy(text + used, one, n);
@@ -185,8 +173,8 @@ const char *show_bytes(struct shown *out, const void *name, size_t bytes)
 	memcpy(out->text + used, CUT, sizeof(CUT) - 1);
 	used += sizeof(CUT) - 1;
 	at = bytes - (room - used) / 4;
-	while (at < bytes && (p[at] & 0xc0) == 0x80)
-		at++; /* not from the middle of a character */
+	while (at < bytes && within_character((char)p[at]))
+		at++;
 	show_run(out->text, used, room, p, bytes, true, &at);
 	return out->text;
 }

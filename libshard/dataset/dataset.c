@@ -10,6 +10,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "libshard/base/bytes.h"
@@ -90,23 +91,9 @@ static void fill_shard(void *context, uint64_t idx, const struct manifest_shard 
 	f->ds->first_record[idx + 1] = f->records;
 }
 
-static int read_manifest(struct shard_dataset *ds, struct shard_error *err)
-{
-	struct filler filler = {.ds = ds};
-	const struct manifest_sink fill = {&filler, fill_class, fill_moments, fill_class_records, fill_shard};
-	int rc = manifest_parse(ds->text.text, ds->text.end.end_at, &ds->m, &fill, err);
-
-	if (rc)
-		return rc;
-	return readers_open(&ds->readers, ds->m.shard_count) && !filler.no_memory
-		       ? SHARD_OK
-		       : error_set(err, SHARD_E_MEMORY, "no memory for the tables of %" PRIu64 " shards",
-				   ds->m.shard_count);
-}
-
 /* The options, looked at alone.  `id` becomes the id that is expected, in lower case. */
-static int take_options(struct shard_dataset_options *o, const struct shard_dataset_options *opt, char id[65],
-			struct shard_error *err)
+static int check_options(struct shard_dataset_options *o, const struct shard_dataset_options *opt, char id[65],
+			 struct shard_error *err)
 {
 	struct shown s;
 	uint8_t bytes[32];
@@ -133,36 +120,19 @@ static int take_options(struct shard_dataset_options *o, const struct shard_data
 	return SHARD_OK;
 }
 
-/*
- * The id covers the text of the manifest, and so the SHA-256 of each shard.  It is computed from
- * the text: an end line could say anything.
- */
-static int check_id(const struct shard_dataset *ds, const char *id, struct shard_error *err)
-{
-	uint8_t digest[32];
-	char got[65];
-	int rc = manifest_file_check_id(ds->text.text, &ds->text.end, digest, err);
-
-	if (rc)
-		return rc;
-	hex_from_bytes(got, digest, sizeof(digest));
-	return !memcmp(got, id, sizeof(got))
-		       ? SHARD_OK
-		       : error_set(err, SHARD_E_MISMATCH,
-				   "the dataset's id is %s; %s is expected: it is another dataset, or was changed", got,
-				   id);
-}
-
 int shard_dataset_open(struct shard_dataset **out, const char *dir, const struct shard_dataset_options *opt,
 		       struct shard_error *err)
 {
 	struct shard_dataset *ds = mem_zalloc(sizeof(*ds));
-	char id[65];
+	struct filler filler = {.ds = ds};
+	const struct manifest_sink fill = {&filler, fill_class, fill_moments, fill_class_records, fill_shard};
+	char id[65], got[65];
+	uint8_t digest[32];
 	int rc;
 
 	if (!ds)
 		return error_set(err, SHARD_E_MEMORY, "no memory for a dataset");
-	rc = take_options(&ds->o, opt, id, err);
+	rc = check_options(&ds->o, opt, id, err);
 	if (rc)
 		goto out;
 	ds->dir = mem_text(dir);
@@ -174,9 +144,22 @@ int shard_dataset_open(struct shard_dataset **out, const char *dir, const struct
 	rc = manifest_file_read(&ds->text, ds->manifest_path, err);
 	if (rc)
 		goto out;
-	rc = read_manifest(ds, err);
-	if (!rc && ds->o.expect_id)
-		rc = check_id(ds, id, err);
+	rc = manifest_parse(ds->text.text, ds->text.end.end_at, &ds->m, &fill, err);
+	if (!rc && (!readers_open(&ds->readers, ds->m.shard_count) || filler.no_memory))
+		rc = error_set(err, SHARD_E_MEMORY, "no memory for the tables of %" PRIu64 " shards",
+			       ds->m.shard_count);
+	if (!rc && ds->o.expect_id) {
+		/*
+		 * The id covers the text of the manifest, and so the SHA-256 of each shard.  It is
+		 * computed from the text: an end line could say anything.
+		 */
+		rc = manifest_file_check_id(ds->text.text, &ds->text.end, digest, err);
+		hex_from_bytes(got, digest, sizeof(digest));
+		if (!rc && memcmp(got, id, sizeof(got)))
+			rc = error_set(err, SHARD_E_MISMATCH,
+				       "the dataset's id is %s; %s is expected: it is another dataset, or was changed",
+				       got, id);
+	}
 	ds->o.expect_id = NULL; /* it was this function's */
 	if (rc) {
 		error_prefix(err, ds->manifest_path);
@@ -284,42 +267,12 @@ void readers_leave(struct readers *t, unsigned entered)
 	atomic_fetch_sub(&t->inside[entered], 1);
 }
 
-/* The reader of a shard, which is in use now; or NULL.  Inside. */
-static struct shard_reader *readers_use(struct readers *t, uint64_t idx)
-{
-	uintptr_t word = atomic_load_explicit(&t->word[idx], memory_order_acquire);
-
-	/*
-	 * It may leave the table between the two.  Then the flag of the next reader that is opened
-	 * says little.
-	 */
-	if (word && !(word & READERS_USED))
-		atomic_compare_exchange_strong(&t->word[idx], &word, word | READERS_USED);
-	return readers_peek(t, idx);
-}
-
-/* Only one that is kept: nobody need be inside. */
+/* The reader of a shard if it is kept, else NULL.  The caller need not be inside. */
 static struct shard_reader *readers_kept(const struct readers *t, uint64_t idx)
 {
 	uintptr_t word = atomic_load_explicit(&t->word[idx], memory_order_acquire);
 
 	return word & READERS_KEPT ? readers_peek(t, idx) : NULL;
-}
-
-/*
- * Enter a reader that was just opened, or close it if another thread was first.  Returns which it
- * is.  Inside.
- */
-static struct shard_reader *readers_add(struct readers *t, uint64_t idx, struct shard_reader *r)
-{
-	uintptr_t there = 0;
-
-	if (atomic_compare_exchange_strong(&t->word[idx], &there, (uintptr_t)r | READERS_USED)) {
-		atomic_fetch_add_explicit(&open_count, 1, memory_order_relaxed);
-		return r;
-	}
-	shard_reader_close(r);
-	return (struct shard_reader *)(there & ~READERS_FLAGS); /* NOLINT(performance-no-int-to-ptr) */
 }
 
 /* Keep it open as long as the dataset.  Returns false if it is not there any more. */
@@ -389,6 +342,108 @@ bool readers_make_room(struct readers *t, bool all)
 	return taken || closed;
 }
 
+/* ---- as it was before others were appended ---- */
+
+/* Returns NULL if there is no memory. */
+static char *old_manifest_path(const struct shard_dataset *ds, const char *id)
+{
+	char name[sizeof(DATASET_MANIFEST) + 65];
+
+	snprintf(name, sizeof(name), DATASET_MANIFEST ".%s", id);
+	return mem_join(ds->dir, name);
+}
+
+/* A token is a text from anywhere: its id must not lead elsewhere. */
+static bool is_id(const char *id)
+{
+	uint8_t bytes[32];
+
+	return hex_to_bytes(bytes, id, sizeof(bytes));
+}
+
+bool dataset_has_old_manifest(const struct shard_dataset *ds, const char *id)
+{
+	char *path = is_id(id) ? old_manifest_path(ds, id) : NULL;
+	bool has = path && file_exists(path);
+
+	mem_free(path);
+	return has;
+}
+
+struct old_lines {
+	const char *first, *last; /* lines of shards, where their files' names start */
+};
+
+static void note_shard(void *context, uint64_t idx, const struct manifest_shard *s)
+{
+	struct old_lines *l = context;
+
+	l->first = idx ? l->first : s->file;
+	l->last = s->file;
+}
+
+/* Lines of shards follow each other, so they are compared in one piece. */
+static bool begins_with(const struct shard_dataset *ds, const struct manifest *m, const struct old_lines *old)
+{
+	size_t bytes;
+
+	if (!m->shard_count || m->shard_count > ds->m.shard_count)
+		return false;
+	bytes = (size_t)(strchr(old->last, '\n') - old->first);
+	return ds->text.end.end_at - (size_t)(ds->line[0] - ds->text.text) > bytes &&
+	       !memcmp(ds->line[0], old->first, bytes) && ds->line[0][bytes] == '\n';
+}
+
+int dataset_records_before(const struct shard_dataset *ds, const char *id, uint64_t *records, struct shard_error *err)
+{
+	struct old_lines old = {NULL, NULL};
+	const struct manifest_sink sink = {.context = &old, .on_shard = note_shard};
+	struct manifest_file text = {.text = NULL};
+	struct manifest m;
+	struct shown s;
+	uint8_t digest[32];
+	char got[65], *path;
+	int rc;
+
+	if (!is_id(id))
+		return error_set(err, SHARD_E_ARGUMENT, "the token names dataset '%s', which is not a dataset id", id);
+	path = old_manifest_path(ds, id);
+	if (!path)
+		return error_set(err, SHARD_E_MEMORY, "no memory for a path");
+	if (file_exists(path))
+		rc = manifest_file_read(&text, path, err);
+	else
+		rc = error_set(
+			err, SHARD_E_MISMATCH,
+			"the token belongs to dataset %.16s..., and there is no file %s, so this dataset was not "
+			"made by appending to that one; begin a new epoch",
+			id, show(&s, path));
+	if (rc)
+		goto out; /* both name the file */
+	rc = manifest_parse(text.text, text.end.end_at, &m, &sink, err);
+	if (!rc)
+		rc = manifest_file_check_id(text.text, &text.end, digest, err);
+	if (!rc)
+		hex_from_bytes(got, digest, sizeof(digest));
+	if (!rc && strcmp(got, id))
+		rc = error_set(err, SHARD_E_MISMATCH,
+			       "is the manifest of dataset %.16s..., not of the one in its name; begin a new epoch",
+			       got);
+	if (!rc && !begins_with(ds, &m, &old))
+		rc = error_set(err, SHARD_E_MISMATCH,
+			       "its %" PRIu64 " shards are not the first ones of %s, so that dataset was changed in "
+			       "other ways than by appending; begin a new epoch",
+			       m.shard_count, ds->manifest_path);
+	if (rc)
+		error_prefix(err, path);
+	else
+		*records = m.record_count;
+out:
+	mem_free(text.text);
+	mem_free(path);
+	return rc;
+}
+
 /* ---- shards ---- */
 
 /* The part of a joined dataset that has a shard; *shard becomes its number there. */
@@ -447,7 +502,7 @@ static int check_against_manifest(const struct shard_dataset *ds, const struct s
 	return SHARD_OK;
 }
 
-static int open_shard(const struct shard_dataset *ds, uint64_t idx, struct shard_reader **out, struct shard_error *err)
+int dataset_open_shard(const struct shard_dataset *ds, uint64_t idx, struct shard_reader **out, struct shard_error *err)
 {
 	struct shard_reader_options o = {.size = sizeof(o), .check = ds->o.check, .guard = ds->o.guard};
 	struct shard_error local, *why = err ? err : &local;
@@ -456,6 +511,8 @@ static int open_shard(const struct shard_dataset *ds, uint64_t idx, struct shard
 	char name[512], *path;
 	int rc;
 
+	while (ds->part_count)
+		ds = part_of(ds, &idx);
 	parse_entry(ds, idx, &want);
 	memcpy(name, want.file, want.file_name_bytes); /* at most 401 bytes, M12 */
 	name[want.file_name_bytes] = 0;
@@ -482,13 +539,6 @@ static int open_shard(const struct shard_dataset *ds, uint64_t idx, struct shard
 	return SHARD_OK;
 }
 
-int dataset_open_shard(const struct shard_dataset *ds, uint64_t idx, struct shard_reader **out, struct shard_error *err)
-{
-	while (ds->part_count)
-		ds = part_of(ds, &idx);
-	return open_shard(ds, idx, out, err);
-}
-
 static int check_shard_idx(const struct shard_dataset *ds, uint64_t idx, struct shard_error *err)
 {
 	struct shown s;
@@ -510,19 +560,35 @@ int shard_dataset_open_reader(const struct shard_dataset *ds, uint64_t idx, stru
 int dataset_use_shard(struct shard_dataset *ds, uint64_t idx, struct shard_reader **out, struct shard_error *err)
 {
 	struct shard_error local, *why = err ? err : &local;
-	struct shard_reader *r = readers_use(&ds->readers, idx);
+	_Atomic uintptr_t *word = &ds->readers.word[idx];
+	uintptr_t there = atomic_load_explicit(word, memory_order_acquire);
+	struct shard_reader *r;
 	int rc;
 
-	*out = r;
-	if (r)
+	/*
+	 * It may leave the table before the flag is set.  Then the flag of the next reader that is
+	 * opened says little.
+	 */
+	if (there && !(there & READERS_USED))
+		atomic_compare_exchange_strong(word, &there, there | READERS_USED);
+	*out = readers_peek(&ds->readers, idx);
+	if (*out)
 		return SHARD_OK;
 	readers_make_room(&ds->readers, false);
 	rc = dataset_open_shard(ds, idx, &r, why);
 	if (rc == SHARD_E_IO && why->os_code == ENOMEM && readers_make_room(&ds->readers, true))
 		rc = dataset_open_shard(ds, idx, &r, why);
-	if (!rc) /* no lock: two threads may open it, and one of them throws it away */
-		*out = readers_add(&ds->readers, idx, r);
-	return rc;
+	if (rc)
+		return rc;
+	there = 0;
+	if (atomic_compare_exchange_strong(word, &there, (uintptr_t)r | READERS_USED)) {
+		atomic_fetch_add_explicit(&open_count, 1, memory_order_relaxed);
+		*out = r;
+	} else { /* there is no lock, and another thread was first; its reader may have left the table since */
+		shard_reader_close(r);
+		*out = (struct shard_reader *)(there & ~READERS_FLAGS); /* NOLINT(performance-no-int-to-ptr) */
+	}
+	return SHARD_OK;
 }
 
 int shard_dataset_reader(struct shard_dataset *ds, uint64_t idx, struct shard_reader **out, struct shard_error *err)

@@ -24,8 +24,6 @@
  * from a device again.  A thread that uses such a unit at that moment may have looked before.
  */
 
-struct chunk; /* format/tables.h */
-
 struct reader_group { /* const after open */
 	uint64_t stride;
 	uint32_t unit_records;
@@ -76,10 +74,15 @@ void reader_share_schema(struct shard_reader **r, const struct shard_schema *sch
 int reader_guarded(const struct shard_reader *r, void (*work)(void *context), void *context, struct shard_error *err);
 int reader_guarded_brief(const struct shard_reader *r, void (*work)(void *context), void *context,
 			 struct shard_error *err);
-/* The error of both. */
+/* Copy bytes of the map, guarded so. */
+int reader_copy(const struct shard_reader *r, void *to, const void *from, size_t bytes, struct shard_error *err);
+/* The error of all three. */
 int reader_cut(const struct shard_reader *r, struct shard_error *err);
 
 uint64_t reader_unit_count(const struct shard_reader *r, uint32_t group);
+
+/* I43 of a section whose bytes hash to that. */
+int reader_check_section_hash(const struct section *s, const uint8_t hash[16], struct shard_error *err);
 
 /* I43 of a section, once.  Then the bytes of the section can be taken from the map. */
 int reader_check_section(struct shard_reader *r, const struct section *s, struct shard_error *err);
@@ -169,25 +172,19 @@ int reader_read(struct shard_reader *r, uint32_t group, uint64_t first, uint64_t
 /* Has this thread had to wait for pages since it asked last? */
 bool reader_had_faults(void);
 
-/* ---- reader_pages.c: what a shard says of itself, read and not mapped ---- */
+/* Refuse what a reader of pages_only cannot do. */
+int reader_need_map(const struct shard_reader *r, struct shard_error *err);
+
+/* ---- reader_tables.c: what a shard holds besides records ---- */
 
 /* Larger statistics, of thousands of classes, are read when needed: many such readers are kept. */
 #define READER_STAT_BYTES 16384
 
-/* I1 to I42 of an open file of `file_bytes` bytes. */
-int reader_read_pages(struct pages *pages, int fd, uint64_t file_bytes, const char *path, struct shard_error *err);
+/* Get and check statistics that were not yet (I43, I53, I54).  `open_fd` is -1, or the open file. */
+int reader_need_stat(struct shard_reader *r, int open_fd, struct shard_error *err);
 
-/* I43 of a section whose bytes hash to that. */
-int reader_check_section_hash(const struct section *s, const uint8_t hash[16], struct shard_error *err);
-
-/* Get and check statistics that were not yet (I43, I53, I54).  `fd` is -1, or the open file. */
-int reader_need_stat(struct shard_reader *r, int fd, struct shard_error *err);
-
-/* After that: the statistics of a field, `kind` of enum shard_stat, and how many; NULL if none. */
+/* After that: the statistics of a field, `kind` of enum shard_stat_kind, and how many; NULL if none. */
 const uint8_t *reader_stat(const struct shard_reader *r, uint32_t kind, uint32_t field, uint64_t *items);
-
-/* Refuse what a reader of pages_only cannot do. */
-int reader_need_map(const struct shard_reader *r, struct shard_error *err);
 
 /* ---- manifest_file.c: the text of a dataset ---- */
 
@@ -299,6 +296,15 @@ void dataset_id(const struct shard_dataset *ds, char id[65]);
 
 /* Units and bytes in all shards, by arithmetic; the number of shards is returned. */
 uint64_t dataset_totals(const struct shard_dataset *ds, uint64_t *units, uint64_t *bytes);
+
+/*
+ * The dataset `id`, which a token names, may be this one before others were appended.  Then its
+ * manifest is kept beside this one's.  The first call only looks whether there is such a file.  The
+ * other one reads how many records it had.  MISMATCH if it is not there, or if this dataset does not
+ * begin with the same shards.
+ */
+bool dataset_has_old_manifest(const struct shard_dataset *ds, const char *id);
+int dataset_records_before(const struct shard_dataset *ds, const char *id, uint64_t *records, struct shard_error *err);
 
 /* Returns whether it, or a part of it, lies on a network file system. */
 bool dataset_is_remote(const struct shard_dataset *ds);
@@ -463,8 +469,6 @@ void selection_many(const struct shard_selection *s, uint64_t *idx, size_t count
 /* The first selected record from `record` on; behind the last one, the first of all. */
 uint64_t selection_next(const struct shard_selection *s, uint64_t record);
 
-/* Bytes that it takes in memory. */
-uint64_t selection_bytes(const struct shard_selection *s);
 /*
  * How many units of `unit_records` records hold selected ones?  It is an estimate, from a sample of
  * neighbours.  At least 1, and at most `count`.

@@ -70,22 +70,10 @@ int shard_dataset_read(struct shard_dataset *ds, const uint64_t *idx, size_t cou
 	return rc;
 }
 
-struct key_copy {
-	struct shard_view from;
-	char *to;
-};
-
-static void copy_key(void *context)
-{
-	struct key_copy *copy = context;
-
-	memcpy(copy->to, copy->from.data, copy->from.bytes);
-}
-
 int shard_dataset_key(struct shard_dataset *ds, uint64_t idx, char *out, size_t *bytes, struct shard_error *err)
 {
 	struct shard_reader *r = NULL;
-	struct key_copy copy = {.to = out};
+	struct shard_view key;
 	uint64_t shard = 0, inside = 0;
 	unsigned entered;
 	int rc = locate(ds, idx, &shard, &inside, err);
@@ -94,43 +82,35 @@ int shard_dataset_key(struct shard_dataset *ds, uint64_t idx, char *out, size_t 
 		return rc;
 	entered = readers_enter(&ds->readers);
 	rc = dataset_use_shard(ds, shard, &r, err);
-	rc = rc ? rc : shard_reader_key(r, inside, &copy.from, err);
-	if (!rc && copy.from.bytes)
-		rc = reader_guarded(r, copy_key, &copy, err);
+	rc = rc ? rc : shard_reader_key(r, inside, &key, err);
+	if (!rc && key.bytes)
+		rc = reader_copy(r, out, key.data, key.bytes, err);
 	readers_leave(&ds->readers, entered);
 	if (!rc)
-		*bytes = copy.from.bytes;
+		*bytes = key.bytes;
 	return rc;
 }
 
 /* ---- one field of many records, without the rest of them ---- */
 
-/*
- * Have the disk read these records, if they are stored as they are.  Nobody waits for their pages
- * then, so nobody would notice that they came from a device: they are hashed once more.
- */
-static void expect(struct shard_reader *r, uint32_t group, uint64_t first, uint64_t count)
+/* Records of one shard.  `memory` has room for `room` records of the group. */
+static int read_field(struct shard_reader *r, const struct shard_field *f, uint64_t first, uint64_t count,
+		      uint8_t *memory, uint64_t room, uint8_t *out, struct shard_error *err)
 {
-	const struct reader_group *g = &r->group[group];
-
-	if (g->compressed)
-		return;
-	reader_forget(r, group, first, count);
-	file_will_need(g->data + first * g->stride, (size_t)(count * g->stride));
-}
-
-/* Of neighbours in one shard.  `memory` has room for `room` records of the group. */
-static int copy_some(struct shard_reader *r, const struct shard_field *f, uint64_t first, uint64_t count,
-		     uint8_t *memory, uint64_t room, uint8_t *out, struct shard_error *err)
-{
+	const struct reader_group *g = &r->group[f->group];
 	uint64_t asked = 0, ahead = AHEAD_BYTES / f->stride + 1;
 
 	for (uint64_t done = 0, n; done < count; done += n) {
 		int rc;
 
-		if (done + ahead / 2 >= asked && asked < count) {
+		/*
+		 * Have the disk read records that are stored as they are.  Nobody waits for their pages
+		 * then, so nobody would notice that they came from a device: they are hashed once more.
+		 */
+		if (!g->compressed && done + ahead / 2 >= asked && asked < count) {
 			n = min_u64(ahead, count - asked);
-			expect(r, f->group, first + asked, n);
+			reader_forget(r, f->group, first + asked, n);
+			file_will_need(g->data + (first + asked) * g->stride, (size_t)(n * g->stride));
 			asked += n;
 		}
 		n = min_u64(room, count - done);
@@ -167,7 +147,7 @@ int shard_dataset_column(struct shard_dataset *ds, const struct shard_field *fie
 
 		rc = dataset_use_shard(ds, shard, &r, err);
 		if (!rc)
-			rc = copy_some(r, field, first - ds->first_record[shard], n, memory, room, to, err);
+			rc = read_field(r, field, first - ds->first_record[shard], n, memory, room, to, err);
 		readers_leave(&ds->readers, entered);
 		first += n;
 		count -= n;

@@ -61,19 +61,15 @@ static struct fetch_thread *start_threads(struct fetch *f)
 	return NULL;
 }
 
-/* The first thread that needs them starts them.  Others do without meanwhile. */
-static struct fetch_thread *get_threads(struct fetch *f)
-{
-	if (!atomic_load_explicit(&f->wants_threads, memory_order_relaxed) && !atomic_exchange(&f->wants_threads, true))
-		atomic_store_explicit(&f->thread, start_threads(f), memory_order_release);
-	return atomic_load_explicit(&f->thread, memory_order_acquire);
-}
-
-/* Where there is no thread, or no room, the thread that needs the region reads it. */
+/* If a thread is missing, or room in its queue, the thread that needs the region reads it. */
 static void queue_region(struct fetch *f, const uint8_t *region, uint64_t number)
 {
-	struct fetch_thread *t = get_threads(f);
+	struct fetch_thread *t;
 
+	/* The first thread that needs them starts them.  Others do without meanwhile. */
+	if (!atomic_load_explicit(&f->wants_threads, memory_order_relaxed) && !atomic_exchange(&f->wants_threads, true))
+		atomic_store_explicit(&f->thread, start_threads(f), memory_order_release);
+	t = atomic_load_explicit(&f->thread, memory_order_acquire);
 	if (!t)
 		return;
 	t += number % FETCH_THREADS;
@@ -89,7 +85,6 @@ static void queue_region(struct fetch *f, const uint8_t *region, uint64_t number
 
 /* A region, or the part of one that is the group's; or a run of records. */
 struct piece {
-	uint64_t number;
 	uint64_t begin, end; /* in the file, of a raw group */
 	struct fetch_marks *marks;
 };
@@ -122,7 +117,7 @@ static bool get_piece(struct fetch *f, uint64_t shard, const struct shard_reader
 		return false;
 	bytes = fetch_has_regions(f, g) ? READER_REGION_BYTES : f->run_records * g->stride;
 	from = number * bytes + (fetch_has_regions(f, g) ? 0 : data);
-	*out = (struct piece){number, max_u64(from, data), min_u64(from + bytes, end),
+	*out = (struct piece){max_u64(from, data), min_u64(from + bytes, end),
 			      &marks[number * SHARD_GROUPS_MAX + group]};
 	return true;
 }
@@ -137,27 +132,6 @@ static void set_mark(_Atomic uint8_t *at, uint64_t epoch)
 	atomic_store_explicit(at, fetch_mark(epoch), memory_order_release);
 }
 
-static void fetch_chunks(const struct fetch *f, struct shard_reader *r, uint32_t group, uint64_t run)
-{
-	uint64_t first = run * f->run_records, unit = r->group[group].unit_records;
-	uint64_t last = min_u64(first + f->run_records, r->pages->record_count) - 1;
-
-	reader_forget(r, group, first, last - first + 1);
-	reader_fetch_chunks(r, group, first / unit, last / unit - first / unit + 1);
-}
-
-static void fetch_bytes(struct fetch *f, struct shard_reader *r, uint32_t group, const struct piece *p)
-{
-	bool is_region = fetch_has_regions(f, &r->group[group]) && p->end - p->begin == READER_REGION_BYTES;
-
-	reader_forget_bytes(r, group, p->begin / SHARD_PAGE_BYTES * SHARD_PAGE_BYTES,
-			    align_up(p->end, SHARD_PAGE_BYTES));
-	if (is_region && !atomic_load_explicit(&f->reads_small, memory_order_relaxed))
-		queue_region(f, r->map + p->begin, p->number);
-	else
-		file_will_need(r->map + p->begin, (size_t)(p->end - p->begin));
-}
-
 /* ---- records ---- */
 
 void fetch_expect(const struct fetch *f, struct shard_reader *r)
@@ -169,6 +143,7 @@ void fetch_expect(const struct fetch *f, struct shard_reader *r)
 bool fetch_begin(struct fetch *f, uint64_t shard, struct shard_reader *r, uint32_t group, uint64_t inside,
 		 uint64_t epoch)
 {
+	const struct reader_group *g = &r->group[group];
 	uint64_t number, last;
 	struct piece p;
 
@@ -176,10 +151,22 @@ bool fetch_begin(struct fetch *f, uint64_t shard, struct shard_reader *r, uint32
 	for (; number <= last && get_piece(f, shard, r, group, number, &p); number++) {
 		if (is_marked(&p.marks->begun, epoch))
 			continue;
-		if (r->group[group].compressed)
-			fetch_chunks(f, r, group, number);
-		else
-			fetch_bytes(f, r, group, &p);
+		if (g->compressed) {
+			uint64_t first = number * f->run_records, unit = g->unit_records;
+			uint64_t end = min_u64(first + f->run_records, r->pages->record_count);
+
+			reader_forget(r, group, first, end - first);
+			reader_fetch_chunks(r, group, first / unit, (end - 1) / unit - first / unit + 1);
+		} else {
+			bool is_region = fetch_has_regions(f, g) && p.end - p.begin == READER_REGION_BYTES;
+
+			reader_forget_bytes(r, group, p.begin / SHARD_PAGE_BYTES * SHARD_PAGE_BYTES,
+					    align_up(p.end, SHARD_PAGE_BYTES));
+			if (is_region && !atomic_load_explicit(&f->reads_small, memory_order_relaxed))
+				queue_region(f, r->map + p.begin, number);
+			else
+				file_will_need(r->map + p.begin, (size_t)(p.end - p.begin));
+		}
 		/* Only now: a page touched before that would be read alone. */
 		set_mark(&p.marks->begun, epoch);
 	}

@@ -51,23 +51,7 @@ static int find_end(struct reading *r, struct shard_error *err)
 	return rc;
 }
 
-/* Room for `bytes` more and a NUL: about twice what was read, and no more than the file has. */
-static bool make_room(struct reading *r, size_t bytes)
-{
-	uint64_t room = min_u64(r->file_bytes + 1, 2 * (uint64_t)r->used + bytes + 1);
-	char *text;
-
-	if (r->used + bytes < r->room)
-		return true;
-	text = mem_resize(r->text, (size_t)room, 1);
-	if (!text)
-		return false;
-	r->text = text;
-	r->room = (size_t)room;
-	return true;
-}
-
-/* Is one of the lines that came longer than M5 allows?  Then the text ends in it. */
+/* Has a line been read that is longer than M5 allows?  Then the text ends in it. */
 static bool has_long_line(struct reading *r)
 {
 	for (;;) {
@@ -103,9 +87,16 @@ static int read_lines(struct reading *r, struct shard_error *err)
 	while (!rc && r->at < r->file_bytes && !r->rest) {
 		size_t bytes = (size_t)min_u64(PIECE_BYTES, r->file_bytes - r->at);
 
-		if (!make_room(r, bytes))
-			return error_set(err, SHARD_E_MEMORY, "%s: no memory after %zu bytes", show(&s, r->path),
-					 r->used);
+		if (r->used + bytes >= r->room) { /* about twice what was read, and no more than the file and a NUL */
+			uint64_t room = min_u64(r->file_bytes + 1, 2 * (uint64_t)r->used + bytes + 1);
+			char *text = mem_resize(r->text, (size_t)room, 1);
+
+			if (!text)
+				return error_set(err, SHARD_E_MEMORY, "%s: no memory after %zu bytes",
+						 show(&s, r->path), r->used);
+			r->text = text;
+			r->room = (size_t)room;
+		}
 		rc = read_piece(r, r->text + r->used, bytes, err);
 		r->used += rc ? 0 : bytes;
 		if (rc || !has_long_line(r))
@@ -119,20 +110,10 @@ static int read_lines(struct reading *r, struct shard_error *err)
 	return rc;
 }
 
-/* M3. */
-static int check_hash(struct reading *r, struct shard_error *err)
-{
-	struct hash128 hash = checksum128_final(&r->hash);
-	int rc = manifest_check_hash(&r->end, hash.b, err);
-
-	if (rc)
-		error_prefix(err, r->path);
-	return rc;
-}
-
 int manifest_file_read(struct manifest_file *out, const char *path, struct shard_error *err)
 {
 	struct reading r = {.path = path, .fd = -1};
+	struct hash128 hash;
 	struct shown s;
 	int rc = file_open(path, &r.fd, &r.file_bytes, NULL, err);
 
@@ -144,8 +125,12 @@ int manifest_file_read(struct manifest_file *out, const char *path, struct shard
 	checksum128_init(&r.hash);
 	if (!rc)
 		rc = read_lines(&r, err);
-	if (!rc)
-		rc = check_hash(&r, err);
+	if (!rc) {
+		hash = checksum128_final(&r.hash);
+		rc = manifest_check_hash(&r.end, hash.b, err);
+		if (rc)
+			error_prefix(err, path);
+	}
 	if (!rc) {
 		r.text[r.used] = 0;
 		if (r.rest)

@@ -29,7 +29,7 @@ struct pass {
 	bool made;
 };
 
-/* The rows of a component, in a chunk: a chain. */
+/* The chain of a component's rows in a chunk. */
 struct rows_of {
 	uint16_t first, last; /* or NONE */
 };
@@ -197,8 +197,8 @@ struct own {
 };
 
 /* Find what stands at the positions, and chain the rows of each component. */
-static void place(struct mix_order *o, uint64_t first, uint64_t stride, struct own *own, uint16_t *component,
-		  uint32_t count)
+static void chain_rows(struct mix_order *o, uint64_t first, uint64_t stride, struct own *own, uint16_t *component,
+		       uint32_t count)
 {
 	struct tables *t = &o->t;
 
@@ -218,27 +218,15 @@ static void place(struct mix_order *o, uint64_t first, uint64_t stride, struct o
 	}
 }
 
-/* The records of rows of one pass of a component. */
-static void fill_pass(struct mix_order *o, uint32_t component, uint64_t pass, uint64_t *of, const uint16_t *row,
-		      uint32_t n, uint64_t *record)
-{
-	const struct component *c = &o->m->component[component];
-
-	order_many(order_of(o, component, pass), of, n);
-	if (c->selection)
-		selection_many(c->selection, of, n);
-	for (uint32_t i = 0; i < n; i++)
-		record[row[i]] = c->base + of[i];
-}
-
 /* The records of the rows of a component; its chain is then empty. */
 static void fill_component(struct mix_order *o, uint32_t component, const struct own *own, uint64_t *record)
 {
+	const struct component *c = &o->m->component[component];
 	uint64_t of[CHUNK];
 	uint16_t row[CHUNK], i = o->t.rows[component].first;
 
 	o->t.rows[component].first = NONE;
-	while (i != NONE) {
+	while (i != NONE) { /* the rows of one pass together */
 		uint64_t pass = own[i].pass;
 		uint32_t n = 0;
 
@@ -246,7 +234,11 @@ static void fill_component(struct mix_order *o, uint32_t component, const struct
 			of[n] = own[i].position;
 			row[n++] = i;
 		}
-		fill_pass(o, component, pass, of, row, n, record);
+		order_many(order_of(o, component, pass), of, n);
+		if (c->selection)
+			selection_many(c->selection, of, n);
+		for (uint32_t k = 0; k < n; k++)
+			record[row[k]] = c->base + of[k];
 	}
 }
 
@@ -258,7 +250,7 @@ void mix_order_fill(struct mix_order *o, uint64_t first, uint64_t stride, uint16
 	pthread_mutex_lock(&o->lock);
 	for (uint32_t done = 0, n; done < count; done += n) {
 		n = count - done < CHUNK ? count - done : CHUNK;
-		place(o, first + done * stride, stride, own, component + done, n);
+		chain_rows(o, first + done * stride, stride, own, component + done, n);
 		for (uint32_t i = 0; i < n; i++)
 			if (o->t.rows[component[done + i]].first == i)
 				fill_component(o, component[done + i], own, record + done);

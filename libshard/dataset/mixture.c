@@ -100,8 +100,8 @@ static int check_classes(const struct shard_dataset *a, const struct shard_datas
 }
 
 /*
- * MISMATCH unless the datasets have the same fields, of those that `fields` has a bit for, and the
- * same classes.  Where values vary in length, the largest shapes may differ.
+ * MISMATCH unless the datasets have the same classes, and the same of the fields that `fields` has a
+ * bit for.  Where values vary in length, the largest shapes may differ.
  */
 static int check_common(const struct shard_dataset *a, const struct shard_dataset *b, uint32_t fields,
 			struct shard_error *err)
@@ -138,34 +138,27 @@ static int check_common(const struct shard_dataset *a, const struct shard_datase
 
 /* ---- one schema for all ---- */
 
-/* Give values that vary in length the room that the part has.  Returns whether one needed more. */
-static bool widen(struct shard_schema *s, const struct shard_schema *part, uint32_t *groups)
-{
-	bool wider = false;
-
-	for (uint32_t f = 0; f < s->field_count && f < part->field_count; f++)
-		for (uint32_t i = 0; same_field(&s->field[f], &part->field[f]) && i < s->field[f].ndim; i++)
-			if (part->field[f].shape[i] > s->field[f].shape[i]) {
-				s->field[f].shape[i] = part->field[f].shape[i];
-				*groups |= UINT32_C(1) << s->field[f].group;
-				wider = true;
-			}
-	return wider;
-}
-
 /* That of the first part, with room for the longest values.  Other groups stay as they are. */
 static int join_schemas(struct shard_dataset *ds, struct shard_dataset *const *part, uint32_t count,
 			struct shard_error *err)
 {
 	struct shard_schema *s = &ds->m.schema, wide = part[0]->m.schema;
-	uint32_t widened = 0;
-	bool wider = false;
+	uint32_t widened = 0; /* a bit for each group */
 	int rc = SHARD_OK;
 
 	*s = wide;
 	for (uint32_t p = 1; p < count; p++)
-		wider |= widen(&wide, &part[p]->m.schema, &widened);
-	if (wider)
+		for (uint32_t f = 0; f < s->field_count && f < part[p]->m.schema.field_count; f++) {
+			const struct shard_field *other = &part[p]->m.schema.field[f];
+			struct shard_field *mine = &wide.field[f];
+
+			for (uint32_t i = 0; same_field(mine, other) && i < mine->ndim; i++)
+				if (other->shape[i] > mine->shape[i]) {
+					mine->shape[i] = other->shape[i];
+					widened |= UINT32_C(1) << mine->group;
+				}
+		}
+	if (widened)
 		rc = shard_schema_lay_out(&wide, 0, err);
 	if (rc)
 		return rc;
@@ -186,30 +179,6 @@ static int join_schemas(struct shard_dataset *ds, struct shard_dataset *const *p
 
 /* ---- joining ---- */
 
-/* Take over the tables of the parts.  Returns false if there is no memory. */
-static bool join_tables(struct shard_dataset *ds, struct shard_dataset *const *part)
-{
-	uint64_t shard = 0, record = 0;
-
-	for (uint32_t p = 0; p < ds->part_count; p++)
-		ds->m.shard_count += part[p]->m.shard_count;
-	ds->part = mem_array(ds->part_count, sizeof(struct shard_dataset *));
-	ds->part_shard = mem_array((size_t)ds->part_count + 1, sizeof(*ds->part_shard));
-	ds->first_record = mem_array((size_t)ds->m.shard_count + 1, sizeof(*ds->first_record));
-	if (!readers_open(&ds->readers, ds->m.shard_count) || !ds->part || !ds->part_shard || !ds->first_record)
-		return false;
-	for (uint32_t p = 0; p < ds->part_count; p++) {
-		ds->part[p] = part[p];
-		for (uint64_t s = 0; s < part[p]->m.shard_count; s++)
-			ds->first_record[shard + s] = record + part[p]->first_record[s];
-		shard += part[p]->m.shard_count;
-		record += part[p]->m.record_count;
-		ds->part_shard[p + 1] = shard;
-	}
-	ds->first_record[shard] = ds->m.record_count = record;
-	return true;
-}
-
 /*
  * `count` parts, 1 or more, which must outlive the joined dataset.  ARGUMENT if they were not opened
  * with the same checks.
@@ -217,6 +186,7 @@ static bool join_tables(struct shard_dataset *ds, struct shard_dataset *const *p
 static int join_parts(struct shard_dataset **out, struct shard_dataset *const *part, uint32_t count,
 		      struct shard_error *err)
 {
+	uint64_t shard = 0, record = 0;
 	char name[64];
 	struct shard_dataset *ds;
 	struct shown at[2];
@@ -240,17 +210,33 @@ static int join_parts(struct shard_dataset **out, struct shard_dataset *const *p
 	ds->part_count = count;
 	snprintf(name, sizeof(name), "a mixture of %u datasets", count);
 	ds->dir = mem_text(name);
-	if (!ds->dir || !join_tables(ds, part)) {
+	for (uint32_t p = 0; p < count; p++)
+		ds->m.shard_count += part[p]->m.shard_count;
+	ds->part = mem_array(count, sizeof(struct shard_dataset *));
+	ds->part_shard = mem_array((size_t)count + 1, sizeof(*ds->part_shard));
+	ds->first_record = mem_array((size_t)ds->m.shard_count + 1, sizeof(*ds->first_record));
+	if (!readers_open(&ds->readers, ds->m.shard_count) || !ds->dir || !ds->part || !ds->part_shard ||
+	    !ds->first_record) {
 		shard_dataset_close(ds);
 		return error_set(err, SHARD_E_MEMORY, "no memory for the tables of %u datasets", count);
 	}
+	for (uint32_t p = 0; p < count; p++) {
+		ds->part[p] = part[p];
+		for (uint64_t s = 0; s < part[p]->m.shard_count; s++)
+			ds->first_record[shard + s] = record + part[p]->first_record[s];
+		shard += part[p]->m.shard_count;
+		record += part[p]->m.record_count;
+		ds->part_shard[p + 1] = shard;
+	}
+	ds->first_record[shard] = ds->m.record_count = record;
 	*out = ds;
 	return SHARD_OK;
 }
 
 /* ---- sources ---- */
 
-static int take_source(struct component *c, const struct shard_mix_source *s, uint32_t number, struct shard_error *err)
+static int open_component(struct component *c, const struct shard_mix_source *s, uint32_t number,
+			  struct shard_error *err)
 {
 	struct shown at;
 	char what[64];
@@ -295,37 +281,49 @@ static int join_sources(struct shard_mix *m, const struct shard_mix_source *sour
 
 /* ---- weights ---- */
 
-/* Is the least weight more than twice of what it stands for? */
-static bool is_too_small(double share, double sum)
+/*
+ * Weights in proportion to shares, of which each is above 0.  Refused if the least weight is more
+ * than twice what it stands for; the message has the weights that rounding would give, "4095, 1", and
+ * the least share that would do, "0.0123".  With `of_records` the shares are the sizes of sources.
+ */
+static int round_shares(const double *share, uint32_t count, bool of_records, uint32_t *weight, struct shard_error *err)
 {
-	return share * (2 * MIX_WEIGHT_SUM_MAX) < sum;
-}
-
-#define ROUNDED_BYTES 80
-
-/* The weights that rounding would give, "4095, 1", and the least share that would do, "0.0123". */
-static void describe_rounding(const double *share, double sum, uint32_t count, uint32_t small, uint32_t *weight,
-			      char weights[ROUNDED_BYTES], char least[ROUNDED_BYTES])
-{
-	double x = (sum - share[small]) / (2 * MIX_WEIGHT_SUM_MAX - 1);
-	uint32_t i;
+	double sum = 0, enough, times;
+	char weights[80], least[80];
+	uint32_t small = 0, i;
 	size_t n = 0;
 
+	for (i = 0; i < count; i++)
+		sum += share[i];
 	mix_round_weights(share, count, weight);
-	for (i = 0; i < count && n < ROUNDED_BYTES / 2; i++)
-		n += (size_t)snprintf(weights + n, ROUNDED_BYTES - n, "%s%" PRIu32, i ? ", " : "", weight[i]);
+	while (small < count && share[small] * (2 * MIX_WEIGHT_SUM_MAX) >= sum)
+		small++;
+	if (small == count)
+		return SHARD_OK;
+	for (i = 0; i < count && n < sizeof(weights) / 2; i++)
+		n += (size_t)snprintf(weights + n, sizeof(weights) - n, "%s%" PRIu32, i ? ", " : "", weight[i]);
 	if (i < count)
-		snprintf(weights + n, ROUNDED_BYTES - n, ", ...");
-	snprintf(least, ROUNDED_BYTES, "%.3g", x);
-	if (strtod(least, NULL) < x) /* upwards */
-		snprintf(least, ROUNDED_BYTES, "%.3g", x * 1.005);
+		snprintf(weights + n, sizeof(weights) - n, ", ...");
+	times = sum / MIX_WEIGHT_SUM_MAX / share[small];
+	if (of_records)
+		return error_set(err, SHARD_E_ARGUMENT,
+				 "source %u has %.0f of %.0f records; rounded to a sum of %u the weights would be %s, "
+				 "so its records would come %.3g times as often as those of others; give whole weights "
+				 "such as these",
+				 small, share[small], sum, MIX_WEIGHT_SUM_MAX, weights, times);
+	enough = (sum - share[small]) / (2 * MIX_WEIGHT_SUM_MAX - 1);
+	snprintf(least, sizeof(least), "%.3g", enough);
+	if (strtod(least, NULL) < enough) /* upwards */
+		snprintf(least, sizeof(least), "%.3g", enough * 1.005);
+	return error_set(err, SHARD_E_ARGUMENT,
+			 "share %u is %.3g of %.3g; rounded to a sum of %u the weights would be %s, so its records "
+			 "would come %.3g times as often; give it %s or more and leave the others, or give whole "
+			 "weights such as these",
+			 small, share[small], sum, MIX_WEIGHT_SUM_MAX, weights, times, least);
 }
 
 int shard_mix_round(const double *share, uint32_t count, uint32_t *weight, struct shard_error *err)
 {
-	char weights[ROUNDED_BYTES], least[ROUNDED_BYTES];
-	double sum = 0;
-
 	if (!count || count > MIX_WEIGHT_SUM_MAX)
 		return error_set(err, SHARD_E_ARGUMENT, "a mixture has 1 to %u components, not %u", MIX_WEIGHT_SUM_MAX,
 				 count);
@@ -333,46 +331,19 @@ int shard_mix_round(const double *share, uint32_t count, uint32_t *weight, struc
 		if (!isfinite(share[i]) || share[i] <= 0 || share[i] > 1e300 / MIX_WEIGHT_SUM_MAX)
 			return error_set(err, SHARD_E_ARGUMENT, "share %u is %g; it must be a number above 0", i,
 					 share[i]);
-	for (uint32_t i = 0; i < count; i++)
-		sum += share[i];
-	for (uint32_t i = 0; i < count; i++)
-		if (is_too_small(share[i], sum)) {
-			describe_rounding(share, sum, count, i, weight, weights, least);
-			return error_set(
-				err, SHARD_E_ARGUMENT,
-				"share %u is %.3g of %.3g; rounded to a sum of %u the weights would be %s, so its "
-				"records would come %.3g times as often; give it %s or more and leave the others, or "
-				"give whole weights such as these",
-				i, share[i], sum, MIX_WEIGHT_SUM_MAX, weights, sum / MIX_WEIGHT_SUM_MAX / share[i],
-				least);
-		}
-	mix_round_weights(share, count, weight);
-	return SHARD_OK;
+	return round_shares(share, count, false, weight, err);
 }
 
-/* In proportion to the records. */
 static int weigh_by_size(struct shard_mix *m, struct shard_error *err)
 {
-	double *share = mem_array(m->component_count, sizeof(*share)), sum = 0;
-	char weights[ROUNDED_BYTES], least[ROUNDED_BYTES];
-	int rc = SHARD_OK;
+	double *share = mem_array(m->component_count, sizeof(*share));
+	int rc;
 
 	if (!share)
 		return error_set(err, SHARD_E_MEMORY, "no memory for a mixture");
 	for (uint32_t d = 0; d < m->component_count; d++)
-		sum += share[d] = (double)m->component[d].count;
-	for (uint32_t d = 0; !rc && d < m->component_count; d++)
-		if (is_too_small(share[d], sum)) {
-			describe_rounding(share, sum, m->component_count, d, m->weight, weights, least);
-			rc = error_set(err, SHARD_E_ARGUMENT,
-				       "source %u has %.0f of %.0f records; rounded to a sum of %u the weights would "
-				       "be %s, so its records would come %.3g times as often as those of others; give "
-				       "whole weights such as these",
-				       d, share[d], sum, MIX_WEIGHT_SUM_MAX, weights,
-				       sum / MIX_WEIGHT_SUM_MAX / share[d]);
-		}
-	if (!rc)
-		rc = shard_mix_round(share, m->component_count, m->weight, err);
+		share[d] = (double)m->component[d].count;
+	rc = round_shares(share, m->component_count, true, m->weight, err);
 	mem_free(share);
 	return rc;
 }
@@ -407,7 +378,7 @@ static int weigh(struct shard_mix *m, const struct shard_mix_source *sources, st
 
 /* ---- epochs ---- */
 
-static int settle_epoch(struct shard_mix *m, const struct shard_mix_options *o, struct shard_error *err)
+static int set_epoch_records(struct shard_mix *m, const struct shard_mix_options *o, struct shard_error *err)
 {
 	unsigned __int128 least = 0, most = 0;
 
@@ -458,26 +429,6 @@ static void sign(struct shard_mix *m)
 	hex_from_bytes(m->digest, digest, sizeof(digest));
 }
 
-static int open_parts(struct shard_mix *m, const struct shard_mix_source *sources, const struct shard_mix_options *o,
-		      struct shard_error *err)
-{
-	int rc = SHARD_OK;
-
-	m->component = mem_array(m->component_count, sizeof(*m->component));
-	m->weight = mem_array(m->component_count, sizeof(*m->weight));
-	if (!m->component || !m->weight)
-		return error_set(err, SHARD_E_MEMORY, "no memory for a mixture of %u components", m->component_count);
-	for (uint32_t d = 0; !rc && d < m->component_count; d++)
-		rc = take_source(&m->component[d], &sources[d], d, err);
-	if (!rc)
-		rc = join_sources(m, sources, err);
-	if (!rc)
-		rc = weigh(m, sources, err);
-	if (!rc)
-		rc = settle_epoch(m, o, err);
-	return rc;
-}
-
 int shard_mix_open(struct shard_mix **out, const struct shard_mix_source *sources, uint32_t source_count,
 		   const struct shard_mix_options *opt, struct shard_error *err)
 {
@@ -494,7 +445,18 @@ int shard_mix_open(struct shard_mix **out, const struct shard_mix_source *source
 	if (!m)
 		return error_set(err, SHARD_E_MEMORY, "no memory for a mixture");
 	m->component_count = source_count;
-	rc = open_parts(m, sources, &o, err);
+	m->component = mem_array(source_count, sizeof(*m->component));
+	m->weight = mem_array(source_count, sizeof(*m->weight));
+	if (!m->component || !m->weight)
+		rc = error_set(err, SHARD_E_MEMORY, "no memory for a mixture of %u components", source_count);
+	for (uint32_t d = 0; !rc && d < source_count; d++)
+		rc = open_component(&m->component[d], &sources[d], d, err);
+	if (!rc)
+		rc = join_sources(m, sources, err);
+	if (!rc)
+		rc = weigh(m, sources, err);
+	if (!rc)
+		rc = set_epoch_records(m, &o, err);
 	if (rc) {
 		shard_mix_close(m);
 		return rc;

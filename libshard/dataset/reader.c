@@ -2,8 +2,10 @@
 /*
  * reader.c - open a shard, check its tables, units and chunks, and read records out of it
  *
- * Opening reads two pages and maps the rest, but for a reader of pages only.  A record is checked with its unit, when first used;
- * the table that holds the unit's hash is checked before that, once.
+ * Opening reads two pages and maps the rest.  A reader of pages only has no map: a dataset of a
+ * million shards is sealed by looking at each of them, and to map a file takes longer than to read
+ * two pages of it.  A record is checked with its unit, when first used; the table that holds the
+ * unit's hash is checked before that, once.
  *
  * Raw records are checked and copied where they are mapped; chunks are decoded, straight to their
  * place where all of one is wanted.  With SHARD_CHECK_DEVICE a thread that had to wait for pages
@@ -24,6 +26,31 @@
 
 #define PAGE_BYTES 4096u  /* what the kernel reads at least */
 #define ASK_BYTES  65536u /* to copy these takes much longer than to ask whether SIGBUS is blocked */
+
+/* I1 to I42. */
+static int read_pages(struct pages *pages, int fd, uint64_t file_bytes, const char *path, struct shard_error *err)
+{
+	struct disk_header header;
+	struct disk_footer footer;
+	struct hash128 header_hash, footer_hash;
+	int rc = pages_check_size(file_bytes, err);
+
+	if (rc) {
+		error_prefix(err, path);
+		return rc;
+	}
+	rc = file_read_at(fd, &header, sizeof(header), 0, path, err);
+	if (!rc)
+		rc = file_read_at(fd, &footer, sizeof(footer), file_bytes - sizeof(footer), path, err);
+	if (rc)
+		return rc;
+	header_hash = checksum128(&header, sizeof(header) - sizeof(header.hash));
+	footer_hash = checksum128(&footer, sizeof(footer) - sizeof(footer.hash));
+	rc = pages_decode(pages, &header, header_hash.b, &footer, footer_hash.b, file_bytes, err);
+	if (rc)
+		error_prefix(err, path);
+	return rc;
+}
 
 static void find_tables(struct shard_reader *r)
 {
@@ -76,7 +103,7 @@ int reader_open_as(struct shard_reader **out, const char *path, const char *show
 	}
 	rc = file_open(path, &fd, &r->file_bytes, &r->inode, err);
 	if (!rc)
-		rc = reader_read_pages(r->pages, fd, r->file_bytes, r->path, err);
+		rc = read_pages(r->pages, fd, r->file_bytes, r->path, err);
 	if (!rc && !o.pages_only)
 		rc = file_map(fd, r->file_bytes, r->path, &map, err);
 	if (rc)
@@ -138,7 +165,7 @@ uint64_t reader_unit_count(const struct shard_reader *r, uint32_t group)
 	return ceil_div(r->pages->record_count, r->group[group].unit_records);
 }
 
-/* Of a unit, decoded. */
+/* How many bytes a unit has when it is decoded. */
 static uint64_t unit_bytes(const struct shard_reader *r, uint32_t group, uint64_t unit)
 {
 	const struct reader_group *g = &r->group[group];
@@ -185,6 +212,36 @@ int reader_guarded(const struct shard_reader *r, void (*work)(void *), void *con
 	return reader_guarded_brief(r, work, context, err);
 }
 
+struct map_copy {
+	void *to;
+	const void *from;
+	size_t bytes;
+};
+
+static void copy_work(void *context)
+{
+	const struct map_copy *copy = context;
+
+	memcpy(copy->to, copy->from, copy->bytes);
+}
+
+int reader_copy(const struct shard_reader *r, void *to, const void *from, size_t bytes, struct shard_error *err)
+{
+	struct map_copy copy = {to, from, bytes};
+
+	return reader_guarded(r, copy_work, &copy, err);
+}
+
+int reader_need_map(const struct shard_reader *r, struct shard_error *err)
+{
+	struct shown s;
+
+	return r->map ? SHARD_OK
+		      : error_set(err, SHARD_E_ARGUMENT,
+				  "%s: was opened with pages_only, which gives its schema, info and statistics only",
+				  show(&s, r->path));
+}
+
 int shard_reader_guarded(const struct shard_reader *r, void (*work)(void *context), void *context,
 			 struct shard_error *err)
 {
@@ -195,6 +252,14 @@ int shard_reader_guarded(const struct shard_reader *r, void (*work)(void *contex
 	if (r->guard)
 		guard_ask_at_times();
 	return reader_guarded_brief(r, work, context, err);
+}
+
+int reader_check_section_hash(const struct section *s, const uint8_t hash[16], struct shard_error *err)
+{
+	MUST("I43", !memcmp(hash, s->hash, sizeof(s->hash)),
+	     "the hash of section %s of group %u (%" PRIu64 " bytes at %" PRIu64 ") is wrong: its bytes are damaged",
+	     section_name(s->type), s->group, s->bytes, s->offset);
+	return SHARD_OK;
 }
 
 int reader_check_section(struct shard_reader *r, const struct section *s, struct shard_error *err)
@@ -400,22 +465,6 @@ struct chunk_job {
 	int rc;
 };
 
-static void chunk_work(void *context)
-{
-	struct chunk_job *j = context;
-
-	j->rc = reader_chunk(j->r, j->group, j->idx, &j->c, j->err);
-}
-
-static void decode_work(void *context)
-{
-	struct chunk_job *j = context;
-
-	j->rc = reader_decode_chunk(j->group, j->idx, &j->c, j->r->map + j->c.offset, j->check, j->dst, j->err);
-	if (!j->rc && j->check)
-		j->rc = reader_check_unit(j->r, j->group, j->idx, j->dst, j->err);
-}
-
 /* `rc` of the guard, then of the work. */
 static int end_chunk_job(struct chunk_job *job, int rc, struct shard_error *err)
 {
@@ -425,18 +474,11 @@ static int end_chunk_job(struct chunk_job *job, int rc, struct shard_error *err)
 	return job->rc;
 }
 
-static int find_chunk(struct chunk_job *job, struct shard_error *err)
+static void find_work(void *context)
 {
-	return end_chunk_job(job, reader_guarded_brief(job->r, chunk_work, job, err), err);
-}
+	struct chunk_job *j = context;
 
-int reader_read_chunk(struct shard_reader *r, uint32_t group, uint64_t idx, bool check, uint8_t *dst,
-		      struct shard_error *err)
-{
-	struct chunk_job job = {.r = r, .group = group, .idx = idx, .check = check, .dst = dst, .err = err};
-	int rc = find_chunk(&job, err);
-
-	return rc ? rc : end_chunk_job(&job, reader_guarded(r, decode_work, &job, err), err);
+	j->rc = reader_chunk(j->r, j->group, j->idx, &j->c, j->err);
 }
 
 static void check_work(void *context)
@@ -444,6 +486,25 @@ static void check_work(void *context)
 	struct chunk_job *j = context;
 
 	j->rc = reader_check_unit(j->r, j->group, j->idx, j->dst, j->err);
+}
+
+static void decode_work(void *context)
+{
+	struct chunk_job *j = context;
+
+	find_work(j);
+	if (!j->rc)
+		j->rc = reader_decode_chunk(j->group, j->idx, &j->c, j->r->map + j->c.offset, j->check, j->dst, j->err);
+	if (!j->rc && j->check)
+		check_work(j);
+}
+
+int reader_read_chunk(struct shard_reader *r, uint32_t group, uint64_t idx, bool check, uint8_t *dst,
+		      struct shard_error *err)
+{
+	struct chunk_job job = {.r = r, .group = group, .idx = idx, .check = check, .dst = dst, .err = err};
+
+	return end_chunk_job(&job, reader_guarded(r, decode_work, &job, err), err);
 }
 
 int reader_check_chunk(struct shard_reader *r, uint32_t group, uint64_t idx, uint8_t *decoded, struct shard_error *err)
@@ -459,7 +520,9 @@ void reader_fetch_chunks(struct shard_reader *r, uint32_t group, uint64_t idx, u
 			 last = {.r = r, .group = group, .idx = idx + count - 1};
 
 	/* What is wrong with them is said when they are decoded. */
-	if (!find_chunk(&first, NULL) && !find_chunk(&last, NULL) && last.c.offset >= first.c.offset)
+	if (reader_guarded_brief(r, find_work, &first, NULL) || reader_guarded_brief(r, find_work, &last, NULL))
+		return;
+	if (!first.rc && !last.rc && last.c.offset >= first.c.offset)
 		file_will_need(r->map + first.c.offset, (size_t)(last.c.offset + last.c.padded_bytes - first.c.offset));
 }
 
@@ -474,26 +537,6 @@ struct copy_job {
 	struct shard_error *err;
 	_Atomic uint64_t *seen;
 };
-
-static int check_units(struct copy_job *job)
-{
-	struct shard_reader *r = job->r;
-	struct reader_group *g = &r->group[job->group];
-	uint64_t last = (job->first + job->count - 1) / g->unit_records;
-
-	for (uint64_t u = job->first / g->unit_records; u <= last; u++) {
-		uint64_t bit = UINT64_C(1) << (u & 63);
-		int rc;
-
-		if (reader_remembers(r) && (atomic_load_explicit(&job->seen[u / 64], memory_order_relaxed) & bit))
-			continue;
-		rc = reader_check_unit(r, job->group, u, g->data + u * g->unit_records * g->stride, job->err);
-		if (rc)
-			return rc;
-		reader_set_seen(g, &job->seen[u / 64], bit);
-	}
-	return SHARD_OK;
-}
 
 /* Were all of these records used before, and so are probably in memory? */
 static bool all_seen(const struct copy_job *job)
@@ -510,10 +553,21 @@ static bool all_seen(const struct copy_job *job)
 static void copy_raw(void *context)
 {
 	struct copy_job *job = context;
-	const struct reader_group *g = &job->r->group[job->group];
+	struct shard_reader *r = job->r;
+	struct reader_group *g = &r->group[job->group];
+	uint64_t last = (job->first + job->count - 1) / g->unit_records;
 
-	job->rc = job->r->check == SHARD_CHECK_NEVER ? SHARD_OK : check_units(job);
-	if (!job->rc && job->dst)
+	for (uint64_t u = job->first / g->unit_records; r->check != SHARD_CHECK_NEVER && u <= last; u++) {
+		uint64_t bit = UINT64_C(1) << (u & 63);
+
+		if (reader_remembers(r) && (atomic_load_explicit(&job->seen[u / 64], memory_order_relaxed) & bit))
+			continue;
+		job->rc = reader_check_unit(r, job->group, u, g->data + u * g->unit_records * g->stride, job->err);
+		if (job->rc)
+			return;
+		reader_set_seen(g, &job->seen[u / 64], bit);
+	}
+	if (job->dst)
 		memcpy(job->dst, g->data + job->first * g->stride, job->count * g->stride);
 }
 

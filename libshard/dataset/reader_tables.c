@@ -10,8 +10,10 @@
 
 #include "libshard/base/bytes.h"
 #include "libshard/base/error.h"
+#include "libshard/base/mem.h"
 #include "libshard/dataset/dataset.h"
 #include "libshard/format/format.h"
+#include "libshard/io/io.h"
 #include "shard_inspect.h"
 #include "shard_transform.h"
 
@@ -171,91 +173,124 @@ int shard_reader_pixels(struct shard_reader *r, uint32_t *pixels, struct shard_e
 	return SHARD_OK;
 }
 
-struct copy_bytes_job {
-	const uint8_t *from;
-	uint8_t bytes[24];
-	size_t count;
-};
-
-static void copy_bytes_work(void *context)
-{
-	struct copy_bytes_job *j = context;
-
-	memcpy(j->bytes, j->from, j->count);
-}
-
 int shard_reader_miss(struct shard_reader *r, uint64_t idx, struct shard_miss *out, struct shard_error *err)
 {
 	const struct section *s;
-	struct copy_bytes_job job = {.count = sizeof(struct disk_miss)};
+	uint8_t bytes[sizeof(struct disk_miss)];
 	int rc = open_section(r, SHARD_SECTION_MISS, &s, err);
 
 	if (rc)
 		return rc;
 	if (!s || idx >= s->items)
 		return fail_index(r, "left-out input", idx, s ? s->items : 0, err);
-	job.from = r->map + s->offset + sizeof(struct disk_miss) * idx;
-	rc = reader_guarded_brief(r, copy_bytes_work, &job, err);
-	if (rc)
-		return rc;
-	*out = (struct shard_miss){load64(job.bytes), load32(job.bytes + 8), load32(job.bytes + 12)};
-	return SHARD_OK;
+	rc = reader_copy(r, bytes, r->map + s->offset + sizeof(bytes) * idx, sizeof(bytes), err);
+	if (!rc)
+		*out = (struct shard_miss){load64(bytes), load32(bytes + 8), load32(bytes + 12)};
+	return rc;
 }
 
-struct stat_job {
-	const uint8_t *stat;
-	uint64_t stat_bytes;
-	uint32_t kind, field;
-	uint64_t idx;
-	uint8_t item[sizeof(struct disk_moments)];
-	int rc;
-};
+/* ---- statistics, of which the reader keeps a copy ---- */
 
-static void stat_item_work(void *context)
+/* The most that statistics of such records can take: moments of images, and counts of classes. */
+static uint64_t stat_bytes_max(const struct shard_schema *s)
 {
-	struct stat_job *j = context;
-	size_t item_bytes = j->kind == SHARD_STAT_MOMENTS ? sizeof(struct disk_moments) : 8;
-	uint64_t count = 0;
-	const uint8_t *items = stat_find(j->stat, j->stat_bytes, j->kind, j->field, &count);
+	uint64_t bytes = 0;
 
-	j->rc = items && j->idx < count ? SHARD_OK : SHARD_END;
-	if (!j->rc)
-		memcpy(j->item, items + item_bytes * j->idx, item_bytes);
+	for (uint32_t f = 0; f < s->field_count; f++)
+		bytes += 2 * sizeof(struct disk_stat_block) + 8 * SHARD_CLASSES_MAX +
+			 sizeof(struct disk_moments) * schema_channels(&s->field[f]);
+	return bytes;
 }
 
-/* One item of a block of STAT; END if it is not there. */
-static int stat_item(struct shard_reader *r, struct stat_job *job, struct shard_error *err)
+int reader_need_stat(struct shard_reader *r, int open_fd, struct shard_error *err)
 {
 	const struct section *s = pages_find(r->pages, SHARD_SECTION_STAT, 0);
-	int rc = r->map ? open_section(r, SHARD_SECTION_STAT, &s, err) : reader_need_stat(r, -1, err);
+	uint64_t most, file_bytes;
+	uint8_t *bytes, *none = NULL;
+	int fd = -1, rc = SHARD_OK;
 
-	if (rc || !s)
-		return rc ? rc : SHARD_END;
-	job->stat = r->map ? r->map + s->offset : atomic_load(&r->stat_bytes);
-	job->stat_bytes = s->bytes;
-	rc = reader_guarded_brief(r, stat_item_work, job, err);
-	return rc ? rc : job->rc;
+	if (!s || atomic_load_explicit(&r->stat_bytes, memory_order_acquire))
+		return SHARD_OK;
+	most = stat_bytes_max(r->schema);
+	if (s->bytes > most) {
+		rc = invariant_broken(err, SHARD_E_CORRUPT, "I53",
+				      "STAT has %" PRIu64 " bytes, more than such records can have: %" PRIu64, s->bytes,
+				      most);
+		if (rc) {
+			error_prefix(err, r->path);
+			return rc;
+		}
+	}
+	bytes = mem_array((size_t)s->bytes + 1, 1);
+	if (!bytes)
+		return error_set(err, SHARD_E_MEMORY, "no memory for statistics of %" PRIu64 " bytes", s->bytes);
+	if (r->map) {
+		rc = reader_copy(r, bytes, r->map + s->offset, s->bytes, err);
+	} else { /* the hash is that of the pages, so another file is noticed */
+		rc = open_fd < 0 ? file_open(r->path, &fd, &file_bytes, NULL, err) : SHARD_OK;
+		if (!rc)
+			rc = file_read_at(open_fd < 0 ? fd : open_fd, bytes, s->bytes, s->offset, r->path, err);
+		file_close(fd);
+	}
+	if (!rc) {
+		struct hash128 hash = checksum128(bytes, s->bytes);
+
+		rc = reader_check_section_hash(s, hash.b, err);
+		if (!rc)
+			rc = stat_check(r->schema, bytes, s->bytes, s->items, r->pages->record_count, err);
+		if (rc)
+			error_prefix(err, r->path);
+	}
+	if (rc || !atomic_compare_exchange_strong(&r->stat_bytes, &none, bytes))
+		mem_free(bytes); /* wrong, or another thread was first */
+	return rc;
+}
+
+const uint8_t *reader_stat(const struct shard_reader *r, uint32_t kind, uint32_t field, uint64_t *items)
+{
+	const struct section *s = pages_find(r->pages, SHARD_SECTION_STAT, 0);
+	const uint8_t *bytes = atomic_load_explicit(&r->stat_bytes, memory_order_acquire);
+
+	*items = 0;
+	return bytes ? stat_find(bytes, s->bytes, kind, field, items) : NULL;
+}
+
+/* END if there is none. */
+static int stat_item(struct shard_reader *r, uint32_t kind, uint32_t field, uint64_t idx, const uint8_t **out,
+		     struct shard_error *err)
+{
+	int rc = reader_need_stat(r, -1, err);
+	const uint8_t *items;
+	uint64_t count;
+
+	if (rc)
+		return rc;
+	items = reader_stat(r, kind, field, &count);
+	if (idx >= count)
+		return SHARD_END;
+	*out = items + idx * (kind == SHARD_STAT_MOMENTS ? sizeof(struct disk_moments) : 8);
+	return SHARD_OK;
 }
 
 int shard_reader_moments(struct shard_reader *r, uint32_t field, uint32_t channel, struct shard_moments *out,
 			 struct shard_error *err)
 {
-	struct stat_job job = {.kind = SHARD_STAT_MOMENTS, .field = field, .idx = channel};
-	int rc = stat_item(r, &job, err);
+	const uint8_t *item;
+	int rc = stat_item(r, SHARD_STAT_MOMENTS, field, channel, &item, err);
 
 	if (!rc)
-		*out = (struct shard_moments){load64(job.item), load64(job.item + 8), load64(job.item + 16), 0};
+		*out = (struct shard_moments){load64(item), load64(item + 8), load64(item + 16), 0};
 	return rc;
 }
 
 int shard_reader_class_records(struct shard_reader *r, uint32_t field, uint64_t class_idx, uint64_t *out,
 			       struct shard_error *err)
 {
-	struct stat_job job = {.kind = SHARD_STAT_CLASSES, .field = field, .idx = class_idx};
-	int rc = stat_item(r, &job, err);
+	const uint8_t *item;
+	int rc = stat_item(r, SHARD_STAT_CLASSES, field, class_idx, &item, err);
 
 	if (!rc)
-		*out = load64(job.item);
+		*out = load64(item);
 	return rc;
 }
 

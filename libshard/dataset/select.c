@@ -28,15 +28,10 @@
 
 /* ---- what all of them share ---- */
 
-/* Of `of`, or of the whole dataset. */
+/* Is `of` a selection of this dataset?  NULL is the whole of it. */
 static int check_of(const struct shard_dataset *ds, const struct shard_selection *of, struct shard_error *err)
 {
 	return of ? selection_check(of, ds, "the selection to choose from", err) : SHARD_OK;
-}
-
-static bool has_bit(const uint64_t *bits, uint64_t record)
-{
-	return bits[record / 64] >> (record & 63) & 1;
 }
 
 /* Clear the bits of records that `of` does not select. */
@@ -68,7 +63,7 @@ int shard_select_open(struct shard_selection **out, struct shard_dataset *ds, co
 			rc = error_set(err, SHARD_E_ARGUMENT,
 				       "idx[%" PRIu64 "] is %" PRIu64 "; the dataset has %" PRIu64 " records", i,
 				       idx[i], ds->m.record_count);
-		else if (has_bit(bits, idx[i]))
+		else if (bits[idx[i] / 64] >> (idx[i] & 63) & 1)
 			rc = error_set(err, SHARD_E_ARGUMENT,
 				       "idx[%" PRIu64 "] is %" PRIu64
 				       ", which was there before; a selection has a record once",
@@ -84,23 +79,11 @@ int shard_select_open(struct shard_selection **out, struct shard_dataset *ds, co
 
 /* ---- by value ---- */
 
-struct wanted {
-	int64_t *value; /* ascending */
-	uint64_t count;
-	const struct shard_field *field;
-	uint64_t *bits;
-};
-
 static int compare_values(const void *a, const void *b)
 {
 	int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
 
 	return (x > y) - (x < y);
-}
-
-static bool is_wanted(const struct wanted *w, int64_t value)
-{
-	return bsearch(&value, w->value, (size_t)w->count, sizeof(value), compare_values);
 }
 
 /* An integer of the field's type; u64 beyond i64 have no value here. */
@@ -118,61 +101,55 @@ static bool load_value(const struct shard_field *f, const uint8_t *at, int64_t *
 	return is_signed || value <= INT64_MAX;
 }
 
-static int set_wanted(struct shard_dataset *ds, const struct wanted *w, struct shard_error *err)
-{
-	uint64_t n = ds->m.record_count, item = w->field->bytes;
-	uint8_t *values = mem_alloc((size_t)(VALUES * item));
-	int rc = values ? SHARD_OK : error_set(err, SHARD_E_MEMORY, "no memory for %u values", VALUES);
-
-	for (uint64_t first = 0; !rc && first < n; first += VALUES) {
-		uint64_t count = min_u64(VALUES, n - first);
-
-		rc = shard_dataset_column(ds, w->field, first, count, values, err);
-		for (uint64_t i = 0; !rc && i < count; i++) {
-			int64_t value;
-
-			if (load_value(w->field, values + i * item, &value) && is_wanted(w, value))
-				selection_set_bit(w->bits, first + i);
-		}
-	}
-	mem_free(values);
-	return rc;
-}
-
 int shard_select_where(struct shard_selection **out, struct shard_dataset *ds, const struct shard_selection *of,
 		       const char *field, const int64_t *values, uint64_t value_count, struct shard_error *err)
 {
-	struct wanted w = {.count = value_count, .field = shard_schema_find(&ds->m.schema, field)};
+	const struct shard_field *f = shard_schema_find(&ds->m.schema, field);
+	uint64_t *bits, n = ds->m.record_count;
+	int64_t *wanted = NULL; /* ascending */
+	uint8_t *piece = NULL;
 	char what[128];
 	int rc = check_of(ds, of, err);
 
 	if (rc)
 		return rc;
-	if (!w.field || (!schema_is_integer_scalar(w.field) && !(w.field->dtype == SHARD_BOOL && !w.field->ndim)))
+	if (!f || (!schema_is_integer_scalar(f) && !(f->dtype == SHARD_BOOL && !f->ndim)))
 		return error_set(err, SHARD_E_ARGUMENT, "field '%s' %s", field,
-				 w.field ? "is not an integer scalar, so records cannot be selected by its value"
-					 : "is not in the dataset");
-	rc = selection_open_bits(ds, &w.bits, err);
+				 f ? "is not an integer scalar, so records cannot be selected by its value"
+				   : "is not in the dataset");
+	rc = selection_open_bits(ds, &bits, err);
 	if (rc)
 		return rc;
-	w.value = mem_array((size_t)value_count + 1, sizeof(*w.value));
-	if (w.value) {
-		if (value_count)
-			memcpy(w.value, values, (size_t)value_count * sizeof(*values));
-		qsort(w.value, (size_t)value_count, sizeof(*values), compare_values);
-		rc = set_wanted(ds, &w, err);
-	} else {
-		rc = error_set(err, SHARD_E_MEMORY, "no memory for %" PRIu64 " values", value_count);
+	wanted = mem_array((size_t)value_count + 1, sizeof(*wanted));
+	piece = mem_alloc((size_t)(VALUES * f->bytes));
+	if (!wanted || !piece)
+		rc = error_set(err, SHARD_E_MEMORY, "no memory for %" PRIu64 " values", value_count + VALUES);
+	if (!rc && value_count) {
+		memcpy(wanted, values, (size_t)value_count * sizeof(*values));
+		qsort(wanted, (size_t)value_count, sizeof(*values), compare_values);
 	}
-	mem_free(w.value);
+	for (uint64_t first = 0; !rc && first < n; first += VALUES) {
+		uint64_t count = min_u64(VALUES, n - first);
+
+		rc = shard_dataset_column(ds, f, first, count, piece, err);
+		for (uint64_t i = 0; !rc && i < count; i++) {
+			int64_t value;
+
+			if (load_value(f, piece + i * f->bytes, &value) &&
+			    bsearch(&value, wanted, (size_t)value_count, sizeof(value), compare_values))
+				selection_set_bit(bits, first + i);
+		}
+	}
+	mem_free(piece);
+	mem_free(wanted);
 	if (rc) {
-		mem_free(w.bits);
+		mem_free(bits);
 		return rc;
 	}
 	if (of)
-		keep_selected(w.bits, of);
+		keep_selected(bits, of);
 	snprintf(what, sizeof(what), "where %.48s is one of %" PRIu64 " values", field, value_count);
-	return selection_make(out, ds, w.bits, what, err);
+	return selection_make(out, ds, bits, what, err);
 }
 
 int shard_select_mask(struct shard_selection **out, struct shard_dataset *ds, const struct shard_selection *of,

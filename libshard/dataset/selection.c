@@ -71,11 +71,6 @@ static uint64_t bytes_of_bits(const struct shard_selection *s)
 	return 8 * (word_count(s->of_count) + block_count(s->of_count) + 1 + s->count / SELECTION_HINT + 2);
 }
 
-uint64_t selection_bytes(const struct shard_selection *s)
-{
-	return sizeof(*s) + (s->bits ? bytes_of_bits(s) : bytes_of_list(s));
-}
-
 /* ---- asking ---- */
 
 int selection_check(const struct shard_selection *s, const struct shard_dataset *ds, const char *what,
@@ -88,14 +83,6 @@ int selection_check(const struct shard_selection *s, const struct shard_dataset 
 		return SHARD_OK;
 	return error_set(err, SHARD_E_MISMATCH, "%s is of dataset %.16s..., and this is dataset %.16s...", what,
 			 s->dataset_id, id);
-}
-
-/* The place of the n-th bit that is set, from 0, in a word that has more than n of them. */
-static uint64_t bit_at(uint64_t word, uint64_t n)
-{
-	while (n--)
-		word &= word - 1;
-	return (uint64_t)__builtin_ctzll(word);
 }
 
 static uint64_t at_bits(const struct shard_selection *s, uint64_t i)
@@ -114,9 +101,12 @@ static uint64_t at_bits(const struct shard_selection *s, uint64_t i)
 	for (word = block * SELECTION_BLOCK_WORDS;; word++) {
 		n = (uint64_t)__builtin_popcountll(s->bits[word]);
 		if (i < n)
-			return word * 64 + bit_at(s->bits[word], i);
+			break;
 		i -= n;
 	}
+	for (n = s->bits[word]; i; i--)
+		n &= n - 1; /* without its lowest bit */
+	return word * 64 + (uint64_t)__builtin_ctzll(n);
 }
 
 uint64_t selection_at(const struct shard_selection *s, uint64_t i)
@@ -196,7 +186,10 @@ uint64_t selection_units(const struct shard_selection *s, uint64_t unit_records)
 void shard_selection_info(const struct shard_selection *s, struct shard_selection_info *out)
 {
 	*out = (struct shard_selection_info){
-		.record_count = s->count, .of_count = s->of_count, .memory_bytes = selection_bytes(s)};
+		.record_count = s->count,
+		.of_count = s->of_count,
+		.memory_bytes = sizeof(*s) + (s->bits ? bytes_of_bits(s) : bytes_of_list(s)),
+	};
 	memcpy(out->digest, s->digest, sizeof(out->digest));
 	memcpy(out->dataset_id, s->dataset_id, sizeof(out->dataset_id));
 }
@@ -230,25 +223,17 @@ int shard_selection_records(const struct shard_selection *s, uint64_t first, uin
  * the SHA-256 of all bytes before it, and is the selection's digest.
  */
 
-static size_t put_gap(uint8_t *to, uint64_t gap)
-{
-	size_t n = 0;
-
-	for (; gap >= 128; gap >>= 7)
-		to[n++] = (uint8_t)(gap | 128);
-	to[n++] = (uint8_t)gap;
-	return n;
-}
-
 /* Encode the gaps from the i-th selected record on, as many as fit.  Returns how many bytes. */
 static size_t put_gaps(const struct shard_selection *s, uint64_t *i, uint64_t *next, uint8_t *to, size_t room)
 {
 	size_t used = 0;
 
 	for (; *i < s->count && room - used >= GAP_BYTES; (*i)++) {
-		uint64_t record = selection_following(s, *i, *next);
+		uint64_t record = selection_following(s, *i, *next), gap = record - *next;
 
-		used += put_gap(to + used, record - *next);
+		for (; gap >= 128; gap >>= 7)
+			to[used++] = (uint8_t)(gap | 128);
+		to[used++] = (uint8_t)gap;
 		*next = record + 1;
 	}
 	return used;
@@ -467,27 +452,6 @@ static bool set_bits(const struct parsed *p, const uint8_t *at, uint64_t *bits)
 	return count == p->selected;
 }
 
-static int read_whole(const char *path, uint8_t **out, uint64_t *bytes, struct shard_error *err)
-{
-	uint64_t inode;
-	struct shown s;
-	int fd, rc = file_open(path, &fd, bytes, &inode, err);
-
-	if (rc)
-		return rc;
-	*out = *bytes > FILE_MAX ? NULL : mem_alloc((size_t)*bytes + 1);
-	if (!*out)
-		rc = error_set(err, SHARD_E_MEMORY, "%s: no memory for its %" PRIu64 " bytes", show(&s, path), *bytes);
-	if (!rc)
-		rc = file_read_at(fd, *out, (size_t)*bytes, 0, path, err);
-	file_close(fd);
-	if (rc)
-		mem_free(*out);
-	else
-		(*out)[*bytes] = '\0';
-	return rc;
-}
-
 /* Is the last line the SHA-256 of what stands before it? */
 static bool is_intact(const uint8_t *text, uint64_t bytes, const struct parsed *p)
 {
@@ -548,13 +512,23 @@ static int parse(struct shard_selection **out, const struct shard_dataset *ds, c
 int shard_selection_read(struct shard_selection **out, struct shard_dataset *ds, const char *path,
 			 struct shard_error *err)
 {
-	uint8_t *text;
+	uint8_t *text = NULL;
 	uint64_t bytes;
-	int rc = read_whole(path, &text, &bytes, err);
+	struct shown s;
+	int fd, rc = file_open(path, &fd, &bytes, NULL, err);
 
 	if (rc)
 		return rc;
-	rc = parse(out, ds, path, text, bytes, err);
+	text = bytes > FILE_MAX ? NULL : mem_alloc((size_t)bytes + 1);
+	if (!text)
+		rc = error_set(err, SHARD_E_MEMORY, "%s: no memory for its %" PRIu64 " bytes", show(&s, path), bytes);
+	if (!rc)
+		rc = file_read_at(fd, text, (size_t)bytes, 0, path, err);
+	file_close(fd);
+	if (!rc) {
+		text[bytes] = '\0';
+		rc = parse(out, ds, path, text, bytes, err);
+	}
 	mem_free(text);
 	return rc;
 }

@@ -59,22 +59,6 @@ int epoch_orders_open(struct epoch_orders *o, uint32_t thread_count, const struc
 	return error_set(err, SHARD_E_MEMORY, "no memory for the order of %u epochs", thread_count + 2);
 }
 
-/* Returns the order of the epoch, or one that no thread uses. */
-static struct epoch_order *find_order(const struct epoch_orders *o, uint64_t epoch)
-{
-	struct epoch_order *unused = NULL;
-
-	for (uint32_t i = 0; i < o->count; i++) {
-		struct epoch_order *e = &o->order[i];
-
-		if (e->state != ORDER_NONE && e->epoch == epoch)
-			return e;
-		if (e->state != ORDER_MAKING && !e->users && (!unused || e->state == ORDER_NONE))
-			unused = e;
-	}
-	return unused; /* not NULL: each of the other threads uses or makes at most one */
-}
-
 /* ---- how threads claim steps and fill the slots of these ---- */
 
 /* A slot is worth sharing if one thread takes a millisecond for it; a part if it takes some 0.2. */
@@ -88,26 +72,34 @@ static void stop_being_busy(struct crew *c)
 		pthread_cond_broadcast(&c->ready);
 }
 
-/* With lock, which is given up meanwhile.  Returns NULL if the caller has to look again. */
+/*
+ * With lock, which is given up meanwhile.  Make the order of the epoch, unless it is there.  Returns
+ * NULL if the caller has to look again.
+ */
 static struct epoch_order *get_order(struct crew *c, uint64_t epoch)
 {
-	struct epoch_order *e = find_order(&c->orders, epoch);
-	struct order_params params;
+	struct epoch_order *unused = NULL; /* there is one: each of the other threads uses or makes at most one */
+	struct order_params params = steps_params(c->steps, epoch);
 
-	if (e->state == ORDER_MADE && e->epoch == epoch)
-		return e;
-	if (e->state == ORDER_MAKING) {
-		pthread_cond_wait(&c->work, &c->lock);
-		return NULL;
+	for (uint32_t i = 0; i < c->orders.count; i++) {
+		struct epoch_order *e = &c->orders.order[i];
+
+		if (e->state == ORDER_MADE && e->epoch == epoch)
+			return e;
+		if (e->state == ORDER_MAKING && e->epoch == epoch) {
+			pthread_cond_wait(&c->work, &c->lock);
+			return NULL;
+		}
+		if (e->state != ORDER_MAKING && !e->users && (!unused || e->state == ORDER_NONE))
+			unused = e;
 	}
-	e->state = ORDER_MAKING;
-	e->epoch = epoch;
-	params = steps_params(c->steps, epoch);
+	unused->state = ORDER_MAKING;
+	unused->epoch = epoch;
 	c->busy++;
 	pthread_mutex_unlock(&c->lock);
-	order_init(&e->order, &params, e->table); /* cannot fail: the parameters were checked */
+	order_init(&unused->order, &params, unused->table); /* cannot fail: the parameters were checked */
 	pthread_mutex_lock(&c->lock);
-	e->state = ORDER_MADE;
+	unused->state = ORDER_MADE;
 	stop_being_busy(c);
 	pthread_cond_broadcast(&c->work);
 	return NULL;
@@ -120,13 +112,6 @@ static void push_free(struct crew *c, uint32_t slot)
 	c->free[c->free_count++] = slot;
 }
 
-/* Is the first slot worth sharing?  Chunks would be decoded once for each part. */
-static bool shares(const struct crew *c)
-{
-	return c->thread_count > 1 && c->ring->slot_bytes >= SHARED_BYTES &&
-	       !slot_packed_chunk_bytes(&c->source->layouts);
-}
-
 /* With lock.  Give a free slot to the next place, and return it. */
 static uint32_t claim(struct crew *c)
 {
@@ -134,7 +119,9 @@ static uint32_t claim(struct crew *c)
 
 	c->queue[(c->queue_head + c->queue_count++) % c->ring->slot_count] = slot;
 	c->claim[slot] = (struct claim){.state = CLAIM_FILLING, .fillers = 1};
-	if (c->is_awaited && shares(c))
+	/* Chunks would be decoded once for each part. */
+	if (c->is_awaited && c->thread_count > 1 && c->ring->slot_bytes >= SHARED_BYTES &&
+	    !slot_packed_chunk_bytes(&c->source->layouts))
 		c->shared = slot;
 	c->is_awaited = false;
 	c->ring->slot[slot].place = c->next;
@@ -143,55 +130,37 @@ static uint32_t claim(struct crew *c)
 	return slot;
 }
 
-/* With lock. */
-static void count(struct shard_loader_stats *s, const struct fill_counts *counts, uint64_t rows, uint64_t bytes)
-{
-	s->filled_record_count += rows;
-	s->filled_bytes += bytes;
-	s->direct_bytes += counts->direct_bytes;
-	s->pread_bytes += counts->pread_bytes;
-	s->has_uring |= counts->uring;
-	s->substituted_count += counts->substituted;
-	s->masked_count += counts->masked;
-	s->mapped_bytes += bytes - counts->direct_bytes - counts->pread_bytes;
-}
-
 /*
  * With lock.  The slot was filled.  Returns the condition to signal after unlocking, or NULL.
  * (Signal without the lock, because the thread that wakes up takes the lock first.)
  */
-static pthread_cond_t *finish(struct crew *c, uint32_t slot)
+static pthread_cond_t *finish_slot(struct crew *c, uint32_t slot)
 {
 	struct claim *claim = &c->claim[slot];
+	const struct fill_counts *counts = &claim->counts;
 	uint64_t rows = claim->next_row; /* all of them, if it is not stale */
+	uint64_t bytes = rows * c->source->layouts.batch->record_bytes;
+	struct shard_loader_stats *s = &c->stats;
 
-	c->stats.fill_ns += claim->fill_ns;
-	c->stats.checked_unit_count += claim->counts.checked_units;
-	c->stats.decoded_chunk_count += claim->counts.decoded_chunks;
-	if (!claim->rc)
-		count(&c->stats, &claim->counts, rows, rows * c->source->layout->record_bytes);
+	s->fill_ns += claim->fill_ns;
+	s->checked_unit_count += counts->checked_units;
+	s->decoded_chunk_count += counts->decoded_chunks;
+	if (!claim->rc) {
+		s->filled_record_count += rows;
+		s->filled_bytes += bytes;
+		s->direct_bytes += counts->direct_bytes;
+		s->pread_bytes += counts->pread_bytes;
+		s->mapped_bytes += bytes - counts->direct_bytes - counts->pread_bytes;
+		s->has_uring |= counts->uring;
+		s->substituted_count += counts->substituted;
+		s->masked_count += counts->masked;
+	}
 	if (claim->stale) {
 		push_free(c, slot);
 		return &c->work;
 	}
 	claim->state = CLAIM_READY;
 	return c->queue[c->queue_head] == slot ? &c->ready : NULL;
-}
-
-/*
- * Without the lock.  Name the records of a slot that this thread has claimed.  If the thread has met
- * shards that are not in memory, fetch what a later step needs.
- */
-static void name_records(struct crew *c, struct member *m, struct slot *s, const struct order *order)
-{
-	if (m->scratch.has_cold) {
-		m->scratch.has_cold = false;
-		m->ahead.place = s->place;
-		m->ahead.rows = steps_ahead(c->steps, order, &s->place, c->thread_count,
-					    c->source->paths.fetch->apart_records, slot_rows(&m->ahead));
-		slot_fetch(c->source, &m->scratch, &m->ahead);
-	}
-	s->rows = steps_fill(c->steps, order, &s->place, slot_rows(s));
 }
 
 static void add_counts(struct fill_counts *sum, const struct fill_counts *more)
@@ -256,7 +225,7 @@ static void fill_parts(struct crew *c, struct member *m, uint32_t slot)
 	if (--claim->fillers)
 		return;
 	steps_name(c->steps, slot_rows(s), s->rows);
-	change = finish(c, slot);
+	change = finish_slot(c, slot);
 	if (!change)
 		return;
 	pthread_mutex_unlock(&c->lock);
@@ -268,41 +237,32 @@ static void fill_parts(struct crew *c, struct member *m, uint32_t slot)
 static void fill_one(struct crew *c, struct member *m)
 {
 	struct epoch_order *e;
-	uint32_t slot, rows;
+	struct slot *s;
+	uint32_t slot;
 
 	c->next = steps_next(c->steps, c->next);
 	e = get_order(c, c->next.epoch);
 	if (!e || c->stop || c->resting || !c->free_count)
 		return;
 	slot = claim(c);
+	s = &c->ring->slot[slot];
 	e->users++;
 	pthread_mutex_unlock(&c->lock);
-	name_records(c, m, &c->ring->slot[slot], &e->order);
+	if (m->scratch.has_cold) { /* it has met shards that are not in memory: fetch what a later step needs */
+		m->scratch.has_cold = false;
+		m->ahead.place = s->place;
+		m->ahead.rows = steps_ahead(c->steps, &e->order, &s->place, c->thread_count,
+					    c->source->paths.fetch->apart_records, slot_rows(&m->ahead));
+		slot_fetch(c->source, &m->scratch, &m->ahead);
+	}
+	s->rows = steps_fill(c->steps, &e->order, &s->place, slot_rows(s));
 	pthread_mutex_lock(&c->lock);
 	e->users--;
-	rows = c->ring->slot[slot].rows;
 	c->claim[slot].part_rows =
-		c->shared == slot ? (uint32_t)max_u64(rows / (2 * c->thread_count), PART_ROWS) : rows;
+		c->shared == slot ? (uint32_t)max_u64(s->rows / (2 * c->thread_count), PART_ROWS) : s->rows;
 	if (c->shared == slot)
 		pthread_cond_broadcast(&c->work);
 	fill_parts(c, m, slot);
-}
-
-/*
- * With lock, which is given up meanwhile.  Take parts of the slot that is shared, or wait until its
- * records are known.
- */
-static void help(struct crew *c, struct member *m)
-{
-	struct claim *claim = &c->claim[c->shared];
-
-	if (!claim->part_rows) {
-		pthread_cond_wait(&c->work, &c->lock);
-		return;
-	}
-	claim->fillers++;
-	c->busy++;
-	fill_parts(c, m, c->shared);
 }
 
 /* ---- threads ---- */
@@ -315,8 +275,14 @@ static void *work(void *context)
 
 	pthread_mutex_lock(&c->lock);
 	while (!c->stop) {
+		if (c->shared != NO_SLOT && !c->claim[c->shared].part_rows) {
+			pthread_cond_wait(&c->work, &c->lock); /* its records are not known yet */
+			continue;
+		}
 		if (c->shared != NO_SLOT) {
-			help(c, m);
+			c->claim[c->shared].fillers++;
+			c->busy++;
+			fill_parts(c, m, c->shared);
 			continue;
 		}
 		if (c->free_count && !c->resting) {
@@ -334,35 +300,28 @@ static void *work(void *context)
 /* ---- life ---- */
 
 /* Returns false if there is no memory. */
-static bool open_members(struct crew *c)
+static bool alloc_all(struct crew *c)
 {
 	size_t chunk_bytes = (size_t)slot_packed_chunk_bytes(&c->source->layouts) + 1;
-
-	c->member = mem_array(c->thread_count, sizeof(*c->member));
-	for (uint32_t i = 0; c->member && i < c->thread_count; i++) {
-		c->member[i].crew = c;
-		c->member[i].scratch.chunk = mem_alloc(chunk_bytes);
-		if (!c->member[i].scratch.chunk ||
-		    (c->transformed && !transformed_open_scratch(c->transformed, &c->member[i].scratch)) ||
-		    !slot_open(&c->member[i].ahead, NULL, c->steps->rank.batch_records + STEPS_AHEAD_ROWS, 0))
-			return false;
-	}
-	return c->member;
-}
-
-/* Returns false if there is no memory. */
-static bool open_queue(struct crew *c)
-{
 	uint32_t slots = c->ring->slot_count;
 
+	c->member = mem_array(c->thread_count, sizeof(*c->member));
 	c->claim = mem_array(slots, sizeof(*c->claim));
 	c->queue = mem_array(slots, sizeof(*c->queue));
 	c->free = mem_array(slots, sizeof(*c->free));
-	if (!c->claim || !c->queue || !c->free)
+	if (!c->member || !c->claim || !c->queue || !c->free)
 		return false;
 	for (uint32_t i = 0; i < slots; i++)
-		c->free[i] = slots - 1 - i; /* so slot 0 is claimed first */
-	c->free_count = slots;
+		push_free(c, slots - 1 - i); /* so slot 0 is claimed first */
+	for (uint32_t i = 0; i < c->thread_count; i++) {
+		struct member *m = &c->member[i];
+
+		m->crew = c;
+		m->scratch.chunk = mem_alloc(chunk_bytes);
+		if (!m->scratch.chunk || (c->transformed && !transformed_open_scratch(c->transformed, &m->scratch)) ||
+		    !slot_open(&m->ahead, NULL, c->steps->rank.batch_records + STEPS_AHEAD_ROWS, 0))
+			return false;
+	}
 	return true;
 }
 
@@ -383,15 +342,23 @@ static void free_all(struct crew *c, bool inherited)
 	c->member = NULL;
 }
 
-static bool lacks_first_slot(void *context)
+/*
+ * While a thread fills the first slot from its begin, clear its pages from its end.  Clearing takes
+ * as long as filling.  Not of lent memory.
+ */
+static void clear_first_slot(struct crew *c)
 {
-	struct crew *c = context;
-	bool lacks;
+	bool is_ready;
 
-	pthread_mutex_lock(&c->lock);
-	lacks = c->claim[0].state != CLAIM_READY;
-	pthread_mutex_unlock(&c->lock);
-	return lacks;
+	for (uint64_t begin, end = c->ring->lent ? 0 : c->ring->slot_bytes; end; end = begin) {
+		pthread_mutex_lock(&c->lock);
+		is_ready = c->claim[0].state == CLAIM_READY;
+		pthread_mutex_unlock(&c->lock);
+		if (is_ready)
+			return;
+		begin = end - min_u64(end, HUGE_PAGE_BYTES);
+		buffer_clear_pages(c->ring->slot[0].memory + begin, (size_t)(end - begin));
+	}
 }
 
 int crew_open(struct crew *c, struct step_place from, struct shard_error *err)
@@ -401,7 +368,7 @@ int crew_open(struct crew *c, struct step_place from, struct shard_error *err)
 	c->next = from;
 	c->shared = NO_SLOT;
 	c->is_awaited = true;
-	if (!rc && (!open_members(c) || !open_queue(c)))
+	if (!rc && !alloc_all(c))
 		rc = error_set(err, SHARD_E_MEMORY, "no memory for %u threads", c->thread_count);
 	if (rc) {
 		free_all(c, false);
@@ -415,7 +382,7 @@ int crew_open(struct crew *c, struct step_place from, struct shard_error *err)
 	       !thread_start(&c->member[c->member_count].thread, work, &c->member[c->member_count]))
 		c->member_count++;
 	if (c->member_count)
-		ring_clear_first(c->ring, lacks_first_slot, c);
+		clear_first_slot(c);
 	return SHARD_OK;
 }
 
@@ -443,37 +410,24 @@ static bool head_is_ready(const struct crew *c)
 	return c->queue_count && c->claim[c->queue[c->queue_head]].state == CLAIM_READY;
 }
 
-/* With lock.  Do the GPU and the caller have all slots, so that no thread can fill one? */
-static bool lacks_slot(const struct crew *c)
-{
-	return !c->queue_count && !c->free_count && !c->busy;
-}
-
-/* With lock.  Wait for `ready`, and count the time. */
-static int await_once(struct crew *c, const struct timespec *until)
-{
-	uint64_t begin = clock_now_ns();
-	int rc;
-
-	c->awaits_slot = lacks_slot(c);
-	rc = until ? pthread_cond_clockwait(&c->ready, &c->lock, CLOCK_MONOTONIC, until)
-		   : pthread_cond_wait(&c->ready, &c->lock);
-	*(c->awaits_slot ? &c->stats.device_wait_ns : &c->stats.next_wait_ns) += clock_now_ns() - begin;
-	c->awaits_slot = false;
-	return rc;
-}
-
 /*
  * With lock.  Wait until the first slot of the queue is ready, or this thread may fill it, or the
- * time is over.  `until` may be NULL.
+ * time is over.  `until` may be NULL.  The time is counted.
  */
 static void await(struct crew *c, const struct timespec *until)
 {
 	int rc = 0;
 
 	while (!head_is_ready(c) && (c->member_count || !c->free_count) && rc != ETIMEDOUT) {
-		c->waited |= !lacks_slot(c);
-		rc = await_once(c, until);
+		uint64_t begin = clock_now_ns();
+
+		/* Do the GPU and the caller have all slots, so that no thread can fill one? */
+		c->awaits_slot = !c->queue_count && !c->free_count && !c->busy;
+		c->waited |= !c->awaits_slot;
+		rc = until ? pthread_cond_clockwait(&c->ready, &c->lock, CLOCK_MONOTONIC, until)
+			   : pthread_cond_wait(&c->ready, &c->lock);
+		*(c->awaits_slot ? &c->stats.device_wait_ns : &c->stats.next_wait_ns) += clock_now_ns() - begin;
+		c->awaits_slot = false;
 	}
 }
 

@@ -59,27 +59,7 @@ void cursor_move(struct cursor *c, struct step_place to)
 	c->failed = SHARD_OK;
 }
 
-/* ---- where the rows of slots come from: a dataset, its paths, and its decoded chunks ---- */
-
-/*
- * All threads of a crew share one source.
- */
-
-/* If the parts of a mixture store their records in different ways, each has a layout. */
-static bool open_layouts(struct layouts *l, const struct shard_dataset *ds, const struct layout *batch)
-{
-	*l = (struct layouts){.batch = batch};
-	if (!ds->parts_differ)
-		return true;
-	l->part = mem_array(ds->part_count, sizeof(*l->part));
-	if (!l->part)
-		return false;
-	l->part_shard = ds->part_shard;
-	l->part_count = ds->part_count;
-	for (uint32_t p = 0; p < l->part_count; p++)
-		layout_plan_part(&l->part[p], batch, &ds->part[p]->m.schema);
-	return true;
-}
+/* ---- where the rows of slots come from, which all threads share: a dataset, its paths, its decoded chunks ---- */
 
 static void source_close(struct row_source *s, bool inherited)
 {
@@ -95,16 +75,25 @@ static int source_open(struct row_source *s, struct shard_dataset *ds, const str
 		       const struct layout *layout, const struct steps *steps, uint64_t rows_ahead,
 		       struct shard_error *err)
 {
+	bool has = true;
 	int rc;
 
 	s->ds = ds;
-	s->layout = layout;
 	s->steps = steps;
 	s->on_corrupt = o->repair.on_corrupt;
 	s->guess_records = ds->first_record[1] ? ds->first_record[1] : 1;
 	s->damage.status = SHARD_OK;
 	pthread_mutex_init(&s->lock, NULL);
-	if (open_layouts(&s->layouts, ds, layout) && paths_open(&s->paths, ds, &s->layouts, o->path))
+	s->layouts = (struct layouts){.batch = layout};
+	if (ds->parts_differ) {
+		s->layouts.part = mem_array(ds->part_count, sizeof(*s->layouts.part));
+		s->layouts.part_shard = ds->part_shard;
+		s->layouts.part_count = ds->part_count;
+		has = s->layouts.part;
+	}
+	for (uint32_t p = 0; has && p < s->layouts.part_count; p++)
+		layout_plan_part(&s->layouts.part[p], layout, &ds->part[p]->m.schema);
+	if (has && paths_open(&s->paths, ds, &s->layouts, o->path))
 		rc = stages_open(&s->stages, ds, &s->layouts, steps, rows_ahead, o->stage_bytes, err);
 	else
 		rc = error_set(err, SHARD_E_MEMORY, "no memory for the paths of %" PRIu64 " shards", ds->m.shard_count);
@@ -113,9 +102,9 @@ static int source_open(struct row_source *s, struct shard_dataset *ds, const str
 	return rc;
 }
 
-#define STEPS_AHEAD 4u /* per thread; a thread that is further behind decodes some chunks again */
-
 /* ---- life ---- */
+
+#define STEPS_AHEAD 4u /* per thread; a thread that is further behind decodes some chunks again */
 
 int feed_open(struct feed **out, struct shard_dataset *ds, const struct shard_loader_options *o,
 	      const struct layout *layout, const struct transformed *transformed, const struct steps *steps,
@@ -165,16 +154,11 @@ int feed_use_memory(struct feed *f, void *memory, uint64_t bytes, struct shard_e
 	return SHARD_OK;
 }
 
-/* While one thread is still at the end of a window, the others may be this many rows ahead. */
-static uint64_t rows_ahead(const struct feed *f)
-{
-	uint64_t threads = f->o.thread_count, steps = min_u64(f->o.slot_count, STEPS_AHEAD * threads);
-
-	return threads * BLOCK_ROWS + (threads > 1 ? steps * f->steps.rank.batch_records : 0);
-}
-
 int feed_start(struct feed *f, struct shard_error *err)
 {
+	/* While one thread is still at the end of a window, the others may be this many rows ahead. */
+	uint64_t threads = f->o.thread_count, steps = min_u64(f->o.slot_count, STEPS_AHEAD * threads);
+	uint64_t rows_ahead = threads * BLOCK_ROWS + (threads > 1 ? steps * f->steps.rank.batch_records : 0);
 	int rc = ring_open(&f->ring, f->steps.rank.batch_records, f->layout.whole_count, err);
 
 	if (rc)
@@ -186,7 +170,7 @@ int feed_start(struct feed *f, struct shard_error *err)
 				.layout = &f->layout,
 				.thread_count = f->o.thread_count};
 	rc = source_open(&f->source, f->ds, &f->o, f->transformed ? &f->transformed->records : &f->layout, &f->steps,
-			 rows_ahead(f), err);
+			 rows_ahead, err);
 	if (!rc) {
 		rc = crew_open(&f->crew, f->cursor.at, err);
 		if (rc)
@@ -252,13 +236,6 @@ bool feed_has_sound(struct feed *f, uint32_t *slot)
 bool feed_await(struct feed *f, uint64_t most_ns)
 {
 	return f->cursor.failed || crew_await(&f->crew, most_ns);
-}
-
-int feed_wait(struct feed *f, uint64_t most_ns, struct shard_error *err)
-{
-	if (feed_await(f, most_ns))
-		return SHARD_OK;
-	return error_set(err, SHARD_E_TIMEOUT, "no batch was ready within %" PRIu64 " ns", most_ns);
 }
 
 void feed_give(struct feed *f, uint32_t slot)

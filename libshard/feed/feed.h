@@ -38,11 +38,6 @@ struct step_rows {
 	uint16_t *component; /* only of mixtures */
 };
 
-struct mix_order;
-struct order_share;
-struct shard_dataset;
-struct shard_selection;
-
 /* Epochs that have the first records only: the records that a dataset had before others were appended. */
 struct steps_early {
 	uint64_t last_epoch;	/* of these epochs, which begin with epoch 0 */
@@ -176,7 +171,7 @@ static inline bool layout_is_large(const struct shard_group *g)
 }
 
 /*
- * `fields` has a bit for each field that is wanted, and `uneven` one for each group that is no
+ * `fields` has a bit for each field that is wanted, and `uneven` one for each group that is not a
  * block, however large.  `remade` is NULL, or says for each field how many bytes a row of it has in
  * a batch; 0: those of the record.  Returns false if a batch would not fit memory.
  */
@@ -223,9 +218,6 @@ static inline bool layout_is_block(const struct layout *l, uint32_t group)
 	return l->blocks >> group & 1;
 }
 
-/* Returns the array of a wanted field of a group that is not a block. */
-const struct spread_field *layout_array(const struct layout *l, uint32_t field);
-
 /* Does a batch hold anything of the group? */
 static inline bool layout_has_group(const struct layout *l, uint32_t group)
 {
@@ -233,13 +225,7 @@ static inline bool layout_has_group(const struct layout *l, uint32_t group)
 }
 
 /* Returns where row 0 of a wanted field is in a batch; rows are *stride apart. */
-static inline uint64_t layout_rows(const struct layout *l, uint32_t field, uint64_t *stride)
-{
-	const struct shard_field *f = &l->schema->field[field];
-
-	*stride = layout_is_block(l, f->group) ? f->stride : layout_array(l, field)->bytes;
-	return l->field_at[field];
-}
+uint64_t layout_rows(const struct layout *l, uint32_t field, uint64_t *stride);
 
 /* Returns the bytes of `rows` rows of a group in a batch; *at becomes where they begin. */
 uint64_t layout_group(const struct layout *l, uint32_t group, uint32_t rows, uint64_t *at);
@@ -320,18 +306,10 @@ struct ring { /* const after ring_open(), except for the contents of slots */
 uint64_t ring_bytes(const struct ring *r);
 /* Fill in slot_bytes, slot_count and lent before.  `whole_count` is that of the layout. */
 int ring_open(struct ring *r, uint32_t batch_records, uint32_t whole_count, struct shard_error *err);
-/*
- * While a thread fills the first slot from its begin, clear its pages from its end, as long as
- * is_needed() says so.  Clearing takes as long as filling.  Not of lent memory.
- */
-void ring_clear_first(const struct ring *r, bool (*is_needed)(void *context), void *context);
 /* `inherited`: the caller is a forked child, which does not have the memory of the ring. */
 void ring_close(struct ring *r, bool inherited);
 
 /* ---- path.c: how the records of a shard are read ---- */
-
-struct fetch; /* dataset/fetch.h */
-struct layout;
 
 enum path_kind { PATH_MAP = 0, PATH_DIRECT = 1, PATH_PREAD = 2 };
 
@@ -447,9 +425,8 @@ uint64_t stages_unfinished(struct stages *s);	     /* unfinished_chunk_count of 
 #define ROW_DAMAGED    128u /* a flag of rows that are yet to be repaired; no caller sees it */
 
 struct row_source {
-	struct shard_dataset *ds;    /* const after open, as: */
-	const struct layout *layout; /* of the rows; how records come there is in `layouts` */
-	struct layouts layouts;
+	struct shard_dataset *ds; /* const after open, as: */
+	struct layouts layouts;	  /* of the rows */
 	const struct steps *steps;
 	uint32_t on_corrupt;	/* enum shard_on_corrupt */
 	uint64_t guess_records; /* in a shard, if all shards are as long as the first */
@@ -563,16 +540,6 @@ struct unit_check {
 	atomic_bool *stripe; /* held by this thread, or NULL */
 };
 
-/* Wait while another thread hashes a unit of the same stripe.  Returns the stripe. */
-static inline atomic_bool *unit_check_enter(struct row_source *s, const struct shard_reader *r, uint64_t unit)
-{
-	atomic_bool *stripe = &s->stripe[(((uintptr_t)r >> 6) + unit) % SOURCE_STRIPES];
-
-	while (atomic_exchange_explicit(stripe, true, memory_order_acquire))
-		sched_yield();
-	return stripe;
-}
-
 /* fresh: the bytes have just come from a device. */
 static inline struct unit_check unit_check_begin(struct row_source *s, struct shard_reader *r, uint32_t group,
 						 uint64_t unit, bool fresh)
@@ -587,7 +554,10 @@ static inline struct unit_check unit_check_begin(struct row_source *s, struct sh
 		c.hash = !(atomic_load_explicit(c.seen, memory_order_acquire) & c.bit);
 	}
 	if (c.hash && c.seen) {
-		c.stripe = unit_check_enter(s, r, unit);
+		/* Wait while another thread hashes a unit of the same stripe. */
+		c.stripe = &s->stripe[(((uintptr_t)r >> 6) + unit) % SOURCE_STRIPES];
+		while (atomic_exchange_explicit(c.stripe, true, memory_order_acquire))
+			sched_yield();
 		c.hash = !(atomic_load_explicit(c.seen, memory_order_acquire) & c.bit);
 	}
 	return c;
@@ -634,9 +604,8 @@ int slot_cold_put(struct scratch *scratch, const struct slot_row *row, bool dire
 		  struct shard_error *err);
 
 /* Wait for all reads.  Call this after a failure too, before the slot gets another owner. */
-int slot_cold_finish(struct scratch *scratch, uint64_t epoch, uint64_t *checked, struct shard_error *err);
+int slot_cold_finish(struct scratch *scratch, uint64_t epoch, struct fill_counts *counts, struct shard_error *err);
 
-bool slot_cold_has_uring(const struct scratch *scratch);
 void slot_cold_close(struct scratch *scratch, bool inherited); /* the caller is a forked child */
 
 /* ---- slot_packed.c: compressed groups ---- */
@@ -654,9 +623,9 @@ int slot_packed_fill(struct block *b, uint32_t group);
 
 /*
  * Flag a damaged row.  It is repaired when the other rows are there.  `problem` may be NULL, if
- * another error has been reported before.  Returns SHARD_OK.
+ * another error has been reported before.
  */
-int row_set_aside(struct row_source *s, uint8_t *row_flags, const struct shard_error *problem);
+void row_set_aside(struct row_source *s, uint8_t *row_flags, const struct shard_error *problem);
 
 /*
  * Check the sizes of rows that are filled, and note them in the slot.  Later code makes addresses
@@ -879,9 +848,8 @@ int feed_start(struct feed *f, struct shard_error *err);
 int feed_next(struct feed *f, uint32_t *slot, struct shard_error *err);
 /* Would feed_next() return a slot at once?  If so, which one? */
 bool feed_has_sound(struct feed *f, uint32_t *slot);
-/* Wait until feed_next() need not wait, but not longer.  Returns false, or TIMEOUT, if it would. */
+/* Wait until feed_next() need not wait, but not longer.  Returns false if it would. */
 bool feed_await(struct feed *f, uint64_t most_ns);
-int feed_wait(struct feed *f, uint64_t most_ns, struct shard_error *err);
 /* Free a slot.  Any thread may do this. */
 void feed_give(struct feed *f, uint32_t slot);
 

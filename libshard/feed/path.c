@@ -59,20 +59,6 @@ static bool is_beside(const struct paths *p, const struct shard_reader *r, uint3
 	       r->group[group].data && r->pages->record_count * r->group[group].stride <= BESIDE_BYTES;
 }
 
-static void fetch_beside(const struct paths *p, uint64_t shard, struct shard_reader *r)
-{
-	const struct layout *layout = layouts_of(p->layouts, shard);
-
-	for (uint32_t k = 0; k < layout->group_count; k++) {
-		uint32_t g = layout->group[k];
-
-		if (!is_beside(p, r, g))
-			continue;
-		reader_forget_group(r, g);
-		file_will_need(r->group[g].data, (size_t)(r->pages->record_count * r->group[g].stride));
-	}
-}
-
 /* Keys, statistics and provenance stand behind what a loader reads, and need not be in memory. */
 static uint64_t used_bytes(const struct shard_reader *r)
 {
@@ -88,7 +74,7 @@ static uint64_t used_bytes(const struct shard_reader *r)
 }
 
 /* *whole becomes false if a part of the shard is not in memory. */
-static struct path_choice choose(const struct paths *p, const struct shard_reader *r, bool *whole)
+static struct path_choice choose_path(const struct paths *p, const struct shard_reader *r, bool *whole)
 {
 	uint64_t bytes, inode;
 	bool cached;
@@ -116,14 +102,21 @@ static struct path_choice choose(const struct paths *p, const struct shard_reade
 
 struct path_choice paths_decide(struct paths *p, uint64_t shard, struct shard_reader *r, uint64_t epoch)
 {
+	const struct layout *layout = layouts_of(p->layouts, shard);
 	bool whole = true;
-	struct path_choice path = choose(p, r, &whole);
+	struct path_choice path = choose_path(p, r, &whole);
 
 	reader_look_for_changes(r, -1);
 	if (!whole)
 		reader_forget_all(r);
-	if (!path.hot)
-		fetch_beside(p, shard, r);
+	for (uint32_t k = 0; !path.hot && k < layout->group_count; k++) {
+		uint32_t g = layout->group[k];
+
+		if (!is_beside(p, r, g))
+			continue;
+		reader_forget_group(r, g);
+		file_will_need(r->group[g].data, (size_t)(r->pages->record_count * r->group[g].stride));
+	}
 	if (!path.hot && path.kind == PATH_MAP)
 		fetch_expect(p->fetch, r);
 	enter(p, shard, path, path.hot && r->file_bytes < LONG_BYTES, epoch);

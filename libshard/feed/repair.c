@@ -13,15 +13,14 @@
 #include "libshard/base/error.h"
 #include "libshard/dataset/dataset.h"
 
-int row_set_aside(struct row_source *s, uint8_t *row_flags, const struct shard_error *problem)
+void row_set_aside(struct row_source *s, uint8_t *row_flags, const struct shard_error *problem)
 {
 	*row_flags |= ROW_DAMAGED;
 	if (!problem)
-		return SHARD_OK;
+		return;
 	pthread_mutex_lock(&s->lock);
 	s->damage = *problem;
 	pthread_mutex_unlock(&s->lock);
-	return SHARD_OK;
 }
 
 /* ---- how large the images of a slot are, if they differ in size ---- */
@@ -30,62 +29,51 @@ int row_set_aside(struct row_source *s, uint8_t *row_flags, const struct shard_e
  * Hashes cannot find such damage: the program that wrote the sizes has hashed them.
  */
 
-/* The values of one field of images in a slot. */
-struct sizes {
-	const struct shard_field *image;
-	const uint8_t *size, *length;
-	uint64_t size_stride, length_stride;
-};
-
-/* The size is wrong.  Say of which record. */
-static int complain(const struct row_source *source, const struct sizes *of, uint64_t record, uint32_t row,
-		    struct shard_error *err)
+/* The size of an image is wrong.  Say of which record. */
+static int refuse_size(const struct row_source *source, const struct shard_field *image, const uint8_t *size,
+		       const uint8_t *length, uint64_t record, struct shard_error *err)
 {
 	uint64_t shard = dataset_shard_of(source->ds, record);
-	const uint8_t *length = of->length + row * of->length_stride;
 	struct shard_reader *r;
 	int rc;
 
 	record -= source->ds->first_record[shard];
-	rc = record_check_size(of->image, of->size + row * of->size_stride, length, record, err);
+	rc = record_check_size(image, size, length, record, err);
 	if (!rc)
 		rc = error_set(err, SHARD_E_CORRUPT,
 			       "I57: record %" PRIu64 ": field '%.47s' has %u pixels; its shape allows %u", record,
-			       of->image->name, load32(length), of->image->shape[0]);
+			       image->name, load32(length), image->shape[0]);
 	error_prefix(err, dataset_use_shard(source->ds, shard, &r, NULL) ? source->ds->dir : r->path);
 	return rc;
-}
-
-static int take(struct row_source *source, struct slot *s, uint32_t k, uint32_t row, const struct sizes *of,
-		struct shard_error *err)
-{
-	const uint8_t *size = of->size + row * of->size_stride;
-	struct shard_size got = {load32(size), load32(size + 4)};
-	uint32_t pixels = load32(of->length + row * of->length_stride);
-
-	if (!pixels || (uint64_t)got.height * got.width != pixels || pixels > of->image->shape[0])
-		return complain(source, of, s->record[row], row, err);
-	slot_sizes(s, k)[row] = got;
-	return SHARD_OK;
 }
 
 int slot_sizes_take(struct row_source *source, struct slot *s, uint32_t first, uint32_t end, bool strict,
 		    struct shard_error *err)
 {
-	const struct layout *l = source->layout;
+	const struct layout *l = source->layouts.batch;
 	struct shard_error problem;
 
 	for (uint32_t k = 0; k < l->whole_count; k++) {
 		const struct whole_field *w = &l->whole[k];
-		struct sizes of = {.image = &l->schema->field[w->image]};
+		const struct shard_field *image = &l->schema->field[w->image];
+		uint64_t size_stride, length_stride;
+		const uint8_t *sizes = s->memory + layout_rows(l, w->size, &size_stride);
+		const uint8_t *lengths = s->memory + layout_rows(l, w->length, &length_stride);
 
-		of.size = s->memory + layout_rows(l, w->size, &of.size_stride);
-		of.length = s->memory + layout_rows(l, w->length, &of.length_stride);
 		for (uint32_t row = first; row < end; row++) {
-			if (s->row_flags[row] & ROW_DAMAGED || !take(source, s, k, row, &of, strict ? err : &problem))
+			const uint8_t *size = sizes + row * size_stride, *length = lengths + row * length_stride;
+			struct shard_size got = {load32(size), load32(size + 4)};
+			uint32_t pixels = load32(length);
+
+			if (s->row_flags[row] & ROW_DAMAGED)
 				continue;
+			if (pixels && (uint64_t)got.height * got.width == pixels && pixels <= image->shape[0]) {
+				slot_sizes(s, k)[row] = got;
+				continue;
+			}
 			if (strict)
-				return SHARD_E_CORRUPT;
+				return refuse_size(source, image, size, length, s->record[row], err);
+			refuse_size(source, image, size, length, s->record[row], &problem);
 			row_set_aside(source, &s->row_flags[row], &problem);
 		}
 	}
@@ -157,7 +145,7 @@ int repair_rows(struct row_source *source, struct scratch *scratch, struct slot 
 			continue;
 		s->row_flags[row] &= (uint8_t)~ROW_DAMAGED;
 		if (source->on_corrupt == SHARD_CORRUPT_MASK) {
-			mask(source->layout, s, row);
+			mask(source->layouts.batch, s, row);
 			s->row_flags[row] |= SHARD_ROW_MASKED;
 			counts->masked++;
 			continue;

@@ -2,9 +2,6 @@
 /*
  * slot_cold.c - reads past the map: each thread keeps many of them under way at once
  *
- * Straight to the slot where alignment allows it, else through a
- * buffer
- *
  * A direct read must begin and end at multiples of an alignment, which the file system tells.  An
  * aligned record is read straight to its place.  Another one is read into a buffer, together with
  * the bytes around it, and copied from there.
@@ -83,11 +80,6 @@ fail:
 	mem_free(c);
 	error_set(err, SHARD_E_MEMORY, "no memory for reads past the page cache");
 	return NULL;
-}
-
-bool slot_cold_has_uring(const struct scratch *scratch)
-{
-	return scratch->cold && engine_is_uring(scratch->cold->engine);
 }
 
 void slot_cold_close(struct scratch *scratch, bool inherited)
@@ -190,24 +182,10 @@ static int read_again(struct cold *c, struct cold_read *r, uint64_t epoch, struc
 	return rc;
 }
 
-static int land_rows(const struct cold_read *r, uint64_t *checked, struct shard_error *err)
-{
-	uint64_t stride = r->row.r->group[r->row.group].stride;
-	struct slot_row row = r->row;
-	int rc = SHARD_OK;
-
-	for (uint32_t i = 0; !rc && i < r->rows; i++) {
-		rc = slot_row_land(&row, r->bounce ? r->bounce + r->skip : row.dst, checked, err);
-		row.in_shard++;
-		row.row++;
-		row.dst = row.dst ? row.dst + stride : NULL;
-		row.flags = row.flags ? row.flags + 1 : NULL;
-	}
-	return rc;
-}
-
+/* A read is done.  Bring its rows to their places. */
 static int land(struct cold *c, struct cold_read *r, uint64_t epoch, uint64_t *checked, struct shard_error *err)
 {
+	struct slot_row row;
 	struct shown s;
 	int rc = SHARD_OK;
 
@@ -224,7 +202,15 @@ static int land(struct cold *c, struct cold_read *r, uint64_t epoch, uint64_t *c
 	r->row.fresh = r->from->file.direct || !r->io.cached;
 	if (r->row.fresh && !r->from->file.direct) /* the kernel may have read ahead, too */
 		reader_forget_all(r->row.r);
-	return rc ? rc : land_rows(r, checked, err);
+	row = r->row;
+	for (uint32_t i = 0; !rc && i < r->rows; i++) {
+		rc = slot_row_land(&row, r->bounce ? r->bounce + r->skip : row.dst, checked, err);
+		row.in_shard++;
+		row.row++;
+		row.dst = row.dst ? row.dst + row.r->group[row.group].stride : NULL;
+		row.flags = row.flags ? row.flags + 1 : NULL;
+	}
+	return rc;
 }
 
 /* Start the read that grows.  The engine has room, because this read counts among its `depth`. */
@@ -235,7 +221,7 @@ static void start(struct cold *c)
 	c->growing = NULL;
 }
 
-int slot_cold_finish(struct scratch *scratch, uint64_t epoch, uint64_t *checked, struct shard_error *err)
+int slot_cold_finish(struct scratch *scratch, uint64_t epoch, struct fill_counts *counts, struct shard_error *err)
 {
 	struct cold *c = scratch->cold;
 	struct engine_read *io;
@@ -243,10 +229,11 @@ int slot_cold_finish(struct scratch *scratch, uint64_t epoch, uint64_t *checked,
 
 	if (!c)
 		return SHARD_OK;
+	counts->uring = engine_is_uring(c->engine);
 	c->fill++;
 	start(c);
 	while ((io = engine_get(c->engine)) != NULL) { /* all of them: they write to the slot */
-		int got = land(c, (struct cold_read *)io, epoch, checked, rc ? NULL : err);
+		int got = land(c, (struct cold_read *)io, epoch, &counts->checked_units, rc ? NULL : err);
 
 		rc = rc ? rc : got;
 	}
@@ -255,20 +242,10 @@ int slot_cold_finish(struct scratch *scratch, uint64_t epoch, uint64_t *checked,
 
 /* ---- what is started ---- */
 
-/* Allocate the buffers, if this has not happened yet.  Returns false if there is no memory. */
-static bool open_bounce(struct cold *c)
-{
-	size_t bytes = (size_t)(c->bounce_bytes * c->depth);
-
-	if (c->bounce)
-		return true;
-	c->bounce = buffer_open(bytes);
-	if (c->bounce)
-		buffer_keep(c->bounce, bytes);
-	return c->bounce;
-}
-
-/* Fill in the read of a record.  If it is not aligned, round it out, and read to a buffer. */
+/*
+ * Fill in the read of a record.  If it is not aligned, round it out, and read to a buffer.  Returns
+ * false if there is no memory for buffers.
+ */
 static bool aim(struct cold *c, struct cold_read *r, const struct direct_file *file)
 {
 	const struct slot_row *row = &r->row;
@@ -287,7 +264,14 @@ static bool aim(struct cold *c, struct cold_read *r, const struct direct_file *f
 				     .asks = row->r->check == SHARD_CHECK_DEVICE && !file->direct};
 	if (row->dst && from == begin && to == end && !((uintptr_t)row->dst % file->memory_align))
 		return true;
-	if (!open_bounce(c) || file->offset_align > LAYOUT_ALIGN)
+	if (!c->bounce) {
+		size_t bytes = (size_t)(c->bounce_bytes * c->depth);
+
+		c->bounce = buffer_open(bytes);
+		if (c->bounce)
+			buffer_keep(c->bounce, bytes);
+	}
+	if (!c->bounce || file->offset_align > LAYOUT_ALIGN)
 		return false;
 	r->bounce = c->bounce + c->bounce_bytes * (uint64_t)(r - c->read);
 	r->skip = (uint32_t)(begin - from);
@@ -312,13 +296,25 @@ static bool grow(struct cold_read *r, const struct slot_row *row, bool direct)
 	return true;
 }
 
-/* Begin a new read with this row. */
-static int put_new(struct cold *c, const struct slot_row *row, bool direct, struct shard_error *err)
+int slot_cold_put(struct scratch *scratch, const struct slot_row *row, bool direct, uint64_t epoch, uint64_t *checked,
+		  struct shard_error *err)
 {
+	struct cold *c = scratch->cold;
 	struct cold_file *file;
 	struct cold_read *r;
-	int rc = get_file(c, row, direct, &file, err);
+	int rc = SHARD_OK;
 
+	if (!c)
+		c = scratch->cold = cold_open(&row->source->layouts, err);
+	if (!c)
+		return SHARD_E_MEMORY;
+	if (grow(c->growing, row, direct))
+		return SHARD_OK;
+	start(c);
+	if (engine_is_full(c->engine))
+		rc = land(c, (struct cold_read *)engine_get(c->engine), epoch, checked, err);
+	if (!rc)
+		rc = get_file(c, row, direct, &file, err);
 	if (rc)
 		return rc;
 	r = &c->read[c->idle[--c->idle_count]];
@@ -332,22 +328,4 @@ static int put_new(struct cold *c, const struct slot_row *row, bool direct, stru
 	file->users++;
 	c->growing = r;
 	return SHARD_OK;
-}
-
-int slot_cold_put(struct scratch *scratch, const struct slot_row *row, bool direct, uint64_t epoch, uint64_t *checked,
-		  struct shard_error *err)
-{
-	struct cold *c = scratch->cold;
-	int rc = SHARD_OK;
-
-	if (!c)
-		c = scratch->cold = cold_open(&row->source->layouts, err);
-	if (!c)
-		return SHARD_E_MEMORY;
-	if (grow(c->growing, row, direct))
-		return SHARD_OK;
-	start(c);
-	if (engine_is_full(c->engine))
-		rc = land(c, (struct cold_read *)engine_get(c->engine), epoch, checked, err);
-	return rc ? rc : put_new(c, row, direct, err);
 }

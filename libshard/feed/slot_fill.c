@@ -53,24 +53,6 @@ static void land(void *context)
 		layout_spread(layout, row->group, j->src, row->row, row->slot);
 }
 
-/* The guard is needed even if the record lies elsewhere, because its hash lies on the map. */
-static int run_land(struct land_job *j)
-{
-	const struct shard_reader *r = j->row->r;
-	int rc = SHARD_OK;
-
-	j->rc = SHARD_OK;
-	if (r->guard)
-		rc = reader_guarded_brief(r, land, j, j->err);
-	else
-		land(j);
-	if (!rc && j->rc) {
-		error_prefix(j->err, r->path);
-		rc = j->rc;
-	}
-	return rc;
-}
-
 /* ---- neighbours ---- */
 
 /* Units of one group, from `first` to before `end`. */
@@ -126,13 +108,25 @@ int slot_row_land(const struct slot_row *row, const uint8_t *src, uint64_t *chec
 	uint64_t unit = layout_unit_of(row->layout, row->group, row->in_shard);
 	struct unit_check check = unit_check_begin(row->source, row->r, row->group, unit, row->fresh);
 	struct land_job j = {.row = row, .src = src, .err = err, .hash = check.hash};
-	int rc = run_land(&j);
+	int rc = SHARD_OK;
 
+	/* The guard is needed even if the record lies elsewhere, because its hash lies on the map. */
+	if (row->r->guard)
+		rc = reader_guarded_brief(row->r, land, &j, err);
+	else
+		land(&j);
+	if (!rc && j.rc) {
+		error_prefix(err, row->r->path);
+		rc = j.rc;
+	}
 	unit_check_end(&check, !rc, checked);
 	if (check.seen && check.hash && !rc && steps_run_records(row->source->steps) &&
 	    row->r->group[row->group].unit_records > 1)
 		check_run(row, checked);
-	return rc == SHARD_E_CORRUPT && row->flags ? row_set_aside(row->source, row->flags, err) : rc;
+	if (rc != SHARD_E_CORRUPT || !row->flags)
+		return rc;
+	row_set_aside(row->source, row->flags, err);
+	return SHARD_OK;
 }
 
 #define TOGETHER    16u	 /* large rows that are prefetched at once: one wait for all their pages */
@@ -155,7 +149,7 @@ static uint64_t shard_of(const struct row_source *s, uint64_t idx)
  * Prepare a shard for its first record, ever or in this epoch: open it, check the tables that units
  * are checked with, and choose its path.
  */
-static int prepare(struct block *b, struct located *at)
+static int prepare_shard(struct block *b, struct located *at)
 {
 	struct shard_dataset *ds = b->source->ds;
 	int rc = dataset_use_shard(ds, at->shard, &at->r, b->err);
@@ -200,7 +194,7 @@ static int locate(struct block *b)
 		at->r = readers_peek(&s->ds->readers, at->shard); /* NULL: closed, as there were too many */
 		if (!at->r || (atomic_load_explicit(&at->r->ready, memory_order_acquire) & need) != need ||
 		    !paths_find(&s->paths, &b->times, at->shard, &at->path))
-			rc = prepare(b, at);
+			rc = prepare_shard(b, at);
 		b->hot_rows += at->path.hot;
 		b->scratch->has_cold |= at->path.kind == PATH_MAP && !at->path.hot;
 	}
@@ -249,22 +243,9 @@ static const uint8_t *mapped_at(const struct block *b, uint32_t group, uint32_t 
 	return g->data + b->at[i].in_shard * g->stride;
 }
 
-static int fill_row(struct block *b, uint32_t group, uint32_t i)
-{
-	enum path_kind kind = kind_of(b, group, &b->at[i]);
-	struct slot_row row = row_of(b, group, i);
-
-	if (kind == PATH_MAP)
-		return slot_row_land(&row, mapped_at(b, group, i), &b->counts->checked_units, b->err);
-	*(kind == PATH_DIRECT ? &b->counts->direct_bytes : &b->counts->pread_bytes) +=
-		b->layout->schema->group[group].stride;
-	return slot_cold_put(b->scratch, &row, kind == PATH_DIRECT, b->slot->place.epoch, &b->counts->checked_units,
-			     b->err);
-}
-
 /*
  * A shortcut for records that are mapped and whose unit was checked before: each instruction counts
- * there.  It does what fill_row() does.  Returns false if it does not apply.  This may run under
+ * there.  It does what slot_row_land() does.  Returns false if it does not apply.  This may run under
  * the guard, so it neither locks nor allocates.
  */
 __attribute__((always_inline)) static inline bool fill_seen(const struct block *b, uint32_t group, uint32_t i)
@@ -363,9 +344,10 @@ static uint64_t fetch_rows(struct block *b, uint32_t group)
 	return rows;
 }
 
+/* Fill the rows of a block.  Reads of some rows may still be under way. */
 static int fill_raw(struct block *b, uint32_t group)
 {
-	bool is_short = b->layout->schema->group[group].stride <= SHORT_BYTES;
+	uint64_t stride = b->layout->schema->group[group].stride;
 	struct seen_rows rows = {.b = b, .group = group};
 	int rc = SHARD_OK;
 
@@ -373,32 +355,29 @@ static int fill_raw(struct block *b, uint32_t group)
 		if (wait & 1)
 			b->scratch->awaited += fetch_await(b->source->paths.fetch, b->at[i].shard, b->at[i].r, group,
 							   b->at[i].in_shard, b->slot->place.epoch);
-	fetch_some(b, group, 0, is_short ? b->count : TOGETHER);
+	fetch_some(b, group, 0, stride <= SHORT_BYTES ? b->count : TOGETHER);
 	while (!rc && rows.next < b->count) {
 		const struct located *at = &b->at[rows.next];
-		bool applies = kind_of(b, group, at) == PATH_MAP && at->r->check != SHARD_CHECK_ALWAYS;
+		enum path_kind kind = kind_of(b, group, at);
+		uint64_t *checked = &b->counts->checked_units;
+		struct slot_row row;
 
-		if (!applies || !at->r->guard)
+		if (kind != PATH_MAP || at->r->check == SHARD_CHECK_ALWAYS || !at->r->guard)
 			fill_seen_rows(&rows); /* prefetches, if it does not apply */
 		else if (!guard_run_where(is_of_rows, fill_seen_rows, &rows))
 			return reader_cut(rows.of, b->err);
-		if (rows.next < b->count)
-			rc = fill_row(b, group, rows.next++);
-	}
-	return rc;
-}
-
-/* ---- a step ---- */
-
-/* Fill the rows of a block.  Reads of some rows may still be under way. */
-static int fill_block(struct block *b)
-{
-	int rc = locate(b);
-
-	for (uint32_t k = 0; !rc && k < b->layout->group_count; k++) {
-		uint32_t g = b->layout->group[k];
-
-		rc = b->layout->schema->group[g].codec == SHARD_RAW ? fill_raw(b, g) : slot_packed_fill(b, g);
+		if (rows.next == b->count)
+			break;
+		row = row_of(b, group, rows.next);
+		kind = kind_of(b, group, &b->at[rows.next]);
+		if (kind == PATH_MAP) {
+			rc = slot_row_land(&row, mapped_at(b, group, rows.next), checked, b->err);
+		} else {
+			*(kind == PATH_DIRECT ? &b->counts->direct_bytes : &b->counts->pread_bytes) += stride;
+			rc = slot_cold_put(b->scratch, &row, kind == PATH_DIRECT, b->slot->place.epoch, checked,
+					   b->err);
+		}
+		rows.next++;
 	}
 	return rc;
 }
@@ -406,19 +385,9 @@ static int fill_block(struct block *b)
 /* ---- pages that had to be read meanwhile ---- */
 
 /*
- * Check a row of a map again.  If its record is a unit, what was delivered is hashed.  Other units
+ * Check the rows of maps again.  If a record is a unit, what was delivered is hashed.  Other units
  * are hashed where they are mapped, once, and their rows are copied again.
  */
-static int check_row(struct block *b, uint32_t group, uint32_t i)
-{
-	struct slot_row row = row_of(b, group, i);
-
-	if (row.flags && *row.flags & ROW_DAMAGED)
-		return SHARD_OK;
-	row.fresh = row.dst && row.r->group[group].unit_records == 1;
-	return slot_row_land(&row, row.fresh ? row.dst : mapped_at(b, group, i), &b->counts->checked_units, b->err);
-}
-
 static int check_block(struct block *b)
 {
 	const struct shard_schema *schema = b->layout->schema;
@@ -432,9 +401,15 @@ static int check_block(struct block *b)
 		for (uint32_t i = 0; i < b->count; i++)
 			if (kind_of(b, g, &b->at[i]) == PATH_MAP)
 				reader_forget(b->at[i].r, g, b->at[i].in_shard, 1);
-		for (uint32_t i = 0; !rc && i < b->count; i++)
-			if (kind_of(b, g, &b->at[i]) == PATH_MAP)
-				rc = check_row(b, g, i);
+		for (uint32_t i = 0; !rc && i < b->count; i++) {
+			struct slot_row row = row_of(b, g, i);
+
+			if (kind_of(b, g, &b->at[i]) != PATH_MAP || (row.flags && *row.flags & ROW_DAMAGED))
+				continue;
+			row.fresh = row.dst && row.r->group[g].unit_records == 1;
+			rc = slot_row_land(&row, row.fresh ? row.dst : mapped_at(b, g, i), &b->counts->checked_units,
+					   b->err);
+		}
 	}
 	return rc;
 }
@@ -462,31 +437,13 @@ static int look_for_faults(struct block *b, uint32_t first, uint64_t *faults)
 	return rc ? rc : check_block(b);
 }
 
-/* Fill the rows from b->first to `end`.  The thread has had `faults` page faults. */
-static int fill_rows(struct block *b, uint32_t end, uint64_t faults)
-{
-	bool looks = b->source->ds->o.check == SHARD_CHECK_DEVICE;
-	uint32_t most = b->layout->record_bytes < LAYOUT_LARGE ? LOOK_BLOCKS : 1, first = b->first, blocks = 0;
-	int rc = SHARD_OK;
-
-	b->scratch->faults = faults;
-	for (; !rc && b->first < end; b->first += b->count) {
-		b->count = end - b->first < BLOCK_ROWS ? end - b->first : BLOCK_ROWS;
-		rc = fill_block(b);
-		if (rc || !looks || (++blocks < most && b->first + b->count < end))
-			continue;
-		rc = look_for_faults(b, first, &faults);
-		first = b->first + b->count;
-		blocks = 0;
-	}
-	return rc;
-}
+/* ---- a step ---- */
 
 void slot_fetch(struct row_source *source, struct scratch *scratch, struct slot *s)
 {
 	struct shard_error later; /* the thread that fills a slot with these records meets it again */
 	struct block b = {.source = source,
-			  .layout = source->layout,
+			  .layout = source->layouts.batch,
 			  .scratch = scratch,
 			  .slot = s,
 			  .err = &later,
@@ -510,27 +467,48 @@ void slot_fetch(struct row_source *source, struct scratch *scratch, struct slot 
 	readers_leave(&source->ds->readers, entered);
 }
 
-int slot_fill_one(struct row_source *source, struct scratch *scratch, struct slot *s, uint32_t row,
-		  struct fill_counts *counts, struct shard_error *err)
+/*
+ * Fill the rows from `first` to before `end`.  With SHARD_CHECK_DEVICE, look now and then whether
+ * the thread has waited for pages.
+ */
+static int fill_rows(struct row_source *source, struct scratch *scratch, struct slot *s, uint32_t first, uint32_t end,
+		     bool strict, struct fill_counts *counts, struct shard_error *err)
 {
-	struct fill_counts once_more = {0}; /* the bytes of the row were counted before */
 	struct block b = {.source = source,
-			  .layout = source->layout,
+			  .layout = source->layouts.batch,
 			  .scratch = scratch,
 			  .slot = s,
-			  .counts = &once_more,
+			  .counts = counts,
 			  .err = err,
-			  .first = row,
-			  .strict = true,
+			  .first = first,
+			  .strict = strict,
 			  .times = paths_times(&source->paths, s->place.epoch)};
-	unsigned entered = readers_enter(&source->ds->readers);
-	int rc = fill_rows(&b, row + 1, scratch_faults(scratch)), finished;
+	bool looks = source->ds->o.check == SHARD_CHECK_DEVICE;
+	uint32_t most = b.layout->record_bytes < LAYOUT_LARGE ? LOOK_BLOCKS : 1, unseen = first, blocks = 0;
+	unsigned entered = readers_enter(&source->ds->readers); /* rows of `cold` are on their way to the end */
+	uint64_t begin = scratch_faults(scratch), faults = begin;
+	int rc = SHARD_OK, finished;
 
-	finished = slot_cold_finish(scratch, s->place.epoch, &once_more.checked_units, rc ? NULL : err);
-	counts->checked_units += once_more.checked_units;
+	scratch->faults = faults;
+	for (; !rc && b.first < end; b.first += b.count) {
+		b.count = end - b.first < BLOCK_ROWS ? end - b.first : BLOCK_ROWS;
+		rc = locate(&b);
+		for (uint32_t k = 0; !rc && k < b.layout->group_count; k++) {
+			uint32_t g = b.layout->group[k];
+
+			rc = b.layout->schema->group[g].codec == SHARD_RAW ? fill_raw(&b, g) : slot_packed_fill(&b, g);
+		}
+		if (rc || !looks || (++blocks < most && b.first + b.count < end))
+			continue;
+		rc = look_for_faults(&b, unseen, &faults);
+		unseen = b.first + b.count;
+		blocks = 0;
+	}
+	finished = slot_cold_finish(scratch, s->place.epoch, counts, rc ? NULL : err);
+	paths_doubt(&source->paths, scratch_faults(scratch) - begin, b.hot_rows);
 	copy_fence();
 	rc = rc ? rc : finished;
-	rc = rc ? rc : slot_sizes_take(source, s, row, row + 1, true, err);
+	rc = rc ? rc : slot_sizes_take(source, s, first, end, strict, err);
 	readers_leave(&source->ds->readers, entered);
 	return rc;
 }
@@ -538,25 +516,15 @@ int slot_fill_one(struct row_source *source, struct scratch *scratch, struct slo
 int slot_fill(struct row_source *source, struct scratch *scratch, struct slot *s, struct fill_counts *counts,
 	      struct shard_error *err)
 {
-	struct block b = {.source = source,
-			  .layout = source->layout,
-			  .scratch = scratch,
-			  .slot = s,
-			  .counts = counts,
-			  .err = err,
-			  .first = s->first,
-			  .strict = source->on_corrupt == SHARD_CORRUPT_FAIL,
-			  .times = paths_times(&source->paths, s->place.epoch)};
-	unsigned entered = readers_enter(&source->ds->readers); /* rows of `cold` are on their way to the end */
-	uint64_t faults = scratch_faults(scratch);
-	int rc = fill_rows(&b, s->rows, faults), finished;
+	return fill_rows(source, scratch, s, s->first, s->rows, source->on_corrupt == SHARD_CORRUPT_FAIL, counts, err);
+}
 
-	counts->uring = slot_cold_has_uring(scratch);
-	finished = slot_cold_finish(scratch, s->place.epoch, &counts->checked_units, rc ? NULL : err);
-	paths_doubt(&source->paths, scratch_faults(scratch) - faults, b.hot_rows);
-	copy_fence();
-	rc = rc ? rc : finished;
-	rc = rc ? rc : slot_sizes_take(source, s, s->first, s->rows, b.strict, err);
-	readers_leave(&source->ds->readers, entered);
+int slot_fill_one(struct row_source *source, struct scratch *scratch, struct slot *s, uint32_t row,
+		  struct fill_counts *counts, struct shard_error *err)
+{
+	struct fill_counts again = {0}; /* the bytes of the row were counted before */
+	int rc = fill_rows(source, scratch, s, row, row + 1, true, &again, err);
+
+	counts->checked_units += again.checked_units;
 	return rc;
 }

@@ -2,7 +2,7 @@
 /*
  * slot_packed.c - rows of compressed groups: chunks are decoded, and records taken out of them
  *
- * * If the records of a chunk are consecutive rows, it is decoded straight to their place.  Any other
+ * If the records of a chunk are consecutive rows, it is decoded straight to their place.  Any other
  * chunk is decoded into a block of the stage, where all threads find it.  If no block is free, it
  * is decoded into memory of this thread.
  *
@@ -63,16 +63,6 @@ static struct part part_at(const struct block *b, uint32_t group, uint32_t row)
 
 /* ---- decoding ---- */
 
-/* Has this thread waited for pages since it decoded the last chunk, or began to fill the slot? */
-static bool had_faults(struct scratch *s)
-{
-	uint64_t now = scratch_faults(s);
-	bool had = now != s->faults;
-
-	s->faults = now;
-	return had;
-}
-
 static int decode(struct block *b, uint32_t group, const struct part *p, uint8_t *dst)
 {
 	struct shard_reader *r = b->at[p->row].r;
@@ -80,10 +70,15 @@ static int decode(struct block *b, uint32_t group, const struct part *p, uint8_t
 	struct unit_check check = unit_check_begin(b->source, r, group, p->chunk, false);
 	int rc = reader_read_chunk(r, group, p->chunk, check.hash, dst, b->err);
 
-	if (!rc && !check.hash && r->check == SHARD_CHECK_DEVICE && had_faults(b->scratch)) {
-		reader_forget(r, group, p->chunk * r->group[group].unit_records, 1);
-		rc = reader_check_chunk(r, group, p->chunk, dst, b->err);
-		b->counts->checked_units += !rc;
+	if (!rc && !check.hash && r->check == SHARD_CHECK_DEVICE) {
+		uint64_t faults = scratch_faults(b->scratch);
+
+		if (faults != b->scratch->faults) { /* the thread has waited for pages */
+			reader_forget(r, group, p->chunk * r->group[group].unit_records, 1);
+			rc = reader_check_chunk(r, group, p->chunk, dst, b->err);
+			b->counts->checked_units += !rc;
+		}
+		b->scratch->faults = faults;
 	}
 	b->counts->decoded_chunks += !rc;
 	unit_check_end(&check, !rc, &b->counts->checked_units);
@@ -139,7 +134,7 @@ static void land_held(struct block *b, uint32_t group, struct parts *held)
  * Take rows from a chunk.  They are copied to their places at once, or added to `held`, if the
  * chunk is there, or added to `left`, if another thread is filling it.
  */
-static int take(struct block *b, uint32_t group, struct part *p, struct parts *held, struct parts *left)
+static int fill_from_stage(struct block *b, uint32_t group, struct part *p, struct parts *held, struct parts *left)
 {
 	uint64_t stride = b->layout->schema->group[group].stride;
 	struct stage *s = b->source->stages.of[group];
@@ -172,24 +167,6 @@ static int take(struct block *b, uint32_t group, struct part *p, struct parts *h
 	return set_aside_if_damaged(b, p, rc);
 }
 
-/* Take the rows of chunks that other threads were filling. */
-static int take_left(struct block *b, uint32_t group, const struct parts *left, struct parts *held)
-{
-	int rc = SHARD_OK;
-
-	for (uint32_t i = 0; !rc && i < left->count; i++) {
-		struct part p = left->part[i];
-		struct parts again;
-
-		do {
-			again.count = 0;
-			stage_wait(b->source->stages.of[group], p.key);
-			rc = take(b, group, &p, held, &again);
-		} while (again.count);
-	}
-	return rc;
-}
-
 void slot_packed_fetch(struct block *b, uint32_t group)
 {
 	for (uint32_t i = 0; i < b->count; i++)
@@ -201,7 +178,7 @@ void slot_packed_fetch(struct block *b, uint32_t group)
 int slot_packed_fill(struct block *b, uint32_t group)
 {
 	bool is_block = layout_is_block(b->layout, group);
-	struct parts held, left;
+	struct parts held, left, again;
 	int rc = SHARD_OK;
 
 	held.count = left.count = 0;
@@ -213,10 +190,14 @@ int slot_packed_fill(struct block *b, uint32_t group)
 		if (is_block && p.count == p.chunk_records)
 			rc = set_aside_if_damaged(b, &p, decode(b, group, &p, place_of(b, group, &p)));
 		else
-			rc = take(b, group, &p, &held, &left);
+			rc = fill_from_stage(b, group, &p, &held, &left);
 	}
-	if (!rc)
-		rc = take_left(b, group, &left, &held);
+	for (uint32_t i = 0; !rc && i < left.count; i++)
+		do { /* again, if yet another thread has begun to fill the chunk */
+			again.count = 0;
+			stage_wait(b->source->stages.of[group], left.part[i].key);
+			rc = fill_from_stage(b, group, &left.part[i], &held, &again);
+		} while (again.count);
 	land_held(b, group, &held);
 	return rc;
 }

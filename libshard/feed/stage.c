@@ -85,8 +85,8 @@ static inline bool find(const struct stage *s, uint64_t key, uint32_t *place, ui
 	return false;
 }
 
-/* With lock.  Add a block to the table. */
-static void put_in(struct stage *s, uint64_t key, uint32_t block)
+/* With lock. */
+static void table_insert(struct stage *s, uint64_t key, uint32_t block)
 {
 	uint32_t place = home_of(s, key);
 
@@ -96,8 +96,8 @@ static void put_in(struct stage *s, uint64_t key, uint32_t block)
 	atomic_store_explicit(&s->table[place], block + 1, memory_order_relaxed);
 }
 
-/* With lock.  Remove a block.  Entries behind the hole move up, so that searches find them. */
-static void take_out(struct stage *s, uint32_t block)
+/* With lock.  Entries behind the hole move up, so that searches find them. */
+static void table_remove(struct stage *s, uint32_t block)
 {
 	uint64_t key = atomic_load_explicit(&s->block[block].key, memory_order_relaxed);
 	uint32_t hole, found, other;
@@ -147,23 +147,10 @@ static uint32_t make_room(struct stage *s)
 							     memory_order_relaxed))
 			continue;
 		s->unfinished += s->counts_unfinished && state / TAKEN % b->records;
-		take_out(s, i);
+		table_remove(s, i);
 		return i;
 	}
 	return BLOCK_NONE;
-}
-
-static enum stage_answer get_locked(struct stage *s, uint64_t key, uint32_t *block)
-{
-	uint32_t place;
-
-	if (find(s, key, &place, block))
-		return hold(&s->block[*block], key) ? STAGE_READY : STAGE_BUSY;
-	*block = make_room(s);
-	if (*block == BLOCK_NONE)
-		return STAGE_FULL;
-	put_in(s, key, *block);
-	return STAGE_FILL;
 }
 
 enum stage_answer stage_get(struct stage *s, uint64_t key, uint32_t *block)
@@ -176,7 +163,14 @@ enum stage_answer stage_get(struct stage *s, uint64_t key, uint32_t *block)
 	if (find(s, key, &place, block) && hold(&s->block[*block], key))
 		return STAGE_READY;
 	pthread_mutex_lock(&s->lock);
-	answer = get_locked(s, key, block);
+	if (find(s, key, &place, block)) {
+		answer = hold(&s->block[*block], key) ? STAGE_READY : STAGE_BUSY;
+	} else {
+		*block = make_room(s);
+		answer = *block == BLOCK_NONE ? STAGE_FULL : STAGE_FILL;
+	}
+	if (answer == STAGE_FILL)
+		table_insert(s, key, *block);
 	pthread_mutex_unlock(&s->lock);
 	return answer;
 }
@@ -188,7 +182,7 @@ void stage_filled(struct stage *s, uint32_t block, uint32_t records)
 	if (records)
 		atomic_fetch_add_explicit(&s->block[block].state, READY + HELD, memory_order_release);
 	else
-		take_out(s, block);
+		table_remove(s, block);
 	if (s->waiting)
 		pthread_cond_broadcast(&s->filled);
 	pthread_mutex_unlock(&s->lock);
@@ -210,16 +204,6 @@ void stage_wait(struct stage *s, uint64_t key)
 		pthread_cond_wait(&s->filled, &s->lock);
 	s->waiting--;
 	pthread_mutex_unlock(&s->lock);
-}
-
-static uint64_t stage_unfinished(struct stage *s)
-{
-	uint64_t n;
-
-	pthread_mutex_lock(&s->lock);
-	n = s->unfinished;
-	pthread_mutex_unlock(&s->lock);
-	return n;
 }
 
 /* ---- life ---- */
@@ -296,22 +280,6 @@ static uint64_t common_divisor(uint64_t a, uint64_t b)
 	return a;
 }
 
-/* Count the chunks of all shards.  *whole: no shard ends with a shorter chunk. */
-static uint64_t count_chunks(const struct shard_dataset *ds, uint64_t unit, bool *whole)
-{
-	const uint64_t *first = ds->first_record;
-	uint64_t chunks = 0;
-
-	*whole = true;
-	for (uint64_t i = 0; i < ds->m.shard_count; i++) {
-		uint64_t records = first[i + 1] - first[i];
-
-		chunks += ceil_div(records, unit);
-		*whole &= records % unit == 0;
-	}
-	return chunks;
-}
-
 /* Chunks that hold records of a run: of a selection more of them, with fewer records of each. */
 static uint64_t chunks_of_run(const struct steps *steps, uint64_t unit, bool whole)
 {
@@ -343,41 +311,31 @@ static uint64_t window_chunks(const struct steps *steps, uint64_t unit, bool who
 	return add_capped(window > rest ? window : rest, margin);
 }
 
-/* Of a mixture: of all components together. */
-static uint64_t mixed_chunks(const struct steps *steps, uint64_t unit, bool whole, uint64_t rows)
-{
-	struct steps one;
-	uint64_t chunks = 0;
-
-	for (uint32_t d = 0; steps_of_component(steps, d, &one); d++)
-		chunks = add_capped(chunks, window_chunks(&one, unit, whole, rows));
-	return chunks;
-}
-
+/* Chunks that a rank needs at the same time, of all that the shards have. */
 static uint64_t wanted_chunks(const struct shard_dataset *ds, const struct steps *steps, uint64_t rows_ahead,
 			      uint64_t unit)
 {
-	bool whole;
-	uint64_t chunks = count_chunks(ds, unit, &whole), wanted = chunks;
+	bool whole = true; /* no shard ends with a shorter chunk */
+	uint64_t chunks = 0, wanted;
+	struct steps component;
 
-	if (steps->mix)
-		return steps->params.kind == ORDER_TWO_LEVELS
-			       ? min_u64(mixed_chunks(steps, unit, whole, rows_ahead), chunks)
-			       : chunks;
-	if (steps->params.kind == ORDER_TWO_LEVELS)
+	for (uint64_t i = 0; i < ds->m.shard_count; i++) {
+		uint64_t records = ds->first_record[i + 1] - ds->first_record[i];
+
+		chunks += ceil_div(records, unit);
+		whole &= records % unit == 0;
+	}
+	wanted = chunks;
+	if (steps->params.kind == ORDER_TWO_LEVELS && !steps->mix)
 		wanted = window_chunks(steps, unit, whole, rows_ahead);
-	if (steps->params.kind == ORDER_SEQUENTIAL)
+	if (steps->params.kind == ORDER_TWO_LEVELS && steps->mix) {
+		wanted = 0;
+		for (uint32_t d = 0; steps_of_component(steps, d, &component); d++)
+			wanted = add_capped(wanted, window_chunks(&component, unit, whole, rows_ahead));
+	}
+	if (steps->params.kind == ORDER_SEQUENTIAL && !steps->mix)
 		wanted = mul_capped(rows_ahead, steps->rank.world) / unit + 2;
 	return min_u64(wanted, chunks);
-}
-
-/* Does this rank take all records of a chunk? */
-static bool has_whole_chunks(const struct steps *steps)
-{
-	if (steps->selection || steps->mix)
-		return false;
-	return steps->rank.world == 1 ||
-	       (steps->params.kind == ORDER_TWO_LEVELS && steps->params.lane_count % steps->rank.world == 0);
 }
 
 /* The parts of a mixture share it, so a block has room for the longest chunk of any of them. */
@@ -401,16 +359,21 @@ static struct stage_size plan_one(const struct layouts *layouts, uint32_t g, con
 	if (!unit)
 		return size;
 	size.block_count = min_u64(wanted_chunks(ds, steps, rows_ahead, unit), BLOCKS_MAX);
-	size.whole_chunks = has_whole_chunks(steps);
+	size.whole_chunks = !steps->selection && !steps->mix &&
+			    (steps->rank.world == 1 || (steps->params.kind == ORDER_TWO_LEVELS &&
+							steps->params.lane_count % steps->rank.world == 0));
 	return size;
 }
 
-/* Plan the stage of each group.  Returns the bytes of all blocks. */
-static uint64_t plan(const struct shard_dataset *ds, const struct layouts *layouts, const struct steps *steps,
-		     uint64_t rows_ahead, uint64_t most_bytes, struct stage_size size[SHARD_GROUPS_MAX])
-{
-	uint64_t wanted = 0, bytes = 0;
+/* ---- life ---- */
 
+int stages_open(struct stages *s, const struct shard_dataset *ds, const struct layouts *layouts,
+		const struct steps *steps, uint64_t rows_ahead, uint64_t most_bytes, struct shard_error *err)
+{
+	struct stage_size size[SHARD_GROUPS_MAX];
+	uint64_t wanted = 0, at = 0;
+
+	*s = (struct stages){.bytes = 0};
 	for (uint32_t g = 0; g < SHARD_GROUPS_MAX; g++) {
 		size[g] = plan_one(layouts, g, ds, steps, rows_ahead);
 		wanted = add_capped(wanted, mul_capped(size[g].block_count, size[g].block_bytes));
@@ -421,20 +384,8 @@ static uint64_t plan(const struct shard_dataset *ds, const struct layouts *layou
 		if (wanted > most_bytes) /* each group gets its share */
 			size[g].block_count =
 				(uint64_t)((double)size[g].block_count * ((double)most_bytes / (double)wanted));
-		bytes += size[g].block_count * size[g].block_bytes;
+		s->bytes += size[g].block_count * size[g].block_bytes;
 	}
-	return bytes;
-}
-
-/* ---- life ---- */
-
-int stages_open(struct stages *s, const struct shard_dataset *ds, const struct layouts *layouts,
-		const struct steps *steps, uint64_t rows_ahead, uint64_t most_bytes, struct shard_error *err)
-{
-	struct stage_size size[SHARD_GROUPS_MAX];
-	uint64_t at = 0;
-
-	*s = (struct stages){.bytes = plan(ds, layouts, steps, rows_ahead, most_bytes, size)};
 	if (!s->bytes)
 		return SHARD_OK;
 	s->memory = buffer_open((size_t)s->bytes); /* takes no pages before they are used */
@@ -472,7 +423,12 @@ uint64_t stages_unfinished(struct stages *s)
 {
 	uint64_t n = 0;
 
-	for (uint32_t g = 0; g < SHARD_GROUPS_MAX; g++)
-		n += s->of[g] ? stage_unfinished(s->of[g]) : 0;
+	for (uint32_t g = 0; g < SHARD_GROUPS_MAX; g++) {
+		if (!s->of[g])
+			continue;
+		pthread_mutex_lock(&s->of[g]->lock);
+		n += s->of[g]->unfinished;
+		pthread_mutex_unlock(&s->of[g]->lock);
+	}
 	return n;
 }

@@ -70,45 +70,35 @@ void steps_select(const struct steps *s, uint64_t *record, size_t count)
 		selection_many(s->selection, record, count);
 }
 
-/* As steps_fill(), in numbers of the order, or of the joined dataset. */
-static uint32_t fill(const struct steps *s, const struct order *order, const struct step_place *p, struct step_rows to)
+uint32_t steps_fill(const struct steps *s, const struct order *order, const struct step_place *p, struct step_rows to)
 {
 	struct order_rank rank = steps_rank(s, p);
 	uint32_t rows = order_rank_rows(&rank, p->step), first_padded = rows;
 	uint64_t *record = to.record;
-	uint8_t *row_flags = to.row_flags;
 	bool padded = false;
 
+	memset(to.row_flags, 0, rows);
 	if (s->mix) {
-		memset(row_flags, 0, rows);
 		mix_order_fill(s->mix, order_rank_position(&rank, p->step, 0, &padded), rank.world, to.component,
 			       record, rows);
 		return rows;
 	}
 	if (s->share) {
-		memset(row_flags, 0, rows);
 		order_share_fill(s->share, order, steps_position(s, p), record, rows);
+		steps_select(s, record, rows);
 		return rows;
 	}
 	/* Rows that pad, if there are any, stand at the end.  Their positions begin at 0 again. */
 	while (first_padded && (order_rank_position(&rank, p->step, first_padded - 1, &padded), padded))
 		first_padded--;
-	memset(row_flags, 0, first_padded);
 	if (first_padded)
 		order_fill(order, order_rank_position(&rank, p->step, 0, &padded), rank.world, record, first_padded);
 	for (uint32_t i = first_padded; i < rows; i++) {
 		record[i] = order_at(order, order_rank_position(&rank, p->step, i, &padded));
-		row_flags[i] = SHARD_ROW_PADDED;
+		to.row_flags[i] = SHARD_ROW_PADDED;
 	}
+	steps_select(s, record, rows);
 	return rows;
-}
-
-uint32_t steps_fill(const struct steps *s, const struct order *order, const struct step_place *p, struct step_rows rows)
-{
-	uint32_t count = fill(s, order, p, rows);
-
-	steps_select(s, rows.record, count);
-	return count;
 }
 
 /* ---- mixtures ---- */
@@ -145,14 +135,6 @@ bool steps_of_component(const struct steps *s, uint32_t component, struct steps 
 
 /* ---- what a disk shall begin to read ---- */
 
-/* Does this rank take records of a run?  Ranks share lanes if they can be dealt out evenly. */
-static bool is_own(const struct steps *s, const struct order *o, uint64_t run)
-{
-	uint64_t lanes = o->params.lane_count, world = s->rank.world;
-
-	return lanes % world || run * o->params.run_records >= o->lanes_end || run % lanes % world == s->rank.rank;
-}
-
 /* Name records of a run, from its first to its last.  Returns how many have been named. */
 static uint32_t name_run(const struct steps *s, const struct order *o, uint64_t run, uint64_t run_records,
 			 uint64_t *record, uint32_t rows)
@@ -169,36 +151,29 @@ static uint32_t name_run(const struct steps *s, const struct order *o, uint64_t 
 	return rows;
 }
 
-static uint32_t name_window(const struct steps *s, const struct order *o, const struct step_place *p,
-			    uint64_t run_records, uint64_t *record)
+uint32_t steps_ahead(const struct steps *s, const struct order *o, const struct step_place *p, uint64_t distance,
+		     uint64_t run_records, struct step_rows to)
 {
 	uint64_t position = steps_position(s, p), behind = position + steps_records(s), r = o->params.run_records;
-	uint64_t first, end, next, next_end, from, to;
+	uint64_t lanes = o->params.lane_count, world = s->rank.world;
+	uint64_t first, end, next, next_end, begin, stop;
+	struct step_place later = *p;
 	uint32_t rows = 0;
 
+	if (o->params.kind != ORDER_TWO_LEVELS || s->share) {
+		later.step += distance;
+		return steps_ended(s, &later) ? 0 : steps_fill(s, o, &later, to);
+	}
 	order_band(o, position, &first, &end);
 	if (end >= o->params.record_count)
 		return 0;
 	order_band(o, end, &next, &next_end);
-	from = next + (position - first);
-	to = behind < end ? next + (behind - first) : next_end;
-	for (uint64_t run = ceil_div(from, r); run * r < min_u64(to, next_end); run++)
-		if (is_own(s, o, run))
-			rows = name_run(s, o, run, run_records, record, rows);
+	begin = next + (position - first);
+	stop = behind < end ? min_u64(next + (behind - first), next_end) : next_end;
+	for (uint64_t run = ceil_div(begin, r); run * r < stop; run++)
+		/* Ranks share lanes if they can be dealt out evenly.  Then other ranks take other runs. */
+		if (lanes % world || run * r >= o->lanes_end || run % lanes % world == s->rank.rank)
+			rows = name_run(s, o, run, run_records, to.record, rows);
+	steps_select(s, to.record, rows);
 	return rows;
-}
-
-uint32_t steps_ahead(const struct steps *s, const struct order *o, const struct step_place *p, uint64_t distance,
-		     uint64_t run_records, struct step_rows to)
-{
-	struct step_place later = *p;
-	uint32_t rows;
-
-	if (o->params.kind == ORDER_TWO_LEVELS && !s->share) {
-		rows = name_window(s, o, p, run_records, to.record);
-		steps_select(s, to.record, rows);
-		return rows;
-	}
-	later.step += distance;
-	return steps_ended(s, &later) ? 0 : steps_fill(s, o, &later, to);
 }

@@ -24,10 +24,28 @@
 
 /* ---- what is transformed ---- */
 
-static int take_mask(struct transformed *t, const struct shard_field *f, uint64_t *row_bytes, struct shard_error *err)
+/* Does a field follow the images? */
+static bool follows(const struct shard_field *f)
+{
+	return f->semantic == SHARD_MASK || f->semantic == SHARD_BOXES;
+}
+
+/* Returns in *row_bytes what a row of it has then. */
+static int follow_images(const struct transformed *t, const struct shard_field *f, uint64_t *row_bytes,
+			 struct shard_error *err)
 {
 	const struct transform_plan *p = &t->plan;
 
+	*row_bytes = t->views * f->bytes;
+	if (f->semantic == SHARD_BOXES && f->dtype == SHARD_F32 && f->ndim == 2 && f->shape[1] == 4 &&
+	    f->ragged_axes <= 1)
+		return SHARD_OK;
+	if (f->semantic == SHARD_BOXES)
+		return error_set(
+			err, SHARD_E_ARGUMENT,
+			"options: field '%s' has boxes that are not f32 [n,4], so they cannot follow the images; "
+			"leave the field out of `fields`",
+			f->name);
 	if (p->is_whole)
 		return error_set(err, SHARD_E_UNSUPPORTED,
 				 "options: field '%s' has masks, which cannot follow images that differ in size; leave "
@@ -43,33 +61,7 @@ static int take_mask(struct transformed *t, const struct shard_field *f, uint64_
 	return SHARD_OK;
 }
 
-static int take_boxes(struct transformed *t, const struct shard_field *f, uint64_t *row_bytes, struct shard_error *err)
-{
-	if (f->dtype != SHARD_F32 || f->ndim != 2 || f->shape[1] != 4 || f->ragged_axes > 1)
-		return error_set(
-			err, SHARD_E_ARGUMENT,
-			"options: field '%s' has boxes that are not f32 [n,4], so they cannot follow the images; "
-			"leave the field out of `fields`",
-			f->name);
-	*row_bytes = t->views * f->bytes;
-	return SHARD_OK;
-}
-
-static bool follows(const struct shard_field *f)
-{
-	return f->semantic == SHARD_MASK || f->semantic == SHARD_BOXES;
-}
-
 /* ---- what might belong to the pixels, and does not say so ---- */
-
-/* Does a transform move pixels?  If it only converts numbers, all beside them stays right. */
-static bool moves_pixels(const struct transformed *t)
-{
-	const struct transform_plan *p = &t->plan;
-
-	return p->is_whole || p->crop == SHARD_CROP_RESIZED || p->flip > 0 || p->height != p->in_height ||
-	       p->width != p->in_width || t->views > 1;
-}
 
 /* Two neighbouring axes of the images' height and width; of whole images, as many pixels. */
 static bool has_their_size(const struct transformed *t, const struct shard_field *image, const struct shard_field *f)
@@ -144,35 +136,24 @@ __attribute__((format(printf, 2, 3))) static void say(struct said *s, const char
 	s->used = n < 0 ? s->used : (size_t)min_u64(s->used + (size_t)n, sizeof(s->text) - 1);
 }
 
-static void say_field(struct said *s, const struct shard_field *f, enum doubt doubt)
+/*
+ * What to type when it is packed, so that it follows: a type in Python's schema, and an option of
+ * shardpack.  Nothing for points, or for several masks, as there is no semantic for them.
+ */
+static void say_remedy(struct said *python, struct said *pack, const struct transformed *t, const struct shard_field *f,
+		       enum doubt doubt)
 {
-	say(s, "%s'%s' %s", s->used ? ", " : "", f->name, shard_name(SHARD_NAME_DTYPE, f->dtype));
-	for (uint32_t a = 0; a < f->ndim; a++)
-		say(s, "%s%s%u", a ? "," : "[", f->ragged_axes >> a & 1 ? "<=" : "", f->shape[a]);
-	say(s, "%s (%s)", f->ndim ? "]" : "", doubts[doubt]);
-}
-
-/* With what semantic would a field follow?  There is none for points, or for several masks. */
-static uint32_t semantic_for(const struct transformed *t, const struct shard_field *f, enum doubt doubt)
-{
+	uint32_t most = f->ndim > 1 ? f->shape[0] : 1, semantic = SHARD_SEMANTIC_NONE;
 	uint64_t values = 1;
 
 	for (uint32_t a = 0; a < f->ndim; a++)
 		values *= f->shape[a];
-	if (doubt == DOUBT_BOXES || doubt == DOUBT_BOXES_NAME)
-		return f->ndim <= 2 ? SHARD_BOXES : SHARD_SEMANTIC_NONE;
-	if ((doubt == DOUBT_MASK && values == (uint64_t)t->plan.in_height * t->plan.in_width) ||
-	    doubt == DOUBT_MASK_NAME)
-		return t->plan.is_whole ? SHARD_SEMANTIC_NONE : SHARD_MASK;
-	return SHARD_SEMANTIC_NONE;
-}
-
-/* What to type when it is packed: a type in Python's schema, and an option of shardpack. */
-static void say_remedy(struct said *python, struct said *pack, const struct transformed *t, const struct shard_field *f,
-		       uint32_t semantic)
-{
-	uint32_t most = f->ndim > 1 ? f->shape[0] : 1;
-
+	if ((doubt == DOUBT_BOXES || doubt == DOUBT_BOXES_NAME) && f->ndim <= 2)
+		semantic = SHARD_BOXES;
+	if (((doubt == DOUBT_MASK && values == (uint64_t)t->plan.in_height * t->plan.in_width) ||
+	     doubt == DOUBT_MASK_NAME) &&
+	    !t->plan.is_whole)
+		semantic = SHARD_MASK;
 	if (!semantic)
 		return;
 	say(python, "%s\"%s\": \"%s", python->used ? ", " : "", f->name, shard_name(SHARD_NAME_SEMANTIC, semantic));
@@ -198,8 +179,11 @@ static int refuse_doubts(const struct transformed *t, const struct shard_schema 
 
 		if (!doubt[i])
 			continue;
-		say_field(&fields, f, doubt[i]);
-		say_remedy(&python, &pack, t, f, semantic_for(t, f, doubt[i]));
+		say(&fields, "%s'%s' %s", fields.used ? ", " : "", f->name, shard_name(SHARD_NAME_DTYPE, f->dtype));
+		for (uint32_t a = 0; a < f->ndim; a++)
+			say(&fields, "%s%s%u", a ? "," : "[", f->ragged_axes >> a & 1 ? "<=" : "", f->shape[a]);
+		say(&fields, "%s (%s)", f->ndim ? "]" : "", doubts[doubt[i]]);
+		say_remedy(&python, &pack, t, f, doubt[i]);
 		say(&names, "%s\"%s\"", names.used ? ", " : "", f->name);
 	}
 	if (python.used)
@@ -215,7 +199,7 @@ static int refuse_doubts(const struct transformed *t, const struct shard_schema 
 }
 
 /* Which fields shall stay as they are stored?  A bit for each. */
-static int take_as_stored(const struct transformed *t, const struct shard_schema *schema,
+static int find_as_stored(const struct transformed *t, const struct shard_schema *schema,
 			  const struct shard_loader_transform *o, uint32_t *bits, struct shard_error *err)
 {
 	struct shown shown;
@@ -248,19 +232,21 @@ int transformed_find_fields(struct transformed *t, const struct shard_schema *sc
 			    const struct shard_loader_transform *o, struct shard_error *err)
 {
 	enum doubt doubt[SHARD_FIELDS_MAX] = {DOUBT_NONE};
-	bool moves = moves_pixels(t), doubted = false;
+	const struct transform_plan *p = &t->plan;
+	/* If a transform only converts numbers, all beside the pixels stays right. */
+	bool moves = p->is_whole || p->crop == SHARD_CROP_RESIZED || p->flip > 0 || p->height != p->in_height ||
+		     p->width != p->in_width || t->views > 1;
+	bool doubted = false;
 	uint32_t as_stored;
-	int rc = take_as_stored(t, schema, o, &as_stored, err);
+	int rc = find_as_stored(t, schema, o, &as_stored, err);
 
 	t->row_bytes = t->views * t->plan.row_bytes;
 	t->remade[t->field] = t->has_kernel ? 0 : t->row_bytes;
 	for (uint32_t f = 0; !rc && f < schema->field_count; f++) {
 		if (f == t->field || !(fields >> f & 1))
 			continue;
-		if (schema->field[f].semantic == SHARD_MASK)
-			rc = take_mask(t, &schema->field[f], &t->remade[f], err);
-		else if (schema->field[f].semantic == SHARD_BOXES)
-			rc = take_boxes(t, &schema->field[f], &t->remade[f], err);
+		if (follows(&schema->field[f]))
+			rc = follow_images(t, &schema->field[f], &t->remade[f], err);
 		else if (moves && !(as_stored >> f & 1))
 			doubted |= (doubt[f] = doubt_of(t, schema, f)) != DOUBT_NONE;
 	}
@@ -375,48 +361,32 @@ static void follow(const struct piece *p, uint32_t f, uint32_t i, uint32_t view,
 	transform_boxes(&p->t->plan, row, count_boxes(p, field, i), value, result);
 }
 
-static void transform_row(const struct piece *p, const struct transform_image *image, uint32_t i, uint32_t view,
-			  const struct shard_transform_row *row)
-{
-	const struct transformed *t = p->t;
-
-	if (!t->has_kernel)
-		transform_cpu(&t->plan, row, image, result_at(p, t->field, i, view), p->scratch);
-	for (uint32_t f = 0; f < t->records.schema->field_count; f++)
-		if (f != t->field && t->remade[f])
-			follow(p, f, i, view, row);
-}
-
 static int transform_rows(const struct piece *p, const struct shard_batch *step, struct shard_error *err)
 {
-	const struct transform_plan *plan = &p->t->plan;
+	const struct transformed *t = p->t;
+	const struct transform_plan *plan = &t->plan;
 
 	for (uint32_t i = 0; i < p->from->rows; i++) {
-		struct transform_image image = transform_image_of(plan, value_at(p, p->t->field, i), p->size, i);
+		struct transform_image image = transform_image_of(plan, value_at(p, t->field, i), p->size, i);
 		int rc = plan->is_whole ? transform_image_check(plan, &image, p->from->record[i], err) : SHARD_OK;
 
 		if (rc)
 			return rc;
-		for (uint32_t view = 0; view < p->t->views; view++) {
+		for (uint32_t view = 0; view < t->views; view++) {
 			struct shard_transform_row row;
 
 			transform_draw_row(plan, &image, step, p->first + i, view, &row);
-			transform_row(p, &image, i, view, &row);
+			if (!t->has_kernel)
+				transform_cpu(plan, &row, &image, result_at(p, t->field, i, view), p->scratch);
+			for (uint32_t f = 0; f < t->records.schema->field_count; f++)
+				if (f != t->field && t->remade[f])
+					follow(p, f, i, view, &row);
 		}
 	}
 	return SHARD_OK;
 }
 
-/* Copy a field as it is. */
-static void copy_field(const struct piece *p, uint32_t f)
-{
-	const struct shard_field *field = &p->t->records.schema->field[f];
-	uint8_t *to = p->slot->memory + p->to->field_at[f] + p->first * field->bytes;
-
-	for (uint32_t i = 0; i < p->from->rows; i++, to += field->bytes)
-		memcpy(to, value_at(p, f, i), (size_t)field->bytes);
-}
-
+/* Copy what is not transformed. */
 static void copy_others(const struct piece *p)
 {
 	const struct layout *records = &p->t->records, *to = p->to;
@@ -430,18 +400,15 @@ static void copy_others(const struct piece *p)
 			memcpy(p->slot->memory + to->group_at[g] + p->first * stride,
 			       p->from->memory + records->group_at[g], (size_t)(p->from->rows * stride));
 	}
-	for (uint32_t f = 0; f < schema->field_count; f++)
-		if (!p->t->remade[f] && layout_has_field(to, f) && !layout_is_block(to, schema->field[f].group))
-			copy_field(p, f);
-}
+	for (uint32_t f = 0; f < schema->field_count; f++) {
+		uint64_t bytes = schema->field[f].bytes;
+		uint8_t *row = p->slot->memory + to->field_at[f] + p->first * bytes;
 
-/* The sizes of the images that are transformed, of the rows of a slot. */
-static const struct shard_size *sizes_of(const struct transformed *t, const struct slot *s)
-{
-	for (uint32_t k = 0; t && k < t->records.whole_count; k++)
-		if (t->records.whole[k].image == t->field)
-			return slot_sizes(s, k);
-	return NULL;
+		if (p->t->remade[f] || !layout_has_field(to, f) || layout_is_block(to, schema->field[f].group))
+			continue;
+		for (uint32_t i = 0; i < p->from->rows; i++, row += bytes)
+			memcpy(row, value_at(p, f, i), (size_t)bytes);
+	}
 }
 
 static int fill_and_repair(struct row_source *source, struct scratch *scratch, struct slot *s,
@@ -458,17 +425,22 @@ int transformed_fill(const struct transformed *t, struct row_source *source, str
 	const struct shard_batch step = {.epoch = s->place.epoch, .position = steps_position(source->steps, &s->place)};
 	struct slot from = *s;
 	struct piece p = {.t = t, .from = &from, .slot = s, .to = to, .first = s->first, .scratch = scratch->transform};
-	int rc = t ? SHARD_OK : fill_and_repair(source, scratch, s, counts, err);
+	uint32_t whole = 0; /* which images that differ in size are transformed; whole_count: none */
+	int rc = SHARD_OK;
 
+	if (!t)
+		return fill_and_repair(source, scratch, s, counts, err);
+	while (whole < t->records.whole_count && t->records.whole[whole].image != t->field)
+		whole++;
 	from.memory = scratch->records;
 	from.first = 0;
-	for (; !rc && t && p.first < s->rows; p.first += t->rows) {
+	for (; !rc && p.first < s->rows; p.first += t->rows) {
 		from.record = s->record + p.first;
 		from.row_flags = s->row_flags + p.first;
 		from.component = s->component + p.first;
 		from.size = s->size ? s->size + p.first : NULL;
 		from.rows = (uint32_t)min_u64(t->rows, s->rows - p.first);
-		p.size = sizes_of(t, &from);
+		p.size = whole < t->records.whole_count ? slot_sizes(&from, whole) : NULL;
 		rc = fill_and_repair(source, scratch, &from, counts, err);
 		if (!rc)
 			rc = transform_rows(&p, &step, err);

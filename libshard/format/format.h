@@ -167,6 +167,10 @@ uint64_t schema_channels(const struct shard_field *f);
 uint64_t schema_elements(const struct shard_field *f);
 bool schema_is_integer_scalar(const struct shard_field *f);
 
+/* Can a field have statistics of a kind of enum shard_stat_kind?  Can these be of a channel of it? */
+bool schema_has_stat(const struct shard_field *f, uint32_t kind);
+bool schema_moments_possible(const struct shard_field *f, uint64_t records, const struct shard_moments *m);
+
 /* ---- record.c: the bytes of a record ---- */
 
 /* The bytes of a stride that no field covers, which must be zero, ascending. */

@@ -157,16 +157,6 @@ static uint32_t stride_align_log2(uint64_t record_bytes, uint32_t align)
 	return record_bytes >= 1024 ? 6 : 4;
 }
 
-/* Smallest power of two of strides that makes at least `bytes`. */
-static uint32_t records_for(uint64_t stride, uint64_t bytes)
-{
-	uint32_t records = 1;
-
-	while (records * stride < bytes)
-		records *= 2;
-	return records;
-}
-
 int shard_schema_lay_out(struct shard_schema *schema, uint32_t align, struct shard_error *err)
 {
 	struct shard_schema copy = *schema, *s = &copy; /* the caller's stays as it is if this fails */
@@ -202,8 +192,9 @@ int shard_schema_lay_out(struct shard_schema *schema, uint32_t align, struct sha
 
 		g->align_log2 = stride_align_log2(g->record_bytes, align);
 		g->stride = align_up(g->record_bytes, UINT64_C(1) << g->align_log2);
-		g->unit_records =
-			records_for(g->stride ? g->stride : 1, g->codec == SHARD_RAW ? UNIT_BYTES : CHUNK_BYTES);
+		g->unit_records = 1; /* or the smallest power of two that makes enough bytes */
+		while (g->unit_records * max_u64(g->stride, 1) < (g->codec == SHARD_RAW ? UNIT_BYTES : CHUNK_BYTES))
+			g->unit_records *= 2;
 		g->chunk_records = g->codec == SHARD_RAW ? 0 : g->unit_records;
 	}
 	for (uint32_t i = 0; i < s->field_count; i++)

@@ -266,8 +266,7 @@ static int begin_stat(struct parse *p, uint32_t kind, uint64_t field, uint64_t i
 	     "line %" PRIu64 ": statistics of field %" PRIu64 ", item %" PRIu64 " are out of order", p->line, field,
 	     item);
 	f = &s->field[field < s->field_count ? field : 0];
-	fits = kind == SHARD_STAT_MOMENTS ? f->kind == SHARD_TENSOR && f->dtype == SHARD_U8 && item < schema_channels(f)
-					  : schema_is_integer_scalar(f) && item < SHARD_CLASSES_MAX;
+	fits = schema_has_stat(f, kind) && item < (kind == SHARD_STAT_MOMENTS ? schema_channels(f) : SHARD_CLASSES_MAX);
 	MUST("M11", fits,
 	     "line %" PRIu64 ": field '%.47s' cannot have these statistics: moments need a u8 tensor with that "
 	     "channel, class counts an integer scalar",
@@ -282,15 +281,6 @@ static int begin_stat(struct parse *p, uint32_t kind, uint64_t field, uint64_t i
 	}
 	p->stat_next = item + 1;
 	return SHARD_OK;
-}
-
-static bool moments_possible(const struct shard_field *f, uint64_t records, const struct shard_moments *m)
-{
-	unsigned __int128 squares = (unsigned __int128)m->sum_squares_high << 64 | m->sum_squares_low;
-	unsigned __int128 want = (unsigned __int128)(schema_elements(f) / schema_channels(f)) * records;
-
-	return m->count == want && m->sum <= (unsigned __int128)255 * m->count &&
-	       squares <= (unsigned __int128)255 * m->sum;
 }
 
 static int line_stat(struct parse *p, struct tokens *t)
@@ -319,7 +309,7 @@ static int line_stat(struct parse *p, struct tokens *t)
 	if (rc)
 		return rc;
 	if (moments)
-		MUST("M11", moments_possible(&p->m->schema.field[field], p->m->record_count, &m),
+		MUST("M11", schema_moments_possible(&p->m->schema.field[field], p->m->record_count, &m),
 		     "line %" PRIu64 ": count %" PRIu64 " and sum %" PRIu64 " are not possible for %" PRIu64
 		     " records of u8",
 		     p->line, m.count, m.sum, p->m->record_count);
@@ -482,29 +472,20 @@ static int parse_head(struct parse *p, struct tokens *t)
 	return line_done(p, t);
 }
 
-/* Behind the last field line. */
-static int schema_complete(struct parse *p)
-{
-	struct shard_error *err = p->err, broken;
-	int rc;
-
-	MUST("M6", p->line >= 5, "%" PRIu64 " lines stand before the end line; must be 5 or more", p->line);
-	MUST("M8", p->m->schema.group_count && p->m->schema.field_count,
-	     "there must be at least one group and one field");
-	rc = schema_check(&p->m->schema, &broken);
-	if (rc)
-		MUST_OR(rc, "M9", false, "%s", broken.message);
-	return SHARD_OK;
-}
-
 /* The lines go on with `kind`: is everything complete that ends before it? */
 static int begin_kind(struct parse *p, enum line_kind kind)
 {
+	struct shard_error *err = p->err, broken;
 	int rc = SHARD_OK;
 
-	if (p->kind <= LINE_FIELD && kind > LINE_FIELD)
-		rc = schema_complete(p);
-	if (!rc && p->kind <= LINE_STAT && kind > LINE_STAT)
+	if (p->kind <= LINE_FIELD && kind > LINE_FIELD) {
+		MUST("M6", p->line >= 5, "%" PRIu64 " lines stand before the end line; must be 5 or more", p->line);
+		MUST("M8", p->m->schema.group_count && p->m->schema.field_count,
+		     "there must be at least one group and one field");
+		if (schema_check(&p->m->schema, &broken))
+			MUST_OR(broken.status, "M9", false, "%s", broken.message);
+	}
+	if (p->kind <= LINE_STAT && kind > LINE_STAT)
 		rc = line_stats_done(p);
 	p->kind = kind;
 	return rc;

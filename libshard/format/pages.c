@@ -32,10 +32,6 @@ uint64_t pages_section_start(uint32_t section_align_log2, uint64_t end)
  * Sums cannot wrap: offsets and lengths are held below the file size (2^44) before they are
  * added, and counts below 2^40 with strides of 2^30 are multiplied with a check.
  */
-static bool per_group(uint32_t type)
-{
-	return type >= SHARD_SECTION_DATA && type <= SHARD_SECTION_CIDX;
-}
 
 static int check_types(const struct pages *p, struct shard_error *err)
 {
@@ -49,8 +45,9 @@ static int check_types(const struct pages *p, struct shard_error *err)
 	for (uint32_t i = 0; i < p->section_count; i++) {
 		const struct section *s = &p->section[i];
 		bool ascends = !i || s->type > s[-1].type || (s->type == s[-1].type && s->group > s[-1].group);
+		bool per_group = s->type >= SHARD_SECTION_DATA && s->type <= SHARD_SECTION_CIDX;
 
-		MUST("I35", ascends && (per_group(s->type) ? s->group < p->schema.group_count : s->group == 0),
+		MUST("I35", ascends && (per_group ? s->group < p->schema.group_count : s->group == 0),
 		     "section %u: type %u of group %u is out of order, repeated, or of a group that does not exist", i,
 		     s->type, s->group);
 	}
@@ -94,48 +91,41 @@ static int check_places(const struct pages *p, struct shard_error *err)
 	return SHARD_OK;
 }
 
-typedef int table_check(const struct pages *p, uint32_t g, struct shard_error *err);
-
-static int check_data(const struct pages *p, uint32_t g, struct shard_error *err)
+/* A section that is missing was refused by I36. */
+static int check_group_tables(const struct pages *p, struct shard_error *err)
 {
-	const struct shard_group *group = &p->schema.group[g];
-	const struct section *data = pages_find(p, SHARD_SECTION_DATA, g);
-	uint64_t bytes = 0;
-	bool fits = mul_fits(p->record_count, group->stride, &bytes);
+	static const struct {
+		const char *number;
+		uint32_t type, item_bytes;
+	} of_units[] = {{"I39", SHARD_SECTION_HASH, 8}, {"I40", SHARD_SECTION_CIDX, sizeof(struct disk_chunk)}};
 
-	if (data)
+	for (uint32_t g = 0; g < p->schema.group_count; g++) {
+		const struct shard_group *group = &p->schema.group[g];
+		const struct section *data = pages_find(p, SHARD_SECTION_DATA, g);
+		uint64_t bytes = 0;
+		bool fits = mul_fits(p->record_count, group->stride, &bytes);
+
+		if (!data)
+			continue;
 		MUST("I38",
 		     data->items == p->record_count && (group->codec != SHARD_RAW || (fits && data->bytes == bytes)),
 		     "DATA of group %u has %" PRIu64 " items in %" PRIu64 " bytes; %" PRIu64 " records make %" PRIu64
 		     "%s",
 		     g, data->items, data->bytes, p->record_count, bytes,
 		     group->codec == SHARD_RAW ? " bytes" : " before compression");
-	return SHARD_OK;
-}
+	}
+	for (size_t t = 0; t < sizeof(of_units) / sizeof(of_units[0]); t++)
+		for (uint32_t g = 0; g < p->schema.group_count; g++) {
+			const struct section *s = pages_find(p, of_units[t].type, g);
+			uint64_t units = ceil_div(p->record_count, p->schema.group[g].unit_records);
 
-static int check_hash(const struct pages *p, uint32_t g, struct shard_error *err)
-{
-	const struct section *hash = pages_find(p, SHARD_SECTION_HASH, g);
-	uint64_t units = ceil_div(p->record_count, p->schema.group[g].unit_records);
-
-	if (hash)
-		MUST("I39", hash->items == units && hash->bytes == 8 * units,
-		     "HASH of group %u has %" PRIu64 " items in %" PRIu64 " bytes; must be %" PRIu64 " items of "
-		     "8 bytes",
-		     g, hash->items, hash->bytes, units);
-	return SHARD_OK;
-}
-
-static int check_index(const struct pages *p, uint32_t g, struct shard_error *err)
-{
-	const struct section *index = pages_find(p, SHARD_SECTION_CIDX, g);
-	uint64_t units = ceil_div(p->record_count, p->schema.group[g].unit_records);
-
-	if (index)
-		MUST("I40", index->items == units && index->bytes == 32 * units,
-		     "CIDX of group %u has %" PRIu64 " items in %" PRIu64 " bytes; must be %" PRIu64 " items of "
-		     "32 bytes",
-		     g, index->items, index->bytes, units);
+			if (!s)
+				continue;
+			MUST(of_units[t].number, s->items == units && s->bytes == of_units[t].item_bytes * units,
+			     "%s of group %u has %" PRIu64 " items in %" PRIu64 " bytes; must be %" PRIu64
+			     " items of %u bytes",
+			     section_name(s->type), g, s->items, s->bytes, units, of_units[t].item_bytes);
+		}
 	return SHARD_OK;
 }
 
@@ -160,23 +150,6 @@ static int check_shared_tables(const struct pages *p, struct shard_error *err)
 		     "PROV has %" PRIu64 " items in %" PRIu64 " bytes; must be 1 item of at most %" PRIu64 " bytes",
 		     prov->items, prov->bytes, SHARD_PROVENANCE_BYTES_MAX);
 	return SHARD_OK;
-}
-
-static int sections_check(const struct pages *p, struct shard_error *err)
-{
-	static table_check *const checks[] = {check_data, check_hash, check_index};
-	int rc = check_types(p, err);
-
-	if (!rc)
-		rc = check_presence(p, err);
-	if (!rc)
-		rc = check_places(p, err);
-	for (size_t c = 0; c < sizeof(checks) / sizeof(checks[0]); c++)
-		for (uint32_t g = 0; !rc && g < p->schema.group_count; g++)
-			rc = checks[c](p, g, err);
-	if (!rc)
-		rc = check_shared_tables(p, err);
-	return rc;
 }
 
 /* ---- I1 to I17, and the way from page to struct ---- */
@@ -343,36 +316,6 @@ static void decode_schema(struct shard_schema *s, const struct disk_header *h)
 	}
 }
 
-static void decode_rest(struct pages *out, const struct disk_header *h, const struct disk_footer *f)
-{
-	out->major = load16(h->major.b);
-	out->minor = load16(h->minor.b);
-	out->incompat = load64(h->incompat.b);
-	out->compat = load64(h->compat.b);
-	out->planned_records = load64(h->planned_records.b);
-	out->plan_shard = load64(h->plan_shard.b);
-	out->section_align_log2 = load32(h->section_align_log2.b);
-	memcpy(out->plan_digest, h->plan_digest, sizeof(out->plan_digest));
-	memcpy(out->header_hash, h->hash, sizeof(out->header_hash));
-	out->record_count = load64(f->record_count.b);
-	out->file_bytes = load64(f->file_bytes.b);
-	out->section_count = load32(f->section_count.b);
-	memcpy(out->root, f->hash, sizeof(out->root));
-	for (uint32_t i = 0; i < out->section_count; i++) {
-		const struct disk_section_entry *e = &f->section[i];
-
-		out->section[i] = (struct section){
-			.type = load32(e->type.b),
-			.flags = load32(e->flags.b),
-			.group = load32(e->group.b),
-			.offset = load64(e->offset.b),
-			.bytes = load64(e->bytes.b),
-			.items = load64(e->items.b),
-		};
-		memcpy(out->section[i].hash, e->hash, sizeof(e->hash));
-	}
-}
-
 int pages_decode(struct pages *out, const struct disk_header *header, const uint8_t header_hash[16],
 		 const struct disk_footer *footer, const uint8_t footer_hash[16], uint64_t file_bytes,
 		 struct shard_error *err)
@@ -386,12 +329,44 @@ int pages_decode(struct pages *out, const struct disk_header *header, const uint
 	if (rc)
 		return rc;
 	memset(out, 0, sizeof(*out));
+	out->major = load16(header->major.b);
+	out->minor = load16(header->minor.b);
+	out->incompat = load64(header->incompat.b);
+	out->compat = load64(header->compat.b);
+	out->planned_records = load64(header->planned_records.b);
+	out->plan_shard = load64(header->plan_shard.b);
+	out->section_align_log2 = load32(header->section_align_log2.b);
+	memcpy(out->plan_digest, header->plan_digest, sizeof(out->plan_digest));
+	memcpy(out->header_hash, header->hash, sizeof(out->header_hash));
 	decode_schema(&out->schema, header);
-	decode_rest(out, header, footer);
+	out->record_count = load64(footer->record_count.b);
 	out->file_bytes = file_bytes;
+	out->section_count = load32(footer->section_count.b);
+	memcpy(out->root, footer->hash, sizeof(out->root));
+	for (uint32_t i = 0; i < out->section_count; i++) {
+		const struct disk_section_entry *e = &footer->section[i];
+
+		out->section[i] = (struct section){
+			.type = load32(e->type.b),
+			.flags = load32(e->flags.b),
+			.group = load32(e->group.b),
+			.offset = load64(e->offset.b),
+			.bytes = load64(e->bytes.b),
+			.items = load64(e->items.b),
+		};
+		memcpy(out->section[i].hash, e->hash, sizeof(e->hash));
+	}
 	rc = schema_check(&out->schema, err);
 	if (!rc)
-		rc = sections_check(out, err);
+		rc = check_types(out, err);
+	if (!rc)
+		rc = check_presence(out, err);
+	if (!rc)
+		rc = check_places(out, err);
+	if (!rc)
+		rc = check_group_tables(out, err);
+	if (!rc)
+		rc = check_shared_tables(out, err);
 	return rc;
 }
 
@@ -404,23 +379,6 @@ int pages_check_compat(const struct pages *p, struct shard_error *err)
 }
 
 /* ---- struct to pages: a byte without a meaning is zero, so the same struct gives the same page ---- */
-
-static void encode_field(struct disk_field *d, const struct shard_field *f)
-{
-	memcpy(d->name, f->name, sizeof(d->name));
-	store16(d->dtype.b, (uint16_t)f->dtype);
-	d->ndim = (uint8_t)f->ndim;
-	d->kind = (uint8_t)f->kind;
-	store16(d->group.b, (uint16_t)f->group);
-	store16(d->layout.b, (uint16_t)f->layout);
-	for (uint32_t k = 0; k < SHARD_DIMS_MAX; k++)
-		store32(d->shape[k].b, f->shape[k]);
-	store64(d->offset.b, f->offset);
-	store64(d->bytes.b, f->bytes);
-	d->ragged_axes = (uint8_t)f->ragged_axes;
-	d->length_field = (uint8_t)f->length_field;
-	store16(d->semantic.b, (uint16_t)f->semantic);
-}
 
 void pages_encode_header(struct disk_header *out, const struct pages *p)
 {
@@ -451,8 +409,24 @@ void pages_encode_header(struct disk_header *out, const struct pages *p)
 		store32(d->unit_records.b, g->unit_records);
 		store32(d->chunk_records.b, g->chunk_records);
 	}
-	for (uint32_t i = 0; i < p->schema.field_count; i++)
-		encode_field(&out->field[i], &p->schema.field[i]);
+	for (uint32_t i = 0; i < p->schema.field_count; i++) {
+		const struct shard_field *f = &p->schema.field[i];
+		struct disk_field *d = &out->field[i];
+
+		memcpy(d->name, f->name, sizeof(d->name));
+		store16(d->dtype.b, (uint16_t)f->dtype);
+		d->ndim = (uint8_t)f->ndim;
+		d->kind = (uint8_t)f->kind;
+		store16(d->group.b, (uint16_t)f->group);
+		store16(d->layout.b, (uint16_t)f->layout);
+		for (uint32_t k = 0; k < SHARD_DIMS_MAX; k++)
+			store32(d->shape[k].b, f->shape[k]);
+		store64(d->offset.b, f->offset);
+		store64(d->bytes.b, f->bytes);
+		d->ragged_axes = (uint8_t)f->ragged_axes;
+		d->length_field = (uint8_t)f->length_field;
+		store16(d->semantic.b, (uint16_t)f->semantic);
+	}
 }
 
 void pages_encode_footer(struct disk_footer *out, const struct pages *p)

@@ -184,15 +184,6 @@ NI static void blocks_ni(uint32_t h[8], const uint8_t *data, size_t block_count)
 	store_state(&s, h);
 }
 
-static int cpu_has_sha(void)
-{
-	unsigned a, b, c, d;
-
-	if (!__get_cpuid(1, &a, &b, &c, &d) || !(c & bit_SSSE3) || !(c & bit_SSE4_1))
-		return 0;
-	return __get_cpuid_count(7, 0, &a, &b, &c, &d) && (b & bit_SHA);
-}
-
 sha256_blocks_fn *sha256_blocks_ni(void)
 {
 	/*
@@ -201,9 +192,13 @@ sha256_blocks_fn *sha256_blocks_ni(void)
 	 */
 	static _Atomic int known; /* 0 not asked yet, 1 no, 2 yes */
 	int k = atomic_load_explicit(&known, memory_order_relaxed);
+	unsigned a, b, c, d;
 
 	if (!k) {
-		k = 1 + cpu_has_sha();
+		k = 1;
+		if (__get_cpuid(1, &a, &b, &c, &d) && (c & bit_SSSE3) && (c & bit_SSE4_1) &&
+		    __get_cpuid_count(7, 0, &a, &b, &c, &d) && (b & bit_SHA))
+			k = 2;
 		atomic_store_explicit(&known, k, memory_order_relaxed);
 	}
 	return k == 2 ? blocks_ni : NULL;

@@ -96,33 +96,18 @@ int keys_check_text(const uint8_t *koff, const uint8_t *kblb, uint64_t kblb_byte
 	return SHARD_OK;
 }
 
-static bool stat_fits(const struct shard_schema *s, uint32_t kind, uint32_t field, uint64_t items)
+static int check_moments(const struct shard_field *f, uint32_t field, const uint8_t *items, uint64_t records,
+			 struct shard_error *err)
 {
-	const struct shard_field *f;
-
-	if (field >= s->field_count)
-		return false;
-	f = &s->field[field];
-	if (kind == SHARD_STAT_MOMENTS)
-		return f->kind == SHARD_TENSOR && f->dtype == SHARD_U8 && items == schema_channels(f);
-	return kind == SHARD_STAT_CLASSES && schema_is_integer_scalar(f) && items <= SHARD_CLASSES_MAX;
-}
-
-static int check_moments(const struct shard_field *f, uint32_t field, const uint8_t *items, uint64_t channels,
-			 uint64_t records, struct shard_error *err)
-{
-	uint64_t per_channel = schema_elements(f) / channels, want = 0;
-	bool fits = mul_fits(per_channel, records, &want);
+	uint64_t channels = schema_channels(f);
 
 	for (uint64_t c = 0; c < channels; c++, items += sizeof(struct disk_moments)) {
-		uint64_t count = load64(items), sum = load64(items + 8), squares = load64(items + 16);
+		const struct shard_moments m = {load64(items), load64(items + 8), load64(items + 16), 0};
 
-		MUST("I54",
-		     fits && count == want && sum / 255 <= count && !(sum / 255 == count && sum % 255) &&
-			     squares / 255 <= sum && !(squares / 255 == sum && squares % 255),
+		MUST("I54", schema_moments_possible(f, records, &m),
 		     "moments of field %u, channel %" PRIu64 ": count %" PRIu64 ", sum %" PRIu64
 		     ", sum of squares %" PRIu64 "; count must be %" PRIu64 " and the sums possible for u8",
-		     field, c, count, sum, squares, want);
+		     field, c, m.count, m.sum, m.sum_squares_low, schema_elements(f) / channels * records);
 	}
 	return SHARD_OK;
 }
@@ -149,14 +134,16 @@ int stat_check(const struct shard_schema *s, const uint8_t *stat, uint64_t bytes
 	while (at < bytes) { /* every turn takes 16 bytes or more */
 		uint64_t left = bytes - at, items, item_bytes, place;
 		uint32_t kind, field;
-		bool good = left >= sizeof(struct disk_stat_block);
+		bool moments, good = left >= sizeof(struct disk_stat_block);
 
 		kind = good ? load32(stat + at) : 0;
 		field = good ? load32(stat + at + 4) : 0;
 		items = good ? load64(stat + at + 8) : 0;
-		item_bytes = kind == SHARD_STAT_MOMENTS ? sizeof(struct disk_moments) : 8;
+		moments = kind == SHARD_STAT_MOMENTS;
+		item_bytes = moments ? sizeof(struct disk_moments) : 8;
 		place = (uint64_t)kind << 32 | field;
-		good = good && place > before && stat_fits(s, kind, field, items) &&
+		good = good && place > before && field < s->field_count && schema_has_stat(&s->field[field], kind) &&
+		       (moments ? items == schema_channels(&s->field[field]) : items <= SHARD_CLASSES_MAX) &&
 		       items * item_bytes <= left - sizeof(struct disk_stat_block);
 		MUST("I53", good,
 		     "STAT block %" PRIu64 ": kind %u of field %u with %" PRIu64
@@ -165,8 +152,8 @@ int stat_check(const struct shard_schema *s, const uint8_t *stat, uint64_t bytes
 		if (!good)
 			return SHARD_OK; /* only if the check above was taken out: what follows cannot be read */
 		at += sizeof(struct disk_stat_block);
-		rc = kind == SHARD_STAT_MOMENTS ? check_moments(&s->field[field], field, stat + at, items, records, err)
-						: check_classes(field, stat + at, items, records, err);
+		rc = moments ? check_moments(&s->field[field], field, stat + at, records, err)
+			     : check_classes(field, stat + at, items, records, err);
 		if (rc)
 			return rc;
 		at += items * item_bytes;

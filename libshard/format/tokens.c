@@ -116,24 +116,6 @@ bool tokens_peek(const struct tokens *t, const char *literal)
 	return after_literal(t, literal);
 }
 
-static bool word_number128(struct word w, unsigned __int128 *out)
-{
-	const unsigned __int128 max = ~(unsigned __int128)0;
-	unsigned __int128 v = 0;
-
-	if (!w.bytes || w.bytes > 39 || (w.bytes > 1 && w.text[0] == '0'))
-		return false;
-	for (size_t i = 0; i < w.bytes; i++) {
-		unsigned digit = (unsigned)(w.text[i] - '0');
-
-		if (digit > 9 || v > (max - digit) / 10)
-			return false;
-		v = v * 10 + digit;
-	}
-	*out = v;
-	return true;
-}
-
 void hash_turn(uint8_t out[16], const uint8_t in[16])
 {
 	store64(out, __builtin_bswap64(load64(in + 8)));
@@ -156,10 +138,21 @@ uint64_t tokens_number(struct tokens *t, const char *wanted, uint64_t limit)
 
 void tokens_number128(struct tokens *t, const char *wanted, uint64_t *low, uint64_t *high)
 {
+	const unsigned __int128 max = ~(unsigned __int128)0;
+	struct word w = tokens_take(t, wanted);
+	bool good = w.bytes && w.bytes <= 39 && (w.bytes == 1 || w.text[0] != '0');
 	unsigned __int128 v = 0;
 
-	if (!word_number128(tokens_take(t, wanted), &v))
+	for (size_t i = 0; good && i < w.bytes; i++) {
+		unsigned digit = (unsigned)(w.text[i] - '0');
+
+		good = digit <= 9 && v <= (max - digit) / 10;
+		v = v * 10 + digit;
+	}
+	if (!good) {
 		fault(t, TOKEN_NUMBER, wanted);
+		v = 0;
+	}
 	*low = (uint64_t)v;
 	*high = (uint64_t)(v >> 64);
 }

@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * batch_transform.c - transforms the images of batches, on the CPU or by a kernel on the GPU
+ * batch_transform.c - the public calls that transform images of batches, on the CPU or by a kernel on the GPU
  *
  * libshard/transform defines what a transform does.  A handle brings its kernels and its table to
  * the context of the first batch that it gets, and keeps them there.
- *
- * And the public calls that transform batches
  */
 #include "libshard/gpu/gpu.h"
 
@@ -214,84 +212,64 @@ int shard_transform_host(struct shard_transform *f, const struct shard_batch *ba
 
 /* ---- the GPU ---- */
 
-/*
- * Copy the table to the GPU, and wait for that.  It comes from a page of its own, which is
- * page-locked if that is allowed.
- */
-static int bring_table(struct shard_transform *f, struct shard_error *err)
+/* Bring the kernels, and all that launches need, to the GPU.  The context is entered. */
+static int bring_all(struct shard_transform *f, struct shard_error *err)
 {
-	uint64_t bytes = f->plan.channels * 256 * f->plan.element_bytes;
-	int rc;
+	uint64_t table_bytes = f->plan.channels * 256 * f->plan.element_bytes;
+	char name[TRANSFORM_NAME_BYTES];
+	int rc = transform_grid(&f->plan, cuda_shared_most(f->cuda), &f->call, &f->shared_bytes, err);
 
+	f->blocks = BLOCKS_EACH * cuda_multiprocessors(f->cuda);
+	if (!rc)
+		rc = cuda_module_get(f->cuda, transform_ptx, &f->module, err);
+	for (int aligned = 0; !rc && aligned < 2; aligned++) {
+		transform_shape(&f->plan, aligned, &f->call, name);
+		f->shape[aligned] = f->call.shape;
+		rc = cuda_kernel_find(f->cuda, f->module, name, &f->kernel[aligned], err);
+		if (!rc && f->shared_bytes > TRANSFORM_SHARED_BYTES)
+			rc = cuda_kernel_allow(f->cuda, f->kernel[aligned], err);
+	}
+	if (rc)
+		return rc;
+	/* The table comes from a page of its own, which is page-locked if that is allowed. */
 	f->page = mem_aligned(PAGE_BYTES, PAGE_BYTES); /* 4 channels of f32 fill it */
 	if (!f->page)
 		return error_set(err, SHARD_E_MEMORY, "no memory for a table");
 	for (uint32_t i = 0; i < f->plan.channels * 256; i++)
 		memcpy(f->page + i * f->plan.element_bytes, &f->plan.bits[i / 256][i % 256], f->plan.element_bytes);
 	f->page_locked = !cuda_pin(f->cuda, f->page, PAGE_BYTES, NULL);
-	rc = cuda_alloc(f->cuda, bytes, &f->table, err);
+	rc = cuda_alloc(f->cuda, table_bytes, &f->table, err);
 	if (!rc)
 		rc = cuda_stream_make(f->cuda, &f->behind, err);
 	if (!rc)
 		rc = cuda_event_make(f->cuda, &f->launched, err);
 	if (!rc)
-		rc = cuda_copy_in(f->cuda, f->table, f->page, bytes, f->behind, err);
+		rc = cuda_copy_in(f->cuda, f->table, f->page, table_bytes, f->behind, err);
 	return rc ? rc : cuda_stream_finish(f->cuda, f->behind, err);
 }
 
-static int find_kernels(struct shard_transform *f, struct shard_error *err)
+int batch_transform_begin(struct shard_transform *f, const void *memory, struct shard_error *err)
 {
-	char name[TRANSFORM_NAME_BYTES];
-	int rc = cuda_module_get(f->cuda, transform_ptx, &f->module, err);
+	int rc;
 
-	for (int aligned = 0; !rc && aligned < 2; aligned++) {
-		transform_shape(&f->plan, aligned, &f->call, name);
-		f->shape[aligned] = f->call.shape;
-		rc = cuda_kernel_find(f->cuda, f->module, name, &f->kernel[aligned], err);
-		if (!rc)
-			rc = f->shared_bytes > TRANSFORM_SHARED_BYTES
-				     ? cuda_kernel_allow(f->cuda, f->kernel[aligned], err)
-				     : SHARD_OK;
-	}
-	return rc;
-}
-
-/* Bring all that launches need to the GPU.  The context is entered. */
-static int bring_all(struct shard_transform *f, struct shard_error *err)
-{
-	int rc = transform_grid(&f->plan, cuda_shared_most(f->cuda), &f->call, &f->shared_bytes, err);
-
-	f->blocks = BLOCKS_EACH * cuda_multiprocessors(f->cuda);
-	if (!rc)
-		rc = find_kernels(f, err);
-	if (!rc)
-		rc = bring_table(f, err);
-	if (rc)
-		drop_device(f, false);
-	return rc;
-}
-
-/* Open the GPU that the batch is on, whichever one is current. */
-static int open_device(struct shard_transform *f, const void *batch, struct shard_error *err)
-{
-	int rc = cuda_open_at(&f->cuda, batch, err);
-
+	if (f->cuda)
+		return SHARD_OK;
+	rc = cuda_open_at(&f->cuda, memory, err);
 	if (rc)
 		return rc;
 	f->owner = getpid();
 	rc = cuda_enter(f->cuda, err);
-	if (!rc)
-		rc = cuda_leave(f->cuda, bring_all(f, err), err);
+	if (!rc) {
+		rc = bring_all(f, err);
+		if (rc)
+			drop_device(f, false);
+		rc = cuda_leave(f->cuda, rc, err);
+	}
 	if (!f->module) {
 		cuda_close(f->cuda);
 		f->cuda = NULL;
 	}
 	return rc;
-}
-
-int batch_transform_begin(struct shard_transform *f, const void *memory, struct shard_error *err)
-{
-	return f->cuda ? SHARD_OK : open_device(f, memory, err);
 }
 
 int batch_transform_check_gpu(const struct shard_transform *f, const struct cuda_device *cuda, struct shard_error *err)
@@ -302,27 +280,22 @@ int batch_transform_check_gpu(const struct shard_transform *f, const struct cuda
 	return transform_grid(&f->plan, cuda ? cuda_shared_most(cuda) : SHARED_MOST_BYTES, &call, &shared_bytes, err);
 }
 
-/* What a call of the caller's asks for. */
-struct wanted {
-	const struct shard_batch *batch;
-	const struct shard_transform_row *rows; /* NULL: as drawn */
-};
-
 /* Put rows `first` and on into a launch.  Returns the height and width of the largest parts. */
-static struct shard_size put_rows(const struct shard_transform *f, const struct wanted *w, uint64_t first,
-				  uint32_t count, struct transform_call *call)
+static struct shard_size put_rows(const struct shard_transform *f, const struct shard_batch *batch,
+				  const struct shard_transform_row *rows, uint64_t first, uint32_t count,
+				  struct transform_call *call)
 {
 	struct shard_size most = {0, 0};
 
 	for (uint32_t i = 0; i < count; i++) {
-		uint32_t from = w->rows ? w->rows[first + i].from : (uint32_t)(first + i);
-		struct transform_image image = image_of(f, w->batch, from);
+		uint32_t from = rows ? rows[first + i].from : (uint32_t)(first + i);
+		struct transform_image image = image_of(f, batch, from);
 		struct shard_transform_row row;
 
-		if (w->rows)
-			row = w->rows[first + i];
+		if (rows)
+			row = rows[first + i];
 		else
-			transform_draw_row(&f->plan, &image, w->batch, from, 0, &row);
+			transform_draw_row(&f->plan, &image, batch, from, 0, &row);
 		most.height = row.height > most.height ? row.height : most.height;
 		most.width = row.width > most.width ? row.width : most.width;
 		transform_put_row(&f->plan, call, i, &row, image.width, from);
@@ -352,10 +325,10 @@ static int lay_out(const struct shard_transform *f, struct shard_size most, stru
 }
 
 /* Launch a kernel for each 256 rows, because its parameter has room for that many. */
-static int launch(struct shard_transform *f, const struct wanted *w, uint64_t row_count, void *stream, void *to,
-		  struct shard_error *err)
+static int launch(struct shard_transform *f, const struct shard_batch *batch, const struct shard_transform_row *rows,
+		  uint64_t row_count, void *stream, void *to, struct shard_error *err)
 {
-	const struct shard_rows *images = &w->batch->field[f->field_idx];
+	const struct shard_rows *images = &batch->field[f->field_idx];
 	bool aligned = (uintptr_t)to % 16 == 0;
 	struct transform_call call;
 	int rc = SHARD_OK;
@@ -365,14 +338,13 @@ static int launch(struct shard_transform *f, const struct wanted *w, uint64_t ro
 		uint32_t shared_bytes;
 
 		count = row_count - first < TRANSFORM_ROWS ? row_count - first : TRANSFORM_ROWS;
-		most = put_rows(f, w, first, (uint32_t)count, &call);
+		most = put_rows(f, batch, rows, first, (uint32_t)count, &call);
 		rc = lay_out(f, most, &call, &shared_bytes, err);
 		if (rc)
 			return rc;
 		call.shape = f->shape[aligned];
 		call.from = (uintptr_t)images->data;
-		call.from_end =
-			call.from + (w->batch->record_count - UINT64_C(1)) * images->stride + f->plan.image_bytes;
+		call.from_end = call.from + (batch->record_count - UINT64_C(1)) * images->stride + f->plan.image_bytes;
 		call.record_step = images->stride;
 		call.table = f->table;
 		call.to = (uintptr_t)to + first * f->plan.row_bytes;
@@ -383,31 +355,19 @@ static int launch(struct shard_transform *f, const struct wanted *w, uint64_t ro
 	return rc;
 }
 
-/*
- * Remember what is queued on `stream`, for shard_transform_close().  To wait for the whole context
- * there would break a capture of the trainer.
- */
-static int note_launch(const struct shard_transform *f, void *stream, struct shard_error *err)
-{
-	int rc = cuda_event_record(f->cuda, f->launched, stream, err);
-
-	return rc ? rc : cuda_stream_wait(f->cuda, f->behind, f->launched, err);
-}
-
 int shard_transform_launch(struct shard_transform *f, const struct shard_batch *batch,
 			   const struct shard_transform_row *rows, uint64_t row_count, void *stream, void *to,
 			   struct shard_error *err)
 {
 	const void *from = batch->field[f->field_idx].data;
-	struct wanted w = {.batch = batch, .rows = rows};
-	int rc = check(f, batch, rows, &row_count, true, err), noted = SHARD_OK;
+	int rc = check(f, batch, rows, &row_count, true, err), noted;
 
 	if (!rc && (uintptr_t)to % f->plan.element_bytes)
 		rc = error_set(err, SHARD_E_ARGUMENT,
 			       "the output is at %p; must be at a multiple of %" PRIu32 ", the bytes of a number", to,
 			       f->plan.element_bytes);
 	if (!rc)
-		rc = f->cuda ? SHARD_OK : open_device(f, from, err);
+		rc = batch_transform_begin(f, from, err);
 	if (!rc)
 		rc = cuda_enter(f->cuda, err);
 	if (rc)
@@ -416,8 +376,15 @@ int shard_transform_launch(struct shard_transform *f, const struct shard_batch *
 	if (!rc)
 		rc = cuda_check_stream(f->cuda, stream, err);
 	if (!rc) {
-		rc = launch(f, &w, row_count, stream, to, err);
-		noted = note_launch(f, stream, rc ? NULL : err); /* some kernels may be queued all the same */
+		rc = launch(f, batch, rows, row_count, stream, to, err);
+		/*
+		 * Some kernels may be queued all the same.  shard_transform_close() waits for them through
+		 * `behind`: to wait for the whole context would break a capture of the trainer.
+		 */
+		noted = cuda_event_record(f->cuda, f->launched, stream, rc ? NULL : err);
+		if (!noted)
+			noted = cuda_stream_wait(f->cuda, f->behind, f->launched, rc ? NULL : err);
+		rc = rc ? rc : noted;
 	}
-	return cuda_leave(f->cuda, rc ? rc : noted, err);
+	return cuda_leave(f->cuda, rc, err);
 }

@@ -12,6 +12,9 @@
 #include "libshard/base/error.h"
 #include "libshard/base/mem.h"
 
+#define PIN_MOST_BYTES (UINT64_C(1) << 30) /* page-locking this takes a tenth of a second */
+#define MIB(bytes_)    ((double)(bytes_) / (1 << 20))
+
 /* ---- captures ---- */
 
 /*
@@ -76,18 +79,6 @@ static int retain(struct cuda_device *d, uint32_t number, struct shard_error *er
 	return SHARD_OK;
 }
 
-/* No GPU was named, and this thread has none: then there must be only one. */
-static int retain_only(struct cuda_device *d, struct shard_error *err)
-{
-	int second;
-
-	if (d->api->cuDeviceGet(&second, 1))
-		return retain(d, 0, err);
-	return error_set(err, SHARD_E_ARGUMENT,
-			 "a default stream names no GPU in a thread that has chosen none of several: open the loader "
-			 "with gpu.device = SHARD_GPU(n), or give a stream of your own");
-}
-
 /*
  * If the context is the primary one of its device, hold it.  Ask before, because retaining would
  * make a primary context where there is none.
@@ -132,32 +123,33 @@ static int retain_named(struct cuda_device *d, uint32_t number, void *stream, st
 			 number);
 }
 
-/* Hold the context that a caller has chosen; see cuda_open(). */
-static int choose(struct cuda_device *d, uint32_t gpu, void *stream, struct shard_error *err)
+/* Hold the context that a caller has chosen: of the memory `at`, or, if that is NULL, see cuda_open(). */
+static int choose(struct cuda_device *d, const void *at, uint32_t gpu, void *stream, struct shard_error *err)
 {
-	int rc = find_context(d->api, stream, &d->context, err);
+	int result, second, rc;
 
+	if (at) {
+		result = d->api->cuPointerGetAttribute(&d->context, CU_ATTRIBUTE_CONTEXT, (uintptr_t)at);
+		return result ? cuda_refused(d->api, result, err, "finding the GPU of the memory at %p", at)
+			      : retain_if_primary(d, err);
+	}
+	rc = find_context(d->api, stream, &d->context, err);
 	if (rc)
 		return rc;
 	if (gpu && gpu != SHARD_GPU_OF_STREAM)
 		return retain_named(d, gpu - SHARD_GPU(0), stream, err);
 	if (d->context)
 		return retain_if_primary(d, err);
-	return gpu ? retain(d, 0, err) : retain_only(d, err);
-}
-
-/* Hold the context that an address of a GPU's memory belongs to. */
-static int choose_at(struct cuda_device *d, const void *at, struct shard_error *err)
-{
-	int result = d->api->cuPointerGetAttribute(&d->context, CU_ATTRIBUTE_CONTEXT, (uintptr_t)at);
-
-	return result ? cuda_refused(d->api, result, err, "finding the GPU of the memory at %p", at)
-		      : retain_if_primary(d, err);
+	/* Nothing names a GPU, and this thread has none: then there must be only one, or the first will do. */
+	if (gpu || d->api->cuDeviceGet(&second, 1))
+		return retain(d, 0, err);
+	return error_set(err, SHARD_E_ARGUMENT,
+			 "a default stream names no GPU in a thread that has chosen none of several: open the loader "
+			 "with gpu.device = SHARD_GPU(n), or give a stream of your own");
 }
 
 /* ---- open and close ---- */
 
-/* `at` not NULL: the context of that memory; else see cuda_open(). */
 static int open_chosen(struct cuda_device **out, const void *at, uint32_t gpu, void *stream, struct shard_error *err)
 {
 	struct cuda_device *d;
@@ -172,7 +164,7 @@ static int open_chosen(struct cuda_device **out, const void *at, uint32_t gpu, v
 	d = mem_zalloc(sizeof(*d));
 	if (d) {
 		d->api = api;
-		rc = at ? choose_at(d, at, err) : choose(d, gpu, stream, err);
+		rc = choose(d, at, gpu, stream, err);
 	} else {
 		rc = error_set(err, SHARD_E_MEMORY, "no memory for a device");
 	}
@@ -287,9 +279,6 @@ int cuda_check_memory(const struct cuda_device *d, const void *at, struct shard_
 			 at);
 }
 
-#define PIN_MOST_BYTES (UINT64_C(1) << 30) /* page-locking this takes a tenth of a second */
-#define MIB(bytes_)    ((double)(bytes_) / (1 << 20))
-
 /* ---- streams and events ---- */
 
 int cuda_stream_make(const struct cuda_device *d, void **stream, struct shard_error *err)
@@ -387,26 +376,20 @@ int cuda_stream_join(const struct cuda_device *d, void *stream, void *behind, st
 
 /* ---- memory ---- */
 
-static int fail_full(const struct cuda_device *d, uint64_t bytes, struct shard_error *err)
+int cuda_alloc(const struct cuda_device *d, uint64_t bytes, uint64_t *memory, struct shard_error *err)
 {
+	int result = d->api->cuMemAlloc(memory, (size_t)bytes);
 	size_t unused = 0, all = 0;
 
-	if (d->api->cuMemGetInfo(&unused, &all))
-		return cuda_refused(d->api, CU_OUT_OF_MEMORY, err, "cuMemAlloc of %.1f MiB", MIB(bytes));
-	return cuda_refused(d->api, CU_OUT_OF_MEMORY, err,
+	if (!result)
+		return SHARD_OK;
+	if (result != CU_OUT_OF_MEMORY || d->api->cuMemGetInfo(&unused, &all))
+		return cuda_refused(d->api, result, err, "cuMemAlloc of %.1f MiB", MIB(bytes));
+	return cuda_refused(d->api, result, err,
 			    "cuMemAlloc of %.1f MiB, where %.1f of %.1f MiB are free (take the first batch before a "
 			    "framework fills the GPU, give back what it keeps with torch.cuda.empty_cache(), or ask "
 			    "for smaller batches, fewer device slots or a smaller pool)",
 			    MIB(bytes), MIB(unused), MIB(all));
-}
-
-int cuda_alloc(const struct cuda_device *d, uint64_t bytes, uint64_t *memory, struct shard_error *err)
-{
-	int result = d->api->cuMemAlloc(memory, (size_t)bytes);
-
-	if (result == CU_OUT_OF_MEMORY)
-		return fail_full(d, bytes, err);
-	return result ? cuda_refused(d->api, result, err, "cuMemAlloc of %.1f MiB", MIB(bytes)) : SHARD_OK;
 }
 
 void cuda_free(const struct cuda_device *d, uint64_t memory)

@@ -7,8 +7,8 @@
  * for the event `ready`.  The filling stream waits for the event `done`, which comes behind the
  * work of the borrower.
  *
- * Only the consumer calls these functions.  It has entered the context for those that can fail,
- * except where a function says that this is not needed.
+ * Only the consumer calls these functions.  It has entered the context for the ones that can
+ * fail, except where a function says that this is not needed.
  */
 #include "libshard/gpu/gpu.h"
 
@@ -17,17 +17,6 @@
 #include "libshard/base/mem.h"
 
 /* ---- life ---- */
-
-static int open_slot(struct device_slots *o, struct device_slot *s, uint64_t memory, uint32_t batch_records,
-		     uint32_t whole_count, struct shard_error *err)
-{
-	int rc;
-
-	if (!slot_open(&s->as, (uint8_t *)(uintptr_t)memory, batch_records, whole_count))
-		return error_set(err, SHARD_E_MEMORY, "no memory for a batch of %u records", batch_records);
-	rc = cuda_event_make(o->cuda, &s->ready, err);
-	return rc ? rc : cuda_event_make(o->cuda, &s->done, err);
-}
 
 int device_slots_open(struct device_slots *o, const struct cuda_device *cuda, uint32_t slot_count,
 		      const struct layout *layout, uint32_t batch_records, struct shard_error *err)
@@ -46,8 +35,16 @@ int device_slots_open(struct device_slots *o, const struct cuda_device *cuda, ui
 		rc = error_set(err, SHARD_E_MEMORY, "no memory for %u slots of the device", slot_count);
 	if (!rc && slot_bytes)
 		rc = cuda_alloc(cuda, slot_bytes * slot_count, &o->memory, err);
-	for (uint32_t i = 0; !rc && i < slot_count; i++)
-		rc = open_slot(o, &o->slot[i], o->memory + i * slot_bytes, batch_records, layout->whole_count, err);
+	for (uint32_t i = 0; !rc && i < slot_count; i++) {
+		uint8_t *memory = (uint8_t *)(uintptr_t)(o->memory + i * slot_bytes);
+
+		if (!slot_open(&o->slot[i].as, memory, batch_records, layout->whole_count))
+			rc = error_set(err, SHARD_E_MEMORY, "no memory for a batch of %u records", batch_records);
+		if (!rc)
+			rc = cuda_event_make(cuda, &o->slot[i].ready, err);
+		if (!rc)
+			rc = cuda_event_make(cuda, &o->slot[i].done, err);
+	}
 	if (rc)
 		device_slots_close(o, false);
 	return rc;
@@ -190,35 +187,30 @@ static void give_back(void *context)
 	feed_give(g->feed, g->slot);
 }
 
-static int open_parts(struct device_copy *d, struct shard_error *err)
-{
-	uint32_t slots = d->feed->ring.slot_count;
-	int rc;
-
-	d->give = mem_array(slots, sizeof(*d->give));
-	d->host_done = mem_array(slots, sizeof(*d->host_done));
-	if (!d->give || !d->host_done)
-		return error_set(err, SHARD_E_MEMORY, "no memory for events of %u slots", slots);
-	rc = cuda_stream_make(d->cuda, &d->back, err);
-	for (uint32_t i = 0; !rc && i < slots; i++) {
-		d->give[i] = (struct give){d->feed, i};
-		rc = cuda_event_make(d->cuda, &d->host_done[i], err);
-	}
-	return rc ? rc : pins_open(&d->pins, &d->feed->ring, d->cuda, err);
-}
-
 int device_copy_open(struct device_copy **out, struct feed *feed, struct device_slots *device_slots,
 		     const struct cuda_device *cuda, struct shard_error *err)
 {
 	struct device_copy *d = mem_zalloc(sizeof(*d));
-	int rc;
+	uint32_t slots = feed->ring.slot_count;
+	int rc = SHARD_OK;
 
 	if (!d)
 		return error_set(err, SHARD_E_MEMORY, "no memory for a device");
 	d->feed = feed;
 	d->device_slots = device_slots;
 	d->cuda = cuda;
-	rc = open_parts(d, err);
+	d->give = mem_array(slots, sizeof(*d->give));
+	d->host_done = mem_array(slots, sizeof(*d->host_done));
+	if (!d->give || !d->host_done)
+		rc = error_set(err, SHARD_E_MEMORY, "no memory for events of %u slots", slots);
+	if (!rc)
+		rc = cuda_stream_make(cuda, &d->back, err);
+	for (uint32_t i = 0; !rc && i < slots; i++) {
+		d->give[i] = (struct give){feed, i};
+		rc = cuda_event_make(cuda, &d->host_done[i], err);
+	}
+	if (!rc)
+		rc = pins_open(&d->pins, &feed->ring, cuda, err);
 	if (rc) {
 		device_copy_close(d, false);
 		return rc;
@@ -245,33 +237,22 @@ void device_copy_close(struct device_copy *d, bool inherited)
 
 /* ---- copies ---- */
 
-/* Queue one copy, or several if the slot was page-locked in several chunks. */
-static int copy_part(struct device_copy *d, const struct slot *from, const struct slot *to, uint64_t at, uint64_t bytes,
-		     struct shard_error *err)
-{
-	uint64_t chunk = d->pins.chunk_bytes;
-	int rc = SHARD_OK;
-
-	for (uint64_t end = at + bytes, part; !rc && at < end; at += part) {
-		part = min_u64(end - at, chunk - at % chunk);
-		rc = cuda_copy_in(d->cuda, (uintptr_t)to->memory + at, from->memory + at, part, d->device_slots->stream,
-				  err);
-	}
-	return rc;
-}
-
+/* Queue a copy of each group, or several if the slot was page-locked in several chunks. */
 static int copy_groups(struct device_copy *d, uint32_t host, const struct slot *to, struct shard_error *err)
 {
 	const struct layout *layout = &d->feed->layout;
 	const struct slot *from = &d->feed->ring.slot[host];
 	bool locked = pins_has(&d->pins, host);
-	uint64_t at, bytes;
+	uint64_t chunk = d->pins.chunk_bytes, at = 0, bytes;
 	int rc = SHARD_OK;
 
 	for (uint32_t g = 0; !rc && g < layout->schema->group_count; g++) {
 		bytes = layout_group(layout, g, from->rows, &at);
-		if (bytes)
-			rc = copy_part(d, from, to, at, bytes, err);
+		for (uint64_t end = at + bytes, part; !rc && at < end; at += part) {
+			part = min_u64(end - at, chunk - at % chunk);
+			rc = cuda_copy_in(d->cuda, (uintptr_t)to->memory + at, from->memory + at, part,
+					  d->device_slots->stream, err);
+		}
 		if (rc)
 			return rc;
 		d->copied_bytes += bytes;
@@ -288,29 +269,26 @@ static int give_behind(struct device_copy *d, void *event, uint32_t host, struct
 	return rc ? rc : cuda_stream_call(d->cuda, d->back, give_back, &d->give[host], err);
 }
 
-/* Copy what describes the rows now, because the host slot will soon belong to the crew. */
-static void take_rows(struct slot *to, const struct slot *from, uint32_t whole_count)
-{
-	memcpy(to->record, from->record, from->rows * sizeof(*from->record));
-	memcpy(to->row_flags, from->row_flags, from->rows);
-	memcpy(to->component, from->component, from->rows * sizeof(*from->component));
-	for (uint32_t k = 0; k < whole_count; k++)
-		memcpy(slot_sizes(to, k), slot_sizes(from, k), from->rows * sizeof(*from->size));
-	to->place = from->place;
-	to->rows = from->rows;
-}
-
 /* Queue the copy of a host slot.  The slot goes back to the feed in any case. */
 static int send(struct device_copy *d, uint32_t host, struct device_slot *to, struct shard_error *err)
 {
 	struct device_slots *o = d->device_slots;
+	const struct slot *from = &d->feed->ring.slot[host];
+	struct slot *as = &to->as;
 	struct shard_error why;
 	int rc;
 
-	take_rows(&to->as, &d->feed->ring.slot[host], d->feed->layout.whole_count);
+	/* What describes the rows is copied now, because the host slot will soon belong to the crew. */
+	memcpy(as->record, from->record, from->rows * sizeof(*from->record));
+	memcpy(as->row_flags, from->row_flags, from->rows);
+	memcpy(as->component, from->component, from->rows * sizeof(*from->component));
+	for (uint32_t k = 0; k < d->feed->layout.whole_count; k++)
+		memcpy(slot_sizes(as, k), slot_sizes(from, k), from->rows * sizeof(*from->size));
+	as->place = from->place;
+	as->rows = from->rows;
 	rc = device_slots_begin(o, to, &why);
 	if (!rc)
-		rc = copy_groups(d, host, &to->as, &why);
+		rc = copy_groups(d, host, as, &why);
 	if (!rc)
 		rc = device_slots_end(o, to, &why);
 	if (!rc)

@@ -72,25 +72,6 @@ int cuda_refused(const struct cuda_api *api, int result, struct shard_error *err
 
 /* ---- loading ---- */
 
-static bool find(const struct finder *f, const char *name, int version, void **out)
-{
-	int status = CU_FIND_SUCCESS, result;
-
-	*out = NULL;
-	result = f->now ? f->now(name, out, version, CU_FIND_LEGACY_STREAM, &status)
-			: f->old(name, out, version, CU_FIND_LEGACY_STREAM);
-	return !result && status == CU_FIND_SUCCESS && *out;
-}
-
-/* Pointers are copied, because C cannot convert a data pointer to a function pointer. */
-static void find_finder(void *library, struct finder *f)
-{
-	void *now = dlsym(library, "cuGetProcAddress_v2"), *old = dlsym(library, "cuGetProcAddress");
-
-	memcpy(&f->now, &now, sizeof(now));
-	memcpy(&f->old, &old, sizeof(old));
-}
-
 /* Add a name to a list.  A list that is too long is cut. */
 static void add_name(char *list, size_t bytes, size_t which)
 {
@@ -105,9 +86,12 @@ static void find_all(const struct finder *f)
 	char missing[TEXT_BYTES] = "";
 
 	for (size_t i = 0; i < sizeof(calls) / sizeof(calls[0]); i++) {
-		void *p;
+		int status = CU_FIND_SUCCESS, result;
+		void *p = NULL;
 
-		if (find(f, calls[i].name, calls[i].version, &p))
+		result = f->now ? f->now(calls[i].name, &p, calls[i].version, CU_FIND_LEGACY_STREAM, &status)
+				: f->old(calls[i].name, &p, calls[i].version, CU_FIND_LEGACY_STREAM);
+		if (!result && status == CU_FIND_SUCCESS && p)
 			memcpy((uint8_t *)&driver + calls[i].at, &p, sizeof(p));
 		else if (calls[i].needed)
 			add_name(missing, sizeof(missing), i);
@@ -135,7 +119,7 @@ static void start(void)
 
 static void load(void)
 {
-	void *library = dlopen(DRIVER, RTLD_NOW | RTLD_LOCAL);
+	void *library = dlopen(DRIVER, RTLD_NOW | RTLD_LOCAL), *now, *old;
 	struct finder f;
 	const char *why;
 
@@ -149,7 +133,11 @@ static void load(void)
 		return;
 	}
 	is_loaded = true;
-	find_finder(library, &f);
+	/* Pointers are copied, because C cannot convert a data pointer to a function pointer. */
+	now = dlsym(library, "cuGetProcAddress_v2");
+	old = dlsym(library, "cuGetProcAddress");
+	memcpy(&f.now, &now, sizeof(now));
+	memcpy(&f.old, &old, sizeof(old));
 	if (!f.now && !f.old) {
 		error_set(
 			&driver_why, SHARD_E_UNSUPPORTED,

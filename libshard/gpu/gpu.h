@@ -206,11 +206,11 @@ struct pins {
 	const struct cuda_device *cuda;
 	uint64_t chunk_bytes; /* of a slot that are page-locked at once */
 	pthread_t thread;
-	bool has_thread, has_lock;
+	bool has_thread;
 
 	pthread_mutex_t lock;
 	pthread_cond_t change;	/* with lock: the state of a slot has changed */
-	enum pin_state *state;	/* [slot_count] lock */
+	enum pin_state *state;	/* [slot_count] lock; NULL: not open */
 	uint64_t bytes;		/* lock: that are page-locked, by us or by their owner */
 	bool late;		/* lock: the system takes too long, so no batch waits any more */
 	bool has_refusal;	/* lock: `why` is about a slot that was refused */
@@ -460,17 +460,6 @@ uint32_t slabs_find(const struct slabs *s, uint64_t epoch, uint64_t row, uint32_
 
 /* ---- pool.c: records that stay on the GPU ---- */
 
-struct pool_gather {
-	const struct pool_plan *plan; /* const after open, as: */
-	const struct layout *batch;
-	const struct slabs *slabs;
-	/* [run] the place of a run, counted from home_phase on; NULL: the pool holds a part only */
-	uint32_t *home;
-	uint64_t home_phase;
-	struct cuda_gather kernel; /* its module is NULL until it is loaded */
-	struct gather_call call;
-};
-
 /* The order of one epoch, made when it is first needed. */
 struct pool_order {
 	struct order order;
@@ -488,7 +477,11 @@ struct pool {
 	struct device_slots *batches; /* batches are put together there; it may be opened later */
 
 	struct slabs slabs;
-	struct pool_gather gather;
+	/* [run] the place of a run, counted from home_phase on; NULL: the pool holds a part only */
+	uint32_t *home;
+	uint64_t home_phase;
+	struct cuda_gather kernel; /* its module is NULL until it is loaded */
+	struct gather_call call;
 	struct step_place claim;    /* what is put together next */
 	bool is_started;	    /* fetching is under way for the claim */
 	struct pool_order order[2]; /* of epochs, even and odd */
@@ -524,7 +517,7 @@ int pool_next(struct pool *p, struct shard_error *err);
 void pool_send_ahead(struct pool *p);
 /*
  * Wait until pool_next() need not wait.  The queue of the device slots is empty.  Fails with
- * TIMEOUT.
+ * TIMEOUT, and leaves the text of that to the caller.
  */
 int pool_wait(struct pool *p, uint64_t timeout_ns, struct shard_error *err);
 

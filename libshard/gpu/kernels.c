@@ -72,43 +72,31 @@ static int load(const struct cuda_device *d, const char *ptx, struct cu_module *
 			    log);
 }
 
-/* With lock, so a second user waits until the module is compiled. */
-static int get(const struct cuda_device *d, const char *ptx, struct loaded **out, struct shard_error *err)
+int cuda_module_get(const struct cuda_device *d, const char *ptx, void **module, struct shard_error *err)
 {
-	struct loaded *m = all;
-	int rc;
+	struct loaded *m;
+	int rc = SHARD_OK;
 
-	while (m && (m->context != d->context || m->ptx != ptx))
+	pthread_mutex_lock(&lock); /* until the module is compiled, so a second user waits for that */
+	for (m = all; m && (m->context != d->context || m->ptx != ptx);)
 		m = m->next;
 	if (!m) {
 		m = mem_zalloc(sizeof(*m));
-		if (!m)
-			return error_set(err, SHARD_E_MEMORY, "no memory for kernels");
-		rc = load(d, ptx, &m->module, err);
-		if (rc) {
-			mem_free(m);
-			return rc;
+		rc = m ? load(d, ptx, &m->module, err) : error_set(err, SHARD_E_MEMORY, "no memory for kernels");
+		if (!rc) {
+			m->context = d->context;
+			m->ptx = ptx;
+			m->next = all;
+			all = m;
 		}
-		m->context = d->context;
-		m->ptx = ptx;
-		m->next = all;
-		all = m;
 	}
-	m->users++;
-	*out = m;
-	return SHARD_OK;
-}
-
-int cuda_module_get(const struct cuda_device *d, const char *ptx, void **module, struct shard_error *err)
-{
-	struct loaded *m = NULL;
-	int rc;
-
-	pthread_mutex_lock(&lock);
-	rc = get(d, ptx, &m, err);
-	pthread_mutex_unlock(&lock);
-	if (!rc)
+	if (rc) {
+		mem_free(m);
+	} else {
+		m->users++;
 		*module = m;
+	}
+	pthread_mutex_unlock(&lock);
 	return rc;
 }
 

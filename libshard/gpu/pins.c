@@ -35,62 +35,33 @@ static void set_state(struct pins *p, uint32_t slot, enum pin_state state)
 
 /* ---- refusal ---- */
 
-static void show_memlock(char *text, size_t bytes)
-{
-	struct rlimit limit;
-
-	if (getrlimit(RLIMIT_MEMLOCK, &limit) || limit.rlim_cur == RLIM_INFINITY)
-		snprintf(text, bytes, "unlimited");
-	else
-		snprintf(text, bytes, "%" PRIu64 " KiB", (uint64_t)limit.rlim_cur >> 10);
-}
-
-/* With lock. */
-static void explain_capture(struct pins *p, uint32_t slot, const struct shard_error *why)
-{
-	error_set(
-		&p->why, why->status,
-		"slot %u of %u of the ring was refused twice while a CUDA graph was captured (%s).  It reaches the GPU "
-		"through pageable memory, which is slower: take a batch before the first capture",
-		slot, p->ring->slot_count, why->message);
-}
-
-/* With lock. */
-static void explain_limits(struct pins *p, uint32_t slot, const struct shard_error *why)
-{
-	char memlock[32];
-
-	show_memlock(memlock, sizeof(memlock));
-	error_set(&p->why, why->status,
-		  "slot %u of %u of the ring cannot be page-locked (%s).  This slot and all after it reach the GPU "
-		  "through pageable memory, which is slower.  Locked memory is limited to %s (ulimit -l), and this "
-		  "control group has %.0f MiB left: raise these limits, or ask for fewer slots, or for batches of "
-		  "less than %.1f MiB",
-		  slot, p->ring->slot_count, why->message, memlock, MIB(available_memory_bytes()),
-		  MIB(p->ring->slot_bytes));
-}
-
-/* The first refusal is told. */
+/* Tells why a slot is not page-locked.  The first refusal is told. */
 static void explain(struct pins *p, uint32_t slot, const struct shard_error *why)
 {
+	char memlock[32] = "unlimited";
+	struct rlimit limit;
+
 	pthread_mutex_lock(&p->lock);
-	if (!p->has_refusal) {
-		(cuda_is_capture(why) ? explain_capture : explain_limits)(p, slot, why);
+	if (!p->has_refusal && cuda_is_capture(why)) {
+		error_set(&p->why, why->status,
+			  "slot %u of %u of the ring was refused twice while a CUDA graph was captured (%s).  It "
+			  "reaches the GPU through pageable memory, which is slower: take a batch before the first "
+			  "capture",
+			  slot, p->ring->slot_count, why->message);
+		p->why.os_code = why->os_code;
+	} else if (!p->has_refusal) {
+		if (!getrlimit(RLIMIT_MEMLOCK, &limit) && limit.rlim_cur != RLIM_INFINITY)
+			snprintf(memlock, sizeof(memlock), "%" PRIu64 " KiB", (uint64_t)limit.rlim_cur >> 10);
+		error_set(&p->why, why->status,
+			  "slot %u of %u of the ring cannot be page-locked (%s).  This slot and all after it reach the "
+			  "GPU through pageable memory, which is slower.  Locked memory is limited to %s (ulimit -l), "
+			  "and this control group has %.0f MiB left: raise these limits, or ask for fewer slots, or "
+			  "for batches of less than %.1f MiB",
+			  slot, p->ring->slot_count, why->message, memlock, MIB(available_memory_bytes()),
+			  MIB(p->ring->slot_bytes));
 		p->why.os_code = why->os_code;
 	}
 	p->has_refusal = true;
-	pthread_mutex_unlock(&p->lock);
-}
-
-static void explain_lent(struct pins *p, uint32_t slot)
-{
-	pthread_mutex_lock(&p->lock);
-	if (!p->why.status)
-		error_set(&p->why, SHARD_E_ARGUMENT,
-			  "slot %u of %u of the ring is not page-locked, so it reaches the GPU through pageable "
-			  "memory, which is slower; call cudaHostRegister() for all memory given to "
-			  "shard_loader_lend() before the first batch",
-			  slot, p->ring->slot_count);
 	pthread_mutex_unlock(&p->lock);
 }
 
@@ -163,7 +134,7 @@ static void *lock_all(void *context)
  * See which slots the owner of the memory has page-locked.  The driver refuses to copy a slot of
  * which only a part is page-locked.
  */
-static int look_at_lent(struct pins *p, struct shard_error *err)
+static int examine_lent(struct pins *p, struct shard_error *err)
 {
 	uint64_t bytes = p->ring->slot_bytes;
 
@@ -177,8 +148,13 @@ static int look_at_lent(struct pins *p, struct shard_error *err)
 					 "cudaHostRegister() once, for all %" PRIu64 " bytes of the memory given to "
 					 "shard_loader_lend()",
 					 i, p->ring->slot_count, ring_bytes(p->ring));
-		if (!locked)
-			explain_lent(p, i);
+		if (!locked && !p->why.status) /* no other thread uses this yet */
+			error_set(
+				&p->why, SHARD_E_ARGUMENT,
+				"slot %u of %u of the ring is not page-locked, so it reaches the GPU through pageable "
+				"memory, which is slower; call cudaHostRegister() for all memory given to "
+				"shard_loader_lend() before the first batch",
+				i, p->ring->slot_count);
 		set_state(p, i, locked ? PIN_LOCKED : PIN_UNLOCKED);
 	}
 	return SHARD_OK;
@@ -194,9 +170,8 @@ int pins_open(struct pins *p, const struct ring *ring, const struct cuda_device 
 		return error_set(err, SHARD_E_MEMORY, "no memory for the page-locks of %u slots", ring->slot_count);
 	pthread_mutex_init(&p->lock, NULL);
 	pthread_cond_init(&p->change, NULL);
-	p->has_lock = true;
 	if (ring->lent)
-		return look_at_lent(p, err);
+		return examine_lent(p, err);
 	if (!thread_start(&p->thread, lock_all, p))
 		p->has_thread = true;
 	else
@@ -214,17 +189,6 @@ bool pins_knows(struct pins *p, uint32_t slot)
 	return knows;
 }
 
-/* With lock. */
-static void explain_late(struct pins *p, uint32_t slot)
-{
-	p->late = true;
-	if (!p->why.status)
-		error_set(&p->why, SHARD_E_DEVICE,
-			  "slot %u of %u of the ring is still being page-locked after %u s.  Slots that are not "
-			  "page-locked reach the GPU through pageable memory, which is slower; see the kernel's log",
-			  slot, p->ring->slot_count, PATIENCE_S);
-}
-
 bool pins_has(struct pins *p, uint32_t slot)
 {
 	struct timespec until = clock_after_ns(PATIENCE_S * UINT64_C(1000000000));
@@ -233,8 +197,16 @@ bool pins_has(struct pins *p, uint32_t slot)
 	pthread_mutex_lock(&p->lock);
 	while (p->state[slot] == PIN_PENDING && !p->late)
 		if (pthread_cond_clockwait(&p->change, &p->lock, CLOCK_MONOTONIC, &until) == ETIMEDOUT &&
-		    p->state[slot] == PIN_PENDING)
-			explain_late(p, slot);
+		    p->state[slot] == PIN_PENDING) {
+			p->late = true;
+			if (!p->why.status)
+				error_set(
+					&p->why, SHARD_E_DEVICE,
+					"slot %u of %u of the ring is still being page-locked after %u s.  Slots that "
+					"are not page-locked reach the GPU through pageable memory, which is slower; "
+					"see the kernel's log",
+					slot, p->ring->slot_count, PATIENCE_S);
+		}
 	locked = p->state[slot] == PIN_LOCKED;
 	pthread_mutex_unlock(&p->lock);
 	return locked;
@@ -266,14 +238,14 @@ void pins_close(struct pins *p, bool inherited)
 {
 	if (p->has_thread && !inherited)
 		pthread_join(p->thread, NULL);
-	for (uint32_t i = 0; p->has_lock && !inherited && !p->ring->lent && i < p->ring->slot_count; i++)
+	for (uint32_t i = 0; p->state && !inherited && !p->ring->lent && i < p->ring->slot_count; i++)
 		if (p->state[i] == PIN_LOCKED)
 			unlock_slot(p, i, p->ring->slot_bytes);
-	if (p->has_lock && !inherited) {
+	if (p->state && !inherited) {
 		pthread_cond_destroy(&p->change);
 		pthread_mutex_destroy(&p->lock);
 	}
 	mem_free(p->state);
 	p->state = NULL;
-	p->has_lock = p->has_thread = false;
+	p->has_thread = false;
 }

@@ -3,10 +3,10 @@
  * pool.c - a pool holds a part of the dataset, or all of it, in the memory of a GPU
  *
  * A feed of runs fills the pool, slab after slab.  A kernel gathers each batch from slabs, in the
- * order that a loader without a pool has.  A slab stays until no window needs it any more.
+ * order that a loader without a pool has.  A slab stays as long as a window needs it.
  *
- * A pool that holds the whole dataset keeps all slabs: once it is full, nothing is copied to the
- * GPU any more.
+ * A pool that holds the whole dataset keeps all slabs: once it is full, nothing more is copied to
+ * the GPU.
  *
  * Only the consumer calls these functions.
  */
@@ -17,7 +17,77 @@
 #include "libshard/base/error.h"
 #include "libshard/base/mem.h"
 
-/* ---- a kernel gathers the rows of a batch from slabs ---- */
+/* ---- where a row is ---- */
+
+/* Set where runs will be in a pool that holds everything, if they are fetched in this order. */
+static void find_homes(struct pool *p, const struct order *o)
+{
+	uint64_t n = p->plan.share.record_count, r = p->plan.share.run_records;
+
+	for (uint64_t i = 0; i < n / r; i++)
+		p->home[(order_at_place(o, i * r) + n - o->phase) % n / r] = (uint32_t)i;
+	p->home_phase = o->phase;
+}
+
+/* Returns the row of a record in a pool that holds everything. */
+static uint64_t held_row(const struct pool *p, uint64_t record)
+{
+	uint64_t n = p->plan.share.record_count, r = p->plan.share.run_records;
+	uint64_t place = (record + n - p->home_phase) % n;
+
+	return place / r < n / r ? p->home[place / r] * r + place % r : place;
+}
+
+/*
+ * Find row `i` of a batch in the pool, by its row in the share.  Returns where, as the kernel
+ * counts.
+ */
+static uint32_t place_row(const struct pool *p, struct device_slot *to, uint32_t i, uint64_t row)
+{
+	const struct slot *slab;
+	uint32_t in_slab, which = slabs_find(&p->slabs, to->as.place.epoch, row, &in_slab);
+
+	slab = &p->slabs.device_slots.slot[which].as;
+	to->as.record[i] = slab->record[in_slab]; /* it may be a substitute */
+	to->as.row_flags[i] |= slab->row_flags[in_slab];
+	for (uint32_t k = 0; k < p->layout->whole_count; k++)
+		slot_sizes(&to->as, k)[i] = slot_sizes(slab, k)[in_slab];
+	return which * p->plan.slab_rows + in_slab;
+}
+
+/* ---- a batch ---- */
+
+/*
+ * Queue the kernel for a slot whose place and records are filled in.  If damaged records were
+ * repaired in a slab, the slot takes over their records and flags.  The context is entered.
+ */
+static int gather(struct pool *p, const struct order *o, struct device_slot *to, struct shard_error *err)
+{
+	const struct order_share *share = &p->plan.share;
+	struct order_rank rank = steps_rank(&p->steps, &to->as.place);
+	struct gather_call *call = &p->call;
+	uint64_t position, row, padded_rows = 0;
+	int rc = SHARD_OK;
+	bool padded;
+
+	call->from = p->slabs.device_slots.memory;
+	call->to = (uintptr_t)to->as.memory;
+	for (uint32_t i = 0; !rc && i < to->as.rows; i += call->row_count) {
+		call->first_row = i;
+		call->row_count = to->as.rows - i < GATHER_ROWS ? to->as.rows - i : GATHER_ROWS;
+		for (uint32_t k = 0; k < call->row_count; k++) {
+			position = order_rank_position(&rank, to->as.place.step, i + k, &padded);
+			if (p->home)
+				row = held_row(p, to->as.record[i + k]);
+			else
+				row = padded ? order_share_padding(share, padded_rows++)
+					     : order_share_row(share, order_place(o, position));
+			call->row[k] = place_row(p, to, i + k, row);
+		}
+		rc = cuda_gather_launch(p->batches->cuda, &p->kernel, call, p->batches->stream, err);
+	}
+	return rc;
+}
 
 /* ---- life ---- */
 
@@ -33,7 +103,6 @@ static void list_pieces(struct gather_call *call, const struct layout *from, con
 {
 	const struct shard_schema *s = from->schema;
 
-	call->piece_count = 0;
 	for (uint32_t k = 0; k < from->group_count; k++) {
 		uint32_t g = from->group[k];
 		bool large = layout_is_large(&s->group[g]);
@@ -45,142 +114,40 @@ static void list_pieces(struct gather_call *call, const struct layout *from, con
 	}
 }
 
-static int gather_open(struct pool_gather *g, const struct pool_plan *plan, const struct layout *batch,
-		       const struct slabs *slabs, struct shard_error *err)
-{
-	const struct order_share *share = &plan->share;
-
-	g->plan = plan;
-	g->batch = batch;
-	g->slabs = slabs;
-	g->call.slab_bytes = plan->slab.slot_bytes;
-	g->call.slab_rows = plan->slab_rows;
-	list_pieces(&g->call, &plan->slab, batch);
-	if (plan->is_held) {
-		g->home = mem_array((size_t)ceil_div(share->record_count, share->run_records), sizeof(*g->home));
-		if (!g->home)
-			return error_set(err, SHARD_E_MEMORY, "no memory for the places of runs");
-	}
-	return SHARD_OK;
-}
-
-static void gather_close(struct pool_gather *g, bool inherited)
-{
-	if (g->kernel.module && !inherited)
-		cuda_gather_close(g->slabs->batches->cuda, &g->kernel);
-	mem_free(g->home);
-}
-
-/* ---- where a row is ---- */
-
-/* Note where runs will be in a pool that holds everything, if they are fetched in this order. */
-static void find_homes(struct pool_gather *g, const struct order *o)
-{
-	uint64_t n = g->plan->share.record_count, r = g->plan->share.run_records;
-
-	for (uint64_t i = 0; i < n / r; i++)
-		g->home[(order_at_place(o, i * r) + n - o->phase) % n / r] = (uint32_t)i;
-	g->home_phase = o->phase;
-}
-
-/* Returns the row of a record in a pool that holds everything. */
-static uint64_t held_row(const struct pool_gather *g, uint64_t record)
-{
-	uint64_t n = g->plan->share.record_count, r = g->plan->share.run_records;
-	uint64_t place = (record + n - g->home_phase) % n;
-
-	return place / r < n / r ? g->home[place / r] * r + place % r : place;
-}
-
-/*
- * Find row `i` of a batch in the pool, by its row in the share.  Returns where, as the kernel
- * counts.
- */
-static uint32_t place_row(struct pool_gather *g, struct device_slot *to, uint32_t i, uint64_t row)
-{
-	const struct slabs *slabs = g->slabs;
-	const struct slot *slab;
-	uint32_t in_slab, which = slabs_find(slabs, to->as.place.epoch, row, &in_slab);
-
-	slab = &slabs->device_slots.slot[which].as;
-	to->as.record[i] = slab->record[in_slab]; /* it may be a substitute */
-	to->as.row_flags[i] |= slab->row_flags[in_slab];
-	for (uint32_t k = 0; k < g->batch->whole_count; k++)
-		slot_sizes(&to->as, k)[i] = slot_sizes(slab, k)[in_slab];
-	return which * g->plan->slab_rows + in_slab;
-}
-
-/* ---- a batch ---- */
-
-/*
- * Queue the kernel for a slot whose place and records are filled in.  If damaged records were
- * repaired in a slab, the slot takes over their records and flags.  The context is entered.
- */
-static int gather_launch(struct pool_gather *g, const struct steps *steps, const struct order *o,
-			 struct device_slot *to, struct shard_error *err)
-{
-	const struct order_share *share = &g->plan->share;
-	const struct device_slots *batches = g->slabs->batches;
-	struct order_rank rank = steps_rank(steps, &to->as.place);
-	struct gather_call *call = &g->call;
-	uint64_t position, row, padded_rows = 0;
-	int rc = SHARD_OK;
-	bool padded;
-
-	call->from = g->slabs->device_slots.memory;
-	call->to = (uintptr_t)to->as.memory;
-	for (uint32_t i = 0; !rc && i < to->as.rows; i += call->row_count) {
-		call->first_row = i;
-		call->row_count = to->as.rows - i < GATHER_ROWS ? to->as.rows - i : GATHER_ROWS;
-		for (uint32_t k = 0; k < call->row_count; k++) {
-			position = order_rank_position(&rank, to->as.place.step, i + k, &padded);
-			if (g->home)
-				row = held_row(g, to->as.record[i + k]);
-			else
-				row = padded ? order_share_padding(share, padded_rows++)
-					     : order_share_row(share, order_place(o, position));
-			call->row[k] = place_row(g, to, i + k, row);
-		}
-		rc = cuda_gather_launch(batches->cuda, &g->kernel, call, batches->stream, err);
-	}
-	return rc;
-}
-
-/* ---- the pool ---- */
-
-/* ---- life ---- */
-
-/* Open the feed of runs.  Its steps are slabs. */
-static int open_feed(struct pool *p, struct feed **out, struct shard_error *err)
-{
-	const struct order_share *share = &p->plan.share;
-	struct steps steps = {
-		.params = p->steps.params, .share = share, .selection = p->o.selection, .is_held = p->plan.is_held};
-
-	steps.rank = (struct order_rank){.record_count = order_share_rows(share),
-					 .batch_records = p->plan.slab_rows,
-					 .world = 1,
-					 .last = ORDER_KEEP};
-	return feed_open(out, p->ds, &p->o, &p->plan.slab, NULL, &steps, err);
-}
-
 static int open_parts(struct pool *p, struct shard_error *err)
 {
+	const struct order_share *share = &p->plan.share;
+	struct steps runs = {.params = p->steps.params, .share = share, .selection = p->o.selection};
 	struct feed *feed = NULL;
 	int rc = pool_plan(&p->plan, &p->o, p->layout, &p->steps, err);
 
-	if (!rc)
-		rc = open_feed(p, &feed, err);
+	if (rc)
+		return rc;
+	/* The feed of runs: its steps are slabs. */
+	runs.is_held = p->plan.is_held;
+	runs.rank = (struct order_rank){.record_count = order_share_rows(share),
+					.batch_records = p->plan.slab_rows,
+					.world = 1,
+					.last = ORDER_KEEP};
+	rc = feed_open(&feed, p->ds, &p->o, &p->plan.slab, NULL, &runs, err);
 	if (!rc)
 		rc = slabs_open(&p->slabs, &p->plan, feed, p->batches, err);
-	if (!rc)
-		rc = gather_open(&p->gather, &p->plan, p->layout, &p->slabs, err);
-	for (int i = 0; !rc && i < 2; i++) {
+	if (rc)
+		return rc;
+	p->call.slab_bytes = p->plan.slab.slot_bytes;
+	p->call.slab_rows = p->plan.slab_rows;
+	list_pieces(&p->call, &p->plan.slab, p->layout);
+	if (p->plan.is_held) {
+		p->home = mem_array((size_t)ceil_div(share->record_count, share->run_records), sizeof(*p->home));
+		if (!p->home)
+			return error_set(err, SHARD_E_MEMORY, "no memory for the places of runs");
+	}
+	for (int i = 0; i < 2; i++) {
 		p->order[i].table = mem_array(order_table_entries(&p->steps.params), sizeof(*p->order[i].table));
 		if (!p->order[i].table)
-			rc = error_set(err, SHARD_E_MEMORY, "no memory for the order of an epoch");
+			return error_set(err, SHARD_E_MEMORY, "no memory for the order of an epoch");
 	}
-	return rc;
+	return SHARD_OK;
 }
 
 int pool_open(struct pool **out, struct shard_dataset *ds, const struct shard_loader_options *o,
@@ -216,7 +183,9 @@ void pool_close(struct pool *p, bool inherited)
 		return;
 	cuda = p->batches->cuda; /* NULL: the pool has nothing on a GPU */
 	entered = cuda && !inherited && !cuda_enter(cuda, NULL);
-	gather_close(&p->gather, inherited);
+	if (p->kernel.module && !inherited)
+		cuda_gather_close(cuda, &p->kernel);
+	mem_free(p->home);
 	slabs_close(&p->slabs, inherited);
 	if (entered)
 		cuda_leave(cuda, SHARD_OK, NULL);
@@ -254,8 +223,8 @@ int pool_adopt(struct pool **p, const struct order_params *params, struct shard_
 		pool_close(after, false);
 		return rc;
 	}
-	after->gather.kernel = before->gather.kernel;
-	before->gather.kernel.module = NULL; /* it belongs to the new pool now */
+	after->kernel = before->kernel;
+	before->kernel.module = NULL; /* it belongs to the new pool now */
 	pool_close(before, false);
 	*p = after;
 	return SHARD_OK;
@@ -345,15 +314,15 @@ static int start(struct pool *p, struct shard_error *err)
 		slabs_retry(&p->slabs); /* the rest is there, or on its way */
 		return SHARD_OK;
 	}
-	if (!p->gather.kernel.module) {
-		rc = cuda_gather_open(p->batches->cuda, &p->gather.kernel, err);
+	if (!p->kernel.module) {
+		rc = cuda_gather_open(p->batches->cuda, &p->kernel, err);
 		if (rc)
 			return rc;
 	}
 	span_of(p, &first, &end);
 	rc = slabs_start(&p->slabs, p->claim.epoch, pool_plan_slab(&p->plan, first), err);
 	if (!rc && p->plan.is_held)
-		find_homes(&p->gather, order_of(p, p->claim.epoch));
+		find_homes(p, order_of(p, p->claim.epoch));
 	return rc;
 }
 
@@ -393,39 +362,32 @@ static int fetch_ahead(struct pool *p, bool *has, struct shard_error *err)
 
 /* ---- putting together ---- */
 
-/* Move the claim to the next step, and drop the slabs that no later step needs. */
-static void move_on(struct pool *p)
-{
-	uint64_t first, end;
-
-	p->claim.step++;
-	if (p->plan.is_held)
-		return;
-	if (steps_ended(&p->steps, &p->claim))
-		first = slabs_number(&p->slabs, p->claim.epoch + 1, 0);
-	else
-		slabs_of_claim(p, &first, &end);
-	p->slabs.limit = first;
-}
-
 /* Put the batch of the claim together.  Its slabs are there. */
 static int send(struct pool *p, struct shard_error *err)
 {
 	struct device_slots *o = p->batches;
 	struct device_slot *to = device_slots_find_free(o);
 	const struct order *order = order_of(p, p->claim.epoch);
+	uint64_t first, end;
 	int rc = device_slots_begin(o, to, err);
 
 	to->as.place = p->claim;
 	to->as.rows = steps_fill(&p->steps, order, &p->claim, slot_rows(&to->as));
 	if (!rc)
-		rc = gather_launch(&p->gather, &p->steps, order, to, err);
+		rc = gather(p, order, to, err);
 	if (!rc)
 		rc = device_slots_end(o, to, err);
 	if (rc)
 		return rc;
 	device_slots_push(o, to);
-	move_on(p);
+	p->claim.step++;
+	if (!p->plan.is_held) { /* drop the slabs that no later step needs */
+		if (steps_ended(&p->steps, &p->claim))
+			first = slabs_number(&p->slabs, p->claim.epoch + 1, 0);
+		else
+			slabs_of_claim(p, &first, &end);
+		p->slabs.limit = first;
+	}
 	slabs_give_back(&p->slabs, NULL); /* if this fails, it is tried again for the next batch */
 	device_copy_send_ahead(p->slabs.copy);
 	return SHARD_OK;
@@ -458,7 +420,7 @@ void pool_send_ahead(struct pool *p)
 /* ---- waiting ---- */
 
 /* Would pool_next() return at once? */
-static int look(struct pool *p, bool *answers, struct shard_error *err)
+static int would_answer(struct pool *p, bool *answers, struct shard_error *err)
 {
 	const struct cuda_device *cuda = p->batches->cuda;
 	bool has;
@@ -491,15 +453,14 @@ int pool_wait(struct pool *p, uint64_t timeout_ns, struct shard_error *err)
 {
 	uint64_t begin = clock_now_ns(), gone = 0;
 	bool answers = !p->slabs.copy; /* the feed has not started, so pool_next() has to do that */
-	int rc = answers ? SHARD_OK : look(p, &answers, err);
+	int rc = answers ? SHARD_OK : would_answer(p, &answers, err);
 
 	while (!rc && !answers) {
-		rc = device_slots_answers(&p->slabs.device_slots) ? SHARD_OK
-								  : feed_wait(p->slabs.feed, timeout_ns - gone, err);
+		if (!device_slots_answers(&p->slabs.device_slots) && !feed_await(p->slabs.feed, timeout_ns - gone))
+			return SHARD_E_TIMEOUT; /* the caller says so */
+		rc = send_slabs(p, err);
 		if (!rc)
-			rc = send_slabs(p, err);
-		if (!rc)
-			rc = look(p, &answers, err);
+			rc = would_answer(p, &answers, err);
 		gone = min_u64(clock_now_ns() - begin, timeout_ns);
 	}
 	return rc;

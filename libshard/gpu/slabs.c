@@ -2,9 +2,9 @@
 /*
  * slabs.c - the slabs that a pool is made of: how many there are, how they are fetched and given back
  *
- * A slab holds rows of a share of the dataset, see order/share.c, laid out like a batch.  It is a
+ * A slab holds rows of a share of the dataset, see order.h, laid out like a batch.  It is a
  * device slot that the pool owns, and that a device copy fills from a feed of runs.  It stays lent
- * until no window needs it any more.  Slabs are numbered as they come, from the first one ever.
+ * as long as a window needs it.  Slabs are numbered as they come, from the first one ever.
  *
  * One stream keeps everything in order, that of the batches.  It waits for slabs, puts batches
  * together, and then gives slabs back.  The host waits only for a slab that the feed has not filled
@@ -30,72 +30,34 @@
 #define WINDOWS	    3u
 #define STRIDE_MOST (UINT64_C(65535) * GATHER_PART) /* of a record: CUDA allows 65,535 blocks in y */
 
-/* What the pool is planned for. */
-struct want {
-	const struct shard_loader_options *o;
-	const struct layout *batch;
-	const struct steps *steps;
-};
-
-/* ---- slabs ---- */
-
 /* Slab length: a whole number of runs, or one run if that alone exceeds the target size. */
-static int plan_slabs(struct pool_plan *p, const struct want *w, bool whole, struct shard_error *err)
+static int plan_slabs(struct pool_plan *p, const struct layout *batch, const struct steps *steps, bool whole,
+		      struct shard_error *err)
 {
-	const struct order_params *params = &w->steps->params;
+	const struct order_params *params = &steps->params;
 	uint64_t rows, band, want, r;
 
-	order_share_init(&p->share, params, &w->steps->rank, whole);
+	order_share_init(&p->share, params, &steps->rank, whole);
 	rows = order_share_rows(&p->share);
 	r = p->share.run_records;
 	band = params->kind == ORDER_TWO_LEVELS ? order_largest_band(params) / p->share.stride : rows;
-	want = min_u64(SLAB_BYTES / (w->batch->record_bytes ? w->batch->record_bytes : 1), band / SLAB_PARTS);
+	want = min_u64(SLAB_BYTES / (batch->record_bytes ? batch->record_bytes : 1), band / SLAB_PARTS);
 	want = want < r ? r : want / r * r;
 	want = min_u64(min_u64(want, rows), UINT32_MAX / 2);
 	p->slab_rows = (uint32_t)(want ? want : 1);
 	p->epoch_slabs = ceil_div(rows, p->slab_rows);
-	if (!layout_plan(&p->slab, w->batch->schema, w->batch->fields, 0, p->slab_rows, NULL))
+	if (!layout_plan(&p->slab, batch->schema, batch->fields, 0, p->slab_rows, NULL))
 		return error_set(err, SHARD_E_MEMORY,
 				 "a run of %" PRIu64 " records does not fit memory; set a smaller order.run_records",
 				 r);
 	return SHARD_OK;
 }
 
-/* The least number of slabs: for what one step needs, and for 3 windows.  One more is on its way. */
-static uint64_t least_slabs(const struct pool_plan *p, const struct want *w)
-{
-	uint64_t windows = WINDOWS * ceil_div(order_largest_band(&w->steps->params), p->share.stride);
-	uint64_t step = order_share_span(&p->share, &w->steps->params, w->o->batch_records);
-
-	return ceil_div(max_u64(step, windows), p->slab_rows) + 2; /* the rows may begin within a slab */
-}
-
-/* ---- the pool ---- */
-
-/* Plan as many slabs as fit.  `all` is the size of a pool that holds everything. */
-static int plan_part(struct pool_plan *p, const struct want *w, uint64_t all, uint64_t *slabs, struct shard_error *err)
-{
-	uint64_t bytes = w->o->gpu.pool_bytes, least;
-	int rc = plan_slabs(p, w, false, err);
-
-	if (rc)
-		return rc;
-	*slabs = bytes / p->slab.slot_bytes;
-	least = least_slabs(p, w);
-	if (*slabs >= least)
-		return SHARD_OK;
-	return error_set(err, SHARD_E_ARGUMENT,
-			 "options: gpu.pool_bytes is %" PRIu64 "; with these windows and batches a pool needs %" PRIu64
-			 ", or %" PRIu64 " to hold the whole dataset",
-			 bytes, mul_capped(least, p->slab.slot_bytes), all);
-}
-
 int pool_plan(struct pool_plan *out, const struct shard_loader_options *o, const struct layout *batch,
 	      const struct steps *steps, struct shard_error *err)
 {
-	const struct want w = {o, batch, steps};
 	const struct shard_schema *schema = batch->schema;
-	uint64_t all, slabs;
+	uint64_t bytes = o->gpu.pool_bytes, all, slabs, windows, step, least;
 	int rc;
 
 	for (uint32_t g = 0; g < schema->group_count; g++)
@@ -103,16 +65,27 @@ int pool_plan(struct pool_plan *out, const struct shard_loader_options *o, const
 			return error_set(err, SHARD_E_UNSUPPORTED,
 					 "a record has %" PRIu64 " bytes; a pool takes records of at most %" PRIu64,
 					 schema->group[g].stride, STRIDE_MOST);
-	rc = plan_slabs(out, &w, true, err);
+	rc = plan_slabs(out, batch, steps, true, err);
 	if (rc)
 		return rc;
 	slabs = out->epoch_slabs;
 	all = mul_capped(slabs, out->slab.slot_bytes);
-	out->is_held = o->gpu.pool_bytes >= all;
-	if (!out->is_held)
-		rc = plan_part(out, &w, all, &slabs, err);
-	if (rc)
-		return rc;
+	out->is_held = bytes >= all;
+	if (!out->is_held) {
+		rc = plan_slabs(out, batch, steps, false, err);
+		if (rc)
+			return rc;
+		/* At least what one step needs, and 3 windows.  One more is on its way. */
+		slabs = bytes / out->slab.slot_bytes;
+		windows = WINDOWS * ceil_div(order_largest_band(&steps->params), out->share.stride);
+		step = order_share_span(&out->share, &steps->params, o->batch_records);
+		least = ceil_div(max_u64(step, windows), out->slab_rows) + 2; /* the rows may begin within a slab */
+		if (slabs < least)
+			return error_set(err, SHARD_E_ARGUMENT,
+					 "options: gpu.pool_bytes is %" PRIu64 "; with these windows and batches a "
+					 "pool needs %" PRIu64 ", or %" PRIu64 " to hold the whole dataset",
+					 bytes, mul_capped(least, out->slab.slot_bytes), all);
+	}
 	if (out->is_held && mul_capped(slabs, out->slab_rows) > UINT32_MAX)
 		return error_set(err, SHARD_E_UNSUPPORTED, "a pool takes at most %u records; the dataset has %" PRIu64,
 				 UINT32_MAX, steps->rank.record_count);

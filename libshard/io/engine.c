@@ -75,15 +75,6 @@ void engine_put(struct engine *e, struct engine_read *r)
 	e->under_way++;
 }
 
-static void judge(struct engine *e)
-{
-	bool doubt = file_blocks_read() != e->blocks;
-
-	for (; e->unjudged; e->unjudged--)
-		if (doubt)
-			e->line[(e->head + e->line_count - e->unjudged) % e->depth]->cached = false;
-}
-
 /* Read what is missing behind the first `there` bytes. */
 static void complete(struct engine_read *r, size_t there)
 {
@@ -110,8 +101,13 @@ struct engine_read *engine_get(struct engine *e)
 		return NULL;
 	e->under_way--;
 	if (e->line_count) {
-		if (e->unjudged == e->line_count)
-			judge(e);
+		if (e->unjudged == e->line_count) {
+			bool doubt = file_blocks_read() != e->blocks;
+
+			for (; e->unjudged; e->unjudged--)
+				if (doubt)
+					e->line[(e->head + e->line_count - e->unjudged) % e->depth]->cached = false;
+		}
 		r = e->line[e->head];
 		e->head = (e->head + 1) % e->depth;
 		e->line_count--;

@@ -213,22 +213,20 @@ uint64_t file_changed_ns(int fd, const char *path, uint64_t inode)
 	return (uint64_t)st.st_ctim.tv_sec * 1000000000u + (uint64_t)st.st_ctim.tv_nsec;
 }
 
-static struct rusage usage_of_thread(void)
+uint64_t file_major_faults(void)
 {
 	struct rusage usage = {0};
 
 	getrusage(RUSAGE_THREAD, &usage); /* cannot fail: the arguments are right */
-	return usage;
-}
-
-uint64_t file_major_faults(void)
-{
-	return (uint64_t)usage_of_thread().ru_majflt;
+	return (uint64_t)usage.ru_majflt;
 }
 
 uint64_t file_blocks_read(void)
 {
-	return (uint64_t)usage_of_thread().ru_inblock;
+	struct rusage usage = {0};
+
+	getrusage(RUSAGE_THREAD, &usage);
+	return (uint64_t)usage.ru_inblock;
 }
 
 void file_drop_cache(int fd)
@@ -290,21 +288,6 @@ int file_open_direct(const char *path)
 	return open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK | O_DIRECT);
 }
 
-static void ask_alignment(struct direct_file *f)
-{
-	struct statx st;
-
-	f->offset_align = f->memory_align = ALIGN_UNKNOWN;
-	if (statx(f->fd, "", AT_EMPTY_PATH, STATX_DIOALIGN, &st) || !(st.stx_mask & STATX_DIOALIGN))
-		return;
-	if (!st.stx_dio_offset_align) { /* it says that it cannot */
-		f->direct = false;
-		return;
-	}
-	f->offset_align = st.stx_dio_offset_align;
-	f->memory_align = st.stx_dio_mem_align;
-}
-
 static int open_one(const char *path, int flags, uint64_t inode, uint64_t bytes, struct direct_file *out)
 {
 	struct stat st;
@@ -320,15 +303,19 @@ static int open_one(const char *path, int flags, uint64_t inode, uint64_t bytes,
 
 int direct_open(const char *path, uint64_t inode, uint64_t bytes, bool want_direct, struct direct_file *out)
 {
+	struct statx st;
 	int rc;
 
 	*out = (struct direct_file){.fd = -1};
 	if (want_direct && !open_one(path, O_DIRECT, inode, bytes, out)) {
+		bool known = !statx(out->fd, "", AT_EMPTY_PATH, STATX_DIOALIGN, &st) && st.stx_mask & STATX_DIOALIGN;
+
 		out->direct = true;
-		ask_alignment(out);
-		if (out->direct)
+		out->offset_align = known ? st.stx_dio_offset_align : ALIGN_UNKNOWN;
+		out->memory_align = known ? st.stx_dio_mem_align : ALIGN_UNKNOWN;
+		if (out->offset_align)
 			return 0;
-		direct_close(out);
+		direct_close(out); /* it says that it cannot */
 	}
 	rc = open_one(path, 0, inode, bytes, out);
 	out->offset_align = out->memory_align = 1;

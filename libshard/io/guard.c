@@ -103,7 +103,7 @@ static bool is_entry(const struct sigaction *action)
 	return false;
 }
 
-/* Put our handler above all others, if it is not there.  Not twice at a time. */
+/* Put our handler above all others, if it is not there.  One thread at a time does so. */
 static bool be_on_top(void)
 {
 	struct sigaction ours = {.sa_flags = SA_SIGINFO | SA_NODEFER | SA_ONSTACK}, now;

@@ -69,22 +69,6 @@ static void temp_place_find(struct temp_place *p, const char *dir, int dir_fd)
 	hex_from_bytes(p->digits, bytes, sizeof(bytes));
 }
 
-/* Digits for a new name.  Returns an errno. */
-static int temp_draw(char hex[FILE_TEMP_ID + 1], const struct temp_place *p)
-{
-	uint8_t nonce[FILE_TEMP_ID / 2];
-	ssize_t n;
-
-	do {
-		n = getrandom(nonce, sizeof(nonce), 0);
-	} while (n < 0 && errno == EINTR);
-	if (n != sizeof(nonce))
-		return n < 0 ? errno : EIO;
-	hex_from_bytes(hex, nonce, sizeof(nonce));
-	memcpy(hex, p->digits, strlen(p->digits));
-	return 0;
-}
-
 static bool temp_is_id(const char *id)
 {
 	uint8_t nonce[FILE_TEMP_ID / 2];
@@ -117,22 +101,17 @@ static bool is_of_no_use(const struct temp_place *p, int dir_fd, const char *nam
 	return !strcmp(final + bytes - suffix, SHARD_SUFFIX) && !fstatat(dir_fd, final, &st, AT_SYMLINK_NOFOLLOW);
 }
 
-/* Was it made where our lock is seen? */
-static bool is_of_here(const struct temp_place *p, const char *name)
-{
-	return p->everywhere ||
-	       (p->digits[0] && !memcmp(name + strlen(name) - FILE_TEMP_ID, p->digits, TEMP_PLACE_DIGITS));
-}
-
 /*
  * A lock that cannot be had says that the owner lives.  One that can be had says that it is dead,
  * if the owner saw ours; it is held until the name is gone.
  */
 static bool remove_temp(const struct temp_place *p, int dir_fd, const char *name)
 {
+	const char *id = name + strlen(name) - FILE_TEMP_ID;
+	bool lock_is_seen = p->everywhere || (p->digits[0] && !memcmp(id, p->digits, TEMP_PLACE_DIGITS));
 	int fd = openat(dir_fd, name, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-	bool removed = fd >= 0 && !flock(fd, LOCK_EX | LOCK_NB) &&
-		       (is_of_here(p, name) || is_of_no_use(p, dir_fd, name)) && !unlinkat(dir_fd, name, 0);
+	bool removed = fd >= 0 && !flock(fd, LOCK_EX | LOCK_NB) && (lock_is_seen || is_of_no_use(p, dir_fd, name)) &&
+		       !unlinkat(dir_fd, name, 0);
 
 	file_close(fd);
 	return removed;
@@ -194,8 +173,8 @@ static int split(struct file_temp *t, const char *path, struct shard_error *err)
 }
 
 /*
- * One try: a new name, locked.  EEXIST also if another process took it for left behind before we
- * had the lock.
+ * One try: a new name, locked.  Returns an errno: EEXIST also if another process took it for left
+ * behind before we had the lock.
  */
 static int create_once(struct file_temp *t, const char *id)
 {
@@ -220,18 +199,26 @@ static int create_once(struct file_temp *t, const char *id)
 	return code;
 }
 
-/* With digits of its own, which no other file has. */
+/* With digits of its own, which no other file has.  Returns an errno. */
 static int create_drawn(struct file_temp *t)
 {
-	char hex[FILE_TEMP_ID + 1];
+	uint8_t nonce[FILE_TEMP_ID / 2];
+	char id[FILE_TEMP_ID + 1];
 	struct temp_place place;
 	int code = EEXIST;
 
 	temp_place_find(&place, t->dir, t->dir_fd);
 	for (int tries = 0; code == EEXIST && tries < 8; tries++) {
-		code = temp_draw(hex, &place);
-		if (!code)
-			code = create_once(t, hex);
+		ssize_t n;
+
+		do {
+			n = getrandom(nonce, sizeof(nonce), 0);
+		} while (n < 0 && errno == EINTR);
+		if (n != sizeof(nonce))
+			return n < 0 ? errno : EIO;
+		hex_from_bytes(id, nonce, sizeof(nonce));
+		memcpy(id, place.digits, strlen(place.digits));
+		code = create_once(t, id);
 	}
 	return code;
 }
@@ -310,15 +297,11 @@ static int set_direct(struct file_temp *t, bool on, struct shard_error *err)
 	return SHARD_OK;
 }
 
-static bool is_aligned(const struct file_temp *t, const void *data, size_t bytes)
-{
-	return !(((uintptr_t)data | bytes | t->bytes) & (FILE_DIRECT_ALIGN - 1));
-}
-
 int file_temp_write(struct file_temp *t, const void *data, size_t bytes, struct shard_error *err)
 {
+	bool is_aligned = !(((uintptr_t)data | bytes | t->bytes) & (FILE_DIRECT_ALIGN - 1));
 	struct shard_error why = {0};
-	int rc = set_direct(t, t->may_direct && is_aligned(t, data, bytes), &why);
+	int rc = set_direct(t, t->may_direct && is_aligned, &why);
 
 	if (!rc)
 		rc = file_write_at(t->fd, data, bytes, t->bytes, t->path, &why);
@@ -382,16 +365,6 @@ static bool is_uncounted_link(const struct file_temp *t)
 	       named.st_dev == ours.st_dev && named.st_size == ours.st_size;
 }
 
-/*
- * It was renamed, but the name leads elsewhere: did another process replace it in the same moment?
- */
-static bool was_replaced(const struct file_temp *t)
-{
-	struct stat st;
-
-	return fstatat(t->dir_fd, t->temp, &st, AT_SYMLINK_NOFOLLOW) && errno == ENOENT;
-}
-
 /* Closed first: network file systems give a file that is open another name, in its folder. */
 static void remove_name(struct file_temp *t)
 {
@@ -433,14 +406,19 @@ static int rename_temp(const struct file_temp *t, bool replace, bool *linked)
 
 int file_temp_publish(struct file_temp *t, bool replace, struct shard_error *err)
 {
-	bool linked = false;
+	bool linked = false, is_done;
 	int code = rename_temp(t, replace, &linked);
 	struct shown s;
 	struct stat st;
 
-	if (!name_is_ours(t) && !(replace && !code && was_replaced(t)) && !(linked && !code && is_uncounted_link(t))) {
+	is_done = name_is_ours(t);
+	if (!is_done && !code && linked)
+		is_done = is_uncounted_link(t);
+	if (!is_done && !code && replace) /* did another process replace it in the same moment? */
+		is_done = fstatat(t->dir_fd, t->temp, &st, AT_SYMLINK_NOFOLLOW) && errno == ENOENT;
+	if (!is_done) {
 		if (code == ENOENT && !replace && !fstatat(t->dir_fd, t->name, &st, AT_SYMLINK_NOFOLLOW))
-			code = EEXIST; /* another process was faster, and removed what is not needed any more */
+			code = EEXIST; /* another process was faster, and removed what is no longer needed */
 		if (code == EEXIST)
 			return error_set(err, SHARD_E_EXISTS, "%s: already exists", show(&s, t->path));
 		errno = code ? code : EIO;
@@ -448,7 +426,7 @@ int file_temp_publish(struct file_temp *t, bool replace, struct shard_error *err
 	}
 	if (linked) /* if that fails it is as if we had been killed here: file_remove_temps() does it */
 		remove_name(t);
-	t->temp[0] = 0; /* published: not to be removed any more */
+	t->temp[0] = 0; /* published: no longer to be removed */
 	if (fsync(t->dir_fd))
 		return fail_os(err, t, "published, but its folder could not be made durable (fsync); run again");
 	return SHARD_OK;

@@ -25,24 +25,7 @@
 #include "libshard/dataset/dataset.h"
 #include "libshard/order/order.h"
 
-#define DEVICE_SLOTS_DEFAULT 3u /* the trainer has one, one is there, and one is on its way */
-
 /* ---- open ---- */
-
-static int settle_device(struct shard_loader_options *o, struct shard_error *err)
-{
-	o->gpu.slot_count = o->gpu.slot_count ? o->gpu.slot_count : DEVICE_SLOTS_DEFAULT;
-	if (o->gpu.slot_count < DEVICE_SLOTS_MIN || o->gpu.slot_count > DEVICE_SLOTS_MAX)
-		return error_set(err, SHARD_E_ARGUMENT, "options: gpu.slot_count is %u; must be %u to %u",
-				 o->gpu.slot_count, DEVICE_SLOTS_MIN, DEVICE_SLOTS_MAX);
-	if (o->gpu.stream && !o->gpu.device)
-		return error_set(
-			err, SHARD_E_ARGUMENT,
-			"options: gpu.stream is %p and gpu.device 0; set gpu.device to SHARD_GPU_OF_STREAM, or to the "
-			"SHARD_GPU(n) of that stream",
-			o->gpu.stream);
-	return SHARD_OK;
-}
 
 /* Refuse epochs without a step: training on nothing would not be noticed. */
 static int refuse_empty(const struct shard_loader *l, struct shard_error *err)
@@ -70,13 +53,19 @@ static int refuse_empty(const struct shard_loader *l, struct shard_error *err)
 			 records, l->o.batch_records, l->o.world, most);
 }
 
-static int open_parts(struct shard_loader *l, struct shard_error *err)
+static int open_parts(struct shard_loader *l, struct shard_dataset *ds, struct shard_error *err)
 {
-	const struct shard_schema *schema = &l->ds->m.schema;
-	int rc = settle_device(&l->o, err);
+	int rc;
 
-	if (!rc)
-		rc = settle_options(&l->o, l->ds, &l->steps, err);
+	if (l->o.mix && ds)
+		return error_set(
+			err, SHARD_E_ARGUMENT,
+			"there are a dataset and, in the options, a mixture; open the loader of a mixture with "
+			"NULL for the dataset");
+	if (!l->o.mix && !ds)
+		return error_set(err, SHARD_E_ARGUMENT, "there is no dataset, and no mixture in the options");
+	l->ds = l->o.mix ? l->o.mix->ds : ds;
+	rc = settle_options(&l->o, l->ds, &l->steps, err);
 	if (!rc)
 		rc = refuse_empty(l, err);
 	if (!rc && l->o.mix)
@@ -85,7 +74,7 @@ static int open_parts(struct shard_loader *l, struct shard_error *err)
 		rc = loader_open_transformed(l, err);
 	if (rc)
 		return rc;
-	if (!layout_plan(&l->layout, schema, l->o.fields, l->ds->uneven_groups, l->o.batch_records,
+	if (!layout_plan(&l->layout, &l->ds->m.schema, l->o.fields, l->ds->uneven_groups, l->o.batch_records,
 			 l->transformed ? l->transformed->remade : NULL))
 		return error_set(err, SHARD_E_MEMORY,
 				 "a batch of %u records does not fit memory; ask for smaller batches",
@@ -102,19 +91,6 @@ static int open_parts(struct shard_loader *l, struct shard_error *err)
 			 err);
 }
 
-static int take_dataset(struct shard_loader *l, struct shard_dataset *ds, struct shard_error *err)
-{
-	if (l->o.mix && ds)
-		return error_set(
-			err, SHARD_E_ARGUMENT,
-			"there are a dataset and, in the options, a mixture; open the loader of a mixture with "
-			"NULL for the dataset");
-	if (!l->o.mix && !ds)
-		return error_set(err, SHARD_E_ARGUMENT, "there is no dataset, and no mixture in the options");
-	l->ds = l->o.mix ? l->o.mix->ds : ds;
-	return SHARD_OK;
-}
-
 int shard_loader_open(struct shard_loader **out, struct shard_dataset *ds, const struct shard_loader_options *opt,
 		      struct shard_error *err)
 {
@@ -124,23 +100,14 @@ int shard_loader_open(struct shard_loader **out, struct shard_dataset *ds, const
 	if (!l)
 		return error_set(err, SHARD_E_MEMORY, "no memory for a loader");
 	rc = options_take(&l->o, sizeof(l->o), opt, err);
-	if (!rc) {
-		l->asked = l->o;
-		rc = take_dataset(l, ds, err);
-	}
+	l->asked = l->o;
 	if (!rc)
-		rc = open_parts(l, err);
-	if (rc) {
-		pool_close(l->pool, false);
-		loader_close_kernel(l, false);
-		cuda_close(l->cuda);
-		mix_order_close(l->steps.mix, false);
-		mem_free(l->transformed);
-		mem_free(l);
-		return rc;
-	}
-	*out = l;
-	return SHARD_OK;
+		rc = open_parts(l, ds, err);
+	if (rc)
+		shard_loader_close(l);
+	else
+		*out = l;
+	return rc;
 }
 
 /* ---- parts ---- */
@@ -213,31 +180,6 @@ void loader_count(struct shard_loader *l, const struct shard_batch *batch)
 
 /* ---- the GPU ---- */
 
-static void close_gpu(struct shard_loader *l, bool inherited)
-{
-	if (inherited)
-		cuda_forget(l->cuda);
-	else
-		cuda_close(l->cuda);
-	l->cuda = NULL;
-}
-
-/* Copies read the ring of the feed, so this comes before feed_close(). */
-static void close_device(struct shard_loader *l, bool inherited)
-{
-	bool entered = l->cuda && !inherited && !cuda_enter(l->cuda, NULL);
-
-	if (!inherited)
-		device_slots_finish(&l->device_slots, true, NULL);
-	loader_close_kernel(l, inherited);
-	pool_close(l->pool, inherited);
-	device_copy_close(l->copy, inherited);
-	device_slots_close(&l->device_slots, inherited);
-	if (entered)
-		cuda_leave(l->cuda, SHARD_OK, NULL);
-	close_gpu(l, inherited);
-}
-
 int loader_open_device(struct shard_loader *l, void *stream, struct shard_error *err)
 {
 	int rc = l->cuda ? SHARD_OK : cuda_open(&l->cuda, 0, stream, err);
@@ -247,8 +189,10 @@ int loader_open_device(struct shard_loader *l, void *stream, struct shard_error 
 	rc = cuda_enter(l->cuda, err);
 	if (!rc)
 		rc = cuda_leave(l->cuda, device_copy_open(&l->copy, l->feed, &l->device_slots, l->cuda, err), err);
-	if (rc && !l->o.gpu.device && !l->copy)
-		close_gpu(l, false); /* the next call may be for another GPU */
+	if (rc && !l->o.gpu.device && !l->copy) { /* the next call may be for another GPU */
+		cuda_close(l->cuda);
+		l->cuda = NULL;
+	}
 	return rc;
 }
 
@@ -256,10 +200,25 @@ int loader_open_device(struct shard_loader *l, void *stream, struct shard_error 
 
 void shard_loader_close(struct shard_loader *l)
 {
+	bool inherited, entered;
+
 	if (!l)
 		return;
-	close_device(l, cursor_is_inherited(&l->cursor) || (l->cuda && cuda_is_inherited(l->cuda)));
-	feed_close(l->feed);
+	inherited = cursor_is_inherited(&l->cursor) || (l->cuda && cuda_is_inherited(l->cuda));
+	entered = l->cuda && !inherited && !cuda_enter(l->cuda, NULL);
+	if (!inherited)
+		device_slots_finish(&l->device_slots, true, NULL);
+	loader_close_kernel(l, inherited);
+	pool_close(l->pool, inherited);
+	device_copy_close(l->copy, inherited);
+	device_slots_close(&l->device_slots, inherited);
+	if (entered)
+		cuda_leave(l->cuda, SHARD_OK, NULL);
+	if (inherited)
+		cuda_forget(l->cuda);
+	else
+		cuda_close(l->cuda);
+	feed_close(l->feed); /* behind the copies, which read its ring */
 	mix_order_close(l->steps.mix, cursor_is_inherited(&l->cursor));
 	mem_free(l->transformed);
 	mem_free(l);
@@ -311,26 +270,9 @@ int shard_loader_next(struct shard_loader *l, struct shard_batch *batch, struct 
 	return SHARD_OK;
 }
 
-/* If the driver fails meanwhile, no slot comes back, and next has an error. */
-static int wait_and_watch(struct shard_loader *l, uint64_t timeout_ns, struct shard_error *err)
-{
-	uint64_t left = timeout_ns, part;
-	int rc;
-
-	do {
-		struct device_copy *copy = loader_device_copy(l);
-
-		part = copy ? min_u64(left, DEVICE_COPY_WATCH_NS) : left;
-		left -= part;
-		rc = l->pool ? pool_wait(l->pool, part, err) : feed_wait(l->feed, part, err);
-		if (rc == SHARD_E_TIMEOUT && copy && device_copy_check(copy, NULL))
-			return SHARD_OK;
-	} while (rc == SHARD_E_TIMEOUT && left);
-	return rc == SHARD_E_TIMEOUT ? error_set(err, rc, "no batch was ready within %" PRIu64 " ns", timeout_ns) : rc;
-}
-
 int shard_loader_wait(struct shard_loader *l, uint64_t timeout_ns, struct shard_error *err)
 {
+	uint64_t left = timeout_ns, part;
 	int rc = start(l, err);
 
 	if (rc)
@@ -341,7 +283,20 @@ int shard_loader_wait(struct shard_loader *l, uint64_t timeout_ns, struct shard_
 		return SHARD_OK;
 	if (l->pool ? !l->device_slots.slot_count : l->feed->lent_count == l->o.slot_count)
 		return SHARD_OK;
-	return wait_and_watch(l, timeout_ns, err);
+	do {
+		struct device_copy *copy = loader_device_copy(l);
+
+		part = copy ? min_u64(left, DEVICE_COPY_WATCH_NS) : left;
+		left -= part;
+		if (l->pool)
+			rc = pool_wait(l->pool, part, err);
+		else
+			rc = feed_await(l->feed, part) ? SHARD_OK : SHARD_E_TIMEOUT;
+		/* If the driver fails meanwhile, no slot comes back, and next has an error. */
+		if (rc == SHARD_E_TIMEOUT && copy && device_copy_check(copy, NULL))
+			return SHARD_OK;
+	} while (rc == SHARD_E_TIMEOUT && left);
+	return rc == SHARD_E_TIMEOUT ? error_set(err, rc, "no batch was ready within %" PRIu64 " ns", timeout_ns) : rc;
 }
 
 int shard_loader_release(struct shard_loader *l, const struct shard_batch *batch, struct shard_error *err)

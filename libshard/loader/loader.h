@@ -26,22 +26,14 @@ struct token {
 void token_write(const struct token *t, char text[SHARD_TOKEN_BYTES]);
 bool token_read(const char *text, struct token *t); /* false: token_write() has not written this */
 
-/* The dataset, and the loader's selection of it, as they were. */
-struct before_append {
-	char id[65], selection[65]; /* its digest; empty: all records */
-	uint64_t records;	    /* in its order: as many as it had, or as were selected */
-	struct steps_early early;   /* epochs over these records; none if the token's was not begun */
+/* ---- resume.c ---- */
+
+/* The dataset or mixture, and the selection, that a token must belong to. */
+struct owner {
+	char id[65];	       /* or the digest of the mixture */
+	char selection[65];    /* its digest; empty: all records */
+	uint64_t record_count; /* in the order */
 };
-
-/* Is the manifest of the token's dataset kept beside this one?  It is not opened. */
-bool before_append_is_kept(const struct shard_dataset *ds, const struct token *t);
-
-/*
- * Read the kept manifest.  MISMATCH if it is not there, or if this dataset does not begin with the
- * same shards.
- */
-int before_append_find(struct before_append *out, const struct shard_dataset *ds,
-		       const struct shard_selection *selection, const struct token *t, struct shard_error *err);
 
 /* ---- loader.c ---- */
 
@@ -62,7 +54,7 @@ struct shard_loader {
 	struct pool *pool;		      /* NULL: there is a feed; a token of another order replaces it */
 
 	struct steps steps;
-	struct before_append before; /* whose records the early epochs of the steps have */
+	struct owner before; /* whose records the early epochs of the steps have, before others were appended */
 	struct cursor cursor;
 	/* enum shard_pixels: of the transforms so far, opened in any thread; of the last token */
 	_Atomic uint32_t transform_pixels;
@@ -90,10 +82,6 @@ int loader_open_transformed(struct shard_loader *l, struct shard_error *err);
 int loader_open_kernel(struct shard_loader *l, struct shard_error *err);
 /* Borrowers of device slots are done.  The context is entered, if there is one. */
 void loader_close_kernel(struct shard_loader *l, bool inherited);
-/* Allocate memory for results, unless that was done.  The context is entered. */
-int loader_alloc_results(struct shard_loader *l, struct shard_error *err);
-/* Load what the kernel needs, behind that.  The context is not entered. */
-int loader_begin_kernel(struct shard_loader *l, struct shard_error *err);
 /* Transform a batch that was lent, and put the results in its place. */
 int loader_run_kernel(struct shard_loader *l, struct shard_batch *batch, void *stream, struct shard_error *err);
 

@@ -7,7 +7,7 @@
 
 /* ---- next ---- */
 
-/* Allocate memory for batches, unless that was done. */
+/* Allocate memory for batches, and for results of a kernel, unless that was done. */
 static int open_device_slots(struct shard_loader *l, struct shard_error *err)
 {
 	int rc = SHARD_OK;
@@ -15,20 +15,14 @@ static int open_device_slots(struct shard_loader *l, struct shard_error *err)
 	if (!l->device_slots.slot_count)
 		rc = device_slots_open(&l->device_slots, l->cuda, l->o.gpu.slot_count, &l->layout, l->o.batch_records,
 				       err);
-	return rc ? rc : loader_alloc_results(l, err);
-}
-
-/* Make sure that a batch is in the queue.  Errors repeat. */
-static int send_next(struct shard_loader *l, struct shard_error *err)
-{
-	struct shard_error why = {.status = SHARD_OK};
-	int rc = l->pool ? pool_next(l->pool, &why) : device_copy_next(l->copy, &why);
-
-	return rc ? cursor_fail(&l->cursor, rc, &why, err) : SHARD_OK;
+	if (!rc && l->kernel && !l->kernel->memory)
+		rc = cuda_alloc(l->cuda, l->kernel->slot_bytes * l->device_slots.slot_count, &l->kernel->memory, err);
+	return rc;
 }
 
 static int next_device(struct shard_loader *l, void *stream, struct shard_error *err)
 {
+	struct shard_error why = {.status = SHARD_OK};
 	int rc = cuda_check_stream(l->cuda, stream, err);
 
 	if (!rc)
@@ -37,10 +31,12 @@ static int next_device(struct shard_loader *l, void *stream, struct shard_error 
 		rc = error_set(err, SHARD_E_ARGUMENT,
 			       "the caller holds all %u slots of the device; release a batch before taking the next",
 			       l->device_slots.slot_count);
-	if (!rc)
-		rc = send_next(l, err);
-	if (!rc)
-		rc = device_slots_await(&l->device_slots, stream, err);
+	if (rc)
+		return rc;
+	rc = l->pool ? pool_next(l->pool, &why) : device_copy_next(l->copy, &why);
+	if (rc)
+		return cursor_fail(&l->cursor, rc, &why, err);
+	rc = device_slots_await(&l->device_slots, stream, err);
 	if (rc)
 		return rc;
 	if (l->pool)
@@ -50,21 +46,9 @@ static int next_device(struct shard_loader *l, void *stream, struct shard_error 
 	return SHARD_OK;
 }
 
-/* A batch that could not be transformed goes back. */
-static int transform(struct shard_loader *l, struct shard_batch *batch, void *stream, struct shard_error *err)
-{
-	struct shard_error why;
-	int rc = l->kernel ? loader_run_kernel(l, batch, stream, &why) : SHARD_OK;
-
-	if (!rc)
-		return rc;
-	rc = cursor_fail(&l->cursor, rc, &why, err);
-	shard_loader_release_after(l, batch, stream, NULL);
-	return rc;
-}
-
 int shard_loader_next_device(struct shard_loader *l, void *stream, struct shard_batch *batch, struct shard_error *err)
 {
+	struct shard_error why;
 	uint32_t which;
 	int rc = loader_begin(l, err);
 
@@ -82,18 +66,12 @@ int shard_loader_next_device(struct shard_loader *l, void *stream, struct shard_
 	which = device_slots_lend(&l->device_slots);
 	slot_describe(&l->device_slots.slot[which].as, &l->layout, &l->steps, which | DEVICE_BATCH, batch);
 	loader_count(l, batch);
-	return transform(l, batch, stream, err);
-}
-
-/* ---- begin ---- */
-
-static int begin(struct shard_loader *l, void *stream, struct shard_error *err)
-{
-	int rc = cuda_check_stream(l->cuda, stream, err);
-
-	if (!rc)
-		rc = open_device_slots(l, err);
-	return rc || !l->pool ? rc : pool_begin(l->pool, err);
+	rc = l->kernel ? loader_run_kernel(l, batch, stream, &why) : SHARD_OK;
+	if (rc) { /* the batch could not be transformed, and goes back */
+		rc = cursor_fail(&l->cursor, rc, &why, err);
+		shard_loader_release_after(l, batch, stream, NULL);
+	}
+	return rc;
 }
 
 int shard_loader_begin_device(struct shard_loader *l, void *stream, struct shard_error *err)
@@ -104,9 +82,17 @@ int shard_loader_begin_device(struct shard_loader *l, void *stream, struct shard
 		rc = loader_open_device(l, stream, err);
 	if (!rc)
 		rc = cuda_enter(l->cuda, err);
+	if (rc)
+		return rc;
+	rc = cuda_check_stream(l->cuda, stream, err);
 	if (!rc)
-		rc = cuda_leave(l->cuda, begin(l, stream, err), err);
-	return rc ? rc : loader_begin_kernel(l, err);
+		rc = open_device_slots(l, err);
+	if (!rc && l->pool)
+		rc = pool_begin(l->pool, err);
+	rc = cuda_leave(l->cuda, rc, err);
+	if (!rc && l->kernel)
+		rc = batch_transform_begin(l->kernel->transform, (const void *)(uintptr_t)l->kernel->memory, err);
+	return rc;
 }
 
 /* ---- release ---- */
@@ -168,15 +154,6 @@ int shard_stream_gpu(void *stream, uint32_t *ordinal, struct shard_error *err)
 	return cuda_probe_stream(stream, ordinal, err);
 }
 
-static int join(const struct cuda_device *cuda, void *stream, void *behind, struct shard_error *err)
-{
-	int rc = cuda_check_stream(cuda, stream, err);
-
-	if (!rc)
-		rc = cuda_check_stream(cuda, behind, err);
-	return rc ? rc : cuda_stream_join(cuda, stream, behind, err);
-}
-
 int shard_loader_join(struct shard_loader *l, void *stream, void *behind, struct shard_error *err)
 {
 	int rc = cursor_check_owner(&l->cursor, err);
@@ -187,7 +164,14 @@ int shard_loader_join(struct shard_loader *l, void *stream, void *behind, struct
 			       "shard_loader_next_device() first");
 	if (!rc)
 		rc = cuda_enter(l->cuda, err);
-	return rc ? rc : cuda_leave(l->cuda, join(l->cuda, stream, behind, err), err);
+	if (rc)
+		return rc;
+	rc = cuda_check_stream(l->cuda, stream, err);
+	if (!rc)
+		rc = cuda_check_stream(l->cuda, behind, err);
+	if (!rc)
+		rc = cuda_stream_join(l->cuda, stream, behind, err);
+	return cuda_leave(l->cuda, rc, err);
 }
 
 int shard_loader_pin_problem(struct shard_loader *l, struct shard_error *out)

@@ -16,6 +16,7 @@
 #include "libshard/format/format.h"
 
 #define SLOTS_DEFAULT	4u
+#define DEVICE_SLOTS	3u /* the trainer has one, one is there, and one is on its way */
 #define THREADS_DEFAULT 4u /* at most; one thread copies some 14 GB/s, but decoding needs more */
 #define THREADS_MOST	256u
 #define GLOBAL_BYTES	(UINT64_C(128) << 10) /* one such record is worth a request to a disk */
@@ -49,6 +50,15 @@ static int check(const struct shard_loader_options *o, struct shard_error *err)
 	if (o->slot_count < 2 || o->slot_count > LAYOUT_SLOTS_MAX)
 		return error_set(err, SHARD_E_ARGUMENT, "options: slot_count is %u; must be 2 to %u", o->slot_count,
 				 LAYOUT_SLOTS_MAX);
+	if (o->gpu.slot_count < DEVICE_SLOTS_MIN || o->gpu.slot_count > DEVICE_SLOTS_MAX)
+		return error_set(err, SHARD_E_ARGUMENT, "options: gpu.slot_count is %u; must be %u to %u",
+				 o->gpu.slot_count, DEVICE_SLOTS_MIN, DEVICE_SLOTS_MAX);
+	if (o->gpu.stream && !o->gpu.device)
+		return error_set(
+			err, SHARD_E_ARGUMENT,
+			"options: gpu.stream is %p and gpu.device 0; set gpu.device to SHARD_GPU_OF_STREAM, or to the "
+			"SHARD_GPU(n) of that stream",
+			o->gpu.stream);
 	if (o->thread_count > THREADS_MOST)
 		return error_set(err, SHARD_E_ARGUMENT, "options: thread_count is %u; must be at most %u",
 				 o->thread_count, THREADS_MOST);
@@ -76,28 +86,19 @@ static int check(const struct shard_loader_options *o, struct shard_error *err)
 	return SHARD_OK;
 }
 
-/* The group with the longest records.  It decides what is worth reading together. */
-static const struct shard_group *main_group(const struct shard_schema *s, bool *compressed)
-{
-	const struct shard_group *main = &s->group[0];
-
-	*compressed = false;
-	for (uint32_t g = 0; g < s->group_count; g++) {
-		*compressed |= s->group[g].codec != SHARD_RAW;
-		if (s->group[g].stride > main->stride)
-			main = &s->group[g];
-	}
-	return main;
-}
-
 /* Runs are made of whole units, the same ones in every epoch, so that no chunk is read in parts. */
 static void settle_windows(struct shard_loader_order *o, const struct shard_schema *s)
 {
-	bool compressed;
-	const struct shard_group *main = main_group(s, &compressed);
-	uint64_t record_bytes = schema_strides(s);
-	uint64_t unit = main->codec == SHARD_RAW ? main->unit_records : main->chunk_records;
+	const struct shard_group *main = &s->group[0]; /* the one with the longest records */
+	uint64_t record_bytes = schema_strides(s), unit;
+	bool compressed = false;
 
+	for (uint32_t g = 0; g < s->group_count; g++) {
+		compressed |= s->group[g].codec != SHARD_RAW;
+		if (s->group[g].stride > main->stride)
+			main = &s->group[g];
+	}
+	unit = main->codec == SHARD_RAW ? main->unit_records : main->chunk_records;
 	if (o->shuffle == SHARD_SHUFFLE_BY_SIZE && !o->run_records && !o->phase_unit_records && !o->window_runs &&
 	    !o->lane_count)
 		o->shuffle = record_bytes >= GLOBAL_BYTES && !compressed ? SHARD_SHUFFLE_GLOBAL : SHARD_SHUFFLE_WINDOWS;
@@ -134,13 +135,6 @@ static int settle_fields(struct shard_loader_options *o, const struct shard_sche
 	return SHARD_OK;
 }
 
-static enum order_kind kind_of(uint32_t shuffle)
-{
-	if (shuffle == SHARD_SEQUENTIAL)
-		return ORDER_SEQUENTIAL;
-	return shuffle == SHARD_SHUFFLE_GLOBAL ? ORDER_ONE_LEVEL : ORDER_TWO_LEVELS;
-}
-
 /* What a mixture decides by itself. */
 static int check_mix(const struct shard_loader_options *o, struct shard_error *err)
 {
@@ -161,32 +155,22 @@ static int check_mix(const struct shard_loader_options *o, struct shard_error *e
 	return mixture_check_fields(o->mix, o->fields, err);
 }
 
-static enum order_last last_of(const struct shard_loader_options *o)
-{
-	if (o->mix)
-		return ORDER_RUN_ON;
-	if (o->tail == SHARD_PAD)
-		return ORDER_PAD;
-	return o->tail == SHARD_KEEP ? ORDER_KEEP : ORDER_DROP;
-}
-
-static uint64_t record_count_of(const struct shard_loader_options *o, const struct shard_dataset *ds)
-{
-	if (o->mix)
-		return o->mix->epoch_records;
-	return o->selection ? o->selection->count : ds->m.record_count;
-}
-
 int settle_options(struct shard_loader_options *o, const struct shard_dataset *ds, struct steps *out,
 		   struct shard_error *err)
 {
-	uint64_t record_count = record_count_of(o, ds);
+	static const enum order_kind kinds[] = {[SHARD_SEQUENTIAL] = ORDER_SEQUENTIAL,
+						[SHARD_SHUFFLE_GLOBAL] = ORDER_ONE_LEVEL,
+						[SHARD_SHUFFLE_WINDOWS] = ORDER_TWO_LEVELS};
+	static const enum order_last tails[] = {
+		[SHARD_DROP] = ORDER_DROP, [SHARD_PAD] = ORDER_PAD, [SHARD_KEEP] = ORDER_KEEP};
+	uint64_t record_count = o->selection ? o->selection->count : ds->m.record_count;
 	uint32_t cpus;
 	int rc;
 
 	o->world = o->world ? o->world : 1;
 	o->repair.corrupt_most = o->repair.corrupt_most ? o->repair.corrupt_most : CORRUPT_DEFAULT;
 	o->slot_count = o->slot_count ? o->slot_count : SLOTS_DEFAULT;
+	o->gpu.slot_count = o->gpu.slot_count ? o->gpu.slot_count : DEVICE_SLOTS;
 	if (!o->thread_count) {
 		cpus = thread_cpu_count();
 		o->thread_count = cpus < THREADS_DEFAULT ? cpus : THREADS_DEFAULT;
@@ -202,9 +186,11 @@ int settle_options(struct shard_loader_options *o, const struct shard_dataset *d
 	if (rc)
 		return rc;
 	settle_windows(&o->order, &ds->m.schema);
+	if (o->mix)
+		record_count = o->mix->epoch_records;
 	*out = (struct steps){.selection = o->selection};
 	out->params = (struct order_params){
-		.kind = kind_of(o->order.shuffle),
+		.kind = kinds[o->order.shuffle],
 		.record_count = record_count,
 		.seed = o->order.seed,
 		.run_records = o->order.run_records,
@@ -217,7 +203,7 @@ int settle_options(struct shard_loader_options *o, const struct shard_dataset *d
 		.batch_records = o->batch_records,
 		.rank = o->rank,
 		.world = o->world,
-		.last = last_of(o),
+		.last = o->mix ? ORDER_RUN_ON : tails[o->tail],
 	};
 	if (order_rank_check(&out->rank))
 		return error_set(err, SHARD_E_ARGUMENT,

@@ -18,16 +18,6 @@ uint64_t shard_loader_step_count(const struct shard_loader *l)
 	return order_rank_steps(&l->steps.rank);
 }
 
-/* Rows of this rank in an epoch. */
-static uint64_t row_count(const struct shard_loader *l, uint64_t epoch)
-{
-	const struct step_place start = {.epoch = epoch};
-	struct order_rank rank = steps_rank(&l->steps, &start);
-	uint64_t steps = order_rank_steps(&rank);
-
-	return steps ? (steps - 1) * l->o.batch_records + order_rank_rows(&rank, steps - 1) : 0;
-}
-
 static int refuse_rows(uint64_t first, uint64_t count, uint64_t rows, struct shard_error *err)
 {
 	return error_set(err, SHARD_E_ARGUMENT,
@@ -35,36 +25,13 @@ static int refuse_rows(uint64_t first, uint64_t count, uint64_t rows, struct sha
 			 first, first + count - 1, rows);
 }
 
-/* Row i of this rank stands at position i x world + rank.  Rows that pad begin at 0 again. */
-static void fill(const struct shard_loader *l, const struct order *order, uint64_t first, uint64_t count, uint64_t *idx)
-{
-	uint64_t records = order->params.record_count, world = l->steps.rank.world, own = 0;
-
-	if (l->steps.rank.rank < records)
-		own = (records - l->steps.rank.rank + world - 1) / world; /* rows that do not pad */
-	own = first < own ? min_u64(count, own - first) : 0;
-	order_fill(order, first * world + l->steps.rank.rank, world, idx, (size_t)own);
-	for (uint64_t i = own; i < count; i++)
-		idx[i] = order_at(order, ((first + i) * world + l->steps.rank.rank) % records);
-	steps_select(&l->steps, idx, (size_t)count);
-}
-
 /* ---- mixtures ---- */
-
-/* The first position of this rank in an epoch, and how many it has there. */
-static uint64_t own_positions(const struct shard_loader *l, uint64_t epoch, uint64_t *count)
-{
-	uint64_t world = l->steps.rank.world, length = l->steps.rank.record_count, from = epoch * length;
-	uint64_t first = from + (l->steps.rank.rank + world - from % world) % world;
-
-	*count = first < from + length ? ceil_div(from + length - first, world) : 0;
-	return first;
-}
 
 static int order_of_mixture(const struct shard_loader *l, uint64_t epoch, uint64_t first, uint64_t count,
 			    uint16_t *component, uint64_t *idx, struct shard_error *err)
 {
-	uint64_t world = l->steps.rank.world, own, from;
+	uint64_t world = l->steps.rank.world, length = l->steps.rank.record_count, begin = epoch * length;
+	uint64_t from, own; /* the first position of this rank, and how many it has */
 	uint16_t unwanted[PIECE];
 	int rc = cursor_check_owner(&l->cursor, err); /* a lock of the parent's may be held for ever */
 
@@ -73,7 +40,8 @@ static int order_of_mixture(const struct shard_loader *l, uint64_t epoch, uint64
 	rc = loader_check_epoch(l, epoch, err);
 	if (rc)
 		return rc;
-	from = own_positions(l, epoch, &own);
+	from = begin + (l->steps.rank.rank + world - begin % world) % world;
+	own = from < begin + length ? ceil_div(begin + length - from, world) : 0;
 	if (first > own || count > own - first)
 		return refuse_rows(first, count, own, err);
 	for (uint64_t done = 0, n; done < count; done += n) {
@@ -91,11 +59,15 @@ int shard_loader_order(const struct shard_loader *l, uint64_t epoch, uint64_t fi
 		       uint16_t *component, uint64_t *idx, struct shard_error *err)
 {
 	struct order_params params = steps_params(&l->steps, epoch);
-	uint64_t rows = l->steps.mix ? 0 : row_count(l, epoch);
+	const struct step_place start = {.epoch = epoch};
+	struct order_rank rank = steps_rank(&l->steps, &start);
+	uint64_t steps, rows, own = 0, records = params.record_count;
 	struct order *order;
 
 	if (l->steps.mix)
 		return order_of_mixture(l, epoch, first, count, component, idx, err);
+	steps = order_rank_steps(&rank);
+	rows = steps ? (steps - 1) * l->o.batch_records + order_rank_rows(&rank, steps - 1) : 0;
 	if (component)
 		return error_set(err, SHARD_E_ARGUMENT, "this loader has no mixture; give NULL as component");
 	if (first > rows || count > rows - first)
@@ -104,7 +76,14 @@ int shard_loader_order(const struct shard_loader *l, uint64_t epoch, uint64_t fi
 	if (!order)
 		return error_set(err, SHARD_E_MEMORY, "no memory for an order of %" PRIu64 " records",
 				 params.record_count);
-	fill(l, order, first, count, idx);
+	/* Row i of this rank stands at position i x world + rank.  Rows that pad begin at 0 again. */
+	if (rank.rank < records)
+		own = ceil_div(records - rank.rank, rank.world); /* rows that do not pad */
+	own = first < own ? min_u64(count, own - first) : 0;
+	order_fill(order, first * rank.world + rank.rank, rank.world, idx, (size_t)own);
+	for (uint64_t i = own; i < count; i++)
+		idx[i] = order_at(order, ((first + i) * rank.world + rank.rank) % records);
+	steps_select(&l->steps, idx, (size_t)count);
 	mem_free(order);
 	return SHARD_OK;
 }

@@ -60,7 +60,7 @@ static int choose_pixels(const struct shard_loader *l, const struct shard_transf
 		if (!rc && other != *pixels)
 			rc = error_set(err, SHARD_E_MISMATCH,
 				       "datasets of the mixture were packed with pixels of %s and of %s; name in the "
-				       "options those that the transform shall give",
+				       "options the ones that the transform shall give",
 				       shard_name(SHARD_NAME_PIXELS, *pixels), shard_name(SHARD_NAME_PIXELS, other));
 	}
 	return rc;
@@ -122,7 +122,7 @@ int shard_transform_open(struct shard_transform **out, struct shard_loader *l, c
 
 /* ---- by the threads that fill batches ---- */
 
-static int take_options(const struct shard_loader *l, struct shard_loader_transform *out, struct shard_error *err)
+static int check_transform(const struct shard_loader *l, struct shard_loader_transform *out, struct shard_error *err)
 {
 	int rc = options_take(out, sizeof(*out), l->o.transform, err);
 
@@ -182,7 +182,7 @@ int loader_open_transformed(struct shard_loader *l, struct shard_error *err)
 
 	if (!l->o.transform)
 		return SHARD_OK;
-	rc = take_options(l, &o, err);
+	rc = check_transform(l, &o, err);
 	if (rc)
 		return rc;
 	t = mem_zalloc(sizeof(*t));
@@ -215,17 +215,6 @@ static void describe_results(const struct transformed *t, struct shard_field *ou
 	out->ndim = at;
 }
 
-/* An axis in front of the others. */
-static void add_views(const struct transformed *t, struct shard_field *out)
-{
-	if (t->views == 1)
-		return;
-	memmove(out->shape + 1, out->shape, out->ndim * sizeof(*out->shape));
-	out->shape[0] = t->views;
-	out->ndim++;
-	out->ragged_axes <<= 1;
-}
-
 void shard_loader_field(const struct shard_loader *l, uint32_t field, struct shard_field *out)
 {
 	const struct transformed *t = l->transformed;
@@ -238,11 +227,17 @@ void shard_loader_field(const struct shard_loader *l, uint32_t field, struct sha
 			out->shape[0] = t->plan.height;
 			out->shape[1] = t->plan.width;
 		}
-		add_views(t, out);
+		if (t->views > 1) { /* an axis in front of the others */
+			memmove(out->shape + 1, out->shape, out->ndim * sizeof(*out->shape));
+			out->shape[0] = t->views;
+			out->ndim++;
+			out->ragged_axes <<= 1;
+		}
 		out->bytes = out->stride = field == t->field ? t->row_bytes : t->remade[field];
 		out->offset = 0;
 	} else if (layout_has_field(&l->layout, field) && !layout_is_block(&l->layout, out->group)) {
-		out->bytes = out->stride = layout_array(&l->layout, field)->bytes;
+		layout_rows(&l->layout, field, &out->stride);
+		out->bytes = out->stride;
 		out->offset = 0;
 	}
 }
@@ -297,22 +292,6 @@ void loader_close_kernel(struct shard_loader *l, bool inherited)
 	mem_free(k->rows);
 	mem_free(k);
 	l->kernel = NULL;
-}
-
-int loader_alloc_results(struct shard_loader *l, struct shard_error *err)
-{
-	struct loader_kernel *k = l->kernel;
-
-	if (!k || k->memory)
-		return SHARD_OK;
-	return cuda_alloc(l->cuda, k->slot_bytes * l->device_slots.slot_count, &k->memory, err);
-}
-
-int loader_begin_kernel(struct shard_loader *l, struct shard_error *err)
-{
-	struct loader_kernel *k = l->kernel;
-
-	return k ? batch_transform_begin(k->transform, (const void *)(uintptr_t)k->memory, err) : SHARD_OK;
 }
 
 int loader_run_kernel(struct shard_loader *l, struct shard_batch *batch, void *stream, struct shard_error *err)

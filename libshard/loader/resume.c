@@ -46,12 +46,6 @@ int shard_loader_seek(struct shard_loader *l, uint64_t epoch, uint64_t position,
 
 /* ---- tokens ---- */
 
-/* The dataset or mixture, and the selection, that a token must belong to. */
-struct owner {
-	char id[65], selection[65]; /* digest of a mixture; empty: all records */
-	uint64_t record_count;
-};
-
 static struct owner owner_now(const struct shard_loader *l)
 {
 	struct owner o = {.record_count = l->steps.params.record_count};
@@ -65,15 +59,6 @@ static struct owner owner_now(const struct shard_loader *l)
 	return o;
 }
 
-static struct owner owner_before(const struct before_append *b, uint64_t record_count)
-{
-	struct owner o = {.record_count = record_count};
-
-	memcpy(o.id, b->id, sizeof(o.id));
-	memcpy(o.selection, b->selection, sizeof(o.selection));
-	return o;
-}
-
 void shard_loader_token(const struct shard_loader *l, char token[SHARD_TOKEN_BYTES])
 {
 	uint32_t pixels = l->transform_pixels;
@@ -82,24 +67,11 @@ void shard_loader_token(const struct shard_loader *l, char token[SHARD_TOKEN_BYT
 	struct owner o;
 
 	shard_loader_tell(l, &t.params.epoch, &t.position);
-	o = steps_is_early(&l->steps, t.params.epoch) ? owner_before(&l->before, l->steps.early.order_records)
-						      : owner_now(l);
+	o = steps_is_early(&l->steps, t.params.epoch) ? l->before : owner_now(l);
 	t.params.record_count = o.record_count;
 	memcpy(t.dataset_id, o.id, sizeof(t.dataset_id));
 	memcpy(t.selection, o.selection, sizeof(t.selection));
 	token_write(&t, token);
-}
-
-static int refuse_dataset(const struct shard_loader *l, const struct token *t, const struct owner *o,
-			  struct shard_error *err)
-{
-	bool grown = !t->is_mix && !l->steps.mix && before_append_is_kept(l->ds, t);
-
-	return error_set(err, SHARD_E_MISMATCH, "the token belongs to %s %.16s..., and this is %s %.16s...%s",
-			 t->is_mix ? "mixture" : "dataset", t->dataset_id, l->steps.mix ? "mixture" : "dataset", o->id,
-			 grown ? ", to which records were appended since; open the loader with resume_appended to "
-				 "finish the epoch over the old records, or begin a new epoch"
-			       : "");
 }
 
 /* Check that the token is of this dataset, and of an order that the options allow. */
@@ -110,7 +82,13 @@ static int check_token(const struct shard_loader *l, const struct token *t, cons
 	const struct shard_loader_options *asked = &l->asked;
 
 	if (t->is_mix != (l->steps.mix != NULL) || strcmp(t->dataset_id, o->id))
-		return refuse_dataset(l, t, o, err);
+		return error_set(
+			err, SHARD_E_MISMATCH, "the token belongs to %s %.16s..., and this is %s %.16s...%s",
+			t->is_mix ? "mixture" : "dataset", t->dataset_id, l->steps.mix ? "mixture" : "dataset", o->id,
+			!t->is_mix && !l->steps.mix && dataset_has_old_manifest(l->ds, t->dataset_id)
+				? ", to which records were appended since; open the loader with resume_appended to "
+				  "finish the epoch over the old records, or begin a new epoch"
+				: "");
 	if (strcmp(t->selection, o->selection))
 		return error_set(err, SHARD_E_MISMATCH,
 				 "the token belongs to %s%.16s%s of the dataset, and the loader has %s%.16s%s",
@@ -133,27 +111,31 @@ static int check_token(const struct shard_loader *l, const struct token *t, cons
 }
 
 /*
- * The same for a token of the dataset before others were appended, if that was asked for.
- * `before->id` is empty if the token is of this dataset.
+ * The token is of this dataset before others were appended.  Find what its owner was, and the epochs
+ * that have the records of that time.
  */
-static int check_owner(const struct shard_loader *l, const struct token *t, struct before_append *before,
-		       struct shard_error *err)
+static int find_before_append(const struct shard_loader *l, const struct token *t, struct owner *o,
+			      struct steps_early *early, struct shard_error *err)
 {
-	struct owner o = owner_now(l);
-	int rc;
+	uint64_t epoch = t->params.epoch, records = 0;
+	int rc = dataset_records_before(l->ds, t->dataset_id, &records, err);
 
-	*before = (struct before_append){.id = ""};
-	if (!l->o.resume_appended || t->is_mix || l->steps.mix || !strcmp(t->dataset_id, o.id))
-		return check_token(l, t, &o, err);
-	rc = before_append_find(before, l->ds, l->steps.selection, t, err);
 	if (rc)
 		return rc;
-	if (l->pool && before->early.order_records)
+	*o = (struct owner){.record_count = records};
+	memcpy(o->id, t->dataset_id, sizeof(o->id));
+	if (l->steps.selection)
+		o->record_count = selection_beginning(l->steps.selection, o->id, records, o->selection);
+	/* An epoch that was not begun will have all records, as those behind it. */
+	if (t->position || epoch)
+		*early = (struct steps_early){.last_epoch = t->position ? epoch : epoch - 1,
+					      .order_records = o->record_count,
+					      .records = records};
+	if (l->pool && early->order_records)
 		return error_set(err, SHARD_E_UNSUPPORTED,
 				 "the token belongs to this dataset before records were appended, and a pool cannot "
 				 "finish its epoch; finish it with gpu.pool_bytes of 0, or begin a new epoch");
-	o = owner_before(before, before->records);
-	return check_token(l, t, &o, err);
+	return SHARD_OK;
 }
 
 /* Transforms that are open keep their pixels: batches may be waiting for them. */
@@ -171,22 +153,19 @@ static int check_pixels(const struct shard_loader *l, const struct token *t, str
 			 l->transformed ? "" : ", or resume before it is opened");
 }
 
-static bool same_order(const struct order_params *a, const struct order_params *b)
-{
-	return a->kind == b->kind && a->run_records == b->run_records && a->window_runs == b->window_runs &&
-	       a->phase_unit_records == b->phase_unit_records && a->lane_count == b->lane_count;
-}
-
 /* Use the order of the token instead of ours, and its early epochs. */
 static int adopt(struct shard_loader *l, const struct token *t, const struct steps_early *early,
 		 struct shard_error *err)
 {
+	const struct order_params *have = &l->steps.params;
 	struct order_params want = t->params;
 	int rc;
 
-	if (same_order(&l->steps.params, &t->params) && !early->order_records && !l->steps.early.order_records)
+	if (have->kind == want.kind && have->run_records == want.run_records && have->window_runs == want.window_runs &&
+	    have->phase_unit_records == want.phase_unit_records && have->lane_count == want.lane_count &&
+	    !early->order_records && !l->steps.early.order_records)
 		return SHARD_OK;
-	want.record_count = l->steps.params.record_count;
+	want.record_count = have->record_count;
 	rc = l->pool ? pool_adopt(&l->pool, &want, err) : feed_adopt(l->feed, &want, early, err);
 	if (rc)
 		return rc;
@@ -199,7 +178,7 @@ static int adopt(struct shard_loader *l, const struct token *t, const struct ste
  * A position of a mixture is in no epoch by itself: say where it is in those of this loader.  It
  * may be where a mixture ends: the last step begins below 2^62, and ends behind it.
  */
-static int count_again(const struct shard_loader *l, struct token *t, struct shard_error *err)
+static int find_epoch_of_mixture(const struct shard_loader *l, struct token *t, struct shard_error *err)
 {
 	uint64_t of = t->params.record_count, epoch_records = l->steps.rank.record_count;
 	unsigned __int128 at = (unsigned __int128)t->params.epoch * of + t->position;
@@ -213,7 +192,8 @@ static int count_again(const struct shard_loader *l, struct token *t, struct sha
 
 int shard_loader_resume(struct shard_loader *l, const char *token, struct shard_error *err)
 {
-	struct before_append before;
+	struct steps_early early = {.order_records = 0};
+	struct owner o = owner_now(l);
 	struct token t;
 	int rc = cursor_check_owner(&l->cursor, err);
 
@@ -221,20 +201,23 @@ int shard_loader_resume(struct shard_loader *l, const char *token, struct shard_
 		return rc;
 	if (!token_read(token, &t))
 		return error_set(err, SHARD_E_ARGUMENT, "not a complete token of shuffle-v1 or mix-v1");
-	rc = check_owner(l, &t, &before, err);
+	if (l->o.resume_appended && !t.is_mix && !l->steps.mix && strcmp(t.dataset_id, o.id))
+		rc = find_before_append(l, &t, &o, &early, err);
+	if (!rc)
+		rc = check_token(l, &t, &o, err);
 	if (!rc)
 		rc = check_pixels(l, &t, err);
 	if (!rc && (!order_params_allowed(&t.params) || t.position > t.params.record_count))
 		rc = error_set(err, SHARD_E_ARGUMENT, "the token names an impossible order");
 	if (!rc && t.is_mix)
-		rc = count_again(l, &t, err);
+		rc = find_epoch_of_mixture(l, &t, err);
 	if (!rc)
-		rc = adopt(l, &t, &before.early, err);
+		rc = adopt(l, &t, &early, err);
 	if (!rc)
 		rc = move(l, t.params.epoch, t.position, err);
 	if (rc)
 		return rc;
-	l->before = before;
+	l->before = o;
 	l->token_pixels = t.pixels;
 	return SHARD_OK;
 }

@@ -26,7 +26,6 @@ static void lay_out(struct order *o)
 	o->run_count = n / r;
 	o->lane_run_count = o->run_count / p->lane_count;
 	o->lanes_end = o->lane_run_count * p->lane_count * r;
-	o->rest_run_records = o->run_count % p->lane_count * r;
 	windows = o->lane_run_count / p->window_runs;
 	if (!windows)
 		windows = 1;
@@ -64,25 +63,10 @@ size_t order_table_entries(const struct order_params *p)
 	       permutation_table_entries(p->record_count - o.lanes_end);
 }
 
-static void init_windows(struct order *o, uint16_t *table)
-{
-	const struct order_params *p = &o->params;
-	uint64_t key = random_key(p->seed, p->epoch, RANDOM_WINDOWS), largest = largest_window(o);
-
-	o->window_table = NULL;
-	o->tweak_key = random_key(p->seed, p->epoch, RANDOM_TWEAKS);
-	if (!largest)
-		return;
-	if (largest <= PERMUTATION_TABLE_MAX) {
-		permutation_table(table, largest, random_key(p->seed, p->epoch, RANDOM_TABLE));
-		o->window_table = table;
-	}
-	for (uint64_t longer = 0; longer <= (o->long_window_count != 0); longer++)
-		feistel_init(&o->window[longer], (o->window_run_count + longer) * p->run_records, key);
-}
-
 int order_init(struct order *o, const struct order_params *p, uint16_t *table)
 {
+	uint64_t largest, key;
+
 	if (!order_params_allowed(p))
 		return SHARD_E_ARGUMENT;
 	*o = (struct order){.params = *p};
@@ -95,7 +79,17 @@ int order_init(struct order *o, const struct order_params *p, uint16_t *table)
 	table += permutation_table_entries(o->run_count);
 	permutation_init(&o->rest, p->record_count - o->lanes_end, random_key(p->seed, p->epoch, RANDOM_REST), table);
 	table += permutation_table_entries(p->record_count - o->lanes_end);
-	init_windows(o, table);
+	o->tweak_key = random_key(p->seed, p->epoch, RANDOM_TWEAKS);
+	largest = largest_window(o);
+	if (!largest) /* everything is the rest */
+		return SHARD_OK;
+	if (largest <= PERMUTATION_TABLE_MAX) {
+		permutation_table(table, largest, random_key(p->seed, p->epoch, RANDOM_TABLE));
+		o->window_table = table;
+	}
+	key = random_key(p->seed, p->epoch, RANDOM_WINDOWS);
+	for (uint64_t longer = 0; longer <= (o->long_window_count != 0); longer++)
+		feistel_init(&o->window[longer], (o->window_run_count + longer) * p->run_records, key);
 	return SHARD_OK;
 }
 
@@ -166,24 +160,21 @@ static inline uint64_t run_index(const struct order *o, const struct tick *k, ui
 	return k->lane + (before + run_in_window) * o->params.lane_count;
 }
 
-/* The place in the row of permuted runs: ORDER.md, part 6, before the permutation of runs. */
-static uint64_t place_in_lanes(const struct order *o, uint64_t position)
-{
-	struct tick k = tick_of(o, position);
-	const struct feistel *f = &o->window[k.longer];
-	uint64_t s = window_walk(o, feistel_at(f, tweak_of(o, &k), k.x), f->n), r = o->params.run_records;
-
-	return run_index(o, &k, s / r) * r + s % r;
-}
-
+/* ORDER.md, part 6, before the permutation of runs. */
 uint64_t order_place(const struct order *o, uint64_t position)
 {
+	const struct feistel *f;
+	uint64_t s, r = o->params.run_records;
+	struct tick k;
+
 	if (o->params.kind != ORDER_TWO_LEVELS)
 		return position;
-	if (position < o->lanes_end)
-		return place_in_lanes(o, position);
-	/* what is in no lane stands behind all lanes */
-	return o->lanes_end + permutation_at(&o->rest, position - o->lanes_end);
+	if (position >= o->lanes_end) /* what is in no lane stands behind all lanes */
+		return o->lanes_end + permutation_at(&o->rest, position - o->lanes_end);
+	k = tick_of(o, position);
+	f = &o->window[k.longer];
+	s = window_walk(o, feistel_at(f, tweak_of(o, &k), k.x), f->n);
+	return run_index(o, &k, s / r) * r + s % r;
 }
 
 uint64_t order_at_place(const struct order *o, uint64_t place)
@@ -370,10 +361,11 @@ uint64_t order_rank_position(const struct order_rank *k, uint64_t step, uint32_t
 /*
  * ---- the records that one rank needs in an epoch, in the order of places ----
  *
- * That is run after run, as a disk likes to be read.  A rank delivers records in the order of positions, and its pool fetches them in the order of
- * places.  A row is the number of a record in the share, from 0.  If the world size divides the
- * number of lanes, a rank's share holds the runs of its own lanes; otherwise it holds all runs.
- * The rest, behind the last full round of lanes, is in the share of each rank.
+ * That is run after run, as a disk likes to be read.  A rank delivers records in the order of
+ * positions, and its pool fetches them in the order of places.  A row is the number of a record in
+ * the share, from 0.  If the world size divides the number of lanes, a rank's share holds the runs
+ * of its own lanes; otherwise it holds all runs.  The rest, behind the last full round of lanes, is
+ * in the share of each rank.
  *
  * With ORDER_PAD the last step repeats the first records of the epoch.  The pool may have dropped
  * those by then, so the share holds them once more at its end.  All of this is pure arithmetic, and
@@ -409,22 +401,23 @@ uint64_t order_share_rows(const struct order_share *s)
 	return s->whole_rows + s->pad_rows;
 }
 
-static uint64_t record_of(const struct order_share *s, const struct order *o, uint64_t row)
-{
-	uint64_t r = s->run_records;
-
-	if (row < s->lane_rows)
-		return order_at_place(o, s->stride == 1 ? row : (row / r * s->stride + s->rank) * r + row % r);
-	if (row < s->whole_rows)
-		return order_at_place(o, s->lanes_end + row - s->lane_rows);
-	return order_at(o, (s->pad_first + (row - s->whole_rows) * s->world) % s->record_count);
-}
-
 void order_share_fill(const struct order_share *s, const struct order *o, uint64_t first, uint64_t *records,
 		      size_t count)
 {
-	for (size_t i = 0; i < count; i++)
-		records[i] = record_of(s, o, first + i);
+	uint64_t r = s->run_records;
+
+	for (size_t i = 0; i < count; i++) {
+		uint64_t row = first + i;
+
+		if (row >= s->whole_rows)
+			records[i] = order_at(o, (s->pad_first + (row - s->whole_rows) * s->world) % s->record_count);
+		else if (row >= s->lane_rows)
+			records[i] = order_at_place(o, s->lanes_end + row - s->lane_rows);
+		else if (s->stride == 1)
+			records[i] = order_at_place(o, row);
+		else
+			records[i] = order_at_place(o, (row / r * s->stride + s->rank) * r + row % r);
+	}
 }
 
 uint64_t order_share_row(const struct order_share *s, uint64_t place)

@@ -160,7 +160,6 @@ struct order {
 	uint64_t run_count;	    /* F */
 	uint64_t lane_run_count;    /* K */
 	uint64_t lanes_end;	    /* K * L * r: positions from here on are the rest */
-	uint64_t rest_run_records;  /* (F mod L) * r */
 	uint64_t window_run_count;  /* q */
 	uint64_t long_window_count; /* e */
 	uint64_t long_ticks;	    /* A */

@@ -40,26 +40,21 @@ static inline uint64_t round_add(uint64_t x, uint64_t other, uint64_t key, uint6
 	return d + (n & (uint64_t)((int64_t)d >> 63));
 }
 
-static inline uint64_t feistel_pass(const struct feistel *f, uint64_t tweak, uint64_t x)
-{
-	uint64_t hi = x / f->b, lo = x % f->b;
-
-	for (uint32_t j = 0; j < FEISTEL_ROUNDS; j += 2) {
-		hi = round_add(hi, lo, f->key[j] ^ tweak, f->a);
-		lo = round_add(lo, hi, f->key[j + 1] ^ tweak, f->b);
-	}
-	return hi * f->b + lo;
-}
-
 uint64_t feistel_at(const struct feistel *f, uint64_t tweak, uint64_t x)
 {
 	/*
 	 * Ends: a pass is a bijection, so the walk from below n comes back below n.  Few walks have
 	 * a second pass.
 	 */
-	do
-		x = feistel_pass(f, tweak, x);
-	while (x >= f->n);
+	do {
+		uint64_t hi = x / f->b, lo = x % f->b;
+
+		for (uint32_t j = 0; j < FEISTEL_ROUNDS; j += 2) {
+			hi = round_add(hi, lo, f->key[j] ^ tweak, f->a);
+			lo = round_add(lo, hi, f->key[j + 1] ^ tweak, f->b);
+		}
+		x = hi * f->b + lo;
+	} while (x >= f->n);
 	return x;
 }
 

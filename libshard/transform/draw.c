@@ -8,6 +8,7 @@
  * it never change.  Doubles, + - * / and square root, each rounded once: built with
  * -ffp-contract=off, and with square roots that set no errno.
  */
+#include "libshard/base/bytes.h"
 #include "libshard/order/order.h"
 #include "libshard/transform/transform.h"
 
@@ -26,11 +27,6 @@ static double unit(uint64_t word) /* of [0, 1) */
 static uint32_t nearest(double x)
 {
 	return (uint32_t)(x + 0.5);
-}
-
-static uint32_t least(uint32_t a, uint32_t b)
-{
-	return a < b ? a : b;
 }
 
 /* Half of what is left over, a half to even, as Python's round() in torchvision's CenterCrop. */
@@ -72,7 +68,7 @@ static bool draw_part(const struct transform_plan *p, const struct transform_ima
 }
 
 /* No attempt lay within the image: the largest part of its middle whose ratio is allowed. */
-static void take_middle(const struct transform_plan *p, const struct transform_image *image,
+static void middle_part(const struct transform_plan *p, const struct transform_image *image,
 			struct shard_transform_row *out)
 {
 	double ratio = (double)image->width / image->height;
@@ -96,8 +92,8 @@ void transform_draw(const struct transform_plan *p, const struct transform_image
 	int attempt = 0;
 
 	out->flip = unit(random_draw(key, DRAW_FLIP)) < p->flip;
-	out->width = least(p->width, image->width);
-	out->height = least(p->height, image->height);
+	out->width = (uint32_t)min_u64(p->width, image->width);
+	out->height = (uint32_t)min_u64(p->height, image->height);
 	if (p->crop == SHARD_CROP_CENTER) {
 		out->y = middle(image->height, out->height);
 		out->x = middle(image->width, out->width);
@@ -108,7 +104,7 @@ void transform_draw(const struct transform_plan *p, const struct transform_image
 		while (attempt < TRANSFORM_ATTEMPTS && !draw_part(p, image, key, attempt, out))
 			attempt++;
 		if (attempt == TRANSFORM_ATTEMPTS)
-			take_middle(p, image, out);
+			middle_part(p, image, out);
 	}
 }
 

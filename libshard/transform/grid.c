@@ -40,7 +40,7 @@ static uint32_t room(uint32_t *at, uint64_t bytes)
 
 /*
  * Lines of the image that a band needs when all of it is shrunk: centres lie in / out apart, and
- * reach so far.
+ * each reaches as far to both sides.
  */
 static uint64_t lines_needed(const struct transform_plan *p, uint32_t band)
 {

@@ -49,7 +49,7 @@ static double triangle(double x)
 struct transform_taps transform_taps_fill(uint32_t in, uint32_t out, uint32_t at, int32_t *weight, uint32_t most)
 {
 	double scale = (double)in / out;
-	/* The filter reaches so far: one sample, or one step of the output where that is more. */
+	/* How far the filter reaches: one sample, or one step of the output where that is more. */
 	double reach = scale < 1 ? 1 : scale, step = 1 / reach;
 	double center = (at + 0.5) * scale, low = center - reach + 0.5, high = center + reach + 0.5, sum = 0;
 	uint32_t first = low > 0 ? (uint32_t)low : 0, end = high < in ? (uint32_t)high : in;

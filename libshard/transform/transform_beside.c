@@ -2,7 +2,7 @@
 /*
  * transform_beside.c - masks and boxes that lie beside an image, and follow it
  *
- * * Float32 for boxes, one rounding for each operation; doubles for masks, added up as Pillow does.
+ * Float32 for boxes, one rounding for each operation; doubles for masks, added up as Pillow does.
  * Built with -ffp-contract=off.
  */
 #include "libshard/transform/transform.h"
@@ -36,14 +36,6 @@ static uint32_t nearest_next(struct nearest *n)
 	return here;
 }
 
-static void put(uint8_t *to, const uint8_t *from, uint32_t bytes)
-{
-	if (bytes == 1)
-		*to = *from;
-	else
-		memcpy(to, from, bytes);
-}
-
 void transform_mask(const struct transform_plan *p, const struct shard_transform_row *row, uint32_t element_bytes,
 		    const uint8_t *mask, uint8_t *out)
 {
@@ -54,10 +46,12 @@ void transform_mask(const struct transform_plan *p, const struct shard_transform
 		struct nearest across = nearest_begin(row->width, p->width);
 
 		for (uint32_t x = 0; x < p->width; x++) {
-			size_t to = row->flip ? p->width - 1 - x : x;
+			size_t at = line + nearest_next(&across), to = row->flip ? p->width - 1 - x : x;
 
-			put(out + to * element_bytes, mask + (line + nearest_next(&across)) * element_bytes,
-			    element_bytes);
+			if (element_bytes == 1)
+				out[to] = mask[at];
+			else
+				memcpy(out + to * element_bytes, mask + at * element_bytes, element_bytes);
 		}
 	}
 }
@@ -70,29 +64,23 @@ static float clamped(float x, uint32_t most)
 	return !(x > 0) ? 0 : x < (float)most ? x : (float)most;
 }
 
-static void move(const struct transform_plan *p, const struct shard_transform_row *row, float box[4])
-{
-	const float ratio[2] = {(float)((double)p->width / row->width), (float)((double)p->height / row->height)};
-	const uint32_t from[2] = {row->x, row->y}, size[2] = {row->width, row->height};
-	float left;
-
-	for (int i = 0; i < 4; i++)
-		box[i] = clamped(box[i] - (float)from[i % 2], size[i % 2]) * ratio[i % 2];
-	if (!row->flip)
-		return;
-	left = (float)p->width - box[2];
-	box[2] = (float)p->width - box[0];
-	box[0] = left;
-}
-
 void transform_boxes(const struct transform_plan *p, const struct shard_transform_row *row, uint64_t count,
 		     const uint8_t *boxes, uint8_t *out)
 {
+	const float ratio[2] = {(float)((double)p->width / row->width), (float)((double)p->height / row->height)};
+	const uint32_t from[2] = {row->x, row->y}, size[2] = {row->width, row->height};
+
 	for (uint64_t i = 0; i < count; i++, boxes += TRANSFORM_BOX_BYTES, out += TRANSFORM_BOX_BYTES) {
-		float box[4];
+		float box[4], left;
 
 		memcpy(box, boxes, sizeof(box));
-		move(p, row, box);
+		for (int k = 0; k < 4; k++)
+			box[k] = clamped(box[k] - (float)from[k % 2], size[k % 2]) * ratio[k % 2];
+		if (row->flip) {
+			left = (float)p->width - box[2];
+			box[2] = (float)p->width - box[0];
+			box[0] = left;
+		}
 		memcpy(out, box, sizeof(box));
 	}
 }

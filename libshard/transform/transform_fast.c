@@ -293,7 +293,7 @@ __attribute__((always_inline)) static inline void look_up_16(const uint8_t *from
 }
 
 /* One channel of pixels, which stay bytes. */
-static void take_8(const uint8_t *from, ptrdiff_t step, uint32_t count, uint8_t *restrict to)
+static void copy_8(const uint8_t *from, ptrdiff_t step, uint32_t count, uint8_t *restrict to)
 {
 	for (uint32_t x = 0; x < count; x++)
 		to[x] = from[(ptrdiff_t)x * step];
@@ -363,7 +363,7 @@ AVX2 static void put_line(const struct transform_plan *p, struct fast *f, const 
 		else if (p->element_bytes == 2)
 			look_up_16(from + c, step, p->width, &p->bits[c], 1, numbers);
 		else
-			take_8(from + c, step, p->width, numbers);
+			copy_8(from + c, step, p->width, numbers);
 		put_bytes(out + c * plane + y * line_bytes, numbers, line_bytes);
 	}
 }

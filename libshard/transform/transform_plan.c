@@ -57,85 +57,45 @@ uint32_t transform_round(float value, uint32_t dtype)
 	return (bits & 0x7fffffff) > 0x7f800000 ? bits >> 16 | 0x40 : round_off(bits, 16);
 }
 
-static bool is_finite(uint32_t bits, uint32_t dtype)
-{
-	uint32_t infinity = dtype == SHARD_F32 ? 0x7f800000 : dtype == SHARD_F16 ? 0x7c00 : 0x7f80;
-
-	return (bits & infinity) != infinity;
-}
-
-/* Returns false if a number is not finite in the type of the output: its channel is in *channel. */
-static bool fill_table(struct transform_plan *p, const float *mean, const float *std, uint32_t *channel)
-{
-	for (uint32_t c = 0; c < p->channels; c++) {
-		float by = std[c] == 0 ? 1 : std[c]; /* zero is what options have that were not set */
-
-		*channel = c;
-		for (uint32_t x = 0; x < 256; x++) {
-			float value = (float)x / 255;
-
-			value -= mean[c];
-			p->bits[c][x] = p->dtype == SHARD_U8 ? x : transform_round(value / by, p->dtype);
-			if (p->dtype != SHARD_U8 && !is_finite(p->bits[c][x], p->dtype))
-				return false;
-		}
-	}
-	return true;
-}
-
 /* ---- the field ---- */
 
-/*
- * Whole images: u8 [pixels,channels], of which the pixels vary.  Their sides are not in the schema.
- * Packed images are at most TRANSFORM_LONGER times longer than the largest square.
- */
-static int take_whole(struct transform_plan *p, const struct shard_field *f, struct shard_error *err)
-{
-	struct shown name;
-
-	if (f->dtype != SHARD_U8 || f->ndim != 2 || f->layout != SHARD_HWC || f->ragged_axes != 1)
-		return error_set(
-			err, SHARD_E_ARGUMENT,
-			"field %s is ragged; images that differ in size must be u8 [pixels,channels] of layout "
-			"hwc, of which axis 0 varies",
-			show(&name, f->name));
-	p->is_whole = true;
-	p->channels = f->shape[1];
-	p->in_height = TRANSFORM_LONGER * (uint32_t)__builtin_sqrt(f->shape[0]);
-	p->in_height = p->in_width = p->in_height < TRANSFORM_SIDE_MAX ? p->in_height : TRANSFORM_SIDE_MAX;
-	return SHARD_OK;
-}
-
-static int take_even(struct transform_plan *p, const struct shard_field *f, struct shard_error *err)
+static int plan_field(struct transform_plan *p, const struct shard_field *f, struct shard_error *err)
 {
 	uint32_t at = f->layout == SHARD_CHW && f->ndim == 3; /* where the height stands in the shape */
 	struct shown name;
 
 	show(&name, f->name);
-	if (f->dtype != SHARD_U8 || f->kind != SHARD_TENSOR)
-		return error_set(err, SHARD_E_ARGUMENT, "field %s is a %s of %s; must be a tensor of u8", name.text,
-				 shard_name(SHARD_NAME_KIND, f->kind), shard_name(SHARD_NAME_DTYPE, f->dtype));
-	if (f->ndim != 2 && (f->ndim != 3 || (f->layout != SHARD_HWC && f->layout != SHARD_CHW)))
-		return error_set(err, SHARD_E_ARGUMENT,
-				 "field %s has %u dimensions and layout %s; must have 2, or 3 with layout hwc or chw%s",
-				 name.text, f->ndim, shard_name(SHARD_NAME_LAYOUT, f->layout),
-				 f->ndim == 3 ? ": pack it as an image, in Python with the type image[96,96,3]" : "");
-	p->in_is_planar = at;
-	p->in_height = f->shape[at];
-	p->in_width = f->shape[at + 1];
-	p->channels = f->ndim == 2 ? 1 : f->shape[at ? 0 : 2];
-	return SHARD_OK;
-}
-
-static int take_field(struct transform_plan *p, const struct shard_field *f, struct shard_error *err)
-{
-	struct shown name;
-	int rc = f->kind == SHARD_RAGGED ? take_whole(p, f, err) : take_even(p, f, err);
-
-	if (rc)
-		return rc;
-	show(&name, f->name);
 	p->image_bytes = f->bytes;
+	if (f->kind == SHARD_RAGGED) {
+		/*
+		 * Whole images: u8 [pixels,channels], of which the pixels vary.  Their sides are not in the
+		 * schema.  Packed images are at most TRANSFORM_LONGER times longer than the largest square.
+		 */
+		if (f->dtype != SHARD_U8 || f->ndim != 2 || f->layout != SHARD_HWC || f->ragged_axes != 1)
+			return error_set(err, SHARD_E_ARGUMENT,
+					 "field %s is ragged; images that differ in size must be u8 [pixels,channels] "
+					 "of layout hwc, of which axis 0 varies",
+					 name.text);
+		p->is_whole = true;
+		p->channels = f->shape[1];
+		p->in_height = TRANSFORM_LONGER * (uint32_t)__builtin_sqrt(f->shape[0]);
+		p->in_height = p->in_width = p->in_height < TRANSFORM_SIDE_MAX ? p->in_height : TRANSFORM_SIDE_MAX;
+	} else {
+		if (f->dtype != SHARD_U8 || f->kind != SHARD_TENSOR)
+			return error_set(err, SHARD_E_ARGUMENT, "field %s is a %s of %s; must be a tensor of u8",
+					 name.text, shard_name(SHARD_NAME_KIND, f->kind),
+					 shard_name(SHARD_NAME_DTYPE, f->dtype));
+		if (f->ndim != 2 && (f->ndim != 3 || (f->layout != SHARD_HWC && f->layout != SHARD_CHW)))
+			return error_set(
+				err, SHARD_E_ARGUMENT,
+				"field %s has %u dimensions and layout %s; must have 2, or 3 with layout hwc or chw%s",
+				name.text, f->ndim, shard_name(SHARD_NAME_LAYOUT, f->layout),
+				f->ndim == 3 ? ": pack it as an image, in Python with the type image[96,96,3]" : "");
+		p->in_is_planar = at;
+		p->in_height = f->shape[at];
+		p->in_width = f->shape[at + 1];
+		p->channels = f->ndim == 2 ? 1 : f->shape[at ? 0 : 2];
+	}
 	if (!p->channels || p->channels > TRANSFORM_CHANNELS_MAX)
 		return error_set(err, SHARD_E_ARGUMENT, "field %s has %u channels; must be 1 to %u", name.text,
 				 p->channels, TRANSFORM_CHANNELS_MAX);
@@ -147,7 +107,7 @@ static int take_field(struct transform_plan *p, const struct shard_field *f, str
 
 /* ---- the options ---- */
 
-static int take_output(struct transform_plan *p, const struct shard_transform_options *o, struct shard_error *err)
+static int plan_output(struct transform_plan *p, const struct shard_transform_options *o, struct shard_error *err)
 {
 	if (p->is_whole && (!o->height || !o->width))
 		return error_set(err, SHARD_E_ARGUMENT,
@@ -200,7 +160,7 @@ static bool is_within(double x, double low, double high) /* nor is it NaN */
 	return x >= low && x <= high;
 }
 
-static int take_chance(struct transform_plan *p, const struct shard_transform_options *o, struct shard_error *err)
+static int plan_draws(struct transform_plan *p, const struct shard_transform_options *o, struct shard_error *err)
 {
 	double root;
 
@@ -237,11 +197,12 @@ static int refuse_large(const char *name, uint32_t c, float value, struct shard_
 			 name, c, (double)value, value < 0 ? "least -1" : "most 1", (double)value / 255);
 }
 
-static int take_numbers(struct transform_plan *p, const struct shard_transform_options *o, struct shard_error *err)
+/* What each sample becomes: the normalisation table. */
+static int plan_numbers(struct transform_plan *p, const struct shard_transform_options *o, struct shard_error *err)
 {
-	uint32_t c;
+	uint32_t infinity = p->dtype == SHARD_F32 ? 0x7f800000 : p->dtype == SHARD_F16 ? 0x7c00 : 0x7f80;
 
-	for (c = 0; c < p->channels; c++) {
+	for (uint32_t c = 0; c < p->channels; c++) {
 		if (!(o->std[c] >= 0))
 			return error_set(err, SHARD_E_ARGUMENT, "options: std[%" PRIu32 "] is %g; must be above 0", c,
 					 (double)o->std[c]);
@@ -255,11 +216,23 @@ static int take_numbers(struct transform_plan *p, const struct shard_transform_o
 					 "samples stay what they are; leave both at 0, or ask for another dtype",
 					 c, (double)o->mean[c], c, (double)o->std[c]);
 	}
-	if (!fill_table(p, o->mean, o->std, &c))
-		return error_set(err, SHARD_E_ARGUMENT,
-				 "options: mean[%" PRIu32 "] is %g and std[%" PRIu32 "] %g: numbers become too large "
-				 "for %s; give mean and std of samples scaled to 0..1",
-				 c, (double)o->mean[c], c, (double)o->std[c], shard_name(SHARD_NAME_DTYPE, p->dtype));
+	for (uint32_t c = 0; c < p->channels; c++) {
+		float by = o->std[c] == 0 ? 1 : o->std[c]; /* zero is what options have that were not set */
+
+		for (uint32_t x = 0; x < 256; x++) {
+			float value = (float)x / 255;
+
+			value -= o->mean[c];
+			p->bits[c][x] = p->dtype == SHARD_U8 ? x : transform_round(value / by, p->dtype);
+			if (p->dtype != SHARD_U8 && (p->bits[c][x] & infinity) == infinity)
+				return error_set(err, SHARD_E_ARGUMENT,
+						 "options: mean[%" PRIu32 "] is %g and std[%" PRIu32
+						 "] %g: numbers become too large for %s; give mean and std of samples "
+						 "scaled to 0..1",
+						 c, (double)o->mean[c], c, (double)o->std[c],
+						 shard_name(SHARD_NAME_DTYPE, p->dtype));
+		}
+	}
 	return SHARD_OK;
 }
 
@@ -269,12 +242,12 @@ int transform_plan_make(struct transform_plan *p, const struct shard_field *fiel
 	int rc;
 
 	memset(p, 0, sizeof(*p));
-	rc = take_field(p, field, err);
+	rc = plan_field(p, field, err);
 	if (!rc)
-		rc = take_output(p, opt, err);
+		rc = plan_output(p, opt, err);
 	if (!rc)
-		rc = take_chance(p, opt, err);
-	return rc ? rc : take_numbers(p, opt, err);
+		rc = plan_draws(p, opt, err);
+	return rc ? rc : plan_numbers(p, opt, err);
 }
 
 /* ---- images ---- */

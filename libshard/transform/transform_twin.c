@@ -73,13 +73,6 @@ static uint32_t pixel_step(const struct transform_plan *p)
 	return p->in_is_planar ? 1 : p->channels;
 }
 
-static void fill_across(const struct transform_plan *p, const struct shard_transform_row *row, const struct scratch *s)
-{
-	for (uint32_t x = 0; x < p->width; x++)
-		s->across[x] = transform_taps_fill(row->width, p->width, x, s->weights + (size_t)x * s->across_most,
-						   s->across_most);
-}
-
 /* A line of samples, `step` apart from pixel to pixel; `channel_step` from plane to plane. */
 static void line_across(const struct transform_plan *p, const struct scratch *s, const uint8_t *line, size_t step,
 			size_t channel_step, uint8_t *to)
@@ -94,19 +87,6 @@ static void line_across(const struct transform_plan *p, const struct scratch *s,
 				sum += from[t * step] * weight[t];
 			*to++ = clip(sum);
 		}
-}
-
-static size_t channel_step(const struct transform_plan *p, const struct transform_image *image)
-{
-	return p->in_is_planar ? (size_t)image->height * image->width : 1;
-}
-
-static void resize_across(const struct transform_plan *p, const struct shard_transform_row *row,
-			  const struct transform_image *image, const struct scratch *s)
-{
-	for (uint32_t y = 0; y < row->height; y++)
-		line_across(p, s, sample(p, image, row->y + y, row->x, 0), pixel_step(p), channel_step(p, image),
-			    s->lines + (size_t)y * p->width * p->channels);
 }
 
 static void resize_down(const struct transform_plan *p, const struct shard_transform_row *row, uint32_t y,
@@ -185,10 +165,13 @@ void transform_twin(const struct transform_plan *p, const struct shard_transform
 	struct scratch s;
 
 	lay_out(p, scratch, &s);
-	if (resizes)
-		fill_across(p, row, &s);
-	if (resizes && !down_first)
-		resize_across(p, row, image, &s);
+	for (uint32_t x = 0; resizes && x < p->width; x++)
+		s.across[x] = transform_taps_fill(row->width, p->width, x, s.weights + (size_t)x * s.across_most,
+						  s.across_most);
+	for (uint32_t y = 0; resizes && !down_first && y < row->height; y++)
+		line_across(p, &s, sample(p, image, row->y + y, row->x, 0), pixel_step(p),
+			    p->in_is_planar ? (size_t)image->height * image->width : 1,
+			    s.lines + (size_t)y * p->width * p->channels);
 	for (uint32_t y = 0; y < p->height; y++) {
 		if (down_first)
 			resize_down_first(p, row, image, y, &s);

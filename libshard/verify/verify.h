@@ -55,6 +55,8 @@ int verify_ragged(struct shard_reader *r, uint64_t first, uint64_t count, verify
 
 /* M15 to M17 and D7. */
 int dataset_verify_manifest(const struct shard_dataset *ds, struct shard_error *err);
+/* The SHA-256 of a whole file. */
+int verify_hash_file(const char *path, uint8_t out[32], struct shard_error *err);
 /* D6 */
 int dataset_check_sha256(const char *path, const uint8_t got[32], const uint8_t want[32], struct shard_error *err);
 
@@ -70,7 +72,8 @@ struct verify_room {
 	struct read_ahead *ahead; /* reads into it; NULL: not needed yet */
 	uint8_t *decoded;
 	size_t decoded_bytes;
-	struct verify_whole *whole; /* or NULL */
+	struct verify_whole *whole;	 /* or NULL */
+	const struct shard_turns *turns; /* of `whole`: given back while this thread waits for the disk */
 	/* with `whole`: the next piece, which is being read into the other half of the buffer; equal: none */
 	uint64_t next_begin, next_end;
 	uint32_t half; /* of the buffer, that the piece at work is in */
@@ -80,15 +83,6 @@ struct verify_room {
 int verify_room_init(struct verify_room *room, struct verify_whole *whole, struct shard_error *err);
 void verify_room_free(struct verify_room *room);
 int verify_room_enter(struct verify_room *room, const struct shard_reader *r, struct shard_error *err);
-
-/*
- * How much of a group's DATA lies before `unit`, as if all units were equally long: ends exactly at
- * its length.
- */
-uint64_t verify_bytes_before(const struct shard_reader *r, uint32_t group, uint64_t unit);
-
-/* Bytes of the shard that are not DATA. */
-uint64_t verify_table_bytes(const struct shard_reader *r);
 
 /*
  * How many units from `unit` on make one piece of work: as many as fit a room's buffer, at least

@@ -22,6 +22,7 @@
 #include "shard_inspect.h"
 
 #define FETCH_BYTES  ((size_t)1 << 20)
+#define HASH_BYTES   ((size_t)1 << 20)
 #define RAGGED_BYTES ((size_t)16 << 20) /* records that are read at once, if they are smaller */
 
 /* ---- tables and gaps: run under the guard, on the map ---- */
@@ -32,26 +33,21 @@ struct tables_job {
 	int rc;
 };
 
-static int check_gap(const struct shard_reader *r, uint64_t begin, uint64_t end, struct shard_error *err)
-{
-	size_t bad = first_nonzero(r->map + begin, (size_t)(end - begin));
-
-	MUST("I48", bad == end - begin, "byte %" PRIu64 ", in the gap between sections, is 0x%02x; must be 0",
-	     begin + bad, r->map[begin + bad]);
-	return SHARD_OK;
-}
-
 static int check_gaps(const struct shard_reader *r, struct shard_error *err)
 {
 	const struct pages *p = r->pages;
-	uint64_t end = SHARD_PAGE_BYTES;
-	int rc = SHARD_OK;
+	uint64_t begin = SHARD_PAGE_BYTES; /* of the gap before section i, or behind the last one */
 
-	for (uint32_t i = 0; !rc && i < p->section_count; i++) {
-		rc = check_gap(r, end, p->section[i].offset, err);
-		end = p->section[i].offset + p->section[i].bytes;
+	for (uint32_t i = 0; i <= p->section_count; i++) {
+		bool is_last = i == p->section_count;
+		uint64_t end = is_last ? p->file_bytes - SHARD_PAGE_BYTES : p->section[i].offset;
+		size_t bad = first_nonzero(r->map + begin, (size_t)(end - begin));
+
+		MUST("I48", bad == end - begin, "byte %" PRIu64 ", in the gap between sections, is 0x%02x; must be 0",
+		     begin + bad, r->map[begin + bad]);
+		begin = is_last ? end : p->section[i].offset + p->section[i].bytes;
 	}
-	return rc ? rc : check_gap(r, end, p->file_bytes - SHARD_PAGE_BYTES, err);
+	return SHARD_OK;
 }
 
 static int check_chunks(const struct shard_reader *r, uint32_t group, struct shard_error *err)
@@ -181,19 +177,6 @@ struct ragged_job {
 	int worst; /* status of `first`, the first problem told */
 };
 
-/* OK if the run is to go on. */
-static int tell_ragged(struct ragged_job *j, int rc)
-{
-	error_prefix(j->err, j->r->path);
-	if (!j->on_problem)
-		return rc;
-	j->on_problem(j->context, j->err);
-	if (!j->worst && j->err)
-		j->first = *j->err;
-	j->worst = j->worst ? j->worst : rc;
-	return SHARD_OK;
-}
-
 static const uint8_t *ragged_bytes(const struct ragged_job *j, const struct shard_field *f, uint64_t at)
 {
 	return j->record[f->group] + at * f->stride + f->offset;
@@ -215,7 +198,16 @@ static int check_ragged_record(struct ragged_job *j, uint64_t idx, uint64_t at)
 			rc = record_check_size(field, ragged_bytes(j, &s->field[j->size[f]], at),
 					       ragged_bytes(j, length, at), idx, j->err);
 	}
-	return rc ? tell_ragged(j, rc) : SHARD_OK;
+	if (!rc)
+		return SHARD_OK;
+	error_prefix(j->err, j->r->path);
+	if (!j->on_problem)
+		return rc;
+	j->on_problem(j->context, j->err);
+	if (!j->worst && j->err)
+		j->first = *j->err;
+	j->worst = j->worst ? j->worst : rc;
+	return SHARD_OK; /* the run goes on */
 }
 
 /*
@@ -369,6 +361,28 @@ int dataset_verify_manifest(const struct shard_dataset *ds, struct shard_error *
 		return rc;
 	}
 	return check_files(ds, err);
+}
+
+int verify_hash_file(const char *path, uint8_t out[32], struct shard_error *err)
+{
+	uint8_t *buffer = mem_alloc(HASH_BYTES);
+	struct sha256 sha;
+	uint64_t bytes = 0;
+	int fd = -1, rc = buffer ? file_open(path, &fd, &bytes, NULL, err)
+				 : error_set(err, SHARD_E_MEMORY, "no memory for a buffer");
+
+	sha256_init(&sha);
+	for (uint64_t at = 0, n; !rc && at < bytes; at += n) {
+		n = min_u64(HASH_BYTES, bytes - at);
+		rc = file_read_at(fd, buffer, (size_t)n, at, path, err);
+		if (!rc)
+			sha256_update(&sha, buffer, (size_t)n);
+	}
+	if (!rc)
+		sha256_final(&sha, out);
+	file_close(fd);
+	mem_free(buffer);
+	return rc;
 }
 
 int dataset_check_sha256(const char *path, const uint8_t got[32], const uint8_t want[32], struct shard_error *err)

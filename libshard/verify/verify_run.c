@@ -28,92 +28,17 @@
 #define PROBLEMS_QUEUED 32u
 
 /*
- * ---- the shards at work ----
- *
- * A dataset keeps its readers as long as it is open.  Each is a map, and a process may have only so
- * many (vm.max_map_count, 65,530).  So verify opens readers of its own, and closes each once nobody
- * uses it any more.  All of this runs under the lock of the run.
+ * A shard at work.  A dataset keeps its readers as long as it is open.  Each is a map, and a process
+ * may have only so many (vm.max_map_count, 65,530).  So verify opens readers of its own, and closes
+ * each when its last user has released it.
  */
-
 struct open_shard {
 	struct shard_reader *r;
-	uint64_t users;
-	struct open_shard *next;
+	uint64_t users; /* lock of the run: the cursor, and each thread with a piece of it */
 };
-
-struct shards {			     /* start it zeroed */
-	struct shard_reader *single; /* not of a dataset: the caller's, and left open */
-	struct open_shard *first;
-};
-
-/* Where the link to it is; that is NULL for the single one. */
-static struct open_shard **find(struct shards *v, const struct shard_reader *r)
-{
-	struct open_shard **at = &v->first; /* a few: one for each thread, and one more */
-
-	while (*at && (*at)->r != r)
-		at = &(*at)->next;
-	return at;
-}
-
-static void drop(struct open_shard **at)
-{
-	struct open_shard *s = *at;
-
-	*at = s->next;
-	shard_reader_close(s->r);
-	mem_free(s);
-}
-
-/* A reader with one user.  `ds` is NULL if there is only the single one. */
-static int shards_open(struct shards *v, const struct shard_dataset *ds, uint64_t idx, struct shard_reader **out,
-		       struct shard_error *err)
-{
-	struct open_shard *s;
-	int rc;
-
-	*out = v->single;
-	if (!ds)
-		return SHARD_OK;
-	s = mem_zalloc(sizeof(*s));
-	rc = s ? dataset_open_shard(ds, idx, &s->r, err) : error_set(err, SHARD_E_MEMORY, "no memory to verify");
-	if (rc) {
-		mem_free(s);
-		return rc;
-	}
-	s->users = 1;
-	s->next = v->first;
-	v->first = s;
-	*out = s->r;
-	return SHARD_OK;
-}
-
-/* One user more, and one less, after which it may be closed. */
-static void shards_take(struct shards *v, const struct shard_reader *r)
-{
-	struct open_shard *s = *find(v, r);
-
-	if (s)
-		s->users++;
-}
-
-static void shards_give(struct shards *v, const struct shard_reader *r)
-{
-	struct open_shard **at = find(v, r);
-
-	if (*at && !--(*at)->users)
-		drop(at);
-}
-
-/* Close what was never given back, as after an early end. */
-static void shards_close(struct shards *v)
-{
-	while (v->first)
-		drop(&v->first);
-}
 
 /* Units of all groups. */
-static uint64_t shards_units(const struct shard_reader *r)
+static uint64_t unit_count(const struct shard_reader *r)
 {
 	uint64_t units = 0;
 
@@ -122,12 +47,24 @@ static uint64_t shards_units(const struct shard_reader *r)
 	return units;
 }
 
+/*
+ * How much of a group's DATA lies before `unit`, as if all units were equally long: ends exactly at
+ * its length.
+ */
+static uint64_t bytes_before(const struct shard_reader *r, uint32_t group, uint64_t unit)
+{
+	const struct section *data = pages_find(r->pages, SHARD_SECTION_DATA, group);
+	uint64_t units = reader_unit_count(r, group);
+
+	return data && units ? (uint64_t)((unsigned __int128)data->bytes * unit / units) : 0;
+}
+
 /* ---- the run ---- */
 
 /* Where the next piece is. */
 struct cursor {
 	uint64_t shard;
-	struct shard_reader *r; /* of that shard; NULL: not opened yet */
+	struct open_shard *open; /* that shard; NULL: not opened yet */
 	uint32_t group;
 	uint64_t unit;
 	uint64_t ragged; /* the next record to be checked for I57 to I59 */
@@ -138,7 +75,7 @@ struct run {
 	struct shard_verify_options o;
 	struct shard_dataset *ds;   /* NULL: a single shard */
 	struct verify_whole *whole; /* const; NULL, or what else is asked of a single shard */
-	struct shards shards;	    /* lock */
+	struct open_shard single;   /* its reader is the caller's, and left open; NULL with `ds` */
 	uint64_t shard_count, units_total, bytes_total;
 
 	pthread_mutex_t lock;
@@ -194,70 +131,80 @@ enum piece_kind { PIECE_NONE, PIECE_UNITS, PIECE_RAGGED, PIECE_SHA256 };
 
 struct piece {
 	enum piece_kind kind;
-	struct shard_reader *r;
+	struct open_shard *open;
 	uint64_t shard;
 	uint32_t group;
 	uint64_t unit, count; /* or records, of PIECE_RAGGED */
 	uint64_t passes;      /* bytes that are behind us with it */
 };
 
-/* Of the whole file, by the manifest. */
-static uint64_t shard_bytes(const struct run *run, uint64_t shard)
+/* With lock.  One user of the shard less. */
+static void release(const struct run *run, struct open_shard *s)
 {
-	struct shard_entry entry = {.file_bytes = run->ds ? 0 : run->shards.single->file_bytes};
+	if (--s->users || s == &run->single)
+		return;
+	shard_reader_close(s->r);
+	mem_free(s);
+}
 
+/* With lock.  Open the shard at the cursor and check its tables. */
+static int open_shard(struct run *run, struct shard_error *err)
+{
+	const struct verify_whole *whole = run->whole;
+	const struct shard_turns *turns = whole ? whole->turns : NULL;
+	struct open_shard *s = run->ds ? mem_zalloc(sizeof(*s)) : &run->single;
+	int rc = SHARD_OK;
+
+	if (!s)
+		return error_set(err, SHARD_E_MEMORY, "no memory to verify");
+	s->users = 1;
 	if (run->ds)
-		shard_dataset_entry(run->ds, shard, &entry,
-				    NULL); /* `shard` is one of the dataset's, so this cannot fail */
-	return entry.file_bytes;
+		rc = dataset_open_shard(run->ds, run->at.shard, &s->r, err);
+	if (!rc) {
+		turns_give(turns);
+		verify_fetch_tables(s->r, whole ? whole->path : s->r->path);
+		turns_take(turns);
+		rc = verify_tables(s->r, err);
+	}
+	if (rc)
+		release(run, s);
+	else
+		run->at.open = s;
+	return rc;
 }
 
-/* Units of a shard that cannot be opened, so that the sample goes on where it would have. */
-static uint64_t skipped_units(const struct run *run, uint64_t shard)
-{
-	uint64_t units = 0;
-
-	for (uint32_t g = 0; run->ds && g < run->ds->m.schema.group_count; g++)
-		units += ceil_div(run->ds->first_record[shard + 1] - run->ds->first_record[shard],
-				  run->ds->m.schema.group[g].unit_records);
-	return units;
-}
-
-/*
- * With lock.  Open the shard at the cursor and check its tables; if that fails the cursor has moved
- * on to the next.
- */
-static bool open_shard(struct run *run)
+/* With lock.  Begin with the shard at the cursor; if that fails the cursor has moved on to the next. */
+static bool begin_shard(struct run *run)
 {
 	struct cursor *at = &run->at;
 	struct shard_error problem;
-	int rc = shards_open(&run->shards, run->ds, at->shard, &at->r, &problem);
+	const struct shard_reader *r;
 
 	at->group = 0;
 	at->unit = 0;
 	at->sha256_due = run->ds && run->o.sha256;
-	if (!rc) {
-		if (run->whole)
-			turns_give(run->whole->turns);
-		verify_fetch_tables(at->r, run->whole ? run->whole->path : at->r->path);
-		if (run->whole)
-			turns_take(run->whole->turns);
-		rc = verify_tables(at->r, &problem);
-		if (rc)
-			shards_give(&run->shards, at->r);
-	}
-	if (rc) {
-		run->units_before += skipped_units(run, at->shard);
-		run->bytes_passed += shard_bytes(run, at->shard) * (1 + run->o.sha256);
-		at->r = NULL;
+	if (open_shard(run, &problem)) {
+		struct shard_entry entry = {.file_bytes = run->ds ? 0 : run->single.r->file_bytes};
+
+		if (run->ds) /* cannot fail: it is one of the dataset's */
+			shard_dataset_entry(run->ds, at->shard, &entry, NULL);
+		/* its units are passed over, so that the sample goes on where it would have */
+		for (uint32_t g = 0; run->ds && g < run->ds->m.schema.group_count; g++)
+			run->units_before +=
+				ceil_div(run->ds->first_record[at->shard + 1] - run->ds->first_record[at->shard],
+					 run->ds->m.schema.group[g].unit_records);
+		run->bytes_passed += entry.file_bytes * (1 + run->o.sha256);
 		at->shard++; /* first: others may claim while a full queue makes note_problem() wait */
 		note_problem(run, &problem);
 		return false;
 	}
-	at->ragged = verify_has_ragged(at->r->schema) && !run->o.sample_units ? 0 : at->r->pages->record_count;
-	run->bytes_passed += verify_table_bytes(at->r);
+	r = at->open->r;
+	at->ragged = verify_has_ragged(r->schema) && !run->o.sample_units ? 0 : r->pages->record_count;
+	run->bytes_passed += r->file_bytes;
+	for (uint32_t g = 0; g < r->schema->group_count; g++) /* DATA is passed with its pieces */
+		run->bytes_passed -= bytes_before(r, g, reader_unit_count(r, g));
 	run->report.shard_count++;
-	run->report.record_count += at->r->pages->record_count;
+	run->report.record_count += r->pages->record_count;
 	return true;
 }
 
@@ -276,24 +223,23 @@ static bool in_sample(const struct run *run, uint64_t unit_in_shard)
 static bool claim_units(struct run *run, struct piece *out)
 {
 	struct cursor *at = &run->at;
+	const struct shard_reader *r = at->open->r;
 	uint64_t before = 0;
 
 	for (uint32_t g = 0; g < at->group; g++)
-		before += reader_unit_count(at->r, g);
-	for (; at->group < at->r->schema->group_count;
-	     before += reader_unit_count(at->r, at->group), at->group++, at->unit = 0)
-		while (at->unit < reader_unit_count(at->r, at->group)) {
+		before += reader_unit_count(r, g);
+	for (; at->group < r->schema->group_count; before += reader_unit_count(r, at->group), at->group++, at->unit = 0)
+		while (at->unit < reader_unit_count(r, at->group)) {
 			uint64_t unit = at->unit;
-			uint64_t count = run->o.sample_units ? 1 : verify_piece(at->r, run->whole, at->group, unit);
-			uint64_t passes = verify_bytes_before(at->r, at->group, unit + count) -
-					  verify_bytes_before(at->r, at->group, unit);
+			uint64_t count = run->o.sample_units ? 1 : verify_piece(r, run->whole, at->group, unit);
+			uint64_t passes = bytes_before(r, at->group, unit + count) - bytes_before(r, at->group, unit);
 
 			at->unit += count;
 			if (!in_sample(run, before + unit)) {
 				run->bytes_passed += passes;
 				continue;
 			}
-			*out = (struct piece){PIECE_UNITS, at->r, at->shard, at->group, unit, count, passes};
+			*out = (struct piece){PIECE_UNITS, at->open, at->shard, at->group, unit, count, passes};
 			return true;
 		}
 	return false;
@@ -306,72 +252,49 @@ static struct piece claim(struct run *run)
 	struct piece out = {.kind = PIECE_NONE};
 
 	while (!run->stop && at->shard < run->shard_count) {
-		if (!at->r && !open_shard(run))
+		const struct shard_reader *r;
+
+		if (!at->open && !begin_shard(run))
 			continue;
 		if (claim_units(run, &out))
 			return out;
-		if (at->ragged < at->r->pages->record_count) {
-			out = (struct piece){PIECE_RAGGED, at->r, at->shard, 0, at->ragged, 0, 0};
-			out.count = verify_ragged_piece(at->r, at->ragged);
+		r = at->open->r;
+		if (at->ragged < r->pages->record_count) {
+			out = (struct piece){PIECE_RAGGED, at->open, at->shard, 0, at->ragged, 0, 0};
+			out.count = verify_ragged_piece(r, at->ragged);
 			at->ragged += out.count;
 			return out;
 		}
 		if (at->sha256_due) {
 			at->sha256_due = false;
-			out = (struct piece){PIECE_SHA256, at->r, at->shard, 0, 0, 0, at->r->file_bytes};
+			out = (struct piece){PIECE_SHA256, at->open, at->shard, 0, 0, 0, r->file_bytes};
 			return out;
 		}
-		run->units_before += shards_units(at->r);
-		shards_give(&run->shards, at->r);
-		at->r = NULL;
+		run->units_before += unit_count(r);
+		release(run, at->open);
+		at->open = NULL;
 		at->shard++;
 	}
 	return out;
 }
 
-/* D6 of format/SHARD.md, with the room's buffer. */
-static int check_sha256(struct run *run, struct verify_room *room, const struct piece *p, struct shard_error *err)
+/* D6 of format/SHARD.md. */
+static int check_sha256(const struct run *run, const struct piece *p, struct shard_error *err)
 {
+	const char *path = p->open->r->path;
 	struct shard_entry entry;
-	struct sha256 sha;
 	uint8_t digest[SHA256_BYTES];
 	int rc = shard_dataset_entry(run->ds, p->shard, &entry, err);
 
-	sha256_init(&sha);
-	for (uint64_t at = 0; !rc && at < p->r->file_bytes;) {
-		size_t n = (size_t)min_u64(VERIFY_BUFFER_BYTES, p->r->file_bytes - at);
-
-		rc = file_read_at(room->fd, room->buffer, n, at, p->r->path, err);
-		if (!rc)
-			sha256_update(&sha, room->buffer, n);
-		at += n;
-	}
-	if (rc)
-		return rc;
-	sha256_final(&sha, digest);
-	return dataset_check_sha256(p->r->path, digest, entry.sha256, err);
-}
-
-static int do_piece(struct run *run, struct verify_room *room, const struct piece *p, uint64_t *bytes,
-		    struct shard_error *err)
-{
-	verify_on_problem *on_problem = run->o.problem ? on_piece_problem : NULL;
-
-	switch (p->kind) {
-	case PIECE_UNITS:
-		return verify_units(p->r, room, p->group, p->unit, p->count, bytes, on_problem, run, err);
-	case PIECE_RAGGED:
-		return verify_ragged(p->r, p->unit, p->count, on_problem, run, err);
-	case PIECE_SHA256:
-		return check_sha256(run, room, p, err);
-	default:
-		return SHARD_OK;
-	}
+	if (!rc)
+		rc = verify_hash_file(path, digest, err);
+	return rc ? rc : dataset_check_sha256(path, digest, entry.sha256, err);
 }
 
 static void work(void *context, uint32_t thread)
 {
 	struct run *run = context;
+	verify_on_problem *on_problem = run->o.problem ? on_piece_problem : NULL;
 	struct verify_room room;
 	struct shard_error problem;
 	uint64_t entered = UINT64_MAX; /* shard */
@@ -383,20 +306,36 @@ static void work(void *context, uint32_t thread)
 		note_problem(run, &problem);
 	while (!rc) {
 		struct piece p = claim(run);
+		struct shard_reader *r;
 		uint64_t bytes = 0;
 		int found = SHARD_OK;
 
 		if (p.kind == PIECE_NONE)
 			break;
-		shards_take(&run->shards, p.r);
+		p.open->users++;
+		r = p.open->r;
 		pthread_mutex_unlock(&run->lock);
 		if (p.shard != entered)
-			found = verify_room_enter(&room, p.r, &problem);
+			found = verify_room_enter(&room, r, &problem);
 		entered = found ? UINT64_MAX : p.shard;
-		if (!found)
-			found = do_piece(run, &room, &p, &bytes, &problem);
+		if (!found) {
+			switch (p.kind) {
+			case PIECE_UNITS:
+				found = verify_units(r, &room, p.group, p.unit, p.count, &bytes, on_problem, run,
+						     &problem);
+				break;
+			case PIECE_RAGGED:
+				found = verify_ragged(r, p.unit, p.count, on_problem, run, &problem);
+				break;
+			case PIECE_SHA256:
+				found = check_sha256(run, &p, &problem);
+				break;
+			case PIECE_NONE:
+				break;
+			}
+		}
 		pthread_mutex_lock(&run->lock);
-		shards_give(&run->shards, p.r);
+		release(run, p.open);
 		run->report.unit_count += p.kind == PIECE_UNITS ? p.count : 0;
 		run->report.bytes += bytes;
 		run->bytes_passed += p.passes;
@@ -479,7 +418,8 @@ static int run_all(struct run *run, struct shard_verify_report *report, struct s
 		error_set(&run->worst, SHARD_E_MEMORY, "no thread could be started");
 	pthread_cond_destroy(&run->told);
 	pthread_mutex_destroy(&run->lock);
-	shards_close(&run->shards);
+	if (run->at.open) /* after an early end */
+		release(run, run->at.open);
 	run->report.elapsed_ns = clock_now_ns() - start;
 	if (report)
 		*report = run->report;
@@ -506,9 +446,9 @@ static int verify_single(struct shard_reader *r, const struct shard_verify_optio
 	int rc = run ? take_options(run, opt, err) : error_set(err, SHARD_E_MEMORY, "no memory to verify");
 
 	if (!rc) {
-		run->shards.single = r;
+		run->single.r = r;
 		run->shard_count = 1;
-		run->units_total = shards_units(r);
+		run->units_total = unit_count(r);
 		run->bytes_total = r->file_bytes;
 		run->whole = whole;
 		rc = run_all(run, report, err);

@@ -23,7 +23,7 @@
 
 int verify_room_init(struct verify_room *room, struct verify_whole *whole, struct shard_error *err)
 {
-	*room = (struct verify_room){.fd = -1, .direct_fd = -1, .whole = whole};
+	*room = (struct verify_room){.fd = -1, .direct_fd = -1, .whole = whole, .turns = whole ? whole->turns : NULL};
 	room->buffer = buffer_open(VERIFY_BUFFER_BYTES);
 	return room->buffer
 		       ? SHARD_OK
@@ -72,23 +72,6 @@ int verify_room_enter(struct verify_room *room, const struct shard_reader *r, st
 	return SHARD_OK;
 }
 
-uint64_t verify_bytes_before(const struct shard_reader *r, uint32_t group, uint64_t unit)
-{
-	const struct section *data = pages_find(r->pages, SHARD_SECTION_DATA, group);
-	uint64_t units = reader_unit_count(r, group);
-
-	return data && units ? (uint64_t)((unsigned __int128)data->bytes * unit / units) : 0;
-}
-
-uint64_t verify_table_bytes(const struct shard_reader *r)
-{
-	uint64_t bytes = r->file_bytes;
-
-	for (uint32_t g = 0; g < r->schema->group_count; g++)
-		bytes -= verify_bytes_before(r, g, reader_unit_count(r, g));
-	return bytes;
-}
-
 /* Bytes of a file that fit, wherever in a page they begin.  Of a whole shard two pieces are there at once. */
 static size_t room_bytes(const struct verify_whole *whole)
 {
@@ -117,50 +100,38 @@ struct units_job {
 	void *context;
 	struct shard_error *err;
 	int rc;
-	uint64_t *begin, *end; /* what range_work() finds */
+	uint64_t begin, end; /* of the units in the file: what range_work() finds */
 };
 
-static int check_chunk_padding(const struct chunk *c, const uint8_t *stored, uint64_t idx, struct shard_error *err)
-{
-	size_t bad = first_nonzero(stored + c->stored_bytes, c->padded_bytes - c->stored_bytes);
-
-	MUST("I50", bad == c->padded_bytes - c->stored_bytes, "chunk %" PRIu64 ": byte %zu of its padding is not zero",
-	     idx, bad);
-	return SHARD_OK;
-}
-
-/* The bytes up to `end` were checked: they are hashed where they lie. */
-static void hash_checked(const struct units_job *j, uint64_t end)
-{
-	struct verify_whole *whole = j->room->whole;
-
-	if (!whole || !whole->sha)
-		return;
-	sha256_update(whole->sha, j->bytes + (whole->hashed - j->from), (size_t)(end - whole->hashed));
-	whole->hashed = end;
-}
-
-static int check_one(struct units_job *j, uint64_t unit)
+/* The unit at j->unit, whose bytes are there. */
+static int check_unit(struct units_job *j)
 {
 	struct shard_reader *r = j->r;
 	const struct reader_group *g = &r->group[j->group];
+	struct verify_whole *whole = j->room->whole;
+	uint64_t unit = j->unit;
 	uint64_t first = unit * g->unit_records, records = min_u64(g->unit_records, r->pages->record_count - first);
-	const uint8_t *decoded;
+	const uint8_t *decoded, *stored;
+	struct shard_error *err = j->err;
+	size_t padding_bytes, bad;
 	uint64_t end;
 	struct chunk c;
-	int rc = SHARD_OK;
+	int rc;
 
 	if (g->compressed) {
-		rc = reader_chunk(r, j->group, unit, &c, j->err);
+		rc = reader_chunk(r, j->group, unit, &c, err);
 		if (rc)
 			return rc;
-		rc = reader_decode_chunk(j->group, unit, &c, j->bytes + (c.offset - j->from), true, j->room->decoded,
-					 j->err);
-		if (!rc)
-			rc = check_chunk_padding(&c, j->bytes + (c.offset - j->from), unit, j->err);
+		stored = j->bytes + (c.offset - j->from);
+		padding_bytes = c.padded_bytes - c.stored_bytes;
+		j->checked += c.padded_bytes;
+		rc = reader_decode_chunk(j->group, unit, &c, stored, true, j->room->decoded, err);
+		if (rc)
+			return rc;
+		bad = first_nonzero(stored + c.stored_bytes, padding_bytes);
+		MUST("I50", bad == padding_bytes, "chunk %" PRIu64 ": byte %zu of its padding is not zero", unit, bad);
 		decoded = j->room->decoded;
 		end = c.offset + c.padded_bytes;
-		j->checked += c.padded_bytes;
 	} else {
 		const struct section *data = pages_find(r->pages, SHARD_SECTION_DATA, j->group);
 
@@ -168,12 +139,13 @@ static int check_one(struct units_job *j, uint64_t unit)
 		end = data->offset + (first + records) * g->stride;
 		j->checked += records * g->stride;
 	}
+	rc = reader_check_unit(r, j->group, unit, decoded, err);
 	if (!rc)
-		rc = reader_check_unit(r, j->group, unit, decoded, j->err);
-	if (!rc)
-		rc = record_check_holes(&j->holes, decoded, g->stride, first, records, j->err);
-	if (!rc)
-		hash_checked(j, end);
+		rc = record_check_holes(&j->holes, decoded, g->stride, first, records, err);
+	if (!rc && whole && whole->sha) { /* all bytes up to `end` were checked: they are hashed where they lie */
+		sha256_update(whole->sha, j->bytes + (whole->hashed - j->from), (size_t)(end - whole->hashed));
+		whole->hashed = end;
+	}
 	return rc;
 }
 
@@ -184,56 +156,36 @@ static void units_work(void *context)
 
 	j->rc = SHARD_OK;
 	while (!j->rc && j->count) {
-		j->rc = check_one(j, j->unit);
+		j->rc = check_unit(j);
 		j->unit++;
 		j->count--;
 	}
 }
 
-/* The part of the file that holds the units. */
-static int file_range(struct units_job *j, uint64_t *begin, uint64_t *end)
+/* The part of the file that holds the units.  Under the guard: the chunks' index is read from the map. */
+static void range_work(void *context)
 {
+	struct units_job *j = context;
 	const struct shard_reader *r = j->r;
 	const struct reader_group *g = &r->group[j->group];
 	struct chunk first, last;
-	int rc;
 
+	j->rc = SHARD_OK;
 	if (!g->compressed) {
 		const struct section *data = pages_find(r->pages, SHARD_SECTION_DATA, j->group);
+		uint64_t end = min_u64((j->unit + j->count) * g->unit_records, r->pages->record_count);
 
-		*begin = data->offset + j->unit * g->unit_records * g->stride;
-		*end = data->offset +
-		       min_u64((j->unit + j->count) * g->unit_records, r->pages->record_count) * g->stride;
-		return SHARD_OK;
+		j->begin = data->offset + j->unit * g->unit_records * g->stride;
+		j->end = data->offset + end * g->stride;
+		return;
 	}
-	rc = reader_chunk(r, j->group, j->unit, &first, j->err);
-	if (!rc)
-		rc = reader_chunk(r, j->group, j->unit + j->count - 1, &last, j->err);
-	if (rc)
-		return rc;
-	*begin = first.offset;
-	*end = last.offset + last.padded_bytes;
-	return SHARD_OK;
-}
-
-static void range_work(void *context) /* the chunks' index is read from the map */
-{
-	struct units_job *j = context;
-
-	j->rc = file_range(j, j->begin, j->end);
-}
-
-/* A thread that waits for the disk needs no turn. */
-static void begin_wait(const struct verify_room *room)
-{
-	if (room->whole)
-		turns_give(room->whole->turns);
-}
-
-static void end_wait(const struct verify_room *room)
-{
-	if (room->whole)
-		turns_take(room->whole->turns);
+	j->rc = reader_chunk(r, j->group, j->unit, &first, j->err);
+	if (!j->rc)
+		j->rc = reader_chunk(r, j->group, j->unit + j->count - 1, &last, j->err);
+	if (j->rc)
+		return;
+	j->begin = first.offset;
+	j->end = last.offset + last.padded_bytes;
 }
 
 /* Is it to be read into the buffer? */
@@ -260,36 +212,33 @@ static struct read_ahead_job reading(const struct units_job *j, uint32_t half, u
 static void read_next(const struct units_job *j)
 {
 	struct verify_room *room = j->room;
-	uint64_t begin = 0, end = 0;
-	struct units_job next = {.r = j->r, .group = j->group, .unit = j->end_unit, .begin = &begin, .end = &end};
+	struct units_job next = {.r = j->r, .group = j->group, .unit = j->end_unit};
 	struct read_ahead_job job;
 
 	if (!room->whole || next.unit == reader_unit_count(j->r, j->group))
 		return;
 	next.count = verify_piece(j->r, room->whole, j->group, next.unit);
-	if (reader_guarded_brief(j->r, range_work, &next, NULL) || next.rc || !is_read(room, begin, end))
+	if (reader_guarded_brief(j->r, range_work, &next, NULL) || next.rc || !is_read(room, next.begin, next.end))
 		return; /* verify_units() will see it, and say so */
-	job = reading(j, !room->half, begin, end);
+	job = reading(j, !room->half, next.begin, next.end);
 	read_ahead_start(room->ahead, &job);
-	room->next_begin = begin;
-	room->next_end = end;
+	room->next_begin = next.begin;
+	room->next_end = next.end;
 }
 
 /* Is the unit in the buffer?  Waits until it is. */
 static int await_unit(struct units_job *j)
 {
-	uint64_t begin = 0, end = 0;
-	struct units_job one = {
-		.r = j->r, .group = j->group, .unit = j->unit, .count = 1, .begin = &begin, .end = &end, .err = j->err};
+	struct units_job one = {.r = j->r, .group = j->group, .unit = j->unit, .count = 1, .err = j->err};
 	int rc = reader_guarded_brief(j->r, range_work, &one, j->err);
 
 	j->rc = one.rc;
-	if (rc || one.rc || !j->filling || end - j->from <= j->ready)
+	if (rc || one.rc || !j->filling || one.end - j->from <= j->ready)
 		return rc;
-	j->ready = (size_t)min_u64(align_up(end - j->from, READ_AHEAD_STEP_BYTES), j->bytes_wanted);
-	begin_wait(j->room);
+	j->ready = (size_t)min_u64(align_up(one.end - j->from, READ_AHEAD_STEP_BYTES), j->bytes_wanted);
+	turns_give(j->room->turns);
 	rc = read_ahead_wait(j->room->ahead, j->ready, j->err);
-	end_wait(j->room);
+	turns_take(j->room->turns);
 	if (!rc && j->ready == j->bytes_wanted)
 		read_next(j);
 	return rc;
@@ -299,7 +248,7 @@ static void unit_work(void *context)
 {
 	struct units_job *j = context;
 
-	j->rc = check_one(j, j->unit);
+	j->rc = check_unit(j);
 }
 
 /*
@@ -321,17 +270,17 @@ static int check_buffered(struct units_job *j)
 	return rc;
 }
 
-/* Have [begin, end) read, or read it now if it is short. */
-static int read_range(struct units_job *j, uint64_t begin, uint64_t end)
+/* Have the units read, or read them now if they are short. */
+static int read_range(struct units_job *j)
 {
 	struct verify_room *room = j->room;
-	bool begun = room->next_begin == begin && room->next_end == end;
+	bool begun = room->next_begin == j->begin && room->next_end == j->end;
 	struct read_ahead_job job;
 	int rc;
 
 	room->half = begun ? !room->half : 0;
 	room->next_begin = room->next_end = 0;
-	job = reading(j, room->half, begin, end);
+	job = reading(j, room->half, j->begin, j->end);
 	j->bytes = job.buffer;
 	j->from = job.offset;
 	j->bytes_wanted = job.bytes;
@@ -344,9 +293,9 @@ static int read_range(struct units_job *j, uint64_t begin, uint64_t end)
 		return SHARD_OK;
 	}
 	read_ahead_end(room->ahead); /* it may be busy with something else that was begun */
-	begin_wait(room);
+	turns_give(room->turns);
 	rc = read_ahead_now(&job, j->err);
-	end_wait(room);
+	turns_take(room->turns);
 	return rc;
 }
 
@@ -391,14 +340,12 @@ int verify_units(struct shard_reader *r, struct verify_room *room, uint32_t grou
 			      .end_unit = unit + count,
 			      .err = err};
 	int rc = reader_check_tables(r, group, err), worst = SHARD_OK;
-	uint64_t begin = 0, end = 0, faults;
+	uint64_t faults;
 	struct shard_error first;
 
 	if (rc)
 		return rc;
 	record_holes(r->schema, group, &j.holes);
-	j.begin = &begin;
-	j.end = &end;
 	rc = reader_guarded(r, range_work, &j, err);
 	if (rc || j.rc) {
 		if (!rc)
@@ -407,14 +354,14 @@ int verify_units(struct shard_reader *r, struct verify_room *room, uint32_t grou
 			on_problem(context, err);
 		return rc ? rc : j.rc;
 	}
-	rc = verify_hash_map(r, room->whole, begin, err); /* what lies before it was checked with the tables */
+	rc = verify_hash_map(r, room->whole, j.begin, err); /* what lies before it was checked with the tables */
 	if (rc)
 		return rc;
 	j.bytes = r->map;
-	if (is_read(room, begin, end))
-		rc = read_range(&j, begin, end);
+	if (is_read(room, j.begin, j.end))
+		rc = read_range(&j);
 	else if (!room->cached)
-		file_will_need(r->map + begin, (size_t)(end - begin));
+		file_will_need(r->map + j.begin, (size_t)(j.end - j.begin));
 	faults = file_major_faults();
 	while (!rc && j.count) {
 		rc = j.bytes == r->map ? reader_guarded(r, units_work, &j, err) : check_buffered(&j);

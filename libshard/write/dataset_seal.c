@@ -205,32 +205,6 @@ static int sum_classes(struct shard_seal *s, const struct shard_reader *r, uint3
 	return SHARD_OK;
 }
 
-/* SHA-256 of a whole file. */
-static int hash_file(const char *path, uint8_t out[32], struct shard_error *err)
-{
-	const size_t room = (size_t)1 << 20;
-	uint8_t *buffer = mem_alloc(room);
-	struct sha256 sha;
-	uint64_t bytes;
-	int fd = -1, rc = buffer ? file_open(path, &fd, &bytes, NULL, err)
-				 : error_set(err, SHARD_E_MEMORY, "no memory for a buffer");
-
-	sha256_init(&sha);
-	for (uint64_t at = 0; !rc && at < bytes;) {
-		size_t n = (size_t)min_u64(room, bytes - at);
-
-		rc = file_read_at(fd, buffer, n, at, path, err);
-		if (!rc)
-			sha256_update(&sha, buffer, n);
-		at += n;
-	}
-	if (!rc)
-		sha256_final(&sha, out);
-	file_close(fd);
-	mem_free(buffer);
-	return rc;
-}
-
 static int add_shard(struct shard_seal *s, struct shard_reader *r, const char *file, const uint8_t *sha256,
 		     struct shard_error *err)
 {
@@ -247,7 +221,7 @@ static int add_shard(struct shard_seal *s, struct shard_reader *r, const char *f
 	if (!rc && sha256)
 		memcpy(m.sha256, sha256, sizeof(m.sha256));
 	else if (!rc)
-		rc = hash_file(r->path, m.sha256, err);
+		rc = verify_hash_file(r->path, m.sha256, err);
 	if (rc)
 		return rc;
 	s->schema = *r->schema;
@@ -350,9 +324,13 @@ int shard_seal_reuse(struct shard_seal *s, struct shard_dataset *from, uint64_t 
 
 /* ---- finish ---- */
 
-static int add_head(struct shard_seal *s, struct text *t, struct shard_error *err)
+/* The whole text, in the order of its lines. */
+static int write_manifest(const struct shard_seal *s, struct text *t, struct shard_error *err)
 {
-	char line[SHARD_MANIFEST_LINE_BYTES_MAX + 1], plan[65] = "-", order[48] = "-";
+	char line[SHARD_MANIFEST_LINE_BYTES_MAX + 1], plan[65] = "-", order[48] = "-", id[65], hash_text[33];
+	uint8_t digest[SHA256_BYTES];
+	struct sha256 sha;
+	struct hash128 hash;
 	int rc;
 
 	if (s->has_plan_digest)
@@ -370,14 +348,8 @@ static int add_head(struct shard_seal *s, struct text *t, struct shard_error *er
 		rc = text_add(t, line, manifest_write_group(line, &s->schema, g), err);
 	for (uint32_t f = 0; !rc && f < s->schema.field_count; f++)
 		rc = text_add(t, line, manifest_write_field(line, &s->schema, f), err);
-	return rc;
-}
-
-static int add_stats(struct shard_seal *s, struct text *t, struct shard_error *err)
-{
-	char line[SHARD_MANIFEST_LINE_BYTES_MAX + 1];
-	int rc = SHARD_OK;
-
+	if (!rc && s->classes.used)
+		rc = text_add(t, s->classes.bytes, s->classes.used, err);
 	for (uint32_t f = 0; !rc && f < s->schema.field_count; f++)
 		for (uint64_t c = 0; !rc && !s->sums[f].moments_lost && c < s->sums[f].channel_count; c++)
 			rc = text_add(t, line, manifest_write_moments(line, f, (uint32_t)c, &s->sums[f].moments[c]),
@@ -388,30 +360,21 @@ static int add_stats(struct shard_seal *s, struct text *t, struct shard_error *e
 				      (size_t)snprintf(line, sizeof(line), "stat classes %u %" PRIu64 " %" PRIu64 "\n",
 						       f, c, s->sums[f].records[c]),
 				      err);
-	return rc;
-}
-
-static int add_end(struct text *t, struct shard_error *err)
-{
-	uint8_t digest[SHA256_BYTES];
-	struct sha256 sha;
-	struct hash128 hash;
-	char line[128];
-	int rc;
-
+	if (!rc)
+		rc = text_add(t, s->shards.bytes, s->shards.used, err);
+	if (rc)
+		return rc;
+	/* The last line: the SHA-256 of all lines before it, and the checksum of all text before that. */
 	sha256_init(&sha);
 	sha256_update(&sha, t->bytes, t->used);
 	sha256_final(&sha, digest);
-	memcpy(line, "end ", 4);
-	hex_from_bytes(line + 4, digest, sizeof(digest));
-	line[68] = ' ';
-	rc = text_add(t, line, 69, err);
+	hex_from_bytes(id, digest, sizeof(digest));
+	rc = text_add(t, line, (size_t)snprintf(line, sizeof(line), "end %s ", id), err);
 	if (rc)
 		return rc;
 	hash = checksum128(t->bytes, t->used);
-	manifest_hash_text(line, hash.b);
-	line[32] = '\n';
-	return text_add(t, line, 33, err);
+	manifest_hash_text(hash_text, hash.b);
+	return text_add(t, line, (size_t)snprintf(line, sizeof(line), "%s\n", hash_text), err);
 }
 
 int shard_seal_finish(struct shard_seal *s, struct shard_error *err)
@@ -429,15 +392,7 @@ int shard_seal_finish(struct shard_seal *s, struct shard_error *err)
 	if (!rc)
 		rc = check_unique(&s->shards, s->shard_count, "shards have the file name", err);
 	if (!rc)
-		rc = add_head(s, &t, err);
-	if (!rc)
-		rc = text_add(&t, s->classes.bytes ? s->classes.bytes : "", s->classes.used, err);
-	if (!rc)
-		rc = add_stats(s, &t, err);
-	if (!rc)
-		rc = text_add(&t, s->shards.bytes, s->shards.used, err);
-	if (!rc)
-		rc = add_end(&t, err);
+		rc = write_manifest(s, &t, err);
 	if (!rc && s->unsynced)
 		rc = file_make_durable(s->dir, err);
 	if (!rc)

@@ -8,6 +8,7 @@
  */
 #include "libshard/write/write.h"
 
+#include <stdbool.h>
 #include <string.h>
 
 #include "libshard/base/bytes.h"
@@ -27,77 +28,49 @@ struct reuse {
 	struct shard_error *err;
 };
 
-/* All rules, and the SHA-256, of the file that has `path` now. */
-static int read_all(struct reuse *u, struct shard_reader *r, const char *path)
+/* Is the digest of all bytes of the file that the manifest's? */
+static int check_sha256(const struct reuse *u, const char *path, struct sha256 *sha)
 {
-	struct sha256 sha;
 	uint8_t digest[SHA256_BYTES];
-	struct verify_whole whole = {.path = path, .sha = &sha};
-	int rc;
 
-	sha256_init(&sha);
-	rc = verify_whole(r, &whole, u->err);
-	if (rc)
-		return rc;
-	sha256_final(&sha, digest);
-	return dataset_check_sha256(u->path, digest, u->sha256, u->err);
-}
-
-/* It says nothing about what is in the file. */
-static bool is_of_system(int rc, const struct shard_error *why)
-{
-	return rc == SHARD_E_MEMORY || (rc == SHARD_E_IO && why->os_code);
+	sha256_final(sha, digest);
+	return dataset_check_sha256(path, digest, u->sha256, u->err);
 }
 
 /* The name is taken: by this shard, or by something else? */
-static int compare_existing(struct reuse *u)
+static int compare_existing(const struct reuse *u)
 {
-	struct shard_error local, *why = u->err ? u->err : &local;
-	struct shard_reader *r = NULL;
-	const char *what = "is not a valid shard";
-	struct shown s;
-	int rc;
+	struct sha256 sha;
+	struct verify_whole whole = {.sha = &sha};
+	int rc = SHARD_OK;
 
-	if (file_is_same(u->from->path, u->path))
-		return file_make_durable(u->path, u->err);
-	rc = shard_reader_open(&r, u->path, NULL, why);
-	if (!rc && memcmp(r->pages->root, u->from->pages->root, sizeof(r->pages->root))) {
-		what = "is another shard";
-		rc = SHARD_E_MISMATCH;
-	} else if (!rc) {
-		what = "is damaged";
-		rc = read_all(u, r, u->path);
+	if (!file_is_same(u->from->path, u->path)) {
+		sha256_init(&sha);
+		rc = writer_compare_existing(u->path, u->from->pages->root, &whole, u->err);
+		if (!rc)
+			rc = check_sha256(u, u->path, &sha);
 	}
-	shard_reader_close(r);
-	if (!rc) /* the process that put it there may not have done that */
-		return file_make_durable(u->path, u->err);
-	if (is_of_system(rc, why))
-		return rc;
-	return error_set(u->err, SHARD_E_EXISTS, "%s: already exists and %s; it was left as it is", show(&s, u->path),
-			 what);
+	/* the process that put it there may not have done that */
+	return rc ? rc : file_make_durable(u->path, u->err);
 }
 
 /* A hard link: the file that is open, also where only its pages can tell. */
-static int make_link(struct reuse *u)
+static int make_link(const struct reuse *u)
 {
-	struct shard_error local, *why = u->err ? u->err : &local;
-	struct shard_reader *r = NULL;
-	bool is_seen, is_same;
+	bool is_seen;
 	int rc = file_link(u->from->path, u->fd, u->path, &is_seen, u->err);
 
 	if (rc || is_seen)
 		return rc;
-	rc = shard_reader_open(&r, u->path, NULL, why);
-	is_same = !rc && !memcmp(r->pages->root, u->from->pages->root, sizeof(r->pages->root));
-	shard_reader_close(r);
-	if (is_same) /* if the name was there, its maker may not have done that */
+	rc = writer_compare_existing(u->path, u->from->pages->root, NULL, u->err);
+	if (!rc) /* if the name was there, its maker may not have done that */
 		return file_make_durable(u->path, u->err);
-	return is_of_system(rc, why) ? rc : file_link_undo(u->from->path, u->path, u->err);
+	return rc == SHARD_E_EXISTS ? file_link_undo(u->from->path, u->path, u->err) : rc;
 }
 
-static int copy_bytes(struct reuse *u, struct file_temp *t)
+static int copy_bytes(const struct reuse *u, struct file_temp *t)
 {
-	uint8_t digest[SHA256_BYTES], *memory = buffer_open(PIECE_BYTES);
+	uint8_t *memory = buffer_open(PIECE_BYTES);
 	struct sha256 sha;
 	int rc = memory ? file_temp_reserve(t, u->from->file_bytes, u->err)
 			: error_set(u->err, SHARD_E_MEMORY, "no memory for copying shards");
@@ -112,53 +85,36 @@ static int copy_bytes(struct reuse *u, struct file_temp *t)
 		rc = file_temp_write(t, memory, (size_t)n, u->err);
 	}
 	mem_free(memory);
-	if (rc)
-		return rc;
-	sha256_final(&sha, digest);
-	return dataset_check_sha256(u->from->path, digest, u->sha256, u->err);
-}
-
-/* What has the temporary name is the shard, as far as its pages tell; a copy is read as a whole. */
-static int read_back(struct reuse *u, struct file_temp *t, bool copied)
-{
-	char *path = mem_join(t->dir, t->temp);
-	struct shard_reader *r = NULL;
-	struct shown s;
-	int rc = path ? SHARD_OK : error_set(u->err, SHARD_E_MEMORY, "no memory for a path");
-
-	if (!rc && copied)
-		file_drop_cache(t->fd);
-	if (!rc)
-		rc = reader_open_as(&r, path, u->path, NULL, u->err);
-	if (!rc && memcmp(r->pages->root, u->from->pages->root, sizeof(r->pages->root)))
-		rc = error_set(u->err, SHARD_E_IO, "%s: the disk returned another shard than was written",
-			       show(&s, u->path));
-	if (!rc && copied)
-		rc = read_all(u, r, path);
-	shard_reader_close(r);
-	mem_free(path);
-	return rc;
+	return rc ? rc : check_sha256(u, u->from->path, &sha);
 }
 
 /* Through a temporary file: shared blocks, or a copy. */
-static int publish(struct reuse *u, uint32_t *how)
+static int publish(const struct reuse *u, uint32_t *how)
 {
+	struct sha256 sha;
+	struct verify_whole whole = {.sha = &sha};
 	struct file_temp t;
-	int rc = file_temp_create(&t, u->path, u->err), cloned = SHARD_E_UNSUPPORTED;
+	bool copied;
+	int rc = file_temp_create(&t, u->path, u->err);
 
 	if (!rc && *how <= SHARD_REUSE_CLONE) {
 		*how = SHARD_REUSE_CLONE;
-		cloned = file_temp_clone(&t, u->fd, u->from->file_bytes, u->err);
-		rc = cloned == SHARD_E_UNSUPPORTED ? SHARD_OK : cloned;
+		rc = file_temp_clone(&t, u->fd, u->from->file_bytes, u->err);
+		if (rc == SHARD_E_UNSUPPORTED) {
+			*how = SHARD_REUSE_COPY;
+			rc = SHARD_OK;
+		}
 	}
-	if (!rc && cloned == SHARD_E_UNSUPPORTED) {
-		*how = SHARD_REUSE_COPY;
+	copied = *how == SHARD_REUSE_COPY;
+	if (!rc && copied)
 		rc = copy_bytes(u, &t);
-	}
 	if (!rc)
 		rc = file_temp_sync(&t, u->err);
-	if (!rc)
-		rc = read_back(u, &t, *how == SHARD_REUSE_COPY);
+	sha256_init(&sha);
+	if (!rc) /* of shared blocks the pages tell which shard it is */
+		rc = writer_read_back(&t, u->from->pages->root, copied ? &whole : NULL, u->err);
+	if (!rc && copied)
+		rc = check_sha256(u, u->path, &sha);
 	if (!rc)
 		rc = file_temp_publish(&t, false, u->err);
 	file_temp_discard(&t);

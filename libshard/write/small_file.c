@@ -11,36 +11,29 @@
 #include "shard.h"
 #include "shard_pack.h"
 
-/* As for a shard: the kernel said that it has the bytes; only reading them back tells. */
-static int read_back(struct file_temp *t, const uint8_t *data, size_t bytes, struct shard_error *err)
-{
-	uint8_t piece[16384];
-	struct shown s;
-	int rc = SHARD_OK;
-
-	file_drop_cache(t->fd);
-	for (size_t at = 0; !rc && at < bytes; at += sizeof(piece)) {
-		size_t n = (size_t)min_u64(sizeof(piece), bytes - at);
-
-		rc = file_read_at(t->fd, piece, n, at, t->path, err);
-		if (!rc && memcmp(piece, data + at, n))
-			rc = error_set(err, SHARD_E_IO, "%s: the disk returned other bytes than were written",
-				       show(&s, t->path));
-	}
-	return rc;
-}
-
 int shard_publish(const char *path, const void *data, size_t bytes, int replace, struct shard_error *err)
 {
+	const uint8_t *written = data;
+	uint8_t piece[16384];
 	struct file_temp t;
+	struct shown s;
 	int rc = file_temp_create(&t, path, err);
 
 	if (!rc)
 		rc = file_temp_write(&t, data, bytes, err);
 	if (!rc)
 		rc = file_temp_sync(&t, err);
+	/* As for a shard: the kernel said that it has the bytes; only reading them back tells. */
 	if (!rc)
-		rc = read_back(&t, data, bytes, err);
+		file_drop_cache(t.fd);
+	for (size_t at = 0; !rc && at < bytes; at += sizeof(piece)) {
+		size_t n = (size_t)min_u64(sizeof(piece), bytes - at);
+
+		rc = file_read_at(t.fd, piece, n, at, path, err);
+		if (!rc && memcmp(piece, written + at, n))
+			rc = error_set(err, SHARD_E_IO, "%s: the disk returned other bytes than were written",
+				       show(&s, path));
+	}
 	if (!rc)
 		rc = file_temp_publish(&t, replace, err);
 	file_temp_discard(&t);

@@ -12,6 +12,7 @@
 #include "libshard/dataset/dataset.h"
 #include "libshard/format/format.h"
 #include "libshard/io/io.h"
+#include "libshard/verify/verify.h"
 #include "shard.h"
 #include "shard_pack.h"
 
@@ -105,8 +106,7 @@ struct shard_writer {
 	struct sha256 sha256;
 	struct writer_group group[SHARD_GROUPS_MAX];
 	bool keys, read_back, failed, finished;
-	const struct shard_turns *turns; /* may be NULL */
-	bool in_turn;			 /* of the calling thread: it has a turn, which it may give back */
+	const struct shard_turns *turns; /* may be NULL; else callers of append and finish have a turn */
 	struct spool koff, kblb, miss;
 	uint64_t last_ordinal;
 	char *provenance;
@@ -122,6 +122,20 @@ int writer_refuse(struct shard_writer *w, struct shard_error *err);
 /* Add to the sums of a channel of a u8 tensor.  In the end they must cover all records. */
 int writer_add_moments(struct shard_writer *w, uint32_t field, uint32_t channel, const struct shard_moments *add,
 		       struct shard_error *err);
+
+/*
+ * Read what has the temporary name, from the disk: it must be the shard with this root.  With
+ * `whole` all of it is verified, else its pages.
+ */
+int writer_read_back(const struct file_temp *t, const uint8_t root[16], struct verify_whole *whole,
+		     struct shard_error *err);
+
+/*
+ * The name is taken: by the shard with this root, or by something else, which is EXISTS?  Not being
+ * able to tell is another error.  With `whole` all of it is verified, else its pages.
+ */
+int writer_compare_existing(const char *path, const uint8_t root[16], struct verify_whole *whole,
+			    struct shard_error *err);
 
 /* ---- reuse.c: a shard of another dataset, under a name of its own ---- */
 

@@ -45,42 +45,18 @@ static int write_now(void *context, const void *data, size_t bytes, struct shard
 	return file_temp_write(&w->temp, data, bytes, err);
 }
 
-/* The caller waits for the disk in between: it needs no turn meanwhile. */
-static void begin_wait(const struct shard_writer *w)
-{
-	if (w->in_turn)
-		turns_give(w->turns);
-}
-
-static void end_wait(const struct shard_writer *w)
-{
-	if (w->in_turn)
-		turns_take(w->turns);
-}
-
-/* Hand over what the buffer holds, once the buffer before it is written. */
+/*
+ * Hand over what the buffer holds, once the buffer before it is written.  The calling thread has a
+ * turn, and needs none while it waits for the disk.
+ */
 static int put_buffer(struct shard_writer *w, struct shard_error *err)
 {
 	int rc;
 
-	begin_wait(w);
+	turns_give(w->turns);
 	rc = drain_put(w->drain, w->out_used, err);
-	end_wait(w);
+	turns_take(w->turns);
 	w->out_used = 0;
-	return rc;
-}
-
-/* Have all of it written, and nothing after it. */
-static int end_output(struct shard_writer *w, struct shard_error *err)
-{
-	int rc = put_buffer(w, err);
-
-	begin_wait(w);
-	if (!rc)
-		rc = drain_wait(w->drain, err);
-	end_wait(w);
-	drain_close(w->drain);
-	w->drain = NULL;
 	return rc;
 }
 
@@ -188,17 +164,6 @@ static int make_groups(struct shard_writer *w, struct shard_error *err)
 	return SHARD_OK;
 }
 
-static int open_output(struct shard_writer *w, struct shard_error *err)
-{
-	for (uint32_t i = 0; i < 2; i++)
-		w->memory[i] = buffer_open(WRITER_OUT_BYTES);
-	if (w->memory[0] && w->memory[1])
-		w->drain = drain_open(write_now, w, w->memory);
-	if (!w->path || !w->drain)
-		return error_set(err, SHARD_E_MEMORY, "no memory for a writer");
-	return SHARD_OK;
-}
-
 /* Header page, then the first group's place. */
 static int start_file(struct shard_writer *w, const char *temp_id, struct shard_error *err)
 {
@@ -268,8 +233,12 @@ int shard_writer_open(struct shard_writer **out, const char *path, const struct 
 		goto out;
 	}
 	rc = take_options(w, &o, err);
-	if (!rc)
-		rc = open_output(w, err);
+	for (uint32_t i = 0; i < 2; i++)
+		w->memory[i] = buffer_open(WRITER_OUT_BYTES);
+	if (w->memory[0] && w->memory[1])
+		w->drain = drain_open(write_now, w, w->memory);
+	if (!rc && (!w->path || !w->drain))
+		rc = error_set(err, SHARD_E_MEMORY, "no memory for a writer");
 	if (!rc)
 		rc = make_groups(w, err);
 	if (!rc)
@@ -311,6 +280,15 @@ void shard_writer_close(struct shard_writer *w)
 }
 
 /* ---- records ---- */
+
+int writer_refuse(struct shard_writer *w, struct shard_error *err)
+{
+	struct shown s;
+
+	return error_set(err, SHARD_E_ARGUMENT,
+			 w->failed ? "%s: the writer failed earlier; close it" : "%s: the writer is finished; close it",
+			 show(&s, w->path));
+}
 
 /* May one more record or left-out input come?  I55: both together are at most the planned count. */
 static bool has_room(const struct shard_writer *w)
@@ -373,17 +351,6 @@ static int end_unit(struct shard_writer *w, uint32_t group, struct shard_error *
 	return store_unit(w, group, g->place, bytes, err);
 }
 
-/* In the output, if it goes there as it is, and this buffer has room for all of it. */
-static uint8_t *place_for_unit(const struct shard_writer *w, uint32_t group)
-{
-	const struct shard_group *s = &w->pages.schema.group[group];
-	bool streams = !group && s->codec == SHARD_RAW;
-
-	return streams && s->stride * s->unit_records <= WRITER_OUT_BYTES - w->out_used
-		       ? drain_buffer(w->drain) + w->out_used
-		       : w->group[group].unit;
-}
-
 static int append_to_group(struct shard_writer *w, uint32_t group, const void *record, struct shard_error *err)
 {
 	const struct shard_group *s = &w->pages.schema.group[group];
@@ -392,8 +359,15 @@ static int append_to_group(struct shard_writer *w, uint32_t group, const void *r
 
 	if (s->codec == SHARD_RAW && s->unit_records == 1 && !g->holes.count)
 		return store_unit(w, group, record, (size_t)s->stride, err);
-	if (!g->filled)
-		g->place = place_for_unit(w, group);
+	if (!g->filled) {
+		uint64_t unit_bytes = s->stride * s->unit_records;
+
+		/* in the output, if it goes there as it is, and this buffer has room for all of it */
+		if (!group && s->codec == SHARD_RAW && unit_bytes <= WRITER_OUT_BYTES - w->out_used)
+			g->place = drain_buffer(w->drain) + w->out_used;
+		else
+			g->place = g->unit;
+	}
 	place = g->place + g->filled * s->stride;
 	memcpy(place, record, (size_t)s->record_bytes);
 	for (uint32_t h = 0; h < g->holes.count; h++) /* whatever the caller left between the fields */
@@ -428,9 +402,8 @@ static int append(struct shard_writer *w, const void *const *group, const char *
 	int64_t class_idx = 0;
 	int rc;
 
-	if (w->finished)
-		return error_set(err, SHARD_E_ARGUMENT,
-				 "the shard is finished, so no record can be added; open another shard");
+	if (w->failed || w->finished)
+		return writer_refuse(w, err);
 	if (!has_room(w))
 		return error_set(err, SHARD_E_ARGUMENT,
 				 "record %" PRIu64 " exceeds the %" PRIu64 " that were planned (inputs left out count "
@@ -456,28 +429,14 @@ static int append(struct shard_writer *w, const void *const *group, const char *
 int shard_writer_append(struct shard_writer *w, const void *const *group, const char *key, size_t key_bytes,
 			struct shard_error *err)
 {
-	struct shown s;
-	int rc;
+	int rc = append(w, group, key, key_bytes, err);
 
-	w->in_turn = true;
-	rc = w->failed ? error_set(err, SHARD_E_ARGUMENT, "%s: the writer failed earlier; close it", show(&s, w->path))
-		       : append(w, group, key, key_bytes, err);
-	w->in_turn = false;
 	if (rc)
 		w->failed = true;
 	return rc;
 }
 
 /* ---- statistics and inputs left out ---- */
-
-int writer_refuse(struct shard_writer *w, struct shard_error *err)
-{
-	struct shown s;
-
-	return error_set(err, SHARD_E_ARGUMENT,
-			 w->failed ? "%s: the writer failed earlier; close it" : "%s: the writer is finished; close it",
-			 show(&s, w->path));
-}
 
 int shard_writer_miss(struct shard_writer *w, const struct shard_miss *miss, struct shard_error *err)
 {
@@ -538,8 +497,7 @@ int writer_add_moments(struct shard_writer *w, uint32_t field, uint32_t channel,
 struct put {
 	struct shard_writer *w;
 	struct checksum_stream hash;
-	uint64_t base; /* added to CIDX offsets */
-	bool is_index;
+	uint64_t base; /* of CIDX, added to its offsets; 0: another section */
 };
 
 static int put_bytes(void *context, const uint8_t *data, size_t bytes, struct shard_error *err)
@@ -548,7 +506,7 @@ static int put_bytes(void *context, const uint8_t *data, size_t bytes, struct sh
 	uint8_t entry[sizeof(struct disk_chunk)];
 	int rc = SHARD_OK;
 
-	if (!p->is_index) {
+	if (!p->base) {
 		checksum128_update(&p->hash, data, bytes);
 		return put_out(p->w, data, bytes, err);
 	}
@@ -562,35 +520,25 @@ static int put_bytes(void *context, const uint8_t *data, size_t bytes, struct sh
 	return rc;
 }
 
-/* Begin a section at its place and enter it in the table. */
-static int begin_section(struct shard_writer *w, uint32_t type, uint32_t group, uint64_t items, struct shard_error *err)
+/* Put a section at its place and enter it in the table. */
+static int put_section(struct shard_writer *w, uint32_t type, uint32_t group, uint64_t items, struct spool *from,
+		       struct shard_error *err)
 {
 	struct section *s = &w->pages.section[w->pages.section_count];
-	uint64_t start = pages_section_start(w->pages.section_align_log2, w->offset);
-	int rc = put_zeros(w, start - w->offset, err);
+	struct put put = {.w = w, .base = type == SHARD_SECTION_CIDX ? w->pages.section[group].offset : 0};
+	int rc;
 
-	if (rc)
-		return rc;
 	*s = (struct section){
 		.type = type,
 		.flags = type <= SHARD_SECTION_KBLB ? SHARD_SECTION_CRITICAL : 0,
 		.group = group,
-		.offset = start,
+		.offset = pages_section_start(w->pages.section_align_log2, w->offset),
 		.items = items,
 	};
-	w->pages.section_count++;
-	return SHARD_OK;
-}
-
-static int put_section(struct shard_writer *w, uint32_t type, uint32_t group, uint64_t items, struct spool *from,
-		       uint64_t base, struct shard_error *err)
-{
-	struct section *s = &w->pages.section[w->pages.section_count];
-	struct put put = {.w = w, .base = base, .is_index = type == SHARD_SECTION_CIDX};
-	int rc = begin_section(w, type, group, items, err);
-
+	rc = put_zeros(w, s->offset - w->offset, err);
 	if (rc)
 		return rc;
+	w->pages.section_count++;
 	checksum128_init(&put.hash);
 	rc = spool_play(from, put_bytes, &put, w->path, err);
 	if (rc)
@@ -602,20 +550,6 @@ static int put_section(struct shard_writer *w, uint32_t type, uint32_t group, ui
 		memcpy(s->hash, hash.b, sizeof(s->hash));
 	}
 	return SHARD_OK;
-}
-
-/* The first group's DATA lies in the file already, from its aligned place to here. */
-static void enter_first_group(struct shard_writer *w)
-{
-	struct section *s = &w->pages.section[w->pages.section_count++];
-
-	*s = (struct section){
-		.type = SHARD_SECTION_DATA,
-		.flags = SHARD_SECTION_CRITICAL,
-		.offset = pages_section_start(w->pages.section_align_log2, SHARD_PAGE_BYTES),
-		.items = w->pages.record_count,
-		.bytes = w->group[0].stored,
-	};
 }
 
 static int add64(struct spool *s, uint64_t v, const char *beside, struct shard_error *err)
@@ -713,37 +647,11 @@ static int build_provenance(struct shard_writer *w, struct spool *s, struct shar
 	return rc;
 }
 
-static int put_shared_sections(struct shard_writer *w, struct shard_error *err)
-{
-	uint64_t records = w->pages.record_count, blocks = 0, misses = spool_bytes(&w->miss) / sizeof(struct disk_miss);
-	struct spool stat = SPOOL_EMPTY, provenance = SPOOL_EMPTY;
-	int rc = SHARD_OK;
-
-	if (w->keys) {
-		rc = add64(&w->koff, spool_bytes(&w->kblb), w->path, err);
-		if (!rc)
-			rc = put_section(w, SHARD_SECTION_KOFF, 0, records + 1, &w->koff, 0, err);
-		if (!rc)
-			rc = put_section(w, SHARD_SECTION_KBLB, 0, records, &w->kblb, 0, err);
-	}
-	if (!rc)
-		rc = build_stat(w, &stat, &blocks, err);
-	if (!rc && blocks)
-		rc = put_section(w, SHARD_SECTION_STAT, 0, blocks, &stat, 0, err);
-	if (!rc && misses)
-		rc = put_section(w, SHARD_SECTION_MISS, 0, misses, &w->miss, 0, err);
-	if (!rc)
-		rc = build_provenance(w, &provenance, err);
-	if (!rc && spool_bytes(&provenance))
-		rc = put_section(w, SHARD_SECTION_PROV, 0, 1, &provenance, 0, err);
-	spool_free(&stat);
-	spool_free(&provenance);
-	return rc;
-}
-
 static int put_sections(struct shard_writer *w, struct shard_error *err)
 {
 	const struct shard_schema *schema = &w->pages.schema;
+	uint64_t records = w->pages.record_count, blocks = 0, misses = spool_bytes(&w->miss) / sizeof(struct disk_miss);
+	struct spool stat = SPOOL_EMPTY, provenance = SPOOL_EMPTY;
 	int rc = SHARD_OK;
 
 	for (uint32_t g = 0; !rc && g < schema->group_count; g++)
@@ -751,18 +659,43 @@ static int put_sections(struct shard_writer *w, struct shard_error *err)
 			rc = end_unit(w, g, err);
 	if (rc)
 		return rc;
-	enter_first_group(w);
+	/* The first group's DATA lies in the file already, from its aligned place to here. */
+	w->pages.section[w->pages.section_count++] = (struct section){
+		.type = SHARD_SECTION_DATA,
+		.flags = SHARD_SECTION_CRITICAL,
+		.offset = pages_section_start(w->pages.section_align_log2, SHARD_PAGE_BYTES),
+		.items = records,
+		.bytes = w->group[0].stored,
+	};
 	for (uint32_t g = 1; !rc && g < schema->group_count; g++)
-		rc = put_section(w, SHARD_SECTION_DATA, g, w->pages.record_count, &w->group[g].data, 0, err);
+		rc = put_section(w, SHARD_SECTION_DATA, g, records, &w->group[g].data, err);
 	for (uint32_t g = 0; !rc && g < schema->group_count; g++)
-		rc = put_section(w, SHARD_SECTION_HASH, g, spool_bytes(&w->group[g].leaf) / 8, &w->group[g].leaf, 0,
-				 err);
+		rc = put_section(w, SHARD_SECTION_HASH, g, spool_bytes(&w->group[g].leaf) / 8, &w->group[g].leaf, err);
 	for (uint32_t g = 0; !rc && g < schema->group_count; g++)
 		if (schema->group[g].codec != SHARD_RAW)
 			rc = put_section(w, SHARD_SECTION_CIDX, g,
 					 spool_bytes(&w->group[g].index) / sizeof(struct disk_chunk),
-					 &w->group[g].index, w->pages.section[g].offset, err);
-	return rc ? rc : put_shared_sections(w, err);
+					 &w->group[g].index, err);
+	if (!rc && w->keys) {
+		rc = add64(&w->koff, spool_bytes(&w->kblb), w->path, err);
+		if (!rc)
+			rc = put_section(w, SHARD_SECTION_KOFF, 0, records + 1, &w->koff, err);
+		if (!rc)
+			rc = put_section(w, SHARD_SECTION_KBLB, 0, records, &w->kblb, err);
+	}
+	if (!rc)
+		rc = build_stat(w, &stat, &blocks, err);
+	if (!rc && blocks)
+		rc = put_section(w, SHARD_SECTION_STAT, 0, blocks, &stat, err);
+	if (!rc && misses)
+		rc = put_section(w, SHARD_SECTION_MISS, 0, misses, &w->miss, err);
+	if (!rc)
+		rc = build_provenance(w, &provenance, err);
+	if (!rc && spool_bytes(&provenance))
+		rc = put_section(w, SHARD_SECTION_PROV, 0, 1, &provenance, err);
+	spool_free(&stat);
+	spool_free(&provenance);
+	return rc;
 }
 
 static int put_footer(struct shard_writer *w, struct shard_error *err)
@@ -782,59 +715,55 @@ static int put_footer(struct shard_writer *w, struct shard_error *err)
 	hash = checksum128(&footer, sizeof(footer) - sizeof(footer.hash));
 	memcpy(footer.hash, hash.b, sizeof(footer.hash));
 	memcpy(w->pages.root, hash.b, sizeof(w->pages.root));
-	rc = put_out(w, &footer, sizeof(footer), err);
-	return rc ? rc : end_output(w, err);
+	return put_out(w, &footer, sizeof(footer), err);
 }
 
 /* ---- finish ---- */
 
-/* The kernel said that it has the bytes; only reading them from the disk tells. */
-static int read_back(struct shard_writer *w, struct shard_error *err)
+int writer_read_back(const struct file_temp *t, const uint8_t root[16], struct verify_whole *whole,
+		     struct shard_error *err)
 {
-	char *path = mem_join(w->temp.dir, w->temp.temp);
-	struct verify_whole whole = {.path = path, .turns = w->turns, .sha = &w->sha256};
+	char *path = mem_join(t->dir, t->temp);
 	struct shard_reader *r = NULL;
 	struct shown s;
 	int rc = path ? SHARD_OK : error_set(err, SHARD_E_MEMORY, "no memory for a path");
 
-	if (!rc) {
-		file_drop_cache(w->temp.fd);
-		rc = reader_open_as(&r, path, w->path, NULL, err);
-	}
+	if (!rc && whole)
+		file_drop_cache(t->fd);
 	if (!rc)
-		rc = verify_whole(r, &whole, err);
-	if (!rc && memcmp(r->pages->root, w->pages.root, sizeof(w->pages.root)))
+		rc = reader_open_as(&r, path, t->path, NULL, err);
+	if (!rc && memcmp(r->pages->root, root, sizeof(r->pages->root)))
 		rc = error_set(err, SHARD_E_IO, "%s: the disk returned another shard than was written",
-			       show(&s, w->path));
+			       show(&s, t->path));
+	if (!rc && whole) {
+		whole->path = path;
+		rc = verify_whole(r, whole, err);
+	}
 	shard_reader_close(r);
 	mem_free(path);
 	return rc;
 }
 
-/*
- * The name is taken: by the identical shard, or by something else?  Not being able to tell is
- * another error than EXISTS.  `sha256`, if not NULL, is that of the file that is there.
- */
-static int compare_existing(struct shard_writer *w, struct sha256 *sha256, struct shard_error *err)
+int writer_compare_existing(const char *path, const uint8_t root[16], struct verify_whole *whole,
+			    struct shard_error *err)
 {
 	struct shard_error local, *why = err ? err : &local;
 	struct shard_reader *r = NULL;
 	struct shown s;
-	int rc = shard_reader_open(&r, w->path, NULL, why);
-	bool same = !rc && !memcmp(r->pages->root, w->pages.root, sizeof(w->pages.root));
+	int rc = shard_reader_open(&r, path, NULL, why);
+	bool same = !rc && !memcmp(r->pages->root, root, sizeof(r->pages->root));
 	const char *what = rc ? "not a valid shard" : "another shard";
 
-	if (same && w->read_back) { /* its pages are ours; its records may have suffered since */
-		struct verify_whole whole = {.path = w->path, .turns = w->turns, .sha = sha256};
-
-		rc = verify_whole(r, &whole, why);
+	if (same && whole) { /* its pages are ours; its records may have suffered since */
+		whole->path = path;
+		rc = verify_whole(r, whole, why);
 		same = rc != SHARD_E_CORRUPT;
 		what = "damaged";
 	}
 	shard_reader_close(r);
 	if (same || rc == SHARD_E_MEMORY || (rc == SHARD_E_IO && why->os_code))
 		return rc;
-	return error_set(err, SHARD_E_EXISTS, "%s: already exists and is %s; it was left as it is", show(&s, w->path),
+	return error_set(err, SHARD_E_EXISTS, "%s: already exists and is %s; it was left as it is", show(&s, path),
 			 what);
 }
 
@@ -845,17 +774,24 @@ static int complete(struct shard_writer *w, struct shard_error *err)
 
 	if (!rc)
 		rc = put_footer(w, err);
-
-	begin_wait(w);
+	if (rc)
+		return rc;
+	rc = put_buffer(w, err);
+	turns_give(w->turns);
+	if (!rc)
+		rc = drain_wait(w->drain, err);
+	drain_close(w->drain);
+	w->drain = NULL;
 	if (!rc)
 		rc = file_temp_sync(&w->temp, err);
-	end_wait(w);
+	turns_take(w->turns);
 	return rc;
 }
 
 /* With `overtaken` its file is gone before it was read back, which is when it is hashed. */
 static int publish(struct shard_writer *w, bool overtaken, struct shard_written *result, struct shard_error *err)
 {
+	struct verify_whole whole = {.turns = w->turns, .sha = overtaken ? &w->sha256 : NULL};
 	int rc;
 
 	memset(result, 0, sizeof(*result));
@@ -863,7 +799,7 @@ static int publish(struct shard_writer *w, bool overtaken, struct shard_written 
 		sha256_init(&w->sha256);
 	rc = overtaken ? SHARD_E_EXISTS : file_temp_publish(&w->temp, false, err);
 	if (rc == SHARD_E_EXISTS) {
-		rc = compare_existing(w, overtaken ? &w->sha256 : NULL, err);
+		rc = writer_compare_existing(w->path, w->pages.root, w->read_back ? &whole : NULL, err);
 		result->already = !rc;
 	}
 	result->file_bytes = w->pages.file_bytes;
@@ -874,33 +810,27 @@ static int publish(struct shard_writer *w, bool overtaken, struct shard_written 
 	return rc;
 }
 
-/*
- * Its temporary file is gone, and its name is taken: on network file systems others remove what a
- * shard no longer needs.  Then the shard that is there is compared with ours.
- */
-static bool is_overtaken(const struct shard_writer *w, const struct shard_error *why)
-{
-	return w->read_back && why->status == SHARD_E_IO && why->os_code == ENOENT && file_exists(w->path);
-}
-
 int shard_writer_finish(struct shard_writer *w, struct shard_written *result, struct shard_error *err)
 {
 	struct shard_error local, *why = err ? err : &local;
+	struct verify_whole whole = {.turns = w->turns, .sha = &w->sha256};
 	struct shard_written mine;
 	bool overtaken;
-	int rc;
+	int rc = w->failed || w->finished ? writer_refuse(w, why) : complete(w, why);
 
-	w->in_turn = true;
-	rc = w->failed || w->finished ? writer_refuse(w, why) : complete(w, why);
+	/* The kernel said that it has the bytes; only reading them from the disk tells. */
 	if (!rc && w->read_back)
-		rc = read_back(w, why);
-	overtaken = rc && is_overtaken(w, why);
+		rc = writer_read_back(&w->temp, w->pages.root, &whole, why);
+	/*
+	 * Is the temporary file gone, and the name taken?  On network file systems others remove what
+	 * a shard no longer needs.  Then the shard that is there is compared with ours.
+	 */
+	overtaken = rc == SHARD_E_IO && w->read_back && why->os_code == ENOENT && file_exists(w->path);
 	if (!rc || overtaken)
 		rc = publish(w, overtaken, &mine, why);
 	if (!rc && result)
 		*result = mine;
 	w->failed = w->failed || rc;
 	w->finished = true;
-	w->in_turn = false;
 	return rc;
 }

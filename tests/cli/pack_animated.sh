@@ -232,7 +232,7 @@ lacks.webp|WebP data is damaged: its frames are not an animation
 cut.gif|GIF data ends early
 noend.gif|GIF data ends early
 first.gif|GIF data ends early
-odd.gif|GIF cannot be decoded: 0x3f begins no frame, no extension and no end
+odd.gif|GIF cannot be decoded: 0x3f does not begin a frame, an extension or the end
 END
 said_of_one "WebP data ends early: has "
 mkdir -p two/a && cp one.gif one.webp still/a/0.png two/a

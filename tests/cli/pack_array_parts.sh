@@ -105,7 +105,7 @@ right "MNIST, other names" "[(0, 4)]" mnist ia.idx lb.idx && silent
 n_right=$n n=0 VERB=(array) ARGS=(-q)
 together="put arrays that belong together into one folder (a/x.npy, a/label.npy) or one .npz, or join those of a \
 field with numpy.concatenate"
-refused 1 "$PWD/q0/x.npy has 4 records, and $PWD/q0/y.npy has 6; files that belong together must have equally many" \
+refused 1 "$PWD/q0/x.npy has 4 records, and $PWD/q0/y.npy has 6; files that belong together must have the same number" \
 	q0/x.npy q1/x.npy q0/y.npy q1/y.npy
 refused 1 "$PWD/p2/x.npy: has no partner among the files of field 'y'; $together" p10/x.npy p2/x.npy p10/y.npy p3/y.npy
 refused 1 "$PWD/p3/x.npy: has no partner among the files of field 'y'; $together" p10/x.npy p2/x.npy p3/x.npy \

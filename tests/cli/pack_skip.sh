@@ -141,7 +141,7 @@ rm src/class_00/x.jpg
 # Negative controls: a build that forgets an input that the plan knows to be bad, and one that reads
 # it as if it were good, are noticed.
 break_pack build.c \
-	's/^\tint code = account_add(job.*$/\tif (reason == SHARD_MISS_MISSING)\n\t\treturn EXIT_DONE;\n&/'
+	's/^\taccount_add(job->account, &p);$/\tif (reason == SHARD_MISS_MISSING)\n\t\treturn EXIT_DONE;\n&/'
 code=0
 ./broken images table.csv -o control "${SMALL[@]}" --on-error skip >out 2>err </dev/null || code=$?
 [ $code != 0 ] || die "an input that is in no count is not noticed"

@@ -351,7 +351,7 @@ refused 1 "--documents 50256 cuts the files into 1, but Megatron-LM's indices be
 ARGS=(--pack --seq-len 63 --documents 70000)
 refused 2 "./a.bin: --documents 70000 does not fit u16, so no document would end" a.bin
 run 2 "$PACK" tokens a.bin -o no --seq-len 63 "${N[@]}" --overlap 3
-grep -q "^shardpack: --overlap cannot be had with --pack" err || die "$(cat err)"
+grep -q "^shardpack: --overlap and --pack exclude each other" err || die "$(cat err)"
 run 2 "$PACK" tokens a.bin -o no --seq-len 63 --position-ids
 grep -q "^shardpack: --position-ids needs --pack$" err || die "$(cat err)"
 run 2 "$PACK" tokens a.bin -o no --seq-len 4194304 "${N[@]}"

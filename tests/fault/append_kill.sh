@@ -64,7 +64,7 @@ good=$kills
 
 # Negative control: one that removes the old manifest before the new one is there.
 broken='files_path(path, to->dir, "dataset.manifest"), files_remove(path), shard_seal_finish(seal, \&err)'
-break_pack assemble.c "s/code = finish(a, seal);/code = ($broken);/"
+break_pack assemble.c "s/rc = finish(a, seal);/rc = ($broken);/"
 kills=0
 sweep ./broken
 [ $wrong -ge 1 ] || die "the control, which has no manifest for a moment, is not noticed"

@@ -389,6 +389,6 @@ grep -q "ds/.shardpack: No such file or directory, and shards are missing; anoth
 timed hasty 2000 's/return now_ns - w->since_ns >= .*/return true;/; s/\.look = .*/.look = 10000000,/'
 silent hasty && die "the control that takes over from a worker that beats is not noticed"
 wait
-timed sure 2000 's/return claim_look(path, &v) == EXIT_DONE .*/return true;/'
+timed sure 2000 's/return !claim_look(path, &v) .*/return true;/'
 [ "$(overtaken sure)" = "taking over" ] || die "the control that does not read back is not noticed"
 echo "4 workers, arrays, removed and failed shards, killed, silent, stopped and overtaken workers, faults, grace; 2 controls"

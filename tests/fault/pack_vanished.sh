@@ -179,7 +179,7 @@ done
 
 # A build that leaves a file out and does not count it cannot be sealed.
 break_pack build.c \
-	's/^\tint code = account_add(job.*$/\tif (reason == SHARD_MISS_VANISHED)\n\t\treturn EXIT_DONE;\n&/'
+	's/^\taccount_add(job->account, &p);$/\tif (reason == SHARD_MISS_VANISHED)\n\t\treturn EXIT_DONE;\n&/'
 fresh control
 code=0
 ./broken build control --on-error skip >out 2>err </dev/null || code=$?
@@ -192,7 +192,7 @@ rm -rf planned && cp -r planned.control planned
 blind 3 ./broken # the last look before the shard is published is EIO, too
 grep -q vanished err || die "the control takes nothing for a file that is gone"
 # One that does not know the rule of two builders stops.
-break_pack finisher.c 's/^\tif (code != EXIT_DONE || !there || (!we \&\& !they) || .*) {$/\tif (true) {/'
+break_pack finisher.c 's/^\tif (rc || !there || (!we \&\& !they) || .*) {$/\tif (true) {/'
 SECOND=./broken second_of hold
 [ $code != 0 ] || die "the control does not need the rule"
 

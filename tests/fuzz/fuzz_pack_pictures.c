@@ -52,10 +52,8 @@ static void use(struct decoder *d, const struct mask_codes *codes, bool mask, bo
 						: IMAGE_CHANNELS};
 	const struct image_sink sink = {.begin = begin, .rows = rows, .context = &t};
 	struct decode_verdict v;
-	enum decode_status rc = codes  ? decoder_coded_mask(d, codes, data, size, &sink, &v)
-				: mask ? decoder_mask(d, data, size, &sink, &v)
-				: wide ? decoder_stream_wide(d, data, size, &sink, &v)
-				       : decoder_stream(d, data, size, &sink, &v);
+	enum decode_kind kind = codes || mask ? DECODE_MASK : wide ? DECODE_WIDE : DECODE_RGB;
+	enum decode_status rc = decoder_stream(d, kind, codes, data, size, &sink, &v);
 
 	must(rc != DECODE_OK || (t.begun && t.rows == t.want.height), "a good image lacks rows");
 	must(rc != DECODE_BAD_INPUT || (v.reason && v.message[0]), "a refusal has no reason");

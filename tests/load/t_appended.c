@@ -6,10 +6,9 @@
  * The old dataset is there, too, and its loader says what must come.  A loader that does not look
  * at the kept manifest must be noticed.
  *
- * LDFLAGS: -Wl,--wrap=before_append_find
+ * LDFLAGS: -Wl,--wrap=dataset_records_before
  * TIMEOUT: 900
  */
-#include "libshard/loader/loader.h"
 #include "tests/load/batches.h"
 #include "tests/load/kinds.h"
 
@@ -27,22 +26,16 @@ static struct wanted old_wanted, new_wanted;
 
 static bool believes;
 
-int __real_before_append_find(struct before_append *out, const struct shard_dataset *of,
-			      const struct shard_selection *selection, const struct token *t, struct shard_error *err);
-int __wrap_before_append_find(struct before_append *out, const struct shard_dataset *of,
-			      const struct shard_selection *selection, const struct token *t, struct shard_error *err);
+int __real_dataset_records_before(const struct shard_dataset *of, const char *id, uint64_t *records,
+				  struct shard_error *err);
+int __wrap_dataset_records_before(const struct shard_dataset *of, const char *id, uint64_t *records,
+				  struct shard_error *err);
 
-int __wrap_before_append_find(struct before_append *out, const struct shard_dataset *of,
-			      const struct shard_selection *selection, const struct token *t, struct shard_error *err)
+int __wrap_dataset_records_before(const struct shard_dataset *of, const char *id, uint64_t *records,
+				  struct shard_error *err)
 {
-	if (!believes)
-		return __real_before_append_find(out, of, selection, t, err);
-	*out = (struct before_append){
-		.records = t->params.record_count,
-		.early = {t->params.epoch, t->params.record_count, t->params.record_count},
-	};
-	memcpy(out->id, t->dataset_id, sizeof(out->id));
-	return SHARD_OK;
+	*records = OLD_RECORDS;
+	return believes ? SHARD_OK : __real_dataset_records_before(of, id, records, err);
 }
 
 /* ---- datasets ---- */

@@ -55,7 +55,7 @@ static inline enum decode_status decode_whole(struct decoder *d, const void *byt
 {
 	struct kept k = {.want = KEPT_WHOLE, .channels = IMAGE_CHANNELS};
 	const struct image_sink sink = kept_sink(&k);
-	enum decode_status status = decoder_stream(d, bytes, size, &sink, v);
+	enum decode_status status = decoder_stream(d, DECODE_RGB, NULL, bytes, size, &sink, v);
 
 	*out = (struct image){k.pixels, k.width, k.height};
 	if (status == DECODE_OK)

@@ -28,7 +28,7 @@ static void print_whole(struct decoder *d, const uint8_t *bytes, size_t size)
 	const struct image_sink sink = kept_sink(&k);
 	struct decode_verdict v;
 
-	if (decoder_mask(d, bytes, size, &sink, &v) == DECODE_OK) {
+	if (decoder_stream(d, DECODE_MASK, NULL, bytes, size, &sink, &v) == DECODE_OK) {
 		printf("ok %" PRIu32 " %" PRIu32 "\n", k.width, k.height);
 		fwrite(k.pixels, k.width, k.height, stdout);
 	} else {
@@ -40,15 +40,17 @@ static void print_whole(struct decoder *d, const uint8_t *bytes, size_t size)
 static void print_record(struct decoder *d, const uint8_t *bytes, size_t size, const struct job *job)
 {
 	struct mask *m = must(mask_open(&job->opt, 1, (uint32_t)job->fill), "out of memory");
-	uint8_t *record = must(malloc(mask_record_bytes(&job->opt, 1)), "out of memory");
+	size_t record_bytes = (size_t)job->opt.crop * job->opt.crop;
+	uint8_t *record = must(malloc(record_bytes), "out of memory");
 	uint32_t orientation = 0;
 	struct decode_verdict v;
 
 	if (job->exif && !image_stated(bytes, size, EXIF_RULES_PILLOW_13, &orientation))
 		must(NULL, "out of memory");
-	if (decoder_mask(d, bytes, size, mask_sink(m, orientation ? orientation : 1, record), &v) == DECODE_OK) {
+	if (decoder_stream(d, DECODE_MASK, NULL, bytes, size, mask_sink(m, orientation ? orientation : 1, record),
+			   &v) == DECODE_OK) {
 		printf("ok %" PRIu32 " %" PRIu32 "\n", job->opt.crop, job->opt.crop);
-		fwrite(record, 1, mask_record_bytes(&job->opt, 1), stdout);
+		fwrite(record, 1, record_bytes, stdout);
 	} else {
 		printf("bad %d %s\n", v.reason, v.message);
 	}

@@ -47,7 +47,7 @@ static enum decode_status stream(struct decoder *d, bool wide, const uint8_t *by
 	enum decode_status status;
 
 	sink = orientation < 2 ? sink : turn_sink(&turn, orientation, wide, sink);
-	status = wide ? decoder_stream_wide(d, bytes, size, sink, v) : decoder_stream(d, bytes, size, sink, v);
+	status = decoder_stream(d, wide ? DECODE_WIDE : DECODE_RGB, NULL, bytes, size, sink, v);
 	if (status == DECODE_OK && orientation > 1)
 		must(turn_finish(&turn) ? d : NULL, "out of memory");
 	turn_free(&turn);

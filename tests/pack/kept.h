@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tools/shardpack/images/image.h"
+#include "tools/shardpack/images/images.h"
 
 /* Wants `want` of whatever comes, or as much of it as there is. */
 struct kept {

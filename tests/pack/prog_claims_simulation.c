@@ -27,7 +27,6 @@
  */
 #include "shard.h"
 #include "tests/pack/sim_folder.h"
-#include "tools/common/exit_code.h"
 #include "tools/common/message.h"
 #include "tools/common/signals.h"
 #include "tools/shardpack/make/make.h"
@@ -417,7 +416,8 @@ int main(int argc, char **argv)
 	job_state.shard_count = job_state.plan.shard_count = strtoull(argv[1], NULL, 10);
 	job_state.worker_count = strtoull(argv[2], NULL, 10);
 	job_state.seed = sim.random = strtoull(argv[3], NULL, 10);
-	message_start("simulation", MESSAGE_QUIET);
+	message_start("simulation");
+	message_level(MESSAGE_QUIET);
 	hosts = (job_state.worker_count + HOST_WORKERS - 1) / HOST_WORKERS + 1;
 	folder_open(job_state.shard_count, hosts);
 	sim.now_ns = SIM_SECOND; /* 0 means never */

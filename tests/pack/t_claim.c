@@ -16,7 +16,6 @@
 
 #include "tests/child.h"
 #include "tests/test.h"
-#include "tools/common/exit_code.h"
 #include "tools/common/files.h"
 #include "tools/common/message.h"
 
@@ -75,7 +74,8 @@ static char path[FILES_PATH_BYTES];
 
 static void begin(void)
 {
-	message_start("test", MESSAGE_QUIET);
+	message_start("test");
+	message_level(MESSAGE_QUIET);
 	claim_self(&self, "a job");
 	CHECK_EQ(claim_path(path, getenv("TMPDIR"), 7), EXIT_DONE);
 	unlink(path);

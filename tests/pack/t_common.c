@@ -11,8 +11,8 @@
 #include <unistd.h>
 
 #include "tests/child.h"
-#include "tools/common/exit_code.h"
 #include "tools/common/memory.h"
+#include "tools/common/message.h"
 #include "tools/common/shelf.h"
 #include "tools/common/text.h"
 

@@ -51,7 +51,7 @@ static struct mask_run run_mask(struct decoder *d, struct file f, struct image_w
 	struct mask_run r = {.kept = {.want = want, .channels = 1}};
 	const struct image_sink sink = kept_sink(&r.kept);
 
-	r.status = decoder_mask(d, f.bytes, f.size, &sink, &r.verdict);
+	r.status = decoder_stream(d, DECODE_MASK, NULL, f.bytes, f.size, &sink, &r.verdict);
 	return r;
 }
 

@@ -73,7 +73,7 @@ static enum decode_status check_part(struct decoder *d, struct file f, struct im
 	struct image image;
 	enum decode_status status = decode_whole(d, f.bytes, f.size, &image, &whole);
 
-	CHECK_EQ(decoder_stream(d, f.bytes, f.size, &sink, &part), status);
+	CHECK_EQ(decoder_stream(d, DECODE_RGB, NULL, f.bytes, f.size, &sink, &part), status);
 	CHECK_STR(part.message, whole.message);
 	CHECK_EQ(part.reason, whole.reason);
 	if (status == DECODE_OK) {

@@ -54,7 +54,8 @@ TEST(shape)
 	json_out_string(&j, "a \"key\"", "x");
 	json_out_end(&j);
 	json_out_end(&j);
-	CHECK_EQ(json_out_finish(&j), 0);
+	json_out_finish(&j);
+	CHECK(!ferror(out));
 	fclose(out);
 	CHECK_STR(text, "{\n"
 			"  \"count\": 18446744073709551615,\n"
@@ -78,7 +79,8 @@ TEST(a_document_may_be_one_value)
 
 	json_out_start(&j, out);
 	json_out_double(&j, NULL, 0.1);
-	CHECK_EQ(json_out_finish(&j), 0);
+	json_out_finish(&j);
+	CHECK(!ferror(out));
 	fclose(out);
 	CHECK_STR(text, "0.10000000000000001\n");
 }
@@ -90,7 +92,8 @@ static const char *string_of(const char *in, size_t in_bytes)
 
 	json_out_start(&j, out);
 	json_out_string_bytes(&j, NULL, in, in_bytes);
-	CHECK_EQ(json_out_finish(&j), 0);
+	json_out_finish(&j);
+	CHECK(!ferror(out));
 	fclose(out);
 	text[strlen(text) - 1] = 0;
 	return text;
@@ -143,7 +146,8 @@ TEST(numbers_come_back)
 
 		json_out_start(&j, out);
 		json_out_double(&j, NULL, values[i]);
-		CHECK_EQ(json_out_finish(&j), 0);
+		json_out_finish(&j);
+		CHECK(!ferror(out));
 		fclose(out);
 		STORY("%a", values[i]);
 		double back = strtod(text, NULL);
@@ -163,7 +167,8 @@ TEST(what_json_has_no_number_for_is_null)
 		json_out_double(&j, NULL, values[i]);
 	json_out_i64(&j, NULL, INT64_MIN);
 	json_out_end(&j);
-	CHECK_EQ(json_out_finish(&j), 0);
+	json_out_finish(&j);
+	CHECK(!ferror(out));
 	fclose(out);
 	CHECK_STR(text, "[null, null, null, -9223372036854775808]\n");
 }
@@ -181,7 +186,8 @@ TEST(a_full_disk_is_noticed)
 			json_out_u64(&j, NULL, (uint64_t)i);
 		json_out_end(&j);
 		STORY("%d items", items);
-		CHECK_EQ(json_out_finish(&j), ENOSPC);
+		json_out_finish(&j);
+		CHECK(ferror(out));
 		fclose(out);
 	}
 }

@@ -19,8 +19,8 @@ static void run(const struct transform_options *opt, uint32_t orientation, const
 	const struct image_sink *sink;
 
 	CHECK(m);
-	memset(out, '?', mask_record_bytes(opt, 1));
-	out[mask_record_bytes(opt, 1)] = '\0';
+	memset(out, '?', (size_t)opt->crop * opt->crop);
+	out[(size_t)opt->crop * opt->crop] = '\0';
 	sink = mask_sink(m, orientation, (uint8_t *)out);
 	CHECK(sink->begin(sink->context, &(struct image_size){.width = width, .height = height, .scale = 1}, &w));
 	CHECK(w.width && w.height && w.x + w.width <= width && w.y + w.height <= height);

@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "tests/test.h"
-#include "tools/common/exit_code.h"
+#include "tools/common/message.h"
 #include "tools/shardpack/plan/plan.h"
 #include "tools/shardpack/scan/scan.h"
 

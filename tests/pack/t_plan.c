@@ -6,7 +6,7 @@
 #include "shard_pack.h"
 #include "tests/pack/prng.h"
 #include "tests/test.h"
-#include "tools/common/exit_code.h"
+#include "tools/common/message.h"
 #include "tools/shardpack/plan/plan.h"
 
 /* Records of 16 bytes in two files, and a label of one byte beside each. */

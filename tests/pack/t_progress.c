@@ -233,7 +233,8 @@ static void show_work(enum message_level level, bool finish)
 {
 	struct progress p;
 
-	message_start("tool", level);
+	message_start("tool");
+	message_level(level);
 	progress_start(&p, "packing", "images", 100);
 	for (int i = 0; i < 100; i++) {
 		progress_add(&p, 1, 1000, i == 10);
@@ -376,7 +377,7 @@ static void show_plain_lines(char *seen, size_t seen_bytes)
 		struct progress p;
 
 		dup2(ends[1], STDERR_FILENO);
-		message_start("tool", MESSAGE_NORMAL);
+		message_start("tool");
 		progress_start(&p, "packing", "images", 100);
 		p.start_ns -= 25 * SECOND; /* as if it had begun 25 seconds ago */
 		progress_add(&p, 50, 0, 0);

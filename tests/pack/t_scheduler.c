@@ -5,7 +5,6 @@
 #include "tools/shardpack/make/make.h"
 
 #include "tests/test.h"
-#include "tools/common/exit_code.h"
 #include "tools/common/message.h"
 
 static const char *environment; /* "NAME=value NAME=value" */
@@ -128,7 +127,8 @@ TEST(what_is_none)
 
 TEST(what_contradicts_itself)
 {
-	message_start("test", MESSAGE_QUIET);
+	message_start("test");
+	message_level(MESSAGE_QUIET);
 	for (size_t i = 0; i < sizeof(refused) / sizeof(refused[0]); i++) {
 		struct scheduler s;
 

@@ -18,7 +18,7 @@
 
 #include "tests/child.h"
 #include "tests/pack/prng.h"
-#include "tools/common/exit_code.h"
+#include "tools/common/message.h"
 #include "tools/common/shelf.h"
 #include "tools/common/text.h"
 

@@ -11,7 +11,6 @@
 #include "shard.h"
 #include "tests/child.h"
 #include "tests/test.h"
-#include "tools/common/exit_code.h"
 #include "tools/common/message.h"
 #include "tools/common/signals.h"
 

@@ -7,7 +7,7 @@
 
 #include "libshard/base/turns.h"
 #include "tests/test.h"
-#include "tools/common/exit_code.h"
+#include "tools/common/message.h"
 
 #define TICKETS 300
 

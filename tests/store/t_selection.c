@@ -79,6 +79,7 @@ TEST(lists_and_bits_answer_as_an_array_does)
 	open_photos();
 	for (size_t c = 0; c < COUNT(counts); c++)
 		for (size_t k = 0; k < COUNT(shares); k++) {
+			struct shard_selection_info info;
 			struct shard_selection *s;
 			uint64_t n = counts[c];
 
@@ -90,7 +91,8 @@ TEST(lists_and_bits_answer_as_an_array_does)
 			check_is(s, flag, n);
 			lists += s->list32 != NULL;
 			bits += s->bits != NULL;
-			CHECK(selection_bytes(s) <= sizeof(*s) + 4 * s->count || s->bits);
+			shard_selection_info(s, &info);
+			CHECK(info.memory_bytes <= sizeof(*s) + 4 * s->count || s->bits);
 			shard_selection_close(s);
 		}
 	CHECK(lists > 10 && bits > 10);

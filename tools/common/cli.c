@@ -106,30 +106,20 @@ void cli_usage_text(const struct cli_program *program, const struct cli_verb *ve
 		snprintf(out + used, out_bytes - used, " [options]");
 }
 
-/* How many of the words are this name, 1 or 2; 0: another verb, or none, is there. */
-static int verb_words(const char *name, char *const *word, int word_count)
-{
-	size_t first = strcspn(name, " ");
-
-	if (!word_count || strncmp(word[0], name, first) || word[0][first])
-		return 0;
-	if (!name[first])
-		return 1;
-	return word_count > 1 && !strcmp(word[1], name + first + 1) ? 2 : 0;
-}
-
 const struct cli_verb *cli_find_verb(const struct cli_program *program, char *const *word, int word_count, int *taken)
 {
 	const struct cli_verb *found = NULL;
 
 	*taken = 0;
-	for (const struct cli_verb *verb = program->verbs; verb->name; verb++) {
-		int these = verb_words(verb->name, word, word_count);
+	for (const struct cli_verb *verb = program->verbs; word_count && verb->name; verb++) {
+		size_t first = strcspn(verb->name, " ");
+		int words = verb->name[first] ? 2 : 1;
 
-		if (these > *taken) {
-			*taken = these;
-			found = verb;
-		}
+		if (words > word_count || words <= *taken || strncmp(word[0], verb->name, first) || word[0][first] ||
+		    (words == 2 && strcmp(word[1], verb->name + first + 1)))
+			continue;
+		*taken = words;
+		found = verb;
 	}
 	return found;
 }
@@ -196,10 +186,10 @@ struct cli_parse {
 	void *options;	    /* the verb's struct */
 	const char **words; /* the positional arguments; room for argc */
 	size_t word_count;
-	size_t argc; /* more values than that no option has */
+	size_t argc; /* the most values that an option can have */
 };
 
-/* One more value of an option that may be repeated; free_lists() frees it. */
+/* One more value of an option that may be repeated; parse_free() frees it. */
 static int add_value(const struct cli_parse *p, const struct cli_option *option, const char *typed, const char *value)
 {
 	struct cli_strings *list = (struct cli_strings *)(void *)((char *)p->options + option->offset);
@@ -213,18 +203,6 @@ static int add_value(const struct cli_parse *p, const struct cli_option *option,
 		return cli_misuse(&p->args, "%s %s: %s", typed, value, why);
 	items[list->count++] = value;
 	return EXIT_DONE;
-}
-
-static void free_lists(const struct cli_parse *p)
-{
-	struct cli_strings list;
-
-	for (unsigned i = 0; p->options && i < p->flat.own_count; i++) {
-		if (!p->flat.option[i]->many)
-			continue;
-		memcpy(&list, (const char *)p->options + p->flat.option[i]->offset, sizeof(list));
-		free((void *)(uintptr_t)list.items);
-	}
 }
 
 /*
@@ -272,29 +250,18 @@ static int set_from_next(struct cli_parse *p, unsigned idx, const char *typed, c
 	return set_option(p, idx, typed, next);
 }
 
-static int unknown_long(const struct cli_parse *p, const char *name)
-{
-	const char *candidates[CLI_OPTIONS_MAX];
-	int nearest;
-
-	for (unsigned i = 0; i < p->flat.count; i++)
-		candidates[i] = p->flat.option[i]->name;
-	nearest = cli_nearest(name, candidates, p->flat.count);
-	if (nearest < 0)
-		return cli_misuse(&p->args, "unknown option '--%s'", name);
-	return cli_misuse(&p->args, "unknown option '--%s'; did you mean '--%s'?", name, candidates[nearest]);
-}
-
 /* --name, --name=value, --name value: **argv is the word itself and may move to its value. */
-static int take_long(struct cli_parse *p, char ***argv)
+static int parse_long(struct cli_parse *p, char ***argv)
 {
-	const char *word = **argv;
+	const char *word = **argv, *candidates[CLI_OPTIONS_MAX];
 	size_t length = strcspn(word, "=");
 	char typed[64];
+	int nearest;
 
 	snprintf(typed, sizeof(typed), "%.*s", (int)(length < sizeof(typed) ? length : sizeof(typed) - 1), word);
 	for (unsigned i = 0; i < p->flat.count; i++) {
-		if (strcmp(p->flat.option[i]->name, typed + 2))
+		candidates[i] = p->flat.option[i]->name;
+		if (strcmp(candidates[i], typed + 2))
 			continue;
 		if (word[length])
 			return set_option(p, i, typed, word + length + 1);
@@ -302,11 +269,14 @@ static int take_long(struct cli_parse *p, char ***argv)
 			return set_option(p, i, typed, NULL);
 		return set_from_next(p, i, typed, argv);
 	}
-	return unknown_long(p, typed + 2);
+	nearest = cli_nearest(typed + 2, candidates, p->flat.count);
+	if (nearest < 0)
+		return cli_misuse(&p->args, "unknown option '%s'", typed);
+	return cli_misuse(&p->args, "unknown option '%s'; did you mean '--%s'?", typed, candidates[nearest]);
 }
 
 /* -v, -vn, -j4, -j 4, -vj4 */
-static int take_short(struct cli_parse *p, char ***argv)
+static int parse_short(struct cli_parse *p, char ***argv)
 {
 	for (const char *at = **argv + 1; *at; at++) {
 		char typed[] = {'-', *at, 0};
@@ -329,24 +299,6 @@ static int take_short(struct cli_parse *p, char ***argv)
 			return rc;
 	}
 	return EXIT_DONE;
-}
-
-static int take_words(struct cli_parse *p, char **argv)
-{
-	bool options_end = false;
-	int rc = EXIT_DONE;
-
-	for (; *argv && !rc && !p->common.help; argv++) {
-		if (options_end || (*argv)[0] != '-' || !(*argv)[1])
-			p->words[p->word_count++] = *argv;
-		else if (!strcmp(*argv, "--"))
-			options_end = true;
-		else if ((*argv)[1] == '-')
-			rc = take_long(p, &argv);
-		else
-			rc = take_short(p, &argv);
-	}
-	return rc;
 }
 
 static int set_positionals(struct cli_parse *p)
@@ -395,7 +347,7 @@ static void set_defaults(struct cli_parse *p)
 	for (; positional && positional->name; positional++)
 		if (positional->default_value)
 			all_set &= cli_value_set(positional, positional->default_value, p->options, why, sizeof(why));
-	assert(all_set); /* cli_check() sees to it */
+	assert(all_set); /* a test of the tables sees to it */
 	(void)all_set;
 }
 
@@ -405,10 +357,20 @@ static void set_defaults(struct cli_parse *p)
  */
 static int parse_words(struct cli_parse *p, char **argv)
 {
-	int rc;
+	bool options_end = false;
+	int rc = EXIT_DONE;
 
 	set_defaults(p);
-	rc = take_words(p, argv);
+	for (; *argv && !rc && !p->common.help; argv++) {
+		if (options_end || (*argv)[0] != '-' || !(*argv)[1])
+			p->words[p->word_count++] = *argv;
+		else if (!strcmp(*argv, "--"))
+			options_end = true;
+		else if ((*argv)[1] == '-')
+			rc = parse_long(p, &argv);
+		else
+			rc = parse_short(p, &argv);
+	}
 	if (rc || p->common.help)
 		return rc;
 	rc = set_positionals(p);
@@ -423,19 +385,16 @@ static int parse_words(struct cli_parse *p, char **argv)
 	return EXIT_DONE;
 }
 
-static int cli_parse(struct cli_parse *p, int argc, char **argv)
+static void parse_free(struct cli_parse *p)
 {
-	cli_flatten(p->args.verb, &p->flat);
-	p->options = xcalloc(1, p->args.verb->options_bytes);
-	p->words = xcalloc((size_t)argc + 1, sizeof(*p->words));
-	p->argc = (size_t)argc;
-	p->args.options = p->options;
-	return parse_words(p, argv);
-}
+	struct cli_strings list;
 
-static void cli_parse_free(struct cli_parse *p)
-{
-	free_lists(p);
+	for (unsigned i = 0; i < p->flat.own_count; i++) {
+		if (!p->flat.option[i]->many)
+			continue;
+		memcpy(&list, (const char *)p->options + p->flat.option[i]->offset, sizeof(list));
+		free((void *)(uintptr_t)list.items);
+	}
 	free(p->words);
 	free(p->options);
 }
@@ -464,38 +423,35 @@ static int unknown_verb(const struct cli_args *args, char **argv)
 	return cli_misuse(args, "unknown verb '%s'; did you mean '%s'?", typed, candidates[nearest]);
 }
 
-static int print_completion(const struct cli_args *args, const char *shell)
-{
-	if (!cli_complete_script(stdout, args->program, shell ? shell : ""))
-		return cli_misuse(args, "--print-completion %s: must be bash, zsh or fish", shell ? shell : "''");
-	return EXIT_DONE;
-}
-
 /* What may stand in a verb's place. */
 static int program_option(const struct cli_args *args, int argc, char **argv)
 {
 	static const char *const candidates[] = {"--help", "--version"};
 	static char page[1 << 19]; /* all of it is one write: a signal ends the wait for its reader once */
-	const char *word = argv[1];
+	const char *word = argv[1], *shell = argv[2] ? argv[2] : "";
 	int nearest;
 
 	setvbuf(stdout, page, _IOFBF, sizeof(page));
-	if (!strcmp(word, "--help") || !strcmp(word, "-h"))
+	if (!strcmp(word, "--help") || !strcmp(word, "-h")) {
 		cli_help_program(stdout, args->program);
-	else if (!strcmp(word, "--version"))
+	} else if (!strcmp(word, "--version")) {
 		args->program->print_version(stdout);
-	else if (!strcmp(word, "--print-man"))
+	} else if (!strcmp(word, "--print-man")) {
 		cli_man(stdout, args->program);
-	else if (!strcmp(word, "--complete"))
+	} else if (!strcmp(word, "--complete")) {
 		cli_complete(stdout, args->program, argv + 2, argc - 2);
-	else if (!strncmp(word, "--print-completion", 18) && (!word[18] || word[18] == '='))
-		return print_completion(args, word[18] ? word + 19 : argv[2]);
-	else if (!strncmp(word, "--help=", 7))
+	} else if (!strncmp(word, "--print-completion", 18) && (!word[18] || word[18] == '=')) {
+		shell = word[18] ? word + 19 : shell;
+		if (!cli_complete_script(stdout, args->program, shell))
+			return cli_misuse(args, "--print-completion %s: must be bash, zsh or fish",
+					  shell[0] ? shell : "''");
+	} else if (!strncmp(word, "--help=", 7)) {
 		return cli_misuse(args, "%s: topics belong to a verb; write the verb first", word);
-	else if ((nearest = cli_nearest(word, candidates, 2)) >= 0)
+	} else if ((nearest = cli_nearest(word, candidates, 2)) >= 0) {
 		return cli_misuse(args, "unknown option '%s'; did you mean '%s'?", word, candidates[nearest]);
-	else
+	} else {
 		return cli_misuse(args, "'%s' is not a verb; write the verb first and its options after it", word);
+	}
 	return EXIT_DONE;
 }
 
@@ -541,16 +497,21 @@ static int help(const struct cli_args *args, const char *topic)
 
 static int run_verb(const struct cli_args *args, int argc, char **argv)
 {
-	struct cli_parse p = {.args = *args};
-	int rc = cli_parse(&p, argc, argv);
+	struct cli_parse p = {.args = *args, .argc = (size_t)argc};
+	int rc;
 
+	cli_flatten(args->verb, &p.flat);
+	p.options = xcalloc(1, args->verb->options_bytes);
+	p.words = xcalloc((size_t)argc + 1, sizeof(*p.words));
+	p.args.options = p.options;
+	rc = parse_words(&p, argv);
 	if (!rc && p.common.help) {
 		rc = help(args, p.common.help);
 	} else if (!rc) {
 		message_level(p.common.quiet ? MESSAGE_QUIET : p.common.verbose ? MESSAGE_VERBOSE : MESSAGE_NORMAL);
 		rc = args->verb->run(&p.args);
 	}
-	cli_parse_free(&p);
+	parse_free(&p);
 	return rc;
 }
 
@@ -578,7 +539,7 @@ int cli_main(const struct cli_program *program, int argc, char **argv)
 	int exit_code, stdout_code;
 
 	reserve_standard_descriptors();
-	message_start(program->name, MESSAGE_NORMAL);
+	message_start(program->name);
 	signals_start();
 	exit_code = dispatch(program, argc, argv);
 	stdout_code = finish_stdout();

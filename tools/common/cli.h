@@ -2,11 +2,10 @@
 /*
  * cli.h - a tool's command line as tables
  *
- * A program is a table of verbs, a verb is tables of options and a function.  From the same
- * tables come parsing, --help, the man page (--print-man) and shell completion
- * so they cannot disagree.  What is longer than a line stands
- * in docs/man, and is a table of texts here.  Tables of options end with a zeroed row and may be
- * shared between verbs:
+ * A program is a table of verbs, a verb is tables of options and a function.  From the same tables
+ * come parsing, --help, the man page (--print-man) and shell completion, so they cannot disagree.
+ * What is longer than a line stands in docs/man, and is a table of texts here.  Tables of options end
+ * with a zeroed row and may be shared between verbs:
  *
  *   struct pack_options { const char *out; uint64_t resize; int filter; ... };
  *   static const struct cli_option transform[] = {
@@ -33,7 +32,6 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#include "tools/common/exit_code.h"
 #include "tools/common/message.h"
 
 #define CLI_OPTIONS_MAX	   64 /* of a verb, positionals included: one bit each in cli_args.given */
@@ -155,7 +153,7 @@ int cli_misuse(const struct cli_args *args, const char *fmt, ...) MESSAGE_PRINTF
 
 /*
  * A size as CLI_SIZE has it, `min` to `max`, for options that hold several.  False if the text is
- * none.
+ * not one.
  */
 bool cli_size(const char *text, uint64_t min, uint64_t max, uint64_t *out);
 

@@ -124,34 +124,44 @@ static const struct cli_option *option_of(const struct cli_flat *flat, const cha
 	return NULL;
 }
 
-/* Of --help=, which is one word or, in bash, three. */
-static void offer_topics(FILE *out, const struct cli_program *program, const struct cli_verb *verb, const char *before,
-			 int before_bytes)
-{
-	for (const struct cli_topic *t = program->topics; t && t->name; t++)
-		if (cli_has_topic(verb, t->name))
-			fprintf(out, "%.*s%s\t%s\n", before_bytes, before, t->name, t->summary);
-	fprintf(out, "%.*sall\tevery option\n", before_bytes, before);
-}
-
-/* `before` is what stands in the same word before the value: "--filter=". */
-static void offer_values(FILE *out, const struct cli_option *o, const char *before, int before_bytes)
+/*
+ * Values of an option; of --help they are topics.  `before` is what stands in the same word before
+ * the value: "--filter=".
+ */
+static void offer_values(FILE *out, const struct cli_program *program, const struct cli_verb *verb,
+			 const struct cli_option *o, const char *before, int before_bytes)
 {
 	const char *choice;
 	size_t bytes;
 
-	if (o->kind == CLI_FILE)
-		fputs(":files\n", out);
-	else if (o->kind == CLI_DIR)
-		fputs(":dirs\n", out);
-	else if (o->kind != CLI_CHOICE)
+	if (o->kind == CLI_HELP) {
+		for (const struct cli_topic *t = program->topics; t && t->name; t++)
+			if (cli_has_topic(verb, t->name))
+				fprintf(out, "%.*s%s\t%s\n", before_bytes, before, t->name, t->summary);
+		fprintf(out, "%.*sall\tevery option\n", before_bytes, before);
+	} else if (o->kind == CLI_CHOICE) {
+		for (unsigned i = 0; (bytes = cli_choice(o->choices, i, &choice)) != 0; i++)
+			fprintf(out, "%.*s%.*s\t%s\n", before_bytes, before, (int)bytes, choice, o->help);
+	} else if (o->kind == CLI_FILE || o->kind == CLI_DIR) {
+		fputs(o->kind == CLI_FILE ? ":files\n" : ":dirs\n", out);
+	} else {
 		fprintf(out, ":value\t%s\n", cli_arg_name(o));
-	for (unsigned i = 0; o->kind == CLI_CHOICE && (bytes = cli_choice(o->choices, i, &choice)) != 0; i++)
-		fprintf(out, "%.*s%.*s\t%s\n", before_bytes, before, (int)bytes, choice, o->help);
+	}
 }
 
-static void offer_options(FILE *out, const struct cli_flat *flat, char **word, int word_count)
+/* Options if one is begun, or if the verb names neither files nor folders; else these. */
+static void offer_words(FILE *out, const struct cli_verb *verb, const struct cli_flat *flat, char **word,
+			int word_count)
 {
+	enum cli_kind kind = CLI_FLAG;
+
+	for (const struct cli_option *p = verb->positionals; p && p->name && kind != CLI_FILE; p++)
+		if (p->kind == CLI_FILE || p->kind == CLI_DIR)
+			kind = p->kind;
+	if (word[word_count - 1][0] != '-' && kind != CLI_FLAG) {
+		fputs(kind == CLI_FILE ? ":files\n" : ":dirs\n", out);
+		return;
+	}
 	for (unsigned i = 0; i < flat->count; i++) {
 		const struct cli_option *o = flat->option[i];
 		bool given = false;
@@ -164,21 +174,6 @@ static void offer_options(FILE *out, const struct cli_flat *flat, char **word, i
 		if (o->short_name)
 			fprintf(out, "-%c\t%s\n", o->short_name, o->help);
 	}
-}
-
-/* Options if one is begun, or if files are not what is named here. */
-static void offer_words(FILE *out, const struct cli_verb *verb, const struct cli_flat *flat, char **word,
-			int word_count)
-{
-	enum cli_kind kind = CLI_FLAG;
-
-	for (const struct cli_option *p = verb->positionals; p && p->name && kind != CLI_FILE; p++)
-		if (p->kind == CLI_FILE || p->kind == CLI_DIR)
-			kind = p->kind;
-	if (word[word_count - 1][0] == '-' || kind == CLI_FLAG)
-		offer_options(out, flat, word, word_count);
-	else
-		fputs(kind == CLI_FILE ? ":files\n" : ":dirs\n", out);
 }
 
 /* True for the first verb in the table that begins with its first word. */
@@ -237,10 +232,8 @@ void cli_complete(FILE *out, const struct cli_program *program, char **word, int
 		o = option_of(&flat, last);
 	else
 		equals = NULL;
-	if (o && o->kind == CLI_HELP && (joined || equals))
-		offer_topics(out, program, verb, last, equals ? (int)(equals + 1 - last) : 0);
-	else if (o && cli_arg_name(o))
-		offer_values(out, o, last, equals ? (int)(equals + 1 - last) : 0);
+	if (o && (cli_arg_name(o) || (o->kind == CLI_HELP && (joined || equals))))
+		offer_values(out, program, verb, o, last, equals ? (int)(equals + 1 - last) : 0);
 	else
 		offer_words(out, verb, &flat, word, word_count);
 }

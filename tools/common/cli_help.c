@@ -15,7 +15,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tools/common/exit_code.h"
 #include "tools/common/human.h"
 #include "tools/common/memory.h"
 #include "tools/common/message.h"
@@ -42,17 +41,6 @@ static void left_text(const struct cli_option *option, bool is_positional, char 
 		 arg_name ? arg_name : "");
 }
 
-static void right_text(const struct cli_option *option, char *out, size_t out_bytes)
-{
-	const char *shown = option->default_note ? option->default_note : option->default_value;
-	char choices[TEXT_BYTES / 2] = "";
-
-	if (option->kind == CLI_CHOICE && option->arg_name) /* else the left side has them */
-		cli_choices_text(option->choices, "or ", choices, sizeof(choices));
-	snprintf(out, out_bytes, "%s%s%s%s%s%s", option->help, choices[0] ? ": " : "", choices, shown ? " [" : "",
-		 shown ? shown : "", shown ? "]" : "");
-}
-
 static void print_row(FILE *out, const char *left, const char *right, size_t left_columns)
 {
 	if (strlen(left) + 2 > left_columns)
@@ -64,10 +52,14 @@ static void print_row(FILE *out, const char *left, const char *right, size_t lef
 
 static void print_option(FILE *out, const struct cli_option *option, bool is_positional, size_t left_columns)
 {
-	char left[128], right[TEXT_BYTES];
+	const char *shown = option->default_note ? option->default_note : option->default_value;
+	char left[128], right[TEXT_BYTES], choices[TEXT_BYTES / 2] = "";
 
 	left_text(option, is_positional, left, sizeof(left));
-	right_text(option, right, sizeof(right));
+	if (option->kind == CLI_CHOICE && option->arg_name) /* else the left side has them */
+		cli_choices_text(option->choices, "or ", choices, sizeof(choices));
+	snprintf(right, sizeof(right), "%s%s%s%s%s%s", option->help, choices[0] ? ": " : "", choices, shown ? " [" : "",
+		 shown ? shown : "", shown ? "]" : "");
 	print_row(out, left, right, left_columns);
 }
 
@@ -228,24 +220,21 @@ void cli_help_verb(FILE *out, const struct cli_program *program, const struct cl
 	print_examples(out, text->examples);
 }
 
-/* Verbs in a row that begin with one word and do the same are one line: "plan ...". */
-static bool same_family(const struct cli_program *program, const struct cli_verb *a, const struct cli_verb *b)
-{
-	size_t bytes = strcspn(a->name, " ");
-
-	return a->name[bytes] && b->name && !strncmp(a->name, b->name, bytes + 1) &&
-	       !strcmp(cli_text_of(program, a)->summary, cli_text_of(program, b)->summary);
-}
-
-/* How a verb is listed, and in *next the one to list behind it. */
+/*
+ * How a verb is listed, and in *next the one to list behind it.  Verbs in a row that begin with one
+ * word and do the same are one line: "plan ...".
+ */
 static void listed_name(const struct cli_program *program, const struct cli_verb *verb, const struct cli_verb **next,
 			char *out, size_t out_bytes)
 {
+	size_t first = strcspn(verb->name, " ");
+
 	*next = verb + 1;
-	while (same_family(program, verb, *next))
+	while (verb->name[first] && (*next)->name && !strncmp(verb->name, (*next)->name, first + 1) &&
+	       !strcmp(cli_text_of(program, verb)->summary, cli_text_of(program, *next)->summary))
 		(*next)++;
 	if (*next > verb + 1)
-		snprintf(out, out_bytes, "%.*s ...", (int)strcspn(verb->name, " "), verb->name);
+		snprintf(out, out_bytes, "%.*s ...", (int)first, verb->name);
 	else
 		snprintf(out, out_bytes, "%s", verb->name);
 }
@@ -333,42 +322,34 @@ static void roff_font(FILE *out, char font, const char *text)
 	fputs("\\fR", out);
 }
 
-/* A paragraph, "- an item" or "### a subheading", the first `length` bytes of `text`. */
-static void block(FILE *out, const char *text, size_t length, bool below_heading)
-{
-	bool item = !strncmp(text, "- ", 2), heading = !strncmp(text, "### ", 4);
-	size_t mark = item ? 2 : heading ? 4 : 0;
-	char *copy = xstrndup(text + mark, length - mark);
-
-	fputs(item ? ".IP \\(bu 2\n" : below_heading ? ".br\n" : ".PP\n", out);
-	if (heading)
-		roff_font(out, 'B', copy);
-	else
-		roff(out, copy, false);
-	fputc('\n', out);
-	free(copy);
-}
-
 /*
- * The blocks of a text, with an empty line between; items that follow each other have none.  A
- * sentence's end stays inside the line: roff would space it its own way.
+ * The blocks of a text: paragraphs, "- an item" and "### a subheading".  An empty line is between
+ * them, but not between items.  A sentence's end stays inside the line: roff would space it its own
+ * way.
  */
 static void paragraphs(FILE *out, const char *text)
 {
-	bool was_item = false, was_heading = false, is_item;
+	bool was_item = false, was_heading = false;
 
 	for (size_t length; *text; text += length + strspn(text + length, "\n")) {
+		bool is_item = !strncmp(text, "- ", 2), is_heading = !strncmp(text, "### ", 4);
+		size_t mark = is_item ? 2 : is_heading ? 4 : 0;
 		const char *end = strstr(text, "\n\n");
+		char *block;
 
 		length = end ? (size_t)(end - text) : strlen(text);
-		is_item = !strncmp(text, "- ", 2);
+		block = xstrndup(text + mark, length - mark);
 		if (is_item && was_item)
 			fputs(".PD 0\n", out);
-		block(out, text, length, was_heading);
-		if (is_item && was_item)
-			fputs(".PD\n", out);
+		fputs(is_item ? ".IP \\(bu 2\n" : was_heading ? ".br\n" : ".PP\n", out);
+		if (is_heading)
+			roff_font(out, 'B', block);
+		else
+			roff(out, block, false);
+		fputs(is_item && was_item ? "\n.PD\n" : "\n", out);
+		free(block);
 		was_item = is_item;
-		was_heading = !strncmp(text, "### ", 4);
+		was_heading = is_heading;
 	}
 }
 
@@ -378,6 +359,17 @@ static void sentence(FILE *out, const char *text)
 
 	roff(out, first, false);
 	roff(out, text + 1, false);
+	fputs(".\n", out);
+}
+
+static void default_entry(FILE *out, const struct cli_option *option)
+{
+	const char *shown = option->default_note ? option->default_note : option->default_value;
+
+	if (!shown)
+		return;
+	fputs("The default is ", out);
+	roff(out, shown, false);
 	fputs(".\n", out);
 }
 
@@ -407,32 +399,7 @@ static void value_notes(FILE *out, const struct cli_option *option)
 		fputs("May be given more than once.\n", out);
 	if (option->required)
 		fputs("Required.\n", out);
-	if (option->default_note || option->default_value) {
-		fputs("The default is ", out);
-		roff(out, option->default_note ? option->default_note : option->default_value, false);
-		fputs(".\n", out);
-	}
-}
-
-static void key_entries(FILE *out, const struct cli_option *option)
-{
-	if (!option->keys[0])
-		return;
-	fputs(".RS\n", out);
-	for (unsigned t = 0; t < CLI_KEY_TABLES_MAX && option->keys[t]; t++)
-		for (const struct cli_key *key = option->keys[t]; key->name; key++) {
-			if (!key->help)
-				continue;
-			fputs(".TP\n", out);
-			roff_font(out, 'B', key->name);
-			if (key->arg_name) {
-				fputc('=', out);
-				roff_font(out, 'I', key->arg_name);
-			}
-			fputc('\n', out);
-			sentence(out, key->help);
-		}
-	fputs(".RE\n", out);
+	default_entry(out, option);
 }
 
 static void option_entry(FILE *out, const struct cli_option *option)
@@ -451,20 +418,23 @@ static void option_entry(FILE *out, const struct cli_option *option)
 	fputc('\n', out);
 	sentence(out, option->help);
 	value_notes(out, option);
-	key_entries(out, option);
-}
-
-static void positional_entry(FILE *out, const struct cli_option *positional)
-{
-	fputs(".TP\n", out);
-	roff_font(out, 'I', positional->name);
-	fputc('\n', out);
-	sentence(out, positional->help);
-	if (positional->default_note || positional->default_value) {
-		fputs("The default is ", out);
-		roff(out, positional->default_note ? positional->default_note : positional->default_value, false);
-		fputs(".\n", out);
-	}
+	if (!option->keys[0])
+		return;
+	fputs(".RS\n", out);
+	for (unsigned t = 0; t < CLI_KEY_TABLES_MAX && option->keys[t]; t++)
+		for (const struct cli_key *key = option->keys[t]; key->name; key++) {
+			if (!key->help)
+				continue;
+			fputs(".TP\n", out);
+			roff_font(out, 'B', key->name);
+			if (key->arg_name) {
+				fputc('=', out);
+				roff_font(out, 'I', key->arg_name);
+			}
+			fputc('\n', out);
+			sentence(out, key->help);
+		}
+	fputs(".RE\n", out);
 }
 
 /* The first verb that has the option too, or the verb itself. */
@@ -552,8 +522,13 @@ static void verb_section(FILE *out, const struct cli_program *program, const str
 	fputc('\n', out);
 	sentence(out, text->summary);
 	paragraphs(out, text->description);
-	for (const struct cli_option *p = verb->positionals; p && p->name; p++)
-		positional_entry(out, p);
+	for (const struct cli_option *p = verb->positionals; p && p->name; p++) {
+		fputs(".TP\n", out);
+		roff_font(out, 'I', p->name);
+		fputc('\n', out);
+		sentence(out, p->help);
+		default_entry(out, p);
+	}
 	if (!cli_has_topic(verb, NULL))
 		option_entries(out, program, verb, NULL);
 	for (const struct cli_topic *t = program->topics; t && t->name && cli_has_topic(verb, NULL); t++)
@@ -562,15 +537,16 @@ static void verb_section(FILE *out, const struct cli_program *program, const str
 	examples_block(out, text->examples);
 }
 
-/* .TH, with the first line of --version as the source. */
-static void title(FILE *out, const struct cli_program *program)
+void cli_man(FILE *out, const struct cli_program *program)
 {
+	const struct cli_text *text = cli_text_of(program, NULL);
 	struct memory_file version;
+	struct cli_flat flat;
 
 	memory_file_open(&version);
 	program->print_version(version.stream);
 	memory_file_close(&version);
-	version.data[strcspn(version.data, "\n")] = 0;
+	version.data[strcspn(version.data, "\n")] = 0; /* the program's own, without those of libraries */
 	fputs(".TH ", out);
 	for (const char *c = program->name; *c; c++)
 		fputc(toupper((unsigned char)*c), out);
@@ -578,32 +554,6 @@ static void title(FILE *out, const struct cli_program *program)
 	roff(out, version.data, true);
 	fputs("\" \"User Commands\"\n.nh\n.ad l\n", out);
 	free(version.data);
-}
-
-static void closing_sections(FILE *out, const struct cli_program *program)
-{
-	fputs(".SH EXIT STATUS\n", out);
-	for (size_t i = 0; i < sizeof(exit_meanings) / sizeof(exit_meanings[0]); i++)
-		fprintf(out, ".TP\n\\fB%d\\fR\n%s\n", exit_meanings[i].exit_code, exit_meanings[i].meaning);
-	fputs(".SH ENVIRONMENT\n"
-	      ".TP\n\\fBNO_COLOR\\fR\nIf set and not empty, messages have no colour.\n"
-	      ".TP\n\\fBTERM\\fR, \\fBCOLUMNS\\fR\nThe terminal that messages and progress are drawn on.\n",
-	      out);
-	fputs(".SH EXAMPLES\n", out);
-	examples_block(out, cli_text_of(program, NULL)->examples);
-	if (program->see_also) {
-		fputs(".SH SEE ALSO\n", out);
-		roff(out, program->see_also, true);
-		fputc('\n', out);
-	}
-}
-
-void cli_man(FILE *out, const struct cli_program *program)
-{
-	const struct cli_text *text = cli_text_of(program, NULL);
-	struct cli_flat flat;
-
-	title(out, program);
 	fputs(".SH NAME\n", out);
 	roff(out, program->name, true);
 	fputs(" \\- ", out);
@@ -626,5 +576,18 @@ void cli_man(FILE *out, const struct cli_program *program)
 	cli_flatten(program->verbs, &flat);
 	for (unsigned i = flat.own_count; i < flat.count; i++)
 		option_entry(out, flat.option[i]);
-	closing_sections(out, program);
+	fputs(".SH EXIT STATUS\n", out);
+	for (size_t i = 0; i < sizeof(exit_meanings) / sizeof(exit_meanings[0]); i++)
+		fprintf(out, ".TP\n\\fB%d\\fR\n%s\n", exit_meanings[i].exit_code, exit_meanings[i].meaning);
+	fputs(".SH ENVIRONMENT\n"
+	      ".TP\n\\fBNO_COLOR\\fR\nIf set and not empty, messages have no colour.\n"
+	      ".TP\n\\fBTERM\\fR, \\fBCOLUMNS\\fR\nThe terminal that messages and progress are drawn on.\n",
+	      out);
+	fputs(".SH EXAMPLES\n", out);
+	examples_block(out, text->examples);
+	if (program->see_also) {
+		fputs(".SH SEE ALSO\n", out);
+		roff(out, program->see_also, true);
+		fputc('\n', out);
+	}
 }

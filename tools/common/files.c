@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * files.c - the few things that shardpack does with files beside images and shards
+ * files.c - what tools do with files that are not images or shards
  */
 #include "tools/common/files.h"
 
@@ -20,7 +20,6 @@
 #include <unistd.h>
 
 #include "shard_pack.h"
-#include "tools/common/exit_code.h"
 #include "tools/common/memory.h"
 #include "tools/common/message.h"
 #include "tools/common/shelf.h"
@@ -66,19 +65,13 @@ uint64_t files_ns(const struct timespec *t)
 	return (uint64_t)t->tv_sec * UINT64_C(1000000000) + (uint64_t)t->tv_nsec;
 }
 
-/* Nothing but zeros, as a hole of any size reads? */
-static bool is_hole(const char *chunk, size_t bytes)
-{
-	return !chunk[0] && !memcmp(chunk, chunk + 1, bytes - 1);
-}
-
 int files_read(const char *path, struct text *out, bool *found)
 {
 	size_t before = out->bytes;
 	char chunk[65536];
 	struct stat st;
 	ssize_t n = 0;
-	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK), code = EXIT_DONE;
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK), rc = EXIT_DONE;
 
 	*found = fd >= 0;
 	if (fd < 0)
@@ -88,31 +81,27 @@ int files_read(const char *path, struct text *out, bool *found)
 		return fail(EXIT_IO, "%s: not a regular file", path);
 	}
 	text_add(out, "", 0);
-	while (code == EXIT_DONE && !text_failed(out) &&
-	       ((n = read(fd, chunk, sizeof(chunk))) > 0 || (n < 0 && errno == EINTR))) {
-		if (n == (ssize_t)sizeof(chunk) && is_hole(chunk, sizeof(chunk)))
-			code = fail(EXIT_BAD, "%s: %zu zeros at byte %zu: it is not a text", path, sizeof(chunk),
-				    out->bytes - before);
+	while (!rc && !text_failed(out) && ((n = read(fd, chunk, sizeof(chunk))) > 0 || (n < 0 && errno == EINTR))) {
+		/* Nothing but zeros, as a hole of any size reads. */
+		if (n == (ssize_t)sizeof(chunk) && !chunk[0] && !memcmp(chunk, chunk + 1, sizeof(chunk) - 1))
+			rc = fail(EXIT_BAD, "%s: %zu zeros at byte %zu: it is not a text", path, sizeof(chunk),
+				  out->bytes - before);
 		else if (n > 0)
 			text_add(out, chunk, (size_t)n);
 	}
-	if (code != EXIT_DONE) {
-		close(fd);
-		return code;
-	}
-	if (n < 0)
-		code = fail(EXIT_IO, "%s: %s", path, strerror(errno));
-	else if (text_failed(out))
-		code = shelf_refuse(out->shelf, "%s, after %zu bytes", path, out->bytes);
+	if (!rc && n < 0)
+		rc = fail(EXIT_IO, "%s: %s", path, strerror(errno));
+	else if (!rc && text_failed(out))
+		rc = shelf_refuse(out->shelf, "%s, after %zu bytes", path, out->bytes);
 	close(fd);
-	return code;
+	return rc;
 }
 
 int files_list(const char *dir, void (*each)(void *context, const char *name), void *context, bool *absent)
 {
 	DIR *d = opendir(dir);
 	const struct dirent *entry;
-	int code = EXIT_DONE;
+	int rc = EXIT_DONE;
 
 	if (absent)
 		*absent = !d && errno == ENOENT;
@@ -122,9 +111,9 @@ int files_list(const char *dir, void (*each)(void *context, const char *name), v
 	while ((errno = 0, entry = readdir(d)) != NULL)
 		each(context, entry->d_name);
 	if (errno)
-		code = fail(EXIT_IO, "%s: cannot read this folder: %s", dir, strerror(errno));
+		rc = fail(EXIT_IO, "%s: cannot read this folder: %s", dir, strerror(errno));
 	closedir(d);
-	return code;
+	return rc;
 }
 
 size_t files_folder_bytes(const char *path)
@@ -141,7 +130,7 @@ size_t files_folder_bytes(const char *path)
 }
 
 /* Cut the last component off; what is above "a" is ".". */
-static void cut_last(char *path)
+static void cut_last_name(char *path)
 {
 	size_t bytes = files_folder_bytes(path);
 
@@ -151,7 +140,7 @@ static void cut_last(char *path)
 		strcpy(path, ".");
 }
 
-/* EINVAL: a file system that knows no such thing. */
+/* EINVAL: a file system without such a thing. */
 bool files_sync_names(const char *dir)
 {
 	int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC), error = 0;
@@ -177,7 +166,7 @@ bool files_make_dir(const char *path)
 		errno = ENAMETOOLONG;
 		return false;
 	}
-	cut_last(above);
+	cut_last_name(above);
 	if (files_sync_names(above) || errno != EACCES)
 		return !errno;
 	/* A folder that one may write into and not list: sync its whole file system. */
@@ -208,7 +197,7 @@ bool files_nearest(char *path)
 	while (stat(path, &st) != 0) {
 		if (errno != ENOENT || !strcmp(path, ".") || !strcmp(path, "/"))
 			return false;
-		cut_last(path);
+		cut_last_name(path);
 	}
 	return true;
 }
@@ -234,7 +223,7 @@ char *files_above_resolved(const char *path)
 }
 
 /* Is one of the components ".."? */
-static bool climbs(const char *path)
+static bool leads_up(const char *path)
 {
 	for (const char *dots = path; (dots = strstr(dots, "..")) != NULL; dots++)
 		if ((dots == path || dots[-1] == '/') && (dots[2] == '\0' || dots[2] == '/'))
@@ -259,7 +248,7 @@ char *files_absolute(const char *dir)
 		rest = !strcmp(near, ".") && dir[strspn(dir, ".")] != '/' && strcmp(dir, ".") ? dir
 											      : dir + strlen(near);
 		rest += strspn(rest, "/");
-		if (climbs(rest))
+		if (leads_up(rest))
 			fail(EXIT_IO, "%s: leads through a folder that does not exist", dir);
 		else
 			out = xasprintf("%s%s%s", !strcmp(above, "/") && *rest ? "" : above, *rest ? "/" : "", rest);
@@ -311,24 +300,21 @@ int files_publish(const char *path, const void *data, size_t bytes, struct shard
 int files_sha256(const char *path, uint8_t out[32])
 {
 	struct stat st;
-	void *map;
-	int fd = open(path, O_RDONLY | O_CLOEXEC), code = EXIT_DONE;
+	void *map = MAP_FAILED;
+	int fd = open(path, O_RDONLY | O_CLOEXEC), rc = EXIT_DONE;
 
-	if (fd < 0 || fstat(fd, &st) != 0) {
-		code = fail(EXIT_IO, "%s: %s", path, strerror(errno));
-	} else {
-		/* A shard is never empty, and was verified through a map of its own just before. */
+	/* A shard is never empty, and was verified through a map of its own just before. */
+	if (fd >= 0 && fstat(fd, &st) == 0)
 		map = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_SHARED, fd, 0);
-		if (map == MAP_FAILED) {
-			code = fail(EXIT_IO, "%s: %s", path, strerror(errno));
-		} else {
-			shard_sha256(map, (size_t)st.st_size, out);
-			munmap(map, (size_t)st.st_size);
-		}
+	if (map == MAP_FAILED) {
+		rc = fail(EXIT_IO, "%s: %s", path, strerror(errno));
+	} else {
+		shard_sha256(map, (size_t)st.st_size, out);
+		munmap(map, (size_t)st.st_size);
 	}
 	if (fd >= 0)
 		close(fd);
-	return code;
+	return rc;
 }
 
 int files_sync_dir(const char *dir)
@@ -358,7 +344,7 @@ struct removal {
 	bool (*is_ours)(const char *name);
 	DIR *d; /* lock, as the next two */
 	pthread_mutex_t lock;
-	int code;
+	int rc;
 	bool at_end;
 };
 
@@ -369,13 +355,13 @@ static unsigned next_names(struct removal *r, char name[REMOVE_NAMES][256])
 	unsigned n = 0;
 
 	pthread_mutex_lock(&r->lock);
-	while (!r->at_end && r->code == EXIT_DONE && n < REMOVE_NAMES && (errno = 0, entry = readdir(r->d)) != NULL)
+	while (!r->at_end && !r->rc && n < REMOVE_NAMES && (errno = 0, entry = readdir(r->d)) != NULL)
 		if (r->is_ours(entry->d_name))
 			snprintf(name[n++], sizeof(name[0]), "%s", entry->d_name);
-	if (!r->at_end && r->code == EXIT_DONE && n < REMOVE_NAMES) {
+	if (!r->at_end && !r->rc && n < REMOVE_NAMES) {
 		r->at_end = true;
 		if (errno)
-			r->code = fail(EXIT_IO, "%s: cannot read this folder: %s", r->dir, strerror(errno));
+			r->rc = fail(EXIT_IO, "%s: cannot read this folder: %s", r->dir, strerror(errno));
 	}
 	pthread_mutex_unlock(&r->lock);
 	return n;
@@ -394,9 +380,8 @@ static void remove_some(struct removal *r, uint64_t most)
 			if (unlinkat(dirfd(r->d), name[i], 0) == 0 || errno == ENOENT)
 				continue;
 			pthread_mutex_lock(&r->lock);
-			if (r->code == EXIT_DONE)
-				r->code =
-					fail(EXIT_IO, "%s/%s: cannot remove it: %s", r->dir, name[i], strerror(errno));
+			if (!r->rc)
+				r->rc = fail(EXIT_IO, "%s/%s: cannot remove it: %s", r->dir, name[i], strerror(errno));
 			pthread_mutex_unlock(&r->lock);
 			return;
 		}
@@ -416,12 +401,12 @@ int remove_names(const char *dir, int fd, bool (*is_ours)(const char *name))
 	unsigned n = 0;
 
 	if (!r.d) {
-		r.code = fail(EXIT_IO, "%s: cannot read this folder: %s", dir, strerror(errno));
+		r.rc = fail(EXIT_IO, "%s: cannot read this folder: %s", dir, strerror(errno));
 		close(fd);
-		return r.code;
+		return r.rc;
 	}
 	remove_some(&r, REMOVE_ALONE);
-	if (!r.at_end && r.code == EXIT_DONE) {
+	if (!r.at_end && !r.rc) {
 		/* Fewer threads take longer, and that is all. */
 		while (n < REMOVE_THREADS - 1 && pthread_create(&thread[n], NULL, remove_rest, &r) == 0)
 			n++;
@@ -431,7 +416,7 @@ int remove_names(const char *dir, int fd, bool (*is_ours)(const char *name))
 		pthread_join(thread[--n], NULL);
 	closedir(r.d);
 	pthread_mutex_destroy(&r.lock);
-	return r.code;
+	return r.rc;
 }
 
 /* Behind `prefix` comes `text`, and `digits` hexadecimal digits end it. */
@@ -448,7 +433,7 @@ int remove_temps(const char *path)
 {
 	DIR *dir = opendir(path);
 	struct dirent *entry = NULL;
-	int fd, code = EXIT_DONE;
+	int fd, rc = EXIT_DONE;
 
 	while (dir && (errno = 0, entry = readdir(dir)) != NULL) {
 		if (!is_name(entry->d_name, ".tmp.", ".", 16))
@@ -460,10 +445,10 @@ int remove_temps(const char *path)
 			close(fd);
 	}
 	if (errno && errno != ENOENT)
-		code = fail(EXIT_IO, "%s: cannot read this folder: %s", path, strerror(errno));
+		rc = fail(EXIT_IO, "%s: cannot read this folder: %s", path, strerror(errno));
 	if (dir)
 		closedir(dir);
-	return code;
+	return rc;
 }
 
 bool remove_folder(const char *path)
@@ -507,23 +492,23 @@ static int open_patiently(const char *path)
 int files_write_in_place(const char *path, const void *data, size_t bytes)
 {
 	const char *at = data;
-	int fd = open_patiently(path), code = EXIT_DONE;
+	int fd = open_patiently(path), rc = EXIT_DONE;
 
 	if (fd < 0)
 		return interrupted() ? EXIT_INTERRUPTED : fail(EXIT_IO, "%s: %s", path, strerror(errno));
-	while (code == EXIT_DONE && bytes) {
+	while (!rc && bytes) {
 		ssize_t n = write(fd, at, bytes);
 
 		if (n > 0) {
 			at += n;
 			bytes -= (size_t)n;
 		} else if (n < 0 && errno == EINTR) {
-			code = interrupted() ? EXIT_INTERRUPTED : EXIT_DONE;
+			rc = interrupted() ? EXIT_INTERRUPTED : EXIT_DONE;
 		} else {
-			code = fail(EXIT_IO, "%s: %s", path, strerror(n ? errno : EIO));
+			rc = fail(EXIT_IO, "%s: %s", path, strerror(n ? errno : EIO));
 		}
 	}
-	if (close(fd) != 0 && code == EXIT_DONE)
-		code = fail(EXIT_IO, "%s: %s", path, strerror(errno));
-	return code;
+	if (close(fd) != 0 && !rc)
+		rc = fail(EXIT_IO, "%s: %s", path, strerror(errno));
+	return rc;
 }

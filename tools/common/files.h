@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * files.h - the few things that shardpack does with files beside images and shards
+ * files.h - what tools do with files that are not images or shards
  *
  * Functions that may fail say why and return the exit code, unless they say otherwise.
  */
@@ -22,8 +22,8 @@ int files_path(char *out, const char *dir, const char *name);
 int files_numbered(char *out, const char *dir, const char *prefix, uint64_t number, const char *suffix);
 
 /*
- * All of a file of text, read as it grows; a hole in it is an error.  *found is false if there is
- * none.  What is in the text already stays before it; the text may be on a shelf.
+ * All of a file of text, read as it grows; a hole in it is an error.  *found is false if the file
+ * does not exist.  What is in the text already stays before it; the text may be on a shelf.
  */
 int files_read(const char *path, struct text *out, bool *found);
 
@@ -77,7 +77,7 @@ bool files_has_bytes(const char *path, const void *data, size_t bytes);
 
 /*
  * Call `each` with each name in a folder, in no order.  With `absent` a folder that is not there is
- * no failure: *absent then becomes true, else false.
+ * not a failure: *absent then becomes true, else false.
  */
 int files_list(const char *dir, void (*each)(void *context, const char *name), void *context, bool *absent);
 

@@ -2,8 +2,8 @@
 /*
  * human.c - what people read on a terminal: rounded numbers, escaped names, wrapped lines
  *
- * Pure, but for what writes to a stream.  Sizes and durations round to the nearest shown digit, and a value that rounds up
- * to the next unit is shown in that unit: never "1024.0 KiB", never "60 s".
+ * Pure, but for what writes to a stream.  Sizes and durations round to the nearest shown digit, and a
+ * value that rounds up to the next unit is shown in that unit: never "1024.0 KiB", never "60 s".
  */
 #include "tools/common/human.h"
 
@@ -110,9 +110,9 @@ const char *human_byte_rate(char out[HUMAN_CHARS], double bytes_per_second)
 /* ---- names and keys from elsewhere, made safe for a terminal ---- */
 
 /*
- * One function turns the next character of the input into at
- * most PIECE_CHARS of output; both writers are loops over it.  Octal has exactly three
- * digits and \u and \U exactly four and eight, so that a digit that follows is not swallowed.
+ * One function turns the next character of the input into at most PIECE_CHARS of output; both
+ * writers are loops over it.  Octal has exactly three digits and \u and \U exactly four and eight, so
+ * that a digit that follows is not swallowed.
  */
 
 /* How many bytes from here on are printable ASCII that no mode escapes. */

@@ -11,13 +11,13 @@
  *   json_out_u64(&j, NULL, 224);
  *   json_out_end(&j);
  *   json_out_end(&j);
- *   os_code = json_out_finish(&j);
+ *   json_out_finish(&j);
  *
  * `key` is NULL in an array and for the document itself, and never NULL in an object; a
  * wrong one, and an end too many or too few, is a mistake in the program and asserts.
  * Containers are indented by two spaces; a ..._line container stands on one line with all
- * that is in it.  Nothing is allocated, so a document may have any length.  Errors of
- * writing are kept and are json_out_finish()'s answer.
+ * that is in it.  Nothing is allocated, so a document may have any length.  After an error of
+ * writing nothing more is written; the error stays in the stream, see ferror().
  */
 #ifndef SHARD_COMMON_JSON_OUT_H
 #define SHARD_COMMON_JSON_OUT_H
@@ -35,7 +35,6 @@ struct json_level {
 
 struct json_out {
 	FILE *out;
-	int os_code;	/* errno of the first write that failed */
 	unsigned depth; /* containers open */
 	bool has_value; /* the document's value was begun */
 	struct json_level levels[JSON_DEPTH_MAX];
@@ -58,10 +57,7 @@ void json_out_double(struct json_out *j, const char *key, double value); /* exac
 void json_out_bool(struct json_out *j, const char *key, bool value);
 void json_out_null(struct json_out *j, const char *key);
 
-/*
- * End the last line and flush.  0, or the errno of the first write that failed; the stream stays
- * open.
- */
-int json_out_finish(struct json_out *j);
+/* End the last line and flush.  The stream stays open. */
+void json_out_finish(struct json_out *j);
 
 #endif

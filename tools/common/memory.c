@@ -12,7 +12,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "tools/common/exit_code.h"
 #include "tools/common/message.h"
 
 /*

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * message.c - messages of a tool to its user
+ * message.c - messages of a tool to its user, and its exit code
  *
  * A line is put together first and written by one fwrite, under stderr's own lock, so that
  * threads do not mix.  Errors of writing to stderr are the only ones that are not told:
@@ -9,6 +9,7 @@
 #include "tools/common/message.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -17,7 +18,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-#include "tools/common/exit_code.h"
+#include "shard.h"
 #include "tools/common/human.h"
 #include "tools/common/signals.h"
 
@@ -41,12 +42,11 @@ static struct {
 	atomic_bool status_shown;
 } talk = {.program = "", .level = MESSAGE_NORMAL};
 
-void message_start(const char *program, enum message_level level)
+void message_start(const char *program)
 {
 	const char *term = getenv("TERM"), *no_color = getenv("NO_COLOR");
 
 	talk.program = program;
-	talk.level = level;
 	talk.terminal = isatty(STDERR_FILENO) && term && term[0] && strcmp(term, "dumb");
 	talk.colour = talk.terminal && !(no_color && no_color[0]);
 	talk.status_shown = false;
@@ -62,17 +62,11 @@ bool message_shows(enum message_level level)
 	return talk.level >= level;
 }
 
-/* Append to a string of LINE_BYTES; what does not fit is left out. */
-static void append(char *line, const char *text)
-{
-	size_t used = strlen(line);
-
-	snprintf(line + used, LINE_BYTES - used, "%s", text);
-}
-
+/* `kind` stands behind the program's name; NULL: neither is there. */
 static void say(const char *kind, const char *colour, const char *fmt, va_list ap)
 {
-	char text[TEXT_BYTES], safe[LINE_BYTES - 512], line[LINE_BYTES] = "";
+	char text[TEXT_BYTES], safe[LINE_BYTES - 512], line[LINE_BYTES];
+	bool coloured = kind && colour[0] && talk.colour;
 	int length = vsnprintf(text, sizeof(text), fmt, ap);
 	bool cut = length >= (int)sizeof(text);
 
@@ -81,18 +75,10 @@ static void say(const char *kind, const char *colour, const char *fmt, va_list a
 	cut |= escape_text(safe, sizeof(safe), text, strlen(text), ESCAPE_TALK) >= sizeof(safe);
 
 	flockfile(stderr);
-	if (talk.status_shown)
-		append(line, ERASE_LINE);
+	snprintf(line, sizeof(line), "%s%s%s%s%s%s%s%s\n", talk.status_shown ? ERASE_LINE : "", coloured ? colour : "",
+		 kind ? talk.program : "", kind ? kind : "", coloured ? PLAIN : "", kind ? " " : "", safe,
+		 cut ? "..." : "");
 	talk.status_shown = false;
-	if (kind) {
-		append(line, talk.colour ? colour : "");
-		append(line, talk.program);
-		append(line, kind);
-		append(line, talk.colour && colour[0] ? PLAIN : "");
-		append(line, " ");
-	}
-	append(line, safe);
-	append(line, cut ? "...\n" : "\n");
 	fwrite(line, 1, strlen(line), stderr);
 	funlockfile(stderr);
 }
@@ -173,4 +159,62 @@ void message_status(const char *text)
 	talk.status_shown = text != NULL;
 	fflush(stderr);
 	funlockfile(stderr);
+}
+
+/* ---- how a call of the library, and the program, ends ---- */
+
+int exit_code_of_status(int shard_status)
+{
+	switch (shard_status) {
+	case SHARD_OK:
+	case SHARD_END:
+		return EXIT_DONE;
+	case SHARD_E_ARGUMENT:
+		return EXIT_USAGE;
+	case SHARD_E_CORRUPT:
+		return EXIT_BAD;
+	case SHARD_E_UNSUPPORTED:
+		return EXIT_UNSUPPORTED;
+	case SHARD_E_MISMATCH:
+		return EXIT_MISMATCH;
+	case SHARD_E_CANCELLED:
+		return EXIT_INTERRUPTED;
+	default: /* MEMORY, IO, EXISTS, DEVICE, and what a newer library may add */
+		return EXIT_IO;
+	}
+}
+
+int fail_of_library(const struct shard_error *err)
+{
+	return fail(exit_code_of_status(err->status), "%s", err->message);
+}
+
+void reserve_standard_descriptors(void)
+{
+	for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++) {
+		if (fcntl(fd, F_GETFD) >= 0 || errno != EBADF)
+			continue;
+		/*
+		 * open() gives the lowest free number, which is fd.  The wrong direction is
+		 * wanted: reading stdin or writing stdout then fails instead of vanishing.
+		 */
+		if (open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY) < 0)
+			return; /* no /dev/null: as the caller left it */
+	}
+}
+
+int finish_stdout(void)
+{
+	int failed_before = ferror(stdout);
+	int os_code;
+
+	errno = 0;
+	if (fclose(stdout) == 0 && !failed_before)
+		return EXIT_DONE;
+	os_code = errno;
+	if (os_code == EPIPE)
+		return EXIT_IO;
+	if (interrupted())
+		return EXIT_INTERRUPTED;
+	return fail(EXIT_IO, "stdout: %s; the output is incomplete", os_code ? strerror(os_code) : "a write failed");
 }

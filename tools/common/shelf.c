@@ -18,7 +18,6 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "tools/common/exit_code.h"
 #include "tools/common/memory.h"
 #include "tools/common/message.h"
 
@@ -97,39 +96,30 @@ static struct sheet **find(struct shelf *s, const void *data)
 	return at;
 }
 
-/* Blocks of the disk for all of it; false, with the reason kept. */
-static bool take_blocks(struct shelf *s, const struct sheet *sheet, size_t bytes)
-{
-	do
-		s->os_code = posix_fallocate(sheet->fd, (off_t)sheet->bytes, (off_t)(bytes - sheet->bytes));
-	while (s->os_code == EINTR); /* the caller that fills it looks for signals */
-	return !s->os_code;
-}
-
-static bool stretch(struct shelf *s, struct sheet *sheet, size_t bytes)
-{
-	void *data;
-
-	if (!take_blocks(s, sheet, bytes))
-		return false;
-	data = sheet->data ? mremap(sheet->data, sheet->bytes, bytes, MREMAP_MAYMOVE)
-			   : mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, sheet->fd, 0);
-	if (data == MAP_FAILED) {
-		s->os_code = errno;
-		return false;
-	}
-	sheet->data = data;
-	sheet->bytes = bytes;
-	return true;
-}
-
-/* A quarter more than is needed: mapped bytes need not be copied, and blocks are not for waste. */
+/*
+ * Its data, with the disk's blocks for all of it; NULL, with the reason kept.  A quarter more than is
+ * needed: mapped bytes need not be copied, and blocks are not for waste.
+ */
 static void *grow_sheet(struct shelf *s, struct sheet *sheet, size_t *room, size_t need)
 {
 	size_t bytes = (need + need / 4 + STEP_BYTES - 1) / STEP_BYTES * STEP_BYTES;
+	void *data;
 
-	if (need > sheet->bytes && !stretch(s, sheet, bytes))
-		return NULL;
+	if (need > sheet->bytes) {
+		do
+			s->os_code = posix_fallocate(sheet->fd, (off_t)sheet->bytes, (off_t)(bytes - sheet->bytes));
+		while (s->os_code == EINTR); /* the caller that fills it looks for signals */
+		if (s->os_code)
+			return NULL;
+		data = sheet->data ? mremap(sheet->data, sheet->bytes, bytes, MREMAP_MAYMOVE)
+				   : mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, sheet->fd, 0);
+		if (data == MAP_FAILED) {
+			s->os_code = errno;
+			return NULL;
+		}
+		sheet->data = data;
+		sheet->bytes = bytes;
+	}
 	*room = sheet->bytes;
 	return sheet->data;
 }
@@ -154,27 +144,23 @@ static void *move_to_file(struct shelf *s, void *data, size_t *room, size_t need
 	return sheet->data;
 }
 
-static void *grow_memory(const struct shelf *s, void *data, size_t *room, size_t need)
+void *shelf_grow(struct shelf *s, void *data, size_t *room, size_t need)
 {
+	struct sheet *sheet = s && data ? *find(s, data) : NULL;
 	size_t bytes = *room > FIRST_BYTES ? *room : FIRST_BYTES;
 
+	if (need > SIZE_MAX / 4)
+		exit_without_memory(need);
+	if (sheet)
+		return grow_sheet(s, sheet, room, need);
+	if (s && need > SHELF_MEMORY_BYTES)
+		return move_to_file(s, data, room, need);
 	while (bytes < need)
 		bytes *= 2;
 	if (s && bytes > SHELF_MEMORY_BYTES)
 		bytes = SHELF_MEMORY_BYTES;
 	*room = bytes;
 	return xrealloc(data, bytes, 1);
-}
-
-void *shelf_grow(struct shelf *s, void *data, size_t *room, size_t need)
-{
-	struct sheet *sheet = s && data ? *find(s, data) : NULL;
-
-	if (need > SIZE_MAX / 4)
-		exit_without_memory(need);
-	if (sheet)
-		return grow_sheet(s, sheet, room, need);
-	return s && need > SHELF_MEMORY_BYTES ? move_to_file(s, data, room, need) : grow_memory(s, data, room, need);
 }
 
 void shelf_free(struct shelf *s, void *data)
@@ -210,7 +196,7 @@ struct sorting {
 };
 
 /* `aside` has room for half of them. */
-static void sort(const struct sorting *s, char *items, uint64_t count, char *aside)
+static void merge_sort(const struct sorting *s, char *items, uint64_t count, char *aside)
 {
 	size_t bytes = s->item_bytes, half = (size_t)(count / 2) * bytes;
 	const char *a = aside, *b = items + half, *a_end = aside + half, *b_end = items + count * bytes;
@@ -220,8 +206,8 @@ static void sort(const struct sorting *s, char *items, uint64_t count, char *asi
 		qsort_r(items, count, bytes, s->compare, s->context);
 		return;
 	}
-	sort(s, items, count / 2, aside);
-	sort(s, items + half, count - count / 2, aside);
+	merge_sort(s, items, count / 2, aside);
+	merge_sort(s, items + half, count - count / 2, aside);
 	if (s->compare(b - bytes, b, s->context) <= 0)
 		return;
 	memcpy(aside, items, half);
@@ -247,21 +233,16 @@ bool shelf_sort(struct shelf *shelf, void *items, uint64_t count, size_t item_by
 		if (!aside)
 			return false;
 	}
-	sort(&(struct sorting){item_bytes, compare, context}, items, count, aside);
+	merge_sort(&(struct sorting){item_bytes, compare, context}, items, count, aside);
 	shelf_free(shelf, aside);
 	return true;
 }
 
-struct numbering {
-	int (*compare)(const void *a, const void *b, void *context);
-	void *context;
-};
-
 static int compare_numbers(const void *a, const void *b, void *context)
 {
-	const struct numbering *n = context;
+	const struct sorting *s = context;
 	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-	int order = n->compare(a, b, n->context);
+	int order = s->compare(a, b, s->context);
 
 	return order ? order : x < y ? -1 : x > y;
 }
@@ -271,11 +252,11 @@ uint64_t *shelf_number(struct shelf *s, uint64_t count, int (*compare)(const voi
 {
 	size_t room = 0;
 	uint64_t *order = shelf_grow(s, NULL, &room, (size_t)(count + 1) * sizeof(*order));
+	struct sorting by_item = {sizeof(*order), compare, context};
 
 	for (uint64_t i = 0; order && i < count; i++)
 		order[i] = i;
-	if (order &&
-	    !shelf_sort(s, order, count, sizeof(*order), compare_numbers, &(struct numbering){compare, context})) {
+	if (order && !shelf_sort(s, order, count, sizeof(*order), compare_numbers, &by_item)) {
 		shelf_free(s, order);
 		return NULL;
 	}

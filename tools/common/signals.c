@@ -19,6 +19,7 @@
 #include <unistd.h>
 
 #include "libshard/base/clock.h"
+#include "tools/common/message.h"
 
 /*
  * timeout(1) and some shells signal the process and then its group, so one request can

@@ -4,17 +4,14 @@
  *
  * SIGINT, SIGTERM and SIGHUP set a flag, which long work looks at between records.  Calls that wait
  * for somebody else fail with EINTR from then on.  The work removes its temporary files and returns
- * EXIT_INTERRUPTED.  A second signal ends the process at once with
- * that code.  SIGHUP never does: when a terminal is closed, the kernel and the shell both send it.
- * SIGPIPE and SIGXFSZ are ignored: the write that met them fails with EPIPE or EFBIG and is
- * reported like any other.
+ * EXIT_INTERRUPTED.  A second signal ends the process at once with that code.  SIGHUP never does:
+ * when a terminal is closed, the kernel and the shell both send it.  SIGPIPE and SIGXFSZ are ignored:
+ * the write that met them fails with EPIPE or EFBIG and is reported like any other.
  */
 #ifndef SHARD_COMMON_SIGNALS_H
 #define SHARD_COMMON_SIGNALS_H
 
 #include <stdbool.h>
-
-#include "tools/common/exit_code.h"
 
 /*
  * Called once by main, before threads.  A SIGHUP or SIGINT that was ignored from outside (`nohup`,

@@ -14,7 +14,6 @@
 
 #include "libshard/base/utf8.h"
 #include "shard_pack.h"
-#include "tools/common/exit_code.h"
 #include "tools/common/memory.h"
 #include "tools/common/message.h"
 #include "tools/common/shelf.h"
@@ -272,20 +271,9 @@ bool text_cut_end(struct text *t)
 
 /* ---- the lines of a text file ---- */
 
-/* What editors elsewhere put in front of a text is not a part of its first line. */
-static int drop_mark(struct line *l, const char *name)
-{
-	size_t mark = utf8_mark(l->text, l->bytes);
-
-	if (utf8_is_utf16(l->text, l->bytes))
-		return fail(EXIT_BAD, "%s: " UTF8_UTF16, name);
-	l->bytes -= mark;
-	memmove(l->text, l->text + mark, l->bytes + 1);
-	return EXIT_DONE;
-}
-
 int line_next(struct line *l, FILE *in, const char *name, const char *what)
 {
+	size_t mark;
 	int c;
 
 	l->bytes = 0;
@@ -300,5 +288,12 @@ int line_next(struct line *l, FILE *in, const char *name, const char *what)
 	l->text[l->bytes] = '\0';
 	l->is_end = c == EOF && !l->bytes;
 	l->number += !l->is_end;
-	return l->number == 1 && !l->is_end ? drop_mark(l, name) : EXIT_DONE;
+	if (l->is_end || l->number > 1)
+		return EXIT_DONE;
+	if (utf8_is_utf16(l->text, l->bytes))
+		return fail(EXIT_BAD, "%s: " UTF8_UTF16, name);
+	mark = utf8_mark(l->text, l->bytes); /* which editors elsewhere put in front of a text */
+	l->bytes -= mark;
+	memmove(l->text, l->text + mark, l->bytes + 1);
+	return EXIT_DONE;
 }

@@ -11,7 +11,6 @@
 
 #include "libshard/base/clock.h"
 #include "libshard/base/turns.h"
-#include "tools/common/exit_code.h"
 #include "tools/common/memory.h"
 #include "tools/common/message.h"
 #include "tools/common/signals.h"
@@ -58,8 +57,8 @@ static bool is_worth_waking(const struct workers *w)
 	return n == w->opt.wake_count || (n && (w->next == w->allowed || is_full(w)));
 }
 
-/* Take the next ticket; false when there is none, or no more is wanted. */
-static bool take(struct workers *w, uint64_t *slot)
+/* Wait for the next ticket, and take it; false when all are taken, or the workers must stop. */
+static bool next_ticket(struct workers *w, uint64_t *slot)
 {
 	bool taken;
 
@@ -83,7 +82,7 @@ static void *work(void *context)
 	uint64_t slot;
 
 	free(context);
-	while (take(w, &slot)) {
+	while (next_ticket(w, &slot)) {
 		turns_take(w->opt.turns);
 		w->opt.work(w->opt.context, start.own, slot);
 		turns_give(w->opt.turns);

@@ -34,15 +34,14 @@ struct talk {
 
 static const char *const verdict_names[VERDICTS] = {"good", "slower", "missing", "unknown"};
 
-static void print_text(const char *before, const char *text, size_t column)
+/* From TEXT_COLUMN on. */
+static void print_text(const char *before, const char *text)
 {
 	char line[LINE_BYTES];
 	size_t used = (size_t)snprintf(line, sizeof(line), "%s", before);
 
 	escape_text(line + used, sizeof(line) - used, text, strlen(text), ESCAPE_TALK);
-	if (!column)
-		printf("%*s", TEXT_COLUMN, "");
-	wrap(stdout, line, TEXT_COLUMN, TEXT_COLUMN + strlen(before));
+	wrap(stdout, line, TEXT_COLUMN, TEXT_COLUMN + used);
 }
 
 /* -q leaves out what is good. */
@@ -51,11 +50,15 @@ static void print_finding(const struct finding *f)
 	if (f->verdict == VERDICT_GOOD && !message_shows(MESSAGE_NORMAL))
 		return;
 	printf("%-*s%-*s", VERDICT_COLUMNS, verdict_names[f->verdict], TEXT_COLUMN - VERDICT_COLUMNS, f->name);
-	print_text("", f->found, TEXT_COLUMN);
-	if (f->so[0])
-		print_text("so: ", f->so, 0);
-	if (f->advice[0])
-		print_text("do: ", f->advice, 0);
+	print_text("", f->found);
+	if (f->so[0]) {
+		printf("%*s", TEXT_COLUMN, "");
+		print_text("so: ", f->so);
+	}
+	if (f->advice[0]) {
+		printf("%*s", TEXT_COLUMN, "");
+		print_text("do: ", f->advice);
+	}
 }
 
 static void json_finding(struct json_out *j, const struct finding *f)

@@ -46,19 +46,6 @@ static int choose_field(const struct cli_args *args, const struct input *in, con
 	return EXIT_DONE;
 }
 
-static int print_key(struct input *in, uint64_t idx, int width)
-{
-	struct shard_view key;
-	int rc = input_key(in, idx, &key);
-
-	if (rc || !key.bytes)
-		return rc;
-	printf("  %-*s  ", width, "key");
-	escape_write(stdout, key.data, key.bytes, ESCAPE_EXACT);
-	putchar('\n');
-	return EXIT_DONE;
-}
-
 static void print_field(const struct input *in, const struct tensor *tensor, int width)
 {
 	const struct shard_field *f = tensor->field;
@@ -79,17 +66,23 @@ static void print_field(const struct input *in, const struct tensor *tensor, int
 	putchar('\n');
 }
 
-static int get_text(struct input *in, uint64_t idx, const struct record *record, const struct shard_field *only)
+static int get_text(struct input *in, const struct record *record, const struct shard_field *only)
 {
+	struct shard_view key;
 	int width = 3, rc; /* "key" */
 
 	for (uint32_t i = 0; i < in->schema->field_count; i++)
 		if ((!only || only == &in->schema->field[i]) && (int)strlen(in->schema->field[i].name) > width)
 			width = (int)strlen(in->schema->field[i].name);
-	printf("record %" PRIu64 " of ", idx);
+	printf("record %" PRIu64 " of ", record->idx);
 	escape_write(stdout, in->path, strlen(in->path), ESCAPE_EXACT);
 	putchar('\n');
-	rc = print_key(in, idx, width);
+	rc = input_key(in, record->idx, &key);
+	if (!rc && key.bytes) {
+		printf("  %-*s  ", width, "key");
+		escape_write(stdout, key.data, key.bytes, ESCAPE_EXACT);
+		putchar('\n');
+	}
 	for (uint32_t i = 0; i < in->schema->field_count && !rc; i++) {
 		struct tensor tensor = {0};
 
@@ -103,7 +96,7 @@ static int get_text(struct input *in, uint64_t idx, const struct record *record,
 	return rc;
 }
 
-static int put_png(struct input *in, struct tensor *tensor, FILE *file)
+static int write_png(struct input *in, struct tensor *tensor, FILE *file)
 {
 	struct picture_scale scale;
 	struct png_image image;
@@ -117,29 +110,22 @@ static int put_png(struct input *in, struct tensor *tensor, FILE *file)
 	return rc;
 }
 
-static void put_npy(const struct tensor *tensor, FILE *file)
-{
-	char header[NPY_HEADER_BYTES];
-
-	if (tensor->field->dtype == SHARD_BF16)
-		note("field %s: NumPy has no bf16; its bits are written as dtype u2", tensor->field->name);
-	if (tensor->field->dtype == SHARD_BOOL)
-		for (uint64_t i = 0; i < tensor->element_count; i++)
-			tensor->data[i] = tensor->data[i] != 0; /* NumPy holds other values to be undefined */
-	fwrite(header, 1, npy_header(tensor, header), file);
-	fwrite(tensor->data, tensor->element_bytes, tensor->element_count, file);
-}
-
 static int get_file(const struct get_options *o, struct input *in, struct tensor *tensor)
 {
+	char header[NPY_HEADER_BYTES];
 	struct memory_file file;
 	int rc = EXIT_DONE;
 
 	memory_file_open(&file);
+	if (o->npy) {
+		if (tensor->field->dtype == SHARD_BF16)
+			note("field %s: NumPy has no bf16; its bits are written as dtype u2", tensor->field->name);
+		for (uint64_t i = 0; tensor->field->dtype == SHARD_BOOL && i < tensor->element_count; i++)
+			tensor->data[i] = tensor->data[i] != 0; /* NumPy holds other values to be undefined */
+		fwrite(header, 1, npy_header(tensor, header), file.stream);
+	}
 	if (o->png)
-		rc = put_png(in, tensor, file.stream);
-	else if (o->npy)
-		put_npy(tensor, file.stream);
+		rc = write_png(in, tensor, file.stream);
 	else
 		fwrite(tensor->data, tensor->element_bytes, tensor->element_count, file.stream);
 	return out_file_close(&file, o->out, rc);
@@ -165,7 +151,7 @@ static int run(const struct cli_args *args)
 	if (!rc)
 		rc = record_read(&in, o->idx, field, &record);
 	if (!rc && !is_file)
-		rc = get_text(&in, o->idx, &record, field);
+		rc = get_text(&in, &record, field);
 	if (!rc && is_file)
 		rc = tensor_take(&in, &record, field, &tensor);
 	if (!rc && is_file)

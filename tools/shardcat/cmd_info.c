@@ -128,37 +128,6 @@ static int print_classes(struct input *in)
 
 /* ---- provenance ---- */
 
-struct copying {
-	struct shard_view from;
-	char *to;
-};
-
-static void copy(void *context)
-{
-	const struct copying *c = context;
-
-	memcpy(c->to, c->from.data, c->from.bytes);
-}
-
-/* The provenance of a shard, "" if it has none; free it. */
-static int copy_provenance(struct shard_reader *reader, char **out, struct shard_error *err)
-{
-	struct copying c = {0};
-	int rc = shard_reader_provenance(reader, &c.from, err);
-
-	*out = NULL;
-	if (rc)
-		return rc;
-	c.to = xmalloc(c.from.bytes + 1, 1);
-	c.to[c.from.bytes] = '\0';
-	rc = c.from.bytes ? shard_reader_guarded(reader, copy, &c, err) : SHARD_OK;
-	if (!rc)
-		*out = c.to;
-	else
-		free(c.to);
-	return rc;
-}
-
 /* Its lines keep their ends; all else in it is escaped. */
 static int print_provenance(struct input *in)
 {
@@ -169,7 +138,7 @@ static int print_provenance(struct input *in)
 
 	if (rc || !reader)
 		return rc;
-	rc = copy_provenance(reader, &text, &err);
+	rc = input_provenance(reader, &text, &err);
 	if (rc)
 		return fail_of_library(&err);
 	if (*text)
@@ -192,23 +161,9 @@ static int print_provenance(struct input *in)
 struct not_finite {
 	uint64_t nan[SHARD_FIELDS_MAX], infinite[SHARD_FIELDS_MAX];
 	uint64_t shard_count, read_count, unread_count;
-	uint64_t with_count;	       /* of those that were read: they have such values */
+	uint64_t with_count;	       /* shards that were read and have such values */
 	struct shard_error why_unread; /* the first one */
 };
-
-static bool is_real(const struct shard_field *f)
-{
-	return f->dtype >= SHARD_F16 && f->dtype <= SHARD_F64;
-}
-
-static bool has_reals(const struct shard_schema *s)
-{
-	uint32_t f = 0;
-
-	while (f < s->field_count && !is_real(&s->field[f]))
-		f++;
-	return f < s->field_count;
-}
 
 /* "not-finite FIELD nan COUNT infinite COUNT" of a shard with this many records.  Spoils the line. */
 static bool add_line(struct not_finite *n, const struct shard_schema *s, uint64_t records, char *line)
@@ -224,7 +179,7 @@ static bool add_line(struct not_finite *n, const struct shard_schema *s, uint64_
 		return false;
 	while (f < s->field_count && strcmp(word[1], s->field[f].name))
 		f++;
-	if (f == s->field_count || !is_real(&s->field[f]) ||
+	if (f == s->field_count || !dtype_is_float(s->field[f].dtype) ||
 	    (unsigned __int128)nan + infinite >
 		    (unsigned __int128)records * (s->field[f].bytes / shard_dtype_bytes(s->field[f].dtype)))
 		return false;
@@ -232,7 +187,7 @@ static bool add_line(struct not_finite *n, const struct shard_schema *s, uint64_
 	       !__builtin_add_overflow(n->infinite[f], infinite, &n->infinite[f]);
 }
 
-/* They are the last lines. */
+/* Add up the lines of one shard, which are the last of its provenance. */
 static int add_shard(struct not_finite *n, const struct shard_schema *s, struct shard_reader *reader,
 		     struct shard_error *err)
 {
@@ -240,7 +195,7 @@ static int add_shard(struct not_finite *n, const struct shard_schema *s, struct 
 	struct not_finite sum = *n;
 	struct shard_info info;
 	char *text, *line;
-	int rc = copy_provenance(reader, &text, err);
+	int rc = input_provenance(reader, &text, err);
 
 	if (rc)
 		return rc;
@@ -265,19 +220,27 @@ static int add_shard(struct not_finite *n, const struct shard_schema *s, struct 
 	return rc;
 }
 
-/* The manifest has no place for these, so each shard is opened: not those of a large dataset, unless -v asks for it. */
-static void read_not_finite(struct input *in, struct not_finite *n)
+/*
+ * False if no field could have such values.  The manifest has no place for them, so each shard is
+ * opened: not those of a large dataset, unless -v asks for it.
+ */
+static bool read_not_finite(struct input *in, struct not_finite *n)
 {
 	struct shard_dataset_info info = {.shard_count = 1};
 	struct shard_reader *reader = in->reader;
 	struct shard_error err;
+	uint32_t f = 0;
 
+	while (f < in->schema->field_count && !dtype_is_float(in->schema->field[f].dtype))
+		f++;
+	if (f == in->schema->field_count)
+		return false;
 	*n = (struct not_finite){0};
 	if (in->dataset)
 		shard_dataset_info(in->dataset, &info);
 	n->shard_count = info.shard_count;
 	if (n->shard_count > SHARDS_READ && !message_shows(MESSAGE_VERBOSE))
-		return;
+		return true;
 	for (uint64_t i = 0; i < n->shard_count; i++) {
 		int rc = in->dataset ? shard_dataset_open_reader(in->dataset, i, &reader, &err) : SHARD_OK;
 
@@ -290,6 +253,7 @@ static void read_not_finite(struct input *in, struct not_finite *n)
 			n->why_unread = err;
 		n->read_count += !rc;
 	}
+	return true;
 }
 
 static void print_not_finite(struct input *in)
@@ -298,9 +262,8 @@ static void print_not_finite(struct input *in)
 	char nan[HUMAN_CHARS], infinite[HUMAN_CHARS], some[HUMAN_CHARS], all[HUMAN_CHARS];
 	struct not_finite n;
 
-	if (!has_reals(in->schema))
+	if (!read_not_finite(in, &n))
 		return;
-	read_not_finite(in, &n);
 	human_count(all, n.shard_count);
 	for (uint32_t f = 0; f < in->schema->field_count; f++) {
 		if (!n.nan[f] && !n.infinite[f])
@@ -331,9 +294,8 @@ static void not_finite_json(struct json_out *j, struct input *in)
 {
 	struct not_finite n;
 
-	if (!has_reals(in->schema))
+	if (!read_not_finite(in, &n))
 		return;
-	read_not_finite(in, &n);
 	json_out_object_line(j, "not_finite");
 	json_out_array(j, "fields");
 	for (uint32_t f = 0; f < in->schema->field_count; f++) {

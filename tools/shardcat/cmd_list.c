@@ -28,9 +28,8 @@ struct list_options {
 struct list {
 	struct input input;
 	const struct shard_field *label; /* NULL: records have none */
-	uint8_t *block;			 /* the label's group of up to block_records records */
-	uint64_t block_records;
-	struct json_out *json; /* NULL: text */
+	bool is_json;
+	struct json_out json;
 };
 
 static void print_text(const struct list *l, uint64_t idx, const struct shard_view *key, const uint8_t *label)
@@ -52,9 +51,9 @@ static void print_text(const struct list *l, uint64_t idx, const struct shard_vi
 	fputc('\n', stdout);
 }
 
-static void print_json(const struct list *l, uint64_t idx, const struct shard_view *key, const uint8_t *label)
+static void print_json(struct list *l, uint64_t idx, const struct shard_view *key, const uint8_t *label)
 {
-	struct json_out *j = l->json;
+	struct json_out *j = &l->json;
 
 	json_out_object_line(j, NULL);
 	json_out_u64(j, "index", idx);
@@ -71,82 +70,66 @@ static void print_json(const struct list *l, uint64_t idx, const struct shard_vi
 	json_out_end(j);
 }
 
-static int print_block(struct list *l, uint64_t first, uint64_t count)
-{
-	const struct shard_field *f = l->label;
-	int rc = EXIT_DONE;
-
-	if (f)
-		rc = input_read(&l->input, f->group, first, count, l->block);
-	for (uint64_t i = 0; i < count && !rc; i++) {
-		const uint8_t *label = f ? l->block + i * f->stride + f->offset : NULL;
-		struct shard_view key;
-
-		rc = input_key(&l->input, first + i, &key);
-		if (rc)
-			break;
-		if (l->json)
-			print_json(l, first + i, &key, label);
-		else
-			print_text(l, first + i, &key, label);
-	}
-	return rc;
-}
-
 static int print_records(struct list *l, uint64_t first, uint64_t count)
 {
+	const struct shard_field *f = l->label;
+	uint64_t block_records = BLOCK_RECORDS;
+	uint8_t *block = NULL; /* the label's group of each record */
+	struct shard_view key;
 	int rc = EXIT_DONE;
 
-	l->label = input_label_field(&l->input);
-	l->block_records = BLOCK_RECORDS;
-	if (l->label) {
-		if (l->label->stride > BLOCK_BYTES / BLOCK_RECORDS)
-			l->block_records = l->label->stride < BLOCK_BYTES ? BLOCK_BYTES / l->label->stride : 1;
-		l->block = xmalloc(l->block_records, l->label->stride);
+	if (f) {
+		if (f->stride > BLOCK_BYTES / BLOCK_RECORDS)
+			block_records = f->stride < BLOCK_BYTES ? BLOCK_BYTES / f->stride : 1;
+		block = xmalloc(block_records, f->stride);
 	}
-	while (count && !rc && !ferror(stdout)) {
-		uint64_t now = count < l->block_records ? count : l->block_records;
+	for (uint64_t now; count && !rc && !ferror(stdout); first += now, count -= now) {
+		now = count < block_records ? count : block_records;
+		if (f)
+			rc = input_read(&l->input, f->group, first, now, block);
+		for (uint64_t i = 0; i < now && !rc; i++) {
+			const uint8_t *label = f ? block + i * f->stride + f->offset : NULL;
 
-		rc = print_block(l, first, now);
-		first += now;
-		count -= now;
+			rc = input_key(&l->input, first + i, &key);
+			if (rc)
+				break;
+			if (l->is_json)
+				print_json(l, first + i, &key, label);
+			else
+				print_text(l, first + i, &key, label);
+		}
 		if (interrupted())
 			rc = EXIT_INTERRUPTED;
 	}
-	free(l->block);
-	return rc;
-}
-
-static int print_document(struct list *l, uint64_t first, uint64_t count)
-{
-	struct json_out j;
-	int rc;
-
-	json_out_start(&j, stdout);
-	json_out_object(&j, NULL);
-	json_out_array(&j, "records");
-	l->json = &j;
-	rc = print_records(l, first, count);
-	json_out_end(&j);
-	json_out_end(&j);
-	json_out_finish(&j);
+	free(block);
 	return rc;
 }
 
 static int run(const struct cli_args *args)
 {
 	const struct list_options *o = args->options;
-	struct list l = {0};
+	struct list l = {.is_json = o->json};
 	uint64_t count = 0;
 	int rc = input_open(&l.input, o->path);
 
 	if (!rc && o->first)
 		rc = input_check_index(&l.input, o->first);
 	if (!rc) {
+		l.label = input_label_field(&l.input);
 		count = l.input.record_count - o->first;
 		if (cli_given(args, "count") && o->count < count)
 			count = o->count;
-		rc = o->json ? print_document(&l, o->first, count) : print_records(&l, o->first, count);
+		if (l.is_json) {
+			json_out_start(&l.json, stdout);
+			json_out_object(&l.json, NULL);
+			json_out_array(&l.json, "records");
+		}
+		rc = print_records(&l, o->first, count);
+		if (l.is_json) {
+			json_out_end(&l.json);
+			json_out_end(&l.json);
+			json_out_finish(&l.json);
+		}
 	}
 	input_close(&l.input);
 	return rc;

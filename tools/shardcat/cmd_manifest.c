@@ -16,10 +16,10 @@ struct manifest_options {
 	bool json, sums;
 };
 
-/* Calls `each` for every shard until it fails or stdout does. */
-static int each_shard(const struct input *in, void (*each)(const struct shard_entry *entry, struct json_out *j),
-		      struct json_out *j)
+/* Each shard as an object, or, if `j` is NULL, as a line for sha256sum. */
+static int print_shards(const struct input *in, struct json_out *j)
 {
+	char sha256[HEX_CHARS], root[HEX_CHARS];
 	struct shard_dataset_info info;
 	struct shard_entry entry;
 	struct shard_error err;
@@ -30,66 +30,46 @@ static int each_shard(const struct input *in, void (*each)(const struct shard_en
 
 		if (rc)
 			return fail_of_library(&err);
-		each(&entry, j);
+		hex_text(sha256, entry.sha256, sizeof(entry.sha256));
+		if (!j) {
+			/* The name needs no escape: M12 leaves nothing in it that sha256sum or a terminal mistakes. */
+			printf("%s  %.*s\n", sha256, (int)entry.file_name_bytes, entry.file);
+			continue;
+		}
+		json_out_object_line(j, NULL);
+		json_out_string_bytes(j, "file", entry.file, entry.file_name_bytes);
+		json_out_u64(j, "bytes", entry.file_bytes);
+		json_out_u64(j, "record_count", entry.record_count);
+		json_out_u64(j, "first_record", entry.first_record);
+		json_out_string(j, "root", root_text(root, entry.root));
+		json_out_string(j, "sha256", sha256);
+		json_out_end(j);
 	}
 	return EXIT_DONE;
 }
 
-/*
- * File names need no escape: M12 leaves nothing in them that sha256sum or a terminal would take
- * amiss.
- */
-static void print_sum(const struct shard_entry *entry, struct json_out *j)
-{
-	char hex[HEX_CHARS];
-
-	(void)j;
-	printf("%s  %.*s\n", hex_text(hex, entry->sha256, sizeof(entry->sha256)), (int)entry->file_name_bytes,
-	       entry->file);
-}
-
-static void print_shard(const struct shard_entry *entry, struct json_out *j)
-{
-	char hex[HEX_CHARS];
-
-	json_out_object_line(j, NULL);
-	json_out_string_bytes(j, "file", entry->file, entry->file_name_bytes);
-	json_out_u64(j, "bytes", entry->file_bytes);
-	json_out_u64(j, "record_count", entry->record_count);
-	json_out_u64(j, "first_record", entry->first_record);
-	json_out_string(j, "root", root_text(hex, entry->root));
-	json_out_string(j, "sha256", hex_text(hex, entry->sha256, sizeof(entry->sha256)));
-	json_out_end(j);
-}
-
-static void print_header(struct json_out *j, const struct input *in)
-{
-	struct shard_dataset_info info;
-	char hex[HEX_CHARS];
-
-	shard_dataset_info(in->dataset, &info);
-	json_out_u64(j, "version", 1); /* the only one that the library opens */
-	json_out_string(j, "id", info.id);
-	json_out_u64(j, "record_count", info.record_count);
-	json_out_u64(j, "shard_count", info.shard_count);
-	if (info.has_plan_digest)
-		json_out_string(j, "plan_digest", hex_text(hex, info.plan_digest, sizeof(info.plan_digest)));
-	else
-		json_out_null(j, "plan_digest");
-	json_out_string(j, "order", describe_order(info.order));
-	if (info.order == SHARD_ORDER_SHUFFLE)
-		json_out_u64(j, "seed", info.seed);
-}
-
 static int print_document(struct input *in)
 {
+	struct shard_dataset_info info;
 	struct json_out j;
+	char hex[HEX_CHARS];
 	const char *name;
 	int rc, shards_rc;
 
+	shard_dataset_info(in->dataset, &info);
 	json_out_start(&j, stdout);
 	json_out_object(&j, NULL);
-	print_header(&j, in);
+	json_out_u64(&j, "version", 1); /* the only one that the library opens */
+	json_out_string(&j, "id", info.id);
+	json_out_u64(&j, "record_count", info.record_count);
+	json_out_u64(&j, "shard_count", info.shard_count);
+	if (info.has_plan_digest)
+		json_out_string(&j, "plan_digest", hex_text(hex, info.plan_digest, sizeof(info.plan_digest)));
+	else
+		json_out_null(&j, "plan_digest");
+	json_out_string(&j, "order", describe_order(info.order));
+	if (info.order == SHARD_ORDER_SHUFFLE)
+		json_out_u64(&j, "seed", info.seed);
 	describe_schema_json(&j, in->schema);
 	json_out_array(&j, "class_names");
 	for (uint64_t i = 0; (name = shard_dataset_class_name(in->dataset, i)); i++)
@@ -97,7 +77,7 @@ static int print_document(struct input *in)
 	json_out_end(&j);
 	rc = describe_moments_json(&j, in);
 	json_out_array(&j, "shards");
-	shards_rc = each_shard(in, print_shard, &j);
+	shards_rc = print_shards(in, &j);
 	json_out_end(&j);
 	json_out_end(&j);
 	json_out_finish(&j);
@@ -117,7 +97,7 @@ static int run(const struct cli_args *args)
 	if (!rc && o->json) {
 		rc = print_document(&in);
 	} else if (!rc && o->sums) {
-		rc = each_shard(&in, print_sum, NULL);
+		rc = print_shards(&in, NULL);
 	} else if (!rc) {
 		shard_dataset_manifest(in.dataset, &text); /* M5: nothing but printable ASCII */
 		fwrite(text.data, 1, text.bytes, stdout);

@@ -111,24 +111,18 @@ struct print_options {
 	int tail; /* enum shard_tail */
 };
 
-/* A stretch of an epoch's order. */
-struct stretch {
-	uint64_t epoch, first, count;
-	uint64_t idx[ROWS_AT_A_TIME];
-};
-
-static int print_order(const struct shard_loader *loader, uint64_t epoch, uint64_t row_count, struct stretch *s)
+static int print_order(const struct shard_loader *loader, uint64_t epoch, uint64_t row_count,
+		       uint64_t idx[ROWS_AT_A_TIME])
 {
 	struct shard_error err;
 
 	for (uint64_t first = 0; first < row_count && !ferror(stdout);) {
 		uint64_t now = row_count - first < ROWS_AT_A_TIME ? row_count - first : ROWS_AT_A_TIME;
-		int rc = shard_loader_order(loader, epoch, first, now, NULL, s->idx, &err);
 
-		if (rc)
+		if (shard_loader_order(loader, epoch, first, now, NULL, idx, &err))
 			return fail_of_library(&err);
 		for (uint64_t i = 0; i < now; i++)
-			printf("%" PRIu64 "\n", s->idx[i]);
+			printf("%" PRIu64 "\n", idx[i]);
 		first += now;
 		if (interrupted())
 			return EXIT_INTERRUPTED;
@@ -136,54 +130,32 @@ static int print_order(const struct shard_loader *loader, uint64_t epoch, uint64
 	return EXIT_DONE;
 }
 
-/* The record at a position; `whole` is a loader of one rank that gets all of them. */
-static int record_at(const struct shard_loader *whole, struct stretch *s, uint64_t record_count, uint64_t position,
-		     uint64_t *record)
+/* What the rank gets from a position on; `whole` is a loader of one rank that gets all records. */
+static int print_rest(const struct print_options *o, const struct shard_loader *whole, uint64_t epoch,
+		      uint64_t record_count, uint64_t position, uint64_t idx[ROWS_AT_A_TIME])
 {
-	struct shard_error err;
-
-	if (position < s->first || position - s->first >= s->count) {
-		int rc;
-
-		s->first = position;
-		s->count = record_count - position < ROWS_AT_A_TIME ? record_count - position : ROWS_AT_A_TIME;
-		rc = shard_loader_order(whole, s->epoch, s->first, s->count, NULL, s->idx, &err);
-		if (rc)
-			return fail_of_library(&err);
-	}
-	*record = s->idx[position - s->first];
-	return EXIT_DONE;
-}
-
-/* What the rank gets from a position on. */
-static int print_rest(const struct print_options *o, const struct shard_loader *whole, uint64_t record_count,
-		      uint64_t position, struct stretch *s)
-{
-	uint64_t left = record_count - position, step = o->world * o->batch;
+	uint64_t left = record_count - position, step = o->world * o->batch, first = 0, count = 0; /* of idx */
 	uint64_t rows = o->tail == SHARD_KEEP  ? left
 			: o->tail == SHARD_PAD ? (left / step + (left % step > 0)) * o->batch
 					       : left / step * o->batch;
 	uint64_t at = position + (o->rank + o->world - position % o->world) % o->world;
 
-	for (uint64_t i = 0; i < rows && !ferror(stdout); i++, at += o->world) {
-		uint64_t record = 0;
-		int rc = record_at(whole, s, record_count, at % record_count, &record);
+	struct shard_error err;
 
-		if (rc)
-			return rc;
-		printf("%" PRIu64 "\n", record);
+	for (uint64_t i = 0; i < rows && !ferror(stdout); i++, at += o->world) {
+		uint64_t here = at % record_count;
+
+		if (here < first || here - first >= count) {
+			first = here;
+			count = record_count - here < ROWS_AT_A_TIME ? record_count - here : ROWS_AT_A_TIME;
+			if (shard_loader_order(whole, epoch, first, count, NULL, idx, &err))
+				return fail_of_library(&err);
+		}
+		printf("%" PRIu64 "\n", idx[here - first]);
 		if (interrupted())
 			return EXIT_INTERRUPTED;
 	}
 	return EXIT_DONE;
-}
-
-/* A token has its seed, so that nobody needs to repeat it. */
-static uint64_t token_seed(const char *token)
-{
-	const char *seed = strstr(token, " seed ");
-
-	return seed ? strtoull(seed + 6, NULL, 10) : 0;
 }
 
 /* What the library says of the options of a loader, in the words of this verb. */
@@ -225,12 +197,13 @@ static int open_loaders(const struct print_options *o, bool seed_given, struct i
 			struct shard_loader **whole)
 {
 	struct shard_loader_options options = order_loader_options(&o->order);
+	const char *seed = o->token && !seed_given ? strstr(o->token, " seed ") : NULL;
 	struct shard_error err;
 	int rc;
 
 	options.selection = selection;
-	if (o->token && !seed_given)
-		options.order.seed = token_seed(o->token);
+	if (seed) /* so that nobody needs to repeat it */
+		options.order.seed = strtoull(seed + 6, NULL, 10);
 	options.batch_records = (uint32_t)o->batch;
 	options.rank = (uint32_t)o->rank;
 	options.world = (uint32_t)o->world;
@@ -274,27 +247,23 @@ static const char *order_text(char out[ORDER_TEXT_CHARS], const struct shard_ord
 
 static int print(const struct print_options *o, const struct shard_loader *loader, const struct shard_loader *whole)
 {
-	struct stretch *s = xmalloc(1, sizeof(*s));
-	uint64_t epoch = o->epoch, position = 0;
+	uint64_t *idx = xmalloc(ROWS_AT_A_TIME, sizeof(*idx)), epoch = o->epoch, position = 0;
 	struct shard_order_info info;
 	char text[ORDER_TEXT_CHARS];
 	int rc;
 
-	if (whole)
-		shard_loader_tell(whole, &epoch,
-				  &position); /* not the other one's: its epoch may have no further step */
+	if (whole) /* not the other one's: its epoch may have no further step */
+		shard_loader_tell(whole, &epoch, &position);
 	shard_loader_order_info(loader, &info);
 	detail("order: %s; epoch %" PRIu64 " from position %" PRIu64 " of %" PRIu64, order_text(text, &info), epoch,
 	       position, info.record_count);
-	s->epoch = epoch;
-	s->first = s->count = 0;
 	if (whole)
-		rc = print_rest(o, whole, info.record_count, position, s);
+		rc = print_rest(o, whole, epoch, info.record_count, position, idx);
 	else if (o->tail == SHARD_KEEP) /* its last batch is short */
-		rc = print_order(loader, epoch, info.record_count, s);
+		rc = print_order(loader, epoch, info.record_count, idx);
 	else
-		rc = print_order(loader, epoch, shard_loader_step_count(loader) * o->batch, s);
-	free(s);
+		rc = print_order(loader, epoch, shard_loader_step_count(loader) * o->batch, idx);
+	free(idx);
 	return rc;
 }
 

@@ -182,7 +182,7 @@ static int prove(struct proof *p, const struct plan *n)
 }
 
 /* "1,2,3,8" */
-static int take_worlds(const struct cli_args *args, struct plan *n)
+static int parse_worlds(const struct cli_args *args, struct plan *n)
 {
 	bool alone = n->o->tail == SHARD_KEEP && !cli_given(args, "worlds");
 	const char *at = alone ? "1" : n->o->worlds;
@@ -246,9 +246,17 @@ static int check_worlds(const struct proof *p, struct plan *n, bool given)
 	return EXIT_DONE;
 }
 
-/* A dataset or a mixture, not both. */
-static int check_what(const struct cli_args *args, const struct prove_options *o)
+static int run(const struct cli_args *args)
 {
+	const struct prove_options *o = args->options;
+	struct plan n = {.o = o};
+	struct proof p = {.loader = order_loader_options(&o->order)};
+	struct shard_selection *selection = NULL;
+	struct shard_error err;
+	int rc = order_options_check(args, &o->order);
+
+	if (rc)
+		return rc;
 	if (o->mix && o->path)
 		return cli_misuse(args, "%s and --mix %s: give one of them", o->path, o->mix);
 	if (!o->mix && !o->path)
@@ -256,39 +264,26 @@ static int check_what(const struct cli_args *args, const struct prove_options *o
 	if (o->mix && (o->select || cli_given(args, "tail")))
 		return cli_misuse(args, "--%s does not go with --mix: %s", o->select ? "select" : "tail",
 				  o->select ? "name selections in the file" : "an epoch of a mixture has no tail");
-	return EXIT_DONE;
-}
-
-static int run(const struct cli_args *args)
-{
-	struct plan n = {.o = args->options};
-	struct proof p = {.loader = order_loader_options(&n.o->order)};
-	struct shard_selection *selection = NULL;
-	struct shard_error err;
-	int rc = order_options_check(args, &n.o->order);
-
-	p.loader.tail = (uint32_t)n.o->tail;
+	rc = parse_worlds(args, &n);
+	if (rc)
+		return rc;
+	p.loader.tail = (uint32_t)o->tail;
 	p.loader.slot_count = PROOF_SLOTS;
-	p.loader.thread_count = (uint32_t)n.o->threads;
-	if (!rc)
-		rc = check_what(args, n.o);
-	if (!rc)
-		rc = take_worlds(args, &n);
-	if (!rc && n.o->mix) {
-		p.loader.batch_records = n.o->batch ? (uint32_t)n.o->batch : BATCH_DEFAULT;
-		return mix_proof(n.o->mix, &p.loader, n.world, n.world_count, n.o->epochs);
+	p.loader.thread_count = (uint32_t)o->threads;
+	if (o->mix) {
+		p.loader.batch_records = o->batch ? (uint32_t)o->batch : BATCH_DEFAULT;
+		return mix_proof(o->mix, &p.loader, n.world, n.world_count, o->epochs);
 	}
+	rc = input_open_dataset(&p.in, o->path);
 	if (!rc)
-		rc = input_open_dataset(&p.in, n.o->path);
-	if (!rc)
-		rc = input_selection(&p.in, n.o->select, &selection);
+		rc = input_selection(&p.in, o->select, &selection);
 	p.loader.selection = selection;
 	if (!rc) {
-		n.batch = n.o->batch ? (uint32_t)n.o->batch : default_batch(&p, &n);
+		n.batch = o->batch ? (uint32_t)o->batch : default_batch(&p, &n);
 		rc = check_worlds(&p, &n, cli_given(args, "worlds"));
 	}
 	if (!rc) {
-		rc = shard_dataset_open(&p.dataset, n.o->path, NULL, &err);
+		rc = shard_dataset_open(&p.dataset, o->path, NULL, &err);
 		if (rc)
 			rc = fail_of_library(&err);
 	}

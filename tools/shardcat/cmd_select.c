@@ -30,7 +30,7 @@ enum sign { IS, IS_NOT, LESS, AT_MOST, MORE, AT_LEAST };
 struct condition {
 	const struct cli_args *args;
 	const struct input *in;
-	const struct shard_selection *of;
+	const struct shard_selection *of; /* choose from these records; NULL: from all */
 	const struct shard_field *field;
 	enum sign sign;
 	const char *text;   /* all of it, for messages */
@@ -40,17 +40,16 @@ struct condition {
 
 /* ---- --where: one of these values ---- */
 
-static bool is_integer(const struct shard_field *f)
+static bool is_whole(const struct shard_field *f)
 {
-	return f->kind == SHARD_TENSOR && !f->ndim &&
-	       ((f->dtype >= SHARD_U8 && f->dtype <= SHARD_I64) || f->dtype == SHARD_BOOL);
+	return f->kind == SHARD_TENSOR && !f->ndim && (dtype_is_integer(f->dtype) || f->dtype == SHARD_BOOL);
 }
 
 /*
  * A number, or of the label field the name of a class.  A class whose name is a number needs its
  * index.
  */
-static int take_value(const struct condition *c, const char *text, size_t bytes, int64_t *out)
+static int parse_value(const struct condition *c, const char *text, size_t bytes, int64_t *out)
 {
 	bool is_label = c->field == input_label_field(c->in);
 	int64_t named;
@@ -88,7 +87,7 @@ static int select_values(struct shard_selection **out, const struct condition *c
 		if (count == VALUES_MAX)
 			rc = cli_misuse(c->args, "--where %s: has more than %u values", c->field->name, VALUES_MAX);
 		else
-			rc = take_value(c, at, bytes, &value[count++]);
+			rc = parse_value(c, at, bytes, &value[count++]);
 		at += bytes;
 		if (!*at)
 			break;
@@ -119,7 +118,7 @@ static double rounded(double value, uint32_t dtype)
 }
 
 /* A number past those of i64, which a u64 can be. */
-static bool take_large(struct condition *c)
+static bool parse_large(struct condition *c)
 {
 	unsigned long long value;
 	char *end;
@@ -132,17 +131,17 @@ static bool take_large(struct condition *c)
 	return !errno && !*end && value > INT64_MAX;
 }
 
-static int take_limit(struct condition *c)
+static int parse_limit(struct condition *c)
 {
 	size_t bytes = strlen(c->value);
 	int64_t whole = 0;
 	int rc = EXIT_DONE;
 
-	if (is_integer(c->field)) {
-		if (take_large(c))
+	if (is_whole(c->field)) {
+		if (parse_large(c))
 			return EXIT_DONE;
 		if (c->sign == IS_NOT)
-			rc = take_value(c, c->value, bytes, &whole);
+			rc = parse_value(c, c->value, bytes, &whole);
 		else if (!text_i64(c->value, bytes, &whole))
 			rc = cli_misuse(c->args, "--where %s: '%s' must be a whole number", c->text, c->value);
 		c->number = (long double)whole;
@@ -154,17 +153,17 @@ static int take_limit(struct condition *c)
 	return EXIT_DONE;
 }
 
-static long double number_of(uint32_t dtype, const void *data)
-{
-	if (dtype == SHARD_U64)
-		return (long double)(uint64_t)number_integer(dtype, data);
-	return dtype == SHARD_I64 ? (long double)number_integer(dtype, data) : number_double(dtype, data);
-}
-
 /* As IEEE 754 compares: a NaN fits != alone. */
-static bool fits(long double a, enum sign sign, long double b)
+static bool number_fits(const struct condition *c, const uint8_t *data)
 {
-	switch (sign) {
+	uint32_t dtype = c->field->dtype;
+	long double a, b = c->number;
+
+	if (dtype == SHARD_U64)
+		a = (long double)(uint64_t)number_integer(dtype, data);
+	else
+		a = dtype == SHARD_I64 ? (long double)number_integer(dtype, data) : number_double(dtype, data);
+	switch (c->sign) {
 	case IS:
 		return a == b;
 	case IS_NOT:
@@ -183,54 +182,57 @@ static bool fits(long double a, enum sign sign, long double b)
 
 /* ---- the records that fit ---- */
 
-/* Bytes of strings, and their lengths. */
-static bool same_string(const struct condition *c, const uint8_t *at, const uint8_t *length)
+static bool string_fits(const struct condition *c, const uint8_t *data, const uint8_t *length)
 {
 	size_t bytes = strlen(c->value);
+	bool is_same = bytes <= c->field->bytes && (uint64_t)number_integer(SHARD_U32, length) == bytes &&
+		       !memcmp(data, c->value, bytes);
 
-	return (uint64_t)number_integer(SHARD_U32, length) == bytes && !memcmp(at, c->value, bytes);
+	return is_same == (c->sign == IS);
 }
 
-static int mark_piece(const struct condition *c, uint64_t first, uint64_t count, uint8_t *rows, uint8_t *mask)
+static int mark_records(const struct condition *c, uint8_t *mask)
 {
 	const struct shard_field *f = c->field, *lengths = &c->in->schema->field[f->length_field];
-	uint8_t *length = rows + PIECE * f->bytes;
+	uint64_t n = c->in->record_count;
+	uint8_t *rows = xmalloc(PIECE, f->bytes), *length = xmalloc(PIECE, 4);
 	bool is_string = f->kind == SHARD_STRING;
 	struct shard_error err;
+	int rc = SHARD_OK;
 
-	if (shard_dataset_column(c->in->dataset, f, first, count, rows, &err) ||
-	    (is_string && shard_dataset_column(c->in->dataset, lengths, first, count, length, &err)))
-		return fail_of_library(&err);
-	for (uint64_t i = 0; i < count; i++)
-		if (is_string)
-			mask[first + i] = same_string(c, rows + i * f->bytes, length + 4 * i) == (c->sign == IS);
-		else
-			mask[first + i] = fits(number_of(f->dtype, rows + i * f->bytes), c->sign, c->number);
-	return EXIT_DONE;
+	for (uint64_t first = 0, count; !rc && first < n; first += count) {
+		count = n - first < PIECE ? n - first : PIECE;
+		rc = shard_dataset_column(c->in->dataset, f, first, count, rows, &err);
+		if (!rc && is_string)
+			rc = shard_dataset_column(c->in->dataset, lengths, first, count, length, &err);
+		for (uint64_t i = 0; i < count && !rc; i++)
+			mask[first + i] = is_string ? string_fits(c, rows + i * f->bytes, length + 4 * i)
+						    : number_fits(c, rows + i * f->bytes);
+	}
+	free(rows);
+	free(length);
+	return rc ? fail_of_library(&err) : EXIT_DONE;
 }
 
 static int select_marked(struct shard_selection **out, const struct condition *c)
 {
 	uint64_t n = c->in->record_count;
-	uint8_t *mask = xcalloc(n, 1), *rows = xmalloc(PIECE, c->field->bytes + 4);
+	uint8_t *mask = xcalloc(n, 1);
 	struct shard_error err;
-	int rc = EXIT_DONE;
+	int rc = mark_records(c, mask);
 
-	for (uint64_t first = 0; !rc && first < n; first += PIECE)
-		rc = mark_piece(c, first, n - first < PIECE ? n - first : PIECE, rows, mask);
 	if (!rc && shard_select_mask(out, c->in->dataset, c->of, mask, n, &err))
 		rc = err.status == SHARD_E_ARGUMENT
 			     ? fail(EXIT_USAGE, "%s: no record fits --where %s", c->in->path, c->text)
 			     : fail_of_library(&err);
 	free(mask);
-	free(rows);
 	return rc;
 }
 
 /* ---- the condition ---- */
 
-/* Take the sign at the beginning of `text`; returns its bytes, 0 if there is none. */
-static size_t take_sign(const char *text, enum sign *out)
+/* The sign at the beginning of `text`; returns its bytes, 0 if there is none. */
+static size_t parse_sign(const char *text, enum sign *out)
 {
 	static const struct {
 		const char *text;
@@ -248,9 +250,9 @@ static size_t take_sign(const char *text, enum sign *out)
 	return 0;
 }
 
-static int take_condition(struct condition *c)
+static int parse_condition(struct condition *c)
 {
-	size_t name_bytes = strcspn(c->text, "=!<>"), sign_bytes = take_sign(c->text + name_bytes, &c->sign);
+	size_t name_bytes = strcspn(c->text, "=!<>"), sign_bytes = parse_sign(c->text + name_bytes, &c->sign);
 	char name[SHARD_NAME_BYTES];
 
 	if (!sign_bytes)
@@ -273,23 +275,31 @@ static int take_condition(struct condition *c)
 	return EXIT_DONE;
 }
 
-/* The records of `of` (NULL: of all) that fit.  Reads the groups of the field alone. */
-static int where_select(struct shard_selection **out, const struct cli_args *args, const struct input *in,
-			const struct shard_selection *of, const char *text)
+/*
+ * The records of *selection (NULL: of all) that fit replace it.  Reads the groups of the field
+ * alone.
+ */
+static int apply_where(const struct cli_args *args, const struct input *in, const char *text,
+		       struct shard_selection **selection)
 {
-	struct condition c = {.args = args, .in = in, .of = of, .text = text};
-	int rc = take_condition(&c);
+	struct condition c = {.args = args, .in = in, .of = *selection, .text = text};
+	struct shard_selection *chosen = NULL;
+	int rc = parse_condition(&c);
 
+	if (!rc && is_whole(c.field) && c.sign == IS && !parse_large(&c)) {
+		rc = select_values(&chosen, &c);
+	} else if (!rc) {
+		if (c.field->kind == SHARD_TENSOR)
+			rc = parse_limit(&c);
+		if (!rc)
+			rc = select_marked(&chosen, &c);
+	}
 	if (rc)
 		return rc;
-	if (is_integer(c.field) && c.sign == IS && !take_large(&c))
-		return select_values(out, &c);
-	if (c.field->kind == SHARD_TENSOR)
-		rc = take_limit(&c);
-	return rc ? rc : select_marked(out, &c);
+	shard_selection_close(*selection);
+	*selection = chosen;
+	return EXIT_DONE;
 }
-
-/* ---- the choice ---- */
 
 struct select_options {
 	const char *path, *out, *part;
@@ -299,33 +309,10 @@ struct select_options {
 	bool rest, list;
 };
 
-/* The records that the conditions leave; NULL stands for all. */
-struct choice {
-	struct input in;
-	struct shard_selection *left;
-};
-
-static int take(struct choice *c, int status, struct shard_selection **chosen, const struct shard_error *err)
-{
-	if (status)
-		return fail_of_library(err);
-	shard_selection_close(c->left);
-	c->left = *chosen;
-	return EXIT_DONE;
-}
-
-static int apply_where(const struct cli_args *args, struct choice *c, const char *text)
-{
-	struct shard_selection *chosen = NULL;
-	int rc = where_select(&chosen, args, &c->in, c->left, text);
-
-	return rc ? rc : take(c, SHARD_OK, &chosen, NULL);
-}
-
 /* ---- by chance ---- */
 
 /* "0.9" is the first nine tenths, "0.9-1" the rest. */
-static bool take_part(const char *text, double *begin, double *end)
+static bool parse_part(const char *text, double *begin, double *end)
 {
 	char *behind;
 
@@ -338,28 +325,32 @@ static bool take_part(const char *text, double *begin, double *end)
 	return text_parse_double(text, strlen(text), end) && *begin >= 0 && *begin < *end && *end <= 1;
 }
 
-static int apply_chance(const struct cli_args *args, struct choice *c)
+static int apply_chance(const struct cli_args *args, const struct input *in, struct shard_selection **selection)
 {
 	const struct select_options *o = args->options;
 	struct shard_selection *chosen = NULL;
 	struct shard_error err;
 	double begin, end;
+	int rc;
 
 	if (o->part) {
-		if (!take_part(o->part, &begin, &end))
+		if (!parse_part(o->part, &begin, &end))
 			return cli_misuse(args, "--part %s: must be a part from 0 to 1, such as 0.9, or 0.9-1",
 					  o->part);
-		return take(c, shard_select_fraction(&chosen, c->in.dataset, c->left, begin, end, o->seed, &err),
-			    &chosen, &err);
-	}
-	if (!o->fold.count)
+		rc = shard_select_fraction(&chosen, in->dataset, *selection, begin, end, o->seed, &err);
+	} else if (o->fold.count) {
+		if (o->fold.count > UINT32_MAX)
+			return cli_misuse(args, "--fold: must be of at most %u parts", UINT32_MAX);
+		rc = shard_select_fold(&chosen, in->dataset, *selection, (uint32_t)o->fold.idx, (uint32_t)o->fold.count,
+				       o->rest ? SHARD_FOLD_REST : SHARD_FOLD_PART, o->seed, &err);
+	} else {
 		return EXIT_DONE;
-	if (o->fold.count > UINT32_MAX)
-		return cli_misuse(args, "--fold: must be of at most %u parts", UINT32_MAX);
-	return take(c,
-		    shard_select_fold(&chosen, c->in.dataset, c->left, (uint32_t)o->fold.idx, (uint32_t)o->fold.count,
-				      o->rest ? SHARD_FOLD_REST : SHARD_FOLD_PART, o->seed, &err),
-		    &chosen, &err);
+	}
+	if (rc)
+		return fail_of_library(&err);
+	shard_selection_close(*selection);
+	*selection = chosen;
+	return EXIT_DONE;
 }
 
 /* ---- what comes out ---- */
@@ -384,26 +375,25 @@ static int print_list(const struct shard_selection *s)
 	return EXIT_DONE;
 }
 
-static int put(const struct select_options *o, const struct choice *c)
+static int write_selection(const struct shard_selection *s, const struct input *in, const char *path)
 {
 	struct shard_selection_info info;
 	struct shard_error err;
-	int rc;
 
-	if (o->list)
-		return print_list(c->left);
-	rc = shard_selection_write(c->left, o->out, &err);
-	if (rc)
+	if (shard_selection_write(s, path, &err))
 		return fail_of_library(&err);
-	shard_selection_info(c->left, &info);
-	note("%s: %" PRIu64 " of %" PRIu64 " records; what a loader reads is %.3g times what it delivers", o->out,
-	     info.record_count, info.of_count, shard_selection_amplification(c->left, c->in.dataset));
+	shard_selection_info(s, &info);
+	note("%s: %" PRIu64 " of %" PRIu64 " records; what a loader reads is %.3g times what it delivers", path,
+	     info.record_count, info.of_count, shard_selection_amplification(s, in->dataset));
 	return EXIT_DONE;
 }
 
-static int check(const struct cli_args *args)
+static int run(const struct cli_args *args)
 {
 	const struct select_options *o = args->options;
+	struct shard_selection *selection = NULL; /* NULL stands for all records */
+	struct input in;
+	int rc;
 
 	if (!o->where.count && !o->part && !o->fold.count)
 		return cli_misuse(args, "give --where, --part or --fold, to say which records");
@@ -413,26 +403,15 @@ static int check(const struct cli_args *args)
 		return cli_misuse(args, "--rest needs --fold");
 	if (!o->out == !o->list)
 		return cli_misuse(args, "give --out FILE, or --list");
-	return EXIT_DONE;
-}
-
-static int run(const struct cli_args *args)
-{
-	const struct select_options *o = args->options;
-	struct choice c = {.left = NULL};
-	int rc = check(args);
-
-	if (rc)
-		return rc;
-	rc = input_open_dataset(&c.in, o->path);
+	rc = input_open_dataset(&in, o->path);
 	for (size_t i = 0; !rc && i < o->where.count; i++)
-		rc = apply_where(args, &c, o->where.items[i]);
+		rc = apply_where(args, &in, o->where.items[i], &selection);
 	if (!rc)
-		rc = apply_chance(args, &c);
+		rc = apply_chance(args, &in, &selection);
 	if (!rc)
-		rc = put(o, &c);
-	shard_selection_close(c.left);
-	input_close(&c.in);
+		rc = o->list ? print_list(selection) : write_selection(selection, &in, o->out);
+	shard_selection_close(selection);
+	input_close(&in);
 	return rc;
 }
 

@@ -44,7 +44,7 @@ struct sheet {
 	const struct shard_field *image, *label; /* label may be NULL */
 	uint64_t *records;			 /* chosen */
 	uint64_t record_count;			 /* of them */
-	int64_t wanted;				 /* label, if only one class is */
+	int64_t class_idx;			 /* label of the records, if the user named a class */
 	bool sequential;
 	uint32_t columns;
 	struct picture_scale scale; /* of the image */
@@ -69,7 +69,6 @@ static int find_image(const struct cli_args *args, struct sheet *s)
 	return cli_misuse(args, "%s has no field with the semantic image; name one with --field", s->input.path);
 }
 
-/* The label of a record; EXIT_DONE also when there are no labels, which the caller knows. */
 static int read_label(struct sheet *s, uint64_t idx, int64_t *value)
 {
 	struct record record;
@@ -96,49 +95,14 @@ static int find_class(const struct cli_args *args, const struct sheet *s, int64_
 	return EXIT_DONE;
 }
 
-/* Places [first, first + count) of the order in which records are looked at. */
-static int candidates(const struct sheet *s, const struct show_options *o, uint64_t first, uint64_t count,
-		      uint64_t *idx)
-{
-	struct shard_error err;
-	int rc;
-
-	if (!s->sequential) {
-		rc = shard_pack_order(o->seed, s->input.record_count, first, count, idx, &err);
-		return rc ? fail_of_library(&err) : EXIT_DONE;
-	}
-	for (uint64_t i = 0; i < count; i++)
-		idx[i] = first + i;
-	return EXIT_DONE;
-}
-
-/* Fill s->records with records of the class that is wanted, or of any. */
-static int choose_records(struct sheet *s, const struct show_options *o, const int64_t *wanted)
-{
-	uint64_t total = s->input.record_count, idx[BLOCK_RECORDS];
-	int64_t label = 0;
-	int rc = EXIT_DONE;
-
-	for (uint64_t first = o->first; first < total && s->record_count < o->count && !rc; first += BLOCK_RECORDS) {
-		uint64_t count = total - first < BLOCK_RECORDS ? total - first : BLOCK_RECORDS;
-
-		rc = candidates(s, o, first, count, idx);
-		for (uint64_t i = 0; i < count && s->record_count < o->count && !rc; i++) {
-			if (wanted)
-				rc = read_label(s, idx[i], &label);
-			if (!rc && (!wanted || label == *wanted))
-				s->records[s->record_count++] = idx[i];
-		}
-		if (interrupted())
-			rc = EXIT_INTERRUPTED;
-	}
-	return rc;
-}
-
-static int choose(const struct cli_args *args, struct sheet *s)
+/* Fill s->records with the first records in order, or in a random one, that have the class. */
+static int choose_records(const struct cli_args *args, struct sheet *s)
 {
 	const struct show_options *o = args->options;
-	int rc = o->class_name ? find_class(args, s, &s->wanted) : EXIT_DONE;
+	uint64_t total = s->input.record_count, idx[BLOCK_RECORDS];
+	struct shard_error err;
+	int64_t label = 0;
+	int rc = o->class_name ? find_class(args, s, &s->class_idx) : EXIT_DONE;
 
 	s->sequential = cli_given(args, "first");
 	if (!rc)
@@ -146,7 +110,22 @@ static int choose(const struct cli_args *args, struct sheet *s)
 	if (rc)
 		return rc;
 	s->records = xcalloc(o->count, sizeof(s->records[0]));
-	rc = choose_records(s, o, o->class_name ? &s->wanted : NULL);
+	for (uint64_t first = o->first; first < total && s->record_count < o->count && !rc; first += BLOCK_RECORDS) {
+		uint64_t count = total - first < BLOCK_RECORDS ? total - first : BLOCK_RECORDS;
+
+		for (uint64_t i = 0; i < count; i++)
+			idx[i] = first + i;
+		if (!s->sequential && shard_pack_order(o->seed, total, first, count, idx, &err))
+			rc = fail_of_library(&err);
+		for (uint64_t i = 0; i < count && s->record_count < o->count && !rc; i++) {
+			if (o->class_name)
+				rc = read_label(s, idx[i], &label);
+			if (!rc && (!o->class_name || label == s->class_idx))
+				s->records[s->record_count++] = idx[i];
+		}
+		if (interrupted())
+			rc = EXIT_INTERRUPTED;
+	}
 	if (!rc && !s->record_count)
 		rc = fail(EXIT_USAGE, "%s: no record of class %s", s->input.path, o->class_name);
 	return rc;
@@ -220,35 +199,26 @@ static int draw_cell(struct sheet *s, uint64_t number)
 	return rc;
 }
 
-/* The last part of the path, or of what "." and "/" stand for. */
-static void title(const char *path, char *out, size_t out_bytes)
-{
-	char *whole = realpath(path, NULL);
-	const char *base = strrchr(whole ? whole : path, '/');
-
-	base = base && base[1] ? base + 1 : whole ? whole : path;
-	escape_text(out, out_bytes, base, strlen(base), ESCAPE_EXACT);
-	free(whole);
-}
-
 static void draw_header(struct sheet *s, const struct show_options *o)
 {
 	uint32_t width = s->canvas.width - 2 * MARGIN;
 	char text[2048], shape[SHAPE_CHARS], count[HUMAN_CHARS], how[64], class_name[1100] = "";
-	uint64_t wide[SHARD_DIMS_MAX], classes = 0;
+	char *real = realpath(s->input.path, NULL);
+	const char *path = real ? real : s->input.path, *base = strrchr(path, '/');
+	uint64_t classes = 0;
 	size_t used;
 
-	title(s->input.path, text, sizeof(text));
+	/* The last part of the path, or of what "." and "/" stand for. */
+	base = base && base[1] ? base + 1 : path;
+	escape_text(text, sizeof(text), base, strlen(base), ESCAPE_EXACT);
+	free(real);
 	canvas_text(&s->canvas, MARGIN, MARGIN, width, text, strlen(text), ink, true);
-
-	for (uint32_t i = 0; i < s->image->ndim; i++)
-		wide[i] = s->image->shape[i];
 	if (s->sequential)
 		snprintf(how, sizeof(how), "from #%" PRIu64, o->first);
 	else
 		snprintf(how, sizeof(how), "sampled with seed %" PRIu64, o->seed);
 	if (o->class_name)
-		class_text(s, s->wanted, class_name, sizeof(class_name));
+		class_text(s, s->class_idx, class_name, sizeof(class_name));
 	while (input_class_name(&s->input, classes))
 		classes++;
 	used = (size_t)snprintf(text, sizeof(text), "%s record%s", human_count(count, s->input.record_count),
@@ -257,7 +227,7 @@ static void draw_header(struct sheet *s, const struct show_options *o)
 		used += (size_t)snprintf(text + used, sizeof(text) - used, " in %s class%s",
 					 human_count(count, classes), classes == 1 ? "" : "es");
 	snprintf(text + used, sizeof(text) - used, "  |  %s %s  |  %s%s%.900s shown, %s",
-		 shard_name(SHARD_NAME_DTYPE, s->image->dtype), shape_text(shape, wide, s->image->ndim),
+		 shard_name(SHARD_NAME_DTYPE, s->image->dtype), shape_text(shape, s->image->shape, s->image->ndim),
 		 human_count(count, s->record_count), class_name[0] ? " of " : "", class_name, how);
 	canvas_text(&s->canvas, MARGIN, MARGIN + LINE_HEIGHT + 3, width, text, strlen(text), faint, false);
 	canvas_fill(&s->canvas, MARGIN, MARGIN + 2 * LINE_HEIGHT + 9, width, 1, line);
@@ -298,8 +268,7 @@ static int draw_sheet(struct sheet *s, const struct show_options *o)
 	rows = (s->record_count + s->columns - 1) / s->columns;
 	width = 2 * MARGIN + s->columns * SIDE + (s->columns - 1) * GAP_X;
 	height = (uint32_t)(2 * MARGIN + HEADER_HEIGHT + rows * CELL_HEIGHT + (rows - 1) * GAP_Y);
-	if (!canvas_init(&s->canvas, width, height, paper))
-		return fail(EXIT_IO, "out of memory for a picture of %" PRIu32 " x %" PRIu32 " pixels", width, height);
+	canvas_init(&s->canvas, width, height, paper);
 	draw_header(s, o);
 	for (uint64_t i = 0; i < s->record_count && !rc; i++) {
 		rc = draw_cell(s, i);
@@ -319,7 +288,7 @@ static int run(const struct cli_args *args)
 		rc = find_image(args, &s);
 	if (!rc) {
 		s.label = input_label_field(&s.input);
-		rc = choose(args, &s);
+		rc = choose_records(args, &s);
 	}
 	if (!rc)
 		rc = picture_scale(&s.input, s.image, &s.scale);

@@ -80,25 +80,11 @@ static struct row *rows_of(const struct census *c, bool sorted)
 
 /* ---- text ---- */
 
-static void print_limits(const struct sums *s)
-{
-	char min[INT128_CHARS], max[INT128_CHARS];
-
-	if (s->is_float && s->count)
-		printf("  min %.9g  max %.9g", s->float_min, s->float_max);
-	else if (!s->is_float)
-		printf("  min %s  max %s", int128_text(min, s->min), int128_text(max, s->max));
-	if (s->nan)
-		printf("  %" PRIu64 " NaN", s->nan);
-	if (s->infinite)
-		printf("  %" PRIu64 " infinite", s->infinite);
-}
-
 static void print_field(const struct census *c, uint32_t field)
 {
 	const struct shard_field *f = &c->input->schema->field[field];
 	const struct census_field *of = &c->field[field];
-	char count[HUMAN_CHARS];
+	char count[HUMAN_CHARS], min[INT128_CHARS], max[INT128_CHARS];
 
 	if (!of->channels || (!c->has_read && !of->recorded))
 		return;
@@ -108,6 +94,7 @@ static void print_field(const struct census *c, uint32_t field)
 				      : "from the records");
 	for (uint32_t i = 0; i < of->channels; i++) {
 		const struct sums *s = &of->sums[i];
+		bool has_limits = c->has_read && s->count + s->nan + s->infinite;
 
 		if (of->channels > 1)
 			printf("  channel %" PRIu32 "  ", i);
@@ -118,8 +105,14 @@ static void print_field(const struct census *c, uint32_t field)
 			printf("  mean %.9g", sums_mean(s));
 		if (isfinite(sums_std(s)))
 			printf("  std %.9g", sums_std(s));
-		if (c->has_read && s->count + s->nan + s->infinite)
-			print_limits(s);
+		if (has_limits && !s->is_float)
+			printf("  min %s  max %s", int128_text(min, s->min), int128_text(max, s->max));
+		else if (has_limits && s->count)
+			printf("  min %.9g  max %.9g", s->float_min, s->float_max);
+		if (has_limits && s->nan)
+			printf("  %" PRIu64 " NaN", s->nan);
+		if (has_limits && s->infinite)
+			printf("  %" PRIu64 " infinite", s->infinite);
 		putchar('\n');
 		if (s->record_count && f->semantic == SHARD_IMAGE)
 			printf("             mean over records of their mean %.9g, of their std %.9g\n",
@@ -127,22 +120,7 @@ static void print_field(const struct census *c, uint32_t field)
 	}
 }
 
-static void print_class(const struct census *c, const struct row *row, const struct balance *b)
-{
-	const char *name = input_class_name(c->input, row->class_idx);
-	char bar[BAR_CHARS + 1];
-	size_t length = b->largest ? (size_t)((double)row->records / (double)b->largest * BAR_CHARS + 0.5) : 0;
-
-	memset(bar, '#', length);
-	bar[length] = 0;
-	printf("  %6" PRIu64 " %12" PRIu64 "  %5.1f%%  %-*s  ", row->class_idx, row->records,
-	       b->records ? 100.0 * (double)row->records / (double)b->records : 0, BAR_CHARS, bar);
-	if (name)
-		escape_write(stdout, name, strlen(name), ESCAPE_EXACT);
-	putchar('\n');
-}
-
-static int print_classes(const struct census *c, const struct stats_options *o)
+static void print_classes(const struct census *c, const struct stats_options *o)
 {
 	struct balance b = balance_of(c);
 	struct row *rows = rows_of(c, o->sorted);
@@ -155,8 +133,20 @@ static int print_classes(const struct census *c, const struct stats_options *o)
 	       : c->has_read	    ? "recorded, and checked"
 				    : "recorded",
 	       b.largest, b.smallest, b.empty, b.effective);
-	for (uint64_t i = 0; i < shown; i++)
-		print_class(c, &rows[i], &b);
+	for (uint64_t i = 0; i < shown; i++) {
+		const char *name = input_class_name(c->input, rows[i].class_idx);
+		double records = (double)rows[i].records;
+		char bar[BAR_CHARS + 1];
+		size_t length = b.largest ? (size_t)(records / (double)b.largest * BAR_CHARS + 0.5) : 0;
+
+		memset(bar, '#', length);
+		bar[length] = 0;
+		printf("  %6" PRIu64 " %12" PRIu64 "  %5.1f%%  %-*s  ", rows[i].class_idx, rows[i].records,
+		       b.records ? 100.0 * records / (double)b.records : 0, BAR_CHARS, bar);
+		if (name)
+			escape_write(stdout, name, strlen(name), ESCAPE_EXACT);
+		putchar('\n');
+	}
 	if (shown < c->class_count)
 		printf("  and %" PRIu64 " more: --classes N shows N classes, --json shows all\n",
 		       c->class_count - shown);
@@ -164,7 +154,6 @@ static int print_classes(const struct census *c, const struct stats_options *o)
 		printf("  %" PRIu64 " record%s a label that is not a class\n", c->other_labels,
 		       c->other_labels == 1 ? " has" : "s have");
 	free(rows);
-	return EXIT_DONE;
 }
 
 static int print_repeats(const struct census *c)
@@ -199,17 +188,14 @@ static int print_repeats(const struct census *c)
 static int print_text(const struct census *c, const struct stats_options *o)
 {
 	char count[HUMAN_CHARS];
-	int rc = EXIT_DONE;
 
 	printf("%s record%s%s\n", human_count(count, c->input->record_count), c->input->record_count == 1 ? "" : "s",
 	       c->has_read ? ", all of them read" : "; only the recorded statistics are shown");
 	for (uint32_t i = 0; i < c->input->schema->field_count; i++)
 		print_field(c, i);
 	if (c->label && (c->has_read || c->classes_recorded))
-		rc = print_classes(c, o);
-	if (!rc && c->has_read && c->has_content)
-		rc = print_repeats(c);
-	return rc;
+		print_classes(c, o);
+	return c->has_read && c->has_content ? print_repeats(c) : EXIT_DONE;
 }
 
 /* ---- JSON ---- */
@@ -225,18 +211,6 @@ static void int128_json(struct json_out *j, const char *key, int128 value)
 		json_out_i64(j, key, (int64_t)value);
 	else
 		json_out_string(j, key, int128_text(text, value));
-}
-
-static void squares_json(struct json_out *j, const struct sums *s)
-{
-	char text[INT128_CHARS];
-
-	if (s->overflowed)
-		json_out_null(j, "sum_squares");
-	else if (s->squares <= UINT64_MAX)
-		json_out_u64(j, "sum_squares", (uint64_t)s->squares);
-	else
-		json_out_string(j, "sum_squares", wide_unsigned_text(text, s->squares));
 }
 
 static void read_json(struct json_out *j, const struct sums *s)
@@ -262,6 +236,7 @@ static void field_json(struct json_out *j, const struct census *c, uint32_t fiel
 {
 	const struct shard_field *f = &c->input->schema->field[field];
 	const struct census_field *of = &c->field[field];
+	char text[INT128_CHARS];
 
 	for (uint32_t i = 0; i < of->channels && (c->has_read || of->recorded); i++) {
 		const struct sums *s = &of->sums[i];
@@ -275,7 +250,12 @@ static void field_json(struct json_out *j, const struct census *c, uint32_t fiel
 		json_out_u64(j, "count", s->count);
 		if (!s->is_float) {
 			int128_json(j, "sum", s->sum);
-			squares_json(j, s);
+			if (s->overflowed)
+				json_out_null(j, "sum_squares");
+			else if (s->squares <= UINT64_MAX)
+				json_out_u64(j, "sum_squares", (uint64_t)s->squares);
+			else
+				json_out_string(j, "sum_squares", wide_unsigned_text(text, s->squares));
 		}
 		json_out_double(j, "mean", sums_mean(s));
 		json_out_double(j, "std", sums_std(s));
@@ -285,7 +265,7 @@ static void field_json(struct json_out *j, const struct census *c, uint32_t fiel
 	}
 }
 
-static int classes_json(struct json_out *j, const struct census *c, bool sorted)
+static void classes_json(struct json_out *j, const struct census *c, bool sorted)
 {
 	struct balance b = balance_of(c);
 	struct row *rows = rows_of(c, sorted);
@@ -315,7 +295,6 @@ static int classes_json(struct json_out *j, const struct census *c, bool sorted)
 	json_out_end(j);
 	json_out_end(j);
 	free(rows);
-	return EXIT_DONE;
 }
 
 static void repeats_json(struct json_out *j, const struct repeats *r)
@@ -336,10 +315,9 @@ static void repeats_json(struct json_out *j, const struct repeats *r)
 	json_out_end(j);
 }
 
-static int print_json(const struct census *c, const struct stats_options *o)
+static void print_json(const struct census *c, bool sorted)
 {
 	struct json_out j;
-	int rc = EXIT_DONE;
 
 	json_out_start(&j, stdout);
 	json_out_object(&j, NULL);
@@ -350,7 +328,7 @@ static int print_json(const struct census *c, const struct stats_options *o)
 		field_json(&j, c, i);
 	json_out_end(&j);
 	if (c->label && (c->has_read || c->classes_recorded))
-		rc = classes_json(&j, c, o->sorted);
+		classes_json(&j, c, sorted);
 	else
 		json_out_null(&j, "classes");
 	if (c->has_read && c->has_content)
@@ -359,7 +337,6 @@ static int print_json(const struct census *c, const struct stats_options *o)
 		json_out_null(&j, "copies");
 	json_out_end(&j);
 	json_out_finish(&j);
-	return rc;
 }
 
 static int run(const struct cli_args *args)
@@ -373,8 +350,10 @@ static int run(const struct cli_args *args)
 		rc = census_open(c, &in);
 	if (!rc && !o->recorded)
 		rc = census_read(c, o->memory_bytes);
-	if (!rc)
-		rc = o->json ? print_json(c, o) : print_text(c, o);
+	if (!rc && o->json)
+		print_json(c, o->sorted);
+	else if (!rc)
+		rc = print_text(c, o);
 	census_close(c);
 	free(c);
 	input_close(&in);

@@ -56,8 +56,6 @@ static void print_verdict(const struct input *in, const struct verify_options *o
 	char shards[HUMAN_CHARS], records[HUMAN_CHARS], units[HUMAN_CHARS], bytes[HUMAN_CHARS];
 	double seconds = (double)(report->elapsed_ns ? report->elapsed_ns : 1) / 1e9;
 
-	if (!message_shows(MESSAGE_NORMAL))
-		return;
 	printf("ok: %s shard%s, ", human_count(shards, report->shard_count), report->shard_count == 1 ? "" : "s");
 	if (o->sample)
 		printf("structure and a sample of %s units", human_count(units, report->unit_count));
@@ -98,7 +96,7 @@ static int verify(struct input *in, const struct verify_options *o)
 		return fail_of_library(&err);
 	if (rc && watch.printed > 1)
 		return fail(exit_code_of_status(rc), "%s: %" PRIu64 " problems", in->path, watch.printed);
-	if (!rc)
+	if (!rc && message_shows(MESSAGE_NORMAL))
 		print_verdict(in, o, &report);
 	return exit_code_of_status(rc);
 }

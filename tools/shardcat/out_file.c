@@ -12,19 +12,9 @@
 
 #include "shard.h"
 #include "shard_pack.h"
-#include "tools/common/exit_code.h"
 #include "tools/common/files.h"
 #include "tools/common/message.h"
 #include "tools/shardcat/dataset/cat_dataset.h"
-
-static int write_stdout(const void *data, size_t bytes)
-{
-	if (isatty(STDOUT_FILENO))
-		return fail(EXIT_USAGE,
-			    "stdout is a terminal and the data is binary; name a file with --out FILE, or pipe it");
-	fwrite(data, 1, bytes, stdout); /* an error stays in the stream, and main reports it */
-	return EXIT_DONE;
-}
 
 static int write_file(const char *path, const void *data, size_t bytes)
 {
@@ -32,8 +22,13 @@ static int write_file(const char *path, const void *data, size_t bytes)
 	struct stat st;
 	int rc;
 
-	if (!path || !strcmp(path, "-"))
-		return write_stdout(data, bytes);
+	if (!path || !strcmp(path, "-")) {
+		if (isatty(STDOUT_FILENO))
+			return fail(EXIT_USAGE, "stdout is a terminal and the data is binary; name a file with --out "
+						"FILE, or pipe it");
+		fwrite(data, 1, bytes, stdout); /* an error stays in the stream, and main reports it */
+		return EXIT_DONE;
+	}
 	if (stat(path, &st) == 0 && S_ISDIR(st.st_mode))
 		return fail(EXIT_IO, "%s: is a folder; --out must name a file", path);
 	if (files_is_device_or_pipe(path))

@@ -12,9 +12,10 @@
 /* ---- out_file.c: a file that is complete or absent, or stdout ---- */
 
 /*
- * Its contents are small, and are put together in `f`, which is open.  If `rc` is EXIT_DONE, write it all to `path`, or to stdout if that is NULL or "-"; else return
- * `rc`.  A file is written beside its name and then renamed, over an older one if there is one; a
- * device or pipe is written to as it is.  Binary data is refused by a terminal.
+ * Its contents are small, and are put together in `f`, which is open.  If `rc` is EXIT_DONE, write it
+ * all to `path`, or to stdout if that is NULL or "-"; else return `rc`.  A file is written beside its
+ * name and then renamed, over an older one if there is one; a device or pipe is written to as it is.
+ * Binary data is not written to a terminal.
  */
 int out_file_close(struct memory_file *f, const char *path, int rc);
 

@@ -10,7 +10,6 @@
 
 #include "libshard/base/clock.h"
 #include "shard.h"
-#include "tools/common/exit_code.h"
 #include "tools/common/files.h"
 #include "tools/common/message.h"
 #include "tools/common/signals.h"
@@ -74,7 +73,7 @@ static const struct cli_option common_options[] = {
 	{0}};
 /* clang-format on */
 
-struct started {
+struct planned {
 	struct job job;
 	struct source_place place;
 	struct stored *stored;
@@ -88,89 +87,88 @@ struct started {
 };
 
 /* Where the report goes. */
-static int settle_report(struct started *s, const struct build_options *o)
+static int settle_report(struct planned *s, const struct build_options *o)
 {
 	char *out = files_absolute(o->out);
-	int code = out ? EXIT_DONE : EXIT_IO;
+	int rc = out ? EXIT_DONE : EXIT_IO;
 
-	if (code == EXIT_DONE && o->report) {
+	if (rc == EXIT_DONE && o->report) {
 		s->report_path = files_absolute(o->report);
-		code = s->report_path ? command_keep_apart("--report", s->report_path, "DIR", out) : EXIT_IO;
+		rc = s->report_path ? command_keep_apart("--report", s->report_path, "DIR", out) : EXIT_IO;
 	}
 	free(out);
-	return code == EXIT_DONE && o->report ? command_check_report(s->report_path) : code;
+	return rc == EXIT_DONE && o->report ? command_check_report(s->report_path) : rc;
 }
 
 /* The folder of the inputs, and the plan's files in it. */
-static int open_source(struct started *s, const struct build_options *o)
+static int open_source(struct planned *s, const struct build_options *o)
 {
 	struct source_words words = {s->job.source, "the plan", s->job.remedy};
-	int code = place_open_root(&s->place, s->job.source);
+	int rc = place_open_root(&s->place, s->job.source);
 
 	s->job.source_fd = s->place.root_fd;
 	if (!o->trust_names) {
 		s->job.times = &s->times;
-		code = code == EXIT_DONE ? output_open_times(&s->job, &s->times) : code;
+		rc = rc == EXIT_DONE ? output_open_times(&s->job, &s->times) : rc;
 	}
-	if (code != EXIT_DONE || !s->plan.file_count)
-		return code;
+	if (rc != EXIT_DONE || !s->plan.file_count)
+		return rc;
 	s->job.stored = s->stored = stored_open(&s->place, o->spool ? o->spool : o->out, NULL);
-	code = stored_attach(s->stored, &s->plan, s->job.remedy);
-	if (code == EXIT_DONE && !o->trust_names)
-		code = source_times_compare_files(&s->times, s->stored, &s->plan, &words);
-	return code == EXIT_DONE ? token_windows_again(s->stored, &s->plan, s->job.remedy) : code;
+	rc = stored_attach(s->stored, &s->plan, s->job.remedy);
+	if (rc == EXIT_DONE && !o->trust_names)
+		rc = source_times_compare_files(&s->times, s->stored, &s->plan, &words);
+	return rc == EXIT_DONE ? token_windows_again(s->stored, &s->plan, s->job.remedy) : rc;
 }
 
 /* The plan in OUT, and all that it implies. */
-static int start(struct started *s, const struct build_options *o, bool needs_source)
+static int open_planned(struct planned *s, const struct build_options *o, bool needs_source)
 {
 	struct shard_error err;
-	int code = settle_report(s, o);
+	int rc = settle_report(s, o);
 
 	s->job.plan = &s->plan;
 	command_begin_build(&s->job, &s->account, &s->receipts);
 	s->remedy = command_plan_again(o->out);
-	s->job.remedy = s->remedy ? s->remedy : "begin again with `shardpack plan`";
+	s->job.remedy = s->remedy;
 	if (o->jobs)
 		s->job.worker_count = (unsigned)o->jobs;
-	if (code == EXIT_DONE)
-		code = output_set_dir(&s->job, o->out);
-	if (code == EXIT_DONE)
-		code = command_open_shelf(&s->plan, o->spool ? o->spool : o->out);
-	if (code == EXIT_DONE)
-		code = output_load(&s->job, &s->plan, &s->source, &s->quarantine_said, &s->sealed);
-	if (code == EXIT_DONE && s->sealed && o->again)
+	if (rc == EXIT_DONE)
+		rc = output_set_dir(&s->job, o->out);
+	command_open_shelf(&s->plan, o->spool ? o->spool : o->out);
+	if (rc == EXIT_DONE)
+		rc = output_load(&s->job, &s->plan, &s->source, &s->quarantine_said, &s->sealed);
+	if (rc == EXIT_DONE && s->sealed && o->again)
 		return fail(
 			EXIT_USAGE,
 			"%s: is sealed and has no plan any more, so --again cannot build its shards; to compare, pack "
 			"the sources into another folder: the id must be the same",
 			o->out);
-	if (code == EXIT_DONE && s->sealed) {
+	if (rc == EXIT_DONE && s->sealed) {
 		note("%s: sealed already; nothing to do%s", o->out, o->report ? ", and nothing to report" : "");
 		/* A seal that was killed may have left some of .shardpack, but not the plan. */
 		return access(s->job.state_dir, F_OK) == 0 ? output_clear_state(&s->job) : EXIT_DONE;
 	}
-	if (code == EXIT_DONE && recipe_schema(&s->plan.recipe, &s->job.schema, &err) != SHARD_OK)
-		code = fail(exit_code_of_status(err.status), "%s/plan: %s", s->job.state_dir, err.message);
-	if (code == EXIT_DONE && s->plan.recipe.on_error == ON_ERROR_QUARANTINE) {
+	if (rc == EXIT_DONE && recipe_schema(&s->plan.recipe, &s->job.schema, &err) != SHARD_OK)
+		rc = fail(exit_code_of_status(err.status), "%s/plan: %s", s->job.state_dir, err.message);
+	if (rc == EXIT_DONE && s->plan.recipe.on_error == ON_ERROR_QUARANTINE) {
 		if (!s->quarantine_said)
 			return fail(EXIT_USAGE,
 				    "%s: the file `quarantine` is missing; run the same `shardpack plan` "
 				    "command again to restore it",
 				    s->job.state_dir);
-		code = quarantine_open(&s->quarantine, s->quarantine_said);
+		rc = quarantine_open(&s->quarantine, s->quarantine_said);
 		s->job.quarantine = s->quarantine;
 	}
 	s->job.source = o->source ? o->source : s->source ? s->source : "";
-	if (code != EXIT_DONE || (!needs_source && !s->job.source[0]))
-		return code;
+	if (rc != EXIT_DONE || (!needs_source && !s->job.source[0]))
+		return rc;
 	if (!s->job.source[0])
 		return fail(EXIT_USAGE, "%s: the file `source` is missing; name the source with --source SRC",
 			    s->job.state_dir);
-	return needs_source ? open_source(s, o) : code;
+	return needs_source ? open_source(s, o) : rc;
 }
 
-static void end(struct started *s)
+static void close_planned(struct planned *s)
 {
 	command_end_build(&s->job);
 	source_times_close(&s->times);
@@ -205,17 +203,17 @@ static int verify_sealed(const char *dir)
 }
 
 /* Which shards this process builds: a part; or what it claims, which a job array does by itself. */
-static int settle_share(struct started *s, const struct build_options *o)
+static int choose_shards(struct planned *s, const struct build_options *o)
 {
 	struct scheduler *w = &s->worker;
-	int code = EXIT_DONE;
+	int rc = EXIT_DONE;
 
 	if (!o->part.count)
-		code = scheduler_find(w, getenv);
+		rc = scheduler_find(w, getenv);
 	else if (o->steal)
 		*w = (struct scheduler){.found = true, .number = o->part.idx, .count = o->part.count};
-	if (code != EXIT_DONE)
-		return code;
+	if (rc != EXIT_DONE)
+		return rc;
 	if (o->steal && !w->found)
 		scheduler_anywhere(w, clock_now_ns());
 	if (w->found && o->again)
@@ -237,51 +235,51 @@ static int settle_share(struct started *s, const struct build_options *o)
 static int build(const struct cli_args *args)
 {
 	const struct build_options *o = args->options;
-	struct started s = {.place.root_fd = -1};
+	struct planned s = {.place.root_fd = -1};
 	struct report report = {.job = &s.job};
 	uint64_t start_ns = clock_now_ns();
-	int code;
+	int rc;
 
 	signals_grace(o->grace);
-	code = start(&s, o, true);
+	rc = open_planned(&s, o, true);
 
-	if (code == EXIT_DONE && o->again && o->read_back)
-		code = fail(EXIT_USAGE, "--again compares every byte of the shards, so it cannot be given with "
-					"--read-back no");
-	if (code == EXIT_DONE && !s.sealed)
-		code = settle_share(&s, o);
-	if (code == EXIT_DONE && !s.sealed) {
+	if (rc == EXIT_DONE && o->again && o->read_back)
+		rc = fail(EXIT_USAGE, "--again compares every byte of the shards, so it cannot be given with "
+				      "--read-back no");
+	if (rc == EXIT_DONE && !s.sealed)
+		rc = choose_shards(&s, o);
+	if (rc == EXIT_DONE && !s.sealed) {
 		s.job.again = o->again;
 		s.job.leave_vanished = o->on_error == 1;
 		s.job.max_bad = cli_given(args, "max-bad") ? &o->max_bad : NULL;
 		s.job.read_back = o->read_back == 0;
 		report.exit_code = command_build(&s.job, o->sandbox);
 		report.elapsed_ns = clock_now_ns() - start_ns;
-		code = command_finish(&report, s.report_path);
+		rc = command_finish(&report, s.report_path);
 	}
-	end(&s);
-	return code;
+	close_planned(&s);
+	return rc;
 }
 
 static int seal(const struct cli_args *args)
 {
 	const struct build_options *o = args->options;
-	struct started s = {.place.root_fd = -1};
+	struct planned s = {.place.root_fd = -1};
 	struct report report = {.job = &s.job};
 	uint64_t start_ns = clock_now_ns();
-	int code = start(&s, o, false);
+	int rc = open_planned(&s, o, false);
 
-	if (code == EXIT_DONE && !s.sealed) {
+	if (rc == EXIT_DONE && !s.sealed) {
 		s.job.verify_all = o->verify;
 		report.exit_code = seal_run(&s.job);
 		report.sealed = report.exit_code == EXIT_DONE;
 		report.elapsed_ns = clock_now_ns() - start_ns;
-		code = command_finish(&report, s.report_path);
-	} else if (code == EXIT_DONE && o->verify) {
-		code = verify_sealed(o->out);
+		rc = command_finish(&report, s.report_path);
+	} else if (rc == EXIT_DONE && o->verify) {
+		rc = verify_sealed(o->out);
 	}
-	end(&s);
-	return code;
+	close_planned(&s);
+	return rc;
 }
 
 const struct cli_verb cmd_build = {

@@ -11,6 +11,7 @@
 
 #include "shard_inspect.h"
 #include "tools/common/cli.h"
+#include "tools/common/memory.h"
 #include "tools/common/message.h"
 #include "tools/common/text.h"
 #include "tools/shardpack/reuse/reuse.h"
@@ -63,23 +64,23 @@ static const struct cli_option by_option[] = {
 
 static int open_parts(const struct reuse_options *o, struct part *part, uint32_t count)
 {
-	int code = EXIT_DONE;
+	int rc = EXIT_DONE;
 
-	for (uint32_t p = 0; code == EXIT_DONE && p < count; p++)
-		code = part_open(&part[p], o->parts.items[p]);
-	return code;
+	for (uint32_t p = 0; rc == EXIT_DONE && p < count; p++)
+		rc = part_open(&part[p], o->parts.items[p]);
+	return rc;
 }
 
 static int merge_parts(const struct reuse_options *o, struct part *part, uint32_t count)
 {
 	uint32_t names = 0;
-	int code = open_parts(o, part, count);
+	int rc = open_parts(o, part, count);
 
-	if (code == EXIT_DONE)
-		code = parts_agree(part, count, &names);
-	if (code == EXIT_DONE && !o->duplicates)
-		code = parts_unique(part, count, o->out);
-	return code == EXIT_DONE ? assemble(o->out, part, count, names, (uint32_t)o->by) : code;
+	if (rc == EXIT_DONE)
+		rc = parts_agree(part, count, &names);
+	if (rc == EXIT_DONE && !o->duplicates)
+		rc = parts_unique(part, count, o->out);
+	return rc == EXIT_DONE ? assemble(o->out, part, count, names, (uint32_t)o->by) : rc;
 }
 
 /* Room for the datasets of a command line, which are closed behind `work`. */
@@ -88,19 +89,17 @@ static int with_parts(const struct cli_args *args,
 {
 	const struct reuse_options *o = args->options;
 	struct part *part;
-	int code;
+	int rc;
 
 	if (o->parts.count < 2 || o->parts.count > PARTS_MAX)
 		return cli_misuse(args, "%zu dataset%s: name at least two, and at most %d", o->parts.count,
 				  o->parts.count == 1 ? "" : "s", PARTS_MAX);
-	part = calloc(o->parts.count, sizeof(*part));
-	if (!part)
-		return fail(EXIT_IO, "out of memory");
-	code = work(o, part, (uint32_t)o->parts.count);
+	part = xcalloc(o->parts.count, sizeof(*part));
+	rc = work(o, part, (uint32_t)o->parts.count);
 	for (size_t p = 0; p < o->parts.count; p++)
 		part_close(&part[p]);
 	free(part);
-	return code;
+	return rc;
 }
 
 static int merge(const struct cli_args *args)
@@ -136,34 +135,34 @@ static int take_shards(const struct cli_args *args, const char *text, struct par
 static int append_to(const struct reuse_options *o, struct part *part, uint32_t count)
 {
 	uint32_t names = 0;
-	int code = open_parts(o, part, count);
+	int rc = open_parts(o, part, count);
 
-	if (code == EXIT_DONE && append_is_done(part, count, o->duplicates)) {
+	if (rc == EXIT_DONE && append_is_done(part, count, o->duplicates)) {
 		note("%s: has these shards at its end already; nothing to do", part->dir);
 		return EXIT_DONE;
 	}
-	if (code == EXIT_DONE)
-		code = parts_agree(part, count, &names);
-	if (code == EXIT_DONE && !o->duplicates)
-		code = parts_unique(part, count, part->dir);
-	return code == EXIT_DONE ? append_parts(part, count, names, (uint32_t)o->by) : code;
+	if (rc == EXIT_DONE)
+		rc = parts_agree(part, count, &names);
+	if (rc == EXIT_DONE && !o->duplicates)
+		rc = parts_unique(part, count, part->dir);
+	return rc == EXIT_DONE ? append_parts(part, count, names, (uint32_t)o->by) : rc;
 }
 
 static int append(const struct cli_args *args)
 {
 	const struct reuse_options *o = args->options;
-	int lock = -1, code;
+	int lock = -1, rc;
 
 	if (o->parts.count < 2)
 		return cli_misuse(args, "nothing to append; name a dataset behind %s", o->parts.items[0]);
-	code = append_check_words(o->parts.items, o->parts.count);
-	if (code == EXIT_DONE)
-		code = append_lock(o->parts.items[0], &lock);
-	if (code == EXIT_DONE)
-		code = with_parts(args, append_to);
+	rc = append_check_words(o->parts.items, o->parts.count);
+	if (rc == EXIT_DONE)
+		rc = append_lock(o->parts.items[0], &lock);
+	if (rc == EXIT_DONE)
+		rc = with_parts(args, append_to);
 	if (lock >= 0)
 		close(lock);
-	return code;
+	return rc;
 }
 
 static int split(const struct cli_args *args)
@@ -171,18 +170,18 @@ static int split(const struct cli_args *args)
 	const struct reuse_options *o = args->options;
 	struct part part;
 	struct shard_entry e;
-	int code = part_open(&part, o->dir);
+	int rc = part_open(&part, o->dir);
 
-	if (code == EXIT_DONE)
-		code = take_shards(args, o->shards, &part);
-	if (code == EXIT_DONE)
-		code = assemble(o->out, &part, 1, 0, (uint32_t)o->by);
-	if (code == EXIT_DONE)
-		code = part_entry(&part, 0, &e);
-	if (code == EXIT_DONE)
+	if (rc == EXIT_DONE)
+		rc = take_shards(args, o->shards, &part);
+	if (rc == EXIT_DONE)
+		rc = assemble(o->out, &part, 1, 0, (uint32_t)o->by);
+	if (rc == EXIT_DONE)
+		rc = part_entry(&part, 0, &e);
+	if (rc == EXIT_DONE)
 		note("its records are those of %s from %" PRIu64 " on", o->dir, e.first_record);
 	part_close(&part);
-	return code;
+	return rc;
 }
 
 const struct cli_verb cmd_merge = {

@@ -12,10 +12,10 @@
 #include <string.h>
 
 #include "shard.h"
-#include "tools/common/exit_code.h"
 #include "tools/common/files.h"
 #include "tools/common/human.h"
 #include "tools/common/json_out.h"
+#include "tools/common/memory.h"
 #include "tools/common/message.h"
 #include "tools/common/shelf.h"
 #include "tools/shardpack/make/make.h"
@@ -57,8 +57,8 @@ struct status {
 	uint64_t claim_count, claim_room;
 };
 
-/* A dataset that is sealed has no plan any more, and all its shards. */
-static int look_sealed(struct status *s)
+/* A sealed dataset has all its shards, and its plan is gone. */
+static int count_sealed(struct status *s)
 {
 	struct shard_dataset_info info;
 	struct shard_dataset *ds;
@@ -83,17 +83,17 @@ static bool continues(const struct status *s, uint64_t shard_idx, const struct c
 	       !strcmp(a->space, b->space) && !strcmp(a->job, b->job);
 }
 
-/* Which process builds a shard?  Of another machine's, a glance cannot tell whether it lives. */
+/* Which process builds a shard?  Whether a process of another machine lives cannot be told here. */
 static int look_at_claim(struct status *s, uint64_t shard_idx, const char *state_dir)
 {
 	struct status_claim c = {.first = shard_idx, .last = shard_idx};
 	char path[FILES_PATH_BYTES];
-	int code = claim_path(path, state_dir, shard_idx);
+	int rc = claim_path(path, state_dir, shard_idx);
 
-	if (code == EXIT_DONE)
-		code = claim_look(path, &c.view);
-	if (code != EXIT_DONE || !c.view.there || (!c.view.failed && claim_is_dead(&c.view, &s->self)))
-		return code;
+	if (rc == EXIT_DONE)
+		rc = claim_look(path, &c.view);
+	if (rc != EXIT_DONE || !c.view.there || (!c.view.failed && claim_is_dead(&c.view, &s->self)))
+		return rc;
 	s->running += !c.view.failed;
 	if (continues(s, shard_idx, &c.view)) {
 		s->claims[s->claim_count - 1].last = shard_idx;
@@ -106,54 +106,45 @@ static int look_at_claim(struct status *s, uint64_t shard_idx, const char *state
 
 static int look_at_claims(struct status *s, const struct shard_list *list, const char *state_dir)
 {
-	bool *claimed = calloc(list->shard_count + 1, sizeof(*claimed));
-	int code = claimed ? claim_list(state_dir, list->shard_count, claimed)
-			   : fail(EXIT_IO, "out of memory for %" PRIu64 " claims", list->shard_count);
+	bool *claimed = xcalloc(list->shard_count + 1, sizeof(*claimed));
+	int rc = claim_list(state_dir, list->shard_count, claimed);
 
 	claim_self(&s->self, "");
-	for (uint64_t k = 0; code == EXIT_DONE && k < list->shard_count; k++)
+	for (uint64_t k = 0; rc == EXIT_DONE && k < list->shard_count; k++)
 		if (claimed[k] && !list->there[k])
-			code = look_at_claim(s, k, state_dir);
+			rc = look_at_claim(s, k, state_dir);
 	free(claimed);
-	return code;
+	return rc;
 }
 
-static int look(struct status *s, const char *spool)
+static int examine(struct status *s, const char *spool)
 {
 	struct shard_list list = {0};
 	struct plan plan = {0};
 	struct job job = {.plan = &plan};
 	char *source = NULL, *quarantine = NULL;
-	int code = output_set_dir(&job, s->dir);
+	int rc = output_set_dir(&job, s->dir);
 
-	if (code == EXIT_DONE)
-		code = command_open_shelf(&plan, spool ? spool : s->dir);
-	if (code == EXIT_DONE)
-		code = output_load(&job, &plan, &source, &quarantine, &s->sealed);
-	if (code == EXIT_DONE && s->sealed) {
-		code = look_sealed(s);
-	} else if (code == EXIT_DONE) {
-		code = shard_list_look(&list, s->dir, plan.shard_count);
-		if (code == EXIT_DONE)
-			s->pace_ns = shard_list_pace(&list, s->dir, &code);
-		if (code == EXIT_DONE)
-			code = look_at_claims(s, &list, job.state_dir);
+	command_open_shelf(&plan, spool ? spool : s->dir);
+	if (rc == EXIT_DONE)
+		rc = output_load(&job, &plan, &source, &quarantine, &s->sealed);
+	if (rc == EXIT_DONE && s->sealed) {
+		rc = count_sealed(s);
+	} else if (rc == EXIT_DONE) {
+		rc = shard_list_look(&list, s->dir, plan.shard_count);
+		if (rc == EXIT_DONE) {
+			s->pace_ns = shard_list_pace(&list, s->dir);
+			rc = look_at_claims(s, &list, job.state_dir);
+		}
 		s->shard_count = plan.shard_count;
 		s->done = list.there_count;
 		shard_list_missing(&list, SIZE_MAX, &s->missing);
-		if (code == EXIT_DONE && text_failed(&s->missing))
-			code = fail(EXIT_IO, "out of memory for a list of %" PRIu64 " shards", list.shard_count);
 	}
 	shard_list_free(&list);
 	plan_free(&plan);
 	free(source);
 	free(quarantine);
-	return code;
-}
-
-static const char *list_of(const struct status *s)
-{
-	return s->missing.bytes ? s->missing.data : "";
+	return rc;
 }
 
 /* null if it is not known */
@@ -182,7 +173,7 @@ static void json_claim(struct json_out *j, const struct status_claim *c)
 	json_out_end(j);
 }
 
-static void tell_json(const struct status *s)
+static void print_json(const struct status *s)
 {
 	uint64_t missing = s->shard_count - s->done;
 	struct json_out j;
@@ -201,7 +192,7 @@ static void tell_json(const struct status *s)
 		json_out_null(&j, "seconds_per_shard");
 		json_out_null(&j, "seconds_left");
 	}
-	json_out_string(&j, "retry_list", list_of(s));
+	json_out_string(&j, "retry_list", s->missing.bytes ? s->missing.data : "");
 	json_out_array(&j, "claims");
 	for (uint64_t i = 0; i < s->claim_count; i++)
 		json_claim(&j, &s->claims[i]);
@@ -210,7 +201,7 @@ static void tell_json(const struct status *s)
 	json_out_finish(&j); /* what failed is found by finish_stdout() */
 }
 
-static void print_words(const struct status *s, const char *rest)
+static void print_line(const struct status *s, const char *rest)
 {
 	escape_write(stdout, s->dir, strlen(s->dir), ESCAPE_TALK);
 	printf(": %s\n", rest);
@@ -239,7 +230,7 @@ static void print_claim(const struct status_claim *c)
 	putchar('\n');
 }
 
-static void tell(const struct status *s)
+static void print_status(const struct status *s)
 {
 	uint64_t missing = s->shard_count - s->done;
 	char words[160], pace[HUMAN_CHARS], left[HUMAN_CHARS];
@@ -247,15 +238,15 @@ static void tell(const struct status *s)
 	if (s->sealed) {
 		snprintf(words, sizeof(words), "sealed, %" PRIu64 " shard%s", s->shard_count,
 			 s->shard_count == 1 ? "" : "s");
-		print_words(s, words);
+		print_line(s, words);
 		return;
 	}
 	snprintf(words, sizeof(words), "%" PRIu64 " of %" PRIu64 " shard%s done%s", s->done, s->shard_count,
 		 s->shard_count == 1 ? " is" : "s are", missing ? "" : "; not sealed yet");
-	print_words(s, words);
+	print_line(s, words);
 	if (!missing)
 		return;
-	printf("missing: %s\n", list_of(s));
+	printf("missing: %s\n", s->missing.data);
 	for (uint64_t i = 0; i < s->claim_count && i < CLAIMS_SHOWN_MAX; i++)
 		print_claim(&s->claims[i]);
 	if (s->claim_count > CLAIMS_SHOWN_MAX)
@@ -269,21 +260,21 @@ static int status(const struct cli_args *args)
 {
 	const struct status_options *o = args->options;
 	struct status s = {.dir = o->out};
-	int code;
+	int rc;
 
 	if (o->json && o->retry_list)
 		return fail(EXIT_USAGE, "--json and --retry-list cannot be given together; the document of --json "
 					"has the list as `retry_list`");
-	code = look(&s, o->spool);
-	if (code == EXIT_DONE && o->json)
-		tell_json(&s);
-	else if (code == EXIT_DONE && !o->retry_list)
-		tell(&s);
-	else if (code == EXIT_DONE && s.missing.bytes)
+	rc = examine(&s, o->spool);
+	if (rc == EXIT_DONE && o->json)
+		print_json(&s);
+	else if (rc == EXIT_DONE && !o->retry_list)
+		print_status(&s);
+	else if (rc == EXIT_DONE && s.missing.bytes)
 		puts(s.missing.data);
 	text_free(&s.missing);
 	free(s.claims);
-	return code;
+	return rc;
 }
 
 const struct cli_verb cmd_status = {

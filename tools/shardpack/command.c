@@ -14,9 +14,8 @@
 #include <unistd.h>
 
 #include "libshard/base/thread.h"
-#include "tools/common/exit_code.h"
 #include "tools/common/files.h"
-#include "tools/common/human.h"
+#include "tools/common/memory.h"
 #include "tools/common/message.h"
 #include "tools/common/shelf.h"
 #include "tools/shardpack/input/input.h"
@@ -36,23 +35,23 @@ int command_keep_apart(const char *option, const char *path, const char *dir_nam
 int command_keep_from_sources(const struct source_place *p, const char *option, const char *path)
 {
 	char folder[FILES_PATH_BYTES];
-	int code = EXIT_DONE;
+	int rc = EXIT_DONE;
 
-	for (uint64_t i = 0; code == EXIT_DONE && i < p->item_count; i++) {
+	for (uint64_t i = 0; rc == EXIT_DONE && i < p->item_count; i++) {
 		const struct source_item *item = &p->item[i];
 		bool whole = !item->path[0];
 
-		code = whole ? EXIT_DONE : files_path(folder, p->root_absolute, item->path);
-		if (code != EXIT_DONE)
-			return code;
+		rc = whole ? EXIT_DONE : files_path(folder, p->root_absolute, item->path);
+		if (rc != EXIT_DONE)
+			return rc;
 		if (item->is_dir)
-			code = command_keep_apart(option, path, "the source", whole ? p->root_absolute : folder);
-		if (code == EXIT_DONE && strcmp(option, "--report"))
-			code = command_keep_apart("the source", whole ? p->root_absolute : folder, option, path);
-		else if (code == EXIT_DONE && !item->is_dir && !strcmp(folder, path))
-			code = fail(EXIT_USAGE, "%s: is the source (%s); give another path", option, folder);
+			rc = command_keep_apart(option, path, "the source", whole ? p->root_absolute : folder);
+		if (rc == EXIT_DONE && strcmp(option, "--report"))
+			rc = command_keep_apart("the source", whole ? p->root_absolute : folder, option, path);
+		else if (rc == EXIT_DONE && !item->is_dir && !strcmp(folder, path))
+			rc = fail(EXIT_USAGE, "%s: is the source (%s); give another path", option, folder);
 	}
-	return code;
+	return rc;
 }
 
 /* A report, or empty?  An image or a table that a slip of --report would replace is neither. */
@@ -91,16 +90,13 @@ int command_check_report(const char *path)
 	return EXIT_DONE;
 }
 
-int command_open_shelf(struct plan *p, const char *dir)
+void command_open_shelf(struct plan *p, const char *dir)
 {
-	char *there = strdup(dir);
+	char *there = xstrdup(dir);
 
-	if (there && files_nearest(there)) /* else the first file on it says why there can be none */
-		p->text.shelf = shelf_open(there);
-	else if (there)
-		p->text.shelf = shelf_open(dir);
+	/* if no folder above is there, the first file on the shelf says why */
+	p->text.shelf = shelf_open(files_nearest(there) ? there : dir);
 	free(there);
-	return p->text.shelf ? EXIT_DONE : fail(EXIT_IO, "out of memory");
 }
 
 char *command_plan_again(const char *dir)
@@ -110,10 +106,7 @@ char *command_plan_again(const char *dir)
 	text_add(&out, "remove ", 7);
 	text_shell_word(&out, dir);
 	text_format(&out, " and begin again with `shardpack plan`");
-	if (!text_failed(&out))
-		return out.data;
-	text_free(&out);
-	return NULL;
+	return out.data;
 }
 
 void command_tell_plan(const struct job *job, const struct scan *scan)
@@ -123,13 +116,10 @@ void command_tell_plan(const struct job *job, const struct scan *scan)
 	text_hex(&digest, job->plan->digest, sizeof(job->plan->digest));
 	text_shell_word(&words, job->out_dir);
 	report_ignored(scan);
-	if (!text_failed(&words) && !text_failed(&digest)) {
-		note("plan %s: %" PRIu64 " input%s in %" PRIu64 " shard%s", digest.data, job->plan->input_count,
-		     job->plan->input_count == 1 ? "" : "s", job->plan->shard_count,
-		     job->plan->shard_count == 1 ? "" : "s");
-		note("next: shardpack build %s --part 0/N to N-1/N, on any machines; then shardpack seal %s",
-		     words.data, words.data);
-	}
+	note("plan %s: %" PRIu64 " input%s in %" PRIu64 " shard%s", digest.data, job->plan->input_count,
+	     job->plan->input_count == 1 ? "" : "s", job->plan->shard_count, job->plan->shard_count == 1 ? "" : "s");
+	note("next: shardpack build %s --part 0/N to N-1/N, on any machines; then shardpack seal %s", words.data,
+	     words.data);
 	text_free(&words);
 	text_free(&digest);
 }
@@ -147,17 +137,7 @@ static bool this_command(struct text *out)
 			text_shell_word(out, words.data + at);
 		}
 	text_free(&words);
-	return found && out->bytes && !text_failed(out);
-}
-
-/* That makes another dataset.  Where nothing was written, only `shardpack plan` left something. */
-static void say_how_to_leave_out(const struct report *r)
-{
-	if (r->job->account->written || !r->scan)
-		hint("--on-error skip or quarantine leaves bad inputs out; that makes another dataset, so %s",
-		     r->job->remedy);
-	else
-		hint("--on-error skip or quarantine leaves bad inputs out");
+	return found && out->bytes;
 }
 
 /* Files are gone, and nothing else is wrong. */
@@ -173,10 +153,8 @@ static void say_how_to_do_without(const struct report *r)
 		text_shell_word(&out, r->job->out_dir);
 		text_format(&out, "`");
 	}
-	if (!text_failed(&out))
-		hint("complete shards are kept; bring the files back and run the same command again, or leave them "
-		     "out: %s",
-		     out.data);
+	hint("complete shards are kept; bring the files back and run the same command again, or leave them out: %s",
+	     out.data);
 	text_free(&out);
 }
 
@@ -196,34 +174,37 @@ static void say_how_to_go_on(const struct report *r)
 	else if (r->exit_code == EXIT_IO)
 		hint("complete shards are kept; remove the cause, then run the same command again to continue");
 	else if (r->exit_code == EXIT_BAD && r->job->plan->recipe.on_error == ON_ERROR_FAIL && r->job->account->bad)
-		say_how_to_leave_out(r);
+		/* that makes another dataset; where nothing was written, only `shardpack plan` left something */
+		hint("--on-error skip or quarantine leaves bad inputs out%s%s",
+		     r->job->account->written || !r->scan ? "; that makes another dataset, so " : "",
+		     r->job->account->written || !r->scan ? r->job->remedy : "");
 	text_free(&command);
 }
 
 int command_finish(const struct report *r, const char *report_path)
 {
-	int code = r->exit_code, written;
+	int rc = r->exit_code, written;
 
 	account_sort(r->job->account);
 	if (report_path) {
 		written = report_file_write(r, report_path);
-		if (code == EXIT_DONE)
-			code = written;
+		if (rc == EXIT_DONE)
+			rc = written;
 	}
 	say_how_to_go_on(r);
 	report_tell(r);
-	return code;
+	return rc;
 }
 
 int command_build(struct job *job, bool sandbox)
 {
-	int code = EXIT_DONE;
+	int rc = EXIT_DONE;
 
 	if (sandbox && !plan_names_inputs(job->plan))
 		return fail(EXIT_USAGE, "--sandbox is for images: nothing of this source is decoded");
 	if (sandbox) /* before there are threads */
-		code = pictures_sandbox(&job->sandbox, &job->plan->recipe);
-	return code == EXIT_DONE ? build_run(job) : code;
+		rc = pictures_sandbox(&job->sandbox, &job->plan->recipe);
+	return rc == EXIT_DONE ? build_run(job) : rc;
 }
 
 void command_begin_build(struct job *job, struct account *account, struct receipt_files *receipts)

@@ -61,9 +61,9 @@ int command_check_report(const char *path);
  * Give a plan a shelf in that folder, or the nearest one above that exists, for itself and for what
  * it is made of.
  */
-int command_open_shelf(struct plan *p, const char *dir);
+void command_open_shelf(struct plan *p, const char *dir);
 
-/* For a command that cannot replace: how to pack again what is in `dir`.  To be freed, or NULL. */
+/* For a command that cannot replace: how to pack again what is in `dir`.  To be freed. */
 char *command_plan_again(const char *dir);
 
 /* What a job keeps beside its plan, and a worker for each CPU; `job` is then to be given to command_end_build(). */

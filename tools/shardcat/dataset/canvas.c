@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "libshard/base/utf8.h"
+#include "tools/common/memory.h"
 
 #define ROWS  9
 #define SCALE 2
@@ -184,35 +185,12 @@ static bool is_pixel_set(const struct glyph *g, int x, int y)
 	return is_set(g, dot_x, dot_y);
 }
 
-/*
- * Call `dot` for each pixel of the text, with x from 0 to font_width() - 1 and y from 0 to
- * FONT_HEIGHT - 1.
- */
-static void font_draw(const char *text, size_t text_bytes, void (*dot)(void *context, unsigned x, unsigned y),
-		      void *context)
-{
-	unsigned left = 0;
-	size_t taken;
-
-	for (size_t i = 0; i < text_bytes; i += taken) {
-		const struct glyph *g = next_glyph(text + i, text_bytes - i, &taken);
-
-		for (unsigned y = 0; y < FONT_HEIGHT; y++)
-			for (unsigned x = 0; x < g->width * SCALE; x++)
-				if (is_pixel_set(g, (int)x, (int)y))
-					dot(context, left + x, y);
-		left += g->width * SCALE + GAP;
-	}
-}
-
 /* ---- the canvas ---- */
 
-bool canvas_init(struct canvas *c, uint32_t width, uint32_t height, struct colour background)
+void canvas_init(struct canvas *c, uint32_t width, uint32_t height, struct colour background)
 {
-	*c = (struct canvas){width, height, malloc((size_t)width * height * 3)};
-	if (c->pixels)
-		canvas_fill(c, 0, 0, width, height, background);
-	return c->pixels != NULL;
+	*c = (struct canvas){width, height, xmalloc((size_t)width * height, 3)};
+	canvas_fill(c, 0, 0, width, height, background);
 }
 
 void canvas_free(struct canvas *c)
@@ -241,18 +219,28 @@ void canvas_fill(struct canvas *c, uint32_t x, uint32_t y, uint32_t width, uint3
 
 struct pen {
 	struct canvas *canvas;
-	uint32_t x, y;
+	uint32_t x, y; /* the top left corner of the next character */
 	struct colour colour;
 	bool bold;
 };
 
-static void draw_dot(void *context, unsigned x, unsigned y)
+static void draw_text(struct pen *pen, const char *text, size_t text_bytes)
 {
-	const struct pen *pen = context;
+	size_t taken;
 
-	set_pixel(pen->canvas, pen->x + x, pen->y + y, pen->colour);
-	if (pen->bold)
-		set_pixel(pen->canvas, pen->x + x + 1, pen->y + y, pen->colour);
+	for (size_t i = 0; i < text_bytes; i += taken) {
+		const struct glyph *g = next_glyph(text + i, text_bytes - i, &taken);
+
+		for (unsigned y = 0; y < FONT_HEIGHT; y++)
+			for (unsigned x = 0; x < g->width * SCALE; x++) {
+				if (!is_pixel_set(g, (int)x, (int)y))
+					continue;
+				set_pixel(pen->canvas, pen->x + x, pen->y + y, pen->colour);
+				if (pen->bold)
+					set_pixel(pen->canvas, pen->x + x + 1, pen->y + y, pen->colour);
+			}
+		pen->x += g->width * SCALE + GAP;
+	}
 }
 
 void canvas_text(struct canvas *c, uint32_t x, uint32_t y, uint32_t width, const char *text, size_t text_bytes,
@@ -265,11 +253,11 @@ void canvas_text(struct canvas *c, uint32_t x, uint32_t y, uint32_t width, const
 		unsigned dots = font_width(" ...", 4);
 
 		fits = font_fit(text, text_bytes, width > dots ? width - dots : 0);
-		font_draw(text, fits, draw_dot, &pen);
-		pen.x += font_width(text, fits) + font_width(" ", 1) / 2;
-		font_draw("...", 3, draw_dot, &pen);
+		draw_text(&pen, text, fits);
+		pen.x = x + font_width(text, fits) + font_width(" ", 1) / 2;
+		draw_text(&pen, "...", 3);
 	} else {
-		font_draw(text, text_bytes, draw_dot, &pen);
+		draw_text(&pen, text, text_bytes);
 	}
 }
 

@@ -40,7 +40,7 @@ struct record {
 };
 
 int input_open(struct input *in, const char *path);
-/* The same; a dataset must have this id, 64 hex digits. */
+/* The same; a dataset must have this id, 64 hex digits, or any if it is NULL. */
 int input_open_id(struct input *in, const char *path, const char *id);
 /* The same for a verb that needs a manifest: a shard file is refused. */
 int input_open_dataset(struct input *in, const char *path);
@@ -48,6 +48,9 @@ void input_close(struct input *in);
 
 /* The shard, or a dataset's first one, borrowed; NULL if it has none. */
 int input_first_reader(struct input *in, struct shard_reader **out);
+
+/* The provenance of a shard, "" if it has none; to be freed.  A status of the library, which says nothing. */
+int input_provenance(struct shard_reader *reader, char **out, struct shard_error *err);
 
 int input_check_index(const struct input *in, uint64_t idx);
 
@@ -81,6 +84,9 @@ const struct shard_field *input_label_field(const struct input *in);
 
 /* One element of any dtype as a number.  `data` may have any alignment.  Pure. */
 
+bool dtype_is_integer(uint32_t dtype); /* bool is not one */
+bool dtype_is_float(uint32_t dtype);
+
 #define NUMBER_CHARS 32
 
 /* Integers in full, floating point to the digits that its dtype has, bool as true or false. */
@@ -101,7 +107,7 @@ double number_double(uint32_t dtype, const void *data);
 struct tensor {
 	const struct shard_field *field;
 	uint32_t ndim;
-	uint64_t shape[SHARD_DIMS_MAX];
+	uint32_t shape[SHARD_DIMS_MAX];
 	uint64_t element_count;
 	size_t element_bytes;
 	uint8_t *data; /* element_count x element_bytes, row-major */
@@ -119,7 +125,7 @@ void tensor_print(const struct tensor *tensor, FILE *out);
 
 /* "[224,224,3]"; nothing for a scalar. */
 #define SHAPE_CHARS 96
-const char *shape_text(char out[SHAPE_CHARS], const uint64_t *shape, uint32_t ndim);
+const char *shape_text(char out[SHAPE_CHARS], const uint32_t *shape, uint32_t ndim);
 
 /*
  * The header of a .npy file, version 1.0, for this tensor.  Returns its length, a multiple of 64.
@@ -160,8 +166,7 @@ struct canvas {
 	uint8_t *pixels; /* packed RGB */
 };
 
-/* False if there is no memory for it.  Free it in any case. */
-bool canvas_init(struct canvas *c, uint32_t width, uint32_t height, struct colour background);
+void canvas_init(struct canvas *c, uint32_t width, uint32_t height, struct colour background);
 void canvas_free(struct canvas *c);
 
 #define FONT_HEIGHT 18 /* of a line, descenders included */
@@ -186,10 +191,13 @@ void canvas_thumbnail(struct canvas *c, uint32_t x, uint32_t y, uint32_t side, c
 
 #define REPEATS_LISTED 100
 
-/* The XXH3-128 of a content. */
 struct content_hash {
 	uint8_t bytes[16];
 };
+
+/* Of one record, without the field `left_out`, which may be NULL.  Field f lies at rows[f]. */
+struct content_hash content_hash(const struct shard_schema *schema, const void *const rows[SHARD_FIELDS_MAX],
+				 const struct shard_field *left_out);
 
 struct repeat {
 	uint64_t first, count; /* the first record with this content, and how many have it */

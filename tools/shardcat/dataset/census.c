@@ -13,8 +13,6 @@
 #include <string.h>
 
 #include "libshard/base/byte_sums.h"
-#include "shard_pack.h"
-#include "tools/common/exit_code.h"
 #include "tools/common/memory.h"
 #include "tools/common/message.h"
 #include "tools/common/progress.h"
@@ -26,11 +24,6 @@
 #define CLASSES_MAX	 (UINT64_C(1) << 20) /* labels counted one by one where no classes are recorded */
 
 /* ---- sums over the values of one channel, exact for integers ---- */
-
-static bool is_float(uint32_t dtype)
-{
-	return dtype == SHARD_F16 || dtype == SHARD_BF16 || dtype == SHARD_F32 || dtype == SHARD_F64;
-}
 
 /* Add what was counted apart, of values from `min` to `max`. */
 static void merge_integers(struct sums *s, const struct sums *part)
@@ -166,7 +159,7 @@ static void sums_add(struct sums *s, uint32_t channels, uint32_t dtype, const ui
 		byte_sums_add(data, count * channels, channels, m);
 	for (uint32_t c = 0; c < channels; c++) {
 		const uint8_t *first = data + c * apart * shard_dtype_bytes(dtype);
-		struct sums part = {.is_float = is_float(dtype)};
+		struct sums part = {.is_float = dtype_is_float(dtype)};
 
 		s[c].is_float = part.is_float;
 		if (dtype == SHARD_U8 && !interleaved)
@@ -246,32 +239,28 @@ static uint32_t channel_axis(const struct shard_field *f)
 	return axis;
 }
 
-static uint32_t channel_count(const struct census *c, const struct shard_field *f)
+static int read_recorded_field(struct census *c, uint32_t field)
 {
+	const struct shard_field *f = &c->input->schema->field[field];
+	struct census_field *out = &c->field[field];
 	uint32_t axis = channel_axis(f);
-
-	if (f == c->label || f->semantic == SHARD_TEXT)
-		return 0;
-	return axis < f->ndim ? f->shape[axis] : 1;
-}
-
-static int take_recorded(struct census *c, uint32_t field)
-{
-	struct census_field *f = &c->field[field];
 	struct shard_moments m;
 	struct shard_error err;
 	int rc = SHARD_OK;
 
-	for (uint32_t i = 0; i < f->channels && rc == SHARD_OK; i++) {
+	if (f == c->label || f->semantic == SHARD_TEXT)
+		return EXIT_DONE;
+	out->channels = axis < f->ndim ? f->shape[axis] : 1;
+	for (uint32_t i = 0; i < out->channels && rc == SHARD_OK; i++) {
 		rc = input_moments(c->input, field, i, &m, &err);
 		if (rc == SHARD_OK)
-			sums_of_moments(&f->sums[i], &m);
+			sums_of_moments(&out->sums[i], &m);
 	}
-	f->recorded = f->channels && rc == SHARD_OK;
+	out->recorded = out->channels && rc == SHARD_OK;
 	return rc < 0 ? fail_of_library(&err) : EXIT_DONE;
 }
 
-static int take_recorded_classes(struct census *c)
+static int read_recorded_classes(struct census *c)
 {
 	uint32_t label = (uint32_t)(c->label - c->input->schema->field);
 	uint64_t count = 0, records;
@@ -297,14 +286,11 @@ int census_open(struct census *c, struct input *in)
 	c->input = in;
 	c->label = input_label_field(in);
 	for (uint32_t i = 0; i < in->schema->field_count && !rc; i++) {
-		const struct shard_field *f = &in->schema->field[i];
-
-		c->has_content = c->has_content || f != c->label;
-		c->field[i].channels = channel_count(c, f);
-		rc = take_recorded(c, i);
+		c->has_content = c->has_content || &in->schema->field[i] != c->label;
+		rc = read_recorded_field(c, i);
 	}
 	if (!rc && c->label)
-		rc = take_recorded_classes(c);
+		rc = read_recorded_classes(c);
 	return rc;
 }
 
@@ -320,8 +306,7 @@ void census_close(struct census *c)
 struct reading {
 	struct census_field *field; /* [SHARD_FIELDS_MAX] what the records say */
 	uint64_t *class_records, class_capacity, class_count, other_labels;
-	void *group[SHARD_GROUPS_MAX];
-	uint64_t at_a_time;
+	void *group[SHARD_GROUPS_MAX]; /* records that were read together */
 };
 
 static int add_field(struct census *c, struct reading *r, uint32_t field, const struct record *record)
@@ -363,31 +348,29 @@ static void add_label(struct census *c, struct reading *r, int64_t label)
 		r->other_labels++;
 }
 
-static int add_record(struct census *c, struct reading *r, uint64_t idx, const struct record *record)
+static int add_record(struct census *c, struct reading *r, const struct record *record)
 {
 	const struct shard_schema *schema = c->input->schema;
-	struct content_hash of[SHARD_FIELDS_MAX], content;
-	uint32_t count = 0;
+	const void *rows[SHARD_FIELDS_MAX];
+	struct content_hash content;
 	int64_t label = 0;
 	int rc = EXIT_DONE;
 
 	for (uint32_t i = 0; i < schema->field_count && !rc; i++) {
 		const struct shard_field *f = &schema->field[i];
-		const uint8_t *data = (const uint8_t *)record->group[f->group] + f->offset;
 
+		rows[i] = (const uint8_t *)record->group[f->group] + f->offset;
 		if (f == c->label) {
-			label = number_integer(f->dtype, data);
+			label = number_integer(f->dtype, rows[i]);
 			add_label(c, r, label);
-			continue;
-		}
-		shard_xxh128(data, (size_t)f->bytes, of[count++].bytes);
-		if (r->field[i].channels)
+		} else if (r->field[i].channels) {
 			rc = add_field(c, r, i, record);
+		}
 	}
 	if (rc || !c->has_content)
 		return rc;
-	shard_xxh128(of, count * sizeof(of[0]), content.bytes);
-	return repeats_add(&c->repeats, &content, idx, label);
+	content = content_hash(schema, rows, c->label);
+	return repeats_add(&c->repeats, &content, record->idx, label);
 }
 
 static int add_block(struct census *c, struct reading *r, uint64_t first, uint64_t count)
@@ -402,35 +385,9 @@ static int add_block(struct census *c, struct reading *r, uint64_t first, uint64
 		for (uint32_t g = 0; g < schema->group_count; g++)
 			record.group[g] = (uint8_t *)r->group[g] + i * schema->group[g].stride;
 		record.idx = first + i;
-		rc = add_record(c, r, first + i, &record);
+		rc = add_record(c, r, &record);
 	}
 	return rc;
-}
-
-static void reading_open(struct reading *r, const struct census *c)
-{
-	const struct shard_schema *schema = c->input->schema;
-	uint64_t bytes = 1;
-
-	for (uint32_t g = 0; g < schema->group_count; g++)
-		bytes += schema->group[g].stride;
-	r->at_a_time = READ_BYTES / bytes < READ_RECORDS_MAX ? READ_BYTES / bytes + 1 : READ_RECORDS_MAX;
-	r->class_count = c->class_count;
-	r->class_capacity = r->class_count + 1;
-	r->class_records = xcalloc(r->class_capacity, sizeof(*r->class_records));
-	r->field = xcalloc(SHARD_FIELDS_MAX, sizeof(*r->field));
-	for (uint32_t g = 0; g < schema->group_count; g++)
-		r->group[g] = xmalloc(r->at_a_time, schema->group[g].stride);
-	for (uint32_t i = 0; i < schema->field_count; i++)
-		r->field[i].channels = c->field[i].channels;
-}
-
-static void reading_close(struct reading *r)
-{
-	for (uint32_t g = 0; g < SHARD_GROUPS_MAX; g++)
-		free(r->group[g]);
-	free(r->class_records);
-	free(r->field);
 }
 
 /* What was recorded must be what was read; then what was read says more. */
@@ -468,17 +425,28 @@ static int compare_and_replace(struct census *c, struct reading *r)
 
 int census_read(struct census *c, uint64_t memory_bytes)
 {
-	struct reading r = {0};
+	const struct shard_schema *schema = c->input->schema;
+	struct reading r = {.class_count = c->class_count, .class_capacity = c->class_count + 1};
 	struct progress progress;
-	uint64_t total = c->input->record_count;
+	uint64_t total = c->input->record_count, record_bytes = 1, block_records;
 	int rc = EXIT_DONE;
 
-	reading_open(&r, c);
+	for (uint32_t g = 0; g < schema->group_count; g++)
+		record_bytes += schema->group[g].stride;
+	block_records = READ_BYTES / record_bytes + 1;
+	if (block_records > READ_RECORDS_MAX)
+		block_records = READ_RECORDS_MAX;
+	r.class_records = xcalloc(r.class_capacity, sizeof(*r.class_records));
+	r.field = xcalloc(SHARD_FIELDS_MAX, sizeof(*r.field));
+	for (uint32_t g = 0; g < schema->group_count; g++)
+		r.group[g] = xmalloc(block_records, schema->group[g].stride);
+	for (uint32_t i = 0; i < schema->field_count; i++)
+		r.field[i].channels = c->field[i].channels;
 	if (c->has_content)
 		rc = repeats_open(&c->repeats, total, memory_bytes);
 	progress_start(&progress, "reading", "records", total);
 	for (uint64_t first = 0, now; first < total && !rc; first += now) {
-		now = total - first < r.at_a_time ? total - first : r.at_a_time;
+		now = total - first < block_records ? total - first : block_records;
 		rc = add_block(c, &r, first, now);
 		progress_add(&progress, now, 0, 0);
 		progress_tick(&progress);
@@ -490,6 +458,9 @@ int census_read(struct census *c, uint64_t memory_bytes)
 		rc = repeats_count(&c->repeats);
 	if (!rc)
 		rc = compare_and_replace(c, &r);
-	reading_close(&r);
+	for (uint32_t g = 0; g < schema->group_count; g++)
+		free(r.group[g]);
+	free(r.class_records);
+	free(r.field);
 	return rc;
 }

@@ -10,8 +10,8 @@
 
 #include "libshard/base/words.h"
 #include "shard_inspect.h"
-#include "tools/common/exit_code.h"
 #include "tools/common/human.h"
+#include "tools/common/message.h"
 
 #define TWO_TO_64 18446744073709551616.0
 
@@ -51,18 +51,6 @@ static double moments_std(const struct shard_moments *m)
 	return variance > 0 ? sqrt(variance) : 0; /* rounding can take a constant image below 0 */
 }
 
-static void group_json(struct json_out *j, const struct shard_group *g)
-{
-	json_out_object_line(j, NULL);
-	json_out_string(j, "codec", shard_name(SHARD_NAME_CODEC, g->codec));
-	json_out_u64(j, "stride", g->stride);
-	json_out_u64(j, "record_bytes", g->record_bytes);
-	json_out_u64(j, "align_log2", g->align_log2);
-	json_out_u64(j, "unit_records", g->unit_records);
-	json_out_u64(j, "chunk_records", g->chunk_records);
-	json_out_end(j);
-}
-
 static void field_json(struct json_out *j, const struct shard_schema *schema, const struct shard_field *f)
 {
 	json_out_object_line(j, NULL);
@@ -92,8 +80,18 @@ static void field_json(struct json_out *j, const struct shard_schema *schema, co
 void describe_schema_json(struct json_out *j, const struct shard_schema *schema)
 {
 	json_out_array(j, "groups");
-	for (uint32_t i = 0; i < schema->group_count; i++)
-		group_json(j, &schema->group[i]);
+	for (uint32_t i = 0; i < schema->group_count; i++) {
+		const struct shard_group *g = &schema->group[i];
+
+		json_out_object_line(j, NULL);
+		json_out_string(j, "codec", shard_name(SHARD_NAME_CODEC, g->codec));
+		json_out_u64(j, "stride", g->stride);
+		json_out_u64(j, "record_bytes", g->record_bytes);
+		json_out_u64(j, "align_log2", g->align_log2);
+		json_out_u64(j, "unit_records", g->unit_records);
+		json_out_u64(j, "chunk_records", g->chunk_records);
+		json_out_end(j);
+	}
 	json_out_end(j);
 	json_out_array(j, "fields");
 	for (uint32_t i = 0; i < schema->field_count; i++)
@@ -126,34 +124,28 @@ int describe_moments_json(struct json_out *j, struct input *in)
 	return rc < 0 ? fail_of_library(&err) : EXIT_DONE;
 }
 
-static void describe_field(FILE *out, const struct shard_field *f, int name_width)
-{
-	uint64_t wide[SHARD_DIMS_MAX];
-	char shape[SHAPE_CHARS];
-
-	for (uint32_t i = 0; i < f->ndim; i++)
-		wide[i] = f->shape[i];
-	fprintf(out, "  %-*s  %-4s %s%s", name_width, f->name, shard_name(SHARD_NAME_DTYPE, f->dtype),
-		shape_text(shape, wide, f->ndim), f->ndim ? " " : "");
-	fprintf(out, "%s%s", f->layout ? shard_name(SHARD_NAME_LAYOUT, f->layout) : "", f->layout ? " " : "");
-	if (f->kind != SHARD_TENSOR)
-		fprintf(out, "%s ", shard_name(SHARD_NAME_KIND, f->kind));
-	if (f->semantic)
-		fprintf(out, "(%s) ", shard_name(SHARD_NAME_SEMANTIC, f->semantic));
-	fprintf(out, "in group %" PRIu32 "\n", f->group);
-}
-
 void describe_schema(FILE *out, const struct shard_schema *schema)
 {
-	char count[HUMAN_CHARS];
+	char count[HUMAN_CHARS], shape[SHAPE_CHARS];
 	int width = 0;
 
 	for (uint32_t i = 0; i < schema->field_count; i++)
 		if ((int)strlen(schema->field[i].name) > width)
 			width = (int)strlen(schema->field[i].name);
 	fputs("fields\n", out);
-	for (uint32_t i = 0; i < schema->field_count; i++)
-		describe_field(out, &schema->field[i], width);
+	for (uint32_t i = 0; i < schema->field_count; i++) {
+		const struct shard_field *f = &schema->field[i];
+
+		fprintf(out, "  %-*s  %-4s %s%s", width, f->name, shard_name(SHARD_NAME_DTYPE, f->dtype),
+			shape_text(shape, f->shape, f->ndim), f->ndim ? " " : "");
+		if (f->layout)
+			fprintf(out, "%s ", shard_name(SHARD_NAME_LAYOUT, f->layout));
+		if (f->kind != SHARD_TENSOR)
+			fprintf(out, "%s ", shard_name(SHARD_NAME_KIND, f->kind));
+		if (f->semantic)
+			fprintf(out, "(%s) ", shard_name(SHARD_NAME_SEMANTIC, f->semantic));
+		fprintf(out, "in group %" PRIu32 "\n", f->group);
+	}
 	fputs("groups\n", out);
 	for (uint32_t i = 0; i < schema->group_count; i++) {
 		const struct shard_group *g = &schema->group[i];

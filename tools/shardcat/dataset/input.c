@@ -12,7 +12,6 @@
 #include <sys/stat.h>
 
 #include "shard_inspect.h"
-#include "tools/common/exit_code.h"
 #include "tools/common/memory.h"
 #include "tools/common/message.h"
 
@@ -33,40 +32,21 @@ static void hint_if_unfinished(const char *dir)
 		     dir);
 }
 
-static int open_either(struct input *in, bool is_dir, const char *id)
+static int open_folder(struct input *in, const char *id)
 {
 	const struct shard_dataset_options options = {.size = sizeof(options), .expect_id = id};
+	struct shard_dataset_info info;
 	struct shard_error err;
-	int rc;
+	int rc = shard_dataset_open(&in->dataset, in->path, &options, &err);
 
-	if (is_dir)
-		rc = shard_dataset_open(&in->dataset, in->path, &options, &err);
-	else
-		rc = shard_reader_open(&in->reader, in->path, NULL, &err);
 	if (rc) {
-		const char *name = strrchr(in->path, '/');
-
 		rc = fail_of_library(&err);
-		if (is_dir)
-			hint_if_unfinished(in->path);
-		else if (!strcmp(name ? name + 1 : in->path, "dataset.manifest"))
-			hint("this is the manifest of a dataset; give its folder: %.*s",
-			     name ? (int)(name - in->path) + !(name - in->path) : 1, name ? in->path : ".");
+		hint_if_unfinished(in->path);
 		return rc;
 	}
-	if (is_dir) {
-		struct shard_dataset_info info;
-
-		in->schema = shard_dataset_schema(in->dataset);
-		shard_dataset_info(in->dataset, &info);
-		in->record_count = info.record_count;
-	} else {
-		struct shard_info info;
-
-		shard_reader_info(in->reader, &info);
-		in->schema = shard_reader_schema(in->reader);
-		in->record_count = info.record_count;
-	}
+	in->schema = shard_dataset_schema(in->dataset);
+	shard_dataset_info(in->dataset, &info);
+	in->record_count = info.record_count;
 	return EXIT_DONE;
 }
 
@@ -77,12 +57,29 @@ int input_open(struct input *in, const char *path)
 
 int input_open_id(struct input *in, const char *path, const char *id)
 {
+	const char *name = strrchr(path, '/');
+	struct shard_error err;
+	struct shard_info info;
 	struct stat st;
+	int rc;
 
 	*in = (struct input){.path = path};
 	if (stat(path, &st))
 		return fail(EXIT_IO, "%s: %s", path, strerror(errno));
-	return open_either(in, S_ISDIR(st.st_mode), id);
+	if (S_ISDIR(st.st_mode))
+		return open_folder(in, id);
+	rc = shard_reader_open(&in->reader, path, NULL, &err);
+	if (rc) {
+		rc = fail_of_library(&err);
+		if (!strcmp(name ? name + 1 : path, "dataset.manifest"))
+			hint("this is the manifest of a dataset; give its folder: %.*s",
+			     name ? (int)(name - path) + !(name - path) : 1, name ? path : ".");
+		return rc;
+	}
+	in->schema = shard_reader_schema(in->reader);
+	shard_reader_info(in->reader, &info);
+	in->record_count = info.record_count;
+	return EXIT_DONE;
 }
 
 int input_open_dataset(struct input *in, const char *path)
@@ -96,7 +93,7 @@ int input_open_dataset(struct input *in, const char *path)
 		return fail(EXIT_USAGE,
 			    "%s: not a folder; this verb needs a dataset, which is a folder with a dataset.manifest",
 			    path);
-	return open_either(in, true, NULL);
+	return open_folder(in, NULL);
 }
 
 void input_close(struct input *in)
@@ -122,6 +119,36 @@ int input_first_reader(struct input *in, struct shard_reader **out)
 	return rc ? fail_of_library(&err) : EXIT_DONE;
 }
 
+struct copying {
+	struct shard_view from;
+	char *to;
+};
+
+static void copy(void *context)
+{
+	const struct copying *c = context;
+
+	memcpy(c->to, c->from.data, c->from.bytes);
+}
+
+int input_provenance(struct shard_reader *reader, char **out, struct shard_error *err)
+{
+	struct copying c = {0};
+	int rc = shard_reader_provenance(reader, &c.from, err);
+
+	*out = NULL;
+	if (rc)
+		return rc;
+	c.to = xmalloc(c.from.bytes + 1, 1);
+	c.to[c.from.bytes] = '\0';
+	rc = c.from.bytes ? shard_reader_guarded(reader, copy, &c, err) : SHARD_OK;
+	if (!rc)
+		*out = c.to;
+	else
+		free(c.to);
+	return rc;
+}
+
 int input_check_index(const struct input *in, uint64_t idx)
 {
 	if (idx < in->record_count)
@@ -133,11 +160,10 @@ int input_check_index(const struct input *in, uint64_t idx)
 
 int input_read(struct input *in, uint32_t group, uint64_t first, uint64_t count, void *dst)
 {
-	struct shard_error err;
-	int rc = SHARD_OK;
-
 	void *dsts[SHARD_GROUPS_MAX] = {NULL};
 	uint64_t idx[READ_RECORDS];
+	struct shard_error err;
+	int rc = SHARD_OK;
 
 	if (in->reader) {
 		rc = shard_reader_read(in->reader, group, first, count, dst, &err);
@@ -247,17 +273,12 @@ int input_selection(const struct input *in, const char *path, struct shard_selec
 	return rc ? fail_of_library(&err) : EXIT_DONE;
 }
 
-static bool is_integer(uint32_t dtype)
-{
-	return dtype >= SHARD_U8 && dtype <= SHARD_I64;
-}
-
 const struct shard_field *input_label_field(const struct input *in)
 {
 	for (uint32_t i = 0; i < in->schema->field_count; i++) {
 		const struct shard_field *f = &in->schema->field[i];
 
-		if (f->semantic == SHARD_LABEL && f->kind == SHARD_TENSOR && !f->ndim && is_integer(f->dtype))
+		if (f->semantic == SHARD_LABEL && f->kind == SHARD_TENSOR && !f->ndim && dtype_is_integer(f->dtype))
 			return f;
 	}
 	return NULL;

@@ -15,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tools/common/exit_code.h"
+#include "shard_pack.h"
 #include "tools/common/memory.h"
 #include "tools/common/message.h"
 #include "tools/common/signals.h"
@@ -40,6 +40,20 @@ struct repeats_store {
 	FILE *spool;
 };
 
+/* The hash of the fields' hashes, so that nothing needs to be copied together. */
+struct content_hash content_hash(const struct shard_schema *schema, const void *const rows[SHARD_FIELDS_MAX],
+				 const struct shard_field *left_out)
+{
+	struct content_hash field[SHARD_FIELDS_MAX], record;
+	uint32_t count = 0;
+
+	for (uint32_t f = 0; f < schema->field_count; f++)
+		if (&schema->field[f] != left_out)
+			shard_xxh128(rows[f], (size_t)schema->field[f].bytes, field[count++].bytes);
+	shard_xxh128(field, count * sizeof(field[0]), record.bytes);
+	return record;
+}
+
 int repeats_open(struct repeats *r, uint64_t record_count, uint64_t memory_bytes)
 {
 	struct repeats_store *s = xcalloc(1, sizeof(*s));
@@ -51,8 +65,8 @@ int repeats_open(struct repeats *r, uint64_t record_count, uint64_t memory_bytes
 	s->parts = record_count < s->capacity ? 1 : record_count / (s->capacity / 2 + 1) + 1;
 	s->entries = malloc((size_t)(s->capacity + 1) * sizeof(*s->entries));
 	if (!s->entries)
-		return fail(EXIT_IO, "out of memory for %" PRIu64 " records, %zu bytes each", s->capacity,
-			    sizeof(*s->entries));
+		return fail(EXIT_IO, "out of memory for %" PRIu64 " records, %zu bytes each; use a smaller --memory",
+			    s->capacity, sizeof(*s->entries));
 	if (s->parts > 1)
 		s->spool = tmpfile();
 	if (s->parts > 1 && !s->spool)
@@ -87,7 +101,7 @@ static void merge(struct repeats_store *s)
 	s->used = kept;
 }
 
-static int put(struct repeats_store *s, const struct written *w)
+static int add_entry(struct repeats_store *s, const struct written *w)
 {
 	if (s->used == s->capacity)
 		merge(s);
@@ -104,14 +118,14 @@ int repeats_add(struct repeats *r, const struct content_hash *content, uint64_t 
 	const struct written w = {.content = *content, .record = record, .label = label};
 
 	if (r->store->parts == 1)
-		return put(r->store, &w);
+		return add_entry(r->store, &w);
 	if (fwrite(&w, sizeof(w), 1, r->store->spool) != 1)
 		return fail(EXIT_IO, "cannot write the temporary file: %s", strerror(errno));
 	return EXIT_DONE;
 }
 
 /* Into the list, which is sorted by `first`, if there is room or a later one to push out. */
-static void list(struct repeats *r, const struct entry *e)
+static void add_to_list(struct repeats *r, const struct entry *e)
 {
 	uint64_t at = r->listed_count;
 
@@ -135,29 +149,24 @@ static void count_part(struct repeats *r)
 		r->groups++;
 		r->extra += e->count - 1;
 		r->label_conflicts += e->labels_differ;
-		list(r, e);
+		add_to_list(r, e);
 	}
 }
 
-static uint64_t part_of(const struct repeats_store *s, const struct written *w)
-{
-	uint64_t head;
-
-	memcpy(&head, w->content.bytes, sizeof(head));
-	return head % s->parts;
-}
-
-static int take_part(struct repeats_store *s, uint64_t part)
+static int read_part(struct repeats_store *s, uint64_t part)
 {
 	struct written w;
+	uint64_t head;
 	int rc = EXIT_DONE;
 
 	s->used = 0;
 	if (fseek(s->spool, 0, SEEK_SET))
 		return fail(EXIT_IO, "cannot read the temporary file: %s", strerror(errno));
-	while (!rc && fread(&w, sizeof(w), 1, s->spool) == 1)
-		if (part_of(s, &w) == part)
-			rc = put(s, &w);
+	while (!rc && fread(&w, sizeof(w), 1, s->spool) == 1) {
+		memcpy(&head, w.content.bytes, sizeof(head));
+		if (head % s->parts == part)
+			rc = add_entry(s, &w);
+	}
 	if (!rc && ferror(s->spool))
 		rc = fail(EXIT_IO, "cannot read the temporary file: %s", strerror(errno));
 	return rc;
@@ -175,7 +184,7 @@ int repeats_count(struct repeats *r)
 	if (fflush(s->spool))
 		return fail(EXIT_IO, "cannot write the temporary file: %s", strerror(errno));
 	for (uint64_t part = 0; part < s->parts && !rc; part++) {
-		rc = take_part(s, part);
+		rc = read_part(s, part);
 		if (!rc)
 			count_part(r);
 		if (!rc && interrupted())

@@ -12,7 +12,6 @@
 
 #include "shard.h"
 #include "shard_inspect.h"
-#include "tools/common/exit_code.h"
 #include "tools/common/human.h"
 #include "tools/common/memory.h"
 #include "tools/common/message.h"
@@ -21,6 +20,16 @@
 #define STRING_SHOWN_BYTES 2000
 
 /* ---- one element of any dtype as a number ---- */
+
+bool dtype_is_integer(uint32_t dtype)
+{
+	return dtype >= SHARD_U8 && dtype <= SHARD_I64;
+}
+
+bool dtype_is_float(uint32_t dtype)
+{
+	return dtype >= SHARD_F16 && dtype <= SHARD_F64;
+}
 
 static double f16_value(uint16_t bits)
 {
@@ -117,28 +126,15 @@ const char *number_text(char out[NUMBER_CHARS], uint32_t dtype, const void *data
 	return out;
 }
 
-/* As NumPy writes it, such as "<f4".  bf16, which it does not know, is its bits as "<u2". */
-static const char *number_npy_name(uint32_t dtype)
-{
-	static const char *const names[] = {
-		[SHARD_U8] = "|u1",   [SHARD_I8] = "|i1",   [SHARD_U16] = "<u2", [SHARD_I16] = "<i2",
-		[SHARD_U32] = "<u4",  [SHARD_I32] = "<i4",  [SHARD_U64] = "<u8", [SHARD_I64] = "<i8",
-		[SHARD_F16] = "<f2",  [SHARD_BF16] = "<u2", [SHARD_F32] = "<f4", [SHARD_F64] = "<f8",
-		[SHARD_BOOL] = "|b1",
-	};
-
-	return names[dtype];
-}
-
 /* ---- a field of a record ---- */
 
-const char *shape_text(char out[SHAPE_CHARS], const uint64_t *shape, uint32_t ndim)
+const char *shape_text(char out[SHAPE_CHARS], const uint32_t *shape, uint32_t ndim)
 {
 	size_t used = 0;
 
 	out[0] = 0;
 	for (uint32_t i = 0; i < ndim && used < SHAPE_CHARS; i++)
-		used += (size_t)snprintf(out + used, SHAPE_CHARS - used, "%s%" PRIu64 "%s", i ? "," : "[", shape[i],
+		used += (size_t)snprintf(out + used, SHAPE_CHARS - used, "%s%" PRIu32 "%s", i ? "," : "[", shape[i],
 					 i + 1 < ndim ? "" : "]");
 	return out;
 }
@@ -238,19 +234,6 @@ void tensor_free(struct tensor *tensor)
 
 /* ---- as text ---- */
 
-static void print_elements(const struct tensor *tensor, FILE *out)
-{
-	char text[NUMBER_CHARS];
-
-	if (tensor->ndim)
-		fputc('[', out);
-	for (uint64_t i = 0; i < tensor->element_count; i++)
-		fprintf(out, "%s%s", i ? ", " : "",
-			number_text(text, tensor->field->dtype, tensor->data + i * tensor->element_bytes));
-	if (tensor->ndim)
-		fputc(']', out);
-}
-
 static void print_range(const struct tensor *tensor, FILE *out)
 {
 	double least = 0, greatest = 0, sum = 0;
@@ -279,33 +262,32 @@ static void print_text(const char *text, size_t bytes, FILE *out)
 	fputc('"', out);
 }
 
-static void print_texts(const struct tensor *tensor, FILE *out)
-{
-	const uint64_t *shape = tensor->shape, shown = shape[0] < ELEMENTS_SHOWN ? shape[0] : ELEMENTS_SHOWN;
-
-	fputc('[', out);
-	for (uint64_t i = 0; i < shown; i++) {
-		const char *row = (const char *)tensor->data + i * shape[1];
-
-		fputs(i ? ", " : "", out);
-		print_text(row, strnlen(row, shape[1]), out);
-	}
-	fputs(shown < shape[0] ? ", ...]" : "]", out);
-}
-
 void tensor_print(const struct tensor *tensor, FILE *out)
 {
-	if (tensor->field->kind == SHARD_STRING) {
-		uint64_t shown =
-			tensor->element_count < STRING_SHOWN_BYTES ? tensor->element_count : STRING_SHOWN_BYTES;
+	uint64_t count = tensor->element_count, shown;
+	char number[NUMBER_CHARS];
 
+	if (tensor->field->kind == SHARD_STRING) {
+		shown = count < STRING_SHOWN_BYTES ? count : STRING_SHOWN_BYTES;
 		fputc('"', out);
 		escape_write(out, (const char *)tensor->data, shown, ESCAPE_EXACT);
-		fputs(shown < tensor->element_count ? "\"..." : "\"", out);
+		fputs(shown < count ? "\"..." : "\"", out);
 	} else if (shard_field_is_texts(tensor->field)) {
-		print_texts(tensor, out);
-	} else if (tensor->element_count <= ELEMENTS_SHOWN) {
-		print_elements(tensor, out);
+		shown = tensor->shape[0] < ELEMENTS_SHOWN ? tensor->shape[0] : ELEMENTS_SHOWN;
+		fputc('[', out);
+		for (uint64_t i = 0; i < shown; i++) {
+			const char *row = (const char *)tensor->data + i * tensor->shape[1];
+
+			fputs(i ? ", " : "", out);
+			print_text(row, strnlen(row, tensor->shape[1]), out);
+		}
+		fputs(shown < tensor->shape[0] ? ", ...]" : "]", out);
+	} else if (count <= ELEMENTS_SHOWN) {
+		fputs(tensor->ndim ? "[" : "", out);
+		for (uint64_t i = 0; i < count; i++)
+			fprintf(out, "%s%s", i ? ", " : "",
+				number_text(number, tensor->field->dtype, tensor->data + i * tensor->element_bytes));
+		fputs(tensor->ndim ? "]" : "", out);
 	} else {
 		print_range(tensor, out);
 	}
@@ -315,6 +297,13 @@ void tensor_print(const struct tensor *tensor, FILE *out)
 
 size_t npy_header(const struct tensor *tensor, char out[NPY_HEADER_BYTES])
 {
+	/* NumPy does not know bf16, so it gets its bits. */
+	static const char *const dtypes[] = {
+		[SHARD_U8] = "|u1",   [SHARD_I8] = "|i1",   [SHARD_U16] = "<u2", [SHARD_I16] = "<i2",
+		[SHARD_U32] = "<u4",  [SHARD_I32] = "<i4",  [SHARD_U64] = "<u8", [SHARD_I64] = "<i8",
+		[SHARD_F16] = "<f2",  [SHARD_BF16] = "<u2", [SHARD_F32] = "<f4", [SHARD_F64] = "<f8",
+		[SHARD_BOOL] = "|b1",
+	};
 	char shape[SHAPE_CHARS];
 	size_t used, padded;
 
@@ -323,7 +312,7 @@ size_t npy_header(const struct tensor *tensor, char out[NPY_HEADER_BYTES])
 		shape[strlen(shape) - 1] = 0; /* the closing bracket; npy writes a tuple, (3,) if it has one item */
 	used = 10 + (size_t)snprintf(out + 10, NPY_HEADER_BYTES - 10,
 				     "{'descr': '%s', 'fortran_order': False, 'shape': (%s%s), }",
-				     number_npy_name(tensor->field->dtype), shape[0] ? shape + 1 : "",
+				     dtypes[tensor->field->dtype], shape[0] ? shape + 1 : "",
 				     tensor->ndim == 1 ? "," : "");
 	padded = (used + 1 + 63) / 64 * 64;
 	memset(out + used, ' ', padded - used - 1);
@@ -334,19 +323,20 @@ size_t npy_header(const struct tensor *tensor, char out[NPY_HEADER_BYTES])
 	return padded;
 }
 
-/*
- * Describe the tensor as an image that png_write() takes: hwc or chw with 1 or 3 channels, or a
- * plane without layout.  Samples of floating point must become u8 before that.  EXIT_DONE, or prints
- * why it is not an image.
- */
-static int tensor_image(const struct tensor *tensor, struct png_image *out)
+/* Samples of 32 bits or fewer; f64 is not a dtype of images. */
+static bool has_float_samples(uint32_t dtype)
+{
+	return dtype_is_float(dtype) && dtype != SHARD_F64;
+}
+
+/* As picture_image(), but as if each sample had one byte. */
+static int bytes_image(const struct tensor *tensor, struct png_image *out)
 {
 	const struct shard_field *f = tensor->field;
 	const char *layout = shard_name(SHARD_NAME_LAYOUT, f->layout);
 	uint64_t height, width, channels = 1;
 	char shape[SHAPE_CHARS];
-	bool has_pixels = f->dtype == SHARD_U8 || f->dtype == SHARD_U16 || f->dtype == SHARD_F16 ||
-			  f->dtype == SHARD_BF16 || f->dtype == SHARD_F32;
+	bool has_pixels = f->dtype == SHARD_U8 || f->dtype == SHARD_U16 || has_float_samples(f->dtype);
 	bool is_chw = f->layout == SHARD_CHW && tensor->ndim == 3, is_hwc = f->layout == SHARD_HWC && tensor->ndim == 3;
 
 	shape_text(shape, tensor->shape, tensor->ndim);
@@ -378,11 +368,6 @@ static int tensor_image(const struct tensor *tensor, struct png_image *out)
 }
 
 /* ---- images of floating point or of 16 bits, made visible ---- */
-
-static bool is_float(uint32_t dtype)
-{
-	return dtype == SHARD_F16 || dtype == SHARD_BF16 || dtype == SHARD_F32;
-}
 
 /*
  * The three numbers behind `key`, which begins with what separates them from what is before;
@@ -424,98 +409,75 @@ int picture_scale(struct input *in, const struct shard_field *field, struct pict
 {
 	static const char made_by[] = "made by shardpack\nsource images\n";
 	struct shard_reader *reader = NULL;
-	struct shard_view text;
 	struct shard_error err;
-	char *copy;
+	char *text;
 	int rc;
 
 	*out = (struct picture_scale){.known = false};
-	if (!is_float(field->dtype) || field->semantic != SHARD_IMAGE)
+	if (!has_float_samples(field->dtype) || field->semantic != SHARD_IMAGE)
 		return EXIT_DONE;
 	rc = input_first_reader(in, &reader);
 	if (rc || !reader)
 		return rc;
-	rc = shard_reader_provenance(reader, &text, &err);
+	rc = input_provenance(reader, &text, &err);
 	if (rc)
 		return fail_of_library(&err);
-	if (text.bytes < sizeof(made_by) - 1 || memcmp(text.data, made_by, sizeof(made_by) - 1))
-		return EXIT_DONE;
-	copy = xstrndup(text.data, text.bytes);
-	out->known = find_scale(copy, field, out);
-	free(copy);
+	if (!strncmp(text, made_by, strlen(made_by)))
+		out->known = find_scale(text, field, out);
+	free(text);
 	return EXIT_DONE;
 }
 
-static uint8_t to_u8(double value)
-{
-	return value > 0 ? value < 1 ? (uint8_t)lrint(value * 255) : 255 : 0; /* 0 also if it is not a number */
-}
-
-/* Infinite numbers are beyond the range, whatever it is. */
-static void find_range(const struct tensor *tensor, double *least, double *greatest)
-{
-	*least = INFINITY;
-	*greatest = -INFINITY;
-	for (uint64_t i = 0; i < tensor->element_count; i++) {
-		double value = number_double(tensor->field->dtype, tensor->data + i * tensor->element_bytes);
-
-		if (!isfinite(value))
-			continue;
-		*least = value < *least ? value : *least;
-		*greatest = value > *greatest ? value : *greatest;
-	}
-}
-
 /* In place: sample i is written where element i / 2 or before was read. */
-static void make_u8(const struct picture_scale *scale, struct tensor *tensor)
+static void floats_to_u8(const struct picture_scale *scale, struct tensor *tensor)
 {
 	bool planes = tensor->field->layout == SHARD_CHW;
-	uint64_t plane = planes ? tensor->shape[1] * tensor->shape[2] : 1;
-	double least, greatest;
+	uint64_t plane = planes ? (uint64_t)tensor->shape[1] * tensor->shape[2] : 1;
+	double least = INFINITY, greatest = -INFINITY;
 
-	find_range(tensor, &least, &greatest);
+	for (uint64_t i = 0; i < tensor->element_count && !scale->known; i++) {
+		double value = number_double(tensor->field->dtype, tensor->data + i * tensor->element_bytes);
+
+		if (!isfinite(value)) /* beyond the range, whatever it is */
+			continue;
+		least = value < least ? value : least;
+		greatest = value > greatest ? value : greatest;
+	}
 	for (uint64_t i = 0; i < tensor->element_count; i++) {
 		double value = number_double(tensor->field->dtype, tensor->data + i * tensor->element_bytes);
 		uint64_t c = planes ? i / plane : i % 3;
 
 		value = scale->known ? value * scale->std[c] + scale->mean[c] : (value - least) / (greatest - least);
-		tensor->data[i] = to_u8(value);
+		/* 0 also if it is not a number */
+		tensor->data[i] = value > 0 ? value < 1 ? (uint8_t)lrint(value * 255) : 255 : 0;
 	}
-	tensor->element_bytes = 1;
-}
-
-/* As they lie, or the upper bytes, in place. */
-static void take_u16(bool wide, struct tensor *tensor, struct png_image *out)
-{
-	if (wide) {
-		out->wide = true;
-		out->row_bytes *= 2;
-		out->pixel_bytes *= 2;
-		out->channel_bytes *= 2;
-		return;
-	}
-	for (uint64_t i = 0; i < tensor->element_count; i++)
-		tensor->data[i] = tensor->data[2 * i + 1];
 	tensor->element_bytes = 1;
 }
 
 int picture_image(const struct picture_scale *scale, bool wide, struct tensor *tensor, struct png_image *out)
 {
-	struct picture_scale by_itself = {.known = false};
-	int rc = tensor_image(tensor, out);
+	const struct picture_scale by_itself = {.known = false};
+	const struct shard_field *f = tensor->field;
+	int rc = bytes_image(tensor, out);
 
-	if (rc || tensor->field->dtype == SHARD_U16) {
-		if (!rc && !wide && tensor->field->semantic != SHARD_IMAGE)
-			return fail(
-				EXIT_USAGE,
-				"field %s is u16 and not an image, so its 16 bits cannot be shown in 8; `shardcat get "
-				"--png` and `--npy` write all of them",
-				tensor->field->name);
-		if (!rc)
-			take_u16(wide, tensor, out);
+	if (rc)
 		return rc;
+	if (f->dtype == SHARD_U16 && wide) {
+		out->wide = true;
+		out->row_bytes *= 2;
+		out->pixel_bytes *= 2;
+		out->channel_bytes *= 2;
+	} else if (f->dtype == SHARD_U16 && f->semantic != SHARD_IMAGE) {
+		return fail(EXIT_USAGE,
+			    "field %s is u16 and not an image, so its 16 bits cannot be shown in 8; `shardcat get "
+			    "--png` and `--npy` write all of them",
+			    f->name);
+	} else if (f->dtype == SHARD_U16) {
+		for (uint64_t i = 0; i < tensor->element_count; i++)
+			tensor->data[i] = tensor->data[2 * i + 1];
+		tensor->element_bytes = 1;
+	} else if (has_float_samples(f->dtype)) {
+		floats_to_u8(out->channel_count == 3 ? scale : &by_itself, tensor);
 	}
-	if (is_float(tensor->field->dtype))
-		make_u8(out->channel_count == 3 ? scale : &by_itself, tensor);
-	return rc;
+	return EXIT_DONE;
 }

@@ -24,6 +24,7 @@
 #include "libshard/base/thread.h"
 #include "libshard/feed/feed.h"
 #include "libshard/io/io.h"
+#include "tools/common/human.h"
 
 #define FILE_BYTES	    8192 /* of a file of the kernel's; what we look for stands in its front */
 #define SMALL_MEMLOCK_BYTES (UINT64_C(1) << 20)
@@ -70,23 +71,6 @@ void finding_quote(struct finding *f, const char *message)
 		finding_set(f->advice, "%.*s", (int)(strcspn(end + 2, ";")), end + 2);
 }
 
-const char *size_text(char out[SIZE_CHARS], uint64_t bytes)
-{
-	static const char *const units[] = {"KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
-	double value = (double)bytes / 1024;
-	size_t i = 0;
-
-	while (value >= 1023.95 && i < 5) {
-		value /= 1024;
-		i++;
-	}
-	if (bytes < 1024)
-		snprintf(out, SIZE_CHARS, "%" PRIu64 " B", bytes);
-	else
-		snprintf(out, SIZE_CHARS, "%.1f %s", value, units[i]);
-	return out;
-}
-
 /* ---- small files of the kernel ---- */
 
 bool kernel_text(const char *path, char *text, size_t room)
@@ -106,13 +90,6 @@ uint64_t number_behind(const char *text, const char *word)
 	unsigned long long value;
 
 	return at && sscanf(at + strlen(word), "%llu", &value) == 1 ? value : UINT64_MAX;
-}
-
-static uint64_t kernel_number(const char *path)
-{
-	char text[FILE_BYTES];
-
-	return kernel_text(path, text, sizeof(text)) ? number_behind(text, "") : UINT64_MAX;
 }
 
 /* UINT64_MAX: the kernel was built without NUMA, or hides it. */
@@ -204,21 +181,15 @@ static void look_at_nodes(const struct doctor *d, uint64_t node_count)
 	d->tell(d->context, &f);
 }
 
-static uint64_t kib_behind(const char *text, const char *word)
-{
-	uint64_t kib = number_behind(text, word);
-
-	return kib > UINT64_MAX / 1024 ? UINT64_MAX : kib * 1024;
-}
-
 static void look_at_memory(const struct doctor *d)
 {
 	struct finding f = {.name = "memory", .verdict = VERDICT_GOOD};
-	uint64_t total_bytes, available_bytes = available_memory_bytes();
-	char total[SIZE_CHARS], available[SIZE_CHARS], text[FILE_BYTES];
+	uint64_t total_kib, total_bytes, available_bytes = available_memory_bytes();
+	char total[HUMAN_CHARS], available[HUMAN_CHARS], text[FILE_BYTES];
 
 	kernel_text("/proc/meminfo", text, sizeof(text));
-	total_bytes = kib_behind(text, "MemTotal:");
+	total_kib = number_behind(text, "MemTotal:");
+	total_bytes = total_kib > UINT64_MAX / 1024 ? UINT64_MAX : total_kib * 1024;
 	finding_number(&f, "total_bytes", total_bytes);
 	finding_number(&f, "available_bytes", available_bytes);
 	if (available_bytes == UINT64_MAX) {
@@ -226,36 +197,29 @@ static void look_at_memory(const struct doctor *d)
 		finding_set(f.found, "the system does not say how much is available");
 		finding_set(f.advice, "mount /proc");
 	} else {
-		finding_set(f.found, "%s of %s available", size_text(available, available_bytes),
-			    size_text(total, total_bytes));
+		finding_set(f.found, "%s of %s available", human_bytes(available, available_bytes),
+			    human_bytes(total, total_bytes));
 		finding_set(f.so,
 			    "datasets of up to %s are read through the page cache and stay there; "
 			    "larger ones are read past it",
-			    size_text(total, path_fits_bytes()));
+			    human_bytes(total, path_fits_bytes()));
 	}
 	d->tell(d->context, &f);
-}
-
-/* Of "always [madvise] never".  "": the kernel has no huge pages, or hides them. */
-static void word_in_force(char word[33])
-{
-	char text[FILE_BYTES];
-	const char *at;
-
-	word[0] = 0;
-	kernel_text("/sys/kernel/mm/transparent_hugepage/enabled", text, sizeof(text));
-	at = strchr(text, '[');
-	if (at && strchr(at, ']'))
-		snprintf(word, 33, "%.*s", (int)strcspn(at + 1, "]"), at + 1);
 }
 
 static void look_at_huge_pages(const struct doctor *d)
 {
 	struct finding f = {.name = "huge pages", .verdict = VERDICT_GOOD};
-	char text[FILE_BYTES], word[33], pool[64] = "";
+	char text[FILE_BYTES], pool[64] = "";
+	char word[33] = ""; /* the kernel has no huge pages, or hides them */
 	uint64_t pool_count;
+	const char *at;
 
-	word_in_force(word);
+	/* "always [madvise] never" */
+	kernel_text("/sys/kernel/mm/transparent_hugepage/enabled", text, sizeof(text));
+	at = strchr(text, '[');
+	if (at && strchr(at, ']'))
+		snprintf(word, sizeof(word), "%.*s", (int)strcspn(at + 1, "]"), at + 1);
 	finding_text(&f, "transparent", word);
 	kernel_text("/proc/meminfo", text, sizeof(text));
 	pool_count = number_behind(text, "HugePages_Total:");
@@ -291,7 +255,7 @@ static void look_at_memlock(const struct doctor *d, const char *release)
 	unsigned major = 0, minor = 0;
 	struct rlimit limit;
 	uint64_t bytes = UINT64_MAX;
-	char text[SIZE_CHARS];
+	char text[HUMAN_CHARS];
 	bool counts;
 
 	if (!getrlimit(RLIMIT_MEMLOCK, &limit) && limit.rlim_cur != RLIM_INFINITY)
@@ -302,7 +266,7 @@ static void look_at_memlock(const struct doctor *d, const char *release)
 	if (bytes == UINT64_MAX)
 		finding_set(f.found, "no limit");
 	else
-		finding_set(f.found, "%s may be locked", size_text(text, bytes));
+		finding_set(f.found, "%s may be locked", human_bytes(text, bytes));
 	if (counts && bytes < SMALL_MEMLOCK_BYTES) {
 		f.verdict = VERDICT_SLOWER;
 		finding_set(f.so, "before Linux 5.12 io_uring's rings count against it, and may be refused");
@@ -316,24 +280,24 @@ static void look_at_memlock(const struct doctor *d, const char *release)
 
 /* ---- io_uring ---- */
 
-static void uring_refused(struct finding *f, int code, uint64_t disabled, bool is_filtered, const char *release)
+static void uring_refused(struct finding *f, int os_code, uint64_t disabled, bool is_filtered, const char *release)
 {
 	char why[128];
 
-	if (code == EPERM && disabled && disabled != UINT64_MAX) {
+	if (os_code == EPERM && disabled && disabled != UINT64_MAX) {
 		finding_set(f->found, "switched off: the sysctl kernel.io_uring_disabled is %" PRIu64, disabled);
 		finding_set(f->advice, "sudo sysctl kernel.io_uring_disabled=0");
-	} else if (is_filtered && (code == EPERM || code == ENOSYS)) {
+	} else if (is_filtered && (os_code == EPERM || os_code == ENOSYS)) {
 		finding_set(f->found, "refused by a seccomp filter, as is usual in containers (%s)",
-			    strerrorname_np(code));
+			    strerrorname_np(os_code));
 		finding_set(f->advice, "use a seccomp profile that allows io_uring_setup, io_uring_enter and "
 				       "io_uring_register");
-	} else if (code == ENOSYS) {
+	} else if (os_code == ENOSYS) {
 		finding_set(f->found, "not in this kernel, Linux %s", release);
 		finding_set(f->advice, "use a kernel with CONFIG_IO_URING");
 	} else {
-		finding_set(f->found, "refused: %s", strerror_r(code, why, sizeof(why)));
-		finding_set(f->advice, "%s", code == ENOMEM ? "ulimit -l unlimited" : "");
+		finding_set(f->found, "refused: %s", strerror_r(os_code, why, sizeof(why)));
+		finding_set(f->advice, "%s", os_code == ENOMEM ? "ulimit -l unlimited" : "");
 	}
 }
 
@@ -343,20 +307,22 @@ static void look_at_uring(const struct doctor *d, const char *release)
 	struct io_uring_params params = {.flags = 0};
 	struct engine *e = engine_open(1);
 	bool ours = e && engine_is_uring(e), is_filtered;
-	uint64_t disabled = kernel_number("/proc/sys/kernel/io_uring_disabled"); /* since Linux 6.6 */
-	char status[FILE_BYTES];
-	int fd, code;
+	uint64_t disabled = UINT64_MAX;
+	char text[FILE_BYTES];
+	int fd, os_code;
 
 	if (e)
 		engine_close(e);
 	fd = (int)syscall(SYS_io_uring_setup, 4, &params);
-	code = fd < 0 ? errno : 0;
+	os_code = fd < 0 ? errno : 0;
 	if (fd >= 0)
 		close(fd);
-	kernel_text("/proc/self/status", status, sizeof(status));
-	is_filtered = number_behind(status, "\nSeccomp:") == 2;
+	if (kernel_text("/proc/sys/kernel/io_uring_disabled", text, sizeof(text))) /* since Linux 6.6 */
+		disabled = number_behind(text, "");
+	kernel_text("/proc/self/status", text, sizeof(text));
+	is_filtered = number_behind(text, "\nSeccomp:") == 2;
 	finding_text(&f, "kernel", release);
-	finding_text(&f, "refused_with", code ? strerrorname_np(code) : "");
+	finding_text(&f, "refused_with", os_code ? strerrorname_np(os_code) : "");
 	finding_number(&f, "sysctl_disabled", disabled);
 	finding_number(&f, "seccomp", is_filtered);
 	if (ours) {
@@ -365,8 +331,8 @@ static void look_at_uring(const struct doctor *d, const char *release)
 		finding_set(f.so, "each thread keeps many direct reads in flight");
 	} else {
 		finding_set(f.so, "each thread makes one direct read at a time, which is slower");
-		if (code) {
-			uring_refused(&f, code, disabled, is_filtered, release);
+		if (os_code) {
+			uring_refused(&f, os_code, disabled, is_filtered, release);
 		} else {
 			finding_set(f.found, "this build of libshard has none");
 			finding_set(f.advice, "install liburing's headers (liburing-dev) and build again");
@@ -375,28 +341,22 @@ static void look_at_uring(const struct doctor *d, const char *release)
 	d->tell(d->context, &f);
 }
 
-static void look_at_machine(const struct doctor *d, uint64_t node_count)
-{
-	struct utsname kernel;
-
-	if (uname(&kernel))
-		kernel.release[0] = 0;
-	look_at_cpus(d);
-	look_at_nodes(d, node_count);
-	look_at_memory(d);
-	look_at_huge_pages(d);
-	look_at_memlock(d, kernel.release);
-	look_at_uring(d, kernel.release);
-}
-
 /* ---- all looks ---- */
 
 int doctor_look(const struct doctor *d, struct shard_error *err)
 {
 	uint64_t nodes = node_count();
+	struct utsname kernel;
 	int rc = SHARD_OK;
 
-	look_at_machine(d, nodes);
+	if (uname(&kernel))
+		kernel.release[0] = 0;
+	look_at_cpus(d);
+	look_at_nodes(d, nodes);
+	look_at_memory(d);
+	look_at_huge_pages(d);
+	look_at_memlock(d, kernel.release);
+	look_at_uring(d, kernel.release);
 	if (d->path)
 		rc = doctor_disk(d, err);
 	if (!rc)

@@ -85,9 +85,6 @@ void finding_text(struct finding *f, const char *name, const char *text); /* not
  */
 void finding_quote(struct finding *f, const char *message);
 
-#define SIZE_CHARS 32
-const char *size_text(char out[SIZE_CHARS], uint64_t bytes); /* "1.5 GiB" */
-
 /* ---- what the kernel tells in small files; UINT64_MAX: it hides that number ---- */
 
 /* The front of a file; "" if it cannot be read. */

@@ -19,6 +19,7 @@
 #include "libshard/feed/feed.h"
 #include "libshard/io/io.h"
 #include "shard_inspect.h"
+#include "tools/common/human.h"
 #include "tools/shardcat/doctor/doctor.h"
 
 #define TYPE_BYTES  128
@@ -40,15 +41,6 @@ struct disk {
 
 /* ---- what kind: the mount whose place is the longest that the path starts with ---- */
 
-static size_t starts_with(const char *path, const char *place)
-{
-	size_t n = strlen(place);
-
-	if (n == 1)
-		return 1; /* the root */
-	return !strncmp(path, place, n) && (path[n] == '/' || !path[n]) ? n : 0;
-}
-
 static void find_type(const char *path, char *out)
 {
 	FILE *f = fopen("/proc/self/mountinfo", "re");
@@ -60,8 +52,10 @@ static void find_type(const char *path, char *out)
 		dash = strstr(line, " - ");
 		if (!dash || sscanf(line, "%*s %*s %*s %*s %8191s", place) != 1 || sscanf(dash, " - %127s", type) != 1)
 			continue;
-		n = starts_with(real, place);
-		if (n < best || !n)
+		n = strlen(place);
+		if (n > 1 && (strncmp(real, place, n) || (real[n] && real[n] != '/'))) /* 1: the root */
+			continue;
+		if (n < best)
 			continue; /* of two on one place the later one counts: it hides the other */
 		best = n;
 		memcpy(out, type, sizeof(type));
@@ -81,11 +75,11 @@ static int first_name(void *context, const char *name)
 	return SHARD_OK;
 }
 
-/* One without a name, with bytes in it.  A name to open it by again goes to `self`. */
+/* One without a name, with bytes in it.  A name to open it by again goes to `self`.  Returns errno. */
 static int make_file(const char *folder, int *fd, char self[SELF_BYTES])
 {
 	static const uint8_t zeros[TRY_BYTES];
-	int code;
+	int os_code;
 
 	*fd = open(folder, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
 	if (*fd < 0)
@@ -93,10 +87,10 @@ static int make_file(const char *folder, int *fd, char self[SELF_BYTES])
 	snprintf(self, SELF_BYTES, "/proc/self/fd/%d", *fd);
 	if (pwrite(*fd, zeros, sizeof(zeros), 0) == (ssize_t)sizeof(zeros) && !fsync(*fd))
 		return 0;
-	code = errno;
+	os_code = errno;
 	close(*fd);
 	*fd = -1;
-	return code;
+	return os_code;
 }
 
 static bool try_read(int fd, uint8_t *memory, uint32_t align)
@@ -111,13 +105,13 @@ static int try_file(const char *path, struct disk *out)
 	struct direct_file f;
 	struct statx asked;
 	struct stat st;
-	int code = !memory ? ENOMEM : stat(path, &st) ? errno : 0;
+	int os_code = !memory ? ENOMEM : stat(path, &st) ? errno : 0;
 
-	if (!code)
-		code = direct_open(path, (uint64_t)st.st_ino, (uint64_t)st.st_size, true, &f);
-	if (code) {
+	if (!os_code)
+		os_code = direct_open(path, (uint64_t)st.st_ino, (uint64_t)st.st_size, true, &f);
+	if (os_code) {
 		mem_free(memory);
-		return code;
+		return os_code;
 	}
 	out->is_told =
 		f.direct && !statx(f.fd, "", AT_EMPTY_PATH, STATX_DIOALIGN, &asked) && asked.stx_mask & STATX_DIOALIGN;
@@ -137,24 +131,24 @@ static int try_folder(const char *folder, struct disk *out, struct shard_error *
 {
 	char *name = NULL, *path = NULL, self[SELF_BYTES];
 	struct shown s;
-	int code, fd = -1, rc = file_list(folder, ".shard", first_name, &name, err);
+	int os_code, fd = -1, rc = file_list(folder, ".shard", first_name, &name, err);
 
 	if (rc)
 		return rc;
 	if (name)
 		path = mem_join(folder, name);
-	code = path ? 0 : make_file(folder, &fd, self);
-	out->is_unknown = code;
-	if (!code)
-		code = try_file(path ? path : self, out);
+	os_code = path ? 0 : make_file(folder, &fd, self);
+	out->is_unknown = os_code;
+	if (!os_code)
+		os_code = try_file(path ? path : self, out);
 	else
-		out->os_code = code;
+		out->os_code = os_code;
 	if (fd >= 0)
 		close(fd);
 	mem_free(path);
 	mem_free(name);
-	return code && !out->is_unknown ? error_os(err, code, "%s: its shards cannot be opened", show(&s, folder))
-					: SHARD_OK;
+	return os_code && !out->is_unknown ? error_os(err, os_code, "%s: its shards cannot be opened", show(&s, folder))
+					   : SHARD_OK;
 }
 
 /* In a folder it reads a shard, or else a file without a name that it makes for this. */
@@ -162,7 +156,7 @@ static int examine(const char *path, struct disk *out, struct shard_error *err)
 {
 	struct stat st;
 	struct shown s;
-	int code;
+	int os_code;
 
 	*out = (struct disk){.is_remote = file_is_remote(path)};
 	if (stat(path, &st))
@@ -172,24 +166,20 @@ static int examine(const char *path, struct disk *out, struct shard_error *err)
 		return try_folder(path, out, err);
 	if (!S_ISREG(st.st_mode))
 		return error_set(err, SHARD_E_ARGUMENT, "%s: must be a folder or a file", show(&s, path));
-	code = try_file(path, out);
-	return code ? error_os(err, code, "%s: cannot be opened", show(&s, path)) : SHARD_OK;
+	os_code = try_file(path, out);
+	return os_code ? error_os(err, os_code, "%s: cannot be opened", show(&s, path)) : SHARD_OK;
 }
 
 /* ---- what follows from that ---- */
 
 static void say_alignment(struct finding *f, const struct disk *disk)
 {
-	char asked[128];
-
+	finding_set(f->found, "%s; direct reads: ", disk->type);
 	if (disk->is_told)
-		snprintf(asked, sizeof(asked), "aligned to %u bytes, memory to %u", disk->offset_align,
-			 disk->memory_align);
+		finding_add(f->found, "aligned to %u bytes, memory to %u", disk->offset_align, disk->memory_align);
 	else
-		snprintf(asked, sizeof(asked),
-			 "work with an alignment of %u bytes; the kernel does not say which one they need",
-			 disk->offset_align);
-	finding_set(f->found, "%s; direct reads: %s", disk->type, asked);
+		finding_add(f->found, "work with an alignment of %u bytes; the kernel does not say which one they need",
+			    disk->offset_align);
 	if (disk->is_told && disk->offset_align <= 512)
 		finding_set(f->so, "records of 16 KiB and more can be read past the page cache; records "
 				   "packed with this alignment go straight into the batch");
@@ -287,7 +277,7 @@ static void say_dataset(const struct doctor *d, const struct shard_dataset *ds)
 {
 	struct finding f = {.name = "dataset", .verdict = VERDICT_GOOD};
 	struct shard_dataset_info info;
-	char size[SIZE_CHARS], fits[SIZE_CHARS];
+	char size[HUMAN_CHARS], fits[HUMAN_CHARS];
 	uint64_t looked, there;
 
 	shard_dataset_info(ds, &info);
@@ -300,8 +290,8 @@ static void say_dataset(const struct doctor *d, const struct shard_dataset *ds)
 	finding_number(&f, "shards_in_memory", there);
 	finding_number(&f, "fits_in_memory", info.data_bytes <= path_fits_bytes());
 	finding_set(f.found, "%s in %" PRIu64 " shard%s; %" PRIu64 " of %" PRIu64 " examined lie%s in memory",
-		    size_text(size, info.data_bytes), info.shard_count, info.shard_count == 1 ? "" : "s", there, looked,
-		    there == 1 ? "s" : "");
+		    human_bytes(size, info.data_bytes), info.shard_count, info.shard_count == 1 ? "" : "s", there,
+		    looked, there == 1 ? "s" : "");
 	if (there == looked) {
 		finding_set(f.so, "batches are copied from memory: no disk is read");
 	} else if (info.data_bytes <= path_fits_bytes()) {
@@ -310,7 +300,7 @@ static void say_dataset(const struct doctor *d, const struct shard_dataset *ds)
 	} else {
 		f.verdict = VERDICT_SLOWER;
 		finding_set(f.so, "it is larger than the %s that may lie in memory: each epoch reads it from the disk",
-			    size_text(fits, path_fits_bytes()));
+			    human_bytes(fits, path_fits_bytes()));
 		finding_set(f.advice, "nothing, if the disk keeps up (see shard_stats_summary()); otherwise add "
 				      "memory");
 	}

@@ -14,6 +14,7 @@
 #include "libshard/gpu/gpu.h"
 #include "libshard/io/io.h"
 #include "shard_gpu.h"
+#include "tools/common/human.h"
 #include "tools/shardcat/doctor/doctor.h"
 
 #define TRY_BYTES  (UINT64_C(64) << 20)
@@ -53,12 +54,12 @@ static uint32_t nvidia_gpus_on_bus(void)
 	return count;
 }
 
+/* "16.0 GT/s PCIe" */
 static double pci_rate(const char *bus_id, const char *name)
 {
 	char text[64];
 	double gt_per_s;
 
-	/* "16.0 GT/s PCIe" */
 	return pci_text(bus_id, name, text, sizeof(text)) && sscanf(text, "%lf GT/s", &gt_per_s) == 1 ? gt_per_s : 0;
 }
 
@@ -97,21 +98,6 @@ double link_gb_per_s(double gt_per_s, uint64_t width)
 
 /* ---- the driver ---- */
 
-static void say_no_driver(const struct doctor *d, bool is_loaded, const struct shard_error *why)
-{
-	struct finding f = {.name = "GPU driver", .verdict = VERDICT_MISSING};
-	uint32_t on_bus = nvidia_gpus_on_bus();
-
-	finding_number(&f, "gpus_on_bus", on_bus);
-	finding_quote(&f, why->message);
-	finding_set(f.so, "no batches can be delivered on a GPU; in host memory everything works");
-	if (!on_bus && !is_loaded) {
-		finding_set(f.found, "none, and no NVIDIA GPU on the PCI bus");
-		finding_set(f.advice, "nothing, if this machine needs no GPU");
-	}
-	d->tell(d->context, &f);
-}
-
 /* ---- a device ---- */
 
 static void say_link(uint64_t node_count, struct finding *f, const char *bus_id, const struct pcie_link *link)
@@ -140,7 +126,7 @@ static void say_link(uint64_t node_count, struct finding *f, const char *bus_id,
 
 static void look_at_gpu(const struct doctor *d, uint64_t node_count, uint32_t ordinal)
 {
-	char name[32], size[SIZE_CHARS];
+	char name[32], size[HUMAN_CHARS];
 	struct finding f = {.name = name, .verdict = VERDICT_GOOD};
 	struct cuda_gpu gpu;
 	struct pcie_link link;
@@ -164,7 +150,7 @@ static void look_at_gpu(const struct doctor *d, uint64_t node_count, uint32_t or
 	finding_number(&f, "link_width", link.width);
 	finding_number(&f, "link_most_width", link.most_width);
 	finding_number(&f, "node", link.node);
-	finding_set(f.found, "%s, %s, compute capability %u.%u", s.text, size_text(size, gpu.memory_bytes),
+	finding_set(f.found, "%s, %s, compute capability %u.%u", s.text, human_bytes(size, gpu.memory_bytes),
 		    gpu.capability_major, gpu.capability_minor);
 	say_link(node_count, &f, gpu.bus_id, &link);
 	d->tell(d->context, &f);
@@ -198,7 +184,7 @@ static void look_at_page_locking(const struct doctor *d)
 	struct finding f = {.name = "page-locking", .verdict = VERDICT_GOOD};
 	volatile uint8_t *memory = buffer_open(TRY_BYTES);
 	struct shard_error err = {.message = "no memory to try it with"};
-	char size[SIZE_CHARS];
+	char size[HUMAN_CHARS];
 	uint64_t ns = 0;
 	int rc = SHARD_E_MEMORY;
 
@@ -207,7 +193,7 @@ static void look_at_page_locking(const struct doctor *d)
 	if (memory)
 		rc = try_page_lock((void *)memory, &ns, &err);
 	mem_free((void *)memory);
-	size_text(size, TRY_BYTES);
+	human_bytes(size, TRY_BYTES);
 	if (!rc) {
 		finding_number(&f, "tried_bytes", TRY_BYTES);
 		finding_number(&f, "tried_ns", ns);
@@ -225,18 +211,6 @@ static void look_at_page_locking(const struct doctor *d)
 	d->tell(d->context, &f);
 }
 
-/* The driver is too old, or cut down, to say which GPUs there are.  Loaders work with it. */
-static void say_silent_driver(const struct doctor *d, const struct cuda_driver *driver)
-{
-	struct finding f = {.name = "GPU driver", .verdict = VERDICT_UNKNOWN};
-
-	finding_set(f.found, "has all functions that loaders call, but cannot list the GPUs: it lacks %s",
-		    driver->lacks);
-	finding_set(f.so, "batches can be delivered on a GPU, if there is one");
-	finding_set(f.advice, "update NVIDIA's driver");
-	d->tell(d->context, &f);
-}
-
 void doctor_gpu(const struct doctor *d, uint64_t node_count)
 {
 	struct finding f = {.name = "GPU driver", .verdict = VERDICT_GOOD};
@@ -244,11 +218,27 @@ void doctor_gpu(const struct doctor *d, uint64_t node_count)
 	struct shard_error err = {.status = 0};
 
 	if (cuda_probe(&driver, &err)) {
-		say_no_driver(d, driver.is_loaded, &err);
+		uint32_t on_bus = nvidia_gpus_on_bus();
+
+		f.verdict = VERDICT_MISSING;
+		finding_number(&f, "gpus_on_bus", on_bus);
+		finding_quote(&f, err.message);
+		finding_set(f.so, "no batches can be delivered on a GPU; in host memory everything works");
+		if (!on_bus && !driver.is_loaded) {
+			finding_set(f.found, "none, and no NVIDIA GPU on the PCI bus");
+			finding_set(f.advice, "nothing, if this machine needs no GPU");
+		}
+		d->tell(d->context, &f);
 		return;
 	}
 	if (driver.lacks[0]) {
-		say_silent_driver(d, &driver);
+		/* It is too old, or cut down, to say which GPUs there are.  Loaders work with it. */
+		f.verdict = VERDICT_UNKNOWN;
+		finding_set(f.found, "has all functions that loaders call, but cannot list the GPUs: it lacks %s",
+			    driver.lacks);
+		finding_set(f.so, "batches can be delivered on a GPU, if there is one");
+		finding_set(f.advice, "update NVIDIA's driver");
+		d->tell(d->context, &f);
 		look_at_page_locking(d);
 		return;
 	}

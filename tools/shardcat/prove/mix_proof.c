@@ -23,7 +23,6 @@
 #include <string.h>
 
 #include "libshard/base/utf8.h"
-#include "tools/common/exit_code.h"
 #include "tools/common/memory.h"
 #include "tools/common/message.h"
 #include "tools/common/signals.h"
@@ -80,29 +79,15 @@ static int read_text(struct mix_file *f)
 	return EXIT_DONE;
 }
 
-/* The dataset at this path, opened once. */
-static int open_input(struct mix_file *f, const char *path, struct input **out)
-{
-	int rc;
-
-	for (uint32_t i = 0; i < f->input_count; i++)
-		if (!strcmp(f->input[i].path, path)) {
-			*out = &f->input[i];
-			return EXIT_DONE;
-		}
-	*out = &f->input[f->input_count];
-	rc = input_open_dataset(*out, path);
-	f->input_count += !rc;
-	return rc;
-}
-
-static int take_line(struct mix_file *f, char *line, unsigned number)
+static int parse_line(struct mix_file *f, char *line, unsigned number)
 {
 	char *rest = NULL, *end, *weight = strtok_r(line, BLANK, &rest), *dir, *selection;
 	struct shard_mix_source *s = &f->source[f->count];
 	struct shard_selection *chosen;
 	unsigned long value;
-	int rc;
+	struct input *in;
+	uint32_t i = 0;
+	int rc = EXIT_DONE;
 
 	if (!weight || *weight == '#')
 		return EXIT_DONE;
@@ -117,14 +102,19 @@ static int take_line(struct mix_file *f, char *line, unsigned number)
 	if (f->count == SHARD_MIX_WEIGHTS_MAX)
 		return fail(EXIT_USAGE, "%s, line %u: a mixture has at most %d sources", f->path, number,
 			    SHARD_MIX_WEIGHTS_MAX);
-	rc = open_input(f, dir, &f->of[f->count]);
+	while (i < f->input_count && strcmp(f->input[i].path, dir))
+		i++;
+	in = &f->input[i];
+	if (i == f->input_count) { /* each dataset is opened once */
+		rc = input_open_dataset(in, dir);
+		f->input_count += !rc;
+	}
+	if (!rc)
+		rc = input_selection(in, selection, &chosen);
 	if (rc)
 		return rc;
-	rc = input_selection(f->of[f->count], selection, &chosen);
-	if (rc)
-		return rc;
-	*s = (struct shard_mix_source){.ds = f->of[f->count]->dataset, .selection = chosen, .weight = (uint32_t)value};
-	f->count++;
+	f->of[f->count++] = in;
+	*s = (struct shard_mix_source){.ds = in->dataset, .selection = chosen, .weight = (uint32_t)value};
 	return EXIT_DONE;
 }
 
@@ -145,7 +135,7 @@ static int mix_file_open(struct mix_file *f, const char *path)
 		next = line + strcspn(line, "\n");
 		next += *next != 0;
 		line[strcspn(line, "\n")] = 0;
-		rc = take_line(f, line, number);
+		rc = parse_line(f, line, number);
 	}
 	if (!rc && !f->count)
 		return fail(EXIT_USAGE, "%s: has no sources; it needs a line `WEIGHT DIR [SELECTION]` for each", path);
@@ -158,9 +148,9 @@ static int mix_file_open(struct mix_file *f, const char *path)
 static void mix_file_close(struct mix_file *f)
 {
 	shard_mix_close(f->mix);
-	for (uint32_t i = 0; f->source && i < f->count; i++)
+	for (uint32_t i = 0; i < f->count; i++)
 		shard_selection_close((struct shard_selection *)f->source[i].selection);
-	for (uint32_t i = 0; f->input && i < f->input_count; i++)
+	for (uint32_t i = 0; i < f->input_count; i++)
 		input_close(&f->input[i]);
 	free(f->source);
 	free((void *)f->of);
@@ -191,7 +181,7 @@ static void judge_row(struct mix_proof *p, const struct shard_batch *b, uint32_t
 	uint32_t component = b->component[row];
 	const struct fingerprints *prints;
 	const void *rows[SHARD_FIELDS_MAX];
-	struct fingerprint print;
+	struct content_hash print;
 	const struct input *in;
 
 	if (component >= p->file.count) {
@@ -204,7 +194,7 @@ static void judge_row(struct mix_proof *p, const struct shard_batch *b, uint32_t
 	prints = &p->prints[in - p->file.input];
 	for (uint32_t f = 0; f < in->schema->field_count; f++)
 		rows[f] = (const char *)b->field[f].data + row * b->field[f].stride;
-	print = fingerprint_of(in->schema, rows);
+	print = content_hash(in->schema, rows, NULL);
 	if (b->record[row] >= prints->count || memcmp(&prints->of[b->record[row]], &print, sizeof(print)))
 		proof_find(&p->tally, MISNAMED,
 			   "position %" PRIu64 " names record %" PRIu64 " of %s, which has other bytes", position,
@@ -223,8 +213,8 @@ static void judge_row(struct mix_proof *p, const struct shard_batch *b, uint32_t
 }
 
 /* One step of all ranks, which begins at `position`. */
-static int step(struct mix_proof *p, struct shard_loader *const *loader, uint32_t world, uint32_t batch,
-		uint64_t position)
+static int judge_step(struct mix_proof *p, struct shard_loader *const *loader, uint32_t world, uint32_t batch,
+		      uint64_t position)
 {
 	struct shard_error err;
 	int rc = SHARD_OK;
@@ -277,7 +267,7 @@ static int run_world(struct mix_proof *p, uint32_t world, uint64_t to, uint64_t 
 	if (status)
 		rc = fail_of_library(&err);
 	for (; !rc && *position < to; *position += (uint64_t)world * o.batch_records)
-		rc = step(p, loader, world, o.batch_records, *position);
+		rc = judge_step(p, loader, world, o.batch_records, *position);
 	if (!rc)
 		shard_loader_token(loader[0], token);
 	for (uint32_t q = 0; q < world; q++)
@@ -354,30 +344,24 @@ static void check_passes(struct mix_proof *p, uint32_t d)
 	free(times);
 }
 
-static void check_all(struct mix_proof *p)
+/* ---- the proof ---- */
+
+static void begin_world(struct mix_proof *p)
 {
+	p->tally = (struct tally){.epoch = 0};
+	memset(p->came, 0, (size_t)p->count);
+}
+
+static void end_world(struct mix_proof *p)
+{
+	uint64_t bad = 0;
+
 	for (uint64_t i = 0; i < p->count; i++)
 		if (!p->came[i])
 			proof_find(&p->tally, MISSING, "position %" PRIu64 " never came", i);
 	check_weights(p);
 	for (uint32_t d = 0; d < p->file.count; d++)
 		check_passes(p, d);
-}
-
-/* ---- the proof ---- */
-
-static void begin(struct mix_proof *p, const char *name)
-{
-	p->tally = (struct tally){.epoch = 0};
-	snprintf(p->tally.name, sizeof(p->tally.name), "%s", name);
-	memset(p->came, 0, (size_t)p->count);
-}
-
-static void end(struct mix_proof *p)
-{
-	uint64_t bad = 0;
-
-	check_all(p);
 	for (unsigned k = 0; k < FINDING_KINDS; k++)
 		bad += p->tally.found[k];
 	p->bad_count += bad > 0;
@@ -390,15 +374,15 @@ static void end(struct mix_proof *p)
 
 static int prove_world(struct mix_proof *p, uint32_t world)
 {
-	char token[SHARD_TOKEN_BYTES] = "", name[64];
+	char token[SHARD_TOKEN_BYTES] = "";
 	uint64_t position = 0;
 	int rc;
 
-	snprintf(name, sizeof(name), "world %" PRIu32, world);
-	begin(p, name);
+	begin_world(p);
+	snprintf(p->tally.name, sizeof(p->tally.name), "world %" PRIu32, world);
 	rc = run_world(p, world, p->count, &position, token);
 	if (!rc)
-		end(p);
+		end_world(p);
 	return rc;
 }
 
@@ -409,13 +393,14 @@ static int prove_resuming(struct mix_proof *p, const uint32_t *worlds, uint32_t 
 	uint64_t position = 0;
 	int rc = EXIT_DONE;
 
-	begin(p, "resumed from world to world");
+	begin_world(p);
+	strcpy(p->tally.name, "resumed from world to world");
 	for (uint32_t i = 0; i < world_count && !rc; i++)
 		rc = run_world(p, worlds[world_count - 1 - i], p->count / world_count * (i + 1), &position, token);
 	if (!rc)
 		rc = run_world(p, worlds[0], p->count, &position, token);
 	if (!rc)
-		end(p);
+		end_world(p);
 	return rc;
 }
 

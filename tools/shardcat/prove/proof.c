@@ -14,8 +14,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "shard_pack.h"
-#include "tools/common/exit_code.h"
 #include "tools/common/human.h"
 #include "tools/common/memory.h"
 #include "tools/common/message.h"
@@ -28,49 +26,27 @@
 
 /* ---- fingerprints: whose bytes are these, and which records were delivered? ---- */
 
-/* The fingerprint of the fields' fingerprints, so that nothing needs to be copied together. */
-struct fingerprint fingerprint_of(const struct shard_schema *schema, const void *const rows[SHARD_FIELDS_MAX])
-{
-	struct fingerprint field[SHARD_FIELDS_MAX], record;
-
-	for (uint32_t f = 0; f < schema->field_count; f++)
-		shard_xxh128(rows[f], (size_t)schema->field[f].bytes, field[f].bytes);
-	shard_xxh128(field, schema->field_count * sizeof(field[0]), record.bytes);
-	return record;
-}
-
-static void take_some(struct fingerprints *f, const struct shard_schema *schema, uint64_t first, uint64_t count,
-		      void *const group[SHARD_GROUPS_MAX])
+static int read_records(struct fingerprints *f, struct input *in, uint64_t block_records,
+			void *const group[SHARD_GROUPS_MAX], struct progress *progress)
 {
 	const void *rows[SHARD_FIELDS_MAX];
-
-	for (uint64_t i = 0; i < count; i++) {
-		for (uint32_t k = 0; k < schema->field_count; k++) {
-			const struct shard_field *field = &schema->field[k];
-
-			rows[k] = (const char *)group[field->group] + i * field->stride + field->offset;
-		}
-		f->of[first + i] = fingerprint_of(schema, rows);
-	}
-}
-
-static int take_all(struct fingerprints *f, struct input *in, uint64_t at_a_time, void *const group[SHARD_GROUPS_MAX],
-		    struct progress *progress)
-{
 	uint64_t idx[READ_RECORDS_MAX];
 	struct shard_error err;
 
-	for (uint64_t first = 0; first < f->count;) {
-		uint64_t now = f->count - first < at_a_time ? f->count - first : at_a_time;
-		int rc;
-
+	for (uint64_t first = 0, now; first < f->count; first += now) {
+		now = f->count - first < block_records ? f->count - first : block_records;
 		for (uint64_t i = 0; i < now; i++)
 			idx[i] = first + i;
-		rc = shard_dataset_read(in->dataset, idx, (size_t)now, group, &err);
-		if (rc)
+		if (shard_dataset_read(in->dataset, idx, (size_t)now, group, &err))
 			return fail_of_library(&err);
-		take_some(f, in->schema, first, now, group);
-		first += now;
+		for (uint64_t i = 0; i < now; i++) {
+			for (uint32_t k = 0; k < in->schema->field_count; k++) {
+				const struct shard_field *field = &in->schema->field[k];
+
+				rows[k] = (const char *)group[field->group] + i * field->stride + field->offset;
+			}
+			f->of[first + i] = content_hash(in->schema, rows, NULL);
+		}
 		progress_add(progress, now, 0, 0);
 		progress_tick(progress);
 		if (interrupted())
@@ -79,26 +55,19 @@ static int take_all(struct fingerprints *f, struct input *in, uint64_t at_a_time
 	return EXIT_DONE;
 }
 
-/* Returns an exit code. */
 static int mark_outside(struct fingerprints *f, const struct shard_selection *s)
 {
 	struct shard_selection_info info;
 	uint64_t idx[READ_RECORDS_MAX];
 	struct shard_error err;
 
-	f->wanted_count = f->count;
-	if (!s)
-		return EXIT_DONE;
 	shard_selection_info(s, &info);
 	f->wanted_count = info.record_count;
 	f->outside = xmalloc(f->count / 64 + 1, sizeof(*f->outside));
 	memset(f->outside, 0xff, (size_t)(f->count / 64 + 1) * sizeof(*f->outside));
 	for (uint64_t first = 0, now; first < f->wanted_count; first += now) {
-		int rc;
-
 		now = f->wanted_count - first < READ_RECORDS_MAX ? f->wanted_count - first : READ_RECORDS_MAX;
-		rc = shard_selection_records(s, first, now, idx, &err);
-		if (rc)
+		if (shard_selection_records(s, first, now, idx, &err))
 			return fail_of_library(&err);
 		for (uint64_t i = 0; i < now; i++)
 			f->outside[idx[i] / 64] &= ~(UINT64_C(1) << idx[i] % 64);
@@ -109,22 +78,23 @@ static int mark_outside(struct fingerprints *f, const struct shard_selection *s)
 int fingerprints_take(struct fingerprints *f, struct input *in, const struct shard_selection *s,
 		      struct progress *progress)
 {
-	uint64_t record_bytes = 1, at_a_time;
+	uint64_t record_bytes = 1, block_records;
 	void *group[SHARD_GROUPS_MAX] = {NULL};
 	int rc;
 
-	*f = (struct fingerprints){.count = in->record_count};
+	*f = (struct fingerprints){.count = in->record_count, .wanted_count = in->record_count};
 	for (uint32_t g = 0; g < in->schema->group_count; g++)
 		record_bytes += in->schema->group[g].stride;
-	at_a_time = READ_BYTES / record_bytes < READ_RECORDS_MAX ? READ_BYTES / record_bytes : READ_RECORDS_MAX;
-	at_a_time = at_a_time ? at_a_time : 1;
+	block_records = READ_BYTES / record_bytes + 1;
+	if (block_records > READ_RECORDS_MAX)
+		block_records = READ_RECORDS_MAX;
 	for (uint32_t g = 0; g < in->schema->group_count; g++)
-		group[g] = xmalloc(at_a_time, in->schema->group[g].stride);
+		group[g] = xmalloc(block_records, in->schema->group[g].stride);
 	f->of = xcalloc((size_t)f->count + 1, sizeof(*f->of));
 	f->delivered = xcalloc((size_t)(f->count / 64 + 1), sizeof(*f->delivered));
-	rc = mark_outside(f, s);
+	rc = s ? mark_outside(f, s) : EXIT_DONE;
 	if (!rc)
-		rc = take_all(f, in, at_a_time, group, progress);
+		rc = read_records(f, in, block_records, group, progress);
 	for (uint32_t g = 0; g < in->schema->group_count; g++)
 		free(group[g]);
 	return rc;
@@ -139,22 +109,6 @@ void fingerprints_free(struct fingerprints *f)
 	*f = (struct fingerprints){0};
 }
 
-/* Mark all records as not delivered, and those outside as delivered: they are not waited for. */
-static void fingerprints_forget(struct fingerprints *f)
-{
-	size_t bytes = (size_t)(f->count / 64 + 1) * sizeof(*f->delivered);
-
-	if (f->outside)
-		memcpy(f->delivered, f->outside, bytes);
-	else
-		memset(f->delivered, 0, bytes);
-}
-
-static bool fingerprints_is_outside(const struct fingerprints *f, uint64_t record)
-{
-	return f->outside && f->outside[record / 64] >> record % 64 & 1;
-}
-
 static bool fingerprints_was_delivered(const struct fingerprints *f, uint64_t record)
 {
 	return f->delivered[record / 64] >> record % 64 & 1;
@@ -165,7 +119,7 @@ static void fingerprints_deliver(struct fingerprints *f, uint64_t record)
 	f->delivered[record / 64] |= UINT64_C(1) << record % 64;
 }
 
-static int compare(const struct fingerprint *a, const struct fingerprint *b)
+static int compare_prints(const struct content_hash *a, const struct content_hash *b)
 {
 	return memcmp(a->bytes, b->bytes, sizeof(a->bytes));
 }
@@ -174,28 +128,20 @@ static int compare_records(const void *a, const void *b, void *context)
 {
 	const struct fingerprints *f = context;
 	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-	int order = compare(&f->of[x], &f->of[y]);
+	int order = compare_prints(&f->of[x], &f->of[y]);
 
 	return order ? order : (x > y) - (x < y);
 }
 
-static void sort_by_value(struct fingerprints *f)
-{
-	f->by_value = xcalloc((size_t)f->count, sizeof(*f->by_value));
-	for (uint64_t i = 0; i < f->count; i++)
-		f->by_value[i] = i;
-	qsort_r(f->by_value, (size_t)f->count, sizeof(*f->by_value), compare_records, f);
-}
-
 /* The first place of by_value whose fingerprint is not below that of `row`. */
-static uint64_t lower_bound(const struct fingerprints *f, const struct fingerprint *row)
+static uint64_t lower_bound(const struct fingerprints *f, const struct content_hash *row)
 {
 	uint64_t low = 0, high = f->count;
 
 	while (low < high) {
 		uint64_t middle = low + (high - low) / 2;
 
-		if (compare(&f->of[f->by_value[middle]], row) < 0)
+		if (compare_prints(&f->of[f->by_value[middle]], row) < 0)
 			low = middle + 1;
 		else
 			high = middle;
@@ -208,16 +154,20 @@ static uint64_t lower_bound(const struct fingerprints *f, const struct fingerpri
  * yet; else another record with these bytes that was not delivered; else one that was.  It is
  * `count` if no record has these bytes.
  */
-static uint64_t fingerprints_identify(struct fingerprints *f, const struct fingerprint *row, uint64_t named)
+static uint64_t fingerprints_identify(struct fingerprints *f, const struct content_hash *row, uint64_t named)
 {
 	uint64_t record = f->count;
 
 	/* What a loader in order does: no search, and no second table. */
-	if (named < f->count && !fingerprints_was_delivered(f, named) && !compare(&f->of[named], row))
+	if (named < f->count && !fingerprints_was_delivered(f, named) && !compare_prints(&f->of[named], row))
 		return named;
-	if (!f->by_value)
-		sort_by_value(f);
-	for (uint64_t i = lower_bound(f, row); i < f->count && !compare(&f->of[f->by_value[i]], row); i++) {
+	if (!f->by_value) {
+		f->by_value = xcalloc((size_t)f->count, sizeof(*f->by_value));
+		for (uint64_t i = 0; i < f->count; i++)
+			f->by_value[i] = i;
+		qsort_r(f->by_value, (size_t)f->count, sizeof(*f->by_value), compare_records, f);
+	}
+	for (uint64_t i = lower_bound(f, row); i < f->count && !compare_prints(&f->of[f->by_value[i]], row); i++) {
 		record = f->by_value[i];
 		if (!fingerprints_was_delivered(f, record))
 			break;
@@ -282,15 +232,15 @@ void job_token(const struct job *j, struct tally *y, char token[SHARD_TOKEN_BYTE
 
 /* ---- rows ---- */
 
-static int judge_row(struct proof *p, struct tally *y, const struct shard_batch *batch, uint32_t rank, uint32_t row)
+static void judge_row(struct proof *p, struct tally *y, const struct shard_batch *batch, uint32_t rank, uint32_t row)
 {
 	const void *rows[SHARD_FIELDS_MAX];
 	uint64_t named = batch->record[row], record;
-	struct fingerprint print;
+	struct content_hash print;
 
 	for (uint32_t f = 0; f < p->in.schema->field_count; f++)
 		rows[f] = (const char *)batch->field[f].data + row * batch->field[f].stride;
-	print = fingerprint_of(p->in.schema, rows);
+	print = content_hash(p->in.schema, rows, NULL);
 	if (batch->row_flags[row] & SHARD_ROW_PADDED) {
 		y->padded++; /* a repetition: it has to be what it says, and does not count */
 		if (named >= p->prints.count || memcmp(&p->prints.of[named], &print, sizeof(print)))
@@ -298,7 +248,7 @@ static int judge_row(struct proof *p, struct tally *y, const struct shard_batch 
 				   "rank %" PRIu32 ", step %" PRIu64 ", row %" PRIu32
 				   ": a padded row names record %" PRIu64 ", which has other bytes",
 				   rank, batch->step, row, named);
-		return EXIT_DONE;
+		return;
 	}
 	record = fingerprints_identify(&p->prints, &print, named);
 	if (record == p->prints.count || batch->row_flags[row]) {
@@ -306,14 +256,14 @@ static int judge_row(struct proof *p, struct tally *y, const struct shard_batch 
 			   row,
 			   batch->row_flags[row] ? "the row is flagged, so it is not the record that was asked for"
 						 : "its bytes are those of no record");
-		return EXIT_DONE;
+		return;
 	}
-	if (fingerprints_is_outside(&p->prints, record)) {
+	if (p->prints.outside && p->prints.outside[record / 64] >> record % 64 & 1) {
 		proof_find(y, FOREIGN,
 			   "rank %" PRIu32 ", step %" PRIu64 ", row %" PRIu32 ": record %" PRIu64 " is not in the "
 			   "selection",
 			   rank, batch->step, row, record);
-		return EXIT_DONE;
+		return;
 	}
 	if (record != named)
 		proof_find(y, MISNAMED,
@@ -332,14 +282,11 @@ static int judge_row(struct proof *p, struct tally *y, const struct shard_batch 
 	else
 		fingerprints_deliver(&p->prints, record);
 	y->delivered++;
-	return EXIT_DONE;
 }
 
-static int judge_batch(struct proof *p, struct tally *y, const struct job *j, const struct shard_batch *batch,
-		       uint32_t rank)
+static void judge_batch(struct proof *p, struct tally *y, const struct job *j, const struct shard_batch *batch,
+			uint32_t rank)
 {
-	int rc = EXIT_DONE;
-
 	if (batch->epoch != y->epoch || batch->position != y->at)
 		proof_find(y, OUT_OF_STEP,
 			   "rank %" PRIu32 " delivers epoch %" PRIu64 ", position %" PRIu64 "; must be epoch "
@@ -348,10 +295,9 @@ static int judge_batch(struct proof *p, struct tally *y, const struct job *j, co
 	if (batch->record_count > j->batch || (batch->record_count < j->batch && p->loader.tail != SHARD_KEEP))
 		proof_find(y, OUT_OF_STEP, "rank %" PRIu32 " delivers %" PRIu32 " rows in a batch of %" PRIu32, rank,
 			   batch->record_count, j->batch);
-	for (uint32_t i = 0; i < batch->record_count && !rc; i++)
-		rc = judge_row(p, y, batch, rank, i);
+	for (uint32_t i = 0; i < batch->record_count; i++)
+		judge_row(p, y, batch, rank, i);
 	progress_add(&p->progress, batch->record_count, 0, 0);
-	return rc;
 }
 
 int job_step(struct proof *p, struct tally *y, struct job *j, bool *ended)
@@ -370,7 +316,7 @@ int job_step(struct proof *p, struct tally *y, struct job *j, bool *ended)
 			continue;
 		}
 		if (status == SHARD_OK) {
-			rc = judge_batch(p, y, j, &batch, q);
+			judge_batch(p, y, j, &batch, q);
 			status = shard_loader_release(j->loader[q], &batch, &err);
 		}
 		if (status)
@@ -395,10 +341,14 @@ int job_step(struct proof *p, struct tally *y, struct job *j, bool *ended)
 
 void epoch_begin(struct proof *p, struct tally *y, uint64_t epoch)
 {
+	size_t bytes = (size_t)(p->prints.count / 64 + 1) * sizeof(*p->prints.delivered);
+
 	y->epoch = epoch;
 	y->at = y->delivered = y->padded = y->left = 0;
 	memset(y->found, 0, sizeof(y->found));
-	fingerprints_forget(&p->prints);
+	memset(p->prints.delivered, 0, bytes);
+	if (p->prints.outside) /* nobody waits for these */
+		memcpy(p->prints.delivered, p->prints.outside, bytes);
 }
 
 /*

@@ -16,26 +16,19 @@
 /* ---- proof.c: an epoch as real loaders deliver it ---- */
 
 /*
- * A fingerprint tells which record a row's bytes belong to: the XXH3-128 of each record of a dataset
- * takes 16 bytes and one bit.  Records with the same bytes cannot be told apart and need not be: k
- * equal records must be delivered k times.
+ * The hash of a record's contents, its fingerprint, tells which record a row's bytes belong to.  Each
+ * record of a dataset takes 16 bytes and one bit.  Records with the same bytes cannot be told apart
+ * and need not be: k equal records must be delivered k times.
  */
 
-struct fingerprint {
-	uint8_t bytes[16];
-};
-
 struct fingerprints {
-	uint64_t count;		/* records of the dataset */
-	uint64_t wanted_count;	/* of these that an epoch has: all, or those of a selection */
-	uint64_t *outside;	/* a bit for each record, set if it is not of the selection; NULL: there is none */
-	struct fingerprint *of; /* [count] */
-	uint64_t *delivered;	/* a bit each */
-	uint64_t *by_value;	/* [count] record indices sorted by fingerprint; made when first needed */
+	uint64_t count;		 /* records of the dataset */
+	uint64_t wanted_count;	 /* of these that an epoch has: all, or those of a selection */
+	uint64_t *outside;	 /* a bit for each record, set if it is not of the selection; NULL: there is none */
+	struct content_hash *of; /* [count] */
+	uint64_t *delivered;	 /* a bit each */
+	uint64_t *by_value;	 /* [count] record indices sorted by fingerprint; made when first needed */
 };
-
-/* Of one record: field f lies at rows[f] of its group or array. */
-struct fingerprint fingerprint_of(const struct shard_schema *schema, const void *const rows[SHARD_FIELDS_MAX]);
 
 /* Reads all records.  `s` may be NULL.  Returns an exit code; free in any case. */
 int fingerprints_take(struct fingerprints *f, struct input *in, const struct shard_selection *s,

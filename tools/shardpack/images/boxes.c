@@ -20,37 +20,26 @@ static bool finite4(const float *box)
 	return isfinite(box[0]) && isfinite(box[1]) && isfinite(box[2]) && isfinite(box[3]);
 }
 
-/* The right side is the left one plus the width, also of boxes that have a middle. */
-static void corners(enum boxes_format format, const float *in, float *out)
-{
-	bool sizes = format != BOXES_XYXY, middle = sizes && format != BOXES_XYWH;
-	for (int n = 0; n < 2; n++) {
-		out[n] = middle ? in[n] - in[2 + n] / 2 : in[n];
-		out[2 + n] = sizes ? out[n] + in[2 + n] : in[2 + n];
-	}
-}
-
-static bool is_of_unit(const float *in)
-{
-	for (int n = 0; n < NUMBERS; n++)
-		if (in[n] < -0.01F || in[n] > 1.01F)
-			return false;
-	return true;
-}
-
 enum decode_status boxes_read(enum boxes_format format, bool unit, const float *in, uint64_t count, float *out,
 			      struct decode_verdict *v)
 {
-	bool sizes = format != BOXES_XYXY;
+	bool sizes = format != BOXES_XYXY, middle = sizes && format != BOXES_XYWH;
 
 	for (uint64_t i = 0; i < count; i++, in += NUMBERS, out += NUMBERS) {
 		const char *wrong = NULL;
 		float box[NUMBERS];
+		bool inside = true; /* of 0 to 1 */
 
-		corners(format, in, box);
+		for (int n = 0; n < NUMBERS; n++)
+			inside = inside && in[n] >= -0.01F && in[n] <= 1.01F;
+		for (int n = 0; n < 2; n++) {
+			box[n] = middle ? in[n] - in[2 + n] / 2 : in[n];
+			/* the right side is the left one plus the width, also of boxes that have a middle */
+			box[2 + n] = sizes ? box[n] + in[2 + n] : in[2 + n];
+		}
 		if (!finite4(in) || !finite4(box))
 			wrong = "its numbers must be finite";
-		else if (unit && !is_of_unit(in))
+		else if (unit && !inside)
 			wrong = "numbers of scale=unit must be from 0 to 1; are these pixels?";
 		else if (sizes ? in[2] < 0 : box[2] < box[0])
 			wrong = sizes ? "its width is below 0" : "its right side is left of its left side";

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * decode.c - which decoder reads a file, and what all decoders share
- *
- * The first bytes decide, never a name.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -35,12 +33,14 @@ enum decode_status decode_no_memory(struct decode_verdict *v)
 	return DECODE_NO_MEMORY;
 }
 
-enum decode_status decode_first_of(uint64_t count, const char *format, const char *things, uint64_t most,
+enum decode_status decode_first_of(const struct decoder *d, uint64_t count, const char *format, const char *things,
 				   struct decode_verdict *v)
 {
+	uint32_t most = d->limit.max_frames;
+
 	if (count > most)
 		return decode_bad(v, SHARD_MISS_LIMIT,
-				  "%s has %" PRIu64 " %s: more than the limit of %" PRIu64 "; --limit frames=%" PRIu64
+				  "%s has %" PRIu64 " %s: more than the limit of %" PRIu32 "; --limit frames=%" PRIu64
 				  " packs the first one",
 				  format, count, things, most, count);
 	if (count > 1)
@@ -89,18 +89,13 @@ enum decode_status decode_bad_value(struct decode_verdict *v, const char *format
 #define PRIMARIES    3
 #define PRIMARY_AXES 3
 
-static uint32_t read32(const uint8_t *at)
-{
-	return (uint32_t)at[0] << 24 | (uint32_t)at[1] << 16 | (uint32_t)at[2] << 8 | at[3];
-}
-
 /* A tag such as "rXYZ", whose value is three numbers; NULL if it is not there. */
 static const uint8_t *find_xyz(const uint8_t *profile, size_t bytes, const char *name)
 {
-	uint32_t count = read32(profile + HEAD_BYTES);
+	uint32_t count = load32_big(profile + HEAD_BYTES);
 
 	for (size_t at = HEAD_BYTES + 4; count && bytes - at >= TAG_BYTES; count--, at += TAG_BYTES) {
-		uint32_t offset = read32(profile + at + 4);
+		uint32_t offset = load32_big(profile + at + 4);
 
 		if (!memcmp(profile + at, name, 4))
 			return offset < bytes && bytes - offset >= XYZ_BYTES ? profile + offset + 8 : NULL;
@@ -125,7 +120,7 @@ bool icc_is_like_srgb(const uint8_t *profile, size_t bytes)
 		const uint8_t *xyz = find_xyz(profile, bytes, srgb[i].name);
 
 		for (int k = 0; k < PRIMARY_AXES; k++)
-			if (!xyz || llabs((int64_t)(int32_t)read32(xyz + 4 * k) - srgb[i].xyz[k]) > NEAR)
+			if (!xyz || llabs((int64_t)(int32_t)load32_big(xyz + 4 * k) - srgb[i].xyz[k]) > NEAR)
 				return false;
 	}
 	return true;
@@ -164,8 +159,7 @@ void decode_claim(struct decoder *d, uint64_t bytes)
 		d->limit.claim(d->limit.context, bytes);
 }
 
-enum decode_status decode_begin(struct decoder *d, uint64_t width, uint64_t height, struct image *out,
-				struct decode_verdict *v)
+enum decode_status decode_begin(struct decoder *d, uint64_t width, uint64_t height, struct decode_verdict *v)
 {
 	enum decode_status rc = decode_check_size(d, width, height, v);
 
@@ -174,15 +168,14 @@ enum decode_status decode_begin(struct decoder *d, uint64_t width, uint64_t heig
 	decode_claim(d, width * height * d->pixel_bytes);
 	if (!scratch_reserve(&d->pixels, (size_t)(width * height * d->pixel_bytes)))
 		return decode_no_memory(v);
-	out->pixels = d->pixels.data;
-	out->width = (uint32_t)width;
-	out->height = (uint32_t)height;
+	d->width = (uint32_t)width;
+	d->height = (uint32_t)height;
 	return DECODE_OK;
 }
 
-uint8_t *decode_row(struct decoder *d, const struct image *out, uint32_t y)
+uint8_t *decode_row(struct decoder *d, uint32_t y)
 {
-	return d->pixels.data + (size_t)y * out->width * d->pixel_bytes;
+	return d->pixels.data + (size_t)y * d->width * d->pixel_bytes;
 }
 
 void decode_spread_gray(uint8_t *row, uint32_t width)
@@ -210,12 +203,12 @@ void decode_spread_wide(uint8_t *row, uint32_t width)
 	}
 }
 
-enum decode_status decode_codes(struct decoder *d, const struct image *out, const struct mask_pixels *p,
-				const uint8_t *row, uint32_t y, struct decode_verdict *v)
+enum decode_status decode_codes(struct decoder *d, const struct mask_pixels *p, const uint8_t *row, uint32_t y,
+				struct decode_verdict *v)
 {
-	size_t row_bytes = (size_t)out->width * d->codes->sample_bytes;
+	size_t row_bytes = (size_t)d->width * d->codes->sample_bytes;
 
-	return mask_codes_row(d->codes, p, row, out->width, y, d->pixels.data + y * row_bytes, v);
+	return mask_codes_row(d->codes, p, row, d->width, y, d->pixels.data + y * row_bytes, v);
 }
 
 uint32_t decode_16_to_8(const uint8_t *row, uint32_t width, uint8_t *to, uint32_t *bad_x)
@@ -234,9 +227,7 @@ uint32_t decode_16_to_8(const uint8_t *row, uint32_t width, uint8_t *to, uint32_
 	return bad;
 }
 
-/*
- * Looks at the first bytes, never at a name.
- */
+/* ---- which decoder reads a file: the first bytes decide, never a name ---- */
 
 /*
  * The most that libjpeg holds for any image within the pixel limit is a progressive CMYK
@@ -297,16 +288,16 @@ static size_t tag_bytes(const struct image_magic *m)
 	return m->pattern[0] == '?' ? m->length : strlen(m->tag);
 }
 
-static enum decode_status run(struct decoder *d, const void *bytes, size_t size, uint32_t channels, struct image *out,
-			      struct decode_verdict *v)
+/* The image is in d->pixels then, unless its rows went to the sink as they were made. */
+static enum decode_status decode_once(struct decoder *d, const void *bytes, size_t size, struct decode_verdict *v)
 {
+	bool mask = d->channels == 1;
 	const struct image_magic *magic = NULL;
-	const char *instead = channels == 1 ? "PNG" : "JPEG or PNG";
+	const char *instead = mask ? "PNG" : "JPEG or PNG";
 	char hex[3 * HEX_BYTES + 1], list[IMAGE_LIST_CHARS];
 	const struct image_format *f = image_format_in(bytes, size, &magic);
 
-	d->channels = channels;
-	d->pixel_bytes = d->codes ? MASK_PIXEL_BYTES : d->wide ? IMAGE_WIDE_BYTES : channels;
+	d->pixel_bytes = d->codes ? MASK_PIXEL_BYTES : d->wide ? IMAGE_WIDE_BYTES : d->channels;
 	v->reason = 0;
 	v->message[0] = '\0';
 	v->first[0] = '\0';
@@ -316,13 +307,13 @@ static enum decode_status run(struct decoder *d, const void *bytes, size_t size,
 	if (f && (f->run || f->library)) {
 		if (d->wide && f->bits)
 			return decode_not_wide(v, f->name, f->bits);
-		if ((channels != 1 || !f->no_mask) && !f->run)
+		if ((!mask || !f->no_mask) && !f->run)
 			return decode_bad(v, SHARD_MISS_UNSUPPORTED,
 					  "is %s %s, and this shardpack was built without %s; install that and build "
 					  "again, or %s",
 					  image_format_article(f), f->name, f->library, f->instead);
-		if (channels != 1 || !f->no_mask)
-			return f->run(d, bytes, size, out, v);
+		if (!mask || !f->no_mask)
+			return f->run(d, bytes, size, v);
 		if (*f->no_mask)
 			return decode_bad(v, SHARD_MISS_UNSUPPORTED, "%s", f->no_mask);
 		return decode_bad(v, SHARD_MISS_UNSUPPORTED,
@@ -342,85 +333,51 @@ static enum decode_status run(struct decoder *d, const void *bytes, size_t size,
 				  "is AppleDouble: what macOS keeps beside a file, not an image; remove all such "
 				  "files: find SRC -name '._*' -delete");
 	return decode_bad(v, SHARD_MISS_NOT_AN_IMAGE, "starts with %s: not %s (%s)",
-			  first_bytes(bytes, size < HEX_BYTES ? size : HEX_BYTES, hex),
-			  channels == 1 ? "a mask" : "an image",
-			  image_format_list(channels == 1 ? HOLDS_MASKS : HOLDS_IMAGES, list));
+			  first_bytes(bytes, size < HEX_BYTES ? size : HEX_BYTES, hex), mask ? "a mask" : "an image",
+			  image_format_list(mask ? HOLDS_MASKS : HOLDS_IMAGES, list));
 }
 
-#define BESIDE_BYTES ((size_t)16 << 20) /* more than a decoder holds beside the file and what it claims */
-
-/* Would the system grant all that the image at hand needs? */
-static bool has_memory(const struct decoder *d, size_t file_bytes)
+bool decode_has_memory(uint64_t bytes)
 {
-	void *volatile probe = malloc((size_t)d->claimed_bytes + file_bytes + BESIDE_BYTES);
+	void *volatile probe = malloc((size_t)bytes);
 
 	free(probe);
 	return probe;
 }
 
+#define BESIDE_BYTES ((size_t)16 << 20) /* more than a decoder holds beside the file and what it claims */
+
 /*
- * Libraries tell of memory that ran out as of a damaged file; then malloc() has left ENOMEM.  It
- * leaves that as well where it found memory in a second place, and where a damaged file asked for
- * more than an image of its size needs.  So the file is damaged if it is so twice, and there is
- * memory each time.
+ * Libraries report lack of memory as a damaged file; then malloc() has left ENOMEM.  It leaves that
+ * as well where it found memory in a second place, and where a damaged file asked for more than an
+ * image of its size needs.  So a file is damaged if two runs say so and there is memory after each.
  */
-static enum decode_status run_twice(struct decoder *d, const void *bytes, size_t size, uint32_t channels,
-				    struct image *out, struct decode_verdict *v)
+enum decode_status decoder_stream(struct decoder *d, enum decode_kind kind, const struct mask_codes *codes,
+				  const void *bytes, size_t size, const struct image_sink *sink,
+				  struct decode_verdict *v)
 {
+	struct image_size whole = {.scale = 1};
 	enum decode_status rc = DECODE_OK;
 
+	d->codes = codes;
+	d->wide = kind == DECODE_WIDE;
+	d->channels = kind == DECODE_MASK ? 1 : IMAGE_CHANNELS;
+	d->sink = sink;
 	for (int i = 0; i < 2; i++) {
 		d->sink_begun = false;
 		d->claimed_bytes = 0;
 		errno = 0;
-		rc = run(d, bytes, size, channels, out, v);
+		rc = decode_once(d, bytes, size, v);
 		if (rc != DECODE_BAD_INPUT || errno != ENOMEM)
-			return rc;
-		if (!has_memory(d, size))
+			break;
+		if (!decode_has_memory(d->claimed_bytes + size + BESIDE_BYTES))
 			return decode_no_memory(v);
 	}
-	return rc;
-}
-
-static enum decode_status stream(struct decoder *d, const struct mask_codes *codes, const void *bytes, size_t size,
-				 uint32_t channels, bool wide, const struct image_sink *sink, struct decode_verdict *v)
-{
-	struct image image;
-	enum decode_status rc;
-
-	d->codes = codes;
-	d->wide = wide;
-	d->sink = sink;
-	rc = run_twice(d, bytes, size, channels, &image, v);
-	if (rc == DECODE_OK && !d->sink_begun && /* it was decoded as a whole */
-	    !image_give(sink, &(struct image_size){.width = image.width, .height = image.height, .scale = 1},
-			image.pixels, decode_given_bytes(d)))
+	whole.width = d->width;
+	whole.height = d->height;
+	if (rc == DECODE_OK && !d->sink_begun && !image_give(sink, &whole, d->pixels.data, decode_given_bytes(d)))
 		return decode_no_memory(v);
 	if (d->pixels.capacity_bytes > KEPT_BYTES)
 		scratch_free(&d->pixels);
 	return rc;
-}
-
-enum decode_status decoder_stream(struct decoder *d, const void *bytes, size_t size, const struct image_sink *sink,
-				  struct decode_verdict *v)
-{
-	return stream(d, NULL, bytes, size, IMAGE_CHANNELS, false, sink, v);
-}
-
-enum decode_status decoder_stream_wide(struct decoder *d, const void *bytes, size_t size, const struct image_sink *sink,
-				       struct decode_verdict *v)
-{
-	return stream(d, NULL, bytes, size, IMAGE_CHANNELS, true, sink, v);
-}
-
-enum decode_status decoder_mask(struct decoder *d, const void *bytes, size_t size, const struct image_sink *sink,
-				struct decode_verdict *v)
-{
-	return stream(d, NULL, bytes, size, 1, false, sink, v);
-}
-
-enum decode_status decoder_coded_mask(struct decoder *d, const struct mask_codes *codes, const void *bytes, size_t size,
-				      const struct image_sink *sink, struct decode_verdict *v)
-{
-	return stream(d, codes, bytes, size, 1, false, sink, v);
 }

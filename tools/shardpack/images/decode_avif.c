@@ -29,7 +29,6 @@
 struct avif {
 	avifDecoder *file;
 	struct decoder *d;
-	struct image *out;
 	struct decode_verdict *v;
 	uint32_t width, height; /* as the file says */
 };
@@ -44,26 +43,14 @@ static uint64_t bytes_needed(const struct avif *a)
 	return (IMAGE_CHANNELS + RGBA_CHANNELS + 2 * RGBA_CHANNELS * sample_bytes) * a->width * a->height;
 }
 
-/* Of dav1d libavif only says that it failed, and that may be for want of memory. */
-static bool is_of_decoder(avifResult result)
-{
-	return result == AVIF_RESULT_DECODE_COLOR_FAILED || result == AVIF_RESULT_DECODE_ALPHA_FAILED;
-}
-
-static bool has_memory(const struct avif *a)
-{
-	void *volatile probe = malloc((size_t)bytes_needed(a));
-
-	free(probe);
-	return probe;
-}
-
 static enum decode_status refuse(const struct avif *a, avifResult result)
 {
 	const char *why = avifResultToString(result);
 	char detail[AVIF_DIAGNOSTICS_ERROR_BUFFER_SIZE];
+	/* of dav1d libavif only says that it failed, and that may be for want of memory */
+	bool is_of_decoder = result == AVIF_RESULT_DECODE_COLOR_FAILED || result == AVIF_RESULT_DECODE_ALPHA_FAILED;
 
-	if (result == AVIF_RESULT_OUT_OF_MEMORY || (is_of_decoder(result) && !has_memory(a)))
+	if (result == AVIF_RESULT_OUT_OF_MEMORY || (is_of_decoder && !decode_has_memory(bytes_needed(a))))
 		return decode_no_memory(a->v);
 	if (result == AVIF_RESULT_TRUNCATED_DATA || result == AVIF_RESULT_IO_ERROR)
 		return decode_bad(a->v, SHARD_MISS_TRUNCATED, "AVIF data ends early");
@@ -93,12 +80,6 @@ static avifResult open_file(const uint8_t *bytes, size_t size, bool metadata, av
 	file->imageDimensionLimit = 0; /* decode_check_size() has limits of its own */
 	result = avifDecoderSetIOMemory(file, bytes, size);
 	return result == AVIF_RESULT_OK ? avifDecoderParse(file) : result;
-}
-
-static void close_file(avifDecoder *file)
-{
-	if (file)
-		avifDecoderDestroy(file);
 }
 
 /* ---- colours ---- */
@@ -261,7 +242,7 @@ static void try_colours(void)
 
 /* ---- a file ---- */
 
-/* Whatever is not the first frame must be there, too. */
+/* The frames behind the first one must be there, too. */
 static enum decode_status check_there(const struct avif *a, size_t size)
 {
 	uint32_t last = (uint32_t)a->file->imageCount - 1;
@@ -287,7 +268,7 @@ static enum decode_status check_declared(struct avif *a, const uint8_t *bytes, s
 	a->height = image->height;
 	if (!a->width || !a->height || a->file->imageCount < 1)
 		return decode_bad(a->v, SHARD_MISS_DECODE, "AVIF has no pixels");
-	rc = decode_first_of((uint64_t)a->file->imageCount, "AVIF", "frames", a->d->limit.max_frames, a->v);
+	rc = decode_first_of(a->d, (uint64_t)a->file->imageCount, "AVIF", "frames", a->v);
 	if (rc == DECODE_OK)
 		rc = decode_check_size(a->d, a->width, a->height, a->v);
 	if (rc == DECODE_OK)
@@ -306,41 +287,21 @@ static enum decode_status check_declared(struct avif *a, const uint8_t *bytes, s
 	return DECODE_OK;
 }
 
-/* Of what was decoded. */
-static enum decode_status check_kind(const struct avif *a)
-{
-	const avifImage *image = a->file->image;
-
-	if (image->width != a->width || image->height != a->height)
-		return decode_bad(a->v, SHARD_MISS_DECODE,
-				  "AVIF data is damaged: its frame is %" PRIu32 " x %" PRIu32
-				  " pixels, and not %" PRIu32 " x %" PRIu32,
-				  image->width, image->height, a->width, a->height);
-	if (a->file->alphaPresent && image->alphaPremultiplied)
-		return decode_bad(a->v, SHARD_MISS_UNSUPPORTED,
-				  "AVIF has premultiplied alpha: its pixels depend on the library and the "
-				  "processor; " AVIF_AS_PNG);
-	return DECODE_OK;
-}
-
-/* Colours as numbers of H.273: unspecified, or those of sRGB and BT.601 to BT.709. */
-static bool is_like_srgb(const avifImage *image)
-{
-	unsigned primaries = image->colorPrimaries, transfer = image->transferCharacteristics;
-
-	if (image->icc.size)
-		return icc_is_like_srgb(image->icc.data, image->icc.size);
-	return (primaries == 1 || primaries == 2 || (primaries >= 5 && primaries <= 7)) &&
-	       (transfer == 1 || transfer == 2 || transfer == 6 || transfer == 13);
-}
-
+/* Colours are numbers of H.273: unspecified, or those of sRGB and BT.601 to BT.709. */
 static void note_dropped(const struct avif *a)
 {
+	const avifImage *image = a->file->image;
+	unsigned primaries = image->colorPrimaries, transfer = image->transferCharacteristics;
+	bool is_like_srgb = (primaries == 1 || primaries == 2 || (primaries >= 5 && primaries <= 7)) &&
+			    (transfer == 1 || transfer == 2 || transfer == 6 || transfer == 13);
+
+	if (image->icc.size) /* then the numbers say nothing */
+		is_like_srgb = icc_is_like_srgb(image->icc.data, image->icc.size);
 	if (a->file->alphaPresent)
 		decode_drop(a->v, DROPPED_ALPHA);
-	if (a->file->image->depth > 8)
+	if (image->depth > 8)
 		decode_drop(a->v, DROPPED_BITS);
-	if (!is_like_srgb(a->file->image))
+	if (!is_like_srgb)
 		decode_drop(a->v, DROPPED_PROFILE);
 }
 
@@ -349,22 +310,32 @@ static enum decode_status read_frame(struct avif *a)
 	bool alpha = a->file->alphaPresent;
 	size_t count = (size_t)a->width * a->height;
 	avifResult result = avifDecoderNthImage(a->file, 0);
-	enum decode_status rc = result == AVIF_RESULT_OK ? check_kind(a) : refuse(a, result);
+	const avifImage *image = a->file->image;
+	enum decode_status rc;
 	uint8_t *to;
 
-	if (rc == DECODE_OK)
-		rc = decode_begin(a->d, a->width, a->height, a->out, a->v);
+	if (result != AVIF_RESULT_OK)
+		return refuse(a, result);
+	if (image->width != a->width || image->height != a->height)
+		return decode_bad(a->v, SHARD_MISS_DECODE,
+				  "AVIF data is damaged: its frame is %" PRIu32 " x %" PRIu32
+				  " pixels, and not %" PRIu32 " x %" PRIu32,
+				  image->width, image->height, a->width, a->height);
+	if (alpha && image->alphaPremultiplied)
+		return decode_bad(a->v, SHARD_MISS_UNSUPPORTED,
+				  "AVIF has premultiplied alpha: its pixels depend on the library and the "
+				  "processor; " AVIF_AS_PNG);
+	rc = decode_begin(a->d, a->width, a->height, a->v);
 	if (rc != DECODE_OK)
 		return rc;
 	note_dropped(a);
 	if (alpha && !scratch_reserve(&a->d->line, RGBA_CHANNELS * count))
 		return decode_no_memory(a->v);
-	result = convert(a->file->image, alpha, alpha ? a->d->line.data : a->d->pixels.data);
+	result = convert(image, alpha, alpha ? a->d->line.data : a->d->pixels.data);
 	if (result == AVIF_RESULT_REFORMAT_FAILED || result == AVIF_RESULT_NOT_IMPLEMENTED)
 		return decode_bad(a->v, SHARD_MISS_UNSUPPORTED,
 				  "AVIF has colours that libavif does not convert: matrix %d with %s", /* as of H.273 */
-				  (int)a->file->image->matrixCoefficients,
-				  avifPixelFormatToString(a->file->image->yuvFormat));
+				  (int)image->matrixCoefficients, avifPixelFormatToString(image->yuvFormat));
 	if (result != AVIF_RESULT_OK)
 		return refuse(a, result);
 	to = a->d->pixels.data;
@@ -373,11 +344,10 @@ static enum decode_status read_frame(struct avif *a)
 	return DECODE_OK;
 }
 
-enum decode_status avif_run(struct decoder *d, const uint8_t *bytes, size_t size, struct image *out,
-			    struct decode_verdict *v)
+enum decode_status avif_run(struct decoder *d, const uint8_t *bytes, size_t size, struct decode_verdict *v)
 {
 	static pthread_once_t once = PTHREAD_ONCE_INIT;
-	struct avif a = {.d = d, .out = out, .v = v};
+	struct avif a = {.d = d, .v = v};
 	avifResult result;
 	enum decode_status rc;
 
@@ -400,7 +370,8 @@ enum decode_status avif_run(struct decoder *d, const uint8_t *bytes, size_t size
 				      : decode_no_memory(v);
 	if (rc == DECODE_OK)
 		rc = read_frame(&a);
-	close_file(a.file);
+	if (a.file)
+		avifDecoderDestroy(a.file);
 	return rc;
 }
 
@@ -436,7 +407,8 @@ bool avif_stated(const uint8_t *bytes, size_t size, enum exif_rules rules, uint3
 	if (image)
 		*stated = exif_stated_beside(orientation_of(image), image->exif.data, image->exif.size, image->xmp.data,
 					     image->xmp.size, rules);
-	close_file(file);
+	if (file)
+		avifDecoderDestroy(file);
 	return result != AVIF_RESULT_OUT_OF_MEMORY;
 }
 

@@ -61,7 +61,7 @@ static enum decode_status read_head(struct bmp *b, struct decode_verdict *v)
 }
 
 /*
- * Which bits are which colour: the usual ones, or those that stand behind the head of 40 bytes, or
+ * Which bits are which colour: the usual ones, or the ones that stand behind the head of 40 bytes, or
  * in a longer one.
  */
 static enum decode_status read_masks(struct bmp *b, struct decode_verdict *v)
@@ -162,8 +162,8 @@ static uint32_t read_row(const struct bmp *b, const uint8_t *in, uint8_t *out)
 }
 
 /* A row of a mask of codes: by its colours, as an image's, or by its indices. */
-static enum decode_status read_codes(const struct bmp *b, const uint8_t *in, const struct image *out, uint32_t y,
-				     uint32_t *largest, struct decode_verdict *v)
+static enum decode_status read_codes(const struct bmp *b, const uint8_t *in, uint32_t y, uint32_t *largest,
+				     struct decode_verdict *v)
 {
 	bool colours = b->bits > 8 || (b->d->codes->map && b->d->codes->map->of_colours);
 	struct mask_pixels kind = {.format = "BMP", .channels = colours ? IMAGE_CHANNELS : 1};
@@ -181,11 +181,10 @@ static enum decode_status read_codes(const struct bmp *b, const uint8_t *in, con
 		read_values(b, in, b->d->line.data);
 	if (b->bits <= 8 && *largest >= b->palette_count)
 		return DECODE_OK; /* some have no colour: bmp_run() says so */
-	return decode_codes(b->d, out, &kind, b->d->line.data, y, v);
+	return decode_codes(b->d, &kind, b->d->line.data, y, v);
 }
 
-enum decode_status bmp_run(struct decoder *d, const uint8_t *bytes, size_t size, struct image *out,
-			   struct decode_verdict *v)
+enum decode_status bmp_run(struct decoder *d, const uint8_t *bytes, size_t size, struct decode_verdict *v)
 {
 	struct bmp b = {.d = d, .bytes = bytes, .size = size};
 	enum decode_status rc = read_head(&b, v);
@@ -208,18 +207,18 @@ enum decode_status bmp_run(struct decoder *d, const uint8_t *bytes, size_t size,
 				  "BMP data ends early: has %zu bytes, and %" PRIu32 " rows of %" PRIu64
 				  " begin at %" PRIu32,
 				  size, b.height, row_bytes, b.pixels_at);
-	rc = decode_begin(d, b.width, b.height, out, v);
+	rc = decode_begin(d, b.width, b.height, v);
 	for (uint32_t y = 0; rc == DECODE_OK && y < b.height; y++) {
 		uint32_t to = b.top_down ? y : b.height - 1 - y;
 		const uint8_t *in = bytes + b.pixels_at + y * row_bytes;
 		uint32_t largest = 0;
 
 		if (d->codes)
-			rc = read_codes(&b, in, out, to, &largest, v);
+			rc = read_codes(&b, in, to, &largest, v);
 		else if (d->channels == 1)
-			read_values(&b, in, decode_row(d, out, to));
+			read_values(&b, in, decode_row(d, to));
 		else
-			largest = read_row(&b, in, decode_row(d, out, to));
+			largest = read_row(&b, in, decode_row(d, to));
 		if (rc == DECODE_OK && b.palette_count && b.bits <= 8 && largest >= b.palette_count)
 			rc = decode_bad(v, SHARD_MISS_DAMAGED,
 					"BMP data is damaged: palette index %" PRIu32

@@ -27,7 +27,6 @@
 struct gif {
 	GifFileType *file;
 	struct decoder *d;
-	struct image *out;
 	struct decode_verdict *v;
 	const uint8_t *bytes; /* not read yet */
 	size_t left_bytes;
@@ -102,7 +101,7 @@ static enum decode_status bad_index(const struct gif *g, int idx)
 static enum decode_status read_row(struct gif *g, uint32_t y)
 {
 	const GifImageDesc *at = &g->file->Image;
-	uint8_t *to = decode_row(g->d, g->out, (uint32_t)at->Top + y) + IMAGE_CHANNELS * (size_t)at->Left;
+	uint8_t *to = decode_row(g->d, (uint32_t)at->Top + y) + IMAGE_CHANNELS * (size_t)at->Left;
 
 	if (DGifGetLine(g->file, g->d->line.data, at->Width) != GIF_OK)
 		return refuse(g);
@@ -114,25 +113,11 @@ static enum decode_status read_row(struct gif *g, uint32_t y)
 	return DECODE_OK;
 }
 
-/* In the order of the file: all, or every 8th, those between them, and so on. */
-static enum decode_status read_rows(struct gif *g)
+static enum decode_status read_frame(struct gif *g)
 {
 	static const struct {
 		uint32_t first, step;
 	} passes[] = {{0, 8}, {4, 8}, {2, 4}, {1, 2}};
-	uint32_t height = (uint32_t)g->file->Image.Height;
-	enum decode_status rc = DECODE_OK;
-
-	for (uint32_t y = 0; !g->file->Image.Interlace && rc == DECODE_OK && y < height; y++)
-		rc = read_row(g, y);
-	for (size_t i = 0; g->file->Image.Interlace && i < sizeof(passes) / sizeof(passes[0]); i++)
-		for (uint32_t y = passes[i].first; rc == DECODE_OK && y < height; y += passes[i].step)
-			rc = read_row(g, y);
-	return rc;
-}
-
-static enum decode_status read_frame(struct gif *g)
-{
 	const GifImageDesc *at = &g->file->Image;
 	uint64_t width, height, right, below;
 	enum decode_status rc;
@@ -145,7 +130,7 @@ static enum decode_status read_frame(struct gif *g)
 	below = (uint64_t)at->Top + (uint64_t)at->Height;
 	width = right > (uint64_t)g->file->SWidth ? right : (uint64_t)g->file->SWidth;
 	height = below > (uint64_t)g->file->SHeight ? below : (uint64_t)g->file->SHeight;
-	rc = decode_begin(g->d, width, height, g->out, g->v);
+	rc = decode_begin(g->d, width, height, g->v);
 	if (rc != DECODE_OK)
 		return rc;
 	choose_palette(g);
@@ -155,23 +140,13 @@ static enum decode_status read_frame(struct gif *g)
 		return decode_no_memory(g->v);
 	for (uint64_t i = 0; i < width * height; i++)
 		memcpy(g->d->pixels.data + IMAGE_CHANNELS * i, g->palette[g->other], IMAGE_CHANNELS);
-	return read_rows(g);
-}
-
-/* Up to the first frame. */
-static enum decode_status read_first(struct gif *g)
-{
-	GifRecordType type;
-	enum decode_status rc;
-
-	do {
-		if (DGifGetRecordType(g->file, &type) != GIF_OK)
-			return refuse(g);
-		rc = type == EXTENSION_RECORD_TYPE ? read_extension(g) : DECODE_OK;
-	} while (rc == DECODE_OK && type == EXTENSION_RECORD_TYPE);
-	if (rc != DECODE_OK)
-		return rc;
-	return type == IMAGE_DESC_RECORD_TYPE ? read_frame(g) : decode_bad(g->v, SHARD_MISS_DECODE, "GIF has no frame");
+	/* in the order of the file: all rows, or every 8th, the ones between them, and so on */
+	for (uint32_t y = 0; !at->Interlace && rc == DECODE_OK && y < (uint32_t)at->Height; y++)
+		rc = read_row(g, y);
+	for (size_t i = 0; at->Interlace && i < sizeof(passes) / sizeof(passes[0]); i++)
+		for (uint32_t y = passes[i].first; rc == DECODE_OK && y < (uint32_t)at->Height; y += passes[i].step)
+			rc = read_row(g, y);
+	return rc;
 }
 
 /* The next byte; -1 at the end of the file. */
@@ -199,18 +174,6 @@ static void skip_blocks(struct gif *g)
 
 #define FRAME_BYTES 8 /* before its flags */
 
-static void skip_frame(struct gif *g)
-{
-	int flags;
-
-	skip(g, FRAME_BYTES);
-	flags = next_byte(g);
-	if (flags > 0 && flags & 0x80) /* a palette */
-		skip(g, (size_t)3 << ((flags & 7) + 1));
-	skip(g, 1);
-	skip_blocks(g);
-}
-
 /*
  * What is behind the first frame, of which giflib has read all.  Its bytes are walked here, as
  * giflib keeps something of each frame.
@@ -220,7 +183,7 @@ static enum decode_status count_frames(struct gif *g)
 	uint64_t count = 1;
 
 	for (;;) {
-		int type = next_byte(g);
+		int type = next_byte(g), flags;
 
 		switch (type) {
 		case EXTENSION_RECORD:
@@ -228,33 +191,47 @@ static enum decode_status count_frames(struct gif *g)
 			skip_blocks(g);
 			break;
 		case FRAME_RECORD:
-			skip_frame(g);
+			skip(g, FRAME_BYTES);
+			flags = next_byte(g);
+			if (flags > 0 && flags & 0x80) /* a palette */
+				skip(g, (size_t)3 << ((flags & 7) + 1));
+			skip(g, 1);
+			skip_blocks(g);
 			count++;
 			break;
 		case END_RECORD:
-			return decode_first_of(count, "GIF", "frames", g->d->limit.max_frames, g->v);
+			return decode_first_of(g->d, count, "GIF", "frames", g->v);
 		case -1:
 			return refuse(g);
 		default:
-			return decode_bad(g->v, SHARD_MISS_DECODE,
-					  "GIF cannot be decoded: 0x%02x begins no frame, no extension and no end",
-					  (unsigned)type);
+			return decode_bad(
+				g->v, SHARD_MISS_DECODE,
+				"GIF cannot be decoded: 0x%02x does not begin a frame, an extension or the end",
+				(unsigned)type);
 		}
 	}
 }
 
-enum decode_status gif_run(struct decoder *d, const uint8_t *bytes, size_t size, struct image *out,
-			   struct decode_verdict *v)
+enum decode_status gif_run(struct decoder *d, const uint8_t *bytes, size_t size, struct decode_verdict *v)
 {
-	struct gif g = {.d = d, .out = out, .v = v, .bytes = bytes, .left_bytes = size};
-	enum decode_status rc;
+	struct gif g = {.d = d, .v = v, .bytes = bytes, .left_bytes = size};
+	GifRecordType type = EXTENSION_RECORD_TYPE;
+	enum decode_status rc = DECODE_OK;
 
 	g.file = DGifOpen(&g, on_read, &g.error);
-	rc = g.file ? read_first(&g) : refuse(&g);
+	if (!g.file)
+		return refuse(&g);
+	while (rc == DECODE_OK && type == EXTENSION_RECORD_TYPE) /* up to the first frame */
+		if (DGifGetRecordType(g.file, &type) != GIF_OK)
+			rc = refuse(&g);
+		else if (type == EXTENSION_RECORD_TYPE)
+			rc = read_extension(&g);
+	if (rc == DECODE_OK)
+		rc = type == IMAGE_DESC_RECORD_TYPE ? read_frame(&g)
+						    : decode_bad(v, SHARD_MISS_DECODE, "GIF has no frame");
 	if (rc == DECODE_OK)
 		rc = count_frames(&g);
-	if (g.file)
-		DGifCloseFile(g.file, NULL);
+	DGifCloseFile(g.file, NULL);
 	return rc;
 }
 

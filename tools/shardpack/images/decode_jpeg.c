@@ -7,7 +7,7 @@
  * an image that is wanted in part, the rest is parsed but not made into pixels.
  *
  * Each image gets a decompressor of its own.  A reused one keeps the tables of the image
- * before, and a file that lacks its own would silently decode with those: its pixels would
+ * before, and a file that lacks its own would silently decode with them: its pixels would
  * depend on what the thread happened to do earlier.  Creating one costs a microsecond.
  *
  * A warning is a verdict, unless it was to be accepted: then it is noted, and what it means is told
@@ -43,62 +43,54 @@
 #define KIND(attr)   ((attr) >> 16 & 0xff) /* of an entry: 1 thumbnail, 2 several views, 3 the main one, 0 other */
 #define IS_THUMBNAIL 1
 
-struct index {
+struct mpf_index {
 	const uint8_t *at; /* its head */
 	size_t bytes;
 	bool big;
 };
 
-static uint32_t read32(const struct index *x, size_t at)
+static uint32_t read32(const struct mpf_index *x, size_t at)
 {
 	return (uint32_t)integer_load(x->at + at, 4, false, x->big);
 }
 
-static uint32_t read16(const struct index *x, size_t at)
+static uint32_t read16(const struct mpf_index *x, size_t at)
 {
 	return (uint32_t)integer_load(x->at + at, 2, false, x->big);
 }
 
-/* Where the entries begin, and how many are there; 0 if they are not all in the index. */
-static uint64_t find_entries(const struct index *x, size_t *entries)
-{
-	size_t at = read32(x, 4), tags;
-	uint64_t count = 0;
-
-	*entries = 0;
-	if (at > x->bytes - 2)
-		return 0;
-	for (tags = read16(x, at), at += 2; tags && x->bytes - at >= TAG_BYTES; tags--, at += TAG_BYTES) {
-		if (read16(x, at) == TAG_COUNT)
-			count = read32(x, at + 8);
-		if (read16(x, at) == TAG_ENTRIES)
-			*entries = read32(x, at + 8);
-	}
-	if (!*entries || *entries > x->bytes || (x->bytes - *entries) / ENTRY_BYTES < count)
-		return 0;
-	return count;
-}
-
 /*
- * Counts the picture that the file begins with and those in its index that are in the file.
- * Smaller copies of it, which the index calls thumbnails, do not count.  1 if there is no index.
+ * Counts the picture that the file begins with and the ones in its index that are in the file.
+ * Smaller copies of it, which the index calls thumbnails, do not count.  1 if there is no index, or
+ * if its entries are not all in it.
  */
 static uint64_t mpf_pictures(const uint8_t *bytes, size_t size)
 {
 	struct jpeg_segment segment;
-	size_t at = JPEG_SEGMENTS_AT, entry;
-	uint64_t count, pictures = 1;
-	struct index x;
+	size_t at = JPEG_SEGMENTS_AT, entry = 0, tags;
+	uint64_t count = 0, pictures = 1;
+	struct mpf_index x;
 
 	do {
 		if (!jpeg_segment_next(bytes, size, &at, &segment))
 			return 1;
 	} while (!jpeg_segment_is(&segment, JPEG_APP2, MPF));
-	x = (struct index){.at = segment.data + sizeof(MPF) - 1, .bytes = segment.bytes - (sizeof(MPF) - 1)};
+	x = (struct mpf_index){.at = segment.data + sizeof(MPF) - 1, .bytes = segment.bytes - (sizeof(MPF) - 1)};
 	if (x.bytes < HEAD_BYTES)
 		return 1;
 	x.big = x.at[0] == 'M';
-	for (count = find_entries(&x, &entry); count; count--, entry += ENTRY_BYTES) {
+	at = read32(&x, 4);
+	if (at > x.bytes - 2)
+		return 1;
+	for (tags = read16(&x, at), at += 2; tags && x.bytes - at >= TAG_BYTES; tags--, at += TAG_BYTES) {
+		if (read16(&x, at) == TAG_COUNT)
+			count = read32(&x, at + 8);
+		if (read16(&x, at) == TAG_ENTRIES)
+			entry = read32(&x, at + 8);
+	}
+	if (!entry || entry > x.bytes || (x.bytes - entry) / ENTRY_BYTES < count)
+		return 1;
+	for (; count; count--, entry += ENTRY_BYTES) {
 		size_t left = size - (size_t)(x.at - bytes), offset = read32(&x, entry + 8);
 
 		/* the first one has offset 0: it is the picture that the file begins with */
@@ -126,17 +118,10 @@ struct jpeg {
 	bool all_rows;		   /* every pixel has been made */
 };
 
-static _Noreturn void fail(struct jpeg *j, enum decode_status status)
+static _Noreturn void give_up(struct jpeg *j, enum decode_status status)
 {
 	j->status = status;
 	longjmp(j->failed, 1);
-}
-
-/* The library's own words for its current error or warning. */
-static const char *library_text(struct jpeg *j, char text[JMSG_LENGTH_MAX])
-{
-	j->errors.format_message((j_common_ptr)&j->cinfo, text);
-	return text;
 }
 
 /* Go on, and tell of it in the end.  Of several the first counts. */
@@ -151,22 +136,22 @@ static void on_error(j_common_ptr cinfo)
 	struct jpeg *j = cinfo->client_data;
 	char text[JMSG_LENGTH_MAX];
 
-	library_text(j, text);
+	j->errors.format_message(cinfo, text); /* the library's own words */
 	if (j->all_rows && j->d->limit.accept == ACCEPT_WARNINGS && j->errors.msg_code != JERR_OUT_OF_MEMORY) {
 		accept(j, "JPEG cannot be read to its end", text);
-		fail(j, DECODE_OK);
+		give_up(j, DECODE_OK);
 	}
 	switch (j->errors.msg_code) {
 	case JERR_OUT_OF_MEMORY:
-		fail(j, decode_no_memory(j->v));
+		give_up(j, decode_no_memory(j->v));
 	case JERR_NO_BACKING_STORE: /* more than max_memory_to_use */
-		fail(j, decode_bad(j->v, SHARD_MISS_LIMIT,
-				   "%u x %u JPEG needs more than %" PRIu64
-				   " bytes of decoder memory; --limit memory=N allows more",
-				   j->cinfo.image_width, j->cinfo.image_height, j->d->limit.max_memory_bytes));
+		give_up(j, decode_bad(j->v, SHARD_MISS_LIMIT,
+				      "%u x %u JPEG needs more than %" PRIu64
+				      " bytes of decoder memory; --limit memory=N allows more",
+				      j->cinfo.image_width, j->cinfo.image_height, j->d->limit.max_memory_bytes));
 	case JERR_IMAGE_TOO_BIG:
 	case JERR_WIDTH_OVERFLOW:
-		fail(j, decode_bad(j->v, SHARD_MISS_LIMIT, "JPEG is too large: %s", text));
+		give_up(j, decode_bad(j->v, SHARD_MISS_LIMIT, "JPEG is too large: %s", text));
 	case JERR_SOF_UNSUPPORTED:
 	case JERR_BAD_PRECISION:
 	case JERR_CONVERSION_NOTIMPL:
@@ -175,9 +160,10 @@ static void on_error(j_common_ptr cinfo)
 	case JERR_ARITH_NOTIMPL:
 	case JERR_NOT_COMPILED:
 	case JERR_NOTIMPL:
-		fail(j, decode_bad(j->v, SHARD_MISS_UNSUPPORTED, "JPEG is of a kind that is not supported: %s", text));
+		give_up(j,
+			decode_bad(j->v, SHARD_MISS_UNSUPPORTED, "JPEG is of a kind that is not supported: %s", text));
 	default:
-		fail(j, decode_bad(j->v, SHARD_MISS_DECODE, "JPEG cannot be decoded: %s", text));
+		give_up(j, decode_bad(j->v, SHARD_MISS_DECODE, "JPEG cannot be decoded: %s", text));
 	}
 }
 
@@ -189,6 +175,7 @@ static void on_message(j_common_ptr cinfo, int level)
 
 	if (level >= 0)
 		return;
+	j->errors.format_message(cinfo, text);
 	switch (j->errors.msg_code) {
 	case JWRN_ADOBE_XFORM: /* these three: odd metadata, right pixels */
 	case JWRN_JFIF_MAJOR:
@@ -200,16 +187,14 @@ static void on_message(j_common_ptr cinfo, int level)
 		break;
 	case JWRN_JPEG_EOF:
 		if (!j->in_scan || j->d->limit.accept == ACCEPT_NONE)
-			fail(j,
-			     decode_bad(j->v, SHARD_MISS_TRUNCATED, "JPEG data ends early: %s", library_text(j, text)));
+			give_up(j, decode_bad(j->v, SHARD_MISS_TRUNCATED, "JPEG data ends early: %s", text));
 		j->ends_early = true;
 		return;
 	}
 	if (j->d->limit.accept != ACCEPT_WARNINGS)
-		fail(j, decode_bad(j->v, j->ends_early ? SHARD_MISS_TRUNCATED : SHARD_MISS_DAMAGED,
-				   j->ends_early ? "JPEG data ends early: %s" : "JPEG data is damaged: %s",
-				   library_text(j, text)));
-	accept(j, j->ends_early ? "JPEG data ends early" : "JPEG data is damaged", library_text(j, text));
+		give_up(j, decode_bad(j->v, j->ends_early ? SHARD_MISS_TRUNCATED : SHARD_MISS_DAMAGED,
+				      j->ends_early ? "JPEG data ends early: %s" : "JPEG data is damaged: %s", text));
+	accept(j, j->ends_early ? "JPEG data ends early" : "JPEG data is damaged", text);
 }
 
 static void on_output(j_common_ptr cinfo)
@@ -224,9 +209,9 @@ static void on_progress(j_common_ptr cinfo)
 	uint32_t limit = j->d->limit.max_scans;
 
 	if (j->cinfo.input_scan_number > (int64_t)limit)
-		fail(j,
-		     decode_bad(j->v, SHARD_MISS_LIMIT, "%s JPEG has more than %u scans; --limit scans=N allows more",
-				j->cinfo.progressive_mode ? "progressive" : "sequential", limit));
+		give_up(j, decode_bad(j->v, SHARD_MISS_LIMIT,
+				      "%s JPEG has more than %u scans; --limit scans=N allows more",
+				      j->cinfo.progressive_mode ? "progressive" : "sequential", limit));
 }
 
 /* Pillow's arithmetic; the samples of CMYK JPEGs are stored inverted. */
@@ -256,11 +241,11 @@ static void choose_colours(struct jpeg *j)
 		decode_drop(j->v, DROPPED_CMYK);
 		cinfo->out_color_space = JCS_CMYK;
 		if (!scratch_reserve(&j->d->line, 4 * (size_t)cinfo->image_width))
-			fail(j, decode_no_memory(j->v));
+			give_up(j, decode_no_memory(j->v));
 		break;
 	default:
-		fail(j, decode_bad(j->v, SHARD_MISS_UNSUPPORTED, "JPEG has %d components: 1, 3 and 4 are supported",
-				   cinfo->num_components));
+		give_up(j, decode_bad(j->v, SHARD_MISS_UNSUPPORTED, "JPEG has %d components: 1, 3 and 4 are supported",
+				      cinfo->num_components));
 	}
 }
 
@@ -272,8 +257,9 @@ static void choose_scale(struct jpeg *j)
 	struct image_scaling s = {.scale = 1};
 
 	if (sink->scaling && !sink->scaling(sink->context, cinfo->image_width, cinfo->image_height, &s))
-		fail(j,
-		     decode_bad(j->v, SHARD_MISS_UNSUPPORTED,
+		give_up(j,
+			decode_bad(
+				j->v, SHARD_MISS_UNSUPPORTED,
 				"is %u x %u pixels: decode-scale=%u leaves %.7g x %.7g, less than the %u x %u that it "
 				"is resized to; "
 				"decode-scale=auto takes it",
@@ -286,7 +272,7 @@ static void choose_scale(struct jpeg *j)
 #define ROWS_PER_CALL 4 /* the most that one call of the library yields */
 
 /* Decode rows to `to` and on, `left` at most; returns how many. */
-static uint32_t read_some(struct jpeg *j, uint8_t *to, uint32_t left)
+static uint32_t read_scanlines(struct jpeg *j, uint8_t *to, uint32_t left)
 {
 	struct jpeg_decompress_struct *cinfo = &j->cinfo;
 	uint32_t width = cinfo->output_width, count = 0;
@@ -310,21 +296,6 @@ static uint32_t read_some(struct jpeg *j, uint8_t *to, uint32_t left)
 	return count;
 }
 
-/*
- * Does the library decode a part of this image to the same pixels?  It does for what nearly all
- * files are.  Left out are those that are in its memory as a whole anyway (there is little to win,
- * and it smooths the blocks of unfinished ones with their neighbours), rare samplings, and what is
- * decoded at a scale.
- */
-static bool has_exact_parts(struct jpeg *j)
-{
-	const struct jpeg_decompress_struct *cinfo = &j->cinfo;
-
-	return !jpeg_has_multiple_scans((j_decompress_ptr)&j->cinfo) && cinfo->max_h_samp_factor <= 2 &&
-	       cinfo->max_v_samp_factor <= 2 && cinfo->scale_denom == 1;
-}
-
-#define STRIP_ROWS    8 /* as many as the resizer takes at once */
 #define MARGIN_PIXELS 2 /* the last pixel beside a cut lacks a neighbour to be interpolated with */
 
 /* Restrict what is decoded to the columns of `part`, or a few more.  Returns the first one. */
@@ -352,7 +323,8 @@ static void skip_rows(struct jpeg *j, uint32_t count, bool exact_parts)
 	if (exact_parts && count > to_the_end)
 		count -= jpeg_skip_scanlines(&j->cinfo, count - to_the_end);
 	while (count)
-		count -= read_some(j, j->d->pixels.data, count < STRIP_ROWS ? count : STRIP_ROWS);
+		count -=
+			read_scanlines(j, j->d->pixels.data, count < RESIZE_ROWS_AT_ONCE ? count : RESIZE_ROWS_AT_ONCE);
 }
 
 static void stream_rows(struct jpeg *j)
@@ -361,41 +333,35 @@ static void stream_rows(struct jpeg *j)
 	const struct image_sink *sink = j->d->sink;
 	struct image_size size = {
 		.width = cinfo->image_width, .height = cinfo->image_height, .scale = cinfo->scale_denom};
-	bool exact_parts = has_exact_parts(j);
+	/*
+	 * Does the library decode a part of this image to the same pixels?  It does for what nearly
+	 * all files are.  Left out are the ones that are in its memory as a whole anyway (there is little
+	 * to win, and it smooths the blocks of unfinished ones with their neighbours), rare samplings,
+	 * and what is decoded at a scale.
+	 */
+	bool exact_parts = !jpeg_has_multiple_scans(cinfo) && cinfo->max_h_samp_factor <= 2 &&
+			   cinfo->max_v_samp_factor <= 2 && cinfo->scale_denom == 1;
 	struct image_window part;
 	uint32_t first = 0, count;
 	size_t stride_bytes;
 
 	j->d->sink_begun = true;
 	if (!sink->begin(sink->context, &size, &part))
-		fail(j, decode_no_memory(j->v));
+		give_up(j, decode_no_memory(j->v));
 	if (exact_parts)
 		first = crop_columns(j, &part);
 	stride_bytes = IMAGE_CHANNELS * (size_t)cinfo->output_width;
-	if (!scratch_reserve(&j->d->pixels, STRIP_ROWS * stride_bytes))
-		fail(j, decode_no_memory(j->v));
+	if (!scratch_reserve(&j->d->pixels, RESIZE_ROWS_AT_ONCE * stride_bytes))
+		give_up(j, decode_no_memory(j->v));
 	skip_rows(j, part.y, exact_parts);
 	for (uint32_t given = 0; given < part.height; given += count) {
-		count = part.height - given < STRIP_ROWS ? part.height - given : STRIP_ROWS;
+		count = part.height - given < RESIZE_ROWS_AT_ONCE ? part.height - given : RESIZE_ROWS_AT_ONCE;
 		for (uint32_t now = 0; now < count;)
-			now += read_some(j, j->d->pixels.data + now * stride_bytes, count - now);
+			now += read_scanlines(j, j->d->pixels.data + now * stride_bytes, count - now);
 		sink->rows(sink->context, j->d->pixels.data + IMAGE_CHANNELS * (size_t)(part.x - first), stride_bytes,
 			   count);
 	}
 	skip_rows(j, cinfo->output_height - cinfo->output_scanline, exact_parts);
-}
-
-/* What the library keeps of an image whose scans it must have all before it can make a pixel. */
-static uint64_t coefficient_bytes(const struct jpeg_decompress_struct *cinfo)
-{
-	uint64_t bytes = 0;
-
-	for (int i = 0; i < cinfo->num_components; i++) {
-		const jpeg_component_info *c = &cinfo->comp_info[i];
-
-		bytes += (uint64_t)c->width_in_blocks * c->height_in_blocks * DCTSIZE2 * sizeof(JCOEF);
-	}
-	return bytes;
 }
 
 /*
@@ -403,7 +369,7 @@ static uint64_t coefficient_bytes(const struct jpeg_decompress_struct *cinfo)
  * scans?  The precision of each coefficient of a progressive file must have come down to the last
  * bit, and of others each component must have had its scan.  NULL, or what is missing.
  */
-static const char *missing(const struct jpeg_decompress_struct *cinfo)
+static const char *missing_scans(const struct jpeg_decompress_struct *cinfo)
 {
 	if (cinfo->arith_code) /* its decoder makes up what is missing without a word */
 		return "pixels may be made up, of arithmetic coding that cannot be told";
@@ -420,10 +386,10 @@ static const char *missing(const struct jpeg_decompress_struct *cinfo)
 /* What it means that a file ended early, nothing else having been wrong with it. */
 static void judge_end(struct jpeg *j)
 {
-	const char *what = missing(&j->cinfo);
+	const char *what = missing_scans(&j->cinfo);
 
 	if (what && j->d->limit.accept == ACCEPT_EOI)
-		fail(j, decode_bad(j->v, SHARD_MISS_TRUNCATED, "JPEG data ends early: %s", what));
+		give_up(j, decode_bad(j->v, SHARD_MISS_TRUNCATED, "JPEG data ends early: %s", what));
 	if (what)
 		accept(j, "JPEG data ends early", what);
 	else
@@ -445,11 +411,15 @@ static void note_profile(struct jpeg *j, const uint8_t *bytes, size_t size)
 		}
 }
 
+/* A jump returns here, and reads no variable of this frame: it could be stale. */
 static void decompress(struct jpeg *j, const uint8_t *bytes, size_t size)
 {
 	struct jpeg_decompress_struct *cinfo = &j->cinfo;
+	uint64_t kept_bytes; /* of an image whose scans must all be there before it has a pixel */
 	enum decode_status rc;
 
+	if (setjmp(j->failed))
+		return;
 	jpeg_create_decompress(cinfo);
 	cinfo->mem->max_memory_to_use = (long)j->d->limit.max_memory_bytes; /* see decoder_open */
 	cinfo->progress = &j->progress;
@@ -458,14 +428,18 @@ static void decompress(struct jpeg *j, const uint8_t *bytes, size_t size)
 	j->in_scan = true;
 	rc = decode_check_size(j->d, cinfo->image_width, cinfo->image_height, j->v);
 	if (!rc)
-		rc = decode_first_of(mpf_pictures(bytes, size), "JPEG", "pictures", j->d->limit.max_frames, j->v);
+		rc = decode_first_of(j->d, mpf_pictures(bytes, size), "JPEG", "pictures", j->v);
 	if (rc)
-		fail(j, rc);
+		give_up(j, rc);
 	choose_colours(j);
 	note_profile(j, bytes, size);
 	choose_scale(j);
+	kept_bytes = 0;
+	for (int i = 0; i < cinfo->num_components; i++)
+		kept_bytes += (uint64_t)cinfo->comp_info[i].width_in_blocks * cinfo->comp_info[i].height_in_blocks *
+			      DCTSIZE2 * sizeof(JCOEF);
 	if (jpeg_has_multiple_scans(cinfo))
-		decode_claim(j->d, coefficient_bytes(cinfo));
+		decode_claim(j->d, kept_bytes);
 	jpeg_start_decompress(cinfo);
 	stream_rows(j);
 	j->all_rows = true;
@@ -477,26 +451,17 @@ static void decompress(struct jpeg *j, const uint8_t *bytes, size_t size)
 	jpeg_finish_decompress(cinfo);
 }
 
-/* The frame that a jump returns to has no variables that could be stale. */
-static void decompress_guarded(struct jpeg *j, const uint8_t *bytes, size_t size)
-{
-	if (!setjmp(j->failed))
-		decompress(j, bytes, size);
-}
-
-enum decode_status jpeg_run(struct decoder *d, const uint8_t *bytes, size_t size, struct image *out,
-			    struct decode_verdict *v)
+enum decode_status jpeg_run(struct decoder *d, const uint8_t *bytes, size_t size, struct decode_verdict *v)
 {
 	struct jpeg j = {.d = d, .v = v, .status = DECODE_OK};
 
-	(void)out; /* rows go to the sink as they are made */
 	j.cinfo.err = jpeg_std_error(&j.errors);
 	j.cinfo.client_data = &j;
 	j.errors.error_exit = on_error;
 	j.errors.emit_message = on_message;
 	j.errors.output_message = on_output;
 	j.progress.progress_monitor = on_progress;
-	decompress_guarded(&j, bytes, size);
+	decompress(&j, bytes, size);
 	jpeg_destroy_decompress(&j.cinfo);
 	return j.status;
 }

@@ -4,7 +4,7 @@
  *
  * Metadata chunks are skipped unread: no gamma, no profile, no background.  Samples of 16
  * bits keep their high byte and alpha is dropped, as in Pillow.  Gray of 16 bits is refused:
- * Pillow clips it at 255, which turns the picture white, and nobody wants either answer.  Where 16
+ * Pillow clips it at 255, which turns the picture white; no user wants either answer.  Where 16
  * bits are asked for, all of them are kept.
  * Palette indices are looked up here, not in libpng, which does not check them in time.
  *
@@ -30,7 +30,6 @@ struct png {
 	png_infop info;
 	jmp_buf failed;
 	struct decoder *d;
-	struct image *out;
 	struct decode_verdict *v;
 	enum decode_status status; /* what the jump means */
 	bool no_memory;		   /* an allocation failed: the error that follows says nothing */
@@ -45,7 +44,7 @@ struct png {
 	struct mask_pixels coded;	  /* of a mask of codes */
 };
 
-static _Noreturn void fail(struct png *p, enum decode_status status)
+static _Noreturn void give_up(struct png *p, enum decode_status status)
 {
 	p->status = status;
 	longjmp(p->failed, 1);
@@ -56,8 +55,8 @@ static void on_error(png_structp png, png_const_charp text)
 	struct png *p = png_get_error_ptr(png);
 
 	if (p->no_memory)
-		fail(p, decode_no_memory(p->v));
-	fail(p, decode_bad(p->v, SHARD_MISS_DECODE, "PNG cannot be decoded: %s", text));
+		give_up(p, decode_no_memory(p->v));
+	give_up(p, decode_bad(p->v, SHARD_MISS_DECODE, "PNG cannot be decoded: %s", text));
 }
 
 static void on_warning(png_structp png, png_const_charp text)
@@ -76,19 +75,13 @@ static png_voidp on_malloc(png_structp png, png_alloc_size_t size)
 	return memory;
 }
 
-static void on_free(png_structp png, png_voidp memory)
-{
-	(void)png;
-	free(memory);
-}
-
 static void on_read(png_structp png, png_bytep dst, size_t size)
 {
 	struct png *p = png_get_io_ptr(png);
 
 	if (size > p->left_bytes)
-		fail(p, decode_bad(p->v, SHARD_MISS_TRUNCATED, "PNG data ends early: at least %zu bytes are missing",
-				   size - p->left_bytes));
+		give_up(p, decode_bad(p->v, SHARD_MISS_TRUNCATED, "PNG data ends early: at least %zu bytes are missing",
+				      size - p->left_bytes));
 	memcpy(dst, p->bytes, size);
 	p->bytes += size;
 	p->left_bytes -= size;
@@ -96,12 +89,12 @@ static void on_read(png_structp png, png_bytep dst, size_t size)
 
 static void open_stream(struct png *p)
 {
-	p->png = png_create_read_struct_2(PNG_LIBPNG_VER_STRING, p, on_error, on_warning, p, on_malloc, on_free);
+	p->png = png_create_read_struct_2(PNG_LIBPNG_VER_STRING, p, on_error, on_warning, p, on_malloc, NULL);
 	if (!p->png)
-		fail(p, decode_no_memory(p->v));
+		give_up(p, decode_no_memory(p->v));
 	p->info = png_create_info_struct(p->png);
 	if (!p->info)
-		fail(p, decode_no_memory(p->v));
+		give_up(p, decode_no_memory(p->v));
 	png_set_read_fn(p->png, p, on_read);
 	png_set_user_limits(p->png, PNG_UINT_31_MAX, PNG_UINT_31_MAX); /* ours is the message */
 	png_set_chunk_malloc_max(p->png, 0); /* it also refuses what is skipped; nothing that is kept is large */
@@ -123,11 +116,11 @@ static void choose_transforms(struct png *p)
 	if (p->d->wide && bits != 16) {
 		snprintf(has, sizeof(has), type == PNG_COLOR_TYPE_PALETTE ? "a palette of 8 bits" : "%d bit%s a sample",
 			 bits, bits == 1 ? "" : "s");
-		fail(p, decode_not_wide(p->v, "PNG", has));
+		give_up(p, decode_not_wide(p->v, "PNG", has));
 	}
 	if (!p->d->wide && type == PNG_COLOR_TYPE_GRAY && bits == 16)
-		fail(p, decode_bad(p->v, SHARD_MISS_UNSUPPORTED,
-				   "PNG is gray with 16 bits: --dtype u16 packs them all; or convert it to 8 bits"));
+		give_up(p, decode_bad(p->v, SHARD_MISS_UNSUPPORTED,
+				      "PNG is gray with 16 bits: --dtype u16 packs them all; or convert it to 8 bits"));
 	if (p->d->wide && htons(1) != 1)
 		png_set_swap(p->png);
 	if (type == PNG_COLOR_TYPE_PALETTE) {
@@ -159,8 +152,7 @@ static uint64_t count_frames(const struct png *p)
 	while (png_chunk_next(p->bytes, p->left_bytes, &at, &chunk) && !png_chunk_is(&chunk, "IDAT")) {
 		is_frame = is_frame || png_chunk_is(&chunk, "fcTL");
 		if (png_chunk_is(&chunk, "acTL") && chunk.bytes >= 4)
-			count = (uint64_t)chunk.data[0] << 24 | chunk.data[1] << 16 | chunk.data[2] << 8 |
-				chunk.data[3];
+			count = load32_big(chunk.data);
 	}
 	return count + (count && !is_frame);
 }
@@ -186,11 +178,6 @@ static bool has_other_profile(const struct png_chunk *chunk)
 	other = !icc_is_like_srgb(profile, sizeof(profile) - z.avail_out);
 	inflateEnd(&z);
 	return other;
-}
-
-static uint32_t read32(const uint8_t *at)
-{
-	return (uint32_t)at[0] << 24 | (uint32_t)at[1] << 16 | (uint32_t)at[2] << 8 | at[3];
 }
 
 /*
@@ -221,20 +208,33 @@ static void note_chunks(const struct png *p)
 				decode_drop(p->v, DROPPED_PROFILE);
 		}
 		if (png_chunk_is(&chunk, "gAMA") && chunk.bytes == 4)
-			other = other || read32(chunk.data) + GAMMA_NEAR - GAMMA_OF_SRGB > 2 * GAMMA_NEAR;
+			other = other || load32_big(chunk.data) + GAMMA_NEAR - GAMMA_OF_SRGB > 2 * GAMMA_NEAR;
 		for (int i = 0; png_chunk_is(&chunk, "cHRM") && chunk.bytes == 32 && i < 8; i++)
-			other = other || read32(chunk.data + 4 * i) + GAMMA_NEAR - srgb[i] > 2 * GAMMA_NEAR;
+			other = other || load32_big(chunk.data + 4 * i) + GAMMA_NEAR - srgb[i] > 2 * GAMMA_NEAR;
 	}
 	if (other && !known)
 		decode_drop(p->v, DROPPED_PROFILE);
 }
 
-/* And for one of codes: the file's own channels. */
-static void choose_codes(struct png *p, int type, int bits)
+/* The same for a mask: one value per pixel, of 8 bits or 16; for one of codes the file's own channels. */
+static void choose_values(struct png *p)
 {
+	int type = png_get_color_type(p->png, p->info), bits = png_get_bit_depth(p->png, p->info), count = 0;
 	enum decode_status rc;
-	int count = 0;
 
+	if (!p->d->codes && type != PNG_COLOR_TYPE_GRAY && type != PNG_COLOR_TYPE_PALETTE)
+		give_up(p, decode_bad_channels(p->v, "PNG", png_get_channels(p->png, p->info)));
+	if (type == PNG_COLOR_TYPE_PALETTE)
+		png_set_check_for_invalid_index(p->png, 0);
+	if (type == PNG_COLOR_TYPE_PALETTE || bits == 1)
+		png_set_packing(p->png);
+	else if (bits < 8)
+		png_set_expand_gray_1_2_4_to_8(p->png);
+	if (!p->d->codes) {
+		p->wide = bits == 16;
+		p->d->pixel_bytes = p->wide ? 2 : 1;
+		return;
+	}
 	p->coded = (struct mask_pixels){
 		.format = "PNG", .channels = png_get_channels(p->png, p->info), .wide = bits == 16};
 	if (type == PNG_COLOR_TYPE_PALETTE && png_get_PLTE(p->png, p->info, &p->palette, &count))
@@ -242,29 +242,7 @@ static void choose_codes(struct png *p, int type, int bits)
 	p->coded.palette_count = (uint32_t)count;
 	rc = mask_codes_check(p->d->codes, &p->coded, p->v);
 	if (rc)
-		fail(p, rc);
-}
-
-/* The same for a mask: one value per pixel, of 8 bits or 16. */
-static void choose_values(struct png *p)
-{
-	int type = png_get_color_type(p->png, p->info);
-	int bits = png_get_bit_depth(p->png, p->info);
-
-	if (!p->d->codes && type != PNG_COLOR_TYPE_GRAY && type != PNG_COLOR_TYPE_PALETTE)
-		fail(p, decode_bad_channels(p->v, "PNG", png_get_channels(p->png, p->info)));
-	if (type == PNG_COLOR_TYPE_PALETTE)
-		png_set_check_for_invalid_index(p->png, 0);
-	if (type == PNG_COLOR_TYPE_PALETTE || bits == 1)
-		png_set_packing(p->png);
-	else if (bits < 8)
-		png_set_expand_gray_1_2_4_to_8(p->png);
-	if (p->d->codes) {
-		choose_codes(p, type, bits);
-		return;
-	}
-	p->wide = bits == 16;
-	p->d->pixel_bytes = p->wide ? 2 : 1;
+		give_up(p, rc);
 }
 
 static void spread_palette(struct png *p, uint8_t *row, uint32_t width)
@@ -284,19 +262,8 @@ static void spread_palette(struct png *p, uint8_t *row, uint32_t width)
 	}
 }
 
-/* All rows were read: a file that also ends early is called shortened. */
-static void check_values(struct png *p)
-{
-	if (p->bad_value)
-		fail(p, decode_bad_value(p->v, "PNG", p->bad_value, p->bad_x, p->bad_y));
-	if (p->bad_index >= 0)
-		fail(p, decode_bad(p->v, SHARD_MISS_DAMAGED,
-				   "PNG data is damaged: palette index %d, but the palette ends at %d", p->bad_index,
-				   p->palette_count - 1));
-}
-
 /* Where libpng puts a row: at the end of its place if it is to be spread from there. */
-static uint8_t *place_of_row(const struct png *p, uint8_t *row, uint32_t width)
+static uint8_t *row_target(const struct png *p, uint8_t *row, uint32_t width)
 {
 	if (p->coded.format)
 		return row + (MASK_PIXEL_BYTES - mask_pixel_bytes(&p->coded)) * (size_t)width;
@@ -310,9 +277,9 @@ static void finish_row(struct png *p, uint8_t *row, uint32_t width, uint32_t y, 
 	enum decode_status rc;
 
 	if (p->coded.format) {
-		rc = mask_codes_row(p->d->codes, &p->coded, place_of_row(p, row, width), width, y, to, p->v);
+		rc = mask_codes_row(p->d->codes, &p->coded, row_target(p, row, width), width, y, to, p->v);
 		if (rc)
-			fail(p, rc);
+			give_up(p, rc);
 	} else if (p->wide) {
 		value = decode_16_to_8(row, width, to, &x);
 		if (value && !p->bad_value) {
@@ -331,21 +298,19 @@ static void finish_row(struct png *p, uint8_t *row, uint32_t width, uint32_t y, 
 
 static void read_rows(struct png *p, int passes)
 {
-	uint32_t width = p->out->width, height = p->out->height;
+	uint32_t width = p->d->width, height = p->d->height;
 	size_t given_bytes = decode_given_bytes(p->d);
 
 	for (int pass = 0; pass < passes; pass++)
 		for (uint32_t y = 0; y < height; y++) {
-			uint8_t *row = decode_row(p->d, p->out, y);
+			uint8_t *row = decode_row(p->d, y);
 
-			png_read_row(p->png, place_of_row(p, row, width), NULL);
+			png_read_row(p->png, row_target(p, row, width), NULL);
 		}
 	for (uint32_t y = 0; y < height; y++)
-		finish_row(p, decode_row(p->d, p->out, y), width, y, p->d->pixels.data + y * given_bytes * width);
+		finish_row(p, decode_row(p->d, y), width, y, p->d->pixels.data + y * given_bytes * width);
 	p->d->pixel_bytes = p->d->wide ? IMAGE_WIDE_BYTES : p->d->channels;
 }
-
-#define STRIP_ROWS 8 /* as many as the resizer takes at once */
 
 static void stream_rows(struct png *p, uint32_t width, uint32_t height)
 {
@@ -358,15 +323,15 @@ static void stream_rows(struct png *p, uint32_t width, uint32_t height)
 
 	p->d->sink_begun = true;
 	if (!sink->begin(sink->context, &size, &part))
-		fail(p, decode_no_memory(p->v));
+		give_up(p, decode_no_memory(p->v));
 	for (uint32_t y = 0; y < height; y++) {
 		bool wanted = y >= part.y && y - part.y < part.height;
 		uint8_t *row = strip + count * stride_bytes;
 
-		png_read_row(p->png, place_of_row(p, row, width), NULL);
+		png_read_row(p->png, row_target(p, row, width), NULL);
 		finish_row(p, row, width, y, row); /* what is not wanted too: an index may be bad */
 		count += wanted;
-		if (count && (count == STRIP_ROWS || y + 1 == part.y + part.height)) {
+		if (count && (count == RESIZE_ROWS_AT_ONCE || y + 1 == part.y + part.height)) {
 			sink->rows(sink->context, strip + decode_given_bytes(p->d) * (size_t)part.x, stride_bytes,
 				   count);
 			count = 0;
@@ -374,36 +339,24 @@ static void stream_rows(struct png *p, uint32_t width, uint32_t height)
 	}
 }
 
-/* An interlaced image is only complete at its end; others are streamed where that is asked for. */
-static void read_pixels(struct png *p)
-{
-	uint32_t width = png_get_image_width(p->png, p->info), height = png_get_image_height(p->png, p->info);
-	int passes = png_set_interlace_handling(p->png);
-	bool stream = passes == 1;
-
-	png_read_update_info(p->png, p->info);
-	p->narrow = p->d->channels == IMAGE_CHANNELS && png_get_channels(p->png, p->info) == 1;
-	if (stream)
-		stream_rows(p, width, height);
-	else
-		read_rows(p, passes);
-	check_values(p);
-}
-
+/* A jump returns here, and reads no variable of this frame: it could be stale. */
 static void read_image(struct png *p)
 {
-	bool mask = p->d->channels == 1;
+	bool mask = p->d->channels == 1, interlaced;
 	enum decode_status rc;
 	uint32_t width, height;
 	uint64_t frames;
+	int passes;
 
+	if (setjmp(p->failed))
+		return;
 	frames = count_frames(p);
 	if (mask && frames)
-		fail(p, decode_bad(p->v, SHARD_MISS_UNSUPPORTED,
-				   "PNG is animated: save the frame that is wanted as an image"));
-	rc = decode_first_of(frames, "PNG", "frames", p->d->limit.max_frames, p->v);
+		give_up(p, decode_bad(p->v, SHARD_MISS_UNSUPPORTED,
+				      "PNG is animated: save the frame that is wanted as an image"));
+	rc = decode_first_of(p->d, frames, "PNG", "frames", p->v);
 	if (rc)
-		fail(p, rc);
+		give_up(p, rc);
 	if (!mask)
 		note_chunks(p);
 	open_stream(p);
@@ -412,34 +365,40 @@ static void read_image(struct png *p)
 	height = png_get_image_height(p->png, p->info);
 	if (mask)
 		choose_values(p);
-	if (png_get_interlace_type(p->png, p->info) == PNG_INTERLACE_NONE) {
-		rc = decode_check_size(p->d, width, height, p->v);
-		if (!rc && !scratch_reserve(&p->d->pixels, STRIP_ROWS * p->d->pixel_bytes * (size_t)width))
-			rc = decode_no_memory(p->v);
+	interlaced = png_get_interlace_type(p->png, p->info) != PNG_INTERLACE_NONE;
+	if (interlaced) { /* such an image is only complete at its end */
+		rc = decode_begin(p->d, width, height, p->v);
 	} else {
-		rc = decode_begin(p->d, width, height, p->out, p->v);
+		rc = decode_check_size(p->d, width, height, p->v);
+		if (!rc && !scratch_reserve(&p->d->pixels, RESIZE_ROWS_AT_ONCE * p->d->pixel_bytes * (size_t)width))
+			rc = decode_no_memory(p->v);
 	}
 	if (rc)
-		fail(p, rc);
+		give_up(p, rc);
 	if (!mask)
 		choose_transforms(p);
-	read_pixels(p);
+	passes = png_set_interlace_handling(p->png);
+	png_read_update_info(p->png, p->info);
+	p->narrow = !mask && png_get_channels(p->png, p->info) == 1;
+	if (interlaced)
+		read_rows(p, passes);
+	else
+		stream_rows(p, width, height);
+	/* all rows were read: a file that also ends early is called shortened */
+	if (p->bad_value)
+		give_up(p, decode_bad_value(p->v, "PNG", p->bad_value, p->bad_x, p->bad_y));
+	if (p->bad_index >= 0)
+		give_up(p, decode_bad(p->v, SHARD_MISS_DAMAGED,
+				      "PNG data is damaged: palette index %d, but the palette ends at %d", p->bad_index,
+				      p->palette_count - 1));
 	png_read_end(p->png, p->info); /* checks what follows: more pixels, broken chunks, no end */
 }
 
-/* The frame that a jump returns to has no variables that could be stale. */
-static void read_guarded(struct png *p)
+enum decode_status png_run(struct decoder *d, const uint8_t *bytes, size_t size, struct decode_verdict *v)
 {
-	if (!setjmp(p->failed))
-		read_image(p);
-}
+	struct png p = {.d = d, .v = v, .bytes = bytes, .left_bytes = size, .bad_index = -1};
 
-enum decode_status png_run(struct decoder *d, const uint8_t *bytes, size_t size, struct image *out,
-			   struct decode_verdict *v)
-{
-	struct png p = {.d = d, .out = out, .v = v, .bytes = bytes, .left_bytes = size, .bad_index = -1};
-
-	read_guarded(&p);
+	read_image(&p);
 	png_destroy_read_struct(&p.png, &p.info, NULL);
 	return p.status;
 }

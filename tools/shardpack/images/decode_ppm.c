@@ -74,24 +74,23 @@ static enum decode_status read_head(struct decoder *d, struct ppm *p, struct dec
 }
 
 /* One row of a mask of codes; `scaled` as the samples of an image. */
-static enum decode_status read_codes(struct decoder *d, const struct ppm *p, const struct image *out, uint32_t y,
-				     const uint8_t *scaled, struct decode_verdict *v)
+static enum decode_status read_codes(struct decoder *d, const struct ppm *p, uint32_t y, const uint8_t *scaled,
+				     struct decode_verdict *v)
 {
 	const struct mask_pixels kind = {
 		.format = p->name, .channels = p->gray ? 1 : IMAGE_CHANNELS, .wide = p->most > 255};
 	enum decode_status rc = mask_codes_check(d->codes, &kind, v);
 
 	if (rc != DECODE_OK || kind.wide || !p->gray)
-		return rc ? rc : decode_codes(d, out, &kind, p->rest.at, y, v);
+		return rc ? rc : decode_codes(d, &kind, p->rest.at, y, v);
 	if (!scratch_reserve(&d->line, (size_t)p->row_bytes))
 		return decode_no_memory(v);
 	for (uint64_t i = 0; i < p->row_bytes; i++)
 		d->line.data[i] = scaled[p->rest.at[i]];
-	return decode_codes(d, out, &kind, d->line.data, y, v);
+	return decode_codes(d, &kind, d->line.data, y, v);
 }
 
-enum decode_status ppm_run(struct decoder *d, const uint8_t *bytes, size_t size, struct image *out,
-			   struct decode_verdict *v)
+enum decode_status ppm_run(struct decoder *d, const uint8_t *bytes, size_t size, struct decode_verdict *v)
 {
 	bool gray = bytes[1] == '5', spread = gray && d->channels == IMAGE_CHANNELS;
 	struct ppm p = {.rest = {bytes + 2, bytes + size}, .gray = gray, .name = gray ? "PGM" : "PPM"};
@@ -100,22 +99,22 @@ enum decode_status ppm_run(struct decoder *d, const uint8_t *bytes, size_t size,
 	enum decode_status rc = read_head(d, &p, v);
 
 	if (rc == DECODE_OK)
-		rc = decode_begin(d, p.width, p.height, out, v);
+		rc = decode_begin(d, p.width, p.height, v);
 	if (rc != DECODE_OK)
 		return rc;
 	for (unsigned i = 0; i < 256; i++)
 		scaled[i] = i >= p.most ? 255 : (uint8_t)rint((double)i / (double)p.most * 255);
-	for (uint32_t y = 0; y < out->height; y++, p.rest.at += p.row_bytes) {
-		uint8_t *row = decode_row(d, out, y), *to = spread ? decode_narrow_row(row, out->width) : row;
+	for (uint32_t y = 0; y < d->height; y++, p.rest.at += p.row_bytes) {
+		uint8_t *row = decode_row(d, y), *to = spread ? decode_narrow_row(row, d->width) : row;
 
 		if (d->codes) {
-			rc = read_codes(d, &p, out, y, scaled, v);
+			rc = read_codes(d, &p, y, scaled, v);
 			if (rc)
 				return rc;
 			continue;
 		}
 		if (p.most > 255) {
-			bad = decode_16_to_8(p.rest.at, out->width, row, &bad_x);
+			bad = decode_16_to_8(p.rest.at, d->width, row, &bad_x);
 			if (bad)
 				return decode_bad_value(v, p.name, bad, bad_x, y);
 			continue;
@@ -123,7 +122,7 @@ enum decode_status ppm_run(struct decoder *d, const uint8_t *bytes, size_t size,
 		for (uint64_t i = 0; i < p.row_bytes; i++)
 			to[i] = scaled[p.rest.at[i]];
 		if (spread)
-			decode_spread_gray(row, out->width);
+			decode_spread_gray(row, d->width);
 	}
 	return DECODE_OK;
 }

@@ -7,7 +7,7 @@
  * is never more than one of them.
  *
  * What libtiff says goes into the verdict.  Its warnings are verdicts, too, for it makes up what it
- * cannot read; but for the ones about tags that nobody asks for.
+ * cannot read; except the ones about tags that shardpack does not ask for.
  */
 #include <ctype.h>
 #include <inttypes.h>
@@ -91,20 +91,6 @@ static enum decode_status not_read(struct decode_verdict *v, const char *what)
 	return decode_bad(v, SHARD_MISS_UNSUPPORTED, "TIFF has %s: convert it to RGB of 8 bits", what);
 }
 
-static bool read_tags(TIFF *file, struct tags *t)
-{
-	*t = (struct tags){.bits = 1};
-	TIFFGetFieldDefaulted(file, TIFFTAG_BITSPERSAMPLE, &t->bits);
-	TIFFGetFieldDefaulted(file, TIFFTAG_SAMPLESPERPIXEL, &t->samples);
-	TIFFGetFieldDefaulted(file, TIFFTAG_COMPRESSION, &t->compression);
-	TIFFGetFieldDefaulted(file, TIFFTAG_PLANARCONFIG, &t->planar);
-	TIFFGetFieldDefaulted(file, TIFFTAG_SAMPLEFORMAT, &t->format);
-	TIFFGetFieldDefaulted(file, TIFFTAG_FILLORDER, &t->order);
-	if (!TIFFGetField(file, TIFFTAG_EXTRASAMPLES, &t->extra_count, &t->extra))
-		t->extra_count = 0;
-	return TIFFGetField(file, TIFFTAG_PHOTOMETRIC, &t->photometric);
-}
-
 static enum decode_status check_compression(const struct tags *t, struct decode_verdict *v)
 {
 	static const uint16_t known[] = {COMPRESSION_NONE,	COMPRESSION_CCITTRLE, COMPRESSION_CCITTFAX3,
@@ -133,15 +119,6 @@ struct tiff_kind {
 	uint8_t table[256][3]; /* what values of one sample mean: shades of gray or a palette */
 };
 
-/* Gray, from black or from white. */
-static void fill_grays(struct tiff_kind *k, bool from_white)
-{
-	uint32_t most = (1u << k->bits) - 1;
-
-	for (uint32_t i = 0; i <= most; i++)
-		memset(k->table[i], (int)(255 / most * (from_white ? most - i : i)), 3);
-}
-
 static bool fill_palette(TIFF *file, struct tiff_kind *k)
 {
 	uint16_t *red, *green, *blue;
@@ -162,6 +139,7 @@ static enum decode_status find_indices(TIFF *file, const struct tags *t, bool wi
 {
 	bool palette = t->photometric == PHOTOMETRIC_PALETTE;
 	bool alpha = t->samples == 2 && t->bits == 8 && t->extra_count == 1 && t->photometric != PHOTOMETRIC_MINISWHITE;
+	uint32_t most;
 
 	if (t->bits == 16 && !palette && !wide)
 		return decode_bad(v, SHARD_MISS_UNSUPPORTED,
@@ -190,10 +168,11 @@ static enum decode_status find_indices(TIFF *file, const struct tags *t, bool wi
 	if (t->compression == COMPRESSION_JPEG && t->bits != 8)
 		return not_read(v, "JPEG data of other than 8 bits");
 	k->colours = TIFF_INDICES;
-	if (!palette)
-		fill_grays(k, t->photometric == PHOTOMETRIC_MINISWHITE);
-	else if (!fill_palette(file, k))
-		return decode_bad(v, SHARD_MISS_DECODE, "TIFF has no palette");
+	if (palette)
+		return fill_palette(file, k) ? DECODE_OK : decode_bad(v, SHARD_MISS_DECODE, "TIFF has no palette");
+	most = (1u << k->bits) - 1;
+	for (uint32_t i = 0; i <= most; i++) /* gray, from black or from white */
+		memset(k->table[i], (int)(255 / most * (t->photometric == PHOTOMETRIC_MINISWHITE ? most - i : i)), 3);
 	return DECODE_OK;
 }
 
@@ -252,30 +231,28 @@ static enum decode_status find_colours(TIFF *file, const struct tags *t, bool wi
 	}
 }
 
-/* Is it of 16 bits, and not of a palette? */
-static enum decode_status check_wide(const struct tags *t, struct decode_verdict *v)
-{
-	char has[40];
-
-	if (t->photometric == PHOTOMETRIC_PALETTE)
-		return decode_not_wide(v, "TIFF", "a palette of 8 bits");
-	snprintf(has, sizeof(has), "%u bit%s a sample", t->bits, t->bits == 1 ? "" : "s");
-	return t->bits == 16 ? DECODE_OK : decode_not_wide(v, "TIFF", has);
-}
-
 /*
  * `file` is a TIFF that is open, and `colours` what it says these are.  Bad input, with its kind in
- * the verdict, if it is not read.  With `wide` those are read that have 16 bits a sample, gray or
+ * the verdict, if it is not read.  With `wide` the ones are read that have 16 bits a sample, gray or
  * RGB.
  */
-static enum decode_status tiff_kind_find(void *file, uint32_t colours, bool wide, struct tiff_kind *k,
+static enum decode_status tiff_kind_find(TIFF *file, uint32_t colours, bool wide, struct tiff_kind *k,
 					 struct decode_verdict *v)
 {
-	struct tags t;
+	struct tags t = {.bits = 1};
 	enum decode_status rc;
+	char has[40];
 
 	*k = (struct tiff_kind){.planes = 1};
-	if (!read_tags(file, &t))
+	TIFFGetFieldDefaulted(file, TIFFTAG_BITSPERSAMPLE, &t.bits);
+	TIFFGetFieldDefaulted(file, TIFFTAG_SAMPLESPERPIXEL, &t.samples);
+	TIFFGetFieldDefaulted(file, TIFFTAG_COMPRESSION, &t.compression);
+	TIFFGetFieldDefaulted(file, TIFFTAG_PLANARCONFIG, &t.planar);
+	TIFFGetFieldDefaulted(file, TIFFTAG_SAMPLEFORMAT, &t.format);
+	TIFFGetFieldDefaulted(file, TIFFTAG_FILLORDER, &t.order);
+	if (!TIFFGetField(file, TIFFTAG_EXTRASAMPLES, &t.extra_count, &t.extra))
+		t.extra_count = 0;
+	if (!TIFFGetField(file, TIFFTAG_PHOTOMETRIC, &t.photometric))
 		return decode_bad(v, SHARD_MISS_DECODE, "TIFF does not say what its samples mean");
 	if (t.photometric != colours && colours == PHOTOMETRIC_PALETTE)
 		return decode_bad(v, SHARD_MISS_DECODE, "TIFF has no palette");
@@ -287,8 +264,11 @@ static enum decode_status tiff_kind_find(void *file, uint32_t colours, bool wide
 		return not_read(v,
 				t.format == SAMPLEFORMAT_IEEEFP ? "floating-point samples" : "signed or other samples");
 	rc = check_compression(&t, v);
-	if (rc == DECODE_OK && wide)
-		rc = check_wide(&t, v);
+	if (rc == DECODE_OK && wide && t.photometric == PHOTOMETRIC_PALETTE)
+		rc = decode_not_wide(v, "TIFF", "a palette of 8 bits");
+	snprintf(has, sizeof(has), "%u bit%s a sample", t.bits, t.bits == 1 ? "" : "s");
+	if (rc == DECODE_OK && wide && t.bits != 16)
+		rc = decode_not_wide(v, "TIFF", has);
 	if (rc != DECODE_OK)
 		return rc;
 	k->bits = t.bits;
@@ -407,7 +387,6 @@ static void tiff_kind_put(const struct tiff_kind *k, const uint8_t *from, uint32
 struct tiff {
 	TIFF *file;
 	struct decoder *d;
-	struct image *out;
 	struct decode_verdict *v;
 	const uint8_t *bytes;
 	size_t size, at;
@@ -418,7 +397,7 @@ struct tiff {
 
 /* ---- what libtiff says ---- */
 
-static void note(struct tiff *t, const char *format, va_list args)
+static void remember(struct tiff *t, const char *format, va_list args)
 {
 	if (!t || t->said[0])
 		return;
@@ -431,7 +410,7 @@ static void note(struct tiff *t, const char *format, va_list args)
 static void on_error(thandle_t handle, const char *module, const char *format, va_list args)
 {
 	(void)module;
-	note(handle, format, args);
+	remember(handle, format, args);
 }
 
 /* As libtiff has these sentences, before their values are put in. */
@@ -445,7 +424,7 @@ static void on_warning(thandle_t handle, const char *module, const char *format,
 	for (size_t i = 0; i < sizeof(harmless) / sizeof(harmless[0]); i++)
 		if (!strncmp(format, harmless[i], strlen(harmless[i])))
 			return;
-	note(handle, format, args);
+	remember(handle, format, args);
 }
 
 /* There is one handler for all files of a program; which file it is about they are told. */
@@ -504,34 +483,28 @@ static toff_t on_size(thandle_t handle)
 
 /* ---- pixels ---- */
 
-static enum decode_status read_row(struct tiff *t, uint32_t y, uint16_t plane)
-{
-	if (TIFFReadScanline(t->file, t->d->line.data, y, plane) != 1 || t->said[0])
-		return refuse(t);
-	tiff_kind_put(&t->kind, t->d->line.data, t->out->width, plane, t->d->wide, decode_row(t->d, t->out, y));
-	return DECODE_OK;
-}
-
 /* Strips are packed rows: each in the order of the file. */
 static enum decode_status read_rows(struct tiff *t)
 {
 	tmsize_t row_bytes = TIFFScanlineSize(t->file);
-	enum decode_status rc = DECODE_OK;
 
-	if (row_bytes <= 0 || (uint64_t)row_bytes != tiff_kind_row_bytes(&t->kind, t->out->width))
+	if (row_bytes <= 0 || (uint64_t)row_bytes != tiff_kind_row_bytes(&t->kind, t->d->width))
 		return decode_bad(t->v, SHARD_MISS_DECODE, "TIFF has rows of %" PRId64 " bytes for %" PRIu32 " pixels",
-				  (int64_t)row_bytes, t->out->width);
+				  (int64_t)row_bytes, t->d->width);
 	if (!scratch_reserve(&t->d->line, (size_t)row_bytes))
 		return decode_no_memory(t->v);
 	for (uint16_t plane = 0; plane < t->kind.planes; plane++)
-		for (uint32_t y = 0; rc == DECODE_OK && y < t->out->height; y++)
-			rc = read_row(t, y, plane);
-	return rc;
+		for (uint32_t y = 0; y < t->d->height; y++) {
+			if (TIFFReadScanline(t->file, t->d->line.data, y, plane) != 1 || t->said[0])
+				return refuse(t);
+			tiff_kind_put(&t->kind, t->d->line.data, t->d->width, plane, t->d->wide, decode_row(t->d, y));
+		}
+	return DECODE_OK;
 }
 
 static enum decode_status read_tile(struct tiff *t, uint32_t x, uint32_t y, uint16_t plane)
 {
-	uint32_t columns = t->out->width - x, rows = t->out->height - y;
+	uint32_t columns = t->d->width - x, rows = t->d->height - y;
 	size_t row_bytes = (size_t)tiff_kind_row_bytes(&t->kind, t->kind.tile_width);
 
 	columns = columns < t->kind.tile_width ? columns : t->kind.tile_width;
@@ -540,7 +513,7 @@ static enum decode_status read_tile(struct tiff *t, uint32_t x, uint32_t y, uint
 		return refuse(t);
 	for (uint32_t i = 0; i < rows; i++)
 		tiff_kind_put(&t->kind, t->d->line.data + i * row_bytes, columns, plane, t->d->wide,
-			      decode_row(t->d, t->out, y + i) + t->d->pixel_bytes * (size_t)x);
+			      decode_row(t->d, y + i) + t->d->pixel_bytes * (size_t)x);
 	return DECODE_OK;
 }
 
@@ -560,8 +533,8 @@ static enum decode_status read_tiles(struct tiff *t)
 	if (!scratch_reserve(&t->d->line, (size_t)bytes))
 		return decode_no_memory(t->v);
 	for (uint16_t plane = 0; plane < t->kind.planes; plane++)
-		for (uint32_t y = 0; y < t->out->height; y += height)
-			for (uint32_t x = 0; rc == DECODE_OK && x < t->out->width; x += width)
+		for (uint32_t y = 0; y < t->d->height; y += height)
+			for (uint32_t x = 0; rc == DECODE_OK && x < t->d->width; x += width)
 				rc = read_tile(t, x, y, plane);
 	return rc;
 }
@@ -624,21 +597,20 @@ static enum decode_status read_page(struct tiff *t)
 	if (rc == DECODE_OK)
 		rc = check_there(t);
 	if (rc == DECODE_OK)
-		rc = decode_begin(t->d, width, height, t->out, t->v);
+		rc = decode_begin(t->d, width, height, t->v);
 	if (rc != DECODE_OK)
 		return rc;
 	return TIFFIsTiled(t->file) ? read_tiles(t) : read_rows(t);
 }
 
-enum decode_status tiff_run(struct decoder *d, const uint8_t *bytes, size_t size, struct image *out,
-			    struct decode_verdict *v)
+enum decode_status tiff_run(struct decoder *d, const uint8_t *bytes, size_t size, struct decode_verdict *v)
 {
 	static pthread_once_t once = PTHREAD_ONCE_INIT;
-	struct tiff t = {.d = d, .out = out, .v = v, .bytes = bytes, .size = size};
+	struct tiff t = {.d = d, .v = v, .bytes = bytes, .size = size};
 	enum decode_status rc = tiff_pages(bytes, size, &t.pages, v);
 
 	if (rc == DECODE_OK)
-		rc = decode_first_of(t.pages.count, "TIFF", "pages", d->limit.max_frames, v);
+		rc = decode_first_of(d, t.pages.count, "TIFF", "pages", v);
 	if (rc != DECODE_OK)
 		return rc;
 	pthread_once(&once, set_handlers);

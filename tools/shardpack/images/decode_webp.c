@@ -84,35 +84,15 @@ static enum decode_status find_frame(struct decoder *d, WebPDecoderConfig *confi
 
 	if (!demux)
 		return no_animation(v);
-	rc = decode_first_of(WebPDemuxGetI(demux, WEBP_FF_FRAME_COUNT), "WebP", "frames", d->limit.max_frames, v);
+	rc = decode_first_of(d, WebPDemuxGetI(demux, WEBP_FF_FRAME_COUNT), "WebP", "frames", v);
 	if (rc == DECODE_OK)
 		rc = take_frame(demux, config, s, v);
 	WebPDemuxDelete(demux);
 	return rc;
 }
 
-static enum decode_status find_still(struct decoder *d, WebPDecoderConfig *config, struct still *s,
-				     struct decode_verdict *v)
-{
-	VP8StatusCode code;
-
-	if (!WebPInitDecoderConfig(config))
-		return decode_bad(v, SHARD_MISS_UNSUPPORTED,
-				  "libwebp is another version than shardpack was built with");
-	code = WebPGetFeatures(s->bytes, s->size, &config->input);
-	if (code != VP8_STATUS_OK)
-		return refuse(code, v);
-	if (config->input.has_animation)
-		return find_frame(d, config, s, v);
-	if (config->input.width < 1 || config->input.height < 1)
-		return decode_bad(v, SHARD_MISS_DECODE, "WebP has no pixels");
-	s->width = (uint32_t)config->input.width;
-	s->height = (uint32_t)config->input.height;
-	return DECODE_OK;
-}
-
 static enum decode_status decode_still(struct decoder *d, WebPDecoderConfig *config, const struct still *s,
-				       struct image *out, struct decode_verdict *v)
+				       struct decode_verdict *v)
 {
 	size_t stride_bytes = IMAGE_CHANNELS * (size_t)s->width, bytes = stride_bytes * s->height;
 	size_t first = s->y * stride_bytes + IMAGE_CHANNELS * (size_t)s->x;
@@ -126,7 +106,7 @@ static enum decode_status decode_still(struct decoder *d, WebPDecoderConfig *con
 	 * lossless one.
 	 */
 	decode_claim(d, (IMAGE_CHANNELS + 4) * (uint64_t)s->width * s->height);
-	rc = decode_begin(d, s->width, s->height, out, v);
+	rc = decode_begin(d, s->width, s->height, v);
 	if (rc != DECODE_OK)
 		return rc;
 	if ((uint32_t)config->input.width < s->width || (uint32_t)config->input.height < s->height)
@@ -154,20 +134,33 @@ static void note_profile(const uint8_t *bytes, size_t size, struct decode_verdic
 		decode_drop(v, DROPPED_PROFILE);
 }
 
-enum decode_status webp_run(struct decoder *d, const uint8_t *bytes, size_t size, struct image *out,
-			    struct decode_verdict *v)
+enum decode_status webp_run(struct decoder *d, const uint8_t *bytes, size_t size, struct decode_verdict *v)
 {
 	uint64_t said = (uint64_t)load32(bytes + 4) + 8; /* decode.c saw the 12 bytes of the magic */
 	struct still s = {.bytes = bytes, .size = (size_t)said};
 	WebPDecoderConfig config;
-	enum decode_status rc;
+	enum decode_status rc = DECODE_OK;
+	VP8StatusCode code;
 
 	if (said > size)
 		return decode_bad(v, SHARD_MISS_TRUNCATED, "WebP data ends early: has %zu bytes of %" PRIu64, size,
 				  said);
 	note_profile(bytes, s.size, v);
-	rc = find_still(d, &config, &s, v);
-	return rc == DECODE_OK ? decode_still(d, &config, &s, out, v) : rc;
+	if (!WebPInitDecoderConfig(&config))
+		return decode_bad(v, SHARD_MISS_UNSUPPORTED,
+				  "libwebp is another version than shardpack was built with");
+	code = WebPGetFeatures(s.bytes, s.size, &config.input);
+	if (code != VP8_STATUS_OK)
+		return refuse(code, v);
+	if (config.input.has_animation) {
+		rc = find_frame(d, &config, &s, v);
+	} else if (config.input.width < 1 || config.input.height < 1) {
+		return decode_bad(v, SHARD_MISS_DECODE, "WebP has no pixels");
+	} else {
+		s.width = (uint32_t)config.input.width;
+		s.height = (uint32_t)config.input.height;
+	}
+	return rc == DECODE_OK ? decode_still(d, &config, &s, v) : rc;
 }
 
 const char *decoder_webp_version(void)

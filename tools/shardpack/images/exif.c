@@ -10,6 +10,7 @@
 #include <string.h>
 #include <zlib.h>
 
+#include "libshard/base/bytes.h"
 #include "libshard/base/utf8.h"
 #include "tools/shardpack/images/images.h"
 #include "tools/shardpack/parse/parse.h"
@@ -23,14 +24,6 @@
 #define NAME	   "tiff:Orientation"
 #define NAME_BYTES 16
 
-/* The digit behind the name at `at`, or -1. */
-static int digit_at(const uint8_t *at, size_t bytes)
-{
-	size_t between = bytes > 1 && !memcmp(at, "=\"", 2) ? 2 : bytes && at[0] == '>' ? 1 : bytes;
-
-	return between < bytes && at[between] >= '0' && at[between] <= '9' ? at[between] - '0' : -1;
-}
-
 struct xmp {
 	bool is_empty;	      /* no bytes at all */
 	uint32_t orientation; /* 1 to 8, or 0: none, or another digit */
@@ -42,14 +35,15 @@ static struct xmp xmp_read(const uint8_t *bytes, size_t size)
 	const uint8_t *at = bytes;
 
 	while (size && (at = memmem(at, size - (size_t)(at - bytes), NAME, NAME_BYTES))) {
-		int digit;
+		size_t left, between;
 
 		at += NAME_BYTES;
-		digit = digit_at(at, size - (size_t)(at - bytes));
-		if (digit < 0)
-			continue;
-		out.orientation = digit <= 8 ? (uint32_t)digit : 0;
-		break;
+		left = size - (size_t)(at - bytes);
+		between = left > 1 && !memcmp(at, "=\"", 2) ? 2 : left && at[0] == '>' ? 1 : left;
+		if (between < left && at[between] >= '0' && at[between] <= '9') {
+			out.orientation = at[between] <= '8' ? (uint32_t)(at[between] - '0') : 0;
+			break;
+		}
 	}
 	return out;
 }
@@ -59,14 +53,14 @@ static struct xmp xmp_read(const uint8_t *bytes, size_t size)
 /*
  * These are the rules of PIL.TiffImagePlugin.ImageFileDirectory_v2.load() and of the dictionary in
  * which PIL.ImageOps.exif_transpose() looks the value up: there 6, 6.0 and 12/2 are one key, and
- * the byte 6 or the text "6" are none.
+ * the byte 6 or the text "6" are not.
  */
 
-#define TAG_ORIENTATION 0x0112
-#define TAG_XMP		0x02bc
-#define ENTRY_BYTES	12
-#define PREFIX		"Exif\0\0"
-#define PREFIX_BYTES	6
+#define TAG_ORIENTATION	  0x0112
+#define TAG_XMP		  0x02bc
+#define ENTRY_BYTES	  12
+#define EXIF_PREFIX	  "Exif\0\0"
+#define EXIF_PREFIX_BYTES 6
 
 enum type {
 	TYPE_BYTE = 1,
@@ -87,7 +81,7 @@ enum type {
 /* Of one value, by type; 0: Pillow does not read it. */
 static const uint8_t value_bytes[] = {0, 1, 1, 2, 4, 8, 1, 1, 2, 4, 8, 4, 8, 4, 0, 0, 8};
 
-struct tiff {
+struct directory {
 	const uint8_t *at;
 	size_t bytes;
 	bool big, first;
@@ -98,11 +92,6 @@ struct tiff {
 static uint64_t load(const uint8_t *at, unsigned bytes, bool big)
 {
 	return (uint64_t)integer_load(at, bytes, false, big);
-}
-
-static int64_t load_signed(const uint8_t *at, unsigned bytes, bool big)
-{
-	return integer_load(at, bytes, true, big);
 }
 
 static uint32_t whole(double value)
@@ -148,20 +137,20 @@ static uint32_t orientation_of(const uint8_t *at, uint32_t type, bool big)
 	case TYPE_SIGNED_BYTE:
 	case TYPE_SIGNED_SHORT:
 	case TYPE_SIGNED_LONG:
-		return whole((double)load_signed(at, bytes, big));
+		return whole((double)integer_load(at, bytes, true, big));
 	case TYPE_FLOAT:
 	case TYPE_DOUBLE:
 		return whole(load_float(at, bytes, big));
 	case TYPE_RATIONAL:
 		return quotient((double)load(at, 4, big), (double)load(at + 4, 4, big));
 	case TYPE_SIGNED_RATIONAL:
-		return quotient((double)load_signed(at, 4, big), (double)load_signed(at + 4, 4, big));
+		return quotient((double)integer_load(at, 4, true, big), (double)integer_load(at + 4, 4, true, big));
 	}
 	return 0; /* text */
 }
 
 /* Where the values of an entry stand; NULL if it is passed over, and *end if Pillow stops there. */
-static const uint8_t *find_values(struct tiff *t, const uint8_t *entry, bool *end)
+static const uint8_t *find_values(struct directory *t, const uint8_t *entry, bool *end)
 {
 	uint32_t type = (uint32_t)load(entry + 2, 2, t->big), offset = (uint32_t)load(entry + 8, 4, t->big);
 	uint64_t bytes;
@@ -191,58 +180,52 @@ struct exif_tiff {
 	size_t xmp_bytes;
 };
 
-static struct exif_tiff read_directory(struct tiff *t)
-{
-	uint64_t at = load(t->at + 4, 4, t->big), count;
-	struct exif_tiff out = {.said = EXIF_SAYS_NOTHING};
-	bool end = false;
-
-	if (at > t->bytes || t->bytes - at < 2)
-		return out;
-	count = load(t->at + at, 2, t->big);
-	at += 2;
-	for (; count && !end && t->bytes - at >= ENTRY_BYTES; count--, at += ENTRY_BYTES) {
-		const uint8_t *entry = t->at + at, *values;
-		uint32_t tag = (uint32_t)load(entry, 2, t->big), type = (uint32_t)load(entry + 2, 2, t->big);
-
-		if (t->first && t->seen[tag / 8] & 1 << tag % 8)
-			continue;
-		values = find_values(t, entry, &end);
-		if (!values)
-			continue;
-		t->seen[tag / 8] |= (uint8_t)(1 << tag % 8);
-		if (tag == TAG_ORIENTATION) {
-			out.said = EXIF_SAYS;
-			out.orientation = orientation_of(values, type, t->big);
-		}
-		if (tag == TAG_XMP && (type == TYPE_BYTE || type == TYPE_UNDEFINED)) {
-			out.xmp = values;
-			out.xmp_bytes = (size_t)load(entry + 4, 4, t->big);
-		}
-	}
-	return out;
-}
-
 /*
  * `prefixes`: how many times "Exif\0\0" may stand before the structure.  `first`: of two entries the
  * first one counts, as from Pillow 13 on, not the last one.
  */
 static struct exif_tiff exif_tiff(const uint8_t *bytes, size_t size, unsigned prefixes, bool first)
 {
-	struct tiff t;
+	struct exif_tiff out = {.said = EXIF_SAYS_NOTHING};
+	uint64_t at, count;
+	struct directory t;
+	bool end = false;
 
-	for (; prefixes && size >= PREFIX_BYTES && !memcmp(bytes, PREFIX, PREFIX_BYTES); prefixes--) {
-		bytes += PREFIX_BYTES;
-		size -= PREFIX_BYTES;
+	for (; prefixes && size >= EXIF_PREFIX_BYTES && !memcmp(bytes, EXIF_PREFIX, EXIF_PREFIX_BYTES); prefixes--) {
+		bytes += EXIF_PREFIX_BYTES;
+		size -= EXIF_PREFIX_BYTES;
 	}
 	if (!size)
-		return (struct exif_tiff){.said = EXIF_SAYS_NOTHING};
-	t = (struct tiff){.at = bytes, .bytes = size, .first = first};
+		return out;
 	if (size < 8 || (memcmp(bytes, "II", 2) && memcmp(bytes, "MM", 2)) ||
 	    (memcmp(bytes + 2, "\0*", 2) && memcmp(bytes + 2, "*\0", 2))) /* Pillow takes both of either order */
 		return (struct exif_tiff){.said = EXIF_UNREADABLE};
-	t.big = bytes[0] == 'M';
-	return read_directory(&t);
+	t = (struct directory){.at = bytes, .bytes = size, .first = first, .big = bytes[0] == 'M'};
+	at = load(bytes + 4, 4, t.big);
+	if (at > size || size - at < 2)
+		return out;
+	count = load(bytes + at, 2, t.big);
+	at += 2;
+	for (; count && !end && size - at >= ENTRY_BYTES; count--, at += ENTRY_BYTES) {
+		const uint8_t *entry = bytes + at, *values;
+		uint32_t tag = (uint32_t)load(entry, 2, t.big), type = (uint32_t)load(entry + 2, 2, t.big);
+
+		if (first && t.seen[tag / 8] & 1 << tag % 8)
+			continue;
+		values = find_values(&t, entry, &end);
+		if (!values)
+			continue;
+		t.seen[tag / 8] |= (uint8_t)(1 << tag % 8);
+		if (tag == TAG_ORIENTATION) {
+			out.said = EXIF_SAYS;
+			out.orientation = orientation_of(values, type, t.big);
+		}
+		if (tag == TAG_XMP && (type == TYPE_BYTE || type == TYPE_UNDEFINED)) {
+			out.xmp = values;
+			out.xmp_bytes = (size_t)load(entry + 4, 4, t.big);
+		}
+	}
+	return out;
 }
 
 /* ---- the texts of a PNG: keyword and text, inflated ---- */
@@ -252,28 +235,22 @@ static struct exif_tiff exif_tiff(const uint8_t *bytes, size_t size, unsigned pr
  * function each.
  */
 
-/* What is not cut off yet. */
-struct rest {
-	const uint8_t *at;
-	size_t bytes;
-};
-
 /* Cuts off what stands before the next NUL, and the NUL.  False without one. */
-static bool cut(struct rest *r, struct rest *before)
+static bool cut_at_nul(struct byte_span *r, struct byte_span *before)
 {
-	const uint8_t *nul = r->bytes ? memchr(r->at, 0, r->bytes) : NULL;
+	const uint8_t *nul = r->count ? memchr(r->at, 0, r->count) : NULL;
 
 	if (!nul)
 		return false;
-	*before = (struct rest){r->at, (size_t)(nul - r->at)};
-	r->bytes -= before->bytes + 1;
+	*before = (struct byte_span){r->at, (size_t)(nul - r->at)};
+	r->count -= before->count + 1;
 	r->at = nul + 1;
 	return true;
 }
 
-static bool is_utf8(struct rest r)
+static bool is_utf8(struct byte_span r)
 {
-	return utf8_bad(r.at, r.bytes) == r.bytes;
+	return utf8_bad(r.at, r.count) == r.count;
 }
 
 /* Is this a chunk with text of the keyword? */
@@ -302,9 +279,9 @@ struct png_text {
 };
 
 /* A stream that is cut short is as good as what there is of it. */
-static enum inflated inflate_text(struct rest in, struct png_text *out)
+static enum inflated inflate_text(struct byte_span in, struct png_text *out)
 {
-	z_stream z = {.next_in = (Bytef *)(uintptr_t)in.at, .avail_in = (uInt)in.bytes};
+	z_stream z = {.next_in = (Bytef *)(uintptr_t)in.at, .avail_in = (uInt)in.count};
 	int rc;
 
 	out->owned = malloc(PNG_TEXT_MAX_BYTES);
@@ -319,7 +296,7 @@ static enum inflated inflate_text(struct rest in, struct png_text *out)
 	out->bytes = out->owned;
 	out->count = out->inflated_bytes = PNG_TEXT_MAX_BYTES - z.avail_out;
 	inflateEnd(&z);
-	if ((rc == Z_OK && !z.avail_in) || rc == Z_STREAM_END || (rc == Z_BUF_ERROR && !in.bytes))
+	if ((rc == Z_OK && !z.avail_in) || rc == Z_STREAM_END || (rc == Z_BUF_ERROR && !in.count))
 		return INFLATED;
 	free(out->owned);
 	out->owned = NULL;
@@ -328,28 +305,16 @@ static enum inflated inflate_text(struct rest in, struct png_text *out)
 
 enum png_text_status { PNG_TEXT, PNG_TEXT_NONE, PNG_TEXT_NO_MEMORY };
 
-/* Keyword, NUL, text; or a keyword alone. */
-static enum png_text_status read_latin(struct rest r, struct png_text *out)
-{
-	struct rest keyword;
-
-	if (cut(&r, &keyword)) {
-		out->bytes = r.at;
-		out->count = r.bytes;
-	}
-	return PNG_TEXT;
-}
-
 /* Keyword, NUL, method 0, compressed text; the text is empty if it cannot be inflated. */
-static enum png_text_status read_compressed(struct rest r, struct png_text *out)
+static enum png_text_status read_compressed(struct byte_span r, struct png_text *out)
 {
-	struct rest keyword;
+	struct byte_span keyword;
 
-	if (!cut(&r, &keyword) || !r.bytes)
+	if (!cut_at_nul(&r, &keyword) || !r.count)
 		return PNG_TEXT;
 	if (r.at[0])
 		return PNG_TEXT_NONE;
-	switch (inflate_text((struct rest){r.at + 1, r.bytes - 1}, out)) {
+	switch (inflate_text((struct byte_span){r.at + 1, r.count - 1}, out)) {
 	case INFLATED_NO_MEMORY:
 		return PNG_TEXT_NO_MEMORY;
 	case INFLATED_TOO_LONG:
@@ -365,24 +330,25 @@ static enum png_text_status read_compressed(struct rest r, struct png_text *out)
 }
 
 /* Keyword, NUL, compressed or not, method, language, NUL, translated keyword, NUL, text. */
-static enum png_text_status read_international(struct rest r, struct png_text *out)
+static enum png_text_status read_international(struct byte_span r, struct png_text *out)
 {
-	struct rest keyword, language, translated;
+	struct byte_span keyword, language, translated;
 	const uint8_t *flags;
 	enum inflated inflated;
 
-	if (!cut(&r, &keyword) || r.bytes < 2)
+	if (!cut_at_nul(&r, &keyword) || r.count < 2)
 		return PNG_TEXT_NONE;
 	flags = r.at;
-	r = (struct rest){r.at + 2, r.bytes - 2};
-	if (!cut(&r, &language) || !cut(&r, &translated) || (flags[0] && flags[1]))
+	r = (struct byte_span){r.at + 2, r.count - 2};
+	if (!cut_at_nul(&r, &language) || !cut_at_nul(&r, &translated) || (flags[0] && flags[1]))
 		return PNG_TEXT_NONE;
 	out->bytes = r.at;
-	out->count = r.bytes;
+	out->count = r.count;
 	inflated = flags[0] ? inflate_text(r, out) : INFLATED;
 	if (inflated != INFLATED)
 		return inflated == INFLATED_NO_MEMORY ? PNG_TEXT_NO_MEMORY : PNG_TEXT_NONE;
-	out->is_characters = is_utf8(language) && is_utf8(translated) && is_utf8((struct rest){out->bytes, out->count});
+	out->is_characters =
+		is_utf8(language) && is_utf8(translated) && is_utf8((struct byte_span){out->bytes, out->count});
 	return PNG_TEXT;
 }
 
@@ -392,27 +358,26 @@ static enum png_text_status read_international(struct rest r, struct png_text *o
  */
 static enum png_text_status png_text_read(const struct png_chunk *chunk, struct png_text *out)
 {
-	const struct rest all = {chunk->data, chunk->bytes};
+	struct byte_span all = {chunk->data, chunk->bytes}, keyword;
 
 	*out = (struct png_text){.bytes = (const uint8_t *)"", .is_characters = true};
-	return png_chunk_is(chunk, "tEXt")   ? read_latin(all, out)
-	       : png_chunk_is(chunk, "zTXt") ? read_compressed(all, out)
-					     : read_international(all, out);
+	if (png_chunk_is(chunk, "zTXt"))
+		return read_compressed(all, out);
+	if (png_chunk_is(chunk, "iTXt"))
+		return read_international(all, out);
+	if (cut_at_nul(&all, &keyword)) { /* keyword, NUL, text; or a keyword alone */
+		out->bytes = all.at;
+		out->count = all.count;
+	}
+	return PNG_TEXT;
 }
 
 /* ---- what each format states ---- */
 
-#define JPEG_EXIF	"Exif\0\0"
-#define JPEG_EXIF_BYTES 6
-#define JPEG_XMP	"http://ns.adobe.com/xap/1.0/" /* its NUL is a part of it */
-#define PNG_XMP		"XML:com.adobe.xmp"
-#define PNG_RAW_EXIF	"Raw profile type exif"
-#define PNG_EXIF	"exif" /* a text that Pillow takes for EXIF data */
-
-struct bytes {
-	const uint8_t *at;
-	size_t count;
-};
+#define JPEG_XMP     "http://ns.adobe.com/xap/1.0/" /* its NUL is a part of it */
+#define PNG_XMP	     "XML:com.adobe.xmp"
+#define PNG_RAW_EXIF "Raw profile type exif"
+#define PNG_EXIF     "exif" /* a text that Pillow takes for EXIF data */
 
 /* What a file says in either place; XMP counts if EXIF data has no entry. */
 static uint32_t orientation_in(const struct exif_tiff *exif, const struct xmp *xmp)
@@ -420,21 +385,21 @@ static uint32_t orientation_in(const struct exif_tiff *exif, const struct xmp *x
 	return exif->said == EXIF_SAYS_NOTHING ? xmp->orientation : exif->orientation;
 }
 
-static bool starts_with(struct bytes b, const char *what, size_t bytes)
+static bool starts_with(struct byte_span b, const char *what, size_t bytes)
 {
 	return b.count >= bytes && !memcmp(b.at, what, bytes);
 }
 
 /* `count` bytes from `offset` on, or none if they are not all there. */
-static struct bytes part(struct bytes b, uint64_t offset, uint64_t count)
+static struct byte_span stretch(struct byte_span b, uint64_t offset, uint64_t count)
 {
 	if (offset > b.count || count > b.count - offset)
-		return (struct bytes){NULL, 0};
-	return (struct bytes){b.at + offset, (size_t)count};
+		return (struct byte_span){NULL, 0};
+	return (struct byte_span){b.at + offset, (size_t)count};
 }
 
 /* As many prefixes as Pillow takes off; up to 12 it takes off all. */
-static struct exif_tiff read_exif(struct bytes b, unsigned prefixes, enum exif_rules rules)
+static struct exif_tiff read_exif(struct byte_span b, unsigned prefixes, enum exif_rules rules)
 {
 	bool is_13 = rules == EXIF_RULES_PILLOW_13;
 
@@ -442,7 +407,7 @@ static struct exif_tiff read_exif(struct bytes b, unsigned prefixes, enum exif_r
 }
 
 /* The next segment of type APP1, before the scan. */
-static bool next_app1(struct bytes file, size_t *at, struct bytes *out)
+static bool next_app1(struct byte_span file, size_t *at, struct byte_span *out)
 {
 	struct jpeg_segment segment;
 
@@ -450,40 +415,40 @@ static bool next_app1(struct bytes file, size_t *at, struct bytes *out)
 		if (!jpeg_segment_next(file.at, file.count, at, &segment))
 			return false;
 	} while (segment.marker != JPEG_APP1);
-	*out = (struct bytes){segment.data, segment.bytes};
+	*out = (struct byte_span){segment.data, segment.bytes};
 	return true;
 }
 
 /* EXIF data that goes on in further segments, without their prefixes. */
-static bool join_exif(struct bytes file, size_t size, enum exif_rules rules, struct exif_tiff *out)
+static bool join_exif(struct byte_span file, size_t size, enum exif_rules rules, struct exif_tiff *out)
 {
 	uint8_t *joined = malloc(size);
-	struct bytes segment;
+	struct byte_span segment;
 	size_t at = JPEG_SEGMENTS_AT, used = 0;
 
 	if (!joined)
 		return false;
 	while (next_app1(file, &at, &segment))
-		if (starts_with(segment, JPEG_EXIF, JPEG_EXIF_BYTES)) {
-			size_t skip = used ? JPEG_EXIF_BYTES : 0;
+		if (starts_with(segment, EXIF_PREFIX, EXIF_PREFIX_BYTES)) {
+			size_t skip = used ? EXIF_PREFIX_BYTES : 0;
 
 			memcpy(joined + used, segment.at + skip, segment.count - skip);
 			used += segment.count - skip;
 		}
-	*out = read_exif((struct bytes){joined, used}, 2, rules);
+	*out = read_exif((struct byte_span){joined, used}, 2, rules);
 	free(joined);
 	return true;
 }
 
 bool jpeg_stated(const uint8_t *bytes, size_t size, enum exif_rules rules, uint32_t *stated)
 {
-	struct bytes file = {bytes, size}, segment, exif = {NULL, 0};
+	struct byte_span file = {bytes, size}, segment, exif = {NULL, 0};
 	size_t at = JPEG_SEGMENTS_AT, exif_bytes = 0;
 	struct xmp xmp = {.is_empty = true};
 	struct exif_tiff said;
 
 	while (next_app1(file, &at, &segment)) {
-		if (starts_with(segment, JPEG_EXIF, JPEG_EXIF_BYTES)) {
+		if (starts_with(segment, EXIF_PREFIX, EXIF_PREFIX_BYTES)) {
 			exif_bytes += segment.count;
 			exif = segment;
 		} else if (starts_with(segment, JPEG_XMP, sizeof(JPEG_XMP))) {
@@ -524,7 +489,7 @@ static struct exif_tiff read_raw_exif(const struct png_text *text, uint8_t *out,
 	}
 	if (high >= 0)
 		return (struct exif_tiff){.said = EXIF_UNREADABLE};
-	return read_exif((struct bytes){out, used}, 2, rules);
+	return read_exif((struct byte_span){out, used}, 2, rules);
 }
 
 /* What the chunks of a PNG have said so far. */
@@ -578,12 +543,12 @@ bool png_stated(const uint8_t *bytes, size_t size, enum exif_rules rules, uint32
 
 	while (png_chunk_next(bytes, size, &at, &chunk) && !png_chunk_is(&chunk, "IEND"))
 		if (png_chunk_is(&chunk, "eXIf")) {
-			said.exif = read_exif((struct bytes){chunk.data, chunk.bytes}, 1, rules);
+			said.exif = read_exif((struct byte_span){chunk.data, chunk.bytes}, 1, rules);
 			said.has_exif = true;
 		} else if (png_chunk_is(&chunk, "tEXt") && png_text_is(&chunk, PNG_EXIF)) {
 			size_t skip = chunk.bytes < sizeof(PNG_EXIF) ? chunk.bytes : sizeof(PNG_EXIF);
 
-			said.exif = read_exif((struct bytes){chunk.data + skip, chunk.bytes - skip}, 2, rules);
+			said.exif = read_exif((struct byte_span){chunk.data + skip, chunk.bytes - skip}, 2, rules);
 			said.has_exif = true;
 		} else if (png_text_is(&chunk, PNG_XMP) || png_text_is(&chunk, PNG_RAW_EXIF)) {
 			if (!read_png_text(&chunk, rules, &said))
@@ -595,22 +560,22 @@ bool png_stated(const uint8_t *bytes, size_t size, enum exif_rules rules, uint32
 }
 
 /* The first chunk of that name counts. */
-static struct bytes find_in_webp(struct bytes file, const char *name)
+static struct byte_span find_in_webp(struct byte_span file, const char *name)
 {
 	size_t at = 12;
 
 	while (file.count - at >= 8) {
 		const uint8_t *head = file.at + at;
-		uint64_t length = head[4] | head[5] << 8 | head[6] << 16 | (uint64_t)head[7] << 24;
-		struct bytes chunk = part(file, at + 8, length);
+		uint64_t length = load32(head + 4);
+		struct byte_span chunk = stretch(file, at + 8, length);
 
 		if (!chunk.at || !memcmp(head, name, 4))
 			return chunk;
-		if (length % 2 && !part(file, at + 8 + length, 1).at)
+		if (length % 2 && !stretch(file, at + 8 + length, 1).at)
 			break;
 		at += 8 + (size_t)length + length % 2;
 	}
-	return (struct bytes){NULL, 0};
+	return (struct byte_span){NULL, 0};
 }
 
 /* Only an extended file has them, and says so. */
@@ -618,15 +583,14 @@ bool webp_stated(const uint8_t *bytes, size_t size, enum exif_rules rules, uint3
 {
 	struct exif_tiff exif = {.said = EXIF_SAYS_NOTHING};
 	struct xmp xmp = {.is_empty = true};
-	struct bytes file = {bytes, size};
-	const uint8_t *head = bytes + 4;
-	uint64_t riff_bytes = 8 + (uint64_t)(head[0] | head[1] << 8 | head[2] << 16 | (uint64_t)head[3] << 24);
-	struct bytes found;
+	struct byte_span file = {bytes, size};
+	uint64_t riff_bytes = 8 + (uint64_t)load32(bytes + 4);
+	struct byte_span found;
 
 	if (riff_bytes < file.count) /* what follows is not the image's */
 		file.count = (size_t)riff_bytes;
 	*stated = 0;
-	if (!starts_with(part(file, 12, 18), "VP8X", 4))
+	if (!starts_with(stretch(file, 12, 18), "VP8X", 4))
 		return true;
 	if (file.at[20] & 0x08) {
 		found = find_in_webp(file, "EXIF");
@@ -655,7 +619,7 @@ bool tiff_stated(const uint8_t *bytes, size_t size, enum exif_rules rules, uint3
 uint32_t exif_stated_beside(uint32_t boxes, const uint8_t *exif, size_t exif_bytes, const uint8_t *xmp,
 			    size_t xmp_bytes, enum exif_rules rules)
 {
-	struct exif_tiff said = read_exif((struct bytes){exif, exif_bytes}, 2, rules);
+	struct exif_tiff said = read_exif((struct byte_span){exif, exif_bytes}, 2, rules);
 
 	if (boxes != 1)
 		return boxes;

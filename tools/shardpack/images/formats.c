@@ -199,6 +199,10 @@ bool image_is_always_turned(const uint8_t *bytes, size_t size)
 
 /* ---- by the name ---- */
 
+static const char *const archive_extensions[] = {".tar", ".tar.gz", ".tgz", ".tar.zst", ".tar.bz2", ".tbz2",
+						 ".tbz", ".tar.xz", ".txz", ".zip",	NULL};
+static const char *const coco_extensions[] = {".json", ".json.gz", ".json.zst", ".json.bz2", ".json.xz", NULL};
+
 const struct image_format *image_format_of_name(const char *name, size_t bytes)
 {
 	for (const struct image_format *f = image_formats; f->name; f++)
@@ -223,6 +227,49 @@ const struct image_format *image_format_of_suffix(const char *suffix)
 bool image_format_is_input(const struct image_format *f)
 {
 	return f->run || f->is_always_input;
+}
+
+bool file_name_has_extension(const char *name, const char *extension)
+{
+	size_t name_bytes = strlen(name), bytes = strlen(extension);
+
+	return name_bytes > bytes && !strcasecmp(name + name_bytes - bytes, extension);
+}
+
+bool file_name_is_image(const char *name)
+{
+	const struct image_format *f = image_format_of_name(name, strlen(name));
+
+	return f && image_format_is_input(f);
+}
+
+bool file_name_is_image_suffix(const char *suffix)
+{
+	const struct image_format *f = image_format_of_suffix(suffix);
+
+	return f && image_format_is_input(f);
+}
+
+bool file_name_is_coco(const char *name)
+{
+	for (const char *const *e = coco_extensions; *e; e++)
+		if (file_name_has_extension(name, *e))
+			return true;
+	return false;
+}
+
+bool file_name_is_table(const char *name)
+{
+	return file_name_has_extension(name, ".csv") || file_name_has_extension(name, ".tsv") ||
+	       file_name_has_extension(name, ".jsonl") || file_name_has_extension(name, ".ndjson");
+}
+
+bool file_name_is_archive(const char *name)
+{
+	for (const char *const *e = archive_extensions; *e; e++)
+		if (file_name_has_extension(name, *e))
+			return true;
+	return false;
 }
 
 /* ---- in messages and plans ---- */

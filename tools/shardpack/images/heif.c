@@ -8,23 +8,20 @@
 
 #include <string.h>
 
-struct bytes {
-	const uint8_t *at;
-	size_t count;
-};
+#include "libshard/base/bytes.h"
 
 struct box {
 	const uint8_t *type; /* 4 bytes */
-	struct bytes in;
+	struct byte_span in;
 };
 
-static bool is(const struct box *b, const char *type)
+static bool box_is(const struct box *b, const char *type)
 {
 	return !memcmp(b->type, type, 4);
 }
 
 /* The next `count` bytes as a number, at most 8; 0 and none left if they are not there. */
-static uint64_t take(struct bytes *b, unsigned count)
+static uint64_t read_number(struct byte_span *b, unsigned count)
 {
 	uint64_t value = 0;
 
@@ -39,7 +36,7 @@ static uint64_t take(struct bytes *b, unsigned count)
 	return value;
 }
 
-static void skip(struct bytes *b, uint64_t count)
+static void skip(struct byte_span *b, uint64_t count)
 {
 	size_t skipped = count < b->count ? (size_t)count : b->count;
 
@@ -47,33 +44,33 @@ static void skip(struct bytes *b, uint64_t count)
 	b->count -= skipped;
 }
 
-/* The next box; one that is not whole is none. */
-static bool next_box(struct bytes *from, struct box *out)
+/* The next box.  False at the end, and at a box that is not whole. */
+static bool next_box(struct byte_span *from, struct box *out)
 {
-	struct bytes start = *from;
-	uint64_t size = take(from, 4), head = 8;
+	struct byte_span start = *from;
+	uint64_t size = read_number(from, 4), head = 8;
 
 	if (start.count < head)
 		return false;
-	take(from, 4);
+	read_number(from, 4);
 	if (size == 1) {
 		head = 16;
-		size = take(from, 8);
+		size = read_number(from, 8);
 	}
 	if (size == 0) /* to the end */
 		size = start.count;
 	if (size < head || size > start.count)
 		return false;
 	*out = (struct box){start.at + 4, {start.at + head, (size_t)(size - head)}};
-	*from = (struct bytes){start.at + size, (size_t)(start.count - size)};
+	*from = (struct byte_span){start.at + size, (size_t)(start.count - size)};
 	return true;
 }
 
 /* The first box says which formats a file is of: a main one, a version, and others. */
 bool heif_is_avif(const uint8_t *bytes, size_t size)
 {
-	struct bytes b = {bytes, size};
-	uint64_t end = take(&b, 4);
+	struct byte_span b = {bytes, size};
+	uint64_t end = read_number(&b, 4);
 
 	if (size < 12 || memcmp(bytes + 4, "ftyp", 4) != 0)
 		return false;
@@ -90,27 +87,22 @@ struct ids {
 	bool rising;
 };
 
-static void add(struct ids *ids, uint64_t id)
+static void add_id(struct ids *ids, uint64_t id)
 {
 	ids->rising = ids->rising && id > ids->last;
 	ids->last = id;
 }
 
-static uint64_t plus(uint64_t a, uint64_t b)
-{
-	return a + b < a ? UINT64_MAX : a + b;
-}
-
 /* Where items lie: their numbers, and their bytes together. */
-struct places {
+struct item_data {
 	struct ids ids;
 	uint64_t bytes;
 };
 
 /* Pieces of an item.  A length of 0 may mean all of the file, so it is that. */
-static uint64_t take_pieces(struct bytes *iloc, unsigned before_bytes, unsigned length_bytes, uint64_t size)
+static uint64_t sum_pieces(struct byte_span *iloc, unsigned before_bytes, unsigned length_bytes, uint64_t size)
 {
-	uint64_t pieces = take(iloc, 2), length, sum = 0;
+	uint64_t pieces = read_number(iloc, 2), length, sum = 0;
 
 	if (!length_bytes) { /* there may be more of them than the box has bytes */
 		skip(iloc, pieces * before_bytes);
@@ -118,49 +110,49 @@ static uint64_t take_pieces(struct bytes *iloc, unsigned before_bytes, unsigned 
 	}
 	for (; pieces && iloc->count; pieces--) {
 		skip(iloc, before_bytes);
-		length = take(iloc, length_bytes);
-		sum = plus(sum, length && length < size ? length : size);
+		length = read_number(iloc, length_bytes);
+		sum = add_capped(sum, length && length < size ? length : size);
 	}
 	return sum;
 }
 
-static void add_places(struct bytes iloc, uint64_t size, struct places *p)
+static void add_item_data(struct byte_span iloc, uint64_t size, struct item_data *p)
 {
-	uint64_t version = take(&iloc, 4) >> 24, sizes = take(&iloc, 2);
+	uint64_t version = read_number(&iloc, 4) >> 24, sizes = read_number(&iloc, 2);
 	unsigned index_bytes = version ? sizes & 15 : 0, base_bytes = sizes >> 4 & 15;
 	unsigned offset_bytes = sizes >> 12 & 15, length_bytes = sizes >> 8 & 15;
 
 	if (index_bytes > 8 || base_bytes > 8 || offset_bytes > 8 || length_bytes > 8)
 		return; /* libavif refuses these */
-	take(&iloc, version < 2 ? 2 : 4);
+	read_number(&iloc, version < 2 ? 2 : 4);
 	while (iloc.count) {
-		add(&p->ids, take(&iloc, version < 2 ? 2 : 4));
-		take(&iloc, version ? 4 : 2);
+		add_id(&p->ids, read_number(&iloc, version < 2 ? 2 : 4));
+		read_number(&iloc, version ? 4 : 2);
 		skip(&iloc, base_bytes);
-		p->bytes = plus(p->bytes, take_pieces(&iloc, index_bytes + offset_bytes, length_bytes, size));
+		p->bytes = add_capped(p->bytes, sum_pieces(&iloc, index_bytes + offset_bytes, length_bytes, size));
 	}
 }
 
-/* In a row of boxes, and in the boxes of those that may have items. */
-static void add_all_places(struct bytes boxes, uint64_t size, unsigned depth, struct places *p)
+/* In a row of boxes, and in the boxes of the ones that may have items. */
+static void add_all_item_data(struct byte_span boxes, uint64_t size, unsigned depth, struct item_data *p)
 {
 	struct box box;
 
 	while (next_box(&boxes, &box)) {
-		if (is(&box, "iloc"))
-			add_places(box.in, size, p);
-		if (is(&box, "meta"))
-			take(&box.in, 4);
-		if (depth && (is(&box, "meta") || is(&box, "moov") || is(&box, "trak")))
-			add_all_places(box.in, size, depth - 1, p);
+		if (box_is(&box, "iloc"))
+			add_item_data(box.in, size, p);
+		if (box_is(&box, "meta"))
+			read_number(&box.in, 4);
+		if (depth && (box_is(&box, "meta") || box_is(&box, "moov") || box_is(&box, "trak")))
+			add_all_item_data(box.in, size, depth - 1, p);
 	}
 }
 
 bool heif_items_fit(const uint8_t *bytes, size_t size, uint64_t most)
 {
-	struct places p = {.bytes = 0};
+	struct item_data p = {.bytes = 0};
 
-	add_all_places((struct bytes){bytes, size}, size, 3, &p);
+	add_all_item_data((struct byte_span){bytes, size}, size, 3, &p);
 	return p.bytes <= most;
 }
 
@@ -180,17 +172,17 @@ static bool is_grid(const struct grids *g, uint64_t id)
 }
 
 /* Which items are grids.  False if there are more grids than we have room for. */
-static bool add_items(struct bytes iinf, struct ids *ids, struct grids *grids)
+static bool add_items(struct byte_span iinf, struct ids *ids, struct grids *grids)
 {
-	uint64_t version = take(&iinf, 4) >> 24;
+	uint64_t version = read_number(&iinf, 4) >> 24;
 	struct box infe;
 
-	take(&iinf, version ? 4 : 2);
+	read_number(&iinf, version ? 4 : 2);
 	while (next_box(&iinf, &infe)) {
-		uint64_t id = take(&infe.in, 4) >> 24 < 3 ? take(&infe.in, 2) : take(&infe.in, 4);
+		uint64_t id = read_number(&infe.in, 4) >> 24 < 3 ? read_number(&infe.in, 2) : read_number(&infe.in, 4);
 
-		add(ids, id);
-		take(&infe.in, 2);
+		add_id(ids, id);
+		read_number(&infe.in, 2);
 		if (infe.in.count < 4 || memcmp(infe.in.at, "grid", 4) != 0)
 			continue;
 		if (grids->count == GRIDS_MAX)
@@ -201,44 +193,44 @@ static bool add_items(struct bytes iinf, struct ids *ids, struct grids *grids)
 }
 
 /* The parts of grids. */
-static void add_parts(struct bytes iref, const struct grids *grids, struct ids *ids)
+static void add_parts(struct byte_span iref, const struct grids *grids, struct ids *ids)
 {
-	unsigned id_bytes = take(&iref, 4) >> 24 ? 4 : 2;
+	unsigned id_bytes = read_number(&iref, 4) >> 24 ? 4 : 2;
 	struct box dimg;
 
 	while (next_box(&iref, &dimg)) {
-		if (!is(&dimg, "dimg") || !is_grid(grids, take(&dimg.in, id_bytes)))
+		if (!box_is(&dimg, "dimg") || !is_grid(grids, read_number(&dimg.in, id_bytes)))
 			continue;
-		take(&dimg.in, 2);
+		read_number(&dimg.in, 2);
 		while (dimg.in.count >= id_bytes)
-			add(ids, take(&dimg.in, id_bytes));
+			add_id(ids, read_number(&dimg.in, id_bytes));
 	}
 }
 
 bool heif_grids_in_order(const uint8_t *bytes, size_t size)
 {
 	struct ids items = {0, true}, parts = {0, true};
-	struct places places = {.ids.rising = true};
-	struct bytes file = {bytes, size}, meta = {NULL, 0};
+	struct item_data places = {.ids.rising = true};
+	struct byte_span file = {bytes, size}, meta = {NULL, 0};
 	struct grids grids = {.count = 0};
 	bool is_first = true; /* no item was named yet */
 	struct box box;
 
 	while (!meta.at && next_box(&file, &box))
-		if (is(&box, "meta")) {
+		if (box_is(&box, "meta")) {
 			meta = box.in;
-			take(&meta, 4);
+			read_number(&meta, 4);
 		}
 	while (next_box(&meta, &box)) {
-		if (is(&box, "iloc"))
-			add_places(box.in, size, &places);
-		if (is(&box, "iinf") && !add_items(box.in, &items, &grids))
+		if (box_is(&box, "iloc"))
+			add_item_data(box.in, size, &places);
+		if (box_is(&box, "iinf") && !add_items(box.in, &items, &grids))
 			return false;
-		if (is(&box, "iref") && is_first) /* it names parts first, and grids are not known */
+		if (box_is(&box, "iref") && is_first) /* it names parts first, and grids are not known */
 			return false;
-		if (is(&box, "iref"))
+		if (box_is(&box, "iref"))
 			add_parts(box.in, &grids, &parts);
-		is_first = is_first && !is(&box, "iinf");
+		is_first = is_first && !box_is(&box, "iinf");
 	}
 	return !grids.count || (places.ids.rising && items.rising && parts.rising);
 }

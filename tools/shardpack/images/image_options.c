@@ -12,7 +12,6 @@
 #include "tools/common/cli.h"
 #include "tools/common/text.h"
 #include "tools/shardpack/images/images.h"
-#include "tools/shardpack/images/limits.h"
 
 #define DEFAULT_RESIZE 256 /* with the crop of 224, what the field calls the standard evaluation transform */
 #define DEFAULT_CROP   224
@@ -34,7 +33,7 @@ __attribute__((format(printf, 2, 3))) static bool refuse(const struct settling *
 	return false;
 }
 
-/* The sizes that were not given, and whether those that were can be. */
+/* The sizes that were not given; and can the given ones be? */
 static bool settle_sizes(const struct settling *s, char *assumed, size_t assumed_bytes)
 {
 	const struct image_wish *w = s->w;
@@ -271,24 +270,12 @@ uint64_t limits_most(const struct limits *l, enum limit which)
 	return l->most[which] ? l->most[which] : kinds[which].most;
 }
 
-static bool refuse_name(const char *word, char *why, size_t why_bytes)
-{
-	const char *names[LIMITS];
-	int nearest;
-
-	for (int i = 0; i < LIMITS; i++)
-		names[i] = limit_help[i].name;
-	nearest = cli_nearest(word, names, LIMITS);
-	snprintf(why, why_bytes,
-		 "'%s' is not a limit: must be pixels, side, scans, frames, memory, members or unpack%s%s%s", word,
-		 nearest < 0 ? "" : "; did you mean '", nearest < 0 ? "" : names[nearest], nearest < 0 ? "" : "'?");
-	return false;
-}
-
 /* One of them, "WHAT=N"; bit i of *given: enum limit. */
 static bool parse_one(const char *text, size_t bytes, struct limits *out, uint32_t *given, char *why, size_t why_bytes)
 {
 	char word[2 * WORD_BYTES], *value;
+	const char *names[LIMITS];
+	int nearest;
 	uint32_t i;
 
 	snprintf(word, sizeof(word), "%.*s", bytes < sizeof(word) ? (int)bytes : (int)sizeof(word) - 1, text);
@@ -300,8 +287,16 @@ static bool parse_one(const char *text, size_t bytes, struct limits *out, uint32
 	*value++ = '\0';
 	for (i = 0; i < LIMITS && strcmp(limit_help[i].name, word); i++)
 		;
-	if (i == LIMITS)
-		return refuse_name(word, why, why_bytes);
+	if (i == LIMITS) {
+		for (int k = 0; k < LIMITS; k++)
+			names[k] = limit_help[k].name;
+		nearest = cli_nearest(word, names, LIMITS);
+		snprintf(why, why_bytes,
+			 "'%s' is not a limit: must be pixels, side, scans, frames, memory, members or unpack%s%s%s",
+			 word, nearest < 0 ? "" : "; did you mean '", nearest < 0 ? "" : names[nearest],
+			 nearest < 0 ? "" : "'?");
+		return false;
+	}
 	if (*given >> i & 1) {
 		snprintf(why, why_bytes, "%s is given twice", word);
 		return false;

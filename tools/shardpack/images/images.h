@@ -10,11 +10,135 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "shard.h"
+#include "tools/common/cli.h"
 #include "tools/common/text.h"
-#include "tools/shardpack/images/image.h"
+
+/* ---- the picture between decode and transform, and the memory it lies in ---- */
+
+/*
+ * One pixel format only: 8-bit RGB, interleaved, rows without padding.  Everything that arrives in
+ * another form becomes this in the decoder.  Two things differ: masks, which have one sample for
+ * each pixel, and images of which 16 bits a sample were asked for.
+ */
+
+#define IMAGE_CHANNELS	 3
+#define IMAGE_WIDE_BYTES 6 /* of a pixel with 16 bits a sample */
+
+/* Where the pixels of a file end up; also how a record of the dataset is laid out. */
+enum image_layout {
+	IMAGE_HWC, /* row by row, a pixel's three samples side by side */
+	IMAGE_CHW, /* three planes, red first */
+};
+
+struct image {
+	const uint8_t *pixels; /* height * width * 3; borrowed */
+	uint32_t width, height;
+};
+
+/* Part of an image; lies inside it and is not empty. */
+struct image_window {
+	uint32_t x, y, width, height;
+};
+
+/*
+ * An image on its way.  It may have been decoded at 1/scale: then its columns and rows are fewer,
+ * width / scale rounded up, and the last of them are partly beyond its edge; or the first ones, if
+ * it was turned since.
+ */
+struct image_size {
+	uint32_t width, height; /* as the file has them */
+	uint32_t scale;		/* 1, 2, 4 or 8 */
+	bool cut_left, cut_top;
+};
+
+static inline uint32_t image_columns(const struct image_size *s)
+{
+	return (s->width + s->scale - 1) / s->scale;
+}
+
+static inline uint32_t image_rows(const struct image_size *s)
+{
+	return (s->height + s->scale - 1) / s->scale;
+}
+
+/* How a JPEG is to be decoded. */
+struct image_scaling {
+	uint32_t scale;
+	uint32_t width, height; /* after the resize */
+};
+
+/*
+ * The taker of an image's pixels while it is decoded.  begin() is called when the size is known and
+ * within the limits, and says which of its columns and rows are wanted; false means that memory ran
+ * out.  It is called again if the image is decoded a second time.  rows() gets the rows of that part from the top, from its first column on, a few
+ * at a time.  They may turn out to be worthless: damage further down in the file is found later.
+ *
+ * scaling() is asked before, if it is there, by a decoder that can; false if the scale that is
+ * asked for would leave less than the wanted size.  The others decode the whole image, at scale 1.
+ *
+ * fits() is asked first, if it is there: false, and `why` says why not, if no record can be made of
+ * an image of this size.
+ */
+struct image_sink {
+	bool (*begin)(void *context, const struct image_size *size, struct image_window *wanted);
+	void (*rows)(void *context, const uint8_t *pixels, size_t stride_bytes, uint32_t row_count);
+	void *context;
+	bool (*scaling)(void *context, uint32_t width, uint32_t height, struct image_scaling *out);
+	bool (*fits)(void *context, uint32_t width, uint32_t height, char *why, size_t why_bytes);
+};
+
+/* All of an image that lies in memory; a pixel has `pixel_bytes`.  False if begin() says so. */
+static inline bool image_give(const struct image_sink *sink, const struct image_size *size, const uint8_t *pixels,
+			      uint32_t pixel_bytes)
+{
+	size_t stride_bytes = pixel_bytes * (size_t)image_columns(size);
+	struct image_window part;
+
+	if (!sink->begin(sink->context, size, &part))
+		return false;
+	sink->rows(sink->context, pixels + part.y * stride_bytes + pixel_bytes * (size_t)part.x, stride_bytes,
+		   part.height);
+	return true;
+}
+
+/*
+ * Memory that grows to the largest request and stays: after the first images a thread
+ * allocates nothing more.  Start it zeroed.
+ */
+struct scratch {
+	uint8_t *data;
+	size_t capacity_bytes;
+};
+
+#define SCRATCH_ALIGN_BYTES 64 /* a cache line */
+#define SCRATCH_SLACK_BYTES 64 /* readable past the request: wide loads may overrun a row */
+
+/* Make room for `bytes`; the old contents are lost.  False when memory ran out. */
+static inline bool scratch_reserve(struct scratch *s, size_t bytes)
+{
+	size_t want;
+
+	if (s->data && bytes <= s->capacity_bytes)
+		return true;
+	if (bytes > SIZE_MAX - SCRATCH_SLACK_BYTES - SCRATCH_ALIGN_BYTES)
+		return false;
+	want = (bytes + SCRATCH_SLACK_BYTES + SCRATCH_ALIGN_BYTES - 1) & ~(size_t)(SCRATCH_ALIGN_BYTES - 1);
+	free(s->data);
+	s->data = aligned_alloc(SCRATCH_ALIGN_BYTES, want);
+	s->capacity_bytes = s->data ? want - SCRATCH_SLACK_BYTES : 0;
+	return s->data != NULL;
+}
+
+static inline void scratch_free(struct scratch *s)
+{
+	free(s->data);
+	s->data = NULL;
+	s->capacity_bytes = 0;
+}
 
 /* ---- decode.c: verdicts ---- */
 
@@ -60,13 +184,6 @@ enum decode_status decode_bad(struct decode_verdict *v, int reason, const char *
 	__attribute__((format(printf, 3, 4)));
 
 enum decode_status decode_no_memory(struct decode_verdict *v);
-
-/*
- * A file has `count` frames, or pages, as `things` calls them.  If these are more than `most`, the
- * file is bad input.  Else only the first one is read, and *v says so.
- */
-enum decode_status decode_first_of(uint64_t count, const char *format, const char *things, uint64_t most,
-				   struct decode_verdict *v);
 
 /* The image has other samples than the 16 bits that were asked for: "8 bits a sample". */
 enum decode_status decode_not_wide(struct decode_verdict *v, const char *format, const char *what);
@@ -134,7 +251,7 @@ struct mask_map { /* start it zeroed */
 
 /*
  * Add a line of a file, which may be empty or a comment behind '#'.  False, and `why` says why not,
- * if it is none, or its key was there before.
+ * if it is not such a line, or its key was there before.
  */
 bool mask_map_add(struct mask_map *m, const char *text, size_t bytes, char *why, size_t why_bytes);
 
@@ -146,7 +263,7 @@ bool mask_map_read(struct mask_map *m, const char *word, size_t bytes);
 uint32_t mask_map_most(const struct mask_map *m);
 
 /* False without memory; then the copy is empty. */
-bool mask_map_copy(const struct mask_map *m, struct mask_map *out);
+void mask_map_copy(const struct mask_map *m, struct mask_map *out);
 
 void mask_map_free(struct mask_map *m);
 
@@ -211,44 +328,42 @@ struct decoder;
 struct decoder *decoder_open(const struct decode_options *opt);
 void decoder_close(struct decoder *d);
 
+enum decode_kind {
+	DECODE_RGB,
+	/*
+	 * 16 bits a sample, in the order of bytes of this machine: 6 bytes a pixel.  Read are PNG and
+	 * TIFF that have 16 bits, gray and RGB; alpha is dropped.  Others are bad input, since 8 bits
+	 * could mean x or 257 x.
+	 */
+	DECODE_WIDE,
+	/*
+	 * One byte for each pixel, which is not a colour but a value.  The values are those of NumPy's
+	 * asarray(Image.open(...)) with Pillow: the indices of a palette, whatever it looks like and
+	 * wherever it ends; the samples of gray, of 1 bit 0 and 1, of 2 and 4 bits, and of a PGM that
+	 * ends below 255, scaled to 255; those of 16 bits where none of them is above 255 (a PGM must
+	 * say 65535, or Pillow scales it).  Read are PNG, BMP and PGM.  More channels, animations and
+	 * lossy files are bad input.
+	 */
+	DECODE_MASK,
+};
+
 /*
  * The wanted part of an image, row by row.  The verdict is on the whole file: unwanted parts are
  * read as well.
+ *
+ * `codes` is NULL, or for a mask whose pixels are classes by a map, or ids of more than 8 bits.
+ * Then the sink gets codes->sample_bytes for each, and colours are read as well.
  */
-enum decode_status decoder_stream(struct decoder *d, const void *bytes, size_t size, const struct image_sink *sink,
+enum decode_status decoder_stream(struct decoder *d, enum decode_kind kind, const struct mask_codes *codes,
+				  const void *bytes, size_t size, const struct image_sink *sink,
 				  struct decode_verdict *v);
-
-/*
- * The same with 16 bits a sample, in the order of bytes of this machine: 6 bytes a pixel.  Read are
- * PNG and TIFF that have 16 bits, gray and RGB; alpha is dropped.  Others are bad input, since 8
- * bits could mean x or 257 x.
- */
-enum decode_status decoder_stream_wide(struct decoder *d, const void *bytes, size_t size, const struct image_sink *sink,
-				       struct decode_verdict *v);
-
-/*
- * The same of a mask: one byte for each pixel, which is not a colour but a value.  The values are
- * those of NumPy's asarray(Image.open(...)) with Pillow: the indices of a palette, whatever it
- * looks like and wherever it ends; the samples of gray, of 1 bit 0 and 1, of 2 and 4 bits, and of a
- * PGM that ends below 255, scaled to 255; those of 16 bits where none of them is above 255 (a PGM
- * must say 65535, or Pillow scales it).  Read are PNG, BMP and PGM.  More channels, animations and
- * lossy files are bad input.
- */
-enum decode_status decoder_mask(struct decoder *d, const void *bytes, size_t size, const struct image_sink *sink,
-				struct decode_verdict *v);
-
-/*
- * The same of a mask whose pixels are classes by a map, or ids of more than 8 bits: the sink gets
- * codes->sample_bytes for each.  Colours are read as well.
- */
-enum decode_status decoder_coded_mask(struct decoder *d, const struct mask_codes *codes, const void *bytes, size_t size,
-				      const struct image_sink *sink, struct decode_verdict *v);
 
 /* ---- decode.c: what all decoders share ---- */
 
 struct decoder {
 	struct decode_options limit; /* no zeros; const after open */
 	struct scratch pixels;	     /* the image, or some rows of it, always the last one */
+	uint32_t width, height;	     /* of the image that decode_begin() made room for */
 	struct scratch line;	     /* one row in the file's own channels */
 	uint32_t channels;	     /* IMAGE_CHANNELS, or 1 for a mask */
 	bool wide;		     /* the image is to have 16 bits a sample */
@@ -267,15 +382,24 @@ struct decoder {
 /* Hold the size against the limits. */
 enum decode_status decode_check_size(struct decoder *d, uint64_t width, uint64_t height, struct decode_verdict *v);
 
-/* The same, and make room for the pixels of *out. */
-enum decode_status decode_begin(struct decoder *d, uint64_t width, uint64_t height, struct image *out,
-				struct decode_verdict *v);
+/* The same, and make room for the pixels. */
+enum decode_status decode_begin(struct decoder *d, uint64_t width, uint64_t height, struct decode_verdict *v);
+
+/*
+ * A file has `count` frames, or pages, as `things` calls them.  If these are more than the limit, the
+ * file is bad input.  Else only the first one is read, and *v says so.
+ */
+enum decode_status decode_first_of(const struct decoder *d, uint64_t count, const char *format, const char *things,
+				   struct decode_verdict *v);
 
 /* Before memory that decode_begin() does not allocate. */
 void decode_claim(struct decoder *d, uint64_t bytes);
 
+/* Would the system grant as much memory? */
+bool decode_has_memory(uint64_t bytes);
+
 /* Where row y starts; decode_begin was called. */
-uint8_t *decode_row(struct decoder *d, const struct image *out, uint32_t y);
+uint8_t *decode_row(struct decoder *d, uint32_t y);
 
 /*
  * Rows of one sample per pixel are read into the last third of their place and spread from there,
@@ -295,8 +419,8 @@ static inline uint32_t decode_given_bytes(const struct decoder *d)
 }
 
 /* Of a mask of codes: a row as the file has it becomes row y; decode_begin() was called. */
-enum decode_status decode_codes(struct decoder *d, const struct image *out, const struct mask_pixels *p,
-				const uint8_t *row, uint32_t y, struct decode_verdict *v);
+enum decode_status decode_codes(struct decoder *d, const struct mask_pixels *p, const uint8_t *row, uint32_t y,
+				struct decode_verdict *v);
 
 /*
  * Samples of 16 bits, the high byte first, to bytes.  The first one above 255 gets its column into
@@ -321,8 +445,7 @@ bool icc_is_like_srgb(const uint8_t *profile, size_t bytes);
  * `bytes` begin with the format's magic.  Of several frames or pages the first one is read.
  */
 
-typedef enum decode_status decode_run(struct decoder *d, const uint8_t *bytes, size_t size, struct image *out,
-				      struct decode_verdict *v);
+typedef enum decode_status decode_run(struct decoder *d, const uint8_t *bytes, size_t size, struct decode_verdict *v);
 
 decode_run jpeg_run, png_run, webp_run, bmp_run, ppm_run;
 decode_run gif_run, tiff_run, avif_run; /* a build may lack these */
@@ -356,6 +479,18 @@ bool heif_items_fit(const uint8_t *bytes, size_t size, uint64_t most);
  * of their numbers, so that both orders are one.  The rest of the container is libavif's to judge.
  */
 bool heif_grids_in_order(const uint8_t *bytes, size_t size);
+
+/* A stretch of a file, borrowed. */
+struct byte_span {
+	const uint8_t *at;
+	size_t count;
+};
+
+/* A number whose high byte comes first. */
+static inline uint32_t load32_big(const uint8_t *at)
+{
+	return (uint32_t)at[0] << 24 | (uint32_t)at[1] << 16 | (uint32_t)at[2] << 8 | at[3];
+}
 
 /*
  * A walk over the segments of a JPEG file, up to its first scan
@@ -428,7 +563,7 @@ static inline bool png_chunk_next(const uint8_t *file, size_t size, size_t *at, 
 
 	if (size - *at < PNG_FRAME_BYTES)
 		return false;
-	out->bytes = (size_t)head[0] << 24 | (size_t)head[1] << 16 | (size_t)head[2] << 8 | head[3];
+	out->bytes = load32_big(head);
 	if (out->bytes > size - *at - PNG_FRAME_BYTES)
 		return false;
 	out->name = head + 4;
@@ -502,8 +637,7 @@ struct image_format {
 	 * NULL if the format is not read, and with a library if this build lacks that.  `bytes` have the
 	 * format's magic.
 	 */
-	enum decode_status (*run)(struct decoder *d, const uint8_t *bytes, size_t size, struct image *out,
-				  struct decode_verdict *v);
+	decode_run *run;
 	unsigned holds;
 	const char *bits;    /* what its samples have; NULL if 16 bits a sample are read from it */
 	const char *no_mask; /* why no mask is read from it; NULL if one is, or NO_MASK */
@@ -535,6 +669,30 @@ const struct image_format *image_format_in(const uint8_t *bytes, size_t size, co
 bool image_stated(const uint8_t *bytes, size_t size, enum exif_rules rules, uint32_t *stated);
 
 bool image_is_always_turned(const uint8_t *bytes, size_t size);
+
+/*
+ * The kind of a file or member, judged by the end of its name.  Upper and lower case are the same.
+ */
+
+/*
+ * Does the name end in this extension, with something before it?  The extension begins with a dot.
+ */
+bool file_name_has_extension(const char *name, const char *extension);
+
+/* An image: its name ends in one of the extensions of images. */
+bool file_name_is_image(const char *name);
+
+/* The same for an extension without its dot: "jpg", but not "seg.jpg". */
+bool file_name_is_image_suffix(const char *suffix);
+
+/* A list of images as COCO has it: .json, or one that gzip, bzip2, xz or Zstandard packed. */
+bool file_name_is_coco(const char *name);
+
+/* A table: .csv, .tsv, .jsonl or .ndjson. */
+bool file_name_is_table(const char *name);
+
+/* An archive of images: .tar, .zip, or a tar that gzip, bzip2, xz or Zstandard packed. */
+bool file_name_is_archive(const char *name);
 
 /* The format that a name ends as, in upper or lower case, or NULL. */
 const struct image_format *image_format_of_name(const char *name, size_t bytes);
@@ -777,7 +935,7 @@ extern const struct resize_passes resize_passes_portable;
 
 /*
  * What an orientation, 1 to 8, says of the file.  One that lies has the columns of the upright
- * image for its rows: its width is that one's height.  Those that run back begin at the right, or
+ * image for its rows: its width is that one's height.  Axes that run back begin at the right, or
  * below.
  */
 struct turn_axes {
@@ -975,10 +1133,7 @@ struct mask;
 struct mask *mask_open(const struct transform_options *opt, uint32_t sample_bytes, uint32_t fill);
 void mask_close(struct mask *m);
 
-/* crop * crop pixels: what is written for a mask. */
-size_t mask_record_bytes(const struct transform_options *opt, uint32_t sample_bytes);
-
-/* A record of nothing but `fill`. */
+/* A record, which has crop * crop pixels, of nothing but `fill`. */
 void mask_fill(const struct transform_options *opt, uint32_t sample_bytes, uint32_t fill, uint8_t *dst);
 
 /*
@@ -1058,5 +1213,44 @@ struct image_wish {
  */
 bool image_options_settle(const struct image_wish *w, struct transform_options *t, char *assumed, size_t assumed_bytes,
 			  char *why, size_t why_bytes);
+
+/*
+ * image_options.c - how large an input may be before it is refused: --limit, and its line in a plan
+ *
+ * Limits decide verdicts, so they belong to the recipe, except for the last one.  Pure.
+ */
+
+enum limit {
+	LIMIT_PIXELS,  /* of an image */
+	LIMIT_SIDE,    /* of an image, in pixels */
+	LIMIT_SCANS,   /* of a JPEG */
+	LIMIT_FRAMES,  /* of an animation, or pages */
+	LIMIT_MEMORY,  /* bytes inside libjpeg, beside the image */
+	LIMIT_MEMBERS, /* of a sample in an archive */
+	LIMIT_UNPACK,  /* bytes that a compressed file unpacks to; in no plan, as it decides no verdict */
+	LIMITS,
+};
+
+/* Their names, and what --help says. */
+extern const struct cli_key limit_help[];
+
+struct limits {
+	uint64_t most[LIMITS]; /* 0: the default, which is never written as a number */
+};
+
+/* The limit in force: the user's, or the default; of LIMIT_UNPACK 0 if the user gave none. */
+uint64_t limits_most(const struct limits *l, enum limit which);
+
+/* "pixels=200M,scans=500".  False, and `why` says why not, if it has another form. */
+bool limits_parse(const char *text, struct limits *out, char *why, size_t why_bytes);
+
+/* The same of sources without images: "unpack=SIZE" and nothing else. */
+bool limits_parse_unpack(const char *text, struct limits *out, char *why, size_t why_bytes);
+
+/*
+ * The line of a plan, "limit pixels=209715200,scans=500", with the limits that are not the default;
+ * nothing if all are.
+ */
+void limits_write(const struct limits *l, struct text *out);
 
 #endif

@@ -25,12 +25,12 @@ struct mask_map_line {
 #define VALUE_MOST UINT16_MAX
 #define OTHERS	   "else"
 
-struct saying {
+struct refusal {
 	char *why;
 	size_t why_bytes;
 };
 
-__attribute__((format(printf, 2, 3))) static bool refuse(const struct saying *s, const char *fmt, ...)
+__attribute__((format(printf, 2, 3))) static bool refuse(const struct refusal *s, const char *fmt, ...)
 {
 	va_list ap;
 
@@ -41,7 +41,7 @@ __attribute__((format(printf, 2, 3))) static bool refuse(const struct saying *s,
 }
 
 /* Where the key is, or would be. */
-static uint64_t place_of(const struct mask_map *m, uint32_t key)
+static uint64_t key_position(const struct mask_map *m, uint32_t key)
 {
 	uint64_t low = 0, high = m->count;
 
@@ -59,7 +59,7 @@ static uint64_t place_of(const struct mask_map *m, uint32_t key)
 /* False if no line names the key. */
 static bool mask_map_find(const struct mask_map *m, uint32_t key, uint32_t *class_idx)
 {
-	uint64_t at = place_of(m, key);
+	uint64_t at = key_position(m, key);
 
 	if (at < m->count && m->line[at].key == key)
 		*class_idx = m->line[at].class_idx;
@@ -70,9 +70,9 @@ static bool mask_map_find(const struct mask_map *m, uint32_t key, uint32_t *clas
 	return true;
 }
 
-static bool insert(struct mask_map *m, uint32_t key, uint32_t class_idx, const struct saying *s)
+static bool insert(struct mask_map *m, uint32_t key, uint32_t class_idx, const struct refusal *s)
 {
-	uint64_t at = place_of(m, key);
+	uint64_t at = key_position(m, key);
 
 	if (at < m->count && m->line[at].key == key)
 		return refuse(s, "this %s is there twice", m->of_colours ? "colour" : "value");
@@ -86,17 +86,8 @@ static bool insert(struct mask_map *m, uint32_t key, uint32_t class_idx, const s
 	return true;
 }
 
-static bool set_others(struct mask_map *m, uint32_t class_idx, const struct saying *s)
-{
-	if (m->has_others)
-		return refuse(s, "a line '* CLASS' is there twice");
-	m->has_others = true;
-	m->others = class_idx;
-	return true;
-}
-
-/* Of a line of one kind among those of the other. */
-static bool settle_kind(struct mask_map *m, bool of_colours, const struct saying *s)
+/* A line of one kind may not follow lines of the other. */
+static bool check_kind(struct mask_map *m, bool of_colours, const struct refusal *s)
 {
 	if (m->count && m->of_colours != of_colours)
 		return refuse(s,
@@ -107,7 +98,7 @@ static bool settle_kind(struct mask_map *m, bool of_colours, const struct saying
 	return true;
 }
 
-static bool number_of(const struct word *w, uint64_t most, uint32_t *out, const struct saying *s)
+static bool number_of(const struct word *w, uint64_t most, uint32_t *out, const struct refusal *s)
 {
 	uint64_t value;
 
@@ -119,7 +110,7 @@ static bool number_of(const struct word *w, uint64_t most, uint32_t *out, const 
 }
 
 /* The words before a '#'; one more than WORDS_MAX if there are too many. */
-static unsigned split(const char *text, size_t bytes, struct word *word)
+static unsigned split_words(const char *text, size_t bytes, struct word *word)
 {
 	const char *end = memchr(text, '#', bytes);
 	unsigned count = 0;
@@ -139,9 +130,9 @@ static unsigned split(const char *text, size_t bytes, struct word *word)
 
 bool mask_map_add(struct mask_map *m, const char *text, size_t bytes, char *why, size_t why_bytes)
 {
-	struct saying s = {why, why_bytes};
+	struct refusal s = {why, why_bytes};
 	struct word word[WORDS_MAX];
-	unsigned count = split(text, bytes, word);
+	unsigned count = split_words(text, bytes, word);
 	uint32_t class_idx, key[3] = {0};
 
 	if (!count)
@@ -151,15 +142,20 @@ bool mask_map_add(struct mask_map *m, const char *text, size_t bytes, char *why,
 			      count > WORDS_MAX ? "more than " : "", count > WORDS_MAX ? WORDS_MAX : count);
 	if (!number_of(&word[count - 1], UINT32_MAX, &class_idx, &s))
 		return false;
-	if (count == 2 && word[0].bytes == 1 && word[0].text[0] == '*')
-		return set_others(m, class_idx, &s);
+	if (count == 2 && word[0].bytes == 1 && word[0].text[0] == '*') {
+		if (m->has_others)
+			return refuse(&s, "a line '* CLASS' is there twice");
+		m->has_others = true;
+		m->others = class_idx;
+		return true;
+	}
 	if (count == 2)
-		return settle_kind(m, false, &s) && number_of(&word[0], VALUE_MOST, &key[0], &s) &&
+		return check_kind(m, false, &s) && number_of(&word[0], VALUE_MOST, &key[0], &s) &&
 		       insert(m, key[0], class_idx, &s);
 	for (unsigned i = 0; i < 3; i++)
 		if (!number_of(&word[i], 255, &key[i], &s))
 			return false;
-	return settle_kind(m, true, &s) && insert(m, key[0] | key[1] << 8 | key[2] << 16, class_idx, &s);
+	return check_kind(m, true, &s) && insert(m, key[0] | key[1] << 8 | key[2] << 16, class_idx, &s);
 }
 
 void mask_map_write(const struct mask_map *m, struct text *out)
@@ -179,7 +175,7 @@ void mask_map_write(const struct mask_map *m, struct text *out)
 }
 
 /* One line of a plan's word as one of a file: its dots and its dash are blanks there. */
-static bool read_line(struct mask_map *m, const char *at, size_t bytes)
+static bool read_plan_line(struct mask_map *m, const char *at, size_t bytes)
 {
 	char line[64], why[160];
 
@@ -205,7 +201,7 @@ bool mask_map_read(struct mask_map *m, const char *word, size_t bytes)
 		const char *slash = memchr(word + at, '/', bytes - at);
 
 		n = slash ? (size_t)(slash - word) - at : bytes - at;
-		ok = read_line(m, word + at, n);
+		ok = read_plan_line(m, word + at, n);
 	}
 	mask_map_write(m, &again);
 	ok = ok && m->count && !text_failed(&again) && again.bytes == bytes && !memcmp(again.data, word, bytes);
@@ -222,19 +218,15 @@ uint32_t mask_map_most(const struct mask_map *m)
 	return most;
 }
 
-bool mask_map_copy(const struct mask_map *m, struct mask_map *out)
+void mask_map_copy(const struct mask_map *m, struct mask_map *out)
 {
 	*out = *m;
 	out->line = NULL;
 	out->capacity = 0;
 	if (!m->count)
-		return true;
-	if (!grow_if_room(&out->line, &out->capacity, m->count, sizeof(*m->line))) {
-		*out = (struct mask_map){0};
-		return false;
-	}
+		return;
+	grow(&out->line, &out->capacity, m->count, sizeof(*m->line));
 	memcpy(out->line, m->line, (size_t)m->count * sizeof(*m->line));
-	return true;
 }
 
 void mask_map_free(struct mask_map *m)
@@ -244,11 +236,6 @@ void mask_map_free(struct mask_map *m)
 }
 
 /* ---- the pixels of a mask that does not have single bytes ---- */
-
-static bool has_alpha(const struct mask_pixels *p)
-{
-	return p->channels == 2 || p->channels == 4;
-}
 
 static bool is_coloured(const struct mask_pixels *p)
 {
@@ -344,7 +331,7 @@ enum decode_status mask_codes_row(const struct mask_codes *c, const struct mask_
 				  uint32_t width, uint32_t y, uint8_t *to, struct decode_verdict *v)
 {
 	uint32_t pixel_bytes = mask_pixel_bytes(p), most = mask_codes_most(c), last = 0, code = 0;
-	bool known = false, alpha = has_alpha(p);
+	bool known = false, alpha = p->channels == 2 || p->channels == 4;
 
 	for (uint32_t x = 0; x < width; x++, row += pixel_bytes, to += c->sample_bytes) {
 		uint32_t key = key_of(c, p, row);
@@ -403,8 +390,8 @@ static const uint32_t *table_of(const struct axis *a)
  * to pixel, and so does this, from the first one on: a product would be rounded otherwise.  Returns
  * where the wanted part of the file begins; *count is how long it is.
  */
-static uint32_t choose(struct axis *a, uint32_t size, uint32_t resized, const struct transform_span *span, bool back,
-		       uint32_t *count)
+static uint32_t choose_pixels(struct axis *a, uint32_t size, uint32_t resized, const struct transform_span *span,
+			      bool back, uint32_t *count)
 {
 	uint32_t *table = (uint32_t *)(void *)a->table.data, last = span->count - 1, begin;
 	double scale = (double)size / resized, at = scale * 0.5;
@@ -425,7 +412,7 @@ static uint32_t choose(struct axis *a, uint32_t size, uint32_t resized, const st
 }
 
 /* Where in the record that goes.  Along the axis its pixels are `stride` bytes apart. */
-static void place(struct axis *a, const struct transform_span *span, bool back, ptrdiff_t stride)
+static void lay_axis(struct axis *a, const struct transform_span *span, bool back, ptrdiff_t stride)
 {
 	a->first = ((ptrdiff_t)span->to + (back ? span->count - 1 : 0)) * stride;
 	a->step = back ? -stride : stride;
@@ -433,7 +420,7 @@ static void place(struct axis *a, const struct transform_span *span, bool back, 
 
 void mask_fill(const struct transform_options *opt, uint32_t sample_bytes, uint32_t fill, uint8_t *dst)
 {
-	size_t bytes = mask_record_bytes(opt, sample_bytes);
+	size_t bytes = (size_t)opt->crop * opt->crop * sample_bytes;
 	uint16_t half = (uint16_t)fill;
 
 	if (sample_bytes == 1)
@@ -463,15 +450,15 @@ static bool begin(void *context, const struct image_size *size, struct image_win
 	if (g.across.count < crop || g.down.count < crop)
 		mask_fill(&m->opt, m->sample_bytes, m->fill, m->record);
 	if (turn.lies) {
-		wanted->x = choose(&m->columns, width, g.height, &g.down, turn.columns_back, &wanted->width);
-		wanted->y = choose(&m->rows, height, g.width, &g.across, turn.rows_back, &wanted->height);
-		place(&m->columns, &g.down, turn.columns_back, row_bytes);
-		place(&m->rows, &g.across, turn.rows_back, pixel_bytes);
+		wanted->x = choose_pixels(&m->columns, width, g.height, &g.down, turn.columns_back, &wanted->width);
+		wanted->y = choose_pixels(&m->rows, height, g.width, &g.across, turn.rows_back, &wanted->height);
+		lay_axis(&m->columns, &g.down, turn.columns_back, row_bytes);
+		lay_axis(&m->rows, &g.across, turn.rows_back, pixel_bytes);
 	} else {
-		wanted->x = choose(&m->columns, width, g.width, &g.across, turn.columns_back, &wanted->width);
-		wanted->y = choose(&m->rows, height, g.height, &g.down, turn.rows_back, &wanted->height);
-		place(&m->columns, &g.across, turn.columns_back, pixel_bytes);
-		place(&m->rows, &g.down, turn.rows_back, row_bytes);
+		wanted->x = choose_pixels(&m->columns, width, g.width, &g.across, turn.columns_back, &wanted->width);
+		wanted->y = choose_pixels(&m->rows, height, g.height, &g.down, turn.rows_back, &wanted->height);
+		lay_axis(&m->columns, &g.across, turn.columns_back, pixel_bytes);
+		lay_axis(&m->rows, &g.down, turn.rows_back, row_bytes);
 	}
 	return true;
 }
@@ -522,11 +509,6 @@ void mask_close(struct mask *m)
 	scratch_free(&m->columns.table);
 	scratch_free(&m->rows.table);
 	free(m);
-}
-
-size_t mask_record_bytes(const struct transform_options *opt, uint32_t sample_bytes)
-{
-	return (size_t)opt->crop * opt->crop * sample_bytes;
 }
 
 const struct image_sink *mask_sink(struct mask *m, uint32_t orientation, uint8_t *dst)

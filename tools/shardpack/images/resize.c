@@ -6,7 +6,7 @@
  * whose size does not change is skipped: both are part of the reference's result, not a shortcut.
  * The sums come from struct resize_passes, which has an AVX2 way in resize_avx2.c.
  *
- * The two passes take turns, with few rows between them, whatever the height of the image: so these
+ * The two passes take turns, with few rows between them, however high the image is: so these
  * stay in the nearest cache.  Across first, eight rows go across, then comes each row of the result
  * whose last source row is there.  Down first, source rows are kept as they are, and eight rows
  * that were made of them go across together.
@@ -15,7 +15,6 @@
 #include <math.h>
 #include <string.h>
 
-#include "tools/shardpack/images/image.h"
 #include "tools/shardpack/images/images.h"
 
 /* ---- the weights of the filters, to the last bit those of Pillow ---- */
@@ -100,14 +99,6 @@ uint32_t taps_per_sample(const struct taps_axis *axis)
 	return taps < axis->in ? (uint32_t)taps : axis->in;
 }
 
-/* Round half away from zero, as the reference does. */
-static int32_t to_fixed(double w)
-{
-	const double one = 1 << TAPS_FRACTION_BITS;
-
-	return (int32_t)(w < 0.0 ? w * one - 0.5 : w * one + 0.5);
-}
-
 /* The same weights before they are rounded, for samples of 16 bits. */
 static void taps_fill_exact(const struct taps_axis *axis, struct taps_range *range, double *weight, uint32_t per_sample)
 {
@@ -139,6 +130,7 @@ static void taps_fill_exact(const struct taps_axis *axis, struct taps_range *ran
 void taps_fill(const struct taps_axis *axis, struct taps_range *range, int32_t *weight, uint32_t per_sample,
 	       double *work)
 {
+	const double unit = 1 << TAPS_FRACTION_BITS;
 	struct taps_axis one = *axis;
 
 	one.count = 1;
@@ -146,7 +138,8 @@ void taps_fill(const struct taps_axis *axis, struct taps_range *range, int32_t *
 		one.first = axis->first + i;
 		taps_fill_exact(&one, &range[i], work, taps_per_sample(axis));
 		for (uint32_t t = 0; t < range[i].count; t++)
-			weight[t] = to_fixed(work[t]);
+			/* to fixed point, rounded half away from zero, as the reference does */
+			weight[t] = (int32_t)(work[t] < 0.0 ? work[t] * unit - 0.5 : work[t] * unit + 0.5);
 		for (uint32_t t = range[i].count; t < per_sample; t++)
 			weight[t] = 0;
 	}
@@ -166,17 +159,15 @@ static void pack_nothing(struct resize_table *t)
 	(void)t;
 }
 
-/* The columns that one row of the table's ranges spans. */
-static size_t columns(const struct resize_table *t)
+/* How many source samples `count` ranges span, from the first of the first one on. */
+static uint32_t taps_span(const struct taps_range *range, uint32_t count)
 {
-	const struct taps_range *last = &t->range[t->axis.count - 1];
-
-	return last->first + last->count - t->range[0].first;
+	return range[count - 1].first + range[count - 1].count - range[0].first;
 }
 
 static size_t work_bytes(const struct resize_table *across)
 {
-	return IMAGE_CHANNELS * columns(across) * sizeof(uint64_t);
+	return IMAGE_CHANNELS * (size_t)taps_span(across->range, across->axis.count) * sizeof(uint64_t);
 }
 
 /*
@@ -232,11 +223,12 @@ static void horizontal(const struct resize_table *t, const uint8_t *src, size_t 
 		       void *work, uint8_t *dst, size_t dst_stride_bytes)
 {
 	uint64_t *wide = work;
+	size_t samples = IMAGE_CHANNELS * (size_t)taps_span(t->range, t->axis.count);
 
 	for (uint32_t y = 0; y < row_count; y += 2) {
 		uint32_t y2 = y + 1 < row_count ? y + 1 : y; /* an odd last row pairs with itself */
 
-		widen_pair(src + y * src_stride_bytes, src + y2 * src_stride_bytes, IMAGE_CHANNELS * columns(t), wide);
+		widen_pair(src + y * src_stride_bytes, src + y2 * src_stride_bytes, samples, wide);
 		horizontal_pair(t, wide, dst + y * dst_stride_bytes, dst + y2 * dst_stride_bytes);
 	}
 }
@@ -306,18 +298,18 @@ const struct resize_passes resize_passes_portable = {
 /* ---- two passes over 8-bit samples ---- */
 
 /*
- * Tables kept per thread.  Photos come in a few dozen sizes; two tables each.  A table
- * above the limit, of an enormous source, is not kept: each axis has one place for it.
+ * Tables that a thread caches.  Photos come in a few dozen sizes; two tables each.  A table
+ * above the limit, of an enormous source, is not cached: each axis has one place for it.
  */
-#define KEPT_TABLES	 64
-#define KEPT_TABLE_BYTES (256 << 10)
+#define CACHED_TABLES	   64
+#define CACHED_TABLE_BYTES (256 << 10)
 
-/* Rows between the passes, beside those that one row of the result is made of. */
+/* Rows between the passes, beside the ones that one row of the result is made of. */
 #define SPARE_ROWS 64
 
 enum { ACROSS, DOWN, AXIS_COUNT };
 
-struct kept {
+struct cached_table {
 	struct resize_table table;
 	int axis; /* what it was packed for */
 	uint64_t last_use;
@@ -326,7 +318,7 @@ struct kept {
 
 struct resizer {
 	const struct resize_passes *passes; /* const after open */
-	struct kept kept[KEPT_TABLES], large[AXIS_COUNT];
+	struct cached_table cached[CACHED_TABLES], large[AXIS_COUNT];
 	uint64_t use_count;
 	struct scratch rows; /* across first: between the passes; down first: of the source */
 	struct scratch tall; /* down first: between the passes */
@@ -345,33 +337,31 @@ struct resizer {
 	uint32_t done;				  /* rows of the window */
 };
 
-static struct resizer *open_with(const struct resize_passes *passes)
+struct resizer *resizer_open_portable(void)
 {
 	struct resizer *r = calloc(1, sizeof(*r));
 
 	if (r)
-		r->passes = passes;
+		r->passes = &resize_passes_portable;
 	return r;
 }
 
 struct resizer *resizer_open(void)
 {
 	const struct resize_passes *fast = resize_passes_avx2();
+	struct resizer *r = resizer_open_portable();
 
-	return open_with(fast ? fast : &resize_passes_portable);
-}
-
-struct resizer *resizer_open_portable(void)
-{
-	return open_with(&resize_passes_portable);
+	if (r && fast)
+		r->passes = fast;
+	return r;
 }
 
 void resizer_close(struct resizer *r)
 {
 	if (!r)
 		return;
-	for (int i = 0; i < KEPT_TABLES; i++)
-		scratch_free(&r->kept[i].memory);
+	for (int i = 0; i < CACHED_TABLES; i++)
+		scratch_free(&r->cached[i].memory);
 	for (int i = 0; i < AXIS_COUNT; i++)
 		scratch_free(&r->large[i].memory);
 	scratch_free(&r->rows);
@@ -383,7 +373,7 @@ void resizer_close(struct resizer *r)
 
 /* ---- tables ---- */
 
-static bool holds(const struct kept *k, const struct taps_axis *axis, int which)
+static bool holds(const struct cached_table *k, const struct taps_axis *axis, int which)
 {
 	const struct taps_axis *a = &k->table.axis;
 
@@ -398,7 +388,7 @@ static uint32_t table_stride(const struct taps_axis *axis)
 	return (taps_per_sample(axis) + 1) & ~UINT32_C(1);
 }
 
-static bool table_build(const struct resizer *r, struct kept *k, const struct taps_axis *axis, int which)
+static bool table_build(const struct resizer *r, struct cached_table *k, const struct taps_axis *axis, int which)
 {
 	size_t per_sample = table_stride(axis), count = axis->count;
 	size_t work_bytes = per_sample * sizeof(double), range_bytes = count * sizeof(struct taps_range);
@@ -425,52 +415,30 @@ static bool table_build(const struct resizer *r, struct kept *k, const struct ta
 }
 
 /*
- * The table for `axis`, built unless it is kept; NULL when memory ran out.  It stays as it
+ * The table for `axis`, built unless it is cached; NULL when memory ran out.  It stays as it
  * is through one more call for the other axis, which never takes the place last used.
  */
 static const struct resize_table *table_get(struct resizer *r, const struct taps_axis *axis, int which)
 {
-	struct kept *k = &r->kept[0];
+	struct cached_table *k = &r->cached[0];
 
-	if ((size_t)table_stride(axis) * axis->count > KEPT_TABLE_BYTES / sizeof(int32_t)) {
+	if ((size_t)table_stride(axis) * axis->count > CACHED_TABLE_BYTES / sizeof(int32_t)) {
 		k = &r->large[which];
 		return holds(k, axis, which) || table_build(r, k, axis, which) ? &k->table : NULL;
 	}
-	for (int i = 0; i < KEPT_TABLES; i++) {
-		if (holds(&r->kept[i], axis, which)) {
-			r->kept[i].last_use = ++r->use_count;
-			return &r->kept[i].table;
+	for (int i = 0; i < CACHED_TABLES; i++) {
+		if (holds(&r->cached[i], axis, which)) {
+			r->cached[i].last_use = ++r->use_count;
+			return &r->cached[i].table;
 		}
-		if (r->kept[i].last_use < k->last_use)
-			k = &r->kept[i];
+		if (r->cached[i].last_use < k->last_use)
+			k = &r->cached[i];
 	}
 	k->last_use = ++r->use_count;
 	return table_build(r, k, axis, which) ? &k->table : NULL;
 }
 
 /* ---- one image ---- */
-
-/* The source samples that a table reads. */
-static void table_span(const struct resize_table *t, uint32_t *first, uint32_t *count)
-{
-	const struct taps_range *last = &t->range[t->axis.count - 1];
-
-	*first = t->range[0].first;
-	*count = last->first + last->count - *first;
-}
-
-/*
- * Rows that lie between the passes at once: as many as make it rare to move the last ones to the front.
- */
-static uint32_t rows_wanted(const struct resize_table *down)
-{
-	uint32_t most = 1;
-
-	for (uint32_t y = 0; down && y < down->axis.count; y++)
-		if (most < down->range[y].count)
-			most = down->range[y].count;
-	return (most < SPARE_ROWS ? SPARE_ROWS : most) + most;
-}
 
 /* As rows between the passes lie. */
 static size_t row_stride(size_t row_bytes)
@@ -482,11 +450,16 @@ static size_t row_stride(size_t row_bytes)
 static bool reserve(struct resizer *r)
 {
 	size_t line_bytes = IMAGE_CHANNELS * (size_t)r->job.window.width;
+	uint32_t most = 1; /* source rows of a row of the result */
 
 	r->row_bytes = r->is_down_first ? IMAGE_CHANNELS * (size_t)r->needed.width : line_bytes;
 	r->stride_bytes = row_stride(r->row_bytes);
 	r->line_stride_bytes = row_stride(line_bytes);
-	r->row_capacity = rows_wanted(r->down);
+	for (uint32_t y = 0; r->down && y < r->down->axis.count; y++)
+		if (most < r->down->range[y].count)
+			most = r->down->range[y].count;
+	/* as many as make it rare to move the last ones to the front */
+	r->row_capacity = (most < SPARE_ROWS ? SPARE_ROWS : most) + most;
 	if (r->row_capacity > r->needed.height)
 		r->row_capacity = r->needed.height;
 	if (r->is_down_first)
@@ -515,7 +488,7 @@ static bool resize_is_down_first(const struct resize_job *job)
 	return false;
 }
 
-/* Is there anything to do?  A box that is all of the source is none. */
+/* Is there anything to do?  A box that is all of the source changes nothing. */
 static bool needs_pass(struct taps_axis *axis)
 {
 	if (axis->box.length == axis->in)
@@ -538,13 +511,15 @@ bool resizer_begin(struct resizer *r, const struct resize_job *job, struct image
 		r->across = table_get(r, &x_axis, ACROSS);
 		if (!r->across)
 			return false;
-		table_span(r->across, &r->needed.x, &r->needed.width);
+		r->needed.x = r->across->range[0].first;
+		r->needed.width = taps_span(r->across->range, r->across->axis.count);
 	}
 	if (needs_pass(&y_axis)) {
 		r->down = table_get(r, &y_axis, DOWN);
 		if (!r->down)
 			return false;
-		table_span(r->down, &r->needed.y, &r->needed.height);
+		r->needed.y = r->down->range[0].first;
+		r->needed.height = taps_span(r->down->range, r->down->axis.count);
 	}
 	r->is_down_first = r->across && r->down && resize_is_down_first(job);
 	r->rows_first = r->rows_end = r->needed.y;
@@ -593,57 +568,41 @@ static void emit_down_first(struct resizer *r, const uint8_t *src)
 		put_row(r, r->done - waiting + i, r->line.data + i * r->line_stride_bytes);
 }
 
-/* Source rows that the next row of the window begins with and ends before. */
-static void next_range(const struct resizer *r, uint32_t *first, uint32_t *end)
+/* The source row that the next row of the window begins with. */
+static uint32_t first_row(const struct resizer *r)
 {
-	*first = r->down ? r->down->range[r->done].first : r->needed.y + r->done;
-	*end = *first + (r->down ? r->down->range[r->done].count : 1);
-}
-
-/* Forget the rows that nothing needs any more. */
-static void make_room(struct resizer *r)
-{
-	uint32_t first, end, kept;
-
-	next_range(r, &first, &end);
-	kept = first < r->rows_end ? r->rows_end - first : 0;
-	memmove(r->rows.data, r->rows.data + (r->rows_end - kept - r->rows_first) * r->stride_bytes,
-		kept * r->stride_bytes);
-	r->rows_first = r->rows_end - kept;
-}
-
-/* Keep source rows, which have gone across if that is the first pass. */
-static void keep(struct resizer *r, const uint8_t *pixels, size_t stride_bytes, uint32_t row_count)
-{
-	uint8_t *to = r->rows.data + (r->rows_end - r->rows_first) * r->stride_bytes;
-
-	if (r->across && !r->is_down_first)
-		r->passes->horizontal(r->across, pixels, stride_bytes, row_count, r->work.data, to, r->stride_bytes);
-	else
-		for (uint32_t y = 0; y < row_count; y++)
-			memcpy(to + y * r->stride_bytes, pixels + y * stride_bytes, r->row_bytes);
-	r->rows_end += row_count;
+	return r->down ? r->down->range[r->done].first : r->needed.y + r->done;
 }
 
 void resizer_rows(struct resizer *r, const uint8_t *pixels, size_t stride_bytes, uint32_t row_count)
 {
-	uint32_t first, end;
-
 	while (row_count && r->done < r->job.window.height) {
-		uint32_t now = row_count < RESIZE_ROWS_AT_ONCE ? row_count : RESIZE_ROWS_AT_ONCE, room;
+		uint32_t now = row_count < RESIZE_ROWS_AT_ONCE ? row_count : RESIZE_ROWS_AT_ONCE, room, kept;
+		uint32_t first = first_row(r); /* what is before it nothing needs any more */
+		uint8_t *to;
 
-		if (r->rows_end - r->rows_first + now > r->row_capacity)
-			make_room(r);
+		if (r->rows_end - r->rows_first + now > r->row_capacity) {
+			kept = first < r->rows_end ? r->rows_end - first : 0;
+			memmove(r->rows.data, r->rows.data + (r->rows_end - kept - r->rows_first) * r->stride_bytes,
+				kept * r->stride_bytes);
+			r->rows_first = r->rows_end - kept;
+		}
 		room = r->row_capacity - (r->rows_end - r->rows_first);
 		now = now < room ? now : room;
-		keep(r, pixels, stride_bytes, now);
+		to = r->rows.data + (r->rows_end - r->rows_first) * r->stride_bytes;
+		if (r->across && !r->is_down_first)
+			r->passes->horizontal(r->across, pixels, stride_bytes, now, r->work.data, to, r->stride_bytes);
+		else
+			for (uint32_t y = 0; y < now; y++)
+				memcpy(to + y * r->stride_bytes, pixels + y * stride_bytes, r->row_bytes);
+		r->rows_end += now;
 		pixels += now * stride_bytes;
 		row_count -= now;
 		while (r->done < r->job.window.height) {
 			const uint8_t *src;
 
-			next_range(r, &first, &end);
-			if (end > r->rows_end)
+			first = first_row(r);
+			if (first + (r->down ? r->down->range[r->done].count : 1) > r->rows_end)
 				break;
 			src = r->rows.data + (first - r->rows_first) * r->stride_bytes;
 			if (r->is_down_first)
@@ -740,17 +699,6 @@ static bool fill_table(struct wide_table *t, const struct taps_axis *axis)
 	return true;
 }
 
-static void wide_span(const struct wide_table *t, uint32_t *first, uint32_t *count)
-{
-	const struct taps_range *last;
-
-	if (!t->range)
-		return;
-	last = &t->range[t->count - 1];
-	*first = t->range[0].first;
-	*count = last->first + last->count - *first;
-}
-
 /* The most rows of the result that have a source row in common. */
 static uint32_t overlap(const struct wide_table *t)
 {
@@ -774,8 +722,14 @@ bool wide_resizer_begin(struct wide_resizer *r, const struct resize_job *job, st
 	r->needed = *w;
 	if (!fill_table(&r->across, &x_axis) || !fill_table(&r->down, &y_axis))
 		return false;
-	wide_span(&r->across, &r->needed.x, &r->needed.width);
-	wide_span(&r->down, &r->needed.y, &r->needed.height);
+	if (r->across.range) {
+		r->needed.x = r->across.range[0].first;
+		r->needed.width = taps_span(r->across.range, r->across.count);
+	}
+	if (r->down.range) {
+		r->needed.y = r->down.range[0].first;
+		r->needed.height = taps_span(r->down.range, r->down.count);
+	}
 	r->is_down_first = r->across.range && r->down.range && resize_is_down_first(job);
 	r->row = r->needed.y;
 	r->done = 0;

@@ -19,8 +19,6 @@
 
 #include <string.h>
 
-#include "tools/shardpack/images/image.h"
-
 #if !defined(__x86_64__)
 
 const struct resize_passes *resize_passes_avx2(void)

@@ -26,30 +26,6 @@ struct turn_axes turn_axes(uint32_t orientation)
 	};
 }
 
-/*
- * Where the first pixel goes, and how far from there the one beside it and the one below it are, in
- * pixels.
- */
-struct walk {
-	ptrdiff_t first, beside, below;
-};
-
-static struct walk walk_of(uint32_t orientation, ptrdiff_t width, ptrdiff_t height)
-{
-	struct turn_axes axes = turn_axes(orientation);
-	struct walk w = {0, axes.lies ? height : 1, axes.lies ? 1 : width};
-
-	if (axes.columns_back) {
-		w.first += (width - 1) * w.beside;
-		w.beside = -w.beside;
-	}
-	if (axes.rows_back) {
-		w.first += (height - 1) * w.below;
-		w.below = -w.below;
-	}
-	return w;
-}
-
 static bool turn_begin(void *context, const struct image_size *size, struct image_window *wanted)
 {
 	struct turn *t = context;
@@ -101,22 +77,33 @@ static bool turn_fits(void *context, uint32_t width, uint32_t height, char *why,
 static void turn_rows(void *context, const uint8_t *pixels, size_t stride_bytes, uint32_t row_count)
 {
 	struct turn *t = context;
-	bool lies = turn_axes(t->orientation).lies, wide = t->pixel_bytes == IMAGE_WIDE_BYTES;
-	struct walk w = walk_of(t->orientation, t->in_columns, lies ? image_columns(&t->size) : image_rows(&t->size));
+	struct turn_axes axes = turn_axes(t->orientation);
+	ptrdiff_t width = t->in_columns, height = axes.lies ? image_columns(&t->size) : image_rows(&t->size);
+	/* where the first pixel goes, and how far from there the ones beside and below it go, in pixels */
+	ptrdiff_t first = 0, beside = axes.lies ? height : 1, below = axes.lies ? 1 : width;
+	bool wide = t->pixel_bytes == IMAGE_WIDE_BYTES;
 
+	if (axes.columns_back) {
+		first += (width - 1) * beside;
+		beside = -beside;
+	}
+	if (axes.rows_back) {
+		first += (height - 1) * below;
+		below = -below;
+	}
 	for (; row_count; row_count--, pixels += stride_bytes, t->row++) {
 		const uint8_t *from = pixels;
-		ptrdiff_t to = (w.first + (ptrdiff_t)t->row * w.below) * t->pixel_bytes;
+		ptrdiff_t to = (first + (ptrdiff_t)t->row * below) * t->pixel_bytes;
 
 		for (uint32_t x = 0; wide && x < t->in_columns; x++, from += IMAGE_WIDE_BYTES) {
 			memcpy(t->pixels.data + to, from, IMAGE_WIDE_BYTES);
-			to += w.beside * IMAGE_WIDE_BYTES;
+			to += beside * IMAGE_WIDE_BYTES;
 		}
-		for (uint32_t x = 0; !wide && x < t->in_columns;
-		     x++, from += IMAGE_CHANNELS, to += w.beside * IMAGE_CHANNELS) {
+		for (uint32_t x = 0; !wide && x < t->in_columns; x++, from += IMAGE_CHANNELS) {
 			t->pixels.data[to] = from[0];
 			t->pixels.data[to + 1] = from[1];
 			t->pixels.data[to + 2] = from[2];
+			to += beside * IMAGE_CHANNELS;
 		}
 	}
 }
@@ -312,11 +299,6 @@ struct transform {
 	uint32_t *wide_normal; /* the same of 16 bits a sample, or NULL */
 };
 
-static size_t sample_count(const struct transform_options *opt)
-{
-	return (size_t)opt->crop * opt->crop * IMAGE_CHANNELS;
-}
-
 /* n * part / whole, a side of an image: at least 1. */
 static uint32_t scaled(uint64_t n, uint64_t part, uint64_t whole)
 {
@@ -364,35 +346,6 @@ bool transform_has_geometry(const struct transform_options *opt, uint32_t width,
 	       area_fits(opt->resize, 1, width < height ? width : height, width < height ? height : width);
 }
 
-/* The size after the resize.  Fits: 65,500 * 65,500 < 2^32. */
-static void resized_size(const struct transform_options *opt, uint32_t w, uint32_t h, uint32_t *width, uint32_t *height)
-{
-	uint32_t n = opt->resize;
-
-	*width = n ? n : w;
-	*height = n ? n : h;
-	if (!n || w == h)
-		return;
-	switch (opt->fit) {
-	case FIT_SHORT:
-		*(w < h ? height : width) = w < h ? scaled(n, h, w) : scaled(n, w, h);
-		break;
-	case FIT_LONG:
-		*(w < h ? width : height) = w < h ? scaled(n, w, h) : scaled(n, h, w);
-		break;
-	case FIT_STRETCH:
-		break;
-	case FIT_PAD:
-		*(w < h ? width : height) = w < h ? scaled_nearest(n, w, h) : scaled_nearest(n, h, w);
-		break;
-	case FIT_AREA:
-		n = area_side(n, w < h ? w : h, w < h ? h : w);
-		*width = w < h ? n : scaled(n, w, h);
-		*height = w < h ? scaled(n, h, w) : n;
-		break;
-	}
-}
-
 static uint32_t half_to_even(uint32_t n)
 {
 	uint32_t half = n / 2;
@@ -411,11 +364,32 @@ static struct transform_span center(const struct transform_options *opt, uint32_
 	return (struct transform_span){0, opt->fit == FIT_PAD ? half_to_even(crop - size) : (crop - size) / 2, size};
 }
 
-struct transform_geometry transform_geometry(const struct transform_options *opt, uint32_t width, uint32_t height)
+struct transform_geometry transform_geometry(const struct transform_options *opt, uint32_t w, uint32_t h)
 {
-	struct transform_geometry g;
+	uint32_t n = opt->resize;
+	struct transform_geometry g = {.width = n ? n : w, .height = n ? n : h};
+	uint32_t *shorter = w < h ? &g.width : &g.height, *longer = w < h ? &g.height : &g.width;
+	uint32_t less = w < h ? w : h, more = w < h ? h : w; /* 65,500 * 65,500 < 2^32 */
 
-	resized_size(opt, width, height, &g.width, &g.height);
+	if (n && w != h) {
+		switch (opt->fit) {
+		case FIT_SHORT:
+			*longer = scaled(n, more, less);
+			break;
+		case FIT_LONG:
+			*shorter = scaled(n, less, more);
+			break;
+		case FIT_STRETCH:
+			break;
+		case FIT_PAD:
+			*shorter = scaled_nearest(n, less, more);
+			break;
+		case FIT_AREA:
+			*shorter = area_side(n, less, more);
+			*longer = scaled(*shorter, more, less);
+			break;
+		}
+	}
 	g.across = center(opt, g.width);
 	g.down = center(opt, g.height);
 	return g;
@@ -456,7 +430,7 @@ static bool begin(void *context, const struct image_size *size, struct image_win
 	struct transform_geometry g = transform_geometry(&t->opt, size->width, size->height);
 	uint32_t crop = t->opt.crop, columns = t->opt.fit == FIT_AREA ? g.width : crop;
 	bool planes = t->opt.layout == IMAGE_CHW;
-	size_t sample_bytes = t->wide ? sizeof(uint16_t) : 1, all_bytes = sample_bytes * sample_count(&t->opt);
+	size_t sample_bytes = t->wide ? sizeof(uint16_t) : 1, all_bytes = sample_bytes * IMAGE_CHANNELS * crop * crop;
 	size_t pixel_bytes = sample_bytes * (planes ? 1 : IMAGE_CHANNELS), row_bytes = columns * pixel_bytes;
 	struct resize_job job = {.in_width = image_columns(size),
 				 .in_height = image_rows(size),

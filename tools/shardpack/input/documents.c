@@ -11,7 +11,6 @@
 #include <unistd.h>
 
 #include "shard_pack.h"
-#include "tools/common/exit_code.h"
 #include "tools/common/memory.h"
 #include "tools/common/message.h"
 #include "tools/common/progress.h"

@@ -11,7 +11,6 @@
 #include <string.h>
 #include <sys/statvfs.h>
 
-#include "tools/common/exit_code.h"
 #include "tools/common/files.h"
 #include "tools/common/human.h"
 #include "tools/common/memory.h"

@@ -16,14 +16,12 @@
 #include <unistd.h>
 
 #include "shard_inspect.h"
-#include "tools/common/exit_code.h"
 #include "tools/common/files.h"
 #include "tools/common/memory.h"
 #include "tools/common/message.h"
 #include "tools/common/shelf.h"
 #include "tools/common/text.h"
-#include "tools/shardpack/images/file_name.h"
-#include "tools/shardpack/plan/bad_input.h"
+#include "tools/shardpack/images/images.h"
 #include "tools/shardpack/plan/plan.h"
 
 static int out_of_room(const struct source_place *p)

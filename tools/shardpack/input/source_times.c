@@ -15,7 +15,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "tools/common/exit_code.h"
 #include "tools/common/files.h"
 #include "tools/common/message.h"
 #include "tools/common/shelf.h"

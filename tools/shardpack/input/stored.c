@@ -22,13 +22,12 @@
 
 #include "libshard/base/thread.h"
 #include "libshard/io/io.h"
-#include "tools/common/exit_code.h"
 #include "tools/common/files.h"
 #include "tools/common/human.h"
 #include "tools/common/memory.h"
 #include "tools/common/message.h"
 #include "tools/common/shelf.h"
-#include "tools/shardpack/images/limits.h"
+#include "tools/shardpack/images/images.h"
 #include "tools/shardpack/input/input.h"
 #include "tools/shardpack/plan/plan.h"
 

@@ -17,7 +17,6 @@
 
 #include "libshard/base/bytes.h"
 #include "libshard/base/words.h"
-#include "tools/common/exit_code.h"
 #include "tools/common/files.h"
 #include "tools/common/memory.h"
 #include "tools/common/message.h"

@@ -12,7 +12,6 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "tools/common/exit_code.h"
 #include "tools/common/human.h"
 #include "tools/common/message.h"
 #include "tools/shardpack/input/input.h"

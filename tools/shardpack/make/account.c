@@ -13,12 +13,11 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "tools/common/exit_code.h"
 #include "tools/common/json_out.h"
 #include "tools/common/memory.h"
 #include "tools/common/message.h"
 #include "tools/common/shelf.h"
-#include "tools/shardpack/plan/bad_input.h"
+#include "tools/shardpack/plan/plan.h"
 
 /* ---- the verdict on one input ---- */
 
@@ -173,7 +172,7 @@ enum problem_how account_how(uint32_t on_error, uint32_t reason)
 	return on_error == ON_ERROR_QUARANTINE ? PROBLEM_QUARANTINED : PROBLEM_BAD;
 }
 
-int account_add(struct account *a, const struct problem *p)
+void account_add(struct account *a, const struct problem *p)
 {
 	struct problem_list *l = p->how == PROBLEM_ACCEPTED ? &a->accepted_inputs
 				 : p->how == PROBLEM_FIRST  ? &a->first_inputs
@@ -187,7 +186,6 @@ int account_add(struct account *a, const struct problem *p)
 	else if (l == &a->problems)
 		a->bad++;
 	a->vanished += p->how == PROBLEM_SKIPPED && p->reason == SHARD_MISS_VANISHED;
-	return EXIT_DONE;
 }
 
 void account_show(const struct job *job, const char *path, const struct problem *p)
@@ -291,12 +289,11 @@ void account_free(struct account *a)
 /* ---- inputs that a plan knows to be bad, before any of them is converted ---- */
 
 /* Enter them, in the order of records, and show them, in that of the source. */
-static int enter_known(const struct job *job)
+static void enter_known(const struct job *job)
 {
 	char path[PLAN_PATH_BYTES_MAX], message[BAD_INPUT_MESSAGE_BYTES];
 	struct problem p = {.message = message};
 	struct plan_input input;
-	int code = EXIT_DONE;
 
 	for (uint64_t i = 0; i < job->plan->input_count; i++) {
 		plan_input(job->plan, i, &input);
@@ -306,16 +303,15 @@ static int enter_known(const struct job *job)
 		plan_bad_message(&input, message);
 		account_show(job, path, &p);
 	}
-	for (p.ordinal = 0; code == EXIT_DONE && p.ordinal < job->plan->input_count; p.ordinal++) {
+	for (p.ordinal = 0; p.ordinal < job->plan->input_count; p.ordinal++) {
 		plan_input(job->plan, plan_input_at(job->plan, p.ordinal), &input);
 		if (!input.bad_reason)
 			continue;
 		plan_bad_message(&input, message);
 		p.reason = input.bad_reason;
 		p.how = account_how(job->plan->recipe.on_error, p.reason);
-		code = account_add(job->account, &p);
+		account_add(job->account, &p);
 	}
-	return code;
 }
 
 static const char *are(const struct plan *p)
@@ -327,37 +323,33 @@ int known_bad_look(const struct job *job, const struct source_times *times)
 {
 	const struct plan *p = job->plan;
 	struct job look = *job;
-	int code = enter_known(job);
+	int rc;
 
+	enter_known(job);
 	look.look_only = true;
 	look.times = times;
 	job->account->input_count = p->input_count;
-	if (code == EXIT_DONE)
-		code = account_check_bad(job->account, job->max_bad, p->input_count - 1, p->input_count);
-	if (code == EXIT_DONE && p->bad_count < p->input_count)
+	rc = account_check_bad(job->account, job->max_bad, p->input_count - 1, p->input_count);
+	if (!rc && p->bad_count < p->input_count)
 		note("%" PRIu64 " of %" PRIu64 " inputs %s bad; looking at the others, too; nothing will be written",
 		     p->bad_count, p->input_count, are(p));
-	return code == EXIT_DONE ? build_run(&look) : code;
+	return rc ? rc : build_run(&look);
 }
 
 int known_bad_judge(const struct job *job, bool *told)
 {
 	const struct plan *p = job->plan;
-	int code;
 
 	if (!p->bad_count)
 		return EXIT_DONE;
-	code = enter_known(job);
-	if (code == EXIT_DONE && p->recipe.on_error != ON_ERROR_FAIL) {
-		*(p->recipe.on_error == ON_ERROR_SKIP ? &job->account->skipped : &job->account->quarantined) +=
-			p->bad_count;
-		note("%" PRIu64 " of %" PRIu64 " inputs %s bad; left out", p->bad_count, p->input_count, are(p));
-		return EXIT_DONE;
+	enter_known(job);
+	if (p->recipe.on_error == ON_ERROR_FAIL) {
+		*told = true;
+		return fail(EXIT_BAD, "%" PRIu64 " of %" PRIu64 " inputs %s bad", p->bad_count, p->input_count, are(p));
 	}
-	*told = true;
-	return code == EXIT_DONE ? fail(EXIT_BAD, "%" PRIu64 " of %" PRIu64 " inputs %s bad", p->bad_count,
-					p->input_count, are(p))
-				 : code;
+	*(p->recipe.on_error == ON_ERROR_SKIP ? &job->account->skipped : &job->account->quarantined) += p->bad_count;
+	note("%" PRIu64 " of %" PRIu64 " inputs %s bad; left out", p->bad_count, p->input_count, are(p));
+	return EXIT_DONE;
 }
 
 /* ---- inputs that were left out, kept for a person to look at ---- */
@@ -374,17 +366,11 @@ int quarantine_open(char **out, const char *dir)
 bool quarantine_keep(const char *quarantine, const char *path, const void *bytes, size_t size, char *message,
 		     size_t message_bytes)
 {
-	size_t dir_bytes = strlen(quarantine), room = dir_bytes + strlen(path) + 2;
-	char *target = malloc(room);
+	char *target = xasprintf("%s/%s", quarantine, path);
 	struct shard_error err;
 	bool ok = false;
 
-	if (!target) {
-		snprintf(message, message_bytes, "out of memory for its copy in quarantine");
-		return false;
-	}
-	snprintf(target, room, "%s/%s", quarantine, path);
-	if (!files_make_parents(target, dir_bytes + 1))
+	if (!files_make_parents(target, strlen(quarantine) + 1))
 		snprintf(message, message_bytes, "cannot copy it to quarantine: %s", strerror(errno));
 	else if (shard_publish(target, bytes, size, 0, &err) == SHARD_OK ||
 		 (err.status == SHARD_E_EXISTS && files_has_bytes(target, bytes, size)))
@@ -435,7 +421,7 @@ int quarantine_list(const char *quarantine, const struct plan *plan, const struc
 	char *path = xasprintf("%s/quarantine.jsonl", quarantine);
 	struct memory_file out;
 	struct shard_error err;
-	int code = EXIT_DONE;
+	int rc = EXIT_DONE;
 
 	memory_file_open(&out);
 	for (uint64_t i = 0; i < account->problems.count; i++)
@@ -443,10 +429,10 @@ int quarantine_list(const char *quarantine, const struct plan *plan, const struc
 			write_line(out.stream, plan, &account->problems.item[i]);
 	memory_file_close(&out);
 	if (files_publish(path, out.data, out.bytes, &err) != SHARD_OK)
-		code = fail_of_library(&err);
-	if (code == EXIT_DONE)
+		rc = fail_of_library(&err);
+	if (!rc)
 		nftw(quarantine, tidy, 16, FTW_PHYS);
 	free(path);
 	free(out.data);
-	return code;
+	return rc;
 }

@@ -15,7 +15,7 @@
 #include <stdlib.h>
 
 #include "libshard/base/turns.h"
-#include "tools/common/exit_code.h"
+#include "tools/common/memory.h"
 #include "tools/common/message.h"
 #include "tools/common/progress.h"
 #include "tools/common/signals.h"
@@ -68,23 +68,13 @@ static int open_writer(struct build *b, uint64_t range_idx, struct shard_writer 
 	};
 	char path[FILES_PATH_BYTES];
 	struct shard_error err;
-	int code = files_numbered(path, b->job->out_dir, "", b->shard_of_range[range_idx], ".shard");
+	int rc = files_numbered(path, b->job->out_dir, "", b->shard_of_range[range_idx], ".shard");
 
 	if (b->claims)
 		opt.temp_id = claims_temp_id(b->claims, b->shard_of_range[range_idx]);
-	if (code == EXIT_DONE && shard_writer_open(out, path, &b->job->schema, &opt, &err) != SHARD_OK)
-		code = finisher_fail(&b->finisher, &err);
-	return code;
-}
-
-static int begin_shard(struct build *b, uint64_t range_idx)
-{
-	b->receipt = (struct receipt){.lines = b->receipt.lines};
-	b->receipt.lines.bytes = 0;
-	shard_tally_move(NULL, b->tally);
-	b->writer = b->next_writer;
-	b->next_writer = NULL;
-	return b->writer || b->job->look_only ? EXIT_DONE : open_writer(b, range_idx, &b->writer);
+	if (!rc && shard_writer_open(out, path, &b->job->schema, &opt, &err) != SHARD_OK)
+		rc = finisher_fail(&b->finisher, &err);
+	return rc;
 }
 
 /* In a turn.  The shard cannot be complete: give its room back, and go on looking at its inputs. */
@@ -100,16 +90,16 @@ static int end_shard(struct build *b, uint64_t range_idx)
 {
 	struct shard_writer *writer = b->writer;
 	struct shard_error err;
-	int code = EXIT_DONE, put;
+	int rc = EXIT_DONE, put;
 
 	/* What could not be read may be readable elsewhere. */
 	if (!writer && b->claims && !b->job->account->unreadable)
 		claims_failed(b->claims, b->shard_of_range[range_idx]);
 	if (!writer)
 		return EXIT_DONE;
-	code = b->job->stored ? stored_check_unchanged(b->job->stored, b->job->remedy) : EXIT_DONE;
-	if (code != EXIT_DONE)
-		return code;
+	rc = b->job->stored ? stored_check_unchanged(b->job->stored, b->job->remedy) : EXIT_DONE;
+	if (rc)
+		return rc;
 	if (shard_tally_write(b->tally, writer, &err) != SHARD_OK)
 		return fail_of_library(&err);
 	for (uint32_t f = 0; f < b->job->schema.field_count; f++)
@@ -120,16 +110,16 @@ static int end_shard(struct build *b, uint64_t range_idx)
 	 * one.
 	 */
 	if (range_idx + 1 < b->todo_count)
-		code = open_writer(b, range_idx + 1, &b->next_writer);
+		rc = open_writer(b, range_idx + 1, &b->next_writer);
 	put = finisher_put(&b->finisher, writer, b->shard_of_range[range_idx], &b->receipt);
-	return code == EXIT_DONE ? put : code;
+	return rc ? rc : put;
 }
 
-/* Put a problem that is not a failure into the account, and into the receipt of the shard. */
-static int enter(struct build *b, const struct problem *p)
+/* A record of which there is something to tell: into the account, and into the receipt of the shard. */
+static void enter(struct build *b, const struct problem *p)
 {
 	receipt_add(&b->receipt.lines, p);
-	return account_add(b->job->account, p);
+	account_add(b->job->account, p);
 }
 
 static int take_record(struct build *b, const struct result *r)
@@ -139,17 +129,17 @@ static int take_record(struct build *b, const struct result *r)
 	const struct problem first = {r->ordinal, SHARD_MISS_UNSUPPORTED, PROBLEM_FIRST, v->first};
 	const void *group[] = {r->record, r->meta};
 	struct shard_error err;
-	int code = exif_decision_check(b->job, r);
+	int rc = exif_decision_check(b->job, r);
 
 	/* Of most records there is nothing to tell. */
-	if (code == EXIT_DONE && v->reason) {
+	if (!rc && v->reason) {
 		account_show(b->job, r->path, &damage);
-		code = enter(b, &damage);
+		enter(b, &damage);
 	}
-	if (code == EXIT_DONE && v->first[0])
-		code = enter(b, &first);
-	if (code != EXIT_DONE || !b->writer)
-		return code;
+	if (!rc && v->first[0])
+		enter(b, &first);
+	if (rc || !b->writer)
+		return rc;
 	if (shard_writer_append(b->writer, group, r->path, r->path_bytes, &err) != SHARD_OK)
 		return finisher_fail(&b->finisher, &err);
 	fit_count_add(&b->receipt.fit, &r->fit);
@@ -163,10 +153,8 @@ static int take_bad(struct build *b, uint64_t ordinal, const char *path, uint32_
 	const struct problem p = {ordinal, reason, account_how(job->plan->recipe.on_error, reason), message};
 	struct shard_miss miss = {.ordinal = ordinal, .reason = reason, .how = (uint32_t)p.how};
 	struct shard_error err;
-	int code = account_add(job->account, &p);
 
-	if (code != EXIT_DONE)
-		return code;
+	account_add(job->account, &p);
 	account_show(job, path, &p);
 	if (p.how == PROBLEM_BAD) {
 		hold_back(b);
@@ -178,22 +166,11 @@ static int take_bad(struct build *b, uint64_t ordinal, const char *path, uint32_
 	return account_check_bad(job->account, job->max_bad, ordinal, job->plan->input_count);
 }
 
-/* It says nothing of the data, so the shard is left to another run. */
-static int take_unreadable(struct build *b, const struct result *r)
+static int take_result(struct build *b, const struct result *r)
 {
-	const struct problem p = {r->ordinal, 0, PROBLEM_UNREADABLE, r->verdict.message};
-	int code = account_add(b->job->account, &p);
-
-	account_show(b->job, r->path, &p);
-	hold_back(b);
-	return code;
-}
-
-static int take_result(struct build *b, const struct result *r, uint64_t *done)
-{
+	const struct problem unreadable = {r->ordinal, 0, PROBLEM_UNREADABLE, r->verdict.message};
 	struct account *a = b->job->account;
 
-	++*done;
 	switch (r->verdict.outcome) {
 	case OUTCOME_RECORD:
 		return take_record(b, r);
@@ -208,8 +185,12 @@ static int take_result(struct build *b, const struct result *r, uint64_t *done)
 		/* fall through */
 	case OUTCOME_FAILED:
 	case OUTCOME_CHANGED:
+		/* It says nothing of the data, so the shard is left to another run. */
 		a->changed += r->verdict.outcome == OUTCOME_CHANGED;
-		return take_unreadable(b, r);
+		account_add(a, &unreadable);
+		account_show(b->job, r->path, &unreadable);
+		hold_back(b);
+		return EXIT_DONE;
 	case OUTCOME_OTHER:
 		return fail(EXIT_MISMATCH, "%s/%s: %s", b->job->source, r->path, r->verdict.message);
 	case OUTCOME_STOP:
@@ -236,32 +217,26 @@ static int take_fixed_bad(struct build *b, const struct fixed_block *block, uint
 	return take_bad(b, block->place.first + i, path, v.reason, v.message);
 }
 
-static int take_fixed(struct build *b, const struct fixed_block *block, uint64_t i)
+/* The records of a block belong to one shard. */
+static int take_block(struct build *b, const struct fixed_block *block)
 {
 	const void *group[SHARD_GROUPS_MAX];
 	struct shard_error err;
-
-	if (block->bad[i])
-		return take_fixed_bad(b, block, i);
-	if (!b->writer)
-		return EXIT_DONE;
-	fixed_record(block, &b->job->schema, i, group);
-	return shard_writer_append(b->writer, group, NULL, 0, &err) == SHARD_OK ? EXIT_DONE
-										: finisher_fail(&b->finisher, &err);
-}
-
-/* The records of a block belong to one shard. */
-static int take_block(struct build *b, const struct fixed_block *block, uint64_t *done)
-{
-	int code = EXIT_DONE;
+	int rc = EXIT_DONE;
 
 	if (block->verdict.outcome != OUTCOME_RECORD)
-		code = fail(EXIT_IO, "%s/%s", b->job->source, block->verdict.message);
-	for (uint64_t i = 0; code == EXIT_DONE && i < block->place.count; i++)
-		code = take_fixed(b, block, i);
+		rc = fail(EXIT_IO, "%s/%s", b->job->source, block->verdict.message);
+	for (uint64_t i = 0; !rc && i < block->place.count; i++) {
+		if (block->bad[i]) {
+			rc = take_fixed_bad(b, block, i);
+		} else if (b->writer) {
+			fixed_record(block, &b->job->schema, i, group);
+			if (shard_writer_append(b->writer, group, NULL, 0, &err) != SHARD_OK)
+				rc = finisher_fail(&b->finisher, &err);
+		}
+	}
 	shard_tally_move(b->tally, block->tally);
-	*done += block->place.count;
-	return code;
+	return rc;
 }
 
 /* ---- all of them ---- */
@@ -270,111 +245,129 @@ static int take_block(struct build *b, const struct fixed_block *block, uint64_t
 static int fill_shard(struct build *b, uint64_t range_idx)
 {
 	uint64_t done = 0, inputs = b->ranges[range_idx].count, slot;
-	int code = begin_shard(b, range_idx);
+	int rc = EXIT_DONE;
 
-	while (code == EXIT_DONE && done < inputs) {
-		code = workers_next(b->workers, &slot);
+	b->receipt = (struct receipt){.lines = b->receipt.lines};
+	b->receipt.lines.bytes = 0;
+	shard_tally_move(NULL, b->tally);
+	b->writer = b->next_writer;
+	b->next_writer = NULL;
+	if (!b->writer && !b->job->look_only)
+		rc = open_writer(b, range_idx, &b->writer);
+	while (!rc && done < inputs) {
+		rc = workers_next(b->workers, &slot);
 		turns_take(b->turns);
-		for (unsigned n = 0; code == EXIT_DONE && slot != WORKERS_NO_SLOT; n++) {
-			code = b->images ? take_result(b, image_workers_result(b->images, slot), &done)
-					 : take_block(b, record_workers_block(b->records, slot), &done);
+		for (unsigned n = 0; !rc && slot != WORKERS_NO_SLOT; n++) {
+			if (b->images) {
+				rc = take_result(b, image_workers_result(b->images, slot));
+				done++;
+			} else {
+				const struct fixed_block *block = record_workers_block(b->records, slot);
+
+				rc = take_block(b, block);
+				done += block->place.count;
+			}
 			workers_release(b->workers);
 			slot = n < WORKERS_AT_ONCE && done < inputs ? workers_next_now(b->workers) : WORKERS_NO_SLOT;
 		}
 		turns_give(b->turns);
-		if (code == EXIT_DONE)
-			code = finisher_check(&b->finisher);
+		if (!rc)
+			rc = finisher_check(&b->finisher);
 	}
-	if (code == EXIT_DONE)
-		code = end_shard(b, range_idx);
+	if (!rc)
+		rc = end_shard(b, range_idx);
 	shard_writer_close(b->writer); /* none, unless it went wrong */
 	b->writer = NULL;
-	return code;
+	return rc;
 }
 
 /*
  * Claim shards, so that workers have something to do while this one is filled.  A process that
  * cannot read its inputs takes no more: that is its own fault, and others may be able to.
  */
-static int claim_more(struct build *b, uint64_t range_idx)
+static int claim_ahead(struct build *b, uint64_t range_idx)
 {
 	struct account *a = b->job->account;
 	uint64_t shard_idx, at_once = b->images ? 1 : fixed_block_records(&b->job->schema);
 	bool got = b->claims != NULL;
-	int code = EXIT_DONE;
+	int rc = EXIT_DONE;
 
 	while (got && !a->unreadable && !asked_to_stop() && b->todo_count < range_idx + CLAIM_AHEAD) {
 		struct range *r = &b->ranges[b->todo_count];
 
-		code = claims_next(b->claims, &shard_idx, &got);
-		if (code != EXIT_DONE || !got)
+		rc = claims_next(b->claims, &shard_idx, &got);
+		if (rc || !got)
 			break;
 		plan_shard(b->job->plan, shard_idx, &r->first, &r->count);
 		b->shard_of_range[b->todo_count++] = shard_idx;
 		a->input_count += r->count;
 		workers_allow(b->workers, (r->count + at_once - 1) / at_once);
 	}
-	return code;
+	return rc;
 }
 
 /*
- * Fill the shards of b->shard_of_range, and hand them to the finisher.  With claims there are none
- * at first: they are added as they are claimed, until none can be.  Then b->ranges has all that may
- * come.
+ * Fill the shards of b->shard_of_range, and complete them.  With claims there are none at first: they
+ * are added as they are claimed, until none can be.  Then b->ranges has all `range_count` that may come.
  */
-static int fill_shards(struct build *b, uint64_t range_count)
+static int fill_all(struct build *b, uint64_t range_count)
 {
 	const struct job *job = b->job;
 	struct workers_options w = {.worker_count = job->worker_count,
 				    .turns = b->turns,
 				    .progress = &b->progress,
 				    .on_demand = b->claims != NULL};
-	int code = EXIT_DONE;
+	/* The finisher comes first: with few threads workers can be fewer, but not the finisher. */
+	int rc = finisher_start(&b->finisher, job, b->turns, b->claims), finished;
 
+	if (rc)
+		return rc;
 	if (plan_names_inputs(job->plan)) {
-		code = image_workers_open(&b->images, job, b->ranges, range_count, &w);
+		rc = image_workers_open(&b->images, job, b->ranges, range_count, &w);
 	} else {
 		b->warm = warm_start(job->plan, job->stored);
 		b->fixed = fixed_open(job->plan, &job->schema, job->stored);
-		code = b->fixed ? record_workers_open(&b->records, job, b->ranges, range_count, &w)
-				: fail(EXIT_IO, "out of memory for blocks of records");
+		rc = record_workers_open(&b->records, job, b->ranges, range_count, &w);
 	}
-	if (code == EXIT_DONE)
-		code = workers_open(&b->workers, &w);
-	for (uint64_t i = 0; code == EXIT_DONE; i++) {
-		code = claim_more(b, i);
-		if (code != EXIT_DONE || i == b->todo_count)
+	if (!rc)
+		rc = workers_open(&b->workers, &w);
+	for (uint64_t i = 0; !rc; i++) {
+		rc = claim_ahead(b, i);
+		if (rc || i == b->todo_count)
 			break;
-		code = asked_to_stop() ? EXIT_STOPPED : fill_shard(b, i);
+		rc = asked_to_stop() ? EXIT_STOPPED : fill_shard(b, i);
 	}
 	workers_close(b->workers);
 	image_workers_close(b->images);
 	record_workers_close(b->records);
 	fixed_close(b->fixed);
 	warm_stop(b->warm);
+	shard_writer_close(b->next_writer); /* NULL, unless it went wrong */
 	b->workers = NULL;
 	b->images = NULL;
 	b->records = NULL;
 	b->fixed = NULL;
 	b->warm = NULL;
-	return code;
+	b->next_writer = NULL;
+	finished = finisher_stop(&b->finisher);
+	/* To run again, as EXIT_STOPPED asks for, would not mend what went wrong here. */
+	return finished && (!rc || rc == EXIT_STOPPED) ? finished : rc;
 }
 
-/* ---- what is there already ---- */
-
-static int survey(struct build *b)
+/* All that is not there yet, of this process's part. */
+static int build_part(struct build *b)
 {
 	const struct job *job = b->job;
 	uint64_t n = 0, part = job->part.count ? job->part.count : 1, there_inputs = 0, there_count = 0, again = 0;
-	int code = EXIT_DONE;
+	int rc = EXIT_DONE;
 
 	job->account->input_count = 0;
-	for (uint64_t k = job->part.idx; code == EXIT_DONE && k < job->plan->shard_count; k += part) {
+	for (uint64_t k = job->part.idx; !rc && k < job->plan->shard_count; k += part) {
 		struct receipt r = {0};
 		bool there;
 
-		code = interrupted() ? EXIT_INTERRUPTED : published_find(job, k, &job->receipts->before, &r, &there);
-		if (code != EXIT_DONE) {
+		rc = interrupted() ? EXIT_INTERRUPTED : published_find(job, k, &job->receipts->before, &r, &there);
+		if (rc) {
 			receipt_free(&r);
 			break;
 		}
@@ -383,7 +376,7 @@ static int survey(struct build *b)
 		if (there && !job->again) {
 			there_inputs += b->ranges[n].count;
 			there_count++;
-			code = receipt_account(&r, job->plan, job->account);
+			rc = receipt_account(&r, job->plan, job->account);
 		} else {
 			/* One that is there needs room until it was compared. */
 			b->todo[k] = !there || again++ < FINISHER_SHARDS + 2;
@@ -393,51 +386,19 @@ static int survey(struct build *b)
 	}
 	b->todo_count = n;
 	b->again_count = again;
-	if (code == EXIT_DONE && again)
+	if (!rc && again)
 		note("%s: building %" PRIu64 " of %" PRIu64 " shard%s again, to compare them", job->out_dir, again, n,
 		     n == 1 ? "" : "s");
-	if (code == EXIT_DONE && there_count)
+	if (!rc && there_count)
 		note("%s: %" PRIu64 " of %" PRIu64 " shard%s %s there already%s", job->out_dir, there_count,
 		     n + there_count, n + there_count == 1 ? "" : "s", there_count == 1 ? "is" : "are",
 		     n ? "; continuing" : "");
 	progress_start(&b->progress, "packing", plan_names_inputs(job->plan) ? "images" : "records",
 		       job->account->input_count);
 	progress_resume(&b->progress, there_inputs, 0);
-	return code;
-}
-
-/* With `range_count` ranges at most. */
-static int fill_all(struct build *b, uint64_t range_count)
-{
-	/* The finisher comes first: with few threads workers can be fewer, but not the finisher. */
-	int code = finisher_start(&b->finisher, b->job, b->turns), finished;
-
-	if (code != EXIT_DONE)
-		return code;
-	if (b->claims) {
-		b->finisher.ended = claims_ended;
-		b->finisher.context = b->claims;
-	}
-	code = fill_shards(b, range_count);
-	shard_writer_close(b->next_writer); /* NULL, unless it went wrong */
-	b->next_writer = NULL;
-	finished = finisher_stop(&b->finisher);
-	/* To run again, as EXIT_STOPPED asks for, would not mend what went wrong here. */
-	return finished != EXIT_DONE && (code == EXIT_DONE || code == EXIT_STOPPED) ? finished : code;
-}
-
-/* All that is not there yet, of this process's part. */
-static int build_part(struct build *b)
-{
-	const struct job *job = b->job;
-	int code = survey(b);
-
-	if (code == EXIT_DONE && b->todo_count) {
-		code = job->look_only ? EXIT_DONE : space_check(job, space_needed(job, b->todo));
-		if (code == EXIT_DONE)
-			code = fill_all(b, b->todo_count);
-	}
-	return code;
+	if (!rc && n && !job->look_only)
+		rc = space_check(job, space_needed(job, b->todo));
+	return rc || !n ? rc : fill_all(b, n);
 }
 
 /* What may be claimed: b->ranges has it all, until shards are. */
@@ -460,94 +421,78 @@ static int build_claimed(struct build *b)
 	const struct job *job = b->job;
 	uint64_t inputs = 0, most;
 	bool more = false;
-	int code = claims_open(&b->claims, job), told;
+	int rc = claims_open(&b->claims, job), told;
 
-	if (code == EXIT_DONE)
-		code = claims_mark_open(b->claims, b->todo);
-	if (code == EXIT_DONE)
-		code = space_check(job, space_needed(job, b->todo));
-	if (code == EXIT_DONE) {
+	if (!rc)
+		rc = claims_mark_open(b->claims, b->todo);
+	if (!rc)
+		rc = space_check(job, space_needed(job, b->todo));
+	if (!rc) {
 		most = all_missing(b);
 		for (uint64_t i = 0; i < most; i++)
 			inputs += b->ranges[i].count;
 		progress_start(&b->progress, "packing", plan_names_inputs(job->plan) ? "images" : "records", inputs);
-		code = claims_wait(b->claims, &more);
+		rc = claims_wait(b->claims, &more);
 	}
-	while (code == EXIT_DONE && more) {
-		code = fill_all(b, all_missing(b));
+	while (!rc && more) {
+		rc = fill_all(b, all_missing(b));
 		more = false;
-		if (code == EXIT_DONE && !job->account->unreadable)
-			code = claims_wait(b->claims, &more);
+		if (!rc && !job->account->unreadable)
+			rc = claims_wait(b->claims, &more);
 	}
-	if (code == EXIT_DONE) {
+	if (!rc) {
 		told = claims_tell(b->claims, &b->is_complete);
-		code = account_failed(job->account) ? code : told;
+		rc = account_failed(job->account) ? rc : told;
 	}
 	claims_close(b->claims);
-	return code;
-}
-
-static bool allocate(struct build *b)
-{
-	const struct plan *plan = b->job->plan;
-
-	recipe_provenance(&plan->recipe, plan->digest, &b->provenance);
-	b->todo = calloc(plan->shard_count + 1, sizeof(*b->todo));
-	b->ranges = calloc(plan->shard_count + 1, sizeof(*b->ranges));
-	b->shard_of_range = calloc(plan->shard_count + 1, sizeof(*b->shard_of_range));
-	b->turns = turns_open(b->job->worker_count);
-	return b->todo && b->ranges && b->shard_of_range && b->turns && !text_failed(&b->provenance) &&
-	       shard_tally_open(&b->tally, &b->job->schema, NULL) == SHARD_OK;
-}
-
-/* What killed processes left behind, as far as we can know that it is nobody's. */
-static int remove_left(const struct job *job)
-{
-	struct shard_error err;
-
-	if (shard_remove_temps(job->out_dir, NULL, &err) != SHARD_OK ||
-	    (shard_remove_temps(job->state_dir, NULL, &err) != SHARD_OK && err.os_code != ENOENT))
-		return fail_of_library(&err);
-	return EXIT_DONE;
-}
-
-/*
- * No shard is missing.  If the dataset was sealed while we slept, that process could not remove
- * files that we had open; else sealing removes what is left, once for all workers.
- */
-static int leave(const struct job *job)
-{
-	return output_is_sealed(job->out_dir, job->plan) ? output_clear_state(job) : EXIT_DONE;
+	return rc;
 }
 
 int build_run(const struct job *job)
 {
+	const struct plan *plan = job->plan;
 	struct build b = {.job = job};
-	int code = EXIT_DONE;
+	struct shard_error err;
+	int rc = EXIT_DONE;
 
-	if (!allocate(&b))
-		code = fail(EXIT_IO, "out of memory for %" PRIu64 " shards", job->plan->shard_count);
-	/* Other machines may not see our locks, so with claims it is left to sealing. */
-	if (code == EXIT_DONE && !job->look_only && !job->worker)
-		code = remove_left(job);
-	if (code == EXIT_DONE && !job->look_only)
-		code = receipt_files_read(job->receipts, job->state_dir);
-	if (code == EXIT_DONE)
-		code = job->worker ? build_claimed(&b) : build_part(&b);
-	if (code == EXIT_DONE && b.is_complete)
-		code = leave(job);
-	if (code == EXIT_DONE && (b.todo_count || (job->worker && b.progress.count)))
+	recipe_provenance(&plan->recipe, plan->digest, &b.provenance);
+	b.todo = xcalloc(plan->shard_count, sizeof(*b.todo));
+	b.ranges = xcalloc(plan->shard_count, sizeof(*b.ranges));
+	b.shard_of_range = xcalloc(plan->shard_count, sizeof(*b.shard_of_range));
+	b.turns = turns_open(job->worker_count);
+	if (!b.turns)
+		rc = fail(EXIT_IO, "out of memory for %u workers", job->worker_count);
+	if (!rc && shard_tally_open(&b.tally, &job->schema, &err) != SHARD_OK)
+		rc = fail_of_library(&err);
+	/*
+	 * Remove what killed processes left behind.  Other machines may not see our locks, so with claims
+	 * this is left to sealing.
+	 */
+	if (!rc && !job->look_only && !job->worker &&
+	    (shard_remove_temps(job->out_dir, NULL, &err) != SHARD_OK ||
+	     (shard_remove_temps(job->state_dir, NULL, &err) != SHARD_OK && err.os_code != ENOENT)))
+		rc = fail_of_library(&err);
+	if (!rc && !job->look_only)
+		rc = receipt_files_read(job->receipts, job->state_dir);
+	if (!rc)
+		rc = job->worker ? build_claimed(&b) : build_part(&b);
+	/*
+	 * If the dataset was sealed while we slept, that process could not remove files that we had open;
+	 * else sealing removes what is left, once for all workers.
+	 */
+	if (!rc && b.is_complete && output_is_sealed(job->out_dir, plan))
+		rc = output_clear_state(job);
+	if (!rc && (b.todo_count || (job->worker && b.progress.count)))
 		progress_finish(&b.progress);
 	else
 		progress_abandon(&b.progress);
 	/* Inputs that could not be read are told even of a run that was asked to stop. */
-	if (code == EXIT_DONE || code == EXIT_STOPPED) {
-		bool bad_fails = code == EXIT_DONE && job->plan->recipe.on_error == ON_ERROR_FAIL;
-		int judged = account_judge(job->account, bad_fails, job->remedy);
+	if (!rc || rc == EXIT_STOPPED) {
+		int judged = account_judge(job->account, !rc && plan->recipe.on_error == ON_ERROR_FAIL, job->remedy);
 
-		code = judged == EXIT_DONE ? code : judged;
+		rc = judged ? judged : rc;
 	}
-	if (code == EXIT_DONE && b.again_count)
+	if (!rc && b.again_count)
 		note("%s: %" PRIu64 " shards have the bytes that these sources make", job->out_dir, b.again_count);
 	text_free(&b.provenance);
 	receipt_free(&b.receipt);
@@ -556,5 +501,5 @@ int build_run(const struct job *job)
 	free(b.shard_of_range);
 	shard_tally_close(b.tally);
 	turns_close(b.turns);
-	return code;
+	return rc;
 }

@@ -17,7 +17,6 @@
 #include <unistd.h>
 
 #include "libshard/base/clock.h"
-#include "tools/common/exit_code.h"
 #include "tools/common/message.h"
 
 const struct claim_times claim_times = {
@@ -28,11 +27,10 @@ const struct claim_times claim_times = {
 	.say = UINT64_C(60000000000),
 };
 
-#define FIRST	      "claim 1 beat "
-#define BEAT_BYTES    10
-#define WORKS	      "works"
-#define ENCODED_BYTES (3 * CLAIM_WORD_BYTES) /* of a word; sscanf() takes one byte less */
-#define FAILS	      "fails"		     /* as long as the other word: it is written over it */
+#define FIRST	   "claim 1 beat "
+#define BEAT_BYTES 10
+#define WORKS	   "works"
+#define FAILS	   "fails" /* as long as the other word: it is written over it */
 
 /* ---- this process ---- */
 
@@ -158,32 +156,49 @@ static void put_word(struct text *out, const char *name, const char *word)
 	text_encode(out, *word ? word : "-", *word ? strlen(word) : 1, true);
 }
 
-static bool take_word(char out[CLAIM_WORD_BYTES], const char *encoded)
+/* "NAME WORD", where a word that is unknown is "-". */
+static bool take_word(struct words *line, const char *name, char out[CLAIM_WORD_BYTES])
 {
-	char word[ENCODED_BYTES];
-	long bytes = text_decode(encoded, strlen(encoded), true, word);
+	char word[3 * CLAIM_WORD_BYTES];
+	struct word encoded;
+	long bytes;
 
+	if (!words_is(line, ' ', name) || !words_take(line, ' ', &encoded) || encoded.bytes >= sizeof(word))
+		return false;
+	bytes = text_decode(encoded.text, encoded.bytes, true, word);
 	if (bytes < 0 || bytes >= CLAIM_WORD_BYTES)
 		return false;
 	if (!strcmp(word, "-"))
 		word[0] = '\0';
-	memcpy(out, word, (size_t)bytes + 1);
+	memcpy(out, word, strlen(word) + 1);
 	return true;
 }
 
-static bool parse(const char *text, struct claim_view *v)
+static bool parse(const char *text, size_t text_bytes, struct claim_view *v)
 {
+	struct words all = words_of(text, text_bytes), line;
 	struct claim_owner *o = &v->owner;
-	char word[6], host[ENCODED_BYTES], boot[ENCODED_BYTES], space[ENCODED_BYTES], job[ENCODED_BYTES];
+	struct word beat, nonce;
 
-	if (sscanf(text,
-		   FIRST "%10" SCNu64 " %5s nonce %16s host %287s boot %287s space %287s pid %" SCNu64 " start %" SCNu64
-			 " job %287s",
-		   &v->beat, word, v->nonce, host, boot, space, &o->pid, &o->start, job) != 9)
+	if (!words_line(&all, &line) || !words_is(&line, ' ', "claim") || !words_is(&line, ' ', "1") ||
+	    !words_is(&line, ' ', "beat") || !words_take(&line, ' ', &beat) || beat.bytes != BEAT_BYTES)
 		return false;
-	v->failed = !strcmp(word, FAILS);
-	return take_word(o->host, host) && take_word(o->boot, boot) && take_word(o->space, space) &&
-	       take_word(o->job, job);
+	for (size_t i = 0; i < BEAT_BYTES; i++) {
+		if (beat.text[i] < '0' || beat.text[i] > '9')
+			return false;
+		v->beat = v->beat * 10 + (uint64_t)(beat.text[i] - '0');
+	}
+	v->failed = words_is(&line, ' ', FAILS);
+	if ((!v->failed && !words_is(&line, ' ', WORKS)) || !words_done(&line))
+		return false;
+	if (!words_line(&all, &line) || !words_is(&line, ' ', "nonce") || !words_take(&line, ' ', &nonce) ||
+	    nonce.bytes != CLAIM_NONCE_BYTES - 1)
+		return false;
+	memcpy(v->nonce, nonce.text, nonce.bytes);
+	return take_word(&line, "host", o->host) && take_word(&line, "boot", o->boot) &&
+	       take_word(&line, "space", o->space) && words_is(&line, ' ', "pid") &&
+	       words_u64(&line, ' ', UINT64_MAX, &o->pid) && words_is(&line, ' ', "start") &&
+	       words_u64(&line, ' ', UINT64_MAX, &o->start) && take_word(&line, "job", o->job) && words_done(&line);
 }
 
 int claim_look(const char *path, struct claim_view *v)
@@ -197,12 +212,11 @@ int claim_look(const char *path, struct claim_view *v)
 		return errno == ENOENT || errno == ESTALE
 			       ? EXIT_DONE
 			       : fail(EXIT_IO, "%s: cannot open it: %s", path, strerror(errno));
-	n = read(fd, text, sizeof(text) - 1);
+	n = read(fd, text, sizeof(text));
 	close(fd);
 	if (n < 0 && errno != ESTALE)
 		return fail(EXIT_IO, "%s: cannot read it: %s", path, strerror(errno));
-	text[n < 0 ? 0 : n] = '\0';
-	if (!parse(text, v))
+	if (!parse(text, n < 0 ? 0 : (size_t)n, v))
 		*v = (struct claim_view){.there = true};
 	return EXIT_DONE;
 }
@@ -211,32 +225,25 @@ bool claim_holds(const struct claim *c, const char *path)
 {
 	struct claim_view v;
 
-	return claim_look(path, &v) == EXIT_DONE && v.there && !strcmp(v.nonce, c->nonce);
-}
-
-static bool draw_nonce(char out[CLAIM_NONCE_BYTES])
-{
-	uint8_t nonce[CLAIM_NONCE_BYTES / 2];
-	ssize_t n;
-
-	do {
-		n = getrandom(nonce, sizeof(nonce), 0);
-	} while (n < 0 && errno == EINTR);
-	for (size_t i = 0; n == (ssize_t)sizeof(nonce) && i < sizeof(nonce); i++)
-		snprintf(out + 2 * i, 3, "%02x", nonce[i]);
-	return n == (ssize_t)sizeof(nonce);
+	return !claim_look(path, &v) && v.there && !strcmp(v.nonce, c->nonce);
 }
 
 int claim_make(struct claim *c, const char *path, const struct claim_owner *self, bool over, bool *ours)
 {
+	uint8_t nonce[CLAIM_NONCE_BYTES / 2];
 	struct text text = {0};
 	struct shard_error err;
-	int rc, code = EXIT_DONE;
+	ssize_t n;
+	int rc;
 
 	*c = (struct claim){.fd = -1};
 	*ours = false;
-	if (!draw_nonce(c->nonce))
+	do {
+		n = getrandom(nonce, sizeof(nonce), 0);
+	} while (n < 0 && errno == EINTR);
+	if (n != (ssize_t)sizeof(nonce))
 		return fail(EXIT_IO, "%s: no random number for it: %s", path, strerror(errno));
+	hex_from_bytes(c->nonce, nonce, sizeof(nonce));
 	text_format(&text, FIRST "%0*u " WORKS "\nnonce %s", BEAT_BYTES, 0, c->nonce);
 	put_word(&text, "host", self->host);
 	put_word(&text, "boot", self->boot);
@@ -244,12 +251,8 @@ int claim_make(struct claim *c, const char *path, const struct claim_owner *self
 	text_format(&text, " pid %" PRIu64 " start %" PRIu64, self->pid, self->start);
 	put_word(&text, "job", self->job);
 	text_add(&text, "\n", 1);
-	if (text_failed(&text))
-		code = fail(EXIT_IO, "%s: out of memory", path);
-	rc = code == EXIT_DONE ? shard_publish(path, text.data, text.bytes, over, &err) : SHARD_OK;
+	rc = shard_publish(path, text.data, text.bytes, over, &err);
 	text_free(&text);
-	if (code != EXIT_DONE)
-		return code;
 	/* The folder is gone, or another process removed the temporary file. */
 	if (rc != SHARD_OK && err.os_code == ENOENT)
 		return EXIT_DONE;
@@ -291,27 +294,23 @@ void claim_release(struct claim *c, const char *path, bool failed)
 		unlink(path);
 }
 
-/* Not if its owner lives and we see its lock, as on a local disk: it removes the file itself. */
-static void remove_begun(const char *path)
+void claim_remove_begun(const struct claim_view *v, const char *out_dir, uint64_t shard_idx)
 {
-	int fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+	char path[FILES_PATH_BYTES], suffix[sizeof(".shard.") + CLAIM_NONCE_BYTES];
+	int fd;
 
+	if (strspn(v->nonce, "0123456789abcdef") != CLAIM_NONCE_BYTES - 1) /* it is part of a path */
+		return;
+	snprintf(suffix, sizeof(suffix), ".shard.%s", v->nonce);
+	if (files_numbered(path, out_dir, ".tmp.", shard_idx, suffix))
+		return;
+	fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
 	if (fd < 0)
 		return;
+	/* Not if its owner lives and we see its lock, as on a local disk: it removes the file itself. */
 	if (flock(fd, LOCK_EX | LOCK_NB) == 0 && unlink(path) == 0)
 		detail("%s: removed, as its owner was replaced", path);
 	else if (errno != ENOENT && errno != EWOULDBLOCK)
 		detail("%s: cannot remove it: %s", path, strerror(errno));
 	close(fd);
-}
-
-void claim_remove_begun(const struct claim_view *v, const char *out_dir, uint64_t shard_idx)
-{
-	char path[FILES_PATH_BYTES], suffix[sizeof(".shard.") + CLAIM_NONCE_BYTES];
-
-	if (strspn(v->nonce, "0123456789abcdef") != CLAIM_NONCE_BYTES - 1) /* it is part of a path */
-		return;
-	snprintf(suffix, sizeof(suffix), ".shard.%s", v->nonce);
-	if (files_numbered(path, out_dir, ".tmp.", shard_idx, suffix) == EXIT_DONE)
-		remove_begun(path);
 }

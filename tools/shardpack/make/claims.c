@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #include "libshard/base/clock.h"
-#include "tools/common/exit_code.h"
+#include "tools/common/memory.h"
 #include "tools/common/message.h"
 #include "tools/common/shelf.h"
 #include "tools/common/signals.h"
@@ -82,14 +82,6 @@ static void *renew(void *context)
 	return NULL;
 }
 
-static void hold(struct claims *c, const struct held *h)
-{
-	pthread_mutex_lock(&c->lock);
-	grow(&c->held, &c->held_room, c->held_count + 1, sizeof(*c->held));
-	c->held[c->held_count++] = *h;
-	pthread_mutex_unlock(&c->lock);
-}
-
 /* NULL if it is not held. */
 static const struct held *held_of(const struct claims *c, uint64_t shard_idx)
 {
@@ -111,7 +103,7 @@ static void release(struct claims *c, uint64_t shard_idx, bool failed)
 	claim = h->claim;
 	c->held[h - c->held] = c->held[--c->held_count];
 	pthread_mutex_unlock(&c->lock);
-	if (claim_path(path, c->job->state_dir, shard_idx) == EXIT_DONE)
+	if (!claim_path(path, c->job->state_dir, shard_idx))
 		claim_release(&claim, path, failed);
 }
 
@@ -129,7 +121,7 @@ bool claims_is_missing(const struct claims *c, uint64_t shard_idx)
 	return !c->list.there[shard_idx];
 }
 
-static void see(struct claims *c, uint64_t shard_idx)
+static void mark_there(struct claims *c, uint64_t shard_idx)
 {
 	c->list.there_count += !c->list.there[shard_idx];
 	c->list.there[shard_idx] = true;
@@ -143,7 +135,7 @@ static bool has_come(struct claims *c, uint64_t shard_idx)
 
 	if (files_numbered(path, c->job->out_dir, "", shard_idx, ".shard") != EXIT_DONE || lstat(path, &st) != 0)
 		return false;
-	see(c, shard_idx);
+	mark_there(c, shard_idx);
 	c->found_count++;
 	return true;
 }
@@ -168,7 +160,7 @@ static bool may_take(struct claims *c, uint64_t shard_idx, const struct claim_vi
 }
 
 /* It was tried.  What was seen before is in `v`. */
-static void tell_claim(const struct claims *c, uint64_t shard_idx, const struct claim_view *v, bool ours)
+static void say_claim(const struct claims *c, uint64_t shard_idx, const struct claim_view *v, bool ours)
 {
 	const char *why = claim_is_dead(v, &c->self) ? "has exited" : "has given no sign of life";
 
@@ -188,70 +180,67 @@ static int try_shard(struct claims *c, uint64_t shard_idx, bool *got)
 	char path[FILES_PATH_BYTES];
 	struct claim_view v;
 	bool ours;
-	int code = claim_path(path, c->job->state_dir, shard_idx);
+	int rc = claim_path(path, c->job->state_dir, shard_idx);
 
-	if (code == EXIT_DONE)
-		code = claim_look(path, &v);
-	if (code != EXIT_DONE || !may_take(c, shard_idx, &v) || has_come(c, shard_idx))
-		return code;
-	code = claim_make(&h.claim, path, &c->self, v.there, &ours);
-	if (code == EXIT_DONE)
-		tell_claim(c, shard_idx, &v, ours);
-	if (code != EXIT_DONE || !ours)
-		return code;
+	if (!rc)
+		rc = claim_look(path, &v);
+	if (rc || !may_take(c, shard_idx, &v) || has_come(c, shard_idx))
+		return rc;
+	rc = claim_make(&h.claim, path, &c->self, v.there, &ours);
+	if (!rc)
+		say_claim(c, shard_idx, &v, ours);
+	if (rc || !ours)
+		return rc;
 	claim_remove_begun(&v, c->job->out_dir, shard_idx);
-	hold(c, &h);
+	pthread_mutex_lock(&c->lock);
+	grow(&c->held, &c->held_room, c->held_count + 1, sizeof(*c->held));
+	c->held[c->held_count++] = h;
+	pthread_mutex_unlock(&c->lock);
 	*got = !has_come(c, shard_idx); /* and its claim was given back just now */
 	if (!*got)
 		release(c, shard_idx, false);
 	return EXIT_DONE;
 }
 
-/* The next shard of the round.  If others have built many since they were listed, list them again. */
-static int try_next(struct claims *c, bool *got, uint64_t *shard_idx)
-{
-	*shard_idx = (c->begin + c->walked++) % c->list.shard_count;
-	if (c->list.there[*shard_idx])
-		return EXIT_DONE;
-	if (c->found_count <= c->list.shard_count / LIST_SHARE)
-		return try_shard(c, *shard_idx, got);
-	c->found_count = 0;
-	c->walked--;
-	return shard_list_look(&c->list, c->job->out_dir, c->list.shard_count);
-}
-
 int claims_next(struct claims *c, uint64_t *shard_idx, bool *got)
 {
-	int code = EXIT_DONE;
+	struct shard_list *l = &c->list;
+	int rc = EXIT_DONE;
 
 	*got = false;
-	while (code == EXIT_DONE && !*got && c->walked < c->list.shard_count)
-		code = interrupted() ? EXIT_INTERRUPTED : try_next(c, got, shard_idx);
+	while (!rc && !*got && c->walked < l->shard_count) {
+		*shard_idx = (c->begin + c->walked) % l->shard_count;
+		if (interrupted()) {
+			rc = EXIT_INTERRUPTED;
+		} else if (l->there[*shard_idx]) {
+			c->walked++;
+		} else if (c->found_count <= l->shard_count / LIST_SHARE) {
+			c->walked++;
+			rc = try_shard(c, *shard_idx, got);
+		} else { /* others have built many since they were listed */
+			c->found_count = 0;
+			rc = shard_list_look(l, c->job->out_dir, l->shard_count);
+		}
+	}
 	c->is_vain = c->is_vain && !*got;
-	return code;
+	return rc;
 }
 
-static bool is_taken_over(const struct claims *c, uint64_t shard_idx)
+bool claims_ended(struct claims *c, uint64_t shard_idx, bool published)
 {
 	const struct held *h = held_of(c, shard_idx);
 	char path[FILES_PATH_BYTES];
+	bool still_ours =
+		!published && h && !claim_path(path, c->job->state_dir, shard_idx) && claim_holds(&h->claim, path);
 
-	if (h && claim_path(path, c->job->state_dir, shard_idx) == EXIT_DONE && claim_holds(&h->claim, path))
-		return false;
-	detail("shard %05" PRIu64 ": another process took over", shard_idx);
-	return true;
-}
-
-bool claims_ended(void *claims, uint64_t shard_idx, bool published)
-{
-	struct claims *c = claims;
-	bool well = published || is_taken_over(c, shard_idx);
-
-	c->built_count += published;
-	if (published)
-		see(c, shard_idx);
+	if (published) {
+		c->built_count++;
+		mark_there(c, shard_idx);
+	} else if (!still_ours) {
+		detail("shard %05" PRIu64 ": another process took over", shard_idx);
+	}
 	release(c, shard_idx, false);
-	return well;
+	return published || !still_ours;
 }
 
 void claims_failed(struct claims *c, uint64_t shard_idx)
@@ -264,23 +253,22 @@ void claims_failed(struct claims *c, uint64_t shard_idx)
 
 int claims_mark_open(struct claims *c, bool *todo)
 {
-	bool *claimed = calloc(c->list.shard_count + 1, sizeof(*claimed));
+	bool *claimed = xcalloc(c->list.shard_count, sizeof(*claimed));
 	char path[FILES_PATH_BYTES];
-	int code = claimed ? claim_list(c->job->state_dir, c->list.shard_count, claimed)
-			   : fail(EXIT_IO, "out of memory for %" PRIu64 " claims", c->list.shard_count);
+	int rc = claim_list(c->job->state_dir, c->list.shard_count, claimed);
 
-	for (uint64_t k = 0; code == EXIT_DONE && k < c->list.shard_count; k++) {
+	for (uint64_t k = 0; !rc && k < c->list.shard_count; k++) {
 		struct claim_view v = {.there = false};
 
 		if (claims_is_missing(c, k) && claimed[k]) {
-			code = claim_path(path, c->job->state_dir, k);
-			if (code == EXIT_DONE)
-				code = claim_look(path, &v);
+			rc = claim_path(path, c->job->state_dir, k);
+			if (!rc)
+				rc = claim_look(path, &v);
 		}
 		todo[k] = claims_is_missing(c, k) && (!v.there || v.failed || claim_is_dead(&v, &c->self));
 	}
 	free(claimed);
-	return code;
+	return rc;
 }
 
 /* How it stands with the shards that are missing. */
@@ -291,20 +279,11 @@ struct survey {
 	struct text owners;
 };
 
-static void add_owner(struct survey *s, uint64_t shard_idx, const struct claim_view *v)
-{
-	if (s->shown++ >= OWNERS_SHOWN_MAX)
-		return;
-	text_format(&s->owners, "%s%" PRIu64, s->owners.bytes ? ", " : "", shard_idx);
-	if (v->owner.host[0])
-		text_format(&s->owners, " on %s (process %" PRIu64 ")", v->owner.host, v->owner.pid);
-}
-
 static int survey(struct claims *c, struct survey *s)
 {
-	int code = EXIT_DONE;
+	int rc = EXIT_DONE;
 
-	for (uint64_t i = 0; code == EXIT_DONE && i < c->list.shard_count && !s->open; i++) {
+	for (uint64_t i = 0; !rc && i < c->list.shard_count && !s->open; i++) {
 		uint64_t k = (c->begin + i) % c->list.shard_count;
 		char path[FILES_PATH_BYTES];
 		struct claim_view v;
@@ -312,10 +291,10 @@ static int survey(struct claims *c, struct survey *s)
 
 		if (!claims_is_missing(c, k))
 			continue;
-		code = claim_path(path, c->job->state_dir, k);
-		if (code == EXIT_DONE)
-			code = claim_look(path, &v);
-		if (code != EXIT_DONE)
+		rc = claim_path(path, c->job->state_dir, k);
+		if (!rc)
+			rc = claim_look(path, &v);
+		if (rc)
 			break;
 		silent = claim_is_silent(&c->watch[k].claim, &v);
 		open = may_take(c, k, &v);
@@ -327,18 +306,20 @@ static int survey(struct claims *c, struct survey *s)
 			s->given_up++;
 		else
 			s->busy++;
-		if (!s->open && !c->watch[k].failed)
-			add_owner(s, k, &v);
+		if (s->open || c->watch[k].failed || s->shown++ >= OWNERS_SHOWN_MAX)
+			continue;
+		text_format(&s->owners, "%s%" PRIu64, s->owners.bytes ? ", " : "", k);
+		if (v.owner.host[0])
+			text_format(&s->owners, " on %s (process %" PRIu64 ")", v.owner.host, v.owner.pid);
 	}
-	return code;
+	return rc;
 }
 
-static void say_whom(struct claims *c, struct survey *s)
+static void say_owners(struct claims *c, struct survey *s)
 {
 	uint64_t now_ns = clock_now_ns();
 
-	if (text_failed(&s->owners) ||
-	    (c->said_ns && (now_ns - c->said_ns < claim_times.say || !strcmp(c->said.data, s->owners.data))))
+	if (c->said_ns && (now_ns - c->said_ns < claim_times.say || !strcmp(c->said.data, s->owners.data)))
 		return;
 	note("waiting for shards that others build: %s%s", s->owners.data, s->shown > OWNERS_SHOWN_MAX ? " ..." : "");
 	text_free(&c->said);
@@ -347,7 +328,7 @@ static void say_whom(struct claims *c, struct survey *s)
 	c->said_ns = now_ns;
 }
 
-/* Not all workers look at the same moment, and those who wait long look rarely. */
+/* Not all workers look at the same moment, and workers that wait long look rarely. */
 static int pause_a_while(uint64_t since_ns)
 {
 	uint64_t now_ns = clock_now_ns(), look = (now_ns - since_ns) / WAIT_SHARE, until_ns;
@@ -364,14 +345,14 @@ static int pause_a_while(uint64_t since_ns)
 static int check_folder(struct claims *c)
 {
 	struct shard_list *l = &c->list;
-	int code;
+	int rc;
 
 	if (l->there_count == l->shard_count || access(c->job->state_dir, F_OK) == 0)
 		return EXIT_DONE;
 	/* While we looked at other claims, others may have built all and sealed it. */
-	code = shard_list_look(l, c->job->out_dir, l->shard_count);
-	if (code != EXIT_DONE || l->there_count == l->shard_count)
-		return code;
+	rc = shard_list_look(l, c->job->out_dir, l->shard_count);
+	if (rc || l->there_count == l->shard_count)
+		return rc;
 	errno = ENOENT;
 	return fail(EXIT_IO, "%s: %s, and shards are missing; another process removed it", c->job->state_dir,
 		    strerror(errno));
@@ -380,27 +361,27 @@ static int check_folder(struct claims *c)
 int claims_wait(struct claims *c, bool *more)
 {
 	uint64_t since_ns = clock_now_ns();
-	int code = c->is_vain ? pause_a_while(since_ns) : EXIT_DONE; /* others were faster every time */
+	int rc = c->is_vain ? pause_a_while(since_ns) : EXIT_DONE; /* others were faster every time */
 
 	*more = false;
-	while (code == EXIT_DONE) {
+	while (!rc) {
 		struct survey s = {0};
 
-		code = survey(c, &s);
-		if (code == EXIT_DONE)
-			code = check_folder(c);
-		*more = code == EXIT_DONE && s.open;
-		if (code == EXIT_DONE && !s.open && s.busy && !c->job->no_wait)
-			say_whom(c, &s);
+		rc = survey(c, &s);
+		if (!rc)
+			rc = check_folder(c);
+		*more = !rc && s.open;
+		if (!rc && !s.open && s.busy && !c->job->no_wait)
+			say_owners(c, &s);
 		text_free(&s.owners);
-		if (code == EXIT_DONE && asked_to_stop() && c->list.there_count < c->list.shard_count)
-			code = EXIT_STOPPED;
+		if (!rc && asked_to_stop() && c->list.there_count < c->list.shard_count)
+			rc = EXIT_STOPPED;
 		if (*more || !s.busy || c->job->no_wait)
 			break;
-		code = code == EXIT_DONE ? pause_a_while(since_ns) : code;
+		rc = !rc ? pause_a_while(since_ns) : rc;
 	}
 	c->is_vain = *more;
-	return code;
+	return rc;
 }
 
 int claims_tell(struct claims *c, bool *is_complete)
@@ -408,26 +389,26 @@ int claims_tell(struct claims *c, bool *is_complete)
 	struct shard_list *l = &c->list;
 	struct survey s = {0};
 	struct text list = {0};
-	int code = EXIT_DONE;
+	int rc = EXIT_DONE;
 	uint64_t missing;
 
 	if (l->there_count < l->shard_count)
-		code = shard_list_look(l, c->job->out_dir, l->shard_count);
-	if (code == EXIT_DONE && l->there_count < l->shard_count)
-		code = survey(c, &s);
+		rc = shard_list_look(l, c->job->out_dir, l->shard_count);
+	if (!rc && l->there_count < l->shard_count)
+		rc = survey(c, &s);
 	missing = l->shard_count - l->there_count; /* the survey may have found some */
 	*is_complete = !missing;
 	note("%s: built %" PRIu64 " shard%s; %" PRIu64 " of %" PRIu64 " %s missing", c->job->out_dir, c->built_count,
 	     c->built_count == 1 ? "" : "s", missing, l->shard_count, missing == 1 ? "is" : "are");
 	shard_list_missing(l, LIST_BYTES_MAX, &list);
-	if (missing && !text_failed(&list))
+	if (missing)
 		note("missing: %s", list.data);
-	if (code == EXIT_DONE && s.given_up && s.owners.bytes && !text_failed(&s.owners) && !s.busy)
-		code = fail(EXIT_BAD, "%s: shards could not be built by others, and their messages say why: %s",
-			    c->job->out_dir, s.owners.data);
+	if (!rc && s.given_up && s.owners.bytes && !s.busy)
+		rc = fail(EXIT_BAD, "%s: shards could not be built by others, and their messages say why: %s",
+			  c->job->out_dir, s.owners.data);
 	text_free(&list);
 	text_free(&s.owners);
-	return code;
+	return rc;
 }
 
 /* ---- all of it ---- */
@@ -435,23 +416,19 @@ int claims_tell(struct claims *c, bool *is_complete)
 int claims_open(struct claims **out, const struct job *job)
 {
 	uint64_t shard_count = job->plan->shard_count;
-	struct claims *c = calloc(1, sizeof(*c));
-	int code;
+	struct claims *c = xcalloc(1, sizeof(*c));
+	int rc;
 
 	*out = c;
-	if (!c)
-		return fail(EXIT_IO, "out of memory for claims");
 	c->job = job;
+	c->watch = xcalloc(shard_count, sizeof(*c->watch));
 	c->begin = shard_count ? scheduler_begin(job->worker, shard_count) : 0;
 	claim_self(&c->self, job->worker->job);
 	pthread_mutex_init(&c->lock, NULL);
 	pthread_cond_init(&c->stopped, NULL);
-	code = shard_list_look(&c->list, job->out_dir, shard_count);
-	if (code != EXIT_DONE)
-		return code;
-	c->watch = calloc(shard_count + 1, sizeof(*c->watch));
-	if (!c->watch)
-		return fail(EXIT_IO, "out of memory for %" PRIu64 " claims", shard_count);
+	rc = shard_list_look(&c->list, job->out_dir, shard_count);
+	if (rc)
+		return rc;
 	c->has_thread = !pthread_create(&c->thread, NULL, renew, c);
 	return c->has_thread ? EXIT_DONE : fail(EXIT_IO, "cannot start a thread");
 }

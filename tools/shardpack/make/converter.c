@@ -18,17 +18,13 @@
 #include <unistd.h>
 
 #include "libshard/base/utf8.h"
-#include "tools/shardpack/images/image.h"
+#include "tools/common/memory.h"
+#include "tools/shardpack/images/images.h"
 #include "tools/shardpack/input/input.h"
 #include "tools/shardpack/parse/parse.h"
 
 struct converter {
-	const struct plan *plan; /* const after open, and so are the next five */
-	struct shard_schema schema;
-	int source_fd;
-	const struct stored *stored;
-	const struct source_times *times; /* or NULL */
-	const char *quarantine;		  /* or NULL */
+	const struct job *job; /* const after open */
 	struct pictures pictures;
 	struct scratch file;		    /* the bytes of the input */
 	struct scratch part;		    /* the bytes of one of its other fields */
@@ -48,22 +44,12 @@ size_t converter_record_bytes(const struct shard_schema *s)
 	return meta_offset(s) + (size_t)s->group[1].record_bytes;
 }
 
-struct converter *converter_open(const struct plan *plan, int source_fd, const struct stored *stored,
-				 const struct source_times *times, const char *quarantine, struct budget *budget,
-				 struct sandbox *sandbox)
+struct converter *converter_open(const struct job *job, struct budget *budget)
 {
-	struct converter *c = calloc(1, sizeof(*c));
-	struct shard_error err;
+	struct converter *c = xcalloc(1, sizeof(*c));
 
-	if (!c)
-		return NULL;
-	recipe_schema(&plan->recipe, &c->schema, &err); /* it has one, or there was no plan */
-	c->plan = plan;
-	c->source_fd = source_fd;
-	c->stored = stored;
-	c->times = times;
-	c->quarantine = quarantine;
-	if (pictures_open(&c->pictures, &plan->recipe, budget, sandbox))
+	c->job = job;
+	if (pictures_open(&c->pictures, &job->plan->recipe, budget, job->sandbox))
 		return c;
 	converter_close(c);
 	return NULL;
@@ -158,7 +144,7 @@ static bool read_open(const struct input_bytes *in, int fd, const struct stat *b
  * Why a file cannot be read.  One that is gone was removed, if its folder is still there.  If that
  * is gone, too, a disk may be missing, and that says nothing about the file.
  */
-static bool cannot_read(const struct input_bytes *in, int source_fd, struct verdict *v)
+static bool cannot_read(const struct converter *c, const struct input_bytes *in, struct verdict *v)
 {
 	char folder[3 * PLAN_PATH_BYTES_MAX + 2];
 	size_t bytes = files_folder_bytes(in->path);
@@ -168,26 +154,26 @@ static bool cannot_read(const struct input_bytes *in, int source_fd, struct verd
 
 	if (error == ENOENT && bytes < sizeof(folder) - 2) {
 		snprintf(folder, sizeof(folder), "./%.*s", (int)bytes, in->path);
-		outcome = fstatat(source_fd, folder, &st, 0) == 0 ? OUTCOME_VANISHED : OUTCOME_FAILED;
+		outcome = fstatat(c->job->source_fd, folder, &st, 0) == 0 ? OUTCOME_VANISHED : OUTCOME_FAILED;
 	}
 	return verdict_set(v, outcome, 0, "%s", strerror(error));
 }
 
 /* A file of its own. */
-static bool read_file(const struct input_bytes *in, int source_fd, struct scratch *to, struct verdict *v)
+static bool read_file(const struct converter *c, const struct input_bytes *in, struct scratch *to, struct verdict *v)
 {
 	struct stat st;
 	bool ok;
 	int fd;
 
 	/* First look, then open: to open a FIFO waits, and to open a device may do something. */
-	if (fstatat(source_fd, in->path, &st, 0) != 0)
-		return cannot_read(in, source_fd, v);
+	if (fstatat(c->job->source_fd, in->path, &st, 0) != 0)
+		return cannot_read(c, in, v);
 	if (!S_ISREG(st.st_mode))
 		return verdict_set(v, OUTCOME_BAD, SHARD_MISS_NOT_AN_IMAGE, "%s, not a file", kind_of(st.st_mode));
-	fd = openat(source_fd, in->path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+	fd = openat(c->job->source_fd, in->path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
 	if (fd < 0 || fstat(fd, &st) != 0) {
-		cannot_read(in, source_fd, v);
+		cannot_read(c, in, v);
 		if (fd >= 0)
 			close(fd);
 		return false;
@@ -197,31 +183,21 @@ static bool read_file(const struct input_bytes *in, int source_fd, struct scratc
 	return ok;
 }
 
-/* A part of a file of the plan. */
-static bool read_part(const struct input_bytes *in, const struct stored *stored, struct scratch *to, struct verdict *v)
+/* Read all of them into `to`.  False if `v` says why not. */
+static bool input_bytes_read(const struct converter *c, const struct input_bytes *in, struct scratch *to,
+			     struct verdict *v)
 {
-	uint64_t bytes = in->bytes;
-
-	if (bytes > INPUT_BYTES_MAX) {
+	if (in->file == PLAN_NO_FILE)
+		return read_file(c, in, to, v);
+	if (in->bytes > INPUT_BYTES_MAX)
 		return verdict_set(v, OUTCOME_BAD, SHARD_MISS_LIMIT, "has %" PRIu64 " bytes; the limit is %" PRIu64,
-				   bytes, INPUT_BYTES_MAX);
-	}
-	if (!scratch_reserve(to, bytes))
-		return verdict_set(v, OUTCOME_STOP, 0, "out of memory for %" PRIu64 " bytes", bytes);
-	if (stored_read(stored, in->file, in->offset, to->data, bytes, v->message, sizeof(v->message)))
+				   in->bytes, INPUT_BYTES_MAX);
+	if (!scratch_reserve(to, in->bytes))
+		return verdict_set(v, OUTCOME_STOP, 0, "out of memory for %" PRIu64 " bytes", in->bytes);
+	if (stored_read(c->job->stored, in->file, in->offset, to->data, in->bytes, v->message, sizeof(v->message)))
 		return true;
 	v->outcome = OUTCOME_FAILED;
 	return false;
-}
-
-/*
- * Read all of them into `to`.  Of a file of its own, `stored` may be NULL.  False if `v` says why
- * not.
- */
-static bool input_bytes_read(const struct input_bytes *in, int source_fd, const struct stored *stored,
-			     struct scratch *to, struct verdict *v)
-{
-	return in->file == PLAN_NO_FILE ? read_file(in, source_fd, to, v) : read_part(in, stored, to, v);
 }
 
 /*
@@ -258,7 +234,7 @@ static bool read_shapes(struct converter *c, const struct field_part *part, uint
 					 .bytes = shape.bytes,
 					 .time_ns = SOURCE_NO_TIME};
 
-		if (!input_bytes_read(&in, -1, c->stored, &c->shape_text, v))
+		if (!input_bytes_read(c, &in, &c->shape_text, v))
 			return false;
 		errno = 0;
 		if (coco_shapes_add(&c->shapes, (const char *)c->shape_text.data, shape.bytes, width, height,
@@ -268,47 +244,17 @@ static bool read_shapes(struct converter *c, const struct field_part *part, uint
 			return verdict_set(v, OUTCOME_STOP, 0, "out of memory for the outlines of its mask");
 		return verdict_set(v, OUTCOME_BAD, SHARD_MISS_UNSUPPORTED,
 				   "segmentation at byte %" PRIu64 " of %.100s: %s", shape.offset,
-				   c->plan->file[part->file].path, c->shapes.why);
+				   c->job->plan->file[part->file].path, c->shapes.why);
 	}
 	return true;
 }
 
-/*
- * The objects of `part` in a picture of that size, which has this orientation, to the pixels of a
- * record, each of `sample_bytes`.  It is drawn as large as the image, then transformed as a mask of a
- * file is.  0 is where no object lies.  False if `v` says why not.
- */
-static bool draw_shapes(struct converter *c, const struct field_part *part, uint32_t width, uint32_t height,
-			uint32_t sample_bytes, uint32_t orientation, struct mask *to, uint8_t *dst, struct verdict *v)
-{
-	struct image_size size = {.width = width, .height = height, .scale = 1};
-	size_t bytes = (size_t)width * height * sample_bytes;
-
-	if (!read_shapes(c, part, width, height, v))
-		return false;
-	if (!scratch_reserve(&c->drawn, bytes))
-		return verdict_set(v, OUTCOME_STOP, 0, "out of memory for a mask of %" PRIu32 " x %" PRIu32, width,
-				   height);
-	memset(c->drawn.data, 0, bytes);
-	coco_shapes_paint(&c->shapes, &(struct rle_picture){c->drawn.data, width, height, sample_bytes});
-	return image_give(mask_sink(to, orientation, dst), &size, c->drawn.data, sample_bytes) ||
-	       verdict_set(v, OUTCOME_STOP, 0, "out of memory for a mask");
-}
-
 /* ---- the fields beside the image ---- */
-
-/* The image of a record, which its masks and boxes must follow. */
-struct record_image {
-	uint32_t width, height; /* before the resize, upright */
-	uint32_t orientation;	/* of its file */
-	uint32_t stated;	/* by its file, and not applied; or 0 */
-	bool is_held;		/* its file is large, and still in memory: what it took of the budget stays taken */
-};
 
 /* A field of the record being made. */
 struct target {
 	struct converter *c;
-	const struct record_image *image;
+	const struct picture *image; /* of the record, which its masks and boxes must follow */
 	struct result *r;
 	uint32_t i; /* its number in the recipe */
 	const struct field_source *source;
@@ -326,12 +272,12 @@ static bool part_bytes(struct converter *c, uint64_t input_idx, uint32_t i, cons
 	uint32_t number = 1;
 
 	for (uint32_t k = 0; k < i; k++)
-		number += field_has_part(&c->plan->recipe.from[k]);
+		number += field_has_part(&c->job->plan->recipe.from[k]);
 	*out = (struct input_bytes){.file = PLAN_NO_FILE,
 				    .offset = part->offset,
 				    .bytes = part->bytes,
-				    .time_ns = c->times ? source_time_of_input(c->times, input_idx, number)
-							: SOURCE_NO_TIME};
+				    .time_ns = c->job->times ? source_time_of_input(c->job->times, input_idx, number)
+							     : SOURCE_NO_TIME};
 	if (part->kind == FIELD_PART_FILE) {
 		text_decode(part->text, part->text_bytes, true, c->path);
 		out->path = c->path;
@@ -349,7 +295,7 @@ static const char *name_bytes(const struct target *t, const struct input_bytes *
 	if (in->path)
 		return in->path;
 	snprintf(where, WHERE_BYTES, "%" PRIu64 " bytes at offset %" PRIu64 " of %.60s", in->bytes, in->offset,
-		 t->c->plan->file[in->file].path);
+		 t->c->job->plan->file[in->file].path);
 	return where;
 }
 
@@ -375,15 +321,6 @@ static void name_first(const struct target *t, const struct input_bytes *in)
 			 why);
 }
 
-/* The value is there, `bytes` of it: say how long it is, if it is ragged. */
-static void put_length(const struct target *t, size_t bytes)
-{
-	const struct shard_field *length = &t->c->schema.field[t->f->length_field];
-	uint32_t count = (uint32_t)(bytes / (t->f->bytes / t->f->shape[0]));
-
-	memcpy((length->group ? t->r->meta : t->r->record) + length->offset, &count, sizeof(count));
-}
-
 /* Numbers, text and bytes, from a file or member.  A byte-order mark is not a part of a text.  *there is false if it has
  * no such key. */
 static bool put_value(const struct target *t, const struct input_bytes *in, size_t *bytes, bool *there)
@@ -405,28 +342,6 @@ static bool put_value(const struct target *t, const struct input_bytes *in, size
 		return true;
 	return verdict_set(&t->r->verdict, v.reason == FIELD_NO_MEMORY ? OUTCOME_STOP : OUTCOME_BAD, (uint32_t)v.reason,
 			   "%s", v.message);
-}
-
-/* A mask or a further image.  To guess how it is turned would put it beside its object. */
-static bool put_picture(const struct target *t, const struct input_bytes *in, struct picture *made)
-{
-	return input_bytes_same_build(t->c->plan, t->c->part.data, in->bytes, &t->r->verdict) &&
-	       pictures_make(&t->c->pictures, t->i, t->image->orientation, t->c->part.data, in->bytes, t->at, made,
-			     &t->r->verdict);
-}
-
-static bool put_mask(const struct target *t, const struct input_bytes *in)
-{
-	struct picture made;
-
-	if (!put_picture(t, in, &made))
-		return false;
-	if (made.width == t->image->width && made.height == t->image->height)
-		return true;
-	return verdict_set(&t->r->verdict, OUTCOME_BAD, SHARD_MISS_UNSUPPORTED,
-			   "a mask of %" PRIu32 " x %" PRIu32 ", and its image has %" PRIu32 " x %" PRIu32
-			   "; they must be of one size",
-			   made.width, made.height, t->image->width, t->image->height);
 }
 
 /* How large the picture is that a mask or boxes belong to: the file's, or the upright one. */
@@ -453,19 +368,49 @@ static bool check_size(const struct target *t, const struct field_part *part)
 			   t->f->name, part->width, part->height, width, height);
 }
 
-/* A mask of objects. */
+/*
+ * A field needs so much memory now, and no field before it does.  If the image's own file is large, it
+ * is still in memory: then what it took of the budget stays taken.
+ */
+static void claim_field(struct converter *c, uint64_t bytes)
+{
+	if (c->file.capacity_bytes <= BUDGET_SMALL_BYTES)
+		pictures_give_back(&c->pictures);
+	pictures_claim_file(&c->pictures, bytes);
+}
+
+/*
+ * A mask of objects: it is drawn as large as the picture that they belong to, then transformed as a
+ * mask of a file is.  0 is where no object lies.
+ */
 static bool put_shapes(const struct target *t, const struct field_part *part)
 {
+	struct converter *c = t->c;
 	struct verdict *v = &t->r->verdict;
 	char why[sizeof(v->message)];
-	uint32_t width, height, orientation, sample_bytes = (uint32_t)shard_dtype_bytes(t->f->dtype);
+	uint32_t orientation, sample_bytes = (uint32_t)shard_dtype_bytes(t->f->dtype);
+	struct image_size size = {.scale = 1};
+	struct rle_picture picture;
+	size_t bytes;
+	bool ok;
 
-	frame_size(t, &width, &height);
-	if (!t->image->is_held)
-		pictures_give_back(&t->c->pictures);
-	pictures_claim_file(&t->c->pictures, (uint64_t)width * height * sample_bytes);
-	if (pictures_orientation_of(&t->c->pictures, t->source->turn, t->image->orientation, &orientation, v) &&
-	    draw_shapes(t->c, part, width, height, sample_bytes, orientation, t->c->pictures.mask[t->i], t->at, v))
+	frame_size(t, &size.width, &size.height);
+	bytes = (size_t)size.width * size.height * sample_bytes;
+	claim_field(c, bytes);
+	ok = pictures_orientation_of(&c->pictures, t->source->turn, t->image->orientation, NULL, 0, &orientation, v) &&
+	     read_shapes(c, part, size.width, size.height, v);
+	if (ok && !scratch_reserve(&c->drawn, bytes))
+		ok = verdict_set(v, OUTCOME_STOP, 0, "out of memory for a mask of %" PRIu32 " x %" PRIu32, size.width,
+				 size.height);
+	if (ok) {
+		picture = (struct rle_picture){c->drawn.data, size.width, size.height, sample_bytes};
+		memset(c->drawn.data, 0, bytes);
+		coco_shapes_paint(&c->shapes, &picture);
+		ok = image_give(mask_sink(c->pictures.mask[t->i], orientation, t->at), &size, c->drawn.data,
+				sample_bytes) ||
+		     verdict_set(v, OUTCOME_STOP, 0, "out of memory for a mask");
+	}
+	if (ok)
 		return true;
 	memcpy(why, v->message, sizeof(why));
 	return verdict_set(v, v->outcome, v->reason, "field %s, %s", t->f->name, why);
@@ -476,7 +421,7 @@ static bool move_boxes(const struct target *t, size_t bytes)
 {
 	float *boxes = (float *)(void *)t->at; /* aligned: the format sees to it */
 	uint64_t count = bytes / (4 * sizeof(*boxes));
-	const struct record_image *image = t->image;
+	const struct picture *image = t->image;
 	uint32_t width, height;
 	struct decode_verdict v = {0};
 
@@ -493,43 +438,50 @@ static bool move_boxes(const struct target *t, size_t bytes)
 		boxes_scale(width, height, boxes, count);
 	if (t->source->turn != TURN_NONE)
 		boxes_turn(image->orientation, width, height, boxes, count);
-	boxes_move(&t->c->plan->recipe.transform, image->width, image->height, boxes, count);
+	boxes_move(&t->c->job->plan->recipe.transform, image->width, image->height, boxes, count);
 	fit_count_boxes(&t->r->fit, boxes, count);
 	return true;
 }
 
-/* From a file or member, whose bytes are in `part`.  `bytes` is what a value that is there has. */
+/* From a file or member, whose bytes are in c->part.  `bytes` is what a value that is there has. */
 static bool put_part(const struct target *t, const struct input_bytes *in, size_t *bytes, bool *there)
 {
+	struct verdict *v = &t->r->verdict;
+	const uint8_t *data = t->c->part.data;
 	struct picture made;
 
-	switch (t->source->kind) {
-	case FIELD_IMAGE:
-		return put_picture(t, in, &made);
-	case FIELD_MASK:
-		return put_mask(t, in);
-	default:
+	if (t->source->kind != FIELD_IMAGE && t->source->kind != FIELD_MASK)
 		return put_value(t, in, bytes, there);
-	}
+	/* To guess how it is turned would put it beside its object. */
+	if (!input_bytes_same_build(t->c->job->plan, data, in->bytes, v) ||
+	    !pictures_make(&t->c->pictures, t->i, t->image->orientation, data, in->bytes, t->at, &made, v))
+		return false;
+	if (t->source->kind == FIELD_IMAGE || (made.width == t->image->width && made.height == t->image->height))
+		return true;
+	return verdict_set(v, OUTCOME_BAD, SHARD_MISS_UNSUPPORTED,
+			   "a mask of %" PRIu32 " x %" PRIu32 ", and its image has %" PRIu32 " x %" PRIu32
+			   "; they must be of one size",
+			   made.width, made.height, t->image->width, t->image->height);
 }
 
-static bool read_field(struct converter *c, const struct input_bytes *in, struct verdict *v)
-{
-	pictures_claim_file(&c->pictures, in->bytes);
-	return input_bytes_read(in, c->source_fd, c->stored, &c->part, v);
-}
-
-/* What is counted of lists and masks. */
-static void count(const struct target *t, bool there, size_t bytes)
+/* Of lists and masks is counted what is in them; of lists the length is a field of its own. */
+static void count_value(const struct target *t, bool there, size_t bytes)
 {
 	struct fit_field *to = &t->r->fit.field[t->i];
+	uint32_t length = 0;
 
+	if (t->f->kind != SHARD_TENSOR) {
+		const struct shard_field *f = &t->c->job->schema.field[t->f->length_field];
+
+		length = (uint32_t)(bytes / (t->f->bytes / t->f->shape[0]));
+		memcpy((f->group ? t->r->meta : t->r->record) + f->offset, &length, sizeof(length));
+	}
 	if (!there)
 		fit_count_without(to, t->r->input.input_idx);
 	else if (t->source->kind == FIELD_MASK)
 		fit_count_mask(to, t->f, t->at);
 	else if (t->f->kind != SHARD_TENSOR)
-		fit_count_length(to, (uint32_t)(bytes / (t->f->bytes / t->f->shape[0])));
+		fit_count_length(to, length);
 }
 
 /* Does the value have its place in the picture?  A list of no boxes has none. */
@@ -550,9 +502,8 @@ static bool put_field(const struct target *t, const struct field_part *part)
 	if (!check_size(t, part))
 		return false;
 	if (part_bytes(t->c, t->r->input.input_idx, t->i, part, &in)) {
-		if (!t->image->is_held)
-			pictures_give_back(&t->c->pictures);
-		if (!read_field(t->c, &in, &t->r->verdict) || !put_part(t, &in, &bytes, &there))
+		claim_field(t->c, in.bytes);
+		if (!input_bytes_read(t->c, &in, &t->c->part, &t->r->verdict) || !put_part(t, &in, &bytes, &there))
 			return blame(t, &in);
 		if (t->r->verdict.reason != reason) /* its damage was accepted */
 			blame(t, &in);
@@ -567,22 +518,20 @@ static bool put_field(const struct target *t, const struct field_part *part)
 		if (!put_shapes(t, part))
 			return false;
 	} else if (t->source->kind == FIELD_MASK) {
-		mask_fill(&t->c->plan->recipe.transform, (uint32_t)shard_dtype_bytes(t->f->dtype), t->source->fill,
+		mask_fill(&t->c->job->plan->recipe.transform, (uint32_t)shard_dtype_bytes(t->f->dtype), t->source->fill,
 			  t->at);
 	}
-	if (t->f->kind != SHARD_TENSOR)
-		put_length(t, bytes);
-	count(t, there, bytes);
+	count_value(t, there, bytes);
 	if (t->image->stated && !t->r->undecided && lies_in_picture(t, part, bytes))
 		t->r->undecided = 1 + t->i;
 	return t->source->kind != FIELD_BOXES || move_boxes(t, bytes);
 }
 
 /* Of a whole image: how many pixels it has, and its height and width. */
-static void put_size(const struct converter *c, const struct record_image *image, struct result *r)
+static void put_size(const struct converter *c, const struct picture *image, struct result *r)
 {
-	const struct transform_options *t = &c->plan->recipe.transform;
-	const struct shard_schema *s = &c->schema;
+	const struct transform_options *t = &c->job->plan->recipe.transform;
+	const struct shard_schema *s = &c->job->schema;
 	struct transform_geometry g;
 	uint32_t size[2], pixels;
 
@@ -598,8 +547,8 @@ static void put_size(const struct converter *c, const struct record_image *image
 
 static void put_label(const struct converter *c, struct result *r)
 {
-	const struct recipe *recipe = &c->plan->recipe;
-	const struct shard_field *f = &c->schema.field[recipe_label_field(recipe)];
+	const struct recipe *recipe = &c->job->plan->recipe;
+	const struct shard_field *f = &c->job->schema.field[recipe_label_field(recipe)];
 	uint8_t *to = r->meta + f->offset;
 	const char *at = r->input.classes;
 	int64_t label = r->input.class_idx;
@@ -615,16 +564,16 @@ static void put_label(const struct converter *c, struct result *r)
 			memcpy(to + count * sizeof(label), &label, sizeof(label));
 	}
 	if (recipe->label == LABEL_LIST)
-		memcpy(r->meta + c->schema.field[f->length_field].offset, &count, sizeof(count));
+		memcpy(r->meta + c->job->schema.field[f->length_field].offset, &count, sizeof(count));
 }
 
 /*
  * Write all fields but the image into the record.  False if the verdict of the result says why not.
  */
-static bool put_fields(struct converter *c, const struct record_image *image, struct result *r)
+static bool put_fields(struct converter *c, const struct picture *image, struct result *r)
 {
-	const struct recipe *recipe = &c->plan->recipe;
-	const struct shard_schema *s = &c->schema;
+	const struct recipe *recipe = &c->job->plan->recipe;
+	const struct shard_schema *s = &c->job->schema;
 	const char *parts = r->input.parts;
 	struct field_part part;
 	/* Where fields are not, and behind the end of what is ragged, there are zeros. */
@@ -654,32 +603,39 @@ static const char *member_path(struct converter *c, const struct result *r, cons
 	return c->path;
 }
 
-/* Keep the files and members of a bad input.  False if the verdict of the result says why not. */
-static bool keep_parts(struct converter *c, struct result *r)
+/* Keep a bad input, with the files and members that belong to it. */
+static void keep_bad(struct converter *c, struct result *r)
 {
-	const struct recipe *recipe = &c->plan->recipe;
+	const struct recipe *recipe = &c->job->plan->recipe;
 	const char *parts = r->input.parts;
 	struct verdict *v = &r->verdict, reading = {.message = ""};
 	struct field_part part;
 	struct input_bytes in;
+	char path[PLAN_PATH_BYTES_MAX]; /* rows of one file share its copy */
 
+	plan_input_file(&r->input, path);
+	if (!quarantine_keep(c->job->quarantine, path, c->file.data, r->input.source_bytes, v->message,
+			     sizeof(v->message))) {
+		v->outcome = OUTCOME_STOP;
+		return;
+	}
 	for (uint32_t i = 0; i < recipe->field_count; i++) {
 		if (!field_part_next(&recipe->field[i], &recipe->from[i], &parts, &part) ||
 		    !part_bytes(c, r->input.input_idx, i, &part, &in))
 			continue;
-		if (!read_field(c, &in, &reading)) {
+		claim_field(c, in.bytes);
+		if (!input_bytes_read(c, &in, &c->part, &reading)) {
 			if (reading.outcome == OUTCOME_BAD) /* a FIFO, or too large: there are no bytes to keep */
 				continue;
-			return verdict_set(v, reading.outcome, 0, "field %s: %s", recipe->field[i].name,
-					   reading.message);
+			verdict_set(v, reading.outcome, 0, "field %s: %s", recipe->field[i].name, reading.message);
+			return;
 		}
-		if (!quarantine_keep(c->quarantine, in.path ? in.path : member_path(c, r, &recipe->from[i]),
+		if (!quarantine_keep(c->job->quarantine, in.path ? in.path : member_path(c, r, &recipe->from[i]),
 				     c->part.data, in.bytes, v->message, sizeof(v->message))) {
 			v->outcome = OUTCOME_STOP;
-			return false;
+			return;
 		}
 	}
-	return true;
 }
 
 /* ---- the record ---- */
@@ -689,9 +645,8 @@ static void convert(struct converter *c, struct result *r)
 {
 	const uint8_t *data = c->file.data;
 	uint64_t bytes = r->input.source_bytes;
-	struct picture made = {0};
-	const struct shard_field *damage = recipe_damage(&c->plan->recipe, &c->schema);
-	struct record_image image = {.is_held = c->file.capacity_bytes > BUDGET_SMALL_BYTES};
+	struct picture image = {0};
+	const struct shard_field *damage = recipe_damage(&c->job->plan->recipe, &c->job->schema);
 
 	if (!text_is_name(r->path, r->path_bytes, SHARD_KEY_BYTES_MAX)) {
 		verdict_set(&r->verdict, OUTCOME_BAD, SHARD_MISS_KEY,
@@ -699,13 +654,9 @@ static void convert(struct converter *c, struct result *r)
 			    SHARD_KEY_BYTES_MAX, r->path_bytes);
 		return;
 	}
-	if (!pictures_make(&c->pictures, PICTURES_IMAGE, 1, data, bytes, r->record, &made, &r->verdict))
+	if (!pictures_make(&c->pictures, PICTURES_IMAGE, 1, data, bytes, r->record, &image, &r->verdict))
 		return;
-	image.width = made.width;
-	image.height = made.height;
-	image.orientation = made.orientation;
-	image.stated = made.stated;
-	fit_count_image(&r->fit, &c->plan->recipe.transform, made.width, made.height);
+	fit_count_image(&r->fit, &c->job->plan->recipe.transform, image.width, image.height);
 	if (!put_fields(c, &image, r))
 		return;
 	fit_count_dropped(&r->fit, r->verdict.dropped, r->ordinal);
@@ -714,37 +665,23 @@ static void convert(struct converter *c, struct result *r)
 	r->verdict.outcome = OUTCOME_RECORD;
 }
 
-/* A bad input, with all that belongs to it. */
-static void keep(struct converter *c, struct result *r)
-{
-	struct verdict *v = &r->verdict;
-
-	char path[PLAN_PATH_BYTES_MAX]; /* rows of one file share its copy */
-
-	plan_input_file(&r->input, path);
-	if (quarantine_keep(c->quarantine, path, c->file.data, r->input.source_bytes, v->message, sizeof(v->message)))
-		keep_parts(c, r);
-	else
-		v->outcome = OUTCOME_STOP;
-}
-
 /*
  * The plan knows that it is bad, so it is not read for a verdict.  Quarantine gets what there is of
  * it; a file that has gone meanwhile leaves nothing to keep.
  */
-static void take_known(struct converter *c, const struct input_bytes *in, struct result *r)
+static void keep_known_bad(struct converter *c, const struct input_bytes *in, struct result *r)
 {
 	struct verdict reading = {.message = ""};
 
 	verdict_set(&r->verdict, OUTCOME_BAD, r->input.bad_reason, "%s", "");
 	plan_bad_message(&r->input, r->verdict.message);
-	if (!c->quarantine || !in->bytes)
+	if (!c->job->quarantine || !in->bytes)
 		return;
 	pictures_claim_file(&c->pictures, in->bytes);
-	if (!input_bytes_read(in, c->source_fd, c->stored, &c->file, &reading)) {
+	if (!input_bytes_read(c, in, &c->file, &reading)) {
 		if (reading.outcome == OUTCOME_FAILED || reading.outcome == OUTCOME_STOP)
 			r->verdict = reading;
-	} else if (!quarantine_keep(c->quarantine, r->path, c->file.data, in->bytes, r->verdict.message,
+	} else if (!quarantine_keep(c->job->quarantine, r->path, c->file.data, in->bytes, r->verdict.message,
 				    sizeof(r->verdict.message))) {
 		r->verdict.outcome = OUTCOME_STOP;
 	}
@@ -777,24 +714,25 @@ static void run(struct converter *c, struct result *r, bool only_look)
 	r->verdict.reason = r->verdict.dropped = 0;
 	r->fit = (struct fit_count){0};
 	r->undecided = 0;
-	r->meta = r->record + meta_offset(&c->schema);
-	plan_input(c->plan, plan_input_at(c->plan, r->ordinal), &r->input);
-	r->path_bytes = plan_input_path(c->plan, &r->input, r->path);
+	r->meta = r->record + meta_offset(&c->job->schema);
+	plan_input(c->job->plan, plan_input_at(c->job->plan, r->ordinal), &r->input);
+	r->path_bytes = plan_input_path(c->job->plan, &r->input, r->path);
 	plan_input_file(&r->input, path);
 	in = (struct input_bytes){path, r->input.file, r->input.offset, r->input.source_bytes,
-				  c->times ? source_time_of_input(c->times, r->input.input_idx, 0) : SOURCE_NO_TIME};
+				  c->job->times ? source_time_of_input(c->job->times, r->input.input_idx, 0)
+						: SOURCE_NO_TIME};
 	if (r->input.bad_reason) {
-		take_known(c, &in, r);
+		keep_known_bad(c, &in, r);
 		shrink(c);
 		return;
 	}
 	pictures_claim_file(&c->pictures, in.bytes);
-	have_bytes = input_bytes_read(&in, c->source_fd, c->stored, &c->file, &r->verdict) &&
-		     input_bytes_same_build(c->plan, c->file.data, in.bytes, &r->verdict);
+	have_bytes = input_bytes_read(c, &in, &c->file, &r->verdict) &&
+		     input_bytes_same_build(c->job->plan, c->file.data, in.bytes, &r->verdict);
 	if (have_bytes && (!only_look || pictures_may_state(&c->pictures, c->file.data, in.bytes)))
 		convert(c, r);
-	if (r->verdict.outcome == OUTCOME_BAD && have_bytes && c->quarantine)
-		keep(c, r);
+	if (r->verdict.outcome == OUTCOME_BAD && have_bytes && c->job->quarantine)
+		keep_bad(c, r);
 	shrink(c);
 }
 

@@ -6,7 +6,7 @@
 
 #include <stdlib.h>
 
-#include "tools/common/exit_code.h"
+#include "tools/common/memory.h"
 #include "tools/common/message.h"
 #include "tools/common/signals.h"
 #include "tools/shardpack/sandbox/sandbox.h"
@@ -41,56 +41,44 @@ int exif_decision_check(const struct job *job, const struct result *r)
 		      "shards are made again)");
 }
 
-/* How many inputs are looked at. */
-static uint64_t count_looks(const struct plan *p)
-{
-	uint64_t count = p->input_count < LOOK_INPUTS ? p->input_count : LOOK_INPUTS;
-	uint64_t most = LOOK_BYTES / (p->source_bytes / p->input_count + 1) + 1;
-
-	return count < most ? count : most;
-}
-
-/* What cannot be read or decoded is left to the build, which names it. */
-static int look(const struct job *job, struct converter *c, struct result *r)
-{
-	uint64_t count = count_looks(job->plan);
-
-	for (uint64_t i = 0; i < count; i++) {
-		if (interrupted())
-			return EXIT_INTERRUPTED;
-		r->ordinal = (uint64_t)((__uint128_t)i * job->plan->input_count / count);
-		if (converter_is_undecided(c, r))
-			return refuse(
-				job, r,
-				"type --exif ignore if the field was made for the pixels as they lie in the file, "
-				"or --exif apply to turn both");
-	}
-	return EXIT_DONE;
-}
-
 int exif_decision_look(const struct job *job, bool in_sandbox)
 {
-	struct result *r = NULL;
+	const struct plan *p = job->plan;
+	struct job look = *job; /* it compares no times, and keeps nothing in quarantine */
+	struct result *r;
 	struct converter *c = NULL;
-	struct sandbox *sandbox = NULL;
-	int code = EXIT_DONE;
+	uint64_t count = p->input_count < LOOK_INPUTS ? p->input_count : LOOK_INPUTS, most;
+	int rc = EXIT_DONE;
 
-	if (!plan_names_inputs(job->plan) || !is_asked(job))
+	if (!plan_names_inputs(p) || !is_asked(job))
 		return EXIT_DONE;
+	look.times = NULL;
+	look.quarantine = NULL;
+	look.sandbox = NULL;
+	most = LOOK_BYTES / (p->source_bytes / p->input_count + 1) + 1;
+	count = count < most ? count : most;
+	r = xcalloc(1, sizeof(*r));
+	r->record = xmalloc(converter_record_bytes(&job->schema), 1);
 	if (in_sandbox)
-		code = pictures_sandbox(&sandbox, &job->plan->recipe);
-	if (code == EXIT_DONE) {
-		r = calloc(1, sizeof(*r));
-		c = converter_open(job->plan, job->source_fd, job->stored, NULL, NULL, NULL, sandbox);
-		if (r)
-			r->record = malloc(converter_record_bytes(&job->schema));
-		code = r && r->record && c ? look(job, c, r)
-					   : fail(EXIT_IO, "out of memory for a look at orientations");
+		rc = pictures_sandbox(&look.sandbox, &p->recipe);
+	if (!rc) {
+		c = converter_open(&look, NULL);
+		if (!c)
+			rc = fail(EXIT_IO, "out of memory for a look at orientations");
+	}
+	/* What cannot be read or decoded is left to the build, which names it. */
+	for (uint64_t i = 0; !rc && i < count; i++) {
+		r->ordinal = (uint64_t)((__uint128_t)i * p->input_count / count);
+		if (interrupted())
+			rc = EXIT_INTERRUPTED;
+		else if (converter_is_undecided(c, r))
+			rc = refuse(job, r,
+				    "type --exif ignore if the field was made for the pixels as they lie in the file, "
+				    "or --exif apply to turn both");
 	}
 	converter_close(c);
-	sandbox_close(sandbox);
-	if (r)
-		free(r->record);
+	sandbox_close(look.sandbox);
+	free(r->record);
 	free(r);
-	return code;
+	return rc;
 }

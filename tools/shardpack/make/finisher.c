@@ -9,7 +9,6 @@
 #include <string.h>
 
 #include "libshard/base/turns.h"
-#include "tools/common/exit_code.h"
 #include "tools/common/message.h"
 #include "tools/shardpack/input/input.h"
 
@@ -17,33 +16,16 @@
 
 int finisher_fail(struct finisher *f, const struct shard_error *err)
 {
-	int code;
+	int rc;
 
 	task_lock(&f->threads);
-	if (f->code == EXIT_DONE)
-		f->code = fail_of_library(err);
+	if (!f->rc)
+		f->rc = fail_of_library(err);
 	else
 		detail("%s", err->message);
-	code = f->code;
+	rc = f->rc;
 	task_unlock(&f->threads);
-	return code;
-}
-
-/*
- * If the shard was built before and its receipt is still there, both must have the same bytes.
- * *known: that receipt says all that this one says.
- */
-static int compare_before(const struct job *job, uint64_t shard_idx, const struct receipt *r, bool *known)
-{
-	struct receipt before = {0};
-	bool found = receipt_find(&job->receipts->before, shard_idx, r, &before, NULL);
-	int code = EXIT_DONE;
-
-	if (found && !receipt_is_same(&before, r))
-		code = receipt_refuse(job->out_dir, shard_idx, job->remedy);
-	*known = code == EXIT_DONE && found && receipt_is_equal(&before, r);
-	receipt_free(&before);
-	return code;
+	return rc;
 }
 
 /* What was built again is not the shard that is there.  The others may be, so go on. */
@@ -60,27 +42,17 @@ static int count_other(struct finisher *f, uint64_t shard_idx, struct receipt *r
 	return EXIT_DONE;
 }
 
-/* Not if its sources have changed meanwhile. */
-static int check_sources(const struct job *job, uint64_t shard_idx)
-{
-	struct source_words words = {job->source, "the plan", job->remedy};
-	uint64_t first, count;
-
-	plan_shard(job->plan, shard_idx, &first, &count);
-	return job->times ? source_times_check_written(job->times, job->plan, job->source_fd, &words, first, count)
-			  : EXIT_DONE;
-}
-
 /*
  * The shard was published: say so in a receipt.  A kill between the two costs a verify, and nothing
- * else.
+ * else.  If the shard was built before and its receipt is still there, both must have the same bytes.
  */
 static int leave_receipt(struct finisher *f, uint64_t shard_idx, const struct shard_written *written, struct receipt *r)
 {
 	const struct job *job = f->job;
+	struct receipt before = {0};
 	struct shard_error err;
-	bool known;
-	int code;
+	bool known = false;
+	int rc = EXIT_DONE;
 
 	r->file_bytes = written->file_bytes;
 	r->record_count = written->record_count;
@@ -91,17 +63,21 @@ static int leave_receipt(struct finisher *f, uint64_t shard_idx, const struct sh
 	if (!receipt_shard_time(job->out_dir, shard_idx, &r->mtime_ns))
 		return fail(EXIT_IO, "%s/%05" PRIu64 ".shard: was published, but is not there any more: %s",
 			    job->out_dir, shard_idx, strerror(errno));
-	code = compare_before(job, shard_idx, r, &known);
-	if (code != EXIT_DONE)
-		return code;
-	if (!known && receipt_files_add(job->receipts, shard_idx, r, &err) != SHARD_OK)
-		return finisher_fail(f, &err);
-	detail("shard %05" PRIu64 ": %" PRIu64 " records, %" PRIu64 " bytes%s", shard_idx, r->record_count,
-	       r->file_bytes,
-	       !written->already ? ""
-	       : job->again	 ? " (the same as it was)"
-				 : " (another process wrote it first)");
-	return EXIT_DONE;
+	if (receipt_find(&job->receipts->before, shard_idx, r, &before, NULL)) {
+		if (!receipt_is_same(&before, r))
+			rc = receipt_refuse(job->out_dir, shard_idx, job->remedy);
+		known = receipt_is_equal(&before, r);
+	}
+	receipt_free(&before);
+	if (!rc && !known && receipt_files_add(job->receipts, shard_idx, r, &err) != SHARD_OK)
+		rc = finisher_fail(f, &err);
+	if (!rc)
+		detail("shard %05" PRIu64 ": %" PRIu64 " records, %" PRIu64 " bytes%s", shard_idx, r->record_count,
+		       r->file_bytes,
+		       !written->already ? ""
+		       : job->again	 ? " (the same as it was)"
+					 : " (another process wrote it first)");
+	return rc;
 }
 
 /*
@@ -109,7 +85,7 @@ static int leave_receipt(struct finisher *f, uint64_t shard_idx, const struct sh
  * and not for the other, and they agree on all other inputs, its shard is as good as ours: keep it,
  * and say what is different.
  */
-static int settle_other(struct finisher *f, uint64_t shard_idx, const struct shard_error *err, struct receipt *r)
+static int accept_other(struct finisher *f, uint64_t shard_idx, const struct shard_error *err, struct receipt *r)
 {
 	const struct job *job = f->job;
 	char path[PLAN_PATH_BYTES_MAX];
@@ -118,16 +94,16 @@ static int settle_other(struct finisher *f, uint64_t shard_idx, const struct sha
 	struct plan_input input;
 	uint64_t ours_gone = 0, theirs_gone = 0;
 	bool there = false, we, they;
-	int code = receipt_texts_read(&now, job->state_dir);
+	int rc = receipt_texts_read(&now, job->state_dir);
 
-	if (code == EXIT_DONE)
-		code = published_find(job, shard_idx, &now, &theirs, &there);
+	if (!rc)
+		rc = published_find(job, shard_idx, &now, &theirs, &there);
 	receipt_texts_free(&now);
 	we = receipt_vanished(r, &theirs, &ours_gone);
-	they = code == EXIT_DONE && there && receipt_vanished(&theirs, r, &theirs_gone);
-	if (code != EXIT_DONE || !there || (!we && !they) || !receipt_agrees(r, &theirs)) {
+	they = !rc && there && receipt_vanished(&theirs, r, &theirs_gone);
+	if (rc || !there || (!we && !they) || !receipt_agrees(r, &theirs)) {
 		receipt_free(&theirs);
-		return code == EXIT_DONE ? finisher_fail(f, err) : code;
+		return rc ? rc : finisher_fail(f, err);
 	}
 	plan_input(job->plan, plan_input_at(job->plan, they ? theirs_gone : ours_gone), &input);
 	plan_input_path(job->plan, &input, path);
@@ -141,40 +117,41 @@ static int settle_other(struct finisher *f, uint64_t shard_idx, const struct sha
 	return EXIT_DONE;
 }
 
-/*
- * Its temporary file is gone.  With claims, another worker may have taken over while we slept, and
- * builds the shard.  The claim says whether that is so.
- */
-static int leave_to_other(struct finisher *f, struct finishing *p, const struct shard_error *why)
-{
-	task_lock(&f->threads);
-	p->is_left = true;
-	p->why = *why;
-	task_unlock(&f->threads);
-	return EXIT_DONE;
-}
-
 /* Complete one shard.  The place stays as it is meanwhile, and `r` is its receipt. */
 static int finish(struct finisher *f, struct finishing *p, struct receipt *r)
 {
+	const struct job *job = f->job;
+	struct source_words words = {job->source, "the plan", job->remedy};
 	struct shard_written written;
 	struct shard_error err;
-	int code = check_sources(f->job, p->shard_idx), rc;
+	uint64_t first, count;
+	int status, rc = EXIT_DONE;
 
-	if (code != EXIT_DONE)
-		return code;
+	plan_shard(job->plan, p->shard_idx, &first, &count);
+	if (job->times)
+		rc = source_times_check_written(job->times, job->plan, job->source_fd, &words, first, count);
+	if (rc)
+		return rc;
 	turns_take(f->turns);
-	rc = shard_writer_finish(p->writer, &written, &err);
+	status = shard_writer_finish(p->writer, &written, &err);
 	turns_give(f->turns);
-	if (rc == SHARD_OK)
+	if (status == SHARD_OK)
 		return leave_receipt(f, p->shard_idx, &written, r);
-	if (f->job->again && rc == SHARD_E_EXISTS)
+	if (job->again && status == SHARD_E_EXISTS)
 		return count_other(f, p->shard_idx, r);
-	if (rc == SHARD_E_EXISTS)
-		return settle_other(f, p->shard_idx, &err, r);
-	if (f->ended && err.os_code == ENOENT)
-		return leave_to_other(f, p, &err);
-	return finisher_fail(f, &err);
+	if (status == SHARD_E_EXISTS)
+		return accept_other(f, p->shard_idx, &err, r);
+	if (!f->claims || err.os_code != ENOENT)
+		return finisher_fail(f, &err);
+	/*
+	 * Its temporary file is gone.  Another worker may have taken over while we slept, and builds the
+	 * shard.  The claim says whether that is so.
+	 */
+	task_lock(&f->threads);
+	p->is_left = true;
+	p->why = err;
+	task_unlock(&f->threads);
+	return EXIT_DONE;
 }
 
 /* With the lock: the first shard that no thread has taken; NULL if there is none. */
@@ -196,7 +173,7 @@ static bool complete_next(void *context)
 	struct finisher *f = context;
 	struct finishing *p = find_work(f);
 	struct receipt r;
-	int code;
+	int rc;
 
 	if (!p)
 		return false;
@@ -205,27 +182,28 @@ static bool complete_next(void *context)
 	memset(&p->receipt, 0, sizeof(p->receipt));
 	task_unlock(&f->threads);
 
-	code = finish(f, p, &r);
+	rc = finish(f, p, &r);
 	shard_writer_close(p->writer);
 
 	task_lock(&f->threads);
 	p->writer = NULL;
 	p->taken = false;
 	p->result = r;
-	p->has_result = code == EXIT_DONE;
-	if (code != EXIT_DONE) {
+	p->has_result = !rc;
+	if (rc) {
 		receipt_free(&p->result);
-		f->code = f->code == EXIT_DONE ? code : f->code;
+		f->rc = f->rc ? f->rc : rc;
 	}
 	task_tell(&f->threads);
 	return true;
 }
 
-int finisher_start(struct finisher *f, const struct job *job, struct shard_turns *turns)
+int finisher_start(struct finisher *f, const struct job *job, struct shard_turns *turns, struct claims *claims)
 {
 	memset(f, 0, sizeof(*f));
 	f->job = job;
 	f->turns = turns;
+	f->claims = claims;
 	return task_start(&f->threads, FINISHER_SHARDS, complete_next, f) ? EXIT_DONE
 									  : fail(EXIT_IO, "cannot start a thread");
 }
@@ -244,8 +222,8 @@ static void enter_result(struct finisher *f, struct finishing *p)
 		receipt_count(&p->result, f->job->account);
 	}
 	receipt_free(&p->result);
-	if (f->ended && !f->ended(f->context, p->shard_idx, !p->is_left) && f->code == EXIT_DONE)
-		f->code = fail_of_library(&p->why);
+	if (f->claims && !claims_ended(f->claims, p->shard_idx, !p->is_left) && !f->rc)
+		f->rc = fail_of_library(&p->why);
 	p->has_result = p->is_left = false;
 }
 
@@ -263,29 +241,29 @@ static struct finishing *find_free(struct finisher *f)
 int finisher_put(struct finisher *f, struct shard_writer *writer, uint64_t shard_idx, struct receipt *receipt)
 {
 	struct finishing *p;
-	int code;
+	int rc;
 
 	task_lock(&f->threads);
 	while ((p = find_free(f)) == NULL)
 		task_wait(&f->threads);
-	code = f->code;
+	rc = f->rc;
 	p->writer = writer;
 	p->shard_idx = shard_idx;
 	p->receipt = *receipt;
 	memset(receipt, 0, sizeof(*receipt));
 	task_ask(&f->threads);
 	task_unlock(&f->threads);
-	return code;
+	return rc;
 }
 
 int finisher_check(struct finisher *f)
 {
-	int code;
+	int rc;
 
 	task_lock(&f->threads);
-	code = f->code;
+	rc = f->rc;
 	task_unlock(&f->threads);
-	return code;
+	return rc;
 }
 
 /* With the lock. */
@@ -306,8 +284,8 @@ int finisher_stop(struct finisher *f)
 	task_stop(&f->threads);
 	for (unsigned i = 0; i < FINISHER_SHARDS; i++)
 		enter_result(f, &f->place[i]);
-	if (f->code == EXIT_DONE && f->other_count)
-		f->code = fail(EXIT_MISMATCH, "%s: %" PRIu64 " shard%s other bytes than these sources make",
-			       f->job->out_dir, f->other_count, f->other_count == 1 ? " has" : "s have");
-	return f->code;
+	if (!f->rc && f->other_count)
+		f->rc = fail(EXIT_MISMATCH, "%s: %" PRIu64 " shard%s other bytes than these sources make",
+			     f->job->out_dir, f->other_count, f->other_count == 1 ? " has" : "s have");
+	return f->rc;
 }

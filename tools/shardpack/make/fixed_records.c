@@ -13,8 +13,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tools/common/exit_code.h"
-#include "tools/shardpack/images/image.h"
+#include "tools/common/memory.h"
+#include "tools/common/message.h"
+#include "tools/shardpack/images/images.h"
 #include "tools/shardpack/input/input.h"
 #include "tools/shardpack/parse/parse.h"
 
@@ -120,24 +121,6 @@ static bool lies_beside(const struct plan *p, uint32_t lead, uint32_t field)
 	return true;
 }
 
-static void settle_stream(struct fixed *f, struct stream *s)
-{
-	const struct plan *p = f->plan;
-	s->lead = s->field[0];
-	for (uint32_t i = 1; i < s->field_count; i++)
-		if (p->slice[p->field_slice[s->field[i]]].offset < p->slice[p->field_slice[s->lead]].offset)
-			s->lead = s->field[i];
-	for (uint32_t i = 0; i < s->field_count; i++) {
-		const struct plan_slice *slice = &p->slice[p->field_slice[s->field[i]]];
-		uint64_t end;
-
-		s->start[i] = slice->offset - p->slice[p->field_slice[s->lead]].offset;
-		end = s->start[i] + stored_field_bytes(f, s->field[i], slice);
-		s->span = end > s->span ? end : s->span;
-	}
-	s->direct = s->field_count == 1 && f->schema->field[s->lead].kind == SHARD_TENSOR;
-}
-
 static void find_streams(struct fixed *f)
 {
 	const struct plan *p = f->plan;
@@ -167,44 +150,46 @@ static void find_streams(struct fixed *f)
 			f->stream_count++;
 		}
 	}
-	for (uint32_t k = 0; k < f->stream_count; k++)
-		settle_stream(f, &f->stream[k]);
-}
+	for (uint32_t k = 0; k < f->stream_count; k++) {
+		struct stream *s = &f->stream[k];
 
-/* May a label be too large for i64? */
-static bool has_wide_labels(const struct fixed *f)
-{
-	const struct plan *p = f->plan;
-	if (!f->label)
-		return false;
-	for (uint64_t i = p->field_slice[f->label_field]; i < p->field_slice[f->label_field + 1]; i++)
-		if (p->slice[i].dtype == SHARD_U64)
-			return true;
-	return false;
+		s->lead = s->field[0];
+		for (i = 1; i < s->field_count; i++)
+			if (p->slice[p->field_slice[s->field[i]]].offset < p->slice[p->field_slice[s->lead]].offset)
+				s->lead = s->field[i];
+		for (i = 0; i < s->field_count; i++) {
+			const struct plan_slice *slice = &p->slice[p->field_slice[s->field[i]]];
+			uint64_t end;
+
+			s->start[i] = slice->offset - p->slice[p->field_slice[s->lead]].offset;
+			end = s->start[i] + stored_field_bytes(f, s->field[i], slice);
+			s->span = end > s->span ? end : s->span;
+		}
+		s->direct = s->field_count == 1 && f->schema->field[s->lead].kind == SHARD_TENSOR;
+	}
 }
 
 struct fixed *fixed_open(const struct plan *plan, const struct shard_schema *schema, const struct stored *stored)
 {
-	struct fixed *f = calloc(1, sizeof(*f));
+	struct fixed *f = xcalloc(1, sizeof(*f));
+	bool is_wide = false;
 
-	if (!f)
-		return NULL;
 	f->plan = plan;
 	f->schema = schema;
 	f->stored = stored;
 	f->label = shard_schema_label(schema);
 	f->label_field = f->label ? (uint32_t)(f->label - schema->field) : 0;
-	if (!plan->class_count && !has_wide_labels(f))
-		f->label = NULL;
+	if (f->label && !plan->class_count) { /* may one be too large for i64? */
+		for (uint64_t i = plan->field_slice[f->label_field]; i < plan->field_slice[f->label_field + 1]; i++)
+			is_wide = is_wide || plan->slice[i].dtype == SHARD_U64;
+		f->label = is_wide ? f->label : NULL;
+	}
 	find_streams(f);
 	if (plan->pack) {
-		f->piece = calloc(plan->pack->piece_max, sizeof(*f->piece));
-		f->piece_raw = calloc(schema->field[TOKEN_PACK_TOKENS].shape[0], 8);
+		f->piece = xcalloc(plan->pack->piece_max, sizeof(*f->piece));
+		f->piece_raw = xcalloc(schema->field[TOKEN_PACK_TOKENS].shape[0], 8);
 	}
-	if (!plan->pack || (f->piece && f->piece_raw))
-		return f;
-	fixed_close(f);
-	return NULL;
+	return f;
 }
 
 void fixed_close(struct fixed *f)
@@ -229,26 +214,24 @@ uint64_t fixed_block_records(const struct shard_schema *schema)
 }
 
 /* Zeroed: bytes between fields are never written. */
-bool fixed_block_open(struct fixed_block *b, const struct shard_schema *schema)
+int fixed_block_open(struct fixed_block *b, const struct shard_schema *schema)
 {
 	uint64_t records = fixed_block_records(schema);
-	bool ok;
+	struct shard_error err;
 
-	memset(b, 0, sizeof(*b));
-	b->input_idx = calloc(records, sizeof(*b->input_idx));
-	b->bad = calloc(records, sizeof(*b->bad));
-	ok = b->input_idx && b->bad && shard_tally_open(&b->tally, schema, NULL) == SHARD_OK;
+	*b = (struct fixed_block){.input_idx = xcalloc(records, sizeof(*b->input_idx)),
+				  .bad = xcalloc(records, sizeof(*b->bad))};
 	for (uint32_t g = 0; g < schema->group_count; g++) {
 		/* Whole cache lines: some processors copy pages twice as fast into them. */
 		size_t bytes = (size_t)(records * schema->group[g].record_bytes + SCRATCH_ALIGN_BYTES - 1) &
 			       ~(size_t)(SCRATCH_ALIGN_BYTES - 1);
 
 		b->group[g] = aligned_alloc(SCRATCH_ALIGN_BYTES, bytes);
-		if (b->group[g])
-			memset(b->group[g], 0, bytes);
-		ok = ok && b->group[g];
+		if (!b->group[g])
+			exit_without_memory(bytes);
+		memset(b->group[g], 0, bytes);
 	}
-	return ok;
+	return shard_tally_open(&b->tally, schema, &err) == SHARD_OK ? EXIT_DONE : fail_of_library(&err);
 }
 
 void fixed_block_close(struct fixed_block *b)
@@ -377,22 +360,21 @@ void fixed_record(const struct fixed_block *b, const struct shard_schema *schema
 		group[g] = b->group[g] + i * schema->group[g].record_bytes;
 }
 
-static bool has_good_label(struct fixed *f, const void *const *group, uint64_t input_idx)
-{
-	int64_t label;
-	bool is_class = shard_label_read(f->label, group, f->plan->class_count, &label);
-
-	return f->plan->class_count ? is_class
-				    : label >= 0 || slice_of(f, f->label_field, input_idx)->dtype != SHARD_U64;
-}
-
+/* Which labels are wrong?  Count the other records. */
 static void judge(struct fixed *f, struct fixed_block *b)
 {
 	const void *group[SHARD_GROUPS_MAX];
 
 	for (uint64_t i = 0; i < b->place.count; i++) {
+		int64_t label = 0;
+		bool is_class = true;
+
 		fixed_record(b, f->schema, i, group);
-		b->bad[i] = f->label && !has_good_label(f, group, b->input_idx[i]);
+		if (f->label)
+			is_class = shard_label_read(f->label, group, f->plan->class_count, &label);
+		b->bad[i] = f->plan->class_count
+				    ? !is_class
+				    : label < 0 && slice_of(f, f->label_field, b->input_idx[i])->dtype == SHARD_U64;
 		b->bad_count += b->bad[i];
 		if (!b->bad[i])
 			shard_tally_add(b->tally, group);
@@ -562,9 +544,7 @@ bool fixed_keep(const struct fixed *f, const struct fixed_block *b, uint64_t i, 
 
 	for (uint32_t k = 0; k < s->field_count; k++)
 		n += s->field[k].bytes;
-	bytes = malloc(n);
-	if (!bytes)
-		return verdict_set(v, OUTCOME_STOP, 0, "out of memory for its copy in quarantine");
+	bytes = xmalloc(n, 1);
 	n = 0;
 	for (uint32_t k = 0; k < s->field_count; k++) {
 		const struct shard_field *field = &s->field[k];

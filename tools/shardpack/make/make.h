@@ -69,7 +69,7 @@ struct job { /* all const while it runs, but for what `account` and `receipts` p
  * ---- account.c ----
  *
  * Three structs go from the source to the report.  A scan says in the plan what is wrong with an
- * input before it is read: struct bad_input, of plan/bad_input.h.  A verdict is what came of reading
+ * input before it is read: struct bad_input, of plan/plan.h.  A verdict is what came of reading
  * and decoding it.  If an input is not a record, or there is something to tell of its record, that
  * becomes a problem: the account and the reports list these, and receipts keep them.
  *
@@ -212,7 +212,7 @@ struct account {
 enum problem_how account_how(uint32_t on_error, uint32_t reason);
 
 /* Remember a problem; its message is copied. */
-int account_add(struct account *a, const struct problem *p);
+void account_add(struct account *a, const struct problem *p);
 
 /* Print it, and the path of its input.  Behind many of them one line says that the others are only counted. */
 void account_show(const struct job *job, const char *path, const struct problem *p);
@@ -362,10 +362,7 @@ bool output_is_sealed(const char *out_dir, const struct plan *plan);
 
 /* A dataset that is built beside another one, and put in its place at once. */
 
-/*
- * Where the new one is built: `.NAME.new` beside OUT.  To be freed; NULL, and a message, without
- * memory.
- */
+/* Where the new one is built: `.NAME.new` beside OUT.  To be freed. */
 char *replace_work_dir(const char *out_absolute);
 
 /*
@@ -409,7 +406,7 @@ void shard_list_missing(const struct shard_list *l, size_t bytes_max, struct tex
  * How long one shard takes the machines together, in nanoseconds: the mean time between the last
  * shards that were written, at most a hundred.  0 if fewer than two are there, or times are equal.
  */
-uint64_t shard_list_pace(const struct shard_list *l, const char *out_dir, int *code);
+uint64_t shard_list_pace(const struct shard_list *l, const char *out_dir);
 
 /*
  * ---- space.c ----
@@ -460,7 +457,7 @@ struct scheduler {
  */
 int scheduler_find(struct scheduler *s, char *(*get)(const char *name));
 
-/* A worker that nobody gave a place gets one by chance. */
+/* A worker to which nobody gave a place gets one by chance. */
 void scheduler_anywhere(struct scheduler *s, uint64_t seed);
 
 /* The first of `shard_count` for this worker. */
@@ -604,7 +601,7 @@ const char *claims_temp_id(const struct claims *c, uint64_t shard_idx);
  * A shard that was handed out was published, or its temporary file is gone; or it cannot be built
  * from these inputs.  claims_ended() is false if nobody published it, and its claim is still ours.
  */
-bool claims_ended(void *claims, uint64_t shard_idx, bool published);
+bool claims_ended(struct claims *c, uint64_t shard_idx, bool published);
 void claims_failed(struct claims *c, uint64_t shard_idx);
 
 /* The shards that are missing, and of these the ones that are in nobody's claim, for estimates. */
@@ -790,18 +787,17 @@ struct finisher {
 	struct shard_turns *turns;		 /* const after start */
 	struct task threads;			 /* asked: a shard was handed over; told: a shard is complete */
 	struct finishing place[FINISHER_SHARDS]; /* lock */
-	int code;				 /* lock: the first exit code that was not EXIT_DONE; said already */
+	int rc;					 /* lock: the first exit code that was not EXIT_DONE; said already */
 	uint64_t other_count;			 /* lock: shards that were built again and became others */
 	/*
-	 * NULL, or told of each shard that was published, or whose temporary file is gone, in the
-	 * caller's thread; set after start.  False: of the latter nobody else has it.
+	 * const after start: NULL, or told, in the caller's thread, of each shard that was published, or
+	 * whose temporary file is gone
 	 */
-	bool (*ended)(void *context, uint64_t shard_idx, bool published);
-	void *context;
+	struct claims *claims;
 };
 
-/* The threads take one of `turns` while they compute. */
-int finisher_start(struct finisher *f, const struct job *job, struct shard_turns *turns);
+/* The threads take one of `turns` while they compute.  `claims` may be NULL. */
+int finisher_start(struct finisher *f, const struct job *job, struct shard_turns *turns, struct claims *claims);
 
 /*
  * Hand over a filled writer and the lines and counts for its receipt; both are then the finisher's.
@@ -878,14 +874,11 @@ struct converter; /* what one thread needs */
 size_t converter_record_bytes(const struct shard_schema *s);
 
 /*
- * `stored` may be NULL if the plan has no files.  Inputs that are bad are copied to the quarantine,
- * unless that is NULL.  These and the plan must outlive the converter, and so must the budget,
- * which all converters share; a converter that is alone needs no budget.  Pictures are made in the
- * sandbox, unless that is NULL.  NULL when memory ran out.
+ * The job must outlive the converter, and so must the budget, which all converters share; a converter
+ * that is alone needs no budget: NULL.  Inputs that are bad are copied to the job's quarantine, if it
+ * has one, and pictures are made in its sandbox, if it has one.  NULL when memory ran out.
  */
-struct converter *converter_open(const struct plan *plan, int source_fd, const struct stored *stored,
-				 const struct source_times *times, const char *quarantine, struct budget *budget,
-				 struct sandbox *sandbox);
+struct converter *converter_open(const struct job *job, struct budget *budget);
 void converter_close(struct converter *c);
 
 /* Make the record of the input at r->ordinal, with its fields, in r.  r->record must be set. */
@@ -1015,11 +1008,11 @@ bool pictures_make(struct pictures *p, uint32_t field, uint32_t of, const uint8_
 bool pictures_may_state(const struct pictures *p, const uint8_t *data, uint64_t bytes);
 
 /*
- * How something lies that has no file to state it, as a mask that is drawn; `turn` is an enum
- * field_turn.  False, as above, if nothing says it.
+ * How something lies that belongs to an image of orientation `of`; `turn` is an enum field_turn.  Its
+ * file may state it; a mask that is drawn has none: NULL.  False, as above, if nothing says it.
  */
-bool pictures_orientation_of(const struct pictures *p, uint32_t turn, uint32_t of, uint32_t *orientation,
-			     struct verdict *v);
+bool pictures_orientation_of(const struct pictures *p, uint32_t turn, uint32_t of, const uint8_t *data, uint64_t bytes,
+			     uint32_t *orientation, struct verdict *v);
 
 /*
  * ---- fixed_records.c ----
@@ -1045,13 +1038,13 @@ struct fixed_block {
 	struct verdict verdict;	   /* RECORD: all were read, and are good or bad; else FAILED or STOP */
 };
 
-/* The schema is that of the plan.  NULL when memory ran out. */
+/* The schema is that of the plan. */
 struct fixed *fixed_open(const struct plan *plan, const struct shard_schema *schema, const struct stored *stored);
 void fixed_close(struct fixed *f);
 
-/* Records that a block should have, and memory for one; false when memory ran out. */
+/* Records that a block should have, and memory for one. */
 uint64_t fixed_block_records(const struct shard_schema *schema);
-bool fixed_block_open(struct fixed_block *b, const struct shard_schema *schema);
+int fixed_block_open(struct fixed_block *b, const struct shard_schema *schema);
 void fixed_block_close(struct fixed_block *b);
 
 /* Fill it with the records of b->place. */

@@ -14,8 +14,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "tools/common/exit_code.h"
 #include "tools/common/files.h"
+#include "tools/common/memory.h"
 #include "tools/common/message.h"
 #include "tools/shardpack/input/input.h"
 
@@ -45,11 +45,11 @@ static int open_own(const char *path, int *fd)
 /* It is fine if there is nothing. */
 static int refuse_link(const char *path)
 {
-	int fd, code = open_own(path, &fd);
+	int fd, rc = open_own(path, &fd);
 
 	if (fd >= 0)
 		close(fd);
-	return code;
+	return rc;
 }
 
 /* What a listing of OUT found. */
@@ -69,7 +69,7 @@ static int list(const char *out_dir, struct listing *l)
 {
 	struct dirent *entry;
 	DIR *dir = opendir(out_dir);
-	int code = EXIT_DONE;
+	int rc = EXIT_DONE;
 
 	memset(l, 0, sizeof(*l));
 	if (!dir && errno == ENOENT) {
@@ -97,9 +97,9 @@ static int list(const char *out_dir, struct listing *l)
 			snprintf(l->foreign, sizeof(l->foreign), "%s", name);
 	}
 	if (errno)
-		code = fail(EXIT_IO, "%s: cannot read this folder: %s", out_dir, strerror(errno));
+		rc = fail(EXIT_IO, "%s: cannot read this folder: %s", out_dir, strerror(errno));
 	closedir(dir);
-	return code;
+	return rc;
 }
 
 /* Show the first line in which two plans differ; it is mostly an option, or the size of a file. */
@@ -129,15 +129,15 @@ static int examine_state(const char *out_dir, const struct plan *plan, const str
 	char path[FILES_PATH_BYTES];
 	struct text there = {.shelf = plan->text.shelf};
 	bool found = false;
-	int code = files_path(path, out_dir, STATE_DIR);
+	int rc = files_path(path, out_dir, STATE_DIR);
 
-	if (code == EXIT_DONE)
-		code = refuse_link(path);
-	if (code == EXIT_DONE)
-		code = files_path(path, out_dir, STATE_DIR "/plan");
-	if (code == EXIT_DONE)
-		code = files_read(path, &there, &found);
-	if (code != EXIT_DONE) {
+	if (!rc)
+		rc = refuse_link(path);
+	if (!rc)
+		rc = files_path(path, out_dir, STATE_DIR "/plan");
+	if (!rc)
+		rc = files_read(path, &there, &found);
+	if (rc) {
 		*state = OUTPUT_FOREIGN;
 	} else if (!found && !l->has_shards) {
 		*state = OUTPUT_NEW; /* stopped before the plan was written */
@@ -151,7 +151,7 @@ static int examine_state(const char *out_dir, const struct plan *plan, const str
 		describe_difference(&there, plan, why);
 	}
 	text_free(&there);
-	return code;
+	return rc;
 }
 
 static bool sealed_by(const char *out_dir, const struct plan *plan, char why[OUTPUT_WHY_BYTES])
@@ -175,11 +175,11 @@ static bool sealed_by(const char *out_dir, const struct plan *plan, char why[OUT
 int output_examine(const char *out_dir, const struct plan *plan, enum output_state *state, char why[OUTPUT_WHY_BYTES])
 {
 	struct listing l;
-	int code = list(out_dir, &l);
+	int rc = list(out_dir, &l);
 
 	why[0] = '\0';
-	if (code != EXIT_DONE)
-		return code;
+	if (rc)
+		return rc;
 	if (l.foreign[0]) {
 		*state = OUTPUT_FOREIGN;
 		snprintf(why, OUTPUT_WHY_BYTES, "'%s', which is not part of a dataset", l.foreign);
@@ -219,16 +219,16 @@ static int publish(const struct job *job, const char *name, const void *data, si
 {
 	char path[FILES_PATH_BYTES];
 	struct shard_error err = {0};
-	int code = files_path(path, job->state_dir, name);
+	int rc = files_path(path, job->state_dir, name);
 
 	if (exists)
 		*exists = false;
-	for (int tries = 0; code == EXIT_DONE && tries < 8; tries++) {
+	for (int tries = 0; !rc && tries < 8; tries++) {
 		if (!files_make_dir(job->state_dir))
 			return fail(EXIT_IO, "%s: cannot make this folder: %s", job->state_dir, strerror(errno));
-		code = refuse_link(job->state_dir);
-		if (code != EXIT_DONE)
-			return code;
+		rc = refuse_link(job->state_dir);
+		if (rc)
+			return rc;
 		if ((exists ? shard_publish(path, data, bytes, 0, &err) : files_publish(path, data, bytes, &err)) ==
 		    SHARD_OK)
 			return EXIT_DONE;
@@ -239,59 +239,49 @@ static int publish(const struct job *job, const char *name, const void *data, si
 		if (err.os_code != ENOENT)
 			break;
 	}
-	return code == EXIT_DONE ? fail_of_library(&err) : code;
-}
-
-/* Of the process that made the plan: those of a later one do not replace them. */
-static int publish_decoders(const struct job *job)
-{
-	struct text text = {0};
-	bool exists;
-	int code;
-
-	image_formats_write(&text);
-	code = text_failed(&text) ? fail(EXIT_IO, "out of memory")
-				  : publish(job, DECODERS, text.data, text.bytes, &exists);
-	text_free(&text);
-	return code;
+	return rc ? rc : fail_of_library(&err);
 }
 
 int output_begin(const struct job *job, const char *source, const struct source_times *now)
 {
 	enum output_state state = OUTPUT_STARTED;
-	char why[OUTPUT_WHY_BYTES];
+	char path[FILES_PATH_BYTES], why[OUTPUT_WHY_BYTES];
+	struct text decoders = {0};
 	bool exists;
-	char path[FILES_PATH_BYTES];
-	int code;
+	int rc;
 
-	code = files_path(path, job->out_dir, ""); /* with the slash behind it, OUT is one of its parents */
-	if (code != EXIT_DONE)
-		return code;
+	rc = files_path(path, job->out_dir, ""); /* with the slash behind it, OUT is one of its parents */
+	if (rc)
+		return rc;
 	if (!files_make_parents(path, 1))
 		return fail(EXIT_IO, "%s: cannot make this folder: %s", job->out_dir, strerror(errno));
-	code = publish(job, "plan", job->plan->text.data, job->plan->text.bytes, &exists);
-	if (code == EXIT_DONE && exists) {
+	rc = publish(job, "plan", job->plan->text.data, job->plan->text.bytes, &exists);
+	if (!rc && exists) {
 		/*
 		 * This run continues, or another process was faster; then it must have the same
 		 * plan.
 		 */
-		code = output_examine(job->out_dir, job->plan, &state, why);
-		if (code == EXIT_DONE && state != OUTPUT_STARTED && state != OUTPUT_SEALED)
-			code = fail(state == OUTPUT_NEW ? EXIT_IO : EXIT_USAGE, "%s: holds %s; nothing was touched",
-				    job->out_dir,
-				    state == OUTPUT_NEW ? "a plan that is being removed; run again in a minute" : why);
+		rc = output_examine(job->out_dir, job->plan, &state, why);
+		if (!rc && state != OUTPUT_STARTED && state != OUTPUT_SEALED)
+			rc = fail(state == OUTPUT_NEW ? EXIT_IO : EXIT_USAGE, "%s: holds %s; nothing was touched",
+				  job->out_dir,
+				  state == OUTPUT_NEW ? "a plan that is being removed; run again in a minute" : why);
 	}
-	if (code == EXIT_DONE)
-		code = publish(job, SOURCES, now->data, now->bytes, &exists);
-	if (code == EXIT_DONE)
-		code = publish(job, "source", source, strlen(source), NULL);
-	if (code == EXIT_DONE && job->quarantine)
-		code = publish(job, "quarantine", job->quarantine, strlen(job->quarantine), NULL);
-	if (code == EXIT_DONE && job->exif_said)
-		code = publish(job, EXIF_SAID, "", 0, NULL);
-	if (code == EXIT_DONE && recipe_is_images(&job->plan->recipe))
-		code = publish_decoders(job);
-	return code == EXIT_DONE ? files_sync_dir(job->out_dir) : code;
+	if (!rc)
+		rc = publish(job, SOURCES, now->data, now->bytes, &exists);
+	if (!rc)
+		rc = publish(job, "source", source, strlen(source), NULL);
+	if (!rc && job->quarantine)
+		rc = publish(job, "quarantine", job->quarantine, strlen(job->quarantine), NULL);
+	if (!rc && job->exif_said)
+		rc = publish(job, EXIF_SAID, "", 0, NULL);
+	if (!rc && recipe_is_images(&job->plan->recipe)) {
+		/* Of the process that made the plan: those of a later one do not replace them. */
+		image_formats_write(&decoders);
+		rc = publish(job, DECODERS, decoders.data, decoders.bytes, &exists);
+		text_free(&decoders);
+	}
+	return rc ? rc : files_sync_dir(job->out_dir);
 }
 
 bool output_exif_said(const struct job *job)
@@ -310,29 +300,29 @@ int output_check_sources(const struct job *job, const struct source_times *now)
 	char path[FILES_PATH_BYTES];
 	struct listing l;
 	bool found = false;
-	int code = list(job->out_dir, &l);
+	int rc = list(job->out_dir, &l);
 
-	if (code == EXIT_DONE)
-		code = files_path(path, job->state_dir, SOURCES);
-	if (code == EXIT_DONE)
-		code = source_times_open(&then, job->plan, path, &found);
+	if (!rc)
+		rc = files_path(path, job->state_dir, SOURCES);
+	if (!rc)
+		rc = source_times_open(&then, job->plan, path, &found);
 	/* A dataset that was stopped while it was being finished has them still there. */
-	if (code == EXIT_DONE && !found && l.has_manifest) {
+	if (!rc && !found && l.has_manifest) {
 		words.what = job->out_dir;
-		code = files_path(path, job->out_dir, KEPT_SOURCES);
-		if (code == EXIT_DONE)
-			code = source_times_open(&then, job->plan, path, &found);
+		rc = files_path(path, job->out_dir, KEPT_SOURCES);
+		if (!rc)
+			rc = source_times_open(&then, job->plan, path, &found);
 	}
-	if (code == EXIT_DONE && found)
-		code = then.bytes == now->bytes ? source_times_compare(&then, now, job->plan, &words)
-						: source_times_refuse_damage(path);
-	else if (code == EXIT_DONE && (l.has_manifest || l.has_shards))
-		code = fail(EXIT_MISMATCH,
-			    "%s: is missing, cut, or of another release, so nothing says whether the sources are still "
-			    "those that were packed; if they are, add --trust-names; if not, %s",
-			    path, job->remedy);
+	if (!rc && found)
+		rc = then.bytes == now->bytes ? source_times_compare(&then, now, job->plan, &words)
+					      : source_times_refuse_damage(path);
+	else if (!rc && (l.has_manifest || l.has_shards))
+		rc = fail(EXIT_MISMATCH,
+			  "%s: is missing, cut, or of another release, so nothing says whether the sources are still "
+			  "those that were packed; if they are, add --trust-names; if not, %s",
+			  path, job->remedy);
 	source_times_close(&then);
-	return code;
+	return rc;
 }
 
 int output_same_sources(const char *out_dir, const struct plan *plan, const struct source_times *now, bool *same)
@@ -340,41 +330,41 @@ int output_same_sources(const char *out_dir, const struct plan *plan, const stru
 	char path[FILES_PATH_BYTES];
 	struct source_times then = {0};
 	bool found = false;
-	int code = files_path(path, out_dir, STATE_DIR "/" SOURCES);
+	int rc = files_path(path, out_dir, STATE_DIR "/" SOURCES);
 
-	if (code == EXIT_DONE)
-		code = source_times_open(&then, plan, path, &found);
-	*same = code == EXIT_DONE && found && then.bytes == now->bytes && !memcmp(then.data, now->data, now->bytes);
+	if (!rc)
+		rc = source_times_open(&then, plan, path, &found);
+	*same = !rc && found && then.bytes == now->bytes && !memcmp(then.data, now->data, now->bytes);
 	source_times_close(&then);
-	return code;
+	return rc;
 }
 
 int output_open_times(const struct job *job, struct source_times *out)
 {
 	char path[FILES_PATH_BYTES];
 	bool found = false;
-	int code = files_path(path, job->state_dir, SOURCES);
+	int rc = files_path(path, job->state_dir, SOURCES);
 
-	if (code == EXIT_DONE)
-		code = source_times_open(out, job->plan, path, &found);
-	if (code == EXIT_DONE && !found)
-		code = fail(EXIT_MISMATCH,
-			    "%s: is missing, cut, or of another release, so nothing says whether the sources are those "
-			    "of the plan; run the same `shardpack plan` command again to restore it, or add "
-			    "--trust-names",
-			    path);
-	return code;
+	if (!rc)
+		rc = source_times_open(out, job->plan, path, &found);
+	if (!rc && !found)
+		rc = fail(EXIT_MISMATCH,
+			  "%s: is missing, cut, or of another release, so nothing says whether the sources are those "
+			  "of the plan; run the same `shardpack plan` command again to restore it, or add "
+			  "--trust-names",
+			  path);
+	return rc;
 }
 
 int output_keep_times(const struct job *job)
 {
 	char from[FILES_PATH_BYTES], to[FILES_PATH_BYTES];
-	int code = files_path(from, job->state_dir, SOURCES);
+	int rc = files_path(from, job->state_dir, SOURCES);
 
-	if (code == EXIT_DONE)
-		code = files_path(to, job->out_dir, KEPT_SOURCES);
-	if (code != EXIT_DONE)
-		return code;
+	if (!rc)
+		rc = files_path(to, job->out_dir, KEPT_SOURCES);
+	if (rc)
+		return rc;
 	if (renameat(AT_FDCWD, from, AT_FDCWD, to) == 0)
 		return files_sync_dir(job->out_dir);
 	if (errno != ENOENT)
@@ -389,16 +379,16 @@ static int load_place(const struct job *job, const char *name, char **out)
 	char path[FILES_PATH_BYTES];
 	struct text text = {0};
 	bool found = false;
-	int code = files_path(path, job->state_dir, name);
+	int rc = files_path(path, job->state_dir, name);
 
 	*out = NULL;
-	if (code == EXIT_DONE)
-		code = files_read(path, &text, &found);
-	if (code == EXIT_DONE && found)
+	if (!rc)
+		rc = files_read(path, &text, &found);
+	if (!rc && found)
 		*out = text.data;
 	else
 		text_free(&text);
-	return code;
+	return rc;
 }
 
 int output_load_decoders(const struct job *job, struct plan *plan)
@@ -415,10 +405,10 @@ static int load_none(const struct job *job, bool *sealed)
 	struct shard_dataset *ds;
 	struct shard_error err;
 	struct stat st;
-	int code = files_path(manifest, job->out_dir, MANIFEST);
+	int rc = files_path(manifest, job->out_dir, MANIFEST);
 
-	if (code != EXIT_DONE)
-		return code;
+	if (rc)
+		return rc;
 	if (stat(manifest, &st) != 0)
 		return fail(EXIT_USAGE, "%s: has no plan; make one with `shardpack plan SOURCE SRC -o DIR`",
 			    job->out_dir);
@@ -434,29 +424,29 @@ int output_load(struct job *job, struct plan *plan, char **source, char **quaran
 	char path[FILES_PATH_BYTES];
 	struct text text = {.shelf = plan->text.shelf};
 	bool found = false;
-	int code = files_path(path, job->state_dir, "plan");
+	int rc = files_path(path, job->state_dir, "plan");
 
 	*plan = (struct plan){.text.shelf = text.shelf};
 	*source = *quarantine = NULL;
 	*sealed = false;
-	if (code == EXIT_DONE)
-		code = refuse_link(job->state_dir);
-	if (code == EXIT_DONE)
-		code = files_read(path, &text, &found);
-	if (code == EXIT_DONE && !found)
+	if (!rc)
+		rc = refuse_link(job->state_dir);
+	if (!rc)
+		rc = files_read(path, &text, &found);
+	if (!rc && !found)
 		return load_none(job, sealed);
-	if (code == EXIT_DONE)
-		code = plan_parse(plan, &text, path);
+	if (!rc)
+		rc = plan_parse(plan, &text, path);
 	text_free(&text);
-	if (code == EXIT_DONE)
-		code = plan_check_versions(plan, path);
-	if (code == EXIT_DONE)
+	if (!rc)
+		rc = plan_check_versions(plan, path);
+	if (!rc)
 		job->exif_said = output_exif_said(job);
-	if (code == EXIT_DONE)
-		code = load_place(job, "source", source);
-	if (code == EXIT_DONE)
-		code = output_load_decoders(job, plan);
-	return code == EXIT_DONE ? load_place(job, "quarantine", quarantine) : code;
+	if (!rc)
+		rc = load_place(job, "source", source);
+	if (!rc)
+		rc = output_load_decoders(job, plan);
+	return rc ? rc : load_place(job, "quarantine", quarantine);
 }
 
 /*
@@ -465,16 +455,16 @@ int output_load(struct job *job, struct plan *plan, char **source, char **quaran
  */
 static int remove_all(const char *dir, bool (*is_ours)(const char *name), bool *gone)
 {
-	int fd, code = open_own(dir, &fd);
+	int fd, rc = open_own(dir, &fd);
 
 	*gone = fd < 0;
-	if (code == EXIT_DONE && fd >= 0)
-		code = remove_names(dir, fd, is_ours);
-	if (code != EXIT_DONE || *gone)
-		return code;
-	code = remove_temps(dir);
-	if (code != EXIT_DONE)
-		return code;
+	if (!rc && fd >= 0)
+		rc = remove_names(dir, fd, is_ours);
+	if (rc || *gone)
+		return rc;
+	rc = remove_temps(dir);
+	if (rc)
+		return rc;
 	*gone = remove_folder(dir) || errno == ENOENT;
 	if (!*gone && errno != ENOTEMPTY && errno != EEXIST)
 		return fail(EXIT_IO, "%s: cannot remove this folder: %s", dir, strerror(errno));
@@ -498,18 +488,18 @@ int output_clear_state(const struct job *job)
 {
 	struct shard_error err;
 	bool gone;
-	int code;
+	int rc;
 
 	if (job->receipts)
 		receipt_files_let_go(job->receipts);
 	if (shard_remove_temps(job->out_dir, NULL, &err) != SHARD_OK)
 		return fail_of_library(&err);
-	code = remove_all(job->state_dir, is_state_name, &gone);
-	if (code == EXIT_DONE && !gone)
+	rc = remove_all(job->state_dir, is_state_name, &gone);
+	if (!rc && !gone)
 		warn("%s: not removed, because it is not empty; another process uses it, or it holds a file that is "
 		     "not shardpack's",
 		     job->state_dir);
-	return code == EXIT_DONE ? files_sync_dir(job->out_dir) : code;
+	return rc ? rc : files_sync_dir(job->out_dir);
 }
 
 void output_give_up(const struct job *job, bool made, bool all_empty)
@@ -534,28 +524,28 @@ static int remove_dataset(const char *dir)
 	char path[FILES_PATH_BYTES];
 	struct listing l;
 	bool gone = false;
-	int code = refuse_link(dir);
+	int rc = refuse_link(dir);
 
-	if (code == EXIT_DONE)
-		code = list(dir, &l);
-	if (code != EXIT_DONE || l.absent)
-		return code;
+	if (!rc)
+		rc = list(dir, &l);
+	if (rc || l.absent)
+		return rc;
 	if (l.foreign[0])
 		return fail(EXIT_USAGE, "%s: holds '%s', which is not part of a dataset; remove this folder yourself",
 			    dir, l.foreign);
 	/* The manifest goes first, so that a kill leaves no dataset with shards missing. */
-	code = files_path(path, dir, MANIFEST);
-	if (code == EXIT_DONE)
-		code = files_remove(path);
-	if (code == EXIT_DONE)
-		code = files_path(path, dir, STATE_DIR);
-	if (code == EXIT_DONE)
-		code = remove_all(path, is_state_name, &gone);
-	if (code == EXIT_DONE)
-		code = remove_all(dir, is_output_name, &gone);
-	if (code == EXIT_DONE && !gone)
-		code = fail(EXIT_IO, "%s: still in use by another process", dir);
-	return code;
+	rc = files_path(path, dir, MANIFEST);
+	if (!rc)
+		rc = files_remove(path);
+	if (!rc)
+		rc = files_path(path, dir, STATE_DIR);
+	if (!rc)
+		rc = remove_all(path, is_state_name, &gone);
+	if (!rc)
+		rc = remove_all(dir, is_output_name, &gone);
+	if (!rc && !gone)
+		rc = fail(EXIT_IO, "%s: still in use by another process", dir);
+	return rc;
 }
 
 /* ---- a dataset built beside another one, and put in its place at once ---- */
@@ -563,13 +553,8 @@ static int remove_dataset(const char *dir)
 char *replace_work_dir(const char *out_absolute)
 {
 	const char *slash = strrchr(out_absolute, '/');
-	char *out;
 
-	if (asprintf(&out, "%.*s/.%s.new", (int)(slash - out_absolute), out_absolute, slash + 1) < 0) {
-		fail(EXIT_IO, "out of memory");
-		return NULL;
-	}
-	return out;
+	return xasprintf("%.*s/.%s.new", (int)(slash - out_absolute), out_absolute, slash + 1);
 }
 
 int replace_prepare(const char *work_dir, const struct plan *plan, const struct source_times *now)
@@ -577,19 +562,19 @@ int replace_prepare(const char *work_dir, const struct plan *plan, const struct 
 	enum output_state state;
 	char why[OUTPUT_WHY_BYTES];
 	bool same = true;
-	int code = refuse_link(work_dir);
+	int rc = refuse_link(work_dir);
 
-	if (code == EXIT_DONE)
-		code = output_examine(work_dir, plan, &state, why);
-	if (code != EXIT_DONE)
-		return code;
+	if (!rc)
+		rc = output_examine(work_dir, plan, &state, why);
+	if (rc)
+		return rc;
 	if (state == OUTPUT_FOREIGN)
 		return fail(EXIT_USAGE, "%s: holds %s; --replace builds in this folder, so remove it first", work_dir,
 			    why);
 	if (state == OUTPUT_STARTED)
-		code = output_same_sources(work_dir, plan, now, &same);
-	if (code != EXIT_DONE)
-		return code;
+		rc = output_same_sources(work_dir, plan, now, &same);
+	if (rc)
+		return rc;
 	if (state == OUTPUT_SEALED || (state == OUTPUT_STARTED && !same))
 		snprintf(why, sizeof(why), "a dataset that may be of other sources");
 	if (state == OUTPUT_OTHER || why[0]) {
@@ -603,18 +588,18 @@ int replace_prepare(const char *work_dir, const struct plan *plan, const struct 
 static int swap_in_steps(const char *out, const char *work_dir)
 {
 	char aside[FILES_PATH_BYTES];
-	int code = EXIT_DONE;
+	int rc = EXIT_DONE;
 
 	if (snprintf(aside, sizeof(aside), "%s.old", work_dir) >= (int)sizeof(aside))
 		return fail(EXIT_USAGE, "%s.old: this path is too long", work_dir);
 	if (rename(out, aside) != 0)
 		return fail(EXIT_IO, "%s: cannot move this folder aside: %s", out, strerror(errno));
 	if (rename(work_dir, out) != 0) {
-		code = fail(EXIT_IO, "%s: cannot move this folder to %s: %s", work_dir, out, strerror(errno));
+		rc = fail(EXIT_IO, "%s: cannot move this folder to %s: %s", work_dir, out, strerror(errno));
 		if (rename(aside, out) != 0)
-			code = fail(EXIT_IO, "%s: the old %s lies here now, and cannot be moved back: %s", aside, out,
-				    strerror(errno));
-		return code;
+			rc = fail(EXIT_IO, "%s: the old %s lies here now, and cannot be moved back: %s", aside, out,
+				  strerror(errno));
+		return rc;
 	}
 	if (rename(aside, work_dir) != 0)
 		return fail(EXIT_IO, "%s: the old dataset lies here, and cannot be moved: %s", aside, strerror(errno));
@@ -624,54 +609,45 @@ static int swap_in_steps(const char *out, const char *work_dir)
 int replace_swap(const char *out_absolute, const char *work_dir)
 {
 	char parent[FILES_PATH_BYTES];
-	int code = EXIT_DONE;
+	int rc = EXIT_DONE;
 
 	if (renameat2(AT_FDCWD, work_dir, AT_FDCWD, out_absolute, RENAME_EXCHANGE) != 0) {
 		if (errno != EINVAL && errno != ENOSYS && errno != EOPNOTSUPP)
 			return fail(EXIT_IO, "%s: cannot replace %s: %s", work_dir, out_absolute, strerror(errno));
-		code = swap_in_steps(out_absolute, work_dir);
+		rc = swap_in_steps(out_absolute, work_dir);
 	}
-	if (code == EXIT_DONE)
-		code = files_path(parent, work_dir, "..");
+	if (!rc)
+		rc = files_path(parent, work_dir, "..");
 	/* The new name is durable before anything of the old dataset goes. */
-	if (code == EXIT_DONE)
-		code = files_sync_dir(parent);
-	return code == EXIT_DONE ? remove_dataset(work_dir) : code;
+	if (!rc)
+		rc = files_sync_dir(parent);
+	return rc ? rc : remove_dataset(work_dir);
 }
 
 /* ---- which shards of a plan have their final names ---- */
 
 #define PACE_SHARDS 100
 
-/* The number in "00005.shard"; false if it is not the name of a shard. */
-static bool shard_number(const char *name, uint64_t *shard_idx)
-{
-	size_t digits = strspn(name, "0123456789");
-
-	/* "00005", "123456", but not "000005" */
-	if (digits < 5 || digits > 19 || (digits > 5 && name[0] == '0') || strcmp(name + digits, ".shard") != 0)
-		return false;
-	*shard_idx = strtoull(name, NULL, 10);
-	return true;
-}
-
+/* "00005.shard", "123456.shard", but not "000005.shard" */
 static void note_shard(void *context, const char *name)
 {
 	struct shard_list *l = context;
+	size_t digits = strspn(name, "0123456789");
 	uint64_t idx;
 
-	if (!shard_number(name, &idx) || idx >= l->shard_count)
+	if (digits < 5 || digits > 19 || (digits > 5 && name[0] == '0') || strcmp(name + digits, ".shard") != 0)
 		return;
-	l->there_count += !l->there[idx];
-	l->there[idx] = true;
+	idx = strtoull(name, NULL, 10);
+	if (idx < l->shard_count) {
+		l->there_count += !l->there[idx];
+		l->there[idx] = true;
+	}
 }
 
 int shard_list_look(struct shard_list *l, const char *out_dir, uint64_t shard_count)
 {
 	if (!l->there)
-		l->there = calloc(shard_count + 1, sizeof(*l->there));
-	if (!l->there)
-		return fail(EXIT_IO, "out of memory for %" PRIu64 " shards", shard_count);
+		l->there = xcalloc(shard_count, sizeof(*l->there));
 	l->shard_count = shard_count;
 	return files_list(out_dir, note_shard, l, NULL);
 }
@@ -710,12 +686,11 @@ static int by_time(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-uint64_t shard_list_pace(const struct shard_list *l, const char *out_dir, int *code)
+uint64_t shard_list_pace(const struct shard_list *l, const char *out_dir)
 {
-	uint64_t *times = malloc((l->there_count + 1) * sizeof(*times)), n = 0, first, pace = 0;
+	uint64_t *times = xmalloc(l->there_count, sizeof(*times)), n = 0, first, pace = 0;
 
-	*code = times ? EXIT_DONE : fail(EXIT_IO, "out of memory for %" PRIu64 " shards", l->there_count);
-	for (uint64_t k = 0; times && k < l->shard_count && n < l->there_count; k++)
+	for (uint64_t k = 0; k < l->shard_count && n < l->there_count; k++)
 		n += l->there[k] && receipt_shard_time(out_dir, k, &times[n]); /* else it was removed just now */
 	if (n > 1) {
 		qsort(times, n, sizeof(*times), by_time);

@@ -85,27 +85,11 @@ void pictures_give_back(struct pictures *p)
 	p->claimed_bytes = 0;
 }
 
-static bool open_targets(struct pictures *p)
-{
-	const struct recipe *r = p->recipe;
-	bool ok = (p->image = transform_open(&r->transform)) != NULL;
-
-	for (uint32_t i = 0; ok && i < r->field_count; i++) {
-		const struct field_source *s = &r->from[i];
-
-		if (s->kind == FIELD_IMAGE)
-			ok = (p->transform[i] = transform_open(&s->transform)) != NULL;
-		else if (s->kind == FIELD_MASK)
-			ok = (p->mask[i] = mask_open(&r->transform, (uint32_t)shard_dtype_bytes(r->field[i].dtype),
-						     s->fill)) != NULL;
-	}
-	return ok;
-}
-
 bool pictures_open(struct pictures *p, const struct recipe *r, struct budget *budget, struct sandbox *sandbox)
 {
 	const struct limits *l = &r->limits;
 	struct shard_error err;
+	bool ok;
 
 	*p = (struct pictures){.budget = budget,
 			       .recipe = r,
@@ -114,7 +98,20 @@ bool pictures_open(struct pictures *p, const struct recipe *r, struct budget *bu
 										: EXIF_RULES_PILLOW_12,
 			       .turn = {.claim = claim, .context = p}};
 	recipe_schema(r, &p->schema, &err); /* it has one, or there was no plan */
-	if (!open_targets(p))
+	p->image = transform_open(&r->transform);
+	ok = p->image != NULL;
+	for (uint32_t i = 0; ok && i < r->field_count; i++) {
+		const struct field_source *s = &r->from[i];
+
+		if (s->kind == FIELD_IMAGE) {
+			p->transform[i] = transform_open(&s->transform);
+			ok = p->transform[i] != NULL;
+		} else if (s->kind == FIELD_MASK) {
+			p->mask[i] = mask_open(&r->transform, (uint32_t)shard_dtype_bytes(r->field[i].dtype), s->fill);
+			ok = p->mask[i] != NULL;
+		}
+	}
+	if (!ok)
 		return false;
 	if (sandbox) {
 		p->worker = sandbox_worker_open(sandbox);
@@ -179,9 +176,8 @@ bool pictures_may_state(const struct pictures *p, const uint8_t *data, uint64_t 
 	return p->worker || !note_stated(p, data, bytes, &stated, &v) || stated;
 }
 
-/* The same for what belongs to an image of orientation `of`; `turn` is an enum field_turn. */
-static bool find_beside(const struct pictures *p, uint32_t turn, uint32_t of, const uint8_t *data, uint64_t bytes,
-			uint32_t *orientation, struct verdict *v)
+bool pictures_orientation_of(const struct pictures *p, uint32_t turn, uint32_t of, const uint8_t *data, uint64_t bytes,
+			     uint32_t *orientation, struct verdict *v)
 {
 	*orientation = turn == TURN_IMAGE ? of : 1;
 	if (turn == TURN_IMAGE || turn == TURN_NONE)
@@ -198,32 +194,6 @@ static bool find_beside(const struct pictures *p, uint32_t turn, uint32_t of, co
 	return true;
 }
 
-static bool make_image(struct pictures *p, struct transform *t, bool wide, const uint8_t *data, uint64_t bytes,
-		       uint32_t orientation, uint8_t *dst, struct verdict *v)
-{
-	const struct image_sink *sink = transform_sink(t, dst);
-	struct decode_verdict said;
-	enum decode_status status;
-
-	p->turning = orientation != 1;
-	if (p->turning)
-		sink = turn_sink(&p->turn, orientation, wide, sink);
-	status = wide ? decoder_stream_wide(p->decoder, data, bytes, sink, &said)
-		      : decoder_stream(p->decoder, data, bytes, sink, &said);
-	if (status == DECODE_OK && p->turning && !turn_finish(&p->turn))
-		status = DECODE_NO_MEMORY;
-	if (status == DECODE_OK)
-		transform_finish(t);
-	p->turning = false;
-	return verdict_of_decoder(v, status, &said);
-}
-
-bool pictures_orientation_of(const struct pictures *p, uint32_t turn, uint32_t of, uint32_t *orientation,
-			     struct verdict *v)
-{
-	return find_beside(p, turn, of, NULL, 0, orientation, v);
-}
-
 static bool make_here(struct pictures *p, uint32_t field, uint32_t of, const uint8_t *data, uint64_t bytes,
 		      uint8_t *dst, struct picture *made, struct verdict *v)
 {
@@ -237,25 +207,35 @@ static bool make_here(struct pictures *p, uint32_t field, uint32_t of, const uin
 	enum decode_status status;
 
 	if (field == PICTURES_IMAGE ? !find_stated(p, data, bytes, &made->orientation, v)
-				    : !find_beside(p, s->turn, of, data, bytes, &made->orientation, v))
+				    : !pictures_orientation_of(p, s->turn, of, data, bytes, &made->orientation, v))
 		return false;
 	if (!made->orientation) /* the file states none, or the recipe does not ask */
 		made->orientation = 1;
-	if (t) {
-		if (!make_image(p, t, wide, data, bytes, made->orientation, dst, v))
+	if (!t) { /* a mask */
+		f = &p->schema.field[recipe_first(p->recipe) + field];
+		codes = (struct mask_codes){(uint32_t)shard_dtype_bytes(f->dtype), s->map.count ? &s->map : NULL};
+		sink = mask_sink(p->mask[field], made->orientation, dst);
+		status = decoder_stream(p->decoder, DECODE_MASK, field_is_coded(f, s) ? &codes : NULL, data, bytes,
+					sink, &said);
+		if (!verdict_of_decoder(v, status, &said))
 			return false;
-		transform_source_size(t, &made->width, &made->height);
-		return note_stated(p, data, bytes, &made->stated, v);
+		mask_source_size(p->mask[field], &made->width, &made->height);
+		return true;
 	}
-	f = &p->schema.field[recipe_first(p->recipe) + field];
-	codes = (struct mask_codes){(uint32_t)shard_dtype_bytes(f->dtype), s->map.count ? &s->map : NULL};
-	sink = mask_sink(p->mask[field], made->orientation, dst);
-	status = field_is_coded(f, s) ? decoder_coded_mask(p->decoder, &codes, data, bytes, sink, &said)
-				      : decoder_mask(p->decoder, data, bytes, sink, &said);
+	sink = transform_sink(t, dst);
+	p->turning = made->orientation != 1;
+	if (p->turning)
+		sink = turn_sink(&p->turn, made->orientation, wide, sink);
+	status = decoder_stream(p->decoder, wide ? DECODE_WIDE : DECODE_RGB, NULL, data, bytes, sink, &said);
+	if (status == DECODE_OK && p->turning && !turn_finish(&p->turn))
+		status = DECODE_NO_MEMORY;
+	if (status == DECODE_OK)
+		transform_finish(t);
+	p->turning = false;
 	if (!verdict_of_decoder(v, status, &said))
 		return false;
-	mask_source_size(p->mask[field], &made->width, &made->height);
-	return true;
+	transform_source_size(t, &made->width, &made->height);
+	return note_stated(p, data, bytes, &made->stated, v);
 }
 
 /* ---- in a sandbox ---- */

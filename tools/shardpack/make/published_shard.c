@@ -13,10 +13,10 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "tools/common/exit_code.h"
+#include "tools/common/memory.h"
 #include "tools/common/message.h"
 #include "tools/common/signals.h"
-#include "tools/shardpack/plan/bad_input.h"
+#include "tools/shardpack/plan/plan.h"
 
 static bool is_ours(const struct job *job, uint64_t shard_idx, const struct shard_info *info)
 {
@@ -102,30 +102,27 @@ static int list_accepted(const struct listing *l, uint64_t shard_idx, struct sha
 	uint64_t ordinal, planned, miss_idx = 0, n;
 	struct shard_error err;
 	uint8_t *bytes;
-	int code = EXIT_DONE;
+	int rc = EXIT_DONE;
 
 	if (!field)
 		return EXIT_DONE;
-	bytes = malloc(RECORDS_AT_ONCE * (size_t)field->stride);
-	if (!bytes)
-		return fail(EXIT_IO, "out of memory for %d records of %" PRIu64 " bytes", RECORDS_AT_ONCE,
-			    field->stride);
+	bytes = xmalloc(RECORDS_AT_ONCE, field->stride);
 	plan_shard(l->job->plan, shard_idx, &ordinal, &planned);
-	for (uint64_t record = 0; code == EXIT_DONE && record < info->record_count; record += n) {
+	for (uint64_t record = 0; !rc && record < info->record_count; record += n) {
 		n = info->record_count - record < RECORDS_AT_ONCE ? info->record_count - record : RECORDS_AT_ONCE;
 		if (shard_reader_read(reader, field->group, record, n, bytes, &err) != SHARD_OK)
-			code = fail_of_library(&err);
-		for (uint64_t i = 0; code == EXIT_DONE && i < n; i++, ordinal++) {
+			rc = fail_of_library(&err);
+		for (uint64_t i = 0; !rc && i < n; i++, ordinal++) {
 			uint32_t damage = bytes[i * field->stride + field->offset];
 
-			code = skip_misses(reader, info->miss_count, &miss_idx, &ordinal);
-			if (code == EXIT_DONE && damage)
+			rc = skip_misses(reader, info->miss_count, &miss_idx, &ordinal);
+			if (!rc && damage)
 				receipt_add(l->lines, &(struct problem){ordinal, damage, PROBLEM_ACCEPTED,
 									explain(l, ordinal, damage, OUTCOME_RECORD)});
 		}
 	}
 	free(bytes);
-	return code;
+	return rc;
 }
 
 /*
@@ -160,38 +157,13 @@ static int list_firsts(const struct listing *l, uint64_t shard_idx)
 static int list_problems(const struct listing *l, uint64_t shard_idx, struct shard_reader *reader)
 {
 	struct shard_info info;
-	int code;
+	int rc;
 
 	shard_reader_info(reader, &info);
-	code = list_misses(l, reader, info.miss_count);
-	if (code == EXIT_DONE)
-		code = list_accepted(l, shard_idx, reader, &info);
-	return code == EXIT_DONE ? list_firsts(l, shard_idx) : code;
-}
-
-/* With the sentences that the inputs give, if they are at hand. */
-static int list_and_explain(const struct job *job, uint64_t shard_idx, const char *path, struct shard_reader *reader,
-			    struct text *lines)
-{
-	struct listing l = {.job = job, .path = path, .lines = lines};
-	struct shard_info info;
-	int code;
-
-	shard_reader_info(reader, &info);
-	if (!plan_names_inputs(job->plan)) /* the reason says it all */
-		return list_misses(&l, reader, info.miss_count);
-	l.result = calloc(1, sizeof(*l.result));
-	if (!l.result)
-		return fail(EXIT_IO, "%s: out of memory", path);
-	l.result->record = malloc(converter_record_bytes(&job->schema));
-	if (l.result->record && job->source_fd >= 0)
-		l.c = converter_open(job->plan, job->source_fd, job->stored, job->times, job->quarantine, NULL,
-				     job->sandbox);
-	code = list_problems(&l, shard_idx, reader);
-	converter_close(l.c);
-	free(l.result->record);
-	free(l.result);
-	return code;
+	rc = list_misses(l, reader, info.miss_count);
+	if (!rc)
+		rc = list_accepted(l, shard_idx, reader, &info);
+	return rc ? rc : list_firsts(l, shard_idx);
 }
 
 int published_recount(const struct job *job, uint64_t shard_idx, struct shard_reader *reader)
@@ -199,17 +171,15 @@ int published_recount(const struct job *job, uint64_t shard_idx, struct shard_re
 	struct receipt r = {.file_bytes = 0};
 	const struct listing l = {.job = job, .path = job->out_dir, .sealed = true, .lines = &r.lines};
 	struct shard_info info;
-	int code = list_problems(&l, shard_idx, reader);
+	int rc = list_problems(&l, shard_idx, reader);
 
 	shard_reader_info(reader, &info);
 	r.record_count = r.fit.unknown = r.not_finite.unknown = info.record_count;
 	r.miss_count = info.miss_count;
-	if (code == EXIT_DONE && text_failed(&r.lines))
-		code = fail(EXIT_IO, "out of memory for a list of bad inputs");
-	if (code == EXIT_DONE)
-		code = receipt_account(&r, job->plan, job->account);
+	if (!rc)
+		rc = receipt_account(&r, job->plan, job->account);
 	receipt_free(&r);
-	return code;
+	return rc;
 }
 
 /* ---- is it there? ---- */
@@ -236,33 +206,36 @@ static int write_receipt(const struct job *job, uint64_t shard_idx, const struct
 	return fail_of_library(&err);
 }
 
-/* Write the receipt that the shard's builder did not come to; not if something in it is unknown. */
+/*
+ * Make the receipt that the shard's builder did not come to, with the sentences that the inputs give,
+ * if they are at hand.  It is not written if something in it is unknown.
+ */
 static int make_receipt(const struct job *job, uint64_t shard_idx, const char *path, struct shard_reader *reader,
 			struct receipt *r)
 {
-	int code;
+	struct listing l = {.job = job, .path = path, .lines = &r->lines};
+	struct shard_info info;
+	int rc;
 
 	detail("%s: exists, but without its receipt; verifying it", path);
-	code = read_all(job, path, reader, r->sha256);
+	rc = read_all(job, path, reader, r->sha256);
 	r->read_back = true;
-	if (code == EXIT_DONE)
-		code = list_and_explain(job, shard_idx, path, reader, &r->lines);
-	return code == EXIT_DONE && !job->account->firsts_unknown ? write_receipt(job, shard_idx, r) : code;
-}
-
-/* The footer is as the receipt says, but the bytes before it may have changed. */
-static int check_again(const struct job *job, uint64_t shard_idx, const char *path, struct shard_reader *reader,
-		       struct receipt *r)
-{
-	uint8_t sha256[32];
-	int code = read_all(job, path, reader, sha256);
-
-	if (code == EXIT_DONE && memcmp(sha256, r->sha256, sizeof(sha256)) != 0)
-		code = fail(EXIT_BAD,
-			    "%s: its SHA-256 is not that of its receipt; remove this file to have it built again",
-			    path);
-	r->read_back = true;
-	return code == EXIT_DONE ? write_receipt(job, shard_idx, r) : code;
+	if (rc)
+		return rc;
+	shard_reader_info(reader, &info);
+	if (!plan_names_inputs(job->plan)) { /* the reason says it all */
+		rc = list_misses(&l, reader, info.miss_count);
+	} else {
+		l.result = xcalloc(1, sizeof(*l.result));
+		l.result->record = xmalloc(converter_record_bytes(&job->schema), 1);
+		if (job->source_fd >= 0)
+			l.c = converter_open(job, NULL);
+		rc = list_problems(&l, shard_idx, reader);
+		converter_close(l.c);
+		free(l.result->record);
+		free(l.result);
+	}
+	return !rc && !job->account->firsts_unknown ? write_receipt(job, shard_idx, r) : rc;
 }
 
 /* What a receipt of this shard says of it, but no SHA-256; false, with errno, if it is gone. */
@@ -287,8 +260,10 @@ static int settle_receipt(const struct job *job, uint64_t shard_idx, const char 
 {
 	struct shard_info info;
 	struct receipt is = {0};
+	uint8_t sha256[32];
 	uint64_t mtime_then;
 	const char *spoilt;
+	int rc;
 
 	shard_reader_info(reader, &info);
 	if (!describe(job, shard_idx, &info, &is))
@@ -311,36 +286,13 @@ static int settle_receipt(const struct job *job, uint64_t shard_idx, const char 
 	       mtime_then != is.mtime_ns ? "was written after its receipt, or copied"
 	       : r->read_back		 ? "exists"
 					 : "exists, and was not read back");
-	return check_again(job, shard_idx, path, reader, r);
-}
-
-static int open_published(const struct job *job, uint64_t shard_idx, const struct receipt_texts *receipts,
-			  struct receipt *r, struct shard_reader **reader)
-{
-	char path[FILES_PATH_BYTES];
-	struct shard_info info;
-	struct shard_error err;
-	struct stat st;
-	int code = files_numbered(path, job->out_dir, "", shard_idx, ".shard");
-
-	*reader = NULL;
-	if (code != EXIT_DONE || job->look_only)
-		return code;
-	if (lstat(path, &st) != 0)
-		return errno == ENOENT ? EXIT_DONE : fail(EXIT_IO, "%s: %s", path, strerror(errno));
-	if (shard_reader_open(reader, path, NULL, &err) != SHARD_OK)
-		return fail(exit_code_of_status(err.status), "%s; remove this file to have it built again",
-			    err.message);
-	shard_reader_info(*reader, &info);
-	if (!is_ours(job, shard_idx, &info))
-		code = fail(EXIT_USAGE, "%s: a shard of another plan; nothing was touched", path);
-	else
-		code = settle_receipt(job, shard_idx, path, receipts, *reader, r);
-	if (code != EXIT_DONE) {
-		shard_reader_close(*reader);
-		*reader = NULL;
-	}
-	return code;
+	/* The footer is as the receipt says, but the bytes before it may have changed. */
+	rc = read_all(job, path, reader, sha256);
+	if (!rc && memcmp(sha256, r->sha256, sizeof(sha256)) != 0)
+		rc = fail(EXIT_BAD,
+			  "%s: its SHA-256 is not that of its receipt; remove this file to have it built again", path);
+	r->read_back = true;
+	return rc ? rc : write_receipt(job, shard_idx, r);
 }
 
 bool published_peek(const struct job *job, uint64_t shard_idx, struct receipt *r, struct shard_reader **reader)
@@ -368,10 +320,27 @@ bool published_peek(const struct job *job, uint64_t shard_idx, struct receipt *r
 int published_find(const struct job *job, uint64_t shard_idx, const struct receipt_texts *receipts, struct receipt *r,
 		   bool *there)
 {
+	char path[FILES_PATH_BYTES];
 	struct shard_reader *reader;
-	int code = open_published(job, shard_idx, receipts, r, &reader);
+	struct shard_info info;
+	struct shard_error err;
+	struct stat st;
+	int rc = files_numbered(path, job->out_dir, "", shard_idx, ".shard");
 
-	*there = reader != NULL;
+	*there = false;
+	if (rc || job->look_only)
+		return rc;
+	if (lstat(path, &st) != 0)
+		return errno == ENOENT ? EXIT_DONE : fail(EXIT_IO, "%s: %s", path, strerror(errno));
+	if (shard_reader_open(&reader, path, NULL, &err) != SHARD_OK)
+		return fail(exit_code_of_status(err.status), "%s; remove this file to have it built again",
+			    err.message);
+	shard_reader_info(reader, &info);
+	if (!is_ours(job, shard_idx, &info))
+		rc = fail(EXIT_USAGE, "%s: a shard of another plan; nothing was touched", path);
+	else
+		rc = settle_receipt(job, shard_idx, path, receipts, reader, r);
 	shard_reader_close(reader);
-	return code;
+	*there = !rc;
+	return rc;
 }

@@ -13,22 +13,18 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "tools/common/exit_code.h"
 #include "tools/common/memory.h"
 #include "tools/common/message.h"
 #include "tools/common/shelf.h"
 #include "tools/common/text.h"
 
-#define RECEIPT_FIRST_LINE "receipt 5\n"
-#define ACCEPTED	   "accepted "
-#define FIRST		   "first "
-#define NOT_FINITE	   "not-finite"
+#define FIRST_LINE "receipt 5"
 
 void receipt_add(struct text *lines, const struct problem *p)
 {
 	if (p->how == PROBLEM_ACCEPTED || p->how == PROBLEM_FIRST)
-		text_format(lines, "%s%" PRIu64 " %" PRIu32 " ", p->how == PROBLEM_FIRST ? FIRST : ACCEPTED, p->ordinal,
-			    p->reason);
+		text_format(lines, "%s %" PRIu64 " %" PRIu32 " ", p->how == PROBLEM_FIRST ? "first" : "accepted",
+			    p->ordinal, p->reason);
 	else
 		text_format(lines, "miss %" PRIu64 " %" PRIu32 " %" PRIu32 " ", p->ordinal, p->reason,
 			    (uint32_t)p->how);
@@ -36,37 +32,33 @@ void receipt_add(struct text *lines, const struct problem *p)
 	text_add(lines, "\n", 1);
 }
 
-static void write_dropped(const struct fit_count *f, struct text *out)
-{
-	bool any = false;
-
-	for (uint32_t i = 0; i < DROPPED_COUNT; i++)
-		any = any || f->dropped[i];
-	if (!any)
-		return;
-	text_format(out, "dropped");
-	for (uint32_t i = 0; i < DROPPED_COUNT; i++)
-		text_format(out, " %" PRIu64 " %" PRIu64, f->dropped[i], f->dropped[i] ? f->dropped_first[i] : 0);
-	text_add(out, "\n", 1);
-}
-
 void receipt_write(const struct receipt *r, uint64_t shard_idx, struct text *out)
 {
+	const struct fit_count *fit = &r->fit;
+	bool dropped = false;
+
 	text_format(out,
-		    RECEIPT_FIRST_LINE "shard %" PRIu64 " bytes %" PRIu64 " time %" PRIu64 " records %" PRIu64
-				       " misses %" PRIu64 " read-back %s root ",
+		    FIRST_LINE "\nshard %" PRIu64 " bytes %" PRIu64 " time %" PRIu64 " records %" PRIu64
+			       " misses %" PRIu64 " read-back %s root ",
 		    shard_idx, r->file_bytes, r->mtime_ns, r->record_count, r->miss_count, r->read_back ? "yes" : "no");
 	text_hex(out, r->root, sizeof(r->root));
 	text_add(out, " sha256 ", 8);
 	text_hex(out, r->sha256, sizeof(r->sha256));
 	text_add(out, "\n", 1);
-	if (r->fit.images && !r->fit.unknown)
+	if (fit->images && !fit->unknown)
 		text_format(out, "fit %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 "\n",
-			    r->fit.images, r->fit.enlarged, r->fit.padded, r->fit.boxes, r->fit.empty_boxes,
-			    r->fit.narrow_boxes);
-	write_dropped(&r->fit, out);
-	for (uint32_t i = 0; i < SHARD_FIELDS_MAX && !r->fit.unknown; i++) {
-		const struct fit_field *f = &r->fit.field[i];
+			    fit->images, fit->enlarged, fit->padded, fit->boxes, fit->empty_boxes, fit->narrow_boxes);
+	for (uint32_t i = 0; i < DROPPED_COUNT; i++)
+		dropped = dropped || fit->dropped[i];
+	if (dropped) {
+		text_format(out, "dropped");
+		for (uint32_t i = 0; i < DROPPED_COUNT; i++)
+			text_format(out, " %" PRIu64 " %" PRIu64, fit->dropped[i],
+				    fit->dropped[i] ? fit->dropped_first[i] : 0);
+		text_add(out, "\n", 1);
+	}
+	for (uint32_t i = 0; i < SHARD_FIELDS_MAX && !fit->unknown; i++) {
+		const struct fit_field *f = &fit->field[i];
 
 		if (f->records)
 			text_format(out,
@@ -74,7 +66,7 @@ void receipt_write(const struct receipt *r, uint64_t shard_idx, struct text *out
 				    i, f->records, f->without, f->first, f->least, f->most);
 	}
 	if (!r->not_finite.unknown) {
-		text_format(out, NOT_FINITE);
+		text_format(out, "not-finite");
 		for (uint32_t f = 0; f < SHARD_FIELDS_MAX; f++)
 			if (r->not_finite.nan[f] || r->not_finite.infinite[f])
 				text_format(out, " %" PRIu32 ":%" PRIu64 ":%" PRIu64, f, r->not_finite.nan[f],
@@ -97,103 +89,97 @@ bool receipt_shard_time(const char *out_dir, uint64_t shard_idx, uint64_t *mtime
 	return true;
 }
 
-/* Behind that line, if there is one. */
-static const char *read_dropped(const char *line, struct fit_count *f)
+/* What is behind the word "fit", "dropped", "field" or "not-finite".  False if it is anything else. */
+static bool read_fit(struct words *line, struct fit_count *f)
 {
-	const char *from = line + strlen("dropped");
-	int at = 0;
-
-	if (strncmp(line, "dropped ", strlen("dropped ")) != 0)
-		return line;
-	for (uint32_t i = 0; i < DROPPED_COUNT; i++, from += at)
-		if (sscanf(from, " %" SCNu64 " %" SCNu64 "%n", &f->dropped[i], &f->dropped_first[i], &at) != 2)
-			break;
-	return from + strcspn(from, "\n") + 1;
+	return words_u64(line, ' ', UINT64_MAX, &f->images) && words_u64(line, ' ', UINT64_MAX, &f->enlarged) &&
+	       words_u64(line, ' ', UINT64_MAX, &f->padded) && words_u64(line, ' ', UINT64_MAX, &f->boxes) &&
+	       words_u64(line, ' ', UINT64_MAX, &f->empty_boxes) && words_u64(line, ' ', UINT64_MAX, &f->narrow_boxes);
 }
 
-/* Behind the lines of fields, if there are any. */
-static const char *read_fields(const char *line, struct fit_count *fit)
+static bool read_dropped(struct words *line, struct fit_count *f)
+{
+	bool ok = true;
+
+	for (uint32_t i = 0; ok && i < DROPPED_COUNT; i++)
+		ok = words_u64(line, ' ', UINT64_MAX, &f->dropped[i]) &&
+		     words_u64(line, ' ', UINT64_MAX, &f->dropped_first[i]);
+	return ok;
+}
+
+static bool read_field(struct words *line, struct fit_count *fit)
 {
 	struct fit_field f;
-	uint32_t i;
-	int at = 0;
+	uint64_t i, least, most;
 
-	while (sscanf(line, "field %" SCNu32 " %" SCNu64 " %" SCNu64 " %" SCNu64 " %" SCNu32 " %" SCNu32 "%n", &i,
-		      &f.records, &f.without, &f.first, &f.least, &f.most, &at) == 6 &&
-	       line[at] == '\n' && i < SHARD_FIELDS_MAX && f.without <= f.records) {
-		fit->field[i] = f;
-		line += at + 1;
+	if (!words_u64(line, ' ', SHARD_FIELDS_MAX - 1, &i) || !words_u64(line, ' ', UINT64_MAX, &f.records) ||
+	    !words_u64(line, ' ', f.records, &f.without) || !words_u64(line, ' ', UINT64_MAX, &f.first) ||
+	    !words_u64(line, ' ', UINT32_MAX, &least) || !words_u64(line, ' ', UINT32_MAX, &most))
+		return false;
+	f.least = (uint32_t)least;
+	f.most = (uint32_t)most;
+	fit->field[i] = f;
+	return true;
+}
+
+static bool read_not_finite(struct words *line, struct not_finite *n)
+{
+	struct word word;
+	uint64_t f, nan, infinite;
+
+	while (words_take(line, ' ', &word)) {
+		struct words one = words_of(word.text, word.bytes);
+
+		if (!words_u64(&one, ':', SHARD_FIELDS_MAX - 1, &f) || !words_u64(&one, ':', UINT64_MAX, &nan) ||
+		    !words_u64(&one, ':', UINT64_MAX, &infinite) || !words_done(&one))
+			return false;
+		n->nan[f] = nan;
+		n->infinite[f] = infinite;
 	}
-	return line;
-}
-
-/* Behind the line `fit` and the lines that belong to it, if there are any. */
-static const char *read_fit(const char *line, struct receipt *r)
-{
-	struct fit_count *f = &r->fit;
-	int at = 0;
-
-	if (sscanf(line, "fit %" SCNu64 " %" SCNu64 " %" SCNu64 " %" SCNu64 " %" SCNu64 " %" SCNu64 "%n", &f->images,
-		   &f->enlarged, &f->padded, &f->boxes, &f->empty_boxes, &f->narrow_boxes, &at) == 6 &&
-	    line[at] == '\n')
-		return read_fields(read_dropped(line + at + 1, f), f);
-	*f = (struct fit_count){.unknown = r->record_count};
-	return line;
-}
-
-static bool begins(const char *line, const char *with)
-{
-	return !strncmp(line, with, strlen(with));
-}
-
-/* Likewise. */
-static const char *read_not_finite(const char *line, struct receipt *r)
-{
-	struct not_finite *n = &r->not_finite;
-	const char *at = line + strlen(NOT_FINITE);
-	uint64_t nan, infinite;
-	uint32_t f;
-	int used = 0;
-
-	if (begins(line, NOT_FINITE))
-		for (; sscanf(at, " %" SCNu32 ":%" SCNu64 ":%" SCNu64 "%n", &f, &nan, &infinite, &used) == 3 &&
-		       f < SHARD_FIELDS_MAX;
-		     at += used) {
-			n->nan[f] = nan;
-			n->infinite[f] = infinite;
-		}
-	if (begins(line, NOT_FINITE) && *at == '\n')
-		return at + 1;
-	*n = (struct not_finite){.unknown = r->record_count};
-	return line;
+	return true;
 }
 
 /* If the digest is right, receipt_write() wrote these bytes, in this version or another one. */
 bool receipt_parse(struct receipt *r, uint64_t shard_idx, struct text *text)
 {
+	bool knows_fit = false, knows_not_finite = false, ok = true;
+	struct words all, line, left;
 	uint64_t said_idx;
-	char said_back[4];
-	int at = 0;
-	const char *line;
 
-	if (!text_cut_end(text) || !begins(text->data, RECEIPT_FIRST_LINE))
+	if (!text_cut_end(text))
 		return false;
-	line = text->data + strlen(RECEIPT_FIRST_LINE);
-	if (sscanf(line,
-		   "shard %" SCNu64 " bytes %" SCNu64 " time %" SCNu64 " records %" SCNu64 " misses %" SCNu64
-		   " read-back %3s root %n",
-		   &said_idx, &r->file_bytes, &r->mtime_ns, &r->record_count, &r->miss_count, said_back, &at) != 6 ||
-	    (strcmp(said_back, "yes") && strcmp(said_back, "no")) || !at || said_idx != shard_idx ||
-	    strlen(line) < (size_t)at + 32 + 8 + 64 + 1)
+	all = words_of(text->data, text->bytes);
+	if (!words_is(&all, '\n', FIRST_LINE) || !words_line(&all, &line) || !words_is(&line, ' ', "shard") ||
+	    !words_u64(&line, ' ', UINT64_MAX, &said_idx) || said_idx != shard_idx || !words_is(&line, ' ', "bytes") ||
+	    !words_u64(&line, ' ', UINT64_MAX, &r->file_bytes) || !words_is(&line, ' ', "time") ||
+	    !words_u64(&line, ' ', UINT64_MAX, &r->mtime_ns) || !words_is(&line, ' ', "records") ||
+	    !words_u64(&line, ' ', UINT64_MAX, &r->record_count) || !words_is(&line, ' ', "misses") ||
+	    !words_u64(&line, ' ', UINT64_MAX, &r->miss_count) || !words_is(&line, ' ', "read-back"))
 		return false;
-	r->read_back = !strcmp(said_back, "yes");
-	line += at;
-	if (!text_unhex(line, 32, r->root, 16) || memcmp(line + 32, " sha256 ", 8) ||
-	    !text_unhex(line + 40, 64, r->sha256, 32) || line[104] != '\n')
+	r->read_back = words_is(&line, ' ', "yes");
+	if ((!r->read_back && !words_is(&line, ' ', "no")) || !words_is(&line, ' ', "root") ||
+	    !words_hex(&line, ' ', r->root, sizeof(r->root)) || !words_is(&line, ' ', "sha256") ||
+	    !words_hex(&line, ' ', r->sha256, sizeof(r->sha256)) || !words_done(&line))
 		return false;
-	line = read_not_finite(read_fit(line + 105, r), r);
-	text_add(&r->lines, line, strlen(line));
-	return !text_failed(&r->lines);
+	for (left = all; ok && words_line(&all, &line); left = all) {
+		if (words_is(&line, ' ', "fit"))
+			ok = knows_fit = read_fit(&line, &r->fit);
+		else if (words_is(&line, ' ', "dropped"))
+			ok = read_dropped(&line, &r->fit);
+		else if (words_is(&line, ' ', "field"))
+			ok = read_field(&line, &r->fit);
+		else if (words_is(&line, ' ', "not-finite"))
+			ok = knows_not_finite = read_not_finite(&line, &r->not_finite);
+		else
+			break;
+		ok = ok && words_done(&line);
+	}
+	if (!knows_fit)
+		r->fit = (struct fit_count){.unknown = r->record_count};
+	if (!knows_not_finite)
+		r->not_finite.unknown = r->record_count;
+	text_add(&r->lines, left.at, (size_t)(left.end - left.at));
+	return ok;
 }
 
 bool receipt_is_same(const struct receipt *a, const struct receipt *b)
@@ -209,7 +195,7 @@ bool receipt_is_equal(const struct receipt *a, const struct receipt *b)
 
 	receipt_write(a, 0, &x);
 	receipt_write(b, 0, &y);
-	equal = !text_failed(&x) && !text_failed(&y) && x.bytes == y.bytes && !memcmp(x.data, y.data, x.bytes);
+	equal = x.bytes == y.bytes && !memcmp(x.data, y.data, x.bytes);
 	text_free(&x);
 	text_free(&y);
 	return equal;
@@ -223,26 +209,31 @@ int receipt_refuse(const char *out_dir, uint64_t shard_idx, const char *remedy)
 		    out_dir, shard_idx, remedy);
 }
 
-/* What one line says; *message is encoded.  False if none of these lines is like that. */
-static bool read_line(const char *line, struct problem *out, const char **message)
+/* What one line of r->lines says; *message is encoded.  False if it is none of these lines. */
+static bool read_line(struct words line, struct problem *out, struct word *message)
 {
-	bool accepted = begins(line, ACCEPTED), first = begins(line, FIRST);
-	uint32_t how = accepted ? PROBLEM_ACCEPTED : PROBLEM_FIRST;
-	int at = 0;
+	bool accepted = words_is(&line, ' ', "accepted"), first = !accepted && words_is(&line, ' ', "first");
+	uint64_t reason, how = accepted ? PROBLEM_ACCEPTED : PROBLEM_FIRST;
 
 	*out = (struct problem){.reason = 0};
-	if (accepted || first)
-		sscanf(line, "%*s %" SCNu64 " %" SCNu32 " %n", &out->ordinal, &out->reason, &at);
-	else
-		sscanf(line, "miss %" SCNu64 " %" SCNu32 " %" SCNu32 " %n", &out->ordinal, &out->reason, &how, &at);
-	*message = line + at;
+	if ((!accepted && !first && !words_is(&line, ' ', "miss")) ||
+	    !words_u64(&line, ' ', UINT64_MAX, &out->ordinal) || !words_u64(&line, ' ', UINT32_MAX, &reason) ||
+	    (!accepted && !first && !words_u64(&line, ' ', UINT32_MAX, &how)))
+		return false;
+	out->reason = (uint32_t)reason;
 	out->how = (enum problem_how)how;
-	return at != 0;
+	*message = words_rest(&line);
+	return true;
+}
+
+static struct words lines_in(const struct receipt *r)
+{
+	return words_of(r->lines.data, r->lines.bytes);
 }
 
 /* The lines of one kind, whose ordinals ascend. */
 struct lines {
-	const char *at, *end;
+	struct words left;
 	enum problem_how kind; /* PROBLEM_SKIPPED stands for all that are left out */
 	bool more;
 	struct problem line; /* if there is `more` */
@@ -255,15 +246,16 @@ static enum problem_how kind_of(const struct problem *p)
 
 static void next_line(struct lines *l)
 {
-	const char *message;
+	struct words line;
+	struct word message;
 
-	for (l->more = false; !l->more && l->at < l->end; l->at += strcspn(l->at, "\n") + 1)
-		l->more = read_line(l->at, &l->line, &message) && kind_of(&l->line) == l->kind;
+	for (l->more = false; !l->more && words_line(&l->left, &line);)
+		l->more = read_line(line, &l->line, &message) && kind_of(&l->line) == l->kind;
 }
 
 static struct lines lines_of(const struct receipt *r, enum problem_how kind)
 {
-	struct lines l = {.at = r->lines.data, .end = r->lines.data + r->lines.bytes, .kind = kind};
+	struct lines l = {.left = lines_in(r), .kind = kind};
 
 	next_line(&l);
 	return l;
@@ -317,11 +309,12 @@ bool receipt_agrees(const struct receipt *a, const struct receipt *b)
 
 void receipt_count(const struct receipt *r, struct account *a)
 {
-	const char *line = r->lines.data, *end = line + r->lines.bytes, *message;
+	struct words all = lines_in(r), line;
+	struct word message;
 	struct problem p;
 
 	a->written += r->record_count;
-	for (; line < end; line += strcspn(line, "\n") + 1) {
+	while (words_line(&all, &line)) {
 		if (!read_line(line, &p, &message))
 			continue;
 		a->skipped += p.how == PROBLEM_SKIPPED;
@@ -334,35 +327,33 @@ void receipt_count(const struct receipt *r, struct account *a)
 
 int receipt_account(const struct receipt *r, const struct plan *plan, struct account *a)
 {
-	const char *line = r->lines.data, *end = line + r->lines.bytes;
+	struct words all = lines_in(r), line;
+	struct word encoded;
+	struct problem p;
 	uint64_t misses = 0;
-	int code = EXIT_DONE;
+	bool sound = true;
 
-	while (code == EXIT_DONE && line < end) {
-		const char *lf = memchr(line, '\n', (size_t)(end - line)), *at;
-		struct problem p;
+	while (sound && words_line(&all, &line)) {
 		char *message;
 
-		if (!lf || !read_line(line, &p, &at) || !problem_fits(&p, plan->input_count))
+		sound = read_line(line, &p, &encoded) && problem_fits(&p, plan->input_count);
+		if (!sound)
 			break;
-		message = malloc((size_t)(lf - line) + 1);
-		if (!message)
-			return fail(EXIT_IO, "out of memory for a list of bad inputs");
-		if (text_decode(at, (size_t)(lf - at), true, message) < 0)
+		message = xmalloc(encoded.bytes + 1, 1);
+		if (text_decode(encoded.text, encoded.bytes, true, message) < 0)
 			message[0] = '\0';
 		p.message = message;
-		code = account_add(a, &p);
+		account_add(a, &p);
 		free(message);
 		misses += kind_of(&p) == PROBLEM_SKIPPED;
-		line = lf + 1;
 	}
-	if (code == EXIT_DONE && (misses != r->miss_count || line < end))
+	if (!sound || misses != r->miss_count)
 		return fail(EXIT_BAD,
 			    "a receipt lists %" PRIu64 " inputs as left out, but counts %" PRIu64 "; remove "
 			    "the receipts, and build makes them again from the shards",
 			    misses, r->miss_count);
 	receipt_count(r, a);
-	return code;
+	return EXIT_DONE;
 }
 
 void receipt_free(struct receipt *r)
@@ -428,23 +419,23 @@ int receipt_texts_read(struct receipt_texts *t, const char *state_dir)
 	struct names n = {.count = 0};
 	char path[FILES_PATH_BYTES];
 	bool found;
-	int code = files_list(state_dir, note_name, &n, &found);
+	int rc = files_list(state_dir, note_name, &n, &found);
 
 	if (n.count)
 		qsort(n.name, n.count, sizeof(*n.name), by_name);
-	for (uint64_t i = 0; code == EXIT_DONE && i < n.count; i++) {
-		code = files_path(path, state_dir, n.name[i]);
-		if (code == EXIT_DONE)
-			code = files_read(path, &t->all, &found);
+	for (uint64_t i = 0; !rc && i < n.count; i++) {
+		rc = files_path(path, state_dir, n.name[i]);
+		if (!rc)
+			rc = files_read(path, &t->all, &found);
 		text_add(&t->all, "\n", 1); /* the last line may be torn */
 	}
 	t->file_count = n.count;
-	if (code == EXIT_DONE)
+	if (!rc)
 		find_places(t);
 	while (n.count)
 		free(n.name[--n.count]);
 	free(n.name);
-	return code;
+	return rc;
 }
 
 void receipt_texts_free(struct receipt_texts *t)
@@ -455,7 +446,7 @@ void receipt_texts_free(struct receipt_texts *t)
 }
 
 /* What begins with that line, up to its digest.  False if that is not there, or not right. */
-static bool parse(const char *first, const char *end, uint64_t shard_idx, struct receipt *r)
+static bool parse_at(const char *first, const char *end, uint64_t shard_idx, struct receipt *r)
 {
 	const char *last = memmem(first, (size_t)(end - first), END, strlen(END));
 	struct text text = {0};
@@ -464,7 +455,7 @@ static bool parse(const char *first, const char *end, uint64_t shard_idx, struct
 	if (!last || (size_t)(end - last) < 1 + END_LINE_BYTES)
 		return false;
 	text_add(&text, first, (size_t)(last - first) + 1 + END_LINE_BYTES);
-	sound = !text_failed(&text) && receipt_parse(r, shard_idx, &text);
+	sound = receipt_parse(r, shard_idx, &text);
 	text_free(&text);
 	return sound;
 }
@@ -497,7 +488,7 @@ bool receipt_find(const struct receipt_texts *t, uint64_t shard_idx, const struc
 
 		first = memrchr(all, '\n', t->place[low].at - strlen(LINE));
 		first = first ? first + 1 : all;
-		if (parse(first, all + t->all.bytes, shard_idx, &one)) {
+		if (parse_at(first, all + t->all.bytes, shard_idx, &one)) {
 			other = !receipt_is_same(&one, is);
 			if (!found || other || worth(&one, is) >= worth(r, is)) {
 				receipt_free(r);
@@ -509,7 +500,8 @@ bool receipt_find(const struct receipt_texts *t, uint64_t shard_idx, const struc
 		} else {
 			receipt_free(&one);
 			if (spoilt)
-				*spoilt = !strncmp(first, "receipt ", 8) && !begins(first, RECEIPT_FIRST_LINE)
+				*spoilt = !strncmp(first, "receipt ", 8) &&
+							  strncmp(first, FIRST_LINE "\n", strlen(FIRST_LINE) + 1) != 0
 						  ? "of another version"
 						  : "damaged";
 		}
@@ -583,26 +575,18 @@ static int make_file(struct receipt_files *f, struct shard_error *err)
 	return files_sync_names(f->state_dir) ? SHARD_OK : refuse(f, err);
 }
 
-static bool append(int fd, const struct text *text)
-{
-	size_t done = 0;
-
-	while (done < text->bytes) {
-		ssize_t n = write(fd, text->data + done, text->bytes - done);
-
-		if (n < 0 && errno != EINTR)
-			return false;
-		done += n > 0 ? (size_t)n : 0;
-	}
-	return fdatasync(fd) == 0;
-}
-
 /* With the lock. */
 static int add(struct receipt_files *f, const struct text *text, struct shard_error *err)
 {
 	int rc = f->fd < 0 ? make_file(f, err) : SHARD_OK;
+	ssize_t n;
 
-	if (rc == SHARD_OK && !append(f->fd, text))
+	for (size_t done = 0; rc == SHARD_OK && done<text->bytes; done += n> 0 ? (size_t)n : 0) {
+		n = write(f->fd, text->data + done, text->bytes - done);
+		if (n < 0 && errno != EINTR)
+			rc = refuse(f, err);
+	}
+	if (rc == SHARD_OK && fdatasync(f->fd) != 0)
 		rc = refuse(f, err);
 	if (rc != SHARD_OK)
 		forget(f); /* what is torn ends its file */
@@ -615,16 +599,11 @@ int receipt_files_add(struct receipt_files *f, uint64_t shard_idx, const struct 
 	int rc;
 
 	receipt_write(r, shard_idx, &text);
-	if (text_failed(&text) || text_failed(&r->lines)) {
-		*err = (struct shard_error){.status = SHARD_E_MEMORY, .message = "out of memory for a receipt"};
-		rc = err->status;
-	} else {
-		pthread_mutex_lock(&f->lock);
+	pthread_mutex_lock(&f->lock);
+	rc = add(f, &text, err);
+	if (rc != SHARD_OK && err->os_code == ESTALE) /* another machine has removed the file */
 		rc = add(f, &text, err);
-		if (rc != SHARD_OK && err->os_code == ESTALE) /* another machine has removed the file */
-			rc = add(f, &text, err);
-		pthread_mutex_unlock(&f->lock);
-	}
+	pthread_mutex_unlock(&f->lock);
 	text_free(&text);
 	if (rc == SHARD_OK || err->os_code != ENOENT)
 		return rc;

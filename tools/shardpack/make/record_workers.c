@@ -8,7 +8,7 @@
 
 #include <stdlib.h>
 
-#include "tools/common/exit_code.h"
+#include "tools/common/memory.h"
 #include "tools/common/message.h"
 #include "tools/common/progress.h"
 #include "tools/common/workers.h"
@@ -74,8 +74,7 @@ static void *begin_images(void *context)
 {
 	struct image_workers *p = context;
 
-	return converter_open(p->job->plan, p->job->source_fd, p->job->stored, p->job->times, p->job->quarantine,
-			      &p->budget, p->job->sandbox);
+	return converter_open(p->job, &p->budget);
 }
 
 static void end_images(void *own)
@@ -100,60 +99,44 @@ static void convert_image(void *context, void *own, uint64_t slot)
 	progress_add(p->progress, 1, r->input.source_bytes, !made);
 }
 
-static uint64_t count_slots(const struct job *job, uint64_t ticket_count)
-{
-	uint64_t least = (uint64_t)workers_needed(job->worker_count, ticket_count) + 1;
-	uint64_t count = SLOTS_BYTES / (converter_record_bytes(&job->schema) + sizeof(struct result));
-
-	if (count > SLOTS_MAX)
-		count = SLOTS_MAX;
-	if (count > ticket_count)
-		count = ticket_count;
-	return count < least ? least : count;
-}
-
-static bool allocate_images(struct image_workers *p)
-{
-	size_t record_bytes = converter_record_bytes(&p->job->schema);
-
-	p->slots = calloc(p->slot_count, sizeof(*p->slots));
-	p->records = calloc(p->slot_count, sizeof(*p->records));
-	for (uint64_t i = 0; p->slots && p->records && i < p->slot_count; i++) {
-		p->records[i] = malloc(record_bytes);
-		if (!p->records[i])
-			return false;
-		p->record_count++;
-		if (shard_tally_open(&p->slots[i].tally, &p->job->schema, NULL) != SHARD_OK)
-			return false;
-	}
-	return p->slots && p->records;
-}
-
 int image_workers_open(struct image_workers **out, const struct job *job, const struct range *ranges,
 		       uint64_t range_count, struct workers_options *w)
 {
-	struct image_workers *p = calloc(1, sizeof(*p));
+	struct image_workers *p = xcalloc(1, sizeof(*p));
+	size_t record_bytes = converter_record_bytes(&job->schema);
+	uint64_t least, count = SLOTS_BYTES / (record_bytes + sizeof(struct result));
+	struct shard_error err;
 
-	if (!p)
-		return fail(EXIT_IO, "out of memory for the conversion of images");
+	for (uint64_t i = 0; i < range_count; i++)
+		w->ticket_count += ranges[i].count;
+	least = (uint64_t)workers_needed(job->worker_count, w->ticket_count) + 1;
+	count = count < SLOTS_MAX ? count : SLOTS_MAX;
+	count = count < w->ticket_count ? count : w->ticket_count;
+	w->slot_count = count < least ? least : count;
+	w->wake_count = WORKERS_AT_ONCE;
 	w->context = p;
 	w->begin = begin_images;
 	w->end = end_images;
 	w->assign = assign_image;
 	w->work = convert_image;
 	w->give_back = give_back_image;
-	for (uint64_t i = 0; i < range_count; i++)
-		w->ticket_count += ranges[i].count;
-	w->slot_count = count_slots(job, w->ticket_count);
-	w->wake_count = WORKERS_AT_ONCE;
+	*out = p;
 	p->job = job;
 	p->progress = w->progress;
 	p->slot_count = w->slot_count;
 	p->walk.range = ranges;
+	p->slots = xcalloc(p->slot_count, sizeof(*p->slots));
+	p->records = xcalloc(p->slot_count, sizeof(*p->records));
 	budget_init(&p->budget);
-	*out = p;
-	return allocate_images(p) ? EXIT_DONE
-				  : fail(EXIT_IO, "out of memory for %u workers; use fewer with -j", job->worker_count);
+	for (uint64_t i = 0; i < p->slot_count; i++) {
+		p->records[i] = malloc(record_bytes);
+		if (!p->records[i])
+			return fail(EXIT_IO, "out of memory for %u workers; use fewer with -j", job->worker_count);
+		p->record_count++;
+		if (shard_tally_open(&p->slots[i].tally, &job->schema, &err) != SHARD_OK)
+			return fail_of_library(&err);
+	}
+	return EXIT_DONE;
 }
 
 struct result *image_workers_result(struct image_workers *p, uint64_t slot)
@@ -167,7 +150,7 @@ void image_workers_close(struct image_workers *p)
 		return;
 	while (p->record_count)
 		free(p->records[--p->record_count]);
-	for (uint64_t i = 0; p->slots && i < p->slot_count; i++)
+	for (uint64_t i = 0; i < p->slot_count; i++)
 		shard_tally_close(p->slots[i].tally);
 	free(p->records);
 	free(p->slots);
@@ -218,38 +201,31 @@ static void fill_block(void *context, void *own, uint64_t slot)
 	progress_add(p->progress, b->place.count, b->place.count * p->source_bytes, b->bad_count);
 }
 
-static bool allocate_blocks(struct record_workers *p)
-{
-	p->slots = calloc(p->slot_count, sizeof(*p->slots));
-	for (uint64_t i = 0; p->slots && i < p->slot_count; i++)
-		if (!fixed_block_open(&p->slots[i], &p->job->schema))
-			return false;
-	return p->slots != NULL;
-}
-
 int record_workers_open(struct record_workers **out, const struct job *job, const struct range *ranges,
 			uint64_t range_count, struct workers_options *w)
 {
-	struct record_workers *p = calloc(1, sizeof(*p));
+	struct record_workers *p = xcalloc(1, sizeof(*p));
+	int rc = EXIT_DONE;
 
-	if (!p)
-		return fail(EXIT_IO, "out of memory for blocks of records");
+	*out = p;
 	p->job = job;
 	p->progress = w->progress;
 	p->block_records = fixed_block_records(&job->schema);
 	p->source_bytes = job->plan->source_bytes / job->plan->input_count;
 	p->walk.range = ranges;
+	for (uint64_t i = 0; i < range_count; i++)
+		w->ticket_count += (ranges[i].count + p->block_records - 1) / p->block_records;
+	w->slot_count = (uint64_t)workers_needed(job->worker_count, w->ticket_count) * SLOTS_PER_WORKER;
 	w->context = p;
 	w->begin = begin_records;
 	w->end = end_records;
 	w->assign = assign_block;
 	w->work = fill_block;
-	for (uint64_t i = 0; i < range_count; i++)
-		w->ticket_count += (ranges[i].count + p->block_records - 1) / p->block_records;
-	w->slot_count = p->slot_count = (uint64_t)workers_needed(job->worker_count, w->ticket_count) * SLOTS_PER_WORKER;
-	*out = p;
-	return allocate_blocks(p) ? EXIT_DONE
-				  : fail(EXIT_IO, "out of memory for %u workers; use fewer with -j", job->worker_count);
+	p->slot_count = w->slot_count;
+	p->slots = xcalloc(p->slot_count, sizeof(*p->slots));
+	for (uint64_t i = 0; !rc && i < p->slot_count; i++)
+		rc = fixed_block_open(&p->slots[i], &job->schema);
+	return rc;
 }
 
 struct fixed_block *record_workers_block(struct record_workers *p, uint64_t slot)
@@ -261,7 +237,7 @@ void record_workers_close(struct record_workers *p)
 {
 	if (!p)
 		return;
-	for (uint64_t i = 0; p->slots && i < p->slot_count; i++)
+	for (uint64_t i = 0; i < p->slot_count; i++)
 		fixed_block_close(&p->slots[i]);
 	free(p->slots);
 	free(p);

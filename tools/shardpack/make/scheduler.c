@@ -10,7 +10,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "tools/common/exit_code.h"
 #include "tools/common/message.h"
 
 #define ARRAYS 6
@@ -68,16 +67,14 @@ static int array_share(char *(*get)(const char *), const struct array_names *n, 
 {
 	uint64_t id = 0, first = n->lowest, last = 0, step = 1, count = 0;
 	bool there, has_first, has_last, has_step, has_count;
-	int code = number_of(get, n->id, &id, &there);
+	int rc = number_of(get, n->id, &id, &there);
 
 	/* LSF says 0 for a job that is not an array. */
-	if (code != EXIT_DONE || !there || (!n->first && id < n->lowest))
-		return code;
-	if ((code = number_of(get, n->first, &first, &has_first)) != EXIT_DONE ||
-	    (code = number_of(get, n->last, &last, &has_last)) != EXIT_DONE ||
-	    (code = number_of(get, n->step, &step, &has_step)) != EXIT_DONE ||
-	    (code = number_of(get, n->count, &count, &has_count)) != EXIT_DONE)
-		return code;
+	if (rc || !there || (!n->first && id < n->lowest))
+		return rc;
+	if ((rc = number_of(get, n->first, &first, &has_first)) || (rc = number_of(get, n->last, &last, &has_last)) ||
+	    (rc = number_of(get, n->step, &step, &has_step)) || (rc = number_of(get, n->count, &count, &has_count)))
+		return rc;
 	*out = (struct share){.name = n->id, .value = id, .first = first};
 	if (id < first || id < n->lowest)
 		return fail(EXIT_USAGE, "%s: is %" PRIu64 ", but the first task is %" PRIu64 "; " REMEDY, n->id, id,
@@ -95,24 +92,6 @@ static int array_share(char *(*get)(const char *), const struct array_names *n, 
 			    "%s: is %" PRIu64 ", but there are only %" PRIu64 " tasks from %" PRIu64 " to %" PRIu64
 			    "; " REMEDY,
 			    n->count, count, out->count, first, last);
-	return EXIT_DONE;
-}
-
-static int rank_share(char *(*get)(const char *), unsigned which, struct share *out)
-{
-	uint64_t rank = 0, size = 0;
-	bool there, has_size;
-	int code = number_of(get, rank_names[which].rank, &rank, &there);
-
-	if (code == EXIT_DONE)
-		code = number_of(get, rank_names[which].size, &size, &has_size);
-	if (code != EXIT_DONE || !there || (rank_names[which].needs_size && !has_size))
-		return code;
-	if (has_size && rank >= size)
-		return fail(EXIT_USAGE, "%s: is %" PRIu64 ", but %s is %" PRIu64 "; " REMEDY, rank_names[which].rank,
-			    rank, rank_names[which].size, size);
-	*out = (struct share){
-		.name = rank_names[which].rank, .value = rank, .number = rank, .count = has_size ? size : 0};
 	return EXIT_DONE;
 }
 
@@ -137,16 +116,16 @@ static int settle(struct share *kept, const struct share *other)
 
 static int find_array(char *(*get)(const char *), struct share *array, char *job)
 {
-	int code = EXIT_DONE;
+	int rc = EXIT_DONE;
 
-	for (unsigned i = 0; code == EXIT_DONE && i < ARRAYS; i++) {
+	for (unsigned i = 0; !rc && i < ARRAYS; i++) {
 		const struct array_names *n = &array_names[i];
 		struct share share = {0};
 		const char *name = n->job, *text;
 
-		code = array_share(get, n, &share);
-		if (code == EXIT_DONE)
-			code = settle(array, &share);
+		rc = array_share(get, n, &share);
+		if (!rc)
+			rc = settle(array, &share);
 		if (!share.name || !name)
 			continue;
 		text = get(name);
@@ -155,22 +134,36 @@ static int find_array(char *(*get)(const char *), struct share *array, char *job
 		if (text && *text) /* "1234[5].server" is task 5 of job 1234 */
 			snprintf(job, SCHEDULER_JOB_BYTES, "%s %.*s", name, (int)strcspn(text, "["), text);
 	}
-	return code;
+	return rc;
 }
 
-static int find_rank(char *(*get)(const char *), struct share *rank)
+static int find_rank(char *(*get)(const char *), struct share *out)
 {
-	int code = EXIT_DONE;
+	for (unsigned i = 0; i < RANKS; i++) {
+		const char *rank_name = rank_names[i].rank, *size_name = rank_names[i].size;
+		uint64_t rank = 0, size = 0;
+		struct share share;
+		bool there, has_size;
+		int rc = number_of(get, rank_name, &rank, &there);
 
-	for (unsigned i = 0; code == EXIT_DONE && i < RANKS; i++) {
-		struct share share = {0};
-
-		code = rank_share(get, i, &share);
+		if (!rc)
+			rc = number_of(get, size_name, &size, &has_size);
+		if (rc)
+			return rc;
+		if (!there || (rank_names[i].needs_size && !has_size))
+			continue;
+		if (has_size && rank >= size)
+			return fail(EXIT_USAGE, "%s: is %" PRIu64 ", but %s is %" PRIu64 "; " REMEDY, rank_name, rank,
+				    size_name, size);
 		/* mpirun inherits what srun says of the process that started it */
-		if (code == EXIT_DONE && !(rank->name && rank_names[i].needs_size))
-			code = settle(rank, &share);
+		if (out->name && rank_names[i].needs_size)
+			continue;
+		share = (struct share){.name = rank_name, .value = rank, .number = rank, .count = has_size ? size : 0};
+		rc = settle(out, &share);
+		if (rc)
+			return rc;
 	}
-	return code;
+	return EXIT_DONE;
 }
 
 /* Spread numbers that follow each other, where nobody says how many there are. */
@@ -200,17 +193,17 @@ static void describe(struct scheduler *s, const struct share *array, const struc
 int scheduler_find(struct scheduler *s, char *(*get)(const char *name))
 {
 	struct share array = {0}, rank = {0};
-	int code;
+	int rc;
 
 	*s = (struct scheduler){.count = 1};
-	code = find_array(get, &array, s->job);
-	if (code == EXIT_DONE)
-		code = find_rank(get, &rank);
-	if (code == EXIT_DONE && rank.count == 1) /* a shell in an allocation, or one process alone */
+	rc = find_array(get, &array, s->job);
+	if (!rc)
+		rc = find_rank(get, &rank);
+	if (!rc && rank.count == 1) /* a shell in an allocation, or one process alone */
 		rank = (struct share){0};
-	s->found = code == EXIT_DONE && (array.name || rank.name);
+	s->found = !rc && (array.name || rank.name);
 	if (!s->found)
-		return code;
+		return rc;
 	describe(s, &array, &rank);
 	if ((array.name && !array.count) || (rank.name && !rank.count)) {
 		s->number = scatter(array.number * 1000003 + rank.number);

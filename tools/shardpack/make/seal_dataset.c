@@ -14,7 +14,7 @@
 
 #include "libshard/base/turns.h"
 #include "shard.h"
-#include "tools/common/exit_code.h"
+#include "tools/common/memory.h"
 #include "tools/common/message.h"
 #include "tools/common/progress.h"
 #include "tools/common/signals.h"
@@ -22,29 +22,16 @@
 
 #define MISSING_BYTES_MAX 200
 
-/* Every class name, decoded, in one block; [class_count] pointers into it. */
+/* Every class name, decoded; they and the array are to be freed. */
 static char **class_names(const struct plan *plan)
 {
-	char **names = calloc(plan->class_count + 1, sizeof(*names));
-	char name[SHARD_KEY_BYTES_MAX + 1];
-	for (uint64_t i = 0; names && i < plan->class_count; i++) {
+	char **names = xcalloc(plan->class_count, sizeof(*names)), name[SHARD_KEY_BYTES_MAX + 1];
+
+	for (uint64_t i = 0; i < plan->class_count; i++) {
 		plan_class_name(plan, i, name);
-		names[i] = strdup(name);
-		if (!names[i]) {
-			while (i)
-				free(names[--i]);
-			free(names);
-			return NULL;
-		}
+		names[i] = xstrdup(name);
 	}
 	return names;
-}
-
-static void free_names(char **names, uint64_t count)
-{
-	for (uint64_t i = 0; names && i < count; i++)
-		free(names[i]);
-	free(names);
 }
 
 /* Shards are missing: which, and what makes them. */
@@ -52,19 +39,18 @@ static int refuse_missing(const struct job *job, const struct shard_list *l)
 {
 	uint64_t count = l->shard_count - l->there_count;
 	struct text list = {0}, words = {0};
-	int code;
+	int rc;
 
 	shard_list_missing(l, MISSING_BYTES_MAX, &list);
 	text_shell_word(&words, job->out_dir);
-	code = fail(EXIT_MISMATCH,
-		    "%s: %" PRIu64 " of %" PRIu64 " shard%s %s not there yet: %s; `shardpack build %s` makes %s%s",
-		    job->out_dir, count, l->shard_count, l->shard_count == 1 ? "" : "s", count == 1 ? "is" : "are",
-		    text_failed(&list) ? "" : list.data, text_failed(&words) ? "DIR" : words.data,
-		    count == 1 ? "it" : "them",
-		    list.bytes > MISSING_BYTES_MAX ? ", and `shardpack status --retry-list` lists them all" : "");
+	rc = fail(EXIT_MISMATCH,
+		  "%s: %" PRIu64 " of %" PRIu64 " shard%s %s not there yet: %s; `shardpack build %s` makes %s%s",
+		  job->out_dir, count, l->shard_count, l->shard_count == 1 ? "" : "s", count == 1 ? "is" : "are",
+		  list.data, words.data, count == 1 ? "it" : "them",
+		  list.bytes > MISSING_BYTES_MAX ? ", and `shardpack status --retry-list` lists them all" : "");
 	text_free(&list);
 	text_free(&words);
-	return code;
+	return rc;
 }
 
 /* ---- all shards --------------------------------------------------------------------------- */
@@ -140,81 +126,67 @@ static void forget_shards(void *context, uint64_t slot)
 		forget(&s->look[i]);
 }
 
-static int start_looking(struct look_ahead *a)
+static int add_shard(const struct job *job, struct shard_seal *seal, struct shard_list *list, uint64_t k,
+		     struct look *l)
 {
+	const struct shard_reader_options pages = {.size = sizeof(pages), .pages_only = 1};
+	bool there = l->pages;
+	char path[FILES_PATH_BYTES], file[64];
+	struct shard_error err;
+	int rc = EXIT_DONE;
+
+	if (!there) { /* say what is not in order, or mend it */
+		rc = interrupted() ? EXIT_INTERRUPTED
+				   : published_find(job, k, &job->receipts->before, &l->receipt, &there);
+		if (!rc && there)
+			rc = files_numbered(path, job->out_dir, "", k, ".shard");
+		if (!rc && there && shard_reader_open(&l->pages, path, &pages, &err) != SHARD_OK)
+			rc = fail_of_library(&err);
+	}
+	if (!rc && there) {
+		list->there[k] = true;
+		list->there_count++;
+		rc = receipt_account(&l->receipt, job->plan, job->account);
+	}
+	snprintf(file, sizeof(file), "%05" PRIu64 ".shard", k);
+	if (!rc && there && list->there_count == k + 1 &&
+	    shard_seal_add(seal, file, l->pages, l->receipt.sha256, &err) != SHARD_OK)
+		rc = fail_of_library(&err);
+	forget(l);
+	return rc;
+}
+
+static int add_ahead(const struct job *job, struct shard_seal *seal, struct shard_list *list)
+{
+	struct look_ahead a = {.job = job, .turns = turns_open(job->worker_count)};
 	struct workers_options w = {
-		.ticket_count = (a->job->plan->shard_count + LOOK_SHARDS - 1) / LOOK_SHARDS,
-		.worker_count = a->job->worker_count < LOOK_THREADS_MAX ? a->job->worker_count : LOOK_THREADS_MAX,
-		.progress = &a->progress,
-		.context = a,
+		.ticket_count = (list->shard_count + LOOK_SHARDS - 1) / LOOK_SHARDS,
+		.worker_count = job->worker_count < LOOK_THREADS_MAX ? job->worker_count : LOOK_THREADS_MAX,
+		.turns = a.turns,
+		.progress = &a.progress,
+		.context = &a,
 		.begin = begin_looking,
 		.end = end_looking,
 		.assign = assign_shards,
 		.work = look_at_shards,
 		.give_back = forget_shards,
 	};
+	uint64_t slot;
+	int rc = EXIT_DONE;
 
 	w.slot_count = LOOK_AHEAD * (uint64_t)workers_needed(w.worker_count, w.ticket_count);
-	a->slot = calloc(w.slot_count, sizeof(*a->slot));
-	a->turns = turns_open(a->job->worker_count);
-	if (!a->slot || !a->turns)
-		return fail(EXIT_IO, "out of memory for %" PRIu64 " shards", a->job->plan->shard_count);
-	w.turns = a->turns;
-	progress_start(&a->progress, "sealing", "shards", a->job->plan->shard_count);
-	return workers_open(&a->workers, &w);
-}
-
-/* Say what is not in order, or mend it. */
-static int look_again(const struct job *job, uint64_t k, struct look *l, bool *there)
-{
-	const struct shard_reader_options pages = {.size = sizeof(pages), .pages_only = 1};
-	char path[FILES_PATH_BYTES];
-	struct shard_error err;
-	int code =
-		interrupted() ? EXIT_INTERRUPTED : published_find(job, k, &job->receipts->before, &l->receipt, there);
-
-	if (code == EXIT_DONE && *there)
-		code = files_numbered(path, job->out_dir, "", k, ".shard");
-	if (code == EXIT_DONE && *there && shard_reader_open(&l->pages, path, &pages, &err) != SHARD_OK)
-		code = fail_of_library(&err);
-	*there = *there && code == EXIT_DONE;
-	return code;
-}
-
-static int add_shard(const struct job *job, struct shard_seal *seal, struct shard_list *list, uint64_t k,
-		     struct look *l)
-{
-	struct shard_error err;
-	char file[64];
-	int code = EXIT_DONE;
-
-	list->there[k] = l->pages;
-	if (!l->pages)
-		code = look_again(job, k, l, &list->there[k]);
-	snprintf(file, sizeof(file), "%05" PRIu64 ".shard", k);
-	if (list->there[k]) {
-		list->there_count++;
-		code = receipt_account(&l->receipt, job->plan, job->account);
-		if (code == EXIT_DONE && list->there_count == k + 1 &&
-		    shard_seal_add(seal, file, l->pages, l->receipt.sha256, &err) != SHARD_OK)
-			code = fail_of_library(&err);
-	}
-	forget(l);
-	return code;
-}
-
-static int add_ahead(const struct job *job, struct shard_seal *seal, struct shard_list *list)
-{
-	struct look_ahead a = {.job = job};
-	uint64_t slot;
-	int code = start_looking(&a);
-
-	while (code == EXIT_DONE && (code = workers_next(a.workers, &slot)) == EXIT_DONE && slot != WORKERS_NO_SLOT) {
+	a.slot = xcalloc(w.slot_count, sizeof(*a.slot));
+	if (!a.turns)
+		rc = fail(EXIT_IO, "out of memory for %u workers", job->worker_count);
+	progress_start(&a.progress, "sealing", "shards", list->shard_count);
+	if (!rc)
+		rc = workers_open(&a.workers, &w);
+	while (!rc && (rc = workers_next(a.workers, &slot)) == EXIT_DONE && slot != WORKERS_NO_SLOT) {
 		struct slot *s = &a.slot[slot];
 
 		turns_take(a.turns);
-		for (uint64_t i = 0; code == EXIT_DONE && i < s->count; i++)
-			code = add_shard(job, seal, list, s->first + i, &s->look[i]);
+		for (uint64_t i = 0; !rc && i < s->count; i++)
+			rc = add_shard(job, seal, list, s->first + i, &s->look[i]);
 		turns_give(a.turns);
 		progress_add(&a.progress, s->count, 0, 0);
 		workers_release(a.workers);
@@ -223,7 +195,7 @@ static int add_ahead(const struct job *job, struct shard_seal *seal, struct shar
 	progress_abandon(&a.progress);
 	turns_close(a.turns);
 	free(a.slot);
-	return code;
+	return rc;
 }
 
 /* The same by this thread alone. */
@@ -231,35 +203,33 @@ static int add_slots(const struct job *job, struct shard_seal *seal, struct shar
 {
 	struct slot slot;
 	struct look_ahead a = {.job = job, .slot = &slot};
-	int code = EXIT_DONE;
+	int rc = EXIT_DONE;
 
 	memset(&slot, 0, sizeof(slot));
-	while (code == EXIT_DONE && a.next < list->shard_count) {
+	while (!rc && a.next < list->shard_count) {
 		assign_shards(&a, 0);
 		look_at_shards(&a, NULL, 0);
-		for (uint64_t i = 0; code == EXIT_DONE && i < slot.count; i++)
-			code = add_shard(job, seal, list, slot.first + i, &slot.look[i]);
+		for (uint64_t i = 0; !rc && i < slot.count; i++)
+			rc = add_shard(job, seal, list, slot.first + i, &slot.look[i]);
 		forget_shards(&a, 0);
 	}
-	return code;
+	return rc;
 }
 
 /* Add all shards; the missing ones are listed, once all were looked at. */
 static int add_shards(const struct job *job, struct shard_seal *seal)
 {
 	struct shard_list list = {.shard_count = job->plan->shard_count};
-	int code = receipt_files_read(job->receipts, job->state_dir);
+	int rc = receipt_files_read(job->receipts, job->state_dir);
 
-	if (code != EXIT_DONE)
-		return code;
-	list.there = calloc(list.shard_count + 1, sizeof(*list.there));
-	if (!list.there)
-		return fail(EXIT_IO, "out of memory for %" PRIu64 " shards", list.shard_count);
-	code = list.shard_count > LOOK_SHARDS ? add_ahead(job, seal, &list) : add_slots(job, seal, &list);
-	if (code == EXIT_DONE && list.there_count < list.shard_count)
-		code = refuse_missing(job, &list);
+	if (rc)
+		return rc;
+	list.there = xcalloc(list.shard_count, sizeof(*list.there));
+	rc = list.shard_count > LOOK_SHARDS ? add_ahead(job, seal, &list) : add_slots(job, seal, &list);
+	if (!rc && list.there_count < list.shard_count)
+		rc = refuse_missing(job, &list);
 	shard_list_free(&list);
-	return code;
+	return rc;
 }
 
 /* ---- the dataset -------------------------------------------------------------------------- */
@@ -297,7 +267,7 @@ static int refuse_empty(const struct job *job)
 }
 
 /* The manifest.  Another process may have been faster with the same one. */
-static int finish(const struct job *job, struct shard_seal *seal)
+static int write_manifest(const struct job *job, struct shard_seal *seal)
 {
 	struct shard_error err;
 
@@ -308,20 +278,6 @@ static int finish(const struct job *job, struct shard_seal *seal)
 		return EXIT_DONE;
 	}
 	return fail_of_library(&err);
-}
-
-static int add_and_finish(const struct job *job, struct shard_seal *seal)
-{
-	int code = add_shards(job, seal);
-
-	if (code == EXIT_DONE)
-		code = check_account(job);
-	account_sort(job->account);
-	if (code == EXIT_DONE && job->quarantine)
-		code = quarantine_list(job->quarantine, job->plan, job->account);
-	if (code == EXIT_DONE)
-		code = refuse_empty(job);
-	return code == EXIT_DONE ? finish(job, seal) : code;
 }
 
 int seal_run(const struct job *job)
@@ -338,20 +294,29 @@ int seal_run(const struct job *job)
 	};
 	struct shard_seal *seal = NULL;
 	struct shard_error err;
-	int code;
+	int rc = EXIT_DONE;
 
 	job->account->input_count = plan->input_count;
-	if (!names)
-		return fail(EXIT_IO, "out of memory for the names of %" PRIu64 " classes", plan->class_count);
 	if (shard_seal_open(&seal, job->out_dir, &opt, &err) != SHARD_OK)
-		code = fail_of_library(&err);
-	else
-		code = add_and_finish(job, seal);
+		rc = fail_of_library(&err);
+	if (!rc)
+		rc = add_shards(job, seal);
+	if (!rc)
+		rc = check_account(job);
+	account_sort(job->account);
+	if (!rc && job->quarantine)
+		rc = quarantine_list(job->quarantine, plan, job->account);
+	if (!rc)
+		rc = refuse_empty(job);
+	if (!rc)
+		rc = write_manifest(job, seal);
 	shard_seal_close(seal);
-	free_names(names, plan->class_count);
-	if (code == EXIT_DONE)
-		code = output_keep_times(job);
-	return code == EXIT_DONE ? output_clear_state(job) : code;
+	for (uint64_t i = 0; i < plan->class_count; i++)
+		free(names[i]);
+	free(names);
+	if (!rc)
+		rc = output_keep_times(job);
+	return rc ? rc : output_clear_state(job);
 }
 
 int seal_recount(const struct job *job)
@@ -360,22 +325,22 @@ int seal_recount(const struct job *job)
 	struct shard_dataset_info info;
 	struct shard_reader *reader;
 	struct shard_error err;
-	int code = EXIT_DONE;
+	int rc = EXIT_DONE;
 
 	job->account->input_count = job->plan->input_count;
 	job->account->firsts_unknown = true; /* also if there is no shard */
 	if (shard_dataset_open(&ds, job->out_dir, NULL, &err) != SHARD_OK)
 		return fail_of_library(&err);
 	shard_dataset_info(ds, &info);
-	for (uint64_t k = 0; code == EXIT_DONE && k < info.shard_count; k++) {
+	for (uint64_t k = 0; !rc && k < info.shard_count; k++) {
 		if (shard_dataset_open_reader(ds, k, &reader, &err) != SHARD_OK) {
-			code = fail_of_library(&err);
+			rc = fail_of_library(&err);
 			break;
 		}
-		code = published_recount(job, k, reader);
+		rc = published_recount(job, k, reader);
 		shard_reader_close(reader);
 	}
 	shard_dataset_close(ds);
 	account_sort(job->account);
-	return code == EXIT_DONE ? check_account(job) : code;
+	return rc ? rc : check_account(job);
 }

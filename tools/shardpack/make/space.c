@@ -8,7 +8,6 @@
 
 #include <inttypes.h>
 
-#include "tools/common/exit_code.h"
 #include "tools/common/human.h"
 #include "tools/common/message.h"
 #include "tools/shardpack/input/input.h"
@@ -108,10 +107,10 @@ int space_check(const struct job *job, uint64_t needed_bytes)
 {
 	char need[HUMAN_CHARS], have[HUMAN_CHARS];
 	uint64_t free_bytes = 0;
-	int code = needed_bytes ? free_space(job->out_dir, &free_bytes) : EXIT_DONE;
+	int rc = needed_bytes ? free_space(job->out_dir, &free_bytes) : EXIT_DONE;
 
-	if (code != EXIT_DONE || needed_bytes <= free_bytes)
-		return code;
+	if (rc || needed_bytes <= free_bytes)
+		return rc;
 	human_bytes(need, needed_bytes);
 	human_bytes(have, free_bytes);
 	if (job->plan->recipe.codec == SHARD_RAW)

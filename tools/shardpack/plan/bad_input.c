@@ -2,14 +2,14 @@
 /*
  * bad_input.c - an input that is known to be bad before its bytes are decoded
  */
-#include "tools/shardpack/plan/bad_input.h"
+#include "tools/shardpack/plan/plan.h"
 
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "shard_inspect.h"
-#include "tools/common/exit_code.h"
+#include "tools/common/message.h"
 
 int bad_input(struct bad_input *b, uint32_t reason, const char *fmt, ...)
 {
@@ -22,9 +22,9 @@ int bad_input(struct bad_input *b, uint32_t reason, const char *fmt, ...)
 	return EXIT_BAD;
 }
 
-bool bad_input_is(const struct bad_input *b, int code)
+bool bad_input_is(const struct bad_input *b, int rc)
 {
-	return code == EXIT_BAD && b->reason;
+	return rc == EXIT_BAD && b->reason;
 }
 
 const char *reason_name(uint32_t reason)

@@ -14,13 +14,12 @@
 #include "libshard/base/utf8.h"
 #include "libshard/base/words.h"
 #include "shard.h"
-#include "tools/common/exit_code.h"
 #include "tools/common/files.h"
 #include "tools/common/memory.h"
 #include "tools/common/message.h"
 #include "tools/common/shelf.h"
 #include "tools/common/text.h"
-#include "tools/shardpack/images/file_name.h"
+#include "tools/shardpack/images/images.h"
 #include "tools/shardpack/parse/json_value.h"
 
 int classes_add(struct classes *c, const char *name, size_t name_bytes, const char *where)
@@ -38,13 +37,13 @@ int classes_add(struct classes *c, const char *name, size_t name_bytes, const ch
 int classes_add_numbers(struct classes *c, uint64_t count)
 {
 	char name[24];
-	int code = EXIT_DONE;
+	int rc = EXIT_DONE;
 
-	for (uint64_t i = 0; code == EXIT_DONE && i < count; i++) {
+	for (uint64_t i = 0; rc == EXIT_DONE && i < count; i++) {
 		snprintf(name, sizeof(name), "%" PRIu64, i);
-		code = classes_add(c, name, strlen(name), "classes");
+		rc = classes_add(c, name, strlen(name), "classes");
 	}
-	return code;
+	return rc;
 }
 
 static int compare_names(const void *a, const void *b)
@@ -147,64 +146,64 @@ static int add_from_dataset(struct classes *c, const char *path)
 	struct shard_dataset *ds;
 	struct shard_error err;
 	const char *name;
-	int code = EXIT_DONE;
+	int rc = EXIT_DONE;
 
 	if (shard_dataset_open(&ds, path, NULL, &err) != SHARD_OK)
 		return fail(exit_code_of_status(err.status), "--classes: %s", err.message);
-	for (uint64_t i = 0; code == EXIT_DONE && (name = shard_dataset_class_name(ds, i)) != NULL; i++)
-		code = classes_add(c, name, strlen(name), path);
+	for (uint64_t i = 0; rc == EXIT_DONE && (name = shard_dataset_class_name(ds, i)) != NULL; i++)
+		rc = classes_add(c, name, strlen(name), path);
 	shard_dataset_close(ds);
-	return code;
+	return rc;
 }
 
 int classes_add_lines(struct classes *c, FILE *in, const char *file, bool skip_empty)
 {
 	struct line line = {.number = 0};
 	char where[4400];
-	int code = EXIT_DONE;
+	int rc = EXIT_DONE;
 
-	while (code == EXIT_DONE) {
-		code = line_next(&line, in, file, "one class name per line");
-		if (code != EXIT_DONE || line.is_end)
+	while (rc == EXIT_DONE) {
+		rc = line_next(&line, in, file, "one class name per line");
+		if (rc != EXIT_DONE || line.is_end)
 			break;
 		/* What editors elsewhere add to a line is not part of a name. */
 		if (line.bytes && line.text[line.bytes - 1] == '\r')
 			line.bytes--;
 		snprintf(where, sizeof(where), "%s, line %" PRIu64, file, line.number);
 		if (line.bytes || !skip_empty)
-			code = classes_add(c, line.text, line.bytes, where);
+			rc = classes_add(c, line.text, line.bytes, where);
 	}
-	return code;
+	return rc;
 }
 
 static int add_from_file(struct classes *c, const char *path)
 {
 	FILE *in = fopen(path, "re");
 	char file[4200];
-	int code;
+	int rc;
 
 	if (!in)
 		return fail(EXIT_IO, "--classes %s: %s", path, strerror(errno));
 	snprintf(file, sizeof(file), "--classes %s", path);
-	code = classes_add_lines(c, in, file, false);
+	rc = classes_add_lines(c, in, file, false);
 	fclose(in);
-	return code;
+	return rc;
 }
 
 static int add_array(struct classes *c, const json_t *array, const char *where)
 {
-	int code = EXIT_DONE;
+	int rc = EXIT_DONE;
 
-	for (size_t i = 0; code == EXIT_DONE && i < json_array_size(array); i++) {
+	for (size_t i = 0; rc == EXIT_DONE && i < json_array_size(array); i++) {
 		const json_t *name = json_array_get(array, i);
 
 		if (json_is_string(name))
-			code = classes_add(c, json_string_value(name), json_string_length(name), where);
+			rc = classes_add(c, json_string_value(name), json_string_length(name), where);
 		else
-			code = fail(EXIT_BAD, "%s: element %zu of the array is not a text; must be the name of a class",
-				    where, i);
+			rc = fail(EXIT_BAD, "%s: element %zu of the array is not a text; must be the name of a class",
+				  where, i);
 	}
-	return code;
+	return rc;
 }
 
 /* The key of each number, into key[count]. */
@@ -232,12 +231,12 @@ static int add_object(struct classes *c, json_t *object, const char *where)
 {
 	size_t count = json_object_size(object);
 	const char **key = xcalloc(count + 1, sizeof(*key));
-	int code = order_keys(object, key, count, where);
+	int rc = order_keys(object, key, count, where);
 
-	for (size_t i = 0; code == EXIT_DONE && i < count; i++)
-		code = classes_add(c, key[i], strlen(key[i]), where);
+	for (size_t i = 0; rc == EXIT_DONE && i < count; i++)
+		rc = classes_add(c, key[i], strlen(key[i]), where);
 	free(key);
-	return code;
+	return rc;
 }
 
 static int add_from_json(struct classes *c, const char *path)
@@ -246,43 +245,43 @@ static int add_from_json(struct classes *c, const char *path)
 	json_t *json = NULL;
 	json_error_t error;
 	bool found = false;
-	int code = files_read(path, &text, &found);
+	int rc = files_read(path, &text, &found);
 	size_t mark = 0;
 
 	text_format(&where, "--classes %s", path);
-	if (code == EXIT_DONE && !found)
-		code = fail(EXIT_IO, "%s: there is no such file", where.data);
-	if (code == EXIT_DONE && utf8_is_utf16(text.data, text.bytes))
-		code = fail(EXIT_BAD, "%s: " UTF8_UTF16, where.data);
-	if (code == EXIT_DONE) {
+	if (rc == EXIT_DONE && !found)
+		rc = fail(EXIT_IO, "%s: there is no such file", where.data);
+	if (rc == EXIT_DONE && utf8_is_utf16(text.data, text.bytes))
+		rc = fail(EXIT_BAD, "%s: " UTF8_UTF16, where.data);
+	if (rc == EXIT_DONE) {
 		errno = 0;
 		mark = utf8_mark(text.data, text.bytes);
 		json = json_loadb(text.data ? text.data + mark : "", text.bytes - mark, JSON_REJECT_DUPLICATES, &error);
 		if (!json && errno == ENOMEM)
-			code = fail(EXIT_IO, "%s: out of memory", where.data);
+			rc = fail(EXIT_IO, "%s: out of memory", where.data);
 		else if (!json)
-			code = fail(EXIT_BAD, "%s: not JSON, at byte %d: %s", where.data, error.position,
-				    json_why(&error));
+			rc = fail(EXIT_BAD, "%s: not JSON, at byte %d: %s", where.data, error.position,
+				  json_why(&error));
 		else
-			code = json_is_array(json) ? add_array(c, json, where.data) : add_object(c, json, where.data);
+			rc = json_is_array(json) ? add_array(c, json, where.data) : add_object(c, json, where.data);
 	}
 	json_decref(json);
 	text_free(&text);
 	text_free(&where);
-	return code;
+	return rc;
 }
 
 int classes_from_list(struct classes *c, const char *path)
 {
 	struct stat st;
-	int code;
+	int rc;
 
 	if (stat(path, &st) != 0)
 		return fail(EXIT_IO, "--classes %s: %s", path, strerror(errno));
-	code = S_ISDIR(st.st_mode)			? add_from_dataset(c, path)
-	       : file_name_has_extension(path, ".json") ? add_from_json(c, path)
-							: add_from_file(c, path);
-	if (code == EXIT_DONE && !c->count)
-		code = fail(EXIT_BAD, "--classes %s: no class names in it", path);
-	return code == EXIT_DONE ? classes_index(c, path) : code;
+	rc = S_ISDIR(st.st_mode)		      ? add_from_dataset(c, path)
+	     : file_name_has_extension(path, ".json") ? add_from_json(c, path)
+						      : add_from_file(c, path);
+	if (rc == EXIT_DONE && !c->count)
+		rc = fail(EXIT_BAD, "--classes %s: no class names in it", path);
+	return rc == EXIT_DONE ? classes_index(c, path) : rc;
 }

@@ -13,7 +13,6 @@
 #include "shard_pack.h"
 #include "tools/common/memory.h"
 #include "tools/common/text.h"
-#include "tools/shardpack/images/image.h"
 #include "tools/shardpack/images/images.h"
 
 const char *const field_kind_names[] = {
@@ -374,7 +373,7 @@ static bool read_map(const struct reading *r, enum field_key key, const char *va
 	if (!r->encoded)
 		return read_text(r, key, value);
 	return mask_map_read(&r->o->map, value, strlen(value)) ||
-	       refuse(r, "%s=%.60s: no map", field_key_help[key].name, value);
+	       refuse(r, "%s=%.60s: is not a map", field_key_help[key].name, value);
 }
 
 /* ---- the text ---- */
@@ -404,24 +403,12 @@ static bool read_option(const struct reading *r, const char *text)
 	return !equals || keys[i].read(r, i, equals + 1);
 }
 
-static bool check_mask(const struct reading *r)
-{
-	uint64_t dtype = r->o->value[FIELD_KEY_DTYPE], fill = r->o->value[FIELD_KEY_FILL];
-
-	if (is_given(r->o, FIELD_KEY_DTYPE) && dtype != SHARD_U8 && dtype != SHARD_U16 && dtype != SHARD_U32)
-		return refuse(r, "dtype=%s: must be u8, u16 or u32 for a mask",
-			      shard_name(SHARD_NAME_DTYPE, (uint32_t)dtype));
-	if (fill > field_mask_most(dtype))
-		return refuse(r, "fill=%" PRIu64 ": must be a whole number, 0 to %" PRIu64, fill,
-			      field_mask_most(dtype));
-	return true;
-}
-
 /* Options that belong to another kind, and the ones that this kind must have. */
 static bool check_kind(const struct reading *r)
 {
-	uint64_t kind = r->o->value[FIELD_KEY_KIND];
+	uint64_t kind = r->o->value[FIELD_KEY_KIND], dtype = r->o->value[FIELD_KEY_DTYPE];
 	bool lists = OF_LISTS >> kind & 1;
+
 	for (uint32_t i = 0; i < FIELD_KEYS; i++)
 		if (is_given(r->o, i) && !(keys[i].kinds >> kind & 1))
 			return refuse(r, "%s does not belong to kind=%s", field_key_help[i].name,
@@ -442,8 +429,13 @@ static bool check_kind(const struct reading *r)
 		return refuse(r, "of kind=ragged, format= must be yolo, which gives one number for each box, so max=N");
 	if (r->o->value[FIELD_KEY_FORMAT] == BOXES_YOLO && is_given(r->o, FIELD_KEY_UNIT))
 		return refuse(r, "format=yolo has a scale of its own, unit; leave scale out");
-	if (kind == FIELD_MASK && !check_mask(r))
-		return false;
+	if (kind == FIELD_MASK && is_given(r->o, FIELD_KEY_DTYPE) && dtype != SHARD_U8 && dtype != SHARD_U16 &&
+	    dtype != SHARD_U32)
+		return refuse(r, "dtype=%s: must be u8, u16 or u32 for a mask",
+			      shard_name(SHARD_NAME_DTYPE, (uint32_t)dtype));
+	if (kind == FIELD_MASK && r->o->value[FIELD_KEY_FILL] > field_mask_most(dtype))
+		return refuse(r, "fill=%" PRIu64 ": must be a whole number, 0 to %" PRIu64, r->o->value[FIELD_KEY_FILL],
+			      field_mask_most(dtype));
 	if ((kind == FIELD_TENSOR || kind == FIELD_RAGGED) && !is_given(r->o, FIELD_KEY_DTYPE))
 		return refuse(r, "kind=%s needs dtype=TYPE", field_kind_names[kind]);
 	return true;

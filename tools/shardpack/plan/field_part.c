@@ -107,19 +107,6 @@ static bool read_size(struct word w, struct field_part *out)
 	return width && height;
 }
 
-static bool read_value(struct words *c, struct field_part *out)
-{
-	out->kind = FIELD_PART_VALUE;
-	out->bytes = words_rest(c).bytes / 2;
-	return words_rest(c).bytes % 2 == 0;
-}
-
-static bool read_shapes(struct words *c, struct field_part *out)
-{
-	out->kind = FIELD_PART_SHAPES;
-	return words_u64(c, ',', UINT64_MAX, &out->file) && c->at != c->end;
-}
-
 /* What begins with a number: a file, or a part of one. */
 static bool read_place(struct words *c, struct field_part *out)
 {
@@ -146,11 +133,17 @@ bool field_part_read(const char *token, size_t bytes, struct field_part *out)
 	*out = (struct field_part){.kind = FIELD_PART_NONE};
 	if (bytes == 1 && token[0] == '-')
 		return true;
-	if (shapes || value)
-		good = words_take(&c, shapes ? '@' : '=', &size) && read_size(size, out) &&
-		       (shapes ? read_shapes : read_value)(&c, out);
-	else
+	if (shapes) {
+		out->kind = FIELD_PART_SHAPES;
+		good = words_take(&c, '@', &size) && read_size(size, out) &&
+		       words_u64(&c, ',', UINT64_MAX, &out->file) && c.at != c.end;
+	} else if (value) {
+		out->kind = FIELD_PART_VALUE;
+		good = words_take(&c, '=', &size) && read_size(size, out) && words_rest(&c).bytes % 2 == 0;
+		out->bytes = words_rest(&c).bytes / 2;
+	} else {
 		good = read_place(&c, out);
+	}
 	out->text = words_rest(&c).text;
 	out->text_bytes = words_rest(&c).bytes;
 	return good;

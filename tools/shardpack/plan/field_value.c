@@ -20,6 +20,15 @@
 #include "tools/shardpack/parse/json_value.h"
 #include "tools/shardpack/parse/parse.h"
 
+/* A value on its way into a record. */
+struct taking {
+	const struct shard_field *f;
+	const struct field_source *s;
+	uint8_t *out;
+	size_t out_bytes;
+	struct field_verdict *v;
+};
+
 /* ---- lists of texts ---- */
 
 /* Text `idx` of the list, into `room` bytes, of which it leaves the rest zero. */
@@ -40,13 +49,15 @@ static bool take_one(const json_t *text, size_t idx, uint32_t room, uint8_t *out
 }
 
 /*
- * The value is a list of texts, or one: `out` gets what s->pick says, in the form of a record.
+ * The value is a list of texts, or one: t->out gets what s->pick says, in the form of a record.
  * False, and the verdict, if it is neither, or does not fit.  With pick=each it must be one text:
  * text_each.c has taken the list apart.
  */
-static bool take_texts(const struct shard_field *f, const struct field_source *s, const json_t *value, uint8_t *out,
-		       size_t *out_bytes, struct field_verdict *v)
+static bool take_texts(struct taking *t, const json_t *value)
 {
+	const struct shard_field *f = t->f;
+	const struct field_source *s = t->s;
+	struct field_verdict *v = t->v;
 	bool is_list = json_is_array(value), all = s->pick == PICK_ALL;
 	size_t count = is_list ? json_array_size(value) : 1, bytes = 0, first = 0;
 	uint32_t room = f->shape[f->ndim - 1];
@@ -69,11 +80,11 @@ static bool take_texts(const struct shard_field *f, const struct field_source *s
 
 		if (!all && i && !json_is_string(text))
 			return field_verdict_bad(v, SHARD_MISS_UNSUPPORTED, "element %zu of the list is not a text", i);
-		if ((all || !i) && !take_one(text, i, room, out + i * room, &bytes, v))
+		if ((all || !i) && !take_one(text, i, room, t->out + i * room, &bytes, v))
 			return false;
 		first = i ? first : bytes;
 	}
-	*out_bytes = all ? count * room : first;
+	t->out_bytes = all ? count * room : first;
 	return true;
 }
 
@@ -98,25 +109,20 @@ static size_t text_at(const struct field_part *part, size_t at)
 	return (end - at) / 2;
 }
 
-static bool texts_fit(const struct shard_field *f, const struct field_part *part)
-{
-	size_t bytes;
-	uint32_t count = 0;
-
-	for (size_t at = 0; at < part->text_bytes; at += 2 * (bytes + 1)) {
-		bytes = text_at(part, at);
-		if (++count > f->shape[0] || bytes > f->shape[1] || at + 2 * bytes == part->text_bytes)
-			return false;
-	}
-	return true;
-}
-
 bool field_texts_fit(const struct shard_field *f, const struct field_source *s, const struct field_part *part)
 {
 	uint64_t row = shard_dtype_bytes(f->dtype) * recipe_field_items(f);
+	uint32_t count = 0;
+	size_t bytes;
 
-	if (s->pick == PICK_ALL)
-		return texts_fit(f, part);
+	if (s->pick == PICK_ALL) {
+		for (size_t at = 0; at < part->text_bytes; at += 2 * (bytes + 1)) {
+			bytes = text_at(part, at);
+			if (++count > f->shape[0] || bytes > f->shape[1] || at + 2 * bytes == part->text_bytes)
+				return false;
+		}
+		return true;
+	}
 	if (f->kind == SHARD_TENSOR || part->bytes > row)
 		return part->bytes == row;
 	return part->bytes % (row / f->shape[0]) == 0;
@@ -134,14 +140,6 @@ size_t field_texts_put(const struct shard_field *f, const struct field_part *par
 }
 
 /* ---- values ---- */
-
-struct taking {
-	const struct shard_field *f;
-	uint32_t kind; /* enum field_kind */
-	uint8_t *out;
-	size_t out_bytes;
-	struct field_verdict *v;
-};
 
 /* One number as it is written.  Integers of 64 bits with and without sign fit. */
 struct number {
@@ -281,11 +279,11 @@ static bool bad_json(struct taking *t, const char *data, size_t bytes, const jso
 
 	if (errno == ENOMEM)
 		return field_verdict_bad(t->v, FIELD_NO_MEMORY, "out of memory for its JSON");
-	if ((t->kind == FIELD_BOXES || t->kind == FIELD_RAGGED) && yolo_next(&y, &box, why) == YOLO_BOX)
+	if ((t->s->kind == FIELD_BOXES || t->s->kind == FIELD_RAGGED) && yolo_next(&y, &box, why) == YOLO_BOX)
 		return field_verdict_bad(t->v, SHARD_MISS_DECODE,
 					 "not JSON, but lines of a class and a box, as YOLO has them: say format=yolo");
 	return field_verdict_bad(t->v, SHARD_MISS_DECODE, "no %s, at byte %d: %s",
-				 t->kind == FIELD_TEXT ? "list of texts in JSON" : "JSON", error->position,
+				 t->s->kind == FIELD_TEXT ? "list of texts in JSON" : "JSON", error->position,
 				 json_why(error));
 }
 
@@ -390,9 +388,9 @@ static bool take_yolo(struct taking *t, const char *data, size_t bytes)
 
 		if (!check_axis(t, 0, ++count))
 			return false;
-		for (int n = 0; n < 4 && t->kind == FIELD_BOXES; n++, t->out_bytes += sizeof(float))
+		for (int n = 0; n < 4 && t->s->kind == FIELD_BOXES; n++, t->out_bytes += sizeof(float))
 			memcpy(t->out + t->out_bytes, &box.number[n], sizeof(float));
-		if (t->kind == FIELD_BOXES)
+		if (t->s->kind == FIELD_BOXES)
 			continue;
 		if (!put_number(t->f->dtype, &class, t->out + t->out_bytes))
 			return refuse_number(t, &class, count - 1);
@@ -411,7 +409,7 @@ static bool take_text(struct taking *t, const char *data, size_t bytes)
 		return field_verdict_bad(t->v, SHARD_MISS_LIMIT,
 					 "%zu bytes; the limit is max=%" PRIu32 ", raise it or shorten the value",
 					 bytes, t->f->shape[0]);
-	at = t->kind == FIELD_TEXT ? utf8_bad(data, bytes) : bytes;
+	at = t->s->kind == FIELD_TEXT ? utf8_bad(data, bytes) : bytes;
 	if (at < bytes)
 		return field_verdict_bad(t->v, SHARD_MISS_DECODE, "not UTF-8 at byte %zu; kind=bytes takes any", at);
 	if (bytes)
@@ -423,13 +421,13 @@ static bool take_text(struct taking *t, const char *data, size_t bytes)
 /* ---- all of them ---- */
 
 /* The numbers of boxes are there: are they boxes? */
-static bool settle_boxes(struct taking *t, const struct field_source *s)
+static bool settle_boxes(struct taking *t)
 {
 	float *boxes = (float *)(void *)t->out; /* where a record has them, or malloc() gave room */
 	struct decode_verdict v;
 
-	if (boxes_read((enum boxes_format)s->boxes, s->unit, boxes, t->out_bytes / (4 * sizeof(*boxes)), boxes, &v) ==
-	    DECODE_OK)
+	if (boxes_read((enum boxes_format)t->s->boxes, t->s->unit, boxes, t->out_bytes / (4 * sizeof(*boxes)), boxes,
+		       &v) == DECODE_OK)
 		return true;
 	return field_verdict_bad(t->v, v.reason, "%s", v.message);
 }
@@ -440,12 +438,13 @@ static bool is_text(const struct field_source *s)
 }
 
 /* What JSON has for the field. */
-static bool take_value(struct taking *t, const struct field_source *s, const json_t *value)
+static bool take_value(struct taking *t, const json_t *value)
 {
+	const struct field_source *s = t->s;
 	char what[JSON_VALUE_BYTES];
 
 	if (is_text(s) && s->pick != PICK_UNSAID)
-		return take_texts(t->f, s, value, t->out, &t->out_bytes, t->v);
+		return take_texts(t, value);
 	if (s->kind == FIELD_TEXT && json_is_array(value))
 		return field_verdict_bad(t->v, SHARD_MISS_UNSUPPORTED, "a list; " FIELD_LIST_REMEDY);
 	if (is_text(s) && !json_is_string(value))
@@ -459,7 +458,7 @@ static bool take_value(struct taking *t, const struct field_source *s, const jso
 bool field_value(const struct shard_field *f, const struct field_source *s, const void *data, size_t bytes,
 		 uint8_t *out, size_t *out_bytes, struct field_verdict *v)
 {
-	struct taking t = {.f = f, .kind = s->kind, .out = out, .v = v};
+	struct taking t = {.f = f, .s = s, .out = out, .v = v};
 	json_error_t error;
 	json_t *value;
 	bool ok;
@@ -473,10 +472,10 @@ bool field_value(const struct shard_field *f, const struct field_source *s, cons
 	} else {
 		errno = 0;
 		value = json_loadb(data, bytes, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, &error);
-		ok = value ? take_value(&t, s, value) : bad_json(&t, data, bytes, &error);
+		ok = value ? take_value(&t, value) : bad_json(&t, data, bytes, &error);
 		json_decref(value);
 	}
-	ok = ok && (s->kind != FIELD_BOXES || settle_boxes(&t, s));
+	ok = ok && (s->kind != FIELD_BOXES || settle_boxes(&t));
 	*out_bytes = t.out_bytes;
 	return ok;
 }
@@ -484,7 +483,7 @@ bool field_value(const struct shard_field *f, const struct field_source *s, cons
 bool field_value_of_key(const struct shard_field *f, const struct field_source *s, const void *data, size_t bytes,
 			uint8_t *out, size_t *out_bytes, bool *there, struct field_verdict *v)
 {
-	struct taking t = {.f = f, .kind = s->kind, .out = out, .v = v};
+	struct taking t = {.f = f, .s = s, .out = out, .v = v};
 	const char *key = field_json_key(s);
 	json_error_t error;
 	char why[JSON_VALUE_BYTES];
@@ -501,7 +500,7 @@ bool field_value_of_key(const struct shard_field *f, const struct field_source *
 		ok = field_verdict_bad(t.v, SHARD_MISS_EMPTY, "%.180s; add it, or say optional",
 				       json_value_absent(object, key, why));
 	else
-		ok = take_value(&t, s, value) && (s->kind != FIELD_BOXES || settle_boxes(&t, s));
+		ok = take_value(&t, value) && (s->kind != FIELD_BOXES || settle_boxes(&t));
 	json_decref(object);
 	*out_bytes = t.out_bytes;
 	return ok;

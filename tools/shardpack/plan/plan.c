@@ -13,80 +13,19 @@
 #include <string.h>
 
 #include "shard_pack.h"
-#include "tools/common/exit_code.h"
 #include "tools/common/files.h"
 #include "tools/common/memory.h"
 #include "tools/common/message.h"
 #include "tools/common/shelf.h"
-#include "tools/shardpack/plan/bad_input.h"
 
 #define INTERPOLATIONS 8 /* of plan_find_slice(), which then halves; 10^7 documents of like lengths take 6 steps */
-
-static int out_of_room(const struct plan *p)
-{
-	return shelf_refuse(p->text.shelf, "a plan of %" PRIu64 " inputs", p->input_count);
-}
-
-int plan_add_file(struct plan *p, uint64_t bytes, const char *path, uint32_t of, const char *how)
-{
-	struct plan_file *f;
-
-	if (p->file_count == PLAN_FILES_MAX)
-		return fail(EXIT_BAD, "more than the limit of %" PRIu32 " files", PLAN_FILES_MAX);
-	grow(&p->file, &p->file_capacity, p->file_count + 1, sizeof(*p->file));
-	f = &p->file[p->file_count++];
-	*f = (struct plan_file){.bytes = bytes, .of = of, .path = xstrdup(path), .how = how ? xstrdup(how) : NULL};
-	return EXIT_DONE;
-}
-
-int plan_add_slice(struct plan *p, const struct plan_slice *slice)
-{
-	if (!grow_on(p->text.shelf, &p->slice, &p->slice_capacity, p->slice_count + 1, sizeof(*p->slice)))
-		return out_of_room(p);
-	p->slice[p->slice_count++] = *slice;
-	return EXIT_DONE;
-}
-
-bool plan_grow_inputs(struct plan *p)
-{
-	return grow_on(p->text.shelf, &p->input_at, &p->input_capacity, p->input_count + 1, sizeof(*p->input_at));
-}
-
-int plan_settle_order(struct plan *p)
-{
-	struct shard_error err;
-	uint64_t capacity = 0;
-
-	if (p->recipe.order != SHARD_ORDER_SHUFFLE || !p->input_count ||
-	    (!plan_names_inputs(p) && p->input_count > PLAN_ORDER_MAX))
-		return EXIT_DONE;
-	if (!grow_on(p->text.shelf, &p->order, &capacity, p->input_count, sizeof(*p->order)))
-		return out_of_room(p);
-	if (shard_pack_order(p->recipe.seed, p->input_count, 0, p->input_count, p->order, &err) != SHARD_OK)
-		return fail_of_library(&err);
-	return EXIT_DONE;
-}
-
-void plan_settle_slices(struct plan *p)
-{
-	uint32_t field = 0;
-
-	p->source_bytes = 0;
-	for (uint64_t i = 0; i < p->file_count; i++)
-		p->source_bytes += p->file[i].how ? 0 : p->file[i].bytes;
-	for (uint64_t i = 0; i < p->slice_count; i++)
-		while (field <= p->slice[i].field)
-			p->field_slice[field++] = i;
-	while (field <= p->recipe.field_count)
-		p->field_slice[field++] = p->slice_count;
-}
 
 int plan_check_versions(const struct plan *p, const char *name)
 {
 	const char *there = p->text.data + p->versions_at, *here;
 	struct text ours = {0};
 	size_t there_bytes = p->versions_bytes, here_bytes;
-	int code = EXIT_DONE;
+	int rc = EXIT_DONE;
 
 	recipe_write_versions(&p->recipe, &ours);
 	here = ours.data;
@@ -103,12 +42,12 @@ int plan_check_versions(const struct plan *p, const char *name)
 		here_bytes -= line;
 	}
 	if (there_bytes || here_bytes)
-		code = fail(EXIT_MISMATCH,
-			    "%s: made with '%.*s', but this shardpack has '%.*s'; other versions may make other bytes",
-			    name, (int)(there_bytes ? strcspn(there, "\n") : 0), there,
-			    (int)(here_bytes ? strcspn(here, "\n") : 0), here);
+		rc = fail(EXIT_MISMATCH,
+			  "%s: made with '%.*s', but this shardpack has '%.*s'; other versions may make other bytes",
+			  name, (int)(there_bytes ? strcspn(there, "\n") : 0), there,
+			  (int)(here_bytes ? strcspn(here, "\n") : 0), here);
 	text_free(&ours);
-	return code;
+	return rc;
 }
 
 void plan_free(struct plan *p)
@@ -153,14 +92,6 @@ static uint64_t take_number(const char **at)
 	return value;
 }
 
-/* Is the next token all digits? */
-static bool is_number_next(const char *at)
-{
-	size_t digits = at[0] == ' ' ? strspn(at + 1, "0123456789") : 0;
-
-	return digits && (at[1 + digits] == ' ' || at[1 + digits] == '\n');
-}
-
 /* Of fixed records, which have no line: the place of the first field. */
 static void describe_record(const struct plan *p, uint64_t input_idx, struct plan_input *out)
 {
@@ -183,6 +114,7 @@ static void describe_record(const struct plan *p, uint64_t input_idx, struct pla
 void plan_input(const struct plan *p, uint64_t input_idx, struct plan_input *out)
 {
 	const char *at;
+	size_t digits;
 
 	if (!plan_names_inputs(p)) {
 		describe_record(p, input_idx, out);
@@ -210,7 +142,8 @@ void plan_input(const struct plan *p, uint64_t input_idx, struct plan_input *out
 		out->row = take_number(&at);
 		at--; /* the blank or LF behind it */
 	}
-	if (is_number_next(at)) {
+	digits = at[0] == ' ' ? strspn(at + 1, "0123456789") : 0;
+	if (digits && (at[1 + digits] == ' ' || at[1 + digits] == '\n')) { /* the next token is a number */
 		at++;
 		out->file = (uint32_t)take_number(&at);
 		out->offset = take_number(&at); /* and past the blank or LF behind it */

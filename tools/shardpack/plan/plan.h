@@ -16,7 +16,48 @@
 #include "shard_inspect.h"
 #include "tools/common/text.h"
 #include "tools/shardpack/images/images.h"
-#include "tools/shardpack/images/limits.h"
+
+/*
+ * bad_input.c - an input that is known to be bad before its bytes are decoded
+ *
+ * A file that is missing, a sample without its label, a value that does not fit its field: the code
+ * that lists the inputs finds it, and the plan says so.  Then the converter need not read the input to
+ * give its verdict, and every machine gives the same.  Such a line has no tokens of columns and
+ * fields.  In their place it ends with the name of an enum shard_miss_reason, and with a sentence,
+ * both percent-encoded:
+ *
+ *   input 3 0 0 b/no1.jpg !missing table.csv,%20line%203:%20No%20such%20file%20or%20directory
+ *   input 4 - 24117 a.tar/7.jpg 1 512 !incomplete ...     its class is not known
+ *
+ * Size, file and offset are those of bytes that quarantine keeps; 0 and no file if there are none.
+ */
+
+#define BAD_INPUT_MESSAGE_BYTES 320
+
+struct bad_input {	 /* start it zeroed */
+	uint32_t reason; /* enum shard_miss_reason; 0: nothing is wrong */
+	char message[BAD_INPUT_MESSAGE_BYTES];
+};
+
+/*
+ * Say what is wrong with an input.  Prints nothing and returns EXIT_BAD, for functions that return
+ * the exit code.  Their callers see by bad_input_is() that this input alone is bad.
+ */
+int bad_input(struct bad_input *b, uint32_t reason, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+bool bad_input_is(const struct bad_input *b, int rc);
+
+/* Replace what `out` has by both tokens, with a blank before each: `fields` of image_list_add(). */
+void bad_input_write(const struct bad_input *b, struct text *out);
+
+/* Do tokens of fields, or the one at `text`, begin so? */
+bool bad_input_begins(const char *text);
+
+/* Of an enum shard_miss_reason: "other" if a later release gave it. */
+const char *reason_name(uint32_t reason);
+
+/* The reason that the first token names, 0 if it names none; and the sentence of the second one. */
+uint32_t bad_input_reason(const char *token, size_t bytes);
+bool bad_input_message(const char *token, size_t bytes, char out[BAD_INPUT_MESSAGE_BYTES]);
 
 /*
  * classes.c - the names of the classes, and which number each has
@@ -191,7 +232,7 @@ const char *field_coco_key(const struct field_source *s);
 /*
  * The same: a field as a user asks for it, and as a plan names it
  *
- * Both are read by the same function, so that a plan can say whatever a user can.  Pure.
+ * Both are read by the same function, so that a plan can say all that a user can.  Pure.
  */
 
 enum field_key {
@@ -225,7 +266,7 @@ enum field_key {
 struct field_option {
 	char name[SHARD_NAME_BYTES];
 	uint32_t given;		    /* bit i: enum field_key */
-	uint64_t value[FIELD_KEYS]; /* of those that are numbers, or names of a list */
+	uint64_t value[FIELD_KEYS]; /* of the ones that are numbers, or names of a list */
 	uint64_t shape[SHARD_DIMS_MAX];
 	uint32_t ndim;				 /* of shape, or of max */
 	char map_path[FIELD_FROM_BYTES_MAX + 1]; /* the file of a map, of which somebody fills this: */
@@ -413,7 +454,7 @@ struct recipe {
 	uint32_t exif;			    /* enum recipe_exif */
 	uint32_t accept;		    /* enum decode_accept: which damage is packed, with a field that tells */
 	uint32_t formats;		    /* of images: of image_format_bit(), by the names of all inputs */
-	struct limits limits;		    /* of images; in a plan only those that are not the default */
+	struct limits limits;		    /* of images; in a plan only the ones that are not the default */
 	/* upper parts: of fixed records all, of images those behind the label */
 	struct shard_field field[SHARD_FIELDS_MAX];
 	struct field_source from[SHARD_FIELDS_MAX]; /* of images: where these come from */
@@ -435,9 +476,7 @@ extern const char *const recipe_codec_names[];	/* enum shard_codec */
 extern const char *const recipe_order_names[];	/* [0] is never used */
 extern const char *const recipe_on_error_names[];
 
-/* A copy with maps of its own.  False without memory; free it all the same. */
-bool recipe_copy(const struct recipe *r, struct recipe *out);
-void recipe_free(struct recipe *r);
+void recipe_free(struct recipe *r); /* what the sources of its fields hold */
 
 /* The recipe, as lines of a plan. */
 void recipe_write(const struct recipe *r, struct text *out);
@@ -460,8 +499,8 @@ bool recipe_is_images(const struct recipe *r);
 #define RECIPE_SIZE	 2
 #define RECIPE_NAMED_MAX (SHARD_FIELDS_MAX - 1)
 #define RECIPE_DAMAGE	 "damage"
-uint32_t recipe_first(const struct recipe *r);		  /* of those that the recipe names; behind the label, if any */
-uint32_t recipe_named_max(const struct recipe *r);	  /* how many it may name, at most RECIPE_NAMED_MAX */
+uint32_t recipe_first(const struct recipe *r);	   /* of the ones that the recipe names; behind the label, if any */
+uint32_t recipe_named_max(const struct recipe *r); /* how many it may name, at most RECIPE_NAMED_MAX */
 uint64_t recipe_field_items(const struct shard_field *f); /* elements; UINT64_MAX / 16 if that many cannot be */
 int recipe_schema(const struct recipe *r, struct shard_schema *out, struct shard_error *err);
 
@@ -590,7 +629,7 @@ struct token_pack { /* start it zeroed */
 	struct window_pack windows;
 	const uint64_t *begin; /* [place of a piece] its first token, counted over all streams; mapped */
 	size_t begin_bytes;
-	uint64_t packed_count;		  /* tokens in windows; those that two pieces share count twice */
+	uint64_t packed_count;		  /* tokens in windows; the ones that two pieces share count twice */
 	uint64_t lone_count, empty_count; /* documents of one token, and of none */
 	uint64_t cut_count;		  /* documents that are more than one piece */
 };
@@ -649,7 +688,7 @@ bool token_pack_read(struct token_pack *p, struct words *l, const struct recipe 
  *   input 2 0,4 24117 c.jpg                   ... and of images that may have several; classes.c
  *   input 3 0 24117 c.jpg#2                   ... and of the same file again, in another row;
  *   input 4 - 0 d.jpg !missing No%20such...   ... and of a bad one, whose class may be unknown;
- *                                             bad_input.h
+ *                                             bad_input.c
  *   inputs 3
  *   shard 0 0 1                               number, first ordinal, how many
  *   shards 1
@@ -711,7 +750,7 @@ struct plan {
 	uint8_t digest[32];
 	uint64_t class_count, input_count, shard_count;
 	uint64_t source_bytes;		    /* of all inputs */
-	uint64_t bad_count;		    /* of inputs that are known to be bad; bad_input.h */
+	uint64_t bad_count;		    /* of inputs that are known to be bad; bad_input.c */
 	size_t versions_at, versions_bytes; /* the lines of recipe_write_versions() in the text */
 	uint64_t *class_at;		    /* where in the text the name begins */
 	struct plan_file *file;
@@ -732,7 +771,7 @@ struct plan_input {
 	uint32_t class_idx; /* PLAN_NO_CLASS: it has none, or may have several */
 	uint32_t file;	    /* PLAN_NO_FILE: it is a file of its own */
 	uint64_t offset, source_bytes;
-	uint64_t row;	     /* of those that have this file, from 1 */
+	uint64_t row;	     /* of the rows that have this file, from 1 */
 	const char *classes; /* of images that may have several labels, else NULL; classes.c */
 	/* In the plan's text; fixed records have neither. */
 	const char *encoded_path;
@@ -742,21 +781,8 @@ struct plan_input {
 
 /* All functions that may fail say why and return the exit code. */
 
-/* Add a file, or a slice of one.  `path` and `how` are copied. */
-int plan_add_file(struct plan *p, uint64_t bytes, const char *path, uint32_t of, const char *how);
-int plan_add_slice(struct plan *p, const struct plan_slice *slice);
-
-/* Room for the line of one more input.  False if there is none; the shelf knows why. */
-bool plan_grow_inputs(struct plan *p);
-
 /* EXIT_DONE if the libraries that decide pixels are those of the plan; else EXIT_MISMATCH. */
 int plan_check_versions(const struct plan *p, const char *name);
-
-/* The last step of making and of reading a plan: the order in which its inputs are packed. */
-int plan_settle_order(struct plan *p);
-
-/* Its slices are in order: find where those of each field begin, and what all files have. */
-void plan_settle_slices(struct plan *p);
 
 void plan_free(struct plan *p);
 
@@ -813,17 +839,18 @@ void plan_class_name(const struct plan *p, uint64_t class_idx, char *out);
  * be settled until plan_finish().  All functions say why they fail and return the exit code.
  */
 
+/* Add a file, or a slice of one.  `path` and `how` are copied. */
+int plan_add_file(struct plan *p, uint64_t bytes, const char *path, uint32_t of, const char *how);
+int plan_add_slice(struct plan *p, const struct plan_slice *slice);
+
 int plan_begin(struct plan *p, const struct recipe *recipe, const struct classes *classes);
 
 /*
  * An input that is a file of its own, or a part of a file.  Of `in` its number, parts and reason are
  * not looked at; `row` may be 0.  `fields` has the tokens of further fields, each with a blank before
- * it.  Of an input that is known to be bad it has those of bad_input.h instead.
+ * it.  Of an input that is known to be bad it has those of bad_input.c instead.
  */
 int plan_add_input(struct plan *p, const struct plan_input *in, const char *path, const char *fields);
-
-/* How many records go into a shard, when all inputs are there; 0 where the user did not say. */
-int plan_settle_shard_size(struct plan *p, const struct shard_schema *s, uint64_t shard_records, uint64_t shard_bytes);
 
 int plan_finish(struct plan *p);
 

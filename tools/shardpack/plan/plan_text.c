@@ -16,14 +16,12 @@
 
 #include "libshard/base/words.h"
 #include "shard_pack.h"
-#include "tools/common/exit_code.h"
 #include "tools/common/files.h"
 #include "tools/common/memory.h"
 #include "tools/common/message.h"
 #include "tools/common/shelf.h"
 #include "tools/common/text.h"
 #include "tools/shardpack/images/images.h"
-#include "tools/shardpack/plan/bad_input.h"
 
 /* ---- a plan, made line by line ---- */
 
@@ -32,10 +30,31 @@ static int out_of_room(const struct plan *p)
 	return shelf_refuse(p->text.shelf, "a plan of %" PRIu64 " inputs", p->input_count);
 }
 
+int plan_add_file(struct plan *p, uint64_t bytes, const char *path, uint32_t of, const char *how)
+{
+	struct plan_file *f;
+
+	if (p->file_count == PLAN_FILES_MAX)
+		return fail(EXIT_BAD, "more than the limit of %" PRIu32 " files", PLAN_FILES_MAX);
+	grow(&p->file, &p->file_capacity, p->file_count + 1, sizeof(*p->file));
+	f = &p->file[p->file_count++];
+	*f = (struct plan_file){.bytes = bytes, .of = of, .path = xstrdup(path), .how = how ? xstrdup(how) : NULL};
+	return EXIT_DONE;
+}
+
+int plan_add_slice(struct plan *p, const struct plan_slice *slice)
+{
+	if (!grow_on(p->text.shelf, &p->slice, &p->slice_capacity, p->slice_count + 1, sizeof(*p->slice)))
+		return out_of_room(p);
+	p->slice[p->slice_count++] = *slice;
+	return EXIT_DONE;
+}
+
 int plan_begin(struct plan *p, const struct recipe *recipe, const struct classes *classes)
 {
-	if (!recipe_copy(recipe, &p->recipe))
-		return out_of_room(p);
+	p->recipe = *recipe;
+	for (uint32_t i = 0; i < recipe->field_count; i++)
+		mask_map_copy(&recipe->from[i].map, &p->recipe.from[i].map);
 	p->class_count = classes->count;
 	p->class_at = xcalloc(classes->count + 1, sizeof(*p->class_at));
 	for (uint64_t i = 0; i < classes->count; i++) {
@@ -61,10 +80,16 @@ static void note_formats(struct recipe *r, const char *path, const char *fields)
 			r->formats |= image_format_bit(image_format_of_name(r->from[i].from, strlen(r->from[i].from)));
 }
 
+/* Room for the line of one more input. */
+static bool grow_inputs(struct plan *p)
+{
+	return grow_on(p->text.shelf, &p->input_at, &p->input_capacity, p->input_count + 1, sizeof(*p->input_at));
+}
+
 int plan_add_input(struct plan *p, const struct plan_input *in, const char *path, const char *fields)
 {
 	assert(in->row <= PLAN_ROWS_MAX && (in->row < 2 || in->file == PLAN_NO_FILE));
-	if (!plan_grow_inputs(p))
+	if (!grow_inputs(p))
 		return out_of_room(p);
 	note_formats(&p->recipe, path, fields);
 	p->input_at[p->input_count] = p->text.bytes;
@@ -89,21 +114,35 @@ int plan_add_input(struct plan *p, const struct plan_input *in, const char *path
 	return text_failed(&p->text) ? out_of_room(p) : EXIT_DONE;
 }
 
-static void write_files(const struct plan *p, struct text *out)
+/* The last step of making and of reading a plan: the order in which its inputs are packed. */
+static int settle_order(struct plan *p)
 {
-	for (uint64_t i = 0; i < p->file_count; i++) {
-		const struct plan_file *f = &p->file[i];
+	struct shard_error err;
+	uint64_t capacity = 0;
 
-		if (f->how) {
-			text_format(out, "unpack %" PRIu64 " %" PRIu64 " %" PRIu32 " %s\n", i, f->bytes, f->of, f->how);
-			continue;
-		}
-		text_format(out, "file %" PRIu64 " %" PRIu64 " ", i, f->bytes);
-		text_encode(out, f->path, strlen(f->path), true);
-		text_add(out, "\n", 1);
-	}
-	if (p->file_count)
-		text_format(out, "files %" PRIu64 "\n", p->file_count);
+	if (p->recipe.order != SHARD_ORDER_SHUFFLE || !p->input_count ||
+	    (!plan_names_inputs(p) && p->input_count > PLAN_ORDER_MAX))
+		return EXIT_DONE;
+	if (!grow_on(p->text.shelf, &p->order, &capacity, p->input_count, sizeof(*p->order)))
+		return out_of_room(p);
+	if (shard_pack_order(p->recipe.seed, p->input_count, 0, p->input_count, p->order, &err) != SHARD_OK)
+		return fail_of_library(&err);
+	return EXIT_DONE;
+}
+
+/* Its slices are in order: find where those of each field begin, and what all files have. */
+static void settle_slices(struct plan *p)
+{
+	uint32_t field = 0;
+
+	p->source_bytes = 0;
+	for (uint64_t i = 0; i < p->file_count; i++)
+		p->source_bytes += p->file[i].how ? 0 : p->file[i].bytes;
+	for (uint64_t i = 0; i < p->slice_count; i++)
+		while (field <= p->slice[i].field)
+			p->field_slice[field++] = i;
+	while (field <= p->recipe.field_count)
+		p->field_slice[field++] = p->slice_count;
 }
 
 static int compare_slices(const void *a, const void *b, void *unused)
@@ -120,7 +159,7 @@ static bool write_slices(struct plan *p)
 {
 	if (!shelf_sort(p->text.shelf, p->slice, p->slice_count, sizeof(*p->slice), compare_slices, NULL))
 		return false;
-	plan_settle_slices(p);
+	settle_slices(p);
 	for (uint64_t i = 0; i < p->slice_count; i++) {
 		const struct plan_slice *s = &p->slice[i];
 
@@ -135,15 +174,29 @@ static bool write_slices(struct plan *p)
 }
 
 /* The head is written last: the shard size may depend on the number of inputs. */
-static void put_head(struct plan *p)
+static void write_head(struct plan *p)
 {
 	struct text head = {0};
+
 	text_format(&head, "shardpack-plan 1\n");
 	recipe_write(&p->recipe, &head);
 	p->versions_at = head.bytes;
 	recipe_write_versions(&p->recipe, &head);
 	p->versions_bytes = head.bytes - p->versions_at;
-	write_files(p, &head);
+	for (uint64_t i = 0; i < p->file_count; i++) {
+		const struct plan_file *f = &p->file[i];
+
+		if (f->how) {
+			text_format(&head, "unpack %" PRIu64 " %" PRIu64 " %" PRIu32 " %s\n", i, f->bytes, f->of,
+				    f->how);
+			continue;
+		}
+		text_format(&head, "file %" PRIu64 " %" PRIu64 " ", i, f->bytes);
+		text_encode(&head, f->path, strlen(f->path), true);
+		text_add(&head, "\n", 1);
+	}
+	if (p->file_count)
+		text_format(&head, "files %" PRIu64 "\n", p->file_count);
 	text_put_before(&p->text, &head);
 	for (uint64_t i = 0; i < p->class_count; i++)
 		p->class_at[i] += head.bytes;
@@ -152,21 +205,12 @@ static void put_head(struct plan *p)
 	text_free(&head);
 }
 
-int plan_settle_shard_size(struct plan *p, const struct shard_schema *s, uint64_t shard_records, uint64_t shard_bytes)
-{
-	struct shard_error err;
-	int rc = shard_schema_shard_records(s, shard_records, shard_bytes, p->input_count, &p->recipe.shard_records,
-					    &err);
-
-	return rc == SHARD_OK ? EXIT_DONE : fail(exit_code_of_status(rc), "%s", err.message);
-}
-
 int plan_finish(struct plan *p)
 {
 	uint64_t first, count;
 
 	assert(p->recipe.shard_records > 0);
-	put_head(p);
+	write_head(p);
 	p->shard_count = (p->input_count + p->recipe.shard_records - 1) / p->recipe.shard_records;
 	if (p->pack)
 		token_pack_write(p->pack, &p->text);
@@ -184,7 +228,7 @@ int plan_finish(struct plan *p)
 	text_add(&p->text, "end ", 4);
 	text_hex(&p->text, p->digest, sizeof(p->digest));
 	text_add(&p->text, "\n", 1);
-	return text_failed(&p->text) ? out_of_room(p) : plan_settle_order(p);
+	return text_failed(&p->text) ? out_of_room(p) : settle_order(p);
 }
 
 /* ---- a line "slice ..." ---- */
@@ -282,7 +326,7 @@ static bool take_count(struct words *l, const char *word, uint64_t most, uint64_
 	return words_is(l, ' ', word) && words_u64(l, ' ', most, out) && words_done(l);
 }
 
-/* A path below the source, decoded into `out` of ENCODED_BYTES; false if it is none. */
+/* A path below the source, decoded into `out` of ENCODED_BYTES; false if it is not one. */
 static bool decode_path(struct word w, char *out)
 {
 	return w.bytes < ENCODED_BYTES && text_decode(w.text, w.bytes, true, out) > 0 &&
@@ -359,19 +403,19 @@ static int read_files(struct parser *p, struct words *l)
 	struct plan *plan = p->plan;
 	uint64_t idx;
 	bool unpack, any = false;
-	int code = EXIT_DONE;
+	int rc = EXIT_DONE;
 
-	for (; code == EXIT_DONE; next_line(p, l)) {
+	for (; rc == EXIT_DONE; next_line(p, l)) {
 		unpack = words_is(l, ' ', "unpack");
 		if (!unpack && !words_is(l, ' ', "file"))
 			break;
 		if (!words_u64(l, ' ', PLAN_FILES_MAX, &idx) || idx != plan->file_count)
 			return broken(p, "files are not numbered from 0");
-		code = unpack ? read_unpack(p, l) : read_file(p, l);
+		rc = unpack ? read_unpack(p, l) : read_file(p, l);
 		any = true;
 	}
-	if (code != EXIT_DONE || (!any && plan_names_inputs(plan)))
-		return code;
+	if (rc != EXIT_DONE || (!any && plan_names_inputs(plan)))
+		return rc;
 	if (!take_count(l, "files", PLAN_FILES_MAX, &idx) || !idx || idx != plan->file_count)
 		return broken(p, "the number of files is missing or wrong");
 	next_line(p, l);
@@ -441,19 +485,6 @@ static const char *judge_part(const struct plan *p, uint32_t field, struct word 
 	return NULL;
 }
 
-/* NULL, or what is wrong with the words of fields. */
-static const char *judge_parts(const struct plan *plan, struct words *l, char *path)
-{
-	const char *wrong = NULL;
-	struct word w;
-
-	for (uint32_t i = 0; !wrong && i < plan->recipe.field_count; i++)
-		if (field_has_part(&plan->recipe.from[i]))
-			wrong = words_take(l, ' ', &w) ? judge_part(plan, i, w, path)
-						       : "a field of an input is missing";
-	return wrong;
-}
-
 /* The two words at the end of an input that is known to be bad. */
 static bool take_bad(struct words *l)
 {
@@ -480,24 +511,15 @@ static bool is_label(const struct plan *plan, struct word w, bool bad)
 	return word_is(w, "-");
 }
 
-/* Of the numbers of --columns of one input. */
-static size_t column_bytes_of(const struct recipe *r)
-{
-	size_t bytes = 0;
-
-	for (uint32_t i = 0; i < r->field_count; i++)
-		bytes += r->from[i].column ? shard_dtype_bytes(r->field[i].dtype) : 0;
-	return bytes;
-}
-
 /* NULL, or what is wrong with what is behind "input". */
 static const char *judge_input(const struct plan *plan, struct words *l, char *path, uint64_t *bytes, bool *bad)
 {
-	size_t column_bytes = column_bytes_of(&plan->recipe);
+	const struct recipe *r = &plan->recipe;
+	size_t column_bytes = 0; /* of the numbers of --columns */
 	uint64_t idx, file, offset, row;
 	struct field_part columns;
 	struct word label, w;
-	const char *wrong;
+	const char *wrong = NULL;
 
 	if (!words_u64(l, ' ', PLAN_INPUTS_MAX - 1, &idx) || idx != plan->input_count || !words_take(l, ' ', &label))
 		return "inputs are not numbered from 0";
@@ -513,10 +535,15 @@ static const char *judge_input(const struct plan *plan, struct words *l, char *p
 		return "there is no such class";
 	if (*bad)
 		return NULL;
+	for (uint32_t i = 0; i < r->field_count; i++)
+		column_bytes += r->from[i].column ? shard_dtype_bytes(r->field[i].dtype) : 0;
 	if (column_bytes && (!words_take(l, ' ', &w) || !field_part_read(w.text, w.bytes, &columns) ||
 			     columns.kind != FIELD_PART_VALUE || columns.bytes != column_bytes || !is_hex(&columns)))
 		return "not the numbers of --columns";
-	wrong = judge_parts(plan, l, path);
+	for (uint32_t i = 0; !wrong && i < r->field_count; i++)
+		if (field_has_part(&r->from[i]))
+			wrong = words_take(l, ' ', &w) ? judge_part(plan, i, w, path)
+						       : "a field of an input is missing";
 	return wrong || words_done(l) ? wrong : "more words than an input has";
 }
 
@@ -530,7 +557,7 @@ static int read_inputs(struct parser *p, struct words *l)
 
 	for (; fits && next_line(p, l) && words_is(l, ' ', "input"); line = p->text.at) {
 		wrong = judge_input(plan, l, path, &bytes, &bad);
-		fits = wrong || plan_grow_inputs(plan);
+		fits = wrong || grow_inputs(plan);
 		if (wrong || !fits)
 			break;
 		plan->input_at[plan->input_count++] = (uint64_t)(line - plan->text.data);
@@ -547,7 +574,7 @@ static int read_inputs(struct parser *p, struct words *l)
 static bool slices_tile(struct plan *plan)
 {
 	const struct recipe *r = &plan->recipe;
-	plan_settle_slices(plan);
+	settle_slices(plan);
 	for (uint32_t f = 0; f < r->field_count; f++) {
 		uint64_t at = 0;
 
@@ -583,7 +610,7 @@ static int read_pack(struct parser *p, struct words *l)
 	if (!next_line(p, l) || !token_pack_read(plan->pack, l, &plan->recipe))
 		return broken(p, "not a way to pack documents");
 	plan->input_count = plan->pack->window_count;
-	plan_settle_slices(plan);
+	settle_slices(plan);
 	next_line(p, l);
 	return EXIT_DONE;
 }
@@ -595,22 +622,22 @@ static int read_slices(struct parser *p, struct words *l)
 	const char *wrong;
 	struct words peek;
 	uint64_t count;
-	int code = EXIT_DONE;
+	int rc = EXIT_DONE;
 
 	next_line(p, l);
 	peek = *l;
 	if (words_is(&peek, ' ', "stream"))
 		return read_pack(p, l);
-	for (; code == EXIT_DONE && words_is(l, ' ', "slice"); next_line(p, l)) {
+	for (; rc == EXIT_DONE && words_is(l, ' ', "slice"); next_line(p, l)) {
 		wrong = read_slice_line(plan, l, &s);
 		if (!wrong && plan->slice_count && s.field < plan->slice[plan->slice_count - 1].field)
 			wrong = "slices are not in the order of fields";
 		if (wrong)
 			return broken(p, wrong);
-		code = plan_add_slice(plan, &s);
+		rc = plan_add_slice(plan, &s);
 	}
-	if (code != EXIT_DONE)
-		return code;
+	if (rc != EXIT_DONE)
+		return rc;
 	if (!take_count(l, "slices", UINT64_MAX, &count) || count != plan->slice_count || !slices_tile(plan))
 		return broken(p, "the slices do not give each field of each input once");
 	next_line(p, l);
@@ -664,14 +691,14 @@ int plan_parse(struct plan *plan, struct text *text, const char *name)
 	const char *at;
 	struct word version;
 	struct words l;
-	int code;
+	int rc;
 
 	memset(plan, 0, sizeof(*plan));
 	plan->text = *text;
 	memset(text, 0, sizeof(*text));
-	code = check_end(&p, &plan->text);
-	if (code != EXIT_DONE)
-		return code;
+	rc = check_end(&p, &plan->text);
+	if (rc != EXIT_DONE)
+		return rc;
 	if (!next_line(&p, &l) || !words_is(&l, ' ', "shardpack-plan") || !words_take(&l, ' ', &version) ||
 	    !words_done(&l))
 		return broken(&p, "not the first line of a plan");
@@ -687,16 +714,16 @@ int plan_parse(struct plan *plan, struct text *text, const char *name)
 	for (at = plan->text.data; at < p.text.at; at++)
 		p.number += *at == '\n';
 	p.number--; /* the first line was counted */
-	code = read_versions(&p, &l);
-	if (code == EXIT_DONE)
-		code = read_files(&p, &l);
-	if (code == EXIT_DONE)
-		code = read_classes(&p, &l);
-	if (code == EXIT_DONE)
-		code = plan_names_inputs(plan) ? read_inputs(&p, &l) : read_slices(&p, &l);
-	if (code == EXIT_DONE && (!take_count(&l, "inputs", PLAN_INPUTS_MAX, &count) || count != plan->input_count))
-		code = broken(&p, "the number of inputs is missing or wrong");
-	if (code == EXIT_DONE)
-		code = read_shards(&p, &l);
-	return code == EXIT_DONE ? plan_settle_order(plan) : code;
+	rc = read_versions(&p, &l);
+	if (rc == EXIT_DONE)
+		rc = read_files(&p, &l);
+	if (rc == EXIT_DONE)
+		rc = read_classes(&p, &l);
+	if (rc == EXIT_DONE)
+		rc = plan_names_inputs(plan) ? read_inputs(&p, &l) : read_slices(&p, &l);
+	if (rc == EXIT_DONE && (!take_count(&l, "inputs", PLAN_INPUTS_MAX, &count) || count != plan->input_count))
+		rc = broken(&p, "the number of inputs is missing or wrong");
+	if (rc == EXIT_DONE)
+		rc = read_shards(&p, &l);
+	return rc == EXIT_DONE ? settle_order(plan) : rc;
 }

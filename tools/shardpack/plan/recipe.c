@@ -11,7 +11,6 @@
 
 #include "libshard/base/words.h"
 #include "shard_pack.h"
-#include "tools/shardpack/images/image.h"
 #include "tools/shardpack/images/images.h"
 
 const char *const recipe_source_names[] = {
@@ -134,39 +133,25 @@ void recipe_write(const struct recipe *r, struct text *out)
 	text_format(out, "shard-records %" PRIu64 "\n", r->shard_records);
 }
 
-/* " lz4 1.9.4" out of "libshard 0.1.0, xxhash 0.8.1, lz4 1.9.4": the words of one library. */
-static void write_linked_version(struct text *out, const char *name)
-{
-	const char *details = shard_version_details(), *at = strstr(details, name);
-	size_t bytes = at ? strcspn(at, ",;)\n") : 0;
-
-	if (!at) { /* better too much than nothing: then any change makes another plan */
-		at = details;
-		bytes = strcspn(details, "\n");
-	}
-	text_add(out, "version ", 8);
-	text_add(out, at, bytes);
-	text_add(out, "\n", 1);
-}
-
 void recipe_write_versions(const struct recipe *r, struct text *out)
 {
 	text_format(out, "bytes-version %d\n", SHARD_BYTES_VERSION);
 	for (const struct image_format *f = image_formats; f->name && recipe_is_images(r); f++)
 		if (f->library && (!f->plan_name || r->formats & image_format_bit(f)))
 			text_format(out, "version %s\n", f->version ? f->version() : f->plan_name);
-	if (r->codec == SHARD_LZ4)
-		write_linked_version(out, "lz4");
-}
+	if (r->codec == SHARD_LZ4) {
+		/* " lz4 1.9.4" out of "libshard 0.1.0, xxhash 0.8.1, lz4 1.9.4" */
+		const char *details = shard_version_details(), *at = strstr(details, "lz4");
+		size_t bytes = at ? strcspn(at, ",;)\n") : 0;
 
-bool recipe_copy(const struct recipe *r, struct recipe *out)
-{
-	bool ok = true;
-
-	*out = *r;
-	for (uint32_t i = 0; i < r->field_count; i++)
-		ok = mask_map_copy(&r->from[i].map, &out->from[i].map) && ok;
-	return ok;
+		if (!at) { /* better too much than nothing: then any change makes another plan */
+			at = details;
+			bytes = strcspn(details, "\n");
+		}
+		text_add(out, "version ", 8);
+		text_add(out, at, bytes);
+		text_add(out, "\n", 1);
+	}
 }
 
 void recipe_free(struct recipe *r)
@@ -184,19 +169,6 @@ uint64_t recipe_field_items(const struct shard_field *f)
 		items *= f->shape[i];
 	}
 	return items;
-}
-
-static int fixed_schema(const struct recipe *r, struct shard_schema *out, struct shard_error *err)
-{
-	memset(out, 0, sizeof(*out));
-	out->field_count = r->field_count;
-	for (uint32_t i = 0; i < r->field_count; i++) {
-		out->field[i] = r->field[i];
-		out->field[i].group = SHARD_GROUP_BY_SIZE;
-	}
-	shard_schema_group(out);
-	out->group[0].codec = r->codec;
-	return shard_schema_lay_out(out, r->align, err);
 }
 
 bool recipe_has_label(const struct recipe *r)
@@ -245,15 +217,11 @@ const struct shard_field *recipe_damage(const struct recipe *r, const struct sha
 	return recipe_is_images(r) && r->accept != ACCEPT_NONE ? &s->field[s->field_count - 1] : NULL;
 }
 
-static int images_schema(const struct recipe *r, struct shard_schema *out, struct shard_error *err)
+/* The fields before the ones that the recipe names. */
+static void set_image_and_label(const struct recipe *r, struct shard_schema *out)
 {
-	struct shard_field *image;
-	memset(out, 0, sizeof(*out));
-	out->field_count = recipe_first(r);
-	out->group[0].codec = r->codec;
-	out->group[1].codec = SHARD_RAW;
+	struct shard_field *image = &out->field[RECIPE_IMAGE];
 
-	image = &out->field[RECIPE_IMAGE];
 	strcpy(image->name, "image");
 	field_set_image(image, &r->transform);
 
@@ -280,13 +248,25 @@ static int images_schema(const struct recipe *r, struct shard_schema *out, struc
 			out->field[i + 1].group = 1;
 		}
 	}
+}
+
+int recipe_schema(const struct recipe *r, struct shard_schema *out, struct shard_error *err)
+{
+	uint32_t first = recipe_is_images(r) ? recipe_first(r) : 0;
+
+	memset(out, 0, sizeof(*out));
+	out->field_count = first;
+	out->group[0].codec = r->codec;
+	out->group[1].codec = SHARD_RAW;
+	if (recipe_is_images(r))
+		set_image_and_label(r, out);
 	for (uint32_t i = 0; i < r->field_count; i++) {
 		struct shard_field *f = &out->field[out->field_count++];
 
 		*f = r->field[i];
 		f->group = SHARD_GROUP_BY_SIZE;
 		if (f->kind != SHARD_TENSOR)
-			f->length_field += recipe_first(r);
+			f->length_field += first;
 	}
 	if (r->accept != ACCEPT_NONE) {
 		struct shard_field *damage = &out->field[out->field_count++];
@@ -297,11 +277,6 @@ static int images_schema(const struct recipe *r, struct shard_schema *out, struc
 	}
 	shard_schema_group(out);
 	return shard_schema_lay_out(out, r->align, err);
-}
-
-int recipe_schema(const struct recipe *r, struct shard_schema *out, struct shard_error *err)
-{
-	return recipe_is_images(r) ? images_schema(r, out, err) : fixed_schema(r, out, err);
 }
 
 void recipe_provenance(const struct recipe *r, const uint8_t plan_digest[32], struct text *out)
@@ -571,23 +546,13 @@ static bool take_formats(struct words *c, uint32_t *formats)
 	return false;
 }
 
-/* A line that is there if an image may have several labels. */
-static bool take_label_room(struct words *c, struct recipe *r)
-{
-	uint64_t room = 0;
-
-	if (recipe_is_multi_label(r) && !take_number(c, "label-room", 1, UINT32_MAX, &room))
-		return false;
-	r->label_room = (uint32_t)room;
-	return true;
-}
-
 static bool take_transform(struct words *c, struct recipe *r)
 {
-	uint64_t resize = 0, crop = 0;
+	uint64_t label_room = 0, resize = 0, crop = 0;
 	uint32_t fit = 0, filter = 0, pixels = 0, layout = 0, scale = 0;
 
-	if (!take_optional_word(c, "label", recipe_label_names, &r->label) || !take_label_room(c, r) ||
+	if (!take_optional_word(c, "label", recipe_label_names, &r->label) ||
+	    (recipe_is_multi_label(r) && !take_number(c, "label-room", 1, UINT32_MAX, &label_room)) ||
 	    !take_limits(c, &r->limits) || !take_formats(c, &r->formats) ||
 	    !take_optional_word(c, "accept", recipe_accept_names, &r->accept) ||
 	    !take_optional_word(c, "exif", recipe_exif_names, &r->exif) ||
@@ -601,6 +566,7 @@ static bool take_transform(struct words *c, struct recipe *r)
 	    ((fit != FIT_SHORT || scale != SCALE_1) && !resize) || (fit == FIT_PAD && crop != resize) ||
 	    (fit == FIT_AREA && layout != IMAGE_HWC))
 		return false;
+	r->label_room = (uint32_t)label_room;
 	r->transform.resize = (uint32_t)resize;
 	r->transform.crop = (uint32_t)(fit == FIT_AREA ? resize : crop);
 	r->transform.fit = (enum transform_fit)fit;

@@ -143,15 +143,6 @@ static int compare_ranges(const void *a, const void *b)
 	return x->first < y->first ? -1 : x->first > y->first;
 }
 
-static uint32_t count_pieces(const struct window_pack *p, uint32_t step)
-{
-	uint32_t count = 0;
-
-	for (; step != WINDOW_STEP_NONE; step = p->step[step].before)
-		count += p->step[step].times;
-	return count;
-}
-
 bool window_pack_make(struct window_pack *p, const uint64_t *count, uint32_t room, uint32_t most_pieces)
 {
 	struct rooms r = {.p = p, .most = room, .most_pieces = most_pieces};
@@ -187,7 +178,7 @@ void window_pack_free(struct window_pack *p)
 uint32_t window_pack_pieces(const struct window_pack *p, uint64_t window, struct window_piece *out)
 {
 	uint64_t low = 0, high = p->range_count;
-	uint32_t count, at;
+	uint32_t count = 0, at;
 
 	while (high - low > 1) {
 		uint64_t middle = low + (high - low) / 2;
@@ -198,7 +189,9 @@ uint32_t window_pack_pieces(const struct window_pack *p, uint64_t window, struct
 			high = middle;
 	}
 	/* From the last step back to the first, so from the end of the list to its begin. */
-	count = at = count_pieces(p, p->range[low].step);
+	for (uint32_t s = p->range[low].step; s != WINDOW_STEP_NONE; s = p->step[s].before)
+		count += p->step[s].times;
+	at = count;
 	for (uint32_t s = p->range[low].step; s != WINDOW_STEP_NONE; s = p->step[s].before) {
 		const struct window_step *step = &p->step[s];
 

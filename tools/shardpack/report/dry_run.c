@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tools/common/exit_code.h"
 #include "tools/common/human.h"
 #include "tools/common/memory.h"
 #include "tools/common/message.h"
@@ -89,9 +88,9 @@ int dry_run(const struct job *job, const struct scan *scan)
 	char source[HUMAN_CHARS], need[HUMAN_CHARS], have[HUMAN_CHARS];
 	struct text provenance = {0};
 	uint64_t free_bytes = 0, needed = space_needed(job, NULL), shard_bytes = 0;
-	int code = free_space(job->out_dir, &free_bytes);
+	int rc = free_space(job->out_dir, &free_bytes);
 
-	if (code == EXIT_DONE) {
+	if (!rc) {
 		if (plan_has_labels(plan))
 			plan_count_classes(plan, inputs);
 		recipe_provenance(&plan->recipe, plan->digest, &provenance);
@@ -112,5 +111,5 @@ int dry_run(const struct job *job, const struct scan *scan)
 	}
 	text_free(&provenance);
 	free(inputs);
-	return code;
+	return rc;
 }

@@ -10,12 +10,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tools/common/exit_code.h"
 #include "tools/common/human.h"
 #include "tools/common/memory.h"
 #include "tools/common/message.h"
 #include "tools/common/shelf.h"
-#include "tools/shardpack/images/image.h"
+#include "tools/shardpack/images/images.h"
 #include "tools/shardpack/plan/plan.h"
 #include "tools/shardpack/scan/scan.h"
 
@@ -179,31 +178,12 @@ void report_ignored(const struct scan *scan)
 	text_free(&list);
 }
 
-/* Is there something to look at? */
-static bool has_image(const struct shard_schema *s)
-{
-	uint32_t f = 0;
-
-	while (f < s->field_count && s->field[f].semantic != SHARD_IMAGE)
-		f++;
-	return f < s->field_count;
-}
-
-/* Is anything said of fields? */
-static bool counts_fields(const struct recipe *recipe, const struct fit_count *f)
-{
-	uint32_t i = 0;
-
-	while (i < recipe->field_count && !f->field[i].without)
-		i++;
-	return i < recipe->field_count;
-}
-
 /* What may be a mistake in the options.  A border is what --fit pad and long are for. */
 static void tell_fit(const struct recipe *recipe, const struct fit_count *f)
 {
 	const struct transform_options *t = &recipe->transform;
 	char some[HUMAN_CHARS], all[HUMAN_CHARS], narrow[HUMAN_CHARS];
+	bool counts = f->enlarged || f->padded || f->boxes; /* is anything said of which records are not among it? */
 
 	human_count(all, f->images);
 	if (f->enlarged)
@@ -217,7 +197,9 @@ static void tell_fit(const struct recipe *recipe, const struct fit_count *f)
 		     "crop, or had none; %s more are less than a pixel wide or high",
 		     human_count(some, f->empty_boxes), human_count(all, f->boxes),
 		     human_count(narrow, f->narrow_boxes));
-	if (f->unknown && (f->enlarged || f->padded || f->boxes || counts_fields(recipe, f)))
+	for (uint32_t i = 0; i < recipe->field_count; i++)
+		counts = counts || f->field[i].without;
+	if (f->unknown && counts)
 		note("%s record%s of shards that were there before %s not among these", human_count(some, f->unknown),
 		     f->unknown == 1 ? "" : "s", f->unknown == 1 ? "is" : "are");
 }
@@ -255,40 +237,35 @@ static void tell_dropped(const struct plan *plan, const struct fit_count *f, boo
 	}
 }
 
-/* What is the same in all records says nothing; the wrong file or option is likelier. */
-static void warn_of_field(const struct recipe *recipe, uint32_t i, const struct fit_field *f)
-{
-	const char *name = recipe->field[i].name;
-	const char *key = field_coco_key(&recipe->from[i]), *from = key ? key : recipe->from[i].from;
-	char all[HUMAN_CHARS];
-
-	human_count(all, fit_count_with(f));
-	if (f->least != f->most || fit_count_with(f) < 2)
-		return;
-	if (recipe->from[i].kind == FIELD_MASK)
-		warn("field %s: all pixels of its %s masks are %" PRIu32 "; does from=%s name what was meant?", name,
-		     all, f->most, from);
-	else if (!f->most)
-		warn("field %s: is empty in all %s records%s; does from=%s name what was meant?", name, all,
-		     f->without ? " that have a value" : "", from);
-}
-
-/* Inputs without a value, which `optional` allows, and values that do not differ. */
+/*
+ * Inputs without a value, which `optional` allows.  And values that do not differ: what is the same in
+ * all records says nothing; the wrong file or option is likelier.
+ */
 static void tell_fields(const struct plan *plan, const struct fit_count *fit)
 {
 	char without[HUMAN_CHARS], all[HUMAN_CHARS], path[PLAN_PATH_BYTES_MAX];
 
 	for (uint32_t i = 0; i < plan->recipe.field_count; i++) {
+		const struct field_source *source = &plan->recipe.from[i];
+		const char *name = plan->recipe.field[i].name;
+		const char *key = field_coco_key(source), *from = key ? key : source->from;
 		const struct fit_field *f = &fit->field[i];
 
 		if (f->without && f->first < plan->input_count) {
 			facts_path(plan, f->first, path);
 			note("%s of %s record%s %s no value for field %s: the first is %s",
 			     human_count(without, f->without), human_count(all, f->records), f->records == 1 ? "" : "s",
-			     f->without == 1 ? "has" : "have", plan->recipe.field[i].name, path);
+			     f->without == 1 ? "has" : "have", name, path);
 		}
-		if (f->records)
-			warn_of_field(&plan->recipe, i, f);
+		if (f->least != f->most || fit_count_with(f) < 2)
+			continue;
+		human_count(all, fit_count_with(f));
+		if (source->kind == FIELD_MASK)
+			warn("field %s: all pixels of its %s masks are %" PRIu32 "; does from=%s name what was meant?",
+			     name, all, f->most, from);
+		else if (!f->most)
+			warn("field %s: is empty in all %s records%s; does from=%s name what was meant?", name, all,
+			     f->without ? " that have a value" : "", from);
 	}
 }
 
@@ -299,6 +276,7 @@ void report_tell(const struct report *r)
 	struct shard_error err;
 	struct text words = {0};
 	uint64_t not_done = account_not_done(a);
+	bool has_image = false;
 	char last[40] = "", accepted[60] = "";
 
 	if (r->sealed && shard_dataset_open(&ds, r->job->out_dir, NULL, &err) == SHARD_OK)
@@ -308,7 +286,9 @@ void report_tell(const struct report *r)
 	shard_dataset_close(ds);
 	if (r->sealed) {
 		text_shell_word(&words, r->job->out_dir);
-		note("next: shardcat %s %s", has_image(&r->job->schema) ? "show" : "info", words.data);
+		for (uint32_t f = 0; f < r->job->schema.field_count; f++)
+			has_image = has_image || r->job->schema.field[f].semantic == SHARD_IMAGE;
+		note("next: shardcat %s %s", has_image ? "show" : "info", words.data);
 		text_free(&words);
 	}
 	if (r->scan)
@@ -357,15 +337,15 @@ int report_file_write(const struct report *r, const char *path)
 	struct shard_dataset *ds = NULL;
 	struct shard_error err;
 	struct memory_file out;
-	int code = EXIT_DONE, written = EXIT_DONE;
+	int rc = EXIT_DONE, written = EXIT_DONE;
 
 	memory_file_open(&out);
 	if (plan_has_labels(plan))
 		plan_count_classes(plan, inputs);
 	if (r->sealed && shard_dataset_open(&ds, r->job->out_dir, NULL, &err) != SHARD_OK)
-		code = fail_of_library(&err);
-	if (is_html(path) && code == EXIT_DONE)
-		code = report_html(r, out.stream, ds, inputs);
+		rc = fail_of_library(&err);
+	if (is_html(path) && !rc)
+		rc = report_html(r, out.stream, ds, inputs);
 	else if (is_html(path))
 		report_html(r, out.stream, NULL, inputs);
 	else
@@ -375,10 +355,10 @@ int report_file_write(const struct report *r, const char *path)
 		written = files_write_in_place(path, out.data, out.bytes);
 	else if (files_publish(path, out.data, out.bytes, &err) != SHARD_OK)
 		written = fail(exit_code_of_status(err.status), "--report %s", err.message);
-	if (code == EXIT_DONE) /* the first failure counts */
-		code = written;
+	if (!rc) /* the first failure counts */
+		rc = written;
 	shard_dataset_close(ds);
 	free(out.data);
 	free(inputs);
-	return code;
+	return rc;
 }

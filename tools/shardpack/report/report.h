@@ -31,14 +31,14 @@ struct report {
 	uint64_t elapsed_ns;
 };
 
-/* ---- report_text.c: how it went, in a few lines on stderr; the last one has the counts ---- */
+/* ---- report.c: how it went, in a few lines on stderr; the last one has the counts ---- */
 
 void report_tell(const struct report *r);
 
 /* A line about files that no extension selects, if there are any. */
 void report_ignored(const struct scan *scan);
 
-/* ---- report_file.c: the report that --report asks for ---- */
+/* ---- report.c: the report that --report asks for ---- */
 
 /*
  * Write it as JSON, or as a page if the name ends in .html; durably, in place of a file that is
@@ -51,7 +51,7 @@ int report_file_write(const struct report *r, const char *path);
 /* Print the recipe, the classes, the room on disk and the first records.  Returns the exit code. */
 int dry_run(const struct job *job, const struct scan *scan);
 
-/* ---- facts.c: what both reports say, each fact once ---- */
+/* ---- report.c: what both reports say, each fact once ---- */
 
 struct fact {
 	const char *object; /* of the key, one pointer for all of its facts; NULL: the report itself */

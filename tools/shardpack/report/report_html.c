@@ -14,7 +14,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tools/common/exit_code.h"
 #include "tools/common/human.h"
 #include "tools/common/memory.h"
 #include "tools/common/message.h"
@@ -175,15 +174,6 @@ static int find_records(struct gallery *g)
 	return rc ? fail(exit_code_of_status(rc), "%s", err.message) : EXIT_DONE;
 }
 
-/* Of records that have no class: as many as there is room for, at equal distances. */
-static void sample_records(struct gallery *g)
-{
-	g->sample_count = g->record_count < GALLERY_PICTURES ? g->record_count : GALLERY_PICTURES;
-	for (uint64_t i = 0; i < g->sample_count; i++)
-		g->record[i] = i * (g->record_count / g->sample_count) +
-			       i * (g->record_count % g->sample_count) / g->sample_count;
-}
-
 /* Say why not, and return the exit code; its groups are to be freed all the same. */
 static int gallery_open(struct gallery *g, struct shard_dataset *ds, uint64_t class_count)
 {
@@ -205,23 +195,16 @@ static int gallery_open(struct gallery *g, struct shard_dataset *ds, uint64_t cl
 		g->group[i] = xmalloc(1, s->group[i].stride);
 	}
 	if (!g->label || !class_count) {
-		sample_records(g);
+		/* Records that have no class: as many as there is room for, at equal distances. */
+		g->sample_count = g->record_count < GALLERY_PICTURES ? g->record_count : GALLERY_PICTURES;
+		for (uint64_t i = 0; i < g->sample_count; i++)
+			g->record[i] = i * (g->record_count / g->sample_count) +
+				       i * (g->record_count % g->sample_count) / g->sample_count;
 		return EXIT_DONE;
 	}
 	g->a_class = GALLERY_PICTURES / class_count < 1 ? 1 : GALLERY_PICTURES / class_count;
 	g->a_class = g->a_class < PICTURES_A_CLASS ? g->a_class : PICTURES_A_CLASS;
 	return find_records(g);
-}
-
-/* The pictures of a class, as <img> with their pixels. */
-static int gallery_put_class(struct gallery *g, FILE *out, uint64_t class_idx)
-{
-	int code = EXIT_DONE;
-
-	for (uint64_t k = 0; k < g->a_class && class_idx < GALLERY_PICTURES / g->a_class && code == EXIT_DONE; k++)
-		if (g->record[class_idx * g->a_class + k] != UINT64_MAX)
-			code = put_picture(g, out, g->record[class_idx * g->a_class + k]);
-	return code;
 }
 
 /* ---- the page ---- */
@@ -500,7 +483,7 @@ static int put_classes(const struct report *r, FILE *out, const uint64_t *inputs
 	uint64_t shown = plan->class_count < CLASSES_LISTED ? plan->class_count : CLASSES_LISTED, largest = 1;
 	char number[HUMAN_CHARS];
 	struct fact_class c;
-	int code = EXIT_DONE;
+	int rc = EXIT_DONE;
 
 	if (shown && plan_names_inputs(plan) && !plan_has_labels(plan)) {
 		put_names(plan, shown, out);
@@ -516,7 +499,7 @@ static int put_classes(const struct report *r, FILE *out, const uint64_t *inputs
 	fputs("<h2>Classes</h2>\n<table "
 	      "id=\"classes\">\n<tr><th>class</th><th>inputs</th><th>records</th><th></th></tr>\n",
 	      out);
-	for (uint64_t i = 0; i < shown && code == EXIT_DONE; i++) {
+	for (uint64_t i = 0; i < shown && !rc; i++) {
 		facts_class(plan, g->ds, inputs, i, &c);
 		fputs("<tr><td>", out);
 		put(out, c.name);
@@ -526,28 +509,30 @@ static int put_classes(const struct report *r, FILE *out, const uint64_t *inputs
 			fputs(human_count(number, c.records), out);
 		fprintf(out, "</td><td><hr style=\"width:%.0fpx\">",
 			200 * (double)class_size(plan, &c) / (double)largest);
-		code = gallery_put_class(g, out, i);
+		for (uint64_t k = 0; !rc && k < g->a_class && i < GALLERY_PICTURES / g->a_class; k++)
+			if (g->record[i * g->a_class + k] != UINT64_MAX)
+				rc = put_picture(g, out, g->record[i * g->a_class + k]);
 		fputs("</td></tr>\n", out);
 	}
 	fputs("</table>\n", out);
 	put_left_out(out, plan->class_count - shown);
-	return code;
+	return rc;
 }
 
 /* Pictures that stand in no class. */
 static int put_records(struct gallery *g, FILE *out)
 {
 	char shown[HUMAN_CHARS], all[HUMAN_CHARS];
-	int code = EXIT_DONE;
+	int rc = EXIT_DONE;
 
 	if (!g->sample_count)
 		return EXIT_DONE;
 	fprintf(out, "<h2>Records</h2>\n<p>%s of %s, from the first to the last</p>\n<p>",
 		human_count(shown, g->sample_count), human_count(all, g->record_count));
-	for (uint64_t i = 0; i < g->sample_count && code == EXIT_DONE; i++)
-		code = put_picture(g, out, g->record[i]);
+	for (uint64_t i = 0; i < g->sample_count && !rc; i++)
+		rc = put_picture(g, out, g->record[i]);
 	fputs("</p>\n", out);
-	return code;
+	return rc;
 }
 
 int report_html(const struct report *r, FILE *out, struct shard_dataset *ds, const uint64_t *inputs)
@@ -555,7 +540,7 @@ int report_html(const struct report *r, FILE *out, struct shard_dataset *ds, con
 	struct gallery gallery = {0};
 	struct fact_list list[FACTS_LISTS];
 	struct fact_text text[FACTS_TEXTS];
-	int code = ds ? gallery_open(&gallery, ds, r->job->plan->class_count) : EXIT_DONE;
+	int rc = ds ? gallery_open(&gallery, ds, r->job->plan->class_count) : EXIT_DONE;
 
 	put_head(r, out);
 	put_outcome(r, out, ds);
@@ -563,15 +548,15 @@ int report_html(const struct report *r, FILE *out, struct shard_dataset *ds, con
 	for (uint32_t i = 0; i < FACTS_TEXTS; i++)
 		put_lines(&text[i], out);
 	put_reasons(r->job->account, out);
-	if (code == EXIT_DONE)
-		code = put_classes(r, out, inputs, &gallery);
-	if (code == EXIT_DONE)
-		code = put_records(&gallery, out);
+	if (!rc)
+		rc = put_classes(r, out, inputs, &gallery);
+	if (!rc)
+		rc = put_records(&gallery, out);
 	facts_lists(r->job->account, list);
 	for (uint32_t i = 0; i < FACTS_LISTS; i++)
 		put_list(r->job->plan, &list[i], out);
 	fputs("</body>\n</html>\n", out);
 	for (uint32_t i = 0; i < SHARD_GROUPS_MAX; i++)
 		free(gallery.group[i]);
-	return code;
+	return rc;
 }

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "tools/common/json_out.h"
-#include "tools/shardpack/images/image.h"
+#include "tools/shardpack/images/images.h"
 #include "tools/shardpack/report/report.h"
 #include "tools/shardpack/scan/scan.h"
 
@@ -107,16 +107,6 @@ static void write_lines(struct json_out *j, const char *key, const char *lines, 
 		lines += line + 1;
 	}
 	json_out_end(j);
-}
-
-/* The first line is the bytes-version: nothing is built from a plan with any other one. */
-static void write_versions(struct json_out *j, const struct plan *plan)
-{
-	const char *lines = plan->text.data + plan->versions_at;
-	size_t first = strcspn(lines, "\n") + 1;
-
-	json_out_u64(j, "bytes_version", SHARD_BYTES_VERSION);
-	write_lines(j, "versions", lines + first, plan->versions_bytes - first, strlen("version "));
 }
 
 static void write_known(struct json_out *j, const char *key, bool is_known, uint64_t count)
@@ -311,6 +301,7 @@ void report_json(const struct report *r, FILE *out, const struct shard_dataset *
 {
 	const struct plan *plan = r->job->plan;
 	const struct account *a = r->job->account;
+	const char *versions = plan->text.data + plan->versions_at, *versions_end = versions + plan->versions_bytes;
 	struct text digest = {0};
 	struct fact fact[FACTS_MAX];
 	struct fact_list list[FACTS_LISTS];
@@ -324,7 +315,10 @@ void report_json(const struct report *r, FILE *out, const struct shard_dataset *
 	json_out_u64(&j, "exit_code", (uint64_t)r->exit_code);
 	json_out_string(&j, "plan", digest.data ? digest.data : "");
 	write_recipe(&j, &plan->recipe);
-	write_versions(&j, plan);
+	/* The first line is the bytes-version: nothing is built from a plan with any other one. */
+	json_out_u64(&j, "bytes_version", SHARD_BYTES_VERSION);
+	versions += strcspn(versions, "\n") + 1;
+	write_lines(&j, "versions", versions, (size_t)(versions_end - versions), strlen("version "));
 	write_facts(&j, fact, facts_account(a, fact));
 	write_pack(&j, plan);
 	if (recipe_is_images(&plan->recipe)) {

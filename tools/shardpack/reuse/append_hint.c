@@ -13,7 +13,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "tools/common/exit_code.h"
 #include "tools/common/files.h"
 #include "tools/common/message.h"
 
@@ -111,9 +110,9 @@ static int put_pack(struct text *out, const char *source, const char *into, cons
 	const char *verb = ends(source, ".npy") || ends(source, ".npz") ? "array" : "images";
 	struct text recipe = {0};
 	struct made_line made = {"", 0};
-	int code = like && like->count ? made_of_read(like, 0, &recipe) : EXIT_DONE;
+	int rc = like && like->count ? made_of_read(like, 0, &recipe) : EXIT_DONE;
 
-	if (code == EXIT_DONE && recipe.bytes)
+	if (!rc && recipe.bytes)
 		made = value_of(recipe.data, "source");
 	text_format(out, "`shardpack %.*s", made.bytes ? made.bytes : (int)strlen(verb), made.bytes ? made.at : verb);
 	put_word(out, source);
@@ -132,27 +131,16 @@ static int put_pack(struct text *out, const char *source, const char *into, cons
 	}
 	text_format(out, "`");
 	text_free(&recipe);
-	return code;
+	return rc;
 }
 
 /* ---- what to type ---- */
-
-static int refuse_plan(const char *dir)
-{
-	struct text name = {0};
-
-	put_word(&name, dir);
-	fail(EXIT_USAGE, "%s: is not a dataset yet, but a plan", dir);
-	hint("complete it with `shardpack build%s`, then `shardpack seal%s`, and append then", name.data, name.data);
-	text_free(&name);
-	return EXIT_USAGE;
-}
 
 /* Word `which` can be packed. */
 static int refuse_source(const char *const *words, size_t count, size_t which, const struct part *like)
 {
 	struct text pack = {0}, append = {0};
-	int code = put_pack(&pack, words[which], NULL, like);
+	int rc = put_pack(&pack, words[which], NULL, like);
 
 	text_format(&append, "`shardpack append");
 	for (size_t i = 0; i < count; i++)
@@ -161,9 +149,9 @@ static int refuse_source(const char *const *words, size_t count, size_t which, c
 		else
 			put_word(&append, words[i]);
 	text_format(&append, "`");
-	if (code == EXIT_DONE) {
-		code = fail(EXIT_USAGE, "%s: is not a dataset, and append adds the shards of datasets to a dataset",
-			    words[which]);
+	if (!rc) {
+		rc = fail(EXIT_USAGE, "%s: is not a dataset, and append adds the shards of datasets to a dataset",
+			  words[which]);
 		if (like)
 			hint("pack it with the options of %s: %s, then %s", like->dir, pack.data, append.data);
 		else
@@ -171,38 +159,45 @@ static int refuse_source(const char *const *words, size_t count, size_t which, c
 	}
 	text_free(&pack);
 	text_free(&append);
-	return code;
+	return rc;
 }
 
 /* Nothing has the name of the dataset that is to grow, and the source could be its beginning. */
 static int refuse_missing(const char *dir, const char *source)
 {
 	struct text pack = {0};
-	int code = put_pack(&pack, source, dir, NULL);
+	int rc = put_pack(&pack, source, dir, NULL);
 
-	if (code == EXIT_DONE) {
-		code = fail(EXIT_USAGE, "%s: there is no such dataset to append to", dir);
+	if (!rc) {
+		rc = fail(EXIT_USAGE, "%s: there is no such dataset to append to", dir);
 		hint("to begin it with %s: %s", source, pack.data);
 	}
 	text_free(&pack);
-	return code;
+	return rc;
 }
 
 static int refuse(const char *const *words, size_t count, size_t which)
 {
 	struct part like = {0};
+	struct text name = {0};
 	size_t i = 0;
-	int code;
+	int rc;
 
-	if (!lacks(words[which], ".shardpack/plan"))
-		return refuse_plan(words[which]);
+	if (!lacks(words[which], ".shardpack/plan")) {
+		put_word(&name, words[which]);
+		fail(EXIT_USAGE, "%s: is not a dataset yet, but a plan", words[which]);
+		hint("complete it with `shardpack build%s`, then `shardpack seal%s`, and append then", name.data,
+		     name.data);
+		text_free(&name);
+		return EXIT_USAGE;
+	}
 	while (i < count && lacks(words[i], MANIFEST))
 		i++;
-	code = i < count ? part_open(&like, words[i]) : EXIT_DONE;
-	if (code == EXIT_DONE)
-		code = refuse_source(words, count, which, like.ds ? &like : NULL);
+	rc = i < count ? part_open(&like, words[i]) : EXIT_DONE;
+	if (!rc)
+		rc = refuse_source(words, count, which, like.ds ? &like : NULL);
 	part_close(&like);
-	return code;
+	return rc;
 }
 
 int append_check_words(const char *const *words, size_t count)

@@ -14,7 +14,6 @@
 #include <sys/file.h>
 #include <unistd.h>
 
-#include "tools/common/exit_code.h"
 #include "tools/common/files.h"
 #include "tools/common/memory.h"
 #include "tools/common/message.h"
@@ -79,17 +78,17 @@ static bool is_made(const struct assembly *a, const struct part *made)
 static int look_at_made(const struct assembly *a)
 {
 	struct part made;
-	int code = part_open(&made, a->out);
+	int rc = part_open(&made, a->out);
 
-	if (code == EXIT_DONE && is_made(a, &made))
+	if (!rc && is_made(a, &made))
 		note("%s: the same dataset is there already; nothing to do", a->out);
-	else if (code == EXIT_DONE)
-		code = fail(EXIT_USAGE,
-			    "%s: holds a dataset, of %" PRIu64
-			    " records; nothing was touched; give another folder with -o",
-			    a->out, made.info.record_count);
+	else if (!rc)
+		rc = fail(EXIT_USAGE,
+			  "%s: holds a dataset, of %" PRIu64
+			  " records; nothing was touched; give another folder with -o",
+			  a->out, made.info.record_count);
 	part_close(&made);
-	return code;
+	return rc;
 }
 
 /* Nothing may be there but what an earlier run of the same command left. */
@@ -98,7 +97,7 @@ static int look(const struct assembly *a, bool *made)
 	DIR *dir = opendir(a->out);
 	const char *foreign = NULL;
 	struct dirent *entry;
-	int code = EXIT_DONE;
+	int rc = EXIT_DONE;
 
 	*made = false;
 	if (!dir)
@@ -115,14 +114,14 @@ static int look(const struct assembly *a, bool *made)
 			foreign = name;
 	}
 	if (foreign && !*made)
-		code = fail(EXIT_USAGE,
-			    "%s: holds '%s', which is not part of this dataset; nothing was touched; give a new or "
-			    "empty folder with -o",
-			    a->out, foreign);
+		rc = fail(EXIT_USAGE,
+			  "%s: holds '%s', which is not part of this dataset; nothing was touched; give a new or "
+			  "empty folder with -o",
+			  a->out, foreign);
 	else if (!foreign && errno)
-		code = fail(EXIT_IO, "%s: cannot read this folder: %s", a->out, strerror(errno));
+		rc = fail(EXIT_IO, "%s: cannot read this folder: %s", a->out, strerror(errno));
 	closedir(dir);
-	return code;
+	return rc;
 }
 
 /* ---- making it ---- */
@@ -131,27 +130,27 @@ static int add_shards(struct assembly *a, struct shard_seal *seal)
 {
 	struct progress progress;
 	struct shard_error err;
-	int code = EXIT_DONE;
+	int rc = EXIT_DONE;
 	uint64_t k = 0;
 
 	progress_start(&progress, "placing", "shards", a->shard_count);
-	for (uint32_t p = 0; code == EXIT_DONE && p < a->count; p++)
-		for (uint64_t i = 0; code == EXIT_DONE && i < a->part[p].count; i++) {
+	for (uint32_t p = 0; !rc && p < a->count; p++)
+		for (uint64_t i = 0; !rc && i < a->part[p].count; i++) {
 			char file[FILE_NAME];
 			uint32_t how = a->by;
 
 			file_name(file, k++);
 			if (interrupted())
-				code = EXIT_INTERRUPTED;
+				rc = EXIT_INTERRUPTED;
 			else if (shard_seal_reuse(seal, a->part[p].ds, a->part[p].first + i, file, &how, &err))
-				code = part_fail(&err);
+				rc = part_fail(&err);
 			else
 				a->done[how]++;
 			progress_add(&progress, 1, 0, 0);
 			progress_tick(&progress);
 		}
 	progress_abandon(&progress);
-	return code;
+	return rc;
 }
 
 /* Names of the classes of a dataset, for a seal: to be freed, not what they point to. */
@@ -162,26 +161,6 @@ static const char **class_names_of(const struct part *p)
 	for (uint64_t c = 0; c < p->info.class_count; c++)
 		names[c] = shard_dataset_class_name(p->ds, c);
 	return names;
-}
-
-static int seal(struct assembly *a, const char **names)
-{
-	struct shard_seal_options opt = {
-		.size = sizeof(opt), .class_names = names, .class_count = a->part[a->names].info.class_count};
-	struct shard_seal *s = NULL;
-	struct shard_error err;
-	int code, rc;
-
-	if (shard_seal_open(&s, a->out, &opt, &err) != SHARD_OK)
-		return part_fail(&err);
-	code = add_shards(a, s);
-	if (code == EXIT_DONE) {
-		rc = shard_seal_finish(s, &err);
-		/* Another process may have been faster, with the same dataset. */
-		code = rc == SHARD_E_EXISTS ? look_at_made(a) : rc ? part_fail(&err) : EXIT_DONE;
-	}
-	shard_seal_close(s);
-	return code;
 }
 
 #define REUSED_BYTES 160
@@ -202,27 +181,36 @@ static void reused_text(char out[REUSED_BYTES], const uint64_t done[SHARD_REUSE_
 
 static int make(struct assembly *a)
 {
+	const struct part *names = &a->part[a->names];
+	const char **class_names = class_names_of(names);
+	struct shard_seal_options opt = {
+		.size = sizeof(opt), .class_names = class_names, .class_count = names->info.class_count};
 	char path[FILES_PATH_BYTES], how[REUSED_BYTES];
-	const char **names;
+	struct shard_seal *seal = NULL;
 	struct shard_error err;
-	int code = files_path(path, a->out, ""); /* with the slash behind it, OUT is one of its parents */
+	int status, rc = files_path(path, a->out, ""); /* with the slash behind it, OUT is one of its parents */
 
-	if (code != EXIT_DONE)
-		return code;
-	if (!files_make_parents(path, 1))
-		return fail(EXIT_IO, "%s: cannot make this folder: %s", a->out, strerror(errno));
-	if (shard_remove_temps(a->out, NULL, &err) != SHARD_OK)
-		return part_fail(&err);
-	names = class_names_of(&a->part[a->names]);
-	code = seal(a, names);
-	free(names);
+	if (!rc && !files_make_parents(path, 1))
+		rc = fail(EXIT_IO, "%s: cannot make this folder: %s", a->out, strerror(errno));
+	if (!rc && (shard_remove_temps(a->out, NULL, &err) != SHARD_OK ||
+		    shard_seal_open(&seal, a->out, &opt, &err) != SHARD_OK))
+		rc = part_fail(&err);
+	if (!rc)
+		rc = add_shards(a, seal);
+	if (!rc) {
+		status = shard_seal_finish(seal, &err);
+		/* Another process may have been faster, with the same dataset. */
+		rc = status == SHARD_E_EXISTS ? look_at_made(a) : status ? part_fail(&err) : EXIT_DONE;
+	}
+	shard_seal_close(seal);
+	free(class_names);
 	reused_text(how, a->done);
-	if (code == EXIT_DONE)
+	if (!rc)
 		note("%s: %" PRIu64 " records in %" PRIu64 " shard%s: %s", a->out, a->record_count, a->shard_count,
 		     a->shard_count == 1 ? "" : "s", how);
-	else if (code == EXIT_INTERRUPTED)
+	else if (rc == EXIT_INTERRUPTED)
 		hint("interrupted; run the same command again to continue");
-	return code;
+	return rc;
 }
 
 int assemble(const char *out, const struct part *part, uint32_t count, uint32_t names, uint32_t by)
@@ -230,19 +218,19 @@ int assemble(const char *out, const struct part *part, uint32_t count, uint32_t 
 	struct assembly a = {.out = out, .part = part, .count = count, .names = names, .by = by};
 	struct shard_entry e;
 	bool made;
-	int code;
+	int rc;
 
 	for (uint32_t p = 0; p < count; p++)
 		for (uint64_t i = 0; i < part[p].count; i++, a.shard_count++) {
-			code = part_entry(&part[p], i, &e);
-			if (code != EXIT_DONE)
-				return code;
+			rc = part_entry(&part[p], i, &e);
+			if (rc)
+				return rc;
 			a.record_count += e.record_count;
 		}
-	code = look(&a, &made);
-	if (code == EXIT_DONE)
-		code = made ? look_at_made(&a) : make(&a);
-	return code;
+	rc = look(&a, &made);
+	if (!rc)
+		rc = made ? look_at_made(&a) : make(&a);
+	return rc;
 }
 
 /*
@@ -309,21 +297,21 @@ static int add_old(const struct appending *a, struct shard_seal *seal)
 	struct shard_entry e;
 	struct shard_error err;
 	char file[NAME_BYTES];
-	int code = EXIT_DONE;
+	int rc = EXIT_DONE;
 
-	for (uint64_t i = 0; code == EXIT_DONE && i < p->count; i++) {
-		code = part_entry(p, i, &e);
-		if (code != EXIT_DONE)
+	for (uint64_t i = 0; !rc && i < p->count; i++) {
+		rc = part_entry(p, i, &e);
+		if (rc)
 			break;
 		snprintf(file, sizeof(file), "%.*s", (int)e.file_name_bytes, e.file);
 		/* The reader says that the file is the one that the manifest names. */
 		if (shard_dataset_open_reader(p->ds, i, &r, &err) != SHARD_OK ||
 		    shard_seal_add(seal, file, NULL, e.sha256, &err) != SHARD_OK)
-			code = part_fail(&err);
+			rc = part_fail(&err);
 		shard_reader_close(r);
 		r = NULL;
 	}
-	return code;
+	return rc;
 }
 
 static int add_new(struct appending *a, struct shard_seal *seal)
@@ -331,22 +319,22 @@ static int add_new(struct appending *a, struct shard_seal *seal)
 	struct shard_error err;
 	struct shard_entry e;
 	char file[NAME_BYTES];
-	int code = EXIT_DONE;
+	int rc = EXIT_DONE;
 
-	for (uint32_t p = 1; code == EXIT_DONE && p < a->count; p++)
-		for (uint64_t i = 0; code == EXIT_DONE && i < a->part[p].count; i++) {
+	for (uint32_t p = 1; !rc && p < a->count; p++)
+		for (uint64_t i = 0; !rc && i < a->part[p].count; i++) {
 			uint32_t how = a->by;
 
 			snprintf(file, sizeof(file), "%s/%05" PRIu64 ".shard", a->folder, a->shards++);
-			code = interrupted() ? EXIT_INTERRUPTED : part_entry(&a->part[p], i, &e);
-			if (code == EXIT_DONE && shard_seal_reuse(seal, a->part[p].ds, i, file, &how, &err) != SHARD_OK)
-				code = part_fail(&err);
-			if (code == EXIT_DONE) {
+			rc = interrupted() ? EXIT_INTERRUPTED : part_entry(&a->part[p], i, &e);
+			if (!rc && shard_seal_reuse(seal, a->part[p].ds, i, file, &how, &err) != SHARD_OK)
+				rc = part_fail(&err);
+			if (!rc) {
 				a->done[how]++;
 				a->records += e.record_count;
 			}
 		}
-	return code;
+	return rc;
 }
 
 /* The dataset as it was can be had again: its manifest stays under another name. */
@@ -355,12 +343,12 @@ static int keep_manifest(const struct part *p)
 	char name[96], path[FILES_PATH_BYTES];
 	struct shard_view text;
 	struct shard_error err;
-	int code;
+	int rc;
 
 	snprintf(name, sizeof(name), "dataset.manifest.%s", p->info.id);
-	code = files_path(path, p->dir, name);
-	if (code != EXIT_DONE)
-		return code;
+	rc = files_path(path, p->dir, name);
+	if (rc)
+		return rc;
 	shard_dataset_manifest(p->ds, &text);
 	if (shard_publish(path, text.data, text.bytes, 0, &err) == SHARD_OK ||
 	    (err.status == SHARD_E_EXISTS && files_has_bytes(path, text.data, text.bytes)))
@@ -373,14 +361,14 @@ static int finish(const struct appending *a, struct shard_seal *seal)
 {
 	struct part now;
 	struct shard_error err;
-	int code = part_open(&now, a->part->dir);
+	int rc = part_open(&now, a->part->dir);
 
-	if (code == EXIT_DONE && strcmp(now.info.id, a->part->info.id))
-		code = fail(EXIT_MISMATCH, "%s: has become another dataset meanwhile; nothing was replaced", now.dir);
+	if (!rc && strcmp(now.info.id, a->part->info.id))
+		rc = fail(EXIT_MISMATCH, "%s: has become another dataset meanwhile; nothing was replaced", now.dir);
 	part_close(&now);
-	if (code == EXIT_DONE && shard_seal_finish(seal, &err) != SHARD_OK)
-		code = part_fail(&err);
-	return code;
+	if (!rc && shard_seal_finish(seal, &err) != SHARD_OK)
+		rc = part_fail(&err);
+	return rc;
 }
 
 static int append(struct appending *a, const struct shard_seal_options *opt)
@@ -389,24 +377,24 @@ static int append(struct appending *a, const struct shard_seal_options *opt)
 	char path[FILES_PATH_BYTES];
 	struct shard_seal *seal = NULL;
 	struct shard_error err;
-	int code = files_path(path, to->dir, a->folder);
+	int rc = files_path(path, to->dir, a->folder);
 
-	if (code == EXIT_DONE && !files_make_dir(path))
-		code = fail(EXIT_IO, "%s: cannot make this folder: %s", path, strerror(errno));
-	if (code == EXIT_DONE &&
+	if (!rc && !files_make_dir(path))
+		rc = fail(EXIT_IO, "%s: cannot make this folder: %s", path, strerror(errno));
+	if (!rc &&
 	    (shard_remove_temps(path, NULL, &err) != SHARD_OK || shard_remove_temps(to->dir, NULL, &err) != SHARD_OK ||
 	     shard_seal_open(&seal, to->dir, opt, &err) != SHARD_OK))
-		code = part_fail(&err);
-	if (code == EXIT_DONE)
-		code = add_old(a, seal);
-	if (code == EXIT_DONE)
-		code = add_new(a, seal);
-	if (code == EXIT_DONE)
-		code = keep_manifest(to);
-	if (code == EXIT_DONE)
-		code = finish(a, seal);
+		rc = part_fail(&err);
+	if (!rc)
+		rc = add_old(a, seal);
+	if (!rc)
+		rc = add_new(a, seal);
+	if (!rc)
+		rc = keep_manifest(to);
+	if (!rc)
+		rc = finish(a, seal);
 	shard_seal_close(seal);
-	return code;
+	return rc;
 }
 
 int append_parts(const struct part *part, uint32_t count, uint32_t names, uint32_t by)
@@ -416,17 +404,17 @@ int append_parts(const struct part *part, uint32_t count, uint32_t names, uint32
 		.size = sizeof(opt), .class_count = part[names].info.class_count, .replace = 1};
 	const char **class_names = class_names_of(&part[names]);
 	char how[REUSED_BYTES];
-	int code;
+	int rc;
 
 	opt.class_names = class_names;
 	snprintf(a.folder, sizeof(a.folder), ADDED "%.16s", part->info.id);
-	code = append(&a, &opt);
+	rc = append(&a, &opt);
 	free(class_names);
 	reused_text(how, a.done);
-	if (code == EXIT_DONE)
+	if (!rc)
 		note("%s: %" PRIu64 " records were added to %" PRIu64 ", in %" PRIu64 " shard%s: %s", part->dir,
 		     a.records, part->info.record_count, a.shards, a.shards == 1 ? "" : "s", how);
-	else if (code == EXIT_INTERRUPTED)
+	else if (rc == EXIT_INTERRUPTED)
 		hint("interrupted; %s is as it was; run the same command again to continue", part->dir);
-	return code;
+	return rc;
 }

@@ -9,7 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tools/common/exit_code.h"
 #include "tools/common/files.h"
 #include "tools/common/memory.h"
 #include "tools/common/message.h"
@@ -20,9 +19,9 @@
 
 int part_fail(const struct shard_error *err)
 {
-	int code = err->status == SHARD_E_EXISTS ? EXIT_USAGE : exit_code_of_status(err->status);
+	int rc = err->status == SHARD_E_EXISTS ? EXIT_USAGE : exit_code_of_status(err->status);
 
-	return fail(code, "%s", err->message);
+	return fail(rc, "%s", err->message);
 }
 
 int part_open(struct part *p, const char *dir)
@@ -62,18 +61,6 @@ static void copy(void *context)
 	memcpy(c->to, c->from.data, c->from.bytes);
 }
 
-/* A view of a reader's, copied with a NUL behind it: a disk may fail under a map. */
-static int part_copy(const struct shard_reader *r, const struct shard_view *view, char *out)
-{
-	struct copying c = {.to = out, .from = *view};
-	struct shard_error err;
-
-	if (c.from.bytes && shard_reader_guarded(r, copy, &c, &err) != SHARD_OK)
-		return part_fail(&err);
-	out[c.from.bytes] = '\0';
-	return EXIT_DONE;
-}
-
 /* The key of a record of the dataset, with a NUL behind it, and its length; 0 if it has none. */
 static int part_key(const struct part *p, uint64_t record, char out[SHARD_KEY_BYTES_MAX + 1], size_t *bytes)
 {
@@ -85,42 +72,29 @@ static int part_key(const struct part *p, uint64_t record, char out[SHARD_KEY_BY
 	return EXIT_DONE;
 }
 
-/*
- * ---- how the records of a shard were made, by its provenance ----
- *
- * shardpack's own provenance is the recipe, line by line; recipe.c.  That of other programs must be
- * equal as a whole, but for what libshard has added: what was counted in the records.
- */
-
-static int copy_provenance(struct shard_reader *r, struct text *out)
-{
-	struct shard_view view;
-	struct shard_error err;
-	char *copy;
-	int code;
-
-	if (shard_reader_provenance(r, &view, &err) != SHARD_OK)
-		return part_fail(&err);
-	copy = xmalloc(view.bytes + 1, 1);
-	code = part_copy(r, &view, copy);
-	out->bytes = 0;
-	if (code == EXIT_DONE)
-		text_add(out, copy, view.bytes);
-	free(copy);
-	return code;
-}
-
 int made_of_read(const struct part *p, uint64_t i, struct text *out)
 {
+	struct copying c = {.to = NULL};
 	struct shard_reader *r;
 	struct shard_error err;
-	int code;
+	int rc = EXIT_DONE;
 
+	out->bytes = 0;
 	if (shard_dataset_open_reader(p->ds, p->first + i, &r, &err) != SHARD_OK)
 		return part_fail(&err);
-	code = copy_provenance(r, out);
+	if (shard_reader_provenance(r, &c.from, &err) != SHARD_OK)
+		rc = part_fail(&err);
+	if (!rc) {
+		c.to = xmalloc(c.from.bytes + 1, 1);
+		/* A copy, since a disk may fail under a map. */
+		if (c.from.bytes && shard_reader_guarded(r, copy, &c, &err) != SHARD_OK)
+			rc = part_fail(&err);
+		else
+			text_add(out, c.to, c.from.bytes);
+	}
+	free(c.to);
 	shard_reader_close(r);
-	return code;
+	return rc;
 }
 
 static bool begins(const char *line, const char *word)
@@ -307,18 +281,18 @@ static int recipes_agree(const struct part *part, uint32_t count)
 	const struct part *first = NULL;
 	struct made_line x, y;
 	bool warned = false;
-	int code = EXIT_DONE;
+	int rc = EXIT_DONE;
 
-	for (uint32_t p = 0; code == EXIT_DONE && p < count; p++)
-		for (uint64_t i = 0; code == EXIT_DONE && i < part[p].count; i++) {
-			code = made_of_read(&part[p], i, first ? &two : &one);
+	for (uint32_t p = 0; !rc && p < count; p++)
+		for (uint64_t i = 0; !rc && i < part[p].count; i++) {
+			rc = made_of_read(&part[p], i, first ? &two : &one);
 			if (!first) {
 				first = &part[p];
 				continue;
 			}
-			if (code == EXIT_DONE)
-				code = recipe_agrees(first, &one, &part[p], &two);
-			if (code != EXIT_DONE || warned || made_of_same_decoders(&one, &two, &x, &y))
+			if (!rc)
+				rc = recipe_agrees(first, &one, &part[p], &two);
+			if (rc || warned || made_of_same_decoders(&one, &two, &x, &y))
 				continue;
 			warned = true;
 			warn("%s was packed with %.*s and %s with %.*s; where the decoders differ, so do pixels",
@@ -326,7 +300,7 @@ static int recipes_agree(const struct part *part, uint32_t count)
 		}
 	text_free(&one);
 	text_free(&two);
-	return code;
+	return rc;
 }
 
 /* ---- classes ---- */
@@ -372,20 +346,20 @@ static int classes_agree(const struct part *a, const struct part *b)
 
 int parts_agree(const struct part *part, uint32_t count, uint32_t *names)
 {
-	int code = EXIT_DONE;
+	int rc = EXIT_DONE;
 
 	*names = 0;
 	for (uint32_t p = 1; p < count; p++)
 		if (part[p].info.class_count > part[*names].info.class_count)
 			*names = p;
-	for (uint32_t p = 1; code == EXIT_DONE && p < count; p++)
-		code = fields_agree(&part[0], &part[p]);
-	if (code == EXIT_DONE)
-		code = recipes_agree(part, count);
-	for (uint32_t p = 0; code == EXIT_DONE && p < count; p++)
+	for (uint32_t p = 1; !rc && p < count; p++)
+		rc = fields_agree(&part[0], &part[p]);
+	if (!rc)
+		rc = recipes_agree(part, count);
+	for (uint32_t p = 0; !rc && p < count; p++)
 		if (p != *names)
-			code = classes_agree(&part[*names], &part[p]);
-	return code;
+			rc = classes_agree(&part[*names], &part[p]);
+	return rc;
 }
 
 /* ---- is something in two of them?  Of a key the XXH3-128 is kept: no two keys are expected to share it ---- */
@@ -418,15 +392,15 @@ static int check_shards(const struct part *part, uint32_t count)
 	const struct shard_place *least = NULL;
 	struct shard_entry e;
 	uint64_t shards = 0, n = 0;
-	int code = EXIT_DONE;
+	int rc = EXIT_DONE;
 
 	for (uint32_t p = 0; p < count; p++)
 		shards += part[p].count;
 	place = xcalloc(shards + 1, sizeof(*place));
-	for (uint32_t p = 0; code == EXIT_DONE && p < count; p++)
-		for (uint64_t i = 0; code == EXIT_DONE && i < part[p].count; i++) {
-			code = part_entry(&part[p], i, &e);
-			if (code != EXIT_DONE || !e.record_count)
+	for (uint32_t p = 0; !rc && p < count; p++)
+		for (uint64_t i = 0; !rc && i < part[p].count; i++) {
+			rc = part_entry(&part[p], i, &e);
+			if (rc || !e.record_count)
 				continue;
 			place[n] = (struct shard_place){.part = p, .shard = part[p].first + i};
 			memcpy(place[n++].sha256, e.sha256, sizeof(e.sha256));
@@ -437,14 +411,14 @@ static int check_shards(const struct part *part, uint32_t count)
 		    !memcmp(place[i - 1].sha256, place[i].sha256, sizeof(place[i].sha256)) &&
 		    (!least || by_place(&place[i], least) < 0))
 			least = &place[i];
-	if (code == EXIT_DONE && least)
-		code = fail(EXIT_BAD,
-			    "shard %" PRIu64 " of %s and shard %" PRIu64
-			    " of %s have the same bytes, so each record of them would be there twice; leave one of "
-			    "them out, or add --duplicates keep",
-			    least[-1].shard, part[least[-1].part].dir, least->shard, part[least->part].dir);
+	if (!rc && least)
+		rc = fail(EXIT_BAD,
+			  "shard %" PRIu64 " of %s and shard %" PRIu64
+			  " of %s have the same bytes, so each record of them would be there twice; leave one of "
+			  "them out, or add --duplicates keep",
+			  least[-1].shard, part[least[-1].part].dir, least->shard, part[least->part].dir);
 	free(place);
-	return code;
+	return rc;
 }
 
 /* ---- keys ---- */
@@ -452,7 +426,7 @@ static int check_shards(const struct part *part, uint32_t count)
 struct key_of_record {
 	uint64_t hash[2];
 	uint64_t number;
-	uint32_t source;
+	uint32_t part;
 };
 
 /* Keys of the records of all parts. */
@@ -462,63 +436,42 @@ struct keys {
 	uint64_t count, capacity;
 };
 
-struct key_place {
-	uint32_t source;
-	uint64_t number;
-};
-
-static int add_key(struct keys *t, const void *key, size_t bytes, uint32_t source, uint64_t number)
-{
-	struct key_of_record *k;
-
-	if (!grow_on(t->shelf, &t->key, &t->capacity, t->count + 1, sizeof(*t->key)))
-		return shelf_refuse(t->shelf, "%" PRIu64 " keys", t->count + 1);
-	k = &t->key[t->count++];
-	shard_xxh128(key, bytes, (uint8_t *)k->hash);
-	k->number = number;
-	k->source = source;
-	return EXIT_DONE;
-}
-
-static int add_records(struct keys *t, const struct part *p, const struct shard_entry *e, uint32_t source)
+static int add_part(struct keys *t, const struct part *part, uint32_t p)
 {
 	char key[SHARD_KEY_BYTES_MAX + 1];
-	size_t bytes = 0;
-	int code = EXIT_DONE;
-
-	for (uint64_t i = 0; code == EXIT_DONE && i < e->record_count; i++) {
-		if (i % 4096 == 0 && interrupted())
-			return EXIT_INTERRUPTED;
-		code = part_key(p, e->first_record + i, key, &bytes);
-		if (code == EXIT_DONE && bytes) /* none: it has no name that could be another's */
-			code = add_key(t, key, bytes, source, e->first_record + i);
-	}
-	return code;
-}
-
-static int add_part(struct keys *t, const struct part *p, uint32_t source)
-{
+	struct key_of_record k = {.part = p};
 	struct shard_reader *r;
 	struct shard_entry e;
 	struct shard_info info;
 	struct shard_error err;
-	int code = EXIT_DONE;
+	size_t bytes = 0;
+	int rc = EXIT_DONE;
 
-	for (uint64_t i = 0; code == EXIT_DONE && i < p->count; i++) {
-		code = part_entry(p, i, &e);
-		if (code == EXIT_DONE && shard_dataset_open_reader(p->ds, p->first + i, &r, &err) != SHARD_OK)
-			code = part_fail(&err);
-		if (code != EXIT_DONE)
-			return code;
+	for (uint64_t i = 0; !rc && i < part[p].count; i++) {
+		rc = part_entry(&part[p], i, &e);
+		if (!rc && shard_dataset_open_reader(part[p].ds, part[p].first + i, &r, &err) != SHARD_OK)
+			rc = part_fail(&err);
+		if (rc)
+			return rc;
 		shard_reader_info(r, &info);
 		shard_reader_close(r);
-		if (info.key_count)
-			code = add_records(t, p, &e, source);
+		for (uint64_t j = 0; !rc && info.key_count && j < e.record_count; j++) {
+			if (j % 4096 == 0 && interrupted())
+				return EXIT_INTERRUPTED;
+			k.number = e.first_record + j;
+			rc = part_key(&part[p], k.number, key, &bytes);
+			if (rc || !bytes) /* it has no name that could be another's */
+				continue;
+			shard_xxh128(key, bytes, (uint8_t *)k.hash);
+			if (!grow_on(t->shelf, &t->key, &t->capacity, t->count + 1, sizeof(*t->key)))
+				return shelf_refuse(t->shelf, "%" PRIu64 " keys", t->count + 1);
+			t->key[t->count++] = k;
+		}
 	}
-	return code;
+	return rc;
 }
 
-/* Equal ones of one source lie together. */
+/* Equal ones of one part lie together. */
 static int by_hash(const void *a, const void *b, void *context)
 {
 	const struct key_of_record *x = a, *y = b;
@@ -527,75 +480,61 @@ static int by_hash(const void *a, const void *b, void *context)
 	(void)context;
 	if (order)
 		return order;
-	if (x->source != y->source)
-		return x->source < y->source ? -1 : 1;
+	if (x->part != y->part)
+		return x->part < y->part ? -1 : 1;
 	return x->number < y->number ? -1 : x->number > y->number;
 }
 
-/* Is a key in two sources?  *found is their number; `first` is the first one in both. */
-static int find_twice(struct keys *t, uint64_t *found, struct key_place first[2])
-{
-	const struct key_of_record *k = t->key, *least = NULL;
-
-	*found = 0;
-	if (!shelf_sort(t->shelf, t->key, t->count, sizeof(*t->key), by_hash, NULL))
-		return shelf_refuse(t->shelf, "%" PRIu64 " keys", t->count);
-	for (uint64_t i = 1; i < t->count; i++) {
-		if (memcmp(k[i - 1].hash, k[i].hash, sizeof(k->hash)) || k[i - 1].source == k[i].source)
-			continue;
-		if (!least || k[i].source < least->source ||
-		    (k[i].source == least->source && k[i].number < least->number)) {
-			least = &k[i];
-			first[0] = (struct key_place){k[i - 1].source, k[i - 1].number};
-			first[1] = (struct key_place){k[i].source, k[i].number};
-		}
-		++*found;
-	}
-	return EXIT_DONE;
-}
-
 /* A key that two of the datasets have may be one record that is there twice, or two of one name. */
-static int refuse_key(const struct part *part, const struct key_place at[2], uint64_t found)
+static int refuse_key(const struct part *part, const struct key_of_record *at, uint64_t found)
 {
 	char key[SHARD_KEY_BYTES_MAX + 1];
 	size_t bytes;
-	int code = part_key(&part[at[0].source], at[0].number, key, &bytes);
+	int rc = part_key(&part[at[0].part], at[0].number, key, &bytes);
 
-	if (code != EXIT_DONE)
-		return code;
+	if (rc)
+		return rc;
 	fail(EXIT_BAD, "record %" PRIu64 " of %s and record %" PRIu64 " of %s have one key, '%s'%s", at[0].number,
-	     part[at[0].source].dir, at[1].number, part[at[1].source].dir, key,
-	     found > 1 ? ", and others do, too" : "");
+	     part[at[0].part].dir, at[1].number, part[at[1].part].dir, key, found > 1 ? ", and others do, too" : "");
 	hint("%" PRIu64 " record%s of this kind; if they are other images of the same names, add --duplicates keep",
 	     found, found == 1 ? "" : "s");
 	return EXIT_BAD;
 }
 
+/* A key that is in two parts. */
 static int check_keys(const struct part *part, uint32_t count, const char *out)
 {
 	struct keys t = {0};
-	struct key_place first[2];
+	const struct key_of_record *k, *least = NULL;
 	char *near = xstrdup(out);
 	uint64_t found = 0;
-	int code = EXIT_DONE;
+	int rc = EXIT_DONE;
 
 	if (files_nearest(near))
 		t.shelf = shelf_open(near);
 	free(near);
-	for (uint32_t p = 0; code == EXIT_DONE && p < count; p++)
-		code = add_part(&t, &part[p], p);
-	if (code == EXIT_DONE)
-		code = find_twice(&t, &found, first);
-	if (code == EXIT_DONE && found)
-		code = refuse_key(part, first, found);
+	for (uint32_t p = 0; !rc && p < count; p++)
+		rc = add_part(&t, part, p);
+	if (!rc && !shelf_sort(t.shelf, t.key, t.count, sizeof(*t.key), by_hash, NULL))
+		rc = shelf_refuse(t.shelf, "%" PRIu64 " keys", t.count);
+	k = t.key;
+	for (uint64_t i = 1; !rc && i < t.count; i++) {
+		if (memcmp(k[i - 1].hash, k[i].hash, sizeof(k->hash)) || k[i - 1].part == k[i].part)
+			continue;
+		if (!least || k[i].part < least->part || (k[i].part == least->part && k[i].number < least->number))
+			least = &k[i];
+		found++;
+	}
+	if (!rc && found)
+		rc = refuse_key(part, least - 1, found);
 	shelf_free(t.shelf, t.key);
 	shelf_close(t.shelf);
-	return code;
+	return rc;
 }
 
 int parts_unique(const struct part *part, uint32_t count, const char *near)
 {
-	int code = check_shards(part, count);
+	int rc = check_shards(part, count);
 
-	return code == EXIT_DONE ? check_keys(part, count, near) : code;
+	return rc ? rc : check_keys(part, count, near);
 }

@@ -23,7 +23,7 @@
 #include <unistd.h>
 
 #include "libshard/io/io.h"
-#include "tools/common/exit_code.h"
+#include "tools/common/memory.h"
 #include "tools/common/message.h"
 #include "tools/common/signals.h"
 
@@ -248,23 +248,6 @@ static bool settle_bytes(struct sandbox_worker *w, size_t need)
 	return true;
 }
 
-static enum sandbox_end give(struct sandbox_worker *w, const struct sandbox_job *job)
-{
-	const struct sandbox_options *opt = &w->s->opt;
-	struct sandbox_page *page = (struct sandbox_page *)(void *)w->shared;
-	size_t in_at = sandbox_page_in(opt->out_bytes);
-
-	if (job->in_bytes > SANDBOX_IN_MAX || !settle_bytes(w, in_at + job->in_bytes))
-		return say(job, SANDBOX_STOPPED, "no shared memory for %zu bytes: %s", job->in_bytes, strerror(errno));
-	page->in_bytes = job->in_bytes;
-	page->call = page->os_code = 0;
-	w->asked_bytes = 0;
-	memcpy(page->message, job->message, opt->message_bytes);
-	if (job->in_bytes)
-		memcpy(w->shared + in_at, job->in, job->in_bytes);
-	return SANDBOX_DONE;
-}
-
 static enum sandbox_end wait_for_answer(struct sandbox_worker *w, const struct sandbox_job *job)
 {
 	const struct sandbox_options *opt = &w->s->opt;
@@ -300,21 +283,31 @@ static enum sandbox_end wait_for_answer(struct sandbox_worker *w, const struct s
 
 static enum sandbox_end run_once(struct sandbox_worker *w, const struct sandbox_job *job)
 {
+	const struct sandbox_options *opt = &w->s->opt;
+	struct sandbox_page *page = (struct sandbox_page *)(void *)w->shared;
+	size_t in_at = sandbox_page_in(opt->out_bytes);
 	enum sandbox_end end = SANDBOX_DONE;
 	int status;
 
 	for (int i = 0; i < 2; i++) {
 		if (!w->pid)
 			end = start_process(w, job);
-		if (end == SANDBOX_DONE)
-			end = give(w, job);
 		if (end != SANDBOX_DONE)
 			return end;
+		if (job->in_bytes > SANDBOX_IN_MAX || !settle_bytes(w, in_at + job->in_bytes))
+			return say(job, SANDBOX_STOPPED, "no shared memory for %zu bytes: %s", job->in_bytes,
+				   strerror(errno));
+		page->in_bytes = job->in_bytes;
+		page->call = page->os_code = 0;
+		w->asked_bytes = 0;
+		memcpy(page->message, job->message, opt->message_bytes);
+		if (job->in_bytes)
+			memcpy(w->shared + in_at, job->in, job->in_bytes);
 		w->run_count++;
 		if (send_note(w, NOTE_WORK))
 			return wait_for_answer(w, job);
-		end_process(w,
-			    &status); /* it was ended while it had nothing to do, which is not the fault of an input */
+		/* It was ended while it had nothing to do, which is not the fault of an input. */
+		end_process(w, &status);
 	}
 	return say(job, SANDBOX_STOPPED, "the processes of decoders are ended from outside");
 }
@@ -378,44 +371,35 @@ void sandbox_worker_close(struct sandbox_worker *w)
 	free(w);
 }
 
-/* One worker can be locked up here, so the others can. */
-static int prove(struct sandbox *s)
-{
-	struct sandbox_worker *w = sandbox_worker_open(s);
-	char why[200] = "";
-	struct sandbox_job job = {.why = why, .why_bytes = sizeof(why)};
-	int code = w ? EXIT_DONE : fail(EXIT_IO, "--sandbox: no shared memory: %s", strerror(errno));
-
-	if (w && start_process(w, &job) != SANDBOX_DONE)
-		code = interrupted() ? EXIT_INTERRUPTED
-				     : fail(EXIT_IO,
-					    "--sandbox: %s; nothing was decoded; without --sandbox it would be", why);
-	sandbox_worker_close(w);
-	return code;
-}
-
 int sandbox_open(struct sandbox **out, const struct sandbox_options *opt)
 {
-	struct sandbox *s = calloc(1, sizeof(*s));
-	int code;
+	struct sandbox *s = xcalloc(1, sizeof(*s));
+	struct sandbox_worker *w = NULL;
+	char why[200] = "";
+	struct sandbox_job job = {.why = why, .why_bytes = sizeof(why)};
+	int rc = EXIT_DONE;
 
-	if (!s)
-		return fail(EXIT_IO, "--sandbox: out of memory");
 	s->opt = *opt;
 	pthread_mutex_init(&s->lock, NULL);
+	if (!sandbox_server_start(&s->server, &s->opt))
+		rc = fail(EXIT_IO, "--sandbox: cannot start a process: %s", strerror(errno));
+	/* One worker can be locked up here, so the others can. */
+	if (!rc) {
+		w = sandbox_worker_open(s);
+		if (!w)
+			rc = fail(EXIT_IO, "--sandbox: no shared memory: %s", strerror(errno));
+	}
+	if (!rc && start_process(w, &job) != SANDBOX_DONE)
+		rc = interrupted()
+			     ? EXIT_INTERRUPTED
+			     : fail(EXIT_IO, "--sandbox: %s; nothing was decoded; without --sandbox it would be", why);
+	sandbox_worker_close(w);
+	if (rc) {
+		sandbox_close(s);
+		s = NULL;
+	}
 	*out = s;
-	if (!sandbox_server_start(&s->server, &s->opt)) {
-		code = fail(EXIT_IO, "--sandbox: cannot start a process: %s", strerror(errno));
-		sandbox_close(s);
-		*out = NULL;
-		return code;
-	}
-	code = prove(s);
-	if (code != EXIT_DONE) {
-		sandbox_close(s);
-		*out = NULL;
-	}
-	return code;
+	return rc;
 }
 
 void sandbox_close(struct sandbox *s)

@@ -88,31 +88,9 @@ static void reset_signals(void)
 				  : SIG_DFL); /* refused for some: these have no handler */
 }
 
-static void catch_forbidden_calls(void)
-{
-	struct sigaction act = {.sa_sigaction = trapped, .sa_flags = SA_SIGINFO};
-	sigset_t none;
-
-	sigaction(SIGSYS, &act, NULL);
-	sigemptyset(&none);
-	sigprocmask(SIG_SETMASK, &none, NULL);
-}
-
 static bool limit(int what, rlim_t value)
 {
 	return setrlimit(what, &(struct rlimit){value, value}) == 0;
-}
-
-/* The memory that there is, and `more`. */
-static bool limit_memory(uint64_t more)
-{
-	FILE *f = fopen("/proc/self/statm", "re");
-	unsigned long pages = 0;
-	bool ok = f && fscanf(f, "%lu", &pages) == 1;
-
-	if (f)
-		fclose(f);
-	return ok && limit(RLIMIT_AS, (rlim_t)pages * (rlim_t)sysconf(_SC_PAGESIZE) + more);
 }
 
 /* Close all descriptors but 0, 1, 2 and these two; -1 is none. */
@@ -135,23 +113,26 @@ static int compare_bytes(const void *a, const void *b)
 	return *(const char *)a - *(const char *)b;
 }
 
-/*
- * The C library asks the system how much memory there is when it first sorts more than 1 KiB, which
- * libtiff has it do.  Let it ask now.
- */
-static void sort_first(void)
-{
-	char bytes[4096] = {0};
-
-	qsort(bytes, sizeof(bytes), 1, compare_bytes);
-}
-
 /* No files, no processes, no core dump, limited memory; then the filter, which is tried. */
 static bool lock_up(const struct sandbox_options *opt)
 {
-	sort_first();
-	if (prctl(PR_SET_DUMPABLE, 0) != 0 || !limit_memory(opt->memory_bytes) || !limit(RLIMIT_CORE, 0) ||
-	    !limit(RLIMIT_FSIZE, 0) || !limit(RLIMIT_NPROC, 0) || !limit(RLIMIT_NOFILE, 0) ||
+	unsigned long pages = 0;
+	char bytes[4096] = {0};
+	bool ok;
+	FILE *f;
+
+	/*
+	 * The C library asks the system how much memory there is when it first sorts more than 1 KiB,
+	 * which libtiff has it do.  Let it ask now.
+	 */
+	qsort(bytes, sizeof(bytes), 1, compare_bytes);
+	f = fopen("/proc/self/statm", "re");
+	ok = f && fscanf(f, "%lu", &pages) == 1;
+	if (f)
+		fclose(f);
+	if (!ok || prctl(PR_SET_DUMPABLE, 0) != 0 ||
+	    !limit(RLIMIT_AS, (rlim_t)pages * (rlim_t)sysconf(_SC_PAGESIZE) + opt->memory_bytes) ||
+	    !limit(RLIMIT_CORE, 0) || !limit(RLIMIT_FSIZE, 0) || !limit(RLIMIT_NPROC, 0) || !limit(RLIMIT_NOFILE, 0) ||
 	    !sandbox_filter_load(here.fd))
 		return false;
 	errno = 0;
@@ -164,7 +145,9 @@ static bool lock_up(const struct sandbox_options *opt)
 /* Never returns.  `fd` is the socket, `memory_fd` the shared memory, `parent` who forked it. */
 _Noreturn static void run_worker(const struct sandbox_options *opt, int fd, int memory_fd, pid_t parent)
 {
+	struct sigaction forbidden = {.sa_sigaction = trapped, .sa_flags = SA_SIGINFO};
 	size_t in_at = sandbox_page_in(opt->out_bytes);
+	sigset_t none;
 	uint8_t *shared;
 	void *own;
 
@@ -173,7 +156,9 @@ _Noreturn static void run_worker(const struct sandbox_options *opt, int fd, int 
 	if (getppid() != parent)
 		_exit(EXIT_FAILURE); /* it ended before that took effect */
 	reset_signals();
-	catch_forbidden_calls();
+	sigaction(SIGSYS, &forbidden, NULL);
+	sigemptyset(&none);
+	sigprocmask(SIG_SETMASK, &none, NULL);
 	/* More than there is, so that it can grow; a worker that reads behind its end crashes. */
 	shared = mmap(NULL, in_at + SANDBOX_IN_MAX, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, memory_fd, 0);
 	own = shared == MAP_FAILED ? NULL : opt->begin(opt->context);
@@ -212,38 +197,7 @@ struct answer {
 
 #define FDS_BYTES CMSG_SPACE(2 * sizeof(int))
 
-static void *fds_of(struct msghdr *m)
-{
-	struct cmsghdr *c = CMSG_FIRSTHDR(m);
-
-	return c && c->cmsg_type == SCM_RIGHTS && c->cmsg_len == CMSG_LEN(2 * sizeof(int)) ? CMSG_DATA(c) : NULL;
-}
-
 /* ---- in the server ---- */
-
-static struct answer fork_one(const struct sandbox_options *opt, const int fd[2])
-{
-	struct answer a = {0};
-	pid_t me = getpid();
-
-	a.pid = fork();
-	if (a.pid == 0)
-		run_worker(opt, fd[0], fd[1], me);
-	a.error = a.pid < 0 ? errno : 0;
-	close(fd[0]);
-	close(fd[1]);
-	return a;
-}
-
-static struct answer end_one(pid_t pid)
-{
-	struct answer a = {.pid = pid};
-
-	kill(pid, SIGKILL); /* of one that has ended, this changes nothing */
-	while (waitpid(pid, &a.status, 0) < 0 && errno == EINTR)
-		;
-	return a;
-}
 
 /*
  * Memory that is shared with the parent, such as files that it maps, is out of reach from here on:
@@ -269,23 +223,20 @@ static bool leave_shared_memory(void)
 	return ok;
 }
 
-/* Descriptors 0 to 2 lead nowhere, and no signal of the parent's terminal comes here. */
-static void settle_in(int fd, pid_t parent)
+_Noreturn static void serve(const struct sandbox_options *opt, int server, pid_t parent)
 {
 	int nothing = open("/dev/null", O_RDWR | O_CLOEXEC);
+	pid_t me = getpid();
 
+	/* Descriptors 0 to 2 lead nowhere, and no signal of the parent's terminal comes here. */
 	for (int i = 0; i <= STDERR_FILENO; i++)
 		dup2(nothing, i);
-	close_others(fd, -1);
+	close_others(server, -1);
 	setpgid(0, 0);
 	reset_signals();
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	if (nothing < 0 || !leave_shared_memory() || getppid() != parent)
 		_exit(EXIT_FAILURE);
-}
-
-_Noreturn static void serve(const struct sandbox_options *opt, int server)
-{
 	for (;;) {
 		_Alignas(struct cmsghdr) char control[FDS_BYTES];
 		struct order o;
@@ -293,17 +244,25 @@ _Noreturn static void serve(const struct sandbox_options *opt, int server)
 		struct msghdr m = {
 			.msg_iov = &to, .msg_iovlen = 1, .msg_control = control, .msg_controllen = sizeof(control)};
 		struct answer a = {.error = EPROTO};
+		struct cmsghdr *c;
 		int fd[2];
-		void *fds;
 
 		if (recvmsg(server, &m, MSG_CMSG_CLOEXEC) != sizeof(o))
 			_exit(EXIT_SUCCESS); /* the parent has ended, or needs no more workers */
-		fds = fds_of(&m);
+		c = CMSG_FIRSTHDR(&m);
 		if (o.end) {
-			a = end_one(o.end);
-		} else if (fds) {
-			memcpy(fd, fds, sizeof(fd));
-			a = fork_one(opt, fd);
+			a = (struct answer){.pid = o.end};
+			kill(o.end, SIGKILL); /* of one that has ended, this changes nothing */
+			while (waitpid(o.end, &a.status, 0) < 0 && errno == EINTR)
+				;
+		} else if (c && c->cmsg_type == SCM_RIGHTS && c->cmsg_len == CMSG_LEN(sizeof(fd))) {
+			memcpy(fd, CMSG_DATA(c), sizeof(fd));
+			a = (struct answer){.pid = fork()};
+			if (a.pid == 0)
+				run_worker(opt, fd[0], fd[1], me);
+			a.error = a.pid < 0 ? errno : 0;
+			close(fd[0]);
+			close(fd[1]);
 		}
 		if (write(server, &a, sizeof(a)) != sizeof(a))
 			_exit(EXIT_FAILURE);
@@ -320,10 +279,8 @@ bool sandbox_server_start(struct sandbox_server *s, const struct sandbox_options
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fd) != 0)
 		return false;
 	s->pid = fork();
-	if (s->pid == 0) {
-		settle_in(fd[1], me);
-		serve(opt, fd[1]);
-	}
+	if (s->pid == 0)
+		serve(opt, fd[1], me);
 	close(fd[1]);
 	s->fd = fd[0];
 	if (s->pid > 0)

@@ -17,7 +17,6 @@
 
 #include "libshard/base/utf8.h"
 #include "shard.h"
-#include "tools/common/exit_code.h"
 #include "tools/common/human.h"
 #include "tools/common/memory.h"
 #include "tools/common/message.h"
@@ -143,17 +142,6 @@ static bool take_apart(uint32_t c, uint32_t *letter, uint32_t *mark)
 	return false;
 }
 
-/* A syllable of Hangul: its first sound, its vowel, and perhaps its last sound. */
-static size_t take_hangul_apart(uint32_t c, uint32_t *out)
-{
-	uint32_t number = c - 0xac00, last = number % 28;
-
-	out[0] = 0x1100 + number / (21 * 28);
-	out[1] = 0x1161 + number % (21 * 28) / 28;
-	out[2] = 0x11a7 + last;
-	return last ? 3 : 2;
-}
-
 static size_t add_letter(uint32_t c, unsigned what, uint32_t *out)
 {
 	uint32_t letter, mark;
@@ -161,8 +149,15 @@ static size_t add_letter(uint32_t c, unsigned what, uint32_t *out)
 
 	if (c == 0x2126 || c == 0x212a || c == 0x212b) /* the signs of ohm, kelvin and angstrom */
 		c = c == 0x2126 ? 0x3a9 : c == 0x212a ? 'K' : 0xc5;
-	if (c >= 0xac00 && c < 0xac00 + 19 * 21 * 28)
-		return take_hangul_apart(c, out);
+	if (c >= 0xac00 && c < 0xac00 + 19 * 21 * 28) {
+		/* a syllable of Hangul: its first sound, its vowel, and perhaps its last sound */
+		uint32_t number = c - 0xac00, last = number % 28;
+
+		out[0] = 0x1100 + number / (21 * 28);
+		out[1] = 0x1161 + number % (21 * 28) / 28;
+		out[2] = 0x11a7 + last;
+		return last ? 3 : 2;
+	}
 	if (take_apart(c, &letter, &mark)) {
 		n = add_letter(letter, what, out);
 		out[n++] = mark;
@@ -296,13 +291,13 @@ static void show(const struct alike *l, uint32_t class_idx, const char *name, bo
 }
 
 /* One pair: refuse it, or keep a line for the report. */
-static int tell(struct alike *l, uint32_t first, uint32_t second)
+static int tell_pair(struct alike *l, uint32_t first, uint32_t second)
 {
 	char a[SHARD_KEY_BYTES_MAX + 1], b[SHARD_KEY_BYTES_MAX + 1];
 	struct text pair = {0}, *lines = &l->scan->warnings;
 	const char *differ;
 	bool all;
-	int code = EXIT_DONE;
+	int rc = EXIT_DONE;
 
 	plan_class_name(l->plan, first, a);
 	plan_class_name(l->plan, second, b);
@@ -311,9 +306,9 @@ static int tell(struct alike *l, uint32_t first, uint32_t second)
 	text_add(&pair, " and ", 5);
 	show(l, second, b, all, &pair);
 	if (l->strict)
-		code = fail(EXIT_BAD, "classes %s differ only in %s; give them one name, or leave out --strict-classes",
-			    pair.data, differ);
-	if (code == EXIT_DONE) {
+		rc = fail(EXIT_BAD, "classes %s differ only in %s; give them one name, or leave out --strict-classes",
+			  pair.data, differ);
+	if (rc == EXIT_DONE) {
 		text_format(lines, "classes %s differ only in %s" PACKED_AS_TWO "\n", pair.data, differ);
 		if (l->pair_count < NAMED_MOST)
 			text_format(&l->pairs, "%s%s", l->pair_count ? ", " : "", pair.data);
@@ -321,7 +316,7 @@ static int tell(struct alike *l, uint32_t first, uint32_t second)
 		l->pair_count++;
 	}
 	text_free(&pair);
-	return code;
+	return rc;
 }
 
 /* One warning, however many pairs there are. */
@@ -341,43 +336,27 @@ static void warn_of_pairs(const struct alike *l)
 		     human_count(pairs, l->pair_count), l->differ, l->pairs.data, more);
 }
 
-static void fold_all(struct alike *l)
-{
-	char name[SHARD_KEY_BYTES_MAX + 1];
-	uint32_t folded[FOLDED_MAX];
-	size_t n;
-
-	l->name = xmalloc(l->plan->class_count, sizeof(*l->name));
-	for (uint64_t i = 0; i < l->plan->class_count; i++) {
-		plan_class_name(l->plan, i, name);
-		n = fold(name, FOLD_ALL, folded) * sizeof(*folded);
-		l->name[i] = (struct folded){l->text.bytes, (uint32_t)n, (uint32_t)i};
-		text_add(&l->text, folded, n);
-	}
-	qsort_r(l->name, l->plan->class_count, sizeof(*l->name), compare_folded, l);
-}
-
 /* A class of which nothing is shown; its name says that a label was forgotten. */
 static int tell_unseen(struct alike *l, uint32_t class_idx)
 {
 	char name[SHARD_KEY_BYTES_MAX + 1];
 	struct text shown = {0};
-	int code = EXIT_DONE;
+	int rc = EXIT_DONE;
 
 	plan_class_name(l->plan, class_idx, name);
 	show(l, class_idx, name, true, &shown);
 	if (l->strict)
-		code = fail(EXIT_BAD,
-			    "the name of class %s has only blanks or characters that are not shown; give it a name, or "
-			    "leave out --strict-classes",
-			    shown.data);
+		rc = fail(EXIT_BAD,
+			  "the name of class %s has only blanks or characters that are not shown; give it a name, or "
+			  "leave out --strict-classes",
+			  shown.data);
 	else
 		scan_warn(l->scan,
 			  "the name of class %s has only blanks or characters that are not shown, and is packed as a "
 			  "class; if its label was forgotten, write it",
 			  shown.data);
 	text_free(&shown);
-	return code;
+	return rc;
 }
 
 static void count_inputs(struct alike *l)
@@ -392,32 +371,33 @@ static void count_inputs(struct alike *l)
 static int tell_all(struct alike *l)
 {
 	uint64_t count = l->plan->class_count;
-	int code = EXIT_DONE;
+	int rc = EXIT_DONE;
 
 	if (count && !l->name[0].bytes) { /* the shortest is in front */
 		count_inputs(l);
-		code = tell_unseen(l, l->name[0].class_idx);
+		rc = tell_unseen(l, l->name[0].class_idx);
 	}
-	for (uint64_t i = 0, k; code == EXIT_DONE && i < count; i = k)
-		for (k = i + 1; code == EXIT_DONE && k < count; k++) {
+	for (uint64_t i = 0, k; rc == EXIT_DONE && i < count; i = k)
+		for (k = i + 1; rc == EXIT_DONE && k < count; k++) {
 			const struct folded *a = &l->name[i], *b = &l->name[k];
 
 			if (a->bytes != b->bytes || memcmp(l->text.data + a->at, l->text.data + b->at, a->bytes))
 				break;
 			count_inputs(l);
-			code = tell(l, a->class_idx, b->class_idx);
+			rc = tell_pair(l, a->class_idx, b->class_idx);
 		}
-	if (code == EXIT_DONE)
+	if (rc == EXIT_DONE)
 		warn_of_pairs(l);
-	return code;
+	return rc;
 }
 
 int class_alike_judge(const struct plan *plan, struct scan *scan, bool strict)
 {
 	struct alike l = {.plan = plan, .scan = scan, .strict = strict};
 	char name[SHARD_KEY_BYTES_MAX + 1];
+	uint32_t folded[FOLDED_MAX];
 	bool plain = true;
-	int code;
+	int rc;
 
 	/* Of two that are alike at least one is not plain. */
 	for (uint64_t i = 0; plain && i < plan->class_count; i++) {
@@ -427,11 +407,20 @@ int class_alike_judge(const struct plan *plan, struct scan *scan, bool strict)
 	}
 	if (plain)
 		return EXIT_DONE;
-	fold_all(&l);
-	code = tell_all(&l);
+	l.name = xmalloc(plan->class_count, sizeof(*l.name));
+	for (uint64_t i = 0; i < plan->class_count; i++) {
+		size_t bytes;
+
+		plan_class_name(plan, i, name);
+		bytes = fold(name, FOLD_ALL, folded) * sizeof(*folded);
+		l.name[i] = (struct folded){l.text.bytes, (uint32_t)bytes, (uint32_t)i};
+		text_add(&l.text, folded, bytes);
+	}
+	qsort_r(l.name, plan->class_count, sizeof(*l.name), compare_folded, &l);
+	rc = tell_all(&l);
 	text_free(&l.text);
 	text_free(&l.pairs);
 	free(l.name);
 	free(l.inputs);
-	return code;
+	return rc;
 }

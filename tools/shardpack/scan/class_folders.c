@@ -18,16 +18,14 @@
 #include <unistd.h>
 
 #include "shard_inspect.h"
-#include "tools/common/exit_code.h"
 #include "tools/common/human.h"
 #include "tools/common/message.h"
 #include "tools/common/progress.h"
 #include "tools/common/shelf.h"
 #include "tools/common/signals.h"
 #include "tools/common/text.h"
-#include "tools/shardpack/images/file_name.h"
+#include "tools/shardpack/images/images.h"
 #include "tools/shardpack/input/input.h"
-#include "tools/shardpack/plan/bad_input.h"
 #include "tools/shardpack/plan/plan.h"
 
 struct folder {
@@ -47,20 +45,19 @@ struct file {
 /* What is below one class. */
 struct walk {
 	const struct request *request;
-	const char *source;
 	struct text names; /* NUL-terminated, one behind the other; its shelf has all lists */
 	struct folder *folder;
 	uint64_t folder_count, folder_capacity;
 	uint64_t reading; /* the folder whose entries are read */
 	struct file *file;
 	uint64_t file_count, file_capacity;
-	struct scan *scan;
 	struct progress *progress;
 };
 
 static int out_of_room(const struct walk *w)
 {
-	return shelf_refuse(w->names.shelf, "a list of %" PRIu64 " files of %s", w->file_count, w->source);
+	return shelf_refuse(w->names.shelf, "a list of %" PRIu64 " files of %s", w->file_count,
+			    w->request->place->root);
 }
 
 /* Keep a string and say where; at failure `names` remembers it. */
@@ -80,7 +77,8 @@ static int add_folder(struct walk *w, const char *path, uint64_t parent, const s
 	while (w->folder_count) {
 		if (w->folder[up].dev == st->st_dev && w->folder[up].ino == st->st_ino)
 			return fail(EXIT_BAD, "%s/%s: this link leads back to %s/%s; following it would never end",
-				    w->source, path, w->source, w->names.data + w->folder[up].path_at);
+				    w->request->place->root, path, w->request->place->root,
+				    w->names.data + w->folder[up].path_at);
 		if (w->folder[up].parent == up)
 			break;
 		up = w->folder[up].parent;
@@ -118,28 +116,28 @@ static int add_entry(void *context, const struct dirent *entry)
 	bool image = file_name_is_image(entry->d_name) && !field_files_has(w->request->recipe, entry->d_name);
 	struct bad_input bad = {0};
 	struct stat st = {0};
-	int code;
+	int rc;
 	size_t bytes = strlen(parent) + 1 + strlen(entry->d_name);
 
 	if (entry->d_type == DT_REG && !image) {
-		ignored_add(&w->scan->ignored, parent, entry->d_name);
+		ignored_add(&w->request->scan->ignored, parent, entry->d_name);
 		return EXIT_DONE;
 	}
 	if (bytes >= sizeof(path))
-		return fail(EXIT_BAD, "%s/%s/%s: a path of %zu bytes; the limit is %zu", w->source, parent,
-			    entry->d_name, bytes, sizeof(path) - 1);
+		return fail(EXIT_BAD, "%s/%s/%s: a path of %zu bytes; the limit is %zu", w->request->place->root,
+			    parent, entry->d_name, bytes, sizeof(path) - 1);
 	strcpy(stpcpy(stpcpy(path, parent), "/"), entry->d_name);
-	/* Whatever its name is: it may be a folder of images. */
-	code = place_look_at_entry(w->request->place, path, &st, &bad);
-	if (bad_input_is(&bad, code) && !field_files_has(w->request->recipe, entry->d_name))
+	/* by any name it may be a folder of images. */
+	rc = place_look_at_entry(w->request->place, path, &st, &bad);
+	if (bad_input_is(&bad, rc) && !field_files_has(w->request->recipe, entry->d_name))
 		return add_file(w, entry->d_name, folder, &st, bad.message);
-	if (code != EXIT_DONE && !bad.reason)
-		return code;
+	if (rc != EXIT_DONE && !bad.reason)
+		return rc;
 	if (S_ISDIR(st.st_mode))
 		return add_folder(w, path, folder, &st);
 	if (image)
 		return add_file(w, entry->d_name, folder, &st, NULL);
-	ignored_add(&w->scan->ignored, parent, entry->d_name);
+	ignored_add(&w->request->scan->ignored, parent, entry->d_name);
 	return EXIT_DONE;
 }
 
@@ -161,43 +159,30 @@ static int compare_files(const void *a, const void *b, void *context)
 	return strcmp(w->names.data + x->name_at, w->names.data + y->name_at);
 }
 
-/* The tokens of its fields, or of what is wrong with it. */
-static int find_fields(const struct walk *w, const struct file *f, const char *path, struct text *fields)
-{
-	struct bad_input bad = {0};
-	int code = f->missing_at ? bad_input(&bad, SHARD_MISS_MISSING, "%s", w->names.data + f->missing_at)
-				 : field_files_find(w->request, path, fields, &bad);
-
-	if (!bad_input_is(&bad, code))
-		return code;
-	bad_input_write(&bad, fields);
-	return EXIT_DONE;
-}
-
 /* An input that stands for the images that should be there. */
-static int add_empty(const char *name, uint64_t class_idx, uint64_t others, struct plan *plan)
+static int add_empty(const struct walk *w, const char *name, uint64_t class_idx, uint64_t others)
 {
 	const struct plan_input in = {.class_idx = (uint32_t)class_idx, .file = PLAN_NO_FILE};
 	struct text fields = {0};
 	struct bad_input bad = {0};
-	int code;
+	int rc;
 
 	bad_input(&bad, SHARD_MISS_EMPTY,
 		  "a class without images (%" PRIu64 " other files); remove the folder or add images", others);
 	bad_input_write(&bad, &fields);
-	code = plan_add_input(plan, &in, name, fields.data);
+	rc = plan_add_input(w->request->plan, &in, name, fields.data);
 	text_free(&fields);
-	return code;
+	return rc;
 }
 
 /* Folders by path, files by folder and name, into the plan. */
-static int add_sorted(struct walk *w, struct plan *plan, uint64_t class_idx)
+static int add_sorted(struct walk *w, uint64_t class_idx)
 {
 	struct shelf *shelf = w->names.shelf;
 	uint64_t *by_path = NULL, *rank, capacity = 0;
 	struct text fields = {0};
 	char path[PLAN_PATH_BYTES_MAX];
-	int code = EXIT_DONE;
+	int rc = EXIT_DONE;
 
 	if (!grow_on(shelf, &by_path, &capacity, 2 * w->folder_count, sizeof(*by_path)))
 		return out_of_room(w);
@@ -205,52 +190,58 @@ static int add_sorted(struct walk *w, struct plan *plan, uint64_t class_idx)
 	for (uint64_t i = 0; i < w->folder_count; i++)
 		by_path[i] = i;
 	if (!shelf_sort(shelf, by_path, w->folder_count, sizeof(*by_path), compare_folders, w))
-		code = out_of_room(w);
+		rc = out_of_room(w);
 	for (uint64_t i = 0; i < w->folder_count; i++)
 		rank[by_path[i]] = i;
 	for (uint64_t i = 0; i < w->file_count; i++)
 		w->file[i].folder = rank[w->file[i].folder];
-	if (code == EXIT_DONE && !shelf_sort(shelf, w->file, w->file_count, sizeof(*w->file), compare_files, w))
-		code = out_of_room(w);
+	if (rc == EXIT_DONE && !shelf_sort(shelf, w->file, w->file_count, sizeof(*w->file), compare_files, w))
+		rc = out_of_room(w);
 
-	for (uint64_t i = 0; code == EXIT_DONE && i < w->file_count; i++) {
+	for (uint64_t i = 0; rc == EXIT_DONE && i < w->file_count; i++) {
 		const struct file *f = &w->file[i];
+		struct bad_input bad = {0};
 		const struct plan_input in = {
 			.class_idx = (uint32_t)class_idx, .source_bytes = f->bytes, .file = PLAN_NO_FILE};
 		char *end = stpcpy(path, w->names.data + w->folder[by_path[f->folder]].path_at);
 
 		stpcpy(stpcpy(end, "/"), w->names.data + f->name_at); /* add_entry() saw that it fits */
-		code = find_fields(w, f, path, &fields);
-		if (code == EXIT_DONE)
-			code = plan_add_input(plan, &in, path, fields.bytes ? fields.data : "");
+		rc = f->missing_at ? bad_input(&bad, SHARD_MISS_MISSING, "%s", w->names.data + f->missing_at)
+				   : field_files_find(w->request, path, &fields, &bad);
+		if (bad_input_is(&bad, rc)) {
+			bad_input_write(&bad, &fields);
+			rc = EXIT_DONE;
+		}
+		if (rc == EXIT_DONE)
+			rc = plan_add_input(w->request->plan, &in, path, fields.bytes ? fields.data : "");
 	}
 	text_free(&fields);
 	shelf_free(shelf, by_path);
-	return code;
+	return rc;
 }
 
-static int scan_class(struct walk *w, const char *name, uint64_t class_idx, struct plan *plan)
+static int scan_class(struct walk *w, const char *name, uint64_t class_idx)
 {
-	uint64_t ignored_before = w->scan->ignored.count;
+	uint64_t ignored_before = w->request->scan->ignored.count;
 	struct stat st;
-	int code;
+	int rc;
 
 	w->names.bytes = 0;
 	w->folder_count = 0;
 	w->file_count = 0;
 	if (fstatat(w->request->place->root_fd, name, &st, 0) != 0)
-		return fail(EXIT_IO, "%s/%s: %s", w->source, name, strerror(errno));
-	code = add_folder(w, name, 0, &st);
-	for (uint64_t i = 0; code == EXIT_DONE && i < w->folder_count; i++) {
+		return fail(EXIT_IO, "%s/%s: %s", w->request->place->root, name, strerror(errno));
+	rc = add_folder(w, name, 0, &st);
+	for (uint64_t i = 0; rc == EXIT_DONE && i < w->folder_count; i++) {
 		char path[PLAN_PATH_BYTES_MAX]; /* names may move while the folder is read */
 
 		strcpy(path, w->names.data + w->folder[i].path_at);
 		w->reading = i;
-		code = scan_each_entry(w->request->place, path, add_entry, w);
+		rc = scan_each_entry(w->request->place, path, add_entry, w);
 	}
-	if (code == EXIT_DONE && !w->file_count)
-		return add_empty(name, class_idx, w->scan->ignored.count - ignored_before, plan);
-	return code == EXIT_DONE ? add_sorted(w, plan, class_idx) : code;
+	if (rc == EXIT_DONE && !w->file_count)
+		return add_empty(w, name, class_idx, w->request->scan->ignored.count - ignored_before);
+	return rc == EXIT_DONE ? add_sorted(w, class_idx) : rc;
 }
 
 /* An entry of the source itself: a folder is a class, whose name goes to names. */
@@ -268,10 +259,10 @@ static int add_top(void *context, const struct dirent *entry)
 	if (S_ISDIR(st.st_mode)) {
 		keep(w, entry->d_name);
 	} else {
-		ignored_add(&w->scan->ignored, "", entry->d_name);
+		ignored_add(&w->request->scan->ignored, "", entry->d_name);
 		if (file_name_is_image(entry->d_name) &&
-		    (!w->scan->stray_count++ || strcmp(entry->d_name, w->scan->stray) < 0))
-			snprintf(w->scan->stray, sizeof(w->scan->stray), "%s", entry->d_name);
+		    (!w->request->scan->stray_count++ || strcmp(entry->d_name, w->request->scan->stray) < 0))
+			snprintf(w->request->scan->stray, sizeof(w->request->scan->stray), "%s", entry->d_name);
 	}
 	return text_failed(&w->names) ? out_of_room(w) : EXIT_DONE;
 }
@@ -280,67 +271,56 @@ static int add_top(void *context, const struct dirent *entry)
 static int find_folders(struct walk *w, struct classes *folders)
 {
 	const char *name, *end;
-	int code = scan_each_entry(w->request->place, "", add_top, w);
+	int rc = scan_each_entry(w->request->place, "", add_top, w);
 
 	end = w->names.data + w->names.bytes;
-	for (name = w->names.data; code == EXIT_DONE && name < end; name += strlen(name) + 1)
-		code = classes_add(folders, name, strlen(name), w->source);
-	if (code == EXIT_DONE && !folders->count)
-		code = fail(EXIT_BAD,
-			    "%s: no class folders in it (%" PRIu64
-			    " files found). Make one folder per class, or give the labels with "
-			    "--labels FILE or --label-regex RE, or pack without labels with --no-label",
-			    w->source, w->scan->ignored.count);
+	for (name = w->names.data; rc == EXIT_DONE && name < end; name += strlen(name) + 1)
+		rc = classes_add(folders, name, strlen(name), w->request->place->root);
+	if (rc == EXIT_DONE && !folders->count)
+		rc = fail(EXIT_BAD,
+			  "%s: no class folders in it (%" PRIu64
+			  " files found). Make one folder per class, or give the labels with "
+			  "--labels FILE or --label-regex RE, or pack without labels with --no-label",
+			  w->request->place->root, w->request->scan->ignored.count);
 	classes_sort(folders);
-	return code;
-}
-
-/* torchvision ignores them as well, but the user may not know that. */
-static void warn_of_strays(struct scan *scan, const char *source)
-{
-	char source_text[1024], stray_text[1024];
-
-	if (!scan->stray_count)
-		return;
-	escape_text(source_text, sizeof(source_text), source, strlen(source), ESCAPE_TALK);
-	escape_text(stray_text, sizeof(stray_text), scan->stray, strlen(scan->stray), ESCAPE_TALK);
-	scan_warn(scan, "%" PRIu64 " image%s directly in %s, outside any class folder: ignored (the first is '%s')",
-		  scan->stray_count, scan->stray_count == 1 ? " lies" : "s lie", source_text, stray_text);
+	return rc;
 }
 
 int class_folders_scan(const struct request *r)
 {
 	const char *source = r->place->root, *class_list = r->o->classes;
 	struct progress progress;
-	struct walk w = {.request = r,
-			 .names.shelf = r->plan->text.shelf,
-			 .source = source,
-			 .scan = r->scan,
-			 .progress = &progress};
+	struct walk w = {.request = r, .names.shelf = r->plan->text.shelf, .progress = &progress};
+	char source_text[1024], stray_text[1024];
 	struct classes folders = {0}, listed = {0};
 	const struct classes *classes = class_list ? &listed : &folders;
-	int code = class_list ? classes_from_list(&listed, class_list) : EXIT_DONE;
+	int rc = class_list ? classes_from_list(&listed, class_list) : EXIT_DONE;
+
 	progress_start(&progress, "listing", "files", 0);
-	if (code == EXIT_DONE)
-		code = find_folders(&w, &folders);
-	if (code == EXIT_DONE && !class_list)
-		code = classes_index(&folders, source);
-	if (code == EXIT_DONE)
-		warn_of_strays(r->scan, source);
-	if (code == EXIT_DONE && !class_list) {
-		scan_warn_of_folders(r->scan, &folders);
-		scan_warn_of_numbers(r->scan, &folders);
+	if (rc == EXIT_DONE)
+		rc = find_folders(&w, &folders);
+	if (rc == EXIT_DONE && !class_list)
+		rc = classes_index(&folders, source);
+	/* torchvision ignores such images as well, but the user may not know that */
+	if (rc == EXIT_DONE && r->scan->stray_count) {
+		escape_text(source_text, sizeof(source_text), source, strlen(source), ESCAPE_TALK);
+		escape_text(stray_text, sizeof(stray_text), r->scan->stray, strlen(r->scan->stray), ESCAPE_TALK);
+		scan_warn(r->scan,
+			  "%" PRIu64 " image%s directly in %s, outside any class folder: ignored (the first is '%s')",
+			  r->scan->stray_count, r->scan->stray_count == 1 ? " lies" : "s lie", source_text, stray_text);
 	}
-	for (uint64_t i = 0; code == EXIT_DONE && i < folders.count; i++)
+	if (rc == EXIT_DONE && !class_list)
+		scan_warn_of_folders(r->scan, &folders);
+	for (uint64_t i = 0; rc == EXIT_DONE && i < folders.count; i++)
 		if (classes_find(classes, folders.name[i]) < 0)
-			code = fail(EXIT_BAD,
-				    "%s/%s: no class has that name, of the %" PRIu64 " classes of --classes "
-				    "%s",
-				    source, folders.name[i], classes->count, class_list);
-	if (code == EXIT_DONE)
-		code = plan_begin(r->plan, r->recipe, classes);
-	for (uint64_t i = 0; code == EXIT_DONE && i < folders.count; i++)
-		code = scan_class(&w, folders.name[i], (uint64_t)classes_find(classes, folders.name[i]), r->plan);
+			rc = fail(EXIT_BAD,
+				  "%s/%s: no class has that name, of the %" PRIu64 " classes of --classes "
+				  "%s",
+				  source, folders.name[i], classes->count, class_list);
+	if (rc == EXIT_DONE)
+		rc = plan_begin(r->plan, r->recipe, classes);
+	for (uint64_t i = 0; rc == EXIT_DONE && i < folders.count; i++)
+		rc = scan_class(&w, folders.name[i], (uint64_t)classes_find(classes, folders.name[i]));
 
 	progress_abandon(&progress);
 	classes_free(&folders);
@@ -348,5 +328,5 @@ int class_folders_scan(const struct request *r)
 	shelf_free(w.names.shelf, w.folder);
 	shelf_free(w.names.shelf, w.file);
 	text_free(&w.names);
-	return code;
+	return rc;
 }

@@ -17,7 +17,7 @@
 
 #include "libshard/base/utf8.h"
 #include "shard_pack.h"
-#include "tools/common/exit_code.h"
+#include "tools/common/memory.h"
 #include "tools/common/message.h"
 #include "tools/common/progress.h"
 #include "tools/common/shelf.h"
@@ -25,7 +25,6 @@
 #include "tools/shardpack/images/images.h"
 #include "tools/shardpack/input/input.h"
 #include "tools/shardpack/parse/parse.h"
-#include "tools/shardpack/plan/bad_input.h"
 #include "tools/shardpack/plan/plan.h"
 
 /* ---- what the file lists: images, annotations, categories, in any order ---- */
@@ -152,20 +151,18 @@ static const char *read_item(uint32_t list, const struct json_range *range, stru
 static int keep_name(struct coco_list *l, uint32_t list, const struct json_range *item, const struct json_range *name,
 		     uint64_t *at)
 {
-	char *text = name->text ? malloc(name->bytes) : NULL, what[80];
+	char *text = name->text ? xmalloc(name->bytes, 1) : NULL, what[80];
 	size_t bytes = 0;
-	int code = EXIT_DONE;
+	int rc = EXIT_DONE;
 
 	snprintf(what, sizeof(what), "must have a %s, a text of UTF-8", list == COCO_IMAGES ? "file_name" : "name");
-	if (name->text && !text)
-		return list_out_of_memory(l);
 	if (!text || !json_range_string(name, text, &bytes) || !text_is_name(text, bytes, name->bytes))
-		code = refuse(l, list, item->offset, what);
+		rc = refuse(l, list, item->offset, what);
 	*at = l->names.bytes;
-	if (code == EXIT_DONE)
+	if (rc == EXIT_DONE)
 		text_add(&l->names, text, bytes + 1);
 	free(text);
-	return code == EXIT_DONE && text_failed(&l->names) ? list_out_of_memory(l) : code;
+	return rc == EXIT_DONE && text_failed(&l->names) ? list_out_of_memory(l) : rc;
 }
 
 static int list_image(struct coco_list *l, const struct json_range *range, const struct item *x)
@@ -246,20 +243,20 @@ static int read_list(struct coco_list *l, struct json_scan *j, uint32_t list)
 	struct item item;
 	const char *wrong;
 	bool first = true;
-	int code = EXIT_DONE;
+	int rc = EXIT_DONE;
 
 	if (l->lists >> list & 1)
 		return fail(EXIT_BAD, "%s: has %s twice", l->where, list_names[list]);
 	l->lists |= 1u << list;
-	while (code == EXIT_DONE && (step = json_scan_element(j, &first)) == JSON_ITEM) {
+	while (rc == EXIT_DONE && (step = json_scan_element(j, &first)) == JSON_ITEM) {
 		if (interrupted())
 			return EXIT_INTERRUPTED;
 		if (!json_scan_take(j, &range))
 			return broken(l, j);
 		wrong = read_item(list, &range, &item);
-		code = wrong ? refuse(l, list, range.offset, wrong) : add[list](l, &range, &item);
+		rc = wrong ? refuse(l, list, range.offset, wrong) : add[list](l, &range, &item);
 	}
-	return code == EXIT_DONE && step != JSON_END ? broken(l, j) : code;
+	return rc == EXIT_DONE && step != JSON_END ? broken(l, j) : rc;
 }
 
 static int read_document(struct coco_list *l, struct json_scan *j)
@@ -267,7 +264,7 @@ static int read_document(struct coco_list *l, struct json_scan *j)
 	struct json_range key;
 	enum json_step step;
 	bool first = true;
-	int code = EXIT_DONE;
+	int rc = EXIT_DONE;
 
 	if (json_scan_peek(j) == '[')
 		return fail(EXIT_BAD,
@@ -275,18 +272,18 @@ static int read_document(struct coco_list *l, struct json_scan *j)
 			    "annotations and categories, as COCO has it; if it is a table of paths and labels, make "
 			    "a .jsonl of it with jq -c '.[]'",
 			    l->where);
-	while (code == EXIT_DONE && (step = json_scan_member(j, &first, &key)) == JSON_ITEM) {
+	while (rc == EXIT_DONE && (step = json_scan_member(j, &first, &key)) == JSON_ITEM) {
 		uint32_t list = 0;
 
 		while (list < LISTS && !json_range_is(&key, list_names[list]))
 			list++;
 		if (list < LISTS)
-			code = read_list(l, j, list);
+			rc = read_list(l, j, list);
 		else if (!json_scan_skip(j))
 			return broken(l, j);
 	}
-	if (code != EXIT_DONE)
-		return code;
+	if (rc != EXIT_DONE)
+		return rc;
 	if (step != JSON_END || !json_scan_ends(j))
 		return broken(l, j);
 	return l->lists >> COCO_IMAGES & 1
@@ -327,30 +324,18 @@ struct image_by_id {
 	uint64_t idx;
 };
 
-static int refuse_twice(const struct coco_list *l, uint32_t list, int64_t id)
+/* Items of a list, which begin with their id: no two may have the same one. */
+static int sort_by_id(const struct coco_list *l, uint32_t list, void *items, uint64_t count, size_t item_bytes)
 {
-	return fail(EXIT_BAD, "%s: two of its %s have the id %" PRId64 "; an id must be that of one", l->where,
-		    list_names[list], id);
-}
+	const char *item = items;
 
-static int sort_by_id(const struct coco_list *l, void *items, uint64_t count, size_t item_bytes)
-{
-	return shelf_sort(l->names.shelf, items, count, item_bytes, order_ids, NULL) ? EXIT_DONE
-										     : list_out_of_memory(l);
-}
-
-/* Images by id. */
-static int sort_images(const struct coco_list *l, struct image_by_id *by_id)
-{
-	int code;
-
-	for (uint64_t i = 0; i < l->image_count; i++)
-		by_id[i] = (struct image_by_id){l->image[i].id, i};
-	code = sort_by_id(l, by_id, l->image_count, sizeof(*by_id));
-	for (uint64_t i = 1; code == EXIT_DONE && i < l->image_count; i++)
-		if (by_id[i].id == by_id[i - 1].id)
-			code = refuse_twice(l, COCO_IMAGES, by_id[i].id);
-	return code;
+	if (!shelf_sort(l->names.shelf, items, count, item_bytes, order_ids, NULL))
+		return list_out_of_memory(l);
+	for (uint64_t i = 1; i < count; i++, item += item_bytes)
+		if (!compare_ids(item, item + item_bytes))
+			return fail(EXIT_BAD, "%s: two of its %s have the id %" PRId64 "; an id must be that of one",
+				    l->where, list_names[list], *(const int64_t *)(const void *)item);
+	return EXIT_DONE;
 }
 
 /* Each annotation with its image. */
@@ -385,61 +370,46 @@ static int settle_ids(struct coco_list *l)
 {
 	struct image_by_id *by_id = NULL;
 	uint64_t capacity = 0;
-	int code = grow_on(l->names.shelf, &by_id, &capacity, l->image_count + 1, sizeof(*by_id))
-			   ? sort_images(l, by_id)
-			   : list_out_of_memory(l);
+	int rc;
 
-	if (code == EXIT_DONE)
-		code = sort_by_id(l, l->id, l->id_count, sizeof(*l->id));
-	for (uint64_t i = 1; code == EXIT_DONE && i < l->id_count; i++)
-		if (l->id[i] == l->id[i - 1])
-			code = refuse_twice(l, COCO_ANNOTATIONS, l->id[i]);
-	if (code == EXIT_DONE)
-		code = sort_by_id(l, l->category, l->category_count, sizeof(*l->category));
-	for (uint64_t i = 1; code == EXIT_DONE && i < l->category_count; i++)
-		if (l->category[i].id == l->category[i - 1].id)
-			code = refuse_twice(l, COCO_CATEGORIES, l->category[i].id);
-	if (code == EXIT_DONE)
-		code = settle_annotations(l, by_id);
+	if (!grow_on(l->names.shelf, &by_id, &capacity, l->image_count + 1, sizeof(*by_id)))
+		return list_out_of_memory(l);
+	for (uint64_t i = 0; i < l->image_count; i++)
+		by_id[i] = (struct image_by_id){l->image[i].id, i};
+	rc = sort_by_id(l, COCO_IMAGES, by_id, l->image_count, sizeof(*by_id));
+	if (rc == EXIT_DONE)
+		rc = sort_by_id(l, COCO_ANNOTATIONS, l->id, l->id_count, sizeof(*l->id));
+	if (rc == EXIT_DONE)
+		rc = sort_by_id(l, COCO_CATEGORIES, l->category, l->category_count, sizeof(*l->category));
+	if (rc == EXIT_DONE)
+		rc = settle_annotations(l, by_id);
 	shelf_free(l->names.shelf, l->id);
 	l->id = NULL;
 	shelf_free(l->names.shelf, by_id);
-	return code;
+	return rc;
 }
 
 static int read_lists(struct coco_list *l, const struct request *r, const char *path)
 {
 	struct json_scan j;
 	char mark[UTF8_MARK_BYTES] = "";
-	int code;
+	int rc;
 
 	*l = (struct coco_list){.request = r, .names.shelf = r->plan->text.shelf};
-	code = input_file_open(r, path, &l->file);
-	if (code != EXIT_DONE)
-		return code;
+	rc = input_file_open(r, path, &l->file);
+	if (rc != EXIT_DONE)
+		return rc;
 	l->where = stored_name(r->stored, l->file);
 	json_scan_start(&j, stored_bytes(r->stored, l->file), read_stored, l);
 	if (j.bytes >= sizeof(mark))
-		code = stored_get(r->stored, l->file, 0, mark, sizeof(mark));
-	if (code == EXIT_DONE && utf8_is_utf16(mark, sizeof(mark)))
-		code = fail(EXIT_BAD, "%s: " UTF8_UTF16, l->where);
+		rc = stored_get(r->stored, l->file, 0, mark, sizeof(mark));
+	if (rc == EXIT_DONE && utf8_is_utf16(mark, sizeof(mark)))
+		rc = fail(EXIT_BAD, "%s: " UTF8_UTF16, l->where);
 	j.base = utf8_mark(mark, sizeof(mark));
-	if (code == EXIT_DONE)
-		code = read_document(l, &j);
+	if (rc == EXIT_DONE)
+		rc = read_document(l, &j);
 	json_scan_free(&j);
-	return code == EXIT_DONE ? settle_ids(l) : code;
-}
-
-static int name_classes(const struct coco_list *l, struct classes *out)
-{
-	int code = EXIT_DONE;
-
-	for (uint64_t i = 0; code == EXIT_DONE && i < l->category_count; i++) {
-		const char *name = l->names.data + l->category[i].name_at;
-
-		code = classes_add(out, name, strlen(name), l->where);
-	}
-	return code == EXIT_DONE ? classes_index(out, l->where) : code;
+	return rc == EXIT_DONE ? settle_ids(l) : rc;
 }
 
 /* ---- which keys of annotations become fields ---- */
@@ -486,16 +456,6 @@ static int settle_field(const struct request *r, uint32_t i)
 	if (snprintf(s->from, sizeof(s->from), "coco:%s", key) >= (int)sizeof(s->from))
 		return fail(EXIT_USAGE, "--field %s: from=%s is too long", name, key);
 	return EXIT_DONE;
-}
-
-static int settle_fields(const struct request *r)
-{
-	int code = EXIT_DONE;
-
-	for (uint32_t i = 0; code == EXIT_DONE && i < r->recipe->field_count; i++)
-		if (field_has_part(&r->recipe->from[i]))
-			code = settle_field(r, i);
-	return code;
 }
 
 /* Has the file what the fields come from, and have its classes room in them? */
@@ -610,7 +570,7 @@ static int find_nested(struct reading *r, const char *above, const struct json_r
 	struct json_range name, inner;
 	struct json_scan j;
 	bool first = true, wanted = false;
-	int code = EXIT_DONE;
+	int rc = EXIT_DONE;
 
 	/* the key has quotes, and a dot follows it */
 	if (value->text[0] != '{' || strlen(above) + key->bytes >= sizeof(under))
@@ -619,13 +579,13 @@ static int find_nested(struct reading *r, const char *above, const struct json_r
 	for (uint32_t i = 0; !wanted && i < recipe->field_count; i++)
 		wanted = field_has_part(&recipe->from[i]) && !strncmp(key_of(r, i), under, strlen(under));
 	json_scan_text(&j, value->text, value->bytes);
-	while (wanted && code == EXIT_DONE && json_scan_member(&j, &first, &name) == JSON_ITEM &&
+	while (wanted && rc == EXIT_DONE && json_scan_member(&j, &first, &name) == JSON_ITEM &&
 	       json_scan_take(&j, &inner)) {
-		code = take_member(r, under, &name, &inner, out);
-		if (code == EXIT_DONE)
-			code = find_nested(r, under, &name, &inner, out);
+		rc = take_member(r, under, &name, &inner, out);
+		if (rc == EXIT_DONE)
+			rc = find_nested(r, under, &name, &inner, out);
 	}
-	return code;
+	return rc;
 }
 
 static int find_members(struct reading *r, const struct coco_annotation *a, struct found *out)
@@ -633,21 +593,21 @@ static int find_members(struct reading *r, const struct coco_annotation *a, stru
 	struct json_range key, value;
 	struct json_scan j;
 	bool first = true;
-	int code = EXIT_DONE;
+	int rc = EXIT_DONE;
 
 	*out = (struct found){.category = {.text = NULL}};
 	json_scan_text(&j, r->object, a->bytes);
-	while (code == EXIT_DONE && json_scan_member(&j, &first, &key) == JSON_ITEM && json_scan_take(&j, &value)) {
+	while (rc == EXIT_DONE && json_scan_member(&j, &first, &key) == JSON_ITEM && json_scan_take(&j, &value)) {
 		if (json_range_is(&key, "category_id")) {
 			if (out->category.text)
 				return bad(r, SHARD_MISS_VALUE, "has category_id twice");
 			out->category = value;
 		}
-		code = take_member(r, "", &key, &value, out);
-		if (code == EXIT_DONE)
-			code = find_nested(r, "", &key, &value, out);
+		rc = take_member(r, "", &key, &value, out);
+		if (rc == EXIT_DONE)
+			rc = find_nested(r, "", &key, &value, out);
 	}
-	return code;
+	return rc;
 }
 
 static bool is_null(const struct json_range *value)
@@ -676,19 +636,6 @@ static int class_of(struct reading *r, const struct found *f, int64_t *class_idx
 				     id);
 }
 
-/*
- * Whatever is packed: a category_id that is there belongs to one of the categories, if the file
- * lists any.  A file without that list, as some tools write it, has nothing to point to.
- */
-static int check_category(struct reading *r, const struct found *f)
-{
-	int64_t class_idx;
-
-	if (!f->category.text || is_null(&f->category) || !(r->list.lists >> COCO_CATEGORIES & 1))
-		return EXIT_DONE;
-	return class_of(r, f, &class_idx);
-}
-
 /* "[]", "[ ]" or null: an annotation without an outline. */
 static bool is_empty(const struct json_range *value)
 {
@@ -699,7 +646,7 @@ static int add_shape(struct reading *r, uint32_t i, const struct coco_annotation
 {
 	struct field_shape shape;
 	int64_t class_idx = 0;
-	int code;
+	int rc;
 
 	if (!f->field[i] || is_empty(&f->value[i])) {
 		if (r->request->recipe->from[i].optional) {
@@ -710,14 +657,14 @@ static int add_shape(struct reading *r, uint32_t i, const struct coco_annotation
 		return bad(r, SHARD_MISS_INCOMPLETE, "has no segmentation; with optional, field %s leaves it out",
 			   r->request->recipe->field[i].name);
 	}
-	code = class_of(r, f, &class_idx);
+	rc = class_of(r, f, &class_idx);
 	shape = (struct field_shape){.offset = a->offset + (uint64_t)(f->value[i].text - r->object),
 				     .bytes = f->value[i].bytes,
 				     .value = (uint32_t)(class_idx + 1)}; /* 0 is where no object lies */
-	if (code == EXIT_DONE)
+	if (rc == EXIT_DONE)
 		field_part_add_shape(&r->value[i], &shape);
 	r->count[i]++;
-	return code;
+	return rc;
 }
 
 /* An element more of the array. */
@@ -725,49 +672,50 @@ static int add_element(struct reading *r, uint32_t i, const struct found *f)
 {
 	struct text *to = &r->value[i];
 	int64_t class_idx;
-	int code = EXIT_DONE;
+	int rc = EXIT_DONE;
 
 	text_add(to, ",", to->bytes > 1);
 	if (!strcmp(key_of(r, i), "category")) {
-		code = class_of(r, f, &class_idx);
-		if (code == EXIT_DONE)
+		rc = class_of(r, f, &class_idx);
+		if (rc == EXIT_DONE)
 			text_format(to, "%" PRId64, class_idx);
 	} else if (f->field[i]) {
 		text_add(to, f->value[i].text, f->value[i].bytes);
 	} else {
-		code = bad(r, SHARD_MISS_INCOMPLETE, "has no %s, and field %s comes from it", key_of(r, i),
-			   r->request->recipe->field[i].name);
+		rc = bad(r, SHARD_MISS_INCOMPLETE, "has no %s, and field %s comes from it", key_of(r, i),
+			 r->request->recipe->field[i].name);
 	}
 	r->count[i]++;
-	return code;
+	return rc;
 }
 
 static int add_annotation(struct reading *r, const struct coco_annotation *a)
 {
 	const struct recipe *recipe = r->request->recipe;
 	struct found f;
-	char *larger;
-	int code;
+	int64_t class_idx;
+	int rc;
 
 	if (a->bytes > r->object_capacity) {
-		larger = realloc(r->object, a->bytes);
-		if (!larger)
-			return out_of_memory();
-		r->object = larger;
+		r->object = xrealloc(r->object, a->bytes, 1);
 		r->object_capacity = a->bytes;
 	}
-	code = stored_get(r->request->stored, r->list.file, a->offset, r->object, a->bytes);
-	if (code == EXIT_DONE)
-		code = find_members(r, a, &f);
-	if (code == EXIT_DONE)
-		code = check_category(r, &f);
-	for (uint32_t i = 0; code == EXIT_DONE && i < recipe->field_count; i++) {
+	rc = stored_get(r->request->stored, r->list.file, a->offset, r->object, a->bytes);
+	if (rc == EXIT_DONE)
+		rc = find_members(r, a, &f);
+	/*
+	 * Whatever is packed: a category_id that is there belongs to one of the categories, if the
+	 * file lists any.  A file without that list, as some tools write it, has nothing to point to.
+	 */
+	if (rc == EXIT_DONE && f.category.text && !is_null(&f.category) && r->list.lists >> COCO_CATEGORIES & 1)
+		rc = class_of(r, &f, &class_idx);
+	for (uint32_t i = 0; rc == EXIT_DONE && i < recipe->field_count; i++) {
 		const struct field_source *s = &recipe->from[i];
 
 		if (field_has_part(s) && s->kind != FIELD_TENSOR)
-			code = s->kind == FIELD_MASK ? add_shape(r, i, a, &f) : add_element(r, i, &f);
+			rc = s->kind == FIELD_MASK ? add_shape(r, i, a, &f) : add_element(r, i, &f);
 	}
-	return code;
+	return rc;
 }
 
 /* ---- one image ---- */
@@ -777,54 +725,54 @@ static int add_caption(struct reading *r, uint32_t i, uint8_t *value, size_t *by
 {
 	const struct field_source *s = &r->request->recipe->from[i];
 	struct json_range range = {.text = r->value[i].data + 1, .bytes = r->value[i].bytes - 2};
-	char *text = malloc(range.bytes + 1);
+	char *text = xmalloc(range.bytes + 1, 1);
 	size_t text_bytes = 0;
-	int code = text ? EXIT_DONE : out_of_memory();
+	int rc = EXIT_DONE;
 
-	if (code == EXIT_DONE && r->count[i] > 1)
-		code = bad(r, SHARD_MISS_VALUE, "has %" PRIu64 " texts called %s; " FIELD_LIST_REMEDY, r->count[i],
-			   key_of(r, i));
-	if (code == EXIT_DONE && !json_range_string(&range, text, &text_bytes))
-		code = bad(r, SHARD_MISS_VALUE, "%s is %.*s, and must be a text", key_of(r, i),
-			   range.bytes < 60 ? (int)range.bytes : 60, range.text);
-	if (code == EXIT_DONE && !field_value(&r->request->recipe->field[i], s, text, text_bytes, value, bytes, v))
-		code = v->reason == FIELD_NO_MEMORY ? out_of_memory()
-						    : bad(r, (uint32_t)v->reason, "%s, field %s: %s", key_of(r, i),
-							  r->request->recipe->field[i].name, v->message);
+	if (r->count[i] > 1)
+		rc = bad(r, SHARD_MISS_VALUE, "has %" PRIu64 " texts called %s; " FIELD_LIST_REMEDY, r->count[i],
+			 key_of(r, i));
+	if (rc == EXIT_DONE && !json_range_string(&range, text, &text_bytes))
+		rc = bad(r, SHARD_MISS_VALUE, "%s is %.*s, and must be a text", key_of(r, i),
+			 range.bytes < 60 ? (int)range.bytes : 60, range.text);
+	if (rc == EXIT_DONE && !field_value(&r->request->recipe->field[i], s, text, text_bytes, value, bytes, v))
+		rc = v->reason == FIELD_NO_MEMORY ? out_of_memory()
+						  : bad(r, (uint32_t)v->reason, "%s, field %s: %s", key_of(r, i),
+							r->request->recipe->field[i].name, v->message);
 	free(text);
-	return code;
+	return rc;
 }
 
 static int add_value(struct reading *r, const struct coco_image *x, uint32_t i, struct text *out)
 {
 	const struct shard_field *f = &r->request->recipe->field[i];
 	const struct field_source *s = &r->request->recipe->from[i];
-	uint8_t *value = malloc(field_value_room(f));
+	uint8_t *value = xmalloc(field_value_room(f), 1);
 	struct field_verdict v;
 	size_t bytes = 0;
-	int code = EXIT_DONE;
+	int rc = EXIT_DONE;
 
-	if (!value)
-		return out_of_memory();
 	if (s->kind == FIELD_TEXT && s->pick == PICK_UNSAID)
-		code = add_caption(r, i, value, &bytes, &v);
+		rc = add_caption(r, i, value, &bytes, &v);
 	else if (!field_value(f, s, r->one[i], strlen(r->one[i]), value, &bytes, &v))
-		code = v.reason == FIELD_NO_MEMORY
-			       ? out_of_memory()
-			       : bad(r, (uint32_t)v.reason, "%s, field %s: %s", key_of(r, i), f->name, v.message);
-	if (code == EXIT_DONE && s->kind == FIELD_BOXES)
+		rc = v.reason == FIELD_NO_MEMORY
+			     ? out_of_memory()
+			     : bad(r, (uint32_t)v.reason, "%s, field %s: %s", key_of(r, i), f->name, v.message);
+	if (rc == EXIT_DONE && s->kind == FIELD_BOXES)
 		field_part_add_sized(out, x->width, x->height, value, bytes);
-	else if (code == EXIT_DONE && s->pick == PICK_ALL)
+	else if (rc == EXIT_DONE && s->pick == PICK_ALL)
 		field_texts_add(f, value, bytes, out);
-	else if (code == EXIT_DONE)
+	else if (rc == EXIT_DONE)
 		field_part_add_value(out, value, bytes);
 	free(value);
-	return code;
+	return rc;
 }
 
-static void begin_values(struct reading *r, const struct coco_image *x)
+/* The values of its annotations for each field, as one text. */
+static int find_values(struct reading *r, const struct coco_image *x)
 {
 	const struct recipe *recipe = r->request->recipe;
+	int rc = EXIT_DONE;
 
 	for (uint32_t i = 0; i < recipe->field_count; i++) {
 		const struct field_source *s = &recipe->from[i];
@@ -840,46 +788,29 @@ static void begin_values(struct reading *r, const struct coco_image *x)
 		else
 			text_add(&r->value[i], "[", 1);
 	}
-}
-
-/* No annotation more. */
-static int end_values(struct reading *r)
-{
-	const struct recipe *recipe = r->request->recipe;
-
+	for (uint64_t k = x->first; rc == EXIT_DONE && k < x->end; k++) {
+		r->annotation = &r->list.annotation[k];
+		rc = add_annotation(r, r->annotation);
+	}
+	r->annotation = NULL;
 	for (uint32_t i = 0; i < recipe->field_count; i++) {
 		uint32_t kind = recipe->from[i].kind;
 
 		if (field_has_part(&recipe->from[i]) && kind != FIELD_MASK && kind != FIELD_TENSOR)
 			text_add(&r->value[i], "]", 1);
-		if (text_failed(&r->value[i]))
-			return out_of_memory();
 		r->one[i] = r->value[i].data;
 	}
-	return EXIT_DONE;
-}
-
-static int find_values(struct reading *r, const struct coco_image *x)
-{
-	int code = EXIT_DONE;
-
-	begin_values(r, x);
-	for (uint64_t k = x->first; code == EXIT_DONE && k < x->end; k++) {
-		r->annotation = &r->list.annotation[k];
-		code = add_annotation(r, r->annotation);
-	}
-	r->annotation = NULL;
-	return code == EXIT_DONE ? end_values(r) : code;
+	return rc;
 }
 
 /* The tokens of an input. */
 static int put_fields(struct reading *r, const struct coco_image *x)
 {
 	const struct recipe *recipe = r->request->recipe;
-	int code = EXIT_DONE;
+	int rc = EXIT_DONE;
 
 	r->fields.bytes = 0;
-	for (uint32_t i = 0; code == EXIT_DONE && i < recipe->field_count; i++) {
+	for (uint32_t i = 0; rc == EXIT_DONE && i < recipe->field_count; i++) {
 		const struct field_source *s = &recipe->from[i];
 
 		if (!field_has_part(s))
@@ -892,12 +823,12 @@ static int put_fields(struct reading *r, const struct coco_image *x)
 		else if (s->kind == FIELD_TEXT && !r->count[i] && s->optional)
 			field_part_add_none(&r->fields);
 		else if (s->kind == FIELD_TEXT && !r->count[i])
-			code = bad(r, SHARD_MISS_INCOMPLETE, "has no %s; with optional, field %s is empty",
-				   key_of(r, i), recipe->field[i].name);
+			rc = bad(r, SHARD_MISS_INCOMPLETE, "has no %s; with optional, field %s is empty", key_of(r, i),
+				 recipe->field[i].name);
 		else
-			code = add_value(r, x, i, &r->fields);
+			rc = add_value(r, x, i, &r->fields);
 	}
-	return code == EXIT_DONE && text_failed(&r->fields) ? out_of_memory() : code;
+	return rc;
 }
 
 /* The file of an image, into `path`, which is empty if there is no such path. */
@@ -906,7 +837,7 @@ static int find_file(struct reading *r, const struct coco_image *x, char path[PL
 	const struct source_place *place = r->request->place;
 	const char *name = r->list.names.data + x->name_at;
 	char joined[2 * PLAN_PATH_BYTES_MAX];
-	int bytes = snprintf(joined, sizeof(joined), "%s%s", r->folder, name), code;
+	int bytes = snprintf(joined, sizeof(joined), "%s%s", r->folder, name), rc;
 	bool there;
 
 	path[0] = '\0';
@@ -916,22 +847,22 @@ static int find_file(struct reading *r, const struct coco_image *x, char path[PL
 		return bad(r, SHARD_MISS_VALUE, "file_name '%.100s' must be a path below %.100s%s%.100s", name,
 			   place->root, r->folder[0] ? "/" : "", r->folder);
 	}
-	code = place_look(place, path, st, &there, &r->bad);
-	if (code != EXIT_DONE || there)
-		return code;
+	rc = place_look(place, path, st, &there, &r->bad);
+	if (rc != EXIT_DONE || there)
+		return rc;
 	return bad(r, SHARD_MISS_MISSING,
 		   "names this file, which does not exist; name the folder of its images with --root");
 }
 
-/* An input with its fields; or a bad one, as `code` says. */
-static int add_input(struct reading *r, uint64_t idx, const char *path, const struct stat *st, int code)
+/* An input with its fields; or a bad one, as `rc` says. */
+static int add_input(struct reading *r, uint64_t idx, const char *path, const struct stat *st, int rc)
 {
 	char name[PLAN_PATH_BYTES_MAX];
 
-	if (code == EXIT_DONE)
+	if (rc == EXIT_DONE)
 		return image_list_add(r->images, path, "", input_file_bytes(st), PLAN_NO_FILE, 0, &r->fields);
-	if (!bad_input_is(&r->bad, code))
-		return code;
+	if (!bad_input_is(&r->bad, rc))
+		return rc;
 	if (!path[0] && !image_list_row(r->path, idx + 1, name))
 		return fail(EXIT_BAD, "%s: the name is too long", r->list.where);
 	return image_list_add_bad(r->images, path[0] ? path : name, "", path[0] ? input_file_bytes(st) : 0,
@@ -944,43 +875,43 @@ static int add_image(struct reading *r, uint64_t idx)
 	const struct coco_image *x = &r->list.image[idx];
 	char path[PLAN_PATH_BYTES_MAX];
 	struct stat st = {0};
-	int code;
+	int rc;
 
 	r->bad = (struct bad_input){.reason = 0};
 	r->annotation = NULL;
-	code = find_file(r, x, path, &st);
-	if (code == EXIT_DONE)
-		code = find_values(r, x);
-	if (code == EXIT_DONE)
-		code = text_each_open(&r->each, r->request->recipe, r->one, &r->bad);
-	if (code != EXIT_DONE) {
+	rc = find_file(r, x, path, &st);
+	if (rc == EXIT_DONE)
+		rc = find_values(r, x);
+	if (rc == EXIT_DONE)
+		rc = text_each_open(&r->each, r->request->recipe, r->one, &r->bad);
+	if (rc != EXIT_DONE) {
 		text_each_close(&r->each);
-		return add_input(r, idx, path, &st, code);
+		return add_input(r, idx, path, &st, rc);
 	}
-	for (r->text = 0; code == EXIT_DONE && r->text < r->each.count; r->text++) {
+	for (r->text = 0; rc == EXIT_DONE && r->text < r->each.count; r->text++) {
 		r->bad.reason = 0;
 		r->images->further = r->text > 0;
-		code = text_each_at(&r->each, r->text, r->one) ? put_fields(r, x) : out_of_memory();
-		code = add_input(r, idx, path, &st, code);
+		rc = text_each_at(&r->each, r->text, r->one) ? put_fields(r, x) : out_of_memory();
+		rc = add_input(r, idx, path, &st, rc);
 	}
 	r->images->further = false;
 	text_each_close(&r->each);
-	return code;
+	return rc;
 }
 
 static int add_images(struct reading *r)
 {
 	struct progress progress;
-	int code = EXIT_DONE;
+	int rc = EXIT_DONE;
 
 	progress_start(&progress, "listing", "images", 0);
-	for (uint64_t i = 0; code == EXIT_DONE && i < r->list.image_count; i++) {
-		code = interrupted() ? EXIT_INTERRUPTED : add_image(r, i);
+	for (uint64_t i = 0; rc == EXIT_DONE && i < r->list.image_count; i++) {
+		rc = interrupted() ? EXIT_INTERRUPTED : add_image(r, i);
 		progress_add(&progress, 1, 0, 0);
 		progress_tick(&progress);
 	}
 	progress_abandon(&progress);
-	for (uint32_t i = 0; code == EXIT_DONE && i < r->request->recipe->field_count; i++)
+	for (uint32_t i = 0; rc == EXIT_DONE && i < r->request->recipe->field_count; i++)
 		if (r->left_out[i] && r->left_out[i] < r->list.annotation_count) /* all: refused */
 			scan_warn(r->request->scan,
 				  "%s: %" PRIu64 " of %" PRIu64
@@ -988,7 +919,7 @@ static int add_images(struct reading *r)
 				  "out (the first is at byte %" PRIu64 ")",
 				  r->list.where, r->left_out[i], r->list.annotation_count,
 				  r->request->recipe->field[i].name, r->first_left_out[i]);
-	return code;
+	return rc;
 }
 
 /* ---- all of them ---- */
@@ -997,33 +928,38 @@ static int add_images(struct reading *r)
 static char *folder_of(const struct request *r, const char *path)
 {
 	const char *slash = strrchr(path, '/');
-	char *out = NULL;
 
 	if (r->o->root)
-		return asprintf(&out, "%s%s", r->place->below, r->place->below[0] ? "/" : "") < 0 ? NULL : out;
-	return strndup(path, slash ? (size_t)(slash + 1 - path) : 0);
+		return xasprintf("%s%s", r->place->below, r->place->below[0] ? "/" : "");
+	return xstrndup(path, slash ? (size_t)(slash + 1 - path) : 0);
 }
 
 int coco_images_add(struct image_list *images, struct classes *classes, const char *path)
 {
-	struct reading *r = calloc(1, sizeof(*r));
-	int code = r ? settle_fields(images->request) : out_of_memory();
+	struct reading *r = xcalloc(1, sizeof(*r));
+	struct recipe *recipe = images->request->recipe;
+	int rc = EXIT_DONE;
 
-	if (!r)
-		return code;
 	r->request = images->request;
 	r->images = images;
 	r->path = path;
-	if (code == EXIT_DONE && !(r->folder = folder_of(r->request, path)))
-		code = out_of_memory();
-	if (code == EXIT_DONE)
-		code = read_lists(&r->list, r->request, path);
-	if (code == EXIT_DONE)
-		code = check_fields(r->request, &r->list);
-	if (code == EXIT_DONE)
-		code = name_classes(&r->list, classes);
-	if (code == EXIT_DONE)
-		code = add_images(r);
+	r->folder = folder_of(r->request, path);
+	for (uint32_t i = 0; rc == EXIT_DONE && i < recipe->field_count; i++)
+		if (field_has_part(&recipe->from[i]))
+			rc = settle_field(r->request, i);
+	if (rc == EXIT_DONE)
+		rc = read_lists(&r->list, r->request, path);
+	if (rc == EXIT_DONE)
+		rc = check_fields(r->request, &r->list);
+	for (uint64_t i = 0; rc == EXIT_DONE && i < r->list.category_count; i++) {
+		const char *name = r->list.names.data + r->list.category[i].name_at;
+
+		rc = classes_add(classes, name, strlen(name), r->list.where);
+	}
+	if (rc == EXIT_DONE)
+		rc = classes_index(classes, r->list.where);
+	if (rc == EXIT_DONE)
+		rc = add_images(r);
 	for (uint32_t i = 0; i < RECIPE_NAMED_MAX; i++)
 		text_free(&r->value[i]);
 	text_free(&r->fields);
@@ -1036,5 +972,5 @@ int coco_images_add(struct image_list *images, struct classes *classes, const ch
 	free(r->object);
 	free(r->folder);
 	free(r);
-	return code;
+	return rc;
 }

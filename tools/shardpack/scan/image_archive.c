@@ -16,16 +16,15 @@
 
 #include "libshard/base/utf8.h"
 #include "shard_pack.h"
-#include "tools/common/exit_code.h"
+#include "tools/common/memory.h"
 #include "tools/common/message.h"
 #include "tools/common/progress.h"
 #include "tools/common/shelf.h"
 #include "tools/common/signals.h"
-#include "tools/shardpack/images/file_name.h"
+#include "tools/shardpack/images/images.h"
 #include "tools/shardpack/input/input.h"
 #include "tools/shardpack/parse/json_value.h"
 #include "tools/shardpack/parse/parse.h"
-#include "tools/shardpack/plan/bad_input.h"
 #include "tools/shardpack/plan/plan.h"
 
 enum archive_kind {
@@ -49,10 +48,11 @@ struct archive_member {
 
 struct image_archive {
 	const struct request *request;
-	const char *path;  /* below the root */
-	char *where;	   /* for messages */
-	uint32_t file;	   /* of the plan: where the members lie */
-	struct text names; /* its shelf has the members, too */
+	struct image_list *images; /* where its samples go */
+	const char *path;	   /* below the root */
+	char *where;		   /* for messages */
+	uint32_t file;		   /* of the plan: where the members lie */
+	struct text names;	   /* its shelf has the members, too */
 	struct archive_member *member;
 	uint64_t count, capacity;
 	/*
@@ -106,7 +106,7 @@ static int add_member(struct image_archive *a, const char *name, enum archive_ki
 	return EXIT_DONE;
 }
 
-static int take_member(struct image_archive *a, const struct tar_member *m)
+static int add_tar_member(struct image_archive *a, const struct tar_member *m)
 {
 	if (m->kind == TAR_FILE)
 		return add_member(a, m->name, MEMBER_FILE, m->offset, m->bytes);
@@ -131,21 +131,21 @@ static int list_tar(struct image_archive *a)
 	char why[TAR_WHY_BYTES] = "";
 	struct tar t = {
 		.bytes = stored_bytes(a->request->stored, a->file), .read = read_stored, .context = a, .why = why};
-	struct tar_member *m = malloc(sizeof(*m));
+	struct tar_member *m = xmalloc(1, sizeof(*m));
 	struct progress progress;
 	enum tar_status status = TAR_MEMBER;
-	int code = m ? EXIT_DONE : out_of_memory(a);
+	int rc = EXIT_DONE;
 
 	progress_start(&progress, "listing", "members", 0);
-	while (code == EXIT_DONE && (status = tar_next(&t, m)) == TAR_MEMBER) {
-		code = interrupted() ? EXIT_INTERRUPTED : take_member(a, m);
+	while (rc == EXIT_DONE && (status = tar_next(&t, m)) == TAR_MEMBER) {
+		rc = interrupted() ? EXIT_INTERRUPTED : add_tar_member(a, m);
 		progress_add(&progress, 1, 0, 0);
 		progress_tick(&progress);
 	}
 	progress_abandon(&progress);
 	free(m);
-	if (code != EXIT_DONE || status != TAR_BAD)
-		return code;
+	if (rc != EXIT_DONE || status != TAR_BAD)
+		return rc;
 	if (!why[0])
 		return EXIT_IO;
 	if (!a->count && !file_name_is_archive(a->path))
@@ -172,72 +172,56 @@ static int list_zip(struct image_archive *a)
 	char why[ZIP_WHY_BYTES] = "";
 	struct zip z = {
 		.bytes = stored_bytes(a->request->stored, a->file), .read = read_stored, .context = a, .why = why};
-	struct zip_member *m = malloc(sizeof(*m));
+	struct zip_member *m = xmalloc(1, sizeof(*m));
 	enum zip_status status = ZIP_END;
 	char name[ZIP_NAME_BYTES_MAX + 1];
 	uint64_t at = 0, unpacked = 0;
-	int code = m ? EXIT_DONE : out_of_memory(a);
+	int rc = EXIT_DONE;
 
-	while (code == EXIT_DONE && (status = zip_next(&z, m)) == ZIP_MEMBER) {
+	while (rc == EXIT_DONE && (status = zip_next(&z, m)) == ZIP_MEMBER) {
 		if (!text_settle_path(m->name, m->name_bytes, name, sizeof(name)))
-			code = fail(EXIT_BAD,
-				    "%s: the member at offset %" PRIu64 " has a name that is too long, or "
-				    "leads out of the archive: '%s'; make the archive again from the folder "
-				    "that holds all its files",
-				    a->where, m->offset, m->name);
+			rc = fail(EXIT_BAD,
+				  "%s: the member at offset %" PRIu64 " has a name that is too long, or "
+				  "leads out of the archive: '%s'; make the archive again from the folder "
+				  "that holds all its files",
+				  a->where, m->offset, m->name);
 		else if (m->is_link)
-			code = add_member(a, name, MEMBER_LINK, at, 0);
+			rc = add_member(a, name, MEMBER_LINK, at, 0);
 		else if (m->bytes > UINT64_MAX / 4 - at)
-			code = fail(EXIT_BAD, "%s: '%s' has %" PRIu64 " bytes, more than any disk holds", a->where,
-				    m->name, m->bytes);
+			rc = fail(EXIT_BAD, "%s: '%s' has %" PRIu64 " bytes, more than any disk holds", a->where,
+				  m->name, m->bytes);
 		else if (m->name[m->name_bytes - 1] != '/')
-			code = add_member(a, name, MEMBER_FILE, at, m->bytes);
+			rc = add_member(a, name, MEMBER_FILE, at, m->bytes);
 		at += m->bytes;
 		unpacked += m->bytes > UNPACK_MEMBER_BYTES_MAX ? 0 : m->bytes;
 	}
 	free(m);
-	if (code == EXIT_DONE && status == ZIP_BAD)
+	if (rc == EXIT_DONE && status == ZIP_BAD)
 		return why[0] ? give_up(a, why) : EXIT_IO;
-	if (code == EXIT_DONE)
-		code = stored_unpack(a->request->stored, a->request->plan, a->file, "zip", unpacked, &a->file);
-	return code == EXIT_BAD ? give_up(a, "cannot be unpacked") : code;
+	if (rc == EXIT_DONE)
+		rc = stored_unpack(a->request->stored, a->request->plan, a->file, "zip", unpacked, &a->file);
+	return rc == EXIT_BAD ? give_up(a, "cannot be unpacked") : rc;
 }
 
-static int list_members(struct image_archive *a, const struct request *r, const char *path)
+static int list_members(struct image_archive *a)
 {
+	const struct request *r = a->request;
+	const char *path = a->path;
 	struct stat st;
 	bool there;
-	int code;
+	int rc = place_look(r->place, path, &st, &there, &a->cut);
 
-	*a = (struct image_archive){.request = r, .path = path, .names.shelf = r->plan->text.shelf};
-	if (asprintf(&a->where, "%s/%s", r->place->root, path) < 0) {
-		a->where = NULL;
-		return fail(EXIT_IO, "%s: out of memory for its name", path);
-	}
-	code = place_look(r->place, path, &st, &there, &a->cut);
-	if (code != EXIT_DONE)
-		return bad_input_is(&a->cut, code) ? EXIT_DONE : code;
-	code = input_file_open(r, path, &a->file);
-	if (code == EXIT_BAD && file_name_is_archive(path))
+	if (rc != EXIT_DONE)
+		return bad_input_is(&a->cut, rc) ? EXIT_DONE : rc;
+	rc = input_file_open(r, path, &a->file);
+	if (rc == EXIT_BAD && file_name_is_archive(path))
 		return give_up(a, "cannot be unpacked");
-	if (code == EXIT_DONE)
-		code = file_name_has_extension(path, ".zip") ? list_zip(a) : list_tar(a);
-	return code;
+	if (rc == EXIT_DONE)
+		rc = file_name_has_extension(path, ".zip") ? list_zip(a) : list_tar(a);
+	return rc;
 }
 
 /* ---- each image a sample ---- */
-
-/* The name of the folder that holds it; false if there is none. */
-static bool folder_of(const char *name, char *out, size_t out_bytes)
-{
-	const char *slash = strrchr(name, '/'), *start;
-
-	if (!slash)
-		return false;
-	start = memrchr(name, '/', (size_t)(slash - name));
-	start = start ? start + 1 : name;
-	return snprintf(out, out_bytes, "%.*s", (int)(slash - start), start) < (int)out_bytes;
-}
 
 static bool has_json(const struct image_archive *a)
 {
@@ -248,20 +232,20 @@ static bool has_json(const struct image_archive *a)
 }
 
 /* The label of an image by its name or folder, as labels_find() has it. */
-static int label_by_name(const struct image_archive *a, const struct archive_member *image, struct labels *labels,
-			 char *out, struct bad_input *bad)
+static int label_by_name(const struct image_archive *a, const struct archive_member *image, char *out,
+			 struct bad_input *bad)
 {
-	char folder[TAR_NAME_BYTES_MAX + 1], where[3 * TAR_NAME_BYTES_MAX];
+	char folder[PLAN_PATH_BYTES_MAX], where[3 * TAR_NAME_BYTES_MAX];
 	const char *name = name_of(a, image);
 
 	snprintf(where, sizeof(where), "%s/%s", a->where, name);
-	if (folder_of(name, folder, sizeof(folder)))
-		return labels_find(labels, where, name, folder, out, bad);
-	if (a->cut.reason && !labels_given(labels))
+	if (image_folder(name, folder))
+		return labels_find(a->images->labels, where, name, folder, out, bad);
+	if (a->cut.reason && !labels_given(a->request->o))
 		return bad_input(bad, SHARD_MISS_INCOMPLETE, "is in no class folder, and the archive is cut");
-	if (!labels_given(labels) && has_json(a))
+	if (!labels_given(a->request->o) && has_json(a))
 		return labels_missing(where, ", --label-key NAME (a key of the .json members)");
-	return labels_find(labels, where, name, NULL, out, bad);
+	return labels_find(a->images->labels, where, name, NULL, out, bad);
 }
 
 /*
@@ -269,7 +253,7 @@ static int label_by_name(const struct image_archive *a, const struct archive_mem
  * NULL; a member without bytes has offset 0.
  */
 static int add_input(const struct image_archive *a, const struct archive_member *image, const char *label,
-		     const struct text *fields, const struct bad_input *bad, struct image_list *images)
+		     const struct text *fields, const struct bad_input *bad)
 {
 	char path[PLAN_PATH_BYTES_MAX];
 	int bytes = snprintf(path, sizeof(path), "%s/%s", a->path, name_of(a, image));
@@ -278,24 +262,24 @@ static int add_input(const struct image_archive *a, const struct archive_member 
 		return fail(EXIT_BAD, "%s/%s: a path of %d bytes; the limit is %zu", a->where, name_of(a, image), bytes,
 			    sizeof(path) - 1);
 	if (bad)
-		return image_list_add_bad(images, path, label, image->bytes, image->bytes ? a->file : PLAN_NO_FILE,
+		return image_list_add_bad(a->images, path, label, image->bytes, image->bytes ? a->file : PLAN_NO_FILE,
 					  image->bytes ? image->offset : 0, bad);
-	return image_list_add(images, path, label, image->bytes, a->file, image->offset, fields);
+	return image_list_add(a->images, path, label, image->bytes, a->file, image->offset, fields);
 }
 
-/* "._x.jpg", which macOS adds beside x.jpg: no image, whatever it is called. */
+/* "._x.jpg", which macOS adds beside x.jpg: it is not an image, whatever its name says. */
 static int is_apple_double(const struct image_archive *a, const struct archive_member *e, bool *is)
 {
 	const char *slash = strrchr(name_of(a, e), '/'), *base = slash ? slash + 1 : name_of(a, e);
 	char magic[4] = "";
-	int code = EXIT_DONE;
+	int rc = EXIT_DONE;
 
 	*is = false;
 	if (strncmp(base, "._", 2) || e->bytes < sizeof(magic))
 		return EXIT_DONE;
-	code = stored_get(a->request->stored, a->file, e->offset, magic, sizeof(magic));
-	*is = code == EXIT_DONE && !memcmp(magic, "\0\5\26\7", sizeof(magic));
-	return code;
+	rc = stored_get(a->request->stored, a->file, e->offset, magic, sizeof(magic));
+	*is = rc == EXIT_DONE && !memcmp(magic, "\0\5\26\7", sizeof(magic));
+	return rc;
 }
 
 /* What is wrong with a member that is not a file. */
@@ -317,47 +301,46 @@ static int blame(const struct image_archive *a, const struct archive_member *m, 
 }
 
 /* A member that is bad input by itself.  If it is called like an image, its label may be known. */
-static int add_no_file(const struct image_archive *a, const struct archive_member *m, struct labels *labels,
-		       struct image_list *images)
+static int add_no_file(const struct image_archive *a, const struct archive_member *m)
 {
 	char label[CLASS_NAME_BYTES_MAX + 1];
 	const char *name = name_of(a, m);
-	bool known = file_name_is_image(name) && (strchr(name, '/') || labels_given(labels));
+	bool known = file_name_is_image(name) && (strchr(name, '/') || labels_given(a->request->o));
 	struct bad_input bad = {0}, no_label = {0};
-	int code = known ? label_by_name(a, m, labels, label, &no_label) : EXIT_DONE;
+	int rc = known ? label_by_name(a, m, label, &no_label) : EXIT_DONE;
 
-	if (code != EXIT_DONE && !no_label.reason)
-		return code;
+	if (rc != EXIT_DONE && !no_label.reason)
+		return rc;
 	blame(a, m, &bad);
-	return add_input(a, m, known && !no_label.reason ? label : NULL, NULL, &bad, images);
+	return add_input(a, m, known && !no_label.reason ? label : NULL, NULL, &bad);
 }
 
-static int add_images(const struct image_archive *a, struct labels *labels, struct image_list *images)
+static int add_images(const struct image_archive *a)
 {
 	char label[CLASS_NAME_BYTES_MAX + 1];
 	struct bad_input bad = {0};
-	int code = EXIT_DONE;
+	int rc = EXIT_DONE;
 
-	for (uint64_t i = 0; code == EXIT_DONE && i < a->count; i++) {
+	for (uint64_t i = 0; rc == EXIT_DONE && i < a->count; i++) {
 		const struct archive_member *m = &a->member[i];
 		bool other = !file_name_is_image(name_of(a, m)) && m->kind != MEMBER_LINK;
 
 		if (m->kind != MEMBER_FILE) {
-			code = add_no_file(a, m, labels, images);
+			rc = add_no_file(a, m);
 			continue;
 		}
 		if (!other)
-			code = is_apple_double(a, m, &other);
-		if (code == EXIT_DONE && other)
+			rc = is_apple_double(a, m, &other);
+		if (rc == EXIT_DONE && other)
 			ignored_add(&a->request->scan->ignored, a->path, name_of(a, m));
-		if (code != EXIT_DONE || other)
+		if (rc != EXIT_DONE || other)
 			continue;
 		bad.reason = 0;
-		code = label_by_name(a, m, labels, label, &bad);
-		if (code == EXIT_DONE || bad_input_is(&bad, code))
-			code = add_input(a, m, bad.reason ? NULL : label, NULL, bad.reason ? &bad : NULL, images);
+		rc = label_by_name(a, m, label, &bad);
+		if (rc == EXIT_DONE || bad_input_is(&bad, rc))
+			rc = add_input(a, m, bad.reason ? NULL : label, NULL, bad.reason ? &bad : NULL);
 	}
-	return code;
+	return rc;
 }
 
 /* ---- samples as WebDataset has them: members of one key ---- */
@@ -420,26 +403,26 @@ static int compare_keys(const void *x, const void *y, void *context)
 	return order ? order : b->number < c->number ? -1 : b->number > c->number;
 }
 
-/* All of a member as text, without a byte-order mark; NULL, and *code, if it cannot be. */
-static char *read_text(const struct image_archive *a, const struct archive_member *m, size_t *bytes, int *code,
+/* All of a member as text, without a byte-order mark; NULL, and *rc, if it cannot be. */
+static char *read_text(const struct image_archive *a, const struct archive_member *m, size_t *bytes, int *rc,
 		       struct bad_input *bad)
 {
 	size_t mark;
 	char *text = NULL;
 
 	if (m->bytes > LABEL_BYTES_MAX)
-		*code = bad_input(bad, SHARD_MISS_VALUE,
-				  "'%.150s' at offset %" PRIu64 " has %" PRIu64
-				  " bytes; a label must have at most %" PRIu64,
-				  name_of(a, m), m->offset, m->bytes, LABEL_BYTES_MAX);
-	else if (!(text = malloc((size_t)m->bytes + 1)))
-		*code = out_of_memory(a);
-	else
-		*code = stored_get(a->request->stored, a->file, m->offset, text, (size_t)m->bytes);
-	if (*code == EXIT_DONE && utf8_is_utf16(text, (size_t)m->bytes))
-		*code = bad_input(bad, SHARD_MISS_VALUE, "'%.150s' at offset %" PRIu64 ": " UTF8_UTF16, name_of(a, m),
-				  m->offset);
-	if (*code != EXIT_DONE) {
+		*rc = bad_input(bad, SHARD_MISS_VALUE,
+				"'%.150s' at offset %" PRIu64 " has %" PRIu64
+				" bytes; a label must have at most %" PRIu64,
+				name_of(a, m), m->offset, m->bytes, LABEL_BYTES_MAX);
+	if (*rc == EXIT_DONE) {
+		text = xmalloc((size_t)m->bytes + 1, 1);
+		*rc = stored_get(a->request->stored, a->file, m->offset, text, (size_t)m->bytes);
+	}
+	if (*rc == EXIT_DONE && utf8_is_utf16(text, (size_t)m->bytes))
+		*rc = bad_input(bad, SHARD_MISS_VALUE, "'%.150s' at offset %" PRIu64 ": " UTF8_UTF16, name_of(a, m),
+				m->offset);
+	if (*rc != EXIT_DONE) {
 		free(text);
 		return NULL;
 	}
@@ -467,65 +450,63 @@ static int take_label(const struct image_archive *a, const struct archive_member
 static int label_of_cls(const struct image_archive *a, const struct archive_member *m, char *out,
 			struct label_list *many, struct bad_input *bad)
 {
-	int code = EXIT_DONE;
+	int rc = EXIT_DONE;
 	size_t bytes;
-	char *text = read_text(a, m, &bytes, &code, bad), *at = text;
+	char *text = read_text(a, m, &bytes, &rc, bad), *at = text;
 
 	if (!text)
-		return code;
+		return rc;
 	at += strspn(at, " \t\r\n");
 	bytes -= (size_t)(at - text);
 	while (bytes && strchr(" \t\r\n", at[bytes - 1]))
 		bytes--;
-	code = many ? label_list_of_text(a->request, at, bytes, true, many, bad)
-		    : take_label(a, m, at, bytes, out, bad);
+	rc = many ? label_list_of_text(a->request, at, bytes, true, many, bad) : take_label(a, m, at, bytes, out, bad);
 	free(text);
-	return code;
+	return rc;
 }
 
 static int label_of_json(const struct image_archive *a, const struct archive_member *m, char *out,
 			 struct label_list *many, struct bad_input *bad)
 {
 	const char *key = a->request->o->label_key;
-	int code = EXIT_DONE;
+	int rc = EXIT_DONE;
 	char what[JSON_VALUE_BYTES];
 	size_t bytes;
-	char *text = read_text(a, m, &bytes, &code, bad);
+	char *text = read_text(a, m, &bytes, &rc, bad);
 	json_error_t error;
 	json_t *object, *value;
 
 	if (!text)
-		return code;
+		return rc;
 	errno = 0;
 	object = json_loadb(text, bytes, JSON_REJECT_DUPLICATES, &error);
 	value = json_value_find(object, key);
 	if (!object && errno == ENOMEM)
-		code = out_of_memory(a);
+		rc = out_of_memory(a);
 	else if (!json_is_object(object))
-		code = bad_input(bad, SHARD_MISS_VALUE, "'%.150s' at offset %" PRIu64 ": %s", name_of(a, m), m->offset,
-				 object ? "not an object" : json_why(&error));
+		rc = bad_input(bad, SHARD_MISS_VALUE, "'%.150s' at offset %" PRIu64 ": %s", name_of(a, m), m->offset,
+			       object ? "not an object" : json_why(&error));
 	else if (many && value && !json_is_null(value))
-		code = label_list_of_json(a->request, value, many, bad);
+		rc = label_list_of_json(a->request, value, many, bad);
 	else if (json_is_array(value))
-		code = bad_input(bad, SHARD_MISS_VALUE,
-				 "'%.150s' at offset %" PRIu64 ": %.80s is a list; --multi-label takes several labels",
-				 name_of(a, m), m->offset, key);
+		rc = bad_input(bad, SHARD_MISS_VALUE,
+			       "'%.150s' at offset %" PRIu64 ": %.80s is a list; --multi-label takes several labels",
+			       name_of(a, m), m->offset, key);
 	else if (json_is_integer(value))
 		snprintf(out, 24, "%" JSON_INTEGER_FORMAT, json_integer_value(value));
 	else if (json_is_string(value))
-		code = take_label(a, m, json_string_value(value), json_string_length(value), out, bad);
+		rc = take_label(a, m, json_string_value(value), json_string_length(value), out, bad);
 	else if (!value || json_is_null(value))
-		code = bad_input(bad, SHARD_MISS_INCOMPLETE,
-				 "'%.150s' at offset %" PRIu64 ": %s; --label-key names the key of labels",
-				 name_of(a, m), m->offset, json_value_absent(object, key, what));
+		rc = bad_input(bad, SHARD_MISS_INCOMPLETE,
+			       "'%.150s' at offset %" PRIu64 ": %s; --label-key names the key of labels", name_of(a, m),
+			       m->offset, json_value_absent(object, key, what));
 	else
-		code = bad_input(bad, SHARD_MISS_INCOMPLETE,
-				 "'%.150s' at offset %" PRIu64
-				 ": %.60s is %s; a label must be a whole number or a text",
-				 name_of(a, m), m->offset, key, json_value_say(value, what));
+		rc = bad_input(bad, SHARD_MISS_INCOMPLETE,
+			       "'%.150s' at offset %" PRIu64 ": %.60s is %s; a label must be a whole number or a text",
+			       name_of(a, m), m->offset, key, json_value_say(value, what));
 	json_decref(object);
 	free(text);
-	return code;
+	return rc;
 }
 
 /* A sample found, to be added in the order of the archive. */
@@ -577,46 +558,25 @@ static int refuse_twin(const struct image_archive *a, const struct archive_membe
 	return EXIT_DONE;
 }
 
-/* ".heic", in lower case; empty if there is none, or it is long. */
-static const char *suffix_with_dot(const struct image_archive *a, const struct archive_member *m,
-				   char out[IGNORED_ENDING_BYTES + 1])
-{
-	const char *suffix = suffix_of(a, m);
-	size_t bytes = strlen(suffix);
-
-	out[0] = '\0';
-	if (!bytes || bytes >= IGNORED_ENDING_BYTES)
-		return out;
-	out[0] = '.';
-	for (size_t i = 0; i <= bytes; i++)
-		out[1 + i] = (char)tolower((unsigned char)suffix[i]);
-	return out;
-}
-
-/* Does "y.txt" end as this suffix does, with more before it?  NULL: as an image does. */
-static bool ends_in_suffix(const char *name, const char *suffix)
-{
-	char ending[MEMBERS_BYTES];
-
-	if (!suffix)
-		return strchr(name, '.') && file_name_is_image(name);
-	snprintf(ending, sizeof(ending), ".%s", suffix);
-	return file_name_has_extension(name, ending);
-}
-
-/* "; its members are .png .y.txt", and a word on one whose name has a dot too many. */
+/*
+ * "; its members are .png .y.txt", and a word on one whose name has a dot too many.  `suffix` is the
+ * one that was looked for; NULL: that of an image.
+ */
 static const char *say_members(const struct image_archive *a, const struct sample *s, const char *suffix,
 			       char out[MEMBERS_BYTES])
 {
 	size_t at = (size_t)snprintf(out, MEMBERS_BYTES, "; its members are");
 	const char *other = NULL;
+	char ending[MEMBERS_BYTES];
 
+	snprintf(ending, sizeof(ending), ".%s", suffix ? suffix : "");
 	for (uint64_t i = 0; i < s->member_count; i++) {
 		const char *name = suffix_of(a, &s->member[i]);
 
 		if (at < MEMBERS_BYTES / 4)
 			at += (size_t)snprintf(out + at, MEMBERS_BYTES - at, " .%.20s", name);
-		if (ends_in_suffix(name, suffix))
+		/* does "y.txt" end as it should, with more before that? */
+		if (suffix ? file_name_has_extension(name, ending) : strchr(name, '.') && file_name_is_image(name))
 			other = name;
 	}
 	if (other)
@@ -631,19 +591,25 @@ static const char *say_members(const struct image_archive *a, const struct sampl
 static int check_sample(const struct image_archive *a, const struct sample *s, const char *label_suffix,
 			struct bad_input *bad)
 {
-	char ending[IGNORED_ENDING_BYTES + 1], members[MEMBERS_BYTES];
+	char ending[IMAGE_ENDING_BYTES], members[MEMBERS_BYTES];
 	const struct archive_member *m = s->member;
 
 	for (uint64_t i = 0; i < s->member_count; i++)
 		if (m[i].kind != MEMBER_FILE)
 			return blame(a, &m[i], bad);
-	for (uint64_t i = 0; !s->image && i < s->member_count; i++)
-		if (ignored_is_foreign_image(suffix_with_dot(a, &m[i], ending)))
-			return bad_input(bad, SHARD_MISS_INCOMPLETE,
-					 "sample '%.*s' at offset %" PRIu64
-					 " has no image of a kind that is read: %.60s is not one",
-					 m->key_bytes < 150 ? (int)m->key_bytes : 150, name_of(a, m), m->offset,
-					 ending);
+	for (uint64_t i = 0; !s->image && i < s->member_count; i++) {
+		const struct image_format *f = image_format_of_suffix(suffix_of(a, &m[i]));
+
+		if (!f || image_format_is_input(f))
+			continue;
+		snprintf(ending, sizeof(ending), "%s", suffix_of(a, &m[i]));
+		for (char *c = ending; *c; c++) /* plans have had it so from the first one on */
+			*c = (char)tolower((unsigned char)*c);
+		return bad_input(bad, SHARD_MISS_INCOMPLETE,
+				 "sample '%.*s' at offset %" PRIu64 " has no image of a kind that is read: .%s is not "
+				 "one",
+				 m->key_bytes < 150 ? (int)m->key_bytes : 150, name_of(a, m), m->offset, ending);
+	}
 	if (!s->image || (label_suffix && !s->label))
 		return bad_input(bad, SHARD_MISS_INCOMPLETE, "sample '%.*s' at offset %" PRIu64 " has no %s%s%s",
 				 m->key_bytes < 80 ? (int)m->key_bytes : 80, name_of(a, m), m->offset,
@@ -700,20 +666,20 @@ static int look_for_key(const struct image_archive *a, const struct archive_memb
 	struct bad_input bad = {0};
 	char *text, what[JSON_VALUE_BYTES];
 	size_t bytes;
-	int code = EXIT_DONE;
+	int rc = EXIT_DONE;
 	json_t *object, *value;
 
 	if (scan->field[i].found || m->bytes > LABEL_BYTES_MAX) {
 		scan->field[i].found = true; /* a large one is not judged */
 		return EXIT_DONE;
 	}
-	text = read_text(a, m, &bytes, &code, &bad);
+	text = read_text(a, m, &bytes, &rc, &bad);
 	if (!text)
-		return code;
+		return rc;
 	errno = 0;
 	object = json_loadb(text, bytes, JSON_REJECT_DUPLICATES, NULL);
 	if (!object && errno == ENOMEM)
-		code = out_of_memory(a);
+		rc = out_of_memory(a);
 	value = json_value_find(object, key);
 	scan->field[i].found = value && !json_is_null(value);
 	if (object && !scan->field[i].found)
@@ -721,7 +687,7 @@ static int look_for_key(const struct image_archive *a, const struct archive_memb
 			    json_value_absent(object, key, what));
 	json_decref(object);
 	free(text);
-	return code;
+	return rc;
 }
 
 /* The tokens of a sample's fields. */
@@ -730,10 +696,10 @@ static int find_fields(const struct image_archive *a, const struct sample *s, st
 	const struct recipe *r = a->request->recipe;
 	char members[MEMBERS_BYTES];
 	uint64_t k;
-	int code = EXIT_DONE;
+	int rc = EXIT_DONE;
 
 	out->bytes = 0;
-	for (uint32_t i = 0; code == EXIT_DONE && i < r->field_count; i++) {
+	for (uint32_t i = 0; rc == EXIT_DONE && i < r->field_count; i++) {
 		const char *suffix = field_suffix(&r->from[i]);
 
 		if (!field_has_part(&r->from[i]))
@@ -743,7 +709,7 @@ static int find_fields(const struct image_archive *a, const struct sample *s, st
 		if (k < s->member_count)
 			field_part_add_member(out, s->member[k].offset, s->member[k].bytes, a->file);
 		if (k < s->member_count && r->from[i].optional && field_json_key(&r->from[i])) {
-			code = look_for_key(a, &s->member[k], i);
+			rc = look_for_key(a, &s->member[k], i);
 		} else if (k == s->member_count && r->from[i].optional) {
 			field_part_add_none(out);
 			if (!a->request->scan->field[i].absent[0])
@@ -758,21 +724,7 @@ static int find_fields(const struct image_archive *a, const struct sample *s, st
 					 say_members(a, s, suffix, members));
 		}
 	}
-	if (code != EXIT_DONE)
-		return code;
-	return text_failed(out) ? out_of_memory(a) : EXIT_DONE;
-}
-
-static int find_label(const struct image_archive *a, const struct sample *s, struct labels *labels, char *out,
-		      struct label_list *next, struct bad_input *bad)
-{
-	struct label_list *many = recipe_is_multi_label(a->request->recipe) ? next : NULL;
-
-	if (!s->label)
-		return label_by_name(a, s->image, labels, out, bad);
-	out[0] = '\0';
-	return a->request->o->label_key ? label_of_json(a, s->label, out, many, bad)
-					: label_of_cls(a, s->label, out, many, bad);
+	return rc;
 }
 
 static bool has_image(const struct image_archive *a, const struct archive_member *m, uint64_t n)
@@ -791,36 +743,34 @@ static bool is_sample(const struct image_archive *a, const struct archive_member
 }
 
 /* The sample, good or bad.  Of a bad one, too, the label tells which classes there are. */
-static int add_sample(const struct image_archive *a, struct sample *s, const char *label_suffix, struct labels *labels,
-		      struct text *fields, struct image_list *images)
+static int add_sample(const struct image_archive *a, struct sample *s, const char *label_suffix, struct text *fields)
 {
 	char label[CLASS_NAME_BYTES_MAX + 1];
 	struct bad_input bad = {0}, no_label = {0};
-	int code = settle_sample(a, s, label_suffix, &bad);
+	int rc = settle_sample(a, s, label_suffix, &bad);
 	bool has_label = s->label ? s->label->kind == MEMBER_FILE : s->image && !label_suffix;
+	struct label_list *many = recipe_is_multi_label(a->request->recipe) ? &a->images->next : NULL;
 
-	if (code != EXIT_DONE && !bad.reason)
-		return code;
-	code = has_label ? find_label(a, s, labels, label, &images->next, &no_label) : EXIT_DONE;
-	if (code != EXIT_DONE && !no_label.reason)
-		return code;
+	if (rc != EXIT_DONE && !bad.reason)
+		return rc;
+	rc = EXIT_DONE;
+	label[0] = '\0';
+	if (has_label && !s->label)
+		rc = label_by_name(a, s->image, label, &no_label);
+	else if (has_label && a->request->o->label_key)
+		rc = label_of_json(a, s->label, label, many, &no_label);
+	else if (has_label)
+		rc = label_of_cls(a, s->label, label, many, &no_label);
+	if (rc != EXIT_DONE && !no_label.reason)
+		return rc;
 	if (no_label.reason && !bad.reason)
 		bad = no_label;
 	if (!bad.reason)
-		code = find_fields(a, s, fields, &bad);
+		rc = find_fields(a, s, fields, &bad);
 	if (bad.reason)
 		return add_input(a, s->image ? s->image : s->member, has_label && !no_label.reason ? label : NULL,
-				 fields, &bad, images);
-	return code == EXIT_DONE ? add_input(a, s->image, label, fields, NULL, images) : code;
-}
-
-/* A link to what may be a folder, or of a name without a key: no sample, but not to be ignored. */
-static int add_link(const struct image_archive *a, const struct archive_member *m, struct image_list *images)
-{
-	struct bad_input bad = {0};
-
-	blame(a, m, &bad);
-	return add_input(a, m, NULL, NULL, &bad, images);
+				 fields, &bad);
+	return rc == EXIT_DONE ? add_input(a, s->image, label, fields, NULL) : rc;
 }
 
 /*
@@ -828,18 +778,18 @@ static int add_link(const struct image_archive *a, const struct archive_member *
  * one of its members.  With `by_name`, it is what label_by_name() says of the image, and members
  * whose key has no image are ignored.
  */
-static int add_samples(struct image_archive *a, bool by_name, struct labels *labels, struct image_list *images)
+static int add_samples(struct image_archive *a, bool by_name)
 {
 	const char *label_suffix = by_name ? NULL : a->request->o->label_key ? "json" : "cls";
 	struct shelf *shelf = a->names.shelf;
 	struct sample *sample = NULL;
 	struct text fields = {0};
 	uint64_t n, sample_count = 0, capacity = 0;
-	int code = EXIT_DONE;
+	int rc = EXIT_DONE;
 
 	if (!shelf_sort(shelf, a->member, a->count, sizeof(*a->member), compare_keys, a))
-		code = out_of_memory(a);
-	for (uint64_t i = 0; code == EXIT_DONE && i < a->count; i += n) {
+		rc = out_of_memory(a);
+	for (uint64_t i = 0; rc == EXIT_DONE && i < a->count; i += n) {
 		const struct archive_member *m = &a->member[i];
 
 		for (n = 1; m->key_bytes && i + n < a->count && m[n].key_bytes == m->key_bytes; n++)
@@ -852,21 +802,25 @@ static int add_samples(struct image_archive *a, bool by_name, struct labels *lab
 		else if (grow_on(shelf, &sample, &capacity, sample_count + 1, sizeof(*sample)))
 			sample[sample_count++] = (struct sample){.first = m->number, .member = m, .member_count = n};
 		else
-			code = out_of_memory(a);
+			rc = out_of_memory(a);
 	}
-	if (code == EXIT_DONE && !shelf_sort(shelf, sample, sample_count, sizeof(*sample), compare_samples, NULL))
-		code = out_of_memory(a);
-	for (uint64_t i = 0; code == EXIT_DONE && i < sample_count; i++) {
+	if (rc == EXIT_DONE && !shelf_sort(shelf, sample, sample_count, sizeof(*sample), compare_samples, NULL))
+		rc = out_of_memory(a);
+	for (uint64_t i = 0; rc == EXIT_DONE && i < sample_count; i++) {
 		const struct archive_member *m = sample[i].member;
+		struct bad_input bad = {0};
 
 		fields.bytes = 0;
-		code = is_sample(a, m, sample[i].member_count, by_name)
-			       ? add_sample(a, &sample[i], label_suffix, labels, &fields, images)
-			       : add_link(a, m, images);
+		if (is_sample(a, m, sample[i].member_count, by_name)) {
+			rc = add_sample(a, &sample[i], label_suffix, &fields);
+		} else { /* a link to what may be a folder, or of a name without a key: not to be ignored */
+			blame(a, m, &bad);
+			rc = add_input(a, m, NULL, NULL, &bad);
+		}
 	}
 	text_free(&fields);
 	shelf_free(shelf, sample);
-	return code;
+	return rc;
 }
 
 /* ---- the archive ---- */
@@ -875,31 +829,34 @@ static int add_samples(struct image_archive *a, bool by_name, struct labels *lab
  * WebDataset's way, if there are members that end in .cls, or --label-key asks for .json: samples
  * of several members.  So are those with fields of their own.  Else each image is a sample.
  */
-int image_archive_add(struct image_list *images, struct labels *labels, const char *path)
+int image_archive_add(struct image_list *images, const char *path)
 {
 	const struct request *r = images->request;
-	struct image_archive a;
+	struct image_archive a = {.request = r,
+				  .images = images,
+				  .path = path,
+				  .where = xasprintf("%s/%s", r->place->root, path),
+				  .names.shelf = r->plan->text.shelf};
 	uint64_t before = images->count;
 	bool by_name = true;
-	int code = list_members(&a, r, path);
+	int rc = list_members(&a);
 
-	if (code == EXIT_DONE) {
-		by_name = labels_given(labels) || !(r->o->label_key || has_label_members(&a));
-		images->by_folder = by_name && !labels_given(labels);
+	if (rc == EXIT_DONE) {
+		by_name = labels_given(r->o) || !(r->o->label_key || has_label_members(&a));
+		images->by_folder = by_name && !labels_given(r->o);
 		if (by_name && recipe_is_multi_label(r->recipe))
-			code = labels_refuse_many(r, path);
+			rc = labels_refuse_many(r, path);
 		else if (images->by_folder)
-			code = check_keys(&a);
+			rc = check_keys(&a);
 	}
-	if (code == EXIT_DONE)
-		code = by_name && !recipe_has_parts(r->recipe) ? add_images(&a, labels, images)
-							       : add_samples(&a, by_name, labels, images);
-	if (code == EXIT_DONE && a.cut.reason)
-		code = image_list_add_bad(images, path, NULL, 0, PLAN_NO_FILE, 0, &a.cut);
-	if (code == EXIT_DONE && images->count == before)
+	if (rc == EXIT_DONE)
+		rc = by_name && !recipe_has_parts(r->recipe) ? add_images(&a) : add_samples(&a, by_name);
+	if (rc == EXIT_DONE && a.cut.reason)
+		rc = image_list_add_bad(images, path, NULL, 0, PLAN_NO_FILE, 0, &a.cut);
+	if (rc == EXIT_DONE && images->count == before)
 		scan_barren(r->scan, a.where);
 	shelf_free(a.names.shelf, a.member);
 	text_free(&a.names);
 	free(a.where);
-	return code;
+	return rc;
 }

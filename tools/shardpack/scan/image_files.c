@@ -15,7 +15,6 @@
 #include <unistd.h>
 
 #include "shard_inspect.h"
-#include "tools/common/exit_code.h"
 #include "tools/common/files.h"
 #include "tools/common/memory.h"
 #include "tools/common/message.h"
@@ -23,9 +22,8 @@
 #include "tools/common/shelf.h"
 #include "tools/common/signals.h"
 #include "tools/common/text.h"
-#include "tools/shardpack/images/file_name.h"
+#include "tools/shardpack/images/images.h"
 #include "tools/shardpack/input/input.h"
-#include "tools/shardpack/plan/bad_input.h"
 #include "tools/shardpack/plan/plan.h"
 
 /* ---- fields that are files beside the image ---- */
@@ -78,7 +76,7 @@ static int add_field_file(const struct request *r, const char *below, uint32_t i
 	struct bad_input gone = {0};
 	struct stat st = {0};
 	bool there;
-	int code;
+	int rc;
 
 	if (!strstr(s->from, "{}"))
 		return fail(EXIT_USAGE,
@@ -88,11 +86,11 @@ static int add_field_file(const struct request *r, const char *below, uint32_t i
 	if (!fill_in(s->from, below, path) || !text_stays_below(path))
 		return fail(EXIT_BAD, "%s/%s: --field %s: from=%s does not lead to a path below %s", r->place->root,
 			    below, name, s->from, r->place->root);
-	code = place_look(r->place, path, &st, &there, &gone);
-	if (code != EXIT_DONE)
-		return bad_input_is(&gone, code)
+	rc = place_look(r->place, path, &st, &there, &gone);
+	if (rc != EXIT_DONE)
+		return bad_input_is(&gone, rc)
 			       ? bad_input(bad, gone.reason, "field %s, %.120s: %s", name, path, gone.message)
-			       : code;
+			       : rc;
 	if (!there && !s->optional && !r->scan->field[i].absent[0]) {
 		tell_absent(r, i, below, path);
 		if (strstr(r->scan->field[i].absent, "say from=") || stat(path, &st) == 0)
@@ -112,13 +110,13 @@ static int add_field_file(const struct request *r, const char *below, uint32_t i
 
 int field_files_find(const struct request *r, const char *below, struct text *out, struct bad_input *bad)
 {
-	int code = EXIT_DONE;
+	int rc = EXIT_DONE;
 
 	out->bytes = 0;
-	for (uint32_t i = 0; code == EXIT_DONE && i < r->recipe->field_count; i++)
+	for (uint32_t i = 0; rc == EXIT_DONE && i < r->recipe->field_count; i++)
 		if (field_has_part(&r->recipe->from[i]))
-			code = add_field_file(r, below, i, out, bad);
-	return code;
+			rc = add_field_file(r, below, i, out, bad);
+	return rc;
 }
 
 bool field_files_has(const struct recipe *r, const char *name)
@@ -137,21 +135,35 @@ bool field_files_has(const struct recipe *r, const char *name)
 /* ---- folders of images ---- */
 
 /*
- * An image with its fields: `path` from the root, `below` from what was named.  `bad` says whether
- * something is wrong with it already; then `label` may be NULL.
+ * An image with its label and fields: `path` from the root, `below` from what was named.  `folder` is
+ * its class unless an option says which; NULL: it lies in none.  `bad` says whether something is
+ * wrong with it already.
  */
-static int add_file(struct image_list *images, const char *path, const char *below, const char *label,
-		    const struct stat *st, struct bad_input *bad)
+static int add_image(struct image_list *images, const char *path, const char *below, const char *folder,
+		     const struct stat *st, struct bad_input *bad)
 {
+	const struct request *r = images->request;
+	char label[CLASS_NAME_BYTES_MAX + 1], where[2 * FILES_PATH_BYTES];
+	bool known = !bad->reason || folder || labels_given(r->o); /* which class it has */
+	struct bad_input no_label = {0};
 	struct text fields = {0};
-	int code = bad->reason ? EXIT_BAD : field_files_find(images->request, below, &fields, bad);
+	int rc = EXIT_DONE;
 
-	if (bad_input_is(bad, code))
-		code = image_list_add_bad(images, path, label, input_file_bytes(st), PLAN_NO_FILE, 0, bad);
-	else if (code == EXIT_DONE)
-		code = image_list_add(images, path, label, input_file_bytes(st), PLAN_NO_FILE, 0, &fields);
+	snprintf(where, sizeof(where), "%s/%s", r->place->root, path);
+	if (known)
+		rc = labels_find(images->labels, where, below, folder, label, &no_label);
+	if (rc != EXIT_DONE && !no_label.reason)
+		return rc;
+	known = known && !no_label.reason;
+	if (!bad->reason)
+		bad = &no_label;
+	rc = bad->reason ? EXIT_BAD : field_files_find(r, below, &fields, bad);
+	if (bad_input_is(bad, rc))
+		rc = image_list_add_bad(images, path, known ? label : NULL, input_file_bytes(st), PLAN_NO_FILE, 0, bad);
+	else if (rc == EXIT_DONE)
+		rc = image_list_add(images, path, label, input_file_bytes(st), PLAN_NO_FILE, 0, &fields);
 	text_free(&fields);
-	return code;
+	return rc;
 }
 
 /* A folder that is being listed, and those above it. */
@@ -164,33 +176,19 @@ struct above {
 
 struct tree {
 	struct image_list *images;
-	struct labels *labels;
 	size_t top_bytes;		/* of the folder that was named, with a slash unless it is the root */
 	char path[PLAN_PATH_BYTES_MAX]; /* from the root to where the walk is */
 	struct progress progress;
 };
 
-static const char *root_of(const struct image_list *images)
-{
-	return images->request->place->root;
-}
-
-/* An image at t->path. */
+/* An image at t->path, whose class is the first folder below what was named. */
 static int add_below(struct tree *t, const struct stat *st, struct bad_input *bad)
 {
-	struct bad_input no_label = {0};
-	char label[CLASS_NAME_BYTES_MAX + 1], first[PLAN_PATH_BYTES_MAX], where[2 * FILES_PATH_BYTES];
 	const char *below = t->path + t->top_bytes, *slash = strchr(below, '/');
-	int code;
+	char first[PLAN_PATH_BYTES_MAX];
 
 	snprintf(first, sizeof(first), "%.*s", slash ? (int)(slash - below) : 0, below);
-	snprintf(where, sizeof(where), "%s/%s", root_of(t->images), t->path);
-	if (bad->reason && !slash && !labels_given(t->labels)) /* which class it would have is not known */
-		return add_file(t->images, t->path, below, NULL, st, bad);
-	code = labels_find(t->labels, where, below, slash ? first : NULL, label, &no_label);
-	if (code != EXIT_DONE && !no_label.reason)
-		return code;
-	return add_file(t->images, t->path, below, no_label.reason ? NULL : label, st, bad->reason ? bad : &no_label);
+	return add_image(t->images, t->path, below, slash ? first : NULL, st, bad);
 }
 
 /* The names in a folder, in byte order. */
@@ -222,114 +220,115 @@ static int add_name(void *context, const struct dirent *entry)
 static int walk(struct tree *t, const struct stat *st, const struct above *up);
 
 /* A name in the folder at t->path, which is as long again afterwards. */
-static int take_entry(struct tree *t, const char *name, const struct above *up)
+static int add_entry(struct tree *t, const char *name, const struct above *up)
 {
 	const struct request *r = t->images->request;
 	size_t old = up->path_bytes, bytes = old + (old > 0) + strlen(name);
 	bool field = field_files_has(r->recipe, name), image = file_name_is_image(name) && !field;
 	struct bad_input bad = {0};
 	struct stat st = {0};
-	int code;
+	int rc;
 
 	if (interrupted())
 		return EXIT_INTERRUPTED;
 	if (bytes >= sizeof(t->path))
-		return fail(EXIT_BAD, "%s/%s/%s: a path of %zu bytes; the limit is %zu", root_of(t->images), t->path,
-			    name, bytes, sizeof(t->path) - 1);
+		return fail(EXIT_BAD, "%s/%s/%s: a path of %zu bytes; the limit is %zu", r->place->root, t->path, name,
+			    bytes, sizeof(t->path) - 1);
 	stpcpy(stpcpy(t->path + old, old ? "/" : ""), name);
-	code = place_look_at_entry(r->place, t->path, &st, &bad);
-	if (bad_input_is(&bad, code) && field) /* its image says so */
-		code = EXIT_DONE;
-	else if (bad_input_is(&bad, code))
-		code = add_below(t, &st, &bad);
-	else if (code == EXIT_DONE && S_ISDIR(st.st_mode))
-		code = walk(t, &st, up);
-	else if (code == EXIT_DONE && image)
-		code = add_below(t, &st, &bad);
-	else if (code == EXIT_DONE)
+	rc = place_look_at_entry(r->place, t->path, &st, &bad);
+	if (bad_input_is(&bad, rc) && field) /* its image says so */
+		rc = EXIT_DONE;
+	else if (bad_input_is(&bad, rc))
+		rc = add_below(t, &st, &bad);
+	else if (rc == EXIT_DONE && S_ISDIR(st.st_mode))
+		rc = walk(t, &st, up);
+	else if (rc == EXIT_DONE && image)
+		rc = add_below(t, &st, &bad);
+	else if (rc == EXIT_DONE)
 		ignored_add(&r->scan->ignored, "", t->path);
 	t->path[old] = '\0';
 	progress_add(&t->progress, 1, 0, 0);
 	progress_tick(&t->progress);
-	return code;
+	return rc;
 }
 
 /* The folder at t->path, in byte order. */
 static int walk(struct tree *t, const struct stat *st, const struct above *up)
 {
+	const struct source_place *place = t->images->request->place;
 	struct above here = {st->st_dev, st->st_ino, strlen(t->path), up};
 	struct names names = {.text.shelf = t->images->text.shelf};
-	int code;
+	int rc;
 
 	for (const struct above *a = up; a; a = a->up)
 		if (a->dev == st->st_dev && a->ino == st->st_ino)
 			return fail(EXIT_BAD, "%s/%s: this link leads back to %s%s%.*s; following it would never end",
-				    root_of(t->images), t->path, root_of(t->images), a->path_bytes ? "/" : "",
-				    (int)a->path_bytes, t->path);
-	code = scan_each_entry(t->images->request->place, t->path, add_name, &names);
-	if (code == EXIT_DONE &&
-	    !shelf_sort(names.text.shelf, names.at, names.count, sizeof(*names.at), by_name, &names))
-		code = shelf_refuse(names.text.shelf, "a list of %" PRIu64 " files", names.count);
-	for (uint64_t i = 0; code == EXIT_DONE && i < names.count; i++)
-		code = take_entry(t, names.text.data + names.at[i], &here);
+				    place->root, t->path, place->root, a->path_bytes ? "/" : "", (int)a->path_bytes,
+				    t->path);
+	rc = scan_each_entry(place, t->path, add_name, &names);
+	if (rc == EXIT_DONE && !shelf_sort(names.text.shelf, names.at, names.count, sizeof(*names.at), by_name, &names))
+		rc = shelf_refuse(names.text.shelf, "a list of %" PRIu64 " files", names.count);
+	for (uint64_t i = 0; rc == EXIT_DONE && i < names.count; i++)
+		rc = add_entry(t, names.text.data + names.at[i], &here);
 	shelf_free(names.text.shelf, names.at);
 	text_free(&names.text);
-	return code;
+	return rc;
 }
 
-int image_files_add_folder(struct image_list *images, struct labels *labels, const char *path)
+int image_files_add_folder(struct image_list *images, const char *path)
 {
 	struct tree *t = xcalloc(1, sizeof(*t));
 	uint64_t before = images->count;
 	size_t bytes = strlen(path);
 	struct stat st;
-	int code;
+	int rc;
 
 	while (bytes && path[bytes - 1] == '/')
 		bytes--;
-	*t = (struct tree){.images = images, .labels = labels, .top_bytes = bytes + (bytes > 0)};
+	*t = (struct tree){.images = images, .top_bytes = bytes + (bytes > 0)};
 	memcpy(t->path, path, bytes); /* place.c saw that it fits */
-	images->by_folder = !labels_given(labels);
-	code = place_look_at_entry(images->request->place, bytes ? t->path : ".", &st, NULL);
-	if (code == EXIT_DONE) {
+	images->by_folder = !labels_given(images->request->o);
+	rc = place_look_at_entry(images->request->place, bytes ? t->path : ".", &st, NULL);
+	if (rc == EXIT_DONE) {
 		progress_start(&t->progress, "listing", "files", 0);
-		code = walk(t, &st, NULL);
+		rc = walk(t, &st, NULL);
 		progress_abandon(&t->progress);
 	}
 	free(t);
-	if (code == EXIT_DONE && images->count == before)
-		code = fail(EXIT_BAD, "%s%s%s: no images in it, judged by the extensions of file names",
-			    root_of(images), path[0] ? "/" : "", path);
-	return code;
+	if (rc == EXIT_DONE && images->count == before)
+		rc = fail(EXIT_BAD, "%s%s%s: no images in it, judged by the extensions of file names",
+			  images->request->place->root, path[0] ? "/" : "", path);
+	return rc;
 }
 
 /* ---- single images ---- */
 
-int image_files_add(struct image_list *images, struct labels *labels, const char *path)
+bool image_folder(const char *path, char out[PLAN_PATH_BYTES_MAX])
 {
-	char label[CLASS_NAME_BYTES_MAX + 1], folder[PLAN_PATH_BYTES_MAX] = "", where[2 * FILES_PATH_BYTES];
 	const char *slash = strrchr(path, '/'), *start = slash ? memrchr(path, '/', (size_t)(slash - path)) : NULL;
-	struct bad_input bad = {0}, no_label = {0};
-	struct stat st = {0};
-	int code;
 
-	if (fstatat(images->request->place->root_fd, path, &st, 0) != 0 && errno == ENOENT)
+	start = start ? start + 1 : path;
+	return slash && snprintf(out, PLAN_PATH_BYTES_MAX, "%.*s", (int)(slash - start), start) < PLAN_PATH_BYTES_MAX;
+}
+
+int image_files_add(struct image_list *images, const char *path)
+{
+	const struct request *r = images->request;
+	char folder[PLAN_PATH_BYTES_MAX];
+	bool has_folder = image_folder(path, folder);
+	struct bad_input bad = {0};
+	struct stat st = {0};
+
+	if (fstatat(r->place->root_fd, path, &st, 0) != 0 && errno == ENOENT)
 		bad_input(&bad, SHARD_MISS_MISSING, "%s", strerror(ENOENT));
 	else if (!st.st_mode)
-		return fail(EXIT_IO, "%s/%s: %s", images->request->place->root, path, strerror(errno));
-	if (!slash && !labels_given(labels))
+		return fail(EXIT_IO, "%s/%s: %s", r->place->root, path, strerror(errno));
+	if (!has_folder && !labels_given(r->o))
 		return fail(EXIT_BAD,
 			    "%s/%s: its class would be the folder that holds it, but that lies outside of "
 			    "%s; name a folder above it with --root, or give labels with --labels FILE or "
 			    "--label-regex RE, or pack without labels with --no-label",
-			    images->request->place->root, path, images->request->place->root);
-	start = start ? start + 1 : path;
-	images->by_folder = !labels_given(labels);
-	if (slash)
-		snprintf(folder, sizeof(folder), "%.*s", (int)(slash - start), start);
-	snprintf(where, sizeof(where), "%s/%s", images->request->place->root, path);
-	code = labels_find(labels, where, path, slash ? folder : NULL, label, &no_label);
-	if (code != EXIT_DONE && !no_label.reason)
-		return code;
-	return add_file(images, path, path, no_label.reason ? NULL : label, &st, bad.reason ? &bad : &no_label);
+			    r->place->root, path, r->place->root);
+	images->by_folder = !labels_given(r->o);
+	return add_image(images, path, path, has_folder ? folder : NULL, &st, &bad);
 }

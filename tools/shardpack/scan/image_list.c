@@ -11,7 +11,8 @@
 #include <string.h>
 
 #include "shard_inspect.h"
-#include "tools/common/exit_code.h"
+#include "tools/common/memory.h"
+#include "tools/common/message.h"
 #include "tools/common/shelf.h"
 #include "tools/common/text.h"
 #include "tools/shardpack/parse/json_value.h"
@@ -19,7 +20,7 @@
 
 #define LABELS_MAX 10000 /* of an image: each is compared with all others */
 
-static int out_of_room(const struct image_list *images)
+int image_list_refuse(const struct image_list *images)
 {
 	return shelf_refuse(images->text.shelf, "a list of %" PRIu64 " images", images->count);
 }
@@ -36,20 +37,11 @@ bool image_label_is_number(const char *label)
 	return digits && !label[strspn(label, " \t")];
 }
 
-static void note_label(struct image_list *images, const char *label)
+static void keep_label(struct image_list *images, struct image_item *i, const char *label)
 {
 	bool number = image_label_is_number(label);
 	struct image_label *first = number ? &images->number : &images->name;
 
-	if (images->by_folder)
-		return;
-	images->number_count += number;
-	if (!first->there)
-		*first = (struct image_label){true, images->count, images->table, images->line};
-}
-
-static void keep_label(struct image_list *images, struct image_item *i, const char *label)
-{
 	if (images->has_label && !strcmp(images->text.data + images->last_label_at, label)) {
 		i->label_at = images->last_label_at;
 	} else {
@@ -59,36 +51,40 @@ static void keep_label(struct image_list *images, struct image_item *i, const ch
 	images->has_label = true;
 	i->by_folder = images->by_folder;
 	images->by_folder_count += images->by_folder;
-	note_label(images, label);
+	if (images->by_folder)
+		return;
+	images->number_count += number;
+	if (!first->there)
+		*first = (struct image_label){true, images->count, images->table, images->line};
 }
 
 /* All labels of the image, if they are known. */
 static int keep_every_label(struct image_list *images, struct image_item *i, const char *path, bool known)
 {
 	const char *name = images->next.names.data;
-	int code = EXIT_DONE;
+	int rc = EXIT_DONE;
 
-	if (!images->every && (images->every = calloc(1, sizeof(*images->every))) != NULL)
+	if (!images->every) {
+		images->every = xcalloc(1, sizeof(*images->every));
 		*images->every = (struct image_list){
 			.text.shelf = images->text.shelf, .request = images->request, .is_every = true};
-	if (!images->every)
-		return out_of_room(images);
+	}
 	i->label_at = images->every->count;
 	images->every->table = images->table;
 	images->every->line = images->line;
-	for (uint64_t k = 0; known && code == EXIT_DONE && k < images->next.count; k++, name += strlen(name) + 1)
-		code = image_list_add(images->every, path, name, 0, PLAN_NO_FILE, 0, NULL);
-	return code;
+	for (uint64_t k = 0; known && rc == EXIT_DONE && k < images->next.count; k++, name += strlen(name) + 1)
+		rc = image_list_add(images->every, path, name, 0, PLAN_NO_FILE, 0, NULL);
+	return rc;
 }
 
 int image_list_add(struct image_list *images, const char *path, const char *label, uint64_t bytes, uint32_t file,
 		   uint64_t offset, const struct text *fields)
 {
 	struct image_item *i;
-	int code = EXIT_DONE;
+	int rc = EXIT_DONE;
 
 	if (!grow_on(images->text.shelf, &images->item, &images->capacity, images->count + 1, sizeof(*images->item)))
-		return out_of_room(images);
+		return image_list_refuse(images);
 	i = &images->item[images->count];
 	*i = (struct image_item){.path_at = images->text.bytes,
 				 .bytes = bytes,
@@ -99,9 +95,9 @@ int image_list_add(struct image_list *images, const char *path, const char *labe
 				 .further = images->further};
 	text_add(&images->text, path, strlen(path) + 1);
 	if (text_failed(&images->text))
-		return out_of_room(images);
+		return image_list_refuse(images);
 	if (recipe_is_multi_label(images->request->recipe) && !images->is_every)
-		code = keep_every_label(images, i, path, label);
+		rc = keep_every_label(images, i, path, label);
 	else if (label)
 		keep_label(images, i, label);
 	else
@@ -112,19 +108,19 @@ int image_list_add(struct image_list *images, const char *path, const char *labe
 		text_add(&images->text, fields->data, fields->bytes + 1);
 	}
 	images->count++;
-	return text_failed(&images->text) ? out_of_room(images) : code;
+	return text_failed(&images->text) ? image_list_refuse(images) : rc;
 }
 
 int image_list_add_bad(struct image_list *images, const char *path, const char *label, uint64_t bytes, uint32_t file,
 		       uint64_t offset, const struct bad_input *why)
 {
 	struct text fields = {0};
-	int code;
+	int rc;
 
 	bad_input_write(why, &fields);
-	code = image_list_add(images, path, label, bytes, file, offset, &fields);
+	rc = image_list_add(images, path, label, bytes, file, offset, &fields);
 	text_free(&fields);
-	return code;
+	return rc;
 }
 
 bool image_list_row(const char *table, uint64_t line, char out[PLAN_PATH_BYTES_MAX])
@@ -177,18 +173,19 @@ static int add_label(const struct request *r, struct label_list *l, const char *
 }
 
 /* Blanks beside a separator are not part of a label; one that is a blank may be repeated. */
-static int split(const struct request *r, const char *text, size_t bytes, struct label_list *out, struct bad_input *bad)
+static int split_labels(const struct request *r, const char *text, size_t bytes, struct label_list *out,
+			struct bad_input *bad)
 {
 	const char *separator = r->o->label_separator, *end = text + bytes, *next;
 	size_t width = separator ? strlen(separator) : 0;
 	bool is_blank = separator && strspn(separator, " ") == width;
-	int code = EXIT_DONE;
+	int rc = EXIT_DONE;
 
 	while (text < end && *text == ' ')
 		text++;
 	while (text < end && end[-1] == ' ')
 		end--;
-	for (bool more = text < end; code == EXIT_DONE && more; text = next + width) {
+	for (bool more = text < end; rc == EXIT_DONE && more; text = next + width) {
 		const char *stop;
 
 		next = width ? memmem(text, (size_t)(end - text), separator, width) : NULL;
@@ -199,26 +196,11 @@ static int split(const struct request *r, const char *text, size_t bytes, struct
 		while (stop > text && stop[-1] == ' ')
 			stop--;
 		if (stop > text || !is_blank)
-			code = add_label(r, out, text, (size_t)(stop - text), bad);
+			rc = add_label(r, out, text, (size_t)(stop - text), bad);
 		if (!more)
 			break;
 	}
-	return code;
-}
-
-static int add_json(const struct request *r, const json_t *value, struct label_list *out, struct bad_input *bad)
-{
-	char number[24], what[JSON_VALUE_BYTES];
-
-	if (json_is_string(value))
-		return add_label(r, out, json_string_value(value), json_string_length(value), bad);
-	if (!json_is_integer(value))
-		return bad_input(bad, SHARD_MISS_VALUE,
-				 "element %" PRIu64
-				 " of the labels is %.100s; a label must be a whole number or a text",
-				 out->count, json_value_say(value, what));
-	snprintf(number, sizeof(number), "%" JSON_INTEGER_FORMAT, json_integer_value(value));
-	return add_label(r, out, number, strlen(number), bad);
+	return rc;
 }
 
 static void empty(struct label_list *l)
@@ -230,7 +212,7 @@ static void empty(struct label_list *l)
 int label_list_of_json(const struct request *r, const json_t *value, struct label_list *out, struct bad_input *bad)
 {
 	char number[24], what[JSON_VALUE_BYTES];
-	int code = EXIT_DONE;
+	int rc = EXIT_DONE;
 
 	empty(out);
 	if (json_is_string(value))
@@ -243,9 +225,22 @@ int label_list_of_json(const struct request *r, const json_t *value, struct labe
 		return bad_input(bad, SHARD_MISS_VALUE,
 				 "the labels are %.100s and must be a list of whole numbers or texts",
 				 json_value_say(value, what));
-	for (size_t i = 0; code == EXIT_DONE && i < json_array_size(value); i++)
-		code = add_json(r, json_array_get(value, i), out, bad);
-	return code;
+	for (size_t i = 0; rc == EXIT_DONE && i < json_array_size(value); i++) {
+		const json_t *label = json_array_get(value, i);
+
+		if (json_is_string(label)) {
+			rc = add_label(r, out, json_string_value(label), json_string_length(label), bad);
+		} else if (json_is_integer(label)) {
+			snprintf(number, sizeof(number), "%" JSON_INTEGER_FORMAT, json_integer_value(label));
+			rc = add_label(r, out, number, strlen(number), bad);
+		} else {
+			rc = bad_input(bad, SHARD_MISS_VALUE,
+				       "element %" PRIu64
+				       " of the labels is %.100s; a label must be a whole number or a text",
+				       out->count, json_value_say(label, what));
+		}
+	}
+	return rc;
 }
 
 int label_list_of_text(const struct request *r, const char *text, size_t bytes, bool lines, struct label_list *out,
@@ -254,7 +249,7 @@ int label_list_of_text(const struct request *r, const char *text, size_t bytes, 
 	const char *end = text + bytes;
 	json_error_t error;
 	json_t *value;
-	int code = EXIT_DONE;
+	int rc = EXIT_DONE;
 
 	empty(out);
 	if (bytes && text[0] == '[') {
@@ -262,11 +257,11 @@ int label_list_of_text(const struct request *r, const char *text, size_t bytes, 
 		value = json_loadb(text, bytes, JSON_REJECT_DUPLICATES, &error);
 		if (!value && errno == ENOMEM)
 			return fail(EXIT_IO, "out of memory for labels");
-		code = value ? label_list_of_json(r, value, out, bad)
-			     : bad_input(bad, SHARD_MISS_VALUE, "labels '%.*s' are not a list in JSON, at byte %d: %s",
-					 (int)(bytes < 60 ? bytes : 60), text, error.position, json_why(&error));
+		rc = value ? label_list_of_json(r, value, out, bad)
+			   : bad_input(bad, SHARD_MISS_VALUE, "labels '%.*s' are not a list in JSON, at byte %d: %s",
+				       (int)(bytes < 60 ? bytes : 60), text, error.position, json_why(&error));
 		json_decref(value);
-		return code;
+		return rc;
 	}
 	if (bytes && !lines && !r->o->label_separator)
 		return bad_input(
@@ -274,16 +269,16 @@ int label_list_of_text(const struct request *r, const char *text, size_t bytes, 
 			"labels '%.*s' are not a list in JSON; say what separates them with --label-separator, "
 			"such as ' ' or '|'",
 			(int)(bytes < 60 ? bytes : 60), text);
-	while (code == EXIT_DONE && text < end) {
+	while (rc == EXIT_DONE && text < end) {
 		const char *lf = lines ? memchr(text, '\n', (size_t)(end - text)) : NULL;
 		size_t line = (size_t)((lf ? lf : end) - text), kept = line;
 
 		while (lines && kept && text[kept - 1] == '\r')
 			kept--;
-		code = split(r, text, kept, out, bad);
+		rc = split_labels(r, text, kept, out, bad);
 		text += line + (lf != NULL);
 	}
-	return code;
+	return rc;
 }
 
 void image_list_free(struct image_list *images)

@@ -9,14 +9,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tools/common/exit_code.h"
 #include "tools/common/files.h"
 #include "tools/common/human.h"
 #include "tools/common/message.h"
 #include "tools/common/shelf.h"
 #include "tools/common/text.h"
 #include "tools/shardpack/input/input.h"
-#include "tools/shardpack/plan/bad_input.h"
 #include "tools/shardpack/plan/plan.h"
 
 /* ---- the same image in several rows of a table ---- */
@@ -87,7 +85,7 @@ static bool list_has(const struct image_list *every, uint64_t first, uint64_t en
 	return first < end;
 }
 
-/* Labels of one image are different from each other, so as many that are all there are the same. */
+/* Labels of one image differ from each other: as many that are all among the others are the same. */
 static bool same_labels(const struct image_list *images, uint64_t x, uint64_t y)
 {
 	uint64_t a, a_end, b, b_end;
@@ -103,7 +101,7 @@ static bool same_labels(const struct image_list *images, uint64_t x, uint64_t y)
 	return a == a_end;
 }
 
-/* The first field in which two items differ, of those that are compared; field_count: none. */
+/* The first field in which two items differ, of the ones that are compared; field_count: none. */
 static uint32_t field_that_differs(const struct image_list *images, uint64_t x, uint64_t y)
 {
 	const struct recipe *r = images->request->recipe;
@@ -179,12 +177,21 @@ static void add_labels(const struct image_list *images, uint64_t i, struct text 
 		text_format(out, "%s'%s'", k > first ? "," : "", label_of(images->every, k));
 }
 
-static void tell_of_differences(const struct image_list *images, const struct repeated *r)
+static void tell_of_repeated(const struct image_list *images, const struct repeated *r)
 {
 	const struct request *q = images->request;
-	char count[HUMAN_CHARS];
+	char count[HUMAN_CHARS], rows[HUMAN_CHARS];
 	struct text labels = {0};
 
+	scan_note(q->scan,
+		  "%s image%s%s, %s %s in all; each %s is an input, and the second one of an image has a key such as "
+		  "'%s#2'",
+		  human_count(count, r->images), r->images == 1 ? "" : "s",
+		  r->further	   ? r->images == 1 ? " has several texts" : " have several texts"
+		  : r->images == 1 ? " stands in several rows"
+				   : " stand in several rows",
+		  human_count(rows, r->rows), r->further ? "texts" : "rows", r->further ? "text" : "row",
+		  image_list_path(images, r->example));
 	if (r->label_images) {
 		add_labels(images, r->first, &labels);
 		text_add(&labels, " and ", 5);
@@ -193,28 +200,13 @@ static void tell_of_differences(const struct image_list *images, const struct re
 			  "%s image%s several rows with different labels; each row is a record with its own "
 			  "(the first is '%s', with %s)",
 			  human_count(count, r->label_images), r->label_images == 1 ? " stands in" : "s stand in",
-			  image_list_path(images, r->first), text_failed(&labels) ? "" : labels.data);
+			  image_list_path(images, r->first), labels.data);
 		text_free(&labels);
 	}
 	if (r->field_images)
 		scan_note(q->scan, "%s image%s several rows that differ in fields (the first is '%s', in %s)",
 			  human_count(count, r->field_images), r->field_images == 1 ? " stands in" : "s stand in",
 			  image_list_path(images, r->field_example), q->recipe->field[r->field_of_first].name);
-}
-
-static void note_repeated(const struct image_list *images, const struct repeated *r)
-{
-	char of_images[HUMAN_CHARS], of_rows[HUMAN_CHARS];
-
-	scan_note(images->request->scan,
-		  "%s image%s%s, %s %s in all; each %s is an input, and the second one of an image has a key such as "
-		  "'%s#2'",
-		  human_count(of_images, r->images), r->images == 1 ? "" : "s",
-		  r->further	   ? r->images == 1 ? " has several texts" : " have several texts"
-		  : r->images == 1 ? " stands in several rows"
-				   : " stand in several rows",
-		  human_count(of_rows, r->rows), r->further ? "texts" : "rows", r->further ? "text" : "row",
-		  image_list_path(images, r->example));
 }
 
 /*
@@ -253,15 +245,15 @@ static int number_run(struct image_list *images, const uint64_t *order, uint64_t
 int image_rows_number(struct image_list *images)
 {
 	uint64_t *order = shelf_number(images->text.shelf, images->count, compare_paths, images), end;
-	int code = order ? EXIT_DONE : shelf_refuse(images->text.shelf, "a list of %" PRIu64 " images", images->count);
+	int rc = order ? EXIT_DONE : image_list_refuse(images);
 	struct repeated repeated = {0};
 	uint32_t most;
 
-	for (uint64_t i = 0; code == EXIT_DONE && i < images->count; i = end) {
+	for (uint64_t i = 0; rc == EXIT_DONE && i < images->count; i = end) {
 		for (end = i + 1; end < images->count; end++)
 			if (strcmp(image_list_path(images, order[i]), image_list_path(images, order[end])))
 				break;
-		code = number_run(images, order, i, end, &most);
+		rc = number_run(images, order, i, end, &most);
 		if (most < 2)
 			continue;
 		repeated.example = repeated.images++ ? repeated.example : order[i];
@@ -269,15 +261,13 @@ int image_rows_number(struct image_list *images)
 		repeated.further = repeated.further || images->item[order[end - 1]].further;
 		compare_rows(images, order, i, end, &repeated);
 	}
-	for (uint64_t i = 0; code == EXIT_DONE && repeated.images && i < images->count; i++)
+	for (uint64_t i = 0; rc == EXIT_DONE && repeated.images && i < images->count; i++)
 		if (images->item[i].row > 1 && !image_list_is_bad(images, i))
-			code = refuse_key(images, order, i);
-	if (code == EXIT_DONE && repeated.images)
-		note_repeated(images, &repeated);
-	if (code == EXIT_DONE)
-		tell_of_differences(images, &repeated);
+			rc = refuse_key(images, order, i);
+	if (rc == EXIT_DONE && repeated.images)
+		tell_of_repeated(images, &repeated);
 	shelf_free(images->text.shelf, order);
-	return code;
+	return rc;
 }
 
 /* ---- classes and lines ---- */
@@ -290,11 +280,6 @@ int image_rows_number(struct image_list *images)
 #define CLASSES_SPARSE 8
 
 #define WARNED_MOST 20 /* of bad inputs, as elsewhere */
-
-static int out_of_memory(const struct image_list *images)
-{
-	return shelf_refuse(images->text.shelf, "a list of %" PRIu64 " images", images->count);
-}
 
 /* A bad input may have no label, and then it says nothing of classes. */
 static bool has_label(const struct image_list *images, uint64_t i)
@@ -463,7 +448,7 @@ static int judge_holes(const struct image_list *images, uint64_t largest)
 	uint64_t value = 0, empty = 0, first = 0;
 
 	if (!has)
-		return out_of_memory(images);
+		return image_list_refuse(images);
 	for (uint64_t i = 0; i < images->count; i++)
 		if (has_label(images, i) && text_u64(label_of(images, i), strlen(label_of(images, i)), &value))
 			has[value] = 1;
@@ -486,63 +471,54 @@ static int collect_names(struct image_list *images, struct classes *out)
 {
 	uint64_t *order = shelf_number(images->text.shelf, images->count, compare_labels, images),
 		 first = images->unlabelled_count;
-	int code = order ? EXIT_DONE : out_of_memory(images);
+	int rc = order ? EXIT_DONE : image_list_refuse(images);
 
-	/* Those without a label come first. */
-	for (uint64_t i = first; code == EXIT_DONE && i < images->count; i++)
+	/* items without a label come first */
+	for (uint64_t i = first; rc == EXIT_DONE && i < images->count; i++)
 		if (i == first || strcmp(label_of(images, order[i - 1]), label_of(images, order[i])))
-			code = classes_add(out, label_of(images, order[i]), strlen(label_of(images, order[i])),
-					   image_list_path(images, order[i]));
+			rc = classes_add(out, label_of(images, order[i]), strlen(label_of(images, order[i])),
+					 image_list_path(images, order[i]));
 	shelf_free(images->text.shelf, order);
-	return code;
-}
-
-static bool is_any_listed(const struct image_list *images, const struct classes *list)
-{
-	for (uint64_t i = 0; i < images->count; i++)
-		if (has_label(images, i) && classes_find(list, label_of(images, i)) >= 0)
-			return true;
-	return false;
+	return rc;
 }
 
 static int settle_classes(struct image_list *images, struct classes *out, bool *by_number)
 {
 	const char *list = images->request->o->classes;
 	uint64_t largest;
-	int code;
+	int rc;
 
 	*by_number = are_numbers(images, &largest) && listed_count(images);
 	if (*by_number && images->by_folder_count && !list)
 		return refuse_mixture(images);
 	if (list) {
-		code = classes_from_list(out, list);
-		/* Numbers of which any is a name in the list are names; so are those of folders. */
-		if (code == EXIT_DONE && *by_number)
-			*by_number = !images->by_folder_count && !is_any_listed(images, out);
-		if (code == EXIT_DONE && *by_number && largest >= out->count)
-			code = fail(EXIT_BAD,
-				    "%s/%s: label %" PRIu64 ", but --classes %s has %" PRIu64 " classes, "
-				    "numbered from 0",
-				    images->request->place->root, path_of_number(images, largest), largest, list,
-				    out->count);
-		return code;
+		rc = classes_from_list(out, list);
+		/* Numbers of which any is a name in the list are names; so are the names of folders. */
+		*by_number = *by_number && !images->by_folder_count;
+		for (uint64_t i = 0; rc == EXIT_DONE && *by_number && i < images->count; i++)
+			*by_number = !has_label(images, i) || classes_find(out, label_of(images, i)) < 0;
+		if (rc == EXIT_DONE && *by_number && largest >= out->count)
+			rc = fail(EXIT_BAD,
+				  "%s/%s: label %" PRIu64 ", but --classes %s has %" PRIu64 " classes, "
+				  "numbered from 0",
+				  images->request->place->root, path_of_number(images, largest), largest, list,
+				  out->count);
+		return rc;
 	}
 	if (*by_number) {
-		code = judge_holes(images, largest);
-		return code == EXIT_DONE ? classes_add_numbers(out, largest + 1) : code;
+		rc = judge_holes(images, largest);
+		return rc == EXIT_DONE ? classes_add_numbers(out, largest + 1) : rc;
 	}
-	code = listed_count(images) ? refuse_odd_numbers(images) : EXIT_DONE;
-	if (code == EXIT_DONE)
-		code = collect_names(images, out);
-	if (code == EXIT_DONE)
-		code = classes_index(out, images->request->place->root);
-	if (code == EXIT_DONE)
-		code = judge_numbers(images, out);
-	if (code == EXIT_DONE && images->by_folder_count) {
+	rc = listed_count(images) ? refuse_odd_numbers(images) : EXIT_DONE;
+	if (rc == EXIT_DONE)
+		rc = collect_names(images, out);
+	if (rc == EXIT_DONE)
+		rc = classes_index(out, images->request->place->root);
+	if (rc == EXIT_DONE)
+		rc = judge_numbers(images, out);
+	if (rc == EXIT_DONE && images->by_folder_count)
 		scan_warn_of_folders(images->request->scan, out);
-		scan_warn_of_numbers(images->request->scan, out);
-	}
-	return code;
+	return rc;
 }
 
 /* A label that --classes lacks.  Was it meant as a number, and is a name for another's sake? */
@@ -563,40 +539,21 @@ static void refuse_unlisted(const struct image_list *images, uint64_t i, const s
 /* The class of an item, or -1 and a message. */
 static int64_t class_of(const struct image_list *images, uint64_t i, const struct classes *classes, bool by_number)
 {
+	const char *label = label_of(images, i);
 	int64_t class_idx;
 	uint64_t value = 0;
 
 	if (by_number) {
-		text_u64(label_of(images, i), strlen(label_of(images, i)), &value);
+		text_u64(label, strlen(label), &value);
 		return (int64_t)value;
 	}
-	class_idx = classes_find(classes, label_of(images, i));
+	class_idx = classes_find(classes, label);
 	if (class_idx < 0)
 		refuse_unlisted(images, i, classes);
 	return class_idx;
 }
 
-/* The token of an image that may have several labels: classes.c. */
-static int write_classes(const struct image_list *images, uint64_t i, const struct classes *classes, bool by_number,
-			 struct text *out)
-{
-	uint64_t first, end;
-
-	every_label(images, i, &first, &end);
-	out->bytes = 0;
-	for (uint64_t k = first; k < end; k++) {
-		int64_t class_idx = class_of(images->every, k, classes, by_number);
-
-		if (class_idx < 0)
-			return EXIT_BAD;
-		text_format(out, "%s%" PRId64, k > first ? "," : "", class_idx);
-	}
-	if (first == end)
-		text_add(out, "-", 1);
-	return text_failed(out) ? out_of_memory(images) : EXIT_DONE;
-}
-
-/* Why images have no label: so much as is listed of bad inputs. */
+/* Why images have no label: the first ones, as many as are listed of bad inputs. */
 static void warn_of_bad(const struct image_list *images)
 {
 	char why[BAD_INPUT_MESSAGE_BYTES];
@@ -619,15 +576,13 @@ static int settle_room(const struct image_list *images, const struct classes *cl
 
 	if (r->recipe->label == LABEL_HOT)
 		r->recipe->label_room = (uint32_t)classes->count;
-	if (!recipe_is_multi_label(r->recipe))
+	if (!recipe_is_multi_label(r->recipe) || classes->count)
 		return EXIT_DONE;
-	if (!classes->count)
-		warn_of_bad(images);
-	return classes->count ? EXIT_DONE
-			      : fail(EXIT_BAD,
-				     "%s: no image has a label; if texts have several, say with --label-separator what "
-				     "is between them; or name the classes with --classes FILE, or say --no-label",
-				     r->place->root);
+	warn_of_bad(images);
+	return fail(EXIT_BAD,
+		    "%s: no image has a label; if texts have several, say with --label-separator what is between them; "
+		    "or name the classes with --classes FILE, or say --no-label",
+		    r->place->root);
 }
 
 static int plan_image(struct image_list *images, uint64_t i, const struct classes *classes, bool by_number,
@@ -640,14 +595,23 @@ static int plan_image(struct image_list *images, uint64_t i, const struct classe
 				.file = x->row > 1 ? PLAN_NO_FILE : x->file,
 				.offset = x->offset,
 				.row = x->row};
+	uint64_t first, end;
+	int64_t class_idx;
 
-	if (images->every) {
-		if (write_classes(images, i, classes, by_number, list) != EXIT_DONE)
-			return EXIT_BAD;
+	if (images->every) { /* the token of an image that may have several labels: classes.c */
+		every_label(images, i, &first, &end);
+		list->bytes = 0;
+		for (uint64_t k = first; k < end; k++) {
+			class_idx = class_of(images->every, k, classes, by_number);
+			if (class_idx < 0)
+				return EXIT_BAD;
+			text_format(list, "%s%" PRId64, k > first ? "," : "", class_idx);
+		}
+		if (first == end)
+			text_add(list, "-", 1);
 		in.classes = list->data;
 	} else if (recipe_has_label(r->recipe) && has_label(images, i)) {
-		int64_t class_idx = class_of(images, i, classes, by_number);
-
+		class_idx = class_of(images, i, classes, by_number);
 		if (class_idx < 0)
 			return EXIT_BAD;
 		in.class_idx = (uint32_t)class_idx;
@@ -661,20 +625,20 @@ int image_plan(struct image_list *images)
 	struct classes classes = {0};
 	struct text list = {0};
 	bool by_number = false;
-	int code = images->count ? EXIT_DONE : scan_refuse_barren(r->scan, r->place->root, "images", "");
+	int rc = images->count ? EXIT_DONE : scan_refuse_barren(r->scan, r->place->root, "images", "");
 
-	if (code == EXIT_DONE) {
+	if (rc == EXIT_DONE) {
 		scan_warn_of_barren(r->scan, "image");
 		if (recipe_has_label(r->recipe))
-			code = settle_classes(images->every ? images->every : images, &classes, &by_number);
+			rc = settle_classes(images->every ? images->every : images, &classes, &by_number);
 	}
-	if (code == EXIT_DONE)
-		code = settle_room(images, &classes);
-	if (code == EXIT_DONE)
-		code = plan_begin(r->plan, r->recipe, images->classes ? images->classes : &classes);
-	for (uint64_t i = 0; code == EXIT_DONE && i < images->count; i++)
-		code = plan_image(images, i, &classes, by_number, &list);
+	if (rc == EXIT_DONE)
+		rc = settle_room(images, &classes);
+	if (rc == EXIT_DONE)
+		rc = plan_begin(r->plan, r->recipe, images->classes ? images->classes : &classes);
+	for (uint64_t i = 0; rc == EXIT_DONE && i < images->count; i++)
+		rc = plan_image(images, i, &classes, by_number, &list);
 	text_free(&list);
 	classes_free(&classes);
-	return code;
+	return rc;
 }

@@ -19,14 +19,12 @@
 
 #include "libshard/base/words.h"
 #include "shard_inspect.h"
-#include "tools/common/exit_code.h"
 #include "tools/common/files.h"
 #include "tools/common/memory.h"
 #include "tools/common/message.h"
 #include "tools/common/text.h"
-#include "tools/shardpack/images/file_name.h"
+#include "tools/shardpack/images/images.h"
 #include "tools/shardpack/input/input.h"
-#include "tools/shardpack/plan/bad_input.h"
 #include "tools/shardpack/plan/plan.h"
 
 /* ---- a file that is not there: is it there under another name? ---- */
@@ -158,7 +156,6 @@ static bool warn_of_other_name(const struct request *r, const char *table, const
 struct image_table {
 	const struct request *request;
 	struct image_list *images;
-	struct labels *labels;
 	const char *path;	       /* of the table, below the root */
 	char folder[FILES_PATH_BYTES]; /* what paths in it are relative to, below the root; with a slash, or empty */
 	struct text fields;	       /* of the row */
@@ -277,19 +274,19 @@ static int find_image(struct image_table *t, const struct path_row *row, char *o
 {
 	const char *suffix = t->request->o->path_suffix;
 	char *with = suffix ? xasprintf("%s%s", row->path, suffix) : NULL;
-	int code;
+	int rc;
 
-	code = find_listed(t, row->line, suffix ? with : row->path, out, st);
+	rc = find_listed(t, row->line, suffix ? with : row->path, out, st);
 	free(with);
 	if (t->bad.reason == SHARD_MISS_MISSING && out[0] && !row->bad && t->looked < MISSING_LOOKED)
 		t->looked = warn_of_other_name(t->request, t->path, t->folder, row->line, row->path, out)
 				    ? MISSING_LOOKED
 				    : t->looked + 1;
-	return code;
+	return rc;
 }
 
 /* Of a cell that is not a number of that type. */
-static const char *remedy_of(const struct shard_field *f, const char *cell)
+static const char *remedy_of_cell(const struct shard_field *f, const char *cell)
 {
 	const char *comma = strchr(cell, ',');
 	char point[FIELD_EMPTY_BYTES];
@@ -338,7 +335,7 @@ static int add_number(struct image_table *t, const struct path_row *row, uint32_
 		t->request->scan->field[i].found = true;
 	if (!field_value_of_column(f, cell, value))
 		return bad_row(t, row->line, SHARD_MISS_VALUE, "'%.100s' in column %s is not a value of type %s%s",
-			       cell, f->name, shard_name(SHARD_NAME_DTYPE, f->dtype), remedy_of(f, cell));
+			       cell, f->name, shard_name(SHARD_NAME_DTYPE, f->dtype), remedy_of_cell(f, cell));
 	if (!out->bytes)
 		text_add(out, " =", 2);
 	text_hex(out, value, shard_dtype_bytes(f->dtype));
@@ -368,20 +365,19 @@ static int add_value(struct image_table *t, const struct path_row *row, uint32_t
 	uint8_t *value = xmalloc(field_value_room(&r->field[i]), 1);
 	struct field_verdict v;
 	size_t bytes = 0;
-	int code = EXIT_DONE;
+	int rc = EXIT_DONE;
 
 	warn_of_list(t, row, i);
 	if (!field_value(&r->field[i], &r->from[i], row->value[i], strlen(row->value[i]), value, &bytes, &v))
-		code = v.reason == FIELD_NO_MEMORY
-			       ? out_of_memory()
-			       : bad_row(t, row->line, (uint32_t)v.reason, "column %s, field %s: %s", r->from[i].from,
-					 r->field[i].name, v.message);
+		rc = v.reason == FIELD_NO_MEMORY ? out_of_memory()
+						 : bad_row(t, row->line, (uint32_t)v.reason, "column %s, field %s: %s",
+							   r->from[i].from, r->field[i].name, v.message);
 	else if (r->from[i].pick == PICK_ALL)
 		field_texts_add(&r->field[i], value, bytes, out);
 	else
 		field_part_add_value(out, value, bytes);
 	free(value);
-	return code;
+	return rc;
 }
 
 static const char *remedy_of_empty(const struct recipe *r, uint32_t i)
@@ -398,7 +394,7 @@ static int add_cell(struct image_table *t, const struct path_row *row, uint32_t 
 	bool takes_empty = (s->kind == FIELD_TEXT && s->pick == PICK_UNSAID) || s->kind == FIELD_BYTES;
 	char path[2 * PLAN_PATH_BYTES_MAX];
 	struct stat st = {0};
-	int code;
+	int rc;
 
 	if (s->optional && (!row->value[i] || !row->value[i][0]))
 		tell_absent(t, row, i);
@@ -416,10 +412,10 @@ static int add_cell(struct image_table *t, const struct path_row *row, uint32_t 
 	}
 	if (!field_is_picture(s->kind))
 		return add_value(t, row, i, out);
-	code = find_listed(t, row->line, row->value[i], path, &st);
-	if (code == EXIT_DONE)
+	rc = find_listed(t, row->line, row->value[i], path, &st);
+	if (rc == EXIT_DONE)
 		field_part_add_file(out, input_file_bytes(&st), path);
-	return code;
+	return rc;
 }
 
 /* The tokens of a row, each with a blank before it. */
@@ -427,13 +423,13 @@ static int find_fields(struct image_table *t, const struct path_row *row)
 {
 	const struct recipe *r = t->request->recipe;
 	struct text *out = &t->fields;
-	int code = EXIT_DONE;
+	int rc = EXIT_DONE;
 
 	out->bytes = 0;
-	for (uint32_t i = 0; code == EXIT_DONE && i < r->field_count; i++)
+	for (uint32_t i = 0; rc == EXIT_DONE && i < r->field_count; i++)
 		if (r->from[i].kind != FIELD_LENGTH)
-			code = r->from[i].column ? add_number(t, row, i, out) : add_cell(t, row, i, out);
-	return code;
+			rc = r->from[i].column ? add_number(t, row, i, out) : add_cell(t, row, i, out);
+	return rc;
 }
 
 /* The label of a row, into `out` of CLASS_NAME_BYTES_MAX + 1. */
@@ -441,18 +437,18 @@ static int find_label(struct image_table *t, const struct path_row *row, char *o
 {
 	char where[3 * FILES_PATH_BYTES];
 	struct bad_input bad = {0};
-	int code;
+	int rc;
 
 	if (!row->label) {
 		snprintf(where, sizeof(where), "%s/%s: line %" PRIu64 ": '%s'", t->request->place->root, t->path,
 			 row->line, row->path);
-		code = labels_find(t->labels, where, row->path, NULL, out, &bad);
-		return bad_input_is(&bad, code) ? bad_row(t, row->line, bad.reason, "%s", bad.message) : code;
+		rc = labels_find(t->images->labels, where, row->path, NULL, out, &bad);
+		return bad_input_is(&bad, rc) ? bad_row(t, row->line, bad.reason, "%s", bad.message) : rc;
 	}
 	if (recipe_is_multi_label(t->request->recipe)) {
 		out[0] = '\0';
-		code = label_list_of_text(t->request, row->label, strlen(row->label), false, &t->images->next, &bad);
-		return bad_input_is(&bad, code) ? bad_row(t, row->line, bad.reason, "%s", bad.message) : code;
+		rc = label_list_of_text(t->request, row->label, strlen(row->label), false, &t->images->next, &bad);
+		return bad_input_is(&bad, rc) ? bad_row(t, row->line, bad.reason, "%s", bad.message) : rc;
 	}
 	if (!text_is_name(row->label, strlen(row->label), CLASS_NAME_BYTES_MAX))
 		return bad_row(t, row->line, SHARD_MISS_VALUE,
@@ -480,87 +476,78 @@ static int add_inputs(struct image_table *t, const struct path_row *row, const c
 {
 	struct path_row input = *row;
 	struct bad_input differ = {0};
-	int code = text_each_open(&t->each, t->request->recipe, row->value, &differ);
+	int rc = text_each_open(&t->each, t->request->recipe, row->value, &differ);
 
 	if (differ.reason) {
 		bad_row(t, row->line, differ.reason, "%s", differ.message);
-		code = add_bad(t, row, path, label, st);
+		rc = add_bad(t, row, path, label, st);
 	}
-	for (t->text = 0; code == EXIT_DONE && !differ.reason && t->text < t->each.count; t->text++) {
+	for (t->text = 0; rc == EXIT_DONE && !differ.reason && t->text < t->each.count; t->text++) {
 		t->bad.reason = 0;
 		t->images->further = t->text > 0;
-		code = text_each_at(&t->each, t->text, input.value) ? find_fields(t, &input) : out_of_memory();
-		if (bad_input_is(&t->bad, code))
-			code = add_bad(t, row, path, label, st);
-		else if (code == EXIT_DONE)
-			code = image_list_add(t->images, path, label, input_file_bytes(st), PLAN_NO_FILE, 0,
-					      &t->fields);
+		rc = text_each_at(&t->each, t->text, input.value) ? find_fields(t, &input) : out_of_memory();
+		if (bad_input_is(&t->bad, rc))
+			rc = add_bad(t, row, path, label, st);
+		else if (rc == EXIT_DONE)
+			rc = image_list_add(t->images, path, label, input_file_bytes(st), PLAN_NO_FILE, 0, &t->fields);
 	}
 	t->text = 0;
 	t->images->further = false;
 	text_each_close(&t->each);
-	return code;
+	return rc;
 }
 
-static int take_row(void *context, const struct path_row *row)
+static int add_row(void *context, const struct path_row *row)
 {
 	struct image_table *t = context;
-	char path[2 * PLAN_PATH_BYTES_MAX] = "", label[CLASS_NAME_BYTES_MAX + 1];
+	char path[2 * PLAN_PATH_BYTES_MAX], label[CLASS_NAME_BYTES_MAX + 1];
 	struct stat st = {0};
 	bool labelled;
-	int code = EXIT_DONE;
+	int rc = EXIT_DONE;
 
+	path[0] = '\0';
 	t->bad.reason = 0;
 	t->images->table = row->label ? t->path : NULL;
 	t->images->line = row->line;
 	if (row->bad)
 		bad_row(t, row->line, row->bad->reason, "%s", row->bad->message);
 	if (row->path)
-		code = find_image(t, row, path, &st);
-	if (code != EXIT_DONE && !bad_input_is(&t->bad, code))
-		return code;
+		rc = find_image(t, row, path, &st);
+	if (rc != EXIT_DONE && !bad_input_is(&t->bad, rc))
+		return rc;
 	/* Of a bad row, too: it tells which classes there are. */
-	code = row->path && (row->label || !row->bad) ? find_label(t, row, label) : EXIT_BAD;
-	labelled = code == EXIT_DONE;
-	if (!labelled && !bad_input_is(&t->bad, code))
-		return code;
+	rc = row->path && (row->label || !row->bad) ? find_label(t, row, label) : EXIT_BAD;
+	labelled = rc == EXIT_DONE;
+	if (!labelled && !bad_input_is(&t->bad, rc))
+		return rc;
 	return t->bad.reason ? add_bad(t, row, path, labelled ? label : NULL, &st)
 			     : add_inputs(t, row, path, label, &st);
 }
 
-/* How many empty cells have the default of their column. */
-static void tell_filled(const struct image_table *t, const char *name)
-{
-	const struct recipe *r = t->request->recipe;
-
-	for (uint32_t i = 0; i < r->field_count; i++)
-		if (t->filled[i])
-			note("%s: %" PRIu64 " empty cell%s in column %s: packed as %s", name, t->filled[i],
-			     t->filled[i] == 1 ? "" : "s", r->field[i].name, r->from[i].empty);
-}
-
-int image_table_add(struct image_list *images, struct labels *labels, const char *path)
+int image_table_add(struct image_list *images, const char *path)
 {
 	const struct request *r = images->request;
 	const char *slash = strrchr(path, '/'), *key = r->o->label_key ? r->o->label_key : "label";
-	struct image_table t = {.request = r, .images = images, .labels = labels, .path = path};
+	struct image_table t = {.request = r, .images = images, .path = path};
 	char file[FILES_PATH_BYTES], *name = xasprintf("%s/%s", r->place->root, path);
-	int code = files_path(file, r->place->root_absolute, path);
+	int rc = files_path(file, r->place->root_absolute, path);
 
-	if (code == EXIT_DONE && r->o->root && r->place->below[0])
+	if (rc == EXIT_DONE && r->o->root && r->place->below[0])
 		snprintf(t.folder, sizeof(t.folder), "%s/", r->place->below);
-	else if (code == EXIT_DONE && !r->o->root)
+	else if (rc == EXIT_DONE && !r->o->root)
 		snprintf(t.folder, sizeof(t.folder), "%.*s", slash ? (int)(slash + 1 - path) : 0, path);
 	images->by_folder = false;
 	images->in_table = true;
-	if (code == EXIT_DONE)
-		code = path_table_read(file, name, r->o->path_key, labels_given(labels) ? NULL : key, r->recipe,
-				       images->text.shelf, take_row, &t);
-	if (code == EXIT_DONE)
-		tell_filled(&t, name);
+	if (rc == EXIT_DONE)
+		rc = path_table_read(file, name, r->o->path_key, labels_given(r->o) ? NULL : key, r->recipe,
+				     images->text.shelf, add_row, &t);
+	for (uint32_t i = 0; rc == EXIT_DONE && i < r->recipe->field_count; i++)
+		if (t.filled[i])
+			note("%s: %" PRIu64 " empty cell%s in column %s: packed as %s", name, t.filled[i],
+			     t.filled[i] == 1 ? "" : "s", r->recipe->field[i].name, r->recipe->from[i].empty);
 	images->table = NULL;
 	images->in_table = false;
 	text_free(&t.fields);
 	free(name);
-	return code;
+	return rc;
 }

@@ -8,17 +8,16 @@
 #include <string.h>
 
 #include "shard_inspect.h"
-#include "tools/common/exit_code.h"
 #include "tools/common/message.h"
 #include "tools/common/shelf.h"
 #include "tools/common/text.h"
+#include "tools/shardpack/images/images.h"
 #include "tools/shardpack/input/input.h"
-#include "tools/shardpack/plan/bad_input.h"
 #include "tools/shardpack/plan/plan.h"
 
 /*
  * What Perl and Python would read otherwise than POSIX does, at `at`: there it is a part of a valid
- * expression with another meaning, and so gives wrong labels.  0 if it is none; else its length.
+ * expression with another meaning, and so gives wrong labels.  Returns its length, or 0.
  */
 static int perl_only(const char *at)
 {
@@ -60,17 +59,15 @@ static int open_regex(struct labels *l, const struct request *r)
 			"write [0-9] for a digit, ( ) for each group, and [^_]*_ for what ends before a _",
 			r->o->label_regex, perl_only(perl), perl);
 	rc = regcomp(&l->regex, r->o->label_regex, REG_EXTENDED);
-
 	if (rc != 0) {
 		regerror(rc, &l->regex, why, sizeof(why));
 		return cli_misuse(r->args, "--label-regex %s: %s", r->o->label_regex, why);
 	}
 	l->has_regex = true;
-	l->regex_text = r->o->label_regex;
 	if (!l->regex.re_nsub)
 		return cli_misuse(r->args,
 				  "--label-regex %s: needs a part in brackets, which is the label: '^([^_]*)_'",
-				  l->regex_text);
+				  l->o->label_regex);
 	return EXIT_DONE;
 }
 
@@ -82,15 +79,15 @@ static int out_of_memory(const struct labels *l)
 static int add_entry(void *context, const struct path_row *row)
 {
 	struct labels *l = context;
-	const char *label;
+	const char *label, *suffix = l->o->path_suffix ? l->o->path_suffix : "";
 
 	if (row->bad && !row->path)
-		return fail(EXIT_BAD, "%s: line %" PRIu64 ": %s", l->list_name, row->line, row->bad->message);
+		return fail(EXIT_BAD, "%s: line %" PRIu64 ": %s", l->o->label_list, row->line, row->bad->message);
 	if (!grow_on(l->text.shelf, &l->entry, &l->capacity, l->count + 1, sizeof(*l->entry)))
 		return out_of_memory(l);
 	l->entry[l->count].path_at = l->text.bytes;
 	text_add(&l->text, row->path, strlen(row->path));
-	text_add(&l->text, l->path_suffix, strlen(l->path_suffix) + 1);
+	text_add(&l->text, suffix, strlen(suffix) + 1);
 	l->entry[l->count].label_at = l->text.bytes;
 	label = row->label ? row->label : ""; /* of a row that is bad: then its image is */
 	text_add(&l->text, label, strlen(label) + 1);
@@ -112,31 +109,29 @@ static int compare_entries(const void *a, const void *b, void *context)
 static int open_list(struct labels *l, const struct request *r)
 {
 	const char *key = r->o->label_key ? r->o->label_key : "label";
-	int code;
+	int rc;
 
-	if (!path_table_is_one(r->o->label_list))
+	if (!file_name_is_table(r->o->label_list))
 		return cli_misuse(r->args, "--labels %s: the name must end with .csv, .tsv or .jsonl",
 				  r->o->label_list);
-	l->has_list = true;
-	l->path_suffix = r->o->path_suffix ? r->o->path_suffix : "";
-	l->list_name = r->o->label_list;
 	l->text.shelf = r->plan->text.shelf;
-	code = path_table_read(r->o->label_list, r->o->label_list, r->o->path_key, key, NULL, l->text.shelf, add_entry,
-			       l);
-	if (code != EXIT_DONE)
-		return code;
+	rc = path_table_read(r->o->label_list, r->o->label_list, r->o->path_key, key, NULL, l->text.shelf, add_entry,
+			     l);
+	if (rc != EXIT_DONE)
+		return rc;
 	if (!shelf_sort(l->text.shelf, l->entry, l->count, sizeof(*l->entry), compare_entries, l))
 		return out_of_memory(l);
 	for (uint64_t i = 1; i < l->count; i++)
 		if (!strcmp(l->text.data + l->entry[i - 1].path_at, l->text.data + l->entry[i].path_at))
-			return fail(EXIT_BAD, "%s: lines %" PRIu64 " and %" PRIu64 ": '%s' appears twice", l->list_name,
-				    l->entry[i - 1].line, l->entry[i].line, l->text.data + l->entry[i].path_at);
+			return fail(EXIT_BAD, "%s: lines %" PRIu64 " and %" PRIu64 ": '%s' appears twice",
+				    l->o->label_list, l->entry[i - 1].line, l->entry[i].line,
+				    l->text.data + l->entry[i].path_at);
 	return EXIT_DONE;
 }
 
 int labels_open(struct labels *l, const struct request *r)
 {
-	l->none = r->o->no_label;
+	l->o = r->o;
 	if (r->o->label_regex && r->o->label_list)
 		return cli_misuse(r->args, "--label-regex and --labels exclude each other");
 	if (r->o->label_regex)
@@ -153,9 +148,9 @@ void labels_close(struct labels *l)
 	memset(l, 0, sizeof(*l));
 }
 
-bool labels_given(const struct labels *l)
+bool labels_given(const struct pack_options *o)
 {
-	return l->has_regex || l->has_list || l->none;
+	return o->label_regex || o->label_list || o->no_label;
 }
 
 static int copy_label(const char *label, size_t bytes, char *out, struct bad_input *bad)
@@ -168,18 +163,7 @@ static int copy_label(const char *label, size_t bytes, char *out, struct bad_inp
 	return EXIT_DONE;
 }
 
-static int match(const struct labels *l, const char *path, char *out, struct bad_input *bad)
-{
-	regmatch_t part[2];
-
-	if (regexec(&l->regex, path, 2, part, 0) != 0)
-		return bad_input(bad, SHARD_MISS_INCOMPLETE, "--label-regex %s does not match '%.150s'", l->regex_text,
-				 path);
-	return copy_label(path + part[1].rm_so, part[1].rm_so < 0 ? 0 : (size_t)(part[1].rm_eo - part[1].rm_so), out,
-			  bad);
-}
-
-static int look_up(struct labels *l, const char *path, char *out, struct bad_input *bad)
+static int find_in_list(struct labels *l, const char *path, char *out, struct bad_input *bad)
 {
 	uint64_t low = 0, high = l->count;
 
@@ -193,7 +177,7 @@ static int look_up(struct labels *l, const char *path, char *out, struct bad_inp
 			l->entry[middle].used = true;
 			if (!label[0])
 				return bad_input(bad, SHARD_MISS_INCOMPLETE, "%.150s: line %" PRIu64 ": no label",
-						 l->list_name, l->entry[middle].line);
+						 l->o->label_list, l->entry[middle].line);
 			return copy_label(label, strlen(label), out, bad);
 		}
 		if (order < 0)
@@ -201,7 +185,7 @@ static int look_up(struct labels *l, const char *path, char *out, struct bad_inp
 		else
 			low = middle + 1;
 	}
-	return bad_input(bad, SHARD_MISS_INCOMPLETE, "--labels %s has no line for '%.150s'", l->list_name, path);
+	return bad_input(bad, SHARD_MISS_INCOMPLETE, "--labels %s has no line for '%.150s'", l->o->label_list, path);
 }
 
 int labels_missing(const char *where, const char *more)
@@ -215,26 +199,33 @@ int labels_missing(const char *where, const char *more)
 int labels_find(struct labels *l, const char *where, const char *path, const char *folder, char *out,
 		struct bad_input *bad)
 {
+	regmatch_t part[2];
+
+	if (l->has_regex && regexec(&l->regex, path, 2, part, 0) != 0)
+		return bad_input(bad, SHARD_MISS_INCOMPLETE, "--label-regex %s does not match '%.150s'",
+				 l->o->label_regex, path);
 	if (l->has_regex)
-		return match(l, path, out, bad);
-	if (l->has_list)
-		return look_up(l, path, out, bad);
+		return copy_label(path + part[1].rm_so, part[1].rm_so < 0 ? 0 : (size_t)(part[1].rm_eo - part[1].rm_so),
+				  out, bad);
+	if (l->o->label_list)
+		return find_in_list(l, path, out, bad);
 	if (folder)
 		return copy_label(folder, strlen(folder), out, bad);
-	if (!l->none)
+	if (!l->o->no_label)
 		return labels_missing(where, "");
 	out[0] = '\0';
 	return EXIT_DONE;
 }
 
-int labels_add_unused(const struct labels *l, struct image_list *images)
+int labels_add_unused(struct image_list *images)
 {
+	const struct labels *l = images->labels;
 	char name[PLAN_PATH_BYTES_MAX];
 	struct bad_input bad;
-	int code = EXIT_DONE;
+	int rc = EXIT_DONE;
 
 	images->by_folder = false;
-	for (uint64_t i = 0; code == EXIT_DONE && i < l->count; i++) {
+	for (uint64_t i = 0; rc == EXIT_DONE && i < l->count; i++) {
 		const struct labels_entry *e = &l->entry[i];
 		const char *path = l->text.data + e->path_at, *label = l->text.data + e->label_at;
 		bool is_label = text_is_name(label, strlen(label), CLASS_NAME_BYTES_MAX);
@@ -242,13 +233,13 @@ int labels_add_unused(const struct labels *l, struct image_list *images)
 		if (e->used)
 			continue;
 		bad_input(&bad, SHARD_MISS_MISSING, "%.120s: line %" PRIu64 ": '%.120s' is not an image of the source",
-			  l->list_name, e->line, path);
+			  l->o->label_list, e->line, path);
 		image_list_row("labels", e->line, name);
 		if (strlen(path) < PLAN_PATH_BYTES_MAX && text_stays_below(path))
 			strcpy(name, path);
-		code = image_list_add_bad(images, name, is_label ? label : NULL, 0, PLAN_NO_FILE, 0, &bad);
+		rc = image_list_add_bad(images, name, is_label ? label : NULL, 0, PLAN_NO_FILE, 0, &bad);
 	}
-	return code;
+	return rc;
 }
 
 int labels_refuse_many(const struct request *r, const char *path)

@@ -4,8 +4,8 @@
  */
 #include "tools/shardpack/scan/scan.h"
 
-#include "tools/common/exit_code.h"
-#include "tools/shardpack/images/limits.h"
+#include "tools/common/message.h"
+#include "tools/shardpack/images/images.h"
 
 #define AT(member) .offset = offsetof(struct pack_options, member)
 

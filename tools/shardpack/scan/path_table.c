@@ -16,13 +16,12 @@
 
 #include "libshard/base/utf8.h"
 #include "shard_inspect.h"
-#include "tools/common/exit_code.h"
 #include "tools/common/files.h"
+#include "tools/common/memory.h"
 #include "tools/common/message.h"
-#include "tools/shardpack/images/file_name.h"
+#include "tools/shardpack/images/images.h"
 #include "tools/shardpack/parse/json_value.h"
 #include "tools/shardpack/parse/parse.h"
-#include "tools/shardpack/plan/bad_input.h"
 #include "tools/shardpack/plan/plan.h"
 
 struct reading {
@@ -49,11 +48,6 @@ static const char *const likely_paths[] = {"path",	"file_name",  "image",	    "f
 static const char *const likely_labels[] = {"label",	  "labels",   "class",	"classes", "class_name",
 					    "label_name", "category", "target", NULL};
 #define NAMES_SHOWN_BYTES 200
-
-bool path_table_is_one(const char *name)
-{
-	return file_name_is_table(name);
-}
 
 /* Path and label of `row` may be empty, and the path NULL if something is wrong. */
 static int row_done(struct reading *r, struct path_row *row, struct bad_input *bad)
@@ -84,7 +78,7 @@ static const char *list_names(const struct names *n, char out[NAMES_SHOWN_BYTES]
 }
 
 /*
- * The first one that is called as such things often are, but not `tried`, whose value was none;
+ * The first one that is called as such things often are, but not `tried`, which was not there;
  * else what stands for a name.
  */
 static const char *likely_name(const struct names *n, const char *const *often, const char *tried)
@@ -248,46 +242,35 @@ static int settle_columns(struct reading *r, const struct names *head, uint64_t 
 	return EXIT_DONE;
 }
 
-/* ',', ';' or a tab, and a word on the one that is not usual. */
-static char separator_of(const struct reading *r, const char *text, size_t bytes)
-{
-	char separator = file_name_has_extension(r->name, ".tsv") ? '\t' : csv_separator(text, bytes);
-
-	if (separator == ';')
-		note("%s: columns are separated by semicolons, because the first line has no comma", r->name);
-	return separator;
-}
-
-static int refuse_count(const struct reading *r, const struct csv_row *row, uint32_t count, char separator)
-{
-	return fail(EXIT_BAD, "%s: line %" PRIu64 ": %" PRIu32 " fields; the first line has %" PRIu32 "%s", r->name,
-		    row->line, row->count, count,
-		    separator == ','   ? " (a field that contains a comma must be quoted)"
-		    : separator == ';' ? " (a field that contains a semicolon must be quoted)"
-				       : "");
-}
-
 static int read_csv(struct reading *r, char *text, size_t bytes)
 {
-	char separator = separator_of(r, text, bytes), why[200];
-	int path, label, extra[RECIPE_NAMED_MAX], code;
+	char separator = file_name_has_extension(r->name, ".tsv") ? '\t' : csv_separator(text, bytes), why[200];
+	int path, label, extra[RECIPE_NAMED_MAX], rc;
 	struct csv_row head, row;
 	enum csv_status status;
 	struct names names;
 	struct path_row out;
 	struct csv c;
 
+	if (separator == ';')
+		note("%s: columns are separated by semicolons, because the first line has no comma", r->name);
 	csv_start(&c, text, bytes, separator);
 	status = csv_next(&c, &head, why, sizeof(why));
 	if (status == CSV_ROW) {
 		names.count = head.count;
 		memcpy(names.name, head.field, head.count * sizeof(*head.field));
-		code = settle_columns(r, &names, head.line, &path, &label, extra);
-		if (code != EXIT_DONE)
-			return code;
+		rc = settle_columns(r, &names, head.line, &path, &label, extra);
+		if (rc != EXIT_DONE)
+			return rc;
 		while ((status = csv_next(&c, &row, why, sizeof(why))) == CSV_ROW) {
 			if (row.count != head.count)
-				return refuse_count(r, &row, head.count, separator);
+				return fail(EXIT_BAD,
+					    "%s: line %" PRIu64 ": %" PRIu32 " fields; the first line has %" PRIu32
+					    "%s",
+					    r->name, row.line, row.count, head.count,
+					    separator == ','   ? " (a field that contains a comma must be quoted)"
+					    : separator == ';' ? " (a field that contains a semicolon must be quoted)"
+							       : "");
 			out = (struct path_row){.path = row.field[path],
 						.label = label < 0 ? NULL : row.field[label],
 						.line = row.line};
@@ -295,9 +278,9 @@ static int read_csv(struct reading *r, char *text, size_t bytes)
 				out.value[i] = extra[i] >= 0		    ? row.field[extra[i]]
 					       : r->columns->from[i].column ? ""
 									    : NULL;
-			code = row_done(r, &out, &(struct bad_input){.reason = 0});
-			if (code != EXIT_DONE)
-				return code;
+			rc = row_done(r, &out, &(struct bad_input){.reason = 0});
+			if (rc != EXIT_DONE)
+				return rc;
 		}
 	}
 	return status == CSV_BAD ? fail(EXIT_BAD, "%s: %s", r->name, why) : EXIT_DONE;
@@ -323,7 +306,7 @@ static const char *label_text(const json_t *value, char out[24])
 
 /*
  * The value of a field, as text that reads back as the same; *own is what must be freed.  Numbers
- * of columns are numbers or truths, text and paths are text, and of other fields whatever stands
+ * of columns are numbers or truths, text and paths are text, and of other fields the value that stands
  * there is dumped.  *out is NULL if nothing does, or empty for a column that has a default.  False
  * if it is of another kind, or, with *failed, without memory.
  */
@@ -375,7 +358,7 @@ static int json_row(struct reading *r, const json_t *object, uint64_t line)
 	struct path_row row;
 	struct names names;
 	bool failed = false;
-	int code;
+	int rc;
 
 	for (size_t i = 0; !r->path_key && path_keys[i] && !path; i++)
 		path = json_object_get(object, path_key = path_keys[i]);
@@ -402,8 +385,7 @@ static int json_row(struct reading *r, const json_t *object, uint64_t line)
 
 		if (none && (!r->told[i] || !s->optional) && s->kind != FIELD_LENGTH) {
 			json_value_absent(object, s->from, what);
-			row.absent[i] = why[i] = strdup(what);
-			failed = !why[i];
+			row.absent[i] = why[i] = xstrdup(what);
 			r->told[i] = true;
 		}
 		if (failed || value_text(value, s, &row.value[i], &own[i], &failed))
@@ -426,17 +408,18 @@ static int json_row(struct reading *r, const json_t *object, uint64_t line)
 					  ? ": write it in quotes, or pack it with kind=tensor,dtype=TYPE"
 					  : "");
 	}
-	code = failed ? out_of_memory(r, line) : row_done(r, &row, &bad);
+	rc = failed ? out_of_memory(r, line) : row_done(r, &row, &bad);
 	for (size_t i = 0; i < r->columns->field_count; i++) {
 		free(own[i]);
 		free(why[i]);
 	}
 	free(labels);
-	return code;
+	return rc;
 }
 
-/* A line that is none; a bad row, unless it shows what the whole file is. */
-static int no_object(struct reading *r, const json_t *value, const char *at, uint64_t line, const json_error_t *error)
+/* A line that is not an object: a bad row, unless it shows what the whole file is. */
+static int not_an_object(struct reading *r, const json_t *value, const char *at, uint64_t line,
+			 const json_error_t *error)
 {
 	struct path_row row = {.line = line};
 	struct bad_input bad = {0};
@@ -456,9 +439,9 @@ static int read_json(struct reading *r, char *text, size_t bytes)
 {
 	char *at = text + utf8_mark(text, bytes), *end = text + bytes;
 	uint64_t line = 0;
-	int code = EXIT_DONE;
+	int rc = EXIT_DONE;
 
-	while (code == EXIT_DONE && at < end) {
+	while (rc == EXIT_DONE && at < end) {
 		char *lf = memchr(at, '\n', (size_t)(end - at));
 		size_t n = (size_t)((lf ? lf : end) - at);
 		json_error_t error;
@@ -471,11 +454,11 @@ static int read_json(struct reading *r, char *text, size_t bytes)
 		}
 		errno = 0;
 		value = json_loadb(at, n, JSON_REJECT_DUPLICATES, &error);
-		code = json_is_object(value) ? json_row(r, value, line) : no_object(r, value, at, line, &error);
+		rc = json_is_object(value) ? json_row(r, value, line) : not_an_object(r, value, at, line, &error);
 		json_decref(value);
 		at += n + 1;
 	}
-	return code;
+	return rc;
 }
 
 int path_table_read(const char *file, const char *name, const char *path_key, const char *label_key,
@@ -492,20 +475,20 @@ int path_table_read(const char *file, const char *name, const char *path_key, co
 	struct text text = {.shelf = shelf};
 	bool is_json = file_name_has_extension(name, ".jsonl") || file_name_has_extension(name, ".ndjson"),
 	     found = false;
-	int code = files_read(file, &text, &found);
+	int rc = files_read(file, &text, &found);
 
-	if (code == EXIT_DONE && !found)
-		code = fail(EXIT_IO, "%s: No such file or directory", name);
-	if (code == EXIT_DONE && utf8_is_utf16(text.data, text.bytes))
-		code = fail(EXIT_BAD, "%s: " UTF8_UTF16, name);
-	else if (code == EXIT_DONE && text.bytes)
-		code = is_json ? read_json(&r, text.data, text.bytes) : read_csv(&r, text.data, text.bytes);
+	if (rc == EXIT_DONE && !found)
+		rc = fail(EXIT_IO, "%s: No such file or directory", name);
+	if (rc == EXIT_DONE && utf8_is_utf16(text.data, text.bytes))
+		rc = fail(EXIT_BAD, "%s: " UTF8_UTF16, name);
+	else if (rc == EXIT_DONE && text.bytes)
+		rc = is_json ? read_json(&r, text.data, text.bytes) : read_csv(&r, text.data, text.bytes);
 	text_free(&text);
-	if (code == EXIT_DONE && r.why_no_path[0] && !r.path_count)
-		code = refuse(&r, r.why_no_path);
-	else if (code == EXIT_DONE && r.why_no_label[0] && !r.label_count)
-		code = refuse(&r, r.why_no_label);
-	if (code == EXIT_DONE && !r.row_count)
-		code = fail(EXIT_BAD, "%s: no rows in it", name);
-	return code;
+	if (rc == EXIT_DONE && r.why_no_path[0] && !r.path_count)
+		rc = refuse(&r, r.why_no_path);
+	else if (rc == EXIT_DONE && r.why_no_label[0] && !r.label_count)
+		rc = refuse(&r, r.why_no_label);
+	if (rc == EXIT_DONE && !r.row_count)
+		rc = fail(EXIT_BAD, "%s: no rows in it", name);
+	return rc;
 }

@@ -17,37 +17,29 @@
 #include <unistd.h>
 
 #include "shard.h"
-#include "tools/common/exit_code.h"
 #include "tools/common/memory.h"
 #include "tools/common/message.h"
 #include "tools/common/signals.h"
 #include "tools/common/text.h"
-#include "tools/shardpack/images/file_name.h"
 #include "tools/shardpack/images/images.h"
 #include "tools/shardpack/input/input.h"
 #include "tools/shardpack/plan/plan.h"
 
 /* ---- files of the source ---- */
 
-/* By the name, not by the first bytes: tokens and raw records may begin with any. */
-static const char *packed_how(const char *path)
+int input_file_open(const struct request *r, const char *path, uint32_t *file)
 {
 	static const char *const ends[][2] = {{".gz", "gzip"},	 {".tgz", "gzip"},   {".zst", "zstd"},
 					      {".bz2", "bzip2"}, {".tbz2", "bzip2"}, {".tbz", "bzip2"},
 					      {".xz", "xz"},	 {".txz", "xz"}};
+	const char *how = NULL;
+	int rc = stored_add(r->stored, r->plan, path, file);
 
-	for (size_t i = 0; i < sizeof(ends) / sizeof(ends[0]); i++)
+	/* by the name, not by the first bytes: tokens and raw records may begin with any */
+	for (size_t i = 0; !how && i < sizeof(ends) / sizeof(ends[0]); i++)
 		if (file_name_has_extension(path, ends[i][0]))
-			return ends[i][1];
-	return NULL;
-}
-
-int input_file_open(const struct request *r, const char *path, uint32_t *file)
-{
-	const char *how = packed_how(path);
-	int code = stored_add(r->stored, r->plan, path, file);
-
-	return code == EXIT_DONE && how ? stored_unpack(r->stored, r->plan, *file, how, 0, file) : code;
+			how = ends[i][1];
+	return rc == EXIT_DONE && how ? stored_unpack(r->stored, r->plan, *file, how, 0, file) : rc;
 }
 
 uint64_t input_file_bytes(const struct stat *st)
@@ -58,21 +50,21 @@ uint64_t input_file_bytes(const struct stat *st)
 int scan_each_entry(const struct source_place *place, const char *path,
 		    int (*each)(void *context, const struct dirent *entry), void *context)
 {
-	int fd = openat(place->root_fd, path[0] ? path : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), code = EXIT_DONE;
+	int fd = openat(place->root_fd, path[0] ? path : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), rc = EXIT_DONE;
 	DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
 	struct dirent *entry = NULL;
 
-	while (dir && code == EXIT_DONE && (errno = 0, entry = readdir(dir)) != NULL)
+	while (dir && rc == EXIT_DONE && (errno = 0, entry = readdir(dir)) != NULL)
 		if (strcmp(entry->d_name, ".") && strcmp(entry->d_name, ".."))
-			code = interrupted() ? EXIT_INTERRUPTED : each(context, entry);
+			rc = interrupted() ? EXIT_INTERRUPTED : each(context, entry);
 	if (!dir || (!entry && errno))
-		code = fail(EXIT_IO, "%s%s%s: cannot read this folder: %s", place->root, path[0] ? "/" : "", path,
-			    strerror(errno));
+		rc = fail(EXIT_IO, "%s%s%s: cannot read this folder: %s", place->root, path[0] ? "/" : "", path,
+			  strerror(errno));
 	if (dir)
 		closedir(dir);
 	else if (fd >= 0)
 		close(fd);
-	return code;
+	return rc;
 }
 
 /* ---- files that are not inputs ---- */
@@ -98,28 +90,21 @@ static void ending_of(const char *name, char out[IGNORED_ENDING_BYTES + 1])
 	out[bytes] = '\0';
 }
 
-static void count_ending(struct ignored *g, const char *ending)
-{
-	uint32_t i = 0;
-
-	while (i < g->ending_count && strcmp(g->ending[i].text, ending) != 0)
-		i++;
-	if (i == IGNORED_ENDINGS) {
-		g->other_count++;
-		return;
-	}
-	if (i == g->ending_count)
-		strcpy(g->ending[g->ending_count++].text, ending);
-	g->ending[i].count++;
-}
-
 void ignored_add(struct ignored *g, const char *folder, const char *name)
 {
 	char ending[IGNORED_ENDING_BYTES + 1];
+	uint32_t i = 0;
 
 	g->count++;
 	ending_of(name, ending);
-	count_ending(g, ending);
+	while (i < g->ending_count && strcmp(g->ending[i].text, ending) != 0)
+		i++;
+	if (i == g->ending_count && i < IGNORED_ENDINGS)
+		strcpy(g->ending[g->ending_count++].text, ending);
+	if (i < IGNORED_ENDINGS)
+		g->ending[i].count++;
+	else
+		g->other_count++;
 	if (!g->keep_names)
 		return;
 	text_add(&g->names, folder, strlen(folder));
@@ -135,13 +120,6 @@ static int compare_endings(const void *x, const void *y)
 	if (a->count != b->count)
 		return a->count > b->count ? -1 : 1;
 	return strcmp(a->text, b->text);
-}
-
-bool ignored_is_foreign_image(const char *ending)
-{
-	const struct image_format *f = *ending ? image_format_of_suffix(ending + 1) : NULL;
-
-	return f && !image_format_is_input(f);
 }
 
 void ignored_list(const struct ignored *g, struct text *out)
@@ -162,7 +140,7 @@ void ignored_list(const struct ignored *g, struct text *out)
 
 /* ---- warnings ---- */
 
-static void keep(struct text *lines, const char *line)
+static void add_line(struct text *lines, const char *line)
 {
 	text_add(lines, line, strlen(line));
 	text_add(lines, "\n", 1);
@@ -177,7 +155,7 @@ void scan_warn(struct scan *scan, const char *fmt, ...)
 	vsnprintf(line, sizeof(line), fmt, ap);
 	va_end(ap);
 	warn("%s", line);
-	keep(&scan->warnings, line);
+	add_line(&scan->warnings, line);
 }
 
 void scan_note(struct scan *scan, const char *fmt, ...)
@@ -189,7 +167,7 @@ void scan_note(struct scan *scan, const char *fmt, ...)
 	vsnprintf(line, sizeof(line), fmt, ap);
 	va_end(ap);
 	note("%s", line);
-	keep(&scan->notes, line);
+	add_line(&scan->notes, line);
 }
 
 void scan_absent(struct scan *scan, uint32_t field, const char *fmt, ...)
@@ -276,6 +254,11 @@ void scan_warn_of_hidden(struct scan *scan, const struct plan *plan)
 			  count, count == 1 ? " is" : "s are", count == 1 ? "is" : "are", first);
 }
 
+static bool is_digits(const char *name)
+{
+	return strspn(name, "0123456789") == strlen(name);
+}
+
 void scan_warn_of_folders(struct scan *scan, const struct classes *folders)
 {
 	const char *part = NULL, *left = NULL;
@@ -298,19 +281,10 @@ void scan_warn_of_folders(struct scan *scan, const struct classes *folders)
 			  "class folder '%s' is called like what programs leave behind, and is packed as a class%s; "
 			  "remove it if it is not a class",
 			  left, left_count > 1 ? ", as others are" : "");
-}
-
-static bool is_digits(const char *name)
-{
-	return strspn(name, "0123456789") == strlen(name);
-}
-
-/*
- * "10" stands before "2", and "1" is class 0 if there is no "0": right, as torchvision has it, and
- * yet not what most expect.
- */
-void scan_warn_of_numbers(struct scan *scan, const struct classes *folders)
-{
+	/*
+	 * "10" stands before "2", and "1" is class 0 if there is no "0": right, as torchvision has it,
+	 * and yet not what most expect.
+	 */
 	for (uint64_t i = 1; i < folders->count; i++) {
 		const char *a = folders->name[i - 1], *b = folders->name[i];
 
@@ -333,7 +307,7 @@ void scan_warn_of_numbers(struct scan *scan, const struct classes *folders)
 	}
 }
 
-int scan_end(struct scan *scan)
+void scan_end(struct scan *scan)
 {
 	struct text kinds = {0};
 	uint64_t count = 0;
@@ -341,8 +315,9 @@ int scan_end(struct scan *scan)
 	qsort(scan->ignored.ending, scan->ignored.ending_count, sizeof(scan->ignored.ending[0]), compare_endings);
 	for (uint32_t i = 0; i < scan->ignored.ending_count; i++) {
 		const struct ignored_ending *e = &scan->ignored.ending[i];
+		const struct image_format *f = e->text[0] ? image_format_of_suffix(e->text + 1) : NULL;
 
-		if (!ignored_is_foreign_image(e->text))
+		if (!f || image_format_is_input(f))
 			continue;
 		text_format(&kinds, "%s%s %" PRIu64, count ? ", " : "", e->text, e->count);
 		count += e->count;
@@ -351,9 +326,6 @@ int scan_end(struct scan *scan)
 		scan_warn(scan, "%" PRIu64 " ignored file%s of a kind that is not read: %s", count,
 			  count == 1 ? " is an image" : "s are images", kinds.data);
 	text_free(&kinds);
-	return text_failed(&scan->ignored.names)
-		       ? fail(EXIT_IO, "out of memory for the names of %" PRIu64 " ignored files", scan->ignored.count)
-		       : EXIT_DONE;
 }
 
 void scan_free(struct scan *scan)

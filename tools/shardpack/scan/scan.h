@@ -13,7 +13,6 @@
 
 #include "tools/common/cli.h"
 #include "tools/common/text.h"
-#include "tools/shardpack/plan/bad_input.h"
 #include "tools/shardpack/plan/plan.h"
 
 struct cli_args;
@@ -156,9 +155,6 @@ struct ignored {		     /* start it zeroed */
 /* A file or member `name`, which lies in `folder`: a path, or "" if that is part of the name. */
 void ignored_add(struct ignored *g, const char *folder, const char *name);
 
-/* Of the ending, with its dot: is it that of images, though not of a kind that is read? */
-bool ignored_is_foreign_image(const char *ending);
-
 /* ".txt 3, .json 1, no ending 2"; the rest of many in one number.  It was sorted. */
 void ignored_list(const struct ignored *g, struct text *out);
 
@@ -174,7 +170,7 @@ struct scan_field {
 
 struct scan {			/* start it zeroed */
 	struct ignored ignored; /* files, or members of files, that are not inputs */
-	uint64_t stray_count;	/* those of them that would be images, but lie in no class's folder */
+	uint64_t stray_count;	/* the ones that would be images, but lie in no class's folder */
 	char stray[256];	/* the first of these in byte order */
 	uint64_t barren_count;	/* files of records that have none, archives without images */
 	char barren[1024];	/* the first of these */
@@ -185,11 +181,8 @@ struct scan {			/* start it zeroed */
 
 void scan_free(struct scan *scan);
 
-/*
- * All is listed: put ignored files in order, and warn of images of kinds that are not read.
- * Returns the exit code.
- */
-int scan_end(struct scan *scan);
+/* All is listed: put ignored files in order, and warn of images of kinds that are not read. */
+void scan_end(struct scan *scan);
 
 /* Print a line and keep it for the report; without the newline.  --quiet hides a note. */
 void scan_warn(struct scan *scan, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
@@ -207,15 +200,11 @@ void scan_warn_of_barren(struct scan *scan, const char *what);
 int scan_refuse_barren(const struct scan *scan, const char *root, const char *what, const char *remedy);
 
 /*
- * Warn of class folders whose names say that they are none: parts of a dataset, such as train and
- * val, and what programs leave behind.
+ * Warn of class folders whose names say that they are not classes: parts of a dataset, such as train
+ * and val, and what programs leave behind.  Warn also if the names are numbers, and byte order gives
+ * them other classes than these.
  */
 void scan_warn_of_folders(struct scan *scan, const struct classes *folders);
-
-/*
- * Warn if the names of folders are numbers, and byte order gives them other classes than these.
- */
-void scan_warn_of_numbers(struct scan *scan, const struct classes *folders);
 
 /* Warn of images below folders that are hidden themselves, or lie in such folders: copies, mostly. */
 void scan_warn_of_hidden(struct scan *scan, const struct plan *plan);
@@ -225,12 +214,10 @@ void scan_warn_of_hidden(struct scan *scan, const struct plan *plan);
  */
 
 struct labels { /* start it zeroed */
-	bool has_regex, has_list, none;
+	const struct pack_options *o;
+	bool has_regex; /* it was compiled */
 	regex_t regex;
-	const char *regex_text;
-	const char *path_suffix; /* of the list's paths */
-	const char *list_name;
-	struct text text;
+	struct text text; /* of the list */
 	struct labels_entry {
 		uint64_t path_at, label_at; /* in text */
 		uint64_t line;
@@ -244,7 +231,7 @@ int labels_open(struct labels *l, const struct request *r);
 void labels_close(struct labels *l);
 
 /* Was one of these three options given? */
-bool labels_given(const struct labels *l);
+bool labels_given(const struct pack_options *o);
 
 /*
  * The label of an image, into `out` of CLASS_NAME_BYTES_MAX + 1.  `path` is what the user sees
@@ -265,7 +252,7 @@ int labels_missing(const char *where, const char *more);
 int labels_refuse_many(const struct request *r, const char *path);
 
 /* Lines of --labels that belong to no image are bad inputs: their files are missing. */
-int labels_add_unused(const struct labels *l, struct image_list *images);
+int labels_add_unused(struct image_list *images);
 
 /*
  * path_table.c - a list of files with labels: CSV, TSV or JSON lines, by the extension of its name
@@ -285,9 +272,6 @@ struct path_row {
 	uint64_t line;
 	const struct bad_input *bad; /* what is wrong with this row alone, or NULL; then `path` may be NULL, too */
 };
-
-/* Has the name such an extension? */
-bool path_table_is_one(const char *name);
 
 /*
  * Call `each` for every row, until it returns another code than EXIT_DONE.  `path_key` NULL means
@@ -394,6 +378,7 @@ struct image_list { /* start it zeroed, with the shelf of the text, on which the
 	struct image_list *every;
 	bool is_every; /* it is such a list of labels */
 	const struct request *request;
+	struct labels *labels; /* by --labels and its like; NULL of COCO, which has none */
 };
 
 /*
@@ -405,7 +390,7 @@ int image_list_add(struct image_list *images, const char *path, const char *labe
 		   uint64_t offset, const struct text *fields);
 
 /*
- * Add an input that is known to be bad; bad_input.h says how a function tells.  It is an input like
+ * Add an input that is known to be bad; bad_input() in plan.h says how a function tells.  It is an input like
  * any other: counted, listed with all others, and left out with --on-error skip.  `path` names it
  * to people.  Of a row it is the file that the row names, or if it names none, image_list_row().
  * `label` is NULL if it is not known; one that is known counts among the classes.  `bytes`, `file`
@@ -416,6 +401,9 @@ int image_list_add_bad(struct image_list *images, const char *path, const char *
 
 /* The name of a row without a path: "list.csv#17", into `out`.  False if that is too long. */
 bool image_list_row(const char *table, uint64_t line, char out[PLAN_PATH_BYTES_MAX]);
+
+/* There is no room for the list.  Returns the exit code. */
+int image_list_refuse(const struct image_list *images);
 
 const char *image_list_path(const struct image_list *images, uint64_t i);
 bool image_list_is_bad(const struct image_list *images, uint64_t i);
@@ -476,15 +464,18 @@ bool field_files_has(const struct recipe *r, const char *name);
  * All images below a folder, by path.  Without --label-regex and --labels their class is the first
  * folder below it.  `path` is relative to the root, "" the root itself.
  */
-int image_files_add_folder(struct image_list *images, struct labels *labels, const char *path);
+int image_files_add_folder(struct image_list *images, const char *path);
 
 /* One image; its class is the folder that it lies in. */
-int image_files_add(struct image_list *images, struct labels *labels, const char *path);
+int image_files_add(struct image_list *images, const char *path);
+
+/* The name of the folder that an image lies in, which is its class; false if its path has none. */
+bool image_folder(const char *path, char out[PLAN_PATH_BYTES_MAX]);
 
 /* ---- image_table.c ---- */
 
 /* Add the files that a table names, relative to its folder or to --root.  Returns the exit code. */
-int image_table_add(struct image_list *images, struct labels *labels, const char *path);
+int image_table_add(struct image_list *images, const char *path);
 
 /*
  * image_archive.c
@@ -496,7 +487,7 @@ int image_table_add(struct image_list *images, struct labels *labels, const char
  */
 
 /* Add the samples of the archive at `path` below the root.  Returns the exit code. */
-int image_archive_add(struct image_list *images, struct labels *labels, const char *path);
+int image_archive_add(struct image_list *images, const char *path);
 
 /*
  * coco.c

@@ -9,9 +9,8 @@
 #include <string.h>
 
 #include "shard_inspect.h"
-#include "tools/common/exit_code.h"
 #include "tools/common/message.h"
-#include "tools/shardpack/plan/bad_input.h"
+#include "tools/shardpack/plan/plan.h"
 
 /* Its column or key. */
 static const char *name_of(const struct field_source *s)
@@ -34,26 +33,6 @@ bool text_each_asked(const struct recipe *r)
 	return false;
 }
 
-/* How many texts field i has; its list is kept if it is one.  False if memory ran out. */
-static bool take_list(struct text_each *e, uint32_t i, const char *value, size_t *count)
-{
-	json_t *list;
-
-	*count = 0;
-	if (!value || !value[0])
-		return true;
-	errno = 0;
-	list = json_loads(value, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, NULL);
-	if (!list && errno == ENOMEM)
-		return false;
-	*count = json_is_array(list) ? json_array_size(list) : 1;
-	if (json_is_array(list) && *count)
-		e->list[i] = list;
-	else
-		json_decref(list);
-	return true;
-}
-
 int text_each_open(struct text_each *e, const struct recipe *r, const char *const *value, struct bad_input *bad)
 {
 	const char *first = NULL;
@@ -63,9 +42,22 @@ int text_each_open(struct text_each *e, const struct recipe *r, const char *cons
 	for (uint32_t i = 0; i < r->field_count; i++) {
 		size_t count = 0;
 
-		if (is_each(r, i) && !take_list(e, i, value[i], &count))
-			return fail(EXIT_IO, "out of memory for the texts of %.60s", name_of(&r->from[i]));
-		if (!is_each(r, i) || (!count && r->from[i].optional))
+		if (!is_each(r, i))
+			continue;
+		if (value[i] && value[i][0]) {
+			json_t *list;
+
+			errno = 0;
+			list = json_loads(value[i], JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, NULL);
+			if (!list && errno == ENOMEM)
+				return fail(EXIT_IO, "out of memory for the texts of %.60s", name_of(&r->from[i]));
+			count = json_is_array(list) ? json_array_size(list) : 1;
+			if (json_is_array(list) && count)
+				e->list[i] = list;
+			else
+				json_decref(list);
+		}
+		if (!count && r->from[i].optional)
 			continue;
 		if (count > TEXT_EACH_MOST)
 			return bad_input(bad, SHARD_MISS_LIMIT,

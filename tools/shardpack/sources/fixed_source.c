@@ -10,7 +10,6 @@
 #include <string.h>
 
 #include "shard_pack.h"
-#include "tools/common/exit_code.h"
 #include "tools/common/memory.h"
 #include "tools/common/message.h"
 #include "tools/common/shelf.h"
@@ -103,18 +102,17 @@ int fixed_fields_add(struct plan *p, const struct recipe *r, uint32_t field, con
 
 /* ---- which files of two fields hold the same records ---- */
 
-int fixed_parts_add(struct fixed_parts *p, const struct request *r, const char *name, uint64_t number,
-		    const char *where)
+void fixed_parts_add(struct fixed_parts *p, const struct request *r, const char *name, uint64_t number,
+		     const char *where)
 {
 	struct fixed_part *part;
 
 	if (!r->plan->slice_count || (p->count && p->part[p->count - 1].slice == r->plan->slice_count - 1))
-		return EXIT_DONE;
+		return;
 	grow(&p->part, &p->capacity, p->count + 1, sizeof(*p->part));
 	part = &p->part[p->count++];
 	*part = (struct fixed_part){
 		.name = xstrdup(name), .where = xstrdup(where), .number = number, .slice = r->plan->slice_count - 1};
-	return EXIT_DONE;
 }
 
 void fixed_parts_free(struct fixed_parts *p)
@@ -178,7 +176,7 @@ static uint64_t parts_of_field(const struct request *r, const struct fixed_part 
 	return n;
 }
 
-/* Parts of one field follow each other; those of the others begin where theirs do. */
+/* Parts of one field follow each other; the parts of other fields begin where they do. */
 static int place_field(const struct request *r, const struct fixed_part *lead, uint64_t lead_count,
 		       const struct fixed_part *part, uint64_t count, const char *remedy)
 {
@@ -200,7 +198,7 @@ static int place_field(const struct request *r, const struct fixed_part *lead, u
 		if (records != r->plan->slice[lead[i].slice].count)
 			return fail(EXIT_BAD,
 				    "%s has %" PRIu64 " records, and %s has %" PRIu64
-				    "; files that belong together must have equally many",
+				    "; files that belong together must have the same number",
 				    lead[i].where, r->plan->slice[lead[i].slice].count, part[i].where, records);
 		r->plan->slice[part[i].slice].first = first;
 		first += records;
@@ -236,7 +234,7 @@ int fixed_parts_pair(struct fixed_parts *p, const struct request *r, const char 
 	const struct fixed_part *end;
 	struct fixed_part whole = {.name = NULL};
 	uint64_t n, lead_count;
-	int code = EXIT_DONE;
+	int rc = EXIT_DONE;
 
 	set_whole_apart(p, r, &whole);
 	find_groups(p);
@@ -245,19 +243,18 @@ int fixed_parts_pair(struct fixed_parts *p, const struct request *r, const char 
 	end = p->part + p->count;
 	lead_count = parts_of_field(r, p->part, end);
 	/* Of one field without numbers, files follow each other as they were named. */
-	for (const struct fixed_part *at = p->part; code == EXIT_DONE && at < end; at += n) {
+	for (const struct fixed_part *at = p->part; rc == EXIT_DONE && at < end; at += n) {
 		n = parts_of_field(r, at, end);
 		if (n == p->count && !at->number)
 			break;
-		for (uint64_t i = 1; code == EXIT_DONE && i < n; i++)
+		for (uint64_t i = 1; rc == EXIT_DONE && i < n; i++)
 			if (!compare_places(&at[i - 1], &at[i]))
-				code = fail(EXIT_BAD, "%s and %s are parts of field '%s', and have one name; %s",
-					    at[i - 1].where, at[i].where, r->recipe->field[field_of(r, at)].name,
-					    remedy);
-		if (code == EXIT_DONE)
-			code = place_field(r, p->part, lead_count, at, n, remedy);
+				rc = fail(EXIT_BAD, "%s and %s are parts of field '%s', and have one name; %s",
+					  at[i - 1].where, at[i].where, r->recipe->field[field_of(r, at)].name, remedy);
+		if (rc == EXIT_DONE)
+			rc = place_field(r, p->part, lead_count, at, n, remedy);
 	}
-	if (code == EXIT_DONE && whole.name && p->count)
+	if (rc == EXIT_DONE && whole.name && p->count)
 		scan_warn(r->scan,
 			  "%s holds field '%s' of all records; those of field '%s' follow each other in this order: "
 			  "%s, %s%s",
@@ -266,7 +263,7 @@ int fixed_parts_pair(struct fixed_parts *p, const struct request *r, const char 
 			  lead_count > 2 ? ", ..." : "");
 	free(whole.name);
 	free(whole.where);
-	return code;
+	return rc;
 }
 
 /* ---- one file after the other ---- */
@@ -276,89 +273,67 @@ bool fixed_source_is_folder(const struct request *r)
 	return r->place->item_count == 1 && r->place->item[0].is_dir;
 }
 
-/* One folder, if the source has a way through it, or files. */
-static int check_named(const struct request *r, const struct fixed_source *steps)
-{
-	if (fixed_source_is_folder(r))
-		return steps->add_folder ? EXIT_DONE : fail(EXIT_USAGE, "%s: a folder; name its files", r->place->root);
-	for (uint64_t i = 0; i < r->place->item_count; i++)
-		if (r->place->item[i].is_dir)
-			return fail(EXIT_USAGE, "%s/%s: a folder; name its files%s", r->place->root,
-				    r->place->item[i].path, steps->add_folder ? ", or one folder alone" : "");
-	return EXIT_DONE;
-}
-
-static int begin_counted(const struct request *r, const struct classes *classes, uint64_t count)
-{
-	int code;
-
-	if (!count)
-		return scan_refuse_barren(r->scan, r->place->root, "records", "");
-	scan_warn_of_barren(r->scan, "record");
-	if (count >= PLAN_INPUTS_MAX)
-		return fail(EXIT_BAD, "%s: %" PRIu64 " records; the limit is %" PRIu64, r->place->root, count,
-			    PLAN_INPUTS_MAX - 1);
-	code = plan_begin(r->plan, r->recipe, classes);
-	r->plan->input_count = count;
-	return code;
-}
-
-/* Every field has its slices. */
+/* Every field has its slices, or --pack its windows. */
 static int begin_plan(const struct request *r, const struct classes *classes)
 {
 	struct plan *p = r->plan;
-	uint64_t count[SHARD_FIELDS_MAX] = {0};
+	uint64_t count[SHARD_FIELDS_MAX] = {0}, records = p->pack ? p->pack->window_count : 0;
 	uint32_t lead = SHARD_FIELDS_MAX;
-
-	if (p->pack) /* windows have no slices */
-		return begin_counted(r, classes, p->pack->window_count);
+	int rc;
 
 	for (uint64_t i = 0; i < p->slice_count; i++)
 		count[p->slice[i].field] += p->slice[i].count;
-	for (uint32_t f = 0; f < r->recipe->field_count; f++) {
+	for (uint32_t f = 0; !p->pack && f < r->recipe->field_count; f++) {
 		if (r->recipe->field[f].semantic == SHARD_LENGTH)
 			continue;
 		if (lead == SHARD_FIELDS_MAX)
 			lead = f;
-		if (count[f] != count[lead])
+		records = count[lead];
+		if (count[f] != records)
 			return fail(EXIT_BAD,
 				    "%s: field '%s' has %" PRIu64 " records and field '%s' has %" PRIu64 "; "
 				    "the numbers must be equal%s",
-				    r->place->root, r->recipe->field[lead].name, count[lead], r->recipe->field[f].name,
+				    r->place->root, r->recipe->field[lead].name, records, r->recipe->field[f].name,
 				    count[f],
 				    r->recipe->source == SOURCE_ARRAY && r->recipe->field_count > 4
 					    ? "; each file is a field: if it is a record, join them with numpy.stack"
 					    : "");
 	}
-	return begin_counted(r, classes, lead == SHARD_FIELDS_MAX ? 0 : count[lead]);
-}
-
-static int scan_named(const struct request *r, const struct fixed_source *steps, void *context, struct classes *classes)
-{
-	int code = EXIT_DONE;
-
-	if (steps->begin)
-		code = steps->begin(r, context, classes);
-	else if (r->o->classes)
-		code = classes_from_list(classes, r->o->classes);
-	if (code == EXIT_DONE && fixed_source_is_folder(r))
-		return steps->add_folder(r, context);
-	for (uint64_t i = 0; code == EXIT_DONE && i < r->place->item_count; i++)
-		code = steps->add_file(r, context, r->place->item[i].path);
-	return code;
+	if (!records)
+		return scan_refuse_barren(r->scan, r->place->root, "records", "");
+	scan_warn_of_barren(r->scan, "record");
+	if (records >= PLAN_INPUTS_MAX)
+		return fail(EXIT_BAD, "%s: %" PRIu64 " records; the limit is %" PRIu64, r->place->root, records,
+			    PLAN_INPUTS_MAX - 1);
+	rc = plan_begin(p, r->recipe, classes);
+	p->input_count = records;
+	return rc;
 }
 
 int fixed_source_scan(const struct request *r, const struct fixed_source *steps, void *context)
 {
+	bool folder = fixed_source_is_folder(r);
 	struct classes classes = {0};
-	int code = check_named(r, steps);
+	int rc = EXIT_DONE;
 
-	if (code == EXIT_DONE)
-		code = scan_named(r, steps, context, &classes);
-	if (code == EXIT_DONE && steps->end)
-		code = steps->end(r, context, &classes);
-	if (code == EXIT_DONE)
-		code = begin_plan(r, &classes);
+	if (folder && !steps->add_folder)
+		return fail(EXIT_USAGE, "%s: a folder; name its files", r->place->root);
+	for (uint64_t i = 0; !folder && i < r->place->item_count; i++)
+		if (r->place->item[i].is_dir)
+			return fail(EXIT_USAGE, "%s/%s: a folder; name its files%s", r->place->root,
+				    r->place->item[i].path, steps->add_folder ? ", or one folder alone" : "");
+	if (steps->begin)
+		rc = steps->begin(r, context, &classes);
+	else if (r->o->classes)
+		rc = classes_from_list(&classes, r->o->classes);
+	if (rc == EXIT_DONE && folder)
+		rc = steps->add_folder(r, context);
+	for (uint64_t i = 0; rc == EXIT_DONE && !folder && i < r->place->item_count; i++)
+		rc = steps->add_file(r, context, r->place->item[i].path);
+	if (rc == EXIT_DONE && steps->end)
+		rc = steps->end(r, context, &classes);
+	if (rc == EXIT_DONE)
+		rc = begin_plan(r, &classes);
 	classes_free(&classes);
-	return code;
+	return rc;
 }

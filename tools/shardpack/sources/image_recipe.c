@@ -14,11 +14,9 @@
 #include <string.h>
 
 #include "shard_inspect.h"
-#include "tools/common/exit_code.h"
 #include "tools/common/memory.h"
 #include "tools/common/message.h"
 #include "tools/common/text.h"
-#include "tools/shardpack/images/image.h"
 #include "tools/shardpack/images/images.h"
 #include "tools/shardpack/plan/plan.h"
 #include "tools/shardpack/scan/scan.h"
@@ -30,35 +28,26 @@
  * needs the file.
  */
 
-static int read_lines(struct mask_map *m, FILE *in, const char *file)
-{
-	struct line line = {.number = 0};
-	char why[200];
-	int code = EXIT_DONE;
-
-	while (code == EXIT_DONE) {
-		code = line_next(&line, in, file, "'R G B CLASS' or 'VALUE CLASS'");
-		if (code != EXIT_DONE || line.is_end)
-			break;
-		if (!mask_map_add(m, line.text, line.bytes, why, sizeof(why)))
-			code = fail(EXIT_BAD, "%s: line %" PRIu64 ": %s", file, line.number, why);
-	}
-	return code;
-}
-
 /* Fill an empty map, of the field `field`.  Says why not, and returns the exit code. */
 static int read_map_file(struct mask_map *m, const char *field, const char *path)
 {
-	char file[FIELD_FROM_BYTES_MAX + SHARD_NAME_BYTES + 32];
+	char file[FIELD_FROM_BYTES_MAX + SHARD_NAME_BYTES + 32], why[200];
 	FILE *in = fopen(path, "re");
-	int code;
+	struct line line = {.number = 0};
+	int rc = EXIT_DONE;
 
 	snprintf(file, sizeof(file), "--field %s: map=%s", field, path);
 	if (!in)
 		return fail(EXIT_IO, "%s: %s", file, strerror(errno));
-	code = read_lines(m, in, file);
+	while (rc == EXIT_DONE) {
+		rc = line_next(&line, in, file, "'R G B CLASS' or 'VALUE CLASS'");
+		if (rc != EXIT_DONE || line.is_end)
+			break;
+		if (!mask_map_add(m, line.text, line.bytes, why, sizeof(why)))
+			rc = fail(EXIT_BAD, "%s: line %" PRIu64 ": %s", file, line.number, why);
+	}
 	fclose(in);
-	return code;
+	return rc;
 }
 
 /* ---- the image ---- */
@@ -126,7 +115,7 @@ static int settle_image(const struct request *r, struct field_option *o)
 {
 	struct image_wish wish, merged;
 	char assumed[200], why[320];
-	int code = EXIT_DONE;
+	int rc = EXIT_DONE;
 
 	if (r->o->no_label)
 		r->recipe->label = LABEL_NONE;
@@ -140,31 +129,42 @@ static int settle_image(const struct request *r, struct field_option *o)
 		use_commas(o->mean);
 		use_commas(o->std);
 		field_option_image(o, &merged);
-		code = refuse_differences(r, o, &wish, &merged);
+		rc = refuse_differences(r, o, &wish, &merged);
 	}
-	if (code == EXIT_DONE && merged.samples > IMAGE_U16)
+	if (rc == EXIT_DONE && merged.samples > IMAGE_U16)
 		return cli_misuse(r->args, "--field image: dtype: must be u8, u16, f16, bf16 or f32");
-	if (code == EXIT_DONE &&
+	if (rc == EXIT_DONE &&
 	    !image_options_settle(&merged, &r->recipe->transform, assumed, sizeof(assumed), why, sizeof(why)))
 		return cli_misuse(r->args, "%s", why);
-	if (code == EXIT_DONE && assumed[0])
+	if (rc == EXIT_DONE && assumed[0])
 		note("%s", assumed);
-	return code;
+	return rc;
 }
 
 /* ---- the others ---- */
 
 /* A field, and that of its lengths. */
-static int enter(const struct request *r, struct field_option *o)
+static int enter_field(const struct request *r, struct field_option *o)
 {
 	const char *option = o->column ? "--columns" : "--field";
 	struct recipe *recipe = r->recipe;
 	struct shard_field f, length;
 	struct field_source s;
+	uint64_t line_count;
 	bool ragged;
 	char why[320];
 	uint32_t i;
+	int rc = o->map_path[0] ? read_map_file(&o->map, o->name, o->map_path) : EXIT_DONE;
 
+	if (rc != EXIT_DONE)
+		return rc;
+	line_count = o->map.count;
+	for (i = 0; i < recipe->field_count; i++)
+		line_count += recipe->from[i].map.count;
+	if (line_count > MASK_MAP_ALL_LINES_MAX)
+		return fail(EXIT_BAD,
+			    "--field %s: map=%s: with this one, all maps have %" PRIu64 " lines; the limit is %d",
+			    o->name, o->map_path, line_count, MASK_MAP_ALL_LINES_MAX);
 	if (!field_option_settle(o, &recipe->transform, &f, &s, why, sizeof(why)))
 		return cli_misuse(r->args, "%s %s: %s", option, o->name, why);
 	if (s.turn != TURN_UNSAID && recipe->exif != EXIF_APPLY)
@@ -199,20 +199,6 @@ static int enter(const struct request *r, struct field_option *o)
 		recipe->field_count++;
 	}
 	return EXIT_DONE;
-}
-
-static int enter_field(const struct request *r, struct field_option *o)
-{
-	int code = o->map_path[0] ? read_map_file(&o->map, o->name, o->map_path) : EXIT_DONE;
-	uint64_t line_count = o->map.count;
-
-	for (uint32_t i = 0; i < r->recipe->field_count; i++)
-		line_count += r->recipe->from[i].map.count;
-	if (code == EXIT_DONE && line_count > MASK_MAP_ALL_LINES_MAX)
-		code = fail(EXIT_BAD,
-			    "--field %s: map=%s: with this one, all maps have %" PRIu64 " lines; the limit is %d",
-			    o->name, o->map_path, line_count, MASK_MAP_ALL_LINES_MAX);
-	return code == EXIT_DONE ? enter(r, o) : code;
 }
 
 /*
@@ -280,16 +266,16 @@ static int read_fields(const struct request *r, struct field_option *o, struct f
 {
 	const char *column = r->o->columns;
 	char why[320];
-	int code = EXIT_DONE;
+	int rc = EXIT_DONE;
 
 	*image = NULL;
-	while (code == EXIT_DONE && column) {
+	while (rc == EXIT_DONE && column) {
 		size_t bytes = strcspn(column, ",");
 
-		code = read_column(r, column, (int)bytes, o++);
+		rc = read_column(r, column, (int)bytes, o++);
 		column = column[bytes] ? column + bytes + 1 : NULL;
 	}
-	for (size_t i = 0; code == EXIT_DONE && i < r->o->fields.count; i++, o++) {
+	for (size_t i = 0; rc == EXIT_DONE && i < r->o->fields.count; i++, o++) {
 		if (!field_option_parse(r->o->fields.items[i], false, o, why, sizeof(why)))
 			return cli_misuse(r->args, "--field %s: %s", r->o->fields.items[i], why);
 		if (!strcmp(o->name, "image") && *image)
@@ -297,16 +283,20 @@ static int read_fields(const struct request *r, struct field_option *o, struct f
 		if (!strcmp(o->name, "image"))
 			*image = o;
 	}
-	return code;
+	return rc;
 }
 
-/* --multi-label: a number, or "hot". */
+/* Options that say what the label is.  --multi-label is a number, or "hot". */
 static int settle_labels(const struct request *r)
 {
 	static const char *const names[] = {"labels", "label-regex", "no-label"};
+	static const char *const of_labels[] = {"labels", "label-regex", "label-key", "classes", "strict-classes"};
 	const char *many = r->o->multi_label;
 	uint64_t room = 0;
 
+	for (size_t i = 0; i < sizeof(of_labels) / sizeof(of_labels[0]) && r->o->no_label; i++)
+		if (cli_given(r->args, of_labels[i]))
+			return cli_misuse(r->args, "--no-label and --%s exclude each other", of_labels[i]);
 	if (!many && r->o->label_separator)
 		return cli_misuse(r->args, "--label-separator needs --multi-label");
 	if (!many)
@@ -324,40 +314,27 @@ static int settle_labels(const struct request *r)
 	return EXIT_DONE;
 }
 
-/* Options that say what the label is. */
-static int refuse_labels(const struct request *r)
-{
-	static const char *const names[] = {"labels", "label-regex", "label-key", "classes", "strict-classes"};
-
-	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]) && r->o->no_label; i++)
-		if (cli_given(r->args, names[i]))
-			return cli_misuse(r->args, "--no-label and --%s exclude each other", names[i]);
-	return EXIT_DONE;
-}
-
 int image_recipe_settle(const struct request *r)
 {
 	size_t count = r->o->fields.count + (r->o->columns != NULL);
 	struct field_option *o, *image = NULL;
-	int code;
+	int rc;
 
 	for (const char *at = r->o->columns; at && *at; at++)
 		count += *at == ',';
 	o = xcalloc(count + 1, sizeof(*o));
-	code = refuse_labels(r);
-	if (code == EXIT_DONE)
-		code = settle_labels(r);
-	if (code == EXIT_DONE)
-		code = read_fields(r, o, &image);
-	if (code == EXIT_DONE)
-		code = settle_image(r, image);
-	for (size_t i = 0; code == EXIT_DONE && i < count; i++)
+	rc = settle_labels(r);
+	if (rc == EXIT_DONE)
+		rc = read_fields(r, o, &image);
+	if (rc == EXIT_DONE)
+		rc = settle_image(r, image);
+	for (size_t i = 0; rc == EXIT_DONE && i < count; i++)
 		if (&o[i] != image)
-			code = enter_field(r, &o[i]);
-	if (code == EXIT_DONE)
-		code = make_room_for_damage(r);
+			rc = enter_field(r, &o[i]);
+	if (rc == EXIT_DONE)
+		rc = make_room_for_damage(r);
 	for (size_t i = 0; o && i < count; i++)
 		field_option_free(&o[i]);
 	free(o);
-	return code;
+	return rc;
 }

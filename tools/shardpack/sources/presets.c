@@ -16,7 +16,6 @@
 #include <unistd.h>
 
 #include "shard_inspect.h"
-#include "tools/common/exit_code.h"
 #include "tools/common/files.h"
 #include "tools/common/message.h"
 #include "tools/shardpack/input/input.h"
@@ -74,7 +73,7 @@ static int cifar_classes(const struct request *r, const struct cifar *kind, stru
 	struct stat st;
 	bool there;
 	FILE *in;
-	int fd, code;
+	int fd, rc;
 
 	if (place_look(r->place, names, &st, &there, NULL) != EXIT_DONE)
 		return EXIT_IO;
@@ -89,11 +88,11 @@ static int cifar_classes(const struct request *r, const struct cifar *kind, stru
 		close(fd);
 		return fail(EXIT_IO, "out of memory");
 	}
-	code = classes_add_lines(out, in, file, true);
+	rc = classes_add_lines(out, in, file, true);
 	fclose(in);
-	if (code == EXIT_DONE && out->count != count)
-		code = fail(EXIT_BAD, "%s: names %" PRIu64 " classes; must be %" PRIu64, file, out->count, count);
-	return code == EXIT_DONE ? classes_index(out, file) : code;
+	if (rc == EXIT_DONE && out->count != count)
+		rc = fail(EXIT_BAD, "%s: names %" PRIu64 " classes; must be %" PRIu64, file, out->count, count);
+	return rc == EXIT_DONE ? classes_index(out, file) : rc;
 }
 
 /* By its name, as a size may be that of either. */
@@ -106,64 +105,57 @@ static const struct cifar *cifar_of_file(const char *path)
 									 : NULL;
 }
 
-/* By the first file that is there. */
-static int cifar_of_folder(const struct request *r, const struct cifar **out)
-{
-	struct stat st;
-	bool there = false;
-	int code = EXIT_DONE;
-
-	for (size_t i = 0; code == EXIT_DONE && !there && i < sizeof(cifars) / sizeof(cifars[0]); i++) {
-		*out = &cifars[i];
-		code = place_look(r->place, cifars[i].file[r->o->split][0], &st, &there, NULL);
-	}
-	if (code == EXIT_DONE && !there)
-		code = fail(EXIT_BAD,
-			    "%s: neither %s nor %s is in it; SRC must be the folder of the binary version of CIFAR",
-			    r->place->root, cifars[0].file[r->o->split][0], cifars[1].file[r->o->split][0]);
-	return code;
-}
-
 /* The context of these steps is where the kind stands. */
 static int cifar_begin(const struct request *r, void *context, struct classes *out)
 {
 	const struct cifar **kind = context;
 	const char *first = r->place->item[0].path;
-	int code = EXIT_DONE;
+	bool there = false;
+	struct stat st;
+	int rc = EXIT_DONE;
 
-	if (fixed_source_is_folder(r))
-		code = cifar_of_folder(r, kind);
-	else if (!(*kind = cifar_of_file(first)))
-		code = fail(EXIT_BAD,
-			    "%s/%s: not the name of a file of CIFAR (data_batch_1.bin, test_batch.bin, train.bin, "
-			    "test.bin)",
-			    r->place->root, first);
-	return code == EXIT_DONE ? cifar_classes(r, *kind, out) : code;
+	if (!fixed_source_is_folder(r)) {
+		*kind = cifar_of_file(first);
+		return *kind ? cifar_classes(r, *kind, out)
+			     : fail(EXIT_BAD,
+				    "%s/%s: not the name of a file of CIFAR (data_batch_1.bin, test_batch.bin, "
+				    "train.bin, test.bin)",
+				    r->place->root, first);
+	}
+	for (size_t i = 0; rc == EXIT_DONE && !there && i < sizeof(cifars) / sizeof(cifars[0]); i++) {
+		*kind = &cifars[i]; /* by the first file that is there */
+		rc = place_look(r->place, cifars[i].file[r->o->split][0], &st, &there, NULL);
+	}
+	if (rc == EXIT_DONE && !there)
+		rc = fail(EXIT_BAD,
+			  "%s: neither %s nor %s is in it; SRC must be the folder of the binary version of CIFAR",
+			  r->place->root, cifars[0].file[r->o->split][0], cifars[1].file[r->o->split][0]);
+	return rc == EXIT_DONE ? cifar_classes(r, *kind, out) : rc;
 }
 
 static int cifar_file(const struct request *r, void *context, const char *path)
 {
 	const struct cifar *kind = *(const struct cifar **)context;
 	uint64_t before = r->plan->slice_count;
-	int code;
+	int rc;
 
 	if (cifar_of_file(path) != kind)
 		return fail(EXIT_BAD, "%s/%s: by its name, belongs to another dataset than %s", r->place->root, path,
 			    r->place->item[0].path);
-	code = raw_file_add(r, path, &kind->label[r->o->coarse].records, 0, kind->remedy);
-	if (code == EXIT_DONE && r->plan->slice_count == before)
-		code = fail(EXIT_BAD, "%s/%s: has no records; %s", r->place->root, path, kind->remedy);
-	return code;
+	rc = raw_file_add(r, path, &kind->label[r->o->coarse].records, 0, kind->remedy);
+	if (rc == EXIT_DONE && r->plan->slice_count == before)
+		rc = fail(EXIT_BAD, "%s/%s: has no records; %s", r->place->root, path, kind->remedy);
+	return rc;
 }
 
 static int cifar_folder(const struct request *r, void *context)
 {
 	const struct cifar *kind = *(const struct cifar **)context;
-	int code = EXIT_DONE;
+	int rc = EXIT_DONE;
 
-	for (const char *const *name = kind->file[r->o->split]; code == EXIT_DONE && *name; name++)
-		code = cifar_file(r, context, *name);
-	return code;
+	for (const char *const *name = kind->file[r->o->split]; rc == EXIT_DONE && *name; name++)
+		rc = cifar_file(r, context, *name);
+	return rc;
 }
 
 static int cifar_scan(const struct request *r)
@@ -207,24 +199,15 @@ static int mnist_largest(const struct request *r, uint32_t file, const struct np
 {
 	uint8_t piece[65536];
 	uint64_t n;
-	int code = EXIT_DONE;
+	int rc = EXIT_DONE;
 
-	for (uint64_t at = 0; code == EXIT_DONE && at < a->data_bytes; at += n) {
+	for (uint64_t at = 0; rc == EXIT_DONE && at < a->data_bytes; at += n) {
 		n = a->data_bytes - at < sizeof(piece) ? a->data_bytes - at : sizeof(piece);
-		code = stored_get(r->stored, file, a->data_offset + at, piece, (size_t)n);
-		for (uint64_t i = 0; code == EXIT_DONE && i < n; i++)
+		rc = stored_get(r->stored, file, a->data_offset + at, piece, (size_t)n);
+		for (uint64_t i = 0; rc == EXIT_DONE && i < n; i++)
 			*out = piece[i] > *out ? piece[i] : *out;
 	}
-	return code;
-}
-
-/* "a/train-images-idx3-ubyte.gz" to "a/train-": what it shares with the file of its labels. */
-static void mnist_half(const char *path, char out[PLAN_PATH_BYTES_MAX])
-{
-	const char *base = path + files_folder_bytes(path), *what = strstr(base, "images");
-
-	what = what ? what : strstr(base, "labels");
-	snprintf(out, PLAN_PATH_BYTES_MAX, "%.*s", what ? (int)(what - path) : (int)(base - path), path);
+	return rc;
 }
 
 /* All of a file: images if it has several axes, else labels. */
@@ -234,10 +217,10 @@ static int mnist_array(const struct request *r, struct array_bytes *p, uint64_t 
 	uint8_t head[IDX_HEAD_BYTES_MAX];
 	struct npy a;
 	char why[200];
-	int code = stored_get(r->stored, p->file, 0, head, (size_t)have);
+	int rc = stored_get(r->stored, p->file, 0, head, (size_t)have);
 
-	if (code != EXIT_DONE)
-		return code;
+	if (rc != EXIT_DONE)
+		return rc;
 	if (!idx_parse(head, (size_t)have, &a, why, sizeof(why)))
 		return fail(EXIT_BAD, "%s: %s", p->where, why);
 	p->name = a.ndim == 1 ? "label" : "image";
@@ -246,28 +229,31 @@ static int mnist_array(const struct request *r, struct array_bytes *p, uint64_t 
 			    shard_name(SHARD_NAME_DTYPE, a.dtype));
 	if (a.ndim == 3)
 		a.shape[a.ndim++] = 1; /* one channel, so that it is an image like others */
-	code = array_add(r, p, &a);
-	return code == EXIT_DONE && a.ndim == 1 ? mnist_largest(r, p->file, &a, largest) : code;
+	rc = array_add(r, p, &a);
+	return rc == EXIT_DONE && a.ndim == 1 ? mnist_largest(r, p->file, &a, largest) : rc;
 }
 
 static int mnist_file(const struct request *r, void *context, const char *path)
 {
+	/* "a/train-images-idx3-ubyte.gz" to "a/train-": what it shares with the file of its labels */
+	const char *base = path + files_folder_bytes(path), *what = strstr(base, "images");
 	char half[PLAN_PATH_BYTES_MAX], *where;
 	struct mnist *m = context;
 	struct array_bytes p = {.offset = 0};
-	int code = input_file_open(r, path, &p.file);
+	int rc = input_file_open(r, path, &p.file);
 
-	if (code != EXIT_DONE)
-		return code;
+	if (rc != EXIT_DONE)
+		return rc;
 	where = stored_name(r->stored, p.file);
 	p.where = where;
 	p.bytes = stored_bytes(r->stored, p.file);
-	code = mnist_array(r, &p, &m->largest);
-	mnist_half(path, half);
-	if (code == EXIT_DONE)
-		code = fixed_parts_add(&m->parts, r, half, 0, where);
+	rc = mnist_array(r, &p, &m->largest);
+	what = what ? what : strstr(base, "labels");
+	snprintf(half, sizeof(half), "%.*s", what ? (int)(what - path) : (int)(base - path), path);
+	if (rc == EXIT_DONE)
+		fixed_parts_add(&m->parts, r, half, 0, where);
 	free(where);
-	return code;
+	return rc;
 }
 
 /* "train-images-idx3-ubyte.gz", "emnist-letters-train-images-idx3-ubyte": which half, and what. */
@@ -288,7 +274,7 @@ static int mnist_find(const struct request *r, const char *half, const char *wha
 {
 	DIR *dir;
 	struct dirent *entry;
-	int fd = openat(r->place->root_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), code = EXIT_DONE;
+	int fd = openat(r->place->root_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), rc = EXIT_DONE;
 
 	out[0] = '\0';
 	dir = fd >= 0 ? fdopendir(fd) : NULL;
@@ -297,7 +283,7 @@ static int mnist_find(const struct request *r, const char *half, const char *wha
 			close(fd);
 		return fail(EXIT_IO, "%s: cannot read this folder: %s", r->place->root, strerror(errno));
 	}
-	while (code == EXIT_DONE && (errno = 0, entry = readdir(dir)) != NULL) {
+	while (rc == EXIT_DONE && (errno = 0, entry = readdir(dir)) != NULL) {
 		size_t old = strlen(out), new = strlen(entry->d_name);
 
 		if (!mnist_is_wanted(entry->d_name, half, what))
@@ -305,49 +291,49 @@ static int mnist_find(const struct request *r, const char *half, const char *wha
 		if (!old || (old == new + 3 && !strncmp(out, entry->d_name, new)))
 			snprintf(out, 256, "%s", entry->d_name);
 		else if (!(new == old + 3 && !strncmp(out, entry->d_name, old)))
-			code = fail(EXIT_BAD, "%s: holds both %s and %s; name the files to pack", r->place->root, out,
-				    entry->d_name);
+			rc = fail(EXIT_BAD, "%s: holds both %s and %s; name the files to pack", r->place->root, out,
+				  entry->d_name);
 	}
-	if (code == EXIT_DONE && errno)
-		code = fail(EXIT_IO, "%s: cannot read this folder: %s", r->place->root, strerror(errno));
-	if (code == EXIT_DONE && !out[0])
-		code = fail(EXIT_BAD, "%s: no file %s-%s-idx*-ubyte, with or without .gz, is in it", r->place->root,
-			    half, what);
+	if (rc == EXIT_DONE && errno)
+		rc = fail(EXIT_IO, "%s: cannot read this folder: %s", r->place->root, strerror(errno));
+	if (rc == EXIT_DONE && !out[0])
+		rc = fail(EXIT_BAD, "%s: no file %s-%s-idx*-ubyte, with or without .gz, is in it", r->place->root, half,
+			  what);
 	closedir(dir);
-	return code;
+	return rc;
 }
 
 static int mnist_folder(const struct request *r, void *context)
 {
 	const char *half = r->o->split ? "t10k" : "train";
 	char images[256], labels[256];
-	int code = mnist_find(r, half, "images", images);
+	int rc = mnist_find(r, half, "images", images);
 
-	if (code == EXIT_DONE)
-		code = mnist_find(r, half, "labels", labels);
-	if (code == EXIT_DONE)
-		code = mnist_file(r, context, images);
-	return code == EXIT_DONE ? mnist_file(r, context, labels) : code;
+	if (rc == EXIT_DONE)
+		rc = mnist_find(r, half, "labels", labels);
+	if (rc == EXIT_DONE)
+		rc = mnist_file(r, context, images);
+	return rc == EXIT_DONE ? mnist_file(r, context, labels) : rc;
 }
 
 static int mnist_end(const struct request *r, void *context, struct classes *out)
 {
 	struct mnist *m = context;
-	int code = fixed_parts_pair(&m->parts, r,
-				    "call the files of the same records alike, as train-images-idx3-ubyte and "
-				    "train-labels-idx1-ubyte");
+	int rc = fixed_parts_pair(&m->parts, r,
+				  "call the files of the same records alike, as train-images-idx3-ubyte and "
+				  "train-labels-idx1-ubyte");
 
-	return code != EXIT_DONE || r->o->classes ? code : classes_add_numbers(out, m->largest + 1);
+	return rc != EXIT_DONE || r->o->classes ? rc : classes_add_numbers(out, m->largest + 1);
 }
 
 static int mnist_scan(const struct request *r)
 {
 	static const struct fixed_source steps = {.add_folder = mnist_folder, .add_file = mnist_file, .end = mnist_end};
 	struct mnist m = {.largest = 9};
-	int code = fixed_source_scan(r, &steps, &m);
+	int rc = fixed_source_scan(r, &steps, &m);
 
 	fixed_parts_free(&m.parts);
-	return code;
+	return rc;
 }
 
 /* clang-format off */

@@ -9,12 +9,11 @@
 
 #include <zlib.h>
 
-#include "tools/common/exit_code.h"
 #include "tools/common/files.h"
 #include "tools/common/memory.h"
 #include "tools/common/message.h"
 #include "tools/common/signals.h"
-#include "tools/shardpack/images/file_name.h"
+#include "tools/shardpack/images/images.h"
 #include "tools/shardpack/input/input.h"
 #include "tools/shardpack/parse/parse.h"
 #include "tools/shardpack/plan/plan.h"
@@ -43,17 +42,6 @@ struct arrays {
 	struct stems stems;
 	uint32_t from_file; /* which fields are files of their own, a bit for each */
 };
-
-/* "fortran,128,4,1000,3,32,32": what unpack.c makes of it is in C's order. */
-static int transpose(const struct request *r, const struct npy *a, const struct array_bytes *p, uint32_t *file)
-{
-	char how[256];
-	size_t at = (size_t)snprintf(how, sizeof(how), "fortran,%" PRIu64 ",%zu", p->offset + a->data_offset,
-				     shard_dtype_bytes(a->dtype));
-	for (uint32_t i = 0; i < a->ndim && at < sizeof(how); i++)
-		at += (size_t)snprintf(how + at, sizeof(how) - at, ",%" PRIu64, a->shape[i]);
-	return stored_unpack(r->stored, r->plan, p->file, how, a->data_bytes, file);
-}
 
 static int check_size(const struct npy *a, const struct array_bytes *p)
 {
@@ -86,20 +74,26 @@ static int check_size(const struct npy *a, const struct array_bytes *p)
 int array_add(const struct request *r, const struct array_bytes *p, const struct npy *a)
 {
 	struct fixed_column c = {.dtype = a->dtype, .swap = a->swap, .offset = p->offset + a->data_offset};
-	uint32_t field, file = p->file;
-	int code = check_size(a, p);
+	uint32_t field;
+	char how[256]; /* "fortran,128,4,1000,3,32,32": what unpack.c makes of it is in C's order */
+	size_t at;
+	int rc = check_size(a, p);
 
-	if (code != EXIT_DONE)
-		return code;
+	if (rc != EXIT_DONE)
+		return rc;
 	c.stride = a->data_bytes / a->shape[0];
 	c.count = a->shape[0];
-	code = fixed_fields_enter(r->recipe, p->where, p->name, a->dtype, a->shape + 1, a->ndim - 1, &field);
-	if (code == EXIT_DONE && a->fortran && a->ndim > 1) {
-		code = transpose(r, a, p, &file);
+	rc = fixed_fields_enter(r->recipe, p->where, p->name, a->dtype, a->shape + 1, a->ndim - 1, &field);
+	c.file = p->file;
+	if (rc == EXIT_DONE && a->fortran && a->ndim > 1) {
+		at = (size_t)snprintf(how, sizeof(how), "fortran,%" PRIu64 ",%zu", c.offset,
+				      shard_dtype_bytes(a->dtype));
+		for (uint32_t i = 0; i < a->ndim && at < sizeof(how); i++)
+			at += (size_t)snprintf(how + at, sizeof(how) - at, ",%" PRIu64, a->shape[i]);
+		rc = stored_unpack(r->stored, r->plan, p->file, how, a->data_bytes, &c.file);
 		c.offset = 0;
 	}
-	c.file = file;
-	return code == EXIT_DONE ? fixed_fields_add(r->plan, r->recipe, field, &c) : code;
+	return rc == EXIT_DONE ? fixed_fields_add(r->plan, r->recipe, field, &c) : rc;
 }
 
 static int add_npy(const struct request *r, const struct array_bytes *p, uint64_t *unnamed_count)
@@ -108,21 +102,21 @@ static int add_npy(const struct request *r, const struct array_bytes *p, uint64_
 	uint8_t *head = xmalloc(NPY_HEAD_BYTES_MAX, 1);
 	struct npy a;
 	char why[256];
-	int code = stored_get(r->stored, p->file, p->offset, head, (size_t)have);
+	int rc = stored_get(r->stored, p->file, p->offset, head, (size_t)have);
 
-	if (code == EXIT_DONE && !npy_parse(head, (size_t)have, &a, why, sizeof(why)))
-		code = fail(EXIT_BAD, "%s: %s%s", p->where, why,
-			    (size_t)have > NPY_MAGIC_BYTES && !memcmp(head, NPY_MAGIC, NPY_MAGIC_BYTES)
-				    ? ""
-				    : "; write it with numpy.save(), or pack records of one size with `shardpack raw`");
+	if (rc == EXIT_DONE && !npy_parse(head, (size_t)have, &a, why, sizeof(why)))
+		rc = fail(EXIT_BAD, "%s: %s%s", p->where, why,
+			  (size_t)have > NPY_MAGIC_BYTES && !memcmp(head, NPY_MAGIC, NPY_MAGIC_BYTES)
+				  ? ""
+				  : "; write it with numpy.save(), or pack records of one size with `shardpack raw`");
 	free(head);
-	*unnamed_count += code == EXIT_DONE && a.unnamed;
-	if (code == EXIT_DONE && a.unnamed && !r->o->v2) /* its bytes could be anything, so a user has to say it */
-		code = fail(EXIT_BAD,
-			    "%s: dtype 'V2' does not say what its two bytes are; ml_dtypes saves bfloat16 so: if it is "
-			    "that, say --v2 bf16",
-			    p->where);
-	return code == EXIT_DONE ? array_add(r, p, &a) : code;
+	*unnamed_count += rc == EXIT_DONE && a.unnamed;
+	if (rc == EXIT_DONE && a.unnamed && !r->o->v2) /* its bytes could be anything, so a user has to say it */
+		rc = fail(EXIT_BAD,
+			  "%s: dtype 'V2' does not say what its two bytes are; ml_dtypes saves bfloat16 so: if it is "
+			  "that, say --v2 bf16",
+			  p->where);
+	return rc == EXIT_DONE ? array_add(r, p, &a) : rc;
 }
 
 /* "train/x.npy" to "x", "x.left.npy.gz" to "x.left".  Whole, so that two long names remain two. */
@@ -240,21 +234,21 @@ static int check_crc(const struct archive *a, const struct zip_member *m)
 	uint8_t piece[65536];
 	uint64_t n;
 	uint32_t crc = 0;
-	int code = EXIT_DONE;
+	int rc = EXIT_DONE;
 
-	for (uint64_t at = 0; code == EXIT_DONE && at < m->bytes; at += n) {
+	for (uint64_t at = 0; rc == EXIT_DONE && at < m->bytes; at += n) {
 		n = m->bytes - at < sizeof(piece) ? m->bytes - at : sizeof(piece);
-		code = interrupted() ? EXIT_INTERRUPTED
-				     : stored_get(a->r->stored, a->file, m->offset + at, piece, (size_t)n);
-		if (code == EXIT_DONE)
+		rc = interrupted() ? EXIT_INTERRUPTED
+				   : stored_get(a->r->stored, a->file, m->offset + at, piece, (size_t)n);
+		if (rc == EXIT_DONE)
 			crc = (uint32_t)crc32(crc, piece, (uInt)n);
 	}
-	if (code == EXIT_DONE && crc != m->crc)
-		code = fail(EXIT_BAD,
-			    "%s: '%s' at offset %" PRIu64 " is damaged: its CRC-32 is %08" PRIx32 "; the "
-			    "directory says %08" PRIx32,
-			    a->where, m->name, m->offset, crc, m->crc);
-	return code;
+	if (rc == EXIT_DONE && crc != m->crc)
+		rc = fail(EXIT_BAD,
+			  "%s: '%s' at offset %" PRIu64 " is damaged: its CRC-32 is %08" PRIx32 "; the "
+			  "directory says %08" PRIx32,
+			  a->where, m->name, m->offset, crc, m->crc);
+	return rc;
 }
 
 /*
@@ -278,31 +272,31 @@ static int add_member(const struct archive *a, const struct zip_member *m)
 {
 	char name[PLAN_PATH_BYTES_MAX], how[128], *where;
 	struct array_bytes p = {.file = a->file, .offset = m->offset, .bytes = m->bytes, .name = name};
-	int code = EXIT_DONE;
+	int rc = EXIT_DONE;
 
 	if (m->name_bytes < 4 || strcmp(m->name + m->name_bytes - 4, ".npy"))
 		return fail(EXIT_BAD, "%s: '%s' is not an array; save arrays with numpy.savez", a->where, m->name);
 	field_name(m->name, name);
-	code = refuse_second(a, m, name);
-	if (code == EXIT_DONE && m->method == ZIP_STORED) {
-		code = check_crc(a, m);
-	} else if (code == EXIT_DONE) {
+	rc = refuse_second(a, m, name);
+	if (rc == EXIT_DONE && m->method == ZIP_STORED) {
+		rc = check_crc(a, m);
+	} else if (rc == EXIT_DONE) {
 		snprintf(how, sizeof(how), "deflate,%" PRIu64 ",%" PRIu64 ",%" PRIu32 ",%" PRIu64, m->offset,
 			 m->packed_bytes, m->crc, m->bytes);
-		code = stored_unpack(a->r->stored, a->r->plan, a->file, how, m->bytes, &p.file);
+		rc = stored_unpack(a->r->stored, a->r->plan, a->file, how, m->bytes, &p.file);
 		p.offset = 0;
-		if (code == EXIT_DONE && stored_bytes(a->r->stored, p.file) != m->bytes)
-			code = fail(EXIT_BAD, "%s: '%s' has %" PRIu64 " bytes unpacked; the directory says %" PRIu64,
-				    a->where, m->name, stored_bytes(a->r->stored, p.file), m->bytes);
+		if (rc == EXIT_DONE && stored_bytes(a->r->stored, p.file) != m->bytes)
+			rc = fail(EXIT_BAD, "%s: '%s' has %" PRIu64 " bytes unpacked; the directory says %" PRIu64,
+				  a->where, m->name, stored_bytes(a->r->stored, p.file), m->bytes);
 	}
 	where = xasprintf("%s/%s", a->where, m->name);
 	p.where = where;
-	if (code == EXIT_DONE)
-		code = add_npy(a->r, &p, &a->arrays->unnamed_count);
-	if (code == EXIT_DONE)
-		code = fixed_parts_add(&a->arrays->parts, a->r, a->path, 0, where);
+	if (rc == EXIT_DONE)
+		rc = add_npy(a->r, &p, &a->arrays->unnamed_count);
+	if (rc == EXIT_DONE)
+		fixed_parts_add(&a->arrays->parts, a->r, a->path, 0, where);
 	free(where);
-	return code;
+	return rc;
 }
 
 static int add_archive(const struct request *r, uint32_t file, const char *path, const char *where,
@@ -314,80 +308,76 @@ static int add_archive(const struct request *r, uint32_t file, const char *path,
 	struct zip_member *m = xmalloc(1, sizeof(*m));
 	enum zip_status status = ZIP_END;
 	uint64_t count = 0;
-	int code = EXIT_DONE;
+	int rc = EXIT_DONE;
 
-	while (code == EXIT_DONE && (status = zip_next(&z, m)) == ZIP_MEMBER) {
-		code = add_member(&a, m);
+	while (rc == EXIT_DONE && (status = zip_next(&z, m)) == ZIP_MEMBER) {
+		rc = add_member(&a, m);
 		count++;
 	}
 	free(m);
-	if (code == EXIT_DONE && status == ZIP_END && !count)
+	if (rc == EXIT_DONE && status == ZIP_END && !count)
 		scan_barren(r->scan, where);
-	if (code == EXIT_DONE && status == ZIP_BAD)
-		code = why[0] ? fail(EXIT_BAD, "%s: %s", where, why) : EXIT_IO;
-	return code;
+	if (rc == EXIT_DONE && status == ZIP_BAD)
+		rc = why[0] ? fail(EXIT_BAD, "%s: %s", where, why) : EXIT_IO;
+	return rc;
 }
 
 /* ---- files ---- */
 
-/* A file that is one array: parts of other fields with its records lie in the same folder. */
-static int add_single(const struct request *r, struct arrays *a, const char *path, struct array_bytes *p, char *name)
-{
-	char folder[PLAN_PATH_BYTES_MAX];
-	uint64_t number = r->o->numbered == NUMBERED_PARTS ? cut_number(&a->stems, name) : 0;
-	int code = add_npy(r, p, &a->unnamed_count);
-
-	if (code != EXIT_DONE)
-		return code;
-	a->from_file |= UINT32_C(1) << r->plan->slice[r->plan->slice_count - 1].field;
-	snprintf(folder, sizeof(folder), "%.*s", (int)files_folder_bytes(path), path);
-	return fixed_parts_add(&a->parts, r, folder, number, p->where);
-}
-
 static int add_file(const struct request *r, void *context, const char *path)
 {
-	char name[PLAN_PATH_BYTES_MAX], *where;
+	char name[PLAN_PATH_BYTES_MAX], folder[PLAN_PATH_BYTES_MAX], *where;
 	struct array_bytes p = {.name = name};
-	int code = input_file_open(r, path, &p.file);
+	struct arrays *a = context;
+	uint64_t number;
+	int rc = input_file_open(r, path, &p.file);
 
-	if (code != EXIT_DONE)
-		return code;
-	field_name(path, name);
+	if (rc != EXIT_DONE)
+		return rc;
 	where = stored_name(r->stored, p.file);
+	if (file_name_has_extension(path, ".npz")) {
+		rc = add_archive(r, p.file, path, where, a);
+		free(where);
+		return rc;
+	}
+	field_name(path, name);
+	number = r->o->numbered == NUMBERED_PARTS ? cut_number(&a->stems, name) : 0;
 	p.where = where;
 	p.bytes = stored_bytes(r->stored, p.file);
-	if (file_name_has_extension(path, ".npz"))
-		code = add_archive(r, p.file, path, where, context);
-	else
-		code = add_single(r, context, path, &p, name);
+	rc = add_npy(r, &p, &a->unnamed_count);
+	if (rc == EXIT_DONE) { /* parts of other fields with its records lie in the same folder */
+		a->from_file |= UINT32_C(1) << r->plan->slice[r->plan->slice_count - 1].field;
+		snprintf(folder, sizeof(folder), "%.*s", (int)files_folder_bytes(path), path);
+		fixed_parts_add(&a->parts, r, folder, number, where);
+	}
 	free(where);
-	return code;
+	return rc;
 }
 
 static int pair(const struct request *r, void *context, struct classes *unused)
 {
 	struct arrays *a = context;
-	int code = r->o->numbered == NUMBERED_REFUSE ? refuse_numbered(r, a) : EXIT_DONE;
+	int rc = r->o->numbered == NUMBERED_REFUSE ? refuse_numbered(r, a) : EXIT_DONE;
 
 	(void)unused;
-	return code == EXIT_DONE ? fixed_parts_pair(&a->parts, r, PAIRS_REMEDY) : code;
+	return rc == EXIT_DONE ? fixed_parts_pair(&a->parts, r, PAIRS_REMEDY) : rc;
 }
 
 static int scan(const struct request *r)
 {
 	static const struct fixed_source steps = {.add_file = add_file, .end = pair};
 	struct arrays a = {.unnamed_count = 0};
-	int code;
+	int rc;
 
 	find_stems(r, &a.stems);
-	code = fixed_source_scan(r, &steps, &a);
-	if (code == EXIT_DONE && r->o->v2 && !a.unnamed_count)
-		code = fail(EXIT_BAD, "--v2 bf16: no array has dtype V2; leave it out, other arrays keep their type");
+	rc = fixed_source_scan(r, &steps, &a);
+	if (rc == EXIT_DONE && r->o->v2 && !a.unnamed_count)
+		rc = fail(EXIT_BAD, "--v2 bf16: no array has dtype V2; leave it out, other arrays keep their type");
 	fixed_parts_free(&a.parts);
 	for (size_t i = 0; i < a.stems.count; i++)
 		free(a.stems.name[i]);
 	free(a.stems.name);
-	return code;
+	return rc;
 }
 
 #define AT(member) .offset = offsetof(struct pack_options, member)

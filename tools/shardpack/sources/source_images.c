@@ -15,14 +15,12 @@
 #include <unistd.h>
 
 #include "shard_inspect.h"
-#include "tools/common/exit_code.h"
 #include "tools/common/files.h"
 #include "tools/common/memory.h"
 #include "tools/common/message.h"
 #include "tools/common/text.h"
-#include "tools/shardpack/images/file_name.h"
+#include "tools/shardpack/images/images.h"
 #include "tools/shardpack/input/input.h"
-#include "tools/shardpack/plan/bad_input.h"
 #include "tools/shardpack/plan/plan.h"
 #include "tools/shardpack/scan/scan.h"
 #include "tools/shardpack/sources/sources.h"
@@ -84,7 +82,7 @@ static bool is_yaml(const char *name)
 }
 
 /* What lies directly in the folder that was named. */
-struct inside {
+struct folder {
 	const struct source_place *place;
 	struct text archives, others; /* names of files, NUL-terminated */
 	bool has_folders;
@@ -99,8 +97,29 @@ struct inside {
 #define FOLDER_PARQUET "metadata.parquet"
 static const char *const folder_tables[] = {"metadata.jsonl", "metadata.csv"};
 
-static void look_at_file(struct inside *in, const char *name)
+static int look_at_entry(void *context, const struct dirent *entry)
 {
+	const char *name = entry->d_name;
+	struct folder *in = context;
+	struct bad_input bad = {0};
+	struct stat st;
+	int rc;
+
+	if (file_name_is_archive(name)) {
+		text_add(&in->archives, name, strlen(name) + 1);
+		return EXIT_DONE;
+	}
+	rc = place_look_at_entry(in->place, name, &st, &bad);
+	if (rc != EXIT_DONE && !bad_input_is(&bad, rc))
+		return rc;
+	if (rc == EXIT_DONE && S_ISDIR(st.st_mode)) {
+		in->has_folders = true;
+		return EXIT_DONE;
+	}
+	if (rc != EXIT_DONE && !file_name_is_image(name)) { /* a link that leads nowhere may be a folder */
+		snprintf(in->dangling, sizeof(in->dangling), "%s", name);
+		return EXIT_DONE;
+	}
 	text_add(&in->others, name, strlen(name) + 1);
 	for (size_t i = 0; i < sizeof(folder_tables) / sizeof(folder_tables[0]); i++)
 		if (!strcmp(name, folder_tables[i]) && (!in->table || strcmp(in->table, name) < 0))
@@ -110,39 +129,7 @@ static void look_at_file(struct inside *in, const char *name)
 		snprintf(in->foreign, sizeof(in->foreign), "%s", name);
 	if (file_name_is_image(name) && (!in->image_count++ || strcmp(name, in->image) < 0))
 		snprintf(in->image, sizeof(in->image), "%s", name);
-}
-
-static int look_at_entry(void *context, const struct dirent *entry)
-{
-	struct inside *in = context;
-	struct bad_input bad = {0};
-	struct stat st;
-	int code;
-
-	if (file_name_is_archive(entry->d_name)) {
-		text_add(&in->archives, entry->d_name, strlen(entry->d_name) + 1);
-		return EXIT_DONE;
-	}
-	code = place_look_at_entry(in->place, entry->d_name, &st, &bad);
-	if (code != EXIT_DONE && !bad_input_is(&bad, code))
-		return code;
-	if (code == EXIT_DONE && S_ISDIR(st.st_mode))
-		in->has_folders = true;
-	else if (code == EXIT_DONE || file_name_is_image(entry->d_name))
-		look_at_file(in, entry->d_name);
-	else /* a link that leads nowhere may be a folder, unless it is called like an image */
-		snprintf(in->dangling, sizeof(in->dangling), "%s", entry->d_name);
 	return EXIT_DONE;
-}
-
-static int look_into(const struct request *r, struct inside *in)
-{
-	struct stat st;
-	int code = scan_each_entry(r->place, "", look_at_entry, in);
-
-	if (code == EXIT_DONE && in->dangling[0] && in->archives.bytes) /* is it a folder of archives? */
-		code = place_look_at_entry(r->place, in->dangling, &st, NULL);
-	return code;
 }
 
 /* Is the table what --labels names? */
@@ -154,11 +141,17 @@ static bool is_label_list(const struct request *r, const char *table)
 	       a.st_dev == b.st_dev && a.st_ino == b.st_ino;
 }
 
-/* What of the folder is not taken, and may well have been meant. */
-static void settle_inside(const struct request *r, struct inside *in)
+/* What lies in the folder, and a warning of what is not taken, and may well have been meant. */
+static int look_into(const struct request *r, struct folder *in)
 {
-	const char *root = r->place->root, *at = in->others.data, *end = at + in->others.bytes;
+	const char *root = r->place->root, *at, *end;
+	struct stat st;
+	int rc = scan_each_entry(r->place, "", look_at_entry, in);
 
+	if (rc == EXIT_DONE && in->dangling[0] && in->archives.bytes) /* is it a folder of archives? */
+		rc = place_look_at_entry(r->place, in->dangling, &st, NULL);
+	if (rc != EXIT_DONE)
+		return rc;
 	if (in->has_folders)
 		in->archives.bytes = 0; /* they lie beside classes, and are ignored like all that is not an image */
 	if (in->table && !is_label_list(r, in->table))
@@ -180,14 +173,16 @@ static void settle_inside(const struct request *r, struct inside *in)
 			"file in the place of the folder to see which commands pack the images with their boxes",
 			root, in->foreign);
 	if (!in->archives.bytes)
-		return;
-	for (; at < end; at += strlen(at) + 1)
+		return EXIT_DONE;
+	at = in->others.data;
+	for (end = at + in->others.bytes; at < end; at += strlen(at) + 1)
 		ignored_add(&r->scan->ignored, "", at);
 	if (in->image_count)
 		scan_warn(r->scan,
 			  "%s: %" PRIu64 " image%s beside the archives: ignored (the first is '%s'); move the archives "
 			  "to a folder of their own, or name them",
 			  root, in->image_count, in->image_count == 1 ? " lies" : "s lie", in->image);
+	return EXIT_DONE;
 }
 
 static int compare_names(const void *a, const void *b)
@@ -196,20 +191,20 @@ static int compare_names(const void *a, const void *b)
 }
 
 /* A folder of nothing but archives, as img2dataset leaves it: each, in byte order. */
-static int scan_archives(struct image_list *images, struct labels *labels, const struct text *archives)
+static int scan_archives(struct image_list *images, const struct text *archives)
 {
 	const char *at = archives->data, *end = at + archives->bytes;
 	const char **name = xcalloc(archives->bytes + 1, sizeof(*name));
 	size_t count = 0;
-	int code = EXIT_DONE;
+	int rc = EXIT_DONE;
 
 	for (; at < end; at += strlen(at) + 1)
 		name[count++] = at;
 	qsort(name, count, sizeof(*name), compare_names);
-	for (size_t i = 0; code == EXIT_DONE && i < count; i++)
-		code = image_archive_add(images, labels, name[i]);
+	for (size_t i = 0; rc == EXIT_DONE && i < count; i++)
+		rc = image_archive_add(images, name[i]);
 	free(name);
-	return code;
+	return rc;
 }
 
 /* An option that was given and needs a table, or NULL. */
@@ -279,13 +274,13 @@ static int refuse_yaml(const struct request *r, const char *path)
 	struct text text = {0}, word = {0};
 	struct stat st;
 	bool found = false;
-	int code = files_path(file, r->place->root_absolute, path);
+	int rc = files_path(file, r->place->root_absolute, path);
 
-	if (code == EXIT_DONE)
-		code = files_read(file, &text, &found);
-	if (code != EXIT_DONE) {
+	if (rc == EXIT_DONE)
+		rc = files_read(file, &text, &found);
+	if (rc != EXIT_DONE) {
 		text_free(&text);
-		return code;
+		return rc;
 	}
 	snprintf(folder, sizeof(folder), "%s%s%.*s", r->place->root, slash ? "/" : "", slash ? (int)(slash - path) : 0,
 		 path);
@@ -304,16 +299,16 @@ static int refuse_yaml(const struct request *r, const char *path)
 		images -= 3;
 	}
 	text_shell_word(&word, folder);
-	code = fail(EXIT_BAD,
-		    "%s/%s: YAML is not read; of a data.yaml of Ultralytics, give the folder of each part: "
-		    "shardpack images %s/%s --root %s --no-label -o OUT --field "
-		    "'boxes:kind=boxes,max=100,from=%.*slabels%s/{}.txt,format=yolo,optional' --field "
-		    "'classes:kind=ragged,dtype=i64,max=100,from=%.*slabels%s/{}.txt,format=yolo,optional'",
-		    r->place->root, path, word.data, train, word.data, (int)(images - train), train,
-		    images + strlen("images"), (int)(images - train), train, images + strlen("images"));
+	rc = fail(EXIT_BAD,
+		  "%s/%s: YAML is not read; of a data.yaml of Ultralytics, give the folder of each part: "
+		  "shardpack images %s/%s --root %s --no-label -o OUT --field "
+		  "'boxes:kind=boxes,max=100,from=%.*slabels%s/{}.txt,format=yolo,optional' --field "
+		  "'classes:kind=ragged,dtype=i64,max=100,from=%.*slabels%s/{}.txt,format=yolo,optional'",
+		  r->place->root, path, word.data, train, word.data, (int)(images - train), train,
+		  images + strlen("images"), (int)(images - train), train, images + strlen("images"));
 	text_free(&text);
 	text_free(&word);
-	return code;
+	return rc;
 }
 
 /* By its name it is none of what is read here, and what it is is known; EXIT_DONE if it is not. */
@@ -332,19 +327,19 @@ static int refuse_foreign(const struct request *r, const char *path)
 		if (!file_name_has_extension(path, *p))
 			continue;
 		snprintf(inner, sizeof(inner), "%.*s", (int)(strlen(path) - strlen(*p)), path);
-		if (path_table_is_one(inner))
+		if (file_name_is_table(inner))
 			return fail(EXIT_BAD, "%s/%s: is a compressed table, which is not read; unpack it, and give %s",
 				    r->place->root, path, inner);
 	}
 	return EXIT_DONE;
 }
 
-static int scan_item(struct image_list *images, struct labels *labels, const struct source_item *item)
+static int scan_item(struct image_list *images, const struct source_item *item)
 {
 	struct bad_input bad = {0};
-	int code;
+	int rc;
 
-	if (option_of_tables(images->request) && (item->is_dir || !path_table_is_one(item->path)))
+	if (option_of_tables(images->request) && (item->is_dir || !file_name_is_table(item->path)))
 		return refuse_option(images->request, "/", item->path);
 	if (recipe_is_multi_label(images->request->recipe) && (item->is_dir || file_name_is_image(item->path)))
 		return labels_refuse_many(images->request, item->path);
@@ -353,16 +348,16 @@ static int scan_item(struct image_list *images, struct labels *labels, const str
 		return image_list_add_bad(images, item->path, NULL, 0, PLAN_NO_FILE, 0, &bad);
 	}
 	if (item->is_dir)
-		return image_files_add_folder(images, labels, item->path);
-	if (path_table_is_one(item->path))
-		return image_table_add(images, labels, item->path);
+		return image_files_add_folder(images, item->path);
+	if (file_name_is_table(item->path))
+		return image_table_add(images, item->path);
 	if (file_name_is_image(item->path))
-		return image_files_add(images, labels, item->path);
+		return image_files_add(images, item->path);
 	if (file_name_is_coco(item->path))
 		return fail(EXIT_USAGE, "%s/%s: JSON of COCO must be the only input", images->request->place->root,
 			    item->path);
-	code = refuse_foreign(images->request, item->path);
-	return code == EXIT_DONE ? image_archive_add(images, labels, item->path) : code;
+	rc = refuse_foreign(images->request, item->path);
+	return rc == EXIT_DONE ? image_archive_add(images, item->path) : rc;
 }
 
 /* What COCO does not have, and what a plan alone says. */
@@ -390,41 +385,41 @@ static int scan_coco(const struct request *r)
 {
 	struct image_list images = {.request = r};
 	struct classes classes = {0};
-	int code;
+	int rc;
 
 	r->recipe->label = LABEL_NONE;
 	if (recipe_has_parts(r->recipe))
 		images.classes = &classes;
-	code = coco_images_add(&images, &classes, r->place->item[0].path);
-	if (code == EXIT_DONE && !recipe_has_parts(r->recipe))
+	rc = coco_images_add(&images, &classes, r->place->item[0].path);
+	if (rc == EXIT_DONE && !recipe_has_parts(r->recipe))
 		scan_warn(r->scan,
 			  "%s/%s: its annotations are not packed; --field boxes:kind=boxes,max=100 packs boxes",
 			  r->place->root, r->place->item[0].path);
-	if (code == EXIT_DONE)
-		code = image_rows_number(&images);
-	if (code == EXIT_DONE)
-		code = image_plan(&images);
+	if (rc == EXIT_DONE)
+		rc = image_rows_number(&images);
+	if (rc == EXIT_DONE)
+		rc = image_plan(&images);
 	image_list_free(&images);
 	classes_free(&classes);
-	return code;
+	return rc;
 }
 
 /* All that was named, or the archives in the folder that was. */
 static int scan_items(const struct request *r, struct labels *labels, const struct text *archives)
 {
-	struct image_list images = {.request = r, .text.shelf = r->plan->text.shelf};
-	int code = archives->bytes ? scan_archives(&images, labels, archives) : EXIT_DONE;
+	struct image_list images = {.request = r, .text.shelf = r->plan->text.shelf, .labels = labels};
+	int rc = archives->bytes ? scan_archives(&images, archives) : EXIT_DONE;
 
-	for (uint64_t i = 0; code == EXIT_DONE && !archives->bytes && i < r->place->item_count; i++)
-		code = scan_item(&images, labels, &r->place->item[i]);
-	if (code == EXIT_DONE)
-		code = labels_add_unused(labels, &images);
-	if (code == EXIT_DONE)
-		code = image_rows_number(&images);
-	if (code == EXIT_DONE)
-		code = image_plan(&images);
+	for (uint64_t i = 0; rc == EXIT_DONE && !archives->bytes && i < r->place->item_count; i++)
+		rc = scan_item(&images, &r->place->item[i]);
+	if (rc == EXIT_DONE)
+		rc = labels_add_unused(&images);
+	if (rc == EXIT_DONE)
+		rc = image_rows_number(&images);
+	if (rc == EXIT_DONE)
+		rc = image_plan(&images);
 	image_list_free(&images);
-	return code;
+	return rc;
 }
 
 /* Has any input a value of this field?  Only of such inputs is anything known that are good. */
@@ -490,33 +485,31 @@ static int scan_sources(const struct request *r)
 {
 	bool one_folder = r->place->item_count == 1 && !r->place->item[0].path[0];
 	struct labels labels = {0};
-	struct inside in = {.place = r->place};
+	struct folder in = {.place = r->place};
 	bool coco = r->place->item_count == 1 && !r->place->item[0].is_dir && file_name_is_coco(r->place->item[0].path);
-	int code = check_coco(r, coco);
+	int rc = check_coco(r, coco);
 
-	if (code != EXIT_DONE || coco)
-		return code == EXIT_DONE ? scan_coco(r) : code;
-	code = labels_open(&labels, r);
-	if (code == EXIT_DONE && one_folder && option_of_tables(r))
-		code = refuse_option(r, "", "");
-	if (code == EXIT_DONE && one_folder)
-		code = look_into(r, &in);
-	if (code == EXIT_DONE && one_folder)
-		settle_inside(r, &in);
-	if (code == EXIT_DONE && in.foreign[0] && !in.has_folders && !in.archives.bytes && !in.image_count)
-		code = refuse_foreign(r, in.foreign);
-	if (code == EXIT_DONE && !in.archives.bytes)
-		code = check_label_key(r);
-	if (code == EXIT_DONE && one_folder && !in.archives.bytes && recipe_is_multi_label(r->recipe))
-		code = labels_refuse_many(r, "");
-	if (code == EXIT_DONE && one_folder && !in.archives.bytes && !labels_given(&labels))
-		code = class_folders_scan(r);
-	else if (code == EXIT_DONE)
-		code = scan_items(r, &labels, &in.archives);
+	if (rc != EXIT_DONE || coco)
+		return rc == EXIT_DONE ? scan_coco(r) : rc;
+	rc = labels_open(&labels, r);
+	if (rc == EXIT_DONE && one_folder && option_of_tables(r))
+		rc = refuse_option(r, "", "");
+	if (rc == EXIT_DONE && one_folder)
+		rc = look_into(r, &in);
+	if (rc == EXIT_DONE && in.foreign[0] && !in.has_folders && !in.archives.bytes && !in.image_count)
+		rc = refuse_foreign(r, in.foreign);
+	if (rc == EXIT_DONE && !in.archives.bytes)
+		rc = check_label_key(r);
+	if (rc == EXIT_DONE && one_folder && !in.archives.bytes && recipe_is_multi_label(r->recipe))
+		rc = labels_refuse_many(r, "");
+	if (rc == EXIT_DONE && one_folder && !in.archives.bytes && !labels_given(r->o))
+		rc = class_folders_scan(r);
+	else if (rc == EXIT_DONE)
+		rc = scan_items(r, &labels, &in.archives);
 	text_free(&in.archives);
 	text_free(&in.others);
 	labels_close(&labels);
-	return code;
+	return rc;
 }
 
 /* Numbers stay as they are when an image is resized, cropped or turned.  Are they boxes? */
@@ -546,7 +539,7 @@ static void warn_of_what_stays(const struct request *r)
 }
 
 /* A list of classes may be for several datasets, and have more; or it is the wrong one. */
-static int warn_of_classes(const struct request *r)
+static void warn_of_classes(const struct request *r)
 {
 	const struct plan *plan = r->plan;
 	uint64_t *images = xcalloc(plan->class_count + 1, sizeof(*images)), empty = 0, first = 0;
@@ -558,34 +551,28 @@ static int warn_of_classes(const struct request *r)
 			first = i;
 	free(images);
 	if (!empty)
-		return EXIT_DONE;
+		return;
 	plan_class_name(plan, first, name);
 	scan_warn(r->scan, "--classes %s: %" PRIu64 " of %" PRIu64 " classes have no image; the first of these is '%s'",
 		  r->o->classes, empty, plan->class_count, name);
-	return EXIT_DONE;
-}
-
-/* Not tables or lists, which name each file; archives leave out what is hidden. */
-static bool are_folders(const struct request *r)
-{
-	bool folders = !r->plan->file_count;
-
-	for (uint64_t i = 0; i < r->place->item_count; i++)
-		folders = folders && r->place->item[i].is_dir;
-	return folders;
 }
 
 static int scan(const struct request *r)
 {
-	int code = scan_sources(r);
+	int rc = scan_sources(r);
+	bool folders = !r->plan->file_count; /* not tables or lists, which name each file */
 
-	if (code == EXIT_DONE)
-		code = check_sources(r);
-	if (code == EXIT_DONE)
+	if (rc == EXIT_DONE)
+		rc = check_sources(r);
+	if (rc == EXIT_DONE)
 		warn_of_what_stays(r);
-	if (code == EXIT_DONE && are_folders(r))
+	for (uint64_t i = 0; i < r->place->item_count; i++)
+		folders = folders && r->place->item[i].is_dir;
+	if (rc == EXIT_DONE && folders) /* archives leave out what is hidden */
 		scan_warn_of_hidden(r->scan, r->plan);
-	return code == EXIT_DONE && r->o->classes && plan_has_labels(r->plan) ? warn_of_classes(r) : code;
+	if (rc == EXIT_DONE && r->o->classes && plan_has_labels(r->plan))
+		warn_of_classes(r);
+	return rc;
 }
 
 #define AT(member) .offset = offsetof(struct pack_options, member)

@@ -11,7 +11,6 @@
 
 #include "libshard/base/words.h"
 #include "shard_pack.h"
-#include "tools/common/exit_code.h"
 #include "tools/common/message.h"
 #include "tools/common/text.h"
 #include "tools/shardpack/input/input.h"
@@ -123,13 +122,13 @@ static int warn_of_other(const struct request *r, uint32_t file, const char *nam
 	const struct token_file_other *other;
 	uint8_t head[16];
 	uint64_t bytes = stored_bytes(r->stored, file), have = bytes < sizeof(head) ? bytes : sizeof(head);
-	int code = stored_get(r->stored, file, 0, head, (size_t)have);
+	int rc = stored_get(r->stored, file, 0, head, (size_t)have);
 
-	other = code == EXIT_DONE ? token_file_other(head, (size_t)have) : NULL;
+	other = rc == EXIT_DONE ? token_file_other(head, (size_t)have) : NULL;
 	if (other)
 		scan_warn(r->scan, "%s: begins as %s does, and its bytes are taken for records; look at one", name,
 			  other->what);
-	return code;
+	return rc;
 }
 
 int raw_file_add(const struct request *r, const char *path, const struct raw_schema *schema, uint64_t skip,
@@ -138,23 +137,23 @@ int raw_file_add(const struct request *r, const char *path, const struct raw_sch
 	uint64_t bytes, left;
 	uint32_t file, field;
 	char *name;
-	int code = input_file_open(r, path, &file);
+	int rc = input_file_open(r, path, &file);
 
-	if (code != EXIT_DONE)
-		return code;
+	if (rc != EXIT_DONE)
+		return rc;
 	name = stored_name(r->stored, file);
 	bytes = stored_bytes(r->stored, file);
-	code = warn_of_other(r, file, name);
+	rc = warn_of_other(r, file, name);
 	left = bytes > skip ? (bytes - skip) % schema->record_bytes : 0;
-	if (code == EXIT_DONE && bytes < skip)
-		code = fail(EXIT_BAD, "%s: %" PRIu64 " bytes are less than --skip-bytes %" PRIu64, name, bytes, skip);
-	else if (code == EXIT_DONE && left)
-		code = fail(EXIT_BAD,
-			    "%s: %" PRIu64 " bytes%s are %" PRIu64 " records of %" PRIu64 " bytes and %" PRIu64
-			    " bytes more, at offset %" PRIu64 "; %s",
-			    name, bytes - skip, skip ? " after the skipped ones" : "",
-			    (bytes - skip) / schema->record_bytes, schema->record_bytes, left, bytes - left, remedy);
-	for (uint32_t i = 0; code == EXIT_DONE && i < schema->field_count; i++) {
+	if (rc == EXIT_DONE && bytes < skip)
+		rc = fail(EXIT_BAD, "%s: %" PRIu64 " bytes are less than --skip-bytes %" PRIu64, name, bytes, skip);
+	else if (rc == EXIT_DONE && left)
+		rc = fail(EXIT_BAD,
+			  "%s: %" PRIu64 " bytes%s are %" PRIu64 " records of %" PRIu64 " bytes and %" PRIu64
+			  " bytes more, at offset %" PRIu64 "; %s",
+			  name, bytes - skip, skip ? " after the skipped ones" : "",
+			  (bytes - skip) / schema->record_bytes, schema->record_bytes, left, bytes - left, remedy);
+	for (uint32_t i = 0; rc == EXIT_DONE && i < schema->field_count; i++) {
 		const struct raw_field *f = &schema->field[i];
 		struct fixed_column c = {.file = file,
 					 .dtype = f->dtype,
@@ -165,14 +164,14 @@ int raw_file_add(const struct request *r, const char *path, const struct raw_sch
 
 		if (!strcmp(f->name, "-"))
 			continue;
-		code = fixed_fields_enter(r->recipe, "--schema", f->name, f->dtype, f->shape, f->ndim, &field);
-		if (code == EXIT_DONE)
-			code = fixed_fields_add(r->plan, r->recipe, field, &c);
+		rc = fixed_fields_enter(r->recipe, "--schema", f->name, f->dtype, f->shape, f->ndim, &field);
+		if (rc == EXIT_DONE)
+			rc = fixed_fields_add(r->plan, r->recipe, field, &c);
 	}
-	if (code == EXIT_DONE && bytes == skip)
+	if (rc == EXIT_DONE && bytes == skip)
 		scan_barren(r->scan, name);
 	free(name);
-	return code;
+	return rc;
 }
 
 /* Every record of one file. */

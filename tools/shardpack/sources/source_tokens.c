@@ -21,12 +21,11 @@
 #include <unistd.h>
 
 #include "shard_pack.h"
-#include "tools/common/exit_code.h"
 #include "tools/common/human.h"
 #include "tools/common/memory.h"
 #include "tools/common/message.h"
 #include "tools/common/progress.h"
-#include "tools/shardpack/images/file_name.h"
+#include "tools/shardpack/images/images.h"
 #include "tools/shardpack/input/input.h"
 #include "tools/shardpack/parse/parse.h"
 #include "tools/shardpack/plan/plan.h"
@@ -58,7 +57,7 @@ struct stream {
 };
 
 /* Tokens of one file. */
-struct part {
+struct token_input {
 	uint32_t file, dtype, index_file;
 	uint32_t stored; /* dtype of the field */
 	bool swap;
@@ -71,7 +70,7 @@ struct part {
 static int settle(const struct request *r)
 {
 	if (r->o->pack && cli_given(r->args, "overlap"))
-		return cli_misuse(r->args, "--overlap cannot be had with --pack: its sequences share no tokens");
+		return cli_misuse(r->args, "--overlap and --pack exclude each other: packed sequences share no tokens");
 	if (r->o->position_ids && !r->o->pack)
 		return cli_misuse(r->args, "--position-ids needs --pack");
 	if (r->o->max_documents && !r->o->pack)
@@ -107,23 +106,9 @@ static uint32_t asked_dtype(const struct request *r)
 
 /* ---- an index beside the file ---- */
 
-/* "a/x.bin" and "a/x.bin.gz" to "a/x.idx".  False if the name ends otherwise. */
-static bool index_path(const char *path, char *out, size_t bytes)
-{
-	size_t n = strlen(path);
-
-	if (file_name_has_extension(path, ".gz"))
-		n -= 3;
-	else if (file_name_has_extension(path, ".zst"))
-		n -= 4;
-	if (n < 4 || memcmp(path + n - 4, ".bin", 4))
-		return false;
-	return snprintf(out, bytes, "%.*s.idx", (int)(n - 4), path) < (int)bytes;
-}
-
 /*
- * Its name into `name` if there is one, else "".  Anything else that has that ending is not one,
- * unless it begins as an index does.
+ * The index of "a/x.bin" and "a/x.bin.gz" is "a/x.idx".  Its name into `name` if there is one, else
+ * "".  Anything else that has that ending is not one, unless it begins as an index does.
  */
 static int find_index(const struct request *r, const char *path, char name[PLAN_PATH_BYTES_MAX],
 		      struct megatron_index *out)
@@ -131,13 +116,15 @@ static int find_index(const struct request *r, const char *path, char name[PLAN_
 	uint8_t head[MEGATRON_INDEX_HEAD_BYTES];
 	char why[256];
 	struct stat st = {0};
+	size_t stem = strlen(path);
 	ssize_t have;
 	int fd, error;
 
-	if (!index_path(path, name, PLAN_PATH_BYTES_MAX)) {
-		name[0] = '\0';
+	name[0] = '\0';
+	stem -= file_name_has_extension(path, ".gz") ? 3 : file_name_has_extension(path, ".zst") ? 4 : 0;
+	if (stem < 4 || memcmp(path + stem - 4, ".bin", 4) || stem >= PLAN_PATH_BYTES_MAX)
 		return EXIT_DONE;
-	}
+	snprintf(name, PLAN_PATH_BYTES_MAX, "%.*s.idx", (int)(stem - 4), path);
 	fd = openat(r->place->root_fd, name, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 	have = fd < 0 || fstat(fd, &st) != 0 ? -1 : pread(fd, head, sizeof(head), 0);
 	error = errno;
@@ -185,25 +172,6 @@ static int judge_index(const struct request *r, const char *where, const char *n
 }
 
 /* ---- what the numbers look like ---- */
-
-static int take_census(const struct request *r, uint32_t file, struct token_census *c)
-{
-	uint64_t bytes = stored_bytes(r->stored, file), pieces = (bytes + PIECE_BYTES - 1) / PIECE_BYTES;
-	uint64_t looked = pieces < PIECES_MAX ? pieces : PIECES_MAX;
-	uint8_t *piece = xmalloc(PIECE_BYTES, 1);
-	int code = EXIT_DONE;
-
-	for (uint64_t i = 0; code == EXIT_DONE && i < looked; i++) {
-		uint64_t at = (looked > 1 ? i * (pieces - 1) / (looked - 1) : 0) * PIECE_BYTES;
-		size_t have = bytes - at < PIECE_BYTES ? (size_t)(bytes - at) : PIECE_BYTES;
-
-		code = stored_get(r->stored, file, at, piece, have);
-		if (code == EXIT_DONE)
-			token_census_add(c, piece, have);
-	}
-	free(piece);
-	return code;
-}
 
 /* What was not said, and looks wrong. */
 static int refuse_width(const char *where, const struct token_look *k)
@@ -318,13 +286,25 @@ static int judge_width(const struct request *r, uint32_t file, const char *where
 {
 	struct token_census *c = xcalloc(1, sizeof(*c));
 	struct token_look look = {0};
-	int code = take_census(r, file, c);
+	uint64_t bytes = stored_bytes(r->stored, file), pieces = (bytes + PIECE_BYTES - 1) / PIECE_BYTES;
+	uint64_t looked = pieces < PIECES_MAX ? pieces : PIECES_MAX;
+	uint8_t *piece = xmalloc(PIECE_BYTES, 1);
+	int rc = EXIT_DONE;
 
-	if (code == EXIT_DONE)
-		code = token_census_judge(c, &look) ? EXIT_DONE : fail(EXIT_IO, "out of memory");
+	for (uint64_t i = 0; rc == EXIT_DONE && i < looked; i++) {
+		uint64_t at = (looked > 1 ? i * (pieces - 1) / (looked - 1) : 0) * PIECE_BYTES;
+		size_t have = bytes - at < PIECE_BYTES ? (size_t)(bytes - at) : PIECE_BYTES;
+
+		rc = stored_get(r->stored, file, at, piece, have);
+		if (rc == EXIT_DONE)
+			token_census_add(c, piece, have);
+	}
+	free(piece);
+	if (rc == EXIT_DONE)
+		rc = token_census_judge(c, &look) ? EXIT_DONE : fail(EXIT_IO, "out of memory");
 	free(c);
-	if (code != EXIT_DONE || look.width == TOKEN_WIDTH_ANY)
-		return code;
+	if (rc != EXIT_DONE || look.width == TOKEN_WIDTH_ANY)
+		return rc;
 	if (cli_given(r->args, "dtype"))
 		warn_of_width(r, where, &look);
 	else if (look.width != TOKEN_WIDTH_16)
@@ -357,25 +337,25 @@ static int look_at_headless(const struct request *r, const char *path, uint32_t 
 	struct megatron_index index = {0};
 	char name[PLAN_PATH_BYTES_MAX];
 	bool asked = cli_given(r->args, "dtype");
-	int code = find_index(r, path, name, &index);
+	int rc = find_index(r, path, name, &index);
 
 	*out = (struct headless_tokens){.dtype = asked_dtype(r), .index_file = PLAN_NO_FILE};
-	if (code == EXIT_DONE && !name[0])
-		code = judge_begin(r, where, head, have);
-	if (code != EXIT_DONE || !name[0])
-		return code == EXIT_DONE ? judge_width(r, file, where) : code;
+	if (rc == EXIT_DONE && !name[0])
+		rc = judge_begin(r, where, head, have);
+	if (rc != EXIT_DONE || !name[0])
+		return rc == EXIT_DONE ? judge_width(r, file, where) : rc;
 	out->has_index = true;
 	out->document_count = index.document_count;
 	out->dtype = index.dtype;
-	code = judge_index(r, where, name, &index);
-	if (code != EXIT_DONE || (asked && !r->o->pack))
-		return code == EXIT_DONE ? judge_width(r, file, where) : code;
+	rc = judge_index(r, where, name, &index);
+	if (rc != EXIT_DONE || (asked && !r->o->pack))
+		return rc == EXIT_DONE ? judge_width(r, file, where) : rc;
 	return cli_given(r->args, "documents") ? EXIT_DONE : stored_add(r->stored, r->plan, name, &out->index_file);
 }
 
 /* ---- what a file is ---- */
 
-static int open_npy(const struct request *r, const uint8_t *head, size_t have, struct part *p)
+static int open_npy(const struct request *r, const uint8_t *head, size_t have, struct token_input *p)
 {
 	struct npy a;
 	char why[256];
@@ -426,13 +406,13 @@ static const char *other_kind(const char *name)
 }
 
 /* A file with a head of llm.c, or with none. */
-static int open_bin(const struct request *r, const uint8_t *head, size_t have, struct part *p)
+static int open_bin(const struct request *r, const uint8_t *head, size_t have, struct token_input *p)
 {
 	const char *kind = other_kind(p->where);
 	struct token_file t;
 	char why[256];
 	uint64_t bytes = stored_bytes(r->stored, p->file), item;
-	int code;
+	int rc;
 
 	if (kind)
 		return fail(EXIT_BAD,
@@ -445,9 +425,9 @@ static int open_bin(const struct request *r, const uint8_t *head, size_t have, s
 		return fail(EXIT_BAD, "%s: is an index of Megatron-LM; name the .bin with the tokens instead",
 			    p->where);
 	p->has_head = t.dtype;
-	code = p->has_head ? EXIT_DONE : look_at_headless(r, p->path, p->file, p->where, head, have, &p->headless);
-	if (code != EXIT_DONE)
-		return code;
+	rc = p->has_head ? EXIT_DONE : look_at_headless(r, p->path, p->file, p->where, head, have, &p->headless);
+	if (rc != EXIT_DONE)
+		return rc;
 	p->dtype = p->has_head ? t.dtype : p->headless.dtype;
 	p->index_file = p->has_head ? PLAN_NO_FILE : p->headless.index_file;
 	p->offset = t.data_offset;
@@ -465,7 +445,7 @@ static int open_bin(const struct request *r, const uint8_t *head, size_t have, s
 	return EXIT_DONE;
 }
 
-static struct token_stream stream_of(const struct part *p)
+static struct token_stream stream_of(const struct token_input *p)
 {
 	return (struct token_stream){.offset = p->offset,
 				     .count = p->count,
@@ -480,7 +460,7 @@ static struct token_stream stream_of(const struct part *p)
  * of an .npy and of llm.c keep their type, as do those of --dtype.  Those of Megatron-LM, which has
  * them in any integers, become u16, or u32 if they are wider than that; so do all that are packed.
  */
-static int settle_stored(struct stream *s, struct part *p)
+static int settle_stored(struct stream *s, struct token_input *p)
 {
 	uint64_t item = shard_dtype_bytes(p->dtype), most;
 	struct token_stream t = stream_of(p);
@@ -503,32 +483,28 @@ static int settle_stored(struct stream *s, struct part *p)
 	return fits ? EXIT_DONE : documents_check_values(s->r->stored, &t, most, &s->progress);
 }
 
-/* --dtype is for files without a head: it converts nothing. */
-static int check_asked(const struct request *r, const struct part *p)
+/* Do --dtype and --documents fit the type of the tokens? */
+static int check_asked(const struct request *r, const struct token_input *p)
 {
 	uint32_t asked = asked_dtype(r);
-
-	if (!p->has_head || !cli_given(r->args, "dtype") || p->dtype == asked)
-		return EXIT_DONE;
-	return fail(EXIT_BAD, "%s: its tokens are %s, as its head says, but --dtype says %s; leave --dtype out",
-		    p->where, shard_name(SHARD_NAME_DTYPE, p->dtype), shard_name(SHARD_NAME_DTYPE, asked));
-}
-
-/* A token that no document can end with is a mistake. */
-static int check_end(const struct stream *s, const struct part *p)
-{
 	bool is_signed = integer_is_signed(p->dtype) || p->dtype == SHARD_U64;
 	uint64_t most = UINT64_MAX >> (64 + is_signed - 8 * shard_dtype_bytes(p->dtype));
+	const char *name = shard_name(SHARD_NAME_DTYPE, p->dtype);
 
-	if (!cli_given(s->r->args, "documents") || s->r->o->end_of_text <= most)
-		return EXIT_DONE;
-	return fail(EXIT_USAGE, "%s: --documents %" PRIu64 " does not fit %s, so no document would end", p->where,
-		    s->r->o->end_of_text, shard_name(SHARD_NAME_DTYPE, p->dtype));
+	/* --dtype is for files without a head: it converts nothing */
+	if (p->has_head && cli_given(r->args, "dtype") && p->dtype != asked)
+		return fail(EXIT_BAD, "%s: its tokens are %s, as its head says, but --dtype says %s; leave --dtype out",
+			    p->where, name, shard_name(SHARD_NAME_DTYPE, asked));
+	/* a token that no document can end with is a mistake */
+	if (cli_given(r->args, "documents") && r->o->end_of_text > most)
+		return fail(EXIT_USAGE, "%s: --documents %" PRIu64 " does not fit %s, so no document would end",
+			    p->where, r->o->end_of_text, name);
+	return EXIT_DONE;
 }
 
 /* ---- sequences ---- */
 
-static int add_windows(struct stream *s, const struct part *p, uint64_t first, uint64_t tokens, bool keep_short)
+static int add_windows(struct stream *s, const struct token_input *p, uint64_t first, uint64_t tokens, bool keep_short)
 {
 	const struct request *r = s->r;
 	uint64_t item = shard_dtype_bytes(p->dtype),
@@ -556,56 +532,56 @@ static int add_windows(struct stream *s, const struct part *p, uint64_t first, u
 	return plan_add_slice(r->plan, &slice);
 }
 
-struct cut {
+struct document_cut {
 	struct stream *s;
-	const struct part *p;
+	const struct token_input *p;
 	uint64_t documents;
 };
 
 static int take_document(void *context, uint64_t begin, uint64_t count)
 {
-	struct cut *c = context;
+	struct document_cut *c = context;
 
 	c->documents++;
 	return add_windows(c->s, c->p, begin, count, true);
 }
 
-static int add_documents(struct stream *s, const struct part *p)
+static int add_documents(struct stream *s, const struct token_input *p)
 {
-	struct cut c = {.s = s, .p = p};
+	struct document_cut c = {.s = s, .p = p};
 	struct token_stream t = stream_of(p);
-	int code = documents_each(s->r->stored, &t, s->r->o->end_of_text, take_document, &c, &s->progress);
+	int rc = documents_each(s->r->stored, &t, s->r->o->end_of_text, take_document, &c, &s->progress);
 
 	s->split_files += c.documents > 0;
 	s->document_count += c.documents;
-	if (code == EXIT_DONE && p->headless.has_index && c.documents != p->headless.document_count)
-		code = fail(EXIT_BAD,
-			    "%s: --documents %" PRIu64 " cuts it into %" PRIu64
-			    ", but Megatron-LM's index beside it has %" PRIu64
-			    " documents; leave --documents out, or rename the index to go by the token",
-			    p->where, s->r->o->end_of_text, c.documents, p->headless.document_count);
-	return code;
+	if (rc == EXIT_DONE && p->headless.has_index && c.documents != p->headless.document_count)
+		rc = fail(EXIT_BAD,
+			  "%s: --documents %" PRIu64 " cuts it into %" PRIu64
+			  ", but Megatron-LM's index beside it has %" PRIu64
+			  " documents; leave --documents out, or rename the index to go by the token",
+			  p->where, s->r->o->end_of_text, c.documents, p->headless.document_count);
+	return rc;
 }
 
 /* Are its documents kept apart? */
-static bool has_documents(const struct stream *s, const struct part *p)
+static bool has_documents(const struct stream *s, const struct token_input *p)
 {
 	return cli_given(s->r->args, "documents") || p->index_file != PLAN_NO_FILE;
 }
 
 /* The field is that of the first file; others must have the same type. */
-static int settle_field(struct stream *s, const struct part *p)
+static int settle_field(struct stream *s, const struct token_input *p)
 {
 	struct recipe *recipe = s->r->recipe;
 	bool ragged = has_documents(s, p);
-	int code = fixed_fields_enter(recipe, p->where, "tokens", p->stored, &s->window, 1, &s->field);
+	int rc = fixed_fields_enter(recipe, p->where, "tokens", p->stored, &s->window, 1, &s->field);
 
-	if (code == EXIT_DONE && s->has_field && ragged != (recipe->field[s->field].kind == SHARD_RAGGED))
-		code = fail(EXIT_BAD,
-			    "%s: has %s Megatron-LM index beside it, but the files before have %s; pack them apart",
-			    p->where, ragged ? "a" : "no", ragged ? "none" : "one");
-	if (code != EXIT_DONE || s->has_field)
-		return code;
+	if (rc == EXIT_DONE && s->has_field && ragged != (recipe->field[s->field].kind == SHARD_RAGGED))
+		rc = fail(EXIT_BAD,
+			  "%s: has %s Megatron-LM index beside it, but the files before have %s; pack them apart",
+			  p->where, ragged ? "a" : "no", ragged ? "none" : "one");
+	if (rc != EXIT_DONE || s->has_field)
+		return rc;
 	s->has_field = true;
 	recipe->field[s->field].semantic = SHARD_TOKENS;
 	recipe->field[s->field].layout = SHARD_LAYOUT_TOKENS;
@@ -619,21 +595,21 @@ static int settle_field(struct stream *s, const struct part *p)
 	return EXIT_DONE;
 }
 
-static int add_sequences(struct stream *s, const struct part *p)
+static int add_sequences(struct stream *s, const struct token_input *p)
 {
 	uint64_t before = s->record_count;
-	int code = settle_field(s, p);
+	int rc = settle_field(s, p);
 
-	if (code == EXIT_DONE)
-		code = has_documents(s, p) ? add_documents(s, p) : add_windows(s, p, 0, p->count, false);
-	if (code == EXIT_DONE && s->record_count == before)
+	if (rc == EXIT_DONE)
+		rc = has_documents(s, p) ? add_documents(s, p) : add_windows(s, p, 0, p->count, false);
+	if (rc == EXIT_DONE && s->record_count == before)
 		scan_barren(s->r->scan, p->where);
-	return code;
+	return rc;
 }
 
 /* ---- --pack: documents become windows ---- */
 
-static int add_packed(struct stream *s, const struct part *p)
+static int add_packed(struct stream *s, const struct token_input *p)
 {
 	struct plan *plan = s->r->plan;
 	struct token_stream t = stream_of(p);
@@ -656,13 +632,34 @@ static int add_packed(struct stream *s, const struct part *p)
 	return EXIT_DONE;
 }
 
-/* What became of every token. */
-static void tell(const struct request *r, uint32_t room)
+/* All files are there: pack their documents, and say what became of them. */
+static int end_packed(struct stream *s)
 {
-	const struct token_pack *p = r->plan->pack;
-	const struct token_padding padding = token_pack_padding(p, room);
+	const struct request *r = s->r;
+	struct token_pack *p = r->plan->pack;
+	uint32_t room = (uint32_t)s->window;
+	struct token_padding padding;
 	char documents[HUMAN_CHARS], cut[HUMAN_CHARS], tokens[HUMAN_CHARS], windows[HUMAN_CHARS], lone[HUMAN_CHARS];
+	int rc;
 
+	p->by_token = cli_given(r->args, "documents");
+	p->end_of_text = p->by_token ? r->o->end_of_text : 0;
+	p->width = (uint32_t)r->o->max_documents;
+	rc = p->stream_count ? token_windows_make(r->stored, r->plan, room, &s->progress) : EXIT_DONE;
+	progress_abandon(&s->progress);
+	if (rc != EXIT_DONE)
+		return rc;
+	if (p->by_token && s->indexed_count == s->file_count && s->index_documents != p->document_count)
+		return fail(EXIT_BAD,
+			    "--documents %" PRIu64 " cuts the files into %" PRIu64
+			    ", but Megatron-LM's indices beside them have %" PRIu64
+			    " documents; leave --documents out, or rename the indices to go by the token",
+			    p->end_of_text, p->document_count, s->index_documents);
+	if (!p->window_count)
+		return fail(EXIT_BAD, "%s: no document of two tokens or more in %" PRIu64 " file%s", r->place->root,
+			    r->place->item_count, r->place->item_count == 1 ? "" : "s");
+	token_pack_fields(p, r->recipe, s->packed_dtype, room, r->o->position_ids);
+	padding = token_pack_padding(p, room);
 	note("packed %s document%s (%s cut) of %s tokens into %s record%s of %" PRIu32 ", at most %" PRIu32
 	     " in one; %.3f %% of them is padding (%" PRIu64 " tokens)",
 	     human_count(documents, p->document_count), p->document_count == 1 ? "" : "s",
@@ -675,34 +672,6 @@ static void tell(const struct request *r, uint32_t room)
 	if (p->empty_count)
 		scan_warn(r->scan, "%s document%s no tokens", human_count(lone, p->empty_count),
 			  p->empty_count == 1 ? " has" : "s have");
-}
-
-/* All files are there: pack their documents, and say what became of them. */
-static int end_packed(struct stream *s)
-{
-	const struct request *r = s->r;
-	struct token_pack *p = r->plan->pack;
-	uint32_t room = (uint32_t)s->window;
-	int code;
-
-	p->by_token = cli_given(r->args, "documents");
-	p->end_of_text = p->by_token ? r->o->end_of_text : 0;
-	p->width = (uint32_t)r->o->max_documents;
-	code = p->stream_count ? token_windows_make(r->stored, r->plan, room, &s->progress) : EXIT_DONE;
-	progress_abandon(&s->progress);
-	if (code != EXIT_DONE)
-		return code;
-	if (p->by_token && s->indexed_count == s->file_count && s->index_documents != p->document_count)
-		return fail(EXIT_BAD,
-			    "--documents %" PRIu64 " cuts the files into %" PRIu64
-			    ", but Megatron-LM's indices beside them have %" PRIu64
-			    " documents; leave --documents out, or rename the indices to go by the token",
-			    p->end_of_text, p->document_count, s->index_documents);
-	if (!p->window_count)
-		return fail(EXIT_BAD, "%s: no document of two tokens or more in %" PRIu64 " file%s", r->place->root,
-			    r->place->item_count, r->place->item_count == 1 ? "" : "s");
-	token_pack_fields(p, r->recipe, s->packed_dtype, room, r->o->position_ids);
-	tell(r, room);
 	return EXIT_DONE;
 }
 
@@ -712,33 +681,31 @@ static int add_file(const struct request *r, void *context, const char *path)
 {
 	struct stream *s = context;
 	uint8_t *head = xmalloc(NPY_HEAD_BYTES_MAX, 1);
-	struct part p = {.path = path, .index_file = PLAN_NO_FILE};
+	struct token_input p = {.path = path, .index_file = PLAN_NO_FILE};
 	uint64_t have;
 	char *where = NULL;
-	int code = input_file_open(r, path, &p.file);
+	int rc = input_file_open(r, path, &p.file);
 
-	if (code == EXIT_DONE)
+	if (rc == EXIT_DONE)
 		where = stored_name(r->stored, p.file);
 	p.where = where;
-	have = code == EXIT_DONE ? stored_bytes(r->stored, p.file) : 0;
+	have = rc == EXIT_DONE ? stored_bytes(r->stored, p.file) : 0;
 	have = have < NPY_HEAD_BYTES_MAX ? have : NPY_HEAD_BYTES_MAX;
-	if (code == EXIT_DONE)
-		code = stored_get(r->stored, p.file, 0, head, (size_t)have);
-	if (code == EXIT_DONE && have >= NPY_MAGIC_BYTES && !memcmp(head, NPY_MAGIC, NPY_MAGIC_BYTES))
-		code = open_npy(r, head, (size_t)have, &p);
-	else if (code == EXIT_DONE)
-		code = open_bin(r, head, (size_t)have, &p);
-	if (code == EXIT_DONE)
-		code = check_asked(r, &p);
-	if (code == EXIT_DONE)
-		code = check_end(s, &p);
-	if (code == EXIT_DONE)
-		code = settle_stored(s, &p);
-	if (code == EXIT_DONE)
-		code = r->o->pack ? add_packed(s, &p) : add_sequences(s, &p);
+	if (rc == EXIT_DONE)
+		rc = stored_get(r->stored, p.file, 0, head, (size_t)have);
+	if (rc == EXIT_DONE && have >= NPY_MAGIC_BYTES && !memcmp(head, NPY_MAGIC, NPY_MAGIC_BYTES))
+		rc = open_npy(r, head, (size_t)have, &p);
+	else if (rc == EXIT_DONE)
+		rc = open_bin(r, head, (size_t)have, &p);
+	if (rc == EXIT_DONE)
+		rc = check_asked(r, &p);
+	if (rc == EXIT_DONE)
+		rc = settle_stored(s, &p);
+	if (rc == EXIT_DONE)
+		rc = r->o->pack ? add_packed(s, &p) : add_sequences(s, &p);
 	free(head);
 	free(where);
-	return code;
+	return rc;
 }
 
 /* A token that is not that of the tokenizer would let all documents run into each other. */
@@ -759,11 +726,11 @@ static int end(const struct request *r, void *context, struct classes *out)
 
 	(void)out;
 	if (r->o->pack) {
-		int code = end_packed(s);
+		int rc = end_packed(s);
 
-		if (code == EXIT_DONE && cli_given(r->args, "documents"))
+		if (rc == EXIT_DONE && cli_given(r->args, "documents"))
 			warn_of_one_document(r, r->plan->pack->document_count, s->file_count);
-		return code;
+		return rc;
 	}
 	progress_abandon(&s->progress);
 	if (!s->record_count) {
@@ -784,12 +751,12 @@ static int scan(const struct request *r)
 {
 	static const struct fixed_source steps = {.add_file = add_file, .end = end};
 	struct stream s = {.r = r, .window = r->o->sequence + 1, .step = r->o->sequence - r->o->overlap};
-	int code;
+	int rc;
 
 	progress_start(&s.progress, "looking for documents", "tokens", 0);
-	code = fixed_source_scan(r, &steps, &s);
+	rc = fixed_source_scan(r, &steps, &s);
 	progress_abandon(&s.progress);
-	return code;
+	return rc;
 }
 
 #define AT(member) .offset = offsetof(struct pack_options, member)

@@ -4,7 +4,7 @@
  */
 #include "tools/shardpack/sources/sources.h"
 
-#include "tools/common/exit_code.h"
+#include "tools/common/message.h"
 #include "tools/shardpack/plan/plan.h"
 #include "tools/shardpack/scan/scan.h"
 
@@ -15,9 +15,11 @@ const struct source *const source_table[SOURCE_COUNT] = {
 
 int source_scan(const struct request *r)
 {
-	int code;
+	int rc;
 
 	r->scan->ignored.keep_names = r->o->report;
-	code = source_table[r->recipe->source]->scan(r);
-	return code == EXIT_DONE ? scan_end(r->scan) : code;
+	rc = source_table[r->recipe->source]->scan(r);
+	if (rc == EXIT_DONE)
+		scan_end(r->scan);
+	return rc;
 }

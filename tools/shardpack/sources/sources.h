@@ -109,7 +109,7 @@ int fixed_fields_enter(struct recipe *r, const char *where, const char *name, ui
 /* Are dtype and shape the same? */
 bool fixed_fields_same(const struct shard_field *a, const struct shard_field *b);
 
-/* The records of a column follow those that the field has already. */
+/* The records of a column follow the ones that the field has already. */
 int fixed_fields_add(struct plan *p, const struct recipe *r, uint32_t field, const struct fixed_column *c);
 
 /* ---- the same: files of fields, of which some hold the same records ---- */
@@ -133,11 +133,11 @@ struct fixed_parts { /* start it zeroed */
 };
 
 /* The last slice of the plan is that part, if no other part has it. */
-int fixed_parts_add(struct fixed_parts *p, const struct request *r, const char *name, uint64_t number,
-		    const char *where);
+void fixed_parts_add(struct fixed_parts *p, const struct request *r, const char *name, uint64_t number,
+		     const char *where);
 
 /*
- * All files were added: put parts with numbers in their order, and those of other fields beside the
+ * All files were added: put parts with numbers in their order, and parts of other fields beside the
  * ones of the first field that has several.  A field that is one file needs no name; if another has
  * several, a warning says in which order they are taken.  `remedy` ends a refusal: what to call the
  * files.
