@@ -23,7 +23,7 @@
 
 /* Integers of a file, one after the other. */
 struct column {
-	const struct stored *s;
+	const struct source_files *s;
 	uint32_t file, item;
 	uint64_t offset, left; /* bytes and items that are not in `piece` yet */
 	size_t at, have;
@@ -31,7 +31,7 @@ struct column {
 	uint8_t *piece;
 };
 
-static void column_open(struct column *c, const struct stored *s, uint32_t file, uint64_t offset, uint64_t count,
+static void column_open(struct column *c, const struct source_files *s, uint32_t file, uint64_t offset, uint64_t count,
 			uint32_t dtype, bool swap)
 {
 	*c = (struct column){.s = s, .file = file, .item = (uint32_t)shard_dtype_bytes(dtype), .offset = offset};
@@ -47,7 +47,7 @@ static int column_next(struct column *c, int64_t *out)
 	if (c->at == c->have) {
 		uint64_t n = c->left < PIECE_BYTES / c->item ? c->left : PIECE_BYTES / c->item;
 		int rc = interrupted() ? EXIT_INTERRUPTED
-				       : stored_get(c->s, c->file, c->offset, c->piece, (size_t)(n * c->item));
+				       : source_file_get(c->s, c->file, c->offset, c->piece, (size_t)(n * c->item));
 
 		c->offset += n * c->item;
 		c->left -= n;
@@ -71,7 +71,7 @@ static void tick(struct progress *p, uint64_t tokens, uint64_t bytes)
 
 /* ---- by a token ---- */
 
-static int each_by_token(const struct stored *s, const struct token_stream *t, uint64_t end, documents_take *take,
+static int each_by_token(const struct source_files *s, const struct token_stream *t, uint64_t end, documents_take *take,
 			 void *context, struct progress *progress)
 {
 	struct column c;
@@ -100,13 +100,13 @@ static int each_by_token(const struct stored *s, const struct token_stream *t, u
 /* ---- by an index ---- */
 
 /* The head of an index, checked. */
-static int documents_index(const struct stored *s, uint32_t index_file, struct megatron_index *out)
+static int documents_index(const struct source_files *s, uint32_t index_file, struct megatron_index *out)
 {
-	uint64_t bytes = stored_bytes(s, index_file),
+	uint64_t bytes = source_file_bytes(s, index_file),
 		 have = bytes < MEGATRON_INDEX_HEAD_BYTES ? bytes : MEGATRON_INDEX_HEAD_BYTES;
 	uint8_t head[MEGATRON_INDEX_HEAD_BYTES];
-	char why[256], *name = stored_name(s, index_file);
-	int rc = stored_get(s, index_file, 0, head, (size_t)have);
+	char why[256], *name = source_file_name(s, index_file);
+	int rc = source_file_get(s, index_file, 0, head, (size_t)have);
 
 	if (rc == EXIT_DONE && !megatron_index_parse(head, (size_t)have, bytes, out, why, sizeof(why)))
 		rc = fail(EXIT_BAD, "%s: %s", name, why);
@@ -188,10 +188,10 @@ static int walk_documents(struct walk *w, const struct megatron_index *x, docume
 	return rc;
 }
 
-static int each_by_index(const struct stored *s, const struct token_stream *t, documents_take *take, void *context,
-			 struct progress *progress)
+static int each_by_index(const struct source_files *s, const struct token_stream *t, documents_take *take,
+			 void *context, struct progress *progress)
 {
-	char *name = stored_name(s, t->index_file);
+	char *name = source_file_name(s, t->index_file);
 	struct walk w = {.t = t, .name = name};
 	struct megatron_index x;
 	uint32_t file = t->index_file;
@@ -210,17 +210,17 @@ static int each_by_index(const struct stored *s, const struct token_stream *t, d
 	return rc;
 }
 
-int documents_each(const struct stored *s, const struct token_stream *t, uint64_t end_of_text, documents_take *take,
-		   void *context, struct progress *progress)
+int documents_each(const struct source_files *s, const struct token_stream *t, uint64_t end_of_text,
+		   documents_take *take, void *context, struct progress *progress)
 {
 	return t->index_file == PLAN_NO_FILE ? each_by_token(s, t, end_of_text, take, context, progress)
 					     : each_by_index(s, t, take, context, progress);
 }
 
-int documents_check_values(const struct stored *s, const struct token_stream *t, uint64_t most,
+int documents_check_values(const struct source_files *s, const struct token_stream *t, uint64_t most,
 			   struct progress *progress)
 {
-	char *name = stored_name(s, t->file);
+	char *name = source_file_name(s, t->file);
 	struct column c;
 	int64_t value = 0;
 	int rc = EXIT_DONE;
@@ -308,7 +308,7 @@ static int place_document(void *context, uint64_t begin, uint64_t count)
 	return EXIT_DONE;
 }
 
-static int each_document(struct maker *m, const struct stored *s, documents_take *take, struct progress *progress)
+static int each_document(struct maker *m, const struct source_files *s, documents_take *take, struct progress *progress)
 {
 	const struct token_pack *p = m->p;
 	int rc = EXIT_DONE;
@@ -320,11 +320,11 @@ static int each_document(struct maker *m, const struct stored *s, documents_take
 	return rc;
 }
 
-static int map_places(struct maker *m, const struct stored *s)
+static int map_places(struct maker *m, const struct source_files *s)
 {
 	size_t bytes = (size_t)m->p->piece_count * sizeof(*m->begin);
 	void *map = MAP_FAILED;
-	int fd = -1, rc = stored_scratch(s, "documents", bytes, &fd);
+	int fd = -1, rc = source_files_scratch(s, "documents", bytes, &fd);
 
 	if (rc == EXIT_DONE)
 		map = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
@@ -340,7 +340,7 @@ static int map_places(struct maker *m, const struct stored *s)
 	return EXIT_DONE;
 }
 
-int token_windows_make(const struct stored *s, struct plan *plan, uint32_t room, struct progress *progress)
+int token_windows_make(const struct source_files *s, struct plan *plan, uint32_t room, struct progress *progress)
 {
 	struct maker *m = xcalloc(1, sizeof(*m));
 	struct token_pack *p = plan->pack;
@@ -377,7 +377,7 @@ int token_windows_make(const struct stored *s, struct plan *plan, uint32_t room,
 	return rc;
 }
 
-int token_windows_again(const struct stored *s, struct plan *plan, const char *anew)
+int token_windows_again(const struct source_files *s, struct plan *plan, const char *anew)
 {
 	struct token_pack *p = plan->pack, then;
 	int rc;

@@ -17,12 +17,12 @@ struct limits;
 struct plan;
 struct shelf;
 struct stat;
-struct stored;
+struct source_files;
 struct token_stream;
 struct warm;
 
 /*
- * place.c - where the inputs are: one folder, and paths below it
+ * source_root.c - where the inputs are: one folder, and paths below it
  *
  * A plan names inputs relative to this folder, so that it means the same on any machine.  The
  * folder is the one that --root names.  Without --root it is SRC, if that is a folder, else the
@@ -31,15 +31,15 @@ struct warm;
  */
 
 struct source_item {
-	char *path;	      /* relative to the root, in texts of the place; "" is the root itself */
+	char *path;	      /* relative to the root, in `paths` below; "" is the root itself */
 	bool is_dir, missing; /* missing: a list names it, and there is no such file */
 };
 
-struct source_place {	     /* start it zeroed, with root_fd -1, and a shelf for paths if there is one */
-	char *root;	     /* for messages: as it was typed, where that is possible */
-	char *root_absolute; /* for `shardpack build` */
-	char *below;	     /* where --root lies below the root; "", unless items lie elsewhere */
-	int root_fd;
+struct source_root {	/* start it zeroed, with fd -1, and a shelf for paths if there is one */
+	char *name;	/* for messages: as it was typed, where that is possible */
+	char *absolute; /* for `shardpack build` */
+	char *below;	/* where --root lies below the root; "", unless items lie elsewhere */
+	int fd;
 	struct source_item *item; /* in the order given; a pattern's in byte order */
 	uint64_t item_count, item_capacity;
 	struct text paths; /* NUL-terminated, one behind the other; its shelf has the items, too */
@@ -49,25 +49,26 @@ struct source_place {	     /* start it zeroed, with root_fd -1, and a shelf for 
  * Take what was named: files, folders, patterns that match some, and "-" for a list of these on
  * standard input, one a line.  `root` is NULL or what --root says.  Returns the exit code.
  */
-int place_open(struct source_place *p, const char *const *named, size_t named_count, const char *root);
+int source_root_open(struct source_root *p, const char *const *named, size_t named_count, const char *root);
 
 /*
  * Look at a file, folder or link target below the root.  *there is false only if nothing has that
  * name.  A link that leads nowhere is bad input, which `bad` says.  It is EXIT_IO if `bad` is NULL,
  * and so is every other error.  Callers must not ignore such a name: it may be a folder of images.
  */
-int place_look(const struct source_place *p, const char *path, struct stat *st, bool *there, struct bad_input *bad);
+int source_root_stat(const struct source_root *p, const char *path, struct stat *st, bool *there,
+		     struct bad_input *bad);
 
 /* The same of an entry of a folder that was listed: if it is gone now, that is like such a link. */
-int place_look_at_entry(const struct source_place *p, const char *path, struct stat *st, struct bad_input *bad);
+int source_root_stat_entry(const struct source_root *p, const char *path, struct stat *st, struct bad_input *bad);
 
 /* Only the folder, for callers that have a plan already. */
-int place_open_root(struct source_place *p, const char *root);
+int source_root_open_folder(struct source_root *p, const char *root);
 
-void place_close(struct source_place *p);
+void source_root_close(struct source_root *p);
 
 /*
- * stored.c - files that hold many inputs, read by offset
+ * source_files.c - files that hold many inputs, read by offset
  *
  * Handles to the files of a plan, by the plan's numbers.  A file that can only be read from its
  * front, as a gzip is, is unpacked once per process into an unnamed file, which is then as good as
@@ -83,13 +84,14 @@ void place_close(struct source_place *p);
  */
 
 /*
- * `place` must outlive it; unnamed files are made in the folder `spool_dir`, or the nearest one
+ * `root` must outlive it; unnamed files are made in the folder `spool_dir`, or the nearest one
  * above it that exists.  Of the limits LIMIT_UNPACK counts: what a compressed file may unpack to,
  * all its members together.  The default, also of NULL, is 1 GiB, or 100 times the size of the file
  * if that is more.
  */
-struct stored *stored_open(const struct source_place *place, const char *spool_dir, const struct limits *limits);
-void stored_close(struct stored *s);
+struct source_files *source_files_open(const struct source_root *root, const char *spool_dir,
+				       const struct limits *limits);
+void source_files_close(struct source_files *s);
 
 /*
  * Add a file below the root to the plan, or what is made of one that is there.  Must be called in
@@ -98,62 +100,63 @@ void stored_close(struct stored *s);
  * will be unpacked, 0 if that is not known; it is compared with the limit and with the room on disk
  * before anything is written.
  */
-int stored_add(struct stored *s, struct plan *p, const char *path, uint32_t *file);
-int stored_unpack(struct stored *s, struct plan *p, uint32_t of, const char *how, uint64_t bytes, uint32_t *file);
+int source_files_add(struct source_files *s, struct plan *p, const char *path, uint32_t *file);
+int source_files_unpack(struct source_files *s, struct plan *p, uint32_t of, const char *how, uint64_t bytes,
+			uint32_t *file);
 
 /*
  * An unnamed file of this many zeros, to be mapped and written; `of` is for messages.  *fd is to be
  * closed; -1 if there is none.
  */
-int stored_scratch(const struct stored *s, const char *of, uint64_t bytes, int *fd);
+int source_files_scratch(const struct source_files *s, const char *of, uint64_t bytes, int *fd);
 
 /*
  * Open all files of a plan that was read.  A file whose size has changed is EXIT_MISMATCH; `anew`
  * says how to pack all anew.
  */
-int stored_attach(struct stored *s, const struct plan *p, const char *anew);
+int source_files_attach(struct source_files *s, const struct plan *p, const char *anew);
 
 /* When a file of the source was written, as it was when it was opened. */
-uint64_t stored_written_ns(const struct stored *s, uint32_t file);
+uint64_t source_file_written_ns(const struct source_files *s, uint32_t file);
 
-uint64_t stored_bytes(const struct stored *s, uint32_t file);
+uint64_t source_file_bytes(const struct source_files *s, uint32_t file);
 
 /*
  * Exactly these bytes.  Any thread.  False, and a sentence, if they cannot be read; the plan says
  * that they lie within the file.
  */
-bool stored_read(const struct stored *s, uint32_t file, uint64_t offset, void *out, size_t bytes, char *message,
-		 size_t message_bytes);
+bool source_file_read(const struct source_files *s, uint32_t file, uint64_t offset, void *out, size_t bytes,
+		      char *message, size_t message_bytes);
 
 /*
  * The same for few bytes that are in memory: it saves a call of the system.  False if that is not
- * possible here, or the file has no such bytes any more; stored_read() says why.
+ * possible here, or the file has no such bytes any more; source_file_read() says why.
  */
-bool stored_copy(const struct stored *s, uint32_t file, uint64_t offset, void *out, size_t bytes);
+bool source_file_copy(const struct source_files *s, uint32_t file, uint64_t offset, void *out, size_t bytes);
 
-/* Have the processor fetch the begin of bytes that stored_copy() will be asked for. */
-void stored_prefetch(const struct stored *s, uint32_t file, uint64_t offset, uint64_t bytes);
+/* Have the processor fetch the begin of bytes that source_file_copy() will be asked for. */
+void source_file_prefetch(const struct source_files *s, uint32_t file, uint64_t offset, uint64_t bytes);
 
 /* Are these bytes in memory already?  Also true if the system cannot tell. */
-bool stored_is_near(const struct stored *s, uint32_t file, uint64_t offset);
+bool source_file_is_near(const struct source_files *s, uint32_t file, uint64_t offset);
 
 /* Have these bytes, as far as the file has them, brought to memory, and do not wait for that. */
-void stored_expect(const struct stored *s, uint32_t file, uint64_t offset, uint64_t bytes);
+void source_file_expect(const struct source_files *s, uint32_t file, uint64_t offset, uint64_t bytes);
 
-/* As stored_read(), for scans: prints the sentence, and returns the exit code. */
-int stored_get(const struct stored *s, uint32_t file, uint64_t offset, void *out, size_t bytes);
+/* As source_file_read(), for scans: prints the sentence, and returns the exit code. */
+int source_file_get(const struct source_files *s, uint32_t file, uint64_t offset, void *out, size_t bytes);
 
 /* "root/path" of a file, for messages; to be freed. */
-char *stored_name(const struct stored *s, uint32_t file);
+char *source_file_name(const struct source_files *s, uint32_t file);
 
 /*
  * Has every file the size and time that it had when it was opened?  Prints which one has not, and
  * returns the exit code.  `anew` says how to pack all anew.
  */
-int stored_check_unchanged(const struct stored *s, const char *anew);
+int source_files_check_unchanged(const struct source_files *s, const char *anew);
 
 /*
- * stored.c: bytes copied out of a mapped file, which may become shorter meanwhile
+ * source_files.c: bytes copied out of a mapped file, which may become shorter meanwhile
  */
 
 /*
@@ -167,7 +170,7 @@ void mapped_close(const uint8_t *map, uint64_t bytes); /* NULL is nothing */
 bool mapped_copy(void *out, const uint8_t *from, size_t bytes);
 
 /*
- * stored.c: the files of a plan read ahead from front to back
+ * source_files.c: the files of a plan read ahead from front to back
  *
  * Records in shuffled order come from everywhere in a file, which disks hate.  If all files fit in
  * half of the memory that is available, one thread asks the system for them from front to back;
@@ -176,7 +179,7 @@ bool mapped_copy(void *out, const uint8_t *from, size_t bytes);
  */
 
 /* NULL if it would not help, or cannot be started. */
-struct warm *warm_start(const struct plan *plan, const struct stored *stored);
+struct warm *warm_start(const struct plan *plan, const struct source_files *source_files);
 void warm_stop(struct warm *w);
 
 /*
@@ -203,9 +206,9 @@ uint64_t unpack_least_bytes(const char *how, int in_fd, uint64_t in_bytes);
 
 /*
  * Write to `out_fd`, an empty file, what `how` makes of the `in_bytes` of `in_fd`; the words are
- * those of stored.c above.  Every checksum on the way is compared.  `name` is for messages.  Returns the
- * exit code: EXIT_BAD if the input is damaged, that of `most` if it has more.  *written is what was
- * written, without holes.  An `out_fd` of -1 looks only, but not of a ZIP.
+ * those of source_files.c above.  Every checksum on the way is compared.  `name` is for messages.
+ * Returns the exit code: EXIT_BAD if the input is damaged, that of `most` if it has more.  *written
+ * is what was written, without holes.  An `out_fd` of -1 looks only, but not of a ZIP.
  */
 int unpack_run(const char *how, int in_fd, uint64_t in_bytes, int out_fd, const char *name,
 	       const struct unpack_most *most, uint64_t *written);
@@ -281,8 +284,8 @@ struct source_words {
 /* All functions that return int say why they fail, and return the exit code. */
 
 /* Look at every file of a plan that was just made; the times go to its shelf. */
-int source_times_collect(struct source_times *t, const struct plan *p, const struct source_place *place,
-			 const struct stored *s);
+int source_times_collect(struct source_times *t, const struct plan *p, const struct source_root *root,
+			 const struct source_files *s);
 
 /*
  * What was written down of this plan.  *found is false if there is no such file, or none of this
@@ -311,7 +314,7 @@ int source_times_compare(const struct source_times *then, const struct source_ti
  * The same of files that hold many inputs, as they were opened.  The converter compares the time of
  * any other file when it reads it.
  */
-int source_times_compare_files(const struct source_times *then, const struct stored *s, const struct plan *p,
+int source_times_compare_files(const struct source_times *then, const struct source_files *s, const struct plan *p,
 			       const struct source_words *words);
 
 /*
@@ -351,14 +354,14 @@ typedef int documents_take(void *context, uint64_t begin, uint64_t count);
  * behind each token `end_of_text`, which belongs to it, and at the end of the stream.  `progress`
  * counts tokens; NULL is none.  Says why it fails and returns the exit code.
  */
-int documents_each(const struct stored *s, const struct token_stream *t, uint64_t end_of_text, documents_take *take,
-		   void *context, struct progress *progress);
+int documents_each(const struct source_files *s, const struct token_stream *t, uint64_t end_of_text,
+		   documents_take *take, void *context, struct progress *progress);
 
 /*
  * EXIT_DONE if every token of the stream is 0 to `most`; else one line that names the first that is
  * not, and its place.
  */
-int documents_check_values(const struct stored *s, const struct token_stream *t, uint64_t most,
+int documents_check_values(const struct source_files *s, const struct token_stream *t, uint64_t most,
 			   struct progress *progress);
 
 /*
@@ -372,12 +375,12 @@ int documents_check_values(const struct stored *s, const struct token_stream *t,
  * Of a new plan, whose streams are known: fill in all the rest of plan->pack.  Says why it fails
  * and returns the exit code.
  */
-int token_windows_make(const struct stored *s, struct plan *plan, uint32_t room, struct progress *progress);
+int token_windows_make(const struct source_files *s, struct plan *plan, uint32_t room, struct progress *progress);
 
 /*
  * Of a plan that was read: the same, and EXIT_MISMATCH if the documents are not those of the plan.
  * Nothing is done for other plans.  `anew` says how to pack all anew.
  */
-int token_windows_again(const struct stored *s, struct plan *plan, const char *anew);
+int token_windows_again(const struct source_files *s, struct plan *plan, const char *anew);
 
 #endif

@@ -97,8 +97,8 @@ static void lay_out(struct source_times *t, const struct plan *p, uint64_t per_i
 	t->file_ns = t->own_ns + t->own_count;
 }
 
-int source_times_collect(struct source_times *t, const struct plan *p, const struct source_place *place,
-			 const struct stored *s)
+int source_times_collect(struct source_times *t, const struct plan *p, const struct source_root *root,
+			 const struct source_files *s)
 {
 	struct head head = {.magic = MAGIC};
 	uint64_t per_input = plan_names_inputs(p) ? files_per_input(&p->recipe) : 0;
@@ -122,7 +122,7 @@ int source_times_collect(struct source_times *t, const struct plan *p, const str
 			return EXIT_INTERRUPTED;
 		if (!path_of(p, &in, slot % per_input, path))
 			continue;
-		rc = place_look_at_entry(place, path, &st, NULL);
+		rc = source_root_stat_entry(root, path, &st, NULL);
 		if (rc == EXIT_DONE)
 			t->own_ns[slot] = files_ns(&st.st_mtim);
 		any = true;
@@ -131,7 +131,7 @@ int source_times_collect(struct source_times *t, const struct plan *p, const str
 		lay_out(t, p, 0);
 	for (uint64_t i = 0; rc == EXIT_DONE && i < t->file_count; i++)
 		if (!p->file[i].how)
-			t->file_ns[i] = stored_written_ns(s, (uint32_t)i);
+			t->file_ns[i] = source_file_written_ns(s, (uint32_t)i);
 	memcpy(head.plan_digest, p->digest, sizeof(head.plan_digest));
 	head.per_input = t->per_input;
 	memcpy(t->data, &head, sizeof(head));
@@ -216,11 +216,11 @@ int source_times_compare(const struct source_times *then, const struct source_ti
 	return EXIT_DONE;
 }
 
-int source_times_compare_files(const struct source_times *then, const struct stored *s, const struct plan *p,
+int source_times_compare_files(const struct source_times *then, const struct source_files *s, const struct plan *p,
 			       const struct source_words *words)
 {
 	for (uint64_t i = 0; i < p->file_count; i++) {
-		uint64_t now_ns = p->file[i].how ? SOURCE_NO_TIME : stored_written_ns(s, (uint32_t)i);
+		uint64_t now_ns = p->file[i].how ? SOURCE_NO_TIME : source_file_written_ns(s, (uint32_t)i);
 
 		if (then->file_ns[i] != now_ns)
 			return refuse(p->file[i].path, then->file_ns[i], now_ns, words);

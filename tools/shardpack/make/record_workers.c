@@ -184,7 +184,7 @@ static void *begin_records(void *context)
 {
 	const struct record_workers *p = context;
 
-	return fixed_open(p->job->plan, &p->job->schema, p->job->stored);
+	return fixed_open(p->job->plan, &p->job->schema, p->job->source_files);
 }
 
 static void end_records(void *own)

@@ -247,5 +247,5 @@ int labels_refuse_many(const struct request *r, const char *path)
 	return fail(EXIT_USAGE,
 		    "%s/%s: --multi-label takes labels from a table, or from members .cls or .json of an archive (the "
 		    "latter with --label-key)",
-		    r->place->root, path);
+		    r->root->name, path);
 }

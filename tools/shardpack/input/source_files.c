@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * stored.c - files that hold many inputs, read by offset
+ * source_files.c - files that hold many inputs, read by offset
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -121,8 +121,8 @@ struct handle {
 	char *path;
 };
 
-struct stored {
-	const struct source_place *place;
+struct source_files {
+	const struct source_root *root;
 	char *spool_dir;
 	uint64_t unpack_most; /* 0: by the size of the file */
 	struct handle *file;
@@ -130,18 +130,19 @@ struct stored {
 	uint64_t capacity;
 };
 
-struct stored *stored_open(const struct source_place *place, const char *spool_dir, const struct limits *limits)
+struct source_files *source_files_open(const struct source_root *root, const char *spool_dir,
+				       const struct limits *limits)
 {
-	struct stored *s = xcalloc(1, sizeof(*s));
+	struct source_files *s = xcalloc(1, sizeof(*s));
 
-	s->place = place;
+	s->root = root;
 	s->unpack_most = limits ? limits_most(limits, LIMIT_UNPACK) : 0;
 	s->spool_dir = xstrdup(spool_dir);
 	return s;
 }
 
 /* The file that was added last. */
-static void drop_last(struct stored *s)
+static void drop_last(struct source_files *s)
 {
 	struct handle *h = &s->file[--s->count];
 
@@ -151,7 +152,7 @@ static void drop_last(struct stored *s)
 	free(h->path);
 }
 
-void stored_close(struct stored *s)
+void source_files_close(struct source_files *s)
 {
 	if (!s)
 		return;
@@ -163,7 +164,7 @@ void stored_close(struct stored *s)
 }
 
 /* The next file, which is counted, and not open yet. */
-static struct handle *next_handle(struct stored *s, const char *path)
+static struct handle *next_handle(struct source_files *s, const char *path)
 {
 	struct rlimit limit;
 
@@ -177,9 +178,9 @@ static struct handle *next_handle(struct stored *s, const char *path)
 	return &s->file[s->count++];
 }
 
-static int open_file(struct stored *s, const char *path)
+static int open_file(struct source_files *s, const char *path)
 {
-	const char *root = s->place->root;
+	const char *root = s->root->name;
 	struct handle *h = next_handle(s, path);
 	struct stat st;
 
@@ -187,14 +188,14 @@ static int open_file(struct stored *s, const char *path)
 	 * Looked at before it is opened: opening a FIFO waits, and opening a device may do
 	 * something.
 	 */
-	if (fstatat(s->place->root_fd, path, &st, 0) != 0)
+	if (fstatat(s->root->fd, path, &st, 0) != 0)
 		return fail(EXIT_IO, "%s/%s: %s", root, path, strerror(errno));
 	if (!S_ISREG(st.st_mode))
 		return fail(EXIT_BAD,
 			    "%s/%s: not a regular file; copy it to a regular file, which can be read at any "
 			    "offset",
 			    root, path);
-	h->fd = openat(s->place->root_fd, path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+	h->fd = openat(s->root->fd, path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
 	if (h->fd < 0 || fstat(h->fd, &st) != 0)
 		return fail(EXIT_IO, "%s/%s: %s%s", root, path, strerror(errno),
 			    errno == EMFILE ? "; raise the limit with ulimit -n" : "");
@@ -206,7 +207,7 @@ static int open_file(struct stored *s, const char *path)
 }
 
 /* An unnamed file in the spool folder, or the nearest one above that exists. */
-static int open_unnamed(const struct stored *s, const char *of, int *out)
+static int open_unnamed(const struct source_files *s, const char *of, int *out)
 {
 	char *dir = xstrdup(s->spool_dir);
 
@@ -224,7 +225,7 @@ static int open_unnamed(const struct stored *s, const char *of, int *out)
 	return *out < 0 ? EXIT_IO : EXIT_DONE;
 }
 
-int stored_scratch(const struct stored *s, const char *of, uint64_t bytes, int *fd)
+int source_files_scratch(const struct source_files *s, const char *of, uint64_t bytes, int *fd)
 {
 	int rc = open_unnamed(s, of, fd), error;
 
@@ -239,7 +240,7 @@ int stored_scratch(const struct stored *s, const char *of, uint64_t bytes, int *
 }
 
 /* Only what was compressed can become much larger. */
-static uint64_t unpack_most(const struct stored *s, const char *how, uint64_t in_bytes)
+static uint64_t unpack_most(const struct source_files *s, const char *how, uint64_t in_bytes)
 {
 	if (!strncmp(how, "fortran", strlen("fortran")))
 		return UINT64_MAX;
@@ -254,9 +255,9 @@ static uint64_t unpack_most(const struct stored *s, const char *how, uint64_t in
  * What `of` unpacks to.  `bytes_known` is what it will be, 0 if that is not known; `planned` says
  * that a plan has it.
  */
-static int open_unpacked(struct stored *s, uint32_t of, const char *how, uint64_t bytes_known, bool planned)
+static int open_unpacked(struct source_files *s, uint32_t of, const char *how, uint64_t bytes_known, bool planned)
 {
-	char bytes[HUMAN_CHARS], *name = stored_name(s, of);
+	char bytes[HUMAN_CHARS], *name = source_file_name(s, of);
 	struct handle *h = next_handle(s, s->file[of].path), *from = &s->file[of];
 	struct stat st;
 	uint64_t written = 0;
@@ -297,7 +298,7 @@ static int open_unpacked(struct stored *s, uint32_t of, const char *how, uint64_
 	return rc;
 }
 
-int stored_add(struct stored *s, struct plan *p, const char *path, uint32_t *file)
+int source_files_add(struct source_files *s, struct plan *p, const char *path, uint32_t *file)
 {
 	uint32_t before = s->count;
 	int rc = open_file(s, path);
@@ -308,7 +309,8 @@ int stored_add(struct stored *s, struct plan *p, const char *path, uint32_t *fil
 	return rc == EXIT_DONE ? plan_add_file(p, s->file[*file].bytes, path, PLAN_NO_FILE, NULL) : rc;
 }
 
-int stored_unpack(struct stored *s, struct plan *p, uint32_t of, const char *how, uint64_t bytes, uint32_t *file)
+int source_files_unpack(struct source_files *s, struct plan *p, uint32_t of, const char *how, uint64_t bytes,
+			uint32_t *file)
 {
 	uint32_t before = s->count;
 	int rc = open_unpacked(s, of, how, bytes, false);
@@ -319,7 +321,7 @@ int stored_unpack(struct stored *s, struct plan *p, uint32_t of, const char *how
 	return rc == EXIT_DONE ? plan_add_file(p, s->file[*file].bytes, s->file[of].path, of, how) : rc;
 }
 
-int stored_attach(struct stored *s, const struct plan *p, const char *anew)
+int source_files_attach(struct source_files *s, const struct plan *p, const char *anew)
 {
 	int rc = EXIT_DONE;
 
@@ -331,23 +333,23 @@ int stored_attach(struct stored *s, const struct plan *p, const char *anew)
 			rc = fail(EXIT_MISMATCH,
 				  "%s/%s: changed since the plan was made: %" PRIu64 " bytes then, %" PRIu64
 				  " now; bring back the file of then, or %s",
-				  s->place->root, f->path, f->bytes, s->file[i].bytes, anew);
+				  s->root->name, f->path, f->bytes, s->file[i].bytes, anew);
 	}
 	return rc;
 }
 
-uint64_t stored_written_ns(const struct stored *s, uint32_t file)
+uint64_t source_file_written_ns(const struct source_files *s, uint32_t file)
 {
 	return s->file[file].written_ns;
 }
 
-uint64_t stored_bytes(const struct stored *s, uint32_t file)
+uint64_t source_file_bytes(const struct source_files *s, uint32_t file)
 {
 	return s->file[file].bytes;
 }
 
-bool stored_read(const struct stored *s, uint32_t file, uint64_t offset, void *out, size_t bytes, char *message,
-		 size_t message_bytes)
+bool source_file_read(const struct source_files *s, uint32_t file, uint64_t offset, void *out, size_t bytes,
+		      char *message, size_t message_bytes)
 {
 	uint64_t have = files_read_at(s->file[file].fd, out, bytes, offset);
 
@@ -358,14 +360,14 @@ bool stored_read(const struct stored *s, uint32_t file, uint64_t offset, void *o
 	return false;
 }
 
-bool stored_copy(const struct stored *s, uint32_t file, uint64_t offset, void *out, size_t bytes)
+bool source_file_copy(const struct source_files *s, uint32_t file, uint64_t offset, void *out, size_t bytes)
 {
 	const struct handle *h = &s->file[file];
 
 	return h->map && offset <= h->bytes && bytes <= h->bytes - offset && mapped_copy(out, h->map + offset, bytes);
 }
 
-void stored_prefetch(const struct stored *s, uint32_t file, uint64_t offset, uint64_t bytes)
+void source_file_prefetch(const struct source_files *s, uint32_t file, uint64_t offset, uint64_t bytes)
 {
 	const struct handle *h = &s->file[file];
 
@@ -373,7 +375,7 @@ void stored_prefetch(const struct stored *s, uint32_t file, uint64_t offset, uin
 		__builtin_prefetch(h->map + offset + i);
 }
 
-bool stored_is_near(const struct stored *s, uint32_t file, uint64_t offset)
+bool source_file_is_near(const struct source_files *s, uint32_t file, uint64_t offset)
 {
 	char byte;
 	struct iovec to = {&byte, 1};
@@ -381,26 +383,26 @@ bool stored_is_near(const struct stored *s, uint32_t file, uint64_t offset)
 	return preadv2(s->file[file].fd, &to, 1, (off_t)offset, RWF_NOWAIT) >= 0 || errno != EAGAIN;
 }
 
-void stored_expect(const struct stored *s, uint32_t file, uint64_t offset, uint64_t bytes)
+void source_file_expect(const struct source_files *s, uint32_t file, uint64_t offset, uint64_t bytes)
 {
 	posix_fadvise(s->file[file].fd, (off_t)offset, (off_t)bytes, POSIX_FADV_WILLNEED);
 }
 
-int stored_get(const struct stored *s, uint32_t file, uint64_t offset, void *out, size_t bytes)
+int source_file_get(const struct source_files *s, uint32_t file, uint64_t offset, void *out, size_t bytes)
 {
 	char message[160];
 
-	if (stored_read(s, file, offset, out, bytes, message, sizeof(message)))
+	if (source_file_read(s, file, offset, out, bytes, message, sizeof(message)))
 		return EXIT_DONE;
-	return fail(EXIT_IO, "%s/%s: %s", s->place->root, s->file[file].path, message);
+	return fail(EXIT_IO, "%s/%s: %s", s->root->name, s->file[file].path, message);
 }
 
-char *stored_name(const struct stored *s, uint32_t file)
+char *source_file_name(const struct source_files *s, uint32_t file)
 {
-	return xasprintf("%s/%s", s->place->root, s->file[file].path);
+	return xasprintf("%s/%s", s->root->name, s->file[file].path);
 }
 
-int stored_check_unchanged(const struct stored *s, const char *anew)
+int source_files_check_unchanged(const struct source_files *s, const char *anew)
 {
 	struct stat st;
 
@@ -410,11 +412,11 @@ int stored_check_unchanged(const struct stored *s, const char *anew)
 		if (h->made)
 			continue;
 		if (fstat(h->fd, &st) != 0)
-			return fail(EXIT_IO, "%s/%s: %s", s->place->root, h->path, strerror(errno));
+			return fail(EXIT_IO, "%s/%s: %s", s->root->name, h->path, strerror(errno));
 		if ((uint64_t)st.st_size != h->bytes || files_ns(&st.st_mtim) != h->written_ns)
 			return fail(EXIT_MISMATCH,
 				    "%s/%s: changed while it was read; when nothing writes to it any more, %s",
-				    s->place->root, h->path, anew);
+				    s->root->name, h->path, anew);
 	}
 	return EXIT_DONE;
 }
@@ -425,7 +427,7 @@ int stored_check_unchanged(const struct stored *s, const char *anew)
 
 struct warm {
 	const struct plan *plan;
-	const struct stored *stored;
+	const struct source_files *source_files;
 	uint64_t file, at; /* the thread's: what comes next */
 	struct task task;
 };
@@ -439,13 +441,13 @@ static bool touch_next(void *context)
 	if (w->file == w->plan->file_count)
 		return false;
 	task_unlock(&w->task); /* the stop that comes meanwhile is seen after the step */
-	readahead(w->stored->file[w->file].fd, (off_t)w->at, STEP_BYTES);
+	readahead(w->source_files->file[w->file].fd, (off_t)w->at, STEP_BYTES);
 	task_lock(&w->task);
 	w->at += STEP_BYTES;
 	return true;
 }
 
-struct warm *warm_start(const struct plan *plan, const struct stored *stored)
+struct warm *warm_start(const struct plan *plan, const struct source_files *source_files)
 {
 	struct warm *w;
 	uint64_t sum = 0, available = available_memory_bytes();
@@ -456,7 +458,7 @@ struct warm *warm_start(const struct plan *plan, const struct stored *stored)
 		return NULL;
 	w = xcalloc(1, sizeof(*w));
 	w->plan = plan;
-	w->stored = stored;
+	w->source_files = source_files;
 	if (task_start(&w->task, 1, touch_next, w))
 		return w;
 	task_stop(&w->task);

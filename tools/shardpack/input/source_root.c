@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * place.c - where the inputs are: one folder, and paths below it
+ * source_root.c - where the inputs are: one folder, and paths below it
  */
 #include "tools/shardpack/input/input.h"
 
@@ -24,13 +24,13 @@
 #include "tools/shardpack/images/images.h"
 #include "tools/shardpack/plan/plan.h"
 
-static int out_of_room(const struct source_place *p)
+static int out_of_room(const struct source_root *p)
 {
 	return shelf_refuse(p->paths.shelf, "a list of %" PRIu64 " inputs", p->item_count);
 }
 
 /* Paths lie in p->paths in the order of the items.  While that grows, they move. */
-static void find_paths(struct source_place *p)
+static void find_paths(struct source_root *p)
 {
 	char *path = p->paths.data;
 
@@ -41,7 +41,7 @@ static void find_paths(struct source_place *p)
 }
 
 /* The path is kept as it is; settle_paths() makes it relative.  `line` is of a list, else 0. */
-static int add_item(struct source_place *p, const char *path, uint64_t line)
+static int add_item(struct source_root *p, const char *path, uint64_t line)
 {
 	struct stat st = {0};
 	bool there = stat(path, &st) == 0, missing = !there && errno == ENOENT && line;
@@ -103,7 +103,7 @@ static void glob_closedir(void *dir)
 	closedir(dir);
 }
 
-static int add_pattern(struct source_place *p, const char *pattern)
+static int add_pattern(struct source_root *p, const char *pattern)
 {
 	glob_t found = {.gl_opendir = glob_opendir,
 			.gl_readdir = glob_readdir,
@@ -128,7 +128,7 @@ static int add_pattern(struct source_place *p, const char *pattern)
 }
 
 /* A file, a folder, or a pattern.  What is there by that very name is not a pattern. */
-static int add_named(struct source_place *p, const char *named)
+static int add_named(struct source_root *p, const char *named)
 {
 	struct stat st;
 
@@ -141,7 +141,7 @@ static int add_named(struct source_place *p, const char *named)
 	return add_pattern(p, named);
 }
 
-static int add_list(struct source_place *p)
+static int add_list(struct source_root *p)
 {
 	struct line line = {.number = 0};
 	int rc = EXIT_DONE;
@@ -165,7 +165,7 @@ static int add_list(struct source_place *p)
 }
 
 /* All lie in one folder as they are typed?  Then its name, and the items keep what follows it. */
-static bool share_folder(struct source_place *p)
+static bool share_folder(struct source_root *p)
 {
 	size_t bytes = files_folder_bytes(p->item[0].path);
 
@@ -176,7 +176,7 @@ static bool share_folder(struct source_place *p)
 		    path[strlen(path) - 1] == '/' || !strcmp(path, ".") || !strcmp(path, ".."))
 			return false;
 	}
-	p->root = bytes ? xstrndup(p->item[0].path, bytes) : xstrdup(".");
+	p->name = bytes ? xstrndup(p->item[0].path, bytes) : xstrdup(".");
 	for (uint64_t i = 0; i < p->item_count; i++) {
 		char *path = p->item[i].path;
 		size_t at = bytes;
@@ -206,7 +206,7 @@ static void shorten_to_common(char *root, const char *path)
  * Every item from "/", then relative to the root: that of --root, or the lowest folder above all.
  * A list of images may lie beside --root, which is then below the root.
  */
-static int settle_far_paths(struct source_place *p, const char *root)
+static int settle_far_paths(struct source_root *p, const char *root)
 {
 	char *above_images = root ? realpath(root, NULL) : NULL;
 	struct text settled = {.shelf = p->paths.shelf};
@@ -215,19 +215,19 @@ static int settle_far_paths(struct source_place *p, const char *root)
 
 	if (root && !above_images)
 		return fail(EXIT_IO, "--root %s: %s", root, strerror(errno));
-	p->root_absolute = root ? xstrdup(above_images) : NULL;
+	p->absolute = root ? xstrdup(above_images) : NULL;
 	for (uint64_t i = 0; rc == EXIT_DONE && i < p->item_count; i++) {
 		const struct source_item *item = &p->item[i];
 		char *path = files_above_resolved(item->path);
 
 		if (!path)
 			rc = fail(EXIT_IO, "%s: %s", item->path, strerror(errno));
-		else if (!p->root_absolute)
-			p->root_absolute = xstrndup(path, item->is_dir ? strlen(path) : files_folder_bytes(path));
-		else if (!root || (!files_is_below(path, p->root_absolute) &&
-				   (file_name_is_coco(path) || file_name_is_table(path))))
-			shorten_to_common(p->root_absolute, path);
-		else if (!files_is_below(path, p->root_absolute))
+		else if (!p->absolute)
+			p->absolute = xstrndup(path, item->is_dir ? strlen(path) : files_folder_bytes(path));
+		else if (!root ||
+			 (!files_is_below(path, p->absolute) && (file_name_is_coco(path) || file_name_is_table(path))))
+			shorten_to_common(p->absolute, path);
+		else if (!files_is_below(path, p->absolute))
 			rc = fail(EXIT_USAGE, "%s: lies outside of --root %s", item->path, root);
 		if (rc == EXIT_DONE)
 			text_add(&settled, path, strlen(path) + 1);
@@ -243,7 +243,7 @@ static int settle_far_paths(struct source_place *p, const char *root)
 	text_free(&p->paths);
 	p->paths = settled;
 	find_paths(p);
-	bytes = strlen(p->root_absolute);
+	bytes = strlen(p->absolute);
 	for (uint64_t i = 0; i < p->item_count; i++) {
 		char *path = p->item[i].path, *rest = path + (bytes > 1 ? bytes : 0);
 
@@ -254,10 +254,10 @@ static int settle_far_paths(struct source_place *p, const char *root)
 		const char *rest = above_images + (bytes > 1 ? bytes : 0);
 
 		p->below = xstrdup(rest + strspn(rest, "/"));
-		p->root = xstrdup(p->root_absolute);
+		p->name = xstrdup(p->absolute);
 	} else {
 		p->below = xstrdup("");
-		p->root = xstrdup(root ? root : p->root_absolute);
+		p->name = xstrdup(root ? root : p->absolute);
 	}
 	free(above_images);
 	return EXIT_DONE;
@@ -269,7 +269,7 @@ static int compare_items(const void *a, const void *b, void *unused)
 	return strcmp((*(const struct source_item *const *)a)->path, (*(const struct source_item *const *)b)->path);
 }
 
-static int check_paths(const struct source_place *p)
+static int check_paths(const struct source_root *p)
 {
 	const struct source_item **sorted = NULL;
 	uint64_t capacity = 0;
@@ -283,10 +283,10 @@ static int check_paths(const struct source_place *p)
 		rc = out_of_room(p);
 	for (uint64_t i = 1; rc == EXIT_DONE && i < p->item_count; i++)
 		if (!strcmp(sorted[i - 1]->path, sorted[i]->path))
-			rc = fail(EXIT_USAGE, "%s/%s: given twice", p->root, sorted[i]->path);
+			rc = fail(EXIT_USAGE, "%s/%s: given twice", p->name, sorted[i]->path);
 	for (uint64_t i = 0; rc == EXIT_DONE && i < p->item_count; i++)
 		if (strlen(p->item[i].path) >= PLAN_PATH_BYTES_MAX)
-			rc = fail(EXIT_USAGE, "%s/%s: a path of %zu bytes; the limit is %d", p->root, p->item[i].path,
+			rc = fail(EXIT_USAGE, "%s/%s: a path of %zu bytes; the limit is %d", p->name, p->item[i].path,
 				  strlen(p->item[i].path), PLAN_PATH_BYTES_MAX - 1);
 	shelf_free(p->paths.shelf, sorted);
 	return rc;
@@ -296,7 +296,7 @@ static int check_paths(const struct source_place *p)
  * How many bytes of a path that is absent lead to a link that leads nowhere: all of them, or those
  * of a folder above.  0 if there is no such link.
  */
-static size_t dangling_bytes(const struct source_place *p, const char *path)
+static size_t dangling_bytes(const struct source_root *p, const char *path)
 {
 	char part[PATH_MAX];
 	struct stat st;
@@ -304,58 +304,58 @@ static size_t dangling_bytes(const struct source_place *p, const char *path)
 	for (size_t n = strcspn(path, "/"); n < sizeof(part); n += 1 + strcspn(path + n + 1, "/")) {
 		memcpy(part, path, n);
 		part[n] = '\0';
-		if (n && fstatat(p->root_fd, part, &st, 0) != 0)
-			return fstatat(p->root_fd, part, &st, AT_SYMLINK_NOFOLLOW) == 0 ? n : 0;
+		if (n && fstatat(p->fd, part, &st, 0) != 0)
+			return fstatat(p->fd, part, &st, AT_SYMLINK_NOFOLLOW) == 0 ? n : 0;
 		if (!path[n])
 			break;
 	}
 	return 0;
 }
 
-int place_look(const struct source_place *p, const char *path, struct stat *st, bool *there, struct bad_input *bad)
+int source_root_stat(const struct source_root *p, const char *path, struct stat *st, bool *there, struct bad_input *bad)
 {
 	size_t dangling;
 
-	*there = fstatat(p->root_fd, path, st, 0) == 0;
+	*there = fstatat(p->fd, path, st, 0) == 0;
 	if (*there)
 		return EXIT_DONE;
 	if (errno != ENOENT)
-		return fail(EXIT_IO, "%s/%s: %s", p->root, path, strerror(errno));
+		return fail(EXIT_IO, "%s/%s: %s", p->name, path, strerror(errno));
 	dangling = dangling_bytes(p, path);
 	if (dangling && bad)
 		return bad_input(bad, SHARD_MISS_MISSING, "a link to a file that does not exist%s%.*s",
 				 path[dangling] ? ": " : "", path[dangling] ? (int)dangling : 0, path);
 	if (dangling)
-		return fail(EXIT_IO, "%s/%.*s: %s (a link to a file that does not exist?)", p->root, (int)dangling,
+		return fail(EXIT_IO, "%s/%.*s: %s (a link to a file that does not exist?)", p->name, (int)dangling,
 			    path, strerror(ENOENT));
-	return errno == ENOENT ? EXIT_DONE : fail(EXIT_IO, "%s/%s: %s", p->root, path, strerror(errno));
+	return errno == ENOENT ? EXIT_DONE : fail(EXIT_IO, "%s/%s: %s", p->name, path, strerror(errno));
 }
 
-int place_look_at_entry(const struct source_place *p, const char *path, struct stat *st, struct bad_input *bad)
+int source_root_stat_entry(const struct source_root *p, const char *path, struct stat *st, struct bad_input *bad)
 {
 	bool there;
-	int rc = place_look(p, path, st, &there, bad);
+	int rc = source_root_stat(p, path, st, &there, bad);
 
 	if (rc != EXIT_DONE || there)
 		return rc;
 	if (bad)
 		return bad_input(bad, SHARD_MISS_MISSING, "was removed while the folder was listed");
-	return fail(EXIT_IO, "%s/%s: was removed while the folder was listed", p->root, path);
+	return fail(EXIT_IO, "%s/%s: was removed while the folder was listed", p->name, path);
 }
 
-int place_open_root(struct source_place *p, const char *root)
+int source_root_open_folder(struct source_root *p, const char *root)
 {
-	p->root_fd = open(root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (p->root_fd < 0)
+	p->fd = open(root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (p->fd < 0)
 		return fail(EXIT_IO, "%s: %s: the source must be a folder", root, strerror(errno));
-	if (!p->root)
-		p->root = xstrdup(root);
-	if (!p->root_absolute)
-		p->root_absolute = files_absolute(root);
-	return p->root_absolute ? EXIT_DONE : EXIT_IO;
+	if (!p->name)
+		p->name = xstrdup(root);
+	if (!p->absolute)
+		p->absolute = files_absolute(root);
+	return p->absolute ? EXIT_DONE : EXIT_IO;
 }
 
-int place_open(struct source_place *p, const char *const *named, size_t named_count, const char *root)
+int source_root_open(struct source_root *p, const char *const *named, size_t named_count, const char *root)
 {
 	int rc = EXIT_DONE;
 	struct stat st;
@@ -369,24 +369,24 @@ int place_open(struct source_place *p, const char *const *named, size_t named_co
 		return rc;
 	find_paths(p);
 	if (!root && p->item_count == 1 && p->item[0].is_dir) {
-		p->root = xstrdup(p->item[0].path);
+		p->name = xstrdup(p->item[0].path);
 		p->item[0].path[0] = '\0';
 	} else if (root || !share_folder(p)) {
 		rc = settle_far_paths(p, root);
 	}
 	if (rc == EXIT_DONE)
 		rc = check_paths(p);
-	return rc == EXIT_DONE ? place_open_root(p, p->root) : rc;
+	return rc == EXIT_DONE ? source_root_open_folder(p, p->name) : rc;
 }
 
-void place_close(struct source_place *p)
+void source_root_close(struct source_root *p)
 {
-	if (p->root_fd >= 0)
-		close(p->root_fd);
+	if (p->fd >= 0)
+		close(p->fd);
 	shelf_free(p->paths.shelf, p->item);
 	text_free(&p->paths);
-	free(p->root);
-	free(p->root_absolute);
+	free(p->name);
+	free(p->absolute);
 	free(p->below);
-	*p = (struct source_place){.root_fd = -1};
+	*p = (struct source_root){.fd = -1};
 }
