@@ -13,10 +13,8 @@
 #include "python/core/write/py_write.h"
 #include "shard_pack.h"
 
-static PyObject *version(PyObject *self, PyObject *unused)
+static PyObject *version(PyObject *Py_UNUSED(self), PyObject *Py_UNUSED(unused))
 {
-	(void)self;
-	(void)unused;
 	return Py_BuildValue("(ss)", shard_version(), shard_version_details());
 }
 

@@ -138,7 +138,7 @@ else
 fi
 
 # Negative control: a shardpack that takes what it cannot look at for a file is noticed.
-break_pack place.c \
+break_pack source_root.c \
 	's/^\tif (errno != ENOENT)$/\tif (errno == EIO \&\& (st->st_mode = S_IFREG))\n\t\treturn !(*there = true);\n&/'
 SHIM_PATH=class_01 run 0 with_shim blind ./broken images src "${SMALL[@]}" -o made/control
 [ "$(grep -c '^class ' made/control/dataset.manifest)" = 2 ] || die "the control loses no class"

@@ -39,7 +39,7 @@ static inline void check_error(int rc, const struct shard_error *err)
 		must((uint8_t)*p >= 0x20 && *p != 0x7f, "the message holds a control character");
 }
 
-/* An archive in memory, and what reads it for tar.h and zip.h. */
+/* An archive in memory, and what reads it for tar.c and zip.c. */
 struct bytes {
 	const uint8_t *data;
 	size_t size;

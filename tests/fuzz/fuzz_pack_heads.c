@@ -7,8 +7,6 @@
  * names that end.
  */
 #include "tests/fuzz/fuzz.h"
-#include "tools/shardpack/parse/megatron_index.h"
-#include "tools/shardpack/parse/npy.h"
 #include "tools/shardpack/parse/parse.h"
 #include "tools/shardpack/sources/sources.h"
 

@@ -5,7 +5,7 @@
  * Members must lie within the archive, in order and apart, and their names must lead nowhere else.
  */
 #include "tests/fuzz/fuzz.h"
-#include "tools/shardpack/parse/tar.h"
+#include "tools/shardpack/parse/parse.h"
 
 static void check_name(const struct tar_member *m)
 {

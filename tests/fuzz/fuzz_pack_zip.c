@@ -5,7 +5,7 @@
  * What is a member must lie within the archive, before its directory.
  */
 #include "tests/fuzz/fuzz.h"
-#include "tools/shardpack/parse/zip.h"
+#include "tools/shardpack/parse/parse.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {

@@ -8,8 +8,7 @@
 #include <string.h>
 
 #include "tests/test.h"
-#include "tools/shardpack/parse/tar.h"
-#include "tools/shardpack/parse/zip.h"
+#include "tools/shardpack/parse/parse.h"
 
 /* A file that is zeros but for its front and its end, however large. */
 struct sparse {

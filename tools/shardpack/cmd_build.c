@@ -13,10 +13,7 @@
 #include "tools/common/files.h"
 #include "tools/common/message.h"
 #include "tools/common/signals.h"
-#include "tools/shardpack/input/place.h"
-#include "tools/shardpack/input/source_times.h"
-#include "tools/shardpack/input/stored.h"
-#include "tools/shardpack/input/token_windows.h"
+#include "tools/shardpack/input/input.h"
 #include "tools/shardpack/make/make.h"
 #include "tools/shardpack/plan/plan.h"
 #include "tools/shardpack/report/report.h"
@@ -78,8 +75,8 @@ static const struct cli_option common_options[] = {
 
 struct planned {
 	struct job job;
-	struct source_place place;
-	struct stored *stored;
+	struct source_root root;
+	struct source_files *source_files;
 	struct source_times times;
 	struct plan plan;
 	struct account account;
@@ -107,22 +104,20 @@ static int settle_report(struct planned *s, const struct build_options *o)
 static int open_source(struct planned *s, const struct build_options *o)
 {
 	struct source_words words = {s->job.source, "the plan", s->job.remedy};
-	int rc = place_open_root(&s->place, s->job.source);
+	int rc = source_root_open_folder(&s->root, s->job.source);
 
-	s->job.source_fd = s->place.root_fd;
+	s->job.source_fd = s->root.fd;
 	if (!o->trust_names) {
 		s->job.times = &s->times;
 		rc = rc == EXIT_DONE ? output_open_times(&s->job, &s->times) : rc;
 	}
 	if (rc != EXIT_DONE || !s->plan.file_count)
 		return rc;
-	rc = stored_open(&s->stored, &s->place, o->spool ? o->spool : o->out, NULL);
-	s->job.stored = s->stored;
-	if (rc == EXIT_DONE)
-		rc = stored_attach(s->stored, &s->plan, s->job.remedy);
+	s->job.source_files = s->source_files = source_files_open(&s->root, o->spool ? o->spool : o->out, NULL);
+	rc = source_files_attach(s->source_files, &s->plan, s->job.remedy);
 	if (rc == EXIT_DONE && !o->trust_names)
-		rc = source_times_compare_files(&s->times, s->stored, &s->plan, &words);
-	return rc == EXIT_DONE ? token_windows_again(s->stored, &s->plan, s->job.remedy) : rc;
+		rc = source_times_compare_files(&s->times, s->source_files, &s->plan, &words);
+	return rc == EXIT_DONE ? token_windows_again(s->source_files, &s->plan, s->job.remedy) : rc;
 }
 
 /* The plan in OUT, and all that it implies. */
@@ -177,8 +172,8 @@ static void close_planned(struct planned *s)
 {
 	command_end_build(&s->job);
 	source_times_close(&s->times);
-	stored_close(s->stored);
-	place_close(&s->place);
+	source_files_close(s->source_files);
+	source_root_close(&s->root);
 	plan_free(&s->plan);
 	account_free(&s->account);
 	free(s->quarantine);
@@ -240,7 +235,7 @@ static int choose_shards(struct planned *s, const struct build_options *o)
 static int build(const struct cli_args *args)
 {
 	const struct build_options *o = args->options;
-	struct planned s = {.place.root_fd = -1};
+	struct planned s = {.root.fd = -1};
 	struct report report = {.job = &s.job};
 	uint64_t start_ns = clock_now_ns();
 	int rc;
@@ -269,7 +264,7 @@ static int build(const struct cli_args *args)
 static int seal(const struct cli_args *args)
 {
 	const struct build_options *o = args->options;
-	struct planned s = {.place.root_fd = -1};
+	struct planned s = {.root.fd = -1};
 	struct report report = {.job = &s.job};
 	uint64_t start_ns = clock_now_ns();
 	int rc = open_planned(&s, o, false);

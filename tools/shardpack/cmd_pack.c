@@ -15,9 +15,7 @@
 #include "shard_pack.h"
 #include "tools/common/files.h"
 #include "tools/common/message.h"
-#include "tools/shardpack/input/place.h"
-#include "tools/shardpack/input/source_times.h"
-#include "tools/shardpack/input/stored.h"
+#include "tools/shardpack/input/input.h"
 #include "tools/shardpack/make/make.h"
 #include "tools/shardpack/plan/plan.h"
 #include "tools/shardpack/report/report.h"
@@ -28,7 +26,7 @@ struct packing {
 	const struct pack_options *o;
 	const struct cli_args *args;
 	struct request request; /* what a source is asked; it points to what follows here */
-	struct source_place place;
+	struct source_root root;
 	struct job job;
 	struct recipe recipe;
 	struct plan plan;
@@ -98,7 +96,7 @@ static int keep_places_apart(const struct packing *w, const char *quarantine)
 
 	for (size_t i = 0; i < sizeof(place) / sizeof(place[0]); i++) {
 		if (place[i].path && rc == EXIT_DONE)
-			rc = command_keep_from_sources(&w->place, place[i].option, place[i].path);
+			rc = command_keep_from_sources(&w->root, place[i].option, place[i].path);
 		for (size_t k = i; place[i].path && k-- && rc == EXIT_DONE;) {
 			if (!place[k].path)
 				continue;
@@ -117,12 +115,12 @@ static int settle_places(struct packing *w)
 	int rc;
 
 	command_open_shelf(&w->plan, o->spool ? o->spool : o->out);
-	w->place.paths.shelf = w->plan.text.shelf;
-	rc = place_open(&w->place, o->sources.items, o->sources.count, o->root);
+	w->root.paths.shelf = w->plan.text.shelf;
+	rc = source_root_open(&w->root, o->sources.items, o->sources.count, o->root);
 	if (rc != EXIT_DONE)
 		return rc;
-	w->job.source_fd = w->place.root_fd;
-	w->job.source = w->place.root;
+	w->job.source_fd = w->root.fd;
+	w->job.source = w->root.name;
 	w->out = files_absolute(o->out);
 	quarantine = o->quarantine ? files_absolute(o->quarantine) : NULL;
 	w->report_path = o->report ? files_absolute(o->report) : NULL;
@@ -133,9 +131,9 @@ static int settle_places(struct packing *w)
 	if (rc == EXIT_DONE && o->report)
 		rc = command_check_report(w->report_path);
 	free(quarantine);
-	return rc == EXIT_DONE
-		       ? stored_open(&w->request.stored, &w->place, o->spool ? o->spool : w->out, &w->recipe.limits)
-		       : rc;
+	if (rc == EXIT_DONE)
+		w->request.source_files = source_files_open(&w->root, o->spool ? o->spool : w->out, &w->recipe.limits);
+	return rc;
 }
 
 static int make_plan(struct packing *w)
@@ -148,13 +146,13 @@ static int make_plan(struct packing *w)
 	if (recipe_schema(&w->plan.recipe, &w->job.schema, &err) != SHARD_OK)
 		return fail_of_library(&err);
 	if (w->plan.file_count)
-		w->job.stored = w->request.stored;
+		w->job.source_files = w->request.source_files;
 	if (shard_schema_shard_records(&w->job.schema, w->o->shard_records, w->o->shard_bytes, w->plan.input_count,
 				       &w->plan.recipe.shard_records, &err) != SHARD_OK)
 		return fail_of_library(&err);
 	rc = plan_finish(&w->plan);
 	rc = rc == EXIT_DONE ? class_alike_judge(&w->plan, &w->scan, w->o->strict_classes) : rc;
-	return rc == EXIT_DONE ? source_times_collect(&w->times, &w->plan, &w->place, w->request.stored) : rc;
+	return rc == EXIT_DONE ? source_times_collect(&w->times, &w->plan, &w->root, w->request.source_files) : rc;
 }
 
 /* What is in OUT, and whether that is in the way. */
@@ -271,7 +269,7 @@ static int carry_out(struct packing *w, bool plan_only)
 		rc = space_check(&w->job, space_needed(&w->job, NULL) + w->plan.text.bytes);
 	w->made_out = rc == EXIT_DONE && access(w->job.out_dir, F_OK) != 0;
 	if (rc == EXIT_DONE)
-		rc = output_begin(&w->job, w->place.root_absolute, &w->times);
+		rc = output_begin(&w->job, w->root.absolute, &w->times);
 	if (rc == EXIT_DONE)
 		rc = output_load_decoders(&w->job, &w->plan);
 	if (rc == EXIT_DONE)
@@ -362,11 +360,11 @@ static int run_with_places(struct packing *w, bool plan_only)
 
 static int run(const struct cli_args *args, bool plan_only)
 {
-	struct packing w = {.o = args->options, .args = args, .start_ns = clock_now_ns(), .place.root_fd = -1};
+	struct packing w = {.o = args->options, .args = args, .start_ns = clock_now_ns(), .root.fd = -1};
 	int rc;
 
 	w.request = (struct request){
-		.o = w.o, .args = args, .place = &w.place, .recipe = &w.recipe, .plan = &w.plan, .scan = &w.scan};
+		.o = w.o, .args = args, .root = &w.root, .recipe = &w.recipe, .plan = &w.plan, .scan = &w.scan};
 	w.recipe.source = args->verb->row;
 	w.job.plan = &w.plan;
 	command_begin_build(&w.job, &w.account, &w.receipts);
@@ -383,8 +381,8 @@ static int run(const struct cli_args *args, bool plan_only)
 		rc = run_with_places(&w, plan_only);
 	command_end_build(&w.job);
 	source_times_close(&w.times);
-	stored_close(w.request.stored);
-	place_close(&w.place);
+	source_files_close(w.request.source_files);
+	source_root_close(&w.root);
 	plan_free(&w.plan);
 	recipe_free(&w.recipe);
 	scan_free(&w.scan);

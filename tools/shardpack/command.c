@@ -18,7 +18,7 @@
 #include "tools/common/memory.h"
 #include "tools/common/message.h"
 #include "tools/common/shelf.h"
-#include "tools/shardpack/input/place.h"
+#include "tools/shardpack/input/input.h"
 #include "tools/shardpack/make/make.h"
 #include "tools/shardpack/plan/plan.h"
 #include "tools/shardpack/report/report.h"
@@ -32,7 +32,7 @@ int command_keep_apart(const char *option, const char *path, const char *dir_nam
 	return EXIT_DONE;
 }
 
-int command_keep_from_sources(const struct source_place *p, const char *option, const char *path)
+int command_keep_from_sources(const struct source_root *p, const char *option, const char *path)
 {
 	char folder[FILES_PATH_BYTES];
 	int rc = EXIT_DONE;
@@ -41,13 +41,13 @@ int command_keep_from_sources(const struct source_place *p, const char *option, 
 		const struct source_item *item = &p->item[i];
 		bool whole = !item->path[0];
 
-		rc = whole ? EXIT_DONE : files_path(folder, p->root_absolute, item->path);
+		rc = whole ? EXIT_DONE : files_path(folder, p->absolute, item->path);
 		if (rc != EXIT_DONE)
 			return rc;
 		if (item->is_dir)
-			rc = command_keep_apart(option, path, "the source", whole ? p->root_absolute : folder);
+			rc = command_keep_apart(option, path, "the source", whole ? p->absolute : folder);
 		if (rc == EXIT_DONE && strcmp(option, "--report"))
-			rc = command_keep_apart("the source", whole ? p->root_absolute : folder, option, path);
+			rc = command_keep_apart("the source", whole ? p->absolute : folder, option, path);
 		else if (rc == EXIT_DONE && !item->is_dir && !strcmp(folder, path))
 			rc = fail(EXIT_USAGE, "%s: is the source (%s); give another path", option, folder);
 	}

@@ -44,7 +44,7 @@ struct plan;
 struct receipt_files;
 struct report;
 struct scan;
-struct source_place;
+struct source_root;
 
 /* Fails with EXIT_USAGE if `path` (of `option`) lies in `dir`, or is it.  Both absolute. */
 int command_keep_apart(const char *option, const char *path, const char *dir_name, const char *dir);
@@ -52,7 +52,7 @@ int command_keep_apart(const char *option, const char *path, const char *dir_nam
 /*
  * Folders that are read must not be written to, and the reverse.  The folder of a single file may.
  */
-int command_keep_from_sources(const struct source_place *p, const char *option, const char *path);
+int command_keep_from_sources(const struct source_root *p, const char *option, const char *path);
 
 /* Can a report be written to this absolute path?  Asked first, as it is written last. */
 int command_check_report(const char *path);

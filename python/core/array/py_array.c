@@ -398,13 +398,11 @@ static PyObject *array_attribute(PyObject *self, PyObject *name)
 static void dealloc(PyObject *self)
 {
 	struct array *a = (struct array *)self;
-	PyTypeObject *type = Py_TYPE(self);
 
 	if (a->field >= 0)
 		((struct lease *)a->owner)->view_count[a->field]--;
 	Py_DECREF(a->owner);
-	PyObject_Free(self);
-	Py_DECREF(type);
+	object_free(self);
 }
 
 /* ---- numbers ---- */
@@ -415,12 +413,11 @@ static PyObject *number_at(const struct array *a, const struct view *v)
 	return a->field < 0 ? map_number(a->owner, v->dtype, v->data) : number_scalar(v->dtype, v->data);
 }
 
-static PyObject *tolist(PyObject *self, PyObject *unused)
+static PyObject *tolist(PyObject *self, PyObject *Py_UNUSED(unused))
 {
 	struct array *a = (struct array *)self, *copy;
 	PyObject *list;
 
-	(void)unused;
 	if (!array_is_readable(a))
 		return NULL;
 	copy = array_is_mapped(a) ? array_copy(a) : ref(a);
@@ -429,11 +426,10 @@ static PyObject *tolist(PyObject *self, PyObject *unused)
 	return list;
 }
 
-static PyObject *item(PyObject *self, PyObject *unused)
+static PyObject *item(PyObject *self, PyObject *Py_UNUSED(unused))
 {
 	struct array *a = (struct array *)self;
 
-	(void)unused;
 	if (!array_is_readable(a))
 		return NULL;
 	return view_item_count(&a->v) == 1
@@ -443,16 +439,10 @@ static PyObject *item(PyObject *self, PyObject *unused)
 
 /* ---- parts ---- */
 
-static PyObject *element(const struct array *a, Py_ssize_t i)
-{
-	struct view row = view_row(&a->v, i);
-
-	return row.axis_count ? (PyObject *)array_new(a->owner, a->field, &row) : number_at(a, &row);
-}
-
 static PyObject *sq_item(PyObject *self, Py_ssize_t i)
 {
 	struct array *a = (struct array *)self;
+	struct view row;
 
 	if (!(a->v.axis_count == 1 ? array_is_readable(a) : array_is_reachable(a)))
 		return NULL;
@@ -461,7 +451,8 @@ static PyObject *sq_item(PyObject *self, Py_ssize_t i)
 			     a->v.axis_count ? a->v.shape[0] : 0);
 		return NULL;
 	}
-	return element(a, i);
+	row = view_row(&a->v, i);
+	return row.axis_count ? (PyObject *)array_new(a->owner, a->field, &row) : number_at(a, &row);
 }
 
 /* Is it the plain kind of index: a number, a slice or an ellipsis?  To NumPy a bool is a mask. */
@@ -529,15 +520,6 @@ static PyObject *subscript_axes(struct array *a, PyObject *keys)
 	return array_is_readable(a) ? number_at(a, &v) : NULL;
 }
 
-/* What is not plain: by NumPy, which may copy. */
-static PyObject *subscript_numpy(struct array *a, PyObject *key)
-{
-	PyObject *array = array_numpy(a), *out = array ? PyObject_GetItem(array, key) : NULL;
-
-	Py_XDECREF(array);
-	return out;
-}
-
 static PyObject *subscript(PyObject *self, PyObject *key)
 {
 	struct array *a = (struct array *)self;
@@ -547,8 +529,12 @@ static PyObject *subscript(PyObject *self, PyObject *key)
 
 	for (i = 0; plain && i < count; i++)
 		plain = is_plain(PyTuple_GetItem(key, i));
-	if (!plain)
-		return subscript_numpy(a, key);
+	if (!plain) { /* by NumPy, which may copy */
+		keys = array_numpy(a);
+		out = keys ? PyObject_GetItem(keys, key) : NULL;
+		Py_XDECREF(keys);
+		return out;
+	}
 	if (!array_is_reachable(a))
 		return NULL;
 	keys = count >= 0 ? Py_NewRef(key) : PyTuple_Pack(1, key);
@@ -567,9 +553,8 @@ static Py_ssize_t length(PyObject *self)
 	return -1;
 }
 
-static PyObject *copy(PyObject *self, PyObject *unused)
+static PyObject *copy(PyObject *self, PyObject *Py_UNUSED(unused))
 {
-	(void)unused;
 	return array_is_readable((struct array *)self) ? (PyObject *)array_copy((struct array *)self) : NULL;
 }
 
@@ -607,13 +592,12 @@ static PyObject *reshape(PyObject *self, PyObject *shape)
 	return (PyObject *)array_new(a->owner, a->field, &v);
 }
 
-static PyObject *tobytes(PyObject *self, PyObject *unused)
+static PyObject *tobytes(PyObject *self, PyObject *Py_UNUSED(unused))
 {
 	struct array *a = (struct array *)self;
 	Py_ssize_t bytes = view_item_count(&a->v) * view_item_bytes(&a->v);
 	PyObject *out = array_is_readable(a) ? PyBytes_FromStringAndSize(NULL, bytes) : NULL;
 
-	(void)unused;
 	if (out && !array_read(a, &a->v, PyBytes_AsString(out)))
 		Py_CLEAR(out);
 	return out;
@@ -621,25 +605,17 @@ static PyObject *tobytes(PyObject *self, PyObject *unused)
 
 /* ---- other copies ---- */
 
-static PyObject *deep_copy(PyObject *self, PyObject *memo)
+static PyObject *to_numpy(PyObject *self, PyObject *Py_UNUSED(unused))
 {
-	(void)memo;
-	return copy(self, NULL);
-}
-
-static PyObject *to_numpy(PyObject *self, PyObject *unused)
-{
-	(void)unused;
 	return array_numpy((struct array *)self);
 }
 
 /* An array in memory of its own, whatever this one looks into. */
-static PyObject *reduce(PyObject *self, PyObject *unused)
+static PyObject *reduce(PyObject *self, PyObject *Py_UNUSED(unused))
 {
 	struct array *a = (struct array *)self;
 	PyObject *core = PyImport_ImportModule("libshard._core"), *make = NULL, *bytes = NULL, *out = NULL;
 
-	(void)unused;
 	if (core)
 		make = PyObject_GetAttrString(core, "_array");
 	if (make)
@@ -652,7 +628,7 @@ static PyObject *reduce(PyObject *self, PyObject *unused)
 	return out;
 }
 
-PyObject *array_unpickle(PyObject *self, PyObject *args)
+PyObject *array_unpickle(PyObject *Py_UNUSED(self), PyObject *args)
 {
 	const char *name, *bytes;
 	PyObject *shape;
@@ -661,7 +637,6 @@ PyObject *array_unpickle(PyObject *self, PyObject *args)
 	struct array *a;
 	void *data;
 
-	(void)self;
 	if (!PyArg_ParseTuple(args, "sO!y#", &name, &PyTuple_Type, &shape, &bytes, &count))
 		return NULL;
 	v.dtype = number_named(name);
@@ -679,30 +654,18 @@ PyObject *array_unpickle(PyObject *self, PyObject *args)
 
 /* ---- attributes ---- */
 
-static PyObject *get_shape(PyObject *self, void *unused)
-{
-	(void)unused;
-	return view_shape(&((struct array *)self)->v);
-}
-
-static PyObject *get_strides(PyObject *self, void *unused)
-{
-	(void)unused;
-	return view_strides(&((struct array *)self)->v);
-}
-
-static PyObject *get_dtype(PyObject *self, void *unused)
-{
-	(void)unused;
-	return PyUnicode_FromString(number_name(((struct array *)self)->v.dtype));
-}
-
-static PyObject *get_number(PyObject *self, void *which)
+static PyObject *get(PyObject *self, void *which)
 {
 	struct array *a = (struct array *)self;
 	Py_ssize_t bytes = view_item_bytes(&a->v), count = view_item_count(&a->v);
 
 	switch (*(const char *)which) {
+	case 's':
+		return view_shape(&a->v);
+	case 't':
+		return view_strides(&a->v);
+	case 'd':
+		return PyUnicode_FromString(number_name(a->v.dtype));
 	case 'a':
 		return PyLong_FromLong(a->v.axis_count);
 	case 'i':
@@ -753,7 +716,7 @@ static PyMethodDef methods[] = {
 	 "An array of NumPy of the same numbers, to be read: bfloat16 as float32, what lies in a file as a "
 	 "copy."},
 	{"__reduce__", reduce, METH_NOARGS, NULL},
-	{"__deepcopy__", deep_copy, METH_O, NULL},
+	{"__deepcopy__", copy, METH_O, NULL},
 	{"__array__", (PyCFunction)(void (*)(void))array_to_numpy, METH_VARARGS | METH_KEYWORDS,
 	 "__array__($self, /, dtype=None, *, copy=None)\n--\n\nAs an array of NumPy."},
 	{"__dlpack__", (PyCFunction)(void (*)(void))array_dlpack, METH_VARARGS | METH_KEYWORDS,
@@ -765,14 +728,14 @@ static PyMethodDef methods[] = {
 };
 
 static PyGetSetDef getters[] = {
-	{"shape", get_shape, NULL, "Lengths of the axes.", NULL},
-	{"strides", get_strides, NULL, "From one element of an axis to the next, in bytes.", NULL},
-	{"dtype", get_dtype, NULL, "As NumPy calls it, such as 'uint8'; also 'bfloat16'.", NULL},
-	{"ndim", get_number, NULL, "Number of axes.", "a"},
-	{"itemsize", get_number, NULL, "Bytes of an element.", "i"},
-	{"size", get_number, NULL, "Number of elements.", "c"},
-	{"nbytes", get_number, NULL, "Bytes of all elements.", "b"},
-	{"data_ptr", get_number, NULL, "Address of the first element.", "p"},
+	{"shape", get, NULL, "Lengths of the axes.", "s"},
+	{"strides", get, NULL, "From one element of an axis to the next, in bytes.", "t"},
+	{"dtype", get, NULL, "As NumPy calls it, such as 'uint8'; also 'bfloat16'.", "d"},
+	{"ndim", get, NULL, "Number of axes.", "a"},
+	{"itemsize", get, NULL, "Bytes of an element.", "i"},
+	{"size", get, NULL, "Number of elements.", "c"},
+	{"nbytes", get, NULL, "Bytes of all elements.", "b"},
+	{"data_ptr", get, NULL, "Address of the first element.", "p"},
 	{"__array_interface__", array_interface, NULL, "For numpy.asarray().", NULL},
 	{"__cuda_array_interface__", array_cuda_interface, NULL, "For Numba, CuPy and others, of arrays on a GPU.",
 	 NULL},
@@ -814,6 +777,5 @@ int array_init(PyObject *module)
 	for (PyType_Slot *to = slots, *from = array_operators; from->slot; to++)
 		if (!to->slot)
 			*to = *from++;
-	array_type = add_type(module, "Array", &spec);
-	return array_type ? 0 : -1;
+	return add_type(&array_type, module, "Array", &spec);
 }

@@ -7,8 +7,6 @@
 #include "python/core/array/py_array.h"
 #include "python/core/base/py_base.h"
 
-/* ---- DLPack ---- */
-
 /* ---- streams of a GPU, as the numbers and objects that users and DLPack have for them ---- */
 
 /*
@@ -85,6 +83,8 @@ static unsigned long long stream_number(const struct stream *s)
 {
 	return s->handle ? (unsigned long long)(uintptr_t)s->handle : LEGACY;
 }
+
+/* ---- DLPack ---- */
 
 enum { DL_READ_ONLY = 1, DL_IS_COPIED = 2 };
 
@@ -170,7 +170,7 @@ static void describe(struct export *e, const struct array *a, struct dl_tensor *
 }
 
 /* Takes over the reference to `a`. */
-static PyObject *give(struct array *a, bool versioned, bool copied)
+static PyObject *capsule_of(struct array *a, bool versioned, bool copied)
 {
 	struct export *e = PyMem_Malloc(sizeof(*e));
 	PyObject *capsule;
@@ -200,18 +200,6 @@ static PyObject *give(struct array *a, bool versioned, bool copied)
 	return capsule;
 }
 
-static bool take_stream(struct lease *lease, PyObject *from)
-{
-	struct stream stream;
-	bool good;
-
-	if (!stream_take(from, &stream))
-		return false;
-	good = lease_use(lease, &stream);
-	stream_drop(&stream);
-	return good;
-}
-
 /*
  * The numbers are those of the array API: None and 1 are the legacy default stream; -1 is a library
  * that synchronizes by itself.
@@ -219,6 +207,8 @@ static bool take_stream(struct lease *lease, PyObject *from)
 static bool take_on_device(struct lease *lease, PyObject *number, bool in_place)
 {
 	long which = PyLong_Check(number) ? PyLong_AsLong(number) : 1; /* None, or an object */
+	struct stream stream;
+	bool good;
 
 	if (which == -1 && PyErr_Occurred())
 		return false;
@@ -230,9 +220,15 @@ static bool take_on_device(struct lease *lease, PyObject *number, bool in_place)
 			     in_place ? which : (long)lease->lender->gpu);
 		return false;
 	}
-	if (which == -1)
+	if (which == -1) {
 		lease_use_own(lease);
-	return which == -1 || take_stream(lease, number);
+		return true;
+	}
+	if (!stream_take(number, &stream))
+		return false;
+	good = lease_use(lease, &stream);
+	stream_drop(&stream);
+	return good;
 }
 
 /*
@@ -290,14 +286,13 @@ PyObject *array_dlpack(PyObject *self, PyObject *args, PyObject *kwargs)
 	if (copied < 0 || (lease && !take_on_device(lease, stream, type == home && id == home_id && !copied)))
 		return NULL;
 	a = copied ? array_copy(a) : ref(self);
-	return a ? give(a, major >= 1, copied) : NULL;
+	return a ? capsule_of(a, major >= 1, copied) : NULL;
 }
 
-PyObject *array_dlpack_device(PyObject *self, PyObject *unused)
+PyObject *array_dlpack_device(PyObject *self, PyObject *Py_UNUSED(unused))
 {
 	const struct lease *lease = array_lease_on_device((struct array *)self);
 
-	(void)unused;
 	return lease ? Py_BuildValue("(iI)", DL_CUDA, lease->lender->gpu) : Py_BuildValue("(ii)", DL_CPU, 0);
 }
 
@@ -344,11 +339,10 @@ static PyObject *describe_memory(const struct view *v, PyObject *read_only)
 			     "version", 3);
 }
 
-PyObject *array_interface(PyObject *self, void *unused)
+PyObject *array_interface(PyObject *self, void *Py_UNUSED(unused))
 {
 	struct array *a = (struct array *)self;
 
-	(void)unused;
 	if (array_lease_on_device(a)) {
 		PyErr_SetString(PyExc_AttributeError,
 				"this array is in the memory of a GPU: it has no __array_interface__");
@@ -385,13 +379,12 @@ PyObject *array_to_numpy(PyObject *self, PyObject *args, PyObject *kwargs)
 	return out;
 }
 
-PyObject *array_cuda_interface(PyObject *self, void *unused)
+PyObject *array_cuda_interface(PyObject *self, void *Py_UNUSED(unused))
 {
 	struct array *a = (struct array *)self;
 	struct lease *lease = array_lease_on_device(a);
 	PyObject *dict, *stream;
 
-	(void)unused;
 	if (!lease) {
 		PyErr_SetString(PyExc_AttributeError,
 				"this array is in the memory of the CPU: it has no __cuda_array_interface__");

@@ -179,7 +179,6 @@ static void dealloc(PyObject *self)
 {
 	struct lease *lease = (struct lease *)self;
 	struct lender *l = lease->lender;
-	PyTypeObject *type = Py_TYPE(self);
 
 	lease->older->newer = lease->newer;
 	lease->newer->older = lease->older;
@@ -189,8 +188,7 @@ static void dealloc(PyObject *self)
 	lender_give_back(l, &lease->as);
 	if (l->closed && !l->held_count)
 		lender_let_go(l);
-	PyObject_Free(self);
-	Py_DECREF(type);
+	object_free(self);
 	unref(l);
 }
 
@@ -208,6 +206,5 @@ int lease_init(PyObject *module)
 		.slots = slots,
 	};
 
-	lease_type = add_type(module, NULL, &spec);
-	return lease_type ? 0 : -1;
+	return add_type(&lease_type, module, NULL, &spec);
 }

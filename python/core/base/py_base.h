@@ -35,9 +35,13 @@ static inline void unref(void *object) /* or NULL */
 
 /*
  * Make a type, and enter it in the module under this name.  If `name` is NULL, only this module
- * knows the type.
+ * knows the type.  Returns 0, or -1 with an exception set.
  */
-PyTypeObject *add_type(PyObject *module, const char *name, PyType_Spec *spec);
+int add_type(PyTypeObject **type, PyObject *module, const char *name, PyType_Spec *spec);
+
+/* An object of a type, or of one below it, all zero; and the end of what it is made of. */
+void *object_alloc(PyTypeObject *type);
+void object_free(PyObject *self);
 
 /* ---- py_errors.c ---- */
 

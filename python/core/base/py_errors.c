@@ -180,11 +180,25 @@ PyObject *fail_record(unsigned long long record, const char *field, const char *
 
 /* ---- types of our own ---- */
 
-PyTypeObject *add_type(PyObject *module, const char *name, PyType_Spec *spec)
+int add_type(PyTypeObject **type, PyObject *module, const char *name, PyType_Spec *spec)
 {
-	PyObject *type = PyType_FromModuleAndSpec(module, spec, NULL);
+	PyObject *made = PyType_FromModuleAndSpec(module, spec, NULL);
 
-	if (type && name && PyModule_AddObjectRef(module, name, type) < 0)
-		Py_CLEAR(type);
-	return (PyTypeObject *)type;
+	if (made && name && PyModule_AddObjectRef(module, name, made) < 0)
+		Py_CLEAR(made);
+	*type = (PyTypeObject *)made;
+	return made ? 0 : -1;
+}
+
+void *object_alloc(PyTypeObject *type)
+{
+	return ((allocfunc)PyType_GetSlot(type, Py_tp_alloc))(type, 0);
+}
+
+void object_free(PyObject *self)
+{
+	PyTypeObject *type = Py_TYPE(self);
+
+	((freefunc)PyType_GetSlot(type, Py_tp_free))(self);
+	Py_DECREF(type); /* an object holds its type */
 }

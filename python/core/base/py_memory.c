@@ -21,29 +21,6 @@ static PyTypeObject *memory_type;
 static void *spare;
 static size_t spare_bytes;
 
-static void *take(size_t bytes)
-{
-	void *data = spare;
-
-	if (bytes != spare_bytes)
-		return aligned_alloc(MEMORY_ALIGN_BYTES, bytes);
-	spare = NULL;
-	spare_bytes = 0;
-	return data;
-}
-
-static void give(void *data, size_t bytes)
-{
-	if (bytes <= SPARE_BYTES_MAX) {
-		void *old = spare;
-
-		spare = data;
-		spare_bytes = bytes;
-		data = old;
-	}
-	free(data);
-}
-
 struct memory *memory_new(size_t bytes)
 {
 	struct memory *m;
@@ -54,7 +31,11 @@ struct memory *memory_new(size_t bytes)
 		return NULL;
 	}
 	bytes = (bytes + MEMORY_ALIGN_BYTES) / MEMORY_ALIGN_BYTES * MEMORY_ALIGN_BYTES;
-	data = take(bytes);
+	data = bytes == spare_bytes ? spare : aligned_alloc(MEMORY_ALIGN_BYTES, bytes);
+	if (bytes == spare_bytes) {
+		spare = NULL;
+		spare_bytes = 0;
+	}
 	m = data ? PyObject_New(struct memory, memory_type) : NULL;
 	if (!m) {
 		free(data);
@@ -69,11 +50,16 @@ struct memory *memory_new(size_t bytes)
 
 static void dealloc(PyObject *self)
 {
-	PyTypeObject *type = Py_TYPE(self);
+	struct memory *m = (struct memory *)self;
+	void *data = m->data;
 
-	give(((struct memory *)self)->data, ((struct memory *)self)->bytes);
-	PyObject_Free(self);
-	Py_DECREF(type);
+	if (m->bytes <= SPARE_BYTES_MAX) { /* it takes the place of the one before */
+		data = spare;
+		spare = m->data;
+		spare_bytes = m->bytes;
+	}
+	free(data);
+	object_free(self);
 }
 
 bool memory_is(PyObject *object)
@@ -95,59 +81,43 @@ int memory_init(PyObject *module)
 		.slots = slots,
 	};
 
-	memory_type = add_type(module, NULL, &spec);
-	return memory_type ? 0 : -1;
+	return add_type(&memory_type, module, NULL, &spec);
 }
 
 /* ---- maps: a file that was cut or a disk that fails is an exception ---- */
 
-static bool guarded(PyObject *owner, void (*work)(void *context), void *context)
-{
-	struct shard_error err;
-
-	if (memory_is(owner)) {
-		work(context);
-		return true;
-	}
-	if (!shard_dataset_guarded(((struct map_owner *)owner)->ds, work, context, &err))
-		return true;
-	fail(&err);
-	return false;
-}
-
-struct bytes_job {
-	const void *from;
-	size_t bytes;
-	void *to;
-};
-
-static void copy_bytes(void *context)
-{
-	struct bytes_job *j = context;
-
-	memcpy(j->to, j->from, j->bytes);
-}
-
-bool map_copy(PyObject *owner, const void *from, size_t bytes, void *to)
-{
-	return guarded(owner, copy_bytes, &(struct bytes_job){from, bytes, to});
-}
-
-struct view_job {
+struct copy_job {
 	const struct view *v;
 	char *to;
 };
 
 static void copy_view(void *context)
 {
-	struct view_job *j = context;
+	struct copy_job *j = context;
 
 	view_copy_out(j->v, j->to);
 }
 
 bool map_copy_view(PyObject *owner, const struct view *v, char *to)
 {
-	return guarded(owner, copy_view, &(struct view_job){v, to});
+	struct copy_job job = {v, to};
+	struct shard_error err;
+
+	if (memory_is(owner)) {
+		copy_view(&job);
+		return true;
+	}
+	if (!shard_dataset_guarded(((struct map_owner *)owner)->ds, copy_view, &job, &err))
+		return true;
+	fail(&err);
+	return false;
+}
+
+bool map_copy(PyObject *owner, const void *from, size_t bytes, void *to)
+{
+	struct view v = {.data = from, .dtype = SHARD_U8, .axis_count = 1, .shape = {(Py_ssize_t)bytes}, .stride = {1}};
+
+	return map_copy_view(owner, &v, to);
 }
 
 PyObject *map_bytes(PyObject *owner, const void *from, Py_ssize_t bytes)

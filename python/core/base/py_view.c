@@ -161,17 +161,6 @@ struct view view_row(const struct view *v, Py_ssize_t i)
 
 /* ---- copies ---- */
 
-/* How many of the first axes are not dense, and the bytes of all others together. */
-static int find_dense_axes(const struct view *v, Py_ssize_t *bytes)
-{
-	int axis = v->axis_count;
-
-	*bytes = view_item_bytes(v);
-	while (axis && v->stride[axis - 1] == *bytes)
-		*bytes *= v->shape[--axis];
-	return axis;
-}
-
 static char *copy_axis(const struct view *v, int axis, int dense_axis, Py_ssize_t dense_bytes, const char *from,
 		       char *to)
 {
@@ -186,9 +175,11 @@ static char *copy_axis(const struct view *v, int axis, int dense_axis, Py_ssize_
 
 void view_copy_out(const struct view *v, char *to)
 {
-	Py_ssize_t dense_bytes;
-	int dense_axis = find_dense_axes(v, &dense_bytes);
+	Py_ssize_t dense_bytes = view_item_bytes(v);
+	int dense_axis = v->axis_count; /* from here on the axes are dense; dense_bytes is all of them together */
 
+	while (dense_axis && v->stride[dense_axis - 1] == dense_bytes)
+		dense_bytes *= v->shape[--dense_axis];
 	if (view_item_count(v))
 		copy_axis(v, 0, dense_axis, dense_bytes, v->data, to);
 }
@@ -239,26 +230,23 @@ PyObject *view_list(const struct view *v)
 
 /* ---- a schema, described to Python ---- */
 
-static PyObject *field_dict(const struct shard_field *f)
-{
-	PyObject *shape = PyTuple_New(f->ndim);
-
-	for (uint32_t i = 0; shape && i < f->ndim; i++)
-		PyTuple_SetItem(shape, (Py_ssize_t)i, PyLong_FromUnsignedLong(f->shape[i]));
-	return Py_BuildValue("{s:s,s:s,s:N,s:s,s:s,s:s,s:I,s:I,s:K,s:K,s:K,s:I}", "name", f->name, "dtype",
-			     number_name(f->dtype), "shape", shape, "kind", shard_name(SHARD_NAME_KIND, f->kind),
-			     "layout", shard_name(SHARD_NAME_LAYOUT, f->layout), "semantic",
-			     shard_name(SHARD_NAME_SEMANTIC, f->semantic), "group", f->group, "ragged_axes",
-			     f->ragged_axes, "offset", f->offset, "bytes", f->bytes, "stride", f->stride,
-			     "length_field", f->length_field);
-}
-
 PyObject *schema_fields(const struct shard_schema *s)
 {
 	PyObject *list = PyList_New(0), *dict;
 
 	for (uint32_t f = 0; list && f < s->field_count; f++) {
-		dict = field_dict(&s->field[f]);
+		const struct shard_field *d = &s->field[f];
+		struct view shape = {.axis_count = (int)d->ndim};
+
+		for (uint32_t i = 0; i < d->ndim; i++)
+			shape.shape[i] = d->shape[i];
+		dict = Py_BuildValue("{s:s,s:s,s:N,s:s,s:s,s:s,s:I,s:I,s:K,s:K,s:K,s:I}", "name", d->name, "dtype",
+				     number_name(d->dtype), "shape", view_shape(&shape), "kind",
+				     shard_name(SHARD_NAME_KIND, d->kind), "layout",
+				     shard_name(SHARD_NAME_LAYOUT, d->layout), "semantic",
+				     shard_name(SHARD_NAME_SEMANTIC, d->semantic), "group", d->group, "ragged_axes",
+				     d->ragged_axes, "offset", d->offset, "bytes", d->bytes, "stride", d->stride,
+				     "length_field", d->length_field);
 		if (!dict || PyList_Append(list, dict) < 0)
 			Py_CLEAR(list);
 		Py_XDECREF(dict);

@@ -23,6 +23,16 @@ bool dataset_is_open(const struct dataset *d)
 	return false;
 }
 
+int dataset_converter(PyObject *object, void *out)
+{
+	if (!PyObject_TypeCheck(object, dataset_type)) {
+		fail_type("must be a dataset", object);
+		return 0;
+	}
+	*(struct dataset **)out = (struct dataset *)object;
+	return dataset_is_open((struct dataset *)object);
+}
+
 /* Reading the manifest's lines for each record would take longer than everything else. */
 static int learn_shards(struct dataset *d, struct shard_error *err)
 {
@@ -81,25 +91,13 @@ int dataset_find(struct dataset *d, uint64_t idx, struct shard_reader **reader, 
 
 PyTypeObject *dataset_type;
 
-static int take_names(struct dataset *d)
-{
-	const struct shard_schema *s = shard_dataset_schema(d->ds);
-
-	for (uint32_t f = 0; f < s->field_count; f++) {
-		d->name[f] = PyUnicode_InternFromString(s->field[f].name);
-		if (!d->name[f])
-			return -1;
-	}
-	return 0;
-}
-
 static PyObject *new (PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
 	static char *names[] = {"path", "check", "guard", "id", NULL};
 	struct shard_dataset_options o = {.size = sizeof(o)};
-	PyObject *(*alloc)(PyTypeObject *, Py_ssize_t) = PyType_GetSlot(type, Py_tp_alloc);
 	PyObject *path = NULL;
 	struct shard_error err;
+	const struct shard_schema *s;
 	struct dataset *d;
 	int guard = 1, rc;
 
@@ -107,17 +105,19 @@ static PyObject *new (PyTypeObject *type, PyObject *args, PyObject *kwargs)
 					 &o.expect_id))
 		return NULL;
 	o.guard = guard ? SHARD_GUARD_ON : SHARD_GUARD_OFF;
-	d = (struct dataset *)alloc(type, 0);
+	d = object_alloc(type);
 	if (!d) {
 		Py_DECREF(path);
 		return NULL;
 	}
 	d->path = path;
 	Py_BEGIN_ALLOW_THREADS rc = shard_dataset_open(&d->ds, PyBytes_AsString(path), &o, &err);
-	Py_END_ALLOW_THREADS if (rc || take_names(d) < 0)
-	{
-		if (rc)
-			fail(&err);
+	Py_END_ALLOW_THREADS s = rc ? NULL : shard_dataset_schema(d->ds);
+	if (rc)
+		fail(&err);
+	for (uint32_t f = 0; s && f < s->field_count && !PyErr_Occurred(); f++)
+		d->name[f] = PyUnicode_InternFromString(s->field[f].name);
+	if (PyErr_Occurred()) {
 		unref(d);
 		d = NULL;
 	}
@@ -127,21 +127,17 @@ static PyObject *new (PyTypeObject *type, PyObject *args, PyObject *kwargs)
 static void dealloc(PyObject *self)
 {
 	struct dataset *d = (struct dataset *)self;
-	PyTypeObject *type = Py_TYPE(self);
-	void (*release)(void *) = PyType_GetSlot(type, Py_tp_free);
 
 	shard_dataset_close(d->ds);
 	for (uint32_t f = 0; f < SHARD_FIELDS_MAX; f++)
 		Py_XDECREF(d->name[f]);
 	Py_XDECREF(d->path);
 	PyMem_Free(d->first_record);
-	release(self);
-	Py_DECREF(type);
+	object_free(self);
 }
 
-static PyObject *close_(PyObject *self, PyObject *unused)
+static PyObject *close_(PyObject *self, PyObject *Py_UNUSED(unused))
 {
-	(void)unused;
 	((struct dataset *)self)->closed = true;
 	return Py_NewRef(Py_None);
 }
@@ -297,13 +293,12 @@ static PyObject *key(PyObject *self, PyObject *number)
 	return PyUnicode_DecodeUTF8(key, (Py_ssize_t)bytes, "strict");
 }
 
-static PyObject *info(PyObject *self, PyObject *unused)
+static PyObject *info(PyObject *self, PyObject *Py_UNUSED(unused))
 {
 	struct dataset *d = (struct dataset *)self;
 	struct shard_dataset_info i;
 	char plan[65];
 
-	(void)unused;
 	if (!dataset_is_open(d))
 		return NULL;
 	shard_dataset_info(d->ds, &i);
@@ -313,11 +308,10 @@ static PyObject *info(PyObject *self, PyObject *unused)
 			     "order", i.order, "id", i.id, "plan_digest", i.has_plan_digest ? plan : NULL);
 }
 
-static PyObject *fields(PyObject *self, PyObject *unused)
+static PyObject *fields(PyObject *self, PyObject *Py_UNUSED(unused))
 {
 	struct dataset *d = (struct dataset *)self;
 
-	(void)unused;
 	return dataset_is_open(d) ? schema_fields(shard_dataset_schema(d->ds)) : NULL;
 }
 
@@ -368,12 +362,11 @@ static PyObject *class_records(PyObject *self, PyObject *args)
 	return rc ? Py_NewRef(Py_None) : PyLong_FromUnsignedLongLong(count);
 }
 
-static PyObject *manifest(PyObject *self, PyObject *unused)
+static PyObject *manifest(PyObject *self, PyObject *Py_UNUSED(unused))
 {
 	struct dataset *d = (struct dataset *)self;
 	struct shard_view view;
 
-	(void)unused;
 	if (!dataset_is_open(d))
 		return NULL;
 	shard_dataset_manifest(d->ds, &view);
@@ -451,17 +444,15 @@ static PyObject *verify(PyObject *self, PyObject *args, PyObject *kwargs)
 			     r.problem_count, "elapsed_ns", r.elapsed_ns, "problems", w.problems);
 }
 
-static PyObject *get_path(PyObject *self, void *unused)
+static PyObject *get_path(PyObject *self, void *Py_UNUSED(unused))
 {
 	PyObject *path = ((struct dataset *)self)->path;
 
-	(void)unused;
 	return PyUnicode_DecodeFSDefaultAndSize(PyBytes_AsString(path), PyBytes_Size(path));
 }
 
-static PyObject *get_closed(PyObject *self, void *unused)
+static PyObject *get_closed(PyObject *self, void *Py_UNUSED(unused))
 {
-	(void)unused;
 	return PyBool_FromLong(((struct dataset *)self)->closed);
 }
 
@@ -507,6 +498,5 @@ int dataset_init(PyObject *module)
 		.slots = slots,
 	};
 
-	dataset_type = add_type(module, "Dataset", &spec);
-	return dataset_type ? 0 : -1;
+	return add_type(&dataset_type, module, "Dataset", &spec);
 }

@@ -23,6 +23,9 @@ int dataset_init(PyObject *module);
 
 bool dataset_is_open(const struct dataset *d); /* else ClosedError is set */
 
+/* A converter of PyArg_ParseTuple(): a dataset that is open, to a struct dataset *. */
+int dataset_converter(PyObject *object, void *out);
+
 /*
  * Does the dataset have so many shards that arrays may not be views of them?  Each view keeps the
  * map of its shard, and a process may have 65,530 maps by default.
@@ -68,5 +71,8 @@ struct selection {
 extern PyTypeObject *selection_type; /* set by selection_init() */
 
 int selection_init(PyObject *module);
+
+/* A converter of PyArg_ParseTuple(): a selection or None, to a struct shard_selection *. */
+int selection_converter(PyObject *object, void *out);
 
 #endif

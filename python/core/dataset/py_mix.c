@@ -10,47 +10,15 @@ PyTypeObject *mix_type;
 
 /* ---- making one ---- */
 
-/* Of a tuple (dataset, selection or None, weight); else an exception is set. */
-static bool take_source(PyObject *item, struct shard_mix_source *out)
-{
-	struct dataset *d;
-	PyObject *selection;
-
-	if (!PyArg_ParseTuple(item, "O!OI", dataset_type, &d, &selection, &out->weight) || !dataset_is_open(d))
-		return false;
-	if (selection != Py_None && !PyObject_TypeCheck(selection, selection_type)) {
-		PyErr_SetString(PyExc_TypeError, "must be a selection or None");
-		return false;
-	}
-	out->ds = d->ds;
-	out->selection = selection == Py_None ? NULL : ((struct selection *)selection)->s;
-	return true;
-}
-
-static struct shard_mix_source *take_sources(PyObject *items, Py_ssize_t count)
-{
-	struct shard_mix_source *sources = PyMem_Calloc((size_t)count + 1, sizeof(*sources));
-
-	if (!sources)
-		PyErr_NoMemory();
-	for (Py_ssize_t i = 0; sources && i < count; i++)
-		if (!take_source(PyTuple_GetItem(items, i), &sources[i])) {
-			PyMem_Free(sources);
-			return NULL;
-		}
-	return sources;
-}
-
 static PyObject *new (PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
-	PyObject *(*alloc)(PyTypeObject *, Py_ssize_t) = PyType_GetSlot(type, Py_tp_alloc);
 	static char *names[] = {"sources", "epoch_records", "stop", NULL};
 	struct shard_mix_options o = {.size = sizeof(o)};
 	unsigned long long epoch_records = 0;
 	struct shard_mix_source *sources;
 	struct shard_error err;
 	PyObject *items;
-	Py_ssize_t count;
+	Py_ssize_t count, i;
 	struct mix *mix;
 	int rc;
 
@@ -58,8 +26,18 @@ static PyObject *new (PyTypeObject *type, PyObject *args, PyObject *kwargs)
 		return NULL;
 	o.epoch_records = epoch_records;
 	count = PyTuple_Size(items);
-	sources = take_sources(items, count);
-	mix = sources ? (struct mix *)alloc(type, 0) : NULL;
+	sources = PyMem_Calloc((size_t)count + 1, sizeof(*sources));
+	if (!sources)
+		return PyErr_NoMemory();
+	for (i = 0; i < count; i++) { /* each is (dataset, selection or None, weight) */
+		struct dataset *d;
+
+		if (!PyArg_ParseTuple(PyTuple_GetItem(items, i), "O&O&I", dataset_converter, &d, selection_converter,
+				      &sources[i].selection, &sources[i].weight))
+			break;
+		sources[i].ds = d->ds;
+	}
+	mix = i == count ? object_alloc(type) : NULL;
 	if (mix) {
 		mix->sources = ref(items);
 		rc = shard_mix_open(&mix->m, sources, (uint32_t)count, &o, &err);
@@ -76,22 +54,18 @@ static PyObject *new (PyTypeObject *type, PyObject *args, PyObject *kwargs)
 static void dealloc(PyObject *self)
 {
 	struct mix *mix = (struct mix *)self;
-	PyTypeObject *type = Py_TYPE(self);
-	void (*release)(void *) = PyType_GetSlot(type, Py_tp_free);
 
 	shard_mix_close(mix->m);
 	unref(mix->sources);
-	release(self);
-	Py_DECREF(type);
+	object_free(self);
 }
 
 /* ---- asking ---- */
 
-static PyObject *info(PyObject *self, PyObject *unused)
+static PyObject *info(PyObject *self, PyObject *Py_UNUSED(unused))
 {
 	struct shard_mix_info i;
 
-	(void)unused;
 	shard_mix_info(((struct mix *)self)->m, &i);
 	return Py_BuildValue("{s:K,s:I,s:s}", "epoch_records", i.epoch_records, "weight_sum", i.weight_sum, "digest",
 			     i.digest);
@@ -104,13 +78,12 @@ static bool set_number(PyObject *list, Py_ssize_t i, unsigned long n)
 	return number && !PyList_SetItem(list, i, number); /* which takes it over */
 }
 
-static PyObject *weights(PyObject *self, PyObject *unused)
+static PyObject *weights(PyObject *self, PyObject *Py_UNUSED(unused))
 {
 	const struct mix *mix = (struct mix *)self;
 	Py_ssize_t count = PyTuple_Size(mix->sources);
 	PyObject *list = PyList_New(count);
 
-	(void)unused;
 	for (Py_ssize_t i = 0; list && i < count; i++) {
 		uint32_t weight = 0;
 
@@ -122,7 +95,7 @@ static PyObject *weights(PyObject *self, PyObject *unused)
 }
 
 /* Whole weights of shares. */
-static PyObject *rounded(PyObject *unused, PyObject *shares)
+static PyObject *rounded(PyObject *Py_UNUSED(unused), PyObject *shares)
 {
 	Py_ssize_t count = PyList_Check(shares) ? PyList_Size(shares) : -1;
 	double *share = count < 0 ? NULL : PyMem_Calloc((size_t)count + 1, sizeof(*share));
@@ -130,7 +103,6 @@ static PyObject *rounded(PyObject *unused, PyObject *shares)
 	PyObject *list = NULL;
 	struct shard_error err;
 
-	(void)unused;
 	if (count < 0)
 		PyErr_SetString(PyExc_TypeError, "must be a list of numbers");
 	else if (!share || !weight)
@@ -171,6 +143,5 @@ int mix_type_init(PyObject *module)
 		.slots = slots,
 	};
 
-	mix_type = add_type(module, "Mix", &spec);
-	return mix_type ? 0 : -1;
+	return add_type(&mix_type, module, "Mix", &spec);
 }

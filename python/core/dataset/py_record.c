@@ -173,7 +173,7 @@ static bool is_view(const struct rows *r, uint32_t group)
 
 #define GATHER_BYTES (UINT64_C(64) << 20) /* between two looks for ^C */
 
-static int gather(const struct rows *r, int group, char *to, struct shard_error *err)
+static int read_group(const struct rows *r, int group, char *to, struct shard_error *err)
 {
 	struct shard_dataset *ds = r->dataset->ds;
 	uint64_t stride = shard_dataset_schema(ds)->group[group].stride;
@@ -191,7 +191,7 @@ static int gather(const struct rows *r, int group, char *to, struct shard_error 
 }
 
 /* Find records in the map of their shard, and check all of them. */
-static int look(const struct rows *r, int group, const char **data, struct shard_error *err)
+static int check_mapped(const struct rows *r, int group, const char **data, struct shard_error *err)
 {
 	uint32_t g = (uint32_t)group;
 	int64_t within = (int64_t)r->within;
@@ -220,13 +220,13 @@ static bool keep(struct promise *p, int group)
 		return true;
 	if (is_view(r, (uint32_t)group)) {
 		owner = ref(r->dataset);
-		rc = look(r, group, &data, &err);
+		rc = check_mapped(r, group, &data, &err);
 	} else { /* SIZE_MAX fails */
 		owner = (PyObject *)memory_new(r->count <= SIZE_MAX / 2 / stride ? r->count * stride : SIZE_MAX);
 		if (!owner)
 			return false;
 		data = ((struct memory *)owner)->data;
-		rc = gather(r, group, ((struct memory *)owner)->data, &err);
+		rc = read_group(r, group, ((struct memory *)owner)->data, &err);
 	}
 	if (rc)
 		fail(&err);
@@ -267,14 +267,12 @@ static struct rows *rows_new(struct dataset *d, uint64_t *idx, size_t count)
 static void dealloc(PyObject *self)
 {
 	struct rows *r = (struct rows *)self;
-	PyTypeObject *type = Py_TYPE(self);
 
 	for (uint32_t g = 0; g < SHARD_GROUPS_MAX; g++)
 		Py_XDECREF(r->promise.owner[g]);
 	unref(r->dataset);
 	PyMem_Free(r->idx);
-	PyObject_Free(self);
-	Py_DECREF(type);
+	object_free(self);
 }
 
 /* Takes over the reference to `r`, which may be NULL. */
@@ -345,6 +343,5 @@ int rows_init(PyObject *module)
 		.slots = slots,
 	};
 
-	rows_type = add_type(module, NULL, &spec);
-	return rows_type ? 0 : -1;
+	return add_type(&rows_type, module, NULL, &spec);
 }

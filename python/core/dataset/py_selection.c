@@ -14,18 +14,15 @@
 
 PyTypeObject *selection_type;
 
-/* None, or a selection; else an exception is set. */
-static bool take_of(PyObject *object, const struct shard_selection **of)
+int selection_converter(PyObject *object, void *out)
 {
-	*of = NULL;
-	if (object == Py_None)
-		return true;
-	if (!PyObject_TypeCheck(object, selection_type)) {
+	bool good = object == Py_None || PyObject_TypeCheck(object, selection_type);
+
+	if (good)
+		*(const struct shard_selection **)out = object == Py_None ? NULL : ((struct selection *)object)->s;
+	else
 		PyErr_SetString(PyExc_TypeError, "must be a selection or None");
-		return false;
-	}
-	*of = ((struct selection *)object)->s;
-	return true;
+	return good;
 }
 
 static PyObject *made(int rc, struct shard_selection *s, const struct shard_error *err)
@@ -44,36 +41,28 @@ static PyObject *made(int rc, struct shard_selection *s, const struct shard_erro
 
 static void dealloc(PyObject *self)
 {
-	PyTypeObject *type = Py_TYPE(self);
-
 	shard_selection_close(((struct selection *)self)->s);
-	PyObject_Free(self);
-	Py_DECREF(type);
+	object_free(self);
 }
 
 /* ---- making one ---- */
-
-/* A number of any integer type; false if it is below 0. */
-static bool load_number(const uint8_t *at, size_t bytes, bool is_signed, uint64_t *out)
-{
-	*out = 0;
-	memcpy(out, at, bytes);
-	return !is_signed || !(*out >> (8 * bytes - 1));
-}
 
 /* The numbers as the library takes them, in new memory; else an exception is set. */
 static uint64_t *take_numbers(const Py_buffer *b, uint64_t count)
 {
 	bool is_signed = b->format && strchr("bhilqn", b->format[0]);
-	uint64_t *idx = PyMem_Malloc(count ? count * sizeof(*idx) : 1), i = 0;
+	uint64_t *idx = PyMem_Calloc(count + 1, sizeof(*idx)), i = 0;
+	size_t bytes = (size_t)b->itemsize;
 
 	if (!idx) {
 		fail_memory("no memory for the numbers of %llu records", (unsigned long long)count);
 		return NULL;
 	}
-	while (i < count &&
-	       load_number((uint8_t *)b->buf + i * (uint64_t)b->itemsize, (size_t)b->itemsize, is_signed, &idx[i]))
-		i++;
+	for (; i < count; i++) {
+		memcpy(&idx[i], (uint8_t *)b->buf + i * bytes, bytes);
+		if (is_signed && idx[i] >> (8 * bytes - 1))
+			break;
+	}
 	if (i == count)
 		return idx;
 	PyMem_Free(idx);
@@ -82,7 +71,7 @@ static uint64_t *take_numbers(const Py_buffer *b, uint64_t count)
 }
 
 /* The records with these numbers, a buffer of any integer type, in native bytes. */
-static PyObject *of_records(PyObject *unused, PyObject *args)
+static PyObject *of_records(PyObject *Py_UNUSED(unused), PyObject *args)
 {
 	struct shard_selection *s = NULL;
 	uint64_t *idx = NULL, count;
@@ -92,8 +81,7 @@ static PyObject *of_records(PyObject *unused, PyObject *args)
 	Py_buffer numbers;
 	int rc;
 
-	(void)unused;
-	if (!PyArg_ParseTuple(args, "O!O", dataset_type, &d, &object) || !dataset_is_open(d) ||
+	if (!PyArg_ParseTuple(args, "O&O", dataset_converter, &d, &object) ||
 	    PyObject_GetBuffer(object, &numbers, PyBUF_FORMAT | PyBUF_C_CONTIGUOUS) < 0)
 		return NULL;
 	count = (uint64_t)(numbers.len / numbers.itemsize);
@@ -108,47 +96,37 @@ static PyObject *of_records(PyObject *unused, PyObject *args)
 }
 
 /* The records whose byte in `mask` is not 0. */
-static PyObject *of_mask(PyObject *unused, PyObject *args)
+static PyObject *of_mask(PyObject *Py_UNUSED(unused), PyObject *args)
 {
 	const struct shard_selection *from;
 	struct shard_selection *s = NULL;
-	PyObject *of, *out;
+	PyObject *out;
 	struct dataset *d;
 	struct shard_error err;
 	Py_buffer mask;
 	int rc;
 
-	(void)unused;
-	if (!PyArg_ParseTuple(args, "O!Oy*", dataset_type, &d, &of, &mask))
+	if (!PyArg_ParseTuple(args, "O&O&y*", dataset_converter, &d, selection_converter, &from, &mask))
 		return NULL;
-	if (!take_of(of, &from) || !dataset_is_open(d)) {
-		PyBuffer_Release(&mask);
-		return NULL;
-	}
 	Py_BEGIN_ALLOW_THREADS rc = shard_select_mask(&s, d->ds, from, mask.buf, (uint64_t)mask.len, &err);
 	Py_END_ALLOW_THREADS out = made(rc, s, &err);
 	PyBuffer_Release(&mask);
 	return out;
 }
 
-static PyObject *where(PyObject *unused, PyObject *args)
+static PyObject *where(PyObject *Py_UNUSED(unused), PyObject *args)
 {
 	const struct shard_selection *from;
 	struct shard_selection *s = NULL;
-	PyObject *of, *out;
+	PyObject *out;
 	struct dataset *d;
 	struct shard_error err;
 	const char *field;
 	Py_buffer values;
 	int rc;
 
-	(void)unused;
-	if (!PyArg_ParseTuple(args, "O!Osy*", dataset_type, &d, &of, &field, &values))
+	if (!PyArg_ParseTuple(args, "O&O&sy*", dataset_converter, &d, selection_converter, &from, &field, &values))
 		return NULL;
-	if (!take_of(of, &from) || !dataset_is_open(d)) {
-		PyBuffer_Release(&values);
-		return NULL;
-	}
 	Py_BEGIN_ALLOW_THREADS rc =
 		shard_select_where(&s, d->ds, from, field, values.buf, (uint64_t)values.len / sizeof(int64_t), &err);
 	Py_END_ALLOW_THREADS out = made(rc, s, &err);
@@ -156,7 +134,7 @@ static PyObject *where(PyObject *unused, PyObject *args)
 	return out;
 }
 
-static PyObject *fraction(PyObject *unused, PyObject *args)
+static PyObject *fraction(PyObject *Py_UNUSED(unused), PyObject *args)
 {
 	const struct shard_selection *from;
 	struct shard_selection *s = NULL;
@@ -164,18 +142,15 @@ static PyObject *fraction(PyObject *unused, PyObject *args)
 	struct dataset *d;
 	struct shard_error err;
 	double begin, end;
-	PyObject *of;
 	int rc;
 
-	(void)unused;
-	if (!PyArg_ParseTuple(args, "O!OddK", dataset_type, &d, &of, &begin, &end, &seed) || !take_of(of, &from) ||
-	    !dataset_is_open(d))
+	if (!PyArg_ParseTuple(args, "O&O&ddK", dataset_converter, &d, selection_converter, &from, &begin, &end, &seed))
 		return NULL;
 	Py_BEGIN_ALLOW_THREADS rc = shard_select_fraction(&s, d->ds, from, begin, end, seed, &err);
 	Py_END_ALLOW_THREADS return made(rc, s, &err);
 }
 
-static PyObject *fold(PyObject *unused, PyObject *args)
+static PyObject *fold(PyObject *Py_UNUSED(unused), PyObject *args)
 {
 	const struct shard_selection *from;
 	struct shard_selection *s = NULL;
@@ -183,19 +158,17 @@ static PyObject *fold(PyObject *unused, PyObject *args)
 	unsigned long long seed;
 	struct dataset *d;
 	struct shard_error err;
-	PyObject *of;
 	int rest, rc;
 
-	(void)unused;
-	if (!PyArg_ParseTuple(args, "O!OIIpK", dataset_type, &d, &of, &number, &count, &rest, &seed) ||
-	    !take_of(of, &from) || !dataset_is_open(d))
+	if (!PyArg_ParseTuple(args, "O&O&IIpK", dataset_converter, &d, selection_converter, &from, &number, &count,
+			      &rest, &seed))
 		return NULL;
 	Py_BEGIN_ALLOW_THREADS rc =
 		shard_select_fold(&s, d->ds, from, number, count, rest ? SHARD_FOLD_REST : SHARD_FOLD_PART, seed, &err);
 	Py_END_ALLOW_THREADS return made(rc, s, &err);
 }
 
-static PyObject *read_file(PyObject *unused, PyObject *args)
+static PyObject *read_file(PyObject *Py_UNUSED(unused), PyObject *args)
 {
 	struct shard_selection *s = NULL;
 	PyObject *path, *out;
@@ -203,13 +176,8 @@ static PyObject *read_file(PyObject *unused, PyObject *args)
 	struct dataset *d;
 	int rc;
 
-	(void)unused;
-	if (!PyArg_ParseTuple(args, "O!O&", dataset_type, &d, PyUnicode_FSConverter, &path))
+	if (!PyArg_ParseTuple(args, "O&O&", dataset_converter, &d, PyUnicode_FSConverter, &path))
 		return NULL;
-	if (!dataset_is_open(d)) {
-		Py_DECREF(path);
-		return NULL;
-	}
 	Py_BEGIN_ALLOW_THREADS rc = shard_selection_read(&s, d->ds, PyBytes_AsString(path), &err);
 	Py_END_ALLOW_THREADS out = made(rc, s, &err);
 	Py_DECREF(path);
@@ -279,21 +247,19 @@ static uint64_t count_outside(const struct shard_selection *s, const struct shar
 /* (how many records are not in another selection, one of them) */
 static PyObject *outside(PyObject *self, PyObject *args)
 {
-	const struct shard_selection *from;
 	uint64_t count, which = 0;
-	PyObject *of;
+	struct selection *of;
 
-	if (!PyArg_ParseTuple(args, "O!", selection_type, &of) || !take_of(of, &from))
+	if (!PyArg_ParseTuple(args, "O!", selection_type, &of))
 		return NULL;
-	Py_BEGIN_ALLOW_THREADS count = count_outside(((struct selection *)self)->s, from, &which);
+	Py_BEGIN_ALLOW_THREADS count = count_outside(((struct selection *)self)->s, of->s, &which);
 	Py_END_ALLOW_THREADS return Py_BuildValue("KK", (unsigned long long)count, (unsigned long long)which);
 }
 
-static PyObject *digest(PyObject *self, PyObject *unused)
+static PyObject *digest(PyObject *self, PyObject *Py_UNUSED(unused))
 {
 	struct shard_selection_info i;
 
-	(void)unused;
 	shard_selection_info(((struct selection *)self)->s, &i);
 	return PyUnicode_FromString(i.digest);
 }
@@ -302,7 +268,7 @@ static PyObject *amplification(PyObject *self, PyObject *args)
 {
 	struct dataset *d;
 
-	if (!PyArg_ParseTuple(args, "O!", dataset_type, &d) || !dataset_is_open(d))
+	if (!PyArg_ParseTuple(args, "O&", dataset_converter, &d))
 		return NULL;
 	return PyFloat_FromDouble(shard_selection_amplification(((struct selection *)self)->s, d->ds));
 }
@@ -325,7 +291,7 @@ static PyObject *write_file(PyObject *self, PyObject *args)
 #define COLUMN_RECORDS 65536u /* between two looks for ^C */
 
 /* A tensor field of all records, as an array. */
-static PyObject *column(PyObject *unused, PyObject *args)
+static PyObject *column(PyObject *Py_UNUSED(unused), PyObject *args)
 {
 	struct dataset *d;
 	const struct shard_field *f;
@@ -337,8 +303,7 @@ static PyObject *column(PyObject *unused, PyObject *args)
 	void *data;
 	int rc = SHARD_OK;
 
-	(void)unused;
-	if (!PyArg_ParseTuple(args, "O!s", dataset_type, &d, &name) || !dataset_is_open(d))
+	if (!PyArg_ParseTuple(args, "O&s", dataset_converter, &d, &name))
 		return NULL;
 	f = shard_schema_find(shard_dataset_schema(d->ds), name);
 	if (!f || f->kind != SHARD_TENSOR)
@@ -414,6 +379,5 @@ int selection_init(PyObject *module)
 		.slots = slots,
 	};
 
-	selection_type = add_type(module, "Selection", &spec);
-	return selection_type ? 0 : -1;
+	return add_type(&selection_type, module, "Selection", &spec);
 }

@@ -6,8 +6,9 @@
  * also be an item of the dict, behind the fields; then it is that item and nothing else.
  *
  * Batches are made once a step, when the trainer's work has filled all caches.  So one is made with
- * few allocations and without a line of Python.  Large fields are arrays in the slot; small ones
- * are copied out of it, to one piece of memory. On a GPU all fields are arrays in the slot.
+ * few allocations and without a line of Python.  Large fields are arrays in the slot.  Small ones
+ * are copied out of it, to one piece of memory.  Lengths become int64 on the way, and strings a
+ * list if that is wanted.  On a GPU all fields are arrays in the slot.
  */
 #include <stddef.h>
 #include <string.h>
@@ -17,12 +18,6 @@
 #include "shard.h"
 
 /* ---- the fields, and what a batch knows of each row ---- */
-
-/*
- * Large fields are arrays in the slot.  Small ones are copied out of it, to one piece of memory.
- * Lengths become int64 on the way, and strings a list if that is wanted.  On a GPU all fields are
- * arrays in the slot.
- */
 
 #define VIEW_STRIDE_MIN 4096 /* fields of smaller rows are copied out of the slot: 256 labels are 2 KiB */
 
@@ -89,44 +84,12 @@ static bool pocket_open(struct pocket *p, const struct loader *l, const struct s
 	return p->memory;
 }
 
-static const void *put(struct pocket *p, const void *data, size_t bytes)
+static void *pocket_take(struct pocket *p, size_t bytes)
 {
-	void *to = (char *)p->memory->data + p->used;
+	void *at = (char *)p->memory->data + p->used;
 
-	memcpy(to, data, bytes);
 	p->used += aligned(bytes);
-	return to;
-}
-
-/*
- * A number for each row: any; the source, in the type of an index; and whether it holds the record
- * that the order names.
- */
-static PyObject *pocket_rows(struct pocket *p, uint32_t dtype, const void *data, uint32_t count)
-{
-	const void *numbers = put(p, data, count * shard_dtype_bytes(dtype));
-
-	return (PyObject *)array_of_numbers((PyObject *)p->memory, numbers, dtype, count);
-}
-
-static PyObject *pocket_component(struct pocket *p, const struct shard_batch *b)
-{
-	int64_t *to = (int64_t *)(void *)((char *)p->memory->data + p->used);
-
-	for (uint32_t i = 0; i < b->record_count; i++)
-		to[i] = b->component[i];
-	p->used += aligned(b->record_count * sizeof(*to));
-	return (PyObject *)array_of_numbers((PyObject *)p->memory, to, SHARD_I64, b->record_count);
-}
-
-static PyObject *pocket_valid(struct pocket *p, const struct shard_batch *b)
-{
-	bool *to = (bool *)p->memory->data + p->used;
-
-	for (uint32_t i = 0; i < b->record_count; i++)
-		to[i] = !b->row_flags[i];
-	p->used += aligned(b->record_count);
-	return (PyObject *)array_of_numbers((PyObject *)p->memory, to, SHARD_BOOL, b->record_count);
+	return at;
 }
 
 /* As int64.  A length is a number for each row, unless several axes vary. */
@@ -135,7 +98,7 @@ static PyObject *wide_array(struct pocket *p, const struct shard_rows *rows, con
 {
 	struct shard_field wide = *f;
 	size_t item_bytes = shard_dtype_bytes(f->dtype), per_row = f->bytes / item_bytes;
-	int64_t *to = (int64_t *)(void *)((char *)p->memory->data + p->used);
+	int64_t *to = pocket_take(p, count * per_row * sizeof(*to));
 	const int64_t *begin = to;
 
 	for (uint32_t i = 0; i < count; i++, to += per_row) {
@@ -144,7 +107,6 @@ static PyObject *wide_array(struct pocket *p, const struct shard_rows *rows, con
 		for (size_t k = 0; k < per_row; k++)
 			to[k] = item_bytes == 2 ? ((const uint16_t *)row)[k] : ((const uint32_t *)row)[k];
 	}
-	p->used += aligned(count * per_row * sizeof(*to));
 	wide.dtype = SHARD_I64;
 	wide.ndim = f->semantic == SHARD_LENGTH && per_row == 1 ? 0 : f->ndim;
 	return (PyObject *)array_of_field((PyObject *)p->memory, -1, &wide, begin, count,
@@ -177,6 +139,7 @@ static PyObject *pocket_field(struct pocket *p, const struct loader *l, struct l
 	const struct shard_schema *s = l->schema;
 	const struct shard_rows *rows = &lease->as.batch.field[f];
 	uint32_t count = lease->as.batch.record_count;
+	const void *data = rows->data;
 
 	if (is_wide(l, f))
 		return wide_array(p, rows, &s->field[f], count);
@@ -190,8 +153,8 @@ static PyObject *pocket_field(struct pocket *p, const struct loader *l, struct l
 			a->v.axis_count = 1; /* on a GPU, where they stay as they are */
 		return (PyObject *)a;
 	}
-	return (PyObject *)array_of_field((PyObject *)p->memory, -1, &s->field[f],
-					  put(p, rows->data, count * (size_t)rows->stride), count,
+	data = memcpy(pocket_take(p, count * (size_t)rows->stride), data, count * (size_t)rows->stride);
+	return (PyObject *)array_of_field((PyObject *)p->memory, -1, &s->field[f], data, count,
 					  (Py_ssize_t)rows->stride);
 }
 
@@ -240,48 +203,37 @@ static bool set_part(PyObject *batch, int i, PyObject *value)
 	return good;
 }
 
-/* A borrowed reference, or NULL; then an exception may be set. */
-static PyObject *find_part(PyObject *batch, int i)
+/* `which` points to the part's name in part_names. */
+static PyObject *get_part(PyObject *self, void *which)
 {
-	return tail(batch)->items >> i & 1 ? PyDict_GetItemWithError(batch, part_key[i]) : tail(batch)->part[i];
-}
-
-static int number_of(const char *part)
-{
-	int i = 0;
-
-	while (i < PARTS && strcmp(part_names[i], part))
-		i++;
-	return i;
-}
-
-static PyObject *get_part(PyObject *self, void *name)
-{
-	PyObject *value = find_part(self, number_of(name));
+	const char *const *name = which;
+	ptrdiff_t i = name - part_names;
+	PyObject *value = tail(self)->items >> i & 1 ? PyDict_GetItemWithError(self, part_key[i]) : tail(self)->part[i];
 
 	if (!value && !PyErr_Occurred())
 		PyErr_Format(
 			PyExc_AttributeError,
 			"this batch has no %s: it was made again of the items of another one, as frameworks do, or "
 			"the item is gone; batch['%s'] is there if the loader's items= name it",
-			(const char *)name, (const char *)name);
+			*name, *name);
 	return Py_XNewRef(value);
 }
 
-static int set_attribute(PyObject *self, PyObject *value, void *name)
+static int set_attribute(PyObject *self, PyObject *value, void *which)
 {
+	const char *const *name = which;
+
 	if (value)
-		return set_part(self, number_of(name), Py_NewRef(value)) ? 0 : -1;
-	PyErr_Format(PyExc_AttributeError, "%s of a batch cannot be deleted", (const char *)name);
+		return set_part(self, (int)(name - part_names), Py_NewRef(value)) ? 0 : -1;
+	PyErr_Format(PyExc_AttributeError, "%s of a batch cannot be deleted", *name);
 	return -1;
 }
 
-static PyObject *item_names(PyObject *self, void *unused)
+static PyObject *item_names(PyObject *self, void *Py_UNUSED(unused))
 {
 	unsigned int items = tail(self)->items;
 	PyObject *list = PyList_New(0), *names = NULL;
 
-	(void)unused;
 	for (int i = 0; list && i < PARTS; i++)
 		if (items >> i & 1 && PyList_Append(list, part_key[i]) < 0)
 			Py_CLEAR(list);
@@ -337,13 +289,6 @@ static bool take_items(PyObject *batch, PyObject *names)
 	return good;
 }
 
-static bool take_fields(PyObject *batch, PyObject *fields)
-{
-	if (!PyObject_HasAttrString(fields, "keys"))
-		fail_type("the fields of a batch must be a dict of name to array", fields);
-	return !PyErr_Occurred() && !PyDict_Update(batch, fields);
-}
-
 static int init(PyObject *self, PyObject *args, PyObject *kwargs)
 {
 	static char *names[] = {"fields", "index", "flags",    "valid", "component",
@@ -352,8 +297,11 @@ static int init(PyObject *self, PyObject *args, PyObject *kwargs)
 
 	if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|OOOOOOOO:Batch", names, &fields, &part[INDEX], &part[FLAGS],
 					 &part[VALID], &part[COMPONENT], &part[EPOCH], &part[STEP], &part[POSITION],
-					 &items) ||
-	    !take_fields(self, fields) || (items && !take_items(self, items)))
+					 &items))
+		return -1;
+	if (!PyObject_HasAttrString(fields, "keys"))
+		fail_type("the fields of a batch must be a dict of name to array", fields);
+	if (PyErr_Occurred() || PyDict_Update(self, fields) || (items && !take_items(self, items)))
 		return -1;
 	/* Only a batch of a loader's making has an index, and can say that it is of no mixture. */
 	if (!part[COMPONENT] && ((part[INDEX] && part[INDEX] != Py_None) || tail(self)->items >> INDEX & 1))
@@ -391,11 +339,10 @@ static void dealloc(PyObject *self)
 }
 
 /* As what it holds: arrays are copied then, and no part of a loader's memory any more. */
-static PyObject *reduce(PyObject *self, PyObject *unused)
+static PyObject *reduce(PyObject *self, PyObject *Py_UNUSED(unused))
 {
 	PyObject *part[PARTS], *fields = PyDict_New(), *items = item_names(self, NULL), *out = NULL;
 
-	(void)unused;
 	for (int i = 0; i < PARTS; i++)
 		part[i] = tail(self)->part[i] ? tail(self)->part[i] : Py_None;
 	if (fields && items && !PyDict_Update(fields, self))
@@ -413,8 +360,11 @@ static bool fill(PyObject *batch, struct pocket *p, const struct loader *l, stru
 {
 	const struct shard_schema *s = l->schema;
 	const struct shard_batch *b = &lease->as.batch;
-	PyObject *value;
-	bool good = true;
+	PyObject *value, *part[PARTS] = {NULL};
+	uint32_t count = b->record_count;
+	int64_t *component;
+	bool good = true, *valid;
+	void *numbers;
 
 	for (uint32_t f = 0; good && f < s->field_count; f++) {
 		if (!pocket_wants(l, b, f))
@@ -423,13 +373,33 @@ static bool fill(PyObject *batch, struct pocket *p, const struct loader *l, stru
 		good = value && !PyDict_SetItem(batch, l->dataset->name[f], value);
 		Py_XDECREF(value);
 	}
-	return good && set_part(batch, INDEX, pocket_rows(p, SHARD_I64, b->record, b->record_count)) &&
-	       set_part(batch, FLAGS, pocket_rows(p, SHARD_U8, b->row_flags, b->record_count)) &&
-	       set_part(batch, VALID, pocket_valid(p, b)) &&
-	       set_part(batch, COMPONENT, b->component ? pocket_component(p, b) : Py_NewRef(Py_None)) &&
-	       set_part(batch, EPOCH, PyLong_FromUnsignedLongLong(b->epoch)) &&
-	       set_part(batch, STEP, PyLong_FromUnsignedLongLong(b->step)) &&
-	       set_part(batch, POSITION, PyLong_FromUnsignedLongLong(b->position));
+	if (!good)
+		return false;
+	numbers = memcpy(pocket_take(p, count * sizeof(*b->record)), b->record, count * sizeof(*b->record));
+	part[INDEX] = (PyObject *)array_of_numbers((PyObject *)p->memory, numbers, SHARD_I64, count);
+	numbers = memcpy(pocket_take(p, count), b->row_flags, count);
+	part[FLAGS] = (PyObject *)array_of_numbers((PyObject *)p->memory, numbers, SHARD_U8, count);
+	valid = pocket_take(p, count);
+	for (uint32_t i = 0; i < count; i++)
+		valid[i] = !b->row_flags[i];
+	part[VALID] = (PyObject *)array_of_numbers((PyObject *)p->memory, valid, SHARD_BOOL, count);
+	if (b->component) {
+		component = pocket_take(p, count * sizeof(*component));
+		for (uint32_t i = 0; i < count; i++)
+			component[i] = b->component[i];
+		part[COMPONENT] = (PyObject *)array_of_numbers((PyObject *)p->memory, component, SHARD_I64, count);
+	} else {
+		part[COMPONENT] = Py_NewRef(Py_None);
+	}
+	part[EPOCH] = PyLong_FromUnsignedLongLong(b->epoch);
+	part[STEP] = PyLong_FromUnsignedLongLong(b->step);
+	part[POSITION] = PyLong_FromUnsignedLongLong(b->position);
+	for (int i = 0; i < PARTS; i++)
+		if (good)
+			good = set_part(batch, i, part[i]);
+		else
+			Py_XDECREF(part[i]);
+	return good;
 }
 
 PyObject *batch_new(struct loader *l, const struct shard_batch *b)
@@ -450,11 +420,6 @@ PyObject *batch_new(struct loader *l, const struct shard_batch *b)
 	return batch;
 }
 
-#define PART(name, text)                                                     \
-	{                                                                    \
-		name, get_part, set_attribute, text, (void *)(uintptr_t)name \
-	}
-
 static const char doc[] =
 	"Batch(fields, index=None, flags=None, valid=None, component=None, epoch=None, step=None, "
 	"position=None, items=())\n--\n\n"
@@ -471,13 +436,18 @@ static const char doc[] =
 int batch_init(PyObject *module)
 {
 	static PyGetSetDef getters[] = {
-		PART("index", "The record of each row: its number in the dataset."),
-		PART("flags", "Of each row: 0, or bits of PADDED, SUBSTITUTED and MASKED."),
-		PART("valid", "Of each row: does it count?  False if it has a flag."),
-		PART("component", "Of a mixture: the number of each row's source; else None."),
-		PART("epoch", "Counts from 0."),
-		PART("step", "Of the epoch; counts from 0."),
-		PART("position", "Where the step begins in the epoch's order."),
+		{"index", get_part, set_attribute, "The record of each row: its number in the dataset.",
+		 (void *)(uintptr_t)&part_names[INDEX]},
+		{"flags", get_part, set_attribute, "Of each row: 0, or bits of PADDED, SUBSTITUTED and MASKED.",
+		 (void *)(uintptr_t)&part_names[FLAGS]},
+		{"valid", get_part, set_attribute, "Of each row: does it count?  False if it has a flag.",
+		 (void *)(uintptr_t)&part_names[VALID]},
+		{"component", get_part, set_attribute, "Of a mixture: the number of each row's source; else None.",
+		 (void *)(uintptr_t)&part_names[COMPONENT]},
+		{"epoch", get_part, set_attribute, "Counts from 0.", (void *)(uintptr_t)&part_names[EPOCH]},
+		{"step", get_part, set_attribute, "Of the epoch; counts from 0.", (void *)(uintptr_t)&part_names[STEP]},
+		{"position", get_part, set_attribute, "Where the step begins in the epoch's order.",
+		 (void *)(uintptr_t)&part_names[POSITION]},
 		{"item_names", item_names, NULL, "Of the items that are not fields.", NULL},
 		{NULL, NULL, NULL, NULL, NULL},
 	};
@@ -518,6 +488,5 @@ int batch_init(PyObject *module)
 			return -1;
 	}
 	spec.basicsize = (int)(tail_at + (Py_ssize_t)sizeof(struct tail));
-	batch_type = add_type(module, "Batch", &spec);
-	return batch_type ? 0 : -1;
+	return add_type(&batch_type, module, "Batch", &spec);
 }

@@ -75,17 +75,6 @@ static void fail_held(const struct loader *l)
 		      l->lender.on_device ? ", at most 3 on a GPU" : " or copy=True");
 }
 
-/* What comes before the first wait on a GPU: memory, threads, reads. */
-static int begin_device(struct lender *l, struct shard_error *err)
-{
-	int rc;
-
-	l->busy = true;
-	Py_BEGIN_ALLOW_THREADS rc = shard_loader_begin_device(l->l, l->stream.handle, err);
-	Py_END_ALLOW_THREADS l->busy = false;
-	return rc;
-}
-
 static int wait_for_batch(struct lender *l, struct shard_error *err)
 {
 	/*
@@ -94,8 +83,15 @@ static int wait_for_batch(struct lender *l, struct shard_error *err)
 	 */
 	int rc = l->owner_pid && !shard_loader_wait(l->l, 0, NULL) ? SHARD_OK : SHARD_E_TIMEOUT;
 
-	if (!l->owner_pid && l->on_device && begin_device(l, err))
-		return err->status;
+	if (!l->owner_pid && l->on_device) { /* before the first wait on a GPU: memory, threads, reads */
+		int begun;
+
+		l->busy = true;
+		Py_BEGIN_ALLOW_THREADS begun = shard_loader_begin_device(l->l, l->stream.handle, err);
+		Py_END_ALLOW_THREADS l->busy = false;
+		if (begun)
+			return begun;
+	}
 	while (rc == SHARD_E_TIMEOUT) {
 		l->busy = true;
 		Py_BEGIN_ALLOW_THREADS rc = shard_loader_wait(l->l, SLICE_NS, err);
@@ -107,18 +103,6 @@ static int wait_for_batch(struct lender *l, struct shard_error *err)
 	}
 	if (!rc && !l->owner_pid)
 		l->owner_pid = (long)getpid();
-	return rc;
-}
-
-static int next_on_device(struct lender *l, struct shard_batch *b, struct shard_error *err)
-{
-	struct shard_error late;
-	int rc;
-
-	l->busy = true;
-	Py_BEGIN_ALLOW_THREADS rc = shard_loader_next_device(l->l, l->stream.handle, b, err);
-	Py_END_ALLOW_THREADS l->busy = false;
-	(void)lender_flush(l, &late); /* the next call tells of arrays that are still late */
 	return rc;
 }
 
@@ -153,7 +137,7 @@ static bool loader_end_left(struct loader *l)
 static int loader_next_batch(struct loader *l, struct shard_batch *b)
 {
 	struct lender *lender = &l->lender;
-	struct shard_error err;
+	struct shard_error err, late;
 	int rc;
 
 	if (lender->held_count > l->max_held)
@@ -165,8 +149,14 @@ static int loader_next_batch(struct loader *l, struct shard_batch *b)
 	rc = lender_flush(lender, &err);
 	if (!rc)
 		rc = wait_for_batch(lender, &err);
-	if (!rc)
-		rc = lender->on_device ? next_on_device(lender, b, &err) : shard_loader_next(lender->l, b, &err);
+	if (!rc && lender->on_device) {
+		lender->busy = true;
+		Py_BEGIN_ALLOW_THREADS rc = shard_loader_next_device(lender->l, lender->stream.handle, b, &err);
+		Py_END_ALLOW_THREADS lender->busy = false;
+		(void)lender_flush(lender, &late); /* the next call tells of arrays that are still late */
+	} else if (!rc) {
+		rc = shard_loader_next(lender->l, b, &err);
+	}
 	if (!rc) {
 		l->epoch = b->epoch;
 		l->step = b->step;
@@ -231,12 +221,11 @@ static bool has_place(struct loader *l)
 	return lender_is_usable(&l->lender) && (!l->at_left || loader_end_left(l));
 }
 
-static PyObject *tell(PyObject *self, PyObject *unused)
+static PyObject *tell(PyObject *self, PyObject *Py_UNUSED(unused))
 {
 	struct lender *l = (struct lender *)self;
 	uint64_t epoch, position;
 
-	(void)unused;
 	if (!has_place((struct loader *)self))
 		return NULL;
 	shard_loader_tell(l->l, &epoch, &position);
@@ -283,20 +272,18 @@ static PyObject *begins(PyObject *self, PyObject *args)
 }
 
 /* None, or of a last loop that was left early: epoch, steps that were done, batches that it had. */
-static PyObject *left(PyObject *self, PyObject *unused)
+static PyObject *left(PyObject *self, PyObject *Py_UNUSED(unused))
 {
 	struct loader *l = (struct loader *)self;
 
-	(void)unused;
 	return l->left_taken ? Py_BuildValue("(KKK)", l->epoch, l->step + 1, l->left_taken) : Py_NewRef(Py_None);
 }
 
-static PyObject *token(PyObject *self, PyObject *unused)
+static PyObject *token(PyObject *self, PyObject *Py_UNUSED(unused))
 {
 	struct lender *l = (struct lender *)self;
 	char text[SHARD_TOKEN_BYTES];
 
-	(void)unused;
 	if (!has_place((struct loader *)self))
 		return NULL;
 	shard_loader_token(l->l, text);
@@ -317,11 +304,10 @@ static PyObject *resume(PyObject *self, PyObject *text)
 	return Py_NewRef(Py_None);
 }
 
-static PyObject *step_count(PyObject *self, PyObject *unused)
+static PyObject *step_count(PyObject *self, PyObject *Py_UNUSED(unused))
 {
 	struct lender *l = (struct lender *)self;
 
-	(void)unused;
 	return lender_is_usable(l) ? PyLong_FromUnsignedLongLong(shard_loader_step_count(l->l)) : NULL;
 }
 
@@ -342,12 +328,11 @@ static PyObject *order(PyObject *self, PyObject *args)
 	return fail(&err);
 }
 
-static PyObject *order_info(PyObject *self, PyObject *unused)
+static PyObject *order_info(PyObject *self, PyObject *Py_UNUSED(unused))
 {
 	struct lender *l = (struct lender *)self;
 	struct shard_order_info i;
 
-	(void)unused;
 	if (!lender_is_usable(l))
 		return NULL;
 	shard_loader_order_info(l->l, &i);
@@ -358,11 +343,10 @@ static PyObject *order_info(PyObject *self, PyObject *unused)
 
 /* ---- memory and statistics ---- */
 
-static PyObject *ring_bytes(PyObject *self, PyObject *unused)
+static PyObject *ring_bytes(PyObject *self, PyObject *Py_UNUSED(unused))
 {
 	struct lender *l = (struct lender *)self;
 
-	(void)unused;
 	return lender_is_usable(l) ? PyLong_FromUnsignedLongLong(shard_loader_ring_bytes(l->l)) : NULL;
 }
 
@@ -389,12 +373,11 @@ static PyObject *lend(PyObject *self, PyObject *memory)
 	return Py_NewRef(Py_None);
 }
 
-static PyObject *stats(PyObject *self, PyObject *unused)
+static PyObject *stats(PyObject *self, PyObject *Py_UNUSED(unused))
 {
 	struct lender *l = (struct lender *)self;
 	struct shard_loader_stats s;
 
-	(void)unused;
 	if (!lender_is_usable(l))
 		return NULL;
 	shard_loader_stats(l->l, &s);
@@ -414,47 +397,42 @@ static PyObject *stats(PyObject *self, PyObject *unused)
 }
 
 /* (status, message) of the row that was substituted or masked last, or None. */
-static PyObject *last_damage(PyObject *self, PyObject *unused)
+static PyObject *last_damage(PyObject *self, PyObject *Py_UNUSED(unused))
 {
 	struct lender *l = (struct lender *)self;
 	struct shard_error e;
 
-	(void)unused;
 	if (!lender_is_usable(l))
 		return NULL;
 	return shard_loader_last_damage(l->l, &e) ? Py_NewRef(Py_None)
 						  : Py_BuildValue("(ss)", shard_status_name(e.status), e.message);
 }
 
-static PyObject *held(PyObject *self, PyObject *unused)
+static PyObject *held(PyObject *self, PyObject *Py_UNUSED(unused))
 {
-	(void)unused;
 	return PyLong_FromUnsignedLong(((struct lender *)self)->held_count);
 }
 
-static PyObject *lent(PyObject *self, PyObject *array)
+static PyObject *lent(PyObject *Py_UNUSED(self), PyObject *array)
 {
-	(void)self;
 	if (Py_TYPE(array) != array_type)
 		return fail_argument("lent() is asked of an array");
 	return PyBool_FromLong(((struct array *)array)->field >= 0);
 }
 
-static PyObject *gpu(PyObject *self, PyObject *unused)
+static PyObject *gpu(PyObject *self, PyObject *Py_UNUSED(unused))
 {
 	struct lender *l = (struct lender *)self;
 
-	(void)unused;
 	return l->on_device ? PyLong_FromUnsignedLong(l->gpu) : Py_NewRef(Py_None);
 }
 
 /* ---- the end ---- */
 
-static PyObject *close_(PyObject *self, PyObject *unused)
+static PyObject *close_(PyObject *self, PyObject *Py_UNUSED(unused))
 {
 	struct lender *l = (struct lender *)self;
 
-	(void)unused;
 	if (!l->closed && !lender_is_usable(l))
 		return NULL;
 	l->closed = true;
@@ -520,23 +498,6 @@ static bool plan_slots(const struct loader *l, struct shard_loader_options *o, u
 	return true;
 }
 
-/* A selection or a mixture, or None; else an exception is set. */
-static bool take_source(struct loader *l, PyObject *source, struct shard_loader_options *o)
-{
-	l->source = ref(source);
-	if (PyObject_TypeCheck(source, selection_type)) {
-		o->selection = ((struct selection *)source)->s;
-		return true;
-	}
-	if (PyObject_TypeCheck(source, mix_type)) {
-		o->mix = ((struct mix *)source)->m;
-		return true;
-	}
-	if (source != Py_None)
-		PyErr_SetString(PyExc_TypeError, "source must be a selection, a mixture, or None");
-	return source == Py_None;
-}
-
 /* clang-format off */
 static char *option_names[] = {
 	"dataset", "seed", "batch_records", "rank", "world", "shuffle", "tail", "prefetch", "max_held", "thread_count",
@@ -551,22 +512,30 @@ static bool take_options(struct loader *l, PyObject *args, PyObject *kwargs, str
 {
 	unsigned long long seed = 0, run_records = 0, phase = 0, stage = 0, pool = 0, corrupt_most = 0;
 	unsigned int prefetch = 2;
-	PyObject *dataset, *gpu = Py_None, *stream = Py_None, *source = Py_None, *transform = Py_None;
+	struct dataset *dataset;
+	PyObject *gpu = Py_None, *stream = Py_None, *source = Py_None, *transform = Py_None;
 	int device = 0, resume_appended = 0;
 
 	l->placed = true;
 	l->max_held = 2;
-	if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O!|$KIIIIIIIIIIKKIIKpOOKKOIOIppp", option_names, dataset_type,
-					 &dataset, &seed, &o->batch_records, &o->rank, &o->world, &o->order.shuffle,
-					 &o->tail, &prefetch, &l->max_held, &o->thread_count, &o->order.window_runs,
-					 &o->order.lane_count, &run_records, &phase, &o->path, &o->repair.on_corrupt,
-					 &stage, &device, &gpu, &stream, &pool, &corrupt_most, &source, &o->fields,
-					 &transform, &l->items, &l->strings, &l->wide_tokens, &resume_appended) ||
-	    !dataset_is_open((struct dataset *)dataset))
+	if (!PyArg_ParseTupleAndKeywords(
+		    args, kwargs, "O&|$KIIIIIIIIIIKKIIKpOOKKOIOIppp", option_names, dataset_converter, &dataset, &seed,
+		    &o->batch_records, &o->rank, &o->world, &o->order.shuffle, &o->tail, &prefetch, &l->max_held,
+		    &o->thread_count, &o->order.window_runs, &o->order.lane_count, &run_records, &phase, &o->path,
+		    &o->repair.on_corrupt, &stage, &device, &gpu, &stream, &pool, &corrupt_most, &source, &o->fields,
+		    &transform, &l->items, &l->strings, &l->wide_tokens, &resume_appended) ||
+	    !plan_slots(l, o, prefetch, device))
 		return false;
-	if (!plan_slots(l, o, prefetch, device))
+	l->source = ref(source);
+	if (PyObject_TypeCheck(source, mix_type)) {
+		o->mix = ((struct mix *)source)->m;
+	} else if (PyObject_TypeCheck(source, selection_type)) {
+		o->selection = ((struct selection *)source)->s;
+	} else if (source != Py_None) {
+		PyErr_SetString(PyExc_TypeError, "source must be a selection, a mixture, or None");
 		return false;
-	if (!take_source(l, source, o) || (transform != Py_None && !transform_take(transform, t)))
+	}
+	if (transform != Py_None && !transform_take(transform, t))
 		return false;
 	o->transform = transform == Py_None ? NULL : &t->t;
 	l->dataset = ref(dataset);
@@ -597,8 +566,7 @@ static bool describe(struct loader *l)
 static PyObject *new (PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
 	struct shard_loader_options o = {.size = sizeof(o)};
-	PyObject *(*alloc)(PyTypeObject *, Py_ssize_t) = PyType_GetSlot(type, Py_tp_alloc);
-	struct loader *l = (struct loader *)alloc(type, 0);
+	struct loader *l = object_alloc(type);
 	struct shard_error err;
 	struct transform t;
 	int rc;
@@ -625,8 +593,6 @@ static PyObject *new (PyTypeObject *type, PyObject *args, PyObject *kwargs)
 static void dealloc(PyObject *self)
 {
 	struct loader *l = (struct loader *)self;
-	PyTypeObject *type = Py_TYPE(self);
-	void (*release)(void *) = PyType_GetSlot(type, Py_tp_free);
 
 	lender_let_go(&l->lender);
 	PyMem_Free(l->lender.late);
@@ -634,22 +600,10 @@ static void dealloc(PyObject *self)
 	stream_drop(&l->lender.stream);
 	unref(l->dataset);
 	unref(l->source);
-	release(self);
-	Py_DECREF(type);
+	object_free(self);
 }
 
 /* ---- epochs ---- */
-
-/* The next batch; NULL without an exception at the end of an epoch. */
-static PyObject *next(struct loader *l)
-{
-	struct shard_batch b;
-	int rc = lender_is_usable(&l->lender) ? loader_next_batch(l, &b) : SHARD_E_ARGUMENT;
-
-	if (rc == SHARD_END)
-		l->placed = true;
-	return rc ? NULL : batch_new(l, &b);
-}
 
 struct epoch {
 	PyObject_HEAD struct loader *loader; /* NULL: it is over */
@@ -676,43 +630,41 @@ static bool is_current(struct epoch *e)
 static PyObject *epoch_next(PyObject *self)
 {
 	struct epoch *e = (struct epoch *)self;
-	PyObject *batch;
+	PyObject *batch = NULL;
+	struct shard_batch b;
+	int rc;
 
-	if (e->loader && !is_current(e))
+	if (!e->loader || !is_current(e) || !lender_is_usable(&e->loader->lender))
 		return NULL;
-	batch = e->loader ? next(e->loader) : NULL;
+	rc = loader_next_batch(e->loader, &b);
+	if (!rc)
+		batch = batch_new(e->loader, &b);
 	e->taken += batch != NULL;
-	if (!batch && e->loader && !PyErr_Occurred()) {
+	if (rc == SHARD_END) {
+		e->loader->placed = true;
 		unref(e->loader);
 		e->loader = NULL;
 	}
 	return batch;
 }
 
-/* Nobody can ask the last loop for a batch any more, and it has not come to its end. */
-static void left_early(const struct epoch *e)
+static void epoch_dealloc(PyObject *self)
 {
+	struct epoch *e = (struct epoch *)self;
 	struct loader *l = e->loader;
 	uint64_t epoch, position;
 
-	l->placed = !e->taken; /* it asked for a batch and had none: it has not begun */
-	if (!e->taken || !l->lender.l)
-		return;
-	shard_loader_tell(l->lender.l, &epoch, &position);
-	l->at_left = position && epoch == l->epoch;
-	l->left_taken = l->at_left ? e->taken : 0;
-}
-
-static void epoch_dealloc(PyObject *self)
-{
-	PyTypeObject *type = Py_TYPE(self);
-	struct epoch *e = (struct epoch *)self;
-
-	if (e->loader && e->place == e->loader->place_count && !e->loader->placed)
-		left_early(e);
-	unref(e->loader);
-	PyObject_Free(self);
-	Py_DECREF(type);
+	/* Nobody can ask the last loop for a batch any more, and it has not come to its end. */
+	if (l && e->place == l->place_count && !l->placed) {
+		l->placed = !e->taken; /* it asked for a batch and had none: it has not begun */
+		if (e->taken && l->lender.l) {
+			shard_loader_tell(l->lender.l, &epoch, &position);
+			l->at_left = position && epoch == l->epoch;
+			l->left_taken = l->at_left ? e->taken : 0;
+		}
+	}
+	unref(l);
+	object_free(self);
 }
 
 /* The epoch where the loader stands.  If a loop left one early, that one is over. */
@@ -733,9 +685,8 @@ static PyObject *iterate(PyObject *self)
 	return (PyObject *)e;
 }
 
-static PyObject *get_closed(PyObject *self, void *unused)
+static PyObject *get_closed(PyObject *self, void *Py_UNUSED(unused))
 {
-	(void)unused;
 	return PyBool_FromLong(((struct lender *)self)->closed);
 }
 
@@ -781,8 +732,8 @@ int loader_init(PyObject *module)
 
 	PyTypeObject *type;
 
-	epoch_type = add_type(module, NULL, &epoch_spec);
-	type = epoch_type ? add_type(module, "Loader", &spec) : NULL;
+	if (add_type(&epoch_type, module, NULL, &epoch_spec) || add_type(&type, module, "Loader", &spec))
+		return -1;
 	unref(type);
-	return type ? 0 : -1;
+	return 0;
 }

@@ -37,28 +37,13 @@ static bool take_name_and_shape(struct shard_field *f, const char *name, PyObjec
 	return true;
 }
 
-/*
- * (name, dtype, shape, kind, layout, semantic, group, ragged_axes, length_field); if group is -1,
- * it is chosen by size
- */
-static bool take_field(PyObject *tuple, struct shard_field *f)
-{
-	PyObject *shape;
-	const char *name;
-
-	return PyArg_ParseTuple(tuple, "sIO!IIIIII", &name, &f->dtype, &PyTuple_Type, &shape, &f->kind, &f->layout,
-				&f->semantic, &f->group, &f->ragged_axes, &f->length_field) &&
-	       take_name_and_shape(f, name, shape);
-}
-
 /* meaning(name, dtype, shape): (dtype, layout, semantic) */
-PyObject *layout_meaning(PyObject *self, PyObject *args)
+PyObject *layout_meaning(PyObject *Py_UNUSED(self), PyObject *args)
 {
 	struct shard_field f = {.name = ""};
 	PyObject *shape;
 	const char *name;
 
-	(void)self;
 	if (!PyArg_ParseTuple(args, "sIO!", &name, &f.dtype, &PyTuple_Type, &shape) ||
 	    !take_name_and_shape(&f, name, shape))
 		return NULL;
@@ -80,8 +65,14 @@ static bool take_fields(struct layout *l, PyObject *list)
 	}
 	for (Py_ssize_t i = 0; i < count; i++) {
 		struct shard_field *f = &s->field[i];
+		PyObject *shape;
+		const char *name;
 
-		if (!take_field(PyList_GetItem(list, i), f))
+		/* The last is the field of its length.  If the group is -1, it is chosen by size. */
+		if (!PyArg_ParseTuple(PyList_GetItem(list, i), "sIO!IIIIII", &name, &f->dtype, &PyTuple_Type, &shape,
+				      &f->kind, &f->layout, &f->semantic, &f->group, &f->ragged_axes,
+				      &f->length_field) ||
+		    !take_name_and_shape(f, name, shape))
 			return false;
 		l->name[i] = PyUnicode_InternFromString(f->name);
 		if (!l->name[i])
@@ -98,7 +89,6 @@ static bool take_fields(struct layout *l, PyObject *list)
 static PyObject *new (PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
 	static char *names[] = {"fields", "codec", "align", NULL};
-	PyObject *(*alloc)(PyTypeObject *, Py_ssize_t) = PyType_GetSlot(type, Py_tp_alloc);
 	unsigned int codec, align;
 	struct shard_error err;
 	struct layout *l;
@@ -106,7 +96,7 @@ static PyObject *new (PyTypeObject *type, PyObject *args, PyObject *kwargs)
 
 	if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O!II", names, &PyList_Type, &list, &codec, &align))
 		return NULL;
-	l = (struct layout *)alloc(type, 0);
+	l = object_alloc(type);
 	if (!l || !take_fields(l, list)) {
 		unref(l);
 		return NULL;
@@ -122,13 +112,10 @@ static PyObject *new (PyTypeObject *type, PyObject *args, PyObject *kwargs)
 static void dealloc(PyObject *self)
 {
 	struct layout *l = (struct layout *)self;
-	PyTypeObject *type = Py_TYPE(self);
-	void (*release)(void *) = PyType_GetSlot(type, Py_tp_free);
 
 	for (uint32_t f = 0; f < SHARD_FIELDS_MAX; f++)
 		Py_XDECREF(l->name[f]);
-	release(self);
-	Py_DECREF(type);
+	object_free(self);
 }
 
 static PyObject *item_of(const struct layout *l, PyObject *record, uint32_t f)
@@ -190,9 +177,8 @@ PyObject *layout_item(const struct layout *l, PyObject *record, uint32_t f, unsi
 	return NULL;
 }
 
-static PyObject *fields(PyObject *self, PyObject *unused)
+static PyObject *fields(PyObject *self, PyObject *Py_UNUSED(unused))
 {
-	(void)unused;
 	return schema_fields(&((struct layout *)self)->schema);
 }
 
@@ -216,12 +202,11 @@ static PyObject *shard_records(PyObject *self, PyObject *args)
 	return PyLong_FromUnsignedLongLong(out);
 }
 
-static PyObject *get_stride(PyObject *self, void *unused)
+static PyObject *get_stride(PyObject *self, void *Py_UNUSED(unused))
 {
 	const struct shard_schema *s = &((struct layout *)self)->schema;
 	unsigned long long bytes = 0;
 
-	(void)unused;
 	for (uint32_t g = 0; g < s->group_count; g++)
 		bytes += s->group[g].stride;
 	return PyLong_FromUnsignedLongLong(bytes);
@@ -255,8 +240,7 @@ int layout_init(PyObject *module)
 		.slots = slots,
 	};
 
-	layout_type = add_type(module, "Layout", &spec);
-	return layout_type ? 0 : -1;
+	return add_type(&layout_type, module, "Layout", &spec);
 }
 
 /* ---- a mapping of columns, each with a row for every record ---- */

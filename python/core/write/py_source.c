@@ -40,7 +40,7 @@ static int refuse(struct source *s, const char *what)
 
 /* ---- what a library calls a dtype that no field has ---- */
 
-/* Its attribute `name` as text, such as "M" for the kind of datetime64; "" if it has none. */
+/* Its attribute `name` as text; "" if it has none. */
 static void attribute(PyObject *object, const char *name, char *out, size_t room)
 {
 	PyObject *value = object ? PyObject_GetAttrString(object, name) : NULL,
@@ -51,6 +51,18 @@ static void attribute(PyObject *object, const char *name, char *out, size_t room
 	snprintf(out, room, "%s", said ? said : "");
 	Py_XDECREF(text);
 	Py_XDECREF(value);
+}
+
+/* The kind of its dtype, as NumPy has it, such as 'M' for datetime64; NUL if it has none. */
+static char kind_of(PyObject *value)
+{
+	PyObject *dtype = PyObject_GetAttrString(value, "dtype");
+	char kind[8];
+
+	PyErr_Clear();
+	attribute(dtype, "kind", kind, sizeof(kind));
+	Py_XDECREF(dtype);
+	return kind[0];
 }
 
 static const char *remedy_for(const char *name, char kind)
@@ -81,29 +93,14 @@ static const char *remedy_for(const char *name, char kind)
 /* `name`: what the protocol calls it, for objects that do not say their dtype. */
 static int refuse_dtype(struct source *s, PyObject *value, const char *name)
 {
-	PyObject *dtype = PyObject_GetAttrString(value, "dtype");
-	char own[100], kind[8], what[256];
+	char own[100], what[256];
 
-	PyErr_Clear();
 	attribute(value, "dtype", own, sizeof(own));
-	attribute(dtype, "kind", kind, sizeof(kind));
-	Py_XDECREF(dtype);
 	if (!own[0])
 		snprintf(own, sizeof(own), "%s", name);
-	snprintf(what, sizeof(what), "an array of dtype '%.80s', which no field has%s", own, remedy_for(own, kind[0]));
+	snprintf(what, sizeof(what), "an array of dtype '%.80s', which no field has%s", own,
+		 remedy_for(own, kind_of(value)));
 	return refuse(s, what);
-}
-
-/* Bytes, but of numbers that are not bytes: NumPy gives scalars of datetime64 so. */
-static bool is_other_dtype(PyObject *value)
-{
-	PyObject *dtype = PyObject_GetAttrString(value, "dtype");
-	char kind[8];
-
-	PyErr_Clear();
-	attribute(dtype, "kind", kind, sizeof(kind));
-	Py_XDECREF(dtype);
-	return kind[0] && kind[0] != 'u';
 }
 
 /* Has an array of numpy.ma items that are masked?  What lies below them is not a value. */
@@ -163,8 +160,11 @@ static int open_buffer(struct source *s, PyObject *value)
 	s->as.data = b->buf;
 	if (!s->as.dtype)
 		return refuse_dtype(s, value, *format != 'Z' ? format : format[1] == 'f' ? "complex64" : "complex128");
-	if (s->as.dtype == SHARD_U8 && b->ndim == 1 && !PyBytes_Check(value) && is_other_dtype(value))
-		return refuse_dtype(s, value, format);
+	if (s->as.dtype == SHARD_U8 && b->ndim == 1 && !PyBytes_Check(value)) {
+		kind = kind_of(value); /* NumPy gives scalars of datetime64 as bytes */
+		if (kind && kind != 'u')
+			return refuse_dtype(s, value, format);
+	}
 	if (b->suboffsets)
 		return refuse(s, "an array of pointers to its rows; copy it");
 	if (set_axes(s, b->ndim))
@@ -396,16 +396,15 @@ bool source_is(const struct source *s, const struct shard_field *f, int axis)
 }
 
 /*
- * describe(object): (dtype, shape) of an array, (what is wrong with it, ()), or None if it is no
- * array
+ * describe(object): (dtype, shape) of an array, (what is wrong with it, ()), or None if it is
+ * not an array
  */
-PyObject *source_describe(PyObject *self, PyObject *value)
+PyObject *source_describe(PyObject *Py_UNUSED(self), PyObject *value)
 {
 	struct source s;
 	PyObject *shape, *out;
 	int rc = source_open(&s, value);
 
-	(void)self;
 	if (rc <= 0)
 		return rc ? NULL : Py_NewRef(Py_None);
 	shape = s.as.dtype ? view_shape(&s.as) : PyTuple_New(0);

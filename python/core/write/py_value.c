@@ -88,15 +88,15 @@ static double rounded(double value, int digits, int lowest)
 	return ldexp(nearbyint(ldexp(value, -exponent)), exponent);
 }
 
-static uint16_t half_bits(double value)
+static uint16_t half_bits(double value) /* which has a half's digits */
 {
 	uint16_t sign = signbit(value) ? 0x8000 : 0;
+	double r = fabs(value);
 	int exponent;
-	double r = fabs(rounded(value, 11, -24));
 
 	if (isnan(value))
 		return sign | 0x7e00;
-	if (r > 65504)
+	if (isinf(value))
 		return sign | 0x7c00;
 	if (r < ldexp(1, -14))
 		return sign | (uint16_t)ldexp(r, 24);
@@ -104,28 +104,27 @@ static uint16_t half_bits(double value)
 	return (uint16_t)(sign | (exponent + 14) << 10 | ((int)ldexp(r, 11) & 1023));
 }
 
-static void store_real(double value, uint32_t dtype, char *to)
+/* Store what nearest_real() made of a number. */
+static void store_real(double near, uint32_t dtype, char *to)
 {
+	float single = (float)near;
 	uint16_t half;
 	uint32_t word;
-	float single;
 
 	switch (dtype) {
 	case SHARD_F64:
-		memcpy(to, &value, 8);
+		memcpy(to, &near, 8);
 		break;
 	case SHARD_F16:
-		half = half_bits(value);
+		half = half_bits(near);
 		memcpy(to, &half, 2);
 		break;
 	case SHARD_BF16:
-		single = (float)rounded(value, 8, -133);
 		memcpy(&word, &single, 4);
-		half = (uint16_t)(isnan(value) ? word >> 16 | 0x40 : word >> 16);
+		half = (uint16_t)(isnan(near) ? word >> 16 | 0x40 : word >> 16);
 		memcpy(to, &half, 2);
 		break;
 	default:
-		single = (float)value;
 		memcpy(to, &single, 4);
 	}
 }
@@ -140,7 +139,7 @@ static bool is_signed(uint32_t dtype)
 	return dtype == SHARD_I8 || dtype == SHARD_I16 || dtype == SHARD_I32 || dtype == SHARD_I64;
 }
 
-/* What store_real() makes of a number. */
+/* The number of a dtype of floats that is next to this one. */
 static double nearest_real(double value, uint32_t dtype)
 {
 	switch (dtype) {
@@ -174,7 +173,7 @@ static bool store_as_real(const struct target *t, const struct number *n, char *
 							   : real < 0x1p64 && (uint64_t)real == n->whole));
 
 	if ((!isfinite(real) || isfinite(near)) && exact) {
-		store_real(real, dtype, to);
+		store_real(near, dtype, to);
 		return true;
 	}
 	describe_field(field, sizeof(field), t->f);
@@ -233,65 +232,49 @@ static bool store(const struct target *t, const struct number *n, char *to)
 	return true;
 }
 
-/* One element of an array. */
-static struct number number_at(uint32_t dtype, const char *at)
+/* A float, or a whole number of at most 64 bits; else false. */
+static bool number_read(PyObject *value, struct number *n)
 {
-	PyObject *scalar = number_scalar(dtype, at);
-	struct number n = {WHOLE, 0, 0};
-	long long low;
 	int overflow;
+	long long low;
 
-	if (PyFloat_Check(scalar)) {
-		n.kind = REAL;
-		n.real = PyFloat_AsDouble(scalar);
-	} else {
-		low = PyLong_AsLongLongAndOverflow(scalar, &overflow);
-		n.kind = !overflow && low < 0 ? NEGATIVE : WHOLE;
-		n.whole = overflow ? PyLong_AsUnsignedLongLong(scalar) : (uint64_t)low;
+	*n = (struct number){WHOLE, 0, 0};
+	if (PyFloat_Check(value)) {
+		n->kind = REAL;
+		n->real = PyFloat_AsDouble(value);
+		return true;
 	}
-	Py_DECREF(scalar);
-	return n;
+	low = PyLong_AsLongLongAndOverflow(value, &overflow);
+	n->kind = !overflow && low < 0 ? NEGATIVE : WHOLE;
+	n->whole = overflow > 0 ? PyLong_AsUnsignedLongLong(value) : (uint64_t)low;
+	if (overflow >= 0 && !PyErr_Occurred())
+		return true;
+	PyErr_Clear();
+	return false;
 }
 
 static bool put_number(const struct target *t, PyObject *value, char *to)
 {
-	struct number n = {WHOLE, 0, 0};
-	PyObject *type, *name;
 	const char *text, *instead;
-	long long low;
-	int overflow;
-	bool ok;
+	struct number n;
+	PyObject *name;
 
-	if (PyFloat_Check(value)) {
-		n.kind = REAL;
-		n.real = PyFloat_AsDouble(value);
-		return store(t, &n, to);
-	}
-	if (PyLong_Check(value)) { /* bools too */
-		low = PyLong_AsLongLongAndOverflow(value, &overflow);
-		n.kind = !overflow && low < 0 ? NEGATIVE : WHOLE;
-		n.whole = overflow > 0 ? PyLong_AsUnsignedLongLong(value) : (uint64_t)low;
-		if (overflow < 0 || PyErr_Occurred()) {
-			PyErr_Clear();
-			return refuse(t, "a number of more than 64 bits");
-		}
-		return store(t, &n, to);
-	}
-	type = (PyObject *)Py_TYPE(value);
-	name = PyObject_GetAttrString(type, "__name__");
+	if (PyFloat_Check(value) || PyLong_Check(value)) /* bools too */
+		return number_read(value, &n) ? store(t, &n, to) : refuse(t, "a number of more than 64 bits");
+	name = PyType_GetName(Py_TYPE(value));
 	text = name ? PyUnicode_AsUTF8AndSize(name, NULL) : NULL;
 	instead = value == Py_None	? "; leave the record out, or give a number that means that there is none"
 		  : PyDict_Check(value) ? "; give each of its items a name of its own"
 		  : PyObject_HasAttrString(value, "__float__") ? "; give float(x), or int(x)"
 							       : "";
-	ok = fail_record(t->record, t->f->name, "%s%s is not a number, an array or a list of numbers%s",
-			 value == Py_None ? "" : "a value of type ",
-			 value == Py_None ? "None"
-			 : text		  ? text
-					  : "?",
-			 instead) != NULL;
+	fail_record(t->record, t->f->name, "%s%s is not a number, an array or a list of numbers%s",
+		    value == Py_None ? "" : "a value of type ",
+		    value == Py_None ? "None"
+		    : text	     ? text
+				     : "?",
+		    instead);
 	Py_XDECREF(name);
-	return ok;
+	return false;
 }
 
 /* ---- arrays and lists ---- */
@@ -316,8 +299,11 @@ static bool put_array(const struct target *t, const struct source *s, int axis, 
 	struct number n;
 
 	if (s->as.dtype && !s->as.axis_count && axis == (int)f->ndim && s->as.dtype != f->dtype) {
-		n = number_at(s->as.dtype, s->as.data);
-		return store(t, &n, to);
+		PyObject *scalar = number_scalar(s->as.dtype, s->as.data);
+		bool read = scalar && number_read(scalar, &n);
+
+		Py_XDECREF(scalar);
+		return read && store(t, &n, to);
 	}
 	if (s->as.dtype != f->dtype || s->as.axis_count != (int)f->ndim - axis)
 		return refuse_array(t, s, axis);

@@ -72,7 +72,6 @@ static PyObject *new (PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
 	static char *names[] = {"layout",     "path", "planned_records", "plan_shard",
 				"provenance", "keys", "class_count",	 NULL};
-	PyObject *(*alloc)(PyTypeObject *, Py_ssize_t) = PyType_GetSlot(type, Py_tp_alloc);
 	struct shard_writer_options o = {.size = sizeof(o)};
 	unsigned long long planned, number, class_count;
 	PyObject *path = NULL, *layout;
@@ -84,7 +83,7 @@ static PyObject *new (PyTypeObject *type, PyObject *args, PyObject *kwargs)
 	if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O!O&KKzpK", names, layout_type, &layout, PyUnicode_FSConverter,
 					 &path, &planned, &number, &provenance, &keys, &class_count))
 		return NULL;
-	s = (struct shard *)alloc(type, 0);
+	s = object_alloc(type);
 	if (s) {
 		s->layout = ref(layout);
 		s->owner_pid = (long)getpid();
@@ -124,23 +123,19 @@ static void let_go(struct shard *s)
 static void dealloc(PyObject *self)
 {
 	struct shard *s = (struct shard *)self;
-	PyTypeObject *type = Py_TYPE(self);
-	void (*release)(void *) = PyType_GetSlot(type, Py_tp_free);
 
 	let_go(s);
 	for (uint32_t g = 0; g < SHARD_GROUPS_MAX; g++)
 		PyMem_Free(s->group[g]);
 	shard_tally_close(s->tally);
 	unref(s->layout);
-	release(self);
-	Py_DECREF(type);
+	object_free(self);
 }
 
-static PyObject *close_(PyObject *self, PyObject *unused)
+static PyObject *close_(PyObject *self, PyObject *Py_UNUSED(unused))
 {
 	struct shard *s = (struct shard *)self;
 
-	(void)unused;
 	if (s->busy)
 		return fail_argument("another thread writes to this shard; a writer belongs to one thread at a time");
 	let_go(s);
@@ -176,43 +171,6 @@ static bool fail_label(const struct shard *s, unsigned long long record, int64_t
 	return false;
 }
 
-/* Lengths were written with their fields; the given ones must be the same. */
-static bool check_lengths(const struct shard *s, PyObject *record, unsigned long long number)
-{
-	const struct shard_schema *schema = &s->layout->schema;
-	bool ok = true;
-
-	for (uint32_t f = 0; ok && f < schema->field_count; f++) {
-		PyObject *given = s->layout->is_length[f] ? layout_item_if(s->layout, record, f) : NULL;
-
-		ok = given ? value_check_length(schema, f, given, s->group, number) : !PyErr_Occurred();
-		Py_XDECREF(given);
-	}
-	return ok;
-}
-
-static bool put_fields(struct shard *s, PyObject *record, unsigned long long number)
-{
-	const struct shard_schema *schema = &s->layout->schema;
-	int64_t label = 0;
-
-	for (uint32_t f = 0; f < schema->field_count; f++) {
-		PyObject *value;
-		bool ok;
-
-		if (s->layout->is_length[f])
-			continue; /* a length is written with the field that it belongs to */
-		value = layout_item(s->layout, record, f, number);
-		ok = value && value_put(schema, f, value, s->group, number);
-		Py_XDECREF(value);
-		if (!ok)
-			return false;
-	}
-	if (!check_lengths(s, record, number))
-		return false;
-	return is_good_label(s, (const char *const *)s->group, &label) || fail_label(s, number, label);
-}
-
 /* Write one record that is complete.  Runs without the interpreter's lock. */
 static int write_one(struct shard *s, const char *const *group, const char *key, size_t key_bytes,
 		     struct shard_error *err)
@@ -224,28 +182,61 @@ static int write_one(struct shard *s, const char *const *group, const char *key,
 	return rc;
 }
 
+/*
+ * Write one record, value by value: a mapping, or row `row` of columns, where `record` is NULL.
+ * Values may run code of other libraries.
+ */
+static bool write_values(struct shard *s, PyObject *record, const struct columns *c, uint64_t row, PyObject *key,
+			 unsigned long long number)
+{
+	const struct layout *l = s->layout;
+	struct shard_error err;
+	Py_ssize_t key_bytes;
+	PyObject *value;
+	const char *text;
+	int64_t label = 0;
+	bool ok = true;
+	int rc;
+
+	for (int lengths = 0; lengths < 2; lengths++) /* they were written with their values, and must be the same */
+		for (uint32_t f = 0; ok && f < l->schema.field_count; f++) {
+			if (l->is_length[f] != lengths)
+				continue;
+			if (!record)
+				value = c->value[f] ? PySequence_GetItem(c->value[f], (Py_ssize_t)row) : NULL;
+			else if (lengths)
+				value = layout_item_if(l, record, f);
+			else
+				value = layout_item(l, record, f, number);
+			if (!value)
+				ok = lengths && !PyErr_Occurred(); /* they need not be given */
+			else if (lengths)
+				ok = value_check_length(&l->schema, f, value, s->group, number);
+			else
+				ok = value_put(&l->schema, f, value, s->group, number);
+			Py_XDECREF(value);
+		}
+	if (ok && !is_good_label(s, (const char *const *)s->group, &label))
+		ok = fail_label(s, number, label);
+	if (!ok || !take_key(key, &text, &key_bytes, number))
+		return false;
+	Py_BEGIN_ALLOW_THREADS rc = write_one(s, (const char *const *)s->group, text, (size_t)key_bytes, &err);
+	Py_END_ALLOW_THREADS if (rc) fail(&err);
+	return !rc;
+}
+
 /* append(record, key, number) */
 static PyObject *append(PyObject *self, PyObject *args)
 {
 	struct shard *s = (struct shard *)self;
 	unsigned long long number;
 	PyObject *record, *key;
-	struct shard_error err;
-	Py_ssize_t key_bytes;
-	const char *text;
 	bool ok;
-	int rc;
 
 	if (!PyArg_ParseTuple(args, "OOK", &record, &key, &number) || !is_usable(s))
 		return NULL;
-	s->busy = true; /* also while values are read, which may run code of other libraries */
-	ok = put_fields(s, record, number) && take_key(key, &text, &key_bytes, number);
-	if (ok) {
-		Py_BEGIN_ALLOW_THREADS rc = write_one(s, (const char *const *)s->group, text, (size_t)key_bytes, &err);
-		Py_END_ALLOW_THREADS ok = !rc;
-		if (rc)
-			fail(&err);
-	}
+	s->busy = true;
+	ok = write_values(s, record, NULL, 0, key, number);
 	s->busy = false;
 	return ok ? Py_NewRef(Py_None) : NULL;
 }
@@ -282,40 +273,6 @@ static int64_t write_rows(struct shard *s, const struct columns *c, uint64_t fir
 	return rc || !good ? -1 : (int64_t)done;
 }
 
-/* Write one record, value by value. */
-static bool write_items(struct shard *s, const struct columns *c, PyObject *keys, uint64_t row,
-			unsigned long long number)
-{
-	const struct shard_schema *schema = &s->layout->schema;
-	PyObject *key = keys == Py_None ? Py_NewRef(Py_None) : PySequence_GetItem(keys, (Py_ssize_t)row), *item;
-	struct shard_error err;
-	Py_ssize_t key_bytes;
-	const char *text;
-	int64_t label = 0;
-	bool ok = key;
-	int rc = 0;
-
-	for (int lengths = 0; lengths < 2; lengths++) /* they are compared with the values */
-		for (uint32_t f = 0; ok && f < schema->field_count; f++) {
-			if (!c->value[f] || s->layout->is_length[f] != lengths)
-				continue;
-			item = PySequence_GetItem(c->value[f], (Py_ssize_t)row);
-			ok = item && (lengths ? value_check_length(schema, f, item, s->group, number)
-					      : value_put(schema, f, item, s->group, number));
-			Py_XDECREF(item);
-		}
-	if (ok && !is_good_label(s, (const char *const *)s->group, &label))
-		ok = fail_label(s, number, label);
-	if (ok && take_key(key, &text, &key_bytes, number)) {
-		Py_BEGIN_ALLOW_THREADS rc = write_one(s, (const char *const *)s->group, text, (size_t)key_bytes, &err);
-		Py_END_ALLOW_THREADS if (rc) fail(&err);
-	} else {
-		ok = false;
-	}
-	Py_XDECREF(key);
-	return ok && !rc;
-}
-
 /* append_rows(columns, keys, first, count, number): returns how many were written, at least one */
 static PyObject *append_rows(PyObject *self, PyObject *args)
 {
@@ -336,7 +293,11 @@ static PyObject *append_rows(PyObject *self, PyObject *args)
 		ok = n >= 0;
 	} else {
 		for (; ok && done < count && bytes < PIECE_BYTES; done += ok) {
-			ok = write_items(s, &c, keys, first + done, number + done);
+			PyObject *key = keys == Py_None ? Py_NewRef(Py_None)
+							: PySequence_GetItem(keys, (Py_ssize_t)(first + done));
+
+			ok = key && write_values(s, NULL, &c, first + done, key, number + done);
+			Py_XDECREF(key);
 			for (uint32_t g = 0; g < s->layout->schema.group_count; g++)
 				bytes += s->layout->schema.group[g].stride;
 		}
@@ -369,14 +330,13 @@ static PyObject *not_finite(const struct shard *s)
 }
 
 /* finish(): (sha256, already, not_finite) */
-static PyObject *finish(PyObject *self, PyObject *unused)
+static PyObject *finish(PyObject *self, PyObject *Py_UNUSED(unused))
 {
 	struct shard *s = (struct shard *)self;
 	struct shard_written r;
 	struct shard_error err;
 	int rc;
 
-	(void)unused;
 	if (!is_usable(s))
 		return NULL;
 	s->busy = true;
@@ -416,8 +376,7 @@ int writer_init(PyObject *module)
 		.slots = slots,
 	};
 
-	writer_type = add_type(module, "ShardWriter", &spec);
-	return writer_type ? 0 : -1;
+	return add_type(&writer_type, module, "ShardWriter", &spec);
 }
 
 /* ---- shards become a dataset, and the folder gets its name ---- */
@@ -465,7 +424,7 @@ static int add_shards(struct shard_seal *seal, PyObject *shards, struct shard_er
 }
 
 /* seal(dir, shards, classes, order, seed): shards is a list of (file, sha256) */
-static PyObject *seal(PyObject *self, PyObject *args)
+static PyObject *seal(PyObject *Py_UNUSED(self), PyObject *args)
 {
 	struct shard_seal_options o = {.size = sizeof(o)};
 	PyObject *dir = NULL, *shards, *classes;
@@ -475,7 +434,6 @@ static PyObject *seal(PyObject *self, PyObject *args)
 	const char **names;
 	int rc;
 
-	(void)self;
 	if (!PyArg_ParseTuple(args, "O&O!O!IK", PyUnicode_FSConverter, &dir, &PyList_Type, &shards, &PyList_Type,
 			      &classes, &o.order, &seed))
 		return NULL;
@@ -500,14 +458,13 @@ static PyObject *seal(PyObject *self, PyObject *args)
 	return rc ? fail(&err) : Py_NewRef(Py_None);
 }
 
-static PyObject *remove_temps(PyObject *self, PyObject *args)
+static PyObject *remove_temps(PyObject *Py_UNUSED(self), PyObject *args)
 {
 	struct shard_error err;
 	PyObject *dir = NULL;
 	uint64_t count = 0;
 	int rc;
 
-	(void)self;
 	if (!PyArg_ParseTuple(args, "O&", PyUnicode_FSConverter, &dir))
 		return NULL;
 	rc = shard_remove_temps(PyBytes_AsString(dir), &count, &err);
@@ -516,14 +473,13 @@ static PyObject *remove_temps(PyObject *self, PyObject *args)
 }
 
 /* shuffle(seed, n, first, count): the numbers at these places */
-static PyObject *shuffle(PyObject *self, PyObject *args)
+static PyObject *shuffle(PyObject *Py_UNUSED(self), PyObject *args)
 {
 	unsigned long long seed, n, first, count;
 	struct shard_error err;
 	struct array *a;
 	void *idx;
 
-	(void)self;
 	if (!PyArg_ParseTuple(args, "KKKK", &seed, &n, &first, &count))
 		return NULL;
 	a = array_alloc(SHARD_I64, count, &idx);
@@ -534,12 +490,11 @@ static PyObject *shuffle(PyObject *self, PyObject *args)
 }
 
 /* Swap the names of two folders at once.  Returns False if the file system cannot. */
-static PyObject *exchange(PyObject *self, PyObject *args)
+static PyObject *exchange(PyObject *Py_UNUSED(self), PyObject *args)
 {
 	PyObject *a = NULL, *b = NULL, *out;
 	int code;
 
-	(void)self;
 	if (!PyArg_ParseTuple(args, "O&O&", PyUnicode_FSConverter, &a, PyUnicode_FSConverter, &b)) {
 		Py_XDECREF(a);
 		return NULL;

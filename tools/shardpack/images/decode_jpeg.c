@@ -26,7 +26,7 @@
 
 #include "shard_inspect.h"
 #include "tools/shardpack/images/images.h"
-#include "tools/shardpack/parse/integer.h"
+#include "tools/shardpack/parse/parse.h"
 
 /* ---- how many pictures a file holds, by CIPA DC-007 (Multi-Picture Format) ---- */
 

@@ -20,7 +20,7 @@
 
 #include "shard_inspect.h"
 #include "tools/shardpack/images/images.h"
-#include "tools/shardpack/parse/integer.h"
+#include "tools/shardpack/parse/parse.h"
 
 /* ---- how many pages a file has ---- */
 

@@ -13,7 +13,7 @@
 #include "libshard/base/bytes.h"
 #include "libshard/base/utf8.h"
 #include "tools/shardpack/images/images.h"
-#include "tools/shardpack/parse/integer.h"
+#include "tools/shardpack/parse/parse.h"
 
 /* ---- XMP ---- */
 

@@ -262,7 +262,7 @@ static const struct {
 	[LIMIT_FRAMES] = {DECODE_FRAMES_DEFAULT, DECODE_FRAMES_DEFAULT},
 	[LIMIT_MEMORY] = {DECODE_MEMORY_DEFAULT_BYTES, LONG_MAX}, /* and has this in a long */
 	[LIMIT_MEMBERS] = {MEMBERS_DEFAULT, MEMBERS_MAX},
-	[LIMIT_UNPACK] = {0, INT64_MAX}, /* by default stored.c decides, by the size of the file */
+	[LIMIT_UNPACK] = {0, INT64_MAX}, /* by default source_files.c decides, by the size of the file */
 };
 
 uint64_t limits_most(const struct limits *l, enum limit which)

@@ -12,7 +12,7 @@
 #include "shard_inspect.h"
 #include "tools/common/shelf.h"
 #include "tools/shardpack/images/images.h"
-#include "tools/shardpack/parse/integer.h"
+#include "tools/shardpack/parse/parse.h"
 
 /* ---- maps: the class of each colour, or of each value ---- */
 

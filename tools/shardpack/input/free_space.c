@@ -3,7 +3,7 @@
  * free_space.c - how much may still be written to a file system, and whether what a file unpacks to
  * fits
  */
-#include "tools/shardpack/input/free_space.h"
+#include "tools/shardpack/input/input.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -13,6 +13,7 @@
 
 #include "tools/common/files.h"
 #include "tools/common/human.h"
+#include "tools/common/memory.h"
 #include "tools/common/message.h"
 
 /*
@@ -23,21 +24,14 @@ static uint64_t free_of(const struct statvfs *st)
 	return st->f_blocks ? (uint64_t)st->f_bavail * st->f_frsize : UINT64_MAX;
 }
 
-/* The folder itself, or the nearest one above it if there is none yet. */
-static bool ask(const char *dir, struct statvfs *st)
-{
-	char *copy = strdup(dir);
-	bool ok = copy && files_nearest(copy) && statvfs(copy, st) == 0;
-
-	free(copy);
-	return ok;
-}
-
 int free_space(const char *dir, uint64_t *free_bytes)
 {
+	char *nearest = xstrdup(dir); /* a folder that is not there yet will be made in that */
 	struct statvfs st;
+	bool found = files_nearest(nearest) && statvfs(nearest, &st) == 0;
 
-	if (!ask(dir, &st))
+	free(nearest);
+	if (!found)
 		return fail(EXIT_IO, "%s: cannot read the free space of this disk: %s", dir, strerror(errno));
 	*free_bytes = free_of(&st);
 	return EXIT_DONE;

@@ -2,7 +2,7 @@
 /*
  * source_times.c - when each file of the source was written, and whether it still says so
  */
-#include "tools/shardpack/input/source_times.h"
+#include "tools/shardpack/input/input.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -19,8 +19,6 @@
 #include "tools/common/message.h"
 #include "tools/common/shelf.h"
 #include "tools/common/signals.h"
-#include "tools/shardpack/input/place.h"
-#include "tools/shardpack/input/stored.h"
 #include "tools/shardpack/plan/plan.h"
 
 #define MAGIC "shardpack-sources 3\n"
@@ -55,28 +53,21 @@ static uint64_t files_per_input(const struct recipe *r)
 	return count;
 }
 
-/* The part with that number, from 0, of an input. */
-static void find_part(const struct plan *p, const struct plan_input *in, uint64_t number, struct field_part *out)
-{
-	const struct field_source *from = p->recipe.from;
-	const char *at = in->parts;
-
-	for (uint32_t i = 0; i < p->recipe.field_count; i++)
-		if (field_part_next(&p->recipe.field[i], &from[i], &at, out) && field_has_part(&from[i]) && !number--)
-			return;
-}
-
 /* The path of a file of an input; false if it has no such file. */
 static bool path_of(const struct plan *p, const struct plan_input *in, uint64_t number, char *out)
 {
-	struct field_part part = {.kind = FIELD_PART_NONE};
+	const struct recipe *r = &p->recipe;
+	struct field_part part;
+	const char *at = in->parts;
 
 	if (in->bad_reason || (!number && in->file != PLAN_NO_FILE))
 		return false;
 	if (!number)
 		return plan_input_file(in, out) > 0;
-	find_part(p, in, number - 1, &part);
-	return part.kind == FIELD_PART_FILE && text_decode(part.text, part.text_bytes, true, out) > 0;
+	for (uint32_t i = 0; i < r->field_count; i++)
+		if (field_part_next(&r->field[i], &r->from[i], &at, &part) && field_has_part(&r->from[i]) && !--number)
+			return part.kind == FIELD_PART_FILE && text_decode(part.text, part.text_bytes, true, out) > 0;
+	return false;
 }
 
 /* The same of the file at own_ns[slot]. */
@@ -106,36 +97,17 @@ static void lay_out(struct source_times *t, const struct plan *p, uint64_t per_i
 	t->file_ns = t->own_ns + t->own_count;
 }
 
-static int look_at_inputs(struct source_times *t, const struct plan *p, const struct source_place *place, bool *any)
-{
-	char path[3 * PLAN_PATH_BYTES_MAX];
-	struct plan_input in;
-	struct stat st;
-	int code = EXIT_DONE;
-
-	for (uint64_t slot = 0; code == EXIT_DONE && slot < t->own_count; slot++) {
-		if (slot % t->per_input == 0)
-			plan_input(p, slot / t->per_input, &in);
-		if (interrupted())
-			return EXIT_INTERRUPTED;
-		if (!path_of(p, &in, slot % t->per_input, path))
-			continue;
-		code = place_look_at_entry(place, path, &st, NULL);
-		if (code == EXIT_DONE)
-			t->own_ns[slot] = files_ns(&st.st_mtim);
-		*any = true;
-	}
-	return code;
-}
-
-int source_times_collect(struct source_times *t, const struct plan *p, const struct source_place *place,
-			 const struct stored *s)
+int source_times_collect(struct source_times *t, const struct plan *p, const struct source_root *root,
+			 const struct source_files *s)
 {
 	struct head head = {.magic = MAGIC};
 	uint64_t per_input = plan_names_inputs(p) ? files_per_input(&p->recipe) : 0;
+	char path[3 * PLAN_PATH_BYTES_MAX];
+	struct plan_input in;
+	struct stat st;
 	size_t room = 0;
 	bool any = false;
-	int code;
+	int rc = EXIT_DONE;
 
 	t->shelf = p->text.shelf;
 	t->data = shelf_grow(t->shelf, NULL, &room, times_bytes(p, per_input));
@@ -143,16 +115,27 @@ int source_times_collect(struct source_times *t, const struct plan *p, const str
 		return shelf_refuse(t->shelf, "the times of %" PRIu64 " inputs", p->input_count);
 	lay_out(t, p, per_input);
 	memset(t->data, 0xff, t->bytes); /* SOURCE_NO_TIME everywhere */
-	code = look_at_inputs(t, p, place, &any);
+	for (uint64_t slot = 0; rc == EXIT_DONE && slot < t->own_count; slot++) {
+		if (slot % per_input == 0)
+			plan_input(p, slot / per_input, &in);
+		if (interrupted())
+			return EXIT_INTERRUPTED;
+		if (!path_of(p, &in, slot % per_input, path))
+			continue;
+		rc = source_root_stat_entry(root, path, &st, NULL);
+		if (rc == EXIT_DONE)
+			t->own_ns[slot] = files_ns(&st.st_mtim);
+		any = true;
+	}
 	if (!any)
 		lay_out(t, p, 0);
-	for (uint64_t i = 0; code == EXIT_DONE && i < t->file_count; i++)
+	for (uint64_t i = 0; rc == EXIT_DONE && i < t->file_count; i++)
 		if (!p->file[i].how)
-			t->file_ns[i] = stored_written_ns(s, (uint32_t)i);
+			t->file_ns[i] = source_file_written_ns(s, (uint32_t)i);
 	memcpy(head.plan_digest, p->digest, sizeof(head.plan_digest));
 	head.per_input = t->per_input;
 	memcpy(t->data, &head, sizeof(head));
-	return code;
+	return rc;
 }
 
 /* ---- how they were ---- */
@@ -168,28 +151,28 @@ int source_times_open(struct source_times *t, const struct plan *p, const char *
 {
 	struct head head = {.magic = ""};
 	struct stat st = {0};
-	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW), code = EXIT_DONE;
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW), rc = EXIT_DONE;
 
 	*found = false;
 	if (fd < 0)
 		return errno == ENOENT ? EXIT_DONE : fail(EXIT_IO, "%s: %s", path, strerror(errno));
 	if (fstat(fd, &st) != 0 || (files_read_at(fd, &head, sizeof(head), 0) < sizeof(head) && errno))
-		code = fail(EXIT_IO, "%s: %s", path, strerror(errno));
-	*found = code == EXIT_DONE && !memcmp(head.magic, MAGIC, sizeof(MAGIC));
+		rc = fail(EXIT_IO, "%s: %s", path, strerror(errno));
+	*found = rc == EXIT_DONE && !memcmp(head.magic, MAGIC, sizeof(MAGIC));
 	if (*found && ((head.per_input && head.per_input != files_per_input(&p->recipe)) ||
 		       memcmp(head.plan_digest, p->digest, sizeof(head.plan_digest)) != 0 ||
 		       times_bytes(p, head.per_input) != (uint64_t)st.st_size))
-		code = source_times_refuse_damage(path);
-	if (*found && code == EXIT_DONE) {
+		rc = source_times_refuse_damage(path);
+	if (*found && rc == EXIT_DONE) {
 		t->data = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_SHARED, fd, 0);
 		t->is_map = t->data != MAP_FAILED;
 		if (t->is_map)
 			lay_out(t, p, head.per_input);
 		else
-			code = fail(EXIT_IO, "%s: %s", path, strerror(errno));
+			rc = fail(EXIT_IO, "%s: %s", path, strerror(errno));
 	}
 	close(fd);
-	return code;
+	return rc;
 }
 
 void source_times_close(struct source_times *t)
@@ -233,11 +216,11 @@ int source_times_compare(const struct source_times *then, const struct source_ti
 	return EXIT_DONE;
 }
 
-int source_times_compare_files(const struct source_times *then, const struct stored *s, const struct plan *p,
+int source_times_compare_files(const struct source_times *then, const struct source_files *s, const struct plan *p,
 			       const struct source_words *words)
 {
 	for (uint64_t i = 0; i < p->file_count; i++) {
-		uint64_t now_ns = p->file[i].how ? SOURCE_NO_TIME : stored_written_ns(s, (uint32_t)i);
+		uint64_t now_ns = p->file[i].how ? SOURCE_NO_TIME : source_file_written_ns(s, (uint32_t)i);
 
 		if (then->file_ns[i] != now_ns)
 			return refuse(p->file[i].path, then->file_ns[i], now_ns, words);
@@ -245,35 +228,29 @@ int source_times_compare_files(const struct source_times *then, const struct sto
 	return EXIT_DONE;
 }
 
-/* The file at own_ns[slot], if there is one. */
-static int check_written(const struct source_times *then, const struct plan *p, int root_fd,
-			 const struct source_words *words, uint64_t slot)
-{
-	char path[3 * PLAN_PATH_BYTES_MAX], before[SOURCE_TIME_CHARS], after[SOURCE_TIME_CHARS];
-	uint64_t now_ns;
-	struct stat st;
-
-	if (!path_of_slot(then, p, slot, path))
-		return EXIT_DONE;
-	if (fstatat(root_fd, path, &st, 0) != 0)
-		return errno == ENOENT ? EXIT_DONE : fail(EXIT_IO, "%s/%s: %s", words->root, path, strerror(errno));
-	now_ns = files_ns(&st.st_mtim);
-	if (now_ns == then->own_ns[slot])
-		return EXIT_DONE;
-	return fail(EXIT_MISMATCH,
-		    "%s/%s: changed while the dataset was built: written %s when it was read, %s now; when nothing "
-		    "writes to it any more, %s",
-		    words->root, path, source_time_text(then->own_ns[slot], before), source_time_text(now_ns, after),
-		    words->anew);
-}
-
 int source_times_check_written(const struct source_times *then, const struct plan *p, int root_fd,
 			       const struct source_words *words, uint64_t first, uint64_t count)
 {
-	uint64_t n = then->per_input;
-	int code = EXIT_DONE;
+	char path[3 * PLAN_PATH_BYTES_MAX], before[SOURCE_TIME_CHARS], after[SOURCE_TIME_CHARS];
+	uint64_t n = then->per_input, slot, now_ns;
+	struct stat st;
 
-	for (uint64_t i = 0; code == EXIT_DONE && i < count * n; i++)
-		code = check_written(then, p, root_fd, words, plan_input_at(p, first + i / n) * n + i % n);
-	return code;
+	for (uint64_t i = 0; i < count * n; i++) {
+		slot = plan_input_at(p, first + i / n) * n + i % n;
+		if (!path_of_slot(then, p, slot, path))
+			continue;
+		if (fstatat(root_fd, path, &st, 0) != 0) {
+			if (errno == ENOENT)
+				continue;
+			return fail(EXIT_IO, "%s/%s: %s", words->root, path, strerror(errno));
+		}
+		now_ns = files_ns(&st.st_mtim);
+		if (now_ns != then->own_ns[slot])
+			return fail(EXIT_MISMATCH,
+				    "%s/%s: changed while the dataset was built: written %s when it was read, %s now; "
+				    "when nothing writes to it any more, %s",
+				    words->root, path, source_time_text(then->own_ns[slot], before),
+				    source_time_text(now_ns, after), words->anew);
+	}
+	return EXIT_DONE;
 }

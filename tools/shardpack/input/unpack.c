@@ -18,13 +18,12 @@
 #include "libshard/base/bytes.h"
 #include "libshard/base/words.h"
 #include "tools/common/files.h"
+#include "tools/common/memory.h"
 #include "tools/common/message.h"
 #include "tools/common/progress.h"
 #include "tools/common/signals.h"
 #include "tools/shardpack/input/input.h"
 #include "tools/shardpack/parse/parse.h"
-#include "tools/shardpack/parse/tar.h"
-#include "tools/shardpack/parse/zip.h"
 
 /* ---- input and output ---- */
 
@@ -44,6 +43,18 @@ int unpack_read(const struct unpack_work *w, void *out, size_t bytes, uint64_t o
 	return interrupted() ? EXIT_INTERRUPTED : EXIT_DONE;
 }
 
+int unpack_next(struct unpack_work *w, uint64_t end, size_t *bytes)
+{
+	size_t n = end - w->in_at < UNPACK_PIECE_BYTES ? (size_t)(end - w->in_at) : UNPACK_PIECE_BYTES;
+	int rc = unpack_read(w, w->in, n, w->in_at);
+
+	w->in_at += n;
+	*bytes = n;
+	progress_add(&w->progress, n, n, 0);
+	progress_tick(&w->progress);
+	return rc;
+}
+
 int unpack_write(struct unpack_work *w, const uint8_t *data, size_t bytes)
 {
 	ssize_t n;
@@ -54,8 +65,8 @@ int unpack_write(struct unpack_work *w, const uint8_t *data, size_t bytes)
 			    " bytes that the directory says; the file is damaged, fetch it again",
 			    w->name, w->member_at, w->member_bytes);
 	if (bytes > w->most->bytes - w->written_bytes)
-		return fail(w->most->code, "%s: has %" PRIu64 " bytes and unpacks to more than %" PRIu64 "; %s",
-			    w->name, w->in_bytes, w->most->bytes, w->most->remedy);
+		return fail(w->most->rc, "%s: has %" PRIu64 " bytes and unpacks to more than %" PRIu64 "; %s", w->name,
+			    w->in_bytes, w->most->bytes, w->most->remedy);
 	w->member_left -= bytes;
 	w->written_bytes += bytes;
 	w->out_bytes += bytes;
@@ -153,13 +164,12 @@ static uint64_t zip_says(int fd, uint64_t in_bytes)
 {
 	char why[ZIP_WHY_BYTES];
 	struct zip z = {.bytes = in_bytes, .read = pread_all, .context = &fd, .why = why};
-	struct zip_member *m = malloc(sizeof(*m));
-	enum zip_status status = ZIP_BAD;
+	struct zip_member m;
+	enum zip_status status;
 	uint64_t sum = 0;
 
-	while (m && (status = zip_next(&z, m)) == ZIP_MEMBER)
-		sum += m->bytes > UNPACK_MEMBER_BYTES_MAX ? 0 : m->bytes;
-	free(m);
+	while ((status = zip_next(&z, &m)) == ZIP_MEMBER)
+		sum += m.bytes > UNPACK_MEMBER_BYTES_MAX ? 0 : m.bytes;
 	return status == ZIP_END ? sum : 0;
 }
 
@@ -206,27 +216,27 @@ static uint64_t place_of(const struct fortran *f, uint64_t k)
 /* Records [first, first + n): each of their items lies beside the same one of the next record. */
 static int transpose_block(struct unpack_work *w, const struct fortran *f, uint64_t first, uint64_t n)
 {
-	int code = EXIT_DONE;
+	int rc = EXIT_DONE;
 
-	for (uint64_t k = 0; code == EXIT_DONE && k < f->inner; k++) {
+	for (uint64_t k = 0; rc == EXIT_DONE && k < f->inner; k++) {
 		uint64_t at = f->offset + (place_of(f, k) * f->count + first) * f->item_bytes;
 
-		code = unpack_read(w, f->column, (size_t)(n * f->item_bytes), at);
+		rc = unpack_read(w, f->column, (size_t)(n * f->item_bytes), at);
 		for (uint64_t i = 0; i < n; i++)
 			memcpy(f->block + (i * f->inner + k) * f->item_bytes, f->column + i * f->item_bytes,
 			       f->item_bytes);
 	}
 	progress_add(&w->progress, n * f->inner * f->item_bytes, n * f->inner * f->item_bytes, 0);
 	progress_tick(&w->progress);
-	return code == EXIT_DONE ? unpack_write(w, f->block, (size_t)(n * f->inner * f->item_bytes)) : code;
+	return rc == EXIT_DONE ? unpack_write(w, f->block, (size_t)(n * f->inner * f->item_bytes)) : rc;
 }
 
-/* "fortran,128,4,1000,3,32,32": the numbers of stored.h. */
+/* "fortran,128,4,1000,3,32,32": the numbers that input.h names. */
 static int unpack_fortran(struct unpack_work *w, const uint64_t *arg, unsigned arg_count)
 {
 	struct fortran f = {.offset = arg[0], .item_bytes = arg[1], .count = arg[2], .inner = 1};
 	uint64_t left;
-	int code = EXIT_DONE;
+	int rc = EXIT_DONE;
 
 	for (; f.dim_count + 3 < arg_count; f.dim_count++) {
 		f.dim[f.dim_count] = arg[f.dim_count + 3];
@@ -246,102 +256,86 @@ static int unpack_fortran(struct unpack_work *w, const uint64_t *arg, unsigned a
 	f.column = malloc((size_t)(f.block_records * f.item_bytes));
 	f.block = malloc((size_t)(f.block_records * f.inner * f.item_bytes));
 	if (!f.column || !f.block)
-		code = fail(EXIT_IO, "%s: out of memory for %" PRIu64 " bytes of an array in Fortran order", w->name,
-			    f.block_records * f.inner * f.item_bytes);
-	for (uint64_t first = 0; code == EXIT_DONE && first < f.count; first += f.block_records)
-		code = transpose_block(w, &f, first,
-				       f.count - first < f.block_records ? f.count - first : f.block_records);
+		rc = fail(EXIT_IO, "%s: out of memory for %" PRIu64 " bytes of an array in Fortran order", w->name,
+			  f.block_records * f.inner * f.item_bytes);
+	for (uint64_t first = 0; rc == EXIT_DONE && first < f.count; first += f.block_records)
+		rc = transpose_block(w, &f, first,
+				     f.count - first < f.block_records ? f.count - first : f.block_records);
 	free(f.column);
 	free(f.block);
-	return code;
+	return rc;
 }
 
 /* ---- the ways ---- */
 
 /* ---- deflate, with or without the frame of gzip ---- */
 
-/* The next piece of the input, up to `end`. */
-static int feed(struct unpack_work *w, z_stream *z, uint64_t end)
-{
-	size_t n = end - w->in_at < UNPACK_PIECE_BYTES ? (size_t)(end - w->in_at) : UNPACK_PIECE_BYTES;
-	int code = unpack_read(w, w->in, n, w->in_at);
-
-	z->next_in = w->in;
-	z->avail_in = (uInt)n;
-	w->in_at += n;
-	progress_add(&w->progress, n, n, 0);
-	progress_tick(&w->progress);
-	return code;
-}
-
-/* Tapes and object stores fill the end of a file, or of each of its members, with zeros. */
-static void pass_zeros(z_stream *z)
-{
-	for (; z->avail_in && !*z->next_in; z->avail_in--)
-		z->next_in++;
-}
-
 static int inflate_run(struct unpack_work *w, z_stream *z, uint64_t end, bool members, uint32_t *crc)
 {
-	int code = EXIT_DONE, rc = Z_OK;
+	int rc = EXIT_DONE, status = Z_OK;
+	size_t n;
 
-	while (code == EXIT_DONE) {
+	while (rc == EXIT_DONE) {
 		if (!z->avail_in && w->in_at < end) {
-			code = feed(w, z, end);
+			rc = unpack_next(w, end, &n);
+			z->next_in = w->in;
+			z->avail_in = (uInt)n;
 			continue;
 		}
-		if (rc == Z_STREAM_END) {
+		if (status == Z_STREAM_END) {
 			if (!z->avail_in)
 				return EXIT_DONE;
 			if (!members)
 				return unpack_damaged(w, "there are bytes behind the end of the compressed data,");
-			pass_zeros(z);
+			/* Tapes and object stores fill the end of a file, or of each member, with zeros. */
+			for (; z->avail_in && !*z->next_in; z->avail_in--)
+				z->next_in++;
 			if (!z->avail_in)
 				continue;
-			rc = inflateReset(z);
+			status = inflateReset(z);
 		}
 		z->next_out = w->out;
 		z->avail_out = UNPACK_PIECE_BYTES;
-		rc = inflate(z, Z_NO_FLUSH);
-		if (rc == Z_MEM_ERROR)
+		status = inflate(z, Z_NO_FLUSH);
+		if (status == Z_MEM_ERROR)
 			return fail(EXIT_IO, "%s: out of memory while unpacking", w->name);
-		if (rc == Z_BUF_ERROR && !z->avail_in)
+		if (status == Z_BUF_ERROR && !z->avail_in)
 			return unpack_damaged(w, "the compressed data end early,");
-		if (rc != Z_OK && rc != Z_STREAM_END)
+		if (status != Z_OK && status != Z_STREAM_END)
 			return unpack_damaged(w, z->msg ? z->msg : "the compressed data cannot be read");
 		*crc = (uint32_t)crc32(*crc, w->out, UNPACK_PIECE_BYTES - z->avail_out);
-		code = unpack_write(w, w->out, UNPACK_PIECE_BYTES - z->avail_out);
+		rc = unpack_write(w, w->out, UNPACK_PIECE_BYTES - z->avail_out);
 	}
-	return code;
+	return rc;
 }
 
 /* `window` as of inflateInit2(): 31 for gzip, -15 for bare deflate. */
 static int unpack_deflate(struct unpack_work *w, int window, uint64_t offset, uint64_t bytes, uint32_t *crc)
 {
 	z_stream z = {0};
-	int code;
+	int rc;
 
 	if (inflateInit2(&z, window) != Z_OK)
 		return fail(EXIT_IO, "%s: out of memory while unpacking", w->name);
 	w->in_at = offset;
-	code = inflate_run(w, &z, offset + bytes, window > 0, crc);
+	rc = inflate_run(w, &z, offset + bytes, window > 0, crc);
 	inflateEnd(&z);
-	return code;
+	return rc;
 }
 
 static int unpack_member(struct unpack_work *w, const uint64_t *arg)
 {
 	uint32_t crc = 0;
-	int code;
+	int rc;
 
 	w->member_at = arg[0];
 	w->member_bytes = w->member_left = arg[3];
 	if (arg[0] > w->in_bytes || arg[1] > w->in_bytes - arg[0])
 		return unpack_damaged(w, "a member lies outside of the file,");
-	code = unpack_deflate(w, -15, arg[0], arg[1], &crc);
-	if (code == EXIT_DONE && crc != arg[2])
-		code = unpack_damaged(w, "the checksum of a member is wrong");
-	return code;
+	rc = unpack_deflate(w, -15, arg[0], arg[1], &crc);
+	if (rc == EXIT_DONE && crc != arg[2])
+		rc = unpack_damaged(w, "the checksum of a member is wrong");
+	return rc;
 }
 
 /* ---- all of a ZIP ---- */
@@ -353,20 +347,19 @@ static bool read_zip(void *context, uint64_t offset, void *out, size_t bytes)
 
 static int copy_member(struct unpack_work *w, const struct zip_member *m, uint32_t *crc)
 {
-	uint64_t n;
-	int code = EXIT_DONE;
+	uint64_t end = m->offset + m->bytes;
+	int rc = EXIT_DONE;
+	size_t n;
 
-	for (uint64_t at = 0; code == EXIT_DONE && at < m->bytes; at += n) {
-		n = m->bytes - at < UNPACK_PIECE_BYTES ? m->bytes - at : UNPACK_PIECE_BYTES;
-		code = unpack_read(w, w->in, (size_t)n, m->offset + at);
-		if (code != EXIT_DONE)
+	w->in_at = m->offset;
+	while (rc == EXIT_DONE && w->in_at < end) {
+		rc = unpack_next(w, end, &n);
+		if (rc != EXIT_DONE)
 			break;
 		*crc = (uint32_t)crc32(*crc, w->in, (uInt)n);
-		progress_add(&w->progress, n, n, 0);
-		progress_tick(&w->progress);
-		code = unpack_write(w, w->in, (size_t)n);
+		rc = unpack_write(w, w->in, n);
 	}
-	return code;
+	return rc;
 }
 
 /* Places stay as the plan has them, and the disk is not filled. */
@@ -388,34 +381,33 @@ static int unpack_zip(struct unpack_work *w)
 {
 	char why[ZIP_WHY_BYTES] = "";
 	struct zip z = {.bytes = w->in_bytes, .read = read_zip, .context = w, .why = why};
-	struct zip_member *m = malloc(sizeof(*m));
+	struct zip_member m;
 	enum zip_status status = ZIP_END;
-	int code = m ? EXIT_DONE : fail(EXIT_IO, "%s: out of memory while unpacking", w->name);
+	int rc = EXIT_DONE;
 
-	while (code == EXIT_DONE && (status = zip_next(&z, m)) == ZIP_MEMBER) {
+	while (rc == EXIT_DONE && (status = zip_next(&z, &m)) == ZIP_MEMBER) {
 		uint64_t before = w->out_bytes;
 		uint32_t crc = 0;
 
-		if (m->bytes > UNPACK_MEMBER_BYTES_MAX) {
-			code = leave_hole(w, m);
+		if (m.bytes > UNPACK_MEMBER_BYTES_MAX) {
+			rc = leave_hole(w, &m);
 			continue;
 		}
-		w->member_at = m->offset;
-		w->member_bytes = w->member_left = m->bytes;
-		code = m->method == ZIP_STORED ? copy_member(w, m, &crc)
-					       : unpack_deflate(w, -15, m->offset, m->packed_bytes, &crc);
-		w->in_at = m->offset;
-		if (code == EXIT_DONE && (crc != m->crc || w->out_bytes - before != m->bytes))
-			code = fail(EXIT_BAD,
-				    "%s: '%s' at offset %" PRIu64 " is damaged: it has %" PRIu64 " bytes "
-				    "with CRC-32 %08" PRIx32 "; the directory says %" PRIu64 " bytes with "
-				    "CRC-32 %08" PRIx32,
-				    w->name, m->name, m->offset, w->out_bytes - before, crc, m->bytes, m->crc);
+		w->member_at = m.offset;
+		w->member_bytes = w->member_left = m.bytes;
+		rc = m.method == ZIP_STORED ? copy_member(w, &m, &crc)
+					    : unpack_deflate(w, -15, m.offset, m.packed_bytes, &crc);
+		w->in_at = m.offset;
+		if (rc == EXIT_DONE && (crc != m.crc || w->out_bytes - before != m.bytes))
+			rc = fail(EXIT_BAD,
+				  "%s: '%s' at offset %" PRIu64 " is damaged: it has %" PRIu64 " bytes "
+				  "with CRC-32 %08" PRIx32 "; the directory says %" PRIu64 " bytes with "
+				  "CRC-32 %08" PRIx32,
+				  w->name, m.name, m.offset, w->out_bytes - before, crc, m.bytes, m.crc);
 	}
-	free(m);
-	if (code == EXIT_DONE && status == ZIP_BAD)
-		code = why[0] ? fail(EXIT_BAD, "%s: %s", w->name, why) : EXIT_IO;
-	return code;
+	if (rc == EXIT_DONE && status == ZIP_BAD)
+		rc = why[0] ? fail(EXIT_BAD, "%s: %s", w->name, why) : EXIT_IO;
+	return rc;
 }
 
 /* ---- Zstandard ---- */
@@ -424,20 +416,15 @@ static int zstd_run(struct unpack_work *w, ZSTD_DCtx *context)
 {
 	ZSTD_inBuffer in = {w->in, 0, 0};
 	size_t left = 1; /* 0: a frame is complete */
-	int code = EXIT_DONE;
+	int rc = EXIT_DONE;
 
-	while (code == EXIT_DONE) {
+	while (rc == EXIT_DONE) {
 		ZSTD_outBuffer out = {w->out, UNPACK_PIECE_BYTES, 0};
 
 		if (in.pos == in.size && w->in_at < w->in_bytes) {
-			in.size = w->in_bytes - w->in_at < UNPACK_PIECE_BYTES ? (size_t)(w->in_bytes - w->in_at)
-									      : UNPACK_PIECE_BYTES;
 			in.pos = 0;
-			code = unpack_read(w, w->in, in.size, w->in_at);
-			w->in_at += in.size;
-			progress_add(&w->progress, in.size, in.size, 0);
-			progress_tick(&w->progress);
-			if (code != EXIT_DONE)
+			rc = unpack_next(w, w->in_bytes, &in.size);
+			if (rc != EXIT_DONE)
 				break;
 		} else if (in.pos == in.size && !left) {
 			break;
@@ -452,21 +439,21 @@ static int zstd_run(struct unpack_work *w, ZSTD_DCtx *context)
 			return unpack_damaged(w, ZSTD_getErrorName(left));
 		if (left && !out.pos && in.pos == in.size && w->in_at == w->in_bytes)
 			return unpack_damaged(w, "the compressed data end early,");
-		code = unpack_write(w, w->out, out.pos);
+		rc = unpack_write(w, w->out, out.pos);
 	}
-	return code;
+	return rc;
 }
 
 static int unpack_zstd(struct unpack_work *w)
 {
 	ZSTD_DCtx *context = ZSTD_createDCtx();
-	int code;
+	int rc;
 
 	if (!context)
 		return fail(EXIT_IO, "%s: out of memory while unpacking", w->name);
-	code = zstd_run(w, context);
+	rc = zstd_run(w, context);
 	ZSTD_freeDCtx(context);
-	return code;
+	return rc;
 }
 
 /* ---- which ---- */
@@ -483,27 +470,14 @@ static int by_libarchive(struct unpack_work *w, const char *how)
 #define by_libarchive unpack_archive
 #endif
 
-/* The numbers behind the first word; false if they are none. */
-static bool read_arguments(const char *how, uint64_t *arg, unsigned *count, unsigned max)
-{
-	struct words words = words_of(how, strlen(how));
-	struct word first;
-
-	words_take(&words, ',', &first);
-	for (*count = 0; !words_done(&words); (*count)++)
-		if (*count == max || !words_u64(&words, ',', UINT64_MAX, &arg[*count]))
-			return false;
-	return true;
-}
-
 /* A tar that is not compressed and is called .tgz: `tar -cf x.tgz` makes one. */
 static int check_beginning(const struct unpack_work *w)
 {
 	uint8_t block[TAR_BLOCK_BYTES] = {0};
-	int code = w->in_bytes < sizeof(block) ? EXIT_DONE : unpack_read(w, block, sizeof(block), 0);
+	int rc = w->in_bytes < sizeof(block) ? EXIT_DONE : unpack_read(w, block, sizeof(block), 0);
 
-	if (code != EXIT_DONE || !tar_is_header(block))
-		return code;
+	if (rc != EXIT_DONE || !tar_is_header(block))
+		return rc;
 	return fail(EXIT_BAD,
 		    "%s: is a tar that is not compressed, although its name says so; rename it so that it ends in .tar",
 		    w->name);
@@ -518,41 +492,42 @@ int unpack_run(const char *how, int in_fd, uint64_t in_bytes, int out_fd, const 
 				.in_bytes = in_bytes,
 				.member_left = UINT64_MAX,
 				.most = most};
+	struct words words = words_of(how, strlen(how));
 	uint64_t arg[3 + UNPACK_DIMS_MAX];
-	size_t word = strcspn(how, ",");
-	bool is_member;
-	unsigned count;
+	unsigned count = 0;
+	struct word method;
 	uint32_t crc = 0;
-	int code;
+	bool is_member;
+	int rc;
 
-	if (!read_arguments(how, arg, &count, 3 + UNPACK_DIMS_MAX))
-		return fail(EXIT_BAD, "%s: the plan unpacks it with '%s', which is not a method", name, how);
-	w.in = malloc(UNPACK_PIECE_BYTES);
-	w.out = malloc(UNPACK_PIECE_BYTES);
-	is_member = word == 7 && !memcmp(how, "deflate", 7) && count == 4;
+	words_take(&words, ',', &method);
+	for (; !words_done(&words); count++)
+		if (count == 3 + UNPACK_DIMS_MAX || !words_u64(&words, ',', UINT64_MAX, &arg[count]))
+			return fail(EXIT_BAD, "%s: the plan unpacks it with '%s', which is not a method", name, how);
+	w.in = xmalloc(UNPACK_PIECE_BYTES, 1);
+	w.out = xmalloc(UNPACK_PIECE_BYTES, 1);
+	is_member = word_is(method, "deflate") && count == 4;
 	progress_start(&w.progress, "unpacking", NULL, is_member ? arg[1] : in_bytes);
-	if (!w.in || !w.out)
-		code = fail(EXIT_IO, "%s: out of memory while unpacking", name);
-	else if (!strchr(how, ',') && (code = check_beginning(&w)) != EXIT_DONE)
+	if (!strchr(how, ',') && (rc = check_beginning(&w)) != EXIT_DONE)
 		; /* it has said why */
 	else if (!strcmp(how, "gzip"))
-		code = unpack_deflate(&w, 31, 0, in_bytes, &crc);
+		rc = unpack_deflate(&w, 31, 0, in_bytes, &crc);
 	else if (!strcmp(how, "zip"))
-		code = unpack_zip(&w);
+		rc = unpack_zip(&w);
 	else if (!strcmp(how, "zstd"))
-		code = unpack_zstd(&w);
+		rc = unpack_zstd(&w);
 	else if (!strcmp(how, "bzip2") || !strcmp(how, "xz"))
-		code = by_libarchive(&w, how);
+		rc = by_libarchive(&w, how);
 	else if (is_member)
-		code = unpack_member(&w, arg);
-	else if (word == 7 && !memcmp(how, "fortran", 7) && count >= 3)
-		code = unpack_fortran(&w, arg, count);
+		rc = unpack_member(&w, arg);
+	else if (word_is(method, "fortran") && count >= 3)
+		rc = unpack_fortran(&w, arg, count);
 	else
-		code = fail(EXIT_UNSUPPORTED, "%s: the plan unpacks it with '%s', which this shardpack does not know",
-			    name, how);
+		rc = fail(EXIT_UNSUPPORTED, "%s: the plan unpacks it with '%s', which this shardpack does not know",
+			  name, how);
 	progress_abandon(&w.progress);
 	free(w.in);
 	free(w.out);
 	*written = w.written_bytes;
-	return code;
+	return rc;
 }

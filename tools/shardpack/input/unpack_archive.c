@@ -21,13 +21,13 @@
 
 struct feeding {
 	struct unpack_work *w;
-	int code; /* why there was no more */
+	int rc; /* why there was no more */
 	bool xz;
 	struct xz_walk walk;
 };
 
 /* The next piece of an xz, before libarchive sees it. */
-static int look(struct feeding *f, size_t n)
+static int check_xz(struct feeding *f, size_t n)
 {
 	char need[HUMAN_CHARS];
 
@@ -44,23 +44,19 @@ static int look(struct feeding *f, size_t n)
 		    XZ_DICTIONARY_MAX);
 }
 
-static la_ssize_t give(struct archive *a, void *context, const void **data)
+static la_ssize_t next_piece(struct archive *a, void *context, const void **data)
 {
 	struct feeding *f = context;
 	struct unpack_work *w = f->w;
-	uint64_t left = w->in_bytes - w->in_at;
-	size_t n = left < UNPACK_PIECE_BYTES ? (size_t)left : UNPACK_PIECE_BYTES;
+	size_t n;
 
 	(void)a;
-	f->code = unpack_read(w, w->in, n, w->in_at);
-	w->in_at += n;
-	if (f->code == EXIT_DONE && f->xz)
-		f->code = look(f, n);
-	if (f->code != EXIT_DONE)
+	f->rc = unpack_next(w, w->in_bytes, &n);
+	if (f->rc == EXIT_DONE && f->xz)
+		f->rc = check_xz(f, n);
+	if (f->rc != EXIT_DONE)
 		return -1;
 	*data = w->in;
-	progress_add(&w->progress, n, n, 0);
-	progress_tick(&w->progress);
 	return (la_ssize_t)n;
 }
 
@@ -70,8 +66,8 @@ static int complain(const struct feeding *f, struct archive *a)
 	static const char *const early[] = {"truncated", "No progress"};
 	const char *why = archive_error_string(a), *colon;
 
-	if (f->code != EXIT_DONE)
-		return f->code;
+	if (f->rc != EXIT_DONE)
+		return f->rc;
 	if (!why || archive_errno(a) == ENOMEM)
 		return fail(EXIT_IO, "%s: cannot be unpacked: %s", f->w->name, why ? why : "out of memory");
 	for (size_t i = 0; i < sizeof(early) / sizeof(early[0]); i++)
@@ -84,56 +80,56 @@ static int complain(const struct feeding *f, struct archive *a)
 /* Zeros may follow: padding. */
 static int check_rest(struct unpack_work *w, uint64_t at)
 {
-	int code = EXIT_DONE;
+	int rc = EXIT_DONE;
 	size_t n;
 
-	for (; code == EXIT_DONE && at < w->in_bytes; at += n) {
+	for (; rc == EXIT_DONE && at < w->in_bytes; at += n) {
 		n = w->in_bytes - at < UNPACK_PIECE_BYTES ? (size_t)(w->in_bytes - at) : UNPACK_PIECE_BYTES;
-		code = unpack_read(w, w->in, n, at);
+		rc = unpack_read(w, w->in, n, at);
 		w->in_at = at;
-		for (size_t i = 0; code == EXIT_DONE && i < n; i++, w->in_at++)
+		for (size_t i = 0; rc == EXIT_DONE && i < n; i++, w->in_at++)
 			if (w->in[i])
-				code = unpack_damaged(w, "there are bytes behind the end of the compressed data,");
+				rc = unpack_damaged(w, "there are bytes behind the end of the compressed data,");
 	}
-	return code;
+	return rc;
 }
 
 static int run(struct feeding *f, struct archive *a, int filter)
 {
 	struct archive_entry *entry;
-	int code = EXIT_DONE, rc = archive_read_open(a, f, NULL, give, NULL);
+	int rc = EXIT_DONE, status = archive_read_open(a, f, NULL, next_piece, NULL);
 	la_ssize_t n = 1;
 
-	if (rc == ARCHIVE_OK)
-		rc = archive_read_next_header(a, &entry);
+	if (status == ARCHIVE_OK)
+		status = archive_read_next_header(a, &entry);
 	/* It looks at the first bytes to see what they are, and does not say why there are none. */
-	if (rc != ARCHIVE_OK && f->code == EXIT_DONE && archive_error_string(a) &&
+	if (status != ARCHIVE_OK && f->rc == EXIT_DONE && archive_error_string(a) &&
 	    strstr(archive_error_string(a), "Unrecognized archive format"))
 		return unpack_damaged(f->w, "it unpacks to nothing, or is damaged at its beginning,");
-	if (rc != ARCHIVE_OK)
+	if (status != ARCHIVE_OK)
 		return complain(f, a);
 	if (archive_filter_code(a, 0) != filter) /* it would be given on as it is */
 		return unpack_damaged(f->w, "it does not begin as its name says,");
-	while (code == EXIT_DONE && n) {
+	while (rc == EXIT_DONE && n) {
 		n = archive_read_data(a, f->w->out, UNPACK_PIECE_BYTES);
-		code = n < 0 ? complain(f, a) : unpack_write(f->w, f->w->out, (size_t)n);
+		rc = n < 0 ? complain(f, a) : unpack_write(f->w, f->w->out, (size_t)n);
 	}
-	return code == EXIT_DONE ? check_rest(f->w, (uint64_t)archive_filter_bytes(a, -1)) : code;
+	return rc == EXIT_DONE ? check_rest(f->w, (uint64_t)archive_filter_bytes(a, -1)) : rc;
 }
 
 int unpack_archive(struct unpack_work *w, const char *how)
 {
 	struct feeding f = {.w = w, .xz = !strcmp(how, "xz")};
 	struct archive *a = archive_read_new();
-	int code;
+	int rc;
 
 	xz_walk_start(&f.walk);
 	if (!a || archive_read_support_format_raw(a) != ARCHIVE_OK ||
 	    (f.xz ? archive_read_support_filter_xz(a) : archive_read_support_filter_bzip2(a)) != ARCHIVE_OK)
-		code = fail(EXIT_UNSUPPORTED, "%s: libarchive here cannot unpack %s: %s", w->name, how,
-			    a ? archive_error_string(a) : "out of memory");
+		rc = fail(EXIT_UNSUPPORTED, "%s: libarchive here cannot unpack %s: %s", w->name, how,
+			  a ? archive_error_string(a) : "out of memory");
 	else
-		code = run(&f, a, f.xz ? ARCHIVE_FILTER_XZ : ARCHIVE_FILTER_BZIP2);
+		rc = run(&f, a, f.xz ? ARCHIVE_FILTER_XZ : ARCHIVE_FILTER_BZIP2);
 	archive_read_free(a);
-	return code;
+	return rc;
 }

@@ -20,8 +20,7 @@
 #include "tools/common/progress.h"
 #include "tools/common/signals.h"
 #include "tools/common/workers.h"
-#include "tools/shardpack/input/place.h"
-#include "tools/shardpack/input/stored.h"
+#include "tools/shardpack/input/input.h"
 
 #define CLAIM_AHEAD 3 /* shards whose inputs workers may begin: the one being filled, and the next ones */
 
@@ -98,7 +97,7 @@ static int end_shard(struct build *b, uint64_t range_idx)
 		claims_failed(b->claims, b->shard_of_range[range_idx]);
 	if (!writer)
 		return EXIT_DONE;
-	rc = b->job->stored ? stored_check_unchanged(b->job->stored, b->job->remedy) : EXIT_DONE;
+	rc = b->job->source_files ? source_files_check_unchanged(b->job->source_files, b->job->remedy) : EXIT_DONE;
 	if (rc)
 		return rc;
 	if (shard_tally_write(b->tally, writer, &err) != SHARD_OK)
@@ -326,8 +325,8 @@ static int fill_all(struct build *b, uint64_t range_count)
 	if (plan_names_inputs(job->plan)) {
 		rc = image_workers_open(&b->images, job, b->ranges, range_count, &w);
 	} else {
-		b->warm = warm_start(job->plan, job->stored);
-		b->fixed = fixed_open(job->plan, &job->schema, job->stored);
+		b->warm = warm_start(job->plan, job->source_files);
+		b->fixed = fixed_open(job->plan, &job->schema, job->source_files);
 		rc = record_workers_open(&b->records, job, b->ranges, range_count, &w);
 	}
 	if (!rc)

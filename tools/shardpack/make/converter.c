@@ -20,8 +20,7 @@
 #include "libshard/base/utf8.h"
 #include "tools/common/memory.h"
 #include "tools/shardpack/images/images.h"
-#include "tools/shardpack/input/source_times.h"
-#include "tools/shardpack/input/stored.h"
+#include "tools/shardpack/input/input.h"
 #include "tools/shardpack/parse/parse.h"
 
 struct converter {
@@ -195,7 +194,8 @@ static bool input_bytes_read(const struct converter *c, const struct input_bytes
 				   in->bytes, INPUT_BYTES_MAX);
 	if (!scratch_reserve(to, in->bytes))
 		return verdict_set(v, OUTCOME_STOP, 0, "out of memory for %" PRIu64 " bytes", in->bytes);
-	if (stored_read(c->job->stored, in->file, in->offset, to->data, in->bytes, v->message, sizeof(v->message)))
+	if (source_file_read(c->job->source_files, in->file, in->offset, to->data, in->bytes, v->message,
+			     sizeof(v->message)))
 		return true;
 	v->outcome = OUTCOME_FAILED;
 	return false;

@@ -10,7 +10,7 @@
 
 #include "libshard/base/turns.h"
 #include "tools/common/message.h"
-#include "tools/shardpack/input/source_times.h"
+#include "tools/shardpack/input/input.h"
 
 #define OTHER_SHOWN_MAX 20
 

@@ -16,9 +16,8 @@
 #include "tools/common/memory.h"
 #include "tools/common/message.h"
 #include "tools/shardpack/images/images.h"
-#include "tools/shardpack/input/place.h"
-#include "tools/shardpack/input/stored.h"
-#include "tools/shardpack/parse/integer.h"
+#include "tools/shardpack/input/input.h"
+#include "tools/shardpack/parse/parse.h"
 
 /* ---- the bytes of a field as they stand in a file, made those of a record ---- */
 
@@ -75,7 +74,7 @@ struct stream {
 struct fixed {
 	const struct plan *plan;
 	const struct shard_schema *schema;
-	const struct stored *stored;
+	const struct source_files *source_files;
 	struct stream stream[SHARD_FIELDS_MAX];
 	uint32_t stream_count;
 	struct scratch raw;
@@ -170,14 +169,15 @@ static void find_streams(struct fixed *f)
 	}
 }
 
-struct fixed *fixed_open(const struct plan *plan, const struct shard_schema *schema, const struct stored *stored)
+struct fixed *fixed_open(const struct plan *plan, const struct shard_schema *schema,
+			 const struct source_files *source_files)
 {
 	struct fixed *f = xcalloc(1, sizeof(*f));
 	bool is_wide = false;
 
 	f->plan = plan;
 	f->schema = schema;
-	f->stored = stored;
+	f->source_files = source_files;
 	f->label = shard_schema_label(schema);
 	f->label_field = f->label ? (uint32_t)(f->label - schema->field) : 0;
 	if (f->label && !plan->class_count) { /* may one be too large for i64? */
@@ -278,8 +278,9 @@ static bool fail_block(struct fixed *f, struct fixed_block *b, uint32_t file, co
 static bool read_bytes(const struct fixed *f, const struct stream *st, uint32_t file, uint64_t offset, void *out,
 		       uint64_t bytes, char why[160])
 {
-	return (st->near && bytes <= COPY_BYTES && stored_copy(f->stored, file, offset, out, (size_t)bytes)) ||
-	       stored_read(f->stored, file, offset, out, (size_t)bytes, why, 160);
+	return (st->near && bytes <= COPY_BYTES &&
+		source_file_copy(f->source_files, file, offset, out, (size_t)bytes)) ||
+	       source_file_read(f->source_files, file, offset, out, (size_t)bytes, why, 160);
 }
 
 /* The records that come soon, if each is read alone: the processor then fetches several at once. */
@@ -290,7 +291,8 @@ static void prefetch_record(struct fixed *f, const struct fixed_block *b, const 
 	if (!st->near || i >= b->place.count)
 		return;
 	s = slice_of(f, st->lead, b->input_idx[i]);
-	stored_prefetch(f->stored, s->file, s->offset + (b->input_idx[i] - s->first) * s->stride, span_of(f, st, s));
+	source_file_prefetch(f->source_files, s->file, s->offset + (b->input_idx[i] - s->first) * s->stride,
+			     span_of(f, st, s));
 }
 
 /* Records [i, i + n) of the block, from the stream that they lie side by side in. */
@@ -341,16 +343,16 @@ static void expect_stream(struct fixed *f, const struct fixed_block *b, struct s
 	for (uint64_t i = 0; i < 3; i++) {
 		const struct plan_slice *s = slice_of(f, st->lead, b->input_idx[look[i]]);
 
-		near = near &&
-		       stored_is_near(f->stored, s->file, s->offset + (b->input_idx[look[i]] - s->first) * s->stride);
+		near = near && source_file_is_near(f->source_files, s->file,
+						   s->offset + (b->input_idx[look[i]] - s->first) * s->stride);
 	}
 	st->near = near;
 	for (uint64_t i = 0; !near && i < b->place.count; i += n) {
 		const struct plan_slice *s = slice_of(f, st->lead, b->input_idx[i]);
 
 		n = run_of(b, i, s, span_of(f, st, s));
-		stored_expect(f->stored, s->file, s->offset + (b->input_idx[i] - s->first) * s->stride,
-			      (n - 1) * s->stride + span_of(f, st, s));
+		source_file_expect(f->source_files, s->file, s->offset + (b->input_idx[i] - s->first) * s->stride,
+				   (n - 1) * s->stride + span_of(f, st, s));
 	}
 }
 
@@ -403,9 +405,9 @@ static void expect_packed(struct fixed *f, uint64_t window)
 	for (uint32_t i = 0; i < count; i++) {
 		uint64_t offset = offset_of(f, &f->piece[i], &s);
 
-		if (!i && stored_is_near(f->stored, s->file, offset))
+		if (!i && source_file_is_near(f->source_files, s->file, offset))
 			return;
-		stored_expect(f->stored, s->file, offset, f->piece[i].length * shard_dtype_bytes(s->dtype));
+		source_file_expect(f->source_files, s->file, offset, f->piece[i].length * shard_dtype_bytes(s->dtype));
 	}
 }
 
@@ -426,7 +428,8 @@ static bool read_piece(struct fixed *f, const struct window_piece *piece, uint8_
 	bool as_it_lies = s->dtype == to->dtype && !s->swap;
 	char why[160];
 
-	if (!stored_read(f->stored, s->file, offset, as_it_lies ? out : f->piece_raw, bytes, why, sizeof(why)))
+	if (!source_file_read(f->source_files, s->file, offset, as_it_lies ? out : f->piece_raw, bytes, why,
+			      sizeof(why)))
 		return verdict_set(v, OUTCOME_FAILED, 0, "%s: %s", f->plan->file[s->file].path, why);
 	for (uint32_t i = 0; !as_it_lies && i < piece->length; i++) {
 		/* The plan found that it fits; what was read then may be other bytes now. */

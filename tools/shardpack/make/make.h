@@ -29,7 +29,7 @@
 
 struct sandbox;
 struct source_times;
-struct stored;
+struct source_files;
 struct workers_options;
 
 /* ---- the job: the plan, and where things are ---- */
@@ -42,10 +42,11 @@ struct job { /* all const while it runs, but for what `account` and `receipts` p
 	const struct plan *plan;
 	struct shard_schema schema; /* of the plan's recipe */
 	const char *out_dir;
-	char state_dir[4400];		  /* OUT/.shardpack */
-	const char *source;		  /* for messages, and to write down */
-	int source_fd;			  /* -1 if the inputs are not at hand */
-	const struct stored *stored;	  /* the plan's files; NULL if it has none, or the inputs are not at hand */
+	char state_dir[4400]; /* OUT/.shardpack */
+	const char *source;   /* for messages, and to write down */
+	int source_fd;	      /* -1 if the inputs are not at hand */
+	/* the plan's files; NULL if it has none, or the inputs are not at hand */
+	const struct source_files *source_files;
 	const char *quarantine;		  /* NULL unless that is the policy */
 	struct sandbox *sandbox;	  /* of images; or NULL */
 	const struct source_times *times; /* when sources were written; NULL: not compared */
@@ -282,7 +283,7 @@ int quarantine_list(const char *quarantine, const struct plan *plan, const struc
  *
  *   OUT/00000.shard ...       published shards
  *   OUT/dataset.manifest      written last: with it the dataset is sealed
- *   OUT/dataset.sources       when each file of the source was written; source_times.h
+ *   OUT/dataset.sources       when each file of the source was written; input.h
  *   OUT/.shardpack/plan       the plan of the dataset
  *   OUT/.shardpack/sources    the same as dataset.sources; sealing moves it there
  *   OUT/.shardpack/source     the folder of the inputs; for `shardpack build`
@@ -1039,7 +1040,8 @@ struct fixed_block {
 };
 
 /* The schema is that of the plan. */
-struct fixed *fixed_open(const struct plan *plan, const struct shard_schema *schema, const struct stored *stored);
+struct fixed *fixed_open(const struct plan *plan, const struct shard_schema *schema,
+			 const struct source_files *source_files);
 void fixed_close(struct fixed *f);
 
 /* Records that a block should have, and memory for one. */

@@ -17,7 +17,7 @@
 #include "tools/common/files.h"
 #include "tools/common/memory.h"
 #include "tools/common/message.h"
-#include "tools/shardpack/input/source_times.h"
+#include "tools/shardpack/input/input.h"
 
 #define STATE_DIR    ".shardpack"
 #define MANIFEST     "dataset.manifest"

@@ -12,7 +12,7 @@
 #include "tools/common/message.h"
 #include "tools/common/progress.h"
 #include "tools/common/workers.h"
-#include "tools/shardpack/input/place.h"
+#include "tools/shardpack/input/input.h"
 
 /* The way through ranges, ascending and none of them empty. */
 struct range_walk {
@@ -184,7 +184,7 @@ static void *begin_records(void *context)
 {
 	const struct record_workers *p = context;
 
-	return fixed_open(p->job->plan, &p->job->schema, p->job->stored);
+	return fixed_open(p->job->plan, &p->job->schema, p->job->source_files);
 }
 
 static void end_records(void *own)

@@ -10,7 +10,7 @@
 
 #include "tools/common/human.h"
 #include "tools/common/message.h"
-#include "tools/shardpack/input/free_space.h"
+#include "tools/shardpack/input/input.h"
 #include "tools/shardpack/make/make.h"
 
 #define PAGE_BYTES	    4096

@@ -11,7 +11,6 @@
 
 #include "tools/common/shelf.h"
 #include "tools/common/text.h"
-#include "tools/shardpack/parse/integer.h"
 #include "tools/shardpack/parse/parse.h"
 
 /* ---- the shape of an object: runs of pixels, or an outline ---- */
@@ -32,17 +31,6 @@ static bool bad(char *why, const char *what)
 {
 	snprintf(why, RLE_WHY_BYTES, "%s", what);
 	return false;
-}
-
-static void rle_clear(struct rle *r)
-{
-	r->count = r->steps = 0;
-}
-
-static void rle_free(struct rle *r)
-{
-	free(r->run);
-	*r = (struct rle){0};
 }
 
 /* A run more.  False if memory ran out. */
@@ -171,7 +159,7 @@ static int compare_runs(const void *a, const void *b)
 }
 
 /* From the places where runs change, and the end, to runs; two changes at one place are none. */
-static void settle(struct rle *r, uint64_t first)
+static void runs_of_changes(struct rle *r, uint64_t first)
 {
 	uint32_t *run = r->run + first, was = 0;
 	uint64_t count = r->count - first, to = 0;
@@ -200,7 +188,7 @@ static int large(double at)
 /*
  * The outline of `points` points, x and y each, in a picture of that size, as runs behind those
  * that are there.  At least three points, none farther away than 2^20.  False, and `why`, if memory
- * ran out, or all outlines since rle_clear() are too long.
+ * ran out, or all outlines of the picture are too long.
  */
 static bool rle_add_outline(struct rle *r, const double *xy, size_t points, uint32_t width, uint32_t height, char *why)
 {
@@ -219,21 +207,11 @@ static bool rle_add_outline(struct rle *r, const double *xy, size_t points, uint
 	}
 	if (!ok || !rle_add(r, width * height))
 		return bad(why, "out of memory for its outline");
-	settle(r, first);
+	runs_of_changes(r, first);
 	return true;
 }
 
 /* ---- pixels ---- */
-
-/* How many pixels the runs [first, end) have inside of the object. */
-static uint64_t rle_area(const struct rle *r, uint64_t first, uint64_t end)
-{
-	uint64_t area = 0;
-
-	for (uint64_t i = first + 1; i < end; i += 2)
-		area += r->run[i];
-	return area;
-}
 
 /* Set these pixels to a value. */
 static void rle_paint(const struct rle *r, uint64_t first, uint64_t end, uint32_t value, const struct rle_picture *out)
@@ -280,13 +258,13 @@ __attribute__((format(printf, 2, 3))) static bool bad_shape(struct coco_shapes *
 
 void coco_shapes_clear(struct coco_shapes *s)
 {
-	rle_clear(&s->rle);
+	s->rle.count = s->rle.steps = 0;
 	s->piece_count = s->count = s->painted = 0;
 }
 
 void coco_shapes_free(struct coco_shapes *s)
 {
-	rle_free(&s->rle);
+	free(s->rle.run);
 	free(s->piece_end);
 	free(s->shape);
 	free(s->xy);
@@ -347,20 +325,6 @@ static bool add_outline(struct coco_shapes *s, struct json_scan *j, uint64_t idx
 	       rle_check(&s->rle, runs, width, height, s->why) && end_piece(s);
 }
 
-static bool add_outlines(struct coco_shapes *s, struct json_scan *j, uint32_t width, uint32_t height)
-{
-	enum json_step step;
-	uint64_t idx = 0;
-	bool first = true;
-
-	while ((step = json_scan_element(j, &first)) == JSON_ITEM)
-		if (!add_outline(s, j, idx++, width, height))
-			return false;
-	if (step == JSON_END && !idx)
-		return bad_shape(s, "has no outline");
-	return step == JSON_END || bad_shape(s, "%s", j->why);
-}
-
 /* ---- runs ---- */
 
 static bool add_counts(struct coco_shapes *s, const struct json_range *counts)
@@ -382,19 +346,6 @@ static bool add_counts(struct coco_shapes *s, const struct json_range *counts)
 			return bad_shape(s, "out of memory for its runs");
 	}
 	return step == JSON_END || bad_shape(s, "counts: %s", j.why);
-}
-
-/* In the text each backslash is two, and that is all that needs its escape. */
-static bool add_text(struct coco_shapes *s, const struct json_range *counts)
-{
-	char *text = malloc(counts->bytes);
-	size_t bytes = 0;
-	bool ok = text && json_range_string(counts, text, &bytes) && rle_add_text(&s->rle, text, bytes, s->why);
-
-	if (!text)
-		bad_shape(s, "out of memory for its runs");
-	free(text);
-	return ok;
 }
 
 static bool read_size(struct coco_shapes *s, const struct json_range *size, uint32_t width, uint32_t height)
@@ -441,9 +392,23 @@ static bool add_runs(struct coco_shapes *s, struct json_scan *j, uint32_t width,
 		return bad_shape(s, "its runs have no %s", counts.text ? "size" : "counts");
 	if (counts.text[0] != '"' && counts.text[0] != '[')
 		return bad_shape(s, "counts must be a text or an array");
-	return read_size(s, &size, width, height) &&
-	       (counts.text[0] == '"' ? add_text(s, &counts) : add_counts(s, &counts)) &&
-	       rle_check(&s->rle, runs, width, height, s->why) && end_piece(s);
+	if (!read_size(s, &size, width, height))
+		return false;
+	if (counts.text[0] == '"') { /* each backslash is two there, and that is all that needs its escape */
+		char *text = malloc(counts.bytes);
+		size_t bytes = 0;
+		bool ok =
+			text && json_range_string(&counts, text, &bytes) && rle_add_text(&s->rle, text, bytes, s->why);
+
+		if (!text)
+			bad_shape(s, "out of memory for its runs");
+		free(text);
+		if (!ok)
+			return false;
+	} else if (!add_counts(s, &counts)) {
+		return false;
+	}
+	return rle_check(&s->rle, runs, width, height, s->why) && end_piece(s);
 }
 
 /* ---- all of them ---- */
@@ -452,6 +417,9 @@ bool coco_shapes_add(struct coco_shapes *s, const char *text, size_t bytes, uint
 		     uint32_t value)
 {
 	struct coco_shape shape = {.first = s->piece_count, .number = s->count, .value = value};
+	enum json_step step = JSON_END;
+	uint64_t outlines = 0;
+	bool first = true;
 	struct json_scan j;
 	char begins;
 
@@ -463,11 +431,19 @@ bool coco_shapes_add(struct coco_shapes *s, const char *text, size_t bytes, uint
 	begins = json_scan_peek(&j);
 	if (begins != '[' && begins != '{')
 		return bad_shape(s, "must be an array of outlines, or an object with runs");
-	if (!(begins == '[' ? add_outlines(s, &j, width, height) : add_runs(s, &j, width, height)))
+	while (begins == '[' && (step = json_scan_element(&j, &first)) == JSON_ITEM)
+		if (!add_outline(s, &j, outlines++, width, height))
+			return false;
+	if (begins == '[' && step != JSON_END)
+		return bad_shape(s, "%s", j.why);
+	if (begins == '[' && !outlines)
+		return bad_shape(s, "has no outline");
+	if (begins == '{' && !add_runs(s, &j, width, height))
 		return false;
 	shape.end = s->piece_count;
-	for (uint64_t i = shape.first; i < shape.end; i++)
-		shape.area += rle_area(&s->rle, piece_begin(s, i), s->piece_end[i]);
+	for (uint64_t piece = shape.first; piece < shape.end; piece++)
+		for (uint64_t i = piece_begin(s, piece) + 1; i < s->piece_end[piece]; i += 2)
+			shape.area += s->rle.run[i]; /* the runs inside of the object */
 	s->painted += shape.area;
 	if (s->painted > PAINTED_MAX && s->painted / PAINTED_TIMES > (uint64_t)width * height)
 		return bad_shape(s,

@@ -9,7 +9,6 @@
 #include <string.h>
 
 #include "tools/shardpack/parse/json_value.h"
-#include "tools/shardpack/parse/json_why.h"
 #include "tools/shardpack/parse/parse.h"
 
 /* ---- value by value, of a document that need not fit in memory ---- */
@@ -115,13 +114,13 @@ static bool skip_string(struct json_scan *s)
 			continue;
 		c = next_byte(s);
 		if (c < 0 || !memchr("\"\\/bfnrtu", c, 9))
-			return bad(s, "no escape of JSON");
+			return bad(s, "not an escape of JSON");
 		s->at++;
 		for (int i = 0; c == 'u' && i < 4; i++, s->at++) {
 			int digit = next_byte(s);
 
 			if (digit <= 0 || !strchr("0123456789abcdefABCDEF", digit))
-				return bad(s, "no escape of JSON");
+				return bad(s, "not an escape of JSON");
 		}
 	}
 	s->at++;
@@ -171,7 +170,7 @@ static bool skip_word(struct json_scan *s, const char *word)
 {
 	for (; *word; word++, s->at++)
 		if (next_byte(s) != *word)
-			return bad(s, "no value of JSON");
+			return bad(s, "not a value of JSON");
 	return true;
 }
 
@@ -470,31 +469,17 @@ const char *json_value_say(const json_t *value, char out[JSON_VALUE_BYTES])
 	return out;
 }
 
-/* Is the last part of the key one of an object below?  "objects", of which it is a key. */
-static const char *find_below(const json_t *object, const char *key, const char **last)
-{
-	const char *name, *dot = strrchr(key, '.');
-	json_t *value;
-
-	*last = dot ? dot + 1 : key;
-	json_object_foreach((json_t *)(uintptr_t)object, name, value)
-	{
-		if (json_object_get(value, *last))
-			return name;
-	}
-	return NULL;
-}
-
 const char *json_value_absent(const json_t *object, const char *key, char out[JSON_VALUE_BYTES])
 {
-	const char *last, *below = find_below(object, key, &last);
+	const char *name, *dot = strrchr(key, '.'), *last = dot ? dot + 1 : key, *below = NULL;
 	char keys[SHOWN_BYTES];
+	json_t *inner;
 
 	if (json_value_find(object, key)) {
 		snprintf(out, JSON_VALUE_BYTES, "%.60s is null", key);
 		return out;
 	}
-	for (const char *dot = strchr(key, '.'); dot && dot - key < PART_BYTES; dot = strchr(dot + 1, '.')) {
+	for (dot = strchr(key, '.'); dot && dot - key < PART_BYTES; dot = strchr(dot + 1, '.')) {
 		char part[PART_BYTES], what[JSON_VALUE_BYTES];
 		const json_t *value;
 
@@ -505,6 +490,12 @@ const char *json_value_absent(const json_t *object, const char *key, char out[JS
 				 json_value_say(value, what));
 			return out;
 		}
+	}
+	/* Perhaps an object below has it: "objects" has a key of that name. */
+	json_object_foreach((json_t *)(uintptr_t)object, name, inner)
+	{
+		if (!below && json_object_get(inner, last))
+			below = name;
 	}
 	say_keys(object, keys, sizeof(keys));
 	snprintf(out, JSON_VALUE_BYTES, "no key is called %.60s; %s%s%s%.30s%s%.30s%s", key,

@@ -24,4 +24,7 @@ const char *json_value_say(const json_t *value, char out[JSON_VALUE_BYTES]);
  */
 const char *json_value_absent(const json_t *object, const char *key, char out[JSON_VALUE_BYTES]);
 
+/* The text of an error of json_loadb(), in words that are not those of a library. */
+const char *json_why(const json_error_t *error);
+
 #endif

@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "shard.h"
-#include "tools/shardpack/parse/npy.h"
 #include "tools/shardpack/parse/parse.h"
 
 /* ---- .npy ---- */
@@ -189,17 +188,6 @@ static bool take_dict(struct cursor *c, struct npy *out)
 	return true;
 }
 
-static bool settle_bytes(struct cursor *c, struct npy *out)
-{
-	out->data_bytes = shard_dtype_bytes(out->dtype);
-	for (uint32_t i = 0; i < out->ndim; i++) {
-		if (out->shape[i] && out->data_bytes > DATA_BYTES_MAX / out->shape[i])
-			return wrong(c, "the shape asks for more than 2^60 bytes");
-		out->data_bytes *= out->shape[i];
-	}
-	return true;
-}
-
 bool npy_parse(const uint8_t *bytes, size_t size, struct npy *out, char *why, size_t why_bytes)
 {
 	struct cursor c = {bytes, bytes, bytes + size, why, why_bytes};
@@ -226,33 +214,24 @@ bool npy_parse(const uint8_t *bytes, size_t size, struct npy *out, char *why, si
 	c.at = bytes + prefix;
 	c.end = c.at + head_bytes;
 	out->data_offset = prefix + head_bytes;
-	return take_dict(&c, out) && settle_bytes(&c, out);
+	if (!take_dict(&c, out))
+		return false;
+	out->data_bytes = shard_dtype_bytes(out->dtype);
+	for (uint32_t i = 0; i < out->ndim; i++) {
+		if (out->shape[i] && out->data_bytes > DATA_BYTES_MAX / out->shape[i])
+			return wrong(&c, "the shape asks for more than 2^60 bytes");
+		out->data_bytes *= out->shape[i];
+	}
+	return true;
 }
 
 /* ---- IDX, in which MNIST is distributed ---- */
 
-static uint32_t dtype_of(uint8_t type)
-{
-	switch (type) {
-	case 0x08:
-		return SHARD_U8;
-	case 0x09:
-		return SHARD_I8;
-	case 0x0b:
-		return SHARD_I16;
-	case 0x0c:
-		return SHARD_I32;
-	case 0x0d:
-		return SHARD_F32;
-	case 0x0e:
-		return SHARD_F64;
-	default:
-		return 0;
-	}
-}
-
 bool idx_parse(const uint8_t *bytes, size_t size, struct npy *out, char *why, size_t why_bytes)
 {
+	static const uint8_t dtypes[] = {[0x08] = SHARD_U8,  [0x09] = SHARD_I8,	 [0x0b] = SHARD_I16,
+					 [0x0c] = SHARD_I32, [0x0d] = SHARD_F32, [0x0e] = SHARD_F64};
+
 	memset(out, 0, sizeof(*out));
 	if (size < 4 || bytes[0] || bytes[1]) {
 		snprintf(why, why_bytes,
@@ -260,7 +239,7 @@ bool idx_parse(const uint8_t *bytes, size_t size, struct npy *out, char *why, si
 		return false;
 	}
 	out->swap = true;
-	out->dtype = dtype_of(bytes[2]);
+	out->dtype = bytes[2] < sizeof(dtypes) ? dtypes[bytes[2]] : 0;
 	out->ndim = bytes[3];
 	if (!out->dtype || !out->ndim || out->ndim > IDX_DIMS_MAX) {
 		snprintf(why, why_bytes, "type 0x%02x and %u axes; must be type 0x08 to 0x0e and 1 to %d axes",
@@ -278,7 +257,7 @@ bool idx_parse(const uint8_t *bytes, size_t size, struct npy *out, char *why, si
 		const uint8_t *b = bytes + 4 + 4 * (size_t)i;
 
 		out->shape[i] = (uint64_t)b[0] << 24 | (uint64_t)b[1] << 16 | (uint64_t)b[2] << 8 | b[3];
-		if (out->shape[i] && out->data_bytes > (UINT64_C(1) << 60) / out->shape[i]) {
+		if (out->shape[i] && out->data_bytes > DATA_BYTES_MAX / out->shape[i]) {
 			snprintf(why, why_bytes, "the axes ask for more than 2^60 bytes");
 			return false;
 		}

@@ -8,8 +8,46 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
-#include "tools/shardpack/parse/npy.h"
+#include "shard.h"
+
+/* ---- integers of 1, 2, 4 or 8 bytes: from the bytes of a file, and to those of a field ---- */
+
+static inline bool integer_is_signed(uint32_t dtype)
+{
+	return dtype == SHARD_I8 || dtype == SHARD_I16 || dtype == SHARD_I32 || dtype == SHARD_I64;
+}
+
+/* Read an integer; with `swap` it is big-endian.  A u64 above 2^63 - 1 comes out negative. */
+static inline int64_t integer_load(const uint8_t *in, size_t bytes, bool is_signed, bool swap)
+{
+	uint64_t value = 0;
+
+	for (size_t k = 0; k < bytes; k++)
+		value |= (uint64_t)in[swap ? bytes - 1 - k : k] << (8 * k);
+	if (is_signed && bytes < 8 && value >> (8 * bytes - 1))
+		value |= ~UINT64_C(0) << (8 * bytes);
+	return (int64_t)value;
+}
+
+/* Write the low bytes of a value.  Each size is a constant, so that no copy is a call. */
+static inline void integer_store(void *out, size_t bytes, uint64_t value)
+{
+	switch (bytes) {
+	case 1:
+		memcpy(out, &value, 1);
+		break;
+	case 2:
+		memcpy(out, &value, 2);
+		break;
+	case 4:
+		memcpy(out, &value, 4);
+		break;
+	default:
+		memcpy(out, &value, 8);
+	}
+}
 
 /*
  * coco_shape.c: runs of pixels
@@ -114,6 +152,37 @@ char csv_separator(const char *text, size_t bytes);
 enum csv_status csv_next(struct csv *c, struct csv_row *row, char *why, size_t why_bytes);
 
 /*
+ * npy.c - the head of a NumPy array file
+ *
+ * Versions 1 to 3.  Pure: bytes in, numbers out.
+ */
+
+#define NPY_DIMS_MAX	   32
+#define NPY_HEAD_BYTES_MAX 65536
+#define NPY_MAGIC_BYTES	   6
+#define NPY_MAGIC	   "\x93NUMPY"
+
+struct npy {
+	uint32_t dtype; /* enum shard_dtype */
+	bool swap;	/* big-endian */
+	/*
+	 * Two bytes that NumPy has no name for: '<V2', as which ml_dtypes saves bfloat16.  The
+	 * dtype is SHARD_BF16, but the file does not say so.
+	 */
+	bool unnamed;
+	bool fortran; /* the first axis changes fastest */
+	uint32_t ndim;
+	uint64_t shape[NPY_DIMS_MAX];
+	uint64_t data_offset, data_bytes; /* no sum or product of them passes 2^62 */
+};
+
+/*
+ * Read the front of a file; `size` is all of it, or NPY_HEAD_BYTES_MAX.  False, and `why` says why
+ * not.
+ */
+bool npy_parse(const uint8_t *bytes, size_t size, struct npy *out, char *why, size_t why_bytes);
+
+/*
  * npy.c: the head of an IDX file
  *
  * Two zeros, the type, the number of axes, and each axis as a big-endian u32.  Pure: bytes in,
@@ -201,6 +270,50 @@ bool json_range_string(const struct json_range *r, char *out, size_t *out_bytes)
 bool json_range_whole(const struct json_range *r, int64_t *out);
 
 /*
+ * tar.c - the members of a tar archive, and their places
+ *
+ * Reads v7, ustar, GNU (long names, sizes in base 256) and pax (path, size).  Strict: a wrong
+ * checksum, a size that leads out of the archive, a name that leads out of a folder, an end that is
+ * missing and anything behind it are errors, with their offsets.  No I/O: the caller gives a
+ * function that reads.
+ */
+
+#define TAR_BLOCK_BYTES	   512
+#define TAR_NAME_BYTES_MAX 4095
+#define TAR_WHY_BYTES	   320
+
+enum tar_kind { TAR_FILE, TAR_FOLDER, TAR_LINK, TAR_OTHER };
+
+struct tar_member {
+	enum tar_kind kind;
+	uint64_t header_offset; /* of the member's own header */
+	uint64_t offset, bytes; /* of its data: within the archive */
+	size_t name_bytes;
+	char name[TAR_NAME_BYTES_MAX + 1]; /* no component is empty, "." or ".." */
+};
+
+struct tar {		/* set the first four, zero the rest */
+	uint64_t bytes; /* of the archive */
+	/* exactly `bytes`, all within the archive */
+	bool (*read)(void *context, uint64_t offset, void *out, size_t bytes);
+	void *context;
+	char *why; /* TAR_WHY_BYTES: the fault; empty if reading failed */
+
+	uint64_t at;
+	bool has_name, has_bytes; /* from a header that describes the next one */
+	uint64_t next_bytes;
+	char next_name[TAR_NAME_BYTES_MAX + 1];
+};
+
+enum tar_status { TAR_MEMBER, TAR_END, TAR_BAD };
+
+/* Does a member begin like this?  Its checksum is right. */
+bool tar_is_header(const uint8_t block[TAR_BLOCK_BYTES]);
+
+/* The next member.  After BAD there is none. */
+enum tar_status tar_next(struct tar *t, struct tar_member *out);
+
+/*
  * token_file.c: heads
  *
  *   llm.c     256 x i32: 20240520, 1, tokens, then u16; or 20240801, 7, tokens, then u32
@@ -282,6 +395,36 @@ void token_census_add(struct token_census *c, const uint8_t *bytes, size_t size)
 bool token_census_judge(const struct token_census *c, struct token_look *out);
 
 /*
+ * token_file.c - the head of X.idx, which Megatron-LM writes beside the tokens in X.bin
+ *
+ *   "MMIDIDX\0\0", version u64 (1), type u8, sequences u64, documents + 1 u64
+ *   for each sequence its length in tokens, i32
+ *   for each sequence where it begins in X.bin, i64
+ *   for each document the sequence that it begins with, i64; then the number of sequences
+ *
+ * Pure: bytes in, numbers out.
+ */
+
+#define MEGATRON_INDEX_HEAD_BYTES 34
+
+struct megatron_index {
+	uint32_t dtype; /* enum shard_dtype of its tokens */
+	uint64_t sequence_count, document_count;
+	uint64_t lengths_at, begins_at, documents_at; /* offsets of the three arrays */
+};
+
+/* Does a file begin as an index does? */
+bool megatron_index_is(const uint8_t *bytes, size_t size);
+
+/*
+ * `bytes` are the first `size` of a file of `file_bytes`, MEGATRON_INDEX_HEAD_BYTES of them or all.
+ * False, and `why` says why not, if it is not an index that we read, or its arrays are not the rest
+ * of the file.
+ */
+bool megatron_index_parse(const uint8_t *bytes, size_t size, uint64_t file_bytes, struct megatron_index *out, char *why,
+			  size_t why_bytes);
+
+/*
  * xz_walk.c - how large a dictionary the blocks of an xz ask for
  *
  * Each block of an xz says how large a dictionary its reader must have, up to 4 GiB.  The heads of
@@ -336,5 +479,44 @@ enum yolo_status { YOLO_BOX, YOLO_END, YOLO_BAD };
 
 /* The next box.  After BAD, with `why` of YOLO_WHY_BYTES, there is none. */
 enum yolo_status yolo_next(struct yolo *y, struct yolo_box *out, char *why);
+
+/*
+ * zip.c - the members of a ZIP archive, and their places
+ *
+ * By its central directory, ZIP64 too; each member's own header must say the same.  Strict, as
+ * tar.c, and as there the caller gives a function that reads.
+ */
+
+#define ZIP_NAME_BYTES_MAX 4095
+#define ZIP_WHY_BYTES	   320
+#define ZIP_STORED	   0
+#define ZIP_DEFLATED	   8
+
+struct zip_member {
+	uint16_t method;		      /* ZIP_STORED or ZIP_DEFLATED */
+	uint32_t crc;			      /* of the bytes when unpacked */
+	uint64_t offset, packed_bytes, bytes; /* of the data in the archive; unpacked */
+	size_t name_bytes;
+	bool is_link; /* the data is the path of another file or folder */
+	char name[ZIP_NAME_BYTES_MAX + 1];
+};
+
+struct zip {		/* set the first four, zero the rest */
+	uint64_t bytes; /* of the archive */
+	/* exactly `bytes`, all within the archive */
+	bool (*read)(void *context, uint64_t offset, void *out, size_t bytes);
+	void *context;
+	char *why; /* ZIP_WHY_BYTES: the fault; empty if reading failed */
+
+	bool begun;
+	uint64_t at, end; /* of the central directory: the next entry, and its end */
+	uint64_t left;	  /* entries */
+	uint64_t begin;	  /* of the central directory */
+};
+
+enum zip_status { ZIP_MEMBER, ZIP_END, ZIP_BAD };
+
+/* The next member, in the order of the directory.  After BAD there is none. */
+enum zip_status zip_next(struct zip *z, struct zip_member *out);
 
 #endif

@@ -2,7 +2,7 @@
 /*
  * tar.c - the members of a tar archive, and their places
  */
-#include "tools/shardpack/parse/tar.h"
+#include "tools/shardpack/parse/parse.h"
 
 #include <inttypes.h>
 #include <stdarg.h>
@@ -176,22 +176,11 @@ static bool is_key(const char *key, size_t bytes, const char *name)
 	return strlen(name) == bytes && !memcmp(key, name, bytes);
 }
 
-static bool decimal(const char *text, size_t bytes, uint64_t *out)
-{
-	*out = 0;
-	for (size_t i = 0; i < bytes; i++) {
-		if (text[i] < '0' || text[i] > '9' || *out >> 59)
-			return false;
-		*out = *out * 10 + (uint64_t)(text[i] - '0');
-	}
-	return bytes > 0;
-}
-
 /*
  * What a pax header says of the next member; one for all members (global) may say only what does
  * not matter here.
  */
-static enum tar_status take_pax(struct tar *t, uint64_t header_at, uint64_t offset, uint64_t bytes, bool global)
+static enum tar_status read_pax(struct tar *t, uint64_t header_at, uint64_t offset, uint64_t bytes, bool global)
 {
 	static const char sparse[] = "GNU.sparse.";
 	char text[EXTRA_BYTES_MAX];
@@ -217,24 +206,20 @@ static enum tar_status take_pax(struct tar *t, uint64_t header_at, uint64_t offs
 			t->next_name[value_bytes] = '\0';
 			t->has_name = true;
 		} else if (is_key(key, key_bytes, "size")) {
-			if (global || !decimal(value, value_bytes, &t->next_bytes))
+			size_t digits = 0;
+
+			t->next_bytes = 0;
+			for (; digits < value_bytes && value[digits] >= '0' && value[digits] <= '9'; digits++) {
+				if (t->next_bytes >> 59)
+					break;
+				t->next_bytes = t->next_bytes * 10 + (uint64_t)(value[digits] - '0');
+			}
+			if (global || !digits || digits < value_bytes)
 				return bad(t, "a pax header at offset %" PRIu64 " whose size is not a number",
 					   header_at);
 			t->has_bytes = true;
 		}
 	}
-	return TAR_MEMBER;
-}
-
-static enum tar_status take_long_name(struct tar *t, uint64_t header_at, uint64_t offset, uint64_t bytes)
-{
-	if (!bytes || bytes > TAR_NAME_BYTES_MAX)
-		return bad(t, "a name of %" PRIu64 " bytes at offset %" PRIu64 "; the limit is %d", bytes, header_at,
-			   TAR_NAME_BYTES_MAX);
-	if (!read_at(t, offset, t->next_name, (size_t)bytes))
-		return TAR_BAD;
-	t->next_name[bytes] = '\0'; /* GNU's own NUL is among the bytes */
-	t->has_name = true;
 	return TAR_MEMBER;
 }
 
@@ -261,7 +246,7 @@ static enum tar_kind kind_of(const uint8_t *block, const struct tar_member *m)
 }
 
 /* A header whose checksum is right, at t->at - 512; its data end at t->at afterwards. */
-static enum tar_status take_member(struct tar *t, const uint8_t *block, uint64_t data, uint64_t bytes,
+static enum tar_status read_member(struct tar *t, const uint8_t *block, uint64_t data, uint64_t bytes,
 				   struct tar_member *out)
 {
 	bool named = t->has_name ? settle_name(t->next_name, strlen(t->next_name), out) : header_name(block, out);
@@ -301,7 +286,7 @@ static enum tar_status bad_beginning(struct tar *t, const uint8_t *at, size_t by
 }
 
 /* The header at t->at, and the data behind it.  *described: it says something of the next one. */
-static enum tar_status take_header(struct tar *t, struct tar_member *out, bool *described)
+static enum tar_status read_header(struct tar *t, struct tar_member *out, bool *described)
 {
 	uint8_t block[TAR_BLOCK_BYTES];
 	uint64_t header_at = t->at, data, bytes, left;
@@ -360,10 +345,17 @@ static enum tar_status take_header(struct tar *t, struct tar_member *out, bool *
 	if (type == 'S')
 		return bad(t, "a sparse file at offset %" PRIu64 "; pack the archive without --sparse", header_at);
 	if (type == 'x' || type == 'g')
-		return take_pax(t, header_at, data, bytes, type == 'g');
-	if (type == 'L')
-		return take_long_name(t, header_at, data, bytes);
-	return *described ? TAR_MEMBER : take_member(t, block, data, bytes, out);
+		return read_pax(t, header_at, data, bytes, type == 'g');
+	if (type == 'L') {
+		if (!bytes || bytes > TAR_NAME_BYTES_MAX)
+			return bad(t, "a name of %" PRIu64 " bytes at offset %" PRIu64 "; the limit is %d", bytes,
+				   header_at, TAR_NAME_BYTES_MAX);
+		if (!read_at(t, data, t->next_name, (size_t)bytes))
+			return TAR_BAD;
+		t->next_name[bytes] = '\0'; /* GNU's own NUL is among the bytes */
+		t->has_name = true;
+	}
+	return *described ? TAR_MEMBER : read_member(t, block, data, bytes, out);
 }
 
 enum tar_status tar_next(struct tar *t, struct tar_member *out)
@@ -372,7 +364,7 @@ enum tar_status tar_next(struct tar *t, struct tar_member *out)
 	bool described;
 
 	do
-		status = take_header(t, out, &described);
+		status = read_header(t, out, &described);
 	while (status == TAR_MEMBER && described);
 	return status;
 }

@@ -70,27 +70,6 @@ static bool block_head(struct xz_walk *w)
 	return next(w, CHUNK, 1);
 }
 
-static bool chunk(struct xz_walk *w)
-{
-	w->control = w->head[0];
-	w->part_bytes++;
-	if (w->control >= 0x80)
-		return next(w, CHUNK_SIZES, w->control >= 0xc0 ? 5 : 4);
-	if (w->control)
-		return w->control <= 2 && next(w, CHUNK_SIZES, 2);
-	w->skip = padding(w->part_bytes) + w->check_bytes;
-	return next(w, BLOCK, 1);
-}
-
-static bool chunk_sizes(struct xz_walk *w)
-{
-	const uint8_t *size = w->head + (w->control >= 0x80 ? 2 : 0); /* before it, that of the unpacked data */
-
-	w->skip = (uint64_t)(size[0] << 8 | size[1]) + 1;
-	w->part_bytes += w->need + w->skip;
-	return next(w, CHUNK, 1);
-}
-
 /* A byte of the numbers: their count, and two for each block. */
 static bool index_byte(struct xz_walk *w)
 {
@@ -114,10 +93,11 @@ static bool index_byte(struct xz_walk *w)
 }
 
 /* `head` is complete. */
-static bool step(struct xz_walk *w)
+static bool end_part(struct xz_walk *w)
 {
 	static const uint8_t magic[] = {0xfd, '7', 'z', 'X', 'Z', 0, 0}, zeros[4];
 	static const uint8_t check_bytes[16] = {0, 4, 4, 4, 8, 8, 8, 16, 16, 16, 32, 32, 32, 64, 64, 64};
+	const uint8_t *size;
 
 	switch ((enum part)w->part) {
 	case START: /* or the padding between two streams */
@@ -139,9 +119,19 @@ static bool step(struct xz_walk *w)
 	case BLOCK_HEAD:
 		return block_head(w);
 	case CHUNK:
-		return chunk(w);
+		w->control = w->head[0];
+		w->part_bytes++;
+		if (w->control >= 0x80)
+			return next(w, CHUNK_SIZES, w->control >= 0xc0 ? 5 : 4);
+		if (w->control)
+			return w->control <= 2 && next(w, CHUNK_SIZES, 2);
+		w->skip = padding(w->part_bytes) + w->check_bytes;
+		return next(w, BLOCK, 1);
 	case CHUNK_SIZES:
-		return chunk_sizes(w);
+		size = w->head + (w->control >= 0x80 ? 2 : 0); /* before it, that of the unpacked data */
+		w->skip = (uint64_t)(size[0] << 8 | size[1]) + 1;
+		w->part_bytes += w->need + w->skip;
+		return next(w, CHUNK, 1);
 	case INDEX:
 		return index_byte(w);
 	}
@@ -159,7 +149,7 @@ bool xz_walk(struct xz_walk *w, const uint8_t *data, size_t bytes)
 		} else {
 			memcpy(w->head + w->have, data, n);
 			w->have = w->have + n == w->need ? 0 : w->have + n;
-			if (!w->have && !step(w))
+			if (!w->have && !end_part(w))
 				return false;
 		}
 		data += n;

@@ -22,15 +22,6 @@ static enum yolo_status bad(const struct yolo *y, char *why, const char *what)
 	return YOLO_BAD;
 }
 
-static size_t word_at(const char *at, const char *end)
-{
-	size_t bytes = 0;
-
-	while (at + bytes < end && !memchr(" \t\r", at[bytes], 3))
-		bytes++;
-	return bytes;
-}
-
 /* How many words the line has; the first five of them as numbers.  Of words that are none, 0. */
 static size_t read_words(const char *at, const char *end, double *number, const char **wrong)
 {
@@ -40,18 +31,17 @@ static size_t read_words(const char *at, const char *end, double *number, const 
 	for (*wrong = NULL; at < end; at += bytes) {
 		while (at < end && memchr(" \t\r", *at, 3))
 			at++;
-		bytes = word_at(at, end);
+		for (bytes = 0; at + bytes < end && !memchr(" \t\r", at[bytes], 3);)
+			bytes++;
 		if (!bytes)
 			break;
 		if (count++ >= NUMBERS)
 			continue;
-		if (bytes >= sizeof(word) || memchr(at, '\0', bytes)) {
-			*wrong = "has a word that is not a number";
-			return 0;
+		if (bytes < sizeof(word)) {
+			memcpy(word, at, bytes);
+			word[bytes] = '\0';
 		}
-		memcpy(word, at, bytes);
-		word[bytes] = '\0';
-		if (!text_parse_double(word, bytes, &number[count - 1])) {
+		if (bytes >= sizeof(word) || !text_parse_double(word, bytes, &number[count - 1])) {
 			*wrong = "has a word that is not a number";
 			return 0;
 		}

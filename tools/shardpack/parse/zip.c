@@ -2,7 +2,7 @@
 /*
  * zip.c - the members of a ZIP archive, and their places
  */
-#include "tools/shardpack/parse/zip.h"
+#include "tools/shardpack/parse/parse.h"
 
 #include <inttypes.h>
 #include <stdarg.h>
@@ -122,38 +122,33 @@ static enum zip_status begin(struct zip *z)
 }
 
 /*
- * Numbers that do not fit 32 bits stand in an extra field, in this order, those that fit left out.
+ * Numbers that do not fit 32 bits stand in an extra field, in this order, without the ones that fit.
  */
-static bool take_wide(const uint8_t *value, size_t bytes, struct zip_member *m, uint64_t *local)
-{
-	uint64_t *const wide[] = {&m->bytes, &m->packed_bytes, local};
-
-	for (size_t i = 0; i < 3; i++) {
-		if (*wide[i] != 0xffffffff)
-			continue;
-		if (bytes < 8)
-			return false;
-		*wide[i] = load64(value);
-		value += 8;
-		bytes -= 8;
-	}
-	return true;
-}
-
 static bool read_extra64(const uint8_t *extra, size_t bytes, struct zip_member *m, uint64_t *local)
 {
-	size_t at = 0, n;
+	uint64_t *const wide[] = {&m->bytes, &m->packed_bytes, local};
+	size_t n;
 
-	for (; bytes - at >= 4; at += 4 + n) {
-		n = load16(extra + at + 2);
-		if (n > bytes - at - 4 || (load16(extra + at) == 1 && !take_wide(extra + at + 4, n, m, local)))
+	for (; bytes >= 4; extra += n, bytes -= n) {
+		size_t at = 4;
+
+		n = 4 + (size_t)load16(extra + 2);
+		if (n > bytes)
 			return false;
+		for (size_t i = 0; load16(extra) == 1 && i < 3; i++) {
+			if (*wide[i] != 0xffffffff)
+				continue;
+			if (n - at < 8)
+				return false;
+			*wide[i] = load64(extra + at);
+			at += 8;
+		}
 	}
 	return true;
 }
 
 /* The header before the data must be of the same member; it says where the data begin. */
-static enum zip_status settle_data(struct zip *z, uint64_t local, struct zip_member *m)
+static enum zip_status check_local_header(struct zip *z, uint64_t local, struct zip_member *m)
 {
 	uint8_t head[LOCAL_BYTES];
 	char name[ZIP_NAME_BYTES_MAX + 1];
@@ -231,5 +226,5 @@ enum zip_status zip_next(struct zip *z, struct zip_member *out)
 			   out->packed_bytes, out->bytes);
 	z->at += ENTRY_BYTES + rest;
 	z->left--;
-	return settle_data(z, local, out);
+	return check_local_header(z, local, out);
 }

@@ -20,7 +20,7 @@
 #include "tools/common/shelf.h"
 #include "tools/common/text.h"
 #include "tools/shardpack/images/images.h"
-#include "tools/shardpack/parse/json_why.h"
+#include "tools/shardpack/parse/json_value.h"
 
 int classes_add(struct classes *c, const char *name, size_t name_bytes, const char *where)
 {

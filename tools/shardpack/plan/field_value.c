@@ -17,10 +17,7 @@
 #include "shard_inspect.h"
 #include "tools/common/text.h"
 #include "tools/shardpack/images/images.h"
-#include "tools/shardpack/parse/integer.h"
 #include "tools/shardpack/parse/json_value.h"
-#include "tools/shardpack/parse/json_why.h"
-#include "tools/shardpack/parse/npy.h"
 #include "tools/shardpack/parse/parse.h"
 
 /* A value on its way into a record. */

@@ -676,7 +676,7 @@ bool token_pack_read(struct token_pack *p, struct words *l, const struct recipe 
  *   version libjpeg-turbo 2.1.5 ...           what decides pixels beside the recipe
  *   file 0 81920 00000.tar                    files that hold many inputs: number, bytes, path
  *   unpack 1 81920 0 gzip                     one made of another: number, bytes, of which, how;
- *                                             stored.h
+ *                                             input.h
  *   files 2                                   (no such lines if there are none)
  *   class 0 astronaut                         percent-encoded
  *   classes 1

@@ -10,7 +10,7 @@
 #include "tools/common/human.h"
 #include "tools/common/memory.h"
 #include "tools/common/message.h"
-#include "tools/shardpack/input/free_space.h"
+#include "tools/shardpack/input/input.h"
 #include "tools/shardpack/report/report.h"
 #include "tools/shardpack/scan/scan.h"
 

@@ -25,7 +25,7 @@
 #include "tools/common/signals.h"
 #include "tools/common/text.h"
 #include "tools/shardpack/images/images.h"
-#include "tools/shardpack/input/place.h"
+#include "tools/shardpack/input/input.h"
 #include "tools/shardpack/plan/plan.h"
 
 struct folder {
@@ -56,8 +56,7 @@ struct walk {
 
 static int out_of_room(const struct walk *w)
 {
-	return shelf_refuse(w->names.shelf, "a list of %" PRIu64 " files of %s", w->file_count,
-			    w->request->place->root);
+	return shelf_refuse(w->names.shelf, "a list of %" PRIu64 " files of %s", w->file_count, w->request->root->name);
 }
 
 /* Keep a string and say where; at failure `names` remembers it. */
@@ -77,7 +76,7 @@ static int add_folder(struct walk *w, const char *path, uint64_t parent, const s
 	while (w->folder_count) {
 		if (w->folder[up].dev == st->st_dev && w->folder[up].ino == st->st_ino)
 			return fail(EXIT_BAD, "%s/%s: this link leads back to %s/%s; following it would never end",
-				    w->request->place->root, path, w->request->place->root,
+				    w->request->root->name, path, w->request->root->name,
 				    w->names.data + w->folder[up].path_at);
 		if (w->folder[up].parent == up)
 			break;
@@ -124,11 +123,11 @@ static int add_entry(void *context, const struct dirent *entry)
 		return EXIT_DONE;
 	}
 	if (bytes >= sizeof(path))
-		return fail(EXIT_BAD, "%s/%s/%s: a path of %zu bytes; the limit is %zu", w->request->place->root,
-			    parent, entry->d_name, bytes, sizeof(path) - 1);
+		return fail(EXIT_BAD, "%s/%s/%s: a path of %zu bytes; the limit is %zu", w->request->root->name, parent,
+			    entry->d_name, bytes, sizeof(path) - 1);
 	strcpy(stpcpy(stpcpy(path, parent), "/"), entry->d_name);
 	/* by any name it may be a folder of images. */
-	rc = place_look_at_entry(w->request->place, path, &st, &bad);
+	rc = source_root_stat_entry(w->request->root, path, &st, &bad);
 	if (bad_input_is(&bad, rc) && !field_files_has(w->request->recipe, entry->d_name))
 		return add_file(w, entry->d_name, folder, &st, bad.message);
 	if (rc != EXIT_DONE && !bad.reason)
@@ -229,15 +228,15 @@ static int scan_class(struct walk *w, const char *name, uint64_t class_idx)
 	w->names.bytes = 0;
 	w->folder_count = 0;
 	w->file_count = 0;
-	if (fstatat(w->request->place->root_fd, name, &st, 0) != 0)
-		return fail(EXIT_IO, "%s/%s: %s", w->request->place->root, name, strerror(errno));
+	if (fstatat(w->request->root->fd, name, &st, 0) != 0)
+		return fail(EXIT_IO, "%s/%s: %s", w->request->root->name, name, strerror(errno));
 	rc = add_folder(w, name, 0, &st);
 	for (uint64_t i = 0; rc == EXIT_DONE && i < w->folder_count; i++) {
 		char path[PLAN_PATH_BYTES_MAX]; /* names may move while the folder is read */
 
 		strcpy(path, w->names.data + w->folder[i].path_at);
 		w->reading = i;
-		rc = scan_each_entry(w->request->place, path, add_entry, w);
+		rc = scan_each_entry(w->request->root, path, add_entry, w);
 	}
 	if (rc == EXIT_DONE && !w->file_count)
 		return add_empty(w, name, class_idx, w->request->scan->ignored.count - ignored_before);
@@ -252,8 +251,8 @@ static int add_top(void *context, const struct dirent *entry)
 	struct stat st = {0};
 
 	/* A link that leads nowhere may be a class, unless it is called like an image. */
-	if (place_look_at_entry(w->request->place, entry->d_name, &st,
-				file_name_is_image(entry->d_name) ? &bad : NULL) != EXIT_DONE &&
+	if (source_root_stat_entry(w->request->root, entry->d_name, &st,
+				   file_name_is_image(entry->d_name) ? &bad : NULL) != EXIT_DONE &&
 	    !bad.reason)
 		return EXIT_IO;
 	if (S_ISDIR(st.st_mode)) {
@@ -271,24 +270,24 @@ static int add_top(void *context, const struct dirent *entry)
 static int find_folders(struct walk *w, struct classes *folders)
 {
 	const char *name, *end;
-	int rc = scan_each_entry(w->request->place, "", add_top, w);
+	int rc = scan_each_entry(w->request->root, "", add_top, w);
 
 	end = w->names.data + w->names.bytes;
 	for (name = w->names.data; rc == EXIT_DONE && name < end; name += strlen(name) + 1)
-		rc = classes_add(folders, name, strlen(name), w->request->place->root);
+		rc = classes_add(folders, name, strlen(name), w->request->root->name);
 	if (rc == EXIT_DONE && !folders->count)
 		rc = fail(EXIT_BAD,
 			  "%s: no class folders in it (%" PRIu64
 			  " files found). Make one folder per class, or give the labels with "
 			  "--labels FILE or --label-regex RE, or pack without labels with --no-label",
-			  w->request->place->root, w->request->scan->ignored.count);
+			  w->request->root->name, w->request->scan->ignored.count);
 	classes_sort(folders);
 	return rc;
 }
 
 int class_folders_scan(const struct request *r)
 {
-	const char *source = r->place->root, *class_list = r->o->classes;
+	const char *source = r->root->name, *class_list = r->o->classes;
 	struct progress progress;
 	struct walk w = {.request = r, .names.shelf = r->plan->text.shelf, .progress = &progress};
 	char source_text[1024], stray_text[1024];

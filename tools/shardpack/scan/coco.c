@@ -23,8 +23,7 @@
 #include "tools/common/shelf.h"
 #include "tools/common/signals.h"
 #include "tools/shardpack/images/images.h"
-#include "tools/shardpack/input/place.h"
-#include "tools/shardpack/input/stored.h"
+#include "tools/shardpack/input/input.h"
 #include "tools/shardpack/parse/parse.h"
 #include "tools/shardpack/plan/plan.h"
 
@@ -224,7 +223,7 @@ static bool read_stored(void *context, uint64_t offset, void *out, size_t bytes)
 {
 	const struct coco_list *l = context;
 
-	return stored_get(l->request->stored, l->file, offset, out, bytes) == EXIT_DONE;
+	return source_file_get(l->request->source_files, l->file, offset, out, bytes) == EXIT_DONE;
 }
 
 /* What the scan stumbled over; reading has said why it failed itself. */
@@ -400,10 +399,10 @@ static int read_lists(struct coco_list *l, const struct request *r, const char *
 	rc = input_file_open(r, path, &l->file);
 	if (rc != EXIT_DONE)
 		return rc;
-	l->where = stored_name(r->stored, l->file);
-	json_scan_start(&j, stored_bytes(r->stored, l->file), read_stored, l);
+	l->where = source_file_name(r->source_files, l->file);
+	json_scan_start(&j, source_file_bytes(r->source_files, l->file), read_stored, l);
 	if (j.bytes >= sizeof(mark))
-		rc = stored_get(r->stored, l->file, 0, mark, sizeof(mark));
+		rc = source_file_get(r->source_files, l->file, 0, mark, sizeof(mark));
 	if (rc == EXIT_DONE && utf8_is_utf16(mark, sizeof(mark)))
 		rc = fail(EXIT_BAD, "%s: " UTF8_UTF16, l->where);
 	j.base = utf8_mark(mark, sizeof(mark));
@@ -701,7 +700,7 @@ static int add_annotation(struct reading *r, const struct coco_annotation *a)
 		r->object = xrealloc(r->object, a->bytes, 1);
 		r->object_capacity = a->bytes;
 	}
-	rc = stored_get(r->request->stored, r->list.file, a->offset, r->object, a->bytes);
+	rc = source_file_get(r->request->source_files, r->list.file, a->offset, r->object, a->bytes);
 	if (rc == EXIT_DONE)
 		rc = find_members(r, a, &f);
 	/*
@@ -835,7 +834,7 @@ static int put_fields(struct reading *r, const struct coco_image *x)
 /* The file of an image, into `path`, which is empty if there is no such path. */
 static int find_file(struct reading *r, const struct coco_image *x, char path[PLAN_PATH_BYTES_MAX], struct stat *st)
 {
-	const struct source_place *place = r->request->place;
+	const struct source_root *root = r->request->root;
 	const char *name = r->list.names.data + x->name_at;
 	char joined[2 * PLAN_PATH_BYTES_MAX];
 	int bytes = snprintf(joined, sizeof(joined), "%s%s", r->folder, name), rc;
@@ -846,9 +845,9 @@ static int find_file(struct reading *r, const struct coco_image *x, char path[PL
 	    !text_settle_path(joined, (size_t)bytes, path, PLAN_PATH_BYTES_MAX)) {
 		path[0] = '\0';
 		return bad(r, SHARD_MISS_VALUE, "file_name '%.100s' must be a path below %.100s%s%.100s", name,
-			   place->root, r->folder[0] ? "/" : "", r->folder);
+			   root->name, r->folder[0] ? "/" : "", r->folder);
 	}
-	rc = place_look(place, path, st, &there, &r->bad);
+	rc = source_root_stat(root, path, st, &there, &r->bad);
 	if (rc != EXIT_DONE || there)
 		return rc;
 	return bad(r, SHARD_MISS_MISSING,
@@ -931,7 +930,7 @@ static char *folder_of(const struct request *r, const char *path)
 	const char *slash = strrchr(path, '/');
 
 	if (r->o->root)
-		return xasprintf("%s%s", r->place->below, r->place->below[0] ? "/" : "");
+		return xasprintf("%s%s", r->root->below, r->root->below[0] ? "/" : "");
 	return xstrndup(path, slash ? (size_t)(slash + 1 - path) : 0);
 }
 

@@ -23,12 +23,8 @@
 #include "tools/common/signals.h"
 #include "tools/shardpack/images/images.h"
 #include "tools/shardpack/input/input.h"
-#include "tools/shardpack/input/place.h"
-#include "tools/shardpack/input/stored.h"
 #include "tools/shardpack/parse/json_value.h"
-#include "tools/shardpack/parse/json_why.h"
-#include "tools/shardpack/parse/tar.h"
-#include "tools/shardpack/parse/zip.h"
+#include "tools/shardpack/parse/parse.h"
 #include "tools/shardpack/plan/plan.h"
 
 enum archive_kind {
@@ -127,14 +123,16 @@ static bool read_stored(void *context, uint64_t offset, void *out, size_t bytes)
 {
 	const struct image_archive *a = context;
 
-	return stored_get(a->request->stored, a->file, offset, out, bytes) == EXIT_DONE;
+	return source_file_get(a->request->source_files, a->file, offset, out, bytes) == EXIT_DONE;
 }
 
 static int list_tar(struct image_archive *a)
 {
 	char why[TAR_WHY_BYTES] = "";
-	struct tar t = {
-		.bytes = stored_bytes(a->request->stored, a->file), .read = read_stored, .context = a, .why = why};
+	struct tar t = {.bytes = source_file_bytes(a->request->source_files, a->file),
+			.read = read_stored,
+			.context = a,
+			.why = why};
 	struct tar_member *m = xmalloc(1, sizeof(*m));
 	struct progress progress;
 	enum tar_status status = TAR_MEMBER;
@@ -174,8 +172,10 @@ static int give_up(struct image_archive *a, const char *why)
 static int list_zip(struct image_archive *a)
 {
 	char why[ZIP_WHY_BYTES] = "";
-	struct zip z = {
-		.bytes = stored_bytes(a->request->stored, a->file), .read = read_stored, .context = a, .why = why};
+	struct zip z = {.bytes = source_file_bytes(a->request->source_files, a->file),
+			.read = read_stored,
+			.context = a,
+			.why = why};
 	struct zip_member *m = xmalloc(1, sizeof(*m));
 	enum zip_status status = ZIP_END;
 	char name[ZIP_NAME_BYTES_MAX + 1];
@@ -203,7 +203,8 @@ static int list_zip(struct image_archive *a)
 	if (rc == EXIT_DONE && status == ZIP_BAD)
 		return why[0] ? give_up(a, why) : EXIT_IO;
 	if (rc == EXIT_DONE)
-		rc = stored_unpack(a->request->stored, a->request->plan, a->file, "zip", unpacked, &a->file);
+		rc = source_files_unpack(a->request->source_files, a->request->plan, a->file, "zip", unpacked,
+					 &a->file);
 	return rc == EXIT_BAD ? give_up(a, "cannot be unpacked") : rc;
 }
 
@@ -213,7 +214,7 @@ static int list_members(struct image_archive *a)
 	const char *path = a->path;
 	struct stat st;
 	bool there;
-	int rc = place_look(r->place, path, &st, &there, &a->cut);
+	int rc = source_root_stat(r->root, path, &st, &there, &a->cut);
 
 	if (rc != EXIT_DONE)
 		return bad_input_is(&a->cut, rc) ? EXIT_DONE : rc;
@@ -281,7 +282,7 @@ static int is_apple_double(const struct image_archive *a, const struct archive_m
 	*is = false;
 	if (strncmp(base, "._", 2) || e->bytes < sizeof(magic))
 		return EXIT_DONE;
-	rc = stored_get(a->request->stored, a->file, e->offset, magic, sizeof(magic));
+	rc = source_file_get(a->request->source_files, a->file, e->offset, magic, sizeof(magic));
 	*is = rc == EXIT_DONE && !memcmp(magic, "\0\5\26\7", sizeof(magic));
 	return rc;
 }
@@ -421,7 +422,7 @@ static char *read_text(const struct image_archive *a, const struct archive_membe
 				name_of(a, m), m->offset, m->bytes, LABEL_BYTES_MAX);
 	if (*rc == EXIT_DONE) {
 		text = xmalloc((size_t)m->bytes + 1, 1);
-		*rc = stored_get(a->request->stored, a->file, m->offset, text, (size_t)m->bytes);
+		*rc = source_file_get(a->request->source_files, a->file, m->offset, text, (size_t)m->bytes);
 	}
 	if (*rc == EXIT_DONE && utf8_is_utf16(text, (size_t)m->bytes))
 		*rc = bad_input(bad, SHARD_MISS_VALUE, "'%.150s' at offset %" PRIu64 ": " UTF8_UTF16, name_of(a, m),
@@ -839,7 +840,7 @@ int image_archive_add(struct image_list *images, const char *path)
 	struct image_archive a = {.request = r,
 				  .images = images,
 				  .path = path,
-				  .where = xasprintf("%s/%s", r->place->root, path),
+				  .where = xasprintf("%s/%s", r->root->name, path),
 				  .names.shelf = r->plan->text.shelf};
 	uint64_t before = images->count;
 	bool by_name = true;

@@ -23,7 +23,7 @@
 #include "tools/common/signals.h"
 #include "tools/common/text.h"
 #include "tools/shardpack/images/images.h"
-#include "tools/shardpack/input/place.h"
+#include "tools/shardpack/input/input.h"
 #include "tools/shardpack/plan/plan.h"
 
 /* ---- fields that are files beside the image ---- */
@@ -51,20 +51,20 @@ static void tell_absent(const struct request *r, uint32_t i, const char *below, 
 
 	if (r->scan->field[i].absent[0])
 		return;
-	if (r->place->item_count == 1 && r->place->item[0].is_dir)
-		folder = r->place->item[0].path;
+	if (r->root->item_count == 1 && r->root->item[0].is_dir)
+		folder = r->root->item[0].path;
 	for (at = folder + strlen(folder); at > folder;) { /* train, then images/train */
 		do
 			at--;
 		while (at > folder && at[-1] != '/');
 		snprintf(from, sizeof(from), "%.*s%s/%s", (int)(hole - s->from), s->from, at, hole);
-		if (fill_in(from, below, deeper) && fstatat(r->place->root_fd, deeper, &st, 0) == 0) {
-			scan_absent(r->scan, i, "%s/%s is not there, but %s is; say from=%s", r->place->root, path,
+		if (fill_in(from, below, deeper) && fstatat(r->root->fd, deeper, &st, 0) == 0) {
+			scan_absent(r->scan, i, "%s/%s is not there, but %s is; say from=%s", r->root->name, path,
 				    deeper, from);
 			return;
 		}
 	}
-	scan_absent(r->scan, i, "%s/%s is not there", r->place->root, path);
+	scan_absent(r->scan, i, "%s/%s is not there", r->root->name, path);
 }
 
 static int add_field_file(const struct request *r, const char *below, uint32_t i, struct text *out,
@@ -82,11 +82,11 @@ static int add_field_file(const struct request *r, const char *below, uint32_t i
 		return fail(EXIT_USAGE,
 			    "--field %s: from= must be a path below %s that contains {}, which stands for "
 			    "the image's path without extension, such as from=%s/{}.png",
-			    name, r->place->root, name);
+			    name, r->root->name, name);
 	if (!fill_in(s->from, below, path) || !text_stays_below(path))
-		return fail(EXIT_BAD, "%s/%s: --field %s: from=%s does not lead to a path below %s", r->place->root,
-			    below, name, s->from, r->place->root);
-	rc = place_look(r->place, path, &st, &there, &gone);
+		return fail(EXIT_BAD, "%s/%s: --field %s: from=%s does not lead to a path below %s", r->root->name,
+			    below, name, s->from, r->root->name);
+	rc = source_root_stat(r->root, path, &st, &there, &gone);
 	if (rc != EXIT_DONE)
 		return bad_input_is(&gone, rc)
 			       ? bad_input(bad, gone.reason, "field %s, %.120s: %s", name, path, gone.message)
@@ -95,7 +95,7 @@ static int add_field_file(const struct request *r, const char *below, uint32_t i
 		tell_absent(r, i, below, path);
 		if (strstr(r->scan->field[i].absent, "say from=") || stat(path, &st) == 0)
 			scan_warn(r->scan, "field %s: %s; from= begins at %s, and --root chooses another folder", name,
-				  r->scan->field[i].absent, r->place->root);
+				  r->scan->field[i].absent, r->root->name);
 	}
 	if (!there && !s->optional)
 		return bad_input(bad, SHARD_MISS_MISSING, "field %s, %.200s: %s", name, path, strerror(ENOENT));
@@ -149,7 +149,7 @@ static int add_image(struct image_list *images, const char *path, const char *be
 	struct text fields = {0};
 	int rc = EXIT_DONE;
 
-	snprintf(where, sizeof(where), "%s/%s", r->place->root, path);
+	snprintf(where, sizeof(where), "%s/%s", r->root->name, path);
 	if (known)
 		rc = labels_find(images->labels, where, below, folder, label, &no_label);
 	if (rc != EXIT_DONE && !no_label.reason)
@@ -232,10 +232,10 @@ static int add_entry(struct tree *t, const char *name, const struct above *up)
 	if (interrupted())
 		return EXIT_INTERRUPTED;
 	if (bytes >= sizeof(t->path))
-		return fail(EXIT_BAD, "%s/%s/%s: a path of %zu bytes; the limit is %zu", r->place->root, t->path, name,
+		return fail(EXIT_BAD, "%s/%s/%s: a path of %zu bytes; the limit is %zu", r->root->name, t->path, name,
 			    bytes, sizeof(t->path) - 1);
 	stpcpy(stpcpy(t->path + old, old ? "/" : ""), name);
-	rc = place_look_at_entry(r->place, t->path, &st, &bad);
+	rc = source_root_stat_entry(r->root, t->path, &st, &bad);
 	if (bad_input_is(&bad, rc) && field) /* its image says so */
 		rc = EXIT_DONE;
 	else if (bad_input_is(&bad, rc))
@@ -255,7 +255,7 @@ static int add_entry(struct tree *t, const char *name, const struct above *up)
 /* The folder at t->path, in byte order. */
 static int walk(struct tree *t, const struct stat *st, const struct above *up)
 {
-	const struct source_place *place = t->images->request->place;
+	const struct source_root *root = t->images->request->root;
 	struct above here = {st->st_dev, st->st_ino, strlen(t->path), up};
 	struct names names = {.text.shelf = t->images->text.shelf};
 	int rc;
@@ -263,9 +263,9 @@ static int walk(struct tree *t, const struct stat *st, const struct above *up)
 	for (const struct above *a = up; a; a = a->up)
 		if (a->dev == st->st_dev && a->ino == st->st_ino)
 			return fail(EXIT_BAD, "%s/%s: this link leads back to %s%s%.*s; following it would never end",
-				    place->root, t->path, place->root, a->path_bytes ? "/" : "", (int)a->path_bytes,
+				    root->name, t->path, root->name, a->path_bytes ? "/" : "", (int)a->path_bytes,
 				    t->path);
-	rc = scan_each_entry(place, t->path, add_name, &names);
+	rc = scan_each_entry(root, t->path, add_name, &names);
 	if (rc == EXIT_DONE && !shelf_sort(names.text.shelf, names.at, names.count, sizeof(*names.at), by_name, &names))
 		rc = shelf_refuse(names.text.shelf, "a list of %" PRIu64 " files", names.count);
 	for (uint64_t i = 0; rc == EXIT_DONE && i < names.count; i++)
@@ -286,9 +286,9 @@ int image_files_add_folder(struct image_list *images, const char *path)
 	while (bytes && path[bytes - 1] == '/')
 		bytes--;
 	*t = (struct tree){.images = images, .top_bytes = bytes + (bytes > 0)};
-	memcpy(t->path, path, bytes); /* place.c saw that it fits */
+	memcpy(t->path, path, bytes); /* source_root.c saw that it fits */
 	images->by_folder = !labels_given(images->request->o);
-	rc = place_look_at_entry(images->request->place, bytes ? t->path : ".", &st, NULL);
+	rc = source_root_stat_entry(images->request->root, bytes ? t->path : ".", &st, NULL);
 	if (rc == EXIT_DONE) {
 		progress_start(&t->progress, "listing", "files", 0);
 		rc = walk(t, &st, NULL);
@@ -297,7 +297,7 @@ int image_files_add_folder(struct image_list *images, const char *path)
 	free(t);
 	if (rc == EXIT_DONE && images->count == before)
 		rc = fail(EXIT_BAD, "%s%s%s: no images in it, judged by the extensions of file names",
-			  images->request->place->root, path[0] ? "/" : "", path);
+			  images->request->root->name, path[0] ? "/" : "", path);
 	return rc;
 }
 
@@ -319,16 +319,16 @@ int image_files_add(struct image_list *images, const char *path)
 	struct bad_input bad = {0};
 	struct stat st = {0};
 
-	if (fstatat(r->place->root_fd, path, &st, 0) != 0 && errno == ENOENT)
+	if (fstatat(r->root->fd, path, &st, 0) != 0 && errno == ENOENT)
 		bad_input(&bad, SHARD_MISS_MISSING, "%s", strerror(ENOENT));
 	else if (!st.st_mode)
-		return fail(EXIT_IO, "%s/%s: %s", r->place->root, path, strerror(errno));
+		return fail(EXIT_IO, "%s/%s: %s", r->root->name, path, strerror(errno));
 	if (!has_folder && !labels_given(r->o))
 		return fail(EXIT_BAD,
 			    "%s/%s: its class would be the folder that holds it, but that lies outside of "
 			    "%s; name a folder above it with --root, or give labels with --labels FILE or "
 			    "--label-regex RE, or pack without labels with --no-label",
-			    r->place->root, path, r->place->root);
+			    r->root->name, path, r->root->name);
 	images->by_folder = !labels_given(r->o);
 	return add_image(images, path, path, has_folder ? folder : NULL, &st, &bad);
 }

@@ -16,7 +16,6 @@
 #include "tools/common/shelf.h"
 #include "tools/common/text.h"
 #include "tools/shardpack/parse/json_value.h"
-#include "tools/shardpack/parse/json_why.h"
 #include "tools/shardpack/plan/plan.h"
 
 #define LABELS_MAX 10000 /* of an image: each is compared with all others */

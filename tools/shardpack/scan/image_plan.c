@@ -14,7 +14,7 @@
 #include "tools/common/message.h"
 #include "tools/common/shelf.h"
 #include "tools/common/text.h"
-#include "tools/shardpack/input/place.h"
+#include "tools/shardpack/input/input.h"
 #include "tools/shardpack/plan/plan.h"
 
 /* ---- the same image in several rows of a table ---- */
@@ -37,7 +37,7 @@ static int refuse_key(const struct image_list *images, const uint64_t *order, ui
 
 	if (bytes >= (int)sizeof(key))
 		return fail(EXIT_BAD, "%s/%s: is in several rows, and its key would have %d bytes; the limit is %zu",
-			    images->request->place->root, path, bytes, sizeof(key) - 1);
+			    images->request->root->name, path, bytes, sizeof(key) - 1);
 	while (low < high) {
 		uint64_t middle = low + (high - low) / 2;
 		int compared = strcmp(key, image_list_path(images, order[middle]));
@@ -46,7 +46,7 @@ static int refuse_key(const struct image_list *images, const uint64_t *order, ui
 			return fail(EXIT_BAD,
 				    "%s/%s: is in several rows, and '%s', the key of one of them, is the path of "
 				    "another image; rename that",
-				    images->request->place->root, path, key);
+				    images->request->root->name, path, key);
 		if (compared < 0)
 			high = middle;
 		else
@@ -225,7 +225,7 @@ static int number_run(struct image_list *images, const uint64_t *order, uint64_t
 
 		if (*most == PLAN_ROWS_MAX && (x->in_table || x->further))
 			return fail(EXIT_BAD, "%s/%s: more than the limit of %" PRIu32 " rows",
-				    images->request->place->root, image_list_path(images, order[i]), PLAN_ROWS_MAX);
+				    images->request->root->name, image_list_path(images, order[i]), PLAN_ROWS_MAX);
 		x->row = row = x->further ? row + 1 : x->in_table ? *most + 1 : 1;
 		*most = row > *most && (x->in_table || x->further) ? row : *most;
 		counted = counted && x->further;
@@ -238,7 +238,7 @@ static int number_run(struct image_list *images, const uint64_t *order, uint64_t
 	/* bad inputs make no record, so they need no key of their own */
 	if (good_others && good_rows + good_others > 1)
 		return fail(EXIT_BAD, "%s/%s: appears twice; each image must appear once, unless in rows of a table",
-			    images->request->place->root, image_list_path(images, order[first]));
+			    images->request->root->name, image_list_path(images, order[first]));
 	return EXIT_DONE;
 }
 
@@ -350,7 +350,7 @@ static int refuse_odd_numbers(const struct image_list *images)
 	return fail(EXIT_BAD,
 		    "%s/%s: label '%s' is a number but not of a class: must be 0 to %" PRIu32 " without "
 		    "sign, blanks or leading zeros; correct it, or name the classes with --classes",
-		    images->request->place->root, image_list_path(images, odd), label_of(images, odd), CLASSES_MAX - 1);
+		    images->request->root->name, image_list_path(images, odd), label_of(images, odd), CLASSES_MAX - 1);
 }
 
 /* Number 10 of a list and folder "10", which is a name: two classes or one? */
@@ -364,7 +364,7 @@ static int refuse_mixture(const struct image_list *images)
 	return fail(EXIT_BAD,
 		    "%s: folder '%s' gives its images a class by name, but '%s' has its class by the number "
 		    "%s; name the classes with --classes FILE",
-		    images->request->place->root, label_of(images, folder), image_list_path(images, list),
+		    images->request->root->name, label_of(images, folder), image_list_path(images, list),
 		    label_of(images, list));
 }
 
@@ -376,7 +376,7 @@ static uint64_t listed_count(const struct image_list *images)
 
 static void say_where(const struct image_list *images, const struct image_label *l, char *out, size_t bytes)
 {
-	const char *root = images->request->place->root;
+	const char *root = images->request->root->name;
 
 	if (l->table)
 		snprintf(out, bytes, "%s/%s: line %" PRIu64, root, l->table, l->line);
@@ -437,7 +437,7 @@ static int refuse_ids(const struct image_list *images, uint64_t largest, uint64_
 	return fail(EXIT_BAD,
 		    "%s/%s: label %" PRIu64 " would make %" PRIu64 " classes, and only %s of them have an image; %sif "
 		    "it is a class, name all of them with --classes FILE",
-		    images->request->place->root, path_of_number(images, largest), largest, largest + 1,
+		    images->request->root->name, path_of_number(images, largest), largest, largest + 1,
 		    human_count(different, distinct), field);
 }
 
@@ -501,7 +501,7 @@ static int settle_classes(struct image_list *images, struct classes *out, bool *
 			rc = fail(EXIT_BAD,
 				  "%s/%s: label %" PRIu64 ", but --classes %s has %" PRIu64 " classes, "
 				  "numbered from 0",
-				  images->request->place->root, path_of_number(images, largest), largest, list,
+				  images->request->root->name, path_of_number(images, largest), largest, list,
 				  out->count);
 		return rc;
 	}
@@ -513,7 +513,7 @@ static int settle_classes(struct image_list *images, struct classes *out, bool *
 	if (rc == EXIT_DONE)
 		rc = collect_names(images, out);
 	if (rc == EXIT_DONE)
-		rc = classes_index(out, images->request->place->root);
+		rc = classes_index(out, images->request->root->name);
 	if (rc == EXIT_DONE)
 		rc = judge_numbers(images, out);
 	if (rc == EXIT_DONE && images->by_folder_count)
@@ -532,7 +532,7 @@ static void refuse_unlisted(const struct image_list *images, uint64_t i, const s
 			 label_of(images, images->name.item));
 	}
 	fail(EXIT_BAD, "%s/%s: label '%s' is not one of the %" PRIu64 " classes of --classes %s%s",
-	     images->request->place->root, image_list_path(images, i), label_of(images, i), classes->count,
+	     images->request->root->name, image_list_path(images, i), label_of(images, i), classes->count,
 	     images->request->o->classes, because);
 }
 
@@ -564,7 +564,7 @@ static void warn_of_bad(const struct image_list *images)
 
 		if (!image_list_is_bad(images, i) || !said || !bad_input_message(said + 1, strlen(said + 1), why))
 			continue;
-		warn("%s/%s: %s", images->request->place->root, image_list_path(images, i), why);
+		warn("%s/%s: %s", images->request->root->name, image_list_path(images, i), why);
 		shown++;
 	}
 }
@@ -582,7 +582,7 @@ static int settle_room(const struct image_list *images, const struct classes *cl
 	return fail(EXIT_BAD,
 		    "%s: no image has a label; if texts have several, say with --label-separator what is between them; "
 		    "or name the classes with --classes FILE, or say --no-label",
-		    r->place->root);
+		    r->root->name);
 }
 
 static int plan_image(struct image_list *images, uint64_t i, const struct classes *classes, bool by_number,
@@ -625,7 +625,7 @@ int image_plan(struct image_list *images)
 	struct classes classes = {0};
 	struct text list = {0};
 	bool by_number = false;
-	int rc = images->count ? EXIT_DONE : scan_refuse_barren(r->scan, r->place->root, "images", "");
+	int rc = images->count ? EXIT_DONE : scan_refuse_barren(r->scan, r->root->name, "images", "");
 
 	if (rc == EXIT_DONE) {
 		scan_warn_of_barren(r->scan, "image");

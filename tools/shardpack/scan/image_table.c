@@ -24,7 +24,7 @@
 #include "tools/common/message.h"
 #include "tools/common/text.h"
 #include "tools/shardpack/images/images.h"
-#include "tools/shardpack/input/place.h"
+#include "tools/shardpack/input/input.h"
 #include "tools/shardpack/plan/plan.h"
 
 /* ---- a file that is not there: is it there under another name? ---- */
@@ -45,7 +45,7 @@ static void find_ending(const struct request *r, const char *path, char ending[I
 				for (char *c = ending; upper && *c; c++)
 					*c = (char)toupper((unsigned char)*c);
 				snprintf(with, sizeof(with), "%s%s", path, ending);
-				if (fstatat(r->place->root_fd, with, &st, 0) == 0)
+				if (fstatat(r->root->fd, with, &st, 0) == 0)
 					return;
 			}
 	ending[0] = '\0';
@@ -60,7 +60,7 @@ static bool find_above(const struct request *r, const char *folder, const char *
 	char *slash;
 
 	if (listed[0] == '/' || !strncmp(listed, "../", 3) ||
-	    snprintf(above, FILES_PATH_BYTES, "%s/%s", r->place->root_absolute, folder) >= FILES_PATH_BYTES)
+	    snprintf(above, FILES_PATH_BYTES, "%s/%s", r->root->absolute, folder) >= FILES_PATH_BYTES)
 		return false;
 	while (above[0] && above[strlen(above) - 1] == '/')
 		above[strlen(above) - 1] = '\0';
@@ -101,7 +101,7 @@ static const char *find_spelling(const struct request *r, const char *folder, co
 		out[at] = '\0';
 		snprintf(whole, sizeof(whole), "%s%s%s", out[0] == '/' ? "" : folder, out,
 			 r->o->path_suffix ? r->o->path_suffix : "");
-		if (at && strcmp(out, listed) && fstatat(r->place->root_fd, whole, &st, 0) == 0)
+		if (at && strcmp(out, listed) && fstatat(r->root->fd, whole, &st, 0) == 0)
 			return way == 0	  ? "write / in the place of \\"
 			       : way == 1 ? "write its name without percent-encoding"
 					  : "take off the blanks at its ends";
@@ -123,7 +123,7 @@ static bool warn_of_other_name(const struct request *r, const char *table, const
 	struct text word = {0};
 
 	if (remedy) {
-		scan_warn(r->scan, "%s/%s: line %" PRIu64 ": '%s' is not there, but '%s' is; %s", r->place->root, table,
+		scan_warn(r->scan, "%s/%s: line %" PRIu64 ": '%s' is not there, but '%s' is; %s", r->root->name, table,
 			  line, listed, meant, remedy);
 		return true;
 	}
@@ -131,20 +131,20 @@ static bool warn_of_other_name(const struct request *r, const char *table, const
 		scan_warn(r->scan,
 			  "%s/%s: line %" PRIu64 ": '%s' is not there; ~ and $ mean nothing in a table, so write the "
 			  "whole path",
-			  r->place->root, table, line, listed);
+			  r->root->name, table, line, listed);
 		return true;
 	}
 	find_ending(r, path, ending);
 	if (*ending) {
 		scan_warn(r->scan, "%s/%s: line %" PRIu64 ": '%s' is not there, but '%s%s' is; say --path-suffix %s",
-			  r->place->root, table, line, listed, listed, ending, ending);
+			  r->root->name, table, line, listed, listed, ending, ending);
 		return true;
 	}
 	if (!find_above(r, folder, listed, above))
 		return false;
 	text_shell_word(&word, above);
 	scan_warn(r->scan, "%s/%s: line %" PRIu64 ": '%s' is not there, but it is below %s; say --root %s",
-		  r->place->root, table, line, listed, above, word.data);
+		  r->root->name, table, line, listed, above, word.data);
 	text_free(&word);
 	return true;
 }
@@ -218,15 +218,14 @@ static bool tidy(const char *path, char *out)
  * An absolute path from the root on, also if it gets there by a link; "" if it lies elsewhere.
  * False with errno if that cannot be told.
  */
-static bool below_root(const struct source_place *place, const char *path, char *out, size_t room)
+static bool below_root(const struct source_root *root, const char *path, char *out, size_t room)
 {
-	size_t root_bytes = strlen(place->root_absolute);
-	char *resolved = files_is_below(path, place->root_absolute) ? xstrdup(path) : files_above_resolved(path);
+	size_t root_bytes = strlen(root->absolute);
+	char *resolved = files_is_below(path, root->absolute) ? xstrdup(path) : files_above_resolved(path);
 
 	if (!resolved && errno != ENOENT)
 		return false;
-	snprintf(out, room, "%s",
-		 resolved && files_is_below(resolved, place->root_absolute) ? resolved + root_bytes : "");
+	snprintf(out, room, "%s", resolved && files_is_below(resolved, root->absolute) ? resolved + root_bytes : "");
 	free(resolved);
 	return true;
 }
@@ -237,7 +236,7 @@ static bool below_root(const struct source_place *place, const char *path, char 
  */
 static int find_listed(struct image_table *t, uint64_t line, const char *listed, char *out, struct stat *st)
 {
-	const struct source_place *place = t->request->place;
+	const struct source_root *root = t->request->root;
 	char joined[2 * PLAN_PATH_BYTES_MAX];
 
 	out[0] = '\0';
@@ -254,19 +253,19 @@ static int find_listed(struct image_table *t, uint64_t line, const char *listed,
 			       strlen(listed) + strlen(t->folder), PLAN_PATH_BYTES_MAX - 1);
 	if (listed[0] != '/')
 		snprintf(joined, sizeof(joined), "%s%s", t->folder, listed);
-	else if (!below_root(place, listed, joined, sizeof(joined)))
-		return fail(EXIT_IO, "%s/%s: line %" PRIu64 ": '%s': %s", place->root, t->path, line, listed,
+	else if (!below_root(root, listed, joined, sizeof(joined)))
+		return fail(EXIT_IO, "%s/%s: line %" PRIu64 ": '%s': %s", root->name, t->path, line, listed,
 			    strerror(errno));
 	if (!tidy(joined, out) || strlen(out) >= PLAN_PATH_BYTES_MAX)
 		return fail(EXIT_BAD,
 			    "%s/%s: line %" PRIu64 ": '%s' lies outside of %s; name a folder that holds all "
 			    "images with --root",
-			    place->root, t->path, line, listed, place->root);
-	if (fstatat(place->root_fd, out, st, 0) == 0)
+			    root->name, t->path, line, listed, root->name);
+	if (fstatat(root->fd, out, st, 0) == 0)
 		return EXIT_DONE;
 	if (errno == ENOENT || errno == ENOTDIR)
 		return bad_row(t, line, SHARD_MISS_MISSING, "'%.150s': %s", listed, strerror(errno));
-	return fail(EXIT_IO, "%s/%s: line %" PRIu64 ": '%s': %s", place->root, t->path, line, listed, strerror(errno));
+	return fail(EXIT_IO, "%s/%s: line %" PRIu64 ": '%s': %s", root->name, t->path, line, listed, strerror(errno));
 }
 
 /* The image of a row. */
@@ -313,10 +312,10 @@ static void tell_absent(struct image_table *t, const struct path_row *row, uint3
 	const char *from = t->request->recipe->from[i].from;
 
 	if (row->absent[i])
-		scan_absent(t->request->scan, i, "%s/%s: line %" PRIu64 ": %s", t->request->place->root, t->path,
+		scan_absent(t->request->scan, i, "%s/%s: line %" PRIu64 ": %s", t->request->root->name, t->path,
 			    row->line, row->absent[i]);
 	else
-		scan_absent(t->request->scan, i, "%s/%s: line %" PRIu64 ": column %s is empty", t->request->place->root,
+		scan_absent(t->request->scan, i, "%s/%s: line %" PRIu64 ": column %s is empty", t->request->root->name,
 			    t->path, row->line, from);
 }
 
@@ -356,7 +355,7 @@ static void warn_of_list(struct image_table *t, const struct path_row *row, uint
 	scan_warn(t->request->scan,
 		  "%s/%s: line %" PRIu64 ": column %s looks like a list, and is packed as one text with its brackets; "
 		  "to read lists, " FIELD_LIST_REMEDY,
-		  t->request->place->root, t->path, row->line, r->from[i].from);
+		  t->request->root->name, t->path, row->line, r->from[i].from);
 }
 
 static int add_value(struct image_table *t, const struct path_row *row, uint32_t i, struct text *out)
@@ -440,7 +439,7 @@ static int find_label(struct image_table *t, const struct path_row *row, char *o
 	int rc;
 
 	if (!row->label) {
-		snprintf(where, sizeof(where), "%s/%s: line %" PRIu64 ": '%s'", t->request->place->root, t->path,
+		snprintf(where, sizeof(where), "%s/%s: line %" PRIu64 ": '%s'", t->request->root->name, t->path,
 			 row->line, row->path);
 		rc = labels_find(t->images->labels, where, row->path, NULL, out, &bad);
 		return bad_input_is(&bad, rc) ? bad_row(t, row->line, bad.reason, "%s", bad.message) : rc;
@@ -465,7 +464,7 @@ static int add_bad(struct image_table *t, const struct path_row *row, const char
 	char name[PLAN_PATH_BYTES_MAX];
 
 	if (!path[0] && !image_list_row(t->path, row->line, name))
-		return fail(EXIT_BAD, "%s/%s: the name is too long", t->request->place->root, t->path);
+		return fail(EXIT_BAD, "%s/%s: the name is too long", t->request->root->name, t->path);
 	return image_list_add_bad(t->images, path[0] ? path : name, label, path[0] ? input_file_bytes(st) : 0,
 				  PLAN_NO_FILE, 0, &t->bad);
 }
@@ -529,11 +528,11 @@ int image_table_add(struct image_list *images, const char *path)
 	const struct request *r = images->request;
 	const char *slash = strrchr(path, '/'), *key = r->o->label_key ? r->o->label_key : "label";
 	struct image_table t = {.request = r, .images = images, .path = path};
-	char file[FILES_PATH_BYTES], *name = xasprintf("%s/%s", r->place->root, path);
-	int rc = files_path(file, r->place->root_absolute, path);
+	char file[FILES_PATH_BYTES], *name = xasprintf("%s/%s", r->root->name, path);
+	int rc = files_path(file, r->root->absolute, path);
 
-	if (rc == EXIT_DONE && r->o->root && r->place->below[0])
-		snprintf(t.folder, sizeof(t.folder), "%s/", r->place->below);
+	if (rc == EXIT_DONE && r->o->root && r->root->below[0])
+		snprintf(t.folder, sizeof(t.folder), "%s/", r->root->below);
 	else if (rc == EXIT_DONE && !r->o->root)
 		snprintf(t.folder, sizeof(t.folder), "%.*s", slash ? (int)(slash + 1 - path) : 0, path);
 	images->by_folder = false;

@@ -12,7 +12,7 @@
 #include "tools/common/shelf.h"
 #include "tools/common/text.h"
 #include "tools/shardpack/images/images.h"
-#include "tools/shardpack/input/place.h"
+#include "tools/shardpack/input/input.h"
 #include "tools/shardpack/plan/plan.h"
 
 /*
@@ -247,5 +247,5 @@ int labels_refuse_many(const struct request *r, const char *path)
 	return fail(EXIT_USAGE,
 		    "%s/%s: --multi-label takes labels from a table, or from members .cls or .json of an archive (the "
 		    "latter with --label-key)",
-		    r->place->root, path);
+		    r->root->name, path);
 }

@@ -21,7 +21,6 @@
 #include "tools/common/message.h"
 #include "tools/shardpack/images/images.h"
 #include "tools/shardpack/parse/json_value.h"
-#include "tools/shardpack/parse/json_why.h"
 #include "tools/shardpack/parse/parse.h"
 #include "tools/shardpack/plan/plan.h"
 

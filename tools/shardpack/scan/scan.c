@@ -22,8 +22,7 @@
 #include "tools/common/signals.h"
 #include "tools/common/text.h"
 #include "tools/shardpack/images/images.h"
-#include "tools/shardpack/input/place.h"
-#include "tools/shardpack/input/stored.h"
+#include "tools/shardpack/input/input.h"
 #include "tools/shardpack/plan/plan.h"
 
 /* ---- files of the source ---- */
@@ -34,13 +33,13 @@ int input_file_open(const struct request *r, const char *path, uint32_t *file)
 					      {".bz2", "bzip2"}, {".tbz2", "bzip2"}, {".tbz", "bzip2"},
 					      {".xz", "xz"},	 {".txz", "xz"}};
 	const char *how = NULL;
-	int rc = stored_add(r->stored, r->plan, path, file);
+	int rc = source_files_add(r->source_files, r->plan, path, file);
 
 	/* by the name, not by the first bytes: tokens and raw records may begin with any */
 	for (size_t i = 0; !how && i < sizeof(ends) / sizeof(ends[0]); i++)
 		if (file_name_has_extension(path, ends[i][0]))
 			how = ends[i][1];
-	return rc == EXIT_DONE && how ? stored_unpack(r->stored, r->plan, *file, how, 0, file) : rc;
+	return rc == EXIT_DONE && how ? source_files_unpack(r->source_files, r->plan, *file, how, 0, file) : rc;
 }
 
 uint64_t input_file_bytes(const struct stat *st)
@@ -48,10 +47,10 @@ uint64_t input_file_bytes(const struct stat *st)
 	return S_ISREG(st->st_mode) ? (uint64_t)st->st_size : 0;
 }
 
-int scan_each_entry(const struct source_place *place, const char *path,
+int scan_each_entry(const struct source_root *root, const char *path,
 		    int (*each)(void *context, const struct dirent *entry), void *context)
 {
-	int fd = openat(place->root_fd, path[0] ? path : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), rc = EXIT_DONE;
+	int fd = openat(root->fd, path[0] ? path : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), rc = EXIT_DONE;
 	DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
 	struct dirent *entry = NULL;
 
@@ -59,7 +58,7 @@ int scan_each_entry(const struct source_place *place, const char *path,
 		if (strcmp(entry->d_name, ".") && strcmp(entry->d_name, ".."))
 			rc = interrupted() ? EXIT_INTERRUPTED : each(context, entry);
 	if (!dir || (!entry && errno))
-		rc = fail(EXIT_IO, "%s%s%s: cannot read this folder: %s", place->root, path[0] ? "/" : "", path,
+		rc = fail(EXIT_IO, "%s%s%s: cannot read this folder: %s", root->name, path[0] ? "/" : "", path,
 			  strerror(errno));
 	if (dir)
 		closedir(dir);

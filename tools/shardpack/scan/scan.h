@@ -23,9 +23,9 @@ struct limits;
 struct request;
 struct scan;
 struct shelf;
-struct source_place;
+struct source_root;
 struct stat;
-struct stored;
+struct source_files;
 
 /*
  * pack_options.c - what the verbs that pack can be told, all of them
@@ -101,8 +101,8 @@ int pack_options_unpack(const struct pack_options *o, const struct cli_args *arg
 struct request {
 	const struct pack_options *o;
 	const struct cli_args *args;
-	const struct source_place *place;
-	struct stored *stored; /* files that hold inputs; scan() adds them to the plan */
+	const struct source_root *root;
+	struct source_files *source_files; /* files that hold inputs; scan() adds them to the plan */
 	struct recipe *recipe;
 	struct plan *plan;
 	struct scan *scan;
@@ -128,7 +128,7 @@ uint64_t input_file_bytes(const struct stat *st);
  * Call `each` for the entries of a folder below the root, "" for the root itself, in no order, until
  * it returns another code than EXIT_DONE.
  */
-int scan_each_entry(const struct source_place *place, const char *path,
+int scan_each_entry(const struct source_root *root, const char *path,
 		    int (*each)(void *context, const struct dirent *entry), void *context);
 
 /*

@@ -13,7 +13,7 @@
 #include "tools/common/memory.h"
 #include "tools/common/message.h"
 #include "tools/common/shelf.h"
-#include "tools/shardpack/input/place.h"
+#include "tools/shardpack/input/input.h"
 #include "tools/shardpack/plan/plan.h"
 #include "tools/shardpack/scan/scan.h"
 
@@ -270,7 +270,7 @@ int fixed_parts_pair(struct fixed_parts *p, const struct request *r, const char 
 
 bool fixed_source_is_folder(const struct request *r)
 {
-	return r->place->item_count == 1 && r->place->item[0].is_dir;
+	return r->root->item_count == 1 && r->root->item[0].is_dir;
 }
 
 /* Every field has its slices, or --pack its windows. */
@@ -293,17 +293,17 @@ static int begin_plan(const struct request *r, const struct classes *classes)
 			return fail(EXIT_BAD,
 				    "%s: field '%s' has %" PRIu64 " records and field '%s' has %" PRIu64 "; "
 				    "the numbers must be equal%s",
-				    r->place->root, r->recipe->field[lead].name, records, r->recipe->field[f].name,
+				    r->root->name, r->recipe->field[lead].name, records, r->recipe->field[f].name,
 				    count[f],
 				    r->recipe->source == SOURCE_ARRAY && r->recipe->field_count > 4
 					    ? "; each file is a field: if it is a record, join them with numpy.stack"
 					    : "");
 	}
 	if (!records)
-		return scan_refuse_barren(r->scan, r->place->root, "records", "");
+		return scan_refuse_barren(r->scan, r->root->name, "records", "");
 	scan_warn_of_barren(r->scan, "record");
 	if (records >= PLAN_INPUTS_MAX)
-		return fail(EXIT_BAD, "%s: %" PRIu64 " records; the limit is %" PRIu64, r->place->root, records,
+		return fail(EXIT_BAD, "%s: %" PRIu64 " records; the limit is %" PRIu64, r->root->name, records,
 			    PLAN_INPUTS_MAX - 1);
 	rc = plan_begin(p, r->recipe, classes);
 	p->input_count = records;
@@ -317,19 +317,19 @@ int fixed_source_scan(const struct request *r, const struct fixed_source *steps,
 	int rc = EXIT_DONE;
 
 	if (folder && !steps->add_folder)
-		return fail(EXIT_USAGE, "%s: a folder; name its files", r->place->root);
-	for (uint64_t i = 0; !folder && i < r->place->item_count; i++)
-		if (r->place->item[i].is_dir)
-			return fail(EXIT_USAGE, "%s/%s: a folder; name its files%s", r->place->root,
-				    r->place->item[i].path, steps->add_folder ? ", or one folder alone" : "");
+		return fail(EXIT_USAGE, "%s: a folder; name its files", r->root->name);
+	for (uint64_t i = 0; !folder && i < r->root->item_count; i++)
+		if (r->root->item[i].is_dir)
+			return fail(EXIT_USAGE, "%s/%s: a folder; name its files%s", r->root->name,
+				    r->root->item[i].path, steps->add_folder ? ", or one folder alone" : "");
 	if (steps->begin)
 		rc = steps->begin(r, context, &classes);
 	else if (r->o->classes)
 		rc = classes_from_list(&classes, r->o->classes);
 	if (rc == EXIT_DONE && folder)
 		rc = steps->add_folder(r, context);
-	for (uint64_t i = 0; rc == EXIT_DONE && !folder && i < r->place->item_count; i++)
-		rc = steps->add_file(r, context, r->place->item[i].path);
+	for (uint64_t i = 0; rc == EXIT_DONE && !folder && i < r->root->item_count; i++)
+		rc = steps->add_file(r, context, r->root->item[i].path);
 	if (rc == EXIT_DONE && steps->end)
 		rc = steps->end(r, context, &classes);
 	if (rc == EXIT_DONE)

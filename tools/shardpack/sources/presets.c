@@ -18,8 +18,7 @@
 #include "shard_inspect.h"
 #include "tools/common/files.h"
 #include "tools/common/message.h"
-#include "tools/shardpack/input/place.h"
-#include "tools/shardpack/input/stored.h"
+#include "tools/shardpack/input/input.h"
 #include "tools/shardpack/parse/parse.h"
 #include "tools/shardpack/plan/plan.h"
 #include "tools/shardpack/scan/scan.h"
@@ -76,12 +75,12 @@ static int cifar_classes(const struct request *r, const struct cifar *kind, stru
 	FILE *in;
 	int fd, rc;
 
-	if (place_look(r->place, names, &st, &there, NULL) != EXIT_DONE)
+	if (source_root_stat(r->root, names, &st, &there, NULL) != EXIT_DONE)
 		return EXIT_IO;
 	if (!there)
 		return classes_add_numbers(out, count);
-	snprintf(file, sizeof(file), "%s/%s", r->place->root, names);
-	fd = openat(r->place->root_fd, names, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	snprintf(file, sizeof(file), "%s/%s", r->root->name, names);
+	fd = openat(r->root->fd, names, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 	if (fd < 0)
 		return fail(EXIT_IO, "%s: %s", file, strerror(errno));
 	in = fdopen(fd, "r");
@@ -110,7 +109,7 @@ static const struct cifar *cifar_of_file(const char *path)
 static int cifar_begin(const struct request *r, void *context, struct classes *out)
 {
 	const struct cifar **kind = context;
-	const char *first = r->place->item[0].path;
+	const char *first = r->root->item[0].path;
 	bool there = false;
 	struct stat st;
 	int rc = EXIT_DONE;
@@ -121,16 +120,16 @@ static int cifar_begin(const struct request *r, void *context, struct classes *o
 			     : fail(EXIT_BAD,
 				    "%s/%s: not the name of a file of CIFAR (data_batch_1.bin, test_batch.bin, "
 				    "train.bin, test.bin)",
-				    r->place->root, first);
+				    r->root->name, first);
 	}
 	for (size_t i = 0; rc == EXIT_DONE && !there && i < sizeof(cifars) / sizeof(cifars[0]); i++) {
 		*kind = &cifars[i]; /* by the first file that is there */
-		rc = place_look(r->place, cifars[i].file[r->o->split][0], &st, &there, NULL);
+		rc = source_root_stat(r->root, cifars[i].file[r->o->split][0], &st, &there, NULL);
 	}
 	if (rc == EXIT_DONE && !there)
 		rc = fail(EXIT_BAD,
 			  "%s: neither %s nor %s is in it; SRC must be the folder of the binary version of CIFAR",
-			  r->place->root, cifars[0].file[r->o->split][0], cifars[1].file[r->o->split][0]);
+			  r->root->name, cifars[0].file[r->o->split][0], cifars[1].file[r->o->split][0]);
 	return rc == EXIT_DONE ? cifar_classes(r, *kind, out) : rc;
 }
 
@@ -141,11 +140,11 @@ static int cifar_file(const struct request *r, void *context, const char *path)
 	int rc;
 
 	if (cifar_of_file(path) != kind)
-		return fail(EXIT_BAD, "%s/%s: by its name, belongs to another dataset than %s", r->place->root, path,
-			    r->place->item[0].path);
+		return fail(EXIT_BAD, "%s/%s: by its name, belongs to another dataset than %s", r->root->name, path,
+			    r->root->item[0].path);
 	rc = raw_file_add(r, path, &kind->label[r->o->coarse].records, 0, kind->remedy);
 	if (rc == EXIT_DONE && r->plan->slice_count == before)
-		rc = fail(EXIT_BAD, "%s/%s: has no records; %s", r->place->root, path, kind->remedy);
+		rc = fail(EXIT_BAD, "%s/%s: has no records; %s", r->root->name, path, kind->remedy);
 	return rc;
 }
 
@@ -204,7 +203,7 @@ static int mnist_largest(const struct request *r, uint32_t file, const struct np
 
 	for (uint64_t at = 0; rc == EXIT_DONE && at < a->data_bytes; at += n) {
 		n = a->data_bytes - at < sizeof(piece) ? a->data_bytes - at : sizeof(piece);
-		rc = stored_get(r->stored, file, a->data_offset + at, piece, (size_t)n);
+		rc = source_file_get(r->source_files, file, a->data_offset + at, piece, (size_t)n);
 		for (uint64_t i = 0; rc == EXIT_DONE && i < n; i++)
 			*out = piece[i] > *out ? piece[i] : *out;
 	}
@@ -218,7 +217,7 @@ static int mnist_array(const struct request *r, struct array_bytes *p, uint64_t 
 	uint8_t head[IDX_HEAD_BYTES_MAX];
 	struct npy a;
 	char why[200];
-	int rc = stored_get(r->stored, p->file, 0, head, (size_t)have);
+	int rc = source_file_get(r->source_files, p->file, 0, head, (size_t)have);
 
 	if (rc != EXIT_DONE)
 		return rc;
@@ -245,9 +244,9 @@ static int mnist_file(const struct request *r, void *context, const char *path)
 
 	if (rc != EXIT_DONE)
 		return rc;
-	where = stored_name(r->stored, p.file);
+	where = source_file_name(r->source_files, p.file);
 	p.where = where;
-	p.bytes = stored_bytes(r->stored, p.file);
+	p.bytes = source_file_bytes(r->source_files, p.file);
 	rc = mnist_array(r, &p, &m->largest);
 	what = what ? what : strstr(base, "labels");
 	snprintf(half, sizeof(half), "%.*s", what ? (int)(what - path) : (int)(base - path), path);
@@ -275,14 +274,14 @@ static int mnist_find(const struct request *r, const char *half, const char *wha
 {
 	DIR *dir;
 	struct dirent *entry;
-	int fd = openat(r->place->root_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), rc = EXIT_DONE;
+	int fd = openat(r->root->fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), rc = EXIT_DONE;
 
 	out[0] = '\0';
 	dir = fd >= 0 ? fdopendir(fd) : NULL;
 	if (!dir) {
 		if (fd >= 0)
 			close(fd);
-		return fail(EXIT_IO, "%s: cannot read this folder: %s", r->place->root, strerror(errno));
+		return fail(EXIT_IO, "%s: cannot read this folder: %s", r->root->name, strerror(errno));
 	}
 	while (rc == EXIT_DONE && (errno = 0, entry = readdir(dir)) != NULL) {
 		size_t old = strlen(out), new = strlen(entry->d_name);
@@ -292,13 +291,13 @@ static int mnist_find(const struct request *r, const char *half, const char *wha
 		if (!old || (old == new + 3 && !strncmp(out, entry->d_name, new)))
 			snprintf(out, 256, "%s", entry->d_name);
 		else if (!(new == old + 3 && !strncmp(out, entry->d_name, old)))
-			rc = fail(EXIT_BAD, "%s: holds both %s and %s; name the files to pack", r->place->root, out,
+			rc = fail(EXIT_BAD, "%s: holds both %s and %s; name the files to pack", r->root->name, out,
 				  entry->d_name);
 	}
 	if (rc == EXIT_DONE && errno)
-		rc = fail(EXIT_IO, "%s: cannot read this folder: %s", r->place->root, strerror(errno));
+		rc = fail(EXIT_IO, "%s: cannot read this folder: %s", r->root->name, strerror(errno));
 	if (rc == EXIT_DONE && !out[0])
-		rc = fail(EXIT_BAD, "%s: no file %s-%s-idx*-ubyte, with or without .gz, is in it", r->place->root, half,
+		rc = fail(EXIT_BAD, "%s: no file %s-%s-idx*-ubyte, with or without .gz, is in it", r->root->name, half,
 			  what);
 	closedir(dir);
 	return rc;

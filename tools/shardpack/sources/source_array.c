@@ -14,10 +14,8 @@
 #include "tools/common/message.h"
 #include "tools/common/signals.h"
 #include "tools/shardpack/images/images.h"
-#include "tools/shardpack/input/place.h"
-#include "tools/shardpack/input/stored.h"
-#include "tools/shardpack/parse/npy.h"
-#include "tools/shardpack/parse/zip.h"
+#include "tools/shardpack/input/input.h"
+#include "tools/shardpack/parse/parse.h"
 #include "tools/shardpack/plan/plan.h"
 #include "tools/shardpack/scan/scan.h"
 #include "tools/shardpack/sources/sources.h"
@@ -92,7 +90,7 @@ int array_add(const struct request *r, const struct array_bytes *p, const struct
 				      shard_dtype_bytes(a->dtype));
 		for (uint32_t i = 0; i < a->ndim && at < sizeof(how); i++)
 			at += (size_t)snprintf(how + at, sizeof(how) - at, ",%" PRIu64, a->shape[i]);
-		rc = stored_unpack(r->stored, r->plan, p->file, how, a->data_bytes, &c.file);
+		rc = source_files_unpack(r->source_files, r->plan, p->file, how, a->data_bytes, &c.file);
 		c.offset = 0;
 	}
 	return rc == EXIT_DONE ? fixed_fields_add(r->plan, r->recipe, field, &c) : rc;
@@ -104,7 +102,7 @@ static int add_npy(const struct request *r, const struct array_bytes *p, uint64_
 	uint8_t *head = xmalloc(NPY_HEAD_BYTES_MAX, 1);
 	struct npy a;
 	char why[256];
-	int rc = stored_get(r->stored, p->file, p->offset, head, (size_t)have);
+	int rc = source_file_get(r->source_files, p->file, p->offset, head, (size_t)have);
 
 	if (rc == EXIT_DONE && !npy_parse(head, (size_t)have, &a, why, sizeof(why)))
 		rc = fail(EXIT_BAD, "%s: %s%s", p->where, why,
@@ -159,9 +157,9 @@ static void find_stems(const struct request *r, struct stems *out)
 	uint64_t number;
 	size_t bytes;
 
-	out->name = xcalloc(r->place->item_count + 1, sizeof(*out->name));
-	for (uint64_t i = 0; i < r->place->item_count; i++) {
-		const struct source_item *item = &r->place->item[i];
+	out->name = xcalloc(r->root->item_count + 1, sizeof(*out->name));
+	for (uint64_t i = 0; i < r->root->item_count; i++) {
+		const struct source_item *item = &r->root->item[i];
 
 		field_name(item->path, name);
 		if (item->is_dir || file_name_has_extension(item->path, ".npz") || !split_number(name, &bytes, &number))
@@ -227,7 +225,7 @@ static bool read_stored(void *context, uint64_t offset, void *out, size_t bytes)
 {
 	const struct archive *a = context;
 
-	return stored_get(a->r->stored, a->file, offset, out, bytes) == EXIT_DONE;
+	return source_file_get(a->r->source_files, a->file, offset, out, bytes) == EXIT_DONE;
 }
 
 /* A member that is stored is read where it lies, so its checksum is compared now. */
@@ -241,7 +239,7 @@ static int check_crc(const struct archive *a, const struct zip_member *m)
 	for (uint64_t at = 0; rc == EXIT_DONE && at < m->bytes; at += n) {
 		n = m->bytes - at < sizeof(piece) ? m->bytes - at : sizeof(piece);
 		rc = interrupted() ? EXIT_INTERRUPTED
-				   : stored_get(a->r->stored, a->file, m->offset + at, piece, (size_t)n);
+				   : source_file_get(a->r->source_files, a->file, m->offset + at, piece, (size_t)n);
 		if (rc == EXIT_DONE)
 			crc = (uint32_t)crc32(crc, piece, (uInt)n);
 	}
@@ -285,11 +283,11 @@ static int add_member(const struct archive *a, const struct zip_member *m)
 	} else if (rc == EXIT_DONE) {
 		snprintf(how, sizeof(how), "deflate,%" PRIu64 ",%" PRIu64 ",%" PRIu32 ",%" PRIu64, m->offset,
 			 m->packed_bytes, m->crc, m->bytes);
-		rc = stored_unpack(a->r->stored, a->r->plan, a->file, how, m->bytes, &p.file);
+		rc = source_files_unpack(a->r->source_files, a->r->plan, a->file, how, m->bytes, &p.file);
 		p.offset = 0;
-		if (rc == EXIT_DONE && stored_bytes(a->r->stored, p.file) != m->bytes)
+		if (rc == EXIT_DONE && source_file_bytes(a->r->source_files, p.file) != m->bytes)
 			rc = fail(EXIT_BAD, "%s: '%s' has %" PRIu64 " bytes unpacked; the directory says %" PRIu64,
-				  a->where, m->name, stored_bytes(a->r->stored, p.file), m->bytes);
+				  a->where, m->name, source_file_bytes(a->r->source_files, p.file), m->bytes);
 	}
 	where = xasprintf("%s/%s", a->where, m->name);
 	p.where = where;
@@ -306,7 +304,8 @@ static int add_archive(const struct request *r, uint32_t file, const char *path,
 {
 	struct archive a = {.r = r, .arrays = arrays, .path = path, .file = file, .where = where};
 	char why[ZIP_WHY_BYTES] = "";
-	struct zip z = {.bytes = stored_bytes(r->stored, file), .read = read_stored, .context = &a, .why = why};
+	struct zip z = {
+		.bytes = source_file_bytes(r->source_files, file), .read = read_stored, .context = &a, .why = why};
 	struct zip_member *m = xmalloc(1, sizeof(*m));
 	enum zip_status status = ZIP_END;
 	uint64_t count = 0;
@@ -336,7 +335,7 @@ static int add_file(const struct request *r, void *context, const char *path)
 
 	if (rc != EXIT_DONE)
 		return rc;
-	where = stored_name(r->stored, p.file);
+	where = source_file_name(r->source_files, p.file);
 	if (file_name_has_extension(path, ".npz")) {
 		rc = add_archive(r, p.file, path, where, a);
 		free(where);
@@ -345,7 +344,7 @@ static int add_file(const struct request *r, void *context, const char *path)
 	field_name(path, name);
 	number = r->o->numbered == NUMBERED_PARTS ? cut_number(&a->stems, name) : 0;
 	p.where = where;
-	p.bytes = stored_bytes(r->stored, p.file);
+	p.bytes = source_file_bytes(r->source_files, p.file);
 	rc = add_npy(r, &p, &a->unnamed_count);
 	if (rc == EXIT_DONE) { /* parts of other fields with its records lie in the same folder */
 		a->from_file |= UINT32_C(1) << r->plan->slice[r->plan->slice_count - 1].field;

@@ -20,7 +20,7 @@
 #include "tools/common/message.h"
 #include "tools/common/text.h"
 #include "tools/shardpack/images/images.h"
-#include "tools/shardpack/input/place.h"
+#include "tools/shardpack/input/input.h"
 #include "tools/shardpack/plan/plan.h"
 #include "tools/shardpack/scan/scan.h"
 #include "tools/shardpack/sources/sources.h"
@@ -83,7 +83,7 @@ static bool is_yaml(const char *name)
 
 /* What lies directly in the folder that was named. */
 struct folder {
-	const struct source_place *place;
+	const struct source_root *root;
 	struct text archives, others; /* names of files, NUL-terminated */
 	bool has_folders;
 	char dangling[256];   /* a link that leads nowhere, and may be a folder; or empty */
@@ -109,7 +109,7 @@ static int look_at_entry(void *context, const struct dirent *entry)
 		text_add(&in->archives, name, strlen(name) + 1);
 		return EXIT_DONE;
 	}
-	rc = place_look_at_entry(in->place, name, &st, &bad);
+	rc = source_root_stat_entry(in->root, name, &st, &bad);
 	if (rc != EXIT_DONE && !bad_input_is(&bad, rc))
 		return rc;
 	if (rc == EXIT_DONE && S_ISDIR(st.st_mode)) {
@@ -137,19 +137,19 @@ static bool is_label_list(const struct request *r, const char *table)
 {
 	struct stat a, b;
 
-	return r->o->label_list && stat(r->o->label_list, &a) == 0 && fstatat(r->place->root_fd, table, &b, 0) == 0 &&
+	return r->o->label_list && stat(r->o->label_list, &a) == 0 && fstatat(r->root->fd, table, &b, 0) == 0 &&
 	       a.st_dev == b.st_dev && a.st_ino == b.st_ino;
 }
 
 /* What lies in the folder, and a warning of what is not taken, and may well have been meant. */
 static int look_into(const struct request *r, struct folder *in)
 {
-	const char *root = r->place->root, *at, *end;
+	const char *root = r->root->name, *at, *end;
 	struct stat st;
-	int rc = scan_each_entry(r->place, "", look_at_entry, in);
+	int rc = scan_each_entry(r->root, "", look_at_entry, in);
 
 	if (rc == EXIT_DONE && in->dangling[0] && in->archives.bytes) /* is it a folder of archives? */
-		rc = place_look_at_entry(r->place, in->dangling, &st, NULL);
+		rc = source_root_stat_entry(r->root, in->dangling, &st, NULL);
 	if (rc != EXIT_DONE)
 		return rc;
 	if (in->has_folders)
@@ -222,21 +222,21 @@ static int check_label_key(const struct request *r)
 {
 	bool keys = r->o->label_list || !r->o->label_key;
 
-	for (uint64_t i = 0; i < r->place->item_count; i++)
-		keys = keys || !(r->place->item[i].is_dir || file_name_is_image(r->place->item[i].path));
+	for (uint64_t i = 0; i < r->root->item_count; i++)
+		keys = keys || !(r->root->item[i].is_dir || file_name_is_image(r->root->item[i].path));
 	if (keys)
 		return EXIT_DONE;
 	return fail(EXIT_USAGE,
 		    "%s%s%s: --label-key is for tables, for --labels and for archives; the labels of a folder are the "
 		    "names of the folders in it, so leave it out",
-		    r->place->root, r->place->item[0].path[0] ? "/" : "", r->place->item[0].path);
+		    r->root->name, r->root->item[0].path[0] ? "/" : "", r->root->item[0].path);
 }
 
 static int refuse_option(const struct request *r, const char *slash, const char *path)
 {
 	bool is_each = !strcmp(option_of_tables(r), "pick=each");
 
-	return fail(EXIT_USAGE, "%s%s%s: %s is for tables: .csv, .tsv or .jsonl%s", r->place->root, slash, path,
+	return fail(EXIT_USAGE, "%s%s%s: %s is for tables: .csv, .tsv or .jsonl%s", r->root->name, slash, path,
 		    option_of_tables(r),
 		    is_each ? ", and for COCO; of other sources say pick=first, or pick=all,count=N" : "");
 }
@@ -274,7 +274,7 @@ static int refuse_yaml(const struct request *r, const char *path)
 	struct text text = {0}, word = {0};
 	struct stat st;
 	bool found = false;
-	int rc = files_path(file, r->place->root_absolute, path);
+	int rc = files_path(file, r->root->absolute, path);
 
 	if (rc == EXIT_DONE)
 		rc = files_read(file, &text, &found);
@@ -282,7 +282,7 @@ static int refuse_yaml(const struct request *r, const char *path)
 		text_free(&text);
 		return rc;
 	}
-	snprintf(folder, sizeof(folder), "%s%s%.*s", r->place->root, slash ? "/" : "", slash ? (int)(slash - path) : 0,
+	snprintf(folder, sizeof(folder), "%s%s%.*s", r->root->name, slash ? "/" : "", slash ? (int)(slash - path) : 0,
 		 path);
 	text_add(&text, "", 1);
 	if (found) {
@@ -304,7 +304,7 @@ static int refuse_yaml(const struct request *r, const char *path)
 		  "shardpack images %s/%s --root %s --no-label -o OUT --field "
 		  "'boxes:kind=boxes,max=100,from=%.*slabels%s/{}.txt,format=yolo,optional' --field "
 		  "'classes:kind=ragged,dtype=i64,max=100,from=%.*slabels%s/{}.txt,format=yolo,optional'",
-		  r->place->root, path, word.data, train, word.data, (int)(images - train), train,
+		  r->root->name, path, word.data, train, word.data, (int)(images - train), train,
 		  images + strlen("images"), (int)(images - train), train, images + strlen("images"));
 	text_free(&text);
 	text_free(&word);
@@ -321,7 +321,7 @@ static int refuse_foreign(const struct request *r, const char *path)
 	if (is_yaml(path))
 		return refuse_yaml(r, path);
 	if (f)
-		return fail(EXIT_BAD, "%s/%s: is %s, which `shardpack images` does not read; %s", r->place->root, path,
+		return fail(EXIT_BAD, "%s/%s: is %s, which `shardpack images` does not read; %s", r->root->name, path,
 			    f->what, f->remedy);
 	for (const char *const *p = packed; *p; p++) {
 		if (!file_name_has_extension(path, *p))
@@ -329,7 +329,7 @@ static int refuse_foreign(const struct request *r, const char *path)
 		snprintf(inner, sizeof(inner), "%.*s", (int)(strlen(path) - strlen(*p)), path);
 		if (file_name_is_table(inner))
 			return fail(EXIT_BAD, "%s/%s: is a compressed table, which is not read; unpack it, and give %s",
-				    r->place->root, path, inner);
+				    r->root->name, path, inner);
 	}
 	return EXIT_DONE;
 }
@@ -354,7 +354,7 @@ static int scan_item(struct image_list *images, const struct source_item *item)
 	if (file_name_is_image(item->path))
 		return image_files_add(images, item->path);
 	if (file_name_is_coco(item->path))
-		return fail(EXIT_USAGE, "%s/%s: JSON of COCO must be the only input", images->request->place->root,
+		return fail(EXIT_USAGE, "%s/%s: JSON of COCO must be the only input", images->request->root->name,
 			    item->path);
 	rc = refuse_foreign(images->request, item->path);
 	return rc == EXIT_DONE ? image_archive_add(images, item->path) : rc;
@@ -390,11 +390,11 @@ static int scan_coco(const struct request *r)
 	r->recipe->label = LABEL_NONE;
 	if (recipe_has_parts(r->recipe))
 		images.classes = &classes;
-	rc = coco_images_add(&images, &classes, r->place->item[0].path);
+	rc = coco_images_add(&images, &classes, r->root->item[0].path);
 	if (rc == EXIT_DONE && !recipe_has_parts(r->recipe))
 		scan_warn(r->scan,
 			  "%s/%s: its annotations are not packed; --field boxes:kind=boxes,max=100 packs boxes",
-			  r->place->root, r->place->item[0].path);
+			  r->root->name, r->root->item[0].path);
 	if (rc == EXIT_DONE)
 		rc = image_rows_number(&images);
 	if (rc == EXIT_DONE)
@@ -410,8 +410,8 @@ static int scan_items(const struct request *r, struct labels *labels, const stru
 	struct image_list images = {.request = r, .text.shelf = r->plan->text.shelf, .labels = labels};
 	int rc = archives->bytes ? scan_archives(&images, archives) : EXIT_DONE;
 
-	for (uint64_t i = 0; rc == EXIT_DONE && !archives->bytes && i < r->place->item_count; i++)
-		rc = scan_item(&images, &r->place->item[i]);
+	for (uint64_t i = 0; rc == EXIT_DONE && !archives->bytes && i < r->root->item_count; i++)
+		rc = scan_item(&images, &r->root->item[i]);
 	if (rc == EXIT_DONE)
 		rc = labels_add_unused(&images);
 	if (rc == EXIT_DONE)
@@ -483,10 +483,10 @@ static int check_sources(const struct request *r)
 
 static int scan_sources(const struct request *r)
 {
-	bool one_folder = r->place->item_count == 1 && !r->place->item[0].path[0];
+	bool one_folder = r->root->item_count == 1 && !r->root->item[0].path[0];
 	struct labels labels = {0};
-	struct folder in = {.place = r->place};
-	bool coco = r->place->item_count == 1 && !r->place->item[0].is_dir && file_name_is_coco(r->place->item[0].path);
+	struct folder in = {.root = r->root};
+	bool coco = r->root->item_count == 1 && !r->root->item[0].is_dir && file_name_is_coco(r->root->item[0].path);
 	int rc = check_coco(r, coco);
 
 	if (rc != EXIT_DONE || coco)
@@ -566,8 +566,8 @@ static int scan(const struct request *r)
 		rc = check_sources(r);
 	if (rc == EXIT_DONE)
 		warn_of_what_stays(r);
-	for (uint64_t i = 0; i < r->place->item_count; i++)
-		folders = folders && r->place->item[i].is_dir;
+	for (uint64_t i = 0; i < r->root->item_count; i++)
+		folders = folders && r->root->item[i].is_dir;
 	if (rc == EXIT_DONE && folders) /* archives leave out what is hidden */
 		scan_warn_of_hidden(r->scan, r->plan);
 	if (rc == EXIT_DONE && r->o->classes && plan_has_labels(r->plan))

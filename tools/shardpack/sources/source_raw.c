@@ -13,7 +13,7 @@
 #include "shard_pack.h"
 #include "tools/common/message.h"
 #include "tools/common/text.h"
-#include "tools/shardpack/input/stored.h"
+#include "tools/shardpack/input/input.h"
 #include "tools/shardpack/parse/parse.h"
 #include "tools/shardpack/plan/plan.h"
 #include "tools/shardpack/scan/scan.h"
@@ -121,8 +121,8 @@ static int warn_of_other(const struct request *r, uint32_t file, const char *nam
 {
 	const struct token_file_other *other;
 	uint8_t head[16];
-	uint64_t bytes = stored_bytes(r->stored, file), have = bytes < sizeof(head) ? bytes : sizeof(head);
-	int rc = stored_get(r->stored, file, 0, head, (size_t)have);
+	uint64_t bytes = source_file_bytes(r->source_files, file), have = bytes < sizeof(head) ? bytes : sizeof(head);
+	int rc = source_file_get(r->source_files, file, 0, head, (size_t)have);
 
 	other = rc == EXIT_DONE ? token_file_other(head, (size_t)have) : NULL;
 	if (other)
@@ -141,8 +141,8 @@ int raw_file_add(const struct request *r, const char *path, const struct raw_sch
 
 	if (rc != EXIT_DONE)
 		return rc;
-	name = stored_name(r->stored, file);
-	bytes = stored_bytes(r->stored, file);
+	name = source_file_name(r->source_files, file);
+	bytes = source_file_bytes(r->source_files, file);
 	rc = warn_of_other(r, file, name);
 	left = bytes > skip ? (bytes - skip) % schema->record_bytes : 0;
 	if (rc == EXIT_DONE && bytes < skip)

@@ -27,12 +27,6 @@
 #include "tools/common/progress.h"
 #include "tools/shardpack/images/images.h"
 #include "tools/shardpack/input/input.h"
-#include "tools/shardpack/input/place.h"
-#include "tools/shardpack/input/stored.h"
-#include "tools/shardpack/input/token_windows.h"
-#include "tools/shardpack/parse/integer.h"
-#include "tools/shardpack/parse/megatron_index.h"
-#include "tools/shardpack/parse/npy.h"
 #include "tools/shardpack/parse/parse.h"
 #include "tools/shardpack/plan/plan.h"
 #include "tools/shardpack/scan/scan.h"
@@ -131,26 +125,26 @@ static int find_index(const struct request *r, const char *path, char name[PLAN_
 	if (stem < 4 || memcmp(path + stem - 4, ".bin", 4) || stem >= PLAN_PATH_BYTES_MAX)
 		return EXIT_DONE;
 	snprintf(name, PLAN_PATH_BYTES_MAX, "%.*s.idx", (int)(stem - 4), path);
-	fd = openat(r->place->root_fd, name, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	fd = openat(r->root->fd, name, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 	have = fd < 0 || fstat(fd, &st) != 0 ? -1 : pread(fd, head, sizeof(head), 0);
 	error = errno;
 	if (fd >= 0)
 		close(fd);
 	if (have < 0 && error != ENOENT && error != EISDIR)
-		return fail(EXIT_IO, "%s/%s: is it an index of Megatron-LM? %s", r->place->root, name, strerror(error));
+		return fail(EXIT_IO, "%s/%s: is it an index of Megatron-LM? %s", r->root->name, name, strerror(error));
 	if (have >= 0 && !megatron_index_is(head, (size_t)have) && !cli_given(r->args, "dtype")) {
 		if (have >= 6 && !memcmp(head, "TNTIDX", 6))
 			return fail(EXIT_UNSUPPORTED,
 				    "%s/%s: an index of the Megatron-LM of before 2020, which is not read; make the "
 				    "dataset again with preprocess_data.py, or type --dtype for one stream of tokens",
-				    r->place->root, name);
-		scan_warn(r->scan, "%s/%s: is not an index of Megatron-LM, so nothing of it is read", r->place->root,
+				    r->root->name, name);
+		scan_warn(r->scan, "%s/%s: is not an index of Megatron-LM, so nothing of it is read", r->root->name,
 			  name);
 	}
 	if (have < 0 || !megatron_index_is(head, (size_t)have))
 		name[0] = '\0';
 	else if (!megatron_index_parse(head, (size_t)have, (uint64_t)st.st_size, out, why, sizeof(why)))
-		return fail(EXIT_BAD, "%s/%s: %s", r->place->root, name, why);
+		return fail(EXIT_BAD, "%s/%s: %s", r->root->name, name, why);
 	return EXIT_DONE;
 }
 
@@ -166,14 +160,14 @@ static int judge_index(const struct request *r, const char *where, const char *n
 		return fail(EXIT_BAD,
 			    "%s: its tokens are %s, as %s/%s says, Megatron-LM's index, but --dtype says %s; leave "
 			    "--dtype out",
-			    where, shard_name(SHARD_NAME_DTYPE, index->dtype), r->place->root, name,
+			    where, shard_name(SHARD_NAME_DTYPE, index->dtype), r->root->name, name,
 			    shard_name(SHARD_NAME_DTYPE, asked));
 	if (!cli_given(r->args, "documents") && !r->o->pack)
 		scan_warn(r->scan,
 			  "%s: packed as one stream: the %s document%s in %s/%s, Megatron-LM's index, are not kept "
 			  "apart; leave --dtype out to keep them apart",
 			  where, human_count(count, index->document_count), index->document_count == 1 ? "" : "s",
-			  r->place->root, name);
+			  r->root->name, name);
 	return EXIT_DONE;
 }
 
@@ -292,7 +286,7 @@ static int judge_width(const struct request *r, uint32_t file, const char *where
 {
 	struct token_census *c = xcalloc(1, sizeof(*c));
 	struct token_look look = {0};
-	uint64_t bytes = stored_bytes(r->stored, file), pieces = (bytes + PIECE_BYTES - 1) / PIECE_BYTES;
+	uint64_t bytes = source_file_bytes(r->source_files, file), pieces = (bytes + PIECE_BYTES - 1) / PIECE_BYTES;
 	uint64_t looked = pieces < PIECES_MAX ? pieces : PIECES_MAX;
 	uint8_t *piece = xmalloc(PIECE_BYTES, 1);
 	int rc = EXIT_DONE;
@@ -301,7 +295,7 @@ static int judge_width(const struct request *r, uint32_t file, const char *where
 		uint64_t at = (looked > 1 ? i * (pieces - 1) / (looked - 1) : 0) * PIECE_BYTES;
 		size_t have = bytes - at < PIECE_BYTES ? (size_t)(bytes - at) : PIECE_BYTES;
 
-		rc = stored_get(r->stored, file, at, piece, have);
+		rc = source_file_get(r->source_files, file, at, piece, have);
 		if (rc == EXIT_DONE)
 			token_census_add(c, piece, have);
 	}
@@ -356,7 +350,8 @@ static int look_at_headless(const struct request *r, const char *path, uint32_t 
 	rc = judge_index(r, where, name, &index);
 	if (rc != EXIT_DONE || (asked && !r->o->pack))
 		return rc == EXIT_DONE ? judge_width(r, file, where) : rc;
-	return cli_given(r->args, "documents") ? EXIT_DONE : stored_add(r->stored, r->plan, name, &out->index_file);
+	return cli_given(r->args, "documents") ? EXIT_DONE
+					       : source_files_add(r->source_files, r->plan, name, &out->index_file);
 }
 
 /* ---- what a file is ---- */
@@ -373,11 +368,11 @@ static int open_npy(const struct request *r, const uint8_t *head, size_t have, s
 	if (a.dtype < SHARD_U8 || a.dtype > SHARD_I64)
 		return fail(EXIT_BAD, "%s: tokens of type %s; must be integers", p->where,
 			    shard_name(SHARD_NAME_DTYPE, a.dtype));
-	if (a.data_offset + a.data_bytes != stored_bytes(r->stored, p->file))
+	if (a.data_offset + a.data_bytes != source_file_bytes(r->source_files, p->file))
 		return fail(EXIT_BAD,
 			    "%s: has %" PRIu64 " bytes, but must have a head of %" PRIu64 " and data of "
 			    "%" PRIu64,
-			    p->where, stored_bytes(r->stored, p->file), a.data_offset, a.data_bytes);
+			    p->where, source_file_bytes(r->source_files, p->file), a.data_offset, a.data_bytes);
 	p->dtype = a.dtype;
 	p->swap = a.swap;
 	p->has_head = true;
@@ -417,7 +412,7 @@ static int open_bin(const struct request *r, const uint8_t *head, size_t have, s
 	const char *kind = other_kind(p->where);
 	struct token_file t;
 	char why[256];
-	uint64_t bytes = stored_bytes(r->stored, p->file), item;
+	uint64_t bytes = source_file_bytes(r->source_files, p->file), item;
 	int rc;
 
 	if (kind)
@@ -476,7 +471,7 @@ static int settle_stored(struct stream *s, struct token_input *p)
 	p->stored = p->dtype;
 	if (keeps) {
 		most = UINT64_MAX >> (65 - 8 * item); /* of u64 as well: trainers have signed numbers */
-		return fits ? EXIT_DONE : documents_check_values(s->r->stored, &t, most, &s->progress);
+		return fits ? EXIT_DONE : documents_check_values(s->r->source_files, &t, most, &s->progress);
 	}
 	p->stored = item <= 2 ? SHARD_U16 : SHARD_U32;
 	most = item <= 2 ? UINT16_MAX : UINT32_MAX;
@@ -486,7 +481,7 @@ static int settle_stored(struct stream *s, struct token_input *p)
 	}
 	/* None is negative, so the bits are those of an unsigned type. */
 	p->dtype = item == 1 ? SHARD_U8 : item == 2 ? SHARD_U16 : item == 4 ? SHARD_U32 : SHARD_U64;
-	return fits ? EXIT_DONE : documents_check_values(s->r->stored, &t, most, &s->progress);
+	return fits ? EXIT_DONE : documents_check_values(s->r->source_files, &t, most, &s->progress);
 }
 
 /* Do --dtype and --documents fit the type of the tokens? */
@@ -556,7 +551,7 @@ static int add_documents(struct stream *s, const struct token_input *p)
 {
 	struct document_cut c = {.s = s, .p = p};
 	struct token_stream t = stream_of(p);
-	int rc = documents_each(s->r->stored, &t, s->r->o->end_of_text, take_document, &c, &s->progress);
+	int rc = documents_each(s->r->source_files, &t, s->r->o->end_of_text, take_document, &c, &s->progress);
 
 	s->split_files += c.documents > 0;
 	s->document_count += c.documents;
@@ -651,7 +646,7 @@ static int end_packed(struct stream *s)
 	p->by_token = cli_given(r->args, "documents");
 	p->end_of_text = p->by_token ? r->o->end_of_text : 0;
 	p->width = (uint32_t)r->o->max_documents;
-	rc = p->stream_count ? token_windows_make(r->stored, r->plan, room, &s->progress) : EXIT_DONE;
+	rc = p->stream_count ? token_windows_make(r->source_files, r->plan, room, &s->progress) : EXIT_DONE;
 	progress_abandon(&s->progress);
 	if (rc != EXIT_DONE)
 		return rc;
@@ -662,8 +657,8 @@ static int end_packed(struct stream *s)
 			    " documents; leave --documents out, or rename the indices to go by the token",
 			    p->end_of_text, p->document_count, s->index_documents);
 	if (!p->window_count)
-		return fail(EXIT_BAD, "%s: no document of two tokens or more in %" PRIu64 " file%s", r->place->root,
-			    r->place->item_count, r->place->item_count == 1 ? "" : "s");
+		return fail(EXIT_BAD, "%s: no document of two tokens or more in %" PRIu64 " file%s", r->root->name,
+			    r->root->item_count, r->root->item_count == 1 ? "" : "s");
 	token_pack_fields(p, r->recipe, s->packed_dtype, room, r->o->position_ids);
 	padding = token_pack_padding(p, room);
 	note("packed %s document%s (%s cut) of %s tokens into %s record%s of %" PRIu32 ", at most %" PRIu32
@@ -693,12 +688,12 @@ static int add_file(const struct request *r, void *context, const char *path)
 	int rc = input_file_open(r, path, &p.file);
 
 	if (rc == EXIT_DONE)
-		where = stored_name(r->stored, p.file);
+		where = source_file_name(r->source_files, p.file);
 	p.where = where;
-	have = rc == EXIT_DONE ? stored_bytes(r->stored, p.file) : 0;
+	have = rc == EXIT_DONE ? source_file_bytes(r->source_files, p.file) : 0;
 	have = have < NPY_HEAD_BYTES_MAX ? have : NPY_HEAD_BYTES_MAX;
 	if (rc == EXIT_DONE)
-		rc = stored_get(r->stored, p.file, 0, head, (size_t)have);
+		rc = source_file_get(r->source_files, p.file, 0, head, (size_t)have);
 	if (rc == EXIT_DONE && have >= NPY_MAGIC_BYTES && !memcmp(head, NPY_MAGIC, NPY_MAGIC_BYTES))
 		rc = open_npy(r, head, (size_t)have, &p);
 	else if (rc == EXIT_DONE)
@@ -741,7 +736,7 @@ static int end(const struct request *r, void *context, struct classes *out)
 	progress_abandon(&s->progress);
 	if (!s->record_count) {
 		snprintf(what, sizeof(what), "sequence of %" PRIu64 " tokens", s->window);
-		return scan_refuse_barren(r->scan, r->place->root, what, "; give a smaller --seq-len");
+		return scan_refuse_barren(r->scan, r->root->name, what, "; give a smaller --seq-len");
 	}
 	if (cli_given(r->args, "documents"))
 		warn_of_one_document(r, s->document_count, s->split_files);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * stored.c - files that hold many inputs, read by offset
+ * source_files.c - files that hold many inputs, read by offset
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -28,9 +28,7 @@
 #include "tools/common/message.h"
 #include "tools/common/shelf.h"
 #include "tools/shardpack/images/images.h"
-#include "tools/shardpack/input/free_space.h"
 #include "tools/shardpack/input/input.h"
-#include "tools/shardpack/input/stored.h"
 #include "tools/shardpack/plan/plan.h"
 
 /* ---- bytes copied out of a mapped file, which may become shorter meanwhile ---- */
@@ -123,8 +121,8 @@ struct handle {
 	char *path;
 };
 
-struct stored {
-	const struct source_place *place;
+struct source_files {
+	const struct source_root *root;
 	char *spool_dir;
 	uint64_t unpack_most; /* 0: by the size of the file */
 	struct handle *file;
@@ -132,42 +130,19 @@ struct stored {
 	uint64_t capacity;
 };
 
-static int out_of_memory(void)
+struct source_files *source_files_open(const struct source_root *root, const char *spool_dir,
+				       const struct limits *limits)
 {
-	return fail(EXIT_IO, "out of memory for the files of the source");
-}
+	struct source_files *s = xcalloc(1, sizeof(*s));
 
-/* One descriptor for each file is kept, so take as many as the system gives. */
-static void raise_limit(void)
-{
-	struct rlimit limit;
-
-	if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < limit.rlim_max) {
-		limit.rlim_cur = limit.rlim_max;
-		setrlimit(RLIMIT_NOFILE, &limit); /* if it is refused, opening says so when it matters */
-	}
-}
-
-int stored_open(struct stored **out, const struct source_place *place, const char *spool_dir,
-		const struct limits *limits)
-{
-	struct stored *s = calloc(1, sizeof(*s));
-
-	if (!s)
-		return out_of_memory();
-	s->place = place;
+	s->root = root;
 	s->unpack_most = limits ? limits_most(limits, LIMIT_UNPACK) : 0;
-	s->spool_dir = strdup(spool_dir);
-	if (!s->spool_dir) {
-		stored_close(s);
-		return out_of_memory();
-	}
-	*out = s;
-	return EXIT_DONE;
+	s->spool_dir = xstrdup(spool_dir);
+	return s;
 }
 
 /* The file that was added last. */
-static void drop_last(struct stored *s)
+static void drop_last(struct source_files *s)
 {
 	struct handle *h = &s->file[--s->count];
 
@@ -177,7 +152,7 @@ static void drop_last(struct stored *s)
 	free(h->path);
 }
 
-void stored_close(struct stored *s)
+void source_files_close(struct source_files *s)
 {
 	if (!s)
 		return;
@@ -188,41 +163,39 @@ void stored_close(struct stored *s)
 	free(s);
 }
 
-/* Room for the next file; its handle is in *out and counted once it is open. */
-static int next_handle(struct stored *s, const char *path, struct handle **out)
+/* The next file, which is counted, and not open yet. */
+static struct handle *next_handle(struct source_files *s, const char *path)
 {
-	if (!s->count)
-		raise_limit();
+	struct rlimit limit;
+
+	/* One descriptor for each file is kept, so take as many as the system gives. */
+	if (!s->count && getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < limit.rlim_max) {
+		limit.rlim_cur = limit.rlim_max;
+		setrlimit(RLIMIT_NOFILE, &limit); /* if it is refused, opening says so when it matters */
+	}
 	grow(&s->file, &s->capacity, s->count + UINT64_C(1), sizeof(*s->file));
-	*out = &s->file[s->count];
-	**out = (struct handle){.fd = -1, .path = strdup(path)};
-	if (!(*out)->path)
-		return out_of_memory();
-	s->count++;
-	return EXIT_DONE;
+	s->file[s->count] = (struct handle){.fd = -1, .path = xstrdup(path)};
+	return &s->file[s->count++];
 }
 
-static int open_file(struct stored *s, const char *path)
+static int open_file(struct source_files *s, const char *path)
 {
-	const char *root = s->place->root;
-	struct handle *h;
+	const char *root = s->root->name;
+	struct handle *h = next_handle(s, path);
 	struct stat st;
-	int code = next_handle(s, path, &h);
 
-	if (code != EXIT_DONE)
-		return code;
 	/*
 	 * Looked at before it is opened: opening a FIFO waits, and opening a device may do
 	 * something.
 	 */
-	if (fstatat(s->place->root_fd, path, &st, 0) != 0)
+	if (fstatat(s->root->fd, path, &st, 0) != 0)
 		return fail(EXIT_IO, "%s/%s: %s", root, path, strerror(errno));
 	if (!S_ISREG(st.st_mode))
 		return fail(EXIT_BAD,
 			    "%s/%s: not a regular file; copy it to a regular file, which can be read at any "
 			    "offset",
 			    root, path);
-	h->fd = openat(s->place->root_fd, path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+	h->fd = openat(s->root->fd, path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
 	if (h->fd < 0 || fstat(h->fd, &st) != 0)
 		return fail(EXIT_IO, "%s/%s: %s%s", root, path, strerror(errno),
 			    errno == EMFILE ? "; raise the limit with ulimit -n" : "");
@@ -234,12 +207,10 @@ static int open_file(struct stored *s, const char *path)
 }
 
 /* An unnamed file in the spool folder, or the nearest one above that exists. */
-static int open_unnamed(const struct stored *s, const char *of, int *out)
+static int open_unnamed(const struct source_files *s, const char *of, int *out)
 {
-	char *dir = strdup(s->spool_dir);
+	char *dir = xstrdup(s->spool_dir);
 
-	if (!dir)
-		return out_of_memory();
 	if (!files_nearest(dir)) {
 		free(dir);
 		return fail(EXIT_IO, "%s: %s", s->spool_dir, strerror(errno));
@@ -254,22 +225,22 @@ static int open_unnamed(const struct stored *s, const char *of, int *out)
 	return *out < 0 ? EXIT_IO : EXIT_DONE;
 }
 
-int stored_scratch(const struct stored *s, const char *of, uint64_t bytes, int *fd)
+int source_files_scratch(const struct source_files *s, const char *of, uint64_t bytes, int *fd)
 {
-	int code = open_unnamed(s, of, fd), error;
+	int rc = open_unnamed(s, of, fd), error;
 
-	if (code == EXIT_DONE)
-		code = free_space_check_spool(*fd, of, bytes, s->spool_dir);
+	if (rc == EXIT_DONE)
+		rc = free_space_check_spool(*fd, of, bytes, s->spool_dir);
 	/* All of its blocks, so that none is missing when it is written to through a map. */
-	error = code == EXIT_DONE ? posix_fallocate(*fd, 0, (off_t)bytes) : 0;
+	error = rc == EXIT_DONE ? posix_fallocate(*fd, 0, (off_t)bytes) : 0;
 	if (error)
-		code = fail(EXIT_IO, "%s: cannot keep %" PRIu64 " bytes in %s: %s", of, bytes, s->spool_dir,
-			    strerror(error));
-	return code;
+		rc = fail(EXIT_IO, "%s: cannot keep %" PRIu64 " bytes in %s: %s", of, bytes, s->spool_dir,
+			  strerror(error));
+	return rc;
 }
 
 /* Only what was compressed can become much larger. */
-static uint64_t unpack_most(const struct stored *s, const char *how, uint64_t in_bytes)
+static uint64_t unpack_most(const struct source_files *s, const char *how, uint64_t in_bytes)
 {
 	if (!strncmp(how, "fortran", strlen("fortran")))
 		return UINT64_MAX;
@@ -280,30 +251,17 @@ static uint64_t unpack_most(const struct stored *s, const char *how, uint64_t in
 	return in_bytes > UINT64_MAX / UNPACK_DEFAULT_RATIO ? UINT64_MAX : in_bytes * UNPACK_DEFAULT_RATIO;
 }
 
-/* The last bytes of a gzip say its size; those of one that is cut say anything. */
-static int refuse_size(const char *name, const struct handle *from, const char *how, uint64_t says, uint64_t most)
-{
-	char bytes[HUMAN_CHARS];
-
-	return fail(EXIT_BAD,
-		    "%s: has %" PRIu64 " bytes and says that it unpacks to %" PRIu64 " (%s); the limit is %" PRIu64
-		    "; if %syou trust it, give --limit unpack=%" PRIu64,
-		    name, from->bytes, says, human_bytes(bytes, says), most,
-		    strcmp(how, "gzip") ? "" : "it is not cut short and ", says);
-}
-
 /*
  * What `of` unpacks to.  `bytes_known` is what it will be, 0 if that is not known; `planned` says
  * that a plan has it.
  */
-static int open_unpacked(struct stored *s, uint32_t of, const char *how, uint64_t bytes_known, bool planned)
+static int open_unpacked(struct source_files *s, uint32_t of, const char *how, uint64_t bytes_known, bool planned)
 {
-	char bytes[HUMAN_CHARS], *name = stored_name(s, of);
-	struct handle *h;
+	char bytes[HUMAN_CHARS], *name = source_file_name(s, of);
+	struct handle *h = next_handle(s, s->file[of].path), *from = &s->file[of];
 	struct stat st;
-	int code = next_handle(s, s->file[of].path, &h);
-	struct handle *from = &s->file[of];
 	uint64_t written = 0;
+	int rc = EXIT_DONE;
 	bool known = bytes_known && !(planned && !strcmp(how, "zip")); /* a plan's has holes, too */
 	uint64_t says = known ? bytes_known : unpack_least_bytes(how, from->fd, from->bytes);
 	uint64_t all = unpack_most(s, how, from->bytes);
@@ -312,80 +270,86 @@ static int open_unpacked(struct stored *s, uint32_t of, const char *how, uint64_
 
 	if (planned)
 		most = (struct unpack_most){bytes_known, EXIT_MISMATCH, "that is what it had when the plan was made"};
-	else if (code == EXIT_DONE && says > most.bytes)
-		code = refuse_size(name, from, how, from->unpacked + says, all);
-	if (code == EXIT_DONE)
-		code = open_unnamed(s, name, &h->fd);
+	else if (says > most.bytes)
+		/* The last bytes of a gzip say its size; those of one that is cut say anything. */
+		rc = fail(EXIT_BAD,
+			  "%s: has %" PRIu64 " bytes and says that it unpacks to %" PRIu64
+			  " (%s); the limit is %" PRIu64 "; if %syou trust it, give --limit unpack=%" PRIu64,
+			  name, from->bytes, from->unpacked + says, human_bytes(bytes, from->unpacked + says), all,
+			  strcmp(how, "gzip") ? "" : "it is not cut short and ", from->unpacked + says);
+	if (rc == EXIT_DONE)
+		rc = open_unnamed(s, name, &h->fd);
 	/* One that is cut says any size: before the disk is blamed, look at all of it. */
-	if (code == EXIT_DONE && !known && !strcmp(how, "gzip") && !free_space_fits(h->fd, says))
-		code = unpack_run(how, from->fd, from->bytes, -1, name, &most, &says);
-	if (code == EXIT_DONE)
-		code = free_space_check_spool(h->fd, name, says, s->spool_dir);
-	if (code == EXIT_DONE)
-		code = unpack_run(how, from->fd, from->bytes, h->fd, name, &most, &written);
-	if (code == EXIT_DONE && fstat(h->fd, &st) != 0)
-		code = fail(EXIT_IO, "%s: %s", s->spool_dir, strerror(errno));
-	if (code == EXIT_DONE) {
+	if (rc == EXIT_DONE && !known && !strcmp(how, "gzip") && !free_space_fits(h->fd, says))
+		rc = unpack_run(how, from->fd, from->bytes, -1, name, &most, &says);
+	if (rc == EXIT_DONE)
+		rc = free_space_check_spool(h->fd, name, says, s->spool_dir);
+	if (rc == EXIT_DONE)
+		rc = unpack_run(how, from->fd, from->bytes, h->fd, name, &most, &written);
+	if (rc == EXIT_DONE && fstat(h->fd, &st) != 0)
+		rc = fail(EXIT_IO, "%s: %s", s->spool_dir, strerror(errno));
+	if (rc == EXIT_DONE) {
 		h->made = true;
 		h->bytes = (uint64_t)st.st_size;
 		from->unpacked += written;
 		note("%s: unpacked once; uses %s on disk until this command ends", name, human_bytes(bytes, written));
 	}
 	free(name);
-	return code;
+	return rc;
 }
 
-int stored_add(struct stored *s, struct plan *p, const char *path, uint32_t *file)
+int source_files_add(struct source_files *s, struct plan *p, const char *path, uint32_t *file)
 {
 	uint32_t before = s->count;
-	int code = open_file(s, path);
+	int rc = open_file(s, path);
 
-	if (code != EXIT_DONE && s->count > before)
+	if (rc != EXIT_DONE && s->count > before)
 		drop_last(s);
 	*file = s->count - 1;
-	return code == EXIT_DONE ? plan_add_file(p, s->file[*file].bytes, path, PLAN_NO_FILE, NULL) : code;
+	return rc == EXIT_DONE ? plan_add_file(p, s->file[*file].bytes, path, PLAN_NO_FILE, NULL) : rc;
 }
 
-int stored_unpack(struct stored *s, struct plan *p, uint32_t of, const char *how, uint64_t bytes, uint32_t *file)
+int source_files_unpack(struct source_files *s, struct plan *p, uint32_t of, const char *how, uint64_t bytes,
+			uint32_t *file)
 {
 	uint32_t before = s->count;
-	int code = open_unpacked(s, of, how, bytes, false);
+	int rc = open_unpacked(s, of, how, bytes, false);
 
-	if (code != EXIT_DONE && s->count > before)
+	if (rc != EXIT_DONE && s->count > before)
 		drop_last(s);
 	*file = s->count - 1;
-	return code == EXIT_DONE ? plan_add_file(p, s->file[*file].bytes, s->file[of].path, of, how) : code;
+	return rc == EXIT_DONE ? plan_add_file(p, s->file[*file].bytes, s->file[of].path, of, how) : rc;
 }
 
-int stored_attach(struct stored *s, const struct plan *p, const char *anew)
+int source_files_attach(struct source_files *s, const struct plan *p, const char *anew)
 {
-	int code = EXIT_DONE;
+	int rc = EXIT_DONE;
 
-	for (uint64_t i = 0; code == EXIT_DONE && i < p->file_count; i++) {
+	for (uint64_t i = 0; rc == EXIT_DONE && i < p->file_count; i++) {
 		const struct plan_file *f = &p->file[i];
 
-		code = f->how ? open_unpacked(s, f->of, f->how, f->bytes, true) : open_file(s, f->path);
-		if (code == EXIT_DONE && s->file[i].bytes != f->bytes)
-			code = fail(EXIT_MISMATCH,
-				    "%s/%s: changed since the plan was made: %" PRIu64 " bytes then, %" PRIu64
-				    " now; bring back the file of then, or %s",
-				    s->place->root, f->path, f->bytes, s->file[i].bytes, anew);
+		rc = f->how ? open_unpacked(s, f->of, f->how, f->bytes, true) : open_file(s, f->path);
+		if (rc == EXIT_DONE && s->file[i].bytes != f->bytes)
+			rc = fail(EXIT_MISMATCH,
+				  "%s/%s: changed since the plan was made: %" PRIu64 " bytes then, %" PRIu64
+				  " now; bring back the file of then, or %s",
+				  s->root->name, f->path, f->bytes, s->file[i].bytes, anew);
 	}
-	return code;
+	return rc;
 }
 
-uint64_t stored_written_ns(const struct stored *s, uint32_t file)
+uint64_t source_file_written_ns(const struct source_files *s, uint32_t file)
 {
 	return s->file[file].written_ns;
 }
 
-uint64_t stored_bytes(const struct stored *s, uint32_t file)
+uint64_t source_file_bytes(const struct source_files *s, uint32_t file)
 {
 	return s->file[file].bytes;
 }
 
-bool stored_read(const struct stored *s, uint32_t file, uint64_t offset, void *out, size_t bytes, char *message,
-		 size_t message_bytes)
+bool source_file_read(const struct source_files *s, uint32_t file, uint64_t offset, void *out, size_t bytes,
+		      char *message, size_t message_bytes)
 {
 	uint64_t have = files_read_at(s->file[file].fd, out, bytes, offset);
 
@@ -396,14 +360,14 @@ bool stored_read(const struct stored *s, uint32_t file, uint64_t offset, void *o
 	return false;
 }
 
-bool stored_copy(const struct stored *s, uint32_t file, uint64_t offset, void *out, size_t bytes)
+bool source_file_copy(const struct source_files *s, uint32_t file, uint64_t offset, void *out, size_t bytes)
 {
 	const struct handle *h = &s->file[file];
 
 	return h->map && offset <= h->bytes && bytes <= h->bytes - offset && mapped_copy(out, h->map + offset, bytes);
 }
 
-void stored_prefetch(const struct stored *s, uint32_t file, uint64_t offset, uint64_t bytes)
+void source_file_prefetch(const struct source_files *s, uint32_t file, uint64_t offset, uint64_t bytes)
 {
 	const struct handle *h = &s->file[file];
 
@@ -411,7 +375,7 @@ void stored_prefetch(const struct stored *s, uint32_t file, uint64_t offset, uin
 		__builtin_prefetch(h->map + offset + i);
 }
 
-bool stored_is_near(const struct stored *s, uint32_t file, uint64_t offset)
+bool source_file_is_near(const struct source_files *s, uint32_t file, uint64_t offset)
 {
 	char byte;
 	struct iovec to = {&byte, 1};
@@ -419,31 +383,26 @@ bool stored_is_near(const struct stored *s, uint32_t file, uint64_t offset)
 	return preadv2(s->file[file].fd, &to, 1, (off_t)offset, RWF_NOWAIT) >= 0 || errno != EAGAIN;
 }
 
-void stored_expect(const struct stored *s, uint32_t file, uint64_t offset, uint64_t bytes)
+void source_file_expect(const struct source_files *s, uint32_t file, uint64_t offset, uint64_t bytes)
 {
 	posix_fadvise(s->file[file].fd, (off_t)offset, (off_t)bytes, POSIX_FADV_WILLNEED);
 }
 
-static void stored_touch(const struct stored *s, uint32_t file, uint64_t offset, uint64_t bytes)
-{
-	readahead(s->file[file].fd, (off_t)offset, (size_t)bytes);
-}
-
-int stored_get(const struct stored *s, uint32_t file, uint64_t offset, void *out, size_t bytes)
+int source_file_get(const struct source_files *s, uint32_t file, uint64_t offset, void *out, size_t bytes)
 {
 	char message[160];
 
-	if (stored_read(s, file, offset, out, bytes, message, sizeof(message)))
+	if (source_file_read(s, file, offset, out, bytes, message, sizeof(message)))
 		return EXIT_DONE;
-	return fail(EXIT_IO, "%s/%s: %s", s->place->root, s->file[file].path, message);
+	return fail(EXIT_IO, "%s/%s: %s", s->root->name, s->file[file].path, message);
 }
 
-char *stored_name(const struct stored *s, uint32_t file)
+char *source_file_name(const struct source_files *s, uint32_t file)
 {
-	return xasprintf("%s/%s", s->place->root, s->file[file].path);
+	return xasprintf("%s/%s", s->root->name, s->file[file].path);
 }
 
-int stored_check_unchanged(const struct stored *s, const char *anew)
+int source_files_check_unchanged(const struct source_files *s, const char *anew)
 {
 	struct stat st;
 
@@ -453,11 +412,11 @@ int stored_check_unchanged(const struct stored *s, const char *anew)
 		if (h->made)
 			continue;
 		if (fstat(h->fd, &st) != 0)
-			return fail(EXIT_IO, "%s/%s: %s", s->place->root, h->path, strerror(errno));
+			return fail(EXIT_IO, "%s/%s: %s", s->root->name, h->path, strerror(errno));
 		if ((uint64_t)st.st_size != h->bytes || files_ns(&st.st_mtim) != h->written_ns)
 			return fail(EXIT_MISMATCH,
 				    "%s/%s: changed while it was read; when nothing writes to it any more, %s",
-				    s->place->root, h->path, anew);
+				    s->root->name, h->path, anew);
 	}
 	return EXIT_DONE;
 }
@@ -468,7 +427,7 @@ int stored_check_unchanged(const struct stored *s, const char *anew)
 
 struct warm {
 	const struct plan *plan;
-	const struct stored *stored;
+	const struct source_files *source_files;
 	uint64_t file, at; /* the thread's: what comes next */
 	struct task task;
 };
@@ -482,13 +441,13 @@ static bool touch_next(void *context)
 	if (w->file == w->plan->file_count)
 		return false;
 	task_unlock(&w->task); /* the stop that comes meanwhile is seen after the step */
-	stored_touch(w->stored, (uint32_t)w->file, w->at, STEP_BYTES);
+	readahead(w->source_files->file[w->file].fd, (off_t)w->at, STEP_BYTES);
 	task_lock(&w->task);
 	w->at += STEP_BYTES;
 	return true;
 }
 
-struct warm *warm_start(const struct plan *plan, const struct stored *stored)
+struct warm *warm_start(const struct plan *plan, const struct source_files *source_files)
 {
 	struct warm *w;
 	uint64_t sum = 0, available = available_memory_bytes();
@@ -497,11 +456,9 @@ struct warm *warm_start(const struct plan *plan, const struct stored *stored)
 		sum += plan->file[i].bytes;
 	if (plan->recipe.order != SHARD_ORDER_SHUFFLE || available == UINT64_MAX || sum > available / 2)
 		return NULL;
-	w = calloc(1, sizeof(*w));
-	if (!w)
-		return NULL;
+	w = xcalloc(1, sizeof(*w));
 	w->plan = plan;
-	w->stored = stored;
+	w->source_files = source_files;
 	if (task_start(&w->task, 1, touch_next, w))
 		return w;
 	task_stop(&w->task);

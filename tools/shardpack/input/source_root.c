@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * place.c - where the inputs are: one folder, and paths below it
+ * source_root.c - where the inputs are: one folder, and paths below it
  */
-#include "tools/shardpack/input/place.h"
+#include "tools/shardpack/input/input.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -17,24 +17,20 @@
 
 #include "shard_inspect.h"
 #include "tools/common/files.h"
+#include "tools/common/memory.h"
 #include "tools/common/message.h"
 #include "tools/common/shelf.h"
 #include "tools/common/text.h"
 #include "tools/shardpack/images/images.h"
 #include "tools/shardpack/plan/plan.h"
 
-static int out_of_memory(void)
-{
-	return fail(EXIT_IO, "out of memory for a list of inputs");
-}
-
-static int out_of_room(const struct source_place *p)
+static int out_of_room(const struct source_root *p)
 {
 	return shelf_refuse(p->paths.shelf, "a list of %" PRIu64 " inputs", p->item_count);
 }
 
 /* Paths lie in p->paths in the order of the items.  While that grows, they move. */
-static void find_paths(struct source_place *p)
+static void find_paths(struct source_root *p)
 {
 	char *path = p->paths.data;
 
@@ -45,7 +41,7 @@ static void find_paths(struct source_place *p)
 }
 
 /* The path is kept as it is; settle_paths() makes it relative.  `line` is of a list, else 0. */
-static int add_item(struct source_place *p, const char *path, uint64_t line)
+static int add_item(struct source_root *p, const char *path, uint64_t line)
 {
 	struct stat st = {0};
 	bool there = stat(path, &st) == 0, missing = !there && errno == ENOENT && line;
@@ -107,32 +103,32 @@ static void glob_closedir(void *dir)
 	closedir(dir);
 }
 
-static int add_pattern(struct source_place *p, const char *pattern)
+static int add_pattern(struct source_root *p, const char *pattern)
 {
 	glob_t found = {.gl_opendir = glob_opendir,
 			.gl_readdir = glob_readdir,
 			.gl_closedir = glob_closedir,
 			.gl_lstat = glob_lstat,
 			.gl_stat = glob_stat};
-	int code = EXIT_DONE, rc;
+	int rc = EXIT_DONE, status;
 
 	glob_errno = 0;
-	rc = glob(pattern, GLOB_ERR | GLOB_ALTDIRFUNC, NULL, &found);
-	if (glob_errno || (rc != 0 && rc != GLOB_NOMATCH))
-		code = fail(EXIT_IO, "%s: cannot search for this pattern: %s", pattern,
-			    rc == GLOB_NOSPACE ? "out of memory" : strerror(glob_errno ? glob_errno : errno));
-	else if (rc == GLOB_NOMATCH)
-		code = fail(EXIT_IO, "%s: nothing matches this pattern", pattern);
+	status = glob(pattern, GLOB_ERR | GLOB_ALTDIRFUNC, NULL, &found);
+	if (glob_errno || (status != 0 && status != GLOB_NOMATCH))
+		rc = fail(EXIT_IO, "%s: cannot search for this pattern: %s", pattern,
+			  status == GLOB_NOSPACE ? "out of memory" : strerror(glob_errno ? glob_errno : errno));
+	else if (status == GLOB_NOMATCH)
+		rc = fail(EXIT_IO, "%s: nothing matches this pattern", pattern);
 	/* glob() sorts as the locale does, and that is "C" in this program. */
-	for (size_t i = 0; code == EXIT_DONE && i < found.gl_pathc; i++)
-		code = add_item(p, found.gl_pathv[i], 0);
-	if (rc == 0)
+	for (size_t i = 0; rc == EXIT_DONE && i < found.gl_pathc; i++)
+		rc = add_item(p, found.gl_pathv[i], 0);
+	if (status == 0)
 		globfree(&found);
-	return code;
+	return rc;
 }
 
 /* A file, a folder, or a pattern.  What is there by that very name is not a pattern. */
-static int add_named(struct source_place *p, const char *named)
+static int add_named(struct source_root *p, const char *named)
 {
 	struct stat st;
 
@@ -145,31 +141,31 @@ static int add_named(struct source_place *p, const char *named)
 	return add_pattern(p, named);
 }
 
-static int add_list(struct source_place *p)
+static int add_list(struct source_root *p)
 {
 	struct line line = {.number = 0};
-	int code = EXIT_DONE;
+	int rc = EXIT_DONE;
 
-	while (code == EXIT_DONE) {
-		code = line_next(&line, stdin, "standard input", "one path per line");
-		if (code != EXIT_DONE || line.is_end)
+	while (rc == EXIT_DONE) {
+		rc = line_next(&line, stdin, "standard input", "one path per line");
+		if (rc != EXIT_DONE || line.is_end)
 			break;
 		/* CR LF, unless a name ends so. */
 		if (line.bytes && line.text[line.bytes - 1] == '\r' && access(line.text, F_OK) != 0)
 			line.text[--line.bytes] = '\0';
 		if (!line.bytes || strlen(line.text) != line.bytes)
-			code = fail(EXIT_BAD, "standard input, line %" PRIu64 ": %s; must be one path per line",
-				    line.number, line.bytes ? "has a NUL byte" : "is empty");
+			rc = fail(EXIT_BAD, "standard input, line %" PRIu64 ": %s; must be one path per line",
+				  line.number, line.bytes ? "has a NUL byte" : "is empty");
 		else
-			code = add_item(p, line.text, line.number);
+			rc = add_item(p, line.text, line.number);
 	}
-	if (code == EXIT_DONE && !line.number)
-		code = fail(EXIT_BAD, "standard input: empty; '-' stands for a list of inputs, one path per line");
-	return code;
+	if (rc == EXIT_DONE && !line.number)
+		rc = fail(EXIT_BAD, "standard input: empty; '-' stands for a list of inputs, one path per line");
+	return rc;
 }
 
 /* All lie in one folder as they are typed?  Then its name, and the items keep what follows it. */
-static bool share_folder(struct source_place *p)
+static bool share_folder(struct source_root *p)
 {
 	size_t bytes = files_folder_bytes(p->item[0].path);
 
@@ -180,9 +176,7 @@ static bool share_folder(struct source_place *p)
 		    path[strlen(path) - 1] == '/' || !strcmp(path, ".") || !strcmp(path, ".."))
 			return false;
 	}
-	p->root = bytes ? strndup(p->item[0].path, bytes) : strdup(".");
-	if (!p->root)
-		return false;
+	p->name = bytes ? xstrndup(p->item[0].path, bytes) : xstrdup(".");
 	for (uint64_t i = 0; i < p->item_count; i++) {
 		char *path = p->item[i].path;
 		size_t at = bytes;
@@ -208,83 +202,65 @@ static void shorten_to_common(char *root, const char *path)
 	root[common ? common : 1] = '\0';
 }
 
-/* --root is the root, or lies below it. */
-static int settle_below(struct source_place *p, const char *root)
-{
-	size_t bytes = strlen(p->root_absolute);
-	char *whole = root ? realpath(root, NULL) : NULL;
-	const char *rest = whole && bytes < strlen(whole) ? whole + (bytes > 1 ? bytes : 0) : "";
-
-	if (root && !whole)
-		return fail(EXIT_IO, "--root %s: %s", root, strerror(errno));
-	p->below = strdup(rest + strspn(rest, "/"));
-	if (whole && bytes < strlen(whole)) {
-		free(p->root);
-		p->root = strdup(p->root_absolute);
-	}
-	free(whole);
-	return p->below && p->root ? EXIT_DONE : out_of_memory();
-}
-
-/* An item from "/", and the root that is above it. */
-static int settle_far_path(struct source_place *p, const struct source_item *item, const char *root,
-			   struct text *settled)
-{
-	char *path = files_above_resolved(item->path);
-	int code = EXIT_DONE;
-
-	if (!path)
-		return fail(EXIT_IO, "%s: %s", item->path, strerror(errno));
-	if (!root && !p->root_absolute) {
-		p->root_absolute = strndup(path, item->is_dir ? strlen(path) : files_folder_bytes(path));
-		if (!p->root_absolute)
-			code = out_of_memory();
-	} else if (!root) {
-		shorten_to_common(p->root_absolute, path);
-	} else if (!files_is_below(path, p->root_absolute) && (file_name_is_coco(path) || file_name_is_table(path))) {
-		/* the images are below --root, and the list of them beside it */
-		shorten_to_common(p->root_absolute, path);
-	} else if (!files_is_below(path, p->root_absolute)) {
-		code = fail(EXIT_USAGE, "%s: lies outside of --root %s", item->path, root);
-	}
-	text_add(settled, path, strlen(path) + 1);
-	free(path);
-	return code == EXIT_DONE && text_failed(settled) ? out_of_room(p) : code;
-}
-
 /*
  * Every item from "/", then relative to the root: that of --root, or the lowest folder above all.
+ * A list of images may lie beside --root, which is then below the root.
  */
-static int settle_far_paths(struct source_place *p, const char *root)
+static int settle_far_paths(struct source_root *p, const char *root)
 {
+	char *above_images = root ? realpath(root, NULL) : NULL;
 	struct text settled = {.shelf = p->paths.shelf};
-	int code = EXIT_DONE;
+	int rc = EXIT_DONE;
 	size_t bytes;
 
-	if (root && !(p->root = strdup(root)))
-		return out_of_memory();
-	p->root_absolute = root ? realpath(root, NULL) : NULL;
-	if (root && !p->root_absolute)
+	if (root && !above_images)
 		return fail(EXIT_IO, "--root %s: %s", root, strerror(errno));
-	for (uint64_t i = 0; code == EXIT_DONE && i < p->item_count; i++)
-		code = settle_far_path(p, &p->item[i], root, &settled);
-	if (code != EXIT_DONE) {
+	p->absolute = root ? xstrdup(above_images) : NULL;
+	for (uint64_t i = 0; rc == EXIT_DONE && i < p->item_count; i++) {
+		const struct source_item *item = &p->item[i];
+		char *path = files_above_resolved(item->path);
+
+		if (!path)
+			rc = fail(EXIT_IO, "%s: %s", item->path, strerror(errno));
+		else if (!p->absolute)
+			p->absolute = xstrndup(path, item->is_dir ? strlen(path) : files_folder_bytes(path));
+		else if (!root ||
+			 (!files_is_below(path, p->absolute) && (file_name_is_coco(path) || file_name_is_table(path))))
+			shorten_to_common(p->absolute, path);
+		else if (!files_is_below(path, p->absolute))
+			rc = fail(EXIT_USAGE, "%s: lies outside of --root %s", item->path, root);
+		if (rc == EXIT_DONE)
+			text_add(&settled, path, strlen(path) + 1);
+		free(path);
+		if (rc == EXIT_DONE && text_failed(&settled))
+			rc = out_of_room(p);
+	}
+	if (rc != EXIT_DONE) {
 		text_free(&settled);
-		return code;
+		free(above_images);
+		return rc;
 	}
 	text_free(&p->paths);
 	p->paths = settled;
 	find_paths(p);
-	bytes = strlen(p->root_absolute);
+	bytes = strlen(p->absolute);
 	for (uint64_t i = 0; i < p->item_count; i++) {
 		char *path = p->item[i].path, *rest = path + (bytes > 1 ? bytes : 0);
 
 		rest += strspn(rest, "/");
 		memmove(path, rest, strlen(rest) + 1);
 	}
-	if (!p->root)
-		p->root = strdup(p->root_absolute);
-	return p->root ? settle_below(p, root) : out_of_memory();
+	if (root && bytes < strlen(above_images)) {
+		const char *rest = above_images + (bytes > 1 ? bytes : 0);
+
+		p->below = xstrdup(rest + strspn(rest, "/"));
+		p->name = xstrdup(p->absolute);
+	} else {
+		p->below = xstrdup("");
+		p->name = xstrdup(root ? root : p->absolute);
+	}
+	free(above_images);
+	return EXIT_DONE;
 }
 
 static int compare_items(const void *a, const void *b, void *unused)
@@ -293,34 +269,34 @@ static int compare_items(const void *a, const void *b, void *unused)
 	return strcmp((*(const struct source_item *const *)a)->path, (*(const struct source_item *const *)b)->path);
 }
 
-static int refuse_twice(const struct source_place *p)
+static int check_paths(const struct source_root *p)
 {
 	const struct source_item **sorted = NULL;
 	uint64_t capacity = 0;
-	int code = EXIT_DONE;
+	int rc = EXIT_DONE;
 
 	if (!grow_on(p->paths.shelf, &sorted, &capacity, p->item_count, sizeof(*sorted)))
 		return out_of_room(p);
 	for (uint64_t i = 0; i < p->item_count; i++)
 		sorted[i] = &p->item[i];
 	if (!shelf_sort(p->paths.shelf, sorted, p->item_count, sizeof(*sorted), compare_items, NULL))
-		code = out_of_room(p);
-	for (uint64_t i = 1; code == EXIT_DONE && i < p->item_count; i++)
+		rc = out_of_room(p);
+	for (uint64_t i = 1; rc == EXIT_DONE && i < p->item_count; i++)
 		if (!strcmp(sorted[i - 1]->path, sorted[i]->path))
-			code = fail(EXIT_USAGE, "%s/%s: given twice", p->root, sorted[i]->path);
-	for (uint64_t i = 0; code == EXIT_DONE && i < p->item_count; i++)
+			rc = fail(EXIT_USAGE, "%s/%s: given twice", p->name, sorted[i]->path);
+	for (uint64_t i = 0; rc == EXIT_DONE && i < p->item_count; i++)
 		if (strlen(p->item[i].path) >= PLAN_PATH_BYTES_MAX)
-			code = fail(EXIT_USAGE, "%s/%s: a path of %zu bytes; the limit is %d", p->root, p->item[i].path,
-				    strlen(p->item[i].path), PLAN_PATH_BYTES_MAX - 1);
+			rc = fail(EXIT_USAGE, "%s/%s: a path of %zu bytes; the limit is %d", p->name, p->item[i].path,
+				  strlen(p->item[i].path), PLAN_PATH_BYTES_MAX - 1);
 	shelf_free(p->paths.shelf, sorted);
-	return code;
+	return rc;
 }
 
 /*
  * How many bytes of a path that is absent lead to a link that leads nowhere: all of them, or those
  * of a folder above.  0 if there is no such link.
  */
-static size_t dangling_bytes(const struct source_place *p, const char *path)
+static size_t dangling_bytes(const struct source_root *p, const char *path)
 {
 	char part[PATH_MAX];
 	struct stat st;
@@ -328,91 +304,89 @@ static size_t dangling_bytes(const struct source_place *p, const char *path)
 	for (size_t n = strcspn(path, "/"); n < sizeof(part); n += 1 + strcspn(path + n + 1, "/")) {
 		memcpy(part, path, n);
 		part[n] = '\0';
-		if (n && fstatat(p->root_fd, part, &st, 0) != 0)
-			return fstatat(p->root_fd, part, &st, AT_SYMLINK_NOFOLLOW) == 0 ? n : 0;
+		if (n && fstatat(p->fd, part, &st, 0) != 0)
+			return fstatat(p->fd, part, &st, AT_SYMLINK_NOFOLLOW) == 0 ? n : 0;
 		if (!path[n])
 			break;
 	}
 	return 0;
 }
 
-int place_look(const struct source_place *p, const char *path, struct stat *st, bool *there, struct bad_input *bad)
+int source_root_stat(const struct source_root *p, const char *path, struct stat *st, bool *there, struct bad_input *bad)
 {
 	size_t dangling;
 
-	*there = fstatat(p->root_fd, path, st, 0) == 0;
+	*there = fstatat(p->fd, path, st, 0) == 0;
 	if (*there)
 		return EXIT_DONE;
 	if (errno != ENOENT)
-		return fail(EXIT_IO, "%s/%s: %s", p->root, path, strerror(errno));
+		return fail(EXIT_IO, "%s/%s: %s", p->name, path, strerror(errno));
 	dangling = dangling_bytes(p, path);
 	if (dangling && bad)
 		return bad_input(bad, SHARD_MISS_MISSING, "a link to a file that does not exist%s%.*s",
 				 path[dangling] ? ": " : "", path[dangling] ? (int)dangling : 0, path);
 	if (dangling)
-		return fail(EXIT_IO, "%s/%.*s: %s (a link to a file that does not exist?)", p->root, (int)dangling,
+		return fail(EXIT_IO, "%s/%.*s: %s (a link to a file that does not exist?)", p->name, (int)dangling,
 			    path, strerror(ENOENT));
-	return errno == ENOENT ? EXIT_DONE : fail(EXIT_IO, "%s/%s: %s", p->root, path, strerror(errno));
+	return errno == ENOENT ? EXIT_DONE : fail(EXIT_IO, "%s/%s: %s", p->name, path, strerror(errno));
 }
 
-int place_look_at_entry(const struct source_place *p, const char *path, struct stat *st, struct bad_input *bad)
+int source_root_stat_entry(const struct source_root *p, const char *path, struct stat *st, struct bad_input *bad)
 {
 	bool there;
-	int code = place_look(p, path, st, &there, bad);
+	int rc = source_root_stat(p, path, st, &there, bad);
 
-	if (code != EXIT_DONE || there)
-		return code;
+	if (rc != EXIT_DONE || there)
+		return rc;
 	if (bad)
 		return bad_input(bad, SHARD_MISS_MISSING, "was removed while the folder was listed");
-	return fail(EXIT_IO, "%s/%s: was removed while the folder was listed", p->root, path);
+	return fail(EXIT_IO, "%s/%s: was removed while the folder was listed", p->name, path);
 }
 
-int place_open_root(struct source_place *p, const char *root)
+int source_root_open_folder(struct source_root *p, const char *root)
 {
-	p->root_fd = open(root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (p->root_fd < 0)
+	p->fd = open(root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (p->fd < 0)
 		return fail(EXIT_IO, "%s: %s: the source must be a folder", root, strerror(errno));
-	if (!p->root)
-		p->root = strdup(root);
-	if (!p->root_absolute)
-		p->root_absolute = files_absolute(root);
-	return p->root && p->root_absolute ? EXIT_DONE : EXIT_IO;
+	if (!p->name)
+		p->name = xstrdup(root);
+	if (!p->absolute)
+		p->absolute = files_absolute(root);
+	return p->absolute ? EXIT_DONE : EXIT_IO;
 }
 
-int place_open(struct source_place *p, const char *const *named, size_t named_count, const char *root)
+int source_root_open(struct source_root *p, const char *const *named, size_t named_count, const char *root)
 {
-	int code = EXIT_DONE;
+	int rc = EXIT_DONE;
 	struct stat st;
 
 	if (root && stat(root, &st) == 0 && !S_ISDIR(st.st_mode))
 		return fail(EXIT_USAGE, "--root %s: is not a folder; it must be the folder of the images%s", root,
 			    file_name_is_archive(root) ? ", so unpack the archive first" : "");
-	for (size_t i = 0; code == EXIT_DONE && i < named_count; i++)
-		code = !strcmp(named[i], "-") ? add_list(p) : add_named(p, named[i]);
-	if (code != EXIT_DONE)
-		return code;
+	for (size_t i = 0; rc == EXIT_DONE && i < named_count; i++)
+		rc = !strcmp(named[i], "-") ? add_list(p) : add_named(p, named[i]);
+	if (rc != EXIT_DONE)
+		return rc;
 	find_paths(p);
 	if (!root && p->item_count == 1 && p->item[0].is_dir) {
-		p->root = strdup(p->item[0].path);
-		if (!p->root)
-			return out_of_memory();
+		p->name = xstrdup(p->item[0].path);
 		p->item[0].path[0] = '\0';
 	} else if (root || !share_folder(p)) {
-		code = settle_far_paths(p, root);
+		rc = settle_far_paths(p, root);
 	}
-	if (code == EXIT_DONE)
-		code = refuse_twice(p);
-	return code == EXIT_DONE ? place_open_root(p, p->root) : code;
+	if (rc == EXIT_DONE)
+		rc = check_paths(p);
+	return rc == EXIT_DONE ? source_root_open_folder(p, p->name) : rc;
 }
 
-void place_close(struct source_place *p)
+void source_root_close(struct source_root *p)
 {
-	if (p->root_fd >= 0)
-		close(p->root_fd);
+	if (p->fd >= 0)
+		close(p->fd);
 	shelf_free(p->paths.shelf, p->item);
 	text_free(&p->paths);
-	free(p->root);
-	free(p->root_absolute);
+	free(p->name);
+	free(p->absolute);
 	free(p->below);
-	*p = (struct source_place){.root_fd = -1};
+	*p = (struct source_root){.fd = -1};
 }
