@@ -603,7 +603,10 @@ int slot_row_land(const struct slot_row *row, const uint8_t *src, uint64_t *chec
 int slot_cold_put(struct scratch *scratch, const struct slot_row *row, bool direct, uint64_t epoch, uint64_t *checked,
 		  struct shard_error *err);
 
-/* Wait for all reads.  Call this after a failure too, before the slot gets another owner. */
+/*
+ * Wait for all reads, and count them.  Call this after a failure too, before the slot gets another
+ * owner.
+ */
 int slot_cold_finish(struct scratch *scratch, uint64_t epoch, struct fill_counts *counts, struct shard_error *err);
 
 void slot_cold_close(struct scratch *scratch, bool inherited); /* the caller is a forked child */
@@ -632,8 +635,7 @@ void row_set_aside(struct row_source *s, uint8_t *row_flags, const struct shard_
  * of them without a check.  A size that is not that of its pixels is damage.  With `strict` it is
  * an error, else its row is flagged as ROW_DAMAGED.
  */
-int slot_sizes_take(struct row_source *source, struct slot *s, uint32_t first, uint32_t end, bool strict,
-		    struct shard_error *err);
+int slot_sizes_take(struct row_source *source, struct slot *s, bool strict, struct shard_error *err);
 
 /* Substitute or mask the rows that are flagged as ROW_DAMAGED, as the options say. */
 int repair_rows(struct row_source *source, struct scratch *scratch, struct slot *s, struct fill_counts *counts,

@@ -47,8 +47,7 @@ static int refuse_size(const struct row_source *source, const struct shard_field
 	return rc;
 }
 
-int slot_sizes_take(struct row_source *source, struct slot *s, uint32_t first, uint32_t end, bool strict,
-		    struct shard_error *err)
+int slot_sizes_take(struct row_source *source, struct slot *s, bool strict, struct shard_error *err)
 {
 	const struct layout *l = source->layouts.batch;
 	struct shard_error problem;
@@ -60,7 +59,7 @@ int slot_sizes_take(struct row_source *source, struct slot *s, uint32_t first, u
 		const uint8_t *sizes = s->memory + layout_rows(l, w->size, &size_stride);
 		const uint8_t *lengths = s->memory + layout_rows(l, w->length, &length_stride);
 
-		for (uint32_t row = first; row < end; row++) {
+		for (uint32_t row = s->first; row < s->rows; row++) {
 			const uint8_t *size = sizes + row * size_stride, *length = lengths + row * length_stride;
 			struct shard_size got = {load32(size), load32(size + 4)};
 			uint32_t pixels = load32(length);

@@ -468,11 +468,11 @@ void slot_fetch(struct row_source *source, struct scratch *scratch, struct slot 
 }
 
 /*
- * Fill the rows from `first` to before `end`.  With SHARD_CHECK_DEVICE, look now and then whether
- * the thread has waited for pages.
+ * Fill the rows of a slot from s->first on.  With SHARD_CHECK_DEVICE, look now and then whether the
+ * thread has waited for pages.
  */
-static int fill_rows(struct row_source *source, struct scratch *scratch, struct slot *s, uint32_t first, uint32_t end,
-		     bool strict, struct fill_counts *counts, struct shard_error *err)
+static int fill_rows(struct row_source *source, struct scratch *scratch, struct slot *s, bool strict,
+		     struct fill_counts *counts, struct shard_error *err)
 {
 	struct block b = {.source = source,
 			  .layout = source->layouts.batch,
@@ -480,25 +480,25 @@ static int fill_rows(struct row_source *source, struct scratch *scratch, struct 
 			  .slot = s,
 			  .counts = counts,
 			  .err = err,
-			  .first = first,
+			  .first = s->first,
 			  .strict = strict,
 			  .times = paths_times(&source->paths, s->place.epoch)};
 	bool looks = source->ds->o.check == SHARD_CHECK_DEVICE;
-	uint32_t most = b.layout->record_bytes < LAYOUT_LARGE ? LOOK_BLOCKS : 1, unseen = first, blocks = 0;
+	uint32_t most = b.layout->record_bytes < LAYOUT_LARGE ? LOOK_BLOCKS : 1, unseen = s->first, blocks = 0;
 	unsigned entered = readers_enter(&source->ds->readers); /* rows of `cold` are on their way to the end */
 	uint64_t begin = scratch_faults(scratch), faults = begin;
 	int rc = SHARD_OK, finished;
 
 	scratch->faults = faults;
-	for (; !rc && b.first < end; b.first += b.count) {
-		b.count = end - b.first < BLOCK_ROWS ? end - b.first : BLOCK_ROWS;
+	for (; !rc && b.first < s->rows; b.first += b.count) {
+		b.count = s->rows - b.first < BLOCK_ROWS ? s->rows - b.first : BLOCK_ROWS;
 		rc = locate(&b);
 		for (uint32_t k = 0; !rc && k < b.layout->group_count; k++) {
 			uint32_t g = b.layout->group[k];
 
 			rc = b.layout->schema->group[g].codec == SHARD_RAW ? fill_raw(&b, g) : slot_packed_fill(&b, g);
 		}
-		if (rc || !looks || (++blocks < most && b.first + b.count < end))
+		if (rc || !looks || (++blocks < most && b.first + b.count < s->rows))
 			continue;
 		rc = look_for_faults(&b, unseen, &faults);
 		unseen = b.first + b.count;
@@ -508,7 +508,7 @@ static int fill_rows(struct row_source *source, struct scratch *scratch, struct 
 	paths_doubt(&source->paths, scratch_faults(scratch) - begin, b.hot_rows);
 	copy_fence();
 	rc = rc ? rc : finished;
-	rc = rc ? rc : slot_sizes_take(source, s, first, end, strict, err);
+	rc = rc ? rc : slot_sizes_take(source, s, strict, err);
 	readers_leave(&source->ds->readers, entered);
 	return rc;
 }
@@ -516,15 +516,19 @@ static int fill_rows(struct row_source *source, struct scratch *scratch, struct 
 int slot_fill(struct row_source *source, struct scratch *scratch, struct slot *s, struct fill_counts *counts,
 	      struct shard_error *err)
 {
-	return fill_rows(source, scratch, s, s->first, s->rows, source->on_corrupt == SHARD_CORRUPT_FAIL, counts, err);
+	return fill_rows(source, scratch, s, source->on_corrupt == SHARD_CORRUPT_FAIL, counts, err);
 }
 
 int slot_fill_one(struct row_source *source, struct scratch *scratch, struct slot *s, uint32_t row,
 		  struct fill_counts *counts, struct shard_error *err)
 {
 	struct fill_counts again = {0}; /* the bytes of the row were counted before */
-	int rc = fill_rows(source, scratch, s, row, row + 1, true, &again, err);
+	struct slot one = *s;
+	int rc;
 
+	one.first = row;
+	one.rows = row + 1;
+	rc = fill_rows(source, scratch, &one, true, &again, err);
 	counts->checked_units += again.checked_units;
 	return rc;
 }

@@ -20,6 +20,7 @@
 #include "libshard/base/error.h"
 #include "libshard/base/mem.h"
 #include "shard_pack.h"
+#include "shard_transform.h"
 #include "tests/fault/story.h"
 
 /* ---- the allocator that refuses ---- */
@@ -213,17 +214,13 @@ static int verify_told(struct shard_error *err)
 }
 
 /* One epoch.  After a failure next is asked once more, as a job that ignores it would. */
-static int load_epoch(struct shard_error *err)
+static int take_epoch(struct shard_dataset *ds, const struct shard_loader_options *o, struct shard_error *err)
 {
-	struct shard_loader_options o = {.size = sizeof(o), .batch_records = 7, .order.seed = 3, .tail = SHARD_PAD};
-	struct shard_dataset *ds = NULL;
 	struct shard_loader *l = NULL;
 	struct shard_error ignored;
 	struct shard_batch b;
-	int rc = shard_dataset_open(&ds, ready, NULL, err);
+	int rc = shard_loader_open(&l, ds, o, err);
 
-	if (!rc)
-		rc = shard_loader_open(&l, ds, &o, err);
 	while (!rc) {
 		rc = shard_loader_next(l, &b, err);
 		if (!rc)
@@ -232,8 +229,52 @@ static int load_epoch(struct shard_error *err)
 	if (rc != SHARD_END && l && !shard_loader_next(l, &b, &ignored))
 		shard_loader_release(l, &b, &ignored);
 	shard_loader_close(l);
-	shard_dataset_close(ds);
 	return rc == SHARD_END ? SHARD_OK : rc;
+}
+
+static int load_epoch(struct shard_error *err)
+{
+	struct shard_loader_options o = {.size = sizeof(o), .batch_records = 7, .order.seed = 3, .tail = SHARD_PAD};
+	struct shard_dataset *ds = NULL;
+	int rc = shard_dataset_open(&ds, ready, NULL, err);
+
+	if (!rc)
+		rc = take_epoch(ds, &o, err);
+	shard_dataset_close(ds);
+	return rc;
+}
+
+static int transform_epoch(struct shard_error *err)
+{
+	struct shard_transform_options numbers = {.size = sizeof(numbers)};
+	struct shard_loader_transform images = {.size = sizeof(images), .field = "image", .options = &numbers};
+	struct shard_loader_options o = {.size = sizeof(o), .batch_records = 7, .transform = &images};
+	struct shard_dataset *ds = NULL;
+	int rc = shard_dataset_open(&ds, ready, NULL, err);
+
+	if (!rc)
+		rc = take_epoch(ds, &o, err);
+	shard_dataset_close(ds);
+	return rc;
+}
+
+static int mix_epoch(struct shard_error *err)
+{
+	struct shard_loader_options o = {.size = sizeof(o), .batch_records = 7, .order.seed = 3};
+	struct shard_mix_source source[2] = {{.weight = 1}, {.weight = 2}};
+	struct shard_dataset *ds = NULL;
+	struct shard_mix *m = NULL;
+	int rc = shard_dataset_open(&ds, ready, NULL, err);
+
+	source[0].ds = source[1].ds = ds;
+	if (!rc)
+		rc = shard_mix_open(&m, source, 2, NULL, err);
+	o.mix = m;
+	if (!rc)
+		rc = take_epoch(NULL, &o, err);
+	shard_mix_close(m);
+	shard_dataset_close(ds);
+	return rc;
 }
 
 static int preview(struct shard_error *err)
@@ -310,6 +351,8 @@ static const struct story {
 	{"verify, 2 threads", verify_two, NULL, ANY_NUMBER},
 	{"verify, problems told", verify_told, NULL, ANY_NUMBER},
 	{"loader, one epoch", load_epoch, NULL, ANY_NUMBER},
+	{"loader that transforms, one epoch", transform_epoch, NULL, ANY_NUMBER},
+	{"loader of a mixture, one epoch", mix_epoch, NULL, ANY_NUMBER},
 	{"order and shuffle", preview, NULL, 0},
 	{"selection, mixture, order", mix_some, NULL, 0},
 	{"publish a file", publish_note, "note", 0},

@@ -293,8 +293,8 @@ static enum { SOUND_EXIT, LEAKS, HANGS } leaving;
 
 void __real_crew_close(struct crew *c, bool inherited);
 void __wrap_crew_close(struct crew *c, bool inherited);
-void __real_paths_close(struct paths *p);
-void __wrap_paths_close(struct paths *p);
+void __real_paths_close(struct paths *p, bool inherited);
+void __wrap_paths_close(struct paths *p, bool inherited);
 
 void __wrap_crew_close(struct crew *c, bool inherited)
 {
@@ -303,10 +303,10 @@ void __wrap_crew_close(struct crew *c, bool inherited)
 	__real_crew_close(c, inherited);
 }
 
-void __wrap_paths_close(struct paths *p)
+void __wrap_paths_close(struct paths *p, bool inherited)
 {
 	if (leaving != LEAKS)
-		__real_paths_close(p);
+		__real_paths_close(p, inherited);
 }
 
 static struct wanted wanted;

@@ -26,15 +26,12 @@ static struct shard_error err;
 
 static bool trusting;
 
-int __real_slot_sizes_take(struct row_source *source, struct slot *s, uint32_t first, uint32_t end, bool strict,
-			   struct shard_error *e);
-int __wrap_slot_sizes_take(struct row_source *source, struct slot *s, uint32_t first, uint32_t end, bool strict,
-			   struct shard_error *e);
+int __real_slot_sizes_take(struct row_source *source, struct slot *s, bool strict, struct shard_error *e);
+int __wrap_slot_sizes_take(struct row_source *source, struct slot *s, bool strict, struct shard_error *e);
 
-int __wrap_slot_sizes_take(struct row_source *source, struct slot *s, uint32_t first, uint32_t end, bool strict,
-			   struct shard_error *e)
+int __wrap_slot_sizes_take(struct row_source *source, struct slot *s, bool strict, struct shard_error *e)
 {
-	return trusting ? SHARD_OK : __real_slot_sizes_take(source, s, first, end, strict, e);
+	return trusting ? SHARD_OK : __real_slot_sizes_take(source, s, strict, e);
 }
 
 /* ---- datasets ---- */
