@@ -50,6 +50,20 @@ run 3 "$CAT" get nowhere 3
 said_only "shardcat: nowhere: No such file or directory"
 run 2 "$CAT" get "$ROOT/format/golden/empty.shard" 0
 
+# A plane of floats may have layout chw, which says nothing of two axes.
+"$PYTHON" - "$ROOT/format" <<'END'
+import struct, sys
+sys.path.insert(0, sys.argv[1])
+sys.dont_write_bytecode = True
+import shardfmt as sf
+plane = struct.pack("<16f", *range(16))
+field = sf.Field("image", sf.DTYPES.index("f32"), (4, 4), 0, 0, layout=2, semantic=1)
+open("plane.shard", "wb").write(sf.write_shard([sf.Group(64, 64, 4, 0, 256)], [field], [[plane]]))
+END
+run 0 "$CAT" get plane.shard 0 --png --out plane.png
+"$PYTHON" -c 'from PIL import Image; assert Image.open("plane.png").tobytes() == bytes(range(0, 256, 17))' ||
+	die "a plane is shown as another picture"
+
 # A terminal is no place for binary data.
 code=0
 "$PYTHON" - "$CAT" <<'END' || code=$?

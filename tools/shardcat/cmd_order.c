@@ -139,7 +139,6 @@ static int print_rest(const struct print_options *o, const struct shard_loader *
 			: o->tail == SHARD_PAD ? (left / step + (left % step > 0)) * o->batch
 					       : left / step * o->batch;
 	uint64_t at = position + (o->rank + o->world - position % o->world) % o->world;
-
 	struct shard_error err;
 
 	for (uint64_t i = 0; i < rows && !ferror(stdout); i++, at += o->world) {

@@ -431,7 +431,7 @@ int picture_scale(struct input *in, const struct shard_field *field, struct pict
 /* In place: sample i is written where element i / 2 or before was read. */
 static void floats_to_u8(const struct picture_scale *scale, struct tensor *tensor)
 {
-	bool planes = tensor->field->layout == SHARD_CHW;
+	bool planes = tensor->field->layout == SHARD_CHW && tensor->ndim == 3;
 	uint64_t plane = planes ? (uint64_t)tensor->shape[1] * tensor->shape[2] : 1;
 	double least = INFINITY, greatest = -INFINITY;
 

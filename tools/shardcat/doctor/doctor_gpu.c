@@ -96,8 +96,6 @@ double link_gb_per_s(double gt_per_s, uint64_t width)
 	return gt_per_s * coding * (double)width / 8;
 }
 
-/* ---- the driver ---- */
-
 /* ---- a device ---- */
 
 static void say_link(uint64_t node_count, struct finding *f, const char *bus_id, const struct pcie_link *link)

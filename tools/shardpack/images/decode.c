@@ -370,13 +370,15 @@ enum decode_status decoder_stream(struct decoder *d, enum decode_kind kind, cons
 		rc = decode_once(d, bytes, size, v);
 		if (rc != DECODE_BAD_INPUT || errno != ENOMEM)
 			break;
-		if (!decode_has_memory(d->claimed_bytes + size + BESIDE_BYTES))
-			return decode_no_memory(v);
+		if (!decode_has_memory(d->claimed_bytes + size + BESIDE_BYTES)) {
+			rc = decode_no_memory(v);
+			break;
+		}
 	}
 	whole.width = d->width;
 	whole.height = d->height;
 	if (rc == DECODE_OK && !d->sink_begun && !image_give(sink, &whole, d->pixels.data, decode_given_bytes(d)))
-		return decode_no_memory(v);
+		rc = decode_no_memory(v);
 	if (d->pixels.capacity_bytes > KEPT_BYTES)
 		scratch_free(&d->pixels);
 	return rc;

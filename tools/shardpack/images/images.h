@@ -74,8 +74,9 @@ struct image_scaling {
 /*
  * The taker of an image's pixels while it is decoded.  begin() is called when the size is known and
  * within the limits, and says which of its columns and rows are wanted; false means that memory ran
- * out.  It is called again if the image is decoded a second time.  rows() gets the rows of that part from the top, from its first column on, a few
- * at a time.  They may turn out to be worthless: damage further down in the file is found later.
+ * out.  It is called again if the image is decoded a second time.  rows() gets the rows of that part
+ * from the top, from its first column on, a few at a time.  They may turn out to be worthless: damage
+ * further down in the file is found later.
  *
  * scaling() is asked before, if it is there, by a decoder that can; false if the scale that is
  * asked for would leave less than the wanted size.  The others decode the whole image, at scale 1.
@@ -262,7 +263,6 @@ bool mask_map_read(struct mask_map *m, const char *word, size_t bytes);
 /* The largest class of all lines. */
 uint32_t mask_map_most(const struct mask_map *m);
 
-/* False without memory; then the copy is empty. */
 void mask_map_copy(const struct mask_map *m, struct mask_map *out);
 
 void mask_map_free(struct mask_map *m);
@@ -1137,8 +1137,8 @@ void mask_close(struct mask *m);
 void mask_fill(const struct transform_options *opt, uint32_t sample_bytes, uint32_t fill, uint8_t *dst);
 
 /*
- * Takes a mask from decoder_mask() or decoder_coded_mask() and makes it one record at `dst`, which
- * is complete when that returns well.  One mask at a time.  `orientation`: 1 to 8, see exif.c.
+ * Takes a mask from decoder_stream() and makes it one record at `dst`, which is complete when that
+ * returns well.  One mask at a time.  `orientation`: 1 to 8, see exif.c.
  */
 const struct image_sink *mask_sink(struct mask *m, uint32_t orientation, uint8_t *dst);
 
