@@ -265,15 +265,26 @@ TEST(a_dead_process_of_this_machine)
 
 TEST(what_is_no_claim_goes_stale)
 {
-	static const char *const texts[] = {"", "\n", "claim 2 beat 0000000000 works\n", "claim 1 beat 0000000000 wor"};
+#define WHOLE "claim 1 beat 0000000007 works\nnonce 0123456789abcdef host h boot b space s pid 1 start 2 job -"
+	static const char *const texts[] = {
+		"",
+		"\n",
+		"claim 2 beat 0000000000 works\n",
+		"claim 1 beat 0000000000 wor",
+		WHOLE,
+		WHOLE " x\n",
+		"claim 1 beat 0000000007 works\nnonce 0123456789abcde host h boot b space s pid 1 start 2 job -\n",
+		"claim 1 beat 000000000x works\nnonce 0123456789abcdef host h boot b space s pid 1 start 2 job -\n"};
+	static const char whole[] = WHOLE "\n";
+	int fd;
 
 	begin();
 	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
 		struct claim_watch w = {.since_ns = 0};
-		int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC, 0644);
 		struct claim_view v;
 
 		STORY("%s", texts[i]);
+		fd = open(path, O_WRONLY | O_CREAT | O_TRUNC, 0644);
 		CHECK_EQ(write(fd, texts[i], strlen(texts[i])), (ssize_t)strlen(texts[i]));
 		close(fd);
 		v = look();
@@ -283,6 +294,12 @@ TEST(what_is_no_claim_goes_stale)
 		now_ns += claim_times.stale;
 		CHECK(claim_is_stale(&w, &v));
 	}
+	STORY("%s", whole);
+	CHECK_EQ(truncate(path, 0), 0);
+	fd = open(path, O_WRONLY);
+	CHECK_EQ(write(fd, whole, strlen(whole)), (ssize_t)strlen(whole));
+	close(fd);
+	CHECK_EQ(look().beat, 7);
 	unlink(path);
 	STORY("%s", "a FIFO, which nobody writes to");
 	CHECK_EQ(mkfifo(path, 0644), 0);

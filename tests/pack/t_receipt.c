@@ -293,4 +293,26 @@ TEST(what_is_torn_does_not_count_and_hides_nothing)
 	receipt_files_close(&two);
 }
 
+/* The digest is right, so some release wrote it; what it says of fields is not what this one reads. */
+TEST(a_line_of_another_form_spoils_its_receipt_alone)
+{
+	static const char *const lines[] = {"fit 1 0 0 0 0\n",	    "fit 1 0 0 0 0 0 0\n", "field 0 1 2 0 0 0\n",
+					    "field 99 1 0 0 0 0\n", "dropped 1\n",	   "not-finite 0:1\n"};
+	struct receipt is = written(1), r = {0};
+
+	for (size_t i = 0; i <= sizeof(lines) / sizeof(lines[0]); i++) {
+		const char *line = i ? lines[i - 1] : "fit 1 0 0 0 0 0\n";
+		struct text text = {0};
+
+		STORY("%s", line);
+		receipt_write(&is, 7, &text);
+		CHECK(text_cut_end(&text));
+		text_add(&text, line, strlen(line));
+		text_add_end(&text);
+		CHECK_EQ(receipt_parse(&r, 7, &text), i == 0);
+		receipt_free(&r);
+		text_free(&text);
+	}
+}
+
 TEST_MAIN()

@@ -581,9 +581,11 @@ static int add(struct receipt_files *f, const struct text *text, struct shard_er
 	int rc = f->fd < 0 ? make_file(f, err) : SHARD_OK;
 	ssize_t n;
 
-	for (size_t done = 0; rc == SHARD_OK && done<text->bytes; done += n> 0 ? (size_t)n : 0) {
+	for (size_t done = 0; rc == SHARD_OK && done < text->bytes;) {
 		n = write(f->fd, text->data + done, text->bytes - done);
-		if (n < 0 && errno != EINTR)
+		if (n >= 0)
+			done += (size_t)n;
+		else if (errno != EINTR)
 			rc = refuse(f, err);
 	}
 	if (rc == SHARD_OK && fdatasync(f->fd) != 0)

@@ -183,7 +183,7 @@ static void tell_fit(const struct recipe *recipe, const struct fit_count *f)
 {
 	const struct transform_options *t = &recipe->transform;
 	char some[HUMAN_CHARS], all[HUMAN_CHARS], narrow[HUMAN_CHARS];
-	bool counts = f->enlarged || f->padded || f->boxes; /* is anything said of which records are not among it? */
+	bool counts = f->enlarged || f->padded || f->boxes; /* is anything said of records? */
 
 	human_count(all, f->images);
 	if (f->enlarged)

@@ -126,7 +126,7 @@ static int add_entry(void *context, const struct dirent *entry)
 		return fail(EXIT_BAD, "%s/%s/%s: a path of %zu bytes; the limit is %zu", w->request->root->name, parent,
 			    entry->d_name, bytes, sizeof(path) - 1);
 	strcpy(stpcpy(stpcpy(path, parent), "/"), entry->d_name);
-	/* by any name it may be a folder of images. */
+	/* Whatever its name says, it may be a folder of images. */
 	rc = source_root_stat_entry(w->request->root, path, &st, &bad);
 	if (bad_input_is(&bad, rc) && !field_files_has(w->request->recipe, entry->d_name))
 		return add_file(w, entry->d_name, folder, &st, bad.message);

@@ -390,9 +390,10 @@ int image_list_add(struct image_list *images, const char *path, const char *labe
 		   uint64_t offset, const struct text *fields);
 
 /*
- * Add an input that is known to be bad; bad_input() in plan.h says how a function tells.  It is an input like
- * any other: counted, listed with all others, and left out with --on-error skip.  `path` names it
- * to people.  Of a row it is the file that the row names, or if it names none, image_list_row().
+ * Add an input that is known to be bad; bad_input() in plan.h says how a function tells.  It is an
+ * input like any other: counted, listed with all others, and left out with --on-error skip.  `path`
+ * names it to people.  Of a row it is the file that the row names, or if it names none,
+ * image_list_row().
  * `label` is NULL if it is not known; one that is known counts among the classes.  `bytes`, `file`
  * and `offset` are those of what quarantine keeps of it: 0, PLAN_NO_FILE and 0 if there is nothing.
  */
