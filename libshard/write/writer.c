@@ -233,11 +233,13 @@ int shard_writer_open(struct shard_writer **out, const char *path, const struct 
 		goto out;
 	}
 	rc = take_options(w, &o, err);
+	if (rc)
+		goto out;
 	for (uint32_t i = 0; i < 2; i++)
 		w->memory[i] = buffer_open(WRITER_OUT_BYTES);
 	if (w->memory[0] && w->memory[1])
 		w->drain = drain_open(write_now, w, w->memory);
-	if (!rc && (!w->path || !w->drain))
+	if (!w->path || !w->drain)
 		rc = error_set(err, SHARD_E_MEMORY, "no memory for a writer");
 	if (!rc)
 		rc = make_groups(w, err);
