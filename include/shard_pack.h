@@ -242,9 +242,10 @@ enum shard_reuse {
  * Add shard `shard_idx` of the dataset `from`, without packing its records again.  The caller sees
  * to it that the records may lie in one dataset: that classes have the same numbers, and that records
  * were made alike.  Groups and fields are compared.  The shard gets the name `file`, which must be free or hold
- * this very shard.  EXISTS if it holds anything else, which is left as it is.  *how is what is
- * tried first, and becomes what was done: what cannot be linked is cloned, and what cannot be
- * cloned is copied.  Names are durable after shard_seal_finish().
+ * this very shard.  EXISTS if it holds anything else, which is left as it is.  MISMATCH if bytes that
+ * are read do not have the SHA-256 that the manifest of `from` says: of a copy, and of a shard that
+ * is there.  *how is what is tried first, and becomes what was done: what cannot be linked is
+ * cloned, and what cannot be cloned is copied.  Names are durable after shard_seal_finish().
  */
 SHARD_API int shard_seal_reuse(struct shard_seal *s, struct shard_dataset *from, uint64_t shard_idx, const char *file,
 			       uint32_t *how, struct shard_error *err);

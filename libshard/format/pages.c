@@ -91,7 +91,7 @@ static int check_places(const struct pages *p, struct shard_error *err)
 	return SHARD_OK;
 }
 
-/* A section that is missing was refused by I36. */
+/* I36 has checked which sections there are: a raw group has no CIDX. */
 static int check_group_tables(const struct pages *p, struct shard_error *err)
 {
 	static const struct {

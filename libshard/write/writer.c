@@ -233,11 +233,13 @@ int shard_writer_open(struct shard_writer **out, const char *path, const struct 
 		goto out;
 	}
 	rc = take_options(w, &o, err);
+	if (rc)
+		goto out;
 	for (uint32_t i = 0; i < 2; i++)
 		w->memory[i] = buffer_open(WRITER_OUT_BYTES);
 	if (w->memory[0] && w->memory[1])
 		w->drain = drain_open(write_now, w, w->memory);
-	if (!rc && (!w->path || !w->drain))
+	if (!w->path || !w->drain)
 		rc = error_set(err, SHARD_E_MEMORY, "no memory for a writer");
 	if (!rc)
 		rc = make_groups(w, err);
@@ -564,15 +566,12 @@ static int add64(struct spool *s, uint64_t v, const char *beside, struct shard_e
 static int check_moments(const struct shard_writer *w, uint32_t field, struct shard_error *err)
 {
 	const struct writer_moments *m = &w->moments[field];
-	unsigned __int128 want =
-		(unsigned __int128)(schema_elements(&w->pages.schema.field[field]) / m->channel_count) *
-		w->pages.record_count;
 
 	for (uint64_t c = 0; c < m->channel_count; c++) {
 		const struct shard_moments *t = &m->channel[c];
 
-		if (t->count != want || t->sum > (unsigned __int128)255 * t->count || t->sum_squares_high ||
-		    t->sum_squares_low > (unsigned __int128)255 * t->sum)
+		if (t->sum_squares_high ||
+		    !schema_moments_possible(&w->pages.schema.field[field], w->pages.record_count, t))
 			return error_set(err, SHARD_E_ARGUMENT,
 					 "moments of field %u, channel %" PRIu64 ": count %" PRIu64 ", sum %" PRIu64
 					 "; they must be those of all %" PRIu64 " records",

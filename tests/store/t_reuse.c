@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * t_reuse.c - a shard of another dataset as a hard link, on file systems that number files, and on
- * those that number names, as sshfs: a file that was replaced meanwhile is never taken
+ * those that number names, as sshfs: a file that was replaced meanwhile is never taken; nor are bytes
+ * that the manifest does not know
  *
  * LDFLAGS: -Wl,--wrap=linkat,--wrap=fstatat64,--wrap=fstat64
  */
@@ -70,13 +71,13 @@ static struct shard_dataset *begin(void)
 	return ds;
 }
 
+/* *how becomes what was done. */
 static int reuse(struct shard_dataset *ds, uint32_t *how, struct shard_error *err)
 {
 	struct shard_seal_options o = {.size = sizeof(o)};
 	struct shard_seal *seal;
 	int rc;
 
-	*how = SHARD_REUSE_LINK;
 	CHECK_OK(shard_seal_open(&seal, to.text, &o, &fixture_err));
 	rc = shard_seal_reuse(seal, ds, 0, "0.shard", how, err);
 	shard_seal_close(seal);
@@ -88,12 +89,13 @@ TEST(a_link_whatever_is_numbered)
 	for (int numbered = 0; numbered < 2; numbered++) {
 		struct shard_dataset *ds = begin();
 		struct shard_error err;
-		uint32_t how;
+		uint32_t how = SHARD_REUSE_LINK;
 
 		STORY("numbered: %d", numbered);
 		names_are_numbered = numbered;
 		CHECK_OK(reuse(ds, &how, &err));
 		CHECK_EQ(how, SHARD_REUSE_LINK);
+		how = SHARD_REUSE_LINK;
 		CHECK_OK(reuse(ds, &how, &err)); /* again, which finds it there */
 		CHECK_EQ(how, SHARD_REUSE_THERE);
 		names_are_numbered = false;
@@ -107,7 +109,7 @@ TEST(what_took_its_place_is_not_taken)
 		for (int is_shard = 0; is_shard < 2; is_shard++) {
 			struct shard_dataset *ds = begin();
 			struct shard_error err;
-			uint32_t how;
+			uint32_t how = SHARD_REUSE_LINK;
 
 			STORY("numbered: %d, shard: %d", numbered, is_shard);
 			if (!is_shard)
@@ -120,6 +122,36 @@ TEST(what_took_its_place_is_not_taken)
 			names_are_numbered = false;
 			shard_dataset_close(ds);
 		}
+}
+
+/* D6: a copy is compared with the manifest, and so is a shard that was there. */
+TEST(bytes_that_are_read_have_the_sha256_of_the_manifest)
+{
+	for (int there = 0; there < 2; there++) {
+		struct shard_dataset *ds = begin();
+		struct shard_seal_options o = {.size = sizeof(o)};
+		uint32_t how = SHARD_REUSE_COPY;
+		struct shard_seal *seal;
+		struct shard_error err;
+		struct path manifest;
+
+		STORY("there: %d", there);
+		if (there)
+			CHECK_OK(reuse(ds, &how, &err));
+		shard_dataset_close(ds);
+		tmp(&manifest, "t_reuse.%d/from/dataset.manifest", (int)getpid());
+		CHECK_EQ(unlink(manifest.text), 0);
+		CHECK_OK(shard_seal_open(&seal, from.text, &o, &err));
+		CHECK_OK(shard_seal_add(seal, "0.shard", NULL, (const uint8_t[32]){0}, &err));
+		CHECK_OK(shard_seal_finish(seal, &err));
+		shard_seal_close(seal);
+		CHECK_OK(shard_dataset_open(&ds, from.text, NULL, &err));
+		how = SHARD_REUSE_COPY;
+		CHECK_EQ(reuse(ds, &how, &err), SHARD_E_MISMATCH);
+		CHECK(strstr(err.message, there ? "to/0.shard: D6: " : "from/0.shard: D6: "));
+		CHECK_EQ(file_there(made.text), there);
+		shard_dataset_close(ds);
+	}
 }
 
 TEST_MAIN()
