@@ -342,108 +342,6 @@ bool readers_make_room(struct readers *t, bool all)
 	return taken || closed;
 }
 
-/* ---- as it was before others were appended ---- */
-
-/* Returns NULL if there is no memory. */
-static char *old_manifest_path(const struct shard_dataset *ds, const char *id)
-{
-	char name[sizeof(DATASET_MANIFEST) + 65];
-
-	snprintf(name, sizeof(name), DATASET_MANIFEST ".%s", id);
-	return mem_join(ds->dir, name);
-}
-
-/* A token is a text from anywhere: its id must not lead elsewhere. */
-static bool is_id(const char *id)
-{
-	uint8_t bytes[32];
-
-	return hex_to_bytes(bytes, id, sizeof(bytes));
-}
-
-bool dataset_has_old_manifest(const struct shard_dataset *ds, const char *id)
-{
-	char *path = is_id(id) ? old_manifest_path(ds, id) : NULL;
-	bool has = path && file_exists(path);
-
-	mem_free(path);
-	return has;
-}
-
-struct old_lines {
-	const char *first, *last; /* lines of shards, where their files' names start */
-};
-
-static void note_shard(void *context, uint64_t idx, const struct manifest_shard *s)
-{
-	struct old_lines *l = context;
-
-	l->first = idx ? l->first : s->file;
-	l->last = s->file;
-}
-
-/* Lines of shards follow each other, so they are compared in one piece. */
-static bool begins_with(const struct shard_dataset *ds, const struct manifest *m, const struct old_lines *old)
-{
-	size_t bytes;
-
-	if (!m->shard_count || m->shard_count > ds->m.shard_count)
-		return false;
-	bytes = (size_t)(strchr(old->last, '\n') - old->first);
-	return ds->text.end.end_at - (size_t)(ds->line[0] - ds->text.text) > bytes &&
-	       !memcmp(ds->line[0], old->first, bytes) && ds->line[0][bytes] == '\n';
-}
-
-int dataset_records_before(const struct shard_dataset *ds, const char *id, uint64_t *records, struct shard_error *err)
-{
-	struct old_lines old = {NULL, NULL};
-	const struct manifest_sink sink = {.context = &old, .on_shard = note_shard};
-	struct manifest_file text = {.text = NULL};
-	struct manifest m;
-	struct shown s;
-	uint8_t digest[32];
-	char got[65], *path;
-	int rc;
-
-	if (!is_id(id))
-		return error_set(err, SHARD_E_ARGUMENT, "the token names dataset '%s', which is not a dataset id", id);
-	path = old_manifest_path(ds, id);
-	if (!path)
-		return error_set(err, SHARD_E_MEMORY, "no memory for a path");
-	if (file_exists(path))
-		rc = manifest_file_read(&text, path, err);
-	else
-		rc = error_set(
-			err, SHARD_E_MISMATCH,
-			"the token belongs to dataset %.16s..., and there is no file %s, so this dataset was not "
-			"made by appending to that one; begin a new epoch",
-			id, show(&s, path));
-	if (rc)
-		goto out; /* both name the file */
-	rc = manifest_parse(text.text, text.end.end_at, &m, &sink, err);
-	if (!rc)
-		rc = manifest_file_check_id(text.text, &text.end, digest, err);
-	if (!rc)
-		hex_from_bytes(got, digest, sizeof(digest));
-	if (!rc && strcmp(got, id))
-		rc = error_set(err, SHARD_E_MISMATCH,
-			       "is the manifest of dataset %.16s..., not of the one in its name; begin a new epoch",
-			       got);
-	if (!rc && !begins_with(ds, &m, &old))
-		rc = error_set(err, SHARD_E_MISMATCH,
-			       "its %" PRIu64 " shards are not the first ones of %s, so that dataset was changed in "
-			       "other ways than by appending; begin a new epoch",
-			       m.shard_count, ds->manifest_path);
-	if (rc)
-		error_prefix(err, path);
-	else
-		*records = m.record_count;
-out:
-	mem_free(text.text);
-	mem_free(path);
-	return rc;
-}
-
 /* ---- shards ---- */
 
 /* The part of a joined dataset that has a shard; *shard becomes its number there. */
@@ -725,6 +623,108 @@ int shard_dataset_class_records(const struct shard_dataset *ds, uint32_t field, 
 		return SHARD_END;
 	*out = ds->class_records[field][class_idx];
 	return SHARD_OK;
+}
+
+/* ---- as it was before others were appended ---- */
+
+/* Returns NULL if there is no memory. */
+static char *old_manifest_path(const struct shard_dataset *ds, const char *id)
+{
+	char name[sizeof(DATASET_MANIFEST) + 65];
+
+	snprintf(name, sizeof(name), DATASET_MANIFEST ".%s", id);
+	return mem_join(ds->dir, name);
+}
+
+/* A token is a text from anywhere: its id must not lead elsewhere. */
+static bool is_id(const char *id)
+{
+	uint8_t bytes[32];
+
+	return hex_to_bytes(bytes, id, sizeof(bytes));
+}
+
+bool dataset_has_old_manifest(const struct shard_dataset *ds, const char *id)
+{
+	char *path = is_id(id) ? old_manifest_path(ds, id) : NULL;
+	bool has = path && file_exists(path);
+
+	mem_free(path);
+	return has;
+}
+
+struct old_lines {
+	const char *first, *last; /* lines of shards, where their files' names start */
+};
+
+static void note_shard(void *context, uint64_t idx, const struct manifest_shard *s)
+{
+	struct old_lines *l = context;
+
+	l->first = idx ? l->first : s->file;
+	l->last = s->file;
+}
+
+/* Lines of shards follow each other, so they are compared in one piece. */
+static bool begins_with(const struct shard_dataset *ds, const struct manifest *m, const struct old_lines *old)
+{
+	size_t bytes;
+
+	if (!m->shard_count || m->shard_count > ds->m.shard_count)
+		return false;
+	bytes = (size_t)(strchr(old->last, '\n') - old->first);
+	return ds->text.end.end_at - (size_t)(ds->line[0] - ds->text.text) > bytes &&
+	       !memcmp(ds->line[0], old->first, bytes) && ds->line[0][bytes] == '\n';
+}
+
+int dataset_records_before(const struct shard_dataset *ds, const char *id, uint64_t *records, struct shard_error *err)
+{
+	struct old_lines old = {NULL, NULL};
+	const struct manifest_sink sink = {.context = &old, .on_shard = note_shard};
+	struct manifest_file text = {.text = NULL};
+	struct manifest m;
+	struct shown s;
+	uint8_t digest[32];
+	char got[65], *path;
+	int rc;
+
+	if (!is_id(id))
+		return error_set(err, SHARD_E_ARGUMENT, "the token names dataset '%s', which is not a dataset id", id);
+	path = old_manifest_path(ds, id);
+	if (!path)
+		return error_set(err, SHARD_E_MEMORY, "no memory for a path");
+	if (file_exists(path))
+		rc = manifest_file_read(&text, path, err);
+	else
+		rc = error_set(
+			err, SHARD_E_MISMATCH,
+			"the token belongs to dataset %.16s..., and there is no file %s, so this dataset was not "
+			"made by appending to that one; begin a new epoch",
+			id, show(&s, path));
+	if (rc)
+		goto out; /* both name the file */
+	rc = manifest_parse(text.text, text.end.end_at, &m, &sink, err);
+	if (!rc)
+		rc = manifest_file_check_id(text.text, &text.end, digest, err);
+	if (!rc)
+		hex_from_bytes(got, digest, sizeof(digest));
+	if (!rc && strcmp(got, id))
+		rc = error_set(err, SHARD_E_MISMATCH,
+			       "is the manifest of dataset %.16s..., not of the one in its name; begin a new epoch",
+			       got);
+	if (!rc && !begins_with(ds, &m, &old))
+		rc = error_set(err, SHARD_E_MISMATCH,
+			       "its %" PRIu64 " shards are not the first ones of %s, so that dataset was changed in "
+			       "other ways than by appending; begin a new epoch",
+			       m.shard_count, ds->manifest_path);
+	if (rc)
+		error_prefix(err, path);
+	else
+		*records = m.record_count;
+out:
+	mem_free(text.text);
+	mem_free(path);
+	return rc;
 }
 
 /* ---- a program's own reads of the maps, under the guard ---- */
