@@ -115,7 +115,7 @@ static bool close_stream(void *context)
 	return job_close_loader(s->j);
 }
 
-/* With so many threads; 0: as many as the loader chooses. */
+/* With this many threads; 0: as many as the loader chooses. */
 static void stream_row(struct bench *b, struct job *j, unsigned threads)
 {
 	struct stream_job s = {};

@@ -14,7 +14,7 @@
 #define SHARD_RECORDS 1750 /* of 8 shards: 2.1 GB */
 #endif
 
-/* Nothing, for so many ticks of the multiprocessor's clock. */
+/* Nothing, for that many ticks of the multiprocessor's clock. */
 __global__ void wait_ticks(long long ticks)
 {
 	long long begin = clock64();

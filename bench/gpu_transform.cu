@@ -117,7 +117,7 @@ static void transform_row(struct bench *b, struct transforming *f, const char *n
 	CUDA(cudaFree(f->from));
 }
 
-/* Copies of the batch, so many that no cache keeps one until its next turn. */
+/* Copies of the batch: enough that no cache keeps one until its next turn. */
 static void open_batches(struct transforming *f)
 {
 	const struct shard_rows *rows = &f->batch.field[f->image];

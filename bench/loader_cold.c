@@ -3,7 +3,7 @@
  * loader_cold.c - the loader against bare O_DIRECT loops over the same records, none of them in the
  * page cache
  *
- * Each run is one epoch of a dataset that was opened anew, and proves that it was cold: less than 1
+ * Each run is one epoch of a dataset that was opened again, and proves that it was cold: less than 1
  * % in memory before, and from the device came what was delivered, to within 2 %.  The loader may
  * have read ahead into the next epoch when the last batch is taken: as much as its ring holds, and
  * with windows one window more.  The bounds check nothing, and so neither does the loader, but in

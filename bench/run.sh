@@ -12,7 +12,7 @@
 #   COMMIT=ID      what is measured, where git does not say
 #   TMPDIR=DIR     a folder on the disk to be measured, with 8 GB to spare; /var/tmp otherwise
 #
-# A target that is missed is marked in the table and does not fail the run: whoever reads the
+# A target that is missed is marked in the table and does not fail the run: anyone who reads the
 # figures judges them.
 set -eu
 cd "$(dirname "$0")/.."

@@ -3,7 +3,7 @@
 # examples/demo.sh [BUILD] - from photographs to a trained classifier
 #
 # `make demo` builds and then runs this.  Every command is printed as it is run, to be copied; what
-# they make goes to BUILD/demo, which each run begins anew.
+# they make goes to BUILD/demo, which each run empties first.
 set -eu
 
 cd "$(dirname "$0")/.."

@@ -15,7 +15,7 @@
 #
 # LATE names a library that is preloaded into each test, which then has four times as long.
 #
-# What a test draws anew in each run, it draws by DRAW.  The number is printed; SEED=number repeats
+# What a test draws in each run, it draws by DRAW.  The number is printed; SEED=number repeats
 # it.
 set -eu
 

@@ -108,7 +108,7 @@ fi
 echo "deps: $sudo$refresh; $sudo$command"
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
-# Old package lists are no reason to give up: whether they will do, the next command shows.
+# Old package lists may still do; the next command shows it.
 # shellcheck disable=SC2086 # commands and their words
 $sudo$refresh >"$log" 2>&1 ||
 	{ tail -n 20 "$log" && echo "deps: '$refresh' failed; trying with the lists that are here"; }

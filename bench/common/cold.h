@@ -23,7 +23,7 @@ bool data_make_cold(const struct data_files *files, uint64_t *device_before);
 
 /*
  * Touch so much of the free memory and give it back.  A virtual machine may report free memory to
- * its host, which then has to find it anew, page by page, when it is used again: that took 1 to 2
+ * its host, which then has to find it again, page by page, when it is used again: that took 1 to 2
  * CPU seconds for a GB where it was measured.  Of this much memory it is over before a run begins,
  * as it is on a machine without a host.  What is free is reported again after a second or more.
  */

@@ -25,7 +25,7 @@ struct bench_side {
 struct bench_row {
 	const char *name, *unit;
 	bool less_is_better;	/* unit is a time */
-	unsigned warm_up_count; /* runs before those that count */
+	unsigned warm_up_count; /* runs before the ones that count */
 	/* not NULL: also report the CPU seconds of each side, over cpu_work, in this unit */
 	const char *cpu_unit;
 	double cpu_work;

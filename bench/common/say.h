@@ -18,7 +18,7 @@ const char *bench_skip_reason(void); /* the last one */
 /* Print a line for people beneath the row. */
 __attribute__((format(printf, 1, 2))) void bench_note(const char *format, ...);
 
-/* Something is wrong that is no measurement: say so and exit with 1. */
+/* Something is wrong that is not a measurement: say so and exit with 1. */
 __attribute__((format(printf, 1, 2), noreturn)) void bench_die(const char *format, ...);
 
 #ifdef __cplusplus

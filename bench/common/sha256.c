@@ -145,7 +145,7 @@ void bench_sha256(uint32_t (*h)[8], const uint8_t *const *data, unsigned count, 
 }
 #endif
 
-/* A loop that computed something else would be no bound: compare it with the library. */
+/* A loop that computed something else would not be a bound: compare it with the library. */
 bool bench_sha256_can(void)
 {
 	uint8_t bytes[2][128], want[32], is[32];

@@ -28,7 +28,7 @@ struct trainer {
 };
 
 /*
- * So many batches have four times the last-level cache, or are as many as a loader has slots for:
+ * This many batches have four times the last-level cache, or are as many as a loader has slots for:
  * a ring of all of them lives in no cache.
  */
 uint32_t trainer_kept(uint64_t batch_bytes);

@@ -127,7 +127,7 @@ def tree(pid):
 
 
 def cpu_seconds():
-    """Of this process, of children that ended, and of those that live."""
+    """Of this process, of children that have ended, and of children that live."""
     total = sum(
         r.ru_utime + r.ru_stime for r in map(resource.getrusage, (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
     )
@@ -230,8 +230,8 @@ def make_hot(folder):
 
 
 def touch_free_memory(count):
-    """Touch so many bytes, and give them back.  A virtual machine may report free memory to its
-    host, which finds it anew when it is used again; of this much that is over before a run.  (Huge
+    """Touch this many bytes, and give them back.  A virtual machine may report free memory to its
+    host, which finds it again when it is used again; of this much that is over before a run.  (Huge
     pages are those that it reports; shared memory would be touched in small ones.)"""
     import mmap
 

@@ -33,7 +33,7 @@ class Reader:
         self.order = None
 
     def start(self):
-        """The batch after those that are ahead; a new order with each epoch."""
+        """The batch after the ones that are ahead; a new order with each epoch."""
         step = self.step % self.steps
         if step == 0:
             self.order = np.random.default_rng(self.step // self.steps).permutation(len(self.labels))

@@ -180,7 +180,7 @@ def quiet():
 
 
 def refuse_other_data(found, corpus):
-    """An epoch that did not deliver the data, every record once, is no epoch of it."""
+    """An epoch that did not deliver the data, every record once, is not an epoch of it."""
     with open(f"{corpus}/sums.json") as f:
         wanted = json.load(f)
     if found.get("missing") or found.get("foreign"):

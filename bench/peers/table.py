@@ -137,7 +137,7 @@ def form(key, value):
 
 
 def marks(row):
-    """Of resuming: without a state; to other records than those that followed."""
+    """Of resuming: without a state; to other records than the ones that followed."""
     resumes = [(p["hot"], p["resume"]) for p in counted(row) if "resume" in p]
     return ("*" if any(not h["has_state"] for h, _ in resumes) else "") + (
         "+" if any(not r["same"] for _, r in resumes) else ""

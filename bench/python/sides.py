@@ -59,7 +59,7 @@ class Pair:
         return seconds, time.process_time() - cpu
 
     def run(self, turns):
-        """Seconds of an epoch, wall and CPU, of each side: medians of so many epochs in turn."""
+        """Seconds of an epoch, wall and CPU, of each side: medians of this many epochs in turn."""
         found = {self.epoch_python: [], self.epoch_c: []}
         for _ in range(turns):
             for side in next(self.turn):

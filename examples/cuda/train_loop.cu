@@ -195,7 +195,7 @@ struct network {
 	int classes;
 	struct result {
 		double loss;
-		unsigned right, unlike; /* labels that are no class */
+		unsigned right, unlike; /* labels that are not a class */
 	} * result;
 };
 

@@ -38,7 +38,7 @@ def over_ranks(numbers):
 
 
 def check_epoch(epoch, seen, left_out):
-    """Every record came once, except those that do not fill the last step."""
+    """Every record came once, except the ones that do not fill the last step."""
     counts = over_ranks(seen)
     again, never = int((counts > 1).sum()), int((counts == 0).sum())
     if again or never != left_out:
@@ -66,7 +66,7 @@ def restore(path, seen, parts):
 
 @torch.no_grad()
 def accuracy(model, dataset, batch_size):
-    """Over every record once: those that pad the last step are flagged, and do not count."""
+    """Over every record once: rows that pad the last step are flagged, and do not count."""
     right = looked = 0
     for batch in libshard.torch.Loader(dataset, batch_size, shuffle=False, tail="pad", channels_last=True):
         counts = batch["valid"]

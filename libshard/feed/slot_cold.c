@@ -116,7 +116,7 @@ static struct cold_file *find_file(struct cold *c, uint64_t shard, bool direct)
 	return unused;
 }
 
-/* Open the file of a row.  If too many files are open, close those that no read uses. */
+/* Open the file of a row.  If too many files are open, close the ones that no read uses. */
 static int open_again(struct cold *c, const struct slot_row *row, bool direct, struct direct_file *out,
 		      struct shard_error *err)
 {

@@ -332,7 +332,7 @@ void direct_close(struct direct_file *f)
 bool file_is_remote(const char *path)
 {
 	/*
-	 * The numbers are those that <linux/magic.h> does not have: Lustre, GPFS, CIFS, SMB2, FUSE (as s3fs and
+	 * The numbers are the ones that <linux/magic.h> does not have: Lustre, GPFS, CIFS, SMB2, FUSE (as s3fs and
 	 * sshfs use it), BeeGFS.
 	 */
 	static const uint32_t remote[] = {

@@ -29,7 +29,7 @@
 
 /*
  * A shard at work.  A dataset keeps its readers as long as it is open.  Each is a map, and a process
- * may have only so many (vm.max_map_count, 65,530).  So verify opens readers of its own, and closes
+ * may have only a certain number (vm.max_map_count, 65,530).  So verify opens readers of its own, and closes
  * each when its last user has released it.
  */
 struct open_shard {

@@ -5,7 +5,7 @@ A plan is divided into tasks, each for one part of the shards: ``shardpack build
 The scheduler decides where a task runs, and starts it again elsewhere if its machine dies.  Parts
 need no claims: the scheduler knows whose they are, and the claim of a dead machine would only hold
 up the task that comes in its place.  A part that runs twice does no harm, since a shard has the
-same bytes whoever makes it, and appears under its name when it is complete.
+same bytes in whichever process makes it, and appears under its name when it is complete.
 
 Functions of this file are sent to other machines by value.  So those machines need shardpack and
 Python, but not this package.
@@ -51,7 +51,7 @@ _TOLD_MAX = 200  # lines of shardpack in the terminal, of one run
 _TICK_SECONDS = 0.5
 _LINE_SECONDS = 10.0  # between two lines of progress in a file
 
-# Ends shardpack when the process that started it dies, since another task begins the shard anew.
+# Ends shardpack when the process that started it dies, since another task begins the shard again.
 _LEASH = """
 import ctypes, os, sys
 ctypes.CDLL(None).prctl(1, 15)
@@ -169,7 +169,7 @@ def parser(name: str, most_tasks: int) -> tuple[argparse.ArgumentParser, argpars
 
 def _whole(text: str, least: int = 0) -> int:
     if not (text.isascii() and text.isdigit() and least <= int(text) < 2**31):
-        raise argparse.ArgumentTypeError(f"{text!r} is no whole number from {least} to {2**31 - 1}")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from {least} to {2**31 - 1}")
     return int(text)
 
 

@@ -169,7 +169,7 @@ class Dataset(_core.Dataset, Selectable):
 
     @public("Dataset.show")
     def show(self, records: SupportsIndex | Sequence[SupportsIndex] = 16) -> Preview:
-        """Some records to look at: so many from all over the dataset, or those with these numbers.
+        """Some records to look at: a number of them from all over the dataset, or the ones with these numbers.
 
         Pictures in a notebook; ``print(ds.show())`` has a line of text for each.
         """
@@ -211,7 +211,7 @@ def _advice(name: str) -> str:
     if "://" in name:
         return "; datasets are folders of this machine: fetch it first, and open the copy"
     if name.startswith("~"):
-        return "; '~' is no folder here: give os.path.expanduser(path)"
+        return "; '~' does not stand for a folder here: give os.path.expanduser(path)"
     if not os.path.isdir(name):
         return "; there is no such folder"
     if os.path.isdir(os.path.join(name, ".shardpack")):
@@ -222,7 +222,7 @@ def _advice(name: str) -> str:
     inside = sorted(n for n in os.listdir(name) if os.path.exists(os.path.join(name, n, "dataset.manifest")))
     if inside:
         return f"; the folder holds datasets, such as {inside[0]!r}: open one of them"
-    return "; this folder is no dataset: shardpack or libshard.pack() makes one of images, tables or arrays"
+    return "; this folder is not a dataset: shardpack or libshard.pack() makes one of images, tables or arrays"
 
 
 def _reopen(cls: type[Dataset], path: str, options: dict[str, Any], dataset_id: str) -> Dataset:

@@ -70,7 +70,7 @@ _IN_PYTHON = {
     "SHARD_U8": "dtype='u8'",
     "shard_loader_lend()": "memory=",
 }
-# Whole words, which are no part of a path or of a name.
+# Whole words, which are not part of a path or of a name.
 _NAMES = re.compile(rf"(?<![\w/.'\"-])({'|'.join(map(re.escape, _IN_PYTHON))})(?![\w/.'\"-])")
 
 

@@ -70,7 +70,7 @@ def _refuse_overfit(frame: FrameType) -> None:
     wanted = getattr(trainer, "overfit_batches", 0)
     if wanted:
         raise ArgumentError(
-            f"overfit_batches={wanted} wants the same batches in every epoch, and this loader shuffles anew for each; "
+            f"overfit_batches={wanted} wants the same batches in every epoch, and this loader shuffles again for each; "
             "open it with shuffle=False",
             "bad argument",
         )

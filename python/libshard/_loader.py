@@ -127,7 +127,7 @@ class LoaderBase(Hinting, Generic[T]):
         it is names of these, or ``()`` for fields alone.  The attributes of a batch are there in
         any case, but a framework that makes another mapping of a batch keeps its items only.
         ``strings``: ``"rows"`` of bytes, as long as the longest string, with their lengths beside
-        them; or ``"lists"`` of ``str``, or of ``bytes`` where they are no text.  Of a field that is
+        them; or ``"lists"`` of ``str``, or of ``bytes`` where they are not text.  Of a field that is
         a list of texts, each row is a list of ``str``.
         ``transform``: a :class:`Transform` of images, by the threads that fill batches; or a
         function of a batch, which is called in the loop, and what it returns is delivered.
@@ -220,7 +220,7 @@ class LoaderBase(Hinting, Generic[T]):
             raise ArgumentError("strings='lists' needs device='cpu': a GPU has no strings", "bad argument")
         wanted = _fields(self.dataset, fields)
         self._items = _items(items, self.dataset, wanted, self.mixture is not None)
-        # Of each row, and no items: whoever makes something else of arrays does so with these.
+        # Of each row, and no items: anyone who makes something else of arrays does so with these.
         self._attributes = [
             name for name in _ROW_PARTS if name not in self._items and (name != "component" or self.mixture)
         ]

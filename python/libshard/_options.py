@@ -197,7 +197,7 @@ def stack_level() -> int:
 
 
 def refuse_option(call: str, name: str, known: Iterable[str], elsewhere: Mapping[str, str] | None = None) -> NoReturn:
-    """Of an option that a call does not have; ``known`` are those that it has.
+    """Of an option that a call does not have; ``known`` are the ones that it has.
 
     ``elsewhere``: of options of other libraries, what is here instead.
     """

@@ -106,7 +106,7 @@ def _refuse_misread(source: Any, is_columns: bool, batched: bool) -> None:
     if isinstance(workers, int) and workers > 1 and dataset is not None and iterable:
         raise ArgumentError(
             f"the source is a {type(source).__name__} with {workers} workers over a {type(dataset).__name__}, which "
-            "has no index: each worker may yield all samples, and then each is stored so many times. Give the dataset "
+            "has no index: each worker may yield all samples, and then each is stored once for every worker. Give the dataset "
             "itself, or num_workers=0. If its __iter__ divides them by torch.utils.data.get_worker_info(), give "
             "iter(loader)",
             "bad argument",
@@ -254,7 +254,7 @@ class _Plan:
         if wanted is not None:
             return {n: v for n, v in record.items()
                     if n in wanted or lengths and n.endswith("_length") and n[: -len("_length")] in wanted}  # fmt: skip
-        if isinstance(self.key, str):  # it is no field
+        if isinstance(self.key, str):  # it is not a field
             return {name: value for name, value in record.items() if name != self.key}
         return record
 
@@ -265,7 +265,7 @@ class _Plan:
                 "names= is for tuples",
                 "bad argument",
             )
-        if isinstance(sample, _core.Batch):  # of a loader: what says where its records came from is no field
+        if isinstance(sample, _core.Batch):  # of a loader: what says where its records came from is not a field
             if what == "sample":
                 raise ArgumentError("a sample is a batch of a loader; say batched=True", "bad argument")
             repeats = len(sample.valid) - sum(sample.valid.tolist())

@@ -49,7 +49,7 @@ def fail(message: str) -> NoReturn:
 
 
 def dtype_name(dtype: Any) -> str | None:
-    """The name of a dtype of a field, or None if it is no such dtype.
+    """The name of a dtype of a field, or None if there is no such dtype.
 
     ``"uint8"`` for ``"u8"``, ``numpy.uint8``, ``numpy.dtype("u1")`` and ``torch.uint8``.
     """

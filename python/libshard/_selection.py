@@ -261,7 +261,7 @@ def _numbers(what: str, values: Iterable[SupportsIndex]) -> array[int]:
     except OverflowError:
         raise ArgumentError(f"{what}: a number is not one of 64 bits with a sign", "bad argument") from None
     if any(isinstance(v, bool) for v in listed):
-        raise TypeError(f"{what}: a list of bools is no list of numbers; numpy.array(list) makes a mask of it")
+        raise TypeError(f"{what}: a list of bools is not a list of numbers; numpy.array(list) makes a mask of it")
     return numbers
 
 

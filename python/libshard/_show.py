@@ -142,7 +142,7 @@ class Preview:
         for number in self.numbers:
             try:
                 told = "  ".join(f"{k}: {v}" for k, v in self._words(self.dataset[number]))
-            except Error as e:  # one that cannot be read is no reason not to show the others
+            except Error as e:  # the others are shown although this one cannot be read
                 told = e.message
             rows.append((f"{number:,}", self._key(number), told))
         wide = [max((len(r[i]) for r in rows), default=0) for i in (0, 1)]
@@ -223,7 +223,7 @@ def _value_text(dataset: Shown, field: Field, value: Any) -> str:
 
 
 def spread_numbers(count: int, wanted: int) -> list[int]:
-    """So many, from all of it."""
+    """This many, from all over the dataset."""
     wanted = min(count, wanted)
     return [i * count // wanted for i in range(wanted)]
 

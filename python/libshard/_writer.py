@@ -60,7 +60,7 @@ class Writer:
         name to such a type, to ``(dtype, shape)``, or to None for a field that the first record
         tells; the schema of a dataset; or None, and the first record tells all.
         ``float32[<=64,4]`` has at most 64 rows, ``text[<=200]`` and ``bytes[<=200]`` are strings of
-        at most so many bytes, ``text[<=5,200]`` is a list of at most 5 texts.  A number ``label``
+        at most that many bytes, ``text[<=5,200]`` is a list of at most 5 texts.  A number ``label``
         is the class, an array ``image`` of 1, 3 or 4 channels an image, with mean and deviation in
         ``ds.stats``.
 
@@ -549,7 +549,7 @@ def _names(folder: str) -> list[str]:
     foreign = sorted(n for n in names if not _OURS.match(n))
     if foreign:
         raise ExistsError(
-            f"{folder}: holds {foreign[0]!r}, which is no part of a dataset; nothing was touched", "exists already"
+            f"{folder}: holds {foreign[0]!r}, which is not part of a dataset; nothing was touched", "exists already"
         )
     return names
 

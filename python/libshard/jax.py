@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Loader"]
 
-_Known: TypeAlias = tuple[tuple[str, ...], tuple[str, ...]]  # of a batch: its keys, and those that are no fields
+_Known: TypeAlias = tuple[tuple[str, ...], tuple[str, ...]]  # of a batch: its keys, and the keys that are not fields
 
 
 def _flatten(batch: Batch[Any]) -> tuple[tuple[Any, ...], _Known]:

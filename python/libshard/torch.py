@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 # Of each field that varies: the name of its lengths, the longest shape, the axes that vary.
 _Rooms: TypeAlias = dict[str, tuple[str, tuple[int, ...], list[int]]]
 
-# Of a batch: its keys, and those that are no fields.
+# Of a batch: its keys, and the keys that are not fields.
 _Known: TypeAlias = tuple[tuple[str, ...], tuple[str, ...]]
 
 __all__ = ["Loader", "ShardDataset", "collate"]

@@ -300,7 +300,7 @@ TEST(seek_resume_and_other_worlds)
 		o.world = 2 + seed % 2;
 		o.rank = seed % o.world;
 		o.batch_records = 7;
-		if (seed % 4 == 2) { /* the token says what windows there are, and the pool is laid out anew */
+		if (seed % 4 == 2) { /* the token says what windows there are, and the pool is laid out again */
 			o.order.run_records = o.order.window_runs = o.order.lane_count = o.order.shuffle = 0;
 			o.gpu.pool_bytes = SHARD_POOL_ALL;
 		}

@@ -22,7 +22,7 @@ same reference parts
 
 # Interrupted again and again, then resumed.
 interruptions=0
-for try in $(seq 50); do # where one was done before its signal came, it begins anew
+for try in $(seq 50); do # where one was done before its signal came, it begins again
 	[ $interruptions -lt 4 ] || break
 	[ ! -e resumed/dataset.manifest ] || rm -r resumed
 	signals=(TERM INT HUP)

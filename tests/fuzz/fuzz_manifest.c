@@ -3,7 +3,7 @@
  * fuzz_manifest.c - any bytes as a dataset.manifest: opened, and everything asked that a dataset
  * can be asked
  *
- * As in fuzz_shard.c each input is tried as it is and sealed anew, with a right last line.  The
+ * As in fuzz_shard.c each input is tried as it is and sealed again, with a right last line.  The
  * library reads the input in place of the file.  No shard is there, so reading records must fail,
  * cleanly.
  *

@@ -2,7 +2,7 @@
 /*
  * fuzz_shard.c - any bytes at all as a shard: opened, looked at, read and verified
  *
- * Behind checksums a fuzzer is blind, so every input is tried twice: as it is, and sealed anew,
+ * Behind checksums a fuzzer is blind, so every input is tried twice: as it is, and sealed again,
  * with all hashes and the file size made right.  The mutator changes fields of the pages and tables
  * rather than bytes anywhere, and seals nine of ten.  Beyond "no crash", what calls say must fit
  * together: after a verify that found nothing every record and key can be read; a checked read
@@ -26,7 +26,7 @@
 
 #define READ_BYTES_MAX ((size_t)4 << 20) /* of one call; a stride may be 1 GiB */
 
-/* ---- seal anew ---- */
+/* ---- seal again ---- */
 
 struct place { /* of a section, within the file */
 	uint32_t type, group;

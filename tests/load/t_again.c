@@ -241,7 +241,7 @@ static void check_twice(const struct kind *k, uint32_t path, enum rot how, uint6
 	hidden = false;
 }
 
-/* In the same epoch nothing is decided anew, so only the read or the page fault itself can tell. */
+/* In the same epoch nothing is decided again, so only the read or the page fault itself can tell. */
 TEST(damage_of_a_second_read_is_noticed)
 {
 	whole_there = true;

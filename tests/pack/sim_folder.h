@@ -5,7 +5,7 @@
  *
  * What one machine does is true at once on the server.  Another machine sees what it saw before
  * until its cache is SIM_CACHE_NS old: that a file was not there, which file had a name, the first
- * line of it, and the list of a folder.  This is worse than NFS, which asks the server anew at each
+ * line of it, and the list of a folder.  This is worse than NFS, which asks the server again at each
  * open() of a file.
  *
  * There are two kinds of names, "OUT/00005.shard" and "OUT/.shardpack/claim-00005", and one set of

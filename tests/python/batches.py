@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Batches: the items that are no fields, and batches that are made anew."""
+"""Batches: the items that are not fields, and batches that are made again."""
 
 import unittest
 from unittest import mock

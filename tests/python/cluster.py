@@ -231,7 +231,7 @@ class Cluster(unittest.TestCase):
             self.assertIn(text, said)
         for wrong, says in (
             ([], "build"),
-            (["build", "ds", "--tasks", "0"], "'0' is no whole number from 1"),
+            (["build", "ds", "--tasks", "0"], "'0' is not a whole number from 1"),
             (["build", "ds", "--part", "0/2"], "unrecognized arguments: --part 0/2"),
             (["build", "none", "--shardpack", PACK], "shardpack: "),
         ):

@@ -447,9 +447,9 @@ class Damage(unittest.TestCase):
         for path, words in (
             ("nowhere", "; there is no such folder"),
             ("s3://bucket/train", "; datasets are folders of this machine: fetch it first"),
-            ("~/train", "; '~' is no folder here: give os.path.expanduser"),
-            ("jpegs", "; this folder is no dataset: shardpack or libshard.pack.. makes one"),
-            (b"jpegs", "; this folder is no dataset"),
+            ("~/train", "; '~' does not stand for a folder here: give os.path.expanduser"),
+            ("jpegs", "; this folder is not a dataset: shardpack or libshard.pack.. makes one"),
+            (b"jpegs", "; this folder is not a dataset"),
             ("begun", "; this dataset is unfinished: run the same shardpack command again, or shardpack build and"),
             ("many", "; the folder holds datasets, such as 'train': open one of them"),
         ):

@@ -142,7 +142,7 @@ class Publishing(Case):
         open("ours/mine.txt", "w").close()
         for replace in (False, True):
             with self.assertRaisesRegex(
-                libshard.ExistsError, "holds 'mine.txt', which is no part of a dataset; nothing was touched"
+                libshard.ExistsError, "holds 'mine.txt', which is not part of a dataset; nothing was touched"
             ):
                 libshard.Writer("ours", replace=replace)
         with self.assertRaisesRegex(libshard.ExistsError, "a file, not a folder"):

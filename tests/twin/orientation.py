@@ -223,7 +223,7 @@ def upright(path):
     try:
         with Image.open(path) as image:
             return ImageOps.exif_transpose(image).convert("RGB")
-    except Exception:  # of many kinds: Pillow reads the data, and after a turn writes it anew
+    except Exception:  # of many kinds: Pillow reads the data, and after a turn writes it again
         return None
 
 

@@ -61,8 +61,8 @@ static void print_size(const struct input *in)
 }
 
 /*
- * The library whose pixels a resize gives, as a transform takes it from the recipe.  NULL if there
- * are no images, or the first shard is not there.
+ * The library whose pixels a resize gives, as a transform takes it from the recipe.  NULL if the
+ * dataset has no images, or the first shard is not there.
  */
 static const char *pixels_of(struct input *in)
 {

@@ -64,7 +64,7 @@ struct lender {
 };
 
 bool lender_is_usable(const struct lender *l); /* may a call be made now?  Else an exception is set */
-/* Give back the batches that are late.  Those that the driver refuses stay late, and it fails. */
+/* Give back the batches that are late.  Batches that the driver refuses stay late, and the call fails. */
 int lender_flush(struct lender *l, struct shard_error *err);
 void lender_let_go(struct lender *l); /* no array lives: close the handle */
 

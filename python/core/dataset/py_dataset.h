@@ -27,7 +27,7 @@ bool dataset_is_open(const struct dataset *d); /* else ClosedError is set */
 int dataset_converter(PyObject *object, void *out);
 
 /*
- * Does the dataset have so many shards that arrays may not be views of them?  Each view keeps the
+ * Does the dataset have too many shards for arrays to be views of them?  Each view keeps the
  * map of its shard, and a process may have 65,530 maps by default.
  */
 int dataset_is_copied(struct dataset *d, bool *copied, struct shard_error *err);

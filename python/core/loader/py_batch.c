@@ -168,7 +168,7 @@ static PyObject *part_key[PARTS];
 
 /* It stands behind the dict, whose size depends on the interpreter. */
 struct tail {
-	PyObject *part[PARTS]; /* those that are not items */
+	PyObject *part[PARTS]; /* the ones that are not items */
 	unsigned int items;    /* a bit for each part that is an item */
 };
 static Py_ssize_t tail_at;
@@ -426,7 +426,7 @@ static const char doc[] =
 	"Field name to array, with the records on the first axis; and where they come from.\n\n"
 	"``index`` has the number of each row's record in the dataset.  ``flags`` is 0 for ordinary rows,\n"
 	"else bits of ``libshard.PADDED``, ``SUBSTITUTED`` and ``MASKED``.  ``valid`` is True for ordinary\n"
-	"rows, and False for those that must not count.  ``epoch`` and ``step`` count from 0.\n"
+	"rows, and False for rows that must not count.  ``epoch`` and ``step`` count from 0.\n"
 	"``position`` is where the step begins in the epoch's order, the same on all ranks.  Of a mixture,\n"
 	"``component`` has the number of each row's source, and ``index`` is the number in its dataset.\n\n"
 	"Those that the loader's ``items=`` name are items of the dict as well, behind the fields, and\n"

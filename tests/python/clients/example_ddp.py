@@ -102,13 +102,13 @@ class Ddp(unittest.TestCase):
             self.check_steps(output, 10, 3 * STEPS, exactly=world == 2)
             self.check_proof(output, range(1, 3))
             self.check_weights("ddp.pt", exactly=world == 2)
-        # Who begins the epoch anew sees records again.
+        # A job that begins the epoch again sees some records twice.
         torch.save(saved, "ddp.pt")
-        anew = (
+        again = (
             'part.load_state_dict(state[name])',
             'part.load_state_dict(state[name]) if name != "loader" else part.set_epoch(1)',
         )
-        output, status = train(2, "ds/train ds/val --checkpoint ddp.pt", changes=[anew])
+        output, status = train(2, "ds/train ds/val --checkpoint ddp.pt", changes=[again])
         self.assertEqual(status[0], 1)
         self.assertIn("epoch 1: 12 records came more than once, 0 not at all; that should be 0 and 0", output)
 

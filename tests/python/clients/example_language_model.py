@@ -67,7 +67,7 @@ class LanguageModel(unittest.TestCase):
             self.assertEqual(same == [True] * 40 + [False] * (LENGTH - 40), honest)
 
     def test_packed_documents_have_the_loss_of_each_alone(self):
-        """Documents are lines.  It differs if one sees another, or places do not begin anew."""
+        """Documents are lines.  It differs if one sees another, or places do not begin again."""
         data.shardpack(
             "tokens", "val.bin", "-o", "ds/packed", "--seq-len", LENGTH, "--documents", 10, "--pack", "--position-ids"
         )

@@ -377,7 +377,7 @@ int token_windows_make(const struct source_files *s, struct plan *plan, uint32_t
 	return rc;
 }
 
-int token_windows_again(const struct source_files *s, struct plan *plan, const char *anew)
+int token_windows_again(const struct source_files *s, struct plan *plan, const char *repack)
 {
 	struct token_pack *p = plan->pack, then;
 	int rc;
@@ -396,5 +396,5 @@ int token_windows_again(const struct source_files *s, struct plan *plan, const c
 	return fail(EXIT_MISMATCH,
 		    "its documents changed since the plan was made: %" PRIu64 " of other lengths then, %" PRIu64
 		    " now; bring back the files of then, or %s",
-		    then.document_count, p->document_count, anew);
+		    then.document_count, p->document_count, repack);
 }

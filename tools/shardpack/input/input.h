@@ -96,7 +96,7 @@ void source_files_close(struct source_files *s);
 /*
  * Add a file below the root to the plan, or what is made of one that is there.  Must be called in
  * the order of the plan's numbers.  Says why it fails and returns the exit code: EXIT_BAD if bytes
- * are no good, EXIT_IO if they could not be read.  One that fails has no number.  `bytes` is what
+ * are of no use, EXIT_IO if they could not be read.  One that fails has no number.  `bytes` is what
  * will be unpacked, 0 if that is not known; it is compared with the limit and with the room on disk
  * before anything is written.
  */
@@ -111,10 +111,10 @@ int source_files_unpack(struct source_files *s, struct plan *p, uint32_t of, con
 int source_files_scratch(const struct source_files *s, const char *of, uint64_t bytes, int *fd);
 
 /*
- * Open all files of a plan that was read.  A file whose size has changed is EXIT_MISMATCH; `anew`
- * says how to pack all anew.
+ * Open all files of a plan that was read.  A file whose size has changed is EXIT_MISMATCH; `repack`
+ * says how to pack everything again.
  */
-int source_files_attach(struct source_files *s, const struct plan *p, const char *anew);
+int source_files_attach(struct source_files *s, const struct plan *p, const char *repack);
 
 /* When a file of the source was written, as it was when it was opened. */
 uint64_t source_file_written_ns(const struct source_files *s, uint32_t file);
@@ -151,9 +151,9 @@ char *source_file_name(const struct source_files *s, uint32_t file);
 
 /*
  * Has every file the size and time that it had when it was opened?  Prints which one has not, and
- * returns the exit code.  `anew` says how to pack all anew.
+ * returns the exit code.  `repack` says how to pack everything again.
  */
-int source_files_check_unchanged(const struct source_files *s, const char *anew);
+int source_files_check_unchanged(const struct source_files *s, const char *repack);
 
 /*
  * source_files.c: bytes copied out of a mapped file, which may become shorter meanwhile
@@ -276,9 +276,9 @@ struct source_times { /* start it zeroed */
 
 /* For messages. */
 struct source_words {
-	const char *root; /* the folder of the sources */
-	const char *what; /* what was made of them: the plan, or a dataset */
-	const char *anew; /* how to pack all anew */
+	const char *root;   /* the folder of the sources */
+	const char *what;   /* what was made of them: the plan, or a dataset */
+	const char *repack; /* how to pack everything again */
 };
 
 /* All functions that return int say why they fail, and return the exit code. */
@@ -379,8 +379,8 @@ int token_windows_make(const struct source_files *s, struct plan *plan, uint32_t
 
 /*
  * Of a plan that was read: the same, and EXIT_MISMATCH if the documents are not those of the plan.
- * Nothing is done for other plans.  `anew` says how to pack all anew.
+ * Nothing is done for other plans.  `repack` says how to pack everything again.
  */
-int token_windows_again(const struct source_files *s, struct plan *plan, const char *anew);
+int token_windows_again(const struct source_files *s, struct plan *plan, const char *repack);
 
 #endif

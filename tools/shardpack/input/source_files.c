@@ -321,7 +321,7 @@ int source_files_unpack(struct source_files *s, struct plan *p, uint32_t of, con
 	return rc == EXIT_DONE ? plan_add_file(p, s->file[*file].bytes, s->file[of].path, of, how) : rc;
 }
 
-int source_files_attach(struct source_files *s, const struct plan *p, const char *anew)
+int source_files_attach(struct source_files *s, const struct plan *p, const char *repack)
 {
 	int rc = EXIT_DONE;
 
@@ -333,7 +333,7 @@ int source_files_attach(struct source_files *s, const struct plan *p, const char
 			rc = fail(EXIT_MISMATCH,
 				  "%s/%s: changed since the plan was made: %" PRIu64 " bytes then, %" PRIu64
 				  " now; bring back the file of then, or %s",
-				  s->root->name, f->path, f->bytes, s->file[i].bytes, anew);
+				  s->root->name, f->path, f->bytes, s->file[i].bytes, repack);
 	}
 	return rc;
 }
@@ -402,7 +402,7 @@ char *source_file_name(const struct source_files *s, uint32_t file)
 	return xasprintf("%s/%s", s->root->name, s->file[file].path);
 }
 
-int source_files_check_unchanged(const struct source_files *s, const char *anew)
+int source_files_check_unchanged(const struct source_files *s, const char *repack)
 {
 	struct stat st;
 
@@ -416,7 +416,7 @@ int source_files_check_unchanged(const struct source_files *s, const char *anew)
 		if ((uint64_t)st.st_size != h->bytes || files_ns(&st.st_mtim) != h->written_ns)
 			return fail(EXIT_MISMATCH,
 				    "%s/%s: changed while it was read; when nothing writes to it any more, %s",
-				    s->root->name, h->path, anew);
+				    s->root->name, h->path, repack);
 	}
 	return EXIT_DONE;
 }

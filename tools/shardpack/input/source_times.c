@@ -81,7 +81,7 @@ static bool path_of_slot(const struct source_times *t, const struct plan *p, uin
 
 /* ---- how they are ---- */
 
-/* How many bytes that is, and where in them times lie, if each input has so many files. */
+/* How many bytes that is, and where times lie in them, if each input has this many files. */
 static size_t times_bytes(const struct plan *p, uint64_t per_input)
 {
 	return sizeof(struct head) + (size_t)(p->input_count * per_input + p->file_count) * sizeof(uint64_t);
@@ -199,7 +199,7 @@ static int refuse(const char *path, uint64_t then_ns, uint64_t now_ns, const str
 		    "%s/%s: changed since %s was made: written %s then, %s now; to pack it as it is, %s; if only its "
 		    "time differs, as in a copy, add --trust-names",
 		    words->root, path, words->what, source_time_text(then_ns, then), source_time_text(now_ns, now),
-		    words->anew);
+		    words->repack);
 }
 
 int source_times_compare(const struct source_times *then, const struct source_times *now, const struct plan *p,
@@ -250,7 +250,7 @@ int source_times_check_written(const struct source_times *then, const struct pla
 				    "%s/%s: changed while the dataset was built: written %s when it was read, %s now; "
 				    "when nothing writes to it any more, %s",
 				    words->root, path, source_time_text(then->own_ns[slot], before),
-				    source_time_text(now_ns, after), words->anew);
+				    source_time_text(now_ns, after), words->repack);
 	}
 	return EXIT_DONE;
 }

@@ -2,7 +2,7 @@
 /*
  * build.c - make the shards of a plan that are not there yet
  *
- * Either all that are missing, of this process's part; or those that it claims, one after the
+ * Either all that are missing, of this process's part; or the ones that it claims, one after the
  * other, until none is missing.
  *
  * One thread, this one, takes results in order and fills the writers.  Bad inputs do not stop it

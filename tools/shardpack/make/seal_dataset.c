@@ -247,7 +247,7 @@ static int check_account(const struct job *job)
 		    job->out_dir, a->input_count, a->written, a->skipped, a->quarantined);
 }
 
-/* A dataset without records is no use to anyone, and exit 0 would hide that all inputs were bad. */
+/* A dataset without records is of no use to anyone, and exit 0 would hide that all inputs were bad. */
 static int refuse_empty(const struct job *job)
 {
 	const struct account *a = job->account;
