@@ -957,6 +957,19 @@ class Waiting(Loading):
         self.loader.set_epoch(0)
         self.assertEqual(sum((self.check(b) for b in self.loader), []), self.loader.indices(0, 0, N).tolist())
 
+    def test_a_signal_handler_may_close_the_loader_that_waits(self):
+        def close(number, frame):
+            os.unlink("gate")
+            self.loader.close()
+
+        before = signal.signal(signal.SIGALRM, close)
+        try:
+            signal.setitimer(signal.ITIMER_REAL, 0.2)
+            with self.assertRaisesRegex(libshard.ClosedError, "this loader is closed"):
+                next(iter(self.loader))
+        finally:
+            signal.signal(signal.SIGALRM, before)
+
     def test_other_threads_run_meanwhile_and_are_refused_here(self):
         got = []
         thread = threading.Thread(target=lambda: got.append(self.check(next(iter(self.loader)))))

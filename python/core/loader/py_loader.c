@@ -98,7 +98,7 @@ static int wait_for_batch(struct lender *l, struct shard_error *err)
 		Py_END_ALLOW_THREADS l->busy = false;
 		if (lender_flush(l, err))
 			return err->status;
-		if (PyErr_CheckSignals() < 0)
+		if (PyErr_CheckSignals() < 0 || !lender_is_usable(l)) /* a handler may have closed it */
 			return SHARD_E_CANCELLED;
 	}
 	if (!rc && !l->owner_pid)
@@ -632,19 +632,22 @@ static PyObject *epoch_next(PyObject *self)
 	struct epoch *e = (struct epoch *)self;
 	PyObject *batch = NULL;
 	struct shard_batch b;
+	struct loader *l;
 	int rc;
 
 	if (!e->loader || !is_current(e) || !lender_is_usable(&e->loader->lender))
 		return NULL;
-	rc = loader_next_batch(e->loader, &b);
+	l = ref(e->loader); /* a signal handler may ask for batches, too, and end the epoch */
+	rc = loader_next_batch(l, &b);
 	if (!rc)
-		batch = batch_new(e->loader, &b);
+		batch = batch_new(l, &b);
 	e->taken += batch != NULL;
 	if (rc == SHARD_END) {
-		e->loader->placed = true;
+		l->placed = true;
 		unref(e->loader);
 		e->loader = NULL;
 	}
+	unref(l);
 	return batch;
 }
 
