@@ -39,7 +39,7 @@ done
 # ---- processes that end with this one ----
 
 work=$(LD_PRELOAD="" mktemp -d)
-trap 'rm -rf "$work"' EXIT
+trap 'LD_PRELOAD="" rm -rf "$work"' EXIT
 pids=() caught=""
 for signal in INT TERM HUP; do
 	# shellcheck disable=SC2064 # now
@@ -78,7 +78,7 @@ wait_all() {
 tell() { # what all said, and which exit code it is
 	cat "$work"/out-*
 	[ -n "$quiet" ] && [ $code = 0 ] || cat "$work"/err-* >&2
-	rm "$work"/out-* "$work"/err-*
+	LD_PRELOAD="" rm "$work"/out-* "$work"/err-* # not one of the calls that are counted
 }
 
 one() { # ARGUMENT...: it alone; the end, if it is not good
