@@ -20,6 +20,7 @@
 #include <sys/ioctl.h>
 #include <sys/random.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "libshard/base/bytes.h"
@@ -209,8 +210,12 @@ static int create_drawn(struct file_temp *t)
 
 	temp_place_find(&place, t->dir, t->dir_fd);
 	for (int tries = 0; code == EEXIST && tries < 8; tries++) {
+		/* A process that removes what was left behind may find one new name after the other. */
+		const struct timespec pause = {.tv_nsec = 1000000L * tries};
 		ssize_t n;
 
+		if (tries)
+			nanosleep(&pause, NULL);
 		do {
 			n = getrandom(nonce, sizeof(nonce), 0);
 		} while (n < 0 && errno == EINTR);
