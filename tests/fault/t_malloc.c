@@ -232,16 +232,22 @@ static int take_epoch(struct shard_dataset *ds, const struct shard_loader_option
 	return rc == SHARD_END ? SHARD_OK : rc;
 }
 
-static int load_epoch(struct shard_error *err)
+static int epoch_of_ready(const struct shard_loader_options *o, struct shard_error *err)
 {
-	struct shard_loader_options o = {.size = sizeof(o), .batch_records = 7, .order.seed = 3, .tail = SHARD_PAD};
 	struct shard_dataset *ds = NULL;
 	int rc = shard_dataset_open(&ds, ready, NULL, err);
 
 	if (!rc)
-		rc = take_epoch(ds, &o, err);
+		rc = take_epoch(ds, o, err);
 	shard_dataset_close(ds);
 	return rc;
+}
+
+static int load_epoch(struct shard_error *err)
+{
+	struct shard_loader_options o = {.size = sizeof(o), .batch_records = 7, .order.seed = 3, .tail = SHARD_PAD};
+
+	return epoch_of_ready(&o, err);
 }
 
 static int transform_epoch(struct shard_error *err)
@@ -249,13 +255,8 @@ static int transform_epoch(struct shard_error *err)
 	struct shard_transform_options numbers = {.size = sizeof(numbers)};
 	struct shard_loader_transform images = {.size = sizeof(images), .field = "image", .options = &numbers};
 	struct shard_loader_options o = {.size = sizeof(o), .batch_records = 7, .transform = &images};
-	struct shard_dataset *ds = NULL;
-	int rc = shard_dataset_open(&ds, ready, NULL, err);
 
-	if (!rc)
-		rc = take_epoch(ds, &o, err);
-	shard_dataset_close(ds);
-	return rc;
+	return epoch_of_ready(&o, err);
 }
 
 static int mix_epoch(struct shard_error *err)
