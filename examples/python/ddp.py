@@ -18,6 +18,7 @@ import os
 import libshard.torch
 import torch
 import torch.distributed as dist
+import torch.distributed.nn  # before init_process_group, or PyTorch 2.13 never ends the threads of the group
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 

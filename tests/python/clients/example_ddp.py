@@ -8,6 +8,8 @@ import functools
 import os
 import re
 import shlex
+import subprocess
+import sys
 import unittest
 from unittest import mock
 
@@ -15,6 +17,12 @@ import example
 import torch._dynamo  # any optimizer loads it, which takes seconds: once, before there are forks
 import torch.distributed
 
+CHECK_THREADS = """
+import pathlib
+names = [path.read_text().strip() for path in pathlib.Path("/proc/self/task").glob("*/comm")]
+left = [name for name in names if "gloo" in name]
+assert not left, f"left: {left}"
+"""
 STEPS = 9  # of 108 photographs in batches of 12, whatever the world
 
 
@@ -120,6 +128,19 @@ class Ddp(unittest.TestCase):
         output, status = train(2, "ds/train ds/val --epochs 1 --batch-size 10", changes=[unmasked])
         self.assertEqual(status[0], 1)
         self.assertIn("accuracy: 40 records were looked at; there are 36", output)
+
+    def test_no_thread_of_gloo_is_left(self):
+        """Such a thread now and then aborts the process while Python ends."""
+        text = example.source("ddp") + CHECK_THREADS
+        imports = "import torch.distributed.nn "
+        self.assertEqual(text.count(imports), 1)
+        for script, status in ((text, 0), (text.replace(imports, "# "), 1)):
+            with open("threads.py", "w") as f:
+                f.write(script)
+            torchrun = [sys.executable, "-m", "torch.distributed.run", "--standalone", "threads.py"]
+            done = subprocess.run([*torchrun, "ds/train", "ds/val", "--epochs", "1"], capture_output=True, text=True)
+            self.assertEqual(done.returncode, status, done.stderr)
+            self.assertEqual("AssertionError: left: ['" in done.stderr, status == 1, done.stderr)
 
     def test_two_ranks_that_take_themselves_for_the_same_one(self):
         same = ("seed=args.seed, drop_last=True", "seed=args.seed, drop_last=True, rank=0, world=2")
