@@ -67,10 +67,22 @@ says "$old" "0 0 " doctor
 echo "$got" | grep -q "^0 for CUDA 12.9, with all functions that libshard calls; 2 devices\$" ||
 	{ echo "$got" && exit 1; }
 
+# What is optional is not missed.
+optional=0
+for call in $(rows OPTIONAL_CALLS); do
+	for driver in "$full" "$old"; do
+		says "$driver" "0 0 " hide "$call" doctor
+		echo "$got" | grep -q "^0 for CUDA 12.9, with all functions that libshard calls; 2 devices\$" ||
+			{ echo "without $call the doctor says: $got" && exit 1; }
+	done
+	optional=$((optional + 1))
+done
+[ $optional -ge 1 ] || { echo "found no optional function in api.h" && exit 1; }
+
 # Who uses no GPU never opens the driver; and nobody is linked with it.
 for object in "$BUILD"/libshard.so "$open"; do
 	if objdump -p "$object" | grep 'NEEDED.*cuda'; then
 		echo "$object needs libcuda" && exit 1
 	fi
 done
-echo "$((count + 2 * probes + 13)) drivers"
+echo "$((count + 2 * probes + 2 * optional + 13)) drivers"
