@@ -198,6 +198,7 @@ int cuda_probe(struct cuda_driver *out, struct shard_error *err)
 	*out = (struct cuda_driver){.is_loaded = is_loaded, .lacks = rc ? "" : api->lacks};
 	if (rc)
 		return rc;
+	out->has_batches = api->cuMemcpyBatchAsync;
 	if (api->lacks[0])
 		return SHARD_OK;
 	result = api->cuDriverGetVersion(&version);

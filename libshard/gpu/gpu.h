@@ -48,6 +48,7 @@ struct cuda_driver {
 	uint32_t major, minor; /* the newest version of CUDA that it supports */
 	uint32_t device_count;
 	const char *lacks; /* calls that are missing; "": none */
+	bool has_batches;  /* cuda_copy_pieces() is one call of the driver */
 };
 
 struct cuda_gpu {
@@ -59,7 +60,7 @@ struct cuda_gpu {
 
 /*
  * Load and start the driver.  Fails as cuda_open() does.  If the driver lacks a call that is needed
- * here, `lacks` names it, and the rest is not known.  A loader does not need these calls.
+ * here, `lacks` names it, and only `has_batches` is known.  A loader does not need these calls.
  * `is_loaded` is set even if this fails.
  */
 int cuda_probe(struct cuda_driver *out, struct shard_error *err);
