@@ -139,7 +139,8 @@ for sin in 's/(uint64_t \*memory, size_t bytes)/(uint64_t *memory, size_t bytes,
 	's/(uint64_t \*memory, size_t bytes)/(uint64_t *memory, unsigned bytes)/' \
 	's/cuStreamGetCtx, 9020/cuStreamGetCtx, 12050/' \
 	's/cuMemcpyBatchAsync, 12080/cuMemcpyBatchAsync, 13000/'; do
-	case $sin in *13000*) [ "$version" -ge 13000 ] || continue ;; esac
+	since=$(echo "$sin" | sed -n 's/.*, \([0-9]*\)\/$/\1/p')
+	[ "${since:-0}" -le "$version" ] || continue # would be left out
 	sed "$sin" libshard/gpu/api.h >"$TMPDIR/sin.h"
 	program "$TMPDIR/sin.h" >"$TMPDIR/sin.cc"
 	! compiles "$TMPDIR/sin.cc" 2>/dev/null || { echo "went unnoticed: $sin" && exit 1; }
