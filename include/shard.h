@@ -328,6 +328,7 @@ struct shard_loader_gpu {
 	uint32_t slot_count; /* batches in the GPU's memory, lent or on their way: 2 to 4; default 3 */
 	void *stream;	     /* of that GPU, or NULL */
 	uint64_t pool_bytes; /* not 0: keep a pool of at most that many bytes in the GPU's memory */
+	uint64_t pin_most;   /* bytes of the page cache to page-lock at most, or SHARD_PIN_NOTHING; see shard_gpu.h */
 };
 
 /* What to do about damaged records. */
@@ -498,7 +499,9 @@ struct shard_loader_stats {
 	uint64_t device_bytes;		 /* copied to the GPU; more than batch_count needs, as copies are ahead */
 	uint64_t pageable_bytes;	 /* of these, from memory that was not page-locked */
 	uint64_t pinned_bytes;		 /* of the ring that are page-locked */
-	uint64_t device_wait_ns;	 /* next waited for the GPU: the host was ahead, as it should be */
+	uint64_t cached_bytes;	   /* of device_bytes, that the GPU read in the page cache: no thread copied them */
+	uint64_t registered_bytes; /* of the page cache that are page-locked for this */
+	uint64_t device_wait_ns;   /* next waited for the GPU: the host was ahead, as it should be */
 };
 SHARD_API void shard_loader_stats(struct shard_loader *l, struct shard_loader_stats *out);
 

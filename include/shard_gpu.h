@@ -93,11 +93,24 @@ SHARD_API int shard_loader_join(struct shard_loader *l, void *stream, void *behi
 SHARD_API int shard_stream_gpu(void *stream, uint32_t *ordinal, struct shard_error *err);
 
 /*
- * Why batches come through pageable memory, which is slower; END if they do not.  From the first
- * next_device or release_after on, the ring is page-locked slot by slot in the background.  A ring
- * that was lent is its owner's to page-lock, with cudaHostRegister.
+ * Why a CPU copies records that the GPU could read by itself, which is slower: memory could not be
+ * page-locked.  END if all could.  From the first next_device or release_after on, the ring is
+ * page-locked slot by slot in the background.  A ring that was lent is its owner's to page-lock,
+ * with cudaHostRegister.
  */
 SHARD_API int shard_loader_pin_problem(struct shard_loader *l, struct shard_error *out);
+
+/*
+ * For pin_most in struct shard_loader_gpu: page-lock nothing of the page cache.
+ *
+ * Records of 64 KiB and more that lie in the page cache are page-locked there, in pieces of 32 MiB,
+ * and the GPU reads them by itself: no thread copies them to the ring.  Page-locked memory cannot be
+ * used for anything else.  The default of 0 is half of the memory that is available, divided by the
+ * ranks that may run on this host: world, or as many as it has GPUs if that is less.  A limit of the
+ * caller's own may take up to three quarters of the available memory.  What does not fit, is not in
+ * memory, or cannot be page-locked goes through the ring.
+ */
+#define SHARD_PIN_NOTHING 1
 
 /* ---- pool: part of the dataset, or all of it, in the GPU's memory --------------------------- */
 

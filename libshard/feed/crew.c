@@ -108,6 +108,7 @@ static struct epoch_order *get_order(struct crew *c, uint64_t epoch)
 /* With lock.  The slot can be claimed again. */
 static void push_free(struct crew *c, uint32_t slot)
 {
+	slot_let_go(&c->ring->slot[slot]);
 	c->claim[slot].state = CLAIM_FREE;
 	c->free[c->free_count++] = slot;
 }
@@ -319,7 +320,7 @@ static bool alloc_all(struct crew *c)
 		m->crew = c;
 		m->scratch.chunk = mem_alloc(chunk_bytes);
 		if (!m->scratch.chunk || (c->transformed && !transformed_open_scratch(c->transformed, &m->scratch)) ||
-		    !slot_open(&m->ahead, NULL, c->steps->rank.batch_records + STEPS_AHEAD_ROWS, 0))
+		    !slot_open(&m->ahead, NULL, c->steps->rank.batch_records + STEPS_AHEAD_ROWS, 0, 0))
 			return false;
 	}
 	return true;

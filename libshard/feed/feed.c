@@ -83,6 +83,7 @@ static int source_open(struct row_source *s, struct shard_dataset *ds, const str
 	s->on_corrupt = o->repair.on_corrupt;
 	s->guess_records = ds->first_record[1] ? ds->first_record[1] : 1;
 	s->damage.status = SHARD_OK;
+	atomic_init(&s->residents, NULL);
 	pthread_mutex_init(&s->lock, NULL);
 	s->layouts = (struct layouts){.batch = layout};
 	if (ds->parts_differ) {
@@ -159,7 +160,7 @@ int feed_start(struct feed *f, struct shard_error *err)
 	/* While one thread is still at the end of a window, the others may be this many rows ahead. */
 	uint64_t threads = f->o.thread_count, steps = min_u64(f->o.slot_count, STEPS_AHEAD * threads);
 	uint64_t rows_ahead = threads * BLOCK_ROWS + (threads > 1 ? steps * f->steps.rank.batch_records : 0);
-	int rc = ring_open(&f->ring, f->steps.rank.batch_records, f->layout.whole_count, err);
+	int rc = ring_open(&f->ring, f->steps.rank.batch_records, f->layout.whole_count, feed_resident_groups(f), err);
 
 	if (rc)
 		return rc;
@@ -181,6 +182,30 @@ int feed_start(struct feed *f, struct shard_error *err)
 	else
 		f->cursor.owner = getpid();
 	return rc;
+}
+
+uint32_t feed_resident_groups(const struct feed *f)
+{
+	const struct layout *l = &f->layout;
+	uint32_t groups = l->blocks & l->groups;
+
+	if (f->transformed)
+		return 0;
+	for (uint32_t g = 0; g < l->schema->group_count; g++)
+		if (l->schema->group[g].codec != SHARD_RAW)
+			groups &= ~(UINT32_C(1) << g);
+	for (uint32_t k = 0; k < l->whole_count; k++) { /* sizes of images are looked at in the slot */
+		groups &= ~(UINT32_C(1) << l->schema->field[l->whole[k].size].group);
+		groups &= ~(UINT32_C(1) << l->schema->field[l->whole[k].length].group);
+	}
+	return groups;
+}
+
+void feed_use_residents(struct feed *f, const struct residents *r)
+{
+	atomic_store_explicit(&f->source.residents, r, memory_order_release);
+	if (!r)
+		crew_rest(&f->crew);
 }
 
 /* ---- slots ---- */

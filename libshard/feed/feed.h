@@ -257,6 +257,15 @@ static inline void layout_spread(const struct layout *l, uint32_t group, const u
 
 /* ---- slot.c: the memory that batches are delivered in ---- */
 
+/*
+ * A record that its slot does not have: it stays where it is mapped, in memory that the owner of
+ * the feed keeps, and is taken from there.
+ */
+struct resident {
+	const uint8_t *at;  /* NULL: the record is in the slot */
+	atomic_uint *users; /* of the memory that it lies in; one less when the slot is given back */
+};
+
 struct slot {
 	uint8_t *memory; /* const: a part of a ring, or an address of a GPU's memory */
 	uint64_t *record;
@@ -265,6 +274,8 @@ struct slot {
 	/* [whole_count of the layout][size_rows]; NULL: no images differ in size */
 	struct shard_size *size;
 	uint32_t size_rows;
+	uint32_t resident_groups;  /* a bit for each group whose records may be resident */
+	struct resident *resident; /* [groups of these bits][size_rows]; NULL: all records are in the slot */
 	struct step_place place;
 	uint32_t rows;
 	uint32_t first; /* 0; or of a copy, which stands for the rows from here on */
@@ -275,8 +286,22 @@ struct slot {
  * Allocate what describes the rows.  Returns false if there is no memory.  Call slot_close() in
  * either case.
  */
-bool slot_open(struct slot *s, uint8_t *memory, uint32_t batch_records, uint32_t whole_count);
+bool slot_open(struct slot *s, uint8_t *memory, uint32_t batch_records, uint32_t whole_count, uint32_t resident_groups);
 void slot_close(struct slot *s);
+
+/* Which records of a group are resident, [size_rows]; NULL: all of them are in the slot. */
+static inline struct resident *slot_residents(const struct slot *s, uint32_t group)
+{
+	uint32_t bit = UINT32_C(1) << group;
+
+	if (!(s->resident_groups & bit))
+		return NULL;
+	return s->resident + (size_t)__builtin_popcount(s->resident_groups & (bit - 1)) * s->size_rows;
+}
+
+/* Let go of what is resident: of one row, or of all rows. */
+void slot_let_go_row(struct slot *s, uint32_t row);
+void slot_let_go(struct slot *s);
 
 /* The sizes of images number `k` of the layout, [rows]. */
 static inline struct shard_size *slot_sizes(const struct slot *s, uint32_t k)
@@ -304,8 +329,12 @@ struct ring { /* const after ring_open(), except for the contents of slots */
 };
 
 uint64_t ring_bytes(const struct ring *r);
-/* Fill in slot_bytes, slot_count and lent before.  `whole_count` is that of the layout. */
-int ring_open(struct ring *r, uint32_t batch_records, uint32_t whole_count, struct shard_error *err);
+/*
+ * Fill in slot_bytes, slot_count and lent before.  `whole_count` is that of the layout, and
+ * `resident_groups` are those of the slots.
+ */
+int ring_open(struct ring *r, uint32_t batch_records, uint32_t whole_count, uint32_t resident_groups,
+	      struct shard_error *err);
 /* `inherited`: the caller is a forked child, which does not have the memory of the ring. */
 void ring_close(struct ring *r, bool inherited);
 
@@ -424,6 +453,21 @@ uint64_t stages_unfinished(struct stages *s);	     /* unfinished_chunk_count of 
 #define SOURCE_STRIPES 256u
 #define ROW_DAMAGED    128u /* a flag of rows that are yet to be repaired; no caller sees it */
 
+/*
+ * Who keeps records in memory, so that they need not be copied to slots.  Any thread calls these.
+ */
+struct residents {
+	/*
+	 * Returns where a record of a raw group lies, in memory that stays until *users is one less;
+	 * or NULL: it is not kept.  The reader may be closed meanwhile.  To keep more takes a
+	 * millisecond.  This happens only while *effort is not 0, which becomes one less.
+	 */
+	const uint8_t *(*take)(void *context, uint64_t shard, struct shard_reader *r, uint32_t group, uint64_t in_shard,
+			       uint32_t *effort, atomic_uint **users);
+	void *context;
+	uint32_t groups; /* a bit for each group of which records are kept */
+};
+
 struct row_source {
 	struct shard_dataset *ds; /* const after open, as: */
 	struct layouts layouts;	  /* of the rows */
@@ -432,6 +476,7 @@ struct row_source {
 	uint64_t guess_records; /* in a shard, if all shards are as long as the first */
 	struct paths paths;
 	struct stages stages;
+	_Atomic(const struct residents *) residents; /* NULL: all records are copied to slots */
 
 	pthread_mutex_t lock;
 	struct shard_error damage; /* lock: the last damage; status 0: there was none */
@@ -485,9 +530,10 @@ struct block {
 	struct slot *slot;
 	struct fill_counts *counts;
 	struct shard_error *err;
-	uint32_t first, count; /* rows of the slot */
-	uint32_t hot_rows;     /* rows of hot shards, in this and earlier blocks of the slot */
-	bool strict;	       /* damage is an error */
+	uint32_t first, count;		 /* rows of the slot */
+	uint32_t hot_rows;		 /* rows of hot shards, in this and earlier blocks of the slot */
+	bool strict;			 /* damage is an error */
+	const struct resident *resident; /* of the group that is being filled: slot_residents(), or NULL */
 	struct path_times times;
 	struct located at[BLOCK_ROWS];
 };
@@ -840,6 +886,15 @@ int feed_use_memory(struct feed *f, void *memory, uint64_t bytes, struct shard_e
 
 /* Start to fill slots, from cursor.at on.  After a failure this can be tried again. */
 int feed_start(struct feed *f, struct shard_error *err);
+
+/* A bit for each group of which a slot can do without records: raw ones that are delivered as they lie in the shard. */
+uint32_t feed_resident_groups(const struct feed *f);
+/*
+ * From now on take records of these, which must outlive their use.  With NULL copy all records, and
+ * wait until no thread uses what was kept.  Then nothing is filled until feed_move().  The feed has
+ * started.  A consumer who does this looks at slot_residents() of each slot.
+ */
+void feed_use_residents(struct feed *f, const struct residents *r);
 
 /* ---- slots; the feed has started ---- */
 

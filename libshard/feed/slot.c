@@ -14,15 +14,19 @@
 #include "libshard/base/mem.h"
 #include "libshard/io/io.h"
 
-bool slot_open(struct slot *s, uint8_t *memory, uint32_t batch_records, uint32_t whole_count)
+bool slot_open(struct slot *s, uint8_t *memory, uint32_t batch_records, uint32_t whole_count, uint32_t resident_groups)
 {
+	uint32_t residents = (uint32_t)__builtin_popcount(resident_groups);
+
 	s->memory = memory;
 	s->record = mem_array(batch_records, sizeof(*s->record));
 	s->row_flags = mem_array(batch_records, sizeof(*s->row_flags));
 	s->component = mem_array(batch_records, sizeof(*s->component));
 	s->size = whole_count ? mem_array((size_t)batch_records * whole_count, sizeof(*s->size)) : NULL;
 	s->size_rows = batch_records;
-	return s->record && s->row_flags && s->component && (s->size || !whole_count);
+	s->resident_groups = resident_groups;
+	s->resident = residents ? mem_array((size_t)batch_records * residents, sizeof(*s->resident)) : NULL;
+	return s->record && s->row_flags && s->component && (s->size || !whole_count) && (s->resident || !residents);
 }
 
 void slot_close(struct slot *s)
@@ -31,6 +35,24 @@ void slot_close(struct slot *s)
 	mem_free(s->row_flags);
 	mem_free(s->component);
 	mem_free(s->size);
+	mem_free(s->resident);
+}
+
+void slot_let_go_row(struct slot *s, uint32_t row)
+{
+	for (uint32_t groups = s->resident_groups; groups; groups &= groups - 1) {
+		struct resident *r = slot_residents(s, (uint32_t)__builtin_ctz(groups)) + row;
+
+		if (r->at)
+			atomic_fetch_sub(r->users, 1);
+		r->at = NULL;
+	}
+}
+
+void slot_let_go(struct slot *s)
+{
+	for (uint32_t row = 0; s->resident && row < s->rows; row++)
+		slot_let_go_row(s, row);
 }
 
 void slot_describe(const struct slot *s, const struct layout *layout, const struct steps *steps, uint32_t number,
@@ -76,7 +98,8 @@ uint64_t ring_bytes(const struct ring *r)
 	return r->slot_bytes * r->slot_count;
 }
 
-int ring_open(struct ring *r, uint32_t batch_records, uint32_t whole_count, struct shard_error *err)
+int ring_open(struct ring *r, uint32_t batch_records, uint32_t whole_count, uint32_t resident_groups,
+	      struct shard_error *err)
 {
 	bool has;
 
@@ -86,7 +109,8 @@ int ring_open(struct ring *r, uint32_t batch_records, uint32_t whole_count, stru
 	if (has && !r->lent)
 		buffer_keep(r->memory, (size_t)ring_bytes(r));
 	for (uint32_t i = 0; has && i < r->slot_count; i++)
-		has = slot_open(&r->slot[i], r->memory + i * r->slot_bytes, batch_records, whole_count);
+		has = slot_open(&r->slot[i], r->memory + i * r->slot_bytes, batch_records, whole_count,
+				resident_groups);
 	if (has)
 		return SHARD_OK;
 	ring_close(r, false);

@@ -257,6 +257,8 @@ __attribute__((always_inline)) static inline bool fill_seen(const struct block *
 	_Atomic uint64_t *seen;
 	uint64_t unit;
 
+	if (b->resident && b->resident[b->first + i].at)
+		return true;
 	if (at->r->check == SHARD_CHECK_ALWAYS || kind_of(b, group, at) != PATH_MAP)
 		return false;
 	if (at->r->check != SHARD_CHECK_NEVER) {
@@ -344,13 +346,52 @@ static uint64_t fetch_rows(struct block *b, uint32_t group)
 	return rows;
 }
 
+/*
+ * Take the records of rows that are kept in memory.  They are hashed where they are mapped, if that
+ * is due, and are not copied.  *left: how many rows are yet to be filled.
+ */
+static int take_residents(struct block *b, uint32_t group, uint32_t *left)
+{
+	const struct residents *from = atomic_load_explicit(&b->source->residents, memory_order_acquire);
+	struct resident *resident = from && from->groups >> group & 1 ? slot_residents(b->slot, group) : NULL;
+	uint32_t effort = 1; /* so that the first batches come soon, whose other records are copied */
+	int rc = SHARD_OK;
+
+	b->resident = resident;
+	*left = b->count;
+	for (uint32_t i = 0; !rc && resident && i < b->count; i++) {
+		const struct located *at = &b->at[i];
+		struct resident *r = &resident[b->first + i];
+		struct slot_row row = row_of(b, group, i);
+
+		if (!at->path.hot || kind_of(b, group, at) != PATH_MAP)
+			continue;
+		r->at = from->take(from->context, at->shard, at->r, group, at->in_shard, &effort, &r->users);
+		if (!r->at)
+			continue;
+		/* As if it were at its place already.  Nothing is written there. */
+		row.dst = (uint8_t *)(uintptr_t)mapped_at(b, group, i);
+		rc = slot_row_land(&row, row.dst, &b->counts->checked_units, b->err);
+		if (!rc && !(row.flags && *row.flags & ROW_DAMAGED)) {
+			--*left;
+			continue;
+		}
+		atomic_fetch_sub(r->users, 1); /* fill_raw() finds the damage again, or the row is repaired */
+		r->at = NULL;
+	}
+	return rc;
+}
+
 /* Fill the rows of a block.  Reads of some rows may still be under way. */
 static int fill_raw(struct block *b, uint32_t group)
 {
 	uint64_t stride = b->layout->schema->group[group].stride;
 	struct seen_rows rows = {.b = b, .group = group};
-	int rc = SHARD_OK;
+	uint32_t left;
+	int rc = take_residents(b, group, &left);
 
+	if (rc || !left)
+		return rc;
 	for (uint64_t wait = fetch_rows(b, group), i = 0; wait; i++, wait >>= 1)
 		if (wait & 1)
 			b->scratch->awaited += fetch_await(b->source->paths.fetch, b->at[i].shard, b->at[i].r, group,
@@ -403,8 +444,11 @@ static int check_block(struct block *b)
 				reader_forget(b->at[i].r, g, b->at[i].in_shard, 1);
 		for (uint32_t i = 0; !rc && i < b->count; i++) {
 			struct slot_row row = row_of(b, g, i);
+			const struct resident *resident = slot_residents(b->slot, g);
 
 			if (kind_of(b, g, &b->at[i]) != PATH_MAP || (row.flags && *row.flags & ROW_DAMAGED))
+				continue;
+			if (resident && resident[row.row].at) /* it cannot have come from a device meanwhile */
 				continue;
 			row.fresh = row.dst && row.r->group[g].unit_records == 1;
 			rc = slot_row_land(&row, row.fresh ? row.dst : mapped_at(b, g, i), &b->counts->checked_units,

@@ -38,7 +38,7 @@ int device_slots_open(struct device_slots *o, const struct cuda_device *cuda, ui
 	for (uint32_t i = 0; !rc && i < slot_count; i++) {
 		uint8_t *memory = (uint8_t *)(uintptr_t)(o->memory + i * slot_bytes);
 
-		if (!slot_open(&o->slot[i].as, memory, batch_records, layout->whole_count))
+		if (!slot_open(&o->slot[i].as, memory, batch_records, layout->whole_count, 0))
 			rc = error_set(err, SHARD_E_MEMORY, "no memory for a batch of %u records", batch_records);
 		if (!rc)
 			rc = cuda_event_make(cuda, &o->slot[i].ready, err);
@@ -210,7 +210,7 @@ int device_copy_open(struct device_copy **out, struct feed *feed, struct device_
 		rc = cuda_event_make(cuda, &d->host_done[i], err);
 	}
 	if (!rc)
-		rc = pins_open(&d->pins, &feed->ring, cuda, err);
+		rc = pins_open(&d->pins, &feed->ring, &feed->layout, maps_groups(feed), cuda, err);
 	if (rc) {
 		device_copy_close(d, false);
 		return rc;
@@ -225,40 +225,136 @@ void device_copy_close(struct device_copy *d, bool inherited)
 		return;
 	if (d->back && !inherited)
 		cuda_stream_finish(d->cuda, d->back, NULL);
+	maps_close(d->maps, inherited);
 	pins_close(&d->pins, inherited);
 	for (uint32_t i = 0; d->host_done && !inherited && i < d->feed->ring.slot_count; i++)
 		cuda_event_drop(d->cuda, d->host_done[i]);
 	if (!inherited)
 		cuda_stream_drop(d->cuda, d->back);
+	mem_free(d->pieces.to);
+	mem_free(d->pieces.from);
+	mem_free(d->pieces.bytes);
 	mem_free(d->host_done);
 	mem_free(d->give);
 	mem_free(d);
 }
 
+int device_copy_use_maps(struct device_copy *d, struct shard_error *err)
+{
+	size_t most =
+		(size_t)d->feed->steps.rank.batch_records * (size_t)__builtin_popcount(feed_resident_groups(d->feed));
+
+	if (d->maps || !maps_groups(d->feed))
+		return SHARD_OK;
+	if (!d->pieces.to)
+		d->pieces.to = mem_array(most, sizeof(*d->pieces.to));
+	if (!d->pieces.from)
+		d->pieces.from = mem_array(most, sizeof(*d->pieces.from));
+	if (!d->pieces.bytes)
+		d->pieces.bytes = mem_array(most, sizeof(*d->pieces.bytes));
+	if (!d->pieces.to || !d->pieces.from || !d->pieces.bytes)
+		return error_set(err, SHARD_E_MEMORY, "no memory for the copies of a batch of %u records",
+				 d->feed->steps.rank.batch_records);
+	return maps_open(&d->maps, d->feed, d->cuda, err);
+}
+
 /* ---- copies ---- */
 
-/* Queue a copy of each group, or several if the slot was page-locked in several chunks. */
+/* Queue the copy of a part of a host slot: several copies if it was page-locked in several chunks. */
+static int copy_from_ring(struct device_copy *d, uint32_t host, uint64_t at, uint64_t bytes, const struct slot *to,
+			  struct shard_error *err)
+{
+	const struct slot *from = &d->feed->ring.slot[host];
+	uint32_t part = pins_part(&d->pins, at);
+	uint64_t chunk = d->pins.chunk_bytes, begin = d->pins.part[part].at;
+	int rc = SHARD_OK;
+
+	if (!pins_has(&d->pins, host, part))
+		d->pageable_bytes += bytes;
+	for (uint64_t end = at + bytes, piece; !rc && at < end; at += piece) {
+		piece = min_u64(end - at, chunk - (at - begin) % chunk);
+		rc = cuda_copy_in(d->cuda, (uintptr_t)to->memory + at, from->memory + at, piece,
+				  d->device_slots->stream, err);
+	}
+	return rc;
+}
+
+/* Queue the copies of a group of which some records may be resident. */
+static int copy_rows(struct device_copy *d, uint32_t host, uint32_t group, const struct resident *resident,
+		     const struct slot *to, struct shard_error *err)
+{
+	uint64_t stride = d->feed->layout.schema->group[group].stride, first = d->feed->layout.group_at[group];
+	uint32_t rows = d->feed->ring.slot[host].rows, end;
+	int rc = SHARD_OK;
+
+	for (uint32_t i = 0; !rc && i < rows; i = end) {
+		end = i + 1;
+		/* Neighbours are one copy.  They have the same users if they were page-locked at once. */
+		while (end < rows && (resident[i].at ? resident[end].at == resident[i].at + (end - i) * stride &&
+							       resident[end].users == resident[i].users
+						     : !resident[end].at))
+			end++;
+		if (!resident[i].at) {
+			rc = copy_from_ring(d, host, first + i * stride, (end - i) * stride, to, err);
+			continue;
+		}
+		d->pieces.to[d->pieces.count] = (uintptr_t)to->memory + first + i * stride;
+		d->pieces.from[d->pieces.count] = resident[i].at;
+		d->pieces.bytes[d->pieces.count++] = (end - i) * stride;
+		d->cached_bytes += (end - i) * stride;
+	}
+	return rc;
+}
+
+/* Queue the copies of all groups. */
 static int copy_groups(struct device_copy *d, uint32_t host, const struct slot *to, struct shard_error *err)
 {
 	const struct layout *layout = &d->feed->layout;
 	const struct slot *from = &d->feed->ring.slot[host];
-	bool locked = pins_has(&d->pins, host);
-	uint64_t chunk = d->pins.chunk_bytes, at = 0, bytes;
+	uint64_t at = 0, bytes;
 	int rc = SHARD_OK;
 
+	d->pieces.count = 0;
 	for (uint32_t g = 0; !rc && g < layout->schema->group_count; g++) {
+		const struct resident *resident = d->maps ? slot_residents(from, g) : NULL;
+
 		bytes = layout_group(layout, g, from->rows, &at);
-		for (uint64_t end = at + bytes, part; !rc && at < end; at += part) {
-			part = min_u64(end - at, chunk - at % chunk);
-			rc = cuda_copy_in(d->cuda, (uintptr_t)to->memory + at, from->memory + at, part,
-					  d->device_slots->stream, err);
-		}
-		if (rc)
-			return rc;
-		d->copied_bytes += bytes;
-		d->pageable_bytes += locked ? 0 : bytes;
+		if (resident)
+			rc = copy_rows(d, host, g, resident, to, err);
+		else if (bytes)
+			rc = copy_from_ring(d, host, at, bytes, to, err);
+		d->copied_bytes += rc ? 0 : bytes;
 	}
+	if (!rc && d->pieces.count)
+		rc = cuda_copy_pieces(d->cuda, &d->pieces, d->device_slots->stream, err);
 	return rc;
+}
+
+/* The parts of the ring that the batch in a host slot needs, a bit for each. */
+static uint32_t parts_needed(const struct device_copy *d, uint32_t host)
+{
+	const struct layout *layout = &d->feed->layout;
+	const struct slot *from = &d->feed->ring.slot[host];
+	uint32_t parts = 0;
+	uint64_t at;
+
+	for (uint32_t k = 0; k < layout->group_count; k++) {
+		const struct resident *resident = d->maps ? slot_residents(from, layout->group[k]) : NULL;
+		uint32_t row = 0;
+
+		while (resident && row < from->rows && resident[row].at)
+			row++;
+		layout_group(layout, layout->group[k], from->rows, &at);
+		if (!resident || row < from->rows)
+			parts |= UINT32_C(1) << pins_part(&d->pins, at);
+	}
+	return parts;
+}
+
+void device_copy_await_pins(struct device_copy *d, uint32_t host)
+{
+	for (uint32_t parts = parts_needed(d, host); parts; parts &= parts - 1)
+		pins_has(&d->pins, host, (uint32_t)__builtin_ctz(parts));
 }
 
 /* Give a host slot back to the feed behind an event. */
@@ -299,6 +395,8 @@ static int send(struct device_copy *d, uint32_t host, struct device_slot *to, st
 		return cursor_fail(&d->feed->cursor, rc, &why, err);
 	}
 	device_slots_push(o, to);
+	if (d->maps)
+		maps_relieve(d->maps);
 	return SHARD_OK;
 }
 
@@ -307,7 +405,7 @@ void device_copy_send_ahead(struct device_copy *d)
 	struct device_slot *to;
 	uint32_t host;
 
-	while (feed_has_sound(d->feed, &host) && pins_knows(&d->pins, host) &&
+	while (feed_has_sound(d->feed, &host) && pins_knows(&d->pins, host, parts_needed(d, host)) &&
 	       (to = device_slots_find_free(d->device_slots)))
 		if (feed_next(d->feed, &host, NULL) || send(d, host, to, NULL))
 			return;
@@ -356,4 +454,11 @@ void device_copy_stats(struct device_copy *d, struct shard_loader_stats *out)
 	out->device_bytes = d->copied_bytes;
 	out->pageable_bytes = d->pageable_bytes;
 	out->pinned_bytes = pins_bytes(&d->pins);
+	out->cached_bytes = d->cached_bytes;
+	out->registered_bytes = maps_bytes(d->maps);
+}
+
+bool device_copy_problem(struct device_copy *d, struct shard_error *out)
+{
+	return pins_problem(&d->pins, out) || (d->maps && maps_problem(d->maps, out));
 }

@@ -164,6 +164,13 @@ void cuda_free(const struct cuda_device *d, uint64_t memory);
  */
 uint64_t cuda_pin_most_bytes(void);
 
+/*
+ * Of a map of a file: how much to page-lock at once, and how long a copy out of it must be to be
+ * worth it.  Need not be entered.
+ */
+uint64_t cuda_map_piece_bytes(void);
+uint64_t cuda_map_least_bytes(void);
+
 /* Page-lock memory, so that GPUs read it by themselves, at full speed. */
 int cuda_pin(const struct cuda_device *d, void *memory, uint64_t bytes, struct shard_error *err);
 /*
@@ -230,33 +237,70 @@ enum pin_state { PIN_PENDING, PIN_LOCKED, PIN_UNLOCKED };
 struct pins {
 	const struct ring *ring; /* const after open, as: */
 	const struct cuda_device *cuda;
-	uint64_t chunk_bytes; /* of a slot that are page-locked at once */
+	uint64_t chunk_bytes; /* of a part that are page-locked at once */
+	/* Parts of each slot.  Some are page-locked when they are first needed. */
+	uint32_t part_count;
+	struct pins_part {
+		uint64_t at, bytes; /* in the slot */
+		bool when_needed;
+	} part[SHARD_GROUPS_MAX];
 	pthread_t thread;
 	bool has_thread;
 
 	pthread_mutex_t lock;
-	pthread_cond_t change;	/* with lock: the state of a slot has changed */
-	enum pin_state *state;	/* [slot_count] lock; NULL: not open */
+	pthread_cond_t change;	/* with lock: the state of a part has changed, or `needed` or `stop` has */
+	enum pin_state *state;	/* [slot_count x part_count] lock; NULL: not open */
 	uint64_t bytes;		/* lock: that are page-locked, by us or by their owner */
+	bool needed;		/* lock: page-lock all parts */
+	bool stop;		/* lock: the thread shall end */
 	bool late;		/* lock: the system takes too long, so no batch waits any more */
 	bool has_refusal;	/* lock: `why` is about a slot that was refused */
 	struct shard_error why; /* lock: why the first slot was refused, or is late; status 0: none was */
 };
 
 /*
- * Start to page-lock the ring.  If its memory was lent, see what its owner has page-locked.  A
- * refusal is not an error; pins_problem() tells about it.  The context is entered.
+ * Start to page-lock the ring, whose slots have this layout.  If its memory was lent, see what its
+ * owner has page-locked.  The arrays of some groups may never be needed, so their pages are not
+ * page-locked before they are: `when_needed` has a bit for each.  A refusal is not an error;
+ * pins_problem() tells about it.  The context is entered.
  */
-int pins_open(struct pins *p, const struct ring *ring, const struct cuda_device *cuda, struct shard_error *err);
+int pins_open(struct pins *p, const struct ring *ring, const struct layout *layout, uint32_t when_needed,
+	      const struct cuda_device *cuda, struct shard_error *err);
 /* Copies have finished.  The context is entered, except in a forked child, with `inherited`. */
 void pins_close(struct pins *p, bool inherited);
 
-/* Is it known whether this slot is page-locked? */
-bool pins_knows(struct pins *p, uint32_t slot);
-/* Is this slot page-locked?  Waits some seconds at most until that is known. */
-bool pins_has(struct pins *p, uint32_t slot);
+/* The part that has this place of a slot. */
+uint32_t pins_part(const struct pins *p, uint64_t at);
+/* These parts, a bit for each, are needed.  Is it known whether those of this slot are page-locked? */
+bool pins_knows(struct pins *p, uint32_t slot, uint32_t parts);
+/* Is this part of a slot page-locked?  Waits some seconds at most until that is known. */
+bool pins_has(struct pins *p, uint32_t slot, uint32_t part);
 uint64_t pins_bytes(struct pins *p);			    /* that are page-locked so far */
 bool pins_problem(struct pins *p, struct shard_error *out); /* false: nothing was refused */
+
+/* ---- maps.c: records that a GPU reads where they lie in the page cache ---- */
+
+struct maps;
+
+/*
+ * From now on the feed leaves records where they are mapped, as far as that memory can be
+ * page-locked: up to gpu.pin_most.  A refusal is not an error; maps_problem() tells about it.  The feed
+ * has such groups.
+ */
+int maps_open(struct maps **out, struct feed *feed, const struct cuda_device *cuda, struct shard_error *err);
+/*
+ * Copies have finished.  Waits for threads of the feed.  The context is entered, except in a forked
+ * child, with `inherited`.  NULL is fine.
+ */
+void maps_close(struct maps *m, bool inherited);
+
+/* If memory has become scarce, give some back.  Looks once a second.  The context is entered. */
+void maps_relieve(struct maps *m);
+uint64_t maps_bytes(const struct maps *m);		    /* that are page-locked; NULL: 0 */
+bool maps_problem(struct maps *m, struct shard_error *out); /* false: all could be page-locked that was needed */
+
+/* The groups of a feed whose records may stay in the page cache; 0: there is nothing to gain. */
+uint32_t maps_groups(const struct feed *feed);
 
 /* ---- device_slots.c: batches on a GPU, filled ahead ---- */
 
@@ -335,7 +379,9 @@ struct device_copy {
 	struct give *give; /* [slot_count of the feed] */
 	void **host_done;  /* [slot_count of the feed] events: the trainer is done with a slot */
 	struct pins pins;
-	uint64_t copied_bytes, pageable_bytes;
+	struct maps *maps;	   /* NULL: all records are copied from the ring */
+	struct cuda_pieces pieces; /* what one batch takes out of the maps; room for all its rows */
+	uint64_t copied_bytes, pageable_bytes, cached_bytes;
 };
 
 /* The feed has started.  The device slots may be opened later. */
@@ -367,6 +413,16 @@ int device_copy_check(const struct device_copy *d, struct shard_error *err);
 
 /* Wait until feed_next() need not wait, and watch the driver meanwhile. */
 int device_copy_await(struct device_copy *d, struct shard_error *err);
+
+/*
+ * From now on take records out of the page cache, where that can be page-locked.  All slots of the
+ * feed go to the GPU from now on.  May be called again.  The context is entered.
+ */
+int device_copy_use_maps(struct device_copy *d, struct shard_error *err);
+/* Wait until it is known whether what is needed of a host slot is page-locked.  Need not be entered. */
+void device_copy_await_pins(struct device_copy *d, uint32_t host);
+/* Why the GPU cannot read all memory by itself.  Returns false if it can. */
+bool device_copy_problem(struct device_copy *d, struct shard_error *out);
 
 /* Give a host slot back to the feed behind the work that is queued on `stream`. */
 int device_copy_give_after(struct device_copy *d, uint32_t host, void *stream, struct shard_error *err);

@@ -24,11 +24,11 @@
 #define PATIENCE_S  2u /* for one slot; some drivers have never come back */
 #define MIB(bytes_) ((double)(bytes_) / (1 << 20))
 
-static void set_state(struct pins *p, uint32_t slot, enum pin_state state)
+static void set_state(struct pins *p, uint32_t slot, uint32_t part, enum pin_state state)
 {
 	pthread_mutex_lock(&p->lock);
-	p->state[slot] = state;
-	p->bytes += state == PIN_LOCKED ? p->ring->slot_bytes : 0;
+	p->state[slot * p->part_count + part] = state;
+	p->bytes += state == PIN_LOCKED ? p->part[part].bytes : 0;
 	pthread_cond_broadcast(&p->change);
 	pthread_mutex_unlock(&p->lock);
 }
@@ -67,25 +67,24 @@ static void explain(struct pins *p, uint32_t slot, const struct shard_error *why
 
 /* ---- page-locking ---- */
 
-/* Returns the bytes of the chunk of a slot that begins at `at`. */
-static uint64_t chunk_bytes(const struct pins *p, uint64_t at)
-{
-	return min_u64(p->ring->slot_bytes - at, p->chunk_bytes);
-}
-
-static void unlock_slot(struct pins *p, uint32_t slot, uint64_t bytes)
+/* Unlock the first bytes of a part. */
+static void unlock_part(struct pins *p, uint32_t slot, uint32_t part, uint64_t bytes)
 {
 	for (uint64_t at = 0; at < bytes; at += p->chunk_bytes)
-		cuda_unpin(p->cuda, p->ring->slot[slot].memory + at);
+		cuda_unpin(p->cuda, p->ring->slot[slot].memory + p->part[part].at + at);
 }
 
-static int lock_slot(struct pins *p, uint32_t slot, struct shard_error *err)
+static int lock_part(struct pins *p, uint32_t slot, uint32_t part, struct shard_error *err)
 {
-	for (uint64_t at = 0; at < p->ring->slot_bytes; at += chunk_bytes(p, at)) {
-		int rc = cuda_pin(p->cuda, p->ring->slot[slot].memory + at, chunk_bytes(p, at), err);
+	uint8_t *memory = p->ring->slot[slot].memory + p->part[part].at;
 
+	for (uint64_t at = 0, bytes; at < p->part[part].bytes; at += bytes) {
+		int rc;
+
+		bytes = min_u64(p->part[part].bytes - at, p->chunk_bytes);
+		rc = cuda_pin(p->cuda, memory + at, bytes, err);
 		if (rc) {
-			unlock_slot(p, slot, at);
+			unlock_part(p, slot, part, at);
 			return rc;
 		}
 	}
@@ -93,28 +92,42 @@ static int lock_slot(struct pins *p, uint32_t slot, struct shard_error *err)
 }
 
 /*
- * Page-lock the slots that are not yet known.  A capture ends soon: with `again`, a slot that is
- * refused because of one stays unknown.  After any other refusal no other slot is tried, because
- * the system has no memory to spare.
+ * Page-lock the parts of slots that are not yet known: those which are always needed, or all.  A
+ * capture ends soon: with `again`, a part that is refused because of one stays unknown.  After any
+ * other refusal no other part is tried, because the system has no memory to spare.
  */
-static int lock_pending(struct pins *p, bool again, int rc, struct shard_error *why)
+static int lock_pending(struct pins *p, bool all, bool again, int rc, struct shard_error *why)
 {
-	for (uint32_t i = 0; i < p->ring->slot_count; i++) {
+	for (uint32_t i = 0; i < p->ring->slot_count * p->part_count; i++) {
+		uint32_t slot = i / p->part_count, part = i % p->part_count;
 		int got = rc;
 
-		if (p->state[i] != PIN_PENDING)
+		if (p->state[i] != PIN_PENDING || (p->part[part].when_needed && !all))
 			continue;
 		if (!got)
-			got = lock_slot(p, i, why);
+			got = lock_part(p, slot, part, why);
 		if (got && again && cuda_is_capture(why))
 			continue;
 		if (got)
-			explain(p, i, why);
-		set_state(p, i, got ? PIN_UNLOCKED : PIN_LOCKED);
+			explain(p, slot, why);
+		set_state(p, slot, part, got ? PIN_UNLOCKED : PIN_LOCKED);
 		if (!rc && got && !cuda_is_capture(why))
 			rc = got;
 	}
 	return rc;
+}
+
+/* Wait until the other parts are needed.  Returns false if they never will be. */
+static bool await_need(struct pins *p)
+{
+	bool needed;
+
+	pthread_mutex_lock(&p->lock);
+	while (!p->needed && !p->stop)
+		pthread_cond_wait(&p->change, &p->lock);
+	needed = p->needed;
+	pthread_mutex_unlock(&p->lock);
+	return needed;
 }
 
 static void *lock_all(void *context)
@@ -123,8 +136,12 @@ static void *lock_all(void *context)
 	struct shard_error why = {.status = SHARD_OK};
 	int rc = cuda_enter(p->cuda, &why), left = rc;
 
-	rc = lock_pending(p, true, rc, &why);
-	lock_pending(p, false, rc, &why);
+	rc = lock_pending(p, false, true, rc, &why);
+	rc = lock_pending(p, false, false, rc, &why);
+	if (await_need(p)) {
+		rc = lock_pending(p, true, true, rc, &why);
+		lock_pending(p, true, false, rc, &why);
+	}
 	if (!left)
 		cuda_leave(p->cuda, SHARD_OK, NULL); /* an error does not matter: the thread ends */
 	return NULL;
@@ -155,49 +172,96 @@ static int examine_lent(struct pins *p, struct shard_error *err)
 				"memory, which is slower; call cudaHostRegister() for all memory given to "
 				"shard_loader_lend() before the first batch",
 				i, p->ring->slot_count);
-		set_state(p, i, locked ? PIN_LOCKED : PIN_UNLOCKED);
+		set_state(p, i, 0, locked ? PIN_LOCKED : PIN_UNLOCKED);
 	}
 	return SHARD_OK;
 }
 
-int pins_open(struct pins *p, const struct ring *ring, const struct cuda_device *cuda, struct shard_error *err)
+/* The arrays of neighbouring groups are one part, unless only some of them are page-locked when needed. */
+static void plan_parts(struct pins *p, const struct layout *layout, uint32_t when_needed)
+{
+	uint64_t end = p->ring->slot_bytes, at;
+
+	p->part_count = 0;
+	for (uint32_t k = 0; k < layout->group_count; k++) {
+		bool later = !p->ring->lent && when_needed >> layout->group[k] & 1;
+
+		layout_group(layout, layout->group[k], 0, &at);
+		if (p->part_count && p->part[p->part_count - 1].when_needed == later)
+			continue;
+		if (p->part_count)
+			p->part[p->part_count - 1].bytes = at - p->part[p->part_count - 1].at;
+		p->part[p->part_count++] = (struct pins_part){at, end - at, later};
+	}
+}
+
+int pins_open(struct pins *p, const struct ring *ring, const struct layout *layout, uint32_t when_needed,
+	      const struct cuda_device *cuda, struct shard_error *err)
 {
 	p->ring = ring;
 	p->cuda = cuda;
 	p->chunk_bytes = ring->lent ? UINT64_MAX : cuda_pin_most_bytes(); /* lent: one chunk */
-	p->state = mem_array(ring->slot_count, sizeof(*p->state));
+	plan_parts(p, layout, when_needed);
+	p->state = mem_array((size_t)ring->slot_count * p->part_count, sizeof(*p->state));
 	if (!p->state)
 		return error_set(err, SHARD_E_MEMORY, "no memory for the page-locks of %u slots", ring->slot_count);
 	pthread_mutex_init(&p->lock, NULL);
 	pthread_cond_init(&p->change, NULL);
 	if (ring->lent)
 		return examine_lent(p, err);
-	if (!thread_start(&p->thread, lock_all, p))
+	if (!thread_start(&p->thread, lock_all, p)) {
 		p->has_thread = true;
-	else
+	} else {
+		p->needed = true;
 		lock_all(p); /* without a thread only the first batch comes later */
+	}
 	return SHARD_OK;
 }
 
-bool pins_knows(struct pins *p, uint32_t slot)
+uint32_t pins_part(const struct pins *p, uint64_t at)
 {
-	bool knows;
+	uint32_t part = p->part_count - 1;
+
+	while (part && at < p->part[part].at)
+		part--;
+	return part;
+}
+
+/* With lock. */
+static void need(struct pins *p, uint32_t part)
+{
+	if (p->needed || !p->part[part].when_needed)
+		return;
+	p->needed = true;
+	pthread_cond_broadcast(&p->change);
+}
+
+bool pins_knows(struct pins *p, uint32_t slot, uint32_t parts)
+{
+	bool knows = true;
 
 	pthread_mutex_lock(&p->lock);
-	knows = p->state[slot] != PIN_PENDING || p->late;
+	for (; parts; parts &= parts - 1) {
+		uint32_t part = (uint32_t)__builtin_ctz(parts);
+
+		need(p, part);
+		knows &= p->state[slot * p->part_count + part] != PIN_PENDING || p->late;
+	}
 	pthread_mutex_unlock(&p->lock);
 	return knows;
 }
 
-bool pins_has(struct pins *p, uint32_t slot)
+bool pins_has(struct pins *p, uint32_t slot, uint32_t part)
 {
 	struct timespec until = clock_after_ns(PATIENCE_S * UINT64_C(1000000000));
+	const enum pin_state *state = &p->state[slot * p->part_count + part];
 	bool locked;
 
 	pthread_mutex_lock(&p->lock);
-	while (p->state[slot] == PIN_PENDING && !p->late)
+	need(p, part);
+	while (*state == PIN_PENDING && !p->late)
 		if (pthread_cond_clockwait(&p->change, &p->lock, CLOCK_MONOTONIC, &until) == ETIMEDOUT &&
-		    p->state[slot] == PIN_PENDING) {
+		    *state == PIN_PENDING) {
 			p->late = true;
 			if (!p->why.status)
 				error_set(
@@ -207,7 +271,7 @@ bool pins_has(struct pins *p, uint32_t slot)
 					"see the kernel's log",
 					slot, p->ring->slot_count, PATIENCE_S);
 		}
-	locked = p->state[slot] == PIN_LOCKED;
+	locked = *state == PIN_LOCKED;
 	pthread_mutex_unlock(&p->lock);
 	return locked;
 }
@@ -236,11 +300,16 @@ bool pins_problem(struct pins *p, struct shard_error *out)
 
 void pins_close(struct pins *p, bool inherited)
 {
-	if (p->has_thread && !inherited)
+	if (p->has_thread && !inherited) {
+		pthread_mutex_lock(&p->lock);
+		p->stop = true;
+		pthread_cond_broadcast(&p->change);
+		pthread_mutex_unlock(&p->lock);
 		pthread_join(p->thread, NULL);
-	for (uint32_t i = 0; p->state && !inherited && !p->ring->lent && i < p->ring->slot_count; i++)
+	}
+	for (uint32_t i = 0; p->state && !inherited && !p->ring->lent && i < p->ring->slot_count * p->part_count; i++)
 		if (p->state[i] == PIN_LOCKED)
-			unlock_slot(p, i, p->ring->slot_bytes);
+			unlock_part(p, i / p->part_count, i % p->part_count, p->part[i % p->part_count].bytes);
 	if (p->state && !inherited) {
 		pthread_cond_destroy(&p->change);
 		pthread_mutex_destroy(&p->lock);

@@ -441,7 +441,7 @@ static int send_slabs(struct pool *p, struct shard_error *err)
 	int rc;
 
 	if (feed_has_sound(p->slabs.feed, &host))
-		pins_has(&copy->pins, host); /* waits: before this is known, nothing is sent */
+		device_copy_await_pins(copy, host); /* before this is known, nothing is sent */
 	rc = cuda_enter(cuda, err);
 	if (rc)
 		return rc;

@@ -127,7 +127,7 @@ int slabs_begin(struct slabs *s, struct shard_error *err)
 	if (!rc && !s->device_slots.slot_count)
 		rc = device_slots_open(&s->device_slots, cuda, s->plan->slab_count, &s->plan->slab, s->plan->slab_rows,
 				       err);
-	return rc;
+	return rc ? rc : device_copy_use_maps(s->copy, err);
 }
 
 /* ---- where a row is ---- */

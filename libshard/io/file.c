@@ -98,7 +98,12 @@ int file_read_at(int fd, void *out, size_t bytes, uint64_t offset, const char *p
 
 int file_map(int fd, uint64_t bytes, const char *path, const void **out, struct shard_error *err)
 {
-	void *map = mmap(NULL, bytes, PROT_READ, MAP_SHARED, fd, 0);
+	return file_map_part(fd, 0, bytes, path, out, err);
+}
+
+int file_map_part(int fd, uint64_t offset, uint64_t bytes, const char *path, const void **out, struct shard_error *err)
+{
+	void *map = mmap(NULL, bytes, PROT_READ, MAP_SHARED, fd, (off_t)offset);
 	struct shown s;
 
 	if (map == MAP_FAILED && errno == ENOMEM)

@@ -32,6 +32,8 @@ int file_read_at(int fd, void *out, size_t bytes, uint64_t offset, const char *p
  * file_will_need() before touching pages that may not be in memory.
  */
 int file_map(int fd, uint64_t bytes, const char *path, const void **out, struct shard_error *err);
+/* The same of a part; `offset` is a multiple of the size of a page. */
+int file_map_part(int fd, uint64_t offset, uint64_t bytes, const char *path, const void **out, struct shard_error *err);
 /* starts reading that part of a map; costs a microsecond if it is there */
 void file_will_need(const void *begin, size_t bytes);
 /*

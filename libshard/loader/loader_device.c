@@ -17,6 +17,8 @@ static int open_device_slots(struct shard_loader *l, struct shard_error *err)
 				       err);
 	if (!rc && l->kernel && !l->kernel->memory)
 		rc = cuda_alloc(l->cuda, l->kernel->slot_bytes * l->device_slots.slot_count, &l->kernel->memory, err);
+	if (!rc && l->copy)
+		rc = device_copy_use_maps(l->copy, err);
 	return rc;
 }
 
@@ -180,5 +182,5 @@ int shard_loader_pin_problem(struct shard_loader *l, struct shard_error *out)
 
 	if (!copy || cursor_is_inherited(&l->cursor))
 		return SHARD_END;
-	return pins_problem(&copy->pins, out) ? SHARD_OK : SHARD_END;
+	return device_copy_problem(copy, out) ? SHARD_OK : SHARD_END;
 }

@@ -33,7 +33,7 @@ static void open_scene(enum stream_kind kind)
 
 	transforming_open(&f, (struct shard_loader_options){.batch_records = 9}, &o, 9, kind, 1);
 	CHECK_OK(shard_loader_next_device(f.t.l, f.t.stream, &batch, &fixture_err));
-	while (f.t.l->copy->pins.has_thread && !pins_knows(&f.t.l->copy->pins, f.t.l->o.slot_count - 1))
+	while (f.t.l->copy->pins.has_thread && !pins_knows(&f.t.l->copy->pins, f.t.l->o.slot_count - 1, 1))
 		usleep(1000);
 	fake->settle();
 	fake->reset();

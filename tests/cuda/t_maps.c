@@ -1,0 +1,592 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * t_maps.c - records that a GPU which is not there reads out of the page cache: the same batches as
+ * through the ring, within the limits
+ *
+ * That these tests would see memory that is given back too early, and a record in place of another,
+ * the last one shows.
+ *
+ * LDFLAGS: -Wl,--disable-new-dtags,-rpath,$ORIGIN/../cuda/full
+ * LDFLAGS: -Wl,--wrap=slot_fill,--wrap=cuda_map_least_bytes,--wrap=cuda_map_piece_bytes
+ * LDFLAGS: -Wl,--wrap=cuda_pin_map,--wrap=available_memory_bytes,--wrap=file_map_part
+ * LDFLAGS: -Wl,--wrap=cuda_copy_pieces,--wrap=file_unmap
+ */
+#include <fcntl.h>
+#include <sys/mman.h>
+
+#include "libshard/io/io.h"
+#include "shard_gpu.h"
+#include "tests/child.h"
+#include "tests/cuda/pooling.h"
+
+static struct shard_error err;
+
+/* ---- wraps ---- */
+
+static uint64_t piece_bytes;
+static _Atomic uint64_t available;   /* 0: what the machine has */
+static atomic_uint pin_count, pin_fails; /* page-locks of maps, and the one that fails; 0: none does */
+static int pin_result;			 /* of the driver, then */
+static uint8_t *neighbours;		 /* where the next map begins; NULL: anywhere */
+static uint64_t shift;	/* of each copy out of the page cache, for the control */
+static atomic_bool stays; /* what is unmapped; the control would end the fake driver */
+
+uint64_t __wrap_cuda_map_least_bytes(void);
+uint64_t __wrap_cuda_map_piece_bytes(void);
+uint64_t __real_available_memory_bytes(void);
+uint64_t __wrap_available_memory_bytes(void);
+int __real_cuda_pin_map(const struct cuda_device *d, const void *map, uint64_t bytes, struct shard_error *e);
+int __wrap_cuda_pin_map(const struct cuda_device *d, const void *map, uint64_t bytes, struct shard_error *e);
+int __real_file_map_part(int fd, uint64_t offset, uint64_t bytes, const char *path, const void **out,
+			 struct shard_error *e);
+int __wrap_file_map_part(int fd, uint64_t offset, uint64_t bytes, const char *path, const void **out,
+			 struct shard_error *e);
+int __real_cuda_copy_pieces(const struct cuda_device *d, const struct cuda_pieces *p, void *stream,
+			    struct shard_error *e);
+int __wrap_cuda_copy_pieces(const struct cuda_device *d, const struct cuda_pieces *p, void *stream,
+			    struct shard_error *e);
+
+void __real_file_unmap(const void *map, uint64_t bytes);
+void __wrap_file_unmap(const void *map, uint64_t bytes);
+
+void __wrap_file_unmap(const void *map, uint64_t bytes)
+{
+	if (!atomic_load(&stays))
+		__real_file_unmap(map, bytes);
+}
+
+uint64_t __wrap_cuda_map_least_bytes(void)
+{
+	return 1;
+}
+
+uint64_t __wrap_cuda_map_piece_bytes(void)
+{
+	return piece_bytes;
+}
+
+uint64_t __wrap_available_memory_bytes(void)
+{
+	uint64_t bytes = atomic_load(&available);
+
+	return bytes ? bytes : __real_available_memory_bytes();
+}
+
+int __wrap_cuda_pin_map(const struct cuda_device *d, const void *map, uint64_t bytes, struct shard_error *e)
+{
+	if (atomic_fetch_add(&pin_count, 1) + 1 == atomic_load(&pin_fails))
+		return cuda_refused(d->api, pin_result, e, "cuMemHostRegister");
+	return __real_cuda_pin_map(d, map, bytes, e);
+}
+
+int __wrap_file_map_part(int fd, uint64_t offset, uint64_t bytes, const char *path, const void **out,
+			 struct shard_error *e)
+{
+	if (!neighbours)
+		return __real_file_map_part(fd, offset, bytes, path, out, e);
+	*out = mmap(neighbours, bytes, PROT_READ, MAP_SHARED | MAP_FIXED, fd, (off_t)offset);
+	CHECK(*out == neighbours);
+	neighbours += bytes;
+	return SHARD_OK;
+}
+
+int __wrap_cuda_copy_pieces(const struct cuda_device *d, const struct cuda_pieces *p, void *stream,
+			    struct shard_error *e)
+{
+	for (size_t i = 0; i < p->count; i++)
+		p->from[i] = (const uint8_t *)p->from[i] + shift;
+	return __real_cuda_copy_pieces(d, p, stream, e);
+}
+
+/* ---- the right bytes ---- */
+
+/* Photographs, and pieces of four of them: 26 or 27. */
+static void open_pieces(uint32_t side)
+{
+	open_photos(side, SHARD_RAW, sizes, COUNT(sizes));
+	piece_bytes = 4 * schema.group[0].stride;
+}
+
+static void open_maps(struct training *t, struct shard_loader_options o, uint64_t seed)
+{
+	atomic_store(&pin_count, 0);
+	training_open(t, o, NON_BLOCKING, seed);
+	fake->seed(seed, (unsigned[]){0, 100, 500}[seed % 3]);
+}
+
+static void close_maps(struct training *t)
+{
+	train_give_all(t);
+	CHECK_SOUND_TRAINING();
+	training_close(t);
+	trainer_check_clean();
+	CHECK_EQ(fake->sins(FAKE_COPIED_FILE), 0);
+	CHECK_EQ(fake->sins(FAKE_UNMAPPED), 0);
+}
+
+static struct shard_loader_stats stats_of(const struct training *t)
+{
+	struct shard_loader_stats s;
+
+	shard_loader_stats(t->l, &s);
+	return s;
+}
+
+TEST(records_come_out_of_the_page_cache)
+{
+	struct training t;
+	unsigned round = 0;
+
+	for (uint32_t side = 40; side <= 100; side += 60)
+		for (uint32_t shuffle = SHARD_SEQUENTIAL; shuffle <= SHARD_SHUFFLE_WINDOWS; shuffle++)
+			for (uint32_t slots = 2; slots <= 4; slots++, round++) {
+				struct shard_loader_stats begin, s;
+
+				if (shuffle == SHARD_SHUFFLE_BY_SIZE)
+					continue;
+				STORY("side %u, shuffle %u, %u slots, round %u", side, shuffle, slots, round);
+				open_pieces(side);
+				open_maps(&t,
+					  (struct shard_loader_options){.batch_records = 7,
+									.slot_count = slots,
+									.order.shuffle = shuffle,
+									.gpu.slot_count = 2 + round % 3,
+									.thread_count = 1 + round % 3,
+									.tail = round % 2 ? SHARD_KEEP : SHARD_PAD},
+					  round);
+				train(&t, 16 * 4, 1); /* all pieces are page-locked then */
+				begin = stats_of(&t);
+				train(&t, 16 * 2, 1);
+				s = stats_of(&t);
+				CHECK(s.device_bytes > begin.device_bytes);
+				/* All photographs of the batches that were sent, and no label or weight. */
+				CHECK_EQ((s.cached_bytes - begin.cached_bytes) % schema.group[0].stride, 0);
+				CHECK((s.cached_bytes - begin.cached_bytes) * 8 >
+				      (s.device_bytes - begin.device_bytes) * 7);
+				CHECK(s.registered_bytes >= record_total * schema.group[0].stride);
+				CHECK_EQ(s.pageable_bytes, 0);
+				CHECK_EQ(shard_loader_pin_problem(t.l, &err), SHARD_END);
+				CHECK(fake->count("cuMemcpyBatchAsync") > 0);
+				close_maps(&t);
+			}
+}
+
+TEST(runs_come_to_a_pool_out_of_the_page_cache)
+{
+	struct training t;
+
+	open_photos(100, SHARD_RAW, shards, COUNT(shards));
+	for (unsigned round = 0; round < 6; round++) {
+		struct shard_loader_options o = {.batch_records = 5,
+						 .order.shuffle = SHARD_SHUFFLE_WINDOWS,
+						 .order.run_records = 2,
+						 .order.window_runs = 1,
+						 .order.lane_count = 2,
+						 .order.seed = round,
+						 .thread_count = 1 + round % 3,
+						 .gpu.pool_bytes = round == 5 ? SHARD_POOL_ALL : dataset_bytes() / 10};
+		struct shard_loader_stats s;
+
+		STORY("round %u", round);
+		piece_bytes = 100000;
+		open_pool(&t, o, round);
+		run(&t, 2 * calls_of(&t) + 7, 1);
+		train_give_all(&t);
+		s = stats_of(&t);
+		/* A pool that holds everything reads each record once. */
+		CHECK(round == 5 ? !s.cached_bytes : s.cached_bytes > s.device_bytes / 3);
+		CHECK_EQ(s.pageable_bytes, 0);
+		finish(&t);
+	}
+}
+
+/* A piece ends where a neighbour begins, and a copy must not cross that. */
+TEST(pieces_that_are_neighbours_in_memory_are_copied_apart)
+{
+	const uint64_t room = UINT64_C(64) << 20;
+	uint8_t *memory = mmap(NULL, room, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	struct training t;
+
+	CHECK(memory != MAP_FAILED);
+	open_photos(128, SHARD_RAW, sizes, COUNT(sizes));
+	CHECK_EQ(schema.group[0].stride % 4096, 0);
+	piece_bytes = 2 * schema.group[0].stride;
+	neighbours = memory;
+	open_maps(&t, (struct shard_loader_options){.batch_records = 8, .thread_count = 1}, 0);
+	train(&t, 16 * 4, 1);
+	CHECK(stats_of(&t).cached_bytes > 0);
+	close_maps(&t);
+	neighbours = NULL;
+	munmap(memory, room);
+}
+
+/* ---- limits ---- */
+
+TEST(no_more_is_page_locked_than_was_asked)
+{
+	struct training t;
+
+	open_pieces(40);
+	for (uint32_t shuffle = SHARD_SEQUENTIAL; shuffle <= SHARD_SHUFFLE_GLOBAL; shuffle++)
+		for (unsigned seed = 0; seed < 6; seed++) {
+			uint64_t most = 100000; /* of 26 pieces some three or four */
+			struct shard_loader_stats s;
+
+			if (shuffle == SHARD_SHUFFLE_BY_SIZE)
+				continue;
+			STORY("shuffle %u, seed %u", shuffle, seed);
+			open_maps(&t,
+				  (struct shard_loader_options){.batch_records = 9,
+								.order.shuffle = shuffle,
+								.thread_count = 1 + seed % 3,
+								.gpu.pin_most = most},
+				  seed);
+			for (int i = 0; i < 60; i++) {
+				train(&t, 1, 1);
+				CHECK(stats_of(&t).registered_bytes <= most);
+			}
+			s = stats_of(&t);
+			CHECK(s.cached_bytes > 0 && s.cached_bytes < s.device_bytes);
+			CHECK_EQ(s.pageable_bytes, 0);
+			if (shuffle == SHARD_SEQUENTIAL) { /* the pieces behind us have made room */
+				CHECK(atomic_load(&pin_count) > 20);
+			} else {
+				CHECK(atomic_load(&pin_count) <= 8); /* and not once for each record */
+				CHECK_EQ(shard_loader_pin_problem(t.l, &err), SHARD_OK);
+				CHECK_EQ(err.status, SHARD_E_MEMORY);
+				CHECK(strstr(err.message, "gpu.pin_most is reached"));
+			}
+			close_maps(&t);
+		}
+	open_maps(&t, (struct shard_loader_options){.batch_records = 9, .gpu.pin_most = SHARD_PIN_NOTHING}, 0);
+	train(&t, 30, 1);
+	CHECK_EQ(atomic_load(&pin_count), 0);
+	CHECK_EQ(shard_loader_pin_problem(t.l, &err), SHARD_END); /* as was asked */
+	close_maps(&t);
+}
+
+/* By default: half of what is available, divided by the ranks that may be on this host. */
+TEST(the_default_leaves_memory_to_others)
+{
+	struct training t;
+
+	open_pieces(40);
+	for (uint32_t world = 1; world <= 4; world += 3) {
+		STORY("world %u", world);
+		atomic_store(&available, 400000);
+		open_maps(&t, (struct shard_loader_options){.batch_records = 3, .world = world}, 1);
+		train(&t, 80, 1);
+		CHECK(stats_of(&t).registered_bytes <= 200000);
+		CHECK(world == 1 ? stats_of(&t).registered_bytes > 100000 : stats_of(&t).registered_bytes <= 200000);
+		CHECK_EQ(shard_loader_pin_problem(t.l, &err), SHARD_OK);
+		CHECK(strstr(err.message, "half of the memory that is available to this rank is reached"));
+		close_maps(&t);
+	}
+	atomic_store(&available, 0);
+}
+
+TEST(memory_that_becomes_scarce_is_given_back)
+{
+	struct training t;
+
+	open_pieces(40);
+	open_maps(&t, (struct shard_loader_options){.batch_records = 9}, 2);
+	train(&t, 60, 1);
+	CHECK(stats_of(&t).registered_bytes > 300000);
+	atomic_store(&available, 1);
+	usleep(1100000); /* it looks once a second */
+	for (int i = 0; i < 1000 && stats_of(&t).registered_bytes; i++) {
+		train(&t, 10, 1);
+		usleep(20000);
+	}
+	CHECK_EQ(stats_of(&t).registered_bytes, 0);
+	CHECK_EQ(shard_loader_pin_problem(t.l, &err), SHARD_OK);
+	train(&t, 30, 1);
+	close_maps(&t);
+	atomic_store(&available, 0);
+}
+
+/* ---- refusals ---- */
+
+TEST(where_a_map_is_refused_all_goes_on_and_is_explained)
+{
+	struct training t;
+
+	open_pieces(40);
+	for (unsigned nth = 1; nth <= 5; nth += 2) {
+		struct shard_loader_stats s;
+
+		STORY("the page-lock of map %u", nth);
+		atomic_store(&pin_fails, nth);
+		pin_result = 801;
+		open_maps(&t, (struct shard_loader_options){.batch_records = 9, .thread_count = 1}, nth);
+		train(&t, 60, 1);
+		s = stats_of(&t);
+		CHECK_EQ(atomic_load(&pin_count), nth); /* one refusal is enough */
+		CHECK((s.registered_bytes > 0) == (nth > 1));
+		CHECK_EQ(s.pageable_bytes, 0);
+		CHECK_EQ(shard_loader_pin_problem(t.l, &err), SHARD_OK);
+		CHECK_EQ(err.status, SHARD_E_DEVICE);
+		CHECK_EQ(err.os_code, 801);
+		CHECK(strstr(err.message, "the page cache cannot be page-locked (cuMemHostRegister: "));
+		close_maps(&t);
+	}
+	STORY("refused because a graph is captured: tried again");
+	atomic_store(&pin_fails, 1);
+	pin_result = 900;
+	open_maps(&t, (struct shard_loader_options){.batch_records = 9, .thread_count = 1}, 0);
+	train(&t, 60, 1);
+	CHECK(stats_of(&t).registered_bytes > 0);
+	CHECK_EQ(shard_loader_pin_problem(t.l, &err), SHARD_END);
+	close_maps(&t);
+	atomic_store(&pin_fails, 0);
+}
+
+/* The reader has the old file, and so has each batch. */
+TEST(a_file_that_was_replaced_is_not_mapped_again)
+{
+	char path[PATH_MAX], other[PATH_MAX];
+	struct training t;
+
+	open_pieces(40);
+	open_maps(&t, (struct shard_loader_options){.batch_records = 9}, 0);
+	train(&t, 1, 0); /* all shards of the first batch are open */
+	train_give_all(&t);
+	close_maps(&t);
+	open_maps(&t, (struct shard_loader_options){.batch_records = 9}, 0);
+	for (size_t i = 0; i < COUNT(sizes); i++) {
+		struct shard_reader *r;
+
+		CHECK_OK(dataset_use_shard(ds, i, &r, &fixture_err));
+		snprintf(path, sizeof(path), "%s", r->path);
+		snprintf(other, sizeof(other), "%s.other", r->path);
+		CHECK_EQ(symlink("/dev/null", other), 0);
+		CHECK_EQ(rename(other, path), 0);
+	}
+	train(&t, 60, 1);
+	CHECK_EQ(atomic_load(&pin_count), 0);
+	close_maps(&t);
+	drop_dataset();
+}
+
+/* ---- damage ---- */
+
+/* Write over a record of the photographs where it lies in its file. */
+static void damage(uint64_t record)
+{
+	uint64_t shard = dataset_shard_of(ds, record), at;
+	struct shard_reader *r;
+	int fd;
+
+	CHECK_OK(dataset_use_shard(ds, shard, &r, &fixture_err));
+	at = reader_raw_begin(r, 0) + (record - ds->first_record[shard]) * schema.group[0].stride;
+	fd = open(r->path, O_WRONLY);
+	CHECK(fd >= 0);
+	CHECK_EQ(pwrite(fd, "damage", 6, (off_t)at + 1000), 6);
+	close(fd);
+}
+
+TEST(damage_is_what_it_is_without_a_gpu)
+{
+	for (uint32_t how = SHARD_CORRUPT_FAIL; how <= SHARD_CORRUPT_MASK; how++)
+		for (uint32_t check = SHARD_CHECK_DEVICE; check <= SHARD_CHECK_ALWAYS; check++) {
+			struct shard_dataset_options so = {.size = sizeof(so), .check = check};
+			struct shard_loader_options o = {
+				.batch_records = 7, .repair.on_corrupt = how, .repair.corrupt_most = UINT64_MAX};
+			struct shard_loader_stats s;
+			struct shard_loader *here;
+			struct training t;
+			unsigned failed = 0;
+
+			if (check == SHARD_CHECK_NEVER)
+				continue;
+			STORY("on_corrupt %u, check %u", how, check);
+			open_pieces(40);
+			damage(17);
+			damage(60);
+			damage(61);
+			reopen(&so);
+			open_maps(&t, o, how);
+			o = wanted.o;
+			o.gpu.device = 0;
+			o.gpu.stream = NULL;
+			CHECK_OK(shard_loader_open(&here, ds, &o, &fixture_err));
+			for (int i = 0; i < 60; i++) {
+				struct shard_batch got, want;
+				struct shard_error why;
+				int rc = shard_loader_next_device(t.l, t.stream, &got, &err);
+
+				CHECK_EQ(shard_loader_next(here, &want, &why), rc);
+				if (rc == SHARD_E_CORRUPT) {
+					CHECK_STR(err.message, why.message);
+					failed++;
+					break;
+				}
+				if (rc == SHARD_END)
+					continue;
+				CHECK_EQ(rc, SHARD_OK);
+				fake->settle();
+				CHECK_EQ(got.record_count, want.record_count);
+				CHECK_MEM(got.record, want.record, want.record_count * sizeof(*want.record));
+				CHECK_MEM(got.row_flags, want.row_flags, want.record_count);
+				for (uint32_t g = 0; g < schema.group_count; g++)
+					CHECK_MEM(fake->at((uintptr_t)got.group[g].data), want.group[g].data,
+						  want.record_count * want.group[g].stride);
+				CHECK_OK(shard_loader_release_after(t.l, &got, t.stream, &fixture_err));
+				CHECK_OK(shard_loader_release(here, &want, &fixture_err));
+			}
+			s = stats_of(&t);
+			CHECK_EQ(failed, how == SHARD_CORRUPT_FAIL);
+			CHECK(failed || s.cached_bytes > 0);
+			CHECK((s.substituted_count > 0) == (how == SHARD_CORRUPT_SUBSTITUTE));
+			CHECK((s.masked_count > 0) == (how == SHARD_CORRUPT_MASK));
+			shard_loader_close(here);
+			training_close(&t);
+			trainer_check_clean();
+		}
+}
+
+/* Once for each time that a piece is page-locked; with SHARD_CHECK_ALWAYS for each record. */
+TEST(what_is_hashed)
+{
+	static const struct {
+		uint32_t check, least, most; /* times that a record is hashed in four epochs */
+	} rows[] = {{SHARD_CHECK_DEVICE, 1, 2}, {SHARD_CHECK_FIRST, 1, 1}, {SHARD_CHECK_NEVER, 0, 0},
+		    {SHARD_CHECK_ALWAYS, 4, 6}};
+
+	open_pieces(40);
+	for (size_t i = 0; i < COUNT(rows); i++) {
+		struct shard_dataset_options so = {.size = sizeof(so), .check = rows[i].check};
+		struct shard_loader_stats s;
+		struct training t;
+
+		STORY("check %u", rows[i].check);
+		reopen(&so);
+		open_maps(&t, (struct shard_loader_options){.batch_records = 9, .thread_count = 1}, i);
+		train(&t, 4 * 12 + 3, 1);
+		s = stats_of(&t);
+		/* labels and weights have one unit a shard */
+		CHECK(s.checked_unit_count >= rows[i].least * record_total);
+		CHECK(s.checked_unit_count <= rows[i].most * (record_total + 2 * 4 * 60));
+		close_maps(&t);
+	}
+}
+
+/* ---- several users ---- */
+
+TEST(two_loaders_have_page_locks_of_their_own)
+{
+	struct shard_loader *other;
+	struct shard_batch b;
+	struct training t;
+
+	open_pieces(40);
+	open_maps(&t, (struct shard_loader_options){.batch_records = 9}, 0);
+	CHECK_OK(shard_loader_open(&other, ds, &wanted.o, &fixture_err));
+	for (int i = 0; i < 60; i++) {
+		int rc = shard_loader_next_device(other, t.stream, &b, &fixture_err);
+
+		train(&t, 1, 1);
+		if (rc == SHARD_OK)
+			CHECK_OK(shard_loader_release_after(other, &b, t.stream, &fixture_err));
+	}
+	train_give_all(&t);
+	CHECK(atomic_load(&pin_count) >= 2 * 26);
+	shard_loader_close(other);
+	train(&t, 30, 1); /* its page-locks are still there */
+	close_maps(&t);
+}
+
+static int close_in_child(struct training *t)
+{
+	shard_loader_close(t->l);
+	return 0;
+}
+
+TEST(a_child_has_no_part_in_it)
+{
+	struct training t;
+	pid_t pid;
+
+	open_pieces(40);
+	open_maps(&t, (struct shard_loader_options){.batch_records = 9}, 2);
+	train(&t, 40, 1);
+	if (child_begin(&pid, 20))
+		_exit(close_in_child(&t));
+	CHECK_EQ(child_end(pid), 0);
+	train(&t, 40, 1);
+	close_maps(&t);
+}
+
+TEST(seek_with_records_under_way)
+{
+	struct training t;
+
+	open_pieces(40);
+	for (unsigned seed = 0; seed < 10; seed++) {
+		STORY("seed %u", seed);
+		open_maps(&t, (struct shard_loader_options){.batch_records = 10, .tail = SHARD_KEEP, .slot_count = 6},
+			  seed);
+		for (int i = 0; i < 8; i++) {
+			train(&t, 6, 1);
+			wanted_seek(&wanted, (uint64_t)i % 3, 31);
+			CHECK_OK(shard_loader_seek(t.l, (uint64_t)i % 3, 31, &fixture_err));
+		}
+		train(&t, 20, 1);
+		close_maps(&t);
+	}
+}
+
+/* ---- controls ---- */
+
+/* Returns what was noticed. */
+static bool is_noticed(struct training *t)
+{
+	bool noticed;
+
+	fake->settle();
+	noticed = gpu.complaint[0] || wanted.complaint[0] || fake->sins(FAKE_FREED_IN_USE);
+	gpu.complaint[0] = wanted.complaint[0] = 0;
+	while (t->lent.count)
+		train_give(t, 0);
+	training_close(t);
+	return noticed;
+}
+
+TEST(what_is_broken_is_noticed)
+{
+	struct training t;
+
+	open_pieces(40);
+	for (int broken = 0; broken < 2; broken++) {
+		STORY("%s", broken ? "bytes from beside the record" : "sound");
+		shift = broken ? 1 : 0;
+		open_maps(&t, (struct shard_loader_options){.batch_records = 4, .thread_count = 1}, 0);
+		train(&t, 100, 1);
+		CHECK_EQ(is_noticed(&t), broken);
+	}
+	shift = 0;
+	STORY("given back while it is used");
+	atomic_store(&stays, true);
+	inject_nothing();
+	open_maps(&t,
+		  (struct shard_loader_options){
+			  .batch_records = 9, .order.shuffle = SHARD_SEQUENTIAL, .thread_count = 1, .gpu.pin_most = 60000},
+		  0);
+	fake->seed(0, 3000);
+	for (int i = 0; i < 60 && !fake->sins(FAKE_FREED_IN_USE); i++) {
+		train(&t, 1, 1);
+		for (uint32_t k = 0; k < t.l->feed->ring.slot_count; k++) { /* nobody uses anything */
+			struct resident *r = slot_residents(&t.l->feed->ring.slot[k], 0);
+
+			for (uint32_t row = 0; row < 9; row++)
+				if (r[row].at)
+					atomic_store(r[row].users, 0);
+		}
+	}
+	CHECK(fake->sins(FAKE_FREED_IN_USE) > 0);
+	is_noticed(&t);
+	atomic_store(&stays, false);
+}
+
+TEST_MAIN()
